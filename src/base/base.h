@@ -1,0 +1,265 @@
+/* base: what every room stands on.  Memory (arenas), errors (sd_status),
+ * bytes (cursor, string builder), containers, element types, shapes, options,
+ * threads, log.  Everything here may be called from any thread; an arena, a
+ * builder or a map belongs to one thread at a time. */
+#ifndef SD_BASE_H
+#define SD_BASE_H
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define SD_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#define SD_COUNTOF(a) (sizeof(a) / sizeof((a)[0]))
+#define SD_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define SD_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define SD_VERSION "0.1.0"
+
+/* ---- status: NULL is success; an error is owned by whoever receives it ---- */
+
+typedef enum { /* the numbers of PJRT_Error_Code */
+    SD_OK = 0, SD_CANCELLED = 1, SD_UNKNOWN = 2, SD_INVALID = 3,
+    SD_DEADLINE = 4, SD_NOT_FOUND = 5, SD_ALREADY_EXISTS = 6,
+    SD_PERMISSION = 7, SD_EXHAUSTED = 8, SD_PRECONDITION = 9,
+    SD_ABORTED = 10, SD_OUT_OF_RANGE = 11, SD_UNIMPLEMENTED = 12,
+    SD_INTERNAL = 13, SD_UNAVAILABLE = 14, SD_DATA_LOSS = 15
+} sd_code;
+
+typedef struct sd_error sd_error;
+typedef sd_error *sd_status;
+
+struct sd_error {
+    const void *vtable; /* first word is PJRT's; the plugin sets it */
+    sd_code code;
+    char *message; /* with the notes that were added on the way up */
+    const char *where; /* "file:line" */
+};
+
+sd_status sd_error_make(const char *where, sd_code code, const char *fmt, ...)
+    SD_PRINTF(3, 4);
+#define SD_STR_(x) #x
+#define SD_STR(x) SD_STR_(x)
+#define sd_error(code, ...) \
+    sd_error_make(__FILE__ ":" SD_STR(__LINE__), code, __VA_ARGS__)
+/* Prefixes the message with "note: "; returns st.  NULL stays NULL. */
+sd_status sd_note(sd_status st, const char *fmt, ...) SD_PRINTF(2, 3);
+sd_status sd_status_copy(const sd_error *st); /* NULL gives NULL */
+void sd_status_free(sd_status st);            /* takes NULL and the static */
+sd_status sd_no_memory(size_t bytes); /* a static error, never allocates */
+
+/* ---- memory ---- */
+
+/* Ends the process with a message: the compile rooms' host memory is gone. */
+_Noreturn void sd_oom(size_t bytes);
+
+typedef struct sd_arena sd_arena;
+sd_arena *sd_arena_create(void);
+void sd_arena_destroy(sd_arena *a);                /* takes NULL */
+void *sd_arena_alloc(sd_arena *a, size_t bytes);   /* zeroed, 16-aligned */
+size_t sd_arena_bytes(const sd_arena *a);
+#define sd_arena_new(a, type) ((type *)sd_arena_alloc((a), sizeof(type)))
+#define sd_arena_array(a, type, n) \
+    ((type *)sd_arena_alloc((a), sd_mul_or_die(sizeof(type), (size_t)(n))))
+size_t sd_mul_or_die(size_t a, size_t b);
+void *sd_arena_copy(sd_arena *a, const void *p, size_t bytes);
+char *sd_arena_str(sd_arena *a, const char *s, size_t len); /* adds the NUL */
+char *sd_arena_fmt(sd_arena *a, const char *fmt, ...) SD_PRINTF(2, 3);
+
+/* Checked products and sums of int64 (dimensions) and size_t (bytes):
+ * false on overflow or a negative operand, *out then untouched. */
+bool sd_mul_i64(int64_t a, int64_t b, int64_t *out);
+bool sd_mul_size(size_t a, size_t b, size_t *out);
+bool sd_add_size(size_t a, size_t b, size_t *out);
+
+/* A growable array in an arena: elements stay where they are only until the
+ * next push.  sd_vec(int) v = {0}; *sd_push(a, &v) = 3; v.at[0]; v.n */
+#define sd_vec(type) struct { type *at; int n, cap; }
+#define sd_push(a, v) \
+    ((v)->at = sd_vec_grow((a), (v)->at, (v)->n, &(v)->cap, \
+                           sizeof *(v)->at), &(v)->at[(v)->n++])
+void *sd_vec_grow(sd_arena *a, void *at, int n, int *cap, size_t size);
+
+/* Pointer/integer keyed hash map in an arena; keys are 64-bit. */
+typedef struct sd_map sd_map;
+sd_map *sd_map_create(sd_arena *a);
+void sd_map_set(sd_map *m, uint64_t key, void *value);
+void *sd_map_get(const sd_map *m, uint64_t key); /* NULL when absent */
+bool sd_map_has(const sd_map *m, uint64_t key);
+#define sd_key(p) ((uint64_t)(uintptr_t)(p))
+uint64_t sd_hash(const void *p, size_t n, uint64_t seed);
+
+/* ---- bytes ---- */
+
+typedef struct { const uint8_t *at; size_t len; } sd_bytes; /* borrowed */
+
+/* Sticky error: after the first short or malformed read every read gives 0. */
+typedef struct {
+    const uint8_t *base, *at, *end;
+    const char *bad; /* what was expected, NULL while all is well */
+    size_t bad_at;
+} sd_cursor;
+sd_cursor sd_cursor_of(sd_bytes b);
+static inline size_t sd_cursor_left(const sd_cursor *c)
+{
+    return (size_t)(c->end - c->at);
+}
+uint8_t sd_read_u8(sd_cursor *c);
+uint16_t sd_read_u16(sd_cursor *c); /* little-endian */
+uint32_t sd_read_u32(sd_cursor *c);
+uint64_t sd_read_u64(sd_cursor *c);
+sd_bytes sd_read_bytes(sd_cursor *c, uint64_t n);
+uint64_t sd_read_leb(sd_cursor *c); /* protobuf's base-128 varint */
+void sd_cursor_fail(sd_cursor *c, const char *expected);
+sd_status sd_cursor_status(const sd_cursor *c, const char *what);
+
+/* Text or bytes under construction, malloc'ed.  Growing failure is sticky
+ * (oom set, writes become no-ops) so that runtime rooms can use it too. */
+typedef struct { char *at; size_t len, cap; bool oom; } sd_buf;
+void sd_buf_add(sd_buf *b, const void *p, size_t n);
+void sd_buf_str(sd_buf *b, const char *s);
+void sd_buf_fmt(sd_buf *b, const char *fmt, ...) SD_PRINTF(2, 3);
+void sd_buf_vfmt(sd_buf *b, const char *fmt, va_list ap);
+void sd_buf_u8(sd_buf *b, uint8_t v);
+void sd_buf_u32(sd_buf *b, uint32_t v);
+void sd_buf_u64(sd_buf *b, uint64_t v);
+void sd_buf_leb(sd_buf *b, uint64_t v);
+void sd_buf_finish(sd_buf *b); /* frees; zeroes */
+
+sd_status sd_file_read(const char *path, sd_buf *out);
+sd_status sd_file_write(const char *path, const void *p, size_t n);
+
+/* ---- element types and shapes ---- */
+
+typedef enum { SD_K_NONE, SD_K_PRED, SD_K_SINT, SD_K_UINT, SD_K_FLOAT,
+               SD_K_COMPLEX } sd_kind;
+typedef enum {
+#define DTYPE(id, name, bits, kind, pjrt, xla) SD_##id,
+#include "dtype.def"
+#undef DTYPE
+    SD_DTYPE_COUNT
+} sd_dtype;
+
+typedef struct {
+    const char *name;
+    uint8_t bits, bytes; /* bytes: of one stored element */
+    uint8_t kind, pjrt, xla;
+} sd_dtype_info;
+extern const sd_dtype_info sd_dtype_table[SD_DTYPE_COUNT];
+
+static inline size_t sd_dtype_bytes(sd_dtype t)
+{
+    return sd_dtype_table[t].bytes;
+}
+static inline sd_kind sd_dtype_kind(sd_dtype t)
+{
+    return (sd_kind)sd_dtype_table[t].kind;
+}
+static inline const char *sd_dtype_name(sd_dtype t)
+{
+    return sd_dtype_table[t].name;
+}
+bool sd_dtype_of_name(const char *s, size_t len, sd_dtype *out);
+bool sd_dtype_of_pjrt(int code, sd_dtype *out);
+bool sd_dtype_of_xla(int code, sd_dtype *out);
+sd_dtype sd_dtype_part(sd_dtype complex_type);  /* c64 -> f32; else itself */
+sd_dtype sd_dtype_complex(sd_dtype float_type); /* f32 -> c64, f64 -> c128 */
+
+#define SD_MAX_RANK 32
+
+/* Immutable once made; shared freely within its arena. */
+typedef struct sd_shape sd_shape;
+struct sd_shape {
+    sd_dtype dtype;
+    int rank;              /* arrays; 0 for tuple and token */
+    const int64_t *dim;
+    const int64_t *layout; /* minor to major; NULL: row-major */
+    const sd_shape *const *elem; /* SD_TUPLE */
+    int nelem;
+};
+const sd_shape *sd_shape_make(sd_arena *a, sd_dtype t, int rank,
+                              const int64_t *dim);
+const sd_shape *sd_shape_tuple(sd_arena *a, int n, const sd_shape *const *elem);
+const sd_shape *sd_shape_with(sd_arena *a, const sd_shape *s, sd_dtype t);
+const sd_shape *sd_shape_copy(sd_arena *a, const sd_shape *s);
+bool sd_shape_equal(const sd_shape *x, const sd_shape *y); /* not the layout */
+bool sd_shape_same_dims(const sd_shape *x, const sd_shape *y);
+int64_t sd_shape_count(const sd_shape *s);  /* elements; 1 for rank 0 */
+size_t sd_shape_bytes(const sd_shape *s);   /* 0 for tuple and token */
+/* Refuses a negative dimension, rank over SD_MAX_RANK, or more than 2^46
+ * bytes; every reader asks it before a shape enters a module. */
+sd_status sd_shape_check(sd_dtype t, int rank, const int64_t *dim);
+static inline bool sd_shape_is_array(const sd_shape *s)
+{
+    return s->dtype != SD_TUPLE && s->dtype != SD_TOKEN;
+}
+static inline bool sd_shape_is_row_major(const sd_shape *s)
+{
+    return !s->layout;
+}
+void sd_shape_print(sd_buf *b, const sd_shape *s, bool with_layout);
+
+/* One scalar of any type to and from bits and doubles, by the type's own
+ * rounding (nearest even).  Used by readers, printers, folding, the oracle. */
+double sd_scalar_to_f64(sd_dtype t, const void *p);
+void sd_scalar_of_f64(sd_dtype t, double v, void *p);
+int64_t sd_scalar_to_s64(sd_dtype t, const void *p); /* integers and pred */
+void sd_scalar_of_s64(sd_dtype t, int64_t v, void *p); /* wraps */
+float sd_f16_to_f32(uint16_t h);
+uint16_t sd_f16_of_f32(float f);
+uint16_t sd_bf16_of_f32(float f);
+
+/* ---- options: one table, options.def ---- */
+
+typedef enum {
+#define OPTION(id, name, alias, scope, keyed, type, dflt, help) SD_OPT_##id,
+#include "options.def"
+#undef OPTION
+    SD_OPT_COUNT
+} sd_option;
+typedef enum { SD_SCOPE_ENV, SD_SCOPE_COMPILE } sd_scope;
+typedef enum { SD_T_BOOL, SD_T_INT, SD_T_STR } sd_option_type;
+typedef struct {
+    const char *name;  /* SUNDOG_X: read from the environment */
+    const char *alias; /* xla_x: read from compile options; may be NULL */
+    uint8_t scope, keyed, type;
+    const char *dflt, *help;
+} sd_option_info;
+extern const sd_option_info sd_option_table[SD_OPT_COUNT];
+
+typedef struct { const char *value[SD_OPT_COUNT]; } sd_options; /* NULL: unset */
+void sd_options_from_env(sd_options *o);
+/* name: SUNDOG_X, or the alias with or without leading dashes; value copied
+ * into a.  False when no row has that name. */
+bool sd_options_set(sd_arena *a, sd_options *o, const char *name, size_t nlen,
+                    const char *value, size_t vlen);
+const char *sd_opt_str(const sd_options *o, sd_option id); /* NULL: empty */
+int64_t sd_opt_int(const sd_options *o, sd_option id);
+bool sd_opt_bool(const sd_options *o, sd_option id);
+uint64_t sd_options_key(const sd_options *o); /* hash of the keyed ones */
+
+/* ---- threads ---- */
+
+int sd_cpu_count(void); /* affinity and cgroup quota, at least 1 */
+
+/* A pool runs fn(ctx, i) for i in [0, n) on its workers and the caller, and
+ * returns when all are done.  Which thread runs which i is static, so that a
+ * caller may keep per-thread scratch: fn also gets the worker number. */
+typedef struct sd_pool sd_pool;
+typedef void (*sd_pool_fn)(void *ctx, int64_t i, int worker);
+sd_status sd_pool_create(int nthread, sd_pool **out);
+void sd_pool_destroy(sd_pool *p);
+int sd_pool_size(const sd_pool *p);
+void sd_pool_run(sd_pool *p, int64_t n, sd_pool_fn fn, void *ctx);
+
+/* ---- log: levels by SUNDOG_LOG=error|warn|info|debug, to stderr ---- */
+
+typedef enum { SD_LOG_ERROR, SD_LOG_WARN, SD_LOG_INFO, SD_LOG_DEBUG } sd_level;
+void sd_log_init(void); /* reads the filter once; before threads start */
+bool sd_log_on(sd_level l);
+void sd_log(sd_level l, const char *fmt, ...) SD_PRINTF(2, 3);
+uint64_t sd_now_ns(void);
+
+#endif

@@ -1,0 +1,35 @@
+/* What a device is, as facts: all that compiling knows of one.  Plain data,
+ * copied freely; made by xpu from a driver, or by name from devices.def for a
+ * device that is not there. */
+#ifndef SD_DEVICE_DESC_H
+#define SD_DEVICE_DESC_H
+
+#include "base.h"
+
+typedef enum { DEVICE_HOST, DEVICE_CL, DEVICE_CUDA, DEVICE_KIND_COUNT }
+    device_kind;
+typedef enum { DEVICE_HAS_F64 = 1, DEVICE_HAS_F16 = 2, DEVICE_HAS_AVX512 = 4,
+               DEVICE_HAS_SUBGROUPS = 8 } device_feature;
+typedef enum { DEVICE_LIB_ONEDNN = 1 } device_lib;
+
+typedef struct {
+    device_kind kind;
+    char name[64];       /* "host:v4", "cl:pvc": also what --target takes */
+    char driver[128];    /* driver and its version; empty: described only */
+    int lanes;           /* f32 lanes of a vector (8, 16); GPUs: 1 */
+    int units;           /* threads or compute units */
+    int group;           /* work items of a group we ask for; host: 1 */
+    int subgroup;        /* required sub-group size; 0: leave it open */
+    size_t local_bytes;  /* memory of a group (SLM); host: scratch in L1 */
+    size_t cache_bytes;  /* L2 of a unit */
+    uint64_t features;   /* device_feature bits */
+    uint64_t libs;       /* device_lib bits: calls that the plan may use */
+} device_desc;
+
+/* The described device of that name (rows of devices.def: host:v3, host:v4,
+ * cl:cpu, cl:pvc, cl:dg2-g10), false when there is none. */
+bool device_desc_of_name(const char *name, device_desc *out);
+int device_desc_count(void);
+const device_desc *device_desc_at(int i);
+
+#endif

@@ -1,0 +1,36 @@
+/* devlib: the device library.  C that clang makes bitcode of for each target,
+ * embedded one blob a function; and, for folding, the same C built by cc for
+ * scalars.  A function exists in widths 1 and, on the host, 8 and 16.
+ *
+ * Names: dl_<function>_<type>[_x<lanes>], for example dl_exp_f32_x16; types
+ * f32 f64, and for conversions f16 bf16 and the f8 and f4 kinds as u16 or u8
+ * bits to and from f32: dl_f16_to_f32_x8, dl_f32_to_f16_x8. */
+#ifndef DEVLIB_H
+#define DEVLIB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum { DEVLIB_X86_V3, DEVLIB_X86_V4, DEVLIB_SPIRV, DEVLIB_PTX,
+               DEVLIB_TARGET_COUNT } devlib_target;
+typedef struct { const char *name; const uint8_t *bitcode; size_t bytes; }
+    devlib_function;
+
+/* NULL when there is none of that name: sorted table, binary search. */
+const devlib_function *devlib_find(devlib_target t, const char *name);
+
+/* Scalar build for folding: dl_<function>_f32 and _f64, and conversions. */
+typedef float (*devlib_f32_fn)(float);
+typedef double (*devlib_f64_fn)(double);
+#define DEVLIB_UNARY(X) \
+    X(exp) X(expm1) X(log) X(log1p) X(sin) X(cos) X(tan) X(tanh) X(logistic) \
+    X(cbrt) X(erf) X(rsqrt)
+#define DEVLIB_BINARY(X) X(pow) X(atan2) X(rem)
+#define X(f) float dl_##f##_f32(float); double dl_##f##_f64(double);
+DEVLIB_UNARY(X)
+#undef X
+#define X(f) float dl_##f##_f32(float, float); double dl_##f##_f64(double, double);
+DEVLIB_BINARY(X)
+#undef X
+
+#endif

@@ -1,0 +1,26 @@
+/* frontend: bytes -> HLO.  Reads untrusted bytes; whatever they hold, the
+ * answer is a module or a status with an offset and what was expected.  Names
+ * and constants are copied into the arena: the bytes live only for the call. */
+#ifndef FRONTEND_H
+#define FRONTEND_H
+
+#include "base.h"
+#include "hlo.h"
+
+/* What a compile is asked for (CompileOptionsProto), decoded. */
+typedef struct {
+    int nreplica, npartition;
+    bool portable;
+    sd_options options; /* env overlaid with debug_options and overrides */
+} frontend_options;
+
+/* format: "mlir" (VHLO bytecode, or StableHLO text later), "hlo_text".  The
+ * newest VHLO version read is FRONTEND_VHLO_*. */
+enum { FRONTEND_VHLO_MAJOR = 1, FRONTEND_VHLO_MINOR = 20,
+       FRONTEND_VHLO_PATCH = 0, FRONTEND_VHLO_OLDEST_MINOR = 9 };
+sd_status frontend_read(sd_arena *a, const char *format, size_t format_len,
+                        sd_bytes program, hlo_module **out);
+sd_status frontend_read_options(sd_arena *a, sd_bytes proto,
+                                frontend_options *out);
+
+#endif

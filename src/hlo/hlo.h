@@ -1,0 +1,313 @@
+/* hlo: the graph.  A module owns computations, a computation its instructions
+ * in an order where operands come before users.  Everything lives in the
+ * module's arena; structs are open, but edges are changed only through the
+ * functions here, which keep use lists right.  One thread at a time.
+ *
+ * As in XLA: several results are a tuple, taken apart by get-tuple-element;
+ * while and its computations have one (tuple) parameter; a conditional's
+ * branches take one operand each; regions capture nothing. */
+#ifndef HLO_H
+#define HLO_H
+
+#include "base.h"
+
+typedef enum {
+#define OP(id, name, cls, types, props, ulp, element) HLO_##id,
+#include "hlo_ops.def"
+#undef OP
+    HLO_OP_COUNT
+} hlo_op;
+
+typedef enum {
+    HLO_C_UNARY, HLO_C_BINARY, HLO_C_TERNARY, HLO_C_COMPARE, HLO_C_CONVERT,
+    HLO_C_BITCAST, HLO_C_LEAF, HLO_C_SHAPE, HLO_C_INDEXED, HLO_C_SCATTER,
+    HLO_C_REDUCE, HLO_C_WINDOW, HLO_C_SCAN, HLO_C_MAP, HLO_C_SORT, HLO_C_DOT,
+    HLO_C_CONV, HLO_C_RNG, HLO_C_FFT, HLO_C_LINALG, HLO_C_NORM, HLO_C_TUPLE,
+    HLO_C_CONTROL, HLO_C_CUSTOM, HLO_C_TOKENS, HLO_C_DYNAMIC,
+    HLO_C_COLLECTIVE, HLO_CLASS_COUNT
+} hlo_class;
+
+enum { /* element types an op takes: a mask of 1 << sd_kind, signed split */
+    HLO_T_PRED = 1, HLO_T_SINT = 2, HLO_T_UINT = 4, HLO_T_FLOAT = 8,
+    HLO_T_CPLX = 16,
+    HLO_T_INT = HLO_T_SINT | HLO_T_UINT,
+    HLO_T_LOGIC = HLO_T_INT | HLO_T_PRED,
+    HLO_T_SIGNED = HLO_T_SINT | HLO_T_FLOAT | HLO_T_CPLX,
+    HLO_T_NUM = HLO_T_INT | HLO_T_FLOAT | HLO_T_CPLX,
+    HLO_T_ANY = HLO_T_NUM | HLO_T_PRED
+};
+
+enum { HLO_P_COMM = 1, HLO_P_ASSOC = 2, HLO_P_REGION = 4, HLO_P_EFFECT = 8,
+       HLO_P_CHEAP = 16, HLO_P_HEAVY = 32 };
+
+typedef struct {
+    const char *name;
+    uint8_t cls, types, props, ulp;
+} hlo_op_info;
+extern const hlo_op_info hlo_op_table[HLO_OP_COUNT];
+bool hlo_op_of_name(const char *s, size_t len, hlo_op *out);
+
+typedef struct hlo_inst hlo_inst;
+typedef struct hlo_comp hlo_comp;
+typedef struct hlo_module hlo_module;
+
+typedef struct { const int64_t *at; int n; } hlo_dims;
+
+typedef enum { HLO_EQ, HLO_NE, HLO_GE, HLO_GT, HLO_LE, HLO_LT } hlo_cmp_dir;
+typedef enum { HLO_CMP_FLOAT, HLO_CMP_TOTAL, HLO_CMP_SIGNED, HLO_CMP_UNSIGNED }
+    hlo_cmp_type;
+
+typedef struct { /* one dimension of a window, pooling or convolution */
+    int64_t size, stride, pad_low, pad_high, base_dilation, window_dilation;
+    bool reversal;
+} hlo_window_dim;
+
+typedef enum { HLO_PREC_DEFAULT, HLO_PREC_HIGH, HLO_PREC_HIGHEST } hlo_prec;
+
+typedef struct { /* result: batch dims, lhs free, rhs free */
+    hlo_dims lhs_batch, rhs_batch, lhs_contract, rhs_contract;
+    hlo_prec prec[2];
+    const char *algorithm; /* "dot_bf16_bf16_f32_x3"; NULL: none */
+} hlo_dot;
+
+typedef struct {
+    int nspatial;
+    int64_t in_batch, in_feature, out_batch, out_feature, k_in, k_out;
+    hlo_dims in_spatial, k_spatial, out_spatial;
+    hlo_window_dim *win; /* nspatial */
+    int64_t feature_groups, batch_groups;
+    hlo_prec prec[2];
+} hlo_conv;
+
+typedef struct {
+    hlo_dims offset_dims, collapsed, operand_batch, indices_batch, index_map;
+    int64_t index_vector_dim;
+    hlo_dims slice_sizes; /* gather */
+    bool sorted, unique;
+} hlo_gather; /* scatter: update_window, inserted, input_batch,
+                 scatter_indices_batch, scatter_dims_to_operand_dims */
+
+typedef enum { HLO_FFT_FFT, HLO_FFT_IFFT, HLO_FFT_RFFT, HLO_FFT_IRFFT }
+    hlo_fft_type;
+typedef enum { HLO_RNG_DEFAULT, HLO_RNG_THREEFRY, HLO_RNG_PHILOX } hlo_rng_algo;
+typedef enum { HLO_TRANSPOSE_NONE = 1, HLO_TRANSPOSE_YES, HLO_TRANSPOSE_ADJOINT }
+    hlo_transpose_kind;
+
+typedef struct {
+    const char *target, *config; /* config: text of the backend_config */
+    size_t config_len;
+    int api_version;
+    bool has_side_effect;
+    hlo_dims *operand_layout, *result_layout; /* NULL: row-major */
+    struct { hlo_dims out_index; int64_t operand; hlo_dims operand_index; }
+        *alias;
+    int nalias;
+} hlo_custom;
+
+typedef struct { /* collectives, send and recv */
+    int64_t channel;
+    const int64_t *groups; /* ngroup x group_size */
+    int64_t ngroup, group_size, dim, split_count;
+    bool use_global_ids, host_transfer;
+} hlo_collective;
+
+typedef enum { HLO_FUSION_LOOP, HLO_FUSION_INPUT, HLO_FUSION_OUTPUT,
+               HLO_FUSION_CUSTOM } hlo_fusion_kind;
+
+struct hlo_inst {
+    hlo_op op;
+    int id;                /* unique in the module */
+    const char *name;      /* "multiply.3", unique in the module */
+    hlo_comp *parent;
+    hlo_inst *prev, *next; /* in the computation */
+    const sd_shape *shape;
+    hlo_inst **arg;
+    int narg;
+    hlo_inst **user;       /* each user once for each use */
+    int nuse, user_cap;
+    hlo_comp **comp;       /* while: cond, body; reduce: to_apply; ... */
+    int ncomp;
+    /* dims: broadcast (operand dim -> result dim), transpose, reverse, reduce,
+     * map; one entry: iota, concatenate, sort, all-gather, dimension-size.
+     * dynamic-slice: the slice sizes.  topk: {k}. */
+    hlo_dims dims;
+    union {
+        struct { int64_t *start, *limit, *stride; } slice;
+        struct { int64_t *low, *high, *interior; } pad;
+        struct { hlo_window_dim *dim; int n; } window; /* reduce-window, s&s */
+        struct { int64_t dim; bool exclusive, reverse; } scan;
+        const hlo_dot *dot;
+        const hlo_conv *conv;
+        const hlo_gather *gather; /* gather, scatter */
+        struct { hlo_cmp_dir dir; hlo_cmp_type type; } compare;
+        struct { const void *data; size_t bytes; } literal; /* constant; dense */
+        struct { int64_t index; } param, tuple;  /* parameter, gte */
+        struct { int exponent, mantissa; } precision;
+        struct { hlo_fft_type type; const int64_t *length; int n; } fft;
+        struct { hlo_rng_algo algo; int distribution; } rng;
+        struct { bool left, lower, unit; hlo_transpose_kind trans; } linalg;
+        struct { double epsilon; int64_t feature; } norm;
+        struct { bool stable; } sort; /* topk: largest, always stable */
+        struct { hlo_fusion_kind kind; } fusion;
+        const hlo_custom *custom;
+        const hlo_collective *coll;
+    } u;
+    const char *op_name, *source_file; /* JAX's; may be NULL */
+    int source_line;
+    const char *sharding;  /* text, kept; may be NULL */
+    const char *frontend_attrs;
+    void *tag;             /* scratch of the pass that runs */
+    int64_t mark;          /* likewise */
+};
+
+struct hlo_comp {
+    const char *name;
+    int id;
+    hlo_module *module;
+    hlo_comp *next, *prev;
+    hlo_inst *first, *last, *root;
+    hlo_inst **param;
+    int nparam;
+    hlo_inst *caller;      /* of a fusion or a region with one caller */
+    void *tag;
+    int64_t mark;
+};
+
+typedef struct { int64_t output_index, param; bool must; } hlo_alias;
+
+struct hlo_module {
+    const char *name;      /* "jit_integer_pow" */
+    sd_arena *arena;       /* not owned */
+    hlo_comp *first, *last, *entry;
+    int next_id;
+    hlo_alias *alias;      /* donation paired by the framework */
+    int nalias;
+    bool *donor;           /* per entry parameter: may be reused at will */
+    int nreplica, npartition;
+    const char **output_name; /* per output; may be NULL */
+    const char **param_memory, **output_memory; /* memory kinds; may be NULL */
+    sd_map *names;         /* how often a base name was given */
+};
+
+/* ---- build (hlo_build.c) ---- */
+
+hlo_module *hlo_module_create(sd_arena *a, const char *name);
+hlo_comp *hlo_comp_create(hlo_module *m, const char *name);
+void hlo_comp_remove(hlo_comp *c);
+/* Appends before `before` (NULL: at the end).  Operands' use lists grow. */
+hlo_inst *hlo_inst_create(hlo_comp *c, hlo_inst *before, hlo_op op,
+                          const sd_shape *shape, int narg,
+                          hlo_inst *const *arg);
+/* The same with the shape inferred; attributes must be given first, so these
+ * helpers exist for what passes build most.  All append before `before`. */
+typedef struct { hlo_comp *c; hlo_inst *before; const hlo_inst *like; } hlo_at;
+/* like: where op_name and source come from; may be NULL */
+hlo_inst *hlo_make_unary(hlo_at p, hlo_op op, hlo_inst *x);
+hlo_inst *hlo_make_binary(hlo_at p, hlo_op op, hlo_inst *x, hlo_inst *y);
+hlo_inst *hlo_make_compare(hlo_at p, hlo_cmp_dir dir, hlo_inst *x, hlo_inst *y);
+hlo_inst *hlo_make_select(hlo_at p, hlo_inst *pred, hlo_inst *x, hlo_inst *y);
+hlo_inst *hlo_make_convert(hlo_at p, sd_dtype t, hlo_inst *x);
+hlo_inst *hlo_make_bitcast_convert(hlo_at p, sd_dtype t, hlo_inst *x);
+hlo_inst *hlo_make_constant(hlo_at p, const sd_shape *s, const void *data);
+hlo_inst *hlo_make_scalar(hlo_at p, sd_dtype t, double v);  /* rank 0 */
+hlo_inst *hlo_make_scalar_s64(hlo_at p, sd_dtype t, int64_t v);
+/* A scalar of the value, broadcast to the shape. */
+hlo_inst *hlo_make_fill(hlo_at p, const sd_shape *s, double v);
+hlo_inst *hlo_make_broadcast(hlo_at p, hlo_inst *x, const sd_shape *to,
+                             const int64_t *dims, int n);
+hlo_inst *hlo_make_reshape(hlo_at p, hlo_inst *x, int rank, const int64_t *dim);
+hlo_inst *hlo_make_transpose(hlo_at p, hlo_inst *x, const int64_t *perm);
+hlo_inst *hlo_make_reverse(hlo_at p, hlo_inst *x, const int64_t *dims, int n);
+hlo_inst *hlo_make_slice(hlo_at p, hlo_inst *x, const int64_t *start,
+                         const int64_t *limit, const int64_t *stride);
+hlo_inst *hlo_make_pad(hlo_at p, hlo_inst *x, hlo_inst *value,
+                       const int64_t *low, const int64_t *high,
+                       const int64_t *interior); /* interior NULL: 0 */
+hlo_inst *hlo_make_concatenate(hlo_at p, int n, hlo_inst *const *x, int64_t dim);
+hlo_inst *hlo_make_iota(hlo_at p, const sd_shape *s, int64_t dim);
+hlo_inst *hlo_make_reduce(hlo_at p, hlo_inst *x, hlo_inst *init,
+                          const int64_t *dims, int n, hlo_comp *body);
+hlo_inst *hlo_make_dot(hlo_at p, hlo_inst *x, hlo_inst *y, sd_dtype t,
+                       const hlo_dot *d);
+hlo_inst *hlo_make_tuple(hlo_at p, int n, hlo_inst *const *x);
+hlo_inst *hlo_make_gte(hlo_at p, hlo_inst *x, int64_t index);
+hlo_inst *hlo_make_param(hlo_comp *c, const sd_shape *s, const char *name);
+/* A computation of two scalars of type t with one op; shared per module. */
+hlo_comp *hlo_scalar_comp(hlo_module *m, hlo_op op, sd_dtype t);
+/* If c is `op(param 0, param 1)` in either order of a commutative op. */
+bool hlo_comp_is_binary(const hlo_comp *c, hlo_op *op);
+
+void hlo_set_arg(hlo_inst *in, int i, hlo_inst *to);
+void hlo_set_comps(hlo_inst *in, int n, hlo_comp *const *c);
+void hlo_replace(hlo_inst *in, hlo_inst *with); /* all uses, and root; in stays */
+void hlo_replace_use(hlo_inst *user, hlo_inst *from, hlo_inst *to);
+void hlo_remove(hlo_inst *in);       /* must be unused and not the root */
+void hlo_set_root(hlo_comp *c, hlo_inst *root);
+void hlo_move_before(hlo_inst *in, hlo_inst *before);
+const char *hlo_unique_name(hlo_module *m, const char *base);
+void hlo_rename(hlo_inst *in, const char *base);
+/* Clones attributes too (they are shared: immutable once built). */
+hlo_inst *hlo_inst_clone(hlo_comp *c, hlo_inst *before, const hlo_inst *in,
+                         hlo_inst *const *arg);
+hlo_comp *hlo_comp_clone(hlo_module *m, const hlo_comp *c, const char *name);
+hlo_dims hlo_dims_copy(sd_arena *a, const int64_t *at, int n);
+int hlo_comp_count(const hlo_comp *c); /* instructions */
+void hlo_comp_sort(hlo_comp *c);       /* operands first again, stable */
+bool hlo_reaches(const hlo_inst *from, const hlo_inst *to); /* by operands */
+
+#define hlo_for_each_comp(c, m) \
+    for (hlo_comp *c = (m)->first, *c##_next; \
+         c && (c##_next = c->next, true); c = c##_next)
+#define hlo_for_each_inst(in, c) \
+    for (hlo_inst *in = (c)->first, *in##_next; \
+         in && (in##_next = in->next, true); in = in##_next)
+#define hlo_for_each_inst_backward(in, c) \
+    for (hlo_inst *in = (c)->last, *in##_next; \
+         in && (in##_next = in->prev, true); in = in##_next)
+
+/* ---- ask ---- */
+
+static inline const hlo_op_info *hlo_info(const hlo_inst *in)
+{
+    return &hlo_op_table[in->op];
+}
+bool hlo_is_elementwise(const hlo_inst *in); /* unary .. convert, same dims */
+bool hlo_has_effect(const hlo_inst *in);     /* itself or what it calls */
+bool hlo_is_scalar_const(const hlo_inst *in, double *v); /* also broadcast */
+bool hlo_is_splat(const hlo_inst *constant); /* all elements equal */
+/* reduce-window that is a running reduction along one dimension: dim, from
+ * the end?, without the element itself? */
+bool hlo_is_cumulative(const hlo_inst *in, int64_t *dim, bool *reverse);
+int hlo_ninput(const hlo_inst *in); /* reduce, sort, scatter...: of the tuple */
+void hlo_comp_params_shapes(const hlo_comp *c, const sd_shape **out);
+
+/* ---- infer, verify, print, parse, eval ---- */
+
+/* The shape of in from its operands and attributes; refuses what is wrong,
+ * naming op, JAX name, source line and shapes. */
+sd_status hlo_infer(hlo_module *m, const hlo_inst *in, const sd_shape **out);
+sd_status hlo_verify(const hlo_module *m);
+sd_status hlo_verify_inst(hlo_module *m, const hlo_inst *in);
+/* "add of f32[3], f32[4] (jit(f)/add, model.py:12)": for messages. */
+const char *hlo_describe(hlo_module *m, const hlo_inst *in);
+void hlo_print(sd_buf *b, const hlo_module *m);     /* XLA's grammar */
+void hlo_print_comp(sd_buf *b, const hlo_comp *c);
+void hlo_print_inst(sd_buf *b, const hlo_inst *in);
+sd_status hlo_parse(sd_arena *a, const char *text, size_t len,
+                    hlo_module **out);
+
+/* Reference values: slow and obviously right.  A value is dense row-major. */
+typedef struct hlo_value hlo_value;
+struct hlo_value {
+    const sd_shape *shape;
+    void *data;          /* NULL for a tuple or token */
+    hlo_value *elem;     /* tuple */
+};
+hlo_value hlo_value_make(sd_arena *a, const sd_shape *s); /* zeroed */
+sd_status hlo_eval(sd_arena *a, const hlo_comp *c, const hlo_value *arg,
+                   int narg, hlo_value *out);
+/* One instruction with constant operands; for folding and tests. */
+sd_status hlo_eval_inst(sd_arena *a, const hlo_inst *in, const hlo_value *arg,
+                        hlo_value *out);
+
+#endif

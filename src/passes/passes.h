@@ -1,0 +1,30 @@
+/* passes: HLO -> HLO.  Each pass is one function in one file, named in
+ * passes.def; pipeline.c says in what order they run.  A pass cannot fail and
+ * says whether it changed anything. */
+#ifndef PASSES_H
+#define PASSES_H
+
+#include "base.h"
+#include "device_desc.h"
+#include "hlo.h"
+
+typedef bool (*hlo_pass_fn)(hlo_module *m, const device_desc *dev);
+typedef struct {
+    const char *name;
+    hlo_pass_fn run;
+    const char *help;
+} hlo_pass;
+extern const hlo_pass hlo_pass_table[];
+extern const int hlo_pass_count;
+const hlo_pass *hlo_pass_of_name(const char *name);
+
+/* Called before the first and after each pass that changed something; for
+ * dumps.  May be NULL. */
+typedef void (*hlo_pass_hook)(void *ctx, const char *pass, const hlo_module *m);
+
+/* The whole pipeline, to what plan takes: see pipeline.c for what holds of
+ * the result.  UNIMPLEMENTED lists every op that nothing below can do. */
+sd_status hlo_optimize(hlo_module *m, const device_desc *dev,
+                       const sd_options *opt, hlo_pass_hook hook, void *ctx);
+
+#endif

@@ -1,0 +1,196 @@
+/* plan: what is computed where, in which order, in which memory.
+ *
+ * In: an optimised module and a device_desc.  Out: the module with fusions,
+ * one plan_kernel per distinct fusion, and a thunk_program that lacks only its
+ * binaries.  All of it lives in the compile's arena except the thunk_program,
+ * which is the caller's.  One thread.
+ *
+ * A kernel is axes, index expressions, and a topological list of nodes; see
+ * docs/adr/0001-kernel-form.md for how this differs from the first proposal.
+ *
+ *   for each tile of the GRID axes                       (one work group)
+ *     for the outer axes inside the tile                 (SEQ, LANE)
+ *       for each stage s: for its inner axes             (SEQ, LANE, UNROLL)
+ *         nodes that vary on those axes; accumulate REDUCEs of stage s,
+ *         write STOREs of stage s
+ *       after a stage its REDUCEs have values at the outer level
+ *
+ * Exactly one axis has place LANE.  When it is outer, every inner loop runs
+ * with it inside a vector (column reductions, elementwise, windows, dots).
+ * When it is inner, REDUCEs over it join the lanes (row reductions). */
+#ifndef PLAN_H
+#define PLAN_H
+
+#include "base.h"
+#include "device_desc.h"
+#include "hlo.h"
+#include "thunk.h"
+
+typedef struct plan_node plan_node;
+typedef struct plan_expr plan_expr;
+
+/* ---- index expressions: hash-consed, simplified when made ---- */
+
+typedef enum { PX_CONST, PX_AXIS, PX_ADD, PX_MUL, PX_DIV, PX_MOD, PX_NODE }
+    plan_expr_kind;
+struct plan_expr {
+    plan_expr_kind kind;
+    uint32_t id;
+    int axis;             /* PX_AXIS */
+    int64_t c;            /* the constant; by what MUL, DIV, MOD work */
+    const plan_expr *a, *b; /* ADD a b (operands sorted by id); others: a */
+    plan_node *node;      /* PX_NODE: an integer node, sign-extended */
+    int64_t lo, hi;       /* bounds of the value, inclusive */
+    uint64_t varies;      /* axes: 1 << axis */
+};
+/* DIV and MOD by positive constants, of values that are not negative: where
+ * one may be (under a guard that will refuse it) the result is unspecified. */
+
+typedef struct { const plan_expr *e; int64_t lo, hi; } plan_guard; /* lo <= e < hi */
+
+/* ---- axes ---- */
+
+typedef enum { PLAN_MAP, PLAN_REDUCE, PLAN_SCAN } plan_role;
+typedef enum { PLAN_SEQ, PLAN_LANE, PLAN_UNROLL } plan_place;
+typedef struct {
+    int64_t extent;
+    uint8_t role, place;
+    bool outer;    /* common to all stages; outer axes come first */
+    bool grid;     /* cut into tiles of `tile`; only outer axes */
+    int64_t tile;  /* grid: extent of one tile; else extent */
+} plan_axis;
+
+/* ---- nodes ---- */
+
+typedef enum {
+    PN_LOAD,    /* slot at off; where a guard fails: arg[0] (fill) or unread */
+    PN_CONST,   /* scalar */
+    PN_INDEX,   /* the value of an index expression, converted to dtype */
+    PN_ELT,     /* one element of an elementwise HLO op on arg[] */
+    PN_REDUCE,  /* over axes; arg[0..nout) values, arg[nout..2nout) inits */
+    PN_SCAN,    /* running reduction along the axis `over`; same args */
+    PN_PICK,    /* result number `out` of a REDUCE, SCAN or CALL with several */
+    PN_PARAM,   /* in a plan_body: parameter number `out` */
+    PN_STORE,   /* arg[0] to slot at off where all guards hold */
+    PN_SCATTER, /* slot[off] = body(slot[off], arg[0]) where guards hold; its
+                   kernel runs the `over` axes in order on one lane */
+    PN_SORT,    /* whole kernel: see plan_sort */
+    PN_CALL     /* whole kernel: a device library routine by name */
+} plan_node_kind;
+
+typedef struct { /* a scalar function: reducer, comparator, combiner */
+    plan_node **node; /* topological; PN_PARAM, PN_CONST, PN_ELT only */
+    int nnode, nparam, nroot;
+    plan_node **root;
+    int op; /* hlo_op when it is that op on both parameters, else -1 */
+} plan_body;
+
+/* The fixed order of a reduction, from shape alone.  lanes strided partial
+ * results (element i goes to lane i mod lanes, in rising i), each started by
+ * its first element, joined by halving: for h = lanes/2 .. 1, lane i takes
+ * body(lane i, lane i+h) for i < h where lane i+h has an element; then
+ * body(init, result).  Lanes is 1, 8 or 64, never more than the next power of
+ * two of the extent.  Over several axes: lanes is 1, rising lexicographic
+ * order, last axis fastest. */
+typedef struct { int lanes; } plan_order;
+
+struct plan_node {
+    plan_node_kind kind;
+    int id;               /* place in the kernel's list */
+    const hlo_inst *in;   /* what it computes; for ELT's attributes */
+    int op;               /* ELT: hlo_op */
+    sd_dtype dtype;
+    int narg;
+    plan_node **arg;
+    uint64_t varies;      /* axes the value depends on */
+    uint64_t over;        /* REDUCE, SCAN, SCATTER: axes it runs over */
+    int stage;            /* REDUCE, STORE, SCATTER: in which stage it sinks;
+                             others: the first stage that can know it */
+    int slot;             /* LOAD, STORE, SCATTER */
+    const plan_expr *off; /* LOAD, STORE, SCATTER: element offset; INDEX */
+    plan_guard *guard;
+    int nguard;
+    int nout, out;        /* REDUCE: results; PICK, PARAM: which */
+    plan_body *body;
+    plan_order order;
+    uint8_t value[16];    /* CONST */
+    bool parked;          /* kept in group-local memory from its stage on, one
+                             element per inner-axis position (row kernels) */
+    bool reverse, exclusive; /* SCAN */
+};
+
+typedef enum { PLAN_READ = 1, PLAN_WRITE = 2 } plan_access;
+typedef struct { /* one pointer argument */
+    sd_dtype dtype;
+    int64_t count;      /* elements behind the pointer */
+    uint8_t access;
+    uint32_t align;
+    bool noalias;       /* no other slot of the kernel may overlap it */
+    size_t offset;      /* not 0 only in goldens; views are thunk slices */
+} plan_slot;
+
+typedef struct { uint64_t axes; } plan_stage; /* inner axes it loops over */
+
+typedef struct { /* kernel of one PN_SORT: rows x n, `stride` between elements */
+    int64_t rows, n, inner; /* operand viewed as [rows/inner][n][inner] */
+    plan_body *less;        /* 2*nop parameters: x0 y0 x1 y1 ...; pred */
+    int nop;                /* slots 0..nop-1 in, nop..2nop-1 out */
+    bool stable;
+    size_t scratch;         /* bytes of a row's work space */
+} plan_sort;
+
+typedef enum { PLAN_LOOP, PLAN_ROW, PLAN_COLUMN, PLAN_SCATTERING, PLAN_SORTING,
+               PLAN_CALLING } plan_kernel_class; /* for printing and dumps */
+typedef struct {
+    const char *name;      /* as in HLO: "fusion", "wrapped_multiply" */
+    uint64_t hash;         /* of the content without the name */
+    plan_kernel_class cls;
+    plan_axis *axis;
+    plan_node **node;      /* operands before users */
+    plan_slot *slot;
+    plan_stage *stage;
+    int naxis, nouter, nnode, nslot, nstage;
+    plan_sort *sort;
+    const char *call;      /* PLAN_CALLING: routine of devlib */
+    int64_t call_arg[8];   /*   its integer arguments */
+    int ncall_arg;
+    size_t local_bytes;    /* parked values and lane joins of a group */
+    int64_t tiles;         /* product over grid axes of ceil(extent/tile) */
+    double flops, bytes;
+} plan_kernel;
+
+typedef struct {
+    sd_arena *arena;
+    hlo_module *m;
+    const device_desc *dev;
+    plan_kernel **kernel;  /* distinct ones; thunks name them by number */
+    int nkernel;
+    thunk_program *program; /* steps, buffers, constants; no binaries yet */
+} plan;
+
+/* ---- the stages of planning, in order ---- */
+
+/* Instructions that share a kernel become one fusion; what stays alone is
+ * wrapped ("wrapped_multiply").  Library calls become custom-calls first. */
+sd_status plan_library(hlo_module *m, const device_desc *dev,
+                       const sd_options *opt);
+sd_status plan_alias(hlo_module *m);
+sd_status plan_fuse(hlo_module *m);        /* the same for every device */
+sd_status plan_lower(sd_arena *a, hlo_inst *fusion, plan_kernel **out);
+void plan_tile(plan_kernel *k, const device_desc *dev);
+sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
+                    const sd_options *opt, plan **out);
+void plan_destroy(plan *p); /* the program, when nobody took it; takes NULL */
+
+void plan_print(sd_buf *b, const plan *p);
+void plan_print_kernel(sd_buf *b, const plan_kernel *k);
+void plan_print_expr(sd_buf *b, const plan_expr *e);
+sd_status plan_verify(const plan *p);
+
+/* ---- ask about expressions (plan_expr.c): for emitters ---- */
+
+/* The coefficient of axis in e where e is c*axis + rest with rest free of
+ * axis; false when e depends on it in another way. */
+bool plan_expr_stride(const plan_expr *e, int axis, int64_t *stride);
+
+#endif

@@ -1,0 +1,26 @@
+/* target: plan -> LLVM IR -> device binaries.  Fills the plan's thunk program
+ * with its binaries and entry points.  Emitters decide nothing: axes, places
+ * and orders come from the plan.  One LLVM context a worker, disposed with
+ * its batch. */
+#ifndef TARGET_H
+#define TARGET_H
+
+#include "base.h"
+#include "plan.h"
+
+/* Receives the texts that dumps want: kind is "ir-no-opt.ll",
+ * "ir-with-opt.ll", "s" or "spv".  May be NULL; serialised by target. */
+typedef void (*target_hook)(void *ctx, const char *kind, const void *data,
+                            size_t bytes);
+
+/* On success p->program is complete. */
+sd_status target_build(plan *p, const sd_options *opt, sd_pool *pool,
+                       target_hook hook, void *ctx);
+/* LLVM's version, and whether the targets are there: for `sundog devices`. */
+const char *target_version(void);
+/* Optimised and compiled again from IR text alone (a test uses it on a dumped
+ * ir-no-opt.ll): binary of the device in out. */
+sd_status target_compile_ir(const device_desc *dev, const char *ir, size_t len,
+                            sd_buf *out);
+
+#endif

@@ -1,0 +1,129 @@
+/* thunk: the program that compiling hands to running.  Launch order, kernels'
+ * binaries, constants, the table of buffers, and opaque sections that PJRT is
+ * asked about later.  Knows neither HLO nor LLVM nor a driver; can be printed,
+ * verified, saved and loaded.  Immutable and shared by threads once built;
+ * reference counted. */
+#ifndef THUNK_H
+#define THUNK_H
+
+#include "base.h"
+#include "device_desc.h"
+
+typedef enum { THUNK_B_PARAM, THUNK_B_OUTPUT, THUNK_B_TEMP, THUNK_B_CONST,
+               THUNK_B_COUNT } thunk_buffer_kind;
+typedef struct {
+    thunk_buffer_kind kind;
+    int index;       /* PARAM, OUTPUT: number */
+    uint64_t bytes;
+    int alias;       /* OUTPUT: parameter whose memory it takes when that one
+                        is donated (copied into it first when not), or -1 */
+    bool alias_must; /* the framework paired them */
+    uint64_t at;     /* CONST: offset in the constants; TEMP: 0, one slab */
+} thunk_buffer;
+
+typedef struct { int buffer; uint64_t offset, bytes; } thunk_slice;
+
+typedef enum {
+#define THUNK(id, name) THUNK_##id,
+#include "thunk.def"
+#undef THUNK
+    THUNK_KIND_COUNT
+} thunk_kind;
+extern const char *const thunk_kind_name[THUNK_KIND_COUNT];
+
+typedef struct thunk thunk;
+typedef struct { thunk *at; int n; } thunk_seq;
+
+struct thunk {
+    thunk_kind kind;
+    const char *name;     /* the HLO instruction's */
+    const char *op_name;  /* JAX's; may be NULL */
+    thunk_slice *arg;     /* KERNEL: the slots in order; LIBCALL: operands then
+                             results; COPY: from, to; WHILE: predicate;
+                             COND: index (s32) or predicate (pred) */
+    int narg;
+    int kernel;           /* KERNEL */
+    int lib;              /* LIBCALL: row of libcall.def */
+    const int64_t *attr;  /* LIBCALL: its integers, see libcall.def */
+    int nattr;
+    thunk_seq *seq;       /* WHILE: cond, body; COND: branches; CALL: body */
+    int nseq;
+    int64_t trip;         /* WHILE: known trip count, or -1 */
+    const char *target;   /* CUSTOM: name; config: its text */
+    const char *config;
+    double flops, bytes;  /* estimate, for threading and profiles */
+};
+
+typedef enum { THUNK_BIN_X86, THUNK_BIN_SPIRV, THUNK_BIN_PTX } thunk_bin_kind;
+typedef struct { thunk_bin_kind kind; const uint8_t *data; size_t bytes; }
+    thunk_binary;
+typedef struct { /* one entry point */
+    const char *symbol;
+    int binary;
+    int nslot;
+    int64_t tiles;
+    int group;            /* work items of a group; host: 1 */
+    uint64_t local_bytes; /* host: scratch a worker needs */
+    double flops, bytes;
+} thunk_kernel;
+
+typedef struct { sd_dtype dtype; int rank; const int64_t *dim;
+                 uint64_t bytes; const char *memory; } thunk_type;
+typedef struct { const char *name; const uint8_t *data; size_t bytes; }
+    thunk_section; /* "hlo" text, "cost", "options", "shardings", ... */
+
+typedef struct thunk_program thunk_program;
+struct thunk_program {
+    sd_arena *arena;      /* owned; holds all below */
+    int refs;             /* atomic */
+    const char *name;
+    device_desc device;   /* built for */
+    thunk_type *param, *output;
+    int nparam, noutput;
+    bool *donatable;      /* per parameter */
+    int nreplica, npartition;
+    thunk_buffer *buffer;
+    int nbuffer;
+    uint8_t *constants;
+    size_t constant_bytes;
+    uint64_t temp_bytes;
+    thunk_kernel *kernel;
+    int nkernel;
+    thunk_binary *binary;
+    int nbinary;
+    thunk_section *section;
+    int nsection;
+    thunk_seq seq;
+    uint64_t fingerprint;
+};
+
+thunk_program *thunk_program_create(const char *name, const device_desc *d);
+thunk_program *thunk_program_retain(thunk_program *p);
+void thunk_program_release(thunk_program *p); /* takes NULL */
+/* Builders; strings and arrays are copied into the program. */
+int thunk_add_buffer(thunk_program *p, thunk_buffer b);
+uint64_t thunk_add_constant(thunk_program *p, const void *data, size_t bytes);
+int thunk_add_binary(thunk_program *p, thunk_bin_kind k, const void *data,
+                     size_t bytes);
+void thunk_add_section(thunk_program *p, const char *name, const void *data,
+                       size_t bytes);
+const thunk_section *thunk_find_section(const thunk_program *p, const char *n);
+void thunk_print(sd_buf *b, const thunk_program *p); /* thunk_sequence.txt */
+/* Every index in range, every slice inside its buffer, every kernel has its
+ * binary: run on each program that was loaded or built. */
+sd_status thunk_verify(const thunk_program *p);
+sd_status thunk_save(const thunk_program *p, sd_buf *out);
+sd_status thunk_load(sd_bytes b, thunk_program **out);
+
+/* ---- library calls: libcall.def ---- */
+
+typedef enum {
+#define LIBCALL(id, name, lib, nattr) THUNK_LIB_##id,
+#include "libcall.def"
+#undef LIBCALL
+    THUNK_LIB_COUNT
+} thunk_lib;
+typedef struct { const char *name; uint64_t lib; int nattr; } thunk_lib_info;
+extern const thunk_lib_info thunk_lib_table[THUNK_LIB_COUNT];
+
+#endif

@@ -1,0 +1,116 @@
+/* xpu: devices, memory, streams, running thunk programs.  Any thread may call
+ * anything here unless said otherwise.  A client owns its devices; buffers,
+ * events and programs are reference counted and must be released before the
+ * client is destroyed.
+ *
+ * Each device has one in-order stream, served by a thread of ours.  Execute
+ * returns once work is queued; small work on an idle stream whose inputs are
+ * ready runs on the caller's thread instead, in the same order. */
+#ifndef XPU_H
+#define XPU_H
+
+#include "base.h"
+#include "device_desc.h"
+#include "thunk.h"
+
+typedef struct xpu_client xpu_client;
+typedef struct xpu_device xpu_device;
+typedef struct xpu_buffer xpu_buffer;
+typedef struct xpu_event xpu_event;
+typedef struct xpu_program xpu_program;
+typedef enum { XPU_MEM_DEVICE, XPU_MEM_PINNED_HOST, XPU_MEM_COUNT } xpu_memory;
+
+/* ---- client and devices ---- */
+
+sd_status xpu_client_create(const sd_options *opt, xpu_client **out);
+void xpu_client_destroy(xpu_client *c); /* drains streams, joins threads */
+int xpu_client_count(const xpu_client *c);
+xpu_device *xpu_client_device(const xpu_client *c, int i);
+sd_pool *xpu_client_pool(const xpu_client *c); /* for compiling */
+const device_desc *xpu_device_desc(const xpu_device *d);
+int xpu_device_id(const xpu_device *d);
+typedef struct { int64_t in_use, peak, limit, allocs, largest, reserved; }
+    xpu_memory_stats;
+void xpu_device_stats(xpu_device *d, xpu_memory_stats *out);
+sd_status xpu_device_sync(xpu_device *d); /* waits for its stream */
+
+/* ---- events: one-shot, ready with a status ---- */
+
+xpu_event *xpu_event_create(void); /* NULL: out of memory */
+xpu_event *xpu_event_retain(xpu_event *e);
+void xpu_event_release(xpu_event *e);
+void xpu_event_set(xpu_event *e, sd_status st); /* takes st; once */
+bool xpu_event_is_ready(const xpu_event *e);
+sd_status xpu_event_wait(xpu_event *e);  /* a copy of its error */
+sd_status xpu_event_error(const xpu_event *e); /* ready: a copy; else NULL */
+/* fn(ctx, st) exactly once, st owned by fn: at once when ready, else on the
+ * thread that sets it; no lock of ours is held. */
+typedef void (*xpu_event_fn)(void *ctx, sd_status st);
+sd_status xpu_event_then(xpu_event *e, xpu_event_fn fn, void *ctx);
+
+/* ---- buffers ---- */
+
+/* shape is copied.  Element layout on the device is dense row-major. */
+sd_status xpu_buffer_alloc(xpu_device *d, xpu_memory mem, sd_dtype t, int rank,
+                           const int64_t *dim, xpu_buffer **out);
+xpu_buffer *xpu_buffer_retain(xpu_buffer *b);
+void xpu_buffer_release(xpu_buffer *b); /* memory goes when pending uses end */
+xpu_device *xpu_buffer_device(const xpu_buffer *b);
+xpu_memory xpu_buffer_memory(const xpu_buffer *b);
+sd_dtype xpu_buffer_dtype(const xpu_buffer *b);
+int xpu_buffer_rank(const xpu_buffer *b);
+const int64_t *xpu_buffer_dims(const xpu_buffer *b);
+size_t xpu_buffer_bytes(const xpu_buffer *b);
+void *xpu_buffer_pointer(const xpu_buffer *b); /* device pointer; may be NULL */
+xpu_event *xpu_buffer_ready(const xpu_buffer *b); /* borrowed */
+void xpu_buffer_delete(xpu_buffer *b);  /* state now, memory later */
+bool xpu_buffer_is_deleted(const xpu_buffer *b); /* one load */
+sd_status xpu_buffer_pin(xpu_buffer *b);   /* external reference: not donated */
+sd_status xpu_buffer_unpin(xpu_buffer *b); /* at zero: INVALID */
+/* A view of memory that somebody else owns; on_delete when the last use ends. */
+sd_status xpu_buffer_view(xpu_device *d, xpu_memory mem, sd_dtype t, int rank,
+                          const int64_t *dim, void *pointer,
+                          void (*on_delete)(void *pointer, void *ctx),
+                          void *ctx, xpu_buffer **out);
+
+/* From host memory, strides in bytes (NULL: dense row-major).  The data are
+ * read before the call returns when during_call; else before *done is set
+ * (done may be NULL when during_call). */
+sd_status xpu_buffer_from_host(xpu_device *d, xpu_memory mem, sd_dtype t,
+                               int rank, const int64_t *dim, const void *data,
+                               const int64_t *strides, bool during_call,
+                               xpu_buffer **out, xpu_event **done);
+/* To dense row-major host memory; *done when written. */
+sd_status xpu_buffer_to_host(xpu_buffer *b, size_t offset, void *dst,
+                             size_t bytes, xpu_event **done);
+sd_status xpu_buffer_copy(xpu_buffer *b, xpu_device *d, xpu_memory mem,
+                          xpu_buffer **out); /* async */
+
+/* ---- programs ---- */
+
+sd_status xpu_program_load(xpu_device *d, thunk_program *p, xpu_program **out);
+xpu_program *xpu_program_retain(xpu_program *p);
+void xpu_program_release(xpu_program *p);
+const thunk_program *xpu_program_thunks(const xpu_program *p);
+
+typedef struct { /* a send or receive of the host, by channel */
+    int64_t channel;
+    sd_status (*call)(void *ctx, void *data, size_t bytes);
+    void *ctx;
+} xpu_callback;
+
+typedef struct {
+    xpu_buffer *const *arg;
+    int narg;
+    const bool *keep;       /* per argument: do not donate; NULL: none */
+    const xpu_callback *send, *recv;
+    int nsend, nrecv;
+} xpu_call;
+/* out[noutput] are fresh buffers; *done when all has run.  Donated arguments
+ * are deleted on return.  Inputs in error poison outputs and *done. */
+sd_status xpu_execute(xpu_program *p, const xpu_call *call, xpu_buffer **out,
+                      xpu_event **done);
+
+/* ---- a device's functions, for xpu_host.c, xpu_cl.c: xpu_device.h ---- */
+
+#endif

@@ -1,0 +1,467 @@
+"""The skeleton programs: plain JAX functions with makers of their arguments.
+
+Each entry of PROGRAMS is a Program: a function, and cases (label -> arguments)
+over shapes (odd, size 1, size 0, one large) and element types.  Arguments are
+made from a random state seeded by the program's name and the label, so every
+platform and process sees the same ones.  `cases(x64)` gives the f32 set, or the
+same programs again in f64.
+"""
+import dataclasses
+import zlib
+from typing import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+
+@dataclasses.dataclass
+class Program:
+    name: str
+    fn: Callable
+    make: Callable            # make(rng, *spec) -> tuple of numpy arguments
+    specs: dict               # label -> spec
+    static: tuple = ()        # static argument numbers of fn
+    donate: tuple = ()
+    eager: bool = False
+    tol: float = 1.0          # what gradients and long sums are scaled by
+    one_kernel: bool = False
+
+    def args(self, label, x64=False):
+        seed = zlib.crc32(f"{self.name}:{label}".encode())
+        args = self.make(np.random.RandomState(seed), *self.specs[label])
+        return tuple(widen(a) for a in args) if x64 else args
+
+
+PROGRAMS = {}
+
+
+def widen(a):
+    a = np.asarray(a)
+    if a.dtype == np.float32:
+        return a.astype(np.float64)
+    if a.dtype == np.complex64:
+        return a.astype(np.complex128)
+    return a
+
+
+def add(name, fn, make, specs, **kw):
+    assert name not in PROGRAMS
+    PROGRAMS[name] = Program(name, fn, make, specs, **kw)
+
+
+def normal(rng, shape, dtype=np.float32):
+    x = rng.standard_normal(shape)
+    if np.issubdtype(np.dtype(dtype), np.integer):
+        return rng.randint(-100, 100, size=shape).astype(dtype)
+    return x.astype(dtype)
+
+
+BF16 = jnp.bfloat16
+F16 = np.float16
+
+
+def shapes(*list_, dtypes=(np.float32,)):
+    return {f"{'x'.join(map(str, s)) or 'scalar'}-{np.dtype(d).name}": (s, d)
+            for s in list_ for d in dtypes}
+
+
+def one(rng, shape, dtype):
+    return (normal(rng, shape, dtype),)
+
+
+def two(rng, shape, dtype):
+    return normal(rng, shape, dtype), normal(rng, shape, dtype)
+
+
+SMALL = ((), (1,), (0,), (7,), (3, 5), (1024,))
+LARGE = (1000003,)
+
+# 1, 2: elementwise, jitted and eager
+add("abs_sqrt", lambda x: jnp.abs(jnp.sqrt(x)), one, shapes(*SMALL, LARGE))
+add("eager_square", lambda x: x**2, one,
+    shapes(*SMALL, LARGE, dtypes=(np.float32, np.int32, BF16)), eager=True)
+
+# 3: a chain
+add("gelu_chain", lambda a, b: jax.nn.gelu(a * 1.5 + b) * b - jnp.tanh(a), two,
+    shapes(*SMALL, LARGE, (33, 65), dtypes=(np.float32, BF16)))
+
+
+# 4, 5: softmax
+ROWS = ((1, 1), (3, 7), (5, 64), (7, 1000), (0, 4), (4, 5, 33), (64, 4097))
+add("softmax_last", lambda x: jax.nn.softmax(x, axis=-1), one,
+    shapes(*ROWS, dtypes=(np.float32, BF16)))
+
+
+def masked_softmax(x, mask):
+    return jax.nn.softmax(jnp.where(mask, x * 0.125, -1e9), axis=0)
+
+
+def with_mask(rng, shape, dtype):
+    mask = rng.rand(*shape) < 0.7
+    return normal(rng, shape, dtype), mask
+
+
+add("softmax_masked_axis0", masked_softmax, with_mask,
+    shapes((1, 1), (7, 3), (1000, 7), (33, 65), (4, 0), (513, 1023)))
+
+
+# 6, 7: layer norm and its gradient
+def layer_norm(x, scale, shift):
+    mean = jnp.mean(x, axis=-1, keepdims=True)
+    var = jnp.var(x, axis=-1, keepdims=True)
+    return (x - mean) * lax.rsqrt(var + 1e-5) * scale + shift
+
+
+def norm_args(rng, shape, dtype):
+    n = shape[-1:]
+    return (normal(rng, shape, dtype), normal(rng, n, dtype),
+            normal(rng, n, dtype))
+
+
+NORM = ((1, 2), (3, 7), (5, 64), (7, 1000), (0, 4), (4, 5, 33), (512, 768))
+add("layer_norm", layer_norm, norm_args, shapes(*NORM))
+
+
+def layer_norm_grad(x, scale, shift, dy):
+    return jax.vjp(layer_norm, x, scale, shift)[1](dy)
+
+
+add("layer_norm_grad", layer_norm_grad,
+    lambda rng, shape, dtype: norm_args(rng, shape, dtype)
+    + (normal(rng, shape, dtype),),
+    shapes((3, 7), (5, 64), (7, 1000), (4, 5, 33), (512, 768)), tol=30)
+
+
+# 8: RMS norm times a gate
+def rms_gate(x, scale, gate):
+    ms = jnp.mean(x * x, axis=-1, keepdims=True)
+    return x * lax.rsqrt(ms + 1e-6) * scale * jax.nn.silu(gate)
+
+
+add("rms_norm_gate", rms_gate,
+    lambda rng, shape, dtype: (normal(rng, shape, dtype),
+                               normal(rng, shape[-1:], dtype),
+                               normal(rng, shape, dtype)),
+    shapes((3, 7), (5, 64), (4, 5, 33), (512, 768),
+           dtypes=(np.float32, BF16)))
+
+
+# 9: reductions over each axis and all axes
+def reductions(x):
+    out = []
+    for axis in (0, 1, 2, None):
+        out += [jnp.sum(x, axis=axis), jnp.max(x, axis=axis),
+                jnp.argmax(x, axis=axis)]
+    return out
+
+
+add("reductions", reductions, one,
+    shapes((1, 1, 1), (3, 5, 7), (8, 16, 64), (5, 130, 67), (33, 65, 129),
+           dtypes=(np.float32, BF16, np.int32)), tol=10)
+add("sum_empty", lambda x: (jnp.sum(x, 0), jnp.sum(x, 1), jnp.sum(x)), one,
+    shapes((0, 4), (4, 0)))
+
+
+# 10: data movement in one function
+def movement(x, y):
+    t = jnp.transpose(x, (2, 0, 1))
+    r = lax.rev(t, (0, 2))
+    p = lax.pad(r, jnp.zeros((), r.dtype), ((-1, 2, 0), (1, -1, 1), (0, 0, 0)))
+    c = jnp.concatenate([p, p, jnp.full((p.shape[0], 1, p.shape[2]), 2,
+                                        p.dtype)], axis=1)
+    return c[::2, 1::3, :], jnp.reshape(y, (-1,))[::-1]
+
+
+add("movement", movement,
+    lambda rng, shape, dtype: (normal(rng, shape, dtype),
+                               normal(rng, shape, dtype)),
+    shapes((2, 3, 4), (5, 7, 9), (1, 2, 3), (33, 65, 40),
+           dtypes=(np.float32, BF16, np.int8)))
+
+
+# 11: matmul + bias + relu
+def matmul(a, b, bias):
+    return jax.nn.relu(jnp.matmul(a, b) + bias)
+
+
+def int_matmul(a, b, bias):
+    acc = jnp.matmul(a, b, preferred_element_type=jnp.int32)
+    return jax.nn.relu(acc + bias)
+
+
+def mm_args(rng, dims, dtype):
+    *batch, m, k, n = dims
+    bias = np.int32 if np.dtype(dtype) == np.int8 else dtype
+    return (normal(rng, (*batch, m, k), dtype),
+            normal(rng, (*batch, k, n), dtype), normal(rng, (n,), bias))
+
+
+MM = ((33, 65, 129), (512, 512, 512), (1, 1, 1), (3, 17, 9, 31), (4, 0, 5),
+      (0, 3, 5))
+add("matmul", matmul, mm_args, shapes(*MM, dtypes=(np.float32, BF16)), tol=8)
+add("matmul_s8", int_matmul, mm_args, shapes(*MM, dtypes=(np.int8,)))
+
+
+# 12: convolution and both gradients
+def conv(x, w, b, strides, groups, layout):
+    y = lax.conv_general_dilated(
+        x, w, strides, "SAME", feature_group_count=groups,
+        dimension_numbers=(layout, "OIHW" if layout == "NCHW" else "HWIO",
+                           layout))
+    b = b[:, None, None] if layout == "NCHW" else b
+    return jax.nn.relu(y + b)
+
+
+def conv_grads(x, w, b, dy, strides, groups, layout):
+    return jax.vjp(lambda x, w: conv(x, w, b, strides, groups, layout),
+                   x, w)[1](dy)
+
+
+def conv_args(rng, n, c, h, w, o, k, strides, groups, layout):
+    x = normal(rng, (n, c, h, w) if layout == "NCHW" else (n, h, w, c))
+    ker = normal(rng, (o, c // groups, k, k) if layout == "NCHW"
+                 else (k, k, c // groups, o))
+    return x, ker, normal(rng, (o,)), strides, groups, layout
+
+
+def conv_grad_args(rng, *spec):
+    x, w, b, strides, groups, layout = conv_args(rng, *spec)
+    y = jax.eval_shape(lambda x, w, b: conv(x, w, b, strides, groups, layout),
+                       x, w, b)
+    return x, w, b, normal(rng, y.shape), strides, groups, layout
+
+
+CONV = {f"{l}-{k}": (*v, l) for l in ("NCHW", "NHWC") for k, v in {
+    "3x3": (2, 8, 9, 9, 16, 3, (1, 1), 1),
+    "odd": (1, 3, 11, 7, 5, 3, (1, 1), 1),
+    "strided": (2, 8, 15, 15, 8, 3, (2, 2), 1),
+    "grouped": (2, 12, 9, 9, 8, 3, (1, 1), 4),
+    "depthwise": (1, 6, 8, 8, 6, 3, (1, 1), 6),
+    "1x1": (2, 16, 7, 7, 24, 1, (1, 1), 1),
+    "large": (2, 32, 28, 28, 64, 3, (1, 1), 1)}.items()}
+add("conv", conv, conv_args, CONV, static=(3, 4, 5), tol=10)
+add("conv_grad", conv_grads, conv_grad_args, CONV, static=(4, 5, 6), tol=50)
+
+# 13, 14: gather, scatter
+add("embedding", lambda table, ids: jnp.take(table, ids, axis=0),
+    lambda rng, rows, dim, n, dtype: (normal(rng, (rows, dim), dtype),
+                                      rng.randint(-rows, rows + 3, size=(n,))
+                                      .astype(np.int32)),
+    {"small": (5, 3, 7, np.float32), "bf16": (50, 16, 33, BF16),
+     "none": (5, 3, 0, np.float32), "large": (1000, 768, 500, np.float32)})
+add("scatter_add", lambda table, ids, rows: table.at[ids].add(rows),
+    lambda rng, rows, dim, n, dtype: (
+        normal(rng, (rows, dim), dtype),
+        rng.randint(-1, rows + 2, size=(n,)).astype(np.int32),
+        normal(rng, (n, dim), dtype)),
+    {"small": (5, 3, 17, np.float32), "wide": (4, 129, 33, np.float32),
+     "none": (5, 3, 0, np.float32), "int": (5, 3, 17, np.int32),
+     "large": (1000, 256, 3000, np.float32)}, tol=10)
+
+
+# 15: sort of two operands by key, argsort, top_k
+def sorts(key, value):
+    k, v = lax.sort((key, value), num_keys=1)
+    return k, v, jnp.argsort(key), lax.top_k(key, max(1, key.shape[-1] // 3))
+
+
+add("sort", sorts,
+    lambda rng, shape, dtype: (
+        rng.randint(-9, 9, size=shape).astype(dtype) if np.dtype(dtype).kind
+        == "i" else np.where(rng.rand(*shape) < 0.1, np.nan,
+                             normal(rng, shape)).astype(dtype),
+        rng.randint(0, 1000, size=shape).astype(np.int32)),
+    shapes((1,), (7,), (1000,), (5, 33), (3, 4, 65),
+           dtypes=(np.float32, np.int32)))
+
+
+# 16: cumsum and cumlogsumexp, forward and backward
+def cumulative(x, dy):
+    f = lambda x: (lax.cumsum(x, axis=x.ndim - 1),
+                   lax.cumlogsumexp(x, axis=0, reverse=True))
+    y, vjp = jax.vjp(f, x)
+    return y, vjp((dy, dy))
+
+
+add("cumulative", cumulative, two,
+    shapes((1,), (7,), (130,), (5, 33), (33, 5)), tol=30)
+
+
+# 17: max-pool and its gradient
+def max_pool(x, dy):
+    f = lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1),
+                                    (1, 2, 2, 1), "SAME")
+    y, vjp = jax.vjp(f, x)
+    return y, vjp(dy)
+
+
+def pool_args(rng, n, h, w, c):
+    return (normal(rng, (n, h, w, c)),
+            normal(rng, (n, -(-h // 2), -(-w // 2), c)))
+
+
+add("max_pool", max_pool, pool_args,
+    {"small": (1, 4, 4, 1), "odd": (2, 9, 7, 3), "large": (4, 56, 56, 32)})
+
+
+# 18: a while loop that updates one row a step
+def row_loop(x, n):
+    def step(c):
+        i, x = c
+        row = lax.dynamic_slice_in_dim(x, i, 1, 0)
+        return i + 1, lax.dynamic_update_slice_in_dim(
+            x, row * 2 + i.astype(x.dtype), i, 0)
+    return lax.while_loop(lambda c: c[0] < n, step, (jnp.int32(0), x))[1]
+
+
+add("row_loop", row_loop,
+    lambda rng, shape: (normal(rng, shape), np.int32(shape[0])),
+    {"1x1": ((1, 1),), "7x5": ((7, 5),), "300x1000": ((300, 1000),)})
+
+
+# 19: LSTM
+def lstm(params, xs, h0):
+    w, u, b = params
+
+    def cell(carry, x):
+        h, c = carry
+        i, f, g, o = jnp.split(x @ w + h @ u + b, 4, axis=-1)
+        c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+        h = jax.nn.sigmoid(o) * jnp.tanh(c)
+        return (h, c), h
+    return lax.scan(cell, (h0, jnp.zeros_like(h0)), xs)
+
+
+add("lstm", lambda w, u, b, xs, h0: lstm((w, u, b), xs, h0),
+    lambda rng, t, n, d, h: (normal(rng, (d, 4 * h)) / 8,
+                             normal(rng, (h, 4 * h)) / 8,
+                             normal(rng, (4 * h,)), normal(rng, (t, n, d)),
+                             normal(rng, (n, h))),
+    {"small": (3, 2, 5, 4), "odd": (9, 3, 17, 33), "large": (40, 16, 64, 64)},
+    tol=30)
+
+
+# 20: cond and switch
+def branches(x, p, i):
+    a = lax.cond(p, lambda x: x * 2, lambda x: jnp.sin(x), x)
+    b = lax.switch(i, [lambda x: x + 1, lambda x: jnp.flip(x, 0),
+                       lambda x: x * x], x)
+    return a, b
+
+
+add("branches", branches,
+    lambda rng, shape, p, i: (normal(rng, shape), np.bool_(p), np.int32(i)),
+    {f"{p}-{i}": ((5, 7), p, i) for p in (False, True)
+     for i in (-1, 0, 1, 2, 9)})
+
+
+# 21: random numbers
+def random(key, n):
+    key = jax.random.wrap_key_data(key)
+    a, b = jax.random.split(key)
+    return jax.random.bits(a, (n,)), jax.random.normal(b, (n, 3))
+
+
+add("random", random,
+    lambda rng, n: (rng.randint(0, 2**31, size=(2,)).astype(np.uint32), n),
+    {"1": (1,), "7": (7,), "100001": (100001,)}, static=(1,), tol=4)
+
+# 22: complex
+add("complex", lambda a, b: (a * b, jnp.abs(a), jnp.conj(a) + b),
+    lambda rng, shape: tuple((normal(rng, shape) + 1j * normal(rng, shape))
+                             .astype(np.complex64) for _ in range(2)),
+    {"scalar": ((),), "7": ((7,),), "0": ((0,),), "33x65": ((33, 65),)})
+
+
+# 23: bits
+def bits(a, b):
+    s = jnp.abs(b).astype(a.dtype) if a.dtype.kind == "i" else b
+    return (a << s, a >> s, lax.shift_right_logical(a, s), a & b, a | b, a ^ b,
+            ~a, lax.population_count(a), lax.clz(a))
+
+
+def bits_args(rng, shape, dtype):
+    info = np.iinfo(dtype)
+    raw = rng.randint(0, 256, size=(*shape, np.dtype(dtype).itemsize))
+    a = raw.astype(np.uint8).view(dtype)[..., 0]
+    return a, rng.randint(0, info.bits + 2, size=shape).astype(dtype)
+
+
+add("bits", bits, bits_args,
+    shapes((), (7,), (1000,), dtypes=(np.int8, np.int16, np.int32, np.int64,
+                                      np.uint8, np.uint16, np.uint32,
+                                      np.uint64)))
+
+
+# 24: attention
+def attention(x, wq, wk, wv, wo, heads):
+    n, t, d = x.shape
+    q, k, v = ((x @ w).reshape(n, t, heads, -1).transpose(0, 2, 1, 3)
+               for w in (wq, wk, wv))
+    s = q @ k.transpose(0, 1, 3, 2) / np.sqrt(q.shape[-1]).astype(x.dtype)
+    s = jnp.where(jnp.tril(jnp.ones((t, t), bool)), s, -1e9)
+    y = (jax.nn.softmax(s, axis=-1) @ v).transpose(0, 2, 1, 3)
+    return x + y.reshape(n, t, d) @ wo
+
+
+add("attention", attention,
+    lambda rng, n, t, d, heads, dtype: (
+        normal(rng, (n, t, d), dtype),
+        *(normal(rng, (d, d)).astype(dtype) / np.array(8, dtype)
+          for _ in range(4)), heads),
+    {"small": (1, 5, 8, 2, np.float32), "odd": (2, 17, 24, 3, np.float32),
+     "large": (2, 128, 256, 4, np.float32), "bf16": (1, 33, 64, 4, BF16)},
+    static=(5,), tol=30)
+
+
+# 25: nested vmap of grad
+def vmap_grad(w, x):
+    loss = lambda w, x: jnp.sum(jnp.tanh(x @ w) ** 2)
+    return jax.vmap(lambda w: jax.vmap(lambda x: jax.grad(loss)(w, x))(x))(w)
+
+
+add("vmap_grad", vmap_grad,
+    lambda rng, b, n, d: (normal(rng, (b, d)), normal(rng, (n, d))),
+    {"small": (2, 3, 4), "odd": (3, 7, 33), "large": (8, 64, 128)}, tol=20)
+
+
+# 26: training steps of a 3-layer MLP with donated parameters
+def mlp_init(rng, sizes):
+    return [(normal(rng, (i, o)) / np.float32(np.sqrt(i)),
+             np.zeros((o,), np.float32)) for i, o in zip(sizes, sizes[1:])]
+
+
+def mlp_loss(params, x, y):
+    for w, b in params[:-1]:
+        x = jax.nn.relu(x @ w + b)
+    w, b = params[-1]
+    return jnp.mean((x @ w + b - y) ** 2)
+
+
+def mlp_step(params, x, y):
+    loss, grads = jax.value_and_grad(mlp_loss)(params, x, y)
+    params = jax.tree.map(lambda p, g: p - 0.05 * g, params, grads)
+    return params, loss
+
+
+def mlp_data(x64=False, sizes=(17, 64, 64, 5), n=50):
+    rng = np.random.RandomState(7)
+    params = mlp_init(rng, sizes)
+    x, y = normal(rng, (n, sizes[0])), normal(rng, (n, sizes[-1]))
+    if x64:
+        return jax.tree.map(widen, (params, x, y))
+    return params, x, y
+
+
+def mlp_train(device, steps=100, x64=False, **kw):
+    """Losses of `steps` steps on the device, parameters donated each step."""
+    params, x, y = jax.device_put(mlp_data(x64, **kw), device)
+    step = jax.jit(mlp_step, donate_argnums=0)
+    losses = []
+    for _ in range(steps):
+        params, loss = step(params, x, y)
+        losses.append(loss)
+    assert loss.devices() == {device}
+    return np.array([float(l) for l in losses])

@@ -168,7 +168,8 @@ struct hlo_comp {
     hlo_inst *first, *last, *root;
     hlo_inst **param;
     int nparam;
-    hlo_inst *caller;      /* of a fusion or a region with one caller */
+    hlo_inst *caller;      /* the only one; NULL: none, or several so far */
+    int ncaller;           /* how often it is called; hlo_set_comps counts */
     void *tag;
     int64_t mark;
 };
@@ -241,7 +242,9 @@ void hlo_set_arg(hlo_inst *in, int i, hlo_inst *to);
 void hlo_set_comps(hlo_inst *in, int n, hlo_comp *const *c);
 void hlo_replace(hlo_inst *in, hlo_inst *with); /* all uses, and root; in stays */
 void hlo_replace_use(hlo_inst *user, hlo_inst *from, hlo_inst *to);
-void hlo_remove(hlo_inst *in);       /* must be unused and not the root */
+/* Must be unused and not the root.  Later parameters move up when a parameter
+ * goes; hlo_has_effect is true of parameters, so dead code keeps them. */
+void hlo_remove(hlo_inst *in);
 void hlo_set_root(hlo_comp *c, hlo_inst *root);
 void hlo_move_before(hlo_inst *in, hlo_inst *before);
 const char *hlo_unique_name(hlo_module *m, const char *base);
@@ -253,7 +256,8 @@ hlo_comp *hlo_comp_clone(hlo_module *m, const hlo_comp *c, const char *name);
 hlo_dims hlo_dims_copy(sd_arena *a, const int64_t *at, int n);
 int hlo_comp_count(const hlo_comp *c); /* instructions */
 void hlo_comp_sort(hlo_comp *c);       /* operands first again, stable */
-bool hlo_reaches(const hlo_inst *from, const hlo_inst *to); /* by operands */
+/* Is `to` from itself or among what it is made from, operands of operands? */
+bool hlo_reaches(const hlo_inst *from, const hlo_inst *to);
 
 #define hlo_for_each_comp(c, m) \
     for (hlo_comp *c = (m)->first, *c##_next; \

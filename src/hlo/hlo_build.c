@@ -1,0 +1,510 @@
+/* The graph's edges: every change to operands, order, roots and calls goes
+ * through here, so that use lists and caller counts are always right. */
+#include "hlo_priv.h"
+
+#include <assert.h>
+
+/* ---- names ---- */
+
+/* Names that were given, by hash; a chain for the rare equal hash. */
+typedef struct name_entry name_entry;
+struct name_entry {
+    const char *name;
+    int next; /* first suffix not tried yet */
+    name_entry *chain;
+};
+
+enum { INST_NAMES, COMP_NAMES }; /* two name spaces, as in XLA */
+
+static name_entry *find_name(const hlo_module *m, const char *s, size_t len,
+                             int space)
+{
+    name_entry *e = sd_map_get(m->names, sd_hash(s, len, (uint64_t)space));
+
+    while (e && (strncmp(e->name, s, len) != 0 || e->name[len] != '\0'))
+        e = e->chain;
+    return e;
+}
+
+static const char *take_name(hlo_module *m, const char *s, size_t len,
+                             int space)
+{
+    uint64_t key = sd_hash(s, len, (uint64_t)space);
+    name_entry *e = sd_arena_new(m->arena, name_entry);
+
+    e->name = sd_arena_str(m->arena, s, len);
+    e->next = 1;
+    e->chain = sd_map_get(m->names, key);
+    sd_map_set(m->names, key, e);
+    return e->name;
+}
+
+static bool is_name_char(char ch)
+{
+    return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') ||
+           (ch >= '0' && ch <= '9') || ch == '_' || ch == '.' || ch == '-';
+}
+
+static char *clean_name(sd_arena *a, const char *base)
+{
+    size_t len = strlen(base);
+    char *s = sd_arena_str(a, len ? base : "_", len ? len : 1);
+
+    for (char *p = s; *p; p++)
+        if (!is_name_char(*p))
+            *p = '_';
+    if ((s[0] >= '0' && s[0] <= '9') || s[0] == '.' || s[0] == '-')
+        s[0] = '_';
+    return s;
+}
+
+/* "multiply.12" -> length of "multiply" */
+static size_t stem_length(const char *s)
+{
+    size_t len = strlen(s), i = len;
+
+    while (i > 0 && s[i - 1] >= '0' && s[i - 1] <= '9')
+        i--;
+    return i > 1 && i < len && s[i - 1] == '.' ? i - 1 : len;
+}
+
+static const char *unique_name(hlo_module *m, const char *base, int space)
+{
+    char *s = clean_name(m->arena, base);
+
+    if (!find_name(m, s, strlen(s), space))
+        return take_name(m, s, strlen(s), space);
+    s[stem_length(s)] = '\0';
+    if (!find_name(m, s, strlen(s), space))
+        return take_name(m, s, strlen(s), space);
+    name_entry *e = find_name(m, s, strlen(s), space);
+
+    for (;;) {
+        char *t = sd_arena_fmt(m->arena, "%s.%d", s, e->next++);
+
+        if (!find_name(m, t, strlen(t), space))
+            return take_name(m, t, strlen(t), space);
+    }
+}
+
+const char *hlo_unique_name(hlo_module *m, const char *base)
+{
+    return unique_name(m, base, INST_NAMES);
+}
+
+void hlo_rename(hlo_inst *in, const char *base)
+{
+    in->name = hlo_unique_name(in->parent->module, base);
+}
+
+/* ---- modules and computations ---- */
+
+hlo_module *hlo_module_create(sd_arena *a, const char *name)
+{
+    hlo_module *m = sd_arena_new(a, hlo_module);
+
+    m->name = clean_name(a, name);
+    m->arena = a;
+    m->nreplica = m->npartition = 1;
+    m->names = sd_map_create(a);
+    return m;
+}
+
+hlo_comp *hlo_comp_create(hlo_module *m, const char *name)
+{
+    hlo_comp *c = sd_arena_new(m->arena, hlo_comp);
+
+    c->name = unique_name(m, name, COMP_NAMES);
+    c->id = m->next_id++;
+    c->module = m;
+    c->prev = m->last;
+    if (m->last)
+        m->last->next = c;
+    else
+        m->first = c;
+    m->last = c;
+    return c;
+}
+
+static void release_comps(hlo_inst *in)
+{
+    for (int i = 0; i < in->ncomp; i++) {
+        in->comp[i]->ncaller--;
+        if (in->comp[i]->caller == in)
+            in->comp[i]->caller = NULL;
+    }
+    in->ncomp = 0;
+}
+
+void hlo_comp_remove(hlo_comp *c)
+{
+    hlo_module *m = c->module;
+
+    assert(c != m->entry);
+    hlo_for_each_inst(in, c) release_comps(in);
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        m->first = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    else
+        m->last = c->prev;
+    c->prev = c->next = NULL;
+}
+
+int hlo_comp_count(const hlo_comp *c)
+{
+    int n = 0;
+
+    for (const hlo_inst *in = c->first; in; in = in->next)
+        n++;
+    return n;
+}
+
+void hlo_set_root(hlo_comp *c, hlo_inst *root)
+{
+    assert(root->parent == c);
+    c->root = root;
+}
+
+void hlo_comp_put_param(hlo_comp *c, hlo_inst *in)
+{
+    int i = (int)in->u.param.index;
+
+    if (i >= c->nparam) {
+        hlo_inst **p = sd_arena_array(c->module->arena, hlo_inst *, i + 1);
+
+        if (c->nparam)
+            memcpy(p, c->param, sizeof *p * (size_t)c->nparam);
+        c->param = p;
+        c->nparam = i + 1;
+    }
+    c->param[i] = in;
+}
+
+static void drop_param(hlo_comp *c, hlo_inst *in)
+{
+    int i = (int)in->u.param.index;
+
+    if (i >= c->nparam || c->param[i] != in)
+        return;
+    for (c->nparam--; i < c->nparam; i++) {
+        c->param[i] = c->param[i + 1];
+        if (c->param[i])
+            c->param[i]->u.param.index = i;
+    }
+}
+
+/* ---- instructions: order ---- */
+
+static void link_before(hlo_comp *c, hlo_inst *in, hlo_inst *before)
+{
+    in->next = before;
+    in->prev = before ? before->prev : c->last;
+    if (in->prev)
+        in->prev->next = in;
+    else
+        c->first = in;
+    if (before)
+        before->prev = in;
+    else
+        c->last = in;
+}
+
+static void unlink_inst(hlo_inst *in)
+{
+    hlo_comp *c = in->parent;
+
+    if (in->prev)
+        in->prev->next = in->next;
+    else
+        c->first = in->next;
+    if (in->next)
+        in->next->prev = in->prev;
+    else
+        c->last = in->prev;
+    in->prev = in->next = NULL;
+}
+
+void hlo_move_before(hlo_inst *in, hlo_inst *before)
+{
+    if (in == before)
+        return;
+    assert(!before || before->parent == in->parent);
+    unlink_inst(in);
+    link_before(in->parent, in, before);
+}
+
+/* ---- instructions: edges ---- */
+
+static void add_user(hlo_inst *of, hlo_inst *user)
+{
+    if (of->nuse == of->user_cap) {
+        int cap = of->user_cap ? 2 * of->user_cap : 2;
+        sd_arena *a = of->parent->module->arena;
+        hlo_inst **p = sd_arena_array(a, hlo_inst *, cap);
+
+        if (of->nuse)
+            memcpy(p, of->user, sizeof *p * (size_t)of->nuse);
+        of->user = p;
+        of->user_cap = cap;
+    }
+    of->user[of->nuse++] = user;
+}
+
+static void drop_user(hlo_inst *of, const hlo_inst *user)
+{
+    for (int i = 0; i < of->nuse; i++)
+        if (of->user[i] == user) {
+            of->nuse--;
+            memmove(of->user + i, of->user + i + 1,
+                    sizeof *of->user * (size_t)(of->nuse - i));
+            return;
+        }
+    assert(!"user not in the use list");
+}
+
+hlo_inst *hlo_inst_create_named(hlo_comp *c, hlo_inst *before, hlo_op op,
+                                const char *name, const sd_shape *shape,
+                                int narg, hlo_inst *const *arg)
+{
+    hlo_module *m = c->module;
+    hlo_inst *in = sd_arena_new(m->arena, hlo_inst);
+
+    in->op = op;
+    in->id = m->next_id++;
+    in->name = hlo_unique_name(m, name);
+    in->parent = c;
+    in->shape = shape;
+    in->narg = narg;
+    in->arg = sd_arena_array(m->arena, hlo_inst *, narg ? narg : 1);
+    for (int i = 0; i < narg; i++) {
+        in->arg[i] = arg[i];
+        add_user(arg[i], in);
+    }
+    link_before(c, in, before);
+    return in;
+}
+
+hlo_inst *hlo_inst_create(hlo_comp *c, hlo_inst *before, hlo_op op,
+                          const sd_shape *shape, int narg, hlo_inst *const *arg)
+{
+    return hlo_inst_create_named(c, before, op, hlo_op_table[op].name, shape,
+                                 narg, arg);
+}
+
+void hlo_set_arg(hlo_inst *in, int i, hlo_inst *to)
+{
+    assert(i >= 0 && i < in->narg);
+    if (in->arg[i] == to)
+        return;
+    drop_user(in->arg[i], in);
+    in->arg[i] = to;
+    add_user(to, in);
+}
+
+void hlo_set_comps(hlo_inst *in, int n, hlo_comp *const *c)
+{
+    hlo_comp **p = NULL;
+
+    if (n) {
+        p = sd_arena_array(in->parent->module->arena, hlo_comp *, n);
+        memcpy(p, c, sizeof *p * (size_t)n);
+    }
+    release_comps(in);
+    in->comp = p;
+    in->ncomp = n;
+    for (int i = 0; i < n; i++)
+        p[i]->caller = p[i]->ncaller++ ? NULL : in;
+}
+
+void hlo_replace(hlo_inst *in, hlo_inst *with)
+{
+    if (in == with)
+        return;
+    hlo_inst **user = in->user;
+    int n = in->nuse;
+
+    in->user = NULL;
+    in->nuse = in->user_cap = 0;
+    for (int i = 0; i < n; i++) {
+        /* a value made from the old one keeps its operand */
+        hlo_inst *to = user[i] == with ? in : with;
+
+        for (int k = 0; k < user[i]->narg; k++)
+            if (user[i]->arg[k] == in)
+                user[i]->arg[k] = to;
+        add_user(to, user[i]);
+    }
+    if (in->parent->root == in)
+        in->parent->root = with;
+}
+
+void hlo_replace_use(hlo_inst *user, hlo_inst *from, hlo_inst *to)
+{
+    for (int i = 0; i < user->narg; i++)
+        if (user->arg[i] == from)
+            hlo_set_arg(user, i, to);
+}
+
+void hlo_remove(hlo_inst *in)
+{
+    assert(in->nuse == 0 && in->parent->root != in);
+    if (in->op == HLO_PARAMETER)
+        drop_param(in->parent, in);
+    for (int i = 0; i < in->narg; i++)
+        drop_user(in->arg[i], in);
+    in->narg = 0;
+    release_comps(in);
+    unlink_inst(in);
+}
+
+/* ---- clones ---- */
+
+static hlo_inst *clone_without_comps(hlo_comp *c, hlo_inst *before,
+                                     const hlo_inst *in, hlo_inst *const *arg)
+{
+    hlo_inst *x = hlo_inst_create_named(c, before, in->op, in->name, in->shape,
+                                        in->narg, arg);
+
+    x->dims = in->dims;
+    x->u = in->u;
+    x->op_name = in->op_name;
+    x->source_file = in->source_file;
+    x->source_line = in->source_line;
+    x->sharding = in->sharding;
+    x->frontend_attrs = in->frontend_attrs;
+    if (x->op == HLO_PARAMETER)
+        hlo_comp_put_param(c, x);
+    return x;
+}
+
+hlo_inst *hlo_inst_clone(hlo_comp *c, hlo_inst *before, const hlo_inst *in,
+                         hlo_inst *const *arg)
+{
+    hlo_inst *x = clone_without_comps(c, before, in, arg);
+
+    if (in->ncomp)
+        hlo_set_comps(x, in->ncomp, in->comp);
+    return x;
+}
+
+/* done: old computation -> new one, so that what is called twice is cloned
+ * once.  Within one module the called computations are shared. */
+static hlo_comp *clone_comp(hlo_module *m, const hlo_comp *c, const char *name,
+                            sd_map *done)
+{
+    sd_map *map = sd_map_create(m->arena);
+    hlo_comp *to, **comp;
+    hlo_inst **arg;
+
+    if (m != c->module) /* callees first, as in every module */
+        hlo_for_each_inst(
+            in, c) for (int i = 0; i < in->ncomp;
+                        i++) if (!sd_map_has(done, sd_key(in->comp[i])))
+            clone_comp(m, in->comp[i], in->comp[i]->name, done);
+    to = hlo_comp_create(m, name);
+    sd_map_set(done, sd_key(c), to);
+    hlo_for_each_inst(in, c)
+    {
+        arg = sd_arena_array(m->arena, hlo_inst *, in->narg ? in->narg : 1);
+        for (int i = 0; i < in->narg; i++)
+            arg[i] = sd_map_get(map, sd_key(in->arg[i]));
+        hlo_inst *x = clone_without_comps(to, NULL, in, arg);
+
+        sd_map_set(map, sd_key(in), x);
+        if (!in->ncomp)
+            continue;
+        comp = sd_arena_array(m->arena, hlo_comp *, in->ncomp);
+        for (int i = 0; i < in->ncomp; i++)
+            comp[i] = m == c->module ? in->comp[i]
+                                     : sd_map_get(done, sd_key(in->comp[i]));
+        hlo_set_comps(x, in->ncomp, comp);
+    }
+    if (c->root)
+        to->root = sd_map_get(map, sd_key(c->root));
+    return to;
+}
+
+hlo_comp *hlo_comp_clone(hlo_module *m, const hlo_comp *c, const char *name)
+{
+    return clone_comp(m, c, name, sd_map_create(m->arena));
+}
+
+hlo_dims hlo_dims_copy(sd_arena *a, const int64_t *at, int n)
+{
+    hlo_dims d = {NULL, n};
+
+    if (n)
+        d.at = sd_arena_copy(a, at, sizeof *at * (size_t)n);
+    return d;
+}
+
+/* ---- order ---- */
+
+typedef struct {
+    hlo_inst *in;
+    int arg;
+} sort_frame;
+
+/* Depth first, with a stack of our own: programs are deep. */
+void hlo_comp_sort(hlo_comp *c)
+{
+    sd_arena *a = sd_arena_create();
+    sd_map *seen = sd_map_create(a);
+    int n = hlo_comp_count(c), k = 0;
+    hlo_inst **order = sd_arena_array(a, hlo_inst *, n ? n : 1);
+    sd_vec(sort_frame) stack = {0};
+
+    hlo_for_each_inst(in, c)
+    {
+        if (sd_map_has(seen, sd_key(in)))
+            continue;
+        sd_map_set(seen, sd_key(in), in);
+        *sd_push(a, &stack) = (sort_frame){in, 0};
+        while (stack.n) {
+            sort_frame *f = &stack.at[stack.n - 1];
+
+            if (f->arg == f->in->narg) {
+                order[k++] = f->in;
+                stack.n--;
+                continue;
+            }
+            hlo_inst *x = f->in->arg[f->arg++];
+
+            if (!sd_map_has(seen, sd_key(x))) {
+                sd_map_set(seen, sd_key(x), x);
+                *sd_push(a, &stack) = (sort_frame){x, 0};
+            }
+        }
+    }
+    assert(k == n);
+    c->first = c->last = NULL;
+    for (int i = 0; i < n; i++)
+        link_before(c, order[i], NULL);
+    sd_arena_destroy(a);
+}
+
+bool hlo_reaches(const hlo_inst *from, const hlo_inst *to)
+{
+    sd_arena *a = sd_arena_create();
+    sd_map *seen = sd_map_create(a);
+    sd_vec(const hlo_inst *) stack = {0};
+    bool found = from == to;
+
+    *sd_push(a, &stack) = from;
+    while (stack.n && !found) {
+        const hlo_inst *in = stack.at[--stack.n];
+
+        for (int i = 0; i < in->narg && !found; i++) {
+            if (sd_map_has(seen, sd_key(in->arg[i])))
+                continue;
+            sd_map_set(seen, sd_key(in->arg[i]), in->arg[i]);
+            found = in->arg[i] == to;
+            *sd_push(a, &stack) = in->arg[i];
+        }
+    }
+    sd_arena_destroy(a);
+    return found;
+}

@@ -1,0 +1,223 @@
+/* The op table as data, and the questions that it answers. */
+#include "hlo.h"
+
+enum {
+    UNARY = HLO_C_UNARY,
+    BINARY = HLO_C_BINARY,
+    TERNARY = HLO_C_TERNARY,
+    COMPARE = HLO_C_COMPARE,
+    CONVERT = HLO_C_CONVERT,
+    BITCAST = HLO_C_BITCAST,
+    LEAF = HLO_C_LEAF,
+    SHAPE = HLO_C_SHAPE,
+    INDEXED = HLO_C_INDEXED,
+    SCATTER = HLO_C_SCATTER,
+    REDUCE = HLO_C_REDUCE,
+    WINDOW = HLO_C_WINDOW,
+    SCAN = HLO_C_SCAN,
+    MAP = HLO_C_MAP,
+    SORT = HLO_C_SORT,
+    DOT = HLO_C_DOT,
+    CONV = HLO_C_CONV,
+    RNG = HLO_C_RNG,
+    FFT = HLO_C_FFT,
+    LINALG = HLO_C_LINALG,
+    NORM = HLO_C_NORM,
+    TUPLE = HLO_C_TUPLE,
+    CONTROL = HLO_C_CONTROL,
+    CUSTOM = HLO_C_CUSTOM,
+    TOKENS = HLO_C_TOKENS,
+    DYNAMIC = HLO_C_DYNAMIC,
+    COLLECTIVE = HLO_C_COLLECTIVE,
+
+    INT = HLO_T_INT,
+    LOGIC = HLO_T_LOGIC,
+    SIGNED = HLO_T_SIGNED,
+    FLOAT = HLO_T_FLOAT,
+    CPLX = HLO_T_CPLX,
+    NUM = HLO_T_NUM,
+    ANY = HLO_T_ANY,
+
+    COMM = HLO_P_COMM,
+    ASSOC = HLO_P_ASSOC,
+    REGION = HLO_P_REGION,
+    EFFECT = HLO_P_EFFECT,
+    CHEAP = HLO_P_CHEAP,
+    HEAVY = HLO_P_HEAVY
+};
+
+const hlo_op_info hlo_op_table[HLO_OP_COUNT] = {
+#define OP(id, name, cls, types, props, ulp, element)                          \
+    [HLO_##                                                                    \
+        id] = {name, (uint8_t)(cls), (uint8_t)(types), (uint8_t)(props), ulp},
+#include "hlo_ops.def"
+#undef OP
+};
+
+bool hlo_op_of_name(const char *s, size_t len, hlo_op *out)
+{
+    for (int i = 0; i < HLO_OP_COUNT; i++) {
+        const char *name = hlo_op_table[i].name;
+
+        if (strlen(name) == len && memcmp(name, s, len) == 0) {
+            *out = (hlo_op)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool hlo_is_elementwise(const hlo_inst *in)
+{
+    if (hlo_info(in)->cls > HLO_C_CONVERT)
+        return false;
+    for (int i = 0; i < in->narg; i++)
+        if (!sd_shape_same_dims(in->arg[i]->shape, in->shape))
+            return false;
+    return true;
+}
+
+static bool calls_effect(const hlo_inst *in)
+{
+    if (hlo_info(in)->props & HLO_P_EFFECT)
+        return true;
+    if (in->op == HLO_CUSTOM_CALL && in->u.custom &&
+        in->u.custom->has_side_effect)
+        return true;
+    for (int i = 0; i < in->ncomp; i++)
+        hlo_for_each_inst(x, in->comp[i]) if (calls_effect(x)) return true;
+    return false;
+}
+
+bool hlo_has_effect(const hlo_inst *in)
+{
+    /* a parameter is part of its computation's signature: it must stay */
+    return in->op == HLO_PARAMETER || calls_effect(in);
+}
+
+bool hlo_is_splat(const hlo_inst *in)
+{
+    if (in->op != HLO_CONSTANT || !sd_shape_is_array(in->shape))
+        return false;
+    size_t size = sd_dtype_bytes(in->shape->dtype);
+    int64_t n = sd_shape_count(in->shape);
+    const char *p = in->u.literal.data;
+
+    /* equal to itself moved by one element */
+    return n > 0 && memcmp(p, p + size, size * (size_t)(n - 1)) == 0;
+}
+
+static bool scalar_value(sd_dtype t, const void *p, double *v)
+{
+    char back[16] = {0};
+    double x;
+
+    if (sd_dtype_kind(t) == SD_K_COMPLEX) {
+        sd_dtype part = sd_dtype_part(t);
+        const char *imag = (const char *)p + sd_dtype_bytes(part);
+
+        for (size_t i = 0; i < sd_dtype_bytes(part); i++)
+            if (imag[i])
+                return false;
+        t = part;
+    }
+    if (sd_dtype_kind(t) == SD_K_FLOAT) {
+        x = sd_scalar_to_f64(t, p);
+    } else {
+        int64_t i = sd_scalar_to_s64(t, p);
+
+        /* beyond 2^53 a double would say another number */
+        if (i > (INT64_C(1) << 53) || i < -(INT64_C(1) << 53))
+            return false;
+        x = (double)i;
+        sd_scalar_of_s64(t, i, back);
+        if (memcmp(back, p, sd_dtype_bytes(t)) != 0)
+            return false;
+    }
+    if (v)
+        *v = x;
+    return true;
+}
+
+bool hlo_is_scalar_const(const hlo_inst *in, double *v)
+{
+    while (in->op == HLO_BROADCAST)
+        in = in->arg[0];
+    return hlo_is_splat(in) &&
+           scalar_value(in->shape->dtype, in->u.literal.data, v);
+}
+
+static bool trivial_window(const hlo_window_dim *w)
+{
+    return w->size == 1 && w->stride == 1 && w->pad_low == 0 &&
+           w->pad_high == 0 && w->base_dilation == 1;
+}
+
+bool hlo_is_cumulative(const hlo_inst *in, int64_t *dim, bool *reverse)
+{
+    int found = -1;
+    bool back = false;
+
+    if (in->op != HLO_REDUCE_WINDOW)
+        return false;
+    for (int i = 0; i < in->u.window.n; i++) {
+        const hlo_window_dim *w = &in->u.window.dim[i];
+        int64_t n = in->arg[0]->shape->dim[i];
+
+        if (trivial_window(w))
+            continue;
+        if (found >= 0 || n == 0 || w->size < n || w->stride != 1 ||
+            w->base_dilation != 1 || w->window_dilation != 1)
+            return false;
+        /* the window's padding is all the rest of it, on one side; with a
+         * window beyond the extent its far end sees padding only */
+        if (w->pad_low == w->size - 1 && w->pad_high == 0)
+            back = false;
+        else if (w->pad_high == w->size - 1 && w->pad_low == 0)
+            back = true;
+        else
+            return false;
+        found = i;
+    }
+    if (found < 0)
+        return false;
+    *dim = found;
+    *reverse = back;
+    return true;
+}
+
+int hlo_ninput(const hlo_inst *in)
+{
+    switch (in->op) {
+    case HLO_REDUCE:
+    case HLO_REDUCE_WINDOW:
+    case HLO_SCAN:
+        return in->narg / 2;
+    case HLO_SCATTER:
+        return (in->narg - 1) / 2;
+    default:
+        return in->narg;
+    }
+}
+
+void hlo_comp_params_shapes(const hlo_comp *c, const sd_shape **out)
+{
+    for (int i = 0; i < c->nparam; i++)
+        out[i] = c->param[i]->shape;
+}
+
+bool hlo_comp_is_binary(const hlo_comp *c, hlo_op *op)
+{
+    const hlo_inst *r = c->root;
+
+    if (c->nparam != 2 || !r || hlo_info(r)->cls != HLO_C_BINARY ||
+        r->op == HLO_COMPLEX || r->op == HLO_STOCHASTIC_CONVERT)
+        return false;
+    bool straight = r->arg[0] == c->param[0] && r->arg[1] == c->param[1];
+    bool crossed = r->arg[0] == c->param[1] && r->arg[1] == c->param[0];
+
+    if (!straight && !(crossed && (hlo_info(r)->props & HLO_P_COMM)))
+        return false;
+    *op = r->op;
+    return true;
+}

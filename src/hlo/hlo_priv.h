@@ -1,0 +1,15 @@
+/* What the files of hlo share and nobody else needs. */
+#ifndef HLO_PRIV_H
+#define HLO_PRIV_H
+
+#include "hlo.h"
+
+/* hlo_inst_create under a name: made unique, but not first taken by the op's
+ * own name, so that text keeps its names. */
+hlo_inst *hlo_inst_create_named(hlo_comp *c, hlo_inst *before, hlo_op op,
+                                const char *name, const sd_shape *shape,
+                                int narg, hlo_inst *const *arg);
+/* Enters a parameter in its computation's list at its index. */
+void hlo_comp_put_param(hlo_comp *c, hlo_inst *in);
+
+#endif

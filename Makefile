@@ -1,0 +1,64 @@
+# A thin door to Meson.  `make demo` and `make test` set up what is missing.
+PY = .venv/bin/python
+B = build/release
+C = build/check
+
+.PHONY: demo test build setup setup-test check conform bench bless fmt lint \
+	tsan fuzz nightly hooks clean
+
+setup:
+	@tools/setup.sh build
+setup-test:
+	@tools/setup.sh test
+
+demo: setup
+	@$(PY) examples/demo.py
+
+test: setup-test
+	@tools/test.sh
+
+build: setup                     # release libraries, the tool and the wheel
+
+check: setup-test                # debug build: ASan, UBSan, verifiers on
+	@[ -f $(C)/build.ninja ] || meson setup $(C) --buildtype=debugoptimized \
+	    -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
+	@ln -sf $(C)/compile_commands.json compile_commands.json
+	@meson test -C $(C) --print-errorlogs
+
+tsan: setup-test
+	@[ -f build/tsan/build.ninja ] || meson setup build/tsan \
+	    --buildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false >/dev/null
+	@meson test -C build/tsan --print-errorlogs --suite threads
+
+DEVICE ?= host
+ONLY ?= .*
+conform: setup-test
+	@SUNDOG_DEVICE=$(DEVICE) $(PY) tests/conform/conform.py --only '$(ONLY)'
+
+bench: setup
+	@$(PY) bench/bench.py
+
+bless: setup-test
+	@SUNDOG_BLESS=1 meson test -C $(C) --suite golden
+
+fmt:
+	@clang-format-22 -i $$(git ls-files '*.c' '*.h')
+
+lint: check
+	@tools/lint.sh
+
+T ?= bytecode
+N ?= 60
+fuzz: setup-test
+	@tools/fuzz.sh $(T) $(N)
+
+nightly: test tsan
+	@$(MAKE) conform DEVICE=host
+	@$(MAKE) conform DEVICE=cl
+	@for t in bytecode hlo_text thunk; do $(MAKE) fuzz T=$$t N=1800; done
+
+hooks:
+	@git config core.hooksPath tools/hooks
+
+clean:
+	@rm -rf build dist compile_commands.json

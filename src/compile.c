@@ -1,0 +1,103 @@
+/* The road of a program, one call a stage.  Start reading here. */
+#include "compile.h"
+
+#include "compile_dump.h"
+#include "frontend.h"
+#include "passes.h"
+#include "plan.h"
+#include "target.h"
+
+static sd_status one_device(const frontend_options *fo)
+{
+    int n = fo->nreplica * fo->npartition;
+
+    if (n <= 1)
+        return NULL;
+    return sd_error(SD_UNIMPLEMENTED,
+                    "a program over %d devices (%d replicas x %d partitions): "
+                    "this version compiles for one device; place the "
+                    "arguments on one device, or use shard_map or pmap over "
+                    "one", n, fo->nreplica, fo->npartition);
+}
+
+/* What PJRT is asked about later travels with the program, opaque to thunk. */
+static void add_sections(const plan *p, const compile_request *rq)
+{
+    sd_buf text = {0};
+
+    hlo_print(&text, p->m);
+    thunk_add_section(p->program, "hlo", text.at, text.len);
+    thunk_add_section(p->program, "options", rq->options.at, rq->options.len);
+    sd_buf_finish(&text);
+}
+
+static void pass_hook(void *ctx, const char *pass, const hlo_module *m)
+{
+    compile_dump_pass(ctx, pass, m);
+}
+
+static void target_text(void *ctx, const char *kind, const void *data,
+                        size_t bytes)
+{
+    compile_dump_bytes(ctx, kind, data, bytes);
+}
+
+static sd_status compile(sd_arena *a, const compile_request *rq,
+                         const compile_services *sv, plan **p)
+{
+    frontend_options fo = {0};
+    compile_dump dump = {0};
+    hlo_module *m;
+    sd_status st;
+
+    if (sv->env)
+        fo.options = *sv->env;
+    else
+        sd_options_from_env(&fo.options);
+    if ((st = frontend_read_options(a, rq->options, &fo)))
+        return st;
+    if ((st = frontend_read(a, rq->format, rq->format_len, rq->program, &m)))
+        return st;
+    if ((st = one_device(&fo)))
+        return sd_note(st, "%s", m->name);
+    compile_dump_open(&dump, &fo.options, m->name);
+    compile_dump_module(&dump, "before_optimizations", m);
+    if ((st = hlo_optimize(m, rq->device, &fo.options,
+                           dump.on ? pass_hook : NULL, &dump)))
+        goto done;
+    if ((st = plan_make(a, m, rq->device, &fo.options, p)))
+        goto done;
+    compile_dump_module(&dump, "after_optimizations", m);
+    compile_dump_plan(&dump, *p);
+    add_sections(*p, rq);
+    if ((st = target_build(*p, &fo.options, sv->pool,
+                           dump.on ? target_text : NULL, &dump)))
+        goto done;
+    compile_dump_thunks(&dump, (*p)->program);
+done:
+    compile_dump_close(&dump);
+    return sd_note(st, "compiling %s for %s", m->name, rq->device->name);
+}
+
+sd_status sundog_compile(const compile_request *rq, const compile_services *sv,
+                         thunk_program **out)
+{
+    sd_arena *a = sd_arena_create(); /* all but *out lives and dies here */
+    uint64_t start = sd_now_ns();
+    plan *p = NULL;
+    sd_status st = compile(a, rq, sv, &p);
+
+    if (!st) {
+        p->program->fingerprint = sd_hash(rq->program.at, rq->program.len,
+                                          sd_hash(rq->device,
+                                                  sizeof *rq->device, 0));
+        *out = p->program;
+        p->program = NULL;
+        sd_log(SD_LOG_INFO, "compiled %s for %s in %.2f ms: %d kernels",
+               (*out)->name, rq->device->name,
+               (double)(sd_now_ns() - start) * 1e-6, (*out)->nkernel);
+    }
+    plan_destroy(p);
+    sd_arena_destroy(a);
+    return st;
+}

@@ -1,0 +1,178 @@
+/* opt, dump, compile, devices: what needs no execution. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "compile.h"
+#include "frontend.h"
+#include "passes.h"
+#include "plan.h"
+#include "sundog.h"
+#include "target.h"
+
+sd_status tool_read(const char *path, sd_buf *bytes, const char **format)
+{
+    sd_status st = sd_file_read(path, bytes);
+
+    if (st)
+        return st;
+    *format = bytes->len >= 4 && !memcmp(bytes->at, "ML\xEFR", 4) ? "mlir"
+                                                                  : "hlo_text";
+    return NULL;
+}
+
+sd_status tool_module(sd_arena *a, const char *path, hlo_module **out)
+{
+    sd_buf bytes = {0};
+    const char *format;
+    sd_status st;
+
+    if (!(st = tool_read(path, &bytes, &format)))
+        st = frontend_read(a, format, strlen(format),
+                           (sd_bytes){(uint8_t *)bytes.at, bytes.len}, out);
+    sd_buf_finish(&bytes);
+    return sd_note(st, "%s", path);
+}
+
+sd_status tool_target(const tool_args *t, device_desc *out)
+{
+    const char *name = t->target ? t->target : "host:v3";
+    sd_buf names = {0};
+    sd_status st;
+
+    if (device_desc_of_name(name, out))
+        return NULL;
+    for (int i = 0; i < device_desc_count(); i++)
+        sd_buf_fmt(&names, "%s%s", i ? ", " : "", device_desc_at(i)->name);
+    st = sd_error(SD_NOT_FOUND, "no device is called %s; there are %.*s", name,
+                  (int)names.len, names.at);
+    sd_buf_finish(&names);
+    return st;
+}
+
+static void print_buf(sd_buf *b)
+{
+    fwrite(b->at, 1, b->len, stdout);
+    sd_buf_finish(b);
+}
+
+static sd_status named_passes(hlo_module *m, const device_desc *dev,
+                              const char *list)
+{
+    char name[64];
+
+    while (*list) {
+        size_t n = strcspn(list, ",");
+        const hlo_pass *p;
+
+        snprintf(name, sizeof name, "%.*s", (int)n, list);
+        if (!(p = hlo_pass_of_name(name)))
+            return sd_error(SD_NOT_FOUND, "no pass is called %s", name);
+        p->run(m, dev);
+        list += n + (list[n] == ',');
+    }
+    return hlo_verify(m);
+}
+
+sd_status tool_opt(const tool_args *t)
+{
+    sd_arena *a = sd_arena_create();
+    sd_options o = {0};
+    sd_buf text = {0};
+    device_desc dev;
+    hlo_module *m;
+    plan *p = NULL;
+    sd_status st;
+
+    sd_options_from_env(&o);
+    if ((st = tool_target(t, &dev)) || (st = tool_module(a, t->file[0], &m)))
+        goto done;
+    st = t->passes ? named_passes(m, &dev, t->passes)
+                   : hlo_optimize(m, &dev, &o, NULL, NULL);
+    if (st)
+        goto done;
+    if (t->plan) {
+        if ((st = plan_make(a, m, &dev, &o, &p)))
+            goto done;
+        plan_print(&text, p);
+    } else {
+        hlo_print(&text, m);
+    }
+    print_buf(&text);
+done:
+    plan_destroy(p);
+    sd_arena_destroy(a);
+    return st;
+}
+
+sd_status tool_dump(const tool_args *t)
+{
+    sd_arena *a = sd_arena_create();
+    sd_buf text = {0};
+    hlo_module *m;
+    sd_status st = tool_module(a, t->file[0], &m);
+
+    if (!st) {
+        hlo_print(&text, m);
+        print_buf(&text);
+    }
+    sd_arena_destroy(a);
+    return st;
+}
+
+sd_status tool_compile(const tool_args *t)
+{
+    sd_options o = {0};
+    sd_buf bytes = {0};
+    device_desc dev;
+    thunk_program *p = NULL;
+    compile_request rq = {.device = &dev};
+    compile_services sv = {.env = &o};
+    const char *dir = t->out ? t->out : ".";
+    sd_status st;
+
+    sd_options_from_env(&o);
+    o.value[SD_OPT_DUMP_TO] = dir;
+    o.value[SD_OPT_DUMP_PASSES] = ".*";
+    if ((st = tool_target(t, &dev)) ||
+        (st = tool_read(t->file[0], &bytes, &rq.format)))
+        goto done;
+    rq.format_len = strlen(rq.format);
+    rq.program = (sd_bytes){(uint8_t *)bytes.at, bytes.len};
+    if ((st = sundog_compile(&rq, &sv, &p)))
+        goto done;
+    printf("%s for %s: %d kernels, %d buffers, %" PRIu64 " temp bytes; "
+           "files in %s\n", p->name, dev.name, p->nkernel, p->nbuffer,
+           p->temp_bytes, dir);
+done:
+    thunk_program_release(p);
+    sd_buf_finish(&bytes);
+    return st;
+}
+
+static void print_device(const char *what, const device_desc *d)
+{
+    printf("%s %-12s units %d, lanes %d, group %d, local %zu B%s%s%s%s\n", what,
+           d->name, d->units, d->lanes, d->group, d->local_bytes,
+           d->features & DEVICE_HAS_F64 ? ", f64" : "",
+           d->libs & DEVICE_LIB_ONEDNN ? ", oneDNN" : "",
+           *d->driver ? ", " : "", d->driver);
+}
+
+sd_status tool_devices(const tool_args *t)
+{
+    sd_options o = {0};
+    xpu_client *c;
+    sd_status st;
+
+    (void)t;
+    printf("sundog " SD_VERSION ", %s\n", target_version());
+    sd_options_from_env(&o);
+    if ((st = xpu_client_create(&o, &c)))
+        return st;
+    for (int i = 0; i < xpu_client_count(c); i++)
+        print_device("here      ", xpu_device_desc(xpu_client_device(c, i)));
+    for (int i = 0; i < device_desc_count(); i++)
+        print_device("described ", device_desc_at(i));
+    xpu_client_destroy(c);
+    return NULL;
+}

@@ -1,0 +1,61 @@
+#!/bin/sh
+# Sets up what is missing on Debian 12: packages, the Python environment with a
+# pinned JAX, Intel's OpenCL runtime for CPUs (a test device), our build, our
+# wheel.  A second run finds everything in place and returns at once.
+#   tools/setup.sh [build|test]   test also brings what only tests need
+set -eu
+cd "$(dirname "$0")/.."
+want=${1:-build}
+
+build_packages="gcc libc6-dev meson ninja-build llvm-22-dev libllvm22 clang-22
+ libdnnl2 libdnnl-dev python3 python3-venv opencl-c-headers"
+test_packages="libcmocka-dev libmpfr-dev spirv-tools ocl-icd-libopencl1
+ intel-opencl-icd binutils libclang-rt-22-dev"
+python_packages="jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6 pytest==9.2.0"
+cl_packages="intel-opencl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0"
+
+packages=$build_packages
+[ "$want" = test ] && packages="$packages $test_packages"
+missing=
+for p in $packages; do
+    dpkg-query -W -f='${db:Status-Abbrev}' "$p" 2>/dev/null | grep -q '^ii' ||
+        missing="$missing $p"
+done
+if [ -n "$missing" ]; then
+    echo "setup: installing Debian packages:$missing"
+    sudo=
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null || {
+            echo "setup: run as root, or install: apt-get install$missing" >&2
+            exit 1
+        }
+        sudo=sudo
+    fi
+    $sudo apt-get update -qq
+    # shellcheck disable=SC2086
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+        --no-install-recommends $missing >/dev/null
+fi
+
+stamp() { [ -f ".venv/.$1" ] && [ "$(cat ".venv/.$1")" = "$2" ]; }
+pip_install() { # stamp name, packages
+    stamp "$1" "$2" && return
+    echo "setup: pip install $2"
+    # shellcheck disable=SC2086
+    .venv/bin/python -m pip install -q --disable-pip-version-check $2
+    echo "$2" > ".venv/.$1"
+}
+[ -x .venv/bin/python ] || python3 -m venv .venv
+pip_install jax "$python_packages"
+pip_install cl "$cl_packages"
+
+[ -f build/release/build.ninja ] ||
+    meson setup build/release --buildtype=release >/dev/null
+ninja -C build/release --quiet
+wheel=$(.venv/bin/python tools/make_wheel.py build/release)
+sum=$(sha256sum "$wheel" | cut -d' ' -f1)
+stamp wheel "$sum" || {
+    .venv/bin/python -m pip install -q --disable-pip-version-check \
+        --force-reinstall --no-deps "$wheel"
+    echo "$sum" > .venv/.wheel
+}

@@ -1,0 +1,38 @@
+/* The command-line tool: one function a command, and what they share. */
+#ifndef TOOLS_SUNDOG_H
+#define TOOLS_SUNDOG_H
+
+#include "base.h"
+#include "hlo.h"
+#include "xpu.h"
+
+typedef struct {
+    const char *target; /* --target=NAME, NULL: none given */
+    const char *passes; /* --passes=a,b */
+    const char *out;    /* --out=PATH */
+    uint64_t seed;      /* --seed=N */
+    bool plan;          /* --plan */
+    int nfile;
+    char **file;
+} tool_args;
+
+sd_status tool_opt(const tool_args *t);
+sd_status tool_dump(const tool_args *t);
+sd_status tool_compile(const tool_args *t);
+sd_status tool_run(const tool_args *t);
+sd_status tool_devices(const tool_args *t);
+
+/* The module in a file: MLIR bytecode or HLO text, told apart by its first
+ * bytes.  *format gets what PJRT would call it. */
+sd_status tool_read(const char *path, sd_buf *bytes, const char **format);
+sd_status tool_module(sd_arena *a, const char *path, hlo_module **out);
+sd_status tool_target(const tool_args *t, device_desc *out);
+
+/* .npy, version 1.0, C order. */
+sd_status npy_write(const char *path, sd_dtype t, int rank, const int64_t *dim,
+                    const void *data, size_t bytes);
+/* The data start at *at in file; shape in dim (SD_MAX_RANK). */
+sd_status npy_read(const char *path, sd_buf *file, size_t *at, sd_dtype *t,
+                   int *rank, int64_t *dim);
+
+#endif

@@ -31,7 +31,10 @@ class Program:
     def args(self, label, x64=False):
         seed = zlib.crc32(f"{self.name}:{label}".encode())
         args = self.make(np.random.RandomState(seed), *self.specs[label])
-        return tuple(widen(a) for a in args) if x64 else args
+        if not x64:
+            return args
+        return tuple(a if i in self.static else widen(a)
+                     for i, a in enumerate(args))
 
 
 PROGRAMS = {}

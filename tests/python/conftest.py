@@ -1,0 +1,32 @@
+"""The end-to-end tests.  A process holds one kind of device of ours, so each
+test runs Python in fresh processes through `python` below."""
+import os
+import subprocess
+import sys
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+
+@pytest.fixture
+def python():
+    def run(code, *args, env=None, check=True, timeout=900):
+        """Runs code (a script's path when it ends in .py) with JAX on `xpu`
+        and CPU; returns its standard output, or the whole result."""
+        full = {k: v for k, v in os.environ.items()
+                if not k.startswith(("JAX_", "XLA_", "SUNDOG_", "PJRT_"))}
+        full.update(JAX_PLATFORMS="xpu,cpu", PYTHONPATH=HERE)
+        full.update(env or {})
+        full = {k: v for k, v in full.items() if v is not None}
+        cmd = [sys.executable] + ([os.path.join(HERE, code)]
+                                  if code.endswith(".py") else ["-c", code])
+        r = subprocess.run(cmd + list(args), env=full, text=True,
+                           capture_output=True, timeout=timeout)
+        if not check:
+            return r
+        bad = [l for l in r.stdout.splitlines() if not l.startswith("ok ")]
+        assert r.returncode == 0, "\n".join(bad)[-6000:] + r.stderr[-4000:]
+        return r.stdout
+    return run

@@ -1,0 +1,82 @@
+"""How JAX comes to our library: by variable, by wheel, by both; what loading
+costs and opens; what a missing library does."""
+import ctypes
+import os
+import subprocess
+import sys
+
+import sundog
+
+FIND = "import jax; print(jax.devices('xpu'), jax.numpy.arange(3) ** 2)"
+WANT = "[xpu(id=0)] [0 1 4]"
+VARIABLE = f"xpu:{sundog.library()}"
+
+
+def test_by_wheel(python):
+    assert python(FIND).strip() == WANT
+
+
+def test_by_wheel_without_any_variable(python):
+    assert python(FIND, env={"JAX_PLATFORMS": None}).strip() == WANT
+
+
+def test_by_variable_without_our_package(python, tmp_path):
+    # An interpreter that sees JAX but no sundog package or entry point.
+    site = tmp_path / "site"
+    site.mkdir()
+    real = os.path.dirname(os.path.dirname(sundog.__file__))
+    for name in os.listdir(real):
+        if not name.lower().startswith("sundog"):
+            os.symlink(os.path.join(real, name), site / name)
+    code = (f"import sys; sys.path.insert(0, {str(site)!r}); "
+            "assert not any(p == %r for p in sys.path); " % real + FIND)
+    r = subprocess.run(
+        [sys.executable, "-S", "-c", code], capture_output=True, text=True,
+        env={"PATH": os.environ["PATH"], "JAX_PLATFORMS": "xpu,cpu",
+             "PJRT_NAMES_AND_LIBRARY_PATHS": VARIABLE})
+    assert r.returncode == 0, r.stderr[-3000:]
+    assert r.stdout.strip() == WANT
+
+
+def test_by_both(python):
+    out = python(FIND, env={"PJRT_NAMES_AND_LIBRARY_PATHS": VARIABLE})
+    assert out.strip() == WANT
+
+
+def test_missing_library_leaves_jax_alone(python):
+    r = python("import jax; print(jax.devices())", check=False,
+               env={"SUNDOG_LIBRARY": "/nowhere/libsundog.so",
+                    "JAX_PLATFORMS": None})
+    assert r.returncode == 0, r.stderr[-3000:]
+    assert "Cpu" in r.stdout or "CPU" in r.stdout
+    assert "/nowhere/libsundog.so is missing" in r.stderr
+
+
+def test_priority_variable(python):
+    out = python("import jax; print(jax.default_backend())",
+                 env={"SUNDOG_PRIORITY": "-1", "JAX_PLATFORMS": None})
+    assert out.strip() == "cpu"
+
+
+def test_exports_and_needs():
+    lib = sundog.library()
+    names = subprocess.run(["nm", "-D", "--defined-only", lib], check=True,
+                           capture_output=True, text=True).stdout.split("\n")
+    assert [n.split()[-1] for n in names if n] == ["GetPjrtApi"]
+    needs = subprocess.run(["readelf", "-d", lib], check=True,
+                           capture_output=True, text=True).stdout
+    needs = {l.split("[")[1].rstrip("]") for l in needs.split("\n")
+             if "(NEEDED)" in l}
+    assert needs <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
+
+
+def test_loading_opens_no_llvm(python):
+    out = python("import jax, sundog; jax.devices('xpu'); "
+                 "print(open('/proc/self/maps').read())")
+    assert "libsundog.so" in out
+    assert "LLVM" not in out and "sundog-compiler" not in out
+
+
+def test_library_path_is_there():
+    assert os.path.isfile(sundog.library())
+    ctypes.CDLL(sundog.library())

@@ -1,0 +1,30 @@
+/* The devices that can be described without being there. */
+#include "device_desc.h"
+
+static const device_desc table[] = {
+#define DEVICE(n, k, l, u, g, s, local, cache, f, lib)                         \
+    {.kind = k, .name = n, .lanes = l, .units = u, .group = g, .subgroup = s,  \
+     .local_bytes = local, .cache_bytes = cache, .features = f, .libs = lib},
+#include "devices.def"
+#undef DEVICE
+};
+
+int device_desc_count(void)
+{
+    return (int)SD_COUNTOF(table);
+}
+
+const device_desc *device_desc_at(int i)
+{
+    return i >= 0 && i < device_desc_count() ? &table[i] : NULL;
+}
+
+bool device_desc_of_name(const char *name, device_desc *out)
+{
+    for (size_t i = 0; i < SD_COUNTOF(table); i++)
+        if (!strcmp(table[i].name, name)) {
+            *out = table[i];
+            return true;
+        }
+    return false;
+}

@@ -1,0 +1,336 @@
+/* The thread pool, and how many processors we really have.
+ *
+ * Worker w of k runs the items [n w / k, n (w+1) / k): static, so memory that
+ * a worker touched stays near it.  The caller is worker 0.  Workers are woken
+ * as a tree (w wakes 2w+1 and 2w+2), each through a word of its own, so that
+ * little work wakes few and much work wakes all in logarithmic time.  An idle
+ * worker spins for a few microseconds and then sleeps in the kernel: machines
+ * are shared, and a spinning pool would take what others could use.
+ *
+ * A pool that is busy (another caller's run, or a run inside a run) does not
+ * make its caller wait: the items then run on the caller's thread alone. */
+#include "base.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define WORKER_SPIN_NS 4000u
+#define CALLER_SPIN_NS 20000u
+
+typedef struct {
+    _Alignas(64) _Atomic uint32_t go; /* grows by one a run */
+    _Atomic uint32_t asleep;
+    pthread_t thread;
+    sd_pool *pool; /* borrowed */
+    int index;
+} worker;
+
+struct sd_pool {
+    pthread_mutex_t busy;
+    /* The run: written by its caller before anyone is woken. */
+    sd_pool_fn fn;
+    void *ctx;
+    int64_t n;
+    int need; /* workers that take part, the caller included */
+    bool stop;
+    _Alignas(64) _Atomic uint32_t pending; /* woken workers not yet done */
+    _Atomic uint32_t caller_asleep;
+    int nworker; /* the caller included */
+    int nstarted;
+    worker worker[]; /* [0] is the caller's and has no thread */
+};
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t seen)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+}
+
+static void futex_wake(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+/* True when *word leaves seen within ns. */
+static bool spin(_Atomic uint32_t *word, uint32_t seen, uint64_t ns)
+{
+    uint64_t end = 0;
+
+    for (int i = 1;; i++) {
+        if (atomic_load_explicit(word, memory_order_acquire) != seen)
+            return true;
+        relax();
+        if (i % 32)
+            continue;
+        if (!end)
+            end = sd_now_ns() + ns;
+        else if (sd_now_ns() > end)
+            return false;
+    }
+}
+
+static void wake(worker *w)
+{
+    atomic_fetch_add(&w->go, 1);
+    if (atomic_load(&w->asleep))
+        futex_wake(&w->go);
+}
+
+static void wake_children(sd_pool *p, int w)
+{
+    for (int c = 2 * w + 1; c <= 2 * w + 2 && c < p->need; c++)
+        wake(&p->worker[c]);
+}
+
+static void run_share(sd_pool *p, int w)
+{
+    int64_t each = p->n / p->need, more = p->n % p->need;
+    int64_t i = w * each + SD_MIN((int64_t)w, more);
+    int64_t end = i + each + (w < more);
+
+    for (; i < end; i++)
+        p->fn(p->ctx, i, w);
+}
+
+static void *worker_main(void *arg)
+{
+    worker *w = arg;
+    sd_pool *p = w->pool;
+    uint32_t seen = 0;
+
+    for (;;) {
+        if (!spin(&w->go, seen, WORKER_SPIN_NS)) {
+            atomic_store(&w->asleep, 1);
+            while (atomic_load(&w->go) == seen)
+                futex_wait(&w->go, seen);
+            atomic_store(&w->asleep, 0);
+        }
+        seen++;
+        wake_children(p, w->index);
+        if (p->stop)
+            return NULL;
+        run_share(p, w->index);
+        if (atomic_fetch_sub(&p->pending, 1) == 1 &&
+            atomic_load(&p->caller_asleep))
+            futex_wake(&p->pending);
+    }
+}
+
+static void wait_all(sd_pool *p)
+{
+    uint32_t left;
+
+    while ((left = atomic_load(&p->pending))) {
+        if (spin(&p->pending, left, CALLER_SPIN_NS))
+            continue;
+        atomic_store(&p->caller_asleep, 1);
+        while ((left = atomic_load(&p->pending)))
+            futex_wait(&p->pending, left);
+        atomic_store(&p->caller_asleep, 0);
+    }
+}
+
+void sd_pool_run(sd_pool *p, int64_t n, sd_pool_fn fn, void *ctx)
+{
+    if (n <= 0)
+        return;
+    if (n == 1 || !p || p->nworker == 1 || pthread_mutex_trylock(&p->busy)) {
+        for (int64_t i = 0; i < n; i++)
+            fn(ctx, i, 0);
+        return;
+    }
+    p->fn = fn;
+    p->ctx = ctx;
+    p->n = n;
+    p->need = (int)SD_MIN(n, (int64_t)p->nworker);
+    atomic_store(&p->pending, (uint32_t)(p->need - 1));
+    wake_children(p, 0);
+    run_share(p, 0);
+    wait_all(p);
+    pthread_mutex_unlock(&p->busy);
+}
+
+int sd_pool_size(const sd_pool *p)
+{
+    return p ? p->nworker : 1;
+}
+
+void sd_pool_destroy(sd_pool *p)
+{
+    if (!p)
+        return;
+    p->stop = true;
+    p->need = p->nstarted;
+    wake_children(p, 0);
+    for (int i = 1; i < p->nstarted; i++)
+        pthread_join(p->worker[i].thread, NULL);
+    pthread_mutex_destroy(&p->busy);
+    free(p);
+}
+
+/* A thread that the system refuses leaves a smaller pool, not an error. */
+sd_status sd_pool_create(int nthread, sd_pool **out)
+{
+    int n = SD_MAX(nthread, 1);
+    size_t bytes = sizeof(sd_pool) + (size_t)n * sizeof(worker);
+    sd_pool *p = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+
+    if (!p)
+        return sd_no_memory(bytes);
+    memset(p, 0, bytes);
+    pthread_mutex_init(&p->busy, NULL);
+    p->nstarted = 1;
+    for (int i = 1; i < n; i++) {
+        worker *w = &p->worker[i];
+
+        w->pool = p;
+        w->index = i;
+        if (pthread_create(&w->thread, NULL, worker_main, w)) {
+            sd_log(SD_LOG_WARN, "thread %d of %d refused by the system", i, n);
+            break;
+        }
+        p->nstarted++;
+    }
+    p->nworker = p->nstarted;
+    *out = p;
+    return NULL;
+}
+
+/* ---- processors ---- */
+
+static int affinity_count(void)
+{
+    for (int most = 1024; most <= 1 << 20; most *= 4) {
+        cpu_set_t *set = CPU_ALLOC(most);
+        size_t size = CPU_ALLOC_SIZE(most);
+        int n = 0;
+        bool small;
+
+        if (!set)
+            break;
+        small = sched_getaffinity(0, size, set) != 0;
+        if (!small)
+            n = CPU_COUNT_S(size, set);
+        else if (errno != EINVAL)
+            most = 1 << 20;
+        CPU_FREE(set);
+        if (n > 0)
+            return n;
+    }
+    return (int)SD_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1l);
+}
+
+/* First line of a file such as cpu.max; false when it is not there. */
+static bool read_line(const char *path, char *line, int size)
+{
+    FILE *f = fopen(path, "re");
+    bool ok;
+
+    if (!f)
+        return false;
+    ok = fgets(line, size, f) != NULL;
+    fclose(f);
+    return ok;
+}
+
+static int ceil_div(int64_t quota, int64_t period, int now)
+{
+    int64_t n;
+
+    if (quota <= 0 || period <= 0)
+        return now;
+    n = (quota + period - 1) / period;
+    return n < now ? (int)n : now;
+}
+
+static int quota_v2(const char *dir, int now)
+{
+    char path[4200], line[128];
+    int64_t quota, period;
+
+    snprintf(path, sizeof path, "%s/cpu.max", dir);
+    if (read_line(path, line, sizeof line) &&
+        sscanf(line, "%" SCNd64 " %" SCNd64, &quota, &period) == 2)
+        now = ceil_div(quota, period, now);
+    return now;
+}
+
+static int quota_v1(const char *dir, int now)
+{
+    char path[4200], line[128];
+    int64_t quota = 0, period = 0;
+
+    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", dir);
+    if (read_line(path, line, sizeof line))
+        quota = strtoll(line, NULL, 10);
+    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", dir);
+    if (read_line(path, line, sizeof line))
+        period = strtoll(line, NULL, 10);
+    return ceil_div(quota, period, now);
+}
+
+/* The group's own limit and its parents': the smallest holds.  Inside a
+ * container the path may not be mounted; then the root is the group. */
+static int quota_up(const char *root, char *group, int now,
+                    int (*quota)(const char *, int))
+{
+    char dir[4096];
+
+    for (;;) {
+        char *slash;
+
+        snprintf(dir, sizeof dir, "%s%s", root, group);
+        now = quota(dir, now);
+        slash = strrchr(group, '/');
+        if (!slash || !*group)
+            return now;
+        *slash = 0;
+    }
+}
+
+static bool has_word(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (const char *at = list; (at = strstr(at, word)); at += n)
+        if ((at == list || at[-1] == ',') && (!at[n] || at[n] == ','))
+            return true;
+    return false;
+}
+
+int sd_cpu_count(void)
+{
+    int now = affinity_count();
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    char line[3000];
+
+    while (f && fgets(line, sizeof line, f)) {
+        char *names = strchr(line, ':'), *group;
+
+        line[strcspn(line, "\n")] = 0;
+        if (!names || !(group = strchr(names + 1, ':')))
+            continue;
+        *group++ = 0;
+        names++;
+        if (!*names)
+            now = quota_up("/sys/fs/cgroup", group, now, quota_v2);
+        else if (has_word(names, "cpu"))
+            now = quota_up("/sys/fs/cgroup/cpu", group, now, quota_v1);
+    }
+    if (f)
+        fclose(f);
+    return SD_MAX(now, 1);
+}

@@ -1,0 +1,74 @@
+/* What the files of inference share.  A rule takes the instruction with its
+ * operands and attributes, checks them, and gives the shape; where a shape
+ * cannot follow from them (iota, reshape, convert, ...) it is the declared
+ * one, in->shape, that is checked. */
+#ifndef HLO_INFER_H
+#define HLO_INFER_H
+
+#include "hlo_priv.h"
+
+typedef sd_status (*hlo_infer_fn)(hlo_module *m, const hlo_inst *in,
+                                  const sd_shape **out);
+
+/* "add of f32[3], f32[4] (...): what is wrong" */
+sd_status hlo_bad(hlo_module *m, const hlo_inst *in, const char *fmt, ...)
+    SD_PRINTF(3, 4);
+const char *hlo_shape_str(hlo_module *m, const sd_shape *s);
+
+sd_status hlo_want_args(hlo_module *m, const hlo_inst *in, int n);
+sd_status hlo_want_array(hlo_module *m, const hlo_inst *in, int arg);
+sd_status hlo_want_scalar(hlo_module *m, const hlo_inst *in, int arg,
+                          sd_dtype t);
+sd_status hlo_want_declared(hlo_module *m, const hlo_inst *in);
+/* Each of dims in [0, rank), none twice; what: "dimensions". */
+sd_status hlo_want_dims(hlo_module *m, const hlo_inst *in, const char *what,
+                        hlo_dims d, int rank);
+bool hlo_dims_hold(hlo_dims d, int64_t x);
+bool hlo_dims_rise(hlo_dims d);
+/* Region k: scalars of these types in, scalars of those out. */
+sd_status hlo_want_region(hlo_module *m, const hlo_inst *in, int k, int nparam,
+                          const sd_dtype *param, int nresult,
+                          const sd_dtype *result);
+sd_status hlo_want_comps(hlo_module *m, const hlo_inst *in, int n);
+/* A checked array shape. */
+sd_status hlo_result(hlo_module *m, const hlo_inst *in, sd_dtype t, int rank,
+                     const int64_t *dim, const sd_shape **out);
+/* One shape is itself, several are a tuple. */
+const sd_shape *hlo_one_or_tuple(hlo_module *m, int n,
+                                 const sd_shape *const *s);
+bool hlo_is_int(sd_dtype t);
+/* How many places a window takes along a dimension of extent n; false when a
+ * number is out of range. */
+bool hlo_window_count(const hlo_window_dim *w, int64_t n, int64_t *out);
+
+/* The part of gather that scatter has too. */
+sd_status hlo_check_index_map(hlo_module *m, const hlo_inst *in,
+                              const sd_shape *x, const sd_shape *ix);
+
+sd_status hlo_infer_elementwise(hlo_module *, const hlo_inst *,
+                                const sd_shape **);
+sd_status hlo_infer_bitcast(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_leaf(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_shape(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_indexed(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_scatter(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_reduce(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_window(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_scan(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_map(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_sort(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_dot(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_conv(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_rng(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_fft(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_linalg(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_norm(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_tuple(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_control(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_custom(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_tokens(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_dynamic(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_collective(hlo_module *, const hlo_inst *,
+                               const sd_shape **);
+
+#endif

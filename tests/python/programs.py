@@ -430,6 +430,14 @@ add("vmap_grad", vmap_grad,
     {"small": (2, 3, 4), "odd": (3, 7, 33), "large": (8, 64, 128)}, tol=20)
 
 
+# Small ones for looking at code: asked for by name in test_inspect.py
+add("row_sum", lambda x: jnp.sum(x, 1), one, {"": ((1024, 1024), np.float32)},
+    tol=30)
+add("column_sum", lambda x: jnp.sum(x, 0), one,
+    {"": ((1024, 1024), np.float32)}, tol=30)
+add("transpose", lambda x: x.T, one, {"": ((1024, 1000), np.float32)})
+
+
 # 26: training steps of a 3-layer MLP with donated parameters
 def mlp_init(rng, sizes):
     return [(normal(rng, (i, o)) / np.float32(np.sqrt(i)),

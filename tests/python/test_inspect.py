@@ -1,0 +1,190 @@
+"""What one can look at: dumps, the dumped kernels run on their own, Intel's
+machine code, kernel counts on described devices, golden plans."""
+import glob
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+TOOL = os.path.join(TOP, "build/release/tools/sundog")
+
+SQUARE = ("import jax, jax.numpy as jnp, numpy as np; "
+          "x = jax.device_put(np.arange(1000), jax.devices('xpu')[0]); "
+          "x = x.astype(np.float32); print(float((x**2).sum()))")
+FLAGS = ("--xla_dump_to={} --xla_dump_hlo_as_text "
+         "--xla_dump_hlo_pass_re=.*")
+
+
+def dump_square(python, path, device):
+    python(SQUARE, env={"SUNDOG_DEVICE": device,
+                        "XLA_FLAGS": FLAGS.format(path)})
+    files = sorted(os.listdir(path))
+    return [f for f in files if ".jit_integer_pow." in f], files
+
+
+@pytest.mark.parametrize("device,binary", [("host", "s"), ("cl", "spv")])
+def test_dump_files(python, tmp_path, device, binary):
+    square, files = dump_square(python, tmp_path, device)
+    assert any(f.startswith("module_0000.") for f in files)
+    kinds = {f.split(".jit_integer_pow.")[1] for f in square}
+    assert {"before_optimizations.txt", "after_optimizations.txt",
+            "ir-no-opt.ll", "ir-with-opt.ll", "thunk_sequence.txt",
+            binary} <= kinds
+    assert any(re.fullmatch(r"\d{4}\.after_.*\.txt", k) for k in kinds)
+    base = str(tmp_path / square[0].split(".jit_integer_pow.")[0])
+    text = open(base + ".jit_integer_pow.ir-with-opt.ll").read()
+    assert "wrapped_multiply" in text
+    if device == "cl":
+        assert "spir64" in text or "spirv64" in text
+        subprocess.run(["spirv-val", base + ".jit_integer_pow.spv"], check=True)
+
+
+def opencl_env(tmp_path):
+    """Debian's ICD loader, pointed at Intel's runtime in this environment."""
+    lib = os.path.join(sys.prefix, "lib", "libintelocl.so")
+    vendors = tmp_path / "vendors"
+    vendors.mkdir()
+    (vendors / "intel.icd").write_text(lib + "\n")
+    return {**os.environ, "OCL_ICD_VENDORS": str(vendors)}
+
+
+def test_dumped_spv_runs_in_a_plain_opencl_program(python, tmp_path):
+    square, _ = dump_square(python, tmp_path / "d", "cl")
+    base = str(tmp_path / "d" / square[0].split(".jit_integer_pow.")[0])
+    steps = open(base + ".jit_integer_pow.thunk_sequence.txt").read()
+    kernel = re.search(r"wrapped_multiply\S*", steps).group(0).rstrip(",:")
+    tiles = re.search(r"tiles[= ](\d+)", steps).group(1)
+    program = str(tmp_path / "run_spv")
+    source = os.path.join(TOP, "examples/run_spv.c")
+    assert len(open(source).readlines()) <= 80
+    loader = "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1"
+    subprocess.run(["cc", source, loader, "-o", program], check=True)
+    out = subprocess.run([program, base + ".jit_integer_pow.spv", kernel,
+                          "1000", tiles], env=opencl_env(tmp_path),
+                         capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    assert "1000 results right" in out.stdout
+
+
+# --- kernel counts and plans against described devices ---
+
+EXPORT = """
+import sys, numpy as np, jax
+from jax._src.interpreters import mlir as m
+from jaxlib import _jax
+import programs
+name, label, path = sys.argv[1:4]
+if name == 'mlp_step':
+    fn, args, static, donate = programs.mlp_step, programs.mlp_data(), (), (0,)
+else:
+    p = programs.PROGRAMS[name]
+    fn, args, static, donate = p.fn, p.args(label), p.static, ()
+m._platforms_with_donation.append('xpu')
+low = jax.jit(fn, static_argnums=static, donate_argnums=donate).trace(
+    *args).lower(lowering_platforms=('xpu',))
+open(path, 'wb').write(_jax.mlir.serialize_portable_artifact(
+    low.compiler_ir('stablehlo'), '1.17.0', True))
+"""
+
+
+@pytest.fixture
+def artifact(python, tmp_path):
+    def make(name, label=""):
+        path = str(tmp_path / f"{name}-{label}.mlirbc")
+        python(EXPORT, name, label, path, env={"JAX_PLATFORMS": "cpu"})
+        return path
+    return make
+
+
+def plan(path, target):
+    r = subprocess.run([TOOL, "opt", f"--target={target}", "--plan", path],
+                       capture_output=True, text=True)
+    assert r.returncode == 0, r.stderr
+    return r.stdout
+
+
+def counts(path, target="host:v4"):
+    text = plan(path, target)
+    return (len(re.findall(r"^\s*step \d+ kernel|^\s*\d+: kernel", text, re.M)),
+            len(re.findall(r"^\s*step \d+ libcall|^\s*\d+: libcall", text,
+                           re.M)), text)
+
+
+@pytest.mark.parametrize("target", ["host:v4", "cl:pvc"])
+@pytest.mark.parametrize("name,label,most", [
+    ("abs_sqrt", "1024-float32", 1), ("softmax_last", "64x4097-float32", 1),
+    ("softmax_last", "4x5x33-bfloat16", 1),
+    ("softmax_masked_axis0", "513x1023-float32", 1),
+    ("layer_norm", "512x768-float32", 1),
+    ("layer_norm", "4x5x33-float32", 1),
+    ("rms_norm_gate", "512x768-float32", 1),
+    ("rms_norm_gate", "512x768-bfloat16", 1),
+    ("layer_norm_grad", "512x768-float32", 2),
+    ("gelu_chain", "33x65-float32", 1), ("gelu_chain", "33x65-bfloat16", 1)])
+def test_kernel_counts(artifact, name, label, most, target):
+    kernels, calls, text = counts(artifact(name, label), target)
+    assert 1 <= kernels <= most and calls == 0, text
+
+
+@pytest.mark.parametrize("name,label", [("matmul", "512x512x512-float32"),
+                                        ("conv", "NCHW-3x3"),
+                                        ("conv", "NHWC-3x3")])
+def test_bias_and_relu_are_inside_the_call(artifact, name, label):
+    kernels, calls, text = counts(artifact(name, label))
+    assert (kernels, calls) == (0, 1), text
+
+
+def without_places(text):
+    """A plan without what a device may change: places, tiles, groups."""
+    text = re.sub(r"\b(tile|tiles|local|place|grid|unroll|park\w*)[ =][^ \n]*",
+                  "", text)
+    return re.sub(r"\b(seq|lane|unroll|grid|host:\w+|cl:[\w-]+)\b", "", text)
+
+
+@pytest.mark.parametrize("name,label", [
+    ("softmax_last", "64x4097-float32"), ("layer_norm", "512x768-float32"),
+    ("layer_norm_grad", "512x768-float32"), ("movement", "5x7x9-float32"),
+    ("cumulative", "5x33-float32"), ("max_pool", "odd")])
+def test_one_plan_for_both_devices(artifact, name, label):
+    path = artifact(name, label)
+    assert without_places(plan(path, "host:v3")) == \
+        without_places(plan(path, "cl:pvc"))
+
+
+def test_mlp_step_plan_is_golden(artifact):
+    text = plan(artifact("mlp_step"), "host:v4")
+    golden = os.path.join(HERE, "golden", "mlp_step.plan")
+    if os.environ.get("SUNDOG_BLESS"):
+        os.makedirs(os.path.dirname(golden), exist_ok=True)
+        open(golden, "w").write(text)
+    assert text == open(golden).read()
+
+
+# --- Intel's GPU compiler ---
+
+@pytest.mark.parametrize("device", ["pvc", "dg2-g10"])
+@pytest.mark.parametrize("name,label", [
+    ("softmax_last", "64x4097-float32"), ("layer_norm", "512x768-float32"),
+    ("movement", "33x65x40-float32"), ("row_sum", ""), ("column_sum", ""),
+    ("transpose", ""), ("matmul", "512x512x512-float32")])
+def test_intel_gpu_code(artifact, tmp_path, device, name, label):
+    path = artifact(name, label)
+    out = tmp_path / "out"
+    subprocess.run([TOOL, "compile", f"--target=cl:{device}", f"--out={out}",
+                    path], check=True, capture_output=True)
+    spv = glob.glob(str(out / "*.spv"))
+    assert spv
+    for f in spv:
+        subprocess.run(["spirv-val", f], check=True)
+    r = subprocess.run([sys.executable, os.path.join(TOP, "tools/intel_isa.py"),
+                        "--device", device, *spv], capture_output=True,
+                       text=True)
+    assert r.returncode == 0, r.stdout + r.stderr
+    rows = [l.split("\t") for l in r.stdout.splitlines()[1:]]
+    assert rows
+    for row in rows:
+        assert row[1] in ("16", "32") and row[3] == "0", r.stdout

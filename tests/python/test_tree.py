@@ -1,0 +1,82 @@
+"""The tree keeps its own rules: who may include whom; what the docs name."""
+import json
+import os
+import re
+import shlex
+import subprocess
+
+import pytest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
+BUILD = os.path.join(TOP, "build/release")
+
+# Which rooms' headers a room gets (style: the rooms stand on one another).
+STANDS_ON = {
+    "base": set(),
+    "hlo": {"base"}, "thunk": {"base"}, "devlib": set(),
+    "frontend": {"base", "hlo"},
+    "passes": {"base", "hlo", "devlib"},
+    "plan": {"base", "hlo", "thunk"},
+    "target": {"base", "hlo", "plan", "thunk", "devlib"},
+    "xpu": {"base", "thunk"},
+}
+
+
+def command(room):
+    with open(os.path.join(BUILD, "compile_commands.json")) as f:
+        for entry in json.load(f):
+            if f"/src/{room}/" in os.path.join(entry["directory"],
+                                               entry["file"]) \
+                    and entry["file"].endswith(".c") \
+                    and f"lib{room}.a.p" in entry["command"]:
+                return shlex.split(entry["command"]), entry["directory"]
+    raise AssertionError(f"no source of {room} is compiled")
+
+
+def compiles(room, header, tmp_path):
+    args, where = command(room)
+    source = tmp_path / "probe.c"
+    source.write_text(f'#include "{header}"\n')
+    includes = [a for a in args if a.startswith(("-I", "-D", "-std"))]
+    r = subprocess.run([args[0] if "ccache" not in args[0] else "cc",
+                        *includes, "-fsyntax-only", str(source)],
+                       cwd=where, capture_output=True, text=True)
+    return r.returncode == 0
+
+
+@pytest.mark.parametrize("room", STANDS_ON)
+def test_a_room_gets_only_the_headers_it_stands_on(room, tmp_path):
+    for other in STANDS_ON:
+        if other == room:
+            continue
+        got = compiles(room, f"{other}.h", tmp_path)
+        assert got == (other in STANDS_ON[room]), f"{room} includes {other}.h"
+
+
+def test_every_header_compiles_alone():
+    rooms = [f"-I{TOP}/src/{r}" for r in STANDS_ON]
+    for room in STANDS_ON:
+        folder = os.path.join(TOP, "src", room)
+        for h in os.listdir(folder):
+            if h.endswith(".h"):
+                r = subprocess.run(
+                    ["cc", "-std=gnu17", "-D_GNU_SOURCE", *rooms,
+                     f"-I{TOP}/src", "-I/usr/lib/llvm-22/include",
+                     "-fsyntax-only", "-x", "c", os.path.join(folder, h)],
+                    capture_output=True, text=True)
+                assert r.returncode == 0, r.stderr
+
+
+def test_architecture_names_what_exists():
+    text = open(os.path.join(TOP, "docs/architecture.md")).read()
+    paths = set(re.findall(r"`((?:src|plugin|python|tools|tests|docs|abi)/"
+                           r"[\w./-]+)`", text))
+    assert len(paths) > 20
+    for path in paths:
+        assert os.path.exists(os.path.join(TOP, path)), path
+    calls = re.findall(r"`(\w+)` in `([\w/.-]+\.[ch])`", text)
+    assert len(calls) > 10
+    for name, path in calls:
+        source = open(os.path.join(TOP, path)).read()
+        assert re.search(rf"\b{name}\b\s*\(", source), f"{name} in {path}"

@@ -174,8 +174,7 @@ static uint8_t e8m0_of_f64(double v)
         return 0xff;
     m = frexp(v, &e); /* v = m 2^e, m in [0.5, 1) */
     e -= 1;
-    /* Halfway is 1.5 2^e: the tie goes to the even code e + 127. */
-    if (m > 0.75 || (m == 0.75 && ((e + 127) & 1)))
+    if (m >= 0.75) /* ties go up: there is no mantissa bit to be even */
         e++;
     if (e < -127)
         return 0;

@@ -1,0 +1,252 @@
+/* What must hold before a program may run.  A loaded program comes from a
+ * file, so nothing in it is believed. */
+#include "thunk.h"
+
+#define MAX_DEPTH 64
+
+static sd_status check_type(const char *what, int i, const thunk_type *t)
+{
+    sd_shape s = {.dtype = t->dtype, .rank = t->rank, .dim = t->dim};
+    sd_status st;
+
+    if ((unsigned)t->dtype >= SD_DTYPE_COUNT || t->dtype == SD_TUPLE)
+        return sd_error(SD_INVALID, "%s %d has element type %d", what, i,
+                        (int)t->dtype);
+    if ((st = sd_shape_check(t->dtype, t->rank, t->dim)))
+        return sd_note(st, "%s %d", what, i);
+    if (t->bytes != sd_shape_bytes(&s))
+        return sd_error(SD_INVALID, "%s %d says %" PRIu64 " bytes, its shape "
+                        "%zu", what, i, t->bytes, sd_shape_bytes(&s));
+    return NULL;
+}
+
+static sd_status check_types(const thunk_program *p)
+{
+    sd_status st;
+
+    for (int i = 0; i < p->nparam; i++)
+        if ((st = check_type("parameter", i, &p->param[i])))
+            return st;
+    for (int i = 0; i < p->noutput; i++)
+        if ((st = check_type("output", i, &p->output[i])))
+            return st;
+    return NULL;
+}
+
+/* Is [at, at + bytes) inside [0, whole)? */
+static bool inside(uint64_t at, uint64_t bytes, uint64_t whole)
+{
+    return at <= whole && bytes <= whole - at;
+}
+
+static sd_status check_buffer(const thunk_program *p, int i)
+{
+    const thunk_buffer *b = &p->buffer[i];
+    const thunk_type *t = NULL;
+
+    switch (b->kind) {
+    case THUNK_B_PARAM:
+        if (b->index >= 0 && b->index < p->nparam)
+            t = &p->param[b->index];
+        break;
+    case THUNK_B_OUTPUT:
+        if (b->index >= 0 && b->index < p->noutput)
+            t = &p->output[b->index];
+        if (b->alias < -1 || b->alias >= p->nparam)
+            return sd_error(SD_INVALID, "buffer %d is in parameter %d of %d",
+                            i, b->alias, p->nparam);
+        if (t && b->alias >= 0 && p->param[b->alias].bytes != t->bytes)
+            return sd_error(SD_INVALID, "output %d of %" PRIu64 " bytes is in "
+                            "parameter %d of %" PRIu64, b->index, t->bytes,
+                            b->alias, p->param[b->alias].bytes);
+        break;
+    case THUNK_B_TEMP:
+        if (!inside(b->at, b->bytes, p->temp_bytes))
+            return sd_error(SD_INVALID, "buffer %d of %" PRIu64 " bytes is "
+                            "not inside the %" PRIu64 " of the temp slab", i,
+                            b->bytes, p->temp_bytes);
+        return NULL;
+    case THUNK_B_CONST:
+        if (!inside(b->at, b->bytes, p->constant_bytes))
+            return sd_error(SD_INVALID, "buffer %d of %" PRIu64 " bytes is "
+                            "not inside the %zu of constants", i, b->bytes,
+                            p->constant_bytes);
+        return NULL;
+    default:
+        return sd_error(SD_INVALID, "buffer %d has kind %d", i, (int)b->kind);
+    }
+    if (!t)
+        return sd_error(SD_INVALID, "buffer %d has index %d", i, b->index);
+    if (b->bytes != t->bytes)
+        return sd_error(SD_INVALID, "buffer %d has %" PRIu64 " bytes, its "
+                        "type %" PRIu64, i, b->bytes, t->bytes);
+    return NULL;
+}
+
+/* Each parameter and output at most one buffer, each output exactly one, and
+ * no two outputs in one parameter.  Counting is quadratic only in theory: the
+ * table lists parameters and outputs first. */
+static sd_status check_buffers(const thunk_program *p)
+{
+    size_t n = (size_t)p->nparam * 2 + (size_t)p->noutput;
+    sd_arena *a = sd_arena_create_try();
+    uint8_t *seen = a ? sd_arena_try(a, n) : NULL;
+    uint8_t *alias = seen ? seen + p->nparam : NULL;
+    uint8_t *out = seen ? alias + p->nparam : NULL;
+    sd_status st = seen ? NULL : sd_no_memory(n);
+
+    for (int i = 0; i < p->nbuffer && !st; i++) {
+        const thunk_buffer *b = &p->buffer[i];
+        uint8_t *mark = NULL;
+
+        if ((st = check_buffer(p, i)))
+            break;
+        if (b->kind == THUNK_B_PARAM)
+            mark = &seen[b->index];
+        else if (b->kind == THUNK_B_OUTPUT)
+            mark = &out[b->index];
+        if (mark && (*mark)++)
+            st = sd_error(SD_INVALID, "buffer %d is a second one of its "
+                          "parameter or output %d", i, b->index);
+        else if (b->kind == THUNK_B_OUTPUT && b->alias >= 0 &&
+                 alias[b->alias]++)
+            st = sd_error(SD_INVALID, "two outputs are in parameter %d",
+                          b->alias);
+    }
+    for (int i = 0; i < p->noutput && !st; i++)
+        if (!out[i])
+            st = sd_error(SD_INVALID, "output %d has no buffer", i);
+    sd_arena_destroy(a);
+    return st;
+}
+
+static sd_status check_kernels(const thunk_program *p)
+{
+    for (int i = 0; i < p->nbinary; i++)
+        if ((unsigned)p->binary[i].kind > THUNK_BIN_PTX)
+            return sd_error(SD_INVALID, "binary %d has kind %d", i,
+                            (int)p->binary[i].kind);
+    for (int i = 0; i < p->nkernel; i++) {
+        const thunk_kernel *k = &p->kernel[i];
+
+        if (!k->symbol || !*k->symbol)
+            return sd_error(SD_INVALID, "kernel %d has no name", i);
+        if (k->binary < 0 || k->binary >= p->nbinary)
+            return sd_error(SD_INVALID, "kernel %s is in binary %d of %d",
+                            k->symbol, k->binary, p->nbinary);
+        if (k->nslot < 0 || k->tiles < 0 || k->group < 1)
+            return sd_error(SD_INVALID, "kernel %s has %d slots, %" PRId64
+                            " tiles, groups of %d", k->symbol, k->nslot,
+                            k->tiles, k->group);
+    }
+    return NULL;
+}
+
+/* The number of slices and sequences a kind wants; -1: any. */
+static const struct { int8_t narg, nseq; } wanted[THUNK_KIND_COUNT] = {
+    [THUNK_KERNEL] = {-1, 0}, [THUNK_LIBCALL] = {-1, 0},
+    [THUNK_COPY] = {2, 0},    [THUNK_WHILE] = {1, 2},
+    [THUNK_COND] = {1, -1},   [THUNK_CALL] = {-1, 1},
+    [THUNK_CUSTOM] = {-1, 0}, [THUNK_SEND] = {-1, 0},
+    [THUNK_RECV] = {-1, 0},
+};
+
+static sd_status check_step(const thunk_program *p, const thunk *t)
+{
+    for (int i = 0; i < t->narg; i++) {
+        thunk_slice s = t->arg[i];
+
+        if (s.buffer < 0 || s.buffer >= p->nbuffer)
+            return sd_error(SD_INVALID, "slice %d is of buffer %d of %d", i,
+                            s.buffer, p->nbuffer);
+        if (!inside(s.offset, s.bytes, p->buffer[s.buffer].bytes))
+            return sd_error(SD_INVALID, "slice %d, %" PRIu64 " bytes at %"
+                            PRIu64 ", is not inside buffer %d of %" PRIu64, i,
+                            s.bytes, s.offset, s.buffer,
+                            p->buffer[s.buffer].bytes);
+    }
+    if (wanted[t->kind].narg >= 0 && t->narg != wanted[t->kind].narg)
+        return sd_error(SD_INVALID, "%d slices, not %d", t->narg,
+                        wanted[t->kind].narg);
+    if (wanted[t->kind].nseq >= 0 && t->nseq != wanted[t->kind].nseq)
+        return sd_error(SD_INVALID, "%d sequences, not %d", t->nseq,
+                        wanted[t->kind].nseq);
+    switch (t->kind) {
+    case THUNK_KERNEL:
+        if (t->kernel < 0 || t->kernel >= p->nkernel)
+            return sd_error(SD_INVALID, "kernel %d of %d", t->kernel,
+                            p->nkernel);
+        if (t->narg != p->kernel[t->kernel].nslot)
+            return sd_error(SD_INVALID, "%d slices for %d slots", t->narg,
+                            p->kernel[t->kernel].nslot);
+        break;
+    case THUNK_LIBCALL:
+        if (t->lib < 0 || t->lib >= THUNK_LIB_COUNT)
+            return sd_error(SD_INVALID, "library call %d of %d", t->lib,
+                            THUNK_LIB_COUNT);
+        if (t->nattr != thunk_lib_table[t->lib].nattr)
+            return sd_error(SD_INVALID, "%d numbers for %s, not %d", t->nattr,
+                            thunk_lib_table[t->lib].name,
+                            thunk_lib_table[t->lib].nattr);
+        break;
+    case THUNK_COPY:
+        if (t->arg[0].bytes != t->arg[1].bytes)
+            return sd_error(SD_INVALID, "copy of %" PRIu64 " bytes to %" PRIu64,
+                            t->arg[0].bytes, t->arg[1].bytes);
+        break;
+    case THUNK_WHILE:
+        if (t->arg[0].bytes != 1)
+            return sd_error(SD_INVALID, "predicate of %" PRIu64 " bytes",
+                            t->arg[0].bytes);
+        break;
+    case THUNK_COND:
+        if (t->nseq < 1 || (t->arg[0].bytes != 4 && t->arg[0].bytes != 1))
+            return sd_error(SD_INVALID, "%d branches by an index of %" PRIu64
+                            " bytes", t->nseq, t->arg[0].bytes);
+        break;
+    case THUNK_CUSTOM:
+        if (!t->target)
+            return sd_error(SD_INVALID, "no target");
+        break;
+    default:
+        break;
+    }
+    return NULL;
+}
+
+static sd_status check_seq(const thunk_program *p, const thunk_seq *s,
+                           int depth)
+{
+    sd_status st;
+
+    if (depth > MAX_DEPTH)
+        return sd_error(SD_INVALID, "sequences nest deeper than %d", MAX_DEPTH);
+    for (int i = 0; i < s->n; i++) {
+        const thunk *t = &s->at[i];
+
+        if ((unsigned)t->kind >= THUNK_KIND_COUNT)
+            return sd_error(SD_INVALID, "step %d has kind %d", i, (int)t->kind);
+        if ((st = check_step(p, t)))
+            return sd_note(st, "step %d, %s %s", i, thunk_kind_name[t->kind],
+                           t->name ? t->name : "?");
+        for (int k = 0; k < t->nseq; k++)
+            if ((st = check_seq(p, &t->seq[k], depth + 1)))
+                return st;
+    }
+    return NULL;
+}
+
+sd_status thunk_verify(const thunk_program *p)
+{
+    sd_status st;
+
+    if ((unsigned)p->device.kind >= DEVICE_KIND_COUNT)
+        st = sd_error(SD_INVALID, "device kind %d", (int)p->device.kind);
+    else if (p->nreplica < 1 || p->npartition < 1)
+        st = sd_error(SD_INVALID, "%d replicas, %d partitions", p->nreplica,
+                      p->npartition);
+    else if (!(st = check_types(p)) && !(st = check_buffers(p)) &&
+             !(st = check_kernels(p)))
+        st = check_seq(p, &p->seq, 0);
+    return sd_note(st, "program %s", p->name);
+}

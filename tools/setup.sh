@@ -11,7 +11,7 @@ build_packages="gcc libc6-dev meson ninja-build llvm-22-dev libllvm22 clang-22
  libdnnl2 libdnnl-dev python3 python3-venv opencl-c-headers"
 test_packages="libcmocka-dev libmpfr-dev spirv-tools ocl-icd-libopencl1
  intel-opencl-icd binutils libclang-rt-22-dev"
-python_packages="jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6 pytest==9.2.0"
+python_packages="jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6 pytest==9.2.0 absl-py==2.3.1"
 cl_packages="intel-opencl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0"
 
 packages=$build_packages

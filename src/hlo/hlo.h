@@ -144,6 +144,7 @@ struct hlo_inst {
         struct { int64_t index; } param, tuple;  /* parameter, gte */
         struct { int exponent, mantissa; } precision;
         struct { hlo_fft_type type; const int64_t *length; int n; } fft;
+        /* distribution: 1 uniform, 2 normal */
         struct { hlo_rng_algo algo; int distribution; } rng;
         struct { bool left, lower, unit; hlo_transpose_kind trans; } linalg;
         struct { double epsilon; int64_t feature; } norm;
@@ -295,6 +296,8 @@ sd_status hlo_verify_inst(hlo_module *m, const hlo_inst *in);
 /* "add of f32[3], f32[4] (jit(f)/add, model.py:12)": for messages. */
 const char *hlo_describe(hlo_module *m, const hlo_inst *in);
 void hlo_print(sd_buf *b, const hlo_module *m);     /* XLA's grammar */
+/* For people: constants of more than 64 elements are {...}; not read back. */
+void hlo_print_brief(sd_buf *b, const hlo_module *m);
 void hlo_print_comp(sd_buf *b, const hlo_comp *c);
 void hlo_print_inst(sd_buf *b, const hlo_inst *in);
 sd_status hlo_parse(sd_arena *a, const char *text, size_t len,

@@ -168,16 +168,32 @@ void hlo_set_root(hlo_comp *c, hlo_inst *root)
     c->root = root;
 }
 
+static int power_of_two(int n)
+{
+    int p = 1;
+
+    while (p < n)
+        p *= 2;
+    return p;
+}
+
 void hlo_comp_put_param(hlo_comp *c, hlo_inst *in)
 {
     int i = (int)in->u.param.index;
 
     if (i >= c->nparam) {
-        hlo_inst **p = sd_arena_array(c->module->arena, hlo_inst *, i + 1);
+        int cap = power_of_two(i + 1);
 
-        if (c->nparam)
-            memcpy(p, c->param, sizeof *p * (size_t)c->nparam);
-        c->param = p;
+        /* the capacity follows from the count, so it needs no field */
+        if (!c->nparam || cap > power_of_two(c->nparam)) {
+            hlo_inst **p = sd_arena_array(c->module->arena, hlo_inst *, cap);
+
+            if (c->nparam)
+                memcpy(p, c->param, sizeof *p * (size_t)c->nparam);
+            c->param = p;
+        }
+        for (int k = c->nparam; k < i; k++)
+            c->param[k] = NULL;
         c->nparam = i + 1;
     }
     c->param[i] = in;

@@ -1,0 +1,292 @@
+/* The lexer of HLO text: words, numbers, strings, shapes. */
+#include "hlo_text.h"
+
+void hlo_fail(hlo_lexer *x, const char *expected)
+{
+    if (x->bad)
+        return;
+    x->bad = expected;
+    x->bad_at = x->at;
+    x->at = x->end;
+}
+
+void hlo_skip_space(hlo_lexer *x)
+{
+    while (x->at < x->end) {
+        char ch = *x->at;
+
+        if (ch == ' ' || ch == '\n' || ch == '\t' || ch == '\r') {
+            x->at++;
+        } else if (ch == '/' && x->end - x->at > 1 && x->at[1] == '/') {
+            while (x->at < x->end && *x->at != '\n')
+                x->at++;
+        } else if (ch == '/' && x->end - x->at > 1 && x->at[1] == '*') {
+            for (x->at += 2; x->end - x->at > 1; x->at++)
+                if (x->at[0] == '*' && x->at[1] == '/')
+                    break;
+            if (x->end - x->at < 2) {
+                hlo_fail(x, "the end of a comment");
+                return;
+            }
+            x->at += 2;
+        } else {
+            return;
+        }
+    }
+}
+
+bool hlo_accept(hlo_lexer *x, const char *token)
+{
+    size_t n = strlen(token);
+
+    hlo_skip_space(x);
+    if ((size_t)(x->end - x->at) < n || memcmp(x->at, token, n) != 0)
+        return false;
+    x->at += n;
+    return true;
+}
+
+static const char *expectation(const char *token)
+{
+    static const char *const of[][2] = {
+        {"{", "'{'"}, {"}", "'}'"}, {"(", "'('"},   {")", "')'"},
+        {"[", "'['"}, {"]", "']'"}, {",", "','"},   {"=", "'='"},
+        {":", "':'"}, {"_", "'_'"}, {"->", "'->'"}, {"x", "'x'"},
+    };
+
+    for (size_t i = 0; i < SD_COUNTOF(of); i++)
+        if (strcmp(of[i][0], token) == 0)
+            return of[i][1];
+    return "another token";
+}
+
+void hlo_expect(hlo_lexer *x, const char *token)
+{
+    if (!hlo_accept(x, token))
+        hlo_fail(x, expectation(token));
+}
+
+static bool is_word_char(char ch)
+{
+    return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') ||
+           (ch >= '0' && ch <= '9') || ch == '_' || ch == '.' || ch == '-';
+}
+
+hlo_word hlo_take_name(hlo_lexer *x)
+{
+    hlo_word w;
+
+    hlo_skip_space(x);
+    if (x->at < x->end && *x->at == '%')
+        x->at++;
+    w.at = x->at;
+    while (x->at < x->end && is_word_char(*x->at)) {
+        /* "a->b": the arrow ends the name */
+        if (*x->at == '-' && x->end - x->at > 1 && x->at[1] == '>')
+            break;
+        x->at++;
+    }
+    w.len = (size_t)(x->at - w.at);
+    return w;
+}
+
+bool hlo_word_is(hlo_word w, const char *s)
+{
+    return strlen(s) == w.len && memcmp(w.at, s, w.len) == 0;
+}
+
+bool hlo_accept_word(hlo_lexer *x, const char *word)
+{
+    const char *back;
+
+    hlo_skip_space(x);
+    back = x->at;
+    if (x->at < x->end && *x->at != '%' && hlo_word_is(hlo_take_name(x), word))
+        return true;
+    x->at = back;
+    return false;
+}
+
+int64_t hlo_take_int(hlo_lexer *x)
+{
+    bool negative, any = false;
+    int64_t v = 0;
+
+    hlo_skip_space(x);
+    negative = x->at < x->end && *x->at == '-';
+    x->at += negative;
+    while (x->at < x->end && *x->at >= '0' && *x->at <= '9') {
+        int d = *x->at++ - '0';
+
+        any = true;
+        if (__builtin_mul_overflow(v, (int64_t)10, &v) ||
+            __builtin_sub_overflow(v, (int64_t)d, &v)) {
+            hlo_fail(x, "a 64-bit integer");
+            return 0;
+        }
+    }
+    if (!any || (!negative && v == INT64_MIN)) {
+        hlo_fail(x, "an integer");
+        return 0;
+    }
+    return negative ? v : -v; /* summed downwards, for INT64_MIN's sake */
+}
+
+static int octal(const char *p, const char *end)
+{
+    if (end - p < 3)
+        return -1;
+    for (int i = 0; i < 3; i++)
+        if (p[i] < '0' || p[i] > '7')
+            return -1;
+    return ((p[0] - '0') << 6 | (p[1] - '0') << 3 | (p[2] - '0')) & 255;
+}
+
+const char *hlo_take_string(hlo_lexer *x, size_t *len)
+{
+    const char *close;
+    char *to;
+    size_t n = 0;
+
+    *len = 0;
+    hlo_skip_space(x);
+    if (x->at >= x->end || *x->at != '"') {
+        hlo_fail(x, "a string");
+        return "";
+    }
+    for (close = x->at + 1; close < x->end && *close != '"'; close++)
+        if (*close == '\\')
+            close++;
+    if (close >= x->end) {
+        hlo_fail(x, "a string with an end");
+        return "";
+    }
+    to = sd_arena_alloc(x->arena, (size_t)(close - x->at));
+    for (const char *p = x->at + 1; p < close; p++) {
+        int v;
+
+        if (*p != '\\') {
+            to[n++] = *p;
+            continue;
+        }
+        v = octal(++p, close);
+        if (v >= 0)
+            p += 2;
+        to[n++] = v >= 0 ? (char)v : *p == 'n' ? '\n' : *p == 't' ? '\t' : *p;
+    }
+    to[n] = '\0';
+    *len = n;
+    x->at = close + 1;
+    return to;
+}
+
+hlo_dims hlo_take_dims(hlo_lexer *x)
+{
+    sd_vec(int64_t) v = {0};
+
+    hlo_expect(x, "{");
+    if (!hlo_accept(x, "}")) {
+        do
+            *sd_push(x->arena, &v) = hlo_take_int(x);
+        while (hlo_accept(x, ","));
+        hlo_expect(x, "}");
+    }
+    return (hlo_dims){v.at, v.n};
+}
+
+/* ---- shapes ---- */
+
+static const int64_t *take_layout(hlo_lexer *x, int rank)
+{
+    int64_t seen = 0;
+    bool usual = true;
+    hlo_dims d;
+
+    /* a brace that opens no number belongs to what follows */
+    if (x->at + 1 >= x->end || x->at[0] != '{' ||
+        !((x->at[1] >= '0' && x->at[1] <= '9') || x->at[1] == '}'))
+        return NULL;
+    d = hlo_take_dims(x);
+    if (d.n != rank) {
+        hlo_fail(x, "a layout of the shape's rank");
+        return NULL;
+    }
+    for (int i = 0; i < d.n; i++) {
+        if (d.at[i] < 0 || d.at[i] >= rank || (seen >> d.at[i] & 1)) {
+            hlo_fail(x, "a layout that names each dimension once");
+            return NULL;
+        }
+        seen |= INT64_C(1) << d.at[i];
+        usual &= d.at[i] == rank - 1 - i;
+    }
+    return usual ? NULL : d.at;
+}
+
+static const sd_shape *take_array_shape(hlo_lexer *x)
+{
+    const char *back;
+    hlo_word w = hlo_take_name(x);
+    int64_t dim[SD_MAX_RANK];
+    sd_shape *s;
+    sd_dtype t;
+    sd_status st;
+    int rank = 0;
+
+    if (!sd_dtype_of_name(w.at, w.len, &t) || t == SD_TUPLE) {
+        x->at = w.at;
+        hlo_fail(x, "a shape");
+        return NULL;
+    }
+    hlo_expect(x, "[");
+    back = x->at;
+    if (!hlo_accept(x, "]")) {
+        do {
+            if (rank == SD_MAX_RANK) {
+                hlo_fail(x, "at most 32 dimensions");
+                return NULL;
+            }
+            dim[rank++] = hlo_take_int(x);
+        } while (hlo_accept(x, ","));
+        hlo_expect(x, "]");
+    }
+    if (x->bad)
+        return NULL;
+    if (t != SD_TOKEN && (st = sd_shape_check(t, rank, dim))) {
+        sd_status_free(st);
+        x->at = back;
+        hlo_fail(x, "dimensions of a possible array");
+        return NULL;
+    }
+    s = sd_arena_copy(x->arena, sd_shape_make(x->arena, t, rank, dim),
+                      sizeof *s);
+    s->layout = take_layout(x, rank);
+    return s;
+}
+
+static const sd_shape *take_shape(hlo_lexer *x, int depth)
+{
+    sd_vec(const sd_shape *) v = {0};
+
+    if (!hlo_accept(x, "("))
+        return take_array_shape(x);
+    if (depth == 64) {
+        hlo_fail(x, "tuples nested less deep");
+        return NULL;
+    }
+    if (!hlo_accept(x, ")")) {
+        do {
+            const sd_shape *s = take_shape(x, depth + 1);
+
+            if (!s)
+                return NULL;
+            *sd_push(x->arena, &v) = s;
+        } while (hlo_accept(x, ","));
+        hlo_expect(x, ")");
+    }
+    return x->bad ? NULL : sd_shape_tuple(x->arena, v.n, v.at);
+}
+
+const sd_shape *hlo_take_shape(hlo_lexer *x)
+{
+    return take_shape(x, 0);
+}

@@ -1,0 +1,164 @@
+/* The client: which devices there are, and what they share. */
+#include "xpu_device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+sd_status xpu_client_add(xpu_client *c, const xpu_device_ops *ops,
+                         xpu_device **out)
+{
+    xpu_device **more = realloc(c->dev, ((size_t)c->ndev + 1) * sizeof *more);
+    xpu_device *d = calloc(1, sizeof *d);
+    char name[32];
+
+    if (more)
+        c->dev = more;
+    if (!more || !d) {
+        free(d);
+        return sd_no_memory(sizeof *d);
+    }
+    d->ops = ops;
+    d->client = c;
+    d->id = c->ndev;
+    snprintf(name, sizeof name, "xpu%d", d->id);
+    xpu_stream_init(&d->compute, name);
+    snprintf(name, sizeof name, "xpu%d-copy", d->id);
+    xpu_stream_init(&d->transfer, name);
+    c->dev[c->ndev++] = d;
+    *out = d;
+    return NULL;
+}
+
+static sd_status make_shared(xpu_client *c, const sd_options *opt)
+{
+    c->nthread = (int)sd_opt_int(opt, SD_OPT_THREADS);
+    if (c->nthread <= 0)
+        c->nthread = sd_cpu_count();
+    if (!(c->ready = xpu_event_create()))
+        return sd_no_memory(0);
+    xpu_event_set(c->ready, NULL);
+    return sd_pool_create(c->nthread, &c->pool);
+}
+
+/* auto: a GPU when there is one, else the host.  Why there is no GPU is news
+ * for the log only. */
+static sd_status open_devices(xpu_client *c, const sd_options *opt)
+{
+    const char *which = sd_opt_str(opt, SD_OPT_DEVICE);
+    sd_status st;
+
+    if (!which || !strcmp(which, "auto")) {
+        if (!(st = xpu_cl_open(c, opt, false)))
+            return NULL;
+        sd_log(SD_LOG_INFO, "no OpenCL GPU: %s", st->message);
+        sd_status_free(st);
+        return xpu_host_open(c, opt);
+    }
+    if (!strcmp(which, "host"))
+        return xpu_host_open(c, opt);
+    if (!strcmp(which, "cl"))
+        return xpu_cl_open(c, opt, true);
+    if (!strcmp(which, "cuda"))
+        return sd_error(SD_UNIMPLEMENTED, "SUNDOG_DEVICE=cuda");
+    return sd_error(SD_INVALID,
+                    "SUNDOG_DEVICE=%s: auto, host, cl or cuda are known",
+                    which);
+}
+
+sd_status xpu_client_create(const sd_options *opt, xpu_client **out)
+{
+    xpu_client *c = calloc(1, sizeof *c);
+    sd_status st;
+
+    if (!c)
+        return sd_no_memory(sizeof *c);
+    pthread_mutex_init(&c->lock, NULL);
+    if ((st = make_shared(c, opt)) || (st = open_devices(c, opt))) {
+        xpu_client_destroy(c);
+        return st;
+    }
+    for (int i = 0; i < c->ndev; i++)
+        for (int m = 0; m < XPU_MEM_COUNT; m++)
+            xpu_cache_init(&c->dev[i]->cache[m], c->dev[i], (xpu_memory)m,
+                           c->dev[i]->limit);
+    *out = c;
+    return NULL;
+}
+
+static void finish_device(xpu_device *d)
+{
+    for (int m = 0; m < XPU_MEM_COUNT; m++)
+        xpu_cache_finish(&d->cache[m]);
+    if (d->ops->close)
+        d->ops->close(d);
+    free(d);
+}
+
+/* A stream's tasks may push to other streams' (callbacks do): all are drained
+ * before any thread is joined. */
+void xpu_client_destroy(xpu_client *c)
+{
+    if (!c)
+        return;
+    for (int i = 0; i < c->ndev; i++) {
+        xpu_stream_drain(&c->dev[i]->compute);
+        xpu_stream_drain(&c->dev[i]->transfer);
+    }
+    for (int i = 0; i < c->ndev; i++) {
+        xpu_stream_finish(&c->dev[i]->compute);
+        xpu_stream_finish(&c->dev[i]->transfer);
+    }
+    for (int i = 0; i < c->ndev; i++)
+        finish_device(c->dev[i]);
+    if (c->driver_close)
+        c->driver_close(c->driver);
+    sd_pool_destroy(c->pool);
+    sd_pool_destroy(c->compile);
+    xpu_event_release(c->ready);
+    pthread_mutex_destroy(&c->lock);
+    free(c->dev);
+    free(c);
+}
+
+int xpu_client_count(const xpu_client *c)
+{
+    return c->ndev;
+}
+
+xpu_device *xpu_client_device(const xpu_client *c, int i)
+{
+    return i >= 0 && i < c->ndev ? c->dev[i] : NULL;
+}
+
+/* A pool of its own, or a long compile would keep runs on one thread. */
+sd_pool *xpu_client_pool(const xpu_client *client)
+{
+    xpu_client *c = (xpu_client *)client;
+    sd_status st = NULL;
+    sd_pool *p;
+
+    pthread_mutex_lock(&c->lock);
+    if (!c->compile && (st = sd_pool_create(c->nthread, &c->compile)))
+        sd_log(SD_LOG_WARN, "compiling on one thread: %s", st->message);
+    p = c->compile;
+    pthread_mutex_unlock(&c->lock);
+    sd_status_free(st);
+    return p;
+}
+
+const device_desc *xpu_device_desc(const xpu_device *d)
+{
+    return &d->desc;
+}
+
+int xpu_device_id(const xpu_device *d)
+{
+    return d->id;
+}
+
+sd_status xpu_device_sync(xpu_device *d)
+{
+    xpu_stream_drain(&d->compute);
+    xpu_stream_drain(&d->transfer);
+    return NULL;
+}

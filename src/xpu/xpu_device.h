@@ -1,0 +1,222 @@
+/* xpu_device: what the files of this room share.  A device is a table of
+ * functions; a slot left out has the meaning written beside it.
+ *
+ * Unless said otherwise a slot is called by the thread that owns the device's
+ * compute stream at that moment, so never by two threads at once. */
+#ifndef XPU_DEVICE_H
+#define XPU_DEVICE_H
+
+#include "xpu.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define XPU_ALIGN 64u
+
+typedef struct xpu_module xpu_module; /* the device's own: loaded kernels */
+
+typedef struct {
+    const char *name;
+    /* Memory from the system, 64-aligned; any thread.  The cache above it asks
+     * rarely.  NULL pointer without a status: there is none left. */
+    sd_status (*alloc)(xpu_device *d, xpu_memory mem, size_t bytes,
+                       void **out);
+    void (*free)(xpu_device *d, xpu_memory mem, void *p, size_t bytes);
+    /* One after the other with launches, in order; may return before it is
+     * done.  Left out: memmove, which suits memory that the host sees. */
+    sd_status (*copy)(xpu_device *d, void *to, const void *from, size_t bytes);
+    /* Host to device and back, done on return, beside the compute stream; any
+     * thread.  Left out: memcpy. */
+    sd_status (*copy_in)(xpu_device *d, void *to, const void *from,
+                         size_t bytes);
+    sd_status (*copy_out)(xpu_device *d, void *to, const void *from,
+                          size_t bytes);
+    /* Between two devices of the client, done on return; any thread.  Left
+     * out: through host memory by copy_out and copy_in. */
+    sd_status (*copy_between)(xpu_device *to_dev, void *to,
+                              xpu_device *from_dev, const void *from,
+                              size_t bytes);
+    /* Kernels of a program; any thread. */
+    sd_status (*load)(xpu_device *d, const thunk_program *p, xpu_module **out);
+    void (*unload)(xpu_device *d, xpu_module *m);
+    /* Before the first launch of a run; left out: nothing to do. */
+    sd_status (*begin)(xpu_device *d, xpu_module *m);
+    sd_status (*launch)(xpu_device *d, xpu_module *m, int kernel,
+                        void **slot);
+    /* Left out: the device has no libraries. */
+    sd_status (*libcall)(xpu_device *d, const thunk *t, void *const *ptr);
+    /* Reads a few bytes that earlier launches wrote.  Left out: memcpy. */
+    sd_status (*peek)(xpu_device *d, void *to, const void *from, size_t bytes);
+    /* Until launches and copies have run.  Left out: they already have. */
+    sd_status (*sync)(xpu_device *d);
+    void (*close)(xpu_device *d); /* frees d->impl */
+    bool shared_memory; /* pinned host memory is device memory */
+} xpu_device_ops;
+
+/* ---- streams: xpu_stream.c ---- */
+
+typedef struct xpu_task xpu_task;
+struct xpu_task {
+    xpu_task *next;
+    void (*run)(xpu_task *t); /* frees t */
+};
+typedef struct {
+    pthread_mutex_t lock;
+    pthread_cond_t work, idle;
+    xpu_task *head, **tail;
+    int npending;             /* queued tasks */
+    bool busy;                /* somebody runs: the thread, or a caller */
+    bool started, stop;
+    pthread_t thread;         /* started by the first push */
+    char name[16];
+} xpu_stream;
+void xpu_stream_init(xpu_stream *s, const char *name);
+void xpu_stream_finish(xpu_stream *s); /* runs what is queued, then joins */
+/* True when nothing runs or waits: the caller may run, then disowns. */
+bool xpu_stream_try_own(xpu_stream *s);
+void xpu_stream_disown(xpu_stream *s);
+/* Waits while very many are queued.  An error: the task was not taken. */
+sd_status xpu_stream_push(xpu_stream *s, xpu_task *t);
+void xpu_stream_drain(xpu_stream *s); /* not from a task of s */
+bool xpu_stream_is_mine(xpu_stream *s); /* this is the stream's thread */
+
+/* ---- memory: xpu_memory.c ---- */
+
+#define XPU_CLASSES 168 /* to 2^49 bytes */
+typedef struct {
+    pthread_mutex_t lock;
+    xpu_device *dev; /* borrowed */
+    xpu_memory mem;
+    struct xpu_free_list { void **at; int n, cap; } list[XPU_CLASSES];
+    struct xpu_slab { struct xpu_slab *next; void *at; size_t bytes; } *slab;
+    uint8_t *bump, *bump_end; /* rest of the newest slab */
+    xpu_memory_stats stat;    /* reserved: held from the system */
+    int64_t window_peak, last_peak; /* of in_use, by windows of frees */
+    int window;
+} xpu_cache;
+void xpu_cache_init(xpu_cache *c, xpu_device *d, xpu_memory mem,
+                    int64_t limit);
+void xpu_cache_finish(xpu_cache *c);
+/* *cls goes back to free.  Zero bytes give a pointer too. */
+sd_status xpu_cache_alloc(xpu_cache *c, size_t bytes, void **out, int *cls);
+void xpu_cache_free(xpu_cache *c, void *p, int cls);
+/* From the device's cache of that memory.  Alloc waits for queued work when
+ * memory is short, so the caller must own no stream; try does not. */
+sd_status xpu_memory_try(xpu_device *d, xpu_memory mem, size_t bytes,
+                         void **out, int *cls);
+sd_status xpu_memory_alloc(xpu_device *d, xpu_memory mem, size_t bytes,
+                           void **out, int *cls);
+void xpu_memory_free(xpu_device *d, xpu_memory mem, void *p, int cls);
+
+/* ---- device and client ---- */
+
+struct xpu_device {
+    const xpu_device_ops *ops;
+    xpu_client *client; /* borrowed */
+    int id;
+    device_desc desc;
+    void *impl;         /* the ops' own */
+    xpu_stream compute, transfer;
+    xpu_cache cache[XPU_MEM_COUNT];
+    int64_t limit;      /* bytes; set by open */
+};
+
+struct xpu_client {
+    xpu_device **dev;
+    int ndev;
+    sd_pool *pool;       /* for running: shared by host devices */
+    sd_pool *compile;    /* made at the first question */
+    pthread_mutex_t lock; /* of compile */
+    int nthread;
+    bool perf_map;       /* name loaded kernels for the profiler */
+    xpu_event *ready;    /* for buffers that are born ready */
+    void *driver;        /* what devices of one driver share */
+    void (*driver_close)(void *driver);
+};
+
+/* A device of the client with ops and desc set by the caller afterwards. */
+sd_status xpu_client_add(xpu_client *c, const xpu_device_ops *ops,
+                         xpu_device **out);
+sd_status xpu_host_open(xpu_client *c, const sd_options *opt);
+/* NOT_FOUND: no library or no device that fits; cpu_too: an OpenCL CPU is
+ * good enough. */
+sd_status xpu_cl_open(xpu_client *c, const sd_options *opt, bool cpu_too);
+
+/* ---- events ---- */
+
+/* Waits; the error stays the event's. */
+const sd_error *xpu_event_await(xpu_event *e);
+
+/* ---- buffers: hold word ----
+ * One word says who needs the memory, so that the last one to go sees that it
+ * is the last: pending uses, pins, uses outside the compute stream, and two
+ * bits of state. */
+#define XPU_USE 1ull
+#define XPU_PIN (1ull << 20)
+#define XPU_FOREIGN (1ull << 40)
+#define XPU_FIELD 0xfffffull
+#define XPU_DELETED (1ull << 62)
+#define XPU_TAKEN (1ull << 63) /* its memory is another buffer's now */
+
+struct xpu_buffer {
+    _Atomic uint64_t hold;
+    _Atomic uint32_t refs;
+    sd_dtype dtype;
+    int rank, cls;         /* cls -1: a view */
+    xpu_memory mem;
+    xpu_device *dev;       /* borrowed */
+    void *ptr;
+    size_t bytes;
+    xpu_event *ready;      /* owned reference */
+    void (*on_delete)(void *pointer, void *ctx);
+    void *ctx;
+    int64_t dim[];
+};
+/* Without memory (ptr NULL); ready is retained.  NULL: no host memory. */
+xpu_buffer *xpu_buffer_make(xpu_device *d, xpu_memory mem, sd_dtype t,
+                            int rank, const int64_t *dim, size_t bytes,
+                            xpu_event *ready);
+/* A use keeps object and memory until it ends; false: deleted. */
+bool xpu_buffer_use(xpu_buffer *b, bool foreign);
+void xpu_buffer_unuse(xpu_buffer *b, bool foreign);
+/* Marks it deleted and its memory somebody else's; false when it is deleted,
+ * pinned, a view or used outside the compute stream. */
+bool xpu_buffer_take(xpu_buffer *b);
+void xpu_buffer_untake(xpu_buffer *b); /* as if never taken */
+
+/* ---- programs ---- */
+
+struct xpu_program {
+    _Atomic uint32_t refs;
+    _Atomic bool slow;     /* one run took long: never again inline */
+    xpu_device *dev;       /* borrowed */
+    thunk_program *thunks; /* a reference */
+    xpu_module *module;
+    uint8_t *constants;    /* on the device */
+    int constants_cls;
+    double cost_ns;        /* estimate of one run */
+    int max_arg;           /* of any thunk */
+    bool aliases;          /* some output may take an argument's memory */
+};
+
+/* One run: base[buffer] are addresses on the device, slot has max_arg
+ * pointers of room.  The compute stream's owner calls. */
+typedef struct {
+    xpu_device *dev;
+    const xpu_program *program;
+    uint8_t **base;
+    void **slot;
+} xpu_run;
+sd_status xpu_run_seq(const xpu_run *r, const thunk_seq *seq);
+double xpu_run_cost(const thunk_program *p, const thunk_seq *seq);
+
+/* ---- ELF objects: xpu_elf.c ---- */
+
+typedef struct xpu_code xpu_code;
+/* Loads the objects of a program into one mapping; fn[kernel] are the entry
+ * points.  The objects' bytes are not trusted. */
+sd_status xpu_elf_load(const thunk_program *p, bool perf_map, xpu_code **out,
+                       void **fn);
+void xpu_elf_unload(xpu_code *c); /* takes NULL */
+
+#endif

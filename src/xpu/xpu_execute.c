@@ -1,0 +1,546 @@
+/* Programs and their execution: arguments are checked and held, outputs made,
+ * and the run is done at once or queued.  Everything that can fail for want of
+ * memory comes before anything is taken from the caller, so that a failed
+ * call leaves its arguments as they were. */
+#include "xpu_device.h"
+
+#include <stdlib.h>
+
+#define INLINE_NS 50e3
+#define SLOW_NS 1000000u
+
+/* ---- loading ---- */
+
+/* Widest argument list, and whether everything has its engine here. */
+static sd_status check_seq(const xpu_device *d, const thunk_seq *seq,
+                           int *max_arg)
+{
+    sd_status st;
+
+    for (int i = 0; i < seq->n; i++) {
+        const thunk *t = &seq->at[i];
+
+        *max_arg = SD_MAX(*max_arg, t->narg);
+        if (t->kind == THUNK_CUSTOM)
+            return sd_error(SD_UNIMPLEMENTED, "custom call %s (%s)",
+                            t->target ? t->target : "?",
+                            t->op_name ? t->op_name : "no op name");
+        if (t->kind == THUNK_LIBCALL &&
+            (thunk_lib_table[t->lib].lib & ~d->desc.libs))
+            return sd_error(SD_PRECONDITION,
+                            "the program calls %s, whose library is not there",
+                            thunk_lib_table[t->lib].name);
+        for (int k = 0; k < t->nseq; k++)
+            if ((st = check_seq(d, &t->seq[k], max_arg)))
+                return st;
+    }
+    return NULL;
+}
+
+static sd_status check_device(const xpu_device *d, const thunk_program *p)
+{
+    uint64_t lacks = p->device.features & ~d->desc.features;
+
+    if (p->device.kind != d->desc.kind)
+        return sd_error(SD_PRECONDITION, "built for %s, loaded on %s",
+                        p->device.name, d->desc.name);
+    /* Only what changes the code: on a GPU the driver judges the module. */
+    if (d->desc.kind == DEVICE_HOST && (lacks & DEVICE_HAS_AVX512))
+        return sd_error(SD_PRECONDITION,
+                        "built for %s: this machine has no AVX-512 (%s)",
+                        p->device.name, d->desc.name);
+    return NULL;
+}
+
+static sd_status check_program(const thunk_program *p)
+{
+    if (p->nreplica > 1 || p->npartition > 1)
+        return sd_error(SD_UNIMPLEMENTED,
+                        "a program of %d replicas and %d partitions",
+                        p->nreplica, p->npartition);
+    return NULL;
+}
+
+static sd_status load_constants(xpu_program *x)
+{
+    const thunk_program *p = x->thunks;
+    xpu_device *d = x->dev;
+    sd_status st;
+    void *at;
+
+    if (!p->constant_bytes)
+        return NULL;
+    st = xpu_memory_alloc(d, XPU_MEM_DEVICE, p->constant_bytes, &at,
+                          &x->constants_cls);
+    if (st)
+        return st;
+    x->constants = at;
+    if (d->ops->copy_in)
+        return d->ops->copy_in(d, at, p->constants, p->constant_bytes);
+    memcpy(at, p->constants, p->constant_bytes);
+    return NULL;
+}
+
+static void destroy(xpu_program *x)
+{
+    if (x->module)
+        x->dev->ops->unload(x->dev, x->module);
+    if (x->constants)
+        xpu_memory_free(x->dev, XPU_MEM_DEVICE, x->constants,
+                        x->constants_cls);
+    thunk_program_release(x->thunks);
+    free(x);
+}
+
+sd_status xpu_program_load(xpu_device *d, thunk_program *p, xpu_program **out)
+{
+    xpu_program *x = calloc(1, sizeof *x);
+    sd_status st;
+
+    if (!x)
+        return sd_no_memory(sizeof *x);
+    atomic_init(&x->refs, 1);
+    x->dev = d;
+    x->thunks = thunk_program_retain(p);
+    if ((st = thunk_verify(p)) || (st = check_device(d, p)) ||
+        (st = check_program(p)) ||
+        (st = check_seq(d, &p->seq, &x->max_arg)) ||
+        (st = load_constants(x)) || (st = d->ops->load(d, p, &x->module))) {
+        destroy(x);
+        return sd_note(st, "loading %s on device %d (%s)", p->name, d->id,
+                       d->desc.name);
+    }
+    x->cost_ns = xpu_run_cost(p, &p->seq);
+    for (int i = 0; i < p->nbuffer; i++)
+        if (p->buffer[i].kind == THUNK_B_OUTPUT && p->buffer[i].alias >= 0)
+            x->aliases = true;
+    *out = x;
+    return NULL;
+}
+
+xpu_program *xpu_program_retain(xpu_program *x)
+{
+    atomic_fetch_add_explicit(&x->refs, 1, memory_order_relaxed);
+    return x;
+}
+
+void xpu_program_release(xpu_program *x)
+{
+    if (x && atomic_fetch_sub_explicit(&x->refs, 1, memory_order_acq_rel) == 1)
+        destroy(x);
+}
+
+const thunk_program *xpu_program_thunks(const xpu_program *x)
+{
+    return x->thunks;
+}
+
+/* ---- one execution ---- */
+
+typedef struct {
+    xpu_task task;
+    xpu_program *program; /* a reference */
+    xpu_event *done;      /* a reference */
+    xpu_buffer **arg;     /* uses */
+    xpu_buffer **out;     /* uses */
+    int *alias;           /* per output: argument to copy in first, or -1 */
+    uint8_t **base;
+    void **slot;
+    int nused;            /* arguments that are in use so far */
+    int nout;             /* outputs made so far */
+    bool held;            /* outputs are in use too */
+} execution;
+
+static execution *execution_make(xpu_program *x)
+{
+    const thunk_program *p = x->thunks;
+    size_t narg = (size_t)p->nparam, nout = (size_t)p->noutput;
+    size_t words = narg + nout + (size_t)p->nbuffer + (size_t)x->max_arg;
+    execution *e = malloc(sizeof *e + words * sizeof(void *) +
+                          nout * sizeof(int));
+
+    if (!e)
+        return NULL;
+    memset(e, 0, sizeof *e);
+    e->arg = (xpu_buffer **)(e + 1);
+    e->out = e->arg + narg;
+    e->base = (uint8_t **)(e->out + nout);
+    e->slot = (void **)(e->base + p->nbuffer);
+    e->alias = (int *)(e->slot + x->max_arg);
+    if (!(e->done = xpu_event_create())) {
+        free(e);
+        return NULL;
+    }
+    e->program = xpu_program_retain(x);
+    return e;
+}
+
+/* Ends all uses and frees e; its done event is the caller's now. */
+static void execution_end(execution *e)
+{
+    for (int i = 0; i < e->nused; i++)
+        xpu_buffer_unuse(e->arg[i], false);
+    for (int i = 0; i < e->nout && e->held; i++)
+        xpu_buffer_unuse(e->out[i], false);
+    xpu_program_release(e->program);
+    free(e);
+}
+
+static bool same_type(const thunk_type *t, const xpu_buffer *b)
+{
+    if (t->dtype != b->dtype || t->rank != b->rank)
+        return false;
+    for (int i = 0; i < t->rank; i++)
+        if (t->dim[i] != b->dim[i])
+            return false;
+    return true;
+}
+
+static sd_status wrong_type(int i, const thunk_type *t, const xpu_buffer *b)
+{
+    sd_buf s = {0};
+    sd_status st;
+
+    sd_buf_fmt(&s, "argument %d is %s[", i, sd_dtype_name(b->dtype));
+    for (int k = 0; k < b->rank; k++)
+        sd_buf_fmt(&s, "%s%" PRId64, k ? "," : "", b->dim[k]);
+    sd_buf_fmt(&s, "], the program wants %s[", sd_dtype_name(t->dtype));
+    for (int k = 0; k < t->rank; k++)
+        sd_buf_fmt(&s, "%s%" PRId64, k ? "," : "", t->dim[k]);
+    sd_buf_str(&s, "]");
+    sd_buf_u8(&s, 0);
+    st = s.oom ? sd_no_memory(s.len) : sd_error(SD_INVALID, "%s", s.at);
+    sd_buf_finish(&s);
+    return st;
+}
+
+static bool is_donated(const xpu_program *x, const xpu_call *call, int i)
+{
+    return x->thunks->donatable && x->thunks->donatable[i] &&
+           !(call->keep && call->keep[i]);
+}
+
+static sd_status use_arguments(execution *e, const xpu_call *call)
+{
+    const xpu_program *x = e->program;
+    const thunk_program *p = x->thunks;
+
+    if (call->narg != p->nparam)
+        return sd_error(SD_INVALID, "%d arguments, the program wants %d",
+                        call->narg, p->nparam);
+    for (int i = 0; i < call->narg; i++) {
+        xpu_buffer *b = call->arg[i];
+
+        if (b->dev != x->dev)
+            return sd_error(SD_INVALID,
+                            "argument %d is on device %d, the program on %d",
+                            i, b->dev->id, x->dev->id);
+        if (!same_type(&p->param[i], b))
+            return wrong_type(i, &p->param[i], b);
+        if (!xpu_buffer_use(b, false))
+            return sd_error(SD_INVALID,
+                            "argument %d has been deleted or donated", i);
+        e->arg[e->nused++] = b;
+    }
+    return NULL;
+}
+
+/* A donated buffer may occur once among the arguments. */
+static sd_status check_donations(const execution *e, const xpu_call *call)
+{
+    int n = call->narg, ndonated = 0, *seen;
+    size_t size = 4;
+    sd_status st = NULL;
+
+    for (int i = 0; i < n; i++)
+        ndonated += is_donated(e->program, call, i);
+    if (!ndonated || n < 2)
+        return NULL;
+    while (size < (size_t)n * 2)
+        size *= 2;
+    if (!(seen = calloc(size, sizeof *seen)))
+        return sd_no_memory(size * sizeof *seen);
+    for (int i = 0; i < n && !st; i++) {
+        size_t h = (uintptr_t)call->arg[i] / 16 * 0x9e3779b97f4a7c15ull >> 32;
+
+        for (h &= size - 1; seen[h]; h = (h + 1) & (size - 1)) {
+            int k = seen[h] - 1;
+
+            if (call->arg[k] == call->arg[i] &&
+                (is_donated(e->program, call, i) ||
+                 is_donated(e->program, call, k))) {
+                st = sd_error(SD_INVALID,
+                              "arguments %d and %d are one buffer, and it is "
+                              "donated: f(donate(a), a) has no meaning", k, i);
+                break;
+            }
+        }
+        seen[h] = seen[h] ? seen[h] : i + 1;
+    }
+    free(seen);
+    return st;
+}
+
+static xpu_memory memory_of(const thunk_type *t)
+{
+    return t->memory && !strcmp(t->memory, "pinned_host")
+               ? XPU_MEM_PINNED_HOST : XPU_MEM_DEVICE;
+}
+
+static sd_status give_memory(xpu_buffer *b)
+{
+    void *at;
+    sd_status st = xpu_memory_alloc(b->dev, b->mem, b->bytes, &at, &b->cls);
+
+    if (!st)
+        b->ptr = at;
+    else
+        b->cls = -1;
+    return st;
+}
+
+/* Output o takes the memory of its donated argument, or has its own. */
+static sd_status place_output(execution *e, const xpu_call *call, int o,
+                              int alias)
+{
+    xpu_buffer *b = e->out[o];
+
+    e->alias[o] = -1;
+    if (alias >= 0 && is_donated(e->program, call, alias)) {
+        xpu_buffer *a = e->arg[alias];
+
+        if (a->bytes == b->bytes && a->mem == b->mem && xpu_buffer_take(a)) {
+            b->ptr = a->ptr;
+            b->cls = a->cls;
+            return NULL;
+        }
+    }
+    e->alias[o] = alias;
+    return give_memory(b);
+}
+
+static sd_status make_outputs(execution *e, const xpu_call *call)
+{
+    const thunk_program *p = e->program->thunks;
+    sd_status st;
+
+    for (int i = 0; i < p->noutput; i++) {
+        const thunk_type *t = &p->output[i];
+        xpu_buffer *b = xpu_buffer_make(e->program->dev, memory_of(t),
+                                        t->dtype, t->rank, t->dim, t->bytes,
+                                        e->done);
+
+        if (!b)
+            return sd_no_memory(sizeof *b);
+        e->out[e->nout++] = b;
+        if (!e->program->aliases && (e->alias[i] = -1, st = give_memory(b)))
+            return st;
+    }
+    if (!e->program->aliases)
+        return NULL;
+    for (int i = 0; i < p->nbuffer; i++) {
+        const thunk_buffer *tb = &p->buffer[i];
+
+        if (tb->kind == THUNK_B_OUTPUT &&
+            (st = place_output(e, call, tb->index, tb->alias)))
+            return st;
+    }
+    return NULL;
+}
+
+/* The call failed: what was taken goes back, what was made goes away. */
+static void undo(execution *e)
+{
+    xpu_event *done = e->done;
+
+    for (int i = 0; i < e->nout; i++) {
+        xpu_buffer *b = e->out[i];
+
+        for (int k = 0; k < e->nused && b->ptr; k++)
+            if (e->arg[k]->ptr == b->ptr &&
+                (atomic_load(&e->arg[k]->hold) & XPU_TAKEN)) {
+                b->ptr = NULL;
+                b->cls = -1;
+                xpu_buffer_untake(e->arg[k]);
+            }
+        xpu_buffer_release(b);
+    }
+    e->nout = 0;
+    execution_end(e);
+    xpu_event_release(done);
+}
+
+/* ---- running it ---- */
+
+static sd_status poison(const execution *e)
+{
+    for (int i = 0; i < e->nused; i++) {
+        const sd_error *st = xpu_event_await(e->arg[i]->ready);
+
+        if (st)
+            return sd_status_copy(st);
+    }
+    return NULL;
+}
+
+static void set_bases(execution *e, uint8_t *temp)
+{
+    const xpu_program *x = e->program;
+    const thunk_program *p = x->thunks;
+
+    for (int i = 0; i < p->nbuffer; i++) {
+        const thunk_buffer *b = &p->buffer[i];
+
+        switch (b->kind) {
+        case THUNK_B_PARAM:
+            e->base[i] = e->arg[b->index]->ptr;
+            break;
+        case THUNK_B_OUTPUT:
+            e->base[i] = e->out[b->index]->ptr;
+            break;
+        case THUNK_B_TEMP:
+            e->base[i] = temp + b->at;
+            break;
+        default:
+            e->base[i] = x->constants + b->at;
+            break;
+        }
+    }
+}
+
+static sd_status copy_aliases(const execution *e)
+{
+    xpu_device *d = e->program->dev;
+    sd_status st = NULL;
+
+    for (int i = 0; i < e->nout && !st; i++) {
+        const xpu_buffer *from;
+
+        if (e->alias[i] < 0)
+            continue;
+        from = e->arg[e->alias[i]];
+        if (d->ops->copy)
+            st = d->ops->copy(d, e->out[i]->ptr, from->ptr, from->bytes);
+        else
+            memcpy(e->out[i]->ptr, from->ptr, from->bytes);
+    }
+    return st;
+}
+
+static sd_status compute(execution *e)
+{
+    xpu_program *x = e->program;
+    xpu_device *d = x->dev;
+    xpu_run r = {d, x, e->base, e->slot};
+    void *temp = NULL;
+    sd_status st, sync;
+    int cls;
+
+    if ((st = poison(e)))
+        return st;
+    if (x->thunks->temp_bytes &&
+        (st = xpu_memory_try(d, XPU_MEM_DEVICE, x->thunks->temp_bytes, &temp,
+                             &cls)))
+        return sd_note(st, "work space of %s", x->thunks->name);
+    set_bases(e, temp);
+    if (!(d->ops->begin && (st = d->ops->begin(d, x->module))) &&
+        !(st = copy_aliases(e)))
+        st = xpu_run_seq(&r, &x->thunks->seq);
+    /* In an error too: what was launched may still write. */
+    if (d->ops->sync && (sync = d->ops->sync(d))) {
+        if (st)
+            sd_status_free(sync);
+        else
+            st = sync;
+    }
+    if (temp)
+        xpu_memory_free(d, XPU_MEM_DEVICE, temp, cls);
+    return sd_note(st, "running %s", x->thunks->name);
+}
+
+static void run_queued(xpu_task *task)
+{
+    execution *e = (execution *)task;
+    xpu_event *done = e->done;
+    sd_status st = compute(e);
+
+    execution_end(e);
+    xpu_event_set(done, st);
+    xpu_event_release(done);
+}
+
+static bool is_small(const execution *e)
+{
+    const xpu_program *x = e->program;
+
+    if (x->cost_ns > INLINE_NS ||
+        atomic_load_explicit(&x->slow, memory_order_relaxed))
+        return false;
+    for (int i = 0; i < e->nused; i++)
+        if (!xpu_event_is_ready(e->arg[i]->ready))
+            return false;
+    return true;
+}
+
+/* Runs e on this thread when it is small and its turn; takes e then. */
+static bool run_now(execution *e)
+{
+    xpu_program *x = e->program;
+    xpu_device *d = x->dev;
+    xpu_event *done = e->done;
+    uint64_t from;
+    sd_status st;
+
+    if (!is_small(e) || !xpu_stream_try_own(&d->compute))
+        return false;
+    from = sd_now_ns();
+    st = compute(e);
+    if (sd_now_ns() - from > SLOW_NS) /* the estimate was wrong */
+        atomic_store_explicit(&x->slow, true, memory_order_relaxed);
+    execution_end(e);
+    xpu_stream_disown(&d->compute);
+    xpu_event_set(done, st);
+    xpu_event_release(done);
+    return true;
+}
+
+sd_status xpu_execute(xpu_program *x, const xpu_call *call, xpu_buffer **out,
+                      xpu_event **done)
+{
+    execution *e = execution_make(x);
+    xpu_event *ready;
+    sd_status st;
+    int nout;
+
+    if (!e)
+        return sd_no_memory(sizeof *e);
+    if ((st = use_arguments(e, call)) || (st = check_donations(e, call)) ||
+        (st = make_outputs(e, call))) {
+        undo(e);
+        return sd_note(st, "executing %s", x->thunks->name);
+    }
+    for (int i = 0; i < e->nout; i++)
+        xpu_buffer_use(e->out[i], false);
+    e->held = true;
+    e->task.run = run_queued;
+    ready = xpu_event_retain(e->done);
+    nout = e->nout;
+    memcpy(out, e->out, (size_t)nout * sizeof *out);
+    if (!run_now(e) &&
+        (st = xpu_stream_push(&x->dev->compute, &e->task))) {
+        e->held = false;
+        for (int i = 0; i < nout; i++)
+            xpu_buffer_unuse(e->out[i], false);
+        undo(e);
+        xpu_event_release(ready);
+        return st;
+    }
+    for (int i = 0; i < call->narg; i++)
+        if (is_donated(x, call, i))
+            xpu_buffer_delete(call->arg[i]);
+    if (done)
+        *done = ready;
+    else
+        xpu_event_release(ready);
+    return NULL;
+}

@@ -1,0 +1,298 @@
+/* The host device: kernels are machine code in our own mapping, memory is the
+ * process's.  A kernel's tiles are split over the client's pool in fixed
+ * ranges when it is worth waking somebody. */
+#include "xpu_device.h"
+#include "xpu_lib.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define HUGE_BYTES ((size_t)2 << 20)
+#define SPLIT_NS 20e3
+
+typedef void (*kernel_fn)(void **slot, int64_t first, int64_t last,
+                          void *scratch);
+
+typedef struct {
+    uint8_t *scratch;   /* nworker areas of scratch_bytes */
+    size_t scratch_bytes;
+    int nworker;
+    xpu_lib *lib;
+} host;
+
+struct xpu_module {
+    const thunk_program *program; /* borrowed from the xpu_program */
+    xpu_code *code;
+    size_t scratch_bytes; /* of one worker: the most any kernel wants */
+    void *fn[];
+};
+
+/* ---- memory ---- */
+
+/* Big blocks start on a huge page and ask for more of them: a fresh small
+ * page costs microseconds in a virtual machine. */
+static sd_status host_alloc(xpu_device *d, xpu_memory mem, size_t bytes,
+                            void **out)
+{
+    size_t slack = bytes >= HUGE_BYTES ? HUGE_BYTES : 0, head;
+    uint8_t *p = mmap(NULL, bytes + slack, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)d;
+    (void)mem;
+    if (p == MAP_FAILED) {
+        *out = NULL;
+        return NULL;
+    }
+    if (slack) {
+        head = (HUGE_BYTES - (uintptr_t)p % HUGE_BYTES) % HUGE_BYTES;
+        if (head)
+            munmap(p, head);
+        p += head;
+        if (slack - head)
+            munmap(p + bytes, slack - head);
+        madvise(p, bytes, MADV_HUGEPAGE);
+    }
+    *out = p;
+    return NULL;
+}
+
+static void host_free(xpu_device *d, xpu_memory mem, void *p, size_t bytes)
+{
+    (void)d;
+    (void)mem;
+    munmap(p, bytes);
+}
+
+/* Memory of the machine, or of the control group when that is less. */
+static int64_t memory_limit(void)
+{
+    int64_t most = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    static const char *const file[] = {
+        "/sys/fs/cgroup/memory.max",
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+    };
+
+    for (size_t i = 0; i < SD_COUNTOF(file); i++) {
+        FILE *f = fopen(file[i], "re");
+        int64_t n;
+
+        if (!f)
+            continue;
+        if (fscanf(f, "%" SCNd64, &n) == 1 && n > 0)
+            most = SD_MIN(most, n);
+        fclose(f);
+    }
+    return most;
+}
+
+/* ---- kernels ---- */
+
+static sd_status host_load(xpu_device *d, const thunk_program *p,
+                           xpu_module **out)
+{
+    size_t bytes = sizeof(xpu_module) + (size_t)p->nkernel * sizeof(void *);
+    xpu_module *m = calloc(1, bytes);
+    sd_status st;
+
+    if (!m)
+        return sd_no_memory(bytes);
+    m->program = p;
+    for (int i = 0; i < p->nkernel; i++)
+        m->scratch_bytes = SD_MAX(m->scratch_bytes,
+                                  (size_t)p->kernel[i].local_bytes);
+    if (p->nkernel &&
+        (st = xpu_elf_load(p, d->client->perf_map, &m->code, m->fn))) {
+        free(m);
+        return st;
+    }
+    *out = m;
+    return NULL;
+}
+
+static void host_unload(xpu_device *d, xpu_module *m)
+{
+    (void)d;
+    xpu_elf_unload(m->code);
+    free(m);
+}
+
+static sd_status host_begin(xpu_device *d, xpu_module *m)
+{
+    host *h = d->impl;
+    size_t each = (m->scratch_bytes + XPU_ALIGN - 1) & ~(size_t)(XPU_ALIGN - 1);
+    uint8_t *more;
+
+    if (each <= h->scratch_bytes)
+        return NULL;
+    if (each > SIZE_MAX / (size_t)h->nworker / 2 ||
+        !(more = aligned_alloc(XPU_ALIGN, each * (size_t)h->nworker)))
+        return sd_error(SD_EXHAUSTED, "scratch of %d workers, %zu bytes each",
+                        h->nworker, each);
+    free(h->scratch);
+    h->scratch = more;
+    h->scratch_bytes = each;
+    return NULL;
+}
+
+typedef struct {
+    kernel_fn fn;
+    void **slot;
+    int64_t tiles;
+    int parts;
+    host *host;
+} split;
+
+static void run_part(void *ctx, int64_t i, int worker)
+{
+    const split *s = ctx;
+    int64_t each = s->tiles / s->parts, more = s->tiles % s->parts;
+    int64_t first = i * each + SD_MIN(i, more);
+
+    s->fn(s->slot, first, first + each + (i < more),
+          s->host->scratch + (size_t)worker * s->host->scratch_bytes);
+}
+
+static bool is_worth_splitting(const thunk_kernel *k)
+{
+    return k->flops / 8 + k->bytes / 12 > SPLIT_NS;
+}
+
+static sd_status host_launch(xpu_device *d, xpu_module *m, int kernel,
+                             void **slot)
+{
+    const thunk_kernel *k = &m->program->kernel[kernel];
+    host *h = d->impl;
+    split s = {.fn = (kernel_fn)m->fn[kernel], .slot = slot,
+               .tiles = k->tiles, .host = h};
+
+    if (k->tiles <= 0)
+        return NULL;
+    if (h->nworker == 1 || k->tiles == 1 || !is_worth_splitting(k)) {
+        s.fn(slot, 0, k->tiles, h->scratch);
+        return NULL;
+    }
+    s.parts = (int)SD_MIN(k->tiles, (int64_t)h->nworker);
+    sd_pool_run(d->client->pool, s.parts, run_part, &s);
+    return NULL;
+}
+
+static sd_status host_libcall(xpu_device *d, const thunk *t, void *const *ptr)
+{
+    host *h = d->impl;
+
+    return xpu_lib_run(h->lib, t, ptr);
+}
+
+static void host_close(xpu_device *d)
+{
+    host *h = d->impl;
+
+    if (!h)
+        return;
+    xpu_lib_close(h->lib);
+    free(h->scratch);
+    free(h);
+}
+
+static const xpu_device_ops host_ops = {
+    .name = "host", .alloc = host_alloc, .free = host_free,
+    .load = host_load, .unload = host_unload, .begin = host_begin,
+    .launch = host_launch, .libcall = host_libcall, .close = host_close,
+    .shared_memory = true,
+};
+
+/* ---- which machine this is ---- */
+
+static bool has_v3(void)
+{
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt") &&
+           __builtin_cpu_supports("movbe");
+}
+
+static bool has_v4(void)
+{
+    return has_v3() && __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512cd");
+}
+
+static sd_status cpu_level(const sd_options *opt, const char **name)
+{
+    const char *want = sd_opt_str(opt, SD_OPT_CPU_LEVEL);
+
+    if (!has_v3())
+        return sd_error(SD_UNIMPLEMENTED,
+                        "this processor lacks part of x86-64-v3 (AVX2, BMI2, "
+                        "FMA, F16C), the least that the host device works on");
+    *name = has_v4() ? "host:v4" : "host:v3";
+    if (!want)
+        return NULL;
+    if (!strcmp(want, "v3"))
+        *name = "host:v3";
+    else if (strcmp(want, "v4"))
+        return sd_error(SD_INVALID, "SUNDOG_CPU_LEVEL=%s: v3 or v4 are known",
+                        want);
+    else if (!has_v4())
+        return sd_error(SD_INVALID, "SUNDOG_CPU_LEVEL=v4: this processor has "
+                                    "no AVX-512 F, BW, DQ, VL and CD");
+    return NULL;
+}
+
+static sd_status describe(xpu_device *d, const sd_options *opt, host *h)
+{
+    const char *name = NULL;
+    sd_status st = cpu_level(opt, &name);
+    long cache;
+
+    if (st)
+        return st;
+    if (!device_desc_of_name(name, &d->desc))
+        return sd_error(SD_INTERNAL, "no description of %s", name);
+    d->desc.units = h->nworker;
+    if ((cache = sysconf(_SC_LEVEL2_CACHE_SIZE)) > 0)
+        d->desc.cache_bytes = (size_t)cache;
+    d->desc.libs = h->lib ? xpu_lib_present(h->lib) : 0;
+    snprintf(d->desc.driver, sizeof d->desc.driver, "x86-64-%s, %d threads, %s",
+             name + 5, h->nworker,
+             h->lib ? xpu_lib_version(h->lib) : "no libraries");
+    return NULL;
+}
+
+static sd_status open_one(xpu_client *c, const sd_options *opt)
+{
+    xpu_device *d;
+    sd_status st = xpu_client_add(c, &host_ops, &d);
+    host *h;
+
+    if (st)
+        return st;
+    if (!(d->impl = h = calloc(1, sizeof *h)))
+        return sd_no_memory(sizeof *h);
+    h->nworker = sd_pool_size(c->pool);
+    if (sd_opt_bool(opt, SD_OPT_LIBRARIES) &&
+        (st = xpu_lib_open(h->nworker, &h->lib)))
+        return st;
+    d->limit = memory_limit();
+    return describe(d, opt, h);
+}
+
+sd_status xpu_host_open(xpu_client *c, const sd_options *opt)
+{
+    int64_t n = sd_opt_int(opt, SD_OPT_HOST_DEVICES);
+    sd_status st = NULL;
+
+    if (n < 1 || n > 64)
+        return sd_error(SD_INVALID,
+                        "SUNDOG_HOST_DEVICES=%" PRId64 ": 1 to 64", n);
+    for (int64_t i = 0; i < n && !st; i++)
+        st = open_one(c, opt);
+    return st;
+}

@@ -1,0 +1,267 @@
+/* The caching allocator above a device's memory.  Fresh pages cost more than
+ * most kernels, so memory goes back to the system only when much more is held
+ * than was lately in use.
+ *
+ * Classes: multiples of 64 to 512 bytes, then four to each doubling.  Small
+ * classes are cut from slabs, which stay; a large block is one piece of the
+ * system's. */
+#include "xpu_device.h"
+
+#include <stdlib.h>
+
+#define SMALL_MOST ((size_t)1 << 20)
+#define SLAB_BYTES ((size_t)8 << 20)
+#define HUGE_BYTES ((size_t)2 << 20)
+#define WINDOW 4096 /* frees */
+
+/* Class 0 to 7: (cls + 1) * 64; then 512 * 1.25, 1.5, 1.75, 2, ... */
+static size_t class_bytes(int cls)
+{
+    int k = cls - 8, shift = k / 4;
+
+    if (cls < 8)
+        return (size_t)(cls + 1) * 64;
+    return ((size_t)5 + (size_t)(k % 4)) << (7 + shift);
+}
+
+static int class_of(size_t bytes)
+{
+    int top, quarter, cls;
+
+    if (bytes <= 512)
+        return bytes ? (int)((bytes - 1) / 64) : 0;
+    top = 63 - __builtin_clzll(bytes - 1); /* 2^top < bytes <= 2^(top+1) */
+    quarter = (int)((bytes - 1) >> (top - 2)) & 3;
+    cls = 8 + (top - 9) * 4 + quarter;
+    return cls;
+}
+
+/* What a block of the class really takes: big ones are whole huge pages. */
+static size_t block_bytes(int cls)
+{
+    size_t n = class_bytes(cls);
+
+    return n > HUGE_BYTES ? (n + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1) : n;
+}
+
+void xpu_cache_init(xpu_cache *c, xpu_device *d, xpu_memory mem, int64_t limit)
+{
+    memset(c, 0, sizeof *c);
+    pthread_mutex_init(&c->lock, NULL);
+    c->dev = d;
+    c->mem = mem;
+    c->stat.limit = limit;
+}
+
+static void to_system(xpu_cache *c, void *p, size_t bytes)
+{
+    c->dev->ops->free(c->dev, c->mem, p, bytes);
+    c->stat.reserved -= (int64_t)bytes;
+}
+
+/* Gives cached large blocks back until `most` bytes are held, largest first. */
+static void trim(xpu_cache *c, int64_t most)
+{
+    for (int i = XPU_CLASSES - 1; class_bytes(i) > SMALL_MOST; i--) {
+        struct xpu_free_list *l = &c->list[i];
+
+        while (l->n && c->stat.reserved > most)
+            to_system(c, l->at[--l->n], block_bytes(i));
+    }
+}
+
+void xpu_cache_finish(xpu_cache *c)
+{
+    if (!c->dev)
+        return;
+    trim(c, -1);
+    for (struct xpu_slab *s = c->slab, *next; s; s = next) {
+        next = s->next;
+        to_system(c, s->at, s->bytes);
+        free(s);
+    }
+    for (int i = 0; i < XPU_CLASSES; i++)
+        free(c->list[i].at);
+    pthread_mutex_destroy(&c->lock);
+}
+
+static sd_status exhausted(const xpu_cache *c, size_t bytes)
+{
+    return sd_error(SD_EXHAUSTED,
+                    "out of memory on device %d (%s): asked for %zu bytes; in "
+                    "use %" PRId64 ", held %" PRId64 ", limit %" PRId64
+                    ", largest allocation so far %" PRId64,
+                    c->dev->id, c->dev->desc.name, bytes, c->stat.in_use,
+                    c->stat.reserved, c->stat.limit, c->stat.largest);
+}
+
+static sd_status from_system(xpu_cache *c, size_t bytes, void **out)
+{
+    sd_status st = NULL;
+    void *p = NULL;
+
+    for (int again = 0; again < 2; again++) {
+        if (c->stat.reserved + (int64_t)bytes <= c->stat.limit) {
+            sd_status_free(st);
+            st = c->dev->ops->alloc(c->dev, c->mem, bytes, &p);
+            if (!st && p)
+                break;
+        }
+        trim(c, again ? -1 : c->stat.limit - (int64_t)bytes);
+    }
+    if (st)
+        return sd_note(st, "allocating %zu bytes on device %d (%s)", bytes,
+                       c->dev->id, c->dev->desc.name);
+    if (!p)
+        return exhausted(c, bytes);
+    c->stat.reserved += (int64_t)bytes;
+    *out = p;
+    return NULL;
+}
+
+static sd_status cut_small(xpu_cache *c, size_t bytes, void **out)
+{
+    if ((size_t)(c->bump_end - c->bump) < bytes) {
+        struct xpu_slab *s = malloc(sizeof *s);
+        sd_status st;
+
+        if (!s)
+            return sd_no_memory(sizeof *s);
+        if ((st = from_system(c, SLAB_BYTES, &s->at))) {
+            free(s);
+            return st;
+        }
+        s->bytes = SLAB_BYTES;
+        s->next = c->slab;
+        c->slab = s;
+        c->bump = s->at;
+        c->bump_end = c->bump + SLAB_BYTES;
+    }
+    *out = c->bump;
+    c->bump += bytes;
+    return NULL;
+}
+
+/* A free block of the class, or of one up to half as large again. */
+static void *take_free(xpu_cache *c, int *cls)
+{
+    int last = class_bytes(*cls) > SMALL_MOST ? *cls + 2 : *cls;
+
+    for (int i = *cls; i <= last && i < XPU_CLASSES; i++)
+        if (c->list[i].n) {
+            *cls = i;
+            return c->list[i].at[--c->list[i].n];
+        }
+    return NULL;
+}
+
+sd_status xpu_cache_alloc(xpu_cache *c, size_t bytes, void **out, int *cls)
+{
+    xpu_memory_stats *s = &c->stat;
+    sd_status st = NULL;
+    void *p;
+
+    if (bytes > (size_t)1 << 48)
+        return exhausted(c, bytes);
+    *cls = class_of(bytes);
+    pthread_mutex_lock(&c->lock);
+    if (!(p = take_free(c, cls))) {
+        if (class_bytes(*cls) <= SMALL_MOST)
+            st = cut_small(c, class_bytes(*cls), &p);
+        else
+            st = from_system(c, block_bytes(*cls), &p);
+    }
+    if (!st) {
+        s->in_use += (int64_t)class_bytes(*cls);
+        s->allocs++;
+        s->peak = SD_MAX(s->peak, s->in_use);
+        s->largest = SD_MAX(s->largest, (int64_t)bytes);
+        c->window_peak = SD_MAX(c->window_peak, s->in_use);
+        *out = p;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return st;
+}
+
+/* False: no room to remember the block. */
+static bool keep(struct xpu_free_list *l, void *p)
+{
+    if (l->n == l->cap) {
+        int cap = l->cap ? l->cap * 2 : 16;
+        void **at = realloc(l->at, (size_t)cap * sizeof *at);
+
+        if (!at)
+            return false;
+        l->at = at;
+        l->cap = cap;
+    }
+    l->at[l->n++] = p;
+    return true;
+}
+
+/* How much may be held: half as much again as the peak of the last windows. */
+static int64_t high_water(xpu_cache *c)
+{
+    int64_t peak;
+
+    if (++c->window == WINDOW) {
+        c->window = 0;
+        c->last_peak = c->window_peak;
+        c->window_peak = c->stat.in_use;
+    }
+    peak = SD_MAX(c->last_peak, c->window_peak);
+    return peak + peak / 2 + ((int64_t)64 << 20);
+}
+
+void xpu_cache_free(xpu_cache *c, void *p, int cls)
+{
+    int64_t most;
+
+    pthread_mutex_lock(&c->lock);
+    c->stat.in_use -= (int64_t)class_bytes(cls);
+    if (!keep(&c->list[cls], p) && class_bytes(cls) > SMALL_MOST)
+        to_system(c, p, block_bytes(cls));
+    most = high_water(c);
+    if (c->stat.reserved > most)
+        trim(c, most);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static xpu_cache *cache_of(xpu_device *d, xpu_memory mem)
+{
+    return &d->cache[d->ops->shared_memory ? XPU_MEM_DEVICE : mem];
+}
+
+sd_status xpu_memory_try(xpu_device *d, xpu_memory mem, size_t bytes,
+                         void **out, int *cls)
+{
+    return xpu_cache_alloc(cache_of(d, mem), bytes, out, cls);
+}
+
+sd_status xpu_memory_alloc(xpu_device *d, xpu_memory mem, size_t bytes,
+                           void **out, int *cls)
+{
+    sd_status st = xpu_memory_try(d, mem, bytes, out, cls);
+
+    if (!st || st->code != SD_EXHAUSTED || xpu_stream_is_mine(&d->compute) ||
+        xpu_stream_is_mine(&d->transfer))
+        return st;
+    sd_status_free(st);
+    xpu_stream_drain(&d->compute);
+    xpu_stream_drain(&d->transfer);
+    return xpu_memory_try(d, mem, bytes, out, cls);
+}
+
+void xpu_memory_free(xpu_device *d, xpu_memory mem, void *p, int cls)
+{
+    xpu_cache_free(cache_of(d, mem), p, cls);
+}
+
+void xpu_device_stats(xpu_device *d, xpu_memory_stats *out)
+{
+    xpu_cache *c = cache_of(d, XPU_MEM_DEVICE);
+
+    pthread_mutex_lock(&c->lock);
+    *out = c->stat;
+    pthread_mutex_unlock(&c->lock);
+}

@@ -1,0 +1,167 @@
+/* The thunk interpreter: one walk over the steps for every device. */
+#include "xpu_device.h"
+
+#include <math.h>
+
+static void *address(const xpu_run *r, const thunk_slice *s)
+{
+    return r->base[s->buffer] + s->offset;
+}
+
+static void addresses(const xpu_run *r, const thunk *t)
+{
+    for (int i = 0; i < t->narg; i++)
+        r->slot[i] = address(r, &t->arg[i]);
+}
+
+static sd_status run_copy(const xpu_run *r, const thunk *t)
+{
+    const void *from = address(r, &t->arg[0]);
+    void *to = address(r, &t->arg[1]);
+    size_t bytes = t->arg[1].bytes;
+
+    if (!bytes || from == to)
+        return NULL;
+    if (r->dev->ops->copy)
+        return r->dev->ops->copy(r->dev, to, from, bytes);
+    memmove(to, from, bytes);
+    return NULL;
+}
+
+static sd_status peek(const xpu_run *r, const thunk_slice *s, void *to,
+                      size_t bytes)
+{
+    if (r->dev->ops->peek)
+        return r->dev->ops->peek(r->dev, to, address(r, s), bytes);
+    memcpy(to, address(r, s), bytes);
+    return NULL;
+}
+
+/* Of a loop whose trips are known the condition has nothing to say. */
+static sd_status run_while(const xpu_run *r, const thunk *t)
+{
+    sd_status st = NULL;
+    uint8_t on = 1;
+
+    for (int64_t i = 0; t->trip < 0 || i < t->trip; i++) {
+        if (t->trip < 0) {
+            if ((st = xpu_run_seq(r, &t->seq[0])) ||
+                (st = peek(r, &t->arg[0], &on, 1)))
+                return st;
+            if (!on)
+                break;
+        }
+        if ((st = xpu_run_seq(r, &t->seq[1])))
+            return st;
+    }
+    return NULL;
+}
+
+/* A predicate takes branch 0 when true; an index out of range the last. */
+static sd_status run_cond(const xpu_run *r, const thunk *t)
+{
+    sd_status st;
+    int32_t which;
+    uint8_t on;
+
+    if (t->arg[0].bytes == 1) {
+        if ((st = peek(r, &t->arg[0], &on, 1)))
+            return st;
+        which = on ? 0 : 1;
+    } else if ((st = peek(r, &t->arg[0], &which, sizeof which))) {
+        return st;
+    }
+    if (which < 0 || which >= t->nseq)
+        which = t->nseq - 1;
+    return xpu_run_seq(r, &t->seq[which]);
+}
+
+static sd_status run_thunk(const xpu_run *r, const thunk *t)
+{
+    const xpu_device_ops *ops = r->dev->ops;
+
+    switch (t->kind) {
+    case THUNK_KERNEL:
+        addresses(r, t);
+        return ops->launch(r->dev, r->program->module, t->kernel, r->slot);
+    case THUNK_LIBCALL:
+        addresses(r, t);
+        if (ops->libcall)
+            return ops->libcall(r->dev, t, r->slot);
+        break;
+    case THUNK_COPY:
+        return run_copy(r, t);
+    case THUNK_WHILE:
+        return run_while(r, t);
+    case THUNK_COND:
+        return run_cond(r, t);
+    case THUNK_CALL:
+        return xpu_run_seq(r, &t->seq[0]);
+    case THUNK_CUSTOM:
+    case THUNK_SEND:
+    case THUNK_RECV:
+    case THUNK_KIND_COUNT:
+        break;
+    }
+    return sd_error(SD_UNIMPLEMENTED, "running %s%s%s",
+                    thunk_kind_name[t->kind], t->target ? " " : "",
+                    t->target ? t->target : "");
+}
+
+sd_status xpu_run_seq(const xpu_run *r, const thunk_seq *seq)
+{
+    sd_status st;
+
+    for (int i = 0; i < seq->n; i++) {
+        const thunk *t = &seq->at[i];
+
+        if ((st = run_thunk(r, t)))
+            return sd_note(st, "%s%s%s", t->name ? t->name : "?",
+                           t->op_name ? " " : "",
+                           t->op_name ? t->op_name : "");
+    }
+    return NULL;
+}
+
+/* ---- what a run costs ---- */
+
+/* A guess in nanoseconds on one thread, to tell small from large only. */
+static double step_cost(double flops, double bytes)
+{
+    return 150 + flops / 8 + bytes / 12;
+}
+
+static double thunk_cost(const thunk_program *p, const thunk *t)
+{
+    double most = 0, bytes = 0, cost;
+
+    switch (t->kind) {
+    case THUNK_WHILE:
+        if (t->trip < 0)
+            return INFINITY;
+        return (double)t->trip * xpu_run_cost(p, &t->seq[1]);
+    case THUNK_COND:
+        for (int i = 0; i < t->nseq; i++) {
+            cost = xpu_run_cost(p, &t->seq[i]);
+            most = SD_MAX(most, cost);
+        }
+        return most;
+    case THUNK_CALL:
+        return xpu_run_cost(p, &t->seq[0]);
+    default:
+        if (t->flops > 0 || t->bytes > 0)
+            return step_cost(t->flops, t->bytes);
+        for (int i = 0; i < t->narg; i++)
+            bytes += (double)t->arg[i].bytes;
+        return step_cost(0, bytes);
+    }
+}
+
+double xpu_run_cost(const thunk_program *p, const thunk_seq *seq)
+{
+    double sum = 0;
+
+    for (int i = 0; i < seq->n; i++)
+        sum += thunk_cost(p, &seq->at[i]);
+    return sum;
+}

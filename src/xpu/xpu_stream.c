@@ -1,0 +1,141 @@
+/* Streams: a queue of tasks in order, run by one thread of ours, or by a
+ * caller while nothing else runs or waits.  Whoever runs has `busy`. */
+#include "xpu_device.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+/* So far ahead may callers run before push makes them wait: each queued run
+ * already holds the memory of its outputs. */
+#define MOST_PENDING 256
+
+void xpu_stream_init(xpu_stream *s, const char *name)
+{
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->work, NULL);
+    pthread_cond_init(&s->idle, NULL);
+    s->head = NULL;
+    s->tail = &s->head;
+    snprintf(s->name, sizeof s->name, "%s", name);
+}
+
+static void *serve(void *arg)
+{
+    xpu_stream *s = arg;
+    xpu_task *t;
+
+    pthread_mutex_lock(&s->lock);
+    for (;;) {
+        while (s->busy || (!s->head && !s->stop))
+            pthread_cond_wait(&s->work, &s->lock);
+        if (!s->head)
+            break;
+        t = s->head;
+        if (!(s->head = t->next))
+            s->tail = &s->head;
+        s->busy = true;
+        pthread_mutex_unlock(&s->lock);
+        t->run(t);
+        pthread_mutex_lock(&s->lock);
+        s->busy = false;
+        s->npending--;
+        pthread_cond_broadcast(&s->idle);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/* Signals belong to the framework's threads. */
+static sd_status start(xpu_stream *s)
+{
+    sigset_t all, old;
+    int err;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    err = pthread_create(&s->thread, NULL, serve, s);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (err)
+        return sd_error(SD_EXHAUSTED, "no thread for stream %s: %s", s->name,
+                        strerror(err));
+    pthread_setname_np(s->thread, s->name);
+    s->started = true;
+    return NULL;
+}
+
+bool xpu_stream_is_mine(xpu_stream *s)
+{
+    bool mine;
+
+    pthread_mutex_lock(&s->lock);
+    mine = s->started && pthread_equal(pthread_self(), s->thread);
+    pthread_mutex_unlock(&s->lock);
+    return mine;
+}
+
+sd_status xpu_stream_push(xpu_stream *s, xpu_task *t)
+{
+    sd_status st = NULL;
+
+    pthread_mutex_lock(&s->lock);
+    if (s->started || !(st = start(s))) {
+        while (s->npending >= MOST_PENDING &&
+               !pthread_equal(pthread_self(), s->thread))
+            pthread_cond_wait(&s->idle, &s->lock);
+        t->next = NULL;
+        *s->tail = t;
+        s->tail = &t->next;
+        s->npending++;
+        if (!s->busy)
+            pthread_cond_signal(&s->work);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+bool xpu_stream_try_own(xpu_stream *s)
+{
+    bool mine;
+
+    pthread_mutex_lock(&s->lock);
+    mine = !s->busy && !s->head;
+    if (mine)
+        s->busy = true;
+    pthread_mutex_unlock(&s->lock);
+    return mine;
+}
+
+void xpu_stream_disown(xpu_stream *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->busy = false;
+    if (s->head || s->stop)
+        pthread_cond_signal(&s->work);
+    pthread_cond_broadcast(&s->idle);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void xpu_stream_drain(xpu_stream *s)
+{
+    pthread_mutex_lock(&s->lock);
+    while (s->busy || s->head)
+        pthread_cond_wait(&s->idle, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void xpu_stream_finish(xpu_stream *s)
+{
+    bool started;
+
+    xpu_stream_drain(s);
+    pthread_mutex_lock(&s->lock);
+    s->stop = true;
+    started = s->started;
+    pthread_cond_broadcast(&s->work);
+    pthread_mutex_unlock(&s->lock);
+    if (started)
+        pthread_join(s->thread, NULL);
+    pthread_cond_destroy(&s->work);
+    pthread_cond_destroy(&s->idle);
+    pthread_mutex_destroy(&s->lock);
+}

@@ -1,0 +1,190 @@
+/* plugin: the PJRT C API on top of xpu.  GetPjrtApi is all that leaves the
+ * shared object.  Every function here may be called from any thread.
+ *
+ * Theirs is PJRT_Buffer_Delete, ours pjrt_buffer_delete; the table that joins
+ * them is generated (pjrt_table.c) and checks before each call that the
+ * caller's struct holds the fields that every version has.  Newer fields are
+ * read and written only under PJRT_HAS.
+ *
+ * Handles: PJRT_Error is an sd_error, PJRT_Event an xpu_event, both by cast;
+ * the others are below.  Devices, memories and the topology belong to their
+ * client; buffers and executables must go before it. */
+#ifndef PJRT_H
+#define PJRT_H
+
+#include "base.h"
+#include "compile.h"
+#include "pjrt_slots.h"
+#include "xpu.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define PJRT_PLATFORM "xpu"
+#define PJRT_HAS(args, field)                                                  \
+    ((args)->struct_size >= offsetof(__typeof__(*(args)), field) +             \
+                                sizeof((args)->field))
+#define PJRT_NEW(type) ((type *)calloc(1, sizeof(type)))
+
+/* ---- errors, events: pjrt_error.c, pjrt_event.c ---- */
+
+PJRT_Error *pjrt_return(sd_status st); /* takes st; NULL stays NULL */
+PJRT_Error *pjrt_no_memory(void);
+PJRT_Error *pjrt_unimplemented(const char *function);
+PJRT_Error *pjrt_short(const char *function, size_t has, size_t needs);
+sd_status pjrt_status(PJRT_Error *e); /* takes e */
+/* Of a code and a message that a caller gives; never success. */
+sd_status pjrt_foreign(PJRT_Error_Code code, const char *message, size_t len);
+static inline PJRT_Event *pjrt_event(xpu_event *e)
+{
+    return (PJRT_Event *)e;
+}
+static inline xpu_event *pjrt_xpu_event(PJRT_Event *e)
+{
+    return (xpu_event *)e;
+}
+/* An event that is ready with st (taken); NULL: out of memory. */
+xpu_event *pjrt_ready_event(sd_status st);
+/* When `from` is ready, `to` is set alike; the reference to `to` is taken. */
+sd_status pjrt_event_chain(xpu_event *from, xpu_event *to);
+
+extern const PJRT_Api pjrt_api; /* pjrt_table.c, generated; no extensions */
+PJRT_NamedValue pjrt_named_int(const char *name, int64_t v);
+PJRT_NamedValue pjrt_named_str(const char *name, const char *v); /* borrowed */
+
+/* ---- what there is: pjrt_topology.c, pjrt_device.c, pjrt_memory.c ---- */
+
+#define PJRT_NATTR 4
+
+struct PJRT_DeviceDescription {
+    int id;
+    device_desc desc;
+    char name[32];
+    char debug[128];
+    PJRT_NamedValue attr[PJRT_NATTR];
+};
+
+struct PJRT_TopologyDescription {
+    int n;
+    PJRT_DeviceDescription *at;
+    PJRT_DeviceDescription **list;
+    char version[512]; /* the platform version */
+};
+
+/* n devices like desc[0..n); owned by the caller. */
+sd_status pjrt_topology_make(int n, const device_desc *const *desc,
+                             PJRT_TopologyDescription **out);
+void pjrt_topology_free(PJRT_TopologyDescription *t); /* takes NULL */
+
+typedef struct pjrt_user_data pjrt_user_data;
+struct PJRT_Memory {
+    const PJRT_Memory_FunctionTable *vtable; /* first: the caller reads it */
+    xpu_memory kind;
+    int id;
+    PJRT_Device *device;
+    char debug[64];
+    _Atomic(pjrt_user_data *) user; /* only grows */
+};
+void pjrt_memory_init(PJRT_Memory *m, int id, xpu_memory kind, PJRT_Device *d);
+void pjrt_memory_finish(PJRT_Memory *m);
+const char *pjrt_memory_name(xpu_memory kind);
+
+struct PJRT_Device {
+    xpu_device *x;
+    PJRT_Client *client;
+    PJRT_DeviceDescription *desc;
+    PJRT_Memory memory[XPU_MEM_COUNT];
+    PJRT_Memory *list[XPU_MEM_COUNT];
+    PJRT_Device *self; /* a list of one: who reaches the memories */
+};
+
+struct PJRT_Client {
+    xpu_client *x;
+    sd_arena *arena; /* holds the options' strings */
+    sd_options options;
+    PJRT_TopologyDescription *topology;
+    int n;
+    PJRT_Device *at;
+    PJRT_Device **devices;
+    PJRT_Memory **memories;
+    _Atomic(compile_fn) compile;
+};
+PJRT_Device *pjrt_client_find(const PJRT_Client *c, int64_t id);
+/* Compiles through libsundog-compiler.so; client may be NULL. */
+sd_status pjrt_compile_program(PJRT_Client *c, const device_desc *d,
+                               const PJRT_Program *program,
+                               sd_bytes options, thunk_program **out);
+
+/* ---- buffers: pjrt_buffer.c, pjrt_transfer.c ---- */
+
+struct PJRT_Buffer {
+    xpu_buffer *x; /* a reference */
+    PJRT_Memory *memory;
+};
+/* Takes x, also when there is no memory for the handle (then NULL). */
+PJRT_Buffer *pjrt_buffer_wrap(PJRT_Memory *m, xpu_buffer *x);
+sd_status pjrt_shape(PJRT_Buffer_Type type, const int64_t *dim, size_t ndim,
+                     sd_dtype *out);
+/* Arrays on a device are row-major: any other layout is refused. */
+sd_status pjrt_device_layout(const PJRT_Buffer_MemoryLayout *l, size_t rank);
+sd_status pjrt_place(PJRT_Device *d, PJRT_Memory *m, PJRT_Memory **out);
+
+/* ---- executables: pjrt_options.c, pjrt_executable.c, pjrt_loaded.c,
+ *      pjrt_execute.c ---- */
+
+typedef struct {
+    int nreplica, npartition;
+    bool portable;
+    int *device; /* [partition * nreplica + replica]; NULL: not given */
+} pjrt_compile_options;
+sd_status pjrt_options_read(sd_bytes b, pjrt_compile_options *out);
+void pjrt_options_finish(pjrt_compile_options *o);
+void pjrt_options_assignment(sd_buf *b, int nreplica, int npartition,
+                             const int *device);
+
+struct PJRT_Executable {
+    _Atomic int refs;
+    thunk_program *p; /* a reference */
+    sd_buf options;   /* CompileOptionsProto as it came */
+    char fingerprint[32];
+    int64_t code_bytes;
+    PJRT_NamedValue cost[2];
+    PJRT_Buffer_Type *types; /* of the outputs, and so on */
+    int64_t *dims;
+    size_t *dim_sizes;
+    const char **kinds;      /* of outputs, then of parameters */
+    size_t *kind_sizes;
+};
+sd_status pjrt_executable_make(thunk_program *p, sd_bytes options,
+                               PJRT_Executable **out); /* takes p */
+void pjrt_executable_release(PJRT_Executable *e);
+sd_status pjrt_executable_save(const PJRT_Executable *e, sd_buf *out);
+sd_status pjrt_executable_restore(sd_bytes b, PJRT_Executable **out);
+
+struct PJRT_LoadedExecutable {
+    PJRT_Client *client;
+    PJRT_Executable *exe; /* a reference */
+    _Atomic bool deleted;
+    int n;                /* devices */
+    PJRT_Device **devices;
+    PJRT_LogicalDeviceIds *logical;
+    /* By the device's id; a portable one is loaded where it first runs. */
+    _Atomic(xpu_program *) *programs;
+    sd_buf assignment;    /* DeviceAssignmentProto; empty: portable */
+    bool portable, donates;
+};
+sd_status pjrt_load(PJRT_Client *c, PJRT_Executable *e, sd_bytes options,
+                    PJRT_LoadedExecutable **out); /* retains e */
+sd_status pjrt_loaded_program(PJRT_LoadedExecutable *l, PJRT_Device *d,
+                              xpu_program **out); /* borrowed */
+
+/* ---- callbacks of a run: pjrt_callback.c ---- */
+
+typedef struct pjrt_callbacks pjrt_callbacks;
+/* Fills call's send and recv; *out goes with pjrt_callbacks_free once the run
+ * has ended.  NULL when the run has none. */
+sd_status pjrt_callbacks_make(const PJRT_ExecuteOptions *o, int device,
+                              xpu_call *call, pjrt_callbacks **out);
+void pjrt_callbacks_free(pjrt_callbacks *c);
+
+#endif

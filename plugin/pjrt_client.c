@@ -1,0 +1,360 @@
+/* The client: options in, devices out, and the road to the compiler. */
+#include "pjrt.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+/* ---- options ---- */
+
+/* A value as text, in static or arena memory. */
+static const char *option_text(sd_arena *a, const PJRT_NamedValue *v)
+{
+    switch (v->type) {
+    case PJRT_NamedValue_kString:
+        return sd_arena_str(a, v->string_value, v->value_size);
+    case PJRT_NamedValue_kInt64:
+        return sd_arena_fmt(a, "%" PRId64, v->int64_value);
+    case PJRT_NamedValue_kBool:
+        return v->bool_value ? "1" : "0";
+    case PJRT_NamedValue_kFloat:
+        return sd_arena_fmt(a, "%g", (double)v->float_value);
+    default:
+        return NULL;
+    }
+}
+
+/* Options are named as in the environment; a framework's own that we do not
+ * know are passed over.  Several processes are refused: silently working
+ * alone would give wrong sums. */
+static sd_status read_options(PJRT_Client *c, const PJRT_Client_Create_Args *a)
+{
+    for (size_t i = 0; i < a->num_options; i++) {
+        const PJRT_NamedValue *v = &a->create_options[i];
+        const char *text = option_text(c->arena, v);
+
+        if (v->name_size == 9 && !memcmp(v->name, "num_nodes", 9) && text &&
+            strtol(text, NULL, 10) > 1)
+            return sd_error(SD_UNIMPLEMENTED, "%s processes: this version "
+                            "runs in one", text);
+        if (!text || !sd_options_set(c->arena, &c->options, v->name,
+                                     v->name_size, text, strlen(text)))
+            sd_log(SD_LOG_INFO, "client option '%.*s' is not known",
+                   (int)v->name_size, v->name);
+    }
+    return NULL;
+}
+
+/* ---- creation ---- */
+
+static void init_device(PJRT_Client *c, int i)
+{
+    PJRT_Device *d = &c->at[i];
+
+    d->x = xpu_client_device(c->x, i);
+    d->client = c;
+    d->desc = &c->topology->at[i];
+    d->self = d;
+    c->devices[i] = d;
+    for (int m = 0; m < XPU_MEM_COUNT; m++) {
+        int id = i * XPU_MEM_COUNT + m;
+
+        pjrt_memory_init(&d->memory[m], id, (xpu_memory)m, d);
+        d->list[m] = c->memories[id] = &d->memory[m];
+    }
+}
+
+static sd_status make_devices(PJRT_Client *c)
+{
+    int n = xpu_client_count(c->x);
+    const device_desc **desc;
+    sd_status st;
+
+    if (n < 1)
+        return sd_error(SD_NOT_FOUND, "no device");
+    desc = sd_arena_try(c->arena, (size_t)n * sizeof *desc);
+    c->at = calloc((size_t)n, sizeof *c->at);
+    c->devices = calloc((size_t)n, sizeof *c->devices);
+    c->memories = calloc((size_t)n * XPU_MEM_COUNT, sizeof *c->memories);
+    if (!desc || !c->at || !c->devices || !c->memories)
+        return sd_no_memory((size_t)n * sizeof *c->at);
+    for (int i = 0; i < n; i++)
+        desc[i] = xpu_device_desc(xpu_client_device(c->x, i));
+    if ((st = pjrt_topology_make(n, desc, &c->topology)))
+        return st;
+    c->n = n;
+    for (int i = 0; i < n; i++)
+        init_device(c, i);
+    return NULL;
+}
+
+static void destroy(PJRT_Client *c)
+{
+    if (c->x)
+        xpu_client_destroy(c->x);
+    for (int i = 0; i < c->n; i++)
+        for (int m = 0; m < XPU_MEM_COUNT; m++)
+            pjrt_memory_finish(&c->at[i].memory[m]);
+    pjrt_topology_free(c->topology);
+    free(c->memories);
+    free(c->devices);
+    free(c->at);
+    sd_arena_destroy(c->arena);
+    free(c);
+}
+
+static sd_status create(PJRT_Client *c, const PJRT_Client_Create_Args *a)
+{
+    sd_status st;
+
+    sd_log_init();
+    sd_options_from_env(&c->options);
+    if ((st = read_options(c, a)) ||
+        (st = xpu_client_create(&c->options, &c->x)))
+        return st;
+    return make_devices(c);
+}
+
+PJRT_Error *pjrt_client_create(PJRT_Client_Create_Args *a)
+{
+    PJRT_Client *c = PJRT_NEW(PJRT_Client);
+    sd_status st;
+
+    if (!c)
+        return pjrt_no_memory();
+    if (!(c->arena = sd_arena_create_try())) {
+        free(c);
+        return pjrt_no_memory();
+    }
+    if ((st = create(c, a))) {
+        destroy(c);
+        return pjrt_return(sd_note(st, "starting sundog"));
+    }
+    a->client = c;
+    return NULL;
+}
+
+PJRT_Error *pjrt_client_destroy(PJRT_Client_Destroy_Args *a)
+{
+    if (a->client)
+        destroy(a->client);
+    return NULL;
+}
+
+/* ---- questions ---- */
+
+PJRT_Error *pjrt_client_platform_name(PJRT_Client_PlatformName_Args *a)
+{
+    a->platform_name = PJRT_PLATFORM;
+    a->platform_name_size = strlen(PJRT_PLATFORM);
+    return NULL;
+}
+
+PJRT_Error *pjrt_client_process_index(PJRT_Client_ProcessIndex_Args *a)
+{
+    a->process_index = 0;
+    return NULL;
+}
+
+PJRT_Error *pjrt_client_platform_version(PJRT_Client_PlatformVersion_Args *a)
+{
+    a->platform_version = a->client->topology->version;
+    a->platform_version_size = strlen(a->platform_version);
+    return NULL;
+}
+
+PJRT_Error *
+pjrt_client_topology_description(PJRT_Client_TopologyDescription_Args *a)
+{
+    a->topology = a->client->topology;
+    return NULL;
+}
+
+PJRT_Error *pjrt_client_devices(PJRT_Client_Devices_Args *a)
+{
+    a->devices = a->client->devices;
+    a->num_devices = (size_t)a->client->n;
+    return NULL;
+}
+
+PJRT_Error *
+pjrt_client_addressable_devices(PJRT_Client_AddressableDevices_Args *a)
+{
+    a->addressable_devices = a->client->devices;
+    a->num_addressable_devices = (size_t)a->client->n;
+    return NULL;
+}
+
+PJRT_Device *pjrt_client_find(const PJRT_Client *c, int64_t id)
+{
+    return id >= 0 && id < c->n ? c->devices[id] : NULL;
+}
+
+static PJRT_Error *look_up(PJRT_Client *c, int id, PJRT_Device **out)
+{
+    PJRT_Device *d = pjrt_client_find(c, id);
+
+    if (!d)
+        return pjrt_return(sd_error(SD_INVALID, "No matching device found for "
+                                    "device_id %d", id));
+    *out = d;
+    return NULL;
+}
+
+PJRT_Error *pjrt_client_lookup_device(PJRT_Client_LookupDevice_Args *a)
+{
+    return look_up(a->client, a->id, &a->device);
+}
+
+PJRT_Error *pjrt_client_lookup_addressable_device(
+    PJRT_Client_LookupAddressableDevice_Args *a)
+{
+    return look_up(a->client, a->local_hardware_id, &a->addressable_device);
+}
+
+PJRT_Error *
+pjrt_client_addressable_memories(PJRT_Client_AddressableMemories_Args *a)
+{
+    a->addressable_memories = a->client->memories;
+    a->num_addressable_memories = (size_t)a->client->n * XPU_MEM_COUNT;
+    return NULL;
+}
+
+/* More places than devices are numbered round them: a nominal answer. */
+PJRT_Error *pjrt_client_default_device_assignment(
+    PJRT_Client_DefaultDeviceAssignment_Args *a)
+{
+    int64_t need = (int64_t)a->num_replicas * a->num_partitions;
+
+    if (a->num_replicas < 1 || a->num_partitions < 1)
+        return pjrt_return(sd_error(SD_INVALID, "%d replicas x %d partitions",
+                                    a->num_replicas, a->num_partitions));
+    if ((int64_t)SD_MIN(a->default_assignment_size, (size_t)INT32_MAX) < need)
+        return pjrt_return(sd_error(
+            SD_PRECONDITION, "PJRT_Client_DefaultDeviceAssignment: "
+            "default_assignment_size %zu < num_replicas * num_partitions, "
+            "%d * %d = %" PRId64, a->default_assignment_size, a->num_replicas,
+            a->num_partitions, need));
+    for (int64_t i = 0; i < need; i++)
+        a->default_assignment[i] = (int)(i % a->client->n);
+    return NULL;
+}
+
+/* Host memory that a framework will copy from often: no driver of ours needs
+ * to know yet, and copies work either way. */
+PJRT_Error *pjrt_client_dma_map(PJRT_Client_DmaMap_Args *a)
+{
+    (void)a;
+    return NULL;
+}
+
+PJRT_Error *pjrt_client_dma_unmap(PJRT_Client_DmaUnmap_Args *a)
+{
+    (void)a;
+    return NULL;
+}
+
+/* News of other processes; an error here would end the caller's. */
+PJRT_Error *pjrt_client_update_global_process_info(
+    PJRT_Client_UpdateGlobalProcessInfo_Args *a)
+{
+    (void)a;
+    return NULL;
+}
+
+/* ---- compiling ---- */
+
+/* The compiler lies beside this library.  It is never closed: LLVM does not
+ * survive that. */
+static sd_status open_compiler(compile_fn *out)
+{
+    char path[4096];
+    const char *slash;
+    Dl_info info;
+    void *lib;
+
+    if (!dladdr((void *)(uintptr_t)pjrt_client_create, &info) ||
+        !info.dli_fname)
+        return sd_error(SD_INTERNAL, "the place of libsundog.so is not known");
+    slash = strrchr(info.dli_fname, '/');
+    snprintf(path, sizeof path, "%.*slibsundog-compiler.so",
+             slash ? (int)(slash - info.dli_fname) + 1 : 0, info.dli_fname);
+    lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!lib)
+        return sd_error(SD_NOT_FOUND, "the compiler cannot be opened: %s; "
+                        "programs that are compiled already still run",
+                        dlerror());
+    *out = (compile_fn)(uintptr_t)dlsym(lib, "sundog_compile");
+    if (!*out)
+        return sd_error(SD_INTERNAL, "%s has no sundog_compile", path);
+    return NULL;
+}
+
+sd_status pjrt_compile_program(PJRT_Client *c, const device_desc *d,
+                               const PJRT_Program *program,
+                               sd_bytes options, thunk_program **out)
+{
+    compile_request rq = {
+        .program = {(const uint8_t *)program->code, program->code_size},
+        .format = program->format, .format_len = program->format_size,
+        .options = options, .device = d};
+    compile_services sv = {0};
+    compile_fn fn = c ? atomic_load(&c->compile) : NULL;
+    sd_status st;
+
+    if (!fn) {
+        if ((st = open_compiler(&fn)))
+            return st;
+        if (c)
+            atomic_store(&c->compile, fn);
+    }
+    if (c) {
+        sv.pool = xpu_client_pool(c->x);
+        sv.env = &c->options;
+    }
+    return fn(&rq, &sv, out);
+}
+
+PJRT_Error *pjrt_client_compile(PJRT_Client_Compile_Args *a)
+{
+    sd_bytes options = {(const uint8_t *)a->compile_options,
+                        a->compile_options_size};
+    thunk_program *p;
+    PJRT_Executable *e;
+    pjrt_compile_options o;
+    sd_status st = pjrt_options_read(options, &o);
+
+    if (st)
+        return pjrt_return(sd_note(st, "PJRT_Client_Compile: failed to "
+                                   "deserialize CompileOptionsProto"));
+    pjrt_options_finish(&o);
+    st = pjrt_compile_program(a->client, &a->client->at[0].desc->desc,
+                              a->program, options, &p);
+    if (st || (st = pjrt_executable_make(p, options, &e)))
+        return pjrt_return(st);
+    st = pjrt_load(a->client, e, options, &a->executable);
+    pjrt_executable_release(e);
+    return pjrt_return(st);
+}
+
+PJRT_Error *pjrt_client_load(PJRT_Client_Load_Args *a)
+{
+    sd_bytes options = {(const uint8_t *)a->compile_options,
+                        a->compile_options_size};
+
+    return pjrt_return(pjrt_load(a->client, a->executable, options,
+                                 &a->loaded_executable));
+}
+
+/* Ahead of time: for a device that need not be there. */
+PJRT_Error *pjrt_compile(PJRT_Compile_Args *a)
+{
+    sd_bytes options = {(const uint8_t *)a->compile_options,
+                        a->compile_options_size};
+    thunk_program *p;
+    sd_status st = pjrt_compile_program(a->client, &a->topology->at[0].desc,
+                                        a->program, options, &p);
+
+    if (!st)
+        st = pjrt_executable_make(p, options, &a->executable);
+    return pjrt_return(st);
+}

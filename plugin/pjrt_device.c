@@ -1,0 +1,163 @@
+/* Devices and what describes them. */
+#include "pjrt.h"
+
+
+PJRT_Error *pjrt_device_description_id(PJRT_DeviceDescription_Id_Args *a)
+{
+    a->id = a->device_description->id;
+    return NULL;
+}
+
+PJRT_Error *pjrt_device_description_process_index(
+    PJRT_DeviceDescription_ProcessIndex_Args *a)
+{
+    a->process_index = 0;
+    return NULL;
+}
+
+PJRT_Error *pjrt_device_description_attributes(
+    PJRT_DeviceDescription_Attributes_Args *a)
+{
+    a->attributes = a->device_description->attr;
+    a->num_attributes = PJRT_NATTR;
+    return NULL;
+}
+
+PJRT_Error *pjrt_device_description_kind(PJRT_DeviceDescription_Kind_Args *a)
+{
+    a->device_kind = a->device_description->desc.name;
+    a->device_kind_size = strlen(a->device_kind);
+    return NULL;
+}
+
+PJRT_Error *
+pjrt_device_description_debug_string(PJRT_DeviceDescription_DebugString_Args *a)
+{
+    a->debug_string = a->device_description->debug;
+    a->debug_string_size = strlen(a->debug_string);
+    return NULL;
+}
+
+PJRT_Error *
+pjrt_device_description_to_string(PJRT_DeviceDescription_ToString_Args *a)
+{
+    a->to_string = a->device_description->name;
+    a->to_string_size = strlen(a->to_string);
+    return NULL;
+}
+
+PJRT_Error *pjrt_device_get_description(PJRT_Device_GetDescription_Args *a)
+{
+    a->device_description = a->device->desc;
+    return NULL;
+}
+
+PJRT_Error *pjrt_device_is_addressable(PJRT_Device_IsAddressable_Args *a)
+{
+    a->is_addressable = true;
+    return NULL;
+}
+
+PJRT_Error *pjrt_device_local_hardware_id(PJRT_Device_LocalHardwareId_Args *a)
+{
+    a->local_hardware_id = a->device->desc->id;
+    return NULL;
+}
+
+PJRT_Error *
+pjrt_device_addressable_memories(PJRT_Device_AddressableMemories_Args *a)
+{
+    a->memories = a->device->list;
+    a->num_memories = XPU_MEM_COUNT;
+    return NULL;
+}
+
+PJRT_Error *pjrt_device_default_memory(PJRT_Device_DefaultMemory_Args *a)
+{
+    a->memory = &a->device->memory[XPU_MEM_DEVICE];
+    return NULL;
+}
+
+static void keep_attributes(PJRT_Device_Attributes *d)
+{
+    (void)d; /* they are the description's */
+}
+
+PJRT_Error *pjrt_device_get_attributes(PJRT_Device_GetAttributes_Args *a)
+{
+    a->attributes = a->device->desc->attr;
+    a->num_attributes = PJRT_NATTR;
+    a->device_attributes = NULL;
+    a->attributes_deleter = keep_attributes;
+    return NULL;
+}
+
+/* Callers do not zero the struct: what is not known is said to be not set,
+ * and fields that the caller does not have are not touched. */
+PJRT_Error *pjrt_device_memory_stats(PJRT_Device_MemoryStats_Args *a)
+{
+    xpu_memory_stats s;
+
+#define STAT(field, value)                                                     \
+    do {                                                                       \
+        if (PJRT_HAS(a, field))                                                \
+            a->field = value;                                                  \
+        if (PJRT_HAS(a, field##_is_set))                                       \
+            a->field##_is_set = true;                                          \
+    } while (0)
+#define UNKNOWN(field)                                                         \
+    do {                                                                       \
+        if (PJRT_HAS(a, field))                                                \
+            a->field = 0;                                                      \
+        if (PJRT_HAS(a, field##_is_set))                                       \
+            a->field##_is_set = false;                                         \
+    } while (0)
+    xpu_device_stats(a->device->x, &s);
+    a->bytes_in_use = s.in_use;
+    STAT(peak_bytes_in_use, s.peak);
+    STAT(num_allocs, s.allocs);
+    STAT(largest_alloc_size, s.largest);
+    STAT(bytes_limit, s.limit);
+    STAT(bytes_reserved, s.reserved);
+    UNKNOWN(peak_bytes_reserved);
+    UNKNOWN(bytes_reservable_limit);
+    UNKNOWN(largest_free_block_bytes);
+    UNKNOWN(pool_bytes);
+    UNKNOWN(peak_pool_bytes);
+    UNKNOWN(peak_allocated_bytes);
+#undef STAT
+#undef UNKNOWN
+    return NULL;
+}
+
+/* No launch can be found by its number, so none is poisoned. */
+PJRT_Error *pjrt_device_poison_execution(PJRT_Device_PoisonExecution_Args *a)
+{
+    a->poisoned = false;
+    return NULL;
+}
+
+struct PJRT_AsyncTrackingEvent {
+    PJRT_Device *device; /* borrowed */
+};
+
+/* Marks work of the framework's on the host: of no use to us yet, but its
+ * owner holds a handle. */
+PJRT_Error *pjrt_device_create_async_tracking_event(
+    PJRT_Device_CreateAsyncTrackingEvent_Args *a)
+{
+    PJRT_AsyncTrackingEvent *e = PJRT_NEW(PJRT_AsyncTrackingEvent);
+
+    if (!e)
+        return pjrt_no_memory();
+    e->device = a->device;
+    a->event = e;
+    return NULL;
+}
+
+PJRT_Error *
+pjrt_async_tracking_event_destroy(PJRT_AsyncTrackingEvent_Destroy_Args *a)
+{
+    free(a->event);
+    return NULL;
+}

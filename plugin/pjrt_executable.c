@@ -1,0 +1,393 @@
+/* Executables: a program and the answers about it.  Handles are references to
+ * one object, whose answers live as long as the last of them. */
+#include "pjrt.h"
+
+#include <stdio.h>
+
+#define MAGIC "SDEXECUT"
+#define VERSION 1u
+
+/* Estimates of the steps, a loop as often as it is known to run. */
+static void add_cost(const thunk_seq *s, double times, double *flops,
+                     double *bytes)
+{
+    for (int i = 0; i < s->n; i++) {
+        const thunk *t = &s->at[i];
+        double n = t->kind == THUNK_WHILE && t->trip > 0 ? (double)t->trip : 1;
+
+        *flops += times * t->flops;
+        *bytes += times * t->bytes;
+        for (int k = 0; k < t->nseq; k++)
+            add_cost(&t->seq[k], times * n, flops, bytes);
+    }
+}
+
+static PJRT_NamedValue named_float(const char *name, double v)
+{
+    return (PJRT_NamedValue){
+        .struct_size = PJRT_NamedValue_STRUCT_SIZE, .name = name,
+        .name_size = strlen(name), .type = PJRT_NamedValue_kFloat,
+        .float_value = (float)v, .value_size = 1};
+}
+
+static const char *memory_of(const thunk_type *t)
+{
+    return t->memory ? t->memory : pjrt_memory_name(XPU_MEM_DEVICE);
+}
+
+static bool fill_types(PJRT_Executable *e)
+{
+    const thunk_program *p = e->p;
+    size_t no = (size_t)p->noutput, np = (size_t)p->nparam, ndim = 0;
+
+    for (int i = 0; i < p->noutput; i++)
+        ndim += (size_t)p->output[i].rank;
+    e->types = calloc(no + 1, sizeof *e->types);
+    e->dim_sizes = calloc(no + 1, sizeof *e->dim_sizes);
+    e->dims = calloc(ndim + 1, sizeof *e->dims);
+    e->kinds = calloc(no + np + 1, sizeof *e->kinds);
+    e->kind_sizes = calloc(no + np + 1, sizeof *e->kind_sizes);
+    if (!e->types || !e->dim_sizes || !e->dims || !e->kinds || !e->kind_sizes)
+        return false;
+    ndim = 0;
+    for (size_t i = 0; i < no; i++) {
+        const thunk_type *t = &p->output[i];
+
+        e->types[i] = (PJRT_Buffer_Type)sd_dtype_table[t->dtype].pjrt;
+        e->dim_sizes[i] = (size_t)t->rank;
+        for (int k = 0; k < t->rank; k++)
+            e->dims[ndim++] = t->dim[k];
+        e->kinds[i] = memory_of(t);
+    }
+    for (size_t i = 0; i < np; i++)
+        e->kinds[no + i] = memory_of(&p->param[i]);
+    for (size_t i = 0; i < no + np; i++)
+        e->kind_sizes[i] = strlen(e->kinds[i]);
+    return true;
+}
+
+sd_status pjrt_executable_make(thunk_program *p, sd_bytes options,
+                               PJRT_Executable **out)
+{
+    PJRT_Executable *e = PJRT_NEW(PJRT_Executable);
+    double flops = 0, bytes = 0;
+
+    if (!e) {
+        thunk_program_release(p);
+        return sd_no_memory(sizeof *e);
+    }
+    e->refs = 1;
+    e->p = p;
+    sd_buf_add(&e->options, options.at, options.len);
+    snprintf(e->fingerprint, sizeof e->fingerprint, "%016" PRIx64,
+             p->fingerprint);
+    for (int i = 0; i < p->nbinary; i++)
+        e->code_bytes += (int64_t)p->binary[i].bytes;
+    add_cost(&p->seq, 1, &flops, &bytes);
+    e->cost[0] = named_float("flops", flops);
+    e->cost[1] = named_float("bytes accessed", bytes);
+    if (!fill_types(e) || e->options.oom) {
+        pjrt_executable_release(e);
+        return sd_no_memory(sizeof *e);
+    }
+    *out = e;
+    return NULL;
+}
+
+static PJRT_Executable *retain(PJRT_Executable *e)
+{
+    atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
+    return e;
+}
+
+void pjrt_executable_release(PJRT_Executable *e)
+{
+    if (!e || atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    thunk_program_release(e->p);
+    sd_buf_finish(&e->options);
+    free(e->types);
+    free(e->dims);
+    free(e->dim_sizes);
+    free(e->kinds);
+    free(e->kind_sizes);
+    free(e);
+}
+
+/* ---- saved: magic, version, compile options, their sum, the program ---- */
+
+sd_status pjrt_executable_save(const PJRT_Executable *e, sd_buf *out)
+{
+    sd_buf program = {0}, b = {0};
+    sd_status st = thunk_save(e->p, &program);
+
+    if (st)
+        return st;
+    sd_buf_add(&b, MAGIC, 8);
+    sd_buf_u32(&b, VERSION);
+    sd_buf_u64(&b, e->options.len);
+    sd_buf_u64(&b, sd_hash(e->options.at, e->options.len, VERSION));
+    sd_buf_add(&b, e->options.at, e->options.len);
+    sd_buf_add(&b, program.at, program.len);
+    sd_buf_finish(&program);
+    if (b.oom) {
+        sd_buf_finish(&b);
+        return sd_no_memory(e->options.len);
+    }
+    *out = b;
+    return NULL;
+}
+
+sd_status pjrt_executable_restore(sd_bytes b, PJRT_Executable **out)
+{
+    sd_cursor c = sd_cursor_of(b);
+    sd_bytes magic = sd_read_bytes(&c, 8), options;
+    uint32_t version = sd_read_u32(&c);
+    uint64_t bytes = sd_read_u64(&c), sum = sd_read_u64(&c);
+    thunk_program *p;
+    sd_status st;
+
+    if (magic.len < 8 || memcmp(magic.at, MAGIC, 8))
+        return sd_error(SD_INVALID, "%zu bytes that are no executable of "
+                        "sundog", b.len);
+    if (version != VERSION)
+        return sd_error(SD_INVALID, "an executable of version %u, this library "
+                        "reads %u", version, VERSION);
+    options = sd_read_bytes(&c, bytes);
+    if ((st = sd_cursor_status(&c, "executable")))
+        return st;
+    if (sd_hash(options.at, options.len, VERSION) != sum)
+        return sd_error(SD_DATA_LOSS, "executable: its compile options are "
+                        "damaged");
+    if ((st = thunk_load((sd_bytes){c.at, sd_cursor_left(&c)}, &p)))
+        return st;
+    return pjrt_executable_make(p, options, out);
+}
+
+/* ---- answers ---- */
+
+PJRT_Error *pjrt_executable_destroy(PJRT_Executable_Destroy_Args *a)
+{
+    pjrt_executable_release(a->executable);
+    return NULL;
+}
+
+PJRT_Error *pjrt_loaded_executable_get_executable(
+    PJRT_LoadedExecutable_GetExecutable_Args *a)
+{
+    a->executable = retain(a->loaded_executable->exe);
+    return NULL;
+}
+
+PJRT_Error *pjrt_executable_name(PJRT_Executable_Name_Args *a)
+{
+    a->executable_name = a->executable->p->name;
+    a->executable_name_size = strlen(a->executable_name);
+    return NULL;
+}
+
+PJRT_Error *pjrt_executable_num_replicas(PJRT_Executable_NumReplicas_Args *a)
+{
+    a->num_replicas = (size_t)a->executable->p->nreplica;
+    return NULL;
+}
+
+PJRT_Error *
+pjrt_executable_num_partitions(PJRT_Executable_NumPartitions_Args *a)
+{
+    a->num_partitions = (size_t)a->executable->p->npartition;
+    return NULL;
+}
+
+PJRT_Error *pjrt_executable_num_outputs(PJRT_Executable_NumOutputs_Args *a)
+{
+    a->num_outputs = (size_t)a->executable->p->noutput;
+    return NULL;
+}
+
+PJRT_Error *pjrt_executable_size_of_generated_code_in_bytes(
+    PJRT_Executable_SizeOfGeneratedCodeInBytes_Args *a)
+{
+    a->size_in_bytes = a->executable->code_bytes;
+    return NULL;
+}
+
+PJRT_Error *pjrt_executable_fingerprint(PJRT_Executable_Fingerprint_Args *a)
+{
+    a->executable_fingerprint = a->executable->fingerprint;
+    a->executable_fingerprint_size = strlen(a->executable->fingerprint);
+    return NULL;
+}
+
+PJRT_Error *
+pjrt_executable_get_cost_analysis(PJRT_Executable_GetCostAnalysis_Args *a)
+{
+    a->properties = a->executable->cost;
+    a->num_properties = SD_COUNTOF(a->executable->cost);
+    return NULL;
+}
+
+PJRT_Error *
+pjrt_executable_output_element_types(PJRT_Executable_OutputElementTypes_Args *a)
+{
+    a->output_types = a->executable->types;
+    a->num_output_types = (size_t)a->executable->p->noutput;
+    return NULL;
+}
+
+PJRT_Error *
+pjrt_executable_output_dimensions(PJRT_Executable_OutputDimensions_Args *a)
+{
+    a->num_outputs = (size_t)a->executable->p->noutput;
+    a->dims = a->executable->dims;
+    a->dim_sizes = a->executable->dim_sizes;
+    return NULL;
+}
+
+PJRT_Error *
+pjrt_executable_output_memory_kinds(PJRT_Executable_OutputMemoryKinds_Args *a)
+{
+    a->num_outputs = (size_t)a->executable->p->noutput;
+    a->memory_kinds = a->executable->kinds;
+    a->memory_kind_sizes = a->executable->kind_sizes;
+    return NULL;
+}
+
+PJRT_Error *pjrt_executable_parameter_memory_kinds(
+    PJRT_Executable_ParameterMemoryKinds_Args *a)
+{
+    a->num_parameters = (size_t)a->executable->p->nparam;
+    a->memory_kinds = a->executable->kinds + a->executable->p->noutput;
+    a->memory_kind_sizes =
+        a->executable->kind_sizes + a->executable->p->noutput;
+    return NULL;
+}
+
+typedef struct { int64_t arg[2], out[2], alias[2]; } sizes;
+
+/* [0] on the device, [1] in host memory. */
+static sizes count_bytes(const thunk_program *p)
+{
+    sizes s = {0};
+
+    for (int i = 0; i < p->nparam; i++)
+        s.arg[!!strcmp(memory_of(&p->param[i]), "device")] +=
+            (int64_t)p->param[i].bytes;
+    for (int i = 0; i < p->noutput; i++)
+        s.out[!!strcmp(memory_of(&p->output[i]), "device")] +=
+            (int64_t)p->output[i].bytes;
+    for (int i = 0; i < p->nbuffer; i++)
+        if (p->buffer[i].kind == THUNK_B_OUTPUT && p->buffer[i].alias >= 0)
+            s.alias[!!strcmp(memory_of(&p->output[p->buffer[i].index]),
+                             "device")] += (int64_t)p->buffer[i].bytes;
+    return s;
+}
+
+PJRT_Error *pjrt_executable_get_compiled_memory_stats(
+    PJRT_Executable_GetCompiledMemoryStats_Args *a)
+{
+    const thunk_program *p = a->executable->p;
+    sizes s = count_bytes(p);
+    bool host = p->device.kind == DEVICE_HOST;
+    int64_t constants = (int64_t)p->constant_bytes;
+    int64_t temp = (int64_t)p->temp_bytes;
+    int64_t total = s.arg[0] + s.out[0] - s.alias[0] + temp + constants;
+
+    a->generated_code_size_in_bytes = host ? 0 : a->executable->code_bytes;
+    a->argument_size_in_bytes = s.arg[0];
+    a->output_size_in_bytes = s.out[0];
+    a->alias_size_in_bytes = s.alias[0];
+    a->temp_size_in_bytes = temp;
+    a->host_generated_code_size_in_bytes =
+        host ? a->executable->code_bytes : 0;
+    a->host_argument_size_in_bytes = s.arg[1];
+    a->host_output_size_in_bytes = s.out[1];
+    a->host_alias_size_in_bytes = s.alias[1];
+    a->host_temp_size_in_bytes = 0;
+    if (PJRT_HAS(a, peak_memory_in_bytes))
+        a->peak_memory_in_bytes = total;
+    if (PJRT_HAS(a, total_size_in_bytes))
+        a->total_size_in_bytes = total;
+    if (PJRT_HAS(a, total_allocation_bytes))
+        a->total_allocation_bytes = total;
+    if (PJRT_HAS(a, indefinite_allocations))
+        a->indefinite_allocations = constants;
+    if (PJRT_HAS(a, peak_unpadded_heap_bytes))
+        a->peak_unpadded_heap_bytes = temp;
+    return NULL;
+}
+
+/* Asked twice: for the size, then for the bytes. */
+PJRT_Error *
+pjrt_executable_optimized_program(PJRT_Executable_OptimizedProgram_Args *a)
+{
+    static const char format[] = "hlo_with_config";
+    const thunk_section *s = thunk_find_section(a->executable->p, "hlo_proto");
+    PJRT_Program *p = a->program;
+
+    if (!s)
+        return pjrt_return(sd_error(SD_UNIMPLEMENTED, "%s carries no HLO "
+                                    "protobuf", a->executable->p->name));
+    if (p->code) {
+        if (p->code_size < s->bytes)
+            return pjrt_return(sd_error(SD_INVALID, "%zu bytes of room for "
+                                        "%zu", p->code_size, s->bytes));
+        memcpy(p->code, s->data, s->bytes);
+    }
+    p->code_size = s->bytes;
+    p->format = format;
+    p->format_size = sizeof format - 1;
+    return NULL;
+}
+
+struct PJRT_SerializedExecutable {
+    sd_buf bytes;
+};
+
+static void free_serialized(PJRT_SerializedExecutable *s)
+{
+    sd_buf_finish(&s->bytes);
+    free(s);
+}
+
+PJRT_Error *pjrt_executable_serialize(PJRT_Executable_Serialize_Args *a)
+{
+    PJRT_SerializedExecutable *s = PJRT_NEW(PJRT_SerializedExecutable);
+    sd_status st = s ? pjrt_executable_save(a->executable, &s->bytes)
+                     : sd_no_memory(sizeof *s);
+
+    if (st) {
+        free(s);
+        return pjrt_return(st);
+    }
+    a->serialized_bytes = s->bytes.at;
+    a->serialized_bytes_size = s->bytes.len;
+    a->serialized_executable = s;
+    a->serialized_executable_deleter = free_serialized;
+    return NULL;
+}
+
+struct PJRT_SerializedCompileOptions {
+    PJRT_Executable *exe; /* a reference: the bytes are its own */
+};
+
+static void free_options(PJRT_SerializedCompileOptions *s)
+{
+    pjrt_executable_release(s->exe);
+    free(s);
+}
+
+PJRT_Error *
+pjrt_executable_get_compile_options(PJRT_Executable_GetCompileOptions_Args *a)
+{
+    PJRT_SerializedCompileOptions *s = PJRT_NEW(PJRT_SerializedCompileOptions);
+
+    if (!s)
+        return pjrt_no_memory();
+    s->exe = retain(a->executable);
+    a->serialized_bytes = s->exe->options.at ? s->exe->options.at : "";
+    a->serialized_bytes_size = s->exe->options.len;
+    a->serialized_compile_options = s;
+    a->serialized_compile_options_deleter = free_options;
+    return NULL;
+}

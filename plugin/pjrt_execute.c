@@ -1,0 +1,296 @@
+/* Execute: handles in, handles out.  Nothing here waits; the hot path makes
+ * one allocation an output and takes no lock. */
+#include "pjrt.h"
+
+#define FEW 128 /* arguments or outputs that need no memory of their own */
+
+/* Room for one run's lists, on the stack while they are short. */
+typedef struct {
+    xpu_buffer *arg[FEW], *out[FEW];
+    bool keep[FEW];
+} few;
+
+typedef struct {
+    PJRT_LoadedExecutable *exe;
+    const PJRT_ExecuteOptions *options;
+    size_t narg;
+    const thunk_program *p;
+    xpu_buffer **arg, **out;
+    bool *keep; /* NULL: none */
+    void *heap;
+} run;
+
+static sd_status wrong_type(const run *r, int i, xpu_buffer *x)
+{
+    const thunk_type *t = &r->p->param[i];
+    sd_shape want = {.dtype = t->dtype, .rank = t->rank, .dim = t->dim};
+    sd_shape has = {.dtype = xpu_buffer_dtype(x), .rank = xpu_buffer_rank(x),
+                    .dim = xpu_buffer_dims(x)};
+    sd_buf b = {0};
+    sd_status st;
+
+    sd_shape_print(&b, &want, false);
+    sd_buf_str(&b, ", not ");
+    sd_shape_print(&b, &has, false);
+    st = b.oom ? sd_no_memory(0)
+               : sd_error(SD_INVALID, "%s: argument %d is to be %s",
+                          r->p->name, i, b.at);
+    sd_buf_finish(&b);
+    return st;
+}
+
+static bool same_type(const thunk_type *t, xpu_buffer *x)
+{
+    return t->dtype == xpu_buffer_dtype(x) && t->rank == xpu_buffer_rank(x) &&
+           (!t->rank || !memcmp(t->dim, xpu_buffer_dims(x),
+                                (size_t)t->rank * sizeof *t->dim));
+}
+
+static sd_status read_arguments(run *r, PJRT_Device *d,
+                                PJRT_Buffer *const *list)
+{
+    for (size_t i = 0; i < r->narg; i++) {
+        xpu_buffer *x = list[i]->x;
+
+        if (list[i]->memory->device != d)
+            return sd_error(SD_INVALID, "%s: argument %zu is on %s, the "
+                            "program runs on %s", r->p->name, i,
+                            list[i]->memory->device->desc->name,
+                            d->desc->name);
+        if (!same_type(&r->p->param[i], x))
+            return wrong_type(r, (int)i, x);
+        r->arg[i] = x;
+    }
+    return NULL;
+}
+
+static bool is_donated(const run *r, size_t i)
+{
+    return r->p->donatable[i] && !(r->keep && r->keep[i]);
+}
+
+/* A buffer that is donated must come once: through another argument it would
+ * be read after it is gone.  A table of the buffers seen, open addressing. */
+static sd_status check_donations(const run *r)
+{
+    size_t cap = 16;
+    struct { xpu_buffer *x; bool donated; } *seen, small[256];
+    sd_status st = NULL;
+
+    while (cap < 2 * r->narg)
+        cap *= 2;
+    seen = cap <= SD_COUNTOF(small) ? (void *)small
+                                    : malloc(cap * sizeof *small);
+    if (!seen)
+        return sd_no_memory(cap * sizeof *small);
+    memset(seen, 0, cap * sizeof *small);
+    for (size_t i = 0; i < r->narg && !st; i++) {
+        xpu_buffer *x = r->arg[i];
+        size_t at = (sd_key(x) >> 5) * 0x9e3779b1u & (cap - 1);
+        bool donated = is_donated(r, i);
+
+        while (seen[at].x && seen[at].x != x)
+            at = (at + 1) & (cap - 1);
+        if (seen[at].x && (donated || seen[at].donated))
+            st = sd_error(SD_INVALID, "%s: argument %zu is a buffer that is "
+                          "donated and given a second time", r->p->name, i);
+        seen[at].x = x;
+        seen[at].donated |= donated;
+    }
+    if ((void *)seen != (void *)small)
+        free(seen);
+    return st;
+}
+
+static void read_keep(run *r)
+{
+    const PJRT_ExecuteOptions *o = r->options;
+    bool any = false;
+
+    if (!PJRT_HAS(o, num_non_donatable_input_indices)) {
+        r->keep = NULL;
+        return;
+    }
+    memset(r->keep, 0, r->narg * sizeof *r->keep);
+    for (size_t i = 0; i < o->num_non_donatable_input_indices; i++) {
+        int64_t k = o->non_donatable_input_indices[i];
+
+        if (k >= 0 && (size_t)k < r->narg)
+            any = r->keep[k] = true;
+    }
+    if (!any)
+        r->keep = NULL;
+}
+
+static void end_callbacks(void *ctx, sd_status st)
+{
+    sd_status_free(st);
+    pjrt_callbacks_free(ctx);
+}
+
+/* The callbacks' data stay until the run has ended. */
+static void free_when_done(pjrt_callbacks *callbacks, xpu_event *done)
+{
+    sd_status st = xpu_event_then(done, end_callbacks, callbacks);
+
+    if (st) { /* no memory to be told: wait */
+        sd_status_free(st);
+        sd_status_free(xpu_event_wait(done));
+        pjrt_callbacks_free(callbacks);
+    }
+}
+
+/* Handles for what the run gave; on failure nothing is left behind. */
+static sd_status wrap_outputs(run *r, PJRT_Device *d, PJRT_Buffer **out)
+{
+    bool ok = true;
+    int n = r->p->noutput;
+
+    for (int i = 0; i < n; i++) {
+        PJRT_Memory *m = &d->memory[xpu_buffer_memory(r->out[i])];
+
+        out[i] = pjrt_buffer_wrap(m, r->out[i]);
+        ok &= out[i] != NULL;
+    }
+    for (int i = 0; !ok && i < n; i++)
+        if (out[i]) {
+            xpu_buffer_release(out[i]->x);
+            free(out[i]);
+        }
+    return ok ? NULL : sd_no_memory(sizeof **out);
+}
+
+static sd_status run_on(run *r, PJRT_Device *d, int device,
+                        PJRT_Buffer *const *list, PJRT_Buffer **out,
+                        xpu_event **done)
+{
+    xpu_call call = {.narg = (int)r->narg, .keep = r->keep};
+    pjrt_callbacks *callbacks = NULL;
+    xpu_program *x;
+    sd_status st;
+
+    call.arg = r->arg;
+    if ((st = pjrt_loaded_program(r->exe, d, &x)) ||
+        (st = read_arguments(r, d, list)) ||
+        (r->exe->donates && (st = check_donations(r))) ||
+        (st = pjrt_callbacks_make(r->options, device, &call, &callbacks)))
+        return st;
+    if ((st = xpu_execute(x, &call, r->out, done))) {
+        pjrt_callbacks_free(callbacks);
+        return st;
+    }
+    if (callbacks)
+        free_when_done(callbacks, *done);
+    if ((st = wrap_outputs(r, d, out)))
+        xpu_event_release(*done);
+    return st;
+}
+
+static sd_status check_call(const PJRT_LoadedExecutable_Execute_Args *a,
+                            PJRT_Device **one)
+{
+    const PJRT_LoadedExecutable *l = a->executable;
+    const thunk_program *p = l->exe->p;
+
+    if (atomic_load_explicit(&l->deleted, memory_order_relaxed))
+        return sd_error(SD_INVALID, "%s was deleted", p->name);
+    if (a->num_args != (size_t)p->nparam)
+        return sd_error(SD_INVALID, "%s takes %d arguments, not %zu", p->name,
+                        p->nparam, a->num_args);
+    *one = a->execute_device;
+    if (!*one) {
+        if (a->num_devices != (size_t)l->n)
+            return sd_error(SD_INVALID, "%s runs on %d devices, not %zu",
+                            p->name, l->n, a->num_devices);
+        return NULL;
+    }
+    if (a->num_devices != 1)
+        return sd_error(SD_INVALID, "%s: %zu argument lists for one device",
+                        p->name, a->num_devices);
+    if (!l->portable && (l->n != 1 || l->devices[0] != *one))
+        return sd_error(SD_INVALID, "%s was not compiled for %s", p->name,
+                        (*one)->desc->name);
+    if (a->options->num_send_ops || a->options->num_recv_ops)
+        return sd_error(SD_UNIMPLEMENTED, "%s: send and receive on one "
+                        "device of a call", p->name);
+    return NULL;
+}
+
+static sd_status make_room(run *r, few *f)
+{
+    size_t no = (size_t)r->p->noutput, n = r->narg;
+    uint8_t *at;
+
+    r->arg = f->arg;
+    r->out = f->out;
+    r->keep = f->keep;
+    if (n <= FEW && no <= FEW)
+        return NULL;
+    at = r->heap = malloc((n + no) * sizeof(void *) + n);
+    if (!at)
+        return sd_no_memory((n + no) * sizeof(void *));
+    r->arg = (xpu_buffer **)at;
+    r->out = r->arg + n;
+    r->keep = (bool *)(r->out + no);
+    return NULL;
+}
+
+/* Undoes devices [0, n): their runs go on, their results are dropped. */
+static void drop(const run *r, int n, PJRT_Buffer **const *lists,
+                 PJRT_Event **events)
+{
+    for (int d = 0; d < n; d++) {
+        for (int i = 0; i < r->p->noutput; i++) {
+            xpu_buffer_release(lists[d][i]->x);
+            free(lists[d][i]);
+        }
+        if (events)
+            xpu_event_release(pjrt_xpu_event(events[d]));
+    }
+}
+
+PJRT_Error *pjrt_loaded_executable_execute(PJRT_LoadedExecutable_Execute_Args *a)
+{
+    PJRT_LoadedExecutable *l = a->executable;
+    run r = {.exe = l, .options = a->options, .narg = a->num_args,
+             .p = l->exe->p};
+    PJRT_Device *one = NULL;
+    few f;
+    sd_status st;
+
+    if ((st = check_call(a, &one)) || (st = make_room(&r, &f)))
+        return pjrt_return(st);
+    read_keep(&r);
+    for (int d = 0; d < (int)a->num_devices && !st; d++) {
+        xpu_event *done;
+
+        st = run_on(&r, one ? one : l->devices[d], d, a->argument_lists[d],
+                    a->output_lists[d], &done);
+        if (st)
+            drop(&r, d, a->output_lists, a->device_complete_events);
+        else if (a->device_complete_events)
+            a->device_complete_events[d] = pjrt_event(done);
+        else
+            xpu_event_release(done);
+    }
+    free(r.heap);
+    return pjrt_return(st);
+}
+
+/* ---- contexts: data for handlers of custom calls, none yet ---- */
+
+struct PJRT_ExecuteContext {
+    int unused;
+};
+
+PJRT_Error *pjrt_execute_context_create(PJRT_ExecuteContext_Create_Args *a)
+{
+    a->context = PJRT_NEW(PJRT_ExecuteContext);
+    return a->context ? NULL : pjrt_no_memory();
+}
+
+PJRT_Error *pjrt_execute_context_destroy(PJRT_ExecuteContext_Destroy_Args *a)
+{
+    free(a->context);
+    return NULL;
+}

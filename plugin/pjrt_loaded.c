@@ -1,0 +1,212 @@
+/* Loaded executables: a program on the devices that it is to run on. */
+#include "pjrt.h"
+
+static void destroy(PJRT_LoadedExecutable *l)
+{
+    if (!l)
+        return;
+    for (int i = 0; l->programs && i < l->client->n; i++)
+        if (l->programs[i])
+            xpu_program_release(l->programs[i]);
+    free((void *)l->programs);
+    pjrt_executable_release(l->exe);
+    free(l->devices);
+    free(l->logical);
+    sd_buf_finish(&l->assignment);
+    free(l);
+}
+
+/* What the program was built for against what the device has. */
+static sd_status check_device(const thunk_program *p, const device_desc *d)
+{
+    const device_desc *want = &p->device;
+    uint64_t lacks = want->features & ~d->features;
+
+    if (want->kind != d->kind)
+        return sd_error(SD_PRECONDITION, "%s is built for %s and cannot run "
+                        "on %s", p->name, want->name, d->name);
+    if (lacks)
+        return sd_error(SD_PRECONDITION, "%s is built for %s; %s lacks its "
+                        "features %#" PRIx64, p->name, want->name, d->name,
+                        lacks);
+    lacks = want->libs & ~d->libs;
+    if (lacks)
+        return sd_error(SD_PRECONDITION, "%s uses libraries (%#" PRIx64 ") "
+                        "that %s does not have", p->name, lacks, d->name);
+    return NULL;
+}
+
+sd_status pjrt_loaded_program(PJRT_LoadedExecutable *l, PJRT_Device *d,
+                              xpu_program **out)
+{
+    _Atomic(xpu_program *) *slot = &l->programs[d->desc->id];
+    xpu_program *x = atomic_load_explicit(slot, memory_order_acquire);
+    xpu_program *other = NULL;
+    sd_status st;
+
+    if (!x) {
+        if ((st = check_device(l->exe->p, &d->desc->desc)) ||
+            (st = xpu_program_load(d->x, l->exe->p, &x)))
+            return st;
+        if (!atomic_compare_exchange_strong(slot, &other, x)) {
+            xpu_program_release(x);
+            x = other;
+        }
+    }
+    *out = x;
+    return NULL;
+}
+
+/* Places 0, 1, ... when none are given; a portable program is wherever its
+ * caller wants it. */
+static sd_status place(PJRT_LoadedExecutable *l, const pjrt_compile_options *o)
+{
+    int n = o->nreplica * o->npartition;
+    int *device = malloc((size_t)n * sizeof *device);
+    xpu_program *x;
+    sd_status st = NULL;
+
+    l->devices = calloc((size_t)n, sizeof *l->devices);
+    l->logical = calloc((size_t)n, sizeof *l->logical);
+    l->programs = calloc((size_t)l->client->n, sizeof *l->programs);
+    if (!device || !l->devices || !l->logical || !l->programs)
+        st = sd_no_memory((size_t)n * sizeof *l->devices);
+    for (int i = 0; i < n && !st; i++) {
+        device[i] = o->device ? o->device[i] : i;
+        l->devices[i] = pjrt_client_find(l->client, device[i]);
+        l->logical[i] = (PJRT_LogicalDeviceIds){i % o->nreplica,
+                                                i / o->nreplica};
+        if (!l->devices[i])
+            st = sd_error(SD_INVALID, "%s is to run on device %d of %d",
+                          l->exe->p->name, device[i], l->client->n);
+        else
+            st = pjrt_loaded_program(l, l->devices[i], &x);
+    }
+    l->n = n;
+    if (!st && !l->portable) {
+        pjrt_options_assignment(&l->assignment, o->nreplica, o->npartition,
+                                device);
+        if (l->assignment.oom)
+            st = sd_no_memory(l->assignment.len);
+    }
+    free(device);
+    return st;
+}
+
+sd_status pjrt_load(PJRT_Client *c, PJRT_Executable *e, sd_bytes options,
+                    PJRT_LoadedExecutable **out)
+{
+    PJRT_LoadedExecutable *l;
+    pjrt_compile_options o;
+    sd_status st;
+
+    if (!options.len)
+        options = (sd_bytes){(const uint8_t *)e->options.at, e->options.len};
+    if ((st = pjrt_options_read(options, &o)))
+        return st;
+    if (!(l = PJRT_NEW(PJRT_LoadedExecutable))) {
+        pjrt_options_finish(&o);
+        return sd_no_memory(sizeof *l);
+    }
+    l->client = c;
+    l->exe = e;
+    atomic_fetch_add(&e->refs, 1);
+    l->portable = o.portable;
+    for (int i = 0; i < e->p->nparam; i++)
+        l->donates |= e->p->donatable && e->p->donatable[i];
+    if (o.nreplica != e->p->nreplica || o.npartition != e->p->npartition)
+        st = sd_error(SD_INVALID, "%d replicas x %d partitions for a program "
+                      "of %d x %d", o.nreplica, o.npartition, e->p->nreplica,
+                      e->p->npartition);
+    else
+        st = place(l, &o);
+    pjrt_options_finish(&o);
+    if (st) {
+        destroy(l);
+        return sd_note(st, "loading %s", e->p->name);
+    }
+    *out = l;
+    return NULL;
+}
+
+PJRT_Error *
+pjrt_executable_deserialize_and_load(PJRT_Executable_DeserializeAndLoad_Args *a)
+{
+    sd_bytes b = {(const uint8_t *)a->serialized_executable,
+                  a->serialized_executable_size};
+    sd_bytes options = {0};
+    PJRT_Executable *e;
+    sd_status st;
+
+    if (PJRT_HAS(a, overridden_serialized_compile_options_size) &&
+        a->overridden_serialized_compile_options)
+        options = (sd_bytes){
+            (const uint8_t *)a->overridden_serialized_compile_options,
+            a->overridden_serialized_compile_options_size};
+    if ((st = pjrt_executable_restore(b, &e)))
+        return pjrt_return(st);
+    st = pjrt_load(a->client, e, options, &a->loaded_executable);
+    pjrt_executable_release(e);
+    return pjrt_return(st);
+}
+
+PJRT_Error *pjrt_loaded_executable_destroy(PJRT_LoadedExecutable_Destroy_Args *a)
+{
+    destroy(a->executable);
+    return NULL;
+}
+
+/* The memory goes with the handle: runs in flight keep what they need. */
+PJRT_Error *pjrt_loaded_executable_delete(PJRT_LoadedExecutable_Delete_Args *a)
+{
+    atomic_store(&a->executable->deleted, true);
+    return NULL;
+}
+
+PJRT_Error *
+pjrt_loaded_executable_is_deleted(PJRT_LoadedExecutable_IsDeleted_Args *a)
+{
+    a->is_deleted = atomic_load(&a->executable->deleted);
+    return NULL;
+}
+
+PJRT_Error *pjrt_loaded_executable_addressable_devices(
+    PJRT_LoadedExecutable_AddressableDevices_Args *a)
+{
+    a->addressable_devices = a->executable->devices;
+    a->num_addressable_devices = (size_t)a->executable->n;
+    return NULL;
+}
+
+PJRT_Error *pjrt_loaded_executable_addressable_device_logical_ids(
+    PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args *a)
+{
+    a->addressable_device_logical_ids = a->executable->logical;
+    a->num_addressable_device_logical_ids = (size_t)a->executable->n;
+    return NULL;
+}
+
+static void keep_assignment(PJRT_DeviceAssignmentSerialized *s)
+{
+    (void)s; /* the bytes are the executable's */
+}
+
+PJRT_Error *pjrt_loaded_executable_get_device_assignment(
+    PJRT_LoadedExecutable_GetDeviceAssignment_Args *a)
+{
+    const sd_buf *b = &a->executable->assignment;
+
+    a->serialized_bytes = b->at ? b->at : "";
+    a->serialized_bytes_size = b->len;
+    a->serialized_device_assignment = NULL;
+    a->serialized_device_assignment_deleter = keep_assignment;
+    return NULL;
+}
+
+PJRT_Error *
+pjrt_loaded_executable_fingerprint(PJRT_LoadedExecutable_Fingerprint_Args *a)
+{
+    a->executable_fingerprint = a->executable->exe->fingerprint;
+    a->executable_fingerprint_size = strlen(a->executable_fingerprint);
+    return NULL;
+}

@@ -1,0 +1,118 @@
+/* Memories: each device has its own and pinned host memory that it reaches. */
+#include "pjrt.h"
+
+#include <stdio.h>
+
+static const char *const kind_name[XPU_MEM_COUNT] = {
+    [XPU_MEM_DEVICE] = "device", [XPU_MEM_PINNED_HOST] = "pinned_host"
+};
+
+const char *pjrt_memory_name(xpu_memory kind)
+{
+    return kind_name[kind];
+}
+
+/* Data that a framework hangs on a memory, by the address of a key.  Entries
+ * are only added, or replaced by a newer one before them, so reading needs no
+ * lock. */
+struct pjrt_user_data {
+    pjrt_user_data *next;
+    const void *key;
+    void *data;
+    void (*deleter)(void *);
+};
+
+static void *get_user_data(PJRT_Memory *m, const void *key)
+{
+    for (pjrt_user_data *u = atomic_load(&m->user); u; u = u->next)
+        if (u->key == key)
+            return u->data;
+    return NULL;
+}
+
+/* The interface has no way to fail; without memory the data are dropped. */
+static void set_user_data(PJRT_Memory *m, const void *key, void *data,
+                          void (*deleter)(void *))
+{
+    pjrt_user_data *u = PJRT_NEW(pjrt_user_data);
+
+    if (!u) {
+        if (deleter)
+            deleter(data);
+        return;
+    }
+    u->key = key;
+    u->data = data;
+    u->deleter = deleter;
+    u->next = atomic_load(&m->user);
+    while (!atomic_compare_exchange_weak(&m->user, &u->next, u))
+        ;
+}
+
+static const PJRT_Memory_FunctionTable functions = {
+    .struct_size = PJRT_Memory_FunctionTable_STRUCT_SIZE,
+    .instance_struct_size = sizeof(PJRT_Memory),
+    .get_user_data = get_user_data,
+    .set_user_data = set_user_data,
+};
+
+void pjrt_memory_init(PJRT_Memory *m, int id, xpu_memory kind, PJRT_Device *d)
+{
+    m->vtable = &functions;
+    m->kind = kind;
+    m->id = id;
+    m->device = d;
+    snprintf(m->debug, sizeof m->debug, "%s(%s) of %s", kind_name[kind],
+             PJRT_PLATFORM, d->desc->name);
+}
+
+void pjrt_memory_finish(PJRT_Memory *m)
+{
+    for (pjrt_user_data *u = atomic_load(&m->user), *next; u; u = next) {
+        next = u->next;
+        if (u->deleter)
+            u->deleter(u->data);
+        free(u);
+    }
+}
+
+PJRT_Error *pjrt_memory_id(PJRT_Memory_Id_Args *a)
+{
+    a->id = a->memory->id;
+    return NULL;
+}
+
+PJRT_Error *pjrt_memory_kind(PJRT_Memory_Kind_Args *a)
+{
+    a->kind = kind_name[a->memory->kind];
+    a->kind_size = strlen(a->kind);
+    return NULL;
+}
+
+PJRT_Error *pjrt_memory_kind_id(PJRT_Memory_Kind_Id_Args *a)
+{
+    a->kind_id = (int)a->memory->kind + 1; /* never 0 */
+    return NULL;
+}
+
+PJRT_Error *pjrt_memory_debug_string(PJRT_Memory_DebugString_Args *a)
+{
+    a->debug_string = a->memory->debug;
+    a->debug_string_size = strlen(a->memory->debug);
+    return NULL;
+}
+
+PJRT_Error *pjrt_memory_to_string(PJRT_Memory_ToString_Args *a)
+{
+    a->to_string = a->memory->debug;
+    a->to_string_size = strlen(a->memory->debug);
+    return NULL;
+}
+
+PJRT_Error *
+pjrt_memory_addressable_by_devices(PJRT_Memory_AddressableByDevices_Args *a)
+{
+    a->devices = &a->memory->device->self;
+    a->num_devices = 1;
+    return NULL;
+}

@@ -1,0 +1,337 @@
+/* What leaves the program: custom calls, the host, other participants. */
+#include "vhlo_import.h"
+
+enum { MAX_GROUP_ENTRIES = 1 << 20 };
+
+/* ---- custom calls ---- */
+
+/* The typed form has a dictionary, in one of two places; the old a string. */
+static void read_config(vhlo_import *im, mlir_op *op, hlo_custom *u)
+{
+    const mlir_attr *at = mlir_discardable(im->r, op, "mhlo.backend_config");
+    sd_buf b = {0};
+
+    if (at->kind != MLIR_A_DICT)
+        at = vhlo_attr(im, op, "backend_config");
+    if (at->kind == MLIR_A_DICT) {
+        mlir_attr_print(im->r, at, &b);
+        u->config = sd_arena_str(im->a, b.at ? b.at : "", b.len);
+        u->config_len = b.len;
+        sd_buf_finish(&b);
+    } else if (at->kind == MLIR_A_STRING) {
+        u->config = mlir_cstr(im->r, at->str);
+        u->config_len = mlir_str(im->r, at->str).len;
+    } else {
+        u->config = "";
+    }
+}
+
+static bool is_row_major(hlo_dims d)
+{
+    for (int i = 0; i < d.n; i++)
+        if (d.at[i] != d.n - 1 - i)
+            return false;
+    return true;
+}
+
+/* One list a value, minor to major; NULL when all are row-major. */
+static hlo_dims *read_layouts(vhlo_import *im, mlir_op *op, const char *name,
+                              int n, const sd_shape *const *s)
+{
+    const mlir_attr *at = vhlo_attr(im, op, name);
+    hlo_dims *d;
+    bool plain = true;
+
+    if (at->kind != MLIR_A_ARRAY || !at->nlist)
+        return NULL;
+    if (at->nlist != n) {
+        vhlo_fail(im, op, SD_INVALID, "%s has %d entries for %d values", name,
+                  at->nlist, n);
+        return NULL;
+    }
+    d = sd_arena_array(im->a, hlo_dims, n);
+    for (int i = 0; i < n && !im->r->st; i++) {
+        uint64_t seen = 0;
+
+        d[i] = mlir_ints(im->r, mlir_attr_at(im->r, at->list[i]), SD_MAX_RANK);
+        if (!sd_shape_is_array(s[i]) && d[i].n == 0)
+            continue;
+        if (d[i].n != s[i]->rank)
+            vhlo_fail(im, op, SD_INVALID, "%s: %d dimensions for rank %d",
+                      name, d[i].n, s[i]->rank);
+        for (int k = 0; k < d[i].n && !im->r->st; k++) {
+            int64_t x = d[i].at[k];
+
+            if (x < 0 || x >= d[i].n || (seen >> x) & 1)
+                vhlo_fail(im, op, SD_INVALID, "%s: no permutation", name);
+            else
+                seen |= UINT64_C(1) << x;
+        }
+        plain &= is_row_major(d[i]);
+    }
+    return plain ? NULL : d;
+}
+
+static void layouts(vhlo_import *im, mlir_op *op, hlo_inst **arg,
+                    const sd_shape *result, hlo_custom *u)
+{
+    int n = op->noperand;
+    const sd_shape **s = sd_arena_array(im->r->a, const sd_shape *, n + 1);
+
+    for (int i = 0; i < n; i++)
+        s[i] = arg[i]->shape;
+    u->operand_layout = read_layouts(im, op, "operand_layouts", n, s);
+    if (result->dtype == SD_TUPLE) /* of several, or one that is a tuple */
+        u->result_layout = read_layouts(im, op, "result_layouts",
+                                        result->nelem, result->elem);
+    else
+        u->result_layout =
+            read_layouts(im, op, "result_layouts", 1, &result);
+}
+
+static void read_aliases(vhlo_import *im, mlir_op *op, hlo_custom *u)
+{
+    const mlir_attr *list = vhlo_attr(im, op, "output_operand_aliases");
+
+    if (list->kind != MLIR_A_ARRAY || !list->nlist)
+        return;
+    u->alias = sd_arena_alloc(
+        im->a, sd_mul_or_die(sizeof *u->alias, (size_t)list->nlist));
+    for (int i = 0; i < list->nlist && !im->r->st; i++) {
+        const mlir_attr *at = mlir_attr_at(im->r, list->list[i]);
+        int nout;
+
+        if (at->kind != MLIR_A_ALIAS) {
+            vhlo_fail(im, op, SD_INVALID, "alias %d is none", i);
+            return;
+        }
+        nout = (int)at->num[1];
+        u->alias[i].operand = at->num[0];
+        u->alias[i].out_index = hlo_dims_copy(im->a, at->num + 2, nout);
+        u->alias[i].operand_index =
+            hlo_dims_copy(im->a, at->num + 2 + nout, at->nnum - 2 - nout);
+        if (at->num[0] < 0 || at->num[0] >= op->noperand)
+            vhlo_fail(im, op, SD_INVALID, "alias of operand %" PRId64,
+                      at->num[0]);
+        u->nalias++;
+    }
+}
+
+static void read_called(vhlo_import *im, mlir_op *op, hlo_inst *in)
+{
+    const mlir_attr *list = vhlo_attr(im, op, "called_computations");
+    hlo_comp **c;
+
+    if (list->kind != MLIR_A_ARRAY || !list->nlist)
+        return;
+    c = sd_arena_array(im->r->a, hlo_comp *, list->nlist);
+    for (int i = 0; i < list->nlist; i++)
+        if (!(c[i] = vhlo_func_comp(
+                  im, op,
+                  mlir_text(im->r, mlir_attr_at(im->r, list->list[i])))))
+            return;
+    hlo_set_comps(in, list->nlist, c);
+}
+
+void op_custom_call(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    hlo_custom *u = sd_arena_new(im->a, hlo_custom);
+    const sd_shape *s = vhlo_shape(im, op);
+    hlo_inst *in;
+
+    u->target = mlir_text(im->r, vhlo_attr(im, op, "call_target_name"));
+    if (!u->target)
+        vhlo_fail(im, op, SD_INVALID, "no target");
+    u->api_version = (int)vhlo_int(im, op, "api_version");
+    u->has_side_effect = vhlo_int(im, op, "has_side_effect") != 0;
+    read_config(im, op, u);
+    if (!s || im->r->st)
+        return;
+    layouts(im, op, arg, s, u);
+    read_aliases(im, op, u);
+    in = vhlo_emit(im, HLO_CUSTOM_CALL, s, op->noperand, arg);
+    in->u.custom = u;
+    read_called(im, op, in);
+    if (!im->r->st)
+        vhlo_bind(im, op, in);
+}
+
+/* ---- send, receive ---- */
+
+static hlo_collective *channel(vhlo_import *im, mlir_op *op)
+{
+    hlo_collective *c = sd_arena_new(im->a, hlo_collective);
+
+    c->channel = vhlo_int(im, op, "channel_id");
+    c->host_transfer = vhlo_int(im, op, "is_host_transfer") != 0;
+    if (!c->host_transfer)
+        vhlo_fail(im, op, SD_UNIMPLEMENTED, "between devices");
+    return c;
+}
+
+/* data, a context word and the token: what is on its way */
+static const sd_shape *in_flight(vhlo_import *im, const sd_shape *data)
+{
+    const sd_shape *s[3] = {data, sd_shape_make(im->a, SD_U32, 0, NULL),
+                            sd_shape_make(im->a, SD_TOKEN, 0, NULL)};
+
+    return sd_shape_tuple(im->a, 3, s);
+}
+
+static hlo_inst *finish(vhlo_import *im, mlir_op *op, hlo_op done,
+                        const sd_shape *s, hlo_inst *start)
+{
+    const mlir_attr *fa =
+        mlir_discardable(im->r, op, "mhlo.frontend_attributes");
+    hlo_inst *in = vhlo_emit(im, done, s, 1, &start);
+
+    if (fa->kind == MLIR_A_DICT)
+        in->frontend_attrs = start->frontend_attrs =
+            vhlo_frontend_attrs(im, fa);
+    in->u.coll = start->u.coll;
+    return vhlo_check(im, start) && vhlo_check(im, in) ? in : NULL;
+}
+
+void op_send(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    int n = op->noperand - 1;
+    hlo_collective *c = channel(im, op);
+    hlo_inst *two[2], *in, *done;
+
+    if (im->r->st)
+        return;
+    two[0] = vhlo_one_or_tuple(im, n, arg);
+    two[1] = arg[n];
+    in = vhlo_emit(im, HLO_SEND, in_flight(im, two[0]->shape), 2, two);
+    in->u.coll = c;
+    done = finish(im, op, HLO_SEND_DONE,
+                  sd_shape_make(im->a, SD_TOKEN, 0, NULL), in);
+    if (done)
+        op->result[0].inst = done;
+}
+
+void op_recv(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    int n = op->nresult - 1;
+    hlo_collective *c = channel(im, op);
+    const sd_shape *s = vhlo_shape(im, op), *data, *pair[2];
+    hlo_inst *in, *done, *x;
+
+    if (!s || im->r->st)
+        return;
+    if (n < 0) {
+        vhlo_fail(im, op, SD_INVALID, "no results");
+        return;
+    }
+    if (n == 0)
+        data = sd_shape_tuple(im->a, 0, NULL);
+    else
+        data = n == 1 ? s->elem[0] : sd_shape_tuple(im->a, n, s->elem);
+    in = vhlo_emit(im, HLO_RECV, in_flight(im, data), 1, arg);
+    in->u.coll = c;
+    pair[0] = data;
+    pair[1] = sd_shape_make(im->a, SD_TOKEN, 0, NULL);
+    done = finish(im, op, HLO_RECV_DONE, sd_shape_tuple(im->a, 2, pair), in);
+    if (!done)
+        return;
+    x = vhlo_gte(im, done, 0);
+    for (int i = 0; i < n; i++)
+        op->result[i].inst = n == 1 ? x : vhlo_gte(im, x, i);
+    op->result[n].inst = vhlo_gte(im, done, 1);
+}
+
+/* ---- collectives ---- */
+
+static void read_groups(vhlo_import *im, mlir_op *op, hlo_collective *c)
+{
+    const char *name = im->r->name[op->name].row->op == HLO_COLLECTIVE_PERMUTE
+                           ? "source_target_pairs"
+                           : "replica_groups";
+    const mlir_attr *at = vhlo_attr(im, op, name);
+    const mlir_type *t;
+    hlo_dims d;
+
+    if (at->kind == MLIR_A_MESH_AXES) {
+        if (im->m->nreplica * im->m->npartition != 1)
+            vhlo_fail(im, op, SD_UNIMPLEMENTED, "groups by axes of a mesh");
+        return; /* one participant: one group */
+    }
+    if (at->kind != MLIR_A_DENSE) {
+        vhlo_fail(im, op, SD_INVALID, "%s are missing", name);
+        return;
+    }
+    t = mlir_type_at(im->r, at->type);
+    if (t->kind != MLIR_T_TENSOR || t->rank != 2) {
+        vhlo_fail(im, op, SD_INVALID, "%s are no table", name);
+        return;
+    }
+    d = mlir_ints(im->r, at, MAX_GROUP_ENTRIES);
+    for (int i = 0; i < d.n; i++)
+        if (d.at[i] < 0)
+            vhlo_fail(im, op, SD_UNIMPLEMENTED, "groups of unequal sizes");
+    c->groups = d.at;
+    c->ngroup = d.n ? t->dim[0] : 0;
+    c->group_size = d.n ? t->dim[1] : 0;
+}
+
+static int64_t int_or(vhlo_import *im, mlir_op *op, const char *name)
+{
+    const mlir_attr *at = vhlo_attr(im, op, name);
+
+    return at->kind == MLIR_A_NONE ? 0 : mlir_int(im->r, at);
+}
+
+static void read_collective(vhlo_import *im, mlir_op *op, hlo_op to,
+                            hlo_collective *c)
+{
+    read_groups(im, op, c);
+    c->channel = int_or(im, op, "channel_id");
+    c->use_global_ids = int_or(im, op, "use_global_device_ids") != 0;
+    c->dim = -1;
+    if (to == HLO_ALL_GATHER)
+        c->dim = vhlo_int(im, op, "all_gather_dim");
+    if (to == HLO_REDUCE_SCATTER)
+        c->dim = vhlo_int(im, op, "scatter_dimension");
+    if (to == HLO_ALL_TO_ALL) {
+        c->dim = vhlo_int(im, op, "split_dimension");
+        c->split_count = vhlo_int(im, op, "split_count");
+        if (c->split_count != 1 &&
+            vhlo_int(im, op, "concat_dimension") != c->dim)
+            vhlo_fail(im, op, SD_UNIMPLEMENTED,
+                      "splits one dimension and joins another");
+    }
+    if (to == HLO_COLLECTIVE_BROADCAST &&
+        int_or(im, op, "has_dynamic_root"))
+        vhlo_fail(im, op, SD_UNIMPLEMENTED, "a root known at run time");
+}
+
+void op_collective(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    hlo_op to = im->r->name[op->name].row->op;
+    hlo_collective *c = sd_arena_new(im->a, hlo_collective);
+    const sd_shape *s = vhlo_shape(im, op);
+    hlo_comp *body = NULL;
+    hlo_inst *in;
+
+    read_collective(im, op, to, c);
+    if (op->nregion)
+        body = vhlo_reducer(im, op, 0, "region");
+    if (!s || im->r->st)
+        return;
+    if (!op->noperand) {
+        vhlo_fail(im, op, SD_INVALID, "no operands");
+        return;
+    }
+    if (body && body->nparam && sd_shape_is_array(body->param[0]->shape))
+        for (int i = 0; i < op->noperand; i++)
+            arg[i] = vhlo_convert(im, arg[i], body->param[0]->shape->dtype);
+    else if (to == HLO_ALL_REDUCE) /* cross-replica-sum has no region */
+        body = hlo_scalar_comp(im->m, HLO_ADD, arg[0]->shape->dtype);
+    in = vhlo_emit(im, to, s, op->noperand, arg);
+    in->u.coll = c;
+    if (c->dim >= 0)
+        in->dims = hlo_dims_copy(im->a, &c->dim, 1);
+    if (body)
+        hlo_set_comps(in, 1, &body);
+    vhlo_bind(im, op, in);
+}

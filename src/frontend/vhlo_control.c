@@ -1,0 +1,326 @@
+/* Control flow, calls and the computations of regions.  MLIR's regions use
+ * what is around them; HLO's computations use their parameters alone.  So a
+ * region's captures are found first.  Small constants are made again inside
+ * (a loop's bound stays visible); the rest becomes elements of the tuple
+ * that a loop carries or a branch takes.  Computations on scalars can only
+ * have what can be made again. */
+#include "vhlo_import.h"
+
+enum { SMALL_CONSTANT = 256, MAX_CLONED = 64 };
+
+typedef struct { mlir_value *v; hlo_inst *outer; int slot; } capture;
+typedef struct { capture *at; int n, cap, nslot; } captures;
+
+/* ---- captures ---- */
+
+static void look_for(vhlo_import *im, mlir_region *g, int lo, int hi,
+                     captures *out)
+{
+    for (int i = 0; i < g->nblock; i++)
+        for (mlir_op *op = g->block[i]->first; op; op = op->next) {
+            for (int k = 0; k < op->noperand; k++) {
+                mlir_value *v = op->operand[k];
+
+                if (v->stamp == im->stamp ||
+                    (v->region >= lo && v->region <= hi))
+                    continue;
+                v->stamp = im->stamp;
+                *sd_push(im->r->a, out) = (capture){v, v->inst, -1};
+            }
+            for (int k = 0; k < op->nregion; k++)
+                look_for(im, op->region[k], lo, hi, out);
+        }
+}
+
+static bool is_small(const hlo_inst *in)
+{
+    if (in->op == HLO_BROADCAST)
+        in = in->arg[0];
+    return in->op == HLO_CONSTANT && in->u.literal.bytes <= SMALL_CONSTANT;
+}
+
+/* What regions [from, from + n) of op use from outside; those that must be
+ * carried get a slot.  False after an error. */
+static bool find_captures(vhlo_import *im, mlir_op *op, int from, int n,
+                          captures *out)
+{
+    *out = (captures){0};
+    im->stamp++;
+    for (int i = from; i < from + n; i++)
+        look_for(im, op->region[i], op->region[from]->id,
+                 op->region[from + n - 1]->last, out);
+    for (int i = 0; i < out->n; i++) {
+        hlo_inst *in = out->at[i].outer;
+
+        if (!in || in->parent != im->c) {
+            vhlo_fail(im, op, SD_INVALID,
+                      "its region uses a value that is not defined there");
+            return false;
+        }
+        if (!is_small(in))
+            out->at[i].slot = out->nslot++;
+    }
+    return true;
+}
+
+static void put_slots(const captures *cs, hlo_inst **to)
+{
+    for (int i = 0; i < cs->n; i++)
+        if (cs->at[i].slot >= 0)
+            to[cs->at[i].slot] = cs->at[i].outer;
+}
+
+static hlo_inst *clone_small(vhlo_import *im, hlo_inst *in)
+{
+    hlo_inst *x = in->narg ? hlo_inst_clone(im->c, NULL, in->arg[0], NULL)
+                           : NULL;
+
+    return hlo_inst_clone(im->c, NULL, in, &x);
+}
+
+/* Inside: carried ones are elements of the parameter, from `base` on. */
+static void enter(vhlo_import *im, const captures *cs, hlo_inst *param,
+                  int base)
+{
+    for (int i = 0; i < cs->n; i++)
+        cs->at[i].v->inst = cs->at[i].slot < 0
+                                ? clone_small(im, cs->at[i].outer)
+                                : vhlo_gte(im, param, base + cs->at[i].slot);
+}
+
+static void leave(const captures *cs)
+{
+    for (int i = 0; i < cs->n; i++)
+        cs->at[i].v->inst = cs->at[i].outer;
+}
+
+/* ---- while ---- */
+
+/* One of the loop's two computations of the state's tuple. */
+static hlo_comp *loop_part(vhlo_import *im, mlir_op *op, int k,
+                           const captures *cs, const sd_shape *state)
+{
+    hlo_comp *saved = im->c, *c;
+    mlir_where where = im->where;
+    mlir_region *g = op->region[k];
+    int n = op->noperand, nout;
+    hlo_inst *param, **out, **all;
+
+    if (g->nblock != 1 || g->block[0]->narg != n) {
+        vhlo_fail(im, op, SD_INVALID, "region %d takes other values", k);
+        return NULL;
+    }
+    c = im->c = hlo_comp_create(im->m, k ? "body" : "condition");
+    param = hlo_make_param(c, state, "state");
+    for (int i = 0; i < n; i++)
+        g->block[0]->arg[i].inst = vhlo_gte(im, param, i);
+    enter(im, cs, param, n);
+    out = vhlo_block(im, op, g, &nout);
+    im->where = where;
+    if (!im->r->st && nout != (k ? n : 1))
+        vhlo_fail(im, op, SD_INVALID, "region %d gives %d values", k, nout);
+    if (!im->r->st && k) {
+        all = sd_arena_array(im->r->a, hlo_inst *, n + cs->nslot + 1);
+        if (n)
+            memcpy(all, out, sizeof *all * (size_t)n);
+        for (int i = 0; i < cs->n; i++)
+            if (cs->at[i].slot >= 0)
+                all[n + cs->at[i].slot] = cs->at[i].v->inst;
+        hlo_set_root(c, vhlo_tuple(im, n + cs->nslot, all));
+    } else if (!im->r->st) {
+        hlo_set_root(c, out[0]);
+    }
+    leave(cs);
+    im->c = saved;
+    return im->r->st ? NULL : c;
+}
+
+void op_while(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    int n = op->noperand;
+    hlo_comp *c[2];
+    captures cs;
+    hlo_inst **all, *init, *in;
+
+    if (op->nresult != n) {
+        vhlo_fail(im, op, SD_INVALID, "%d operands, %d results", n,
+                  op->nresult);
+        return;
+    }
+    if (!find_captures(im, op, 0, 2, &cs))
+        return;
+    all = sd_arena_array(im->r->a, hlo_inst *, n + cs.nslot + 1);
+    if (n)
+        memcpy(all, arg, sizeof *all * (size_t)n);
+    put_slots(&cs, all + n);
+    init = vhlo_tuple(im, n + cs.nslot, all);
+    for (int k = 0; k < 2; k++)
+        if (!(c[k] = loop_part(im, op, k, &cs, init->shape)))
+            return;
+    in = vhlo_emit(im, HLO_WHILE, init->shape, 1, &init);
+    hlo_set_comps(in, 2, c);
+    if (!vhlo_check(im, in))
+        return;
+    for (int i = 0; i < n; i++)
+        op->result[i].inst = vhlo_gte(im, in, i);
+}
+
+/* ---- case, if ---- */
+
+static hlo_comp *branch(vhlo_import *im, mlir_op *op, int k, hlo_inst **arg)
+{
+    hlo_comp *saved = im->c, *c;
+    mlir_where where = im->where;
+    mlir_region *g = op->region[k];
+    captures cs;
+    hlo_inst *param, **out, **lifted;
+    int nout;
+
+    if (!find_captures(im, op, k, 1, &cs))
+        return NULL;
+    if (g->nblock != 1 || g->block[0]->narg) {
+        vhlo_fail(im, op, SD_INVALID, "branch %d takes values", k);
+        return NULL;
+    }
+    lifted = sd_arena_array(im->r->a, hlo_inst *, cs.nslot + 1);
+    put_slots(&cs, lifted);
+    *arg = vhlo_tuple(im, cs.nslot, lifted);
+    c = im->c = hlo_comp_create(im->m, "branch");
+    param = hlo_make_param(c, (*arg)->shape, "captured");
+    enter(im, &cs, param, 0);
+    out = vhlo_block(im, op, g, &nout);
+    im->where = where;
+    if (!im->r->st && nout != op->nresult)
+        vhlo_fail(im, op, SD_INVALID, "branch %d gives %d values", k, nout);
+    if (!im->r->st)
+        hlo_set_root(c, vhlo_one_or_tuple(im, nout, out));
+    leave(&cs);
+    im->c = saved;
+    return im->r->st ? NULL : c;
+}
+
+/* case has an index, if a predicate; HLO's conditional takes either. */
+void op_case(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    int n = op->nregion;
+    hlo_comp **c = sd_arena_array(im->r->a, hlo_comp *, n + 1);
+    hlo_inst **all = sd_arena_array(im->r->a, hlo_inst *, n + 1), *in;
+    const sd_shape *s = vhlo_shape(im, op);
+
+    if (!n || !s) {
+        vhlo_fail(im, op, SD_INVALID, "no branches");
+        return;
+    }
+    all[0] = arg[0];
+    for (int k = 0; k < n; k++)
+        if (!(c[k] = branch(im, op, k, &all[1 + k])))
+            return;
+    in = vhlo_emit(im, HLO_CONDITIONAL, s, 1 + n, all);
+    hlo_set_comps(in, n, c);
+    vhlo_bind(im, op, in);
+}
+
+/* ---- computations on scalars ---- */
+
+/* Makes in again in the current computation when it depends on constants
+ * alone; NULL when it does not. */
+static hlo_inst *clone_chain(vhlo_import *im, hlo_inst *in, int *budget)
+{
+    hlo_inst *arg[3] = {0};
+    uint8_t cls = hlo_info(in)->cls;
+    bool pure = in->op == HLO_CONSTANT || in->op == HLO_IOTA ||
+                cls <= HLO_C_BITCAST || cls == HLO_C_SHAPE;
+
+    if (!pure || in->narg > 3 || --*budget < 0)
+        return NULL;
+    for (int i = 0; i < in->narg; i++)
+        if (!(arg[i] = clone_chain(im, in->arg[i], budget)))
+            return NULL;
+    return hlo_inst_clone(im->c, NULL, in, arg);
+}
+
+static void enter_reducer(vhlo_import *im, mlir_op *op, const captures *cs)
+{
+    for (int i = 0; i < cs->n; i++) {
+        int budget = MAX_CLONED;
+        hlo_inst *x = clone_chain(im, cs->at[i].outer, &budget);
+
+        if (!x) {
+            vhlo_fail(im, op, SD_UNIMPLEMENTED,
+                      "its computation uses a value from outside that is no "
+                      "constant");
+            return;
+        }
+        cs->at[i].v->inst = x;
+    }
+}
+
+hlo_comp *vhlo_reducer(vhlo_import *im, mlir_op *op, int k, const char *name)
+{
+    hlo_comp *saved = im->c, *c;
+    mlir_where where = im->where;
+    mlir_region *g;
+    captures cs;
+    hlo_inst **out;
+    int n;
+
+    if (im->r->st || !find_captures(im, op, k, 1, &cs))
+        return NULL;
+    g = op->region[k];
+    if (g->nblock != 1) {
+        vhlo_fail(im, op, SD_INVALID, "a computation of %d blocks", g->nblock);
+        return NULL;
+    }
+    c = im->c = hlo_comp_create(im->m, name);
+    for (int i = 0; i < g->block[0]->narg && !im->r->st; i++) {
+        mlir_value *v = &g->block[0]->arg[i];
+        const sd_shape *s = mlir_shape(im->r, v->type);
+
+        if (s)
+            v->inst = hlo_make_param(c, s, sd_arena_fmt(im->a, "x%d", i));
+    }
+    enter_reducer(im, op, &cs);
+    out = im->r->st ? NULL : vhlo_block(im, op, g, &n);
+    if (!im->r->st)
+        hlo_set_root(c, vhlo_one_or_tuple(im, n, out));
+    leave(&cs);
+    im->where = where;
+    im->c = saved;
+    return im->r->st ? NULL : c;
+}
+
+/* ---- calls ---- */
+
+static void call(vhlo_import *im, mlir_op *op, hlo_inst **arg,
+                 const char *name)
+{
+    hlo_comp *c = vhlo_func_comp(im, op, name);
+    const sd_shape *s = vhlo_shape(im, op);
+    hlo_inst *in;
+
+    if (!c || !s || im->r->st)
+        return;
+    in = vhlo_emit(im, HLO_CALL, s, op->noperand, arg);
+    hlo_set_comps(in, 1, &c);
+    vhlo_bind(im, op, in);
+}
+
+void op_call(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    call(im, op, arg, mlir_text(im->r, vhlo_attr(im, op, "callee")));
+}
+
+/* erf is an operation of ours; the others have their decompositions. */
+void op_composite(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    const sd_shape *s = vhlo_shape(im, op);
+
+    if (!s || im->r->st)
+        return;
+    if (mlir_is_string(im->r, vhlo_attr(im, op, "name"), "chlo.erf") &&
+        op->noperand == 1 && op->nresult == 1) {
+        vhlo_bind(im, op, vhlo_emit(im, HLO_ERF, s, 1, arg));
+        return;
+    }
+    call(im, op, arg, mlir_text(im->r, vhlo_attr(im, op, "decomposition")));
+}

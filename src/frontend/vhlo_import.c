@@ -1,0 +1,775 @@
+/* VHLO to HLO: functions, values, operations in their order.  What an
+ * operation becomes is in vhlo.def and the files of its handlers.
+ *
+ * Before anything is built the reachable operations are looked over, so that
+ * one message names all that we cannot do. */
+#include "vhlo_import.h"
+
+enum { MAX_NESTING = 256 }; /* functions and regions within each other */
+
+/* ---- messages ---- */
+
+static void strip_version(const char *s, size_t *len)
+{
+    size_t i = *len;
+
+    while (i > 0 && s[i - 1] >= '0' && s[i - 1] <= '9')
+        i--;
+    if (i > 2 && i < *len && s[i - 1] == 'v' && s[i - 2] == '_')
+        *len = i - 2;
+}
+
+const char *vhlo_op_name(mlir_reader *r, const mlir_op *op)
+{
+    const mlir_op_name *n = &r->name[op->name];
+    const char *s = (const char *)n->name.at;
+    size_t len = n->name.len;
+
+    if (n->dialect == MLIR_D_VHLO && n->row)
+        strip_version(s, &len);
+    return sd_arena_fmt(r->a, "%s.%.*s",
+                        n->dialect == MLIR_D_VHLO ? n->row ? "stablehlo"
+                                                           : "vhlo"
+                        : n->dialect == MLIR_D_SDY     ? "sdy"
+                        : n->dialect == MLIR_D_BUILTIN ? "builtin"
+                                                       : "?",
+                        (int)len, s);
+}
+
+static const char *place(mlir_reader *r, const mlir_op *op)
+{
+    sd_status st = r->st;
+    mlir_where w;
+    const char *s = "";
+
+    r->st = NULL; /* the place of an error is asked for after it */
+    w = mlir_locate(r, op->loc);
+    sd_status_free(r->st);
+    r->st = st;
+    if (w.op_name && w.file)
+        s = sd_arena_fmt(r->a, " (%s, %s:%d)", w.op_name, w.file, w.line);
+    else if (w.op_name)
+        s = sd_arena_fmt(r->a, " (%s)", w.op_name);
+    else if (w.file)
+        s = sd_arena_fmt(r->a, " (%s:%d)", w.file, w.line);
+    return s;
+}
+
+void vhlo_fail(vhlo_import *im, const mlir_op *op, sd_code code,
+               const char *fmt, ...)
+{
+    sd_buf b = {0};
+    va_list ap;
+
+    if (im->r->st)
+        return;
+    va_start(ap, fmt);
+    sd_buf_vfmt(&b, fmt, ap);
+    va_end(ap);
+    mlir_fail(im->r, code, "%s%s: %.*s", vhlo_op_name(im->r, op),
+              place(im->r, op), (int)b.len, b.at ? b.at : "");
+    sd_buf_finish(&b);
+    im->told = true;
+}
+
+/* ---- instructions ---- */
+
+hlo_inst *vhlo_emit(vhlo_import *im, hlo_op op, const sd_shape *shape, int n,
+                    hlo_inst *const *arg)
+{
+    hlo_inst *in = hlo_inst_create(im->c, NULL, op, shape, n, arg);
+
+    in->op_name = im->where.op_name;
+    in->source_file = im->where.file;
+    in->source_line = im->where.line;
+    return in;
+}
+
+bool vhlo_check(vhlo_import *im, hlo_inst *in)
+{
+    if (!im->r->st) {
+        im->r->st = hlo_verify_inst(im->m, in);
+        im->told = im->r->st != NULL;
+    }
+    return !im->r->st;
+}
+
+hlo_inst *vhlo_gte(vhlo_import *im, hlo_inst *in, int64_t i)
+{
+    hlo_inst *x =
+        vhlo_emit(im, HLO_GET_TUPLE_ELEMENT, in->shape->elem[i], 1, &in);
+
+    x->u.tuple.index = i;
+    return x;
+}
+
+hlo_inst *vhlo_tuple(vhlo_import *im, int n, hlo_inst *const *x)
+{
+    const sd_shape **s = sd_arena_array(im->r->a, const sd_shape *, n + 1);
+
+    for (int i = 0; i < n; i++)
+        s[i] = x[i]->shape;
+    return vhlo_emit(im, HLO_TUPLE, sd_shape_tuple(im->a, n, s), n, x);
+}
+
+hlo_inst *vhlo_one_or_tuple(vhlo_import *im, int n, hlo_inst *const *x)
+{
+    return n == 1 ? x[0] : vhlo_tuple(im, n, x);
+}
+
+hlo_inst *vhlo_convert(vhlo_import *im, hlo_inst *x, sd_dtype t)
+{
+    if (x->shape->dtype == t || !sd_shape_is_array(x->shape))
+        return x;
+    return vhlo_emit(im, HLO_CONVERT, sd_shape_with(im->a, x->shape, t), 1, &x);
+}
+
+hlo_inst *vhlo_fill(vhlo_import *im, hlo_inst *scalar, const sd_shape *to)
+{
+    const sd_shape *s = scalar->shape;
+
+    if (!sd_shape_is_array(s) || s->rank != 0 || to->rank == 0)
+        return scalar;
+    return vhlo_emit(im, HLO_BROADCAST,
+                     sd_shape_make(im->a, s->dtype, to->rank, to->dim), 1,
+                     &scalar);
+}
+
+const sd_shape *vhlo_shape(vhlo_import *im, const mlir_op *op)
+{
+    const sd_shape **s;
+
+    if (op->nresult == 1)
+        return mlir_shape(im->r, op->result[0].type);
+    s = sd_arena_array(im->r->a, const sd_shape *, op->nresult + 1);
+    for (int i = 0; i < op->nresult; i++)
+        if (!(s[i] = mlir_shape(im->r, op->result[i].type)))
+            return NULL;
+    return sd_shape_tuple(im->a, op->nresult, s);
+}
+
+/* {a="b",c="d"}, as XLA prints them */
+const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *d)
+{
+    sd_buf b = {0};
+    const char *text = NULL;
+
+    for (int i = 0; i + 1 < d->nlist; i += 2) {
+        const char *k = mlir_text(im->r, mlir_attr_at(im->r, d->list[i]));
+        const mlir_attr *v = mlir_attr_at(im->r, d->list[i + 1]);
+
+        if (!k || v->kind != MLIR_A_STRING)
+            continue;
+        sd_buf_fmt(&b, "%s%s=", b.len ? "," : "{", k);
+        mlir_attr_print(im->r, v, &b);
+    }
+    if (b.len && !b.oom) {
+        sd_buf_str(&b, "}");
+        text = sd_arena_str(im->a, b.at, b.len);
+    }
+    sd_buf_finish(&b);
+    return text;
+}
+
+void vhlo_bind(vhlo_import *im, mlir_op *op, hlo_inst *in)
+{
+    if (op->dict >= 0) {
+        const mlir_attr *fa =
+            mlir_discardable(im->r, op, "mhlo.frontend_attributes");
+        const char *sh =
+            mlir_text(im->r, mlir_discardable(im->r, op, "mhlo.sharding"));
+
+        if (fa->kind == MLIR_A_DICT)
+            in->frontend_attrs = vhlo_frontend_attrs(im, fa);
+        if (sh)
+            in->sharding = sh;
+    }
+    if (!vhlo_check(im, in))
+        return;
+    if (op->nresult == 1) {
+        op->result[0].inst = in;
+        return;
+    }
+    for (int i = 0; i < op->nresult; i++)
+        op->result[i].inst = vhlo_gte(im, in, i);
+}
+
+/* ---- attributes of an operation ---- */
+
+int64_t vhlo_int(vhlo_import *im, mlir_op *op, const char *name)
+{
+    const mlir_attr *at = vhlo_attr(im, op, name);
+
+    if (at->kind == MLIR_A_NONE) {
+        vhlo_fail(im, op, SD_INVALID, "no attribute %s", name);
+        return 0;
+    }
+    return mlir_int(im->r, at);
+}
+
+hlo_dims vhlo_ints(vhlo_import *im, mlir_op *op, const char *name, int max)
+{
+    const mlir_attr *at = vhlo_attr(im, op, name);
+
+    if (at->kind == MLIR_A_NONE) /* an older form */
+        return (hlo_dims){0};
+    return mlir_ints(im->r, at, max);
+}
+
+const int64_t *vhlo_ints_of(vhlo_import *im, mlir_op *op, const char *name,
+                            int n)
+{
+    static const int64_t zeros[4 * SD_MAX_RANK];
+    hlo_dims d = vhlo_ints(im, op, name, 2 * SD_MAX_RANK);
+
+    if (d.n == n && (n == 0 || d.at))
+        return d.at ? d.at : zeros;
+    vhlo_fail(im, op, SD_INVALID, "%s has %d entries, not %d", name, d.n, n);
+    return zeros;
+}
+
+hlo_dims vhlo_const_ints(vhlo_import *im, mlir_op *op, int k, int max)
+{
+    mlir_op *def = op->operand[k]->def;
+    const mlir_op_name *n = def ? &im->r->name[def->name] : NULL;
+
+    if (!n || !n->row || n->row->op != HLO_CONSTANT ||
+        strcmp(n->row->name, "constant_v1") != 0) {
+        vhlo_fail(im, op, SD_UNIMPLEMENTED,
+                  "operand %d decides a shape and is no constant", k);
+        return (hlo_dims){0};
+    }
+    return mlir_ints(im->r, mlir_inherent(im->r, def, "value"), max);
+}
+
+/* ---- operations ---- */
+
+static bool count_fits(int have, int8_t want)
+{
+    return want >= 0 ? have == want : have >= ~want;
+}
+
+static int count_props(const char *s)
+{
+    int n = *s != '\0';
+
+    for (; *s; s++)
+        n += *s == ' ';
+    return n;
+}
+
+static bool check_form(vhlo_import *im, mlir_op *op, const vhlo_row *row)
+{
+    mlir_reader *r = im->r;
+    int want = count_props(row->props), have = 0;
+
+    if (!count_fits(op->noperand, row->noperand) ||
+        !count_fits(op->nresult, row->nresult) ||
+        !count_fits(op->nregion, row->nregion)) {
+        vhlo_fail(im, op, SD_INVALID, "%d operands, %d results, %d regions",
+                  op->noperand, op->nresult, op->nregion);
+        return false;
+    }
+    if (r->version < 5)
+        return true;
+    if (op->props >= 0 && (size_t)op->props < r->nprop) {
+        sd_cursor c = mlir_cursor(r, r->prop[op->props]);
+
+        for (; sd_cursor_left(&c); have++)
+            mlir_varint(&c);
+        mlir_check(r, &c, "a property entry");
+    }
+    if (have != want)
+        vhlo_fail(im, op, SD_INVALID, "%d properties, not %d", have, want);
+    return !r->st;
+}
+
+static hlo_inst **operands(vhlo_import *im, mlir_op *op)
+{
+    hlo_inst **arg = sd_arena_array(im->r->a, hlo_inst *, op->noperand + 1);
+
+    for (int i = 0; i < op->noperand; i++) {
+        arg[i] = op->operand[i]->inst;
+        if (!arg[i] || arg[i]->parent != im->c) {
+            vhlo_fail(im, op, SD_INVALID,
+                      "operand %d is used where it is not defined", i);
+            return NULL;
+        }
+    }
+    return arg;
+}
+
+/* sdy and builtin: identities on one participant */
+static void import_foreign(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    if (op->nregion == 1) { /* manual or named computation: its body */
+        mlir_region *g = op->region[0];
+        hlo_inst **out;
+        int n;
+
+        if (g->nblock != 1 || g->block[0]->narg != op->noperand) {
+            vhlo_fail(im, op, SD_INVALID, "its body takes other operands");
+            return;
+        }
+        for (int i = 0; i < op->noperand; i++)
+            g->block[0]->arg[i].inst = arg[i];
+        out = vhlo_block(im, op, g, &n);
+        if (im->r->st)
+            return;
+        if (n != op->nresult) {
+            vhlo_fail(im, op, SD_INVALID, "its body gives %d results", n);
+            return;
+        }
+        arg = out;
+    } else if (op->nresult && op->nresult != op->noperand) {
+        vhlo_fail(im, op, SD_INVALID, "%d operands and %d results",
+                  op->noperand, op->nresult);
+        return;
+    }
+    for (int i = 0; i < op->nresult; i++)
+        op->result[i].inst = arg[i];
+}
+
+static void import_op(vhlo_import *im, mlir_op *op)
+{
+    const mlir_op_name *name = &im->r->name[op->name];
+    hlo_inst **arg = operands(im, op);
+
+    if (im->r->st)
+        return;
+    im->where = mlir_locate(im->r, op->loc);
+    if (name->dialect != MLIR_D_VHLO)
+        import_foreign(im, op, arg);
+    else if (!name->row || !name->row->fn)
+        vhlo_fail(im, op, SD_UNIMPLEMENTED, "not supported");
+    else if (check_form(im, op, name->row))
+        name->row->fn(im, op, arg);
+    for (int i = 0; i < op->nresult && !im->r->st; i++)
+        if (!op->result[i].inst)
+            vhlo_fail(im, op, SD_INTERNAL, "result %d was forgotten", i);
+    if (im->r->st && !im->told) {
+        im->told = true;
+        im->r->st = sd_note(im->r->st, "%s%s", vhlo_op_name(im->r, op),
+                            place(im->r, op));
+    }
+}
+
+static bool is_return(const mlir_op_name *n)
+{
+    return (n->dialect == MLIR_D_VHLO && n->row &&
+            strcmp(n->row->name, "return_v1") == 0) ||
+           (n->dialect == MLIR_D_SDY && n->name.len == 6 &&
+            memcmp(n->name.at, "return", 6) == 0);
+}
+
+hlo_inst **vhlo_block(vhlo_import *im, mlir_op *op, mlir_region *g, int *n)
+{
+    mlir_block *b;
+
+    *n = 0;
+    if (g->nblock != 1 || !g->block[0]->last) {
+        vhlo_fail(im, op, g->nblock > 1 ? SD_UNIMPLEMENTED : SD_INVALID,
+                  "a region of %d blocks", g->nblock);
+        return NULL;
+    }
+    if (im->depth >= MAX_NESTING) {
+        vhlo_fail(im, op, SD_UNIMPLEMENTED,
+                  "calls and regions are nested deeper than %d", MAX_NESTING);
+        return NULL;
+    }
+    b = g->block[0];
+    im->depth++;
+    for (mlir_op *x = b->first; x != b->last && !im->r->st; x = x->next)
+        import_op(im, x);
+    im->depth--;
+    if (im->r->st)
+        return NULL;
+    if (!is_return(&im->r->name[b->last->name])) {
+        vhlo_fail(im, b->last, SD_INVALID, "ends a block and returns nothing");
+        return NULL;
+    }
+    *n = b->last->noperand;
+    return operands(im, b->last);
+}
+
+/* ---- functions ---- */
+
+static uint64_t name_key(const char *s)
+{
+    return sd_hash(s, strlen(s), 0);
+}
+
+vhlo_func *vhlo_find_func(vhlo_import *im, const char *name)
+{
+    vhlo_func *f = sd_map_get(im->func, name_key(name));
+
+    while (f && strcmp(f->name, name) != 0)
+        f = f->chain;
+    return f;
+}
+
+static void import_body(vhlo_import *im, vhlo_func *f)
+{
+    mlir_op *op = f->op;
+    mlir_block *b;
+    hlo_inst **out;
+    int n;
+
+    if (op->nregion != 1 || op->region[0]->nblock != 1) {
+        vhlo_fail(im, op, SD_INVALID, "function %s has no body of one block",
+                  f->name);
+        return;
+    }
+    b = op->region[0]->block[0];
+    for (int i = 0; i < b->narg; i++) {
+        const sd_shape *s = mlir_shape(im->r, b->arg[i].type);
+
+        if (!s)
+            return;
+        b->arg[i].inst =
+            hlo_make_param(im->c, s, sd_arena_fmt(im->a, "Arg_%d", i));
+    }
+    out = vhlo_block(im, op, op->region[0], &n);
+    if (im->r->st)
+        return;
+    im->where = (mlir_where){0};
+    hlo_set_root(im->c, vhlo_one_or_tuple(im, n, out));
+}
+
+hlo_comp *vhlo_func_comp(vhlo_import *im, mlir_op *caller, const char *name)
+{
+    vhlo_func *f = name ? vhlo_find_func(im, name) : NULL;
+    hlo_comp *saved = im->c;
+    mlir_where where = im->where;
+
+    if (im->r->st)
+        return NULL;
+    if (!f) {
+        vhlo_fail(im, caller, SD_INVALID, "no function %s",
+                  name ? name : "is named");
+        return NULL;
+    }
+    if (f->comp && !f->busy)
+        return f->comp;
+    if (f->busy) {
+        vhlo_fail(im, caller, SD_INVALID, "%s calls itself", f->name);
+        return NULL;
+    }
+    f->busy = true;
+    im->c = f->comp = hlo_comp_create(im->m, f->name);
+    import_body(im, f);
+    im->c = saved;
+    im->where = where;
+    f->busy = false;
+    return im->r->st ? NULL : f->comp;
+}
+
+static bool is_op(mlir_reader *r, const mlir_op *op, mlir_dialect_id d,
+                  const char *name)
+{
+    const mlir_op_name *n = &r->name[op->name];
+
+    return n->dialect == d && n->name.len == strlen(name) &&
+           memcmp(n->name.at, name, n->name.len) == 0;
+}
+
+static void collect_funcs(vhlo_import *im, mlir_block *b)
+{
+    mlir_reader *r = im->r;
+
+    for (mlir_op *op = b->first; op && !r->st; op = op->next) {
+        const char *name;
+        vhlo_func *f;
+
+        if (is_op(r, op, MLIR_D_SDY, "mesh"))
+            continue;
+        if (!is_op(r, op, MLIR_D_VHLO, "func_v1")) {
+            vhlo_fail(im, op, SD_UNIMPLEMENTED, "not supported in a module");
+            return;
+        }
+        if (!check_form(im, op, r->name[op->name].row))
+            return;
+        name = mlir_text(r, vhlo_attr(im, op, "sym_name"));
+        if (!name || vhlo_find_func(im, name)) {
+            vhlo_fail(im, op, SD_INVALID, "a function %s",
+                      name ? "named like another" : "without a name");
+            return;
+        }
+        f = sd_arena_new(r->a, vhlo_func);
+        *f = (vhlo_func){.name = name, .op = op,
+                         .chain = sd_map_get(im->func, name_key(name))};
+        sd_map_set(im->func, name_key(name), f);
+    }
+}
+
+/* ---- the look-over ---- */
+
+typedef struct {
+    vhlo_import *im;
+    sd_vec(vhlo_func *) todo;
+    sd_map *seen;  /* op name -> told already */
+    sd_buf refused;
+    int nrefused;
+} survey;
+
+static void queue(survey *s, const char *name)
+{
+    vhlo_func *f = name ? vhlo_find_func(s->im, name) : NULL;
+
+    if (f && !f->queued) {
+        f->queued = true;
+        *sd_push(s->im->r->a, &s->todo) = f;
+    }
+}
+
+static bool is_identity(mlir_reader *r, const mlir_op *op)
+{
+    static const char *const names[] = {
+        "sharding_constraint", "reshard", "manual_computation", "return",
+        "named_computation", "propagation_barrier", "sharding_group"};
+
+    if (is_op(r, op, MLIR_D_BUILTIN, "unrealized_conversion_cast"))
+        return true;
+    for (size_t i = 0; i < SD_COUNTOF(names); i++)
+        if (is_op(r, op, MLIR_D_SDY, names[i]))
+            return true;
+    return false;
+}
+
+static bool is_supported(survey *s, const mlir_op *op)
+{
+    mlir_reader *r = s->im->r;
+    const mlir_op_name *n = &r->name[op->name];
+
+    if (n->dialect == MLIR_D_VHLO)
+        return n->row && (n->row->fn || is_return(n));
+    if (n->dialect == MLIR_D_SDY &&
+        s->im->m->nreplica * s->im->m->npartition > 1 && !is_return(n))
+        return false;
+    return is_identity(r, op);
+}
+
+static void survey_calls(survey *s, const mlir_op *op, const vhlo_row *row)
+{
+    mlir_reader *r = s->im->r;
+
+    if (row->fn == op_call) {
+        queue(s, mlir_text(r, mlir_inherent(r, op, "callee")));
+    } else if (row->fn == op_composite) {
+        if (!mlir_is_string(r, mlir_inherent(r, op, "name"), "chlo.erf"))
+            queue(s, mlir_text(r, mlir_inherent(r, op, "decomposition")));
+    } else if (row->fn == op_custom_call) {
+        const mlir_attr *at = mlir_inherent(r, op, "called_computations");
+
+        for (int i = 0; at->kind == MLIR_A_ARRAY && i < at->nlist; i++)
+            queue(s, mlir_text(r, mlir_attr_at(r, at->list[i])));
+    }
+}
+
+static void survey_region(survey *s, const mlir_region *g)
+{
+    mlir_reader *r = s->im->r;
+
+    for (int i = 0; i < g->nblock; i++)
+        for (mlir_op *op = g->block[i]->first; op && !r->st; op = op->next) {
+            const vhlo_row *row = r->name[op->name].row;
+
+            if (!is_supported(s, op) && !sd_map_has(s->seen, op->name + 1)) {
+                sd_map_set(s->seen, op->name + 1, op);
+                sd_buf_fmt(&s->refused, "%s%s%s", s->nrefused++ ? ", " : "",
+                           vhlo_op_name(r, op), place(r, op));
+            }
+            if (row)
+                survey_calls(s, op, row);
+            if (row && row->fn == op_composite)
+                continue; /* its regions only describe it */
+            for (int k = 0; k < op->nregion; k++)
+                survey_region(s, op->region[k]);
+        }
+}
+
+static void look_over(vhlo_import *im, vhlo_func *entry)
+{
+    survey s = {.im = im, .seen = sd_map_create(im->r->a)};
+
+    entry->queued = true;
+    *sd_push(im->r->a, &s.todo) = entry;
+    for (int i = 0; i < s.todo.n && !im->r->st; i++)
+        for (int k = 0; k < s.todo.at[i]->op->nregion; k++)
+            survey_region(&s, s.todo.at[i]->op->region[k]);
+    if (s.nrefused)
+        mlir_fail(im->r, SD_UNIMPLEMENTED, "operations not supported%s: %.*s",
+                  im->m->nreplica * im->m->npartition > 1
+                      ? " on several participants"
+                      : "",
+                  (int)s.refused.len, s.refused.at);
+    sd_buf_finish(&s.refused);
+}
+
+/* ---- the module ---- */
+
+static int64_t module_int(mlir_reader *r, const mlir_op *op, const char *name)
+{
+    const mlir_attr *at = mlir_discardable(r, op, name);
+    int64_t n = at->kind == MLIR_A_INT ? mlir_int(r, at) : 1;
+
+    if (n < 1 || n > 1 << 20)
+        mlir_fail(r, SD_INVALID, "%s is %" PRId64, name, n);
+    return n;
+}
+
+/* sym_name?, sym_visibility?: optional ones carry a flag */
+static const char *module_name(mlir_reader *r, const mlir_op *op)
+{
+    const char *name = NULL;
+
+    if (r->version < 5) {
+        name = mlir_text(r, mlir_discardable(r, op, "sym_name"));
+    } else if (op->props >= 0 && (size_t)op->props < r->nprop) {
+        sd_cursor c = mlir_cursor(r, r->prop[op->props]);
+        uint64_t u = mlir_varint(&c);
+
+        if (u & 1)
+            name = mlir_text(r, mlir_attr_at(r, u >> 1));
+    }
+    return name && *name ? name : "main";
+}
+
+static const char *dict_text(mlir_reader *r, const mlir_attr *d,
+                             const char *key)
+{
+    return mlir_text(r, mlir_dict_get(r, d, key));
+}
+
+/* The dictionary of argument or result i. */
+static const mlir_attr *attrs_of(mlir_reader *r, const mlir_attr *list, int i)
+{
+    if (list->kind != MLIR_A_ARRAY || i >= list->nlist)
+        return &mlir_no_attr;
+    return mlir_attr_at(r, list->list[i]);
+}
+
+static void check_layout(vhlo_import *im, mlir_op *op, const mlir_attr *d)
+{
+    const char *mode = dict_text(im->r, d, "mhlo.layout_mode");
+
+    if (mode && strcmp(mode, "default") != 0 && strcmp(mode, "auto") != 0)
+        vhlo_fail(im, op, SD_UNIMPLEMENTED, "layout %s of main", mode);
+}
+
+static void entry_params(vhlo_import *im, vhlo_func *f, int nout)
+{
+    mlir_reader *r = im->r;
+    hlo_module *m = im->m;
+    const mlir_attr *list = vhlo_attr(im, f->op, "arg_attrs");
+    int n = f->comp->nparam;
+    sd_vec(hlo_alias) alias = {0};
+
+    m->donor = sd_arena_array(im->a, bool, n + 1);
+    m->param_memory = sd_arena_array(im->a, const char *, n + 1);
+    for (int i = 0; i < n && !r->st; i++) {
+        const mlir_attr *d = attrs_of(r, list, i);
+        const mlir_attr *to = mlir_dict_get(r, d, "tf.aliasing_output");
+        const mlir_attr *donor = mlir_dict_get(r, d, "jax.buffer_donor");
+
+        m->param_memory[i] = dict_text(r, d, "mhlo.memory_kind");
+        f->comp->param[i]->sharding = dict_text(r, d, "mhlo.sharding");
+        if (donor->kind == MLIR_A_ENUM || donor->kind == MLIR_A_INT)
+            m->donor[i] = donor->bits != 0;
+        if (to->kind == MLIR_A_INT) {
+            int64_t k = mlir_int(r, to);
+
+            if (k < 0 || k >= nout)
+                vhlo_fail(im, f->op, SD_INVALID,
+                          "parameter %d aliases output %" PRId64 " of %d", i,
+                          k, nout);
+            *sd_push(im->a, &alias) = (hlo_alias){k, i, true};
+        }
+        check_layout(im, f->op, d);
+    }
+    m->alias = alias.at;
+    m->nalias = alias.n;
+}
+
+static void entry_results(vhlo_import *im, vhlo_func *f, int n)
+{
+    mlir_reader *r = im->r;
+    const mlir_attr *list = vhlo_attr(im, f->op, "res_attrs");
+
+    im->m->output_name = sd_arena_array(im->a, const char *, n + 1);
+    im->m->output_memory = sd_arena_array(im->a, const char *, n + 1);
+    for (int i = 0; i < n && !r->st; i++) {
+        const mlir_attr *d = attrs_of(r, list, i);
+
+        im->m->output_name[i] = dict_text(r, d, "jax.result_info");
+        im->m->output_memory[i] = dict_text(r, d, "mhlo.memory_kind");
+        check_layout(im, f->op, d);
+    }
+}
+
+/* Callees first, as in every module; depth is that of calls, bounded. */
+static void put_callees_first(hlo_module *m, hlo_comp *c)
+{
+    if (c->mark)
+        return;
+    c->mark = 1;
+    hlo_for_each_inst(in, c)
+        for (int i = 0; i < in->ncomp; i++)
+            put_callees_first(m, in->comp[i]);
+    c->prev = m->last;
+    c->next = NULL;
+    if (m->last)
+        m->last->next = c;
+    else
+        m->first = c;
+    m->last = c;
+}
+
+static void import_entry(vhlo_import *im, vhlo_func *f)
+{
+    hlo_module *m = im->m;
+    mlir_block *b;
+    int nout;
+
+    if (!vhlo_func_comp(im, f->op, f->name))
+        return;
+    b = f->op->region[0]->block[0];
+    nout = b->last->noperand;
+    m->entry = f->comp;
+    entry_params(im, f, nout);
+    entry_results(im, f, nout);
+    m->first = m->last = NULL;
+    put_callees_first(m, m->entry);
+    hlo_for_each_comp(c, m)
+        c->mark = 0;
+}
+
+void vhlo_import_module(mlir_reader *r, const char *entry, hlo_module **out)
+{
+    vhlo_import im = {.r = r, .a = r->out, .func = sd_map_create(r->a)};
+    mlir_op *op = r->module;
+    vhlo_func *f;
+
+    if (r->st)
+        return;
+    if (!is_op(r, op, MLIR_D_BUILTIN, "module") || op->nregion != 1 ||
+        op->region[0]->nblock != 1) {
+        mlir_fail(r, SD_INVALID, "%s where a module of one block should be",
+                  vhlo_op_name(r, op));
+        return;
+    }
+    im.m = hlo_module_create(r->out, module_name(r, op));
+    im.m->nreplica = (int)module_int(r, op, "mhlo.num_replicas");
+    im.m->npartition = (int)module_int(r, op, "mhlo.num_partitions");
+    collect_funcs(&im, op->region[0]->block[0]);
+    f = vhlo_find_func(&im, entry ? entry : "main");
+    if (!f)
+        mlir_fail(r, SD_INVALID, "the program has no function %s",
+                  entry ? entry : "main");
+    if (!r->st)
+        look_over(&im, f);
+    if (!r->st)
+        import_entry(&im, f);
+    if (!r->st)
+        *out = im.m;
+}

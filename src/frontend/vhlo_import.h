@@ -1,0 +1,87 @@
+/* What the files of the import share.  Operations are imported one by one
+ * into the current computation; each value remembers the instruction it is
+ * there.  Functions and regions become computations of their own. */
+#ifndef VHLO_IMPORT_H
+#define VHLO_IMPORT_H
+
+#include "mlir.h"
+
+typedef struct vhlo_func vhlo_func;
+struct vhlo_func {
+    const char *name;
+    mlir_op *op;
+    hlo_comp *comp;   /* once imported */
+    bool busy, queued;
+    vhlo_func *chain; /* of equal hash */
+};
+
+struct vhlo_import {
+    mlir_reader *r;
+    sd_arena *a;      /* the module's */
+    hlo_module *m;
+    hlo_comp *c;      /* the current computation */
+    sd_map *func;     /* hash of the name -> vhlo_func */
+    int depth, stamp;
+    bool told;        /* the error already names its operation */
+    mlir_where where; /* of the operation being imported */
+};
+
+/* ---- vhlo_import.c ---- */
+
+/* "stablehlo.dot_general (jit(f)/dot, model.py:12): ..." */
+void vhlo_fail(vhlo_import *im, const mlir_op *op, sd_code code,
+               const char *fmt, ...) SD_PRINTF(4, 5);
+const char *vhlo_op_name(mlir_reader *r, const mlir_op *op);
+
+/* An instruction in the current computation, with the operation's source. */
+hlo_inst *vhlo_emit(vhlo_import *im, hlo_op op, const sd_shape *shape, int n,
+                    hlo_inst *const *arg);
+/* Checks it; false after an error. */
+bool vhlo_check(vhlo_import *im, hlo_inst *in);
+/* Checks it and makes it the results: itself, or its elements. */
+void vhlo_bind(vhlo_import *im, mlir_op *op, hlo_inst *in);
+hlo_inst *vhlo_gte(vhlo_import *im, hlo_inst *in, int64_t i);
+hlo_inst *vhlo_tuple(vhlo_import *im, int n, hlo_inst *const *x);
+hlo_inst *vhlo_one_or_tuple(vhlo_import *im, int n, hlo_inst *const *x);
+hlo_inst *vhlo_convert(vhlo_import *im, hlo_inst *x, sd_dtype t);
+hlo_inst *vhlo_fill(vhlo_import *im, hlo_inst *scalar, const sd_shape *to);
+/* The declared shape of the results, a tuple of them when not one.  NULL
+ * after an error. */
+const sd_shape *vhlo_shape(vhlo_import *im, const mlir_op *op);
+const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *dict);
+
+/* Imports a block's operations; gives what its last returns. */
+hlo_inst **vhlo_block(vhlo_import *im, mlir_op *op, mlir_region *g, int *n);
+vhlo_func *vhlo_find_func(vhlo_import *im, const char *name);
+hlo_comp *vhlo_func_comp(vhlo_import *im, mlir_op *caller, const char *name);
+
+/* attributes of the operation */
+#define vhlo_attr(im, op, name) mlir_inherent((im)->r, (op), (name))
+int64_t vhlo_int(vhlo_import *im, mlir_op *op, const char *name);
+hlo_dims vhlo_ints(vhlo_import *im, mlir_op *op, const char *name, int max);
+/* Exactly n of them. */
+const int64_t *vhlo_ints_of(vhlo_import *im, mlir_op *op, const char *name,
+                            int n);
+/* The integers of operand k, which must be a constant. */
+hlo_dims vhlo_const_ints(vhlo_import *im, mlir_op *op, int k, int max);
+
+/* ---- vhlo_control.c ---- */
+
+/* A region of scalars: parameters are the block's arguments. */
+hlo_comp *vhlo_reducer(vhlo_import *im, mlir_op *op, int k, const char *name);
+
+typedef void vhlo_fn_t(vhlo_import *im, mlir_op *op, hlo_inst **arg);
+vhlo_fn_t op_simple, op_scalars, op_compare, op_constant, op_dim, op_dims,
+    op_broadcast, op_broadcast_in_dim, op_slice, op_pad, op_rng, op_rng_bits,
+    op_fft, op_cholesky, op_triangular_solve, op_batch_norm,
+    op_reduce_precision, op_get_tuple_element, op_barrier,
+    op_get_dimension_size, op_set_dimension_size; /* vhlo_ops.c */
+vhlo_fn_t op_dynamic_iota, op_dynamic_reshape, op_dynamic_pad,
+    op_dynamic_slice;                             /* vhlo_ops.c */
+vhlo_fn_t op_gather, op_scatter, op_reduce, op_reduce_window,
+    op_select_and_scatter, op_sort, op_map, op_dot,
+    op_convolution;                               /* vhlo_structured.c */
+vhlo_fn_t op_while, op_case, op_call, op_composite; /* vhlo_control.c */
+vhlo_fn_t op_custom_call, op_send, op_recv, op_collective; /* vhlo_call.c */
+
+#endif

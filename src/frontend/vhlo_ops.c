@@ -1,0 +1,543 @@
+/* Operations whose import is little more than a change of names: elementwise,
+ * data movement, and what has a handful of attributes. */
+#include "vhlo_import.h"
+
+static hlo_op op_of(vhlo_import *im, const mlir_op *op)
+{
+    return im->r->name[op->name].row->op;
+}
+
+/* The row's op on the operands as they are. */
+static hlo_inst *emit(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    const sd_shape *s = vhlo_shape(im, op);
+
+    if (!s || im->r->st)
+        return NULL;
+    return vhlo_emit(im, op_of(im, op), s, op->noperand, arg);
+}
+
+static void bind(vhlo_import *im, mlir_op *op, hlo_inst *in)
+{
+    if (in && !im->r->st)
+        vhlo_bind(im, op, in);
+}
+
+void op_simple(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    bind(im, op, emit(im, op, arg));
+}
+
+/* select's predicate and clamp's bounds may be scalars. */
+void op_scalars(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    const sd_shape *s = vhlo_shape(im, op);
+
+    if (!s || im->r->st)
+        return;
+    arg[0] = vhlo_fill(im, arg[0], s);
+    if (op_of(im, op) == HLO_CLAMP)
+        arg[2] = vhlo_fill(im, arg[2], s);
+    bind(im, op, emit(im, op, arg));
+}
+
+static hlo_cmp_type compare_type(sd_dtype t, bool total)
+{
+    switch (sd_dtype_kind(t)) {
+    case SD_K_FLOAT:
+        return total ? HLO_CMP_TOTAL : HLO_CMP_FLOAT;
+    case SD_K_COMPLEX:
+        return HLO_CMP_FLOAT;
+    case SD_K_SINT:
+        return HLO_CMP_SIGNED;
+    default:
+        return HLO_CMP_UNSIGNED;
+    }
+}
+
+void op_compare(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    int64_t dir = vhlo_int(im, op, "comparison_direction");
+    int64_t type = vhlo_int(im, op, "compare_type"); /* 0: by the operands */
+    hlo_inst *in = emit(im, op, arg);
+
+    if (!in || im->r->st)
+        return;
+    in->u.compare.dir = (hlo_cmp_dir)dir;
+    in->u.compare.type = compare_type(arg[0]->shape->dtype, type == 2);
+    if (dir < 0 || dir > HLO_LT ||
+        (type && type != (int64_t)in->u.compare.type + 1))
+        vhlo_fail(im, op, SD_INVALID,
+                  "direction %" PRId64 " and type %" PRId64 " on %s", dir, type,
+                  sd_dtype_name(arg[0]->shape->dtype));
+    bind(im, op, in);
+}
+
+/* ---- constants ---- */
+
+static hlo_inst *literal(vhlo_import *im, const sd_shape *s, void *data)
+{
+    hlo_inst *in = vhlo_emit(im, HLO_CONSTANT, s, 0, NULL);
+
+    in->u.literal.data = data;
+    in->u.literal.bytes = sd_shape_bytes(s);
+    return in;
+}
+
+/* One element for all becomes a scalar, broadcast: a byte of program can ask
+ * for any amount of memory otherwise. */
+void op_constant(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    const sd_shape *s = vhlo_shape(im, op);
+    const mlir_attr *at = vhlo_attr(im, op, "value");
+    mlir_dense d;
+    char *data;
+
+    (void)arg;
+    if (!s || im->r->st)
+        return;
+    if (!sd_shape_is_array(s)) {
+        vhlo_fail(im, op, SD_INVALID, "no array");
+        return;
+    }
+    if (!mlir_dense_of(im->r, at, s->dtype, sd_shape_count(s), &d))
+        return;
+    if (d.splat) {
+        data = sd_arena_alloc(im->a, d.width);
+        mlir_dense_elem(&d, 0, data);
+        if (s->dtype == SD_PRED)
+            *data = *data != 0;
+        hlo_inst *x =
+            literal(im, sd_shape_make(im->a, s->dtype, 0, NULL), data);
+
+        bind(im, op, vhlo_fill(im, x, s));
+        return;
+    }
+    data = sd_arena_alloc(im->a, sd_shape_bytes(s));
+    if (d.n && !d.bits)
+        memcpy(data, d.at, (size_t)d.n * d.width);
+    for (int64_t i = 0; d.bits && i < d.n; i++)
+        mlir_dense_elem(&d, i, data + i);
+    for (int64_t i = 0; s->dtype == SD_PRED && i < d.n; i++)
+        data[i] = data[i] != 0;
+    bind(im, op, literal(im, s, data));
+}
+
+/* ---- dimensions ---- */
+
+static const char *first_prop(vhlo_import *im, mlir_op *op)
+{
+    const char *s = im->r->name[op->name].row->props;
+
+    return sd_arena_str(im->r->a, s, strcspn(s, " "));
+}
+
+/* iota, concatenate: one dimension */
+void op_dim(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    int64_t d = vhlo_int(im, op, first_prop(im, op));
+    hlo_inst *in = emit(im, op, arg);
+
+    if (in && !im->r->st)
+        in->dims = hlo_dims_copy(im->a, &d, 1);
+    bind(im, op, in);
+}
+
+/* transpose, reverse, dynamic-slice: a list */
+void op_dims(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    hlo_dims d = vhlo_ints(im, op, first_prop(im, op), SD_MAX_RANK);
+    hlo_inst *in = emit(im, op, arg);
+
+    if (in)
+        in->dims = d;
+    bind(im, op, in);
+}
+
+/* New dimensions in front. */
+void op_broadcast(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    hlo_inst *in = emit(im, op, arg);
+    int64_t dim[SD_MAX_RANK];
+    int k, n = arg[0]->shape->rank;
+
+    if (!in)
+        return;
+    k = in->shape->rank - n;
+    if (k < 0) {
+        vhlo_fail(im, op, SD_INVALID, "the result has fewer dimensions");
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        dim[i] = k + i;
+    in->dims = hlo_dims_copy(im->a, dim, n);
+    bind(im, op, in);
+}
+
+static bool dims_are(hlo_dims d, int n, int rank)
+{
+    uint64_t seen = 0;
+
+    if (d.n != n)
+        return false;
+    for (int i = 0; i < n; i++) {
+        if (d.at[i] < 0 || d.at[i] >= rank || (seen >> d.at[i]) & 1)
+            return false;
+        seen |= UINT64_C(1) << d.at[i];
+    }
+    return true;
+}
+
+/* The operand's dimensions in the order of the result's. */
+static hlo_inst *sort_dims(vhlo_import *im, hlo_inst *x, int64_t *to)
+{
+    int n = x->shape->rank;
+    int64_t perm[SD_MAX_RANK], dim[SD_MAX_RANK], sorted[SD_MAX_RANK];
+    bool changed = false;
+    hlo_inst *in;
+
+    for (int i = 0; i < n; i++) {
+        int k = 0; /* how many go before it */
+
+        for (int j = 0; j < n; j++)
+            k += to[j] < to[i];
+        perm[k] = i;
+        sorted[k] = to[i];
+        dim[k] = x->shape->dim[i];
+        changed |= k != i;
+    }
+    if (!changed)
+        return x;
+    memcpy(to, sorted, sizeof *to * (size_t)n);
+    in = vhlo_emit(im, HLO_TRANSPOSE,
+                   sd_shape_make(im->a, x->shape->dtype, n, dim), 1, &x);
+    in->dims = hlo_dims_copy(im->a, perm, n);
+    return in;
+}
+
+/* HLO broadcasts equal sizes only and in rising order: dimensions of one
+ * that grow are dropped first, a permutation is a transpose. */
+static hlo_inst *broadcast_to(vhlo_import *im, mlir_op *op, hlo_inst *x,
+                              hlo_dims bd, const sd_shape *to)
+{
+    const sd_shape *s = x->shape;
+    int64_t keep[SD_MAX_RANK], dim[SD_MAX_RANK];
+    int n = 0;
+    hlo_inst *in;
+
+    if (!sd_shape_is_array(s) || !sd_shape_is_array(to) ||
+        !dims_are(bd, s->rank, to->rank)) {
+        vhlo_fail(im, op, SD_INVALID,
+                  "broadcast_dimensions do not map rank %d to %d", s->rank,
+                  to->rank);
+        return NULL;
+    }
+    for (int i = 0; i < s->rank; i++) {
+        if (s->dim[i] == 1 && to->dim[bd.at[i]] != 1)
+            continue;
+        keep[n] = bd.at[i];
+        dim[n++] = s->dim[i];
+    }
+    if (n < s->rank)
+        x = vhlo_emit(im, HLO_RESHAPE, sd_shape_make(im->a, s->dtype, n, dim),
+                      1, &x);
+    x = sort_dims(im, x, keep);
+    in = vhlo_emit(im, HLO_BROADCAST, to, 1, &x);
+    in->dims = hlo_dims_copy(im->a, keep, n);
+    return in;
+}
+
+/* The declared shape or, where that is dynamic, the one in the constant
+ * operand k. */
+static const sd_shape *shape_or_const(vhlo_import *im, mlir_op *op, int k)
+{
+    const mlir_type *t = mlir_type_at(im->r, op->result[0].type);
+    bool dynamic = false;
+    hlo_dims d;
+    sd_dtype e;
+    sd_status st;
+
+    for (int i = 0; t->kind == MLIR_T_TENSOR && i < t->rank; i++)
+        dynamic |= t->dim[i] == INT64_MIN;
+    if (!dynamic)
+        return vhlo_shape(im, op);
+    d = vhlo_const_ints(im, op, k, SD_MAX_RANK);
+    if (im->r->st || !mlir_dtype(im->r, t->elem, &e))
+        return NULL;
+    if (d.n != t->rank) {
+        vhlo_fail(im, op, SD_INVALID, "%d sizes for rank %d", d.n, t->rank);
+        return NULL;
+    }
+    if ((st = sd_shape_check(e, d.n, d.at))) {
+        im->r->st = st;
+        return NULL;
+    }
+    return sd_shape_make(im->a, e, d.n, d.at);
+}
+
+void op_broadcast_in_dim(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    hlo_dims bd = vhlo_ints(im, op, "broadcast_dimensions", SD_MAX_RANK);
+    const sd_shape *to =
+        op->noperand == 2 ? shape_or_const(im, op, 1) : vhlo_shape(im, op);
+
+    if (to && !im->r->st)
+        bind(im, op, broadcast_to(im, op, arg[0], bd, to));
+}
+
+/* ---- slices and padding ---- */
+
+static void slice(vhlo_import *im, mlir_op *op, hlo_inst *x, hlo_dims start,
+                  hlo_dims limit, hlo_dims stride)
+{
+    const sd_shape *s = vhlo_shape(im, op);
+    int n = x->shape->rank;
+    hlo_inst *in;
+
+    if (!s || im->r->st)
+        return;
+    if (start.n != n || limit.n != n || stride.n != n) {
+        vhlo_fail(im, op, SD_INVALID, "%d, %d, %d bounds for rank %d", start.n,
+                  limit.n, stride.n, n);
+        return;
+    }
+    in = vhlo_emit(im, HLO_SLICE, s, 1, &x);
+    in->u.slice.start = (int64_t *)start.at;
+    in->u.slice.limit = (int64_t *)limit.at;
+    in->u.slice.stride = (int64_t *)stride.at;
+    bind(im, op, in);
+}
+
+void op_slice(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    slice(im, op, arg[0], vhlo_ints(im, op, "start_indices", SD_MAX_RANK),
+          vhlo_ints(im, op, "limit_indices", SD_MAX_RANK),
+          vhlo_ints(im, op, "strides", SD_MAX_RANK));
+}
+
+static void pad(vhlo_import *im, mlir_op *op, hlo_inst **arg, hlo_dims low,
+                hlo_dims high, hlo_dims interior)
+{
+    const sd_shape *s = vhlo_shape(im, op);
+    int n = arg[0]->shape->rank;
+    hlo_inst *in;
+
+    if (!s || im->r->st)
+        return;
+    if (low.n != n || high.n != n || interior.n != n) {
+        vhlo_fail(im, op, SD_INVALID, "%d, %d, %d paddings for rank %d", low.n,
+                  high.n, interior.n, n);
+        return;
+    }
+    in = vhlo_emit(im, HLO_PAD, s, 2, arg);
+    in->u.pad.low = (int64_t *)low.at;
+    in->u.pad.high = (int64_t *)high.at;
+    in->u.pad.interior = (int64_t *)interior.at;
+    bind(im, op, in);
+}
+
+void op_pad(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    pad(im, op, arg, vhlo_ints(im, op, "edge_padding_low", SD_MAX_RANK),
+        vhlo_ints(im, op, "edge_padding_high", SD_MAX_RANK),
+        vhlo_ints(im, op, "interior_padding", SD_MAX_RANK));
+}
+
+/* ---- dynamic forms with constant operands ---- */
+
+void op_dynamic_pad(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    pad(im, op, arg, vhlo_const_ints(im, op, 2, SD_MAX_RANK),
+        vhlo_const_ints(im, op, 3, SD_MAX_RANK),
+        vhlo_const_ints(im, op, 4, SD_MAX_RANK));
+}
+
+void op_dynamic_slice(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    slice(im, op, arg[0], vhlo_const_ints(im, op, 1, SD_MAX_RANK),
+          vhlo_const_ints(im, op, 2, SD_MAX_RANK),
+          vhlo_const_ints(im, op, 3, SD_MAX_RANK));
+}
+
+void op_dynamic_reshape(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    const sd_shape *s = shape_or_const(im, op, 1);
+
+    if (s && !im->r->st)
+        bind(im, op, vhlo_emit(im, HLO_RESHAPE, s, 1, arg));
+}
+
+void op_dynamic_iota(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    const sd_shape *s = shape_or_const(im, op, 0);
+    int64_t d = vhlo_int(im, op, "iota_dimension");
+    hlo_inst *in;
+
+    (void)arg;
+    if (!s || im->r->st)
+        return;
+    in = vhlo_emit(im, HLO_IOTA, s, 0, NULL);
+    in->dims = hlo_dims_copy(im->a, &d, 1);
+    bind(im, op, in);
+}
+
+/* The shape is static, so the size is known. */
+void op_get_dimension_size(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    int64_t d = vhlo_int(im, op, "dimension");
+    const sd_shape *s = arg[0]->shape, *to = vhlo_shape(im, op);
+    int32_t *size;
+
+    if (!to || im->r->st)
+        return;
+    if (!sd_shape_is_array(s) || d < 0 || d >= s->rank ||
+        s->dim[d] > INT32_MAX || to->dtype != SD_S32 || to->rank != 0) {
+        vhlo_fail(im, op, SD_INVALID, "no size of dimension %" PRId64, d);
+        return;
+    }
+    size = sd_arena_new(im->a, int32_t);
+    *size = (int32_t)s->dim[d];
+    bind(im, op, literal(im, to, size));
+}
+
+void op_set_dimension_size(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    int64_t d = vhlo_int(im, op, "dimension");
+    hlo_dims size = vhlo_const_ints(im, op, 1, 1);
+    const sd_shape *s = arg[0]->shape;
+
+    if (im->r->st)
+        return;
+    if (!sd_shape_is_array(s) || d < 0 || d >= s->rank || size.n != 1 ||
+        size.at[0] != s->dim[d]) {
+        vhlo_fail(im, op, SD_UNIMPLEMENTED, "a dimension that is not full");
+        return;
+    }
+    op->result[0].inst = arg[0];
+}
+
+/* ---- random numbers, FFT, factorizations, norms ---- */
+
+void op_rng(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    const sd_shape *s = shape_or_const(im, op, 2);
+    hlo_inst *in;
+
+    if (!s || im->r->st)
+        return;
+    in = vhlo_emit(im, HLO_RNG, s, 2, arg);
+    in->u.rng.distribution = (int)vhlo_int(im, op, "rng_distribution");
+    bind(im, op, in);
+}
+
+void op_rng_bits(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    int64_t algo = vhlo_int(im, op, "rng_algorithm");
+    hlo_inst *in = emit(im, op, arg);
+
+    if (!in)
+        return;
+    if (algo < 0 || algo > HLO_RNG_PHILOX)
+        vhlo_fail(im, op, SD_INVALID, "algorithm %" PRId64, algo);
+    in->u.rng.algo = (hlo_rng_algo)algo;
+    bind(im, op, in);
+}
+
+void op_fft(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    hlo_dims len = vhlo_ints(im, op, "fft_length", SD_MAX_RANK);
+    int64_t type = vhlo_int(im, op, "fft_type");
+    hlo_inst *in = emit(im, op, arg);
+
+    if (!in)
+        return;
+    if (type < 0 || type > HLO_FFT_IRFFT)
+        vhlo_fail(im, op, SD_INVALID, "type %" PRId64, type);
+    in->u.fft.type = (hlo_fft_type)type;
+    in->u.fft.length = len.at;
+    in->u.fft.n = len.n;
+    bind(im, op, in);
+}
+
+void op_cholesky(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    bool lower = vhlo_int(im, op, "lower") != 0;
+    hlo_inst *in = emit(im, op, arg);
+
+    if (in) {
+        in->u.linalg.left = true;
+        in->u.linalg.lower = lower;
+        in->u.linalg.trans = HLO_TRANSPOSE_NONE;
+    }
+    bind(im, op, in);
+}
+
+void op_triangular_solve(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    int64_t trans = vhlo_int(im, op, "transpose_a");
+    hlo_inst *in = emit(im, op, arg);
+
+    if (!in)
+        return;
+    if (trans < HLO_TRANSPOSE_NONE || trans > HLO_TRANSPOSE_ADJOINT)
+        vhlo_fail(im, op, SD_INVALID, "transpose_a %" PRId64, trans);
+    in->u.linalg.left = vhlo_int(im, op, "left_side") != 0;
+    in->u.linalg.lower = vhlo_int(im, op, "lower") != 0;
+    in->u.linalg.unit = vhlo_int(im, op, "unit_diagonal") != 0;
+    in->u.linalg.trans = (hlo_transpose_kind)trans;
+    bind(im, op, in);
+}
+
+void op_batch_norm(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    double epsilon = mlir_float(im->r, vhlo_attr(im, op, "epsilon"));
+    int64_t feature = vhlo_int(im, op, "feature_index");
+    hlo_inst *in = emit(im, op, arg);
+
+    if (in) {
+        in->u.norm.epsilon = epsilon;
+        in->u.norm.feature = feature;
+    }
+    bind(im, op, in);
+}
+
+void op_reduce_precision(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    int64_t e = vhlo_int(im, op, "exponent_bits");
+    int64_t m = vhlo_int(im, op, "mantissa_bits");
+    hlo_inst *in = emit(im, op, arg);
+
+    if (!in)
+        return;
+    if (e < 1 || e > 64 || m < 0 || m > 64)
+        vhlo_fail(im, op, SD_INVALID,
+                  "%" PRId64 " exponent and %" PRId64 " mantissa bits", e, m);
+    in->u.precision.exponent = (int)e;
+    in->u.precision.mantissa = (int)m;
+    bind(im, op, in);
+}
+
+/* ---- tuples ---- */
+
+void op_get_tuple_element(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    int64_t i = vhlo_int(im, op, "index");
+    hlo_inst *in = emit(im, op, arg);
+
+    if (in)
+        in->u.tuple.index = i;
+    bind(im, op, in);
+}
+
+void op_barrier(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    hlo_inst *x;
+
+    if (op->noperand != op->nresult) {
+        vhlo_fail(im, op, SD_INVALID, "%d operands, %d results", op->noperand,
+                  op->nresult);
+        return;
+    }
+    x = vhlo_one_or_tuple(im, op->noperand, arg);
+    bind(im, op, vhlo_emit(im, HLO_OPT_BARRIER, x->shape, 1, &x));
+}

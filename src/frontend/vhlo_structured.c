@@ -1,0 +1,368 @@
+/* Operations with dimension numbers, windows or a computation on scalars. */
+#include "vhlo_import.h"
+
+static void bind(vhlo_import *im, mlir_op *op, hlo_inst *in)
+{
+    if (in && !im->r->st)
+        vhlo_bind(im, op, in);
+}
+
+/* The element type of the reducer's argument i: since 0.17 it may be wider
+ * than the operand's, and the operand is then converted first. */
+static hlo_inst *widen(vhlo_import *im, hlo_comp *c, int i, hlo_inst *x)
+{
+    if (i >= c->nparam || !sd_shape_is_array(c->param[i]->shape))
+        return x;
+    return vhlo_convert(im, x, c->param[i]->shape->dtype);
+}
+
+/* ---- reductions ---- */
+
+/* Inputs, then as many start values, of a region (acc.., x..) -> acc.. */
+static hlo_inst *reducer(vhlo_import *im, mlir_op *op, hlo_inst **arg,
+                         hlo_op to, hlo_comp **body)
+{
+    const sd_shape *s = vhlo_shape(im, op);
+    int n = op->noperand / 2;
+    hlo_inst *in;
+
+    *body = vhlo_reducer(im, op, 0, "region");
+    if (!s || im->r->st)
+        return NULL;
+    for (int i = 0; i < op->noperand; i++)
+        arg[i] = widen(im, *body, n ? i % n : i, arg[i]);
+    in = vhlo_emit(im, to, s, op->noperand, arg);
+    hlo_set_comps(in, 1, body);
+    return in;
+}
+
+void op_reduce(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    hlo_comp *body;
+    hlo_dims d = vhlo_ints(im, op, "dimensions", SD_MAX_RANK);
+    hlo_inst *in = reducer(im, op, arg, HLO_REDUCE, &body);
+
+    if (in)
+        in->dims = d;
+    bind(im, op, in);
+}
+
+void op_map(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    hlo_dims d = vhlo_ints(im, op, "dimensions", SD_MAX_RANK);
+    const sd_shape *s = vhlo_shape(im, op);
+    hlo_comp *body = vhlo_reducer(im, op, 0, "map");
+    hlo_inst *in;
+
+    if (!s || im->r->st)
+        return;
+    in = vhlo_emit(im, HLO_MAP, s, op->noperand, arg);
+    in->dims = d;
+    hlo_set_comps(in, 1, &body);
+    bind(im, op, in);
+}
+
+void op_sort(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    int64_t d = vhlo_int(im, op, "dimension");
+    bool stable = vhlo_int(im, op, "is_stable") != 0;
+    const sd_shape *s = vhlo_shape(im, op);
+    hlo_comp *body = vhlo_reducer(im, op, 0, "compare");
+    hlo_inst *in;
+
+    if (!s || im->r->st)
+        return;
+    if (!op->noperand) {
+        vhlo_fail(im, op, SD_INVALID, "nothing to sort");
+        return;
+    }
+    if (d < 0)
+        d += arg[0]->shape->rank;
+    in = vhlo_emit(im, HLO_SORT, s, op->noperand, arg);
+    in->dims = hlo_dims_copy(im->a, &d, 1);
+    in->u.sort.stable = stable;
+    hlo_set_comps(in, 1, &body);
+    bind(im, op, in);
+}
+
+/* ---- windows ---- */
+
+static hlo_window_dim *window(vhlo_import *im, mlir_op *op, int n,
+                              const int64_t *size, const char *base,
+                              const char *dilation, const int64_t *pad)
+{
+    const int64_t *stride = vhlo_ints_of(im, op, "window_strides", n);
+    const int64_t *b = base ? vhlo_ints_of(im, op, base, n) : NULL;
+    const int64_t *w = dilation ? vhlo_ints_of(im, op, dilation, n) : NULL;
+    hlo_window_dim *win = sd_arena_array(im->a, hlo_window_dim, n + 1);
+
+    for (int i = 0; i < n; i++)
+        win[i] = (hlo_window_dim){.size = size[i],
+                                  .stride = stride[i],
+                                  .pad_low = pad[2 * i],
+                                  .pad_high = pad[2 * i + 1],
+                                  .base_dilation = b ? b[i] : 1,
+                                  .window_dilation = w ? w[i] : 1};
+    return win;
+}
+
+void op_reduce_window(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    int n = op->noperand ? arg[0]->shape->rank : 0;
+    const int64_t *size = vhlo_ints_of(im, op, "window_dimensions", n);
+    const int64_t *pad = vhlo_ints_of(im, op, "padding", 2 * n);
+    hlo_window_dim *win = window(im, op, n, size, "base_dilations",
+                                 "window_dilations", pad);
+    hlo_comp *body;
+    hlo_inst *in = reducer(im, op, arg, HLO_REDUCE_WINDOW, &body);
+
+    if (in) {
+        in->u.window.dim = win;
+        in->u.window.n = n;
+    }
+    bind(im, op, in);
+}
+
+void op_select_and_scatter(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    int n = arg[0]->shape->rank;
+    const sd_shape *s = vhlo_shape(im, op);
+    const int64_t *size = vhlo_ints_of(im, op, "window_dimensions", n);
+    const int64_t *pad = vhlo_ints_of(im, op, "padding", 2 * n);
+    hlo_window_dim *win = window(im, op, n, size, NULL, NULL, pad);
+    hlo_comp *c[2] = {vhlo_reducer(im, op, 0, "select"), NULL};
+    hlo_inst *in;
+
+    if (!im->r->st)
+        c[1] = vhlo_reducer(im, op, 1, "scatter");
+    if (!s || im->r->st)
+        return;
+    for (int i = 1; i < 3; i++)
+        arg[i] = widen(im, c[1], 0, arg[i]);
+    in = vhlo_emit(im, HLO_SELECT_AND_SCATTER, s, 3, arg);
+    in->u.window.dim = win;
+    in->u.window.n = n;
+    hlo_set_comps(in, 2, c);
+    bind(im, op, in);
+}
+
+/* ---- gather, scatter ---- */
+
+void op_gather(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    hlo_gather *g = sd_arena_new(im->a, hlo_gather);
+    const sd_shape *s = vhlo_shape(im, op);
+    hlo_inst *in;
+
+    g->offset_dims = vhlo_ints(im, op, "offset_dims", SD_MAX_RANK);
+    g->collapsed = vhlo_ints(im, op, "collapsed_slice_dims", SD_MAX_RANK);
+    g->operand_batch =
+        vhlo_ints(im, op, "operand_batching_dims", SD_MAX_RANK);
+    g->indices_batch =
+        vhlo_ints(im, op, "start_indices_batching_dims", SD_MAX_RANK);
+    g->index_map = vhlo_ints(im, op, "start_index_map", SD_MAX_RANK);
+    g->index_vector_dim = vhlo_int(im, op, "index_vector_dim");
+    g->slice_sizes = op->noperand == 3
+                         ? vhlo_const_ints(im, op, 2, SD_MAX_RANK)
+                         : vhlo_ints(im, op, "slice_sizes", SD_MAX_RANK);
+    g->sorted = vhlo_int(im, op, "indices_are_sorted") != 0;
+    if (!s || im->r->st)
+        return;
+    in = vhlo_emit(im, HLO_GATHER, s, 2, arg);
+    in->u.gather = g;
+    bind(im, op, in);
+}
+
+void op_scatter(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    hlo_gather *g = sd_arena_new(im->a, hlo_gather);
+    const sd_shape *s = vhlo_shape(im, op);
+    hlo_comp *body = vhlo_reducer(im, op, 0, "update");
+    int n = (op->noperand - 1) / 2;
+    hlo_inst *in;
+
+    g->offset_dims = vhlo_ints(im, op, "update_window_dims", SD_MAX_RANK);
+    g->collapsed = vhlo_ints(im, op, "inserted_window_dims", SD_MAX_RANK);
+    g->operand_batch = vhlo_ints(im, op, "input_batching_dims", SD_MAX_RANK);
+    g->indices_batch =
+        vhlo_ints(im, op, "scatter_indices_batching_dims", SD_MAX_RANK);
+    g->index_map =
+        vhlo_ints(im, op, "scatter_dims_to_operand_dims", SD_MAX_RANK);
+    g->index_vector_dim = vhlo_int(im, op, "index_vector_dim");
+    g->sorted = vhlo_int(im, op, "indices_are_sorted") != 0;
+    g->unique = vhlo_int(im, op, "unique_indices") != 0;
+    if (!s || im->r->st)
+        return;
+    for (int i = 0; i < n; i++) {
+        arg[i] = widen(im, body, i, arg[i]);
+        arg[n + 1 + i] = widen(im, body, i, arg[n + 1 + i]);
+    }
+    in = vhlo_emit(im, HLO_SCATTER, s, op->noperand, arg);
+    in->u.gather = g;
+    hlo_set_comps(in, 1, &body);
+    bind(im, op, in);
+}
+
+/* ---- dot ---- */
+
+static void read_precision(vhlo_import *im, mlir_op *op, hlo_prec *prec)
+{
+    hlo_dims d = vhlo_ints(im, op, "precision_config", 2);
+
+    for (int i = 0; i < d.n; i++) {
+        if (d.at[i] < 0 || d.at[i] > HLO_PREC_HIGHEST) {
+            vhlo_fail(im, op, SD_INVALID, "precision %" PRId64, d.at[i]);
+            return;
+        }
+        prec[i] = (hlo_prec)d.at[i];
+    }
+}
+
+/* A precision type: an element type, or tf32, which is none; NULL: absent. */
+static const char *precision_type(vhlo_import *im, mlir_op *op,
+                                  const char *name)
+{
+    const mlir_attr *at = vhlo_attr(im, op, name);
+    const mlir_type *t;
+
+    if (at->kind != MLIR_A_TYPE)
+        return NULL;
+    t = mlir_type_at(im->r, at->type);
+    if (t->kind == MLIR_T_ELEM)
+        return sd_dtype_name(t->dtype);
+    return t->kind == MLIR_T_OTHER ? t->what : NULL;
+}
+
+/* XLA's names of the algorithms that there are; any float8 goes as any. */
+static const char *algorithm(vhlo_import *im, mlir_op *op)
+{
+    static const char *const known[] = {
+        "dot_any_f8_any_f8_f32", "dot_any_f8_any_f8_f32_fast_accum",
+        "dot_any_f8_any_f8_any", "dot_any_f8_any_f8_any_fast_accum",
+        "dot_f16_f16_f16", "dot_f16_f16_f32", "dot_bf16_bf16_bf16",
+        "dot_bf16_bf16_f32", "dot_bf16_bf16_f32_x3", "dot_bf16_bf16_f32_x6",
+        "dot_bf16_bf16_f32_x9", "dot_tf32_tf32_f32", "dot_tf32_tf32_f32_x3",
+        "dot_f32_f32_f32", "dot_f64_f64_f64"};
+    const char *l = precision_type(im, op, "lhs_precision_type");
+    const char *r = precision_type(im, op, "rhs_precision_type");
+    const char *acc = precision_type(im, op, "accumulation_type");
+    const char *name;
+    int64_t n;
+
+    if (!l || !r || !acc || im->r->st)
+        return NULL;
+    n = vhlo_int(im, op, "num_primitive_operations");
+    if (strncmp(l, "f8", 2) == 0 && strncmp(r, "f8", 2) == 0)
+        l = r = "any_f8";
+    name = sd_arena_fmt(im->a, "dot_%s_%s_%s", l, r, acc);
+    if (n != 1)
+        name = sd_arena_fmt(im->a, "%s_x%" PRId64, name, n);
+    if (vhlo_int(im, op, "allow_imprecise_accumulation"))
+        name = sd_arena_fmt(im->a, "%s_fast_accum", name);
+    for (size_t i = 0; i < SD_COUNTOF(known); i++)
+        if (strcmp(known[i], name) == 0)
+            return known[i];
+    vhlo_fail(im, op, SD_UNIMPLEMENTED, "algorithm %s", name);
+    return NULL;
+}
+
+void op_dot(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    hlo_dot *d = sd_arena_new(im->a, hlo_dot);
+    const sd_shape *s = vhlo_shape(im, op);
+    int64_t last = arg[0]->shape->rank - 1, first = 0;
+    hlo_inst *in;
+
+    read_precision(im, op, d->prec);
+    if (strcmp(im->r->name[op->name].row->name, "dot_v1") == 0) {
+        d->lhs_contract = hlo_dims_copy(im->a, &last, 1);
+        d->rhs_contract = hlo_dims_copy(im->a, &first, 1);
+    } else {
+        d->lhs_batch =
+            vhlo_ints(im, op, "lhs_batching_dimensions", SD_MAX_RANK);
+        d->rhs_batch =
+            vhlo_ints(im, op, "rhs_batching_dimensions", SD_MAX_RANK);
+        d->lhs_contract =
+            vhlo_ints(im, op, "lhs_contracting_dimensions", SD_MAX_RANK);
+        d->rhs_contract =
+            vhlo_ints(im, op, "rhs_contracting_dimensions", SD_MAX_RANK);
+        d->algorithm = algorithm(im, op);
+    }
+    if (!s || im->r->st)
+        return;
+    in = vhlo_emit(im, HLO_DOT, s, 2, arg);
+    in->u.dot = d;
+    bind(im, op, in);
+}
+
+/* ---- convolution ---- */
+
+static void conv_numbers(vhlo_import *im, mlir_op *op, hlo_conv *v)
+{
+    v->in_batch = vhlo_int(im, op, "input_batch_dimension");
+    v->in_feature = vhlo_int(im, op, "input_feature_dimension");
+    v->in_spatial =
+        vhlo_ints(im, op, "input_spatial_dimensions", SD_MAX_RANK);
+    v->k_in = vhlo_int(im, op, "kernel_input_feature_dimension");
+    v->k_out = vhlo_int(im, op, "kernel_output_feature_dimension");
+    v->k_spatial =
+        vhlo_ints(im, op, "kernel_spatial_dimensions", SD_MAX_RANK);
+    v->out_batch = vhlo_int(im, op, "output_batch_dimension");
+    v->out_feature = vhlo_int(im, op, "output_feature_dimension");
+    v->out_spatial =
+        vhlo_ints(im, op, "output_spatial_dimensions", SD_MAX_RANK);
+    v->feature_groups = vhlo_int(im, op, "feature_group_count");
+    v->batch_groups = vhlo_int(im, op, "batch_group_count");
+    v->nspatial = v->k_spatial.n;
+    read_precision(im, op, v->prec);
+    if (v->in_spatial.n != v->nspatial || v->out_spatial.n != v->nspatial)
+        vhlo_fail(im, op, SD_INVALID, "%d, %d, %d spatial dimensions",
+                  v->in_spatial.n, v->nspatial, v->out_spatial.n);
+}
+
+static void conv_window(vhlo_import *im, mlir_op *op, hlo_conv *v,
+                        const sd_shape *k)
+{
+    int n = v->nspatial;
+    int64_t size[SD_MAX_RANK] = {0};
+    const int64_t *pad, *flip = vhlo_ints_of(im, op, "window_reversal", n);
+    hlo_dims d;
+
+    for (int i = 0; i < n; i++) {
+        if (v->k_spatial.at[i] < 0 || v->k_spatial.at[i] >= k->rank) {
+            vhlo_fail(im, op, SD_INVALID, "the kernel has no dimension %"
+                      PRId64, v->k_spatial.at[i]);
+            return;
+        }
+        size[i] = k->dim[v->k_spatial.at[i]];
+    }
+    if (op->noperand == 3) { /* dynamic_conv; v1 has an attribute too */
+        d = vhlo_const_ints(im, op, 2, 2 * SD_MAX_RANK);
+        if (d.n != 2 * n) {
+            vhlo_fail(im, op, SD_INVALID, "padding has %d entries", d.n);
+            return;
+        }
+        pad = d.at;
+    } else {
+        pad = vhlo_ints_of(im, op, "padding", 2 * n);
+    }
+    v->win = window(im, op, n, size, "lhs_dilation", "rhs_dilation", pad);
+    for (int i = 0; i < n; i++)
+        v->win[i].reversal = flip[i] != 0;
+}
+
+void op_convolution(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    hlo_conv *v = sd_arena_new(im->a, hlo_conv);
+    const sd_shape *s = vhlo_shape(im, op);
+    hlo_inst *in;
+
+    conv_numbers(im, op, v);
+    if (!im->r->st)
+        conv_window(im, op, v, arg[1]->shape);
+    if (!s || im->r->st)
+        return;
+    in = vhlo_emit(im, HLO_CONVOLUTION, s, 2, arg);
+    in->u.conv = v;
+    bind(im, op, in);
+}

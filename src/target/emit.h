@@ -1,0 +1,232 @@
+/* emit: what the emitters of all node kinds share.  One emit is one kernel on
+ * its way into an LLVM module.
+ *
+ * Levels.  The loops that are open form levels: 0 is the kernel's start, each
+ * loop one more.  A value is made at the level of the innermost axis that it
+ * depends on: code for a level below the current one goes into the block from
+ * which the next loop is entered (its `pre`), so hoisting costs no pass.
+ * Values are remembered until their level closes.
+ *
+ * Copies.  A node may be wanted several times at once: vectors of a widened
+ * LANE step, positions of an UNROLL axis, strided lanes of a reduction.  Copy
+ * numbers are mixed-radix: an axis that is copied has a stride in them.  A
+ * node that does not vary on an axis has that digit 0 (emit_canon). */
+#ifndef EMIT_H
+#define EMIT_H
+
+#include <assert.h>
+#include <llvm-c/Core.h>
+
+#include "base.h"
+#include "device_desc.h"
+#include "plan.h"
+
+enum { EMIT_LANE_COPIES = 8, EMIT_AXIS_COPIES = 64, EMIT_MAX_LANES = 16,
+       EMIT_AXES = 64, EMIT_MAX_OUT = 16, EMIT_MAX_LEVELS = 70 };
+
+/* One element or a vector of them: complex numbers are two values. */
+typedef struct { LLVMValueRef re, im; } emit_value;
+
+typedef struct { /* a remembered value */
+    emit_value v;
+    int level;
+    bool set;
+} emit_slot;
+
+typedef struct {
+    int level;        /* of the loop that runs it */
+    LLVMValueRef at;  /* position of copy 0 (of the first element) */
+    int n;            /* copies now */
+    int stride;       /* in copy numbers; 0: never copied */
+    int radix;        /* most copies there may be */
+    int64_t step;     /* positions from one copy to the next */
+    LLVMValueRef mask[EMIT_AXIS_COPIES]; /* NULL: all positions are valid */
+    int opening;        /* how often its loops were begun, main and rest as one */
+    LLVMValueRef first; /* i1: the first position a reduction takes; NULL */
+} emit_axis;
+
+typedef struct {
+    LLVMBasicBlockRef pre; /* where the level's loop is entered from */
+    sd_vec(emit_slot *) made;
+} emit_level;
+
+typedef struct {
+    LLVMBasicBlockRef body, exit;
+    LLVMValueRef at, to;
+    int64_t step;
+} emit_loop;
+
+typedef struct { LLVMBasicBlockRef block; int standing; } emit_mark;
+typedef sd_vec(const plan_node *) emit_uses;
+
+typedef struct emit emit;
+struct emit {
+    sd_arena *a;
+    LLVMContextRef cx;
+    LLVMModuleRef m;
+    LLVMBuilderRef b;
+    const device_desc *dev;
+    const plan_kernel *k;
+    sd_status st;       /* the first thing that could not be done */
+    bool gpu;
+    int w;              /* elements of a LANE vector; GPUs: 1 */
+    int lane;           /* the LANE axis, or -1 */
+    uint64_t outer;     /* mask of the outer axes */
+    unsigned global_as, local_as;
+    LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, local_ptr;
+    LLVMTypeRef si, vi; /* of scalar positions; of an element of vectors */
+    LLVMValueRef fn, scratch, lid, group_id;
+    LLVMValueRef *slot; /* pointers */
+    LLVMBasicBlockRef entry;
+    emit_axis axis[EMIT_AXES];
+    emit_level level[EMIT_MAX_LEVELS];
+    int depth;          /* levels that are open */
+    int standing;       /* the level that code is being written at */
+    int outer_depth;    /* depth when all outer loops are open */
+    int ncopy;          /* copy numbers there are */
+    emit_slot *value;   /* [node * ncopy + copy] */
+    emit_value **several; /* results of REDUCEs: [node][out * ncopy + copy] */
+    sd_map *expr;       /* plan_expr -> emit_slot[2 * ncopy] */
+    void **running;     /* [node]: accumulators of a SCAN */
+    bool *needed;       /* [node]: by the pass that is being emitted */
+    emit_uses *uses;    /* [node]: nodes in its index expressions */
+    size_t *park;       /* [node]: offset of its area: parked; GPU: joins */
+    bool *parked;       /* [node]: the area has been written */
+    size_t local_bytes; /* of all areas */
+    LLVMValueRef local; /* GPU: the group's local memory */
+    bool calls_devlib;
+};
+
+/* ---- emit_value.c: types, constants, small arithmetic ---- */
+
+LLVMTypeRef emit_type(emit *e, sd_dtype t);     /* in registers; of a part */
+LLVMTypeRef emit_mem_type(emit *e, sd_dtype t); /* in memory; of a part */
+LLVMTypeRef emit_widen(LLVMTypeRef t, int w);   /* vector of w, or t for 1 */
+int emit_width(LLVMValueRef v);
+LLVMValueRef emit_splat(emit *e, LLVMValueRef v, int w); /* vectors stay */
+LLVMValueRef emit_i64(emit *e, int64_t v);
+LLVMValueRef emit_si(emit *e, int64_t v);       /* of type si */
+LLVMValueRef emit_int_like(LLVMValueRef like, int64_t v);
+LLVMValueRef emit_fp_like(LLVMValueRef like, double v);
+LLVMValueRef emit_bool(emit *e, bool v);
+LLVMValueRef emit_iota(emit *e, LLVMTypeRef elem, int w);
+LLVMValueRef emit_and(emit *e, LLVMValueRef x, LLVMValueRef y); /* NULL: true */
+/* The overload is the type of x (and of nothing else). */
+LLVMValueRef emit_intrinsic(emit *e, const char *name, LLVMTypeRef over,
+                            LLVMValueRef *arg, int narg);
+LLVMValueRef emit_intrinsic2(emit *e, const char *name, LLVMTypeRef *over,
+                             int nover, LLVMValueRef *arg, int narg);
+LLVMValueRef emit_extract(emit *e, LLVMValueRef v, int first, int w);
+LLVMValueRef emit_shuffle(emit *e, LLVMValueRef x, LLVMValueRef y,
+                          const int *lane, int n);
+void emit_return_to(emit *e, LLVMBasicBlockRef b); /* before a terminator */
+LLVMValueRef emit_alloca(emit *e, LLVMTypeRef t);
+LLVMValueRef emit_select(emit *e, LLVMValueRef c, LLVMValueRef x,
+                         LLVMValueRef y); /* widths are made equal */
+emit_value emit_select_value(emit *e, LLVMValueRef c, emit_value x,
+                             emit_value y);
+emit_value emit_splat_value(emit *e, emit_value v, int w);
+emit_value emit_extract_value(emit *e, emit_value v, int first, int w);
+emit_value emit_constant(emit *e, sd_dtype t, const void *bits);
+bool emit_is_complex(sd_dtype t);
+bool emit_is_narrow_float(sd_dtype t);
+bool emit_is_signed(sd_dtype t); /* integers */
+bool emit_is_int(sd_dtype t);    /* integers; not pred */
+void emit_fail(emit *e, sd_status st); /* keeps the first */
+
+/* ---- emit_level.c: levels, loops, copies ---- */
+
+emit_mark emit_at(emit *e, int level);  /* go to where that level's code goes */
+void emit_back(emit *e, emit_mark m);
+void emit_remember(emit *e, emit_slot *s, emit_value v, int level);
+void emit_loop_open(emit *e, emit_loop *l, LLVMValueRef from, LLVMValueRef to,
+                    int64_t step);
+void emit_loop_close(emit *e, emit_loop *l);
+/* A level whose loop was entered from pre. */
+void emit_level_open(emit *e, LLVMBasicBlockRef pre);
+void emit_level_close(emit *e);
+LLVMBasicBlockRef emit_block(emit *e, const char *name);
+int emit_digit(const emit *e, int copy, int axis);
+int emit_canon(const emit *e, int copy, uint64_t varies);
+bool emit_is_copy(const emit *e, int copy, uint64_t varies); /* wanted now */
+LLVMValueRef emit_mask(emit *e, uint64_t axes, int copy); /* NULL: all */
+
+/* ---- emit_node.c: the value of a node at its level ---- */
+
+emit_value emit_node_value(emit *e, const plan_node *n, int copy);
+int emit_node_level(emit *e, const plan_node *n);
+void emit_note_uses(emit *e);
+
+/* ---- emit_kernel.c, emit_stage.c ---- */
+
+/* Adds the kernel to the module; e holds module, builder and device. */
+sd_status emit_kernel(emit *e, const plan_kernel *k);
+void emit_stages(emit *e);
+int emit_lane_copies(const emit *e); /* vectors in a step of LANE */
+void emit_barrier(emit *e);
+
+/* ---- emit_index.c ---- */
+
+void emit_index_init(emit *e);
+/* The value of x: for all elements of a LANE vector when vec and it varies on
+ * LANE, else for the first. */
+LLVMValueRef emit_expr(emit *e, const plan_expr *x, int copy, bool vec);
+int emit_expr_level(emit *e, const plan_expr *x);
+LLVMValueRef emit_position(emit *e, int axis, int copy, bool vec);
+LLVMValueRef emit_guards(emit *e, const plan_guard *g, int n, int copy,
+                         bool vec); /* i1 or a vector; NULL: hold always */
+typedef enum { EMIT_UNIFORM, EMIT_CONTIGUOUS, EMIT_REVERSED, EMIT_GATHERED }
+    emit_access;
+emit_access emit_classify(emit *e, const plan_expr *off);
+uint64_t emit_guards_vary(const plan_guard *g, int n);
+
+/* ---- one file a node class ---- */
+
+emit_value emit_load(emit *e, const plan_node *n, int copy);
+void emit_store(emit *e, const plan_node *n, int copy);
+void emit_scatter(emit *e, const plan_node *n, int copy);
+void emit_park_write(emit *e, const plan_node *n, int copy);
+emit_value emit_park_read(emit *e, const plan_node *n, int copy);
+/* One element (or w) of type t at element `index` behind p. */
+emit_value emit_mem_read(emit *e, sd_dtype t, LLVMValueRef p,
+                         LLVMValueRef index, int w);
+void emit_mem_write(emit *e, sd_dtype t, LLVMValueRef p, LLVMValueRef index,
+                    emit_value v);
+emit_value emit_elt(emit *e, int op, const hlo_inst *in, sd_dtype t,
+                    int narg, const emit_value *arg, const sd_dtype *arg_t);
+emit_value emit_convert(emit *e, emit_value x, sd_dtype from, sd_dtype to);
+LLVMValueRef emit_to_f32(emit *e, LLVMValueRef x, sd_dtype from);
+LLVMValueRef emit_compare(emit *e, int dir, int type, emit_value x,
+                          emit_value y, sd_dtype t);
+LLVMValueRef emit_max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
+                          sd_dtype t);
+LLVMValueRef emit_wrap(emit *e, LLVMValueRef x, sd_dtype t);
+/* stem: "dl_exp_f32"; elem: the type of one element of the result. */
+LLVMValueRef emit_devlib(emit *e, const char *stem, LLVMTypeRef elem,
+                         LLVMValueRef *arg, int narg);
+void emit_body(emit *e, const plan_body *body, const emit_value *arg,
+               emit_value *root);
+
+/* ---- emit_reduce.c: the accumulators of a stage's loops ---- */
+
+typedef enum {
+    EMIT_R_PLAIN,  /* one accumulator: any axes, in order */
+    EMIT_R_COPIES, /* strided lanes are copies of the loop's axis */
+    EMIT_R_MAJOR,  /* one strided lane after the other, kept in an array */
+    EMIT_R_VECTOR, /* LANE: 64 strided lanes in vectors, or in work items */
+    EMIT_R_CHUNK   /* LANE: fewer lanes than a vector or a group has */
+} emit_reduce_how;
+typedef struct emit_reduction emit_reduction;
+emit_reduction *emit_reduce_begin(emit *e, const plan_node *n,
+                                  emit_reduce_how how);
+void emit_reduce_step(emit *e, emit_reduction *r, int copy);
+/* MAJOR: the accumulators hold the strided lane `lane`. */
+void emit_reduce_lane(emit *e, emit_reduction *r, LLVMValueRef lane);
+void emit_reduce_end(emit *e, emit_reduction *r);
+const plan_node *emit_reduction_node(const emit_reduction *r);
+
+emit_value emit_scan(emit *e, const plan_node *n, int copy, int out);
+void emit_sort(emit *e);
+void emit_call(emit *e);
+
+#endif

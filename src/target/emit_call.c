@@ -1,0 +1,150 @@
+/* Calls into the device library, linked in function by function: math on
+ * vectors, and whole kernels (PN_CALL). */
+#include <llvm-c/BitReader.h>
+#include <llvm-c/Linker.h>
+
+#include "devlib.h"
+#include "emit.h"
+
+static devlib_target target_of(const device_desc *d)
+{
+    if (d->kind == DEVICE_CL)
+        return DEVLIB_SPIRV;
+    if (d->kind == DEVICE_CUDA)
+        return DEVLIB_PTX;
+    return d->lanes == 16 ? DEVLIB_X86_V4 : DEVLIB_X86_V3;
+}
+
+/* Its attributes name the build's machine and would stop inlining. */
+static void make_ours(emit *e, LLVMValueRef fn)
+{
+    unsigned inl = LLVMGetEnumAttributeKindForName("alwaysinline", 12);
+    unsigned no = LLVMGetEnumAttributeKindForName("noinline", 8);
+    static const char *const drop[] = { "target-cpu", "target-features",
+                                        "tune-cpu", "min-legal-vector-width",
+                                        "frame-pointer", "no-builtins",
+                                        "stack-protector-buffer-size" };
+
+    for (size_t i = 0; i < SD_COUNTOF(drop); i++)
+        LLVMRemoveStringAttributeAtIndex(fn, LLVMAttributeFunctionIndex,
+                                         drop[i], (unsigned)strlen(drop[i]));
+    LLVMRemoveEnumAttributeAtIndex(fn, LLVMAttributeFunctionIndex, no);
+    LLVMAddAttributeAtIndex(fn, LLVMAttributeFunctionIndex,
+                            LLVMCreateEnumAttribute(e->cx, inl, 0));
+    LLVMSetLinkage(fn, LLVMInternalLinkage);
+    LLVMSetVisibility(fn, LLVMDefaultVisibility);
+}
+
+static LLVMValueRef find_or_link(emit *e, const char *name)
+{
+    LLVMValueRef fn = LLVMGetNamedFunction(e->m, name);
+    const devlib_function *f;
+    LLVMMemoryBufferRef mem;
+    LLVMModuleRef from;
+
+    if (fn)
+        return fn;
+    f = devlib_find(target_of(e->dev), name);
+    if (!f)
+        return NULL;
+    mem = LLVMCreateMemoryBufferWithMemoryRange((const char *)f->bitcode,
+                                                f->bytes, name, 0);
+    if (LLVMParseBitcodeInContext2(e->cx, mem, &from)) {
+        LLVMDisposeMemoryBuffer(mem);
+        return NULL;
+    }
+    LLVMDisposeMemoryBuffer(mem);
+    LLVMSetTarget(from, LLVMGetTarget(e->m));
+    LLVMSetDataLayout(from, LLVMGetDataLayoutStr(e->m));
+    for (fn = LLVMGetFirstFunction(from); fn; fn = LLVMGetNextFunction(fn))
+        if (!LLVMIsDeclaration(fn) && strcmp(name, LLVMGetValueName(fn)))
+            LLVMSetLinkage(fn, LLVMInternalLinkage);
+    if (LLVMLinkModules2(e->m, from)) /* takes the module in any case */
+        return NULL;
+    for (fn = LLVMGetFirstFunction(e->m); fn; fn = LLVMGetNextFunction(fn))
+        if (!LLVMIsDeclaration(fn) &&
+            !strncmp(LLVMGetValueName(fn), "dl_", 3))
+            make_ours(e, fn);
+    e->calls_devlib = true;
+    return LLVMGetNamedFunction(e->m, name);
+}
+
+/* C's calling convention passes some vectors as others of their size, or in
+ * memory; inlining undoes both. */
+static LLVMValueRef pass_argument(emit *e, LLVMValueRef v, LLVMTypeRef want)
+{
+    LLVMValueRef p;
+
+    if (LLVMTypeOf(v) == want)
+        return v;
+    if (LLVMGetTypeKind(want) == LLVMPointerTypeKind) {
+        p = emit_alloca(e, LLVMTypeOf(v));
+        LLVMBuildStore(e->b, v, p);
+        return p;
+    }
+    return LLVMBuildBitCast(e->b, v, want, "");
+}
+
+static LLVMValueRef call_one(emit *e, LLVMValueRef fn, LLVMTypeRef result,
+                             LLVMValueRef *arg, int narg)
+{
+    LLVMTypeRef ft = LLVMGlobalGetValueType(fn), pt[8];
+    LLVMTypeRef rt = LLVMGetReturnType(ft);
+    bool in_memory = LLVMGetTypeKind(rt) == LLVMVoidTypeKind;
+    LLVMValueRef x[8], v, out = NULL;
+    int n = 0;
+
+    assert(LLVMCountParamTypes(ft) == (unsigned)(narg + in_memory));
+    LLVMGetParamTypes(ft, pt);
+    if (in_memory)
+        out = x[n++] = emit_alloca(e, result);
+    for (int i = 0; i < narg; i++, n++)
+        x[n] = pass_argument(e, arg[i], pt[n]);
+    v = LLVMBuildCall2(e->b, ft, fn, x, (unsigned)n, "");
+    LLVMSetInstructionCallConv(v, LLVMGetFunctionCallConv(fn));
+    if (in_memory)
+        return LLVMBuildLoad2(e->b, result, out, "");
+    return rt == result ? v : LLVMBuildBitCast(e->b, v, result, "");
+}
+
+static LLVMValueRef piecewise(emit *e, const char *stem, LLVMTypeRef elem,
+                              LLVMValueRef *arg, int narg, int w, int piece)
+{
+    LLVMValueRef v = LLVMGetPoison(emit_widen(elem, w));
+
+    for (int i = 0; i < w; i += piece) {
+        LLVMValueRef x[8], y;
+
+        for (int j = 0; j < narg; j++)
+            x[j] = emit_extract(e, arg[j], i, piece);
+        y = emit_devlib(e, stem, elem, x, narg);
+        for (int j = 0; j < piece; j++)
+            v = LLVMBuildInsertElement(
+                e->b, v, emit_extract(e, y, j, 1),
+                LLVMConstInt(e->i32, (unsigned)(i + j), 0), "");
+    }
+    return v;
+}
+
+LLVMValueRef emit_devlib(emit *e, const char *stem, LLVMTypeRef elem,
+                         LLVMValueRef *arg, int narg)
+{
+    int w = emit_width(arg[0]);
+    const char *name = w == 1 ? stem : sd_arena_fmt(e->a, "%s_x%d", stem, w);
+    LLVMValueRef fn = find_or_link(e, name);
+
+    if (fn)
+        return call_one(e, fn, emit_widen(elem, w), arg, narg);
+    if (w > 8)
+        return piecewise(e, stem, elem, arg, narg, w, 8);
+    if (w > 1)
+        return piecewise(e, stem, elem, arg, narg, w, 1);
+    emit_fail(e, sd_error(SD_UNIMPLEMENTED, "the device function %s on %s",
+                          stem, e->dev->name));
+    return LLVMGetPoison(elem);
+}
+
+void emit_call(emit *e)
+{
+    emit_fail(e, sd_error(SD_UNIMPLEMENTED, "a call of %s", e->k->call));
+}

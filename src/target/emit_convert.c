@@ -1,0 +1,237 @@
+/* Conversions between element types.
+ *
+ * Narrow floats go through f32, whose values hold all of theirs.  On the way
+ * in, what f32 cannot hold is first rounded to odd (the last bit is set when
+ * anything was cut off): rounding that again gives what rounding once would
+ * (Boldo and Melquiond, "When double rounding is odd"). */
+#include "emit.h"
+
+static LLVMTypeRef like_width(LLVMTypeRef t, LLVMValueRef v)
+{
+    return emit_widen(t, emit_width(v));
+}
+
+/* Sub-byte integers live in i8: made what their bits say. */
+LLVMValueRef emit_wrap(emit *e, LLVMValueRef x, sd_dtype t)
+{
+    int bits = sd_dtype_table[t].bits;
+
+    if (!emit_is_int(t) || bits >= 8)
+        return x;
+    if (!emit_is_signed(t))
+        return LLVMBuildAnd(e->b, x, emit_int_like(x, (1 << bits) - 1), "");
+    x = LLVMBuildShl(e->b, x, emit_int_like(x, 8 - bits), "");
+    return LLVMBuildAShr(e->b, x, emit_int_like(x, 8 - bits), "");
+}
+
+/* ---- narrow floats ---- */
+
+static LLVMValueRef bf16_to_f32(emit *e, LLVMValueRef x)
+{
+    x = LLVMBuildZExt(e->b, x, like_width(e->i32, x), "");
+    x = LLVMBuildShl(e->b, x, emit_int_like(x, 16), "");
+    return LLVMBuildBitCast(e->b, x, like_width(e->f32, x), "");
+}
+
+/* Nearest even by adding just under half; NaNs are cut and made quiet. */
+static LLVMValueRef bf16_of_f32(emit *e, LLVMValueRef x)
+{
+    LLVMValueRef u = LLVMBuildBitCast(e->b, x, like_width(e->i32, x), "");
+    LLVMValueRef top = LLVMBuildLShr(e->b, u, emit_int_like(u, 16), "");
+    LLVMValueRef odd = LLVMBuildAnd(e->b, top, emit_int_like(u, 1), "");
+    LLVMValueRef nan = LLVMBuildOr(e->b, top, emit_int_like(u, 0x40), "");
+    LLVMValueRef r = LLVMBuildAdd(e->b, u, emit_int_like(u, 0x7fff), "");
+
+    r = LLVMBuildAdd(e->b, r, odd, "");
+    r = LLVMBuildLShr(e->b, r, emit_int_like(u, 16), "");
+    r = emit_select(e, LLVMBuildFCmp(e->b, LLVMRealUNO, x, x, ""), nan, r);
+    return LLVMBuildTrunc(e->b, r, like_width(e->i16, r), "");
+}
+
+LLVMValueRef emit_to_f32(emit *e, LLVMValueRef x, sd_dtype from)
+{
+    if (from == SD_BF16)
+        return bf16_to_f32(e, x);
+    return emit_devlib(e, sd_arena_fmt(e->a, "dl_%s_to_f32",
+                                       sd_dtype_name(from)), e->f32, &x, 1);
+}
+
+static LLVMValueRef narrow_of_f32(emit *e, LLVMValueRef x, sd_dtype to)
+{
+    if (to == SD_BF16)
+        return bf16_of_f32(e, x);
+    return emit_devlib(e, sd_arena_fmt(e->a, "dl_f32_to_%s",
+                                       sd_dtype_name(to)),
+                       emit_type(e, to), &x, 1);
+}
+
+/* f64 to f32 rounded to odd: where the nearest one is larger than x, one bit
+ * less; where it is not x, the last bit set. */
+static LLVMValueRef f32_odd_of_f64(emit *e, LLVMValueRef x)
+{
+    LLVMTypeRef f64 = like_width(e->f64, x), i32 = like_width(e->i32, x);
+    LLVMValueRef f = LLVMBuildFPTrunc(e->b, x, like_width(e->f32, x), "");
+    LLVMValueRef back = LLVMBuildFPExt(e->b, f, f64, "");
+    LLVMValueRef u = LLVMBuildBitCast(e->b, f, i32, ""), a[2], more, odd;
+
+    a[0] = emit_intrinsic(e, "llvm.fabs", f64, &back, 1);
+    a[1] = emit_intrinsic(e, "llvm.fabs", f64, &x, 1);
+    more = LLVMBuildFCmp(e->b, LLVMRealOGT, a[0], a[1], "");
+    odd = LLVMBuildSub(e->b, u, LLVMBuildZExt(e->b, more, i32, ""), "");
+    odd = LLVMBuildOr(e->b, odd, emit_int_like(odd, 1), "");
+    u = emit_select(e, LLVMBuildFCmp(e->b, LLVMRealONE, back, x, ""), odd, u);
+    return LLVMBuildBitCast(e->b, u, like_width(e->f32, x), "");
+}
+
+/* An integer as f32, rounded to odd: keep 24 bits below the highest, with all
+ * that is cut off gathered in the last, and scale by a power of two. */
+static LLVMValueRef f32_odd_of_int(emit *e, LLVMValueRef x, bool is_signed)
+{
+    LLVMTypeRef t = LLVMTypeOf(x), i32 = like_width(e->i32, x);
+    int bits = (int)LLVMGetIntTypeWidth(
+        emit_width(x) > 1 ? LLVMGetElementType(t) : t);
+    LLVMValueRef zero = emit_int_like(x, 0), one = emit_int_like(x, 1);
+    LLVMValueRef neg = NULL, mag = x, sh, y, rest, f, scale;
+    LLVMValueRef arg[2];
+
+    if (is_signed) {
+        neg = LLVMBuildICmp(e->b, LLVMIntSLT, x, zero, "");
+        mag = emit_select(e, neg, LLVMBuildNeg(e->b, x, ""), x);
+    }
+    arg[0] = mag;
+    arg[1] = emit_bool(e, false);
+    sh = emit_intrinsic(e, "llvm.ctlz", t, arg, 2);
+    sh = LLVMBuildSub(e->b, emit_int_like(x, bits - 24), sh, "");
+    arg[0] = sh;
+    arg[1] = zero;
+    sh = emit_intrinsic(e, "llvm.smax", t, arg, 2);
+    y = LLVMBuildLShr(e->b, mag, sh, "");
+    rest = LLVMBuildSub(e->b, LLVMBuildShl(e->b, one, sh, ""), one, "");
+    rest = LLVMBuildAnd(e->b, mag, rest, "");
+    rest = LLVMBuildICmp(e->b, LLVMIntNE, rest, zero, "");
+    y = LLVMBuildOr(e->b, y, LLVMBuildZExt(e->b, rest, t, ""), "");
+    if (bits != 32) {
+        y = LLVMBuildTrunc(e->b, y, i32, "");
+        sh = LLVMBuildTrunc(e->b, sh, i32, "");
+    }
+    f = LLVMBuildSIToFP(e->b, y, like_width(e->f32, x), "");
+    scale = LLVMBuildAdd(e->b, sh, emit_int_like(sh, 127), "");
+    scale = LLVMBuildShl(e->b, scale, emit_int_like(scale, 23), "");
+    f = LLVMBuildFMul(e->b, f, LLVMBuildBitCast(e->b, scale,
+                                                like_width(e->f32, x), ""),
+                      "");
+    return neg ? emit_select(e, neg, LLVMBuildFNeg(e->b, f, ""), f) : f;
+}
+
+/* ---- between kinds ---- */
+
+static LLVMValueRef resize_int(emit *e, LLVMValueRef x, sd_dtype from,
+                               sd_dtype to)
+{
+    LLVMTypeRef t = like_width(emit_type(e, to), x);
+    size_t fb = sd_dtype_bytes(from), tb = sd_dtype_bytes(to);
+
+    if (fb > tb)
+        x = LLVMBuildTrunc(e->b, x, t, "");
+    else if (fb < tb)
+        x = emit_is_signed(from) ? LLVMBuildSExt(e->b, x, t, "")
+                                 : LLVMBuildZExt(e->b, x, t, "");
+    return emit_wrap(e, x, to);
+}
+
+/* Toward zero; out of range goes to the nearest end, NaN to 0. */
+static LLVMValueRef int_of_float(emit *e, LLVMValueRef x, sd_dtype to)
+{
+    int bits = sd_dtype_table[to].bits;
+    bool s = emit_is_signed(to);
+    LLVMTypeRef t = like_width(emit_type(e, to), x);
+    double top = __builtin_ldexp(1.0, s ? bits - 1 : bits);
+    int64_t max = s ? (int64_t)(((uint64_t)1 << (bits - 1)) - 1)
+                    : (int64_t)(~(uint64_t)0 >> (64 - bits));
+    int64_t min = s ? -max - 1 : 0;
+    LLVMValueRef high = LLVMBuildFCmp(e->b, LLVMRealOGE, x,
+                                      emit_fp_like(x, top), "");
+    LLVMValueRef low = LLVMBuildFCmp(e->b, LLVMRealOLT, x,
+                                     emit_fp_like(x, s ? -top : 0.0), "");
+    LLVMValueRef nan = LLVMBuildFCmp(e->b, LLVMRealUNO, x, x, ""), out, r;
+
+    out = LLVMBuildOr(e->b, LLVMBuildOr(e->b, high, low, ""), nan, "");
+    x = emit_select(e, out, emit_fp_like(x, 0.0), x);
+    r = s ? LLVMBuildFPToSI(e->b, x, t, "") : LLVMBuildFPToUI(e->b, x, t, "");
+    r = emit_select(e, high, emit_int_like(r, max), r);
+    return s ? emit_select(e, low, emit_int_like(r, min), r) : r;
+}
+
+static LLVMValueRef float_of(emit *e, LLVMValueRef x, sd_dtype from,
+                             sd_dtype to)
+{
+    LLVMTypeRef t = like_width(emit_type(e, to), x);
+
+    if (from == SD_PRED)
+        return LLVMBuildUIToFP(e->b, x, t, "");
+    if (emit_is_int(from))
+        return emit_is_signed(from) ? LLVMBuildSIToFP(e->b, x, t, "")
+                                    : LLVMBuildUIToFP(e->b, x, t, "");
+    if (from == to)
+        return x;
+    return to == SD_F64 ? LLVMBuildFPExt(e->b, x, t, "")
+                        : LLVMBuildFPTrunc(e->b, x, t, "");
+}
+
+static LLVMValueRef narrow_of(emit *e, LLVMValueRef x, sd_dtype from,
+                              sd_dtype to)
+{
+    if (from == SD_F64)
+        x = f32_odd_of_f64(e, x);
+    else if (emit_is_int(from) && sd_dtype_table[from].bits > 24)
+        x = f32_odd_of_int(e, x, emit_is_signed(from));
+    else
+        x = float_of(e, x, from, SD_F32);
+    return narrow_of_f32(e, x, to);
+}
+
+static LLVMValueRef pred_of(emit *e, LLVMValueRef x, sd_dtype from)
+{
+    if (emit_is_int(from))
+        return LLVMBuildICmp(e->b, LLVMIntNE, x, emit_int_like(x, 0), "");
+    return LLVMBuildFCmp(e->b, LLVMRealUNE, x, emit_fp_like(x, 0.0), "");
+}
+
+static LLVMValueRef convert_part(emit *e, LLVMValueRef x, sd_dtype from,
+                                 sd_dtype to)
+{
+    if (from == to)
+        return x;
+    if (emit_is_narrow_float(from)) {
+        x = emit_to_f32(e, x, from);
+        from = SD_F32;
+        if (to == SD_F32)
+            return x;
+    }
+    if (to == SD_PRED)
+        return pred_of(e, x, from);
+    if (emit_is_narrow_float(to))
+        return narrow_of(e, x, from, to);
+    if (!emit_is_int(to))
+        return float_of(e, x, from, to);
+    if (from == SD_PRED)
+        return LLVMBuildZExt(e->b, x, like_width(emit_type(e, to), x), "");
+    if (emit_is_int(from))
+        return resize_int(e, x, from, to);
+    return int_of_float(e, x, to);
+}
+
+emit_value emit_convert(emit *e, emit_value x, sd_dtype from, sd_dtype to)
+{
+    sd_dtype f = sd_dtype_part(from), t = sd_dtype_part(to);
+    emit_value v = { NULL, NULL };
+
+    if (to == SD_PRED && x.im) {
+        v.re = LLVMBuildOr(e->b, pred_of(e, x.re, f), pred_of(e, x.im, f), "");
+        return v;
+    }
+    v.re = convert_part(e, x.re, f, t);
+    if (emit_is_complex(to))
+        v.im = x.im ? convert_part(e, x.im, f, t) : emit_fp_like(v.re, 0.0);
+    return v;
+}

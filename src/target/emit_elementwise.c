@@ -1,0 +1,655 @@
+/* One element of each elementwise op, or a vector of them, as StableHLO
+ * defines it.  A table by op: a function that makes the value of one part.
+ * Nothing here branches, so that code can be put at any level. */
+#include "devlib.h"
+#include "emit.h"
+
+typedef struct {
+    emit *e;
+    LLVMBuilderRef b;
+    int op;
+    const hlo_inst *in;
+    sd_dtype t; /* of operand 0; of a complex one: of its parts */
+    LLVMTypeRef type;
+} elt;
+typedef LLVMValueRef (*elt_fn)(elt *p, LLVMValueRef *x);
+
+static bool is_float(const elt *p)
+{
+    return p->t == SD_F32 || p->t == SD_F64;
+}
+
+static int bits_of(const elt *p)
+{
+    return sd_dtype_table[p->t].bits;
+}
+
+static LLVMTypeRef as_int(emit *e, LLVMValueRef x, sd_dtype t)
+{
+    return emit_widen(t == SD_F64 ? e->i64 : e->i32, emit_width(x));
+}
+
+static LLVMValueRef wrapped(elt *p, LLVMValueRef v)
+{
+    return emit_wrap(p->e, v, p->t);
+}
+
+/* ---- arithmetic ---- */
+
+static LLVMValueRef do_add(elt *p, LLVMValueRef *x)
+{
+    if (p->t == SD_PRED)
+        return LLVMBuildOr(p->b, x[0], x[1], "");
+    if (is_float(p))
+        return LLVMBuildFAdd(p->b, x[0], x[1], "");
+    return wrapped(p, LLVMBuildAdd(p->b, x[0], x[1], ""));
+}
+
+static LLVMValueRef do_sub(elt *p, LLVMValueRef *x)
+{
+    if (is_float(p))
+        return LLVMBuildFSub(p->b, x[0], x[1], "");
+    return wrapped(p, LLVMBuildSub(p->b, x[0], x[1], ""));
+}
+
+static LLVMValueRef do_mul(elt *p, LLVMValueRef *x)
+{
+    if (p->t == SD_PRED)
+        return LLVMBuildAnd(p->b, x[0], x[1], "");
+    if (is_float(p))
+        return LLVMBuildFMul(p->b, x[0], x[1], "");
+    return wrapped(p, LLVMBuildMul(p->b, x[0], x[1], ""));
+}
+
+/* x / 0 is all ones and x % 0 is x; the least by -1 is itself, rest 0. */
+static LLVMValueRef int_divide(elt *p, LLVMValueRef *x, bool rest)
+{
+    emit *e = p->e;
+    LLVMValueRef zero = LLVMBuildICmp(p->b, LLVMIntEQ, x[1],
+                                      emit_int_like(x[1], 0), "");
+    LLVMValueRef one = emit_int_like(x[1], 1), bad = zero, by, q;
+    bool s = emit_is_signed(p->t);
+
+    if (s) {
+        int64_t least = (int64_t)((uint64_t)1 << (bits_of(p) - 1));
+        LLVMValueRef a = LLVMBuildICmp(p->b, LLVMIntEQ, x[0],
+                                       emit_int_like(x[0], -least), "");
+        LLVMValueRef b = LLVMBuildICmp(p->b, LLVMIntEQ, x[1],
+                                       emit_int_like(x[1], -1), "");
+
+        bad = LLVMBuildOr(p->b, zero, LLVMBuildAnd(p->b, a, b, ""), "");
+    }
+    by = emit_select(e, bad, one, x[1]);
+    if (rest)
+        q = s ? LLVMBuildSRem(p->b, x[0], by, "")
+              : LLVMBuildURem(p->b, x[0], by, "");
+    else
+        q = s ? LLVMBuildSDiv(p->b, x[0], by, "")
+              : LLVMBuildUDiv(p->b, x[0], by, "");
+    q = emit_select(e, zero, rest ? x[0] : emit_int_like(q, -1), q);
+    return wrapped(p, q);
+}
+
+static LLVMValueRef do_div(elt *p, LLVMValueRef *x)
+{
+    if (is_float(p))
+        return LLVMBuildFDiv(p->b, x[0], x[1], "");
+    return int_divide(p, x, false);
+}
+
+static LLVMValueRef from_devlib(elt *p, LLVMValueRef *x, int n,
+                                const char *name)
+{
+    emit *e = p->e;
+
+    if (!is_float(p)) {
+        emit_fail(e, sd_error(SD_UNIMPLEMENTED, "%s of %s",
+                              hlo_op_table[p->op].name, sd_dtype_name(p->t)));
+        return x[0];
+    }
+    return emit_devlib(e, sd_arena_fmt(e->a, "dl_%s_%s", name,
+                                       sd_dtype_name(p->t)),
+                       emit_type(e, p->t), x, n);
+}
+
+static LLVMValueRef do_rem(elt *p, LLVMValueRef *x)
+{
+    if (is_float(p))
+        return from_devlib(p, x, 2, "rem");
+    return int_divide(p, x, true);
+}
+
+LLVMValueRef emit_max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
+                          sd_dtype t)
+{
+    LLVMTypeRef it, ft = LLVMTypeOf(x);
+    LLVMValueRef a[2] = { x, y }, r, same, z;
+
+    if (t == SD_PRED)
+        return max ? LLVMBuildOr(e->b, x, y, "") : LLVMBuildAnd(e->b, x, y, "");
+    if (emit_is_int(t))
+        return emit_intrinsic(e, emit_is_signed(t)
+                                     ? (max ? "llvm.smax" : "llvm.smin")
+                                     : (max ? "llvm.umax" : "llvm.umin"),
+                              ft, a, 2);
+    if (!e->gpu)
+        return emit_intrinsic(e, max ? "llvm.maximum" : "llvm.minimum", ft, a,
+                              2);
+    /* OpenCL's fmax drops NaNs and does not order zeros. */
+    it = as_int(e, x, t);
+    r = LLVMBuildSelect(e->b, LLVMBuildFCmp(e->b, max ? LLVMRealOGT
+                                                      : LLVMRealOLT,
+                                            x, y, ""), x, y, "");
+    a[0] = LLVMBuildBitCast(e->b, x, it, "");
+    a[1] = LLVMBuildBitCast(e->b, y, it, "");
+    z = max ? LLVMBuildAnd(e->b, a[0], a[1], "")
+            : LLVMBuildOr(e->b, a[0], a[1], "");
+    same = LLVMBuildFCmp(e->b, LLVMRealOEQ, x, y, "");
+    r = LLVMBuildSelect(e->b, same, LLVMBuildBitCast(e->b, z, ft, ""), r, "");
+    return LLVMBuildSelect(e->b, LLVMBuildFCmp(e->b, LLVMRealUNO, x, y, ""),
+                           LLVMBuildFAdd(e->b, x, y, ""), r, "");
+}
+
+static LLVMValueRef do_max(elt *p, LLVMValueRef *x)
+{
+    return emit_max_min(p->e, true, x[0], x[1], p->t);
+}
+
+static LLVMValueRef do_min(elt *p, LLVMValueRef *x)
+{
+    return emit_max_min(p->e, false, x[0], x[1], p->t);
+}
+
+static LLVMValueRef do_clamp(elt *p, LLVMValueRef *x) /* low, value, high */
+{
+    LLVMValueRef v = emit_max_min(p->e, true, x[0], x[1], p->t);
+
+    return emit_max_min(p->e, false, v, x[2], p->t);
+}
+
+/* By squaring, in a function of its own: a loop has no place in a level. */
+static LLVMValueRef power_function(elt *p, LLVMTypeRef t, bool is_signed)
+{
+    emit *e = p->e;
+    const char *name = sd_arena_fmt(e->a, "sundog.power.%s.x%d",
+                                    sd_dtype_name(p->t),
+                                    LLVMGetTypeKind(t) == LLVMVectorTypeKind
+                                        ? (int)LLVMGetVectorSize(t) : 1);
+    LLVMValueRef fn = LLVMGetNamedFunction(e->m, name), x, n, acc, by, left;
+    LLVMValueRef i, next, one, v[3];
+    LLVMTypeRef arg[2] = { t, t };
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b), entry, loop, done;
+
+    if (fn)
+        return fn;
+    fn = LLVMAddFunction(e->m, name, LLVMFunctionType(t, arg, 2, 0));
+    LLVMSetLinkage(fn, LLVMInternalLinkage);
+    if (e->gpu)
+        LLVMSetFunctionCallConv(fn, LLVMSPIRFUNCCallConv);
+    entry = LLVMAppendBasicBlockInContext(e->cx, fn, "entry");
+    loop = LLVMAppendBasicBlockInContext(e->cx, fn, "loop");
+    done = LLVMAppendBasicBlockInContext(e->cx, fn, "done");
+    x = LLVMGetParam(fn, 0);
+    n = LLVMGetParam(fn, 1);
+    LLVMPositionBuilderAtEnd(e->b, entry);
+    LLVMBuildBr(e->b, loop);
+    LLVMPositionBuilderAtEnd(e->b, loop);
+    i = LLVMBuildPhi(e->b, e->i32, "");
+    acc = LLVMBuildPhi(e->b, t, "");
+    by = LLVMBuildPhi(e->b, t, "");
+    left = LLVMBuildPhi(e->b, t, "");
+    one = emit_int_like(x, 1);
+    v[0] = LLVMBuildICmp(e->b, LLVMIntNE, LLVMBuildAnd(e->b, left, one, ""),
+                         emit_int_like(x, 0), "");
+    v[0] = emit_select(e, v[0], LLVMBuildMul(e->b, acc, by, ""), acc);
+    v[1] = LLVMBuildMul(e->b, by, by, "");
+    v[2] = LLVMBuildLShr(e->b, left, one, "");
+    next = LLVMBuildAdd(e->b, i, LLVMConstInt(e->i32, 1, 0), "");
+    LLVMBuildCondBr(e->b,
+                    LLVMBuildICmp(e->b, LLVMIntULT, next,
+                                  LLVMConstInt(e->i32, (unsigned)SD_MAX(
+                                                   bits_of(p), 8), 0), ""),
+                    loop, done);
+    LLVMAddIncoming(i, (LLVMValueRef[]){ LLVMConstInt(e->i32, 0, 0), next },
+                    (LLVMBasicBlockRef[]){ entry, loop }, 2);
+    LLVMAddIncoming(acc, (LLVMValueRef[]){ one, v[0] },
+                    (LLVMBasicBlockRef[]){ entry, loop }, 2);
+    LLVMAddIncoming(by, (LLVMValueRef[]){ x, v[1] },
+                    (LLVMBasicBlockRef[]){ entry, loop }, 2);
+    LLVMAddIncoming(left, (LLVMValueRef[]){ n, v[2] },
+                    (LLVMBasicBlockRef[]){ entry, loop }, 2);
+    LLVMPositionBuilderAtEnd(e->b, done);
+    acc = v[0];
+    if (is_signed) { /* 1 / x ** -n: nothing is left but of 1 and -1 */
+        LLVMValueRef zero = emit_int_like(x, 0), all = emit_int_like(x, -1);
+        LLVMValueRef r, low = LLVMBuildAnd(e->b, n, one, "");
+
+        r = LLVMBuildICmp(e->b, LLVMIntEQ, low, zero, "");
+        r = emit_select(e, r, one, all);
+        r = emit_select(e, LLVMBuildICmp(e->b, LLVMIntEQ, x, all, ""), r,
+                        zero);
+        r = emit_select(e, LLVMBuildICmp(e->b, LLVMIntEQ, x, one, ""), one, r);
+        acc = emit_select(e, LLVMBuildICmp(e->b, LLVMIntSLT, n, zero, ""), r,
+                          acc);
+    }
+    LLVMBuildRet(e->b, acc);
+    emit_return_to(e, here);
+    return fn;
+}
+
+static LLVMValueRef do_power(elt *p, LLVMValueRef *x)
+{
+    LLVMTypeRef t = LLVMTypeOf(x[0]), arg[2] = { t, t };
+    LLVMValueRef fn, v;
+
+    if (is_float(p))
+        return from_devlib(p, x, 2, "pow");
+    fn = power_function(p, t, emit_is_signed(p->t));
+    v = LLVMBuildCall2(p->b, LLVMFunctionType(t, arg, 2, 0), fn, x, 2, "");
+    if (p->e->gpu)
+        LLVMSetInstructionCallConv(v, LLVMSPIRFUNCCallConv);
+    return wrapped(p, v);
+}
+
+static LLVMValueRef do_atan2(elt *p, LLVMValueRef *x)
+{
+    return from_devlib(p, x, 2, "atan2");
+}
+
+/* ---- bits ---- */
+
+static LLVMValueRef do_and(elt *p, LLVMValueRef *x)
+{
+    return LLVMBuildAnd(p->b, x[0], x[1], "");
+}
+
+static LLVMValueRef do_or(elt *p, LLVMValueRef *x)
+{
+    return LLVMBuildOr(p->b, x[0], x[1], "");
+}
+
+static LLVMValueRef do_xor(elt *p, LLVMValueRef *x)
+{
+    return LLVMBuildXor(p->b, x[0], x[1], "");
+}
+
+static LLVMValueRef do_not(elt *p, LLVMValueRef *x)
+{
+    return wrapped(p, LLVMBuildNot(p->b, x[0], ""));
+}
+
+/* Amounts are unsigned; by the width or more all bits leave. */
+static LLVMValueRef amount_fits(elt *p, LLVMValueRef n)
+{
+    int bits = bits_of(p);
+
+    if (bits < 8) /* a negative amount is sign-extended in its i8: large */
+        return LLVMBuildICmp(p->b, LLVMIntULT, n, emit_int_like(n, bits), "");
+    return LLVMBuildICmp(p->b, LLVMIntULT, n, emit_int_like(n, bits), "");
+}
+
+static LLVMValueRef low_bits(elt *p, LLVMValueRef x)
+{
+    int bits = bits_of(p);
+
+    return bits < 8 ? LLVMBuildAnd(p->b, x, emit_int_like(x, (1 << bits) - 1),
+                                   "") : x;
+}
+
+static LLVMValueRef do_shl(elt *p, LLVMValueRef *x)
+{
+    LLVMValueRef ok = amount_fits(p, x[1]), zero = emit_int_like(x[0], 0);
+    LLVMValueRef n = emit_select(p->e, ok, x[1], zero);
+
+    return wrapped(p, emit_select(p->e, ok,
+                                  LLVMBuildShl(p->b, x[0], n, ""), zero));
+}
+
+static LLVMValueRef do_shr_logic(elt *p, LLVMValueRef *x)
+{
+    LLVMValueRef ok = amount_fits(p, x[1]), zero = emit_int_like(x[0], 0);
+    LLVMValueRef n = emit_select(p->e, ok, x[1], zero);
+    LLVMValueRef v = LLVMBuildLShr(p->b, low_bits(p, x[0]), n, "");
+
+    return wrapped(p, emit_select(p->e, ok, v, zero));
+}
+
+static LLVMValueRef do_shr_arith(elt *p, LLVMValueRef *x)
+{
+    LLVMValueRef ok = amount_fits(p, x[1]), v = x[0], n;
+
+    if (bits_of(p) < 8 && !emit_is_signed(p->t)) { /* its top bit is a sign */
+        v = LLVMBuildShl(p->b, v, emit_int_like(v, 8 - bits_of(p)), "");
+        v = LLVMBuildAShr(p->b, v, emit_int_like(v, 8 - bits_of(p)), "");
+    }
+    n = emit_select(p->e, ok, x[1], emit_int_like(v, bits_of(p) - 1));
+    return wrapped(p, LLVMBuildAShr(p->b, v, n, ""));
+}
+
+static LLVMValueRef do_popcnt(elt *p, LLVMValueRef *x)
+{
+    LLVMValueRef v = low_bits(p, x[0]);
+
+    return wrapped(p, emit_intrinsic(p->e, "llvm.ctpop", p->type, &v, 1));
+}
+
+static LLVMValueRef do_clz(elt *p, LLVMValueRef *x)
+{
+    LLVMValueRef a[2] = { low_bits(p, x[0]), emit_bool(p->e, false) }, v;
+
+    v = emit_intrinsic(p->e, "llvm.ctlz", p->type, a, 2);
+    if (bits_of(p) < 8)
+        v = LLVMBuildSub(p->b, v, emit_int_like(v, 8 - bits_of(p)), "");
+    return wrapped(p, v);
+}
+
+/* ---- one operand ---- */
+
+static LLVMValueRef do_abs(elt *p, LLVMValueRef *x)
+{
+    LLVMValueRef a[2] = { x[0], emit_bool(p->e, false) };
+
+    if (is_float(p))
+        return emit_intrinsic(p->e, "llvm.fabs", p->type, x, 1);
+    if (!emit_is_signed(p->t))
+        return x[0];
+    return wrapped(p, emit_intrinsic(p->e, "llvm.abs", p->type, a, 2));
+}
+
+static LLVMValueRef do_neg(elt *p, LLVMValueRef *x)
+{
+    if (is_float(p))
+        return LLVMBuildFNeg(p->b, x[0], "");
+    return wrapped(p, LLVMBuildNeg(p->b, x[0], ""));
+}
+
+static LLVMValueRef do_sign(elt *p, LLVMValueRef *x)
+{
+    LLVMValueRef a[2], v, zero;
+
+    if (is_float(p)) { /* zeros and NaNs are their own */
+        a[0] = emit_fp_like(x[0], 1.0);
+        a[1] = x[0];
+        v = emit_intrinsic(p->e, "llvm.copysign", p->type, a, 2);
+        return emit_select(p->e,
+                           LLVMBuildFCmp(p->b, LLVMRealUEQ, x[0],
+                                         emit_fp_like(x[0], 0.0), ""),
+                           x[0], v);
+    }
+    zero = emit_int_like(x[0], 0);
+    v = LLVMBuildICmp(p->b, emit_is_signed(p->t) ? LLVMIntSGT : LLVMIntUGT,
+                      x[0], zero, "");
+    v = LLVMBuildZExt(p->b, v, p->type, "");
+    if (!emit_is_signed(p->t))
+        return v;
+    return LLVMBuildOr(p->b, v,
+                       LLVMBuildSExt(p->b, LLVMBuildICmp(p->b, LLVMIntSLT,
+                                                         x[0], zero, ""),
+                                     p->type, ""), "");
+}
+
+static LLVMValueRef do_round(elt *p, LLVMValueRef *x)
+{
+    const char *name = p->op == HLO_CEIL        ? "llvm.ceil"
+                       : p->op == HLO_FLOOR     ? "llvm.floor"
+                       : p->op == HLO_ROUND_AFZ ? "llvm.round"
+                                                : "llvm.roundeven";
+
+    return emit_intrinsic(p->e, name, p->type, x, 1);
+}
+
+static LLVMValueRef do_is_finite(elt *p, LLVMValueRef *x)
+{
+    LLVMValueRef a = emit_intrinsic(p->e, "llvm.fabs", p->type, x, 1);
+
+    return LLVMBuildFCmp(p->b, LLVMRealOLT, a,
+                         emit_fp_like(a, __builtin_inf()), "");
+}
+
+static LLVMValueRef do_sqrt(elt *p, LLVMValueRef *x)
+{
+    return emit_intrinsic(p->e, "llvm.sqrt", p->type, x, 1);
+}
+
+static LLVMValueRef do_function(elt *p, LLVMValueRef *x)
+{
+    static const char *const name[HLO_OP_COUNT] = {
+        [HLO_RSQRT] = "rsqrt", [HLO_CBRT] = "cbrt", [HLO_EXP] = "exp",
+        [HLO_EXPM1] = "expm1", [HLO_LOG] = "log", [HLO_LOG1P] = "log1p",
+        [HLO_LOGISTIC] = "logistic", [HLO_SIN] = "sin", [HLO_COS] = "cos",
+        [HLO_TAN] = "tan", [HLO_TANH] = "tanh", [HLO_ERF] = "erf"
+    };
+
+    return from_devlib(p, x, 1, name[p->op]);
+}
+
+static const elt_fn table[HLO_OP_COUNT] = {
+    [HLO_ABS] = do_abs, [HLO_NEGATE] = do_neg, [HLO_SIGN] = do_sign,
+    [HLO_CEIL] = do_round, [HLO_FLOOR] = do_round, [HLO_ROUND_AFZ] = do_round,
+    [HLO_ROUND_EVEN] = do_round, [HLO_IS_FINITE] = do_is_finite,
+    [HLO_NOT] = do_not, [HLO_POPCNT] = do_popcnt, [HLO_CLZ] = do_clz,
+    [HLO_SQRT] = do_sqrt, [HLO_RSQRT] = do_function, [HLO_CBRT] = do_function,
+    [HLO_EXP] = do_function, [HLO_EXPM1] = do_function,
+    [HLO_LOG] = do_function, [HLO_LOG1P] = do_function,
+    [HLO_LOGISTIC] = do_function, [HLO_SIN] = do_function,
+    [HLO_COS] = do_function, [HLO_TAN] = do_function,
+    [HLO_TANH] = do_function, [HLO_ERF] = do_function,
+    [HLO_ADD] = do_add, [HLO_SUBTRACT] = do_sub, [HLO_MULTIPLY] = do_mul,
+    [HLO_DIVIDE] = do_div, [HLO_REMAINDER] = do_rem, [HLO_MAXIMUM] = do_max,
+    [HLO_MINIMUM] = do_min, [HLO_POWER] = do_power, [HLO_ATAN2] = do_atan2,
+    [HLO_AND] = do_and, [HLO_OR] = do_or, [HLO_XOR] = do_xor,
+    [HLO_SHL] = do_shl, [HLO_SHR_ARITH] = do_shr_arith,
+    [HLO_SHR_LOGIC] = do_shr_logic, [HLO_CLAMP] = do_clamp
+};
+
+/* ---- comparisons ---- */
+
+/* Bits as integers that compare, signed, in the total order. */
+static LLVMValueRef total_key(emit *e, LLVMValueRef x, sd_dtype t)
+{
+    int bits = sd_dtype_table[t].bits;
+    LLVMValueRef sign;
+
+    if (!emit_is_narrow_float(t))
+        x = LLVMBuildBitCast(e->b, x, as_int(e, x, t), "");
+    if (bits < 8) {
+        x = LLVMBuildShl(e->b, x, emit_int_like(x, 8 - bits), "");
+        bits = 8;
+    }
+    sign = LLVMBuildAShr(e->b, x, emit_int_like(x, bits - 1), "");
+    sign = LLVMBuildLShr(e->b, sign, emit_int_like(x, 1), "");
+    return LLVMBuildXor(e->b, x, sign, "");
+}
+
+static LLVMValueRef compare_int(emit *e, int dir, bool s, LLVMValueRef x,
+                                LLVMValueRef y)
+{
+    static const LLVMIntPredicate how[2][6] = {
+        { LLVMIntEQ, LLVMIntNE, LLVMIntUGE, LLVMIntUGT, LLVMIntULE,
+          LLVMIntULT },
+        { LLVMIntEQ, LLVMIntNE, LLVMIntSGE, LLVMIntSGT, LLVMIntSLE,
+          LLVMIntSLT }
+    };
+
+    return LLVMBuildICmp(e->b, how[s][dir], x, y, "");
+}
+
+static LLVMValueRef compare_float(emit *e, int dir, LLVMValueRef x,
+                                  LLVMValueRef y)
+{
+    static const LLVMRealPredicate how[6] = {
+        LLVMRealOEQ, LLVMRealUNE, LLVMRealOGE, LLVMRealOGT, LLVMRealOLE,
+        LLVMRealOLT
+    };
+
+    return LLVMBuildFCmp(e->b, how[dir], x, y, "");
+}
+
+LLVMValueRef emit_compare(emit *e, int dir, int type, emit_value x,
+                          emit_value y, sd_dtype t)
+{
+    LLVMValueRef re, im;
+
+    if (emit_is_complex(t)) { /* EQ and NE only */
+        re = compare_float(e, dir, x.re, y.re);
+        im = compare_float(e, dir, x.im, y.im);
+        return dir == HLO_NE ? LLVMBuildOr(e->b, re, im, "")
+                             : LLVMBuildAnd(e->b, re, im, "");
+    }
+    if (sd_dtype_kind(t) != SD_K_FLOAT)
+        return compare_int(e, dir, emit_is_signed(t), x.re, y.re);
+    if (type == HLO_CMP_TOTAL)
+        return compare_int(e, dir, t != SD_F8E8M0FNU,
+                           t == SD_F8E8M0FNU ? x.re : total_key(e, x.re, t),
+                           t == SD_F8E8M0FNU ? y.re : total_key(e, y.re, t));
+    if (emit_is_narrow_float(t)) {
+        x.re = emit_to_f32(e, x.re, t);
+        y.re = emit_to_f32(e, y.re, t);
+    }
+    return compare_float(e, dir, x.re, y.re);
+}
+
+/* ---- complex ---- */
+
+static emit_value complex_op(elt *p, const emit_value *x)
+{
+    emit_value v = { NULL, NULL };
+    LLVMBuilderRef b = p->b;
+
+    switch (p->op) {
+    case HLO_ADD:
+        v.re = LLVMBuildFAdd(b, x[0].re, x[1].re, "");
+        v.im = LLVMBuildFAdd(b, x[0].im, x[1].im, "");
+        return v;
+    case HLO_SUBTRACT:
+        v.re = LLVMBuildFSub(b, x[0].re, x[1].re, "");
+        v.im = LLVMBuildFSub(b, x[0].im, x[1].im, "");
+        return v;
+    case HLO_MULTIPLY:
+        v.re = LLVMBuildFSub(b, LLVMBuildFMul(b, x[0].re, x[1].re, ""),
+                             LLVMBuildFMul(b, x[0].im, x[1].im, ""), "");
+        v.im = LLVMBuildFAdd(b, LLVMBuildFMul(b, x[0].re, x[1].im, ""),
+                             LLVMBuildFMul(b, x[0].im, x[1].re, ""), "");
+        return v;
+    case HLO_NEGATE:
+        v.re = LLVMBuildFNeg(b, x[0].re, "");
+        v.im = LLVMBuildFNeg(b, x[0].im, "");
+        return v;
+    default: break;
+    }
+    emit_fail(p->e, sd_error(SD_UNIMPLEMENTED, "%s of complex numbers",
+                             hlo_op_table[p->op].name));
+    return x[0];
+}
+
+static emit_value bitcast_value(emit *e, emit_value x, sd_dtype from,
+                                sd_dtype to)
+{
+    emit_value v = { NULL, NULL };
+    LLVMTypeRef t = emit_widen(emit_type(e, to), emit_width(x.re));
+
+    if (sd_dtype_table[from].bits != sd_dtype_table[to].bits ||
+        emit_is_complex(from) != emit_is_complex(to)) {
+        emit_fail(e, sd_error(SD_UNIMPLEMENTED, "bitcast-convert of %s to %s",
+                              sd_dtype_name(from), sd_dtype_name(to)));
+        return x;
+    }
+    if (from == to)
+        return x;
+    v.re = LLVMBuildBitCast(e->b, x.re, t, "");
+    /* f4 and u4 are plain bits, s4 is kept extended */
+    v.re = emit_wrap(e, v.re, to);
+    if (sd_dtype_table[to].bits < 8 && !emit_is_int(to))
+        v.re = LLVMBuildAnd(e->b, v.re,
+                            emit_int_like(v.re,
+                                          (1 << sd_dtype_table[to].bits) - 1),
+                            "");
+    return v;
+}
+
+/* ---- all ---- */
+
+static emit_value part_of(emit *e, emit_value x, sd_dtype t, int op)
+{
+    emit_value v = { op == HLO_IMAG ? x.im : x.re, NULL };
+
+    (void)t;
+    if (!v.re)
+        v.re = emit_fp_like(x.re, 0.0);
+    (void)e;
+    return v;
+}
+
+static emit_value one_op(elt *p, sd_dtype t, int narg, emit_value *arg)
+{
+    emit *e = p->e;
+    emit_value v = { NULL, NULL };
+    LLVMValueRef x[8];
+
+    if (emit_is_complex(t))
+        return complex_op(p, arg);
+    if (!table[p->op] || emit_is_narrow_float(t)) {
+        emit_fail(e, sd_error(SD_UNIMPLEMENTED, "%s of %s",
+                              hlo_op_table[p->op].name, sd_dtype_name(t)));
+        return arg[0];
+    }
+    for (int i = 0; i < narg; i++)
+        x[i] = arg[i].re;
+    v.re = table[p->op](p, x);
+    return v;
+}
+
+emit_value emit_elt(emit *e, int op, const hlo_inst *in, sd_dtype t, int narg,
+                    const emit_value *given, const sd_dtype *arg_t)
+{
+    emit_value arg[8], v = { NULL, NULL };
+    int w = 1;
+    elt p = { e, e->b, op, in, sd_dtype_part(arg_t[0]), NULL };
+
+    if (op == HLO_SELECT) /* a scalar condition stays one */
+        return emit_select_value(e, given[0].re, given[1], given[2]);
+    for (int i = 0; i < narg; i++)
+        w = SD_MAX(w, emit_width(given[i].re));
+    for (int i = 0; i < narg; i++)
+        arg[i] = emit_splat_value(e, given[i], w);
+    p.type = LLVMTypeOf(arg[0].re);
+    switch (op) {
+    case HLO_CONVERT: return emit_convert(e, arg[0], arg_t[0], t);
+    case HLO_BITCAST_CONVERT: return bitcast_value(e, arg[0], arg_t[0], t);
+    case HLO_COPY: return arg[0];
+    case HLO_COMPARE:
+        v.re = emit_compare(e, in->u.compare.dir, in->u.compare.type, arg[0],
+                            arg[1], arg_t[0]);
+        return v;
+    case HLO_REAL:
+    case HLO_IMAG: return part_of(e, arg[0], arg_t[0], op);
+    case HLO_COMPLEX: return (emit_value){ arg[0].re, arg[1].re };
+    default: return one_op(&p, arg_t[0], narg, arg);
+    }
+}
+
+void emit_body(emit *e, const plan_body *body, const emit_value *arg,
+               emit_value *root)
+{
+    emit_value *v = sd_arena_array(e->a, emit_value, body->nnode + 1);
+
+    for (int i = 0; i < body->nnode; i++) {
+        const plan_node *n = body->node[i];
+        emit_value x[8];
+        sd_dtype t[8];
+
+        assert(n->id == i && n->narg <= 8);
+        for (int j = 0; j < n->narg; j++) {
+            x[j] = v[n->arg[j]->id];
+            t[j] = n->arg[j]->dtype;
+        }
+        if (n->kind == PN_PARAM)
+            v[i] = arg[n->out];
+        else if (n->kind == PN_CONST)
+            v[i] = emit_constant(e, n->dtype, n->value);
+        else
+            v[i] = emit_elt(e, n->op, n->in, n->dtype, n->narg, x, t);
+    }
+    for (int i = 0; i < body->nroot; i++)
+        root[i] = v[body->root[i]->id];
+}

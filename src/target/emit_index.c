@@ -1,0 +1,231 @@
+/* Index expressions.  A scalar expression is made in e->si at the level of the
+ * innermost axis it varies on; one that varies on LANE exists twice, for the
+ * first element of the vector (addresses of contiguous accesses) and for all
+ * elements (gathers, guards, index values).
+ *
+ * Vectors, and everything on GPUs, are 32 bits wide where the bounds of all
+ * expressions of the kernel allow it. */
+#include "emit.h"
+
+static bool fits(const plan_expr *x, int64_t limit)
+{
+    if (x->lo < -limit || x->hi > limit || x->c > limit || x->c < -limit)
+        return false;
+    if (x->kind == PX_ADD)
+        return fits(x->a, limit) && fits(x->b, limit);
+    return x->a ? fits(x->a, limit) : true;
+}
+
+static void note_expr(emit *e, const plan_expr *x)
+{
+    if (sd_map_has(e->expr, sd_key(x)))
+        return;
+    if (x->a)
+        note_expr(e, x->a);
+    if (x->b)
+        note_expr(e, x->b);
+    sd_map_set(e->expr, sd_key(x),
+               sd_arena_array(e->a, emit_slot, 2 * e->ncopy));
+}
+
+void emit_index_init(emit *e)
+{
+    const plan_kernel *k = e->k;
+    bool narrow = true;
+    const int64_t limit = INT32_MAX - 1024; /* room for steps past the end */
+
+    for (int i = 0; i < k->naxis; i++)
+        narrow = narrow && k->axis[i].extent <= limit;
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+
+        if (n->off)
+            narrow = narrow && fits(n->off, limit);
+        for (int g = 0; g < n->nguard; g++)
+            narrow = narrow && fits(n->guard[g].e, limit) &&
+                     n->guard[g].lo >= -limit && n->guard[g].hi <= limit;
+    }
+    e->vi = narrow ? e->i32 : e->i64;
+    e->si = e->gpu ? e->vi : e->i64;
+    e->expr = sd_map_create(e->a);
+    for (int i = 0; i < k->nnode; i++) {
+        if (k->node[i]->off)
+            note_expr(e, k->node[i]->off);
+        for (int g = 0; g < k->node[i]->nguard; g++)
+            note_expr(e, k->node[i]->guard[g].e);
+    }
+}
+
+static bool varies_on_lane(const emit *e, const plan_expr *x)
+{
+    return e->w > 1 && e->lane >= 0 && (x->varies >> e->lane & 1);
+}
+
+LLVMValueRef emit_position(emit *e, int axis, int copy, bool vec)
+{
+    const emit_axis *x = &e->axis[axis];
+    LLVMValueRef v = x->at;
+    int64_t d = emit_digit(e, copy, axis) * x->step;
+
+    if (d)
+        v = LLVMBuildNSWAdd(e->b, v, emit_si(e, d), "");
+    if (!vec)
+        return v;
+    if (e->vi != e->si)
+        v = LLVMBuildTrunc(e->b, v, e->vi, "");
+    return LLVMBuildNSWAdd(e->b, emit_splat(e, v, e->w),
+                           emit_iota(e, e->vi, e->w), "");
+}
+
+/* To the integer type of scalar or vector positions. */
+static LLVMValueRef to_index(emit *e, LLVMValueRef v, bool is_signed, bool vec)
+{
+    LLVMTypeRef want = emit_widen(vec ? e->vi : e->si, emit_width(v));
+    unsigned from = LLVMGetIntTypeWidth(
+        LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMVectorTypeKind
+            ? LLVMGetElementType(LLVMTypeOf(v))
+            : LLVMTypeOf(v));
+    unsigned to = LLVMGetIntTypeWidth(vec ? e->vi : e->si);
+
+    if (from > to)
+        v = LLVMBuildTrunc(e->b, v, want, "");
+    else if (from < to)
+        v = is_signed ? LLVMBuildSExt(e->b, v, want, "")
+                      : LLVMBuildZExt(e->b, v, want, "");
+    return vec ? emit_splat(e, v, e->w) : v;
+}
+
+static LLVMValueRef node_index(emit *e, const plan_node *n, int copy, bool vec)
+{
+    LLVMValueRef v =
+        emit_node_value(e, n, emit_canon(e, copy, n->varies)).re;
+
+    if (!vec)
+        v = emit_extract(e, v, 0, 1);
+    return to_index(e, v, sd_dtype_kind(n->dtype) == SD_K_SINT, vec);
+}
+
+static LLVMValueRef combine(emit *e, const plan_expr *x, LLVMValueRef a,
+                            LLVMValueRef b)
+{
+    LLVMValueRef c = emit_int_like(a, x->c);
+
+    switch (x->kind) {
+    case PX_ADD: return LLVMBuildNSWAdd(e->b, a, b, "");
+    case PX_MUL: return LLVMBuildNSWMul(e->b, a, c, "");
+    case PX_DIV: /* of what is not negative, or unspecified */
+        if ((x->c & (x->c - 1)) == 0)
+            return LLVMBuildLShr(
+                e->b, a, emit_int_like(a, __builtin_ctzll((uint64_t)x->c)),
+                "");
+        return LLVMBuildUDiv(e->b, a, c, "");
+    case PX_MOD:
+        if ((x->c & (x->c - 1)) == 0)
+            return LLVMBuildAnd(e->b, a, emit_int_like(a, x->c - 1), "");
+        return LLVMBuildURem(e->b, a, c, "");
+    default: break;
+    }
+    assert(!"expression kind");
+    return a;
+}
+
+int emit_expr_level(emit *e, const plan_expr *x)
+{
+    int level = 0;
+
+    if (x->kind == PX_NODE)
+        level = emit_node_level(e, x->node);
+    for (int i = 0; i < e->k->naxis; i++)
+        if (x->varies >> i & 1)
+            level = SD_MAX(level, e->axis[i].level);
+    if (x->a)
+        level = SD_MAX(level, emit_expr_level(e, x->a));
+    if (x->b)
+        level = SD_MAX(level, emit_expr_level(e, x->b));
+    return level;
+}
+
+LLVMValueRef emit_expr(emit *e, const plan_expr *x, int copy, bool vec)
+{
+    emit_slot *s = sd_map_get(e->expr, sd_key(x));
+    LLVMValueRef a = NULL, b = NULL, v;
+    emit_mark mark;
+    int level;
+
+    vec = vec && varies_on_lane(e, x);
+    copy = emit_canon(e, copy, x->varies);
+    s += 2 * copy + vec;
+    if (s->set)
+        return s->v.re;
+    level = emit_expr_level(e, x);
+    if (x->kind == PX_NODE)
+        emit_node_value(e, x->node, emit_canon(e, copy, x->node->varies));
+    if (x->a)
+        a = emit_expr(e, x->a, copy, vec);
+    if (x->b)
+        b = emit_expr(e, x->b, copy, vec);
+    mark = emit_at(e, level);
+    if (vec && a)
+        a = to_index(e, a, true, true);
+    if (vec && b)
+        b = to_index(e, b, true, true);
+    switch (x->kind) {
+    case PX_CONST: v = emit_si(e, x->c); break;
+    case PX_AXIS: v = emit_position(e, x->axis, copy, vec); break;
+    case PX_NODE: v = node_index(e, x->node, copy, vec); break;
+    default: v = combine(e, x, a, b); break;
+    }
+    emit_back(e, mark);
+    emit_remember(e, s, (emit_value){ v, NULL }, level);
+    return v;
+}
+
+uint64_t emit_guards_vary(const plan_guard *g, int n)
+{
+    uint64_t v = 0;
+
+    for (int i = 0; i < n; i++)
+        v |= g[i].e->varies;
+    return v;
+}
+
+/* lo <= x < hi, leaving out what the bounds of x already say. */
+static LLVMValueRef one_guard(emit *e, const plan_guard *g, int copy, bool vec)
+{
+    bool low = g->e->lo < g->lo, high = g->e->hi >= g->hi;
+    LLVMValueRef x, d;
+
+    if (!low && !high)
+        return NULL;
+    x = emit_expr(e, g->e, copy, vec);
+    if (low && high) { /* one comparison: x - lo below hi - lo, unsigned */
+        d = g->lo ? LLVMBuildSub(e->b, x, emit_int_like(x, g->lo), "") : x;
+        return LLVMBuildICmp(e->b, LLVMIntULT, d,
+                             emit_int_like(x, SD_MAX(g->hi - g->lo, 0)), "");
+    }
+    if (low)
+        return LLVMBuildICmp(e->b, LLVMIntSGE, x, emit_int_like(x, g->lo), "");
+    return LLVMBuildICmp(e->b, LLVMIntSLT, x, emit_int_like(x, g->hi), "");
+}
+
+LLVMValueRef emit_guards(emit *e, const plan_guard *g, int n, int copy,
+                         bool vec)
+{
+    LLVMValueRef v = NULL;
+
+    for (int i = 0; i < n; i++)
+        v = emit_and(e, v, one_guard(e, &g[i], copy, vec));
+    return v;
+}
+
+emit_access emit_classify(emit *e, const plan_expr *off)
+{
+    int64_t s;
+
+    if (!varies_on_lane(e, off))
+        return EMIT_UNIFORM;
+    if (!plan_expr_stride(off, e->lane, &s))
+        return EMIT_GATHERED;
+    return s == 0 ? EMIT_UNIFORM : s == 1 ? EMIT_CONTIGUOUS
+           : s == -1 ? EMIT_REVERSED : EMIT_GATHERED;
+}

@@ -1,0 +1,540 @@
+/* A kernel: its function, the tiles and the outer loops.  What happens inside
+ * of them is emit_stage.c.
+ *
+ * Host: `name` unpacks the slots and calls the body, whose pointers are
+ * noalias arguments.  One grid axis needs no loop over tiles: tiles
+ * [first, last) of it are one range of positions. */
+#include "emit.h"
+
+typedef struct { LLVMValueRef lo, hi; } range;
+
+typedef struct {
+    emit *e;
+    int order[EMIT_AXES], norder; /* outer axes, LANE last */
+    range range[EMIT_AXES];
+} nest;
+
+static void outer(nest *t, int i);
+
+static void add_attribute(emit *e, LLVMValueRef fn, unsigned at,
+                          const char *name)
+{
+    unsigned id = LLVMGetEnumAttributeKindForName(name, strlen(name));
+
+    LLVMAddAttributeAtIndex(fn, at, LLVMCreateEnumAttribute(e->cx, id, 0));
+}
+
+static void set_attribute(emit *e, LLVMValueRef fn, const char *name,
+                          const char *value)
+{
+    LLVMAddAttributeAtIndex(
+        fn, LLVMAttributeFunctionIndex,
+        LLVMCreateStringAttribute(e->cx, name, (unsigned)strlen(name), value,
+                                  (unsigned)strlen(value)));
+}
+
+/* ---- outer loops ---- */
+
+static void open_axis(emit *e, int a, emit_loop *l, range r, int64_t step)
+{
+    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
+
+    emit_loop_open(e, l, r.lo, r.hi, step);
+    emit_level_open(e, pre);
+    e->axis[a].level = e->depth;
+    e->axis[a].at = l->at;
+}
+
+static void close_axis(emit *e, int a, emit_loop *l)
+{
+    emit_loop_close(e, l);
+    emit_level_close(e);
+    e->axis[a].level = 0;
+    e->axis[a].n = 1;
+    memset(e->axis[a].mask, 0, sizeof e->axis[a].mask);
+}
+
+static bool divides(const plan_axis *x, int64_t by)
+{
+    return x->extent % by == 0 && (!x->grid || x->tile % by == 0);
+}
+
+static void outer_unroll(nest *t, int i)
+{
+    emit *e = t->e;
+    int a = t->order[i];
+    const plan_axis *x = &e->k->axis[a];
+    emit_loop l;
+
+    open_axis(e, a, &l, t->range[a], e->axis[a].radix);
+    e->axis[a].n = e->axis[a].radix;
+    e->axis[a].step = 1;
+    for (int c = 1; !divides(x, e->axis[a].radix) && c < e->axis[a].n; c++)
+        e->axis[a].mask[c] = LLVMBuildICmp(
+            e->b, LLVMIntSLT, emit_position(e, a, c * e->axis[a].stride,
+                                            false), t->range[a].hi, "");
+    outer(t, i + 1);
+    close_axis(e, a, &l);
+}
+
+static void lane_steps(nest *t, int i, range r, int copies, bool masked)
+{
+    emit *e = t->e;
+    emit_loop l;
+
+    open_axis(e, e->lane, &l, r, (int64_t)copies * e->w);
+    e->axis[e->lane].n = copies;
+    e->axis[e->lane].step = e->w;
+    if (masked) {
+        LLVMValueRef at = emit_position(e, e->lane, 0, true);
+        LLVMValueRef end = e->vi == e->si
+                               ? r.hi : LLVMBuildTrunc(e->b, r.hi, e->vi, "");
+
+        e->axis[e->lane].mask[0] = LLVMBuildICmp(
+            e->b, LLVMIntSLT, at, emit_splat(e, end, e->w), "");
+    }
+    outer(t, i + 1);
+    close_axis(e, e->lane, &l);
+}
+
+/* Whole steps of several vectors; then vectors, masked where needed. */
+static void outer_lane(nest *t, int i)
+{
+    emit *e = t->e;
+    const plan_axis *x = &e->k->axis[e->lane];
+    int copies = e->axis[e->lane].radix;
+    int64_t step = (int64_t)copies * e->w;
+    range r = t->range[e->lane], rest = r;
+    LLVMValueRef n;
+
+    if (e->gpu) {
+        r.lo = LLVMBuildAdd(e->b, r.lo, e->lid, "");
+        emit_loop l;
+        open_axis(e, e->lane, &l, r, e->dev->group);
+        outer(t, i + 1);
+        close_axis(e, e->lane, &l);
+        return;
+    }
+    if (x->extent >= step) {
+        n = LLVMBuildSub(e->b, r.hi, r.lo, "");
+        n = LLVMBuildAnd(e->b, n, emit_si(e, -step), "");
+        rest.lo = LLVMBuildAdd(e->b, r.lo, n, "");
+        r.hi = rest.lo;
+        lane_steps(t, i, r, copies, false);
+    }
+    if (!divides(x, step))
+        lane_steps(t, i, rest, 1, !divides(x, e->w));
+}
+
+static void outer(nest *t, int i)
+{
+    emit *e = t->e;
+    emit_loop l;
+    int a;
+
+    if (i == t->norder) {
+        e->outer_depth = e->depth;
+        emit_stages(e);
+        return;
+    }
+    a = t->order[i];
+    if (a == e->lane) {
+        outer_lane(t, i);
+    } else if (e->k->axis[a].place == PLAN_UNROLL) {
+        outer_unroll(t, i);
+    } else {
+        open_axis(e, a, &l, t->range[a], 1);
+        outer(t, i + 1);
+        close_axis(e, a, &l);
+    }
+}
+
+/* ---- tiles ---- */
+
+static LLVMValueRef min_of(emit *e, LLVMValueRef x, int64_t limit)
+{
+    LLVMValueRef y = emit_int_like(x, limit);
+
+    return LLVMBuildSelect(
+        e->b, LLVMBuildICmp(e->b, LLVMIntSLT, x, y, ""), x, y, "");
+}
+
+static range tile_range(emit *e, const plan_axis *x, LLVMValueRef first,
+                        LLVMValueRef last)
+{
+    range r;
+
+    r.lo = LLVMBuildMul(e->b, first, emit_si(e, x->tile), "");
+    r.hi = LLVMBuildMul(e->b, last, emit_si(e, x->tile), "");
+    if (x->extent % x->tile)
+        r.hi = min_of(e, r.hi, x->extent);
+    return r;
+}
+
+/* The ranges of all grid axes in tile t, the last axis fastest. */
+static void decode_tile(nest *n, LLVMValueRef t)
+{
+    emit *e = n->e;
+    LLVMValueRef count, i;
+
+    for (int a = e->k->naxis - 1; a >= 0; a--) {
+        const plan_axis *x = &e->k->axis[a];
+        int64_t tiles = x->grid ? (x->extent + x->tile - 1) / x->tile : 1;
+
+        if (tiles == 1)
+            continue;
+        count = emit_si(e, tiles);
+        i = LLVMBuildURem(e->b, t, count, "");
+        t = LLVMBuildUDiv(e->b, t, count, "");
+        n->range[a] = tile_range(e, x, i,
+                                 LLVMBuildAdd(e->b, i, emit_si(e, 1), ""));
+    }
+}
+
+static void tiles(nest *t, LLVMValueRef first, LLVMValueRef last)
+{
+    emit *e = t->e;
+    int cut = 0, which = -1;
+    LLVMBasicBlockRef pre;
+    emit_loop l;
+
+    for (int a = 0; a < e->k->naxis; a++) {
+        const plan_axis *x = &e->k->axis[a];
+
+        t->range[a] = (range){ emit_si(e, 0), emit_si(e, x->extent) };
+        if (x->outer && x->grid && x->tile < x->extent) {
+            cut++;
+            which = a;
+        }
+    }
+    if (cut <= 1) {
+        if (cut)
+            t->range[which] = tile_range(e, &e->k->axis[which], first, last);
+        outer(t, 0);
+        return;
+    }
+    if (e->gpu) {
+        decode_tile(t, first);
+        outer(t, 0);
+        return;
+    }
+    pre = LLVMGetInsertBlock(e->b);
+    emit_loop_open(e, &l, first, last, 1);
+    emit_level_open(e, pre);
+    decode_tile(t, l.at);
+    outer(t, 0);
+    emit_loop_close(e, &l);
+    emit_level_close(e);
+}
+
+/* ---- copies ---- */
+
+int emit_lane_copies(const emit *e)
+{
+    const plan_kernel *k = e->k;
+    int n = k->nnode <= 8 ? 4 : k->nnode <= 20 ? 2 : 1;
+
+    if (e->gpu || e->lane < 0)
+        return 1;
+    if (!k->axis[e->lane].outer)
+        return 64 / e->w;
+    for (int i = 0; i < k->nstage; i++)
+        if (k->stage[i].axes)
+            return 1;
+    while (n > 1 && k->axis[e->lane].extent < (int64_t)n * e->w)
+        n /= 2;
+    return n;
+}
+
+static bool has_strided(const plan_kernel *k, int axis)
+{
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->kind == PN_REDUCE && k->node[i]->order.lanes == 8 &&
+            k->node[i]->over == (uint64_t)1 << axis)
+            return true;
+    return false;
+}
+
+/* Which axes are copied.  Inner axes share a digit: never two at once. */
+static void plan_copies(emit *e)
+{
+    const plan_kernel *k = e->k;
+    int strided = 0;
+
+    e->ncopy = 1;
+    for (int a = 0; a < k->naxis; a++) {
+        const plan_axis *p = &k->axis[a];
+        emit_axis *x = &e->axis[a];
+
+        x->n = x->radix = 1;
+        if (a == e->lane)
+            x->radix = emit_lane_copies(e);
+        else if (p->place == PLAN_UNROLL && p->outer)
+            x->radix = (int)SD_MIN(p->grid ? p->tile : p->extent,
+                                   (int64_t)EMIT_AXIS_COPIES);
+        else if (!p->outer && has_strided(k, a))
+            strided = 1;
+        if (x->radix > 1) {
+            x->stride = e->ncopy;
+            e->ncopy *= x->radix;
+        }
+    }
+    for (int a = 0; strided && a < k->naxis; a++)
+        if (a != e->lane && !k->axis[a].outer && has_strided(k, a)) {
+            e->axis[a].stride = e->ncopy;
+            e->axis[a].radix = 8;
+        }
+    if (strided)
+        e->ncopy *= 8;
+}
+
+/* ---- the function ---- */
+
+static void place_areas(emit *e)
+{
+    size_t at = 0;
+
+    e->park = sd_arena_array(e->a, size_t, e->k->nnode + 1);
+    for (int i = 0; i < e->k->nnode; i++) {
+        const plan_node *n = e->k->node[i];
+        size_t count = 1;
+
+        if (!n->parked)
+            continue;
+        for (int a = 0; a < e->k->naxis; a++)
+            if ((n->varies & ~e->outer) >> a & 1)
+                count *= (size_t)e->k->axis[a].extent;
+        e->park[i] = at;
+        at += (count * sd_dtype_bytes(n->dtype) + 63) / 64 * 64;
+    }
+    for (int i = 0; e->gpu && i < e->k->nnode; i++) {
+        const plan_node *n = e->k->node[i];
+
+        if (n->kind != PN_REDUCE || e->lane < 0 || !(n->over >> e->lane & 1))
+            continue;
+        e->park[i] = at;
+        for (int o = 0; o < n->nout; o++)
+            at += 64 * sd_dtype_bytes(n->arg[o]->dtype);
+    }
+    e->local_bytes = at;
+}
+
+static LLVMValueRef builtin_id(emit *e, const char *name)
+{
+    LLVMTypeRef t = LLVMFunctionType(e->i64, &e->i32, 1, 0);
+    LLVMValueRef fn = LLVMGetNamedFunction(e->m, name), zero, v;
+
+    if (!fn) {
+        fn = LLVMAddFunction(e->m, name, t);
+        LLVMSetFunctionCallConv(fn, LLVMSPIRFUNCCallConv);
+        add_attribute(e, fn, LLVMAttributeFunctionIndex, "nounwind");
+        add_attribute(e, fn, LLVMAttributeFunctionIndex, "willreturn");
+    }
+    zero = LLVMConstInt(e->i32, 0, 0);
+    v = LLVMBuildCall2(e->b, t, fn, &zero, 1, "");
+    LLVMSetInstructionCallConv(v, LLVMSPIRFUNCCallConv);
+    return e->si == e->i64 ? v : LLVMBuildTrunc(e->b, v, e->si, "");
+}
+
+void emit_barrier(emit *e)
+{
+    LLVMTypeRef t =
+        LLVMFunctionType(LLVMVoidTypeInContext(e->cx), &e->i32, 1, 0);
+    LLVMValueRef fn = LLVMGetNamedFunction(e->m, "_Z7barrierj"), v, local;
+
+    if (!fn) {
+        fn = LLVMAddFunction(e->m, "_Z7barrierj", t);
+        LLVMSetFunctionCallConv(fn, LLVMSPIRFUNCCallConv);
+        add_attribute(e, fn, LLVMAttributeFunctionIndex, "convergent");
+        add_attribute(e, fn, LLVMAttributeFunctionIndex, "nounwind");
+    }
+    local = LLVMConstInt(e->i32, 1, 0); /* CLK_LOCAL_MEM_FENCE */
+    v = LLVMBuildCall2(e->b, t, fn, &local, 1, "");
+    LLVMSetInstructionCallConv(v, LLVMSPIRFUNCCallConv);
+}
+
+static void start_function(emit *e)
+{
+    LLVMBasicBlockRef start;
+
+    e->entry = emit_block(e, "entry");
+    start = emit_block(e, "start");
+    LLVMPositionBuilderAtEnd(e->b, e->entry);
+    LLVMBuildBr(e->b, start);
+    LLVMPositionBuilderAtEnd(e->b, start);
+}
+
+static void size_metadata(emit *e, const char *name, int n, const int *size)
+{
+    LLVMMetadataRef at[3];
+
+    for (int i = 0; i < n; i++)
+        at[i] = LLVMValueAsMetadata(
+            LLVMConstInt(e->i32, (unsigned)size[i], 0));
+    LLVMGlobalSetMetadata(e->fn,
+                          LLVMGetMDKindIDInContext(e->cx, name,
+                                                   (unsigned)strlen(name)),
+                          LLVMMDNodeInContext2(e->cx, at, (size_t)n));
+}
+
+static void begin_gpu(emit *e)
+{
+    LLVMTypeRef *t = sd_arena_array(e->a, LLVMTypeRef, e->k->nslot + 1);
+    int size[3] = { e->dev->group, 1, 1 };
+
+    for (int i = 0; i < e->k->nslot; i++)
+        t[i] = e->ptr;
+    e->fn = LLVMAddFunction(e->m, e->k->name,
+                            LLVMFunctionType(LLVMVoidTypeInContext(e->cx), t,
+                                             (unsigned)e->k->nslot, 0));
+    LLVMSetFunctionCallConv(e->fn, LLVMSPIRKERNELCallConv);
+    add_attribute(e, e->fn, LLVMAttributeFunctionIndex, "nounwind");
+    size_metadata(e, "reqd_work_group_size", 3, size);
+    if (e->dev->subgroup)
+        size_metadata(e, "intel_reqd_sub_group_size", 1, &e->dev->subgroup);
+    start_function(e);
+    e->lid = builtin_id(e, "_Z12get_local_idj");
+    e->group_id = builtin_id(e, "_Z12get_group_idj");
+    if (e->local_bytes) {
+        LLVMTypeRef bytes = LLVMArrayType2(e->i8, e->local_bytes);
+
+        e->local = LLVMAddGlobalInAddressSpace(
+            e->m, bytes, sd_arena_fmt(e->a, "%s.local", e->k->name),
+            e->local_as);
+        LLVMSetLinkage(e->local, LLVMInternalLinkage);
+        LLVMSetInitializer(e->local, LLVMGetUndef(bytes));
+        LLVMSetAlignment(e->local, 64);
+    }
+}
+
+static void host_attributes(emit *e, LLVMValueRef fn)
+{
+    const char *bits = e->w == 16 ? "512" : "256";
+
+    add_attribute(e, fn, LLVMAttributeFunctionIndex, "nounwind");
+    set_attribute(e, fn, "prefer-vector-width", bits);
+    set_attribute(e, fn, "min-legal-vector-width", bits);
+}
+
+/* body(slots..., first, last, scratch), and the entry that calls it. */
+static void begin_host(emit *e)
+{
+    int n = e->k->nslot;
+    LLVMTypeRef *t = sd_arena_array(e->a, LLVMTypeRef, n + 4), body, entry;
+    LLVMTypeRef none = LLVMVoidTypeInContext(e->cx);
+    LLVMTypeRef et[4] = { e->ptr, e->i64, e->i64, e->ptr };
+    LLVMValueRef *arg = sd_arena_array(e->a, LLVMValueRef, n + 4), fn, at;
+
+    for (int i = 0; i < n; i++)
+        t[i] = e->ptr;
+    t[n] = t[n + 1] = e->i64;
+    t[n + 2] = e->ptr;
+    body = LLVMFunctionType(none, t, (unsigned)n + 3, 0);
+    entry = LLVMFunctionType(none, et, 4, 0);
+    fn = LLVMAddFunction(e->m, e->k->name, entry);
+    e->fn = LLVMAddFunction(e->m, sd_arena_fmt(e->a, "%s.body", e->k->name),
+                            body);
+    LLVMSetLinkage(e->fn, LLVMInternalLinkage);
+    add_attribute(e, e->fn, LLVMAttributeFunctionIndex, "noinline");
+    for (int i = 0; i < n; i++)
+        if (e->k->slot[i].noalias)
+            add_attribute(e, e->fn, (unsigned)i + 1, "noalias");
+    add_attribute(e, e->fn, (unsigned)n + 3, "noalias");
+    host_attributes(e, fn);
+    host_attributes(e, e->fn);
+    LLVMPositionBuilderAtEnd(
+        e->b, LLVMAppendBasicBlockInContext(e->cx, fn, "entry"));
+    for (int i = 0; i < n; i++) {
+        LLVMValueRef index = emit_i64(e, i);
+
+        at = LLVMBuildGEP2(e->b, e->ptr, LLVMGetParam(fn, 0), &index, 1, "");
+        arg[i] = LLVMBuildLoad2(e->b, e->ptr, at, "");
+    }
+    for (int i = 0; i < 3; i++)
+        arg[n + i] = LLVMGetParam(fn, (unsigned)i + 1);
+    LLVMBuildCall2(e->b, body, e->fn, arg, (unsigned)n + 3, "");
+    LLVMBuildRetVoid(e->b);
+    start_function(e);
+    e->scratch = LLVMGetParam(e->fn, (unsigned)n + 2);
+}
+
+static void emit_init(emit *e, const plan_kernel *k)
+{
+    e->k = k;
+    e->gpu = e->dev->kind != DEVICE_HOST;
+    e->w = e->gpu ? 1 : e->dev->lanes;
+    e->lane = -1;
+    e->outer = 0;
+    for (int i = 0; i < k->naxis; i++) {
+        if (k->axis[i].place == PLAN_LANE)
+            e->lane = i;
+        if (k->axis[i].outer)
+            e->outer |= (uint64_t)1 << i;
+    }
+    memset(e->axis, 0, sizeof e->axis);
+    memset(e->level, 0, sizeof e->level);
+    e->depth = e->standing = e->outer_depth = 0;
+    plan_copies(e);
+    e->value = sd_arena_array(e->a, emit_slot, (k->nnode + 1) * e->ncopy);
+    e->several = sd_arena_array(e->a, emit_value *, k->nnode + 1);
+    e->running = sd_arena_array(e->a, void *, k->nnode + 1);
+    e->needed = sd_arena_array(e->a, bool, k->nnode + 1);
+    e->parked = sd_arena_array(e->a, bool, k->nnode + 1);
+    e->slot = sd_arena_array(e->a, LLVMValueRef, k->nslot + 1);
+    emit_note_uses(e);
+    emit_index_init(e);
+    place_areas(e);
+}
+
+static sd_status check_kernel(const emit *e)
+{
+    const plan_kernel *k = e->k;
+
+    if (k->naxis > EMIT_AXES)
+        return sd_error(SD_UNIMPLEMENTED, "a kernel of %d axes", k->naxis);
+    for (int i = 0; i < k->nnode; i++) {
+        sd_dtype t = sd_dtype_part(k->node[i]->dtype);
+
+        if (t == SD_F64 && !(e->dev->features & DEVICE_HAS_F64))
+            return sd_error(SD_UNIMPLEMENTED, "f64 on %s, which has none",
+                            e->dev->name);
+    }
+    return NULL;
+}
+
+sd_status emit_kernel(emit *e, const plan_kernel *k)
+{
+    nest t = { .e = e };
+    sd_status st;
+
+    e->k = k;
+    st = check_kernel(e);
+    if (st)
+        return sd_note(st, "kernel %s", k->name);
+    emit_init(e, k);
+    if (e->gpu)
+        begin_gpu(e);
+    else
+        begin_host(e);
+    for (int i = 0; i < k->nslot; i++)
+        e->slot[i] = LLVMGetParam(e->fn, (unsigned)i);
+    for (int i = 0; i < k->naxis; i++)
+        if (k->axis[i].outer && i != e->lane)
+            t.order[t.norder++] = i;
+    if (e->lane >= 0 && k->axis[e->lane].outer)
+        t.order[t.norder++] = e->lane;
+    if (k->sort)
+        emit_sort(e);
+    else if (k->call)
+        emit_call(e);
+    else if (e->gpu)
+        tiles(&t, e->group_id,
+              LLVMBuildAdd(e->b, e->group_id, emit_si(e, 1), ""));
+    else
+        tiles(&t, LLVMGetParam(e->fn, (unsigned)k->nslot),
+              LLVMGetParam(e->fn, (unsigned)k->nslot + 1));
+    LLVMBuildRetVoid(e->b);
+    st = e->st;
+    e->st = NULL;
+    return sd_note(st, "kernel %s", k->name);
+}

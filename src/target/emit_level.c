@@ -1,0 +1,132 @@
+/* Levels, loops and copies: see emit.h. */
+#include "emit.h"
+
+emit_mark emit_at(emit *e, int level)
+{
+    emit_mark m = { LLVMGetInsertBlock(e->b), e->standing };
+
+    if (level < e->standing) {
+        emit_return_to(e, e->level[level + 1].pre);
+        e->standing = level;
+    }
+    return m;
+}
+
+void emit_back(emit *e, emit_mark m)
+{
+    if (m.standing == e->standing)
+        return;
+    e->standing = m.standing;
+    emit_return_to(e, m.block);
+}
+
+void emit_remember(emit *e, emit_slot *s, emit_value v, int level)
+{
+    s->v = v;
+    s->set = true;
+    s->level = level;
+    *sd_push(e->a, &e->level[level].made) = s;
+}
+
+LLVMBasicBlockRef emit_block(emit *e, const char *name)
+{
+    return LLVMAppendBasicBlockInContext(e->cx, e->fn, name);
+}
+
+void emit_level_open(emit *e, LLVMBasicBlockRef pre)
+{
+    assert(e->depth + 1 < EMIT_MAX_LEVELS && e->standing == e->depth);
+    e->depth++;
+    e->standing = e->depth;
+    e->level[e->depth].pre = pre;
+    e->level[e->depth].made.n = 0;
+}
+
+void emit_level_close(emit *e)
+{
+    for (int i = 0; i < e->level[e->depth].made.n; i++)
+        e->level[e->depth].made.at[i]->set = false;
+    e->depth--;
+    e->standing = e->depth;
+}
+
+static bool known_less(LLVMValueRef x, LLVMValueRef y)
+{
+    return LLVMIsAConstantInt(x) && LLVMIsAConstantInt(y) &&
+           LLVMConstIntGetSExtValue(x) < LLVMConstIntGetSExtValue(y);
+}
+
+/* The block it is called in ends in an unconditional branch, so that what is
+ * hoisted there also serves the loops after this one. */
+void emit_loop_open(emit *e, emit_loop *l, LLVMValueRef from, LLVMValueRef to,
+                    int64_t step)
+{
+    LLVMBasicBlockRef enter;
+
+    l->body = emit_block(e, "loop");
+    l->exit = emit_block(e, "done");
+    l->to = to;
+    l->step = step;
+    if (known_less(from, to)) {
+        enter = LLVMGetInsertBlock(e->b);
+        LLVMBuildBr(e->b, l->body);
+    } else {
+        enter = emit_block(e, "enter");
+        LLVMBuildBr(e->b, enter);
+        LLVMPositionBuilderAtEnd(e->b, enter);
+        LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, from, to, ""),
+                        l->body, l->exit);
+    }
+    LLVMPositionBuilderAtEnd(e->b, l->body);
+    l->at = LLVMBuildPhi(e->b, LLVMTypeOf(from), "");
+    LLVMAddIncoming(l->at, &from, &enter, 1);
+}
+
+void emit_loop_close(emit *e, emit_loop *l)
+{
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+    LLVMValueRef next =
+        LLVMBuildNSWAdd(e->b, l->at, emit_int_like(l->at, l->step), "");
+
+    LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, next, l->to, ""),
+                    l->body, l->exit);
+    LLVMAddIncoming(l->at, &next, &here, 1);
+    LLVMPositionBuilderAtEnd(e->b, l->exit);
+}
+
+int emit_digit(const emit *e, int copy, int axis)
+{
+    const emit_axis *x = &e->axis[axis];
+
+    return x->n > 1 ? copy / x->stride % x->radix : 0;
+}
+
+int emit_canon(const emit *e, int copy, uint64_t varies)
+{
+    int c = 0;
+
+    for (int i = 0; i < e->k->naxis; i++)
+        if ((varies >> i & 1) && e->axis[i].n > 1)
+            c += emit_digit(e, copy, i) * e->axis[i].stride;
+    return c;
+}
+
+bool emit_is_copy(const emit *e, int copy, uint64_t varies)
+{
+    if (emit_canon(e, copy, varies) != copy)
+        return false;
+    for (int i = 0; i < e->k->naxis; i++)
+        if (emit_digit(e, copy, i) >= SD_MAX(e->axis[i].n, 1))
+            return false;
+    return true;
+}
+
+LLVMValueRef emit_mask(emit *e, uint64_t axes, int copy)
+{
+    LLVMValueRef v = NULL;
+
+    for (int i = 0; i < e->k->naxis; i++)
+        if (axes >> i & 1)
+            v = emit_and(e, v, e->axis[i].mask[emit_digit(e, copy, i)]);
+    return v;
+}

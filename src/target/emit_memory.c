@@ -1,0 +1,525 @@
+/* Loads and stores.  A vector access is uniform, contiguous, reversed or a
+ * gather, as the stride of its offset on LANE says.
+ *
+ * Where a guard fails nothing outside the slot may be touched.  Scalars and
+ * gathers read element 0 instead and throw it away, which costs a select and
+ * no branch; contiguous vectors use masks. */
+#include "emit.h"
+
+/* ---- elements of memory to and from registers ---- */
+
+static LLVMValueRef of_memory(emit *e, sd_dtype t, LLVMValueRef v)
+{
+    if (t == SD_PRED)
+        return LLVMBuildICmp(e->b, LLVMIntNE, v, emit_int_like(v, 0), "");
+    return sd_dtype_table[t].bits < 8 ? emit_wrap(e, v, t) : v;
+}
+
+static LLVMValueRef to_memory(emit *e, sd_dtype t, LLVMValueRef v)
+{
+    if (t == SD_PRED)
+        return LLVMBuildZExt(e->b, v, emit_widen(e->i8, emit_width(v)), "");
+    return v;
+}
+
+static LLVMValueRef element(emit *e, sd_dtype part, LLVMValueRef p,
+                            LLVMValueRef index)
+{
+    return LLVMBuildGEP2(e->b, emit_mem_type(e, part), p, &index, 1, "");
+}
+
+static LLVMValueRef plain_load(emit *e, sd_dtype part, LLVMValueRef p, int w)
+{
+    LLVMValueRef v = LLVMBuildLoad2(
+        e->b, emit_widen(emit_mem_type(e, part), w), p, "");
+
+    LLVMSetAlignment(v, (unsigned)sd_dtype_bytes(part));
+    return v;
+}
+
+static void plain_store(emit *e, sd_dtype part, LLVMValueRef v, LLVMValueRef p)
+{
+    LLVMValueRef s = LLVMBuildStore(e->b, v, p);
+
+    LLVMSetAlignment(s, (unsigned)sd_dtype_bytes(part));
+}
+
+static void align_arg(LLVMValueRef call, unsigned arg, sd_dtype part)
+{
+    LLVMSetInstrParamAlignment(call, arg + 1, (unsigned)sd_dtype_bytes(part));
+}
+
+static LLVMValueRef masked_load(emit *e, sd_dtype part, LLVMValueRef p,
+                                LLVMValueRef mask, LLVMValueRef pass)
+{
+    LLVMTypeRef over[2] = { LLVMTypeOf(pass), LLVMTypeOf(p) };
+    LLVMValueRef arg[3] = { p, mask, pass };
+    LLVMValueRef v = emit_intrinsic2(e, "llvm.masked.load", over, 2, arg, 3);
+
+    align_arg(v, 0, part);
+    return v;
+}
+
+static void masked_store(emit *e, sd_dtype part, LLVMValueRef v,
+                         LLVMValueRef p, LLVMValueRef mask)
+{
+    LLVMTypeRef over[2] = { LLVMTypeOf(v), LLVMTypeOf(p) };
+    LLVMValueRef arg[3] = { v, p, mask };
+
+    align_arg(emit_intrinsic2(e, "llvm.masked.store", over, 2, arg, 3), 1,
+              part);
+}
+
+static LLVMValueRef gather(emit *e, sd_dtype part, LLVMValueRef p, int w)
+{
+    LLVMTypeRef over[2] = { emit_widen(emit_mem_type(e, part), w),
+                            LLVMTypeOf(p) };
+    LLVMValueRef arg[3] = { p, emit_splat(e, emit_bool(e, true), w),
+                            LLVMGetPoison(over[0]) };
+    LLVMValueRef v = emit_intrinsic2(e, "llvm.masked.gather", over, 2, arg, 3);
+
+    align_arg(v, 0, part);
+    return v;
+}
+
+static void scatter(emit *e, sd_dtype part, LLVMValueRef v, LLVMValueRef p,
+                    LLVMValueRef mask)
+{
+    LLVMTypeRef over[2] = { LLVMTypeOf(v), LLVMTypeOf(p) };
+    LLVMValueRef arg[3] = { v, p, mask };
+
+    if (!mask)
+        arg[2] = emit_splat(e, emit_bool(e, true), emit_width(v));
+    align_arg(emit_intrinsic2(e, "llvm.masked.scatter", over, 2, arg, 3), 1,
+              part);
+}
+
+static LLVMValueRef reversed(emit *e, LLVMValueRef v)
+{
+    int lane[EMIT_MAX_LANES], w = emit_width(v);
+
+    for (int i = 0; i < w; i++)
+        lane[i] = w - 1 - i;
+    return emit_shuffle(e, v, NULL, lane, w);
+}
+
+/* ---- pairs: complex numbers lie interleaved ---- */
+
+static LLVMValueRef pair_index(emit *e, LLVMValueRef index, int part)
+{
+    LLVMValueRef v = LLVMBuildShl(e->b, index, emit_int_like(index, 1), "");
+
+    return part ? LLVMBuildOr(e->b, v, emit_int_like(v, 1), "") : v;
+}
+
+static emit_value split_pairs(emit *e, LLVMValueRef v, int w)
+{
+    int lane[2][EMIT_MAX_LANES];
+
+    for (int i = 0; i < w; i++) {
+        lane[0][i] = 2 * i;
+        lane[1][i] = 2 * i + 1;
+    }
+    return (emit_value){ emit_shuffle(e, v, NULL, lane[0], w),
+                         emit_shuffle(e, v, NULL, lane[1], w) };
+}
+
+static LLVMValueRef join_pairs(emit *e, emit_value v, int w)
+{
+    int lane[2 * EMIT_MAX_LANES];
+
+    for (int i = 0; i < 2 * w; i++)
+        lane[i] = i / 2 + i % 2 * w;
+    return emit_shuffle(e, v.re, v.im, lane, 2 * w);
+}
+
+emit_value emit_mem_read(emit *e, sd_dtype t, LLVMValueRef p,
+                         LLVMValueRef index, int w)
+{
+    sd_dtype part = sd_dtype_part(t);
+    LLVMValueRef v;
+
+    if (!emit_is_complex(t)) {
+        v = plain_load(e, part, element(e, part, p, index), w);
+        return (emit_value){ of_memory(e, part, v), NULL };
+    }
+    if (w == 1)
+        return (emit_value){
+            plain_load(e, part, element(e, part, p, pair_index(e, index, 0)),
+                       1),
+            plain_load(e, part, element(e, part, p, pair_index(e, index, 1)),
+                       1)
+        };
+    v = plain_load(e, part, element(e, part, p, pair_index(e, index, 0)),
+                   2 * w);
+    return split_pairs(e, v, w);
+}
+
+void emit_mem_write(emit *e, sd_dtype t, LLVMValueRef p, LLVMValueRef index,
+                    emit_value v)
+{
+    sd_dtype part = sd_dtype_part(t);
+    int w = emit_width(v.re);
+
+    if (!v.im) {
+        plain_store(e, part, to_memory(e, part, v.re),
+                    element(e, part, p, index));
+    } else if (w > 1) {
+        plain_store(e, part, join_pairs(e, v, w),
+                    element(e, part, p, pair_index(e, index, 0)));
+    } else {
+        plain_store(e, part, v.re,
+                    element(e, part, p, pair_index(e, index, 0)));
+        plain_store(e, part, v.im,
+                    element(e, part, p, pair_index(e, index, 1)));
+    }
+}
+
+/* ---- vectors at an offset ---- */
+
+typedef struct {
+    sd_dtype t, part;
+    LLVMValueRef p;
+    emit_access access;
+    LLVMValueRef at;    /* scalar offset; GATHERED: vector */
+    LLVMValueRef mask;  /* NULL: all */
+    int w;
+} place;
+
+static LLVMValueRef offsets(emit *e, const place *a)
+{
+    if (a->access == EMIT_GATHERED)
+        return a->at;
+    /* Complex numbers under a mask, and the reversed: as gathers. */
+    LLVMValueRef io = emit_iota(e, LLVMTypeOf(a->at), a->w);
+    LLVMValueRef s = emit_splat(e, a->at, a->w);
+
+    return a->access == EMIT_REVERSED ? LLVMBuildSub(e->b, s, io, "")
+                                      : LLVMBuildAdd(e->b, s, io, "");
+}
+
+static LLVMValueRef gather_part(emit *e, const place *a, LLVMValueRef off,
+                                int part)
+{
+    if (emit_is_complex(a->t))
+        off = pair_index(e, off, part);
+    return gather(e, a->part, element(e, a->part, a->p, off), a->w);
+}
+
+static emit_value gather_at(emit *e, const place *a)
+{
+    LLVMValueRef off = offsets(e, a);
+    emit_value v = { NULL, NULL };
+
+    if (a->mask)
+        off = emit_select(e, a->mask, off, emit_int_like(off, 0));
+    v.re = gather_part(e, a, off, 0);
+    if (emit_is_complex(a->t))
+        v.im = gather_part(e, a, off, 1);
+    return v;
+}
+
+/* What is read where the mask fails is unspecified. */
+static emit_value vector_read(emit *e, const place *a)
+{
+    LLVMValueRef p, v, zero;
+
+    if (a->access == EMIT_GATHERED ||
+        (emit_is_complex(a->t) &&
+         (a->mask || a->access == EMIT_REVERSED))) {
+        emit_value g = gather_at(e, a);
+
+        g.re = of_memory(e, a->part, g.re);
+        return g;
+    }
+    if (emit_is_complex(a->t))
+        return emit_mem_read(e, a->t, a->p, a->at, a->w);
+    p = element(e, a->part, a->p, a->at);
+    if (a->access == EMIT_REVERSED) {
+        LLVMValueRef back = emit_si(e, 1 - a->w);
+
+        p = element(e, a->part, p, back);
+    }
+    if (a->mask) {
+        zero = LLVMConstNull(emit_widen(emit_mem_type(e, a->part), a->w));
+        v = masked_load(e, a->part, p,
+                        a->access == EMIT_REVERSED ? reversed(e, a->mask)
+                                                   : a->mask, zero);
+    } else {
+        v = plain_load(e, a->part, p, a->w);
+    }
+    if (a->access == EMIT_REVERSED)
+        v = reversed(e, v);
+    return (emit_value){ of_memory(e, a->part, v), NULL };
+}
+
+static void scatter_at(emit *e, const place *a, emit_value v)
+{
+    LLVMValueRef off = offsets(e, a), o = off;
+
+    if (v.im)
+        o = pair_index(e, off, 0);
+    scatter(e, a->part, to_memory(e, a->part, v.re),
+            element(e, a->part, a->p, o), a->mask);
+    if (v.im)
+        scatter(e, a->part, v.im,
+                element(e, a->part, a->p, pair_index(e, off, 1)), a->mask);
+}
+
+static void vector_write(emit *e, const place *a, emit_value v)
+{
+    LLVMValueRef p, x;
+
+    v = emit_splat_value(e, v, a->w);
+    if (a->access == EMIT_GATHERED ||
+        (v.im && (a->mask || a->access == EMIT_REVERSED))) {
+        scatter_at(e, a, v);
+        return;
+    }
+    if (v.im) {
+        emit_mem_write(e, a->t, a->p, a->at, v);
+        return;
+    }
+    x = to_memory(e, a->part, v.re);
+    p = element(e, a->part, a->p, a->at);
+    if (a->access == EMIT_REVERSED) {
+        LLVMValueRef back = emit_si(e, 1 - a->w);
+
+        p = element(e, a->part, p, back);
+        x = reversed(e, x);
+    }
+    if (!a->mask)
+        plain_store(e, a->part, x, p);
+    else
+        masked_store(e, a->part, x, p,
+                     a->access == EMIT_REVERSED ? reversed(e, a->mask)
+                                                : a->mask);
+}
+
+/* ---- nodes ---- */
+
+static LLVMValueRef any_lane(emit *e, LLVMValueRef mask)
+{
+    if (emit_width(mask) == 1)
+        return mask;
+    return emit_intrinsic(e, "llvm.vector.reduce.or", LLVMTypeOf(mask), &mask,
+                          1);
+}
+
+/* Where an access goes and under which mask. */
+static void locate(emit *e, const plan_node *n, int copy, uint64_t varies,
+                   place *a)
+{
+    bool vec;
+
+    a->t = n->dtype;
+    a->part = sd_dtype_part(n->dtype);
+    a->p = e->slot[n->slot];
+    a->access = emit_classify(e, n->off);
+    a->w = e->w;
+    vec = a->access == EMIT_GATHERED;
+    a->at = emit_expr(e, n->off, copy, vec);
+    a->mask = emit_and(e, emit_guards(e, n->guard, n->nguard, copy, true),
+                       emit_mask(e, varies, copy));
+    if (a->access != EMIT_UNIFORM && a->mask)
+        a->mask = emit_splat(e, a->mask, a->w);
+}
+
+emit_value emit_load(emit *e, const plan_node *n, int copy)
+{
+    bool filled = n->narg > 0;
+    emit_value fill = { NULL, NULL }, v;
+    LLVMValueRef any;
+    place a;
+
+    if (filled)
+        fill = emit_node_value(e, n->arg[0],
+                               emit_canon(e, copy, n->arg[0]->varies));
+    if (e->k->slot[n->slot].count == 0) { /* an operand without elements */
+        if (filled)
+            return fill;
+        v.re = LLVMConstNull(emit_type(e, n->dtype));
+        v.im = emit_is_complex(n->dtype) ? v.re : NULL;
+        return v;
+    }
+    locate(e, n, copy, n->varies, &a);
+    if (a.access == EMIT_UNIFORM) {
+        if (a.mask) {
+            any = any_lane(e, a.mask);
+            a.at = emit_select(e, any, a.at, emit_int_like(a.at, 0));
+        }
+        v = emit_mem_read(e, a.t, a.p, a.at, 1);
+    } else {
+        v = vector_read(e, &a);
+    }
+    return filled && a.mask ? emit_select_value(e, a.mask, v, fill) : v;
+}
+
+/* Runs what follows only where c holds; ends with emit_when_end. */
+static LLVMBasicBlockRef when(emit *e, LLVMValueRef c)
+{
+    LLVMBasicBlockRef yes, no;
+
+    if (!c)
+        return NULL;
+    yes = emit_block(e, "when");
+    no = emit_block(e, "after");
+    LLVMBuildCondBr(e->b, c, yes, no);
+    LLVMPositionBuilderAtEnd(e->b, yes);
+    return no;
+}
+
+static void when_end(emit *e, LLVMBasicBlockRef no)
+{
+    if (!no)
+        return;
+    LLVMBuildBr(e->b, no);
+    LLVMPositionBuilderAtEnd(e->b, no);
+}
+
+/* One item writes what does not vary on an inner LANE axis. */
+static LLVMValueRef writer_mask(emit *e, const plan_node *n, LLVMValueRef mask)
+{
+    if (e->gpu && e->lane >= 0 && !(e->outer >> e->lane & 1) &&
+        !(n->off->varies >> e->lane & 1))
+        return emit_and(e, mask,
+                        LLVMBuildICmp(e->b, LLVMIntEQ, e->lid,
+                                      emit_int_like(e->lid, 0), ""));
+    return mask;
+}
+
+void emit_store(emit *e, const plan_node *n, int copy)
+{
+    const plan_node *arg = n->arg[0];
+    emit_value v = emit_node_value(e, arg, emit_canon(e, copy, arg->varies));
+    LLVMBasicBlockRef no;
+    place a;
+
+    locate(e, n, copy, n->varies | n->off->varies | arg->varies, &a);
+    if (a.access != EMIT_UNIFORM) {
+        vector_write(e, &a, v);
+        return;
+    }
+    a.mask = writer_mask(e, n, a.mask);
+    no = when(e, a.mask ? any_lane(e, a.mask) : NULL);
+    emit_mem_write(e, a.t, a.p, a.at, emit_extract_value(e, v, 0, 1));
+    when_end(e, no);
+}
+
+static emit_value combine(emit *e, const plan_node *n, emit_value old,
+                          emit_value v)
+{
+    emit_value arg[2] = { old, v }, root[1];
+
+    if (!n->body)
+        return v;
+    emit_body(e, n->body, arg, root);
+    return root[0];
+}
+
+void emit_scatter(emit *e, const plan_node *n, int copy)
+{
+    const plan_node *arg = n->arg[0];
+    emit_value v = emit_node_value(e, arg, emit_canon(e, copy, arg->varies));
+    uint64_t all = n->varies | n->off->varies | arg->varies |
+                   emit_guards_vary(n->guard, n->nguard);
+    LLVMBasicBlockRef no;
+    emit_value old;
+    place a;
+
+    if (n->narg != 1) {
+        emit_fail(e, sd_error(SD_UNIMPLEMENTED, "scatter of several operands"));
+        return;
+    }
+    locate(e, n, copy, all, &a);
+    if (a.access != EMIT_UNIFORM) {
+        old = vector_read(e, &a);
+        vector_write(e, &a, combine(e, n, old, v));
+        return;
+    }
+    a.mask = writer_mask(e, n, a.mask);
+    no = when(e, a.mask ? any_lane(e, a.mask) : NULL);
+    old = emit_mem_read(e, a.t, a.p, a.at, 1);
+    v = emit_extract_value(e, v, 0, 1);
+    emit_mem_write(e, a.t, a.p, a.at, combine(e, n, old, v));
+    when_end(e, no);
+}
+
+/* ---- parked values ---- */
+
+static LLVMValueRef park_area(emit *e, const plan_node *n, size_t plus)
+{
+    LLVMValueRef off = emit_i64(e, (int64_t)(e->park[n->id] + plus));
+
+    return LLVMBuildGEP2(e->b, e->i8, e->gpu ? e->local : e->scratch, &off, 1,
+                         "");
+}
+
+/* Row-major over the inner axes that it varies on; and how many there are. */
+static LLVMValueRef park_index(emit *e, const plan_node *n, int copy,
+                               int64_t *count)
+{
+    LLVMValueRef v = emit_si(e, 0);
+
+    *count = 1;
+    for (int i = 0; i < e->k->naxis; i++) {
+        if (!(n->varies & ~e->outer & (uint64_t)1 << i))
+            continue;
+        v = LLVMBuildMul(e->b, v, emit_si(e, e->k->axis[i].extent), "");
+        v = LLVMBuildAdd(e->b, v, emit_position(e, i, copy, false), "");
+        *count *= e->k->axis[i].extent;
+    }
+    return v;
+}
+
+static place park_place(emit *e, const plan_node *n, int copy, int64_t *count)
+{
+    place a = { .t = sd_dtype_part(n->dtype),
+                .part = sd_dtype_part(n->dtype), .w = e->w };
+
+    a.at = park_index(e, n, copy, count);
+    a.mask = emit_mask(e, n->varies, copy);
+    a.access = e->w > 1 && e->lane >= 0 && (n->varies >> e->lane & 1)
+                   ? EMIT_CONTIGUOUS : EMIT_UNIFORM;
+    return a;
+}
+
+void emit_park_write(emit *e, const plan_node *n, int copy)
+{
+    emit_value v = emit_node_value(e, n, copy);
+    int64_t count;
+    place a = park_place(e, n, copy, &count);
+    LLVMBasicBlockRef no;
+
+    for (int part = 0; part < (v.im ? 2 : 1); part++) {
+        emit_value x = { part ? v.im : v.re, NULL };
+
+        a.p = park_area(e, n, (size_t)part * (size_t)count *
+                                  sd_dtype_bytes(a.part));
+        if (a.access == EMIT_CONTIGUOUS) {
+            vector_write(e, &a, x);
+            continue;
+        }
+        no = when(e, a.mask);
+        emit_mem_write(e, a.t, a.p, a.at, x);
+        when_end(e, no);
+    }
+}
+
+emit_value emit_park_read(emit *e, const plan_node *n, int copy)
+{
+    int64_t count;
+    place a = park_place(e, n, copy, &count);
+    emit_value v = { NULL, NULL }, x;
+
+    for (int part = 0; part < (emit_is_complex(n->dtype) ? 2 : 1); part++) {
+        a.p = park_area(e, n, (size_t)part * (size_t)count *
+                                  sd_dtype_bytes(a.part));
+        if (a.access == EMIT_UNIFORM && a.mask)
+            a.at = emit_select(e, a.mask, a.at, emit_int_like(a.at, 0));
+        x = a.access == EMIT_CONTIGUOUS ? vector_read(e, &a)
+                                        : emit_mem_read(e, a.t, a.p, a.at, 1);
+        *(part ? &v.im : &v.re) = x.re;
+    }
+    return v;
+}

@@ -1,0 +1,145 @@
+/* The value of a node, made once at the level it belongs to.  Stages walk the
+ * node list, so operands are there; asking is only a look-up. */
+#include "emit.h"
+
+static void note_expr_nodes(emit *e, const plan_expr *x, sd_map *seen,
+                            emit_uses *out)
+{
+    if (sd_map_has(seen, sd_key(x)))
+        return;
+    sd_map_set(seen, sd_key(x), (void *)out);
+    if (x->kind == PX_NODE)
+        *sd_push(e->a, out) = x->node;
+    if (x->a)
+        note_expr_nodes(e, x->a, seen, out);
+    if (x->b)
+        note_expr_nodes(e, x->b, seen, out);
+}
+
+void emit_note_uses(emit *e)
+{
+    const plan_kernel *k = e->k;
+
+    e->uses = sd_arena_array(e->a, emit_uses, k->nnode + 1);
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+        sd_map *seen;
+
+        if (!n->off && !n->nguard)
+            continue;
+        seen = sd_map_create(e->a);
+        if (n->off)
+            note_expr_nodes(e, n->off, seen, &e->uses[i]);
+        for (int g = 0; g < n->nguard; g++)
+            note_expr_nodes(e, n->guard[g].e, seen, &e->uses[i]);
+    }
+}
+
+/* A slot that is also written is read where its element is written. */
+static bool is_updated(const emit *e, const plan_node *n)
+{
+    return n->kind == PN_LOAD &&
+           (e->k->slot[n->slot].access & PLAN_WRITE) != 0;
+}
+
+int emit_node_level(emit *e, const plan_node *n)
+{
+    const emit_slot *s = &e->value[n->id * e->ncopy];
+    uint64_t varies = n->varies;
+    int level = 0;
+
+    if (s->set)
+        return s->level;
+    if (n->kind == PN_REDUCE)
+        return e->outer_depth;
+    if (e->parked[n->id]) {
+        for (int i = 0; i < e->k->naxis; i++)
+            if (varies >> i & 1)
+                level = SD_MAX(level, e->axis[i].level);
+        return SD_MAX(level, e->outer_depth);
+    }
+    if (is_updated(e, n))
+        return e->depth;
+    if (n->kind == PN_SCAN)
+        varies |= n->over;
+    if (n->off)
+        varies |= n->off->varies;
+    varies |= emit_guards_vary(n->guard, n->nguard);
+    for (int i = 0; i < e->k->naxis; i++)
+        if (varies >> i & 1)
+            level = SD_MAX(level, e->axis[i].level);
+    for (int i = 0; i < n->narg; i++)
+        level = SD_MAX(level, emit_node_level(e, n->arg[i]));
+    for (int i = 0; i < e->uses[n->id].n; i++)
+        level = SD_MAX(level, emit_node_level(e, e->uses[n->id].at[i]));
+    return level;
+}
+
+static emit_value elementwise(emit *e, const plan_node *n, int copy)
+{
+    emit_value arg[8];
+    sd_dtype t[8];
+
+    assert(n->narg <= 8);
+    for (int i = 0; i < n->narg; i++) {
+        const plan_node *x = n->arg[i];
+
+        arg[i] = emit_node_value(e, x, emit_canon(e, copy, x->varies));
+        t[i] = x->dtype;
+    }
+    return emit_elt(e, n->op, n->in, n->dtype, n->narg, arg, t);
+}
+
+static emit_value index_value(emit *e, const plan_node *n, int copy)
+{
+    emit_value v = { emit_expr(e, n->off, copy, true), NULL };
+    sd_dtype from = LLVMGetIntTypeWidth(
+        emit_width(v.re) > 1 ? LLVMGetElementType(LLVMTypeOf(v.re))
+                             : LLVMTypeOf(v.re)) == 32 ? SD_S32 : SD_S64;
+
+    return emit_convert(e, v, from, n->dtype);
+}
+
+static emit_value pick(emit *e, const plan_node *n, int copy)
+{
+    const plan_node *from = n->arg[0];
+
+    copy = emit_canon(e, copy, from->varies | from->over);
+    if (from->kind == PN_SCAN)
+        return emit_scan(e, from, copy, n->out);
+    return e->several[from->id][n->out * e->ncopy +
+                                emit_canon(e, copy, from->varies)];
+}
+
+emit_value emit_node_value(emit *e, const plan_node *n, int copy)
+{
+    emit_slot *s = &e->value[n->id * e->ncopy + copy];
+    emit_value v = { NULL, NULL };
+    emit_mark mark;
+    int level;
+
+    if (s->set)
+        return s->v;
+    if (!e->parked[n->id])
+        for (int i = 0; i < n->narg; i++)
+            emit_node_value(e, n->arg[i],
+                            emit_canon(e, copy, n->arg[i]->varies));
+    level = emit_node_level(e, n);
+    mark = emit_at(e, level);
+    if (e->parked[n->id]) {
+        v = emit_park_read(e, n, copy);
+    } else {
+        switch (n->kind) {
+        case PN_LOAD: v = emit_load(e, n, copy); break;
+        case PN_CONST: v = emit_constant(e, n->dtype, n->value); break;
+        case PN_INDEX: v = index_value(e, n, copy); break;
+        case PN_ELT: v = elementwise(e, n, copy); break;
+        case PN_PICK: v = pick(e, n, copy); break;
+        case PN_SCAN: v = emit_scan(e, n, copy, 0); break;
+        default: assert(!"a node without a value"); break;
+        }
+    }
+    emit_back(e, mark);
+    emit_remember(e, s, v, level);
+    return v;
+}

@@ -1,0 +1,531 @@
+/* Reductions: accumulators in stack slots (which SROA turns into registers),
+ * one a strided lane and copy, and their joining in the order of plan_order.
+ *
+ * A lane starts with its first element.  Where the body has an exact identity
+ * (x op identity is x, bit by bit) the accumulator starts with that instead;
+ * otherwise the first position of the loop selects the element itself. */
+#include "emit.h"
+
+struct emit_reduction {
+    const plan_node *n;
+    emit_reduce_how how;
+    int lanes, width;   /* of an accumulator */
+    bool identity;
+    uint64_t keep;      /* axes that have accumulators of their own */
+    int nacc;           /* a result: copy numbers, or for CHUNK on a GPU 8 */
+    LLVMTypeRef *type;  /* of a part */
+    LLVMValueRef *re, *im; /* [out * nacc + copy] */
+    LLVMValueRef *lane_re, *lane_im; /* MAJOR: arrays of `lanes` */
+};
+
+const plan_node *emit_reduction_node(const emit_reduction *r)
+{
+    return r->n;
+}
+
+static bool real_identity(emit *e, int op, sd_dtype t, LLVMValueRef *out)
+{
+    LLVMTypeRef type = emit_type(e, t);
+    bool f = sd_dtype_kind(t) == SD_K_FLOAT, s = emit_is_signed(t);
+    int bits = sd_dtype_table[t].bits;
+    uint64_t top = (uint64_t)1 << (bits - 1);
+    uint64_t all = top | (top - 1), bytes;
+    double inf = __builtin_inf();
+
+    bytes = s && bits < 8 ? ~(top - 1) & 0xff : top; /* the least, in i8 */
+    switch (op) {
+    case HLO_ADD:
+        *out = f ? LLVMConstReal(type, -0.0) : LLVMConstInt(type, 0, 0);
+        return true;
+    case HLO_MULTIPLY:
+        *out = f ? LLVMConstReal(type, 1.0) : LLVMConstInt(type, 1, 0);
+        return true;
+    case HLO_MAXIMUM:
+        *out = f ? LLVMConstReal(type, -inf)
+                 : LLVMConstInt(type, s ? bytes : 0, 0);
+        return true;
+    case HLO_MINIMUM:
+        *out = f ? LLVMConstReal(type, inf)
+                 : LLVMConstInt(type, s ? top - 1 : all, 0);
+        return true;
+    case HLO_OR:
+    case HLO_XOR: *out = LLVMConstInt(type, 0, 0); return !f;
+    case HLO_AND:
+        *out = LLVMConstInt(type, s && bits < 8 ? 0xff : all, 0);
+        return !f;
+    default: return false;
+    }
+}
+
+bool emit_body_identity(emit *e, const plan_body *body, sd_dtype t,
+                        emit_value *out)
+{
+    out->im = NULL;
+    if (body->op < 0 || body->nroot != 1 || emit_is_narrow_float(t))
+        return false;
+    if (!emit_is_complex(t))
+        return real_identity(e, body->op, t, &out->re);
+    if (body->op != HLO_ADD)
+        return false;
+    real_identity(e, HLO_ADD, sd_dtype_part(t), &out->re);
+    out->im = out->re;
+    return true;
+}
+
+/* ---- accumulators ---- */
+
+static emit_value load_acc(emit *e, emit_reduction *r, int o, int c)
+{
+    LLVMTypeRef t = emit_widen(r->type[o], r->width);
+    int i = o * r->nacc + c;
+    emit_value v = { LLVMBuildLoad2(e->b, t, r->re[i], ""), NULL };
+
+    if (r->im[i])
+        v.im = LLVMBuildLoad2(e->b, t, r->im[i], "");
+    return v;
+}
+
+static void store_acc(emit *e, emit_reduction *r, int o, int c, emit_value v)
+{
+    int i = o * r->nacc + c;
+
+    v = emit_splat_value(e, v, r->width);
+    LLVMBuildStore(e->b, v.re, r->re[i]);
+    if (v.im)
+        LLVMBuildStore(e->b, v.im, r->im[i]);
+}
+
+static void start_acc(emit *e, emit_reduction *r, int o, int c)
+{
+    emit_value v = { LLVMConstNull(r->type[o]), NULL };
+
+    if (r->identity)
+        emit_body_identity(e, r->n->body, r->n->arg[o]->dtype, &v);
+    else if (emit_is_complex(r->n->arg[o]->dtype))
+        v.im = v.re;
+    store_acc(e, r, o, c, v);
+}
+
+static void make_acc(emit *e, emit_reduction *r, int o, int c)
+{
+    bool cplx = emit_is_complex(r->n->arg[o]->dtype);
+    LLVMTypeRef t = emit_widen(r->type[o], r->width);
+    int i = o * r->nacc + c;
+
+    r->re[i] = emit_alloca(e, t);
+    r->im[i] = cplx ? emit_alloca(e, t) : NULL;
+    if (r->how == EMIT_R_MAJOR) {
+        LLVMTypeRef array = LLVMArrayType2(t, (unsigned)r->lanes);
+
+        r->lane_re[i] = emit_alloca(e, array);
+        r->lane_im[i] = cplx ? emit_alloca(e, array) : NULL;
+    }
+    if (r->how != EMIT_R_MAJOR)
+        start_acc(e, r, o, c);
+}
+
+static int width_of(emit *e, const plan_node *n, emit_reduce_how how,
+                    int lanes)
+{
+    if (how == EMIT_R_VECTOR)
+        return e->w;
+    if (how == EMIT_R_CHUNK)
+        return e->gpu ? 1 : SD_MIN(lanes, e->w);
+    return e->lane >= 0 && (n->varies >> e->lane & 1) ? e->w : 1;
+}
+
+emit_reduction *emit_reduce_begin(emit *e, const plan_node *n,
+                                  emit_reduce_how how)
+{
+    emit_reduction *r = sd_arena_new(e->a, emit_reduction);
+    emit_value unused;
+    int total;
+
+    r->n = n;
+    r->how = how;
+    r->lanes = SD_MAX(n->order.lanes, 1);
+    r->width = width_of(e, n, how, r->lanes);
+    r->identity = n->nout == 1 &&
+                  emit_body_identity(e, n->body, n->arg[0]->dtype, &unused);
+    r->keep = n->varies;
+    if (how == EMIT_R_COPIES || (how == EMIT_R_VECTOR && !e->gpu))
+        r->keep |= n->over;
+    r->nacc = e->ncopy * (how == EMIT_R_CHUNK && e->gpu ? 8 : 1);
+    total = n->nout * r->nacc;
+    r->type = sd_arena_array(e->a, LLVMTypeRef, n->nout);
+    r->re = sd_arena_array(e->a, LLVMValueRef, total);
+    r->im = sd_arena_array(e->a, LLVMValueRef, total);
+    r->lane_re = sd_arena_array(e->a, LLVMValueRef, total);
+    r->lane_im = sd_arena_array(e->a, LLVMValueRef, total);
+    for (int o = 0; o < n->nout; o++) {
+        r->type[o] = emit_type(e, n->arg[o]->dtype);
+        for (int c = 0; c < r->nacc; c++) {
+            int copy = c % e->ncopy;
+            bool wanted = true;
+
+            /* Copies of the loop's own axis are not open yet: all radix. */
+            for (int a = 0; a < e->k->naxis && wanted; a++) {
+                const emit_axis *x = &e->axis[a];
+                int digit = x->stride ? copy / x->stride % x->radix : 0;
+
+                if (digit)
+                    wanted = (r->keep >> a & 1) &&
+                             (digit < x->n || (n->over >> a & 1));
+                /* axes that share a digit: any that keeps it will do */
+                for (int b = 0; digit && !wanted && b < e->k->naxis; b++)
+                    wanted = e->axis[b].stride == x->stride &&
+                             (r->keep >> b & 1) && (n->over >> b & 1);
+            }
+            if (wanted)
+                make_acc(e, r, o, c);
+        }
+    }
+    return r;
+}
+
+/* acc = body(acc, x) where valid holds; x itself where first does. */
+static void accumulate(emit *e, emit_reduction *r, int c, const emit_value *x,
+                       LLVMValueRef valid, LLVMValueRef first)
+{
+    int n = r->n->nout;
+    emit_value arg[2 * EMIT_MAX_OUT] = { 0 }, root[EMIT_MAX_OUT];
+
+    for (int o = 0; o < n; o++) {
+        arg[o] = load_acc(e, r, o, c);
+        arg[n + o] = x[o];
+    }
+    emit_body(e, r->n->body, arg, root);
+    for (int o = 0; o < n; o++) {
+        if (first)
+            root[o] = emit_select_value(e, first, x[o], root[o]);
+        if (valid)
+            root[o] = emit_select_value(e, valid, root[o], arg[o]);
+        store_acc(e, r, o, c, root[o]);
+    }
+}
+
+static LLVMValueRef first_of(emit *e, const emit_reduction *r, int copy)
+{
+    LLVMValueRef v = NULL;
+
+    if (r->identity)
+        return NULL;
+    for (int a = 0; a < e->k->naxis; a++) {
+        if (!(r->n->over >> a & 1))
+            continue;
+        /* later copies of a single accumulator are never first */
+        if (!(r->keep >> a & 1) && emit_digit(e, copy, a))
+            return NULL;
+        if (e->axis[a].first)
+            v = emit_and(e, v, e->axis[a].first);
+    }
+    return v;
+}
+
+/* ---- steps ---- */
+
+/* Fewer strided lanes than the vector has elements: a piece at a time. */
+static void chunk_step(emit *e, emit_reduction *r, int copy, int acc,
+                       const emit_value *x)
+{
+    LLVMValueRef first = first_of(e, r, copy);
+    LLVMValueRef valid = emit_mask(e, r->n->over, copy);
+
+    for (int q = 0; q < e->w / r->width; q++) {
+        emit_value part[EMIT_MAX_OUT];
+
+        for (int o = 0; o < r->n->nout; o++)
+            part[o] = emit_extract_value(e, emit_splat_value(e, x[o], e->w),
+                                         q * r->width, r->width);
+        accumulate(e, r, acc, part,
+                   valid ? emit_extract(e, valid, q * r->width, r->width)
+                         : NULL, q ? NULL : first);
+    }
+}
+
+static LLVMValueRef area(emit *e, const plan_node *n, int out)
+{
+    size_t at = e->park[n->id];
+    LLVMValueRef off;
+
+    for (int o = 0; o < out; o++)
+        at += 64 * sd_dtype_bytes(n->arg[o]->dtype);
+    off = emit_i64(e, (int64_t)at);
+    return LLVMBuildGEP2(e->b, e->i8, e->local, &off, 1, "");
+}
+
+static void to_area(emit *e, const plan_node *n, const emit_value *x)
+{
+    for (int o = 0; o < n->nout; o++)
+        emit_mem_write(e, n->arg[o]->dtype, area(e, n, o), e->lid, x[o]);
+}
+
+static void of_area(emit *e, const plan_node *n, LLVMValueRef at,
+                    emit_value *x)
+{
+    for (int o = 0; o < n->nout; o++)
+        x[o] = emit_mem_read(e, n->arg[o]->dtype, area(e, n, o), at, 1);
+}
+
+/* A group's elements go to local memory and every item takes them all, in
+ * order: the accumulators are the same in all items. */
+static void chunk_items(emit *e, emit_reduction *r, int copy, int acc,
+                        const emit_value *x)
+{
+    int lane = e->lane;
+    LLVMValueRef base = LLVMBuildSub(e->b, e->axis[lane].at, e->lid, "");
+    LLVMValueRef n = LLVMBuildSub(
+        e->b, emit_si(e, e->k->axis[lane].extent), base, "");
+    LLVMValueRef group = emit_si(e, e->dev->group), at, start;
+    LLVMValueRef first = first_of(e, r, copy), valid, f;
+    emit_value part[EMIT_MAX_OUT];
+    emit_loop l;
+
+    n = LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, n, group, ""), n,
+                        group, "");
+    to_area(e, r->n, x);
+    emit_barrier(e);
+    emit_loop_open(e, &l, emit_si(e, 0), n, r->lanes);
+    start = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, emit_si(e, 0), "");
+    for (int j = 0; j < r->lanes; j++) {
+        at = LLVMBuildAdd(e->b, l.at, emit_si(e, j), "");
+        valid = j ? LLVMBuildICmp(e->b, LLVMIntSLT, at, n, "") : NULL;
+        f = first ? LLVMBuildAnd(e->b, first, start, "") : NULL;
+        of_area(e, r->n, at, part);
+        accumulate(e, r, j * e->ncopy + acc, part, valid, f);
+    }
+    emit_loop_close(e, &l);
+    emit_barrier(e);
+}
+
+void emit_reduce_step(emit *e, emit_reduction *r, int copy)
+{
+    emit_value x[EMIT_MAX_OUT];
+    int acc = emit_canon(e, copy, r->keep);
+
+    if (r->n->nout > EMIT_MAX_OUT) {
+        emit_fail(e, sd_error(SD_UNIMPLEMENTED, "a reduction of %d results",
+                              r->n->nout));
+        return;
+    }
+    for (int o = 0; o < r->n->nout; o++) {
+        const plan_node *a = r->n->arg[o];
+
+        x[o] = emit_node_value(e, a, emit_canon(e, copy, a->varies));
+    }
+    if (r->how == EMIT_R_CHUNK && e->gpu)
+        chunk_items(e, r, copy, acc, x);
+    else if (r->how == EMIT_R_CHUNK)
+        chunk_step(e, r, copy, acc, x);
+    else
+        accumulate(e, r, acc, x,
+                   e->gpu ? NULL : emit_mask(e, r->n->over, copy),
+                   first_of(e, r, copy));
+}
+
+void emit_reduce_lane(emit *e, emit_reduction *r, LLVMValueRef lane)
+{
+    for (int i = 0; i < r->n->nout * r->nacc; i++) {
+        LLVMTypeRef t = emit_widen(r->type[i / r->nacc], r->width);
+        emit_value v;
+        LLVMValueRef p;
+
+        if (!r->re[i])
+            continue;
+        v = load_acc(e, r, i / r->nacc, i % r->nacc);
+        p = LLVMBuildGEP2(e->b, t, r->lane_re[i], &lane, 1, "");
+        LLVMBuildStore(e->b, v.re, p);
+        if (!v.im)
+            continue;
+        p = LLVMBuildGEP2(e->b, t, r->lane_im[i], &lane, 1, "");
+        LLVMBuildStore(e->b, v.im, p);
+    }
+}
+
+/* ---- joining ---- */
+
+static void join_body(emit *e, const plan_node *n, emit_value *x,
+                      const emit_value *y, LLVMValueRef valid)
+{
+    emit_value arg[2 * EMIT_MAX_OUT] = { 0 }, root[EMIT_MAX_OUT];
+
+    for (int o = 0; o < n->nout; o++) {
+        arg[o] = x[o];
+        arg[n->nout + o] = y[o];
+    }
+    emit_body(e, n->body, arg, root);
+    for (int o = 0; o < n->nout; o++)
+        x[o] = valid ? emit_select_value(e, valid, root[o], x[o]) : root[o];
+}
+
+/* Strided lanes 0 .. n of which `have` hold something; v[i] is lane i. */
+static void halve(emit *e, const plan_node *n, emit_value (*v)[EMIT_MAX_OUT],
+                  int lanes, int64_t have)
+{
+    for (int h = lanes / 2; h >= 1; h /= 2)
+        for (int i = 0; i < h && i + h < have; i++)
+            join_body(e, n, v[i], v[i + h], NULL);
+}
+
+/* Lanes in vectors of r->width: whole vectors first, then halves of one. */
+static void halve_vectors(emit *e, emit_reduction *r,
+                          emit_value (*v)[EMIT_MAX_OUT], int64_t have)
+{
+    int w = r->width;
+
+    for (int h = r->lanes / w / 2; h >= 1; h /= 2)
+        for (int i = 0; i < h; i++) {
+            int64_t n = have - (int64_t)(i + h) * w;
+            LLVMValueRef on[EMIT_MAX_LANES];
+
+            if (n <= 0)
+                continue;
+            for (int j = 0; j < w; j++)
+                on[j] = emit_bool(e, j < n);
+            join_body(e, r->n, v[i], v[i + h],
+                      n < w ? LLVMConstVector(on, (unsigned)w) : NULL);
+        }
+    for (int h = w / 2; h >= 1; h /= 2) {
+        LLVMValueRef on[EMIT_MAX_LANES];
+        emit_value y[EMIT_MAX_OUT];
+
+        for (int o = 0; o < r->n->nout; o++) {
+            y[o] = emit_extract_value(e, v[0][o], h, h);
+            v[0][o] = emit_extract_value(e, v[0][o], 0, h);
+        }
+        if (have <= h)
+            continue;
+        for (int j = 0; j < h; j++)
+            on[j] = emit_bool(e, j + h < have);
+        join_body(e, r->n, v[0], y,
+                  have >= 2 * h ? NULL
+                  : h == 1 ? on[0] : LLVMConstVector(on, (unsigned)h));
+    }
+}
+
+/* One strided lane a work item: halving in local memory. */
+static void halve_items(emit *e, emit_reduction *r, emit_value *v,
+                        int64_t have)
+{
+    LLVMBasicBlockRef yes, no;
+    emit_value x[EMIT_MAX_OUT], y[EMIT_MAX_OUT];
+    LLVMValueRef c, other;
+
+    to_area(e, r->n, v);
+    emit_barrier(e);
+    for (int h = r->lanes / 2; h >= 1; h /= 2) {
+        if (have <= h)
+            continue;
+        yes = emit_block(e, "join");
+        no = emit_block(e, "joined");
+        c = LLVMBuildICmp(e->b, LLVMIntSLT, e->lid,
+                          emit_si(e, SD_MIN(have - h, (int64_t)h)), "");
+        LLVMBuildCondBr(e->b, c, yes, no);
+        LLVMPositionBuilderAtEnd(e->b, yes);
+        other = LLVMBuildAdd(e->b, e->lid, emit_si(e, h), "");
+        of_area(e, r->n, e->lid, x);
+        of_area(e, r->n, other, y);
+        join_body(e, r->n, x, y, NULL);
+        to_area(e, r->n, x);
+        LLVMBuildBr(e->b, no);
+        LLVMPositionBuilderAtEnd(e->b, no);
+        emit_barrier(e);
+    }
+    of_area(e, r->n, emit_si(e, 0), v);
+    emit_barrier(e); /* before the area is written again */
+}
+
+static int64_t elements(const emit *e, const plan_node *n)
+{
+    int64_t v = 1;
+
+    for (int a = 0; a < e->k->naxis; a++)
+        if (n->over >> a & 1)
+            v *= e->k->axis[a].extent;
+    return v;
+}
+
+static void load_lane(emit *e, emit_reduction *r, int c, int lane,
+                      emit_value *v)
+{
+    LLVMValueRef at = emit_i64(e, lane);
+
+    for (int o = 0; o < r->n->nout; o++) {
+        LLVMTypeRef t = emit_widen(r->type[o], r->width);
+        int i = o * r->nacc + c;
+
+        v[o].re = LLVMBuildLoad2(
+            e->b, t, LLVMBuildGEP2(e->b, t, r->lane_re[i], &at, 1, ""), "");
+        v[o].im = r->im[i] ? LLVMBuildLoad2(
+            e->b, t, LLVMBuildGEP2(e->b, t, r->lane_im[i], &at, 1, ""), "")
+                           : NULL;
+    }
+}
+
+/* The stride between copy numbers of the lanes that are copies. */
+static int lane_stride(const emit *e, const emit_reduction *r)
+{
+    if (r->how == EMIT_R_CHUNK)
+        return e->ncopy; /* on a GPU */
+    for (int a = 0; a < e->k->naxis; a++)
+        if ((r->n->over >> a & 1) && e->axis[a].stride)
+            return e->axis[a].stride;
+    return 0;
+}
+
+static void join(emit *e, emit_reduction *r, int c, emit_value *out)
+{
+    int64_t have = elements(e, r->n);
+    int stride = lane_stride(e, r);
+    int parts = r->how == EMIT_R_VECTOR && !e->gpu ? r->lanes / r->width
+                                                   : r->lanes;
+    emit_value (*v)[EMIT_MAX_OUT];
+
+    if (r->how == EMIT_R_PLAIN || (r->how == EMIT_R_CHUNK && !e->gpu) ||
+        (r->how == EMIT_R_VECTOR && e->gpu))
+        parts = 1;
+    v = sd_arena_alloc(e->a, (size_t)parts * sizeof *v);
+    for (int i = 0; i < parts; i++) {
+        if (r->how == EMIT_R_MAJOR) {
+            if (i < have)
+                load_lane(e, r, c, i, v[i]);
+            continue;
+        }
+        for (int o = 0; o < r->n->nout; o++)
+            v[i][o] = load_acc(e, r, o, c + i * stride);
+    }
+    if (r->how == EMIT_R_VECTOR && e->gpu)
+        halve_items(e, r, v[0], SD_MIN(have, (int64_t)r->lanes));
+    else if (r->how == EMIT_R_VECTOR || (r->how == EMIT_R_CHUNK && !e->gpu))
+        halve_vectors(e, r, v, have);
+    else if (r->how != EMIT_R_PLAIN)
+        halve(e, r->n, v, r->lanes, have);
+    memcpy(out, v[0], (size_t)r->n->nout * sizeof *out);
+}
+
+void emit_reduce_end(emit *e, emit_reduction *r)
+{
+    const plan_node *n = r->n;
+    emit_value **several = &e->several[n->id];
+
+    if (e->st)
+        return;
+    *several = sd_arena_array(e->a, emit_value, n->nout * e->ncopy);
+    for (int c = 0; c < e->ncopy; c++) {
+        emit_value x[EMIT_MAX_OUT], init[EMIT_MAX_OUT];
+
+        if (!emit_is_copy(e, c, n->varies))
+            continue;
+        join(e, r, c, x);
+        for (int o = 0; o < n->nout; o++) {
+            const plan_node *a = n->arg[n->nout + o];
+
+            init[o] = emit_node_value(e, a, emit_canon(e, c, a->varies));
+        }
+        join_body(e, n, init, x, NULL);
+        for (int o = 0; o < n->nout; o++)
+            (*several)[o * e->ncopy + c] = init[o];
+        emit_remember(e, &e->value[n->id * e->ncopy + c], init[0],
+                      e->outer_depth);
+    }
+}

@@ -1,0 +1,144 @@
+/* Running reductions: the loop over the axis runs in order, so the value so
+ * far is one accumulator, set to init where that loop is entered.  On the host
+ * the axis may be LANE: then the elements of a vector take their turns. */
+#include "emit.h"
+
+typedef struct {
+    LLVMValueRef re[EMIT_MAX_OUT], im[EMIT_MAX_OUT];
+    LLVMTypeRef type[EMIT_MAX_OUT];
+    int opening; /* of the axis it was started for */
+} running;
+
+static emit_value load_running(emit *e, running *r, int o)
+{
+    emit_value v = { LLVMBuildLoad2(e->b, r->type[o], r->re[o], ""), NULL };
+
+    if (r->im[o])
+        v.im = LLVMBuildLoad2(e->b, r->type[o], r->im[o], "");
+    return v;
+}
+
+static void store_running(emit *e, running *r, int o, emit_value v)
+{
+    LLVMBuildStore(e->b, v.re, r->re[o]);
+    if (r->im[o])
+        LLVMBuildStore(e->b, v.im, r->im[o]);
+}
+
+static int only_axis(uint64_t axes)
+{
+    return __builtin_ctzll(axes);
+}
+
+static void start(emit *e, const plan_node *n, int copy, int w, running *r)
+{
+    int level = e->axis[only_axis(n->over)].level - 1;
+    emit_mark m;
+
+    for (int o = 0; o < n->nout; o++) {
+        const plan_node *a = n->arg[n->nout + o];
+        emit_value init =
+            emit_node_value(e, a, emit_canon(e, copy, a->varies));
+
+        r->type[o] = emit_widen(emit_type(e, a->dtype), w);
+        r->re[o] = emit_alloca(e, r->type[o]);
+        r->im[o] = init.im ? emit_alloca(e, r->type[o]) : NULL;
+        m = emit_at(e, level);
+        store_running(e, r, o, emit_splat_value(e, init, w));
+        emit_back(e, m);
+    }
+}
+
+static void step(emit *e, const plan_node *n, running *r, const emit_value *x,
+                 int w, LLVMValueRef valid, emit_value *out)
+{
+    emit_value arg[2 * EMIT_MAX_OUT] = { 0 }, root[EMIT_MAX_OUT];
+    int k = n->nout;
+
+    for (int o = 0; o < k; o++) {
+        arg[o] = load_running(e, r, o);
+        arg[k + o] = emit_splat_value(e, x[o], w);
+    }
+    emit_body(e, n->body, arg, root);
+    for (int o = 0; o < k; o++) {
+        if (valid)
+            root[o] = emit_select_value(e, valid, root[o], arg[o]);
+        store_running(e, r, o, emit_splat_value(e, root[o], w));
+        out[o] = n->exclusive ? arg[o] : root[o];
+    }
+}
+
+static LLVMValueRef insert(emit *e, LLVMValueRef into, LLVMValueRef v, int at,
+                           int w)
+{
+    if (!into)
+        into = LLVMGetPoison(emit_widen(LLVMTypeOf(v), w));
+    return LLVMBuildInsertElement(
+        e->b, into, v, LLVMConstInt(e->i32, (unsigned)at, 0), "");
+}
+
+/* The axis is LANE: element after element. */
+static void lane_steps(emit *e, const plan_node *n, running *r,
+                       const emit_value *x, int copy, emit_value *out)
+{
+    LLVMValueRef valid = emit_mask(e, n->over, copy);
+
+    for (int o = 0; o < n->nout; o++)
+        out[o] = (emit_value){ NULL, NULL };
+    for (int i = 0; i < e->w; i++) {
+        emit_value one[EMIT_MAX_OUT], got[EMIT_MAX_OUT];
+
+        for (int o = 0; o < n->nout; o++)
+            one[o] = emit_extract_value(e, emit_splat_value(e, x[o], e->w), i,
+                                        1);
+        step(e, n, r, one, 1, valid ? emit_extract(e, valid, i, 1) : NULL,
+             got);
+        for (int o = 0; o < n->nout; o++) {
+            out[o].re = insert(e, out[o].re, got[o].re, i, e->w);
+            if (got[o].im)
+                out[o].im = insert(e, out[o].im, got[o].im, i, e->w);
+        }
+    }
+}
+
+/* All results at once; result number `out` is the answer. */
+emit_value emit_scan(emit *e, const plan_node *n, int copy, int out)
+{
+    bool on_lane = e->lane >= 0 && (n->over >> e->lane & 1);
+    int w = !on_lane && e->lane >= 0 && (n->varies >> e->lane & 1) ? e->w : 1;
+    emit_value x[EMIT_MAX_OUT], v[EMIT_MAX_OUT];
+    emit_value **several = &e->several[n->id];
+    emit_slot *s = &e->value[n->id * e->ncopy + copy];
+    const emit_axis *axis;
+    running *r;
+
+    if (s->set) /* asked by a PICK */
+        return (*several)[out * e->ncopy + copy];
+    if (n->nout > EMIT_MAX_OUT || (on_lane && (e->gpu || n->reverse)) ||
+        (n->over & (n->over - 1))) {
+        emit_fail(e, sd_error(SD_UNIMPLEMENTED,
+                              "a scan along the axis of the lanes"));
+        return emit_node_value(e, n->arg[0],
+                               emit_canon(e, copy, n->arg[0]->varies));
+    }
+    axis = &e->axis[only_axis(n->over)];
+    if (!e->running[n->id])
+        e->running[n->id] = sd_arena_array(e->a, running, e->ncopy);
+    r = (running *)e->running[n->id] +
+        emit_canon(e, copy, n->varies & ~n->over);
+    if (r->opening != axis->opening) /* not the rest of the same loop */
+        start(e, n, copy, w, r);
+    r->opening = axis->opening;
+    for (int o = 0; o < n->nout; o++)
+        x[o] = emit_node_value(e, n->arg[o],
+                               emit_canon(e, copy, n->arg[o]->varies));
+    if (on_lane)
+        lane_steps(e, n, r, x, copy, v);
+    else
+        step(e, n, r, x, w, NULL, v);
+    if (!*several)
+        *several = sd_arena_array(e->a, emit_value, n->nout * e->ncopy);
+    for (int o = 0; o < n->nout; o++)
+        (*several)[o * e->ncopy + copy] = v[o];
+    return v[out];
+}

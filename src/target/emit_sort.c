@@ -1,0 +1,6 @@
+#include "emit.h"
+
+void emit_sort(emit *e)
+{
+    emit_fail(e, sd_error(SD_UNIMPLEMENTED, "sort"));
+}

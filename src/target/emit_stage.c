@@ -1,0 +1,362 @@
+/* Stages: loops over inner axes around the nodes that vary on them.
+ *
+ * The reductions of a stage may want different strided lanes; those of one
+ * kind share a pass over the loops, other kinds get a pass each. */
+#include "emit.h"
+
+typedef struct {
+    emit *e;
+    int stage, naxis, axis[EMIT_AXES];
+    int lanes;        /* of its reductions; 0: it has none */
+    emit_reduce_how how;
+    bool first;       /* of its stage: stores and parks */
+    bool *sink;       /* [node] */
+    emit_reduction **reduction;
+    int nreduction;
+} pass;
+
+static void loops(pass *p, int i);
+
+static bool is_sink(const plan_node *n)
+{
+    return n->kind == PN_STORE || n->kind == PN_SCATTER ||
+           n->kind == PN_REDUCE;
+}
+
+/* ---- what a pass needs ---- */
+
+static bool parks_here(const pass *p, const plan_node *n)
+{
+    return p->first && n->parked && !p->e->parked[n->id] &&
+           n->stage <= p->stage;
+}
+
+static void mark_needed(pass *p)
+{
+    emit *e = p->e;
+    const plan_kernel *k = e->k;
+
+    for (int i = k->nnode - 1; i >= 0; i--) {
+        const plan_node *n = k->node[i];
+
+        if (p->sink[i] || parks_here(p, n))
+            e->needed[i] = true;
+        if (!e->needed[i] || e->parked[i] || (is_sink(n) && !p->sink[i]))
+            continue;
+        for (int j = 0; j < n->narg; j++)
+            if (n->kind != PN_REDUCE || j < n->nout)
+                e->needed[n->arg[j]->id] = true;
+        for (int j = 0; j < e->uses[i].n; j++)
+            e->needed[e->uses[i].at[j]->id] = true;
+    }
+}
+
+/* ---- the innermost code ---- */
+
+static uint64_t all_vary(const plan_node *n)
+{
+    uint64_t v = n->varies | emit_guards_vary(n->guard, n->nguard);
+
+    if (n->off)
+        v |= n->off->varies;
+    if (n->kind == PN_STORE || n->kind == PN_SCATTER)
+        v |= n->arg[0]->varies;
+    if (n->kind == PN_REDUCE)
+        v |= n->over;
+    return v;
+}
+
+static void emit_sink(pass *p, const plan_node *n, int copy)
+{
+    emit *e = p->e;
+
+    if (n->kind == PN_STORE)
+        emit_store(e, n, copy);
+    else if (n->kind == PN_SCATTER)
+        emit_scatter(e, n, copy);
+    for (int i = 0; n->kind == PN_REDUCE && i < p->nreduction; i++)
+        if (emit_reduction_node(p->reduction[i]) == n)
+            emit_reduce_step(e, p->reduction[i], copy);
+}
+
+static void innermost(pass *p)
+{
+    emit *e = p->e;
+
+    for (int i = 0; i < e->k->nnode; i++) {
+        const plan_node *n = e->k->node[i];
+        uint64_t varies = all_vary(n);
+        bool parks = parks_here(p, n);
+
+        if (!e->needed[i] || (is_sink(n) && !p->sink[i]))
+            continue;
+        for (int c = 0; c < e->ncopy; c++) {
+            if (!is_sink(n) && emit_is_copy(e, c, n->varies)) {
+                emit_node_value(e, n, c);
+                if (parks)
+                    emit_park_write(e, n, c);
+            } else if (is_sink(n) && emit_is_copy(e, c, varies)) {
+                emit_sink(p, n, c);
+            }
+        }
+    }
+}
+
+/* ---- loops ---- */
+
+static void open_at(emit *e, int a, LLVMBasicBlockRef pre, LLVMValueRef at)
+{
+    emit_level_open(e, pre);
+    e->axis[a].level = e->depth;
+    e->axis[a].at = at;
+    e->axis[a].first = LLVMBuildICmp(e->b, LLVMIntEQ, at,
+                                     emit_int_like(at, 0), "");
+}
+
+static void close_axis(emit *e, int a)
+{
+    emit_axis *x = &e->axis[a];
+
+    emit_level_close(e);
+    x->level = 0;
+    x->n = 1;
+    x->first = NULL;
+    memset(x->mask, 0, sizeof x->mask);
+}
+
+/* Positions from .. to in steps; the code for one step, maybe in a loop. */
+static void run(pass *p, int i, int64_t from, int64_t to, int64_t step)
+{
+    emit *e = p->e;
+    int a = p->axis[i];
+    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b), body;
+    emit_loop l;
+
+    if (to - from <= step) {
+        body = emit_block(e, "once");
+        LLVMBuildBr(e->b, body);
+        LLVMPositionBuilderAtEnd(e->b, body);
+        open_at(e, a, pre, emit_si(e, from));
+        loops(p, i + 1);
+    } else {
+        emit_loop_open(e, &l, emit_si(e, from), emit_si(e, to), step);
+        open_at(e, a, pre, l.at);
+        loops(p, i + 1);
+        emit_loop_close(e, &l);
+    }
+    close_axis(e, a);
+}
+
+/* n copies a step, `each` positions a copy; the last step has fewer. */
+static void run_copies(pass *p, int i, int n, int64_t each)
+{
+    emit *e = p->e;
+    emit_axis *x = &e->axis[p->axis[i]];
+    int64_t extent = e->k->axis[p->axis[i]].extent, step = n * each;
+    int64_t full = extent / step * step, rest = extent - full;
+
+    x->step = each;
+    if (full) {
+        x->n = n;
+        run(p, i, 0, full, step);
+    }
+    if (!rest)
+        return;
+    x->n = (int)((rest + each - 1) / each);
+    if (rest % each) { /* only on LANE: the last vector is not full */
+        LLVMValueRef on[EMIT_MAX_LANES];
+
+        for (int j = 0; j < (int)each; j++)
+            on[j] = emit_bool(e, j < rest % each);
+        x->mask[x->n - 1] = LLVMConstVector(on, (unsigned)each);
+    }
+    run(p, i, full, extent, step);
+}
+
+static bool runs_backward(const pass *p, int a)
+{
+    const plan_kernel *k = p->e->k;
+
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->kind == PN_SCAN && p->e->needed[i] &&
+            (k->node[i]->over >> a & 1) && k->node[i]->reverse)
+            return true;
+    return false;
+}
+
+static void run_backward(pass *p, int i)
+{
+    emit *e = p->e;
+    int a = p->axis[i];
+    int64_t n = e->k->axis[a].extent;
+    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
+    emit_loop l;
+
+    emit_loop_open(e, &l, emit_si(e, 0), emit_si(e, n), 1);
+    open_at(e, a, pre, LLVMBuildSub(e->b, emit_si(e, n - 1), l.at, ""));
+    loops(p, i + 1);
+    emit_loop_close(e, &l);
+    close_axis(e, a);
+}
+
+/* One strided lane after the other: bodies too large to be copied. */
+static void run_major(pass *p, int i)
+{
+    emit *e = p->e;
+    int a = p->axis[i];
+    int64_t n = e->k->axis[a].extent;
+    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
+    emit_loop lane, l;
+
+    emit_loop_open(e, &lane, emit_si(e, 0),
+                   emit_si(e, SD_MIN(n, (int64_t)p->lanes)), 1);
+    emit_level_open(e, pre);
+    pre = LLVMGetInsertBlock(e->b);
+    emit_loop_open(e, &l, lane.at, emit_si(e, n), p->lanes);
+    open_at(e, a, pre, l.at);
+    e->axis[a].first = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, lane.at, "");
+    loops(p, i + 1);
+    emit_loop_close(e, &l);
+    close_axis(e, a);
+    for (int r = 0; r < p->nreduction; r++)
+        emit_reduce_lane(e, p->reduction[r], lane.at);
+    emit_loop_close(e, &lane);
+    emit_level_close(e);
+}
+
+/* Work item l takes l, l + group, ...  Reductions that join after each chunk
+ * hold barriers, so there all items go round together, under a mask. */
+static void run_items(pass *p, int i)
+{
+    emit *e = p->e;
+    int a = p->axis[i];
+    int64_t n = e->k->axis[a].extent, group = e->dev->group;
+    bool together = p->how == EMIT_R_CHUNK && p->nreduction;
+    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
+    LLVMValueRef at;
+    emit_loop l;
+
+    emit_loop_open(e, &l, together ? emit_si(e, 0) : e->lid, emit_si(e, n),
+                   group);
+    at = together ? LLVMBuildAdd(e->b, l.at, e->lid, "") : l.at;
+    open_at(e, a, pre, at);
+    e->axis[a].first = LLVMBuildICmp(e->b, LLVMIntEQ, l.at,
+                                     together ? emit_si(e, 0) : e->lid, "");
+    if (together)
+        e->axis[a].mask[0] =
+            LLVMBuildICmp(e->b, LLVMIntSLT, at, emit_si(e, n), "");
+    loops(p, i + 1);
+    emit_loop_close(e, &l);
+    close_axis(e, a);
+}
+
+static void loops(pass *p, int i)
+{
+    emit *e = p->e;
+    const plan_axis *x;
+
+    if (i == p->naxis) {
+        innermost(p);
+        return;
+    }
+    x = &e->k->axis[p->axis[i]];
+    e->axis[p->axis[i]].opening++;
+    if (p->axis[i] == e->lane) {
+        if (e->gpu)
+            run_items(p, i);
+        else
+            run_copies(p, i, p->how == EMIT_R_CHUNK ? 1 : e->axis[e->lane].radix,
+                       e->w);
+    } else if (p->how == EMIT_R_MAJOR) {
+        run_major(p, i);
+    } else if (p->how == EMIT_R_COPIES) {
+        run_copies(p, i, p->lanes, 1);
+    } else if (runs_backward(p, p->axis[i])) {
+        run_backward(p, i);
+    } else if (x->place == PLAN_UNROLL && x->extent <= 16) {
+        for (int64_t j = 0; j < x->extent; j++)
+            run(p, i, j, j + 1, 1);
+    } else {
+        run(p, i, 0, x->extent, 1);
+    }
+}
+
+/* ---- passes ---- */
+
+static emit_reduce_how how_of(const pass *p)
+{
+    const emit *e = p->e;
+    bool on_lane = false;
+    int body = 0;
+
+    for (int i = 0; i < p->naxis; i++)
+        on_lane = on_lane || p->axis[i] == e->lane;
+    if (on_lane)
+        return p->lanes == 64 || !p->lanes ? EMIT_R_VECTOR : EMIT_R_CHUNK;
+    if (p->lanes <= 1)
+        return EMIT_R_PLAIN;
+    for (int i = 0; i < e->k->nnode; i++)
+        body += e->needed[i] && (e->k->node[i]->varies & ~e->outer) != 0;
+    return p->lanes == 8 && body <= 24 && e->axis[p->axis[0]].stride
+               ? EMIT_R_COPIES : EMIT_R_MAJOR;
+}
+
+static void run_pass(pass *p, uint64_t axes)
+{
+    emit *e = p->e;
+    const plan_kernel *k = e->k;
+
+    p->naxis = 0;
+    for (int i = 0; i < k->naxis; i++)
+        if (axes >> i & 1)
+            p->axis[p->naxis++] = i;
+    memset(e->needed, 0, (size_t)k->nnode * sizeof *e->needed);
+    mark_needed(p);
+    p->how = how_of(p);
+    p->reduction = sd_arena_array(e->a, emit_reduction *, k->nnode + 1);
+    p->nreduction = 0;
+    for (int i = 0; i < k->nnode; i++)
+        if (p->sink[i] && k->node[i]->kind == PN_REDUCE)
+            p->reduction[p->nreduction++] =
+                emit_reduce_begin(e, k->node[i], p->how);
+    loops(p, 0);
+    for (int i = 0; i < p->nreduction; i++)
+        emit_reduce_end(e, p->reduction[i]);
+}
+
+static void emit_stage(emit *e, int stage)
+{
+    const plan_kernel *k = e->k;
+    pass p = { .e = e, .stage = stage, .first = true };
+    bool *done = sd_arena_array(e->a, bool, k->nnode + 1), more = true;
+
+    while (more) {
+        more = false;
+        p.sink = sd_arena_array(e->a, bool, k->nnode + 1);
+        p.lanes = 0;
+        for (int i = 0; i < k->nnode; i++) {
+            const plan_node *n = k->node[i];
+            int lanes = n->kind == PN_REDUCE ? n->order.lanes : p.lanes;
+
+            if (!is_sink(n) || n->stage != stage || done[i])
+                continue;
+            if (!p.lanes)
+                p.lanes = lanes;
+            if (lanes == p.lanes)
+                p.sink[i] = done[i] = true;
+            else
+                more = true;
+        }
+        run_pass(&p, k->stage[stage].axes);
+        for (int i = 0; p.first && i < k->nnode; i++)
+            e->parked[i] = e->parked[i] || (k->node[i]->parked && e->needed[i]);
+        p.first = false;
+    }
+}
+
+void emit_stages(emit *e)
+{
+    memset(e->parked, 0, (size_t)e->k->nnode * sizeof *e->parked);
+    for (int i = 0; i < e->k->nstage; i++)
+        emit_stage(e, i);
+}

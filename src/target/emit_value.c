@@ -1,0 +1,301 @@
+/* Types, constants and the small arithmetic that all emitters use.  Builder
+ * calls fold constants, so nothing here looks for them.
+ *
+ * Registers: pred is i1; sub-byte integers are i8 and kept extended as their
+ * sign says; narrow floats are their bits. */
+#include "emit.h"
+
+void emit_fail(emit *e, sd_status st)
+{
+    if (e->st)
+        sd_status_free(st);
+    else
+        e->st = st;
+}
+
+bool emit_is_complex(sd_dtype t)
+{
+    return sd_dtype_kind(t) == SD_K_COMPLEX;
+}
+
+bool emit_is_narrow_float(sd_dtype t)
+{
+    return sd_dtype_kind(t) == SD_K_FLOAT && sd_dtype_table[t].bits < 32;
+}
+
+bool emit_is_signed(sd_dtype t)
+{
+    return sd_dtype_kind(t) == SD_K_SINT;
+}
+
+bool emit_is_int(sd_dtype t)
+{
+    return sd_dtype_kind(t) == SD_K_SINT || sd_dtype_kind(t) == SD_K_UINT;
+}
+
+static LLVMTypeRef int_type(emit *e, size_t bytes)
+{
+    return bytes <= 1 ? e->i8 : bytes == 2 ? e->i16 : bytes == 4 ? e->i32
+                                                                 : e->i64;
+}
+
+LLVMTypeRef emit_type(emit *e, sd_dtype t)
+{
+    t = sd_dtype_part(t);
+    if (t == SD_PRED)
+        return e->i1;
+    return emit_mem_type(e, t);
+}
+
+LLVMTypeRef emit_mem_type(emit *e, sd_dtype t)
+{
+    t = sd_dtype_part(t);
+    if (t == SD_F32)
+        return e->f32;
+    if (t == SD_F64)
+        return e->f64;
+    return int_type(e, sd_dtype_bytes(t));
+}
+
+LLVMTypeRef emit_widen(LLVMTypeRef t, int w)
+{
+    return w == 1 ? t : LLVMVectorType(t, (unsigned)w);
+}
+
+int emit_width(LLVMValueRef v)
+{
+    LLVMTypeRef t = LLVMTypeOf(v);
+
+    return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? (int)LLVMGetVectorSize(t)
+                                                    : 1;
+}
+
+LLVMValueRef emit_shuffle(emit *e, LLVMValueRef x, LLVMValueRef y,
+                          const int *lane, int n)
+{
+    LLVMValueRef index[2 * EMIT_MAX_LANES];
+
+    for (int i = 0; i < n; i++)
+        index[i] = LLVMConstInt(e->i32, (unsigned)lane[i], 0);
+    if (!y)
+        y = LLVMGetPoison(LLVMTypeOf(x));
+    return LLVMBuildShuffleVector(e->b, x, y,
+                                  LLVMConstVector(index, (unsigned)n), "");
+}
+
+LLVMValueRef emit_splat(emit *e, LLVMValueRef v, int w)
+{
+    static const int zero[EMIT_MAX_LANES];
+
+    if (w == 1 || emit_width(v) > 1)
+        return v;
+    if (LLVMIsConstant(v)) {
+        LLVMValueRef at[EMIT_MAX_LANES];
+
+        for (int i = 0; i < w; i++)
+            at[i] = v;
+        return LLVMConstVector(at, (unsigned)w);
+    }
+    v = LLVMBuildInsertElement(e->b,
+                               LLVMGetPoison(emit_widen(LLVMTypeOf(v), w)), v,
+                               LLVMConstInt(e->i32, 0, 0), "");
+    return emit_shuffle(e, v, NULL, zero, w);
+}
+
+LLVMValueRef emit_i64(emit *e, int64_t v)
+{
+    return LLVMConstInt(e->i64, (uint64_t)v, 1);
+}
+
+LLVMValueRef emit_si(emit *e, int64_t v)
+{
+    return LLVMConstInt(e->si, (uint64_t)v, 1);
+}
+
+LLVMValueRef emit_bool(emit *e, bool v)
+{
+    return LLVMConstInt(e->i1, v, 0);
+}
+
+static LLVMValueRef splat_const(LLVMTypeRef t, LLVMValueRef c)
+{
+    LLVMValueRef at[2 * EMIT_MAX_LANES];
+    unsigned n;
+
+    if (LLVMGetTypeKind(t) != LLVMVectorTypeKind)
+        return c;
+    n = LLVMGetVectorSize(t);
+    for (unsigned i = 0; i < n; i++)
+        at[i] = c;
+    return LLVMConstVector(at, n);
+}
+
+static LLVMTypeRef elem_type(LLVMTypeRef t)
+{
+    return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMGetElementType(t)
+                                                    : t;
+}
+
+LLVMValueRef emit_int_like(LLVMValueRef like, int64_t v)
+{
+    LLVMTypeRef t = LLVMTypeOf(like);
+    LLVMTypeRef et = elem_type(t);
+    unsigned bits = LLVMGetIntTypeWidth(et);
+
+    if (bits < 64)
+        v &= ((int64_t)1 << bits) - 1;
+    return splat_const(t, LLVMConstInt(et, (uint64_t)v, 0));
+}
+
+LLVMValueRef emit_fp_like(LLVMValueRef like, double v)
+{
+    LLVMTypeRef t = LLVMTypeOf(like);
+
+    return splat_const(t, LLVMConstReal(elem_type(t), v));
+}
+
+LLVMValueRef emit_iota(emit *e, LLVMTypeRef elem, int w)
+{
+    LLVMValueRef at[EMIT_MAX_LANES];
+
+    (void)e;
+    for (int i = 0; i < w; i++)
+        at[i] = LLVMConstInt(elem, (unsigned)i, 0);
+    return LLVMConstVector(at, (unsigned)w);
+}
+
+LLVMValueRef emit_and(emit *e, LLVMValueRef x, LLVMValueRef y)
+{
+    int w;
+
+    if (!x || !y)
+        return x ? x : y;
+    w = SD_MAX(emit_width(x), emit_width(y));
+    return LLVMBuildAnd(e->b, emit_splat(e, x, w), emit_splat(e, y, w), "");
+}
+
+LLVMValueRef emit_intrinsic2(emit *e, const char *name, LLVMTypeRef *over,
+                             int nover, LLVMValueRef *arg, int narg)
+{
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMValueRef fn =
+        LLVMGetIntrinsicDeclaration(e->m, id, over, (size_t)nover);
+    LLVMTypeRef t = LLVMIntrinsicGetType(e->cx, id, over, (size_t)nover);
+
+    return LLVMBuildCall2(e->b, t, fn, arg, (unsigned)narg, "");
+}
+
+LLVMValueRef emit_intrinsic(emit *e, const char *name, LLVMTypeRef over,
+                            LLVMValueRef *arg, int narg)
+{
+    return emit_intrinsic2(e, name, &over, 1, arg, narg);
+}
+
+LLVMValueRef emit_extract(emit *e, LLVMValueRef v, int first, int w)
+{
+    int lane[EMIT_MAX_LANES];
+
+    if (emit_width(v) == w)
+        return v;
+    if (w == 1)
+        return LLVMBuildExtractElement(
+            e->b, v, LLVMConstInt(e->i32, (unsigned)first, 0), "");
+    for (int i = 0; i < w; i++)
+        lane[i] = first + i;
+    return emit_shuffle(e, v, NULL, lane, w);
+}
+
+void emit_return_to(emit *e, LLVMBasicBlockRef b)
+{
+    LLVMValueRef end = LLVMGetBasicBlockTerminator(b);
+
+    if (end)
+        LLVMPositionBuilderBefore(e->b, end);
+    else
+        LLVMPositionBuilderAtEnd(e->b, b);
+}
+
+LLVMValueRef emit_alloca(emit *e, LLVMTypeRef t)
+{
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+    LLVMValueRef v;
+
+    emit_return_to(e, e->entry);
+    v = LLVMBuildAlloca(e->b, t, "");
+    emit_return_to(e, here);
+    return v;
+}
+
+LLVMValueRef emit_select(emit *e, LLVMValueRef c, LLVMValueRef x,
+                         LLVMValueRef y)
+{
+    int w = SD_MAX(emit_width(x), emit_width(y));
+
+    if (!c)
+        return x;
+    w = SD_MAX(w, emit_width(c));
+    x = emit_splat(e, x, w);
+    y = emit_splat(e, y, w);
+    /* A scalar condition may stay scalar; a vector one needs vectors. */
+    return LLVMBuildSelect(e->b, c, x, y, "");
+}
+
+emit_value emit_select_value(emit *e, LLVMValueRef c, emit_value x,
+                             emit_value y)
+{
+    emit_value v = { emit_select(e, c, x.re, y.re), NULL };
+
+    if (x.im)
+        v.im = emit_select(e, c, x.im, y.im);
+    return v;
+}
+
+emit_value emit_splat_value(emit *e, emit_value v, int w)
+{
+    v.re = emit_splat(e, v.re, w);
+    if (v.im)
+        v.im = emit_splat(e, v.im, w);
+    return v;
+}
+
+emit_value emit_extract_value(emit *e, emit_value v, int first, int w)
+{
+    v.re = emit_extract(e, v.re, first, w);
+    if (v.im)
+        v.im = emit_extract(e, v.im, first, w);
+    return v;
+}
+
+static LLVMValueRef part_constant(emit *e, sd_dtype t, const void *p)
+{
+    uint64_t u = 0;
+
+    if (t == SD_F32 || t == SD_F64) { /* by bits, so that NaNs stay */
+        memcpy(&u, p, sd_dtype_bytes(t));
+        return LLVMConstBitCast(
+            LLVMConstInt(int_type(e, sd_dtype_bytes(t)), u, 0),
+            emit_type(e, t));
+    }
+    if (t == SD_PRED)
+        return emit_bool(e, *(const uint8_t *)p != 0);
+    if (emit_is_int(t))
+        u = (uint64_t)sd_scalar_to_s64(t, p);
+    else
+        memcpy(&u, p, sd_dtype_bytes(t));
+    return LLVMConstInt(emit_type(e, t),
+                        sd_dtype_bytes(t) == 8
+                            ? u
+                            : u & (((uint64_t)1 << 8 * sd_dtype_bytes(t)) - 1),
+                        0);
+}
+
+emit_value emit_constant(emit *e, sd_dtype t, const void *bits)
+{
+    sd_dtype part = sd_dtype_part(t);
+    emit_value v = { part_constant(e, part, bits), NULL };
+
+    if (emit_is_complex(t))
+        v.im = part_constant(e, part,
+                             (const uint8_t *)bits + sd_dtype_bytes(part));
+    return v;
+}

@@ -1,0 +1,344 @@
+/* Kernels become binaries in batches: a batch is one LLVM context, one module
+ * and one binary, made by one worker.  Batches are cut by kernel number alone
+ * and their binaries added in order, so a program has the same bytes for any
+ * number of threads. */
+#include <llvm-c/Analysis.h>
+#include <llvm/Config/llvm-config.h>
+#include <llvm-c/IRReader.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "emit.h"
+#include "target_room.h"
+
+enum { BATCH = 8 };
+
+typedef struct {
+    const target_ops *ops;
+    const device_desc *dev;
+    LLVMContextRef cx;
+    LLVMModuleRef m;
+    LLVMTargetMachineRef tm;
+    bool calls_devlib;
+    bool want_text;
+    char *no_opt, *with_opt;
+    LLVMMemoryBufferRef asm_text, binary;
+    char *diagnostic;
+} module;
+
+typedef struct {
+    const plan *p;
+    int first, count;
+    module mod;
+    sd_status st;
+} batch;
+
+/* ---- LLVM, once a process ---- */
+
+static void start_llvm(void)
+{
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeSPIRVTargetInfo();
+    LLVMInitializeSPIRVTarget();
+    LLVMInitializeSPIRVTargetMC();
+    LLVMInitializeSPIRVAsmPrinter();
+}
+
+static void need_llvm(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT; /* LLVM's own registry */
+
+    pthread_once(&once, start_llvm);
+}
+
+const target_ops *target_of_device(const device_desc *dev)
+{
+    return dev->kind == DEVICE_HOST ? &target_x86
+           : dev->kind == DEVICE_CL ? &target_spirv
+                                    : NULL;
+}
+
+const char *target_version(void)
+{
+    return "LLVM " LLVM_VERSION_STRING " with x86-64 and SPIR-V";
+}
+
+/* ---- a module ---- */
+
+static void on_diagnostic(LLVMDiagnosticInfoRef d, void *ctx)
+{
+    module *mod = ctx;
+    char *text;
+
+    if (LLVMGetDiagInfoSeverity(d) != LLVMDSError || mod->diagnostic)
+        return;
+    text = LLVMGetDiagInfoDescription(d);
+    mod->diagnostic = strdup(text);
+    LLVMDisposeMessage(text);
+}
+
+static sd_status module_init(module *mod, const device_desc *dev)
+{
+    need_llvm();
+    mod->dev = dev;
+    mod->ops = target_of_device(dev);
+    if (!mod->ops)
+        return sd_error(SD_UNIMPLEMENTED, "code for %s", dev->name);
+    mod->tm = mod->ops->machine(dev);
+    if (!mod->tm)
+        return sd_error(SD_INTERNAL, "LLVM has no target %s",
+                        mod->ops->triple);
+    mod->cx = LLVMContextCreate();
+    LLVMContextSetDiagnosticHandler(mod->cx, on_diagnostic, mod);
+    return NULL;
+}
+
+static void module_finish(module *mod)
+{
+    if (mod->binary)
+        LLVMDisposeMemoryBuffer(mod->binary);
+    if (mod->asm_text)
+        LLVMDisposeMemoryBuffer(mod->asm_text);
+    LLVMDisposeMessage(mod->no_opt);
+    LLVMDisposeMessage(mod->with_opt);
+    free(mod->diagnostic);
+    if (mod->m)
+        LLVMDisposeModule(mod->m);
+    if (mod->tm)
+        LLVMDisposeTargetMachine(mod->tm);
+    if (mod->cx)
+        LLVMContextDispose(mod->cx);
+}
+
+static void set_layout(module *mod)
+{
+    LLVMTargetDataRef data = LLVMCreateTargetDataLayout(mod->tm);
+
+    LLVMSetTarget(mod->m, mod->ops->triple);
+    LLVMSetModuleDataLayout(mod->m, data);
+    LLVMDisposeTargetData(data);
+}
+
+static sd_status verify(module *mod)
+{
+    char *message = NULL;
+    sd_status st = NULL;
+
+    if (LLVMVerifyModule(mod->m, LLVMReturnStatusAction, &message))
+        st = sd_error(SD_INTERNAL, "generated code is wrong: %s", message);
+    LLVMDisposeMessage(message);
+    return st;
+}
+
+static sd_status optimise(module *mod)
+{
+    LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
+    LLVMErrorRef err = LLVMRunPasses(
+        mod->m, mod->ops->passes(mod->calls_devlib), mod->tm, o);
+    sd_status st = NULL;
+
+    LLVMDisposePassBuilderOptions(o);
+    if (err) {
+        char *message = LLVMGetErrorMessage(err);
+
+        st = sd_error(SD_INTERNAL, "LLVM's passes: %s", message);
+        LLVMDisposeErrorMessage(message);
+    }
+    return st;
+}
+
+static sd_status code(module *mod, LLVMModuleRef m, LLVMCodeGenFileType type,
+                      LLVMMemoryBufferRef *out)
+{
+    char *message = NULL;
+    sd_status st = NULL;
+
+    if (LLVMTargetMachineEmitToMemoryBuffer(mod->tm, m, type, &message, out)) {
+        st = sd_error(SD_INTERNAL, "LLVM's code generation: %s", message);
+        LLVMDisposeMessage(message);
+        *out = NULL;
+    } else if (mod->diagnostic) {
+        st = sd_error(SD_INTERNAL, "LLVM's code generation: %s",
+                      mod->diagnostic);
+    }
+    return st;
+}
+
+static sd_status module_compile(module *mod)
+{
+    sd_status st = NULL;
+
+#ifndef NDEBUG
+    st = verify(mod);
+    if (st)
+        return st;
+#else
+    (void)verify;
+#endif
+    if (mod->want_text)
+        mod->no_opt = LLVMPrintModuleToString(mod->m);
+    st = optimise(mod);
+    if (st)
+        return st;
+    if (mod->want_text) { /* code generation changes the module */
+        LLVMModuleRef copy = LLVMCloneModule(mod->m);
+
+        mod->with_opt = LLVMPrintModuleToString(mod->m);
+        st = code(mod, copy, LLVMAssemblyFile, &mod->asm_text);
+        LLVMDisposeModule(copy);
+        if (st)
+            return st;
+    }
+    st = code(mod, mod->m, LLVMObjectFile, &mod->binary);
+    if (!st && mod->ops->check)
+        st = mod->ops->check(LLVMGetBufferStart(mod->binary),
+                             LLVMGetBufferSize(mod->binary));
+    return st;
+}
+
+/* ---- a batch ---- */
+
+static void emit_types(emit *e, const module *mod)
+{
+    LLVMContextRef cx = e->cx;
+
+    e->i1 = LLVMInt1TypeInContext(cx);
+    e->i8 = LLVMInt8TypeInContext(cx);
+    e->i16 = LLVMInt16TypeInContext(cx);
+    e->i32 = LLVMInt32TypeInContext(cx);
+    e->i64 = LLVMInt64TypeInContext(cx);
+    e->f32 = LLVMFloatTypeInContext(cx);
+    e->f64 = LLVMDoubleTypeInContext(cx);
+    e->global_as = mod->ops->global_as;
+    e->local_as = mod->ops->local_as;
+    e->ptr = LLVMPointerTypeInContext(cx, e->global_as);
+    e->local_ptr = LLVMPointerTypeInContext(cx, e->local_as);
+}
+
+static sd_status build_batch(batch *b)
+{
+    module *mod = &b->mod;
+    emit e = { .dev = &b->p->program->device };
+    sd_status st = module_init(mod, e.dev);
+
+    if (st)
+        return st;
+    e.a = sd_arena_create();
+    e.cx = mod->cx;
+    e.m = mod->m = LLVMModuleCreateWithNameInContext(b->p->program->name,
+                                                     mod->cx);
+    e.b = LLVMCreateBuilderInContext(mod->cx);
+    set_layout(mod);
+    if (mod->ops->prepare)
+        mod->ops->prepare(mod->m, mod->cx);
+    emit_types(&e, mod);
+    for (int i = 0; i < b->count && !st; i++)
+        st = emit_kernel(&e, b->p->kernel[b->first + i]);
+    mod->calls_devlib = e.calls_devlib;
+    LLVMDisposeBuilder(e.b);
+    sd_arena_destroy(e.a);
+    return st ? st : module_compile(mod);
+}
+
+static void run_batch(void *ctx, int64_t i, int worker)
+{
+    batch *b = (batch *)ctx + i;
+
+    (void)worker;
+    b->st = build_batch(b);
+}
+
+static void give(target_hook hook, void *ctx, const char *kind,
+                 const char *text)
+{
+    if (hook && text)
+        hook(ctx, kind, text, strlen(text));
+}
+
+static void take_batch(plan *p, batch *b, target_hook hook, void *ctx)
+{
+    module *mod = &b->mod;
+    const char *data = LLVMGetBufferStart(mod->binary);
+    size_t bytes = LLVMGetBufferSize(mod->binary);
+    int binary = thunk_add_binary(p->program, mod->ops->kind, data, bytes);
+
+    for (int i = 0; i < b->count; i++)
+        p->program->kernel[b->first + i].binary = binary;
+    give(hook, ctx, "ir-no-opt.ll", mod->no_opt);
+    give(hook, ctx, "ir-with-opt.ll", mod->with_opt);
+    if (hook && mod->asm_text)
+        hook(ctx, "s", LLVMGetBufferStart(mod->asm_text),
+             LLVMGetBufferSize(mod->asm_text));
+    if (hook && mod->ops->kind == THUNK_BIN_SPIRV)
+        hook(ctx, "spv", data, bytes);
+}
+
+sd_status target_build(plan *p, const sd_options *opt, sd_pool *pool,
+                       target_hook hook, void *ctx)
+{
+    const target_ops *ops = target_of_device(&p->program->device);
+    int per = hook || (ops && ops->one_module) ? SD_MAX(p->nkernel, 1) : BATCH;
+    int n = (p->nkernel + per - 1) / per;
+    batch *b = calloc((size_t)n + 1, sizeof *b);
+    sd_status st = NULL;
+
+    (void)opt;
+    if (!b)
+        sd_oom((size_t)n * sizeof *b);
+    for (int i = 0; i < n; i++) {
+        b[i].p = p;
+        b[i].first = i * per;
+        b[i].count = SD_MIN(per, p->nkernel - i * per);
+        b[i].mod.want_text = hook != NULL;
+    }
+    if (pool && n > 1)
+        sd_pool_run(pool, n, run_batch, b);
+    else
+        for (int i = 0; i < n; i++)
+            run_batch(b, i, 0);
+    for (int i = 0; i < n; i++) {
+        if (b[i].st && !st)
+            st = b[i].st;
+        else
+            sd_status_free(b[i].st);
+        if (!st)
+            take_batch(p, &b[i], hook, ctx);
+        module_finish(&b[i].mod);
+    }
+    free(b);
+    return st;
+}
+
+sd_status target_compile_ir(const device_desc *dev, const char *ir, size_t len,
+                            sd_buf *out)
+{
+    module mod = { 0 };
+    char *message = NULL;
+    LLVMMemoryBufferRef mem;
+    sd_status st = module_init(&mod, dev);
+
+    if (st)
+        goto done;
+    mem = LLVMCreateMemoryBufferWithMemoryRangeCopy(ir, len, "ir");
+    if (LLVMParseIRInContext(mod.cx, mem, &mod.m, &message)) {
+        st = sd_error(SD_INVALID, "LLVM IR: %s", message);
+        LLVMDisposeMessage(message);
+        goto done;
+    }
+    mod.calls_devlib = true; /* it may: the longer list does no harm */
+    set_layout(&mod);
+    st = verify(&mod);
+    if (!st)
+        st = module_compile(&mod);
+    if (!st)
+        sd_buf_add(out, LLVMGetBufferStart(mod.binary),
+                   LLVMGetBufferSize(mod.binary));
+done:
+    module_finish(&mod);
+    return st;
+}

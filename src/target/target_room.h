@@ -1,0 +1,24 @@
+/* Between target_build.c and the targets. */
+#ifndef TARGET_ROOM_H
+#define TARGET_ROOM_H
+
+#include <llvm-c/Core.h>
+#include <llvm-c/TargetMachine.h>
+
+#include "target.h"
+
+typedef struct {
+    thunk_bin_kind kind;
+    const char *triple;
+    unsigned global_as, local_as; /* address spaces */
+    bool one_module;              /* all kernels of a program together */
+    LLVMTargetMachineRef (*machine)(const device_desc *dev);
+    void (*prepare)(LLVMModuleRef m, LLVMContextRef cx); /* may be NULL */
+    const char *(*passes)(bool calls_devlib);
+    sd_status (*check)(const char *data, size_t bytes); /* of a binary */
+} target_ops;
+
+const target_ops *target_of_device(const device_desc *dev);
+extern const target_ops target_x86, target_spirv;
+
+#endif

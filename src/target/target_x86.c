@@ -1,0 +1,72 @@
+/* x86-64: relocatable ELF objects for our own loader.  Vectors come from the
+ * emitters, so no vectoriser runs; what is left for passes is cleaning up. */
+#include <elf.h>
+
+#include "target_room.h"
+
+static LLVMTargetMachineRef machine(const device_desc *dev)
+{
+    bool v4 = dev->lanes == 16;
+    LLVMTargetMachineOptionsRef o = LLVMCreateTargetMachineOptions();
+    LLVMTargetMachineRef tm = NULL;
+    LLVMTargetRef t;
+    char *message = NULL;
+
+    LLVMTargetMachineOptionsSetCPU(o, v4 ? "x86-64-v4" : "x86-64-v3");
+    LLVMTargetMachineOptionsSetFeatures(o, v4 ? "-prefer-256-bit" : "");
+    LLVMTargetMachineOptionsSetCodeGenOptLevel(o, LLVMCodeGenLevelDefault);
+    LLVMTargetMachineOptionsSetRelocMode(o, LLVMRelocPIC);
+    LLVMTargetMachineOptionsSetCodeModel(o, LLVMCodeModelSmall);
+    if (!LLVMGetTargetFromTriple(target_x86.triple, &t, &message))
+        tm = LLVMCreateTargetMachineWithOptions(t, target_x86.triple, o);
+    LLVMDisposeMessage(message);
+    LLVMDisposeTargetMachineOptions(o);
+    return tm;
+}
+
+static const char *passes(bool calls_devlib)
+{
+    return calls_devlib
+               ? "always-inline,globaldce,function(sroa,early-cse,"
+                 "instcombine<no-verify-fixpoint>,simplifycfg)"
+               : "function(sroa,early-cse,simplifycfg)";
+}
+
+static bool may_import(const char *name)
+{
+    static const char *const known[] = { "", "memcpy", "memmove", "memset",
+                                         "_GLOBAL_OFFSET_TABLE_" };
+
+    for (size_t i = 0; i < SD_COUNTOF(known); i++)
+        if (!strcmp(name, known[i]))
+            return true;
+    return false;
+}
+
+/* The loader has no others to give; a math call left over shows here. */
+static sd_status check_imports(const char *data, size_t bytes)
+{
+    const Elf64_Ehdr *h = (const void *)data;
+    const Elf64_Shdr *s = (const void *)(data + h->e_shoff);
+
+    (void)bytes;
+    for (int i = 0; i < h->e_shnum; i++) {
+        const Elf64_Sym *sym = (const void *)(data + s[i].sh_offset);
+        const char *names;
+
+        if (s[i].sh_type != SHT_SYMTAB)
+            continue;
+        names = data + s[s[i].sh_link].sh_offset;
+        for (size_t j = 1; j < s[i].sh_size / sizeof *sym; j++)
+            if (sym[j].st_shndx == SHN_UNDEF &&
+                !may_import(names + sym[j].st_name))
+                return sd_error(SD_INTERNAL, "generated code imports %s",
+                                names + sym[j].st_name);
+    }
+    return NULL;
+}
+
+const target_ops target_x86 = {
+    .kind = THUNK_BIN_X86, .triple = "x86_64-unknown-linux-gnu",
+    .machine = machine, .passes = passes, .check = check_imports
+};

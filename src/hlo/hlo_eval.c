@@ -1,0 +1,564 @@
+/* The reference evaluator: one instruction after the other, each on dense
+ * row-major arrays.  Slow and obviously right.  Here: computations, control
+ * flow, and the elementwise classes. */
+#include "hlo_eval.h"
+
+#include <assert.h>
+
+enum { MAX_LOOPS = 1 << 24 }; /* then a loop is taken for an endless one */
+
+/* ---- values and indices ---- */
+
+hlo_value hlo_value_make(sd_arena *a, const sd_shape *s)
+{
+    hlo_value v = {.shape = s};
+    size_t n;
+
+    if (s->dtype == SD_TUPLE) {
+        v.elem = sd_arena_array(a, hlo_value, s->nelem + 1);
+        for (int i = 0; i < s->nelem; i++)
+            v.elem[i] = hlo_value_make(a, s->elem[i]);
+    } else if (s->dtype != SD_TOKEN) {
+        n = sd_shape_bytes(s);
+        v.data = sd_arena_alloc(a, n ? n : 1);
+    }
+    return v;
+}
+
+static hlo_value copy_value(sd_arena *a, const hlo_value *v)
+{
+    hlo_value to = hlo_value_make(a, v->shape);
+
+    if (v->shape->dtype == SD_TUPLE)
+        for (int i = 0; i < v->shape->nelem; i++)
+            to.elem[i] = copy_value(a, &v->elem[i]);
+    else if (v->data)
+        memcpy(to.data, v->data, sd_shape_bytes(v->shape));
+    return to;
+}
+
+void hlo_strides(const sd_shape *s, int64_t *stride)
+{
+    int64_t n = 1;
+
+    for (int i = s->rank - 1; i >= 0; i--) {
+        stride[i] = n;
+        n *= s->dim[i];
+    }
+}
+
+bool hlo_step(int rank, const int64_t *dim, int64_t *ix)
+{
+    for (int i = rank - 1; i >= 0; i--) {
+        if (++ix[i] < dim[i])
+            return true;
+        ix[i] = 0;
+    }
+    return false;
+}
+
+/* ---- computations ---- */
+
+typedef struct { /* a computation with operands as numbers */
+    const hlo_comp *c;
+    int n, root, most; /* most: operands of one instruction */
+    const hlo_inst **inst;
+    const int **arg;
+} frame;
+
+static frame *open_frame(hlo_ev *e, const hlo_comp *c)
+{
+    frame *f = sd_map_get(e->frames, sd_key(c));
+    int i = 0;
+
+    if (f)
+        return f;
+    sd_map *at = sd_map_create(e->keep);
+
+    f = sd_arena_new(e->keep, frame);
+    f->c = c;
+    f->n = hlo_comp_count(c);
+    f->inst = sd_arena_array(e->keep, const hlo_inst *, f->n + 1);
+    f->arg = sd_arena_array(e->keep, const int *, f->n + 1);
+    hlo_for_each_inst(in, c)
+    {
+        int *arg = sd_arena_array(e->keep, int, in->narg + 1);
+
+        for (int k = 0; k < in->narg; k++)
+            arg[k] = (int)(intptr_t)sd_map_get(at, sd_key(in->arg[k])) - 1;
+        f->most = SD_MAX(f->most, in->narg);
+        f->inst[i] = in;
+        f->arg[i] = arg;
+        if (in == c->root)
+            f->root = i;
+        i++;
+        sd_map_set(at, sd_key(in), (void *)(intptr_t)i);
+    }
+    sd_map_set(e->frames, sd_key(c), f);
+    return f;
+}
+
+/* These hand on values that exist: nothing is made for them. */
+static bool passes_on(const hlo_inst *in)
+{
+    switch (in->op) {
+    case HLO_PARAMETER:
+    case HLO_CONSTANT:
+    case HLO_RESHAPE:
+    case HLO_BITCAST:
+    case HLO_COPY:
+    case HLO_AFTER_ALL:
+    case HLO_SET_DIMENSION_SIZE:
+        return true;
+    default:
+        return hlo_info(in)->cls == HLO_C_TUPLE ||
+               hlo_info(in)->cls == HLO_C_CONTROL;
+    }
+}
+
+static sd_status eval_one(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                          hlo_value *out);
+
+static sd_status run_comp(hlo_ev *e, const hlo_comp *c, const hlo_value *arg,
+                          hlo_value *out)
+{
+    frame *f = open_frame(e, c);
+    hlo_value *val = sd_arena_array(e->arena, hlo_value, f->n + 1);
+    hlo_value *in = sd_arena_array(e->arena, hlo_value, f->most + 1);
+    sd_status st;
+
+    for (int i = 0; i < f->n; i++) {
+        const hlo_inst *x = f->inst[i];
+
+        if (x->op == HLO_PARAMETER) {
+            val[i] = arg[x->u.param.index];
+            continue;
+        }
+        for (int k = 0; k < x->narg; k++)
+            in[k] = val[f->arg[i][k]];
+        if (passes_on(x))
+            val[i].shape = x->shape;
+        else
+            val[i] = hlo_value_make(e->arena, x->shape);
+        if ((st = eval_one(e, x, in, &val[i])))
+            return sd_note(st, "%s", x->name);
+    }
+    *out = val[f->root];
+    return NULL;
+}
+
+/* ---- regions ---- */
+
+struct hlo_region {
+    frame *f;
+    hlo_value *val, *in;
+    bool simple, nested; /* one op; calls others */
+    hlo_op op;
+};
+
+sd_status hlo_region_open(hlo_ev *e, const hlo_comp *c, hlo_region **out)
+{
+    hlo_region *r = sd_arena_new(e->keep, hlo_region);
+
+    r->f = open_frame(e, c);
+    r->simple = hlo_comp_is_binary(c, &r->op);
+    r->val = sd_arena_array(e->keep, hlo_value, r->f->n + 1);
+    r->in = sd_arena_array(e->keep, hlo_value, r->f->most + 1);
+    for (int i = 0; i < r->f->n; i++) {
+        const hlo_inst *x = r->f->inst[i];
+
+        r->nested |= x->ncomp > 0;
+        r->val[i].shape = x->shape;
+        if (!passes_on(x))
+            r->val[i] = hlo_value_make(e->keep, x->shape);
+    }
+    *out = r;
+    return NULL;
+}
+
+bool hlo_region_op(const hlo_region *r, hlo_op *op)
+{
+    *op = r->op;
+    return r->simple;
+}
+
+static sd_status run_region(hlo_ev *e, hlo_region *r, const void *const *arg,
+                            void *const *result)
+{
+    frame *f = r->f;
+    sd_status st;
+
+    for (int i = 0; i < f->n; i++) {
+        const hlo_inst *x = f->inst[i];
+
+        if (x->op == HLO_PARAMETER) {
+            r->val[i].data = (void *)(uintptr_t)arg[x->u.param.index];
+            continue;
+        }
+        for (int k = 0; k < x->narg; k++)
+            r->in[k] = r->val[f->arg[i][k]];
+        if ((st = eval_one(e, x, r->in, &r->val[i])))
+            return sd_note(st, "%s", x->name);
+    }
+    hlo_value *root = &r->val[f->root];
+    int n = root->shape->dtype == SD_TUPLE ? root->shape->nelem : 1;
+
+    for (int i = 0; i < n; i++) {
+        const hlo_value *v = hlo_result_at(root, i);
+
+        memcpy(result[i], v->data, sd_dtype_bytes(v->shape->dtype));
+    }
+    return NULL;
+}
+
+sd_status hlo_region_run(hlo_ev *e, hlo_region *r, const void *const *arg,
+                         void *const *result)
+{
+    sd_arena *back = e->arena;
+    sd_status st;
+
+    if (r->simple) {
+        hlo_scalar_op(r->op, r->f->inst[r->f->root]->arg[0]->shape->dtype,
+                      arg[0], arg[1], result[0]);
+        return NULL;
+    }
+    if (!r->nested)
+        return run_region(e, r, arg, result);
+    e->arena = sd_arena_create(); /* what calls inside make is short-lived */
+    st = run_region(e, r, arg, result);
+    sd_arena_destroy(e->arena);
+    e->arena = back;
+    return st;
+}
+
+/* ---- control ---- */
+
+/* One step in an arena of its own: cond and body may read the state, and
+ * what they make goes, but for the copy of the result. */
+static sd_status run_step(hlo_ev *e, const hlo_comp *c, const hlo_value *state,
+                          sd_arena *to, hlo_value *out)
+{
+    sd_arena *back = e->arena;
+    hlo_value v;
+    sd_status st;
+
+    e->arena = sd_arena_create();
+    st = run_comp(e, c, state, &v);
+    if (!st)
+        *out = copy_value(to, &v);
+    sd_arena_destroy(e->arena);
+    e->arena = back;
+    return st;
+}
+
+static sd_status eval_while(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                            hlo_value *out)
+{
+    sd_arena *now = sd_arena_create(), *next;
+    hlo_value state = *arg, go, after;
+    sd_status st = NULL;
+
+    for (;;) {
+        next = sd_arena_create();
+        if ((st = run_step(e, in->comp[0], &state, next, &go)) ||
+            !*(char *)go.data)
+            break;
+        if (++e->loops > MAX_LOOPS) {
+            st = sd_error(SD_EXHAUSTED, "more than %d loop iterations",
+                          MAX_LOOPS);
+            break;
+        }
+        if ((st = run_step(e, in->comp[1], &state, next, &after)))
+            break;
+        state = after;
+        sd_arena_destroy(now);
+        now = next;
+    }
+    if (!st)
+        *out = copy_value(e->arena, &state);
+    sd_arena_destroy(now);
+    sd_arena_destroy(next);
+    return st;
+}
+
+static sd_status eval_conditional(hlo_ev *e, const hlo_inst *in,
+                                  const hlo_value *arg, hlo_value *out)
+{
+    sd_dtype t = arg[0].shape->dtype;
+    int64_t i = sd_scalar_to_s64(t, arg[0].data);
+
+    if (t == SD_PRED)
+        i = !i; /* the branch for true stands first */
+    if (i < 0 || i >= in->ncomp)
+        i = in->ncomp - 1;
+    return run_comp(e, in->comp[i], &arg[1 + i], out);
+}
+
+static sd_status eval_control(hlo_ev *e, const hlo_inst *in,
+                              const hlo_value *arg, hlo_value *out)
+{
+    if (in->op == HLO_WHILE)
+        return eval_while(e, in, arg, out);
+    if (in->op == HLO_CONDITIONAL)
+        return eval_conditional(e, in, arg, out);
+    return run_comp(e, in->comp[0], arg, out); /* call, fusion */
+}
+
+static sd_status eval_tuple(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                            hlo_value *out)
+{
+    if (in->op == HLO_GET_TUPLE_ELEMENT) {
+        *out = arg[0].elem[in->u.tuple.index];
+    } else if (in->op == HLO_OPT_BARRIER) {
+        *out = arg[0];
+    } else {
+        out->elem = sd_arena_array(e->arena, hlo_value, in->narg + 1);
+        memcpy(out->elem, arg, sizeof *arg * (size_t)in->narg);
+    }
+    return NULL;
+}
+
+/* ---- elementwise ---- */
+
+static sd_status eval_unary_or_binary(hlo_ev *e, const hlo_inst *in,
+                                      const hlo_value *arg, hlo_value *out)
+{
+    int64_t n = sd_shape_count(out->shape);
+    sd_dtype t = arg[0].shape->dtype;
+
+    (void)e;
+    if (in->op == HLO_STOCHASTIC_CONVERT)
+        return sd_error(SD_UNIMPLEMENTED, "evaluating stochastic-convert");
+    for (int64_t i = 0; i < n; i++) {
+        const char *a = hlo_at_elem(&arg[0], i);
+        const char *b = in->narg > 1 ? hlo_at_elem(&arg[1], i) : NULL;
+        char *to = hlo_at_elem(out, i);
+
+        if (in->op != HLO_REDUCE_PRECISION)
+            hlo_scalar_op(in->op, t, a, b, to);
+        else if (!hlo_scalar_precision(t, in->u.precision.exponent,
+                                       in->u.precision.mantissa, a, to))
+            return sd_error(SD_UNIMPLEMENTED,
+                            "evaluating reduce-precision of %s",
+                            sd_dtype_name(t));
+    }
+    return NULL;
+}
+
+/* Operand k at element i, when it may be a scalar for all. */
+static const char *spread(const hlo_value *v, int64_t i)
+{
+    return hlo_at_elem(v, v->shape->rank ? i : 0);
+}
+
+static sd_status eval_ternary(hlo_ev *e, const hlo_inst *in,
+                              const hlo_value *arg, hlo_value *out)
+{
+    int64_t n = sd_shape_count(out->shape);
+    sd_dtype t = out->shape->dtype;
+    size_t size = sd_dtype_bytes(t);
+
+    (void)e;
+    for (int64_t i = 0; i < n; i++) {
+        const char *a = spread(&arg[0], i), *b = hlo_at_elem(&arg[1], i);
+        const char *c = spread(&arg[2], i);
+        char bounded[16];
+
+        if (in->op == HLO_SELECT) {
+            memcpy(hlo_at_elem(out, i), *a ? b : c, size);
+        } else { /* min(max(low, x), high) */
+            hlo_scalar_op(HLO_MAXIMUM, t, a, b, bounded);
+            hlo_scalar_op(HLO_MINIMUM, t, bounded, c, hlo_at_elem(out, i));
+        }
+    }
+    return NULL;
+}
+
+static sd_status eval_compare(hlo_ev *e, const hlo_inst *in,
+                              const hlo_value *arg, hlo_value *out)
+{
+    int64_t n = sd_shape_count(out->shape);
+
+    (void)e;
+    for (int64_t i = 0; i < n; i++)
+        *hlo_at_elem(out, i) = hlo_scalar_compare(
+            in->u.compare.dir, in->u.compare.type, arg[0].shape->dtype,
+            hlo_at_elem(&arg[0], i), hlo_at_elem(&arg[1], i));
+    return NULL;
+}
+
+static sd_status eval_convert(hlo_ev *e, const hlo_inst *in,
+                              const hlo_value *arg, hlo_value *out)
+{
+    int64_t n = sd_shape_count(out->shape);
+
+    (void)e;
+    (void)in;
+    for (int64_t i = 0; i < n; i++)
+        hlo_scalar_convert(arg[0].shape->dtype, hlo_at_elem(&arg[0], i),
+                           out->shape->dtype, hlo_at_elem(out, i));
+    return NULL;
+}
+
+/* Bit i of a dense array whose elements count `bits` each, low bits first. */
+static bool get_bit(const hlo_value *v, int bits, int64_t i)
+{
+    const char *p = hlo_at_elem(v, i / bits);
+    int k = (int)(i % bits);
+
+    return p[k / 8] >> (k % 8) & 1;
+}
+
+static sd_status eval_bitcast_convert(hlo_ev *e, const hlo_inst *in,
+                                      const hlo_value *arg, hlo_value *out)
+{
+    int from = sd_dtype_table[arg[0].shape->dtype].bits;
+    int to = sd_dtype_table[out->shape->dtype].bits;
+    int64_t n = sd_shape_count(out->shape);
+
+    (void)e;
+    (void)in;
+    if (sd_shape_same_dims(arg[0].shape, out->shape)) { /* pred as a byte */
+        memcpy(out->data, arg[0].data, sd_shape_bytes(out->shape));
+        return NULL;
+    }
+    for (int64_t i = 0; i < n * to; i++)
+        if (get_bit(&arg[0], from, i)) {
+            char *p = hlo_at_elem(out, i / to);
+            int k = (int)(i % to);
+
+            p[k / 8] = (char)(p[k / 8] | 1 << (k % 8));
+        }
+    return NULL;
+}
+
+/* ---- what stands for other machines ---- */
+
+static sd_status eval_alone(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                            hlo_value *out)
+{
+    hlo_module *m = in->parent->module;
+
+    (void)e;
+    if ((int64_t)m->nreplica * m->npartition != 1)
+        return sd_error(SD_UNIMPLEMENTED, "evaluating %s of several devices",
+                        hlo_info(in)->name);
+    for (int i = 0; i < in->narg; i++) {
+        hlo_value *to = hlo_result_at(out, i);
+
+        memcpy(to->data, arg[i].data, sd_shape_bytes(to->shape));
+    }
+    return NULL; /* partition-id, replica-id: 0, as it was made */
+}
+
+static sd_status eval_dynamic(hlo_ev *e, const hlo_inst *in,
+                              const hlo_value *arg, hlo_value *out)
+{
+    int64_t d = in->dims.at[0];
+
+    (void)e;
+    if (in->op == HLO_GET_DIMENSION_SIZE) {
+        sd_scalar_of_s64(SD_S32, arg[0].shape->dim[d], out->data);
+        return NULL;
+    }
+    if (sd_scalar_to_s64(SD_S32, arg[1].data) != arg[0].shape->dim[d])
+        return sd_error(SD_UNIMPLEMENTED, "evaluating dynamic dimensions");
+    *out = arg[0];
+    return NULL;
+}
+
+static sd_status eval_tokens(hlo_ev *e, const hlo_inst *in,
+                             const hlo_value *arg, hlo_value *out)
+{
+    (void)e;
+    (void)arg;
+    (void)out;
+    if (in->op == HLO_AFTER_ALL)
+        return NULL;
+    return sd_error(SD_UNIMPLEMENTED, "evaluating %s", hlo_info(in)->name);
+}
+
+static sd_status eval_custom(hlo_ev *e, const hlo_inst *in,
+                             const hlo_value *arg, hlo_value *out)
+{
+    (void)e;
+    (void)arg;
+    (void)out;
+    return sd_error(SD_UNIMPLEMENTED, "evaluating custom-call %s",
+                    in->u.custom->target);
+}
+
+/* ---- dispatch ---- */
+
+static const hlo_eval_fn eval_class[HLO_CLASS_COUNT] = {
+    [HLO_C_UNARY] = eval_unary_or_binary,
+    [HLO_C_BINARY] = eval_unary_or_binary,
+    [HLO_C_TERNARY] = eval_ternary,
+    [HLO_C_COMPARE] = eval_compare,
+    [HLO_C_CONVERT] = eval_convert,
+    [HLO_C_BITCAST] = eval_bitcast_convert,
+    [HLO_C_LEAF] = hlo_eval_leaf,
+    [HLO_C_SHAPE] = hlo_eval_shape,
+    [HLO_C_INDEXED] = hlo_eval_indexed,
+    [HLO_C_SCATTER] = hlo_eval_scatter,
+    [HLO_C_REDUCE] = hlo_eval_reduce,
+    [HLO_C_WINDOW] = hlo_eval_window,
+    [HLO_C_SCAN] = hlo_eval_scan,
+    [HLO_C_MAP] = hlo_eval_map,
+    [HLO_C_SORT] = hlo_eval_sort,
+    [HLO_C_DOT] = hlo_eval_dot,
+    [HLO_C_CONV] = hlo_eval_conv,
+    [HLO_C_RNG] = hlo_eval_rng,
+    [HLO_C_FFT] = hlo_eval_fft,
+    [HLO_C_LINALG] = hlo_eval_linalg,
+    [HLO_C_NORM] = hlo_eval_norm,
+    [HLO_C_TUPLE] = eval_tuple,
+    [HLO_C_CONTROL] = eval_control,
+    [HLO_C_CUSTOM] = eval_custom,
+    [HLO_C_TOKENS] = eval_tokens,
+    [HLO_C_DYNAMIC] = eval_dynamic,
+    [HLO_C_COLLECTIVE] = eval_alone,
+};
+
+static sd_status eval_one(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                          hlo_value *out)
+{
+    return eval_class[hlo_info(in)->cls](e, in, arg, out);
+}
+
+sd_status hlo_eval(sd_arena *a, const hlo_comp *c, const hlo_value *arg,
+                   int narg, hlo_value *out)
+{
+    sd_arena *scratch = sd_arena_create();
+    hlo_ev e = {.arena = scratch, .keep = scratch};
+    sd_status st;
+    hlo_value v;
+
+    e.frames = sd_map_create(scratch);
+    st = narg == c->nparam
+             ? run_comp(&e, c, arg, &v)
+             : sd_error(SD_INVALID, "%s takes %d arguments, not %d", c->name,
+                        c->nparam, narg);
+    if (!st)
+        *out = copy_value(a, &v);
+    sd_arena_destroy(scratch);
+    return st;
+}
+
+sd_status hlo_eval_inst(sd_arena *a, const hlo_inst *in, const hlo_value *arg,
+                        hlo_value *out)
+{
+    sd_arena *scratch = sd_arena_create();
+    hlo_ev e = {.arena = scratch, .keep = scratch};
+    hlo_value v = {.shape = in->shape};
+    sd_status st;
+
+    e.frames = sd_map_create(scratch);
+    if (!passes_on(in))
+        v = hlo_value_make(scratch, in->shape);
+    st = eval_one(&e, in, arg, &v);
+    if (!st)
+        *out = copy_value(a, &v);
+    sd_arena_destroy(scratch);
+    return st;
+}

@@ -1,0 +1,71 @@
+/* What the files of the evaluator share. */
+#ifndef HLO_EVAL_H
+#define HLO_EVAL_H
+
+#include "hlo_scalar.h"
+
+typedef struct {
+    sd_arena *arena; /* values of the run; loops swap it */
+    sd_arena *keep;  /* frames: as long as the evaluation */
+    sd_map *frames;  /* computation -> its frame */
+    int64_t loops;   /* iterations so far, of all loops */
+} hlo_ev;
+
+/* arg: the operands' values.  out: made for in->shape, zeroed, except where
+ * the op only passes values on. */
+typedef sd_status (*hlo_eval_fn)(hlo_ev *e, const hlo_inst *in,
+                                 const hlo_value *arg, hlo_value *out);
+
+/* A computation on scalars, run many times. */
+typedef struct hlo_region hlo_region;
+sd_status hlo_region_open(hlo_ev *e, const hlo_comp *c, hlo_region **out);
+/* arg: elements; result: where to put them, not among the arguments. */
+sd_status hlo_region_run(hlo_ev *e, hlo_region *r, const void *const *arg,
+                         void *const *result);
+/* The one op that the region is, else false. */
+bool hlo_region_op(const hlo_region *r, hlo_op *op);
+
+static inline char *hlo_at_elem(const hlo_value *v, int64_t i)
+{
+    return (char *)v->data + (size_t)i * sd_dtype_bytes(v->shape->dtype);
+}
+void hlo_strides(const sd_shape *s, int64_t *stride);     /* row-major */
+bool hlo_step(int rank, const int64_t *dim, int64_t *ix); /* false: done */
+/* value k of n results: out itself when there is one */
+static inline hlo_value *hlo_result_at(hlo_value *out, int k)
+{
+    return out->shape->dtype == SD_TUPLE ? &out->elem[k] : out;
+}
+
+sd_status hlo_eval_leaf(hlo_ev *, const hlo_inst *, const hlo_value *,
+                        hlo_value *);
+sd_status hlo_eval_shape(hlo_ev *, const hlo_inst *, const hlo_value *,
+                         hlo_value *);
+sd_status hlo_eval_indexed(hlo_ev *, const hlo_inst *, const hlo_value *,
+                           hlo_value *);
+sd_status hlo_eval_scatter(hlo_ev *, const hlo_inst *, const hlo_value *,
+                           hlo_value *);
+sd_status hlo_eval_reduce(hlo_ev *, const hlo_inst *, const hlo_value *,
+                          hlo_value *);
+sd_status hlo_eval_window(hlo_ev *, const hlo_inst *, const hlo_value *,
+                          hlo_value *);
+sd_status hlo_eval_scan(hlo_ev *, const hlo_inst *, const hlo_value *,
+                        hlo_value *);
+sd_status hlo_eval_map(hlo_ev *, const hlo_inst *, const hlo_value *,
+                       hlo_value *);
+sd_status hlo_eval_sort(hlo_ev *, const hlo_inst *, const hlo_value *,
+                        hlo_value *);
+sd_status hlo_eval_dot(hlo_ev *, const hlo_inst *, const hlo_value *,
+                       hlo_value *);
+sd_status hlo_eval_conv(hlo_ev *, const hlo_inst *, const hlo_value *,
+                        hlo_value *);
+sd_status hlo_eval_rng(hlo_ev *, const hlo_inst *, const hlo_value *,
+                       hlo_value *);
+sd_status hlo_eval_fft(hlo_ev *, const hlo_inst *, const hlo_value *,
+                       hlo_value *);
+sd_status hlo_eval_linalg(hlo_ev *, const hlo_inst *, const hlo_value *,
+                          hlo_value *);
+sd_status hlo_eval_norm(hlo_ev *, const hlo_inst *, const hlo_value *,
+                        hlo_value *);
+
+#endif

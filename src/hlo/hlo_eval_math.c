@@ -1,0 +1,529 @@
+/* Evaluating contractions, random bits, Fourier transforms, factorizations
+ * and norms, each by its definition, in long double. */
+#include "hlo_eval.h"
+
+#include <assert.h>
+#include <math.h>
+
+/* ---- sums of products ---- */
+
+typedef struct { /* of numbers in one of two forms */
+    bool whole;  /* integers: wrap in 64 bits */
+    uint64_t i;
+    hlo_wide w;
+} sum;
+
+static bool is_whole(sd_dtype t)
+{
+    return sd_dtype_kind(t) <= SD_K_UINT;
+}
+
+static sum sum_for(const hlo_value *x, const hlo_value *y, const hlo_value *z)
+{
+    return (sum){.whole = is_whole(x->shape->dtype) &&
+                          is_whole(y->shape->dtype) &&
+                          is_whole(z->shape->dtype)};
+}
+
+static void sum_add(sum *s, const hlo_value *x, int64_t i, const hlo_value *y,
+                    int64_t k)
+{
+    sd_dtype tx = x->shape->dtype, ty = y->shape->dtype;
+    const char *a = hlo_at_elem(x, i), *b = hlo_at_elem(y, k);
+
+    if (s->whole) {
+        s->i += (uint64_t)sd_scalar_to_s64(tx, a) *
+                (uint64_t)sd_scalar_to_s64(ty, b);
+        return;
+    }
+    hlo_wide v = hlo_wide_load(tx, a), w = hlo_wide_load(ty, b);
+    long double re = creall(v) * creall(w), im = 0;
+
+    if (sd_dtype_kind(tx) == SD_K_COMPLEX ||
+        sd_dtype_kind(ty) == SD_K_COMPLEX) {
+        re -= cimagl(v) * cimagl(w);
+        im = creall(v) * cimagl(w) + cimagl(v) * creall(w);
+    }
+    s->w = CMPLXL(creall(s->w) + re, cimagl(s->w) + im);
+}
+
+static void sum_put(const sum *s, hlo_value *out, int64_t i)
+{
+    sd_dtype t = out->shape->dtype;
+
+    if (!s->whole)
+        hlo_wide_store(t, s->w, hlo_at_elem(out, i));
+    else if (t == SD_PRED) /* or of ands */
+        *hlo_at_elem(out, i) = s->i != 0;
+    else
+        sd_scalar_of_s64(t, (int64_t)s->i, hlo_at_elem(out, i));
+}
+
+static bool holds(hlo_dims d, int64_t x)
+{
+    for (int i = 0; i < d.n; i++)
+        if (d.at[i] == x)
+            return true;
+    return false;
+}
+
+sd_status hlo_eval_dot(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                       hlo_value *out)
+{
+    const hlo_dot *d = in->u.dot;
+    const sd_shape *l = arg[0].shape, *r = arg[1].shape;
+    int64_t ls[SD_MAX_RANK], rs[SD_MAX_RANK], size[SD_MAX_RANK];
+    int64_t lmove[SD_MAX_RANK] = {0}, rmove[SD_MAX_RANK] = {0};
+    int64_t ix[SD_MAX_RANK] = {0}, i = 0, depth = 1;
+    int n = 0;
+
+    (void)e;
+    hlo_strides(l, ls);
+    hlo_strides(r, rs);
+    for (int k = 0; k < d->lhs_batch.n; k++, n++) {
+        lmove[n] = ls[d->lhs_batch.at[k]];
+        rmove[n] = rs[d->rhs_batch.at[k]];
+    }
+    for (int k = 0; k < l->rank; k++)
+        if (!holds(d->lhs_batch, k) && !holds(d->lhs_contract, k))
+            lmove[n++] = ls[k];
+    for (int k = 0; k < r->rank; k++)
+        if (!holds(d->rhs_batch, k) && !holds(d->rhs_contract, k))
+            rmove[n++] = rs[k];
+    for (int k = 0; k < d->lhs_contract.n; k++) {
+        size[k] = l->dim[d->lhs_contract.at[k]];
+        depth *= size[k];
+    }
+    if (sd_shape_count(out->shape) == 0)
+        return NULL;
+    do {
+        sum s = sum_for(&arg[0], &arg[1], out);
+        int64_t cx[SD_MAX_RANK] = {0}, lb = 0, rb = 0;
+
+        for (int k = 0; k < n; k++) {
+            lb += ix[k] * lmove[k];
+            rb += ix[k] * rmove[k];
+        }
+        if (depth > 0)
+            do {
+                int64_t la = lb, ra = rb;
+
+                for (int k = 0; k < d->lhs_contract.n; k++) {
+                    la += cx[k] * ls[d->lhs_contract.at[k]];
+                    ra += cx[k] * rs[d->rhs_contract.at[k]];
+                }
+                sum_add(&s, &arg[0], la, &arg[1], ra);
+            } while (hlo_step(d->lhs_contract.n, size, cx));
+        sum_put(&s, out, i++);
+    } while (hlo_step(n, out->shape->dim, ix));
+    return NULL;
+}
+
+/* ---- convolution ---- */
+
+/* Where the input is read for output ix and kernel tap w; -1: a zero. */
+static int64_t conv_input(const hlo_conv *c, const sd_shape *x,
+                          const int64_t *stride, const int64_t *ix,
+                          const int64_t *w)
+{
+    int64_t at = 0;
+
+    for (int d = 0; d < c->nspatial; d++) {
+        const hlo_window_dim *win = &c->win[d];
+        int64_t p = ix[c->out_spatial.at[d]] * win->stride +
+                    w[d] * win->window_dilation - win->pad_low;
+
+        if (p < 0 || p % win->base_dilation ||
+            p / win->base_dilation >= x->dim[c->in_spatial.at[d]])
+            return -1;
+        at += p / win->base_dilation * stride[c->in_spatial.at[d]];
+    }
+    return at;
+}
+
+static void conv_one(const hlo_conv *c, const hlo_value *arg, const int64_t *ix,
+                     const int64_t *xs, const int64_t *ks, sum *s)
+{
+    const sd_shape *x = arg[0].shape, *k = arg[1].shape;
+    int64_t fo = ix[c->out_feature], nb = x->dim[c->in_batch];
+    int64_t fin = k->dim[c->k_in], outs = k->dim[c->k_out];
+    int64_t w[SD_MAX_RANK] = {0}, size[SD_MAX_RANK], taps = 1;
+    /* the group that this output feature belongs to */
+    int64_t fgroup = fo / (outs / c->feature_groups);
+    int64_t bgroup = fo / (outs / c->batch_groups);
+    int64_t batch = ix[c->out_batch] + bgroup * (nb / c->batch_groups);
+
+    for (int d = 0; d < c->nspatial; d++) {
+        size[d] = k->dim[c->k_spatial.at[d]];
+        taps *= size[d];
+    }
+    if (taps == 0)
+        return;
+    do {
+        int64_t at = conv_input(c, x, xs, ix, w);
+        int64_t kat = fo * ks[c->k_out];
+
+        if (at < 0)
+            continue;
+        for (int d = 0; d < c->nspatial; d++)
+            kat += (c->win[d].reversal ? size[d] - 1 - w[d] : w[d]) *
+                   ks[c->k_spatial.at[d]];
+        at += batch * xs[c->in_batch];
+        for (int64_t f = 0; f < fin; f++)
+            sum_add(s, &arg[0], at + (fgroup * fin + f) * xs[c->in_feature],
+                    &arg[1], kat + f * ks[c->k_in]);
+    } while (hlo_step(c->nspatial, size, w));
+}
+
+sd_status hlo_eval_conv(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                        hlo_value *out)
+{
+    int64_t ix[SD_MAX_RANK] = {0}, xs[SD_MAX_RANK], ks[SD_MAX_RANK], i = 0;
+
+    (void)e;
+    if (sd_shape_count(out->shape) == 0)
+        return NULL;
+    hlo_strides(arg[0].shape, xs);
+    hlo_strides(arg[1].shape, ks);
+    do {
+        sum s = sum_for(&arg[0], &arg[1], out);
+
+        conv_one(in->u.conv, arg, ix, xs, ks, &s);
+        sum_put(&s, out, i++);
+    } while (hlo_step(out->shape->rank, out->shape->dim, ix));
+    return NULL;
+}
+
+/* ---- Fourier transforms ---- */
+
+/* One line of n numbers, `step` apart, by the definition. */
+static void transform_line(hlo_wide *x, int64_t n, int64_t step, bool inverse,
+                           hlo_wide *tmp)
+{
+    const long double pi = 3.141592653589793238462643383279502884L;
+
+    for (int64_t k = 0; k < n; k++) {
+        tmp[k] = 0;
+        for (int64_t j = 0; j < n; j++) {
+            /* the angle from the remainder, so that it stays small */
+            long double a =
+                2 * pi * (long double)(((__int128)j * k) % n) / (long double)n;
+
+            tmp[k] +=
+                x[j * step] * CMPLXL(cosl(a), inverse ? sinl(a) : -sinl(a));
+        }
+        if (inverse)
+            tmp[k] /= (long double)n;
+    }
+    for (int64_t k = 0; k < n; k++)
+        x[k * step] = tmp[k];
+}
+
+/* irfft's other half: bin n - k is the conjugate of bin k, over all of the
+ * transformed dimensions. */
+static hlo_wide mirrored(const hlo_value *x, const int64_t *full, int n,
+                         const int64_t *ix)
+{
+    const sd_shape *s = x->shape;
+    int64_t stride[SD_MAX_RANK], at = 0, last = s->rank - 1;
+    bool flip = ix[last] >= s->dim[last];
+
+    hlo_strides(s, stride);
+    for (int d = 0; d < s->rank; d++) {
+        bool moved = flip && d >= s->rank - n;
+
+        at += (moved ? (full[d] - ix[d]) % full[d] : ix[d]) * stride[d];
+    }
+    hlo_wide v = hlo_wide_load(s->dtype, hlo_at_elem(x, at));
+
+    return flip ? conjl(v) : v;
+}
+
+sd_status hlo_eval_fft(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                       hlo_value *out)
+{
+    hlo_fft_type type = in->u.fft.type;
+    bool inverse = type == HLO_FFT_IFFT || type == HLO_FFT_IRFFT;
+    int rank = arg[0].shape->rank, n = in->u.fft.n;
+    int64_t full[SD_MAX_RANK], ix[SD_MAX_RANK] = {0}, at = 0, i = 0, m = 0;
+    const sd_shape *all;
+
+    if (sd_shape_count(out->shape) == 0 || sd_shape_count(arg[0].shape) == 0)
+        return NULL;
+    memcpy(full, arg[0].shape->dim, sizeof *full * (size_t)rank);
+    full[rank - 1] = in->u.fft.length[n - 1];
+    for (int d = 0; d < rank; d++)
+        m = SD_MAX(m, full[d]);
+    all = sd_shape_make(e->arena, SD_C128, rank, full);
+    hlo_wide *x = sd_arena_array(e->arena, hlo_wide, sd_shape_count(all));
+    hlo_wide *tmp = sd_arena_array(e->arena, hlo_wide, m);
+
+    do
+        x[at++] = mirrored(&arg[0], full, n, ix);
+    while (hlo_step(rank, full, ix));
+    int64_t stride[SD_MAX_RANK];
+
+    hlo_strides(all, stride);
+    for (int d = rank - n; d < rank; d++)
+        for (int64_t k = 0; k < sd_shape_count(all) / full[d]; k++)
+            transform_line(x + k / stride[d] * stride[d] * full[d] +
+                               k % stride[d],
+                           full[d], stride[d], inverse, tmp);
+    do {
+        at = 0;
+        for (int d = 0; d < rank; d++)
+            at += ix[d] * stride[d];
+        hlo_wide_store(out->shape->dtype, x[at], hlo_at_elem(out, i++));
+    } while (hlo_step(rank, out->shape->dim, ix));
+    return NULL;
+}
+
+/* ---- factorizations ---- */
+
+/* The lower triangle; the other one is zero.  Not positive: all NaN. */
+static void cholesky(hlo_wide *a, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++) {
+        long double d = creall(a[j * n + j]);
+
+        for (int64_t k = 0; k < j; k++)
+            d -= creall(a[j * n + k] * conjl(a[j * n + k]));
+        if (!(d > 0)) {
+            for (int64_t k = 0; k < n * n; k++)
+                a[k] = NAN;
+            return;
+        }
+        d = sqrtl(d);
+        a[j * n + j] = d;
+        for (int64_t i = j + 1; i < n; i++) {
+            hlo_wide v = a[i * n + j];
+
+            for (int64_t k = 0; k < j; k++)
+                v -= a[i * n + k] * conjl(a[j * n + k]);
+            a[i * n + j] = v / d;
+        }
+        for (int64_t i = 0; i < j; i++)
+            a[i * n + j] = 0;
+    }
+}
+
+static void eval_cholesky(hlo_ev *e, const hlo_inst *in, const hlo_value *x,
+                          hlo_value *out)
+{
+    const sd_shape *s = x->shape;
+    int64_t n = s->dim[s->rank - 1], count = sd_shape_count(s);
+    hlo_wide *a = sd_arena_array(e->arena, hlo_wide, n * n + 1);
+    bool lower = in->u.linalg.lower;
+
+    for (int64_t at = 0; at < count; at += n * n) {
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j <= i; j++) {
+                /* an upper factor is the lower one of the conjugate */
+                int64_t k = lower ? i * n + j : j * n + i;
+                hlo_wide v = hlo_wide_load(s->dtype, hlo_at_elem(x, at + k));
+
+                a[i * n + j] = lower ? v : conjl(v);
+            }
+        cholesky(a, n);
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < n; j++) {
+                hlo_wide v = lower ? a[i * n + j] : conjl(a[j * n + i]);
+
+                hlo_wide_store(s->dtype, v, hlo_at_elem(out, at + i * n + j));
+            }
+    }
+}
+
+typedef struct { /* op(a) of one triangular matrix */
+    const hlo_inst *in;
+    const hlo_value *a;
+    int64_t at, n;
+} triangle;
+
+static bool is_lower(const triangle *t)
+{
+    /* transposed, the lower triangle is the upper one */
+    return t->in->u.linalg.lower ==
+           (t->in->u.linalg.trans == HLO_TRANSPOSE_NONE);
+}
+
+static hlo_wide triangle_at(const triangle *t, int64_t i, int64_t j)
+{
+    hlo_transpose_kind k = t->in->u.linalg.trans;
+    int64_t p = k == HLO_TRANSPOSE_NONE ? i * t->n + j : j * t->n + i;
+    hlo_wide v;
+
+    if (i == j && t->in->u.linalg.unit)
+        return 1;
+    v = hlo_wide_load(t->a->shape->dtype, hlo_at_elem(t->a, t->at + p));
+    return k == HLO_TRANSPOSE_ADJOINT ? conjl(v) : v;
+}
+
+/* Solves for one vector x, in place: op(a) x = b, or x op(a) = b, which is
+ * the same with rows for columns. */
+static void solve_one(const triangle *t, bool left, hlo_wide *x)
+{
+    bool down = is_lower(t) == left;
+
+    for (int64_t k = 0; k < t->n; k++) {
+        int64_t i = down ? k : t->n - 1 - k;
+
+        for (int64_t q = 0; q < k; q++) {
+            int64_t j = down ? q : t->n - 1 - q;
+
+            x[i] -= (left ? triangle_at(t, i, j) : triangle_at(t, j, i)) * x[j];
+        }
+        x[i] /= triangle_at(t, i, i);
+    }
+}
+
+static void eval_solve(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                       hlo_value *out)
+{
+    const sd_shape *b = arg[1].shape;
+    int64_t rows = b->dim[b->rank - 2], cols = b->dim[b->rank - 1];
+    bool left = in->u.linalg.left;
+    int64_t n = left ? rows : cols, count = sd_shape_count(b);
+    hlo_wide *x = sd_arena_array(e->arena, hlo_wide, n + 1);
+    triangle t = {in, &arg[0], 0, n};
+
+    for (int64_t at = 0; at < count; at += rows * cols, t.at += n * n)
+        for (int64_t v = 0; v < (left ? cols : rows); v++) {
+            for (int64_t i = 0; i < n; i++)
+                x[i] = hlo_wide_load(
+                    b->dtype, hlo_at_elem(&arg[1], at + (left ? i * cols + v
+                                                              : v * cols + i)));
+            solve_one(&t, left, x);
+            for (int64_t i = 0; i < n; i++)
+                hlo_wide_store(b->dtype, x[i],
+                               hlo_at_elem(out, at + (left ? i * cols + v
+                                                           : v * cols + i)));
+        }
+}
+
+sd_status hlo_eval_linalg(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                          hlo_value *out)
+{
+    if (sd_shape_count(out->shape) == 0)
+        return NULL;
+    if (in->op == HLO_CHOLESKY)
+        eval_cholesky(e, in, arg, out);
+    else
+        eval_solve(e, in, arg, out);
+    return NULL;
+}
+
+/* ---- norms ---- */
+
+typedef struct {
+    const hlo_value *x;
+    int64_t feature, count, stride, features;
+} channel;
+
+static long double real_at(const hlo_value *v, int64_t i)
+{
+    return creall(hlo_wide_load(v->shape->dtype, hlo_at_elem(v, i)));
+}
+
+static int64_t channel_of(const channel *c, int64_t i)
+{
+    return i / c->stride % c->features;
+}
+
+static void put_real(hlo_value *v, int64_t i, long double r)
+{
+    hlo_wide_store(v->shape->dtype, r, hlo_at_elem(v, i));
+}
+
+static void norm_training(hlo_ev *e, const channel *c, const hlo_inst *in,
+                          const hlo_value *arg, hlo_value *out)
+{
+    long double *mean = sd_arena_array(e->arena, long double, c->features);
+    long double *var = sd_arena_array(e->arena, long double, c->features);
+    long double n = (long double)c->count / (long double)c->features;
+
+    for (int64_t i = 0; i < c->count; i++)
+        mean[channel_of(c, i)] += real_at(c->x, i) / n;
+    for (int64_t i = 0; i < c->count; i++) {
+        long double d = real_at(c->x, i) - mean[channel_of(c, i)];
+
+        var[channel_of(c, i)] += d * d / n;
+    }
+    for (int64_t i = 0; i < c->count; i++) {
+        int64_t f = channel_of(c, i);
+
+        put_real(&out->elem[0], i,
+                 real_at(&arg[1], f) * (real_at(c->x, i) - mean[f]) /
+                         sqrtl(var[f] + in->u.norm.epsilon) +
+                     real_at(&arg[2], f));
+    }
+    for (int64_t f = 0; f < c->features; f++) {
+        put_real(&out->elem[1], f, mean[f]);
+        put_real(&out->elem[2], f, var[f]);
+    }
+}
+
+static void norm_inference(const channel *c, const hlo_inst *in,
+                           const hlo_value *arg, hlo_value *out)
+{
+    for (int64_t i = 0; i < c->count; i++) {
+        int64_t f = channel_of(c, i);
+
+        put_real(out, i,
+                 real_at(&arg[1], f) *
+                         (real_at(c->x, i) - real_at(&arg[3], f)) /
+                         sqrtl(real_at(&arg[4], f) + in->u.norm.epsilon) +
+                     real_at(&arg[2], f));
+    }
+}
+
+/* operands: x, scale, mean, variance, the output's gradient */
+static void norm_grad(hlo_ev *e, const channel *c, const hlo_inst *in,
+                      const hlo_value *arg, hlo_value *out)
+{
+    long double *dy = sd_arena_array(e->arena, long double, c->features);
+    long double *dyx = sd_arena_array(e->arena, long double, c->features);
+    long double n = (long double)c->count / (long double)c->features;
+
+    for (int64_t i = 0; i < c->count; i++) {
+        int64_t f = channel_of(c, i);
+        long double g = real_at(&arg[4], i);
+
+        dy[f] += g;
+        dyx[f] += g * (real_at(c->x, i) - real_at(&arg[2], f));
+    }
+    for (int64_t i = 0; i < c->count; i++) {
+        int64_t f = channel_of(c, i);
+        long double v = real_at(&arg[3], f) + in->u.norm.epsilon;
+        long double d = real_at(c->x, i) - real_at(&arg[2], f);
+
+        put_real(&out->elem[0], i,
+                 real_at(&arg[1], f) / sqrtl(v) / n *
+                     (n * real_at(&arg[4], i) - dy[f] - d * dyx[f] / v));
+    }
+    for (int64_t f = 0; f < c->features; f++) {
+        put_real(&out->elem[1], f,
+                 dyx[f] / sqrtl(real_at(&arg[3], f) + in->u.norm.epsilon));
+        put_real(&out->elem[2], f, dy[f]);
+    }
+}
+
+sd_status hlo_eval_norm(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                        hlo_value *out)
+{
+    const sd_shape *s = arg[0].shape;
+    int64_t stride[SD_MAX_RANK], f = in->u.norm.feature;
+    channel c = {&arg[0], f, sd_shape_count(s), 0, s->dim[f]};
+
+    if (c.count == 0)
+        return NULL;
+    hlo_strides(s, stride);
+    c.stride = stride[f];
+    if (in->op == HLO_BATCH_NORM_TRAINING)
+        norm_training(e, &c, in, arg, out);
+    else if (in->op == HLO_BATCH_NORM_INFERENCE)
+        norm_inference(&c, in, arg, out);
+    else
+        norm_grad(e, &c, in, arg, out);
+    return NULL;
+}

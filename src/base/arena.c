@@ -8,6 +8,7 @@
 
 #define FIRST_CHUNK ((size_t)16 << 10)
 #define LAST_CHUNK ((size_t)8 << 20)
+#define MAX_CHUNK ((size_t)1 << 39) /* what nobody means to ask for */
 
 typedef struct chunk chunk;
 struct chunk {
@@ -67,7 +68,7 @@ static void *alloc_slow(sd_arena *a, size_t bytes)
     size_t body = own ? bytes : a->next_bytes;
     chunk *c;
 
-    if (body > SIZE_MAX - CHUNK_HEAD)
+    if (body > MAX_CHUNK)
         return NULL;
     c = calloc(1, CHUNK_HEAD + body);
     if (!c)

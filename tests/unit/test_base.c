@@ -1,0 +1,414 @@
+/* base: memory, containers, bytes, element types, shapes, options, threads. */
+#include "base.h"
+#include "device_desc.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void arena_is_zeroed_aligned_and_apart(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    uint8_t *last = NULL;
+    size_t last_n = 0;
+
+    (void)state;
+    for (size_t n = 0; n < 70000; n = n * 3 / 2 + 1) {
+        uint8_t *p = sd_arena_alloc(a, n);
+
+        assert_int_equal((uintptr_t)p % 16, 0);
+        for (size_t i = 0; i < n; i++)
+            assert_int_equal(p[i], 0);
+        memset(p, 0xff, n);
+        if (last)
+            assert_true(p >= last + last_n || p + n <= last);
+        last = p;
+        last_n = n;
+    }
+    assert_null(sd_arena_try(a, SIZE_MAX - 3));
+    assert_null(sd_arena_try(a, SIZE_MAX / 2));
+    assert_string_equal(sd_arena_fmt(a, "%0*d", 300, 7) + 299, "7");
+    sd_arena_destroy(a);
+    sd_arena_destroy(NULL);
+}
+
+static void vector_and_map_keep_what_they_are_given(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    sd_map *m = sd_map_create(a);
+    sd_vec(int) v = {0};
+
+    (void)state;
+    for (int i = 0; i < 5000; i++) {
+        *sd_push(a, &v) = 3 * i;
+        sd_map_set(m, (uint64_t)i * 64, (void *)(uintptr_t)(i + 1));
+    }
+    sd_map_set(m, 7, NULL);
+    for (int i = 0; i < v.n; i++) {
+        assert_int_equal(v.at[i], 3 * i);
+        assert_int_equal((uintptr_t)sd_map_get(m, (uint64_t)i * 64), i + 1);
+    }
+    assert_true(sd_map_has(m, 0));
+    assert_true(sd_map_has(m, 7));
+    assert_null(sd_map_get(m, 7));
+    assert_false(sd_map_has(m, 8));
+    sd_map_set(m, 64, NULL);
+    assert_null(sd_map_get(m, 64));
+    sd_arena_destroy(a);
+}
+
+static void errors_carry_code_place_and_notes(void **state)
+{
+    sd_status st = sd_error(SD_NOT_FOUND, "no %s", "x"), copy, oom;
+
+    (void)state;
+    st = sd_note(st, "pass %d", 2);
+    copy = sd_status_copy(st);
+    assert_string_equal(st->message, "pass 2: no x");
+    assert_int_equal(copy->code, SD_NOT_FOUND);
+    assert_non_null(strstr(copy->where, "test_base.c:"));
+    sd_status_free(st);
+    assert_string_equal(copy->message, "pass 2: no x");
+    sd_status_free(copy);
+    oom = sd_no_memory(5);
+    assert_int_equal(sd_note(oom, "note")->code, SD_EXHAUSTED);
+    assert_ptr_equal(sd_status_copy(oom), oom);
+    sd_status_free(oom);
+    assert_null(sd_note(NULL, "nothing"));
+    assert_null(sd_status_copy(NULL));
+    sd_status_free(NULL);
+}
+
+static void cursor_reads_and_sticks_at_the_first_error(void **state)
+{
+    sd_buf b = {0};
+    sd_cursor c;
+    sd_status st;
+
+    (void)state;
+    sd_buf_u8(&b, 0xab);
+    sd_buf_u32(&b, 0x01020304);
+    sd_buf_u64(&b, UINT64_MAX - 1);
+    sd_buf_leb(&b, UINT64_MAX);
+    sd_buf_leb(&b, 300);
+    c = sd_cursor_of((sd_bytes){(uint8_t *)b.at, b.len});
+    assert_int_equal(sd_read_u8(&c), 0xab);
+    assert_int_equal(sd_read_u32(&c), 0x01020304);
+    assert_true(sd_read_u64(&c) == UINT64_MAX - 1);
+    assert_true(sd_read_leb(&c) == UINT64_MAX);
+    assert_int_equal(sd_read_leb(&c), 300);
+    assert_int_equal(sd_cursor_left(&c), 0);
+    assert_null(sd_cursor_status(&c, "all"));
+    assert_int_equal(sd_read_u16(&c), 0);
+    assert_int_equal(sd_read_u8(&c), 0);
+    st = sd_cursor_status(&c, "rest");
+    assert_non_null(strstr(st->message, "rest"));
+    assert_non_null(strstr(st->message, "offset 25"));
+    sd_status_free(st);
+    /* Eleven bytes of a number, or more than 64 bits, are none. */
+    memset(b.at, 0x80, b.len);
+    c = sd_cursor_of((sd_bytes){(uint8_t *)b.at, b.len});
+    sd_read_leb(&c);
+    assert_non_null(c.bad);
+    c = sd_cursor_of((sd_bytes){(uint8_t *)b.at, 4});
+    assert_int_equal(sd_read_bytes(&c, 5).len, 0);
+    assert_non_null(c.bad);
+    c = sd_cursor_of((sd_bytes){NULL, 0});
+    assert_int_equal(sd_read_u8(&c), 0);
+    sd_buf_finish(&b);
+}
+
+static void builder_formats_what_is_longer_than_its_room(void **state)
+{
+    sd_buf b = {0};
+
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        sd_buf_fmt(&b, "%*d,", i, i);
+    assert_int_equal(b.len, strlen(b.at));
+    assert_string_equal(b.at + b.len - 4, " 99,");
+    sd_buf_finish(&b);
+    assert_null(b.at);
+}
+
+static void files_come_back_as_written(void **state)
+{
+    char path[] = "/tmp/sundog-test-XXXXXX";
+    int fd = mkstemp(path);
+    sd_buf text = {0}, back = {0};
+    sd_status st;
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    for (uint32_t i = 0; i < 50000; i++)
+        sd_buf_u32(&text, i * 2654435761u);
+    assert_null(sd_file_write(path, text.at, text.len));
+    assert_null(sd_file_read(path, &back));
+    assert_int_equal(back.len, text.len);
+    assert_memory_equal(back.at, text.at, text.len);
+    unlink(path);
+    sd_buf_finish(&back);
+    st = sd_file_read(path, &back);
+    assert_int_equal(st->code, SD_NOT_FOUND);
+    sd_status_free(st);
+    sd_buf_finish(&text);
+}
+
+/* Every value of a narrow float is read, written back and found again; and
+ * between two neighbours the nearer wins, the even one in the middle. */
+static void narrow_floats_round_to_nearest_even(void **state)
+{
+    static const sd_dtype types[] = {
+        SD_F4E2M1FN, SD_F8E3M4, SD_F8E4M3, SD_F8E4M3FN, SD_F8E4M3B11FNUZ,
+        SD_F8E4M3FNUZ, SD_F8E5M2, SD_F8E5M2FNUZ, SD_BF16, SD_F16};
+
+    (void)state;
+    for (size_t k = 0; k < SD_COUNTOF(types); k++) {
+        sd_dtype t = types[k];
+        uint32_t n = 1u << sd_dtype_table[t].bits, half = n / 2;
+
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t bits = i, back = 0, next = i + 1, mid = 0;
+            double v = sd_scalar_to_f64(t, &bits), w, m;
+
+            if (isnan(v))
+                continue;
+            sd_scalar_of_f64(t, v, &back);
+            assert_int_equal(back, i);
+            w = sd_scalar_to_f64(t, &next);
+            if ((i + 1) % half == 0 || isinf(v) || isinf(w) || isnan(w))
+                continue;
+            m = (v + w) / 2;
+            sd_scalar_of_f64(t, m, &mid);
+            assert_int_equal(mid, i & 1 ? next : i);
+            mid = 0;
+            sd_scalar_of_f64(t, nextafter(m, w), &mid);
+            assert_int_equal(mid, next);
+            mid = 0;
+            sd_scalar_of_f64(t, nextafter(m, v), &mid);
+            assert_int_equal(mid, i);
+        }
+    }
+}
+
+static uint32_t bits_of(sd_dtype t, double v)
+{
+    uint32_t bits = 0;
+
+    sd_scalar_of_f64(t, v, &bits);
+    return bits;
+}
+
+static void narrow_floats_overflow_as_their_kind_does(void **state)
+{
+    uint8_t b;
+
+    (void)state;
+    assert_int_equal(bits_of(SD_F16, 65520), 0x7c00);
+    assert_int_equal(bits_of(SD_F16, 65519), 0x7bff);
+    assert_int_equal(bits_of(SD_F8E5M2, -1e30), 0xfc);
+    assert_int_equal(bits_of(SD_F8E4M3FN, 464), 0x7e);
+    assert_int_equal(bits_of(SD_F8E4M3FN, 465), 0x7f);
+    assert_int_equal(bits_of(SD_F8E4M3FN, -INFINITY), 0xff);
+    assert_int_equal(bits_of(SD_F8E4M3FNUZ, INFINITY), 0x80);
+    assert_int_equal(bits_of(SD_F8E4M3FNUZ, -0.0), 0);
+    assert_int_equal(bits_of(SD_F4E2M1FN, 100), 7);
+    assert_int_equal(bits_of(SD_F8E8M0FNU, 1), 127);
+    assert_int_equal(bits_of(SD_F8E8M0FNU, -1), 255);
+    b = 0;
+    assert_true(sd_scalar_to_f64(SD_F8E8M0FNU, &b) == ldexp(1, -127));
+    assert_int_equal(sd_bf16_of_f32(1.00390625f), 0x3f80);
+    assert_true(isnan(sd_f16_to_f32(sd_f16_of_f32(NAN))));
+}
+
+static void integers_wrap_and_clamp(void **state)
+{
+    int8_t s4;
+    uint8_t u4;
+    int64_t s64;
+    uint64_t u64;
+    int32_t s32;
+
+    (void)state;
+    sd_scalar_of_s64(SD_S4, 9, &s4);
+    assert_int_equal(s4, -7);
+    assert_int_equal(sd_scalar_to_s64(SD_S4, &s4), -7);
+    sd_scalar_of_s64(SD_U4, -1, &u4);
+    assert_int_equal(u4, 15);
+    u4 = 0xf3; /* what lies above the low bits does not count */
+    assert_int_equal(sd_scalar_to_s64(SD_U4, &u4), 3);
+    sd_scalar_of_f64(SD_S64, 1e30, &s64);
+    assert_true(s64 == INT64_MAX);
+    sd_scalar_of_f64(SD_S64, -1e30, &s64);
+    assert_true(s64 == INT64_MIN);
+    sd_scalar_of_f64(SD_U64, 1.8e19, &u64);
+    assert_true(u64 == UINT64_C(18000000000000000000));
+    sd_scalar_of_f64(SD_S32, -3.9, &s32);
+    assert_int_equal(s32, -3);
+    sd_scalar_of_f64(SD_S32, NAN, &s32);
+    assert_int_equal(s32, 0);
+}
+
+static void types_are_found_by_each_of_their_names(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SD_DTYPE_COUNT; i++) {
+        const sd_dtype_info *d = &sd_dtype_table[i];
+        sd_dtype t;
+
+        assert_true(sd_dtype_of_name(d->name, strlen(d->name), &t));
+        assert_int_equal(t, i);
+        assert_true(sd_dtype_of_xla(d->xla, &t));
+        assert_int_equal(t, i);
+        if (d->pjrt) {
+            assert_true(sd_dtype_of_pjrt(d->pjrt, &t));
+            assert_int_equal(t, i);
+        }
+    }
+    assert_int_equal(sd_dtype_part(SD_C128), SD_F64);
+    assert_int_equal(sd_dtype_bytes(SD_S4), 1);
+}
+
+static void shapes_print_and_refuse_what_overflows(void **state)
+{
+    static const int64_t d[] = {2, 3}, big[] = {1 << 30, 1 << 20},
+                         zero[] = {INT64_C(1) << 40, 0, INT64_C(1) << 40},
+                         negative[] = {-1};
+    sd_arena *a = sd_arena_create();
+    const sd_shape *s = sd_shape_make(a, SD_F32, 2, d);
+    const sd_shape *elem[] = {s, sd_shape_make(a, SD_S32, 0, NULL)};
+    const sd_shape *tuple = sd_shape_tuple(a, 2, elem);
+    sd_buf b = {0};
+    sd_status st;
+
+    (void)state;
+    sd_shape_print(&b, tuple, true);
+    assert_string_equal(b.at, "(f32[2,3]{1,0}, s32[])");
+    sd_buf_finish(&b);
+    assert_true(sd_shape_equal(tuple, sd_shape_copy(a, tuple)));
+    assert_int_equal(sd_shape_bytes(s), 24);
+    assert_int_equal(sd_shape_count(elem[1]), 1);
+    assert_false(sd_shape_equal(s, sd_shape_with(a, s, SD_S32)));
+    assert_null(sd_shape_check(SD_F32, 2, d));
+    assert_non_null(st = sd_shape_check(SD_F32, 2, big));
+    sd_status_free(st);
+    assert_non_null(st = sd_shape_check(SD_F32, 3, zero));
+    sd_status_free(st);
+    assert_non_null(st = sd_shape_check(SD_F32, 1, negative));
+    sd_status_free(st);
+    assert_non_null(st = sd_shape_check(SD_F32, SD_MAX_RANK + 1, d));
+    sd_status_free(st);
+    sd_arena_destroy(a);
+}
+
+static void options_come_by_either_name(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    sd_options o = {0};
+    uint64_t key = sd_options_key(&o);
+
+    (void)state;
+    assert_true(sd_options_set(a, &o, "--xla_dump_to", 13, "/tmp/x.", 6));
+    assert_string_equal(sd_opt_str(&o, SD_OPT_DUMP_TO), "/tmp/x");
+    assert_true(sd_options_key(&o) == key); /* changes no code */
+    assert_true(sd_options_set(a, &o, "SUNDOG_LIBRARIES", 16, "0", 1));
+    assert_false(sd_opt_bool(&o, SD_OPT_LIBRARIES));
+    assert_true(sd_options_key(&o) != key);
+    assert_false(sd_options_set(a, &o, "xla_no_such", 11, "1", 1));
+    assert_int_equal(sd_opt_int(&o, SD_OPT_CL_SPLIT), -1);
+    assert_true(sd_options_set(a, &o, "SUNDOG_CL_SPLIT", 15, "many", 4));
+    assert_int_equal(sd_opt_int(&o, SD_OPT_CL_SPLIT), -1);
+    assert_null(sd_opt_str(&o, SD_OPT_CPU_LEVEL));
+    sd_arena_destroy(a);
+}
+
+static void described_devices_are_found_by_name(void **state)
+{
+    device_desc d;
+
+    (void)state;
+    assert_true(device_desc_count() >= 5);
+    for (int i = 0; i < device_desc_count(); i++) {
+        assert_true(device_desc_of_name(device_desc_at(i)->name, &d));
+        assert_int_equal(d.kind, device_desc_at(i)->kind);
+    }
+    assert_false(device_desc_of_name("host:v5", &d));
+    assert_null(device_desc_at(device_desc_count()));
+}
+
+typedef struct {
+    int *worker;
+    int nworker;
+    sd_pool *pool;
+    int nested;
+} job;
+
+static void note_worker(void *ctx, int64_t i, int w)
+{
+    job *j = ctx;
+
+    assert_true(w >= 0 && w < j->nworker);
+    j->worker[i]++;
+}
+
+static void run_inside(void *ctx, int64_t i, int w)
+{
+    job *j = ctx, inner = {.worker = (int[7]){0}, .nworker = j->nworker};
+
+    sd_pool_run(j->pool, 7, note_worker, &inner);
+    for (int k = 0; k < 7; k++)
+        assert_int_equal(inner.worker[k], 1);
+    note_worker(ctx, i, w);
+}
+
+static void pool_runs_each_item_once(void **state)
+{
+    int ran[1000];
+
+    (void)state;
+    for (int threads = 1; threads <= 5; threads += 2) {
+        sd_pool *p;
+        job j = {.worker = ran};
+
+        assert_null(sd_pool_create(threads, &p));
+        assert_int_equal(sd_pool_size(p), threads);
+        j.nworker = threads;
+        j.pool = p;
+        for (int64_t n = 0; n <= 1000; n = n * 2 + 1) {
+            memset(ran, 0, sizeof ran);
+            sd_pool_run(p, n, n % 3 ? note_worker : run_inside, &j);
+            for (int64_t i = 0; i < 1000; i++)
+                assert_int_equal(ran[i], i < n);
+            usleep(n % 2 ? 100 : 0); /* asleep or still awake */
+        }
+        sd_pool_destroy(p);
+    }
+    sd_pool_destroy(NULL);
+    assert_true(sd_cpu_count() >= 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arena_is_zeroed_aligned_and_apart),
+        cmocka_unit_test(vector_and_map_keep_what_they_are_given),
+        cmocka_unit_test(errors_carry_code_place_and_notes),
+        cmocka_unit_test(cursor_reads_and_sticks_at_the_first_error),
+        cmocka_unit_test(builder_formats_what_is_longer_than_its_room),
+        cmocka_unit_test(files_come_back_as_written),
+        cmocka_unit_test(narrow_floats_round_to_nearest_even),
+        cmocka_unit_test(narrow_floats_overflow_as_their_kind_does),
+        cmocka_unit_test(integers_wrap_and_clamp),
+        cmocka_unit_test(types_are_found_by_each_of_their_names),
+        cmocka_unit_test(shapes_print_and_refuse_what_overflows),
+        cmocka_unit_test(options_come_by_either_name),
+        cmocka_unit_test(described_devices_are_found_by_name),
+        cmocka_unit_test(pool_runs_each_item_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

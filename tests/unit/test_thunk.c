@@ -1,0 +1,268 @@
+/* thunk: a program built, printed, saved, loaded; and what is refused. */
+#include "thunk.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static thunk_program *example(void)
+{
+    static const int64_t dims[] = {4};
+    device_desc d;
+    thunk_program *p;
+    thunk *steps, *body;
+    int64_t *attr;
+    float c = 1.5f;
+
+    assert_true(device_desc_of_name("host:v4", &d));
+    p = thunk_program_create("jit_f", &d);
+    p->nparam = p->noutput = 1;
+    p->param = sd_arena_new(p->arena, thunk_type);
+    p->output = sd_arena_new(p->arena, thunk_type);
+    *p->param = *p->output = (thunk_type){SD_F32, 1, dims, 16, NULL};
+    p->output->memory = "pinned_host";
+    p->donatable = sd_arena_new(p->arena, bool);
+    p->donatable[0] = true;
+    thunk_add_buffer(p, (thunk_buffer){.kind = THUNK_B_PARAM, .bytes = 16,
+                                       .alias = -1});
+    thunk_add_buffer(p, (thunk_buffer){.kind = THUNK_B_OUTPUT, .bytes = 16,
+                                       .alias = 0, .alias_must = true});
+    thunk_add_buffer(p, (thunk_buffer){
+        .kind = THUNK_B_CONST, .bytes = 4, .alias = -1,
+        .at = thunk_add_constant(p, &c, 4)});
+    p->temp_bytes = 64;
+    thunk_add_buffer(p, (thunk_buffer){.kind = THUNK_B_TEMP, .bytes = 64,
+                                       .alias = -1});
+    p->kernel = sd_arena_new(p->arena, thunk_kernel);
+    p->nkernel = 1;
+    p->kernel[0] = (thunk_kernel){
+        .symbol = "add", .binary = thunk_add_binary(p, THUNK_BIN_X86, "code", 4),
+        .nslot = 2, .tiles = 3, .group = 1, .flops = 4, .bytes = 32};
+    body = sd_arena_new(p->arena, thunk);
+    *body = (thunk){.kind = THUNK_KERNEL, .name = "add.1", .op_name = "f/add",
+                    .narg = 2, .trip = -1};
+    body->arg = sd_arena_array(p->arena, thunk_slice, 2);
+    body->arg[0] = (thunk_slice){0, 0, 16};
+    body->arg[1] = (thunk_slice){3, 16, 16};
+    steps = sd_arena_array(p->arena, thunk, 3);
+    steps[0] = (thunk){.kind = THUNK_WHILE, .name = "while.2", .narg = 1,
+                       .nseq = 2, .trip = 5};
+    steps[0].arg = sd_arena_new(p->arena, thunk_slice);
+    steps[0].arg[0] = (thunk_slice){3, 0, 1};
+    steps[0].seq = sd_arena_array(p->arena, thunk_seq, 2);
+    steps[0].seq[1] = (thunk_seq){body, 1};
+    steps[1] = (thunk){.kind = THUNK_COPY, .name = "copy.3", .narg = 2,
+                       .trip = -1};
+    steps[1].arg = sd_arena_array(p->arena, thunk_slice, 2);
+    steps[1].arg[0] = (thunk_slice){3, 16, 16};
+    steps[1].arg[1] = (thunk_slice){1, 0, 16};
+    steps[2] = (thunk){.kind = THUNK_LIBCALL, .name = "dot.4",
+                       .lib = THUNK_LIB_MATMUL, .trip = -1};
+    steps[2].nattr = thunk_lib_table[THUNK_LIB_MATMUL].nattr;
+    attr = sd_arena_array(p->arena, int64_t, steps[2].nattr);
+    for (int i = 0; i < steps[2].nattr; i++)
+        attr[i] = i - 3;
+    steps[2].attr = attr;
+    p->seq = (thunk_seq){steps, 3};
+    thunk_add_section(p, "hlo", "HloModule f", 11);
+    thunk_add_section(p, "options", "", 0);
+    p->fingerprint = 0x123456789abcdef0u;
+    return p;
+}
+
+static sd_buf printed(const thunk_program *p)
+{
+    sd_buf b = {0};
+
+    thunk_print(&b, p);
+    assert_false(b.oom);
+    return b;
+}
+
+static sd_bytes bytes(const sd_buf *b)
+{
+    return (sd_bytes){(const uint8_t *)b->at, b->len};
+}
+
+static void a_program_reads_as_a_list_of_steps(void **state)
+{
+    thunk_program *p = example();
+    sd_buf b = printed(p);
+
+    (void)state;
+    assert_null(thunk_verify(p));
+    assert_string_equal(b.at,
+        "program jit_f for host:v4\n"
+        "param 0: f32[4], 16 bytes, donatable\n"
+        "output 0: f32[4], 16 bytes, memory pinned_host\n"
+        "buffer 0: param 0, 16 bytes\n"
+        "buffer 1: output 0 in param 0 (must), 16 bytes\n"
+        "buffer 2: constants at 0, 4 bytes\n"
+        "buffer 3: temp, 64 bytes\n"
+        "temp 64 bytes, constants 4 bytes, 1 kernels, 1 binaries\n"
+        "000: while while.2 trip=5 (b3[0 +1])\n"
+        "  condition:\n"
+        "  body:\n"
+        "    000: kernel add.1 add tiles=3 group=1 (b0, b3[16 +16]) "
+        "op_name=\"f/add\"\n"
+        "001: copy copy.3 (b3[16 +16], b1)\n"
+        "002: libcall dot.4 onednn-matmul-bias-activation "
+        "attr={-3,-2,-1,0,1,2,3,4,5,6,7,8,9,10} ()\n");
+    sd_buf_finish(&b);
+    thunk_program_release(p);
+}
+
+static void a_saved_program_comes_back_whole(void **state)
+{
+    thunk_program *p = example(), *q;
+    sd_buf saved = {0}, again = {0}, text = printed(p), back;
+
+    (void)state;
+    assert_null(thunk_save(p, &saved));
+    assert_null(thunk_load(bytes(&saved), &q));
+    back = printed(q);
+    assert_string_equal(back.at, text.at);
+    assert_null(thunk_save(q, &again));
+    assert_int_equal(again.len, saved.len);
+    assert_memory_equal(again.at, saved.at, saved.len);
+    assert_int_equal((uintptr_t)q->constants % 64, 0);
+    assert_memory_equal(thunk_find_section(q, "hlo")->data, "HloModule f", 11);
+    assert_null(thunk_find_section(q, "none"));
+    assert_ptr_equal(thunk_program_retain(q), q);
+    thunk_program_release(q);
+    thunk_program_release(q);
+    thunk_program_release(p);
+    sd_buf_finish(&saved);
+    sd_buf_finish(&again);
+    sd_buf_finish(&text);
+    sd_buf_finish(&back);
+}
+
+/* The sum is set right again after each damage, so that the reader itself is
+ * tried: it may refuse, or load something that verifies, and nothing else. */
+static void damaged_programs_are_refused_or_sound(void **state)
+{
+    thunk_program *p = example(), *q;
+    sd_buf good = {0};
+    size_t head = 8 + 4 + 8 + 8;
+    sd_status st;
+
+    (void)state;
+    assert_null(thunk_save(p, &good));
+    for (size_t cut = 0; cut < good.len; cut++) {
+        st = thunk_load((sd_bytes){(uint8_t *)good.at, cut}, &q);
+        assert_non_null(st);
+        sd_status_free(st);
+    }
+    for (size_t i = 0; i < good.len; i++)
+        for (int bit = 0; bit < 8; bit += 7) {
+            uint8_t *at = (uint8_t *)good.at;
+            uint64_t sum, was;
+
+            memcpy(&was, at + 20, 8);
+            at[i] ^= (uint8_t)(1 << bit);
+            if (i >= head) {
+                sum = sd_hash(at + head, good.len - head, 1);
+                memcpy(at + 20, &sum, 8);
+            }
+            st = thunk_load(bytes(&good), &q);
+            if (i < head)
+                assert_non_null(st);
+            if (!st) {
+                assert_null(thunk_verify(q));
+                thunk_program_release(q);
+            }
+            sd_status_free(st);
+            at[i] ^= (uint8_t)(1 << bit);
+            memcpy(at + 20, &was, 8);
+        }
+    assert_null(thunk_load(bytes(&good), &q));
+    thunk_program_release(q);
+    thunk_program_release(p);
+    sd_buf_finish(&good);
+}
+
+static void refused(thunk_program *p, const char *why)
+{
+    sd_status st = thunk_verify(p);
+
+    assert_non_null(st);
+    if (!strstr(st->message, why))
+        fail_msg("'%s' does not say '%s'", st->message, why);
+    sd_status_free(st);
+    thunk_program_release(p);
+}
+
+static void verify_names_what_is_wrong(void **state)
+{
+    thunk_program *p;
+
+    (void)state;
+    (p = example())->seq.at[1].arg[0].offset = 60;
+    refused(p, "not inside buffer 3");
+    (p = example())->seq.at[1].arg[1].buffer = 9;
+    refused(p, "buffer 9 of 4");
+    (p = example())->seq.at[1].arg[1].bytes = 8;
+    refused(p, "copy of 16 bytes to 8");
+    (p = example())->kernel[0].nslot = 3;
+    refused(p, "2 slices for 3 slots");
+    (p = example())->kernel[0].binary = 1;
+    refused(p, "binary 1 of 1");
+    (p = example())->seq.at[0].nseq = 1;
+    refused(p, "1 sequences, not 2");
+    (p = example())->buffer[1].kind = THUNK_B_PARAM;
+    refused(p, "second one");
+    (p = example())->buffer[2].at = UINT64_MAX;
+    refused(p, "constants");
+    (p = example())->temp_bytes = 63;
+    refused(p, "temp slab");
+    (p = example())->param[0].bytes = 12;
+    refused(p, "its shape");
+    (p = example())->seq.at[2].nattr = 3;
+    refused(p, "3 numbers");
+    (p = example())->nbuffer = 1;
+    refused(p, "output 0 has no buffer");
+}
+
+static void builders_grow(void **state)
+{
+    device_desc d = *device_desc_at(0);
+    thunk_program *p = thunk_program_create("grow", &d);
+    uint8_t blob[100];
+
+    (void)state;
+    for (int i = 0; i < 300; i++) {
+        char name[16];
+
+        memset(blob, i, sizeof blob);
+        assert_int_equal(thunk_add_buffer(p, (thunk_buffer){.index = i}), i);
+        assert_int_equal(thunk_add_constant(p, blob, 100), 128 * i);
+        assert_int_equal(thunk_add_binary(p, THUNK_BIN_X86, blob, 100), i);
+        snprintf(name, sizeof name, "s%d", i % 150);
+        thunk_add_section(p, name, blob, 1);
+    }
+    assert_int_equal(p->nsection, 150);
+    for (int i = 0; i < 300; i++) {
+        assert_int_equal(p->buffer[i].index, i);
+        assert_int_equal(p->constants[128 * i + 99], (uint8_t)i);
+        assert_int_equal(p->binary[i].data[0], (uint8_t)i);
+    }
+    assert_int_equal(*thunk_find_section(p, "s7")->data, 157);
+    thunk_program_release(p);
+    thunk_program_release(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_program_reads_as_a_list_of_steps),
+        cmocka_unit_test(a_saved_program_comes_back_whole),
+        cmocka_unit_test(damaged_programs_are_refused_or_sound),
+        cmocka_unit_test(verify_names_what_is_wrong),
+        cmocka_unit_test(builders_grow),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,10 +1,346 @@
-/* OpenCL devices. */
-#include "xpu_device.h"
+/* OpenCL devices: SPIR-V modules, memory by pointer (USM, else coarse-grained
+ * SVM), two in-order queues a device: one for launches and the copies between
+ * them, one for transfers, which is thread-safe by the standard and blocks.
+ * Nothing is computed on the host: it reads predicates, and that is all. */
+#include "xpu_cl_api.h"
+
+#include <stdlib.h>
+
+typedef struct {
+    xpu_cl_driver *driver; /* borrowed from the client */
+    cl_device_id id;
+    cl_command_queue compute, transfer;
+} cl;
+
+struct xpu_module {
+    const thunk_program *program; /* borrowed from the xpu_program */
+    cl_program *built;            /* per binary */
+    cl_kernel *kernel;            /* per kernel */
+};
+
+static const xpu_cl_api *api_of(const xpu_device *d)
+{
+    return &((const cl *)d->impl)->driver->api;
+}
+
+/* ---- memory ---- */
+
+static bool is_exhausted(cl_int err)
+{
+    return err == CL_MEM_OBJECT_ALLOCATION_FAILURE ||
+           err == CL_OUT_OF_RESOURCES || err == CL_OUT_OF_HOST_MEMORY ||
+           err == CL_INVALID_BUFFER_SIZE;
+}
+
+static sd_status cl_alloc(xpu_device *d, xpu_memory mem, size_t bytes,
+                          void **out)
+{
+    const cl *v = d->impl;
+    const xpu_cl_api *a = api_of(d);
+    cl_context c = v->driver->context;
+    cl_int err = CL_SUCCESS;
+
+    if (!v->driver->usm)
+        *out = a->SVMAlloc(c, CL_MEM_READ_WRITE, bytes, XPU_ALIGN);
+    else if (mem == XPU_MEM_PINNED_HOST)
+        *out = a->HostMemAlloc(c, NULL, bytes, XPU_ALIGN, &err);
+    else
+        *out = a->DeviceMemAlloc(c, v->id, NULL, bytes, XPU_ALIGN, &err);
+    if (err == CL_SUCCESS)
+        return NULL;
+    *out = NULL;
+    return is_exhausted(err) ? NULL : xpu_cl_status(err, "allocating memory");
+}
+
+static void cl_free(xpu_device *d, xpu_memory mem, void *p, size_t bytes)
+{
+    const cl *v = d->impl;
+    const xpu_cl_api *a = api_of(d);
+
+    (void)mem;
+    (void)bytes;
+    if (v->driver->usm)
+        a->MemFree(v->driver->context, p);
+    else
+        a->SVMFree(v->driver->context, p);
+}
+
+static sd_status enqueue_copy(const xpu_device *d, cl_command_queue q,
+                              bool blocking, void *to, const void *from,
+                              size_t bytes)
+{
+    const cl *v = d->impl;
+    const xpu_cl_api *a = api_of(d);
+    cl_int err;
+
+    if (!bytes)
+        return NULL;
+    if (v->driver->usm)
+        err = a->EnqueueMemcpy(q, blocking, to, from, bytes, 0, NULL, NULL);
+    else
+        err = a->EnqueueSVMMemcpy(q, blocking, to, from, bytes, 0, NULL, NULL);
+    return xpu_cl_status(err, "copying");
+}
+
+static sd_status cl_copy(xpu_device *d, void *to, const void *from, size_t n)
+{
+    return enqueue_copy(d, ((cl *)d->impl)->compute, false, to, from, n);
+}
+
+static sd_status cl_transfer(xpu_device *d, void *to, const void *from,
+                             size_t n)
+{
+    return enqueue_copy(d, ((cl *)d->impl)->transfer, true, to, from, n);
+}
+
+/* All devices of a client are in one context.  Where the driver cannot reach
+ * from one to another the way is through the host. */
+static sd_status cl_copy_between(xpu_device *to_dev, void *to,
+                                 xpu_device *from_dev, const void *from,
+                                 size_t bytes)
+{
+    sd_status st = cl_transfer(to_dev, to, from, bytes);
+    void *stage;
+
+    if (!st || from_dev == to_dev || st->code == SD_EXHAUSTED)
+        return st;
+    sd_status_free(st);
+    if (!(stage = malloc(bytes)))
+        return sd_no_memory(bytes);
+    if (!(st = cl_transfer(from_dev, stage, from, bytes)))
+        st = cl_transfer(to_dev, to, stage, bytes);
+    free(stage);
+    return st;
+}
+
+static sd_status cl_peek(xpu_device *d, void *to, const void *from, size_t n)
+{
+    return enqueue_copy(d, ((cl *)d->impl)->compute, true, to, from, n);
+}
+
+/* ---- kernels ---- */
+
+/* The compiler's own words are the best part of the message. */
+static sd_status build_failed(const xpu_device *d, cl_program p, cl_int err)
+{
+    const xpu_cl_api *a = api_of(d);
+    const cl *v = d->impl;
+    size_t n = 0;
+    char *log = NULL;
+    sd_status st;
+
+    a->GetProgramBuildInfo(p, v->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &n);
+    if (n && (log = calloc(1, n + 1)))
+        a->GetProgramBuildInfo(p, v->id, CL_PROGRAM_BUILD_LOG, n, log, NULL);
+    st = sd_error(SD_INTERNAL, "OpenCL, building a SPIR-V module: %s (%d): %s",
+                  xpu_cl_error(err), (int)err,
+                  log && *log ? log : "the driver gives no log");
+    free(log);
+    return st;
+}
+
+/* Division and square root are IEEE's where the device can. */
+static const char *build_options(const xpu_device *d)
+{
+    const cl *v = d->impl;
+    cl_device_fp_config fp = 0;
+
+    api_of(d)->GetDeviceInfo(v->id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof fp, &fp,
+                             NULL);
+    return fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
+               ? "-cl-fp32-correctly-rounded-divide-sqrt" : "";
+}
+
+static sd_status build(const xpu_device *d, const thunk_binary *b,
+                       cl_program *out)
+{
+    const xpu_cl_api *a = api_of(d);
+    const cl *v = d->impl;
+    cl_program p;
+    cl_int err;
+
+    if (b->kind != THUNK_BIN_SPIRV)
+        return sd_error(SD_PRECONDITION, "a binary that is not SPIR-V");
+    p = a->CreateProgramWithIL(v->driver->context, b->data, b->bytes, &err);
+    if (err)
+        return xpu_cl_status(err, "reading a SPIR-V module");
+    *out = p;
+    if ((err = a->BuildProgram(p, 1, &v->id, build_options(d), NULL, NULL)))
+        return build_failed(d, p, err);
+    return NULL;
+}
+
+static void cl_unload(xpu_device *d, xpu_module *m)
+{
+    const xpu_cl_api *a = api_of(d);
+
+    for (int i = 0; i < m->program->nkernel; i++)
+        if (m->kernel[i])
+            a->ReleaseKernel(m->kernel[i]);
+    for (int i = 0; i < m->program->nbinary; i++)
+        if (m->built[i])
+            a->ReleaseProgram(m->built[i]);
+    free(m);
+}
+
+static sd_status load_all(const xpu_device *d, xpu_module *m)
+{
+    const thunk_program *p = m->program;
+    const xpu_cl_api *a = api_of(d);
+    sd_status st;
+    cl_int err;
+
+    for (int i = 0; i < p->nbinary; i++)
+        if ((st = build(d, &p->binary[i], &m->built[i])))
+            return st;
+    for (int i = 0; i < p->nkernel; i++) {
+        const thunk_kernel *k = &p->kernel[i];
+
+        if (k->binary < 0 || k->binary >= p->nbinary || k->group < 1)
+            return sd_error(SD_DATA_LOSS, "kernel %s has no binary or group",
+                            k->symbol);
+        m->kernel[i] = a->CreateKernel(m->built[k->binary], k->symbol, &err);
+        if (err) {
+            m->kernel[i] = NULL;
+            return sd_note(xpu_cl_status(err, "finding a kernel"), "%s",
+                           k->symbol);
+        }
+    }
+    return NULL;
+}
+
+static sd_status cl_load(xpu_device *d, const thunk_program *p,
+                         xpu_module **out)
+{
+    size_t n = (size_t)p->nbinary + (size_t)p->nkernel;
+    xpu_module *m = calloc(1, sizeof *m + n * sizeof(void *));
+    sd_status st;
+
+    if (!m)
+        return sd_no_memory(n * sizeof(void *));
+    m->program = p;
+    m->built = (cl_program *)(m + 1);
+    m->kernel = (cl_kernel *)(m->built + p->nbinary);
+    if ((st = load_all(d, m)))
+        cl_unload(d, m);
+    else
+        *out = m;
+    return st;
+}
+
+static sd_status cl_launch(xpu_device *d, xpu_module *m, int kernel,
+                           void **slot)
+{
+    const thunk_kernel *k = &m->program->kernel[kernel];
+    const cl *v = d->impl;
+    const xpu_cl_api *a = api_of(d);
+    size_t group = (size_t)k->group, all = (size_t)k->tiles * group;
+    cl_int err = CL_SUCCESS;
+
+    if (k->tiles <= 0)
+        return NULL;
+    for (int i = 0; i < k->nslot && !err; i++)
+        err = v->driver->usm
+                  ? a->SetKernelArgMemPointer(m->kernel[kernel], (cl_uint)i,
+                                              slot[i])
+                  : a->SetKernelArgSVMPointer(m->kernel[kernel], (cl_uint)i,
+                                              slot[i]);
+    if (!err)
+        err = a->EnqueueNDRangeKernel(v->compute, m->kernel[kernel], 1, NULL,
+                                      &all, &group, 0, NULL, NULL);
+    return sd_note(xpu_cl_status(err, "launching"), "%s, %" PRId64
+                   " groups of %d", k->symbol, k->tiles, k->group);
+}
+
+static sd_status cl_sync(xpu_device *d)
+{
+    return xpu_cl_status(api_of(d)->Finish(((cl *)d->impl)->compute),
+                         "waiting");
+}
+
+/* ---- opening ---- */
+
+static void cl_close(xpu_device *d)
+{
+    const xpu_cl_api *a;
+    cl *v = d->impl;
+
+    if (!v)
+        return;
+    a = api_of(d);
+    if (v->compute)
+        a->ReleaseCommandQueue(v->compute);
+    if (v->transfer)
+        a->ReleaseCommandQueue(v->transfer);
+    free(v);
+}
+
+static const xpu_device_ops cl_ops = {
+    .name = "cl", .alloc = cl_alloc, .free = cl_free, .copy = cl_copy,
+    .copy_in = cl_transfer, .copy_out = cl_transfer,
+    .copy_between = cl_copy_between, .load = cl_load, .unload = cl_unload,
+    .launch = cl_launch, .peek = cl_peek, .sync = cl_sync, .close = cl_close,
+};
+
+static void driver_close(void *driver)
+{
+    xpu_cl_driver *d = driver;
+
+    if (d->context)
+        d->api.ReleaseContext(d->context);
+    for (int i = 0; i < d->ndev; i++)
+        if (d->is_sub[i])
+            d->api.ReleaseDevice(d->dev[i]);
+    free(d);
+}
+
+static sd_status open_device(xpu_client *c, xpu_cl_driver *driver,
+                             cl_device_id id)
+{
+    const xpu_cl_api *a = &driver->api;
+    xpu_device *d;
+    sd_status st = xpu_client_add(c, &cl_ops, &d);
+    cl_int err;
+    cl *v;
+
+    if (st)
+        return st;
+    if (!(d->impl = v = calloc(1, sizeof *v)))
+        return sd_no_memory(sizeof *v);
+    v->driver = driver;
+    v->id = id;
+    xpu_cl_describe(driver, id, &d->desc);
+    d->limit = xpu_cl_memory(driver, id);
+    v->compute = a->CreateCommandQueueWithProperties(driver->context, id, NULL,
+                                                     &err);
+    if (err)
+        return xpu_cl_status(err, "making a queue");
+    v->transfer = a->CreateCommandQueueWithProperties(driver->context, id,
+                                                      NULL, &err);
+    return xpu_cl_status(err, "making a queue");
+}
 
 sd_status xpu_cl_open(xpu_client *c, const sd_options *opt, bool cpu_too)
 {
-    (void)c;
-    (void)opt;
-    (void)cpu_too;
-    return sd_error(SD_UNIMPLEMENTED, "OpenCL devices");
+    xpu_cl_driver *d = calloc(1, sizeof *d);
+    sd_status st;
+    cl_int err;
+
+    if (!d)
+        return sd_no_memory(sizeof *d);
+    if ((st = xpu_cl_find(d, opt, cpu_too))) {
+        free(d);
+        return st;
+    }
+    c->driver = d;
+    c->driver_close = driver_close;
+    d->context = d->api.CreateContext(NULL, (cl_uint)d->ndev, d->dev, NULL,
+                                      NULL, &err);
+    if (err) {
+        d->context = NULL;
+        return xpu_cl_status(err, "making a context");
+    }
+    for (int i = 0; i < d->ndev && !st; i++)
+        st = open_device(c, d, d->dev[i]);
+    return st;
 }

@@ -1,0 +1,57 @@
+/* What we use of OpenCL: one list of symbols, looked up in whichever library
+ * was opened.  Types come from Khronos's headers, at build time only. */
+#ifndef XPU_CL_API_H
+#define XPU_CL_API_H
+
+#define CL_TARGET_OPENCL_VERSION 300
+#include <CL/cl.h>
+#include <CL/cl_ext.h>
+
+#include "xpu_device.h"
+
+#define XPU_CL_SYMBOLS(X)                                                      \
+    X(GetPlatformIDs) X(GetPlatformInfo) X(GetDeviceIDs) X(GetDeviceInfo)      \
+    X(CreateSubDevices) X(ReleaseDevice) X(CreateContext) X(ReleaseContext)    \
+    X(CreateCommandQueueWithProperties) X(ReleaseCommandQueue) X(Finish)       \
+    X(BuildProgram) X(GetProgramBuildInfo) X(ReleaseProgram) X(CreateKernel)   \
+    X(ReleaseKernel) X(EnqueueNDRangeKernel) X(SVMAlloc) X(SVMFree)            \
+    X(EnqueueSVMMemcpy) X(SetKernelArgSVMPointer)                              \
+    X(GetExtensionFunctionAddressForPlatform)
+/* A library of before OpenCL 2.1 lacks it: its devices take no SPIR-V. */
+#define XPU_CL_OPTIONAL(X) X(CreateProgramWithIL)
+
+typedef struct {
+#define X(name) __typeof__(cl##name) *name;
+    XPU_CL_SYMBOLS(X)
+    XPU_CL_OPTIONAL(X)
+#undef X
+    /* cl_intel_unified_shared_memory: all or none */
+    clHostMemAllocINTEL_fn HostMemAlloc;
+    clDeviceMemAllocINTEL_fn DeviceMemAlloc;
+    clMemFreeINTEL_fn MemFree;
+    clSetKernelArgMemPointerINTEL_fn SetKernelArgMemPointer;
+    clEnqueueMemcpyINTEL_fn EnqueueMemcpy;
+} xpu_cl_api;
+
+#define XPU_CL_MOST_DEVICES 64
+
+/* The driver: what the devices of a client share. */
+typedef struct {
+    xpu_cl_api api;
+    char library[256];   /* where the symbols came from */
+    cl_platform_id platform;
+    cl_context context;
+    bool usm;            /* else coarse-grained SVM */
+    cl_device_id dev[XPU_CL_MOST_DEVICES];
+    bool is_sub[XPU_CL_MOST_DEVICES]; /* ours to release */
+    int ndev;
+} xpu_cl_driver;
+
+/* Opens a library and settles on its devices; d is zeroed before. */
+sd_status xpu_cl_find(xpu_cl_driver *d, const sd_options *opt, bool cpu_too);
+void xpu_cl_describe(const xpu_cl_driver *d, cl_device_id id, device_desc *out);
+int64_t xpu_cl_memory(const xpu_cl_driver *d, cl_device_id id);
+const char *xpu_cl_error(cl_int err); /* "CL_OUT_OF_RESOURCES" */
+sd_status xpu_cl_status(cl_int err, const char *what); /* CL_SUCCESS: NULL */
+
+#endif

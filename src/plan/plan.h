@@ -157,6 +157,7 @@ typedef struct {
     size_t local_bytes;    /* parked values and lane joins of a group */
     int64_t tiles;         /* product over grid axes of ceil(extent/tile) */
     double flops, bytes;
+    sd_arena *arena;       /* that all of it is in */
 } plan_kernel;
 
 typedef struct {

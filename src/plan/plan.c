@@ -1,0 +1,101 @@
+/* Planning, stage by stage. */
+#include "plan_mem.h"
+
+/* Computations that are steps: the entry, bodies, conditions, branches. */
+typedef sd_vec(hlo_comp *) comp_list;
+
+static void collect(sd_arena *a, hlo_comp *c, comp_list *out)
+{
+    *sd_push(a, out) = c;
+    hlo_for_each_inst(in, c)
+        if (in->op == HLO_WHILE || in->op == HLO_CONDITIONAL)
+            for (int i = 0; i < in->ncomp; i++)
+                collect(a, in->comp[i], out);
+}
+
+static sd_status lower_all(plan_mem *pm, hlo_comp *c)
+{
+    sd_status st;
+
+    hlo_for_each_inst(in, c) {
+        plan_kernel *k;
+
+        if (in->op != HLO_FUSION)
+            continue;
+        if ((st = plan_lower(pm->p->arena, in, &k)))
+            return st;
+        plan_tile(k, pm->p->dev);
+        sd_map_set(pm->kernels, sd_key(in), k);
+    }
+    return NULL;
+}
+
+static sd_status check_params(const hlo_module *m)
+{
+    for (int i = 0; i < m->entry->nparam; i++)
+        if (!sd_shape_is_array(m->entry->param[i]->shape))
+            return sd_error(SD_UNIMPLEMENTED,
+                            "parameter %d of %s is not an array", i, m->name);
+    return NULL;
+}
+
+static sd_status make_program(plan_mem *pm)
+{
+    comp_list comps = { 0 };
+    sd_status st;
+
+    collect(pm->a, pm->m->entry, &comps);
+    for (int i = 0; i < comps.n; i++) {
+        plan_schedule(comps.at[i]);
+        if ((st = lower_all(pm, comps.at[i])))
+            return st;
+    }
+    if ((st = plan_buffers(pm)))
+        return st;
+    st = plan_steps(pm);
+    for (int i = 0; i < comps.n; i++)
+        hlo_for_each_inst(in, comps.at[i])
+            in->tag = NULL;
+    return st;
+}
+
+sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
+                    const sd_options *opt, plan **out)
+{
+    plan *p = sd_arena_new(a, plan);
+    plan_mem pm = { .m = m, .p = p };
+    sd_status st;
+
+    p->arena = a;
+    p->m = m;
+    p->dev = dev;
+    if ((st = check_params(m)) || (st = plan_library(m, dev, opt)) ||
+        (st = plan_alias(m)) || (st = plan_fuse(m)))
+        return st;
+    p->program = thunk_program_create(m->name, dev);
+    pm.a = sd_arena_create();
+    pm.kernels = sd_map_create(pm.a);
+    st = make_program(&pm);
+    /* the list of kernels outlives the scratch */
+    p->kernel = sd_arena_copy(a, p->kernel,
+                              (size_t)p->nkernel * sizeof *p->kernel);
+    sd_arena_destroy(pm.a);
+#ifndef NDEBUG
+    if (!st)
+        st = plan_verify(p);
+#endif
+    if (st) {
+        plan_destroy(p);
+        return st;
+    }
+    *out = p;
+    return NULL;
+}
+
+void plan_destroy(plan *p)
+{
+    if (!p)
+        return;
+    thunk_program_release(p->program);
+    p->program = NULL;
+}

@@ -1,0 +1,629 @@
+/* Lives, sharing, places.  Time is the schedule flattened: a loop's condition
+ * and body stand between its begin and its end.  A storage is memory; it has
+ * the lives of the values that are kept there.  Storages that must be one are
+ * united while walking; then every copy tries to be none, parameters that are
+ * given away try to be outputs, and what is left is packed into one slab. */
+#include "plan_mem.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+int plan_leaf_count(const sd_shape *s)
+{
+    int n = 0;
+
+    if (s->dtype != SD_TUPLE)
+        return 1;
+    for (int i = 0; i < s->nelem; i++)
+        n += plan_leaf_count(s->elem[i]);
+    return n;
+}
+
+static int leaf_start(const sd_shape *s, int64_t index)
+{
+    int n = 0;
+
+    for (int64_t i = 0; i < index; i++)
+        n += plan_leaf_count(s->elem[i]);
+    return n;
+}
+
+static int leaf_bytes(const sd_shape *s, uint64_t *out)
+{
+    int n = 0;
+
+    if (s->dtype != SD_TUPLE) {
+        *out = sd_shape_bytes(s);
+        return 1;
+    }
+    for (int i = 0; i < s->nelem; i++)
+        n += leaf_bytes(s->elem[i], out + n);
+    return n;
+}
+
+/* ---- values and lives ---- */
+
+static storage *storage_new(plan_mem *pm, uint64_t bytes)
+{
+    storage *s = sd_arena_new(pm->a, storage);
+
+    s->bytes = bytes;
+    s->param = s->output = -1;
+    *sd_push(pm->a, &pm->all) = s;
+    return s;
+}
+
+/* Unites; lives of y come after those of x.  Returns by how much the numbers
+ * of y's lives grew. */
+static void unite(plan_mem *pm, storage *x, storage *y)
+{
+    x = storage_of(x);
+    y = storage_of(y);
+    if (x == y)
+        return;
+    assert(x->bytes == y->bytes);
+    for (int i = 0; i < y->life.n; i++)
+        *sd_push(pm->a, &x->life) = y->life.at[i];
+    if (y->param >= 0)
+        x->param = y->param;
+    if (y->output >= 0)
+        x->output = y->output;
+    if (y->constant)
+        x->constant = y->constant;
+    x->fixed |= y->fixed;
+    y->into = x;
+}
+
+static plan_home *home_new(plan_mem *pm, hlo_inst *in)
+{
+    plan_home *p = sd_arena_new(pm->a, plan_home);
+
+    p->n = plan_leaf_count(in->shape);
+    p->at = sd_arena_array(pm->a, storage *, p->n + 1);
+    p->life = sd_arena_array(pm->a, int, p->n + 1);
+    p->time = p->until = pm->time;
+    in->tag = p;
+    return p;
+}
+
+/* While walking, a value is (its own storage, number of the life in it): own
+ * storages are united only afterwards, so numbers stay. */
+static void begin_life(plan_mem *pm, plan_home *p, int leaf, storage *s,
+                       int from)
+{
+    p->at[leaf] = s;
+    p->life[leaf] = s->life.n;
+    *sd_push(pm->a, &s->life) = (plan_life){ from, from };
+}
+
+static void extend(const plan_home *p, int leaf, int to)
+{
+    plan_life *l = &p->at[leaf]->life.at[p->life[leaf]];
+
+    l->to = SD_MAX(l->to, to);
+}
+
+static void extend_all(const plan_home *p, int to)
+{
+    for (int i = 0; i < p->n; i++)
+        extend(p, i, to);
+}
+
+static void fresh(plan_mem *pm, hlo_inst *in, plan_home *p, int from)
+{
+    uint64_t *bytes = sd_arena_array(pm->a, uint64_t, p->n + 1);
+
+    leaf_bytes(in->shape, bytes);
+    for (int i = 0; i < p->n; i++)
+        begin_life(pm, p, i, storage_new(pm, bytes[i]), from);
+}
+
+/* ---- the walk ---- */
+
+typedef struct { storage *x, *y; } must_pair;
+typedef sd_vec(must_pair) must_list;
+
+static void walk(plan_mem *pm, hlo_comp *c, must_list *must);
+
+static void must_share(plan_mem *pm, must_list *must, storage *x, storage *y)
+{
+    *sd_push(pm->a, must) = (must_pair){ x, y };
+}
+
+static void walk_while(plan_mem *pm, hlo_inst *in, must_list *must)
+{
+    plan_home *p = home_new(pm, in), *init = home_of(in->arg[0]);
+    plan_home *cp, *bp, *root;
+    int begin = pm->time;
+
+    extend_all(init, begin);
+    cp = home_new(pm, in->comp[0]->param[0]);
+    bp = home_new(pm, in->comp[1]->param[0]);
+    for (int i = 0; i < p->n; i++) {
+        begin_life(pm, bp, i, init->at[i], begin);
+        cp->at[i] = bp->at[i];
+        cp->life[i] = bp->life[i];
+    }
+    walk(pm, in->comp[0], must);
+    pm->time++;
+    extend_all(home_of(in->comp[0]->root), pm->time);
+    extend_all(bp, pm->time); /* what the body does not read it may keep */
+    walk(pm, in->comp[1], must);
+    pm->time++;
+    root = home_of(in->comp[1]->root);
+    extend_all(root, pm->time);
+    for (int i = 0; i < p->n; i++) {
+        if (root->at[i] != init->at[i])
+            must_share(pm, must, init->at[i], root->at[i]);
+        begin_life(pm, p, i, init->at[i], pm->time);
+    }
+    p->until = pm->time;
+}
+
+static void walk_conditional(plan_mem *pm, hlo_inst *in, must_list *must)
+{
+    plan_home *p = home_new(pm, in);
+
+    extend_all(home_of(in->arg[0]), pm->time);
+    for (int b = 0; b < in->ncomp; b++) {
+        hlo_comp *c = in->comp[b];
+
+        pm->time++;
+        if (c->nparam) { /* its operand's memory under its operand's life */
+            plan_home *q = home_new(pm, c->param[0]);
+            plan_home *arg = home_of(in->arg[1 + b]);
+
+            memcpy(q->at, arg->at, (size_t)q->n * sizeof *q->at);
+            memcpy(q->life, arg->life, (size_t)q->n * sizeof *q->life);
+            extend_all(q, pm->time);
+        }
+        walk(pm, c, must);
+        pm->time++;
+        extend_all(home_of(c->root), pm->time);
+    }
+    pm->time++;
+    fresh(pm, in, p, pm->time);
+    for (int b = 0; b < in->ncomp; b++)
+        for (int i = 0; i < p->n; i++)
+            must_share(pm, must, p->at[i], home_of(in->comp[b]->root)->at[i]);
+    p->until = pm->time;
+}
+
+/* Fusions whose result lies where an operand lay. */
+static void walk_fusion(plan_mem *pm, hlo_inst *in, must_list *must)
+{
+    plan_home *p = home_new(pm, in);
+    const hlo_inst *root = in->comp[0]->root;
+    int n = root->op == HLO_SCATTER                ? hlo_ninput(root)
+            : root->op == HLO_DYNAMIC_UPDATE_SLICE ? 1
+                                                   : 0;
+
+    p->kernel = sd_map_get(pm->kernels, sd_key(in));
+    fresh(pm, in, p, pm->time);
+    for (int i = 0; i < n; i++) {
+        const hlo_inst *x = root->arg[i];
+        plan_home *old;
+
+        if (x->op != HLO_PARAMETER)
+            continue;
+        old = home_of(in->arg[x->u.param.index]);
+        must_share(pm, must, old->at[0], p->at[i]);
+    }
+}
+
+static void same_place(plan_mem *pm, hlo_inst *in, int from_leaf)
+{
+    plan_home *p = home_new(pm, in), *x = home_of(in->arg[0]);
+
+    memcpy(p->at, x->at + from_leaf, (size_t)p->n * sizeof *p->at);
+    memcpy(p->life, x->life + from_leaf, (size_t)p->n * sizeof *p->life);
+}
+
+static void walk_tuple(plan_mem *pm, hlo_inst *in)
+{
+    plan_home *p = home_new(pm, in);
+    int n = 0;
+
+    for (int k = 0; k < in->narg; k++) {
+        plan_home *x = home_of(in->arg[k]);
+
+        for (int i = 0; i < x->n; i++, n++) {
+            p->at[n] = x->at[i];
+            p->life[n] = x->life[i];
+        }
+    }
+}
+
+static void walk_inst(plan_mem *pm, hlo_inst *in, must_list *must)
+{
+    plan_home *p;
+
+    switch (in->op) {
+    case HLO_PARAMETER:
+        return; /* placed by the caller */
+    case HLO_TUPLE:
+        walk_tuple(pm, in);
+        return;
+    case HLO_GET_TUPLE_ELEMENT:
+        same_place(pm, in, leaf_start(in->arg[0]->shape, in->u.tuple.index));
+        return;
+    case HLO_RESHAPE:
+    case HLO_BITCAST:
+    case HLO_OPT_BARRIER:
+        same_place(pm, in, 0);
+        return;
+    case HLO_WHILE:
+        walk_while(pm, in, must);
+        return;
+    case HLO_CONDITIONAL:
+        walk_conditional(pm, in, must);
+        return;
+    default:
+        break;
+    }
+    for (int k = 0; k < in->narg; k++)
+        extend_all(home_of(in->arg[k]), pm->time);
+    if (in->op == HLO_FUSION) {
+        walk_fusion(pm, in, must);
+        return;
+    }
+    p = home_new(pm, in);
+    fresh(pm, in, p, pm->time);
+    if (in->op == HLO_CONSTANT) {
+        p->at[0]->constant = in;
+        p->at[0]->fixed = true;
+    }
+    if (in->op == HLO_COPY)
+        *sd_push(pm->a, &pm->copies) = in;
+}
+
+static void walk(plan_mem *pm, hlo_comp *c, must_list *must)
+{
+    hlo_for_each_inst(in, c) {
+        pm->time++;
+        walk_inst(pm, in, must);
+    }
+}
+
+/* ---- sharing ---- */
+
+bool plan_can_overwrite(const plan_kernel *k, int in, int out)
+{
+    const plan_node *store = NULL;
+    bool needs[4096] = { false };
+
+    if (k->nnode > 4096 || k->sort || k->call ||
+        sd_dtype_bytes(k->slot[in].dtype) !=
+            sd_dtype_bytes(k->slot[out].dtype))
+        return false;
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->slot == out && (k->node[i]->kind == PN_STORE ||
+                                        k->node[i]->kind == PN_SCATTER)) {
+            if (store || k->node[i]->kind == PN_SCATTER || k->node[i]->nguard)
+                return false;
+            store = k->node[i];
+        }
+    if (!store)
+        return false;
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+
+        if (n->kind == PN_LOAD && n->slot == in) {
+            if (n->off != store->off)
+                return false;
+            needs[n->id] = true;
+        }
+        for (int j = 0; j < n->narg; j++) /* a REDUCE has been done before */
+            needs[n->id] |= n->arg[j]->kind != PN_REDUCE &&
+                            needs[n->arg[j]->id];
+        if (needs[n->id] && n != store &&
+            (n->kind == PN_STORE || n->kind == PN_REDUCE ||
+             n->kind == PN_SCATTER) &&
+            (n->stage > store->stage ||
+             (n->stage == store->stage && n->id > store->id)))
+            return false;
+    }
+    return true;
+}
+
+typedef struct {
+    plan_mem *pm;
+    hlo_inst **step; /* by time */
+} sharing;
+
+/* At time t the step reads x and writes y: may they be one place? */
+static bool may_touch(const sharing *sh, int t, const storage *x,
+                      const storage *y)
+{
+    hlo_inst *in = sh->step[t];
+    plan_home *p;
+
+    if (!in)
+        return false;
+    p = home_of(in);
+    if (in->op == HLO_COPY)
+        return storage_of(home_of(in->arg[0])->at[0]) == x &&
+               storage_of(p->at[0]) == y;
+    if (in->op != HLO_FUSION || !p->kernel)
+        return false;
+    for (int o = 0; o < p->n; o++) {
+        if (storage_of(p->at[o]) != y)
+            continue;
+        for (int k = 0; k < in->narg; k++)
+            if (storage_of(home_of(in->arg[k])->at[0]) == x &&
+                !plan_can_overwrite(p->kernel, k, in->narg + o))
+                return false;
+    }
+    return true;
+}
+
+static bool life_ends_before(const sharing *sh, const plan_life *a,
+                             const plan_life *b, const storage *x,
+                             const storage *y)
+{
+    if (a->to < b->from)
+        return true;
+    return a->to == b->from && a->from < b->from &&
+           may_touch(sh, b->from, x, y);
+}
+
+static bool can_share(const sharing *sh, storage *x, storage *y)
+{
+    if (x->bytes != y->bytes || x->fixed || y->fixed ||
+        (x->output >= 0 && y->output >= 0) || (x->param >= 0 && y->param >= 0))
+        return false;
+    for (int i = 0; i < x->life.n; i++)
+        for (int j = 0; j < y->life.n; j++) {
+            const plan_life *a = &x->life.at[i], *b = &y->life.at[j];
+
+            if (!life_ends_before(sh, a, b, x, y) &&
+                !life_ends_before(sh, b, a, y, x))
+                return false;
+        }
+    return true;
+}
+
+static bool try_share(const sharing *sh, storage *x, storage *y)
+{
+    x = storage_of(x);
+    y = storage_of(y);
+    if (x == y)
+        return true;
+    if (!can_share(sh, x, y))
+        return false;
+    unite(sh->pm, x, y);
+    return true;
+}
+
+static void share_copies(const sharing *sh)
+{
+    plan_mem *pm = sh->pm;
+
+    /* inner loops come first in no order that time gives: twice does it */
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < pm->copies.n; i++) {
+            hlo_inst *in = pm->copies.at[i];
+
+            if (home_of(in)->at[0]->bytes)
+                try_share(sh, home_of(in->arg[0])->at[0], home_of(in)->at[0]);
+        }
+}
+
+/* A parameter that is given away may be an output's memory. */
+static void give(const sharing *sh, int64_t param, storage *out)
+{
+    hlo_inst *in = sh->pm->m->entry->param[param];
+    storage *p = storage_of(home_of(in)->at[0]);
+
+    p->fixed = false;
+    if (!try_share(sh, out, p))
+        p->fixed = true;
+}
+
+static storage *output_at(const plan_mem *pm, int64_t i)
+{
+    return storage_of(home_of(pm->m->entry->root)->at[i]);
+}
+
+static void donate(const sharing *sh)
+{
+    const hlo_module *m = sh->pm->m;
+    int nout = home_of(m->entry->root)->n;
+
+    for (int i = 0; i < m->nalias; i++)
+        if (m->alias[i].output_index < nout)
+            give(sh, m->alias[i].param, output_at(sh->pm,
+                                                  m->alias[i].output_index));
+    for (int p = 0; m->donor && p < m->entry->nparam; p++)
+        for (int o = 0; m->donor[p] && o < nout; o++) {
+            storage *s = storage_of(home_of(m->entry->param[p])->at[0]);
+            const sd_shape *x = m->entry->param[p]->shape;
+
+            if (s->output >= 0)
+                break;
+            if (output_at(sh->pm, o)->param < 0 &&
+                output_at(sh->pm, o)->bytes == sd_shape_bytes(x))
+                give(sh, p, output_at(sh->pm, o));
+        }
+}
+
+static void note_steps(const hlo_comp *c, hlo_inst **step)
+{
+    hlo_for_each_inst(in, c) {
+        const plan_home *p = home_of(in);
+
+        if (in->op == HLO_WHILE || in->op == HLO_CONDITIONAL)
+            for (int i = 0; i < in->ncomp; i++)
+                note_steps(in->comp[i], step);
+        else if (p && (in->op == HLO_FUSION || in->op == HLO_COPY))
+            step[p->time] = in;
+    }
+}
+
+/* ---- places ---- */
+
+static int by_size(const void *a, const void *b)
+{
+    const storage *x = *(storage *const *)a, *y = *(storage *const *)b;
+
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    return x->from < y->from ? -1 : x->from > y->from;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    const storage *x = *(storage *const *)a, *y = *(storage *const *)b;
+
+    return x->slice.offset < y->slice.offset ? -1
+                                             : x->slice.offset > y->slice.offset;
+}
+
+static uint64_t rounded(uint64_t n)
+{
+    return (n + 63) & ~(uint64_t)63;
+}
+
+/* Largest first; each at the lowest place where nothing that lives at the same
+ * time lies. */
+static uint64_t pack(plan_mem *pm, storage **list, int n, int buffer)
+{
+    storage **live = sd_arena_array(pm->a, storage *, n + 1);
+    uint64_t end = 0;
+
+    qsort(list, (size_t)n, sizeof *list, by_size);
+    for (int i = 0; i < n; i++) {
+        storage *s = list[i];
+        uint64_t at = 0;
+        int m = 0;
+
+        for (int j = 0; j < i; j++)
+            if (list[j]->from <= s->to && s->from <= list[j]->to)
+                live[m++] = list[j];
+        qsort(live, (size_t)m, sizeof *live, by_offset);
+        for (int j = 0; j < m; j++) {
+            uint64_t lo = live[j]->slice.offset;
+
+            if (at + rounded(s->bytes) <= lo)
+                break;
+            at = SD_MAX(at, lo + rounded(live[j]->bytes));
+        }
+        s->slice = (thunk_slice){ buffer, at, s->bytes };
+        end = SD_MAX(end, at + rounded(s->bytes));
+    }
+    return end;
+}
+
+static void find_hull(storage *s)
+{
+    s->from = PLAN_FOREVER;
+    s->to = -1;
+    for (int i = 0; i < s->life.n; i++) {
+        s->from = SD_MIN(s->from, s->life.at[i].from);
+        s->to = SD_MAX(s->to, s->life.at[i].to);
+    }
+}
+
+static void place_constant(thunk_program *pr, storage *s)
+{
+    const hlo_inst *in = s->constant;
+    thunk_buffer b = { .kind = THUNK_B_CONST, .alias = -1, .bytes = s->bytes };
+
+    b.at = thunk_add_constant(pr, in->u.literal.data, s->bytes);
+    s->slice = (thunk_slice){ thunk_add_buffer(pr, b), 0, s->bytes };
+}
+
+static bool must_alias(const hlo_module *m, int64_t output)
+{
+    for (int i = 0; i < m->nalias; i++)
+        if (m->alias[i].output_index == output)
+            return m->alias[i].must;
+    return false;
+}
+
+static void place_fixed(plan_mem *pm)
+{
+    const hlo_comp *c = pm->m->entry;
+    thunk_program *pr = pm->p->program;
+
+    for (int i = 0; i < c->nparam; i++) {
+        storage *s = storage_of(home_of(c->param[i])->at[0]);
+        thunk_buffer b = { .kind = THUNK_B_PARAM, .index = i, .alias = -1,
+                           .bytes = s->bytes };
+
+        if (s->output < 0)
+            s->slice = (thunk_slice){ thunk_add_buffer(pr, b), 0, s->bytes };
+    }
+    for (int i = 0; i < home_of(c->root)->n; i++) {
+        storage *s = output_at(pm, i);
+        thunk_buffer b = { .kind = THUNK_B_OUTPUT, .index = i,
+                           .alias = s->param, .bytes = s->bytes };
+
+        b.alias_must = s->param >= 0 && must_alias(pm->m, i);
+        s->slice = (thunk_slice){ thunk_add_buffer(pr, b), 0, s->bytes };
+    }
+}
+
+static void place_all(plan_mem *pm)
+{
+    thunk_program *pr = pm->p->program;
+    storage **temp = sd_arena_array(pm->a, storage *, pm->all.n + 1);
+    int n = 0, slab;
+
+    place_fixed(pm);
+    for (int i = 0; i < pm->all.n; i++) {
+        storage *s = pm->all.at[i];
+
+        if (s->into || s->param >= 0 || s->output >= 0)
+            continue;
+        find_hull(s);
+        if (s->constant)
+            place_constant(pr, s);
+        else
+            temp[n++] = s;
+    }
+    slab = pr->nbuffer;
+    pr->temp_bytes = pack(pm, temp, n, slab);
+    thunk_add_buffer(pr, (thunk_buffer){ .kind = THUNK_B_TEMP, .alias = -1,
+                                         .bytes = pr->temp_bytes });
+}
+
+/* ---- all ---- */
+
+static void begin(plan_mem *pm)
+{
+    const hlo_comp *c = pm->m->entry;
+
+    for (int i = 0; i < c->nparam; i++) {
+        plan_home *p = home_new(pm, c->param[i]);
+
+        fresh(pm, c->param[i], p, -1);
+        p->at[0]->param = i;
+        p->at[0]->fixed = true;
+    }
+}
+
+sd_status plan_buffers(plan_mem *pm)
+{
+    sharing sh = { .pm = pm };
+    must_list must = { 0 };
+    plan_home *root;
+    int nout;
+
+    begin(pm);
+    walk(pm, pm->m->entry, &must);
+    pm->time++;
+    root = home_of(pm->m->entry->root);
+    nout = root->n;
+    extend_all(root, PLAN_FOREVER);
+    for (int i = 0; i < must.n; i++)
+        unite(pm, must.at[i].x, must.at[i].y);
+    for (int i = 0; i < nout; i++)
+        storage_of(root->at[i])->output = i;
+    sh.step = sd_arena_array(pm->a, hlo_inst *, pm->time + 1);
+    note_steps(pm->m->entry, sh.step);
+    share_copies(&sh);
+    donate(&sh);
+    place_all(pm);
+    return NULL;
+}

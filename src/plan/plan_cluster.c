@@ -1,0 +1,325 @@
+/* Clusters: their views, joining, and the search for cycles. */
+#include "plan_cluster.h"
+
+cluster *cluster_of(cluster *c)
+{
+    while (c->into)
+        c = c->into;
+    return c;
+}
+
+static const sd_shape *value_shape(const hlo_inst *in)
+{
+    return in->shape->dtype == SD_TUPLE ? in->shape->elem[0] : in->shape;
+}
+
+/* ---- views ---- */
+
+static bool same_view(const cluster_view *x, const cluster_view *y)
+{
+    for (int i = 0; i < x->rank; i++)
+        if (x->index[i] != y->index[i])
+            return false;
+    return x->rank == y->rank;
+}
+
+static void add_view(clusters *cs, cluster_member *m,
+                     const plan_expr *const *index, int rank)
+{
+    cluster_view v = { .rank = rank };
+
+    v.index = (const plan_expr **)index;
+    for (int i = 0; i < m->view.n; i++)
+        if (same_view(&m->view.at[i], &v))
+            return;
+    v.index = sd_arena_copy(cs->a, index, (size_t)rank * sizeof *index);
+    *sd_push(cs->a, &m->view) = v;
+}
+
+static cluster_member *find_member(cluster *c, const hlo_inst *in)
+{
+    for (int i = 0; i < c->member.n; i++)
+        if (c->member.at[i].in == in)
+            return &c->member.at[i];
+    return NULL;
+}
+
+/* The inner axes of u under the space: the row, or its own after the row. */
+static void user_axes(clusters *cs, const plan_space *s, const hlo_inst *u,
+                      const plan_expr **axis)
+{
+    int64_t extent[SD_MAX_RANK];
+    int n = plan_inner_extents(u, extent), at = s->outer->rank + 1;
+
+    for (int i = 0; i < n; i++)
+        axis[i] = u->op == HLO_REDUCE && n == 1
+                      ? plan_space_row(cs->viewer.px, s)
+                      : plan_px_axis(cs->viewer.px, at + i, extent[i]);
+}
+
+static void views_from(clusters *cs, const plan_space *s, cluster_member *user,
+                       hlo_inst *in, cluster_member *out)
+{
+    hlo_inst *u = user->in;
+    const plan_expr *axis[SD_MAX_RANK];
+    int rank = value_shape(in)->rank;
+
+    user_axes(cs, s, u, axis);
+    cs->viewer.axis = axis;
+    for (int k = 0; k < u->narg; k++) {
+        if (u->arg[k] != in)
+            continue;
+        for (int v = 0; v < user->view.n; v++)
+            for (int w = 0; w < plan_view_count(u, k); w++) {
+                plan_view got;
+
+                if (u->op == HLO_GET_TUPLE_ELEMENT) {
+                    add_view(cs, out, user->view.at[v].index, rank);
+                    continue;
+                }
+                plan_view_of(&cs->viewer, u, k, w, user->view.at[v].index,
+                             &got);
+                add_view(cs, out, got.index, rank);
+            }
+    }
+}
+
+bool cluster_root_index(clusters *cs, const plan_space *s, const hlo_inst *in,
+                        cluster_view *out)
+{
+    const sd_shape *t = value_shape(in);
+
+    if (in->op == HLO_DYNAMIC_UPDATE_SLICE)
+        t = in->arg[1]->shape; /* it runs over its update */
+    out->rank = t->rank;
+    out->index = sd_arena_array(cs->a, const plan_expr *, t->rank + 1);
+    return plan_space_index(cs->viewer.px, s, t, out->index);
+}
+
+/* What an update in place needs at a place of the update. */
+static void update_views(clusters *cs, cluster *c, const plan_space *s,
+                         hlo_inst *in, cluster_member *out)
+{
+    cluster_view v;
+
+    if (in != c->update->arg[1]) {
+        if (in->shape->rank == 0)
+            add_view(cs, out, NULL, 0);
+        return;
+    }
+    if (cluster_root_index(cs, s, c->update, &v))
+        add_view(cs, out, v.index, v.rank);
+}
+
+void cluster_views(clusters *cs, cluster *c, const plan_space *space,
+                   hlo_inst *in, cluster_member *out)
+{
+    *out = (cluster_member){ .in = in };
+    for (int i = 0; i < c->root.n; i++) {
+        cluster_view v;
+
+        if (c->root.at[i] == in && in != c->update &&
+            cluster_root_index(cs, space, in, &v))
+            add_view(cs, out, v.index, v.rank);
+    }
+    for (int i = 0; i < c->member.n; i++) {
+        cluster_member *user = &c->member.at[i];
+
+        if (user->in == c->update) {
+            for (int k = 0; k < user->in->narg; k++)
+                if (user->in->arg[k] == in)
+                    update_views(cs, c, space, in, out);
+        } else {
+            views_from(cs, space, user, in, out);
+        }
+    }
+}
+
+bool cluster_rebuild(clusters *cs, cluster *c, const plan_space *space)
+{
+    cluster_view v;
+
+    for (int i = 0; i < c->root.n; i++)
+        if (!cluster_root_index(cs, space, c->root.at[i], &v))
+            return false;
+    for (int i = 0; i < c->member.n; i++)
+        c->member.at[i].view.n = 0;
+    for (int i = 0; i < c->member.n; i++)
+        cluster_views(cs, c, space, c->member.at[i].in, &c->member.at[i]);
+    return true;
+}
+
+/* ---- changing them ---- */
+
+cluster *cluster_create(clusters *cs, hlo_inst *root)
+{
+    cluster *c = sd_arena_new(cs->a, cluster);
+    cluster_member m;
+
+    c->id = cs->all.n;
+    *sd_push(cs->a, &cs->all) = c;
+    *sd_push(cs->a, &c->root) = root;
+    info_of(root)->home = c;
+    if (root->op == HLO_REDUCE && root->dims.n == 1)
+        c->red = root;
+    else if (plan_is_reducing(root))
+        c->inner = root;
+    if (root->op == HLO_DYNAMIC_UPDATE_SLICE) {
+        c->update = root;
+        plan_space_of(root->arg[1], NULL, &c->space);
+    } else {
+        plan_space_of(root, c->red, &c->space);
+    }
+    cluster_views(cs, c, &c->space, root, &m);
+    cluster_add(cs, c, m);
+    return c;
+}
+
+void cluster_add(clusters *cs, cluster *c, cluster_member m)
+{
+    int i = c->member.n;
+
+    *sd_push(cs->a, &c->member) = m;
+    for (; i > 0 && info_of(c->member.at[i - 1].in)->order <
+                        info_of(m.in)->order; i--)
+        c->member.at[i] = c->member.at[i - 1];
+    c->member.at[i] = m;
+    *sd_push(cs->a, &info_of(m.in)->in) = c;
+    if (m.in->op == HLO_REDUCE && m.in->dims.n == 1)
+        c->red = m.in;
+    else if (plan_is_reducing(m.in))
+        c->inner = m.in;
+}
+
+/* y's members become x's; both have the space of x. */
+bool cluster_merge(clusters *cs, cluster *x, cluster *y)
+{
+    cluster_view v;
+
+    for (int i = 0; i < y->root.n; i++)
+        if (!cluster_root_index(cs, &x->space, y->root.at[i], &v))
+            return false;
+    for (int i = 0; i < y->root.n; i++) {
+        *sd_push(cs->a, &x->root) = y->root.at[i];
+        info_of(y->root.at[i])->home = x;
+    }
+    for (int i = 0; i < y->member.n; i++)
+        if (!find_member(x, y->member.at[i].in))
+            cluster_add(cs, x, y->member.at[i]);
+    x->extra += y->extra;
+    y->into = x;
+    return cluster_rebuild(cs, x, &x->space);
+}
+
+/* ---- cycles ---- */
+
+typedef struct {
+    clusters *cs;
+    cluster *to;
+    sd_vec(hlo_inst *) stack;
+} search;
+
+static bool push_cluster(search *s, cluster *c)
+{
+    if (c == s->to)
+        return true;
+    if (c->epoch == s->cs->epoch)
+        return false;
+    c->epoch = s->cs->epoch;
+    for (int i = 0; i < c->root.n; i++)
+        *sd_push(s->cs->a, &s->stack) = c->root.at[i];
+    return false;
+}
+
+/* From the users of in onwards; `skip`: do not count that cluster's own. */
+static bool push_users(search *s, hlo_inst *in, cluster *skip)
+{
+    for (int i = 0; i < in->nuse; i++) {
+        hlo_inst *u = in->user[i];
+        cluster_info *f = info_of(u);
+
+        if (!f)
+            continue;
+        if (!f->in.n && f->epoch != s->cs->epoch) {
+            f->epoch = s->cs->epoch;
+            *sd_push(s->cs->a, &s->stack) = u;
+        }
+        for (int j = 0; j < f->in.n; j++) {
+            cluster *c = cluster_of(f->in.at[j]);
+
+            if (c != skip && push_cluster(s, c))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool drain(search *s)
+{
+    while (s->stack.n)
+        if (push_users(s, s->stack.at[--s->stack.n], NULL))
+            return true;
+    return false;
+}
+
+bool cluster_reaches(clusters *cs, cluster *from, cluster *to)
+{
+    search s = { .cs = cs, .to = to };
+
+    cs->epoch++;
+    from->epoch = cs->epoch;
+    for (int i = 0; i < from->root.n; i++)
+        if (push_users(&s, from->root.at[i], from))
+            return true;
+    return drain(&s);
+}
+
+bool cluster_user_reaches(clusters *cs, hlo_inst *in, cluster *to)
+{
+    search s = { .cs = cs, .to = to };
+
+    cs->epoch++;
+    if (push_users(&s, in, to))
+        return true;
+    return drain(&s);
+}
+
+/* ---- how much ---- */
+
+double cluster_points(const cluster *c)
+{
+    double n = (double)sd_shape_count(c->space.outer) * (double)c->space.row;
+    int64_t extent[SD_MAX_RANK];
+
+    if (c->inner)
+        for (int i = plan_inner_extents(c->inner, extent) - 1; i >= 0; i--)
+            n *= (double)extent[i];
+    return n;
+}
+
+/* A value is computed at the loop of the deepest axis that it varies on. */
+double cluster_times(const cluster *c, const cluster_member *m)
+{
+    const plan_space *s = &c->space;
+    double upto[64], n = 1, all = 0;
+    int axis = 0;
+
+    for (int i = 0; i < s->outer->rank; i++)
+        if (s->outer->dim[i] != 1)
+            upto[axis++] = n *= (double)s->outer->dim[i];
+    n *= (double)s->row;
+    while (axis <= s->outer->rank)
+        upto[axis++] = n;
+    n = cluster_points(c); /* the member's own loops are innermost */
+    while (axis < 64)
+        upto[axis++] = n;
+    for (int i = 0; i < m->view.n; i++) {
+        const cluster_view *v = &m->view.at[i];
+        uint64_t varies = 0;
+
+        for (int d = 0; d < v->rank; d++)
+            varies |= v->index[d]->varies;
+        all += varies ? upto[63 - __builtin_clzll(varies)] : 1;
+    }
+    return all;
+}

@@ -1,0 +1,72 @@
+/* Clusters: instructions on their way to becoming one fusion.  Only the
+ * plan_fuse files include this. */
+#ifndef PLAN_CLUSTER_H
+#define PLAN_CLUSTER_H
+
+#include "plan_room.h"
+
+typedef struct cluster cluster;
+
+typedef struct { const plan_expr **index; int rank; } cluster_view;
+typedef struct {
+    hlo_inst *in;
+    sd_vec(cluster_view) view; /* under which the cluster needs it */
+} cluster_member;
+
+struct cluster {
+    int id;
+    cluster *into;      /* merged into that one */
+    bool alone;         /* takes no more: sort, scan, scatter */
+    hlo_inst *update;   /* dynamic-update-slice that it does in place */
+    hlo_inst *red;      /* a REDUCE over one dimension, or NULL */
+    hlo_inst *inner;    /* the one member with loops of its own, or NULL */
+    plan_space space;
+    sd_vec(hlo_inst *) root;
+    sd_vec(cluster_member) member; /* users before what they use */
+    int extra;          /* cheap work done more often than its own size */
+    int epoch;          /* visited by the search of that number */
+    hlo_inst *fusion;
+};
+
+typedef struct { /* what is known of an instruction; its tag */
+    cluster *home;      /* writes it to memory */
+    sd_vec(cluster *) in; /* compute it */
+    bool fusable, outside; /* outside: its value must be in memory */
+    int order;          /* place in the computation */
+    int epoch;
+} cluster_info;
+
+typedef struct {
+    plan_viewer viewer; /* first */
+    sd_arena *a;
+    hlo_comp *c;
+    sd_vec(cluster *) all;
+    sd_map *places;     /* fake nodes for what depends on data */
+    int epoch;
+} clusters;
+
+static inline cluster_info *info_of(const hlo_inst *in)
+{
+    return in->tag;
+}
+cluster *cluster_of(cluster *c); /* follows `into` */
+cluster *cluster_create(clusters *cs, hlo_inst *root);
+/* The views under which c needs in, into out: false when one cannot be said. */
+void cluster_views(clusters *cs, cluster *c, const plan_space *space,
+                   hlo_inst *in, cluster_member *out);
+bool cluster_root_index(clusters *cs, const plan_space *s, const hlo_inst *in,
+                        cluster_view *out);
+/* All views again, under another space; false when a root is not in it. */
+bool cluster_rebuild(clusters *cs, cluster *c, const plan_space *space);
+void cluster_add(clusters *cs, cluster *c, cluster_member m);
+bool cluster_reaches(clusters *cs, cluster *from, cluster *to);
+/* A path from a user of in that is not in `to` to `to`. */
+bool cluster_user_reaches(clusters *cs, hlo_inst *in, cluster *to);
+bool cluster_merge(clusters *cs, cluster *x, cluster *y);
+double cluster_points(const cluster *c); /* iterations of its loops */
+/* How often its loops would compute a value under those views. */
+double cluster_times(const cluster *c, const cluster_member *m);
+void cluster_build(clusters *cs, cluster *c);   /* makes the fusion, */
+void cluster_replace(clusters *cs, cluster *c); /* and gives it the uses */
+
+#endif

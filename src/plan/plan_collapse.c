@@ -1,0 +1,132 @@
+/* Neighbouring axes that every offset and guard runs through as if they were
+ * one become one: longer vectors, fewer loops. */
+#include "plan_room.h"
+
+typedef struct {
+    plan_kernel *k;
+    plan_px *px;
+    int group[64];      /* old axis -> new axis */
+    const plan_expr *as[64];
+} collapser;
+
+static bool every_expr_joins(const plan_kernel *k, int a, int b)
+{
+    int64_t eb = k->axis[b].extent;
+
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+
+        if (n->off && !plan_px_joins(n->off, a, b, eb))
+            return false;
+        for (int j = 0; j < n->nguard; j++)
+            if (!plan_px_joins(n->guard[j].e, a, b, eb))
+                return false;
+    }
+    return true;
+}
+
+static bool together(uint64_t set, int a, int b)
+{
+    return (set >> a & 1) == (set >> b & 1);
+}
+
+static bool can_join(const plan_kernel *k, int a, int b)
+{
+    if (k->axis[a].outer != k->axis[b].outer ||
+        k->axis[a].role != k->axis[b].role || k->axis[a].role == PLAN_SCAN)
+        return false;
+    for (int i = 0; i < k->nstage; i++)
+        if (!together(k->stage[i].axes, a, b))
+            return false;
+    for (int i = 0; i < k->nnode; i++)
+        if (!together(k->node[i]->over, a, b) ||
+            (k->node[i]->order.lanes > 1 && k->node[i]->over >> a & 1))
+            return false;
+    return every_expr_joins(k, a, b);
+}
+
+static uint64_t map_axes(const collapser *c, uint64_t set)
+{
+    uint64_t out = 0;
+
+    for (int i = 0; i < c->k->naxis; i++)
+        if (set >> i & 1)
+            out |= 1ull << c->group[i];
+    return out;
+}
+
+static void rebuild_node(collapser *c, plan_node *n)
+{
+    n->over = map_axes(c, n->over);
+    n->varies = 0;
+    for (int i = 0; i < n->narg; i++)
+        n->varies |= n->arg[i]->varies;
+    n->varies &= ~n->over;
+    if (n->kind == PN_SCAN)
+        n->varies |= n->over;
+    if (n->off) {
+        n->off = plan_px_subst(c->px, n->off, c->as);
+        n->varies |= n->off->varies;
+    }
+    if (n->nguard) {
+        plan_guard *g = sd_arena_copy(c->k->arena, n->guard,
+                                      (size_t)n->nguard * sizeof *g);
+
+        for (int i = 0; i < n->nguard; i++) {
+            g[i].e = plan_px_subst(c->px, g[i].e, c->as);
+            n->varies |= g[i].e->varies;
+        }
+        n->guard = g;
+    }
+}
+
+/* Old axes of one group in terms of the new one, last fastest. */
+static void fill_exprs(collapser *c, const plan_axis *axis)
+{
+    int64_t below = 1;
+
+    for (int i = c->k->naxis - 1; i >= 0; i--) {
+        int g = c->group[i];
+        const plan_expr *e = plan_px_axis(c->px, g, axis[g].extent);
+
+        if (i + 1 == c->k->naxis || c->group[i + 1] != g)
+            below = 1;
+        e = plan_px_div(c->px, e, below);
+        below *= c->k->axis[i].extent;
+        c->as[i] = e->hi < c->k->axis[i].extent
+                       ? e
+                       : plan_px_mod(c->px, e, c->k->axis[i].extent);
+    }
+}
+
+void plan_collapse(plan_kernel *k)
+{
+    collapser c = { .k = k, .px = plan_px_create(k->arena) };
+    /* one more: a kernel without outer axes gets one of extent 1 */
+    plan_axis *axis = sd_arena_array(k->arena, plan_axis, k->naxis + 1);
+    int n = 0, nouter = 0;
+
+    if (k->nouter == 0) {
+        axis[n++] = (plan_axis){ .extent = 1, .tile = 1, .role = PLAN_MAP,
+                                 .place = PLAN_SEQ, .outer = true };
+        nouter = 1;
+    }
+    for (int i = 0; i < k->naxis; i++) {
+        if (i > 0 && can_join(k, i - 1, i)) {
+            axis[n - 1].extent *= k->axis[i].extent;
+            axis[n - 1].tile = axis[n - 1].extent;
+        } else {
+            axis[n++] = k->axis[i];
+            nouter += k->axis[i].outer;
+        }
+        c.group[i] = n - 1;
+    }
+    fill_exprs(&c, axis);
+    for (int i = 0; i < k->nnode; i++)
+        rebuild_node(&c, k->node[i]);
+    for (int i = 0; i < k->nstage; i++)
+        k->stage[i].axes = map_axes(&c, k->stage[i].axes);
+    k->axis = axis;
+    k->naxis = n;
+    k->nouter = nouter;
+}

@@ -1,0 +1,217 @@
+/* Reductions: REDUCE, windows, and the contractions that no library takes. */
+#include "plan_room.h"
+
+#include <assert.h>
+
+typedef const plan_expr *const *index_in;
+
+/* The inner axes of in: the space's row where it fits, new ones otherwise. */
+static void inner_axes(plan_lowering *lw, const hlo_inst *in, index_in index,
+                       const plan_expr **axis, uint64_t *over)
+{
+    int64_t extent[SD_MAX_RANK];
+    int n = plan_inner_extents(in, extent);
+    const sd_shape *s =
+        in->shape->dtype == SD_TUPLE ? in->shape->elem[0] : in->shape;
+    bool row = in->op == HLO_REDUCE && n == 1 && lw->space.full &&
+               extent[0] == lw->space.row &&
+               plan_px_linear(lw->px, s->rank, s->dim, index) ==
+                   plan_space_outer(lw->px, &lw->space);
+
+    *over = 0;
+    for (int i = 0; i < n; i++) {
+        axis[i] = row ? lw->row
+                      : plan_axis_add(lw, extent[i], PLAN_REDUCE, false);
+        *over |= axis[i]->varies;
+    }
+}
+
+static plan_node *view(plan_lowering *lw, const hlo_inst *in, int k,
+                       index_in index, const plan_expr **axis, plan_guards g,
+                       plan_node *fill)
+{
+    plan_view *v = sd_arena_new(lw->a, plan_view);
+    const plan_expr **was = lw->viewer.axis;
+    plan_guards in_bounds;
+    plan_node *x, *p;
+
+    lw->viewer.axis = axis;
+    lw->guards = g;
+    plan_view_of(&lw->viewer, in, k, 0, index, v);
+    lw->viewer.axis = was;
+    in_bounds = plan_guards_join(lw, g, v->guard, v->nguard);
+    x = plan_value(lw, in->arg[k], 0, v->index, in_bounds);
+    if (v->nguard == 0)
+        return x;
+    if (x->kind == PN_LOAD && x->narg == 0) {
+        plan_node l = *x;
+
+        l.guard = in_bounds.g;
+        l.nguard = in_bounds.n;
+        l.narg = 1;
+        l.arg = sd_arena_array(lw->a, plan_node *, 1);
+        l.arg[0] = fill;
+        return plan_node_new(lw, l);
+    }
+    p = plan_node_holds(lw, v->guard, v->nguard);
+    if (!p)
+        return x;
+    return plan_node_elt(lw, HLO_SELECT, x->dtype, NULL, 3,
+                         (plan_node *[]){ p, x, fill });
+}
+
+static plan_node *make_reduce(plan_lowering *lw, const hlo_inst *in, int out,
+                              int nout, plan_node **arg, plan_body *body,
+                              uint64_t over, int lanes)
+{
+    plan_node n = { .kind = PN_REDUCE, .in = in, .dtype = arg[0]->dtype,
+                    .narg = 2 * nout, .nout = nout, .body = body,
+                    .over = over, .order = { lanes } };
+    plan_node *red;
+
+    if (over == 0) { /* one element */
+        plan_node **param = sd_arena_array(lw->a, plan_node *, 2 * nout);
+
+        for (int i = 0; i < nout; i++) {
+            param[i] = arg[nout + i];
+            param[nout + i] = arg[i];
+        }
+        return plan_body_inline(lw, body, out, param);
+    }
+    n.arg = arg;
+    red = plan_node_new(lw, n);
+    if (red->varies & ~lw->outer)
+        return plan_lower_fail(
+            lw, sd_error(SD_INTERNAL, "%s: a reduction inside another's loop",
+                         in->name), red->dtype);
+    if (nout == 1)
+        return red;
+    return plan_node_new(lw, (plan_node){ .kind = PN_PICK, .in = in,
+                                          .dtype = arg[out]->dtype, .narg = 1,
+                                          .arg = sd_arena_copy(
+                                              lw->a, &red, sizeof red),
+                                          .out = out });
+}
+
+/* All results of one reduction are one node: found again for each of them. */
+static plan_node *same_reduce(plan_lowering *lw, const hlo_inst *in, int nout,
+                              plan_node **arg, uint64_t over)
+{
+    for (int i = 0; i < lw->node.n; i++) {
+        plan_node *n = lw->node.at[i];
+
+        if (n->kind == PN_REDUCE && n->in == in && n->over == over &&
+            memcmp(n->arg, arg, sizeof *arg * (size_t)nout * 2) == 0)
+            return n;
+    }
+    return NULL;
+}
+
+static plan_node *lower_reduce(plan_lowering *lw, const hlo_inst *in, int out,
+                               index_in index, plan_guards g)
+{
+    const plan_expr *axis[SD_MAX_RANK];
+    int nout = in->narg / 2, lanes = 1;
+    plan_node **arg = sd_arena_array(lw->a, plan_node *, in->narg), *red;
+    plan_body *body = plan_body_of(lw->a, in->comp[0], &lw->st);
+    uint64_t over;
+
+    if (!body)
+        return plan_node_const(lw, in->arg[out]->shape->dtype, 0);
+    inner_axes(lw, in, index, axis, &over);
+    for (int i = 0; i < nout; i++)
+        arg[nout + i] = plan_value(lw, in->arg[nout + i], 0, NULL, g);
+    for (int i = 0; i < nout; i++)
+        arg[i] = view(lw, in, i, index, axis, g, arg[nout + i]);
+    if (in->op == HLO_REDUCE && in->dims.n == 1) {
+        const sd_shape *s = in->arg[0]->shape;
+        bool minor = true;
+
+        for (int d = (int)in->dims.at[0] + 1; d < s->rank; d++)
+            minor &= s->dim[d] == 1;
+        if (s->dim[in->dims.at[0]] == 0)
+            return arg[nout + out];
+        lanes = plan_order_lanes(s->dim[in->dims.at[0]], minor);
+    }
+    red = nout > 1 ? same_reduce(lw, in, nout, arg, over) : NULL;
+    if (red)
+        return plan_node_new(lw, (plan_node){ .kind = PN_PICK, .in = in,
+                                              .dtype = arg[out]->dtype,
+                                              .narg = 1, .out = out,
+                                              .arg = sd_arena_copy(
+                                                  lw->a, &red, sizeof red) });
+    return make_reduce(lw, in, out, nout, arg, body, over, lanes);
+}
+
+/* ---- contractions ---- */
+
+static plan_body *sum_body(plan_lowering *lw, sd_dtype t)
+{
+    plan_body *b = sd_arena_new(lw->a, plan_body);
+    plan_node *n = sd_arena_array(lw->a, plan_node, 3);
+
+    b->node = sd_arena_array(lw->a, plan_node *, 3);
+    for (int i = 0; i < 3; i++) {
+        n[i] = (plan_node){ .kind = i < 2 ? PN_PARAM : PN_ELT, .id = i,
+                            .out = i, .dtype = t, .op = HLO_ADD };
+        b->node[i] = &n[i];
+    }
+    n[2].out = 0;
+    n[2].narg = 2;
+    n[2].arg = sd_arena_array(lw->a, plan_node *, 2);
+    n[2].arg[0] = &n[0];
+    n[2].arg[1] = &n[1];
+    b->root = sd_arena_array(lw->a, plan_node *, 1);
+    b->root[0] = &n[2];
+    b->nnode = 3;
+    b->nparam = 2;
+    b->nroot = 1;
+    b->op = HLO_ADD;
+    if (t == SD_PRED) { /* pred sums are ors, in dots as well */
+        n[2].op = HLO_OR;
+        b->op = HLO_OR;
+    }
+    return b;
+}
+
+static sd_dtype accumulator(sd_dtype t)
+{
+    return sd_dtype_kind(t) == SD_K_FLOAT && sd_dtype_table[t].bits < 32
+               ? SD_F32
+               : t;
+}
+
+static plan_node *lower_contraction(plan_lowering *lw, const hlo_inst *in,
+                                    index_in index, plan_guards g)
+{
+    const plan_expr *axis[SD_MAX_RANK];
+    int64_t extent[SD_MAX_RANK];
+    sd_dtype acc = accumulator(in->shape->dtype);
+    plan_node *side[2], *arg[2], *red;
+    uint64_t over;
+
+    for (int i = plan_inner_extents(in, extent) - 1; i >= 0; i--)
+        if (extent[i] == 0)
+            return plan_node_const(lw, in->shape->dtype, 0);
+    inner_axes(lw, in, index, axis, &over);
+    for (int k = 0; k < 2; k++) {
+        sd_dtype t = in->arg[k]->shape->dtype;
+
+        side[k] = view(lw, in, k, index, axis, g, plan_node_const(lw, t, 0));
+        side[k] = plan_node_convert(lw, acc, side[k]);
+    }
+    arg[0] = plan_node_elt(lw, acc == SD_PRED ? HLO_AND : HLO_MULTIPLY, acc,
+                           NULL, 2, side);
+    arg[1] = plan_node_const(lw, acc, 0);
+    red = make_reduce(lw, in, 0, 1, sd_arena_copy(lw->a, arg, sizeof arg),
+                      sum_body(lw, acc), over, 1);
+    return plan_node_convert(lw, in->shape->dtype, red);
+}
+
+plan_node *plan_lower_reducing(plan_lowering *lw, const hlo_inst *in, int out,
+                               index_in index, plan_guards g)
+{
+    if (in->op == HLO_DOT || in->op == HLO_CONVOLUTION)
+        return lower_contraction(lw, in, index, g);
+    return lower_reduce(lw, in, out, index, g);
+}

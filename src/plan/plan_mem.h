@@ -1,0 +1,63 @@
+/* Schedule, values and storage: shared by plan_schedule, plan_buffers and
+ * plan_steps. */
+#ifndef PLAN_MEM_H
+#define PLAN_MEM_H
+
+#include "plan_room.h"
+
+enum { PLAN_FOREVER = INT32_MAX };
+
+typedef struct storage storage;
+typedef struct { int from, to; } plan_life; /* steps; to: last that reads */
+struct storage {       /* values that share memory, or may come to */
+    storage *into;     /* united with */
+    uint64_t bytes;
+    sd_vec(plan_life) life;
+    int param;         /* entry parameter whose memory it is, or -1 */
+    int output;        /* output whose memory it is, or -1 */
+    const hlo_inst *constant;
+    bool fixed;        /* never written after it is made: not to be reused */
+    int from, to;      /* hull of the lives */
+    thunk_slice slice; /* the result */
+};
+
+typedef struct { /* the leaves of a value; tag of its instruction */
+    int n;
+    storage **at;      /* each of its own storage */
+    int *life;         /* which life there: index */
+    int time;          /* when it runs */
+    int until;         /* when it is done: of while and conditional */
+    plan_kernel *kernel; /* of a fusion */
+} plan_home;
+
+typedef struct {
+    sd_arena *a;
+    hlo_module *m;
+    plan *p;
+    int time;
+    sd_vec(storage *) all;
+    sd_vec(hlo_inst *) copies;  /* in order of time */
+    sd_map *kernels;            /* fusion -> plan_kernel */
+} plan_mem;
+
+static inline plan_home *home_of(const hlo_inst *in)
+{
+    return in->tag;
+}
+static inline storage *storage_of(storage *s)
+{
+    while (s->into)
+        s = s->into;
+    return s;
+}
+
+void plan_schedule(hlo_comp *c); /* the order of its instructions */
+/* Gives each value its storage and each storage its slice. */
+sd_status plan_buffers(plan_mem *pm);
+sd_status plan_steps(plan_mem *pm);
+int plan_leaf_count(const sd_shape *s);
+/* May out's memory be in's in this kernel?  Every element is read, if at all,
+ * in the same place of the loops that writes it, and not after. */
+bool plan_can_overwrite(const plan_kernel *k, int in, int out);
+
+#endif

@@ -1,0 +1,252 @@
+/* Plans as text: for dumps, golden files, and as what makes two kernels the
+ * same.  So all that an emitter reads is in it. */
+#include "plan_room.h"
+
+void plan_print_expr(sd_buf *b, const plan_expr *e)
+{
+    switch (e->kind) {
+    case PX_CONST:
+        sd_buf_fmt(b, "%" PRId64, e->c);
+        return;
+    case PX_AXIS:
+        sd_buf_fmt(b, "a%d", e->axis);
+        return;
+    case PX_NODE:
+        sd_buf_fmt(b, "n%d", e->node->id);
+        if (e->lo != 0)
+            sd_buf_fmt(b, "{%" PRId64 "}", e->lo);
+        return;
+    case PX_ADD:
+        plan_print_expr(b, e->a);
+        sd_buf_str(b, " + ");
+        plan_print_expr(b, e->b);
+        return;
+    default:
+        break;
+    }
+    if (e->a->kind == PX_ADD) {
+        sd_buf_str(b, "(");
+        plan_print_expr(b, e->a);
+        sd_buf_str(b, ")");
+    } else {
+        plan_print_expr(b, e->a);
+    }
+    sd_buf_fmt(b, "%s%" PRId64,
+               e->kind == PX_MUL   ? "*"
+               : e->kind == PX_DIV ? "/"
+                                   : "%",
+               e->c);
+}
+
+static void print_axes(sd_buf *b, uint64_t axes)
+{
+    const char *sep = "";
+
+    sd_buf_str(b, "{");
+    for (int i = 0; i < 64; i++)
+        if (axes >> i & 1) {
+            sd_buf_fmt(b, "%sa%d", sep, i);
+            sep = ",";
+        }
+    sd_buf_str(b, "}");
+}
+
+static void print_value(sd_buf *b, const plan_node *n)
+{
+    size_t bytes = sd_dtype_bytes(n->dtype);
+
+    sd_buf_str(b, " ");
+    if (sd_dtype_kind(n->dtype) == SD_K_FLOAT)
+        sd_buf_fmt(b, "%.9g ", sd_scalar_to_f64(n->dtype, n->value));
+    else if (sd_dtype_kind(n->dtype) != SD_K_COMPLEX)
+        sd_buf_fmt(b, "%" PRId64 " ", sd_scalar_to_s64(n->dtype, n->value));
+    if (sd_dtype_kind(n->dtype) != SD_K_FLOAT &&
+        sd_dtype_kind(n->dtype) != SD_K_COMPLEX)
+        return;
+    sd_buf_str(b, "0x"); /* NaN payloads and the sign of 0 count */
+    for (size_t i = bytes; i-- > 0;)
+        sd_buf_fmt(b, "%02x", n->value[i]);
+}
+
+static void print_guards(sd_buf *b, const plan_node *n)
+{
+    for (int i = 0; i < n->nguard; i++) {
+        sd_buf_fmt(b, "%s%" PRId64 " <= ", i ? ", " : " if ", n->guard[i].lo);
+        plan_print_expr(b, n->guard[i].e);
+        sd_buf_fmt(b, " < %" PRId64, n->guard[i].hi);
+    }
+}
+
+static void print_args(sd_buf *b, const plan_node *n)
+{
+    for (int i = 0; i < n->narg; i++)
+        sd_buf_fmt(b, "%sn%d", i ? ", " : " ", n->arg[i]->id);
+}
+
+static const char *const direction[] = { [HLO_EQ] = "EQ", [HLO_NE] = "NE",
+                                         [HLO_GE] = "GE", [HLO_GT] = "GT",
+                                         [HLO_LE] = "LE", [HLO_LT] = "LT" };
+static const char *const compared[] = { [HLO_CMP_FLOAT] = "",
+                                        [HLO_CMP_TOTAL] = ".total",
+                                        [HLO_CMP_SIGNED] = "",
+                                        [HLO_CMP_UNSIGNED] = "" };
+
+static void print_op(sd_buf *b, const plan_node *n)
+{
+    sd_buf_fmt(b, " %s", hlo_op_table[n->op].name);
+    if (n->op == HLO_COMPARE)
+        sd_buf_fmt(b, ".%s%s", direction[n->in->u.compare.dir],
+                   compared[n->in->u.compare.type]);
+}
+
+static void print_body(sd_buf *b, const plan_body *body)
+{
+    if (body->op >= 0 && body->nroot == 1) {
+        sd_buf_fmt(b, " %s", hlo_op_table[body->op].name);
+        return;
+    }
+    sd_buf_str(b, " (");
+    for (int i = 0; i < body->nnode; i++) {
+        const plan_node *n = body->node[i];
+
+        sd_buf_fmt(b, "%s%d:%s", i ? "; " : "", i, sd_dtype_name(n->dtype));
+        if (n->kind == PN_PARAM)
+            sd_buf_fmt(b, " p%d", n->out);
+        else if (n->kind == PN_CONST)
+            print_value(b, n);
+        else
+            print_op(b, n);
+        for (int j = 0; j < n->narg; j++)
+            sd_buf_fmt(b, " %d", n->arg[j]->id);
+    }
+    sd_buf_str(b, " ->");
+    for (int i = 0; i < body->nroot; i++)
+        sd_buf_fmt(b, " %d", body->root[i]->id);
+    sd_buf_str(b, ")");
+}
+
+static const char *const kind_name[] = {
+    [PN_LOAD] = "load", [PN_CONST] = "const", [PN_INDEX] = "index",
+    [PN_ELT] = "elt", [PN_REDUCE] = "reduce", [PN_SCAN] = "scan",
+    [PN_PICK] = "pick", [PN_PARAM] = "param", [PN_STORE] = "store",
+    [PN_SCATTER] = "scatter", [PN_SORT] = "sort", [PN_CALL] = "call",
+};
+
+static bool has_place(const plan_node *n)
+{
+    return n->kind == PN_LOAD || n->kind == PN_STORE || n->kind == PN_SCATTER;
+}
+
+static void print_node(sd_buf *b, const plan_node *n)
+{
+    sd_buf_fmt(b, "  n%d:%s", n->id, sd_dtype_name(n->dtype));
+    if (n->kind == PN_ELT)
+        print_op(b, n);
+    else
+        sd_buf_fmt(b, " %s", kind_name[n->kind]);
+    if (n->kind == PN_CONST)
+        print_value(b, n);
+    if (n->kind == PN_PICK)
+        sd_buf_fmt(b, " %d of", n->out);
+    if (n->body)
+        print_body(b, n->body);
+    print_args(b, n);
+    if (has_place(n)) {
+        sd_buf_fmt(b, "%s s%d[", n->kind == PN_LOAD ? "" : " ->", n->slot);
+        plan_print_expr(b, n->off);
+        sd_buf_str(b, "]");
+    } else if (n->off) {
+        sd_buf_str(b, " ");
+        plan_print_expr(b, n->off);
+    }
+    print_guards(b, n);
+    if (n->over) {
+        sd_buf_str(b, " over ");
+        print_axes(b, n->over);
+    }
+    if (n->kind == PN_REDUCE || n->kind == PN_SCAN)
+        sd_buf_fmt(b, " lanes %d", n->order.lanes);
+    sd_buf_fmt(b, "%s%s%s @%d\n", n->reverse ? " reverse" : "",
+               n->exclusive ? " exclusive" : "", n->parked ? " parked" : "",
+               n->stage);
+}
+
+static void print_slots(sd_buf *b, const plan_kernel *k)
+{
+    static const char *const access[] = { "unused", "read", "write",
+                                          "read-write" };
+
+    for (int i = 0; i < k->nslot; i++) {
+        const plan_slot *s = &k->slot[i];
+
+        sd_buf_fmt(b, "  s%d: %s[%" PRId64 "] %s align %u%s", i,
+                   sd_dtype_name(s->dtype), s->count, access[s->access],
+                   s->align, s->noalias ? "" : " may alias");
+        if (s->offset)
+            sd_buf_fmt(b, " at %zu", s->offset);
+        sd_buf_str(b, "\n");
+    }
+}
+
+static void print_kernel_axes(sd_buf *b, const plan_kernel *k)
+{
+    static const char *const role[] = { "map", "reduce", "scan" };
+    static const char *const place[] = { "seq", "lane", "unroll" };
+
+    for (int i = 0; i < k->naxis; i++) {
+        const plan_axis *x = &k->axis[i];
+
+        sd_buf_fmt(b, "  a%d: %" PRId64 " %s %s %s", i, x->extent,
+                   x->outer ? "outer" : "inner", role[x->role],
+                   place[x->place]);
+        if (x->grid)
+            sd_buf_fmt(b, " tile %" PRId64, x->tile);
+        sd_buf_str(b, "\n");
+    }
+    for (int i = 0; i < k->nstage; i++) {
+        sd_buf_fmt(b, "  stage %d ", i);
+        print_axes(b, k->stage[i].axes);
+        sd_buf_str(b, "\n");
+    }
+}
+
+static void print_sort(sd_buf *b, const plan_sort *s)
+{
+    sd_buf_fmt(b, "  sort %d rows %" PRId64 " n %" PRId64 " inner %" PRId64
+               "%s scratch %zu", s->nop, s->rows, s->n, s->inner,
+               s->stable ? " stable" : "", s->scratch);
+    print_body(b, s->less);
+    sd_buf_str(b, "\n");
+}
+
+void plan_print_kernel(sd_buf *b, const plan_kernel *k)
+{
+    static const char *const cls[] = {
+        [PLAN_LOOP] = "loop", [PLAN_ROW] = "row", [PLAN_COLUMN] = "column",
+        [PLAN_SCATTERING] = "scatter", [PLAN_SORTING] = "sort",
+        [PLAN_CALLING] = "call" };
+
+    sd_buf_fmt(b, "kernel %s\n", k->name);
+    sd_buf_fmt(b, "  %s, %" PRId64 " tiles, local %zu, %.0f flops, %.0f bytes\n",
+               cls[k->cls], k->tiles, k->local_bytes, k->flops, k->bytes);
+    print_slots(b, k);
+    print_kernel_axes(b, k);
+    if (k->sort)
+        print_sort(b, k->sort);
+    if (k->call) {
+        sd_buf_fmt(b, "  call %s", k->call);
+        for (int i = 0; i < k->ncall_arg; i++)
+            sd_buf_fmt(b, " %" PRId64, k->call_arg[i]);
+        sd_buf_str(b, "\n");
+    }
+    for (int i = 0; i < k->nnode; i++)
+        print_node(b, k->node[i]);
+}
+
+void plan_print(sd_buf *b, const plan *p)
+{
+    sd_buf_fmt(b, "plan %s for %s\n", p->m->name, p->dev->name);
+    for (int i = 0; i < p->nkernel; i++)
+        plan_print_kernel(b, p->kernel[i]);
+    thunk_print(b, p->program);
+}

@@ -1,0 +1,154 @@
+/* What the files of this room share.  Nobody else includes it. */
+#ifndef PLAN_ROOM_H
+#define PLAN_ROOM_H
+
+#include "plan.h"
+
+/* ---- expressions (plan_expr.c) ---- */
+
+typedef struct plan_px plan_px; /* the table of one kernel or one analysis */
+plan_px *plan_px_create(sd_arena *a);
+const plan_expr *plan_px_const(plan_px *p, int64_t c);
+const plan_expr *plan_px_axis(plan_px *p, int axis, int64_t extent);
+const plan_expr *plan_px_node(plan_px *p, plan_node *n, int64_t lo, int64_t hi);
+const plan_expr *plan_px_add(plan_px *p, const plan_expr *a,
+                             const plan_expr *b);
+/* a + c * b */
+const plan_expr *plan_px_mad(plan_px *p, const plan_expr *a, int64_t c,
+                             const plan_expr *b);
+const plan_expr *plan_px_mul(plan_px *p, const plan_expr *a, int64_t c);
+const plan_expr *plan_px_div(plan_px *p, const plan_expr *a, int64_t k);
+const plan_expr *plan_px_mod(plan_px *p, const plan_expr *a, int64_t k);
+/* The row-major offset of index in an array of those dimensions. */
+const plan_expr *plan_px_linear(plan_px *p, int rank, const int64_t *dim,
+                                const plan_expr *const *index);
+/* The index whose offset e is. */
+void plan_px_delinear(plan_px *p, const plan_expr *e, int rank,
+                      const int64_t *dim, const plan_expr **index);
+/* The index into `to` of the element that has `index` in `from`; groups of
+ * dimensions that hold the same elements are treated one by one. */
+void plan_px_reshape(plan_px *p, const sd_shape *from,
+                     const plan_expr *const *index, const sd_shape *to,
+                     const plan_expr **out);
+/* e of any table made again in p, axis i being with[i]. */
+const plan_expr *plan_px_subst(plan_px *p, const plan_expr *e,
+                               const plan_expr *const *with);
+/* If joining axes a and b (extent eb) to one keeps e as simple as it is. */
+bool plan_px_joins(const plan_expr *e, int a, int b, int64_t eb);
+
+/* ---- views (plan_view.c): which elements of its operands a value needs ---- */
+
+/* Supplies the expressions that depend on data: the starts of dynamic slices
+ * and the coordinates of gathers, already clamped. */
+typedef struct plan_viewer plan_viewer;
+struct plan_viewer {
+    plan_px *px;
+    /* The value of integer operand k of in at index (NULL: scalar), clamped
+     * to [0, hi]. */
+    const plan_expr *(*dynamic)(plan_viewer *v, const hlo_inst *in, int k,
+                                const plan_expr *const *index, int64_t hi);
+    const plan_expr **axis; /* inner axes of a reduction over nred dims */
+};
+typedef struct { const plan_expr *e; int64_t lo, hi; } plan_bound;
+typedef struct {
+    const plan_expr *index[SD_MAX_RANK]; /* of the operand */
+    plan_guard guard[3 * SD_MAX_RANK];   /* where it may be read */
+    int nguard;
+} plan_view;
+/* How many views of operand k one element of in needs: 1 but for the indices
+ * of a gather (one a component) and a widening bitcast-convert. */
+int plan_view_count(const hlo_inst *in, int k);
+void plan_view_of(plan_viewer *v, const hlo_inst *in, int k, int which,
+                  const plan_expr *const *index, plan_view *out);
+/* The inner axes that one element of in runs over: extents into out (at most
+ * SD_MAX_RANK), 0 for what is not a reduction. */
+int plan_inner_extents(const hlo_inst *in, int64_t *out);
+static inline bool plan_is_reducing(const hlo_inst *in)
+{
+    return in->op == HLO_REDUCE || in->op == HLO_REDUCE_WINDOW ||
+           in->op == HLO_DOT || in->op == HLO_CONVOLUTION;
+}
+
+/* ---- the space of a fusion (plan_space.c) ---- */
+
+/* Outer axes, then at most one shared inner axis, for what reads and writes
+ * full rows.  It follows from the roots and any one of the reductions, so that
+ * plan_fuse, which asks whether instructions have a common space, and
+ * plan_lower, which builds on it, agree. */
+typedef struct {
+    const sd_shape *outer;  /* its dimensions are the outer axes in order */
+    const sd_shape *full;   /* outer with the row; NULL: no row */
+    int row_at;             /* dimension of full */
+    int64_t pre, row, post; /* full as [pre][row][post] */
+} plan_space;
+/* red: a REDUCE over one dimension that is in the fusion, or NULL. */
+void plan_space_of(const hlo_inst *root, const hlo_inst *red, plan_space *out);
+bool plan_space_equal(const plan_space *x, const plan_space *y);
+/* The index of a root under the space's axes (numbered outer, then row);
+ * false when its elements are neither the outer ones nor the full ones. */
+bool plan_space_index(plan_px *px, const plan_space *s, const sd_shape *root,
+                      const plan_expr **out);
+const plan_expr *plan_space_row(plan_px *px, const plan_space *s);
+/* The row-major number of the outer point: what a reduction's index must be
+ * linearised to. */
+const plan_expr *plan_space_outer(plan_px *px, const plan_space *s);
+int plan_order_lanes(int64_t extent, bool minor);
+
+/* ---- lowering (plan_lower*.c) ---- */
+
+typedef struct { plan_guard *g; int n; } plan_guards;
+
+typedef struct plan_lowering {
+    plan_viewer viewer; /* first: it is found again from there */
+    sd_arena *a;
+    plan_px *px;
+    hlo_inst *fusion;
+    plan_kernel *k;
+    plan_space space;
+    sd_vec(plan_node *) node;
+    sd_vec(plan_axis) axis;
+    sd_map *memo, *unique;
+    plan_guards guards;  /* of the value that is being made */
+    const plan_expr *row; /* the shared inner axis */
+    uint64_t outer;      /* mask of the outer axes */
+    sd_status st;        /* the first error */
+} plan_lowering;
+
+/* Element `index` of result `out` of in, used only where guards hold. */
+plan_node *plan_value(plan_lowering *lw, const hlo_inst *in, int out,
+                      const plan_expr *const *index, plan_guards guards);
+plan_node *plan_lower_reducing(plan_lowering *lw, const hlo_inst *in, int out,
+                               const plan_expr *const *index,
+                               plan_guards guards);
+plan_node *plan_node_const(plan_lowering *lw, sd_dtype t, int64_t v);
+plan_node *plan_node_data(plan_lowering *lw, sd_dtype t, const void *data);
+plan_node *plan_node_index(plan_lowering *lw, sd_dtype t, const plan_expr *e);
+plan_node *plan_node_elt(plan_lowering *lw, int op, sd_dtype t,
+                         const hlo_inst *in, int narg, plan_node *const *arg);
+plan_node *plan_node_compare(plan_lowering *lw, hlo_cmp_dir dir, plan_node *x,
+                             plan_node *y);
+plan_node *plan_node_convert(plan_lowering *lw, sd_dtype t, plan_node *x);
+/* pred: all guards of g hold; NULL when that is known. */
+plan_node *plan_node_holds(plan_lowering *lw, const plan_guard *g, int n);
+plan_node *plan_node_new(plan_lowering *lw, plan_node n);
+plan_guards plan_guards_join(plan_lowering *lw, plan_guards x,
+                             const plan_guard *g, int n);
+const plan_expr *plan_axis_add(plan_lowering *lw, int64_t extent,
+                               plan_role role, bool outer);
+plan_node *plan_lower_fail(plan_lowering *lw, sd_status st, sd_dtype t);
+/* The function of a reducer or comparator; NULL with *st set when it has ops
+ * that are not elementwise. */
+plan_body *plan_body_of(sd_arena *a, const hlo_comp *c, sd_status *st);
+/* Its nodes as nodes of the kernel, parameters given. */
+plan_node *plan_body_inline(plan_lowering *lw, const plan_body *b, int root,
+                            plan_node *const *param);
+/* Dead nodes out, stages in, axes and figures filled (plan_stage.c). */
+void plan_finish_kernel(plan_lowering *lw);
+void plan_collapse(plan_kernel *k); /* plan_collapse.c, for plan_tile */
+/* Whole kernels of one instruction. */
+sd_status plan_lower_sort(plan_lowering *lw, const hlo_inst *in);
+sd_status plan_lower_scatter(plan_lowering *lw, const hlo_inst *in);
+sd_status plan_lower_update(plan_lowering *lw, const hlo_inst *in);
+sd_status plan_lower_scan(plan_lowering *lw, const hlo_inst *in);
+
+#endif

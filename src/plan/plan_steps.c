@@ -1,0 +1,316 @@
+/* The schedule as thunks.  Kernels of equal content are one. */
+#include "plan_mem.h"
+
+#include <stdlib.h>
+
+typedef struct {
+    plan_mem *pm;
+    thunk_program *pr;
+    sd_map *by_hash;      /* of a kernel's text -> index + 1 */
+    sd_map *symbols;
+    sd_vec(plan_kernel *) kernel;
+} stepper;
+
+static const char *keep(const thunk_program *pr, const char *s)
+{
+    return s ? sd_arena_str(pr->arena, s, strlen(s)) : NULL;
+}
+
+static thunk_slice slice_of(const hlo_inst *in, int leaf)
+{
+    return storage_of(home_of(in)->at[leaf])->slice;
+}
+
+/* ---- kernels ---- */
+
+static bool overlap(thunk_slice x, thunk_slice y)
+{
+    return x.buffer == y.buffer && x.offset < y.offset + y.bytes &&
+           y.offset < x.offset + x.bytes;
+}
+
+static void mark_aliases(plan_kernel *k, const thunk_slice *arg)
+{
+    for (int i = 0; i < k->nslot; i++)
+        for (int j = 0; j < i; j++)
+            if (overlap(arg[i], arg[j]) &&
+                (k->slot[i].access | k->slot[j].access) & PLAN_WRITE)
+                k->slot[i].noalias = k->slot[j].noalias = false;
+}
+
+static const char *symbol_of(stepper *s, const char *name)
+{
+    char *base = sd_arena_str(s->pr->arena, name, strlen(name)), *sym = base;
+
+    for (char *p = base; *p; p++)
+        if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
+              (*p >= '0' && *p <= '9')))
+            *p = '_';
+    for (int i = 1; sd_map_has(s->symbols, sd_hash(sym, strlen(sym), 0)); i++)
+        sym = sd_arena_fmt(s->pr->arena, "%s_%d", base, i);
+    sd_map_set(s->symbols, sd_hash(sym, strlen(sym), 0), sym);
+    return sym;
+}
+
+/* The number of a kernel of that content. */
+static int number_of(stepper *s, plan_kernel *k)
+{
+    sd_buf b = { 0 };
+    uintptr_t at;
+
+    plan_print_kernel(&b, k);
+    /* its first line is its name */
+    const char *body = memchr(b.at, '\n', b.len);
+    size_t n = b.len - (size_t)(body - b.at);
+
+    k->hash = sd_hash(body, n, 0);
+    at = (uintptr_t)sd_map_get(s->by_hash, k->hash);
+    if (at) {
+        sd_buf_finish(&b);
+        return (int)at - 1;
+    }
+    *sd_push(s->pm->a, &s->kernel) = k;
+    sd_map_set(s->by_hash, k->hash, (void *)(uintptr_t)s->kernel.n);
+    sd_buf_finish(&b);
+    return s->kernel.n - 1;
+}
+
+static void fill_kernels(stepper *s)
+{
+    plan *p = s->pm->p;
+    thunk_program *pr = s->pr;
+    const device_desc *d = p->dev;
+
+    p->kernel = s->kernel.at;
+    p->nkernel = s->kernel.n;
+    pr->nkernel = s->kernel.n;
+    pr->kernel = sd_arena_array(pr->arena, thunk_kernel, s->kernel.n + 1);
+    for (int i = 0; i < s->kernel.n; i++) {
+        const plan_kernel *k = s->kernel.at[i];
+
+        pr->kernel[i] = (thunk_kernel){
+            .symbol = symbol_of(s, k->name), .binary = -1, .nslot = k->nslot,
+            .tiles = k->tiles, .group = d->kind == DEVICE_HOST ? 1 : d->group,
+            .local_bytes = k->local_bytes, .flops = k->flops,
+            .bytes = k->bytes };
+    }
+}
+
+/* ---- steps ---- */
+
+static sd_status make_seq(stepper *s, const hlo_comp *c, thunk_seq *out);
+
+static thunk step(const stepper *s, thunk_kind kind, const hlo_inst *in,
+                  int narg)
+{
+    thunk t = { .kind = kind, .name = keep(s->pr, in->name),
+                .op_name = keep(s->pr, in->op_name), .narg = narg,
+                .trip = -1 };
+
+    t.arg = sd_arena_array(s->pr->arena, thunk_slice, narg + 1);
+    return t;
+}
+
+static thunk kernel_step(stepper *s, const hlo_inst *in)
+{
+    const plan_home *p = home_of(in);
+    thunk t = step(s, THUNK_KERNEL, in, p->kernel->nslot);
+
+    for (int i = 0; i < t.narg; i++)
+        t.arg[i] = i < in->narg ? slice_of(in->arg[i], 0)
+                                : slice_of(in, i - in->narg);
+    mark_aliases(p->kernel, t.arg);
+    t.kernel = number_of(s, p->kernel);
+    t.flops = p->kernel->flops;
+    t.bytes = p->kernel->bytes;
+    return t;
+}
+
+static thunk copy_step(stepper *s, const hlo_inst *in)
+{
+    thunk t = step(s, THUNK_COPY, in, 2);
+
+    t.arg[0] = slice_of(in->arg[0], 0);
+    t.arg[1] = slice_of(in, 0);
+    t.bytes = 2.0 * (double)t.arg[1].bytes;
+    return t;
+}
+
+static sd_status while_step(stepper *s, const hlo_inst *in, thunk *t)
+{
+    sd_status st;
+
+    *t = step(s, THUNK_WHILE, in, 1);
+    t->arg[0] = slice_of(in->comp[0]->root, 0);
+    t->nseq = 2;
+    t->seq = sd_arena_array(s->pr->arena, thunk_seq, 2);
+    st = make_seq(s, in->comp[0], &t->seq[0]);
+    return st ? st : make_seq(s, in->comp[1], &t->seq[1]);
+}
+
+static sd_status cond_step(stepper *s, const hlo_inst *in, thunk *t)
+{
+    sd_status st = NULL;
+
+    *t = step(s, THUNK_COND, in, 1);
+    t->arg[0] = slice_of(in->arg[0], 0);
+    t->nseq = in->ncomp;
+    t->seq = sd_arena_array(s->pr->arena, thunk_seq, in->ncomp);
+    for (int i = 0; i < in->ncomp && !st; i++)
+        st = make_seq(s, in->comp[i], &t->seq[i]);
+    return st;
+}
+
+static sd_status library_step(stepper *s, const hlo_inst *in, thunk *t)
+{
+    int nout = home_of(in)->n, n = 0;
+
+    for (int l = 0; l < THUNK_LIB_COUNT; l++) {
+        if (strcmp(thunk_lib_table[l].name, in->u.custom->target) != 0)
+            continue;
+        *t = step(s, THUNK_LIBCALL, in, in->narg + nout);
+        t->lib = l;
+        t->nattr = in->dims.n;
+        t->attr = sd_arena_copy(s->pr->arena, in->dims.at,
+                                (size_t)in->dims.n * sizeof(int64_t));
+        for (int i = 0; i < in->narg; i++)
+            t->arg[n++] = slice_of(in->arg[i], 0);
+        for (int i = 0; i < nout; i++) /* u8[0] is nothing to write */
+            if (slice_of(in, i).bytes)
+                t->arg[n++] = slice_of(in, i);
+        t->narg = n;
+        return NULL;
+    }
+    return sd_error(SD_UNIMPLEMENTED, "%s",
+                    hlo_describe(s->pm->m, in));
+}
+
+static bool is_nothing(const hlo_inst *in)
+{
+    const plan_home *p = home_of(in);
+
+    for (int i = 0; i < p->n; i++)
+        if (storage_of(p->at[i])->bytes)
+            return false;
+    return true;
+}
+
+/* *made: false when the instruction needs no step. */
+static sd_status make_step(stepper *s, const hlo_inst *in, thunk *t,
+                           bool *made)
+{
+    *made = true;
+    switch (in->op) {
+    case HLO_FUSION:
+        *t = kernel_step(s, in);
+        return NULL;
+    case HLO_WHILE:
+        return while_step(s, in, t);
+    case HLO_CONDITIONAL:
+        return cond_step(s, in, t);
+    case HLO_CUSTOM_CALL:
+        return library_step(s, in, t);
+    case HLO_COPY:
+        *made = slice_of(in, 0).bytes &&
+                storage_of(home_of(in)->at[0]) !=
+                    storage_of(home_of(in->arg[0])->at[0]);
+        if (*made)
+            *t = copy_step(s, in);
+        return NULL;
+    case HLO_PARAMETER:
+    case HLO_CONSTANT:
+    case HLO_TUPLE:
+    case HLO_GET_TUPLE_ELEMENT:
+    case HLO_RESHAPE:
+    case HLO_BITCAST:
+    case HLO_OPT_BARRIER:
+        *made = false;
+        return NULL;
+    default:
+        *made = false;
+        if (is_nothing(in))
+            return NULL;
+        return sd_error(SD_UNIMPLEMENTED, "%s", hlo_describe(s->pm->m, in));
+    }
+}
+
+static sd_status make_seq(stepper *s, const hlo_comp *c, thunk_seq *out)
+{
+    sd_vec(thunk) list = { 0 };
+    sd_status st;
+    bool made;
+
+    for (const hlo_inst *in = c->first; in; in = in->next) {
+        thunk t;
+
+        if ((st = make_step(s, in, &t, &made)))
+            return st;
+        if (made)
+            *sd_push(s->pr->arena, &list) = t;
+    }
+    out->at = list.at;
+    out->n = list.n;
+    return NULL;
+}
+
+static thunk_type type_of(const thunk_program *pr, const sd_shape *s,
+                          const char *memory)
+{
+    thunk_type t = { .dtype = s->dtype, .rank = s->rank,
+                     .bytes = sd_shape_bytes(s), .memory = keep(pr, memory) };
+
+    t.dim = sd_arena_copy(pr->arena, s->dim, (size_t)s->rank * sizeof *s->dim);
+    return t;
+}
+
+static void leaves_of(const sd_shape *s, const sd_shape **out, int *n)
+{
+    if (s->dtype != SD_TUPLE) {
+        out[(*n)++] = s;
+        return;
+    }
+    for (int i = 0; i < s->nelem; i++)
+        leaves_of(s->elem[i], out, n);
+}
+
+static void fill_types(stepper *s)
+{
+    const hlo_module *m = s->pm->m;
+    const hlo_comp *c = m->entry;
+    thunk_program *pr = s->pr;
+    int n = plan_leaf_count(c->root->shape), at = 0;
+    const sd_shape **leaf = sd_arena_array(s->pm->a, const sd_shape *, n + 1);
+
+    pr->nparam = c->nparam;
+    pr->param = sd_arena_array(pr->arena, thunk_type, c->nparam + 1);
+    pr->donatable = sd_arena_array(pr->arena, bool, c->nparam + 1);
+    for (int i = 0; i < c->nparam; i++) {
+        pr->param[i] = type_of(pr, c->param[i]->shape,
+                               m->param_memory ? m->param_memory[i] : NULL);
+        pr->donatable[i] = m->donor && m->donor[i];
+    }
+    for (int i = 0; i < m->nalias; i++)
+        pr->donatable[m->alias[i].param] = true;
+    leaves_of(c->root->shape, leaf, &at);
+    pr->noutput = n;
+    pr->output = sd_arena_array(pr->arena, thunk_type, n + 1);
+    for (int i = 0; i < n; i++)
+        pr->output[i] = type_of(pr, leaf[i],
+                                m->output_memory ? m->output_memory[i] : NULL);
+    pr->nreplica = m->nreplica ? m->nreplica : 1;
+    pr->npartition = m->npartition ? m->npartition : 1;
+}
+
+sd_status plan_steps(plan_mem *pm)
+{
+    stepper s = { .pm = pm, .pr = pm->p->program };
+    sd_status st;
+
+    s.by_hash = sd_map_create(pm->a);
+    s.symbols = sd_map_create(pm->a);
+    fill_types(&s);
+    if ((st = make_seq(&s, pm->m->entry, &s.pr->seq)))
+        return st;
+    fill_kernels(&s);
+    return NULL;
+}

@@ -1,0 +1,272 @@
+/* Places and tiles: the only file that looks at the device.  What it decides
+ * moves work around and never changes a result. */
+#include "plan_room.h"
+
+enum {
+    TILE_WORK = 32768,   /* operations that make a tile worth its call */
+    BLOCK = 16,          /* rows of a transposing tile */
+    GPU_STEPS = 4        /* positions an item takes at most, by itself */
+};
+
+static double points(const plan_kernel *k, uint64_t axes)
+{
+    double n = 1;
+
+    for (int i = 0; i < k->naxis; i++)
+        if (axes >> i & 1)
+            n *= (double)k->axis[i].extent;
+    return n;
+}
+
+/* ---- the LANE axis ---- */
+
+/* The inner axis whose reductions keep 64 strided lanes, or -1. */
+static int row_axis(const plan_kernel *k)
+{
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+
+        if (n->kind == PN_REDUCE && n->order.lanes == 64)
+            return __builtin_ctzll(n->over);
+    }
+    return -1;
+}
+
+static double access_score(const plan_expr *off, int axis)
+{
+    int64_t s;
+
+    if (!plan_expr_stride(off, axis, &s))
+        return 0.05;
+    return s == 1 ? 1 : s == 0 ? 0.9 : s == -1 ? 0.7 : 0.1;
+}
+
+static double axis_score(const plan_kernel *k, int axis, int width)
+{
+    double score = 0;
+    double fill = (double)k->axis[axis].extent / width;
+
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+        double w = points(k, n->varies);
+
+        if (n->kind == PN_LOAD)
+            score += w * access_score(n->off, axis);
+        else if (n->kind == PN_STORE)
+            score += 2 * w * access_score(n->off, axis);
+    }
+    return score * SD_MIN(fill, 1.0);
+}
+
+static int lane_axis(const plan_kernel *k, const device_desc *dev)
+{
+    int width = dev->kind == DEVICE_HOST ? dev->lanes : dev->group;
+    int best = row_axis(k);
+    double most = -1;
+
+    if (best >= 0)
+        return best;
+    for (int i = k->nouter - 1; i >= 0; i--) {
+        double s = axis_score(k, i, width);
+
+        if (s > most) {
+            most = s;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* ---- tiles ---- */
+
+static void cut(plan_axis *x, int64_t tile)
+{
+    x->tile = SD_MIN(SD_MAX(tile, 1), x->extent);
+    x->grid = x->tile < x->extent;
+    if (!x->grid)
+        x->tile = x->extent;
+}
+
+/* The outer axis along which a large operand lies that is read (or written)
+ * across the LANE axis, or -1. */
+static int crossing_axis(const plan_kernel *k, int lane)
+{
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+        int64_t s;
+
+        if ((n->kind != PN_LOAD && n->kind != PN_STORE) ||
+            !plan_expr_stride(n->off, lane, &s) || s == 0 || s == 1 ||
+            s == -1 || points(k, n->varies) < TILE_WORK)
+            continue;
+        for (int a = 0; a < k->nouter; a++)
+            if (a != lane && k->axis[a].extent > 1 &&
+                plan_expr_stride(n->off, a, &s) && (s == 1 || s == -1))
+                return a;
+    }
+    return -1;
+}
+
+static int64_t round_up(int64_t n, int64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/* So many points a tile, taken from the fastest outer axis up. */
+static void cut_points(plan_kernel *k, int lane, int64_t want, int64_t width)
+{
+    int64_t have = 1;
+
+    for (int i = k->nouter - 1; i >= 0; i--) {
+        plan_axis *x = &k->axis[i];
+        int64_t tile = have >= want ? 1 : (want + have - 1) / have;
+
+        if (i == lane)
+            tile = round_up(tile, width);
+        cut(x, tile);
+        have *= x->tile;
+    }
+}
+
+static void tile_host(plan_kernel *k, int lane, const device_desc *dev)
+{
+    double all = points(k, (1ull << k->nouter) - 1);
+    double work = k->flops + k->bytes / 4;
+    double ntile = SD_MIN(work / TILE_WORK, (double)dev->units * 16);
+    int cross = crossing_axis(k, lane);
+    int64_t want;
+
+    if (ntile < 2)
+        return; /* one tile */
+    if (cross >= 0 && k->axis[lane].outer) {
+        for (int i = 0; i < k->nouter; i++)
+            cut(&k->axis[i], i == lane ? 4 * BLOCK : i == cross ? BLOCK : 1);
+        return;
+    }
+    want = (int64_t)(all / ntile);
+    cut_points(k, lane, SD_MAX(want, 1), 4 * (int64_t)dev->lanes);
+}
+
+static void tile_gpu(plan_kernel *k, int lane, const device_desc *dev)
+{
+    double all = points(k, (1ull << k->nouter) - 1);
+    int cross = crossing_axis(k, lane);
+    int64_t steps = (int64_t)(all / ((double)dev->group * dev->units * 8));
+
+    steps = SD_MIN(SD_MAX(steps, 1), GPU_STEPS);
+    if (k->nstage == 0 || k->stage[0].axes)
+        steps = 1; /* an item has a loop of its own */
+    for (int i = 0; i < k->nouter; i++)
+        cut(&k->axis[i], i == lane    ? dev->group * steps
+                         : i == cross ? BLOCK
+                                      : 1);
+}
+
+static void count_tiles(plan_kernel *k)
+{
+    k->tiles = 1;
+    for (int i = 0; i < k->naxis; i++)
+        if (k->axis[i].grid)
+            k->tiles *= (k->axis[i].extent + k->axis[i].tile - 1) /
+                        k->axis[i].tile;
+}
+
+/* ---- parking ---- */
+
+/* Stages whose loops compute n: for sinks their own, for others those of all
+ * that use it there. */
+static void find_needs(const plan_kernel *k, uint64_t lane, uint64_t *need)
+{
+    for (int i = 0; i < k->nnode; i++)
+        need[i] = 0;
+    for (int i = k->nnode - 1; i >= 0; i--) {
+        const plan_node *n = k->node[i];
+
+        if (n->kind == PN_REDUCE || n->kind == PN_STORE)
+            need[i] = 1ull << n->stage;
+        if (n->parked) /* later stages read it instead */
+            need[i] &= -need[i];
+        for (int j = 0; j < n->narg; j++)
+            if (n->arg[j]->varies & lane)
+                need[n->arg[j]->id] |= need[i];
+    }
+}
+
+static size_t area(const plan_kernel *k, int lane, sd_dtype t)
+{
+    size_t n = (size_t)k->axis[lane].extent * sd_dtype_bytes(t);
+
+    return (n + 63) & ~(size_t)63;
+}
+
+static size_t park_rows(plan_kernel *k, int lane, size_t limit)
+{
+    uint64_t *need = sd_arena_array(k->arena, uint64_t, k->nnode);
+    size_t used = 0;
+
+    if (k->nstage > 60)
+        return 0;
+    find_needs(k, 1ull << lane, need);
+    for (int i = k->nnode - 1; i >= 0; i--) {
+        plan_node *n = k->node[i];
+
+        if (n->kind != PN_ELT || !(n->varies >> lane & 1) ||
+            !(hlo_op_table[n->op].props & HLO_P_HEAVY) ||
+            (need[i] & (need[i] - 1)) == 0 ||
+            used + area(k, lane, n->dtype) > limit)
+            continue;
+        n->parked = true;
+        used += area(k, lane, n->dtype);
+        find_needs(k, 1ull << lane, need);
+    }
+    return used;
+}
+
+static size_t join_bytes(const plan_kernel *k, int lane)
+{
+    size_t all = 0;
+
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+
+        if (n->kind != PN_REDUCE || !(n->over >> lane & 1))
+            continue;
+        for (int j = 0; j < n->nout; j++)
+            all += 64 * sd_dtype_bytes(n->arg[j]->dtype);
+    }
+    return all;
+}
+
+static void find_local(plan_kernel *k, int lane, const device_desc *dev)
+{
+    bool host = dev->kind == DEVICE_HOST;
+    size_t joins = host ? 0 : join_bytes(k, lane);
+    size_t limit = host ? dev->cache_bytes / 4 : dev->local_bytes;
+    uint64_t inner = 0;
+
+    for (int i = 0; i < k->nstage; i++)
+        inner |= k->stage[i].axes;
+    k->local_bytes = joins;
+    /* one element a position of the LANE axis: other inner axes have none */
+    if (inner == 1ull << lane && limit > joins)
+        k->local_bytes += park_rows(k, lane, limit - joins);
+}
+
+void plan_tile(plan_kernel *k, const device_desc *dev)
+{
+    int lane;
+
+    k->tiles = 1;
+    if (k->sort || k->call)
+        return;
+    plan_collapse(k);
+    lane = lane_axis(k, dev);
+    k->axis[lane].place = PLAN_LANE;
+    if (dev->kind == DEVICE_HOST)
+        tile_host(k, lane, dev);
+    else
+        tile_gpu(k, lane, dev);
+    count_tiles(k);
+    if (!k->axis[lane].outer)
+        find_local(k, lane, dev);
+}

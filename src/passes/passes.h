@@ -13,6 +13,7 @@ typedef struct {
     const char *name;
     hlo_pass_fn run;
     const char *help;
+    bool needed; /* plan counts on it: SUNDOG_DISABLE_PASSES leaves it in */
 } hlo_pass;
 extern const hlo_pass hlo_pass_table[];
 extern const int hlo_pass_count;

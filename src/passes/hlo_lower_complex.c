@@ -1,0 +1,503 @@
+/* Complex functions into real arithmetic on the parts.  Magnitudes scale by
+ * the larger part (no overflow on the way); square roots, tangents and
+ * quotients after Kahan, "Branch cuts for complex elementary functions", 1987,
+ * and C's Annex G for what is infinite. */
+#include "passes_priv.h"
+
+#include <math.h>
+
+typedef struct {
+    hlo_inst *re, *im;
+} cplx;
+
+static hlo_inst *un(hlo_at p, hlo_op op, hlo_inst *x)
+{
+    return hlo_make_unary(p, op, x);
+}
+
+static hlo_inst *bin(hlo_at p, hlo_op op, hlo_inst *x, hlo_inst *y)
+{
+    return hlo_make_binary(p, op, x, y);
+}
+
+static hlo_inst *add(hlo_at p, hlo_inst *x, hlo_inst *y)
+{
+    return bin(p, HLO_ADD, x, y);
+}
+
+static hlo_inst *sub(hlo_at p, hlo_inst *x, hlo_inst *y)
+{
+    return bin(p, HLO_SUBTRACT, x, y);
+}
+
+static hlo_inst *mul(hlo_at p, hlo_inst *x, hlo_inst *y)
+{
+    return bin(p, HLO_MULTIPLY, x, y);
+}
+
+static hlo_inst *quot(hlo_at p, hlo_inst *x, hlo_inst *y)
+{
+    return bin(p, HLO_DIVIDE, x, y);
+}
+
+static hlo_inst *neg(hlo_at p, hlo_inst *x)
+{
+    return un(p, HLO_NEGATE, x);
+}
+
+static hlo_inst *mag(hlo_at p, hlo_inst *x)
+{
+    return un(p, HLO_ABS, x);
+}
+
+static hlo_inst *fill(hlo_at p, const hlo_inst *like, double v)
+{
+    return hlo_make_fill(p, like->shape, v);
+}
+
+static hlo_inst *scaled(hlo_at p, hlo_inst *x, double v)
+{
+    return mul(p, x, fill(p, x, v));
+}
+
+static hlo_inst *plus(hlo_at p, hlo_inst *x, double v)
+{
+    return add(p, x, fill(p, x, v));
+}
+
+static hlo_inst *is(hlo_at p, hlo_cmp_dir d, hlo_inst *x, double v)
+{
+    return hlo_make_compare(p, d, x, fill(p, x, v));
+}
+
+static hlo_inst *pick(hlo_at p, hlo_inst *c, hlo_inst *x, hlo_inst *y)
+{
+    return hlo_make_select(p, c, x, y);
+}
+
+static hlo_inst *either(hlo_at p, hlo_inst *x, hlo_inst *y)
+{
+    return bin(p, HLO_OR, x, y);
+}
+
+static hlo_inst *both(hlo_at p, hlo_inst *x, hlo_inst *y)
+{
+    return bin(p, HLO_AND, x, y);
+}
+
+/* Magnitude of x under the sign of y, zeros' too. */
+static hlo_inst *copysign_of(hlo_at p, hlo_inst *x, hlo_inst *y)
+{
+    sd_dtype t = pass_dtype(x) == SD_F64 ? SD_U64 : SD_U32;
+    int64_t sign = t == SD_U64 ? INT64_MIN : INT64_C(1) << 31;
+    hlo_inst *a = hlo_make_bitcast_convert(p, t, x);
+    hlo_inst *b = hlo_make_bitcast_convert(p, t, y);
+
+    a = bin(p, HLO_AND, a, pass_fill_s64(p, a->shape, t, ~sign));
+    b = bin(p, HLO_AND, b, pass_fill_s64(p, b->shape, t, sign));
+    return hlo_make_bitcast_convert(p, pass_dtype(x), bin(p, HLO_OR, a, b));
+}
+
+static cplx parts(hlo_at p, hlo_inst *z)
+{
+    return (cplx){un(p, HLO_REAL, z), un(p, HLO_IMAG, z)};
+}
+
+static hlo_inst *join(hlo_at p, cplx z)
+{
+    return bin(p, HLO_COMPLEX, z.re, z.im);
+}
+
+/* ---- magnitude, logarithm ---- */
+
+/* max * sqrt(1 + (min / max)^2); zero and infinity by their own */
+static hlo_inst *hypot_of(hlo_at p, cplx z)
+{
+    hlo_inst *a = mag(p, z.re), *b = mag(p, z.im);
+    hlo_inst *hi = bin(p, HLO_MAXIMUM, a, b), *lo = bin(p, HLO_MINIMUM, a, b);
+    hlo_inst *r = quot(p, lo, hi), *h;
+
+    h = mul(p, hi, un(p, HLO_SQRT, plus(p, mul(p, r, r), 1)));
+    h = pick(p, is(p, HLO_EQ, hi, 0), hi, h);
+    return pick(p,
+                either(p, is(p, HLO_EQ, a, INFINITY),
+                       is(p, HLO_EQ, b, INFINITY)),
+                fill(p, hi, INFINITY), h);
+}
+
+/* log|z| = log(max) + log1p((min / max)^2) / 2 */
+static hlo_inst *log_hypot(hlo_at p, cplx z)
+{
+    hlo_inst *a = mag(p, z.re), *b = mag(p, z.im);
+    hlo_inst *hi = bin(p, HLO_MAXIMUM, a, b), *lo = bin(p, HLO_MINIMUM, a, b);
+    hlo_inst *r = quot(p, lo, hi), *l;
+
+    l = scaled(p, un(p, HLO_LOG1P, mul(p, r, r)), 0.5);
+    l = pick(p, either(p, is(p, HLO_EQ, hi, 0), is(p, HLO_EQ, lo, 0)),
+             fill(p, l, 0), l);
+    l = add(p, un(p, HLO_LOG, hi), l);
+    return pick(p,
+                either(p, is(p, HLO_EQ, a, INFINITY),
+                       is(p, HLO_EQ, b, INFINITY)),
+                fill(p, l, INFINITY), l);
+}
+
+static cplx log_of(hlo_at p, cplx z)
+{
+    return (cplx){log_hypot(p, z), bin(p, HLO_ATAN2, z.im, z.re)};
+}
+
+/* Near 0, |1 + z|^2 - 1 = a (2 + a) + b^2 loses nothing. */
+static cplx log1p_of(hlo_at p, cplx z)
+{
+    hlo_inst *one_a = plus(p, z.re, 1);
+    hlo_inst *near_zero = un(p, HLO_LOG1P,
+                             add(p, mul(p, z.re, plus(p, z.re, 2)),
+                                 mul(p, z.im, z.im)));
+    hlo_inst *small = both(p, is(p, HLO_LT, mag(p, z.re), 0.5),
+                           is(p, HLO_LT, mag(p, z.im), 0.5));
+    hlo_inst *re = pick(p, small, scaled(p, near_zero, 0.5),
+                        log_hypot(p, (cplx){one_a, z.im}));
+
+    return (cplx){re, bin(p, HLO_ATAN2, z.im, one_a)};
+}
+
+/* ---- exponentials ---- */
+
+/* e^a * f, where f is 0 only if b is: 0 times infinity must stay 0 */
+static hlo_inst *times_exp(hlo_at p, hlo_inst *e, hlo_inst *f, hlo_inst *b)
+{
+    return pick(p, is(p, HLO_EQ, b, 0), b, mul(p, e, f));
+}
+
+static cplx exp_of(hlo_at p, cplx z)
+{
+    hlo_inst *e = un(p, HLO_EXP, z.re);
+
+    return (cplx){mul(p, e, un(p, HLO_COS, z.im)),
+                  times_exp(p, e, un(p, HLO_SIN, z.im), z.im)};
+}
+
+/* e^a cos b - 1 = expm1(a) cos b - 2 sin(b/2)^2 */
+static cplx expm1_of(hlo_at p, cplx z)
+{
+    hlo_inst *s = un(p, HLO_SIN, scaled(p, z.im, 0.5));
+    hlo_inst *e = un(p, HLO_EXPM1, z.re);
+    hlo_inst *re = sub(p, mul(p, e, un(p, HLO_COS, z.im)),
+                       scaled(p, mul(p, s, s), 2));
+
+    return (cplx){re, times_exp(p, un(p, HLO_EXP, z.re),
+                                un(p, HLO_SIN, z.im), z.im)};
+}
+
+/* sinh and cosh with one more bit of range: e^(|x| - ln 2) */
+static void hyperbolic(hlo_at p, hlo_inst *x, hlo_inst **sinh_x,
+                       hlo_inst **cosh_x)
+{
+    const double ln2 = 0.693147180559945309417;
+    hlo_inst *a = mag(p, x), *m = un(p, HLO_EXPM1, a), *s, *up, *down;
+
+    up = un(p, HLO_EXP, plus(p, a, -ln2));
+    down = un(p, HLO_EXP, plus(p, neg(p, a), -ln2));
+    *cosh_x = add(p, up, down);
+    /* below 1, (m + m / (m + 1)) / 2 keeps the digits */
+    s = scaled(p, add(p, m, quot(p, m, plus(p, m, 1))), 0.5);
+    s = pick(p, is(p, HLO_LT, a, 1), s, sub(p, up, down));
+    *sinh_x = copysign_of(p, s, x);
+}
+
+static cplx sin_of(hlo_at p, cplx z)
+{
+    hlo_inst *sh, *ch;
+
+    hyperbolic(p, z.im, &sh, &ch);
+    return (cplx){times_exp(p, ch, un(p, HLO_SIN, z.re), z.re),
+                  times_exp(p, sh, un(p, HLO_COS, z.re), z.im)};
+}
+
+static cplx cos_of(hlo_at p, cplx z)
+{
+    hlo_inst *sh, *ch, *zero;
+
+    hyperbolic(p, z.im, &sh, &ch);
+    zero = either(p, is(p, HLO_EQ, z.re, 0), is(p, HLO_EQ, z.im, 0));
+    sh = neg(p, mul(p, sh, un(p, HLO_SIN, z.re)));
+    return (cplx){mul(p, ch, un(p, HLO_COS, z.re)),
+                  pick(p, zero, neg(p, mul(p, z.re, copysign_of(
+                                                      p, fill(p, z.im, 0),
+                                                      z.im))),
+                       sh)};
+}
+
+/* Kahan: t = tan b, s = sinh a, c = 1 + t^2:
+ *   tanh z = (c s sqrt(1 + s^2) + i t) / (1 + c s^2) */
+static cplx tanh_of(hlo_at p, cplx z)
+{
+    double far = pass_dtype(z.re) == SD_F64 ? 20 : 10;
+    hlo_inst *t = un(p, HLO_TAN, z.im), *s, *ch, *c, *d, *is_far, *re, *im;
+
+    hyperbolic(p, z.re, &s, &ch);
+    c = plus(p, mul(p, t, t), 1);
+    d = plus(p, mul(p, c, mul(p, s, s)), 1);
+    re = quot(p, mul(p, c, mul(p, s, ch)), d);
+    im = quot(p, t, d);
+    /* far out: 1 and 4 sin b cos b e^(-2|a|) */
+    is_far = is(p, HLO_GT, mag(p, z.re), far);
+    ch = scaled(p, mul(p, un(p, HLO_SIN, z.im), un(p, HLO_COS, z.im)), 4);
+    ch = mul(p, ch, un(p, HLO_EXP, scaled(p, mag(p, z.re), -2)));
+    return (cplx){
+        pick(p, is_far, copysign_of(p, fill(p, z.re, 1), z.re), re),
+        pick(p, is(p, HLO_EQ, z.im, 0), z.im, pick(p, is_far, ch, im))};
+}
+
+static cplx tan_of(hlo_at p, cplx z) /* -i tanh(iz) */
+{
+    cplx w = tanh_of(p, (cplx){neg(p, z.im), z.re});
+
+    return (cplx){w.im, neg(p, w.re)};
+}
+
+/* ---- quotients ---- */
+
+static hlo_inst *is_inf(hlo_at p, hlo_inst *x)
+{
+    return is(p, HLO_EQ, mag(p, x), INFINITY);
+}
+
+static hlo_inst *is_finite(hlo_at p, cplx z)
+{
+    return both(p, un(p, HLO_IS_FINITE, z.re), un(p, HLO_IS_FINITE, z.im));
+}
+
+/* 1 or 0 with x's sign: infinities made comparable */
+static hlo_inst *boxed(hlo_at p, hlo_inst *x)
+{
+    return copysign_of(p, hlo_make_convert(p, pass_dtype(x), is_inf(p, x)), x);
+}
+
+/* Smith's quotient, by the larger part of the divisor. */
+static cplx smith(hlo_at p, cplx x, cplx y)
+{
+    hlo_inst *wide = hlo_make_compare(p, HLO_GE, mag(p, y.re), mag(p, y.im));
+    hlo_inst *hi = pick(p, wide, y.re, y.im), *lo = pick(p, wide, y.im, y.re);
+    hlo_inst *r = quot(p, lo, hi), *d = add(p, hi, mul(p, lo, r));
+    hlo_inst *re = pick(p, wide, add(p, x.re, mul(p, x.im, r)),
+                        add(p, mul(p, x.re, r), x.im));
+    hlo_inst *im = pick(p, wide, sub(p, x.im, mul(p, x.re, r)),
+                        sub(p, mul(p, x.im, r), x.re));
+
+    return (cplx){quot(p, re, d), quot(p, im, d)};
+}
+
+static cplx divide(hlo_at p, cplx x, cplx y)
+{
+    cplx q = smith(p, x, y), r;
+    hlo_inst *zero = both(p, is(p, HLO_EQ, y.re, 0), is(p, HLO_EQ, y.im, 0));
+    hlo_inst *inf = copysign_of(p, fill(p, y.re, INFINITY), y.re);
+    hlo_inst *x_inf = either(p, is_inf(p, x.re), is_inf(p, x.im));
+    hlo_inst *y_inf = either(p, is_inf(p, y.re), is_inf(p, y.im));
+    cplx b;
+
+    /* infinite over finite, finite over infinite: Annex G */
+    x_inf = both(p, x_inf, is_finite(p, y));
+    y_inf = both(p, y_inf, is_finite(p, x));
+    b = (cplx){boxed(p, x.re), boxed(p, x.im)};
+    r.re = add(p, mul(p, b.re, y.re), mul(p, b.im, y.im));
+    r.im = sub(p, mul(p, b.im, y.re), mul(p, b.re, y.im));
+    q.re = pick(p, x_inf, scaled(p, r.re, INFINITY), q.re);
+    q.im = pick(p, x_inf, scaled(p, r.im, INFINITY), q.im);
+    b = (cplx){boxed(p, y.re), boxed(p, y.im)};
+    r.re = add(p, mul(p, x.re, b.re), mul(p, x.im, b.im));
+    r.im = sub(p, mul(p, x.im, b.re), mul(p, x.re, b.im));
+    q.re = pick(p, y_inf, scaled(p, r.re, 0), q.re);
+    q.im = pick(p, y_inf, scaled(p, r.im, 0), q.im);
+    q.re = pick(p, zero, mul(p, inf, x.re), q.re);
+    q.im = pick(p, zero, mul(p, inf, x.im), q.im);
+    return q;
+}
+
+static cplx logistic_of(hlo_at p, cplx z)
+{
+    cplx e = exp_of(p, (cplx){neg(p, z.re), neg(p, z.im)});
+    cplx one = {fill(p, z.re, 1), fill(p, z.re, 0)};
+
+    e.re = plus(p, e.re, 1);
+    return divide(p, one, e);
+}
+
+/* ---- roots ---- */
+
+/* t = sqrt((|a| + |z|) / 2); scaled by 1/4 and back, so |a| + |z| stays
+ * finite; a tiny z is scaled up instead. */
+static cplx sqrt_of(hlo_at p, cplx z)
+{
+    bool f64 = pass_dtype(z.re) == SD_F64;
+    double tiny = f64 ? 0x1p-1000 : 0x1p-100, up = f64 ? 0x1p108 : 0x1p54;
+    hlo_inst *hi = bin(p, HLO_MAXIMUM, mag(p, z.re), mag(p, z.im));
+    hlo_inst *low = is(p, HLO_LT, hi, tiny);
+    hlo_inst *k = pick(p, low, fill(p, hi, up), fill(p, hi, 0.25));
+    hlo_inst *back = pick(p, low, fill(p, hi, 1 / sqrt(up)), fill(p, hi, 2));
+    cplx s = {mul(p, z.re, k), mul(p, z.im, k)};
+    hlo_inst *t, *other, *right, *re, *im;
+
+    t = add(p, mag(p, s.re), hypot_of(p, s));
+    t = un(p, HLO_SQRT, scaled(p, t, 0.5));
+    other = quot(p, mag(p, s.im), scaled(p, t, 2));
+    t = mul(p, t, back);
+    other = mul(p, other, back);
+    right = is(p, HLO_GE, z.re, 0);
+    re = pick(p, right, t, other);
+    im = copysign_of(p, pick(p, right, other, t), z.im);
+    /* 0, and an infinite imaginary or real part */
+    other = is(p, HLO_EQ, hi, 0);
+    re = pick(p, other, fill(p, re, 0), re);
+    im = pick(p, other, z.im, im);
+    other = both(p, is(p, HLO_EQ, z.re, -INFINITY),
+                 un(p, HLO_IS_FINITE, z.im));
+    re = pick(p, other, fill(p, re, 0), re);
+    im = pick(p, other, copysign_of(p, fill(p, im, INFINITY), z.im), im);
+    other = both(p, is(p, HLO_EQ, z.re, INFINITY),
+                 un(p, HLO_IS_FINITE, z.im));
+    im = pick(p, other, copysign_of(p, fill(p, im, 0), z.im), im);
+    other = is_inf(p, z.im);
+    return (cplx){pick(p, other, fill(p, re, INFINITY), re),
+                  pick(p, other, z.im, im)};
+}
+
+static cplx rsqrt_of(hlo_at p, cplx z) /* conj(sqrt z) / |z| */
+{
+    cplx s = sqrt_of(p, z);
+    hlo_inst *h = hypot_of(p, z);
+    hlo_inst *zero = is(p, HLO_EQ, h, 0), *inf = is(p, HLO_EQ, h, INFINITY);
+    hlo_inst *re = quot(p, s.re, h), *im = neg(p, quot(p, s.im, h));
+
+    re = pick(p, inf, fill(p, re, 0), re);
+    im = pick(p, inf, copysign_of(p, fill(p, im, 0), neg(p, z.im)), im);
+    return (cplx){pick(p, zero, fill(p, re, INFINITY), re),
+                  pick(p, zero, fill(p, im, 0), im)};
+}
+
+static cplx sign_of(hlo_at p, cplx z)
+{
+    hlo_inst *h = hypot_of(p, z), *zero = is(p, HLO_EQ, h, 0);
+
+    return (cplx){pick(p, zero, z.re, quot(p, z.re, h)),
+                  pick(p, zero, z.im, quot(p, z.im, h))};
+}
+
+/* x^y = e^(y log x); 0^0 is 1, 0^y is 0 where y's real part is positive */
+static cplx pow_of(hlo_at p, cplx x, cplx y)
+{
+    cplx l = log_of(p, x), e;
+    hlo_inst *zero = both(p, is(p, HLO_EQ, x.re, 0), is(p, HLO_EQ, x.im, 0));
+    hlo_inst *none = both(p, is(p, HLO_EQ, y.re, 0), is(p, HLO_EQ, y.im, 0));
+    hlo_inst *to_zero = both(p, zero, is(p, HLO_GT, y.re, 0));
+
+    e.re = sub(p, mul(p, l.re, y.re), mul(p, l.im, y.im));
+    e.im = add(p, mul(p, l.re, y.im), mul(p, l.im, y.re));
+    e = exp_of(p, e);
+    e.re = pick(p, to_zero, fill(p, e.re, 0), e.re);
+    e.im = pick(p, to_zero, fill(p, e.im, 0), e.im);
+    return (cplx){pick(p, none, fill(p, e.re, 1), e.re),
+                  pick(p, none, fill(p, e.im, 0), e.im)};
+}
+
+/* atan2(y, x) = -i log((x + i y) / sqrt(x^2 + y^2)) */
+static cplx atan2_of(hlo_at p, cplx y, cplx x)
+{
+    cplx n = {sub(p, x.re, y.im), add(p, x.im, y.re)}, d;
+
+    d.re = add(p, sub(p, mul(p, x.re, x.re), mul(p, x.im, x.im)),
+               sub(p, mul(p, y.re, y.re), mul(p, y.im, y.im)));
+    d.im = scaled(p, add(p, mul(p, x.re, x.im), mul(p, y.re, y.im)), 2);
+    n = log_of(p, divide(p, n, sqrt_of(p, d)));
+    return (cplx){n.im, neg(p, n.re)};
+}
+
+/* ---- the pass ---- */
+
+static hlo_inst *lower_convert(hlo_at p, hlo_inst *in)
+{
+    sd_dtype to = pass_dtype(in), part = sd_dtype_part(to);
+    hlo_inst *x = in->arg[0];
+    cplx z;
+
+    if (!pass_is_complex(pass_dtype(x))) {
+        z.re = pass_dtype(x) == part ? x : hlo_make_convert(p, part, x);
+        z.im = fill(p, z.re, 0);
+        return join(p, z);
+    }
+    z = parts(p, x);
+    if (!pass_is_complex(to))
+        return pass_dtype(z.re) == to ? z.re : hlo_make_convert(p, to, z.re);
+    z.re = hlo_make_convert(p, part, z.re);
+    z.im = hlo_make_convert(p, part, z.im);
+    return join(p, z);
+}
+
+static hlo_inst *lower_iota(hlo_at p, hlo_inst *in)
+{
+    const sd_shape *s = sd_shape_with(p.c->module->arena, in->shape,
+                                      sd_dtype_part(pass_dtype(in)));
+    cplx z = {hlo_make_iota(p, s, in->dims.at[0]), NULL};
+
+    z.im = fill(p, z.re, 0);
+    return join(p, z);
+}
+
+typedef cplx (*unary)(hlo_at p, cplx z);
+static const unary unaries[HLO_OP_COUNT] = {
+    [HLO_EXP] = exp_of,     [HLO_EXPM1] = expm1_of, [HLO_LOG] = log_of,
+    [HLO_LOG1P] = log1p_of, [HLO_SIN] = sin_of,     [HLO_COS] = cos_of,
+    [HLO_TAN] = tan_of,     [HLO_TANH] = tanh_of,   [HLO_SQRT] = sqrt_of,
+    [HLO_RSQRT] = rsqrt_of, [HLO_SIGN] = sign_of,
+    [HLO_LOGISTIC] = logistic_of,
+};
+typedef cplx (*binary)(hlo_at p, cplx x, cplx y);
+static const binary binaries[HLO_OP_COUNT] = {
+    [HLO_DIVIDE] = divide, [HLO_POWER] = pow_of, [HLO_ATAN2] = atan2_of};
+
+static hlo_inst *lower(hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    hlo_inst *x = in->narg ? in->arg[0] : NULL;
+
+    if (!sd_shape_is_array(in->shape))
+        return NULL;
+    if (in->op == HLO_IOTA && pass_is_complex(pass_dtype(in)))
+        return lower_iota(p, in);
+    if (!x || (in->op == HLO_CONVERT
+                   ? !pass_is_complex(pass_dtype(x)) &&
+                         !pass_is_complex(pass_dtype(in))
+                   : !sd_shape_is_array(x->shape) ||
+                         !pass_is_complex(pass_dtype(x))))
+        return NULL;
+    if (in->op == HLO_CONVERT)
+        return lower_convert(p, in);
+    if (in->op == HLO_ABS)
+        return hypot_of(p, parts(p, x));
+    if (unaries[in->op])
+        return join(p, unaries[in->op](p, parts(p, x)));
+    if (binaries[in->op])
+        return join(p, binaries[in->op](p, parts(p, x),
+                                        parts(p, in->arg[1])));
+    return NULL;
+}
+
+bool hlo_lower_complex(hlo_module *m, const device_desc *dev)
+{
+    bool changed = false;
+
+    (void)dev;
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c)
+        {
+            hlo_inst *to = lower(in);
+
+            if (to) {
+                pass_replace(in, to);
+                changed = true;
+            }
+        }
+    return changed;
+}

@@ -1,0 +1,232 @@
+/* Custom-calls that are identities on one device or HLO ops under another
+ * name; collectives of one participant; sizes that are static. */
+#include "passes_priv.h"
+
+#include <stdlib.h>
+
+static bool is_identity_target(const char *t)
+{
+    static const char *const names[] = {
+        "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape",
+        "annotate_device_placement", "LayoutConstraint", "MoveToHost",
+        "MoveToDevice", "xla.sdy.GlobalToLocalShape",
+        "xla.sdy.LocalToGlobalShape", "xla.sdy.FuncResultSharding",
+        "xla.sdy.PropagationBarrier"};
+
+    for (size_t i = 0; i < SD_COUNTOF(names); i++)
+        if (strcmp(t, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Effects without a result and without a meaning here. */
+static bool is_nothing_target(const char *t)
+{
+    return strcmp(t, "xla.sdy.ShardingGroup") == 0 ||
+           strcmp(t, "shape_assertion") == 0;
+}
+
+static const struct { const char *target; hlo_op op; } unary_targets[] = {
+    {"mhlo.erf", HLO_ERF}, {"chlo.erf", HLO_ERF}, {"mhlo.tan", HLO_TAN},
+};
+
+/* What several operands are as one value: a tuple of the same types. */
+static hlo_inst *as_one(hlo_inst *in)
+{
+    if (in->narg == 1 && sd_shape_equal(in->shape, in->arg[0]->shape))
+        return in->arg[0];
+    if (in->shape->dtype != SD_TUPLE || in->shape->nelem != in->narg)
+        return NULL;
+    for (int i = 0; i < in->narg; i++)
+        if (!sd_shape_equal(in->shape->elem[i], in->arg[i]->shape))
+            return NULL;
+    return hlo_make_tuple(pass_at(in), in->narg, in->arg);
+}
+
+/* "k = 3" in what MLIR prints of an attribute dictionary */
+static bool config_int(const hlo_custom *c, const char *key, int64_t *v)
+{
+    const char *at = c->config;
+    char *end;
+
+    while (at && (at = strstr(at, key))) {
+        bool word = at == c->config || at[-1] == ' ' || at[-1] == '{' ||
+                    at[-1] == ',' || at[-1] == '"';
+
+        at += strlen(key);
+        if (!word)
+            continue;
+        at += strspn(at, " =:\"");
+        *v = strtoll(at, &end, 10);
+        return end > at;
+    }
+    return false;
+}
+
+static hlo_inst *lower_topk_call(hlo_inst *in)
+{
+    const sd_shape *s = in->shape;
+    hlo_inst *x;
+    int64_t k;
+
+    if (in->narg != 1 || s->dtype != SD_TUPLE || s->nelem != 2)
+        return NULL;
+    k = s->elem[0]->dim[s->elem[0]->rank - 1];
+    x = hlo_inst_create(in->parent, in, HLO_TOPK, s, 1, in->arg);
+    x->dims = hlo_dims_copy(in->parent->module->arena, &k, 1);
+    x->u.sort.stable = !(in->u.custom->config &&
+                         strstr(in->u.custom->config, "largest = false"));
+    return x;
+}
+
+/* ApproxTopK: operands x.., init..; an exact answer is a right one.  With the
+ * comparator that the call carries: sort, then the first k. */
+static hlo_inst *lower_approx_topk(hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    int n = in->narg / 2;
+    int64_t dim, k, start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK];
+    const sd_shape *s = in->arg[0]->shape, *all;
+    hlo_inst *sort, **part;
+
+    if (in->narg < 2 || in->narg % 2 || in->ncomp != 1 ||
+        !config_int(in->u.custom, "reduction_dim", &dim) ||
+        !config_int(in->u.custom, "top_k", &k) || dim < 0 || dim >= s->rank ||
+        in->shape->dtype != SD_TUPLE || in->shape->nelem != n ||
+        in->shape->elem[0]->dim[dim] > s->dim[dim] ||
+        in->shape->elem[0]->dim[dim] != k)
+        return NULL;
+    sd_arena *a = in->parent->module->arena;
+    const sd_shape **e = sd_arena_array(a, const sd_shape *, n);
+
+    for (int i = 0; i < n; i++)
+        e[i] = in->arg[i]->shape;
+    all = n == 1 ? e[0] : sd_shape_tuple(a, n, e);
+    sort = hlo_inst_create(in->parent, in, HLO_SORT, all, n, in->arg);
+    sort->dims = hlo_dims_copy(a, &dim, 1);
+    sort->u.sort.stable = true;
+    hlo_set_comps(sort, 1, in->comp);
+    memcpy(limit, s->dim, sizeof *limit * (size_t)s->rank);
+    limit[dim] = k;
+    part = sd_arena_array(a, hlo_inst *, n);
+    for (int i = 0; i < n; i++)
+        part[i] = hlo_make_slice(p, n == 1 ? sort : hlo_make_gte(p, sort, i),
+                                 start, limit, NULL);
+    return hlo_make_tuple(p, n, part);
+}
+
+static hlo_inst *lower_custom_call(hlo_inst *in)
+{
+    const char *t = in->u.custom->target;
+
+    if (is_identity_target(t))
+        return as_one(in);
+    if (strcmp(t, "ApproxTopK") == 0)
+        return lower_approx_topk(in);
+    if (strcmp(t, "mhlo.topk") == 0 || strcmp(t, "TopK") == 0)
+        return lower_topk_call(in);
+    for (size_t i = 0; i < SD_COUNTOF(unary_targets); i++)
+        if (strcmp(t, unary_targets[i].target) == 0 && in->narg == 1)
+            return hlo_make_unary(pass_at(in), unary_targets[i].op,
+                                  in->arg[0]);
+    return NULL;
+}
+
+/* ---- collectives ---- */
+
+/* One participant: every group that is given has one member, and without
+ * groups everybody is one group, which is one in a module for one device. */
+static bool is_alone(const hlo_inst *in)
+{
+    const hlo_module *m = in->parent->module;
+
+    if (m->nreplica * m->npartition > 1)
+        return false;
+    return !in->u.coll || in->u.coll->ngroup == 0 ||
+           (in->u.coll->ngroup == 1 && in->u.coll->group_size <= 1);
+}
+
+/* A permute's pairs: {0, 0} keeps the value, no pair leaves zero. */
+static hlo_inst *lower_permute(hlo_inst *in)
+{
+    const hlo_collective *c = in->u.coll;
+    bool itself = false;
+
+    if (in->narg != 1 || in->parent->module->nreplica > 1 ||
+        in->parent->module->npartition > 1)
+        return NULL;
+    for (int64_t i = 0; c && i < c->ngroup; i++) {
+        if (c->groups[2 * i] || c->groups[2 * i + 1])
+            return NULL;
+        itself = true;
+    }
+    return itself ? in->arg[0] : hlo_make_fill(pass_at(in), in->shape, 0);
+}
+
+static hlo_inst *lower_collective(hlo_inst *in)
+{
+    if (in->op == HLO_COLLECTIVE_PERMUTE)
+        return lower_permute(in);
+    if (!is_alone(in))
+        return NULL;
+    if (in->op == HLO_PARTITION_ID || in->op == HLO_REPLICA_ID)
+        return hlo_make_scalar_s64(pass_at(in), pass_dtype(in), 0);
+    if (in->op == HLO_ALL_REDUCE && in->narg == 1 &&
+        pass_dtype(in) != pass_dtype(in->arg[0]) &&
+        sd_shape_is_array(in->shape))
+        return hlo_make_convert(pass_at(in), pass_dtype(in), in->arg[0]);
+    return as_one(in);
+}
+
+/* ---- dimension sizes ---- */
+
+static hlo_inst *lower_size(hlo_inst *in)
+{
+    const sd_shape *s = in->arg[0]->shape;
+    int64_t v;
+
+    if (in->dims.n != 1 || in->dims.at[0] >= s->rank)
+        return NULL;
+    if (in->op == HLO_GET_DIMENSION_SIZE)
+        return hlo_make_scalar_s64(pass_at(in), pass_dtype(in),
+                                   s->dim[in->dims.at[0]]);
+    return pass_int_const(in->arg[1], &v) && v == s->dim[in->dims.at[0]]
+               ? in->arg[0]
+               : NULL;
+}
+
+static hlo_inst *lower(hlo_inst *in)
+{
+    switch (hlo_info(in)->cls) {
+    case HLO_C_CUSTOM:
+        return lower_custom_call(in);
+    case HLO_C_COLLECTIVE:
+        return lower_collective(in);
+    case HLO_C_DYNAMIC:
+        return lower_size(in);
+    default:
+        return NULL;
+    }
+}
+
+bool hlo_lower_custom(hlo_module *m, const device_desc *dev)
+{
+    bool changed = false;
+
+    (void)dev;
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c)
+        {
+            hlo_inst *to;
+
+            if (in->op == HLO_CUSTOM_CALL && in->nuse == 0 && in != c->root &&
+                is_nothing_target(in->u.custom->target)) {
+                hlo_remove(in);
+                changed = true;
+            } else if ((to = lower(in))) {
+                pass_replace(in, to);
+                changed = true;
+            }
+        }
+    return changed;
+}

@@ -1,0 +1,222 @@
+/* Narrow floats (bf16, f16, f8, f4) are stored, moved and multiplied by
+ * matrix engines; everything else is computed in f32 between converts.
+ * Reductions and scans keep an f32 accumulator, scatters too where updates may
+ * meet.  A value that goes f32 -> bf16 -> f32 inside a chain keeps its excess
+ * precision, as XLA lets it by default; for f8 and f4, whose converts are
+ * often meant as rounding, only where both converts are this pass's own. */
+#include "passes_priv.h"
+
+enum { OURS = 0x5eed }; /* mark of a convert that this pass made */
+
+static hlo_inst *convert(hlo_at p, sd_dtype t, hlo_inst *x)
+{
+    hlo_inst *y = hlo_make_convert(p, t, x);
+
+    y->mark = OURS;
+    return y;
+}
+
+static hlo_inst *widened(hlo_at p, hlo_inst *x)
+{
+    return pass_is_narrow(pass_dtype(x)) ? convert(p, SD_F32, x) : x;
+}
+
+static const sd_shape *wide_shape(hlo_module *m, const sd_shape *s)
+{
+    return pass_is_narrow(s->dtype) ? sd_shape_with(m->arena, s, SD_F32) : s;
+}
+
+static bool has_narrow_arg(const hlo_inst *in)
+{
+    for (int i = 0; i < in->narg; i++)
+        if (sd_shape_is_array(in->arg[i]->shape) &&
+            pass_is_narrow(pass_dtype(in->arg[i])))
+            return true;
+    return false;
+}
+
+/* ---- elementwise ---- */
+
+static bool is_arithmetic(const hlo_inst *in)
+{
+    switch (hlo_info(in)->cls) {
+    case HLO_C_UNARY:
+    case HLO_C_BINARY:
+    case HLO_C_TERNARY:
+    case HLO_C_COMPARE:
+        return in->op != HLO_STOCHASTIC_CONVERT && has_narrow_arg(in);
+    default:
+        return false;
+    }
+}
+
+static hlo_inst *lower_arithmetic(hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    hlo_inst *arg[3], *y;
+
+    for (int i = 0; i < in->narg; i++)
+        arg[i] = widened(p, in->arg[i]);
+    y = hlo_inst_clone(in->parent, in, in, arg);
+    y->shape = wide_shape(in->parent->module, in->shape);
+    return y->shape == in->shape ? y : convert(p, pass_dtype(in), y);
+}
+
+static hlo_inst *lower_iota(hlo_inst *in)
+{
+    hlo_inst *x = hlo_make_iota(
+        pass_at(in), wide_shape(in->parent->module, in->shape),
+        in->dims.at[0]);
+
+    return convert(pass_at(in), pass_dtype(in), x);
+}
+
+/* ---- what has a combiner ---- */
+
+/* c with f32 for every narrow parameter and result. */
+static hlo_comp *wide_comp(hlo_module *m, hlo_comp *c)
+{
+    hlo_comp *w;
+    hlo_inst **x, *root;
+    hlo_op op;
+    hlo_at p;
+
+    if (hlo_comp_is_binary(c, &op) && pass_is_narrow(pass_dtype(c->root)))
+        return hlo_scalar_comp(m, op, SD_F32);
+    w = hlo_comp_create(m, c->name);
+    p = (hlo_at){w, NULL, NULL};
+    x = sd_arena_array(m->arena, hlo_inst *, c->nparam);
+    for (int i = 0; i < c->nparam; i++)
+        x[i] = hlo_make_param(w, wide_shape(m, c->param[i]->shape),
+                              c->param[i]->name);
+    for (int i = 0; i < c->nparam; i++)
+        if (pass_is_narrow(pass_dtype(c->param[i])))
+            x[i] = convert(p, pass_dtype(c->param[i]), x[i]);
+    root = pass_splice(p, c, x);
+    if (root->op == HLO_TUPLE) {
+        hlo_inst **e = sd_arena_array(m->arena, hlo_inst *, root->narg);
+
+        for (int i = 0; i < root->narg; i++)
+            e[i] = widened(p, root->arg[i]);
+        root = hlo_make_tuple(p, root->narg, e);
+    } else {
+        root = widened(p, root);
+    }
+    hlo_set_root(w, root);
+    return w;
+}
+
+/* The results in their own types again. */
+static hlo_inst *narrowed(hlo_at p, hlo_inst *x, const sd_shape *s)
+{
+    hlo_inst **e;
+
+    if (s->dtype != SD_TUPLE)
+        return pass_is_narrow(s->dtype) ? convert(p, s->dtype, x) : x;
+    e = sd_arena_array(p.c->module->arena, hlo_inst *, s->nelem);
+    for (int i = 0; i < s->nelem; i++)
+        e[i] = narrowed(p, hlo_make_gte(p, x, i), s->elem[i]);
+    return hlo_make_tuple(p, s->nelem, e);
+}
+
+static hlo_inst *lower_combiner(hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    hlo_module *m = in->parent->module;
+    hlo_inst **arg = sd_arena_array(m->arena, hlo_inst *, in->narg), *y;
+    const sd_shape *s = in->shape;
+    hlo_comp *body = wide_comp(m, in->comp[0]);
+
+    for (int i = 0; i < in->narg; i++)
+        arg[i] = widened(p, in->arg[i]);
+    y = hlo_inst_clone(in->parent, in, in, arg);
+    hlo_set_comps(y, 1, &body);
+    if (s->dtype == SD_TUPLE) {
+        const sd_shape **e =
+            sd_arena_array(m->arena, const sd_shape *, s->nelem);
+
+        for (int i = 0; i < s->nelem; i++)
+            e[i] = wide_shape(m, s->elem[i]);
+        y->shape = sd_shape_tuple(m->arena, s->nelem, e);
+    } else {
+        y->shape = wide_shape(m, s);
+    }
+    return narrowed(p, y, s);
+}
+
+/* Do updates meet, and does the sum of them round?  Replacing and extremes
+ * give one of the operands. */
+static bool scatter_rounds(const hlo_inst *in)
+{
+    hlo_comp *c = in->comp[0];
+    hlo_op op;
+
+    if (in->u.gather->unique)
+        return false;
+    for (int i = 0; i < c->nparam; i++)
+        if (c->root == c->param[i])
+            return false;
+    return !hlo_comp_is_binary(c, &op) ||
+           (op != HLO_MAXIMUM && op != HLO_MINIMUM);
+}
+
+static hlo_inst *lower(hlo_inst *in)
+{
+    if (is_arithmetic(in))
+        return lower_arithmetic(in);
+    switch (in->op) {
+    case HLO_IOTA:
+        return pass_is_narrow(pass_dtype(in)) ? lower_iota(in) : NULL;
+    case HLO_REDUCE:
+    case HLO_REDUCE_WINDOW:
+    case HLO_SCAN:
+        return has_narrow_arg(in) ? lower_combiner(in) : NULL;
+    case HLO_SCATTER:
+        return has_narrow_arg(in) && scatter_rounds(in) ? lower_combiner(in)
+                                                        : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/* ---- excess precision ---- */
+
+static bool may_skip(const hlo_inst *in)
+{
+    const hlo_inst *x = in->arg[0];
+    sd_dtype t = pass_dtype(x);
+
+    if (pass_dtype(in) != SD_F32 || x->op != HLO_CONVERT ||
+        !pass_is_narrow(t) || pass_dtype(x->arg[0]) != SD_F32)
+        return false;
+    return t == SD_BF16 || t == SD_F16 || (in->mark == OURS && x->mark == OURS);
+}
+
+bool hlo_lower_float(hlo_module *m, const device_desc *dev)
+{
+    bool changed = false;
+
+    (void)dev;
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c)
+            in->mark = 0;
+    /* bodies come first and are lowered before what calls them; the wide ones
+     * made on the way come last and need it no more */
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c)
+        {
+            hlo_inst *to = lower(in);
+
+            if (to) {
+                pass_replace(in, to);
+                changed = true;
+            }
+        }
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c)
+            if (in->op == HLO_CONVERT && may_skip(in)) {
+                pass_replace(in, in->arg[0]->arg[0]);
+                changed = true;
+            }
+    return changed;
+}

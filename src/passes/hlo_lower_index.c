@@ -1,0 +1,283 @@
+/* Ops that read or write where indices say, in one form:
+ *   - indices are signed and of 32 bits at least, since plans extend the sign;
+ *   - a gather of one slice is a dynamic-slice;
+ *   - a scatter has indices [n, k] and updates [n, window..] with a window
+ *     dimension for each of the operand's; batch dimensions are more columns
+ *     of indices;
+ *   - one that writes a window at a known place inside is a
+ *     dynamic-update-slice. */
+#include "passes_priv.h"
+
+/* ---- index types ---- */
+
+static hlo_inst *signed_index(hlo_at p, hlo_inst *x)
+{
+    switch (pass_dtype(x)) {
+    case SD_S32:
+    case SD_S64:
+        return x;
+    case SD_U64: /* beyond s64 is beyond any dimension, and must stay so */
+        x = hlo_make_binary(p, HLO_MINIMUM, x,
+                            pass_fill_s64(p, x->shape, SD_U64, INT64_MAX));
+        return hlo_make_convert(p, SD_S64, x);
+    case SD_U32:
+        return hlo_make_convert(p, SD_S64, x);
+    default:
+        return pass_is_int(pass_dtype(x)) ? hlo_make_convert(p, SD_S32, x) : x;
+    }
+}
+
+static bool sign_indices(hlo_inst *in)
+{
+    int from, to;
+    bool changed = false;
+
+    switch (in->op) {
+    case HLO_DYNAMIC_SLICE:
+        from = 1, to = in->narg;
+        break;
+    case HLO_DYNAMIC_UPDATE_SLICE:
+        from = 2, to = in->narg;
+        break;
+    case HLO_GATHER:
+        from = 1, to = 2;
+        break;
+    case HLO_SCATTER:
+        from = hlo_ninput(in), to = from + 1;
+        break;
+    default:
+        return false;
+    }
+    for (int i = from; i < to; i++) {
+        hlo_inst *x = signed_index(pass_at(in), in->arg[i]);
+
+        changed |= x != in->arg[i];
+        hlo_set_arg(in, i, x);
+    }
+    return changed;
+}
+
+/* ---- gather ---- */
+
+static hlo_inst *lower_gather(hlo_inst *in)
+{
+    const hlo_gather *g = in->u.gather;
+    hlo_inst *x = in->arg[0], *at = in->arg[1];
+    hlo_at p = pass_at(in);
+    int64_t k = g->index_map.n;
+    hlo_inst *arg[SD_MAX_RANK + 1], *zero, *y;
+
+    if (sd_shape_count(at->shape) != k || g->operand_batch.n)
+        return NULL;
+    at = pass_reshape(p, at, 1, &k);
+    zero = hlo_make_scalar_s64(p, pass_dtype(at), 0);
+    arg[0] = x;
+    for (int i = 0; i < x->shape->rank; i++)
+        arg[1 + i] = zero;
+    for (int64_t i = 0; i < k; i++) {
+        int64_t end = i + 1;
+
+        y = hlo_make_slice(p, at, &i, &end, NULL);
+        arg[1 + g->index_map.at[i]] = hlo_make_reshape(p, y, 0, NULL);
+    }
+    y = hlo_inst_create(in->parent, in, HLO_DYNAMIC_SLICE,
+                        sd_shape_make(in->parent->module->arena,
+                                      pass_dtype(in), x->shape->rank,
+                                      g->slice_sizes.at),
+                        1 + x->shape->rank, arg);
+    y->dims = g->slice_sizes;
+    y->op_name = in->op_name;
+    return pass_reshape(p, y, in->shape->rank, in->shape->dim);
+}
+
+/* ---- scatter ---- */
+
+typedef struct {
+    hlo_inst *in;
+    hlo_at p;
+    const hlo_gather *g;
+    int n;            /* operands */
+    int64_t count;    /* windows */
+    const sd_shape *x; /* of an operand */
+} scatter;
+
+/* One more column of indices: the place along dimension d of `of`, which are
+ * the dimensions of the indices without the index vector. */
+static hlo_inst *batch_column(const scatter *s, const sd_shape *of, int64_t d,
+                              sd_dtype t)
+{
+    int64_t dim[] = {s->count, 1};
+    const sd_shape *shape = sd_shape_with(s->in->parent->module->arena, of, t);
+
+    return hlo_make_reshape(s->p, hlo_make_iota(s->p, shape, d), 2, dim);
+}
+
+/* [count, k], batch columns last */
+static hlo_inst *index_matrix(scatter *s)
+{
+    hlo_inst *at = s->in->arg[s->n], *col[SD_MAX_RANK + 1];
+    const sd_shape *i = at->shape, *of;
+    int64_t v = s->g->index_vector_dim, perm[SD_MAX_RANK], dim[SD_MAX_RANK];
+    int n = 0, ncol = 0;
+
+    for (int k = 0; k < i->rank; k++)
+        if (k != v) {
+            dim[n] = i->dim[k];
+            perm[n++] = k;
+        }
+    of = sd_shape_make(s->in->parent->module->arena, i->dtype, n, dim);
+    s->count = sd_shape_count(of);
+    if (v < i->rank) {
+        perm[n] = v;
+        at = hlo_make_transpose(s->p, at, perm);
+    }
+    dim[0] = s->count;
+    dim[1] = s->g->index_map.n;
+    col[ncol++] = pass_reshape(s->p, at, 2, dim);
+    for (int k = 0; k < s->g->indices_batch.n; k++) {
+        int64_t d = s->g->indices_batch.at[k];
+
+        col[ncol++] = batch_column(s, of, d > v ? d - 1 : d, i->dtype);
+    }
+    return ncol > 1 ? hlo_make_concatenate(s->p, ncol, col, 1) : col[0];
+}
+
+/* [count, window..] with ones where the operand's dimension has no window */
+static hlo_inst *update_windows(const scatter *s, hlo_inst *u)
+{
+    int64_t perm[SD_MAX_RANK], dim[SD_MAX_RANK + 1];
+    const hlo_gather *g = s->g;
+    int n = 0, w = 0;
+
+    for (int i = 0; i < u->shape->rank; i++)
+        if (!pass_holds(g->offset_dims, i))
+            perm[n++] = i;
+    for (int i = 0; i < u->shape->rank; i++)
+        if (pass_holds(g->offset_dims, i))
+            perm[n++] = i;
+    dim[0] = s->count;
+    for (int i = 0; i < s->x->rank; i++)
+        dim[1 + i] = pass_holds(g->collapsed, i) ||
+                             pass_holds(g->operand_batch, i)
+                         ? 1
+                         : u->shape->dim[g->offset_dims.at[w++]];
+    if (u->shape->rank)
+        u = hlo_make_transpose(s->p, u, perm);
+    return pass_reshape(s->p, u, s->x->rank + 1, dim);
+}
+
+static bool is_canonical(const scatter *s)
+{
+    const hlo_gather *g = s->g;
+
+    if (g->collapsed.n || g->operand_batch.n || g->index_vector_dim != 1 ||
+        s->in->arg[s->n]->shape->rank != 2)
+        return false;
+    for (int i = 0; i < g->offset_dims.n; i++)
+        if (g->offset_dims.at[i] != i + 1)
+            return false;
+    return true;
+}
+
+static const hlo_gather *canonical_numbers(const scatter *s)
+{
+    sd_arena *a = s->in->parent->module->arena;
+    hlo_gather *g = sd_arena_new(a, hlo_gather);
+    int64_t at[SD_MAX_RANK + 1];
+    int n = 0;
+
+    for (int i = 0; i < s->x->rank; i++)
+        at[i] = i + 1;
+    g->offset_dims = hlo_dims_copy(a, at, s->x->rank);
+    for (int i = 0; i < s->g->index_map.n; i++)
+        at[n++] = s->g->index_map.at[i];
+    for (int i = 0; i < s->g->operand_batch.n; i++)
+        at[n++] = s->g->operand_batch.at[i];
+    g->index_map = hlo_dims_copy(a, at, n);
+    g->index_vector_dim = 1;
+    g->sorted = s->g->sorted && !s->g->operand_batch.n;
+    g->unique = s->g->unique;
+    return g;
+}
+
+static hlo_inst *canonical_scatter(scatter *s)
+{
+    hlo_inst *in = s->in, *y;
+    hlo_inst **arg;
+
+    if (is_canonical(s) || s->x->rank >= SD_MAX_RANK)
+        return NULL;
+    arg = sd_arena_array(in->parent->module->arena, hlo_inst *, in->narg);
+    memcpy(arg, in->arg, sizeof *arg * (size_t)s->n);
+    arg[s->n] = index_matrix(s);
+    for (int i = 0; i < s->n; i++)
+        arg[s->n + 1 + i] = update_windows(s, in->arg[s->n + 1 + i]);
+    y = hlo_inst_clone(in->parent, in, in, arg);
+    y->u.gather = canonical_numbers(s);
+    return y;
+}
+
+/* A canonical scatter of one window, known to be inside, that replaces. */
+static hlo_inst *as_update_slice(const scatter *s)
+{
+    hlo_inst *in = s->in, *at = in->arg[s->n], *arg[SD_MAX_RANK + 2];
+    hlo_comp *body = in->comp[0];
+    sd_dtype t = pass_dtype(at);
+    int64_t start[SD_MAX_RANK] = {0};
+    const sd_shape *u;
+
+    if (s->n != 1 || at->shape->rank != 2 || at->shape->dim[0] != 1 ||
+        body->root != body->param[1] || !is_canonical(s))
+        return NULL;
+    u = in->arg[2]->shape;
+    for (int i = 0; i < s->g->index_map.n; i++) {
+        int64_t d = s->g->index_map.at[i], v;
+
+        if (at->op == HLO_CONSTANT)
+            v = sd_scalar_to_s64(t, (const char *)at->u.literal.data +
+                                        sd_dtype_bytes(t) * (size_t)i);
+        else if (!pass_int_const(at, &v))
+            return NULL;
+        if (v < 0 || v > s->x->dim[d] - u->dim[d + 1])
+            return NULL;
+        start[d] = v;
+    }
+    arg[0] = in->arg[0];
+    arg[1] = hlo_make_reshape(s->p, in->arg[2], s->x->rank, u->dim + 1);
+    for (int i = 0; i < s->x->rank; i++)
+        arg[2 + i] = hlo_make_scalar_s64(s->p, t, start[i]);
+    return hlo_inst_create(in->parent, in, HLO_DYNAMIC_UPDATE_SLICE, s->x,
+                           2 + s->x->rank, arg);
+}
+
+static hlo_inst *lower_scatter(hlo_inst *in)
+{
+    scatter s = {in, pass_at(in), in->u.gather, hlo_ninput(in), 0,
+                 in->arg[0]->shape};
+    hlo_inst *to = as_update_slice(&s);
+
+    return to ? to : canonical_scatter(&s);
+}
+
+bool hlo_lower_index(hlo_module *m, const device_desc *dev)
+{
+    bool changed = false;
+
+    (void)dev;
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c)
+        {
+            hlo_inst *to = NULL;
+
+            changed |= sign_indices(in);
+            if (in->op == HLO_GATHER)
+                to = lower_gather(in);
+            else if (in->op == HLO_SCATTER)
+                to = lower_scatter(in);
+            if (to) {
+                pass_replace(in, to);
+                changed = true;
+            }
+        }
+    return changed;
+}

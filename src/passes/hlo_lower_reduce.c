@@ -1,0 +1,299 @@
+/* Every reduce has one dimension: transposes before it are folded away,
+ * dimensions of extent 1 dropped, reduced neighbours collapsed; reduced
+ * dimensions that are apart are peeled, fastest first, the inner ones starting
+ * from the combiner's identity.  A combiner without one gets its dimensions
+ * side by side by a transpose. */
+#include "passes_priv.h"
+
+typedef struct {
+    hlo_inst *in;
+    hlo_at p;
+    hlo_comp *body;
+    hlo_inst **x, **init; /* n of each */
+    int n, rank;
+    int64_t dim[SD_MAX_RANK];
+    bool over[SD_MAX_RANK];
+    hlo_op op; /* of a body with an identity */
+    bool known;
+} reduce;
+
+static void see_operands(reduce *r)
+{
+    const sd_shape *s = r->x[0]->shape;
+
+    r->rank = s->rank;
+    if (s->rank)
+        memcpy(r->dim, s->dim, sizeof *s->dim * (size_t)s->rank);
+}
+
+static void read_reduce(hlo_inst *in, reduce *r)
+{
+    sd_arena *a = in->parent->module->arena;
+
+    memset(r, 0, sizeof *r);
+    r->in = in;
+    r->p = pass_at(in);
+    r->body = in->comp[0];
+    r->n = in->narg / 2;
+    r->x = sd_arena_array(a, hlo_inst *, r->n);
+    memcpy(r->x, in->arg, sizeof *r->x * (size_t)r->n);
+    r->init = in->arg + r->n;
+    see_operands(r);
+    for (int i = 0; i < in->dims.n; i++)
+        r->over[in->dims.at[i]] = true;
+    r->known = r->n == 1 && hlo_comp_is_binary(r->body, &r->op) &&
+               pass_has_identity(r->op, pass_dtype(r->x[0]));
+}
+
+/* Runs of reduced dimensions, those of extent 1 not counted. */
+static int count_runs(const bool *over, const int64_t *dim, int rank)
+{
+    bool inside = false;
+    int n = 0;
+
+    for (int i = 0; i < rank; i++) {
+        if (dim[i] == 1)
+            continue;
+        n += over[i] && !inside;
+        inside = over[i];
+    }
+    return n;
+}
+
+/* ---- results: one value or a tuple ---- */
+
+static hlo_inst *result(const reduce *r, int i, hlo_inst *x)
+{
+    return r->n == 1 ? x : hlo_make_gte(r->p, x, i);
+}
+
+static hlo_inst *as_result(const reduce *r, hlo_inst **y)
+{
+    return r->n == 1 ? y[0] : hlo_make_tuple(r->p, r->n, y);
+}
+
+/* Reduces r's operands over one dimension; the results become its operands. */
+static void reduce_over(reduce *r, int d, hlo_inst **init)
+{
+    sd_arena *a = r->p.c->module->arena;
+    const sd_shape **s = sd_arena_array(a, const sd_shape *, r->n);
+    hlo_inst **arg = sd_arena_array(a, hlo_inst *, 2 * r->n), *y;
+    int64_t dim = d;
+
+    for (int i = d; i + 1 < r->rank; i++) {
+        r->dim[i] = r->dim[i + 1];
+        r->over[i] = r->over[i + 1];
+    }
+    r->rank--;
+    for (int i = 0; i < r->n; i++) {
+        arg[i] = r->x[i];
+        arg[r->n + i] = init[i];
+        s[i] = sd_shape_make(a, pass_dtype(init[i]), r->rank, r->dim);
+    }
+    y = hlo_inst_create(r->p.c, r->p.before, HLO_REDUCE,
+                        r->n == 1 ? s[0] : sd_shape_tuple(a, r->n, s),
+                        2 * r->n, arg);
+    y->dims = hlo_dims_copy(a, &dim, 1);
+    y->op_name = r->in->op_name;
+    y->source_file = r->in->source_file;
+    y->source_line = r->in->source_line;
+    hlo_set_comps(y, 1, &r->body);
+    for (int i = 0; i < r->n; i++)
+        r->x[i] = result(r, i, y);
+}
+
+static hlo_inst *reshaped_results(reduce *r, int rank, const int64_t *dim)
+{
+    for (int i = 0; i < r->n; i++)
+        r->x[i] = pass_reshape(r->p, r->x[i], rank, dim);
+    return as_result(r, r->x);
+}
+
+static const sd_shape *result_shape(const hlo_inst *in)
+{
+    return in->shape->dtype == SD_TUPLE ? in->shape->elem[0] : in->shape;
+}
+
+/* ---- special cases ---- */
+
+/* Nothing is summed: body(init, x), element by element. */
+static hlo_inst *combine_once(reduce *r)
+{
+    const sd_shape *s = result_shape(r->in);
+    hlo_inst **arg = sd_arena_array(r->p.c->module->arena, hlo_inst *,
+                                    2 * r->n);
+
+    for (int i = 0; i < r->n; i++) {
+        arg[i] = pass_spread(r->p, r->init[i],
+                             sd_shape_with(r->p.c->module->arena, s,
+                                           pass_dtype(r->init[i])));
+        arg[r->n + i] = pass_reshape(r->p, r->x[i], s->rank, s->dim);
+    }
+    return pass_vectorize(r->p, r->body, arg, s);
+}
+
+static hlo_inst *only_init(reduce *r)
+{
+    const sd_shape *s = result_shape(r->in);
+
+    for (int i = 0; i < r->n; i++)
+        r->x[i] = pass_spread(r->p, r->init[i], s);
+    return as_result(r, r->x);
+}
+
+/* ---- transposes ---- */
+
+/* Reduces what was transposed, and transposes the smaller result. */
+static hlo_inst *fold_transpose(hlo_inst *in)
+{
+    int64_t dims[SD_MAX_RANK], at[SD_MAX_RANK], perm[SD_MAX_RANK];
+    bool over[SD_MAX_RANK] = {false};
+    hlo_inst *t = in->arg[0], *y, **arg;
+    reduce r;
+    int n = 0;
+
+    if (t->op != HLO_TRANSPOSE)
+        return NULL;
+    read_reduce(in, &r);
+    for (int i = 1; i < r.n; i++)
+        if (r.x[i]->op != HLO_TRANSPOSE || r.x[i]->dims.n != t->dims.n ||
+            memcmp(r.x[i]->dims.at, t->dims.at,
+                   sizeof(int64_t) * (size_t)t->dims.n) != 0)
+            return NULL;
+    for (int i = 0; i < in->dims.n; i++) {
+        dims[i] = t->dims.at[in->dims.at[i]];
+        over[dims[i]] = true;
+    }
+    if (!r.known && count_runs(over, t->arg[0]->shape->dim, r.rank) > 1)
+        return NULL;
+    for (int i = 0; i < r.rank; i++)
+        at[i] = over[i] ? -1 : n++;
+    n = 0;
+    for (int i = 0; i < r.rank; i++)
+        if (!r.over[i])
+            perm[n++] = at[t->dims.at[i]];
+    arg = sd_arena_array(r.p.c->module->arena, hlo_inst *, in->narg);
+    for (int i = 0; i < in->narg; i++)
+        arg[i] = i < r.n ? in->arg[i]->arg[0] : in->arg[i];
+    y = hlo_inst_clone(in->parent, in, in, arg);
+    y->dims = hlo_dims_copy(r.p.c->module->arena, dims, in->dims.n);
+    /* its own dimensions are those of the result, put back */
+    const sd_shape **s = sd_arena_array(r.p.c->module->arena,
+                                        const sd_shape *, r.n);
+    int64_t dim[SD_MAX_RANK];
+
+    for (int i = 0; i < n; i++)
+        dim[perm[i]] = result_shape(in)->dim[i];
+    for (int i = 0; i < r.n; i++)
+        s[i] = sd_shape_make(r.p.c->module->arena, pass_dtype(r.init[i]), n,
+                             dim);
+    y->shape = r.n == 1 ? s[0]
+                        : sd_shape_tuple(r.p.c->module->arena, r.n, s);
+    for (int i = 0; i < r.n; i++) {
+        r.x[i] = result(&r, i, y);
+        if (n > 1)
+            r.x[i] = hlo_make_transpose(r.p, r.x[i], perm);
+    }
+    hlo_inst *out = as_result(&r, r.x);
+
+    hlo_replace(in, out);
+    return y;
+}
+
+/* A combiner without identity: reduced dimensions last, side by side. */
+static void bring_together(reduce *r)
+{
+    int64_t perm[SD_MAX_RANK];
+    bool over[SD_MAX_RANK];
+    int n = 0;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < r->rank; i++)
+            if (r->over[i] == (pass == 1)) {
+                over[n] = pass == 1;
+                perm[n++] = i;
+            }
+    for (int i = 0; i < r->n; i++)
+        r->x[i] = hlo_make_transpose(r->p, r->x[i], perm);
+    memcpy(r->over, over, sizeof over);
+    see_operands(r);
+}
+
+/* Drops ones and collapses reduced neighbours. */
+static void collapse(reduce *r)
+{
+    int n = 0;
+    bool inside = false;
+
+    for (int i = 0; i < r->rank; i++) {
+        if (r->dim[i] == 1)
+            continue;
+        if (inside && r->over[i]) {
+            r->dim[n - 1] *= r->dim[i];
+            continue;
+        }
+        inside = r->over[i];
+        r->over[n] = inside;
+        r->dim[n++] = r->dim[i];
+    }
+    r->rank = n;
+    for (int i = 0; i < r->n; i++)
+        r->x[i] = pass_reshape(r->p, r->x[i], n, r->dim);
+}
+
+static hlo_inst *lower(hlo_inst *in)
+{
+    reduce r;
+    int64_t count = 1;
+    int runs;
+
+    read_reduce(in, &r);
+    for (int i = 0; i < r.rank; i++)
+        count *= r.over[i] ? r.dim[i] : 1;
+    if (count == 0)
+        return only_init(&r);
+    if (count == 1 && pass_can_vectorize(r.body))
+        return combine_once(&r);
+    if (in->dims.n <= 1 || count == 1)
+        return NULL;
+    runs = count_runs(r.over, r.dim, r.rank);
+    if (runs > 1 && !r.known)
+        bring_together(&r);
+    collapse(&r);
+    for (int d = r.rank - 1; d >= 0; d--) {
+        hlo_inst *start;
+
+        if (!r.over[d])
+            continue;
+        start = r.known && --runs > 0
+                    ? pass_identity(r.p, r.op, pass_dtype(r.x[0]))
+                    : NULL;
+        reduce_over(&r, d, start ? &start : r.init);
+    }
+    return reshaped_results(&r, result_shape(in)->rank,
+                            result_shape(in)->dim);
+}
+
+bool hlo_lower_reduce(hlo_module *m, const device_desc *dev)
+{
+    bool changed = false;
+
+    (void)dev;
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c)
+        {
+            hlo_inst *to, *x = in;
+
+            if (in->op != HLO_REDUCE)
+                continue;
+            while ((to = fold_transpose(x))) {
+                x = to;
+                changed = true;
+            }
+            if ((to = lower(x))) {
+                hlo_replace(x, to);
+                changed = true;
+            }
+        }
+    return changed;
+}

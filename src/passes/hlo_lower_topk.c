@@ -1,0 +1,65 @@
+/* topk(x), k: sort values and positions along the last dimension, stable, so
+ * that the first of equal ones wins; keep the first k.  Floats by their total
+ * order, as XLA's own. */
+#include "passes_priv.h"
+
+static hlo_comp *comparator(hlo_module *m, sd_dtype t, sd_dtype index,
+                            bool largest)
+{
+    hlo_comp *c = hlo_comp_create(m, "topk_order");
+    const sd_shape *s = sd_shape_make(m->arena, t, 0, NULL);
+    const sd_shape *i = sd_shape_make(m->arena, index, 0, NULL);
+    hlo_inst *x = hlo_make_param(c, s, "x"), *y = hlo_make_param(c, s, "y");
+    hlo_inst *less;
+
+    hlo_make_param(c, i, "i");
+    hlo_make_param(c, i, "j");
+    less = hlo_make_compare((hlo_at){c, NULL, NULL}, largest ? HLO_GT : HLO_LT,
+                            x, y);
+    if (pass_is_float(t))
+        less->u.compare.type = HLO_CMP_TOTAL;
+    hlo_set_root(c, less);
+    return c;
+}
+
+static hlo_inst *lower(hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    hlo_module *m = in->parent->module;
+    hlo_inst *x = in->arg[0];
+    const sd_shape *s = x->shape;
+    sd_dtype index = in->shape->elem[1]->dtype;
+    int64_t last = s->rank - 1, start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK];
+    hlo_inst *at = hlo_make_iota(p, sd_shape_with(m->arena, s, index), last);
+    hlo_inst *arg[] = {x, at}, *out[2];
+    const sd_shape *e[] = {x->shape, at->shape};
+    hlo_inst *sort = hlo_inst_create(in->parent, in, HLO_SORT,
+                                     sd_shape_tuple(m->arena, 2, e), 2, arg);
+    hlo_comp *less = comparator(m, s->dtype, index, in->u.sort.stable);
+
+    sort->dims = hlo_dims_copy(m->arena, &last, 1);
+    sort->u.sort.stable = true;
+    sort->op_name = in->op_name;
+    hlo_set_comps(sort, 1, &less);
+    memcpy(limit, s->dim, sizeof *limit * (size_t)s->rank);
+    limit[last] = in->dims.at[0];
+    for (int i = 0; i < 2; i++)
+        out[i] = hlo_make_slice(p, hlo_make_gte(p, sort, i), start, limit,
+                                NULL);
+    return hlo_make_tuple(p, 2, out);
+}
+
+bool hlo_lower_topk(hlo_module *m, const device_desc *dev)
+{
+    bool changed = false;
+
+    (void)dev;
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c)
+            if (in->op == HLO_TOPK && in->shape->dtype == SD_TUPLE &&
+                in->arg[0]->shape->rank > 0) {
+                pass_replace(in, lower(in));
+                changed = true;
+            }
+    return changed;
+}

@@ -1,0 +1,192 @@
+/* Windows:
+ *   - a reduce-window that runs over all that came before is a scan;
+ *   - select-and-scatter is first a reduce-window that finds, for each window,
+ *     the flat position of what select chooses (-1: nothing but padding), then
+ *     either, for windows of few positions, one step a position k: where the
+ *     source spread by the stride and moved by k says that its window chose
+ *     this very element, the scatter function takes it in; or a scatter by
+ *     flat position.  Both in the order of the windows, so sums have one
+ *     order. */
+#include "passes_priv.h"
+
+enum { MAX_POSITIONS = 128 };
+
+static hlo_inst *lower_cumulative(hlo_inst *in)
+{
+    int64_t dim;
+    bool reverse;
+    hlo_inst *x;
+
+    if (!hlo_is_cumulative(in, &dim, &reverse))
+        return NULL;
+    x = hlo_inst_create(in->parent, in, HLO_SCAN, in->shape, in->narg,
+                        in->arg);
+    x->op_name = in->op_name;
+    x->source_file = in->source_file;
+    x->source_line = in->source_line;
+    x->u.scan.dim = dim;
+    x->u.scan.reverse = reverse;
+    hlo_set_comps(x, 1, in->comp);
+    return x;
+}
+
+/* (value, at, new value, new at): keep what select says, never padding */
+static hlo_comp *choose(hlo_module *m, hlo_comp *select, sd_dtype t,
+                        sd_dtype index)
+{
+    hlo_comp *c = hlo_comp_create(m, "choose");
+    const sd_shape *s = sd_shape_make(m->arena, t, 0, NULL);
+    const sd_shape *i = sd_shape_make(m->arena, index, 0, NULL);
+    hlo_inst *x = hlo_make_param(c, s, "x"), *at = hlo_make_param(c, i, "at");
+    hlo_inst *y = hlo_make_param(c, s, "y"), *by = hlo_make_param(c, i, "by");
+    hlo_at p = {c, NULL, NULL};
+    hlo_inst *none = hlo_make_scalar_s64(p, index, 0);
+    hlo_inst *is_new = hlo_make_compare(p, HLO_GE, by, none);
+    hlo_inst *is_first = hlo_make_compare(p, HLO_LT, at, none);
+    hlo_inst *arg[] = {x, y}, *out[2];
+    hlo_inst *stay = pass_splice(p, select, arg);
+    hlo_inst *take = hlo_make_unary(p, HLO_NOT, stay);
+
+    take = hlo_make_binary(p, HLO_OR, is_first, take);
+    take = hlo_make_binary(p, HLO_AND, is_new, take);
+    out[0] = hlo_make_select(p, take, y, x);
+    out[1] = hlo_make_select(p, take, by, at);
+    hlo_set_root(c, hlo_make_tuple(p, 2, out));
+    return c;
+}
+
+/* For each window the flat position of what it chose. */
+static hlo_inst *chosen(hlo_inst *in, hlo_inst *flat, sd_dtype index)
+{
+    hlo_at p = pass_at(in);
+    hlo_module *m = in->parent->module;
+    hlo_inst *x = in->arg[0], *w;
+    hlo_inst *arg[] = {x, flat, hlo_make_scalar(p, pass_dtype(x), 0),
+                       hlo_make_scalar_s64(p, index, -1)};
+    const sd_shape *e[] = {
+        sd_shape_with(m->arena, in->arg[1]->shape, pass_dtype(x)),
+        sd_shape_with(m->arena, in->arg[1]->shape, index)};
+    hlo_comp *body = choose(m, in->comp[0], pass_dtype(x), index);
+
+    w = hlo_inst_create(in->parent, in, HLO_REDUCE_WINDOW,
+                        sd_shape_tuple(m->arena, 2, e), 4, arg);
+    w->op_name = in->op_name;
+    w->source_file = in->source_file;
+    w->source_line = in->source_line;
+    w->u.window.dim = in->u.window.dim;
+    w->u.window.n = in->u.window.n;
+    hlo_set_comps(w, 1, &body);
+    return hlo_make_gte(p, w, 1);
+}
+
+/* x (one element a window) where window position k of each falls. */
+static hlo_inst *place(hlo_inst *in, hlo_inst *x, hlo_inst *fill,
+                       const int64_t *k)
+{
+    int64_t low[SD_MAX_RANK], high[SD_MAX_RANK], inner[SD_MAX_RANK];
+
+    for (int i = 0; i < in->u.window.n; i++) {
+        const hlo_window_dim *w = &in->u.window.dim[i];
+        int64_t n = x->shape->dim[i];
+
+        low[i] = k[i] * w->window_dilation - w->pad_low;
+        inner[i] = w->stride - 1;
+        high[i] = in->shape->dim[i] - low[i] - ((n - 1) * w->stride + 1);
+    }
+    return hlo_make_pad(pass_at(in), x, fill, low, high, inner);
+}
+
+static hlo_inst *gather_form(hlo_inst *in, hlo_inst *flat, hlo_inst *at,
+                             int64_t positions)
+{
+    hlo_at p = pass_at(in);
+    int rank = in->shape->rank;
+    hlo_inst *acc = pass_spread(p, in->arg[2], in->shape);
+    hlo_inst *zero = hlo_make_scalar(p, pass_dtype(in->arg[1]), 0);
+    hlo_inst *none = hlo_make_scalar_s64(p, pass_dtype(at), -1);
+
+    /* an element's windows in rising order: its position in them falls */
+    for (int64_t n = positions; n-- > 0;) {
+        int64_t k[SD_MAX_RANK], rest = n;
+
+        for (int i = rank - 1; i >= 0; i--) {
+            k[i] = rest % in->u.window.dim[i].size;
+            rest /= in->u.window.dim[i].size;
+        }
+        hlo_inst *hit = hlo_make_compare(p, HLO_EQ, place(in, at, none, k),
+                                         flat);
+        hlo_inst *arg[] = {acc, place(in, in->arg[1], zero, k)};
+        hlo_inst *sum = pass_vectorize(p, in->comp[1], arg, in->shape);
+
+        acc = hlo_make_select(p, hit, sum, acc);
+    }
+    return acc;
+}
+
+static hlo_inst *scatter_form(hlo_inst *in, hlo_inst *at)
+{
+    hlo_at p = pass_at(in);
+    sd_arena *a = in->parent->module->arena;
+    int64_t n = sd_shape_count(in->shape), zero = 0;
+    int64_t dim[] = {sd_shape_count(at->shape), 1};
+    const sd_shape *s = sd_shape_make(a, pass_dtype(in), 1, &n);
+    hlo_gather *g = sd_arena_new(a, hlo_gather);
+    hlo_inst *arg[] = {pass_spread(p, in->arg[2], s),
+                       hlo_make_reshape(p, at, 2, dim),
+                       hlo_make_reshape(p, in->arg[1], 1, dim)};
+    hlo_inst *x = hlo_inst_create(in->parent, in, HLO_SCATTER, s, 3, arg);
+
+    g->collapsed = g->index_map = hlo_dims_copy(a, &zero, 1);
+    g->index_vector_dim = 1;
+    x->u.gather = g;
+    hlo_set_comps(x, 1, &in->comp[1]);
+    return hlo_make_reshape(p, x, in->shape->rank, in->shape->dim);
+}
+
+static hlo_inst *lower_select_and_scatter(hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    sd_arena *a = in->parent->module->arena;
+    int64_t n = sd_shape_count(in->shape), positions = 1;
+    sd_dtype index = n < INT32_MAX ? SD_S32 : SD_S64;
+    hlo_inst *flat, *at;
+    bool padded_base = false;
+
+    if (n == 0 || sd_shape_count(in->arg[1]->shape) == 0)
+        return pass_spread(p, in->arg[2], in->shape);
+    for (int i = 0; i < in->u.window.n; i++) {
+        padded_base |= in->u.window.dim[i].base_dilation != 1;
+        if (positions <= MAX_POSITIONS)
+            positions *= in->u.window.dim[i].size;
+    }
+    if (padded_base)
+        return NULL;
+    flat = hlo_make_iota(p, sd_shape_make(a, index, 1, &n), 0);
+    flat = pass_reshape(p, flat, in->shape->rank, in->shape->dim);
+    at = chosen(in, flat, index);
+    if (positions <= MAX_POSITIONS && pass_can_vectorize(in->comp[1]))
+        return gather_form(in, flat, at, positions);
+    return scatter_form(in, at);
+}
+
+bool hlo_lower_window(hlo_module *m, const device_desc *dev)
+{
+    bool changed = false;
+
+    (void)dev;
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c)
+        {
+            hlo_inst *to = NULL;
+
+            if (in->op == HLO_REDUCE_WINDOW)
+                to = lower_cumulative(in);
+            else if (in->op == HLO_SELECT_AND_SCATTER)
+                to = lower_select_and_scatter(in);
+            if (to) {
+                pass_replace(in, to);
+                changed = true;
+            }
+        }
+    return changed;
+}

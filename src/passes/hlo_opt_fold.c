@@ -1,0 +1,126 @@
+/* Instructions on small constants are computed now.  Exact ops by the
+ * evaluator; functions that have an error by the device library's scalar
+ * build, so that a folded value has the bits of a computed one. */
+#include "passes_priv.h"
+
+#include "devlib.h"
+
+enum { MAX_RESULT = 4096, MAX_OPERAND = 1 << 20, MAX_ARGS = 16 };
+
+typedef struct {
+    float (*f32)(float);
+    double (*f64)(double);
+} unary_fn;
+typedef struct {
+    float (*f32)(float, float);
+    double (*f64)(double, double);
+} binary_fn;
+
+#define FN(op, f) [HLO_##op] = {dl_##f##_f32, dl_##f##_f64}
+static const unary_fn unary_fns[HLO_OP_COUNT] = {
+    FN(EXP, exp),   FN(EXPM1, expm1), FN(LOG, log),   FN(LOG1P, log1p),
+    FN(SIN, sin),   FN(COS, cos),     FN(TAN, tan),   FN(TANH, tanh),
+    FN(CBRT, cbrt), FN(ERF, erf),     FN(RSQRT, rsqrt),
+    FN(LOGISTIC, logistic)};
+static const binary_fn binary_fns[HLO_OP_COUNT] = {
+    FN(POWER, pow), FN(ATAN2, atan2), FN(REMAINDER, rem)};
+#undef FN
+
+static bool is_device_function(const hlo_inst *in)
+{
+    sd_dtype t = pass_dtype(in);
+
+    return (t == SD_F32 || t == SD_F64) &&
+           (unary_fns[in->op].f32 || binary_fns[in->op].f32);
+}
+
+static void apply(const hlo_inst *in, hlo_value *out)
+{
+    const unary_fn *u = &unary_fns[in->op];
+    const binary_fn *b = &binary_fns[in->op];
+    int64_t n = sd_shape_count(in->shape);
+    const void *x = in->arg[0]->u.literal.data;
+    const void *y = in->narg > 1 ? in->arg[1]->u.literal.data : NULL;
+
+    for (int64_t i = 0; i < n; i++)
+        if (pass_dtype(in) == SD_F32)
+            ((float *)out->data)[i] =
+                y ? b->f32(((const float *)x)[i], ((const float *)y)[i])
+                  : u->f32(((const float *)x)[i]);
+        else
+            ((double *)out->data)[i] =
+                y ? b->f64(((const double *)x)[i], ((const double *)y)[i])
+                  : u->f64(((const double *)x)[i]);
+}
+
+/* What the evaluator computes with the bits that a device would. */
+static bool is_exact(const hlo_inst *in)
+{
+    switch (hlo_info(in)->cls) {
+    case HLO_C_UNARY:
+    case HLO_C_BINARY:
+    case HLO_C_TERNARY:
+        return (hlo_info(in)->ulp == 0 || pass_is_int(pass_dtype(in))) &&
+               !pass_is_complex(pass_dtype(in->arg[0]));
+    case HLO_C_COMPARE:
+    case HLO_C_CONVERT:
+    case HLO_C_BITCAST:
+        return true;
+    case HLO_C_SHAPE:
+        return in->op != HLO_BROADCAST;
+    default:
+        return in->op == HLO_DYNAMIC_SLICE || in->op == HLO_GATHER;
+    }
+}
+
+static bool can_fold(const hlo_inst *in)
+{
+    if (in->narg == 0 || in->narg > MAX_ARGS || in->ncomp ||
+        !sd_shape_is_array(in->shape) ||
+        sd_shape_count(in->shape) > MAX_RESULT)
+        return false;
+    for (int i = 0; i < in->narg; i++)
+        if (in->arg[i]->op != HLO_CONSTANT ||
+            sd_shape_count(in->arg[i]->shape) > MAX_OPERAND)
+            return false;
+    return is_device_function(in) || is_exact(in);
+}
+
+/* broadcast([1, 2] -> [2, 1]) of what was just folded, and other users of
+ * constants, see them as literals; the instruction itself is replaced. */
+static bool fold(sd_arena *a, hlo_inst *in)
+{
+    hlo_value arg[MAX_ARGS], out = {0};
+
+    for (int i = 0; i < in->narg; i++)
+        arg[i] = (hlo_value){in->arg[i]->shape,
+                             (void *)(uintptr_t)in->arg[i]->u.literal.data,
+                             NULL};
+    if (is_device_function(in)) {
+        out = hlo_value_make(a, in->shape);
+        apply(in, &out);
+    } else {
+        sd_status st = hlo_eval_inst(a, in, arg, &out);
+
+        if (st) { /* the evaluator does not know it: leave it to the device */
+            sd_status_free(st);
+            return false;
+        }
+    }
+    pass_replace(in, hlo_make_constant(pass_at(in), in->shape, out.data));
+    return true;
+}
+
+bool hlo_opt_fold(hlo_module *m, const device_desc *dev)
+{
+    sd_arena *a = sd_arena_create();
+    bool changed = false;
+
+    (void)dev;
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c)
+            if ((in->nuse || in == c->root) && can_fold(in))
+                changed |= fold(a, in);
+    sd_arena_destroy(a);
+    return changed;
+}

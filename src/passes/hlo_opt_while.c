@@ -1,0 +1,306 @@
+/* Loops.  An element of the carry is
+ *   dead       when neither the condition, nor the result, nor another live
+ *              element needs it: it goes;
+ *   constant   when the body returns it as it came and it starts as a scalar
+ *              constant: uses inside become that constant;
+ *   returned   as it came: uses of the result become the start value.
+ * A loop that runs not at all is its start value, one that runs once its
+ * body.  Needs: conditions and bodies of one tuple parameter. */
+#include "passes_priv.h"
+
+typedef struct {
+    hlo_inst *in, *init;
+    hlo_comp *cond, *body;
+    hlo_inst *cp, *bp; /* their parameters */
+    int n;
+} loop;
+
+static bool read_loop(hlo_inst *in, loop *l)
+{
+    if (in->op != HLO_WHILE || in->ncomp != 2 ||
+        in->shape->dtype != SD_TUPLE || in->arg[0]->op != HLO_TUPLE)
+        return false;
+    *l = (loop){in, in->arg[0], in->comp[0], in->comp[1], NULL, NULL,
+                in->shape->nelem};
+    if (l->cond->nparam != 1 || l->body->nparam != 1 ||
+        l->body->root->op != HLO_TUPLE || l->cond->ncaller != 1 ||
+        l->body->ncaller != 1)
+        return false;
+    l->cp = l->cond->param[0];
+    l->bp = l->body->param[0];
+    return true;
+}
+
+/* Every use of a tuple takes it apart? */
+static bool only_elements(const hlo_inst *x)
+{
+    for (int i = 0; i < x->nuse; i++)
+        if (x->user[i]->op != HLO_GET_TUPLE_ELEMENT)
+            return false;
+    return true;
+}
+
+static bool is_element(const hlo_inst *x, const hlo_inst *of, int64_t i)
+{
+    return x->op == HLO_GET_TUPLE_ELEMENT && x->arg[0] == of &&
+           x->u.tuple.index == i;
+}
+
+/* ---- elements that do not change ---- */
+
+static bool put_constant(hlo_comp *c, hlo_inst *param, int64_t i,
+                         const hlo_inst *value)
+{
+    bool changed = false;
+
+    for (int k = param->nuse - 1; k >= 0; k--) {
+        hlo_inst *u = param->user[k];
+
+        if (!is_element(u, param, i) || u->nuse == 0)
+            continue;
+        /* the root tuple keeps the element: it stays unchanging */
+        bool root_only = u->nuse == 1 && u->user[0] == c->root;
+
+        if (root_only)
+            continue;
+        hlo_inst *x = hlo_inst_clone(c, u->next, value, NULL);
+
+        hlo_replace(u, x);
+        if (c->root->op == HLO_TUPLE && i < c->root->narg &&
+            c->root->arg[i] == x && c->root != x)
+            hlo_set_arg(c->root, (int)i, u);
+        changed = true;
+    }
+    return changed;
+}
+
+static bool settle_unchanged(loop *l)
+{
+    bool changed = false;
+
+    for (int i = 0; i < l->n; i++) {
+        hlo_inst *start = l->init->arg[i];
+
+        if (!is_element(l->body->root->arg[i], l->bp, i))
+            continue;
+        if (start->op == HLO_CONSTANT && !start->shape->rank) {
+            changed |= put_constant(l->cond, l->cp, i, start);
+            changed |= put_constant(l->body, l->bp, i, start);
+        }
+        for (int k = l->in->nuse - 1; k >= 0; k--) {
+            hlo_inst *u = l->in->user[k];
+
+            if (is_element(u, l->in, i) && u->nuse) {
+                hlo_replace(u, start);
+                changed = true;
+            }
+        }
+    }
+    return changed;
+}
+
+/* ---- dead elements ---- */
+
+static void mark_elements(const hlo_inst *x, bool *live)
+{
+    for (int i = 0; i < x->nuse; i++)
+        if (x->user[i]->nuse || x->user[i] == x->parent->root)
+            live[x->user[i]->u.tuple.index] = true;
+}
+
+/* What x is made from; mark says: seen in this search. */
+static void mark_needs(sd_arena *a, hlo_inst *x, const hlo_inst *param,
+                       bool *live, bool *more)
+{
+    sd_vec(hlo_inst *) stack = {0};
+
+    *sd_push(a, &stack) = x;
+    while (stack.n) {
+        hlo_inst *y = stack.at[--stack.n];
+
+        if (y->mark)
+            continue;
+        y->mark = 1;
+        if (y->op == HLO_GET_TUPLE_ELEMENT && y->arg[0] == param &&
+            !live[y->u.tuple.index]) {
+            live[y->u.tuple.index] = true;
+            *more = true;
+        }
+        for (int i = 0; i < y->narg; i++)
+            *sd_push(a, &stack) = y->arg[i];
+    }
+}
+
+static void find_live(sd_arena *a, const loop *l, bool *live)
+{
+    bool *done = sd_arena_array(a, bool, l->n ? l->n : 1);
+    bool more = true;
+
+    mark_elements(l->in, live);
+    mark_elements(l->cp, live);
+    hlo_for_each_inst(x, l->body)
+        x->mark = 0;
+    hlo_for_each_inst(x, l->body)
+        if (x->op != HLO_PARAMETER && hlo_has_effect(x))
+            mark_needs(a, x, l->bp, live, &more);
+    while (more) {
+        more = false;
+        for (int i = 0; i < l->n; i++)
+            if (live[i] && !done[i]) {
+                done[i] = true;
+                mark_needs(a, l->body->root->arg[i], l->bp, live, &more);
+            }
+    }
+}
+
+static void renumber(hlo_inst *x, const int *to)
+{
+    for (int i = 0; i < x->nuse; i++) {
+        hlo_inst *u = x->user[i];
+        int k = to[u->u.tuple.index];
+
+        u->u.tuple.index = k < 0 ? 0 : k; /* dead ones have no user left */
+        u->shape = x->shape->elem[u->u.tuple.index];
+    }
+}
+
+static hlo_inst *keep_elements(hlo_inst *tuple, hlo_inst *before,
+                               const int *to, int n)
+{
+    hlo_inst **arg = sd_arena_array(tuple->parent->module->arena, hlo_inst *,
+                                    n ? n : 1);
+    hlo_at p = {tuple->parent, before, tuple};
+
+    for (int i = 0; i < tuple->narg; i++)
+        if (to[i] >= 0)
+            arg[to[i]] = tuple->arg[i];
+    return hlo_make_tuple(p, n, arg);
+}
+
+static void drop_elements(loop *l, const int *to, int n)
+{
+    hlo_inst *root = l->body->root, *r = keep_elements(root, NULL, to, n);
+    hlo_inst *init = keep_elements(l->init, l->in, to, n);
+
+    hlo_set_root(l->body, r);
+    hlo_remove(root);
+    /* what only dead elements were made from must not read the old tuple */
+    l->bp->shape = l->cp->shape = r->shape;
+    hlo_set_arg(l->in, 0, init);
+    l->in->shape = init->shape;
+    renumber(l->bp, to);
+    renumber(l->cp, to);
+    renumber(l->in, to);
+}
+
+/* Dead chains in the body end in elements that are about to go. */
+static void sweep_body(hlo_comp *c)
+{
+    hlo_for_each_inst_backward(in, c)
+        if (in->nuse == 0 && in != c->root && !hlo_has_effect(in))
+            hlo_remove(in);
+}
+
+static bool drop_dead(sd_arena *a, loop *l)
+{
+    bool *live = sd_arena_array(a, bool, l->n ? l->n : 1);
+    int *to = sd_arena_array(a, int, l->n ? l->n : 1), n = 0;
+    hlo_inst *root = l->body->root;
+
+    if (!only_elements(l->in) || !only_elements(l->cp) ||
+        !only_elements(l->bp) || l->in == l->in->parent->root ||
+        root->nuse || l->bp == root)
+        return false;
+    find_live(a, l, live);
+    for (int i = 0; i < l->n; i++)
+        to[i] = live[i] ? n++ : -1;
+    if (n == l->n || n == 0)
+        return false;
+    /* cut the dead chains first, so that no dead element is read any more */
+    for (int i = 0; i < l->n; i++)
+        if (!live[i] && !is_element(root->arg[i], l->bp, i)) {
+            hlo_at p = {l->body, root, root};
+
+            hlo_set_arg(root, i, hlo_make_gte(p, l->bp, i));
+        }
+    sweep_body(l->body);
+    sweep_body(l->cond);
+    drop_elements(l, to, n);
+    sweep_body(l->body);
+    sweep_body(l->cond);
+    return true;
+}
+
+/* ---- trip count 0 and 1 ---- */
+
+/* cond: gte(param, i) < limit; body: i + step; all constants.  Counts up to
+ * two: more is the plan's business. */
+static bool few_trips(const loop *l, int *trips)
+{
+    const hlo_inst *c = l->cond->root, *next;
+    int64_t limit, start, step, i;
+
+    if (c->op != HLO_COMPARE || c->u.compare.dir != HLO_LT ||
+        c->u.compare.type != HLO_CMP_SIGNED ||
+        c->arg[0]->op != HLO_GET_TUPLE_ELEMENT || c->arg[0]->arg[0] != l->cp ||
+        !pass_int_const(c->arg[1], &limit))
+        return false;
+    i = c->arg[0]->u.tuple.index;
+    if (!pass_int_const(l->init->arg[i], &start))
+        return false;
+    if (start >= limit) {
+        *trips = 0;
+        return true;
+    }
+    next = l->body->root->arg[i];
+    if (next->op != HLO_ADD || !is_element(next->arg[0], l->bp, i) ||
+        !pass_int_const(next->arg[1], &step) || step <= 0)
+        return false;
+    /* limit is of the counter's type, so start + step may not wrap below it
+     * without passing it first */
+    *trips = limit - start <= step ? 1 : 2;
+    return start <= INT32_MAX / 2 && step <= INT32_MAX / 2;
+}
+
+static hlo_inst *unrolled(const loop *l)
+{
+    int64_t v;
+    int trips;
+
+    if (pass_int_const(l->cond->root, &v) && v == 0)
+        return l->in->arg[0];
+    if (!few_trips(l, &trips) || trips > 1)
+        return NULL;
+    hlo_for_each_inst(x, l->cond)
+        if (x->op != HLO_PARAMETER && hlo_has_effect(x))
+            return NULL;
+    if (trips == 0)
+        return l->in->arg[0];
+    return pass_splice(pass_at(l->in), l->body, l->in->arg);
+}
+
+bool hlo_opt_while(hlo_module *m, const device_desc *dev)
+{
+    sd_arena *a = sd_arena_create();
+    bool changed = false;
+
+    (void)dev;
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c)
+        {
+            hlo_inst *to;
+            loop l;
+
+            if (!read_loop(in, &l))
+                continue;
+            if ((to = unrolled(&l))) {
+                pass_replace(in, to);
+                changed = true;
+                continue;
+            }
+            changed |= settle_unchanged(&l);
+            changed |= drop_dead(a, &l);
+        }
+    sd_arena_destroy(a);
+    return changed;
+}

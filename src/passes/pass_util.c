@@ -1,0 +1,182 @@
+/* Building blocks that several passes use. */
+#include "passes_priv.h"
+
+#include <math.h>
+
+void pass_replace(hlo_inst *in, hlo_inst *with)
+{
+    hlo_replace(in, with);
+    if (in->nuse == 0 && in->parent->root != in && in->op != HLO_PARAMETER)
+        hlo_remove(in);
+}
+
+hlo_inst *pass_splice(hlo_at p, hlo_comp *c, hlo_inst *const *arg)
+{
+    hlo_inst **x;
+    int cap = 0;
+
+    hlo_for_each_inst(in, c)
+    {
+        if (in->op == HLO_PARAMETER)
+            in->tag = arg[in->u.param.index];
+        cap = SD_MAX(cap, in->narg);
+    }
+    x = sd_arena_array(c->module->arena, hlo_inst *, cap ? cap : 1);
+    hlo_for_each_inst(in, c)
+    {
+        if (in->op == HLO_PARAMETER)
+            continue;
+        for (int i = 0; i < in->narg; i++)
+            x[i] = in->arg[i]->tag;
+        in->tag = hlo_inst_clone(p.c, p.before, in, x);
+    }
+    return c->root->tag;
+}
+
+bool pass_can_vectorize(const hlo_comp *c)
+{
+    hlo_for_each_inst(in, c)
+    {
+        int cls = hlo_info(in)->cls;
+
+        if (in->op == HLO_TUPLE && in == c->root)
+            continue;
+        if (in->shape->rank || !sd_shape_is_array(in->shape))
+            return false;
+        if (in->op != HLO_PARAMETER && in->op != HLO_CONSTANT &&
+            cls > HLO_C_CONVERT && in->op != HLO_BITCAST_CONVERT &&
+            in->op != HLO_RESHAPE && in->op != HLO_BROADCAST)
+            return false;
+    }
+    return true;
+}
+
+hlo_inst *pass_vectorize(hlo_at p, hlo_comp *c, hlo_inst *const *arg,
+                         const sd_shape *like)
+{
+    sd_arena *a = c->module->arena;
+    hlo_inst **x;
+    int cap = 1;
+
+    hlo_for_each_inst(in, c)
+        cap = SD_MAX(cap, in->narg);
+    x = sd_arena_array(a, hlo_inst *, cap);
+    hlo_for_each_inst(in, c)
+    {
+        for (int i = 0; i < in->narg; i++)
+            x[i] = in->arg[i]->tag;
+        if (in->op == HLO_PARAMETER) {
+            in->tag = arg[in->u.param.index];
+        } else if (in->op == HLO_CONSTANT) {
+            in->tag = pass_spread(
+                p, hlo_make_constant(p, in->shape, in->u.literal.data), like);
+        } else if (in->op == HLO_RESHAPE || in->op == HLO_BROADCAST) {
+            in->tag = x[0];
+        } else if (in->op == HLO_TUPLE) {
+            in->tag = hlo_make_tuple(p, in->narg, x);
+        } else {
+            hlo_inst *y = hlo_inst_clone(p.c, p.before, in, x);
+
+            y->shape = sd_shape_make(a, in->shape->dtype, like->rank,
+                                     like->dim);
+            in->tag = y;
+        }
+    }
+    return c->root->tag;
+}
+
+bool pass_has_identity(hlo_op op, sd_dtype t)
+{
+    sd_kind k = sd_dtype_kind(t);
+
+    switch (op) {
+    case HLO_ADD:
+    case HLO_MULTIPLY:
+        return true;
+    case HLO_MAXIMUM:
+    case HLO_MINIMUM: /* the small floats have no infinity */
+        return k != SD_K_COMPLEX &&
+               (k != SD_K_FLOAT || sd_dtype_table[t].bits >= 16);
+    case HLO_AND:
+    case HLO_OR:
+    case HLO_XOR:
+        return k == SD_K_PRED || pass_is_int(t);
+    default:
+        return false;
+    }
+}
+
+/* The least (sign -1) or greatest value of a type. */
+static hlo_inst *make_extreme(hlo_at p, sd_dtype t, int sign)
+{
+    int bits = sd_dtype_table[t].bits;
+    int64_t top;
+
+    switch (sd_dtype_kind(t)) {
+    case SD_K_FLOAT:
+        return hlo_make_scalar(p, t, sign < 0 ? -INFINITY : INFINITY);
+    case SD_K_SINT:
+        top = bits == 64 ? INT64_MAX : (INT64_C(1) << (bits - 1)) - 1;
+        return hlo_make_scalar_s64(p, t, sign < 0 ? -top - 1 : top);
+    case SD_K_UINT:
+        top = bits == 64 ? -1 : (INT64_C(1) << bits) - 1;
+        return hlo_make_scalar_s64(p, t, sign < 0 ? 0 : top);
+    default:
+        return hlo_make_scalar_s64(p, t, sign > 0);
+    }
+}
+
+hlo_inst *pass_identity(hlo_at p, hlo_op op, sd_dtype t)
+{
+    bool real = pass_is_float(t);
+
+    if (!pass_has_identity(op, t))
+        return NULL;
+    switch (op) {
+    case HLO_ADD: /* x + -0 is x for every x, x + 0 is not */
+        return hlo_make_scalar(p, t, real ? -0.0 : 0.0);
+    case HLO_MULTIPLY:
+        return hlo_make_scalar(p, t, 1);
+    case HLO_MAXIMUM:
+        return make_extreme(p, t, -1);
+    case HLO_MINIMUM:
+        return make_extreme(p, t, 1);
+    case HLO_AND:
+        return hlo_make_scalar_s64(p, t, t == SD_PRED ? 1 : -1);
+    default:
+        return hlo_make_scalar_s64(p, t, 0);
+    }
+}
+
+hlo_inst *pass_spread(hlo_at p, hlo_inst *x, const sd_shape *s)
+{
+    return s->rank ? hlo_make_broadcast(p, x, s, NULL, 0) : x;
+}
+
+hlo_inst *pass_fill_s64(hlo_at p, const sd_shape *s, sd_dtype t, int64_t v)
+{
+    return pass_spread(p, hlo_make_scalar_s64(p, t, v), s);
+}
+
+hlo_inst *pass_reshape(hlo_at p, hlo_inst *x, int rank, const int64_t *dim)
+{
+    if (x->shape->rank == rank &&
+        (!rank || !memcmp(x->shape->dim, dim, sizeof *dim * (size_t)rank)))
+        return x;
+    return hlo_make_reshape(p, x, rank, dim);
+}
+
+bool pass_int_const(const hlo_inst *in, int64_t *v)
+{
+    sd_kind k;
+
+    while (in->op == HLO_BROADCAST || in->op == HLO_RESHAPE ||
+           in->op == HLO_BITCAST)
+        in = in->arg[0];
+    k = sd_dtype_kind(in->shape->dtype);
+    if (!hlo_is_splat(in) ||
+        (k != SD_K_SINT && k != SD_K_UINT && k != SD_K_PRED))
+        return false;
+    *v = sd_scalar_to_s64(in->shape->dtype, in->u.literal.data);
+    return true;
+}

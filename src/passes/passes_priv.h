@@ -1,0 +1,72 @@
+/* What the passes share and nobody else needs. */
+#ifndef PASSES_PRIV_H
+#define PASSES_PRIV_H
+
+#include "passes.h"
+
+#define PASS(id, name, needed, help)                                           \
+    bool hlo_##id(hlo_module *m, const device_desc *dev);
+#include "passes.def"
+#undef PASS
+
+/* New instructions go in front of `in` and carry its source. */
+static inline hlo_at pass_at(hlo_inst *in)
+{
+    return (hlo_at){in->parent, in, in};
+}
+static inline sd_dtype pass_dtype(const hlo_inst *in)
+{
+    return in->shape->dtype;
+}
+static inline bool pass_is_float(sd_dtype t)
+{
+    return sd_dtype_kind(t) == SD_K_FLOAT;
+}
+static inline bool pass_is_complex(sd_dtype t)
+{
+    return sd_dtype_kind(t) == SD_K_COMPLEX;
+}
+static inline bool pass_is_int(sd_dtype t)
+{
+    return sd_dtype_kind(t) == SD_K_SINT || sd_dtype_kind(t) == SD_K_UINT;
+}
+/* Floats that are computed in f32. */
+static inline bool pass_is_narrow(sd_dtype t)
+{
+    return pass_is_float(t) && t != SD_F32 && t != SD_F64;
+}
+static inline bool pass_holds(hlo_dims d, int64_t v)
+{
+    for (int i = 0; i < d.n; i++)
+        if (d.at[i] == v)
+            return true;
+    return false;
+}
+
+/* All uses go to `with`; `in` goes when nothing needs it. */
+void pass_replace(hlo_inst *in, hlo_inst *with);
+/* A copy of c's instructions before p.before, its parameters being arg;
+ * returns the copy of its root. */
+hlo_inst *pass_splice(hlo_at p, hlo_comp *c, hlo_inst *const *arg);
+/* The same with scalars made arrays: every instruction of c is elementwise or
+ * a constant, and the result has the dimensions of arg[0] (or of `like`). */
+bool pass_can_vectorize(const hlo_comp *c);
+hlo_inst *pass_vectorize(hlo_at p, hlo_comp *c, hlo_inst *const *arg,
+                         const sd_shape *like);
+/* Scalar that leaves x as it is under op; NULL when there is none. */
+hlo_inst *pass_identity(hlo_at p, hlo_op op, sd_dtype t);
+bool pass_has_identity(hlo_op op, sd_dtype t);
+/* An array of the scalar x, with the dimensions of s. */
+hlo_inst *pass_spread(hlo_at p, hlo_inst *x, const sd_shape *s);
+/* A scalar constant of bits, spread over the dimensions of s. */
+hlo_inst *pass_fill_s64(hlo_at p, const sd_shape *s, sd_dtype t, int64_t v);
+/* Reshape that is left out when the dimensions are the same. */
+hlo_inst *pass_reshape(hlo_at p, hlo_inst *x, int rank, const int64_t *dim);
+/* Equal up to names, by content; both closed. */
+bool pass_same_comp(const hlo_comp *x, const hlo_comp *y);
+/* Integer constant (through broadcasts and converts of integers). */
+bool pass_int_const(const hlo_inst *in, int64_t *v);
+bool pass_same_attributes(const hlo_inst *x, const hlo_inst *y);
+uint64_t pass_hash_attributes(const hlo_inst *in, uint64_t h);
+
+#endif

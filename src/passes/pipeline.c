@@ -1,0 +1,311 @@
+/* In what order the passes run.  What holds afterwards:
+ *
+ *   - no call, fusion, map, topk, batch norm, select-and-scatter,
+ *     reduce-precision, rng-bit-generator, opt-barrier, dimension size,
+ *     one-participant collective;
+ *   - arithmetic, reductions, scans and adding scatters of narrow floats are
+ *     f32 between converts; dots and convolutions take narrow operands as are;
+ *   - of complex arithmetic only add, subtract, multiply, negate, compare,
+ *     select, real, imag, complex;
+ *   - a reduce has one dimension (unless its body has no identity and its
+ *     dimensions are apart), no transpose before it;
+ *   - a dot has at most one free dimension a side and one contracted, none of
+ *     extent 1 if it is large; scatters have indices [n, k], updates
+ *     [n, window...] of the operand's rank + 1;
+ *   - a loop's and a branch's computations have one caller;
+ *   - unused instructions and computations are gone, callees come first.
+ *
+ * Each group runs until nothing changes, but not more than `rounds` times. */
+#include "passes_priv.h"
+
+const hlo_pass hlo_pass_table[] = {
+#define PASS(id, name, needed, help) {name, hlo_##id, help, needed},
+#include "passes.def"
+#undef PASS
+};
+const int hlo_pass_count = (int)SD_COUNTOF(hlo_pass_table);
+
+enum {
+#define PASS(id, name, needed, help) P_##id,
+#include "passes.def"
+#undef PASS
+    P_COUNT
+};
+
+typedef struct {
+    int rounds;
+    int8_t pass[12]; /* P_x + 1; 0 ends */
+} group;
+
+#define RUN(id) (P_##id + 1)
+static const group groups[] = {
+    {4, {RUN(lower_custom), RUN(opt_inline), RUN(opt_tuple), RUN(opt_dce),
+         RUN(opt_flatten)}},
+    {1, {RUN(lower_map), RUN(lower_norms), RUN(lower_rng), RUN(lower_topk),
+         RUN(lower_window)}},
+    {8, {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_while),
+         RUN(opt_conditional), RUN(opt_cse), RUN(opt_dce)}},
+    {1, {RUN(lower_complex), RUN(lower_precision), RUN(lower_dot),
+         RUN(lower_index), RUN(lower_float)}},
+    {4, {RUN(opt_simplify), RUN(opt_fold), RUN(lower_index), RUN(opt_tuple),
+         RUN(opt_cse), RUN(opt_dce)}},
+    {1, {RUN(lower_reduce), RUN(split_reduce)}},
+    {4, {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_cse),
+         RUN(opt_dce)}},
+    /* what a barrier kept apart stays apart: no cse after it */
+    {1, {RUN(lower_barrier), RUN(opt_tuple), RUN(opt_dce)}},
+};
+#undef RUN
+
+const hlo_pass *hlo_pass_of_name(const char *name)
+{
+    for (int i = 0; i < hlo_pass_count; i++)
+        if (strcmp(hlo_pass_table[i].name, name) == 0)
+            return &hlo_pass_table[i];
+    return NULL;
+}
+
+/* Is name one of the comma separated words of list? */
+static bool is_listed(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+
+    while (list && *list) {
+        size_t len = strcspn(list, ",");
+
+        if (len == n && memcmp(list, name, n) == 0)
+            return true;
+        list += len + (list[len] == ',');
+    }
+    return false;
+}
+
+/* ---- callees first ---- */
+
+static void place_comp(hlo_module *m, hlo_comp *c)
+{
+    c->next = NULL;
+    c->prev = m->last;
+    if (m->last)
+        m->last->next = c;
+    else
+        m->first = c;
+    m->last = c;
+}
+
+typedef struct {
+    hlo_comp *c;
+    hlo_inst *in;
+    int i;
+} visit;
+
+/* Depth first with a stack of our own: loops nest as deep as a program says.
+ * mark: 0 not seen, 1 seen. */
+static void order_comps(hlo_module *m)
+{
+    sd_arena *a = sd_arena_create();
+    sd_vec(hlo_comp *) all = {0};
+    sd_vec(visit) stack = {0};
+
+    hlo_for_each_comp(c, m)
+    {
+        c->mark = 0;
+        *sd_push(a, &all) = c;
+    }
+    m->first = m->last = NULL;
+    for (int k = 0; k < all.n; k++) {
+        if (all.at[k]->mark++)
+            continue;
+        *sd_push(a, &stack) = (visit){all.at[k], all.at[k]->first, 0};
+        while (stack.n) {
+            visit *v = &stack.at[stack.n - 1];
+
+            if (!v->in) {
+                place_comp(m, v->c);
+                stack.n--;
+            } else if (v->i == v->in->ncomp) {
+                v->in = v->in->next;
+                v->i = 0;
+            } else {
+                hlo_comp *c = v->in->comp[v->i++];
+
+                if (!c->mark++)
+                    *sd_push(a, &stack) = (visit){c, c->first, 0};
+            }
+        }
+    }
+    sd_arena_destroy(a);
+}
+
+/* ---- checks ---- */
+
+static sd_status roundtrip(const hlo_module *m)
+{
+    sd_arena *a = sd_arena_create();
+    sd_buf text = {0}, again = {0};
+    hlo_module *back;
+    sd_status st;
+
+    hlo_print(&text, m);
+    st = hlo_parse(a, text.at, text.len, &back);
+    if (!st)
+        st = hlo_verify(back);
+    if (!st) {
+        hlo_print(&again, back);
+        if (text.len != again.len || memcmp(text.at, again.at, text.len) != 0)
+            st = sd_error(SD_INTERNAL, "printed, parsed and printed again the "
+                                       "module reads differently");
+    }
+    sd_buf_finish(&text);
+    sd_buf_finish(&again);
+    sd_arena_destroy(a);
+    return st;
+}
+
+typedef struct {
+    hlo_module *m;
+    const device_desc *dev;
+    const char *off;
+    bool verify, roundtrip;
+    hlo_pass_hook hook;
+    void *ctx;
+} run;
+
+static sd_status check(const run *r, const char *pass)
+{
+    sd_status st = NULL;
+
+    if (r->verify)
+        st = hlo_verify(r->m);
+    if (!st && r->roundtrip)
+        st = roundtrip(r->m);
+    return sd_note(st, "after pass %s", pass);
+}
+
+static sd_status run_pass(const run *r, const hlo_pass *p, bool *changed)
+{
+    hlo_comp *last = r->m->last;
+
+    if (!p->needed && is_listed(r->off, p->name))
+        return NULL;
+    if (!p->run(r->m, r->dev))
+        return NULL;
+    *changed = true;
+    if (last != r->m->last)
+        order_comps(r->m);
+    if (r->hook)
+        r->hook(r->ctx, p->name, r->m);
+    return check(r, p->name);
+}
+
+static sd_status run_group(const run *r, const group *g)
+{
+    bool changed = true;
+    sd_status st;
+
+    for (int k = 0; k < g->rounds && changed; k++) {
+        changed = false;
+        for (int i = 0; i < (int)SD_COUNTOF(g->pass) && g->pass[i]; i++)
+            if ((st = run_pass(r, &hlo_pass_table[g->pass[i] - 1], &changed)))
+                return st;
+    }
+    return NULL;
+}
+
+/* ---- what nothing below can do ---- */
+
+static bool is_complex_op(const hlo_inst *in)
+{
+    return in->narg && sd_shape_is_array(in->arg[0]->shape) &&
+           pass_is_complex(pass_dtype(in->arg[0]));
+}
+
+static bool can_do_complex(hlo_op op)
+{
+    return op == HLO_ADD || op == HLO_SUBTRACT || op == HLO_MULTIPLY ||
+           op == HLO_NEGATE || op == HLO_COMPARE || op == HLO_SELECT ||
+           op == HLO_REAL || op == HLO_IMAG || op == HLO_COMPLEX;
+}
+
+static bool can_do(const hlo_inst *in)
+{
+    switch (hlo_info(in)->cls) {
+    case HLO_C_FFT:
+    case HLO_C_LINALG:
+    case HLO_C_NORM:
+    case HLO_C_RNG:
+    case HLO_C_CUSTOM:
+    case HLO_C_TOKENS:
+    case HLO_C_DYNAMIC:
+    case HLO_C_COLLECTIVE:
+    case HLO_C_MAP:
+        return false;
+    case HLO_C_SORT:
+        return in->op == HLO_SORT;
+    case HLO_C_WINDOW:
+        return in->op == HLO_REDUCE_WINDOW;
+    case HLO_C_CONTROL:
+        return in->op == HLO_WHILE || in->op == HLO_CONDITIONAL;
+    case HLO_C_UNARY:
+    case HLO_C_BINARY:
+    case HLO_C_TERNARY:
+    case HLO_C_CONVERT:
+        return in->op != HLO_STOCHASTIC_CONVERT &&
+               in->op != HLO_REDUCE_PRECISION &&
+               (!is_complex_op(in) || can_do_complex(in->op));
+    default:
+        return true;
+    }
+}
+
+static sd_status refuse(hlo_module *m)
+{
+    enum { MOST = 20 };
+    sd_buf b = {0};
+    int n = 0;
+    sd_status st = NULL;
+
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c)
+            if (!can_do(in) && n++ < MOST) {
+                sd_buf_str(&b, n > 1 ? "; " : "");
+                sd_buf_str(&b, hlo_describe(m, in));
+                if (in->op == HLO_CUSTOM_CALL)
+                    sd_buf_fmt(&b, " to \"%s\"", in->u.custom->target);
+            }
+    if (n)
+        st = sd_error(SD_UNIMPLEMENTED, "no way to run %d instruction%s: %.*s%s",
+                      n, n > 1 ? "s" : "", (int)b.len, b.at ? b.at : "",
+                      n > MOST ? "; ..." : "");
+    sd_buf_finish(&b);
+    return st;
+}
+
+static bool debug_build(void)
+{
+#ifdef NDEBUG
+    return false;
+#else
+    return true;
+#endif
+}
+
+sd_status hlo_optimize(hlo_module *m, const device_desc *dev,
+                       const sd_options *opt, hlo_pass_hook hook, void *ctx)
+{
+    const char *how = opt ? sd_opt_str(opt, SD_OPT_CHECK) : NULL;
+    run r = {m, dev, opt ? sd_opt_str(opt, SD_OPT_PASSES_OFF) : NULL,
+             debug_build(), false, hook, ctx};
+    sd_status st;
+
+    r.roundtrip = is_listed(how, "roundtrip");
+    r.verify = r.verify || r.roundtrip || is_listed(how, "verify");
+    if (hook)
+        hook(ctx, "start", m);
+    if ((st = check(&r, "none yet")))
+        return st;
+    for (size_t i = 0; i < SD_COUNTOF(groups); i++)
+        if ((st = run_group(&r, &groups[i])))
+            return st;
+    return refuse(m);
+}

@@ -1,0 +1,26 @@
+/* Rules of hlo_opt_simplify that live in a second file. */
+#ifndef SIMPLIFY_H
+#define SIMPLIFY_H
+
+#include "passes_priv.h"
+
+typedef hlo_inst *(*simplify_rule)(hlo_inst *in);
+
+hlo_inst *simplify_constant(hlo_inst *in);
+hlo_inst *simplify_broadcast(hlo_inst *in);
+hlo_inst *simplify_reshape(hlo_inst *in);
+hlo_inst *simplify_bitcast(hlo_inst *in);
+hlo_inst *simplify_transpose(hlo_inst *in);
+hlo_inst *simplify_reverse(hlo_inst *in);
+hlo_inst *simplify_slice(hlo_inst *in);
+hlo_inst *simplify_pad(hlo_inst *in);
+hlo_inst *simplify_concatenate(hlo_inst *in);
+hlo_inst *simplify_copy(hlo_inst *in);
+hlo_inst *simplify_dynamic_slice(hlo_inst *in);
+hlo_inst *simplify_dynamic_update_slice(hlo_inst *in);
+hlo_inst *simplify_scatter(hlo_inst *in);
+
+/* Does every value of type a exist in type b? */
+bool simplify_fits(sd_dtype a, sd_dtype b);
+
+#endif

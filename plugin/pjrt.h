@@ -22,8 +22,8 @@
 
 #define PJRT_PLATFORM "xpu"
 #define PJRT_HAS(args, field)                                                  \
-    ((args)->struct_size >= offsetof(__typeof__(*(args)), field) +             \
-                                sizeof((args)->field))
+    ((args)->struct_size >=                                                    \
+     offsetof(__typeof__(*(args)), field) + sizeof((args)->field))
 #define PJRT_NEW(type) ((type *)calloc(1, sizeof(type)))
 
 /* ---- errors, events: pjrt_error.c, pjrt_event.c ---- */
@@ -112,8 +112,8 @@ struct PJRT_Client {
 PJRT_Device *pjrt_client_find(const PJRT_Client *c, int64_t id);
 /* Compiles through libsundog-compiler.so; client may be NULL. */
 sd_status pjrt_compile_program(PJRT_Client *c, const device_desc *d,
-                               const PJRT_Program *program,
-                               sd_bytes options, thunk_program **out);
+                               const PJRT_Program *program, sd_bytes options,
+                               thunk_program **out);
 
 /* ---- buffers: pjrt_buffer.c, pjrt_transfer.c ---- */
 
@@ -152,7 +152,7 @@ struct PJRT_Executable {
     PJRT_Buffer_Type *types; /* of the outputs, and so on */
     int64_t *dims;
     size_t *dim_sizes;
-    const char **kinds;      /* of outputs, then of parameters */
+    const char **kinds; /* of outputs, then of parameters */
     size_t *kind_sizes;
 };
 sd_status pjrt_executable_make(thunk_program *p, sd_bytes options,
@@ -165,12 +165,12 @@ struct PJRT_LoadedExecutable {
     PJRT_Client *client;
     PJRT_Executable *exe; /* a reference */
     _Atomic bool deleted;
-    int n;                /* devices */
+    int n; /* devices */
     PJRT_Device **devices;
     PJRT_LogicalDeviceIds *logical;
     /* By the device's id; a portable one is loaded where it first runs. */
     _Atomic(xpu_program *) *programs;
-    sd_buf assignment;    /* DeviceAssignmentProto; empty: portable */
+    sd_buf assignment; /* DeviceAssignmentProto; empty: portable */
     bool portable, donates;
 };
 sd_status pjrt_load(PJRT_Client *c, PJRT_Executable *e, sd_bytes options,

@@ -11,18 +11,22 @@ const PJRT_Api *GetPjrtApi(void)
 
 PJRT_NamedValue pjrt_named_int(const char *name, int64_t v)
 {
-    return (PJRT_NamedValue){
-        .struct_size = PJRT_NamedValue_STRUCT_SIZE, .name = name,
-        .name_size = strlen(name), .type = PJRT_NamedValue_kInt64,
-        .int64_value = v, .value_size = 1};
+    return (PJRT_NamedValue){.struct_size = PJRT_NamedValue_STRUCT_SIZE,
+                             .name = name,
+                             .name_size = strlen(name),
+                             .type = PJRT_NamedValue_kInt64,
+                             .int64_value = v,
+                             .value_size = 1};
 }
 
 PJRT_NamedValue pjrt_named_str(const char *name, const char *v)
 {
-    return (PJRT_NamedValue){
-        .struct_size = PJRT_NamedValue_STRUCT_SIZE, .name = name,
-        .name_size = strlen(name), .type = PJRT_NamedValue_kString,
-        .string_value = v, .value_size = strlen(v)};
+    return (PJRT_NamedValue){.struct_size = PJRT_NamedValue_STRUCT_SIZE,
+                             .name = name,
+                             .name_size = strlen(name),
+                             .type = PJRT_NamedValue_kString,
+                             .string_value = v,
+                             .value_size = strlen(v)};
 }
 
 PJRT_Error *pjrt_plugin_initialize(PJRT_Plugin_Initialize_Args *a)
@@ -41,14 +45,12 @@ PJRT_Error *pjrt_plugin_attributes(PJRT_Plugin_Attributes_Args *a)
     .name_size = sizeof(text) - 1
     static const int64_t current[] = {1, 20, 0}, minimum[] = {0, 9, 0};
     static const PJRT_NamedValue attributes[] = {
-        {NAMED("xla_version"), .type = PJRT_NamedValue_kInt64,
-         .int64_value = 2, .value_size = 1},
-        {NAMED("stablehlo_current_version"),
-         .type = PJRT_NamedValue_kInt64List, .int64_array_value = current,
-         .value_size = SD_COUNTOF(current)},
-        {NAMED("stablehlo_minimum_version"),
-         .type = PJRT_NamedValue_kInt64List, .int64_array_value = minimum,
-         .value_size = SD_COUNTOF(minimum)},
+        {NAMED("xla_version"), .type = PJRT_NamedValue_kInt64, .int64_value = 2,
+         .value_size = 1},
+        {NAMED("stablehlo_current_version"), .type = PJRT_NamedValue_kInt64List,
+         .int64_array_value = current, .value_size = SD_COUNTOF(current)},
+        {NAMED("stablehlo_minimum_version"), .type = PJRT_NamedValue_kInt64List,
+         .int64_array_value = minimum, .value_size = SD_COUNTOF(minimum)},
         {NAMED("sundog_version"), .type = PJRT_NamedValue_kString,
          .string_value = SD_VERSION, .value_size = sizeof(SD_VERSION) - 1},
     };

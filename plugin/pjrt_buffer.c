@@ -40,7 +40,8 @@ sd_status pjrt_device_layout(const PJRT_Buffer_MemoryLayout *l, size_t rank)
                         l->tiled.minor_to_major_size, rank);
     for (size_t i = 0; i < rank; i++)
         if (l->tiled.minor_to_major[i] != (int64_t)(rank - 1 - i))
-            return sd_error(SD_UNIMPLEMENTED, "a device layout that is not "
+            return sd_error(SD_UNIMPLEMENTED,
+                            "a device layout that is not "
                             "row-major: dimension %" PRId64 " in place %zu",
                             l->tiled.minor_to_major[i], i);
     return NULL;
@@ -78,8 +79,8 @@ PJRT_Error *pjrt_buffer_is_deleted(PJRT_Buffer_IsDeleted_Args *a)
 
 PJRT_Error *pjrt_buffer_element_type(PJRT_Buffer_ElementType_Args *a)
 {
-    a->type = (PJRT_Buffer_Type)
-        sd_dtype_table[xpu_buffer_dtype(a->buffer->x)].pjrt;
+    a->type =
+        (PJRT_Buffer_Type)sd_dtype_table[xpu_buffer_dtype(a->buffer->x)].pjrt;
     return NULL;
 }
 
@@ -158,7 +159,7 @@ PJRT_Error *pjrt_buffer_ready_event(PJRT_Buffer_ReadyEvent_Args *a)
 
     if (xpu_buffer_is_deleted(x))
         e = pjrt_ready_event(sd_error(SD_INVALID, "the buffer was deleted or "
-                                      "donated"));
+                                                  "donated"));
     else
         e = xpu_event_retain(xpu_buffer_ready(x));
     if (!e)
@@ -178,7 +179,7 @@ PJRT_Error *pjrt_buffer_opaque_device_memory_data_pointer(
 {
     if (xpu_buffer_is_deleted(a->buffer->x))
         return pjrt_return(sd_error(SD_INVALID, "the buffer was deleted or "
-                                    "donated"));
+                                                "donated"));
     a->device_memory_ptr = xpu_buffer_pointer(a->buffer->x);
     return NULL;
 }
@@ -192,7 +193,10 @@ PJRT_Error *pjrt_buffer_increase_external_reference_count(
 PJRT_Error *pjrt_buffer_decrease_external_reference_count(
     PJRT_Buffer_DecreaseExternalReferenceCount_Args *a)
 {
-    return pjrt_return(xpu_buffer_unpin(a->buffer->x));
+    sd_status st = xpu_buffer_unpin(a->buffer->x);
+
+    return pjrt_return(sd_note(st, "Attempting to decrease reference on a "
+                                   "buffer with zero reference count"));
 }
 
 /* ---- new ones ---- */
@@ -239,10 +243,10 @@ PJRT_Error *pjrt_client_create_view_of_device_buffer(
                           &m)) &&
         !(st = pjrt_shape(a->element_type, a->dims, a->num_dims, &t)) &&
         !(st = pjrt_device_layout(a->layout, a->num_dims)))
-        st = xpu_buffer_view(m->device->x, m->kind, t, (int)a->num_dims,
-                             a->dims, a->device_buffer_ptr,
-                             a->on_delete_callback, a->on_delete_callback_arg,
-                             &x);
+        st =
+            xpu_buffer_view(m->device->x, m->kind, t, (int)a->num_dims, a->dims,
+                            a->device_buffer_ptr, a->on_delete_callback,
+                            a->on_delete_callback_arg, &x);
     return finish(st, m, x, &a->buffer);
 }
 

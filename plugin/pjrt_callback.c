@@ -80,8 +80,10 @@ static sd_status receive(void *ctx, void *data, size_t bytes)
     while (s->at < s->size && !s->destroyed)
         pthread_cond_wait(&s->full, &s->lock);
     if (s->at < s->size)
-        st = sd_error(SD_INTERNAL, "host callback of channel %" PRId64 " gave "
-                      "%zu of %zu bytes", info->channel_id, s->at, s->size);
+        st = sd_error(SD_INTERNAL,
+                      "host callback of channel %" PRId64 " gave "
+                      "%zu of %zu bytes",
+                      info->channel_id, s->at, s->size);
     s->data = NULL;
     pthread_mutex_unlock(&s->lock);
     release(s);
@@ -113,8 +115,8 @@ pjrt_copy_to_device_stream_add_chunk(PJRT_CopyToDeviceStream_AddChunk_Args *a)
 
     pthread_mutex_lock(&s->lock);
     if (!s->data || c->size > s->size - s->at) {
-        st = sd_error(SD_INVALID, "a chunk of %zu bytes at %zu of %zu",
-                      c->size, s->at, s->size);
+        st = sd_error(SD_INVALID, "a chunk of %zu bytes at %zu of %zu", c->size,
+                      s->at, s->size);
     } else {
         memcpy(s->data + s->at, c->data, c->size);
         s->at += c->size;
@@ -172,8 +174,8 @@ static void fill(pjrt_callbacks *c, const PJRT_ExecuteOptions *o, int device)
 {
     for (int i = 0; i < c->nsend; i++) {
         c->send_info[i] = o->send_callbacks[device][i];
-        c->send[i] = (xpu_callback){c->send_info[i].channel_id, send,
-                                    &c->send_info[i]};
+        c->send[i] =
+            (xpu_callback){c->send_info[i].channel_id, send, &c->send_info[i]};
     }
     for (int i = 0; i < c->nrecv; i++) {
         c->recv_info[i] = o->recv_callbacks[device][i];

@@ -34,8 +34,10 @@ static sd_status read_options(PJRT_Client *c, const PJRT_Client_Create_Args *a)
 
         if (v->name_size == 9 && !memcmp(v->name, "num_nodes", 9) && text &&
             strtol(text, NULL, 10) > 1)
-            return sd_error(SD_UNIMPLEMENTED, "%s processes: this version "
-                            "runs in one", text);
+            return sd_error(SD_UNIMPLEMENTED,
+                            "%s processes: this version "
+                            "runs in one",
+                            text);
         if (!text || !sd_options_set(c->arena, &c->options, v->name,
                                      v->name_size, text, strlen(text)))
             sd_log(SD_LOG_INFO, "client option '%.*s' is not known",
@@ -194,8 +196,10 @@ static PJRT_Error *look_up(PJRT_Client *c, int id, PJRT_Device **out)
     PJRT_Device *d = pjrt_client_find(c, id);
 
     if (!d)
-        return pjrt_return(sd_error(SD_INVALID, "No matching device found for "
-                                    "device_id %d", id));
+        return pjrt_return(sd_error(SD_INVALID,
+                                    "No matching device found for "
+                                    "device_id %d",
+                                    id));
     *out = d;
     return NULL;
 }
@@ -230,10 +234,12 @@ PJRT_Error *pjrt_client_default_device_assignment(
                                     a->num_replicas, a->num_partitions));
     if ((int64_t)SD_MIN(a->default_assignment_size, (size_t)INT32_MAX) < need)
         return pjrt_return(sd_error(
-            SD_PRECONDITION, "PJRT_Client_DefaultDeviceAssignment: "
+            SD_PRECONDITION,
+            "PJRT_Client_DefaultDeviceAssignment: "
             "default_assignment_size %zu < num_replicas * num_partitions, "
-            "%d * %d = %" PRId64, a->default_assignment_size, a->num_replicas,
-            a->num_partitions, need));
+            "%d * %d = %" PRId64,
+            a->default_assignment_size, a->num_replicas, a->num_partitions,
+            need));
     for (int64_t i = 0; i < need; i++)
         a->default_assignment[i] = (int)(i % a->client->n);
     return NULL;
@@ -280,7 +286,8 @@ static sd_status open_compiler(compile_fn *out)
              slash ? (int)(slash - info.dli_fname) + 1 : 0, info.dli_fname);
     lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!lib)
-        return sd_error(SD_NOT_FOUND, "the compiler cannot be opened: %s; "
+        return sd_error(SD_NOT_FOUND,
+                        "the compiler cannot be opened: %s; "
                         "programs that are compiled already still run",
                         dlerror());
     *out = (compile_fn)(uintptr_t)dlsym(lib, "sundog_compile");
@@ -290,13 +297,15 @@ static sd_status open_compiler(compile_fn *out)
 }
 
 sd_status pjrt_compile_program(PJRT_Client *c, const device_desc *d,
-                               const PJRT_Program *program,
-                               sd_bytes options, thunk_program **out)
+                               const PJRT_Program *program, sd_bytes options,
+                               thunk_program **out)
 {
     compile_request rq = {
         .program = {(const uint8_t *)program->code, program->code_size},
-        .format = program->format, .format_len = program->format_size,
-        .options = options, .device = d};
+        .format = program->format,
+        .format_len = program->format_size,
+        .options = options,
+        .device = d};
     compile_services sv = {0};
     compile_fn fn = c ? atomic_load(&c->compile) : NULL;
     sd_status st;
@@ -325,7 +334,7 @@ PJRT_Error *pjrt_client_compile(PJRT_Client_Compile_Args *a)
 
     if (st)
         return pjrt_return(sd_note(st, "PJRT_Client_Compile: failed to "
-                                   "deserialize CompileOptionsProto"));
+                                       "deserialize CompileOptionsProto"));
     pjrt_options_finish(&o);
     st = pjrt_compile_program(a->client, &a->client->at[0].desc->desc,
                               a->program, options, &p);
@@ -341,8 +350,8 @@ PJRT_Error *pjrt_client_load(PJRT_Client_Load_Args *a)
     sd_bytes options = {(const uint8_t *)a->compile_options,
                         a->compile_options_size};
 
-    return pjrt_return(pjrt_load(a->client, a->executable, options,
-                                 &a->loaded_executable));
+    return pjrt_return(
+        pjrt_load(a->client, a->executable, options, &a->loaded_executable));
 }
 
 /* Ahead of time: for a device that need not be there. */

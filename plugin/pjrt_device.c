@@ -1,7 +1,6 @@
 /* Devices and what describes them. */
 #include "pjrt.h"
 
-
 PJRT_Error *pjrt_device_description_id(PJRT_DeviceDescription_Id_Args *a)
 {
     a->id = a->device_description->id;
@@ -15,8 +14,8 @@ PJRT_Error *pjrt_device_description_process_index(
     return NULL;
 }
 
-PJRT_Error *pjrt_device_description_attributes(
-    PJRT_DeviceDescription_Attributes_Args *a)
+PJRT_Error *
+pjrt_device_description_attributes(PJRT_DeviceDescription_Attributes_Args *a)
 {
     a->attributes = a->device_description->attr;
     a->num_attributes = PJRT_NATTR;

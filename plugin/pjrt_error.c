@@ -34,10 +34,9 @@ static const PJRT_Error_FunctionTable functions = {
     .for_each_payload = error_payloads,
 };
 
-static const sd_error no_memory = {
-    .vtable = &functions, .code = SD_EXHAUSTED,
-    .message = (char *)"host memory exhausted"
-};
+static const sd_error no_memory = {.vtable = &functions,
+                                   .code = SD_EXHAUSTED,
+                                   .message = (char *)"host memory exhausted"};
 
 PJRT_Error *pjrt_no_memory(void)
 {
@@ -61,20 +60,23 @@ sd_status pjrt_status(PJRT_Error *e)
 
 PJRT_Error *pjrt_unimplemented(const char *function)
 {
-    return pjrt_return(sd_error(SD_UNIMPLEMENTED, "%s is not implemented",
-                                function));
+    return pjrt_return(
+        sd_error(SD_UNIMPLEMENTED, "%s is not implemented", function));
 }
 
 PJRT_Error *pjrt_short(const char *function, size_t has, size_t needs)
 {
-    return pjrt_return(sd_error(SD_INVALID, "%s: struct_size is %zu, at least "
-                                "%zu is needed", function, has, needs));
+    return pjrt_return(sd_error(SD_INVALID,
+                                "%s: struct_size is %zu, at least "
+                                "%zu is needed",
+                                function, has, needs));
 }
 
 sd_status pjrt_foreign(PJRT_Error_Code code, const char *message, size_t len)
 {
-    sd_code c = code > PJRT_Error_Code_OK &&
-                code <= PJRT_Error_Code_DATA_LOSS ? (sd_code)code : SD_UNKNOWN;
+    sd_code c = code > PJRT_Error_Code_OK && code <= PJRT_Error_Code_DATA_LOSS
+                    ? (sd_code)code
+                    : SD_UNKNOWN;
 
     return sd_error(c, "%.*s", (int)SD_MIN(len, (size_t)1 << 20),
                     message ? message : "");

@@ -2,7 +2,6 @@
  * caller may destroy it with callbacks still to come, even inside one. */
 #include "pjrt.h"
 
-
 xpu_event *pjrt_ready_event(sd_status st)
 {
     xpu_event *e = xpu_event_create();
@@ -99,10 +98,11 @@ PJRT_Error *pjrt_event_set(PJRT_Event_Set_Args *a)
     xpu_event *e = pjrt_xpu_event(a->event);
 
     if (xpu_event_is_ready(e))
-        return pjrt_return(sd_error(SD_PRECONDITION,
-                                    "PJRT_Event_Set: the event is set"));
-    xpu_event_set(e, a->error_code == PJRT_Error_Code_OK ? NULL :
-                  pjrt_foreign(a->error_code, a->error_message,
-                               a->error_message_size));
+        return pjrt_return(
+            sd_error(SD_PRECONDITION, "PJRT_Event_Set: the event is set"));
+    xpu_event_set(e, a->error_code == PJRT_Error_Code_OK
+                         ? NULL
+                         : pjrt_foreign(a->error_code, a->error_message,
+                                        a->error_message_size));
     return NULL;
 }

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#define MAGIC "SDEXECUT"
+#define MAGIC   "SDEXECUT"
 #define VERSION 1u
 
 /* Estimates of the steps, a loop as often as it is known to run. */
@@ -24,10 +24,12 @@ static void add_cost(const thunk_seq *s, double times, double *flops,
 
 static PJRT_NamedValue named_float(const char *name, double v)
 {
-    return (PJRT_NamedValue){
-        .struct_size = PJRT_NamedValue_STRUCT_SIZE, .name = name,
-        .name_size = strlen(name), .type = PJRT_NamedValue_kFloat,
-        .float_value = (float)v, .value_size = 1};
+    return (PJRT_NamedValue){.struct_size = PJRT_NamedValue_STRUCT_SIZE,
+                             .name = name,
+                             .name_size = strlen(name),
+                             .type = PJRT_NamedValue_kFloat,
+                             .float_value = (float)v,
+                             .value_size = 1};
 }
 
 static const char *memory_of(const thunk_type *t)
@@ -148,17 +150,21 @@ sd_status pjrt_executable_restore(sd_bytes b, PJRT_Executable **out)
     sd_status st;
 
     if (magic.len < 8 || memcmp(magic.at, MAGIC, 8))
-        return sd_error(SD_INVALID, "%zu bytes that are no executable of "
-                        "sundog", b.len);
+        return sd_error(SD_INVALID,
+                        "%zu bytes that are no executable of "
+                        "sundog",
+                        b.len);
     if (version != VERSION)
-        return sd_error(SD_INVALID, "an executable of version %u, this library "
-                        "reads %u", version, VERSION);
+        return sd_error(SD_INVALID,
+                        "an executable of version %u, this library "
+                        "reads %u",
+                        version, VERSION);
     options = sd_read_bytes(&c, bytes);
     if ((st = sd_cursor_status(&c, "executable")))
         return st;
     if (sd_hash(options.at, options.len, VERSION) != sum)
         return sd_error(SD_DATA_LOSS, "executable: its compile options are "
-                        "damaged");
+                                      "damaged");
     if ((st = thunk_load((sd_bytes){c.at, sd_cursor_left(&c)}, &p)))
         return st;
     return pjrt_executable_make(p, options, out);
@@ -263,7 +269,9 @@ PJRT_Error *pjrt_executable_parameter_memory_kinds(
     return NULL;
 }
 
-typedef struct { int64_t arg[2], out[2], alias[2]; } sizes;
+typedef struct {
+    int64_t arg[2], out[2], alias[2];
+} sizes;
 
 /* [0] on the device, [1] in host memory. */
 static sizes count_bytes(const thunk_program *p)
@@ -298,8 +306,7 @@ PJRT_Error *pjrt_executable_get_compiled_memory_stats(
     a->output_size_in_bytes = s.out[0];
     a->alias_size_in_bytes = s.alias[0];
     a->temp_size_in_bytes = temp;
-    a->host_generated_code_size_in_bytes =
-        host ? a->executable->code_bytes : 0;
+    a->host_generated_code_size_in_bytes = host ? a->executable->code_bytes : 0;
     a->host_argument_size_in_bytes = s.arg[1];
     a->host_output_size_in_bytes = s.out[1];
     a->host_alias_size_in_bytes = s.alias[1];
@@ -326,12 +333,16 @@ pjrt_executable_optimized_program(PJRT_Executable_OptimizedProgram_Args *a)
     PJRT_Program *p = a->program;
 
     if (!s)
-        return pjrt_return(sd_error(SD_UNIMPLEMENTED, "%s carries no HLO "
-                                    "protobuf", a->executable->p->name));
+        return pjrt_return(sd_error(SD_UNIMPLEMENTED,
+                                    "%s carries no HLO "
+                                    "protobuf",
+                                    a->executable->p->name));
     if (p->code) {
         if (p->code_size < s->bytes)
-            return pjrt_return(sd_error(SD_INVALID, "%zu bytes of room for "
-                                        "%zu", p->code_size, s->bytes));
+            return pjrt_return(sd_error(SD_INVALID,
+                                        "%zu bytes of room for "
+                                        "%zu",
+                                        p->code_size, s->bytes));
         memcpy(p->code, s->data, s->bytes);
     }
     p->code_size = s->bytes;

@@ -24,7 +24,8 @@ static sd_status wrong_type(const run *r, int i, xpu_buffer *x)
 {
     const thunk_type *t = &r->p->param[i];
     sd_shape want = {.dtype = t->dtype, .rank = t->rank, .dim = t->dim};
-    sd_shape has = {.dtype = xpu_buffer_dtype(x), .rank = xpu_buffer_rank(x),
+    sd_shape has = {.dtype = xpu_buffer_dtype(x),
+                    .rank = xpu_buffer_rank(x),
                     .dim = xpu_buffer_dims(x)};
     sd_buf b = {0};
     sd_status st;
@@ -33,8 +34,8 @@ static sd_status wrong_type(const run *r, int i, xpu_buffer *x)
     sd_buf_str(&b, ", not ");
     sd_shape_print(&b, &has, false);
     st = b.oom ? sd_no_memory(0)
-               : sd_error(SD_INVALID, "%s: argument %d is to be %s",
-                          r->p->name, i, b.at);
+               : sd_error(SD_INVALID, "%s: argument %d is to be %s", r->p->name,
+                          i, b.at);
     sd_buf_finish(&b);
     return st;
 }
@@ -53,9 +54,10 @@ static sd_status read_arguments(run *r, PJRT_Device *d,
         xpu_buffer *x = list[i]->x;
 
         if (list[i]->memory->device != d)
-            return sd_error(SD_INVALID, "%s: argument %zu is on %s, the "
-                            "program runs on %s", r->p->name, i,
-                            list[i]->memory->device->desc->name,
+            return sd_error(SD_INVALID,
+                            "%s: argument %zu is on %s, the "
+                            "program runs on %s",
+                            r->p->name, i, list[i]->memory->device->desc->name,
                             d->desc->name);
         if (!same_type(&r->p->param[i], x))
             return wrong_type(r, (int)i, x);
@@ -74,13 +76,16 @@ static bool is_donated(const run *r, size_t i)
 static sd_status check_donations(const run *r)
 {
     size_t cap = 16;
-    struct { xpu_buffer *x; bool donated; } *seen, small[256];
+    struct {
+        xpu_buffer *x;
+        bool donated;
+    } *seen, small[256];
     sd_status st = NULL;
 
     while (cap < 2 * r->narg)
         cap *= 2;
-    seen = cap <= SD_COUNTOF(small) ? (void *)small
-                                    : malloc(cap * sizeof *small);
+    seen =
+        cap <= SD_COUNTOF(small) ? (void *)small : malloc(cap * sizeof *small);
     if (!seen)
         return sd_no_memory(cap * sizeof *small);
     memset(seen, 0, cap * sizeof *small);
@@ -92,8 +97,10 @@ static sd_status check_donations(const run *r)
         while (seen[at].x && seen[at].x != x)
             at = (at + 1) & (cap - 1);
         if (seen[at].x && (donated || seen[at].donated))
-            st = sd_error(SD_INVALID, "%s: argument %zu is a buffer that is "
-                          "donated and given a second time", r->p->name, i);
+            st = sd_error(SD_INVALID,
+                          "%s: argument %zu is a buffer that is "
+                          "donated and given a second time",
+                          r->p->name, i);
         seen[at].x = x;
         seen[at].donated |= donated;
     }
@@ -211,8 +218,10 @@ static sd_status check_call(const PJRT_LoadedExecutable_Execute_Args *a,
         return sd_error(SD_INVALID, "%s was not compiled for %s", p->name,
                         (*one)->desc->name);
     if (a->options->num_send_ops || a->options->num_recv_ops)
-        return sd_error(SD_UNIMPLEMENTED, "%s: send and receive on one "
-                        "device of a call", p->name);
+        return sd_error(SD_UNIMPLEMENTED,
+                        "%s: send and receive on one "
+                        "device of a call",
+                        p->name);
     return NULL;
 }
 
@@ -249,11 +258,12 @@ static void drop(const run *r, int n, PJRT_Buffer **const *lists,
     }
 }
 
-PJRT_Error *pjrt_loaded_executable_execute(PJRT_LoadedExecutable_Execute_Args *a)
+PJRT_Error *
+pjrt_loaded_executable_execute(PJRT_LoadedExecutable_Execute_Args *a)
 {
     PJRT_LoadedExecutable *l = a->executable;
-    run r = {.exe = l, .options = a->options, .narg = a->num_args,
-             .p = l->exe->p};
+    run r = {
+        .exe = l, .options = a->options, .narg = a->num_args, .p = l->exe->p};
     PJRT_Device *one = NULL;
     few f;
     sd_status st;

@@ -23,16 +23,21 @@ static sd_status check_device(const thunk_program *p, const device_desc *d)
     uint64_t lacks = want->features & ~d->features;
 
     if (want->kind != d->kind)
-        return sd_error(SD_PRECONDITION, "%s is built for %s and cannot run "
-                        "on %s", p->name, want->name, d->name);
+        return sd_error(SD_PRECONDITION,
+                        "%s is built for %s and cannot run "
+                        "on %s",
+                        p->name, want->name, d->name);
     if (lacks)
-        return sd_error(SD_PRECONDITION, "%s is built for %s; %s lacks its "
-                        "features %#" PRIx64, p->name, want->name, d->name,
-                        lacks);
+        return sd_error(SD_PRECONDITION,
+                        "%s is built for %s; %s lacks its "
+                        "features %#" PRIx64,
+                        p->name, want->name, d->name, lacks);
     lacks = want->libs & ~d->libs;
     if (lacks)
-        return sd_error(SD_PRECONDITION, "%s uses libraries (%#" PRIx64 ") "
-                        "that %s does not have", p->name, lacks, d->name);
+        return sd_error(SD_PRECONDITION,
+                        "%s uses libraries (%#" PRIx64 ") "
+                        "that %s does not have",
+                        p->name, lacks, d->name);
     return NULL;
 }
 
@@ -74,8 +79,8 @@ static sd_status place(PJRT_LoadedExecutable *l, const pjrt_compile_options *o)
     for (int i = 0; i < n && !st; i++) {
         device[i] = o->device ? o->device[i] : i;
         l->devices[i] = pjrt_client_find(l->client, device[i]);
-        l->logical[i] = (PJRT_LogicalDeviceIds){i % o->nreplica,
-                                                i / o->nreplica};
+        l->logical[i] =
+            (PJRT_LogicalDeviceIds){i % o->nreplica, i / o->nreplica};
         if (!l->devices[i])
             st = sd_error(SD_INVALID, "%s is to run on device %d of %d",
                           l->exe->p->name, device[i], l->client->n);
@@ -115,8 +120,10 @@ sd_status pjrt_load(PJRT_Client *c, PJRT_Executable *e, sd_bytes options,
     for (int i = 0; i < e->p->nparam; i++)
         l->donates |= e->p->donatable && e->p->donatable[i];
     if (o.nreplica != e->p->nreplica || o.npartition != e->p->npartition)
-        st = sd_error(SD_INVALID, "%d replicas x %d partitions for a program "
-                      "of %d x %d", o.nreplica, o.npartition, e->p->nreplica,
+        st = sd_error(SD_INVALID,
+                      "%d replicas x %d partitions for a program "
+                      "of %d x %d",
+                      o.nreplica, o.npartition, e->p->nreplica,
                       e->p->npartition);
     else
         st = place(l, &o);
@@ -150,7 +157,8 @@ pjrt_executable_deserialize_and_load(PJRT_Executable_DeserializeAndLoad_Args *a)
     return pjrt_return(st);
 }
 
-PJRT_Error *pjrt_loaded_executable_destroy(PJRT_LoadedExecutable_Destroy_Args *a)
+PJRT_Error *
+pjrt_loaded_executable_destroy(PJRT_LoadedExecutable_Destroy_Args *a)
 {
     destroy(a->executable);
     return NULL;

@@ -4,8 +4,7 @@
 #include <stdio.h>
 
 static const char *const kind_name[XPU_MEM_COUNT] = {
-    [XPU_MEM_DEVICE] = "device", [XPU_MEM_PINNED_HOST] = "pinned_host"
-};
+    [XPU_MEM_DEVICE] = "device", [XPU_MEM_PINNED_HOST] = "pinned_host"};
 
 const char *pjrt_memory_name(xpu_memory kind)
 {

@@ -3,10 +3,15 @@
 #include "pjrt.h"
 
 enum { /* field numbers */
-    OPT_BUILD = 3, OPT_PORTABLE = 4,
-    BUILD_REPLICAS = 4, BUILD_PARTITIONS = 5, BUILD_ASSIGNMENT = 9,
-    ASSIGN_REPLICAS = 1, ASSIGN_PARTITIONS = 2, ASSIGN_DEVICES = 3,
-    DEVICES_IDS = 1
+       OPT_BUILD = 3,
+       OPT_PORTABLE = 4,
+       BUILD_REPLICAS = 4,
+       BUILD_PARTITIONS = 5,
+       BUILD_ASSIGNMENT = 9,
+       ASSIGN_REPLICAS = 1,
+       ASSIGN_PARTITIONS = 2,
+       ASSIGN_DEVICES = 3,
+       DEVICES_IDS = 1
 };
 enum { WIRE_VARINT, WIRE_64, WIRE_BYTES, WIRE_32 = 5 };
 #define MAX_DEVICES 65536
@@ -69,8 +74,10 @@ static sd_status read_ids(sd_bytes b, pjrt_compile_options *o, int partition)
     if (c.bad)
         return sd_cursor_status(&c, "device assignment");
     if (n != o->nreplica)
-        return sd_error(SD_INVALID, "device assignment: %d devices for %d "
-                        "replicas", n, o->nreplica);
+        return sd_error(SD_INVALID,
+                        "device assignment: %d devices for %d "
+                        "replicas",
+                        n, o->nreplica);
     return NULL;
 }
 
@@ -91,8 +98,8 @@ static sd_status read_assignment(sd_bytes b, pjrt_compile_options *o)
     if (c.bad)
         return sd_cursor_status(&c, "device assignment");
     if (!nr || !np || nr > MAX_DEVICES || np > MAX_DEVICES / nr)
-        return sd_error(SD_INVALID, "device assignment of %" PRIu64 " x %"
-                        PRIu64, nr, np);
+        return sd_error(SD_INVALID,
+                        "device assignment of %" PRIu64 " x %" PRIu64, nr, np);
     o->nreplica = (int)nr;
     o->npartition = (int)np;
     free(o->device);
@@ -104,14 +111,18 @@ static sd_status read_assignment(sd_bytes b, pjrt_compile_options *o)
         if (i.field != ASSIGN_DEVICES)
             continue;
         if (row >= o->npartition)
-            return sd_error(SD_INVALID, "device assignment: more rows than %d "
-                            "partitions", o->npartition);
+            return sd_error(SD_INVALID,
+                            "device assignment: more rows than %d "
+                            "partitions",
+                            o->npartition);
         if ((st = read_ids(i.bytes, o, row++)))
             return st;
     }
     if (row != o->npartition)
-        return sd_error(SD_INVALID, "device assignment: %d rows for %d "
-                        "partitions", row, o->npartition);
+        return sd_error(SD_INVALID,
+                        "device assignment: %d rows for %d "
+                        "partitions",
+                        row, o->npartition);
     return NULL;
 }
 

@@ -16,16 +16,15 @@ static void describe(PJRT_DeviceDescription *d, int id, const device_desc *desc)
     d->attr[0] = pjrt_named_str("driver", d->desc.driver);
     d->attr[1] = pjrt_named_int("compute_units", desc->units);
     d->attr[2] = pjrt_named_int("sub_group_size", desc->subgroup);
-    d->attr[3] = pjrt_named_int("local_memory_bytes",
-                                (int64_t)desc->local_bytes);
+    d->attr[3] =
+        pjrt_named_int("local_memory_bytes", (int64_t)desc->local_bytes);
 }
 
 /* Size and time of the library that holds code, and of the compiler beside
  * it: programs compiled by another build must not be taken from a cache. */
 static uint64_t build_id(void)
 {
-    static const char *const name[] = {"libsundog.so",
-                                       "libsundog-compiler.so"};
+    static const char *const name[] = {"libsundog.so", "libsundog-compiler.so"};
     uint64_t h = 0;
     char path[4096];
     Dl_info info;
@@ -90,24 +89,27 @@ pjrt_topology_description_create(PJRT_TopologyDescription_Create_Args *a)
     int count = 1;
 
     if (a->topology_name_size >= sizeof text)
-        return pjrt_return(sd_error(SD_NOT_FOUND, "a topology's name of %zu "
-                                    "bytes", a->topology_name_size));
+        return pjrt_return(sd_error(SD_NOT_FOUND,
+                                    "a topology's name of %zu "
+                                    "bytes",
+                                    a->topology_name_size));
     if (a->topology_name_size)
         memcpy(text, a->topology_name, a->topology_name_size);
     text[a->topology_name_size] = 0;
     sscanf(text, "%63s x %d", name, &count);
     if (!device_desc_of_name(name, &desc)) {
-        sd_status st = sd_error(SD_NOT_FOUND, "no device is described as '%s'",
-                                name);
+        sd_status st =
+            sd_error(SD_NOT_FOUND, "no device is described as '%s'", name);
 
         for (int i = 0; i < device_desc_count(); i++)
             st = sd_note(st, "%s", device_desc_at(i)->name);
         return pjrt_return(st);
     }
     if (count < 1 || count > (int)SD_COUNTOF(list))
-        return pjrt_return(sd_error(SD_INVALID, "topology of %d devices, 1 to "
-                                    "%zu are possible", count,
-                                    SD_COUNTOF(list)));
+        return pjrt_return(sd_error(SD_INVALID,
+                                    "topology of %d devices, 1 to "
+                                    "%zu are possible",
+                                    count, SD_COUNTOF(list)));
     for (int i = 0; i < count; i++)
         list[i] = &desc;
     return pjrt_return(pjrt_topology_make(count, list, &a->topology));
@@ -194,8 +196,10 @@ PJRT_Error *
 pjrt_topology_description_serialize(PJRT_TopologyDescription_Serialize_Args *a)
 {
     PJRT_SerializedTopology *s = PJRT_NEW(PJRT_SerializedTopology);
-    thunk_program p = {.name = "topology", .device = a->topology->at[0].desc,
-                       .nreplica = a->topology->n, .npartition = 1};
+    thunk_program p = {.name = "topology",
+                       .device = a->topology->at[0].desc,
+                       .nreplica = a->topology->n,
+                       .npartition = 1};
     sd_status st = s ? thunk_save(&p, &s->bytes) : sd_no_memory(sizeof *s);
 
     if (st) {

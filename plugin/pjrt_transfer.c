@@ -117,8 +117,10 @@ static sd_status make_reorder(xpu_buffer *x, const int64_t *minor_to_major,
 
         if (d < 0 || d >= r->rank || r->stride[d]) {
             free(r);
-            return sd_error(SD_INVALID, "the host layout is no permutation: "
-                            "dimension %" PRId64 " in place %d", d, i);
+            return sd_error(SD_INVALID,
+                            "the host layout is no permutation: "
+                            "dimension %" PRId64 " in place %d",
+                            d, i);
         }
         r->stride[d] = stride;
         stride *= SD_MAX(r->dim[d], (int64_t)1);
@@ -170,8 +172,10 @@ static sd_status host_order(const PJRT_Buffer_MemoryLayout *l, size_t rank,
     if (l->type != PJRT_Buffer_MemoryLayout_Type_Tiled || l->tiled.num_tiles)
         return sd_error(SD_INVALID, "a host layout with strides or tiles");
     if (l->tiled.minor_to_major_size != rank)
-        return sd_error(SD_INVALID, "a host layout of %zu dimensions for rank "
-                        "%zu", l->tiled.minor_to_major_size, rank);
+        return sd_error(SD_INVALID,
+                        "a host layout of %zu dimensions for rank "
+                        "%zu",
+                        l->tiled.minor_to_major_size, rank);
     for (size_t i = 0; i < rank; i++)
         if (l->tiled.minor_to_major[i] != (int64_t)(rank - 1 - i))
             *order = l->tiled.minor_to_major;
@@ -184,8 +188,8 @@ PJRT_Error *pjrt_buffer_to_host_buffer(PJRT_Buffer_ToHostBuffer_Args *a)
     size_t bytes = xpu_buffer_bytes(x);
     const int64_t *order;
     xpu_event *done;
-    sd_status st = host_order(a->host_layout, (size_t)xpu_buffer_rank(x),
-                              &order);
+    sd_status st =
+        host_order(a->host_layout, (size_t)xpu_buffer_rank(x), &order);
 
     if (st)
         return pjrt_return(st);
@@ -213,8 +217,10 @@ static sd_status check_range(xpu_buffer *x, int64_t offset, int64_t size)
     if (offset >= 0 && size >= 0 && (uint64_t)offset <= bytes &&
         (uint64_t)size <= bytes - (uint64_t)offset)
         return NULL;
-    return sd_error(SD_INVALID, "a copy of %" PRId64 " bytes at offset %"
-                    PRId64 " of a buffer of %zu bytes", size, offset, bytes);
+    return sd_error(SD_INVALID,
+                    "a copy of %" PRId64 " bytes at offset %" PRId64
+                    " of a buffer of %zu bytes",
+                    size, offset, bytes);
 }
 
 /* A range outside the buffer is the event's error, not the call's. */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #define FIRST_CHUNK ((size_t)16 << 10)
-#define LAST_CHUNK ((size_t)8 << 20)
-#define MAX_CHUNK ((size_t)1 << 39) /* what nobody means to ask for */
+#define LAST_CHUNK  ((size_t)8 << 20)
+#define MAX_CHUNK   ((size_t)1 << 39) /* what nobody means to ask for */
 
 typedef struct chunk chunk;
 struct chunk {

@@ -7,8 +7,12 @@
 
 const sd_dtype_info sd_dtype_table[SD_DTYPE_COUNT] = {
 #define DTYPE(id, n, nbits, k, p, x)                                           \
-    [SD_##id] = {.name = n, .bits = nbits, .bytes = (nbits + 7) / 8,           \
-                 .kind = k, .pjrt = p, .xla = x},
+    [SD_##id] = {.name = n,                                                    \
+                 .bits = nbits,                                                \
+                 .bytes = (nbits + 7) / 8,                                     \
+                 .kind = k,                                                    \
+                 .pjrt = p,                                                    \
+                 .xla = x},
 #include "dtype.def"
 #undef DTYPE
 };
@@ -68,16 +72,11 @@ typedef struct {
 } format;
 
 static const format formats[SD_DTYPE_COUNT] = {
-    [SD_F4E2M1FN] = {2, 1, FINITE, 1},
-    [SD_F8E3M4] = {3, 4, IEEE, 3},
-    [SD_F8E4M3] = {4, 3, IEEE, 7},
-    [SD_F8E4M3FN] = {4, 3, FN, 7},
-    [SD_F8E4M3B11FNUZ] = {4, 3, FNUZ, 11},
-    [SD_F8E4M3FNUZ] = {4, 3, FNUZ, 8},
-    [SD_F8E5M2] = {5, 2, IEEE, 15},
-    [SD_F8E5M2FNUZ] = {5, 2, FNUZ, 16},
-    [SD_BF16] = {8, 7, IEEE, 127},
-    [SD_F16] = {5, 10, IEEE, 15},
+    [SD_F4E2M1FN] = {2, 1, FINITE, 1},     [SD_F8E3M4] = {3, 4, IEEE, 3},
+    [SD_F8E4M3] = {4, 3, IEEE, 7},         [SD_F8E4M3FN] = {4, 3, FN, 7},
+    [SD_F8E4M3B11FNUZ] = {4, 3, FNUZ, 11}, [SD_F8E4M3FNUZ] = {4, 3, FNUZ, 8},
+    [SD_F8E5M2] = {5, 2, IEEE, 15},        [SD_F8E5M2FNUZ] = {5, 2, FNUZ, 16},
+    [SD_BF16] = {8, 7, IEEE, 127},         [SD_F16] = {5, 10, IEEE, 15},
 };
 
 static double narrow_to_f64(const format *f, uint32_t bits)

@@ -107,10 +107,11 @@ sd_status sd_shape_check(sd_dtype t, int rank, const int64_t *dim)
     for (int i = 0; i < rank; i++) {
         if (dim[i] < 0)
             return sd_error(SD_INVALID, "dimension %d is %" PRId64, i, dim[i]);
-        if (dim[i] &&
-            (!sd_mul_i64(n, dim[i], &n) || n > MAX_BYTES))
-            return sd_error(SD_INVALID, "%s array of rank %d is larger than "
-                            "2^46 bytes", sd_dtype_name(t), rank);
+        if (dim[i] && (!sd_mul_i64(n, dim[i], &n) || n > MAX_BYTES))
+            return sd_error(SD_INVALID,
+                            "%s array of rank %d is larger than "
+                            "2^46 bytes",
+                            sd_dtype_name(t), rank);
     }
     return NULL;
 }

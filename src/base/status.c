@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const sd_error no_memory = {
-    .code = SD_EXHAUSTED, .message = (char *)"host memory exhausted"
-};
+static const sd_error no_memory = {.code = SD_EXHAUSTED,
+                                   .message = (char *)"host memory exhausted"};
 
 static bool is_static(const sd_error *st)
 {

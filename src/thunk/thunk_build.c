@@ -3,8 +3,7 @@
  * next power of two. */
 #include "thunk.h"
 
-
-#define FIRST 8
+#define FIRST       8
 #define CONST_ALIGN 64u /* a cache line, and the widest vector */
 #define FIRST_CONST ((size_t)4096)
 
@@ -91,8 +90,8 @@ static uint8_t *aligned(sd_arena *a, size_t bytes)
 
 uint64_t thunk_add_constant(thunk_program *p, const void *data, size_t bytes)
 {
-    size_t at = (p->constant_bytes + CONST_ALIGN - 1) &
-                ~(size_t)(CONST_ALIGN - 1);
+    size_t at =
+        (p->constant_bytes + CONST_ALIGN - 1) & ~(size_t)(CONST_ALIGN - 1);
     size_t end;
 
     if (!sd_add_size(at, bytes, &end))

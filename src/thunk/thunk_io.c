@@ -5,9 +5,8 @@
  * compiled again in milliseconds. */
 #include "thunk.h"
 
-
-#define MAGIC "SDTHUNK"
-#define VERSION 1u
+#define MAGIC     "SDTHUNK"
+#define VERSION   1u
 #define NO_STRING UINT32_MAX
 #define MAX_DEPTH 64
 
@@ -443,15 +442,21 @@ static sd_status open_body(sd_bytes b, sd_cursor *out)
         return sd_error(SD_INVALID, "%zu bytes that are no saved program",
                         b.len);
     if (version != VERSION)
-        return sd_error(SD_INVALID, "saved program of version %u, this "
-                        "library reads %u", version, VERSION);
+        return sd_error(SD_INVALID,
+                        "saved program of version %u, this "
+                        "library reads %u",
+                        version, VERSION);
     if (bytes != sd_cursor_left(&c))
-        return sd_error(SD_DATA_LOSS, "saved program of %" PRIu64 " bytes has "
-                        "%zu", bytes, sd_cursor_left(&c));
+        return sd_error(SD_DATA_LOSS,
+                        "saved program of %" PRIu64 " bytes has "
+                        "%zu",
+                        bytes, sd_cursor_left(&c));
     body = sd_read_bytes(&c, bytes);
     if (sd_hash(body.at, body.len, VERSION) != sum)
-        return sd_error(SD_DATA_LOSS, "saved program of %" PRIu64 " bytes is "
-                        "damaged: checksum", bytes);
+        return sd_error(SD_DATA_LOSS,
+                        "saved program of %" PRIu64 " bytes is "
+                        "damaged: checksum",
+                        bytes);
     *out = sd_cursor_of(body);
     return NULL;
 }

@@ -53,8 +53,8 @@ static void print_detail(sd_buf *b, const thunk_program *p, const thunk *t)
         if (t->kernel >= 0 && t->kernel < p->nkernel) {
             const thunk_kernel *k = &p->kernel[t->kernel];
 
-            sd_buf_fmt(b, " %s tiles=%" PRId64 " group=%d", k->symbol,
-                       k->tiles, k->group);
+            sd_buf_fmt(b, " %s tiles=%" PRId64 " group=%d", k->symbol, k->tiles,
+                       k->group);
             if (k->local_bytes)
                 sd_buf_fmt(b, " local=%" PRIu64, k->local_bytes);
         }
@@ -129,8 +129,9 @@ void thunk_print(sd_buf *b, const thunk_program *p)
     }
     for (int i = 0; i < p->nbuffer; i++)
         print_buffer(b, i, &p->buffer[i]);
-    sd_buf_fmt(b, "temp %" PRIu64 " bytes, constants %zu bytes, %d kernels, "
-               "%d binaries\n", p->temp_bytes, p->constant_bytes, p->nkernel,
-               p->nbinary);
+    sd_buf_fmt(b,
+               "temp %" PRIu64 " bytes, constants %zu bytes, %d kernels, "
+               "%d binaries\n",
+               p->temp_bytes, p->constant_bytes, p->nkernel, p->nbinary);
     print_seq(b, p, &p->seq, 0);
 }

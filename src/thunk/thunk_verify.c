@@ -15,8 +15,10 @@ static sd_status check_type(const char *what, int i, const thunk_type *t)
     if ((st = sd_shape_check(t->dtype, t->rank, t->dim)))
         return sd_note(st, "%s %d", what, i);
     if (t->bytes != sd_shape_bytes(&s))
-        return sd_error(SD_INVALID, "%s %d says %" PRIu64 " bytes, its shape "
-                        "%zu", what, i, t->bytes, sd_shape_bytes(&s));
+        return sd_error(SD_INVALID,
+                        "%s %d says %" PRIu64 " bytes, its shape "
+                        "%zu",
+                        what, i, t->bytes, sd_shape_bytes(&s));
     return NULL;
 }
 
@@ -53,24 +55,28 @@ static sd_status check_buffer(const thunk_program *p, int i)
         if (b->index >= 0 && b->index < p->noutput)
             t = &p->output[b->index];
         if (b->alias < -1 || b->alias >= p->nparam)
-            return sd_error(SD_INVALID, "buffer %d is in parameter %d of %d",
-                            i, b->alias, p->nparam);
+            return sd_error(SD_INVALID, "buffer %d is in parameter %d of %d", i,
+                            b->alias, p->nparam);
         if (t && b->alias >= 0 && p->param[b->alias].bytes != t->bytes)
-            return sd_error(SD_INVALID, "output %d of %" PRIu64 " bytes is in "
-                            "parameter %d of %" PRIu64, b->index, t->bytes,
-                            b->alias, p->param[b->alias].bytes);
+            return sd_error(SD_INVALID,
+                            "output %d of %" PRIu64 " bytes is in "
+                            "parameter %d of %" PRIu64,
+                            b->index, t->bytes, b->alias,
+                            p->param[b->alias].bytes);
         break;
     case THUNK_B_TEMP:
         if (!inside(b->at, b->bytes, p->temp_bytes))
-            return sd_error(SD_INVALID, "buffer %d of %" PRIu64 " bytes is "
-                            "not inside the %" PRIu64 " of the temp slab", i,
-                            b->bytes, p->temp_bytes);
+            return sd_error(SD_INVALID,
+                            "buffer %d of %" PRIu64 " bytes is "
+                            "not inside the %" PRIu64 " of the temp slab",
+                            i, b->bytes, p->temp_bytes);
         return NULL;
     case THUNK_B_CONST:
         if (!inside(b->at, b->bytes, p->constant_bytes))
-            return sd_error(SD_INVALID, "buffer %d of %" PRIu64 " bytes is "
-                            "not inside the %zu of constants", i, b->bytes,
-                            p->constant_bytes);
+            return sd_error(SD_INVALID,
+                            "buffer %d of %" PRIu64 " bytes is "
+                            "not inside the %zu of constants",
+                            i, b->bytes, p->constant_bytes);
         return NULL;
     default:
         return sd_error(SD_INVALID, "buffer %d has kind %d", i, (int)b->kind);
@@ -78,8 +84,10 @@ static sd_status check_buffer(const thunk_program *p, int i)
     if (!t)
         return sd_error(SD_INVALID, "buffer %d has index %d", i, b->index);
     if (b->bytes != t->bytes)
-        return sd_error(SD_INVALID, "buffer %d has %" PRIu64 " bytes, its "
-                        "type %" PRIu64, i, b->bytes, t->bytes);
+        return sd_error(SD_INVALID,
+                        "buffer %d has %" PRIu64 " bytes, its "
+                        "type %" PRIu64,
+                        i, b->bytes, t->bytes);
     return NULL;
 }
 
@@ -106,8 +114,10 @@ static sd_status check_buffers(const thunk_program *p)
         else if (b->kind == THUNK_B_OUTPUT)
             mark = &out[b->index];
         if (mark && (*mark)++)
-            st = sd_error(SD_INVALID, "buffer %d is a second one of its "
-                          "parameter or output %d", i, b->index);
+            st = sd_error(SD_INVALID,
+                          "buffer %d is a second one of its "
+                          "parameter or output %d",
+                          i, b->index);
         else if (b->kind == THUNK_B_OUTPUT && b->alias >= 0 &&
                  alias[b->alias]++)
             st = sd_error(SD_INVALID, "two outputs are in parameter %d",
@@ -135,20 +145,21 @@ static sd_status check_kernels(const thunk_program *p)
             return sd_error(SD_INVALID, "kernel %s is in binary %d of %d",
                             k->symbol, k->binary, p->nbinary);
         if (k->nslot < 0 || k->tiles < 0 || k->group < 1)
-            return sd_error(SD_INVALID, "kernel %s has %d slots, %" PRId64
-                            " tiles, groups of %d", k->symbol, k->nslot,
-                            k->tiles, k->group);
+            return sd_error(SD_INVALID,
+                            "kernel %s has %d slots, %" PRId64
+                            " tiles, groups of %d",
+                            k->symbol, k->nslot, k->tiles, k->group);
     }
     return NULL;
 }
 
 /* The number of slices and sequences a kind wants; -1: any. */
-static const struct { int8_t narg, nseq; } wanted[THUNK_KIND_COUNT] = {
-    [THUNK_KERNEL] = {-1, 0}, [THUNK_LIBCALL] = {-1, 0},
-    [THUNK_COPY] = {2, 0},    [THUNK_WHILE] = {1, 2},
-    [THUNK_COND] = {1, -1},   [THUNK_CALL] = {-1, 1},
-    [THUNK_CUSTOM] = {-1, 0}, [THUNK_SEND] = {-1, 0},
-    [THUNK_RECV] = {-1, 0},
+static const struct {
+    int8_t narg, nseq;
+} wanted[THUNK_KIND_COUNT] = {
+    [THUNK_KERNEL] = {-1, 0}, [THUNK_LIBCALL] = {-1, 0}, [THUNK_COPY] = {2, 0},
+    [THUNK_WHILE] = {1, 2},   [THUNK_COND] = {1, -1},    [THUNK_CALL] = {-1, 1},
+    [THUNK_CUSTOM] = {-1, 0}, [THUNK_SEND] = {-1, 0},    [THUNK_RECV] = {-1, 0},
 };
 
 static sd_status check_step(const thunk_program *p, const thunk *t)
@@ -160,9 +171,10 @@ static sd_status check_step(const thunk_program *p, const thunk *t)
             return sd_error(SD_INVALID, "slice %d is of buffer %d of %d", i,
                             s.buffer, p->nbuffer);
         if (!inside(s.offset, s.bytes, p->buffer[s.buffer].bytes))
-            return sd_error(SD_INVALID, "slice %d, %" PRIu64 " bytes at %"
-                            PRIu64 ", is not inside buffer %d of %" PRIu64, i,
-                            s.bytes, s.offset, s.buffer,
+            return sd_error(SD_INVALID,
+                            "slice %d, %" PRIu64 " bytes at %" PRIu64
+                            ", is not inside buffer %d of %" PRIu64,
+                            i, s.bytes, s.offset, s.buffer,
                             p->buffer[s.buffer].bytes);
     }
     if (wanted[t->kind].narg >= 0 && t->narg != wanted[t->kind].narg)
@@ -201,8 +213,9 @@ static sd_status check_step(const thunk_program *p, const thunk *t)
         break;
     case THUNK_COND:
         if (t->nseq < 1 || (t->arg[0].bytes != 4 && t->arg[0].bytes != 1))
-            return sd_error(SD_INVALID, "%d branches by an index of %" PRIu64
-                            " bytes", t->nseq, t->arg[0].bytes);
+            return sd_error(SD_INVALID,
+                            "%d branches by an index of %" PRIu64 " bytes",
+                            t->nseq, t->arg[0].bytes);
         break;
     case THUNK_CUSTOM:
         if (!t->target)

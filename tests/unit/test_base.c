@@ -163,8 +163,8 @@ static void files_come_back_as_written(void **state)
 static void narrow_floats_round_to_nearest_even(void **state)
 {
     static const sd_dtype types[] = {
-        SD_F4E2M1FN, SD_F8E3M4, SD_F8E4M3, SD_F8E4M3FN, SD_F8E4M3B11FNUZ,
-        SD_F8E4M3FNUZ, SD_F8E5M2, SD_F8E5M2FNUZ, SD_BF16, SD_F16};
+        SD_F4E2M1FN,   SD_F8E3M4, SD_F8E4M3,     SD_F8E4M3FN, SD_F8E4M3B11FNUZ,
+        SD_F8E4M3FNUZ, SD_F8E5M2, SD_F8E5M2FNUZ, SD_BF16,     SD_F16};
 
     (void)state;
     for (size_t k = 0; k < SD_COUNTOF(types); k++) {

@@ -25,41 +25,57 @@ static thunk_program *example(void)
     p->output->memory = "pinned_host";
     p->donatable = sd_arena_new(p->arena, bool);
     p->donatable[0] = true;
-    thunk_add_buffer(p, (thunk_buffer){.kind = THUNK_B_PARAM, .bytes = 16,
-                                       .alias = -1});
-    thunk_add_buffer(p, (thunk_buffer){.kind = THUNK_B_OUTPUT, .bytes = 16,
-                                       .alias = 0, .alias_must = true});
-    thunk_add_buffer(p, (thunk_buffer){
-        .kind = THUNK_B_CONST, .bytes = 4, .alias = -1,
-        .at = thunk_add_constant(p, &c, 4)});
+    thunk_add_buffer(
+        p, (thunk_buffer){.kind = THUNK_B_PARAM, .bytes = 16, .alias = -1});
+    thunk_add_buffer(p, (thunk_buffer){.kind = THUNK_B_OUTPUT,
+                                       .bytes = 16,
+                                       .alias = 0,
+                                       .alias_must = true});
+    thunk_add_buffer(p, (thunk_buffer){.kind = THUNK_B_CONST,
+                                       .bytes = 4,
+                                       .alias = -1,
+                                       .at = thunk_add_constant(p, &c, 4)});
     p->temp_bytes = 64;
-    thunk_add_buffer(p, (thunk_buffer){.kind = THUNK_B_TEMP, .bytes = 64,
-                                       .alias = -1});
+    thunk_add_buffer(
+        p, (thunk_buffer){.kind = THUNK_B_TEMP, .bytes = 64, .alias = -1});
     p->kernel = sd_arena_new(p->arena, thunk_kernel);
     p->nkernel = 1;
-    p->kernel[0] = (thunk_kernel){
-        .symbol = "add", .binary = thunk_add_binary(p, THUNK_BIN_X86, "code", 4),
-        .nslot = 2, .tiles = 3, .group = 1, .flops = 4, .bytes = 32};
+    p->kernel[0] =
+        (thunk_kernel){.symbol = "add",
+                       .binary = thunk_add_binary(p, THUNK_BIN_X86, "code", 4),
+                       .nslot = 2,
+                       .tiles = 3,
+                       .group = 1,
+                       .flops = 4,
+                       .bytes = 32};
     body = sd_arena_new(p->arena, thunk);
-    *body = (thunk){.kind = THUNK_KERNEL, .name = "add.1", .op_name = "f/add",
-                    .narg = 2, .trip = -1};
+    *body = (thunk){.kind = THUNK_KERNEL,
+                    .name = "add.1",
+                    .op_name = "f/add",
+                    .narg = 2,
+                    .trip = -1};
     body->arg = sd_arena_array(p->arena, thunk_slice, 2);
     body->arg[0] = (thunk_slice){0, 0, 16};
     body->arg[1] = (thunk_slice){3, 16, 16};
     steps = sd_arena_array(p->arena, thunk, 3);
-    steps[0] = (thunk){.kind = THUNK_WHILE, .name = "while.2", .narg = 1,
-                       .nseq = 2, .trip = 5};
+    steps[0] = (thunk){.kind = THUNK_WHILE,
+                       .name = "while.2",
+                       .narg = 1,
+                       .nseq = 2,
+                       .trip = 5};
     steps[0].arg = sd_arena_new(p->arena, thunk_slice);
     steps[0].arg[0] = (thunk_slice){3, 0, 1};
     steps[0].seq = sd_arena_array(p->arena, thunk_seq, 2);
     steps[0].seq[1] = (thunk_seq){body, 1};
-    steps[1] = (thunk){.kind = THUNK_COPY, .name = "copy.3", .narg = 2,
-                       .trip = -1};
+    steps[1] =
+        (thunk){.kind = THUNK_COPY, .name = "copy.3", .narg = 2, .trip = -1};
     steps[1].arg = sd_arena_array(p->arena, thunk_slice, 2);
     steps[1].arg[0] = (thunk_slice){3, 16, 16};
     steps[1].arg[1] = (thunk_slice){1, 0, 16};
-    steps[2] = (thunk){.kind = THUNK_LIBCALL, .name = "dot.4",
-                       .lib = THUNK_LIB_MATMUL, .trip = -1};
+    steps[2] = (thunk){.kind = THUNK_LIBCALL,
+                       .name = "dot.4",
+                       .lib = THUNK_LIB_MATMUL,
+                       .trip = -1};
     steps[2].nattr = thunk_lib_table[THUNK_LIB_MATMUL].nattr;
     attr = sd_arena_array(p->arena, int64_t, steps[2].nattr);
     for (int i = 0; i < steps[2].nattr; i++)
@@ -93,23 +109,23 @@ static void a_program_reads_as_a_list_of_steps(void **state)
 
     (void)state;
     assert_null(thunk_verify(p));
-    assert_string_equal(b.at,
-        "program jit_f for host:v4\n"
-        "param 0: f32[4], 16 bytes, donatable\n"
-        "output 0: f32[4], 16 bytes, memory pinned_host\n"
-        "buffer 0: param 0, 16 bytes\n"
-        "buffer 1: output 0 in param 0 (must), 16 bytes\n"
-        "buffer 2: constants at 0, 4 bytes\n"
-        "buffer 3: temp, 64 bytes\n"
-        "temp 64 bytes, constants 4 bytes, 1 kernels, 1 binaries\n"
-        "000: while while.2 trip=5 (b3[0 +1])\n"
-        "  condition:\n"
-        "  body:\n"
-        "    000: kernel add.1 add tiles=3 group=1 (b0, b3[16 +16]) "
-        "op_name=\"f/add\"\n"
-        "001: copy copy.3 (b3[16 +16], b1)\n"
-        "002: libcall dot.4 onednn-matmul-bias-activation "
-        "attr={-3,-2,-1,0,1,2,3,4,5,6,7,8,9,10} ()\n");
+    assert_string_equal(
+        b.at, "program jit_f for host:v4\n"
+              "param 0: f32[4], 16 bytes, donatable\n"
+              "output 0: f32[4], 16 bytes, memory pinned_host\n"
+              "buffer 0: param 0, 16 bytes\n"
+              "buffer 1: output 0 in param 0 (must), 16 bytes\n"
+              "buffer 2: constants at 0, 4 bytes\n"
+              "buffer 3: temp, 64 bytes\n"
+              "temp 64 bytes, constants 4 bytes, 1 kernels, 1 binaries\n"
+              "000: while while.2 trip=5 (b3[0 +1])\n"
+              "  condition:\n"
+              "  body:\n"
+              "    000: kernel add.1 add tiles=3 group=1 (b0, b3[16 +16]) "
+              "op_name=\"f/add\"\n"
+              "001: copy copy.3 (b3[16 +16], b1)\n"
+              "002: libcall dot.4 onednn-matmul-bias-activation "
+              "attr={-3,-2,-1,0,1,2,3,4,5,6,7,8,9,10} ()\n");
     sd_buf_finish(&b);
     thunk_program_release(p);
 }

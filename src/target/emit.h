@@ -163,7 +163,9 @@ void emit_note_uses(emit *e);
 sd_status emit_kernel(emit *e, const plan_kernel *k);
 void emit_stages(emit *e);
 int emit_lane_copies(const emit *e); /* vectors in a step of LANE */
-void emit_barrier(emit *e);
+void emit_barrier(emit *e);          /* for local memory */
+void emit_fence(emit *e, int flags); /* 1 local, 2 global memory */
+LLVMValueRef emit_local_array(emit *e, size_t bytes);
 
 /* ---- emit_index.c ---- */
 

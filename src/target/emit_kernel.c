@@ -336,7 +336,24 @@ static LLVMValueRef builtin_id(emit *e, const char *name)
     return e->si == e->i64 ? v : LLVMBuildTrunc(e->b, v, e->si, "");
 }
 
+LLVMValueRef emit_local_array(emit *e, size_t bytes)
+{
+    LLVMTypeRef t = LLVMArrayType2(e->i8, bytes);
+    LLVMValueRef v = LLVMAddGlobalInAddressSpace(
+        e->m, t, sd_arena_fmt(e->a, "%s.local", e->k->name), e->local_as);
+
+    LLVMSetLinkage(v, LLVMInternalLinkage);
+    LLVMSetInitializer(v, LLVMGetUndef(t));
+    LLVMSetAlignment(v, 64);
+    return v;
+}
+
 void emit_barrier(emit *e)
+{
+    emit_fence(e, 1);
+}
+
+void emit_fence(emit *e, int flags)
 {
     LLVMTypeRef t =
         LLVMFunctionType(LLVMVoidTypeInContext(e->cx), &e->i32, 1, 0);
@@ -348,7 +365,7 @@ void emit_barrier(emit *e)
         add_attribute(e, fn, LLVMAttributeFunctionIndex, "convergent");
         add_attribute(e, fn, LLVMAttributeFunctionIndex, "nounwind");
     }
-    local = LLVMConstInt(e->i32, 1, 0); /* CLK_LOCAL_MEM_FENCE */
+    local = LLVMConstInt(e->i32, (unsigned)flags, 0);
     v = LLVMBuildCall2(e->b, t, fn, &local, 1, "");
     LLVMSetInstructionCallConv(v, LLVMSPIRFUNCCallConv);
 }
@@ -395,16 +412,8 @@ static void begin_gpu(emit *e)
     start_function(e);
     e->lid = builtin_id(e, "_Z12get_local_idj");
     e->group_id = builtin_id(e, "_Z12get_group_idj");
-    if (e->local_bytes) {
-        LLVMTypeRef bytes = LLVMArrayType2(e->i8, e->local_bytes);
-
-        e->local = LLVMAddGlobalInAddressSpace(
-            e->m, bytes, sd_arena_fmt(e->a, "%s.local", e->k->name),
-            e->local_as);
-        LLVMSetLinkage(e->local, LLVMInternalLinkage);
-        LLVMSetInitializer(e->local, LLVMGetUndef(bytes));
-        LLVMSetAlignment(e->local, 64);
-    }
+    if (e->local_bytes)
+        e->local = emit_local_array(e, e->local_bytes);
 }
 
 static void host_attributes(emit *e, LLVMValueRef fn)

@@ -1,6 +1,463 @@
+/* Sorting rows of elements that move together: bottom-up merge sort, stable.
+ * Two buffers take turns, the result and the row's work space, and the number
+ * of passes is known here, so the last one ends in the result.
+ *
+ * Host: a row a tile; runs of 8 by insertion, then merging without branches on
+ * data.  GPU: a row a work group; an element's place in a merged run is its
+ * own number in its run plus how many of the other run come before it, found
+ * by bisection, so all items work in each pass.
+ *
+ * The work space holds n elements of each operand, the widest type first:
+ * on the host `scratch`; on a GPU slot 2 * nop (rows * scratch bytes) where
+ * the plan gives one, else local memory. */
 #include "emit.h"
+
+enum { RUN = 8, MAX_OPERANDS = EMIT_MAX_OUT };
+
+typedef struct { /* one row in one buffer */
+    LLVMValueRef p[MAX_OPERANDS];
+    LLVMValueRef base; /* element; NULL: 0 */
+    int64_t stride;
+} row;
+
+typedef struct {
+    emit *e;
+    const plan_sort *s;
+    int64_t n;
+    sd_dtype type[MAX_OPERANDS];
+    row in, out, work;
+} sorter;
+
+typedef struct { emit_value v[MAX_OPERANDS]; } item;
+
+/* ---- items ---- */
+
+static LLVMValueRef place_of(sorter *s, const row *r, LLVMValueRef i)
+{
+    emit *e = s->e;
+
+    if (r->stride != 1)
+        i = LLVMBuildMul(e->b, i, emit_si(e, r->stride), "");
+    return r->base ? LLVMBuildAdd(e->b, r->base, i, "") : i;
+}
+
+static item read_item(sorter *s, const row *r, LLVMValueRef i)
+{
+    LLVMValueRef at = place_of(s, r, i);
+    item x;
+
+    for (int o = 0; o < s->s->nop; o++)
+        x.v[o] = emit_mem_read(s->e, s->type[o], r->p[o], at, 1);
+    return x;
+}
+
+static void write_item(sorter *s, const row *r, LLVMValueRef i, const item *x)
+{
+    LLVMValueRef at = place_of(s, r, i);
+
+    for (int o = 0; o < s->s->nop; o++)
+        emit_mem_write(s->e, s->type[o], r->p[o], at, x->v[o]);
+}
+
+static item choose(sorter *s, LLVMValueRef c, const item *x, const item *y)
+{
+    item r;
+
+    for (int o = 0; o < s->s->nop; o++)
+        r.v[o] = emit_select_value(s->e, c, x->v[o], y->v[o]);
+    return r;
+}
+
+static LLVMValueRef less(sorter *s, const item *x, const item *y)
+{
+    emit_value arg[2 * MAX_OPERANDS], root[1];
+
+    for (int o = 0; o < s->s->nop; o++) {
+        arg[2 * o] = x->v[o];
+        arg[2 * o + 1] = y->v[o];
+    }
+    emit_body(s->e, s->s->less, arg, root);
+    return root[0].re;
+}
+
+/* ---- small pieces of code ---- */
+
+static LLVMValueRef variable(emit *e, LLVMValueRef v)
+{
+    LLVMValueRef p = emit_alloca(e, LLVMTypeOf(v));
+
+    LLVMBuildStore(e->b, v, p);
+    return p;
+}
+
+static LLVMValueRef get(emit *e, LLVMValueRef p)
+{
+    return LLVMBuildLoad2(e->b, e->si, p, "");
+}
+
+static LLVMValueRef plus(emit *e, LLVMValueRef x, int64_t c)
+{
+    return LLVMBuildAdd(e->b, x, emit_si(e, c), "");
+}
+
+static LLVMValueRef below(emit *e, LLVMValueRef x, LLVMValueRef y)
+{
+    return LLVMBuildICmp(e->b, LLVMIntSLT, x, y, "");
+}
+
+static LLVMValueRef smaller(emit *e, LLVMValueRef x, LLVMValueRef y)
+{
+    return LLVMBuildSelect(e->b, below(e, x, y), x, y, "");
+}
+
+typedef struct { LLVMBasicBlockRef test, body, done; } while_loop;
+
+static while_loop while_begin(emit *e)
+{
+    while_loop l = { emit_block(e, "while"), emit_block(e, "do"),
+                     emit_block(e, "done") };
+
+    LLVMBuildBr(e->b, l.test);
+    LLVMPositionBuilderAtEnd(e->b, l.test);
+    return l;
+}
+
+static void while_test(emit *e, const while_loop *l, LLVMValueRef c)
+{
+    LLVMBuildCondBr(e->b, c, l->body, l->done);
+    LLVMPositionBuilderAtEnd(e->b, l->body);
+}
+
+static void while_end(emit *e, const while_loop *l)
+{
+    LLVMBuildBr(e->b, l->test);
+    LLVMPositionBuilderAtEnd(e->b, l->done);
+}
+
+/* ---- host ---- */
+
+/* to[start, end) = from[start, end) in order. */
+static void insert_run(sorter *s, const row *from, const row *to,
+                       LLVMValueRef start, LLVMValueRef end)
+{
+    emit *e = s->e;
+    LLVMBasicBlockRef look;
+    LLVMValueRef at, before;
+    while_loop w;
+    emit_loop l;
+    item x, y;
+
+    emit_loop_open(e, &l, start, end, 1);
+    x = read_item(s, from, l.at);
+    at = variable(e, l.at);
+    w = while_begin(e);
+    look = emit_block(e, "look");
+    LLVMBuildCondBr(e->b, below(e, start, get(e, at)), look, w.done);
+    LLVMPositionBuilderAtEnd(e->b, look);
+    before = plus(e, get(e, at), -1);
+    y = read_item(s, to, before);
+    while_test(e, &w, less(s, &x, &y));
+    write_item(s, to, get(e, at), &y);
+    LLVMBuildStore(e->b, before, at);
+    while_end(e, &w);
+    write_item(s, to, get(e, at), &x);
+    emit_loop_close(e, &l);
+}
+
+static void insert_runs(sorter *s, const row *from, const row *to)
+{
+    emit *e = s->e;
+    emit_loop l;
+
+    emit_loop_open(e, &l, emit_si(e, 0), emit_si(e, s->n), RUN);
+    insert_run(s, from, to, l.at,
+               smaller(e, plus(e, l.at, RUN), emit_si(e, s->n)));
+    emit_loop_close(e, &l);
+}
+
+static void copy_rest(sorter *s, const row *from, const row *to,
+                      LLVMValueRef i, LLVMValueRef end, LLVMValueRef k)
+{
+    emit *e = s->e;
+    while_loop w = while_begin(e);
+    item x;
+
+    while_test(e, &w, below(e, get(e, i), end));
+    x = read_item(s, from, get(e, i));
+    write_item(s, to, get(e, k), &x);
+    LLVMBuildStore(e->b, plus(e, get(e, i), 1), i);
+    LLVMBuildStore(e->b, plus(e, get(e, k), 1), k);
+    while_end(e, &w);
+}
+
+/* from[lo, mid) and from[mid, hi) to to[lo, hi); of equals the left first. */
+static void merge_two(sorter *s, const row *from, const row *to,
+                      LLVMValueRef lo, LLVMValueRef mid, LLVMValueRef hi)
+{
+    emit *e = s->e;
+    LLVMValueRef i = variable(e, lo), j = variable(e, mid);
+    LLVMValueRef k = variable(e, lo), right, left;
+    while_loop w = while_begin(e);
+    item x, y;
+
+    while_test(e, &w, LLVMBuildAnd(e->b, below(e, get(e, i), mid),
+                                   below(e, get(e, j), hi), ""));
+    x = read_item(s, from, get(e, i));
+    y = read_item(s, from, get(e, j));
+    right = less(s, &y, &x);
+    x = choose(s, right, &y, &x);
+    write_item(s, to, get(e, k), &x);
+    left = LLVMBuildZExt(e->b, LLVMBuildNot(e->b, right, ""), e->si, "");
+    right = LLVMBuildZExt(e->b, right, e->si, "");
+    LLVMBuildStore(e->b, LLVMBuildAdd(e->b, get(e, i), left, ""), i);
+    LLVMBuildStore(e->b, LLVMBuildAdd(e->b, get(e, j), right, ""), j);
+    LLVMBuildStore(e->b, plus(e, get(e, k), 1), k);
+    while_end(e, &w);
+    copy_rest(s, from, to, i, mid, k);
+    copy_rest(s, from, to, j, hi, k);
+}
+
+static void host_pass(sorter *s, const row *from, const row *to,
+                      LLVMValueRef width)
+{
+    emit *e = s->e;
+    LLVMValueRef n = emit_si(e, s->n), lo = variable(e, emit_si(e, 0));
+    LLVMValueRef start, mid, hi;
+    while_loop w = while_begin(e);
+
+    while_test(e, &w, below(e, get(e, lo), n));
+    start = get(e, lo);
+    mid = smaller(e, LLVMBuildAdd(e->b, start, width, ""), n);
+    hi = smaller(e, LLVMBuildAdd(e->b, mid, width, ""), n);
+    merge_two(s, from, to, start, mid, hi);
+    LLVMBuildStore(e->b, hi, lo);
+    while_end(e, &w);
+}
+
+/* ---- GPU ---- */
+
+/* How many of from[lo, hi) come before x; x stands to their left? */
+static LLVMValueRef count_before(sorter *s, const row *from, const item *x,
+                                 LLVMValueRef is_left, LLVMValueRef lo,
+                                 LLVMValueRef hi)
+{
+    emit *e = s->e;
+    LLVMValueRef a = variable(e, lo), b = variable(e, hi), m, c;
+    while_loop w = while_begin(e);
+    item y, p, q;
+
+    while_test(e, &w, below(e, get(e, a), get(e, b)));
+    m = LLVMBuildAdd(e->b, get(e, a), get(e, b), "");
+    m = LLVMBuildLShr(e->b, m, emit_si(e, 1), "");
+    y = read_item(s, from, m);
+    p = choose(s, is_left, &y, x);
+    q = choose(s, is_left, x, &y);
+    /* left: those less than x; right: those that x is not less than */
+    c = LLVMBuildXor(e->b, less(s, &p, &q), LLVMBuildNot(e->b, is_left, ""),
+                     "");
+    LLVMBuildStore(e->b, LLVMBuildSelect(e->b, c, plus(e, m, 1), get(e, a),
+                                         ""), a);
+    LLVMBuildStore(e->b, LLVMBuildSelect(e->b, c, get(e, b), m, ""), b);
+    while_end(e, &w);
+    return LLVMBuildSub(e->b, get(e, a), lo, "");
+}
+
+static void gpu_pass(sorter *s, const row *from, const row *to,
+                     LLVMValueRef width)
+{
+    emit *e = s->e;
+    LLVMValueRef n = emit_si(e, s->n), run, other, end, pos, is_left, at;
+    emit_loop l;
+    item x;
+
+    emit_loop_open(e, &l, e->lid, n, e->dev->group);
+    run = LLVMBuildUDiv(e->b, l.at, width, "");
+    pos = LLVMBuildSub(e->b, l.at, LLVMBuildMul(e->b, run, width, ""), "");
+    is_left = LLVMBuildICmp(e->b, LLVMIntEQ,
+                            LLVMBuildAnd(e->b, run, emit_si(e, 1), ""),
+                            emit_si(e, 0), "");
+    other = LLVMBuildMul(e->b, LLVMBuildXor(e->b, run, emit_si(e, 1), ""),
+                         width, "");
+    other = smaller(e, other, n);
+    end = smaller(e, LLVMBuildAdd(e->b, other, width, ""), n);
+    x = read_item(s, from, l.at);
+    at = LLVMBuildMul(e->b, LLVMBuildAnd(e->b, run, emit_si(e, -2), ""), width,
+                      "");
+    at = LLVMBuildAdd(e->b, at, pos, "");
+    at = LLVMBuildAdd(e->b, at,
+                      count_before(s, from, &x, is_left, other, end), "");
+    write_item(s, to, at, &x);
+    emit_loop_close(e, &l);
+    emit_fence(e, 3);
+}
+
+static void copy_row(sorter *s, const row *from, const row *to)
+{
+    emit *e = s->e;
+    emit_loop l;
+    item x;
+
+    emit_loop_open(e, &l, e->gpu ? e->lid : emit_si(e, 0), emit_si(e, s->n),
+                   e->gpu ? e->dev->group : 1);
+    x = read_item(s, from, l.at);
+    write_item(s, to, l.at, &x);
+    emit_loop_close(e, &l);
+}
+
+/* ---- passes ---- */
+
+static void one_pass(sorter *s, const row *from, const row *to,
+                     LLVMValueRef width)
+{
+    if (s->e->gpu)
+        gpu_pass(s, from, to, width);
+    else
+        host_pass(s, from, to, width);
+}
+
+/* The rest after the first: work to result once where their number is odd,
+ * then there and back. */
+static void more_passes(sorter *s, int passes, int64_t width)
+{
+    emit *e = s->e;
+    LLVMValueRef w;
+    emit_loop l;
+
+    if (passes % 2) {
+        one_pass(s, &s->work, &s->out, emit_si(e, width));
+        width *= 2;
+    }
+    if (passes < 2)
+        return;
+    emit_loop_open(e, &l, emit_si(e, 0), emit_si(e, passes / 2 * 2), 2);
+    w = LLVMBuildShl(e->b, emit_si(e, width), l.at, "");
+    one_pass(s, &s->out, &s->work, w);
+    one_pass(s, &s->work, &s->out, LLVMBuildShl(e->b, w, emit_si(e, 1), ""));
+    emit_loop_close(e, &l);
+}
+
+static void sort_row(sorter *s)
+{
+    int64_t width = s->e->gpu ? 1 : RUN;
+    int passes = 0;
+
+    while (width << passes < s->n)
+        passes++;
+    if (!s->e->gpu) {
+        insert_runs(s, &s->in, passes % 2 ? &s->work : &s->out);
+        more_passes(s, passes, RUN);
+    } else if (passes == 0) {
+        copy_row(s, &s->in, &s->out);
+    } else {
+        gpu_pass(s, &s->in, passes % 2 ? &s->out : &s->work,
+                 emit_si(s->e, 1));
+        more_passes(s, passes - 1, 2);
+    }
+}
+
+/* ---- rows ---- */
+
+static size_t work_bytes(const sorter *s)
+{
+    size_t each = 0;
+
+    for (int o = 0; o < s->s->nop; o++)
+        each += sd_dtype_bytes(s->type[o]);
+    return each * (size_t)s->n;
+}
+
+/* Widest types first, so that all are aligned. */
+static void place_work(sorter *s, LLVMValueRef p)
+{
+    emit *e = s->e;
+    size_t at = 0;
+
+    for (size_t bytes = 16; bytes; bytes /= 2)
+        for (int o = 0; o < s->s->nop; o++) {
+            LLVMValueRef off = emit_i64(e, (int64_t)at);
+
+            if (sd_dtype_bytes(s->type[o]) != bytes)
+                continue;
+            s->work.p[o] = LLVMBuildGEP2(e->b, e->i8, p, &off, 1, "");
+            at += bytes * (size_t)s->n;
+        }
+    s->work.base = NULL;
+    s->work.stride = 1;
+}
+
+static LLVMValueRef work_space(sorter *s, LLVMValueRef r)
+{
+    emit *e = s->e;
+    size_t bytes = work_bytes(s);
+    LLVMValueRef off;
+
+    if (!e->gpu)
+        return e->scratch;
+    if (e->k->nslot > 2 * s->s->nop) {
+        off = LLVMBuildMul(e->b, LLVMBuildZExtOrBitCast(e->b, r, e->i64, ""),
+                           emit_i64(e, (int64_t)SD_MAX(s->s->scratch, bytes)),
+                           "");
+        return LLVMBuildGEP2(e->b, e->i8, e->slot[2 * s->s->nop], &off, 1, "");
+    }
+    if (bytes > e->dev->local_bytes) {
+        emit_fail(e, sd_error(SD_UNIMPLEMENTED,
+                              "a sort of %" PRId64
+                              " elements without work space", s->n));
+        return LLVMGetPoison(e->local_ptr);
+    }
+    return emit_local_array(e, bytes);
+}
+
+static void one_row(sorter *s, LLVMValueRef r)
+{
+    emit *e = s->e;
+    LLVMValueRef inner = emit_si(e, s->s->inner), base;
+
+    base = LLVMBuildUDiv(e->b, r, inner, "");
+    base = LLVMBuildMul(e->b, base, emit_si(e, s->n * s->s->inner), "");
+    base = LLVMBuildAdd(e->b, base, LLVMBuildURem(e->b, r, inner, ""), "");
+    s->in.base = s->out.base = base;
+    s->in.stride = s->out.stride = s->s->inner;
+    for (int o = 0; o < s->s->nop; o++) {
+        s->in.p[o] = e->slot[o];
+        s->out.p[o] = e->slot[s->s->nop + o];
+    }
+    place_work(s, work_space(s, r));
+    if (!e->st)
+        sort_row(s);
+}
 
 void emit_sort(emit *e)
 {
-    emit_fail(e, sd_error(SD_UNIMPLEMENTED, "sort"));
+    sorter s = { .e = e, .s = e->k->sort, .n = e->k->sort->n };
+    int nop = s.s->nop;
+    unsigned at = (unsigned)e->k->nslot;
+    emit_loop l;
+
+    if (nop > MAX_OPERANDS) {
+        emit_fail(e, sd_error(SD_UNIMPLEMENTED, "a sort of %d operands", nop));
+        return;
+    }
+    for (int o = 0; o < nop; o++)
+        s.type[o] = e->k->slot[o].dtype;
+    /* The kernel's expressions say nothing about its size. */
+    if (e->gpu && s.n * s.s->rows > INT32_MAX / 2) {
+        emit_fail(e, sd_error(SD_UNIMPLEMENTED, "a sort of %" PRId64
+                              " elements", s.n * s.s->rows));
+        return;
+    }
+    if (e->gpu) {
+        one_row(&s, e->group_id);
+        return;
+    }
+    if (s.s->scratch < work_bytes(&s)) {
+        emit_fail(e, sd_error(SD_INTERNAL, "a sort needs %zu bytes of work "
+                              "space, the plan gives %zu", work_bytes(&s),
+                              s.s->scratch));
+        return;
+    }
+    emit_loop_open(e, &l, LLVMGetParam(e->fn, at), LLVMGetParam(e->fn, at + 1),
+                   1);
+    one_row(&s, l.at);
+    emit_loop_close(e, &l);
 }

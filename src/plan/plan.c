@@ -39,6 +39,24 @@ static sd_status check_params(const hlo_module *m)
     return NULL;
 }
 
+/* Copies that became one place with what they copy are no steps: gone from
+ * the module as well, which dumps show. */
+static void drop_copies(hlo_comp *c)
+{
+    hlo_for_each_inst(in, c) {
+        storage *s, *x;
+
+        if (in->op != HLO_COPY)
+            continue;
+        s = storage_of(home_of(in)->at[0]);
+        x = storage_of(home_of(in->arg[0])->at[0]);
+        if (s != x)
+            continue;
+        hlo_replace(in, in->arg[0]);
+        hlo_remove(in);
+    }
+}
+
 static sd_status make_program(plan_mem *pm)
 {
     comp_list comps = { 0 };
@@ -53,6 +71,8 @@ static sd_status make_program(plan_mem *pm)
     if ((st = plan_buffers(pm)))
         return st;
     st = plan_steps(pm);
+    for (int i = 0; i < comps.n; i++)
+        drop_copies(comps.at[i]);
     for (int i = 0; i < comps.n; i++)
         hlo_for_each_inst(in, comps.at[i])
             in->tag = NULL;

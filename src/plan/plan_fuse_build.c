@@ -8,6 +8,12 @@ typedef struct {
     sd_vec(hlo_inst *) operand;
 } builder;
 
+static hlo_inst *operand_of(clusters *cs, builder *b, hlo_inst *in)
+{
+    *sd_push(cs->a, &b->operand) = in;
+    return hlo_make_param(b->fused, in->shape, "param");
+}
+
 static hlo_inst *inside(clusters *cs, builder *b, hlo_inst *in)
 {
     hlo_inst *p = sd_map_get(b->as, sd_key(in));
@@ -18,8 +24,7 @@ static hlo_inst *inside(clusters *cs, builder *b, hlo_inst *in)
     if (in->op == HLO_CONSTANT && (in->shape->rank == 0 || hlo_is_splat(in))) {
         p = hlo_inst_clone(b->fused, NULL, in, NULL);
     } else {
-        p = hlo_make_param(b->fused, in->shape, "param");
-        *sd_push(cs->a, &b->operand) = in;
+        p = operand_of(cs, b, in);
     }
     sd_map_set(b->as, sd_key(in), p);
     return p;
@@ -34,7 +39,8 @@ static void clone_members(clusters *cs, cluster *c, builder *b)
         if (sd_map_has(b->as, sd_key(in)))
             continue;
         for (int k = 0; k < in->narg; k++)
-            arg[k] = inside(cs, b, in->arg[k]);
+            arg[k] = in->op == HLO_SORT ? operand_of(cs, b, in->arg[k])
+                                        : inside(cs, b, in->arg[k]);
         sd_map_set(b->as, sd_key(in), hlo_inst_clone(b->fused, NULL, in, arg));
     }
 }
@@ -74,7 +80,7 @@ static void take_names(clusters *cs, cluster *c, const char **inst,
 {
     char *s;
 
-    *inst = "fusion";
+    *inst = NULL; /* the op's own: "fusion" */
     *comp = "fused_computation";
     if (op_count(c) > 1)
         return;
@@ -157,7 +163,8 @@ void cluster_build(clusters *cs, cluster *c)
                         b.operand.at);
     f->u.fusion.kind = kind_of(c);
     hlo_set_comps(f, 1, &b.fused);
-    hlo_rename(f, inst_name);
+    if (inst_name)
+        hlo_rename(f, inst_name);
     copy_source(f, c->root.at[0]);
     c->fusion = f;
 }

@@ -41,20 +41,161 @@ sd_status plan_lower_update(plan_lowering *lw, const hlo_inst *in)
     return lw->st;
 }
 
+/* Where component d of the window's place is read: row axis of the indices. */
+static const plan_expr *scatter_start(plan_lowering *lw, const hlo_inst *in,
+                                      int d, const plan_expr *row)
+{
+    const hlo_gather *g = in->u.gather;
+    const hlo_inst *idx = in->arg[hlo_ninput(in)];
+    const plan_expr *index[2] = { row, plan_px_const(lw->px, 0) };
+    plan_node *n;
+    int c = 0;
+
+    while (c < g->index_map.n && g->index_map.at[c] != d)
+        c++;
+    if (c == g->index_map.n)
+        return plan_px_const(lw->px, 0);
+    index[1] = plan_px_const(lw->px, c);
+    n = plan_value(lw, idx, 0, index, (plan_guards){ 0 });
+    if (n->kind == PN_CONST)
+        return plan_px_const(lw->px, sd_scalar_to_s64(n->dtype, n->value));
+    if (n->kind == PN_INDEX)
+        return n->off;
+    if (n->dtype == SD_S32)
+        return plan_px_node(lw->px, n, INT32_MIN, INT32_MAX);
+    return plan_px_node(lw->px, n, INT64_MIN / 4, INT64_MAX / 4);
+}
+
+static bool has_form(const hlo_inst *in)
+{
+    const hlo_gather *g = in->u.gather;
+    const sd_shape *s = in->arg[0]->shape;
+    const sd_shape *idx = in->arg[hlo_ninput(in)]->shape;
+    const sd_shape *u = in->arg[hlo_ninput(in) + 1]->shape;
+
+    return idx->rank == 2 && g->index_vector_dim == 1 &&
+           g->collapsed.n == 0 && g->operand_batch.n == 0 &&
+           u->rank == s->rank + 1 && g->offset_dims.n == s->rank &&
+           (s->rank == 0 || g->offset_dims.at[0] == 1);
+}
+
+/* Windows are applied in the order of their indices: that axis is a loop
+ * inside a lane; lanes and tiles share the places of a window. */
 sd_status plan_lower_scatter(plan_lowering *lw, const hlo_inst *in)
 {
-    (void)lw;
-    return sd_error(SD_UNIMPLEMENTED, "%s", hlo_info(in)->name);
+    const sd_shape *s = in->arg[0]->shape;
+    const sd_shape *u = in->arg[hlo_ninput(in) + 1]->shape;
+    const plan_expr *index[SD_MAX_RANK], *at[SD_MAX_RANK];
+    plan_node n = { .kind = PN_SCATTER, .in = in, .dtype = s->dtype,
+                    .slot = out_slot(lw, 0), .narg = 1 };
+
+    if (hlo_ninput(in) != 1)
+        return sd_error(SD_UNIMPLEMENTED, "a scatter of several operands");
+    if (!has_form(in))
+        return sd_error(SD_INTERNAL, "%s: not the form that plans take",
+                        in->name);
+    lw->k->cls = PLAN_SCATTERING;
+    lw->k->slot[n.slot].access = PLAN_READ | PLAN_WRITE;
+    for (int d = 1; d < u->rank; d++)
+        index[d] = plan_axis_add(lw, u->dim[d], PLAN_MAP, true);
+    index[0] = plan_axis_add(lw, u->dim[0], PLAN_REDUCE, false);
+    n.over = index[0]->varies;
+    n.guard = sd_arena_array(lw->a, plan_guard, s->rank + 1);
+    for (int d = 0; d < s->rank; d++) {
+        const plan_expr *start = scatter_start(lw, in, d, index[0]);
+        int64_t room = s->dim[d] - u->dim[d + 1] + 1;
+
+        at[d] = plan_px_add(lw->px, start, index[d + 1]);
+        if (start->lo < 0 || start->hi >= room)
+            n.guard[n.nguard++] = (plan_guard){ start, 0, room };
+    }
+    n.arg = one(lw, plan_value(lw, in->arg[2], 0, index, (plan_guards){ 0 }));
+    n.off = plan_px_linear(lw->px, s->rank, s->dim, at);
+    n.body = plan_body_of(lw->a, in->comp[0], &lw->st);
+    plan_node_new(lw, n);
+    return lw->st;
 }
 
+/* The running axis is a loop of one lane; from the end means that the places,
+ * not the loop, go backwards. */
 sd_status plan_lower_scan(plan_lowering *lw, const hlo_inst *in)
 {
-    (void)lw;
-    return sd_error(SD_UNIMPLEMENTED, "%s", hlo_info(in)->name);
+    int nout = in->narg / 2, d = (int)in->u.scan.dim, first = out_slot(lw, 0);
+    const sd_shape *s = in->arg[0]->shape;
+    const plan_expr *index[SD_MAX_RANK], *run;
+    plan_node n = { .kind = PN_SCAN, .in = in, .dtype = s->dtype,
+                    .narg = in->narg, .nout = nout, .order = { 1 },
+                    .exclusive = in->u.scan.exclusive };
+    plan_node *scan;
+
+    for (int i = 0; i < s->rank; i++)
+        if (i != d)
+            index[i] = plan_axis_add(lw, s->dim[i], PLAN_MAP, true);
+    /* a lone element still needs its loop */
+    run = plan_axis_add(lw, SD_MAX(s->dim[d], 2), PLAN_SCAN, false);
+    lw->axis.at[lw->axis.n - 1].extent = s->dim[d];
+    lw->axis.at[lw->axis.n - 1].tile = s->dim[d];
+    n.over = run->varies;
+    if (s->dim[d] == 1)
+        run = plan_px_const(lw->px, 0);
+    index[d] = in->u.scan.reverse
+                   ? plan_px_mad(lw->px, plan_px_const(lw->px, s->dim[d] - 1),
+                                 -1, run)
+                   : run;
+    n.body = plan_body_of(lw->a, in->comp[0], &lw->st);
+    if (lw->st)
+        return lw->st;
+    n.arg = sd_arena_array(lw->a, plan_node *, in->narg);
+    for (int i = 0; i < in->narg; i++)
+        n.arg[i] = plan_value(lw, in->arg[i], 0, i < nout ? index : NULL,
+                              (plan_guards){ 0 });
+    scan = plan_node_new(lw, n);
+    for (int i = 0; i < nout; i++) {
+        plan_node *x = scan;
+
+        if (nout > 1)
+            x = plan_node_new(lw, (plan_node){ .kind = PN_PICK, .in = in,
+                                               .dtype = n.arg[i]->dtype,
+                                               .narg = 1, .out = i,
+                                               .arg = one(lw, scan) });
+        plan_node_new(lw, (plan_node){
+                              .kind = PN_STORE, .in = in, .dtype = x->dtype,
+                              .slot = first + i, .narg = 1, .arg = one(lw, x),
+                              .off = plan_px_linear(lw->px, s->rank, s->dim,
+                                                    index) });
+    }
+    return lw->st;
 }
 
+/* Rows are sorted one a tile; slots: the operands, then the results. */
 sd_status plan_lower_sort(plan_lowering *lw, const hlo_inst *in)
 {
-    (void)lw;
-    return sd_error(SD_UNIMPLEMENTED, "%s", hlo_info(in)->name);
+    plan_sort *s = sd_arena_new(lw->a, plan_sort);
+    const sd_shape *t = in->arg[0]->shape;
+    int d = (int)in->dims.at[0];
+    plan_kernel *k = lw->k;
+    double log2n = 1;
+
+    s->nop = in->narg;
+    s->n = t->dim[d];
+    s->inner = 1;
+    for (int i = d + 1; i < t->rank; i++)
+        s->inner *= t->dim[i];
+    s->rows = sd_shape_count(t) / s->n;
+    s->stable = in->u.sort.stable;
+    s->less = plan_body_of(lw->a, in->comp[0], &lw->st);
+    /* two copies of a row, and of the numbers of its elements */
+    s->scratch = 2 * (((size_t)s->n * 8 + 63) & ~(size_t)63);
+    for (int i = 0; i < in->narg; i++) {
+        k->slot[i].access = PLAN_READ;
+        s->scratch += 2 * (((size_t)s->n *
+                            sd_dtype_bytes(k->slot[i].dtype) + 63) &
+                           ~(size_t)63);
+    }
+    k->cls = PLAN_SORTING;
+    k->sort = s;
+    while ((int64_t)1 << (int)log2n < s->n)
+        log2n++;
+    k->flops = (double)s->n * (double)s->rows * log2n * s->nop;
+    return lw->st;
 }

@@ -59,7 +59,7 @@ static void print_value(sd_buf *b, const plan_node *n)
     if (sd_dtype_kind(n->dtype) == SD_K_FLOAT)
         sd_buf_fmt(b, "%.9g ", sd_scalar_to_f64(n->dtype, n->value));
     else if (sd_dtype_kind(n->dtype) != SD_K_COMPLEX)
-        sd_buf_fmt(b, "%" PRId64 " ", sd_scalar_to_s64(n->dtype, n->value));
+        sd_buf_fmt(b, "%" PRId64, sd_scalar_to_s64(n->dtype, n->value));
     if (sd_dtype_kind(n->dtype) != SD_K_FLOAT &&
         sd_dtype_kind(n->dtype) != SD_K_COMPLEX)
         return;

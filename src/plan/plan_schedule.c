@@ -1,11 +1,15 @@
 /* The order of steps.  Operands first; among what is ready, the module's own
  * order, but copies for updates in place as late as may be: then the old value
- * has been read by all who want it, and the copy needs no memory. */
+ * has been read by all who want it, and the copy needs no memory.  For the same
+ * reason what becomes the next value of a loop's state, or of a parameter that
+ * is given away, waits for the readers of the old one while others can go. */
 #include "plan_mem.h"
 
 typedef struct {
     int waits;  /* operands that are not placed yet */
     int order, rank;
+    bool done;
+    sd_vec(hlo_inst *) old; /* values whose memory its results will take */
 } ready_info;
 
 enum { RANK_NORMAL, RANK_UPDATE, RANK_LAST };
@@ -70,12 +74,92 @@ static hlo_inst *pop(heap *h)
     }
 }
 
+/* ---- values that take the memory of others ---- */
+
+static void replaces(sd_arena *a, hlo_inst *value, hlo_inst *old)
+{
+    ready_info *f;
+
+    while (value->op == HLO_COPY || value->op == HLO_GET_TUPLE_ELEMENT ||
+           value->op == HLO_RESHAPE || value->op == HLO_BITCAST)
+        value = value->arg[0];
+    f = value->tag;
+    if (value->narg && value->parent == old->parent)
+        *sd_push(a, &f->old) = old;
+}
+
+static void pair_body(sd_arena *a, hlo_comp *c)
+{
+    hlo_inst *p = c->param[0], *r = c->root;
+
+    if (!sd_shape_equal(p->shape, r->shape) || r->op != HLO_TUPLE)
+        return;
+    for (int i = 0; i < p->nuse; i++) {
+        hlo_inst *g = p->user[i];
+
+        if (g->op == HLO_GET_TUPLE_ELEMENT)
+            replaces(a, r->arg[g->u.tuple.index], g);
+    }
+}
+
+static void pair_entry(sd_arena *a, hlo_comp *c)
+{
+    const hlo_module *m = c->module;
+
+    for (int i = 0; i < m->nalias; i++) {
+        int64_t o = m->alias[i].output_index;
+
+        if (c->root->op != HLO_TUPLE && o == 0)
+            replaces(a, c->root, c->param[m->alias[i].param]);
+        else if (c->root->op == HLO_TUPLE && o < c->root->narg)
+            replaces(a, c->root->arg[o], c->param[m->alias[i].param]);
+    }
+}
+
+/* Others that are still to read what in would overwrite. */
+static bool should_wait(const hlo_inst *in)
+{
+    const ready_info *f = in->tag;
+
+    for (int i = 0; i < f->old.n; i++)
+        for (int j = 0; j < f->old.at[i]->nuse; j++) {
+            const hlo_inst *u = f->old.at[i]->user[j];
+            const ready_info *g = u->tag;
+
+            if (u != in && !g->done)
+                return true;
+        }
+    return false;
+}
+
+/* The first that has nothing to wait for; if all have, the first. */
+static hlo_inst *next_ready(heap *h, hlo_inst **aside)
+{
+    hlo_inst *got = NULL;
+    int n = 0, from = 0;
+
+    while (h->n && !got) {
+        hlo_inst *in = pop(h);
+
+        if (should_wait(in))
+            aside[n++] = in;
+        else
+            got = in;
+    }
+    if (!got)
+        got = aside[from++];
+    while (from < n)
+        push(h, aside[from++]);
+    return got;
+}
+
 void plan_schedule(hlo_comp *c)
 {
     sd_arena *a = sd_arena_create();
     int n = hlo_comp_count(c), order = 0, done = 0;
     heap h = { sd_arena_array(a, hlo_inst *, n + 1), 0 };
     hlo_inst **list = sd_arena_array(a, hlo_inst *, n + 1);
+    hlo_inst **aside = sd_arena_array(a, hlo_inst *, n + 1);
 
     hlo_for_each_inst(in, c) {
         ready_info *f = sd_arena_new(a, ready_info);
@@ -85,13 +169,18 @@ void plan_schedule(hlo_comp *c)
         f->rank = rank_of(in);
         in->tag = f;
     }
+    if (c == c->module->entry)
+        pair_entry(a, c);
+    else if (c->nparam == 1)
+        pair_body(a, c);
     hlo_for_each_inst(in, c)
         if (in->narg == 0)
             push(&h, in);
     while (h.n) {
-        hlo_inst *in = pop(&h);
+        hlo_inst *in = next_ready(&h, aside);
 
         list[done++] = in;
+        ((ready_info *)in->tag)->done = true;
         for (int i = 0; i < in->nuse; i++) {
             hlo_inst *u = in->user[i];
             ready_info *f = u->tag;

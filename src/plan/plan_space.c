@@ -12,13 +12,12 @@ static int64_t product(const int64_t *dim, int from, int to)
 
 void plan_space_of(const hlo_inst *root, const hlo_inst *red, plan_space *out)
 {
-    *out = (plan_space){ .outer = root->shape, .pre = 1, .row = 1, .post = 1 };
-    if (root->shape->dtype == SD_TUPLE)
-        out->outer = root->shape->elem[0];
+    const sd_shape *s = red ? red->shape : root->shape;
+
+    *out = (plan_space){ .pre = 1, .row = 1, .post = 1 };
+    out->outer = s->dtype == SD_TUPLE ? s->elem[0] : s;
     if (!red)
         return;
-    out->outer = red->shape->dtype == SD_TUPLE ? red->shape->elem[0]
-                                               : red->shape;
     out->full = red->arg[0]->shape;
     out->row_at = (int)red->dims.at[0];
     out->row = out->full->dim[out->row_at];

@@ -156,7 +156,14 @@ static void count(plan_lowering *lw)
     plan_kernel *k = lw->k;
     double *moved = sd_arena_array(lw->a, double, k->nslot + 1);
 
-    k->flops = k->bytes = 0;
+    k->bytes = 0;
+    if (k->sort) {
+        for (int i = 0; i < k->nslot; i++)
+            k->bytes += (double)k->slot[i].count *
+                        (double)sd_dtype_bytes(k->slot[i].dtype);
+        return;
+    }
+    k->flops = 0;
     for (int i = 0; i < k->nnode; i++) {
         const plan_node *n = k->node[i];
 

@@ -257,7 +257,12 @@ void plan_tile(plan_kernel *k, const device_desc *dev)
     int lane;
 
     k->tiles = 1;
-    if (k->sort || k->call)
+    if (k->sort) { /* a row is a tile; only host workers have scratch */
+        k->tiles = k->sort->rows;
+        k->local_bytes = dev->kind == DEVICE_HOST ? k->sort->scratch : 0;
+        return;
+    }
+    if (k->call)
         return;
     plan_collapse(k);
     lane = lane_axis(k, dev);

@@ -89,10 +89,11 @@ static bool plan_split(hlo_inst *in, split *s)
 {
     int64_t n, want;
 
+    if (in->op != HLO_REDUCE || in->dims.n != 1)
+        return false;
     *s = (split){.in = in, .p = pass_at(in), .s = in->arg[0]->shape,
                  .n = in->narg / 2};
-    if (in->op != HLO_REDUCE || in->dims.n != 1 ||
-        s->s->rank >= SD_MAX_RANK || sd_shape_count(s->s) == 0)
+    if (s->s->rank >= SD_MAX_RANK || sd_shape_count(s->s) == 0)
         return false;
     s->d = (int)in->dims.at[0];
     s->known = s->n == 1 && hlo_comp_is_binary(in->comp[0], &s->op) &&

@@ -1,0 +1,374 @@
+/* Golden text for passes.  tests/passes/<pass>/<case>.hlo holds
+ *
+ *   // run: dce cse          the passes, in this order; "all": the pipeline
+ *   // eval: 1e-6            optional: how far values may move; off: not run
+ *   HloModule ...
+ *   // gives:                optional: only the values are compared
+ *   HloModule ...
+ *
+ * any number of times.  Beside the text, the module's values before and after
+ * on random arguments are compared, by the evaluator.
+ *
+ *   test_passes DIR               runs all files below DIR
+ *   test_passes --bless DIR       writes what the passes give
+ *   test_passes --time FILE       the pipeline's time on a module
+ *   test_passes --print FILE      what the pipeline gives */
+#include "passes.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+typedef struct {
+    const char *file;
+    int line;
+    const char *run, *text, *gives; /* gives: NULL where there is none */
+    size_t run_len, text_len, gives_len;
+    bool has_eval, eval_off;
+    double eval;
+} test_case;
+
+static int ran, failed;
+
+static void fail(const test_case *t, const char *what, const char *detail)
+{
+    failed++;
+    printf("FAIL %s:%d: %s\n%s\n", t->file, t->line, what,
+           detail ? detail : "");
+}
+
+static bool ok(const test_case *t, const char *what, sd_status st)
+{
+    if (!st)
+        return true;
+    fail(t, what, st->message);
+    sd_status_free(st);
+    return false;
+}
+
+/* ---- values ---- */
+
+static uint64_t next_random(uint64_t *s)
+{
+    *s = *s * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *s >> 33;
+}
+
+static void random_value(sd_arena *a, const sd_shape *s, uint64_t *seed,
+                         hlo_value *v)
+{
+    *v = hlo_value_make(a, s);
+    if (s->dtype == SD_TUPLE) {
+        for (int i = 0; i < s->nelem; i++)
+            random_value(a, s->elem[i], seed, &v->elem[i]);
+        return;
+    }
+    sd_dtype t = sd_dtype_part(s->dtype);
+    int64_t n = sd_shape_count(s) * (t == s->dtype ? 1 : 2);
+    sd_kind k = sd_dtype_kind(t);
+
+    for (int64_t i = 0; i < n; i++) {
+        char *p = (char *)v->data + (size_t)i * sd_dtype_bytes(t);
+        double u = (double)next_random(seed) / 2147483648.0;
+
+        if (k == SD_K_FLOAT)
+            sd_scalar_of_f64(t, 6 * u - 3, p);
+        else if (k == SD_K_PRED)
+            sd_scalar_of_s64(t, u < 0.5, p);
+        else
+            sd_scalar_of_s64(t, (int64_t)(8 * u) - (k == SD_K_SINT ? 2 : 0), p);
+    }
+}
+
+static bool close_to(sd_dtype t, const char *x, const char *y, double tol)
+{
+    if (memcmp(x, y, sd_dtype_bytes(t)) == 0)
+        return true;
+    if (sd_dtype_kind(t) != SD_K_FLOAT)
+        return false;
+    double a = sd_scalar_to_f64(t, x), b = sd_scalar_to_f64(t, y);
+
+    if (isnan(a) || isnan(b))
+        return isnan(a) && isnan(b);
+    return a == b ? tol > 0 || signbit(a) == signbit(b)
+                  : fabs(a - b) <= tol * (1 + fabs(b));
+}
+
+static bool compare(const test_case *t, const hlo_value *x, const hlo_value *y)
+{
+    if (x->shape->dtype == SD_TUPLE) {
+        for (int i = 0; i < x->shape->nelem; i++)
+            if (!compare(t, &x->elem[i], &y->elem[i]))
+                return false;
+        return true;
+    }
+    sd_dtype e = sd_dtype_part(x->shape->dtype);
+    int64_t n = sd_shape_count(x->shape) * (e == x->shape->dtype ? 1 : 2);
+
+    for (int64_t i = 0; i < n; i++) {
+        size_t at = (size_t)i * sd_dtype_bytes(e);
+        const char *p = (const char *)x->data + at;
+        const char *q = (const char *)y->data + at;
+
+        if (!close_to(e, p, q, t->eval)) {
+            char text[160];
+            bool whole = sd_dtype_kind(e) != SD_K_FLOAT;
+
+            snprintf(text, sizeof text,
+                     "%s element %" PRId64 " is %.9g before, %.9g after",
+                     sd_dtype_name(x->shape->dtype), i,
+                     whole ? (double)sd_scalar_to_s64(e, p)
+                           : sd_scalar_to_f64(e, p),
+                     whole ? (double)sd_scalar_to_s64(e, q)
+                           : sd_scalar_to_f64(e, q));
+            fail(t, "values differ", text);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool eval(sd_arena *a, const test_case *t, hlo_module *m,
+                 const hlo_value *arg, hlo_value *out, const char *when)
+{
+    return ok(t, when, hlo_eval(a, m->entry, arg, m->entry->nparam, out));
+}
+
+/* ---- one case ---- */
+
+static bool is_word(const test_case *t, const char *w)
+{
+    return t->run_len == strlen(w) && memcmp(t->run, w, t->run_len) == 0;
+}
+
+static bool run_passes(const test_case *t, hlo_module *m)
+{
+    const char *at = t->run, *end = t->run + t->run_len;
+    device_desc dev = {.kind = DEVICE_HOST, .lanes = 8, .group = 1};
+    sd_options opt = {0};
+    char name[64];
+
+    if (is_word(t, "all"))
+        return ok(t, "optimize", hlo_optimize(m, &dev, &opt, NULL, NULL));
+    while (at < end) {
+        size_t n = strcspn(at, " \n");
+        const hlo_pass *p;
+
+        snprintf(name, sizeof name, "%.*s", (int)n, at);
+        if (!(p = hlo_pass_of_name(name))) {
+            fail(t, "no such pass", name);
+            return false;
+        }
+        p->run(m, &dev);
+        if (!ok(t, "verify", hlo_verify(m)))
+            return false;
+        at += n + strspn(at + n, " ");
+    }
+    return true;
+}
+
+static void compare_text(sd_arena *a, const test_case *t, const hlo_module *m)
+{
+    sd_buf got = {0}, want = {0};
+    hlo_module *w;
+
+    hlo_print(&got, m);
+    if (ok(t, "parse what it gives",
+           hlo_parse(a, t->gives, t->gives_len, &w))) {
+        hlo_print(&want, w);
+        sd_buf_u8(&got, 0);
+        sd_buf_u8(&want, 0);
+        if (strcmp(got.at, want.at) != 0)
+            fail(t, "the text differs; it gives", got.at);
+    }
+    sd_buf_finish(&got);
+    sd_buf_finish(&want);
+}
+
+static void run_case(const test_case *t, sd_buf *bless)
+{
+    sd_arena *a = sd_arena_create();
+    hlo_module *m, *before;
+    hlo_value *arg, x = {0}, y = {0};
+    uint64_t seed = 42;
+
+    ran++;
+    if (!ok(t, "parse", hlo_parse(a, t->text, t->text_len, &before)) ||
+        !ok(t, "parse", hlo_parse(a, t->text, t->text_len, &m)) ||
+        !ok(t, "verify", hlo_verify(m)) || !run_passes(t, m))
+        goto done;
+    if (bless) {
+        hlo_print(bless, m);
+        goto done;
+    }
+    if (t->gives)
+        compare_text(a, t, m);
+    arg = sd_arena_array(a, hlo_value, m->entry->nparam + 1);
+    for (int i = 0; i < m->entry->nparam; i++)
+        random_value(a, m->entry->param[i]->shape, &seed, &arg[i]);
+    if (!t->eval_off && eval(a, t, before, arg, &x, "evaluate before") &&
+        eval(a, t, m, arg, &y, "evaluate after"))
+        compare(t, &x, &y);
+done:
+    sd_arena_destroy(a);
+}
+
+/* ---- files ---- */
+
+static const char *next_line(const char *p)
+{
+    const char *e = strchr(p, '\n');
+
+    return e ? e + 1 : p + strlen(p);
+}
+
+static bool starts(const char *p, const char *with)
+{
+    return strncmp(p, with, strlen(with)) == 0;
+}
+
+/* Reads the case at p; returns where the next one begins. */
+static const char *read_case(const char *p, const char *begin, test_case *t)
+{
+    const char *e;
+
+    t->gives = NULL;
+    t->has_eval = t->eval_off = false;
+    t->eval = 0;
+    t->line = 1;
+    for (const char *q = begin; q < p; q++)
+        t->line += *q == '\n';
+    t->run = p + strlen("// run: ");
+    e = next_line(p);
+    t->run_len = (size_t)(e - t->run) - (e[-1] == '\n');
+    if (starts(e, "// eval: ")) {
+        t->has_eval = true;
+        t->eval_off = starts(e, "// eval: off");
+        t->eval = strtod(e + strlen("// eval: "), NULL);
+        e = next_line(e);
+    }
+    t->text = e;
+    while (*e && !starts(e, "// gives:") && !starts(e, "// run: "))
+        e = next_line(e);
+    t->text_len = (size_t)(e - t->text);
+    if (starts(e, "// gives:")) {
+        t->gives = e = next_line(e);
+        while (*e && !starts(e, "// run: "))
+            e = next_line(e);
+        t->gives_len = (size_t)(e - t->gives);
+    }
+    return e;
+}
+
+static void run_file(const char *path, bool bless)
+{
+    sd_buf text = {0}, out = {0};
+    test_case t = {.file = path};
+    const char *p, *from;
+
+    if (!ok(&t, "read", sd_file_read(path, &text)))
+        return;
+    sd_buf_u8(&text, 0);
+    for (p = text.at; *p && !starts(p, "// run: ");)
+        p = next_line(p);
+    while (*p) {
+        from = p;
+        p = read_case(p, text.at, &t);
+        if (!bless) {
+            run_case(&t, NULL);
+            continue;
+        }
+        sd_buf_add(&out, from, (size_t)(t.text + t.text_len - from));
+        if (t.gives) {
+            sd_buf_str(&out, "// gives:\n");
+            run_case(&t, &out);
+            sd_buf_str(&out, *p ? "\n" : "");
+        }
+    }
+    if (bless)
+        ok(&t, "write", sd_file_write(path, out.at, out.len));
+    sd_buf_finish(&text);
+    sd_buf_finish(&out);
+}
+
+static int by_name(const struct dirent **x, const struct dirent **y)
+{
+    return strcmp((*x)->d_name, (*y)->d_name);
+}
+
+static void run_all(const char *path, bool bless)
+{
+    struct dirent **e;
+    struct stat s;
+    char sub[4096];
+    int n;
+
+    if (stat(path, &s) == 0 && !S_ISDIR(s.st_mode)) {
+        run_file(path, bless);
+        return;
+    }
+    n = scandir(path, &e, NULL, by_name);
+    for (int i = 0; i < n; i++) {
+        snprintf(sub, sizeof sub, "%s/%s", path, e[i]->d_name);
+        if (e[i]->d_name[0] != '.')
+            run_all(sub, bless);
+        free(e[i]);
+    }
+    if (n >= 0)
+        free(e);
+}
+
+static int time_file(const char *path, bool print)
+{
+    device_desc dev = {.kind = DEVICE_HOST, .lanes = 8, .group = 1};
+    sd_options opt = {0};
+    sd_buf text = {0}, out = {0};
+    sd_status st = sd_file_read(path, &text);
+    uint64_t best = UINT64_MAX, from;
+    hlo_module *m;
+    int n = 0, left = 0;
+
+    for (int i = 0; i < 5 && !st; i++) {
+        sd_arena *a = sd_arena_create();
+
+        n = left = 0;
+        st = hlo_parse(a, text.at, text.len, &m);
+        if (!st) {
+            hlo_for_each_comp(c, m)
+                n += hlo_comp_count(c);
+            from = sd_now_ns();
+            st = hlo_optimize(m, &dev, &opt, NULL, NULL);
+            best = SD_MIN(best, sd_now_ns() - from);
+            hlo_for_each_comp(c, m)
+                left += hlo_comp_count(c);
+            if (print && i == 0)
+                hlo_print(&out, m);
+        }
+        sd_arena_destroy(a);
+    }
+    printf("%.*s", (int)out.len, out.at ? out.at : "");
+    printf("%s: %d instructions, %d after, %.3f ms %s\n", path, n, left,
+           (double)best / 1e6, st ? st->message : "");
+    sd_status_free(st);
+    sd_buf_finish(&text);
+    sd_buf_finish(&out);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    bool bless = argc == 3 && strcmp(argv[1], "--bless") == 0;
+
+    if (argc == 3 && (strcmp(argv[1], "--time") == 0 ||
+                      strcmp(argv[1], "--print") == 0))
+        return time_file(argv[2], argv[1][2] == 'p');
+    if (argc != (bless ? 3 : 2)) {
+        fprintf(stderr, "usage: %s [--bless | --time | --print] PATH\n", argv[0]);
+        return 2;
+    }
+    run_all(argv[bless ? 2 : 1], bless);
+    printf("%d cases, %d failures\n", ran, failed);
+    return failed || !ran;
+}

@@ -86,10 +86,11 @@ static void fill_kernels(stepper *s)
     pr->nkernel = s->kernel.n;
     pr->kernel = sd_arena_array(pr->arena, thunk_kernel, s->kernel.n + 1);
     for (int i = 0; i < s->kernel.n; i++) {
-        const plan_kernel *k = s->kernel.at[i];
+        plan_kernel *k = s->kernel.at[i];
 
+        k->name = symbol_of(s, k->name); /* emitters name the function so */
         pr->kernel[i] = (thunk_kernel){
-            .symbol = symbol_of(s, k->name), .binary = -1, .nslot = k->nslot,
+            .symbol = k->name, .binary = -1, .nslot = k->nslot,
             .tiles = k->tiles, .group = d->kind == DEVICE_HOST ? 1 : d->group,
             .local_bytes = k->local_bytes, .flops = k->flops,
             .bytes = k->bytes };

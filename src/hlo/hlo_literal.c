@@ -60,7 +60,7 @@ static void print_float(sd_buf *b, sd_dtype t, const void *p)
 {
     /* digits that always suffice: 2 + floor(precision * log10(2)) */
     int full = t == SD_F64 ? 17 : t == SD_F32 ? 9 : t == SD_F16 ? 5 : 4;
-    int brief = t == SD_F64 ? 15 : t == SD_F32 ? 6 : 3;
+    int brief = t == SD_F64 ? 15 : t == SD_F32 ? 6 : full;
     double v = sd_scalar_to_f64(t, p);
     char text[64];
 

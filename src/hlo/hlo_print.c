@@ -338,7 +338,7 @@ static void print_collective(sd_buf *b, const hlo_inst *in)
         return;
     if (c->channel)
         sd_buf_fmt(b, ", channel_id=%" PRId64, c->channel);
-    if (hlo_info(in)->cls == HLO_C_COLLECTIVE) {
+    if (hlo_info(in)->cls == HLO_C_COLLECTIVE && in->narg) {
         sd_buf_fmt(b, ", %s={",
                    in->op == HLO_COLLECTIVE_PERMUTE ? "source_target_pairs"
                                                     : "replica_groups");

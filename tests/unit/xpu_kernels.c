@@ -35,9 +35,9 @@ KERNEL1(square, b[i] = a[i] * a[i] + 1)
 /* b += a */
 KERNEL1(accumulate, b[i] = b[i] + a[i])
 /* b[0..3] as bytes: pred = counter < limit, for loops: a = {counter, limit} */
-KERNEL1(below, if (i == 0) ((GLOBAL unsigned char *)b)[0] = a[0] < a[1])
+KERNEL1(below, if (i < 1) ((GLOBAL unsigned char *)b)[0] = a[0] < a[1])
 /* counter in b[0] grows by a[0] */
-KERNEL1(step, if (i == 0) b[0] = b[0] + a[0])
+KERNEL1(step, if (i < 1) b[0] = b[0] + a[0])
 /* slow: many dependent operations an element */
 KERNEL1(slow, float x = a[i]; for (int k = 0; k < 200000; k++) x = x * 0.5f + 1;
         b[i] = x)

@@ -323,22 +323,38 @@ sd_status pjrt_compile_program(PJRT_Client *c, const device_desc *d,
     return fn(&rq, &sv, out);
 }
 
+/* Devices of one client may differ: the first that is to run it decides. */
+static sd_status first_device(PJRT_Client *c, sd_bytes options,
+                              const device_desc **out)
+{
+    pjrt_compile_options o;
+    PJRT_Device *d;
+    int id;
+    sd_status st = pjrt_options_read(options, &o);
+
+    if (st)
+        return sd_note(st, "PJRT_Client_Compile: failed to deserialize "
+                           "CompileOptionsProto");
+    id = o.device ? o.device[0] : 0;
+    pjrt_options_finish(&o);
+    if (!(d = pjrt_client_find(c, id)))
+        return sd_error(SD_INVALID, "compiling for device %d of %d", id, c->n);
+    *out = &d->desc->desc;
+    return NULL;
+}
+
 PJRT_Error *pjrt_client_compile(PJRT_Client_Compile_Args *a)
 {
     sd_bytes options = {(const uint8_t *)a->compile_options,
                         a->compile_options_size};
+    const device_desc *d = NULL;
     thunk_program *p;
     PJRT_Executable *e;
-    pjrt_compile_options o;
-    sd_status st = pjrt_options_read(options, &o);
+    sd_status st;
 
-    if (st)
-        return pjrt_return(sd_note(st, "PJRT_Client_Compile: failed to "
-                                       "deserialize CompileOptionsProto"));
-    pjrt_options_finish(&o);
-    st = pjrt_compile_program(a->client, &a->client->at[0].desc->desc,
-                              a->program, options, &p);
-    if (st || (st = pjrt_executable_make(p, options, &e)))
+    if ((st = first_device(a->client, options, &d)) ||
+        (st = pjrt_compile_program(a->client, d, a->program, options, &p)) ||
+        (st = pjrt_executable_make(p, options, &e)))
         return pjrt_return(st);
     st = pjrt_load(a->client, e, options, &a->executable);
     pjrt_executable_release(e);

@@ -1,0 +1,233 @@
+/* target: programs as HLO text through passes, plan and target onto a device,
+ * held against the evaluator's values of the program as it was written.
+ * Argument: the device of the client to run on ("host", "cl"). */
+#include "hlo.h"
+#include "passes.h"
+#include "plan.h"
+#include "target.h"
+#include "xpu.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+typedef struct {
+    const char *name;
+    double tolerance; /* relative to the largest value; 0: exact */
+    const char *text;
+} program;
+
+#define ADD(t) "add { a = " t "[] parameter(0) b = " t "[] parameter(1) " \
+               "ROOT c = " t "[] add(a, b) }\n"
+#define MAX(t) "max { a = " t "[] parameter(0) b = " t "[] parameter(1) " \
+               "ROOT c = " t "[] maximum(a, b) }\n"
+
+static const program programs[] = {
+#include "test_target_run.def"
+};
+
+typedef struct {
+    xpu_client *client;
+    xpu_device *device;
+} world;
+
+/* ---- values ---- */
+
+static uint64_t next_random(uint64_t *s)
+{
+    *s = *s * 6364136223846793005u + 1442695040888963407u;
+    return *s >> 33;
+}
+
+static void fill(hlo_value *v, uint64_t seed)
+{
+    sd_dtype t = sd_dtype_part(v->shape->dtype);
+    int64_t n = sd_shape_count(v->shape) * (t == v->shape->dtype ? 1 : 2);
+
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t r = next_random(&seed);
+        uint8_t *at = (uint8_t *)v->data + (size_t)i * sd_dtype_bytes(t);
+
+        if (t == SD_PRED)
+            *at = r & 1;
+        else if (sd_dtype_kind(t) == SD_K_FLOAT)
+            sd_scalar_of_f64(t, (double)r / 0x1p30 - 1, at);
+        else
+            sd_scalar_of_s64(t, (int64_t)(r % 11) - 2, at);
+    }
+}
+
+static double part_at(const hlo_value *v, int64_t i)
+{
+    sd_dtype t = sd_dtype_part(v->shape->dtype);
+
+    return sd_scalar_to_f64(t, (uint8_t *)v->data +
+                                   (size_t)i * sd_dtype_bytes(t));
+}
+
+static int compare(const char *name, int out, const hlo_value *got,
+                   const hlo_value *want, double tolerance)
+{
+    sd_dtype t = want->shape->dtype;
+    int64_t n = sd_shape_count(want->shape) * (sd_dtype_part(t) == t ? 1 : 2);
+    double size = 0;
+    int bad = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        if (isfinite(part_at(want, i)))
+            size = fmax(size, fabs(part_at(want, i)));
+    for (int64_t i = 0; i < n; i++) {
+        double x = part_at(got, i), y = part_at(want, i);
+
+        if (x == y || (isnan(x) && isnan(y)) ||
+            fabs(x - y) <= tolerance * size)
+            continue;
+        if (!bad++)
+            print_message("%s: result %d, element %" PRId64
+                          " is %.9g, not %.9g\n", name, out, i, x, y);
+    }
+    return bad;
+}
+
+/* ---- a program ---- */
+
+static hlo_module *parse(sd_arena *a, const program *p)
+{
+    hlo_module *m;
+    sd_status st = hlo_parse(a, p->text, strlen(p->text), &m);
+
+    if (st)
+        fail_msg("%s: %s", p->name, st->message);
+    return m;
+}
+
+static thunk_program *compile(sd_arena *a, const program *p, world *w,
+                              const sd_options *opt)
+{
+    hlo_module *m = parse(a, p);
+    const device_desc *dev = xpu_device_desc(w->device);
+    thunk_program *t;
+    plan *pl;
+    sd_status st = hlo_optimize(m, dev, opt, NULL, NULL);
+
+    if (!st)
+        st = plan_make(a, m, dev, opt, &pl);
+    if (!st) {
+        st = target_build(pl, opt, xpu_client_pool(w->client), NULL, NULL);
+        t = thunk_program_retain(pl->program);
+        plan_destroy(pl);
+    }
+    if (!st)
+        st = thunk_verify(t);
+    if (st) {
+        print_message("%s: %s\n", p->name, st->message);
+        sd_status_free(st);
+        return NULL;
+    }
+    return t;
+}
+
+static void check(sd_status st, const char *what)
+{
+    if (st)
+        fail_msg("%s: %s", what, st->message);
+}
+
+static int run(sd_arena *a, const program *p, world *w, thunk_program *t,
+               const hlo_value *arg, int narg, const hlo_value *want, int nout)
+{
+    xpu_program *x;
+    xpu_buffer *in[8], *out[16];
+    xpu_event *done;
+    xpu_call call = { .arg = in, .narg = narg };
+    int bad = 0;
+
+    check(xpu_program_load(w->device, t, &x), p->name);
+    for (int i = 0; i < narg; i++)
+        check(xpu_buffer_from_host(w->device, XPU_MEM_DEVICE,
+                                   arg[i].shape->dtype, arg[i].shape->rank,
+                                   arg[i].shape->dim, arg[i].data, NULL, true,
+                                   &in[i], NULL), p->name);
+    check(xpu_execute(x, &call, out, &done), p->name);
+    check(xpu_event_wait(done), p->name);
+    xpu_event_release(done);
+    for (int i = 0; i < nout; i++) {
+        hlo_value got = hlo_value_make(a, want[i].shape);
+
+        check(xpu_buffer_to_host(out[i], 0, got.data,
+                                 sd_shape_bytes(got.shape), &done), p->name);
+        check(xpu_event_wait(done), p->name);
+        xpu_event_release(done);
+        xpu_buffer_release(out[i]);
+        bad += compare(p->name, i, &got, &want[i], p->tolerance);
+    }
+    for (int i = 0; i < narg; i++)
+        xpu_buffer_release(in[i]);
+    xpu_program_release(x);
+    return bad;
+}
+
+static bool one_program(const program *p, world *w)
+{
+    sd_arena *a = sd_arena_create();
+    hlo_module *m = parse(a, p);
+    hlo_value arg[8], want, *outs = &want;
+    int n = m->entry->nparam, nout = 1, bad = 1;
+    sd_options opt;
+    thunk_program *t;
+
+    sd_options_from_env(&opt);
+    for (int i = 0; i < n; i++) {
+        arg[i] = hlo_value_make(a, m->entry->param[i]->shape);
+        fill(&arg[i], (uint64_t)i + 3);
+    }
+    check(hlo_eval(a, m->entry, arg, n, &want), p->name);
+    if (want.shape->dtype == SD_TUPLE) {
+        outs = want.elem;
+        nout = want.shape->nelem;
+    }
+    t = compile(a, p, w, &opt);
+    if (t)
+        bad = run(a, p, w, t, arg, n, outs, nout);
+    thunk_program_release(t);
+    sd_arena_destroy(a);
+    return bad == 0;
+}
+
+static void test_programs(void **state)
+{
+    world *w = *state;
+    const char *only = getenv("ONLY");
+    int bad = 0;
+
+    for (size_t i = 0; i < SD_COUNTOF(programs); i++)
+        if ((!only || strstr(programs[i].name, only)) &&
+            !one_program(&programs[i], w)) {
+            print_message("FAILED %s\n", programs[i].name);
+            bad++;
+        }
+    assert_int_equal(bad, 0);
+}
+
+int main(int argc, char **argv)
+{
+    world w = { 0 };
+    sd_options opt;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(test_programs, &w)
+    };
+
+    sd_log_init();
+    sd_options_from_env(&opt);
+    opt.value[SD_OPT_DEVICE] = argc > 1 ? argv[1] : "host";
+    if (!opt.value[SD_OPT_LIBRARIES]) /* our own kernels are what is tested */
+        opt.value[SD_OPT_LIBRARIES] = "0";
+    check(xpu_client_create(&opt, &w.client), "client");
+    w.device = xpu_client_device(w.client, 0);
+    argc = cmocka_run_group_tests(tests, NULL, NULL);
+    xpu_client_destroy(w.client);
+    return argc;
+}

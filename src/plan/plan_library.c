@@ -1,11 +1,305 @@
-/* Library calls. */
-#include "plan_room.h"
+/* Library calls: which dots and convolutions a library does, and how much of
+ * what follows goes into the call.  The call's integers (libcall.def) travel in
+ * the custom-call's dims; its backend_config is for people. */
+#include "plan_library.h"
+
+enum { LEAST_WORK = 32768, LEAST_MATRIX = 4096 };
+
+int64_t plan_f64_bits(double v)
+{
+    int64_t b;
+
+    memcpy(&b, &v, sizeof b);
+    return b;
+}
+
+/* ---- what follows ---- */
+
+static hlo_inst *only_user(const hlo_inst *in)
+{
+    return in->nuse == 1 && in->parent->root != in ? in->user[0] : NULL;
+}
+
+/* A vector spread along dimension dim, through converts; NULL when it is not.
+ * Its element type is t. */
+static hlo_inst *spread_vector(hlo_inst *x, int64_t dim, sd_dtype t)
+{
+    if (x->op == HLO_CONVERT && x->arg[0]->shape->dtype == t)
+        x = x->arg[0];
+    if (x->op != HLO_BROADCAST || x->dims.n != 1 || x->dims.at[0] != dim)
+        return NULL;
+    x = x->arg[0];
+    if (x->op == HLO_CONVERT && x->arg[0]->shape->dtype == t)
+        x = x->arg[0];
+    return x->shape->dtype == t && x->shape->rank == 1 ? x : NULL;
+}
+
+/* The same array as x, of type t, through one convert; or NULL. */
+static hlo_inst *of_type(hlo_inst *x, sd_dtype t)
+{
+    if (x->op == HLO_CONVERT && x->arg[0]->shape->dtype == t)
+        x = x->arg[0];
+    return x->shape->dtype == t ? x : NULL;
+}
+
+static hlo_inst *other(const hlo_inst *in, const hlo_inst *x)
+{
+    return in->arg[0] == x ? in->arg[1] : in->arg[0];
+}
+
+/* One op more: in is what the call gives so far, `wide` the same where the op
+ * reads it (converted, for narrow floats). */
+static bool take_op(epilogue *e, hlo_inst *op, hlo_inst *wide, int64_t dim,
+                    sd_dtype t, bool alpha)
+{
+    hlo_inst *x;
+    double v;
+
+    if (op->narg != 2 || op->arg[0] == op->arg[1])
+        return false;
+    x = other(op, wide);
+    switch (op->op) {
+    case HLO_ADD:
+        if (e->activation)
+            return false;
+        if (!e->bias && !e->add && spread_vector(x, dim, t)) {
+            e->bias = spread_vector(x, dim, t);
+            return true;
+        }
+        if (!e->add && of_type(x, t) && !hlo_is_scalar_const(x, &v) &&
+            x->op != HLO_BROADCAST && !hlo_reaches(x, e->last)) {
+            e->add = of_type(x, t);
+            return true;
+        }
+        return false;
+    case HLO_MAXIMUM:
+        if (e->activation || !hlo_is_scalar_const(x, &v) || v != 0)
+            return false;
+        e->activation = 2;
+        return true;
+    case HLO_MULTIPLY:
+        if (!alpha || e->bias || e->add || e->activation ||
+            !hlo_is_scalar_const(x, &v))
+            return false;
+        e->alpha *= v;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* For narrow floats: convert up, the op, convert down. */
+static bool take_narrow(epilogue *e, hlo_inst *up, int64_t dim, sd_dtype t)
+{
+    hlo_inst *op = only_user(up), *down = op ? only_user(op) : NULL;
+
+    if (!down || up->shape->dtype != SD_F32 || down->op != HLO_CONVERT ||
+        down->shape->dtype != t || !take_op(e, op, up, dim, t, false))
+        return false;
+    e->last = down;
+    return true;
+}
+
+epilogue plan_find_epilogue(hlo_inst *product, int64_t dim, bool alpha)
+{
+    epilogue e = { .last = product, .alpha = 1 };
+    sd_dtype t = product->shape->dtype;
+    int64_t n = product->shape->dim[dim];
+
+    if (sd_dtype_kind(t) != SD_K_FLOAT)
+        return e;
+    for (;;) {
+        hlo_inst *u = only_user(e.last);
+
+        if (!u)
+            return e;
+        if (u->op == HLO_RESHAPE && dim == e.last->shape->rank - 1 &&
+            u->shape->rank > 0 && u->shape->dim[u->shape->rank - 1] == n &&
+            !e.add) {
+            /* useful only if something follows; harmless if not */
+            e.last = u;
+            dim = u->shape->rank - 1;
+        } else if (u->op == HLO_CONVERT && t != SD_F32) {
+            if (!take_narrow(&e, u, dim, t))
+                return e;
+        } else if (u->shape->dtype == t &&
+                   sd_shape_same_dims(u->shape, e.last->shape) &&
+                   take_op(&e, u, e.last, dim, t, alpha)) {
+            e.last = u;
+        } else {
+            return e;
+        }
+    }
+}
+
+/* ---- the call ---- */
+
+static hlo_inst *shaped(hlo_at at, hlo_inst *x, const sd_shape *s)
+{
+    if (sd_shape_same_dims(x->shape, s))
+        return x;
+    return hlo_make_reshape(at, x, s->rank, s->dim);
+}
+
+hlo_inst *plan_make_call(hlo_inst *product, const char *target, int narg,
+                         hlo_inst *const *arg, const epilogue *e,
+                         const int64_t *attr, int nattr, bool scratch)
+{
+    hlo_comp *c = product->parent;
+    sd_arena *a = c->module->arena;
+    hlo_at at = { c, e->last, e->last };
+    hlo_custom *cu = sd_arena_new(a, hlo_custom);
+    const sd_shape *result = product->shape, *part[2];
+    hlo_inst *op[6], *call, *with;
+    int n = 0;
+    int64_t none = 0, one = 1;
+
+    for (int i = 0; i < narg; i++)
+        op[n++] = arg[i];
+    if (e->bias)
+        op[n++] = e->bias;
+    if (e->add)
+        op[n++] = shaped(at, e->add, result);
+    if (scratch) {
+        part[0] = result;
+        part[1] = sd_shape_make(a, SD_U8, 1, &none);
+        result = sd_shape_tuple(a, 2, part);
+        if (n == narg) { /* the form of old: a bias that is not there */
+            float zero = 0;
+
+            op[n++] = hlo_make_constant(at, sd_shape_make(a, SD_F32, 1, &one),
+                                        &zero);
+        }
+    }
+    cu->target = target;
+    cu->config = sd_arena_fmt(a, "{\"activation_mode\": \"%d\"}",
+                              e->activation);
+    cu->config_len = strlen(cu->config);
+    call = hlo_inst_create(c, e->last, HLO_CUSTOM_CALL, result, n, op);
+    call->u.custom = cu;
+    call->dims = hlo_dims_copy(a, attr, nattr);
+    call->op_name = e->last->op_name;
+    call->source_file = e->last->source_file;
+    call->source_line = e->last->source_line;
+    hlo_rename(call, sd_arena_fmt(a, "%s.1", target));
+    with = scratch ? hlo_make_gte(at, call, 0) : call;
+    hlo_replace(e->last, shaped(at, with, e->last->shape));
+    return call;
+}
+
+/* ---- dots ---- */
+
+static bool type_fits(const device_desc *dev, const hlo_inst *in)
+{
+    sd_dtype x = in->arg[0]->shape->dtype, y = in->arg[1]->shape->dtype,
+             r = in->shape->dtype;
+
+    if (x == SD_F32 && y == SD_F32 && r == SD_F32)
+        return true;
+    if (x == SD_BF16 && y == SD_BF16 && (r == SD_BF16 || r == SD_F32))
+        return dev->features & DEVICE_HAS_AVX512;
+    return x == SD_S8 && y == SD_S8 && r == SD_S32;
+}
+
+static int64_t extent_of_free(const sd_shape *s, hlo_dims batch, hlo_dims con)
+{
+    int64_t n = sd_shape_count(s);
+
+    for (int i = 0; i < batch.n; i++)
+        n /= s->dim[batch.at[i]];
+    for (int i = 0; i < con.n; i++)
+        n /= s->dim[con.at[i]];
+    return n;
+}
+
+/* Batch dimensions first, then the free and the contracted one: as it lies, or
+ * with the last two exchanged (*flipped), or transposed to it. */
+static hlo_inst *operand_of(hlo_inst *in, int k, bool *flipped)
+{
+    const hlo_dot *d = in->u.dot;
+    hlo_dims batch = k ? d->rhs_batch : d->lhs_batch;
+    hlo_dims con = k ? d->rhs_contract : d->lhs_contract;
+    hlo_inst *x = in->arg[k];
+    int64_t perm[SD_MAX_RANK], at_con = con.at[0];
+    int rank = x->shape->rank, n = 0;
+    bool leading = true, used[SD_MAX_RANK] = { false };
+
+    for (int i = 0; i < batch.n; i++) {
+        leading &= batch.at[i] == i;
+        perm[n++] = batch.at[i];
+        used[batch.at[i]] = true;
+    }
+    used[at_con] = true;
+    if (k)
+        perm[n++] = at_con;
+    for (int i = 0; i < rank; i++)
+        if (!used[i])
+            perm[n++] = i;
+    if (!k)
+        perm[n++] = at_con;
+    /* lhs [m, k], rhs [k, n] are as they should be */
+    *flipped = rank == batch.n + 2 &&
+               at_con == (k ? batch.n + 1 : batch.n);
+    if (leading)
+        return x;
+    *flipped = false;
+    return hlo_make_transpose((hlo_at){ in->parent, in, in }, x, perm);
+}
+
+static void call_matmul(hlo_inst *in, const device_desc *dev)
+{
+    const hlo_dot *d = in->u.dot;
+    int64_t k, m, n, batch, work;
+    hlo_inst *arg[2];
+    bool flip[2];
+    epilogue e;
+
+    if (!type_fits(dev, in) || d->lhs_contract.n != 1 ||
+        in->arg[0]->shape->rank > d->lhs_batch.n + 2 ||
+        in->arg[1]->shape->rank > d->rhs_batch.n + 2)
+        return;
+    k = in->arg[0]->shape->dim[d->lhs_contract.at[0]];
+    m = extent_of_free(in->arg[0]->shape, d->lhs_batch, d->lhs_contract);
+    n = extent_of_free(in->arg[1]->shape, d->rhs_batch, d->rhs_contract);
+    batch = sd_shape_count(in->shape) / SD_MAX(m * n, 1);
+    if (!sd_mul_i64(m, n, &work) || !sd_mul_i64(work, k, &work) ||
+        work < LEAST_MATRIX || !sd_mul_i64(work, batch, &work) ||
+        work < LEAST_WORK)
+        return;
+    /* a vector as the right side has no dimension that a bias runs over */
+    if (in->arg[1]->shape->rank == d->rhs_batch.n + 2)
+        e = plan_find_epilogue(in, in->shape->rank - 1,
+                               in->shape->dtype == SD_F32);
+    else
+        e = (epilogue){ .last = in, .alpha = 1 };
+    for (int i = 0; i < 2; i++)
+        arg[i] = operand_of(in, i, &flip[i]);
+    plan_make_call(in, thunk_lib_table[THUNK_LIB_MATMUL].name, 2, arg, &e,
+                   (int64_t[]){ arg[0]->shape->dtype, arg[1]->shape->dtype,
+                                in->shape->dtype, batch, m, n, k, flip[0],
+                                flip[1], e.bias != NULL, e.add != NULL,
+                                e.activation, plan_f64_bits(e.alpha),
+                                plan_f64_bits(1) },
+                   14, false);
+}
 
 sd_status plan_library(hlo_module *m, const device_desc *dev,
                        const sd_options *opt)
 {
-    (void)m;
-    (void)dev;
-    (void)opt;
+    if (!(dev->libs & DEVICE_LIB_ONEDNN) || !sd_opt_bool(opt, SD_OPT_LIBRARIES))
+        return NULL;
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c) {
+            if (in->nuse == 0 && in != c->root)
+                continue; /* went into a call */
+            if (in->op == HLO_DOT)
+                call_matmul(in, dev);
+            else if (in->op == HLO_CONVOLUTION)
+                plan_library_conv(in, dev);
+        }
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst_backward(in, c)
+            if (in->nuse == 0 && in != c->root && !hlo_has_effect(in))
+                hlo_remove(in);
     return NULL;
 }

@@ -1,0 +1,262 @@
+/* Convolutions as calls.  The library knows three directions of one forward
+ * convolution; gradients come as convolutions with dilated inputs or with
+ * batch and features exchanged, and are turned back into them. */
+#include "plan_library.h"
+
+enum { LEAST_WORK = 32768 };
+
+typedef struct { /* the forward convolution */
+    int n, direction;
+    int64_t batch, groups, ci, co;
+    int64_t in[3], kernel[3], out[3], stride[3], dilation[3], low[3], high[3];
+    int64_t in_step[5], kernel_step[5], out_step[5]; /* n c s s s; o i s s s */
+} conv_form;
+
+static void steps_of(const sd_shape *s, int64_t *step)
+{
+    int64_t n = 1;
+
+    for (int i = s->rank - 1; i >= 0; i--) {
+        step[i] = n;
+        n *= s->dim[i];
+    }
+}
+
+static void pick_steps(const sd_shape *s, int64_t a, int64_t b, hlo_dims sp,
+                       int64_t *out)
+{
+    int64_t step[SD_MAX_RANK];
+
+    steps_of(s, step);
+    out[0] = step[a];
+    out[1] = step[b];
+    for (int i = 0; i < 3; i++)
+        out[2 + i] = i < sp.n ? step[sp.at[i]] : 1;
+}
+
+static void clear(conv_form *f, int n)
+{
+    *f = (conv_form){ .n = n };
+    for (int i = 0; i < 3; i++)
+        f->in[i] = f->kernel[i] = f->out[i] = f->stride[i] = f->dilation[i] = 1;
+}
+
+/* High padding so that the forward convolution has the output it has: the
+ * smallest that is not negative. */
+static bool find_high(conv_form *f)
+{
+    for (int i = 0; i < f->n; i++) {
+        int64_t reach = (f->kernel[i] - 1) * f->dilation[i] + 1;
+        int64_t need = (f->out[i] - 1) * f->stride[i] + reach - f->in[i] -
+                       f->low[i];
+
+        if (f->low[i] < 0)
+            return false;
+        if (need < 0 && -need >= f->stride[i])
+            return false;
+        f->high[i] = SD_MAX(need, 0);
+    }
+    return true;
+}
+
+static bool forward(const hlo_inst *in, conv_form *f)
+{
+    const hlo_conv *c = in->u.conv;
+    const sd_shape *x = in->arg[0]->shape, *w = in->arg[1]->shape;
+
+    clear(f, c->nspatial);
+    f->batch = x->dim[c->in_batch];
+    f->groups = c->feature_groups;
+    f->ci = x->dim[c->in_feature];
+    f->co = in->shape->dim[c->out_feature];
+    for (int i = 0; i < f->n; i++) {
+        const hlo_window_dim *d = &c->win[i];
+
+        if (d->base_dilation != 1 || (d->reversal && d->size > 1) ||
+            d->pad_high < 0)
+            return false;
+        f->in[i] = x->dim[c->in_spatial.at[i]];
+        f->kernel[i] = d->size;
+        f->out[i] = in->shape->dim[c->out_spatial.at[i]];
+        f->stride[i] = d->stride;
+        f->dilation[i] = d->window_dilation;
+        f->low[i] = d->pad_low;
+    }
+    pick_steps(x, c->in_batch, c->in_feature, c->in_spatial, f->in_step);
+    pick_steps(w, c->k_out, c->k_in, c->k_spatial, f->kernel_step);
+    pick_steps(in->shape, c->out_batch, c->out_feature, c->out_spatial,
+               f->out_step);
+    return c->batch_groups == 1 && find_high(f);
+}
+
+/* reverse(w) over exactly the spatial dimensions */
+static bool is_reversed(const hlo_inst *w, const hlo_conv *c)
+{
+    if (w->op != HLO_REVERSE || w->dims.n != c->nspatial)
+        return false;
+    for (int i = 0; i < w->dims.n; i++) {
+        bool there = false;
+
+        for (int j = 0; j < c->nspatial; j++)
+            there |= w->dims.at[i] == c->k_spatial.at[j];
+        if (!there)
+            return false;
+    }
+    return true;
+}
+
+static bool point_kernel(const hlo_conv *c)
+{
+    for (int i = 0; i < c->nspatial; i++)
+        if (c->win[i].size != 1)
+            return false;
+    return true;
+}
+
+/* The gradient of the input: its operand is the forward output, its result
+ * the forward input, its kernel the forward one turned around. */
+static bool backward_data(const hlo_inst *in, conv_form *f, hlo_inst **kernel)
+{
+    const hlo_conv *c = in->u.conv;
+    const sd_shape *dy = in->arg[0]->shape, *w;
+    bool turned = is_reversed(in->arg[1], c), window = true;
+
+    *kernel = turned ? in->arg[1]->arg[0] : in->arg[1];
+    w = (*kernel)->shape;
+    clear(f, c->nspatial);
+    f->direction = 1;
+    f->batch = dy->dim[c->in_batch];
+    f->groups = 1;
+    f->co = dy->dim[c->in_feature];
+    f->ci = in->shape->dim[c->out_feature];
+    for (int i = 0; i < f->n; i++) {
+        const hlo_window_dim *d = &c->win[i];
+
+        window &= d->reversal;
+        if (d->stride != 1)
+            return false;
+        f->in[i] = in->shape->dim[c->out_spatial.at[i]];
+        f->kernel[i] = d->size;
+        f->out[i] = dy->dim[c->in_spatial.at[i]];
+        f->stride[i] = d->base_dilation;
+        f->dilation[i] = d->window_dilation;
+        f->low[i] = (d->size - 1) * d->window_dilation - d->pad_low;
+    }
+    if (turned == window && !point_kernel(c))
+        return false;
+    pick_steps(in->shape, c->out_batch, c->out_feature, c->out_spatial,
+               f->in_step);
+    pick_steps(w, c->k_in, c->k_out, c->k_spatial, f->kernel_step);
+    pick_steps(dy, c->in_batch, c->in_feature, c->in_spatial, f->out_step);
+    return c->feature_groups == 1 && c->batch_groups == 1 && find_high(f);
+}
+
+/* The gradient of the kernel: the window is the forward output. */
+static bool backward_weights(const hlo_inst *in, conv_form *f)
+{
+    const hlo_conv *c = in->u.conv;
+    const sd_shape *x = in->arg[0]->shape, *dy = in->arg[1]->shape;
+    int64_t window = 1, result = 1;
+
+    clear(f, c->nspatial);
+    f->direction = 2;
+    f->batch = x->dim[c->in_feature];
+    f->groups = 1;
+    f->ci = x->dim[c->in_batch];
+    f->co = in->shape->dim[c->out_feature];
+    for (int i = 0; i < f->n; i++) {
+        const hlo_window_dim *d = &c->win[i];
+
+        if (d->base_dilation != 1 || (d->reversal && d->size > 1))
+            return false;
+        f->in[i] = x->dim[c->in_spatial.at[i]];
+        f->kernel[i] = in->shape->dim[c->out_spatial.at[i]];
+        f->out[i] = d->size;
+        f->stride[i] = d->window_dilation;
+        f->dilation[i] = d->stride;
+        f->low[i] = d->pad_low;
+        window *= d->size;
+        result *= f->kernel[i];
+    }
+    pick_steps(x, c->in_feature, c->in_batch, c->in_spatial, f->in_step);
+    pick_steps(in->shape, c->out_feature, c->out_batch, c->out_spatial,
+               f->kernel_step);
+    pick_steps(dy, c->k_in, c->k_out, c->k_spatial, f->out_step);
+    return window > result && c->feature_groups == 1 &&
+           c->batch_groups == 1 && find_high(f);
+}
+
+static bool type_fits(const device_desc *dev, const hlo_inst *in)
+{
+    sd_dtype t = in->shape->dtype;
+
+    if (in->arg[0]->shape->dtype != t || in->arg[1]->shape->dtype != t)
+        return false;
+    return t == SD_F32 ||
+           (t == SD_BF16 && dev->features & DEVICE_HAS_AVX512);
+}
+
+static double work_of(const conv_form *f)
+{
+    double w = (double)f->batch * (double)f->ci / (double)f->groups *
+               (double)f->co;
+
+    for (int i = 0; i < f->n; i++)
+        w *= (double)f->out[i] * (double)f->kernel[i];
+    return w;
+}
+
+static int put3(int64_t *at, int n, const int64_t *v)
+{
+    memcpy(at + n, v, 3 * sizeof *v);
+    return n + 3;
+}
+
+static void call(hlo_inst *in, const conv_form *f, hlo_inst *kernel)
+{
+    sd_dtype t = in->shape->dtype;
+    epilogue e = { .last = in, .alpha = 1 };
+    int64_t attr[49] = { t, t, t, f->n, f->batch, f->groups, f->ci, f->co };
+    int n = 8;
+
+    if (f->direction == 0)
+        e = plan_find_epilogue(in, in->u.conv->out_feature, false);
+    n = put3(attr, n, f->in);
+    n = put3(attr, n, f->kernel);
+    n = put3(attr, n, f->out);
+    n = put3(attr, n, f->stride);
+    n = put3(attr, n, f->dilation);
+    n = put3(attr, n, f->low);
+    n = put3(attr, n, f->high);
+    memcpy(attr + n, f->in_step, sizeof f->in_step);
+    memcpy(attr + n + 5, f->kernel_step, sizeof f->kernel_step);
+    memcpy(attr + n + 10, f->out_step, sizeof f->out_step);
+    n += 15;
+    attr[n++] = e.bias != NULL;
+    attr[n++] = e.add != NULL;
+    attr[n++] = e.activation;
+    attr[n++] = plan_f64_bits(e.alpha);
+    attr[n++] = f->direction;
+    plan_make_call(in, thunk_lib_table[THUNK_LIB_CONV].name, 2,
+                   (hlo_inst *[]){ in->arg[0], kernel }, &e, attr, n, true);
+}
+
+bool plan_library_conv(hlo_inst *in, const device_desc *dev)
+{
+    const hlo_conv *c = in->u.conv;
+    conv_form f;
+    hlo_inst *kernel = in->arg[1];
+
+    if (!type_fits(dev, in) || c->nspatial < 1 || c->nspatial > 3 ||
+        sd_shape_count(in->shape) == 0)
+        return false;
+    if (!backward_weights(in, &f) && !forward(in, &f) &&
+        !backward_data(in, &f, &kernel))
+        return false;
+    if (f.direction != 1)
+        kernel = in->arg[1];
+    if (work_of(&f) < LEAST_WORK)
+        return false;
+    call(in, &f, kernel);
+    return true;
+}

@@ -77,22 +77,44 @@ bool hlo_is_elementwise(const hlo_inst *in)
     return true;
 }
 
-static bool calls_effect(const hlo_inst *in)
+static bool has_own_effect(const hlo_inst *in)
 {
     if (hlo_info(in)->props & HLO_P_EFFECT)
         return true;
-    if (in->op == HLO_CUSTOM_CALL && in->u.custom &&
-        in->u.custom->has_side_effect)
+    return in->op == HLO_CUSTOM_CALL && in->u.custom &&
+           in->u.custom->has_side_effect;
+}
+
+/* Each computation once: what is called from many places would otherwise be
+ * looked at as often as there are paths to it. */
+static bool calls_effect(const hlo_inst *in, sd_map *seen)
+{
+    if (has_own_effect(in))
         return true;
-    for (int i = 0; i < in->ncomp; i++)
-        hlo_for_each_inst(x, in->comp[i]) if (calls_effect(x)) return true;
+    for (int i = 0; i < in->ncomp; i++) {
+        if (sd_map_has(seen, sd_key(in->comp[i])))
+            continue;
+        sd_map_set(seen, sd_key(in->comp[i]), in->comp[i]);
+        hlo_for_each_inst(x,
+                          in->comp[i]) if (calls_effect(x, seen)) return true;
+    }
     return false;
 }
 
 bool hlo_has_effect(const hlo_inst *in)
 {
+    sd_arena *a;
+    bool found;
+
     /* a parameter is part of its computation's signature: it must stay */
-    return in->op == HLO_PARAMETER || calls_effect(in);
+    if (in->op == HLO_PARAMETER || has_own_effect(in))
+        return true;
+    if (!in->ncomp)
+        return false;
+    a = sd_arena_create();
+    found = calls_effect(in, sd_map_create(a));
+    sd_arena_destroy(a);
+    return found;
 }
 
 bool hlo_is_splat(const hlo_inst *in)

@@ -69,13 +69,14 @@ static hlo_inst *lower_topk_call(hlo_inst *in)
     hlo_inst *x;
     int64_t k;
 
-    if (in->narg != 1 || s->dtype != SD_TUPLE || s->nelem != 2)
+    if (in->narg != 1 || s->dtype != SD_TUPLE || s->nelem != 2 ||
+        (in->u.custom->config &&
+         strstr(in->u.custom->config, "largest = false")))
         return NULL;
     k = s->elem[0]->dim[s->elem[0]->rank - 1];
     x = hlo_inst_create(in->parent, in, HLO_TOPK, s, 1, in->arg);
     x->dims = hlo_dims_copy(in->parent->module->arena, &k, 1);
-    x->u.sort.stable = !(in->u.custom->config &&
-                         strstr(in->u.custom->config, "largest = false"));
+    x->u.sort.stable = true;
     return x;
 }
 

@@ -181,15 +181,41 @@ static hlo_inst *lower(hlo_inst *in)
 
 /* ---- excess precision ---- */
 
-static bool may_skip(const hlo_inst *in)
-{
-    const hlo_inst *x = in->arg[0];
-    sd_dtype t = pass_dtype(x);
+enum { MAX_MOVES = 8 };
 
-    if (pass_dtype(in) != SD_F32 || x->op != HLO_CONVERT ||
-        !pass_is_narrow(t) || pass_dtype(x->arg[0]) != SD_F32)
-        return false;
-    return t == SD_BF16 || t == SD_F16 || (in->mark == OURS && x->mark == OURS);
+static bool only_moves(const hlo_inst *x)
+{
+    return x->op == HLO_BROADCAST || x->op == HLO_RESHAPE ||
+           x->op == HLO_TRANSPOSE || x->op == HLO_SLICE ||
+           x->op == HLO_REVERSE;
+}
+
+/* The f32 value that `in` widens again, from before it was narrowed, moved as
+ * the narrow one was; NULL when there is none. */
+static hlo_inst *unrounded(hlo_inst *in)
+{
+    hlo_inst *move[MAX_MOVES], *x = in->arg[0];
+    sd_dtype t = pass_dtype(x);
+    int n = 0;
+
+    if (pass_dtype(in) != SD_F32 || !pass_is_narrow(t))
+        return NULL;
+    while (only_moves(x) && n < MAX_MOVES) {
+        move[n++] = x;
+        x = x->arg[0];
+    }
+    if (x->op != HLO_CONVERT || pass_dtype(x->arg[0]) != SD_F32 ||
+        (t != SD_BF16 && t != SD_F16 &&
+         (in->mark != OURS || x->mark != OURS)))
+        return NULL;
+    x = x->arg[0];
+    while (n-- > 0) {
+        hlo_inst *y = hlo_inst_clone(in->parent, in, move[n], &x);
+
+        y->shape = wide_shape(in->parent->module, move[n]->shape);
+        x = y;
+    }
+    return x;
 }
 
 bool hlo_lower_float(hlo_module *m, const device_desc *dev)
@@ -214,9 +240,13 @@ bool hlo_lower_float(hlo_module *m, const device_desc *dev)
         }
     hlo_for_each_comp(c, m)
         hlo_for_each_inst(in, c)
-            if (in->op == HLO_CONVERT && may_skip(in)) {
-                pass_replace(in, in->arg[0]->arg[0]);
+        {
+            hlo_inst *to = in->op == HLO_CONVERT ? unrounded(in) : NULL;
+
+            if (to) {
+                pass_replace(in, to);
                 changed = true;
             }
+        }
     return changed;
 }

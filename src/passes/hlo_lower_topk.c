@@ -1,10 +1,9 @@
-/* topk(x), k: sort values and positions along the last dimension, stable, so
+/* topk(x), k, the largest: sort values and positions along the last dimension, stable, so
  * that the first of equal ones wins; keep the first k.  Floats by their total
  * order, as XLA's own. */
 #include "passes_priv.h"
 
-static hlo_comp *comparator(hlo_module *m, sd_dtype t, sd_dtype index,
-                            bool largest)
+static hlo_comp *comparator(hlo_module *m, sd_dtype t, sd_dtype index)
 {
     hlo_comp *c = hlo_comp_create(m, "topk_order");
     const sd_shape *s = sd_shape_make(m->arena, t, 0, NULL);
@@ -14,8 +13,7 @@ static hlo_comp *comparator(hlo_module *m, sd_dtype t, sd_dtype index,
 
     hlo_make_param(c, i, "i");
     hlo_make_param(c, i, "j");
-    less = hlo_make_compare((hlo_at){c, NULL, NULL}, largest ? HLO_GT : HLO_LT,
-                            x, y);
+    less = hlo_make_compare((hlo_at){c, NULL, NULL}, HLO_GT, x, y);
     if (pass_is_float(t))
         less->u.compare.type = HLO_CMP_TOTAL;
     hlo_set_root(c, less);
@@ -35,7 +33,7 @@ static hlo_inst *lower(hlo_inst *in)
     const sd_shape *e[] = {x->shape, at->shape};
     hlo_inst *sort = hlo_inst_create(in->parent, in, HLO_SORT,
                                      sd_shape_tuple(m->arena, 2, e), 2, arg);
-    hlo_comp *less = comparator(m, s->dtype, index, in->u.sort.stable);
+    hlo_comp *less = comparator(m, s->dtype, index);
 
     sort->dims = hlo_dims_copy(m->arena, &last, 1);
     sort->u.sort.stable = true;

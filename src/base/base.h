@@ -39,7 +39,7 @@ struct sd_error {
 };
 
 sd_status sd_error_make(const char *where, sd_code code, const char *fmt, ...)
-    SD_PRINTF(3, 4);
+    SD_PRINTF(3, 4) __attribute__((returns_nonnull));
 #define SD_STR_(x) #x
 #define SD_STR(x) SD_STR_(x)
 #define sd_error(code, ...) \
@@ -48,7 +48,8 @@ sd_status sd_error_make(const char *where, sd_code code, const char *fmt, ...)
 sd_status sd_note(sd_status st, const char *fmt, ...) SD_PRINTF(2, 3);
 sd_status sd_status_copy(const sd_error *st); /* NULL gives NULL */
 void sd_status_free(sd_status st);            /* takes NULL and the static */
-sd_status sd_no_memory(size_t bytes); /* a static error, never allocates */
+/* A static error, never allocates. */
+sd_status sd_no_memory(size_t bytes) __attribute__((returns_nonnull));
 
 /* ---- memory ---- */
 

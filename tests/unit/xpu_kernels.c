@@ -39,7 +39,7 @@ KERNEL1(below, if (i < 1) ((GLOBAL unsigned char *)b)[0] = a[0] < a[1])
 /* counter in b[0] grows by a[0] */
 KERNEL1(step, if (i < 1) b[0] = b[0] + a[0])
 /* slow: many dependent operations an element */
-KERNEL1(slow, float x = a[i]; for (int k = 0; k < 200000; k++) x = x * 0.5f + 1;
+KERNEL1(slow, float x = a[i]; for (int k = 0; k < 10000; k++) x = x * 0.5f + 1;
         b[i] = x)
 
 #ifndef __SPIRV__

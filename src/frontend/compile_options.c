@@ -8,7 +8,12 @@
 enum { WIRE_VARINT, WIRE_64, WIRE_BYTES, WIRE_32 = 5 };
 enum { MAX_PARTICIPANTS = 1 << 20 };
 
-typedef struct { uint32_t tag; int wire; uint64_t v; sd_bytes b; } field;
+typedef struct {
+    uint32_t tag;
+    int wire;
+    uint64_t v;
+    sd_bytes b;
+} field;
 
 static bool next_field(sd_cursor *c, field *f)
 {
@@ -46,11 +51,14 @@ static void set(sd_arena *a, sd_options *o, const char *name, const void *v,
 }
 
 /* DebugOptions, by field number */
-static const struct { uint32_t tag; const char *name; bool flag; } debug[] = {
-    {109, "xla_dump_to", false},
-    {110, "xla_dump_hlo_module_re", false},
-    {111, "xla_dump_hlo_pass_re", false},
-    {112, "xla_dump_hlo_as_text", true}};
+static const struct {
+    uint32_t tag;
+    const char *name;
+    bool flag;
+} debug[] = {{109, "xla_dump_to", false},
+             {110, "xla_dump_hlo_module_re", false},
+             {111, "xla_dump_hlo_pass_re", false},
+             {112, "xla_dump_hlo_as_text", true}};
 enum { DISABLED_PASS = 30 };
 
 static sd_status read_debug(sd_arena *a, sd_bytes b, sd_options *o)

@@ -15,7 +15,7 @@ static void read_list(mlir_reader *r, sd_cursor *c, mlir_attr *at, int each)
         sd_cursor_fail(c, "as many attributes as there are bytes");
         return;
     }
-    list = sd_arena_array(r->a, uint32_t, n * (uint64_t)each + 1);
+    list = sd_arena_array(r->a, uint32_t, n *(uint64_t)each + 1);
     for (uint64_t i = 0; i < n * (uint64_t)each; i++)
         list[at->nlist++] = (uint32_t)mlir_varint(c);
     at->list = list;
@@ -227,7 +227,14 @@ static void read_vhlo(mlir_reader *r, sd_cursor *c, mlir_attr *at)
         read_list(r, c, at, 1);
         break;
     case 2: /* bool */
-    case 3: case 4: case 5: case 7: case 11: case 12: case 13: case 16:
+    case 3:
+    case 4:
+    case 5:
+    case 7:
+    case 11:
+    case 12:
+    case 13:
+    case 16:
     case 19: /* enums */
         at->kind = MLIR_A_ENUM;
         at->bits = mlir_varint(c);
@@ -260,7 +267,12 @@ static void read_vhlo(mlir_reader *r, sd_cursor *c, mlir_attr *at)
         at->kind = MLIR_A_MESH_AXES;
         read_children(r, c, at, 2);
         break;
-    case 18: case 20: case 21: case 22: case 24: case 25:
+    case 18:
+    case 20:
+    case 21:
+    case 22:
+    case 24:
+    case 25:
         at->kind = MLIR_A_OTHER;
         c->at = c->end;
         break;
@@ -465,8 +477,8 @@ void mlir_dense_elem(const mlir_dense *d, int64_t i, void *out)
     if (d->splat)
         i = 0;
     if (d->bits)
-        *(uint8_t *)out = d->n == 1 ? d->at[0] != 0
-                                    : (d->at[i / 8] >> (i % 8)) & 1;
+        *(uint8_t *)out =
+            d->n == 1 ? d->at[0] != 0 : (d->at[i / 8] >> (i % 8)) & 1;
     else
         memcpy(out, d->at + (size_t)i * d->width, d->width);
 }

@@ -3,8 +3,18 @@
  * needed to find things; the file's order of sections does not matter. */
 #include "mlir.h"
 
-enum { S_STRINGS, S_DIALECTS, S_ENTRIES, S_OFFSETS, S_IR, S_RESOURCES,
-       S_RESOURCE_OFFSETS, S_VERSIONS, S_PROPERTIES, S_COUNT };
+enum {
+    S_STRINGS,
+    S_DIALECTS,
+    S_ENTRIES,
+    S_OFFSETS,
+    S_IR,
+    S_RESOURCES,
+    S_RESOURCE_OFFSETS,
+    S_VERSIONS,
+    S_PROPERTIES,
+    S_COUNT
+};
 enum { NEWEST_BYTECODE = 6 };
 
 static const uint8_t magic[4] = {0x4d, 0x4c, 0xef, 0x52};
@@ -118,9 +128,11 @@ sd_bytes mlir_section(mlir_reader *r, sd_cursor *c, unsigned *id)
 
 static void read_sections(mlir_reader *r, sd_cursor *c)
 {
-    static const bool need[S_COUNT] = {
-        [S_STRINGS] = true, [S_DIALECTS] = true, [S_ENTRIES] = true,
-        [S_OFFSETS] = true, [S_IR] = true};
+    static const bool need[S_COUNT] = {[S_STRINGS] = true,
+                                       [S_DIALECTS] = true,
+                                       [S_ENTRIES] = true,
+                                       [S_OFFSETS] = true,
+                                       [S_IR] = true};
 
     while (!r->st && !c->bad && sd_cursor_left(c)) {
         size_t offset = (size_t)(c->at - c->base);
@@ -173,9 +185,12 @@ static void read_strings(mlir_reader *r)
 
 static mlir_dialect_id dialect_of(sd_bytes s)
 {
-    static const struct { const char *name; mlir_dialect_id id; } known[] = {
-        {"builtin", MLIR_D_BUILTIN}, {"vhlo", MLIR_D_VHLO},
-        {"sdy", MLIR_D_SDY}};
+    static const struct {
+        const char *name;
+        mlir_dialect_id id;
+    } known[] = {{"builtin", MLIR_D_BUILTIN},
+                 {"vhlo", MLIR_D_VHLO},
+                 {"sdy", MLIR_D_SDY}};
 
     for (size_t i = 0; i < SD_COUNTOF(known); i++)
         if (s.len == strlen(known[i].name) &&
@@ -226,8 +241,8 @@ static void read_dialects(mlir_reader *r)
         }
         for (uint64_t i = 0; i < n && !c.bad && !r->st; i++) {
             bool registered;
-            uint64_t s = r->version < 5 ? mlir_varint(&c)
-                                        : varint_flag(&c, &registered);
+            uint64_t s =
+                r->version < 5 ? mlir_varint(&c) : varint_flag(&c, &registered);
             mlir_op_name *op = sd_push(r->a, &names);
 
             *op = (mlir_op_name){r->dialect[d].id, mlir_str(r, s), NULL};

@@ -2,15 +2,21 @@
  * numbered within an isolated scope; `scope` is the list of those visible. */
 #include "mlir.h"
 
-enum { OP_DICT = 0x01, OP_RESULTS = 0x02, OP_OPERANDS = 0x04,
-       OP_SUCCESSORS = 0x08, OP_REGIONS = 0x10, OP_USES = 0x20,
-       OP_PROPS = 0x40 };
+enum {
+    OP_DICT = 0x01,
+    OP_RESULTS = 0x02,
+    OP_OPERANDS = 0x04,
+    OP_SUCCESSORS = 0x08,
+    OP_REGIONS = 0x10,
+    OP_USES = 0x20,
+    OP_PROPS = 0x40
+};
 enum { S_IR = 4 };
 
 typedef sd_vec(mlir_value *) scope;
 
-static void read_region(mlir_reader *r, sd_cursor *c, scope *sc,
-                        mlir_region *g, int depth);
+static void read_region(mlir_reader *r, sd_cursor *c, scope *sc, mlir_region *g,
+                        int depth);
 
 static uint64_t varint_flag(sd_cursor *c, bool *flag)
 {
@@ -233,8 +239,8 @@ static void announce(mlir_reader *r, sd_cursor *c, scope *sc, mlir_region *g,
     }
 }
 
-static void read_region(mlir_reader *r, sd_cursor *c, scope *sc,
-                        mlir_region *g, int depth)
+static void read_region(mlir_reader *r, sd_cursor *c, scope *sc, mlir_region *g,
+                        int depth)
 {
     int nblock = read_count(c, mlir_varint(c)), base = sc->n, next = base;
     sd_vec(mlir_block *) list = {0};

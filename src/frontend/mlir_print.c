@@ -24,8 +24,8 @@ static bool is_bare(sd_bytes s)
 {
     for (size_t i = 0; i < s.len; i++) {
         uint8_t ch = s.at[i];
-        bool letter = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') ||
-                      ch == '_';
+        bool letter =
+            (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch == '_';
         bool later = (ch >= '0' && ch <= '9') || ch == '$' || ch == '.';
 
         if (!letter && !(i && later))

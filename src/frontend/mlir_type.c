@@ -1,29 +1,49 @@
 /* Types of builtin and vhlo, decoded when asked for. */
 #include "mlir.h"
 
-typedef struct { uint8_t code; sd_dtype dtype; } float_code;
-typedef struct { uint8_t code; const char *what; uint8_t width; } other_code;
+typedef struct {
+    uint8_t code;
+    sd_dtype dtype;
+} float_code;
+typedef struct {
+    uint8_t code;
+    const char *what;
+    uint8_t width;
+} other_code;
 
 /* vhlo: what has an element type of ours */
 static const float_code vhlo_elem[] = {
-    {0, SD_PRED}, {2, SD_BF16}, {3, SD_F16}, {4, SD_F32}, {5, SD_F64},
-    {6, SD_F8E4M3FN}, {7, SD_F8E5M2}, {10, SD_S4}, {11, SD_S8}, {12, SD_S16},
-    {13, SD_S32}, {14, SD_S64}, {15, SD_U4}, {16, SD_U8}, {17, SD_U16},
-    {18, SD_U32}, {19, SD_U64}, {27, SD_F8E4M3FNUZ}, {28, SD_F8E5M2FNUZ},
-    {29, SD_F8E4M3B11FNUZ}, {31, SD_S2}, {32, SD_U2}, {35, SD_F8E4M3},
-    {36, SD_F8E3M4}, {37, SD_F4E2M1FN}, {40, SD_F8E8M0FNU}};
+    {0, SD_PRED},        {2, SD_BF16},
+    {3, SD_F16},         {4, SD_F32},
+    {5, SD_F64},         {6, SD_F8E4M3FN},
+    {7, SD_F8E5M2},      {10, SD_S4},
+    {11, SD_S8},         {12, SD_S16},
+    {13, SD_S32},        {14, SD_S64},
+    {15, SD_U4},         {16, SD_U8},
+    {17, SD_U16},        {18, SD_U32},
+    {19, SD_U64},        {27, SD_F8E4M3FNUZ},
+    {28, SD_F8E5M2FNUZ}, {29, SD_F8E4M3B11FNUZ},
+    {31, SD_S2},         {32, SD_U2},
+    {35, SD_F8E4M3},     {36, SD_F8E3M4},
+    {37, SD_F4E2M1FN},   {40, SD_F8E8M0FNU}};
 /* and what has none */
 static const other_code vhlo_other[] = {
     {24, "quantized type", 0}, {25, "unranked tensor", 0},
-    {26, "witness type", 0}, {30, "quantized type", 0}, {34, "tf32", 19},
-    {38, "f6E2M3FN", 6}, {39, "f6E3M2FN", 6}, {41, "buffer type", 0},
+    {26, "witness type", 0},   {30, "quantized type", 0},
+    {34, "tf32", 19},          {38, "f6E2M3FN", 6},
+    {39, "f6E3M2FN", 6},       {41, "buffer type", 0},
     {42, "future type", 0}};
-static const float_code builtin_elem[] = {{3, SD_BF16}, {4, SD_F16},
-                                          {5, SD_F32}, {6, SD_F64}};
-static const other_code builtin_other[] = {
-    {7, "f80", 80}, {8, "f128", 128}, {10, "memref", 0}, {11, "memref", 0},
-    {16, "memref", 0}, {17, "memref", 0}, {18, "unranked tensor", 0},
-    {19, "vector", 0}, {20, "vector", 0}};
+static const float_code builtin_elem[] = {
+    {3, SD_BF16}, {4, SD_F16}, {5, SD_F32}, {6, SD_F64}};
+static const other_code builtin_other[] = {{7, "f80", 80},
+                                           {8, "f128", 128},
+                                           {10, "memref", 0},
+                                           {11, "memref", 0},
+                                           {16, "memref", 0},
+                                           {17, "memref", 0},
+                                           {18, "unranked tensor", 0},
+                                           {19, "vector", 0},
+                                           {20, "vector", 0}};
 
 static void set_elem(mlir_type *t, sd_dtype d)
 {
@@ -124,10 +144,13 @@ static void read_complex(mlir_reader *r, sd_cursor *c, mlir_type *t)
 
 static void read_builtin_int(sd_cursor *c, mlir_type *t)
 {
-    static const struct { uint8_t width; sd_dtype s, u; } ints[] = {
-        {1, SD_PRED, SD_PRED}, {2, SD_S2, SD_U2}, {4, SD_S4, SD_U4},
-        {8, SD_S8, SD_U8}, {16, SD_S16, SD_U16}, {32, SD_S32, SD_U32},
-        {64, SD_S64, SD_U64}};
+    static const struct {
+        uint8_t width;
+        sd_dtype s, u;
+    } ints[] = {{1, SD_PRED, SD_PRED}, {2, SD_S2, SD_U2},
+                {4, SD_S4, SD_U4},     {8, SD_S8, SD_U8},
+                {16, SD_S16, SD_U16},  {32, SD_S32, SD_U32},
+                {64, SD_S64, SD_U64}};
     uint64_t v = mlir_varint(c), width = v >> 2;
 
     for (size_t i = 0; i < SD_COUNTOF(ints); i++)
@@ -243,7 +266,8 @@ const mlir_type *mlir_type_at(mlir_reader *r, uint64_t index)
     t = sd_arena_new(r->a, mlir_type);
     c = mlir_cursor(r, e->data);
     r->depth++;
-    if (!e->coded || (e->dialect != MLIR_D_VHLO && e->dialect != MLIR_D_BUILTIN))
+    if (!e->coded ||
+        (e->dialect != MLIR_D_VHLO && e->dialect != MLIR_D_BUILTIN))
         t->kind = MLIR_T_OTHER, t->what = "type of another dialect";
     else if (e->dialect == MLIR_D_VHLO)
         read_vhlo(r, &c, t);

@@ -57,8 +57,8 @@ static hlo_dims *read_layouts(vhlo_import *im, mlir_op *op, const char *name,
         if (!sd_shape_is_array(s[i]) && d[i].n == 0)
             continue;
         if (d[i].n != s[i]->rank)
-            vhlo_fail(im, op, SD_INVALID, "%s: %d dimensions for rank %d",
-                      name, d[i].n, s[i]->rank);
+            vhlo_fail(im, op, SD_INVALID, "%s: %d dimensions for rank %d", name,
+                      d[i].n, s[i]->rank);
         for (int k = 0; k < d[i].n && !im->r->st; k++) {
             int64_t x = d[i].at[k];
 
@@ -82,11 +82,10 @@ static void layouts(vhlo_import *im, mlir_op *op, hlo_inst **arg,
         s[i] = arg[i]->shape;
     u->operand_layout = read_layouts(im, op, "operand_layouts", n, s);
     if (result->dtype == SD_TUPLE) /* of several, or one that is a tuple */
-        u->result_layout = read_layouts(im, op, "result_layouts",
-                                        result->nelem, result->elem);
-    else
         u->result_layout =
-            read_layouts(im, op, "result_layouts", 1, &result);
+            read_layouts(im, op, "result_layouts", result->nelem, result->elem);
+    else
+        u->result_layout = read_layouts(im, op, "result_layouts", 1, &result);
 }
 
 static void read_aliases(vhlo_import *im, mlir_op *op, hlo_custom *u)
@@ -300,8 +299,7 @@ static void read_collective(vhlo_import *im, mlir_op *op, hlo_op to,
             vhlo_fail(im, op, SD_UNIMPLEMENTED,
                       "splits one dimension and joins another");
     }
-    if (to == HLO_COLLECTIVE_BROADCAST &&
-        int_or(im, op, "has_dynamic_root"))
+    if (to == HLO_COLLECTIVE_BROADCAST && int_or(im, op, "has_dynamic_root"))
         vhlo_fail(im, op, SD_UNIMPLEMENTED, "a root known at run time");
 }
 

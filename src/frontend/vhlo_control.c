@@ -8,8 +8,15 @@
 
 enum { SMALL_CONSTANT = 256, MAX_CLONED = 64 };
 
-typedef struct { mlir_value *v; hlo_inst *outer; int slot; } capture;
-typedef struct { capture *at; int n, cap, nslot; } captures;
+typedef struct {
+    mlir_value *v;
+    hlo_inst *outer;
+    int slot;
+} capture;
+typedef struct {
+    capture *at;
+    int n, cap, nslot;
+} captures;
 
 /* ---- captures ---- */
 
@@ -72,8 +79,8 @@ static void put_slots(const captures *cs, hlo_inst **to)
 
 static hlo_inst *clone_small(vhlo_import *im, hlo_inst *in)
 {
-    hlo_inst *x = in->narg ? hlo_inst_clone(im->c, NULL, in->arg[0], NULL)
-                           : NULL;
+    hlo_inst *x =
+        in->narg ? hlo_inst_clone(im->c, NULL, in->arg[0], NULL) : NULL;
 
     return hlo_inst_clone(im->c, NULL, in, &x);
 }
@@ -291,8 +298,7 @@ hlo_comp *vhlo_reducer(vhlo_import *im, mlir_op *op, int k, const char *name)
 
 /* ---- calls ---- */
 
-static void call(vhlo_import *im, mlir_op *op, hlo_inst **arg,
-                 const char *name)
+static void call(vhlo_import *im, mlir_op *op, hlo_inst **arg, const char *name)
 {
     hlo_comp *c = vhlo_func_comp(im, op, name);
     const sd_shape *s = vhlo_shape(im, op);

@@ -1,8 +1,5 @@
 /* VHLO to HLO: functions, values, operations in their order.  What an
- * operation becomes is in vhlo.def and the files of its handlers.
- *
- * Before anything is built the reachable operations are looked over, so that
- * one message names all that we cannot do. */
+ * operation becomes is in vhlo.def and the files of its handlers. */
 #include "vhlo_import.h"
 
 enum { MAX_NESTING = 256 }; /* functions and regions within each other */
@@ -28,15 +25,15 @@ const char *vhlo_op_name(mlir_reader *r, const mlir_op *op)
     if (n->dialect == MLIR_D_VHLO && n->row)
         strip_version(s, &len);
     return sd_arena_fmt(r->a, "%s.%.*s",
-                        n->dialect == MLIR_D_VHLO ? n->row ? "stablehlo"
-                                                           : "vhlo"
+                        n->dialect == MLIR_D_VHLO
+                            ? n->row ? "stablehlo" : "vhlo"
                         : n->dialect == MLIR_D_SDY     ? "sdy"
                         : n->dialect == MLIR_D_BUILTIN ? "builtin"
                                                        : "?",
                         (int)len, s);
 }
 
-static const char *place(mlir_reader *r, const mlir_op *op)
+const char *vhlo_place(mlir_reader *r, const mlir_op *op)
 {
     sd_status st = r->st;
     mlir_where w;
@@ -67,7 +64,7 @@ void vhlo_fail(vhlo_import *im, const mlir_op *op, sd_code code,
     sd_buf_vfmt(&b, fmt, ap);
     va_end(ap);
     mlir_fail(im->r, code, "%s%s: %.*s", vhlo_op_name(im->r, op),
-              place(im->r, op), (int)b.len, b.at ? b.at : "");
+              vhlo_place(im->r, op), (int)b.len, b.at ? b.at : "");
     sd_buf_finish(&b);
     im->told = true;
 }
@@ -258,7 +255,7 @@ static int count_props(const char *s)
     return n;
 }
 
-static bool check_form(vhlo_import *im, mlir_op *op, const vhlo_row *row)
+bool vhlo_check_form(vhlo_import *im, mlir_op *op, const vhlo_row *row)
 {
     mlir_reader *r = im->r;
     int want = count_props(row->props), have = 0;
@@ -342,7 +339,7 @@ static void import_op(vhlo_import *im, mlir_op *op)
         import_foreign(im, op, arg);
     else if (!name->row || !name->row->fn)
         vhlo_fail(im, op, SD_UNIMPLEMENTED, "not supported");
-    else if (check_form(im, op, name->row))
+    else if (vhlo_check_form(im, op, name->row))
         name->row->fn(im, op, arg);
     for (int i = 0; i < op->nresult && !im->r->st; i++)
         if (!op->result[i].inst)
@@ -350,11 +347,11 @@ static void import_op(vhlo_import *im, mlir_op *op)
     if (im->r->st && !im->told) {
         im->told = true;
         im->r->st = sd_note(im->r->st, "%s%s", vhlo_op_name(im->r, op),
-                            place(im->r, op));
+                            vhlo_place(im->r, op));
     }
 }
 
-static bool is_return(const mlir_op_name *n)
+bool vhlo_is_return(const mlir_op_name *n)
 {
     return (n->dialect == MLIR_D_VHLO && n->row &&
             strcmp(n->row->name, "return_v1") == 0) ||
@@ -384,7 +381,7 @@ hlo_inst **vhlo_block(vhlo_import *im, mlir_op *op, mlir_region *g, int *n)
     im->depth--;
     if (im->r->st)
         return NULL;
-    if (!is_return(&im->r->name[b->last->name])) {
+    if (!vhlo_is_return(&im->r->name[b->last->name])) {
         vhlo_fail(im, b->last, SD_INVALID, "ends a block and returns nothing");
         return NULL;
     }
@@ -394,14 +391,14 @@ hlo_inst **vhlo_block(vhlo_import *im, mlir_op *op, mlir_region *g, int *n)
 
 /* ---- functions ---- */
 
-static uint64_t name_key(const char *s)
+uint64_t vhlo_func_key(const char *s)
 {
     return sd_hash(s, strlen(s), 0);
 }
 
 vhlo_func *vhlo_find_func(vhlo_import *im, const char *name)
 {
-    vhlo_func *f = sd_map_get(im->func, name_key(name));
+    vhlo_func *f = sd_map_get(im->func, vhlo_func_key(name));
 
     while (f && strcmp(f->name, name) != 0)
         f = f->chain;
@@ -462,314 +459,4 @@ hlo_comp *vhlo_func_comp(vhlo_import *im, mlir_op *caller, const char *name)
     im->where = where;
     f->busy = false;
     return im->r->st ? NULL : f->comp;
-}
-
-static bool is_op(mlir_reader *r, const mlir_op *op, mlir_dialect_id d,
-                  const char *name)
-{
-    const mlir_op_name *n = &r->name[op->name];
-
-    return n->dialect == d && n->name.len == strlen(name) &&
-           memcmp(n->name.at, name, n->name.len) == 0;
-}
-
-static void collect_funcs(vhlo_import *im, mlir_block *b)
-{
-    mlir_reader *r = im->r;
-
-    for (mlir_op *op = b->first; op && !r->st; op = op->next) {
-        const char *name;
-        vhlo_func *f;
-
-        if (is_op(r, op, MLIR_D_SDY, "mesh"))
-            continue;
-        if (!is_op(r, op, MLIR_D_VHLO, "func_v1")) {
-            vhlo_fail(im, op, SD_UNIMPLEMENTED, "not supported in a module");
-            return;
-        }
-        if (!check_form(im, op, r->name[op->name].row))
-            return;
-        name = mlir_text(r, vhlo_attr(im, op, "sym_name"));
-        if (!name || vhlo_find_func(im, name)) {
-            vhlo_fail(im, op, SD_INVALID, "a function %s",
-                      name ? "named like another" : "without a name");
-            return;
-        }
-        f = sd_arena_new(r->a, vhlo_func);
-        *f = (vhlo_func){.name = name, .op = op,
-                         .chain = sd_map_get(im->func, name_key(name))};
-        sd_map_set(im->func, name_key(name), f);
-    }
-}
-
-/* ---- the look-over ---- */
-
-typedef struct {
-    vhlo_import *im;
-    sd_vec(vhlo_func *) todo;
-    sd_map *seen;  /* op name -> told already */
-    sd_buf refused;
-    int nrefused;
-} survey;
-
-static void queue(survey *s, const char *name)
-{
-    vhlo_func *f = name ? vhlo_find_func(s->im, name) : NULL;
-
-    if (f && !f->queued) {
-        f->queued = true;
-        *sd_push(s->im->r->a, &s->todo) = f;
-    }
-}
-
-static bool is_identity(mlir_reader *r, const mlir_op *op)
-{
-    static const char *const names[] = {
-        "sharding_constraint", "reshard", "manual_computation", "return",
-        "named_computation", "propagation_barrier", "sharding_group"};
-
-    if (is_op(r, op, MLIR_D_BUILTIN, "unrealized_conversion_cast"))
-        return true;
-    for (size_t i = 0; i < SD_COUNTOF(names); i++)
-        if (is_op(r, op, MLIR_D_SDY, names[i]))
-            return true;
-    return false;
-}
-
-static bool is_supported(survey *s, const mlir_op *op)
-{
-    mlir_reader *r = s->im->r;
-    const mlir_op_name *n = &r->name[op->name];
-
-    if (n->dialect == MLIR_D_VHLO)
-        return n->row && (n->row->fn || is_return(n));
-    if (n->dialect == MLIR_D_SDY &&
-        s->im->m->nreplica * s->im->m->npartition > 1 && !is_return(n))
-        return false;
-    return is_identity(r, op);
-}
-
-static void survey_calls(survey *s, const mlir_op *op, const vhlo_row *row)
-{
-    mlir_reader *r = s->im->r;
-
-    if (row->fn == op_call) {
-        queue(s, mlir_text(r, mlir_inherent(r, op, "callee")));
-    } else if (row->fn == op_composite) {
-        if (!mlir_is_string(r, mlir_inherent(r, op, "name"), "chlo.erf"))
-            queue(s, mlir_text(r, mlir_inherent(r, op, "decomposition")));
-    } else if (row->fn == op_custom_call) {
-        const mlir_attr *at = mlir_inherent(r, op, "called_computations");
-
-        for (int i = 0; at->kind == MLIR_A_ARRAY && i < at->nlist; i++)
-            queue(s, mlir_text(r, mlir_attr_at(r, at->list[i])));
-    }
-}
-
-static void survey_region(survey *s, const mlir_region *g)
-{
-    mlir_reader *r = s->im->r;
-
-    for (int i = 0; i < g->nblock; i++)
-        for (mlir_op *op = g->block[i]->first; op && !r->st; op = op->next) {
-            const vhlo_row *row = r->name[op->name].row;
-
-            if (!is_supported(s, op) && !sd_map_has(s->seen, op->name + 1)) {
-                sd_map_set(s->seen, op->name + 1, op);
-                sd_buf_fmt(&s->refused, "%s%s%s", s->nrefused++ ? ", " : "",
-                           vhlo_op_name(r, op), place(r, op));
-            }
-            if (row)
-                survey_calls(s, op, row);
-            if (row && row->fn == op_composite)
-                continue; /* its regions only describe it */
-            for (int k = 0; k < op->nregion; k++)
-                survey_region(s, op->region[k]);
-        }
-}
-
-static void look_over(vhlo_import *im, vhlo_func *entry)
-{
-    survey s = {.im = im, .seen = sd_map_create(im->r->a)};
-
-    entry->queued = true;
-    *sd_push(im->r->a, &s.todo) = entry;
-    for (int i = 0; i < s.todo.n && !im->r->st; i++)
-        for (int k = 0; k < s.todo.at[i]->op->nregion; k++)
-            survey_region(&s, s.todo.at[i]->op->region[k]);
-    if (s.nrefused)
-        mlir_fail(im->r, SD_UNIMPLEMENTED, "operations not supported%s: %.*s",
-                  im->m->nreplica * im->m->npartition > 1
-                      ? " on several participants"
-                      : "",
-                  (int)s.refused.len, s.refused.at);
-    sd_buf_finish(&s.refused);
-}
-
-/* ---- the module ---- */
-
-static int64_t module_int(mlir_reader *r, const mlir_op *op, const char *name)
-{
-    const mlir_attr *at = mlir_discardable(r, op, name);
-    int64_t n = at->kind == MLIR_A_INT ? mlir_int(r, at) : 1;
-
-    if (n < 1 || n > 1 << 20)
-        mlir_fail(r, SD_INVALID, "%s is %" PRId64, name, n);
-    return n;
-}
-
-/* sym_name?, sym_visibility?: optional ones carry a flag */
-static const char *module_name(mlir_reader *r, const mlir_op *op)
-{
-    const char *name = NULL;
-
-    if (r->version < 5) {
-        name = mlir_text(r, mlir_discardable(r, op, "sym_name"));
-    } else if (op->props >= 0 && (size_t)op->props < r->nprop) {
-        sd_cursor c = mlir_cursor(r, r->prop[op->props]);
-        uint64_t u = mlir_varint(&c);
-
-        if (u & 1)
-            name = mlir_text(r, mlir_attr_at(r, u >> 1));
-    }
-    return name && *name ? name : "main";
-}
-
-static const char *dict_text(mlir_reader *r, const mlir_attr *d,
-                             const char *key)
-{
-    return mlir_text(r, mlir_dict_get(r, d, key));
-}
-
-/* The dictionary of argument or result i. */
-static const mlir_attr *attrs_of(mlir_reader *r, const mlir_attr *list, int i)
-{
-    if (list->kind != MLIR_A_ARRAY || i >= list->nlist)
-        return &mlir_no_attr;
-    return mlir_attr_at(r, list->list[i]);
-}
-
-static void check_layout(vhlo_import *im, mlir_op *op, const mlir_attr *d)
-{
-    const char *mode = dict_text(im->r, d, "mhlo.layout_mode");
-
-    if (mode && strcmp(mode, "default") != 0 && strcmp(mode, "auto") != 0)
-        vhlo_fail(im, op, SD_UNIMPLEMENTED, "layout %s of main", mode);
-}
-
-static void entry_params(vhlo_import *im, vhlo_func *f, int nout)
-{
-    mlir_reader *r = im->r;
-    hlo_module *m = im->m;
-    const mlir_attr *list = vhlo_attr(im, f->op, "arg_attrs");
-    int n = f->comp->nparam;
-    sd_vec(hlo_alias) alias = {0};
-
-    m->donor = sd_arena_array(im->a, bool, n + 1);
-    m->param_memory = sd_arena_array(im->a, const char *, n + 1);
-    for (int i = 0; i < n && !r->st; i++) {
-        const mlir_attr *d = attrs_of(r, list, i);
-        const mlir_attr *to = mlir_dict_get(r, d, "tf.aliasing_output");
-        const mlir_attr *donor = mlir_dict_get(r, d, "jax.buffer_donor");
-
-        m->param_memory[i] = dict_text(r, d, "mhlo.memory_kind");
-        f->comp->param[i]->sharding = dict_text(r, d, "mhlo.sharding");
-        if (donor->kind == MLIR_A_ENUM || donor->kind == MLIR_A_INT)
-            m->donor[i] = donor->bits != 0;
-        if (to->kind == MLIR_A_INT) {
-            int64_t k = mlir_int(r, to);
-
-            if (k < 0 || k >= nout)
-                vhlo_fail(im, f->op, SD_INVALID,
-                          "parameter %d aliases output %" PRId64 " of %d", i,
-                          k, nout);
-            *sd_push(im->a, &alias) = (hlo_alias){k, i, true};
-        }
-        check_layout(im, f->op, d);
-    }
-    m->alias = alias.at;
-    m->nalias = alias.n;
-}
-
-static void entry_results(vhlo_import *im, vhlo_func *f, int n)
-{
-    mlir_reader *r = im->r;
-    const mlir_attr *list = vhlo_attr(im, f->op, "res_attrs");
-
-    im->m->output_name = sd_arena_array(im->a, const char *, n + 1);
-    im->m->output_memory = sd_arena_array(im->a, const char *, n + 1);
-    for (int i = 0; i < n && !r->st; i++) {
-        const mlir_attr *d = attrs_of(r, list, i);
-
-        im->m->output_name[i] = dict_text(r, d, "jax.result_info");
-        im->m->output_memory[i] = dict_text(r, d, "mhlo.memory_kind");
-        check_layout(im, f->op, d);
-    }
-}
-
-/* Callees first, as in every module; depth is that of calls, bounded. */
-static void put_callees_first(hlo_module *m, hlo_comp *c)
-{
-    if (c->mark)
-        return;
-    c->mark = 1;
-    hlo_for_each_inst(in, c)
-        for (int i = 0; i < in->ncomp; i++)
-            put_callees_first(m, in->comp[i]);
-    c->prev = m->last;
-    c->next = NULL;
-    if (m->last)
-        m->last->next = c;
-    else
-        m->first = c;
-    m->last = c;
-}
-
-static void import_entry(vhlo_import *im, vhlo_func *f)
-{
-    hlo_module *m = im->m;
-    mlir_block *b;
-    int nout;
-
-    if (!vhlo_func_comp(im, f->op, f->name))
-        return;
-    b = f->op->region[0]->block[0];
-    nout = b->last->noperand;
-    m->entry = f->comp;
-    entry_params(im, f, nout);
-    entry_results(im, f, nout);
-    m->first = m->last = NULL;
-    put_callees_first(m, m->entry);
-    hlo_for_each_comp(c, m)
-        c->mark = 0;
-}
-
-void vhlo_import_module(mlir_reader *r, const char *entry, hlo_module **out)
-{
-    vhlo_import im = {.r = r, .a = r->out, .func = sd_map_create(r->a)};
-    mlir_op *op = r->module;
-    vhlo_func *f;
-
-    if (r->st)
-        return;
-    if (!is_op(r, op, MLIR_D_BUILTIN, "module") || op->nregion != 1 ||
-        op->region[0]->nblock != 1) {
-        mlir_fail(r, SD_INVALID, "%s where a module of one block should be",
-                  vhlo_op_name(r, op));
-        return;
-    }
-    im.m = hlo_module_create(r->out, module_name(r, op));
-    im.m->nreplica = (int)module_int(r, op, "mhlo.num_replicas");
-    im.m->npartition = (int)module_int(r, op, "mhlo.num_partitions");
-    collect_funcs(&im, op->region[0]->block[0]);
-    f = vhlo_find_func(&im, entry ? entry : "main");
-    if (!f)
-        mlir_fail(r, SD_INVALID, "the program has no function %s",
-                  entry ? entry : "main");
-    if (!r->st)
-        look_over(&im, f);
-    if (!r->st)
-        import_entry(&im, f);
-    if (!r->st)
-        *out = im.m;
 }

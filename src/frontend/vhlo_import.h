@@ -32,6 +32,11 @@ struct vhlo_import {
 void vhlo_fail(vhlo_import *im, const mlir_op *op, sd_code code,
                const char *fmt, ...) SD_PRINTF(4, 5);
 const char *vhlo_op_name(mlir_reader *r, const mlir_op *op);
+/* " (jit(f)/dot, model.py:12)" or empty */
+const char *vhlo_place(mlir_reader *r, const mlir_op *op);
+bool vhlo_is_return(const mlir_op_name *n);
+/* Counts of operands, results, regions and properties against the row. */
+bool vhlo_check_form(vhlo_import *im, mlir_op *op, const vhlo_row *row);
 
 /* An instruction in the current computation, with the operation's source. */
 hlo_inst *vhlo_emit(vhlo_import *im, hlo_op op, const sd_shape *shape, int n,
@@ -52,6 +57,7 @@ const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *dict);
 
 /* Imports a block's operations; gives what its last returns. */
 hlo_inst **vhlo_block(vhlo_import *im, mlir_op *op, mlir_region *g, int *n);
+uint64_t vhlo_func_key(const char *name);
 vhlo_func *vhlo_find_func(vhlo_import *im, const char *name);
 hlo_comp *vhlo_func_comp(vhlo_import *im, mlir_op *caller, const char *name);
 

@@ -111,8 +111,8 @@ void op_reduce_window(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     int n = op->noperand ? arg[0]->shape->rank : 0;
     const int64_t *size = vhlo_ints_of(im, op, "window_dimensions", n);
     const int64_t *pad = vhlo_ints_of(im, op, "padding", 2 * n);
-    hlo_window_dim *win = window(im, op, n, size, "base_dilations",
-                                 "window_dilations", pad);
+    hlo_window_dim *win =
+        window(im, op, n, size, "base_dilations", "window_dilations", pad);
     hlo_comp *body;
     hlo_inst *in = reducer(im, op, arg, HLO_REDUCE_WINDOW, &body);
 
@@ -156,8 +156,7 @@ void op_gather(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 
     g->offset_dims = vhlo_ints(im, op, "offset_dims", SD_MAX_RANK);
     g->collapsed = vhlo_ints(im, op, "collapsed_slice_dims", SD_MAX_RANK);
-    g->operand_batch =
-        vhlo_ints(im, op, "operand_batching_dims", SD_MAX_RANK);
+    g->operand_batch = vhlo_ints(im, op, "operand_batching_dims", SD_MAX_RANK);
     g->indices_batch =
         vhlo_ints(im, op, "start_indices_batching_dims", SD_MAX_RANK);
     g->index_map = vhlo_ints(im, op, "start_index_map", SD_MAX_RANK);
@@ -239,10 +238,12 @@ static const char *algorithm(vhlo_import *im, mlir_op *op)
     static const char *const known[] = {
         "dot_any_f8_any_f8_f32", "dot_any_f8_any_f8_f32_fast_accum",
         "dot_any_f8_any_f8_any", "dot_any_f8_any_f8_any_fast_accum",
-        "dot_f16_f16_f16", "dot_f16_f16_f32", "dot_bf16_bf16_bf16",
-        "dot_bf16_bf16_f32", "dot_bf16_bf16_f32_x3", "dot_bf16_bf16_f32_x6",
-        "dot_bf16_bf16_f32_x9", "dot_tf32_tf32_f32", "dot_tf32_tf32_f32_x3",
-        "dot_f32_f32_f32", "dot_f64_f64_f64"};
+        "dot_f16_f16_f16",       "dot_f16_f16_f32",
+        "dot_bf16_bf16_bf16",    "dot_bf16_bf16_f32",
+        "dot_bf16_bf16_f32_x3",  "dot_bf16_bf16_f32_x6",
+        "dot_bf16_bf16_f32_x9",  "dot_tf32_tf32_f32",
+        "dot_tf32_tf32_f32_x3",  "dot_f32_f32_f32",
+        "dot_f64_f64_f64"};
     const char *l = precision_type(im, op, "lhs_precision_type");
     const char *r = precision_type(im, op, "rhs_precision_type");
     const char *acc = precision_type(im, op, "accumulation_type");
@@ -301,12 +302,10 @@ static void conv_numbers(vhlo_import *im, mlir_op *op, hlo_conv *v)
 {
     v->in_batch = vhlo_int(im, op, "input_batch_dimension");
     v->in_feature = vhlo_int(im, op, "input_feature_dimension");
-    v->in_spatial =
-        vhlo_ints(im, op, "input_spatial_dimensions", SD_MAX_RANK);
+    v->in_spatial = vhlo_ints(im, op, "input_spatial_dimensions", SD_MAX_RANK);
     v->k_in = vhlo_int(im, op, "kernel_input_feature_dimension");
     v->k_out = vhlo_int(im, op, "kernel_output_feature_dimension");
-    v->k_spatial =
-        vhlo_ints(im, op, "kernel_spatial_dimensions", SD_MAX_RANK);
+    v->k_spatial = vhlo_ints(im, op, "kernel_spatial_dimensions", SD_MAX_RANK);
     v->out_batch = vhlo_int(im, op, "output_batch_dimension");
     v->out_feature = vhlo_int(im, op, "output_feature_dimension");
     v->out_spatial =
@@ -330,8 +329,9 @@ static void conv_window(vhlo_import *im, mlir_op *op, hlo_conv *v,
 
     for (int i = 0; i < n; i++) {
         if (v->k_spatial.at[i] < 0 || v->k_spatial.at[i] >= k->rank) {
-            vhlo_fail(im, op, SD_INVALID, "the kernel has no dimension %"
-                      PRId64, v->k_spatial.at[i]);
+            vhlo_fail(im, op, SD_INVALID,
+                      "the kernel has no dimension %" PRId64,
+                      v->k_spatial.at[i]);
             return;
         }
         size[i] = k->dim[v->k_spatial.at[i]];

@@ -25,8 +25,12 @@ class Program:
     static: tuple = ()        # static argument numbers of fn
     donate: tuple = ()
     eager: bool = False
-    tol: float = 1.0          # what gradients and long sums are scaled by
-    one_kernel: bool = False
+    # Multiple of the type's tolerance: what a long sum or a gradient needs,
+    # one number or a function of the case's spec.
+    tol: float | Callable = 1.0
+
+    def tolerance(self, label):
+        return self.tol(*self.specs[label]) if callable(self.tol) else self.tol
 
     def args(self, label, x64=False):
         seed = zlib.crc32(f"{self.name}:{label}".encode())
@@ -203,7 +207,8 @@ def mm_args(rng, dims, dtype):
 
 MM = ((33, 65, 129), (512, 512, 512), (1, 1, 1), (3, 17, 9, 31), (4, 0, 5),
       (0, 3, 5))
-add("matmul", matmul, mm_args, shapes(*MM, dtypes=(np.float32, BF16)), tol=8)
+add("matmul", matmul, mm_args, shapes(*MM, dtypes=(np.float32, BF16)),
+    tol=lambda dims, dtype: max(8, dims[-2] / 16))
 add("matmul_s8", int_matmul, mm_args, shapes(*MM, dtypes=(np.int8,)))
 
 
@@ -244,7 +249,8 @@ CONV = {f"{l}-{k}": (*v, l) for l in ("NCHW", "NHWC") for k, v in {
     "depthwise": (1, 6, 8, 8, 6, 3, (1, 1), 6),
     "1x1": (2, 16, 7, 7, 24, 1, (1, 1), 1),
     "large": (2, 32, 28, 28, 64, 3, (1, 1), 1)}.items()}
-add("conv", conv, conv_args, CONV, static=(3, 4, 5), tol=10)
+add("conv", conv, conv_args, CONV, static=(3, 4, 5),
+    tol=lambda n, c, h, w, o, k, *_: max(10, c * k * k / 8))
 add("conv_grad", conv_grads, conv_grad_args, CONV, static=(4, 5, 6), tol=50)
 
 # 13, 14: gather, scatter

@@ -91,6 +91,8 @@ bool cluster_root_index(clusters *cs, const plan_space *s, const hlo_inst *in,
 
     if (in->op == HLO_DYNAMIC_UPDATE_SLICE)
         t = in->arg[1]->shape; /* it runs over its update */
+    if (in->op == HLO_SCATTER)
+        t = in->arg[2]->shape;
     out->rank = t->rank;
     out->index = sd_arena_array(cs->a, const plan_expr *, t->rank + 1);
     return plan_space_index(cs->viewer.px, s, t, out->index);
@@ -101,14 +103,20 @@ static void update_views(clusters *cs, cluster *c, const plan_space *s,
                          hlo_inst *in, cluster_member *out)
 {
     cluster_view v;
+    bool scatter = c->update->op == HLO_SCATTER;
 
-    if (in != c->update->arg[1]) {
-        if (in->shape->rank == 0)
-            add_view(cs, out, NULL, 0);
-        return;
-    }
-    if (cluster_root_index(cs, s, c->update, &v))
+    if (!scatter && in != c->update->arg[1] && in->shape->rank == 0)
+        add_view(cs, out, NULL, 0);
+    if (in == c->update->arg[scatter ? 2 : 1] &&
+        cluster_root_index(cs, s, c->update, &v))
         add_view(cs, out, v.index, v.rank);
+    for (int64_t i = 0; scatter && in == c->update->arg[1] &&
+                        i < in->shape->dim[1]; i++) {
+        const plan_expr *at[2] = { plan_space_row(cs->viewer.px, s),
+                                   plan_px_const(cs->viewer.px, i) };
+
+        add_view(cs, out, at, 2);
+    }
 }
 
 void cluster_views(clusters *cs, cluster *c, const plan_space *space,
@@ -151,6 +159,39 @@ bool cluster_rebuild(clusters *cs, cluster *c, const plan_space *space)
 
 /* ---- changing them ---- */
 
+/* A reduction of several results: its get-tuple-elements are the outputs. */
+static cluster *create_several(clusters *cs, cluster *c, hlo_inst *red)
+{
+    cluster_member m;
+
+    for (int i = 0; i < red->nuse; i++) {
+        *sd_push(cs->a, &c->root) = red->user[i];
+        info_of(red->user[i])->home = c;
+    }
+    if (red->op == HLO_REDUCE && red->dims.n == 1)
+        c->red = red;
+    else
+        c->inner = red;
+    plan_space_of(red, c->red, &c->space);
+    for (int i = 0; i < red->nuse; i++) {
+        cluster_views(cs, c, &c->space, red->user[i], &m);
+        cluster_add(cs, c, m);
+    }
+    cluster_views(cs, c, &c->space, red, &m);
+    cluster_add(cs, c, m);
+    return c;
+}
+
+/* Windows are the outer axes of a scatter, their number its row. */
+static void scatter_space(clusters *cs, const hlo_inst *in, plan_space *s)
+{
+    const sd_shape *u = in->arg[2]->shape;
+
+    *s = (plan_space){ .pre = 1, .row = u->dim[0], .full = u };
+    s->outer = sd_shape_make(cs->a, u->dtype, u->rank - 1, u->dim + 1);
+    s->post = sd_shape_count(s->outer);
+}
+
 cluster *cluster_create(clusters *cs, hlo_inst *root)
 {
     cluster *c = sd_arena_new(cs->a, cluster);
@@ -158,6 +199,8 @@ cluster *cluster_create(clusters *cs, hlo_inst *root)
 
     c->id = cs->all.n;
     *sd_push(cs->a, &cs->all) = c;
+    if (plan_is_reducing(root) && root->shape->dtype == SD_TUPLE)
+        return create_several(cs, c, root);
     *sd_push(cs->a, &c->root) = root;
     info_of(root)->home = c;
     if (root->op == HLO_REDUCE && root->dims.n == 1)
@@ -167,6 +210,9 @@ cluster *cluster_create(clusters *cs, hlo_inst *root)
     if (root->op == HLO_DYNAMIC_UPDATE_SLICE) {
         c->update = root;
         plan_space_of(root->arg[1], NULL, &c->space);
+    } else if (root->op == HLO_SCATTER && root->narg == 3) {
+        c->update = root;
+        scatter_space(cs, root, &c->space);
     } else {
         plan_space_of(root, c->red, &c->space);
     }

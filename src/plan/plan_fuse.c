@@ -59,6 +59,12 @@ static bool is_alone(const hlo_inst *in)
            in->op == HLO_DYNAMIC_UPDATE_SLICE;
 }
 
+static bool is_update(const hlo_inst *in)
+{
+    return in->op == HLO_DYNAMIC_UPDATE_SLICE ||
+           (in->op == HLO_SCATTER && in->narg == 3);
+}
+
 /* Dimensions without elements: nothing is computed, nothing fused. */
 static bool is_empty(const hlo_inst *in)
 {
@@ -108,13 +114,13 @@ static bool single_row_is_short(const plan_space *s)
 /* A reduction over one dimension: the cluster takes its space, if the places
  * it needs the result at are the outer ones there. */
 static bool can_take_reduce(clusters *cs, cluster *c, hlo_inst *in,
-                            cluster_member *m)
+                            const hlo_inst *red, cluster_member *m)
 {
     plan_space s, was = c->space;
 
     if (c->inner || c->update)
         return false;
-    plan_space_of(NULL, in, &s);
+    plan_space_of(NULL, red, &s);
     if (c->red) {
         if (s.pre != was.pre || s.row != was.row || s.post != was.post)
             return false;
@@ -212,13 +218,16 @@ static int views_of(const cluster *c)
 static bool can_take(clusters *cs, cluster *c, hlo_inst *in, cluster_member *m,
                      int *extra)
 {
+    const hlo_inst *red;
+
     if (c->alone || c->member.n >= MOST_MEMBERS || is_empty(in) ||
         reads_updated(c, in))
         return false;
     *extra = 0;
-    if (in->op == HLO_REDUCE && in->dims.n == 1)
-        return can_take_reduce(cs, c, in, m);
-    if (plan_is_reducing(in))
+    red = in->op == HLO_GET_TUPLE_ELEMENT ? in->arg[0] : in;
+    if (red->op == HLO_REDUCE && red->dims.n == 1)
+        return can_take_reduce(cs, c, in, red, m);
+    if (plan_is_reducing(red))
         return can_take_inner(cs, c, in, m);
     cluster_views(cs, c, &c->space, in, m);
     return is_worth(c, m, extra) && views_of(c) + m->view.n <= MOST_VIEWS &&
@@ -319,13 +328,22 @@ static void merge_users(clusters *cs, const hlo_inst *in)
 
 /* ---- one instruction ---- */
 
+static bool is_alias(const hlo_inst *in)
+{
+    return in->op == HLO_RESHAPE || in->op == HLO_BITCAST;
+}
+
 static bool used_outside(const hlo_inst *in)
 {
     if (in == in->parent->root)
         return true;
-    for (int i = 0; i < in->nuse; i++)
-        if (info_of(in->user[i])->in.n == 0)
+    for (int i = 0; i < in->nuse; i++) {
+        const cluster_info *f = info_of(in->user[i]);
+
+        /* a renaming that is needed in memory is this value in memory */
+        if (f->in.n == 0 || (f->outside && is_alias(in->user[i])))
             return true;
+    }
     return false;
 }
 
@@ -339,8 +357,7 @@ static bool may_repeat(const hlo_inst *in, int copies)
         return true;
     if (in->op == HLO_CONSTANT || in->op == HLO_IOTA ||
         in->op == HLO_BROADCAST || in->op == HLO_RESHAPE ||
-        in->op == HLO_BITCAST || in->op == HLO_SLICE ||
-        in->op == HLO_GET_TUPLE_ELEMENT)
+        in->op == HLO_BITCAST || in->op == HLO_SLICE)
         return true;
     if (plan_is_reducing(in) || !(hlo_info(in)->props & HLO_P_CHEAP))
         return count_of(in) * copies <= 256 && !plan_is_reducing(in) &&
@@ -350,11 +367,6 @@ static bool may_repeat(const hlo_inst *in, int copies)
     for (int i = 0; i < in->narg; i++)
         read += count_of(in->arg[i]);
     return copies <= MOST_COPIES && read <= count_of(in) * 3 / 2;
-}
-
-static bool is_alias(const hlo_inst *in)
-{
-    return in->op == HLO_RESHAPE || in->op == HLO_BITCAST;
 }
 
 /* A kernel of a user writes it as well: where it has it anyway. */
@@ -376,8 +388,6 @@ static bool attach(clusters *cs, hlo_inst *in, cluster_list *users)
             !can_take(cs, c, in, &m, &extra) || m.view.n != 1 ||
             !cluster_root_index(cs, &c->space, in, &v) ||
             flat(cs, in, &v) != flat(cs, in, &m.view.at[0]))
-            continue;
-        if (in->shape->dtype == SD_TUPLE)
             continue;
         cluster_add(cs, c, m);
         *sd_push(cs->a, &c->root) = in;
@@ -419,6 +429,34 @@ static bool all_can_take(clusters *cs, hlo_inst *in, cluster_list *users)
             return false;
     }
     return true;
+}
+
+/* A reduction with several results goes with its get-tuple-elements: all into
+ * the one kernel that wants one of them, or all outputs of their own. */
+static void place_element(clusters *cs, hlo_inst *in)
+{
+    hlo_inst *red = in->arg[0];
+    cluster_list users = { 0 };
+    cluster_member m;
+    int extra;
+    cluster *c;
+
+    merge_users(cs, in);
+    user_clusters(cs, in, &users);
+    if (red->nuse != 1 || users.n != 1 || used_outside(in))
+        return;
+    c = cluster_of(users.at[0]);
+    if (!can_take(cs, c, in, &m, &extra))
+        return;
+    cluster_add(cs, c, m);
+    cluster_views(cs, c, &c->space, red, &m);
+    cluster_add(cs, c, m);
+}
+
+static void place_several(clusters *cs, hlo_inst *in)
+{
+    if (info_of(in)->in.n == 0 && in->nuse)
+        cluster_create(cs, in);
 }
 
 static void place(clusters *cs, hlo_inst *in)
@@ -496,11 +534,14 @@ static void fuse_comp(hlo_comp *c)
     cs.places = sd_map_create(a);
     prepare(&cs, c);
     hlo_for_each_inst_backward(in, c) {
-        if (info_of(in)->fusable)
+        if (info_of(in)->fusable && in->op == HLO_GET_TUPLE_ELEMENT)
+            place_element(&cs, in);
+        else if (info_of(in)->fusable && in->shape->dtype == SD_TUPLE)
+            place_several(&cs, in);
+        else if (info_of(in)->fusable)
             place(&cs, in);
         else if (is_alone(in) && !is_empty(in))
-            cluster_create(&cs, in)->alone = in->op !=
-                                             HLO_DYNAMIC_UPDATE_SLICE;
+            cluster_create(&cs, in)->alone = !is_update(in);
         else
             merge_users(&cs, in);
     }

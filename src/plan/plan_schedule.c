@@ -132,7 +132,18 @@ static bool should_wait(const hlo_inst *in)
     return false;
 }
 
-/* The first that has nothing to wait for; if all have, the first. */
+/* What waiting no longer costs: bytes that have to be copied. */
+static uint64_t price(const hlo_inst *in)
+{
+    const ready_info *f = in->tag;
+    uint64_t all = 0;
+
+    for (int i = 0; i < f->old.n; i++)
+        all += sd_shape_bytes(f->old.at[i]->shape);
+    return all;
+}
+
+/* The first that has nothing to wait for; if all have, the cheapest. */
 static hlo_inst *next_ready(heap *h, hlo_inst **aside)
 {
     hlo_inst *got = NULL;
@@ -146,8 +157,16 @@ static hlo_inst *next_ready(heap *h, hlo_inst **aside)
         else
             got = in;
     }
-    if (!got)
+    if (!got) {
+        for (int i = 1; i < n; i++)
+            if (price(aside[i]) < price(aside[0])) {
+                hlo_inst *t = aside[0];
+
+                aside[0] = aside[i];
+                aside[i] = t;
+            }
         got = aside[from++];
+    }
     while (from < n)
         push(h, aside[from++]);
     return got;
@@ -168,6 +187,8 @@ void plan_schedule(hlo_comp *c)
         f->order = order++;
         f->rank = rank_of(in);
         in->tag = f;
+        if (f->rank == RANK_UPDATE)
+            *sd_push(a, &f->old) = in->arg[0];
     }
     if (c == c->module->entry)
         pair_entry(a, c);

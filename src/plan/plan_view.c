@@ -202,7 +202,7 @@ static const plan_expr *window_place(plan_viewer *v, plan_view *o,
 static void view_window(plan_viewer *v, const hlo_inst *in, index_in index,
                         plan_view *o)
 {
-    for (int d = 0; d < in->shape->rank; d++)
+    for (int d = 0; d < in->arg[0]->shape->rank; d++)
         o->index[d] = window_place(v, o, &in->u.window.dim[d], index[d],
                                    v->axis[d], in->arg[0]->shape->dim[d]);
 }

@@ -78,12 +78,11 @@ static hlo_comp *wide_comp(hlo_module *m, hlo_comp *c)
 {
     hlo_comp *w;
     hlo_inst **x, *root;
-    hlo_op op;
     hlo_at p;
 
-    if (hlo_comp_is_binary(c, &op) && pass_is_narrow(pass_dtype(c->root)))
-        return hlo_scalar_comp(m, op, SD_F32);
-    w = hlo_comp_create(m, c->name);
+    if (c->tag) /* made for an earlier caller */
+        return c->tag;
+    c->tag = w = hlo_comp_create(m, c->name);
     p = (hlo_at){w, NULL, NULL};
     x = sd_arena_array(m->arena, hlo_inst *, c->nparam);
     for (int i = 0; i < c->nparam; i++)
@@ -224,8 +223,11 @@ bool hlo_lower_float(hlo_module *m, const device_desc *dev)
 
     (void)dev;
     hlo_for_each_comp(c, m)
+    {
+        c->tag = NULL;
         hlo_for_each_inst(in, c)
             in->mark = 0;
+    }
     /* bodies come first and are lowered before what calls them; the wide ones
      * made on the way come last and need it no more */
     hlo_for_each_comp(c, m)

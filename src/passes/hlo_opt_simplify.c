@@ -431,9 +431,29 @@ static hlo_inst *sort_of_one(hlo_inst *in)
 
 /* ---- any op ---- */
 
+/* The results of a variadic reduce, sort, ... without elements. */
+static hlo_inst *empty_tuple(hlo_inst *in)
+{
+    const sd_shape *s = in->shape;
+    int cls = hlo_info(in)->cls;
+    hlo_inst **e;
+
+    if (cls < HLO_C_SCATTER || cls > HLO_C_SORT || in->op == HLO_TOPK)
+        return NULL;
+    for (int i = 0; i < s->nelem; i++)
+        if (!sd_shape_is_array(s->elem[i]) || sd_shape_count(s->elem[i]))
+            return NULL;
+    e = sd_arena_array(in->parent->module->arena, hlo_inst *, s->nelem);
+    for (int i = 0; i < s->nelem; i++)
+        e[i] = hlo_make_fill(pass_at(in), s->elem[i], 0);
+    return hlo_make_tuple(pass_at(in), s->nelem, e);
+}
+
 /* What has no elements has no value. */
 static hlo_inst *empty(hlo_inst *in)
 {
+    if (in->shape->dtype == SD_TUPLE)
+        return empty_tuple(in);
     if (!sd_shape_is_array(in->shape) || in->op == HLO_PARAMETER ||
         in->op == HLO_CONSTANT || in->op == HLO_BROADCAST ||
         sd_shape_count(in->shape) != 0)

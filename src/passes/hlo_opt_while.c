@@ -233,6 +233,15 @@ static bool drop_dead(sd_arena *a, loop *l)
 
 /* ---- trip count 0 and 1 ---- */
 
+/* Does the counter step once without wrapping? */
+static bool stays_in_range(sd_dtype t, int64_t start, int64_t step)
+{
+    int bits = SD_MIN(sd_dtype_table[t].bits, 63);
+    int64_t top = (INT64_C(1) << (bits - 1)) - 1;
+
+    return start <= top - step;
+}
+
 /* cond: gte(param, i) < limit; body: i + step; all constants.  Counts up to
  * two: more is the plan's business. */
 static bool few_trips(const loop *l, int *trips)
@@ -256,10 +265,10 @@ static bool few_trips(const loop *l, int *trips)
     if (next->op != HLO_ADD || !is_element(next->arg[0], l->bp, i) ||
         !pass_int_const(next->arg[1], &step) || step <= 0)
         return false;
-    /* limit is of the counter's type, so start + step may not wrap below it
-     * without passing it first */
-    *trips = limit - start <= step ? 1 : 2;
-    return start <= INT32_MAX / 2 && step <= INT32_MAX / 2;
+    if (!stays_in_range(pass_dtype(next), start, step))
+        return false;
+    *trips = start + step >= limit ? 1 : 2;
+    return true;
 }
 
 static hlo_inst *unrolled(const loop *l)

@@ -171,7 +171,7 @@ struct PJRT_LoadedExecutable {
     /* By the device's id; a portable one is loaded where it first runs. */
     _Atomic(xpu_program *) *programs;
     sd_buf assignment; /* DeviceAssignmentProto; empty: portable */
-    bool portable, donates;
+    bool portable;
 };
 sd_status pjrt_load(PJRT_Client *c, PJRT_Executable *e, sd_bytes options,
                     PJRT_LoadedExecutable **out); /* retains e */

@@ -1,5 +1,6 @@
 /* Execute: handles in, handles out.  Nothing here waits; the hot path makes
- * one allocation an output and takes no lock. */
+ * one allocation an output and takes no lock.  What an argument must be is
+ * xpu's to check. */
 #include "pjrt.h"
 
 #define FEW 128 /* arguments or outputs that need no memory of their own */
@@ -19,95 +20,6 @@ typedef struct {
     bool *keep; /* NULL: none */
     void *heap;
 } run;
-
-static sd_status wrong_type(const run *r, int i, xpu_buffer *x)
-{
-    const thunk_type *t = &r->p->param[i];
-    sd_shape want = {.dtype = t->dtype, .rank = t->rank, .dim = t->dim};
-    sd_shape has = {.dtype = xpu_buffer_dtype(x),
-                    .rank = xpu_buffer_rank(x),
-                    .dim = xpu_buffer_dims(x)};
-    sd_buf b = {0};
-    sd_status st;
-
-    sd_shape_print(&b, &want, false);
-    sd_buf_str(&b, ", not ");
-    sd_shape_print(&b, &has, false);
-    st = b.oom ? sd_no_memory(0)
-               : sd_error(SD_INVALID, "%s: argument %d is to be %s", r->p->name,
-                          i, b.at);
-    sd_buf_finish(&b);
-    return st;
-}
-
-static bool same_type(const thunk_type *t, xpu_buffer *x)
-{
-    return t->dtype == xpu_buffer_dtype(x) && t->rank == xpu_buffer_rank(x) &&
-           (!t->rank || !memcmp(t->dim, xpu_buffer_dims(x),
-                                (size_t)t->rank * sizeof *t->dim));
-}
-
-static sd_status read_arguments(run *r, PJRT_Device *d,
-                                PJRT_Buffer *const *list)
-{
-    for (size_t i = 0; i < r->narg; i++) {
-        xpu_buffer *x = list[i]->x;
-
-        if (list[i]->memory->device != d)
-            return sd_error(SD_INVALID,
-                            "%s: argument %zu is on %s, the "
-                            "program runs on %s",
-                            r->p->name, i, list[i]->memory->device->desc->name,
-                            d->desc->name);
-        if (!same_type(&r->p->param[i], x))
-            return wrong_type(r, (int)i, x);
-        r->arg[i] = x;
-    }
-    return NULL;
-}
-
-static bool is_donated(const run *r, size_t i)
-{
-    return r->p->donatable[i] && !(r->keep && r->keep[i]);
-}
-
-/* A buffer that is donated must come once: through another argument it would
- * be read after it is gone.  A table of the buffers seen, open addressing. */
-static sd_status check_donations(const run *r)
-{
-    size_t cap = 16;
-    struct {
-        xpu_buffer *x;
-        bool donated;
-    } *seen, small[256];
-    sd_status st = NULL;
-
-    while (cap < 2 * r->narg)
-        cap *= 2;
-    seen =
-        cap <= SD_COUNTOF(small) ? (void *)small : malloc(cap * sizeof *small);
-    if (!seen)
-        return sd_no_memory(cap * sizeof *small);
-    memset(seen, 0, cap * sizeof *small);
-    for (size_t i = 0; i < r->narg && !st; i++) {
-        xpu_buffer *x = r->arg[i];
-        size_t at = (sd_key(x) >> 5) * 0x9e3779b1u & (cap - 1);
-        bool donated = is_donated(r, i);
-
-        while (seen[at].x && seen[at].x != x)
-            at = (at + 1) & (cap - 1);
-        if (seen[at].x && (donated || seen[at].donated))
-            st = sd_error(SD_INVALID,
-                          "%s: argument %zu is a buffer that is "
-                          "donated and given a second time",
-                          r->p->name, i);
-        seen[at].x = x;
-        seen[at].donated |= donated;
-    }
-    if ((void *)seen != (void *)small)
-        free(seen);
-    return st;
-}
 
 static void read_keep(run *r)
 {
@@ -177,14 +89,14 @@ static sd_status run_on(run *r, PJRT_Device *d, int device,
     sd_status st;
 
     call.arg = r->arg;
+    for (size_t i = 0; i < r->narg; i++)
+        r->arg[i] = list[i]->x;
     if ((st = pjrt_loaded_program(r->exe, d, &x)) ||
-        (st = read_arguments(r, d, list)) ||
-        (r->exe->donates && (st = check_donations(r))) ||
         (st = pjrt_callbacks_make(r->options, device, &call, &callbacks)))
         return st;
     if ((st = xpu_execute(x, &call, r->out, done))) {
         pjrt_callbacks_free(callbacks);
-        return st;
+        return sd_note(st, "%s", r->p->name);
     }
     if (callbacks)
         free_when_done(callbacks, *done);

@@ -16,31 +16,6 @@ static void destroy(PJRT_LoadedExecutable *l)
     free(l);
 }
 
-/* What the program was built for against what the device has. */
-static sd_status check_device(const thunk_program *p, const device_desc *d)
-{
-    const device_desc *want = &p->device;
-    uint64_t lacks = want->features & ~d->features;
-
-    if (want->kind != d->kind)
-        return sd_error(SD_PRECONDITION,
-                        "%s is built for %s and cannot run "
-                        "on %s",
-                        p->name, want->name, d->name);
-    if (lacks)
-        return sd_error(SD_PRECONDITION,
-                        "%s is built for %s; %s lacks its "
-                        "features %#" PRIx64,
-                        p->name, want->name, d->name, lacks);
-    lacks = want->libs & ~d->libs;
-    if (lacks)
-        return sd_error(SD_PRECONDITION,
-                        "%s uses libraries (%#" PRIx64 ") "
-                        "that %s does not have",
-                        p->name, lacks, d->name);
-    return NULL;
-}
-
 sd_status pjrt_loaded_program(PJRT_LoadedExecutable *l, PJRT_Device *d,
                               xpu_program **out)
 {
@@ -50,8 +25,7 @@ sd_status pjrt_loaded_program(PJRT_LoadedExecutable *l, PJRT_Device *d,
     sd_status st;
 
     if (!x) {
-        if ((st = check_device(l->exe->p, &d->desc->desc)) ||
-            (st = xpu_program_load(d->x, l->exe->p, &x)))
+        if ((st = xpu_program_load(d->x, l->exe->p, &x)))
             return st;
         if (!atomic_compare_exchange_strong(slot, &other, x)) {
             xpu_program_release(x);
@@ -117,8 +91,6 @@ sd_status pjrt_load(PJRT_Client *c, PJRT_Executable *e, sd_bytes options,
     l->exe = e;
     atomic_fetch_add(&e->refs, 1);
     l->portable = o.portable;
-    for (int i = 0; i < e->p->nparam; i++)
-        l->donates |= e->p->donatable && e->p->donatable[i];
     if (o.nreplica != e->p->nreplica || o.npartition != e->p->npartition)
         st = sd_error(SD_INVALID,
                       "%d replicas x %d partitions for a program "
@@ -130,7 +102,7 @@ sd_status pjrt_load(PJRT_Client *c, PJRT_Executable *e, sd_bytes options,
     pjrt_options_finish(&o);
     if (st) {
         destroy(l);
-        return sd_note(st, "loading %s", e->p->name);
+        return st;
     }
     *out = l;
     return NULL;

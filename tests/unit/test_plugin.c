@@ -654,7 +654,7 @@ static void wrong_arguments_are_named(void **state)
     wrong(execute(l, in, 3, out, -1), PJRT_Error_Code_INVALID_ARGUMENT,
           "jit_copy takes 2 arguments, not 3");
     wrong(execute(l, in, 2, out, -1), PJRT_Error_Code_INVALID_ARGUMENT,
-          "argument 1 is to be f32[4], not f32[5]");
+          "jit_copy: argument 1 is f32[5], the program wants f32[4]");
     d.buffer = in[2];
     OK(api->PJRT_Buffer_Delete(&d));
     wrong(execute(l, (PJRT_Buffer *[]){in[0], in[2]}, 2, out, -1),

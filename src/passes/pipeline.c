@@ -171,15 +171,20 @@ typedef struct {
     void *ctx;
 } run;
 
+/* What a pass leaves wrong is our mistake, not the program's. */
 static sd_status check(const run *r, const char *pass)
 {
-    sd_status st = NULL;
+    sd_status st = NULL, own;
 
     if (r->verify)
         st = hlo_verify(r->m);
     if (!st && r->roundtrip)
         st = roundtrip(r->m);
-    return sd_note(st, "after pass %s", pass);
+    if (!st)
+        return NULL;
+    own = sd_error(SD_INTERNAL, "after pass %s: %s", pass, st->message);
+    sd_status_free(st);
+    return own;
 }
 
 static sd_status run_pass(const run *r, const hlo_pass *p, bool *changed)
@@ -302,7 +307,10 @@ sd_status hlo_optimize(hlo_module *m, const device_desc *dev,
     r.verify = r.verify || r.roundtrip || is_listed(how, "verify");
     if (hook)
         hook(ctx, "start", m);
-    if ((st = check(&r, "none yet")))
+    /* passes trust what is verified; text and protobuf are not yet */
+    if ((st = hlo_verify(m)))
+        return st;
+    if (r.roundtrip && (st = check(&r, "start")))
         return st;
     for (size_t i = 0; i < SD_COUNTOF(groups); i++)
         if ((st = run_group(&r, &groups[i])))

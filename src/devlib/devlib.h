@@ -32,5 +32,18 @@ DEVLIB_UNARY(X)
 #define X(f) float dl_##f##_f32(float, float); double dl_##f##_f64(double, double);
 DEVLIB_BINARY(X)
 #undef X
+/* Bits of a narrow float to and from f32, and from f64 rounded once. */
+#define DEVLIB_NARROW(X) \
+    X(f16, uint16_t) X(bf16, uint16_t) X(f4e2m1fn, uint8_t) \
+    X(f8e3m4, uint8_t) X(f8e4m3, uint8_t) X(f8e4m3fn, uint8_t) \
+    X(f8e4m3b11fnuz, uint8_t) X(f8e4m3fnuz, uint8_t) X(f8e5m2, uint8_t) \
+    X(f8e5m2fnuz, uint8_t) X(f8e8m0fnu, uint8_t)
+#define X(t, u) float dl_##t##_to_f32(u); u dl_f32_to_##t(float); \
+    u dl_f64_to_##t(double);
+DEVLIB_NARROW(X)
+#undef X
+/* Modulo 2^64; a negative power of anything but 1 and -1 is 0. */
+uint64_t dl_ipow_u64(uint64_t x, uint64_t n);
+int64_t dl_ipow_s64(int64_t x, int64_t n);
 
 #endif

@@ -1,0 +1,79 @@
+/* exp, expm1, logistic, tanh, erf in f32. */
+#include "dl_f32.h"
+
+f32v DL(exp_f32)(f32v x)
+{
+    return exp32(x);
+}
+
+/* 2^n e^r - 1 = 2 (2^(n-1) (e^r - 1) + 2^(n-1) - 1/2) */
+f32v DL(expm1_f32)(f32v x)
+{
+    f32v c, k, r, q, t, y;
+    u32v n;
+
+    c = SEL(x > F(89.0f), F(89.0f), x);
+    c = SEL(c < F(-18.0f), F(-18.0f), c);
+    k = round32(c, F(0x1.715476p+0f), &n);
+    r = FMAF(k, F(-0x1.62e43p-1f), c);
+    r = FMAF(k, F(0x1.05c61p-29f), r);
+    q = F(0x1.3b799ep-13f);
+    q = H32(r, q, 0x1.6d2e5p-10f);
+    q = H32(r, q, 0x1.1155aep-7f);
+    q = H32(r, q, 0x1.555502p-5f);
+    q = H32(r, q, 0x1.55552cp-3f);
+    q = H32(r, q, 0.5f);
+    t = pow2_32(n - U(1));
+    y = FMAF(t, FMAF(r * r, q, r), t - F(0.5f)) * F(2);
+    return SEL(abs32(x) < F(0x1p-25f), x, y);
+}
+
+f32v DL(logistic_f32)(f32v x)
+{
+    f32v e = exp32(float32(bits32(x) | U(0x80000000)));
+
+    return SEL(x < F(0), e, F(1)) / (F(1) + e);
+}
+
+f32v DL(tanh_f32)(f32v x)
+{
+    f32v a = abs32(x), z = a * a, p, e, big;
+
+    p = F(0x1.1ac99p-9f);
+    p = H32(z, p, -0x1.0c8824p-7f);
+    p = H32(z, p, 0x1.63ace8p-6f);
+    p = H32(z, p, -0x1.b9f21ep-5f);
+    p = H32(z, p, 0x1.11107cp-3f);
+    p = H32(z, p, -0x1.555554p-2f);
+    p = FMAF(a * z, p, a);
+    e = SEL(a > F(10.0f), F(10.0f), a);
+    e = exp_small32(e + e);
+    big = F(1) - F(2) / (e + F(1));
+    return flip32(SEL(a < F(0.625f), p, big), sign32(x));
+}
+
+/* Small: x + x p(x^2).  Large: 1 - exp(-q(x)). */
+f32v DL(erf_f32)(f32v x)
+{
+    f32v a = abs32(x), z = a * a, p, c, q;
+
+    p = F(0x1.4a161cp-14f);
+    p = H32(z, p, -0x1.a4d5cep-11f);
+    p = H32(z, p, 0x1.5431eap-8f);
+    p = H32(z, p, -0x1.b7ff96p-6f);
+    p = H32(z, p, 0x1.ce2d5cp-4f);
+    p = H32(z, p, -0x1.81274p-2f);
+    p = H32(z, p, 0x1.06eba8p-3f);
+    p = FMAF(a, p, a);
+    c = SEL(a > F(4.0f), F(4.0f), a);
+    q = F(0x1.57279p-16f);
+    q = H32(c, q, -0x1.bfd97ap-12f);
+    q = H32(c, q, 0x1.0f09c8p-8f);
+    q = H32(c, q, -0x1.9a0bfcp-6f);
+    q = H32(c, q, 0x1.baf022p-4f);
+    q = H32(c, q, 0x1.4456ap-1f);
+    q = H32(c, q, 0x1.2123d8p+0f);
+    q = H32(c, q, -0x1.53cb8ep-13f);
+    q = F(1) - exp_small32(-q);
+    return flip32(SEL(a < F(0.875f), p, q), sign32(x));
+}

@@ -1,0 +1,70 @@
+/* exp and log in f32, as other functions use them. */
+#ifndef DL_F32_H
+#define DL_F32_H
+
+#include "dl.h"
+
+/* e^r = 1 + r + r^2 q(r) for |r| <= log(2)/2; x = k log(2) + r. */
+DL_INLINE f32v exp_reduce32(f32v x, u32v *n, f32v *r)
+{
+    f32v k = round32(x, F(0x1.715476p+0f), n), q;
+
+    *r = FMAF(k, F(-0x1.62e43p-1f), x);
+    *r = FMAF(k, F(0x1.05c61p-29f), *r);
+    q = F(0x1.6ad718p-10f);
+    q = H32(*r, q, 0x1.123f4ep-7f);
+    q = H32(*r, q, 0x1.55584cp-5f);
+    q = H32(*r, q, 0x1.55548ap-3f);
+    q = H32(*r, q, 0x1.fffffcp-2f);
+    return FMAF(*r * *r, q, *r);
+}
+
+/* |x| < 87: neither overflow nor subnormals. */
+DL_INLINE f32v exp_small32(f32v x)
+{
+    f32v r, p;
+    u32v n;
+
+    p = exp_reduce32(x, &n, &r);
+    return float32(bits32(p + F(1)) + (n << U(23)));
+}
+
+DL_INLINE f32v exp32(f32v x)
+{
+    f32v r, p;
+    u32v n;
+
+    x = SEL(x > F(89.0f), F(89.0f), x);
+    x = SEL(x < F(-104.0f), F(-104.0f), x);
+    p = exp_reduce32(x, &n, &r);
+    return scale32(p + F(1), n);
+}
+
+/* x = m 2^e with m in [2/3, 4/3) for normal x > 0. */
+DL_INLINE f32v log_split32(f32v x, i32v *e)
+{
+    u32v i = bits32(x);
+
+    *e = signed32(i - U(0x3f2aaaab)) >> I(23);
+    return float32(i - (unsigned32(*e) << U(23)));
+}
+
+/* log(1 + f) + k log(2) for f in [-1/3, 1/3]. */
+DL_INLINE f32v log_join32(f32v f, f32v k)
+{
+    f32v p = F(0x1.e05bbp-4f);
+
+    p = H32(f, p, -0x1.0790a4p-3f);
+    p = H32(f, p, 0x1.bb4298p-4f);
+    p = H32(f, p, -0x1.f33a62p-4f);
+    p = H32(f, p, 0x1.24d7b2p-3f);
+    p = H32(f, p, -0x1.559bbp-3f);
+    p = H32(f, p, 0x1.99985ep-3f);
+    p = H32(f, p, -0x1.ffff02p-3f);
+    p = H32(f, p, 0x1.555556p-2f);
+    p = H32(f, p, -0.5f);
+    p = FMAF(k, F(0x1.7f7d1cp-20f), f * f * p);
+    return FMAF(k, F(0x1.62e4p-1f), f) + p;
+}
+
+#endif

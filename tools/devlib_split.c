@@ -1,0 +1,292 @@
+/* devlib_split: the device library as one bitcode blob a function.
+ *
+ *   devlib_split OUT.c OUT.bin -t NAME TRIPLE a.bc b.bc -t NAME TRIPLE ...
+ *
+ * For each target NAME (an enumerator DEVLIB_NAME) every function of the
+ * bitcode files is cut out, given TRIPLE, the C calling convention and only
+ * those attributes that do not bind it to a machine, and appended to OUT.bin;
+ * OUT.c holds that file and a sorted table for each target.  A function that
+ * calls another, or needs data of the module, stops the build: what is linked
+ * into a kernel must vanish when inlined. */
+#include <llvm-c/Analysis.h>
+#include <llvm-c/BitReader.h>
+#include <llvm-c/BitWriter.h>
+#include <llvm-c/Core.h>
+#include <llvm-c/IRReader.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct { char *name; size_t at, bytes; } blob;
+typedef struct {
+    char *name, *layout;
+    const char *triple;
+    blob *blob;
+    int n, cap;
+} target;
+
+_Noreturn static void die(const char *what, const char *name)
+{
+    fprintf(stderr, "devlib_split: %s: %s\n", name, what);
+    exit(1);
+}
+
+static char *layout_of(const char *triple)
+{
+    LLVMTargetRef t;
+    LLVMTargetMachineRef tm;
+    LLVMTargetDataRef data;
+    char *message = NULL, *s;
+
+    if (LLVMGetTargetFromTriple(triple, &t, &message))
+        die(message, triple);
+    tm = LLVMCreateTargetMachine(t, triple, "", "", LLVMCodeGenLevelDefault,
+                                 LLVMRelocDefault, LLVMCodeModelDefault);
+    data = LLVMCreateTargetDataLayout(tm);
+    s = LLVMCopyStringRepOfTargetData(data);
+    LLVMDisposeTargetData(data);
+    LLVMDisposeTargetMachine(tm);
+    return s;
+}
+
+static void drop_metadata(LLVMValueRef i)
+{
+    size_t n;
+    LLVMValueMetadataEntry *md =
+        LLVMInstructionGetAllMetadataOtherThanDebugLoc(i, &n);
+
+    for (size_t k = 0; k < n; k++)
+        LLVMSetMetadata(i, LLVMValueMetadataEntriesGetKind(md, (unsigned)k),
+                        NULL);
+    LLVMDisposeValueMetadataEntries(md);
+}
+
+/* Without its metadata, which names the compiler and its options: printed,
+ * cut where that begins, and read again. */
+static LLVMModuleRef read_module(const char *path)
+{
+    LLVMContextRef cx = LLVMContextCreate(); /* kept until the end */
+    LLVMMemoryBufferRef mem;
+    LLVMModuleRef m;
+    char *message = NULL, *text, *end;
+
+    if (LLVMCreateMemoryBufferWithContentsOfFile(path, &mem, &message))
+        die(message, path);
+    if (LLVMParseBitcodeInContext2(cx, mem, &m))
+        die("no bitcode", path);
+    LLVMDisposeMemoryBuffer(mem);
+    for (LLVMValueRef f = LLVMGetFirstFunction(m); f;
+         f = LLVMGetNextFunction(f))
+        for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b;
+             b = LLVMGetNextBasicBlock(b))
+            for (LLVMValueRef i = LLVMGetFirstInstruction(b); i;
+                 i = LLVMGetNextInstruction(i))
+                drop_metadata(i);
+    text = LLVMPrintModuleToString(m);
+    LLVMDisposeModule(m);
+    end = strstr(text, "\n!llvm.");
+    if (end)
+        end[1] = 0;
+    mem = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), path);
+    LLVMDisposeMessage(text);
+    if (LLVMParseIRInContext(cx, mem, &m, &message)) /* takes mem */
+        die(message, path);
+    return m;
+}
+
+static void set_attributes(LLVMValueRef fn)
+{
+    static const char *const keep[] = { "alwaysinline", "nounwind",
+                                        "willreturn", "nofree", "nosync" };
+    LLVMContextRef cx = LLVMGetModuleContext(LLVMGetGlobalParent(fn));
+    const LLVMAttributeIndex at = LLVMAttributeFunctionIndex;
+    unsigned n = LLVMGetAttributeCountAtIndex(fn, at), kind;
+    LLVMAttributeRef old[64];
+
+    if (n > 64)
+        die("too many attributes", LLVMGetValueName(fn));
+    LLVMGetAttributesAtIndex(fn, at, old);
+    for (unsigned i = 0; i < n; i++) {
+        if (LLVMIsStringAttribute(old[i])) {
+            unsigned len;
+            const char *k = LLVMGetStringAttributeKind(old[i], &len);
+
+            LLVMRemoveStringAttributeAtIndex(fn, at, k, len);
+        } else {
+            kind = LLVMGetEnumAttributeKind(old[i]);
+            LLVMRemoveEnumAttributeAtIndex(fn, at, kind);
+        }
+    }
+    for (size_t i = 0; i < sizeof keep / sizeof *keep; i++) {
+        kind = LLVMGetEnumAttributeKindForName(keep[i], strlen(keep[i]));
+        LLVMAddAttributeAtIndex(fn, at, LLVMCreateEnumAttribute(cx, kind, 0));
+    }
+    kind = LLVMGetEnumAttributeKindForName("memory", 6);
+    LLVMAddAttributeAtIndex(fn, at, LLVMCreateEnumAttribute(cx, kind, 0));
+}
+
+/* Only intrinsics may be called, and no memory touched. */
+static void check_body(LLVMValueRef fn)
+{
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(fn); b;
+         b = LLVMGetNextBasicBlock(b))
+        for (LLVMValueRef i = LLVMGetFirstInstruction(b); i;
+             i = LLVMGetNextInstruction(i)) {
+            LLVMOpcode op = LLVMGetInstructionOpcode(i);
+
+            if (op == LLVMCall &&
+                !LLVMGetIntrinsicID(LLVMGetCalledValue(i)))
+                die("calls a function that was not inlined",
+                    LLVMGetValueName(fn));
+            if (op == LLVMLoad || op == LLVMStore || op == LLVMAlloca)
+                die("keeps something in memory", LLVMGetValueName(fn));
+        }
+}
+
+/* Everything but name; intrinsics that nobody calls any more go too. */
+static void keep_only(LLVMModuleRef m, const char *name)
+{
+    LLVMValueRef next, g = LLVMGetFirstGlobal(m);
+
+    for (LLVMValueRef fn = LLVMGetFirstFunction(m); fn; fn = next) {
+        next = LLVMGetNextFunction(fn);
+        if (!LLVMIsDeclaration(fn) && strcmp(LLVMGetValueName(fn), name))
+            LLVMDeleteFunction(fn);
+    }
+    for (LLVMValueRef fn = LLVMGetFirstFunction(m); fn; fn = next) {
+        next = LLVMGetNextFunction(fn);
+        if (LLVMIsDeclaration(fn) && !LLVMGetFirstUse(fn))
+            LLVMDeleteFunction(fn);
+    }
+    if (g)
+        die("needs data of its module", LLVMGetValueName(g));
+}
+
+static void add_blob(target *t, LLVMModuleRef whole, const char *name,
+                     FILE *bin)
+{
+    LLVMModuleRef m = LLVMCloneModule(whole);
+    LLVMMemoryBufferRef mem;
+    LLVMValueRef fn;
+    char *message = NULL;
+    blob *b;
+
+    LLVMSetTarget(m, t->triple);
+    LLVMSetDataLayout(m, t->layout);
+    LLVMSetSourceFileName(m, name, strlen(name));
+    LLVMSetModuleIdentifier(m, name, strlen(name));
+    keep_only(m, name);
+    fn = LLVMGetNamedFunction(m, name);
+    LLVMSetFunctionCallConv(fn, LLVMCCallConv);
+    LLVMSetUnnamedAddress(fn, LLVMGlobalUnnamedAddr);
+    set_attributes(fn);
+    check_body(fn);
+    if (LLVMVerifyModule(m, LLVMReturnStatusAction, &message))
+        die(message, name);
+    LLVMDisposeMessage(message);
+    mem = LLVMWriteBitcodeToMemoryBuffer(m);
+    if (t->n == t->cap) {
+        t->cap = t->cap ? 2 * t->cap : 64;
+        t->blob = realloc(t->blob, (size_t)t->cap * sizeof *t->blob);
+        if (!t->blob)
+            die("out of memory", name);
+    }
+    b = &t->blob[t->n++];
+    b->name = strdup(name);
+    b->at = (size_t)ftell(bin);
+    b->bytes = LLVMGetBufferSize(mem);
+    if (!b->name || fwrite(LLVMGetBufferStart(mem), 1, b->bytes, bin) !=
+                        b->bytes)
+        die("cannot write", name);
+    while (ftell(bin) % 16)
+        fputc(0, bin);
+    LLVMDisposeMemoryBuffer(mem);
+    LLVMDisposeModule(m);
+}
+
+static void add_file(target *t, const char *path, FILE *bin)
+{
+    LLVMModuleRef m = read_module(path);
+
+    for (LLVMValueRef fn = LLVMGetFirstFunction(m); fn;
+         fn = LLVMGetNextFunction(fn))
+        if (!LLVMIsDeclaration(fn) &&
+            LLVMGetLinkage(fn) == LLVMExternalLinkage)
+            add_blob(t, m, LLVMGetValueName(fn), bin);
+    LLVMDisposeModule(m);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const blob *)a)->name, ((const blob *)b)->name);
+}
+
+static void write_table(FILE *c, const target *t)
+{
+    fprintf(c, "static const devlib_function table_%s[] = {\n", t->name);
+    for (int i = 0; i < t->n; i++)
+        fprintf(c, "    { \"%s\", devlib_blobs + %zu, %zu },\n",
+                t->blob[i].name, t->blob[i].at, t->blob[i].bytes);
+    fprintf(c, "};\n");
+}
+
+static void write_c(const char *path, const char *bin, target *t, int n)
+{
+    FILE *c = fopen(path, "w");
+
+    if (!c)
+        die("cannot write", path);
+    fprintf(c, "/* made by devlib_split */\n#include \"devlib_table.h\"\n"
+               "__asm__(\".pushsection .rodata\\n.balign 16\\n"
+               ".hidden devlib_blobs\\n.global devlib_blobs\\n"
+               "devlib_blobs: .incbin \\\"%s\\\"\\n.popsection\");\n"
+               "extern const uint8_t devlib_blobs[];\n", bin);
+    for (int i = 0; i < n; i++)
+        write_table(c, &t[i]);
+    fprintf(c, "const devlib_table devlib_tables[DEVLIB_TARGET_COUNT] = {\n");
+    for (int i = 0; i < n; i++)
+        fprintf(c, "    [DEVLIB_%s] = { table_%s, %d },\n", t[i].name,
+                t[i].name, t[i].n);
+    fprintf(c, "};\n");
+    if (fclose(c))
+        die("cannot write", path);
+}
+
+int main(int argc, char **argv)
+{
+    target t[8] = { 0 };
+    char *full;
+    FILE *bin;
+    int n = 0;
+
+    if (argc < 6)
+        die("usage: OUT.c OUT.bin -t NAME TRIPLE FILES...", argv[0]);
+    LLVMInitializeAllTargetInfos();
+    LLVMInitializeAllTargets();
+    LLVMInitializeAllTargetMCs();
+    bin = fopen(argv[2], "wb");
+    if (!bin)
+        die("cannot write", argv[2]);
+    for (int i = 3; i < argc; i++) {
+        if (strcmp(argv[i], "-t")) {
+            if (!n)
+                die("a file before any target", argv[i]);
+            add_file(&t[n - 1], argv[i], bin);
+            continue;
+        }
+        if (n == 8 || i + 2 >= argc)
+            die("too many targets, or one without a triple", argv[i]);
+        t[n].name = argv[++i];
+        t[n].triple = argv[++i];
+        t[n].layout = layout_of(t[n].triple);
+        n++;
+    }
+    if (fclose(bin) || !(full = realpath(argv[2], NULL)))
+        die("cannot write", argv[2]);
+    for (int i = 0; i < n; i++)
+        qsort(t[i].blob, (size_t)t[i].n, sizeof *t[i].blob, by_name);
+    write_c(argv[1], full, t, n);
+    return 0;
+}

@@ -34,6 +34,7 @@ static sd_status make_shared(xpu_client *c, const sd_options *opt)
     c->nthread = (int)sd_opt_int(opt, SD_OPT_THREADS);
     if (c->nthread <= 0)
         c->nthread = sd_cpu_count();
+    c->perf_map = sd_opt_bool(opt, SD_OPT_PERF_MAP);
     if (!(c->ready = xpu_event_create()))
         return sd_no_memory(0);
     xpu_event_set(c->ready, NULL);

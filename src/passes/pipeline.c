@@ -45,7 +45,7 @@ static const group groups[] = {
          RUN(lower_window)}},
     {8, {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_while),
          RUN(opt_conditional), RUN(opt_cse), RUN(opt_dce)}},
-    {1, {RUN(lower_complex), RUN(lower_precision), RUN(lower_dot),
+    {1, {RUN(lower_dot), RUN(lower_complex), RUN(lower_precision),
          RUN(lower_index), RUN(lower_float)}},
     {4, {RUN(opt_simplify), RUN(opt_fold), RUN(lower_index), RUN(opt_tuple),
          RUN(opt_cse), RUN(opt_dce)}},

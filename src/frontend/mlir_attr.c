@@ -547,6 +547,18 @@ hlo_dims mlir_ints(mlir_reader *r, const mlir_attr *at, int max)
 
 /* ---- locations ---- */
 
+/* An operation's name may end in a colon and its type, which is mostly empty.
+ */
+static const char *op_name(mlir_reader *r, const mlir_attr *at)
+{
+    const char *s = mlir_text(r, at);
+    size_t n = s ? strlen(s) : 0;
+
+    if (n < 2 || s[n - 1] != ':')
+        return s;
+    return sd_arena_str(r->out, s, n - 1);
+}
+
 /* The name that is outermost, and the place in a file that is nearest to the
  * operation: JAX nests name(op) -> call(name(function)(file), caller...). */
 mlir_where mlir_locate(mlir_reader *r, uint64_t loc)
@@ -559,7 +571,7 @@ mlir_where mlir_locate(mlir_reader *r, uint64_t loc)
         switch (at->kind) {
         case MLIR_A_LOC_NAME:
             if (!w.op_name)
-                w.op_name = mlir_text(r, mlir_attr_at(r, at->list[0]));
+                w.op_name = op_name(r, mlir_attr_at(r, at->list[0]));
             loc = at->list[1];
             break;
         case MLIR_A_LOC_CALL:

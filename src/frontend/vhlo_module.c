@@ -309,6 +309,11 @@ void vhlo_import_module(mlir_reader *r, const char *entry, hlo_module **out)
                   entry ? entry : "main");
     if (!r->st)
         look_over(&im, f);
+    if (!r->st && im.m->npartition > 1)
+        mlir_fail(r, SD_UNIMPLEMENTED,
+                  "%s is one program for %d partitions: nothing here cuts it "
+                  "into theirs",
+                  im.m->name, im.m->npartition);
     if (!r->st)
         import_entry(&im, f);
     if (!r->st)

@@ -26,7 +26,7 @@ DL_INLINE f32v exp_small32(f32v x)
     u32v n;
 
     p = exp_reduce32(x, &n, &r);
-    return float32(bits32(p + F(1)) + (n << U(23)));
+    return (p + F(1)) * pow2_32(n);
 }
 
 DL_INLINE f32v exp32(f32v x)
@@ -52,7 +52,7 @@ DL_INLINE f32v log_split32(f32v x, i32v *e)
 /* log(1 + f) + k log(2) for f in [-1/3, 1/3]. */
 DL_INLINE f32v log_join32(f32v f, f32v k)
 {
-    f32v p = F(0x1.e05bbp-4f);
+    f32v p = F(0x1.e05bbp-4f), h, s;
 
     p = H32(f, p, -0x1.0790a4p-3f);
     p = H32(f, p, 0x1.bb4298p-4f);
@@ -64,7 +64,9 @@ DL_INLINE f32v log_join32(f32v f, f32v k)
     p = H32(f, p, 0x1.555556p-2f);
     p = H32(f, p, -0.5f);
     p = FMAF(k, F(0x1.7f7d1cp-20f), f * f * p);
-    return FMAF(k, F(0x1.62e4p-1f), f) + p;
+    h = k * F(0x1.62e4p-1f); /* exact */
+    s = h + f;
+    return s + (((h - s) + f) + p);
 }
 
 #endif

@@ -29,6 +29,7 @@ f32v DL(log1p_f32)(f32v x)
     c = (F(1) - (u - b)) + (x - b); /* what the sum lost */
     m = log_split32(u, &e);
     c = c * float32((U(127) - unsigned32(e)) << U(23));
+    c = SEL(e > I(100), F(0), c);
     y = log_edge32(u, log_join32((m - F(1)) + c, CVT(e, f32v)));
     return SEL(abs32(x) < F(0x1p-25f), x, y);
 }

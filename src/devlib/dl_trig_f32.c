@@ -50,12 +50,15 @@ DL_INLINE f32v reduce_far32(f32v a, f32v *lo, u32v *n)
 /* a = n pi/2 + r + lo, |r| <= pi/4 and a little. */
 DL_INLINE f32v reduce32(f32v a, f32v *lo, u32v *n)
 {
-    f32v k = round32(a, F(0x1.45f306p-1f), n), r1, r2, r, l;
+    f32v k = round32(a, F(0x1.45f306p-1f), n), r1, r2, r, l, p, b;
     m32 far = (a >= F(0x1p16f)) & (a < F(INF32));
 
     r1 = FMAF(k, F(-0x1.921fb6p+0f), a); /* exact */
-    r2 = FMAF(k, F(0x1.777a5cp-25f), r1);
-    l = FMAF(k, F(0x1.777a5cp-25f), r1 - r2);
+    p = k * F(0x1.777a5cp-25f);
+    r2 = r1 + p;
+    b = r2 - r1;
+    l = (r1 - (r2 - b)) + (p - b); /* what the sum and the product lost */
+    l = l + FMAF(k, F(0x1.777a5cp-25f), -p);
     l = FMAF(k, F(0x1.ee59dap-50f), l);
     r = r2 + l;
     *lo = (r2 - r) + l;

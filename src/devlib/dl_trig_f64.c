@@ -1,0 +1,223 @@
+/* sin, cos, tan, atan2 in f64. */
+#include "dl.h"
+
+/* Upper half of a 64 by 64 bit product, from 32-bit pieces. */
+DL_INLINE u64v mul_high(u64v a, u64v b)
+{
+    u64v m = W(0xffffffff), al = a & m, ah = a >> W(32), bl = b & m,
+         bh = b >> W(32), x = al * bh, y = ah * bl,
+         mid = ((al * bl) >> W(32)) + (x & m) + (y & m);
+
+    return ah * bh + (x >> W(32)) + (y >> W(32)) + (mid >> W(32));
+}
+
+/* A whole number below 2^32 as a float. */
+DL_INLINE f64v whole_f64(u64v x)
+{
+    return float64(x | W(0x4330000000000000)) - D(0x1p52);
+}
+
+#define STEP(i, j) w[i] = SEL(b, w[j], w[i])
+
+/* The 192 bits of 2/pi from bit `at` on, 64 zeros standing before them. */
+DL_INLINE void two_over_pi(u64v at, u64v out[3])
+{
+    u64v w[19], sh = at & W(63), back = W(63) - sh;
+    m64 b;
+
+    w[0] = W(0);
+    w[1] = W(0xa2f9836e4e441529);
+    w[2] = W(0xfc2757d1f534ddc0);
+    w[3] = W(0xdb6295993c439041);
+    w[4] = W(0xfe5163abdebbc561);
+    w[5] = W(0xb7246e3a424dd2e0);
+    w[6] = W(0x06492eea09d1921c);
+    w[7] = W(0xfe1deb1cb129a73e);
+    w[8] = W(0xe88235f52ebb4484);
+    w[9] = W(0xe99c7026b45f7e41);
+    w[10] = W(0x3991d639835339f4);
+    w[11] = W(0x9c845f8bbdf9283b);
+    w[12] = W(0x1ff897ffde05980f);
+    w[13] = W(0xef2f118b5a0a6d1f);
+    w[14] = W(0x6d367ecf27cb09b7);
+    w[15] = W(0x4f463f669e5fea2d);
+    w[16] = W(0x7527bac7ebe5f17b);
+    w[17] = W(0x3d0739f78a5292ea);
+    w[18] = W(0x6bfb5fb11f8d5d08);
+    b = (at & W(1024)) != W(0);
+    STEP(0, 16), STEP(1, 17), STEP(2, 18);
+    w[3] = SEL(b, W(0x56033046fc7b6bab), w[3]);
+    b = (at & W(512)) != W(0);
+    STEP(0, 8), STEP(1, 9), STEP(2, 10), STEP(3, 11), STEP(4, 12);
+    STEP(5, 13), STEP(6, 14), STEP(7, 15), STEP(8, 16), STEP(9, 17);
+    STEP(10, 18);
+    b = (at & W(256)) != W(0);
+    STEP(0, 4), STEP(1, 5), STEP(2, 6), STEP(3, 7), STEP(4, 8), STEP(5, 9);
+    STEP(6, 10);
+    b = (at & W(128)) != W(0);
+    STEP(0, 2), STEP(1, 3), STEP(2, 4), STEP(3, 5), STEP(4, 6);
+    b = (at & W(64)) != W(0);
+    STEP(0, 1), STEP(1, 2), STEP(2, 3), STEP(3, 4);
+    for (int i = 0; i < 3; i++)
+        out[i] = (w[i] << sh) | ((w[i + 1] >> W(1)) >> back);
+}
+
+/* a mod pi/2 for a finite a >= 2^20, by Payne and Hanek. */
+DL_INLINE f64v reduce_far64(f64v a, f64v *lo, u64v *n)
+{
+    u64v i = bits64(a), v[3], hi, low, mid, neg;
+    u64v m = (i & W(0xfffffffffffff)) | W(0x10000000000000);
+    f64v x, y, s, r, l, p;
+
+    two_over_pi((i >> W(52)) - W(1013), v);
+    mid = m * v[1];
+    low = mid + mul_high(m, v[2]);
+    hi = m * v[0] + mul_high(m, v[1]) + SEL(low < mid, W(1), W(0));
+    *n = (hi + W(1ull << 61)) >> W(62);
+    hi = hi - (*n << W(62)); /* quadrants times 2^62, signed; low below */
+    neg = W(0) - (hi >> W(63));
+    hi = (hi ^ neg) + SEL((low == W(0)) & (neg != W(0)), W(1), W(0));
+    low = (low ^ neg) - neg;
+    x = whole_f64(hi >> W(32)) * D(0x1p32);
+    y = whole_f64(hi & W(0xffffffff));
+    s = x + y;
+    l = (x - s) + y;
+    l = l + (whole_f64(low >> W(32)) * D(0x1p-32) +
+             whole_f64(low & W(0xffffffff)) * D(0x1p-64));
+    x = s + l;
+    l = (s - x) + l;
+    p = x * D(0x1.921fb54442d18p-62);
+    r = FMA(x, D(0x1.921fb54442d18p-62), -p) +
+        (l * D(0x1.921fb54442d18p-62) + x * D(0x1.1a62633145c07p-116));
+    s = p + r;
+    *lo = flip64((p - s) + r, neg & W(0x8000000000000000));
+    return flip64(s, neg & W(0x8000000000000000));
+}
+
+/* a = n pi/2 + r + lo, |r| <= pi/4 and a little. */
+DL_INLINE f64v reduce64(f64v a, f64v *lo, u64v *n)
+{
+    f64v k = round64(a, D(0x1.45f306dc9c883p-1), n), r1, r2, r, l, p, b;
+    m64 far = (a >= D(0x1p20)) & (a < D(INF64));
+
+    r1 = FMA(k, D(-0x1.921fb54442d18p+0), a); /* exact */
+    p = k * D(-0x1.1a62633145c07p-54);
+    r2 = r1 + p;
+    b = r2 - r1;
+    l = (r1 - (r2 - b)) + (p - b); /* what the sum and the product lost */
+    l = l + FMA(k, D(-0x1.1a62633145c07p-54), -p);
+    l = FMA(k, D(0x1.f1976b7ed8fbcp-110), l);
+    r = r2 + l;
+    *lo = (r2 - r) + l;
+    if (any(far)) {
+        f64v fl, fr;
+        u64v fn;
+
+        fr = reduce_far64(a, &fl, &fn);
+        r = SEL(far, fr, r);
+        *lo = SEL(far, fl, *lo);
+        *n = SEL(far, fn, *n);
+    }
+    return r;
+}
+
+DL_INLINE f64v sin_core64(f64v r, f64v lo)
+{
+    f64v z = r * r, p = D(-0x1.a1219b69af9fep-41);
+
+    p = H64(z, p, 0x1.610bcb770a8a3p-33);
+    p = H64(z, p, -0x1.ae642f18c2adcp-26);
+    p = H64(z, p, 0x1.71de3a3560d53p-19);
+    p = H64(z, p, -0x1.a01a019fff4aap-13);
+    p = H64(z, p, 0x1.111111111106cp-7);
+    p = H64(z, p, -0x1.5555555555555p-3);
+    return r + FMA(r * z, p, lo);
+}
+
+DL_INLINE f64v cos_core64(f64v r, f64v lo)
+{
+    f64v z = r * r, h = z * D(0.5), w = D(1) - h;
+    f64v p = D(0x1.9f04a27e895efp-45);
+
+    p = H64(z, p, -0x1.9376fa58ea79ep-37);
+    p = H64(z, p, 0x1.1eed7185b9c29p-29);
+    p = H64(z, p, -0x1.27e4fb5b96d04p-22);
+    p = H64(z, p, 0x1.a01a019ffdb6ap-16);
+    p = H64(z, p, -0x1.6c16c16c16b34p-10);
+    p = H64(z, p, 0x1.5555555555555p-5);
+    p = FMA(z * z, p, -(r * lo));
+    return w + (((D(1) - w) - h) + p);
+}
+
+f64v DL(sin_f64)(f64v x)
+{
+    f64v lo, r, y;
+    u64v n;
+
+    r = reduce64(abs64(x), &lo, &n);
+    y = SEL((n & W(1)) != W(0), cos_core64(r, lo), sin_core64(r, lo));
+    return flip64(y, ((n & W(2)) << W(62)) ^ sign64(x));
+}
+
+f64v DL(cos_f64)(f64v x)
+{
+    f64v lo, r, y;
+    u64v n;
+
+    r = reduce64(abs64(x), &lo, &n);
+    y = SEL((n & W(1)) != W(0), sin_core64(r, lo), cos_core64(r, lo));
+    return flip64(y, ((n + W(1)) & W(2)) << W(62));
+}
+
+f64v DL(tan_f64)(f64v x)
+{
+    f64v lo, r, s, c;
+    m64 odd;
+    u64v n;
+
+    r = reduce64(abs64(x), &lo, &n);
+    s = sin_core64(r, lo);
+    c = cos_core64(r, lo);
+    odd = (n & W(1)) != W(0);
+    return flip64(SEL(odd, c, s) / SEL(odd, s, c), (n << W(63)) ^ sign64(x));
+}
+
+f64v DL(atan2_f64)(f64v y, f64v x)
+{
+    f64v ay = abs64(y), ax = abs64(x), a, b, sc, q, z, p, c;
+    m64 swap = ay > ax, same = ay == ax, mid;
+    u64v flip;
+
+    a = SEL(swap, ax, ay);
+    b = SEL(swap, ay, ax);
+    sc = SEL(b > D(0x1p1022), D(0.25), D(1));
+    a = a * sc;
+    b = b * sc;
+    /* above tan(pi/8): atan(a/b) = pi/4 + atan((a - b) / (a + b)) */
+    mid = (a > b * D(0x1.a827999fcef34p-2)) | (same & (b > D(0)));
+    q = SEL(mid, a - b, a) / SEL(mid, a + b, b);
+    q = SEL(same, D(0), q);
+    z = q * q;
+    p = D(0x1.e84d9f175e226p-7);
+    p = H64(z, p, -0x1.0fd57bc1eb277p-5);
+    p = H64(z, p, 0x1.6fe4fae7d3504p-5);
+    p = H64(z, p, -0x1.ab3bf50cdb222p-5);
+    p = H64(z, p, 0x1.e167bb6a6a3c9p-5);
+    p = H64(z, p, -0x1.110beb7544d71p-4);
+    p = H64(z, p, 0x1.3b1364effb97cp-4);
+    p = H64(z, p, -0x1.745d145045b6bp-4);
+    p = H64(z, p, 0x1.c71c71b458c3ap-4);
+    p = H64(z, p, -0x1.249249246f58cp-3);
+    p = H64(z, p, 0x1.9999999999584p-3);
+    p = H64(z, p, -0x1.5555555555554p-2);
+    p = FMA(q * z, p, q);
+    /* c quarters of pi, and p added or taken away */
+    c = SEL(mid, D(1), D(0));
+    c = SEL(swap, D(2) - c, c);
+    flip = SEL(swap, W(0x8000000000000000), W(0));
+    c = SEL(sign64(x) != W(0), D(4) - c, c);
+    p = flip64(p, flip ^ sign64(x));
+    p = FMA(c, D(0x1.921fb54442d18p-1), FMA(c, D(0x1.1a62633145c07p-55), p));
+    p = flip64(abs64(p), sign64(y));
+    return SEL((x != x) | (y != y), x + y, p);
+}

@@ -10,7 +10,11 @@ typedef struct {
     xpu_cl_driver *driver; /* borrowed from the client */
     cl_device_id id;
     cl_command_queue compute, transfer;
+    int nqueued;           /* launches since the last wait */
 } cl;
+
+/* A long loop is not queued whole: drivers keep memory for each launch. */
+#define MOST_QUEUED 4096
 
 struct xpu_module {
     const thunk_program *program; /* borrowed from the xpu_program */
@@ -232,8 +236,8 @@ static sd_status cl_launch(xpu_device *d, xpu_module *m, int kernel,
                            void **slot)
 {
     const thunk_kernel *k = &m->program->kernel[kernel];
-    const cl *v = d->impl;
     const xpu_cl_api *a = api_of(d);
+    cl *v = d->impl;
     size_t group = (size_t)k->group, all = (size_t)k->tiles * group;
     cl_int err = CL_SUCCESS;
 
@@ -248,6 +252,10 @@ static sd_status cl_launch(xpu_device *d, xpu_module *m, int kernel,
     if (!err)
         err = a->EnqueueNDRangeKernel(v->compute, m->kernel[kernel], 1, NULL,
                                       &all, &group, 0, NULL, NULL);
+    if (!err && ++v->nqueued == MOST_QUEUED) {
+        v->nqueued = 0;
+        err = a->Finish(v->compute);
+    }
     return sd_note(xpu_cl_status(err, "launching"), "%s, %" PRId64
                    " groups of %d", k->symbol, k->tiles, k->group);
 }

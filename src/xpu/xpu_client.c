@@ -4,6 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* So far ahead may callers run before they wait: each queued run already
+ * holds the memory of its outputs.  Transfers never wait: a caller may hold a
+ * lock that the callbacks of an earlier one need. */
+#define MOST_QUEUED 256
+
 sd_status xpu_client_add(xpu_client *c, const xpu_device_ops *ops,
                          xpu_device **out)
 {
@@ -21,9 +26,9 @@ sd_status xpu_client_add(xpu_client *c, const xpu_device_ops *ops,
     d->client = c;
     d->id = c->ndev;
     snprintf(name, sizeof name, "xpu%d", d->id);
-    xpu_stream_init(&d->compute, name);
+    xpu_stream_init(&d->compute, name, MOST_QUEUED);
     snprintf(name, sizeof name, "xpu%d-copy", d->id);
-    xpu_stream_init(&d->transfer, name);
+    xpu_stream_init(&d->transfer, name, 0);
     c->dev[c->ndev++] = d;
     *out = d;
     return NULL;

@@ -64,18 +64,19 @@ typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t work, idle;
     xpu_task *head, **tail;
-    int npending;             /* queued tasks */
+    int npending, most;       /* queued tasks */
     bool busy;                /* somebody runs: the thread, or a caller */
     bool started, stop;
     pthread_t thread;         /* started by the first push */
     char name[16];
 } xpu_stream;
-void xpu_stream_init(xpu_stream *s, const char *name);
+/* most > 0: push waits while so many are queued. */
+void xpu_stream_init(xpu_stream *s, const char *name, int most);
 void xpu_stream_finish(xpu_stream *s); /* runs what is queued, then joins */
 /* True when nothing runs or waits: the caller may run, then disowns. */
 bool xpu_stream_try_own(xpu_stream *s);
 void xpu_stream_disown(xpu_stream *s);
-/* Waits while very many are queued.  An error: the task was not taken. */
+/* An error: the task was not taken. */
 sd_status xpu_stream_push(xpu_stream *s, xpu_task *t);
 void xpu_stream_drain(xpu_stream *s); /* not from a task of s */
 bool xpu_stream_is_mine(xpu_stream *s); /* this is the stream's thread */
@@ -188,7 +189,7 @@ void xpu_buffer_untake(xpu_buffer *b); /* as if never taken */
 
 struct xpu_program {
     _Atomic uint32_t refs;
-    _Atomic bool slow;     /* one run took long: never again inline */
+    _Atomic int slow;      /* runs in a row that took long on the caller */
     xpu_device *dev;       /* borrowed */
     thunk_program *thunks; /* a reference */
     xpu_module *module;

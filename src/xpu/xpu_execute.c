@@ -8,6 +8,7 @@
 
 #define INLINE_NS 50e3
 #define SLOW_NS 1000000u
+#define SLOW_RUNS 3 /* one may be the machine's fault */
 
 /* ---- loading ---- */
 
@@ -21,9 +22,11 @@ static sd_status check_seq(const xpu_device *d, const thunk_seq *seq,
         const thunk *t = &seq->at[i];
 
         *max_arg = SD_MAX(*max_arg, t->narg);
-        if (t->kind == THUNK_CUSTOM)
-            return sd_error(SD_UNIMPLEMENTED, "custom call %s (%s)",
-                            t->target ? t->target : "?",
+        if (t->kind == THUNK_CUSTOM || t->kind == THUNK_SEND ||
+            t->kind == THUNK_RECV)
+            return sd_error(SD_UNIMPLEMENTED, "%s %s (%s)",
+                            thunk_kind_name[t->kind],
+                            t->target ? t->target : t->name,
                             t->op_name ? t->op_name : "no op name");
         if (t->kind == THUNK_LIBCALL &&
             (thunk_lib_table[t->lib].lib & ~d->desc.libs))
@@ -474,7 +477,7 @@ static bool is_small(const execution *e)
     const xpu_program *x = e->program;
 
     if (x->cost_ns > INLINE_NS ||
-        atomic_load_explicit(&x->slow, memory_order_relaxed))
+        atomic_load_explicit(&x->slow, memory_order_relaxed) >= SLOW_RUNS)
         return false;
     for (int i = 0; i < e->nused; i++)
         if (!xpu_event_is_ready(e->arg[i]->ready))
@@ -495,8 +498,10 @@ static bool run_now(execution *e)
         return false;
     from = sd_now_ns();
     st = compute(e);
-    if (sd_now_ns() - from > SLOW_NS) /* the estimate was wrong */
-        atomic_store_explicit(&x->slow, true, memory_order_relaxed);
+    if (sd_now_ns() - from > SLOW_NS) /* was the estimate wrong? */
+        atomic_fetch_add_explicit(&x->slow, 1, memory_order_relaxed);
+    else if (atomic_load_explicit(&x->slow, memory_order_relaxed))
+        atomic_store_explicit(&x->slow, 0, memory_order_relaxed);
     execution_end(e);
     xpu_stream_disown(&d->compute);
     xpu_event_set(done, st);

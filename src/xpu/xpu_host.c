@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <xmmintrin.h>
 
 /* Until the libraries' file is in the build. */
 #pragma weak xpu_lib_open
@@ -152,14 +153,37 @@ typedef struct {
     host *host;
 } split;
 
+/* The caller's thread may flush subnormals or round oddly, and threads that it
+ * makes inherit that: kernels run in the default mode, whoever runs them. */
+#define MXCSR_DEFAULT 0x1f80u
+#define MXCSR_FLAGS 0x3fu
+
+static uint32_t enter_mode(void)
+{
+    uint32_t old = _mm_getcsr();
+
+    if ((old & ~MXCSR_FLAGS) != MXCSR_DEFAULT)
+        _mm_setcsr(MXCSR_DEFAULT);
+    return old;
+}
+
+static void leave_mode(uint32_t old)
+{
+    if ((old & ~MXCSR_FLAGS) != MXCSR_DEFAULT)
+        _mm_setcsr(old);
+}
+
 static void run_part(void *ctx, int64_t i, int worker)
 {
     const split *s = ctx;
     int64_t each = s->tiles / s->parts, more = s->tiles % s->parts;
     int64_t first = i * each + SD_MIN(i, more);
 
+    uint32_t mode = enter_mode();
+
     s->fn(s->slot, first, first + each + (i < more),
           s->host->scratch + (size_t)worker * s->host->scratch_bytes);
+    leave_mode(mode);
 }
 
 static bool is_worth_splitting(const thunk_kernel *k)
@@ -173,12 +197,12 @@ static sd_status host_launch(xpu_device *d, xpu_module *m, int kernel,
     const thunk_kernel *k = &m->program->kernel[kernel];
     host *h = d->impl;
     split s = {.fn = (kernel_fn)m->fn[kernel], .slot = slot,
-               .tiles = k->tiles, .host = h};
+               .tiles = k->tiles, .parts = 1, .host = h};
 
     if (k->tiles <= 0)
         return NULL;
     if (h->nworker == 1 || k->tiles == 1 || !is_worth_splitting(k)) {
-        s.fn(slot, 0, k->tiles, h->scratch);
+        run_part(&s, 0, 0);
         return NULL;
     }
     s.parts = (int)SD_MIN(k->tiles, (int64_t)h->nworker);
@@ -189,8 +213,11 @@ static sd_status host_launch(xpu_device *d, xpu_module *m, int kernel,
 static sd_status host_libcall(xpu_device *d, const thunk *t, void *const *ptr)
 {
     host *h = d->impl;
+    uint32_t mode = enter_mode();
+    sd_status st = xpu_lib_run(h->lib, t, ptr);
 
-    return xpu_lib_run(h->lib, t, ptr);
+    leave_mode(mode);
+    return st;
 }
 
 static void host_close(xpu_device *d)

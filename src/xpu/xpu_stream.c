@@ -5,17 +5,14 @@
 #include <signal.h>
 #include <stdio.h>
 
-/* So far ahead may callers run before push makes them wait: each queued run
- * already holds the memory of its outputs. */
-#define MOST_PENDING 256
-
-void xpu_stream_init(xpu_stream *s, const char *name)
+void xpu_stream_init(xpu_stream *s, const char *name, int most)
 {
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->work, NULL);
     pthread_cond_init(&s->idle, NULL);
     s->head = NULL;
     s->tail = &s->head;
+    s->most = most;
     snprintf(s->name, sizeof s->name, "%s", name);
 }
 
@@ -79,7 +76,7 @@ sd_status xpu_stream_push(xpu_stream *s, xpu_task *t)
 
     pthread_mutex_lock(&s->lock);
     if (s->started || !(st = start(s))) {
-        while (s->npending >= MOST_PENDING &&
+        while (s->most && s->npending >= s->most &&
                !pthread_equal(pthread_self(), s->thread))
             pthread_cond_wait(&s->idle, &s->lock);
         t->next = NULL;

@@ -61,7 +61,7 @@ static void write_item(sorter *s, const row *r, LLVMValueRef i, const item *x)
 
 static item choose(sorter *s, LLVMValueRef c, const item *x, const item *y)
 {
-    item r;
+    item r = { 0 };
 
     for (int o = 0; o < s->s->nop; o++)
         r.v[o] = emit_select_value(s->e, c, x->v[o], y->v[o]);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "emit.h"
+#include "target_child.h"
 #include "target_room.h"
 
 enum { BATCH = 8 };
@@ -158,6 +159,12 @@ static sd_status code(module *mod, LLVMModuleRef m, LLVMCodeGenFileType type,
     char *message = NULL;
     sd_status st = NULL;
 
+    if (mod->ops->in_child) {
+        target_llvm_leave();
+        st = target_code_in_child(mod->tm, m, type, out);
+        target_llvm_enter();
+        return st;
+    }
     if (LLVMTargetMachineEmitToMemoryBuffer(mod->tm, m, type, &message, out)) {
         st = sd_error(SD_INTERNAL, "LLVM's code generation: %s", message);
         LLVMDisposeMessage(message);
@@ -250,7 +257,9 @@ static void run_batch(void *ctx, int64_t i, int worker)
     batch *b = (batch *)ctx + i;
 
     (void)worker;
+    target_llvm_enter();
     b->st = build_batch(b);
+    target_llvm_leave();
 }
 
 static void give(target_hook hook, void *ctx, const char *kind,
@@ -308,7 +317,9 @@ sd_status target_build(plan *p, const sd_options *opt, sd_pool *pool,
             sd_status_free(b[i].st);
         if (!st)
             take_batch(p, &b[i], hook, ctx);
+        target_llvm_enter();
         module_finish(&b[i].mod);
+        target_llvm_leave();
     }
     free(b);
     return st;
@@ -320,8 +331,10 @@ sd_status target_compile_ir(const device_desc *dev, const char *ir, size_t len,
     module mod = { 0 };
     char *message = NULL;
     LLVMMemoryBufferRef mem;
-    sd_status st = module_init(&mod, dev);
+    sd_status st;
 
+    target_llvm_enter();
+    st = module_init(&mod, dev);
     if (st)
         goto done;
     mem = LLVMCreateMemoryBufferWithMemoryRangeCopy(ir, len, "ir");
@@ -340,5 +353,6 @@ sd_status target_compile_ir(const device_desc *dev, const char *ir, size_t len,
                    LLVMGetBufferSize(mod.binary));
 done:
     module_finish(&mod);
+    target_llvm_leave();
     return st;
 }

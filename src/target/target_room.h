@@ -12,6 +12,7 @@ typedef struct {
     const char *triple;
     unsigned global_as, local_as; /* address spaces */
     bool one_module;              /* all kernels of a program together */
+    bool in_child;                /* code generation: see target_child.c */
     LLVMTargetMachineRef (*machine)(const device_desc *dev);
     void (*prepare)(LLVMModuleRef m, LLVMContextRef cx); /* may be NULL */
     const char *(*passes)(bool calls_devlib);

@@ -10,7 +10,9 @@ static LLVMTargetMachineRef machine(const device_desc *dev)
     char *message = NULL;
 
     (void)dev;
-    LLVMTargetMachineOptionsSetCodeGenOptLevel(o, LLVMCodeGenLevelDefault);
+    /* Above None the loop passes of code generation run; they turn indices
+     * into pointers that step, which the devices' compilers undo badly. */
+    LLVMTargetMachineOptionsSetCodeGenOptLevel(o, LLVMCodeGenLevelNone);
     if (!LLVMGetTargetFromTriple(target_spirv.triple, &t, &message))
         tm = LLVMCreateTargetMachineWithOptions(t, target_spirv.triple, o);
     LLVMDisposeMessage(message);
@@ -47,6 +49,7 @@ static const char *passes(bool calls_devlib)
 
 const target_ops target_spirv = {
     .kind = THUNK_BIN_SPIRV, .triple = "spirv64-unknown-unknown",
-    .global_as = 1, .local_as = 3, .one_module = true, .machine = machine,
+    .global_as = 1, .local_as = 3, .one_module = true, .in_child = true,
+    .machine = machine,
     .prepare = prepare, .passes = passes
 };

@@ -2,6 +2,8 @@
  * a dictionary, and travels as this text. */
 #include "mlir.h"
 
+enum { LONG_SPLAT = 4096 };
+
 static void print(mlir_reader *r, const mlir_attr *at, sd_buf *b, int depth);
 
 static void print_quoted(sd_bytes s, sd_buf *b)
@@ -117,7 +119,9 @@ static void print_number(mlir_reader *r, const mlir_attr *at, sd_buf *b)
 
 static void print_list(const mlir_dense *d, sd_dtype t, sd_buf *b)
 {
-    for (int64_t i = 0; i < (d->splat ? 1 : d->n); i++) {
+    int64_t n = d->splat && d->n > LONG_SPLAT ? 1 : d->n;
+
+    for (int64_t i = 0; i < n; i++) {
         uint64_t v[2] = {0};
 
         mlir_dense_elem(d, i, v);
@@ -127,7 +131,8 @@ static void print_list(const mlir_dense *d, sd_dtype t, sd_buf *b)
     }
 }
 
-/* Rank above one is printed flat: what reads the text counts elements. */
+/* Rank above one is printed flat, and short splats in full: what reads the
+ * text counts elements. */
 static void print_dense(mlir_reader *r, const mlir_attr *at, sd_buf *b)
 {
     bool array = at->kind == MLIR_A_DENSE_ARRAY;
@@ -155,7 +160,7 @@ static void print_dense(mlir_reader *r, const mlir_attr *at, sd_buf *b)
         sd_buf_str(b, ">");
         return;
     }
-    bool one = d.splat || s->rank == 0;
+    bool one = s->rank == 0 || (d.splat && n > LONG_SPLAT);
 
     sd_buf_str(b, one ? "dense<" : "dense<[");
     print_list(&d, t, b);

@@ -8,7 +8,7 @@ import sys
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxlib.mlir.dialects import stablehlo
+from jaxlib._jax import mlir
 
 f32, i32 = jnp.float32, jnp.int32
 x = jax.ShapeDtypeStruct((4, 6), f32)
@@ -47,8 +47,73 @@ module @jit_square attributes {mhlo.num_partitions = 1 : i32,
 }
 """
 
+# A typed custom call: its configuration is a dictionary.
+CUSTOM = r"""
+module @jit_custom {
+  func.func public @main(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+    %y:2 = stablehlo.custom_call @target(%x) {
+        mhlo.backend_config = {
+          a = -1 : i64, b = true, c = 2.5 : f32, d = array<i64: 1, -2>,
+          e = ["q\\22", 76 : ui8], f = dense<[1, 2]> : tensor<2xi32>},
+        operand_layouts = [dense<[0, 1]> : tensor<2xindex>],
+        result_layouts = [dense<[0, 1]> : tensor<2xindex>,
+                          dense<0> : tensor<1xindex>],
+        output_operand_aliases = [#stablehlo.output_operand_alias<
+            output_tuple_indices = [0], operand_index = 0,
+            operand_tuple_indices = []>],
+        has_side_effect = true
+      } : (tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<3xi32>)
+    return %y#0 : tensor<4x6xf32>
+  }
+}
+"""
+
+# Shardy's ops on one device, as shard_map of a sum sends them.
+SHARDY = """
+module @jit_shardy {
+  sdy.mesh @mesh = <["i"=1]>
+  func.func public @main(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+    %s = sdy.sharding_constraint %x <@mesh, [{"i"}, {}]> : tensor<4x6xf32>
+    %y = sdy.manual_computation(%s) in_shardings=[<@mesh, [{"i"}, {}]>]
+        out_shardings=[<@mesh, [{}, {}]>] manual_axes={"i"}
+        (%a: tensor<4x6xf32>) {
+      %t = "stablehlo.all_reduce"(%a) <{
+          replica_groups = dense<0> : tensor<1x1xi64>}> ({
+      ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+        %p = stablehlo.add %l, %r : tensor<f32>
+        stablehlo.return %p : tensor<f32>
+      }) : (tensor<4x6xf32>) -> tensor<4x6xf32>
+      sdy.return %t : tensor<4x6xf32>
+    } : (tensor<4x6xf32>) -> tensor<4x6xf32>
+    return %y : tensor<4x6xf32>
+  }
+}
+"""
+
+# A value sent to the host and another received.
+HOST = """
+module @jit_host {
+  func.func public @main(%x: tensor<4x6xf32>) -> tensor<f32> {
+    %t = stablehlo.create_token : !stablehlo.token
+    %u = "stablehlo.send"(%x, %t) <{
+        channel_handle = #stablehlo.channel_handle<handle = 2, type = 2>,
+        is_host_transfer = true}> {mhlo.frontend_attributes = {
+          _xla_host_transfer_handler_name = "pjrt_rendezvous"}}
+      : (tensor<4x6xf32>, !stablehlo.token) -> !stablehlo.token
+    %r:2 = "stablehlo.recv"(%u) <{
+        channel_handle = #stablehlo.channel_handle<handle = 3, type = 3>,
+        is_host_transfer = true}>
+      : (!stablehlo.token) -> (tensor<f32>, !stablehlo.token)
+    return %r#0 : tensor<f32>
+  }
+}
+"""
+
 programs = {
-    "square": None,
+    "square": SQUARE,
+    "custom": CUSTOM,
+    "shardy": SHARDY,
+    "host": HOST,
     "loop": (loop, n, n),
     "choose": (choose, n, n, n),
     "sort": (lambda x: lax.sort((x, x * 2), dimension=0), x),
@@ -66,8 +131,8 @@ programs = {
 }
 
 def text_of(program):
-    if program is None:
-        return SQUARE
+    if isinstance(program, str):
+        return program
     f, *args = program
     low = jax.jit(f).trace(*args).lower(lowering_platforms=("tpu",))
     return low.compiler_ir("stablehlo").operation.get_asm()
@@ -81,6 +146,8 @@ for name, program in programs.items():
             continue
         if version == "1.0.0" and name != "scatter":
             continue
-        b = stablehlo.serialize_portable_artifact_str(text, version)
+        # the mixed form, which a plugin gets, keeps Shardy's ops
+        b = mlir.serialize_portable_artifact(text, version,
+                                             version >= "1.11.0")
         with open(f"{sys.argv[1]}/{name}.{version}.mlirbc", "wb") as out:
             out.write(b)

@@ -164,6 +164,71 @@ static void gives_branches_what_they_capture(void **state)
     sd_arena_destroy(a);
 }
 
+static void keeps_a_custom_call(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    hlo_inst *root = read_seed(a, "custom.1.17.0")->entry->root, *in;
+    const hlo_custom *u;
+
+    (void)state;
+    assert_int_equal(root->op, HLO_GET_TUPLE_ELEMENT);
+    in = root->arg[0];
+    assert_int_equal(in->op, HLO_CUSTOM_CALL);
+    assert_int_equal(in->shape->nelem, 2);
+    u = in->u.custom;
+    assert_string_equal(u->target, "target");
+    assert_string_equal(u->config,
+                        "{a = -1 : i64, b = true, c = 2.50000000e+00 : f32, "
+                        "d = dense<[1, -2]> : tensor<2xi64>, "
+                        "e = [\"q\\\\22\", 76 : ui8], "
+                        "f = dense<[1, 2]> : tensor<2xi32>}");
+    assert_int_equal(u->config_len, strlen(u->config));
+    assert_true(u->has_side_effect);
+    assert_int_equal(u->operand_layout[0].at[0], 0);
+    assert_int_equal(u->result_layout[0].at[1], 1);
+    assert_int_equal(u->nalias, 1);
+    assert_int_equal(u->alias[0].operand, 0);
+    assert_int_equal(u->alias[0].out_index.n, 1);
+    sd_arena_destroy(a);
+}
+
+/* On one device Shardy's operations are their operands, a manual computation
+ * is its body. */
+static void inlines_what_shardy_says(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    hlo_module *m = read_seed(a, "shardy.1.17.0");
+    hlo_inst *root = m->entry->root;
+
+    (void)state;
+    assert_int_equal(root->op, HLO_ALL_REDUCE);
+    assert_ptr_equal(root->arg[0], m->entry->param[0]);
+    assert_int_equal(root->u.coll->ngroup, 1);
+    assert_int_equal(root->u.coll->group_size, 1);
+    assert_int_equal(hlo_comp_count(m->entry), 2);
+    sd_arena_destroy(a);
+}
+
+static void sends_to_the_host(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    hlo_module *m = read_seed(a, "host.1.17.0");
+    hlo_inst *recv = m->entry->root->arg[0]->arg[0];
+    hlo_inst *send = recv->arg[0]->arg[0];
+
+    (void)state;
+    assert_int_equal(recv->op, HLO_RECV);
+    assert_int_equal(recv->u.coll->channel, 3);
+    assert_int_equal(send->op, HLO_SEND);
+    assert_int_equal(send->u.coll->channel, 2);
+    assert_true(send->u.coll->host_transfer);
+    assert_ptr_equal(send->arg[0], m->entry->param[0]);
+    assert_string_equal(
+        send->frontend_attrs,
+        "{_xla_host_transfer_handler_name=\"pjrt_rendezvous\"}");
+    sd_arena_destroy(a);
+}
+
 /* Old and new forms of one program are one module. */
 static void upgrades_old_forms(void **state)
 {
@@ -459,6 +524,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(reads_a_program),
         cmocka_unit_test(carries_what_a_loop_captures),
         cmocka_unit_test(gives_branches_what_they_capture),
+        cmocka_unit_test(keeps_a_custom_call),
+        cmocka_unit_test(inlines_what_shardy_says),
+        cmocka_unit_test(sends_to_the_host),
         cmocka_unit_test(upgrades_old_forms),
         cmocka_unit_test(refuses_every_truncation),
         cmocka_unit_test(survives_every_byte),

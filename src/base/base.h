@@ -250,7 +250,9 @@ int sd_cpu_count(void); /* affinity and cgroup quota, at least 1 */
 
 /* A pool runs fn(ctx, i) for i in [0, n) on its workers and the caller, and
  * returns when all are done.  Which thread runs which i is static, so that a
- * caller may keep per-thread scratch: fn also gets the worker number. */
+ * caller may keep per-thread scratch: fn also gets the worker number, below
+ * sd_pool_size.  While the pool is busy with another run, or inside a run, the
+ * caller does all items alone as worker 0: nobody waits for a pool. */
 typedef struct sd_pool sd_pool;
 typedef void (*sd_pool_fn)(void *ctx, int64_t i, int worker);
 sd_status sd_pool_create(int nthread, sd_pool **out);

@@ -100,7 +100,8 @@ struct thunk_program {
 thunk_program *thunk_program_create(const char *name, const device_desc *d);
 thunk_program *thunk_program_retain(thunk_program *p);
 void thunk_program_release(thunk_program *p); /* takes NULL */
-/* Builders; strings and arrays are copied into the program. */
+/* Builders, for programs from thunk_program_create alone (a loaded one has no
+ * room to grow); strings and arrays are copied into the program. */
 int thunk_add_buffer(thunk_program *p, thunk_buffer b);
 uint64_t thunk_add_constant(thunk_program *p, const void *data, size_t bytes);
 int thunk_add_binary(thunk_program *p, thunk_bin_kind k, const void *data,

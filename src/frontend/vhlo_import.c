@@ -421,8 +421,11 @@ static void import_body(vhlo_import *im, vhlo_func *f)
     for (int i = 0; i < b->narg; i++) {
         const sd_shape *s = mlir_shape(im->r, b->arg[i].type);
 
-        if (!s)
+        if (!s) {
+            im->r->st = sd_note(im->r->st, "argument %d of %s", i, f->name);
+            im->told = true;
             return;
+        }
         b->arg[i].inst =
             hlo_make_param(im->c, s, sd_arena_fmt(im->a, "Arg_%d", i));
     }

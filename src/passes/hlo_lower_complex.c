@@ -119,10 +119,9 @@ static hlo_inst *hypot_of(hlo_at p, cplx z)
 
     h = mul(p, hi, un(p, HLO_SQRT, plus(p, mul(p, r, r), 1)));
     h = pick(p, is(p, HLO_EQ, hi, 0), hi, h);
-    return pick(p,
-                either(p, is(p, HLO_EQ, a, INFINITY),
-                       is(p, HLO_EQ, b, INFINITY)),
-                fill(p, hi, INFINITY), h);
+    return pick(
+        p, either(p, is(p, HLO_EQ, a, INFINITY), is(p, HLO_EQ, b, INFINITY)),
+        fill(p, hi, INFINITY), h);
 }
 
 /* log|z| = log(max) + log1p((min / max)^2) / 2 */
@@ -136,10 +135,9 @@ static hlo_inst *log_hypot(hlo_at p, cplx z)
     l = pick(p, either(p, is(p, HLO_EQ, hi, 0), is(p, HLO_EQ, lo, 0)),
              fill(p, l, 0), l);
     l = add(p, un(p, HLO_LOG, hi), l);
-    return pick(p,
-                either(p, is(p, HLO_EQ, a, INFINITY),
-                       is(p, HLO_EQ, b, INFINITY)),
-                fill(p, l, INFINITY), l);
+    return pick(
+        p, either(p, is(p, HLO_EQ, a, INFINITY), is(p, HLO_EQ, b, INFINITY)),
+        fill(p, l, INFINITY), l);
 }
 
 static cplx log_of(hlo_at p, cplx z)
@@ -151,9 +149,9 @@ static cplx log_of(hlo_at p, cplx z)
 static cplx log1p_of(hlo_at p, cplx z)
 {
     hlo_inst *one_a = plus(p, z.re, 1);
-    hlo_inst *near_zero = un(p, HLO_LOG1P,
-                             add(p, mul(p, z.re, plus(p, z.re, 2)),
-                                 mul(p, z.im, z.im)));
+    hlo_inst *near_zero =
+        un(p, HLO_LOG1P,
+           add(p, mul(p, z.re, plus(p, z.re, 2)), mul(p, z.im, z.im)));
     hlo_inst *small = both(p, is(p, HLO_LT, mag(p, z.re), 0.5),
                            is(p, HLO_LT, mag(p, z.im), 0.5));
     hlo_inst *re = pick(p, small, scaled(p, near_zero, 0.5),
@@ -183,11 +181,11 @@ static cplx expm1_of(hlo_at p, cplx z)
 {
     hlo_inst *s = un(p, HLO_SIN, scaled(p, z.im, 0.5));
     hlo_inst *e = un(p, HLO_EXPM1, z.re);
-    hlo_inst *re = sub(p, mul(p, e, un(p, HLO_COS, z.im)),
-                       scaled(p, mul(p, s, s), 2));
+    hlo_inst *re =
+        sub(p, mul(p, e, un(p, HLO_COS, z.im)), scaled(p, mul(p, s, s), 2));
 
-    return (cplx){re, times_exp(p, un(p, HLO_EXP, z.re),
-                                un(p, HLO_SIN, z.im), z.im)};
+    return (cplx){
+        re, times_exp(p, un(p, HLO_EXP, z.re), un(p, HLO_SIN, z.im), z.im)};
 }
 
 /* sinh and cosh with one more bit of range: e^(|x| - ln 2) */
@@ -222,11 +220,10 @@ static cplx cos_of(hlo_at p, cplx z)
     hyperbolic(p, z.im, &sh, &ch);
     zero = either(p, is(p, HLO_EQ, z.re, 0), is(p, HLO_EQ, z.im, 0));
     sh = neg(p, mul(p, sh, un(p, HLO_SIN, z.re)));
-    return (cplx){mul(p, ch, un(p, HLO_COS, z.re)),
-                  pick(p, zero, neg(p, mul(p, z.re, copysign_of(
-                                                      p, fill(p, z.im, 0),
-                                                      z.im))),
-                       sh)};
+    return (cplx){
+        mul(p, ch, un(p, HLO_COS, z.re)),
+        pick(p, zero,
+             neg(p, mul(p, z.re, copysign_of(p, fill(p, z.im, 0), z.im))), sh)};
 }
 
 /* Kahan: t = tan b, s = sinh a, c = 1 + t^2:
@@ -352,12 +349,10 @@ static cplx sqrt_of(hlo_at p, cplx z)
     other = is(p, HLO_EQ, hi, 0);
     re = pick(p, other, fill(p, re, 0), re);
     im = pick(p, other, z.im, im);
-    other = both(p, is(p, HLO_EQ, z.re, -INFINITY),
-                 un(p, HLO_IS_FINITE, z.im));
+    other = both(p, is(p, HLO_EQ, z.re, -INFINITY), un(p, HLO_IS_FINITE, z.im));
     re = pick(p, other, fill(p, re, 0), re);
     im = pick(p, other, copysign_of(p, fill(p, im, INFINITY), z.im), im);
-    other = both(p, is(p, HLO_EQ, z.re, INFINITY),
-                 un(p, HLO_IS_FINITE, z.im));
+    other = both(p, is(p, HLO_EQ, z.re, INFINITY), un(p, HLO_IS_FINITE, z.im));
     im = pick(p, other, copysign_of(p, fill(p, im, 0), z.im), im);
     other = is_inf(p, z.im);
     return (cplx){pick(p, other, fill(p, re, INFINITY), re),
@@ -447,11 +442,12 @@ static hlo_inst *lower_iota(hlo_at p, hlo_inst *in)
 
 typedef cplx (*unary)(hlo_at p, cplx z);
 static const unary unaries[HLO_OP_COUNT] = {
-    [HLO_EXP] = exp_of,     [HLO_EXPM1] = expm1_of, [HLO_LOG] = log_of,
-    [HLO_LOG1P] = log1p_of, [HLO_SIN] = sin_of,     [HLO_COS] = cos_of,
-    [HLO_TAN] = tan_of,     [HLO_TANH] = tanh_of,   [HLO_SQRT] = sqrt_of,
-    [HLO_RSQRT] = rsqrt_of, [HLO_SIGN] = sign_of,
-    [HLO_LOGISTIC] = logistic_of,
+    [HLO_EXP] = exp_of,   [HLO_EXPM1] = expm1_of,
+    [HLO_LOG] = log_of,   [HLO_LOG1P] = log1p_of,
+    [HLO_SIN] = sin_of,   [HLO_COS] = cos_of,
+    [HLO_TAN] = tan_of,   [HLO_TANH] = tanh_of,
+    [HLO_SQRT] = sqrt_of, [HLO_RSQRT] = rsqrt_of,
+    [HLO_SIGN] = sign_of, [HLO_LOGISTIC] = logistic_of,
 };
 typedef cplx (*binary)(hlo_at p, cplx x, cplx y);
 static const binary binaries[HLO_OP_COUNT] = {
@@ -466,11 +462,10 @@ static hlo_inst *lower(hlo_inst *in)
         return NULL;
     if (in->op == HLO_IOTA && pass_is_complex(pass_dtype(in)))
         return lower_iota(p, in);
-    if (!x || (in->op == HLO_CONVERT
-                   ? !pass_is_complex(pass_dtype(x)) &&
-                         !pass_is_complex(pass_dtype(in))
-                   : !sd_shape_is_array(x->shape) ||
-                         !pass_is_complex(pass_dtype(x))))
+    if (!x || (in->op == HLO_CONVERT ? !pass_is_complex(pass_dtype(x)) &&
+                                           !pass_is_complex(pass_dtype(in))
+                                     : !sd_shape_is_array(x->shape) ||
+                                           !pass_is_complex(pass_dtype(x))))
         return NULL;
     if (in->op == HLO_CONVERT)
         return lower_convert(p, in);
@@ -479,8 +474,7 @@ static hlo_inst *lower(hlo_inst *in)
     if (unaries[in->op])
         return join(p, unaries[in->op](p, parts(p, x)));
     if (binaries[in->op])
-        return join(p, binaries[in->op](p, parts(p, x),
-                                        parts(p, in->arg[1])));
+        return join(p, binaries[in->op](p, parts(p, x), parts(p, in->arg[1])));
     return NULL;
 }
 
@@ -490,8 +484,7 @@ bool hlo_lower_complex(hlo_module *m, const device_desc *dev)
 
     (void)dev;
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-        {
+        hlo_for_each_inst(in, c) {
             hlo_inst *to = lower(in);
 
             if (to) {

@@ -6,12 +6,17 @@
 
 static bool is_identity_target(const char *t)
 {
-    static const char *const names[] = {
-        "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape",
-        "annotate_device_placement", "LayoutConstraint", "MoveToHost",
-        "MoveToDevice", "xla.sdy.GlobalToLocalShape",
-        "xla.sdy.LocalToGlobalShape", "xla.sdy.FuncResultSharding",
-        "xla.sdy.PropagationBarrier"};
+    static const char *const names[] = {"Sharding",
+                                        "SPMDFullToShardShape",
+                                        "SPMDShardToFullShape",
+                                        "annotate_device_placement",
+                                        "LayoutConstraint",
+                                        "MoveToHost",
+                                        "MoveToDevice",
+                                        "xla.sdy.GlobalToLocalShape",
+                                        "xla.sdy.LocalToGlobalShape",
+                                        "xla.sdy.FuncResultSharding",
+                                        "xla.sdy.PropagationBarrier"};
 
     for (size_t i = 0; i < SD_COUNTOF(names); i++)
         if (strcmp(t, names[i]) == 0)
@@ -26,8 +31,13 @@ static bool is_nothing_target(const char *t)
            strcmp(t, "shape_assertion") == 0;
 }
 
-static const struct { const char *target; hlo_op op; } unary_targets[] = {
-    {"mhlo.erf", HLO_ERF}, {"chlo.erf", HLO_ERF}, {"mhlo.tan", HLO_TAN},
+static const struct {
+    const char *target;
+    hlo_op op;
+} unary_targets[] = {
+    {"mhlo.erf", HLO_ERF},
+    {"chlo.erf", HLO_ERF},
+    {"mhlo.tan", HLO_TAN},
 };
 
 /* What several operands are as one value: a tuple of the same types. */
@@ -127,9 +137,10 @@ static hlo_inst *lower_custom_call(hlo_inst *in)
     if (strcmp(t, "mhlo.topk") == 0 || strcmp(t, "TopK") == 0)
         return lower_topk_call(in);
     for (size_t i = 0; i < SD_COUNTOF(unary_targets); i++)
-        if (strcmp(t, unary_targets[i].target) == 0 && in->narg == 1)
-            return hlo_make_unary(pass_at(in), unary_targets[i].op,
-                                  in->arg[0]);
+        if (strcmp(t, unary_targets[i].target) == 0 && in->narg == 1 &&
+            sd_shape_equal(in->shape, in->arg[0]->shape) &&
+            pass_is_float(pass_dtype(in)))
+            return hlo_make_unary(pass_at(in), unary_targets[i].op, in->arg[0]);
     return NULL;
 }
 
@@ -216,8 +227,7 @@ bool hlo_lower_custom(hlo_module *m, const device_desc *dev)
 
     (void)dev;
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-        {
+        hlo_for_each_inst(in, c) {
             hlo_inst *to;
 
             if (in->op == HLO_CUSTOM_CALL && in->nuse == 0 && in != c->root &&

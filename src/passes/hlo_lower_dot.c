@@ -133,8 +133,7 @@ static void read_dot(hlo_inst *in, dot *d)
 
         for (int i = 0; i < shape->rank; i++)
             if (shape->dim[i] != 1)
-                d->s[s].at[d->s[s].n++] =
-                    (piece){shape->dim[i], FREE, 0, i, 0};
+                d->s[s].at[d->s[s].n++] = (piece){shape->dim[i], FREE, 0, i, 0};
     }
     number_pairs(d, BATCH, (int64_t *[]){batch[0], batch[1]}, from[0][0].n);
     number_pairs(d, CONTRACT, (int64_t *[]){contract[0], contract[1]},
@@ -422,8 +421,8 @@ static hlo_inst *lower(hlo_inst *in)
     k = find(&d.s[0], CONTRACT, 0);
     if (k >= 0 && d.s[0].at[k].extent == 0)
         return hlo_make_fill(p, in->shape, 0);
-    if (k < 0 || d.s[0].at[k].extent <= TINY_K ||
-        find(&d.s[0], FREE, 0) < 0 || find(&d.s[1], FREE, 0) < 0)
+    if (k < 0 || d.s[0].at[k].extent <= TINY_K || find(&d.s[0], FREE, 0) < 0 ||
+        find(&d.s[1], FREE, 0) < 0)
         return multiply_reduce(&d, nbatch);
     return is_canonical(&d, nbatch) ? NULL : merged_dot(&d, nbatch);
 }
@@ -433,10 +432,8 @@ bool hlo_lower_dot(hlo_module *m, const device_desc *dev)
     bool changed = false;
 
     (void)dev;
-    hlo_for_each_comp(c, m)
-    {
-        hlo_for_each_inst(in, c)
-        {
+    hlo_for_each_comp(c, m) {
+        hlo_for_each_inst(in, c) {
             hlo_inst *to = in->op == HLO_TRANSPOSE ? swapped(in) : NULL;
 
             if (to) {
@@ -444,8 +441,7 @@ bool hlo_lower_dot(hlo_module *m, const device_desc *dev)
                 changed = true;
             }
         }
-        hlo_for_each_inst(in, c)
-        {
+        hlo_for_each_inst(in, c) {
             hlo_inst *to = in->op == HLO_DOT ? lower(in) : NULL;
 
             if (to) {

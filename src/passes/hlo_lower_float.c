@@ -65,8 +65,7 @@ static hlo_inst *lower_arithmetic(hlo_inst *in)
 static hlo_inst *lower_iota(hlo_inst *in)
 {
     hlo_inst *x = hlo_make_iota(
-        pass_at(in), wide_shape(in->parent->module, in->shape),
-        in->dims.at[0]);
+        pass_at(in), wide_shape(in->parent->module, in->shape), in->dims.at[0]);
 
     return convert(pass_at(in), pass_dtype(in), x);
 }
@@ -185,8 +184,7 @@ enum { MAX_MOVES = 8 };
 static bool only_moves(const hlo_inst *x)
 {
     return x->op == HLO_BROADCAST || x->op == HLO_RESHAPE ||
-           x->op == HLO_TRANSPOSE || x->op == HLO_SLICE ||
-           x->op == HLO_REVERSE;
+           x->op == HLO_TRANSPOSE || x->op == HLO_SLICE || x->op == HLO_REVERSE;
 }
 
 /* The f32 value that `in` widens again, from before it was narrowed, moved as
@@ -204,8 +202,7 @@ static hlo_inst *unrounded(hlo_inst *in)
         x = x->arg[0];
     }
     if (x->op != HLO_CONVERT || pass_dtype(x->arg[0]) != SD_F32 ||
-        (t != SD_BF16 && t != SD_F16 &&
-         (in->mark != OURS || x->mark != OURS)))
+        (t != SD_BF16 && t != SD_F16 && (in->mark != OURS || x->mark != OURS)))
         return NULL;
     x = x->arg[0];
     while (n-- > 0) {
@@ -222,8 +219,7 @@ bool hlo_lower_float(hlo_module *m, const device_desc *dev)
     bool changed = false;
 
     (void)dev;
-    hlo_for_each_comp(c, m)
-    {
+    hlo_for_each_comp(c, m) {
         c->tag = NULL;
         hlo_for_each_inst(in, c)
             in->mark = 0;
@@ -231,8 +227,7 @@ bool hlo_lower_float(hlo_module *m, const device_desc *dev)
     /* bodies come first and are lowered before what calls them; the wide ones
      * made on the way come last and need it no more */
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-        {
+        hlo_for_each_inst(in, c) {
             hlo_inst *to = lower(in);
 
             if (to) {
@@ -241,8 +236,7 @@ bool hlo_lower_float(hlo_module *m, const device_desc *dev)
             }
         }
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-        {
+        hlo_for_each_inst(in, c) {
             hlo_inst *to = in->op == HLO_CONVERT ? unrounded(in) : NULL;
 
             if (to) {

@@ -81,9 +81,8 @@ static hlo_inst *lower_gather(hlo_inst *in)
         arg[1 + g->index_map.at[i]] = hlo_make_reshape(p, y, 0, NULL);
     }
     y = hlo_inst_create(in->parent, in, HLO_DYNAMIC_SLICE,
-                        sd_shape_make(in->parent->module->arena,
-                                      pass_dtype(in), x->shape->rank,
-                                      g->slice_sizes.at),
+                        sd_shape_make(in->parent->module->arena, pass_dtype(in),
+                                      x->shape->rank, g->slice_sizes.at),
                         1 + x->shape->rank, arg);
     y->dims = g->slice_sizes;
     y->op_name = in->op_name;
@@ -96,8 +95,8 @@ typedef struct {
     hlo_inst *in;
     hlo_at p;
     const hlo_gather *g;
-    int n;            /* operands */
-    int64_t count;    /* windows */
+    int n;             /* operands */
+    int64_t count;     /* windows */
     const sd_shape *x; /* of an operand */
 } scatter;
 
@@ -157,10 +156,10 @@ static hlo_inst *update_windows(const scatter *s, hlo_inst *u)
             perm[n++] = i;
     dim[0] = s->count;
     for (int i = 0; i < s->x->rank; i++)
-        dim[1 + i] = pass_holds(g->collapsed, i) ||
-                             pass_holds(g->operand_batch, i)
-                         ? 1
-                         : u->shape->dim[g->offset_dims.at[w++]];
+        dim[1 + i] =
+            pass_holds(g->collapsed, i) || pass_holds(g->operand_batch, i)
+                ? 1
+                : u->shape->dim[g->offset_dims.at[w++]];
     if (u->shape->rank)
         u = hlo_make_transpose(s->p, u, perm);
     return pass_reshape(s->p, u, s->x->rank + 1, dim);
@@ -252,8 +251,8 @@ static hlo_inst *as_update_slice(const scatter *s)
 
 static hlo_inst *lower_scatter(hlo_inst *in)
 {
-    scatter s = {in, pass_at(in), in->u.gather, hlo_ninput(in), 0,
-                 in->arg[0]->shape};
+    scatter s = {in, pass_at(in),      in->u.gather, hlo_ninput(in),
+                 0,  in->arg[0]->shape};
     hlo_inst *to = as_update_slice(&s);
 
     return to ? to : canonical_scatter(&s);
@@ -265,8 +264,7 @@ bool hlo_lower_index(hlo_module *m, const device_desc *dev)
 
     (void)dev;
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-        {
+        hlo_for_each_inst(in, c) {
             hlo_inst *to = NULL;
 
             changed |= sign_indices(in);

@@ -54,8 +54,8 @@ static hlo_inst *mean(const norm *b, hlo_inst *x)
 
 static hlo_inst *deviation(const norm *b, hlo_inst *variance)
 {
-    hlo_inst *v = bin(b, HLO_ADD, variance,
-                      fill(b, variance, b->in->u.norm.epsilon));
+    hlo_inst *v =
+        bin(b, HLO_ADD, variance, fill(b, variance, b->in->u.norm.epsilon));
 
     return hlo_make_unary(b->p, HLO_SQRT, v);
 }
@@ -75,9 +75,8 @@ static hlo_inst *lower_training(const norm *b)
     hlo_inst *mu = mean(b, b->x);
     hlo_inst *d = bin(b, HLO_SUBTRACT, b->x, spread(b, mu));
     hlo_inst *variance = mean(b, bin(b, HLO_MULTIPLY, d, d));
-    hlo_inst *out[] = {
-        normalize(b, b->in->arg[1], b->in->arg[2], mu, variance), mu,
-        variance};
+    hlo_inst *out[] = {normalize(b, b->in->arg[1], b->in->arg[2], mu, variance),
+                       mu, variance};
 
     return hlo_make_tuple(b->p, 3, out);
 }
@@ -129,8 +128,7 @@ bool hlo_lower_norms(hlo_module *m, const device_desc *dev)
 
     (void)dev;
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-        {
+        hlo_for_each_inst(in, c) {
             hlo_inst *to = lower(in);
 
             if (to) {

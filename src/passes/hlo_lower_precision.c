@@ -8,7 +8,7 @@ typedef struct {
     hlo_at p;
     const sd_shape *s; /* of the bits */
     sd_dtype t;
-    int e, m;          /* of the type itself */
+    int e, m; /* of the type itself */
 } bits;
 
 static hlo_inst *word(const bits *b, uint64_t v)
@@ -24,8 +24,8 @@ static hlo_inst *bin(const bits *b, hlo_op op, hlo_inst *x, uint64_t v)
 static hlo_inst *round_mantissa(const bits *b, hlo_inst *x, int m)
 {
     uint64_t last = UINT64_C(1) << (b->m - m);
-    hlo_inst *odd = bin(b, HLO_AND, bin(b, HLO_SHR_LOGIC, x,
-                                        (uint64_t)(b->m - m)), 1);
+    hlo_inst *odd =
+        bin(b, HLO_AND, bin(b, HLO_SHR_LOGIC, x, (uint64_t)(b->m - m)), 1);
 
     x = hlo_make_binary(b->p, HLO_ADD, x,
                         bin(b, HLO_ADD, odd, (last >> 1) - 1));
@@ -40,10 +40,10 @@ static hlo_inst *limit_exponent(const bits *b, hlo_inst *x, int e)
     uint64_t to = (UINT64_C(1) << (e - 1)) - 1;
     hlo_inst *exponent = bin(b, HLO_AND, x, inf);
     hlo_inst *zero = bin(b, HLO_AND, x, sign);
-    hlo_inst *over = hlo_make_compare(b->p, HLO_GT, exponent,
-                                      word(b, (bias + to) << b->m));
-    hlo_inst *under = hlo_make_compare(b->p, HLO_LE, exponent,
-                                       word(b, (bias - to) << b->m));
+    hlo_inst *over =
+        hlo_make_compare(b->p, HLO_GT, exponent, word(b, (bias + to) << b->m));
+    hlo_inst *under =
+        hlo_make_compare(b->p, HLO_LE, exponent, word(b, (bias - to) << b->m));
 
     x = hlo_make_select(b->p, over, bin(b, HLO_OR, zero, inf), x);
     return hlo_make_select(b->p, under, zero, x);
@@ -96,8 +96,7 @@ bool hlo_lower_precision(hlo_module *m, const device_desc *dev)
 
     (void)dev;
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-        {
+        hlo_for_each_inst(in, c) {
             hlo_inst *to = in->op == HLO_REDUCE_PRECISION ? lower(in) : NULL;
 
             if (to) {

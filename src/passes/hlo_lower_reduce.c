@@ -91,8 +91,8 @@ static void reduce_over(reduce *r, int d, hlo_inst **init)
         s[i] = sd_shape_make(a, pass_dtype(init[i]), r->rank, r->dim);
     }
     y = hlo_inst_create(r->p.c, r->p.before, HLO_REDUCE,
-                        r->n == 1 ? s[0] : sd_shape_tuple(a, r->n, s),
-                        2 * r->n, arg);
+                        r->n == 1 ? s[0] : sd_shape_tuple(a, r->n, s), 2 * r->n,
+                        arg);
     y->dims = hlo_dims_copy(a, &dim, 1);
     y->op_name = r->in->op_name;
     y->source_file = r->in->source_file;
@@ -120,13 +120,13 @@ static const sd_shape *result_shape(const hlo_inst *in)
 static hlo_inst *combine_once(reduce *r)
 {
     const sd_shape *s = result_shape(r->in);
-    hlo_inst **arg = sd_arena_array(r->p.c->module->arena, hlo_inst *,
-                                    2 * r->n);
+    hlo_inst **arg =
+        sd_arena_array(r->p.c->module->arena, hlo_inst *, 2 * r->n);
 
     for (int i = 0; i < r->n; i++) {
-        arg[i] = pass_spread(r->p, r->init[i],
-                             sd_shape_with(r->p.c->module->arena, s,
-                                           pass_dtype(r->init[i])));
+        arg[i] = pass_spread(
+            r->p, r->init[i],
+            sd_shape_with(r->p.c->module->arena, s, pass_dtype(r->init[i])));
         arg[r->n + i] = pass_reshape(r->p, r->x[i], s->rank, s->dim);
     }
     return pass_vectorize(r->p, r->body, arg, s);
@@ -178,17 +178,16 @@ static hlo_inst *fold_transpose(hlo_inst *in)
     y = hlo_inst_clone(in->parent, in, in, arg);
     y->dims = hlo_dims_copy(r.p.c->module->arena, dims, in->dims.n);
     /* its own dimensions are those of the result, put back */
-    const sd_shape **s = sd_arena_array(r.p.c->module->arena,
-                                        const sd_shape *, r.n);
+    const sd_shape **s =
+        sd_arena_array(r.p.c->module->arena, const sd_shape *, r.n);
     int64_t dim[SD_MAX_RANK];
 
     for (int i = 0; i < n; i++)
         dim[perm[i]] = result_shape(in)->dim[i];
     for (int i = 0; i < r.n; i++)
-        s[i] = sd_shape_make(r.p.c->module->arena, pass_dtype(r.init[i]), n,
-                             dim);
-    y->shape = r.n == 1 ? s[0]
-                        : sd_shape_tuple(r.p.c->module->arena, r.n, s);
+        s[i] =
+            sd_shape_make(r.p.c->module->arena, pass_dtype(r.init[i]), n, dim);
+    y->shape = r.n == 1 ? s[0] : sd_shape_tuple(r.p.c->module->arena, r.n, s);
     for (int i = 0; i < r.n; i++) {
         r.x[i] = result(&r, i, y);
         if (n > 1)
@@ -270,8 +269,7 @@ static hlo_inst *lower(hlo_inst *in)
                     : NULL;
         reduce_over(&r, d, start ? &start : r.init);
     }
-    return reshaped_results(&r, result_shape(in)->rank,
-                            result_shape(in)->dim);
+    return reshaped_results(&r, result_shape(in)->rank, result_shape(in)->dim);
 }
 
 bool hlo_lower_reduce(hlo_module *m, const device_desc *dev)
@@ -280,8 +278,7 @@ bool hlo_lower_reduce(hlo_module *m, const device_desc *dev)
 
     (void)dev;
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-        {
+        hlo_for_each_inst(in, c) {
             hlo_inst *to, *x = in;
 
             if (in->op != HLO_REDUCE)

@@ -93,8 +93,7 @@ static void threefry(const gen *g, hlo_inst *x[2])
             x[1] = bin(g, HLO_XOR, rotate(g, x[1], turn[r % 2][i]), x[0]);
         }
         x[0] = bin(g, HLO_ADD, x[0], key[(r + 1) % 3]);
-        x[1] = with(g, HLO_ADD, bin(g, HLO_ADD, x[1], key[(r + 2) % 3]),
-                    r + 1);
+        x[1] = with(g, HLO_ADD, bin(g, HLO_ADD, x[1], key[(r + 2) % 3]), r + 1);
     }
 }
 
@@ -131,9 +130,8 @@ static hlo_inst *interleave(const gen *g, hlo_inst *x[2], int d,
     memcpy(dim, to->dim, sizeof *dim * (size_t)to->rank);
     dim[d] = 2 * g->s32->dim[d];
     y = hlo_make_reshape(g->p, y, to->rank, dim);
-    return dim[d] == to->dim[d]
-               ? y
-               : hlo_make_slice(g->p, y, start, to->dim, NULL);
+    return dim[d] == to->dim[d] ? y
+                                : hlo_make_slice(g->p, y, start, to->dim, NULL);
 }
 
 static hlo_inst *threefry_bits(gen *g, const sd_shape *to, int64_t *used)
@@ -242,8 +240,7 @@ static hlo_inst *next_state(const gen *g, bool is_philox, int64_t used)
     if (is_philox && n == 3)
         w[2] = bin(g, HLO_ADD, w[2],
                    hlo_make_convert(g->p, SD_U64,
-                                    hlo_make_compare(g->p, HLO_LT, w[1],
-                                                     old)));
+                                    hlo_make_compare(g->p, HLO_LT, w[1], old)));
     for (int i = 0; i < (int)n; i++)
         w[i] = hlo_make_reshape(g->p, w[i], 1, &one);
     return hlo_make_concatenate(g->p, (int)n, w, 0);
@@ -260,8 +257,7 @@ static hlo_inst *lower(hlo_inst *in)
 
     if (st->dtype != SD_U64 || st->rank != 1 || st->dim[0] < 2 ||
         st->dim[0] > (is_philox ? 3 : 2) || bits < 8 ||
-        out->rank >= SD_MAX_RANK ||
-        !pass_is_int(out->dtype))
+        out->rank >= SD_MAX_RANK || !pass_is_int(out->dtype))
         return NULL;
     to = sd_shape_make(g.a, bits == 64 ? SD_U64 : SD_U32, out->rank, out->dim);
     x = is_philox ? philox_bits(&g, to, &used) : threefry_bits(&g, to, &used);
@@ -278,8 +274,7 @@ bool hlo_lower_rng(hlo_module *m, const device_desc *dev)
 
     (void)dev;
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-        {
+        hlo_for_each_inst(in, c) {
             hlo_inst *to = in->op == HLO_RNG_BIT_GENERATOR ? lower(in) : NULL;
 
             if (to) {

@@ -1,6 +1,6 @@
-/* topk(x), k, the largest: sort values and positions along the last dimension, stable, so
- * that the first of equal ones wins; keep the first k.  Floats by their total
- * order, as XLA's own. */
+/* topk(x), k, the largest: sort values and positions along the last dimension,
+ * stable, so that the first of equal ones wins; keep the first k.  Floats by
+ * their total order, as XLA's own. */
 #include "passes_priv.h"
 
 static hlo_comp *comparator(hlo_module *m, sd_dtype t, sd_dtype index)
@@ -42,8 +42,8 @@ static hlo_inst *lower(hlo_inst *in)
     memcpy(limit, s->dim, sizeof *limit * (size_t)s->rank);
     limit[last] = in->dims.at[0];
     for (int i = 0; i < 2; i++)
-        out[i] = hlo_make_slice(p, hlo_make_gte(p, sort, i), start, limit,
-                                NULL);
+        out[i] =
+            hlo_make_slice(p, hlo_make_gte(p, sort, i), start, limit, NULL);
     return hlo_make_tuple(p, 2, out);
 }
 

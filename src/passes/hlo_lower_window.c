@@ -19,8 +19,7 @@ static hlo_inst *lower_cumulative(hlo_inst *in)
 
     if (!hlo_is_cumulative(in, &dim, &reverse))
         return NULL;
-    x = hlo_inst_create(in->parent, in, HLO_SCAN, in->shape, in->narg,
-                        in->arg);
+    x = hlo_inst_create(in->parent, in, HLO_SCAN, in->shape, in->narg, in->arg);
     x->op_name = in->op_name;
     x->source_file = in->source_file;
     x->source_line = in->source_line;
@@ -113,8 +112,8 @@ static hlo_inst *gather_form(hlo_inst *in, hlo_inst *flat, hlo_inst *at,
             k[i] = rest % in->u.window.dim[i].size;
             rest /= in->u.window.dim[i].size;
         }
-        hlo_inst *hit = hlo_make_compare(p, HLO_EQ, place(in, at, none, k),
-                                         flat);
+        hlo_inst *hit =
+            hlo_make_compare(p, HLO_EQ, place(in, at, none, k), flat);
         hlo_inst *arg[] = {acc, place(in, in->arg[1], zero, k)};
         hlo_inst *sum = pass_vectorize(p, in->comp[1], arg, in->shape);
 
@@ -175,8 +174,7 @@ bool hlo_lower_window(hlo_module *m, const device_desc *dev)
 
     (void)dev;
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-        {
+        hlo_for_each_inst(in, c) {
             hlo_inst *to = NULL;
 
             if (in->op == HLO_REDUCE_WINDOW)

@@ -24,14 +24,13 @@ bool hlo_opt_conditional(hlo_module *m, const device_desc *dev)
 
     (void)dev;
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-        {
+        hlo_for_each_inst(in, c) {
             int i = in->op == HLO_CONDITIONAL ? known_branch(in) : -1;
 
             if (i < 0)
                 continue;
-            pass_replace(in, pass_splice(pass_at(in), in->comp[i],
-                                         &in->arg[1 + i]));
+            pass_replace(
+                in, pass_splice(pass_at(in), in->comp[i], &in->arg[1 + i]));
             changed = true;
         }
     return changed;

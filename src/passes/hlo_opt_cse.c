@@ -31,8 +31,8 @@ static uint64_t hash_inst(const hlo_inst *in)
 
     h = h * 31 + (uint64_t)in->shape->dtype;
     if (in->shape->rank)
-        h = sd_hash(in->shape->dim,
-                    sizeof(int64_t) * (size_t)in->shape->rank, h);
+        h = sd_hash(in->shape->dim, sizeof(int64_t) * (size_t)in->shape->rank,
+                    h);
     for (int i = 0; i < in->narg; i++)
         h = (h ^ (uint64_t)in->arg[i]->id) * UINT64_C(0x9E3779B97F4A7C15);
     return h;
@@ -59,8 +59,7 @@ static bool merge_in_comp(sd_arena *a, hlo_comp *c)
     sd_map *seen = sd_map_create(a);
     bool changed = false;
 
-    hlo_for_each_inst(in, c)
-    {
+    hlo_for_each_inst(in, c) {
         if (!may_merge(in))
             continue;
         uint64_t h = hash_inst(in);

@@ -18,10 +18,9 @@ typedef struct {
 
 #define FN(op, f) [HLO_##op] = {dl_##f##_f32, dl_##f##_f64}
 static const unary_fn unary_fns[HLO_OP_COUNT] = {
-    FN(EXP, exp),   FN(EXPM1, expm1), FN(LOG, log),   FN(LOG1P, log1p),
-    FN(SIN, sin),   FN(COS, cos),     FN(TAN, tan),   FN(TANH, tanh),
-    FN(CBRT, cbrt), FN(ERF, erf),     FN(RSQRT, rsqrt),
-    FN(LOGISTIC, logistic)};
+    FN(EXP, exp),   FN(EXPM1, expm1), FN(LOG, log),     FN(LOG1P, log1p),
+    FN(SIN, sin),   FN(COS, cos),     FN(TAN, tan),     FN(TANH, tanh),
+    FN(CBRT, cbrt), FN(ERF, erf),     FN(RSQRT, rsqrt), FN(LOGISTIC, logistic)};
 static const binary_fn binary_fns[HLO_OP_COUNT] = {
     FN(POWER, pow), FN(ATAN2, atan2), FN(REMAINDER, rem)};
 #undef FN
@@ -76,8 +75,7 @@ static bool is_exact(const hlo_inst *in)
 static bool can_fold(const hlo_inst *in)
 {
     if (in->narg == 0 || in->narg > MAX_ARGS || in->ncomp ||
-        !sd_shape_is_array(in->shape) ||
-        sd_shape_count(in->shape) > MAX_RESULT)
+        !sd_shape_is_array(in->shape) || sd_shape_count(in->shape) > MAX_RESULT)
         return false;
     for (int i = 0; i < in->narg; i++)
         if (in->arg[i]->op != HLO_CONSTANT ||
@@ -93,9 +91,9 @@ static bool fold(sd_arena *a, hlo_inst *in)
     hlo_value arg[MAX_ARGS], out = {0};
 
     for (int i = 0; i < in->narg; i++)
-        arg[i] = (hlo_value){in->arg[i]->shape,
-                             (void *)(uintptr_t)in->arg[i]->u.literal.data,
-                             NULL};
+        arg[i] =
+            (hlo_value){in->arg[i]->shape,
+                        (void *)(uintptr_t)in->arg[i]->u.literal.data, NULL};
     if (is_device_function(in)) {
         out = hlo_value_make(a, in->shape);
         apply(in, &out);

@@ -9,8 +9,7 @@ static bool inline_calls(hlo_comp *c, int *total)
 {
     bool changed = false;
 
-    hlo_for_each_inst(in, c)
-    {
+    hlo_for_each_inst(in, c) {
         if ((in->op != HLO_CALL && in->op != HLO_FUSION) || in->ncomp != 1)
             continue;
         int n = (int)in->comp[0]->mark;

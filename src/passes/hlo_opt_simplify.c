@@ -28,9 +28,9 @@ static bool is_all_ones(const hlo_inst *in)
         return false;
     int bits = sd_dtype_table[t].bits;
 
-    return bits == 64 ? v == -1
-                      : (v & ((INT64_C(1) << bits) - 1)) ==
-                            (INT64_C(1) << bits) - 1;
+    return bits == 64
+               ? v == -1
+               : (v & ((INT64_C(1) << bits) - 1)) == (INT64_C(1) << bits) - 1;
 }
 
 static bool is_exact(const hlo_inst *in) /* integers and pred */
@@ -155,8 +155,7 @@ static hlo_inst *remainder_unsigned(hlo_inst *in)
     if (sd_dtype_kind(pass_dtype(in)) != SD_K_UINT || n < 0)
         return NULL;
     return hlo_make_binary(pass_at(in), HLO_AND, in->arg[0],
-                           pass_fill_s64(pass_at(in), in->shape,
-                                         pass_dtype(in),
+                           pass_fill_s64(pass_at(in), in->shape, pass_dtype(in),
                                          (INT64_C(1) << n) - 1));
 }
 
@@ -484,17 +483,21 @@ static hlo_inst *op_of_scalars(hlo_inst *in)
         arg[i] = in->arg[i]->arg[0];
     }
     x = hlo_inst_clone(in->parent, in, in, arg);
-    x->shape = sd_shape_make(in->parent->module->arena, pass_dtype(in), 0,
-                             NULL);
+    x->shape =
+        sd_shape_make(in->parent->module->arena, pass_dtype(in), 0, NULL);
     return pass_spread(pass_at(in), x, in->shape);
 }
 
-#define RULES(...) (const simplify_rule[]){__VA_ARGS__, NULL}
+#define RULES(...)                                                             \
+    (const simplify_rule[])                                                    \
+    {                                                                          \
+        __VA_ARGS__, NULL                                                      \
+    }
 static const simplify_rule *const rules[HLO_OP_COUNT] = {
     [HLO_ADD] = RULES(const_to_right, add_zero, add_negated),
     [HLO_SUBTRACT] = RULES(subtract_zero, subtract_itself),
-    [HLO_MULTIPLY] = RULES(const_to_right, multiply_one, multiply_zero,
-                           multiply_minus_one),
+    [HLO_MULTIPLY] =
+        RULES(const_to_right, multiply_one, multiply_zero, multiply_minus_one),
     [HLO_DIVIDE] = RULES(divide_one, divide_power_of_two, divide_unsigned),
     [HLO_REMAINDER] = RULES(remainder_unsigned),
     [HLO_POWER] = RULES(power_small),
@@ -510,8 +513,8 @@ static const simplify_rule *const rules[HLO_OP_COUNT] = {
     [HLO_MAXIMUM] = RULES(const_to_right, same_twice, extreme_neutral),
     [HLO_MINIMUM] = RULES(const_to_right, same_twice, extreme_neutral),
     [HLO_COMPARE] = RULES(compare_itself, compare_pred, compare_unsigned_zero),
-    [HLO_SELECT] = RULES(select_scalar_pred, select_known, select_not,
-                         select_of_preds),
+    [HLO_SELECT] =
+        RULES(select_scalar_pred, select_known, select_not, select_of_preds),
     [HLO_CLAMP] = RULES(clamp_scalars),
     [HLO_CONVERT] = RULES(convert_chain),
     [HLO_BITCAST_CONVERT] = RULES(bitcast_chain),
@@ -552,8 +555,7 @@ bool hlo_opt_simplify(hlo_module *m, const device_desc *dev)
 
     (void)dev;
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-        {
+        hlo_for_each_inst(in, c) {
             /* nobody uses it: dead code, not worth a rule */
             if (in->nuse == 0 && in != c->root)
                 continue;

@@ -25,12 +25,10 @@ bool hlo_opt_tuple(hlo_module *m, const device_desc *dev)
 
     (void)dev;
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-        {
+        hlo_for_each_inst(in, c) {
             hlo_inst *to = NULL;
 
-            if (in->op == HLO_GET_TUPLE_ELEMENT &&
-                in->arg[0]->op == HLO_TUPLE)
+            if (in->op == HLO_GET_TUPLE_ELEMENT && in->arg[0]->op == HLO_TUPLE)
                 to = in->arg[0]->arg[in->u.tuple.index];
             /* a root tuple stays: it says what a loop's body changes */
             else if (in->op == HLO_TUPLE && in != c->root)

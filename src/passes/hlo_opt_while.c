@@ -17,11 +17,11 @@ typedef struct {
 
 static bool read_loop(hlo_inst *in, loop *l)
 {
-    if (in->op != HLO_WHILE || in->ncomp != 2 ||
-        in->shape->dtype != SD_TUPLE || in->arg[0]->op != HLO_TUPLE)
+    if (in->op != HLO_WHILE || in->ncomp != 2 || in->shape->dtype != SD_TUPLE ||
+        in->arg[0]->op != HLO_TUPLE)
         return false;
-    *l = (loop){in, in->arg[0], in->comp[0], in->comp[1], NULL, NULL,
-                in->shape->nelem};
+    *l = (loop){in,   in->arg[0], in->comp[0],     in->comp[1],
+                NULL, NULL,       in->shape->nelem};
     if (l->cond->nparam != 1 || l->body->nparam != 1 ||
         l->body->root->op != HLO_TUPLE || l->cond->ncaller != 1 ||
         l->body->ncaller != 1)
@@ -164,11 +164,11 @@ static void renumber(hlo_inst *x, const int *to)
     }
 }
 
-static hlo_inst *keep_elements(hlo_inst *tuple, hlo_inst *before,
-                               const int *to, int n)
+static hlo_inst *keep_elements(hlo_inst *tuple, hlo_inst *before, const int *to,
+                               int n)
 {
-    hlo_inst **arg = sd_arena_array(tuple->parent->module->arena, hlo_inst *,
-                                    n ? n : 1);
+    hlo_inst **arg =
+        sd_arena_array(tuple->parent->module->arena, hlo_inst *, n ? n : 1);
     hlo_at p = {tuple->parent, before, tuple};
 
     for (int i = 0; i < tuple->narg; i++)
@@ -208,8 +208,8 @@ static bool drop_dead(sd_arena *a, loop *l)
     hlo_inst *root = l->body->root;
 
     if (!only_elements(l->in) || !only_elements(l->cp) ||
-        !only_elements(l->bp) || l->in == l->in->parent->root ||
-        root->nuse || l->bp == root)
+        !only_elements(l->bp) || l->in == l->in->parent->root || root->nuse ||
+        l->bp == root)
         return false;
     find_live(a, l, live);
     for (int i = 0; i < l->n; i++)
@@ -295,8 +295,7 @@ bool hlo_opt_while(hlo_module *m, const device_desc *dev)
 
     (void)dev;
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-        {
+        hlo_for_each_inst(in, c) {
             hlo_inst *to;
             loop l;
 

@@ -6,8 +6,13 @@
  * times from the same value.  Needs: one dimension a reduce. */
 #include "passes_priv.h"
 
-enum { MINOR_EXTENT = 16384, MINOR_KEPT = 64, PIECE = 4096,
-       OTHER_EXTENT = 1024, OTHER_KEPT = 4096 };
+enum {
+    MINOR_EXTENT = 16384,
+    MINOR_KEPT = 64,
+    PIECE = 4096,
+    OTHER_EXTENT = 1024,
+    OTHER_KEPT = 4096
+};
 
 typedef struct {
     hlo_inst *in;
@@ -91,8 +96,8 @@ static bool plan_split(hlo_inst *in, split *s)
 
     if (in->op != HLO_REDUCE || in->dims.n != 1)
         return false;
-    *s = (split){.in = in, .p = pass_at(in), .s = in->arg[0]->shape,
-                 .n = in->narg / 2};
+    *s = (split){
+        .in = in, .p = pass_at(in), .s = in->arg[0]->shape, .n = in->narg / 2};
     if (s->s->rank >= SD_MAX_RANK || sd_shape_count(s->s) == 0)
         return false;
     s->d = (int)in->dims.at[0];
@@ -171,8 +176,7 @@ bool hlo_split_reduce(hlo_module *m, const device_desc *dev)
 
     (void)dev;
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-        {
+        hlo_for_each_inst(in, c) {
             hlo_inst *x = in;
             split s;
 

@@ -26,15 +26,14 @@ static bool same_window(const hlo_window_dim *x, const hlo_window_dim *y, int n)
 
 static bool same_dot(const hlo_dot *x, const hlo_dot *y)
 {
-    return x == y ||
-           (same_dims(x->lhs_batch, y->lhs_batch) &&
-            same_dims(x->rhs_batch, y->rhs_batch) &&
-            same_dims(x->lhs_contract, y->lhs_contract) &&
-            same_dims(x->rhs_contract, y->rhs_contract) &&
-            x->prec[0] == y->prec[0] && x->prec[1] == y->prec[1] &&
-            (x->algorithm == y->algorithm ||
-             (x->algorithm && y->algorithm &&
-              strcmp(x->algorithm, y->algorithm) == 0)));
+    return x == y || (same_dims(x->lhs_batch, y->lhs_batch) &&
+                      same_dims(x->rhs_batch, y->rhs_batch) &&
+                      same_dims(x->lhs_contract, y->lhs_contract) &&
+                      same_dims(x->rhs_contract, y->rhs_contract) &&
+                      x->prec[0] == y->prec[0] && x->prec[1] == y->prec[1] &&
+                      (x->algorithm == y->algorithm ||
+                       (x->algorithm && y->algorithm &&
+                        strcmp(x->algorithm, y->algorithm) == 0)));
 }
 
 static bool same_conv(const hlo_conv *x, const hlo_conv *y)
@@ -132,8 +131,8 @@ uint64_t pass_hash_attributes(const hlo_inst *in, uint64_t h)
         return sd_hash(in->u.slice.start,
                        sizeof(int64_t) * (size_t)in->shape->rank, h);
     if (in->op == HLO_PAD && in->shape->rank)
-        return sd_hash(in->u.pad.low,
-                       sizeof(int64_t) * (size_t)in->shape->rank, h);
+        return sd_hash(in->u.pad.low, sizeof(int64_t) * (size_t)in->shape->rank,
+                       h);
     return h;
 }
 

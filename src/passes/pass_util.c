@@ -15,15 +15,13 @@ hlo_inst *pass_splice(hlo_at p, hlo_comp *c, hlo_inst *const *arg)
     hlo_inst **x;
     int cap = 0;
 
-    hlo_for_each_inst(in, c)
-    {
+    hlo_for_each_inst(in, c) {
         if (in->op == HLO_PARAMETER)
             in->tag = arg[in->u.param.index];
         cap = SD_MAX(cap, in->narg);
     }
     x = sd_arena_array(c->module->arena, hlo_inst *, cap ? cap : 1);
-    hlo_for_each_inst(in, c)
-    {
+    hlo_for_each_inst(in, c) {
         if (in->op == HLO_PARAMETER)
             continue;
         for (int i = 0; i < in->narg; i++)
@@ -35,8 +33,7 @@ hlo_inst *pass_splice(hlo_at p, hlo_comp *c, hlo_inst *const *arg)
 
 bool pass_can_vectorize(const hlo_comp *c)
 {
-    hlo_for_each_inst(in, c)
-    {
+    hlo_for_each_inst(in, c) {
         int cls = hlo_info(in)->cls;
 
         if (in->op == HLO_TUPLE && in == c->root)
@@ -61,8 +58,7 @@ hlo_inst *pass_vectorize(hlo_at p, hlo_comp *c, hlo_inst *const *arg,
     hlo_for_each_inst(in, c)
         cap = SD_MAX(cap, in->narg);
     x = sd_arena_array(a, hlo_inst *, cap);
-    hlo_for_each_inst(in, c)
-    {
+    hlo_for_each_inst(in, c) {
         for (int i = 0; i < in->narg; i++)
             x[i] = in->arg[i]->tag;
         if (in->op == HLO_PARAMETER) {
@@ -77,8 +73,8 @@ hlo_inst *pass_vectorize(hlo_at p, hlo_comp *c, hlo_inst *const *arg,
         } else {
             hlo_inst *y = hlo_inst_clone(p.c, p.before, in, x);
 
-            y->shape = sd_shape_make(a, in->shape->dtype, like->rank,
-                                     like->dim);
+            y->shape =
+                sd_shape_make(a, in->shape->dtype, like->rank, like->dim);
             in->tag = y;
         }
     }

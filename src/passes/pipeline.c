@@ -7,8 +7,8 @@
  *     f32 between converts; dots and convolutions take narrow operands as are;
  *   - of complex arithmetic only add, subtract, multiply, negate, compare,
  *     select, real, imag, complex;
- *   - a reduce has one dimension (unless its body has no identity and its
- *     dimensions are apart), no transpose before it;
+ *   - a reduce has one dimension and, if its body has an identity, no
+ *     transpose before it;
  *   - a dot has at most one free dimension a side and one contracted, none of
  *     extent 1 if it is large; scatters have indices [n, k], updates
  *     [n, window...] of the operand's rank + 1;
@@ -39,19 +39,25 @@ typedef struct {
 
 #define RUN(id) (P_##id + 1)
 static const group groups[] = {
-    {4, {RUN(lower_custom), RUN(opt_inline), RUN(opt_tuple), RUN(opt_dce),
-         RUN(opt_flatten)}},
-    {1, {RUN(lower_map), RUN(lower_norms), RUN(lower_rng), RUN(lower_topk),
-         RUN(lower_window)}},
-    {8, {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_while),
-         RUN(opt_conditional), RUN(opt_cse), RUN(opt_dce)}},
-    {1, {RUN(lower_dot), RUN(lower_complex), RUN(lower_precision),
-         RUN(lower_index), RUN(lower_float)}},
-    {4, {RUN(opt_simplify), RUN(opt_fold), RUN(lower_index), RUN(opt_tuple),
-         RUN(opt_cse), RUN(opt_dce)}},
+    {4,
+     {RUN(lower_custom), RUN(opt_inline), RUN(opt_tuple), RUN(opt_dce),
+      RUN(opt_flatten)}},
+    {1,
+     {RUN(lower_map), RUN(lower_norms), RUN(lower_rng), RUN(lower_topk),
+      RUN(lower_window)}},
+    {8,
+     {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_while),
+      RUN(opt_conditional), RUN(opt_cse), RUN(opt_dce)}},
+    {1,
+     {RUN(lower_dot), RUN(lower_complex), RUN(lower_precision),
+      RUN(lower_index), RUN(lower_float)}},
+    {4,
+     {RUN(opt_simplify), RUN(opt_fold), RUN(lower_index), RUN(opt_tuple),
+      RUN(opt_cse), RUN(opt_dce)}},
     {1, {RUN(lower_reduce), RUN(split_reduce)}},
-    {4, {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_cse),
-         RUN(opt_dce)}},
+    {4,
+     {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_cse),
+      RUN(opt_dce)}},
     /* what a barrier kept apart stays apart: no cse after it */
     {1, {RUN(lower_barrier), RUN(opt_tuple), RUN(opt_dce)}},
 };
@@ -107,8 +113,7 @@ static void order_comps(hlo_module *m)
     sd_vec(hlo_comp *) all = {0};
     sd_vec(visit) stack = {0};
 
-    hlo_for_each_comp(c, m)
-    {
+    hlo_for_each_comp(c, m) {
         c->mark = 0;
         *sd_push(a, &all) = c;
     }
@@ -279,9 +284,10 @@ static sd_status refuse(hlo_module *m)
                     sd_buf_fmt(&b, " to \"%s\"", in->u.custom->target);
             }
     if (n)
-        st = sd_error(SD_UNIMPLEMENTED, "no way to run %d instruction%s: %.*s%s",
-                      n, n > 1 ? "s" : "", (int)b.len, b.at ? b.at : "",
-                      n > MOST ? "; ..." : "");
+        st =
+            sd_error(SD_UNIMPLEMENTED, "no way to run %d instruction%s: %.*s%s",
+                     n, n > 1 ? "s" : "", (int)b.len, b.at ? b.at : "",
+                     n > MOST ? "; ..." : "");
     sd_buf_finish(&b);
     return st;
 }
@@ -299,8 +305,13 @@ sd_status hlo_optimize(hlo_module *m, const device_desc *dev,
                        const sd_options *opt, hlo_pass_hook hook, void *ctx)
 {
     const char *how = opt ? sd_opt_str(opt, SD_OPT_CHECK) : NULL;
-    run r = {m, dev, opt ? sd_opt_str(opt, SD_OPT_PASSES_OFF) : NULL,
-             debug_build(), false, hook, ctx};
+    run r = {m,
+             dev,
+             opt ? sd_opt_str(opt, SD_OPT_PASSES_OFF) : NULL,
+             debug_build(),
+             false,
+             hook,
+             ctx};
     sd_status st;
 
     r.roundtrip = is_listed(how, "roundtrip");

@@ -126,8 +126,8 @@ hlo_inst *simplify_reverse(hlo_inst *in)
     if (n == 0)
         return x;
     if (x->op == HLO_REVERSE && x->dims.n == in->dims.n &&
-        memcmp(x->dims.at, in->dims.at,
-               sizeof(int64_t) * (size_t)in->dims.n) == 0)
+        memcmp(x->dims.at, in->dims.at, sizeof(int64_t) * (size_t)in->dims.n) ==
+            0)
         return x->arg[0];
     return n < in->dims.n ? hlo_make_reverse(pass_at(in), x, dims, n) : NULL;
 }
@@ -246,8 +246,8 @@ hlo_inst *simplify_dynamic_slice(hlo_inst *in)
                 return NULL;
             start[i] = 0;
         }
-        if (start[i] < 0 && sd_dtype_kind(pass_dtype(in->arg[1 + i])) ==
-                                SD_K_UINT)
+        if (start[i] < 0 &&
+            sd_dtype_kind(pass_dtype(in->arg[1 + i])) == SD_K_UINT)
             start[i] = most; /* a u64 beyond what is signed */
         start[i] = SD_MAX(SD_MIN(start[i], most), 0);
         limit[i] = start[i] + in->shape->dim[i];
@@ -266,6 +266,5 @@ hlo_inst *simplify_scatter(hlo_inst *in)
 {
     int n = hlo_ninput(in);
 
-    return n == 1 && sd_shape_count(in->arg[2]->shape) == 0 ? in->arg[0]
-                                                            : NULL;
+    return n == 1 && sd_shape_count(in->arg[2]->shape) == 0 ? in->arg[0] : NULL;
 }

@@ -513,6 +513,8 @@ static int64_t total_order(sd_dtype t, const void *p)
     uint64_t v = 0, sign = UINT64_C(1) << (bits - 1);
 
     memcpy(&v, p, sd_dtype_bytes(t));
+    if (t == SD_F8E8M0FNU) /* has no sign */
+        return (int64_t)v;
     return v & sign ? ~(int64_t)(v & (sign - 1)) : (int64_t)v;
 }
 

@@ -302,6 +302,17 @@ static void show(sd_buf *b, sd_dtype t, const uint8_t *p)
     sd_buf_str(b, " ");
 }
 
+/* What a NaN becomes in a type without any is not fixed. */
+static bool loses_nan(const hlo_inst *in, const uint8_t *x, int i)
+{
+    sd_dtype t = in->arg[0]->shape->dtype;
+
+    return in->op == HLO_CONVERT && in->shape->dtype == SD_F4E2M1FN &&
+           (sd_dtype_kind(t) == SD_K_FLOAT || sd_dtype_kind(t) == SD_K_COMPLEX) &&
+           isnan(sd_scalar_to_f64(sd_dtype_part(t),
+                                  x + (size_t)i * sd_dtype_bytes(t)));
+}
+
 /* How many elements are not what the evaluator says; the first is shown. */
 static int compare_case(sd_arena *a, const hlo_inst *in, kernel_fn fn,
                         int64_t tiles)
@@ -337,7 +348,7 @@ static int compare_case(sd_arena *a, const hlo_inst *in, kernel_fn fn,
                                      (uint8_t *)slot[1] + (size_t)i * b)
                       : near_enough(t, x, y, ulp);
 
-        if (ok || bad++)
+        if (ok || loses_nan(in, slot[0], i) || bad++)
             continue;
         for (int j = 0; j < in->narg; j++) {
             sd_dtype at = in->arg[j]->shape->dtype;

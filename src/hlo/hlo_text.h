@@ -48,6 +48,34 @@ typedef struct {
 /* Reads them into in; what is not known is an error. */
 void hlo_parse_attrs(hlo_lexer *x, hlo_attrs *as, hlo_inst *in);
 
+typedef struct { /* over the attributes of one instruction */
+    hlo_lexer *x;
+    hlo_attrs *as;
+    hlo_inst *in;
+} hlo_attr_reader;
+/* A lexer over one attribute's value; false when it is not given. */
+bool hlo_open_attr(hlo_attr_reader *r, const char *key, hlo_lexer *v);
+void hlo_close_attr(hlo_attr_reader *r, hlo_lexer *v); /* nothing left? */
+void hlo_attr_want(hlo_attr_reader *r, const char *what);
+hlo_dims hlo_attr_dims(hlo_attr_reader *r, const char *key);
+int64_t hlo_attr_int(hlo_attr_reader *r, const char *key, int64_t unset);
+bool hlo_attr_flag(hlo_attr_reader *r, const char *key);
+int hlo_name_in(hlo_lexer *v, const char *const *names);
+int hlo_attr_choice(hlo_attr_reader *r, const char *key,
+                    const char *const *names, int unset);
+const char *hlo_attr_text(hlo_attr_reader *r, const char *key, size_t *len);
+void hlo_attr_comp(hlo_attr_reader *r, const char *key);
+bool hlo_attr_comp_list(hlo_attr_reader *r, const char *key);
+
+hlo_window_dim *hlo_read_window(hlo_attr_reader *r, int *n);
+void hlo_read_dot(hlo_attr_reader *r);
+void hlo_read_conv(hlo_attr_reader *r);
+void hlo_read_gather(hlo_attr_reader *r);
+void hlo_read_slice(hlo_attr_reader *r);
+void hlo_read_pad(hlo_attr_reader *r);
+void hlo_read_custom(hlo_attr_reader *r);
+void hlo_read_collective(hlo_attr_reader *r);
+
 /* the names that text uses for enums, by value */
 extern const char *const hlo_cmp_dir_name[],
     *const hlo_cmp_type_name[], *const hlo_fft_name[],

@@ -1,0 +1,417 @@
+/* Attributes of the ops that have many: windows, contractions, gather, slices,
+ * custom calls, collectives. */
+#include "hlo_text.h"
+
+static int arg_rank(hlo_attr_reader *r)
+{
+    if (r->in->narg < 1) {
+        hlo_attr_want(r, "an operand");
+        return 0;
+    }
+    return r->in->arg[0]->shape->rank;
+}
+
+/* ---- windows ---- */
+
+/* 3x3, or 1_1x0_2: n numbers, or pairs of them, into one field each. */
+static int take_by_x(hlo_lexer *v, int n, hlo_window_dim *w, const char *key)
+{
+    int k = 0;
+
+    do {
+        int64_t a = hlo_take_int(v);
+
+        if (k == n) {
+            hlo_fail(v, "as many entries as the window has dimensions");
+            break;
+        }
+        if (!strcmp(key, "size")) {
+            w[k].size = a;
+        } else if (!strcmp(key, "stride")) {
+            w[k].stride = a;
+        } else if (!strcmp(key, "lhs_dilate")) {
+            w[k].base_dilation = a;
+        } else if (!strcmp(key, "rhs_dilate")) {
+            w[k].window_dilation = a;
+        } else if (!strcmp(key, "rhs_reversal")) {
+            w[k].reversal = a != 0;
+        } else if (!strcmp(key, "pad")) {
+            w[k].pad_low = a;
+            hlo_expect(v, "_");
+            w[k].pad_high = hlo_take_int(v);
+        } else {
+            hlo_fail(v, "a part of a window");
+        }
+        k++;
+    } while (hlo_accept(v, "x") && !v->bad);
+    return k;
+}
+
+hlo_window_dim *hlo_read_window(hlo_attr_reader *r, int *n)
+{
+    hlo_window_dim w[SD_MAX_RANK];
+    hlo_lexer v;
+    int got;
+
+    *n = 0;
+    for (int i = 0; i < SD_MAX_RANK; i++)
+        w[i] = (hlo_window_dim){1, 1, 0, 0, 1, 1, false};
+    if (!hlo_open_attr(r, "window", &v))
+        return NULL;
+    hlo_expect(&v, "{");
+    while (!v.bad && !hlo_accept(&v, "}")) {
+        hlo_word key = hlo_take_name(&v);
+        const char *name = sd_arena_str(v.arena, key.at, key.len);
+
+        hlo_expect(&v, "=");
+        got = take_by_x(&v, *n ? *n : SD_MAX_RANK, w, name);
+        if (*n && got != *n)
+            hlo_fail(&v, "as many entries as the window has dimensions");
+        *n = got;
+    }
+    hlo_close_attr(r, &v);
+    return *n ? sd_arena_copy(r->x->arena, w, sizeof *w * (size_t)*n) : NULL;
+}
+
+/* ---- contractions ---- */
+
+static void read_precision(hlo_attr_reader *r, hlo_prec *p)
+{
+    hlo_lexer v;
+
+    if (!hlo_open_attr(r, "operand_precision", &v))
+        return;
+    hlo_expect(&v, "{");
+    p[0] = (hlo_prec)hlo_name_in(&v, hlo_prec_name);
+    hlo_expect(&v, ",");
+    p[1] = (hlo_prec)hlo_name_in(&v, hlo_prec_name);
+    hlo_expect(&v, "}");
+    hlo_close_attr(r, &v);
+}
+
+void hlo_read_dot(hlo_attr_reader *r)
+{
+    hlo_dot *d = sd_arena_new(r->x->arena, hlo_dot);
+    size_t len;
+
+    d->lhs_batch = hlo_attr_dims(r, "lhs_batch_dims");
+    d->rhs_batch = hlo_attr_dims(r, "rhs_batch_dims");
+    d->lhs_contract = hlo_attr_dims(r, "lhs_contracting_dims");
+    d->rhs_contract = hlo_attr_dims(r, "rhs_contracting_dims");
+    read_precision(r, d->prec);
+    d->algorithm = hlo_attr_text(r, "algorithm", &len);
+    r->in->u.dot = d;
+}
+
+/* "b01f": where the two letters and the spatial dimensions stand. */
+static void take_labels(hlo_lexer *v, const char *letter, int64_t *first,
+                        int64_t *second, hlo_dims *spatial)
+{
+    int64_t at[SD_MAX_RANK];
+    int n = 0, top = 0;
+
+    for (int i = 0; i < SD_MAX_RANK; i++)
+        at[i] = -1;
+    *first = *second = -1;
+    hlo_skip_space(v);
+    for (; v->at < v->end && *v->at != '_' && *v->at != '-'; v->at++, n++) {
+        int s = *v->at - '0';
+
+        if (n == SD_MAX_RANK) {
+            hlo_fail(v, "at most 32 dimensions");
+            return;
+        }
+        if (*v->at == letter[0] && *first < 0) {
+            *first = n;
+        } else if (*v->at == letter[1] && *second < 0) {
+            *second = n;
+        } else if (s >= 0 && s < SD_MAX_RANK && at[s] < 0) {
+            at[s] = n;
+            top = SD_MAX(top, s + 1);
+        } else {
+            hlo_fail(v, "dimension labels, each once");
+            return;
+        }
+    }
+    for (int i = 0; i < top; i++)
+        if (at[i] < 0)
+            hlo_fail(v, "spatial dimensions without gaps");
+    if (*first < 0 || *second < 0)
+        hlo_fail(v, "labels of both dimensions that are not spatial");
+    *spatial = hlo_dims_copy(v->arena, at, top);
+}
+
+void hlo_read_conv(hlo_attr_reader *r)
+{
+    hlo_conv *c = sd_arena_new(r->x->arena, hlo_conv);
+    hlo_lexer v;
+    int n;
+
+    c->win = hlo_read_window(r, &n);
+    c->feature_groups = hlo_attr_int(r, "feature_group_count", 1);
+    c->batch_groups = hlo_attr_int(r, "batch_group_count", 1);
+    read_precision(r, c->prec);
+    r->in->u.conv = c;
+    if (!hlo_open_attr(r, "dim_labels", &v)) {
+        hlo_attr_want(r, "dim_labels");
+        return;
+    }
+    take_labels(&v, "bf", &c->in_batch, &c->in_feature, &c->in_spatial);
+    hlo_expect(&v, "_");
+    take_labels(&v, "io", &c->k_in, &c->k_out, &c->k_spatial);
+    hlo_expect(&v, "->");
+    take_labels(&v, "bf", &c->out_batch, &c->out_feature, &c->out_spatial);
+    c->nspatial = c->in_spatial.n;
+    if (n != c->nspatial)
+        hlo_fail(&v, "as many window dimensions as spatial ones");
+    hlo_close_attr(r, &v);
+}
+
+/* ---- gather and scatter ---- */
+
+void hlo_read_gather(hlo_attr_reader *r)
+{
+    hlo_gather *g = sd_arena_new(r->x->arena, hlo_gather);
+    bool s = r->in->op == HLO_SCATTER;
+
+    g->offset_dims = hlo_attr_dims(r, s ? "update_window_dims" : "offset_dims");
+    g->collapsed =
+        hlo_attr_dims(r, s ? "inserted_window_dims" : "collapsed_slice_dims");
+    g->index_map = hlo_attr_dims(r, s ? "scatter_dims_to_operand_dims"
+                                      : "start_index_map");
+    g->operand_batch =
+        hlo_attr_dims(r, s ? "input_batching_dims" : "operand_batching_dims");
+    g->indices_batch = hlo_attr_dims(r, s ? "scatter_indices_batching_dims"
+                                          : "start_indices_batching_dims");
+    g->index_vector_dim = hlo_attr_int(r, "index_vector_dim", 0);
+    if (!s)
+        g->slice_sizes = hlo_attr_dims(r, "slice_sizes");
+    g->sorted = hlo_attr_flag(r, "indices_are_sorted");
+    g->unique = hlo_attr_flag(r, "unique_indices");
+    r->in->u.gather = g;
+    if (s)
+        hlo_attr_comp(r, "to_apply");
+}
+
+/* ---- slices and pads ---- */
+
+static int64_t *row(hlo_attr_reader *r, int n)
+{
+    return sd_arena_array(r->x->arena, int64_t, n + 1);
+}
+
+void hlo_read_slice(hlo_attr_reader *r)
+{
+    int n = arg_rank(r), i = 0;
+    hlo_inst *in = r->in;
+    hlo_lexer v;
+
+    in->u.slice.start = row(r, n);
+    in->u.slice.limit = row(r, n);
+    in->u.slice.stride = row(r, n);
+    if (!hlo_open_attr(r, "slice", &v)) {
+        hlo_attr_want(r, "slice={...}");
+        return;
+    }
+    hlo_expect(&v, "{");
+    for (; i < n && !v.bad; i++) {
+        if (i)
+            hlo_expect(&v, ",");
+        hlo_expect(&v, "[");
+        in->u.slice.start[i] = hlo_take_int(&v);
+        hlo_expect(&v, ":");
+        in->u.slice.limit[i] = hlo_take_int(&v);
+        in->u.slice.stride[i] = hlo_accept(&v, ":") ? hlo_take_int(&v) : 1;
+        hlo_expect(&v, "]");
+    }
+    hlo_expect(&v, "}");
+    hlo_close_attr(r, &v);
+}
+
+void hlo_read_pad(hlo_attr_reader *r)
+{
+    int n = arg_rank(r);
+    hlo_inst *in = r->in;
+    hlo_lexer v;
+
+    in->u.pad.low = row(r, n);
+    in->u.pad.high = row(r, n);
+    in->u.pad.interior = row(r, n);
+    if (!n) { /* "padding=" of a scalar pads nothing */
+        if (hlo_open_attr(r, "padding", &v))
+            v.at = v.end;
+        return;
+    }
+    if (!hlo_open_attr(r, "padding", &v)) {
+        hlo_attr_want(r, "padding=...");
+        return;
+    }
+    for (int i = 0; i < n && !v.bad; i++) {
+        if (i)
+            hlo_expect(&v, "x");
+        in->u.pad.low[i] = hlo_take_int(&v);
+        hlo_expect(&v, "_");
+        in->u.pad.high[i] = hlo_take_int(&v);
+        in->u.pad.interior[i] = hlo_accept(&v, "_") ? hlo_take_int(&v) : 0;
+    }
+    hlo_close_attr(r, &v);
+}
+
+/* ---- custom calls and collectives ---- */
+
+static void read_aliases(hlo_attr_reader *r, hlo_custom *c)
+{
+    sd_vec(typeof(*c->alias)) list = {0};
+    hlo_lexer v;
+
+    if (!hlo_open_attr(r, "output_to_operand_aliasing", &v))
+        return;
+    hlo_expect(&v, "{");
+    while (!v.bad && !hlo_accept(&v, "}")) {
+        typeof(*c->alias) a = {0};
+
+        a.out_index = hlo_take_dims(&v);
+        hlo_expect(&v, ":");
+        hlo_expect(&v, "(");
+        a.operand = hlo_take_int(&v);
+        hlo_expect(&v, ",");
+        a.operand_index = hlo_take_dims(&v);
+        hlo_expect(&v, ")");
+        hlo_accept(&v, ",");
+        if (a.operand < 0 || a.operand >= r->in->narg)
+            hlo_fail(&v, "one of the operands");
+        *sd_push(r->x->arena, &list) = a;
+    }
+    hlo_close_attr(r, &v);
+    c->alias = (void *)list.at;
+    c->nalias = list.n;
+}
+
+static void read_layouts(hlo_attr_reader *r, hlo_custom *c)
+{
+    int nout = r->in->shape->dtype == SD_TUPLE ? r->in->shape->nelem : 1;
+    hlo_lexer v;
+
+    if (hlo_open_attr(r, "operand_layout_constraints", &v)) {
+        c->operand_layout =
+            sd_arena_array(r->x->arena, hlo_dims, r->in->narg + 1);
+        hlo_expect(&v, "{");
+        for (int i = 0; i < r->in->narg && !v.bad; i++) {
+            const sd_shape *s;
+
+            if (i)
+                hlo_expect(&v, ",");
+            if ((s = hlo_take_shape(&v)) && s->layout)
+                c->operand_layout[i] = (hlo_dims){s->layout, s->rank};
+        }
+        hlo_expect(&v, "}");
+        hlo_close_attr(r, &v);
+    }
+    if (hlo_open_attr(r, "result_layouts", &v)) {
+        c->result_layout = sd_arena_array(r->x->arena, hlo_dims, nout + 1);
+        hlo_expect(&v, "{");
+        for (int i = 0; i < nout && !v.bad; i++) {
+            if (i)
+                hlo_expect(&v, ",");
+            c->result_layout[i] = hlo_take_dims(&v);
+        }
+        hlo_expect(&v, "}");
+        hlo_close_attr(r, &v);
+    }
+}
+
+void hlo_read_custom(hlo_attr_reader *r)
+{
+    hlo_custom *c = sd_arena_new(r->x->arena, hlo_custom);
+    size_t len;
+
+    c->target = hlo_attr_text(r, "custom_call_target", &len);
+    if (!c->target)
+        hlo_attr_want(r, "custom_call_target");
+    c->config = hlo_attr_text(r, "backend_config", &c->config_len);
+    if (!c->config)
+        c->config = "";
+    c->has_side_effect = hlo_attr_flag(r, "custom_call_has_side_effect");
+    c->api_version = hlo_attr_choice(r, "api_version", hlo_api_name, 1);
+    read_aliases(r, c);
+    read_layouts(r, c);
+    r->in->u.custom = c;
+    hlo_attr_comp_list(r, "called_computations");
+}
+
+/* [4,2]<=[8]: the numbers 0 to 7 in four groups of two */
+static void take_iota_groups(hlo_lexer *v, hlo_collective *c)
+{
+    int64_t *g, n;
+
+    hlo_expect(v, "[");
+    c->ngroup = hlo_take_int(v);
+    hlo_expect(v, ",");
+    c->group_size = hlo_take_int(v);
+    hlo_expect(v, "]");
+    hlo_expect(v, "<");
+    hlo_expect(v, "=");
+    hlo_expect(v, "[");
+    n = hlo_take_int(v);
+    hlo_expect(v, "]");
+    if (v->bad)
+        return;
+    if (n < 1 || n > 1 << 16 || c->ngroup < 1 || c->group_size < 1 ||
+        c->ngroup > n || c->ngroup * c->group_size != n) {
+        hlo_fail(v, "groups that share out the devices");
+        return;
+    }
+    g = sd_arena_array(v->arena, int64_t, n);
+    for (int64_t i = 0; i < n; i++)
+        g[i] = i;
+    c->groups = g;
+}
+
+static void take_groups(hlo_lexer *v, hlo_collective *c)
+{
+    sd_vec(int64_t) all = {0};
+
+    hlo_skip_space(v);
+    if (v->at < v->end && *v->at == '[') {
+        take_iota_groups(v, c);
+        return;
+    }
+    hlo_expect(v, "{");
+    if (hlo_accept(v, "}"))
+        return;
+    do {
+        hlo_dims d = hlo_take_dims(v);
+
+        if (c->ngroup && d.n != c->group_size)
+            hlo_fail(v, "groups of one size");
+        for (int i = 0; i < d.n; i++)
+            *sd_push(v->arena, &all) = d.at[i];
+        c->group_size = d.n;
+        c->ngroup++;
+    } while (hlo_accept(v, ",") && !v->bad);
+    hlo_expect(v, "}");
+    c->groups = all.at;
+}
+
+void hlo_read_collective(hlo_attr_reader *r)
+{
+    hlo_collective *c = sd_arena_new(r->x->arena, hlo_collective);
+    hlo_dims d = hlo_attr_dims(r, "dimensions");
+    hlo_lexer v;
+
+    c->channel = hlo_attr_int(r, "channel_id", 0);
+    c->use_global_ids = hlo_attr_flag(r, "use_global_device_ids");
+    c->host_transfer = hlo_attr_flag(r, "is_host_transfer");
+    if (hlo_open_attr(r, "replica_groups", &v) ||
+        hlo_open_attr(r, "source_target_pairs", &v)) {
+        take_groups(&v, c);
+        hlo_close_attr(r, &v);
+    }
+    c->dim = d.n ? d.at[0] : 0;
+    c->split_count = c->group_size;
+    if (r->in->op == HLO_ALL_GATHER)
+        r->in->dims = d;
+    r->in->u.coll = c;
+    if (hlo_info(r->in)->props & HLO_P_REGION)
+        hlo_attr_comp(r, "to_apply");
+}

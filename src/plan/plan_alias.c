@@ -77,6 +77,27 @@ static void copy_body(hlo_comp *c)
     hlo_set_root(c, hlo_make_tuple((hlo_at){ c, NULL, r }, n, e));
 }
 
+/* What no iteration changes is read where it is: its memory is not written. */
+static void copy_init(hlo_comp *c, hlo_inst *in)
+{
+    const hlo_comp *body = in->comp[1];
+    hlo_inst *x = in->arg[0], **e;
+    int n = x->shape->nelem;
+
+    if (x->shape->dtype != SD_TUPLE || body->root->op != HLO_TUPLE) {
+        hlo_set_arg(in, 0, copy_leaves(c, in, x));
+        return;
+    }
+    e = sd_arena_array(c->module->arena, hlo_inst *, n + 1);
+    for (int i = 0; i < n; i++) {
+        e[i] = x->op == HLO_TUPLE ? x->arg[i]
+                                  : hlo_make_gte((hlo_at){ c, in, x }, x, i);
+        if (state_of(body, body->root->arg[i]) != i)
+            e[i] = copy_leaves(c, in, e[i]);
+    }
+    hlo_set_arg(in, 0, hlo_make_tuple((hlo_at){ c, in, x }, n, e));
+}
+
 /* ---- one computation ---- */
 
 static void own_computations(hlo_inst *in)
@@ -112,7 +133,7 @@ static void alias_inst(hlo_comp *c, hlo_inst *in)
         return;
     case HLO_WHILE:
         own_computations(in);
-        hlo_set_arg(in, 0, copy_leaves(c, in, in->arg[0]));
+        copy_init(c, in);
         copy_body(in->comp[1]);
         alias_comp(in->comp[0]);
         alias_comp(in->comp[1]);

@@ -320,7 +320,8 @@ bool plan_can_overwrite(const plan_kernel *k, int in, int out)
             (n->kind == PN_STORE || n->kind == PN_REDUCE ||
              n->kind == PN_SCATTER) &&
             (n->stage > store->stage ||
-             (n->stage == store->stage && n->id > store->id)))
+             (n->stage == store->stage && n->id > store->id &&
+              !needs[store->id]))) /* else it has been read by then */
             return false;
     }
     return true;

@@ -88,16 +88,26 @@ static bool take_op(epilogue *e, hlo_inst *op, hlo_inst *wide, int64_t dim,
     }
 }
 
-/* For narrow floats: convert up, the op, convert down. */
+/* For narrow floats: convert up, ops, convert down; what has no way down is
+ * not taken. */
 static bool take_narrow(epilogue *e, hlo_inst *up, int64_t dim, sd_dtype t)
 {
-    hlo_inst *op = only_user(up), *down = op ? only_user(op) : NULL;
+    epilogue got = *e;
+    hlo_inst *wide = up, *op = only_user(up);
+    bool taken = false;
 
-    if (!down || up->shape->dtype != SD_F32 || down->op != HLO_CONVERT ||
-        down->shape->dtype != t || !take_op(e, op, up, dim, t, false))
+    if (up->shape->dtype != SD_F32)
         return false;
-    e->last = down;
-    return true;
+    while (op && take_op(&got, op, wide, dim, t, false)) {
+        wide = op;
+        op = only_user(wide);
+        if (op && op->op == HLO_CONVERT && op->shape->dtype == t) {
+            got.last = op;
+            *e = got;
+            taken = true;
+        }
+    }
+    return taken;
 }
 
 epilogue plan_find_epilogue(hlo_inst *product, int64_t dim, bool alpha)

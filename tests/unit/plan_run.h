@@ -1,0 +1,13 @@
+/* Runs a plan without any code generator: slow, and by the letter of
+ * docs/adr/0001-kernel-form.md, so that planning is tested by itself. */
+#ifndef PLAN_RUN_H
+#define PLAN_RUN_H
+
+#include "plan.h"
+
+/* arg[i], out[i]: dense arrays.  backward: outer points in falling order, which
+ * must not matter. */
+sd_status plan_run(const plan *p, void *const *arg, void *const *out,
+                   bool backward);
+
+#endif

@@ -200,6 +200,12 @@ static void walk_fusion(plan_mem *pm, hlo_inst *in, must_list *must)
 
     p->kernel = sd_map_get(pm->kernels, sd_key(in));
     fresh(pm, in, p, pm->time);
+    if (p->kernel && p->kernel->nslot > in->narg + p->n) {
+        const plan_slot *s = &p->kernel->slot[in->narg + p->n];
+
+        p->work = storage_new(pm, (uint64_t)s->count);
+        *sd_push(pm->a, &p->work->life) = (plan_life){ pm->time, pm->time };
+    }
     for (int i = 0; i < n; i++) {
         const hlo_inst *x = root->arg[i];
         plan_home *old;

@@ -184,14 +184,11 @@ sd_status plan_lower_sort(plan_lowering *lw, const hlo_inst *in)
     s->rows = sd_shape_count(t) / s->n;
     s->stable = in->u.sort.stable;
     s->less = plan_body_of(lw->a, in->comp[0], &lw->st);
-    /* two copies of a row, and of the numbers of its elements */
-    s->scratch = 2 * (((size_t)s->n * 8 + 63) & ~(size_t)63);
-    for (int i = 0; i < in->narg; i++) {
+    for (int i = 0; i < in->narg; i++) { /* one more copy of a row */
         k->slot[i].access = PLAN_READ;
-        s->scratch += 2 * (((size_t)s->n *
-                            sd_dtype_bytes(k->slot[i].dtype) + 63) &
-                           ~(size_t)63);
+        s->scratch += (size_t)s->n * sd_dtype_bytes(k->slot[i].dtype);
     }
+    s->scratch = (s->scratch + 63) & ~(size_t)63;
     k->cls = PLAN_SORTING;
     k->sort = s;
     while ((int64_t)1 << (int)log2n < s->n)

@@ -28,6 +28,7 @@ typedef struct { /* the leaves of a value; tag of its instruction */
     int time;          /* when it runs */
     int until;         /* when it is done: of while and conditional */
     plan_kernel *kernel; /* of a fusion */
+    storage *work;     /* its slot after the results, or NULL */
 } plan_home;
 
 typedef struct {

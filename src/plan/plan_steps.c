@@ -118,8 +118,9 @@ static thunk kernel_step(stepper *s, const hlo_inst *in)
     thunk t = step(s, THUNK_KERNEL, in, p->kernel->nslot);
 
     for (int i = 0; i < t.narg; i++)
-        t.arg[i] = i < in->narg ? slice_of(in->arg[i], 0)
-                                : slice_of(in, i - in->narg);
+        t.arg[i] = i < in->narg           ? slice_of(in->arg[i], 0)
+                   : i < in->narg + p->n ? slice_of(in, i - in->narg)
+                                         : storage_of(p->work)->slice;
     mark_aliases(p->kernel, t.arg);
     t.kernel = number_of(s, p->kernel);
     t.flops = p->kernel->flops;

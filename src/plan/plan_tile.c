@@ -252,14 +252,34 @@ static void find_local(plan_kernel *k, int lane, const device_desc *dev)
         k->local_bytes += park_rows(k, lane, limit - joins);
 }
 
+/* A row is a tile.  A group whose memory does not hold a row gets its work
+ * space as one slot more, after the results. */
+static void tile_sort(plan_kernel *k, const device_desc *dev)
+{
+    plan_sort *s = k->sort;
+    plan_slot *slot = sd_arena_array(k->arena, plan_slot, k->nslot + 1);
+
+    k->tiles = s->rows;
+    if (dev->kind == DEVICE_HOST || s->scratch <= dev->local_bytes) {
+        k->local_bytes = s->scratch;
+        return;
+    }
+    memcpy(slot, k->slot, (size_t)k->nslot * sizeof *slot);
+    slot[k->nslot] = (plan_slot){ .dtype = SD_U8, .align = 16,
+                                  .count = s->rows * (int64_t)s->scratch,
+                                  .access = PLAN_READ | PLAN_WRITE,
+                                  .noalias = true };
+    k->slot = slot;
+    k->nslot++;
+}
+
 void plan_tile(plan_kernel *k, const device_desc *dev)
 {
     int lane;
 
     k->tiles = 1;
-    if (k->sort) { /* a row is a tile; only host workers have scratch */
-        k->tiles = k->sort->rows;
-        k->local_bytes = dev->kind == DEVICE_HOST ? k->sort->scratch : 0;
+    if (k->sort) {
+        tile_sort(k, dev);
         return;
     }
     if (k->call)

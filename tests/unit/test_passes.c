@@ -150,6 +150,7 @@ static bool run_passes(const test_case *t, hlo_module *m)
     sd_options opt = {0};
     char name[64];
 
+    opt.value[SD_OPT_CHECK] = "verify,roundtrip";
     if (is_word(t, "all"))
         return ok(t, "optimize", hlo_optimize(m, &dev, &opt, NULL, NULL));
     while (at < end) {

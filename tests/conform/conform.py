@@ -3,10 +3,11 @@
 usage: conform.py [--only REGEX] [--x64] [--every N] [--jobs N]
 SUNDOG_DEVICE says where.  Results go to build/conform/DEVICE.tsv (name, status,
 seconds, worst ulp or error); DEVICE.tsv beside this file lists known failures
-with reasons, and exit status 1 says that something else failed.
+with reasons, and exit status 1 says that something else failed.  A program
+that ends its process, or does not end, is a "crash"; the rest still runs.
 """
 import argparse
-import multiprocessing
+import multiprocessing.connection
 import os
 import re
 import sys
@@ -16,6 +17,7 @@ import zlib
 os.environ.setdefault("JAX_PLATFORMS", "xpu,cpu")
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "python"))
+HANG = 120   # seconds a program may take
 
 # What several right answers have: compared by what they must satisfy (later).
 BY_PROPERTY = ("qr", "svd", "eig", "eigh", "schur", "hessenberg", "lu",
@@ -68,20 +70,70 @@ def run_one(harness):
     return "ok", ""
 
 
-def worker(k, jobs, a, queue):
+def worker(k, first, a, pipe):
+    """Runs the programs of residue k from number `first` on; says which one
+    it is at before each, so that the parent knows what a crash is due to."""
     harnesses = prepare(a.x64)
-    for i, h in enumerate(h for h in harnesses if re.search(a.only, h.fullname)):
-        if i % a.every or (i // a.every) % jobs != k:
-            continue
-        start = time.perf_counter()
+    chosen = [h for h in harnesses if re.search(a.only, h.fullname)][::a.every]
+    for i in range(first, len(chosen), a.jobs):
+        h, start = chosen[i], time.perf_counter()
+        pipe.send((i, h.fullname))
         try:
             status, note = run_one(h)
         except Exception as error:
             status = "fail"
             note = f"{type(error).__name__}: {error}"
-        queue.put((h.fullname, status, f"{time.perf_counter() - start:.3f}",
+        pipe.send((h.fullname, status, f"{time.perf_counter() - start:.3f}",
                    " ".join(note.split())[:300]))
-    queue.put(None)
+    pipe.send(None)
+
+
+class Worker:
+    """A process that runs a share of the programs; after a crash or a hang
+    another one goes on behind the program that did it."""
+
+    def __init__(self, k, a):
+        self.k, self.a = k, a
+        self.ctx = multiprocessing.get_context("spawn")
+        self.start(k)
+
+    def start(self, first):
+        self.next, self.name, self.since = first, None, time.monotonic()
+        self.pipe, end = self.ctx.Pipe(duplex=False)
+        self.process = self.ctx.Process(
+            target=worker, args=(self.k, first, self.a, end))
+        self.process.start()
+        end.close()
+
+    def step(self, ready):
+        """A row, None when nothing is to be told, or False at the end."""
+        if ready:
+            try:
+                got = self.pipe.recv()
+            except EOFError:
+                return self.crashed("exit status {}")
+            self.since = time.monotonic()
+            if got is None:
+                self.process.join()
+                return False
+            if len(got) == 4:
+                self.name = None
+                return got
+            self.next, self.name = got
+        elif time.monotonic() - self.since > HANG:
+            self.process.kill()
+            return self.crashed(f"no end after {HANG} s")
+        return None
+
+    def crashed(self, why):
+        self.process.join()
+        if self.name is None:
+            raise SystemExit("conform: a worker died outside programs, "
+                             f"exit status {self.process.exitcode}")
+        row = (self.name, "crash", f"{time.monotonic() - self.since:.3f}",
+               why.format(self.process.exitcode))
+        self.start(self.next + self.a.jobs)
+        return row
 
 
 def main():
@@ -97,36 +149,29 @@ def main():
     if os.path.exists(path):
         known = dict(l.rstrip("\n").split("\t", 1) for l in open(path)
                      if l.strip() and not l.startswith("#"))
-    ctx = multiprocessing.get_context("spawn")
-    queue = ctx.Queue()
-    procs = [ctx.Process(target=worker, args=(k, a.jobs, a, queue))
-             for k in range(a.jobs)]
-    for p in procs:
-        p.start()
-    rows, left = [], a.jobs
-    while left:
-        try:
-            row = queue.get(timeout=300)
-        except Exception:
-            print("conform: a worker died", [p.exitcode for p in procs])
-            break
-        if row is None:
-            left -= 1
-            continue
-        rows.append(row)
-        if row[1] == "fail" and row[0] not in known:
-            print("\t".join(row), flush=True)
+    workers = [Worker(k, a) for k in range(a.jobs)]
+    rows, bad = [], ("fail", "crash")
+    while workers:
+        ready = multiprocessing.connection.wait([w.pipe for w in workers], 5)
+        for w in list(workers):
+            row = w.step(w.pipe in ready)
+            if row is False:
+                workers.remove(w)
+            elif row:
+                rows.append(row)
+                if row[1] in bad and row[0] not in known:
+                    print("\t".join(row), flush=True)
     out = os.path.join(HERE, "..", "..", "build", "conform")
     os.makedirs(out, exist_ok=True)
     with open(os.path.join(out, f"{device}.tsv"), "w") as f:
         f.writelines("\t".join(r) + "\n" for r in sorted(rows))
-    count = {s: sum(r[1] == s for r in rows) for s in ("ok", "fail", "skip")}
-    new = sum(r[1] == "fail" and r[0] not in known for r in rows)
-    print(f"{count['ok']} passed, {count['fail']} failed ({new} not known), "
+    count = {s: sum(r[1] == s for r in rows)
+             for s in ("ok", "fail", "crash", "skip")}
+    new = sum(r[1] in bad and r[0] not in known for r in rows)
+    print(f"{count['ok']} passed, {count['fail']} failed, "
+          f"{count['crash']} crashed ({new} not known), "
           f"{count['skip']} skipped")
-    for p in procs:
-        p.terminate() if left else p.join()
-    sys.exit(1 if new or left else 0)
+    sys.exit(new != 0)
 
 
 if __name__ == "__main__":

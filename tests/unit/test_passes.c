@@ -2,6 +2,7 @@
  *
  *   // run: dce cse          the passes, in this order; "all": the pipeline
  *   // eval: 1e-6            optional: how far values may move; off: not run
+ *   // refuses: fft          instead: the pipeline says UNIMPLEMENTED and this
  *   HloModule ...
  *   // gives:                optional: only the values are compared
  *   HloModule ...
@@ -25,7 +26,8 @@ typedef struct {
     const char *file;
     int line;
     const char *run, *text, *gives; /* gives: NULL where there is none */
-    size_t run_len, text_len, gives_len;
+    const char *refuses;            /* NULL: it does not */
+    size_t run_len, text_len, gives_len, refuses_len;
     bool has_eval, eval_off;
     double eval;
 } test_case;
@@ -143,6 +145,14 @@ static bool is_word(const test_case *t, const char *w)
     return t->run_len == strlen(w) && memcmp(t->run, w, t->run_len) == 0;
 }
 
+static void refuses(const test_case *t, sd_status st)
+{
+    if (!st || st->code != SD_UNIMPLEMENTED ||
+        !memmem(st->message, strlen(st->message), t->refuses, t->refuses_len))
+        fail(t, "should be refused by name", st ? st->message : "it is not");
+    sd_status_free(st);
+}
+
 static bool run_passes(const test_case *t, hlo_module *m)
 {
     const char *at = t->run, *end = t->run + t->run_len;
@@ -151,6 +161,10 @@ static bool run_passes(const test_case *t, hlo_module *m)
     char name[64];
 
     opt.value[SD_OPT_CHECK] = "verify,roundtrip";
+    if (t->refuses) {
+        refuses(t, hlo_optimize(m, &dev, &opt, NULL, NULL));
+        return false;
+    }
     if (is_word(t, "all"))
         return ok(t, "optimize", hlo_optimize(m, &dev, &opt, NULL, NULL));
     while (at < end) {
@@ -237,7 +251,7 @@ static const char *read_case(const char *p, const char *begin, test_case *t)
 {
     const char *e;
 
-    t->gives = NULL;
+    t->gives = t->refuses = NULL;
     t->has_eval = t->eval_off = false;
     t->eval = 0;
     t->line = 1;
@@ -251,6 +265,11 @@ static const char *read_case(const char *p, const char *begin, test_case *t)
         t->eval_off = starts(e, "// eval: off");
         t->eval = strtod(e + strlen("// eval: "), NULL);
         e = next_line(e);
+    }
+    if (starts(e, "// refuses: ")) {
+        t->refuses = e + strlen("// refuses: ");
+        e = next_line(e);
+        t->refuses_len = (size_t)(e - t->refuses) - (e[-1] == '\n');
     }
     t->text = e;
     while (*e && !starts(e, "// gives:") && !starts(e, "// run: "))

@@ -16,7 +16,7 @@
 
 #include "xpu_lib.h"
 
-enum { MAX_CALLS = 1024 };
+enum { MAX_CALLS = 1024, SMALL_WORK = 1 << 20 };
 enum { OF_ANY = 1, IS_CPU = 1, STREAM_DEFAULT = 1, SCRATCH_USER = 1,
        FORWARD = 64 /* training: what a backward pass takes as its hint */,
        INFERENCE = 96, DIRECT = 1 };
@@ -706,6 +706,37 @@ static int execute(xpu_lib *l, call *c, void *const *ptr, int narg)
     return l->stream_wait(l->stream);
 }
 
+/* Small work is done sooner by one thread than others wake; by its shape
+ * alone, for the same results in every run. */
+static int threads_for(const xpu_lib *l, const thunk *t)
+{
+    const int64_t *a = t->attr;
+    double work = 1;
+
+    if (t->lib == THUNK_LIB_MATMUL)
+        work = (double)a[3] * (double)a[4] * (double)a[5] * (double)a[6];
+    else
+        for (int i = 0; i < 3; i++)
+            work *= (double)a[C_OUT + i] * (double)a[C_KERNEL + i];
+    if (t->lib == THUNK_LIB_CONV)
+        work *= (double)a[C_BATCH] * (double)a[C_CI] * (double)a[C_CO] /
+                (double)SD_MAX(a[C_GROUPS], 1);
+    return work < SMALL_WORK ? 1 : l->nthread;
+}
+
+/* OpenMP's threads are not in a child, and primitives remember how many they
+ * were made for. */
+static void notice_fork(xpu_lib *l)
+{
+    if (getpid() == l->owner)
+        return;
+    l->owner = getpid();
+    l->nthread = 1;
+    for (int i = 0; i < l->n; i++)
+        drop_call(l, &l->at[i]);
+    l->n = 0;
+}
+
 sd_status xpu_lib_run(xpu_lib *l, const thunk *t, void *const *ptr)
 {
     sd_status st;
@@ -720,8 +751,9 @@ sd_status xpu_lib_run(xpu_lib *l, const thunk *t, void *const *ptr)
         t->nattr != thunk_lib_table[t->lib].nattr)
         return sd_error(SD_INVALID, "%s: %d attributes", t->name, t->nattr);
     pthread_mutex_lock(&l->lock);
+    notice_fork(l);
     if (l->set_threads)
-        l->set_threads(getpid() == l->owner ? l->nthread : 1);
+        l->set_threads(threads_for(l, t));
     st = find_call(l, t, &c);
     if (!st && t->narg != c->nop + c->add)
         st = sd_error(SD_INVALID, "%d slices, not %d", t->narg,

@@ -97,9 +97,12 @@ add("eager_square", lambda x: x**2, one,
     shapes(*SMALL, LARGE, dtypes=(np.float32, np.int32, BF16)), eager=True)
 
 # 3: a chain
+# Left of -4, gelu's 1 + tanh has lost all digits but the last: an ulp of tanh
+# there is 6e-8 * |x * b| / 2 in the result, and each side is up to 3.4e-6 from
+# the value in f64.
 add("gelu_chain", lambda a, b: jax.nn.gelu(a * 1.5 + b) * b - jnp.tanh(a), two,
     shapes(*SMALL, LARGE, (33, 65), dtypes=(np.float32, BF16)),
-    tol=roundings)
+    tol=lambda shape, dtype: roundings(shape, dtype) if dtype == BF16 else 4)
 
 
 # 4, 5: softmax
@@ -220,13 +223,16 @@ add("matmul_s8", int_matmul, mm_args, shapes(*MM, dtypes=(np.int8,)))
 
 
 # 12: convolution and both gradients
-def conv(x, w, b, strides, groups, layout):
+def conv_bias(x, w, b, strides, groups, layout):
     y = lax.conv_general_dilated(
         x, w, strides, "SAME", feature_group_count=groups,
         dimension_numbers=(layout, "OIHW" if layout == "NCHW" else "HWIO",
                            layout))
-    b = b[:, None, None] if layout == "NCHW" else b
-    return jax.nn.relu(y + b)
+    return y + (b[:, None, None] if layout == "NCHW" else b)
+
+
+def conv(*args):
+    return jax.nn.relu(conv_bias(*args))
 
 
 def conv_grads(x, w, b, dy, strides, groups, layout):
@@ -242,10 +248,15 @@ def conv_args(rng, n, c, h, w, o, k, strides, groups, layout):
 
 
 def conv_grad_args(rng, *spec):
-    x, w, b, strides, groups, layout = conv_args(rng, *spec)
-    y = jax.eval_shape(lambda x, w, b: conv(x, w, b, strides, groups, layout),
-                       x, w, b)
-    return x, w, b, normal(rng, y.shape), strides, groups, layout
+    """Where the sum is so near 0 that rounding decides whether relu lets the
+    gradient through, there is none."""
+    args = conv_args(rng, *spec)
+    x, w, b, strides, groups, layout = args
+    with jax.default_device(jax.devices("cpu")[0]):
+        y = np.asarray(conv_bias(*args))
+    dy = normal(rng, y.shape)
+    dy[np.abs(y) < 1e-3] = 0
+    return x, w, b, dy, strides, groups, layout
 
 
 CONV = {f"{l}-{k}": (*v, l) for l in ("NCHW", "NHWC") for k, v in {

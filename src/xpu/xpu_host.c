@@ -10,13 +10,6 @@
 #include <unistd.h>
 #include <xmmintrin.h>
 
-/* Until the libraries' file is in the build. */
-#pragma weak xpu_lib_open
-#pragma weak xpu_lib_close
-#pragma weak xpu_lib_present
-#pragma weak xpu_lib_version
-#pragma weak xpu_lib_run
-
 #define HUGE_BYTES ((size_t)2 << 20)
 #define SPLIT_NS 20e3
 
@@ -312,7 +305,7 @@ static sd_status open_one(xpu_client *c, const sd_options *opt)
     if (!(d->impl = h = calloc(1, sizeof *h)))
         return sd_no_memory(sizeof *h);
     h->nworker = sd_pool_size(c->pool);
-    if (xpu_lib_open && sd_opt_bool(opt, SD_OPT_LIBRARIES) &&
+    if (sd_opt_bool(opt, SD_OPT_LIBRARIES) &&
         (st = xpu_lib_open(h->nworker, &h->lib)))
         return st;
     d->limit = memory_limit();

@@ -454,6 +454,36 @@ static void donate(const sharing *sh)
         }
 }
 
+static int by_begin(const void *a, const void *b)
+{
+    const plan_life *x = a, *y = b;
+
+    return x->from != y->from ? (x->from < y->from ? -1 : 1)
+                              : (x->to > y->to) - (x->to < y->to);
+}
+
+/* Values that share memory must not live at the same time; what had to share
+ * was put there without asking, so this is asked of all. */
+static sd_status check_lives(const plan_mem *pm)
+{
+    for (int i = 0; i < pm->all.n; i++) {
+        storage *s = pm->all.at[i];
+        int to = -2;
+
+        if (s->into || s->fixed || s->life.n < 2)
+            continue;
+        qsort(s->life.at, (size_t)s->life.n, sizeof *s->life.at, by_begin);
+        for (int j = 0; j < s->life.n; j++) {
+            if (s->life.at[j].from < to)
+                return sd_error(SD_INTERNAL, "%s: two values at once in one "
+                                "place, at step %d", pm->m->name,
+                                s->life.at[j].from);
+            to = SD_MAX(to, s->life.at[j].to);
+        }
+    }
+    return NULL;
+}
+
 static void note_steps(const hlo_comp *c, hlo_inst **step)
 {
     hlo_for_each_inst(in, c) {
@@ -632,5 +662,5 @@ sd_status plan_buffers(plan_mem *pm)
     share_copies(&sh);
     donate(&sh);
     place_all(pm);
-    return NULL;
+    return check_lives(pm);
 }

@@ -309,8 +309,31 @@ static const plan_expr *shrink(plan_px *p, const plan_expr *e, int64_t g)
     return sum_expr(p, &d);
 }
 
+/* (s + t / m) / k = (m s + t) / (m k): one division, and one form for what a
+ * reshape may reach in several ways. */
+static const plan_expr *flatten_div(plan_px *p, const plan_expr *e, int64_t *m)
+{
+    sum s = { 0 }, d = { 0 };
+    int at = -1;
+
+    sum_add(&s, e, 1);
+    for (int i = 0; i < s.n; i++)
+        if (s.t[i]->kind == PX_DIV && s.c[i] == 1)
+            at = i;
+    if (at < 0 || s.n < 2)
+        return NULL;
+    *m = s.t[at]->c;
+    for (int i = 0; i < s.n; i++)
+        if (i != at)
+            sum_add(&d, s.t[i], s.c[i] * *m);
+    d.k0 += s.k0 * *m;
+    sum_add(&d, s.t[at]->a, 1);
+    return sum_expr(p, &d);
+}
+
 static const plan_expr *quotient(plan_px *p, const plan_expr *e, int64_t k)
 {
+    const plan_expr *flat;
     int64_t g, rest;
 
     if (k == 1)
@@ -321,6 +344,9 @@ static const plan_expr *quotient(plan_px *p, const plan_expr *e, int64_t k)
         return quotient(p, e->a, e->c * k);
     if (e->kind == PX_MOD && e->c % k == 0) /* (x % m) / k */
         return plan_px_mod(p, plan_px_div(p, e->a, k), e->c / k);
+    flat = flatten_div(p, e, &g);
+    if (flat)
+        return plan_px_div(p, flat, g * k);
     g = common(e, k, &rest);
     if (g > 1)
         return quotient(p, shrink(p, e, g), k / g);

@@ -150,7 +150,12 @@ static hlo_inst *next_ready(heap *h, hlo_inst **aside)
     int n = 0, from = 0;
 
     while (h->n && !got) {
-        hlo_inst *in = pop(h);
+        hlo_inst *in;
+
+        /* the last copies overwrite what anything else may read */
+        if (n && ((ready_info *)h->at[0]->tag)->rank == RANK_LAST)
+            break;
+        in = pop(h);
 
         if (should_wait(in))
             aside[n++] = in;

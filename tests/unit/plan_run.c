@@ -159,7 +159,7 @@ static value load(run *r, const plan_node *n)
 
 static value scan(run *r, const plan_node *n, int out)
 {
-    value arg[16], got[8];
+    value arg[16] = { { { 0 } } }, got[8];
     int k = n->nout;
     int axis = __builtin_ctzll(n->over);
     value *acc = r->running[n->id];

@@ -1,0 +1,341 @@
+/* Plans: expressions by themselves; whole programs (tests/plan/ *.hlo, as JAX
+ * sends them after the passes) planned for host and GPU, run by the letter of
+ * the kernel form, and held against the evaluator; numbers of kernels. */
+#include "passes.h"
+#include "plan_room.h"
+#include "plan_run.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static const char *folder;
+
+/* ---- expressions ---- */
+
+static void split_axes_join_again(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    plan_px *p = plan_px_create(a);
+    const plan_expr *i = plan_px_axis(p, 0, 6), *j = plan_px_axis(p, 1, 35);
+    const plan_expr *x = plan_px_mad(p, j, 35, i), *index[3];
+    int64_t dim[3] = { 6, 5, 7 };
+
+    (void)state;
+    plan_px_delinear(p, x, 3, dim, index);
+    assert_ptr_equal(index[0], i);
+    assert_ptr_equal(index[1], plan_px_div(p, j, 7));
+    assert_ptr_equal(index[2], plan_px_mod(p, j, 7));
+    assert_ptr_equal(plan_px_linear(p, 3, dim, index), x);
+    /* (4 i + 35 * 4 j + 3) / 4 and % 4 */
+    x = plan_px_mad(p, plan_px_const(p, 3), 4, plan_px_mad(p, i, 35, j));
+    assert_ptr_equal(plan_px_div(p, x, 4), plan_px_mad(p, i, 35, j));
+    assert_ptr_equal(plan_px_mod(p, x, 4), plan_px_const(p, 3));
+    sd_arena_destroy(a);
+}
+
+static int64_t value_at(const plan_expr *e, const int64_t *pos)
+{
+    switch (e->kind) {
+    case PX_CONST:
+        return e->c;
+    case PX_AXIS:
+        return pos[e->axis];
+    case PX_ADD:
+        return value_at(e->a, pos) + value_at(e->b, pos);
+    case PX_MUL:
+        return value_at(e->a, pos) * e->c;
+    case PX_DIV:
+        return value_at(e->a, pos) / e->c;
+    default:
+        return value_at(e->a, pos) % e->c;
+    }
+}
+
+/* Every way to write 60 elements as three dimensions, into every other. */
+static void reshapes_keep_their_elements(void **state)
+{
+    static const int64_t dims[][3] = { { 60, 1, 1 }, { 4, 15, 1 }, { 3, 4, 5 },
+                                       { 5, 12, 1 }, { 2, 2, 15 },
+                                       { 10, 1, 6 } };
+    sd_arena *a = sd_arena_create();
+    plan_px *p = plan_px_create(a);
+
+    (void)state;
+    for (size_t f = 0; f < SD_COUNTOF(dims); f++)
+        for (size_t t = 0; t < SD_COUNTOF(dims); t++) {
+            const sd_shape *from = sd_shape_make(a, SD_F32, 3, dims[f]);
+            const sd_shape *to = sd_shape_make(a, SD_F32, 3, dims[t]);
+            const plan_expr *in[3], *out[3], *x, *y;
+
+            for (int d = 0; d < 3; d++)
+                in[d] = plan_px_axis(p, d, dims[f][d]);
+            plan_px_reshape(p, from, in, to, out);
+            x = plan_px_linear(p, 3, dims[f], in);
+            y = plan_px_linear(p, 3, dims[t], out);
+            assert_ptr_equal(x, y);
+            for (int64_t n = 0; n < 60; n++) {
+                int64_t pos[3] = { n / dims[f][2] / dims[f][1],
+                                   n / dims[f][2] % dims[f][1],
+                                   n % dims[f][2] };
+
+                for (int d = 0; d < 3; d++) {
+                    int64_t v = value_at(out[d], pos);
+
+                    assert_in_range(v, 0, dims[t][d] - 1);
+                    assert_in_range(v, out[d]->lo, out[d]->hi);
+                }
+                assert_int_equal(value_at(y, pos), n);
+            }
+        }
+    sd_arena_destroy(a);
+}
+
+/* ---- programs ---- */
+
+static uint64_t seed;
+
+static double random_number(void)
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (double)(seed >> 11) / 9007199254740992.0;
+}
+
+static void fill(const sd_shape *s, char *p)
+{
+    size_t bytes = sd_dtype_bytes(s->dtype);
+
+    for (int64_t i = sd_shape_count(s); i-- > 0; p += bytes) {
+        sd_dtype part = sd_dtype_part(s->dtype);
+        double v = random_number();
+
+        if (sd_dtype_kind(part) == SD_K_FLOAT) {
+            sd_scalar_of_f64(part, v * 4 - 2, p);
+            if (part != s->dtype)
+                sd_scalar_of_f64(part, random_number(),
+                                 p + sd_dtype_bytes(part));
+        } else if (s->dtype == SD_PRED) {
+            *p = v < 0.6;
+        } else { /* as indices: some outside */
+            sd_scalar_of_s64(s->dtype,
+                             (int64_t)(v * 40) -
+                                 3 * (sd_dtype_kind(part) == SD_K_SINT),
+                             p);
+        }
+    }
+}
+
+static void close_to(const char *name, const hlo_value *want, const void *got)
+{
+    sd_dtype t = sd_dtype_part(want->shape->dtype);
+    size_t bytes = sd_dtype_bytes(t);
+    int64_t n = (int64_t)(sd_shape_bytes(want->shape) / bytes);
+    double tolerance = t == SD_BF16 ? 2e-2 : 2e-4;
+
+    for (int64_t i = 0; i < n; i++) {
+        const char *x = (const char *)want->data + (size_t)i * bytes;
+        const char *y = (const char *)got + (size_t)i * bytes;
+        double u, v;
+
+        if (sd_dtype_kind(t) != SD_K_FLOAT) {
+            if (memcmp(x, y, bytes) != 0)
+                fail_msg("%s: element %" PRId64 " is %" PRId64 ", not %" PRId64,
+                         name, i, sd_scalar_to_s64(t, y),
+                         sd_scalar_to_s64(t, x));
+            continue;
+        }
+        u = sd_scalar_to_f64(t, x);
+        v = sd_scalar_to_f64(t, y);
+        if (u != v && !(isnan(u) && isnan(v)) &&
+            !(fabs(u - v) <= tolerance * (1 + fabs(u))))
+            fail_msg("%s: element %" PRId64 " is %g, not %g", name, i, v, u);
+    }
+}
+
+static void succeed(sd_status st)
+{
+    if (st)
+        fail_msg("%s: %s", st->where, st->message);
+}
+
+typedef struct { int kernel, libcall, copy; } counts;
+
+static void count_steps(const thunk_seq *s, counts *c)
+{
+    for (int i = 0; i < s->n; i++) {
+        c->kernel += s->at[i].kind == THUNK_KERNEL;
+        c->libcall += s->at[i].kind == THUNK_LIBCALL;
+        c->copy += s->at[i].kind == THUNK_COPY;
+        for (int j = 0; j < s->at[i].nseq; j++)
+            count_steps(&s->at[i].seq[j], c);
+    }
+}
+
+static plan *make(sd_arena *a, const char *name, const device_desc *dev)
+{
+    sd_buf text = { 0 };
+    sd_options opt = { 0 };
+    hlo_module *m;
+    plan *p;
+    char *path = sd_arena_fmt(a, "%s/%s.hlo", folder, name);
+
+    succeed(sd_file_read(path, &text));
+    succeed(hlo_parse(a, text.at, text.len, &m));
+    sd_buf_finish(&text);
+    succeed(hlo_optimize(m, dev, &opt, NULL, NULL));
+    succeed(plan_make(a, m, dev, &opt, &p));
+    succeed(hlo_verify(m));
+    succeed(plan_verify(p));
+    return p;
+}
+
+static hlo_comp *reference(sd_arena *a, const char *name)
+{
+    sd_buf text = { 0 };
+    hlo_module *m;
+
+    succeed(sd_file_read(sd_arena_fmt(a, "%s/%s.hlo", folder, name), &text));
+    succeed(hlo_parse(a, text.at, text.len, &m));
+    sd_buf_finish(&text);
+    return m->entry;
+}
+
+static const hlo_value *leaf_of(const hlo_value *v, int i)
+{
+    return v->elem ? &v->elem[i] : v;
+}
+
+static counts try_program(const char *name, const char *device)
+{
+    sd_arena *a = sd_arena_create();
+    hlo_comp *c = reference(a, name);
+    hlo_value *arg = sd_arena_array(a, hlo_value, c->nparam + 1), want;
+    void **in = sd_arena_array(a, void *, c->nparam + 1), **out;
+    device_desc dev;
+    counts n = { 0 };
+    plan *p;
+
+    assert_true(device_desc_of_name(device, &dev));
+    p = make(a, name, &dev);
+    count_steps(&p->program->seq, &n);
+    for (int i = 0; i < c->nparam; i++) {
+        arg[i] = hlo_value_make(a, c->param[i]->shape);
+        fill(arg[i].shape, arg[i].data);
+        in[i] = arg[i].data;
+    }
+    succeed(hlo_eval(a, c, arg, c->nparam, &want));
+    out = sd_arena_array(a, void *, p->program->noutput + 1);
+    for (int backward = 0; backward < 2; backward++) {
+        for (int i = 0; i < p->program->noutput; i++)
+            out[i] = sd_arena_alloc(a, p->program->output[i].bytes + 1);
+        succeed(plan_run(p, in, out, backward));
+        for (int i = 0; i < p->program->noutput; i++)
+            close_to(name, leaf_of(&want, i), out[i]);
+    }
+    plan_destroy(p);
+    sd_arena_destroy(a);
+    return n;
+}
+
+/* Kernels and calls on the described host, kernels on the described GPU,
+ * copies on both.  The figures are meant: one that grows is a slower plan. */
+static const struct {
+    const char *name;
+    int kernel, libcall, gpu_kernel, copy;
+} programs[] = {
+#define PROGRAM(name, kernel, libcall, gpu_kernel, copy) \
+    { #name, kernel, libcall, gpu_kernel, copy },
+#include "test_plan.def"
+#undef PROGRAM
+};
+
+static void programs_plan_and_run(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(programs); i++) {
+        counts h, g;
+
+        seed = i;
+        h = try_program(programs[i].name, "host:v4");
+        g = try_program(programs[i].name, "cl:pvc");
+        print_message("%s: %d kernels, %d calls, %d copies; GPU %d, %d\n",
+                      programs[i].name, h.kernel, h.libcall, h.copy, g.kernel,
+                      g.copy);
+        assert_int_equal(h.kernel, programs[i].kernel);
+        assert_int_equal(h.libcall, programs[i].libcall);
+        assert_int_equal(h.copy, programs[i].copy);
+        assert_int_equal(g.kernel, programs[i].gpu_kernel);
+        assert_int_equal(g.libcall, 0);
+    }
+}
+
+/* Fusions are the same for every device: the module differs in calls only. */
+static void devices_share_their_fusions(void **state)
+{
+    static const char *const same[] = { "softmax", "layer_norm_grad",
+                                        "argmax", "scatter_add" };
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(same); i++) {
+        sd_arena *a = sd_arena_create();
+        sd_buf x = { 0 }, y = { 0 };
+        device_desc host, gpu;
+        plan *p, *q;
+
+        assert_true(device_desc_of_name("host:v3", &host));
+        assert_true(device_desc_of_name("cl:dg2-g10", &gpu));
+        p = make(a, same[i], &host);
+        q = make(a, same[i], &gpu);
+        hlo_print(&x, p->m);
+        hlo_print(&y, q->m);
+        assert_int_equal(x.len, y.len);
+        assert_memory_equal(x.at, y.at, x.len);
+        sd_buf_finish(&x);
+        sd_buf_finish(&y);
+        plan_destroy(p);
+        plan_destroy(q);
+        sd_arena_destroy(a);
+    }
+}
+
+/* A loop that updates a row a step copies nothing and gives its memory back. */
+static void donated_loops_run_in_place(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    device_desc dev;
+    plan *p;
+    counts n = { 0 };
+    bool aliased = false;
+
+    (void)state;
+    assert_true(device_desc_of_name("host:v4", &dev));
+    p = make(a, "while_rows", &dev);
+    for (int i = 0; i < p->program->seq.n; i++)
+        if (p->program->seq.at[i].kind == THUNK_WHILE)
+            count_steps(&p->program->seq.at[i].seq[1], &n);
+    assert_int_equal(n.copy, 0);
+    for (int i = 0; i < p->program->nbuffer; i++)
+        aliased |= p->program->buffer[i].kind == THUNK_B_OUTPUT &&
+                   p->program->buffer[i].alias == 0;
+    assert_true(aliased);
+    plan_destroy(p);
+    sd_arena_destroy(a);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(split_axes_join_again),
+        cmocka_unit_test(reshapes_keep_their_elements),
+        cmocka_unit_test(programs_plan_and_run),
+        cmocka_unit_test(devices_share_their_fusions),
+        cmocka_unit_test(donated_loops_run_in_place),
+    };
+
+    folder = argc > 1 ? argv[1] : "tests/plan";
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -128,24 +128,25 @@ void compile_dump_module(compile_dump *d, const char *kind,
                          const hlo_module *m)
 {
     sd_buf text = {0};
-    char name[128];
+    char *name;
 
-    if (!d->on)
+    if (!d->on || asprintf(&name, "%s.txt", kind) < 0)
         return;
     hlo_print(&text, m);
-    snprintf(name, sizeof name, "%s.txt", kind);
     compile_dump_bytes(d, name, text.at, text.len);
     sd_buf_finish(&text);
+    free(name);
 }
 
 void compile_dump_pass(compile_dump *d, const char *pass, const hlo_module *m)
 {
-    char kind[128];
+    char *kind;
 
-    if (!d->has_pass_re || regexec(&d->pass_re, pass, 0, NULL, 0))
+    if (!d->has_pass_re || regexec(&d->pass_re, pass, 0, NULL, 0) ||
+        asprintf(&kind, "%04d.after_%s", d->npass++, pass) < 0)
         return;
-    snprintf(kind, sizeof kind, "%04d.after_%s", d->npass++, pass);
     compile_dump_module(d, kind, m);
+    free(kind);
 }
 
 void compile_dump_plan(compile_dump *d, const plan *p)

@@ -81,7 +81,7 @@ static void views_from(clusters *cs, const plan_space *s, cluster_member *user,
                              &got);
                 add_view(cs, out, got.index, rank);
             }
-    }
+    }    cs->viewer.axis = NULL; /* they were this call's */
 }
 
 bool cluster_root_index(clusters *cs, const plan_space *s, const hlo_inst *in,

@@ -103,7 +103,7 @@ static PJRT_Error *put(PJRT_Buffer_Type type, const void *data,
 
 static PJRT_Buffer *put_f32(const float *data, int64_t n)
 {
-    PJRT_Buffer *b;
+    PJRT_Buffer *b = NULL;
 
     OK(put(PJRT_Buffer_Type_F32, data, &n, 1, NULL, 0, &b));
     return b;
@@ -250,7 +250,7 @@ static void arrays_go_there_and_back(void **state)
         .struct_size = PJRT_Buffer_MemoryLayout_STRUCT_SIZE,
         .type = PJRT_Buffer_MemoryLayout_Type_Tiled,
         .tiled = {.minor_to_major = order, .minor_to_major_size = 2}};
-    PJRT_Buffer *b;
+    PJRT_Buffer *b = NULL;
 
     (void)state;
     for (int i = 0; i < 16; i++)
@@ -287,7 +287,7 @@ static void small_types_and_empty_arrays_pass(void **state)
     static const int64_t none[] = {3, 0}, big[] = {1, INT64_MAX};
     int8_t s4[] = {-8, 7, -1, 0}, to[4];
     int64_t four = 4;
-    PJRT_Buffer *b;
+    PJRT_Buffer *b = NULL;
     ARGS(Buffer_OnDeviceSizeInBytes, .buffer = NULL);
 
     (void)state;
@@ -584,7 +584,7 @@ static PJRT_Error *load(const sd_buf *b, PJRT_LoadedExecutable **out)
 static PJRT_LoadedExecutable *program(int n, bool donate)
 {
     sd_buf b = saved(n, donate);
-    PJRT_LoadedExecutable *l;
+    PJRT_LoadedExecutable *l = NULL;
 
     OK(load(&b, &l));
     sd_buf_finish(&b);
@@ -716,7 +716,7 @@ static void donation_takes_the_argument(void **state)
 
 static void executables_answer_and_come_back_from_bytes(void **state)
 {
-    PJRT_LoadedExecutable *l = program(2, true), *again;
+    PJRT_LoadedExecutable *l = program(2, true), *again = NULL;
     PJRT_LoadedExecutable_GetExecutable_Args g = {
         .struct_size = PJRT_LoadedExecutable_GetExecutable_Args_STRUCT_SIZE};
     PJRT_Executable_Name_Args n = {.struct_size =
@@ -770,7 +770,7 @@ static void a_program_for_another_machine_is_refused(void **state)
     device_desc d;
     thunk_program *p;
     sd_buf body = {0}, b = {0};
-    PJRT_LoadedExecutable *l;
+    PJRT_LoadedExecutable *l = NULL;
 
     (void)state;
     assert_true(device_desc_of_name("cl:pvc", &d));

@@ -97,12 +97,12 @@ add("eager_square", lambda x: x**2, one,
     shapes(*SMALL, LARGE, dtypes=(np.float32, np.int32, BF16)), eager=True)
 
 # 3: a chain
-# Left of -4, gelu's 1 + tanh has lost all digits but the last: an ulp of tanh
-# there is 6e-8 * |x * b| / 2 in the result, and each side is up to 3.4e-6 from
-# the value in f64.
+# Left of -4, gelu's 1 + tanh has lost all digits but the last, and an ulp of
+# tanh times |x * b| / 2 is in the result.  From the true value JAX's CPU is up
+# to 2.8e-6 away in f32 and 1.0e-14 in f64, we 3.4e-6 and 5.4e-15.
 add("gelu_chain", lambda a, b: jax.nn.gelu(a * 1.5 + b) * b - jnp.tanh(a), two,
     shapes(*SMALL, LARGE, (33, 65), dtypes=(np.float32, BF16)),
-    tol=lambda shape, dtype: roundings(shape, dtype) if dtype == BF16 else 4)
+    tol=lambda shape, dtype: roundings(shape, dtype) if dtype == BF16 else 10)
 
 
 # 4, 5: softmax

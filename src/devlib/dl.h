@@ -32,6 +32,8 @@ typedef int m32, m64; /* what a comparison gives */
 #define DL(name) dl_##name
 #define CVT(x, t) ((t)(x))
 #define any(m) (m)
+#define EACH_LANE(i, m)
+#define LANE(v, i) (v)
 #define FMAF(a, b, c) __builtin_fmaf(a, b, c)
 #define FMA(a, b, c) __builtin_fma(a, b, c)
 #define SQRTF(a) __builtin_sqrtf(a)
@@ -53,6 +55,11 @@ typedef i64v m64;
 #define DL(name) DL_CAT3(dl_##name, _x, SD_LANES)
 #define CVT(x, t) __builtin_convertvector(x, t)
 #define any(m) (__builtin_reduce_or(m) != 0)
+#define EACH_LANE(i, m) \
+    _Pragma("clang loop unroll(disable)") \
+    for (int i = 0; i < SD_LANES; i++) \
+        if ((m)[i])
+#define LANE(v, i) (v)[i]
 #define FMAF(a, b, c) __builtin_elementwise_fma(a, b, c)
 #define FMA(a, b, c) __builtin_elementwise_fma(a, b, c)
 #define SQRTF(a) __builtin_elementwise_sqrt(a)

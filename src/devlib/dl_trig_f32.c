@@ -2,46 +2,48 @@
 #include "dl.h"
 
 /* a mod pi/2 for a finite a >= 2^16, by Payne and Hanek: 96 bits of 2/pi from
- * where they matter, times the mantissa, modulo 4 quadrants. */
-DL_INLINE f32v reduce_far32(f32v a, f32v *lo, u32v *n)
+ * where they matter, times the mantissa, modulo 4 quadrants.  One lane at a
+ * time: so rare that the size of the code matters more. */
+DL_INLINE float reduce_far32(float a, float *lo, uint32_t *n)
 {
-    u32v i = bits32(a), m = (i & U(0x7fffff)) | U(0x800000);
-    u32v at = (i >> U(23)) - U(120), sh = at & U(31), back = U(31) - sh;
-    m32 b0 = (at & U(32)) != U(0), b1 = (at & U(64)) != U(0),
-        b2 = (at & U(128)) != U(0);
-    u32v w0, w1, w2, w3, w4, w5, w6;
-    u64v p;
-    i64v frac;
-    f32v h, l, r;
+    uint32_t i, m, at, sh, back, w0, w1, w2, w3, w4, w5, w6;
+    uint64_t p;
+    int64_t frac;
+    float h, l, r;
 
-    w0 = SEL(b2, U(0xf534ddc0), U(0));
-    w1 = SEL(b2, U(0xdb629599), U(0xa2f9836e));
-    w2 = SEL(b2, U(0x3c439041), U(0x4e441529));
-    w3 = SEL(b2, U(0xfe5163ab), U(0xfc2757d1));
-    w4 = U(0xf534ddc0);
-    w5 = U(0xdb629599);
-    w6 = U(0x3c439041);
-    w0 = SEL(b1, w2, w0);
-    w1 = SEL(b1, w3, w1);
-    w2 = SEL(b1, w4, w2);
-    w3 = SEL(b1, w5, w3);
-    w4 = SEL(b1, w6, w4);
-    w0 = SEL(b0, w1, w0);
-    w1 = SEL(b0, w2, w1);
-    w2 = SEL(b0, w3, w2);
-    w3 = SEL(b0, w4, w3);
-    w0 = (w0 << sh) | ((w1 >> U(1)) >> back);
-    w1 = (w1 << sh) | ((w2 >> U(1)) >> back);
-    w2 = (w2 << sh) | ((w3 >> U(1)) >> back);
-    p = (CVT(m * w0, u64v) << W(32)) + CVT(m, u64v) * CVT(w1, u64v) +
-        ((CVT(m, u64v) * CVT(w2, u64v)) >> W(32));
-    *n = CVT((p + W(1ull << 61)) >> W(62), u32v);
-    frac = signed64(p - (CVT(*n, u64v) << W(62)));
-    h = CVT(frac, f32v);
-    l = CVT(frac - CVT(h, i64v), f32v);
-    r = h * F(0x1.921fb6p-62f);
-    l = FMAF(h, F(0x1.921fb6p-62f), -r) +
-        (l * F(0x1.921fb6p-62f) - h * F(0x1.777a5cp-87f));
+    __builtin_memcpy(&i, &a, sizeof i);
+    m = (i & 0x7fffff) | 0x800000;
+    at = (i >> 23) - 120;
+    sh = at & 31;
+    back = 31 - sh;
+    w4 = 0xf534ddc0; /* 2/pi with 32 zeros before it, at 32-bit steps */
+    w5 = 0xdb629599;
+    w6 = 0x3c439041;
+    w0 = at & 128 ? w4 : 0;
+    w1 = at & 128 ? w5 : 0xa2f9836e;
+    w2 = at & 128 ? w6 : 0x4e441529;
+    w3 = at & 128 ? 0xfe5163ab : 0xfc2757d1;
+    w0 = at & 64 ? w2 : w0;
+    w1 = at & 64 ? w3 : w1;
+    w2 = at & 64 ? w4 : w2;
+    w3 = at & 64 ? w5 : w3;
+    w4 = at & 64 ? w6 : w4;
+    w0 = at & 32 ? w1 : w0;
+    w1 = at & 32 ? w2 : w1;
+    w2 = at & 32 ? w3 : w2;
+    w3 = at & 32 ? w4 : w3;
+    w0 = (w0 << sh) | ((w1 >> 1) >> back);
+    w1 = (w1 << sh) | ((w2 >> 1) >> back);
+    w2 = (w2 << sh) | ((w3 >> 1) >> back);
+    p = ((uint64_t)(m * w0) << 32) + (uint64_t)m * w1 +
+        (((uint64_t)m * w2) >> 32);
+    *n = (uint32_t)((p + (1ull << 61)) >> 62);
+    frac = (int64_t)(p - ((uint64_t)*n << 62));
+    h = (float)frac;
+    l = (float)(frac - (int64_t)h);
+    r = h * 0x1.921fb6p-62f;
+    l = __builtin_fmaf(h, 0x1.921fb6p-62f, -r) +
+        (l * 0x1.921fb6p-62f - h * 0x1.777a5cp-87f);
     h = r + l;
     *lo = (r - h) + l;
     return h;
@@ -62,15 +64,15 @@ DL_INLINE f32v reduce32(f32v a, f32v *lo, u32v *n)
     l = FMAF(k, F(0x1.ee59dap-50f), l);
     r = r2 + l;
     *lo = (r2 - r) + l;
-    if (any(far)) {
-        f32v fl, fr;
-        u32v fn;
+    if (any(far))
+        EACH_LANE(k_, far) {
+            float fl;
+            uint32_t fn;
 
-        fr = reduce_far32(a, &fl, &fn);
-        r = SEL(far, fr, r);
-        *lo = SEL(far, fl, *lo);
-        *n = SEL(far, fn, *n);
-    }
+            LANE(r, k_) = reduce_far32(LANE(a, k_), &fl, &fn);
+            LANE(*lo, k_) = fl;
+            LANE(*n, k_) = fn;
+        }
     return r;
 }
 

@@ -2,96 +2,82 @@
 #include "dl.h"
 
 /* Upper half of a 64 by 64 bit product, from 32-bit pieces. */
-DL_INLINE u64v mul_high(u64v a, u64v b)
+DL_INLINE uint64_t mul_high(uint64_t a, uint64_t b)
 {
-    u64v m = W(0xffffffff), al = a & m, ah = a >> W(32), bl = b & m,
-         bh = b >> W(32), x = al * bh, y = ah * bl,
-         mid = ((al * bl) >> W(32)) + (x & m) + (y & m);
+    uint64_t m = 0xffffffff, al = a & m, ah = a >> 32, bl = b & m,
+             bh = b >> 32, x = al * bh, y = ah * bl,
+             mid = ((al * bl) >> 32) + (x & m) + (y & m);
 
-    return ah * bh + (x >> W(32)) + (y >> W(32)) + (mid >> W(32));
+    return ah * bh + (x >> 32) + (y >> 32) + (mid >> 32);
 }
 
-/* A whole number below 2^32 as a float. */
-DL_INLINE f64v whole_f64(u64v x)
-{
-    return float64(x | W(0x4330000000000000)) - D(0x1p52);
-}
-
-#define STEP(i, j) w[i] = SEL(b, w[j], w[i])
+#define STEP(i, j) w##i = b ? w##j : w##i
 
 /* The 192 bits of 2/pi from bit `at` on, 64 zeros standing before them. */
-DL_INLINE void two_over_pi(u64v at, u64v out[3])
+DL_INLINE void two_over_pi(uint64_t at, uint64_t out[3])
 {
-    u64v w[19], sh = at & W(63), back = W(63) - sh;
-    m64 b;
+    uint64_t sh = at & 63, back = 63 - sh, b = at & 1024;
+    uint64_t w0 = 0, w1 = 0xa2f9836e4e441529, w2 = 0xfc2757d1f534ddc0,
+             w3 = 0xdb6295993c439041, w4 = 0xfe5163abdebbc561,
+             w5 = 0xb7246e3a424dd2e0, w6 = 0x06492eea09d1921c,
+             w7 = 0xfe1deb1cb129a73e, w8 = 0xe88235f52ebb4484,
+             w9 = 0xe99c7026b45f7e41, w10 = 0x3991d639835339f4,
+             w11 = 0x9c845f8bbdf9283b, w12 = 0x1ff897ffde05980f,
+             w13 = 0xef2f118b5a0a6d1f, w14 = 0x6d367ecf27cb09b7,
+             w15 = 0x4f463f669e5fea2d, w16 = 0x7527bac7ebe5f17b,
+             w17 = 0x3d0739f78a5292ea, w18 = 0x6bfb5fb11f8d5d08,
+             w19 = 0x56033046fc7b6bab;
 
-    w[0] = W(0);
-    w[1] = W(0xa2f9836e4e441529);
-    w[2] = W(0xfc2757d1f534ddc0);
-    w[3] = W(0xdb6295993c439041);
-    w[4] = W(0xfe5163abdebbc561);
-    w[5] = W(0xb7246e3a424dd2e0);
-    w[6] = W(0x06492eea09d1921c);
-    w[7] = W(0xfe1deb1cb129a73e);
-    w[8] = W(0xe88235f52ebb4484);
-    w[9] = W(0xe99c7026b45f7e41);
-    w[10] = W(0x3991d639835339f4);
-    w[11] = W(0x9c845f8bbdf9283b);
-    w[12] = W(0x1ff897ffde05980f);
-    w[13] = W(0xef2f118b5a0a6d1f);
-    w[14] = W(0x6d367ecf27cb09b7);
-    w[15] = W(0x4f463f669e5fea2d);
-    w[16] = W(0x7527bac7ebe5f17b);
-    w[17] = W(0x3d0739f78a5292ea);
-    w[18] = W(0x6bfb5fb11f8d5d08);
-    b = (at & W(1024)) != W(0);
-    STEP(0, 16), STEP(1, 17), STEP(2, 18);
-    w[3] = SEL(b, W(0x56033046fc7b6bab), w[3]);
-    b = (at & W(512)) != W(0);
+    STEP(0, 16), STEP(1, 17), STEP(2, 18), STEP(3, 19);
+    b = at & 512;
     STEP(0, 8), STEP(1, 9), STEP(2, 10), STEP(3, 11), STEP(4, 12);
     STEP(5, 13), STEP(6, 14), STEP(7, 15), STEP(8, 16), STEP(9, 17);
     STEP(10, 18);
-    b = (at & W(256)) != W(0);
+    b = at & 256;
     STEP(0, 4), STEP(1, 5), STEP(2, 6), STEP(3, 7), STEP(4, 8), STEP(5, 9);
     STEP(6, 10);
-    b = (at & W(128)) != W(0);
+    b = at & 128;
     STEP(0, 2), STEP(1, 3), STEP(2, 4), STEP(3, 5), STEP(4, 6);
-    b = (at & W(64)) != W(0);
+    b = at & 64;
     STEP(0, 1), STEP(1, 2), STEP(2, 3), STEP(3, 4);
-    for (int i = 0; i < 3; i++)
-        out[i] = (w[i] << sh) | ((w[i + 1] >> W(1)) >> back);
+    out[0] = (w0 << sh) | ((w1 >> 1) >> back);
+    out[1] = (w1 << sh) | ((w2 >> 1) >> back);
+    out[2] = (w2 << sh) | ((w3 >> 1) >> back);
 }
 
-/* a mod pi/2 for a finite a >= 2^20, by Payne and Hanek. */
-DL_INLINE f64v reduce_far64(f64v a, f64v *lo, u64v *n)
+/* a mod pi/2 for a finite a >= 2^20, by Payne and Hanek, one lane at a time. */
+DL_INLINE double reduce_far64(double a, double *lo, uint64_t *n)
 {
-    u64v i = bits64(a), v[3], hi, low, mid, neg;
-    u64v m = (i & W(0xfffffffffffff)) | W(0x10000000000000);
-    f64v x, y, s, r, l, p;
+    uint64_t i, v[3], hi, low, mid, m;
+    double x, y, s, r, l, p, sign;
 
-    two_over_pi((i >> W(52)) - W(1013), v);
+    __builtin_memcpy(&i, &a, sizeof i);
+    m = (i & 0xfffffffffffff) | 0x10000000000000;
+    two_over_pi((i >> 52) - 1013, v);
     mid = m * v[1];
     low = mid + mul_high(m, v[2]);
-    hi = m * v[0] + mul_high(m, v[1]) + SEL(low < mid, W(1), W(0));
-    *n = (hi + W(1ull << 61)) >> W(62);
-    hi = hi - (*n << W(62)); /* quadrants times 2^62, signed; low below */
-    neg = W(0) - (hi >> W(63));
-    hi = (hi ^ neg) + SEL((low == W(0)) & (neg != W(0)), W(1), W(0));
-    low = (low ^ neg) - neg;
-    x = whole_f64(hi >> W(32)) * D(0x1p32);
-    y = whole_f64(hi & W(0xffffffff));
+    hi = m * v[0] + mul_high(m, v[1]) + (low < mid);
+    *n = (hi + (1ull << 61)) >> 62;
+    hi = hi - (*n << 62); /* quadrants times 2^62, signed; low below */
+    sign = hi >> 63 ? -1.0 : 1.0;
+    if (hi >> 63) {
+        hi = ~hi + (low == 0);
+        low = -low;
+    }
+    x = (double)(uint32_t)(hi >> 32) * 0x1p32;
+    y = (double)(uint32_t)hi;
     s = x + y;
     l = (x - s) + y;
-    l = l + (whole_f64(low >> W(32)) * D(0x1p-32) +
-             whole_f64(low & W(0xffffffff)) * D(0x1p-64));
+    l = l + ((double)(uint32_t)(low >> 32) * 0x1p-32 +
+             (double)(uint32_t)low * 0x1p-64);
     x = s + l;
     l = (s - x) + l;
-    p = x * D(0x1.921fb54442d18p-62);
-    r = FMA(x, D(0x1.921fb54442d18p-62), -p) +
-        (l * D(0x1.921fb54442d18p-62) + x * D(0x1.1a62633145c07p-116));
+    p = x * 0x1.921fb54442d18p-62;
+    r = __builtin_fma(x, 0x1.921fb54442d18p-62, -p) +
+        (l * 0x1.921fb54442d18p-62 + x * 0x1.1a62633145c07p-116);
     s = p + r;
-    *lo = flip64((p - s) + r, neg & W(0x8000000000000000));
-    return flip64(s, neg & W(0x8000000000000000));
+    *lo = ((p - s) + r) * sign;
+    return s * sign;
 }
 
 /* a = n pi/2 + r + lo, |r| <= pi/4 and a little. */
@@ -109,15 +95,15 @@ DL_INLINE f64v reduce64(f64v a, f64v *lo, u64v *n)
     l = FMA(k, D(0x1.f1976b7ed8fbcp-110), l);
     r = r2 + l;
     *lo = (r2 - r) + l;
-    if (any(far)) {
-        f64v fl, fr;
-        u64v fn;
+    if (any(far))
+        EACH_LANE(k_, far) {
+            double fl;
+            uint64_t fn;
 
-        fr = reduce_far64(a, &fl, &fn);
-        r = SEL(far, fr, r);
-        *lo = SEL(far, fl, *lo);
-        *n = SEL(far, fn, *n);
-    }
+            LANE(r, k_) = reduce_far64(LANE(a, k_), &fl, &fn);
+            LANE(*lo, k_) = fl;
+            LANE(*n, k_) = fn;
+        }
     return r;
 }
 

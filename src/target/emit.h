@@ -75,7 +75,8 @@ struct emit {
     unsigned global_as, local_as;
     LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, local_ptr;
     LLVMTypeRef si, vi; /* of scalar positions; of an element of vectors */
-    LLVMValueRef fn, scratch, lid, group_id;
+    LLVMValueRef fn, scratch, lid;
+    LLVMValueRef first, last; /* tiles; GPUs: the group and the next */
     LLVMValueRef *slot; /* pointers */
     LLVMBasicBlockRef entry;
     emit_axis axis[EMIT_AXES];

@@ -1,10 +1,10 @@
 /* A kernel: its function, the tiles and the outer loops.  What happens inside
  * of them is emit_stage.c.
  *
- * Host: `name` unpacks the slots and calls the body, whose pointers are
- * noalias arguments.  One grid axis needs no loop over tiles: tiles
- * [first, last) of it are one range of positions. */
+ * One grid axis needs no loop over tiles: tiles [first, last) of it are one
+ * range of positions. */
 #include "emit.h"
+#include <stdlib.h>
 
 typedef struct { LLVMValueRef lo, hi; } range;
 
@@ -232,7 +232,7 @@ static void tiles(nest *t, LLVMValueRef first, LLVMValueRef last)
 int emit_lane_copies(const emit *e)
 {
     const plan_kernel *k = e->k;
-    int n = k->nnode <= 8 ? 4 : k->nnode <= 20 ? 2 : 1;
+    int n = k->nnode <= 6 ? 2 : 1;
 
     if (e->gpu || e->lane < 0)
         return 1;
@@ -240,7 +240,7 @@ int emit_lane_copies(const emit *e)
         return 64 / e->w;
     for (int i = 0; i < k->nstage; i++)
         if (k->stage[i].axes)
-            return 1;
+            n = getenv("SDN") ? atoi(getenv("SDN")):1;
     while (n > 1 && k->axis[e->lane].extent < (int64_t)n * e->w)
         n /= 2;
     return n;
@@ -411,7 +411,10 @@ static void begin_gpu(emit *e)
         size_metadata(e, "intel_reqd_sub_group_size", 1, &e->dev->subgroup);
     start_function(e);
     e->lid = builtin_id(e, "_Z12get_local_idj");
-    e->group_id = builtin_id(e, "_Z12get_group_idj");
+    e->first = builtin_id(e, "_Z12get_group_idj");
+    e->last = LLVMBuildAdd(e->b, e->first, emit_si(e, 1), "");
+    for (int i = 0; i < e->k->nslot; i++)
+        e->slot[i] = LLVMGetParam(e->fn, (unsigned)i);
     if (e->local_bytes)
         e->local = emit_local_array(e, e->local_bytes);
 }
@@ -425,46 +428,28 @@ static void host_attributes(emit *e, LLVMValueRef fn)
     set_attribute(e, fn, "min-legal-vector-width", bits);
 }
 
-/* body(slots..., first, last, scratch), and the entry that calls it. */
+/* One function: pointers that were noalias arguments of a body of its own
+ * bought nothing (what does not vary is hoisted already) and cost a third of
+ * the compile time of small kernels. */
 static void begin_host(emit *e)
 {
-    int n = e->k->nslot;
-    LLVMTypeRef *t = sd_arena_array(e->a, LLVMTypeRef, n + 4), body, entry;
-    LLVMTypeRef none = LLVMVoidTypeInContext(e->cx);
-    LLVMTypeRef et[4] = { e->ptr, e->i64, e->i64, e->ptr };
-    LLVMValueRef *arg = sd_arena_array(e->a, LLVMValueRef, n + 4), fn, at;
+    LLVMTypeRef t[4] = { e->ptr, e->i64, e->i64, e->ptr };
+    LLVMValueRef index, at;
 
-    for (int i = 0; i < n; i++)
-        t[i] = e->ptr;
-    t[n] = t[n + 1] = e->i64;
-    t[n + 2] = e->ptr;
-    body = LLVMFunctionType(none, t, (unsigned)n + 3, 0);
-    entry = LLVMFunctionType(none, et, 4, 0);
-    fn = LLVMAddFunction(e->m, e->k->name, entry);
-    e->fn = LLVMAddFunction(e->m, sd_arena_fmt(e->a, "%s.body", e->k->name),
-                            body);
-    LLVMSetLinkage(e->fn, LLVMInternalLinkage);
-    add_attribute(e, e->fn, LLVMAttributeFunctionIndex, "noinline");
-    for (int i = 0; i < n; i++)
-        if (e->k->slot[i].noalias)
-            add_attribute(e, e->fn, (unsigned)i + 1, "noalias");
-    add_attribute(e, e->fn, (unsigned)n + 3, "noalias");
-    host_attributes(e, fn);
+    e->fn = LLVMAddFunction(
+        e->m, e->k->name,
+        LLVMFunctionType(LLVMVoidTypeInContext(e->cx), t, 4, 0));
     host_attributes(e, e->fn);
-    LLVMPositionBuilderAtEnd(
-        e->b, LLVMAppendBasicBlockInContext(e->cx, fn, "entry"));
-    for (int i = 0; i < n; i++) {
-        LLVMValueRef index = emit_i64(e, i);
-
-        at = LLVMBuildGEP2(e->b, e->ptr, LLVMGetParam(fn, 0), &index, 1, "");
-        arg[i] = LLVMBuildLoad2(e->b, e->ptr, at, "");
-    }
-    for (int i = 0; i < 3; i++)
-        arg[n + i] = LLVMGetParam(fn, (unsigned)i + 1);
-    LLVMBuildCall2(e->b, body, e->fn, arg, (unsigned)n + 3, "");
-    LLVMBuildRetVoid(e->b);
     start_function(e);
-    e->scratch = LLVMGetParam(e->fn, (unsigned)n + 2);
+    for (int i = 0; i < e->k->nslot; i++) {
+        index = emit_i64(e, i);
+        at = LLVMBuildGEP2(e->b, e->ptr, LLVMGetParam(e->fn, 0), &index, 1,
+                           "");
+        e->slot[i] = LLVMBuildLoad2(e->b, e->ptr, at, "");
+    }
+    e->first = LLVMGetParam(e->fn, 1);
+    e->last = LLVMGetParam(e->fn, 2);
+    e->scratch = LLVMGetParam(e->fn, 3);
 }
 
 static void emit_init(emit *e, const plan_kernel *k)
@@ -525,8 +510,6 @@ sd_status emit_kernel(emit *e, const plan_kernel *k)
         begin_gpu(e);
     else
         begin_host(e);
-    for (int i = 0; i < k->nslot; i++)
-        e->slot[i] = LLVMGetParam(e->fn, (unsigned)i);
     for (int i = 0; i < k->naxis; i++)
         if (k->axis[i].outer && i != e->lane)
             t.order[t.norder++] = i;
@@ -536,12 +519,8 @@ sd_status emit_kernel(emit *e, const plan_kernel *k)
         emit_sort(e);
     else if (k->call)
         emit_call(e);
-    else if (e->gpu)
-        tiles(&t, e->group_id,
-              LLVMBuildAdd(e->b, e->group_id, emit_si(e, 1), ""));
     else
-        tiles(&t, LLVMGetParam(e->fn, (unsigned)k->nslot),
-              LLVMGetParam(e->fn, (unsigned)k->nslot + 1));
+        tiles(&t, e->first, e->last);
     LLVMBuildRetVoid(e->b);
     st = e->st;
     e->st = NULL;

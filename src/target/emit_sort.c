@@ -431,7 +431,6 @@ void emit_sort(emit *e)
 {
     sorter s = { .e = e, .s = e->k->sort, .n = e->k->sort->n };
     int nop = s.s->nop;
-    unsigned at = (unsigned)e->k->nslot;
     emit_loop l;
 
     if (nop > MAX_OPERANDS) {
@@ -447,7 +446,7 @@ void emit_sort(emit *e)
         return;
     }
     if (e->gpu) {
-        one_row(&s, e->group_id);
+        one_row(&s, e->first);
         return;
     }
     if (s.s->scratch < work_bytes(&s)) {
@@ -456,8 +455,7 @@ void emit_sort(emit *e)
                               s.s->scratch));
         return;
     }
-    emit_loop_open(e, &l, LLVMGetParam(e->fn, at), LLVMGetParam(e->fn, at + 1),
-                   1);
+    emit_loop_open(e, &l, e->first, e->last, 1);
     one_row(&s, l.at);
     emit_loop_close(e, &l);
 }

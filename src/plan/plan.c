@@ -64,8 +64,8 @@ static sd_status make_program(plan_mem *pm)
 
     collect(pm->a, pm->m->entry, &comps);
     for (int i = 0; i < comps.n; i++) {
-        plan_schedule(comps.at[i]);
-        if ((st = lower_all(pm, comps.at[i])))
+        if ((st = plan_schedule(comps.at[i])) ||
+            (st = lower_all(pm, comps.at[i])))
             return st;
     }
     if ((st = plan_buffers(pm)))

@@ -17,22 +17,29 @@ static const sd_shape *value_shape(const hlo_inst *in)
 
 static bool same_view(const cluster_view *x, const cluster_view *y)
 {
+    if (x->rank != y->rank || x->g.n != y->g.n)
+        return false;
     for (int i = 0; i < x->rank; i++)
         if (x->index[i] != y->index[i])
             return false;
-    return x->rank == y->rank;
+    for (int i = 0; i < x->g.n; i++)
+        if (x->g.g[i].e != y->g.g[i].e || x->g.g[i].lo != y->g.g[i].lo ||
+            x->g.g[i].hi != y->g.g[i].hi)
+            return false;
+    return true;
 }
 
 static void add_view(clusters *cs, cluster_member *m,
-                     const plan_expr *const *index, int rank)
+                     const plan_expr *const *index, int rank, plan_guards g)
 {
-    cluster_view v = { .rank = rank };
+    cluster_view v = { .rank = rank, .g = g };
 
     v.index = (const plan_expr **)index;
     for (int i = 0; i < m->view.n; i++)
         if (same_view(&m->view.at[i], &v))
             return;
-    v.index = sd_arena_copy(cs->a, index, (size_t)rank * sizeof *index);
+    if (rank)
+        v.index = sd_arena_copy(cs->a, index, (size_t)rank * sizeof *index);
     *sd_push(cs->a, &m->view) = v;
 }
 
@@ -73,13 +80,16 @@ static void views_from(clusters *cs, const plan_space *s, cluster_member *user,
             for (int w = 0; w < plan_view_count(u, k); w++) {
                 plan_view got;
 
+                const cluster_view *uv = &user->view.at[v];
+
                 if (u->op == HLO_GET_TUPLE_ELEMENT) {
-                    add_view(cs, out, user->view.at[v].index, rank);
+                    add_view(cs, out, uv->index, rank, uv->g);
                     continue;
                 }
-                plan_view_of(&cs->viewer, u, k, w, user->view.at[v].index,
-                             &got);
-                add_view(cs, out, got.index, rank);
+                plan_view_of(&cs->viewer, u, k, w, uv->index, &got);
+                add_view(cs, out, got.index, rank,
+                         plan_guards_join(cs->a, uv->g, got.guard,
+                                          got.nguard));
             }
     }    cs->viewer.axis = NULL; /* they were this call's */
 }
@@ -103,19 +113,20 @@ static void update_views(clusters *cs, cluster *c, const plan_space *s,
                          hlo_inst *in, cluster_member *out)
 {
     cluster_view v;
+    plan_guards none = { 0 };
     bool scatter = c->update->op == HLO_SCATTER;
 
     if (!scatter && in != c->update->arg[1] && in->shape->rank == 0)
-        add_view(cs, out, NULL, 0);
+        add_view(cs, out, NULL, 0, none);
     if (in == c->update->arg[scatter ? 2 : 1] &&
         cluster_root_index(cs, s, c->update, &v))
-        add_view(cs, out, v.index, v.rank);
+        add_view(cs, out, v.index, v.rank, none);
     for (int64_t i = 0; scatter && in == c->update->arg[1] &&
                         i < in->shape->dim[1]; i++) {
         const plan_expr *at[2] = { plan_space_row(cs->viewer.px, s),
                                    plan_px_const(cs->viewer.px, i) };
 
-        add_view(cs, out, at, 2);
+        add_view(cs, out, at, 2, none);
     }
 }
 
@@ -128,7 +139,7 @@ void cluster_views(clusters *cs, cluster *c, const plan_space *space,
 
         if (c->root.at[i] == in && in != c->update &&
             cluster_root_index(cs, space, in, &v))
-            add_view(cs, out, v.index, v.rank);
+            add_view(cs, out, v.index, v.rank, (plan_guards){ 0 });
     }
     for (int i = 0; i < c->member.n; i++) {
         cluster_member *user = &c->member.at[i];
@@ -286,7 +297,9 @@ static bool push_users(search *s, hlo_inst *in, cluster *skip)
 
         if (!f)
             continue;
-        if (!f->in.n && f->epoch != s->cs->epoch) {
+        /* in no cluster, or (a renaming) in memory as well */
+        if ((!f->in.n || (f->outside && !f->home)) &&
+            f->epoch != s->cs->epoch) {
             f->epoch = s->cs->epoch;
             *sd_push(s->cs->a, &s->stack) = u;
         }

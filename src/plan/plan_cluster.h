@@ -7,7 +7,11 @@
 
 typedef struct cluster cluster;
 
-typedef struct { const plan_expr **index; int rank; } cluster_view;
+typedef struct {
+    const plan_expr **index;
+    int rank;
+    plan_guards g; /* where it is needed: another node under other guards */
+} cluster_view;
 typedef struct {
     hlo_inst *in;
     sd_vec(cluster_view) view; /* under which the cluster needs it */

@@ -16,7 +16,7 @@ static plan_node *operand(plan_lowering *lw, const hlo_inst *in, int k,
     lw->guards = g;
     plan_view_of(&lw->viewer, in, k, which, index, v);
     return plan_value(lw, in->arg[k], 0, v->index,
-                      plan_guards_join(lw, g, v->guard, v->nguard));
+                      plan_guards_join(lw->a, g, v->guard, v->nguard));
 }
 
 /* ---- places that depend on data ---- */
@@ -99,7 +99,7 @@ static plan_node *filled(plan_lowering *lw, plan_node *x, const plan_guard *g,
     if (x->kind == PN_LOAD && x->narg == 0) {
         plan_node l = *x;
         plan_guards all = plan_guards_join(
-            lw, x->nguard ? outside : (plan_guards){ 0 }, g, n);
+            lw->a, x->nguard ? outside : (plan_guards){ 0 }, g, n);
 
         l.guard = all.g;
         l.nguard = all.n;
@@ -127,7 +127,7 @@ static plan_node *lower_pad(plan_lowering *lw, const hlo_inst *in,
             v->guard[i].e->lo >= v->guard[i].hi)
             return fill;
     x = plan_value(lw, in->arg[0], 0, v->index,
-                   plan_guards_join(lw, g, v->guard, v->nguard));
+                   plan_guards_join(lw->a, g, v->guard, v->nguard));
     return filled(lw, x, v->guard, v->nguard, g, fill);
 }
 
@@ -163,7 +163,7 @@ static plan_node *lower_update_value(plan_lowering *lw, const hlo_inst *in,
     lw->guards = g;
     plan_view_of(&lw->viewer, in, 1, 0, index, v);
     x = plan_value(lw, in->arg[1], 0, v->index,
-                   plan_guards_join(lw, g, v->guard, v->nguard));
+                   plan_guards_join(lw->a, g, v->guard, v->nguard));
     return filled(lw, x, v->guard, v->nguard, g, old);
 }
 

@@ -39,7 +39,7 @@ static plan_node *view(plan_lowering *lw, const hlo_inst *in, int k,
     lw->guards = g;
     plan_view_of(&lw->viewer, in, k, 0, index, v);
     lw->viewer.axis = was;
-    in_bounds = plan_guards_join(lw, g, v->guard, v->nguard);
+    in_bounds = plan_guards_join(lw->a, g, v->guard, v->nguard);
     x = plan_value(lw, in->arg[k], 0, v->index, in_bounds);
     if (v->nguard == 0)
         return x;

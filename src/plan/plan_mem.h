@@ -52,7 +52,7 @@ static inline storage *storage_of(storage *s)
     return s;
 }
 
-void plan_schedule(hlo_comp *c); /* the order of its instructions */
+sd_status plan_schedule(hlo_comp *c); /* the order of its instructions */
 /* Gives each value its storage and each storage its slice. */
 sd_status plan_buffers(plan_mem *pm);
 sd_status plan_steps(plan_mem *pm);

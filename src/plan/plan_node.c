@@ -210,14 +210,14 @@ plan_node *plan_node_holds(plan_lowering *lw, const plan_guard *g, int n)
     return all;
 }
 
-plan_guards plan_guards_join(plan_lowering *lw, plan_guards x,
-                             const plan_guard *g, int n)
+plan_guards plan_guards_join(sd_arena *a, plan_guards x, const plan_guard *g,
+                             int n)
 {
     plan_guards r = { .n = x.n };
 
     if (n == 0)
         return x;
-    r.g = sd_arena_array(lw->a, plan_guard, x.n + n);
+    r.g = sd_arena_array(a, plan_guard, x.n + n);
     if (x.n)
         memcpy(r.g, x.g, (size_t)x.n * sizeof *x.g);
     for (int i = 0; i < n; i++) {

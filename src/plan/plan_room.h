@@ -131,8 +131,8 @@ plan_node *plan_node_convert(plan_lowering *lw, sd_dtype t, plan_node *x);
 /* pred: all guards of g hold; NULL when that is known. */
 plan_node *plan_node_holds(plan_lowering *lw, const plan_guard *g, int n);
 plan_node *plan_node_new(plan_lowering *lw, plan_node n);
-plan_guards plan_guards_join(plan_lowering *lw, plan_guards x,
-                             const plan_guard *g, int n);
+plan_guards plan_guards_join(sd_arena *a, plan_guards x, const plan_guard *g,
+                             int n);
 const plan_expr *plan_axis_add(plan_lowering *lw, int64_t extent,
                                plan_role role, bool outer);
 plan_node *plan_lower_fail(plan_lowering *lw, sd_status st, sd_dtype t);

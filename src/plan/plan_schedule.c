@@ -177,8 +177,9 @@ static hlo_inst *next_ready(heap *h, hlo_inst **aside)
     return got;
 }
 
-void plan_schedule(hlo_comp *c)
+sd_status plan_schedule(hlo_comp *c)
 {
+    sd_status st = NULL;
     sd_arena *a = sd_arena_create();
     int n = hlo_comp_count(c), order = 0, done = 0;
     heap h = { sd_arena_array(a, hlo_inst *, n + 1), 0 };
@@ -215,6 +216,9 @@ void plan_schedule(hlo_comp *c)
                 push(&h, u);
         }
     }
+    if (done != n)
+        st = sd_error(SD_INTERNAL, "%s: %d of %d instructions are in a cycle",
+                      c->name, n - done, n);
     for (int i = 0; i < done; i++) {
         list[i]->tag = NULL;
         list[i]->prev = i ? list[i - 1] : NULL;
@@ -225,4 +229,5 @@ void plan_schedule(hlo_comp *c)
         c->last = list[done - 1];
     }
     sd_arena_destroy(a);
+    return st;
 }

@@ -302,6 +302,41 @@ static void devices_share_their_fusions(void **state)
     }
 }
 
+/* Whole plans as text.  With SUNDOG_BLESS set the files are written instead;
+ * the difference is for people to judge. */
+static void plans_read_as_before(void **state)
+{
+    static const char *const name[] = { "mlp", "softmax", "softmax0",
+                                        "layer_norm_grad", "while_rows",
+                                        "movement" };
+    static const char *const device[] = { "host:v4", "cl:pvc" };
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(name); i++)
+        for (size_t j = 0; j < SD_COUNTOF(device); j++) {
+            sd_arena *a = sd_arena_create();
+            sd_buf is = { 0 }, was = { 0 };
+            char *path = sd_arena_fmt(a, "%s/%s.%s.txt", folder, name[i],
+                                      j ? "pvc" : "v4");
+            device_desc dev;
+            plan *p;
+
+            assert_true(device_desc_of_name(device[j], &dev));
+            p = make(a, name[i], &dev);
+            plan_print(&is, p);
+            if (getenv("SUNDOG_BLESS"))
+                succeed(sd_file_write(path, is.at, is.len));
+            succeed(sd_file_read(path, &was));
+            if (is.len != was.len || memcmp(is.at, was.at, is.len) != 0)
+                fail_msg("%s is not what is planned now:\n%.*s", path,
+                         (int)is.len, is.at);
+            sd_buf_finish(&is);
+            sd_buf_finish(&was);
+            plan_destroy(p);
+            sd_arena_destroy(a);
+        }
+}
+
 /* A loop that updates a row a step copies nothing and gives its memory back. */
 static void donated_loops_run_in_place(void **state)
 {
@@ -334,6 +369,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(programs_plan_and_run),
         cmocka_unit_test(devices_share_their_fusions),
         cmocka_unit_test(donated_loops_run_in_place),
+        cmocka_unit_test(plans_read_as_before),
     };
 
     folder = argc > 1 ? argv[1] : "tests/plan";

@@ -185,10 +185,10 @@ static sd_status read_all(sd_arena *a, sd_bytes proto, bool overrides,
 sd_status frontend_read_options(sd_arena *a, sd_bytes proto,
                                 frontend_options *out)
 {
-    frontend_options o = {.nreplica = 1, .npartition = 1};
+    frontend_options o = {.nreplica = 1, .npartition = 1,
+                          .options = out->options};
     sd_status st;
 
-    sd_options_from_env(&o.options);
     if ((st = read_all(a, proto, false, &o)) ||
         (st = read_all(a, proto, true, &o)))
         return sd_note(st, "failed to deserialize CompileOptionsProto");

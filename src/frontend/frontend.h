@@ -11,7 +11,8 @@
 typedef struct {
     int nreplica, npartition;
     bool portable;
-    sd_options options; /* env overlaid with debug_options and overrides */
+    sd_options options; /* the caller's (the environment's), overlaid with
+                           debug_options and overrides */
 } frontend_options;
 
 /* format: "mlir" (VHLO bytecode, or StableHLO text later), "hlo_text".  The

@@ -493,7 +493,7 @@ static void build_options(sd_buf *all)
 static void reads_options(void **state)
 {
     sd_arena *a = sd_arena_create();
-    frontend_options o;
+    frontend_options o = {0};
     sd_buf b = {0};
 
     (void)state;

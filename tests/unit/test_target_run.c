@@ -212,12 +212,59 @@ static void test_programs(void **state)
     assert_int_equal(bad, 0);
 }
 
+typedef struct { sd_buf before, after, code, binary; } texts;
+
+static void keep(void *ctx, const char *kind, const void *data, size_t bytes)
+{
+    texts *t = ctx;
+
+    sd_buf_add(!strcmp(kind, "ir-no-opt.ll")     ? &t->before
+               : !strcmp(kind, "ir-with-opt.ll") ? &t->after
+               : !strcmp(kind, "s")              ? &t->code
+                                                 : &t->binary, data, bytes);
+}
+
+/* What is dumped is whole: compiled again, alone, it is the same binary. */
+static void test_dumped_ir_compiles(void **state)
+{
+    world *w = *state;
+    const device_desc *dev = xpu_device_desc(w->device);
+    sd_arena *a = sd_arena_create();
+    sd_buf again = { 0 };
+    texts t = { 0 };
+    sd_options opt;
+    hlo_module *m;
+    plan *pl;
+    size_t i = 0;
+
+    while (strcmp(programs[i].name, "softmax"))
+        i++;
+    sd_options_from_env(&opt);
+    m = parse(a, &programs[i]);
+    check(hlo_optimize(m, dev, &opt, NULL, NULL), "passes");
+    check(plan_make(a, m, dev, &opt, &pl), "plan");
+    check(target_build(pl, &opt, NULL, keep, &t), "target");
+    check(target_compile_ir(dev, t.before.at, t.before.len, &again), "again");
+    assert_int_equal(again.len, pl->program->binary[0].bytes);
+    assert_memory_equal(again.at, pl->program->binary[0].data, again.len);
+    assert_true(t.after.len > 0);
+    assert_true(t.code.len > 0);
+    plan_destroy(pl);
+    sd_buf_finish(&t.before);
+    sd_buf_finish(&t.after);
+    sd_buf_finish(&t.code);
+    sd_buf_finish(&t.binary);
+    sd_buf_finish(&again);
+    sd_arena_destroy(a);
+}
+
 int main(int argc, char **argv)
 {
     world w = { 0 };
     sd_options opt;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_prestate(test_programs, &w)
+        cmocka_unit_test_prestate(test_programs, &w),
+        cmocka_unit_test_prestate(test_dumped_ir_compiles, &w)
     };
 
     sd_log_init();

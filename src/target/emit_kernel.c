@@ -4,7 +4,6 @@
  * One grid axis needs no loop over tiles: tiles [first, last) of it are one
  * range of positions. */
 #include "emit.h"
-#include <stdlib.h>
 
 typedef struct { LLVMValueRef lo, hi; } range;
 
@@ -229,6 +228,29 @@ static void tiles(nest *t, LLVMValueRef first, LLVMValueRef last)
 
 /* ---- copies ---- */
 
+/* Vectors side by side while inner axes run: whole lines and neighbouring ones
+ * are read of each row (a column sum of 2048 x 4096 f32 takes 0.4 ms with 8,
+ * 5 ms with one), as long as the code stays small. */
+static int column_copies(const emit *e)
+{
+    const plan_kernel *k = e->k;
+    int body = 0;
+
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+
+        if (n->kind == PN_SCAN || n->kind == PN_SCATTER)
+            return 1;
+        if (n->kind == PN_REDUCE)
+            body += n->nout;
+        else if (n->varies & ~e->outer)
+            body++;
+        if (n->kind == PN_ELT && (hlo_op_table[n->op].props & HLO_P_HEAVY))
+            body += 8;
+    }
+    return body <= 5 ? 8 : body <= 12 ? 4 : body <= 24 ? 2 : 1;
+}
+
 int emit_lane_copies(const emit *e)
 {
     const plan_kernel *k = e->k;
@@ -240,7 +262,7 @@ int emit_lane_copies(const emit *e)
         return 64 / e->w;
     for (int i = 0; i < k->nstage; i++)
         if (k->stage[i].axes)
-            n = getenv("SDN") ? atoi(getenv("SDN")):1;
+            n = column_copies(e);
     while (n > 1 && k->axis[e->lane].extent < (int64_t)n * e->w)
         n /= 2;
     return n;

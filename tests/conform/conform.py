@@ -26,7 +26,10 @@ BY_PROPERTY = ("qr", "svd", "eig", "eigh", "schur", "hessenberg", "lu",
 TOLERANCE = {"conv_general_dilated": 50, "dot_general": 20, "cumsum": 30,
              "cumprod": 30, "cumlogsumexp": 30, "reduce_window_add": 10,
              "integer_pow": 10, "pow": 10, "lgamma": 30, "digamma": 30,
-             "erf_inv": 30, "igamma": 100, "random_gamma": 100, "logistic": 4}
+             "erf_inv": 30, "igamma": 100, "random_gamma": 100, "logistic": 4,
+             # f16 terms of 6 that cancel: the CPU rounds each sum to an ulp of
+             # 4e-3, we the last
+             "scatter_add": 4}
 
 
 def prepare(x64):
@@ -34,6 +37,15 @@ def prepare(x64):
     jax.config.update("jax_enable_x64", x64)
     from jax._src.internal_test_util import test_harnesses
     return test_harnesses.all_harnesses
+
+
+def order_ties(harness, leaves):
+    """An unstable sort may leave equal keys in any order: all operands decide
+    (the keys themselves are compared before)."""
+    import numpy as np
+    axis = harness.params["dimension"]
+    order = np.lexsort(leaves[::-1], axis=axis)
+    return [np.take_along_axis(x, order, axis) for x in leaves]
 
 
 def run_one(harness):
@@ -59,6 +71,16 @@ def run_one(harness):
                 raise
     want, got = out
     assert len(got) == len(want)
+    if harness.group_name == "sort" and not harness.params["is_stable"]:
+        keys = harness.params["num_keys"]
+        for g, w in zip(got[:keys], want[:keys]):
+            compare.check(g, w)
+        if keys < len(got):
+            assert all(g.devices() == {device} for g in got)
+            for g, w in zip(order_ties(harness, got),
+                            order_ties(harness, want)):
+                compare.check(g, w)
+            return "ok", ""
     for g, w in zip(got, want):
         assert g.devices() == {device}
         if jax.dtypes.issubdtype(g.dtype, jax.dtypes.prng_key):

@@ -133,7 +133,10 @@ bool emit_is_complex(sd_dtype t);
 bool emit_is_narrow_float(sd_dtype t);
 bool emit_is_signed(sd_dtype t); /* integers */
 bool emit_is_int(sd_dtype t);    /* integers; not pred */
-void emit_fail(emit *e, sd_status st); /* keeps the first */
+/* Keeps the first.  Emitters go on with poison: the kernel is thrown away, but
+ * all that others ask for must be there. */
+void emit_fail(emit *e, sd_status st);
+emit_value emit_poison(emit *e, sd_dtype t, int w);
 
 /* ---- emit_level.c: levels, loops, copies ---- */
 

@@ -599,8 +599,9 @@ static emit_value one_op(elt *p, sd_dtype t, int narg, emit_value *arg)
     return v;
 }
 
-emit_value emit_elt(emit *e, int op, const hlo_inst *in, sd_dtype t, int narg,
-                    const emit_value *given, const sd_dtype *arg_t)
+static emit_value any_op(emit *e, int op, const hlo_inst *in, sd_dtype t,
+                         int narg, const emit_value *given,
+                         const sd_dtype *arg_t)
 {
     emit_value arg[8], v = { NULL, NULL };
     int w = 1;
@@ -626,6 +627,15 @@ emit_value emit_elt(emit *e, int op, const hlo_inst *in, sd_dtype t, int narg,
     case HLO_COMPLEX: return (emit_value){ arg[0].re, arg[1].re };
     default: return one_op(&p, arg_t[0], narg, arg);
     }
+}
+
+emit_value emit_elt(emit *e, int op, const hlo_inst *in, sd_dtype t, int narg,
+                    const emit_value *arg, const sd_dtype *arg_t)
+{
+    emit_value v = any_op(e, op, in, t, narg, arg, arg_t);
+
+    /* after a failure the types of what came back say nothing */
+    return e->st ? emit_poison(e, t, emit_width(v.re)) : v;
 }
 
 void emit_body(emit *e, const plan_body *body, const emit_value *arg,

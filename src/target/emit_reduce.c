@@ -503,29 +503,39 @@ static void join(emit *e, emit_reduction *r, int c, emit_value *out)
     memcpy(out, v[0], (size_t)r->n->nout * sizeof *out);
 }
 
+/* The initial value is joined last; result o goes to out[o * ncopy]. */
+static void join_copy(emit *e, emit_reduction *r, int c, emit_value *out)
+{
+    const plan_node *n = r->n;
+    emit_value x[EMIT_MAX_OUT], init[EMIT_MAX_OUT];
+
+    join(e, r, c, x);
+    for (int o = 0; o < n->nout; o++) {
+        const plan_node *a = n->arg[n->nout + o];
+
+        init[o] = emit_node_value(e, a, emit_canon(e, c, a->varies));
+    }
+    join_body(e, n, init, x, NULL);
+    for (int o = 0; o < n->nout; o++)
+        out[o * e->ncopy] = init[o];
+}
+
 void emit_reduce_end(emit *e, emit_reduction *r)
 {
     const plan_node *n = r->n;
-    emit_value **several = &e->several[n->id];
+    emit_value *several = sd_arena_array(e->a, emit_value,
+                                         n->nout * e->ncopy);
 
-    if (e->st)
-        return;
-    *several = sd_arena_array(e->a, emit_value, n->nout * e->ncopy);
+    e->several[n->id] = several;
     for (int c = 0; c < e->ncopy; c++) {
-        emit_value x[EMIT_MAX_OUT], init[EMIT_MAX_OUT];
-
         if (!emit_is_copy(e, c, n->varies))
             continue;
-        join(e, r, c, x);
-        for (int o = 0; o < n->nout; o++) {
-            const plan_node *a = n->arg[n->nout + o];
-
-            init[o] = emit_node_value(e, a, emit_canon(e, c, a->varies));
-        }
-        join_body(e, n, init, x, NULL);
-        for (int o = 0; o < n->nout; o++)
-            (*several)[o * e->ncopy + c] = init[o];
-        emit_remember(e, &e->value[n->id * e->ncopy + c], init[0],
+        if (n->nout <= EMIT_MAX_OUT)
+            join_copy(e, r, c, several + c);
+        for (int o = 0; n->nout > EMIT_MAX_OUT && o < n->nout; o++)
+            several[o * e->ncopy + c] = emit_poison(e, n->arg[o]->dtype,
+                                                    r->width);
+        emit_remember(e, &e->value[n->id * e->ncopy + c], several[c],
                       e->outer_depth);
     }
 }

@@ -118,8 +118,7 @@ emit_value emit_scan(emit *e, const plan_node *n, int copy, int out)
         (n->over & (n->over - 1))) {
         emit_fail(e, sd_error(SD_UNIMPLEMENTED,
                               "a scan along the axis of the lanes"));
-        return emit_node_value(e, n->arg[0],
-                               emit_canon(e, copy, n->arg[0]->varies));
+        return emit_poison(e, n->arg[out]->dtype, w);
     }
     axis = &e->axis[only_axis(n->over)];
     if (!e->running[n->id])

@@ -13,6 +13,15 @@ void emit_fail(emit *e, sd_status st)
         e->st = st;
 }
 
+emit_value emit_poison(emit *e, sd_dtype t, int w)
+{
+    emit_value v = { LLVMGetPoison(emit_widen(emit_type(e, t), w)), NULL };
+
+    if (emit_is_complex(t))
+        v.im = v.re;
+    return v;
+}
+
 bool emit_is_complex(sd_dtype t)
 {
     return sd_dtype_kind(t) == SD_K_COMPLEX;

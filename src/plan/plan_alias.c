@@ -3,7 +3,7 @@
  * is updated in place goes through a `copy`; plan_buffers.c then gives source
  * and copy one place wherever their lives allow, and the copy is no step.
  * So nothing here has to know lives, and what is wrong to share is copied. */
-#include "plan_room.h"
+#include "plan_mem.h"
 
 static hlo_inst *copy_of(hlo_comp *c, hlo_inst *before, hlo_inst *x)
 {
@@ -39,7 +39,7 @@ static hlo_inst *copy_leaves(hlo_comp *c, hlo_inst *before, hlo_inst *x)
 /* ---- loops ---- */
 
 /* The element of the body's parameter that x is, or -1. */
-static int64_t state_of(const hlo_comp *body, const hlo_inst *x)
+int64_t plan_state_of(const hlo_comp *body, const hlo_inst *x)
 {
     while (x->op == HLO_RESHAPE || x->op == HLO_BITCAST)
         x = x->arg[0];
@@ -66,13 +66,13 @@ static void copy_body(hlo_comp *c)
         e[i] = r->op == HLO_TUPLE ? r->arg[i]
                                   : hlo_make_gte((hlo_at){ c, NULL, r }, r, i);
     for (int i = 0; i < n; i++) {
-        int64_t s = state_of(c, e[i]);
+        int64_t s = plan_state_of(c, e[i]);
 
         if (s >= 0 && s != i && e[i]->shape->dtype != SD_TUPLE)
             e[i] = copy_of(c, NULL, e[i]);
     }
     for (int i = 0; i < n; i++)
-        if (state_of(c, e[i]) != i)
+        if (plan_state_of(c, e[i]) != i)
             e[i] = copy_leaves(c, NULL, e[i]);
     hlo_set_root(c, hlo_make_tuple((hlo_at){ c, NULL, r }, n, e));
 }
@@ -92,7 +92,7 @@ static void copy_init(hlo_comp *c, hlo_inst *in)
     for (int i = 0; i < n; i++) {
         e[i] = x->op == HLO_TUPLE ? x->arg[i]
                                   : hlo_make_gte((hlo_at){ c, in, x }, x, i);
-        if (state_of(body, body->root->arg[i]) != i)
+        if (plan_state_of(body, body->root->arg[i]) != i)
             e[i] = copy_leaves(c, in, e[i]);
     }
     hlo_set_arg(in, 0, hlo_make_tuple((hlo_at){ c, in, x }, n, e));

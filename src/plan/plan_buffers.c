@@ -130,17 +130,41 @@ static void must_share(plan_mem *pm, must_list *must, storage *x, storage *y)
     *sd_push(pm->a, must) = (must_pair){ x, y };
 }
 
+/* Leaves of the state that no iteration changes: the same value all along. */
+static bool *unchanged(plan_mem *pm, const hlo_inst *in, int n)
+{
+    bool *is = sd_arena_array(pm->a, bool, n + 1);
+    const hlo_comp *body = in->comp[1];
+    int at = 0;
+
+    if (in->shape->dtype != SD_TUPLE || body->root->op != HLO_TUPLE)
+        return is;
+    for (int i = 0; i < in->shape->nelem; i++) {
+        bool same = plan_state_of(body, body->root->arg[i]) == i;
+
+        for (int j = plan_leaf_count(in->shape->elem[i]); j > 0; j--)
+            is[at++] = same;
+    }
+    return is;
+}
+
 static void walk_while(plan_mem *pm, hlo_inst *in, must_list *must)
 {
     plan_home *p = home_new(pm, in), *init = home_of(in->arg[0]);
     plan_home *cp, *bp, *root;
+    bool *same = unchanged(pm, in, p->n);
     int begin = pm->time;
 
     extend_all(init, begin);
     cp = home_new(pm, in->comp[0]->param[0]);
     bp = home_new(pm, in->comp[1]->param[0]);
     for (int i = 0; i < p->n; i++) {
-        begin_life(pm, bp, i, init->at[i], begin);
+        if (same[i]) {
+            bp->at[i] = init->at[i];
+            bp->life[i] = init->life[i];
+        } else {
+            begin_life(pm, bp, i, init->at[i], begin);
+        }
         cp->at[i] = bp->at[i];
         cp->life[i] = bp->life[i];
     }
@@ -155,7 +179,12 @@ static void walk_while(plan_mem *pm, hlo_inst *in, must_list *must)
     for (int i = 0; i < p->n; i++) {
         if (root->at[i] != init->at[i])
             must_share(pm, must, init->at[i], root->at[i]);
-        begin_life(pm, p, i, init->at[i], pm->time);
+        if (same[i]) {
+            p->at[i] = init->at[i];
+            p->life[i] = init->life[i];
+        } else {
+            begin_life(pm, p, i, init->at[i], pm->time);
+        }
     }
     p->until = pm->time;
 }

@@ -364,8 +364,15 @@ static bool may_repeat(const hlo_inst *in, int copies)
                !(hlo_info(in)->props & HLO_P_HEAVY);
     if (count_of(in) <= 1024)
         return copies <= 8;
-    for (int i = 0; i < in->narg; i++)
-        read += count_of(in->arg[i]);
+    for (int i = 0; i < in->narg; i++) {
+        const hlo_inst *x = in->arg[i];
+
+        while (x->op == HLO_BROADCAST || is_alias(x))
+            x = x->arg[0]; /* what memory is read in the end */
+        if (plan_is_reducing(x) && x->op != HLO_REDUCE && x->nuse == 1)
+            return false; /* better computed where that is */
+        read += count_of(x);
+    }
     return copies <= MOST_COPIES && read <= count_of(in) * 3 / 2;
 }
 

@@ -119,6 +119,27 @@ static LLVMValueRef do_rem(elt *p, LLVMValueRef *x)
     return int_divide(p, x, true);
 }
 
+/* AVX-512 has an instruction that orders zeros and drops NaNs: with the NaNs
+ * put back it is three, where llvm.maximum takes seven. */
+static LLVMValueRef range_max_min(emit *e, bool max, LLVMValueRef x,
+                                  LLVMValueRef y)
+{
+    LLVMTypeRef i16 = e->i16, v = LLVMTypeOf(x);
+    LLVMTypeRef t[6] = { v, v, e->i32, v, i16, e->i32 };
+    LLVMTypeRef ft = LLVMFunctionType(v, t, 6, 0);
+    LLVMValueRef a[6] = { x, y, LLVMConstInt(e->i32, max ? 5 : 4, 0),
+                          LLVMGetPoison(v), LLVMConstAllOnes(i16),
+                          LLVMConstInt(e->i32, 4, 0) };
+    const char *name = "llvm.x86.avx512.mask.range.ps.512";
+    LLVMValueRef fn = LLVMGetNamedFunction(e->m, name), r;
+
+    if (!fn)
+        fn = LLVMAddFunction(e->m, name, ft);
+    r = LLVMBuildCall2(e->b, ft, fn, a, 6, "");
+    return LLVMBuildSelect(e->b, LLVMBuildFCmp(e->b, LLVMRealUNO, x, y, ""),
+                           LLVMBuildFAdd(e->b, x, y, ""), r, "");
+}
+
 LLVMValueRef emit_max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
                           sd_dtype t)
 {
@@ -132,6 +153,8 @@ LLVMValueRef emit_max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
                                      ? (max ? "llvm.smax" : "llvm.smin")
                                      : (max ? "llvm.umax" : "llvm.umin"),
                               ft, a, 2);
+    if (!e->gpu && e->dev->lanes == 16 && t == SD_F32 && emit_width(x) == 16)
+        return range_max_min(e, max, x, y);
     if (!e->gpu)
         return emit_intrinsic(e, max ? "llvm.maximum" : "llvm.minimum", ft, a,
                               2);

@@ -281,7 +281,9 @@ static bool has_strided(const plan_kernel *k, int axis)
 static void plan_copies(emit *e)
 {
     const plan_kernel *k = e->k;
-    int strided = 0;
+    bool wide = e->lane >= 0 && k->axis[e->lane].outer &&
+                emit_lane_copies(e) >= 4;
+    bool strided = false;
 
     e->ncopy = 1;
     for (int a = 0; a < k->naxis; a++) {
@@ -295,7 +297,7 @@ static void plan_copies(emit *e)
             x->radix = (int)SD_MIN(p->grid ? p->tile : p->extent,
                                    (int64_t)EMIT_AXIS_COPIES);
         else if (!p->outer && has_strided(k, a))
-            strided = 1;
+            strided = !wide; /* else one after the other: EMIT_R_MAJOR */
         if (x->radix > 1) {
             x->stride = e->ncopy;
             e->ncopy *= x->radix;

@@ -177,7 +177,6 @@ void emit_index_init(emit *e);
 /* The value of x: for all elements of a LANE vector when vec and it varies on
  * LANE, else for the first. */
 LLVMValueRef emit_expr(emit *e, const plan_expr *x, int copy, bool vec);
-int emit_expr_level(emit *e, const plan_expr *x);
 LLVMValueRef emit_position(emit *e, int axis, int copy, bool vec);
 LLVMValueRef emit_guards(emit *e, const plan_guard *g, int n, int copy,
                          bool vec); /* i1 or a vector; NULL: hold always */
@@ -226,7 +225,8 @@ typedef struct emit_reduction emit_reduction;
 emit_reduction *emit_reduce_begin(emit *e, const plan_node *n,
                                   emit_reduce_how how);
 void emit_reduce_step(emit *e, emit_reduction *r, int copy);
-/* MAJOR: the accumulators hold the strided lane `lane`. */
+/* MAJOR: before each strided lane; then the accumulators hold lane `lane`. */
+void emit_reduce_restart(emit *e, emit_reduction *r);
 void emit_reduce_lane(emit *e, emit_reduction *r, LLVMValueRef lane);
 void emit_reduce_end(emit *e, emit_reduction *r);
 const plan_node *emit_reduction_node(const emit_reduction *r);

@@ -7,53 +7,49 @@
  * expressions of the kernel allow it. */
 #include "emit.h"
 
-static bool fits(const plan_expr *x, int64_t limit)
+enum { NARROW = INT32_MAX - 1024 }; /* room for steps past the end */
+
+static bool is_narrow(int64_t lo, int64_t hi)
 {
-    if (x->lo < -limit || x->hi > limit || x->c > limit || x->c < -limit)
-        return false;
-    if (x->kind == PX_ADD)
-        return fits(x->a, limit) && fits(x->b, limit);
-    return x->a ? fits(x->a, limit) : true;
+    return lo >= -NARROW && hi <= NARROW;
 }
 
-static void note_expr(emit *e, const plan_expr *x)
+/* Expressions are shared: each is visited once. */
+static bool note_expr(emit *e, const plan_expr *x)
 {
+    bool narrow = is_narrow(x->lo, x->hi) && is_narrow(x->c, x->c);
+
     if (sd_map_has(e->expr, sd_key(x)))
-        return;
-    if (x->a)
-        note_expr(e, x->a);
-    if (x->b)
-        note_expr(e, x->b);
+        return true;
     sd_map_set(e->expr, sd_key(x),
                sd_arena_array(e->a, emit_slot, 2 * e->ncopy));
+    if (x->a)
+        narrow = note_expr(e, x->a) && narrow;
+    if (x->b)
+        narrow = note_expr(e, x->b) && narrow;
+    return narrow;
 }
 
 void emit_index_init(emit *e)
 {
     const plan_kernel *k = e->k;
     bool narrow = true;
-    const int64_t limit = INT32_MAX - 1024; /* room for steps past the end */
 
+    e->expr = sd_map_create(e->a);
     for (int i = 0; i < k->naxis; i++)
-        narrow = narrow && k->axis[i].extent <= limit;
+        narrow = narrow && is_narrow(0, k->axis[i].extent);
     for (int i = 0; i < k->nnode; i++) {
         const plan_node *n = k->node[i];
 
         if (n->off)
-            narrow = narrow && fits(n->off, limit);
-        for (int g = 0; g < n->nguard; g++)
-            narrow = narrow && fits(n->guard[g].e, limit) &&
-                     n->guard[g].lo >= -limit && n->guard[g].hi <= limit;
+            narrow = note_expr(e, n->off) && narrow;
+        for (int g = 0; g < n->nguard; g++) {
+            narrow = note_expr(e, n->guard[g].e) && narrow;
+            narrow = is_narrow(n->guard[g].lo, n->guard[g].hi) && narrow;
+        }
     }
     e->vi = narrow ? e->i32 : e->i64;
     e->si = e->gpu ? e->vi : e->i64;
-    e->expr = sd_map_create(e->a);
-    for (int i = 0; i < k->nnode; i++) {
-        if (k->node[i]->off)
-            note_expr(e, k->node[i]->off);
-        for (int g = 0; g < k->node[i]->nguard; g++)
-            note_expr(e, k->node[i]->guard[g].e);
-    }
 }
 
 static bool varies_on_lane(const emit *e, const plan_expr *x)
@@ -129,41 +125,49 @@ static LLVMValueRef combine(emit *e, const plan_expr *x, LLVMValueRef a,
     return a;
 }
 
-int emit_expr_level(emit *e, const plan_expr *x)
+static emit_slot *slot_of(emit *e, const plan_expr *x, int copy, bool vec)
+{
+    emit_slot *s = sd_map_get(e->expr, sd_key(x));
+
+    return &s[2 * emit_canon(e, copy, x->varies) +
+              (vec && varies_on_lane(e, x))];
+}
+
+/* What it is made of has been made: its level is theirs. */
+static int level_of(emit *e, const plan_expr *x, int copy, bool vec)
 {
     int level = 0;
 
     if (x->kind == PX_NODE)
         level = emit_node_level(e, x->node);
-    for (int i = 0; i < e->k->naxis; i++)
-        if (x->varies >> i & 1)
-            level = SD_MAX(level, e->axis[i].level);
     if (x->a)
-        level = SD_MAX(level, emit_expr_level(e, x->a));
+        level = SD_MAX(level, slot_of(e, x->a, copy, vec)->level);
     if (x->b)
-        level = SD_MAX(level, emit_expr_level(e, x->b));
+        level = SD_MAX(level, slot_of(e, x->b, copy, vec)->level);
+    if (x->kind == PX_AXIS)
+        level = SD_MAX(level, e->axis[x->axis].level);
     return level;
 }
 
 LLVMValueRef emit_expr(emit *e, const plan_expr *x, int copy, bool vec)
 {
-    emit_slot *s = sd_map_get(e->expr, sd_key(x));
+    emit_slot *s;
     LLVMValueRef a = NULL, b = NULL, v;
     emit_mark mark;
     int level;
 
     vec = vec && varies_on_lane(e, x);
     copy = emit_canon(e, copy, x->varies);
-    s += 2 * copy + vec;
+    s = slot_of(e, x, copy, vec);
     if (s->set)
         return s->v.re;
-    level = emit_expr_level(e, x);
     if (x->kind == PX_NODE)
         emit_node_value(e, x->node, emit_canon(e, copy, x->node->varies));
     if (x->a)
         a = emit_expr(e, x->a, copy, vec);
     if (x->b)
         b = emit_expr(e, x->b, copy, vec);
+    level = level_of(e, x, copy, vec);
     mark = emit_at(e, level);
     if (vec && a)
         a = to_index(e, a, true, true);

@@ -120,8 +120,7 @@ static void make_acc(emit *e, emit_reduction *r, int o, int c)
         r->lane_re[i] = emit_alloca(e, array);
         r->lane_im[i] = cplx ? emit_alloca(e, array) : NULL;
     }
-    if (r->how != EMIT_R_MAJOR)
-        start_acc(e, r, o, c);
+    start_acc(e, r, o, c);
 }
 
 static int width_of(emit *e, const plan_node *n, emit_reduce_how how,
@@ -321,6 +320,13 @@ void emit_reduce_step(emit *e, emit_reduction *r, int copy)
         accumulate(e, r, acc, x,
                    e->gpu ? NULL : emit_mask(e, r->n->over, copy),
                    first_of(e, r, copy));
+}
+
+void emit_reduce_restart(emit *e, emit_reduction *r)
+{
+    for (int i = 0; r->identity && i < r->n->nout * r->nacc; i++)
+        if (r->re[i])
+            start_acc(e, r, i / r->nacc, i % r->nacc);
 }
 
 void emit_reduce_lane(emit *e, emit_reduction *r, LLVMValueRef lane)

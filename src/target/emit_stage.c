@@ -211,6 +211,8 @@ static void run_major(pass *p, int i)
     emit_loop_open(e, &lane, emit_si(e, 0),
                    emit_si(e, SD_MIN(n, (int64_t)p->lanes)), 1);
     emit_level_open(e, pre);
+    for (int r = 0; r < p->nreduction; r++)
+        emit_reduce_restart(e, p->reduction[r]);
     pre = LLVMGetInsertBlock(e->b);
     emit_loop_open(e, &l, lane.at, emit_si(e, n), p->lanes);
     open_at(e, a, pre, l.at);

@@ -128,6 +128,54 @@ static void cut_points(plan_kernel *k, int lane, int64_t want, int64_t width)
     }
 }
 
+/* ---- register tiles ---- */
+
+enum { REGISTER_ROWS = 4, MOST_UNROLLED_NODES = 40 };
+
+/* An outer axis along which what the inner loops read along LANE is the same:
+ * a few positions of it at once read it once.  Contractions have one. */
+static int reuse_axis(const plan_kernel *k, int lane)
+{
+    uint64_t inner = 0, l = 1ull << lane;
+    int best = -1;
+
+    for (int i = 0; i < k->nstage; i++)
+        inner |= k->stage[i].axes;
+    if (!inner || k->nnode > MOST_UNROLLED_NODES || !k->axis[lane].outer)
+        return -1;
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->kind == PN_SCATTER || k->node[i]->kind == PN_SCAN ||
+            (k->node[i]->kind == PN_REDUCE && k->node[i]->order.lanes > 1))
+            return -1;
+    for (int a = 0; a < k->nouter; a++) {
+        bool reused = false, varied = false;
+
+        if (a == lane || k->axis[a].extent < REGISTER_ROWS)
+            continue;
+        for (int i = 0; i < k->nnode; i++) {
+            const plan_node *n = k->node[i];
+
+            if (n->kind != PN_LOAD || !(n->varies & inner))
+                continue;
+            reused |= (n->varies & l) && !(n->varies >> a & 1);
+            varied |= n->varies >> a & 1;
+        }
+        if (reused && varied)
+            best = a;
+    }
+    return best;
+}
+
+static void unroll_rows(plan_kernel *k, int lane)
+{
+    int a = reuse_axis(k, lane);
+
+    if (a < 0)
+        return;
+    k->axis[a].place = PLAN_UNROLL;
+    cut(&k->axis[a], REGISTER_ROWS);
+}
+
 static void tile_host(plan_kernel *k, int lane, const device_desc *dev)
 {
     double all = points(k, (1ull << k->nouter) - 1);
@@ -291,6 +339,7 @@ void plan_tile(plan_kernel *k, const device_desc *dev)
         tile_host(k, lane, dev);
     else
         tile_gpu(k, lane, dev);
+    unroll_rows(k, lane);
     count_tiles(k);
     if (!k->axis[lane].outer)
         find_local(k, lane, dev);

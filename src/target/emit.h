@@ -76,6 +76,7 @@ struct emit {
     LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, local_ptr;
     LLVMTypeRef si, vi; /* of scalar positions; of an element of vectors */
     LLVMValueRef fn, scratch, lid;
+    LLVMValueRef item_valid; /* GPU: this work item may write; NULL: all */
     LLVMValueRef first, last; /* tiles; GPUs: the group and the next */
     LLVMValueRef *slot; /* pointers */
     LLVMBasicBlockRef entry;

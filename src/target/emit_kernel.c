@@ -96,6 +96,29 @@ static void lane_steps(nest *t, int i, range r, int copies, bool masked)
     close_axis(e, e->lane, &l);
 }
 
+/* Every work item takes every step: one past the end computes at the last
+ * position and writes nothing.  A branch around it would make the compilers
+ * serialise the items of a partly full vector, and Intel's for CPUs then adds
+ * in another order than the one that is written. */
+static void outer_items(nest *t, int i, range r)
+{
+    emit *e = t->e;
+    LLVMValueRef at;
+    emit_loop l;
+
+    open_axis(e, e->lane, &l, r, e->dev->group);
+    at = LLVMBuildAdd(e->b, l.at, e->lid, "");
+    if (!divides(&e->k->axis[e->lane], e->dev->group)) {
+        e->item_valid = LLVMBuildICmp(e->b, LLVMIntSLT, at, r.hi, "");
+        at = LLVMBuildSelect(e->b, e->item_valid, at,
+                             LLVMBuildSub(e->b, r.hi, emit_si(e, 1), ""), "");
+    }
+    e->axis[e->lane].at = at;
+    outer(t, i + 1);
+    e->item_valid = NULL;
+    close_axis(e, e->lane, &l);
+}
+
 /* Whole steps of several vectors; then vectors, masked where needed. */
 static void outer_lane(nest *t, int i)
 {
@@ -107,11 +130,7 @@ static void outer_lane(nest *t, int i)
     LLVMValueRef n;
 
     if (e->gpu) {
-        r.lo = LLVMBuildAdd(e->b, r.lo, e->lid, "");
-        emit_loop l;
-        open_axis(e, e->lane, &l, r, e->dev->group);
-        outer(t, i + 1);
-        close_axis(e, e->lane, &l);
+        outer_items(t, i, r);
         return;
     }
     if (x->extent >= step) {

@@ -380,6 +380,7 @@ static void when_end(emit *e, LLVMBasicBlockRef no)
 /* One item writes what does not vary on an inner LANE axis. */
 static LLVMValueRef writer_mask(emit *e, const plan_node *n, LLVMValueRef mask)
 {
+    mask = emit_and(e, mask, e->item_valid);
     if (e->gpu && e->lane >= 0 && !(e->outer >> e->lane & 1) &&
         !(n->off->varies >> e->lane & 1))
         return emit_and(e, mask,

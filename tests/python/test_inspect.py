@@ -140,7 +140,7 @@ def test_bias_and_relu_are_inside_the_call(artifact, name, label):
 
 def without_places(text):
     """A plan without what a device may change: places, tiles, memory."""
-    text = re.sub(r"for (host|cl):\S+|\d+ tiles|, local \d+", "", text)
+    text = re.sub(r"for (host|cl):\S+|\b\d+ tiles|, local \d+", "", text)
     text = re.sub(r" (tile|tiles|group|local|unroll)[ =]\d+", "", text)
     return re.sub(r" (seq|lane|unroll|parked|grid)\b", "", text)
 

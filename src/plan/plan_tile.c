@@ -4,7 +4,9 @@
 
 enum {
     TILE_WORK = 32768,   /* operations that make a tile worth its call */
-    BLOCK = 16,          /* rows of a transposing tile */
+    /* a transposing tile: a line's worth of LANE, long in the other axis;
+     * of the blocks tried the best where strides are powers of two */
+    BLOCK = 16, LONG = 256,
     GPU_STEPS = 4        /* positions an item takes at most, by itself */
 };
 
@@ -188,7 +190,7 @@ static void tile_host(plan_kernel *k, int lane, const device_desc *dev)
         return; /* one tile */
     if (cross >= 0 && k->axis[lane].outer) {
         for (int i = 0; i < k->nouter; i++)
-            cut(&k->axis[i], i == lane ? 4 * BLOCK : i == cross ? BLOCK : 1);
+            cut(&k->axis[i], i == lane ? BLOCK : i == cross ? LONG : 1);
         return;
     }
     want = (int64_t)(all / ntile);

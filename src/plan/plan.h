@@ -43,8 +43,8 @@ struct plan_expr {
     int64_t lo, hi;       /* bounds of the value, inclusive */
     uint64_t varies;      /* axes: 1 << axis */
 };
-/* DIV and MOD by positive constants, of values that are not negative: where
- * one may be (under a guard that will refuse it) the result is unspecified. */
+/* DIV and MOD by positive constants round down: a value may be negative where
+ * a guard refuses it, and the bounds still say which reads stay inside. */
 
 typedef struct { const plan_expr *e; int64_t lo, hi; } plan_guard; /* lo <= e < hi */
 

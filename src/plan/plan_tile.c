@@ -60,12 +60,37 @@ static double axis_score(const plan_kernel *k, int axis, int width)
     return score * SD_MIN(fill, 1.0);
 }
 
+/* A running axis along which elements lie side by side: read as vectors, and
+ * added one by one, it costs less than a lane a line.  Host only: work items
+ * cannot take turns. */
+static int running_axis(const plan_kernel *k, const device_desc *dev)
+{
+    int64_t s;
+
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+        int axis = n->over ? __builtin_ctzll(n->over) : 0;
+
+        if (n->kind != PN_SCAN)
+            continue;
+        for (int j = 0; j < k->nnode; j++)
+            if (k->node[j]->kind == PN_STORE &&
+                (!plan_expr_stride(k->node[j]->off, axis, &s) ||
+                 (s != 1 && s != -1)))
+                return -1;
+        return dev->kind == DEVICE_HOST ? axis : -1;
+    }
+    return -1;
+}
+
 static int lane_axis(const plan_kernel *k, const device_desc *dev)
 {
     int width = dev->kind == DEVICE_HOST ? dev->lanes : dev->group;
     int best = row_axis(k);
     double most = -1;
 
+    if (best < 0)
+        best = running_axis(k, dev);
     if (best >= 0)
         return best;
     for (int i = k->nouter - 1; i >= 0; i--) {

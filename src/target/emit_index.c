@@ -14,6 +14,12 @@ static bool is_narrow(int64_t lo, int64_t hi)
     return lo >= -NARROW && hi <= NARROW;
 }
 
+/* The multiple of c that makes x->a not negative. */
+static int64_t lift(const plan_expr *x)
+{
+    return x->a->lo < 0 ? (-x->a->lo + x->c - 1) / x->c * x->c : 0;
+}
+
 /* Expressions are shared: each is visited once. */
 static bool note_expr(emit *e, const plan_expr *x)
 {
@@ -27,6 +33,8 @@ static bool note_expr(emit *e, const plan_expr *x)
         narrow = note_expr(e, x->a) && narrow;
     if (x->b)
         narrow = note_expr(e, x->b) && narrow;
+    if (x->kind == PX_DIV || x->kind == PX_MOD)
+        narrow = narrow && is_narrow(0, x->a->hi + lift(x));
     return narrow;
 }
 
@@ -101,24 +109,42 @@ static LLVMValueRef node_index(emit *e, const plan_node *n, int copy, bool vec)
     return to_index(e, v, sd_dtype_kind(n->dtype) == SD_K_SINT, vec);
 }
 
+/* Rounds down, as the bounds say: reads whose offset the bounds keep inside
+ * the array have no guard. */
+static LLVMValueRef divide(emit *e, const plan_expr *x, LLVMValueRef a)
+{
+    LLVMValueRef by = emit_int_like(a, __builtin_ctzll((uint64_t)x->c)), v;
+    int64_t up = lift(x);
+
+    if ((x->c & (x->c - 1)) == 0)
+        return up ? LLVMBuildAShr(e->b, a, by, "")
+                  : LLVMBuildLShr(e->b, a, by, "");
+    if (up)
+        a = LLVMBuildNSWAdd(e->b, a, emit_int_like(a, up), "");
+    v = LLVMBuildUDiv(e->b, a, emit_int_like(a, x->c), "");
+    return up ? LLVMBuildNSWSub(e->b, v, emit_int_like(a, up / x->c), "") : v;
+}
+
+static LLVMValueRef remain(emit *e, const plan_expr *x, LLVMValueRef a)
+{
+    int64_t up = lift(x);
+
+    if ((x->c & (x->c - 1)) == 0)
+        return LLVMBuildAnd(e->b, a, emit_int_like(a, x->c - 1), "");
+    if (up)
+        a = LLVMBuildNSWAdd(e->b, a, emit_int_like(a, up), "");
+    return LLVMBuildURem(e->b, a, emit_int_like(a, x->c), "");
+}
+
 static LLVMValueRef combine(emit *e, const plan_expr *x, LLVMValueRef a,
                             LLVMValueRef b)
 {
-    LLVMValueRef c = emit_int_like(a, x->c);
-
     switch (x->kind) {
     case PX_ADD: return LLVMBuildNSWAdd(e->b, a, b, "");
-    case PX_MUL: return LLVMBuildNSWMul(e->b, a, c, "");
-    case PX_DIV: /* of what is not negative, or unspecified */
-        if ((x->c & (x->c - 1)) == 0)
-            return LLVMBuildLShr(
-                e->b, a, emit_int_like(a, __builtin_ctzll((uint64_t)x->c)),
-                "");
-        return LLVMBuildUDiv(e->b, a, c, "");
-    case PX_MOD:
-        if ((x->c & (x->c - 1)) == 0)
-            return LLVMBuildAnd(e->b, a, emit_int_like(a, x->c - 1), "");
-        return LLVMBuildURem(e->b, a, c, "");
+    case PX_MUL:
+        return LLVMBuildNSWMul(e->b, a, emit_int_like(a, x->c), "");
+    case PX_DIV: return divide(e, x, a);
+    case PX_MOD: return remain(e, x, a);
     default: break;
     }
     assert(!"expression kind");

@@ -220,6 +220,7 @@ typedef enum {
     EMIT_R_COPIES, /* strided lanes are copies of the loop's axis */
     EMIT_R_MAJOR,  /* one strided lane after the other, kept in an array */
     EMIT_R_VECTOR, /* LANE: 64 strided lanes in vectors, or in work items */
+    EMIT_R_ROTATE, /* the same, the vectors of an array taking turns */
     EMIT_R_CHUNK   /* LANE: fewer lanes than a vector or a group has */
 } emit_reduce_how;
 typedef struct emit_reduction emit_reduction;

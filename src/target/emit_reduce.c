@@ -16,6 +16,7 @@ struct emit_reduction {
     LLVMTypeRef *type;  /* of a part */
     LLVMValueRef *re, *im; /* [out * nacc + copy] */
     LLVMValueRef *lane_re, *lane_im; /* MAJOR: arrays of `lanes` */
+    LLVMValueRef turn;  /* ROTATE: which vector of the array is meant */
 };
 
 const plan_node *emit_reduction_node(const emit_reduction *r)
@@ -74,25 +75,39 @@ bool emit_body_identity(emit *e, const plan_body *body, sd_dtype t,
 
 /* ---- accumulators ---- */
 
+static LLVMValueRef acc_place(emit *e, emit_reduction *r, LLVMTypeRef t,
+                              LLVMValueRef p)
+{
+    return r->turn ? LLVMBuildGEP2(e->b, t, p, &r->turn, 1, "") : p;
+}
+
 static emit_value load_acc(emit *e, emit_reduction *r, int o, int c)
 {
     LLVMTypeRef t = emit_widen(r->type[o], r->width);
     int i = o * r->nacc + c;
-    emit_value v = { LLVMBuildLoad2(e->b, t, r->re[i], ""), NULL };
+    emit_value v = { NULL, NULL };
 
+    v.re = LLVMBuildLoad2(e->b, t, acc_place(e, r, t, r->re[i]), "");
     if (r->im[i])
-        v.im = LLVMBuildLoad2(e->b, t, r->im[i], "");
+        v.im = LLVMBuildLoad2(e->b, t, acc_place(e, r, t, r->im[i]), "");
     return v;
 }
 
 static void store_acc(emit *e, emit_reduction *r, int o, int c, emit_value v)
 {
+    LLVMTypeRef t = emit_widen(r->type[o], r->width);
     int i = o * r->nacc + c;
 
     v = emit_splat_value(e, v, r->width);
-    LLVMBuildStore(e->b, v.re, r->re[i]);
+    LLVMBuildStore(e->b, v.re, acc_place(e, r, t, r->re[i]));
     if (v.im)
-        LLVMBuildStore(e->b, v.im, r->im[i]);
+        LLVMBuildStore(e->b, v.im, acc_place(e, r, t, r->im[i]));
+}
+
+/* How many vectors the strided lanes fill. */
+static int vectors(const emit_reduction *r)
+{
+    return r->how == EMIT_R_ROTATE ? r->lanes / r->width : 1;
 }
 
 static void start_acc(emit *e, emit_reduction *r, int o, int c)
@@ -103,7 +118,10 @@ static void start_acc(emit *e, emit_reduction *r, int o, int c)
         emit_body_identity(e, r->n->body, r->n->arg[o]->dtype, &v);
     else if (emit_is_complex(r->n->arg[o]->dtype))
         v.im = v.re;
-    store_acc(e, r, o, c, v);
+    for (int q = 0; q < vectors(r); q++) {
+        r->turn = r->how == EMIT_R_ROTATE ? emit_i64(e, q) : NULL;
+        store_acc(e, r, o, c, v);
+    }
 }
 
 static void make_acc(emit *e, emit_reduction *r, int o, int c)
@@ -112,6 +130,8 @@ static void make_acc(emit *e, emit_reduction *r, int o, int c)
     LLVMTypeRef t = emit_widen(r->type[o], r->width);
     int i = o * r->nacc + c;
 
+    if (r->how == EMIT_R_ROTATE)
+        t = LLVMArrayType2(t, (unsigned)vectors(r));
     r->re[i] = emit_alloca(e, t);
     r->im[i] = cplx ? emit_alloca(e, t) : NULL;
     if (r->how == EMIT_R_MAJOR) {
@@ -126,7 +146,7 @@ static void make_acc(emit *e, emit_reduction *r, int o, int c)
 static int width_of(emit *e, const plan_node *n, emit_reduce_how how,
                     int lanes)
 {
-    if (how == EMIT_R_VECTOR)
+    if (how == EMIT_R_VECTOR || how == EMIT_R_ROTATE)
         return e->w;
     if (how == EMIT_R_CHUNK)
         return e->gpu ? 1 : SD_MIN(lanes, e->w);
@@ -215,7 +235,10 @@ static LLVMValueRef first_of(emit *e, const emit_reduction *r, int copy)
         /* later copies of a single accumulator are never first */
         if (!(r->keep >> a & 1) && emit_digit(e, copy, a))
             return NULL;
-        if (e->axis[a].first)
+        if (r->how == EMIT_R_ROTATE)
+            v = LLVMBuildICmp(e->b, LLVMIntSLT, e->axis[a].at,
+                              emit_si(e, r->lanes), "");
+        else if (e->axis[a].first)
             v = emit_and(e, v, e->axis[a].first);
     }
     return v;
@@ -311,6 +334,11 @@ void emit_reduce_step(emit *e, emit_reduction *r, int copy)
         const plan_node *a = r->n->arg[o];
 
         x[o] = emit_node_value(e, a, emit_canon(e, copy, a->varies));
+    }
+    if (r->how == EMIT_R_ROTATE) {
+        r->turn = LLVMBuildUDiv(e->b, e->axis[e->lane].at, emit_si(e, e->w),
+                                "");
+        r->turn = LLVMBuildAnd(e->b, r->turn, emit_si(e, vectors(r) - 1), "");
     }
     if (r->how == EMIT_R_CHUNK && e->gpu)
         chunk_items(e, r, copy, acc, x);
@@ -483,8 +511,9 @@ static void join(emit *e, emit_reduction *r, int c, emit_value *out)
 {
     int64_t have = elements(e, r->n);
     int stride = lane_stride(e, r);
-    int parts = r->how == EMIT_R_VECTOR && !e->gpu ? r->lanes / r->width
-                                                   : r->lanes;
+    int parts = (r->how == EMIT_R_VECTOR && !e->gpu) ||
+                        r->how == EMIT_R_ROTATE
+                    ? r->lanes / r->width : r->lanes;
     emit_value (*v)[EMIT_MAX_OUT];
 
     if (r->how == EMIT_R_PLAIN || (r->how == EMIT_R_CHUNK && !e->gpu) ||
@@ -497,12 +526,14 @@ static void join(emit *e, emit_reduction *r, int c, emit_value *out)
                 load_lane(e, r, c, i, v[i]);
             continue;
         }
+        r->turn = r->how == EMIT_R_ROTATE ? emit_i64(e, i) : NULL;
         for (int o = 0; o < r->n->nout; o++)
-            v[i][o] = load_acc(e, r, o, c + i * stride);
+            v[i][o] = load_acc(e, r, o, r->turn ? c : c + i * stride);
     }
     if (r->how == EMIT_R_VECTOR && e->gpu)
         halve_items(e, r, v[0], SD_MIN(have, (int64_t)r->lanes));
-    else if (r->how == EMIT_R_VECTOR || (r->how == EMIT_R_CHUNK && !e->gpu))
+    else if (r->how == EMIT_R_VECTOR || r->how == EMIT_R_ROTATE ||
+             (r->how == EMIT_R_CHUNK && !e->gpu))
         halve_vectors(e, r, v, have);
     else if (r->how != EMIT_R_PLAIN)
         halve(e, r->n, v, r->lanes, have);

@@ -9,6 +9,7 @@ typedef struct {
     int stage, naxis, axis[EMIT_AXES];
     int lanes;        /* of its reductions; 0: it has none */
     emit_reduce_how how;
+    int vectors;      /* of LANE in a step, when it is one of the axes */
     bool first;       /* of its stage: stores and parks */
     bool *sink;       /* [node] */
     emit_reduction **reduction;
@@ -267,8 +268,7 @@ static void loops(pass *p, int i)
         if (e->gpu)
             run_items(p, i);
         else
-            run_copies(p, i, p->how == EMIT_R_CHUNK ? 1 : e->axis[e->lane].radix,
-                       e->w);
+            run_copies(p, i, p->vectors, e->w);
     } else if (p->how == EMIT_R_MAJOR) {
         run_major(p, i);
     } else if (p->how == EMIT_R_COPIES) {
@@ -285,22 +285,50 @@ static void loops(pass *p, int i)
 
 /* ---- passes ---- */
 
-static emit_reduce_how how_of(const pass *p)
+/* About how many instructions a position of the inner axes costs. */
+static int weight(const pass *p)
 {
     const emit *e = p->e;
+    int w = 0;
+
+    for (int i = 0; i < e->k->nnode; i++) {
+        const plan_node *n = e->k->node[i];
+
+        if (!e->needed[i] || !(n->varies & ~e->outer))
+            continue;
+        w += n->kind == PN_ELT && (hlo_op_table[n->op].props & HLO_P_HEAVY)
+                 ? 16 : 1;
+    }
+    return w;
+}
+
+/* Small bodies are copied: vectors side by side keep the units busy.  Large
+ * ones have enough to do by themselves, and cost time to compile. */
+static void decide(pass *p)
+{
+    const emit *e = p->e;
+    int body = weight(p);
     bool on_lane = false;
-    int body = 0;
 
     for (int i = 0; i < p->naxis; i++)
         on_lane = on_lane || p->axis[i] == e->lane;
-    if (on_lane)
-        return p->lanes == 64 || !p->lanes ? EMIT_R_VECTOR : EMIT_R_CHUNK;
-    if (p->lanes <= 1)
-        return EMIT_R_PLAIN;
-    for (int i = 0; i < e->k->nnode; i++)
-        body += e->needed[i] && (e->k->node[i]->varies & ~e->outer) != 0;
-    return p->lanes == 8 && body <= 24 && e->axis[p->axis[0]].stride
-               ? EMIT_R_COPIES : EMIT_R_MAJOR;
+    p->vectors = 1;
+    if (on_lane && p->lanes == 64) {
+        p->how = !e->gpu && body > 10 ? EMIT_R_ROTATE : EMIT_R_VECTOR;
+        if (p->how == EMIT_R_VECTOR)
+            p->vectors = e->axis[e->lane].radix;
+    } else if (on_lane && !p->lanes) {
+        p->how = EMIT_R_VECTOR;
+        p->vectors = SD_MIN(e->axis[e->lane].radix,
+                            body <= 4 ? 4 : body <= 10 ? 2 : 1);
+    } else if (on_lane) {
+        p->how = EMIT_R_CHUNK;
+    } else if (p->lanes <= 1) {
+        p->how = EMIT_R_PLAIN;
+    } else {
+        p->how = p->lanes == 8 && body <= 24 && e->axis[p->axis[0]].stride
+                     ? EMIT_R_COPIES : EMIT_R_MAJOR;
+    }
 }
 
 static void run_pass(pass *p, uint64_t axes)
@@ -314,7 +342,7 @@ static void run_pass(pass *p, uint64_t axes)
             p->axis[p->naxis++] = i;
     memset(e->needed, 0, (size_t)k->nnode * sizeof *e->needed);
     mark_needed(p);
-    p->how = how_of(p);
+    decide(p);
     p->reduction = sd_arena_array(e->a, emit_reduction *, k->nnode + 1);
     p->nreduction = 0;
     for (int i = 0; i < k->nnode; i++)

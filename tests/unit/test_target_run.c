@@ -262,6 +262,7 @@ int main(int argc, char **argv)
 {
     world w = { 0 };
     sd_options opt;
+    sd_status st;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_programs, &w),
         cmocka_unit_test_prestate(test_dumped_ir_compiles, &w)
@@ -272,7 +273,11 @@ int main(int argc, char **argv)
     opt.value[SD_OPT_DEVICE] = argc > 1 ? argv[1] : "host";
     if (!opt.value[SD_OPT_LIBRARIES]) /* our own kernels are what is tested */
         opt.value[SD_OPT_LIBRARIES] = "0";
-    check(xpu_client_create(&opt, &w.client), "client");
+    if ((st = xpu_client_create(&opt, &w.client))) {
+        print_message("no such device: %s\n", st->message);
+        sd_status_free(st);
+        return 77; /* skipped, says Meson */
+    }
     w.device = xpu_client_device(w.client, 0);
     argc = cmocka_run_group_tests(tests, NULL, NULL);
     xpu_client_destroy(w.client);

@@ -32,6 +32,7 @@ typedef struct {
 typedef struct {
     const plan *p;
     int first, count;
+    bool quick;
     module mod;
     sd_status st;
 } batch;
@@ -90,13 +91,42 @@ static sd_status module_init(module *mod, const device_desc *dev)
     mod->ops = target_of_device(dev);
     if (!mod->ops)
         return sd_error(SD_UNIMPLEMENTED, "code for %s", dev->name);
-    mod->tm = mod->ops->machine(dev);
-    if (!mod->tm)
-        return sd_error(SD_INTERNAL, "LLVM has no target %s",
-                        mod->ops->triple);
     mod->cx = LLVMContextCreate();
     LLVMContextSetDiagnosticHandler(mod->cx, on_diagnostic, mod);
     return NULL;
+}
+
+/* Once there is mod->m. */
+static sd_status module_machine(module *mod, bool quick)
+{
+    LLVMTargetDataRef data;
+
+    mod->tm = mod->ops->machine(mod->dev, quick);
+    if (!mod->tm)
+        return sd_error(SD_INTERNAL, "LLVM has no target %s",
+                        mod->ops->triple);
+    data = LLVMCreateTargetDataLayout(mod->tm);
+    LLVMSetTarget(mod->m, mod->ops->triple);
+    LLVMSetModuleDataLayout(mod->m, data);
+    LLVMDisposeTargetData(data);
+    return NULL;
+}
+
+/* A module says itself that it wants quick code: its text gives the same
+ * binary again. */
+static const char quick_flag[] = "sundog.quick";
+
+static void flag_quick(module *mod)
+{
+    LLVMAddModuleFlag(mod->m, LLVMModuleFlagBehaviorWarning, quick_flag,
+                      sizeof quick_flag - 1,
+                      LLVMValueAsMetadata(LLVMConstInt(
+                          LLVMInt32TypeInContext(mod->cx), 1, 0)));
+}
+
+static bool has_quick_flag(const module *mod)
+{
+    return LLVMGetModuleFlag(mod->m, quick_flag, sizeof quick_flag - 1);
 }
 
 static void module_finish(module *mod)
@@ -114,15 +144,6 @@ static void module_finish(module *mod)
         LLVMDisposeTargetMachine(mod->tm);
     if (mod->cx)
         LLVMContextDispose(mod->cx);
-}
-
-static void set_layout(module *mod)
-{
-    LLVMTargetDataRef data = LLVMCreateTargetDataLayout(mod->tm);
-
-    LLVMSetTarget(mod->m, mod->ops->triple);
-    LLVMSetModuleDataLayout(mod->m, data);
-    LLVMDisposeTargetData(data);
 }
 
 static sd_status verify(module *mod)
@@ -240,7 +261,9 @@ static sd_status build_batch(batch *b)
     e.m = mod->m = LLVMModuleCreateWithNameInContext(b->p->program->name,
                                                      mod->cx);
     e.b = LLVMCreateBuilderInContext(mod->cx);
-    set_layout(mod);
+    st = module_machine(mod, b->quick);
+    if (b->quick)
+        flag_quick(mod);
     if (mod->ops->prepare)
         mod->ops->prepare(mod->m, mod->cx);
     emit_types(&e, mod);
@@ -287,6 +310,38 @@ static void take_batch(plan *p, batch *b, target_hook hook, void *ctx)
         hook(ctx, "spv", data, bytes);
 }
 
+/* ---- quick code ---- */
+
+enum { QUICK_NS = 50000 }; /* by an estimate that is far too high for vectors */
+
+static void mark_repeated(const thunk_seq *s, bool in_loop, bool *repeated)
+{
+    for (int i = 0; i < s->n; i++) {
+        const thunk *t = &s->at[i];
+
+        if (t->kind == THUNK_KERNEL && in_loop)
+            repeated[t->kernel] = true;
+        for (int j = 0; j < t->nseq; j++)
+            mark_repeated(&t->seq[j], in_loop || t->kind == THUNK_WHILE,
+                          repeated);
+    }
+}
+
+/* Nothing in it runs for long, or again and again in one run. */
+static bool is_quick(const plan *p, const batch *b, const bool *repeated)
+{
+    if (p->program->device.kind != DEVICE_HOST)
+        return false;
+    for (int i = b->first; i < b->first + b->count; i++) {
+        const plan_kernel *k = p->kernel[i];
+
+        if (repeated[i] || k->sort || k->call ||
+            k->flops / 8 + k->bytes / 12 > QUICK_NS)
+            return false;
+    }
+    return true;
+}
+
 sd_status target_build(plan *p, const sd_options *opt, sd_pool *pool,
                        target_hook hook, void *ctx)
 {
@@ -294,9 +349,11 @@ sd_status target_build(plan *p, const sd_options *opt, sd_pool *pool,
     int per = hook || (ops && ops->one_module) ? SD_MAX(p->nkernel, 1) : BATCH;
     int n = (p->nkernel + per - 1) / per;
     batch *b = calloc((size_t)n + 1, sizeof *b);
+    bool *repeated = sd_arena_array(p->arena, bool, p->nkernel + 1);
     sd_status st = NULL;
 
     (void)opt;
+    mark_repeated(&p->program->seq, false, repeated);
     if (!b)
         sd_oom((size_t)n * sizeof *b);
     for (int i = 0; i < n; i++) {
@@ -304,6 +361,7 @@ sd_status target_build(plan *p, const sd_options *opt, sd_pool *pool,
         b[i].first = i * per;
         b[i].count = SD_MIN(per, p->nkernel - i * per);
         b[i].mod.want_text = hook != NULL;
+        b[i].quick = is_quick(p, &b[i], repeated);
     }
     if (pool && n > 1)
         sd_pool_run(pool, n, run_batch, b);
@@ -344,8 +402,9 @@ sd_status target_compile_ir(const device_desc *dev, const char *ir, size_t len,
         goto done;
     }
     mod.calls_devlib = true; /* it may: the longer list does no harm */
-    set_layout(&mod);
-    st = verify(&mod);
+    st = module_machine(&mod, has_quick_flag(&mod));
+    if (!st)
+        st = verify(&mod);
     if (!st)
         st = module_compile(&mod);
     if (!st)

@@ -13,7 +13,8 @@ typedef struct {
     unsigned global_as, local_as; /* address spaces */
     bool one_module;              /* all kernels of a program together */
     bool in_child;                /* code generation: see target_child.c */
-    LLVMTargetMachineRef (*machine)(const device_desc *dev);
+    /* quick: code is wanted soon more than it is wanted fast */
+    LLVMTargetMachineRef (*machine)(const device_desc *dev, bool quick);
     void (*prepare)(LLVMModuleRef m, LLVMContextRef cx); /* may be NULL */
     const char *(*passes)(bool calls_devlib);
     sd_status (*check)(const char *data, size_t bytes); /* of a binary */

@@ -2,7 +2,7 @@
  * metadata every kernel is marked ContractionOff, which is what we want. */
 #include "target_room.h"
 
-static LLVMTargetMachineRef machine(const device_desc *dev)
+static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
 {
     LLVMTargetMachineOptionsRef o = LLVMCreateTargetMachineOptions();
     LLVMTargetMachineRef tm = NULL;
@@ -10,6 +10,7 @@ static LLVMTargetMachineRef machine(const device_desc *dev)
     char *message = NULL;
 
     (void)dev;
+    (void)quick;
     /* Above None the loop passes of code generation run; they turn indices
      * into pointers that step, which the devices' compilers undo badly. */
     LLVMTargetMachineOptionsSetCodeGenOptLevel(o, LLVMCodeGenLevelNone);

@@ -110,6 +110,37 @@ static bool take_narrow(epilogue *e, hlo_inst *up, int64_t dim, sd_dtype t)
     return taken;
 }
 
+static bool is_zero(const hlo_inst *x)
+{
+    double v;
+
+    return hlo_is_scalar_const(x, &v) && v == 0;
+}
+
+/* Gradients ask x > 0 of what relu is taken of: relu(x) > 0 is the same, also
+ * for NaN.  With that the relu can go into the call. */
+static void ask_relu(hlo_inst *x)
+{
+    hlo_inst *relu = NULL;
+
+    if (x->parent->root == x)
+        return;
+    for (int i = 0; i < x->nuse; i++) {
+        hlo_inst *u = x->user[i];
+
+        if (u->op == HLO_MAXIMUM && is_zero(other(u, x)))
+            relu = relu && relu != u ? x : u;
+        else if (u->op != HLO_COMPARE || u->arg[0] != x ||
+                 !is_zero(u->arg[1]) || u->u.compare.dir != HLO_GT)
+            return;
+    }
+    if (!relu || relu == x)
+        return;
+    for (int i = x->nuse - 1; i >= 0; i--)
+        if (x->user[i] != relu)
+            hlo_replace_use(x->user[i], x, relu);
+}
+
 epilogue plan_find_epilogue(hlo_inst *product, int64_t dim, bool alpha)
 {
     epilogue e = { .last = product, .alpha = 1 };
@@ -119,8 +150,10 @@ epilogue plan_find_epilogue(hlo_inst *product, int64_t dim, bool alpha)
     if (sd_dtype_kind(t) != SD_K_FLOAT)
         return e;
     for (;;) {
-        hlo_inst *u = only_user(e.last);
+        hlo_inst *u;
 
+        ask_relu(e.last);
+        u = only_user(e.last);
         if (!u)
             return e;
         if (u->op == HLO_RESHAPE && dim == e.last->shape->rank - 1 &&
@@ -307,9 +340,11 @@ sd_status plan_library(hlo_module *m, const device_desc *dev,
             else if (in->op == HLO_CONVOLUTION)
                 plan_library_conv(in, dev);
         }
-    hlo_for_each_comp(c, m)
+    hlo_for_each_comp(c, m) {
+        hlo_comp_sort(c); /* what asks relu may have stood before it */
         hlo_for_each_inst_backward(in, c)
             if (in->nuse == 0 && in != c->root && !hlo_has_effect(in))
                 hlo_remove(in);
+    }
     return NULL;
 }

@@ -29,7 +29,9 @@ TOLERANCE = {"conv_general_dilated": 50, "dot_general": 20, "cumsum": 30,
              "erf_inv": 30, "igamma": 100, "random_gamma": 100, "logistic": 4,
              # f16 terms of 6 that cancel: the CPU rounds each sum to an ulp of
              # 4e-3, we the last
-             "scatter_add": 4}
+             "scatter_add": 4,
+             # f64 on JAX's CPU is up to 2.7e-14 from the true value
+             "log1p": 30}
 
 
 def prepare(x64):
@@ -39,13 +41,29 @@ def prepare(x64):
     return test_harnesses.all_harnesses
 
 
-def order_ties(harness, leaves):
-    """An unstable sort may leave equal keys in any order: all operands decide
-    (the keys themselves are compared before)."""
+def settle_ties(harness, args, leaves):
+    """Equal elements may come in any order from an unstable sort, and any of
+    them from a top-k: results with such ties put into one order.  What the
+    keys must be is compared before."""
     import numpy as np
-    axis = harness.params["dimension"]
-    order = np.lexsort(leaves[::-1], axis=axis)
-    return [np.take_along_axis(x, order, axis) for x in leaves]
+    leaves = [np.asarray(x) for x in leaves]
+    if harness.group_name == "sort":
+        axis = harness.params["dimension"]
+        order = np.lexsort(leaves[::-1], axis=axis)
+        return [np.take_along_axis(x, order, axis) for x in leaves]
+    value, index = leaves
+    np.testing.assert_array_equal(
+        np.take_along_axis(np.asarray(args[0]), index, -1), value)
+    for row in index.reshape(-1, index.shape[-1]):
+        assert len(set(row)) == len(row)
+    return [value]
+
+
+def tied_keys(harness):
+    """How many results are the same whatever the order of ties; None: all."""
+    if harness.group_name == "sort" and not harness.params["is_stable"]:
+        return harness.params["num_keys"]
+    return 1 if harness.group_name == "approx_top_k" else None
 
 
 def run_one(harness):
@@ -71,16 +89,15 @@ def run_one(harness):
                 raise
     want, got = out
     assert len(got) == len(want)
-    if harness.group_name == "sort" and not harness.params["is_stable"]:
-        keys = harness.params["num_keys"]
+    keys = tied_keys(harness)
+    if keys and keys < len(got):
+        assert all(g.devices() == {device} for g in got)
         for g, w in zip(got[:keys], want[:keys]):
             compare.check(g, w)
-        if keys < len(got):
-            assert all(g.devices() == {device} for g in got)
-            for g, w in zip(order_ties(harness, got),
-                            order_ties(harness, want)):
-                compare.check(g, w)
-            return "ok", ""
+        for g, w in zip(settle_ties(harness, args, got),
+                        settle_ties(harness, args, want)):
+            compare.check(g, w)
+        return "ok", ""
     for g, w in zip(got, want):
         assert g.devices() == {device}
         if jax.dtypes.issubdtype(g.dtype, jax.dtypes.prng_key):

@@ -505,7 +505,10 @@ static void emit_init(emit *e, const plan_kernel *k)
     for (int i = 0; i < k->naxis; i++) {
         if (k->axis[i].place == PLAN_LANE)
             e->lane = i;
-        if (k->axis[i].outer)
+        /* Updates on the host go window by window, not element by element of
+         * the window: their order at one place is the same. */
+        if (k->axis[i].outer ||
+            (k->cls == PLAN_SCATTERING && !e->gpu && k->nstage == 1))
             e->outer |= (uint64_t)1 << i;
     }
     memset(e->axis, 0, sizeof e->axis);
@@ -539,6 +542,21 @@ static sd_status check_kernel(const emit *e)
     return NULL;
 }
 
+/* LANE innermost.  Axes that are outer though the plan has them inner (see
+ * emit_init) come before all others. */
+static void order_axes(nest *t)
+{
+    emit *e = t->e;
+
+    for (int inner = 1; inner >= 0; inner--)
+        for (int i = 0; i < e->k->naxis; i++)
+            if ((e->outer >> i & 1) && i != e->lane &&
+                e->k->axis[i].outer == !inner)
+                t->order[t->norder++] = i;
+    if (e->lane >= 0 && (e->outer >> e->lane & 1))
+        t->order[t->norder++] = e->lane;
+}
+
 sd_status emit_kernel(emit *e, const plan_kernel *k)
 {
     nest t = { .e = e };
@@ -553,11 +571,7 @@ sd_status emit_kernel(emit *e, const plan_kernel *k)
         begin_gpu(e);
     else
         begin_host(e);
-    for (int i = 0; i < k->naxis; i++)
-        if (k->axis[i].outer && i != e->lane)
-            t.order[t.norder++] = i;
-    if (e->lane >= 0 && k->axis[e->lane].outer)
-        t.order[t.norder++] = e->lane;
+    order_axes(&t);
     if (k->sort)
         emit_sort(e);
     else if (k->call)

@@ -377,7 +377,7 @@ static void emit_stage(emit *e, int stage)
             else
                 more = true;
         }
-        run_pass(&p, k->stage[stage].axes);
+        run_pass(&p, k->stage[stage].axes & ~e->outer);
         for (int i = 0; p.first && i < k->nnode; i++)
             e->parked[i] = e->parked[i] || (k->node[i]->parked && e->needed[i]);
         p.first = false;

@@ -119,23 +119,52 @@ static LLVMValueRef do_rem(elt *p, LLVMValueRef *x)
     return int_divide(p, x, true);
 }
 
+static LLVMValueRef call_range(emit *e, bool max, LLVMValueRef x,
+                               LLVMValueRef y)
+{
+    int w = emit_width(x), n = w == 16 ? 6 : 5;
+    LLVMTypeRef v = LLVMTypeOf(x), m = w == 16 ? e->i16 : e->i8;
+    LLVMTypeRef t[6] = { v, v, e->i32, v, m, e->i32 };
+    LLVMTypeRef ft = LLVMFunctionType(v, t, (unsigned)n, 0);
+    LLVMValueRef a[6] = { x, y, LLVMConstInt(e->i32, max ? 5 : 4, 0),
+                          LLVMGetPoison(v), LLVMConstAllOnes(m),
+                          LLVMConstInt(e->i32, 4, 0) };
+    const char *name =
+        sd_arena_fmt(e->a, "llvm.x86.avx512.mask.range.ps.%d", 32 * w);
+    LLVMValueRef fn = LLVMGetNamedFunction(e->m, name);
+
+    if (!fn)
+        fn = LLVMAddFunction(e->m, name, ft);
+    return LLVMBuildCall2(e->b, ft, fn, a, (unsigned)n, "");
+}
+
+/* Up to four elements, the rest zero. */
+static LLVMValueRef of_four(emit *e, LLVMValueRef x)
+{
+    int w = emit_width(x), lane[4] = { 0, 1, 2, 2 };
+
+    if (w == 4)
+        return x;
+    if (w == 1)
+        return LLVMBuildInsertElement(
+            e->b, LLVMConstNull(emit_widen(LLVMTypeOf(x), 4)), x,
+            LLVMConstInt(e->i32, 0, 0), "");
+    return emit_shuffle(e, x, LLVMConstNull(LLVMTypeOf(x)), lane, 4);
+}
+
 /* AVX-512 has an instruction that orders zeros and drops NaNs: with the NaNs
  * put back it is three, where llvm.maximum takes seven. */
 static LLVMValueRef range_max_min(emit *e, bool max, LLVMValueRef x,
                                   LLVMValueRef y)
 {
-    LLVMTypeRef i16 = e->i16, v = LLVMTypeOf(x);
-    LLVMTypeRef t[6] = { v, v, e->i32, v, i16, e->i32 };
-    LLVMTypeRef ft = LLVMFunctionType(v, t, 6, 0);
-    LLVMValueRef a[6] = { x, y, LLVMConstInt(e->i32, max ? 5 : 4, 0),
-                          LLVMGetPoison(v), LLVMConstAllOnes(i16),
-                          LLVMConstInt(e->i32, 4, 0) };
-    const char *name = "llvm.x86.avx512.mask.range.ps.512";
-    LLVMValueRef fn = LLVMGetNamedFunction(e->m, name), r;
+    int w = emit_width(x);
+    LLVMValueRef r;
 
-    if (!fn)
-        fn = LLVMAddFunction(e->m, name, ft);
-    r = LLVMBuildCall2(e->b, ft, fn, a, 6, "");
+    if (w <= 4)
+        r = emit_extract(e, call_range(e, max, of_four(e, x), of_four(e, y)),
+                         0, w);
+    else
+        r = call_range(e, max, x, y);
     return LLVMBuildSelect(e->b, LLVMBuildFCmp(e->b, LLVMRealUNO, x, y, ""),
                            LLVMBuildFAdd(e->b, x, y, ""), r, "");
 }
@@ -153,7 +182,7 @@ LLVMValueRef emit_max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
                                      ? (max ? "llvm.smax" : "llvm.smin")
                                      : (max ? "llvm.umax" : "llvm.umin"),
                               ft, a, 2);
-    if (!e->gpu && e->dev->lanes == 16 && t == SD_F32 && emit_width(x) == 16)
+    if (!e->gpu && e->dev->lanes == 16 && t == SD_F32)
         return range_max_min(e, max, x, y);
     if (!e->gpu)
         return emit_intrinsic(e, max ? "llvm.maximum" : "llvm.minimum", ft, a,

@@ -202,6 +202,11 @@ emit_reduction *emit_reduce_begin(emit *e, const plan_node *n,
     return r;
 }
 
+static bool is_true(LLVMValueRef v)
+{
+    return v && LLVMIsAConstantInt(v) && LLVMConstIntGetZExtValue(v);
+}
+
 /* acc = body(acc, x) where valid holds; x itself where first does. */
 static void accumulate(emit *e, emit_reduction *r, int c, const emit_value *x,
                        LLVMValueRef valid, LLVMValueRef first)
@@ -209,13 +214,16 @@ static void accumulate(emit *e, emit_reduction *r, int c, const emit_value *x,
     int n = r->n->nout;
     emit_value arg[2 * EMIT_MAX_OUT] = { 0 }, root[EMIT_MAX_OUT];
 
+    bool starts = is_true(first);
+
     for (int o = 0; o < n; o++) {
         arg[o] = load_acc(e, r, o, c);
-        arg[n + o] = x[o];
+        arg[n + o] = root[o] = x[o];
     }
-    emit_body(e, r->n->body, arg, root);
+    if (!starts)
+        emit_body(e, r->n->body, arg, root);
     for (int o = 0; o < n; o++) {
-        if (first)
+        if (first && !starts)
             root[o] = emit_select_value(e, first, x[o], root[o]);
         if (valid)
             root[o] = emit_select_value(e, valid, root[o], arg[o]);
@@ -223,12 +231,22 @@ static void accumulate(emit *e, emit_reduction *r, int c, const emit_value *x,
     }
 }
 
+/* No loop: each accumulator gets its first element, known as such. */
+static bool starts_here(const emit *e, const emit_reduction *r)
+{
+    bool yes = !e->gpu && (r->how == EMIT_R_VECTOR || r->how == EMIT_R_COPIES);
+
+    for (int a = 0; yes && a < e->k->naxis; a++)
+        yes = !(r->n->over >> a & 1) || is_true(e->axis[a].first);
+    return yes;
+}
+
 static LLVMValueRef first_of(emit *e, const emit_reduction *r, int copy)
 {
     LLVMValueRef v = NULL;
 
     if (r->identity)
-        return NULL;
+        return starts_here(e, r) ? emit_bool(e, true) : NULL;
     for (int a = 0; a < e->k->naxis; a++) {
         if (!(r->n->over >> a & 1))
             continue;
@@ -544,7 +562,7 @@ static void join(emit *e, emit_reduction *r, int c, emit_value *out)
 static void join_copy(emit *e, emit_reduction *r, int c, emit_value *out)
 {
     const plan_node *n = r->n;
-    emit_value x[EMIT_MAX_OUT], init[EMIT_MAX_OUT];
+    emit_value x[EMIT_MAX_OUT], init[EMIT_MAX_OUT], id = { NULL, NULL };
 
     join(e, r, c, x);
     for (int o = 0; o < n->nout; o++) {
@@ -552,7 +570,12 @@ static void join_copy(emit *e, emit_reduction *r, int c, emit_value *out)
 
         init[o] = emit_node_value(e, a, emit_canon(e, c, a->varies));
     }
-    join_body(e, n, init, x, NULL);
+    if (r->identity)
+        emit_body_identity(e, n->body, n->arg[0]->dtype, &id);
+    if (id.re != init[0].re || id.im != init[0].im)
+        join_body(e, n, init, x, NULL);
+    else
+        init[0] = x[0];
     for (int o = 0; o < n->nout; o++)
         out[o * e->ncopy] = init[o];
 }

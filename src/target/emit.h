@@ -97,6 +97,7 @@ struct emit {
     size_t local_bytes; /* of all areas */
     LLVMValueRef local; /* GPU: the group's local memory */
     bool calls_devlib;
+    bool quick;         /* device functions stay calls */
 };
 
 /* ---- emit_value.c: types, constants, small arithmetic ---- */

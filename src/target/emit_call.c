@@ -28,9 +28,11 @@ static void make_ours(emit *e, LLVMValueRef fn)
     for (size_t i = 0; i < SD_COUNTOF(drop); i++)
         LLVMRemoveStringAttributeAtIndex(fn, LLVMAttributeFunctionIndex,
                                          drop[i], (unsigned)strlen(drop[i]));
-    LLVMRemoveEnumAttributeAtIndex(fn, LLVMAttributeFunctionIndex, no);
+    LLVMRemoveEnumAttributeAtIndex(fn, LLVMAttributeFunctionIndex,
+                                   e->quick ? inl : no);
     LLVMAddAttributeAtIndex(fn, LLVMAttributeFunctionIndex,
-                            LLVMCreateEnumAttribute(e->cx, inl, 0));
+                            LLVMCreateEnumAttribute(e->cx,
+                                                    e->quick ? no : inl, 0));
     LLVMSetLinkage(fn, LLVMInternalLinkage);
     LLVMSetVisibility(fn, LLVMDefaultVisibility);
 }

@@ -564,7 +564,6 @@ static void join_copy(emit *e, emit_reduction *r, int c, emit_value *out)
     const plan_node *n = r->n;
     emit_value x[EMIT_MAX_OUT], init[EMIT_MAX_OUT], id = { NULL, NULL };
 
-    join(e, r, c, x);
     for (int o = 0; o < n->nout; o++) {
         const plan_node *a = n->arg[n->nout + o];
 
@@ -572,10 +571,10 @@ static void join_copy(emit *e, emit_reduction *r, int c, emit_value *out)
     }
     if (r->identity)
         emit_body_identity(e, n->body, n->arg[0]->dtype, &id);
-    if (id.re != init[0].re || id.im != init[0].im)
+    if (id.re == init[0].re && id.im == init[0].im)
+        init[0] = x[0]; /* where there is no element, the identity */
+    else if (elements(e, n) > 0)
         join_body(e, n, init, x, NULL);
-    else
-        init[0] = x[0];
     for (int o = 0; o < n->nout; o++)
         out[o * e->ncopy] = init[o];
 }

@@ -251,7 +251,7 @@ static void emit_types(emit *e, const module *mod)
 static sd_status build_batch(batch *b)
 {
     module *mod = &b->mod;
-    emit e = { .dev = &b->p->program->device };
+    emit e = { .dev = &b->p->program->device, .quick = b->quick };
     sd_status st = module_init(mod, e.dev);
 
     if (st)

@@ -571,10 +571,13 @@ static void join_copy(emit *e, emit_reduction *r, int c, emit_value *out)
     }
     if (r->identity)
         emit_body_identity(e, n->body, n->arg[0]->dtype, &id);
-    if (id.re == init[0].re && id.im == init[0].im)
-        init[0] = x[0]; /* where there is no element, the identity */
-    else if (elements(e, n) > 0)
-        join_body(e, n, init, x, NULL);
+    if (elements(e, n) > 0) {
+        join(e, r, c, x);
+        if (id.re == init[0].re && id.im == init[0].im)
+            init[0] = x[0];
+        else
+            join_body(e, n, init, x, NULL);
+    }
     for (int o = 0; o < n->nout; o++)
         out[o * e->ncopy] = init[o];
 }

@@ -263,6 +263,8 @@ static void loops(pass *p, int i)
         return;
     }
     x = &e->k->axis[p->axis[i]];
+    if (x->extent == 0)
+        return;
     e->axis[p->axis[i]].opening++;
     if (p->axis[i] == e->lane) {
         if (e->gpu)

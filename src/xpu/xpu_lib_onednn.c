@@ -16,7 +16,7 @@
 
 #include "xpu_lib.h"
 
-enum { MAX_CALLS = 1024, SMALL_WORK = 1 << 20 };
+enum { MAX_CALLS = 1024, SMALL_WORK = 1 << 24 };
 enum { OF_ANY = 1, IS_CPU = 1, STREAM_DEFAULT = 1, SCRATCH_USER = 1,
        FORWARD = 64 /* training: what a backward pass takes as its hint */,
        INFERENCE = 96, DIRECT = 1 };

@@ -79,8 +79,16 @@ static bool has_form(const hlo_inst *in)
            (s->rank == 0 || g->offset_dims.at[0] == 1);
 }
 
+/* Two windows may meet at different positions of dimension d of the updates:
+ * not where windows are one wide, or all that there is. */
+static bool may_overlap(const sd_shape *s, const sd_shape *u, int d)
+{
+    return u->dim[d] > 1 && u->dim[d] < s->dim[d - 1];
+}
+
 /* Windows are applied in the order of their indices: that axis is a loop
- * inside a lane; lanes and tiles share the places of a window. */
+ * inside a lane; lanes and tiles share the places of a window, as long as no
+ * two lanes can come to one place. */
 sd_status plan_lower_scatter(plan_lowering *lw, const hlo_inst *in)
 {
     const sd_shape *s = in->arg[0]->shape;
@@ -97,9 +105,15 @@ sd_status plan_lower_scatter(plan_lowering *lw, const hlo_inst *in)
     lw->k->cls = PLAN_SCATTERING;
     lw->k->slot[n.slot].access = PLAN_READ | PLAN_WRITE;
     for (int d = 1; d < u->rank; d++)
-        index[d] = plan_axis_add(lw, u->dim[d], PLAN_MAP, true);
+        if (!may_overlap(s, u, d))
+            index[d] = plan_axis_add(lw, u->dim[d], PLAN_MAP, true);
     index[0] = plan_axis_add(lw, u->dim[0], PLAN_REDUCE, false);
     n.over = index[0]->varies;
+    for (int d = 1; d < u->rank; d++)
+        if (may_overlap(s, u, d)) {
+            index[d] = plan_axis_add(lw, u->dim[d], PLAN_REDUCE, false);
+            n.over |= index[d]->varies;
+        }
     n.guard = sd_arena_array(lw->a, plan_guard, s->rank + 1);
     for (int d = 0; d < s->rank; d++) {
         const plan_expr *start = scatter_start(lw, in, d, index[0]);

@@ -59,7 +59,7 @@ static void drop_copies(hlo_comp *c)
 
 static sd_status make_program(plan_mem *pm)
 {
-    comp_list comps = { 0 };
+    comp_list comps = {0};
     sd_status st;
 
     collect(pm->a, pm->m->entry, &comps);
@@ -83,7 +83,7 @@ sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
                     const sd_options *opt, plan **out)
 {
     plan *p = sd_arena_new(a, plan);
-    plan_mem pm = { .m = m, .p = p };
+    plan_mem pm = {.m = m, .p = p};
     sd_status st;
 
     p->arena = a;
@@ -97,8 +97,8 @@ sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
     pm.kernels = sd_map_create(pm.a);
     st = make_program(&pm);
     /* the list of kernels outlives the scratch */
-    p->kernel = sd_arena_copy(a, p->kernel,
-                              (size_t)p->nkernel * sizeof *p->kernel);
+    p->kernel =
+        sd_arena_copy(a, p->kernel, (size_t)p->nkernel * sizeof *p->kernel);
     sd_arena_destroy(pm.a);
 #ifndef NDEBUG
     if (!st)

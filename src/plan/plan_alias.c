@@ -29,11 +29,11 @@ static hlo_inst *copy_leaves(hlo_comp *c, hlo_inst *before, hlo_inst *x)
     for (int i = 0; i < n; i++) {
         hlo_inst *el = x->op == HLO_TUPLE
                            ? x->arg[i]
-                           : hlo_make_gte((hlo_at){ c, before, x }, x, i);
+                           : hlo_make_gte((hlo_at){c, before, x}, x, i);
 
         e[i] = copy_leaves(c, before, el);
     }
-    return hlo_make_tuple((hlo_at){ c, before, x }, n, e);
+    return hlo_make_tuple((hlo_at){c, before, x}, n, e);
 }
 
 /* ---- loops ---- */
@@ -64,7 +64,7 @@ static void copy_body(hlo_comp *c)
     e = sd_arena_array(c->module->arena, hlo_inst *, n + 1);
     for (int i = 0; i < n; i++)
         e[i] = r->op == HLO_TUPLE ? r->arg[i]
-                                  : hlo_make_gte((hlo_at){ c, NULL, r }, r, i);
+                                  : hlo_make_gte((hlo_at){c, NULL, r}, r, i);
     for (int i = 0; i < n; i++) {
         int64_t s = plan_state_of(c, e[i]);
 
@@ -74,7 +74,7 @@ static void copy_body(hlo_comp *c)
     for (int i = 0; i < n; i++)
         if (plan_state_of(c, e[i]) != i)
             e[i] = copy_leaves(c, NULL, e[i]);
-    hlo_set_root(c, hlo_make_tuple((hlo_at){ c, NULL, r }, n, e));
+    hlo_set_root(c, hlo_make_tuple((hlo_at){c, NULL, r}, n, e));
 }
 
 /* What no iteration changes is read where it is: its memory is not written. */
@@ -91,11 +91,11 @@ static void copy_init(hlo_comp *c, hlo_inst *in)
     e = sd_arena_array(c->module->arena, hlo_inst *, n + 1);
     for (int i = 0; i < n; i++) {
         e[i] = x->op == HLO_TUPLE ? x->arg[i]
-                                  : hlo_make_gte((hlo_at){ c, in, x }, x, i);
+                                  : hlo_make_gte((hlo_at){c, in, x}, x, i);
         if (plan_state_of(body, body->root->arg[i]) != i)
             e[i] = copy_leaves(c, in, e[i]);
     }
-    hlo_set_arg(in, 0, hlo_make_tuple((hlo_at){ c, in, x }, n, e));
+    hlo_set_arg(in, 0, hlo_make_tuple((hlo_at){c, in, x}, n, e));
 }
 
 /* ---- one computation ---- */
@@ -107,9 +107,8 @@ static void own_computations(hlo_inst *in)
     for (int i = 0; i < in->ncomp; i++)
         if (in->comp[i]->mark) {
             hlo_comp *own = hlo_comp_clone(m, in->comp[i], in->comp[i]->name);
-            hlo_comp **all = sd_arena_copy(m->arena, in->comp,
-                                           sizeof *in->comp *
-                                               (size_t)in->ncomp);
+            hlo_comp **all = sd_arena_copy(
+                m->arena, in->comp, sizeof *in->comp * (size_t)in->ncomp);
 
             all[i] = own;
             own->mark = 1;
@@ -163,7 +162,7 @@ static void alias_comp(hlo_comp *c)
 /* A reduction of nothing is its initial value. */
 static void replace_empty(hlo_comp *c, hlo_inst *in)
 {
-    hlo_at at = { c, in, in };
+    hlo_at at = {c, in, in};
     hlo_inst *x = NULL;
     int64_t extent[SD_MAX_RANK];
     int n = plan_inner_extents(in, extent);

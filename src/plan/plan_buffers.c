@@ -5,7 +5,6 @@
  * given away try to be outputs, and what is left is packed into one slab. */
 #include "plan_mem.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 int plan_leaf_count(const sd_shape *s)
@@ -53,27 +52,6 @@ static storage *storage_new(plan_mem *pm, uint64_t bytes)
     return s;
 }
 
-/* Unites; lives of y come after those of x.  Returns by how much the numbers
- * of y's lives grew. */
-static void unite(plan_mem *pm, storage *x, storage *y)
-{
-    x = storage_of(x);
-    y = storage_of(y);
-    if (x == y)
-        return;
-    assert(x->bytes == y->bytes);
-    for (int i = 0; i < y->life.n; i++)
-        *sd_push(pm->a, &x->life) = y->life.at[i];
-    if (y->param >= 0)
-        x->param = y->param;
-    if (y->output >= 0)
-        x->output = y->output;
-    if (y->constant)
-        x->constant = y->constant;
-    x->fixed |= y->fixed;
-    y->into = x;
-}
-
 static plan_home *home_new(plan_mem *pm, hlo_inst *in)
 {
     plan_home *p = sd_arena_new(pm->a, plan_home);
@@ -93,7 +71,7 @@ static void begin_life(plan_mem *pm, plan_home *p, int leaf, storage *s,
 {
     p->at[leaf] = s;
     p->life[leaf] = s->life.n;
-    *sd_push(pm->a, &s->life) = (plan_life){ from, from };
+    *sd_push(pm->a, &s->life) = (plan_life){from, from};
 }
 
 static void extend(const plan_home *p, int leaf, int to)
@@ -120,14 +98,16 @@ static void fresh(plan_mem *pm, hlo_inst *in, plan_home *p, int from)
 
 /* ---- the walk ---- */
 
-typedef struct { storage *x, *y; } must_pair;
+typedef struct {
+    storage *x, *y;
+} must_pair;
 typedef sd_vec(must_pair) must_list;
 
 static void walk(plan_mem *pm, hlo_comp *c, must_list *must);
 
 static void must_share(plan_mem *pm, must_list *must, storage *x, storage *y)
 {
-    *sd_push(pm->a, must) = (must_pair){ x, y };
+    *sd_push(pm->a, must) = (must_pair){x, y};
 }
 
 /* Leaves of the state that no iteration changes: the same value all along. */
@@ -233,7 +213,7 @@ static void walk_fusion(plan_mem *pm, hlo_inst *in, must_list *must)
         const plan_slot *s = &p->kernel->slot[in->narg + p->n];
 
         p->work = storage_new(pm, (uint64_t)s->count);
-        *sd_push(pm->a, &p->work->life) = (plan_life){ pm->time, pm->time };
+        *sd_push(pm->a, &p->work->life) = (plan_life){pm->time, pm->time};
     }
     for (int i = 0; i < n; i++) {
         const hlo_inst *x = root->arg[i];
@@ -320,212 +300,6 @@ static void walk(plan_mem *pm, hlo_comp *c, must_list *must)
     }
 }
 
-/* ---- sharing ---- */
-
-bool plan_can_overwrite(const plan_kernel *k, int in, int out)
-{
-    const plan_node *store = NULL;
-    bool needs[4096] = { false };
-
-    if (k->nnode > 4096 || k->sort || k->call ||
-        sd_dtype_bytes(k->slot[in].dtype) !=
-            sd_dtype_bytes(k->slot[out].dtype))
-        return false;
-    for (int i = 0; i < k->nnode; i++)
-        if (k->node[i]->slot == out && (k->node[i]->kind == PN_STORE ||
-                                        k->node[i]->kind == PN_SCATTER)) {
-            if (store || k->node[i]->kind == PN_SCATTER || k->node[i]->nguard)
-                return false;
-            store = k->node[i];
-        }
-    if (!store)
-        return false;
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
-
-        if (n->kind == PN_LOAD && n->slot == in) {
-            if (n->off != store->off)
-                return false;
-            needs[n->id] = true;
-        }
-        for (int j = 0; j < n->narg; j++) /* a REDUCE has been done before */
-            needs[n->id] |= n->arg[j]->kind != PN_REDUCE &&
-                            needs[n->arg[j]->id];
-        if (needs[n->id] && n != store &&
-            (n->kind == PN_STORE || n->kind == PN_REDUCE ||
-             n->kind == PN_SCATTER) &&
-            (n->stage > store->stage ||
-             (n->stage == store->stage && n->id > store->id &&
-              !needs[store->id]))) /* else it has been read by then */
-            return false;
-    }
-    return true;
-}
-
-typedef struct {
-    plan_mem *pm;
-    hlo_inst **step; /* by time */
-} sharing;
-
-/* At time t the step reads x and writes y: may they be one place? */
-static bool may_touch(const sharing *sh, int t, const storage *x,
-                      const storage *y)
-{
-    hlo_inst *in = sh->step[t];
-    plan_home *p;
-
-    if (!in)
-        return false;
-    p = home_of(in);
-    if (in->op == HLO_COPY)
-        return storage_of(home_of(in->arg[0])->at[0]) == x &&
-               storage_of(p->at[0]) == y;
-    if (in->op != HLO_FUSION || !p->kernel)
-        return false;
-    for (int o = 0; o < p->n; o++) {
-        if (storage_of(p->at[o]) != y)
-            continue;
-        for (int k = 0; k < in->narg; k++)
-            if (storage_of(home_of(in->arg[k])->at[0]) == x &&
-                !plan_can_overwrite(p->kernel, k, in->narg + o))
-                return false;
-    }
-    return true;
-}
-
-static bool life_ends_before(const sharing *sh, const plan_life *a,
-                             const plan_life *b, const storage *x,
-                             const storage *y)
-{
-    if (a->to < b->from)
-        return true;
-    return a->to == b->from && a->from < b->from &&
-           may_touch(sh, b->from, x, y);
-}
-
-static bool can_share(const sharing *sh, storage *x, storage *y)
-{
-    if (x->bytes != y->bytes || x->fixed || y->fixed ||
-        (x->output >= 0 && y->output >= 0) || (x->param >= 0 && y->param >= 0))
-        return false;
-    for (int i = 0; i < x->life.n; i++)
-        for (int j = 0; j < y->life.n; j++) {
-            const plan_life *a = &x->life.at[i], *b = &y->life.at[j];
-
-            if (!life_ends_before(sh, a, b, x, y) &&
-                !life_ends_before(sh, b, a, y, x))
-                return false;
-        }
-    return true;
-}
-
-static bool try_share(const sharing *sh, storage *x, storage *y)
-{
-    x = storage_of(x);
-    y = storage_of(y);
-    if (x == y)
-        return true;
-    if (!can_share(sh, x, y))
-        return false;
-    unite(sh->pm, x, y);
-    return true;
-}
-
-static void share_copies(const sharing *sh)
-{
-    plan_mem *pm = sh->pm;
-
-    /* inner loops come first in no order that time gives: twice does it */
-    for (int round = 0; round < 2; round++)
-        for (int i = 0; i < pm->copies.n; i++) {
-            hlo_inst *in = pm->copies.at[i];
-
-            if (home_of(in)->at[0]->bytes)
-                try_share(sh, home_of(in->arg[0])->at[0], home_of(in)->at[0]);
-        }
-}
-
-/* A parameter that is given away may be an output's memory. */
-static void give(const sharing *sh, int64_t param, storage *out)
-{
-    hlo_inst *in = sh->pm->m->entry->param[param];
-    storage *p = storage_of(home_of(in)->at[0]);
-
-    p->fixed = false;
-    if (!try_share(sh, out, p))
-        p->fixed = true;
-}
-
-static storage *output_at(const plan_mem *pm, int64_t i)
-{
-    return storage_of(home_of(pm->m->entry->root)->at[i]);
-}
-
-static void donate(const sharing *sh)
-{
-    const hlo_module *m = sh->pm->m;
-    int nout = home_of(m->entry->root)->n;
-
-    for (int i = 0; i < m->nalias; i++)
-        if (m->alias[i].output_index < nout)
-            give(sh, m->alias[i].param, output_at(sh->pm,
-                                                  m->alias[i].output_index));
-    for (int p = 0; m->donor && p < m->entry->nparam; p++)
-        for (int o = 0; m->donor[p] && o < nout; o++) {
-            storage *s = storage_of(home_of(m->entry->param[p])->at[0]);
-            const sd_shape *x = m->entry->param[p]->shape;
-
-            if (s->output >= 0)
-                break;
-            if (output_at(sh->pm, o)->param < 0 &&
-                output_at(sh->pm, o)->bytes == sd_shape_bytes(x))
-                give(sh, p, output_at(sh->pm, o));
-        }
-}
-
-static int by_begin(const void *a, const void *b)
-{
-    const plan_life *x = a, *y = b;
-
-    return x->from != y->from ? (x->from < y->from ? -1 : 1)
-                              : (x->to > y->to) - (x->to < y->to);
-}
-
-/* Values that share memory must not live at the same time; what had to share
- * was put there without asking, so this is asked of all. */
-static sd_status check_lives(const plan_mem *pm)
-{
-    for (int i = 0; i < pm->all.n; i++) {
-        storage *s = pm->all.at[i];
-        int to = -2;
-
-        if (s->into || s->fixed || s->life.n < 2)
-            continue;
-        qsort(s->life.at, (size_t)s->life.n, sizeof *s->life.at, by_begin);
-        for (int j = 0; j < s->life.n; j++) {
-            if (s->life.at[j].from < to)
-                return sd_error(SD_INTERNAL, "%s: two values at once in one "
-                                "place, at step %d", pm->m->name,
-                                s->life.at[j].from);
-            to = SD_MAX(to, s->life.at[j].to);
-        }
-    }
-    return NULL;
-}
-
-static void note_steps(const hlo_comp *c, hlo_inst **step)
-{
-    hlo_for_each_inst(in, c) {
-        const plan_home *p = home_of(in);
-
-        if (in->op == HLO_WHILE || in->op == HLO_CONDITIONAL)
-            for (int i = 0; i < in->ncomp; i++)
-                note_steps(in->comp[i], step);
-        else if (p && (in->op == HLO_FUSION || in->op == HLO_COPY))
-            step[p->time] = in;
-    }
-}
-
 /* ---- places ---- */
 
 static int by_size(const void *a, const void *b)
@@ -541,8 +315,9 @@ static int by_offset(const void *a, const void *b)
 {
     const storage *x = *(storage *const *)a, *y = *(storage *const *)b;
 
-    return x->slice.offset < y->slice.offset ? -1
-                                             : x->slice.offset > y->slice.offset;
+    return x->slice.offset < y->slice.offset
+               ? -1
+               : x->slice.offset > y->slice.offset;
 }
 
 static uint64_t rounded(uint64_t n)
@@ -574,7 +349,7 @@ static uint64_t pack(plan_mem *pm, storage **list, int n, int buffer)
                 break;
             at = SD_MAX(at, lo + rounded(live[j]->bytes));
         }
-        s->slice = (thunk_slice){ buffer, at, s->bytes };
+        s->slice = (thunk_slice){buffer, at, s->bytes};
         end = SD_MAX(end, at + rounded(s->bytes));
     }
     return end;
@@ -593,10 +368,10 @@ static void find_hull(storage *s)
 static void place_constant(thunk_program *pr, storage *s)
 {
     const hlo_inst *in = s->constant;
-    thunk_buffer b = { .kind = THUNK_B_CONST, .alias = -1, .bytes = s->bytes };
+    thunk_buffer b = {.kind = THUNK_B_CONST, .alias = -1, .bytes = s->bytes};
 
     b.at = thunk_add_constant(pr, in->u.literal.data, s->bytes);
-    s->slice = (thunk_slice){ thunk_add_buffer(pr, b), 0, s->bytes };
+    s->slice = (thunk_slice){thunk_add_buffer(pr, b), 0, s->bytes};
 }
 
 static bool must_alias(const hlo_module *m, int64_t output)
@@ -614,19 +389,21 @@ static void place_fixed(plan_mem *pm)
 
     for (int i = 0; i < c->nparam; i++) {
         storage *s = storage_of(home_of(c->param[i])->at[0]);
-        thunk_buffer b = { .kind = THUNK_B_PARAM, .index = i, .alias = -1,
-                           .bytes = s->bytes };
+        thunk_buffer b = {
+            .kind = THUNK_B_PARAM, .index = i, .alias = -1, .bytes = s->bytes};
 
         if (s->output < 0)
-            s->slice = (thunk_slice){ thunk_add_buffer(pr, b), 0, s->bytes };
+            s->slice = (thunk_slice){thunk_add_buffer(pr, b), 0, s->bytes};
     }
     for (int i = 0; i < home_of(c->root)->n; i++) {
-        storage *s = output_at(pm, i);
-        thunk_buffer b = { .kind = THUNK_B_OUTPUT, .index = i,
-                           .alias = s->param, .bytes = s->bytes };
+        storage *s = plan_output_at(pm, i);
+        thunk_buffer b = {.kind = THUNK_B_OUTPUT,
+                          .index = i,
+                          .alias = s->param,
+                          .bytes = s->bytes};
 
         b.alias_must = s->param >= 0 && must_alias(pm->m, i);
-        s->slice = (thunk_slice){ thunk_add_buffer(pr, b), 0, s->bytes };
+        s->slice = (thunk_slice){thunk_add_buffer(pr, b), 0, s->bytes};
     }
 }
 
@@ -650,8 +427,9 @@ static void place_all(plan_mem *pm)
     }
     slab = pr->nbuffer;
     pr->temp_bytes = pack(pm, temp, n, slab);
-    thunk_add_buffer(pr, (thunk_buffer){ .kind = THUNK_B_TEMP, .alias = -1,
-                                         .bytes = pr->temp_bytes });
+    thunk_add_buffer(pr, (thunk_buffer){.kind = THUNK_B_TEMP,
+                                        .alias = -1,
+                                        .bytes = pr->temp_bytes});
 }
 
 /* ---- all ---- */
@@ -671,9 +449,9 @@ static void begin(plan_mem *pm)
 
 sd_status plan_buffers(plan_mem *pm)
 {
-    sharing sh = { .pm = pm };
-    must_list must = { 0 };
+    must_list must = {0};
     plan_home *root;
+    sd_status st;
     int nout;
 
     begin(pm);
@@ -683,13 +461,11 @@ sd_status plan_buffers(plan_mem *pm)
     nout = root->n;
     extend_all(root, PLAN_FOREVER);
     for (int i = 0; i < must.n; i++)
-        unite(pm, must.at[i].x, must.at[i].y);
+        plan_unite(pm, must.at[i].x, must.at[i].y);
     for (int i = 0; i < nout; i++)
         storage_of(root->at[i])->output = i;
-    sh.step = sd_arena_array(pm->a, hlo_inst *, pm->time + 1);
-    note_steps(pm->m->entry, sh.step);
-    share_copies(&sh);
-    donate(&sh);
+    if ((st = plan_share(pm)))
+        return st;
     place_all(pm);
-    return check_lives(pm);
+    return NULL;
 }

@@ -32,7 +32,7 @@ static bool same_view(const cluster_view *x, const cluster_view *y)
 static void add_view(clusters *cs, cluster_member *m,
                      const plan_expr *const *index, int rank, plan_guards g)
 {
-    cluster_view v = { .rank = rank, .g = g };
+    cluster_view v = {.rank = rank, .g = g};
 
     v.index = (const plan_expr **)index;
     for (int i = 0; i < m->view.n; i++)
@@ -88,10 +88,10 @@ static void views_from(clusters *cs, const plan_space *s, cluster_member *user,
                 }
                 plan_view_of(&cs->viewer, u, k, w, uv->index, &got);
                 add_view(cs, out, got.index, rank,
-                         plan_guards_join(cs->a, uv->g, got.guard,
-                                          got.nguard));
+                         plan_guards_join(cs->a, uv->g, got.guard, got.nguard));
             }
-    }    cs->viewer.axis = NULL; /* they were this call's */
+    }
+    cs->viewer.axis = NULL; /* they were this call's */
 }
 
 bool cluster_root_index(clusters *cs, const plan_space *s, const hlo_inst *in,
@@ -113,7 +113,7 @@ static void update_views(clusters *cs, cluster *c, const plan_space *s,
                          hlo_inst *in, cluster_member *out)
 {
     cluster_view v;
-    plan_guards none = { 0 };
+    plan_guards none = {0};
     bool scatter = c->update->op == HLO_SCATTER;
 
     if (!scatter && in != c->update->arg[1] && in->shape->rank == 0)
@@ -121,10 +121,10 @@ static void update_views(clusters *cs, cluster *c, const plan_space *s,
     if (in == c->update->arg[scatter ? 2 : 1] &&
         cluster_root_index(cs, s, c->update, &v))
         add_view(cs, out, v.index, v.rank, none);
-    for (int64_t i = 0; scatter && in == c->update->arg[1] &&
-                        i < in->shape->dim[1]; i++) {
-        const plan_expr *at[2] = { plan_space_row(cs->viewer.px, s),
-                                   plan_px_const(cs->viewer.px, i) };
+    for (int64_t i = 0;
+         scatter && in == c->update->arg[1] && i < in->shape->dim[1]; i++) {
+        const plan_expr *at[2] = {plan_space_row(cs->viewer.px, s),
+                                  plan_px_const(cs->viewer.px, i)};
 
         add_view(cs, out, at, 2, none);
     }
@@ -133,13 +133,13 @@ static void update_views(clusters *cs, cluster *c, const plan_space *s,
 void cluster_views(clusters *cs, cluster *c, const plan_space *space,
                    hlo_inst *in, cluster_member *out)
 {
-    *out = (cluster_member){ .in = in };
+    *out = (cluster_member){.in = in};
     for (int i = 0; i < c->root.n; i++) {
         cluster_view v;
 
         if (c->root.at[i] == in && in != c->update &&
             cluster_root_index(cs, space, in, &v))
-            add_view(cs, out, v.index, v.rank, (plan_guards){ 0 });
+            add_view(cs, out, v.index, v.rank, (plan_guards){0});
     }
     for (int i = 0; i < c->member.n; i++) {
         cluster_member *user = &c->member.at[i];
@@ -198,7 +198,7 @@ static void scatter_space(clusters *cs, const hlo_inst *in, plan_space *s)
 {
     const sd_shape *u = in->arg[2]->shape;
 
-    *s = (plan_space){ .pre = 1, .row = u->dim[0], .full = u };
+    *s = (plan_space){.pre = 1, .row = u->dim[0], .full = u};
     s->outer = sd_shape_make(cs->a, u->dtype, u->rank - 1, u->dim + 1);
     s->post = sd_shape_count(s->outer);
 }
@@ -237,8 +237,9 @@ void cluster_add(clusters *cs, cluster *c, cluster_member m)
     int i = c->member.n;
 
     *sd_push(cs->a, &c->member) = m;
-    for (; i > 0 && info_of(c->member.at[i - 1].in)->order <
-                        info_of(m.in)->order; i--)
+    for (;
+         i > 0 && info_of(c->member.at[i - 1].in)->order < info_of(m.in)->order;
+         i--)
         c->member.at[i] = c->member.at[i - 1];
     c->member.at[i] = m;
     *sd_push(cs->a, &info_of(m.in)->in) = c;
@@ -323,7 +324,7 @@ static bool drain(search *s)
 
 bool cluster_reaches(clusters *cs, cluster *from, cluster *to)
 {
-    search s = { .cs = cs, .to = to };
+    search s = {.cs = cs, .to = to};
 
     cs->epoch++;
     from->epoch = cs->epoch;
@@ -335,7 +336,7 @@ bool cluster_reaches(clusters *cs, cluster *from, cluster *to)
 
 bool cluster_user_reaches(clusters *cs, hlo_inst *in, cluster *to)
 {
-    search s = { .cs = cs, .to = to };
+    search s = {.cs = cs, .to = to};
 
     cs->epoch++;
     if (push_users(&s, in, to))

@@ -19,24 +19,24 @@ typedef struct {
 
 struct cluster {
     int id;
-    cluster *into;      /* merged into that one */
-    bool alone;         /* takes no more: sort, scan, scatter */
-    hlo_inst *update;   /* dynamic-update-slice that it does in place */
-    hlo_inst *red;      /* a REDUCE over one dimension, or NULL */
-    hlo_inst *inner;    /* the one member with loops of its own, or NULL */
+    cluster *into;    /* merged into that one */
+    bool alone;       /* takes no more: sort, scan, scatter */
+    hlo_inst *update; /* dynamic-update-slice that it does in place */
+    hlo_inst *red;    /* a REDUCE over one dimension, or NULL */
+    hlo_inst *inner;  /* the one member with loops of its own, or NULL */
     plan_space space;
     sd_vec(hlo_inst *) root;
     sd_vec(cluster_member) member; /* users before what they use */
-    int extra;          /* cheap work done more often than its own size */
-    int epoch;          /* visited by the search of that number */
+    int extra; /* cheap work done more often than its own size */
+    int epoch; /* visited by the search of that number */
     hlo_inst *fusion;
 };
 
-typedef struct { /* what is known of an instruction; its tag */
-    cluster *home;      /* writes it to memory */
-    sd_vec(cluster *) in; /* compute it */
+typedef struct {           /* what is known of an instruction; its tag */
+    cluster *home;         /* writes it to memory */
+    sd_vec(cluster *) in;  /* compute it */
     bool fusable, outside; /* outside: its value must be in memory */
-    int order;          /* place in the computation */
+    int order;             /* place in the computation */
     int epoch;
 } cluster_info;
 
@@ -45,7 +45,7 @@ typedef struct {
     sd_arena *a;
     hlo_comp *c;
     sd_vec(cluster *) all;
-    sd_map *places;     /* fake nodes for what depends on data */
+    sd_map *places; /* fake nodes for what depends on data */
     int epoch;
 } clusters;
 

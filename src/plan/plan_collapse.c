@@ -5,7 +5,7 @@
 typedef struct {
     plan_kernel *k;
     plan_px *px;
-    int group[64];      /* old axis -> new axis */
+    int group[64]; /* old axis -> new axis */
     const plan_expr *as[64];
 } collapser;
 
@@ -69,8 +69,8 @@ static void rebuild_node(collapser *c, plan_node *n)
         n->varies |= n->off->varies;
     }
     if (n->nguard) {
-        plan_guard *g = sd_arena_copy(c->k->arena, n->guard,
-                                      (size_t)n->nguard * sizeof *g);
+        plan_guard *g =
+            sd_arena_copy(c->k->arena, n->guard, (size_t)n->nguard * sizeof *g);
 
         for (int i = 0; i < n->nguard; i++) {
             g[i].e = plan_px_subst(c->px, g[i].e, c->as);
@@ -101,14 +101,17 @@ static void fill_exprs(collapser *c, const plan_axis *axis)
 
 void plan_collapse(plan_kernel *k)
 {
-    collapser c = { .k = k, .px = plan_px_create(k->arena) };
+    collapser c = {.k = k, .px = plan_px_create(k->arena)};
     /* one more: a kernel without outer axes gets one of extent 1 */
     plan_axis *axis = sd_arena_array(k->arena, plan_axis, k->naxis + 1);
     int n = 0, nouter = 0;
 
     if (k->nouter == 0) {
-        axis[n++] = (plan_axis){ .extent = 1, .tile = 1, .role = PLAN_MAP,
-                                 .place = PLAN_SEQ, .outer = true };
+        axis[n++] = (plan_axis){.extent = 1,
+                                .tile = 1,
+                                .role = PLAN_MAP,
+                                .place = PLAN_SEQ,
+                                .outer = true};
         nouter = 1;
     }
     for (int i = 0; i < k->naxis; i++) {

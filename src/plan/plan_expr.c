@@ -9,7 +9,7 @@ enum { MAX_TERMS = 96 };
 
 struct plan_px {
     sd_arena *a;
-    sd_map *map;      /* hash -> chain */
+    sd_map *map; /* hash -> chain */
     uint32_t next_id;
 };
 typedef struct chain {
@@ -67,9 +67,9 @@ static bool same(const plan_expr *x, const plan_expr *y)
 
 static const plan_expr *intern(plan_px *p, plan_expr e)
 {
-    uint64_t key[8] = { e.kind, (uint64_t)e.axis, (uint64_t)e.c, sd_key(e.a),
-                        sd_key(e.b), sd_key(e.node), (uint64_t)e.lo,
-                        (uint64_t)e.hi };
+    uint64_t key[8] = {e.kind,         (uint64_t)e.axis, (uint64_t)e.c,
+                       sd_key(e.a),    sd_key(e.b),      sd_key(e.node),
+                       (uint64_t)e.lo, (uint64_t)e.hi};
     uint64_t h = sd_hash(key, sizeof key, 0);
     chain *first = sd_map_get(p->map, h), *c;
 
@@ -86,7 +86,7 @@ static const plan_expr *intern(plan_px *p, plan_expr e)
 
 const plan_expr *plan_px_const(plan_px *p, int64_t c)
 {
-    return intern(p, (plan_expr){ .kind = PX_CONST, .c = c, .lo = c, .hi = c });
+    return intern(p, (plan_expr){.kind = PX_CONST, .c = c, .lo = c, .hi = c});
 }
 
 const plan_expr *plan_px_axis(plan_px *p, int axis, int64_t extent)
@@ -94,17 +94,21 @@ const plan_expr *plan_px_axis(plan_px *p, int axis, int64_t extent)
     assert(axis >= 0 && axis < 64);
     if (extent <= 1)
         return plan_px_const(p, 0);
-    return intern(p, (plan_expr){ .kind = PX_AXIS, .axis = axis,
-                                  .hi = extent - 1,
-                                  .varies = 1ull << axis });
+    return intern(p, (plan_expr){.kind = PX_AXIS,
+                                 .axis = axis,
+                                 .hi = extent - 1,
+                                 .varies = 1ull << axis});
 }
 
 const plan_expr *plan_px_node(plan_px *p, plan_node *n, int64_t lo, int64_t hi)
 {
     if (lo == hi)
         return plan_px_const(p, lo);
-    return intern(p, (plan_expr){ .kind = PX_NODE, .node = n, .lo = lo,
-                                  .hi = hi, .varies = n->varies });
+    return intern(p, (plan_expr){.kind = PX_NODE,
+                                 .node = n,
+                                 .lo = lo,
+                                 .hi = hi,
+                                 .varies = n->varies});
 }
 
 /* ---- sums ---- */
@@ -189,9 +193,12 @@ static const plan_expr *scaled(plan_px *p, const plan_expr *t, int64_t c)
 
     if (c == 1)
         return t;
-    return intern(p, (plan_expr){ .kind = PX_MUL, .c = c, .a = t,
-                                  .lo = SD_MIN(x, y), .hi = SD_MAX(x, y),
-                                  .varies = t->varies });
+    return intern(p, (plan_expr){.kind = PX_MUL,
+                                 .c = c,
+                                 .a = t,
+                                 .lo = SD_MIN(x, y),
+                                 .hi = SD_MAX(x, y),
+                                 .varies = t->varies});
 }
 
 static const plan_expr *sum_expr(plan_px *p, sum *s)
@@ -222,10 +229,12 @@ static const plan_expr *sum_expr(plan_px *p, sum *s)
         }
         x = e->id < t->id ? e : t;
         y = e->id < t->id ? t : e;
-        e = intern(p, (plan_expr){ .kind = PX_ADD, .a = x, .b = y,
-                                   .lo = sat_add(e->lo, t->lo),
-                                   .hi = sat_add(e->hi, t->hi),
-                                   .varies = e->varies | t->varies });
+        e = intern(p, (plan_expr){.kind = PX_ADD,
+                                  .a = x,
+                                  .b = y,
+                                  .lo = sat_add(e->lo, t->lo),
+                                  .hi = sat_add(e->hi, t->hi),
+                                  .varies = e->varies | t->varies});
     }
     return e;
 }
@@ -233,7 +242,7 @@ static const plan_expr *sum_expr(plan_px *p, sum *s)
 const plan_expr *plan_px_mad(plan_px *p, const plan_expr *a, int64_t c,
                              const plan_expr *b)
 {
-    sum s = { 0 };
+    sum s = {0};
 
     sum_add(&s, a, 1);
     if (c)
@@ -241,15 +250,14 @@ const plan_expr *plan_px_mad(plan_px *p, const plan_expr *a, int64_t c,
     return sum_expr(p, &s);
 }
 
-const plan_expr *plan_px_add(plan_px *p, const plan_expr *a,
-                             const plan_expr *b)
+const plan_expr *plan_px_add(plan_px *p, const plan_expr *a, const plan_expr *b)
 {
     return plan_px_mad(p, a, 1, b);
 }
 
 const plan_expr *plan_px_mul(plan_px *p, const plan_expr *a, int64_t c)
 {
-    sum s = { 0 };
+    sum s = {0};
 
     if (c)
         sum_add(&s, a, c);
@@ -263,7 +271,7 @@ const plan_expr *plan_px_mul(plan_px *p, const plan_expr *a, int64_t c)
 static void split(plan_px *p, const plan_expr *e, int64_t k,
                   const plan_expr **q, const plan_expr **r)
 {
-    sum s = { 0 }, sq = { 0 }, sr = { 0 };
+    sum s = {0}, sq = {0}, sr = {0};
 
     sum_add(&s, e, 1);
     for (int i = 0; i < s.n; i++)
@@ -280,7 +288,7 @@ static void split(plan_px *p, const plan_expr *e, int64_t k,
 /* The greatest g that divides k and all coefficients; *rest the constant. */
 static int64_t common(const plan_expr *e, int64_t k, int64_t *rest)
 {
-    sum s = { 0 };
+    sum s = {0};
 
     sum_add(&s, e, 1);
     *rest = s.k0;
@@ -300,7 +308,7 @@ static int64_t common(const plan_expr *e, int64_t k, int64_t *rest)
 
 static const plan_expr *shrink(plan_px *p, const plan_expr *e, int64_t g)
 {
-    sum s = { 0 }, d = { 0 };
+    sum s = {0}, d = {0};
 
     sum_add(&s, e, 1);
     for (int i = 0; i < s.n; i++)
@@ -313,7 +321,7 @@ static const plan_expr *shrink(plan_px *p, const plan_expr *e, int64_t g)
  * reshape may reach in several ways. */
 static const plan_expr *flatten_div(plan_px *p, const plan_expr *e, int64_t *m)
 {
-    sum s = { 0 }, d = { 0 };
+    sum s = {0}, d = {0};
     int at = -1;
 
     sum_add(&s, e, 1);
@@ -350,10 +358,12 @@ static const plan_expr *quotient(plan_px *p, const plan_expr *e, int64_t k)
     g = common(e, k, &rest);
     if (g > 1)
         return quotient(p, shrink(p, e, g), k / g);
-    return intern(p, (plan_expr){ .kind = PX_DIV, .c = k, .a = e,
-                                  .lo = floor_div(e->lo, k),
-                                  .hi = floor_div(e->hi, k),
-                                  .varies = e->varies });
+    return intern(p, (plan_expr){.kind = PX_DIV,
+                                 .c = k,
+                                 .a = e,
+                                 .lo = floor_div(e->lo, k),
+                                 .hi = floor_div(e->hi, k),
+                                 .varies = e->varies});
 }
 
 const plan_expr *plan_px_div(plan_px *p, const plan_expr *a, int64_t k)
@@ -385,8 +395,10 @@ static const plan_expr *remainder_of(plan_px *p, const plan_expr *e, int64_t k)
         return plan_px_mad(p, plan_px_const(p, rest), g,
                            plan_px_mod(p, x, k / g));
     }
-    return intern(p, (plan_expr){ .kind = PX_MOD, .c = k, .a = e, .hi = k - 1,
-                                  .varies = e->varies });
+    return intern(
+        p,
+        (plan_expr){
+            .kind = PX_MOD, .c = k, .a = e, .hi = k - 1, .varies = e->varies});
 }
 
 const plan_expr *plan_px_mod(plan_px *p, const plan_expr *a, int64_t k)
@@ -405,7 +417,7 @@ const plan_expr *plan_px_mod(plan_px *p, const plan_expr *a, int64_t k)
 const plan_expr *plan_px_linear(plan_px *p, int rank, const int64_t *dim,
                                 const plan_expr *const *index)
 {
-    sum s = { 0 };
+    sum s = {0};
     int64_t stride = 1;
 
     for (int i = rank - 1; i >= 0; i--) {
@@ -431,8 +443,7 @@ void plan_px_delinear(plan_px *p, const plan_expr *e, int rank,
         q = plan_px_div(p, e, stride);
         stride *= dim[i];
         /* the first dimension holds what is left */
-        index[i] = q->lo >= 0 && q->hi < dim[i] ? q
-                                                : plan_px_mod(p, q, dim[i]);
+        index[i] = q->lo >= 0 && q->hi < dim[i] ? q : plan_px_mod(p, q, dim[i]);
     }
 }
 
@@ -498,7 +509,7 @@ static int64_t coefficient(const sum *s, int axis)
 
 bool plan_px_joins(const plan_expr *e, int a, int b, int64_t eb)
 {
-    sum s = { 0 };
+    sum s = {0};
 
     if (!(e->varies & (1ull << a | 1ull << b)))
         return true;
@@ -520,7 +531,7 @@ bool plan_px_joins(const plan_expr *e, int a, int b, int64_t eb)
 
 bool plan_expr_stride(const plan_expr *e, int axis, int64_t *stride)
 {
-    sum s = { 0 };
+    sum s = {0};
 
     *stride = 0;
     if (!(e->varies >> axis & 1))

@@ -8,11 +8,13 @@
 #include "plan_cluster.h"
 
 enum {
-    MOST_MEMBERS = 240, MOST_ROOTS = 16, MOST_VIEWS = 300,
+    MOST_MEMBERS = 240,
+    MOST_ROOTS = 16,
+    MOST_VIEWS = 300,
     MOST_OPERANDS = 44,
-    MOST_EXTRA = 8,       /* cheap work done again, ops a kernel */
-    MOST_COPIES = 4,      /* kernels that compute the same value */
-    SMALL = 16384,        /* computing this much again costs less than a launch */
+    MOST_EXTRA = 8,  /* cheap work done again, ops a kernel */
+    MOST_COPIES = 4, /* kernels that compute the same value */
+    SMALL = 16384,   /* computing this much again costs less than a launch */
     SMALL_HEAVY = 2048
 };
 
@@ -310,7 +312,7 @@ static bool try_merge(clusters *cs, cluster *x, cluster *y)
 /* Kernels over the same space that read the same large value become one. */
 static void merge_users(clusters *cs, const hlo_inst *in)
 {
-    cluster_list users = { 0 };
+    cluster_list users = {0};
 
     if (!sd_shape_is_array(in->shape) && in->op != HLO_REDUCE)
         return;
@@ -319,9 +321,8 @@ static void merge_users(clusters *cs, const hlo_inst *in)
         for (int j = i + 1; j < users.n; j++) {
             cluster *x = cluster_of(users.at[i]), *y = cluster_of(users.at[j]);
 
-            if (x != y &&
-                (double)count_of(in) * 2 >=
-                    SD_MIN(cluster_points(x), cluster_points(y)))
+            if (x != y && (double)count_of(in) * 2 >=
+                              SD_MIN(cluster_points(x), cluster_points(y)))
                 try_merge(cs, x, y);
         }
 }
@@ -443,7 +444,7 @@ static bool all_can_take(clusters *cs, hlo_inst *in, cluster_list *users)
 static void place_element(clusters *cs, hlo_inst *in)
 {
     hlo_inst *red = in->arg[0];
-    cluster_list users = { 0 };
+    cluster_list users = {0};
     cluster_member m;
     int extra;
     cluster *c;
@@ -468,12 +469,11 @@ static void place_several(clusters *cs, hlo_inst *in)
 
 static void place(clusters *cs, hlo_inst *in)
 {
-    cluster_list users = { 0 };
+    cluster_list users = {0};
     cluster_info *f = info_of(in);
-    bool outside = used_outside(in), free_op = in->op == HLO_CONSTANT ||
-                                               in->op == HLO_IOTA ||
-                                               in->op == HLO_BROADCAST ||
-                                               is_alias(in);
+    bool outside = used_outside(in),
+         free_op = in->op == HLO_CONSTANT || in->op == HLO_IOTA ||
+                   in->op == HLO_BROADCAST || is_alias(in);
 
     merge_users(cs, in);
     user_clusters(cs, in, &users);
@@ -500,8 +500,8 @@ static const plan_expr *place_of_data(plan_viewer *viewer, const hlo_inst *in,
 {
     clusters *cs = (clusters *)viewer;
     int rank = in->arg[k]->shape->rank;
-    uint64_t h = sd_hash(index, (size_t)rank * sizeof *index,
-                         sd_key(in) + (uint64_t)k);
+    uint64_t h =
+        sd_hash(index, (size_t)rank * sizeof *index, sd_key(in) + (uint64_t)k);
     plan_node *n = sd_map_get(cs->places, h);
 
     if (in->arg[k]->op == HLO_CONSTANT && rank == 0) {
@@ -535,7 +535,7 @@ static void prepare(clusters *cs, hlo_comp *c)
 static void fuse_comp(hlo_comp *c)
 {
     sd_arena *a = sd_arena_create();
-    clusters cs = { .viewer = { .dynamic = place_of_data }, .a = a, .c = c };
+    clusters cs = {.viewer = {.dynamic = place_of_data}, .a = a, .c = c};
 
     cs.viewer.px = plan_px_create(a);
     cs.places = sd_map_create(a);

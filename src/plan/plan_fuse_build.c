@@ -4,7 +4,7 @@
 typedef struct {
     hlo_module *m;
     hlo_comp *fused;
-    sd_map *as;                /* instruction -> its copy inside */
+    sd_map *as; /* instruction -> its copy inside */
     sd_vec(hlo_inst *) operand;
 } builder;
 
@@ -95,7 +95,7 @@ static void take_names(clusters *cs, cluster *c, const char **inst,
 static hlo_inst *fused_root(clusters *cs, cluster *c, builder *b)
 {
     hlo_inst **root = sd_arena_array(cs->a, hlo_inst *, c->root.n);
-    hlo_at at = { b->fused, NULL, NULL };
+    hlo_at at = {b->fused, NULL, NULL};
 
     for (int i = 0; i < c->root.n; i++)
         root[i] = sd_map_get(b->as, sd_key(c->root.at[i]));
@@ -108,7 +108,8 @@ static void sort_roots(cluster *c)
 {
     for (int i = 1; i < c->root.n; i++)
         for (int j = i; j > 0 && info_of(c->root.at[j])->order <
-                                     info_of(c->root.at[j - 1])->order; j--) {
+                                     info_of(c->root.at[j - 1])->order;
+             j--) {
             hlo_inst *t = c->root.at[j];
 
             c->root.at[j] = c->root.at[j - 1];
@@ -148,7 +149,7 @@ static void place_before(hlo_comp *f, hlo_comp *c)
 void cluster_build(clusters *cs, cluster *c)
 {
     hlo_module *m = cs->c->module;
-    builder b = { .m = m, .as = sd_map_create(cs->a) };
+    builder b = {.m = m, .as = sd_map_create(cs->a)};
     const char *inst_name, *comp_name;
     hlo_inst *f, *root;
 
@@ -175,7 +176,7 @@ void cluster_replace(clusters *cs, cluster *c)
         hlo_inst *with = c->fusion;
 
         if (c->root.n > 1)
-            with = hlo_make_gte((hlo_at){ cs->c, NULL, with }, with, i);
+            with = hlo_make_gte((hlo_at){cs->c, NULL, with}, with, i);
         hlo_replace(c->root.at[i], with);
     }
 }

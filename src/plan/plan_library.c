@@ -143,7 +143,7 @@ static void ask_relu(hlo_inst *x)
 
 epilogue plan_find_epilogue(hlo_inst *product, int64_t dim, bool alpha)
 {
-    epilogue e = { .last = product, .alpha = 1 };
+    epilogue e = {.last = product, .alpha = 1};
     sd_dtype t = product->shape->dtype;
     int64_t n = product->shape->dim[dim];
 
@@ -190,7 +190,7 @@ hlo_inst *plan_make_call(hlo_inst *product, const char *target, int narg,
 {
     hlo_comp *c = product->parent;
     sd_arena *a = c->module->arena;
-    hlo_at at = { c, e->last, e->last };
+    hlo_at at = {c, e->last, e->last};
     hlo_custom *cu = sd_arena_new(a, hlo_custom);
     const sd_shape *result = product->shape, *part[2];
     hlo_inst *op[6], *call, *with;
@@ -210,13 +210,13 @@ hlo_inst *plan_make_call(hlo_inst *product, const char *target, int narg,
         if (n == narg) { /* the form of old: a bias that is not there */
             float zero = 0;
 
-            op[n++] = hlo_make_constant(at, sd_shape_make(a, SD_F32, 1, &one),
-                                        &zero);
+            op[n++] =
+                hlo_make_constant(at, sd_shape_make(a, SD_F32, 1, &one), &zero);
         }
     }
     cu->target = target;
-    cu->config = sd_arena_fmt(a, "{\"activation_mode\": \"%d\"}",
-                              e->activation);
+    cu->config =
+        sd_arena_fmt(a, "{\"activation_mode\": \"%d\"}", e->activation);
     cu->config_len = strlen(cu->config);
     call = hlo_inst_create(c, e->last, HLO_CUSTOM_CALL, result, n, op);
     call->u.custom = cu;
@@ -265,7 +265,7 @@ static hlo_inst *operand_of(hlo_inst *in, int k, bool *flipped)
     hlo_inst *x = in->arg[k];
     int64_t perm[SD_MAX_RANK], at_con = con.at[0];
     int rank = x->shape->rank, n = 0;
-    bool leading = true, used[SD_MAX_RANK] = { false };
+    bool leading = true, used[SD_MAX_RANK] = {false};
 
     for (int i = 0; i < batch.n; i++) {
         leading &= batch.at[i] == i;
@@ -281,12 +281,11 @@ static hlo_inst *operand_of(hlo_inst *in, int k, bool *flipped)
     if (!k)
         perm[n++] = at_con;
     /* lhs [m, k], rhs [k, n] are as they should be */
-    *flipped = rank == batch.n + 2 &&
-               at_con == (k ? batch.n + 1 : batch.n);
+    *flipped = rank == batch.n + 2 && at_con == (k ? batch.n + 1 : batch.n);
     if (leading)
         return x;
     *flipped = false;
-    return hlo_make_transpose((hlo_at){ in->parent, in, in }, x, perm);
+    return hlo_make_transpose((hlo_at){in->parent, in, in}, x, perm);
 }
 
 static void call_matmul(hlo_inst *in, const device_desc *dev)
@@ -314,15 +313,15 @@ static void call_matmul(hlo_inst *in, const device_desc *dev)
         e = plan_find_epilogue(in, in->shape->rank - 1,
                                in->shape->dtype == SD_F32);
     else
-        e = (epilogue){ .last = in, .alpha = 1 };
+        e = (epilogue){.last = in, .alpha = 1};
     for (int i = 0; i < 2; i++)
         arg[i] = operand_of(in, i, &flip[i]);
     plan_make_call(in, thunk_lib_table[THUNK_LIB_MATMUL].name, 2, arg, &e,
-                   (int64_t[]){ arg[0]->shape->dtype, arg[1]->shape->dtype,
-                                in->shape->dtype, batch, m, n, k, flip[0],
-                                flip[1], e.bias != NULL, e.add != NULL,
-                                e.activation, plan_f64_bits(e.alpha),
-                                plan_f64_bits(1) },
+                   (int64_t[]){arg[0]->shape->dtype, arg[1]->shape->dtype,
+                               in->shape->dtype, batch, m, n, k, flip[0],
+                               flip[1], e.bias != NULL, e.add != NULL,
+                               e.activation, plan_f64_bits(e.alpha),
+                               plan_f64_bits(1)},
                    14, false);
 }
 

@@ -4,11 +4,11 @@
 
 #include "plan_room.h"
 
-typedef struct { /* what follows a product and goes into the call */
-    hlo_inst *last;   /* what the call's result stands for */
-    hlo_inst *bias;   /* vector over the features, or NULL */
-    hlo_inst *add;    /* of the result's shape, or NULL */
-    int activation;   /* activation_mode */
+typedef struct {    /* what follows a product and goes into the call */
+    hlo_inst *last; /* what the call's result stands for */
+    hlo_inst *bias; /* vector over the features, or NULL */
+    hlo_inst *add;  /* of the result's shape, or NULL */
+    int activation; /* activation_mode */
     double alpha;
 } epilogue;
 

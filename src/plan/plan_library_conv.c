@@ -36,7 +36,7 @@ static void pick_steps(const sd_shape *s, int64_t a, int64_t b, hlo_dims sp,
 
 static void clear(conv_form *f, int n)
 {
-    *f = (conv_form){ .n = n };
+    *f = (conv_form){.n = n};
     for (int i = 0; i < 3; i++)
         f->in[i] = f->kernel[i] = f->out[i] = f->stride[i] = f->dilation[i] = 1;
 }
@@ -47,8 +47,8 @@ static bool find_high(conv_form *f)
 {
     for (int i = 0; i < f->n; i++) {
         int64_t reach = (f->kernel[i] - 1) * f->dilation[i] + 1;
-        int64_t need = (f->out[i] - 1) * f->stride[i] + reach - f->in[i] -
-                       f->low[i];
+        int64_t need =
+            (f->out[i] - 1) * f->stride[i] + reach - f->in[i] - f->low[i];
 
         if (f->low[i] < 0)
             return false;
@@ -182,8 +182,8 @@ static bool backward_weights(const hlo_inst *in, conv_form *f)
     pick_steps(in->shape, c->out_feature, c->out_batch, c->out_spatial,
                f->kernel_step);
     pick_steps(dy, c->k_in, c->k_out, c->k_spatial, f->out_step);
-    return window > result && c->feature_groups == 1 &&
-           c->batch_groups == 1 && find_high(f);
+    return window > result && c->feature_groups == 1 && c->batch_groups == 1 &&
+           find_high(f);
 }
 
 static bool type_fits(const device_desc *dev, const hlo_inst *in)
@@ -192,14 +192,13 @@ static bool type_fits(const device_desc *dev, const hlo_inst *in)
 
     if (in->arg[0]->shape->dtype != t || in->arg[1]->shape->dtype != t)
         return false;
-    return t == SD_F32 ||
-           (t == SD_BF16 && dev->features & DEVICE_HAS_AVX512);
+    return t == SD_F32 || (t == SD_BF16 && dev->features & DEVICE_HAS_AVX512);
 }
 
 static double work_of(const conv_form *f)
 {
-    double w = (double)f->batch * (double)f->ci / (double)f->groups *
-               (double)f->co;
+    double w =
+        (double)f->batch * (double)f->ci / (double)f->groups * (double)f->co;
 
     for (int i = 0; i < f->n; i++)
         w *= (double)f->out[i] * (double)f->kernel[i];
@@ -215,8 +214,8 @@ static int put3(int64_t *at, int n, const int64_t *v)
 static void call(hlo_inst *in, const conv_form *f, hlo_inst *kernel)
 {
     sd_dtype t = in->shape->dtype;
-    epilogue e = { .last = in, .alpha = 1 };
-    int64_t attr[49] = { t, t, t, f->n, f->batch, f->groups, f->ci, f->co };
+    epilogue e = {.last = in, .alpha = 1};
+    int64_t attr[49] = {t, t, t, f->n, f->batch, f->groups, f->ci, f->co};
     int n = 8;
 
     if (f->direction == 0)
@@ -238,7 +237,7 @@ static void call(hlo_inst *in, const conv_form *f, hlo_inst *kernel)
     attr[n++] = plan_f64_bits(e.alpha);
     attr[n++] = f->direction;
     plan_make_call(in, thunk_lib_table[THUNK_LIB_CONV].name, 2,
-                   (hlo_inst *[]){ in->arg[0], kernel }, &e, attr, n, true);
+                   (hlo_inst *[]){in->arg[0], kernel}, &e, attr, n, true);
 }
 
 bool plan_library_conv(hlo_inst *in, const device_desc *dev)

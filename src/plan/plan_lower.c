@@ -47,15 +47,16 @@ static const plan_expr *dynamic(plan_viewer *viewer, const hlo_inst *in, int k,
     most = sd_dtype_table[t].bits >= 63
                ? INT64_MAX
                : (1ll << (sd_dtype_table[t].bits -
-                          (sd_dtype_kind(t) == SD_K_SINT))) - 1;
+                          (sd_dtype_kind(t) == SD_K_SINT))) -
+                     1;
     most = SD_MIN(most, hi);
     if (sd_dtype_kind(t) == SD_K_SINT)
         n = plan_node_elt(lw, HLO_CLAMP, t, in, 3,
-                          (plan_node *[]){ plan_node_const(lw, t, 0), n,
-                                           plan_node_const(lw, t, most) });
+                          (plan_node *[]){plan_node_const(lw, t, 0), n,
+                                          plan_node_const(lw, t, most)});
     else
         n = plan_node_elt(lw, HLO_MINIMUM, t, in, 2,
-                          (plan_node *[]){ n, plan_node_const(lw, t, most) });
+                          (plan_node *[]){n, plan_node_const(lw, t, most)});
     /* sign extension must not see an unsigned number as negative */
     if (sd_dtype_kind(t) != SD_K_SINT)
         n = plan_node_convert(lw, SD_S64, n);
@@ -77,8 +78,11 @@ static plan_node *lower_load(plan_lowering *lw, const hlo_inst *in,
 {
     const plan_expr *off =
         plan_px_linear(lw->px, in->shape->rank, in->shape->dim, index);
-    plan_node n = { .kind = PN_LOAD, .in = in, .dtype = in->shape->dtype,
-                    .slot = slot_of(lw, in), .off = off };
+    plan_node n = {.kind = PN_LOAD,
+                   .in = in,
+                   .dtype = in->shape->dtype,
+                   .slot = slot_of(lw, in),
+                   .off = off};
 
     /* a guard only keeps the read inside the array */
     if (off->lo < 0 || off->hi >= sd_shape_count(in->shape)) {
@@ -99,7 +103,7 @@ static plan_node *filled(plan_lowering *lw, plan_node *x, const plan_guard *g,
     if (x->kind == PN_LOAD && x->narg == 0) {
         plan_node l = *x;
         plan_guards all = plan_guards_join(
-            lw->a, x->nguard ? outside : (plan_guards){ 0 }, g, n);
+            lw->a, x->nguard ? outside : (plan_guards){0}, g, n);
 
         l.guard = all.g;
         l.nguard = all.n;
@@ -112,7 +116,7 @@ static plan_node *filled(plan_lowering *lw, plan_node *x, const plan_guard *g,
     if (!p)
         return x;
     return plan_node_elt(lw, HLO_SELECT, x->dtype, NULL, 3,
-                         (plan_node *[]){ p, x, fill });
+                         (plan_node *[]){p, x, fill});
 }
 
 static plan_node *lower_pad(plan_lowering *lw, const hlo_inst *in,
@@ -144,8 +148,7 @@ static plan_node *lower_concatenate(plan_lowering *lw, const hlo_inst *in,
 
         if (start < end && e->hi >= start && e->lo < end) {
             x = operand(lw, in, k, 0, index, g);
-            all = all ? filled(lw, x, &(plan_guard){ e, e->lo, end }, 1, g,
-                               all)
+            all = all ? filled(lw, x, &(plan_guard){e, e->lo, end}, 1, g, all)
                       : x;
         }
         end = start;
@@ -172,20 +175,25 @@ static plan_node *lower_update_value(plan_lowering *lw, const hlo_inst *in,
 static plan_node *lower_constant(plan_lowering *lw, const hlo_inst *in)
 {
     if (in->shape->rank > 0 && !hlo_is_splat(in))
-        return plan_lower_fail(
-            lw, sd_error(SD_INTERNAL, "array constant %s inside a fusion",
-                         in->name),
-            in->shape->dtype);
+        return plan_lower_fail(lw,
+                               sd_error(SD_INTERNAL,
+                                        "array constant %s inside a fusion",
+                                        in->name),
+                               in->shape->dtype);
     return plan_node_data(lw, in->shape->dtype, in->u.literal.data);
 }
 
 static sd_dtype unsigned_of(sd_dtype t)
 {
     switch (sd_dtype_bytes(t)) {
-    case 1: return SD_U8;
-    case 2: return SD_U16;
-    case 4: return SD_U32;
-    default: return SD_U64;
+    case 1:
+        return SD_U8;
+    case 2:
+        return SD_U16;
+    case 4:
+        return SD_U32;
+    default:
+        return SD_U64;
     }
 }
 
@@ -205,16 +213,18 @@ static plan_node *lower_bitcast(plan_lowering *lw, const hlo_inst *in,
     }
     if (bits < 8 || sd_dtype_kind(to) == SD_K_COMPLEX ||
         sd_dtype_kind(from) == SD_K_COMPLEX)
-        return plan_lower_fail(
-            lw, sd_error(SD_UNIMPLEMENTED, "bitcast-convert from %s to %s",
-                         sd_dtype_name(from), sd_dtype_name(to)), to);
+        return plan_lower_fail(lw,
+                               sd_error(SD_UNIMPLEMENTED,
+                                        "bitcast-convert from %s to %s",
+                                        sd_dtype_name(from), sd_dtype_name(to)),
+                               to);
     if (n == 1) { /* one wide element has it */
         x = operand(lw, in, 0, 0, index, g);
         x = plan_node_elt(lw, HLO_BITCAST_CONVERT, uf, NULL, 1, &x);
         all = plan_node_index(
             lw, uf, plan_px_mul(lw->px, index[in->shape->rank - 1], bits));
         x = plan_node_elt(lw, HLO_SHR_LOGIC, uf, NULL, 2,
-                          (plan_node *[]){ x, all });
+                          (plan_node *[]){x, all});
         x = plan_node_convert(lw, ut, x);
         return plan_node_elt(lw, HLO_BITCAST_CONVERT, to, NULL, 1, &x);
     }
@@ -225,9 +235,9 @@ static plan_node *lower_bitcast(plan_lowering *lw, const hlo_inst *in,
         if (i)
             x = plan_node_elt(
                 lw, HLO_SHL, ut, NULL, 2,
-                (plan_node *[]){ x, plan_node_const(lw, ut, i * bits) });
+                (plan_node *[]){x, plan_node_const(lw, ut, i * bits)});
         all = all ? plan_node_elt(lw, HLO_OR, ut, NULL, 2,
-                                  (plan_node *[]){ all, x })
+                                  (plan_node *[]){all, x})
                   : x;
     }
     return plan_node_elt(lw, HLO_BITCAST_CONVERT, to, NULL, 1, &all);
@@ -356,10 +366,9 @@ plan_node *plan_value(plan_lowering *lw, const hlo_inst *in, int out,
         if (same_memo(m, o))
             return o->n;
     if (lw->node.n > 4000)
-        return plan_lower_fail(lw,
-                               sd_error(SD_INTERNAL, "%s: too many nodes",
-                                        lw->fusion->name),
-                               result_shape(in, out)->dtype);
+        return plan_lower_fail(
+            lw, sd_error(SD_INTERNAL, "%s: too many nodes", lw->fusion->name),
+            result_shape(in, out)->dtype);
     m->n = lower_value(lw, in, out, m->index, g);
     m->next = sd_map_get(lw->memo, h);
     sd_map_set(lw->memo, h, m);
@@ -389,13 +398,14 @@ static void add_slots(plan_lowering *lw, const hlo_comp *c)
     k->nslot = c->nparam + nout;
     k->slot = sd_arena_array(lw->a, plan_slot, k->nslot);
     for (int i = 0; i < k->nslot; i++) {
-        const sd_shape *t = i < c->nparam ? c->param[i]->shape
+        const sd_shape *t = i < c->nparam          ? c->param[i]->shape
                             : s->dtype == SD_TUPLE ? s->elem[i - c->nparam]
                                                    : s;
 
-        k->slot[i] = (plan_slot){ .dtype = t->dtype,
-                                  .count = sd_shape_count(t), .align = 16,
-                                  .noalias = true };
+        k->slot[i] = (plan_slot){.dtype = t->dtype,
+                                 .count = sd_shape_count(t),
+                                 .align = 16,
+                                 .noalias = true};
         if (i >= c->nparam)
             k->slot[i].access = PLAN_WRITE;
     }
@@ -430,8 +440,11 @@ static void lower_outputs(plan_lowering *lw, const hlo_comp *c)
         int out;
         const hlo_inst *in = root_at(c->root, i, &out);
         const sd_shape *s = result_shape(in, out);
-        plan_node n = { .kind = PN_STORE, .in = in, .dtype = s->dtype,
-                        .slot = c->nparam + i, .narg = 1 };
+        plan_node n = {.kind = PN_STORE,
+                       .in = in,
+                       .dtype = s->dtype,
+                       .slot = c->nparam + i,
+                       .narg = 1};
 
         if (!plan_space_index(lw->px, &lw->space, s, index)) {
             lw->st = sd_error(SD_INTERNAL, "%s: output %d is not in its space",
@@ -439,7 +452,7 @@ static void lower_outputs(plan_lowering *lw, const hlo_comp *c)
             return;
         }
         n.arg = sd_arena_array(lw->a, plan_node *, 1);
-        n.arg[0] = plan_value(lw, in, out, index, (plan_guards){ 0 });
+        n.arg[0] = plan_value(lw, in, out, index, (plan_guards){0});
         n.off = plan_px_linear(lw->px, s->rank, s->dim, index);
         plan_node_new(lw, n);
     }
@@ -448,8 +461,8 @@ static void lower_outputs(plan_lowering *lw, const hlo_comp *c)
 sd_status plan_lower(sd_arena *a, hlo_inst *fusion, plan_kernel **out)
 {
     hlo_comp *c = fusion->comp[0];
-    plan_lowering lw = { .viewer = { .dynamic = dynamic }, .a = a,
-                         .fusion = fusion };
+    plan_lowering lw = {
+        .viewer = {.dynamic = dynamic}, .a = a, .fusion = fusion};
     const hlo_inst *root = c->root;
 
     if (root->op == HLO_GET_TUPLE_ELEMENT)

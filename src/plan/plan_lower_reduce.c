@@ -20,8 +20,8 @@ static void inner_axes(plan_lowering *lw, const hlo_inst *in, index_in index,
 
     *over = 0;
     for (int i = 0; i < n; i++) {
-        axis[i] = row ? lw->row
-                      : plan_axis_add(lw, extent[i], PLAN_REDUCE, false);
+        axis[i] =
+            row ? lw->row : plan_axis_add(lw, extent[i], PLAN_REDUCE, false);
         *over |= axis[i]->varies;
     }
 }
@@ -57,16 +57,21 @@ static plan_node *view(plan_lowering *lw, const hlo_inst *in, int k,
     if (!p)
         return x;
     return plan_node_elt(lw, HLO_SELECT, x->dtype, NULL, 3,
-                         (plan_node *[]){ p, x, fill });
+                         (plan_node *[]){p, x, fill});
 }
 
 static plan_node *make_reduce(plan_lowering *lw, const hlo_inst *in, int out,
                               int nout, plan_node **arg, plan_body *body,
                               uint64_t over, int lanes)
 {
-    plan_node n = { .kind = PN_REDUCE, .in = in, .dtype = arg[0]->dtype,
-                    .narg = 2 * nout, .nout = nout, .body = body,
-                    .over = over, .order = { lanes } };
+    plan_node n = {.kind = PN_REDUCE,
+                   .in = in,
+                   .dtype = arg[0]->dtype,
+                   .narg = 2 * nout,
+                   .nout = nout,
+                   .body = body,
+                   .over = over,
+                   .order = {lanes}};
     plan_node *red;
 
     if (over == 0) { /* one element */
@@ -81,16 +86,20 @@ static plan_node *make_reduce(plan_lowering *lw, const hlo_inst *in, int out,
     n.arg = arg;
     red = plan_node_new(lw, n);
     if (red->varies & ~lw->outer)
-        return plan_lower_fail(
-            lw, sd_error(SD_INTERNAL, "%s: a reduction inside another's loop",
-                         in->name), red->dtype);
+        return plan_lower_fail(lw,
+                               sd_error(SD_INTERNAL,
+                                        "%s: a reduction inside another's loop",
+                                        in->name),
+                               red->dtype);
     if (nout == 1)
         return red;
-    return plan_node_new(lw, (plan_node){ .kind = PN_PICK, .in = in,
-                                          .dtype = arg[out]->dtype, .narg = 1,
-                                          .arg = sd_arena_copy(
-                                              lw->a, &red, sizeof red),
-                                          .out = out });
+    return plan_node_new(
+        lw, (plan_node){.kind = PN_PICK,
+                        .in = in,
+                        .dtype = arg[out]->dtype,
+                        .narg = 1,
+                        .arg = sd_arena_copy(lw->a, &red, sizeof red),
+                        .out = out});
 }
 
 /* All results of one reduction are one node: found again for each of them. */
@@ -135,11 +144,13 @@ static plan_node *lower_reduce(plan_lowering *lw, const hlo_inst *in, int out,
     }
     red = nout > 1 ? same_reduce(lw, in, nout, arg, over) : NULL;
     if (red)
-        return plan_node_new(lw, (plan_node){ .kind = PN_PICK, .in = in,
-                                              .dtype = arg[out]->dtype,
-                                              .narg = 1, .out = out,
-                                              .arg = sd_arena_copy(
-                                                  lw->a, &red, sizeof red) });
+        return plan_node_new(
+            lw, (plan_node){.kind = PN_PICK,
+                            .in = in,
+                            .dtype = arg[out]->dtype,
+                            .narg = 1,
+                            .out = out,
+                            .arg = sd_arena_copy(lw->a, &red, sizeof red)});
     return make_reduce(lw, in, out, nout, arg, body, over, lanes);
 }
 
@@ -152,8 +163,11 @@ static plan_body *sum_body(plan_lowering *lw, sd_dtype t)
 
     b->node = sd_arena_array(lw->a, plan_node *, 3);
     for (int i = 0; i < 3; i++) {
-        n[i] = (plan_node){ .kind = i < 2 ? PN_PARAM : PN_ELT, .id = i,
-                            .out = i, .dtype = t, .op = HLO_ADD };
+        n[i] = (plan_node){.kind = i < 2 ? PN_PARAM : PN_ELT,
+                           .id = i,
+                           .out = i,
+                           .dtype = t,
+                           .op = HLO_ADD};
         b->node[i] = &n[i];
     }
     n[2].out = 0;

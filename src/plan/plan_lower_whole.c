@@ -18,7 +18,7 @@ static const plan_expr *start_of(plan_lowering *lw, const hlo_inst *in, int d)
 {
     int64_t room = in->shape->dim[d] - in->arg[1]->shape->dim[d];
 
-    lw->guards = (plan_guards){ 0 };
+    lw->guards = (plan_guards){0};
     return lw->viewer.dynamic(&lw->viewer, in, 2 + d, NULL, room);
 }
 
@@ -28,14 +28,17 @@ sd_status plan_lower_update(plan_lowering *lw, const hlo_inst *in)
 {
     const sd_shape *s = in->shape, *u = in->arg[1]->shape;
     const plan_expr *index[SD_MAX_RANK], *at[SD_MAX_RANK];
-    plan_node n = { .kind = PN_STORE, .in = in, .dtype = s->dtype,
-                    .slot = out_slot(lw, 0), .narg = 1 };
+    plan_node n = {.kind = PN_STORE,
+                   .in = in,
+                   .dtype = s->dtype,
+                   .slot = out_slot(lw, 0),
+                   .narg = 1};
 
     for (int d = 0; d < u->rank; d++)
         index[d] = plan_axis_add(lw, u->dim[d], PLAN_MAP, true);
     for (int d = 0; d < u->rank; d++)
         at[d] = plan_px_add(lw->px, index[d], start_of(lw, in, d));
-    n.arg = one(lw, plan_value(lw, in->arg[1], 0, index, (plan_guards){ 0 }));
+    n.arg = one(lw, plan_value(lw, in->arg[1], 0, index, (plan_guards){0}));
     n.off = plan_px_linear(lw->px, s->rank, s->dim, at);
     plan_node_new(lw, n);
     return lw->st;
@@ -47,7 +50,7 @@ static const plan_expr *scatter_start(plan_lowering *lw, const hlo_inst *in,
 {
     const hlo_gather *g = in->u.gather;
     const hlo_inst *idx = in->arg[hlo_ninput(in)];
-    const plan_expr *index[2] = { row, plan_px_const(lw->px, 0) };
+    const plan_expr *index[2] = {row, plan_px_const(lw->px, 0)};
     plan_node *n;
     int c = 0;
 
@@ -56,7 +59,7 @@ static const plan_expr *scatter_start(plan_lowering *lw, const hlo_inst *in,
     if (c == g->index_map.n)
         return plan_px_const(lw->px, 0);
     index[1] = plan_px_const(lw->px, c);
-    n = plan_value(lw, idx, 0, index, (plan_guards){ 0 });
+    n = plan_value(lw, idx, 0, index, (plan_guards){0});
     if (n->kind == PN_CONST)
         return plan_px_const(lw->px, sd_scalar_to_s64(n->dtype, n->value));
     if (n->kind == PN_INDEX)
@@ -73,17 +76,17 @@ static bool has_form(const hlo_inst *in)
     const sd_shape *idx = in->arg[hlo_ninput(in)]->shape;
     const sd_shape *u = in->arg[hlo_ninput(in) + 1]->shape;
 
-    return idx->rank == 2 && g->index_vector_dim == 1 &&
-           g->collapsed.n == 0 && g->operand_batch.n == 0 &&
-           u->rank == s->rank + 1 && g->offset_dims.n == s->rank &&
+    return idx->rank == 2 && g->index_vector_dim == 1 && g->collapsed.n == 0 &&
+           g->operand_batch.n == 0 && u->rank == s->rank + 1 &&
+           g->offset_dims.n == s->rank &&
            (s->rank == 0 || g->offset_dims.at[0] == 1);
 }
 
 /* Two windows may meet at different positions of dimension d of the updates:
- * not where windows are one wide, or all that there is. */
+ * not where windows are one wide, or all that there is, or only one. */
 static bool may_overlap(const sd_shape *s, const sd_shape *u, int d)
 {
-    return u->dim[d] > 1 && u->dim[d] < s->dim[d - 1];
+    return u->dim[0] > 1 && u->dim[d] > 1 && u->dim[d] < s->dim[d - 1];
 }
 
 /* Windows are applied in the order of their indices: that axis is a loop
@@ -94,8 +97,11 @@ sd_status plan_lower_scatter(plan_lowering *lw, const hlo_inst *in)
     const sd_shape *s = in->arg[0]->shape;
     const sd_shape *u = in->arg[hlo_ninput(in) + 1]->shape;
     const plan_expr *index[SD_MAX_RANK], *at[SD_MAX_RANK];
-    plan_node n = { .kind = PN_SCATTER, .in = in, .dtype = s->dtype,
-                    .slot = out_slot(lw, 0), .narg = 1 };
+    plan_node n = {.kind = PN_SCATTER,
+                   .in = in,
+                   .dtype = s->dtype,
+                   .slot = out_slot(lw, 0),
+                   .narg = 1};
 
     if (hlo_ninput(in) != 1)
         return sd_error(SD_UNIMPLEMENTED, "a scatter of several operands");
@@ -121,9 +127,9 @@ sd_status plan_lower_scatter(plan_lowering *lw, const hlo_inst *in)
 
         at[d] = plan_px_add(lw->px, start, index[d + 1]);
         if (start->lo < 0 || start->hi >= room)
-            n.guard[n.nguard++] = (plan_guard){ start, 0, room };
+            n.guard[n.nguard++] = (plan_guard){start, 0, room};
     }
-    n.arg = one(lw, plan_value(lw, in->arg[2], 0, index, (plan_guards){ 0 }));
+    n.arg = one(lw, plan_value(lw, in->arg[2], 0, index, (plan_guards){0}));
     n.off = plan_px_linear(lw->px, s->rank, s->dim, at);
     n.body = plan_body_of(lw->a, in->comp[0], &lw->st);
     plan_node_new(lw, n);
@@ -137,9 +143,13 @@ sd_status plan_lower_scan(plan_lowering *lw, const hlo_inst *in)
     int nout = in->narg / 2, d = (int)in->u.scan.dim, first = out_slot(lw, 0);
     const sd_shape *s = in->arg[0]->shape;
     const plan_expr *index[SD_MAX_RANK], *run;
-    plan_node n = { .kind = PN_SCAN, .in = in, .dtype = s->dtype,
-                    .narg = in->narg, .nout = nout, .order = { 1 },
-                    .exclusive = in->u.scan.exclusive };
+    plan_node n = {.kind = PN_SCAN,
+                   .in = in,
+                   .dtype = s->dtype,
+                   .narg = in->narg,
+                   .nout = nout,
+                   .order = {1},
+                   .exclusive = in->u.scan.exclusive};
     plan_node *scan;
 
     for (int i = 0; i < s->rank; i++)
@@ -152,31 +162,36 @@ sd_status plan_lower_scan(plan_lowering *lw, const hlo_inst *in)
     n.over = run->varies;
     if (s->dim[d] == 1)
         run = plan_px_const(lw->px, 0);
-    index[d] = in->u.scan.reverse
-                   ? plan_px_mad(lw->px, plan_px_const(lw->px, s->dim[d] - 1),
-                                 -1, run)
-                   : run;
+    index[d] =
+        in->u.scan.reverse
+            ? plan_px_mad(lw->px, plan_px_const(lw->px, s->dim[d] - 1), -1, run)
+            : run;
     n.body = plan_body_of(lw->a, in->comp[0], &lw->st);
     if (lw->st)
         return lw->st;
     n.arg = sd_arena_array(lw->a, plan_node *, in->narg);
     for (int i = 0; i < in->narg; i++)
         n.arg[i] = plan_value(lw, in->arg[i], 0, i < nout ? index : NULL,
-                              (plan_guards){ 0 });
+                              (plan_guards){0});
     scan = plan_node_new(lw, n);
     for (int i = 0; i < nout; i++) {
         plan_node *x = scan;
 
         if (nout > 1)
-            x = plan_node_new(lw, (plan_node){ .kind = PN_PICK, .in = in,
-                                               .dtype = n.arg[i]->dtype,
-                                               .narg = 1, .out = i,
-                                               .arg = one(lw, scan) });
-        plan_node_new(lw, (plan_node){
-                              .kind = PN_STORE, .in = in, .dtype = x->dtype,
-                              .slot = first + i, .narg = 1, .arg = one(lw, x),
-                              .off = plan_px_linear(lw->px, s->rank, s->dim,
-                                                    index) });
+            x = plan_node_new(lw, (plan_node){.kind = PN_PICK,
+                                              .in = in,
+                                              .dtype = n.arg[i]->dtype,
+                                              .narg = 1,
+                                              .out = i,
+                                              .arg = one(lw, scan)});
+        plan_node_new(lw, (plan_node){.kind = PN_STORE,
+                                      .in = in,
+                                      .dtype = x->dtype,
+                                      .slot = first + i,
+                                      .narg = 1,
+                                      .arg = one(lw, x),
+                                      .off = plan_px_linear(lw->px, s->rank,
+                                                            s->dim, index)});
     }
     return lw->st;
 }

@@ -8,13 +8,15 @@
 enum { PLAN_FOREVER = INT32_MAX };
 
 typedef struct storage storage;
-typedef struct { int from, to; } plan_life; /* steps; to: last that reads */
-struct storage {       /* values that share memory, or may come to */
-    storage *into;     /* united with */
+typedef struct {
+    int from, to;
+} plan_life;       /* steps; to: last that reads */
+struct storage {   /* values that share memory, or may come to */
+    storage *into; /* united with */
     uint64_t bytes;
     sd_vec(plan_life) life;
-    int param;         /* entry parameter whose memory it is, or -1 */
-    int output;        /* output whose memory it is, or -1 */
+    int param;  /* entry parameter whose memory it is, or -1 */
+    int output; /* output whose memory it is, or -1 */
     const hlo_inst *constant;
     bool fixed;        /* never written after it is made: not to be reused */
     int from, to;      /* hull of the lives */
@@ -23,12 +25,12 @@ struct storage {       /* values that share memory, or may come to */
 
 typedef struct { /* the leaves of a value; tag of its instruction */
     int n;
-    storage **at;      /* each of its own storage */
-    int *life;         /* which life there: index */
-    int time;          /* when it runs */
-    int until;         /* when it is done: of while and conditional */
+    storage **at;        /* each of its own storage */
+    int *life;           /* which life there: index */
+    int time;            /* when it runs */
+    int until;           /* when it is done: of while and conditional */
     plan_kernel *kernel; /* of a fusion */
-    storage *work;     /* its slot after the results, or NULL */
+    storage *work;       /* its slot after the results, or NULL */
 } plan_home;
 
 typedef struct {
@@ -37,8 +39,8 @@ typedef struct {
     plan *p;
     int time;
     sd_vec(storage *) all;
-    sd_vec(hlo_inst *) copies;  /* in order of time */
-    sd_map *kernels;            /* fusion -> plan_kernel */
+    sd_vec(hlo_inst *) copies; /* in order of time */
+    sd_map *kernels;           /* fusion -> plan_kernel */
 } plan_mem;
 
 static inline plan_home *home_of(const hlo_inst *in)
@@ -55,6 +57,9 @@ static inline storage *storage_of(storage *s)
 sd_status plan_schedule(hlo_comp *c); /* the order of its instructions */
 /* Gives each value its storage and each storage its slice. */
 sd_status plan_buffers(plan_mem *pm);
+sd_status plan_share(plan_mem *pm); /* after the walk, before the places */
+void plan_unite(plan_mem *pm, storage *x, storage *y);
+storage *plan_output_at(const plan_mem *pm, int64_t i);
 sd_status plan_steps(plan_mem *pm);
 /* Which element of the body's state x is, or -1 (plan_alias.c). */
 int64_t plan_state_of(const hlo_comp *body, const hlo_inst *x);

@@ -59,8 +59,8 @@ static uint64_t hash_of(const plan_node *n)
 {
     uint64_t h = sd_hash(n->value, sizeof n->value,
                          (uint64_t)n->kind + attributes(n) * 64);
-    uint64_t key[6] = { (uint64_t)n->op, n->dtype, (uint64_t)n->slot,
-                        sd_key(n->off), (uint64_t)n->out, (uint64_t)n->nguard };
+    uint64_t key[6] = {(uint64_t)n->op, n->dtype,         (uint64_t)n->slot,
+                       sd_key(n->off),  (uint64_t)n->out, (uint64_t)n->nguard};
 
     h = sd_hash(key, sizeof key, h);
     for (int i = 0; i < n->narg; i++) {
@@ -115,7 +115,7 @@ plan_node *plan_lower_fail(plan_lowering *lw, sd_status st, sd_dtype t)
 
 plan_node *plan_node_data(plan_lowering *lw, sd_dtype t, const void *data)
 {
-    plan_node n = { .kind = PN_CONST, .dtype = t };
+    plan_node n = {.kind = PN_CONST, .dtype = t};
 
     memcpy(n.value, data, sd_dtype_bytes(t));
     return plan_node_new(lw, n);
@@ -123,7 +123,7 @@ plan_node *plan_node_data(plan_lowering *lw, sd_dtype t, const void *data)
 
 plan_node *plan_node_const(plan_lowering *lw, sd_dtype t, int64_t v)
 {
-    uint8_t data[16] = { 0 };
+    uint8_t data[16] = {0};
 
     if (sd_dtype_kind(t) == SD_K_COMPLEX || sd_dtype_kind(t) == SD_K_FLOAT)
         sd_scalar_of_f64(t, (double)v, data);
@@ -139,15 +139,15 @@ plan_node *plan_node_index(plan_lowering *lw, sd_dtype t, const plan_expr *e)
     if (sd_dtype_kind(t) == SD_K_COMPLEX)
         return plan_node_convert(lw, t,
                                  plan_node_index(lw, sd_dtype_part(t), e));
-    return plan_node_new(lw, (plan_node){ .kind = PN_INDEX, .dtype = t,
-                                          .off = e });
+    return plan_node_new(lw,
+                         (plan_node){.kind = PN_INDEX, .dtype = t, .off = e});
 }
 
 plan_node *plan_node_elt(plan_lowering *lw, int op, sd_dtype t,
                          const hlo_inst *in, int narg, plan_node *const *arg)
 {
-    plan_node n = { .kind = PN_ELT, .op = op, .dtype = t, .in = in,
-                    .narg = narg };
+    plan_node n = {
+        .kind = PN_ELT, .op = op, .dtype = t, .in = in, .narg = narg};
 
     n.arg = sd_arena_copy(lw->a, arg, (size_t)narg * sizeof(plan_node *));
     return plan_node_new(lw, n);
@@ -169,7 +169,7 @@ plan_node *plan_node_compare(plan_lowering *lw, hlo_cmp_dir dir, plan_node *x,
                          : k == SD_K_FLOAT ? HLO_CMP_FLOAT
                                            : HLO_CMP_UNSIGNED;
     return plan_node_elt(lw, HLO_COMPARE, SD_PRED, in, 2,
-                         (plan_node *[]){ x, y });
+                         (plan_node *[]){x, y});
 }
 
 plan_node *plan_node_convert(plan_lowering *lw, sd_dtype t, plan_node *x)
@@ -204,7 +204,7 @@ plan_node *plan_node_holds(plan_lowering *lw, const plan_guard *g, int n)
             p = side ? bound(lw, g[i].e, HLO_LT, g[i].hi)
                      : bound(lw, g[i].e, HLO_GE, g[i].lo);
             all = all ? plan_node_elt(lw, HLO_AND, SD_PRED, NULL, 2,
-                                      (plan_node *[]){ all, p })
+                                      (plan_node *[]){all, p})
                       : p;
         }
     return all;
@@ -213,7 +213,7 @@ plan_node *plan_node_holds(plan_lowering *lw, const plan_guard *g, int n)
 plan_guards plan_guards_join(sd_arena *a, plan_guards x, const plan_guard *g,
                              int n)
 {
-    plan_guards r = { .n = x.n };
+    plan_guards r = {.n = x.n};
 
     if (n == 0)
         return x;
@@ -246,9 +246,11 @@ const plan_expr *plan_axis_add(plan_lowering *lw, int64_t extent,
                         SD_S32);
         return plan_px_const(lw->px, 0);
     }
-    *sd_push(lw->a, &lw->axis) =
-        (plan_axis){ .extent = extent, .tile = extent, .role = (uint8_t)role,
-                     .place = PLAN_SEQ, .outer = outer };
+    *sd_push(lw->a, &lw->axis) = (plan_axis){.extent = extent,
+                                             .tile = extent,
+                                             .role = (uint8_t)role,
+                                             .place = PLAN_SEQ,
+                                             .outer = outer};
     if (outer)
         lw->outer |= 1ull << n;
     return plan_px_axis(lw->px, n, extent);
@@ -276,7 +278,7 @@ static plan_node *body_push(body_maker *k, const hlo_inst *in, plan_node n)
 
 static void body_inst(body_maker *k, const hlo_inst *in)
 {
-    plan_node n = { .in = in, .op = in->op, .dtype = in->shape->dtype };
+    plan_node n = {.in = in, .op = in->op, .dtype = in->shape->dtype};
 
     if (in->op == HLO_TUPLE)
         return;
@@ -291,8 +293,7 @@ static void body_inst(body_maker *k, const hlo_inst *in)
     } else if (in->op == HLO_RESHAPE || in->op == HLO_BROADCAST ||
                in->op == HLO_COPY || in->op == HLO_BITCAST) {
         sd_map_set(k->of, sd_key(in), sd_map_get(k->of, sd_key(in->arg[0])));
-    } else if (hlo_is_elementwise(in) ||
-               hlo_info(in)->cls == HLO_C_BITCAST) {
+    } else if (hlo_is_elementwise(in) || hlo_info(in)->cls == HLO_C_BITCAST) {
         n.kind = PN_ELT;
         n.narg = in->narg;
         n.arg = sd_arena_array(k->a, plan_node *, in->narg);
@@ -307,8 +308,8 @@ static void body_inst(body_maker *k, const hlo_inst *in)
 
 plan_body *plan_body_of(sd_arena *a, const hlo_comp *c, sd_status *st)
 {
-    body_maker k = { .a = a, .b = sd_arena_new(a, plan_body),
-                     .of = sd_map_create(a) };
+    body_maker k = {
+        .a = a, .b = sd_arena_new(a, plan_body), .of = sd_map_create(a)};
     hlo_op op;
     const hlo_inst *root = c->root;
 

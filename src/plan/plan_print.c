@@ -83,13 +83,13 @@ static void print_args(sd_buf *b, const plan_node *n)
         sd_buf_fmt(b, "%sn%d", i ? ", " : " ", n->arg[i]->id);
 }
 
-static const char *const direction[] = { [HLO_EQ] = "EQ", [HLO_NE] = "NE",
-                                         [HLO_GE] = "GE", [HLO_GT] = "GT",
-                                         [HLO_LE] = "LE", [HLO_LT] = "LT" };
-static const char *const compared[] = { [HLO_CMP_FLOAT] = "",
-                                        [HLO_CMP_TOTAL] = ".total",
-                                        [HLO_CMP_SIGNED] = "",
-                                        [HLO_CMP_UNSIGNED] = "" };
+static const char *const direction[] = {[HLO_EQ] = "EQ", [HLO_NE] = "NE",
+                                        [HLO_GE] = "GE", [HLO_GT] = "GT",
+                                        [HLO_LE] = "LE", [HLO_LT] = "LT"};
+static const char *const compared[] = {[HLO_CMP_FLOAT] = "",
+                                       [HLO_CMP_TOTAL] = ".total",
+                                       [HLO_CMP_SIGNED] = "",
+                                       [HLO_CMP_UNSIGNED] = ""};
 
 static void print_op(sd_buf *b, const plan_node *n)
 {
@@ -126,10 +126,10 @@ static void print_body(sd_buf *b, const plan_body *body)
 }
 
 static const char *const kind_name[] = {
-    [PN_LOAD] = "load", [PN_CONST] = "const", [PN_INDEX] = "index",
-    [PN_ELT] = "elt", [PN_REDUCE] = "reduce", [PN_SCAN] = "scan",
-    [PN_PICK] = "pick", [PN_PARAM] = "param", [PN_STORE] = "store",
-    [PN_SCATTER] = "scatter", [PN_SORT] = "sort", [PN_CALL] = "call",
+    [PN_LOAD] = "load",       [PN_CONST] = "const",   [PN_INDEX] = "index",
+    [PN_ELT] = "elt",         [PN_REDUCE] = "reduce", [PN_SCAN] = "scan",
+    [PN_PICK] = "pick",       [PN_PARAM] = "param",   [PN_STORE] = "store",
+    [PN_SCATTER] = "scatter", [PN_SORT] = "sort",     [PN_CALL] = "call",
 };
 
 static bool has_place(const plan_node *n)
@@ -173,8 +173,8 @@ static void print_node(sd_buf *b, const plan_node *n)
 
 static void print_slots(sd_buf *b, const plan_kernel *k)
 {
-    static const char *const access[] = { "unused", "read", "write",
-                                          "read-write" };
+    static const char *const access[] = {"unused", "read", "write",
+                                         "read-write"};
 
     for (int i = 0; i < k->nslot; i++) {
         const plan_slot *s = &k->slot[i];
@@ -190,8 +190,8 @@ static void print_slots(sd_buf *b, const plan_kernel *k)
 
 static void print_kernel_axes(sd_buf *b, const plan_kernel *k)
 {
-    static const char *const role[] = { "map", "reduce", "scan" };
-    static const char *const place[] = { "seq", "lane", "unroll" };
+    static const char *const role[] = {"map", "reduce", "scan"};
+    static const char *const place[] = {"seq", "lane", "unroll"};
 
     for (int i = 0; i < k->naxis; i++) {
         const plan_axis *x = &k->axis[i];
@@ -212,9 +212,11 @@ static void print_kernel_axes(sd_buf *b, const plan_kernel *k)
 
 static void print_sort(sd_buf *b, const plan_sort *s)
 {
-    sd_buf_fmt(b, "  sort %d rows %" PRId64 " n %" PRId64 " inner %" PRId64
-               "%s scratch %zu", s->nop, s->rows, s->n, s->inner,
-               s->stable ? " stable" : "", s->scratch);
+    sd_buf_fmt(b,
+               "  sort %d rows %" PRId64 " n %" PRId64 " inner %" PRId64
+               "%s scratch %zu",
+               s->nop, s->rows, s->n, s->inner, s->stable ? " stable" : "",
+               s->scratch);
     print_body(b, s->less);
     sd_buf_str(b, "\n");
 }
@@ -222,12 +224,13 @@ static void print_sort(sd_buf *b, const plan_sort *s)
 void plan_print_kernel(sd_buf *b, const plan_kernel *k)
 {
     static const char *const cls[] = {
-        [PLAN_LOOP] = "loop", [PLAN_ROW] = "row", [PLAN_COLUMN] = "column",
-        [PLAN_SCATTERING] = "scatter", [PLAN_SORTING] = "sort",
-        [PLAN_CALLING] = "call" };
+        [PLAN_LOOP] = "loop",     [PLAN_ROW] = "row",
+        [PLAN_COLUMN] = "column", [PLAN_SCATTERING] = "scatter",
+        [PLAN_SORTING] = "sort",  [PLAN_CALLING] = "call"};
 
     sd_buf_fmt(b, "kernel %s\n", k->name);
-    sd_buf_fmt(b, "  %s, %" PRId64 " tiles, local %zu, %.0f flops, %.0f bytes\n",
+    sd_buf_fmt(b,
+               "  %s, %" PRId64 " tiles, local %zu, %.0f flops, %.0f bytes\n",
                cls[k->cls], k->tiles, k->local_bytes, k->flops, k->bytes);
     print_slots(b, k);
     print_kernel_axes(b, k);

@@ -36,7 +36,8 @@ const plan_expr *plan_px_subst(plan_px *p, const plan_expr *e,
 /* If joining axes a and b (extent eb) to one keeps e as simple as it is. */
 bool plan_px_joins(const plan_expr *e, int a, int b, int64_t eb);
 
-/* ---- views (plan_view.c): which elements of its operands a value needs ---- */
+/* ---- views (plan_view.c): which elements of its operands a value needs ----
+ */
 
 /* Supplies the expressions that depend on data: the starts of dynamic slices
  * and the coordinates of gathers, already clamped. */
@@ -49,7 +50,10 @@ struct plan_viewer {
                                 const plan_expr *const *index, int64_t hi);
     const plan_expr **axis; /* inner axes of a reduction over nred dims */
 };
-typedef struct { const plan_expr *e; int64_t lo, hi; } plan_bound;
+typedef struct {
+    const plan_expr *e;
+    int64_t lo, hi;
+} plan_bound;
 typedef struct {
     const plan_expr *index[SD_MAX_RANK]; /* of the operand */
     plan_guard guard[3 * SD_MAX_RANK];   /* where it may be read */
@@ -96,7 +100,10 @@ int plan_order_lanes(int64_t extent, bool minor);
 
 /* ---- lowering (plan_lower*.c) ---- */
 
-typedef struct { plan_guard *g; int n; } plan_guards;
+typedef struct {
+    plan_guard *g;
+    int n;
+} plan_guards;
 
 typedef struct plan_lowering {
     plan_viewer viewer; /* first: it is found again from there */
@@ -108,10 +115,10 @@ typedef struct plan_lowering {
     sd_vec(plan_node *) node;
     sd_vec(plan_axis) axis;
     sd_map *memo, *unique;
-    plan_guards guards;  /* of the value that is being made */
+    plan_guards guards;   /* of the value that is being made */
     const plan_expr *row; /* the shared inner axis */
-    uint64_t outer;      /* mask of the outer axes */
-    sd_status st;        /* the first error */
+    uint64_t outer;       /* mask of the outer axes */
+    sd_status st;         /* the first error */
 } plan_lowering;
 
 /* Element `index` of result `out` of in, used only where guards hold. */

@@ -6,7 +6,7 @@
 #include "plan_mem.h"
 
 typedef struct {
-    int waits;  /* operands that are not placed yet */
+    int waits; /* operands that are not placed yet */
     int order, rank;
     bool done;
     sd_vec(hlo_inst *) old; /* values whose memory its results will take */
@@ -19,8 +19,7 @@ static int rank_of(const hlo_inst *in)
     if (in->op != HLO_COPY)
         return RANK_NORMAL;
     for (int i = 0; i < in->nuse; i++)
-        if (in->user[i]->op == HLO_TUPLE &&
-            in->user[i] == in->parent->root)
+        if (in->user[i]->op == HLO_TUPLE && in->user[i] == in->parent->root)
             return RANK_LAST;
     return in == in->parent->root ? RANK_LAST : RANK_UPDATE;
 }
@@ -182,7 +181,7 @@ sd_status plan_schedule(hlo_comp *c)
     sd_status st = NULL;
     sd_arena *a = sd_arena_create();
     int n = hlo_comp_count(c), order = 0, done = 0;
-    heap h = { sd_arena_array(a, hlo_inst *, n + 1), 0 };
+    heap h = {sd_arena_array(a, hlo_inst *, n + 1), 0};
     hlo_inst **list = sd_arena_array(a, hlo_inst *, n + 1);
     hlo_inst **aside = sd_arena_array(a, hlo_inst *, n + 1);
 

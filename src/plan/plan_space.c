@@ -14,7 +14,7 @@ void plan_space_of(const hlo_inst *root, const hlo_inst *red, plan_space *out)
 {
     const sd_shape *s = red ? red->shape : root->shape;
 
-    *out = (plan_space){ .pre = 1, .row = 1, .post = 1 };
+    *out = (plan_space){.pre = 1, .row = 1, .post = 1};
     out->outer = s->dtype == SD_TUPLE ? s->elem[0] : s;
     if (!red)
         return;
@@ -58,8 +58,7 @@ static int axis_count(const sd_shape *s)
     return n;
 }
 
-static void outer_index(plan_px *px, const plan_space *s,
-                        const plan_expr **out)
+static void outer_index(plan_px *px, const plan_space *s, const plan_expr **out)
 {
     int axis = 0;
 

@@ -103,7 +103,7 @@ static void make_stages(plan_lowering *lw)
     plan_kernel *k = lw->k;
     int nlevel = 0;
     int *level = sd_arena_array(lw->a, int, k->nnode + 1);
-    sd_vec(plan_stage) stage = { 0 };
+    sd_vec(plan_stage) stage = {0};
 
     for (int i = 0; i < k->nnode; i++) {
         k->node[i]->stage = level[i] = level_of(k->node[i]);
@@ -119,7 +119,7 @@ static void make_stages(plan_lowering *lw)
             while (s < stage.n && stage.at[s].axes != in)
                 s++;
             if (s == stage.n)
-                *sd_push(lw->a, &stage) = (plan_stage){ in };
+                *sd_push(lw->a, &stage) = (plan_stage){in};
             level[i] = l; /* the stage's number is set below */
             k->node[i]->stage = s;
         }

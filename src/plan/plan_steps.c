@@ -6,7 +6,7 @@
 typedef struct {
     plan_mem *pm;
     thunk_program *pr;
-    sd_map *by_hash;      /* of a kernel's text -> index + 1 */
+    sd_map *by_hash; /* of a kernel's text -> index + 1 */
     sd_map *symbols;
     sd_vec(plan_kernel *) kernel;
 } stepper;
@@ -55,7 +55,7 @@ static const char *symbol_of(stepper *s, const char *name)
 /* The number of a kernel of that content. */
 static int number_of(stepper *s, plan_kernel *k)
 {
-    sd_buf b = { 0 };
+    sd_buf b = {0};
     uintptr_t at;
 
     plan_print_kernel(&b, k);
@@ -89,11 +89,15 @@ static void fill_kernels(stepper *s)
         plan_kernel *k = s->kernel.at[i];
 
         k->name = symbol_of(s, k->name); /* emitters name the function so */
-        pr->kernel[i] = (thunk_kernel){
-            .symbol = k->name, .binary = -1, .nslot = k->nslot,
-            .tiles = k->tiles, .group = d->kind == DEVICE_HOST ? 1 : d->group,
-            .local_bytes = k->local_bytes, .flops = k->flops,
-            .bytes = k->bytes };
+        pr->kernel[i] =
+            (thunk_kernel){.symbol = k->name,
+                           .binary = -1,
+                           .nslot = k->nslot,
+                           .tiles = k->tiles,
+                           .group = d->kind == DEVICE_HOST ? 1 : d->group,
+                           .local_bytes = k->local_bytes,
+                           .flops = k->flops,
+                           .bytes = k->bytes};
     }
 }
 
@@ -104,9 +108,11 @@ static sd_status make_seq(stepper *s, const hlo_comp *c, thunk_seq *out);
 static thunk step(const stepper *s, thunk_kind kind, const hlo_inst *in,
                   int narg)
 {
-    thunk t = { .kind = kind, .name = keep(s->pr, in->name),
-                .op_name = keep(s->pr, in->op_name), .narg = narg,
-                .trip = -1 };
+    thunk t = {.kind = kind,
+               .name = keep(s->pr, in->name),
+               .op_name = keep(s->pr, in->op_name),
+               .narg = narg,
+               .trip = -1};
 
     t.arg = sd_arena_array(s->pr->arena, thunk_slice, narg + 1);
     return t;
@@ -118,7 +124,7 @@ static thunk kernel_step(stepper *s, const hlo_inst *in)
     thunk t = step(s, THUNK_KERNEL, in, p->kernel->nslot);
 
     for (int i = 0; i < t.narg; i++)
-        t.arg[i] = i < in->narg           ? slice_of(in->arg[i], 0)
+        t.arg[i] = i < in->narg          ? slice_of(in->arg[i], 0)
                    : i < in->narg + p->n ? slice_of(in, i - in->narg)
                                          : storage_of(p->work)->slice;
     mark_aliases(p->kernel, t.arg);
@@ -192,8 +198,7 @@ static sd_status library_step(stepper *s, const hlo_inst *in, thunk *t)
         t->narg = n;
         return NULL;
     }
-    return sd_error(SD_UNIMPLEMENTED, "%s",
-                    hlo_describe(s->pm->m, in));
+    return sd_error(SD_UNIMPLEMENTED, "%s", hlo_describe(s->pm->m, in));
 }
 
 static bool is_nothing(const hlo_inst *in)
@@ -207,8 +212,7 @@ static bool is_nothing(const hlo_inst *in)
 }
 
 /* *made: false when the instruction needs no step. */
-static sd_status make_step(stepper *s, const hlo_inst *in, thunk *t,
-                           bool *made)
+static sd_status make_step(stepper *s, const hlo_inst *in, thunk *t, bool *made)
 {
     *made = true;
     switch (in->op) {
@@ -222,9 +226,9 @@ static sd_status make_step(stepper *s, const hlo_inst *in, thunk *t,
     case HLO_CUSTOM_CALL:
         return library_step(s, in, t);
     case HLO_COPY:
-        *made = slice_of(in, 0).bytes &&
-                storage_of(home_of(in)->at[0]) !=
-                    storage_of(home_of(in->arg[0])->at[0]);
+        *made =
+            slice_of(in, 0).bytes && storage_of(home_of(in)->at[0]) !=
+                                         storage_of(home_of(in->arg[0])->at[0]);
         if (*made)
             *t = copy_step(s, in);
         return NULL;
@@ -247,7 +251,7 @@ static sd_status make_step(stepper *s, const hlo_inst *in, thunk *t,
 
 static sd_status make_seq(stepper *s, const hlo_comp *c, thunk_seq *out)
 {
-    sd_vec(thunk) list = { 0 };
+    sd_vec(thunk) list = {0};
     sd_status st;
     bool made;
 
@@ -267,8 +271,10 @@ static sd_status make_seq(stepper *s, const hlo_comp *c, thunk_seq *out)
 static thunk_type type_of(const thunk_program *pr, const sd_shape *s,
                           const char *memory)
 {
-    thunk_type t = { .dtype = s->dtype, .rank = s->rank,
-                     .bytes = sd_shape_bytes(s), .memory = keep(pr, memory) };
+    thunk_type t = {.dtype = s->dtype,
+                    .rank = s->rank,
+                    .bytes = sd_shape_bytes(s),
+                    .memory = keep(pr, memory)};
 
     t.dim = sd_arena_copy(pr->arena, s->dim, (size_t)s->rank * sizeof *s->dim);
     return t;
@@ -306,15 +312,15 @@ static void fill_types(stepper *s)
     pr->noutput = n;
     pr->output = sd_arena_array(pr->arena, thunk_type, n + 1);
     for (int i = 0; i < n; i++)
-        pr->output[i] = type_of(pr, leaf[i],
-                                m->output_memory ? m->output_memory[i] : NULL);
+        pr->output[i] =
+            type_of(pr, leaf[i], m->output_memory ? m->output_memory[i] : NULL);
     pr->nreplica = m->nreplica ? m->nreplica : 1;
     pr->npartition = m->npartition ? m->npartition : 1;
 }
 
 sd_status plan_steps(plan_mem *pm)
 {
-    stepper s = { .pm = pm, .pr = pm->p->program };
+    stepper s = {.pm = pm, .pr = pm->p->program};
     sd_status st;
 
     s.by_hash = sd_map_create(pm->a);

@@ -3,11 +3,12 @@
 #include "plan_room.h"
 
 enum {
-    TILE_WORK = 32768,   /* operations that make a tile worth its call */
+    TILE_WORK = 32768, /* operations that make a tile worth its call */
     /* a transposing tile: a line's worth of LANE, long in the other axis;
      * of the blocks tried the best where strides are powers of two */
-    BLOCK = 16, LONG = 256,
-    GPU_STEPS = 4        /* positions an item takes at most, by itself */
+    BLOCK = 16,
+    LONG = 256,
+    GPU_STEPS = 4 /* positions an item takes at most, by itself */
 };
 
 static double points(const plan_kernel *k, uint64_t axes)
@@ -242,8 +243,8 @@ static void count_tiles(plan_kernel *k)
     k->tiles = 1;
     for (int i = 0; i < k->naxis; i++)
         if (k->axis[i].grid)
-            k->tiles *= (k->axis[i].extent + k->axis[i].tile - 1) /
-                        k->axis[i].tile;
+            k->tiles *=
+                (k->axis[i].extent + k->axis[i].tile - 1) / k->axis[i].tile;
 }
 
 /* ---- parking ---- */
@@ -340,10 +341,11 @@ static void tile_sort(plan_kernel *k, const device_desc *dev)
         return;
     }
     memcpy(slot, k->slot, (size_t)k->nslot * sizeof *slot);
-    slot[k->nslot] = (plan_slot){ .dtype = SD_U8, .align = 16,
-                                  .count = s->rows * (int64_t)s->scratch,
-                                  .access = PLAN_READ | PLAN_WRITE,
-                                  .noalias = true };
+    slot[k->nslot] = (plan_slot){.dtype = SD_U8,
+                                 .align = 16,
+                                 .count = s->rows * (int64_t)s->scratch,
+                                 .access = PLAN_READ | PLAN_WRITE,
+                                 .noalias = true};
     k->slot = slot;
     k->nslot++;
 }

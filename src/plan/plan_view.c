@@ -11,7 +11,7 @@ static void add_guard(plan_view *o, const plan_expr *e, int64_t lo, int64_t hi)
 {
     if (e->lo >= lo && e->hi < hi)
         return;
-    o->guard[o->nguard++] = (plan_guard){ e, lo, hi };
+    o->guard[o->nguard++] = (plan_guard){e, lo, hi};
 }
 
 static int position(hlo_dims d, int64_t x)
@@ -26,8 +26,8 @@ static int position(hlo_dims d, int64_t x)
 
 /* Position e of a dimension of n elements that were spread by `step` (interior
  * padding, base dilation): where it holds an element, and which. */
-static const plan_expr *spread(plan_viewer *v, plan_view *o,
-                               const plan_expr *e, int64_t n, int64_t step)
+static const plan_expr *spread(plan_viewer *v, plan_view *o, const plan_expr *e,
+                               int64_t n, int64_t step)
 {
     add_guard(o, e, 0, SD_MAX(0, (n - 1) * step + 1));
     if (step == 1)
@@ -73,8 +73,8 @@ static void view_shape(plan_viewer *v, const hlo_inst *in, index_in index,
     switch (in->op) {
     case HLO_BROADCAST:
         for (int d = 0; d < s->rank; d++)
-            o->index[d] = s->dim[d] == 1 ? plan_px_const(px, 0)
-                                         : index[in->dims.at[d]];
+            o->index[d] =
+                s->dim[d] == 1 ? plan_px_const(px, 0) : index[in->dims.at[d]];
         return;
     case HLO_RESHAPE:
     case HLO_BITCAST:
@@ -96,8 +96,8 @@ static void view_shape(plan_viewer *v, const hlo_inst *in, index_in index,
         for (int i = 0; i < in->dims.n; i++) {
             int64_t d = in->dims.at[i];
 
-            o->index[d] = plan_px_mad(px, plan_px_const(px, s->dim[d] - 1), -1,
-                                      index[d]);
+            o->index[d] =
+                plan_px_mad(px, plan_px_const(px, s->dim[d] - 1), -1, index[d]);
         }
     }
 }
@@ -110,21 +110,22 @@ static void view_dynamic_slice(plan_viewer *v, const hlo_inst *in,
     const sd_shape *s = in->arg[0]->shape;
 
     for (int d = 0; d < s->rank; d++)
-        o->index[d] = plan_px_add(
-            v->px, index[d],
-            v->dynamic(v, in, 1 + d, NULL,
-                       SD_MAX(0, s->dim[d] - in->shape->dim[d])));
+        o->index[d] =
+            plan_px_add(v->px, index[d],
+                        v->dynamic(v, in, 1 + d, NULL,
+                                   SD_MAX(0, s->dim[d] - in->shape->dim[d])));
 }
 
-/* As a value: elements of the update where it lies, of the operand elsewhere. */
+/* As a value: elements of the update where it lies, of the operand elsewhere.
+ */
 static void view_update(plan_viewer *v, const hlo_inst *in, index_in index,
                         plan_view *o)
 {
     const sd_shape *s = in->shape, *u = in->arg[1]->shape;
 
     for (int d = 0; d < s->rank; d++) {
-        const plan_expr *start = v->dynamic(v, in, 2 + d, NULL,
-                                            SD_MAX(0, s->dim[d] - u->dim[d]));
+        const plan_expr *start =
+            v->dynamic(v, in, 2 + d, NULL, SD_MAX(0, s->dim[d] - u->dim[d]));
 
         o->index[d] = plan_px_mad(v->px, index[d], -1, start);
         add_guard(o, o->index[d], 0, u->dim[d]);
@@ -225,8 +226,8 @@ static void view_dot(plan_viewer *v, const hlo_inst *in, int k, index_in index,
     }
 }
 
-static void view_conv(plan_viewer *v, const hlo_inst *in, int k,
-                      index_in index, plan_view *o)
+static void view_conv(plan_viewer *v, const hlo_inst *in, int k, index_in index,
+                      plan_view *o)
 {
     const hlo_conv *c = in->u.conv;
     const sd_shape *x = in->arg[0]->shape, *w = in->arg[1]->shape;

@@ -5,7 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-typedef struct { uint8_t b[16]; } value;
+typedef struct {
+    uint8_t b[16];
+} value;
 
 typedef struct {
     const plan_kernel *k;
@@ -14,12 +16,12 @@ typedef struct {
     int64_t pos[64];
     int stage;
     bool backward;
-    value **reduced;      /* [node][out] */
-    uint8_t **parked;     /* [node]: extent elements */
+    value **reduced;  /* [node][out] */
+    uint8_t **parked; /* [node]: extent elements */
     bool **park_set;
     value *memo;
     uint64_t *stamp, now;
-    value **running;      /* scans */
+    value **running; /* scans */
     sd_status st;
 } run;
 
@@ -57,10 +59,10 @@ static int64_t expr(run *r, const plan_expr *e)
         v = int_of(e->node->dtype, &n);
         break;
     }
-    if ((v < e->lo || v > e->hi) && e->lo >= 0 && !r->st &&
-        e->kind == PX_NODE)
-        r->st = sd_error(SD_INTERNAL, "%s: n%d is %" PRId64
-                         ", outside its bounds", r->k->name, e->node->id, v);
+    if ((v < e->lo || v > e->hi) && e->lo >= 0 && !r->st && e->kind == PX_NODE)
+        r->st =
+            sd_error(SD_INTERNAL, "%s: n%d is %" PRId64 ", outside its bounds",
+                     r->k->name, e->node->id, v);
     return v;
 }
 
@@ -83,9 +85,8 @@ static void element(const plan_node *n, value *arg, sd_dtype t, value *out)
 
     switch (n->op) {
     case HLO_COMPARE:
-        out->b[0] = hlo_scalar_compare(n->in->u.compare.dir,
-                                       n->in->u.compare.type, t, arg[0].b,
-                                       arg[1].b);
+        out->b[0] = hlo_scalar_compare(
+            n->in->u.compare.dir, n->in->u.compare.type, t, arg[0].b, arg[1].b);
         return;
     case HLO_SELECT:
         *out = arg[0].b[0] ? arg[1] : arg[2];
@@ -149,8 +150,9 @@ static value load(run *r, const plan_node *n)
     at = expr(r, n->off);
     if (at < 0 || at >= s->count) {
         if (!r->st)
-            r->st = sd_error(SD_INTERNAL, "%s: n%d reads element %" PRId64
-                             " of %" PRId64, r->k->name, n->id, at, s->count);
+            r->st = sd_error(SD_INTERNAL,
+                             "%s: n%d reads element %" PRId64 " of %" PRId64,
+                             r->k->name, n->id, at, s->count);
         return v;
     }
     memcpy(v.b, r->slot[n->slot] + (size_t)at * bytes, bytes);
@@ -159,13 +161,12 @@ static value load(run *r, const plan_node *n)
 
 static value scan(run *r, const plan_node *n, int out)
 {
-    value arg[16] = { { { 0 } } }, got[8];
+    value arg[16] = {{{0}}}, got[8];
     int k = n->nout;
     int axis = __builtin_ctzll(n->over);
     value *acc = r->running[n->id];
 
-    if (acc[2 * k].b[0] && *(int64_t *)(void *)acc[2 * k + 1].b ==
-                               r->pos[axis])
+    if (acc[2 * k].b[0] && *(int64_t *)(void *)acc[2 * k + 1].b == r->pos[axis])
         return acc[k + out];
     for (int i = 0; i < k; i++) {
         if (r->pos[axis] == 0)
@@ -185,7 +186,7 @@ static value scan(run *r, const plan_node *n, int out)
 
 static value compute(run *r, const plan_node *n)
 {
-    value v = { { 0 } }, arg[4];
+    value v = {{0}}, arg[4];
 
     switch (n->kind) {
     case PN_LOAD:
@@ -249,8 +250,7 @@ static value eval(run *r, const plan_node *n)
     } else {
         v = compute(r, n);
         if (n->parked) {
-            memcpy(r->parked[n->id] + (size_t)r->pos[lane] * bytes, v.b,
-                   bytes);
+            memcpy(r->parked[n->id] + (size_t)r->pos[lane] * bytes, v.b, bytes);
             r->park_set[n->id][r->pos[lane]] = true;
         }
     }
@@ -261,7 +261,11 @@ static value eval(run *r, const plan_node *n)
 
 /* ---- stages ---- */
 
-typedef struct { value lane[64][8]; bool set[64]; int64_t count; } partial;
+typedef struct {
+    value lane[64][8];
+    bool set[64];
+    int64_t count;
+} partial;
 
 static void take(run *r, const plan_node *n, partial *p)
 {
@@ -319,8 +323,9 @@ static void sink(run *r, const plan_node *n)
     at = expr(r, n->off);
     if (at < 0 || at >= s->count) {
         if (!r->st)
-            r->st = sd_error(SD_INTERNAL, "%s: n%d writes element %" PRId64
-                             " of %" PRId64, r->k->name, n->id, at, s->count);
+            r->st = sd_error(SD_INTERNAL,
+                             "%s: n%d writes element %" PRId64 " of %" PRId64,
+                             r->k->name, n->id, at, s->count);
         return;
     }
     to = r->slot[n->slot] + (size_t)at * bytes;
@@ -407,7 +412,7 @@ static void outer(run *r, int axis)
 static bool is_less(run *r, const plan_sort *s, char *const *x, int64_t i,
                     int64_t j)
 {
-    value arg[16] = { { { 0 } } }, got[1];
+    value arg[16] = {{{0}}}, got[1];
 
     for (int o = 0; o < s->nop; o++) {
         size_t b = sd_dtype_bytes(r->k->slot[o].dtype);
@@ -448,8 +453,7 @@ static void sort_kernel(run *r)
             for (int64_t i = 0; i < s->n; i++) {
                 size_t b = sd_dtype_bytes(r->k->slot[o].dtype);
 
-                memcpy(r->slot[s->nop + o] +
-                           (size_t)(base + i * s->inner) * b,
+                memcpy(r->slot[s->nop + o] + (size_t)(base + i * s->inner) * b,
                        line[o] + (size_t)at[i] * b, b);
             }
     }
@@ -457,7 +461,7 @@ static void sort_kernel(run *r)
 
 static sd_status run_kernel(const plan_kernel *k, char **slot, bool backward)
 {
-    run r = { .k = k, .slot = slot, .backward = backward };
+    run r = {.k = k, .slot = slot, .backward = backward};
     int lane = lane_of(k);
 
     r.a = sd_arena_create();
@@ -471,8 +475,8 @@ static sd_status run_kernel(const plan_kernel *k, char **slot, bool backward)
         r.reduced[i] = sd_arena_array(r.a, value, 8);
         r.running[i] = sd_arena_array(r.a, value, 24);
         if (k->node[i]->parked) {
-            r.parked[i] = sd_arena_alloc(
-                r.a, (size_t)k->axis[lane].extent * 16);
+            r.parked[i] =
+                sd_arena_alloc(r.a, (size_t)k->axis[lane].extent * 16);
             r.park_set[i] = sd_arena_array(r.a, bool, k->axis[lane].extent);
         }
     }
@@ -528,12 +532,10 @@ static void run_matmul(const int64_t *a, char **ptr)
                 double s = 0;
 
                 for (int64_t l = 0; l < k; l++)
-                    s += number(tx, ptr[0], b * m * k +
-                                                (a[7] ? l * m + i
-                                                      : i * k + l)) *
-                         number(ty, ptr[1], b * k * n +
-                                                (a[8] ? j * k + l
-                                                      : l * n + j));
+                    s += number(tx, ptr[0],
+                                b * m * k + (a[7] ? l * m + i : i * k + l)) *
+                         number(ty, ptr[1],
+                                b * k * n + (a[8] ? j * k + l : l * n + j));
                 s *= f64_of(a[12]);
                 if (bias)
                     s += number(tr, bias, j);
@@ -564,34 +566,39 @@ static void run_conv(const int64_t *a, char **ptr)
     double *acc = calloc((size_t)count, sizeof *acc);
 
     for (int64_t b = 0; b < nb; b++)
-    for (int64_t f = 0; f < co; f++)
-    for (int64_t c = 0; c < ci / g; c++)
-    for (int64_t o = 0; o < out[0] * out[1] * out[2]; o++)
-    for (int64_t q = 0; q < ker[0] * ker[1] * ker[2]; q++) {
-        int64_t op[3] = { o / out[2] / out[1], o / out[2] % out[1],
-                          o % out[2] };
-        int64_t kp[3] = { q / ker[2] / ker[1], q / ker[2] % ker[1],
-                          q % ker[2] };
-        int64_t cc = f / (co / g) * (ci / g) + c;
-        int64_t x = b * si[0] + cc * si[1], w = f * sk[0] + c * sk[1],
-                y = b * so[0] + f * so[1];
-        bool ok = true;
+        for (int64_t f = 0; f < co; f++)
+            for (int64_t c = 0; c < ci / g; c++)
+                for (int64_t o = 0; o < out[0] * out[1] * out[2]; o++)
+                    for (int64_t q = 0; q < ker[0] * ker[1] * ker[2]; q++) {
+                        int64_t op[3] = {o / out[2] / out[1],
+                                         o / out[2] % out[1], o % out[2]};
+                        int64_t kp[3] = {q / ker[2] / ker[1],
+                                         q / ker[2] % ker[1], q % ker[2]};
+                        int64_t cc = f / (co / g) * (ci / g) + c;
+                        int64_t x = b * si[0] + cc * si[1],
+                                w = f * sk[0] + c * sk[1],
+                                y = b * so[0] + f * so[1];
+                        bool ok = true;
 
-        for (int d = 0; d < 3; d++) {
-            int64_t p = op[d] * str[d] + kp[d] * dil[d] - low[d];
+                        for (int d = 0; d < 3; d++) {
+                            int64_t p =
+                                op[d] * str[d] + kp[d] * dil[d] - low[d];
 
-            ok &= p >= 0 && p < in[d];
-            x += p * si[2 + d];
-            w += kp[d] * sk[2 + d];
-            y += op[d] * so[2 + d];
-        }
-        if (ok && dir == 0)
-            acc[y] += number(t, ptr[0], x) * number(t, ptr[1], w);
-        else if (ok && dir == 1)
-            acc[x] += number(t, ptr[0], y) * number(t, ptr[1], w);
-        else if (ok)
-            acc[w] += number(t, ptr[0], x) * number(t, ptr[1], y);
-    }
+                            ok &= p >= 0 && p < in[d];
+                            x += p * si[2 + d];
+                            w += kp[d] * sk[2 + d];
+                            y += op[d] * so[2 + d];
+                        }
+                        if (ok && dir == 0)
+                            acc[y] +=
+                                number(t, ptr[0], x) * number(t, ptr[1], w);
+                        else if (ok && dir == 1)
+                            acc[x] +=
+                                number(t, ptr[0], y) * number(t, ptr[1], w);
+                        else if (ok)
+                            acc[w] +=
+                                number(t, ptr[0], x) * number(t, ptr[1], y);
+                    }
     for (int64_t i = 0; i < count; i++) {
         double s = acc[i] * f64_of(a[47]);
 
@@ -668,8 +675,7 @@ sd_status plan_run(const plan *p, void *const *arg, void *const *out,
                    bool backward)
 {
     const thunk_program *pr = p->program;
-    machine m = { p, calloc((size_t)pr->nbuffer + 1, sizeof(char *)),
-                  backward };
+    machine m = {p, calloc((size_t)pr->nbuffer + 1, sizeof(char *)), backward};
     sd_status st;
 
     for (int i = 0; i < pr->nbuffer; i++) {

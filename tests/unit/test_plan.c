@@ -23,7 +23,7 @@ static void split_axes_join_again(void **state)
     plan_px *p = plan_px_create(a);
     const plan_expr *i = plan_px_axis(p, 0, 6), *j = plan_px_axis(p, 1, 35);
     const plan_expr *x = plan_px_mad(p, j, 35, i), *index[3];
-    int64_t dim[3] = { 6, 5, 7 };
+    int64_t dim[3] = {6, 5, 7};
 
     (void)state;
     plan_px_delinear(p, x, 3, dim, index);
@@ -59,9 +59,8 @@ static int64_t value_at(const plan_expr *e, const int64_t *pos)
 /* Every way to write 60 elements as three dimensions, into every other. */
 static void reshapes_keep_their_elements(void **state)
 {
-    static const int64_t dims[][3] = { { 60, 1, 1 }, { 4, 15, 1 }, { 3, 4, 5 },
-                                       { 5, 12, 1 }, { 2, 2, 15 },
-                                       { 10, 1, 6 } };
+    static const int64_t dims[][3] = {{60, 1, 1}, {4, 15, 1}, {3, 4, 5},
+                                      {5, 12, 1}, {2, 2, 15}, {10, 1, 6}};
     sd_arena *a = sd_arena_create();
     plan_px *p = plan_px_create(a);
 
@@ -79,9 +78,8 @@ static void reshapes_keep_their_elements(void **state)
             y = plan_px_linear(p, 3, dims[t], out);
             assert_ptr_equal(x, y);
             for (int64_t n = 0; n < 60; n++) {
-                int64_t pos[3] = { n / dims[f][2] / dims[f][1],
-                                   n / dims[f][2] % dims[f][1],
-                                   n % dims[f][2] };
+                int64_t pos[3] = {n / dims[f][2] / dims[f][1],
+                                  n / dims[f][2] % dims[f][1], n % dims[f][2]};
 
                 for (int d = 0; d < 3; d++) {
                     int64_t v = value_at(out[d], pos);
@@ -121,10 +119,9 @@ static void fill(const sd_shape *s, char *p)
         } else if (s->dtype == SD_PRED) {
             *p = v < 0.6;
         } else { /* as indices: some outside */
-            sd_scalar_of_s64(s->dtype,
-                             (int64_t)(v * 40) -
-                                 3 * (sd_dtype_kind(part) == SD_K_SINT),
-                             p);
+            sd_scalar_of_s64(
+                s->dtype,
+                (int64_t)(v * 40) - 3 * (sd_dtype_kind(part) == SD_K_SINT), p);
         }
     }
 }
@@ -162,7 +159,9 @@ static void succeed(sd_status st)
         fail_msg("%s: %s", st->where, st->message);
 }
 
-typedef struct { int kernel, libcall, copy; } counts;
+typedef struct {
+    int kernel, libcall, copy;
+} counts;
 
 static void count_steps(const thunk_seq *s, counts *c)
 {
@@ -177,8 +176,8 @@ static void count_steps(const thunk_seq *s, counts *c)
 
 static plan *make(sd_arena *a, const char *name, const device_desc *dev)
 {
-    sd_buf text = { 0 };
-    sd_options opt = { 0 };
+    sd_buf text = {0};
+    sd_options opt = {0};
     hlo_module *m;
     plan *p;
     char *path = sd_arena_fmt(a, "%s/%s.hlo", folder, name);
@@ -195,7 +194,7 @@ static plan *make(sd_arena *a, const char *name, const device_desc *dev)
 
 static hlo_comp *reference(sd_arena *a, const char *name)
 {
-    sd_buf text = { 0 };
+    sd_buf text = {0};
     hlo_module *m;
 
     succeed(sd_file_read(sd_arena_fmt(a, "%s/%s.hlo", folder, name), &text));
@@ -216,7 +215,7 @@ static counts try_program(const char *name, const char *device)
     hlo_value *arg = sd_arena_array(a, hlo_value, c->nparam + 1), want;
     void **in = sd_arena_array(a, void *, c->nparam + 1), **out;
     device_desc dev;
-    counts n = { 0 };
+    counts n = {0};
     plan *p;
 
     assert_true(device_desc_of_name(device, &dev));
@@ -247,8 +246,8 @@ static const struct {
     const char *name;
     int kernel, libcall, gpu_kernel, copy;
 } programs[] = {
-#define PROGRAM(name, kernel, libcall, gpu_kernel, copy) \
-    { #name, kernel, libcall, gpu_kernel, copy },
+#define PROGRAM(name, kernel, libcall, gpu_kernel, copy)                       \
+    {#name, kernel, libcall, gpu_kernel, copy},
 #include "test_plan.def"
 #undef PROGRAM
 };
@@ -276,13 +275,13 @@ static void programs_plan_and_run(void **state)
 /* Fusions are the same for every device: the module differs in calls only. */
 static void devices_share_their_fusions(void **state)
 {
-    static const char *const same[] = { "softmax", "layer_norm_grad",
-                                        "argmax", "scatter_add" };
+    static const char *const same[] = {"softmax", "layer_norm_grad", "argmax",
+                                       "scatter_add"};
 
     (void)state;
     for (size_t i = 0; i < SD_COUNTOF(same); i++) {
         sd_arena *a = sd_arena_create();
-        sd_buf x = { 0 }, y = { 0 };
+        sd_buf x = {0}, y = {0};
         device_desc host, gpu;
         plan *p, *q;
 
@@ -306,16 +305,16 @@ static void devices_share_their_fusions(void **state)
  * the difference is for people to judge. */
 static void plans_read_as_before(void **state)
 {
-    static const char *const name[] = { "mlp", "softmax", "softmax0",
-                                        "layer_norm_grad", "while_rows",
-                                        "movement" };
-    static const char *const device[] = { "host:v4", "cl:pvc" };
+    static const char *const name[] = {"mlp",        "softmax",
+                                       "softmax0",   "layer_norm_grad",
+                                       "while_rows", "movement"};
+    static const char *const device[] = {"host:v4", "cl:pvc"};
 
     (void)state;
     for (size_t i = 0; i < SD_COUNTOF(name); i++)
         for (size_t j = 0; j < SD_COUNTOF(device); j++) {
             sd_arena *a = sd_arena_create();
-            sd_buf is = { 0 }, was = { 0 };
+            sd_buf is = {0}, was = {0};
             char *path = sd_arena_fmt(a, "%s/%s.%s.txt", folder, name[i],
                                       j ? "pvc" : "v4");
             device_desc dev;
@@ -343,7 +342,7 @@ static void donated_loops_run_in_place(void **state)
     sd_arena *a = sd_arena_create();
     device_desc dev;
     plan *p;
-    counts n = { 0 };
+    counts n = {0};
     bool aliased = false;
 
     (void)state;

@@ -1,0 +1,243 @@
+/* Who shares memory: copies with what they copy, outputs with the parameters
+ * that are given away, wherever no value is overwritten that is still to be
+ * read. */
+#include "plan_mem.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+void plan_unite(plan_mem *pm, storage *x, storage *y)
+{
+    x = storage_of(x);
+    y = storage_of(y);
+    if (x == y)
+        return;
+    assert(x->bytes == y->bytes);
+    for (int i = 0; i < y->life.n; i++)
+        *sd_push(pm->a, &x->life) = y->life.at[i];
+    if (y->param >= 0)
+        x->param = y->param;
+    if (y->output >= 0)
+        x->output = y->output;
+    if (y->constant)
+        x->constant = y->constant;
+    x->fixed |= y->fixed;
+    y->into = x;
+}
+
+storage *plan_output_at(const plan_mem *pm, int64_t i)
+{
+    return storage_of(home_of(pm->m->entry->root)->at[i]);
+}
+
+bool plan_can_overwrite(const plan_kernel *k, int in, int out)
+{
+    const plan_node *store = NULL;
+    bool needs[4096] = {false};
+
+    if (k->nnode > 4096 || k->sort || k->call ||
+        sd_dtype_bytes(k->slot[in].dtype) != sd_dtype_bytes(k->slot[out].dtype))
+        return false;
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->slot == out &&
+            (k->node[i]->kind == PN_STORE || k->node[i]->kind == PN_SCATTER)) {
+            if (store || k->node[i]->kind == PN_SCATTER || k->node[i]->nguard)
+                return false;
+            store = k->node[i];
+        }
+    if (!store)
+        return false;
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+
+        if (n->kind == PN_LOAD && n->slot == in) {
+            if (n->off != store->off)
+                return false;
+            needs[n->id] = true;
+        }
+        for (int j = 0; j < n->narg; j++) /* a REDUCE has been done before */
+            needs[n->id] |=
+                n->arg[j]->kind != PN_REDUCE && needs[n->arg[j]->id];
+        if (needs[n->id] && n != store &&
+            (n->kind == PN_STORE || n->kind == PN_REDUCE ||
+             n->kind == PN_SCATTER) &&
+            (n->stage > store->stage ||
+             (n->stage == store->stage && n->id > store->id &&
+              !needs[store->id]))) /* else it has been read by then */
+            return false;
+    }
+    return true;
+}
+
+typedef struct {
+    plan_mem *pm;
+    hlo_inst **step; /* by time */
+} sharing;
+
+/* At time t the step reads x and writes y: may they be one place? */
+static bool may_touch(const sharing *sh, int t, const storage *x,
+                      const storage *y)
+{
+    hlo_inst *in = sh->step[t];
+    plan_home *p;
+
+    if (!in)
+        return false;
+    p = home_of(in);
+    if (in->op == HLO_COPY)
+        return storage_of(home_of(in->arg[0])->at[0]) == x &&
+               storage_of(p->at[0]) == y;
+    if (in->op != HLO_FUSION || !p->kernel)
+        return false;
+    for (int o = 0; o < p->n; o++) {
+        if (storage_of(p->at[o]) != y)
+            continue;
+        for (int k = 0; k < in->narg; k++)
+            if (storage_of(home_of(in->arg[k])->at[0]) == x &&
+                !plan_can_overwrite(p->kernel, k, in->narg + o))
+                return false;
+    }
+    return true;
+}
+
+static bool life_ends_before(const sharing *sh, const plan_life *a,
+                             const plan_life *b, const storage *x,
+                             const storage *y)
+{
+    if (a->to < b->from)
+        return true;
+    return a->to == b->from && a->from < b->from &&
+           may_touch(sh, b->from, x, y);
+}
+
+static bool can_share(const sharing *sh, storage *x, storage *y)
+{
+    if (x->bytes != y->bytes || x->fixed || y->fixed ||
+        (x->output >= 0 && y->output >= 0) || (x->param >= 0 && y->param >= 0))
+        return false;
+    for (int i = 0; i < x->life.n; i++)
+        for (int j = 0; j < y->life.n; j++) {
+            const plan_life *a = &x->life.at[i], *b = &y->life.at[j];
+
+            if (!life_ends_before(sh, a, b, x, y) &&
+                !life_ends_before(sh, b, a, y, x))
+                return false;
+        }
+    return true;
+}
+
+static bool try_share(const sharing *sh, storage *x, storage *y)
+{
+    x = storage_of(x);
+    y = storage_of(y);
+    if (x == y)
+        return true;
+    if (!can_share(sh, x, y))
+        return false;
+    plan_unite(sh->pm, x, y);
+    return true;
+}
+
+static void share_copies(const sharing *sh)
+{
+    plan_mem *pm = sh->pm;
+
+    /* inner loops come first in no order that time gives: twice does it */
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < pm->copies.n; i++) {
+            hlo_inst *in = pm->copies.at[i];
+
+            if (home_of(in)->at[0]->bytes)
+                try_share(sh, home_of(in->arg[0])->at[0], home_of(in)->at[0]);
+        }
+}
+
+/* A parameter that is given away may be an output's memory. */
+static void give(const sharing *sh, int64_t param, storage *out)
+{
+    hlo_inst *in = sh->pm->m->entry->param[param];
+    storage *p = storage_of(home_of(in)->at[0]);
+
+    p->fixed = false;
+    if (!try_share(sh, out, p))
+        p->fixed = true;
+}
+
+static void donate(const sharing *sh)
+{
+    const hlo_module *m = sh->pm->m;
+    int nout = home_of(m->entry->root)->n;
+
+    for (int i = 0; i < m->nalias; i++)
+        if (m->alias[i].output_index < nout)
+            give(sh, m->alias[i].param,
+                 plan_output_at(sh->pm, m->alias[i].output_index));
+    for (int p = 0; m->donor && p < m->entry->nparam; p++)
+        for (int o = 0; m->donor[p] && o < nout; o++) {
+            storage *s = storage_of(home_of(m->entry->param[p])->at[0]);
+            const sd_shape *x = m->entry->param[p]->shape;
+
+            if (s->output >= 0)
+                break;
+            if (plan_output_at(sh->pm, o)->param < 0 &&
+                plan_output_at(sh->pm, o)->bytes == sd_shape_bytes(x))
+                give(sh, p, plan_output_at(sh->pm, o));
+        }
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const plan_life *x = a, *y = b;
+
+    return x->from != y->from ? (x->from < y->from ? -1 : 1)
+                              : (x->to > y->to) - (x->to < y->to);
+}
+
+/* Values that share memory must not live at the same time; what had to share
+ * was put there without asking, so this is asked of all. */
+static sd_status check_lives(const plan_mem *pm)
+{
+    for (int i = 0; i < pm->all.n; i++) {
+        storage *s = pm->all.at[i];
+        int to = -2;
+
+        if (s->into || s->fixed || s->life.n < 2)
+            continue;
+        qsort(s->life.at, (size_t)s->life.n, sizeof *s->life.at, by_begin);
+        for (int j = 0; j < s->life.n; j++) {
+            if (s->life.at[j].from < to)
+                return sd_error(SD_INTERNAL,
+                                "%s: two values at once in one "
+                                "place, at step %d",
+                                pm->m->name, s->life.at[j].from);
+            to = SD_MAX(to, s->life.at[j].to);
+        }
+    }
+    return NULL;
+}
+
+static void note_steps(const hlo_comp *c, hlo_inst **step)
+{
+    hlo_for_each_inst(in, c) {
+        const plan_home *p = home_of(in);
+
+        if (in->op == HLO_WHILE || in->op == HLO_CONDITIONAL)
+            for (int i = 0; i < in->ncomp; i++)
+                note_steps(in->comp[i], step);
+        else if (p && (in->op == HLO_FUSION || in->op == HLO_COPY))
+            step[p->time] = in;
+    }
+}
+
+/* ---- all ---- */
+
+sd_status plan_share(plan_mem *pm)
+{
+    sharing sh = {.pm = pm};
+
+    sh.step = sd_arena_array(pm->a, hlo_inst *, pm->time + 1);
+    note_steps(pm->m->entry, sh.step);
+    share_copies(&sh);
+    donate(&sh);
+    return check_lives(pm);
+}

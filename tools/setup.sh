@@ -51,7 +51,8 @@ pip_install cl "$cl_packages"
 
 [ -f build/release/build.ninja ] ||
     meson setup build/release --buildtype=release >/dev/null
-ninja -C build/release --quiet libsundog.so libsundog-compiler.so tools/sundog
+log=$(ninja -C build/release libsundog.so libsundog-compiler.so \
+    tools/sundog) || { echo "$log"; exit 1; }
 wheel=$(.venv/bin/python tools/make_wheel.py build/release)
 sum=$(sha256sum "$wheel" | cut -d' ' -f1)
 stamp wheel "$sum" || {

@@ -205,6 +205,7 @@ emit_value emit_convert(emit *e, emit_value x, sd_dtype from, sd_dtype to);
 LLVMValueRef emit_to_f32(emit *e, LLVMValueRef x, sd_dtype from);
 LLVMValueRef emit_compare(emit *e, int dir, int type, emit_value x,
                           emit_value y, sd_dtype t);
+LLVMValueRef emit_power_function(emit *e, LLVMTypeRef t, sd_dtype dtype);
 LLVMValueRef emit_max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
                           sd_dtype t);
 LLVMValueRef emit_wrap(emit *e, LLVMValueRef x, sd_dtype t);

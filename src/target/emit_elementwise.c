@@ -219,76 +219,6 @@ static LLVMValueRef do_clamp(elt *p, LLVMValueRef *x) /* low, value, high */
     return emit_max_min(p->e, false, v, x[2], p->t);
 }
 
-/* By squaring, in a function of its own: a loop has no place in a level. */
-static LLVMValueRef power_function(elt *p, LLVMTypeRef t, bool is_signed)
-{
-    emit *e = p->e;
-    const char *name = sd_arena_fmt(e->a, "sundog.power.%s.x%d",
-                                    sd_dtype_name(p->t),
-                                    LLVMGetTypeKind(t) == LLVMVectorTypeKind
-                                        ? (int)LLVMGetVectorSize(t) : 1);
-    LLVMValueRef fn = LLVMGetNamedFunction(e->m, name), x, n, acc, by, left;
-    LLVMValueRef i, next, one, v[3];
-    LLVMTypeRef arg[2] = { t, t };
-    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b), entry, loop, done;
-
-    if (fn)
-        return fn;
-    fn = LLVMAddFunction(e->m, name, LLVMFunctionType(t, arg, 2, 0));
-    LLVMSetLinkage(fn, LLVMInternalLinkage);
-    if (e->gpu)
-        LLVMSetFunctionCallConv(fn, LLVMSPIRFUNCCallConv);
-    entry = LLVMAppendBasicBlockInContext(e->cx, fn, "entry");
-    loop = LLVMAppendBasicBlockInContext(e->cx, fn, "loop");
-    done = LLVMAppendBasicBlockInContext(e->cx, fn, "done");
-    x = LLVMGetParam(fn, 0);
-    n = LLVMGetParam(fn, 1);
-    LLVMPositionBuilderAtEnd(e->b, entry);
-    LLVMBuildBr(e->b, loop);
-    LLVMPositionBuilderAtEnd(e->b, loop);
-    i = LLVMBuildPhi(e->b, e->i32, "");
-    acc = LLVMBuildPhi(e->b, t, "");
-    by = LLVMBuildPhi(e->b, t, "");
-    left = LLVMBuildPhi(e->b, t, "");
-    one = emit_int_like(x, 1);
-    v[0] = LLVMBuildICmp(e->b, LLVMIntNE, LLVMBuildAnd(e->b, left, one, ""),
-                         emit_int_like(x, 0), "");
-    v[0] = emit_select(e, v[0], LLVMBuildMul(e->b, acc, by, ""), acc);
-    v[1] = LLVMBuildMul(e->b, by, by, "");
-    v[2] = LLVMBuildLShr(e->b, left, one, "");
-    next = LLVMBuildAdd(e->b, i, LLVMConstInt(e->i32, 1, 0), "");
-    LLVMBuildCondBr(e->b,
-                    LLVMBuildICmp(e->b, LLVMIntULT, next,
-                                  LLVMConstInt(e->i32, (unsigned)SD_MAX(
-                                                   bits_of(p), 8), 0), ""),
-                    loop, done);
-    LLVMAddIncoming(i, (LLVMValueRef[]){ LLVMConstInt(e->i32, 0, 0), next },
-                    (LLVMBasicBlockRef[]){ entry, loop }, 2);
-    LLVMAddIncoming(acc, (LLVMValueRef[]){ one, v[0] },
-                    (LLVMBasicBlockRef[]){ entry, loop }, 2);
-    LLVMAddIncoming(by, (LLVMValueRef[]){ x, v[1] },
-                    (LLVMBasicBlockRef[]){ entry, loop }, 2);
-    LLVMAddIncoming(left, (LLVMValueRef[]){ n, v[2] },
-                    (LLVMBasicBlockRef[]){ entry, loop }, 2);
-    LLVMPositionBuilderAtEnd(e->b, done);
-    acc = v[0];
-    if (is_signed) { /* 1 / x ** -n: nothing is left but of 1 and -1 */
-        LLVMValueRef zero = emit_int_like(x, 0), all = emit_int_like(x, -1);
-        LLVMValueRef r, low = LLVMBuildAnd(e->b, n, one, "");
-
-        r = LLVMBuildICmp(e->b, LLVMIntEQ, low, zero, "");
-        r = emit_select(e, r, one, all);
-        r = emit_select(e, LLVMBuildICmp(e->b, LLVMIntEQ, x, all, ""), r,
-                        zero);
-        r = emit_select(e, LLVMBuildICmp(e->b, LLVMIntEQ, x, one, ""), one, r);
-        acc = emit_select(e, LLVMBuildICmp(e->b, LLVMIntSLT, n, zero, ""), r,
-                          acc);
-    }
-    LLVMBuildRet(e->b, acc);
-    emit_return_to(e, here);
-    return fn;
-}
-
 static LLVMValueRef do_power(elt *p, LLVMValueRef *x)
 {
     LLVMTypeRef t = LLVMTypeOf(x[0]), arg[2] = { t, t };
@@ -296,7 +226,7 @@ static LLVMValueRef do_power(elt *p, LLVMValueRef *x)
 
     if (is_float(p))
         return from_devlib(p, x, 2, "pow");
-    fn = power_function(p, t, emit_is_signed(p->t));
+    fn = emit_power_function(p->e, t, p->t);
     v = LLVMBuildCall2(p->b, LLVMFunctionType(t, arg, 2, 0), fn, x, 2, "");
     if (p->e->gpu)
         LLVMSetInstructionCallConv(v, LLVMSPIRFUNCCallConv);
@@ -493,73 +423,6 @@ static const elt_fn table[HLO_OP_COUNT] = {
     [HLO_SHL] = do_shl, [HLO_SHR_ARITH] = do_shr_arith,
     [HLO_SHR_LOGIC] = do_shr_logic, [HLO_CLAMP] = do_clamp
 };
-
-/* ---- comparisons ---- */
-
-/* Bits as integers that compare, signed, in the total order. */
-static LLVMValueRef total_key(emit *e, LLVMValueRef x, sd_dtype t)
-{
-    int bits = sd_dtype_table[t].bits;
-    LLVMValueRef sign;
-
-    if (!emit_is_narrow_float(t))
-        x = LLVMBuildBitCast(e->b, x, as_int(e, x, t), "");
-    if (bits < 8) {
-        x = LLVMBuildShl(e->b, x, emit_int_like(x, 8 - bits), "");
-        bits = 8;
-    }
-    sign = LLVMBuildAShr(e->b, x, emit_int_like(x, bits - 1), "");
-    sign = LLVMBuildLShr(e->b, sign, emit_int_like(x, 1), "");
-    return LLVMBuildXor(e->b, x, sign, "");
-}
-
-static LLVMValueRef compare_int(emit *e, int dir, bool s, LLVMValueRef x,
-                                LLVMValueRef y)
-{
-    static const LLVMIntPredicate how[2][6] = {
-        { LLVMIntEQ, LLVMIntNE, LLVMIntUGE, LLVMIntUGT, LLVMIntULE,
-          LLVMIntULT },
-        { LLVMIntEQ, LLVMIntNE, LLVMIntSGE, LLVMIntSGT, LLVMIntSLE,
-          LLVMIntSLT }
-    };
-
-    return LLVMBuildICmp(e->b, how[s][dir], x, y, "");
-}
-
-static LLVMValueRef compare_float(emit *e, int dir, LLVMValueRef x,
-                                  LLVMValueRef y)
-{
-    static const LLVMRealPredicate how[6] = {
-        LLVMRealOEQ, LLVMRealUNE, LLVMRealOGE, LLVMRealOGT, LLVMRealOLE,
-        LLVMRealOLT
-    };
-
-    return LLVMBuildFCmp(e->b, how[dir], x, y, "");
-}
-
-LLVMValueRef emit_compare(emit *e, int dir, int type, emit_value x,
-                          emit_value y, sd_dtype t)
-{
-    LLVMValueRef re, im;
-
-    if (emit_is_complex(t)) { /* EQ and NE only */
-        re = compare_float(e, dir, x.re, y.re);
-        im = compare_float(e, dir, x.im, y.im);
-        return dir == HLO_NE ? LLVMBuildOr(e->b, re, im, "")
-                             : LLVMBuildAnd(e->b, re, im, "");
-    }
-    if (sd_dtype_kind(t) != SD_K_FLOAT)
-        return compare_int(e, dir, emit_is_signed(t), x.re, y.re);
-    if (type == HLO_CMP_TOTAL)
-        return compare_int(e, dir, t != SD_F8E8M0FNU,
-                           t == SD_F8E8M0FNU ? x.re : total_key(e, x.re, t),
-                           t == SD_F8E8M0FNU ? y.re : total_key(e, y.re, t));
-    if (emit_is_narrow_float(t)) {
-        x.re = emit_to_f32(e, x.re, t);
-        y.re = emit_to_f32(e, y.re, t);
-    }
-    return compare_float(e, dir, x.re, y.re);
-}
 
 /* ---- complex ---- */
 

@@ -1,0 +1,72 @@
+/* Comparisons, the total order of floats among them. */
+#include "emit.h"
+
+static LLVMTypeRef as_int(emit *e, LLVMValueRef x, sd_dtype t)
+{
+    return emit_widen(t == SD_F64 ? e->i64 : e->i32, emit_width(x));
+}
+
+/* Bits as integers that compare, signed, in the total order. */
+static LLVMValueRef total_key(emit *e, LLVMValueRef x, sd_dtype t)
+{
+    int bits = sd_dtype_table[t].bits;
+    LLVMValueRef sign;
+
+    if (!emit_is_narrow_float(t))
+        x = LLVMBuildBitCast(e->b, x, as_int(e, x, t), "");
+    if (bits < 8) {
+        x = LLVMBuildShl(e->b, x, emit_int_like(x, 8 - bits), "");
+        bits = 8;
+    }
+    sign = LLVMBuildAShr(e->b, x, emit_int_like(x, bits - 1), "");
+    sign = LLVMBuildLShr(e->b, sign, emit_int_like(x, 1), "");
+    return LLVMBuildXor(e->b, x, sign, "");
+}
+
+static LLVMValueRef compare_int(emit *e, int dir, bool s, LLVMValueRef x,
+                                LLVMValueRef y)
+{
+    static const LLVMIntPredicate how[2][6] = {
+        { LLVMIntEQ, LLVMIntNE, LLVMIntUGE, LLVMIntUGT, LLVMIntULE,
+          LLVMIntULT },
+        { LLVMIntEQ, LLVMIntNE, LLVMIntSGE, LLVMIntSGT, LLVMIntSLE,
+          LLVMIntSLT }
+    };
+
+    return LLVMBuildICmp(e->b, how[s][dir], x, y, "");
+}
+
+static LLVMValueRef compare_float(emit *e, int dir, LLVMValueRef x,
+                                  LLVMValueRef y)
+{
+    static const LLVMRealPredicate how[6] = {
+        LLVMRealOEQ, LLVMRealUNE, LLVMRealOGE, LLVMRealOGT, LLVMRealOLE,
+        LLVMRealOLT
+    };
+
+    return LLVMBuildFCmp(e->b, how[dir], x, y, "");
+}
+
+LLVMValueRef emit_compare(emit *e, int dir, int type, emit_value x,
+                          emit_value y, sd_dtype t)
+{
+    LLVMValueRef re, im;
+
+    if (emit_is_complex(t)) { /* EQ and NE only */
+        re = compare_float(e, dir, x.re, y.re);
+        im = compare_float(e, dir, x.im, y.im);
+        return dir == HLO_NE ? LLVMBuildOr(e->b, re, im, "")
+                             : LLVMBuildAnd(e->b, re, im, "");
+    }
+    if (sd_dtype_kind(t) != SD_K_FLOAT)
+        return compare_int(e, dir, emit_is_signed(t), x.re, y.re);
+    if (type == HLO_CMP_TOTAL)
+        return compare_int(e, dir, t != SD_F8E8M0FNU,
+                           t == SD_F8E8M0FNU ? x.re : total_key(e, x.re, t),
+                           t == SD_F8E8M0FNU ? y.re : total_key(e, y.re, t));
+    if (emit_is_narrow_float(t)) {
+        x.re = emit_to_f32(e, x.re, t);
+        y.re = emit_to_f32(e, y.re, t);
+    }
+    return compare_float(e, dir, x.re, y.re);
+}

@@ -11,13 +11,18 @@ say "C tests under ASan and UBSan"
 [ -f build/check/build.ninja ] || meson setup build/check \
     --buildtype=debugoptimized -Db_sanitize=address,undefined \
     -Db_lundef=false >/dev/null
-ninja -C build/check --quiet
+log=$(ninja -C build/check) || { echo "$log"; exit 1; }
 meson test -C build/check --no-rebuild --print-errorlogs
 say "thread tests under TSan"
 [ -f build/tsan/build.ninja ] || meson setup build/tsan \
     --buildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false >/dev/null
-ninja -C build/tsan --quiet
+log=$(ninja -C build/tsan) || { echo "$log"; exit 1; }
 meson test -C build/tsan --no-rebuild --print-errorlogs --suite threads
+say "tests on an OpenCL device, and the soak, in the release build"
+log=$(ninja -C build/release) || { echo "$log"; exit 1; }
+VIRTUAL_ENV=$PWD/.venv meson test -C build/release --no-rebuild \
+    --print-errorlogs "xpu cl" "target run cl" "ir alone cl"
+build/release/tests/unit/soak 2000 1000000
 say "JAX end to end"
 .venv/bin/python -m pytest -q -p no:cacheprovider tests/python
 say "all passed"

@@ -73,21 +73,31 @@ def test_dumped_spv_runs_in_a_plain_opencl_program(python, tmp_path):
 # --- kernel counts and plans against described devices ---
 
 EXPORT = """
-import sys, numpy as np, jax
-from jax._src.interpreters import mlir as m
+import sys, jax
+from jax._src.interpreters import mlir
 from jaxlib import _jax
 import programs
-name, label, path = sys.argv[1:4]
-if name == 'mlp_step':
-    fn, args, static, donate = programs.mlp_step, programs.mlp_data(), (), (0,)
+mlir._platforms_with_donation.append('xpu')
+
+def export(name, label, path):
+    if name == 'mlp_step':
+        fn, args, static = programs.mlp_step, programs.mlp_data(), ()
+        donate = (0,)
+    else:
+        p = programs.PROGRAMS[name]
+        fn, args, static, donate = p.fn, p.args(label), p.static, ()
+    low = jax.jit(fn, static_argnums=static, donate_argnums=donate).trace(
+        *args).lower(lowering_platforms=('xpu',))
+    open(path, 'wb').write(_jax.mlir.serialize_portable_artifact(
+        low.compiler_ir('stablehlo'), '1.17.0', True))
+
+if sys.argv[1] == '--all':
+    for p in programs.PROGRAMS.values():
+        for i, label in enumerate(p.specs):
+            if i in (len(p.specs) // 2, len(p.specs) - 1):
+                export(p.name, label, f'{sys.argv[2]}/{p.name}-{i}.mlirbc')
 else:
-    p = programs.PROGRAMS[name]
-    fn, args, static, donate = p.fn, p.args(label), p.static, ()
-m._platforms_with_donation.append('xpu')
-low = jax.jit(fn, static_argnums=static, donate_argnums=donate).trace(
-    *args).lower(lowering_platforms=('xpu',))
-open(path, 'wb').write(_jax.mlir.serialize_portable_artifact(
-    low.compiler_ir('stablehlo'), '1.17.0', True))
+    export(*sys.argv[1:4])
 """
 
 
@@ -162,6 +172,26 @@ def test_mlp_step_plan_is_golden(artifact):
         os.makedirs(os.path.dirname(golden), exist_ok=True)
         open(golden, "w").write(text)
     assert text == open(golden).read()
+
+
+# --- what runs on cl ---
+
+def test_on_cl_only_the_device_computes(python, tmp_path):
+    """Every skeleton program compiled for cl: its steps launch kernels, copy
+    and branch, nothing else; each SPIR-V module is valid."""
+    python(EXPORT, "--all", str(tmp_path), env={"JAX_PLATFORMS": "cpu"})
+    paths = glob.glob(str(tmp_path / "*.mlirbc"))
+    assert len(paths) > 50
+    kinds = set()
+    for i, path in enumerate(paths):
+        out = tmp_path / str(i)
+        subprocess.run([TOOL, "compile", "--target=cl:cpu", f"--out={out}",
+                        path], check=True, capture_output=True)
+        steps = open(glob.glob(str(out / "*.thunk_sequence.txt"))[0]).read()
+        kinds |= set(re.findall(r"^\s*\d{3}: ([\w-]+)", steps, re.M))
+        for spv in glob.glob(str(out / "*.spv")):
+            subprocess.run(["spirv-val", spv], check=True)
+    assert kinds == {"kernel", "copy", "while", "conditional"}
 
 
 # --- Intel's GPU compiler ---

@@ -175,10 +175,8 @@ static cluster *create_several(clusters *cs, cluster *c, hlo_inst *red)
 {
     cluster_member m;
 
-    for (int i = 0; i < red->nuse; i++) {
-        *sd_push(cs->a, &c->root) = red->user[i];
-        info_of(red->user[i])->home = c;
-    }
+    for (int i = 0; i < red->nuse; i++)
+        cluster_add_root(cs, c, red->user[i]);
     if (red->op == HLO_REDUCE && red->dims.n == 1)
         c->red = red;
     else
@@ -212,8 +210,7 @@ cluster *cluster_create(clusters *cs, hlo_inst *root)
     *sd_push(cs->a, &cs->all) = c;
     if (plan_is_reducing(root) && root->shape->dtype == SD_TUPLE)
         return create_several(cs, c, root);
-    *sd_push(cs->a, &c->root) = root;
-    info_of(root)->home = c;
+    cluster_add_root(cs, c, root);
     if (root->op == HLO_REDUCE && root->dims.n == 1)
         c->red = root;
     else if (plan_is_reducing(root))
@@ -230,6 +227,20 @@ cluster *cluster_create(clusters *cs, hlo_inst *root)
     cluster_views(cs, c, &c->space, root, &m);
     cluster_add(cs, c, m);
     return c;
+}
+
+void cluster_add_root(clusters *cs, cluster *c, hlo_inst *in)
+{
+    int order = info_of(in)->order;
+
+    *sd_push(cs->a, &c->root) = in;
+    info_of(in)->home = c;
+    c->lo = c->root.n == 1 ? order : SD_MIN(c->lo, order);
+    c->hi = SD_MAX(c->hi, order);
+    if (c->root.n > 1 && !c->listed) {
+        c->listed = true;
+        *sd_push(cs->a, &cs->several) = c;
+    }
 }
 
 void cluster_add(clusters *cs, cluster *c, cluster_member m)
@@ -257,10 +268,8 @@ bool cluster_merge(clusters *cs, cluster *x, cluster *y)
     for (int i = 0; i < y->root.n; i++)
         if (!cluster_root_index(cs, &x->space, y->root.at[i], &v))
             return false;
-    for (int i = 0; i < y->root.n; i++) {
-        *sd_push(cs->a, &x->root) = y->root.at[i];
-        info_of(y->root.at[i])->home = x;
-    }
+    for (int i = 0; i < y->root.n; i++)
+        cluster_add_root(cs, x, y->root.at[i]);
     for (int i = 0; i < y->member.n; i++)
         if (!find_member(x, y->member.at[i].in))
             cluster_add(cs, x, y->member.at[i]);
@@ -274,8 +283,30 @@ bool cluster_merge(clusters *cs, cluster *x, cluster *y)
 typedef struct {
     clusters *cs;
     cluster *to;
+    int limit; /* from beyond this order no path comes back */
     sd_vec(hlo_inst *) stack;
 } search;
+
+/* Orders grow along every use; only through a cluster of several roots can a
+ * path go in late and come out early. */
+static int find_limit(const clusters *cs, const cluster *to)
+{
+    int limit = to->hi;
+    bool grew = true;
+
+    while (grew) {
+        grew = false;
+        for (int i = 0; i < cs->several.n; i++) {
+            const cluster *c = cs->several.at[i];
+
+            if (!c->into && c->lo <= limit && c->hi > limit) {
+                limit = c->hi;
+                grew = true;
+            }
+        }
+    }
+    return limit;
+}
 
 static bool push_cluster(search *s, cluster *c)
 {
@@ -296,7 +327,7 @@ static bool push_users(search *s, hlo_inst *in, cluster *skip)
         hlo_inst *u = in->user[i];
         cluster_info *f = info_of(u);
 
-        if (!f)
+        if (!f || f->order > s->limit)
             continue;
         /* in no cluster, or (a renaming) in memory as well */
         if ((!f->in.n || (f->outside && !f->home)) &&
@@ -324,7 +355,7 @@ static bool drain(search *s)
 
 bool cluster_reaches(clusters *cs, cluster *from, cluster *to)
 {
-    search s = {.cs = cs, .to = to};
+    search s = {.cs = cs, .to = to, .limit = find_limit(cs, to)};
 
     cs->epoch++;
     from->epoch = cs->epoch;
@@ -336,7 +367,7 @@ bool cluster_reaches(clusters *cs, cluster *from, cluster *to)
 
 bool cluster_user_reaches(clusters *cs, hlo_inst *in, cluster *to)
 {
-    search s = {.cs = cs, .to = to};
+    search s = {.cs = cs, .to = to, .limit = find_limit(cs, to)};
 
     cs->epoch++;
     if (push_users(&s, in, to))

@@ -27,8 +27,10 @@ struct cluster {
     plan_space space;
     sd_vec(hlo_inst *) root;
     sd_vec(cluster_member) member; /* users before what they use */
-    int extra; /* cheap work done more often than its own size */
-    int epoch; /* visited by the search of that number */
+    int extra;   /* cheap work done more often than its own size */
+    int epoch;   /* visited by the search of that number */
+    int lo, hi;  /* orders: of its first root, of its last member */
+    bool listed; /* in clusters.several */
     hlo_inst *fusion;
 };
 
@@ -45,7 +47,8 @@ typedef struct {
     sd_arena *a;
     hlo_comp *c;
     sd_vec(cluster *) all;
-    sd_map *places; /* fake nodes for what depends on data */
+    sd_vec(cluster *) several; /* those with several roots */
+    sd_map *places;            /* fake nodes for what depends on data */
     int epoch;
 } clusters;
 
@@ -63,6 +66,7 @@ bool cluster_root_index(clusters *cs, const plan_space *s, const hlo_inst *in,
 /* All views again, under another space; false when a root is not in it. */
 bool cluster_rebuild(clusters *cs, cluster *c, const plan_space *space);
 void cluster_add(clusters *cs, cluster *c, cluster_member m);
+void cluster_add_root(clusters *cs, cluster *c, hlo_inst *in);
 bool cluster_reaches(clusters *cs, cluster *from, cluster *to);
 /* A path from a user of in that is not in `to` to `to`. */
 bool cluster_user_reaches(clusters *cs, hlo_inst *in, cluster *to);

@@ -12,9 +12,10 @@ enum {
     MOST_ROOTS = 16,
     MOST_VIEWS = 300,
     MOST_OPERANDS = 44,
-    MOST_EXTRA = 8,  /* cheap work done again, ops a kernel */
-    MOST_COPIES = 4, /* kernels that compute the same value */
-    SMALL = 16384,   /* computing this much again costs less than a launch */
+    MOST_EXTRA = 8,      /* cheap work done again, ops a kernel */
+    MOST_NEIGHBOURS = 8, /* users of one value that are asked to join */
+    MOST_COPIES = 4,     /* kernels that compute the same value */
+    SMALL = 16384, /* computing this much again costs less than a launch */
     SMALL_HEAVY = 2048
 };
 
@@ -318,7 +319,7 @@ static void merge_users(clusters *cs, const hlo_inst *in)
         return;
     user_clusters(cs, in, &users);
     for (int i = 0; i < users.n; i++)
-        for (int j = i + 1; j < users.n; j++) {
+        for (int j = i + 1; j < SD_MIN(users.n, i + MOST_NEIGHBOURS); j++) {
             cluster *x = cluster_of(users.at[i]), *y = cluster_of(users.at[j]);
 
             if (x != y && (double)count_of(in) * 2 >=
@@ -398,8 +399,7 @@ static bool attach(clusters *cs, hlo_inst *in, cluster_list *users)
             flat(cs, in, &v) != flat(cs, in, &m.view.at[0]))
             continue;
         cluster_add(cs, c, m);
-        *sd_push(cs->a, &c->root) = in;
-        info_of(in)->home = c;
+        cluster_add_root(cs, c, in);
         return true;
     }
     return false;

@@ -247,6 +247,7 @@ uint64_t sd_options_key(const sd_options *o); /* hash of the keyed ones */
 /* ---- threads ---- */
 
 int sd_cpu_count(void); /* affinity and cgroup quota, at least 1 */
+int sd_cpu_count_at(const char *root); /* with the file system there: tests */
 
 /* A pool runs fn(ctx, i) for i in [0, n) on its workers and the caller, and
  * returns when all are done.  Which thread runs which i is static, so that a

@@ -311,12 +311,14 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-int sd_cpu_count(void)
+int sd_cpu_count_at(const char *root)
 {
     int now = affinity_count();
-    FILE *f = fopen("/proc/self/cgroup", "re");
-    char line[3000];
+    char line[3000], dir[512];
+    FILE *f;
 
+    snprintf(dir, sizeof dir, "%s/proc/self/cgroup", root);
+    f = fopen(dir, "re");
     while (f && fgets(line, sizeof line, f)) {
         char *names = strchr(line, ':'), *group;
 
@@ -325,12 +327,19 @@ int sd_cpu_count(void)
             continue;
         *group++ = 0;
         names++;
+        snprintf(dir, sizeof dir, "%s/sys/fs/cgroup%s", root,
+                 *names ? "/cpu" : "");
         if (!*names)
-            now = quota_up("/sys/fs/cgroup", group, now, quota_v2);
+            now = quota_up(dir, group, now, quota_v2);
         else if (has_word(names, "cpu"))
-            now = quota_up("/sys/fs/cgroup/cpu", group, now, quota_v1);
+            now = quota_up(dir, group, now, quota_v1);
     }
     if (f)
         fclose(f);
     return SD_MAX(now, 1);
+}
+
+int sd_cpu_count(void)
+{
+    return sd_cpu_count_at("");
 }

@@ -3,7 +3,9 @@
 #include "device_desc.h"
 
 #include <math.h>
+#include <sched.h>
 #include <setjmp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -391,6 +393,55 @@ static void pool_runs_each_item_once(void **state)
     assert_true(sd_cpu_count() >= 1);
 }
 
+static void put_file(const char *root, const char *path, const char *text)
+{
+    char cmd[512];
+
+    snprintf(cmd, sizeof cmd, "mkdir -p $(dirname %s%s) && printf '%s' > %s%s",
+             root, path, text, root, path);
+    assert_int_equal(system(cmd), 0);
+}
+
+/* Two CPUs at most by affinity, fewer by quota: the group's own or a
+ * parent's, in both versions of cgroups. */
+static void cpus_follow_affinity_and_quota(void **state)
+{
+    static const struct { const char *group, *file, *text; int most; } cases[] = {
+        {"0::/a/b\\n", "/sys/fs/cgroup/a/b/cpu.max", "50000 100000\\n", 1},
+        {"0::/a/b\\n", "/sys/fs/cgroup/a/cpu.max", "100000 100000\\n", 1},
+        {"0::/\\n", "/sys/fs/cgroup/cpu.max", "max 100000\\n", 1 << 20},
+        {"0::/\\n", "/sys/fs/cgroup/cpu.max", "150000 100000\\n", 2},
+        {"3:cpu,cpuacct:/x\\n", "/sys/fs/cgroup/cpu/x/cpu.cfs_quota_us",
+         "20000\\n", 1},
+    };
+    char root[] = "/tmp/sundog-cpus-XXXXXX", cmd[64];
+    cpu_set_t all, one;
+    int many;
+
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    many = sd_cpu_count_at(root); /* no quota there: affinity alone */
+    for (size_t i = 0; i < SD_COUNTOF(cases); i++) {
+        put_file(root, "/proc/self/cgroup", cases[i].group);
+        put_file(root, cases[i].file, cases[i].text);
+        if (strstr(cases[i].file, "cfs"))
+            put_file(root, "/sys/fs/cgroup/cpu/x/cpu.cfs_period_us",
+                     "100000\\n");
+        assert_int_equal(sd_cpu_count_at(root), SD_MIN(many, cases[i].most));
+        snprintf(cmd, sizeof cmd, "rm -r %s/*", root);
+        assert_int_equal(system(cmd), 0);
+    }
+    rmdir(root);
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++)
+        if (CPU_ISSET(i, &all))
+            CPU_SET(i, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(sd_cpu_count(), 1);
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -408,6 +459,7 @@ int main(void)
         cmocka_unit_test(options_come_by_either_name),
         cmocka_unit_test(described_devices_are_found_by_name),
         cmocka_unit_test(pool_runs_each_item_once),
+        cmocka_unit_test(cpus_follow_affinity_and_quota),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -213,6 +213,8 @@ static sd_status module_compile(module *mod)
     st = optimise(mod);
     if (st)
         return st;
+    if (mod->ops->repair)
+        mod->ops->repair(mod->m, mod->cx);
     if (mod->want_text) { /* code generation changes the module */
         LLVMModuleRef copy = LLVMCloneModule(mod->m);
 

@@ -16,7 +16,6 @@ typedef struct {
     /* quick: code is wanted soon more than it is wanted fast */
     LLVMTargetMachineRef (*machine)(const device_desc *dev, bool quick);
     void (*prepare)(LLVMModuleRef m, LLVMContextRef cx); /* may be NULL */
-    void (*finish)(LLVMModuleRef m, LLVMContextRef cx); /* after the passes */
     const char *(*passes)(bool calls_devlib);
     /* After the passes: what code generation would get wrong.  May be NULL. */
     void (*repair)(LLVMModuleRef m, LLVMContextRef cx);

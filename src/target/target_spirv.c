@@ -87,65 +87,9 @@ static const char *passes(bool calls_devlib)
                : "function(sroa,early-cse,instsimplify,simplifycfg)";
 }
 
-/* LLVM 22 loses the truncation of `extend (trunc x)` where x is wider than the
- * result: trunc i32 to i8, zext to i16 becomes an `and` of 16 bits with x of
- * 32.  Truncating to the result's type and masking there says the same. */
-static void split_extension(LLVMBuilderRef b, LLVMValueRef ext)
-{
-    LLVMValueRef t = LLVMGetOperand(ext, 0), x, v, by;
-    LLVMTypeRef to = LLVMTypeOf(ext);
-    unsigned mid = LLVMGetIntTypeWidth(LLVMTypeOf(t));
-    unsigned wide, bits = LLVMGetIntTypeWidth(to);
-
-    x = LLVMGetOperand(t, 0);
-    wide = LLVMGetIntTypeWidth(LLVMTypeOf(x));
-    if (mid == 1)
-        return;
-    LLVMPositionBuilderBefore(b, ext);
-    v = wide > bits ? LLVMBuildTrunc(b, x, to, "")
-        : wide < bits ? LLVMBuildZExt(b, x, to, "") : x;
-    by = LLVMConstInt(to, bits - mid, 0);
-    if (LLVMGetInstructionOpcode(ext) == LLVMZExt)
-        v = LLVMBuildAnd(b, v, LLVMConstInt(to, ((uint64_t)1 << mid) - 1, 0),
-                         "");
-    else
-        v = LLVMBuildAShr(b, LLVMBuildShl(b, v, by, ""), by, "");
-    LLVMReplaceAllUsesWith(ext, v);
-    LLVMInstructionEraseFromParent(ext);
-}
-
-static bool extends_truncated(LLVMValueRef in)
-{
-    LLVMOpcode op = LLVMGetInstructionOpcode(in);
-    LLVMValueRef t;
-
-    if ((op != LLVMZExt && op != LLVMSExt) ||
-        LLVMGetTypeKind(LLVMTypeOf(in)) != LLVMIntegerTypeKind)
-        return false;
-    t = LLVMGetOperand(in, 0);
-    return LLVMIsATruncInst(t) != NULL;
-}
-
-static void finish(LLVMModuleRef m, LLVMContextRef cx)
-{
-    LLVMBuilderRef b = LLVMCreateBuilderInContext(cx);
-    LLVMValueRef f, in, next;
-    LLVMBasicBlockRef block;
-
-    for (f = LLVMGetFirstFunction(m); f; f = LLVMGetNextFunction(f))
-        for (block = LLVMGetFirstBasicBlock(f); block;
-             block = LLVMGetNextBasicBlock(block))
-            for (in = LLVMGetFirstInstruction(block); in; in = next) {
-                next = LLVMGetNextInstruction(in);
-                if (extends_truncated(in))
-                    split_extension(b, in);
-            }
-    LLVMDisposeBuilder(b);
-}
-
 const target_ops target_spirv = {
     .kind = THUNK_BIN_SPIRV, .triple = "spirv64-unknown-unknown",
     .global_as = 1, .local_as = 3, .one_module = true, .in_child = true,
     .machine = machine,
-    .prepare = prepare, .finish = finish, .passes = passes, .repair = repair
+    .prepare = prepare, .passes = passes, .repair = repair
 };

@@ -98,6 +98,8 @@ struct emit {
     LLVMValueRef local; /* GPU: the group's local memory */
     bool calls_devlib;
     bool quick;         /* device functions stay calls */
+    int ahead_axis;     /* loads are also prefetched this many positions of */
+    int64_t ahead;      /* it ahead; 0: they are not */
 };
 
 /* ---- emit_value.c: types, constants, small arithmetic ---- */

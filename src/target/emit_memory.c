@@ -325,6 +325,22 @@ static void locate(emit *e, const plan_node *n, int copy, uint64_t varies,
         a->mask = emit_splat(e, a->mask, a->w);
 }
 
+static void prefetch(emit *e, const plan_node *n, const place *a)
+{
+    LLVMValueRef arg[4] = { NULL, LLVMConstInt(e->i32, 0, 0),
+                            LLVMConstInt(e->i32, 3, 0),
+                            LLVMConstInt(e->i32, 1, 0) };
+    int64_t s;
+
+    if (e->gpu || !e->ahead || a->access != EMIT_CONTIGUOUS || a->mask ||
+        !plan_expr_stride(n->off, e->ahead_axis, &s) ||
+        s * (int64_t)sd_dtype_bytes(a->t) < 1024)
+        return;
+    arg[0] = element(e, a->part, a->p,
+                     LLVMBuildAdd(e->b, a->at, emit_si(e, s * e->ahead), ""));
+    emit_intrinsic(e, "llvm.prefetch", LLVMTypeOf(arg[0]), arg, 4);
+}
+
 emit_value emit_load(emit *e, const plan_node *n, int copy)
 {
     bool filled = n->narg > 0;
@@ -350,6 +366,7 @@ emit_value emit_load(emit *e, const plan_node *n, int copy)
         }
         v = emit_mem_read(e, a.t, a.p, a.at, 1);
     } else {
+        prefetch(e, n, &a);
         v = vector_read(e, &a);
     }
     return filled && a.mask ? emit_select_value(e, a.mask, v, fill) : v;

@@ -200,6 +200,10 @@ static void run_backward(pass *p, int i)
     close_axis(e, a);
 }
 
+/* Rows that are read this many steps later: they lie too far apart for the
+ * processor to see where it goes. */
+enum { AHEAD = 4 };
+
 /* One strided lane after the other: bodies too large to be copied. */
 static void run_major(pass *p, int i)
 {
@@ -218,7 +222,10 @@ static void run_major(pass *p, int i)
     emit_loop_open(e, &l, lane.at, emit_si(e, n), p->lanes);
     open_at(e, a, pre, l.at);
     e->axis[a].first = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, lane.at, "");
+    e->ahead_axis = a;
+    e->ahead = AHEAD * p->lanes;
     loops(p, i + 1);
+    e->ahead = 0;
     emit_loop_close(e, &l);
     close_axis(e, a);
     for (int r = 0; r < p->nreduction; r++)

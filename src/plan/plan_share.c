@@ -33,11 +33,17 @@ storage *plan_output_at(const plan_mem *pm, int64_t i)
 bool plan_can_overwrite(const plan_kernel *k, int in, int out)
 {
     const plan_node *store = NULL;
+    uint64_t lane = 0; /* an inner LANE axis: all work items of a group read
+                          what does not vary on it, and one writes it, at no
+                          agreed time */
     bool needs[4096] = {false};
 
     if (k->nnode > 4096 || k->sort || k->call ||
         sd_dtype_bytes(k->slot[in].dtype) != sd_dtype_bytes(k->slot[out].dtype))
         return false;
+    for (int i = k->nouter; i < k->naxis; i++)
+        if (k->axis[i].place == PLAN_LANE)
+            lane = 1ull << i;
     for (int i = 0; i < k->nnode; i++)
         if (k->node[i]->slot == out &&
             (k->node[i]->kind == PN_STORE || k->node[i]->kind == PN_SCATTER)) {
@@ -51,7 +57,7 @@ bool plan_can_overwrite(const plan_kernel *k, int in, int out)
         const plan_node *n = k->node[i];
 
         if (n->kind == PN_LOAD && n->slot == in) {
-            if (n->off != store->off)
+            if (n->off != store->off || (n->varies & lane) != lane)
                 return false;
             needs[n->id] = true;
         }

@@ -30,6 +30,15 @@ storage *plan_output_at(const plan_mem *pm, int64_t i)
     return storage_of(home_of(pm->m->entry->root)->at[i]);
 }
 
+static bool place_needs(const plan_expr *e, const bool *needs)
+{
+    if (!e)
+        return false;
+    if (e->kind == PX_NODE && needs[e->node->id])
+        return true;
+    return place_needs(e->a, needs) || place_needs(e->b, needs);
+}
+
 bool plan_can_overwrite(const plan_kernel *k, int in, int out)
 {
     const plan_node *store = NULL;
@@ -61,6 +70,9 @@ bool plan_can_overwrite(const plan_kernel *k, int in, int out)
                 return false;
             needs[n->id] = true;
         }
+        needs[n->id] |= place_needs(n->off, needs);
+        for (int j = 0; j < n->nguard; j++)
+            needs[n->id] |= place_needs(n->guard[j].e, needs);
         for (int j = 0; j < n->narg; j++) /* a REDUCE has been done before */
             needs[n->id] |=
                 n->arg[j]->kind != PN_REDUCE && needs[n->arg[j]->id];

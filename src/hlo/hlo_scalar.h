@@ -9,6 +9,11 @@
 
 typedef long double complex hlo_wide;
 
+#ifndef CMPLXL /* glibc defines it for gcc alone */
+#define CMPLXL(re, im) \
+    __builtin_complex((long double)(re), (long double)(im))
+#endif
+
 /* out is of the op's result type for operands of type t; b as op needs. */
 void hlo_scalar_op(hlo_op op, sd_dtype t, const void *a, const void *b,
                    void *out);

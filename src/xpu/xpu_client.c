@@ -65,10 +65,10 @@ static sd_status open_devices(xpu_client *c, const sd_options *opt)
     if (!strcmp(which, "cl"))
         return xpu_cl_open(c, opt, true);
     if (!strcmp(which, "cuda"))
-        return sd_error(SD_UNIMPLEMENTED, "SUNDOG_DEVICE=cuda");
+        return sd_error(SD_UNIMPLEMENTED, "SUNDOG_DEVICE=cuda: not done yet; "
+                        "auto, host and cl are");
     return sd_error(SD_INVALID,
-                    "SUNDOG_DEVICE=%s: auto, host, cl or cuda are known",
-                    which);
+                    "SUNDOG_DEVICE=%s: auto, host and cl are known", which);
 }
 
 sd_status xpu_client_create(const sd_options *opt, xpu_client **out)

@@ -1,6 +1,6 @@
 /* frontend: VHLO bytecode and compile options.  Arguments: the folder of
  * seeds (tests/fuzz/corpus/bytecode), then StableHLO's compatibility files,
- * which are beside the checkout or not at all. */
+ * where Meson's option vhlo_files says that they are. */
 #include "frontend.h"
 #include "mlir.h"
 
@@ -537,6 +537,6 @@ int main(int argc, char **argv)
     };
 
     seeds = argc > 1 ? argv[1] : "tests/fuzz/corpus/bytecode";
-    compat = argc > 2 ? argv[2] : NULL;
+    compat = argc > 2 && *argv[2] ? argv[2] : NULL;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

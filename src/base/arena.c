@@ -20,7 +20,6 @@ struct sd_arena {
     uint8_t *at, *end;
     chunk *chunks;
     size_t next_bytes; /* of the next chunk */
-    size_t total;      /* bytes handed out of the closed chunks and this one */
 };
 
 #define CHUNK_HEAD ((sizeof(chunk) + 15) & ~(size_t)15)
@@ -74,7 +73,6 @@ static void *alloc_slow(sd_arena *a, size_t bytes)
     if (!c)
         return NULL;
     c->bytes = body;
-    a->total += bytes;
     if (own && a->chunks) {
         c->next = a->chunks->next;
         a->chunks->next = c;
@@ -101,7 +99,6 @@ void *sd_arena_try(sd_arena *a, size_t bytes)
         return alloc_slow(a, n);
     p = a->at;
     a->at += n;
-    a->total += n;
     return p;
 }
 
@@ -112,11 +109,6 @@ void *sd_arena_alloc(sd_arena *a, size_t bytes)
     if (!p)
         sd_oom(bytes);
     return p;
-}
-
-size_t sd_arena_bytes(const sd_arena *a)
-{
-    return a->total;
 }
 
 size_t sd_mul_or_die(size_t a, size_t b)

@@ -63,7 +63,6 @@ void *sd_arena_alloc(sd_arena *a, size_t bytes);   /* zeroed, 16-aligned */
 /* The same for runtime rooms: NULL when memory is gone. */
 sd_arena *sd_arena_create_try(void);
 void *sd_arena_try(sd_arena *a, size_t bytes);
-size_t sd_arena_bytes(const sd_arena *a);
 #define sd_arena_new(a, type) ((type *)sd_arena_alloc((a), sizeof(type)))
 #define sd_arena_array(a, type, n) \
     ((type *)sd_arena_alloc((a), sd_mul_or_die(sizeof(type), (size_t)(n))))

@@ -284,7 +284,6 @@ bool hlo_is_splat(const hlo_inst *constant); /* all elements equal */
  * the end?, without the element itself? */
 bool hlo_is_cumulative(const hlo_inst *in, int64_t *dim, bool *reverse);
 int hlo_ninput(const hlo_inst *in); /* reduce, sort, scatter...: of the tuple */
-void hlo_comp_params_shapes(const hlo_comp *c, const sd_shape **out);
 
 /* ---- infer, verify, print, parse, eval ---- */
 
@@ -298,7 +297,6 @@ const char *hlo_describe(hlo_module *m, const hlo_inst *in);
 void hlo_print(sd_buf *b, const hlo_module *m);     /* XLA's grammar */
 /* For people: constants of more than 64 elements are {...}; not read back. */
 void hlo_print_brief(sd_buf *b, const hlo_module *m);
-void hlo_print_comp(sd_buf *b, const hlo_comp *c);
 void hlo_print_inst(sd_buf *b, const hlo_inst *in);
 sd_status hlo_parse(sd_arena *a, const char *text, size_t len,
                     hlo_module **out);

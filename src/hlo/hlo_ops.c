@@ -222,12 +222,6 @@ int hlo_ninput(const hlo_inst *in)
     }
 }
 
-void hlo_comp_params_shapes(const hlo_comp *c, const sd_shape **out)
-{
-    for (int i = 0; i < c->nparam; i++)
-        out[i] = c->param[i]->shape;
-}
-
 bool hlo_comp_is_binary(const hlo_comp *c, hlo_op *op)
 {
     const hlo_inst *r = c->root;

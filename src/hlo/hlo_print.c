@@ -606,11 +606,6 @@ static void print_comp(sd_buf *b, const hlo_comp *c, int64_t most)
     sd_buf_str(b, "}\n");
 }
 
-void hlo_print_comp(sd_buf *b, const hlo_comp *c)
-{
-    print_comp(b, c, INT64_MAX);
-}
-
 static void print_entry_layout(sd_buf *b, const hlo_comp *c)
 {
     sd_buf_str(b, ", entry_computation_layout={(");

@@ -28,7 +28,6 @@ int xpu_client_count(const xpu_client *c);
 xpu_device *xpu_client_device(const xpu_client *c, int i);
 sd_pool *xpu_client_pool(const xpu_client *c); /* for compiling */
 const device_desc *xpu_device_desc(const xpu_device *d);
-int xpu_device_id(const xpu_device *d);
 typedef struct { int64_t in_use, peak, limit, allocs, largest, reserved; }
     xpu_memory_stats;
 void xpu_device_stats(xpu_device *d, xpu_memory_stats *out);
@@ -55,7 +54,6 @@ sd_status xpu_buffer_alloc(xpu_device *d, xpu_memory mem, sd_dtype t, int rank,
                            const int64_t *dim, xpu_buffer **out);
 xpu_buffer *xpu_buffer_retain(xpu_buffer *b);
 void xpu_buffer_release(xpu_buffer *b); /* memory goes when pending uses end */
-xpu_device *xpu_buffer_device(const xpu_buffer *b);
 xpu_memory xpu_buffer_memory(const xpu_buffer *b);
 sd_dtype xpu_buffer_dtype(const xpu_buffer *b);
 int xpu_buffer_rank(const xpu_buffer *b);
@@ -91,7 +89,6 @@ sd_status xpu_buffer_copy(xpu_buffer *b, xpu_device *d, xpu_memory mem,
 sd_status xpu_program_load(xpu_device *d, thunk_program *p, xpu_program **out);
 xpu_program *xpu_program_retain(xpu_program *p);
 void xpu_program_release(xpu_program *p);
-const thunk_program *xpu_program_thunks(const xpu_program *p);
 
 typedef struct { /* a send or receive of the host, by channel */
     int64_t channel;

@@ -209,11 +209,6 @@ sd_status xpu_buffer_view(xpu_device *d, xpu_memory mem, sd_dtype t, int rank,
     return NULL;
 }
 
-xpu_device *xpu_buffer_device(const xpu_buffer *b)
-{
-    return b->dev;
-}
-
 xpu_memory xpu_buffer_memory(const xpu_buffer *b)
 {
     return b->mem;

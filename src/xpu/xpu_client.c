@@ -157,11 +157,6 @@ const device_desc *xpu_device_desc(const xpu_device *d)
     return &d->desc;
 }
 
-int xpu_device_id(const xpu_device *d)
-{
-    return d->id;
-}
-
 sd_status xpu_device_sync(xpu_device *d)
 {
     xpu_stream_drain(&d->compute);

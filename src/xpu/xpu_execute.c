@@ -133,11 +133,6 @@ void xpu_program_release(xpu_program *x)
         destroy(x);
 }
 
-const thunk_program *xpu_program_thunks(const xpu_program *x)
-{
-    return x->thunks;
-}
-
 /* ---- one execution ---- */
 
 typedef struct {

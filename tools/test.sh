@@ -23,7 +23,7 @@ say "tests on an OpenCL device, and the soak, in the release build"
 log=$(ninja -C build/release) || { echo "$log"; exit 1; }
 VIRTUAL_ENV=$PWD/.venv meson test -C build/release --no-rebuild \
     --print-errorlogs "xpu cl" "target run cl" "ir alone cl"
-build/release/tests/unit/soak 2000 1000000
+SUNDOG_DEVICE=host build/release/tests/unit/soak 2000 1000000
 say "JAX end to end"
 .venv/bin/python -m pytest -q -p no:cacheprovider tests/python
 say "all passed"

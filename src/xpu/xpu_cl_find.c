@@ -413,6 +413,7 @@ static bool beside_us(char *out, size_t size)
 {
     Dl_info us;
     char *slash;
+    size_t used;
 
     if (!dladdr((void *)(uintptr_t)xpu_cl_find, &us) || !us.dli_fname)
         return false;
@@ -423,8 +424,9 @@ static bool beside_us(char *out, size_t size)
             return false;
         *slash = 0;
     }
-    return strlen(out) + sizeof "/libintelocl.so" <= size &&
-           strcat(out, "/libintelocl.so");
+    used = strlen(out);
+    return snprintf(out + used, size - used, "/libintelocl.so") <
+           (int)(size - used);
 }
 
 static bool in_environment(char *out, size_t size)

@@ -684,6 +684,8 @@ sd_status plan_run(const plan *p, void *const *arg, void *const *out,
 
         m.buffer[i] = malloc(bytes + 64);
         memset(m.buffer[i], 0xCD, bytes + 64);
+        if (bytes == 0)
+            continue;
         if (b->kind == THUNK_B_PARAM)
             memcpy(m.buffer[i], arg[b->index], bytes);
         else if (b->kind == THUNK_B_CONST)
@@ -695,9 +697,9 @@ sd_status plan_run(const plan *p, void *const *arg, void *const *out,
     for (int i = 0; i < pr->nbuffer; i++) {
         const thunk_buffer *b = &pr->buffer[i];
 
-        if (b->kind == THUNK_B_OUTPUT)
+        if (b->kind == THUNK_B_OUTPUT && b->bytes)
             memcpy(out[b->index], m.buffer[i], (size_t)b->bytes);
-        if (b->kind == THUNK_B_PARAM && !st &&
+        if (b->kind == THUNK_B_PARAM && !st && b->bytes &&
             memcmp(m.buffer[i], arg[b->index], (size_t)b->bytes) != 0)
             st = sd_error(SD_INTERNAL, "parameter %d was written", b->index);
         free(m.buffer[i]);

@@ -271,7 +271,7 @@ static sd_status build_batch(batch *b)
     emit_types(&e, mod);
     for (int i = 0; i < b->count && !st; i++)
         st = emit_kernel(&e, b->p->kernel[b->first + i]);
-    mod->calls_devlib = e.calls_devlib;
+    mod->calls_devlib = e.calls_devlib && !b->quick; /* inlined: clean up */
     LLVMDisposeBuilder(e.b);
     sd_arena_destroy(e.a);
     return st ? st : module_compile(mod);
@@ -403,7 +403,8 @@ sd_status target_compile_ir(const device_desc *dev, const char *ir, size_t len,
         LLVMDisposeMessage(message);
         goto done;
     }
-    mod.calls_devlib = true; /* it may: the longer list does no harm */
+    /* it may call: the longer list does no harm */
+    mod.calls_devlib = !has_quick_flag(&mod);
     st = module_machine(&mod, has_quick_flag(&mod));
     if (!st)
         st = verify(&mod);

@@ -14,8 +14,7 @@ import entries
 
 
 def time_calls(fn, seconds):
-    """Seconds of a call over batches sized to some milliseconds: the tenth
-    percentile, as whatever else runs on the machine only adds."""
+    """Median seconds of a call over batches sized to some milliseconds."""
     fn()
     start = time.perf_counter()
     fn()
@@ -27,7 +26,7 @@ def time_calls(fn, seconds):
         for _ in range(batch):
             fn()
         times.append((time.perf_counter() - start) / batch)
-    return float(np.quantile(times, 0.1))
+    return float(np.median(times))
 
 
 def time_compiles(fn, args, seconds):
@@ -40,7 +39,7 @@ def time_compiles(fn, args, seconds):
         compiled = lowered.compile()
         times.append(time.perf_counter() - start)
     # The first compile of a process also loads the compiler: reported apart.
-    return float(np.quantile(times[1:], 0.1)), compiled
+    return float(np.median(times[1:])), compiled
 
 
 def main():

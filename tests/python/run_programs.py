@@ -39,7 +39,7 @@ def check(p, label, x64, device, cpu):
     want, want_tree = jax.tree.flatten(want)
     assert tree == want_tree
     for i, (g, w) in enumerate(zip(got, want)):
-        compare.check(g, w, p.tolerance(label), f"{p.name} {label} result {i}")
+        compare.check(g, w, p.tolerance(label, x64), f"{p.name} {label} result {i}")
 
 
 def train(x64, device, cpu):

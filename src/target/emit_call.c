@@ -20,19 +20,22 @@ static void make_ours(emit *e, LLVMValueRef fn)
 {
     unsigned inl = LLVMGetEnumAttributeKindForName("alwaysinline", 12);
     unsigned no = LLVMGetEnumAttributeKindForName("noinline", 8);
-    static const char *const drop[] = { "target-cpu", "target-features",
-                                        "tune-cpu", "min-legal-vector-width",
-                                        "frame-pointer", "no-builtins",
-                                        "stack-protector-buffer-size" };
+    static const char *const drop[] = {"target-cpu",
+                                       "target-features",
+                                       "tune-cpu",
+                                       "min-legal-vector-width",
+                                       "frame-pointer",
+                                       "no-builtins",
+                                       "stack-protector-buffer-size"};
 
     for (size_t i = 0; i < SD_COUNTOF(drop); i++)
         LLVMRemoveStringAttributeAtIndex(fn, LLVMAttributeFunctionIndex,
                                          drop[i], (unsigned)strlen(drop[i]));
     LLVMRemoveEnumAttributeAtIndex(fn, LLVMAttributeFunctionIndex,
                                    e->quick ? inl : no);
-    LLVMAddAttributeAtIndex(fn, LLVMAttributeFunctionIndex,
-                            LLVMCreateEnumAttribute(e->cx,
-                                                    e->quick ? no : inl, 0));
+    LLVMAddAttributeAtIndex(
+        fn, LLVMAttributeFunctionIndex,
+        LLVMCreateEnumAttribute(e->cx, e->quick ? no : inl, 0));
     LLVMSetLinkage(fn, LLVMInternalLinkage);
     LLVMSetVisibility(fn, LLVMDefaultVisibility);
 }
@@ -64,8 +67,7 @@ static LLVMValueRef find_or_link(emit *e, const char *name)
     if (LLVMLinkModules2(e->m, from)) /* takes the module in any case */
         return NULL;
     for (fn = LLVMGetFirstFunction(e->m); fn; fn = LLVMGetNextFunction(fn))
-        if (!LLVMIsDeclaration(fn) &&
-            !strncmp(LLVMGetValueName(fn), "dl_", 3))
+        if (!LLVMIsDeclaration(fn) && !strncmp(LLVMGetValueName(fn), "dl_", 3))
             make_ours(e, fn);
     e->calls_devlib = true;
     return LLVMGetNamedFunction(e->m, name);

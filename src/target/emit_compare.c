@@ -27,11 +27,8 @@ static LLVMValueRef compare_int(emit *e, int dir, bool s, LLVMValueRef x,
                                 LLVMValueRef y)
 {
     static const LLVMIntPredicate how[2][6] = {
-        { LLVMIntEQ, LLVMIntNE, LLVMIntUGE, LLVMIntUGT, LLVMIntULE,
-          LLVMIntULT },
-        { LLVMIntEQ, LLVMIntNE, LLVMIntSGE, LLVMIntSGT, LLVMIntSLE,
-          LLVMIntSLT }
-    };
+        {LLVMIntEQ, LLVMIntNE, LLVMIntUGE, LLVMIntUGT, LLVMIntULE, LLVMIntULT},
+        {LLVMIntEQ, LLVMIntNE, LLVMIntSGE, LLVMIntSGT, LLVMIntSLE, LLVMIntSLT}};
 
     return LLVMBuildICmp(e->b, how[s][dir], x, y, "");
 }
@@ -39,10 +36,9 @@ static LLVMValueRef compare_int(emit *e, int dir, bool s, LLVMValueRef x,
 static LLVMValueRef compare_float(emit *e, int dir, LLVMValueRef x,
                                   LLVMValueRef y)
 {
-    static const LLVMRealPredicate how[6] = {
-        LLVMRealOEQ, LLVMRealUNE, LLVMRealOGE, LLVMRealOGT, LLVMRealOLE,
-        LLVMRealOLT
-    };
+    static const LLVMRealPredicate how[6] = {LLVMRealOEQ, LLVMRealUNE,
+                                             LLVMRealOGE, LLVMRealOGT,
+                                             LLVMRealOLE, LLVMRealOLT};
 
     return LLVMBuildFCmp(e->b, how[dir], x, y, "");
 }

@@ -52,16 +52,16 @@ LLVMValueRef emit_to_f32(emit *e, LLVMValueRef x, sd_dtype from)
 {
     if (from == SD_BF16)
         return bf16_to_f32(e, x);
-    return emit_devlib(e, sd_arena_fmt(e->a, "dl_%s_to_f32",
-                                       sd_dtype_name(from)), e->f32, &x, 1);
+    return emit_devlib(e,
+                       sd_arena_fmt(e->a, "dl_%s_to_f32", sd_dtype_name(from)),
+                       e->f32, &x, 1);
 }
 
 static LLVMValueRef narrow_of_f32(emit *e, LLVMValueRef x, sd_dtype to)
 {
     if (to == SD_BF16)
         return bf16_of_f32(e, x);
-    return emit_devlib(e, sd_arena_fmt(e->a, "dl_f32_to_%s",
-                                       sd_dtype_name(to)),
+    return emit_devlib(e, sd_arena_fmt(e->a, "dl_f32_to_%s", sd_dtype_name(to)),
                        emit_type(e, to), &x, 1);
 }
 
@@ -88,8 +88,8 @@ static LLVMValueRef f32_odd_of_f64(emit *e, LLVMValueRef x)
 static LLVMValueRef f32_odd_of_int(emit *e, LLVMValueRef x, bool is_signed)
 {
     LLVMTypeRef t = LLVMTypeOf(x), i32 = like_width(e->i32, x);
-    int bits = (int)LLVMGetIntTypeWidth(
-        emit_width(x) > 1 ? LLVMGetElementType(t) : t);
+    int bits =
+        (int)LLVMGetIntTypeWidth(emit_width(x) > 1 ? LLVMGetElementType(t) : t);
     LLVMValueRef zero = emit_int_like(x, 0), one = emit_int_like(x, 1);
     LLVMValueRef neg = NULL, mag = x, sh, y, rest, f, scale;
     LLVMValueRef arg[2];
@@ -117,9 +117,8 @@ static LLVMValueRef f32_odd_of_int(emit *e, LLVMValueRef x, bool is_signed)
     f = LLVMBuildSIToFP(e->b, y, like_width(e->f32, x), "");
     scale = LLVMBuildAdd(e->b, sh, emit_int_like(sh, 127), "");
     scale = LLVMBuildShl(e->b, scale, emit_int_like(scale, 23), "");
-    f = LLVMBuildFMul(e->b, f, LLVMBuildBitCast(e->b, scale,
-                                                like_width(e->f32, x), ""),
-                      "");
+    f = LLVMBuildFMul(
+        e->b, f, LLVMBuildBitCast(e->b, scale, like_width(e->f32, x), ""), "");
     return neg ? emit_select(e, neg, LLVMBuildFNeg(e->b, f, ""), f) : f;
 }
 
@@ -149,8 +148,8 @@ static LLVMValueRef int_of_float(emit *e, LLVMValueRef x, sd_dtype to)
     int64_t max = s ? (int64_t)(((uint64_t)1 << (bits - 1)) - 1)
                     : (int64_t)(~(uint64_t)0 >> (64 - bits));
     int64_t min = s ? -max - 1 : 0;
-    LLVMValueRef high = LLVMBuildFCmp(e->b, LLVMRealOGE, x,
-                                      emit_fp_like(x, top), "");
+    LLVMValueRef high =
+        LLVMBuildFCmp(e->b, LLVMRealOGE, x, emit_fp_like(x, top), "");
     LLVMValueRef low = LLVMBuildFCmp(e->b, LLVMRealOLT, x,
                                      emit_fp_like(x, s ? -top : 0.0), "");
     LLVMValueRef nan = LLVMBuildFCmp(e->b, LLVMRealUNO, x, x, ""), out, r;
@@ -224,7 +223,7 @@ static LLVMValueRef convert_part(emit *e, LLVMValueRef x, sd_dtype from,
 emit_value emit_convert(emit *e, emit_value x, sd_dtype from, sd_dtype to)
 {
     sd_dtype f = sd_dtype_part(from), t = sd_dtype_part(to);
-    emit_value v = { NULL, NULL };
+    emit_value v = {NULL, NULL};
 
     if (to == SD_PRED && x.im) {
         v.re = LLVMBuildOr(e->b, pred_of(e, x.re, f), pred_of(e, x.im, f), "");

@@ -65,8 +65,8 @@ static LLVMValueRef do_mul(elt *p, LLVMValueRef *x)
 static LLVMValueRef int_divide(elt *p, LLVMValueRef *x, bool rest)
 {
     emit *e = p->e;
-    LLVMValueRef zero = LLVMBuildICmp(p->b, LLVMIntEQ, x[1],
-                                      emit_int_like(x[1], 0), "");
+    LLVMValueRef zero =
+        LLVMBuildICmp(p->b, LLVMIntEQ, x[1], emit_int_like(x[1], 0), "");
     LLVMValueRef one = emit_int_like(x[1], 1), bad = zero, by, q;
     bool s = emit_is_signed(p->t);
 
@@ -74,8 +74,8 @@ static LLVMValueRef int_divide(elt *p, LLVMValueRef *x, bool rest)
         int64_t least = (int64_t)((uint64_t)1 << (bits_of(p) - 1));
         LLVMValueRef a = LLVMBuildICmp(p->b, LLVMIntEQ, x[0],
                                        emit_int_like(x[0], -least), "");
-        LLVMValueRef b = LLVMBuildICmp(p->b, LLVMIntEQ, x[1],
-                                       emit_int_like(x[1], -1), "");
+        LLVMValueRef b =
+            LLVMBuildICmp(p->b, LLVMIntEQ, x[1], emit_int_like(x[1], -1), "");
 
         bad = LLVMBuildOr(p->b, zero, LLVMBuildAnd(p->b, a, b, ""), "");
     }
@@ -107,9 +107,9 @@ static LLVMValueRef from_devlib(elt *p, LLVMValueRef *x, int n,
                               hlo_op_table[p->op].name, sd_dtype_name(p->t)));
         return x[0];
     }
-    return emit_devlib(e, sd_arena_fmt(e->a, "dl_%s_%s", name,
-                                       sd_dtype_name(p->t)),
-                       emit_type(e, p->t), x, n);
+    return emit_devlib(
+        e, sd_arena_fmt(e->a, "dl_%s_%s", name, sd_dtype_name(p->t)),
+        emit_type(e, p->t), x, n);
 }
 
 static LLVMValueRef do_rem(elt *p, LLVMValueRef *x)
@@ -124,11 +124,14 @@ static LLVMValueRef call_range(emit *e, bool max, LLVMValueRef x,
 {
     int w = emit_width(x), n = w == 16 ? 6 : 5;
     LLVMTypeRef v = LLVMTypeOf(x), m = w == 16 ? e->i16 : e->i8;
-    LLVMTypeRef t[6] = { v, v, e->i32, v, m, e->i32 };
+    LLVMTypeRef t[6] = {v, v, e->i32, v, m, e->i32};
     LLVMTypeRef ft = LLVMFunctionType(v, t, (unsigned)n, 0);
-    LLVMValueRef a[6] = { x, y, LLVMConstInt(e->i32, max ? 5 : 4, 0),
-                          LLVMGetPoison(v), LLVMConstAllOnes(m),
-                          LLVMConstInt(e->i32, 4, 0) };
+    LLVMValueRef a[6] = {x,
+                         y,
+                         LLVMConstInt(e->i32, max ? 5 : 4, 0),
+                         LLVMGetPoison(v),
+                         LLVMConstAllOnes(m),
+                         LLVMConstInt(e->i32, 4, 0)};
     const char *name =
         sd_arena_fmt(e->a, "llvm.x86.avx512.mask.range.ps.%d", 32 * w);
     LLVMValueRef fn = LLVMGetNamedFunction(e->m, name);
@@ -141,7 +144,7 @@ static LLVMValueRef call_range(emit *e, bool max, LLVMValueRef x,
 /* Up to four elements, the rest zero. */
 static LLVMValueRef of_four(emit *e, LLVMValueRef x)
 {
-    int w = emit_width(x), lane[4] = { 0, 1, 2, 2 };
+    int w = emit_width(x), lane[4] = {0, 1, 2, 2};
 
     if (w == 4)
         return x;
@@ -161,8 +164,8 @@ static LLVMValueRef range_max_min(emit *e, bool max, LLVMValueRef x,
     LLVMValueRef r;
 
     if (w <= 4)
-        r = emit_extract(e, call_range(e, max, of_four(e, x), of_four(e, y)),
-                         0, w);
+        r = emit_extract(e, call_range(e, max, of_four(e, x), of_four(e, y)), 0,
+                         w);
     else
         r = call_range(e, max, x, y);
     return LLVMBuildSelect(e->b, LLVMBuildFCmp(e->b, LLVMRealUNO, x, y, ""),
@@ -173,14 +176,15 @@ LLVMValueRef emit_max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
                           sd_dtype t)
 {
     LLVMTypeRef it, ft = LLVMTypeOf(x);
-    LLVMValueRef a[2] = { x, y }, r, same, z;
+    LLVMValueRef a[2] = {x, y}, r, same, z;
 
     if (t == SD_PRED)
         return max ? LLVMBuildOr(e->b, x, y, "") : LLVMBuildAnd(e->b, x, y, "");
     if (emit_is_int(t))
-        return emit_intrinsic(e, emit_is_signed(t)
-                                     ? (max ? "llvm.smax" : "llvm.smin")
-                                     : (max ? "llvm.umax" : "llvm.umin"),
+        return emit_intrinsic(e,
+                              emit_is_signed(t)
+                                  ? (max ? "llvm.smax" : "llvm.smin")
+                                  : (max ? "llvm.umax" : "llvm.umin"),
                               ft, a, 2);
     if (!e->gpu && e->dev->lanes == 16 && t == SD_F32)
         return range_max_min(e, max, x, y);
@@ -189,9 +193,9 @@ LLVMValueRef emit_max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
                               2);
     /* OpenCL's fmax drops NaNs and does not order zeros. */
     it = as_int(e, x, t);
-    r = LLVMBuildSelect(e->b, LLVMBuildFCmp(e->b, max ? LLVMRealOGT
-                                                      : LLVMRealOLT,
-                                            x, y, ""), x, y, "");
+    r = LLVMBuildSelect(
+        e->b, LLVMBuildFCmp(e->b, max ? LLVMRealOGT : LLVMRealOLT, x, y, ""), x,
+        y, "");
     a[0] = LLVMBuildBitCast(e->b, x, it, "");
     a[1] = LLVMBuildBitCast(e->b, y, it, "");
     z = max ? LLVMBuildAnd(e->b, a[0], a[1], "")
@@ -221,7 +225,7 @@ static LLVMValueRef do_clamp(elt *p, LLVMValueRef *x) /* low, value, high */
 
 static LLVMValueRef do_power(elt *p, LLVMValueRef *x)
 {
-    LLVMTypeRef t = LLVMTypeOf(x[0]), arg[2] = { t, t };
+    LLVMTypeRef t = LLVMTypeOf(x[0]), arg[2] = {t, t};
     LLVMValueRef fn, v;
 
     if (is_float(p))
@@ -274,8 +278,9 @@ static LLVMValueRef low_bits(elt *p, LLVMValueRef x)
 {
     int bits = bits_of(p);
 
-    return bits < 8 ? LLVMBuildAnd(p->b, x, emit_int_like(x, (1 << bits) - 1),
-                                   "") : x;
+    return bits < 8
+               ? LLVMBuildAnd(p->b, x, emit_int_like(x, (1 << bits) - 1), "")
+               : x;
 }
 
 static LLVMValueRef do_shl(elt *p, LLVMValueRef *x)
@@ -283,8 +288,8 @@ static LLVMValueRef do_shl(elt *p, LLVMValueRef *x)
     LLVMValueRef ok = amount_fits(p, x[1]), zero = emit_int_like(x[0], 0);
     LLVMValueRef n = emit_select(p->e, ok, x[1], zero);
 
-    return wrapped(p, emit_select(p->e, ok,
-                                  LLVMBuildShl(p->b, x[0], n, ""), zero));
+    return wrapped(
+        p, emit_select(p->e, ok, LLVMBuildShl(p->b, x[0], n, ""), zero));
 }
 
 static LLVMValueRef do_shr_logic(elt *p, LLVMValueRef *x)
@@ -317,7 +322,7 @@ static LLVMValueRef do_popcnt(elt *p, LLVMValueRef *x)
 
 static LLVMValueRef do_clz(elt *p, LLVMValueRef *x)
 {
-    LLVMValueRef a[2] = { low_bits(p, x[0]), emit_bool(p->e, false) }, v;
+    LLVMValueRef a[2] = {low_bits(p, x[0]), emit_bool(p->e, false)}, v;
 
     v = emit_intrinsic(p->e, "llvm.ctlz", p->type, a, 2);
     if (bits_of(p) < 8)
@@ -329,7 +334,7 @@ static LLVMValueRef do_clz(elt *p, LLVMValueRef *x)
 
 static LLVMValueRef do_abs(elt *p, LLVMValueRef *x)
 {
-    LLVMValueRef a[2] = { x[0], emit_bool(p->e, false) };
+    LLVMValueRef a[2] = {x[0], emit_bool(p->e, false)};
 
     if (is_float(p))
         return emit_intrinsic(p->e, "llvm.fabs", p->type, x, 1);
@@ -353,10 +358,10 @@ static LLVMValueRef do_sign(elt *p, LLVMValueRef *x)
         a[0] = emit_fp_like(x[0], 1.0);
         a[1] = x[0];
         v = emit_intrinsic(p->e, "llvm.copysign", p->type, a, 2);
-        return emit_select(p->e,
-                           LLVMBuildFCmp(p->b, LLVMRealUEQ, x[0],
-                                         emit_fp_like(x[0], 0.0), ""),
-                           x[0], v);
+        return emit_select(
+            p->e,
+            LLVMBuildFCmp(p->b, LLVMRealUEQ, x[0], emit_fp_like(x[0], 0.0), ""),
+            x[0], v);
     }
     zero = emit_int_like(x[0], 0);
     v = LLVMBuildICmp(p->b, emit_is_signed(p->t) ? LLVMIntSGT : LLVMIntUGT,
@@ -364,10 +369,11 @@ static LLVMValueRef do_sign(elt *p, LLVMValueRef *x)
     v = LLVMBuildZExt(p->b, v, p->type, "");
     if (!emit_is_signed(p->t))
         return v;
-    return LLVMBuildOr(p->b, v,
-                       LLVMBuildSExt(p->b, LLVMBuildICmp(p->b, LLVMIntSLT,
-                                                         x[0], zero, ""),
-                                     p->type, ""), "");
+    return LLVMBuildOr(
+        p->b, v,
+        LLVMBuildSExt(p->b, LLVMBuildICmp(p->b, LLVMIntSLT, x[0], zero, ""),
+                      p->type, ""),
+        "");
 }
 
 static LLVMValueRef do_round(elt *p, LLVMValueRef *x)
@@ -384,8 +390,8 @@ static LLVMValueRef do_is_finite(elt *p, LLVMValueRef *x)
 {
     LLVMValueRef a = emit_intrinsic(p->e, "llvm.fabs", p->type, x, 1);
 
-    return LLVMBuildFCmp(p->b, LLVMRealOLT, a,
-                         emit_fp_like(a, __builtin_inf()), "");
+    return LLVMBuildFCmp(p->b, LLVMRealOLT, a, emit_fp_like(a, __builtin_inf()),
+                         "");
 }
 
 static LLVMValueRef do_sqrt(elt *p, LLVMValueRef *x)
@@ -396,39 +402,60 @@ static LLVMValueRef do_sqrt(elt *p, LLVMValueRef *x)
 static LLVMValueRef do_function(elt *p, LLVMValueRef *x)
 {
     static const char *const name[HLO_OP_COUNT] = {
-        [HLO_RSQRT] = "rsqrt", [HLO_CBRT] = "cbrt", [HLO_EXP] = "exp",
-        [HLO_EXPM1] = "expm1", [HLO_LOG] = "log", [HLO_LOG1P] = "log1p",
-        [HLO_LOGISTIC] = "logistic", [HLO_SIN] = "sin", [HLO_COS] = "cos",
-        [HLO_TAN] = "tan", [HLO_TANH] = "tanh", [HLO_ERF] = "erf"
-    };
+        [HLO_RSQRT] = "rsqrt",       [HLO_CBRT] = "cbrt", [HLO_EXP] = "exp",
+        [HLO_EXPM1] = "expm1",       [HLO_LOG] = "log",   [HLO_LOG1P] = "log1p",
+        [HLO_LOGISTIC] = "logistic", [HLO_SIN] = "sin",   [HLO_COS] = "cos",
+        [HLO_TAN] = "tan",           [HLO_TANH] = "tanh", [HLO_ERF] = "erf"};
 
     return from_devlib(p, x, 1, name[p->op]);
 }
 
-static const elt_fn table[HLO_OP_COUNT] = {
-    [HLO_ABS] = do_abs, [HLO_NEGATE] = do_neg, [HLO_SIGN] = do_sign,
-    [HLO_CEIL] = do_round, [HLO_FLOOR] = do_round, [HLO_ROUND_AFZ] = do_round,
-    [HLO_ROUND_EVEN] = do_round, [HLO_IS_FINITE] = do_is_finite,
-    [HLO_NOT] = do_not, [HLO_POPCNT] = do_popcnt, [HLO_CLZ] = do_clz,
-    [HLO_SQRT] = do_sqrt, [HLO_RSQRT] = do_function, [HLO_CBRT] = do_function,
-    [HLO_EXP] = do_function, [HLO_EXPM1] = do_function,
-    [HLO_LOG] = do_function, [HLO_LOG1P] = do_function,
-    [HLO_LOGISTIC] = do_function, [HLO_SIN] = do_function,
-    [HLO_COS] = do_function, [HLO_TAN] = do_function,
-    [HLO_TANH] = do_function, [HLO_ERF] = do_function,
-    [HLO_ADD] = do_add, [HLO_SUBTRACT] = do_sub, [HLO_MULTIPLY] = do_mul,
-    [HLO_DIVIDE] = do_div, [HLO_REMAINDER] = do_rem, [HLO_MAXIMUM] = do_max,
-    [HLO_MINIMUM] = do_min, [HLO_POWER] = do_power, [HLO_ATAN2] = do_atan2,
-    [HLO_AND] = do_and, [HLO_OR] = do_or, [HLO_XOR] = do_xor,
-    [HLO_SHL] = do_shl, [HLO_SHR_ARITH] = do_shr_arith,
-    [HLO_SHR_LOGIC] = do_shr_logic, [HLO_CLAMP] = do_clamp
-};
+static const elt_fn table[HLO_OP_COUNT] = {[HLO_ABS] = do_abs,
+                                           [HLO_NEGATE] = do_neg,
+                                           [HLO_SIGN] = do_sign,
+                                           [HLO_CEIL] = do_round,
+                                           [HLO_FLOOR] = do_round,
+                                           [HLO_ROUND_AFZ] = do_round,
+                                           [HLO_ROUND_EVEN] = do_round,
+                                           [HLO_IS_FINITE] = do_is_finite,
+                                           [HLO_NOT] = do_not,
+                                           [HLO_POPCNT] = do_popcnt,
+                                           [HLO_CLZ] = do_clz,
+                                           [HLO_SQRT] = do_sqrt,
+                                           [HLO_RSQRT] = do_function,
+                                           [HLO_CBRT] = do_function,
+                                           [HLO_EXP] = do_function,
+                                           [HLO_EXPM1] = do_function,
+                                           [HLO_LOG] = do_function,
+                                           [HLO_LOG1P] = do_function,
+                                           [HLO_LOGISTIC] = do_function,
+                                           [HLO_SIN] = do_function,
+                                           [HLO_COS] = do_function,
+                                           [HLO_TAN] = do_function,
+                                           [HLO_TANH] = do_function,
+                                           [HLO_ERF] = do_function,
+                                           [HLO_ADD] = do_add,
+                                           [HLO_SUBTRACT] = do_sub,
+                                           [HLO_MULTIPLY] = do_mul,
+                                           [HLO_DIVIDE] = do_div,
+                                           [HLO_REMAINDER] = do_rem,
+                                           [HLO_MAXIMUM] = do_max,
+                                           [HLO_MINIMUM] = do_min,
+                                           [HLO_POWER] = do_power,
+                                           [HLO_ATAN2] = do_atan2,
+                                           [HLO_AND] = do_and,
+                                           [HLO_OR] = do_or,
+                                           [HLO_XOR] = do_xor,
+                                           [HLO_SHL] = do_shl,
+                                           [HLO_SHR_ARITH] = do_shr_arith,
+                                           [HLO_SHR_LOGIC] = do_shr_logic,
+                                           [HLO_CLAMP] = do_clamp};
 
 /* ---- complex ---- */
 
 static emit_value complex_op(elt *p, const emit_value *x)
 {
-    emit_value v = { NULL, NULL };
+    emit_value v = {NULL, NULL};
     LLVMBuilderRef b = p->b;
 
     switch (p->op) {
@@ -450,7 +477,8 @@ static emit_value complex_op(elt *p, const emit_value *x)
         v.re = LLVMBuildFNeg(b, x[0].re, "");
         v.im = LLVMBuildFNeg(b, x[0].im, "");
         return v;
-    default: break;
+    default:
+        break;
     }
     emit_fail(p->e, sd_error(SD_UNIMPLEMENTED, "%s of complex numbers",
                              hlo_op_table[p->op].name));
@@ -460,7 +488,7 @@ static emit_value complex_op(elt *p, const emit_value *x)
 static emit_value bitcast_value(emit *e, emit_value x, sd_dtype from,
                                 sd_dtype to)
 {
-    emit_value v = { NULL, NULL };
+    emit_value v = {NULL, NULL};
     LLVMTypeRef t = emit_widen(emit_type(e, to), emit_width(x.re));
 
     if (sd_dtype_table[from].bits != sd_dtype_table[to].bits ||
@@ -475,10 +503,9 @@ static emit_value bitcast_value(emit *e, emit_value x, sd_dtype from,
     /* f4 and u4 are plain bits, s4 is kept extended */
     v.re = emit_wrap(e, v.re, to);
     if (sd_dtype_table[to].bits < 8 && !emit_is_int(to))
-        v.re = LLVMBuildAnd(e->b, v.re,
-                            emit_int_like(v.re,
-                                          (1 << sd_dtype_table[to].bits) - 1),
-                            "");
+        v.re = LLVMBuildAnd(
+            e->b, v.re, emit_int_like(v.re, (1 << sd_dtype_table[to].bits) - 1),
+            "");
     return v;
 }
 
@@ -486,7 +513,7 @@ static emit_value bitcast_value(emit *e, emit_value x, sd_dtype from,
 
 static emit_value part_of(emit *e, emit_value x, sd_dtype t, int op)
 {
-    emit_value v = { op == HLO_IMAG ? x.im : x.re, NULL };
+    emit_value v = {op == HLO_IMAG ? x.im : x.re, NULL};
 
     (void)t;
     if (!v.re)
@@ -498,7 +525,7 @@ static emit_value part_of(emit *e, emit_value x, sd_dtype t, int op)
 static emit_value one_op(elt *p, sd_dtype t, int narg, emit_value *arg)
 {
     emit *e = p->e;
-    emit_value v = { NULL, NULL };
+    emit_value v = {NULL, NULL};
     LLVMValueRef x[8];
 
     if (emit_is_complex(t))
@@ -518,9 +545,9 @@ static emit_value any_op(emit *e, int op, const hlo_inst *in, sd_dtype t,
                          int narg, const emit_value *given,
                          const sd_dtype *arg_t)
 {
-    emit_value arg[8], v = { NULL, NULL };
+    emit_value arg[8], v = {NULL, NULL};
     int w = 1;
-    elt p = { e, e->b, op, in, sd_dtype_part(arg_t[0]), NULL };
+    elt p = {e, e->b, op, in, sd_dtype_part(arg_t[0]), NULL};
 
     if (op == HLO_SELECT) /* a scalar condition stays one */
         return emit_select_value(e, given[0].re, given[1], given[2]);
@@ -530,17 +557,23 @@ static emit_value any_op(emit *e, int op, const hlo_inst *in, sd_dtype t,
         arg[i] = emit_splat_value(e, given[i], w);
     p.type = LLVMTypeOf(arg[0].re);
     switch (op) {
-    case HLO_CONVERT: return emit_convert(e, arg[0], arg_t[0], t);
-    case HLO_BITCAST_CONVERT: return bitcast_value(e, arg[0], arg_t[0], t);
-    case HLO_COPY: return arg[0];
+    case HLO_CONVERT:
+        return emit_convert(e, arg[0], arg_t[0], t);
+    case HLO_BITCAST_CONVERT:
+        return bitcast_value(e, arg[0], arg_t[0], t);
+    case HLO_COPY:
+        return arg[0];
     case HLO_COMPARE:
         v.re = emit_compare(e, in->u.compare.dir, in->u.compare.type, arg[0],
                             arg[1], arg_t[0]);
         return v;
     case HLO_REAL:
-    case HLO_IMAG: return part_of(e, arg[0], arg_t[0], op);
-    case HLO_COMPLEX: return (emit_value){ arg[0].re, arg[1].re };
-    default: return one_op(&p, arg_t[0], narg, arg);
+    case HLO_IMAG:
+        return part_of(e, arg[0], arg_t[0], op);
+    case HLO_COMPLEX:
+        return (emit_value){arg[0].re, arg[1].re};
+    default:
+        return one_op(&p, arg_t[0], narg, arg);
     }
 }
 

@@ -85,10 +85,10 @@ LLVMValueRef emit_position(emit *e, int axis, int copy, bool vec)
 static LLVMValueRef to_index(emit *e, LLVMValueRef v, bool is_signed, bool vec)
 {
     LLVMTypeRef want = emit_widen(vec ? e->vi : e->si, emit_width(v));
-    unsigned from = LLVMGetIntTypeWidth(
-        LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMVectorTypeKind
-            ? LLVMGetElementType(LLVMTypeOf(v))
-            : LLVMTypeOf(v));
+    unsigned from =
+        LLVMGetIntTypeWidth(LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMVectorTypeKind
+                                ? LLVMGetElementType(LLVMTypeOf(v))
+                                : LLVMTypeOf(v));
     unsigned to = LLVMGetIntTypeWidth(vec ? e->vi : e->si);
 
     if (from > to)
@@ -101,8 +101,7 @@ static LLVMValueRef to_index(emit *e, LLVMValueRef v, bool is_signed, bool vec)
 
 static LLVMValueRef node_index(emit *e, const plan_node *n, int copy, bool vec)
 {
-    LLVMValueRef v =
-        emit_node_value(e, n, emit_canon(e, copy, n->varies)).re;
+    LLVMValueRef v = emit_node_value(e, n, emit_canon(e, copy, n->varies)).re;
 
     if (!vec)
         v = emit_extract(e, v, 0, 1);
@@ -140,12 +139,16 @@ static LLVMValueRef combine(emit *e, const plan_expr *x, LLVMValueRef a,
                             LLVMValueRef b)
 {
     switch (x->kind) {
-    case PX_ADD: return LLVMBuildNSWAdd(e->b, a, b, "");
+    case PX_ADD:
+        return LLVMBuildNSWAdd(e->b, a, b, "");
     case PX_MUL:
         return LLVMBuildNSWMul(e->b, a, emit_int_like(a, x->c), "");
-    case PX_DIV: return divide(e, x, a);
-    case PX_MOD: return remain(e, x, a);
-    default: break;
+    case PX_DIV:
+        return divide(e, x, a);
+    case PX_MOD:
+        return remain(e, x, a);
+    default:
+        break;
     }
     assert(!"expression kind");
     return a;
@@ -200,13 +203,21 @@ LLVMValueRef emit_expr(emit *e, const plan_expr *x, int copy, bool vec)
     if (vec && b)
         b = to_index(e, b, true, true);
     switch (x->kind) {
-    case PX_CONST: v = emit_si(e, x->c); break;
-    case PX_AXIS: v = emit_position(e, x->axis, copy, vec); break;
-    case PX_NODE: v = node_index(e, x->node, copy, vec); break;
-    default: v = combine(e, x, a, b); break;
+    case PX_CONST:
+        v = emit_si(e, x->c);
+        break;
+    case PX_AXIS:
+        v = emit_position(e, x->axis, copy, vec);
+        break;
+    case PX_NODE:
+        v = node_index(e, x->node, copy, vec);
+        break;
+    default:
+        v = combine(e, x, a, b);
+        break;
     }
     emit_back(e, mark);
-    emit_remember(e, s, (emit_value){ v, NULL }, level);
+    emit_remember(e, s, (emit_value){v, NULL}, level);
     return v;
 }
 
@@ -256,6 +267,8 @@ emit_access emit_classify(emit *e, const plan_expr *off)
         return EMIT_UNIFORM;
     if (!plan_expr_stride(off, e->lane, &s))
         return EMIT_GATHERED;
-    return s == 0 ? EMIT_UNIFORM : s == 1 ? EMIT_CONTIGUOUS
-           : s == -1 ? EMIT_REVERSED : EMIT_GATHERED;
+    return s == 0    ? EMIT_UNIFORM
+           : s == 1  ? EMIT_CONTIGUOUS
+           : s == -1 ? EMIT_REVERSED
+                     : EMIT_GATHERED;
 }

@@ -5,7 +5,9 @@
  * range of positions. */
 #include "emit.h"
 
-typedef struct { LLVMValueRef lo, hi; } range;
+typedef struct {
+    LLVMValueRef lo, hi;
+} range;
 
 typedef struct {
     emit *e;
@@ -70,8 +72,8 @@ static void outer_unroll(nest *t, int i)
     e->axis[a].step = 1;
     for (int c = 1; !divides(x, e->axis[a].radix) && c < e->axis[a].n; c++)
         e->axis[a].mask[c] = LLVMBuildICmp(
-            e->b, LLVMIntSLT, emit_position(e, a, c * e->axis[a].stride,
-                                            false), t->range[a].hi, "");
+            e->b, LLVMIntSLT, emit_position(e, a, c * e->axis[a].stride, false),
+            t->range[a].hi, "");
     outer(t, i + 1);
     close_axis(e, a, &l);
 }
@@ -86,11 +88,11 @@ static void lane_steps(nest *t, int i, range r, int copies, bool masked)
     e->axis[e->lane].step = e->w;
     if (masked) {
         LLVMValueRef at = emit_position(e, e->lane, 0, true);
-        LLVMValueRef end = e->vi == e->si
-                               ? r.hi : LLVMBuildTrunc(e->b, r.hi, e->vi, "");
+        LLVMValueRef end =
+            e->vi == e->si ? r.hi : LLVMBuildTrunc(e->b, r.hi, e->vi, "");
 
-        e->axis[e->lane].mask[0] = LLVMBuildICmp(
-            e->b, LLVMIntSLT, at, emit_splat(e, end, e->w), "");
+        e->axis[e->lane].mask[0] =
+            LLVMBuildICmp(e->b, LLVMIntSLT, at, emit_splat(e, end, e->w), "");
     }
     outer(t, i + 1);
     close_axis(e, e->lane, &l);
@@ -173,8 +175,8 @@ static LLVMValueRef min_of(emit *e, LLVMValueRef x, int64_t limit)
 {
     LLVMValueRef y = emit_int_like(x, limit);
 
-    return LLVMBuildSelect(
-        e->b, LLVMBuildICmp(e->b, LLVMIntSLT, x, y, ""), x, y, "");
+    return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, x, y, ""), x,
+                           y, "");
 }
 
 static range tile_range(emit *e, const plan_axis *x, LLVMValueRef first,
@@ -204,8 +206,8 @@ static void decode_tile(nest *n, LLVMValueRef t)
         count = emit_si(e, tiles);
         i = LLVMBuildURem(e->b, t, count, "");
         t = LLVMBuildUDiv(e->b, t, count, "");
-        n->range[a] = tile_range(e, x, i,
-                                 LLVMBuildAdd(e->b, i, emit_si(e, 1), ""));
+        n->range[a] =
+            tile_range(e, x, i, LLVMBuildAdd(e->b, i, emit_si(e, 1), ""));
     }
 }
 
@@ -219,7 +221,7 @@ static void tiles(nest *t, LLVMValueRef first, LLVMValueRef last)
     for (int a = 0; a < e->k->naxis; a++) {
         const plan_axis *x = &e->k->axis[a];
 
-        t->range[a] = (range){ emit_si(e, 0), emit_si(e, x->extent) };
+        t->range[a] = (range){emit_si(e, 0), emit_si(e, x->extent)};
         if (x->outer && x->grid && x->tile < x->extent) {
             cut++;
             which = a;
@@ -300,8 +302,8 @@ static bool has_strided(const plan_kernel *k, int axis)
 static void plan_copies(emit *e)
 {
     const plan_kernel *k = e->k;
-    bool wide = e->lane >= 0 && k->axis[e->lane].outer &&
-                emit_lane_copies(e) >= 4;
+    bool wide =
+        e->lane >= 0 && k->axis[e->lane].outer && emit_lane_copies(e) >= 4;
     bool strided = false;
 
     e->ncopy = 1;
@@ -429,18 +431,16 @@ static void size_metadata(emit *e, const char *name, int n, const int *size)
     LLVMMetadataRef at[3];
 
     for (int i = 0; i < n; i++)
-        at[i] = LLVMValueAsMetadata(
-            LLVMConstInt(e->i32, (unsigned)size[i], 0));
-    LLVMGlobalSetMetadata(e->fn,
-                          LLVMGetMDKindIDInContext(e->cx, name,
-                                                   (unsigned)strlen(name)),
-                          LLVMMDNodeInContext2(e->cx, at, (size_t)n));
+        at[i] = LLVMValueAsMetadata(LLVMConstInt(e->i32, (unsigned)size[i], 0));
+    LLVMGlobalSetMetadata(
+        e->fn, LLVMGetMDKindIDInContext(e->cx, name, (unsigned)strlen(name)),
+        LLVMMDNodeInContext2(e->cx, at, (size_t)n));
 }
 
 static void begin_gpu(emit *e)
 {
     LLVMTypeRef *t = sd_arena_array(e->a, LLVMTypeRef, e->k->nslot + 1);
-    int size[3] = { e->dev->group, 1, 1 };
+    int size[3] = {e->dev->group, 1, 1};
 
     for (int i = 0; i < e->k->nslot; i++)
         t[i] = e->ptr;
@@ -476,7 +476,7 @@ static void host_attributes(emit *e, LLVMValueRef fn)
  * the compile time of small kernels. */
 static void begin_host(emit *e)
 {
-    LLVMTypeRef t[4] = { e->ptr, e->i64, e->i64, e->ptr };
+    LLVMTypeRef t[4] = {e->ptr, e->i64, e->i64, e->ptr};
     LLVMValueRef index, at;
 
     e->fn = LLVMAddFunction(
@@ -486,8 +486,7 @@ static void begin_host(emit *e)
     start_function(e);
     for (int i = 0; i < e->k->nslot; i++) {
         index = emit_i64(e, i);
-        at = LLVMBuildGEP2(e->b, e->ptr, LLVMGetParam(e->fn, 0), &index, 1,
-                           "");
+        at = LLVMBuildGEP2(e->b, e->ptr, LLVMGetParam(e->fn, 0), &index, 1, "");
         e->slot[i] = LLVMBuildLoad2(e->b, e->ptr, at, "");
     }
     e->first = LLVMGetParam(e->fn, 1);
@@ -559,7 +558,7 @@ static void order_axes(nest *t)
 
 sd_status emit_kernel(emit *e, const plan_kernel *k)
 {
-    nest t = { .e = e };
+    nest t = {.e = e};
     sd_status st;
 
     e->k = k;

@@ -3,7 +3,7 @@
 
 emit_mark emit_at(emit *e, int level)
 {
-    emit_mark m = { LLVMGetInsertBlock(e->b), e->standing };
+    emit_mark m = {LLVMGetInsertBlock(e->b), e->standing};
 
     if (level < e->standing) {
         emit_return_to(e, e->level[level + 1].pre);

@@ -30,8 +30,8 @@ static LLVMValueRef element(emit *e, sd_dtype part, LLVMValueRef p,
 
 static LLVMValueRef plain_load(emit *e, sd_dtype part, LLVMValueRef p, int w)
 {
-    LLVMValueRef v = LLVMBuildLoad2(
-        e->b, emit_widen(emit_mem_type(e, part), w), p, "");
+    LLVMValueRef v =
+        LLVMBuildLoad2(e->b, emit_widen(emit_mem_type(e, part), w), p, "");
 
     LLVMSetAlignment(v, (unsigned)sd_dtype_bytes(part));
     return v;
@@ -52,19 +52,19 @@ static void align_arg(LLVMValueRef call, unsigned arg, sd_dtype part)
 static LLVMValueRef masked_load(emit *e, sd_dtype part, LLVMValueRef p,
                                 LLVMValueRef mask, LLVMValueRef pass)
 {
-    LLVMTypeRef over[2] = { LLVMTypeOf(pass), LLVMTypeOf(p) };
-    LLVMValueRef arg[3] = { p, mask, pass };
+    LLVMTypeRef over[2] = {LLVMTypeOf(pass), LLVMTypeOf(p)};
+    LLVMValueRef arg[3] = {p, mask, pass};
     LLVMValueRef v = emit_intrinsic2(e, "llvm.masked.load", over, 2, arg, 3);
 
     align_arg(v, 0, part);
     return v;
 }
 
-static void masked_store(emit *e, sd_dtype part, LLVMValueRef v,
-                         LLVMValueRef p, LLVMValueRef mask)
+static void masked_store(emit *e, sd_dtype part, LLVMValueRef v, LLVMValueRef p,
+                         LLVMValueRef mask)
 {
-    LLVMTypeRef over[2] = { LLVMTypeOf(v), LLVMTypeOf(p) };
-    LLVMValueRef arg[3] = { v, p, mask };
+    LLVMTypeRef over[2] = {LLVMTypeOf(v), LLVMTypeOf(p)};
+    LLVMValueRef arg[3] = {v, p, mask};
 
     align_arg(emit_intrinsic2(e, "llvm.masked.store", over, 2, arg, 3), 1,
               part);
@@ -72,10 +72,10 @@ static void masked_store(emit *e, sd_dtype part, LLVMValueRef v,
 
 static LLVMValueRef gather(emit *e, sd_dtype part, LLVMValueRef p, int w)
 {
-    LLVMTypeRef over[2] = { emit_widen(emit_mem_type(e, part), w),
-                            LLVMTypeOf(p) };
-    LLVMValueRef arg[3] = { p, emit_splat(e, emit_bool(e, true), w),
-                            LLVMGetPoison(over[0]) };
+    LLVMTypeRef over[2] = {emit_widen(emit_mem_type(e, part), w),
+                           LLVMTypeOf(p)};
+    LLVMValueRef arg[3] = {p, emit_splat(e, emit_bool(e, true), w),
+                           LLVMGetPoison(over[0])};
     LLVMValueRef v = emit_intrinsic2(e, "llvm.masked.gather", over, 2, arg, 3);
 
     align_arg(v, 0, part);
@@ -85,8 +85,8 @@ static LLVMValueRef gather(emit *e, sd_dtype part, LLVMValueRef p, int w)
 static void scatter(emit *e, sd_dtype part, LLVMValueRef v, LLVMValueRef p,
                     LLVMValueRef mask)
 {
-    LLVMTypeRef over[2] = { LLVMTypeOf(v), LLVMTypeOf(p) };
-    LLVMValueRef arg[3] = { v, p, mask };
+    LLVMTypeRef over[2] = {LLVMTypeOf(v), LLVMTypeOf(p)};
+    LLVMValueRef arg[3] = {v, p, mask};
 
     if (!mask)
         arg[2] = emit_splat(e, emit_bool(e, true), emit_width(v));
@@ -120,8 +120,8 @@ static emit_value split_pairs(emit *e, LLVMValueRef v, int w)
         lane[0][i] = 2 * i;
         lane[1][i] = 2 * i + 1;
     }
-    return (emit_value){ emit_shuffle(e, v, NULL, lane[0], w),
-                         emit_shuffle(e, v, NULL, lane[1], w) };
+    return (emit_value){emit_shuffle(e, v, NULL, lane[0], w),
+                        emit_shuffle(e, v, NULL, lane[1], w)};
 }
 
 static LLVMValueRef join_pairs(emit *e, emit_value v, int w)
@@ -141,15 +141,14 @@ emit_value emit_mem_read(emit *e, sd_dtype t, LLVMValueRef p,
 
     if (!emit_is_complex(t)) {
         v = plain_load(e, part, element(e, part, p, index), w);
-        return (emit_value){ of_memory(e, part, v), NULL };
+        return (emit_value){of_memory(e, part, v), NULL};
     }
     if (w == 1)
         return (emit_value){
             plain_load(e, part, element(e, part, p, pair_index(e, index, 0)),
                        1),
             plain_load(e, part, element(e, part, p, pair_index(e, index, 1)),
-                       1)
-        };
+                       1)};
     v = plain_load(e, part, element(e, part, p, pair_index(e, index, 0)),
                    2 * w);
     return split_pairs(e, v, w);
@@ -209,7 +208,7 @@ static LLVMValueRef gather_part(emit *e, const place *a, LLVMValueRef off,
 static emit_value gather_at(emit *e, const place *a)
 {
     LLVMValueRef off = offsets(e, a);
-    emit_value v = { NULL, NULL };
+    emit_value v = {NULL, NULL};
 
     if (a->mask)
         off = emit_select(e, a->mask, off, emit_int_like(off, 0));
@@ -225,8 +224,7 @@ static emit_value vector_read(emit *e, const place *a)
     LLVMValueRef p, v, zero;
 
     if (a->access == EMIT_GATHERED ||
-        (emit_is_complex(a->t) &&
-         (a->mask || a->access == EMIT_REVERSED))) {
+        (emit_is_complex(a->t) && (a->mask || a->access == EMIT_REVERSED))) {
         emit_value g = gather_at(e, a);
 
         g.re = of_memory(e, a->part, g.re);
@@ -242,15 +240,15 @@ static emit_value vector_read(emit *e, const place *a)
     }
     if (a->mask) {
         zero = LLVMConstNull(emit_widen(emit_mem_type(e, a->part), a->w));
-        v = masked_load(e, a->part, p,
-                        a->access == EMIT_REVERSED ? reversed(e, a->mask)
-                                                   : a->mask, zero);
+        v = masked_load(
+            e, a->part, p,
+            a->access == EMIT_REVERSED ? reversed(e, a->mask) : a->mask, zero);
     } else {
         v = plain_load(e, a->part, p, a->w);
     }
     if (a->access == EMIT_REVERSED)
         v = reversed(e, v);
-    return (emit_value){ of_memory(e, a->part, v), NULL };
+    return (emit_value){of_memory(e, a->part, v), NULL};
 }
 
 static void scatter_at(emit *e, const place *a, emit_value v)
@@ -327,9 +325,9 @@ static void locate(emit *e, const plan_node *n, int copy, uint64_t varies,
 
 static void prefetch(emit *e, const plan_node *n, const place *a)
 {
-    LLVMValueRef arg[4] = { NULL, LLVMConstInt(e->i32, 0, 0),
-                            LLVMConstInt(e->i32, 3, 0),
-                            LLVMConstInt(e->i32, 1, 0) };
+    LLVMValueRef arg[4] = {NULL, LLVMConstInt(e->i32, 0, 0),
+                           LLVMConstInt(e->i32, 3, 0),
+                           LLVMConstInt(e->i32, 1, 0)};
     int64_t s;
 
     if (e->gpu || !e->ahead || a->access != EMIT_CONTIGUOUS || a->mask ||
@@ -344,7 +342,7 @@ static void prefetch(emit *e, const plan_node *n, const place *a)
 emit_value emit_load(emit *e, const plan_node *n, int copy)
 {
     bool filled = n->narg > 0;
-    emit_value fill = { NULL, NULL }, v;
+    emit_value fill = {NULL, NULL}, v;
     LLVMValueRef any;
     place a;
 
@@ -427,7 +425,7 @@ void emit_store(emit *e, const plan_node *n, int copy)
 static emit_value combine(emit *e, const plan_node *n, emit_value old,
                           emit_value v)
 {
-    emit_value arg[2] = { old, v }, root[1];
+    emit_value arg[2] = {old, v}, root[1];
 
     if (!n->body)
         return v;
@@ -492,13 +490,15 @@ static LLVMValueRef park_index(emit *e, const plan_node *n, int copy,
 
 static place park_place(emit *e, const plan_node *n, int copy, int64_t *count)
 {
-    place a = { .t = sd_dtype_part(n->dtype),
-                .part = sd_dtype_part(n->dtype), .w = e->w };
+    place a = {.t = sd_dtype_part(n->dtype),
+               .part = sd_dtype_part(n->dtype),
+               .w = e->w};
 
     a.at = park_index(e, n, copy, count);
     a.mask = emit_mask(e, n->varies, copy);
     a.access = e->w > 1 && e->lane >= 0 && (n->varies >> e->lane & 1)
-                   ? EMIT_CONTIGUOUS : EMIT_UNIFORM;
+                   ? EMIT_CONTIGUOUS
+                   : EMIT_UNIFORM;
     return a;
 }
 
@@ -510,10 +510,10 @@ void emit_park_write(emit *e, const plan_node *n, int copy)
     LLVMBasicBlockRef no;
 
     for (int part = 0; part < (v.im ? 2 : 1); part++) {
-        emit_value x = { part ? v.im : v.re, NULL };
+        emit_value x = {part ? v.im : v.re, NULL};
 
-        a.p = park_area(e, n, (size_t)part * (size_t)count *
-                                  sd_dtype_bytes(a.part));
+        a.p = park_area(e, n,
+                        (size_t)part * (size_t)count * sd_dtype_bytes(a.part));
         if (a.access == EMIT_CONTIGUOUS) {
             vector_write(e, &a, x);
             continue;
@@ -528,11 +528,11 @@ emit_value emit_park_read(emit *e, const plan_node *n, int copy)
 {
     int64_t count;
     place a = park_place(e, n, copy, &count);
-    emit_value v = { NULL, NULL }, x;
+    emit_value v = {NULL, NULL}, x;
 
     for (int part = 0; part < (emit_is_complex(n->dtype) ? 2 : 1); part++) {
-        a.p = park_area(e, n, (size_t)part * (size_t)count *
-                                  sd_dtype_bytes(a.part));
+        a.p = park_area(e, n,
+                        (size_t)part * (size_t)count * sd_dtype_bytes(a.part));
         if (a.access == EMIT_UNIFORM && a.mask)
             a.at = emit_select(e, a.mask, a.at, emit_int_like(a.at, 0));
         x = a.access == EMIT_CONTIGUOUS ? vector_read(e, &a)

@@ -38,8 +38,7 @@ void emit_note_uses(emit *e)
 /* A slot that is also written is read where its element is written. */
 static bool is_updated(const emit *e, const plan_node *n)
 {
-    return n->kind == PN_LOAD &&
-           (e->k->slot[n->slot].access & PLAN_WRITE) != 0;
+    return n->kind == PN_LOAD && (e->k->slot[n->slot].access & PLAN_WRITE) != 0;
 }
 
 int emit_node_level(emit *e, const plan_node *n)
@@ -92,10 +91,13 @@ static emit_value elementwise(emit *e, const plan_node *n, int copy)
 
 static emit_value index_value(emit *e, const plan_node *n, int copy)
 {
-    emit_value v = { emit_expr(e, n->off, copy, true), NULL };
-    sd_dtype from = LLVMGetIntTypeWidth(
-        emit_width(v.re) > 1 ? LLVMGetElementType(LLVMTypeOf(v.re))
-                             : LLVMTypeOf(v.re)) == 32 ? SD_S32 : SD_S64;
+    emit_value v = {emit_expr(e, n->off, copy, true), NULL};
+    sd_dtype from =
+        LLVMGetIntTypeWidth(emit_width(v.re) > 1
+                                ? LLVMGetElementType(LLVMTypeOf(v.re))
+                                : LLVMTypeOf(v.re)) == 32
+            ? SD_S32
+            : SD_S64;
 
     return emit_convert(e, v, from, n->dtype);
 }
@@ -107,14 +109,14 @@ static emit_value pick(emit *e, const plan_node *n, int copy)
     copy = emit_canon(e, copy, from->varies | from->over);
     if (from->kind == PN_SCAN)
         return emit_scan(e, from, copy, n->out);
-    return e->several[from->id][n->out * e->ncopy +
-                                emit_canon(e, copy, from->varies)];
+    return e->several[from->id]
+                     [n->out * e->ncopy + emit_canon(e, copy, from->varies)];
 }
 
 emit_value emit_node_value(emit *e, const plan_node *n, int copy)
 {
     emit_slot *s = &e->value[n->id * e->ncopy + copy];
-    emit_value v = { NULL, NULL };
+    emit_value v = {NULL, NULL};
     emit_mark mark;
     int level;
 
@@ -130,13 +132,27 @@ emit_value emit_node_value(emit *e, const plan_node *n, int copy)
         v = emit_park_read(e, n, copy);
     } else {
         switch (n->kind) {
-        case PN_LOAD: v = emit_load(e, n, copy); break;
-        case PN_CONST: v = emit_constant(e, n->dtype, n->value); break;
-        case PN_INDEX: v = index_value(e, n, copy); break;
-        case PN_ELT: v = elementwise(e, n, copy); break;
-        case PN_PICK: v = pick(e, n, copy); break;
-        case PN_SCAN: v = emit_scan(e, n, copy, 0); break;
-        default: assert(!"a node without a value"); break;
+        case PN_LOAD:
+            v = emit_load(e, n, copy);
+            break;
+        case PN_CONST:
+            v = emit_constant(e, n->dtype, n->value);
+            break;
+        case PN_INDEX:
+            v = index_value(e, n, copy);
+            break;
+        case PN_ELT:
+            v = elementwise(e, n, copy);
+            break;
+        case PN_PICK:
+            v = pick(e, n, copy);
+            break;
+        case PN_SCAN:
+            v = emit_scan(e, n, copy, 0);
+            break;
+        default:
+            assert(!"a node without a value");
+            break;
         }
     }
     emit_back(e, mark);

@@ -34,7 +34,7 @@ static void one_bit(emit *e, LLVMTypeRef t, LLVMValueRef *state)
 static void power_code(emit *e, LLVMTypeRef t, sd_dtype dtype, LLVMValueRef x,
                        LLVMValueRef n)
 {
-    LLVMValueRef state[3], acc, start[3] = { emit_int_like(x, 1), x, n };
+    LLVMValueRef state[3], acc, start[3] = {emit_int_like(x, 1), x, n};
     emit_loop l;
 
     for (int i = 0; i < 3; i++) {
@@ -47,9 +47,9 @@ static void power_code(emit *e, LLVMTypeRef t, sd_dtype dtype, LLVMValueRef x,
     emit_loop_close(e, &l);
     acc = LLVMBuildLoad2(e->b, t, state[0], "");
     if (emit_is_signed(dtype))
-        acc = emit_select(e, LLVMBuildICmp(e->b, LLVMIntSLT, n,
-                                           emit_int_like(n, 0), ""),
-                          negative_power(e, x, n), acc);
+        acc = emit_select(
+            e, LLVMBuildICmp(e->b, LLVMIntSLT, n, emit_int_like(n, 0), ""),
+            negative_power(e, x, n), acc);
     LLVMBuildRet(e->b, acc);
 }
 
@@ -61,7 +61,7 @@ LLVMValueRef emit_power_function(emit *e, LLVMTypeRef t, sd_dtype dtype)
                      vector ? (int)LLVMGetVectorSize(t) : 1);
     LLVMValueRef fn = LLVMGetNamedFunction(e->m, name), caller = e->fn;
     LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
-    LLVMTypeRef arg[2] = { t, t };
+    LLVMTypeRef arg[2] = {t, t};
 
     if (fn)
         return fn;

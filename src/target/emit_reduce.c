@@ -50,11 +50,14 @@ static bool real_identity(emit *e, int op, sd_dtype t, LLVMValueRef *out)
                  : LLVMConstInt(type, s ? top - 1 : all, 0);
         return true;
     case HLO_OR:
-    case HLO_XOR: *out = LLVMConstInt(type, 0, 0); return !f;
+    case HLO_XOR:
+        *out = LLVMConstInt(type, 0, 0);
+        return !f;
     case HLO_AND:
         *out = LLVMConstInt(type, s && bits < 8 ? 0xff : all, 0);
         return !f;
-    default: return false;
+    default:
+        return false;
     }
 }
 
@@ -85,7 +88,7 @@ static emit_value load_acc(emit *e, emit_reduction *r, int o, int c)
 {
     LLVMTypeRef t = emit_widen(r->type[o], r->width);
     int i = o * r->nacc + c;
-    emit_value v = { NULL, NULL };
+    emit_value v = {NULL, NULL};
 
     v.re = LLVMBuildLoad2(e->b, t, acc_place(e, r, t, r->re[i]), "");
     if (r->im[i])
@@ -112,7 +115,7 @@ static int vectors(const emit_reduction *r)
 
 static void start_acc(emit *e, emit_reduction *r, int o, int c)
 {
-    emit_value v = { LLVMConstNull(r->type[o]), NULL };
+    emit_value v = {LLVMConstNull(r->type[o]), NULL};
 
     if (r->identity)
         emit_body_identity(e, r->n->body, r->n->arg[o]->dtype, &v);
@@ -143,8 +146,7 @@ static void make_acc(emit *e, emit_reduction *r, int o, int c)
     start_acc(e, r, o, c);
 }
 
-static int width_of(emit *e, const plan_node *n, emit_reduce_how how,
-                    int lanes)
+static int width_of(emit *e, const plan_node *n, emit_reduce_how how, int lanes)
 {
     if (how == EMIT_R_VECTOR || how == EMIT_R_ROTATE)
         return e->w;
@@ -212,7 +214,7 @@ static void accumulate(emit *e, emit_reduction *r, int c, const emit_value *x,
                        LLVMValueRef valid, LLVMValueRef first)
 {
     int n = r->n->nout;
-    emit_value arg[2 * EMIT_MAX_OUT] = { 0 }, root[EMIT_MAX_OUT];
+    emit_value arg[2 * EMIT_MAX_OUT] = {0}, root[EMIT_MAX_OUT];
 
     bool starts = is_true(first);
 
@@ -279,7 +281,8 @@ static void chunk_step(emit *e, emit_reduction *r, int copy, int acc,
                                          q * r->width, r->width);
         accumulate(e, r, acc, part,
                    valid ? emit_extract(e, valid, q * r->width, r->width)
-                         : NULL, q ? NULL : first);
+                         : NULL,
+                   q ? NULL : first);
     }
 }
 
@@ -300,8 +303,7 @@ static void to_area(emit *e, const plan_node *n, const emit_value *x)
         emit_mem_write(e, n->arg[o]->dtype, area(e, n, o), e->lid, x[o]);
 }
 
-static void of_area(emit *e, const plan_node *n, LLVMValueRef at,
-                    emit_value *x)
+static void of_area(emit *e, const plan_node *n, LLVMValueRef at, emit_value *x)
 {
     for (int o = 0; o < n->nout; o++)
         x[o] = emit_mem_read(e, n->arg[o]->dtype, area(e, n, o), at, 1);
@@ -314,8 +316,8 @@ static void chunk_items(emit *e, emit_reduction *r, int copy, int acc,
 {
     int lane = e->lane;
     LLVMValueRef base = LLVMBuildSub(e->b, e->axis[lane].at, e->lid, "");
-    LLVMValueRef n = LLVMBuildSub(
-        e->b, emit_si(e, e->k->axis[lane].extent), base, "");
+    LLVMValueRef n =
+        LLVMBuildSub(e->b, emit_si(e, e->k->axis[lane].extent), base, "");
     LLVMValueRef group = emit_si(e, e->dev->group), at, start;
     LLVMValueRef first = first_of(e, r, copy), valid, f;
     emit_value part[EMIT_MAX_OUT];
@@ -354,8 +356,8 @@ void emit_reduce_step(emit *e, emit_reduction *r, int copy)
         x[o] = emit_node_value(e, a, emit_canon(e, copy, a->varies));
     }
     if (r->how == EMIT_R_ROTATE) {
-        r->turn = LLVMBuildUDiv(e->b, e->axis[e->lane].at, emit_si(e, e->w),
-                                "");
+        r->turn =
+            LLVMBuildUDiv(e->b, e->axis[e->lane].at, emit_si(e, e->w), "");
         r->turn = LLVMBuildAnd(e->b, r->turn, emit_si(e, vectors(r) - 1), "");
     }
     if (r->how == EMIT_R_CHUNK && e->gpu)
@@ -363,8 +365,7 @@ void emit_reduce_step(emit *e, emit_reduction *r, int copy)
     else if (r->how == EMIT_R_CHUNK)
         chunk_step(e, r, copy, acc, x);
     else
-        accumulate(e, r, acc, x,
-                   e->gpu ? NULL : emit_mask(e, r->n->over, copy),
+        accumulate(e, r, acc, x, e->gpu ? NULL : emit_mask(e, r->n->over, copy),
                    first_of(e, r, copy));
 }
 
@@ -399,7 +400,7 @@ void emit_reduce_lane(emit *e, emit_reduction *r, LLVMValueRef lane)
 static void join_body(emit *e, const plan_node *n, emit_value *x,
                       const emit_value *y, LLVMValueRef valid)
 {
-    emit_value arg[2 * EMIT_MAX_OUT] = { 0 }, root[EMIT_MAX_OUT];
+    emit_value arg[2 * EMIT_MAX_OUT] = {0}, root[EMIT_MAX_OUT];
 
     for (int o = 0; o < n->nout; o++) {
         arg[o] = x[o];
@@ -451,13 +452,13 @@ static void halve_vectors(emit *e, emit_reduction *r,
             on[j] = emit_bool(e, j + h < have);
         join_body(e, r->n, v[0], y,
                   have >= 2 * h ? NULL
-                  : h == 1 ? on[0] : LLVMConstVector(on, (unsigned)h));
+                  : h == 1      ? on[0]
+                                : LLVMConstVector(on, (unsigned)h));
     }
 }
 
 /* One strided lane a work item: halving in local memory. */
-static void halve_items(emit *e, emit_reduction *r, emit_value *v,
-                        int64_t have)
+static void halve_items(emit *e, emit_reduction *r, emit_value *v, int64_t have)
 {
     LLVMBasicBlockRef yes, no;
     emit_value x[EMIT_MAX_OUT], y[EMIT_MAX_OUT];
@@ -508,9 +509,12 @@ static void load_lane(emit *e, emit_reduction *r, int c, int lane,
 
         v[o].re = LLVMBuildLoad2(
             e->b, t, LLVMBuildGEP2(e->b, t, r->lane_re[i], &at, 1, ""), "");
-        v[o].im = r->im[i] ? LLVMBuildLoad2(
-            e->b, t, LLVMBuildGEP2(e->b, t, r->lane_im[i], &at, 1, ""), "")
-                           : NULL;
+        v[o].im =
+            r->im[i]
+                ? LLVMBuildLoad2(
+                      e->b, t,
+                      LLVMBuildGEP2(e->b, t, r->lane_im[i], &at, 1, ""), "")
+                : NULL;
     }
 }
 
@@ -529,10 +533,10 @@ static void join(emit *e, emit_reduction *r, int c, emit_value *out)
 {
     int64_t have = elements(e, r->n);
     int stride = lane_stride(e, r);
-    int parts = (r->how == EMIT_R_VECTOR && !e->gpu) ||
-                        r->how == EMIT_R_ROTATE
-                    ? r->lanes / r->width : r->lanes;
-    emit_value (*v)[EMIT_MAX_OUT];
+    int parts = (r->how == EMIT_R_VECTOR && !e->gpu) || r->how == EMIT_R_ROTATE
+                    ? r->lanes / r->width
+                    : r->lanes;
+    emit_value(*v)[EMIT_MAX_OUT];
 
     if (r->how == EMIT_R_PLAIN || (r->how == EMIT_R_CHUNK && !e->gpu) ||
         (r->how == EMIT_R_VECTOR && e->gpu))
@@ -562,7 +566,7 @@ static void join(emit *e, emit_reduction *r, int c, emit_value *out)
 static void join_copy(emit *e, emit_reduction *r, int c, emit_value *out)
 {
     const plan_node *n = r->n;
-    emit_value x[EMIT_MAX_OUT], init[EMIT_MAX_OUT], id = { NULL, NULL };
+    emit_value x[EMIT_MAX_OUT], init[EMIT_MAX_OUT], id = {NULL, NULL};
 
     for (int o = 0; o < n->nout; o++) {
         const plan_node *a = n->arg[n->nout + o];
@@ -585,8 +589,7 @@ static void join_copy(emit *e, emit_reduction *r, int c, emit_value *out)
 void emit_reduce_end(emit *e, emit_reduction *r)
 {
     const plan_node *n = r->n;
-    emit_value *several = sd_arena_array(e->a, emit_value,
-                                         n->nout * e->ncopy);
+    emit_value *several = sd_arena_array(e->a, emit_value, n->nout * e->ncopy);
 
     e->several[n->id] = several;
     for (int c = 0; c < e->ncopy; c++) {
@@ -595,8 +598,8 @@ void emit_reduce_end(emit *e, emit_reduction *r)
         if (n->nout <= EMIT_MAX_OUT)
             join_copy(e, r, c, several + c);
         for (int o = 0; n->nout > EMIT_MAX_OUT && o < n->nout; o++)
-            several[o * e->ncopy + c] = emit_poison(e, n->arg[o]->dtype,
-                                                    r->width);
+            several[o * e->ncopy + c] =
+                emit_poison(e, n->arg[o]->dtype, r->width);
         emit_remember(e, &e->value[n->id * e->ncopy + c], several[c],
                       e->outer_depth);
     }

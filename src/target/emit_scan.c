@@ -11,7 +11,7 @@ typedef struct {
 
 static emit_value load_running(emit *e, running *r, int o)
 {
-    emit_value v = { LLVMBuildLoad2(e->b, r->type[o], r->re[o], ""), NULL };
+    emit_value v = {LLVMBuildLoad2(e->b, r->type[o], r->re[o], ""), NULL};
 
     if (r->im[o])
         v.im = LLVMBuildLoad2(e->b, r->type[o], r->im[o], "");
@@ -37,8 +37,7 @@ static void start(emit *e, const plan_node *n, int copy, int w, running *r)
 
     for (int o = 0; o < n->nout; o++) {
         const plan_node *a = n->arg[n->nout + o];
-        emit_value init =
-            emit_node_value(e, a, emit_canon(e, copy, a->varies));
+        emit_value init = emit_node_value(e, a, emit_canon(e, copy, a->varies));
 
         r->type[o] = emit_widen(emit_type(e, a->dtype), w);
         r->re[o] = emit_alloca(e, r->type[o]);
@@ -52,7 +51,7 @@ static void start(emit *e, const plan_node *n, int copy, int w, running *r)
 static void step(emit *e, const plan_node *n, running *r, const emit_value *x,
                  int w, LLVMValueRef valid, emit_value *out)
 {
-    emit_value arg[2 * EMIT_MAX_OUT] = { 0 }, root[EMIT_MAX_OUT];
+    emit_value arg[2 * EMIT_MAX_OUT] = {0}, root[EMIT_MAX_OUT];
     int k = n->nout;
 
     for (int o = 0; o < k; o++) {
@@ -73,8 +72,8 @@ static LLVMValueRef insert(emit *e, LLVMValueRef into, LLVMValueRef v, int at,
 {
     if (!into)
         into = LLVMGetPoison(emit_widen(LLVMTypeOf(v), w));
-    return LLVMBuildInsertElement(
-        e->b, into, v, LLVMConstInt(e->i32, (unsigned)at, 0), "");
+    return LLVMBuildInsertElement(e->b, into, v,
+                                  LLVMConstInt(e->i32, (unsigned)at, 0), "");
 }
 
 /* The axis is LANE: element after element. */
@@ -84,15 +83,14 @@ static void lane_steps(emit *e, const plan_node *n, running *r,
     LLVMValueRef valid = emit_mask(e, n->over, copy);
 
     for (int o = 0; o < n->nout; o++)
-        out[o] = (emit_value){ NULL, NULL };
+        out[o] = (emit_value){NULL, NULL};
     for (int i = 0; i < e->w; i++) {
         emit_value one[EMIT_MAX_OUT], got[EMIT_MAX_OUT];
 
         for (int o = 0; o < n->nout; o++)
-            one[o] = emit_extract_value(e, emit_splat_value(e, x[o], e->w), i,
-                                        1);
-        step(e, n, r, one, 1, valid ? emit_extract(e, valid, i, 1) : NULL,
-             got);
+            one[o] =
+                emit_extract_value(e, emit_splat_value(e, x[o], e->w), i, 1);
+        step(e, n, r, one, 1, valid ? emit_extract(e, valid, i, 1) : NULL, got);
         for (int o = 0; o < n->nout; o++) {
             out[o].re = insert(e, out[o].re, got[o].re, i, e->w);
             if (got[o].im)

@@ -28,7 +28,9 @@ typedef struct {
     row in, out, work;
 } sorter;
 
-typedef struct { emit_value v[MAX_OPERANDS]; } item;
+typedef struct {
+    emit_value v[MAX_OPERANDS];
+} item;
 
 /* ---- items ---- */
 
@@ -61,7 +63,7 @@ static void write_item(sorter *s, const row *r, LLVMValueRef i, const item *x)
 
 static item choose(sorter *s, LLVMValueRef c, const item *x, const item *y)
 {
-    item r = { 0 };
+    item r = {0};
 
     for (int o = 0; o < s->s->nop; o++)
         r.v[o] = emit_select_value(s->e, c, x->v[o], y->v[o]);
@@ -110,12 +112,14 @@ static LLVMValueRef smaller(emit *e, LLVMValueRef x, LLVMValueRef y)
     return LLVMBuildSelect(e->b, below(e, x, y), x, y, "");
 }
 
-typedef struct { LLVMBasicBlockRef test, body, done; } while_loop;
+typedef struct {
+    LLVMBasicBlockRef test, body, done;
+} while_loop;
 
 static while_loop while_begin(emit *e)
 {
-    while_loop l = { emit_block(e, "while"), emit_block(e, "do"),
-                     emit_block(e, "done") };
+    while_loop l = {emit_block(e, "while"), emit_block(e, "do"),
+                    emit_block(e, "done")};
 
     LLVMBuildBr(e->b, l.test);
     LLVMPositionBuilderAtEnd(e->b, l.test);
@@ -175,8 +179,8 @@ static void insert_runs(sorter *s, const row *from, const row *to)
     emit_loop_close(e, &l);
 }
 
-static void copy_rest(sorter *s, const row *from, const row *to,
-                      LLVMValueRef i, LLVMValueRef end, LLVMValueRef k)
+static void copy_rest(sorter *s, const row *from, const row *to, LLVMValueRef i,
+                      LLVMValueRef end, LLVMValueRef k)
 {
     emit *e = s->e;
     while_loop w = while_begin(e);
@@ -200,8 +204,9 @@ static void merge_two(sorter *s, const row *from, const row *to,
     while_loop w = while_begin(e);
     item x, y;
 
-    while_test(e, &w, LLVMBuildAnd(e->b, below(e, get(e, i), mid),
-                                   below(e, get(e, j), hi), ""));
+    while_test(e, &w,
+               LLVMBuildAnd(e->b, below(e, get(e, i), mid),
+                            below(e, get(e, j), hi), ""));
     x = read_item(s, from, get(e, i));
     y = read_item(s, from, get(e, j));
     right = less(s, &y, &x);
@@ -255,8 +260,8 @@ static LLVMValueRef count_before(sorter *s, const row *from, const item *x,
     /* left: those less than x; right: those that x is not less than */
     c = LLVMBuildXor(e->b, less(s, &p, &q), LLVMBuildNot(e->b, is_left, ""),
                      "");
-    LLVMBuildStore(e->b, LLVMBuildSelect(e->b, c, plus(e, m, 1), get(e, a),
-                                         ""), a);
+    LLVMBuildStore(e->b, LLVMBuildSelect(e->b, c, plus(e, m, 1), get(e, a), ""),
+                   a);
     LLVMBuildStore(e->b, LLVMBuildSelect(e->b, c, get(e, b), m, ""), b);
     while_end(e, &w);
     return LLVMBuildSub(e->b, get(e, a), lo, "");
@@ -284,8 +289,8 @@ static void gpu_pass(sorter *s, const row *from, const row *to,
     at = LLVMBuildMul(e->b, LLVMBuildAnd(e->b, run, emit_si(e, -2), ""), width,
                       "");
     at = LLVMBuildAdd(e->b, at, pos, "");
-    at = LLVMBuildAdd(e->b, at,
-                      count_before(s, from, &x, is_left, other, end), "");
+    at = LLVMBuildAdd(e->b, at, count_before(s, from, &x, is_left, other, end),
+                      "");
     write_item(s, to, at, &x);
     emit_loop_close(e, &l);
     emit_fence(e, 3);
@@ -349,8 +354,7 @@ static void sort_row(sorter *s)
     } else if (passes == 0) {
         copy_row(s, &s->in, &s->out);
     } else {
-        gpu_pass(s, &s->in, passes % 2 ? &s->out : &s->work,
-                 emit_si(s->e, 1));
+        gpu_pass(s, &s->in, passes % 2 ? &s->out : &s->work, emit_si(s->e, 1));
         more_passes(s, passes - 1, 2);
     }
 }
@@ -400,9 +404,10 @@ static LLVMValueRef work_space(sorter *s, LLVMValueRef r)
         return LLVMBuildGEP2(e->b, e->i8, e->slot[2 * s->s->nop], &off, 1, "");
     }
     if (bytes > e->dev->local_bytes) {
-        emit_fail(e, sd_error(SD_UNIMPLEMENTED,
-                              "a sort of %" PRId64
-                              " elements without work space", s->n));
+        emit_fail(e,
+                  sd_error(SD_UNIMPLEMENTED,
+                           "a sort of %" PRId64 " elements without work space",
+                           s->n));
         return LLVMGetPoison(e->local_ptr);
     }
     return emit_local_array(e, bytes);
@@ -429,7 +434,7 @@ static void one_row(sorter *s, LLVMValueRef r)
 
 void emit_sort(emit *e)
 {
-    sorter s = { .e = e, .s = e->k->sort, .n = e->k->sort->n };
+    sorter s = {.e = e, .s = e->k->sort, .n = e->k->sort->n};
     int nop = s.s->nop;
     emit_loop l;
 
@@ -441,8 +446,9 @@ void emit_sort(emit *e)
         s.type[o] = e->k->slot[o].dtype;
     /* The kernel's expressions say nothing about its size. */
     if (e->gpu && s.n * s.s->rows > INT32_MAX / 2) {
-        emit_fail(e, sd_error(SD_UNIMPLEMENTED, "a sort of %" PRId64
-                              " elements", s.n * s.s->rows));
+        emit_fail(e,
+                  sd_error(SD_UNIMPLEMENTED, "a sort of %" PRId64 " elements",
+                           s.n * s.s->rows));
         return;
     }
     if (e->gpu) {
@@ -450,9 +456,10 @@ void emit_sort(emit *e)
         return;
     }
     if (s.s->scratch < work_bytes(&s)) {
-        emit_fail(e, sd_error(SD_INTERNAL, "a sort needs %zu bytes of work "
-                              "space, the plan gives %zu", work_bytes(&s),
-                              s.s->scratch));
+        emit_fail(e, sd_error(SD_INTERNAL,
+                              "a sort needs %zu bytes of work "
+                              "space, the plan gives %zu",
+                              work_bytes(&s), s.s->scratch));
         return;
     }
     emit_loop_open(e, &l, e->first, e->last, 1);

@@ -20,8 +20,7 @@ static void loops(pass *p, int i);
 
 static bool is_sink(const plan_node *n)
 {
-    return n->kind == PN_STORE || n->kind == PN_SCATTER ||
-           n->kind == PN_REDUCE;
+    return n->kind == PN_STORE || n->kind == PN_SCATTER || n->kind == PN_REDUCE;
 }
 
 /* ---- what a pass needs ---- */
@@ -110,8 +109,8 @@ static void open_at(emit *e, int a, LLVMBasicBlockRef pre, LLVMValueRef at)
     emit_level_open(e, pre);
     e->axis[a].level = e->depth;
     e->axis[a].at = at;
-    e->axis[a].first = LLVMBuildICmp(e->b, LLVMIntEQ, at,
-                                     emit_int_like(at, 0), "");
+    e->axis[a].first =
+        LLVMBuildICmp(e->b, LLVMIntEQ, at, emit_int_like(at, 0), "");
 }
 
 static void close_axis(emit *e, int a)
@@ -305,8 +304,8 @@ static int weight(const pass *p)
 
         if (!e->needed[i] || !(n->varies & ~e->outer))
             continue;
-        w += n->kind == PN_ELT && (hlo_op_table[n->op].props & HLO_P_HEAVY)
-                 ? 16 : 1;
+        w += n->kind == PN_ELT && (hlo_op_table[n->op].props & HLO_P_HEAVY) ? 16
+                                                                            : 1;
     }
     return w;
 }
@@ -328,15 +327,17 @@ static void decide(pass *p)
             p->vectors = e->axis[e->lane].radix;
     } else if (on_lane && !p->lanes) {
         p->how = EMIT_R_VECTOR;
-        p->vectors = SD_MIN(e->axis[e->lane].radix,
-                            body <= 4 ? 4 : body <= 10 ? 2 : 1);
+        p->vectors = SD_MIN(e->axis[e->lane].radix, body <= 4    ? 4
+                                                    : body <= 10 ? 2
+                                                                 : 1);
     } else if (on_lane) {
         p->how = EMIT_R_CHUNK;
     } else if (p->lanes <= 1) {
         p->how = EMIT_R_PLAIN;
     } else {
         p->how = p->lanes == 8 && body <= 24 && e->axis[p->axis[0]].stride
-                     ? EMIT_R_COPIES : EMIT_R_MAJOR;
+                     ? EMIT_R_COPIES
+                     : EMIT_R_MAJOR;
     }
 }
 
@@ -366,7 +367,7 @@ static void run_pass(pass *p, uint64_t axes)
 static void emit_stage(emit *e, int stage)
 {
     const plan_kernel *k = e->k;
-    pass p = { .e = e, .stage = stage, .first = true };
+    pass p = {.e = e, .stage = stage, .first = true};
     bool *done = sd_arena_array(e->a, bool, k->nnode + 1), more = true;
 
     while (more) {

@@ -15,7 +15,7 @@ void emit_fail(emit *e, sd_status st)
 
 emit_value emit_poison(emit *e, sd_dtype t, int w)
 {
-    emit_value v = { LLVMGetPoison(emit_widen(emit_type(e, t), w)), NULL };
+    emit_value v = {LLVMGetPoison(emit_widen(emit_type(e, t), w)), NULL};
 
     if (emit_is_complex(t))
         v.im = v.re;
@@ -44,8 +44,10 @@ bool emit_is_int(sd_dtype t)
 
 static LLVMTypeRef int_type(emit *e, size_t bytes)
 {
-    return bytes <= 1 ? e->i8 : bytes == 2 ? e->i16 : bytes == 4 ? e->i32
-                                                                 : e->i64;
+    return bytes <= 1   ? e->i8
+           : bytes == 2 ? e->i16
+           : bytes == 4 ? e->i32
+                        : e->i64;
 }
 
 LLVMTypeRef emit_type(emit *e, sd_dtype t)
@@ -141,8 +143,7 @@ static LLVMValueRef splat_const(LLVMTypeRef t, LLVMValueRef c)
 
 static LLVMTypeRef elem_type(LLVMTypeRef t)
 {
-    return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMGetElementType(t)
-                                                    : t;
+    return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMGetElementType(t) : t;
 }
 
 LLVMValueRef emit_int_like(LLVMValueRef like, int64_t v)
@@ -252,7 +253,7 @@ LLVMValueRef emit_select(emit *e, LLVMValueRef c, LLVMValueRef x,
 emit_value emit_select_value(emit *e, LLVMValueRef c, emit_value x,
                              emit_value y)
 {
-    emit_value v = { emit_select(e, c, x.re, y.re), NULL };
+    emit_value v = {emit_select(e, c, x.re, y.re), NULL};
 
     if (x.im)
         v.im = emit_select(e, c, x.im, y.im);
@@ -301,7 +302,7 @@ static LLVMValueRef part_constant(emit *e, sd_dtype t, const void *p)
 emit_value emit_constant(emit *e, sd_dtype t, const void *bits)
 {
     sd_dtype part = sd_dtype_part(t);
-    emit_value v = { part_constant(e, part, bits), NULL };
+    emit_value v = {part_constant(e, part, bits), NULL};
 
     if (emit_is_complex(t))
         v.im = part_constant(e, part,

@@ -103,8 +103,7 @@ static sd_status module_machine(module *mod, bool quick)
 
     mod->tm = mod->ops->machine(mod->dev, quick);
     if (!mod->tm)
-        return sd_error(SD_INTERNAL, "LLVM has no target %s",
-                        mod->ops->triple);
+        return sd_error(SD_INTERNAL, "LLVM has no target %s", mod->ops->triple);
     data = LLVMCreateTargetDataLayout(mod->tm);
     LLVMSetTarget(mod->m, mod->ops->triple);
     LLVMSetModuleDataLayout(mod->m, data);
@@ -120,8 +119,8 @@ static void flag_quick(module *mod)
 {
     LLVMAddModuleFlag(mod->m, LLVMModuleFlagBehaviorWarning, quick_flag,
                       sizeof quick_flag - 1,
-                      LLVMValueAsMetadata(LLVMConstInt(
-                          LLVMInt32TypeInContext(mod->cx), 1, 0)));
+                      LLVMValueAsMetadata(
+                          LLVMConstInt(LLVMInt32TypeInContext(mod->cx), 1, 0)));
 }
 
 static bool has_quick_flag(const module *mod)
@@ -160,8 +159,8 @@ static sd_status verify(module *mod)
 static sd_status optimise(module *mod)
 {
     LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef err = LLVMRunPasses(
-        mod->m, mod->ops->passes(mod->calls_devlib), mod->tm, o);
+    LLVMErrorRef err =
+        LLVMRunPasses(mod->m, mod->ops->passes(mod->calls_devlib), mod->tm, o);
     sd_status st = NULL;
 
     LLVMDisposePassBuilderOptions(o);
@@ -253,15 +252,15 @@ static void emit_types(emit *e, const module *mod)
 static sd_status build_batch(batch *b)
 {
     module *mod = &b->mod;
-    emit e = { .dev = &b->p->program->device, .quick = b->quick };
+    emit e = {.dev = &b->p->program->device, .quick = b->quick};
     sd_status st = module_init(mod, e.dev);
 
     if (st)
         return st;
     e.a = sd_arena_create();
     e.cx = mod->cx;
-    e.m = mod->m = LLVMModuleCreateWithNameInContext(b->p->program->name,
-                                                     mod->cx);
+    e.m = mod->m =
+        LLVMModuleCreateWithNameInContext(b->p->program->name, mod->cx);
     e.b = LLVMCreateBuilderInContext(mod->cx);
     st = module_machine(mod, b->quick);
     if (b->quick)
@@ -388,7 +387,7 @@ sd_status target_build(plan *p, const sd_options *opt, sd_pool *pool,
 sd_status target_compile_ir(const device_desc *dev, const char *ir, size_t len,
                             sd_buf *out)
 {
-    module mod = { 0 };
+    module mod = {0};
     char *message = NULL;
     LLVMMemoryBufferRef mem;
     sd_status st;

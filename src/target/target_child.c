@@ -73,7 +73,7 @@ static void on_fatal(const char *reason)
 static _Noreturn void child(LLVMTargetMachineRef tm, LLVMModuleRef m,
                             LLVMCodeGenFileType type, int fd)
 {
-    static const int deadly[] = { SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE };
+    static const int deadly[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE};
     LLVMMemoryBufferRef out = NULL;
     char *message = NULL;
 
@@ -121,20 +121,20 @@ static int wait_for(pid_t pid)
 static sd_status understand(const sd_buf *said, int how,
                             LLVMMemoryBufferRef *out)
 {
-    sd_cursor c = sd_cursor_of((sd_bytes){ (uint8_t *)said->at, said->len });
+    sd_cursor c = sd_cursor_of((sd_bytes){(uint8_t *)said->at, said->len});
     int kind = sd_read_u8(&c);
     uint64_t n = sd_read_u64(&c);
     sd_bytes b = sd_read_bytes(&c, n);
 
     if (c.bad)
-        return sd_error(SD_INTERNAL, "LLVM's code generation ended early"
-                        " (%s %d)", how >= 0 && WIFSIGNALED(how) ? "signal"
-                                                                 : "status",
+        return sd_error(SD_INTERNAL,
+                        "LLVM's code generation ended early"
+                        " (%s %d)",
+                        how >= 0 && WIFSIGNALED(how) ? "signal" : "status",
                         how >= 0 && WIFSIGNALED(how) ? WTERMSIG(how) : how);
     if (kind != SAYS_BYTES)
         return sd_error(SD_INTERNAL, "LLVM's code generation: %.*s",
-                        (int)SD_MIN(b.len, (size_t)2000),
-                        (const char *)b.at);
+                        (int)SD_MIN(b.len, (size_t)2000), (const char *)b.at);
     *out = LLVMCreateMemoryBufferWithMemoryRangeCopy((const char *)b.at, b.len,
                                                      "binary");
     return NULL;
@@ -144,7 +144,7 @@ sd_status target_code_in_child(LLVMTargetMachineRef tm, LLVMModuleRef m,
                                LLVMCodeGenFileType type,
                                LLVMMemoryBufferRef *out)
 {
-    sd_buf said = { 0 };
+    sd_buf said = {0};
     int fd[2], how;
     sd_status st;
     pid_t pid;

@@ -27,8 +27,7 @@ static void add_version(LLVMModuleRef m, LLVMContextRef cx, const char *name,
     LLVMTypeRef i32 = LLVMInt32TypeInContext(cx);
     LLVMMetadataRef v[2] = {
         LLVMValueAsMetadata(LLVMConstInt(i32, (unsigned)major, 0)),
-        LLVMValueAsMetadata(LLVMConstInt(i32, (unsigned)minor, 0))
-    };
+        LLVMValueAsMetadata(LLVMConstInt(i32, (unsigned)minor, 0))};
 
     LLVMAddNamedMetadataOperand(
         m, name, LLVMMetadataAsValue(cx, LLVMMDNodeInContext2(cx, v, 2)));
@@ -47,17 +46,16 @@ static void mask_first(LLVMBuilderRef b, LLVMValueRef zext)
     LLVMValueRef trunc = LLVMGetOperand(zext, 0), x;
     LLVMTypeRef to = LLVMTypeOf(zext), from;
 
-    if (!LLVMIsATruncInst(trunc) ||
-        LLVMGetTypeKind(to) != LLVMIntegerTypeKind)
+    if (!LLVMIsATruncInst(trunc) || LLVMGetTypeKind(to) != LLVMIntegerTypeKind)
         return;
     x = LLVMGetOperand(trunc, 0);
     from = LLVMTypeOf(x);
     if (LLVMGetIntTypeWidth(from) <= LLVMGetIntTypeWidth(to))
         return;
     LLVMPositionBuilderBefore(b, zext);
-    x = LLVMBuildAnd(b, x,
-                     LLVMBuildZExt(b, LLVMConstAllOnes(LLVMTypeOf(trunc)),
-                                   from, ""), "");
+    x = LLVMBuildAnd(
+        b, x, LLVMBuildZExt(b, LLVMConstAllOnes(LLVMTypeOf(trunc)), from, ""),
+        "");
     LLVMReplaceAllUsesWith(zext, LLVMBuildTrunc(b, x, to, ""));
     LLVMInstructionEraseFromParent(zext);
 }
@@ -81,15 +79,18 @@ static void repair(LLVMModuleRef m, LLVMContextRef cx)
 
 static const char *passes(bool calls_devlib)
 {
-    return calls_devlib
-               ? "always-inline,globaldce,function(sroa,early-cse,"
-                 "instsimplify,simplifycfg)"
-               : "function(sroa,early-cse,instsimplify,simplifycfg)";
+    return calls_devlib ? "always-inline,globaldce,function(sroa,early-cse,"
+                          "instsimplify,simplifycfg)"
+                        : "function(sroa,early-cse,instsimplify,simplifycfg)";
 }
 
-const target_ops target_spirv = {
-    .kind = THUNK_BIN_SPIRV, .triple = "spirv64-unknown-unknown",
-    .global_as = 1, .local_as = 3, .one_module = true, .in_child = true,
-    .machine = machine,
-    .prepare = prepare, .passes = passes, .repair = repair
-};
+const target_ops target_spirv = {.kind = THUNK_BIN_SPIRV,
+                                 .triple = "spirv64-unknown-unknown",
+                                 .global_as = 1,
+                                 .local_as = 3,
+                                 .one_module = true,
+                                 .in_child = true,
+                                 .machine = machine,
+                                 .prepare = prepare,
+                                 .passes = passes,
+                                 .repair = repair};

@@ -29,16 +29,15 @@ static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
 
 static const char *passes(bool calls_devlib)
 {
-    return calls_devlib
-               ? "always-inline,globaldce,function(sroa,early-cse,"
-                 "instcombine<no-verify-fixpoint>,simplifycfg)"
-               : "function(sroa,early-cse,simplifycfg)";
+    return calls_devlib ? "always-inline,globaldce,function(sroa,early-cse,"
+                          "instcombine<no-verify-fixpoint>,simplifycfg)"
+                        : "function(sroa,early-cse,simplifycfg)";
 }
 
 static bool may_import(const char *name)
 {
-    static const char *const known[] = { "", "memcpy", "memmove", "memset",
-                                         "_GLOBAL_OFFSET_TABLE_" };
+    static const char *const known[] = {"", "memcpy", "memmove", "memset",
+                                        "_GLOBAL_OFFSET_TABLE_"};
 
     for (size_t i = 0; i < SD_COUNTOF(known); i++)
         if (!strcmp(name, known[i]))
@@ -69,7 +68,8 @@ static sd_status check_imports(const char *data, size_t bytes)
     return NULL;
 }
 
-const target_ops target_x86 = {
-    .kind = THUNK_BIN_X86, .triple = "x86_64-unknown-linux-gnu",
-    .machine = machine, .passes = passes, .check = check_imports
-};
+const target_ops target_x86 = {.kind = THUNK_BIN_X86,
+                               .triple = "x86_64-unknown-linux-gnu",
+                               .machine = machine,
+                               .passes = passes,
+                               .check = check_imports};

@@ -26,7 +26,7 @@ static uint64_t next_random(uint64_t *s)
 
 /* ---- a kernel of one op: a load an operand, the op, a store ---- */
 
-static plan_expr lane_axis = { .kind = PX_AXIS, .hi = N - 1, .varies = 1 };
+static plan_expr lane_axis = {.kind = PX_AXIS, .hi = N - 1, .varies = 1};
 
 static plan_node *add_node(sd_arena *a, plan_kernel *k, plan_node n)
 {
@@ -46,38 +46,49 @@ static plan_kernel *kernel_of(sd_arena *a, const hlo_inst *in,
 
     k->name = "f";
     k->axis = sd_arena_new(a, plan_axis);
-    k->axis[0] = (plan_axis){ .extent = N, .place = PLAN_LANE, .outer = true,
-                              .grid = true, .tile = 4 * d->lanes };
+    k->axis[0] = (plan_axis){.extent = N,
+                             .place = PLAN_LANE,
+                             .outer = true,
+                             .grid = true,
+                             .tile = 4 * d->lanes};
     k->naxis = k->nouter = k->nstage = 1;
     k->tiles = (N + k->axis->tile - 1) / k->axis->tile;
     k->stage = sd_arena_new(a, plan_stage);
     k->node = sd_arena_array(a, plan_node *, in->narg + 2);
     k->slot = sd_arena_array(a, plan_slot, in->narg + 1);
-    *elt = (plan_node){ .kind = PN_ELT, .op = in->op, .in = in,
-                        .dtype = in->shape->dtype, .narg = in->narg };
+    *elt = (plan_node){.kind = PN_ELT,
+                       .op = in->op,
+                       .in = in,
+                       .dtype = in->shape->dtype,
+                       .narg = in->narg};
     elt->arg = sd_arena_array(a, plan_node *, in->narg);
     for (int i = 0; i < in->narg; i++) {
         sd_dtype t = in->arg[i]->shape->dtype;
 
-        k->slot[k->nslot] = (plan_slot){ t, N, PLAN_READ, 64, true, 0 };
-        elt->arg[i] = add_node(a, k, (plan_node){
-            .kind = PN_LOAD, .dtype = t, .slot = k->nslot++,
-            .off = &lane_axis });
+        k->slot[k->nslot] = (plan_slot){t, N, PLAN_READ, 64, true, 0};
+        elt->arg[i] = add_node(a, k,
+                               (plan_node){.kind = PN_LOAD,
+                                           .dtype = t,
+                                           .slot = k->nslot++,
+                                           .off = &lane_axis});
     }
     root = add_node(a, k, *elt);
-    k->slot[k->nslot] = (plan_slot){ in->shape->dtype, N, PLAN_WRITE, 64, true,
-                                     0 };
-    add_node(a, k, (plan_node){
-        .kind = PN_STORE, .dtype = in->shape->dtype, .slot = k->nslot++,
-        .off = &lane_axis, .narg = 1,
-        .arg = sd_arena_copy(a, &root, sizeof root) });
+    k->slot[k->nslot] =
+        (plan_slot){in->shape->dtype, N, PLAN_WRITE, 64, true, 0};
+    add_node(a, k,
+             (plan_node){.kind = PN_STORE,
+                         .dtype = in->shape->dtype,
+                         .slot = k->nslot++,
+                         .off = &lane_axis,
+                         .narg = 1,
+                         .arg = sd_arena_copy(a, &root, sizeof root)});
     return k;
 }
 
 static thunk_program *build(sd_arena *a, plan_kernel **k, int n,
                             const device_desc *d)
 {
-    plan p = { .arena = a, .dev = d, .kernel = k, .nkernel = n };
+    plan p = {.arena = a, .dev = d, .kernel = k, .nkernel = n};
     sd_status st;
 
     p.program = thunk_program_create("test", d);
@@ -96,10 +107,39 @@ static thunk_program *build(sd_arena *a, plan_kernel **k, int n,
 
 static void fill(sd_dtype t, uint8_t *p, uint64_t seed)
 {
-    static const double special[] = { 0.0, -0.0, 1, -1, 0.5, -0.5, 1.5, 2.5,
-        -2.5, 3, -7, 31, 32, 63, 64, 127, -128, 128, 255, 256, 2147483647.0,
-        -2147483648.0, 4294967296.0, 9.3e18, -9.3e18, 1e30, -1e300,
-        INFINITY, -INFINITY, NAN, 1e-40, 8388609.5, 0.49999997 };
+    static const double special[] = {0.0,
+                                     -0.0,
+                                     1,
+                                     -1,
+                                     0.5,
+                                     -0.5,
+                                     1.5,
+                                     2.5,
+                                     -2.5,
+                                     3,
+                                     -7,
+                                     31,
+                                     32,
+                                     63,
+                                     64,
+                                     127,
+                                     -128,
+                                     128,
+                                     255,
+                                     256,
+                                     2147483647.0,
+                                     -2147483648.0,
+                                     4294967296.0,
+                                     9.3e18,
+                                     -9.3e18,
+                                     1e30,
+                                     -1e300,
+                                     INFINITY,
+                                     -INFINITY,
+                                     NAN,
+                                     1e-40,
+                                     8388609.5,
+                                     0.49999997};
     sd_dtype part = sd_dtype_part(t);
     int each = t == part ? 1 : 2;
     size_t b = sd_dtype_bytes(part);
@@ -111,9 +151,10 @@ static void fill(sd_dtype t, uint8_t *p, uint64_t seed)
         if (sd_dtype_kind(part) == SD_K_PRED)
             *at = r & 1;
         else if (sd_dtype_kind(part) != SD_K_FLOAT)
-            sd_scalar_of_s64(part, r % 3 == 0   ? (int64_t)r
-                                   : r % 3 == 1 ? (int64_t)(r >> 8) % 9 - 4
-                                                : (int64_t)1 << (r >> 8) % 64,
+            sd_scalar_of_s64(part,
+                             r % 3 == 0   ? (int64_t)r
+                             : r % 3 == 1 ? (int64_t)(r >> 8) % 9 - 4
+                                          : (int64_t)1 << (r >> 8) % 64,
                              at);
         else if (r % 3 == 0)
             sd_scalar_of_f64(part, special[(r >> 8) % SD_COUNTOF(special)], at);
@@ -162,18 +203,22 @@ static int operands(const hlo_op_info *o)
     switch (o->cls) {
     case HLO_C_UNARY:
     case HLO_C_CONVERT:
-    case HLO_C_BITCAST: return 1;
+    case HLO_C_BITCAST:
+        return 1;
     case HLO_C_BINARY:
-    case HLO_C_COMPARE: return 2;
-    case HLO_C_TERNARY: return 3;
-    default: return 0;
+    case HLO_C_COMPARE:
+        return 2;
+    case HLO_C_TERNARY:
+        return 3;
+    default:
+        return 0;
     }
 }
 
 static bool takes(hlo_op op, sd_dtype t)
 {
-    static const uint8_t of_kind[] = { 0, HLO_T_PRED, HLO_T_SINT, HLO_T_UINT,
-                                       HLO_T_FLOAT, HLO_T_CPLX };
+    static const uint8_t of_kind[] = {0,          HLO_T_PRED,  HLO_T_SINT,
+                                      HLO_T_UINT, HLO_T_FLOAT, HLO_T_CPLX};
     sd_kind k = sd_dtype_kind(t);
     bool narrow = k == SD_K_FLOAT && sd_dtype_table[t].bits < 32;
 
@@ -220,7 +265,7 @@ static void add_case(cases *s, hlo_inst *in)
 
 static void add_cases(cases *s, hlo_op op, sd_dtype t)
 {
-    hlo_at at = { s->c, NULL, NULL };
+    hlo_at at = {s->c, NULL, NULL};
     hlo_inst *x[3];
     int n = operands(&hlo_op_table[op]);
 
@@ -250,15 +295,15 @@ static void add_cases(cases *s, hlo_op op, sd_dtype t)
             add_case(s, in);
         }
     } else {
-        sd_dtype rt = op == HLO_IS_FINITE               ? SD_PRED
-                      : op == HLO_COMPLEX               ? sd_dtype_complex(t)
+        sd_dtype rt = op == HLO_IS_FINITE                ? SD_PRED
+                      : op == HLO_COMPLEX                ? sd_dtype_complex(t)
                       : op == HLO_REAL || op == HLO_IMAG ? sd_dtype_part(t)
-                      : op == HLO_ABS                   ? sd_dtype_part(t)
-                                                        : t;
+                      : op == HLO_ABS                    ? sd_dtype_part(t)
+                                                         : t;
 
-        add_case(s, hlo_inst_create(s->c, NULL, op,
-                                    sd_shape_with(s->a, x[0]->shape, rt), n,
-                                    x));
+        add_case(s,
+                 hlo_inst_create(s->c, NULL, op,
+                                 sd_shape_with(s->a, x[0]->shape, rt), n, x));
     }
 }
 
@@ -310,7 +355,8 @@ static bool loses_nan(const hlo_inst *in, const uint8_t *x, int i)
     sd_dtype t = in->arg[0]->shape->dtype;
 
     return in->op == HLO_CONVERT && in->shape->dtype == SD_F4E2M1FN &&
-           (sd_dtype_kind(t) == SD_K_FLOAT || sd_dtype_kind(t) == SD_K_COMPLEX) &&
+           (sd_dtype_kind(t) == SD_K_FLOAT ||
+            sd_dtype_kind(t) == SD_K_COMPLEX) &&
            isnan(sd_scalar_to_f64(sd_dtype_part(t),
                                   x + (size_t)i * sd_dtype_bytes(t)));
 }
@@ -326,7 +372,7 @@ static int compare_case(sd_arena *a, const hlo_inst *in, kernel_fn fn,
     double ulp = allowed(in);
     sd_dtype t = in->shape->dtype;
     size_t b = sd_dtype_bytes(t);
-    sd_buf text = { 0 };
+    sd_buf text = {0};
     sd_status st;
 
     for (int i = 0; i < in->narg; i++) {
@@ -345,25 +391,26 @@ static int compare_case(sd_arena *a, const hlo_inst *in, kernel_fn fn,
     for (int i = 0; i < N; i++) {
         const uint8_t *x = got + (size_t)i * b;
         const uint8_t *y = (const uint8_t *)want.data + (size_t)i * b;
-        bool ok = ulp < 0
-                      ? product_near(t, x, y, (uint8_t *)slot[0] + (size_t)i * b,
-                                     (uint8_t *)slot[1] + (size_t)i * b)
-                      : near_enough(t, x, y, ulp);
+        bool ok =
+            ulp < 0 ? product_near(t, x, y, (uint8_t *)slot[0] + (size_t)i * b,
+                                   (uint8_t *)slot[1] + (size_t)i * b)
+                    : near_enough(t, x, y, ulp);
 
         if (ok || loses_nan(in, slot[0], i) || bad++)
             continue;
         for (int j = 0; j < in->narg; j++) {
             sd_dtype at = in->arg[j]->shape->dtype;
 
-            show(&text, at, (uint8_t *)slot[j] + (size_t)i * sd_dtype_bytes(at));
+            show(&text, at,
+                 (uint8_t *)slot[j] + (size_t)i * sd_dtype_bytes(at));
         }
         sd_buf_str(&text, "gives ");
         show(&text, t, x);
         sd_buf_str(&text, "not ");
         show(&text, t, y);
         print_message("%s %s -> %s: %.*s\n", hlo_info(in)->name,
-                      sd_dtype_name(in->arg[0]->shape->dtype),
-                      sd_dtype_name(t), (int)text.len, text.at);
+                      sd_dtype_name(in->arg[0]->shape->dtype), sd_dtype_name(t),
+                      (int)text.len, text.at);
     }
     for (size_t i = 0; i < b; i++)
         bad += got[N * b + i] != 0x5a;
@@ -371,11 +418,11 @@ static int compare_case(sd_arena *a, const hlo_inst *in, kernel_fn fn,
     return bad;
 }
 
-static void check_type(const device_desc *d, double flops, sd_dtype t,
-                       int *bad, int *total)
+static void check_type(const device_desc *d, double flops, sd_dtype t, int *bad,
+                       int *total)
 {
     sd_arena *a = sd_arena_create();
-    cases s = { .a = a, .d = d, .flops = flops };
+    cases s = {.a = a, .d = d, .flops = flops};
     thunk_program *p;
     xpu_code *code;
     void **fn;
@@ -431,15 +478,14 @@ static void test_host_v4(void **state)
 static void test_quick(void **state)
 {
     (void)state;
-    check_device(__builtin_cpu_supports("avx512bw") ? "host:v4" : "host:v3",
-                 0);
+    check_device(__builtin_cpu_supports("avx512bw") ? "host:v4" : "host:v3", 0);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_host_v3),
-                                        cmocka_unit_test(test_host_v4),
-                                        cmocka_unit_test(test_quick) };
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_host_v3),
+                                       cmocka_unit_test(test_host_v4),
+                                       cmocka_unit_test(test_quick)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

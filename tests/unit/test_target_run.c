@@ -20,10 +20,12 @@ typedef struct {
     const char *text;
 } program;
 
-#define ADD(t) "add { a = " t "[] parameter(0) b = " t "[] parameter(1) " \
-               "ROOT c = " t "[] add(a, b) }\n"
-#define MAX(t) "max { a = " t "[] parameter(0) b = " t "[] parameter(1) " \
-               "ROOT c = " t "[] maximum(a, b) }\n"
+#define ADD(t) \
+    "add { a = " t "[] parameter(0) b = " t "[] parameter(1) " \
+    "ROOT c = " t "[] add(a, b) }\n"
+#define MAX(t) \
+    "max { a = " t "[] parameter(0) b = " t "[] parameter(1) " \
+    "ROOT c = " t "[] maximum(a, b) }\n"
 
 static const program programs[] = {
 #include "test_target_run.def"
@@ -64,8 +66,8 @@ static double part_at(const hlo_value *v, int64_t i)
 {
     sd_dtype t = sd_dtype_part(v->shape->dtype);
 
-    return sd_scalar_to_f64(t, (uint8_t *)v->data +
-                                   (size_t)i * sd_dtype_bytes(t));
+    return sd_scalar_to_f64(t,
+                            (uint8_t *)v->data + (size_t)i * sd_dtype_bytes(t));
 }
 
 static int compare(const char *name, int out, const hlo_value *got,
@@ -82,12 +84,12 @@ static int compare(const char *name, int out, const hlo_value *got,
     for (int64_t i = 0; i < n; i++) {
         double x = part_at(got, i), y = part_at(want, i);
 
-        if (x == y || (isnan(x) && isnan(y)) ||
-            fabs(x - y) <= tolerance * size)
+        if (x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= tolerance * size)
             continue;
         if (!bad++)
             print_message("%s: result %d, element %" PRId64
-                          " is %.9g, not %.9g\n", name, out, i, x, y);
+                          " is %.9g, not %.9g\n",
+                          name, out, i, x, y);
     }
     return bad;
 }
@@ -145,7 +147,7 @@ static int run(sd_arena *a, const program *p, world *w, thunk_program *t,
     xpu_program *x;
     xpu_buffer *in[8], *out[16];
     xpu_event *done;
-    xpu_call call = { .arg = in, .narg = narg };
+    xpu_call call = {.arg = in, .narg = narg};
     int bad = 0;
 
     check(xpu_program_load(w->device, t, &x), p->name);
@@ -153,15 +155,17 @@ static int run(sd_arena *a, const program *p, world *w, thunk_program *t,
         check(xpu_buffer_from_host(w->device, XPU_MEM_DEVICE,
                                    arg[i].shape->dtype, arg[i].shape->rank,
                                    arg[i].shape->dim, arg[i].data, NULL, true,
-                                   &in[i], NULL), p->name);
+                                   &in[i], NULL),
+              p->name);
     check(xpu_execute(x, &call, out, &done), p->name);
     check(xpu_event_wait(done), p->name);
     xpu_event_release(done);
     for (int i = 0; i < nout; i++) {
         hlo_value got = hlo_value_make(a, want[i].shape);
 
-        check(xpu_buffer_to_host(out[i], 0, got.data,
-                                 sd_shape_bytes(got.shape), &done), p->name);
+        check(xpu_buffer_to_host(out[i], 0, got.data, sd_shape_bytes(got.shape),
+                                 &done),
+              p->name);
         check(xpu_event_wait(done), p->name);
         xpu_event_release(done);
         xpu_buffer_release(out[i]);
@@ -228,7 +232,9 @@ static void test_programs_with_care(void **state)
     run_all(w, true);
 }
 
-typedef struct { sd_buf before, after, code, binary; } texts;
+typedef struct {
+    sd_buf before, after, code, binary;
+} texts;
 
 static void keep(void *ctx, const char *kind, const void *data, size_t bytes)
 {
@@ -237,7 +243,8 @@ static void keep(void *ctx, const char *kind, const void *data, size_t bytes)
     sd_buf_add(!strcmp(kind, "ir-no-opt.ll")     ? &t->before
                : !strcmp(kind, "ir-with-opt.ll") ? &t->after
                : !strcmp(kind, "s")              ? &t->code
-                                                 : &t->binary, data, bytes);
+                                                 : &t->binary,
+               data, bytes);
 }
 
 /* What is dumped is whole: compiled again, alone, it is the same binary. */
@@ -246,8 +253,8 @@ static void test_dumped_ir_compiles(void **state)
     world *w = *state;
     const device_desc *dev = xpu_device_desc(w->device);
     sd_arena *a = sd_arena_create();
-    sd_buf again = { 0 };
-    texts t = { 0 };
+    sd_buf again = {0};
+    texts t = {0};
     sd_options opt;
     hlo_module *m;
     plan *pl;
@@ -276,14 +283,13 @@ static void test_dumped_ir_compiles(void **state)
 
 int main(int argc, char **argv)
 {
-    world w = { 0 };
+    world w = {0};
     sd_options opt;
     sd_status st;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_programs, &w),
         cmocka_unit_test_prestate(test_programs_with_care, &w),
-        cmocka_unit_test_prestate(test_dumped_ir_compiles, &w)
-    };
+        cmocka_unit_test_prestate(test_dumped_ir_compiles, &w)};
 
     sd_log_init();
     sd_options_from_env(&opt);

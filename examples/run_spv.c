@@ -42,8 +42,8 @@ int main(int argc, char **argv)
     cl_int e;
     cl_context ctx = clCreateContext(NULL, 1, &device, NULL, NULL, &e);
     must(!e, "clCreateContext");
-    cl_command_queue q = clCreateCommandQueueWithProperties(ctx, device, NULL,
-                                                            &e);
+    cl_command_queue q =
+        clCreateCommandQueueWithProperties(ctx, device, NULL, &e);
     must(!e, "clCreateCommandQueueWithProperties");
     cl_program p = clCreateProgramWithIL(ctx, code, len, &e);
     must(!e && !clBuildProgram(p, 1, &device, "", NULL, NULL), "the build");
@@ -56,14 +56,17 @@ int main(int argc, char **argv)
     cl_mem in = clCreateBuffer(ctx, CL_MEM_COPY_HOST_PTR, n * sizeof *x, x, &e);
     cl_mem out = clCreateBuffer(ctx, 0, n * sizeof *x, NULL, &e);
     must(!clSetKernelArg(k, 0, sizeof in, &in) &&
-         !clSetKernelArg(k, 1, sizeof out, &out), "clSetKernelArg");
+             !clSetKernelArg(k, 1, sizeof out, &out),
+         "clSetKernelArg");
     must(!clGetKernelWorkGroupInfo(k, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
-                                   sizeof group, group, NULL), "group size");
+                                   sizeof group, group, NULL),
+         "group size");
     global = strtoul(argv[4], NULL, 0) * group[0];
     must(!clEnqueueNDRangeKernel(q, k, 1, NULL, &global, group, 0, NULL, NULL),
          "the launch");
     must(!clEnqueueReadBuffer(q, out, CL_TRUE, 0, n * sizeof *y, y, 0, NULL,
-                              NULL), "the read");
+                              NULL),
+         "the read");
 
     double sum = 0;
     for (size_t i = 0; i < n; i++) {

@@ -40,8 +40,8 @@ PJRT_Error *pjrt_plugin_initialize(PJRT_Plugin_Initialize_Args *a)
  * their own and our current one. */
 PJRT_Error *pjrt_plugin_attributes(PJRT_Plugin_Attributes_Args *a)
 {
-#define NAMED(text)                                                            \
-    .struct_size = PJRT_NamedValue_STRUCT_SIZE, .name = text,                  \
+#define NAMED(text) \
+    .struct_size = PJRT_NamedValue_STRUCT_SIZE, .name = text, \
     .name_size = sizeof(text) - 1
     static const int64_t current[] = {1, 20, 0}, minimum[] = {0, 9, 0};
     static const PJRT_NamedValue attributes[] = {

@@ -97,19 +97,19 @@ PJRT_Error *pjrt_device_memory_stats(PJRT_Device_MemoryStats_Args *a)
 {
     xpu_memory_stats s;
 
-#define STAT(field, value)                                                     \
-    do {                                                                       \
-        if (PJRT_HAS(a, field))                                                \
-            a->field = value;                                                  \
-        if (PJRT_HAS(a, field##_is_set))                                       \
-            a->field##_is_set = true;                                          \
+#define STAT(field, value) \
+    do { \
+        if (PJRT_HAS(a, field)) \
+            a->field = value; \
+        if (PJRT_HAS(a, field##_is_set)) \
+            a->field##_is_set = true; \
     } while (0)
-#define UNKNOWN(field)                                                         \
-    do {                                                                       \
-        if (PJRT_HAS(a, field))                                                \
-            a->field = 0;                                                      \
-        if (PJRT_HAS(a, field##_is_set))                                       \
-            a->field##_is_set = false;                                         \
+#define UNKNOWN(field) \
+    do { \
+        if (PJRT_HAS(a, field)) \
+            a->field = 0; \
+        if (PJRT_HAS(a, field##_is_set)) \
+            a->field##_is_set = false; \
     } while (0)
     xpu_device_stats(a->device->x, &s);
     a->bytes_in_use = s.in_use;

@@ -17,7 +17,8 @@ static sd_status one_device(const frontend_options *fo)
                     "a program over %d devices (%d replicas x %d partitions): "
                     "this version compiles for one device; place the "
                     "arguments on one device, or use shard_map or pmap over "
-                    "one", n, fo->nreplica, fo->npartition);
+                    "one",
+                    n, fo->nreplica, fo->npartition);
 }
 
 /* What PJRT is asked about later travels with the program, opaque to thunk. */
@@ -88,9 +89,9 @@ sd_status sundog_compile(const compile_request *rq, const compile_services *sv,
     sd_status st = compile(a, rq, sv, &p);
 
     if (!st) {
-        p->program->fingerprint = sd_hash(rq->program.at, rq->program.len,
-                                          sd_hash(rq->device,
-                                                  sizeof *rq->device, 0));
+        p->program->fingerprint =
+            sd_hash(rq->program.at, rq->program.len,
+                    sd_hash(rq->device, sizeof *rq->device, 0));
         *out = p->program;
         p->program = NULL;
         sd_log(SD_LOG_INFO, "compiled %s for %s in %.2f ms: %d kernels",

@@ -124,8 +124,7 @@ void compile_dump_bytes(compile_dump *d, const char *kind, const void *p,
     free(path);
 }
 
-void compile_dump_module(compile_dump *d, const char *kind,
-                         const hlo_module *m)
+void compile_dump_module(compile_dump *d, const char *kind, const hlo_module *m)
 {
     sd_buf text = {0};
     char *name;

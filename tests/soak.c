@@ -10,13 +10,12 @@
 
 enum { THREADS = 4 };
 
-static const char program[] =
-    "HloModule soak\n"
-    "ENTRY main {\n"
-    "  x = f32[16,8]{1,0} parameter(0)\n"
-    "  y = f32[16,8]{1,0} multiply(x, x)\n"
-    "  ROOT z = f32[16,8]{1,0} exponential(y)\n"
-    "}\n";
+static const char program[] = "HloModule soak\n"
+                              "ENTRY main {\n"
+                              "  x = f32[16,8]{1,0} parameter(0)\n"
+                              "  y = f32[16,8]{1,0} multiply(x, x)\n"
+                              "  ROOT z = f32[16,8]{1,0} exponential(y)\n"
+                              "}\n";
 
 typedef struct {
     xpu_client *client;
@@ -41,7 +40,8 @@ static sd_status compile_once(xpu_client *c, thunk_program **out)
 {
     compile_request rq = {
         .program = {(const uint8_t *)program, sizeof program - 1},
-        .format = "hlo_text", .format_len = 8,
+        .format = "hlo_text",
+        .format_len = 8,
         .device = xpu_device_desc(xpu_client_device(c, 0)),
     };
     compile_services sv = {0};
@@ -136,7 +136,8 @@ int main(int argc, char **argv)
     thunk_program_release(p);
     xpu_client_destroy(c);
     printf("%d compiles and %d executions from %d threads: resident memory "
-           "%+ld KiB\n", compiles, executions, THREADS, (after - before) / 1024);
+           "%+ld KiB\n",
+           compiles, executions, THREADS, (after - before) / 1024);
     return after - before > 16 << 20;
 fail:
     fprintf(stderr, "soak: %s\n", st->message);

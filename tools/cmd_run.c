@@ -47,9 +47,11 @@ static sd_status make_argument(const tool_args *t, xpu_device *d, int i,
             return st;
         if (dt != type->dtype || rank != type->rank ||
             memcmp(dim, type->dim, (size_t)rank * sizeof *dim))
-            st = sd_error(SD_INVALID, "%s is not what parameter %d takes "
-                          "(%s of rank %d)", t->file[1 + i], i,
-                          sd_dtype_name(type->dtype), type->rank);
+            st = sd_error(SD_INVALID,
+                          "%s is not what parameter %d takes "
+                          "(%s of rank %d)",
+                          t->file[1 + i], i, sd_dtype_name(type->dtype),
+                          type->rank);
         else
             st = xpu_buffer_from_host(d, XPU_MEM_DEVICE, dt, rank, dim,
                                       file.at + at, NULL, true, out, NULL);

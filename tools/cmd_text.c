@@ -141,8 +141,8 @@ sd_status tool_compile(const tool_args *t)
     if ((st = sundog_compile(&rq, &sv, &p)))
         goto done;
     printf("%s for %s: %d kernels, %d buffers, %" PRIu64 " temp bytes; "
-           "files in %s\n", p->name, dev.name, p->nkernel, p->nbuffer,
-           p->temp_bytes, dir);
+           "files in %s\n",
+           p->name, dev.name, p->nkernel, p->nbuffer, p->temp_bytes, dir);
 done:
     thunk_program_release(p);
     sd_buf_finish(&bytes);

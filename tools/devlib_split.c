@@ -19,7 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct { char *name; size_t at, bytes; } blob;
+typedef struct {
+    char *name;
+    size_t at, bytes;
+} blob;
 typedef struct {
     char *name, *layout;
     const char *triple;
@@ -98,8 +101,8 @@ static LLVMModuleRef read_module(const char *path)
 
 static void set_attributes(LLVMValueRef fn)
 {
-    static const char *const keep[] = { "alwaysinline", "nounwind",
-                                        "willreturn", "nofree", "nosync" };
+    static const char *const keep[] = {"alwaysinline", "nounwind", "willreturn",
+                                       "nofree", "nosync"};
     LLVMContextRef cx = LLVMGetModuleContext(LLVMGetGlobalParent(fn));
     const LLVMAttributeIndex at = LLVMAttributeFunctionIndex;
     unsigned n = LLVMGetAttributeCountAtIndex(fn, at), kind;
@@ -136,8 +139,7 @@ static void check_body(LLVMValueRef fn)
              i = LLVMGetNextInstruction(i)) {
             LLVMOpcode op = LLVMGetInstructionOpcode(i);
 
-            if (op == LLVMCall &&
-                !LLVMGetIntrinsicID(LLVMGetCalledValue(i)))
+            if (op == LLVMCall && !LLVMGetIntrinsicID(LLVMGetCalledValue(i)))
                 die("calls a function that was not inlined",
                     LLVMGetValueName(fn));
             if (op == LLVMLoad || op == LLVMStore || op == LLVMAlloca)
@@ -197,8 +199,8 @@ static void add_blob(target *t, LLVMModuleRef whole, const char *name,
     b->name = strdup(name);
     b->at = (size_t)ftell(bin);
     b->bytes = LLVMGetBufferSize(mem);
-    if (!b->name || fwrite(LLVMGetBufferStart(mem), 1, b->bytes, bin) !=
-                        b->bytes)
+    if (!b->name ||
+        fwrite(LLVMGetBufferStart(mem), 1, b->bytes, bin) != b->bytes)
         die("cannot write", name);
     while (ftell(bin) % 16)
         fputc(0, bin);
@@ -212,8 +214,7 @@ static void add_file(target *t, const char *path, FILE *bin)
 
     for (LLVMValueRef fn = LLVMGetFirstFunction(m); fn;
          fn = LLVMGetNextFunction(fn))
-        if (!LLVMIsDeclaration(fn) &&
-            LLVMGetLinkage(fn) == LLVMExternalLinkage)
+        if (!LLVMIsDeclaration(fn) && LLVMGetLinkage(fn) == LLVMExternalLinkage)
             add_blob(t, m, LLVMGetValueName(fn), bin);
     LLVMDisposeModule(m);
 }
@@ -238,11 +239,13 @@ static void write_c(const char *path, const char *bin, target *t, int n)
 
     if (!c)
         die("cannot write", path);
-    fprintf(c, "/* made by devlib_split */\n#include \"devlib_table.h\"\n"
-               "__asm__(\".pushsection .rodata\\n.balign 16\\n"
-               ".hidden devlib_blobs\\n.global devlib_blobs\\n"
-               "devlib_blobs: .incbin \\\"%s\\\"\\n.popsection\");\n"
-               "extern const uint8_t devlib_blobs[];\n", bin);
+    fprintf(c,
+            "/* made by devlib_split */\n#include \"devlib_table.h\"\n"
+            "__asm__(\".pushsection .rodata\\n.balign 16\\n"
+            ".hidden devlib_blobs\\n.global devlib_blobs\\n"
+            "devlib_blobs: .incbin \\\"%s\\\"\\n.popsection\");\n"
+            "extern const uint8_t devlib_blobs[];\n",
+            bin);
     for (int i = 0; i < n; i++)
         write_table(c, &t[i]);
     fprintf(c, "const devlib_table devlib_tables[DEVLIB_TARGET_COUNT] = {\n");
@@ -256,7 +259,7 @@ static void write_c(const char *path, const char *bin, target *t, int n)
 
 int main(int argc, char **argv)
 {
-    target t[8] = { 0 };
+    target t[8] = {0};
     char *full;
     FILE *bin;
     int n = 0;

@@ -4,10 +4,13 @@
 
 #include "sundog.h"
 
-static const struct { sd_dtype dtype; const char *descr; } types[] = {
-    {SD_PRED, "|b1"}, {SD_S8, "|i1"},  {SD_S16, "<i2"}, {SD_S32, "<i4"},
-    {SD_S64, "<i8"},  {SD_U8, "|u1"},  {SD_U16, "<u2"}, {SD_U32, "<u4"},
-    {SD_U64, "<u8"},  {SD_F16, "<f2"}, {SD_F32, "<f4"}, {SD_F64, "<f8"},
+static const struct {
+    sd_dtype dtype;
+    const char *descr;
+} types[] = {
+    {SD_PRED, "|b1"}, {SD_S8, "|i1"},    {SD_S16, "<i2"},  {SD_S32, "<i4"},
+    {SD_S64, "<i8"},  {SD_U8, "|u1"},    {SD_U16, "<u2"},  {SD_U32, "<u4"},
+    {SD_U64, "<u8"},  {SD_F16, "<f2"},   {SD_F32, "<f4"},  {SD_F64, "<f8"},
     {SD_C64, "<c8"},  {SD_C128, "<c16"}, {SD_BF16, "<V2"},
 };
 
@@ -95,14 +98,17 @@ sd_status npy_read(const char *path, sd_buf *file, size_t *at, sd_dtype *t,
          !(st = sd_shape_check(*t, *rank, dim));
     free(head);
     if (!ok)
-        return st ? st : sd_error(SD_INVALID, "%s: a header that we cannot use",
-                                  path);
+        return st ? st
+                  : sd_error(SD_INVALID, "%s: a header that we cannot use",
+                             path);
     *at = n + 10;
     n = sd_dtype_bytes(*t);
     for (int i = 0; i < *rank; i++)
         n *= (size_t)dim[i];
     if (file->len - *at < n)
-        return sd_error(SD_INVALID, "%s holds %zu bytes of data, its shape "
-                        "needs %zu", path, file->len - *at, n);
+        return sd_error(SD_INVALID,
+                        "%s holds %zu bytes of data, its shape "
+                        "needs %zu",
+                        path, file->len - *at, n);
     return NULL;
 }

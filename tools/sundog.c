@@ -26,7 +26,8 @@ static const command commands[] = {
 
 static int usage(FILE *to)
 {
-    fprintf(to, "usage: sundog COMMAND ...   FILE: MLIR bytecode or HLO text\n");
+    fprintf(to,
+            "usage: sundog COMMAND ...   FILE: MLIR bytecode or HLO text\n");
     for (size_t i = 0; i < SD_COUNTOF(commands); i++)
         fprintf(to, "  sundog %s %s\n      %s\n", commands[i].name,
                 commands[i].usage, commands[i].help);

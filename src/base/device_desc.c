@@ -2,16 +2,16 @@
 #include "device_desc.h"
 
 static const device_desc table[] = {
-#define DEVICE(n, k, l, u, g, s, local, cache, f, lib)                         \
-    {.kind = k,                                                                \
-     .name = n,                                                                \
-     .lanes = l,                                                               \
-     .units = u,                                                               \
-     .group = g,                                                               \
-     .subgroup = s,                                                            \
-     .local_bytes = local,                                                     \
-     .cache_bytes = cache,                                                     \
-     .features = f,                                                            \
+#define DEVICE(n, k, l, u, g, s, local, cache, f, lib) \
+    {.kind = k, \
+     .name = n, \
+     .lanes = l, \
+     .units = u, \
+     .group = g, \
+     .subgroup = s, \
+     .local_bytes = local, \
+     .cache_bytes = cache, \
+     .features = f, \
      .libs = lib},
 #include "devices.def"
 #undef DEVICE

@@ -6,12 +6,12 @@
 #include <math.h>
 
 const sd_dtype_info sd_dtype_table[SD_DTYPE_COUNT] = {
-#define DTYPE(id, n, nbits, k, p, x)                                           \
-    [SD_##id] = {.name = n,                                                    \
-                 .bits = nbits,                                                \
-                 .bytes = (nbits + 7) / 8,                                     \
-                 .kind = k,                                                    \
-                 .pjrt = p,                                                    \
+#define DTYPE(id, n, nbits, k, p, x) \
+    [SD_##id] = {.name = n, \
+                 .bits = nbits, \
+                 .bytes = (nbits + 7) / 8, \
+                 .kind = k, \
+                 .pjrt = p, \
                  .xla = x},
 #include "dtype.def"
 #undef DTYPE

@@ -5,7 +5,7 @@
 #include <strings.h>
 
 const sd_option_info sd_option_table[SD_OPT_COUNT] = {
-#define OPTION(id, name, alias, scope, keyed, type, dflt, help)                \
+#define OPTION(id, name, alias, scope, keyed, type, dflt, help) \
     [SD_OPT_##id] = {name, alias, scope, keyed, type, dflt, help},
 #include "options.def"
 #undef OPTION

@@ -34,7 +34,8 @@ DL_INLINE u32v narrow(f32v x, int e, int m, int bias, format k)
     u32v a = bits32(x) & U(0x7fffffff), sign = sign32(x) >> U(31 - e - m);
     u32v inf = U(((1u << e) - 1) << m), all = U((1u << (e + m)) - 1);
     u32v low, r;
-    f32v grid = pow2_32(U(1 - bias - m + 23)); /* its ulp: the smallest number */
+    f32v grid =
+        pow2_32(U(1 - bias - m + 23)); /* its ulp: the smallest number */
 
     r = a + U((1u << (22 - m)) - 1) + ((a >> U(23 - m)) & U(1));
     r = (r >> U(23 - m)) - U((uint32_t)(127 - bias) << m);
@@ -47,7 +48,8 @@ DL_INLINE u32v narrow(f32v x, int e, int m, int bias, format k)
     }
     if (k == FN)
         return SEL((a >= U(0x7f800000)) | (signed32(r) > signed32(all)), all,
-                   r) | sign;
+                   r) |
+               sign;
     if (k == FNUZ) {
         sign = SEL(r == U(0), U(0), sign);
         return SEL((a >= U(0x7f800000)) | (signed32(r) > signed32(all)),
@@ -138,9 +140,19 @@ DL_INLINE f32v round_odd(f64v x)
 }
 
 #define CONVERT(name, uv, from, to) \
-    f32v DL(name##_to_f32)(uv c) { return from; } \
-    uv DL(f32_to_##name)(f32v x) { return to; } \
-    uv DL(f64_to_##name)(f64v d) { f32v x = round_odd(d); return to; }
+    f32v DL(name##_to_f32)(uv c) \
+    { \
+        return from; \
+    } \
+    uv DL(f32_to_##name)(f32v x) \
+    { \
+        return to; \
+    } \
+    uv DL(f64_to_##name)(f64v d) \
+    { \
+        f32v x = round_odd(d); \
+        return to; \
+    }
 #define SMALL(name, e, m, bias, kind) \
     CONVERT(name, u8v, widen(CVT(c, u32v), e, m, bias, kind), \
             CVT(narrow(x, e, m, bias, kind), u8v))

@@ -65,7 +65,8 @@ DL_INLINE f32v reduce32(f32v a, f32v *lo, u32v *n)
     r = r2 + l;
     *lo = (r2 - r) + l;
     if (any(far))
-        EACH_LANE(k_, far) {
+        EACH_LANE(k_, far)
+        {
             float fl;
             uint32_t fn;
 

@@ -4,8 +4,8 @@
 /* Upper half of a 64 by 64 bit product, from 32-bit pieces. */
 DL_INLINE uint64_t mul_high(uint64_t a, uint64_t b)
 {
-    uint64_t m = 0xffffffff, al = a & m, ah = a >> 32, bl = b & m,
-             bh = b >> 32, x = al * bh, y = ah * bl,
+    uint64_t m = 0xffffffff, al = a & m, ah = a >> 32, bl = b & m, bh = b >> 32,
+             x = al * bh, y = ah * bl,
              mid = ((al * bl) >> 32) + (x & m) + (y & m);
 
     return ah * bh + (x >> 32) + (y >> 32) + (mid >> 32);
@@ -96,7 +96,8 @@ DL_INLINE f64v reduce64(f64v a, f64v *lo, u64v *n)
     r = r2 + l;
     *lo = (r2 - r) + l;
     if (any(far))
-        EACH_LANE(k_, far) {
+        EACH_LANE(k_, far)
+        {
             double fl;
             uint64_t fn;
 

@@ -185,8 +185,8 @@ static sd_status read_all(sd_arena *a, sd_bytes proto, bool overrides,
 sd_status frontend_read_options(sd_arena *a, sd_bytes proto,
                                 frontend_options *out)
 {
-    frontend_options o = {.nreplica = 1, .npartition = 1,
-                          .options = out->options};
+    frontend_options o = {
+        .nreplica = 1, .npartition = 1, .options = out->options};
     sd_status st;
 
     if ((st = read_all(a, proto, false, &o)) ||

@@ -256,8 +256,9 @@ static void put_callees_first(hlo_module *m, hlo_comp *c)
     if (c->mark)
         return;
     c->mark = 1;
-    hlo_for_each_inst(in, c) for (int i = 0; i < in->ncomp; i++)
-        put_callees_first(m, in->comp[i]);
+    hlo_for_each_inst(in, c)
+        for (int i = 0; i < in->ncomp; i++)
+            put_callees_first(m, in->comp[i]);
     c->prev = m->last;
     c->next = NULL;
     if (m->last)
@@ -282,7 +283,8 @@ static void import_entry(vhlo_import *im, vhlo_func *f)
     entry_results(im, f, nout);
     m->first = m->last = NULL;
     put_callees_first(m, m->entry);
-    hlo_for_each_comp(c, m) c->mark = 0;
+    hlo_for_each_comp(c, m)
+        c->mark = 0;
 }
 
 void vhlo_import_module(mlir_reader *r, const char *entry, hlo_module **out)

@@ -3,7 +3,7 @@
 
 #define MIN(n) ~(n)
 static const vhlo_row rows[] = {
-#define VHLO(name, noperand, nresult, nregion, fn, op, props)                  \
+#define VHLO(name, noperand, nresult, nregion, fn, op, props) \
     {name, noperand, nresult, nregion, fn, HLO_##op, props},
 #include "vhlo.def"
 #undef VHLO

@@ -141,7 +141,8 @@ void hlo_comp_remove(hlo_comp *c)
     hlo_module *m = c->module;
 
     assert(c != m->entry);
-    hlo_for_each_inst(in, c) release_comps(in);
+    hlo_for_each_inst(in, c)
+        release_comps(in);
     if (c->prev)
         c->prev->next = c->next;
     else
@@ -416,14 +417,13 @@ static hlo_comp *clone_comp(hlo_module *m, const hlo_comp *c, const char *name,
     hlo_inst **arg;
 
     if (m != c->module) /* callees first, as in every module */
-        hlo_for_each_inst(
-            in, c) for (int i = 0; i < in->ncomp;
-                        i++) if (!sd_map_has(done, sd_key(in->comp[i])))
-            clone_comp(m, in->comp[i], in->comp[i]->name, done);
+        hlo_for_each_inst(in, c)
+            for (int i = 0; i < in->ncomp; i++)
+                if (!sd_map_has(done, sd_key(in->comp[i])))
+                    clone_comp(m, in->comp[i], in->comp[i]->name, done);
     to = hlo_comp_create(m, name);
     sd_map_set(done, sd_key(c), to);
-    hlo_for_each_inst(in, c)
-    {
+    hlo_for_each_inst(in, c) {
         arg = sd_arena_array(m->arena, hlo_inst *, in->narg ? in->narg : 1);
         for (int i = 0; i < in->narg; i++)
             arg[i] = sd_map_get(map, sd_key(in->arg[i]));
@@ -473,8 +473,7 @@ void hlo_comp_sort(hlo_comp *c)
     hlo_inst **order = sd_arena_array(a, hlo_inst *, n ? n : 1);
     sd_vec(sort_frame) stack = {0};
 
-    hlo_for_each_inst(in, c)
-    {
+    hlo_for_each_inst(in, c) {
         if (sd_map_has(seen, sd_key(in)))
             continue;
         sd_map_set(seen, sd_key(in), in);

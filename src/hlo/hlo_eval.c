@@ -80,8 +80,7 @@ static frame *open_frame(hlo_ev *e, const hlo_comp *c)
     f->n = hlo_comp_count(c);
     f->inst = sd_arena_array(e->keep, const hlo_inst *, f->n + 1);
     f->arg = sd_arena_array(e->keep, const int *, f->n + 1);
-    hlo_for_each_inst(in, c)
-    {
+    hlo_for_each_inst(in, c) {
         int *arg = sd_arena_array(e->keep, int, in->narg + 1);
 
         for (int k = 0; k < in->narg; k++)

@@ -347,10 +347,11 @@ hlo_comp *hlo_scalar_comp(hlo_module *m, hlo_op op, sd_dtype t)
 
     snprintf(name, sizeof name, "%s_%s", hlo_op_table[op].name,
              sd_dtype_name(t));
-    hlo_for_each_comp(c, m) if (strcmp(c->name, name) == 0 &&
-                                hlo_comp_is_binary(c, &is) && is == op &&
-                                c->param[0]->shape->dtype == t &&
-                                c->root->arg[0] == c->param[0]) return c;
+    hlo_for_each_comp(c, m)
+        if (strcmp(c->name, name) == 0 && hlo_comp_is_binary(c, &is) &&
+            is == op && c->param[0]->shape->dtype == t &&
+            c->root->arg[0] == c->param[0])
+            return c;
     hlo_comp *c = hlo_comp_create(m, name);
     const sd_shape *s = sd_shape_make(m->arena, t, 0, NULL);
     hlo_inst *x = hlo_make_param(c, s, "x"), *y = hlo_make_param(c, s, "y");

@@ -47,8 +47,8 @@ enum {
 };
 
 const hlo_op_info hlo_op_table[HLO_OP_COUNT] = {
-#define OP(id, name, cls, types, props, ulp, element)                          \
-    [HLO_##                                                                    \
+#define OP(id, name, cls, types, props, ulp, element) \
+    [HLO_## \
         id] = {name, (uint8_t)(cls), (uint8_t)(types), (uint8_t)(props), ulp},
 #include "hlo_ops.def"
 #undef OP
@@ -95,8 +95,9 @@ static bool calls_effect(const hlo_inst *in, sd_map *seen)
         if (sd_map_has(seen, sd_key(in->comp[i])))
             continue;
         sd_map_set(seen, sd_key(in->comp[i]), in->comp[i]);
-        hlo_for_each_inst(x,
-                          in->comp[i]) if (calls_effect(x, seen)) return true;
+        hlo_for_each_inst(x, in->comp[i])
+            if (calls_effect(x, seen))
+                return true;
     }
     return false;
 }

@@ -597,8 +597,7 @@ static void print_comp(sd_buf *b, const hlo_comp *c, int64_t most)
     if (c->root)
         print_shape(b, c->root->shape, false);
     sd_buf_str(b, " {\n");
-    hlo_for_each_inst(in, c)
-    {
+    hlo_for_each_inst(in, c) {
         sd_buf_str(b, in == c->root ? "  ROOT " : "  ");
         print_inst(b, in, most);
         sd_buf_str(b, "\n");
@@ -660,8 +659,9 @@ static void print_after_callees(sd_buf *b, const hlo_comp *c, sd_map *done,
     if (sd_map_has(done, sd_key(c)))
         return;
     sd_map_set(done, sd_key(c), (void *)(uintptr_t)1);
-    hlo_for_each_inst(in, c) for (int i = 0; i < in->ncomp; i++)
-        print_after_callees(b, in->comp[i], done, most);
+    hlo_for_each_inst(in, c)
+        for (int i = 0; i < in->ncomp; i++)
+            print_after_callees(b, in->comp[i], done, most);
     sd_buf_str(b, "\n");
     print_comp(b, c, most);
 }
@@ -672,7 +672,8 @@ static void print_module(sd_buf *b, const hlo_module *m, int64_t most)
     sd_map *done = sd_map_create(a);
 
     print_header(b, m);
-    hlo_for_each_comp(c, m) print_after_callees(b, c, done, most);
+    hlo_for_each_comp(c, m)
+        print_after_callees(b, c, done, most);
     sd_arena_destroy(a);
 }
 

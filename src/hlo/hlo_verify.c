@@ -6,7 +6,7 @@
 typedef struct {
     const hlo_module *m;
     hlo_module scratch; /* m with an arena of our own: verifying leaves m be */
-    sd_map *seen;       /* instruction or computation -> itself */
+    sd_map *seen; /* instruction or computation -> itself */
 } checker;
 
 static sd_status broken(const hlo_inst *in, const char *what)
@@ -90,14 +90,14 @@ static sd_status check_params(const hlo_comp *c)
 {
     int n = 0;
 
-    hlo_for_each_inst(in, c) if (in->op == HLO_PARAMETER)
-    {
-        int64_t i = in->u.param.index;
+    hlo_for_each_inst(in, c)
+        if (in->op == HLO_PARAMETER) {
+            int64_t i = in->u.param.index;
 
-        n++;
-        if (i < 0 || i >= c->nparam || c->param[i] != in)
-            return broken(in, "is not in the parameter list");
-    }
+            n++;
+            if (i < 0 || i >= c->nparam || c->param[i] != in)
+                return broken(in, "is not in the parameter list");
+        }
     if (n != c->nparam)
         return sd_error(SD_INTERNAL,
                         "broken graph: %s lists %d parameters, has %d", c->name,
@@ -148,10 +148,10 @@ static sd_status check_recursion(sd_map *state, const hlo_comp *c, int depth)
         return sd_error(SD_INVALID, "%s calls itself%s", c->name,
                         s == 1 ? "" : ", or calls nest too deep");
     sd_map_set(state, sd_key(c), (void *)(uintptr_t)1);
-    hlo_for_each_inst(
-        in, c) for (int i = 0; i < in->ncomp;
-                    i++) if ((st = check_recursion(state, in->comp[i],
-                                                   depth + 1))) return st;
+    hlo_for_each_inst(in, c)
+        for (int i = 0; i < in->ncomp; i++)
+            if ((st = check_recursion(state, in->comp[i], depth + 1)))
+                return st;
     sd_map_set(state, sd_key(c), (void *)(uintptr_t)2);
     return NULL;
 }
@@ -160,13 +160,13 @@ static sd_status check_unique(sd_arena *a, const hlo_module *m)
 {
     sd_map *ids = sd_map_create(a);
 
-    hlo_for_each_comp(c, m) hlo_for_each_inst(in, c)
-    {
-        if (in->id < 0 || in->id >= m->next_id ||
-            sd_map_has(ids, (uint64_t)in->id + 1))
-            return broken(in, "its id is not its own");
-        sd_map_set(ids, (uint64_t)in->id + 1, (void *)(uintptr_t)1);
-    }
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c) {
+            if (in->id < 0 || in->id >= m->next_id ||
+                sd_map_has(ids, (uint64_t)in->id + 1))
+                return broken(in, "its id is not its own");
+            sd_map_set(ids, (uint64_t)in->id + 1, (void *)(uintptr_t)1);
+        }
     return NULL;
 }
 
@@ -202,8 +202,9 @@ static sd_status check_module(checker *k)
         if ((st = check_comp(k, c)))
             return st;
     }
-    hlo_for_each_comp(c,
-                      k->m) if ((st = check_recursion(state, c, 0))) return st;
+    hlo_for_each_comp(c, k->m)
+        if ((st = check_recursion(state, c, 0)))
+            return st;
     if ((st = check_unique(a, k->m)))
         return st;
     return check_entry(k->m);

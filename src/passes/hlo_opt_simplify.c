@@ -488,10 +488,10 @@ static hlo_inst *op_of_scalars(hlo_inst *in)
     return pass_spread(pass_at(in), x, in->shape);
 }
 
-#define RULES(...)                                                             \
-    (const simplify_rule[])                                                    \
-    {                                                                          \
-        __VA_ARGS__, NULL                                                      \
+#define RULES(...) \
+    (const simplify_rule[]) \
+    { \
+        __VA_ARGS__, NULL \
     }
 static const simplify_rule *const rules[HLO_OP_COUNT] = {
     [HLO_ADD] = RULES(const_to_right, add_zero, add_negated),

@@ -59,8 +59,8 @@ static bool put_constant(hlo_comp *c, hlo_inst *param, int64_t i,
         if (!is_element(u, param, i) || u->nuse == 0)
             continue;
         /* the root tuple keeps the element: it stays unchanging */
-        bool root_only = c->root->op == HLO_TUPLE && u->nuse == 1 &&
-                         u->user[0] == c->root;
+        bool root_only =
+            c->root->op == HLO_TUPLE && u->nuse == 1 && u->user[0] == c->root;
 
         if (root_only)
             continue;

@@ -4,17 +4,20 @@
 
 #include <stdlib.h>
 
-xpu_buffer *xpu_buffer_make(xpu_device *d, xpu_memory mem, sd_dtype t,
-                            int rank, const int64_t *dim, size_t bytes,
-                            xpu_event *ready)
+xpu_buffer *xpu_buffer_make(xpu_device *d, xpu_memory mem, sd_dtype t, int rank,
+                            const int64_t *dim, size_t bytes, xpu_event *ready)
 {
     size_t dims = (size_t)rank * sizeof *dim;
     xpu_buffer *b = malloc(sizeof *b + dims);
 
     if (!b)
         return NULL;
-    *b = (xpu_buffer){.dtype = t, .rank = rank, .cls = -1, .mem = mem,
-                      .dev = d, .bytes = bytes,
+    *b = (xpu_buffer){.dtype = t,
+                      .rank = rank,
+                      .cls = -1,
+                      .mem = mem,
+                      .dev = d,
+                      .bytes = bytes,
                       .ready = xpu_event_retain(ready)};
     atomic_init(&b->refs, 1);
     if (dims)

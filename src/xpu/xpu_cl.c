@@ -152,7 +152,8 @@ static const char *build_options(const xpu_device *d)
     api_of(d)->GetDeviceInfo(v->id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof fp, &fp,
                              NULL);
     return fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
-               ? "-cl-fp32-correctly-rounded-divide-sqrt" : "";
+               ? "-cl-fp32-correctly-rounded-divide-sqrt"
+               : "";
 }
 
 static sd_status build(const xpu_device *d, const thunk_binary *b,
@@ -244,11 +245,10 @@ static sd_status cl_launch(xpu_device *d, xpu_module *m, int kernel,
     if (k->tiles <= 0)
         return NULL;
     for (int i = 0; i < k->nslot && !err; i++)
-        err = v->driver->usm
-                  ? a->SetKernelArgMemPointer(m->kernel[kernel], (cl_uint)i,
-                                              slot[i])
-                  : a->SetKernelArgSVMPointer(m->kernel[kernel], (cl_uint)i,
-                                              slot[i]);
+        err = v->driver->usm ? a->SetKernelArgMemPointer(m->kernel[kernel],
+                                                         (cl_uint)i, slot[i])
+                             : a->SetKernelArgSVMPointer(m->kernel[kernel],
+                                                         (cl_uint)i, slot[i]);
     if (!err)
         err = a->EnqueueNDRangeKernel(v->compute, m->kernel[kernel], 1, NULL,
                                       &all, &group, 0, NULL, NULL);
@@ -256,8 +256,9 @@ static sd_status cl_launch(xpu_device *d, xpu_module *m, int kernel,
         v->nqueued = 0;
         err = a->Finish(v->compute);
     }
-    return sd_note(xpu_cl_status(err, "launching"), "%s, %" PRId64
-                   " groups of %d", k->symbol, k->tiles, k->group);
+    return sd_note(xpu_cl_status(err, "launching"),
+                   "%s, %" PRId64 " groups of %d", k->symbol, k->tiles,
+                   k->group);
 }
 
 static sd_status cl_sync(xpu_device *d)
@@ -284,10 +285,19 @@ static void cl_close(xpu_device *d)
 }
 
 static const xpu_device_ops cl_ops = {
-    .name = "cl", .alloc = cl_alloc, .free = cl_free, .copy = cl_copy,
-    .copy_in = cl_transfer, .copy_out = cl_transfer,
-    .copy_between = cl_copy_between, .load = cl_load, .unload = cl_unload,
-    .launch = cl_launch, .peek = cl_peek, .sync = cl_sync, .close = cl_close,
+    .name = "cl",
+    .alloc = cl_alloc,
+    .free = cl_free,
+    .copy = cl_copy,
+    .copy_in = cl_transfer,
+    .copy_out = cl_transfer,
+    .copy_between = cl_copy_between,
+    .load = cl_load,
+    .unload = cl_unload,
+    .launch = cl_launch,
+    .peek = cl_peek,
+    .sync = cl_sync,
+    .close = cl_close,
 };
 
 static void driver_close(void *driver)
@@ -319,12 +329,12 @@ static sd_status open_device(xpu_client *c, xpu_cl_driver *driver,
     v->id = id;
     xpu_cl_describe(driver, id, &d->desc);
     d->limit = xpu_cl_memory(driver, id);
-    v->compute = a->CreateCommandQueueWithProperties(driver->context, id, NULL,
-                                                     &err);
+    v->compute =
+        a->CreateCommandQueueWithProperties(driver->context, id, NULL, &err);
     if (err)
         return xpu_cl_status(err, "making a queue");
-    v->transfer = a->CreateCommandQueueWithProperties(driver->context, id,
-                                                      NULL, &err);
+    v->transfer =
+        a->CreateCommandQueueWithProperties(driver->context, id, NULL, &err);
     return xpu_cl_status(err, "making a queue");
 }
 
@@ -342,8 +352,8 @@ sd_status xpu_cl_open(xpu_client *c, const sd_options *opt, bool cpu_too)
     }
     c->driver = d;
     c->driver_close = driver_close;
-    d->context = d->api.CreateContext(NULL, (cl_uint)d->ndev, d->dev, NULL,
-                                      NULL, &err);
+    d->context =
+        d->api.CreateContext(NULL, (cl_uint)d->ndev, d->dev, NULL, NULL, &err);
     if (err) {
         d->context = NULL;
         return xpu_cl_status(err, "making a context");

@@ -17,21 +17,37 @@
 
 const char *xpu_cl_error(cl_int err)
 {
-    static const struct { cl_int code; const char *name; } table[] = {
+    static const struct {
+        cl_int code;
+        const char *name;
+    } table[] = {
 #define ROW(name) {name, #name}
-        ROW(CL_DEVICE_NOT_FOUND), ROW(CL_DEVICE_NOT_AVAILABLE),
-        ROW(CL_COMPILER_NOT_AVAILABLE), ROW(CL_MEM_OBJECT_ALLOCATION_FAILURE),
-        ROW(CL_OUT_OF_RESOURCES), ROW(CL_OUT_OF_HOST_MEMORY),
-        ROW(CL_BUILD_PROGRAM_FAILURE), ROW(CL_INVALID_VALUE),
-        ROW(CL_INVALID_DEVICE), ROW(CL_INVALID_CONTEXT),
-        ROW(CL_INVALID_QUEUE_PROPERTIES), ROW(CL_INVALID_COMMAND_QUEUE),
-        ROW(CL_INVALID_BINARY), ROW(CL_INVALID_BUILD_OPTIONS),
-        ROW(CL_INVALID_PROGRAM), ROW(CL_INVALID_PROGRAM_EXECUTABLE),
-        ROW(CL_INVALID_KERNEL_NAME), ROW(CL_INVALID_KERNEL),
-        ROW(CL_INVALID_ARG_INDEX), ROW(CL_INVALID_ARG_VALUE),
-        ROW(CL_INVALID_KERNEL_ARGS), ROW(CL_INVALID_WORK_GROUP_SIZE),
-        ROW(CL_INVALID_WORK_ITEM_SIZE), ROW(CL_INVALID_OPERATION),
-        ROW(CL_INVALID_BUFFER_SIZE), ROW(CL_INVALID_GLOBAL_WORK_SIZE),
+        ROW(CL_DEVICE_NOT_FOUND),
+        ROW(CL_DEVICE_NOT_AVAILABLE),
+        ROW(CL_COMPILER_NOT_AVAILABLE),
+        ROW(CL_MEM_OBJECT_ALLOCATION_FAILURE),
+        ROW(CL_OUT_OF_RESOURCES),
+        ROW(CL_OUT_OF_HOST_MEMORY),
+        ROW(CL_BUILD_PROGRAM_FAILURE),
+        ROW(CL_INVALID_VALUE),
+        ROW(CL_INVALID_DEVICE),
+        ROW(CL_INVALID_CONTEXT),
+        ROW(CL_INVALID_QUEUE_PROPERTIES),
+        ROW(CL_INVALID_COMMAND_QUEUE),
+        ROW(CL_INVALID_BINARY),
+        ROW(CL_INVALID_BUILD_OPTIONS),
+        ROW(CL_INVALID_PROGRAM),
+        ROW(CL_INVALID_PROGRAM_EXECUTABLE),
+        ROW(CL_INVALID_KERNEL_NAME),
+        ROW(CL_INVALID_KERNEL),
+        ROW(CL_INVALID_ARG_INDEX),
+        ROW(CL_INVALID_ARG_VALUE),
+        ROW(CL_INVALID_KERNEL_ARGS),
+        ROW(CL_INVALID_WORK_GROUP_SIZE),
+        ROW(CL_INVALID_WORK_ITEM_SIZE),
+        ROW(CL_INVALID_OPERATION),
+        ROW(CL_INVALID_BUFFER_SIZE),
+        ROW(CL_INVALID_GLOBAL_WORK_SIZE),
         ROW(CL_DEVICE_PARTITION_FAILED),
         ROW(CL_INVALID_DEVICE_PARTITION_COUNT),
 #undef ROW
@@ -157,7 +173,9 @@ void xpu_cl_describe(const xpu_cl_driver *d, cl_device_id id, device_desc *out)
 
 /* ---- masks and tiles ---- */
 
-typedef struct { int root, tile; } mask_entry; /* tile -1: all of it */
+typedef struct {
+    int root, tile;
+} mask_entry; /* tile -1: all of it */
 
 /* "0,2.1": false on anything else. */
 static bool parse_mask(const char *s, mask_entry *e, int *n)
@@ -221,8 +239,8 @@ static void add(xpu_cl_driver *d, cl_device_id id, bool is_sub)
 static void add_tiles(xpu_cl_driver *d, cl_device_id id, int keep)
 {
     static const cl_device_partition_property by_tile[] = {
-        CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN,
-        CL_DEVICE_AFFINITY_DOMAIN_NUMA, 0};
+        CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN, CL_DEVICE_AFFINITY_DOMAIN_NUMA,
+        0};
     cl_device_id tile[XPU_CL_MOST_DEVICES];
     cl_uint n = 0;
 
@@ -247,8 +265,10 @@ static sd_status add_equal(xpu_cl_driver *d, cl_device_id id, int64_t parts)
     cl_int err;
 
     if (parts > units || parts > XPU_CL_MOST_DEVICES)
-        return sd_error(SD_INVALID, "SUNDOG_CL_SPLIT=%" PRId64 " of a device "
-                        "with %" PRId64 " compute units", parts, units);
+        return sd_error(SD_INVALID,
+                        "SUNDOG_CL_SPLIT=%" PRId64 " of a device "
+                        "with %" PRId64 " compute units",
+                        parts, units);
     if ((err = split(d, id, equally, part, &n)))
         return sd_note(xpu_cl_status(err, "clCreateSubDevices"),
                        "SUNDOG_CL_SPLIT=%" PRId64, parts);
@@ -272,8 +292,10 @@ static sd_status add_roots(xpu_cl_driver *d, const cl_device_id *root, int n,
 
     if (text && *text && is_gpu(d, root[0])) {
         if (!parse_mask(text, mask, &nmask))
-            return sd_error(SD_INVALID, "ZE_AFFINITY_MASK=%s: a list such as "
-                            "0,1.0 is wanted", text);
+            return sd_error(SD_INVALID,
+                            "ZE_AFFINITY_MASK=%s: a list such as "
+                            "0,1.0 is wanted",
+                            text);
         masked = is_masked(mask, nmask, n);
     }
     if (!nmask || masked)
@@ -329,8 +351,8 @@ static sd_status choose_devices(xpu_cl_driver *d, const sd_options *opt,
     n = SD_MIN(n, (cl_uint)SD_COUNTOF(platform));
     for (int t = 0; t < (cpu_too ? 2 : 1); t++)
         for (cl_uint i = 0; i < n; i++) {
-            int found = usable(d, platform[i], type[t], root, seen,
-                               sizeof seen);
+            int found =
+                usable(d, platform[i], type[t], root, seen, sizeof seen);
 
             if (found) {
                 d->platform = platform[i];
@@ -340,7 +362,8 @@ static sd_status choose_devices(xpu_cl_driver *d, const sd_options *opt,
     if (*seen)
         return sd_error(SD_NOT_FOUND,
                         "%s: the OpenCL device \"%s\" takes no IL (SPIR-V), "
-                        "and no other does", d->library, seen);
+                        "and no other does",
+                        d->library, seen);
     return sd_error(SD_NOT_FOUND, "%s: %u OpenCL platforms, no %s", d->library,
                     n, cpu_too ? "GPU or CPU device" : "GPU device");
 }
@@ -353,8 +376,8 @@ static void find_usm(xpu_cl_driver *d)
     for (int i = 0; i < d->ndev; i++)
         if (!has_extension(d, d->dev[i], "cl_intel_unified_shared_memory"))
             return;
-#define FIND(field, type)                                                      \
-    a->field = (cl##type##INTEL_fn)a->GetExtensionFunctionAddressForPlatform(  \
+#define FIND(field, type) \
+    a->field = (cl##type##INTEL_fn)a->GetExtensionFunctionAddressForPlatform( \
         d->platform, "cl" #type "INTEL")
     FIND(HostMemAlloc, HostMemAlloc);
     FIND(DeviceMemAlloc, DeviceMemAlloc);
@@ -377,8 +400,8 @@ static sd_status open_library(xpu_cl_driver *d, const char *path)
         why = dlerror();
         return sd_error(SD_NOT_FOUND, "%s", why ? why : path);
     }
-#define X(name)                                                                \
-    if (!(d->api.name = (__typeof__(d->api.name))dlsym(lib, "cl" #name)))      \
+#define X(name) \
+    if (!(d->api.name = (__typeof__(d->api.name))dlsym(lib, "cl" #name))) \
         missing = "cl" #name;
     XPU_CL_OPTIONAL(X)
     missing = NULL;

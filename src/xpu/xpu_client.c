@@ -66,9 +66,9 @@ static sd_status open_devices(xpu_client *c, const sd_options *opt)
         return xpu_cl_open(c, opt, true);
     if (!strcmp(which, "cuda"))
         return sd_error(SD_UNIMPLEMENTED, "SUNDOG_DEVICE=cuda: not done yet; "
-                        "auto, host and cl are");
-    return sd_error(SD_INVALID,
-                    "SUNDOG_DEVICE=%s: auto, host and cl are known", which);
+                                          "auto, host and cl are");
+    return sd_error(SD_INVALID, "SUNDOG_DEVICE=%s: auto, host and cl are known",
+                    which);
 }
 
 sd_status xpu_client_create(const sd_options *opt, xpu_client **out)

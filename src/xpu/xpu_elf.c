@@ -137,8 +137,7 @@ static sd_status read_object(object *o)
         if (o->section[i].sh_type == SHT_SYMTAB &&
             (st = read_symbols(o, &o->section[i])))
             return st;
-    if (o->nsymbol &&
-        !(o->got = calloc(o->nsymbol, sizeof *o->got)))
+    if (o->nsymbol && !(o->got = calloc(o->nsymbol, sizeof *o->got)))
         return sd_no_memory(o->nsymbol * sizeof *o->got);
     return NULL;
 }
@@ -238,13 +237,14 @@ static sd_status import(const loader *l, const object *o, const Elf64_Sym *s,
     name = o->names + s->st_name;
     for (size_t i = 0; i < NIMPORT; i++)
         if (!strcmp(name, import_name[i])) {
-            *out = (uint64_t)(uintptr_t)l->code->base + l->stubs +
-                   i * STUB_BYTES;
+            *out =
+                (uint64_t)(uintptr_t)l->code->base + l->stubs + i * STUB_BYTES;
             return NULL;
         }
     return sd_error(SD_DATA_LOSS,
                     "object %d wants the symbol \"%.200s\": only memcpy, "
-                    "memmove and memset are given", o->number, name);
+                    "memmove and memset are given",
+                    o->number, name);
 }
 
 static sd_status symbol_address(const loader *l, const object *o, uint64_t sym,
@@ -284,7 +284,8 @@ static sd_status patch(const object *o, uint8_t *at, uint64_t room,
     if (!fits)
         return sd_error(SD_DATA_LOSS,
                         "object %d: relocation of type %u does not fit in 32 "
-                        "bits", o->number, type);
+                        "bits",
+                        o->number, type);
     memcpy(at, &low, 4);
     return NULL;
 }
@@ -447,7 +448,8 @@ static sd_status protect(const xpu_code *c)
         if (bytes && mprotect(c->base + c->part_at[i], bytes, prot[i]))
             return sd_error(SD_PERMISSION,
                             "the system refuses %s: executable memory is "
-                            "forbidden here?", "mprotect");
+                            "forbidden here?",
+                            "mprotect");
     }
     return NULL;
 }
@@ -464,8 +466,8 @@ static sd_status find_entry(const loader *l, const thunk_kernel *k, void **out)
     for (size_t i = 0; i < o->nsymbol; i++) {
         const Elf64_Sym *s = &o->symbol[i];
 
-        if (ELF64_ST_TYPE(s->st_info) != STT_FUNC ||
-            s->st_shndx == SHN_UNDEF || s->st_name >= o->names_bytes ||
+        if (ELF64_ST_TYPE(s->st_info) != STT_FUNC || s->st_shndx == SHN_UNDEF ||
+            s->st_name >= o->names_bytes ||
             strcmp(o->names + s->st_name, k->symbol))
             continue;
         if ((st = symbol_address(l, o, i, &at)))
@@ -518,8 +520,7 @@ static sd_status read_all(loader *l)
         const thunk_binary *b = &l->program->binary[i];
 
         if (b->kind != THUNK_BIN_X86)
-            return sd_error(SD_PRECONDITION,
-                            "binary %d is not for x86-64", i);
+            return sd_error(SD_PRECONDITION, "binary %d is not for x86-64", i);
         o->data = b->data;
         o->bytes = b->bytes;
         o->number = i;
@@ -566,7 +567,8 @@ sd_status xpu_elf_load(const thunk_program *p, bool perf_map, xpu_code **out,
                        void **fn)
 {
     size_t nobj = (size_t)p->nbinary;
-    loader l = {.program = p, .nobj = p->nbinary,
+    loader l = {.program = p,
+                .nobj = p->nbinary,
                 .obj = calloc(nobj + 1, sizeof *l.obj),
                 .code = calloc(1, sizeof *l.code)};
     sd_status st = NULL;

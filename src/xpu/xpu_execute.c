@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #define INLINE_NS 50e3
-#define SLOW_NS 1000000u
+#define SLOW_NS   1000000u
 #define SLOW_RUNS 3 /* one may be the machine's fault */
 
 /* ---- loading ---- */
@@ -89,8 +89,7 @@ static void destroy(xpu_program *x)
     if (x->module)
         x->dev->ops->unload(x->dev, x->module);
     if (x->constants)
-        xpu_memory_free(x->dev, XPU_MEM_DEVICE, x->constants,
-                        x->constants_cls);
+        xpu_memory_free(x->dev, XPU_MEM_DEVICE, x->constants, x->constants_cls);
     thunk_program_release(x->thunks);
     free(x);
 }
@@ -106,8 +105,7 @@ sd_status xpu_program_load(xpu_device *d, thunk_program *p, xpu_program **out)
     x->dev = d;
     x->thunks = thunk_program_retain(p);
     if ((st = thunk_verify(p)) || (st = check_device(d, p)) ||
-        (st = check_program(p)) ||
-        (st = check_seq(d, &p->seq, &x->max_arg)) ||
+        (st = check_program(p)) || (st = check_seq(d, &p->seq, &x->max_arg)) ||
         (st = load_constants(x)) || (st = d->ops->load(d, p, &x->module))) {
         destroy(x);
         return sd_note(st, "loading %s on device %d (%s)", p->name, d->id,
@@ -138,15 +136,15 @@ void xpu_program_release(xpu_program *x)
 typedef struct {
     xpu_task task;
     xpu_program *program; /* a reference */
-    xpu_event *done;      /* a reference */
-    xpu_buffer **arg;     /* uses */
-    xpu_buffer **out;     /* uses */
-    int *alias;           /* per output: argument to copy in first, or -1 */
+    xpu_event *done; /* a reference */
+    xpu_buffer **arg; /* uses */
+    xpu_buffer **out; /* uses */
+    int *alias; /* per output: argument to copy in first, or -1 */
     uint8_t **base;
     void **slot;
-    int nused;            /* arguments that are in use so far */
-    int nout;             /* outputs made so far */
-    bool held;            /* outputs are in use too */
+    int nused; /* arguments that are in use so far */
+    int nout; /* outputs made so far */
+    bool held; /* outputs are in use too */
 } execution;
 
 static execution *execution_make(xpu_program *x)
@@ -154,8 +152,8 @@ static execution *execution_make(xpu_program *x)
     const thunk_program *p = x->thunks;
     size_t narg = (size_t)p->nparam, nout = (size_t)p->noutput;
     size_t words = narg + nout + (size_t)p->nbuffer + (size_t)x->max_arg;
-    execution *e = malloc(sizeof *e + words * sizeof(void *) +
-                          nout * sizeof(int));
+    execution *e =
+        malloc(sizeof *e + words * sizeof(void *) + nout * sizeof(int));
 
     if (!e)
         return NULL;
@@ -231,8 +229,8 @@ static sd_status use_arguments(execution *e, const xpu_call *call)
 
         if (b->dev != x->dev)
             return sd_error(SD_INVALID,
-                            "argument %d is on device %d, the program on %d",
-                            i, b->dev->id, x->dev->id);
+                            "argument %d is on device %d, the program on %d", i,
+                            b->dev->id, x->dev->id);
         if (!same_type(&p->param[i], b))
             return wrong_type(i, &p->param[i], b);
         if (!xpu_buffer_use(b, false))
@@ -269,7 +267,8 @@ static sd_status check_donations(const execution *e, const xpu_call *call)
                  is_donated(e->program, call, k))) {
                 st = sd_error(SD_INVALID,
                               "arguments %d and %d are one buffer, and it is "
-                              "donated: f(donate(a), a) has no meaning", k, i);
+                              "donated: f(donate(a), a) has no meaning",
+                              k, i);
                 break;
             }
         }
@@ -281,8 +280,8 @@ static sd_status check_donations(const execution *e, const xpu_call *call)
 
 static xpu_memory memory_of(const thunk_type *t)
 {
-    return t->memory && !strcmp(t->memory, "pinned_host")
-               ? XPU_MEM_PINNED_HOST : XPU_MEM_DEVICE;
+    return t->memory && !strcmp(t->memory, "pinned_host") ? XPU_MEM_PINNED_HOST
+                                                          : XPU_MEM_DEVICE;
 }
 
 static sd_status give_memory(xpu_buffer *b)
@@ -324,9 +323,8 @@ static sd_status make_outputs(execution *e, const xpu_call *call)
 
     for (int i = 0; i < p->noutput; i++) {
         const thunk_type *t = &p->output[i];
-        xpu_buffer *b = xpu_buffer_make(e->program->dev, memory_of(t),
-                                        t->dtype, t->rank, t->dim, t->bytes,
-                                        e->done);
+        xpu_buffer *b = xpu_buffer_make(e->program->dev, memory_of(t), t->dtype,
+                                        t->rank, t->dim, t->bytes, e->done);
 
         if (!b)
             return sd_no_memory(sizeof *b);
@@ -526,8 +524,7 @@ sd_status xpu_execute(xpu_program *x, const xpu_call *call, xpu_buffer **out,
     ready = xpu_event_retain(e->done);
     nout = e->nout;
     memcpy(out, e->out, (size_t)nout * sizeof *out);
-    if (!run_now(e) &&
-        (st = xpu_stream_push(&x->dev->compute, &e->task))) {
+    if (!run_now(e) && (st = xpu_stream_push(&x->dev->compute, &e->task))) {
         e->held = false;
         for (int i = 0; i < nout; i++)
             xpu_buffer_unuse(e->out[i], false);

@@ -11,7 +11,7 @@
 #include <xmmintrin.h>
 
 #define HUGE_BYTES ((size_t)2 << 20)
-#define SPLIT_NS 20e3
+#define SPLIT_NS   20e3
 
 typedef void (*kernel_fn)(void **slot, int64_t first, int64_t last,
                           void *scratch);
@@ -102,8 +102,8 @@ static sd_status host_load(xpu_device *d, const thunk_program *p,
         return sd_no_memory(bytes);
     m->program = p;
     for (int i = 0; i < p->nkernel; i++)
-        m->scratch_bytes = SD_MAX(m->scratch_bytes,
-                                  (size_t)p->kernel[i].local_bytes);
+        m->scratch_bytes =
+            SD_MAX(m->scratch_bytes, (size_t)p->kernel[i].local_bytes);
     if (p->nkernel &&
         (st = xpu_elf_load(p, d->client->perf_map, &m->code, m->fn))) {
         free(m);
@@ -149,7 +149,7 @@ typedef struct {
 /* The caller's thread may flush subnormals or round oddly, and threads that it
  * makes inherit that: kernels run in the default mode, whoever runs them. */
 #define MXCSR_DEFAULT 0x1f80u
-#define MXCSR_FLAGS 0x3fu
+#define MXCSR_FLAGS   0x3fu
 
 static uint32_t enter_mode(void)
 {
@@ -189,8 +189,11 @@ static sd_status host_launch(xpu_device *d, xpu_module *m, int kernel,
 {
     const thunk_kernel *k = &m->program->kernel[kernel];
     host *h = d->impl;
-    split s = {.fn = (kernel_fn)m->fn[kernel], .slot = slot,
-               .tiles = k->tiles, .parts = 1, .host = h};
+    split s = {.fn = (kernel_fn)m->fn[kernel],
+               .slot = slot,
+               .tiles = k->tiles,
+               .parts = 1,
+               .host = h};
 
     if (k->tiles <= 0)
         return NULL;
@@ -226,9 +229,15 @@ static void host_close(xpu_device *d)
 }
 
 static const xpu_device_ops host_ops = {
-    .name = "host", .alloc = host_alloc, .free = host_free,
-    .load = host_load, .unload = host_unload, .begin = host_begin,
-    .launch = host_launch, .libcall = host_libcall, .close = host_close,
+    .name = "host",
+    .alloc = host_alloc,
+    .free = host_free,
+    .load = host_load,
+    .unload = host_unload,
+    .begin = host_begin,
+    .launch = host_launch,
+    .libcall = host_libcall,
+    .close = host_close,
     .shared_memory = true,
 };
 
@@ -318,8 +327,8 @@ sd_status xpu_host_open(xpu_client *c, const sd_options *opt)
     sd_status st = NULL;
 
     if (n < 1 || n > 64)
-        return sd_error(SD_INVALID,
-                        "SUNDOG_HOST_DEVICES=%" PRId64 ": 1 to 64", n);
+        return sd_error(SD_INVALID, "SUNDOG_HOST_DEVICES=%" PRId64 ": 1 to 64",
+                        n);
     for (int64_t i = 0; i < n && !st; i++)
         st = open_one(c, opt);
     return st;

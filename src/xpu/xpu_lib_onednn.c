@@ -17,21 +17,59 @@
 #include "xpu_lib.h"
 
 enum { MAX_CALLS = 1024, SMALL_WORK = 1 << 24 };
-enum { OF_ANY = 1, IS_CPU = 1, STREAM_DEFAULT = 1, SCRATCH_USER = 1,
-       FORWARD = 64 /* training: what a backward pass takes as its hint */,
-       INFERENCE = 96, DIRECT = 1 };
-enum { RELU = 31, TANH = 47, LINEAR = 127, LOGISTIC = 175, BINARY_ADD = 131056 };
-enum { SRC_MD = 129, DIFF_SRC_MD = 130, WEIGHTS_MD = 131,
-       DIFF_WEIGHTS_MD = 132, DST_MD = 133, DIFF_DST_MD = 134,
-       SCRATCH_MD = 136 };
-enum { ARG_SRC = 1, ARG_DST = 17, ARG_WEIGHTS = 33, ARG_BIAS = 41,
-       ARG_SCRATCH = 80, ARG_DIFF_SRC = 129, ARG_DIFF_DST = 145,
-       ARG_DIFF_WEIGHTS = 161, ARG_POST_OP = 16384, ARG_SRC_1 = 2 };
+enum {
+    OF_ANY = 1,
+    IS_CPU = 1,
+    STREAM_DEFAULT = 1,
+    SCRATCH_USER = 1,
+    FORWARD = 64 /* training: what a backward pass takes as its hint */,
+    INFERENCE = 96,
+    DIRECT = 1
+};
+enum {
+    RELU = 31,
+    TANH = 47,
+    LINEAR = 127,
+    LOGISTIC = 175,
+    BINARY_ADD = 131056
+};
+enum {
+    SRC_MD = 129,
+    DIFF_SRC_MD = 130,
+    WEIGHTS_MD = 131,
+    DIFF_WEIGHTS_MD = 132,
+    DST_MD = 133,
+    DIFF_DST_MD = 134,
+    SCRATCH_MD = 136
+};
+enum {
+    ARG_SRC = 1,
+    ARG_DST = 17,
+    ARG_WEIGHTS = 33,
+    ARG_BIAS = 41,
+    ARG_SCRATCH = 80,
+    ARG_DIFF_SRC = 129,
+    ARG_DIFF_DST = 145,
+    ARG_DIFF_WEIGHTS = 161,
+    ARG_POST_OP = 16384,
+    ARG_SRC_1 = 2
+};
 
-typedef union { char at[1024]; void *align; } memory_desc; /* 696 in 2.6 */
-typedef union { char at[16384]; void *align; } op_desc;    /* 5976 */
-typedef struct { int arg; void *memory; } exec_arg;
-typedef struct { int major, minor, patch; } version;
+typedef union {
+    char at[1024];
+    void *align;
+} memory_desc; /* 696 in 2.6 */
+typedef union {
+    char at[16384];
+    void *align;
+} op_desc;    /* 5976 */
+typedef struct {
+    int arg;
+    void *memory;
+} exec_arg;
+typedef struct {
+    int major, minor, patch;
+} version;
 
 /* Columns: name, parameters.  All but version give a status, 0 for success. */
 #define DNNL_FUNCTIONS(X) \
@@ -40,10 +78,11 @@ typedef struct { int major, minor, patch; } version;
     X(stream_create, (void **s, void *e, unsigned flags)) \
     X(stream_destroy, (void *s)) \
     X(stream_wait, (void *s)) \
-    X(memory_desc_init_by_strides, (memory_desc *d, int n, const int64_t *dim, \
-                                    int type, const int64_t *stride)) \
-    X(memory_desc_init_by_tag, (memory_desc *d, int n, const int64_t *dim, \
-                                int type, int tag)) \
+    X(memory_desc_init_by_strides, \
+      (memory_desc * d, int n, const int64_t *dim, int type, \
+       const int64_t *stride)) \
+    X(memory_desc_init_by_tag, \
+      (memory_desc * d, int n, const int64_t *dim, int type, int tag)) \
     X(memory_desc_equal, (const void *a, const void *b)) \
     X(memory_create, (void **m, const void *desc, void *e, void *p)) \
     X(memory_set_data_handle, (void *m, void *p)) \
@@ -51,33 +90,33 @@ typedef struct { int major, minor, patch; } version;
     X(post_ops_create, (void **p)) \
     X(post_ops_destroy, (void *p)) \
     X(post_ops_append_sum, (void *p, float scale)) \
-    X(post_ops_append_eltwise, (void *p, float scale, int alg, float alpha, \
-                                float beta)) \
+    X(post_ops_append_eltwise, \
+      (void *p, float scale, int alg, float alpha, float beta)) \
     X(post_ops_append_binary, (void *p, int alg, const memory_desc *d)) \
     X(primitive_attr_create, (void **a)) \
     X(primitive_attr_destroy, (void *a)) \
     X(primitive_attr_set_post_ops, (void *a, void *p)) \
     X(primitive_attr_set_scratchpad_mode, (void *a, int mode)) \
-    X(matmul_desc_init, (op_desc *d, const memory_desc *src, \
-                         const memory_desc *weights, const memory_desc *bias, \
-                         const memory_desc *dst)) \
+    X(matmul_desc_init, \
+      (op_desc * d, const memory_desc *src, const memory_desc *weights, \
+       const memory_desc *bias, const memory_desc *dst)) \
     X(dilated_convolution_forward_desc_init, \
-      (op_desc *d, int prop, int alg, const memory_desc *src, \
+      (op_desc * d, int prop, int alg, const memory_desc *src, \
        const memory_desc *weights, const memory_desc *bias, \
        const memory_desc *dst, const int64_t *stride, const int64_t *dilate, \
        const int64_t *low, const int64_t *high)) \
     X(dilated_convolution_backward_data_desc_init, \
-      (op_desc *d, int alg, const memory_desc *src, \
+      (op_desc * d, int alg, const memory_desc *src, \
        const memory_desc *weights, const memory_desc *dst, \
        const int64_t *stride, const int64_t *dilate, const int64_t *low, \
        const int64_t *high)) \
     X(dilated_convolution_backward_weights_desc_init, \
-      (op_desc *d, int alg, const memory_desc *src, \
+      (op_desc * d, int alg, const memory_desc *src, \
        const memory_desc *weights, const memory_desc *bias, \
        const memory_desc *dst, const int64_t *stride, const int64_t *dilate, \
        const int64_t *low, const int64_t *high)) \
-    X(primitive_desc_create, (void **p, const op_desc *d, void *attr, \
-                              void *engine, void *hint)) \
+    X(primitive_desc_create, \
+      (void **p, const op_desc *d, void *attr, void *engine, void *hint)) \
     X(primitive_desc_destroy, (void *p)) \
     X(primitive_create, (void **p, void *desc)) \
     X(primitive_destroy, (void *p)) \
@@ -117,7 +156,7 @@ struct xpu_lib {
     const version *(*get_version)(void);
     size_t (*desc_size)(const void *);
     const void *(*query_md)(void *, int what, int index);
-#define X(name, params) int (*name) params;
+#define X(name, params) int(*name) params;
     DNNL_FUNCTIONS(X)
 #undef X
     call *at;
@@ -139,8 +178,7 @@ static bool bind(xpu_lib *l)
 #undef X
     *(void **)&l->get_version = dlsym(l->handle, "dnnl_version");
     *(void **)&l->desc_size = dlsym(l->handle, "dnnl_memory_desc_get_size");
-    *(void **)&l->query_md =
-        dlsym(l->handle, "dnnl_primitive_desc_query_md");
+    *(void **)&l->query_md = dlsym(l->handle, "dnnl_primitive_desc_query_md");
     *(void **)&l->set_threads = dlsym(l->handle, "omp_set_num_threads");
     return ok && l->get_version && l->desc_size && l->query_md;
 }
@@ -150,8 +188,8 @@ static bool bind(xpu_lib *l)
 static void *open_library(const char *name)
 {
     void *loaded = dlopen("libgomp.so.1", RTLD_NOW | RTLD_NOLOAD), *h;
-    bool ours = !loaded && !getenv("GOMP_SPINCOUNT") &&
-                !getenv("OMP_WAIT_POLICY");
+    bool ours =
+        !loaded && !getenv("GOMP_SPINCOUNT") && !getenv("OMP_WAIT_POLICY");
 
     if (loaded)
         dlclose(loaded);
@@ -252,31 +290,39 @@ void xpu_lib_close(xpu_lib *l)
 
 static const char *reason(int e)
 {
-    static const char *const text[] = { "success", "out of memory",
-                                        "invalid arguments", "unimplemented",
-                                        "no implementation", "runtime error",
-                                        "not required" };
+    static const char *const text[] = {"success",           "out of memory",
+                                       "invalid arguments", "unimplemented",
+                                       "no implementation", "runtime error",
+                                       "not required"};
 
     return e >= 0 && e < (int)SD_COUNTOF(text) ? text[e] : "unknown error";
 }
 
 static sd_status refused(int e, const char *what)
 {
-    return sd_error(e == 1 ? SD_EXHAUSTED
-                    : e == 3 || e == 4 ? SD_UNIMPLEMENTED : SD_INTERNAL,
+    return sd_error(e == 1             ? SD_EXHAUSTED
+                    : e == 3 || e == 4 ? SD_UNIMPLEMENTED
+                                       : SD_INTERNAL,
                     "oneDNN: %s: %s", what, reason(e));
 }
 
 static int type_of(int64_t t)
 {
     switch ((sd_dtype)t) {
-    case SD_F16:  return 1;
-    case SD_BF16: return 2;
-    case SD_F32:  return 3;
-    case SD_S32:  return 4;
-    case SD_S8:   return 5;
-    case SD_U8:   return 6;
-    default:      return 0;
+    case SD_F16:
+        return 1;
+    case SD_BF16:
+        return 2;
+    case SD_F32:
+        return 3;
+    case SD_S32:
+        return 4;
+    case SD_S8:
+        return 5;
+    case SD_U8:
+        return 6;
+    default:
+        return 0;
     }
 }
 
@@ -317,8 +363,7 @@ static int make_attr(xpu_lib *l, const recipe *r, void **out, int *post_arg)
             goto done;
         n++;
         if (r->bias) { /* after the factor, so not a bias of theirs */
-            if ((e = l->post_ops_append_binary(post, BINARY_ADD,
-                                               &r->user[2])))
+            if ((e = l->post_ops_append_binary(post, BINARY_ADD, &r->user[2])))
                 goto done;
             *post_arg = ARG_POST_OP * (n + 1) | ARG_SRC_1;
             n++;
@@ -327,11 +372,20 @@ static int make_attr(xpu_lib *l, const recipe *r, void **out, int *post_arg)
     if (r->add && (e = l->post_ops_append_sum(post, (float)r->beta)))
         goto done;
     switch (r->activation) {
-    case 0: break;
-    case 1: alg = LOGISTIC; break;
-    case 2: alg = RELU; break;
-    case 5: alg = TANH; break;
-    default: e = 3; goto done;
+    case 0:
+        break;
+    case 1:
+        alg = LOGISTIC;
+        break;
+    case 2:
+        alg = RELU;
+        break;
+    case 5:
+        alg = TANH;
+        break;
+    default:
+        e = 3;
+        goto done;
     }
     if (alg && (e = l->post_ops_append_eltwise(post, 1, alg, 0, 0)))
         goto done;
@@ -432,22 +486,25 @@ static sd_status make_matmul(xpu_lib *l, call *c, const int64_t *a)
 {
     int64_t b = a[3], m = a[4], n = a[5], k = a[6];
     int skip = b == 1, nd = 3 - skip, e = 0;
-    int64_t dim[4][3] = { { b, m, k }, { b, k, n }, { 1, 1, n }, { b, m, n } };
-    int64_t stride[4][3] = { { m * k, a[7] ? 1 : k, a[7] ? m : 1 },
-                             { k * n, a[8] ? 1 : n, a[8] ? k : 1 },
-                             { n, n, 1 }, { m * n, n, 1 } };
-    int64_t type[4] = { a[0], a[1], a[2], a[2] };
-    recipe r = { .arg = { ARG_SRC, ARG_WEIGHTS, ARG_BIAS, ARG_DST },
-                 .bias = a[9], .add = a[10], .activation = a[11],
-                 .alpha = real_of(a[12]), .beta = real_of(a[13]) };
+    int64_t dim[4][3] = {{b, m, k}, {b, k, n}, {1, 1, n}, {b, m, n}};
+    int64_t stride[4][3] = {{m * k, a[7] ? 1 : k, a[7] ? m : 1},
+                            {k * n, a[8] ? 1 : n, a[8] ? k : 1},
+                            {n, n, 1},
+                            {m * n, n, 1}};
+    int64_t type[4] = {a[0], a[1], a[2], a[2]};
+    recipe r = {.arg = {ARG_SRC, ARG_WEIGHTS, ARG_BIAS, ARG_DST},
+                .bias = a[9],
+                .add = a[10],
+                .activation = a[11],
+                .alpha = real_of(a[12]),
+                .beta = real_of(a[13])};
 
     for (int i = 0; i < OPERANDS && !e; i++) {
         if (!type_of(type[i]))
             return sd_error(SD_UNIMPLEMENTED, "oneDNN matmul of %s",
                             sd_dtype_name((sd_dtype)type[i]));
         e = l->memory_desc_init_by_strides(&r.user[i], nd, dim[i] + skip,
-                                           type_of(type[i]),
-                                           stride[i] + skip);
+                                           type_of(type[i]), stride[i] + skip);
     }
     if (!e)
         e = l->matmul_desc_init(&r.op, &r.user[0], &r.user[1],
@@ -460,10 +517,28 @@ static sd_status make_matmul(xpu_lib *l, call *c, const int64_t *a)
 
 /* ---- convolution ---- */
 
-enum { C_NSPATIAL = 3, C_BATCH, C_GROUPS, C_CI, C_CO, C_IN = 8, C_KERNEL = 11,
-       C_OUT = 14, C_STRIDE = 17, C_DILATION = 20, C_LOW = 23, C_HIGH = 26,
-       C_IN_STEP = 29, C_KERNEL_STEP = 34, C_OUT_STEP = 39, C_BIAS = 44,
-       C_ADD, C_ACTIVATION, C_ALPHA, C_DIRECTION };
+enum {
+    C_NSPATIAL = 3,
+    C_BATCH,
+    C_GROUPS,
+    C_CI,
+    C_CO,
+    C_IN = 8,
+    C_KERNEL = 11,
+    C_OUT = 14,
+    C_STRIDE = 17,
+    C_DILATION = 20,
+    C_LOW = 23,
+    C_HIGH = 26,
+    C_IN_STEP = 29,
+    C_KERNEL_STEP = 34,
+    C_OUT_STEP = 39,
+    C_BIAS = 44,
+    C_ADD,
+    C_ACTIVATION,
+    C_ALPHA,
+    C_DIRECTION
+};
 enum { X, K, BIAS, Y, ROLES }; /* of the forward convolution */
 
 typedef struct {
@@ -476,14 +551,17 @@ static int describe(xpu_lib *l, const int64_t *a, conv_form *f)
     int n = (int)a[C_NSPATIAL], g = a[C_GROUPS] > 1, e = 0;
     int64_t groups = a[C_GROUPS];
     int64_t ko = a[C_CO] / groups, ki = a[C_CI] / groups;
-    int64_t dim[ROLES][6] = { { a[C_BATCH], a[C_CI] }, { groups, ko, ki },
-                              { a[C_CO] }, { a[C_BATCH], a[C_CO] } };
+    int64_t dim[ROLES][6] = {{a[C_BATCH], a[C_CI]},
+                             {groups, ko, ki},
+                             {a[C_CO]},
+                             {a[C_BATCH], a[C_CO]}};
     int64_t step[ROLES][6] = {
-        { a[C_IN_STEP], a[C_IN_STEP + 1] },
-        { a[C_KERNEL_STEP] * ko, a[C_KERNEL_STEP], a[C_KERNEL_STEP + 1] },
-        { 1 }, { a[C_OUT_STEP], a[C_OUT_STEP + 1] } };
-    int type[ROLES] = { type_of(a[0]), type_of(a[1]), type_of(a[2]),
-                        type_of(a[2]) };
+        {a[C_IN_STEP], a[C_IN_STEP + 1]},
+        {a[C_KERNEL_STEP] * ko, a[C_KERNEL_STEP], a[C_KERNEL_STEP + 1]},
+        {1},
+        {a[C_OUT_STEP], a[C_OUT_STEP + 1]}};
+    int type[ROLES] = {type_of(a[0]), type_of(a[1]), type_of(a[2]),
+                       type_of(a[2])};
 
     for (int i = 0; i < n; i++) {
         dim[X][2 + i] = a[C_IN + i];
@@ -501,9 +579,8 @@ static int describe(xpu_lib *l, const int64_t *a, conv_form *f)
         int skip = i == K && !g;
         int nd = i == BIAS ? 1 : i == K ? n + 2 + g : n + 2;
 
-        if (!(e = l->memory_desc_init_by_strides(&f->user[i], nd,
-                                                 dim[i] + skip, type[i],
-                                                 step[i] + skip)))
+        if (!(e = l->memory_desc_init_by_strides(&f->user[i], nd, dim[i] + skip,
+                                                 type[i], step[i] + skip)))
             e = l->memory_desc_init_by_tag(&f->any[i], nd, dim[i] + skip,
                                            type[i], OF_ANY);
     }
@@ -515,20 +592,25 @@ static int forward_desc(xpu_lib *l, const conv_form *f, op_desc *op, int prop,
                         const memory_desc *y)
 {
     return l->dilated_convolution_forward_desc_init(
-        op, prop, DIRECT, x, &f->any[K], bias, y, f->stride, f->dilate,
-        f->low, f->high);
+        op, prop, DIRECT, x, &f->any[K], bias, y, f->stride, f->dilate, f->low,
+        f->high);
 }
 
 /* The two inputs and the result of a direction, in thunk order. */
 static void set_roles(recipe *r, const conv_form *f, int direction)
 {
-    static const struct { int role[3], arg[3], query[3]; } table[3] = {
-        { { X, K, Y }, { ARG_SRC, ARG_WEIGHTS, ARG_DST },
-          { SRC_MD, WEIGHTS_MD, DST_MD } },
-        { { Y, K, X }, { ARG_DIFF_DST, ARG_WEIGHTS, ARG_DIFF_SRC },
-          { DIFF_DST_MD, WEIGHTS_MD, DIFF_SRC_MD } },
-        { { X, Y, K }, { ARG_SRC, ARG_DIFF_DST, ARG_DIFF_WEIGHTS },
-          { SRC_MD, DIFF_DST_MD, DIFF_WEIGHTS_MD } },
+    static const struct {
+        int role[3], arg[3], query[3];
+    } table[3] = {
+        {{X, K, Y},
+         {ARG_SRC, ARG_WEIGHTS, ARG_DST},
+         {SRC_MD, WEIGHTS_MD, DST_MD}},
+        {{Y, K, X},
+         {ARG_DIFF_DST, ARG_WEIGHTS, ARG_DIFF_SRC},
+         {DIFF_DST_MD, WEIGHTS_MD, DIFF_SRC_MD}},
+        {{X, Y, K},
+         {ARG_SRC, ARG_DIFF_DST, ARG_DIFF_WEIGHTS},
+         {SRC_MD, DIFF_DST_MD, DIFF_WEIGHTS_MD}},
     };
 
     for (int i = 0; i < 3; i++) {
@@ -566,18 +648,23 @@ static int backward_desc(xpu_lib *l, const conv_form *f, int direction,
 static sd_status make_conv(xpu_lib *l, call *c, const int64_t *a)
 {
     int64_t dir = a[C_DIRECTION];
-    recipe r = { .bias = a[C_BIAS], .add = a[C_ADD], .beta = 1,
-                 .activation = a[C_ACTIVATION], .alpha = real_of(a[C_ALPHA]) };
+    recipe r = {.bias = a[C_BIAS],
+                .add = a[C_ADD],
+                .beta = 1,
+                .activation = a[C_ACTIVATION],
+                .alpha = real_of(a[C_ALPHA])};
     bool last = a[C_IN_STEP + 1] == 1 && a[C_OUT_STEP + 1] == 1;
-    conv_form f = { 0 };
+    conv_form f = {0};
     sd_status st = NULL;
     int e;
 
     if (dir < 0 || dir > 2 || a[C_NSPATIAL] < 1 || a[C_NSPATIAL] > 3 ||
-        a[C_GROUPS] < 1 || (r.bias && r.alpha != 1) || !type_of(a[0]) || !type_of(a[1]) || !type_of(a[2]))
-        return sd_error(SD_UNIMPLEMENTED, "oneDNN convolution of %s, "
-                        "direction %" PRId64, sd_dtype_name((sd_dtype)a[0]),
-                        dir);
+        a[C_GROUPS] < 1 || (r.bias && r.alpha != 1) || !type_of(a[0]) ||
+        !type_of(a[1]) || !type_of(a[2]))
+        return sd_error(SD_UNIMPLEMENTED,
+                        "oneDNN convolution of %s, "
+                        "direction %" PRId64,
+                        sd_dtype_name((sd_dtype)a[0]), dir);
     if (!(e = describe(l, a, &f))) {
         set_roles(&r, &f, (int)dir);
         e = dir ? backward_desc(l, &f, (int)dir, &r)
@@ -663,7 +750,7 @@ static sd_status grow_work(xpu_lib *l, size_t bytes)
 
 static int reorder(xpu_lib *l, void *way, void *from, void *to)
 {
-    const exec_arg a[2] = { { ARG_SRC, from }, { ARG_DST, to } };
+    const exec_arg a[2] = {{ARG_SRC, from}, {ARG_DST, to}};
 
     return l->primitive_execute(way, l->stream, 2, a);
 }
@@ -684,20 +771,19 @@ static int execute(xpu_lib *l, call *c, void *const *ptr, int narg)
         if ((e = l->memory_set_data_handle(o->user,
                                            o == res ? result : ptr[i])))
             return e;
-        if (o->own &&
-            (e = l->memory_set_data_handle(o->own, l->work + o->at)))
+        if (o->own && (e = l->memory_set_data_handle(o->own, l->work + o->at)))
             return e;
         if (o->own && o != res && (e = reorder(l, o->way, o->user, o->own)))
             return e;
         if (o->back && (e = reorder(l, o->back, o->user, o->own)))
             return e;
-        a[n++] = (exec_arg){ o->arg, o->own ? o->own : o->user };
+        a[n++] = (exec_arg){o->arg, o->own ? o->own : o->user};
     }
     if (c->scratch) {
         if ((e = l->memory_set_data_handle(c->scratch,
                                            l->work + c->scratch_at)))
             return e;
-        a[n++] = (exec_arg){ ARG_SCRATCH, c->scratch };
+        a[n++] = (exec_arg){ARG_SCRATCH, c->scratch};
     }
     if ((e = l->primitive_execute(c->prim, l->stream, n, a)))
         return e;
@@ -756,8 +842,8 @@ sd_status xpu_lib_run(xpu_lib *l, const thunk *t, void *const *ptr)
         l->set_threads(threads_for(l, t));
     st = find_call(l, t, &c);
     if (!st && t->narg != c->nop + c->add)
-        st = sd_error(SD_INVALID, "%d slices, not %d", t->narg,
-                      c->nop + c->add);
+        st =
+            sd_error(SD_INVALID, "%d slices, not %d", t->narg, c->nop + c->add);
     if (!st)
         st = grow_work(l, c->work);
     if (!st && (e = execute(l, c, ptr, t->narg)))

@@ -12,7 +12,7 @@
 #define SMALL_MOST ((size_t)1 << 20)
 #define SLAB_BYTES ((size_t)8 << 20)
 #define HUGE_BYTES ((size_t)2 << 20)
-#define WINDOW 4096 /* frees */
+#define WINDOW     4096 /* frees */
 
 /* Class 0 to 7: (cls + 1) * 64; then 512 * 1.25, 1.5, 1.75, 2, ... */
 static size_t class_bytes(int cls)

@@ -117,8 +117,7 @@ sd_status xpu_run_seq(const xpu_run *r, const thunk_seq *seq)
 
         if ((st = run_thunk(r, t)))
             return sd_note(st, "%s%s%s", t->name ? t->name : "?",
-                           t->op_name ? " " : "",
-                           t->op_name ? t->op_name : "");
+                           t->op_name ? " " : "", t->op_name ? t->op_name : "");
     }
     return NULL;
 }

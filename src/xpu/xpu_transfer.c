@@ -31,14 +31,22 @@ static sd_status copy_out(xpu_device *d, void *to, const void *from, size_t n)
 static void copy_elements(uint8_t *to, const uint8_t *from, int64_t n,
                           int64_t stride, size_t size)
 {
-#define COPY(type)                                                             \
-    for (int64_t i = 0; i < n; i++)                                            \
-        memcpy(to + i * (int64_t)sizeof(type), from + i * stride, sizeof(type))
+#define COPY(type) \
+    for (int64_t i = 0; i < n; i++) \
+    memcpy(to + i * (int64_t)sizeof(type), from + i * stride, sizeof(type))
     switch (size) {
-    case 1: COPY(uint8_t); break;
-    case 2: COPY(uint16_t); break;
-    case 4: COPY(uint32_t); break;
-    case 8: COPY(uint64_t); break;
+    case 1:
+        COPY(uint8_t);
+        break;
+    case 2:
+        COPY(uint16_t);
+        break;
+    case 4:
+        COPY(uint32_t);
+        break;
+    case 8:
+        COPY(uint64_t);
+        break;
     default:
         for (int64_t i = 0; i < n; i++)
             memcpy(to + (size_t)i * size, from + i * stride, size);
@@ -68,8 +76,8 @@ static uint8_t *gather(uint8_t *to, const uint8_t *from, int rank,
 static int outer_rank(int rank, const int64_t *dim, const int64_t *stride,
                       size_t *piece)
 {
-    while (rank && (dim[rank - 1] == 1 ||
-                    stride[rank - 1] == (int64_t)*piece)) {
+    while (rank &&
+           (dim[rank - 1] == 1 || stride[rank - 1] == (int64_t)*piece)) {
         rank--;
         *piece *= (size_t)dim[rank];
     }
@@ -204,9 +212,8 @@ static sd_status fresh(xpu_device *d, xpu_memory mem, sd_dtype t, int rank,
 }
 
 static sd_status from_host_later(xpu_device *d, xpu_memory mem, sd_dtype t,
-                                 int rank, const int64_t *dim,
-                                 const void *data, xpu_buffer **out,
-                                 xpu_event **done)
+                                 int rank, const int64_t *dim, const void *data,
+                                 xpu_buffer **out, xpu_event **done)
 {
     xpu_event *ready;
     sd_status st = fresh(d, mem, t, rank, dim, out, &ready);
@@ -214,8 +221,12 @@ static sd_status from_host_later(xpu_device *d, xpu_memory mem, sd_dtype t,
     if (st)
         return st;
     xpu_buffer_use(*out, true);
-    st = start(d, &(transfer){.buffer = *out, .from_host = data,
-                              .bytes = (*out)->bytes, .done = ready}, false);
+    st = start(d,
+               &(transfer){.buffer = *out,
+                           .from_host = data,
+                           .bytes = (*out)->bytes,
+                           .done = ready},
+               false);
     if (st) {
         xpu_event_release(ready);
         xpu_buffer_release(*out);
@@ -257,8 +268,8 @@ sd_status xpu_buffer_from_host(xpu_device *d, xpu_memory mem, sd_dtype t,
     if ((st = xpu_buffer_alloc(d, mem, t, rank, dim, &b)))
         return st;
     if (b->bytes && !data)
-        st = sd_error(SD_INVALID, "no data for a buffer of %zu bytes",
-                      b->bytes);
+        st =
+            sd_error(SD_INVALID, "no data for a buffer of %zu bytes", b->bytes);
     else if (outer)
         st = copy_in_strided(b, data, outer, strides, piece);
     else
@@ -290,9 +301,13 @@ sd_status xpu_buffer_to_host(xpu_buffer *b, size_t offset, void *dst,
         xpu_buffer_unuse(b, true);
         return sd_no_memory(0);
     }
-    st = start(b->dev, &(transfer){.buffer = b, .to_host = dst,
-                                   .offset = offset, .bytes = bytes,
-                                   .done = e}, small);
+    st = start(b->dev,
+               &(transfer){.buffer = b,
+                           .to_host = dst,
+                           .offset = offset,
+                           .bytes = bytes,
+                           .done = e},
+               small);
     if (st)
         xpu_event_release(e);
     else

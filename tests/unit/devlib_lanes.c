@@ -11,23 +11,40 @@
 #include "dl_trig_f64.c"
 #include "devlib.h"
 
-#define LOAD(t, p) ({ t v_; __builtin_memcpy(&v_, p, sizeof v_); v_; })
-#define KEEP(v, p) ({ __auto_type v_ = (v); __builtin_memcpy(p, &v_, sizeof v_); })
+#define LOAD(t, p) \
+    ({ \
+        t v_; \
+        __builtin_memcpy(&v_, p, sizeof v_); \
+        v_; \
+    })
+#define KEEP(v, p) \
+    ({ \
+        __auto_type v_ = (v); \
+        __builtin_memcpy(p, &v_, sizeof v_); \
+    })
 #define X(f) \
     void lanes_##f##_f32(const float *x, float *r) \
-    { KEEP(dl_##f##_f32_x8(LOAD(f32v, x)), r); } \
+    { \
+        KEEP(dl_##f##_f32_x8(LOAD(f32v, x)), r); \
+    } \
     void lanes_##f##_f64(const double *x, double *r) \
-    { KEEP(dl_##f##_f64_x8(LOAD(f64v, x)), r); }
+    { \
+        KEEP(dl_##f##_f64_x8(LOAD(f64v, x)), r); \
+    }
 DEVLIB_UNARY(X)
 #undef X
 #define X(f) \
     void lanes_##f##_f32(const float *x, const float *y, float *r) \
-    { KEEP(dl_##f##_f32_x8(LOAD(f32v, x), LOAD(f32v, y)), r); } \
+    { \
+        KEEP(dl_##f##_f32_x8(LOAD(f32v, x), LOAD(f32v, y)), r); \
+    } \
     void lanes_##f##_f64(const double *x, const double *y, double *r) \
-    { KEEP(dl_##f##_f64_x8(LOAD(f64v, x), LOAD(f64v, y)), r); }
+    { \
+        KEEP(dl_##f##_f64_x8(LOAD(f64v, x), LOAD(f64v, y)), r); \
+    }
 DEVLIB_BINARY(X)
 #undef X
-#define NARROW_uint8_t u8v
+#define NARROW_uint8_t  u8v
 #define NARROW_uint16_t u16v
 #define X(t, u) \
     void lanes_##t(const float *x, u *r, float *back) \

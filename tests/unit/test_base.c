@@ -406,7 +406,10 @@ static void put_file(const char *root, const char *path, const char *text)
  * parent's, in both versions of cgroups. */
 static void cpus_follow_affinity_and_quota(void **state)
 {
-    static const struct { const char *group, *file, *text; int most; } cases[] = {
+    static const struct {
+        const char *group, *file, *text;
+        int most;
+    } cases[] = {
         {"0::/a/b\\n", "/sys/fs/cgroup/a/b/cpu.max", "50000 100000\\n", 1},
         {"0::/a/b\\n", "/sys/fs/cgroup/a/cpu.max", "100000 100000\\n", 1},
         {"0::/\\n", "/sys/fs/cgroup/cpu.max", "max 100000\\n", 1 << 20},

@@ -33,7 +33,7 @@ static uint64_t next(uint64_t *s)
 /* A quarter any bits, the rest even over ranges of some size. */
 static float draw32(uint64_t *s, int i)
 {
-    static const float range[4] = { 0, 120, 4, 70000 };
+    static const float range[4] = {0, 120, 4, 70000};
     uint32_t b = (uint32_t)(next(s) >> 32);
     float x;
 
@@ -45,7 +45,7 @@ static float draw32(uint64_t *s, int i)
 
 static double draw64(uint64_t *s, int i)
 {
-    static const double range[4] = { 0, 800, 4, 1e6 };
+    static const double range[4] = {0, 800, 4, 1e6};
     uint64_t b = next(s);
     double x;
 
@@ -92,8 +92,14 @@ static double error64(double got, mpfr_t want)
     return err;
 }
 
-static double ref_logistic(double x) { return 1 / (1 + exp(-x)); }
-static double ref_rsqrt(double x) { return 1 / sqrt(x); }
+static double ref_logistic(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+static double ref_rsqrt(double x)
+{
+    return 1 / sqrt(x);
+}
 
 static int big_logistic(mpfr_t r, const mpfr_t x, mpfr_rnd_t m)
 {
@@ -121,8 +127,7 @@ typedef struct {
 } unary;
 
 static const unary unary_table[] = {
-#define ROW(n, ref, big, a, b) \
-    { #n, dl_##n##_f32, ref, dl_##n##_f64, big, a, b }
+#define ROW(n, ref, big, a, b) {#n, dl_##n##_f32, ref, dl_##n##_f64, big, a, b}
     ROW(exp, exp, mpfr_exp, 1.1, 1.1),
     ROW(expm1, expm1, mpfr_expm1, 1.5, 1.8),
     ROW(log, log, mpfr_log, 1, 1),
@@ -147,16 +152,36 @@ typedef struct {
 } binary;
 
 static const binary binary_table[] = {
-    { "pow", dl_pow_f32, pow, dl_pow_f64, mpfr_pow, 1.1, 1.3 },
-    { "atan2", dl_atan2_f32, atan2, dl_atan2_f64, mpfr_atan2, 2.2, 2.3 },
-    { "rem", dl_rem_f32, fmod, dl_rem_f64, mpfr_fmod, 0, 0 },
+    {"pow", dl_pow_f32, pow, dl_pow_f64, mpfr_pow, 1.1, 1.3},
+    {"atan2", dl_atan2_f32, atan2, dl_atan2_f64, mpfr_atan2, 2.2, 2.3},
+    {"rem", dl_rem_f32, fmod, dl_rem_f64, mpfr_fmod, 0, 0},
 };
 
-static const float special[] = {
-    0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1, -1, 2, -2, 3, -3, 0.5f, -0.5f,
-    2.5f, 0x1p-149f, -0x1p-149f, 0x1p-126f, 0x1.fffffep127f,
-    -0x1.fffffep127f, 16777216, -16777215, 88.8f, -104.5f, 0x1p-24f, -0x1p-25f
-};
+static const float special[] = {0.0f,
+                                -0.0f,
+                                INFINITY,
+                                -INFINITY,
+                                NAN,
+                                1,
+                                -1,
+                                2,
+                                -2,
+                                3,
+                                -3,
+                                0.5f,
+                                -0.5f,
+                                2.5f,
+                                0x1p-149f,
+                                -0x1p-149f,
+                                0x1p-126f,
+                                0x1.fffffep127f,
+                                -0x1.fffffep127f,
+                                16777216,
+                                -16777215,
+                                88.8f,
+                                -104.5f,
+                                0x1p-24f,
+                                -0x1p-25f};
 
 static double worst_unary32(const unary *t)
 {
@@ -307,19 +332,19 @@ static void narrow_floats_agree_with_base(void **state)
     int bad = 0;
 
     (void)state;
-#define BASE_f16 SD_F16
-#define BASE_bf16 SD_BF16
-#define BASE_f4e2m1fn SD_F4E2M1FN
-#define BASE_f8e3m4 SD_F8E3M4
-#define BASE_f8e4m3 SD_F8E4M3
-#define BASE_f8e4m3fn SD_F8E4M3FN
+#define BASE_f16           SD_F16
+#define BASE_bf16          SD_BF16
+#define BASE_f4e2m1fn      SD_F4E2M1FN
+#define BASE_f8e3m4        SD_F8E3M4
+#define BASE_f8e4m3        SD_F8E4M3
+#define BASE_f8e4m3fn      SD_F8E4M3FN
 #define BASE_f8e4m3b11fnuz SD_F8E4M3B11FNUZ
-#define BASE_f8e4m3fnuz SD_F8E4M3FNUZ
-#define BASE_f8e5m2 SD_F8E5M2
-#define BASE_f8e5m2fnuz SD_F8E5M2FNUZ
-#define BASE_f8e8m0fnu SD_F8E8M0FNU
+#define BASE_f8e4m3fnuz    SD_F8E4M3FNUZ
+#define BASE_f8e5m2        SD_F8E5M2
+#define BASE_f8e5m2fnuz    SD_F8E5M2FNUZ
+#define BASE_f8e8m0fnu     SD_F8E8M0FNU
 #define X(t, u) \
-    for (uint32_t c = 0; c <= (u)-1; c++) { \
+    for (uint32_t c = 0; c <= (u) - 1; c++) { \
         const sd_dtype type = BASE_##t; \
         u bits = (u)c, back, mid, want; \
         float f = dl_##t##_to_f32(bits); \
@@ -364,7 +389,8 @@ DEVLIB_BINARY(X)
 DEVLIB_NARROW(X)
 #undef X
 
-#define SAME(a, b) (!memcmp(&(a), &(b), sizeof(a)) || ((a) != (a) && (b) != (b)))
+#define SAME(a, b) \
+    (!memcmp(&(a), &(b), sizeof(a)) || ((a) != (a) && (b) != (b)))
 
 static void lanes_give_the_same_bits(void **state)
 {
@@ -384,33 +410,34 @@ static void lanes_give_the_same_bits(void **state)
             y[j] = (float)dy[j];
         }
 #define CHECK(name, a, b) \
-        if (!SAME(a, b)) { \
-            print_message(name ": %a and %a\n", (double)(a), (double)(b)); \
-            bad++; \
-        }
+    if (!SAME(a, b)) { \
+        print_message(name ": %a and %a\n", (double)(a), (double)(b)); \
+        bad++; \
+    }
 #define X(f) \
-        lanes_##f##_f32(x, r); \
-        lanes_##f##_f64(dx, dr); \
-        for (int j = 0; j < 8; j++) { \
-            q = dl_##f##_f32(x[j]); \
-            dq = dl_##f##_f64(dx[j]); \
-            CHECK(#f "_f32", q, r[j]) \
-            CHECK(#f "_f64", dq, dr[j]) \
-        }
+    lanes_##f##_f32(x, r); \
+    lanes_##f##_f64(dx, dr); \
+    for (int j = 0; j < 8; j++) { \
+        q = dl_##f##_f32(x[j]); \
+        dq = dl_##f##_f64(dx[j]); \
+        CHECK(#f "_f32", q, r[j]) \
+        CHECK(#f "_f64", dq, dr[j]) \
+    }
         DEVLIB_UNARY(X)
 #undef X
 #define X(f) \
-        lanes_##f##_f32(x, y, r); \
-        lanes_##f##_f64(dx, dy, dr); \
-        for (int j = 0; j < 8; j++) { \
-            q = dl_##f##_f32(x[j], y[j]); \
-            dq = dl_##f##_f64(dx[j], dy[j]); \
-            CHECK(#f "_f32", q, r[j]) \
-            CHECK(#f "_f64", dq, dr[j]) \
-        }
+    lanes_##f##_f32(x, y, r); \
+    lanes_##f##_f64(dx, dy, dr); \
+    for (int j = 0; j < 8; j++) { \
+        q = dl_##f##_f32(x[j], y[j]); \
+        dq = dl_##f##_f64(dx[j], dy[j]); \
+        CHECK(#f "_f32", q, r[j]) \
+        CHECK(#f "_f64", dq, dr[j]) \
+    }
         DEVLIB_BINARY(X)
 #undef X
-#define X(t, u) { \
+#define X(t, u) \
+    { \
         u c[8], one; \
         lanes_##t(x, c, r); \
         for (int j = 0; j < 8; j++) { \
@@ -418,7 +445,8 @@ static void lanes_give_the_same_bits(void **state)
             q = dl_##t##_to_f32(one); \
             CHECK("to " #t, one, c[j]) \
             CHECK("from " #t, q, r[j]) \
-        } }
+        } \
+    }
         DEVLIB_NARROW(X)
 #undef X
         if (bad > 20)
@@ -440,7 +468,8 @@ static void every_function_is_found(void **state)
     DEVLIB_UNARY(X)
     DEVLIB_BINARY(X)
 #undef X
-#define X(t, u) HAS("dl_" #t "_to_f32") HAS("dl_f32_to_" #t) HAS("dl_f64_to_" #t)
+#define X(t, u) \
+    HAS("dl_" #t "_to_f32") HAS("dl_f32_to_" #t) HAS("dl_f64_to_" #t)
     DEVLIB_NARROW(X)
 #undef X
     assert_null(devlib_find(DEVLIB_X86_V3, "dl_no_such"));

@@ -38,7 +38,9 @@ static char *print(sd_arena *a, const hlo_module *m)
 static hlo_inst *find(const hlo_module *m, const char *name)
 {
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c) if (strcmp(in->name, name) == 0) return in;
+        hlo_for_each_inst(in, c)
+            if (strcmp(in->name, name) == 0)
+                return in;
     fail_msg("no %s", name);
     return NULL;
 }
@@ -69,7 +71,9 @@ static void every_op_round_trips(void **state)
 
     (void)state;
     assert_string_equal(once, print(a, parse(a, once)));
-    hlo_for_each_comp(c, m) hlo_for_each_inst(in, c) seen[in->op] = true;
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c)
+            seen[in->op] = true;
     for (int i = 0; i < HLO_OP_COUNT; i++)
         if (!seen[i])
             fail_msg("%s is not in %s", hlo_op_table[i].name, every_op_file);
@@ -321,11 +325,11 @@ static void running_sums_are_recognised(void **state)
 
 /* ---- the evaluator ---- */
 
-#define ADD_F32                                                                \
-    "add { x = f32[] parameter(0) y = f32[] parameter(1) "                     \
+#define ADD_F32 \
+    "add { x = f32[] parameter(0) y = f32[] parameter(1) " \
     "ROOT r = f32[] add(x, y) } "
-#define PICK_F32                                                               \
-    "second { x = f32[] parameter(0) y = f32[] parameter(1) "                  \
+#define PICK_F32 \
+    "second { x = f32[] parameter(0) y = f32[] parameter(1) " \
     "ROOT r = f32[] copy(y) } "
 
 /* Each gives "got" and "want": the same bits. */

@@ -16,11 +16,11 @@
 
 typedef void (*exact_fn)(mpfr_t out, const mpfr_t a, const mpfr_t b);
 
-#define UNARY_FN(name, call)                                                   \
-    static void name(mpfr_t out, const mpfr_t a, const mpfr_t b)               \
-    {                                                                          \
-        (void)b;                                                               \
-        call(out, a, MPFR_RNDN);                                               \
+#define UNARY_FN(name, call) \
+    static void name(mpfr_t out, const mpfr_t a, const mpfr_t b) \
+    { \
+        (void)b; \
+        call(out, a, MPFR_RNDN); \
     }
 UNARY_FN(exact_exp, mpfr_exp)
 UNARY_FN(exact_expm1, mpfr_expm1)

@@ -45,7 +45,9 @@ static thunk_program *compile_with_dump(const device_desc *d, const char *dir)
 {
     compile_request rq = {
         .program = {(const uint8_t *)program, sizeof program - 1},
-        .format = "hlo_text", .format_len = 8, .device = d,
+        .format = "hlo_text",
+        .format_len = 8,
+        .device = d,
     };
     sd_options o = {0};
     compile_services sv = {.env = &o};

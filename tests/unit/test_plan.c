@@ -246,7 +246,7 @@ static const struct {
     const char *name;
     int kernel, libcall, gpu_kernel, copy;
 } programs[] = {
-#define PROGRAM(name, kernel, libcall, gpu_kernel, copy)                       \
+#define PROGRAM(name, kernel, libcall, gpu_kernel, copy) \
     {#name, kernel, libcall, gpu_kernel, copy},
 #include "test_plan.def"
 #undef PROGRAM

@@ -17,8 +17,8 @@ static PJRT_Client *client;
 static PJRT_Device *device;
 static PJRT_Memory *memory, *pinned;
 
-#define ARGS(type, ...)                                                        \
-    PJRT_##type##_Args a = {.struct_size = PJRT_##type##_Args_STRUCT_SIZE,     \
+#define ARGS(type, ...) \
+    PJRT_##type##_Args a = {.struct_size = PJRT_##type##_Args_STRUCT_SIZE, \
                             __VA_ARGS__}
 #define OK(call) ok(call, #call)
 

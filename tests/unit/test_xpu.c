@@ -58,8 +58,7 @@ static thunk_type *types(thunk_program *p, int n, int64_t elements)
     thunk_type *t = sd_arena_array(p->arena, thunk_type, n);
 
     for (int i = 0; i < n; i++)
-        t[i] = (thunk_type){SD_F32, 1,
-                            sd_arena_copy(p->arena, &elements, 8),
+        t[i] = (thunk_type){SD_F32, 1, sd_arena_copy(p->arena, &elements, 8),
                             (uint64_t)elements * 4, "device"};
     return t;
 }
@@ -75,14 +74,15 @@ static thunk_program *program(const device_desc *d, int nparam, int noutput,
     p->noutput = noutput;
     p->donatable = sd_arena_array(p->arena, bool, nparam);
     for (int i = 0; i < nparam; i++)
-        thunk_add_buffer(p, (thunk_buffer){THUNK_B_PARAM, i,
-                                           (uint64_t)elements * 4, -1, false,
-                                           0});
+        thunk_add_buffer(p,
+                         (thunk_buffer){THUNK_B_PARAM, i,
+                                        (uint64_t)elements * 4, -1, false, 0});
     for (int i = 0; i < noutput; i++)
-        thunk_add_buffer(p, (thunk_buffer){THUNK_B_OUTPUT, i,
-                                           (uint64_t)elements * 4, -1, false,
-                                           0});
-    thunk_add_binary(p, d->kind == DEVICE_HOST ? THUNK_BIN_X86 : THUNK_BIN_SPIRV,
+        thunk_add_buffer(p,
+                         (thunk_buffer){THUNK_B_OUTPUT, i,
+                                        (uint64_t)elements * 4, -1, false, 0});
+    thunk_add_binary(p,
+                     d->kind == DEVICE_HOST ? THUNK_BIN_X86 : THUNK_BIN_SPIRV,
                      object.at, object.len);
     p->kernel = sd_arena_array(p->arena, thunk_kernel, 8);
     return p;
@@ -92,8 +92,8 @@ static int constant(thunk_program *p, const void *data, size_t bytes)
 {
     uint64_t at = thunk_add_constant(p, data, bytes);
 
-    return thunk_add_buffer(p, (thunk_buffer){THUNK_B_CONST, 0, bytes, -1,
-                                              false, at});
+    return thunk_add_buffer(
+        p, (thunk_buffer){THUNK_B_CONST, 0, bytes, -1, false, at});
 }
 
 static int temp(thunk_program *p, uint64_t bytes)
@@ -101,17 +101,21 @@ static int temp(thunk_program *p, uint64_t bytes)
     uint64_t at = p->temp_bytes;
 
     p->temp_bytes += (bytes + 63) & ~63ull;
-    return thunk_add_buffer(p, (thunk_buffer){THUNK_B_TEMP, 0, bytes, -1,
-                                              false, at});
+    return thunk_add_buffer(
+        p, (thunk_buffer){THUNK_B_TEMP, 0, bytes, -1, false, at});
 }
 
 static int kernel(thunk_program *p, const char *symbol, int64_t elements,
                   double flops)
 {
-    p->kernel[p->nkernel] = (thunk_kernel){
-        symbol, 0, 3, (elements + 63) / 64, is_host() ? 1 : 64,
-        strcmp(symbol, "imports") ? 0 : 4096, flops * (double)elements,
-        8.0 * (double)elements};
+    p->kernel[p->nkernel] = (thunk_kernel){symbol,
+                                           0,
+                                           3,
+                                           (elements + 63) / 64,
+                                           is_host() ? 1 : 64,
+                                           strcmp(symbol, "imports") ? 0 : 4096,
+                                           flops * (double)elements,
+                                           8.0 * (double)elements};
     return p->nkernel++;
 }
 
@@ -127,8 +131,11 @@ static thunk call(thunk_program *p, int k, int a, int b, int n)
 {
     thunk_slice s[3];
     int id[3] = {a, b, n};
-    thunk t = {.kind = THUNK_KERNEL, .name = p->kernel[k].symbol, .narg = 3,
-               .kernel = k, .flops = p->kernel[k].flops,
+    thunk t = {.kind = THUNK_KERNEL,
+               .name = p->kernel[k].symbol,
+               .narg = 3,
+               .kernel = k,
+               .flops = p->kernel[k].flops,
                .bytes = p->kernel[k].bytes};
 
     for (int i = 0; i < 3; i++)
@@ -396,7 +403,9 @@ static void test_control(void **state)
         no = call(p, kernel(p, "square", 2, 1), 1, 1, num);
         copy[0] = (thunk_slice){0, 0, 8};
         copy[1] = (thunk_slice){1, 0, 8};
-        t[0] = (thunk){.kind = THUNK_COPY, .name = "copy", .narg = 2,
+        t[0] = (thunk){.kind = THUNK_COPY,
+                       .name = "copy",
+                       .narg = 2,
                        .arg = sd_arena_copy(p->arena, copy, sizeof copy)};
         at = sd_arena_new(p->arena, thunk_slice);
         *at = (thunk_slice){pred, 0, 1};
@@ -404,11 +413,20 @@ static void test_control(void **state)
         seq[1] = (thunk_seq){&body, 1};
         seq[2] = (thunk_seq){&yes, 1};
         seq[3] = (thunk_seq){&no, 1};
-        t[1] = (thunk){.kind = THUNK_WHILE, .name = "while", .narg = 1,
-                       .arg = at, .seq = seq, .nseq = 2,
+        t[1] = (thunk){.kind = THUNK_WHILE,
+                       .name = "while",
+                       .narg = 1,
+                       .arg = at,
+                       .seq = seq,
+                       .nseq = 2,
                        .trip = known ? 40 : -1};
-        t[2] = (thunk){.kind = THUNK_COND, .name = "conditional", .narg = 1,
-                       .arg = at, .seq = seq + 2, .nseq = 2, .trip = -1};
+        t[2] = (thunk){.kind = THUNK_COND,
+                       .name = "conditional",
+                       .narg = 1,
+                       .arg = at,
+                       .seq = seq + 2,
+                       .nseq = 2,
+                       .trip = -1};
         steps(p, 3, t);
         x = load(d, p);
         a = buffer(d, 2, 1, 40); /* {1, 41} */
@@ -692,9 +710,12 @@ static void test_threads(void **state)
     for (int i = 0; i < 4; i++) {
         xpu_device *d = xpu_client_device(c, i % xpu_client_count(c));
 
-        p[i] = (party){d, simple(d, "square", 256, 2),
-                       simple(d, "slow", 256, 20000), adder(d, 256),
-                       (uint64_t)i, 60};
+        p[i] = (party){d,
+                       simple(d, "square", 256, 2),
+                       simple(d, "slow", 256, 20000),
+                       adder(d, 256),
+                       (uint64_t)i,
+                       60};
         assert_int_equal(pthread_create(&thread[i], NULL, take_part, &p[i]), 0);
     }
     for (int i = 0; i < 4; i++) {
@@ -779,10 +800,10 @@ static bool is_there(void)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest both[] = {
-        cmocka_unit_test(test_square),    cmocka_unit_test(test_async),
-        cmocka_unit_test(test_donation),  cmocka_unit_test(test_control),
-        cmocka_unit_test(test_poison),    cmocka_unit_test(test_transfers),
-        cmocka_unit_test(test_threads),   cmocka_unit_test(test_dispatch),
+        cmocka_unit_test(test_square),   cmocka_unit_test(test_async),
+        cmocka_unit_test(test_donation), cmocka_unit_test(test_control),
+        cmocka_unit_test(test_poison),   cmocka_unit_test(test_transfers),
+        cmocka_unit_test(test_threads),  cmocka_unit_test(test_dispatch),
     };
     const struct CMUnitTest host[] = {
         cmocka_unit_test(test_imports),

@@ -13,8 +13,7 @@
 #include "xpu_lib.h"
 
 /* gcc's leak checker crashes when it looks at OpenMP's idle threads. */
-__attribute__((visibility("default"))) const char *
-__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "detect_leaks=0";
@@ -36,14 +35,20 @@ static int64_t bits(double v)
 
 static double activate(int64_t mode, double v)
 {
-    return mode == 1 ? 1 / (1 + exp(-v)) : mode == 2 ? fmax(v, 0)
-         : mode == 5 ? tanh(v) : v;
+    return mode == 1   ? 1 / (1 + exp(-v))
+           : mode == 2 ? fmax(v, 0)
+           : mode == 5 ? tanh(v)
+                       : v;
 }
 
 static void run(xpu_lib *l, int lib, const int64_t *attr, void **ptr, int n)
 {
-    thunk t = { .kind = THUNK_LIBCALL, .name = "t", .narg = n, .lib = lib,
-                .attr = attr, .nattr = thunk_lib_table[lib].nattr };
+    thunk t = {.kind = THUNK_LIBCALL,
+               .name = "t",
+               .narg = n,
+               .lib = lib,
+               .attr = attr,
+               .nattr = thunk_lib_table[lib].nattr};
     sd_status st = xpu_lib_run(l, &t, ptr);
 
     if (st)
@@ -75,7 +80,7 @@ static void one_matmul(xpu_lib *l, const int64_t *a)
     float *r = malloc(sizeof *r * (size_t)(b * m * n));
     double alpha, beta, worst = 0;
     uint64_t s = 5;
-    void *ptr[5] = { x, y };
+    void *ptr[5] = {x, y};
     int c = 2;
 
     memcpy(&alpha, &a[12], sizeof alpha);
@@ -110,20 +115,29 @@ static void one_matmul(xpu_lib *l, const int64_t *a)
 
 static void products(void **state)
 {
-    static const int64_t size[][4] = { { 1, 64, 48, 33 }, { 3, 17, 5, 40 },
-                                       { 1, 1, 100, 64 }, { 5, 9, 1, 7 } };
+    static const int64_t size[][4] = {
+        {1, 64, 48, 33}, {3, 17, 5, 40}, {1, 1, 100, 64}, {5, 9, 1, 7}};
     xpu_lib *l = open_or_skip();
 
     (void)state;
     for (size_t i = 0; i < SD_COUNTOF(size); i++)
         for (int form = 0; form < 48; form++) {
             const int64_t *z = size[i];
-            static const int64_t act[3] = { 0, 2, 5 };
-            int64_t a[14] = { SD_F32, SD_F32, SD_F32, z[0], z[1], z[2], z[3],
-                              form & 1, form >> 1 & 1, form >> 2 & 1,
-                              form >> 3 & 1, act[form / 16],
-                              bits(form % 5 ? 1 : 0.25),
-                              bits(form % 3 ? 1 : 2) };
+            static const int64_t act[3] = {0, 2, 5};
+            int64_t a[14] = {SD_F32,
+                             SD_F32,
+                             SD_F32,
+                             z[0],
+                             z[1],
+                             z[2],
+                             z[3],
+                             form & 1,
+                             form >> 1 & 1,
+                             form >> 2 & 1,
+                             form >> 3 & 1,
+                             act[form / 16],
+                             bits(form % 5 ? 1 : 0.25),
+                             bits(form % 3 ? 1 : 2)};
 
             one_matmul(l, a);
         }
@@ -135,8 +149,8 @@ static void products_of_bytes(void **state)
     enum { M = 20, N = 24, K = 70 };
     static int8_t x[M * K], y[K * N];
     static int32_t r[M * N];
-    const int64_t a[14] = { SD_S8, SD_S8, SD_S32, 1, M, N, K, 0, 0, 0, 0, 0,
-                            bits(1), bits(1) };
+    const int64_t a[14] = {SD_S8, SD_S8, SD_S32, 1, M, N,       K,
+                           0,     0,     0,      0, 0, bits(1), bits(1)};
     xpu_lib *l = open_or_skip();
     uint64_t s = 9;
 
@@ -146,7 +160,7 @@ static void products_of_bytes(void **state)
     for (int i = 0; i < K * N; i++)
         y[i] = (int8_t)(next(&s) * 128);
     x[0] = y[0] = -128;
-    run(l, THUNK_LIB_MATMUL, a, (void *[]){ x, y, r }, 3);
+    run(l, THUNK_LIB_MATMUL, a, (void *[]){x, y, r}, 3);
     for (int q = 0; q < M * N; q++) {
         int v = 0;
 
@@ -161,8 +175,8 @@ static void products_of_bf16(void **state)
 {
     enum { M = 20, N = 24, K = 70 };
     static uint16_t x[M * K], y[K * N], r[M * N];
-    int64_t a[14] = { SD_BF16, SD_BF16, SD_BF16, 1, M, N, K, 0, 0, 0, 0, 0,
-                      bits(1), bits(1) };
+    int64_t a[14] = {SD_BF16, SD_BF16, SD_BF16, 1, M, N,       K,
+                     0,       0,       0,       0, 0, bits(1), bits(1)};
     xpu_lib *l = open_or_skip();
     uint64_t s = 9;
 
@@ -175,7 +189,7 @@ static void products_of_bf16(void **state)
         x[i] = sd_bf16_of_f32(next(&s));
     for (int i = 0; i < K * N; i++)
         y[i] = sd_bf16_of_f32(next(&s));
-    run(l, THUNK_LIB_MATMUL, a, (void *[]){ x, y, r }, 3);
+    run(l, THUNK_LIB_MATMUL, a, (void *[]){x, y, r}, 3);
     for (int q = 0; q < M * N; q++) {
         double v = 0;
 
@@ -190,26 +204,66 @@ static void products_of_bf16(void **state)
 
 /* ---- convolution ---- */
 
-typedef struct { int64_t b, g, ci, co, in, k, stride, dil, low, high; } size;
+typedef struct {
+    int64_t b, g, ci, co, in, k, stride, dil, low, high;
+} size;
 
 /* Channels last when `last`; kernel then HWIO, else OIHW. */
 static int fill(int64_t *a, const size *z, bool last, int dir, int64_t bias,
                 int64_t add, int64_t act)
 {
-    int64_t o = (z->in + z->low + z->high - (z->k - 1) * z->dil - 1) /
-                    z->stride + 1;
+    int64_t o =
+        (z->in + z->low + z->high - (z->k - 1) * z->dil - 1) / z->stride + 1;
     int64_t ki = z->ci / z->g, in = z->in, k = z->k;
-    int64_t v[49] = {
-        SD_F32, SD_F32, SD_F32, 2, z->b, z->g, z->ci, z->co,
-        in, in, 1, k, k, 1, o, o, 1, z->stride, z->stride, 1,
-        z->dil, z->dil, 1, z->low, z->low, 0, z->high, z->high, 0,
-        z->ci * in * in, last ? 1 : in * in, last ? in * z->ci : in,
-        last ? z->ci : 1, 0,
-        last ? 1 : ki * k * k, last ? z->co : k * k, last ? k * ki * z->co : k,
-        last ? ki * z->co : 1, 0,
-        z->co * o * o, last ? 1 : o * o, last ? o * z->co : o,
-        last ? z->co : 1, 0,
-        bias, add, act, bits(1), dir };
+    int64_t v[49] = {SD_F32,
+                     SD_F32,
+                     SD_F32,
+                     2,
+                     z->b,
+                     z->g,
+                     z->ci,
+                     z->co,
+                     in,
+                     in,
+                     1,
+                     k,
+                     k,
+                     1,
+                     o,
+                     o,
+                     1,
+                     z->stride,
+                     z->stride,
+                     1,
+                     z->dil,
+                     z->dil,
+                     1,
+                     z->low,
+                     z->low,
+                     0,
+                     z->high,
+                     z->high,
+                     0,
+                     z->ci * in * in,
+                     last ? 1 : in * in,
+                     last ? in * z->ci : in,
+                     last ? z->ci : 1,
+                     0,
+                     last ? 1 : ki * k * k,
+                     last ? z->co : k * k,
+                     last ? k * ki * z->co : k,
+                     last ? ki * z->co : 1,
+                     0,
+                     z->co * o * o,
+                     last ? 1 : o * o,
+                     last ? o * z->co : o,
+                     last ? z->co : 1,
+                     0,
+                     bias,
+                     add,
+                     act,
+                     bits(1),
+                     dir};
 
     memcpy(a, v, sizeof v);
     return (int)o;
@@ -223,25 +277,28 @@ static void conv_loops(const int64_t *a, const float *x, const float *k,
     const int64_t *is = a + 29, *ks = a + 34, *os = a + 39;
 
     for (int64_t b = 0; b < a[4]; b++)
-    for (int64_t o = 0; o < a[7]; o++)
-    for (int64_t c = 0; c < ki; c++)
-    for (int64_t oh = 0; oh < a[14]; oh++)
-    for (int64_t ow = 0; ow < a[15]; ow++)
-    for (int64_t kh = 0; kh < a[11]; kh++)
-    for (int64_t kw = 0; kw < a[12]; kw++) {
-        int64_t h = oh * a[17] + kh * a[20] - a[23];
-        int64_t w = ow * a[18] + kw * a[21] - a[24];
-        int64_t xi, ni, yi;
+        for (int64_t o = 0; o < a[7]; o++)
+            for (int64_t c = 0; c < ki; c++)
+                for (int64_t oh = 0; oh < a[14]; oh++)
+                    for (int64_t ow = 0; ow < a[15]; ow++)
+                        for (int64_t kh = 0; kh < a[11]; kh++)
+                            for (int64_t kw = 0; kw < a[12]; kw++) {
+                                int64_t h = oh * a[17] + kh * a[20] - a[23];
+                                int64_t w = ow * a[18] + kw * a[21] - a[24];
+                                int64_t xi, ni, yi;
 
-        if (h < 0 || h >= a[8] || w < 0 || w >= a[9])
-            continue;
-        xi = b * is[0] + (o / ko * ki + c) * is[1] + h * is[2] + w * is[3];
-        ni = o * ks[0] + c * ks[1] + kh * ks[2] + kw * ks[3];
-        yi = b * os[0] + o * os[1] + oh * os[2] + ow * os[3];
-        dx[xi] += (double)y[yi] * k[ni];
-        dk[ni] += (double)y[yi] * x[xi];
-        dy[yi] += (double)x[xi] * k[ni];
-    }
+                                if (h < 0 || h >= a[8] || w < 0 || w >= a[9])
+                                    continue;
+                                xi = b * is[0] + (o / ko * ki + c) * is[1] +
+                                     h * is[2] + w * is[3];
+                                ni = o * ks[0] + c * ks[1] + kh * ks[2] +
+                                     kw * ks[3];
+                                yi = b * os[0] + o * os[1] + oh * os[2] +
+                                     ow * os[3];
+                                dx[xi] += (double)y[yi] * k[ni];
+                                dk[ni] += (double)y[yi] * x[xi];
+                                dy[yi] += (double)x[xi] * k[ni];
+                            }
 }
 
 static void one_conv(xpu_lib *l, const size *z, bool last, int dir,
@@ -253,9 +310,9 @@ static void one_conv(xpu_lib *l, const size *z, bool last, int dir,
     size_t ny = (size_t)(z->b * z->co * o * o), nr;
     float *x = malloc(4 * nx), *k = malloc(4 * nk), *y = malloc(4 * ny);
     float *bv = malloc(4 * (size_t)z->co), *sum = malloc(4 * ny), *r;
-    double *want[3] = { calloc(ny, 8), calloc(nx, 8), calloc(nk, 8) };
+    double *want[3] = {calloc(ny, 8), calloc(nx, 8), calloc(nk, 8)};
     double worst = 0;
-    void *ptr[5] = { dir == 1 ? y : x, dir == 2 ? y : k };
+    void *ptr[5] = {dir == 1 ? y : x, dir == 2 ? y : k};
     uint64_t s = 77;
     int n = 2;
 
@@ -295,11 +352,11 @@ static void one_conv(xpu_lib *l, const size *z, bool last, int dir,
 
 static void convolutions(void **state)
 {
-    static const size sizes[] = { { 2, 1, 3, 8, 12, 3, 1, 1, 1, 1 },
-                                  { 1, 1, 16, 16, 9, 3, 2, 1, 0, 1 },
-                                  { 2, 4, 8, 16, 10, 3, 1, 2, 2, 2 },
-                                  { 1, 6, 6, 6, 11, 5, 1, 1, 2, 2 } };
-    static const int64_t act[3] = { 0, 2, 1 };
+    static const size sizes[] = {{2, 1, 3, 8, 12, 3, 1, 1, 1, 1},
+                                 {1, 1, 16, 16, 9, 3, 2, 1, 0, 1},
+                                 {2, 4, 8, 16, 10, 3, 1, 2, 2, 2},
+                                 {1, 6, 6, 6, 11, 5, 1, 1, 2, 2}};
+    static const int64_t act[3] = {0, 2, 1};
     xpu_lib *l = open_or_skip();
 
     (void)state;
@@ -316,19 +373,23 @@ static void convolutions(void **state)
 
 static void what_it_does_not_do_is_an_error(void **state)
 {
-    int64_t a[14] = { SD_F64, SD_F64, SD_F64, 1, 4, 4, 4, 0, 0, 0, 0, 0,
-                      bits(1), bits(1) };
-    thunk t = { .kind = THUNK_LIBCALL, .name = "t", .narg = 3, .attr = a,
-                .nattr = 14, .lib = THUNK_LIB_MATMUL };
+    int64_t a[14] = {SD_F64, SD_F64, SD_F64, 1, 4, 4,       4,
+                     0,      0,      0,      0, 0, bits(1), bits(1)};
+    thunk t = {.kind = THUNK_LIBCALL,
+               .name = "t",
+               .narg = 3,
+               .attr = a,
+               .nattr = 14,
+               .lib = THUNK_LIB_MATMUL};
     xpu_lib *l = open_or_skip();
-    sd_status st = xpu_lib_run(l, &t, (void *[]){ a, a, a });
+    sd_status st = xpu_lib_run(l, &t, (void *[]){a, a, a});
 
     (void)state;
     assert_non_null(st);
     assert_int_equal(st->code, SD_UNIMPLEMENTED);
     sd_status_free(st);
     t.nattr = 3;
-    st = xpu_lib_run(l, &t, (void *[]){ a, a, a });
+    st = xpu_lib_run(l, &t, (void *[]){a, a, a});
     assert_int_equal(st->code, SD_INVALID);
     sd_status_free(st);
     xpu_lib_close(l);
@@ -337,17 +398,17 @@ static void what_it_does_not_do_is_an_error(void **state)
 static void a_forked_child_can_call(void **state)
 {
     static float x[128 * 128], r[128 * 128];
-    const int64_t a[14] = { SD_F32, SD_F32, SD_F32, 1, 128, 128, 128, 0, 0, 0,
-                            0, 0, bits(1), bits(1) };
+    const int64_t a[14] = {SD_F32, SD_F32, SD_F32, 1, 128, 128,     128,
+                           0,      0,      0,      0, 0,   bits(1), bits(1)};
     xpu_lib *l = open_or_skip();
     int status;
     pid_t p;
 
     (void)state;
-    run(l, THUNK_LIB_MATMUL, a, (void *[]){ x, x, r }, 3);
+    run(l, THUNK_LIB_MATMUL, a, (void *[]){x, x, r}, 3);
     if (!(p = fork())) {
         alarm(20);
-        run(l, THUNK_LIB_MATMUL, a, (void *[]){ x, x, r }, 3);
+        run(l, THUNK_LIB_MATMUL, a, (void *[]){x, x, r}, 3);
         _exit(0);
     }
     assert_int_equal(waitpid(p, &status, 0), p);

@@ -7,26 +7,26 @@ typedef unsigned long size_type;
 #define GLOBAL __attribute__((address_space(1)))
 size_type __attribute__((overloadable)) get_group_id(unsigned dim);
 size_type __attribute__((overloadable)) get_local_id(unsigned dim);
-#define KERNEL1(name, body)                                                    \
-    __attribute__((device_kernel)) void name(                                  \
-        GLOBAL float *a, GLOBAL float *b, GLOBAL int *n)                       \
-    {                                                                          \
-        long i = (long)get_group_id(0) * 64 + (long)get_local_id(0);           \
-        if (i < n[0]) {                                                        \
-            body;                                                              \
-        }                                                                      \
+#define KERNEL1(name, body) \
+    __attribute__((device_kernel)) void name(GLOBAL float *a, GLOBAL float *b, \
+                                             GLOBAL int *n) \
+    { \
+        long i = (long)get_group_id(0) * 64 + (long)get_local_id(0); \
+        if (i < n[0]) { \
+            body; \
+        } \
     }
 #else
 #define GLOBAL
-#define KERNEL1(name, body)                                                    \
-    void name(void **slot, long first, long last, void *scratch)               \
-    {                                                                          \
-        float *a = slot[0], *b = slot[1];                                      \
-        int *n = slot[2];                                                      \
-        (void)scratch;                                                         \
-        for (long i = first * 64; i < last * 64 && i < n[0]; i++) {            \
-            body;                                                              \
-        }                                                                      \
+#define KERNEL1(name, body) \
+    void name(void **slot, long first, long last, void *scratch) \
+    { \
+        float *a = slot[0], *b = slot[1]; \
+        int *n = slot[2]; \
+        (void)scratch; \
+        for (long i = first * 64; i < last * 64 && i < n[0]; i++) { \
+            body; \
+        } \
     }
 #endif
 
@@ -35,7 +35,7 @@ KERNEL1(square, b[i] = a[i] * a[i] + 1)
 /* b += a */
 KERNEL1(accumulate, b[i] = b[i] + a[i])
 /* b[0..3] as bytes: pred = counter < limit, for loops: a = {counter, limit} */
-KERNEL1(below, if (i < 1) ((GLOBAL unsigned char *)b)[0] = a[0] < a[1])
+KERNEL1(below, if (i < 1)((GLOBAL unsigned char *)b)[0] = a[0] < a[1])
 /* counter in b[0] grows by a[0] */
 KERNEL1(step, if (i < 1) b[0] = b[0] + a[0])
 /* slow: many dependent operations an element */

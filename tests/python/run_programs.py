@@ -70,7 +70,7 @@ def main():
                 failed += 1
                 status = "FAIL"
                 text = "".join(traceback.format_exception_only(error))
-            print(f"{status} {device} {name} "
+            print(f"{status} {device!r} {name} "
                   f"{time.perf_counter() - start:.2f}s", flush=True)
             if text:
                 print("    " + text.strip().replace("\n", "\n    ")[:2000])

@@ -7,10 +7,12 @@ set -eu
 cd "$(dirname "$0")/.."
 want=${1:-build}
 
-build_packages="gcc libc6-dev meson ninja-build llvm-22-dev libllvm22 clang-22
- libdnnl2 libdnnl-dev python3 python3-venv opencl-c-headers"
-test_packages="libcmocka-dev libmpfr-dev spirv-tools ocl-icd-libopencl1
- intel-opencl-icd binutils libclang-rt-22-dev"
+# What Meson looks for when it configures, the tests' libraries too.
+build_packages="gcc libc6-dev pkg-config meson ninja-build llvm-22-dev
+ libllvm22 clang-22 libdnnl2 python3 python3-venv opencl-c-headers
+ libcmocka-dev libmpfr-dev"
+test_packages="spirv-tools ocl-icd-libopencl1 intel-opencl-icd binutils
+ libclang-rt-22-dev"
 python_packages="jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6 pytest==9.2.0 absl-py==2.3.1"
 cl_packages="intel-opencl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0"
 

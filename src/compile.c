@@ -26,7 +26,7 @@ static void add_sections(const plan *p, const compile_request *rq)
 {
     sd_buf text = {0};
 
-    hlo_print(&text, p->m);
+    hlo_print_brief(&text, p->m); /* weights would be megabytes of text */
     thunk_add_section(p->program, "hlo", text.at, text.len);
     thunk_add_section(p->program, "options", rq->options.at, rq->options.len);
     sd_buf_finish(&text);

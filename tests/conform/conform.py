@@ -1,7 +1,7 @@
 """JAX's shipped primitive programs on our device against JAX's CPU.
 
 usage: conform.py [--only REGEX] [--x64] [--every N] [--jobs N]
-SUNDOG_DEVICE says where.  Results go to build/conform/DEVICE.tsv (name, status,
+SUNDOG_DEVICE says where; `eval` is no device but the reference evaluator.  Results go to build/conform/DEVICE.tsv (name, status,
 seconds, worst ulp or error); DEVICE.tsv beside this file lists known failures
 with reasons, and exit status 1 says that something else failed.  A program
 that ends its process, or does not end, is a "crash"; the rest still runs.
@@ -14,7 +14,8 @@ import sys
 import time
 import zlib
 
-os.environ.setdefault("JAX_PLATFORMS", "xpu,cpu")
+DEVICE = os.environ.get("SUNDOG_DEVICE", "host")
+os.environ.setdefault("JAX_PLATFORMS", "cpu" if DEVICE == "eval" else "xpu,cpu")
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "python"))
 HANG = 120   # seconds a program may take
@@ -46,7 +47,6 @@ def settle_ties(harness, args, leaves):
     them from a top-k: results with such ties put into one order.  What the
     keys must be is compared before."""
     import numpy as np
-    leaves = [np.asarray(x) for x in leaves]
     if harness.group_name == "sort":
         axis = harness.params["dimension"]
         order = np.lexsort(leaves[::-1], axis=axis)
@@ -66,6 +66,35 @@ def tied_keys(harness):
     return 1 if harness.group_name == "approx_top_k" else None
 
 
+def run_on(device, harness):
+    """The arguments, seeded by the program's name, and the results on a device
+    of JAX; device None: by the evaluator."""
+    import jax
+    import numpy as np
+
+    import oracle
+    rng = np.random.RandomState(zlib.crc32(harness.fullname.encode())
+                                & 0x7fffffff)
+    with jax.default_device(device or jax.devices("cpu")[0]):
+        args = harness.dyn_args_maker(rng)
+        if device is None:
+            return args, oracle.evaluate(harness.dyn_fun, *args)
+        args = jax.device_put(args, device)
+        got = jax.tree.leaves(jax.block_until_ready(
+            jax.jit(harness.dyn_fun)(*args)))
+    assert all(x.devices() == {device} for x in got)
+    return args, [plain(x) for x in got]
+
+
+def plain(x):
+    """As an array of numpy's; keys of random numbers are their bits."""
+    import jax
+    import numpy as np
+    if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
+        x = jax.random.key_data(x)
+    return np.asarray(x)
+
+
 def run_one(harness):
     import jax
     import numpy as np
@@ -73,25 +102,16 @@ def run_one(harness):
     import compare
     if harness.group_name.startswith(BY_PROPERTY):
         return "skip", "compared by property, not here yet"
-    device, cpu = jax.devices("xpu")[0], jax.devices("cpu")[0]
-    rng = lambda: np.random.RandomState(zlib.crc32(
-        harness.fullname.encode()) & 0x7fffffff)
-    out = []
-    for d in (cpu, device):
-        with jax.default_device(d):
-            args = jax.device_put(harness.dyn_args_maker(rng()), d)
-            try:
-                out.append(jax.tree.leaves(jax.block_until_ready(
-                    jax.jit(harness.dyn_fun)(*args))))
-            except Exception as error:
-                if d is cpu:
-                    return "skip", f"JAX's CPU: {str(error)[:150]}"
-                raise
-    want, got = out
+    cpu = jax.devices("cpu")[0]
+    try:
+        args, want = run_on(cpu, harness)
+    except Exception as error:
+        return "skip", f"JAX's CPU: {str(error)[:150]}"
+    _, got = run_on(None if DEVICE == "eval" else jax.devices("xpu")[0],
+                    harness)
     assert len(got) == len(want)
     keys = tied_keys(harness)
     if keys and keys < len(got):
-        assert all(g.devices() == {device} for g in got)
         for g, w in zip(got[:keys], want[:keys]):
             compare.check(g, w)
         for g, w in zip(settle_ties(harness, args, got),
@@ -99,10 +119,6 @@ def run_one(harness):
             compare.check(g, w)
         return "ok", ""
     for g, w in zip(got, want):
-        assert g.devices() == {device}
-        if jax.dtypes.issubdtype(g.dtype, jax.dtypes.prng_key):
-            g, w = jax.random.key_data(g), jax.random.key_data(w)
-        g, w = np.asarray(g), np.asarray(w)
         if harness.group_name == "cholesky":
             g, w = np.tril(g), np.tril(w)
         tol = TOLERANCE.get(harness.group_name, 2)
@@ -184,9 +200,8 @@ def main():
     ap.add_argument("--every", type=int, default=1)
     ap.add_argument("--jobs", type=int, default=2)
     a = ap.parse_args()
-    device = os.environ.get("SUNDOG_DEVICE", "host")
     known = {}
-    path = os.path.join(HERE, f"{device}.tsv")
+    path = os.path.join(HERE, f"{DEVICE}.tsv")
     if os.path.exists(path):
         known = dict(l.rstrip("\n").split("\t", 1) for l in open(path)
                      if l.strip() and not l.startswith("#"))
@@ -204,7 +219,7 @@ def main():
                     print("\t".join(row), flush=True)
     out = os.path.join(HERE, "..", "..", "build", "conform")
     os.makedirs(out, exist_ok=True)
-    with open(os.path.join(out, f"{device}.tsv"), "w") as f:
+    with open(os.path.join(out, f"{DEVICE}.tsv"), "w") as f:
         f.writelines("\t".join(r) + "\n" for r in sorted(rows))
     count = {s: sum(r[1] == s for r in rows)
              for s in ("ok", "fail", "crash", "skip")}

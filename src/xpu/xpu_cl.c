@@ -15,6 +15,7 @@ typedef struct {
 
 /* A long loop is not queued whole: drivers keep memory for each launch. */
 #define MOST_QUEUED 4096
+#define MOST_LOG    ((size_t)1 << 20) /* of a failed build, in bytes */
 
 struct xpu_module {
     const thunk_program *program; /* borrowed from the xpu_program */
@@ -133,9 +134,11 @@ static sd_status build_failed(const xpu_device *d, cl_program p, cl_int err)
     char *log = NULL;
     sd_status st;
 
-    a->GetProgramBuildInfo(p, v->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &n);
-    if (n && (log = calloc(1, n + 1)))
+    if (!a->GetProgramBuildInfo(p, v->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &n) &&
+        n && n <= MOST_LOG && (log = calloc(1, n + 1))) {
         a->GetProgramBuildInfo(p, v->id, CL_PROGRAM_BUILD_LOG, n, log, NULL);
+        xpu_cl_clean(log);
+    }
     st = sd_error(SD_INTERNAL, "OpenCL, building a SPIR-V module: %s (%d): %s",
                   xpu_cl_error(err), (int)err,
                   log && *log ? log : "the driver gives no log");
@@ -327,8 +330,8 @@ static sd_status open_device(xpu_client *c, xpu_cl_driver *driver,
         return sd_no_memory(sizeof *v);
     v->driver = driver;
     v->id = id;
-    xpu_cl_describe(driver, id, &d->desc);
-    d->limit = xpu_cl_memory(driver, id);
+    if ((st = xpu_cl_describe(driver, id, &d->desc, &d->limit)))
+        return st;
     v->compute =
         a->CreateCommandQueueWithProperties(driver->context, id, NULL, &err);
     if (err)

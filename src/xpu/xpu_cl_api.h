@@ -49,8 +49,10 @@ typedef struct {
 
 /* Opens a library and settles on its devices; d is zeroed before. */
 sd_status xpu_cl_find(xpu_cl_driver *d, const sd_options *opt, bool cpu_too);
-void xpu_cl_describe(const xpu_cl_driver *d, cl_device_id id, device_desc *out);
-int64_t xpu_cl_memory(const xpu_cl_driver *d, cl_device_id id);
+sd_status xpu_cl_describe(const xpu_cl_driver *d, cl_device_id id,
+                          device_desc *out, int64_t *memory);
+/* A driver's words, for messages: what is no printable ASCII becomes '?'. */
+void xpu_cl_clean(char *s);
 const char *xpu_cl_error(cl_int err); /* "CL_OUT_OF_RESOURCES" */
 sd_status xpu_cl_status(cl_int err, const char *what); /* CL_SUCCESS: NULL */
 

@@ -13,6 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define MOST_TEXT  ((size_t)1 << 20)  /* what a driver may say of itself */
+#define MOST_UNITS (1 << 20)
+#define MOST_BYTES ((int64_t)1 << 48)
+
 /* ---- errors ---- */
 
 const char *xpu_cl_error(cl_int err)
@@ -87,6 +91,24 @@ static cl_ulong ask_number(const xpu_cl_driver *d, cl_device_id id,
     return v;
 }
 
+/* A count or a size: no driver's answer makes it negative. */
+static cl_int ask_size(const xpu_cl_driver *d, cl_device_id id,
+                       cl_device_info what, int64_t most, int64_t *out)
+{
+    cl_ulong v = 0;
+    cl_int err = d->api.GetDeviceInfo(id, what, sizeof v, &v, NULL);
+
+    *out = err ? 0 : v < (cl_ulong)most ? (int64_t)v : most;
+    return err;
+}
+
+void xpu_cl_clean(char *s)
+{
+    for (; *s; s++)
+        if (*s != '\n' && (*s < ' ' || *s > '~'))
+            *s = '?';
+}
+
 /* An answer that is too long for the space counts as empty. */
 static void ask_text(const xpu_cl_driver *d, cl_device_id id,
                      cl_device_info what, char *out, size_t size)
@@ -94,6 +116,7 @@ static void ask_text(const xpu_cl_driver *d, cl_device_id id,
     memset(out, 0, size);
     if (d->api.GetDeviceInfo(id, what, size - 1, out, NULL) != CL_SUCCESS)
         *out = 0;
+    xpu_cl_clean(out);
 }
 
 static bool has_extension(const xpu_cl_driver *d, cl_device_id id,
@@ -104,7 +127,7 @@ static bool has_extension(const xpu_cl_driver *d, cl_device_id id,
     char *list;
 
     if (d->api.GetDeviceInfo(id, CL_DEVICE_EXTENSIONS, 0, NULL, &size) ||
-        !(list = calloc(1, size + 1)))
+        size > MOST_TEXT || !(list = calloc(1, size + 1)))
         return false;
     if (!d->api.GetDeviceInfo(id, CL_DEVICE_EXTENSIONS, size, list, NULL))
         for (const char *at = list; (at = strstr(at, name)) && !found; at += n)
@@ -126,11 +149,6 @@ static bool is_gpu(const xpu_cl_driver *d, cl_device_id id)
     return ask_number(d, id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_GPU;
 }
 
-int64_t xpu_cl_memory(const xpu_cl_driver *d, cl_device_id id)
-{
-    return (int64_t)ask_number(d, id, CL_DEVICE_GLOBAL_MEM_SIZE);
-}
-
 /* Intel's compiler names, where the product's name tells. */
 static const char *chip(const char *name, bool gpu)
 {
@@ -143,24 +161,39 @@ static const char *chip(const char *name, bool gpu)
     return "cl:gpu";
 }
 
-void xpu_cl_describe(const xpu_cl_driver *d, cl_device_id id, device_desc *out)
+static void name_device(const xpu_cl_driver *d, cl_device_id id,
+                        device_desc *out)
 {
     char name[128], version[64];
 
     ask_text(d, id, CL_DEVICE_NAME, name, sizeof name);
     ask_text(d, id, CL_DRIVER_VERSION, version, sizeof version);
-    memset(out, 0, sizeof *out);
     device_desc_of_name(chip(name, is_gpu(d, id)), out);
     snprintf(out->name, sizeof out->name, "%s", chip(name, is_gpu(d, id)));
     snprintf(out->driver, sizeof out->driver, "OpenCL %.40s, %.72s", version,
              name);
+}
+
+sd_status xpu_cl_describe(const xpu_cl_driver *d, cl_device_id id,
+                          device_desc *out, int64_t *memory)
+{
+    int64_t units, local, cache;
+    cl_int err;
+
+    memset(out, 0, sizeof *out);
+    name_device(d, id, out);
+    if ((err = ask_size(d, id, CL_DEVICE_MAX_COMPUTE_UNITS, MOST_UNITS,
+                        &units)) ||
+        (err = ask_size(d, id, CL_DEVICE_LOCAL_MEM_SIZE, MOST_BYTES, &local)) ||
+        (err = ask_size(d, id, CL_DEVICE_GLOBAL_MEM_SIZE, MOST_BYTES, memory)))
+        return xpu_cl_status(err, "asking what the device has");
+    ask_size(d, id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, MOST_BYTES, &cache);
     out->kind = DEVICE_CL;
     out->lanes = 1;
     out->group = 64;
-    out->units = (int)ask_number(d, id, CL_DEVICE_MAX_COMPUTE_UNITS);
-    out->local_bytes = (size_t)ask_number(d, id, CL_DEVICE_LOCAL_MEM_SIZE);
-    out->cache_bytes =
-        (size_t)ask_number(d, id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
+    out->units = (int)units;
+    out->local_bytes = (size_t)local;
+    out->cache_bytes = (size_t)cache;
     out->libs = 0;
     out->features = 0;
     if (ask_number(d, id, CL_DEVICE_DOUBLE_FP_CONFIG))
@@ -169,6 +202,7 @@ void xpu_cl_describe(const xpu_cl_driver *d, cl_device_id id, device_desc *out)
         out->features |= DEVICE_HAS_F16;
     if (ask_number(d, id, CL_DEVICE_MAX_NUM_SUB_GROUPS))
         out->features |= DEVICE_HAS_SUBGROUPS;
+    return NULL;
 }
 
 /* ---- masks and tiles ---- */
@@ -257,18 +291,22 @@ static void add_tiles(xpu_cl_driver *d, cl_device_id id, int keep)
 
 static sd_status add_equal(xpu_cl_driver *d, cl_device_id id, int64_t parts)
 {
-    int64_t units = (int64_t)ask_number(d, id, CL_DEVICE_MAX_COMPUTE_UNITS);
-    cl_device_partition_property equally[] = {CL_DEVICE_PARTITION_EQUALLY,
-                                              parts ? units / parts : 0, 0};
+    cl_device_partition_property equally[] = {CL_DEVICE_PARTITION_EQUALLY, 0,
+                                              0};
     cl_device_id part[XPU_CL_MOST_DEVICES];
+    int64_t units;
     cl_uint n = 0;
     cl_int err;
 
+    if ((err =
+             ask_size(d, id, CL_DEVICE_MAX_COMPUTE_UNITS, MOST_UNITS, &units)))
+        return xpu_cl_status(err, "asking for compute units");
     if (parts > units || parts > XPU_CL_MOST_DEVICES)
         return sd_error(SD_INVALID,
                         "SUNDOG_CL_SPLIT=%" PRId64 " of a device "
                         "with %" PRId64 " compute units",
                         parts, units);
+    equally[1] = units / parts;
     if ((err = split(d, id, equally, part, &n)))
         return sd_note(xpu_cl_status(err, "clCreateSubDevices"),
                        "SUNDOG_CL_SPLIT=%" PRId64, parts);

@@ -1,0 +1,305 @@
+/* What a failing OpenCL driver does to us: each call of a whole life fails in
+ * turn, the device is lost at each, memory ends, answers are garbage.  Always
+ * one clear error or a right result, nothing leaks, and a host device beside
+ * it goes on.
+ *   test_xpu_fake libfakecl.so kernels.spv kernels.o */
+#include "xpu_by_hand.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { N = 4096, LARGE = 300000 }; /* copied at once, and queued */
+
+static const char *library;
+static long (*ncalls)(void), (*nlive)(void);
+static sd_buf spirv, elf;
+
+/* ---- a life ---- */
+
+typedef struct {
+    xpu_client *c;
+    xpu_program *square, *add;
+    xpu_buffer *a, *b, *sum, *large, *moved;
+    float *got;
+} life;
+
+static sd_status begin(life *l, const char *device)
+{
+    sd_options opt = {0};
+
+    opt.value[SD_OPT_DEVICE] = device;
+    opt.value[SD_OPT_THREADS] = "1";
+    opt.value[SD_OPT_HOST_DEVICES] = "1";
+    opt.value[SD_OPT_CL_SPLIT] = "2";
+    opt.value[SD_OPT_CL_LIBRARY] = library;
+    opt.value[SD_OPT_LIBRARIES] = "0";
+    return xpu_client_create(&opt, &l->c);
+}
+
+static sd_status load_programs(life *l, xpu_device *d)
+{
+    thunk_program *p = one_kernel(xpu_device_desc(d), "square", N, 2);
+    sd_status st = xpu_program_load(d, p, &l->square);
+    thunk t[2];
+
+    thunk_program_release(p);
+    if (st)
+        return st;
+    p = program(xpu_device_desc(d), 2, 1, N);
+    t[1] = call(p, kernel(p, "accumulate", N, 1), 1, 2, number(p, N));
+    p->buffer[2].alias = 0;
+    p->donatable[0] = true;
+    steps(p, 1, t + 1);
+    st = xpu_program_load(d, p, &l->add);
+    thunk_program_release(p);
+    return st;
+}
+
+static sd_status get(xpu_buffer *b, void *to, size_t bytes)
+{
+    xpu_event *e;
+    sd_status st = xpu_buffer_to_host(b, 0, to, bytes, &e);
+
+    if (st)
+        return st;
+    st = xpu_event_wait(e);
+    xpu_event_release(e);
+    return st;
+}
+
+static sd_status fill(life *l, xpu_device *d, float *data)
+{
+    int64_t n = N, large = LARGE;
+    xpu_event *done;
+    sd_status st;
+
+    for (int i = 0; i < LARGE; i++)
+        data[i] = (float)(i % 1000);
+    if ((st = xpu_buffer_from_host(d, XPU_MEM_DEVICE, SD_F32, 1, &n, data, NULL,
+                                   true, &l->a, NULL)) ||
+        (st = xpu_buffer_from_host(d, XPU_MEM_PINNED_HOST, SD_F32, 1, &large,
+                                   data, NULL, false, &l->large, &done)))
+        return st;
+    st = xpu_event_wait(done);
+    xpu_event_release(done);
+    return st;
+}
+
+/* a = data; b = a * a + 1; sum = a + b, in the place of a; and a large buffer
+ * there, over to the last device and back. */
+static sd_status live(life *l, float *data)
+{
+    xpu_device *d = xpu_client_device(l->c, 0), *last;
+    sd_status st;
+
+    last = xpu_client_device(l->c, xpu_client_count(l->c) - 1);
+    if ((st = load_programs(l, d)) || (st = fill(l, d, data)) ||
+        (st = run1(l->square, l->a, &l->b, NULL)) ||
+        (st = run2(l->add, l->a, l->b, NULL, &l->sum)) ||
+        (st = get(l->sum, l->got, N * sizeof(float))))
+        return st;
+    for (int i = 0; i < N; i++)
+        assert_true(l->got[i] == data[i] + data[i] * data[i] + 1);
+    if ((st = xpu_buffer_copy(l->large, last, XPU_MEM_DEVICE, &l->moved)) ||
+        (st = get(l->moved, l->got, LARGE * sizeof(float))))
+        return st;
+    assert_memory_equal(l->got, data, LARGE * sizeof(float));
+    return NULL;
+}
+
+static void end(life *l)
+{
+    xpu_buffer *b[] = {l->a, l->b, l->sum, l->large, l->moved};
+
+    for (size_t i = 0; i < SD_COUNTOF(b); i++)
+        xpu_buffer_release(b[i]);
+    xpu_program_release(l->square);
+    xpu_program_release(l->add);
+    if (l->c)
+        xpu_client_destroy(l->c);
+}
+
+static sd_status whole_life(const char *device)
+{
+    float *data = malloc(2 * LARGE * sizeof(float));
+    life l = {.got = data + LARGE};
+    sd_status st;
+
+    device_name = device;
+    object = is_host() ? elf : spirv;
+    st = begin(&l, device);
+    if (!st)
+        st = live(&l, data);
+    end(&l);
+    free(data);
+    return st;
+}
+
+/* ---- trouble ---- */
+
+static sd_status with(const char *fmt, long n, const char *more)
+{
+    char words[128];
+
+    snprintf(words, sizeof words, fmt, n);
+    strncat(words, more, sizeof words - strlen(words) - 1);
+    setenv("FAKE_CL", words, 1);
+    return whole_life("cl");
+}
+
+static bool is_clear(const sd_error *st)
+{
+    return (st->code == SD_EXHAUSTED || st->code == SD_INTERNAL ||
+            st->code == SD_UNAVAILABLE || st->code == SD_NOT_FOUND) &&
+           (strstr(st->message, "OpenCL, ") ||
+            strstr(st->message, "OpenCL platforms, no ") ||
+            strstr(st->message, "takes no IL") ||
+            strstr(st->message, "out of memory on device"));
+}
+
+/* Calls 1, 2, ... are in trouble until a life meets none. */
+static void each_call(const char *fmt, const char *more)
+{
+    long n = 1, nfailed = 0, ncall;
+
+    do {
+        sd_status st = with(fmt, n, more);
+
+        ncall = ncalls();
+        if (st && !is_clear(st))
+            fail_msg("call %ld%s: %s", n, more, st->message);
+        if (nlive())
+            fail_msg("call %ld%s: %ld objects are left", n, more, nlive());
+        nfailed += st != NULL;
+        sd_status_free(st);
+        if (n % 16 == 1)
+            ok(whole_life("host"));
+    } while (n++ <= ncall);
+    printf("%ld calls%s, %ld ended in an error\n", n - 2, more, nfailed);
+    assert_true(nfailed > 20);
+}
+
+static void test_sound(void **state)
+{
+    (void)state;
+    ok(with("memory=%ld", 1 << 26, ""));
+    ok(with("memory=%ld", 1 << 26, ",usm=0"));
+    assert_int_equal(nlive(), 0);
+}
+
+static void test_each_call_fails(void **state)
+{
+    (void)state;
+    each_call("fail=%ld", "");
+    each_call("fail=%ld", ",usm=0,error=-6");
+    each_call("fail=%ld", ",error=-4");
+    each_call("fail=%ld", ",error=-9999");
+}
+
+static void test_device_lost(void **state)
+{
+    (void)state;
+    each_call("lose=%ld", ",error=-2");
+    each_call("lose=%ld", ",usm=0,error=-36");
+}
+
+static void expect(sd_status st, sd_code code, const char *message)
+{
+    assert_non_null(st);
+    assert_int_equal(st->code, code);
+    assert_string_equal(st->message, message);
+    sd_status_free(st);
+    assert_int_equal(nlive(), 0);
+    ok(whole_life("host"));
+}
+
+static char *told(const char *fmt)
+{
+    static char text[512];
+
+    snprintf(text, sizeof text, fmt, library);
+    return text;
+}
+
+static void test_no_memory(void **state)
+{
+    (void)state;
+    expect(with("memory=%ld", 1 << 20, ""), SD_EXHAUSTED,
+           "loading by_hand on device 0 (cl:cpu): out of memory on device 0 "
+           "(cl:cpu): asked for 8388608 bytes; in use 0, held 0, limit "
+           "1048576, largest allocation so far 0");
+    for (long m = 1; m < 24; m++) {
+        sd_status st = with("memory=%ld", m << 20, ",usm=0");
+
+        if (st)
+            assert_int_equal(st->code, SD_EXHAUSTED);
+        sd_status_free(st);
+        assert_int_equal(nlive(), 0);
+    }
+}
+
+static void test_no_device(void **state)
+{
+    (void)state;
+    expect(with("platforms=%ld", 0, ""), SD_NOT_FOUND,
+           told("%s: 0 OpenCL platforms, no GPU or CPU device"));
+    expect(with("devices=%ld", 0, ""), SD_NOT_FOUND,
+           told("%s: 1 OpenCL platforms, no GPU or CPU device"));
+    expect(with("il=%ld", 0, ""), SD_NOT_FOUND,
+           told("%s: the OpenCL device \"Fake device\" takes no IL (SPIR-V), "
+                "and no other does"));
+}
+
+/* Whatever it says of itself, what we make of it is text and in range. */
+static void test_garbage(void **state)
+{
+    sd_options opt = {0};
+    const device_desc *d;
+    xpu_client *c;
+
+    (void)state;
+    setenv("FAKE_CL", "garbage", 1);
+    opt.value[SD_OPT_DEVICE] = "cl";
+    opt.value[SD_OPT_CL_SPLIT] = "0";
+    opt.value[SD_OPT_CL_LIBRARY] = library;
+    ok(xpu_client_create(&opt, &c));
+    d = xpu_device_desc(xpu_client_device(c, 0));
+    for (const char *s = d->driver; *s; s++)
+        assert_in_range(*s, ' ', '~');
+    assert_true(d->units > 0 && d->local_bytes > 0);
+    xpu_client_destroy(c);
+    assert_int_equal(nlive(), 0);
+    sd_status_free(with("fail=%ld", 0, ",garbage")); /* no crash */
+    assert_int_equal(nlive(), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sound),
+        cmocka_unit_test(test_each_call_fails),
+        cmocka_unit_test(test_device_lost),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_device),
+        cmocka_unit_test(test_garbage),
+    };
+    void *lib = argc == 4 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+    int bad;
+
+    if (!lib) {
+        fprintf(stderr, "test_xpu_fake libfakecl.so SPIRV ELF\n");
+        return 2;
+    }
+    library = argv[1];
+    ncalls = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cl_calls");
+    nlive = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cl_live");
+    sd_log_init();
+    ok(sd_file_read(argv[2], &spirv));
+    ok(sd_file_read(argv[3], &elf));
+    bad = cmocka_run_group_tests(tests, NULL, NULL);
+    sd_buf_finish(&spirv);
+    sd_buf_finish(&elf);
+    dlclose(lib);
+    return bad;
+}

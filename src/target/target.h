@@ -16,6 +16,9 @@ typedef void (*target_hook)(void *ctx, const char *kind, const void *data,
 /* On success p->program is complete. */
 sd_status target_build(plan *p, const sd_options *opt, sd_pool *pool,
                        target_hook hook, void *ctx);
+/* The IR of every kernel, built, verified and dropped: what can go wrong in
+ * the emitters without the time that LLVM takes.  For fuzzers. */
+sd_status target_check(const plan *p);
 /* LLVM's version, and whether the targets are there: for `sundog devices`. */
 const char *target_version(void);
 /* Optimised and compiled again from IR text alone (a test uses it on a dumped

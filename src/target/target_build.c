@@ -204,8 +204,6 @@ static sd_status module_compile(module *mod)
     st = verify(mod);
     if (st)
         return st;
-#else
-    (void)verify;
 #endif
     if (mod->want_text)
         mod->no_opt = LLVMPrintModuleToString(mod->m);
@@ -249,7 +247,8 @@ static void emit_types(emit *e, const module *mod)
     e->local_ptr = LLVMPointerTypeInContext(cx, e->local_as);
 }
 
-static sd_status build_batch(batch *b)
+/* To IR. */
+static sd_status emit_batch(batch *b)
 {
     module *mod = &b->mod;
     emit e = {.dev = &b->p->program->device, .quick = b->quick};
@@ -273,7 +272,14 @@ static sd_status build_batch(batch *b)
     mod->calls_devlib = e.calls_devlib && !b->quick; /* inlined: clean up */
     LLVMDisposeBuilder(e.b);
     sd_arena_destroy(e.a);
-    return st ? st : module_compile(mod);
+    return st;
+}
+
+static sd_status build_batch(batch *b)
+{
+    sd_status st = emit_batch(b);
+
+    return st ? st : module_compile(&b->mod);
 }
 
 static void run_batch(void *ctx, int64_t i, int worker)
@@ -381,6 +387,23 @@ sd_status target_build(plan *p, const sd_options *opt, sd_pool *pool,
         target_llvm_leave();
     }
     free(b);
+    return st;
+}
+
+sd_status target_check(const plan *p)
+{
+    sd_status st = NULL;
+
+    target_llvm_enter();
+    for (int i = 0; i < p->nkernel && !st; i += BATCH) {
+        batch b = {.p = p, .first = i, .count = SD_MIN(BATCH, p->nkernel - i)};
+
+        st = emit_batch(&b);
+        if (!st)
+            st = verify(&b.mod);
+        module_finish(&b.mod);
+    }
+    target_llvm_leave();
     return st;
 }
 

@@ -283,6 +283,8 @@ bool hlo_is_splat(const hlo_inst *constant); /* all elements equal */
 /* reduce-window that is a running reduction along one dimension: dim, from
  * the end?, without the element itself? */
 bool hlo_is_cumulative(const hlo_inst *in, int64_t *dim, bool *reverse);
+/* The number under a key of a custom call's configuration, a dictionary. */
+bool hlo_custom_int(const hlo_custom *c, const char *key, int64_t *v);
 int hlo_ninput(const hlo_inst *in); /* reduce, sort, scatter...: of the tuple */
 
 /* ---- infer, verify, print, parse, eval ---- */

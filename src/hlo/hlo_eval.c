@@ -1,11 +1,13 @@
 /* The reference evaluator: one instruction after the other, each on dense
  * row-major arrays.  Slow and obviously right.  Here: computations, control
- * flow, and the elementwise classes. */
+ * flow, tokens and what stands for other machines. */
 #include "hlo_eval.h"
 
 #include <assert.h>
 
 enum { MAX_LOOPS = 1 << 24 }; /* then a loop is taken for an endless one */
+#define MAX_BYTES ((double)(UINT64_C(1) << 32)) /* of values at a time */
+#define MAX_STEPS ((double)(UINT64_C(1) << 34)) /* some minutes */
 
 /* ---- values and indices ---- */
 
@@ -118,6 +120,79 @@ static bool passes_on(const hlo_inst *in)
 static sd_status eval_one(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
                           hlo_value *out);
 
+/* ---- what is too much ---- */
+
+static double count_of(const hlo_value *v)
+{
+    return sd_shape_is_array(v->shape) ? (double)sd_shape_count(v->shape) : 0;
+}
+
+static double bytes_of(const sd_shape *s)
+{
+    double n = (double)sd_shape_bytes(s);
+
+    for (int i = 0; s->dtype == SD_TUPLE && i < s->nelem; i++)
+        n += bytes_of(s->elem[i]);
+    return n;
+}
+
+/* How many steps of its innermost loop an instruction takes, about. */
+static double steps_of(const hlo_inst *in, const hlo_value *arg)
+{
+    double n =
+        sd_shape_is_array(in->shape) ? (double)sd_shape_count(in->shape) : 0;
+    const sd_shape *s;
+
+    for (int i = 0; i < in->narg; i++)
+        n = SD_MAX(n, count_of(&arg[i]));
+    switch (hlo_info(in)->cls) {
+    case HLO_C_WINDOW: /* operand 1 of select-and-scatter: an element each */
+        n = in->op == HLO_SELECT_AND_SCATTER ? count_of(&arg[1]) : 0;
+        if (in->op == HLO_REDUCE_WINDOW) {
+            s = in->shape->dtype == SD_TUPLE ? in->shape->elem[0] : in->shape;
+            n = (double)sd_shape_count(s);
+        }
+        for (int i = 0; i < in->u.window.n; i++)
+            n *= (double)in->u.window.dim[i].size;
+        return n;
+    case HLO_C_DOT:
+        n = (double)sd_shape_count(in->shape);
+        for (int i = 0; i < in->u.dot->lhs_contract.n; i++)
+            n *= (double)arg[0].shape->dim[in->u.dot->lhs_contract.at[i]];
+        return n;
+    case HLO_C_CONV:
+        s = arg[1].shape;
+        n = (double)sd_shape_count(in->shape) *
+            (double)s->dim[in->u.conv->k_in];
+        for (int i = 0; i < in->u.conv->nspatial; i++)
+            n *= (double)s->dim[in->u.conv->k_spatial.at[i]];
+        return n;
+    case HLO_C_FFT:
+    case HLO_C_LINALG:
+        s = arg[0].shape;
+        return n * (s->rank ? (double)s->dim[s->rank - 1] : 1);
+    default:
+        return n;
+    }
+}
+
+/* A generated or hostile program ends in a status, not in a day's work. */
+static sd_status afford(hlo_ev *e, const hlo_inst *in, const hlo_value *arg)
+{
+    e->steps += steps_of(in, arg);
+    e->bytes += passes_on(in) ? 0 : bytes_of(in->shape);
+    if (e->bytes > MAX_BYTES)
+        return sd_error(SD_EXHAUSTED,
+                        "evaluating %s: values of more than 2^32 bytes",
+                        hlo_info(in)->name);
+    if (e->steps > MAX_STEPS)
+        return sd_error(SD_EXHAUSTED, "evaluating %s: more than 2^34 steps",
+                        hlo_info(in)->name);
+    return NULL;
+}
+
+/* ---- running a computation ---- */
+
 static sd_status run_comp(hlo_ev *e, const hlo_comp *c, const hlo_value *arg,
                           hlo_value *out)
 {
@@ -135,6 +210,8 @@ static sd_status run_comp(hlo_ev *e, const hlo_comp *c, const hlo_value *arg,
         }
         for (int k = 0; k < x->narg; k++)
             in[k] = val[f->arg[i][k]];
+        if ((st = afford(e, x, in)))
+            return sd_note(st, "%s", x->name);
         if (passes_on(x))
             val[i].shape = x->shape;
         else
@@ -238,6 +315,7 @@ static sd_status run_step(hlo_ev *e, const hlo_comp *c, const hlo_value *state,
                           sd_arena *to, hlo_value *out)
 {
     sd_arena *back = e->arena;
+    double bytes = e->bytes;
     hlo_value v;
     sd_status st;
 
@@ -247,6 +325,7 @@ static sd_status run_step(hlo_ev *e, const hlo_comp *c, const hlo_value *state,
         *out = copy_value(to, &v);
     sd_arena_destroy(e->arena);
     e->arena = back;
+    e->bytes = bytes;
     return st;
 }
 
@@ -317,131 +396,42 @@ static sd_status eval_tuple(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
     return NULL;
 }
 
-/* ---- elementwise ---- */
-
-static sd_status eval_unary_or_binary(hlo_ev *e, const hlo_inst *in,
-                                      const hlo_value *arg, hlo_value *out)
-{
-    int64_t n = sd_shape_count(out->shape);
-    sd_dtype t = arg[0].shape->dtype;
-
-    (void)e;
-    if (in->op == HLO_STOCHASTIC_CONVERT)
-        return sd_error(SD_UNIMPLEMENTED, "evaluating stochastic-convert");
-    for (int64_t i = 0; i < n; i++) {
-        const char *a = hlo_at_elem(&arg[0], i);
-        const char *b = in->narg > 1 ? hlo_at_elem(&arg[1], i) : NULL;
-        char *to = hlo_at_elem(out, i);
-
-        if (in->op != HLO_REDUCE_PRECISION)
-            hlo_scalar_op(in->op, t, a, b, to);
-        else if (!hlo_scalar_precision(t, in->u.precision.exponent,
-                                       in->u.precision.mantissa, a, to))
-            return sd_error(SD_UNIMPLEMENTED,
-                            "evaluating reduce-precision of %s",
-                            sd_dtype_name(t));
-    }
-    return NULL;
-}
-
-/* Operand k at element i, when it may be a scalar for all. */
-static const char *spread(const hlo_value *v, int64_t i)
-{
-    return hlo_at_elem(v, v->shape->rank ? i : 0);
-}
-
-static sd_status eval_ternary(hlo_ev *e, const hlo_inst *in,
-                              const hlo_value *arg, hlo_value *out)
-{
-    int64_t n = sd_shape_count(out->shape);
-    sd_dtype t = out->shape->dtype;
-    size_t size = sd_dtype_bytes(t);
-
-    (void)e;
-    for (int64_t i = 0; i < n; i++) {
-        const char *a = spread(&arg[0], i), *b = hlo_at_elem(&arg[1], i);
-        const char *c = spread(&arg[2], i);
-        char bounded[16];
-
-        if (in->op == HLO_SELECT) {
-            memcpy(hlo_at_elem(out, i), *a ? b : c, size);
-        } else { /* min(max(low, x), high) */
-            hlo_scalar_op(HLO_MAXIMUM, t, a, b, bounded);
-            hlo_scalar_op(HLO_MINIMUM, t, bounded, c, hlo_at_elem(out, i));
-        }
-    }
-    return NULL;
-}
-
-static sd_status eval_compare(hlo_ev *e, const hlo_inst *in,
-                              const hlo_value *arg, hlo_value *out)
-{
-    int64_t n = sd_shape_count(out->shape);
-
-    (void)e;
-    for (int64_t i = 0; i < n; i++)
-        *hlo_at_elem(out, i) = hlo_scalar_compare(
-            in->u.compare.dir, in->u.compare.type, arg[0].shape->dtype,
-            hlo_at_elem(&arg[0], i), hlo_at_elem(&arg[1], i));
-    return NULL;
-}
-
-static sd_status eval_convert(hlo_ev *e, const hlo_inst *in,
-                              const hlo_value *arg, hlo_value *out)
-{
-    int64_t n = sd_shape_count(out->shape);
-
-    (void)e;
-    (void)in;
-    for (int64_t i = 0; i < n; i++)
-        hlo_scalar_convert(arg[0].shape->dtype, hlo_at_elem(&arg[0], i),
-                           out->shape->dtype, hlo_at_elem(out, i));
-    return NULL;
-}
-
-/* Bit i of a dense array whose elements count `bits` each, low bits first. */
-static bool get_bit(const hlo_value *v, int bits, int64_t i)
-{
-    const char *p = hlo_at_elem(v, i / bits);
-    int k = (int)(i % bits);
-
-    return p[k / 8] >> (k % 8) & 1;
-}
-
-static sd_status eval_bitcast_convert(hlo_ev *e, const hlo_inst *in,
-                                      const hlo_value *arg, hlo_value *out)
-{
-    int from = sd_dtype_table[arg[0].shape->dtype].bits;
-    int to = sd_dtype_table[out->shape->dtype].bits;
-    int64_t n = sd_shape_count(out->shape);
-
-    (void)e;
-    (void)in;
-    if (sd_shape_same_dims(arg[0].shape, out->shape)) { /* pred as a byte */
-        memcpy(out->data, arg[0].data, sd_shape_bytes(out->shape));
-        return NULL;
-    }
-    for (int64_t i = 0; i < n * to; i++)
-        if (get_bit(&arg[0], from, i)) {
-            char *p = hlo_at_elem(out, i / to);
-            int k = (int)(i % to);
-
-            p[k / 8] = (char)(p[k / 8] | 1 << (k % 8));
-        }
-    return NULL;
-}
-
 /* ---- what stands for other machines ---- */
+
+static sd_status one_device(const hlo_inst *in)
+{
+    const hlo_module *m = in->parent->module;
+
+    if ((int64_t)m->nreplica * m->npartition <= 1)
+        return NULL;
+    return sd_error(SD_UNIMPLEMENTED,
+                    "evaluating %s over %d replicas and %d partitions",
+                    hlo_info(in)->name, m->nreplica, m->npartition);
+}
+
+/* Whom we hear of: ourselves, by a pair {0, 0} or by the group {0}; without
+ * groups everybody is one group.  Who is nobody's target has zeros. */
+static bool hears(const hlo_inst *in)
+{
+    const hlo_collective *c = in->u.coll;
+    bool permute = in->op == HLO_COLLECTIVE_PERMUTE;
+
+    if (!permute && (!c || c->ngroup == 0))
+        return true;
+    for (int64_t i = 0; c && i < c->ngroup * c->group_size; i++)
+        if (c->groups[i] == 0)
+            return true;
+    return false;
+}
 
 static sd_status eval_alone(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
                             hlo_value *out)
 {
-    hlo_module *m = in->parent->module;
+    sd_status st = one_device(in);
 
     (void)e;
-    if ((int64_t)m->nreplica * m->npartition != 1)
-        return sd_error(SD_UNIMPLEMENTED, "evaluating %s of several devices",
-                        hlo_info(in)->name);
+    if (st || !hears(in))
+        return st;
     for (int i = 0; i < in->narg; i++) {
         hlo_value *to = hlo_result_at(out, i);
 
@@ -477,25 +467,15 @@ static sd_status eval_tokens(hlo_ev *e, const hlo_inst *in,
     return sd_error(SD_UNIMPLEMENTED, "evaluating %s", hlo_info(in)->name);
 }
 
-static sd_status eval_custom(hlo_ev *e, const hlo_inst *in,
-                             const hlo_value *arg, hlo_value *out)
-{
-    (void)e;
-    (void)arg;
-    (void)out;
-    return sd_error(SD_UNIMPLEMENTED, "evaluating custom-call %s",
-                    in->u.custom->target);
-}
-
 /* ---- dispatch ---- */
 
 static const hlo_eval_fn eval_class[HLO_CLASS_COUNT] = {
-    [HLO_C_UNARY] = eval_unary_or_binary,
-    [HLO_C_BINARY] = eval_unary_or_binary,
-    [HLO_C_TERNARY] = eval_ternary,
-    [HLO_C_COMPARE] = eval_compare,
-    [HLO_C_CONVERT] = eval_convert,
-    [HLO_C_BITCAST] = eval_bitcast_convert,
+    [HLO_C_UNARY] = hlo_eval_unary_or_binary,
+    [HLO_C_BINARY] = hlo_eval_unary_or_binary,
+    [HLO_C_TERNARY] = hlo_eval_ternary,
+    [HLO_C_COMPARE] = hlo_eval_compare,
+    [HLO_C_CONVERT] = hlo_eval_convert,
+    [HLO_C_BITCAST] = hlo_eval_bitcast_convert,
     [HLO_C_LEAF] = hlo_eval_leaf,
     [HLO_C_SHAPE] = hlo_eval_shape,
     [HLO_C_INDEXED] = hlo_eval_indexed,
@@ -513,7 +493,7 @@ static const hlo_eval_fn eval_class[HLO_CLASS_COUNT] = {
     [HLO_C_NORM] = hlo_eval_norm,
     [HLO_C_TUPLE] = eval_tuple,
     [HLO_C_CONTROL] = eval_control,
-    [HLO_C_CUSTOM] = eval_custom,
+    [HLO_C_CUSTOM] = hlo_eval_custom,
     [HLO_C_TOKENS] = eval_tokens,
     [HLO_C_DYNAMIC] = eval_dynamic,
     [HLO_C_COLLECTIVE] = eval_alone,

@@ -9,6 +9,9 @@ typedef struct {
     sd_arena *keep;  /* frames: as long as the evaluation */
     sd_map *frames;  /* computation -> its frame */
     int64_t loops;   /* iterations so far, of all loops */
+    double bytes;    /* of the values that now exist */
+    double steps;    /* so far, of innermost loops */
+    uint64_t drawn;  /* random blocks that rng took */
 } hlo_ev;
 
 /* arg: the operands' values.  out: made for in->shape, zeroed, except where
@@ -37,6 +40,24 @@ static inline hlo_value *hlo_result_at(hlo_value *out, int k)
     return out->shape->dtype == SD_TUPLE ? &out->elem[k] : out;
 }
 
+/* Lines of n arrays along dimension d in the order that `less` says, cut to
+ * what out has room for; NULL: largest first. */
+sd_status hlo_sort_lines(hlo_ev *e, const hlo_comp *less, int n,
+                         const hlo_value *x, int64_t d, hlo_value *out);
+/* Blocks of Philox of 4 words each, from `counter` on. */
+void hlo_philox(const uint32_t key[2], const uint64_t counter[2],
+                uint32_t out[4]);
+
+sd_status hlo_eval_unary_or_binary(hlo_ev *, const hlo_inst *,
+                                   const hlo_value *, hlo_value *);
+sd_status hlo_eval_ternary(hlo_ev *, const hlo_inst *, const hlo_value *,
+                           hlo_value *);
+sd_status hlo_eval_compare(hlo_ev *, const hlo_inst *, const hlo_value *,
+                           hlo_value *);
+sd_status hlo_eval_convert(hlo_ev *, const hlo_inst *, const hlo_value *,
+                           hlo_value *);
+sd_status hlo_eval_bitcast_convert(hlo_ev *, const hlo_inst *,
+                                   const hlo_value *, hlo_value *);
 sd_status hlo_eval_leaf(hlo_ev *, const hlo_inst *, const hlo_value *,
                         hlo_value *);
 sd_status hlo_eval_shape(hlo_ev *, const hlo_inst *, const hlo_value *,
@@ -67,5 +88,12 @@ sd_status hlo_eval_linalg(hlo_ev *, const hlo_inst *, const hlo_value *,
                           hlo_value *);
 sd_status hlo_eval_norm(hlo_ev *, const hlo_inst *, const hlo_value *,
                         hlo_value *);
+sd_status hlo_eval_custom(hlo_ev *, const hlo_inst *, const hlo_value *,
+                          hlo_value *);
+/* Custom-calls: Householder's vectors and factors, and their product. */
+sd_status hlo_eval_qr(hlo_ev *, const hlo_inst *, const hlo_value *,
+                      hlo_value *);
+sd_status hlo_eval_householder(hlo_ev *, const hlo_inst *, const hlo_value *,
+                               hlo_value *);
 
 #endif

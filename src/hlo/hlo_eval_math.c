@@ -1,8 +1,7 @@
-/* Evaluating contractions, random bits, Fourier transforms, factorizations
- * and norms, each by its definition, in long double. */
+/* Evaluating contractions, Fourier transforms and norms, each by its
+ * definition, in long double. */
 #include "hlo_eval.h"
 
-#include <assert.h>
 #include <math.h>
 
 /* ---- sums of products ---- */
@@ -196,22 +195,26 @@ sd_status hlo_eval_conv(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
 
 /* ---- Fourier transforms ---- */
 
-/* One line of n numbers, `step` apart, by the definition. */
-static void transform_line(hlo_wide *x, int64_t n, int64_t step, bool inverse,
-                           hlo_wide *tmp)
+/* The n-th roots of 1, clockwise or not. */
+static void make_roots(hlo_wide *root, int64_t n, bool inverse)
 {
     const long double pi = 3.141592653589793238462643383279502884L;
 
     for (int64_t k = 0; k < n; k++) {
-        tmp[k] = 0;
-        for (int64_t j = 0; j < n; j++) {
-            /* the angle from the remainder, so that it stays small */
-            long double a =
-                2 * pi * (long double)(((__int128)j * k) % n) / (long double)n;
+        long double a = 2 * pi * (long double)k / (long double)n;
 
-            tmp[k] +=
-                x[j * step] * CMPLXL(cosl(a), inverse ? sinl(a) : -sinl(a));
-        }
+        root[k] = CMPLXL(cosl(a), inverse ? sinl(a) : -sinl(a));
+    }
+}
+
+/* One line of n numbers, `step` apart, by the definition. */
+static void transform_line(hlo_wide *x, int64_t n, int64_t step, bool inverse,
+                           const hlo_wide *root, hlo_wide *tmp)
+{
+    for (int64_t k = 0; k < n; k++) {
+        tmp[k] = 0;
+        for (int64_t j = 0; j < n; j++)
+            tmp[k] += x[j * step] * root[((__int128)j * k) % n];
         if (inverse)
             tmp[k] /= (long double)n;
     }
@@ -257,6 +260,7 @@ sd_status hlo_eval_fft(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
     all = sd_shape_make(e->arena, SD_C128, rank, full);
     hlo_wide *x = sd_arena_array(e->arena, hlo_wide, sd_shape_count(all));
     hlo_wide *tmp = sd_arena_array(e->arena, hlo_wide, m);
+    hlo_wide *root = sd_arena_array(e->arena, hlo_wide, m);
 
     do
         x[at++] = mirrored(&arg[0], full, n, ix);
@@ -264,152 +268,19 @@ sd_status hlo_eval_fft(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
     int64_t stride[SD_MAX_RANK];
 
     hlo_strides(all, stride);
-    for (int d = rank - n; d < rank; d++)
+    for (int d = rank - n; d < rank; d++) {
+        make_roots(root, full[d], inverse);
         for (int64_t k = 0; k < sd_shape_count(all) / full[d]; k++)
             transform_line(x + k / stride[d] * stride[d] * full[d] +
                                k % stride[d],
-                           full[d], stride[d], inverse, tmp);
+                           full[d], stride[d], inverse, root, tmp);
+    }
     do {
         at = 0;
         for (int d = 0; d < rank; d++)
             at += ix[d] * stride[d];
         hlo_wide_store(out->shape->dtype, x[at], hlo_at_elem(out, i++));
     } while (hlo_step(rank, out->shape->dim, ix));
-    return NULL;
-}
-
-/* ---- factorizations ---- */
-
-/* The lower triangle; the other one is zero.  Not positive: all NaN. */
-static void cholesky(hlo_wide *a, int64_t n)
-{
-    for (int64_t j = 0; j < n; j++) {
-        long double d = creall(a[j * n + j]);
-
-        for (int64_t k = 0; k < j; k++)
-            d -= creall(a[j * n + k] * conjl(a[j * n + k]));
-        if (!(d > 0)) {
-            for (int64_t k = 0; k < n * n; k++)
-                a[k] = NAN;
-            return;
-        }
-        d = sqrtl(d);
-        a[j * n + j] = d;
-        for (int64_t i = j + 1; i < n; i++) {
-            hlo_wide v = a[i * n + j];
-
-            for (int64_t k = 0; k < j; k++)
-                v -= a[i * n + k] * conjl(a[j * n + k]);
-            a[i * n + j] = v / d;
-        }
-        for (int64_t i = 0; i < j; i++)
-            a[i * n + j] = 0;
-    }
-}
-
-static void eval_cholesky(hlo_ev *e, const hlo_inst *in, const hlo_value *x,
-                          hlo_value *out)
-{
-    const sd_shape *s = x->shape;
-    int64_t n = s->dim[s->rank - 1], count = sd_shape_count(s);
-    hlo_wide *a = sd_arena_array(e->arena, hlo_wide, n * n + 1);
-    bool lower = in->u.linalg.lower;
-
-    for (int64_t at = 0; at < count; at += n * n) {
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t j = 0; j <= i; j++) {
-                /* an upper factor is the lower one of the conjugate */
-                int64_t k = lower ? i * n + j : j * n + i;
-                hlo_wide v = hlo_wide_load(s->dtype, hlo_at_elem(x, at + k));
-
-                a[i * n + j] = lower ? v : conjl(v);
-            }
-        cholesky(a, n);
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t j = 0; j < n; j++) {
-                hlo_wide v = lower ? a[i * n + j] : conjl(a[j * n + i]);
-
-                hlo_wide_store(s->dtype, v, hlo_at_elem(out, at + i * n + j));
-            }
-    }
-}
-
-typedef struct { /* op(a) of one triangular matrix */
-    const hlo_inst *in;
-    const hlo_value *a;
-    int64_t at, n;
-} triangle;
-
-static bool is_lower(const triangle *t)
-{
-    /* transposed, the lower triangle is the upper one */
-    return t->in->u.linalg.lower ==
-           (t->in->u.linalg.trans == HLO_TRANSPOSE_NONE);
-}
-
-static hlo_wide triangle_at(const triangle *t, int64_t i, int64_t j)
-{
-    hlo_transpose_kind k = t->in->u.linalg.trans;
-    int64_t p = k == HLO_TRANSPOSE_NONE ? i * t->n + j : j * t->n + i;
-    hlo_wide v;
-
-    if (i == j && t->in->u.linalg.unit)
-        return 1;
-    v = hlo_wide_load(t->a->shape->dtype, hlo_at_elem(t->a, t->at + p));
-    return k == HLO_TRANSPOSE_ADJOINT ? conjl(v) : v;
-}
-
-/* Solves for one vector x, in place: op(a) x = b, or x op(a) = b, which is
- * the same with rows for columns. */
-static void solve_one(const triangle *t, bool left, hlo_wide *x)
-{
-    bool down = is_lower(t) == left;
-
-    for (int64_t k = 0; k < t->n; k++) {
-        int64_t i = down ? k : t->n - 1 - k;
-
-        for (int64_t q = 0; q < k; q++) {
-            int64_t j = down ? q : t->n - 1 - q;
-
-            x[i] -= (left ? triangle_at(t, i, j) : triangle_at(t, j, i)) * x[j];
-        }
-        x[i] /= triangle_at(t, i, i);
-    }
-}
-
-static void eval_solve(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                       hlo_value *out)
-{
-    const sd_shape *b = arg[1].shape;
-    int64_t rows = b->dim[b->rank - 2], cols = b->dim[b->rank - 1];
-    bool left = in->u.linalg.left;
-    int64_t n = left ? rows : cols, count = sd_shape_count(b);
-    hlo_wide *x = sd_arena_array(e->arena, hlo_wide, n + 1);
-    triangle t = {in, &arg[0], 0, n};
-
-    for (int64_t at = 0; at < count; at += rows * cols, t.at += n * n)
-        for (int64_t v = 0; v < (left ? cols : rows); v++) {
-            for (int64_t i = 0; i < n; i++)
-                x[i] = hlo_wide_load(
-                    b->dtype, hlo_at_elem(&arg[1], at + (left ? i * cols + v
-                                                              : v * cols + i)));
-            solve_one(&t, left, x);
-            for (int64_t i = 0; i < n; i++)
-                hlo_wide_store(b->dtype, x[i],
-                               hlo_at_elem(out, at + (left ? i * cols + v
-                                                           : v * cols + i)));
-        }
-}
-
-sd_status hlo_eval_linalg(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                          hlo_value *out)
-{
-    if (sd_shape_count(out->shape) == 0)
-        return NULL;
-    if (in->op == HLO_CHOLESKY)
-        eval_cholesky(e, in, arg, out);
-    else
-        eval_solve(e, in, arg, out);
     return NULL;
 }
 

@@ -4,8 +4,6 @@
  * near. */
 #include "hlo_eval.h"
 
-#include <assert.h>
-
 /* ---- a running reduction of n values at once ---- */
 
 typedef struct {
@@ -393,63 +391,80 @@ static void sort_line(sorter *s, int64_t *at, int64_t *tmp, int64_t n)
     memcpy(at, tmp, sizeof *at * (size_t)n);
 }
 
-/* The first k of each sorted line along the last dimension, and where they
- * stood in it. */
-static void put_top(const hlo_value *x, const int64_t *at, int64_t k,
-                    int64_t line, int64_t start, hlo_value *out)
+/* Where element i of line k lies in the array of this shape. */
+static int64_t line_at(const sd_shape *s, int64_t d, int64_t k, int64_t i)
 {
-    for (int64_t i = 0; i < k; i++) {
-        memcpy(hlo_at_elem(&out->elem[0], line * k + i), hlo_at_elem(x, at[i]),
-               sd_dtype_bytes(x->shape->dtype));
-        sd_scalar_of_s64(SD_S32, at[i] - start,
-                         hlo_at_elem(&out->elem[1], line * k + i));
+    int64_t step, start = s->rank ? line_start(s, d, k, &step) : 0;
+
+    return s->rank ? start + i * step : start;
+}
+
+/* Line k of the n results, as long as they are. */
+static void put_sorted(const sorter *s, const int64_t *at, int64_t d, int64_t k,
+                       hlo_value *out)
+{
+    for (int r = 0; r < s->n; r++) {
+        hlo_value *to = hlo_result_at(out, r);
+        int64_t len = to->shape->rank ? to->shape->dim[d] : 1;
+
+        for (int64_t i = 0; i < len; i++)
+            memcpy(hlo_at_elem(to, line_at(to->shape, d, k, i)),
+                   hlo_at_elem(&s->x[r], at[i]),
+                   sd_dtype_bytes(to->shape->dtype));
     }
 }
 
-static void put_sorted(const sorter *s, const int64_t *at, int64_t len,
-                       int64_t start, int64_t step, hlo_value *out)
+/* The first of line k, and where in it they stood. */
+static void put_top(const sorter *s, const int64_t *at, int64_t d, int64_t k,
+                    hlo_value *out)
 {
-    for (int k = 0; k < s->n; k++) {
-        hlo_value *to = hlo_result_at(out, k);
+    hlo_value *value = &out->elem[0], *index = &out->elem[1];
+    int64_t step, start = line_start(s->x->shape, d, k, &step);
 
-        for (int64_t i = 0; i < len; i++)
-            memcpy(hlo_at_elem(to, start + i * step),
-                   hlo_at_elem(&s->x[k], at[i]),
-                   sd_dtype_bytes(to->shape->dtype));
+    for (int64_t i = 0; i < value->shape->dim[d]; i++) {
+        int64_t p = line_at(value->shape, d, k, i);
+
+        memcpy(hlo_at_elem(value, p), hlo_at_elem(s->x, at[i]),
+               sd_dtype_bytes(value->shape->dtype));
+        sd_scalar_of_s64(index->shape->dtype, (at[i] - start) / step,
+                         hlo_at_elem(index, p));
     }
+}
+
+sd_status hlo_sort_lines(hlo_ev *e, const hlo_comp *less, int n,
+                         const hlo_value *x, int64_t d, hlo_value *out)
+{
+    const sd_shape *s = x->shape;
+    int64_t count = sd_shape_count(s), len = s->rank ? s->dim[d] : 1;
+    sorter so = {.e = e, .x = x, .n = n};
+    sd_status st;
+
+    if (count == 0)
+        return NULL;
+    if (less && (st = hlo_region_open(e, less, &so.less)))
+        return st;
+    so.pair = sd_arena_array(e->arena, const void *, 2 * n);
+    int64_t *at = sd_arena_array(e->arena, int64_t, len);
+    int64_t *tmp = sd_arena_array(e->arena, int64_t, len);
+
+    for (int64_t k = 0; k < count / len; k++) {
+        for (int64_t i = 0; i < len; i++)
+            at[i] = line_at(s, d, k, i);
+        sort_line(&so, at, tmp, len);
+        if (so.st)
+            return so.st;
+        if (less)
+            put_sorted(&so, at, d, k, out);
+        else
+            put_top(&so, at, d, k, out);
+    }
+    return NULL;
 }
 
 sd_status hlo_eval_sort(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
                         hlo_value *out)
 {
-    bool top = in->op == HLO_TOPK;
-    const sd_shape *s = arg[0].shape;
-    int64_t count = sd_shape_count(s), step = 1;
-    int64_t d = top ? s->rank - 1 : in->dims.at[0];
-    int64_t len = s->rank ? s->dim[d] : 1;
-    sorter so = {.e = e, .x = arg, .n = in->narg};
-    sd_status st;
-
-    if (count == 0)
-        return NULL;
-    if (!top && (st = hlo_region_open(e, in->comp[0], &so.less)))
-        return st;
-    so.pair = sd_arena_array(e->arena, const void *, 2 * in->narg);
-    int64_t *at = sd_arena_array(e->arena, int64_t, len);
-    int64_t *tmp = sd_arena_array(e->arena, int64_t, len);
-
-    for (int64_t k = 0; k < count / len; k++) {
-        int64_t start = s->rank ? line_start(s, d, k, &step) : 0;
-
-        for (int64_t i = 0; i < len; i++)
-            at[i] = start + i * step;
-        sort_line(&so, at, tmp, len);
-        if (so.st)
-            return so.st;
-        if (top)
-            put_top(arg, at, in->dims.at[0], k, start, out);
-        else
-            put_sorted(&so, at, len, start, step, out);
-    }
-    return NULL;
+    if (in->op == HLO_TOPK)
+        return hlo_sort_lines(e, NULL, 1, arg, arg[0].shape->rank - 1, out);
+    return hlo_sort_lines(e, in->comp[0], in->narg, arg, in->dims.at[0], out);
 }

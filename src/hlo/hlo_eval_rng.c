@@ -4,6 +4,8 @@
  * XLA's CPU and GPU. */
 #include "hlo_eval.h"
 
+#include <math.h>
+
 static uint32_t rotate(uint32_t v, int n)
 {
     return v << n | v >> (32 - n);
@@ -28,8 +30,8 @@ static void threefry(const uint32_t key[2], uint64_t counter, uint32_t out[2])
     out[1] = y;
 }
 
-static void philox(const uint32_t key[2], const uint64_t counter[2],
-                   uint32_t out[4])
+void hlo_philox(const uint32_t key[2], const uint64_t counter[2],
+                uint32_t out[4])
 {
     uint32_t k0 = key[0], k1 = key[1];
     uint32_t c[4] = {(uint32_t)counter[0], (uint32_t)(counter[0] >> 32),
@@ -127,7 +129,7 @@ static void eval_philox(const uint32_t key[2], uint64_t counter[2],
 
     for (int64_t i = 0; i < n; i++) {
         if (i % per == 0) {
-            philox(key, counter, w);
+            hlo_philox(key, counter, w);
             if (++counter[0] == 0)
                 counter[1]++;
         }
@@ -137,16 +139,91 @@ static void eval_philox(const uint32_t key[2], uint64_t counter[2],
     }
 }
 
+/* ---- random numbers ---- */
+
+/* The next 64 bits of a stream that starts anew with each evaluation: rng has
+ * no numbers that it must give, only a distribution. */
+static uint64_t draw(hlo_ev *e)
+{
+    static const uint32_t key[2] = {0x53756e64, 0x6f670001};
+    uint64_t counter[2] = {e->drawn++, 0};
+    uint32_t w[4];
+
+    hlo_philox(key, counter, w);
+    return w[0] | (uint64_t)w[1] << 32;
+}
+
+static long double draw_unit(hlo_ev *e) /* in [0, 1) */
+{
+    return (long double)draw(e) * 0x1p-64L;
+}
+
+/* Uniform in [a, b), in unsigned arithmetic: b - a may not fit its type. */
+static void draw_whole(hlo_ev *e, sd_dtype t, const void *a, const void *b,
+                       void *out)
+{
+    uint64_t low = (uint64_t)sd_scalar_to_s64(t, a);
+    uint64_t room = (uint64_t)sd_scalar_to_s64(t, b) - low;
+    bool empty = hlo_scalar_compare(HLO_GE, HLO_CMP_FLOAT, t, a, b);
+
+    sd_scalar_of_s64(t, (int64_t)(empty ? low : low + draw(e) % room), out);
+}
+
+/* Rounding may give b itself: then again. */
+static void draw_between(hlo_ev *e, sd_dtype t, const void *a, const void *b,
+                         void *out)
+{
+    long double low = creall(hlo_wide_load(t, a));
+    long double high = creall(hlo_wide_load(t, b));
+
+    do
+        hlo_wide_store(t, low + draw_unit(e) * (high - low), out);
+    while (low < high && isfinite(high - low) &&
+           creall(hlo_wide_load(t, out)) >= high);
+}
+
+/* Box and Muller's: two uniform numbers make a normal one. */
+static void draw_normal(hlo_ev *e, sd_dtype t, const void *mean,
+                        const void *deviation, void *out)
+{
+    const long double pi = 3.141592653589793238462643383279502884L;
+    long double r = sqrtl(-2 * logl(1 - draw_unit(e)));
+
+    hlo_wide_store(t,
+                   creall(hlo_wide_load(t, mean)) +
+                       creall(hlo_wide_load(t, deviation)) * r *
+                           cosl(2 * pi * draw_unit(e)),
+                   out);
+}
+
+static sd_status eval_distribution(hlo_ev *e, const hlo_inst *in,
+                                   const hlo_value *arg, hlo_value *out)
+{
+    sd_dtype t = out->shape->dtype;
+    bool is_float = sd_dtype_kind(t) == SD_K_FLOAT;
+    int64_t n = sd_shape_count(out->shape);
+
+    for (int64_t i = 0; i < n; i++) {
+        char *to = hlo_at_elem(out, i);
+
+        if (in->u.rng.distribution == 2)
+            draw_normal(e, t, arg[0].data, arg[1].data, to);
+        else if (is_float)
+            draw_between(e, t, arg[0].data, arg[1].data, to);
+        else
+            draw_whole(e, t, arg[0].data, arg[1].data, to);
+    }
+    return NULL;
+}
+
 sd_status hlo_eval_rng(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
                        hlo_value *out)
 {
     uint64_t state[3] = {0}, counter[2];
     int64_t n = arg[0].shape->rank ? arg[0].shape->dim[0] : 0;
 
-    (void)e;
     if (in->op == HLO_RNG)
-        return sd_error(SD_UNIMPLEMENTED,
-                        "evaluating rng: its numbers are not defined");
+        return eval_distribution(e, in, arg, out);
     memcpy(state, arg[0].data, sizeof *state * (size_t)n);
     uint32_t key[2] = {(uint32_t)state[0], (uint32_t)(state[0] >> 32)};
 

@@ -165,6 +165,12 @@ sd_status hlo_infer_rng(hlo_module *m, const hlo_inst *in, const sd_shape **out)
             (st = hlo_want_scalar(m, in, 0, in->shape->dtype)) ||
             (st = hlo_want_scalar(m, in, 1, in->shape->dtype)))
             return st;
+        sd_kind k = sd_dtype_kind(in->shape->dtype);
+
+        if (k == SD_K_COMPLEX ||
+            (in->u.rng.distribution == 2 && k != SD_K_FLOAT))
+            return hlo_bad(m, in, "has no such distribution of %s",
+                           sd_dtype_name(in->shape->dtype));
         return NULL;
     }
     if ((st = hlo_want_args(m, in, 1)) || (st = hlo_want_array(m, in, 0)))

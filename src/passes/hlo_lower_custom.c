@@ -2,8 +2,6 @@
  * name; collectives of one participant; sizes that are static. */
 #include "passes_priv.h"
 
-#include <stdlib.h>
-
 static bool is_identity_target(const char *t)
 {
     static const char *const names[] = {"Sharding",
@@ -53,26 +51,6 @@ static hlo_inst *as_one(hlo_inst *in)
     return hlo_make_tuple(pass_at(in), in->narg, in->arg);
 }
 
-/* "k = 3" in what MLIR prints of an attribute dictionary */
-static bool config_int(const hlo_custom *c, const char *key, int64_t *v)
-{
-    const char *at = c->config;
-    char *end;
-
-    while (at && (at = strstr(at, key))) {
-        bool word = at == c->config || at[-1] == ' ' || at[-1] == '{' ||
-                    at[-1] == ',' || at[-1] == '"';
-
-        at += strlen(key);
-        if (!word)
-            continue;
-        at += strspn(at, " =:\"");
-        *v = strtoll(at, &end, 10);
-        return end > at;
-    }
-    return false;
-}
-
 static hlo_inst *lower_topk_call(hlo_inst *in)
 {
     const sd_shape *s = in->shape;
@@ -101,10 +79,10 @@ static hlo_inst *lower_approx_topk(hlo_inst *in)
     hlo_inst *sort, **part;
 
     if (in->narg < 2 || in->narg % 2 || in->ncomp != 1 ||
-        !config_int(in->u.custom, "reduction_dim", &dim) ||
-        !config_int(in->u.custom, "top_k", &k) || dim < 0 || dim >= s->rank ||
-        in->shape->dtype != SD_TUPLE || in->shape->nelem != n ||
-        in->shape->elem[0]->dim[dim] > s->dim[dim] ||
+        !hlo_custom_int(in->u.custom, "reduction_dim", &dim) ||
+        !hlo_custom_int(in->u.custom, "top_k", &k) || dim < 0 ||
+        dim >= s->rank || in->shape->dtype != SD_TUPLE ||
+        in->shape->nelem != n || in->shape->elem[0]->dim[dim] > s->dim[dim] ||
         in->shape->elem[0]->dim[dim] != k)
         return NULL;
     sd_arena *a = in->parent->module->arena;

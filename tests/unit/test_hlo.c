@@ -553,9 +553,14 @@ static void evaluator_refuses(void **state)
     static const char *const of[][2] = {
         {"ENTRY e { ROOT c = f32[] custom-call(), custom_call_target=\"foo\" }",
          "custom-call foo"},
-        {"ENTRY e { z = f32[] constant(0) ROOT c = f32[2] rng(z, z), "
-         "distribution=rng_normal }",
-         "evaluating rng"},
+        {"ENTRY e { t = token[] after-all() x = f32[2] constant({1, 2}) "
+         "s = (f32[2], u32[], token[]) send(x, t), channel_id=1 "
+         "ROOT d = token[] send-done(s), channel_id=1 }",
+         "evaluating send"},
+        {"ENTRY e { x = f32[65536] iota(), iota_dimension=0 "
+         "y = f32[65536,65536] broadcast(x), dimensions={0} "
+         "ROOT r = f32[65536,65536] negate(y) }",
+         "more than 2^32 bytes"},
     };
 
     (void)state;

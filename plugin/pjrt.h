@@ -3,8 +3,8 @@
  *
  * Theirs is PJRT_Buffer_Delete, ours pjrt_buffer_delete; the table that joins
  * them is generated (pjrt_table.c) and checks before each call that the
- * caller's struct holds the fields that every version has.  Newer fields are
- * read and written only under PJRT_HAS.
+ * caller's struct holds the fields that every version has, and that handles
+ * are there.  Newer fields are read and written only under PJRT_HAS.
  *
  * Handles: PJRT_Error is an sd_error, PJRT_Event an xpu_event, both by cast;
  * the others are below.  Devices, memories and the topology belong to their
@@ -32,6 +32,9 @@ PJRT_Error *pjrt_return(sd_status st); /* takes st; NULL stays NULL */
 PJRT_Error *pjrt_no_memory(void);
 PJRT_Error *pjrt_unimplemented(const char *function);
 PJRT_Error *pjrt_short(const char *function, size_t has, size_t needs);
+PJRT_Error *pjrt_null(const char *function, const char *field);
+/* The same of a struct inside the arguments. */
+sd_status pjrt_short_struct(const char *name, size_t has, size_t needs);
 sd_status pjrt_status(PJRT_Error *e); /* takes e */
 /* Of a code and a message that a caller gives; never success. */
 sd_status pjrt_foreign(PJRT_Error_Code code, const char *message, size_t len);
@@ -45,10 +48,8 @@ static inline xpu_event *pjrt_xpu_event(PJRT_Event *e)
 }
 /* An event that is ready with st (taken); NULL: out of memory. */
 xpu_event *pjrt_ready_event(sd_status st);
-/* When `from` is ready, `to` is set alike; the reference to `to` is taken. */
-sd_status pjrt_event_chain(xpu_event *from, xpu_event *to);
 
-extern const PJRT_Api pjrt_api; /* pjrt_table.c, generated; no extensions */
+extern const PJRT_Api pjrt_api; /* pjrt_table.c, generated */
 PJRT_NamedValue pjrt_named_int(const char *name, int64_t v);
 PJRT_NamedValue pjrt_named_str(const char *name, const char *v); /* borrowed */
 
@@ -87,7 +88,10 @@ struct PJRT_Memory {
 };
 void pjrt_memory_init(PJRT_Memory *m, int id, xpu_memory kind, PJRT_Device *d);
 void pjrt_memory_finish(PJRT_Memory *m);
-const char *pjrt_memory_name(xpu_memory kind);
+static inline int pjrt_memory_kind_number(xpu_memory kind)
+{
+    return (int)kind + 1; /* never 0 */
+}
 
 struct PJRT_Device {
     xpu_device *x;
@@ -115,19 +119,61 @@ sd_status pjrt_compile_program(PJRT_Client *c, const device_desc *d,
                                const PJRT_Program *program, sd_bytes options,
                                thunk_program **out);
 
-/* ---- buffers: pjrt_buffer.c, pjrt_transfer.c ---- */
+/* ---- layouts: pjrt_layout.c ---- */
+
+/* The order of dimensions, from minor to major; NULL stands for row-major.
+ * What is read is borrowed from l; `whose` names it in errors. */
+sd_status pjrt_layout_read(const PJRT_Buffer_MemoryLayout *l, size_t rank,
+                           const char *whose, const int64_t **order);
+/* Something of each dimension, in the order in which they lie, slowest first. */
+void pjrt_layout_permute(const int64_t *order, int rank, const int64_t *from,
+                         int64_t *to);
+/* A dense array from one order into another; elements have `size` bytes. */
+void pjrt_layout_convert(void *to, const int64_t *to_order, const void *from,
+                         const int64_t *from_order, size_t size, int rank,
+                         const int64_t *dim);
+const int64_t *pjrt_row_major(int rank); /* its order; lives for ever */
+struct PJRT_Layouts_MemoryLayout {
+    char text[SD_MAX_RANK * 3 + 3]; /* "{1,0}" */
+};
+void pjrt_layout_write(PJRT_Layouts_MemoryLayout *l, int rank,
+                       const int64_t *order);
+
+/* ---- buffers: pjrt_buffer.c, pjrt_create.c, pjrt_transfer.c,
+ *      pjrt_async.c ---- */
 
 struct PJRT_Buffer {
-    xpu_buffer *x; /* a reference */
+    xpu_buffer *x; /* a reference; its dimensions are as they lie */
     PJRT_Memory *memory;
+    int64_t *logical; /* dimensions, then order; NULL: as they lie, in x */
 };
-/* Takes x, also when there is no memory for the handle (then NULL). */
-PJRT_Buffer *pjrt_buffer_wrap(PJRT_Memory *m, xpu_buffer *x);
+/* What a caller says of an array, read and checked. */
+typedef struct {
+    sd_dtype dtype;
+    int rank;
+    const int64_t *dim, *order; /* borrowed; order NULL: row-major */
+    int64_t lies[SD_MAX_RANK];  /* dimensions as they lie */
+} pjrt_array;
+sd_status pjrt_array_read(PJRT_Buffer_Type type, const int64_t *dim,
+                          size_t ndim, const PJRT_Buffer_MemoryLayout *layout,
+                          pjrt_array *out);
+/* Takes x, also when there is no memory for the handle (then NULL).  The
+ * array says what the caller calls it; NULL: as it lies. */
+PJRT_Buffer *pjrt_buffer_wrap(PJRT_Memory *m, xpu_buffer *x,
+                              const pjrt_array *as);
+void pjrt_buffer_free(PJRT_Buffer *b); /* takes NULL */
+static inline const int64_t *pjrt_buffer_dims(const PJRT_Buffer *b)
+{
+    return b->logical ? b->logical : xpu_buffer_dims(b->x);
+}
+static inline const int64_t *pjrt_buffer_order(const PJRT_Buffer *b)
+{
+    return b->logical ? b->logical + xpu_buffer_rank(b->x) : NULL;
+}
 sd_status pjrt_shape(PJRT_Buffer_Type type, const int64_t *dim, size_t ndim,
                      sd_dtype *out);
-/* Arrays on a device are row-major: any other layout is refused. */
-sd_status pjrt_device_layout(const PJRT_Buffer_MemoryLayout *l, size_t rank);
 sd_status pjrt_place(PJRT_Device *d, PJRT_Memory *m, PJRT_Memory **out);
+sd_status pjrt_check_range(const xpu_buffer *x, int64_t offset, int64_t bytes);
 
 /* ---- executables: pjrt_options.c, pjrt_executable.c, pjrt_loaded.c,
  *      pjrt_execute.c ---- */
@@ -154,6 +200,7 @@ struct PJRT_Executable {
     size_t *dim_sizes;
     const char **kinds; /* of outputs, then of parameters */
     size_t *kind_sizes;
+    PJRT_Layouts_MemoryLayout *layout, **layouts; /* in the same order */
 };
 sd_status pjrt_executable_make(thunk_program *p, sd_bytes options,
                                PJRT_Executable **out); /* takes p */

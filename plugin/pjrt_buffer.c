@@ -1,7 +1,10 @@
-/* Buffers: a handle over xpu's, with the memory it lies in. */
+/* Buffers: a handle over xpu's, with the memory it lies in and, where that
+ * differs, what the caller calls the array.  Here are the questions; they come
+ * to life in pjrt_create.c, pjrt_transfer.c, pjrt_async.c. */
 #include "pjrt.h"
 
-PJRT_Buffer *pjrt_buffer_wrap(PJRT_Memory *m, xpu_buffer *x)
+PJRT_Buffer *pjrt_buffer_wrap(PJRT_Memory *m, xpu_buffer *x,
+                              const pjrt_array *as)
 {
     PJRT_Buffer *b = malloc(sizeof *b);
 
@@ -11,7 +14,27 @@ PJRT_Buffer *pjrt_buffer_wrap(PJRT_Memory *m, xpu_buffer *x)
     }
     b->x = x;
     b->memory = m;
+    b->logical = NULL;
+    if (as && as->order) {
+        size_t bytes = (size_t)as->rank * sizeof *as->dim;
+
+        if (!(b->logical = malloc(2 * bytes))) {
+            pjrt_buffer_free(b);
+            return NULL;
+        }
+        memcpy(b->logical, as->dim, bytes);
+        memcpy(b->logical + as->rank, as->order, bytes);
+    }
     return b;
+}
+
+void pjrt_buffer_free(PJRT_Buffer *b)
+{
+    if (!b)
+        return;
+    xpu_buffer_release(b->x);
+    free(b->logical);
+    free(b);
 }
 
 sd_status pjrt_shape(PJRT_Buffer_Type type, const int64_t *dim, size_t ndim,
@@ -26,24 +49,17 @@ sd_status pjrt_shape(PJRT_Buffer_Type type, const int64_t *dim, size_t ndim,
     return sd_shape_check(t, (int)SD_MIN(ndim, (size_t)1 << 20), dim);
 }
 
-sd_status pjrt_device_layout(const PJRT_Buffer_MemoryLayout *l, size_t rank)
+sd_status pjrt_array_read(PJRT_Buffer_Type type, const int64_t *dim,
+                          size_t ndim, const PJRT_Buffer_MemoryLayout *layout,
+                          pjrt_array *out)
 {
-    if (!l)
-        return NULL;
-    if (l->type != PJRT_Buffer_MemoryLayout_Type_Tiled)
-        return sd_error(SD_INVALID, "a device layout given by strides");
-    if (l->tiled.num_tiles)
-        return sd_error(SD_INVALID, "a device layout with %zu tiles",
-                        l->tiled.num_tiles);
-    if (l->tiled.minor_to_major_size != rank)
-        return sd_error(SD_INVALID, "a layout of %zu dimensions for rank %zu",
-                        l->tiled.minor_to_major_size, rank);
-    for (size_t i = 0; i < rank; i++)
-        if (l->tiled.minor_to_major[i] != (int64_t)(rank - 1 - i))
-            return sd_error(SD_UNIMPLEMENTED,
-                            "a device layout that is not "
-                            "row-major: dimension %" PRId64 " in place %zu",
-                            l->tiled.minor_to_major[i], i);
+    sd_status st = pjrt_shape(type, dim, ndim, &out->dtype);
+
+    if (st || (st = pjrt_layout_read(layout, ndim, "device", &out->order)))
+        return st;
+    out->rank = (int)ndim;
+    out->dim = dim;
+    pjrt_layout_permute(out->order, out->rank, dim, out->lies);
     return NULL;
 }
 
@@ -58,10 +74,7 @@ sd_status pjrt_place(PJRT_Device *d, PJRT_Memory *m, PJRT_Memory **out)
 
 PJRT_Error *pjrt_buffer_destroy(PJRT_Buffer_Destroy_Args *a)
 {
-    if (a->buffer) {
-        xpu_buffer_release(a->buffer->x);
-        free(a->buffer);
-    }
+    pjrt_buffer_free(a->buffer);
     return NULL;
 }
 
@@ -86,7 +99,7 @@ PJRT_Error *pjrt_buffer_element_type(PJRT_Buffer_ElementType_Args *a)
 
 PJRT_Error *pjrt_buffer_dimensions(PJRT_Buffer_Dimensions_Args *a)
 {
-    a->dims = xpu_buffer_dims(a->buffer->x);
+    a->dims = pjrt_buffer_dims(a->buffer);
     a->num_dims = (size_t)xpu_buffer_rank(a->buffer->x);
     return NULL;
 }
@@ -94,7 +107,7 @@ PJRT_Error *pjrt_buffer_dimensions(PJRT_Buffer_Dimensions_Args *a)
 PJRT_Error *
 pjrt_buffer_unpadded_dimensions(PJRT_Buffer_UnpaddedDimensions_Args *a)
 {
-    a->unpadded_dims = xpu_buffer_dims(a->buffer->x);
+    a->unpadded_dims = pjrt_buffer_dims(a->buffer);
     a->num_dims = (size_t)xpu_buffer_rank(a->buffer->x);
     return NULL;
 }
@@ -110,17 +123,15 @@ PJRT_Error *pjrt_buffer_dynamic_dimension_indices(
 
 PJRT_Error *pjrt_buffer_get_memory_layout(PJRT_Buffer_GetMemoryLayout_Args *a)
 {
-    static const int64_t down[SD_MAX_RANK] = {
-        31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16,
-        15, 14, 13, 12, 11, 10, 9,  8,  7,  6,  5,  4,  3,  2,  1,  0};
-    size_t rank = (size_t)xpu_buffer_rank(a->buffer->x);
+    int rank = xpu_buffer_rank(a->buffer->x);
+    const int64_t *order = pjrt_buffer_order(a->buffer);
 
     a->layout = (PJRT_Buffer_MemoryLayout){
         .struct_size = PJRT_Buffer_MemoryLayout_STRUCT_SIZE,
         .type = PJRT_Buffer_MemoryLayout_Type_Tiled,
         .tiled = {.struct_size = PJRT_Buffer_MemoryLayout_Tiled_STRUCT_SIZE,
-                  .minor_to_major = down + SD_MAX_RANK - rank,
-                  .minor_to_major_size = rank}};
+                  .minor_to_major = order ? order : pjrt_row_major(rank),
+                  .minor_to_major_size = (size_t)rank}};
     return NULL;
 }
 
@@ -148,7 +159,7 @@ PJRT_Error *pjrt_buffer_memory(PJRT_Buffer_Memory_Args *a)
  * away.  So only memory that is the host's by name. */
 PJRT_Error *pjrt_buffer_is_on_cpu(PJRT_Buffer_IsOnCpu_Args *a)
 {
-    a->is_on_cpu = a->buffer->memory->kind == XPU_MEM_PINNED_HOST;
+    a->is_on_cpu = a->buffer->memory->kind != XPU_MEM_DEVICE;
     return NULL;
 }
 
@@ -197,74 +208,4 @@ PJRT_Error *pjrt_buffer_decrease_external_reference_count(
 
     return pjrt_return(sd_note(st, "Attempting to decrease reference on a "
                                    "buffer with zero reference count"));
-}
-
-/* ---- new ones ---- */
-
-static PJRT_Error *finish(sd_status st, PJRT_Memory *m, xpu_buffer *x,
-                          PJRT_Buffer **out)
-{
-    PJRT_Buffer *b;
-
-    if (st)
-        return pjrt_return(st);
-    if (!(b = pjrt_buffer_wrap(m, x)))
-        return pjrt_no_memory();
-    *out = b;
-    return NULL;
-}
-
-PJRT_Error *pjrt_client_create_uninitialized_buffer(
-    PJRT_Client_CreateUninitializedBuffer_Args *a)
-{
-    PJRT_Memory *m = NULL;
-    xpu_buffer *x = NULL;
-    sd_dtype t;
-    sd_status st;
-
-    if (!(st = pjrt_place(a->device, a->memory, &m)) &&
-        !(st = pjrt_shape(a->shape_element_type, a->shape_dims,
-                          a->shape_num_dims, &t)) &&
-        !(st = pjrt_device_layout(a->shape_layout, a->shape_num_dims)))
-        st = xpu_buffer_alloc(m->device->x, m->kind, t, (int)a->shape_num_dims,
-                              a->shape_dims, &x);
-    return finish(st, m, x, &a->buffer);
-}
-
-PJRT_Error *pjrt_client_create_view_of_device_buffer(
-    PJRT_Client_CreateViewOfDeviceBuffer_Args *a)
-{
-    PJRT_Memory *m = NULL;
-    xpu_buffer *x = NULL;
-    sd_dtype t;
-    sd_status st;
-
-    if (!(st = pjrt_place(a->device, PJRT_HAS(a, memory) ? a->memory : NULL,
-                          &m)) &&
-        !(st = pjrt_shape(a->element_type, a->dims, a->num_dims, &t)) &&
-        !(st = pjrt_device_layout(a->layout, a->num_dims)))
-        st =
-            xpu_buffer_view(m->device->x, m->kind, t, (int)a->num_dims, a->dims,
-                            a->device_buffer_ptr, a->on_delete_callback,
-                            a->on_delete_callback_arg, &x);
-    return finish(st, m, x, &a->buffer);
-}
-
-static PJRT_Error *copy(PJRT_Buffer *b, PJRT_Memory *to, PJRT_Buffer **out)
-{
-    xpu_buffer *x = NULL;
-    sd_status st = xpu_buffer_copy(b->x, to->device->x, to->kind, &x);
-
-    return finish(st, to, x, out);
-}
-
-PJRT_Error *pjrt_buffer_copy_to_device(PJRT_Buffer_CopyToDevice_Args *a)
-{
-    return copy(a->buffer, &a->dst_device->memory[XPU_MEM_DEVICE],
-                &a->dst_buffer);
-}
-
-PJRT_Error *pjrt_buffer_copy_to_memory(PJRT_Buffer_CopyToMemory_Args *a)
-{
-    return copy(a->buffer, a->dst_memory, &a->dst_buffer);
 }

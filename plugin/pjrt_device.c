@@ -129,6 +129,12 @@ PJRT_Error *pjrt_device_memory_stats(PJRT_Device_MemoryStats_Args *a)
     return NULL;
 }
 
+PJRT_Error *pjrt_device_clear_memory_stats(PJRT_Device_ClearMemoryStats_Args *a)
+{
+    xpu_device_clear_stats(a->device->x);
+    return NULL;
+}
+
 /* No launch can be found by its number, so none is poisoned. */
 PJRT_Error *pjrt_device_poison_execution(PJRT_Device_PoisonExecution_Args *a)
 {

@@ -64,12 +64,21 @@ PJRT_Error *pjrt_unimplemented(const char *function)
         sd_error(SD_UNIMPLEMENTED, "%s is not implemented", function));
 }
 
+sd_status pjrt_short_struct(const char *name, size_t has, size_t needs)
+{
+    return sd_error(SD_INVALID,
+                    "%s: struct_size is %zu, at least %zu is needed", name, has,
+                    needs);
+}
+
 PJRT_Error *pjrt_short(const char *function, size_t has, size_t needs)
 {
-    return pjrt_return(sd_error(SD_INVALID,
-                                "%s: struct_size is %zu, at least "
-                                "%zu is needed",
-                                function, has, needs));
+    return pjrt_return(pjrt_short_struct(function, has, needs));
+}
+
+PJRT_Error *pjrt_null(const char *function, const char *field)
+{
+    return pjrt_return(sd_error(SD_INVALID, "%s: %s is NULL", function, field));
 }
 
 sd_status pjrt_foreign(PJRT_Error_Code code, const char *message, size_t len)

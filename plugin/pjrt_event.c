@@ -13,21 +13,6 @@ xpu_event *pjrt_ready_event(sd_status st)
     return e;
 }
 
-static void set_alike(void *ctx, sd_status st)
-{
-    xpu_event_set(ctx, st);
-    xpu_event_release(ctx);
-}
-
-sd_status pjrt_event_chain(xpu_event *from, xpu_event *to)
-{
-    sd_status st = xpu_event_then(from, set_alike, to);
-
-    if (st)
-        xpu_event_release(to);
-    return st;
-}
-
 PJRT_Error *pjrt_event_destroy(PJRT_Event_Destroy_Args *a)
 {
     if (a->event)
@@ -95,14 +80,13 @@ PJRT_Error *pjrt_event_create(PJRT_Event_Create_Args *a)
 
 PJRT_Error *pjrt_event_set(PJRT_Event_Set_Args *a)
 {
-    xpu_event *e = pjrt_xpu_event(a->event);
+    sd_status st = a->error_code == PJRT_Error_Code_OK
+                       ? NULL
+                       : pjrt_foreign(a->error_code, a->error_message,
+                                      a->error_message_size);
 
-    if (xpu_event_is_ready(e))
-        return pjrt_return(
-            sd_error(SD_PRECONDITION, "PJRT_Event_Set: the event is set"));
-    xpu_event_set(e, a->error_code == PJRT_Error_Code_OK
-                         ? NULL
-                         : pjrt_foreign(a->error_code, a->error_message,
-                                        a->error_message_size));
-    return NULL;
+    if (xpu_event_set(pjrt_xpu_event(a->event), st))
+        return NULL;
+    return pjrt_return(
+        sd_error(SD_PRECONDITION, "PJRT_Event_Set: the event is set already"));
 }

@@ -34,7 +34,7 @@ static PJRT_NamedValue named_float(const char *name, double v)
 
 static const char *memory_of(const thunk_type *t)
 {
-    return t->memory ? t->memory : pjrt_memory_name(XPU_MEM_DEVICE);
+    return t->memory ? t->memory : xpu_memory_name[XPU_MEM_DEVICE];
 }
 
 static bool fill_types(PJRT_Executable *e)
@@ -49,7 +49,10 @@ static bool fill_types(PJRT_Executable *e)
     e->dims = calloc(ndim + 1, sizeof *e->dims);
     e->kinds = calloc(no + np + 1, sizeof *e->kinds);
     e->kind_sizes = calloc(no + np + 1, sizeof *e->kind_sizes);
-    if (!e->types || !e->dim_sizes || !e->dims || !e->kinds || !e->kind_sizes)
+    e->layout = calloc(no + np + 1, sizeof *e->layout);
+    e->layouts = calloc(no + np + 1, sizeof *e->layouts);
+    if (!e->types || !e->dim_sizes || !e->dims || !e->kinds || !e->kind_sizes ||
+        !e->layout || !e->layouts)
         return false;
     ndim = 0;
     for (size_t i = 0; i < no; i++) {
@@ -59,12 +62,15 @@ static bool fill_types(PJRT_Executable *e)
         e->dim_sizes[i] = (size_t)t->rank;
         for (int k = 0; k < t->rank; k++)
             e->dims[ndim++] = t->dim[k];
-        e->kinds[i] = memory_of(t);
     }
-    for (size_t i = 0; i < np; i++)
-        e->kinds[no + i] = memory_of(&p->param[i]);
-    for (size_t i = 0; i < no + np; i++)
+    for (size_t i = 0; i < no + np; i++) {
+        const thunk_type *t = i < no ? &p->output[i] : &p->param[i - no];
+
+        e->kinds[i] = memory_of(t);
         e->kind_sizes[i] = strlen(e->kinds[i]);
+        pjrt_layout_write(&e->layout[i], t->rank, NULL);
+        e->layouts[i] = &e->layout[i];
+    }
     return true;
 }
 
@@ -113,6 +119,8 @@ void pjrt_executable_release(PJRT_Executable *e)
     free(e->dim_sizes);
     free(e->kinds);
     free(e->kind_sizes);
+    free(e->layout);
+    free(e->layouts);
     free(e);
 }
 

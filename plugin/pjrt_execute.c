@@ -68,15 +68,24 @@ static sd_status wrap_outputs(run *r, PJRT_Device *d, PJRT_Buffer **out)
     for (int i = 0; i < n; i++) {
         PJRT_Memory *m = &d->memory[xpu_buffer_memory(r->out[i])];
 
-        out[i] = pjrt_buffer_wrap(m, r->out[i]);
+        out[i] = pjrt_buffer_wrap(m, r->out[i], NULL);
         ok &= out[i] != NULL;
     }
     for (int i = 0; !ok && i < n; i++)
-        if (out[i]) {
-            xpu_buffer_release(out[i]->x);
-            free(out[i]);
-        }
+        pjrt_buffer_free(out[i]);
     return ok ? NULL : sd_no_memory(sizeof **out);
+}
+
+/* Programs take row-major arrays. */
+static sd_status wrong_layout(const run *r, size_t i, const PJRT_Buffer *b)
+{
+    PJRT_Layouts_MemoryLayout has, wants;
+
+    pjrt_layout_write(&has, xpu_buffer_rank(b->x), pjrt_buffer_order(b));
+    pjrt_layout_write(&wants, xpu_buffer_rank(b->x), NULL);
+    return sd_error(SD_INVALID,
+                    "%s: argument %zu has layout %s, the program wants %s",
+                    r->p->name, i, has.text, wants.text);
 }
 
 static sd_status run_on(run *r, PJRT_Device *d, int device,
@@ -89,8 +98,11 @@ static sd_status run_on(run *r, PJRT_Device *d, int device,
     sd_status st;
 
     call.arg = r->arg;
-    for (size_t i = 0; i < r->narg; i++)
+    for (size_t i = 0; i < r->narg; i++) {
         r->arg[i] = list[i]->x;
+        if (list[i]->logical)
+            return wrong_layout(r, i, list[i]);
+    }
     if ((st = pjrt_loaded_program(r->exe, d, &x)) ||
         (st = pjrt_callbacks_make(r->options, device, &call, &callbacks)))
         return st;
@@ -116,6 +128,9 @@ static sd_status check_call(const PJRT_LoadedExecutable_Execute_Args *a,
     if (a->num_args != (size_t)p->nparam)
         return sd_error(SD_INVALID, "%s takes %d arguments, not %zu", p->name,
                         p->nparam, a->num_args);
+    if (a->options->struct_size < PJRT_ExecuteOptions_LEAST)
+        return pjrt_short_struct("PJRT_ExecuteOptions", a->options->struct_size,
+                                 PJRT_ExecuteOptions_LEAST);
     *one = a->execute_device;
     if (!*one) {
         if (a->num_devices != (size_t)l->n)
@@ -161,10 +176,8 @@ static void drop(const run *r, int n, PJRT_Buffer **const *lists,
                  PJRT_Event **events)
 {
     for (int d = 0; d < n; d++) {
-        for (int i = 0; i < r->p->noutput; i++) {
-            xpu_buffer_release(lists[d][i]->x);
-            free(lists[d][i]);
-        }
+        for (int i = 0; i < r->p->noutput; i++)
+            pjrt_buffer_free(lists[d][i]);
         if (events)
             xpu_event_release(pjrt_xpu_event(events[d]));
     }

@@ -1,15 +1,8 @@
-/* Memories: each device has its own and pinned host memory that it reaches. */
+/* Memories: each device has its own, and host memory that it reaches.  What
+ * "unpinned_host" holds is pinned where pinning matters: kernels read it. */
 #include "pjrt.h"
 
 #include <stdio.h>
-
-static const char *const kind_name[XPU_MEM_COUNT] = {
-    [XPU_MEM_DEVICE] = "device", [XPU_MEM_PINNED_HOST] = "pinned_host"};
-
-const char *pjrt_memory_name(xpu_memory kind)
-{
-    return kind_name[kind];
-}
 
 /* Data that a framework hangs on a memory, by the address of a key.  Entries
  * are only added, or replaced by a newer one before them, so reading needs no
@@ -61,7 +54,7 @@ void pjrt_memory_init(PJRT_Memory *m, int id, xpu_memory kind, PJRT_Device *d)
     m->kind = kind;
     m->id = id;
     m->device = d;
-    snprintf(m->debug, sizeof m->debug, "%s(%s) of %s", kind_name[kind],
+    snprintf(m->debug, sizeof m->debug, "%s(%s) of %s", xpu_memory_name[kind],
              PJRT_PLATFORM, d->desc->name);
 }
 
@@ -83,14 +76,14 @@ PJRT_Error *pjrt_memory_id(PJRT_Memory_Id_Args *a)
 
 PJRT_Error *pjrt_memory_kind(PJRT_Memory_Kind_Args *a)
 {
-    a->kind = kind_name[a->memory->kind];
+    a->kind = xpu_memory_name[a->memory->kind];
     a->kind_size = strlen(a->kind);
     return NULL;
 }
 
 PJRT_Error *pjrt_memory_kind_id(PJRT_Memory_Kind_Id_Args *a)
 {
-    a->kind_id = (int)a->memory->kind + 1; /* never 0 */
+    a->kind_id = pjrt_memory_kind_number(a->memory->kind);
     return NULL;
 }
 
@@ -113,5 +106,37 @@ pjrt_memory_addressable_by_devices(PJRT_Memory_AddressableByDevices_Args *a)
 {
     a->devices = &a->memory->device->self;
     a->num_devices = 1;
+    return NULL;
+}
+
+/* ---- the extension: memories of a device that need not be there ---- */
+
+struct PJRT_MemoryDescription {
+    xpu_memory kind;
+};
+
+static const PJRT_MemoryDescription descriptions[XPU_MEM_COUNT] = {
+    {XPU_MEM_DEVICE}, {XPU_MEM_PINNED_HOST}, {XPU_MEM_UNPINNED_HOST}};
+
+PJRT_Error *pjrt_device_description_memory_descriptions(
+    PJRT_DeviceDescription_MemoryDescriptions_Args *a)
+{
+    static const PJRT_MemoryDescription *const list[XPU_MEM_COUNT] = {
+        &descriptions[XPU_MEM_DEVICE], &descriptions[XPU_MEM_PINNED_HOST],
+        &descriptions[XPU_MEM_UNPINNED_HOST]};
+
+    a->memory_descriptions = list;
+    a->num_memory_descriptions = XPU_MEM_COUNT;
+    a->default_memory_index = XPU_MEM_DEVICE;
+    return NULL;
+}
+
+PJRT_Error *pjrt_memory_description_kind(PJRT_MemoryDescription_Kind_Args *a)
+{
+    xpu_memory kind = a->memory_description->kind;
+
+    a->kind = xpu_memory_name[kind];
+    a->kind_size = strlen(a->kind);
+    a->kind_id = pjrt_memory_kind_number(kind);
     return NULL;
 }

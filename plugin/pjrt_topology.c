@@ -173,7 +173,7 @@ PJRT_Error *pjrt_topology_description_fingerprint(
 PJRT_Error *pjrt_topology_description_get_memory_space_kind_ids(
     PJRT_TopologyDescription_GetMemorySpaceKindIds_Args *a)
 {
-    static const int ids[] = {XPU_MEM_DEVICE + 1, XPU_MEM_PINNED_HOST + 1};
+    static const int ids[XPU_MEM_COUNT] = {1, 2, 3}; /* kind numbers */
 
     a->memory_space_kind_ids = ids;
     a->num_memory_space_kind_ids = SD_COUNTOF(ids);

@@ -3,58 +3,66 @@
 
 /* ---- from the host ---- */
 
-/* Strides in bytes, one a dimension; none: dense row-major.  Those of a dense
- * row-major array are left out too, so that it is copied as a block. */
+/* Strides in bytes of the dimensions as they lie, the slowest first; NULL when
+ * the data lie likewise and densely, so that they are copied as a block. */
 static sd_status read_strides(const PJRT_Client_BufferFromHostBuffer_Args *a,
-                              sd_dtype t, const int64_t **out)
+                              const pjrt_array *t, int64_t *room,
+                              const int64_t **out)
 {
-    int64_t dense = (int64_t)sd_dtype_bytes(t);
-    bool same = true;
+    int64_t dense[SD_MAX_RANK], step = (int64_t)sd_dtype_bytes(t->dtype);
+    const int64_t *given = a->byte_strides;
+    bool same = true, empty = false;
 
-    *out = NULL;
-    if (!a->byte_strides || !a->num_byte_strides)
-        return NULL;
-    if (a->num_byte_strides != a->num_dims)
+    if (!given || !a->num_byte_strides)
+        given = dense;
+    else if (a->num_byte_strides != a->num_dims)
         return sd_error(SD_INVALID, "%zu strides for %zu dimensions",
                         a->num_byte_strides, a->num_dims);
-    for (size_t i = a->num_dims; i-- > 0;) {
-        same &= a->dims[i] <= 1 || a->byte_strides[i] == dense;
-        dense *= a->dims[i];
+    for (int i = t->rank - 1; i >= 0; i--) {
+        dense[i] = step;
+        step *= t->dim[i];
+        empty |= !t->dim[i];
     }
-    if (!same && dense)
-        *out = a->byte_strides;
+    pjrt_layout_permute(t->order, t->rank, given, room);
+    step = (int64_t)sd_dtype_bytes(t->dtype);
+    for (int i = t->rank - 1; i >= 0; i--) {
+        same &= t->lies[i] <= 1 || room[i] == step;
+        step *= t->lies[i];
+    }
+    *out = same || empty ? NULL : room;
     return NULL;
 }
 
 /* Zero copy is not tried: memory that a user may change later must not be
- * seen through an array.  Both promises beyond the call only mean that the
- * copy may take its time. */
+ * seen through an array.  The promises beyond the call only mean that the copy
+ * may take its time. */
 PJRT_Error *
 pjrt_client_buffer_from_host_buffer(PJRT_Client_BufferFromHostBuffer_Args *a)
 {
     bool during_call = a->host_buffer_semantics ==
                        PJRT_HostBufferSemantics_kImmutableOnlyDuringCall;
+    int64_t room[SD_MAX_RANK];
     const int64_t *strides;
     xpu_event *done = NULL;
     PJRT_Memory *m;
     PJRT_Buffer *b;
     xpu_buffer *x;
-    sd_dtype t;
+    pjrt_array t;
     sd_status st;
 
     if ((st = pjrt_place(a->device, a->memory, &m)) ||
-        (st = pjrt_shape(a->type, a->dims, a->num_dims, &t)) ||
-        (st = pjrt_device_layout(a->device_layout, a->num_dims)) ||
-        (st = read_strides(a, t, &strides)) ||
-        (st = xpu_buffer_from_host(m->device->x, m->kind, t, (int)a->num_dims,
-                                   a->dims, a->data, strides, during_call, &x,
+        (st = pjrt_array_read(a->type, a->dims, a->num_dims, a->device_layout,
+                              &t)) ||
+        (st = read_strides(a, &t, room, &strides)) ||
+        (st = xpu_buffer_from_host(m->device->x, m->kind, t.dtype, t.rank,
+                                   t.lies, a->data, strides, during_call, &x,
                                    &done)))
         return pjrt_return(st);
     if (!done && !(done = pjrt_ready_event(NULL))) {
         xpu_buffer_release(x);
         return pjrt_no_memory();
     }
-    if (!(b = pjrt_buffer_wrap(m, x))) {
+    if (!(b = pjrt_buffer_wrap(m, x, &t))) {
         if (!during_call) /* their memory may still be read */
             sd_status_free(xpu_event_wait(done));
         xpu_event_release(done);
@@ -67,90 +75,70 @@ pjrt_client_buffer_from_host_buffer(PJRT_Client_BufferFromHostBuffer_Args *a)
 
 /* ---- to the host ---- */
 
-/* Into another order of dimensions than ours: through a dense copy. */
+/* Into another order of dimensions than the buffer's: through a dense copy. */
 typedef struct {
     uint8_t *dense, *dst;
     xpu_event *done;
     size_t size; /* of an element */
     int rank;
-    int64_t dim[SD_MAX_RANK], stride[SD_MAX_RANK]; /* of dst, in elements */
+    int64_t dim[SD_MAX_RANK], from[SD_MAX_RANK], to[SD_MAX_RANK];
 } reorder;
 
-static void run_reorder(void *ctx, sd_status st)
+static void free_reorder(reorder *r)
 {
-    reorder *r = ctx;
-    int64_t at[SD_MAX_RANK] = {0}, to = 0, n = 1;
-    const uint8_t *from = r->dense;
-
-    for (int i = 0; i < r->rank; i++)
-        n *= r->dim[i];
-    for (int64_t k = 0; !st && k < n; k++, from += r->size) {
-        memcpy(r->dst + (size_t)to * r->size, from, r->size);
-        for (int i = r->rank - 1; i >= 0; i--) {
-            to += r->stride[i];
-            if (++at[i] < r->dim[i])
-                break;
-            to -= r->stride[i] * r->dim[i];
-            at[i] = 0;
-        }
-    }
-    xpu_event_set(r->done, st);
+    if (!r)
+        return;
     xpu_event_release(r->done);
     free(r->dense);
     free(r);
 }
 
-static sd_status make_reorder(xpu_buffer *x, const int64_t *minor_to_major,
-                              void *dst, reorder **out)
+static void run_reorder(void *ctx, sd_status st)
 {
+    reorder *r = ctx;
+
+    if (!st)
+        pjrt_layout_convert(r->dst, r->to, r->dense, r->from, r->size, r->rank,
+                            r->dim);
+    xpu_event_set(r->done, st);
+    free_reorder(r);
+}
+
+static reorder *make_reorder(const PJRT_Buffer *b, const int64_t *to, void *dst)
+{
+    int rank = xpu_buffer_rank(b->x);
+    size_t bytes = (size_t)rank * sizeof(int64_t);
+    const int64_t *from = pjrt_buffer_order(b);
     reorder *r = PJRT_NEW(reorder);
-    int64_t stride = 1;
 
     if (!r)
-        return sd_no_memory(sizeof *r);
-    r->rank = xpu_buffer_rank(x);
+        return NULL;
+    r->rank = rank;
     r->dst = dst;
-    r->size = sd_dtype_bytes(xpu_buffer_dtype(x));
-    memcpy(r->dim, xpu_buffer_dims(x), (size_t)r->rank * sizeof *r->dim);
-    for (int i = 0; i < r->rank; i++) {
-        int64_t d = minor_to_major[i];
-
-        if (d < 0 || d >= r->rank || r->stride[d]) {
-            free(r);
-            return sd_error(SD_INVALID,
-                            "the host layout is no permutation: "
-                            "dimension %" PRId64 " in place %d",
-                            d, i);
-        }
-        r->stride[d] = stride;
-        stride *= SD_MAX(r->dim[d], (int64_t)1);
-    }
-    r->dense = malloc(SD_MAX(xpu_buffer_bytes(x), (size_t)1));
+    r->size = sd_dtype_bytes(xpu_buffer_dtype(b->x));
+    memcpy(r->dim, pjrt_buffer_dims(b), bytes);
+    memcpy(r->from, from ? from : pjrt_row_major(rank), bytes);
+    memcpy(r->to, to, bytes);
+    r->dense = malloc(SD_MAX(xpu_buffer_bytes(b->x), (size_t)1));
     r->done = xpu_event_create();
-    if (!r->dense || !r->done) {
-        free(r->dense);
-        xpu_event_release(r->done);
-        free(r);
-        return sd_no_memory(xpu_buffer_bytes(x));
-    }
-    *out = r;
+    if (r->dense && r->done)
+        return r;
+    free_reorder(r);
     return NULL;
 }
 
-static sd_status to_host_reordered(xpu_buffer *x, const int64_t *order,
+static sd_status to_host_reordered(const PJRT_Buffer *b, const int64_t *to,
                                    void *dst, xpu_event **out)
 {
+    size_t bytes = xpu_buffer_bytes(b->x);
+    reorder *r = make_reorder(b, to, dst);
     xpu_event *copied, *done;
-    reorder *r = NULL;
-    sd_status st = make_reorder(x, order, dst, &r);
+    sd_status st;
 
-    if (st)
-        return st;
-    st = xpu_buffer_to_host(x, 0, r->dense, xpu_buffer_bytes(x), &copied);
-    if (st) {
-        xpu_event_release(r->done);
-        free(r->dense);
-        free(r);
+    if (!r)
+        return sd_no_memory(bytes);
+    if ((st = xpu_buffer_to_host(b->x, 0, r->dense, bytes, &copied))) {
+        free_reorder(r);
         return st;
     }
     done = xpu_event_retain(r->done);
@@ -162,34 +150,32 @@ static sd_status to_host_reordered(xpu_buffer *x, const int64_t *order,
     return NULL;
 }
 
-/* *order: NULL for row-major. */
-static sd_status host_order(const PJRT_Buffer_MemoryLayout *l, size_t rank,
-                            const int64_t **order)
+/* Where the caller's order is not the buffer's: *to says it, else it is NULL.
+ * No layout asks for the buffer's own. */
+static sd_status host_order(const PJRT_Buffer *b,
+                            const PJRT_Buffer_MemoryLayout *l,
+                            const int64_t **to)
 {
-    *order = NULL;
-    if (!l)
-        return NULL;
-    if (l->type != PJRT_Buffer_MemoryLayout_Type_Tiled || l->tiled.num_tiles)
-        return sd_error(SD_INVALID, "a host layout with strides or tiles");
-    if (l->tiled.minor_to_major_size != rank)
-        return sd_error(SD_INVALID,
-                        "a host layout of %zu dimensions for rank "
-                        "%zu",
-                        l->tiled.minor_to_major_size, rank);
-    for (size_t i = 0; i < rank; i++)
-        if (l->tiled.minor_to_major[i] != (int64_t)(rank - 1 - i))
-            *order = l->tiled.minor_to_major;
+    int rank = xpu_buffer_rank(b->x);
+    const int64_t *from = pjrt_buffer_order(b), *order;
+    sd_status st = pjrt_layout_read(l, (size_t)rank, "host", &order);
+
+    *to = NULL;
+    if (st || !l || (!from && !order))
+        return st;
+    order = order ? order : pjrt_row_major(rank);
+    from = from ? from : pjrt_row_major(rank);
+    if (memcmp(from, order, (size_t)rank * sizeof *order))
+        *to = order;
     return NULL;
 }
 
 PJRT_Error *pjrt_buffer_to_host_buffer(PJRT_Buffer_ToHostBuffer_Args *a)
 {
-    xpu_buffer *x = a->src->x;
-    size_t bytes = xpu_buffer_bytes(x);
-    const int64_t *order;
+    size_t bytes = xpu_buffer_bytes(a->src->x);
+    const int64_t *to;
     xpu_event *done;
-    sd_status st =
-        host_order(a->host_layout, (size_t)xpu_buffer_rank(x), &order);
+    sd_status st = host_order(a->src, a->host_layout, &to);
 
     if (st)
         return pjrt_return(st);
@@ -199,18 +185,21 @@ PJRT_Error *pjrt_buffer_to_host_buffer(PJRT_Buffer_ToHostBuffer_Args *a)
         return NULL;
     }
     if (a->dst_size < bytes)
-        return pjrt_return(sd_error(SD_INVALID, "%zu bytes of room for %zu",
-                                    a->dst_size, bytes));
-    if (order)
-        st = to_host_reordered(x, order, a->dst, &done);
+        return pjrt_return(
+            sd_error(SD_INVALID,
+                     "PJRT_Buffer_ToHostBuffer: dst_size is %zu, the array "
+                     "has %zu bytes",
+                     a->dst_size, bytes));
+    if (to)
+        st = to_host_reordered(a->src, to, a->dst, &done);
     else
-        st = xpu_buffer_to_host(x, 0, a->dst, bytes, &done);
+        st = xpu_buffer_to_host(a->src->x, 0, a->dst, bytes, &done);
     if (!st)
         a->event = pjrt_event(done);
     return pjrt_return(st);
 }
 
-static sd_status check_range(xpu_buffer *x, int64_t offset, int64_t size)
+sd_status pjrt_check_range(const xpu_buffer *x, int64_t offset, int64_t size)
 {
     size_t bytes = xpu_buffer_bytes(x);
 
@@ -227,7 +216,7 @@ static sd_status check_range(xpu_buffer *x, int64_t offset, int64_t size)
 PJRT_Error *pjrt_buffer_copy_raw_to_host(PJRT_Buffer_CopyRawToHost_Args *a)
 {
     xpu_buffer *x = a->buffer->x;
-    sd_status st = check_range(x, a->offset, a->transfer_size);
+    sd_status st = pjrt_check_range(x, a->offset, a->transfer_size);
     xpu_event *done = NULL;
 
     if (st) {
@@ -264,7 +253,7 @@ static void keep_promise(PJRT_Buffer_CopyRawToHostFuture_Callback_Args *a)
         xpu_event_set(p->done, st);
         xpu_event_release(p->done);
     } else {
-        if ((st = pjrt_event_chain(copied, xpu_event_retain(p->done))))
+        if ((st = xpu_event_chain(copied, p->done)))
             xpu_event_set(p->done, st);
         xpu_event_release(p->done);
         xpu_event_release(copied);
@@ -276,7 +265,7 @@ static void keep_promise(PJRT_Buffer_CopyRawToHostFuture_Callback_Args *a)
 PJRT_Error *
 pjrt_buffer_copy_raw_to_host_future(PJRT_Buffer_CopyRawToHostFuture_Args *a)
 {
-    sd_status st = check_range(a->buffer->x, a->offset, a->transfer_size);
+    sd_status st = pjrt_check_range(a->buffer->x, a->offset, a->transfer_size);
     promise *p;
 
     if (st)

@@ -1,25 +1,50 @@
 #!/usr/bin/env python3
 """Headers and tables from the binary interfaces kept in abi/*.tsv.
 
-    gen_pjrt.py header pjrt.tsv OUT.h    types, with every offset asserted
-    gen_pjrt.py slots  pjrt.tsv OUT.h    declarations of our implementations
-    gen_pjrt.py table  pjrt.tsv OUT.c    stubs, checks and the filled table
+    gen_pjrt.py header pjrt.tsv EXT.def OUT.h   types, every offset asserted
+    gen_pjrt.py slots  pjrt.tsv EXT.def OUT.h   our implementations, declared
+    gen_pjrt.py table  pjrt.tsv EXT.def OUT.c   checks and the filled tables
+    gen_pjrt.py calls  pjrt.tsv EXT.def OUT.def what tests know of each function
 
-The text is our own; the facts are the table's.  A slot that nobody implements
-gets a weak stub that answers UNIMPLEMENTED with the function's name."""
+EXT.def has a row for each extension that the plugin offers.  The text is our
+own; the facts are the table's.  A slot that nobody implements gets a weak stub
+that answers UNIMPLEMENTED with the function's name.  Before each call its
+arguments are checked: the struct must hold the fields that every version has,
+and a handle is NULL only where MAY_BE_NULL says so."""
 import re
 import sys
 
 # The parts of the interface that the plugin is compiled against.
 HEADERS = ('pjrt_c_api.h', 'pjrt_c_api_layouts_extension.h',
            'pjrt_c_api_memory_descriptions_extension.h',
-           'pjrt_c_api_ffi_extension.h', 'pjrt_c_api_shardings_extension.h')
-OURS = ('PJRT_Error', 'PJRT_Memory')  # handles: the plugin lays them out
+           'pjrt_c_api_ffi_extension.h', 'pjrt_c_api_shardings_extension.h',
+           'pjrt_c_api_raw_buffer_extension.h', 'pjrt_c_api_device_event.h',
+           'pjrt_c_api_abi_version_extension.h')
+OURS = ('PJRT_Error', 'PJRT_Memory', 'PJRT_RawBuffer')  # laid out by us
+
+# Handles that a caller may leave out; what is destroyed may always be NULL.
+MAY_BE_NULL = {
+    'PJRT_Client_BufferFromHostBuffer': ('device', 'memory'),
+    'PJRT_Client_CreateUninitializedBuffer': ('device', 'memory'),
+    'PJRT_Client_CreateViewOfDeviceBuffer': ('device', 'memory'),
+    # Frameworks leave `client` unwritten; in an error there is no buffer.
+    'PJRT_Client_FulfillAliasBuffer': ('client', 'buffer'),
+    'PJRT_LoadedExecutable_Execute': ('execute_device',),
+    'PJRT_Compile': ('client',),
+}
+HANDLES = {'PJRT_' + n for n in (
+    'Error', 'Event', 'Client', 'Device', 'DeviceDescription', 'Memory',
+    'Buffer', 'Executable', 'LoadedExecutable', 'ExecuteContext', 'Program',
+    'ExecuteOptions', 'TopologyDescription', 'CopyToDeviceStream', 'Chunk',
+    'AsyncHostToDeviceTransferManager', 'FulfillAliasBufferCallback',
+    'AsyncTrackingEvent', 'RawBuffer', 'Layouts_MemoryLayout',
+    'MemoryDescription', 'RuntimeAbiVersion', 'ExecutableAbiVersion')}
 
 
 class Table:
-    def __init__(self, path):
+    def __init__(self, path, extensions):
         self.const, self.api, self.enum = [], [], {}
+        self.ext = []
         self.callback, self.struct = {}, {}
         for line in open(path):
             r = line.rstrip('\n').split('\t')
@@ -27,6 +52,8 @@ class Table:
                 self.const.append((r[1], r[2]))
             elif r[0] == 'api':
                 self.api.append(r[3:6])
+            elif r[0] == 'ext':
+                self.ext.append((r[2].split('_Type_')[1], r[2], r[3]))
             elif r[0] == 'enum':
                 self.enum[r[1]] = (r[3], [])
             elif r[0] == 'value':
@@ -37,6 +64,39 @@ class Table:
                 self.struct[r[1]] = (r[4], r[2], r[3], [])
             elif r[0] == 'field':
                 self.struct[r[1]][3].append(r[2:])
+        offered = re.findall(r'^EXTENSION\((\w+)', open(extensions).read(),
+                             re.M)
+        self.ext = [e for e in self.ext if e[0] in offered]
+
+    def extension_slots(self, struct):
+        """(field, function) of an extension's functions."""
+        return [(f[0], f[1].rstrip('*')) for f in self.struct[struct][3]
+                if f[1].rstrip('*') + '_Args' in self.struct]
+
+    def functions(self):
+        """(name, what it returns, its struct) of all that we implement."""
+        api = [(n, r, a.rstrip('*')) for n, r, a in self.api]
+        return api + [(f, 'PJRT_Error*', f + '_Args') for e in self.ext
+                      for _, f in self.extension_slots(e[2])]
+
+    def least(self, struct, minor=None):
+        """The end of what callers have: all of them, or those of 0.minor."""
+        def has(since):
+            if since == '-':
+                return True
+            return minor is not None and float(since.split('.')[1]) <= minor
+        return max([0] + [int(f[2]) + int(f[3]) for f in self.struct[struct][3]
+                          if has(f[5])])
+
+    def required(self, function, args):
+        """Fields that must not be NULL."""
+        if re.search(r'_Destroy(_|$)', function):
+            return []
+        return [f[0] for f in self.struct[args][3]
+                if f[4] == '-' and f[5] == '-' and f[1].endswith('*') and
+                f[1].replace('const ', '').rstrip('*') in HANDLES and
+                f[1].count('*') == 1 and
+                f[0] not in MAY_BE_NULL.get(function, ())]
 
     def wanted(self, header):
         return header.split('/')[-1] in HEADERS
@@ -116,7 +176,8 @@ def header(t):
         if name in OURS:
             continue
         if end != '-':
-            out.append('enum { %s_STRUCT_SIZE = %s };' % (name, end))
+            out.append('enum { %s_STRUCT_SIZE = %s, %s_LEAST = %d };' %
+                       (name, end, name, t.least(name)))
         out.append('_Static_assert(sizeof(%s) == %s, "%s");' %
                    (name, size, name))
         for field, _, at, nbytes, *_ in fields:
@@ -138,38 +199,52 @@ def slots(t):
     out = ['/* Made by tools/gen_pjrt.py from abi/pjrt.tsv.  Do not edit. */',
            '#ifndef PJRT_SLOTS_H', '#define PJRT_SLOTS_H', '',
            '#include "pjrt_abi.h"', '']
-    for name, ret, args in t.api:
-        out.append('%s %s(%s a);' % (ret, snake(name), args))
+    for name, ret, args in t.functions():
+        out.append('%s %s(%s *a);' % (ret, snake(name), args))
     out += ['', '#endif']
     return out
 
 
-def least(t, args):
-    """The end of what every caller of this interface has."""
-    return max(int(f[2]) + int(f[3]) for f in t.struct[args][3]
-               if f[5] == '-')
+def check(t, name, args):
+    fn, least = snake(name), t.least(args)
+    out = ['static PJRT_Error *check_%s(%s *a)' % (fn, args), '{',
+           '    if (a->struct_size < %d)' % least,
+           '        return pjrt_short("%s", a->struct_size, %d);' %
+           (name, least)]
+    for f in t.required(name, args):
+        out += ['    if (!a->%s)' % f,
+                '        return pjrt_null("%s", "%s");' % (name, f)]
+    return out + ['    return %s(a);' % fn, '}']
 
 
 def table(t):
     out = ['/* Made by tools/gen_pjrt.py from abi/pjrt.tsv.  Do not edit. */',
            '#include "pjrt.h"', '']
-    fill = []
-    for name, ret, args in t.api:
-        fn, args = snake(name), args.rstrip('*')
+    fill, stub = [], {n for n, *_ in t.api}
+    for name, ret, args in t.functions():
+        fn = snake(name)
         if ret == 'void':
             fill.append('    .%s = %s,' % (name, fn))
             continue
-        out += ['__attribute__((weak)) PJRT_Error *%s(%s *a)' % (fn, args),
-                '{', '    (void)a;',
-                '    return pjrt_unimplemented("%s");' % name, '}',
-                'static PJRT_Error *check_%s(%s *a)' % (fn, args), '{',
-                '    if (a->struct_size < %d)' % least(t, args),
-                '        return pjrt_short("%s", a->struct_size, %d);' %
-                (name, least(t, args)),
-                '    return %s(a);' % fn, '}']
-        fill.append('    .%s = check_%s,' % (name, fn))
+        if name in stub:
+            out += ['__attribute__((weak)) PJRT_Error *%s(%s *a)' % (fn, args),
+                    '{', '    (void)a;',
+                    '    return pjrt_unimplemented("%s");' % name, '}']
+            fill.append('    .%s = check_%s,' % (name, fn))
+        out += check(t, name, args)
+    last = 'NULL'
+    for _, kind, struct in reversed(t.ext):
+        var = snake(struct)
+        out += ['static const %s %s = {' % (struct, var),
+                '    .base = {.struct_size = %s_STRUCT_SIZE,' % struct,
+                '             .type = %s, .next = %s},' % (kind, last)]
+        out += ['    .%s = check_%s,' % (field, snake(f))
+                for field, f in t.extension_slots(struct)]
+        out.append('};')
+        last = '(PJRT_Extension_Base *)(uintptr_t)&%s.base' % var
     out += ['', 'const PJRT_Api pjrt_api = {',
             '    .struct_size = PJRT_Api_STRUCT_SIZE,',
+            '    .extension_start = %s,' % last,
             '    .pjrt_api_version = {.struct_size = '
             'PJRT_Api_Version_STRUCT_SIZE,',
             '        .major_version = PJRT_API_MAJOR, '
@@ -178,11 +253,27 @@ def table(t):
     return out
 
 
+def calls(t):
+    """One row a function: name, sizes of its struct for every caller, for
+    0.112 and for this version, and the handles that must be there."""
+    out = ['/* Made by tools/gen_pjrt.py from abi/pjrt.tsv.  Do not edit. */']
+    for name, ret, args in t.functions():
+        need = t.required(name, args) if ret != 'void' else []
+        offsets = {f[0]: f[2] for f in t.struct[args][3]}
+        out.append('CALL(%s, %d, %d, %s, %s)' %
+                   (name, t.least(args), t.least(args, 112),
+                    t.struct[args][2],
+                    ', '.join('{"%s", %s}' % (f, offsets[f])
+                              for f in need) or '{0}'))
+    return out
+
+
 def main():
-    what, tsv, to = sys.argv[1:]
-    make = {'header': header, 'slots': slots, 'table': table}[what]
+    what, tsv, extensions, to = sys.argv[1:]
+    make = {'header': header, 'slots': slots, 'table': table,
+            'calls': calls}[what]
     with open(to, 'w') as f:
-        f.write('\n'.join(make(Table(tsv))) + '\n')
+        f.write('\n'.join(make(Table(tsv, extensions))) + '\n')
 
 
 main()

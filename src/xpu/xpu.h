@@ -18,7 +18,11 @@ typedef struct xpu_device xpu_device;
 typedef struct xpu_buffer xpu_buffer;
 typedef struct xpu_event xpu_event;
 typedef struct xpu_program xpu_program;
-typedef enum { XPU_MEM_DEVICE, XPU_MEM_PINNED_HOST, XPU_MEM_COUNT } xpu_memory;
+/* What a program has in either host memory its kernels can read. */
+typedef enum { XPU_MEM_DEVICE, XPU_MEM_PINNED_HOST, XPU_MEM_UNPINNED_HOST,
+               XPU_MEM_COUNT } xpu_memory;
+extern const char *const xpu_memory_name[XPU_MEM_COUNT];
+bool xpu_memory_of_name(const char *name, xpu_memory *out);
 
 /* ---- client and devices ---- */
 
@@ -31,6 +35,7 @@ const device_desc *xpu_device_desc(const xpu_device *d);
 typedef struct { int64_t in_use, peak, limit, allocs, largest, reserved; }
     xpu_memory_stats;
 void xpu_device_stats(xpu_device *d, xpu_memory_stats *out);
+void xpu_device_clear_stats(xpu_device *d); /* peaks and counts begin anew */
 sd_status xpu_device_sync(xpu_device *d); /* waits for its stream */
 
 /* ---- events: one-shot, ready with a status ---- */
@@ -38,7 +43,8 @@ sd_status xpu_device_sync(xpu_device *d); /* waits for its stream */
 xpu_event *xpu_event_create(void); /* NULL: out of memory */
 xpu_event *xpu_event_retain(xpu_event *e);
 void xpu_event_release(xpu_event *e);
-void xpu_event_set(xpu_event *e, sd_status st); /* takes st; once */
+/* Takes st; false, and nothing happens, when it is set already. */
+bool xpu_event_set(xpu_event *e, sd_status st);
 bool xpu_event_is_ready(const xpu_event *e);
 sd_status xpu_event_wait(xpu_event *e);  /* a copy of its error */
 sd_status xpu_event_error(const xpu_event *e); /* ready: a copy; else NULL */
@@ -46,6 +52,8 @@ sd_status xpu_event_error(const xpu_event *e); /* ready: a copy; else NULL */
  * thread that sets it; no lock of ours is held. */
 typedef void (*xpu_event_fn)(void *ctx, sd_status st);
 sd_status xpu_event_then(xpu_event *e, xpu_event_fn fn, void *ctx);
+/* When `from` is ready, `to` is set alike. */
+sd_status xpu_event_chain(xpu_event *from, xpu_event *to);
 
 /* ---- buffers ---- */
 
@@ -83,6 +91,28 @@ sd_status xpu_buffer_to_host(xpu_buffer *b, size_t offset, void *dst,
                              size_t bytes, xpu_event **done);
 sd_status xpu_buffer_copy(xpu_buffer *b, xpu_device *d, xpu_memory mem,
                           xpu_buffer **out); /* async */
+
+/* ---- buffers whose data or memory come later: xpu_promise.c ---- */
+
+/* Memory now, data when the caller sets `ready` (retained). */
+sd_status xpu_buffer_promise(xpu_device *d, xpu_memory mem, sd_dtype t,
+                             int rank, const int64_t *dim, xpu_event *ready,
+                             xpu_buffer **out);
+/* Writes a part of a promised buffer, ready or not; *done when read. */
+sd_status xpu_buffer_write(xpu_buffer *b, size_t offset, const void *from,
+                           size_t bytes, xpu_event **done);
+/* No memory: for ever when `ready` (retained) is set to an error, else until
+ * fulfil gives it that of another, as which it is ready then. */
+sd_status xpu_buffer_hollow(xpu_device *d, xpu_memory mem, sd_dtype t, int rank,
+                            const int64_t *dim, xpu_event *ready,
+                            xpu_buffer **out);
+sd_status xpu_buffer_fulfil(xpu_buffer *hollow, xpu_buffer *of);
+/* b's memory under another type and shape of as many bytes. */
+sd_status xpu_buffer_share(xpu_buffer *b, sd_dtype t, int rank,
+                           const int64_t *dim, xpu_buffer **out);
+/* b is deleted, *out has its data once the dependency is ready too. */
+sd_status xpu_buffer_donate(xpu_buffer *b, xpu_event *dependency,
+                            xpu_buffer **out);
 
 /* ---- programs ---- */
 

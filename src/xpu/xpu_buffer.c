@@ -96,6 +96,19 @@ bool xpu_buffer_use(xpu_buffer *b, bool foreign)
     return true;
 }
 
+bool xpu_buffer_hold(xpu_buffer *b)
+{
+    uint64_t old = atomic_load(&b->hold);
+
+    do {
+        if (is_unheld(old) || (old & XPU_TAKEN))
+            return false;
+    } while (!atomic_compare_exchange_weak(&b->hold, &old,
+                                           old + XPU_USE + XPU_FOREIGN));
+    xpu_buffer_retain(b);
+    return true;
+}
+
 void xpu_buffer_unuse(xpu_buffer *b, bool foreign)
 {
     hold_less(b, foreign ? XPU_USE + XPU_FOREIGN : XPU_USE);
@@ -142,8 +155,7 @@ sd_status xpu_buffer_unpin(xpu_buffer *b)
     return NULL;
 }
 
-static sd_status shape_bytes(sd_dtype t, int rank, const int64_t *dim,
-                             size_t *out)
+sd_status xpu_shape_bytes(sd_dtype t, int rank, const int64_t *dim, size_t *out)
 {
     sd_status st = sd_shape_check(t, rank, dim);
     size_t n = sd_dtype_bytes(t);
@@ -156,13 +168,12 @@ static sd_status shape_bytes(sd_dtype t, int rank, const int64_t *dim,
     return NULL;
 }
 
-/* With memory, and with `ready` (retained) or, when NULL, born ready. */
-static sd_status alloc_with(xpu_device *d, xpu_memory mem, sd_dtype t, int rank,
-                            const int64_t *dim, xpu_event *ready,
-                            xpu_buffer **out)
+sd_status xpu_buffer_alloc_with(xpu_device *d, xpu_memory mem, sd_dtype t,
+                                int rank, const int64_t *dim, xpu_event *ready,
+                                xpu_buffer **out)
 {
     size_t bytes;
-    sd_status st = shape_bytes(t, rank, dim, &bytes);
+    sd_status st = xpu_shape_bytes(t, rank, dim, &bytes);
     xpu_buffer *b;
     void *p;
     int cls;
@@ -184,7 +195,7 @@ static sd_status alloc_with(xpu_device *d, xpu_memory mem, sd_dtype t, int rank,
 sd_status xpu_buffer_alloc(xpu_device *d, xpu_memory mem, sd_dtype t, int rank,
                            const int64_t *dim, xpu_buffer **out)
 {
-    return alloc_with(d, mem, t, rank, dim, NULL, out);
+    return xpu_buffer_alloc_with(d, mem, t, rank, dim, NULL, out);
 }
 
 sd_status xpu_buffer_view(xpu_device *d, xpu_memory mem, sd_dtype t, int rank,
@@ -193,11 +204,13 @@ sd_status xpu_buffer_view(xpu_device *d, xpu_memory mem, sd_dtype t, int rank,
                           void *ctx, xpu_buffer **out)
 {
     size_t bytes;
-    sd_status st = shape_bytes(t, rank, dim, &bytes);
+    sd_status st = xpu_shape_bytes(t, rank, dim, &bytes);
     xpu_buffer *b;
 
     if (st)
         return st;
+    if (!pointer && bytes)
+        return sd_error(SD_INVALID, "a view of %zu bytes at NULL", bytes);
     if ((uintptr_t)pointer % XPU_ALIGN)
         return sd_error(SD_INVALID,
                         "a view of memory at %p: not aligned to %u bytes",
@@ -210,6 +223,21 @@ sd_status xpu_buffer_view(xpu_device *d, xpu_memory mem, sd_dtype t, int rank,
     b->ctx = ctx;
     *out = b;
     return NULL;
+}
+
+const char *const xpu_memory_name[XPU_MEM_COUNT] = {
+    [XPU_MEM_DEVICE] = "device",
+    [XPU_MEM_PINNED_HOST] = "pinned_host",
+    [XPU_MEM_UNPINNED_HOST] = "unpinned_host"};
+
+bool xpu_memory_of_name(const char *name, xpu_memory *out)
+{
+    for (int i = 0; i < XPU_MEM_COUNT; i++)
+        if (!strcmp(name, xpu_memory_name[i])) {
+            *out = (xpu_memory)i;
+            return true;
+        }
+    return false;
 }
 
 xpu_memory xpu_buffer_memory(const xpu_buffer *b)

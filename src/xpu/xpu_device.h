@@ -168,6 +168,7 @@ struct xpu_buffer {
     xpu_device *dev;       /* borrowed */
     void *ptr;
     size_t bytes;
+    bool later;            /* ready by work that may be queued after uses */
     xpu_event *ready;      /* owned reference */
     void (*on_delete)(void *pointer, void *ctx);
     void *ctx;
@@ -177,8 +178,16 @@ struct xpu_buffer {
 xpu_buffer *xpu_buffer_make(xpu_device *d, xpu_memory mem, sd_dtype t,
                             int rank, const int64_t *dim, size_t bytes,
                             xpu_event *ready);
+/* With memory, and `ready` (retained) or, when NULL, born ready. */
+sd_status xpu_buffer_alloc_with(xpu_device *d, xpu_memory mem, sd_dtype t,
+                                int rank, const int64_t *dim, xpu_event *ready,
+                                xpu_buffer **out);
+sd_status xpu_shape_bytes(sd_dtype t, int rank, const int64_t *dim,
+                          size_t *out); /* checks them */
 /* A use keeps object and memory until it ends; false: deleted. */
 bool xpu_buffer_use(xpu_buffer *b, bool foreign);
+/* A foreign use of memory that somebody still needs, deleted or not. */
+bool xpu_buffer_hold(xpu_buffer *b);
 void xpu_buffer_unuse(xpu_buffer *b, bool foreign);
 /* Marks it deleted and its memory somebody else's; false when it is deleted,
  * pinned, a view or used outside the compute stream. */

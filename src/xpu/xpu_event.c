@@ -75,11 +75,11 @@ static void call(then *t, const sd_error *st)
     }
 }
 
-void xpu_event_set(xpu_event *e, sd_status st)
+bool xpu_event_set(xpu_event *e, sd_status st)
 {
     if (atomic_exchange(&e->claimed, true)) {
         sd_status_free(st);
-        return;
+        return false;
     }
     xpu_event_retain(e); /* a waiter may drop the last reference */
     e->st = st;
@@ -88,6 +88,7 @@ void xpu_event_set(xpu_event *e, sd_status st)
                 0);
     call(atomic_exchange(&e->list, CLOSED), st);
     xpu_event_release(e);
+    return true;
 }
 
 bool xpu_event_is_ready(const xpu_event *e)
@@ -139,4 +140,19 @@ sd_status xpu_event_then(xpu_event *e, xpu_event_fn fn, void *ctx)
     /* The mark comes after READY, so st is there. */
     fn(ctx, sd_status_copy(e->st));
     return NULL;
+}
+
+static void set_alike(void *ctx, sd_status st)
+{
+    xpu_event_set(ctx, st);
+    xpu_event_release(ctx);
+}
+
+sd_status xpu_event_chain(xpu_event *from, xpu_event *to)
+{
+    sd_status st = xpu_event_then(from, set_alike, xpu_event_retain(to));
+
+    if (st)
+        xpu_event_release(to);
+    return st;
 }

@@ -57,10 +57,16 @@ static sd_status check_device(const xpu_device *d, const thunk_program *p)
 
 static sd_status check_program(const thunk_program *p)
 {
+    xpu_memory m;
+
     if (p->nreplica > 1 || p->npartition > 1)
         return sd_error(SD_UNIMPLEMENTED,
                         "a program of %d replicas and %d partitions",
                         p->nreplica, p->npartition);
+    for (int i = 0; i < p->noutput; i++)
+        if (p->output[i].memory && !xpu_memory_of_name(p->output[i].memory, &m))
+            return sd_error(SD_UNIMPLEMENTED, "output %d in memory '%s'", i,
+                            p->output[i].memory);
     return NULL;
 }
 
@@ -280,8 +286,11 @@ static sd_status check_donations(const execution *e, const xpu_call *call)
 
 static xpu_memory memory_of(const thunk_type *t)
 {
-    return t->memory && !strcmp(t->memory, "pinned_host") ? XPU_MEM_PINNED_HOST
-                                                          : XPU_MEM_DEVICE;
+    xpu_memory m = XPU_MEM_DEVICE;
+
+    if (t->memory)
+        (void)xpu_memory_of_name(t->memory, &m); /* checked when loaded */
+    return m;
 }
 
 static sd_status give_memory(xpu_buffer *b)

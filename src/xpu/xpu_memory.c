@@ -229,7 +229,9 @@ void xpu_cache_free(xpu_cache *c, void *p, int cls)
 
 static xpu_cache *cache_of(xpu_device *d, xpu_memory mem)
 {
-    return &d->cache[d->ops->shared_memory ? XPU_MEM_DEVICE : mem];
+    if (d->ops->shared_memory)
+        return &d->cache[XPU_MEM_DEVICE];
+    return &d->cache[mem == XPU_MEM_UNPINNED_HOST ? XPU_MEM_PINNED_HOST : mem];
 }
 
 sd_status xpu_memory_try(xpu_device *d, xpu_memory mem, size_t bytes,
@@ -263,5 +265,16 @@ void xpu_device_stats(xpu_device *d, xpu_memory_stats *out)
 
     pthread_mutex_lock(&c->lock);
     *out = c->stat;
+    pthread_mutex_unlock(&c->lock);
+}
+
+void xpu_device_clear_stats(xpu_device *d)
+{
+    xpu_cache *c = cache_of(d, XPU_MEM_DEVICE);
+
+    pthread_mutex_lock(&c->lock);
+    c->stat.peak = c->stat.in_use;
+    c->stat.allocs = 0;
+    c->stat.largest = 0;
     pthread_mutex_unlock(&c->lock);
 }

@@ -106,6 +106,7 @@ static sd_status copy_in_strided(xpu_buffer *b, const void *data, int rank,
 
 typedef struct {
     xpu_task task;
+    xpu_device *dev;    /* whose transfer stream it is to run on */
     xpu_buffer *buffer; /* a foreign use */
     xpu_buffer *to;     /* device to device: a foreign use */
     const void *from_host;
@@ -138,23 +139,11 @@ static sd_status copy_between(xpu_buffer *to, xpu_buffer *from)
     return st;
 }
 
-static void run_transfer(xpu_task *task)
+static void finish(transfer *t, sd_status st)
 {
-    transfer *t = (transfer *)task;
-    xpu_buffer *b = t->buffer;
     xpu_event *done = t->done;
-    sd_status st = NULL;
 
-    if (t->from_host)
-        st = copy_in(b->dev, b->ptr, t->from_host, t->bytes);
-    else if ((st = xpu_event_wait(b->ready)))
-        ;
-    else if (t->to)
-        st = copy_between(t->to, b);
-    else
-        st = copy_out(b->dev, t->to_host, (uint8_t *)b->ptr + t->offset,
-                      t->bytes);
-    xpu_buffer_unuse(b, true);
+    xpu_buffer_unuse(t->buffer, true);
     if (t->to)
         xpu_buffer_unuse(t->to, true);
     free(t);
@@ -162,9 +151,41 @@ static void run_transfer(xpu_task *task)
     xpu_event_release(done);
 }
 
-/* Takes the uses that t names, in every outcome; done is t->done. */
+static void run_transfer(xpu_task *task)
+{
+    transfer *t = (transfer *)task;
+    xpu_buffer *b = t->buffer;
+    sd_status st = NULL;
+
+    if (t->from_host)
+        st = copy_in(b->dev, (uint8_t *)b->ptr + t->offset, t->from_host,
+                     t->bytes);
+    else if ((st = xpu_event_wait(b->ready)))
+        ;
+    else if (t->to)
+        st = copy_between(t->to, b);
+    else
+        st = copy_out(b->dev, t->to_host, (uint8_t *)b->ptr + t->offset,
+                      t->bytes);
+    finish(t, st);
+}
+
+/* The source is ready, or in error. */
+static void queue(void *ctx, sd_status st)
+{
+    transfer *t = ctx;
+
+    sd_status_free(st);
+    if ((st = xpu_stream_push(&t->dev->transfer, &t->task)))
+        finish(t, st);
+}
+
+/* Takes the uses that t names, in every outcome; done is t->done.  While the
+ * source is not ready the stream is left free: what makes it ready may be
+ * another transfer. */
 static sd_status start(xpu_device *d, const transfer *of, bool at_once)
 {
+    bool waits = !of->from_host && !xpu_event_is_ready(of->buffer->ready);
     transfer *t = malloc(sizeof *t);
     sd_status st;
 
@@ -174,12 +195,17 @@ static sd_status start(xpu_device *d, const transfer *of, bool at_once)
     }
     *t = *of;
     t->task.run = run_transfer;
+    t->dev = d;
     xpu_event_retain(t->done);
     if (at_once) {
         run_transfer(&t->task);
         return NULL;
     }
-    if (!(st = xpu_stream_push(&d->transfer, &t->task)))
+    if (waits)
+        st = xpu_event_then(of->buffer->ready, queue, t);
+    else
+        st = xpu_stream_push(&d->transfer, &t->task);
+    if (!st)
         return NULL;
     xpu_event_release(t->done);
     free(t);
@@ -195,18 +221,15 @@ fail:
 static sd_status fresh(xpu_device *d, xpu_memory mem, sd_dtype t, int rank,
                        const int64_t *dim, xpu_buffer **out, xpu_event **ready)
 {
-    xpu_event *e = xpu_event_create(), *born;
+    xpu_event *e = xpu_event_create();
     sd_status st;
 
     if (!e)
         return sd_no_memory(0);
-    if ((st = xpu_buffer_alloc(d, mem, t, rank, dim, out))) {
+    if ((st = xpu_buffer_alloc_with(d, mem, t, rank, dim, e, out))) {
         xpu_event_release(e);
         return st;
     }
-    born = (*out)->ready;
-    (*out)->ready = xpu_event_retain(e);
-    xpu_event_release(born);
     *ready = e;
     return NULL;
 }
@@ -282,6 +305,38 @@ sd_status xpu_buffer_from_host(xpu_device *d, xpu_memory mem, sd_dtype t,
     if (done)
         *done = xpu_event_retain(d->client->ready);
     return NULL;
+}
+
+sd_status xpu_buffer_write(xpu_buffer *b, size_t offset, const void *from,
+                           size_t bytes, xpu_event **done)
+{
+    xpu_event *e;
+    sd_status st;
+
+    if (offset > b->bytes || bytes > b->bytes - offset)
+        return sd_error(SD_INVALID,
+                        "%zu bytes at offset %zu of a buffer of %zu bytes",
+                        bytes, offset, b->bytes);
+    if (!bytes || !xpu_buffer_hold(b)) { /* deleted: nobody will read them */
+        *done = xpu_event_retain(b->dev->client->ready);
+        return NULL;
+    }
+    if (!(e = xpu_event_create())) {
+        xpu_buffer_unuse(b, true);
+        return sd_no_memory(0);
+    }
+    st = start(b->dev,
+               &(transfer){.buffer = b,
+                           .from_host = from,
+                           .offset = offset,
+                           .bytes = bytes,
+                           .done = e},
+               bytes <= INLINE_BYTES);
+    if (st)
+        xpu_event_release(e);
+    else
+        *done = e;
+    return st;
 }
 
 sd_status xpu_buffer_to_host(xpu_buffer *b, size_t offset, void *dst,

@@ -1,0 +1,256 @@
+/* Buffers that no transfer makes: empty ones, views, errors, aliases of what
+ * comes later, and buffers made of other buffers. */
+#include "pjrt.h"
+
+/* A handle for x (taken), unless st says that there is none. */
+static PJRT_Error *hand_out(sd_status st, PJRT_Memory *m, xpu_buffer *x,
+                            const pjrt_array *as, PJRT_Buffer **out)
+{
+    PJRT_Buffer *b;
+
+    if (st)
+        return pjrt_return(st);
+    if (!(b = pjrt_buffer_wrap(m, x, as)))
+        return pjrt_no_memory();
+    *out = b;
+    return NULL;
+}
+
+PJRT_Error *pjrt_client_create_uninitialized_buffer(
+    PJRT_Client_CreateUninitializedBuffer_Args *a)
+{
+    PJRT_Memory *m = NULL;
+    xpu_buffer *x = NULL;
+    pjrt_array t;
+    sd_status st;
+
+    if (!(st = pjrt_place(a->device, a->memory, &m)) &&
+        !(st = pjrt_array_read(a->shape_element_type, a->shape_dims,
+                               a->shape_num_dims, a->shape_layout, &t)))
+        st = xpu_buffer_alloc(m->device->x, m->kind, t.dtype, t.rank, t.lies,
+                              &x);
+    return hand_out(st, m, x, &t, &a->buffer);
+}
+
+/* The stream that the memory was filled on is of no use to us: devices with
+ * streams of the framework's are none of ours. */
+PJRT_Error *pjrt_client_create_view_of_device_buffer(
+    PJRT_Client_CreateViewOfDeviceBuffer_Args *a)
+{
+    PJRT_Memory *m = NULL;
+    xpu_buffer *x = NULL;
+    pjrt_array t;
+    sd_status st;
+
+    if (!(st = pjrt_place(a->device, PJRT_HAS(a, memory) ? a->memory : NULL,
+                          &m)) &&
+        !(st = pjrt_array_read(a->element_type, a->dims, a->num_dims, a->layout,
+                               &t)))
+        st = xpu_buffer_view(m->device->x, m->kind, t.dtype, t.rank, t.lies,
+                             a->device_buffer_ptr, a->on_delete_callback,
+                             a->on_delete_callback_arg, &x);
+    return hand_out(st, m, x, &t, &a->buffer);
+}
+
+/* ---- what fails, what comes later ---- */
+
+/* A buffer without memory, and the event that ends its wait. */
+static sd_status make_hollow(PJRT_Memory *m, const pjrt_array *t,
+                             xpu_event **ready, xpu_buffer **out)
+{
+    xpu_event *e = xpu_event_create();
+    sd_status st;
+
+    if (!e)
+        return sd_no_memory(0);
+    st = xpu_buffer_hollow(m->device->x, m->kind, t->dtype, t->rank, t->lies, e,
+                           out);
+    if (st)
+        xpu_event_release(e);
+    else
+        *ready = e;
+    return st;
+}
+
+PJRT_Error *
+pjrt_client_create_error_buffer(PJRT_Client_CreateErrorBuffer_Args *a)
+{
+    xpu_buffer *x = NULL;
+    xpu_event *ready;
+    pjrt_array t;
+    sd_status st;
+
+    if (a->error_code == PJRT_Error_Code_OK)
+        return pjrt_return(sd_error(
+            SD_INVALID, "PJRT_Client_CreateErrorBuffer: the code is OK"));
+    if ((st = pjrt_array_read(a->shape_element_type, a->shape_dims,
+                              a->shape_num_dims, a->shape_layout, &t)) ||
+        (st = make_hollow(a->memory, &t, &ready, &x)))
+        return pjrt_return(st);
+    xpu_event_set(ready, pjrt_foreign(a->error_code, a->error_message,
+                                      a->error_message_size));
+    xpu_event_release(ready);
+    return hand_out(NULL, a->memory, x, &t, &a->buffer);
+}
+
+/* The promise to fulfil an alias; keeping or breaking it ends the handle. */
+struct PJRT_FulfillAliasBufferCallback {
+    xpu_buffer *x;    /* a reference */
+    xpu_event *ready; /* a reference */
+    int64_t order[SD_MAX_RANK];
+};
+
+static void free_promise(PJRT_FulfillAliasBufferCallback *f)
+{
+    xpu_buffer_release(f->x);
+    xpu_event_release(f->ready);
+    free(f);
+}
+
+PJRT_Error *
+pjrt_client_create_alias_buffer(PJRT_Client_CreateAliasBuffer_Args *a)
+{
+    PJRT_FulfillAliasBufferCallback *f;
+    PJRT_Error *error;
+    pjrt_array t;
+    sd_status st;
+
+    if ((st = pjrt_array_read(a->shape_element_type, a->shape_dims,
+                              a->shape_num_dims, a->shape_layout, &t)))
+        return pjrt_return(st);
+    if (!(f = PJRT_NEW(PJRT_FulfillAliasBufferCallback)))
+        return pjrt_no_memory();
+    if ((st = make_hollow(a->memory, &t, &f->ready, &f->x))) {
+        free(f);
+        return pjrt_return(st);
+    }
+    memcpy(f->order, t.order ? t.order : pjrt_row_major(t.rank),
+           (size_t)t.rank * sizeof *f->order);
+    error = hand_out(NULL, a->memory, xpu_buffer_retain(f->x), &t,
+                     &a->alias_buffer);
+    if (error)
+        free_promise(f);
+    else
+        a->fulfill_alias_buffer_cb = f;
+    return error;
+}
+
+static sd_status check_twin(const PJRT_FulfillAliasBufferCallback *f,
+                            const PJRT_Buffer *b)
+{
+    int rank = xpu_buffer_rank(f->x);
+    size_t bytes = (size_t)rank * sizeof(int64_t);
+    const int64_t *order = pjrt_buffer_order(b);
+
+    if (rank == xpu_buffer_rank(b->x) &&
+        xpu_buffer_dtype(f->x) == xpu_buffer_dtype(b->x) &&
+        !memcmp(xpu_buffer_dims(f->x), xpu_buffer_dims(b->x), bytes) &&
+        !memcmp(f->order, order ? order : pjrt_row_major(rank), bytes))
+        return NULL;
+    return sd_error(SD_INVALID, "an alias buffer is fulfilled with an array of "
+                                "another type, shape or layout");
+}
+
+/* What cannot stand for the alias is the alias's error too: nobody else will
+ * fulfil it. */
+PJRT_Error *
+pjrt_client_fulfill_alias_buffer(PJRT_Client_FulfillAliasBuffer_Args *a)
+{
+    PJRT_FulfillAliasBufferCallback *f = a->fulfill_alias_buffer_cb;
+    sd_status st;
+
+    if (a->status_code != PJRT_Error_Code_OK) {
+        xpu_event_set(f->ready, pjrt_foreign(a->status_code, a->error_message,
+                                             a->error_message_size));
+        free_promise(f);
+        return NULL;
+    }
+    if (!a->buffer)
+        st = sd_error(SD_INVALID, "PJRT_Client_FulfillAliasBuffer: neither a "
+                                  "buffer nor an error is given");
+    else if (!(st = check_twin(f, a->buffer)))
+        st = xpu_buffer_fulfil(f->x, a->buffer->x);
+    if (st)
+        xpu_event_set(f->ready, sd_status_copy(st));
+    free_promise(f);
+    return pjrt_return(st);
+}
+
+/* ---- of other buffers ---- */
+
+/* Layouts travel along. */
+static pjrt_array array_of(const PJRT_Buffer *b)
+{
+    return (pjrt_array){.dtype = xpu_buffer_dtype(b->x),
+                        .rank = xpu_buffer_rank(b->x),
+                        .dim = pjrt_buffer_dims(b),
+                        .order = pjrt_buffer_order(b)};
+}
+
+static PJRT_Error *copy(PJRT_Buffer *b, PJRT_Memory *to, PJRT_Buffer **out)
+{
+    pjrt_array t = array_of(b);
+    xpu_buffer *x = NULL;
+    sd_status st = xpu_buffer_copy(b->x, to->device->x, to->kind, &x);
+
+    return hand_out(st, to, x, &t, out);
+}
+
+PJRT_Error *pjrt_buffer_copy_to_device(PJRT_Buffer_CopyToDevice_Args *a)
+{
+    return copy(a->buffer, &a->dst_device->memory[XPU_MEM_DEVICE],
+                &a->dst_buffer);
+}
+
+PJRT_Error *pjrt_buffer_copy_to_memory(PJRT_Buffer_CopyToMemory_Args *a)
+{
+    return copy(a->buffer, a->dst_memory, &a->dst_buffer);
+}
+
+/* The same memory under another type and shape; both handles stay good. */
+PJRT_Error *pjrt_buffer_bitcast(PJRT_Buffer_Bitcast_Args *a)
+{
+    xpu_buffer *x = NULL;
+    pjrt_array t;
+    sd_status st;
+
+    if (!(st = pjrt_array_read(a->element_type, a->dims, a->num_dims,
+                               a->device_layout, &t)))
+        st = xpu_buffer_share(a->buffer->x, t.dtype, t.rank, t.lies, &x);
+    return hand_out(st, a->buffer->memory, x, &t, &a->out_buffer);
+}
+
+static void
+dependency_ready(PJRT_Buffer_DonateWithControlDependency_Callback_Args *a)
+{
+    xpu_event *dependency = a->callback_data;
+
+    xpu_event_set(dependency,
+                  a->error_code == PJRT_Error_Code_OK
+                      ? NULL
+                      : pjrt_foreign(a->error_code, a->error_message,
+                                     a->error_message_size));
+    xpu_event_release(dependency);
+}
+
+PJRT_Error *pjrt_buffer_donate_with_control_dependency(
+    PJRT_Buffer_DonateWithControlDependency_Args *a)
+{
+    xpu_event *dependency = xpu_event_create();
+    pjrt_array t = array_of(a->buffer);
+    PJRT_Error *error;
+    xpu_buffer *x = NULL;
+    sd_status st;
+
+    if (!dependency)
+        return pjrt_no_memory();
+    st = xpu_buffer_donate(a->buffer->x, dependency, &x);
+    error = hand_out(st, a->buffer->memory, x, &t, &a->out_buffer);
+    if (error) {
+        xpu_event_release(dependency);
+        return error;
+    }
+    a->callback_data = dependency;
+    a->dependency_ready_callback = dependency_ready;
+    return NULL;
+}

@@ -145,6 +145,17 @@ const sd_shape *vhlo_shape(vhlo_import *im, const mlir_op *op)
     return sd_shape_tuple(im->a, op->nresult, s);
 }
 
+/* A key as HLO text can hold it: what is no word there becomes _. */
+static void put_key(sd_buf *b, const char *k)
+{
+    for (; *k; k++) {
+        bool word = (*k >= 'a' && *k <= 'z') || (*k >= 'A' && *k <= 'Z') ||
+                    (*k >= '0' && *k <= '9') || strchr("_.-", *k);
+
+        sd_buf_u8(b, word ? (uint8_t)*k : '_');
+    }
+}
+
 /* {a="b",c="d"}, as XLA prints them */
 const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *d)
 {
@@ -157,7 +168,9 @@ const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *d)
 
         if (!k || v->kind != MLIR_A_STRING)
             continue;
-        sd_buf_fmt(&b, "%s%s=", b.len ? "," : "{", k);
+        sd_buf_str(&b, b.len ? "," : "{");
+        put_key(&b, k);
+        sd_buf_str(&b, "=");
         mlir_attr_print(im->r, v, &b);
     }
     if (b.len && !b.oom) {

@@ -44,11 +44,13 @@ static void check_text(sd_arena *a, const hlo_module *m)
     if (text.len < MOST) {
         if ((st = hlo_parse(a, text.at, text.len, &back)) ||
             (st = hlo_verify(back)))
-            fail("a printed module does not read back", st);
+            fail("a printed module does not read back",
+                 sd_note(st, "%.*s", (int)text.len, text.at));
         hlo_print(&again, back);
         if (again.len != text.len || memcmp(again.at, text.at, text.len))
             fail("a module reads back as another",
-                 sd_error(SD_INTERNAL, "%s\n%s", text.at, again.at));
+                 sd_error(SD_INTERNAL, "%.*s\n%.*s", (int)text.len, text.at,
+                          (int)again.len, again.at));
     }
     sd_buf_finish(&text);
     sd_buf_finish(&again);

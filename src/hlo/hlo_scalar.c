@@ -1,8 +1,11 @@
-/* One element at a time.  Functions are computed in long double and rounded
- * once to the type; sums, products, quotients and roots in double, which for
- * f64 is the type itself and for narrower ones is wide enough that the second
- * rounding changes nothing (53 >= 2 * 24 + 2). */
+/* One element at a time, as the op table's last column says.  Functions are
+ * computed in long double and rounded once to the type; sums, products,
+ * quotients and roots in double, which for f64 is the type itself and for
+ * narrower ones is wide enough that the second rounding changes nothing
+ * (53 >= 2 * 24 + 2). */
 #include "hlo_scalar.h"
+
+#include "hlo_complex.h"
 
 #include <assert.h>
 #include <math.h>
@@ -49,7 +52,9 @@ static double odd_double(long double v)
 
 static void store_real(sd_dtype t, long double v, void *p)
 {
-    if (t == SD_F64) {
+    if (t == SD_PRED) {
+        *(char *)p = v != 0;
+    } else if (t == SD_F64) {
         double d = (double)v;
 
         memcpy(p, &d, sizeof d);
@@ -81,144 +86,133 @@ int64_t hlo_index_load(sd_dtype t, const void *p)
     return sd_dtype_kind(t) == SD_K_UINT && v < 0 ? INT64_MAX : v;
 }
 
-/* ---- integers ---- */
+/* ---- integers and preds: sign-extended where the type has a sign ---- */
 
-static int64_t power_int(int64_t base, int64_t e, bool is_signed)
+static bool is_signed(sd_dtype t)
 {
-    uint64_t r = 1, b = (uint64_t)base, n = (uint64_t)e;
-
-    if (is_signed && e < 0) {
-        if (base == 1)
-            return 1;
-        if (base == -1)
-            return e % 2 ? -1 : 1;
-        return 0;
-    }
-    for (; n; n >>= 1) {
-        if (n & 1)
-            r *= b;
-        b *= b;
-    }
-    return (int64_t)r;
+    return sd_dtype_kind(t) == SD_K_SINT;
 }
 
-/* The amount is unsigned in the element's type; all bits may be shifted out */
-static uint64_t shift_amount(int64_t b, int bits)
+/* the element's own bits, no copies of its sign */
+static uint64_t own_bits(sd_dtype t, uint64_t a)
 {
-    return bits == 64 ? (uint64_t)b : (uint64_t)b & ((UINT64_C(1) << bits) - 1);
+    return a & UINT64_MAX >> (64 - sd_dtype_table[t].bits);
 }
 
-static int64_t shift(hlo_op op, int64_t a, int64_t b, int bits)
+static uint64_t abs_int(uint64_t a)
 {
-    uint64_t n = shift_amount(b, bits), u = shift_amount(a, bits);
-    bool top = u >> (bits - 1) & 1;
-
-    if (op == HLO_SHR_ARITH) {
-        if (n >= (uint64_t)bits)
-            return top ? -1 : 0;
-        /* sign bits in, also for unsigned types */
-        return (int64_t)(top ? ~(~(u | ~(UINT64_MAX >> (64 - bits))) >> n)
-                             : u >> n);
-    }
-    if (n >= (uint64_t)bits)
-        return 0;
-    return (int64_t)(op == HLO_SHL ? u << n : u >> n);
+    return a >> 63 ? -a : a;
 }
 
-static int64_t divide_int(int64_t a, int64_t b, bool is_signed)
+static uint64_t sign_int(uint64_t a)
+{
+    return a >> 63 ? UINT64_MAX : a != 0;
+}
+
+static uint64_t popcnt(sd_dtype t, uint64_t a)
+{
+    return (uint64_t)__builtin_popcountll(own_bits(t, a));
+}
+
+static uint64_t clz(sd_dtype t, uint64_t a)
+{
+    uint64_t own = own_bits(t, a);
+    int bits = sd_dtype_table[t].bits;
+
+    return (uint64_t)(own ? __builtin_clzll(own) - (64 - bits) : bits);
+}
+
+static uint64_t add(sd_dtype t, uint64_t a, uint64_t b)
+{
+    return t == SD_PRED ? a | b : a + b;
+}
+
+/* by zero: all ones; the least by -1 wraps */
+static uint64_t divide(sd_dtype t, uint64_t a, uint64_t b)
 {
     if (b == 0)
-        return -1;
-    if (!is_signed)
-        return (int64_t)((uint64_t)a / (uint64_t)b);
-    return b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
+        return UINT64_MAX;
+    if (!is_signed(t))
+        return a / b;
+    return b == UINT64_MAX ? -a : (uint64_t)((int64_t)a / (int64_t)b);
 }
 
-static int64_t remainder_int(int64_t a, int64_t b, bool is_signed)
+/* by zero: the dividend */
+static uint64_t remain(sd_dtype t, uint64_t a, uint64_t b)
 {
     if (b == 0)
         return a;
-    if (!is_signed)
-        return (int64_t)((uint64_t)a % (uint64_t)b);
-    return b == -1 ? 0 : a % b;
+    if (!is_signed(t))
+        return a % b;
+    return b == UINT64_MAX ? 0 : (uint64_t)((int64_t)a % (int64_t)b);
 }
 
-static bool less_int(int64_t a, int64_t b, bool is_signed)
+static bool less_int(sd_dtype t, uint64_t a, uint64_t b)
 {
-    return is_signed ? a < b : (uint64_t)a < (uint64_t)b;
+    return is_signed(t) ? (int64_t)a < (int64_t)b : a < b;
 }
 
-static int64_t int_op(hlo_op op, sd_dtype t, int64_t a, int64_t b)
+static uint64_t larger(sd_dtype t, uint64_t a, uint64_t b)
 {
-    bool sg = sd_dtype_kind(t) == SD_K_SINT;
-    int bits = sd_dtype_table[t].bits;
-    uint64_t ua = (uint64_t)a, ub = (uint64_t)b;
-    uint64_t low = shift_amount(a, bits);
+    return less_int(t, a, b) ? b : a;
+}
 
-    switch (op) {
-    case HLO_ABS:
-        return a < 0 ? (int64_t)(0 - ua) : a;
-    case HLO_NEGATE:
-        return (int64_t)(0 - ua);
-    case HLO_SIGN:
-        return (a > 0) - (a < 0);
-    case HLO_NOT:
-        return ~a;
-    case HLO_POPCNT:
-        return __builtin_popcountll(low);
-    case HLO_CLZ:
-        return low ? __builtin_clzll(low) - (64 - bits) : bits;
-    case HLO_ADD:
-        return (int64_t)(ua + ub);
-    case HLO_SUBTRACT:
-        return (int64_t)(ua - ub);
-    case HLO_MULTIPLY:
-        return (int64_t)(ua * ub);
-    case HLO_DIVIDE:
-        return divide_int(a, b, sg);
-    case HLO_REMAINDER:
-        return remainder_int(a, b, sg);
-    case HLO_MAXIMUM:
-        return less_int(a, b, sg) ? b : a;
-    case HLO_MINIMUM:
-        return less_int(b, a, sg) ? b : a;
-    case HLO_POWER:
-        return power_int(a, b, sg);
-    case HLO_AND:
-        return a & b;
-    case HLO_OR:
-        return a | b;
-    case HLO_XOR:
-        return a ^ b;
-    case HLO_SHL:
-    case HLO_SHR_ARITH:
-    case HLO_SHR_LOGIC:
-        return shift(op, a, b, bits);
-    default:
-        assert(!"no integer op");
-        return 0;
+static uint64_t smaller(sd_dtype t, uint64_t a, uint64_t b)
+{
+    return less_int(t, b, a) ? b : a;
+}
+
+/* Negative powers: of 1 and -1 only there is an integer other than 0. */
+static uint64_t power(sd_dtype t, uint64_t base, uint64_t e)
+{
+    uint64_t r = 1;
+
+    if (is_signed(t) && e >> 63) {
+        if (base == UINT64_MAX)
+            return e & 1 ? base : 1;
+        return base == 1;
     }
+    for (; e; e >>= 1) {
+        if (e & 1)
+            r *= base;
+        base *= base;
+    }
+    return r;
 }
 
-static bool pred_op(hlo_op op, bool a, bool b)
+/* The amount is unsigned in the element's type; all bits may be shifted out */
+static bool shifts_all(sd_dtype t, uint64_t b)
 {
-    switch (op) {
-    case HLO_NOT:
-        return !a;
-    case HLO_ADD:
-    case HLO_OR:
-    case HLO_MAXIMUM:
-        return a || b;
-    case HLO_XOR:
-        return a != b;
-    default: /* multiply, and, minimum */
-        return a && b;
-    }
+    return own_bits(t, b) >= sd_dtype_table[t].bits;
+}
+
+static uint64_t shift_left(sd_dtype t, uint64_t a, uint64_t b)
+{
+    return shifts_all(t, b) ? 0 : a << own_bits(t, b);
+}
+
+static uint64_t shift_logic(sd_dtype t, uint64_t a, uint64_t b)
+{
+    return shifts_all(t, b) ? 0 : own_bits(t, a) >> own_bits(t, b);
+}
+
+/* sign bits in, also for unsigned types */
+static uint64_t shift_arith(sd_dtype t, uint64_t a, uint64_t b)
+{
+    uint64_t n = shifts_all(t, b) ? 63 : own_bits(t, b);
+    bool top = own_bits(t, a) >> (sd_dtype_table[t].bits - 1);
+
+    return top ? ~(own_bits(t, ~a) >> n) : own_bits(t, a) >> n;
 }
 
 /* ---- floats ---- */
 
-static double max_float(double a, double b)
+static double sign(double a)
+{
+    return isnan(a) || a == 0 ? a : copysign(1, a);
+}
+
+static double maximum(double a, double b)
 {
     if (isnan(a) || isnan(b))
         return isnan(a) ? a : b;
@@ -227,7 +221,7 @@ static double max_float(double a, double b)
     return a > b ? a : b;
 }
 
-static double min_float(double a, double b)
+static double minimum(double a, double b)
 {
     if (isnan(a) || isnan(b))
         return isnan(a) ? a : b;
@@ -236,240 +230,86 @@ static double min_float(double a, double b)
     return a < b ? a : b;
 }
 
-/* What double gives right for f64, and for less after one more rounding. */
-static bool plain_float_op(hlo_op op, double a, double b, double *out)
+/* ---- the op table's last column, once for each kind of element ---- */
+
+/* infer has seen to it that no op gets here with a type that it has not */
+static int no_element(void)
 {
-    switch (op) {
-    case HLO_ABS:
-        *out = fabs(a);
-        return true;
-    case HLO_NEGATE:
-        *out = -a;
-        return true;
-    case HLO_SIGN:
-        *out = isnan(a) || a == 0 ? a : copysign(1, a);
-        return true;
-    case HLO_CEIL:
-        *out = ceil(a);
-        return true;
-    case HLO_FLOOR:
-        *out = floor(a);
-        return true;
-    case HLO_ROUND_AFZ:
-        *out = round(a);
-        return true;
-    case HLO_ROUND_EVEN:
-        *out = nearbyint(a);
-        return true;
-    case HLO_REAL:
-        *out = a;
-        return true;
-    case HLO_IMAG:
-        *out = 0;
-        return true;
-    case HLO_SQRT:
-        *out = sqrt(a);
-        return true;
-    case HLO_ADD:
-        *out = a + b;
-        return true;
-    case HLO_SUBTRACT:
-        *out = a - b;
-        return true;
-    case HLO_MULTIPLY:
-        *out = a * b;
-        return true;
-    case HLO_DIVIDE:
-        *out = a / b;
-        return true;
-    case HLO_REMAINDER:
-        *out = fmod(a, b);
-        return true;
-    case HLO_MAXIMUM:
-        *out = max_float(a, b);
-        return true;
-    case HLO_MINIMUM:
-        *out = min_float(a, b);
-        return true;
-    default:
-        return false;
-    }
+    assert(false);
+    return 0;
 }
 
-static long double float_function(hlo_op op, long double a, long double b)
+#define OP(id, name, cls, types, props, ulp, element) \
+    case HLO_##id: \
+        return element;
+#define NONE no_element()
+
+static uint64_t int_element(hlo_op op, sd_dtype t, uint64_t a, uint64_t b)
 {
     switch (op) {
-    case HLO_RSQRT:
-        return 1 / sqrtl(a);
-    case HLO_CBRT:
-        return cbrtl(a);
-    case HLO_EXP:
-        return expl(a);
-    case HLO_EXPM1:
-        return expm1l(a);
-    case HLO_LOG:
-        return logl(a);
-    case HLO_LOG1P:
-        return log1pl(a);
-    case HLO_LOGISTIC:
-        return 1 / (1 + expl(-a));
-    case HLO_SIN:
-        return sinl(a);
-    case HLO_COS:
-        return cosl(a);
-    case HLO_TAN:
-        return tanl(a);
-    case HLO_TANH:
-        return tanhl(a);
-    case HLO_ERF:
-        return erfl(a);
-    case HLO_POWER:
-        return powl(a, b);
-    case HLO_ATAN2:
-        return atan2l(a, b);
+#define E(of_int, of_float, of_cplx) of_int
+#include "hlo_ops.def"
+#undef E
     default:
-        assert(!"no float op");
         return 0;
     }
 }
 
-static void float_op(hlo_op op, sd_dtype t, const void *pa, const void *pb,
+static long double float_element(hlo_op op, double a, double b)
+{
+    switch (op) {
+#define E(of_int, of_float, of_cplx) of_float
+#include "hlo_ops.def"
+#undef E
+    default:
+        return 0;
+    }
+}
+#undef NONE
+
+#define NONE (no_element(), a)
+
+static hlo_cplx cplx_element(hlo_op op, hlo_cplx a, hlo_cplx b)
+{
+    switch (op) {
+#define E(of_int, of_float, of_cplx) of_cplx
+#include "hlo_ops.def"
+#undef E
+    default:
+        return a;
+    }
+}
+#undef NONE
+#undef OP
+
+static void int_op(hlo_op op, sd_dtype t, const void *a, const void *b,
+                   void *out)
+{
+    uint64_t v = int_element(op, t, (uint64_t)sd_scalar_to_s64(t, a),
+                             b ? (uint64_t)sd_scalar_to_s64(t, b) : 0);
+
+    sd_scalar_of_s64(t, (int64_t)own_bits(t, v), out);
+}
+
+static void float_op(hlo_op op, sd_dtype t, const void *a, const void *b,
                      void *out)
 {
-    double a = sd_scalar_to_f64(t, pa), b = pb ? sd_scalar_to_f64(t, pb) : 0;
-    double v;
+    long double v = float_element(op, sd_scalar_to_f64(t, a),
+                                  b ? sd_scalar_to_f64(t, b) : 0);
 
-    if (op == HLO_IS_FINITE)
-        *(char *)out = isfinite(a) != 0;
-    else if (plain_float_op(op, a, b, &v))
-        sd_scalar_of_f64(t, v, out);
+    store_real(op == HLO_IS_FINITE ? SD_PRED : t, v, out);
+}
+
+static void cplx_op(hlo_op op, sd_dtype t, const void *a, const void *b,
+                    void *out)
+{
+    hlo_cplx v =
+        cplx_element(op, hlo_cplx_load(t, a), hlo_cplx_load(t, b ? b : a));
+
+    if (op == HLO_ABS || op == HLO_REAL || op == HLO_IMAG)
+        hlo_quad_store(sd_dtype_part(t), v.re, out);
     else
-        store_real(t, float_function(op, a, b), out);
-}
-
-/* ---- complex numbers ---- */
-
-/* the plain formula: no repair of inf * NaN as C's own product makes */
-static hlo_wide multiply_complex(hlo_wide a, hlo_wide b)
-{
-    long double ar = creall(a), ai = cimagl(a), br = creall(b), bi = cimagl(b);
-
-    return CMPLXL(ar * br - ai * bi, ar * bi + ai * br);
-}
-
-static hlo_wide expm1_complex(hlo_wide a)
-{
-    long double x = creall(a), y = cimagl(a), s = sinl(y / 2);
-
-    return CMPLXL(expm1l(x) * cosl(y) - 2 * s * s, expl(x) * sinl(y));
-}
-
-static hlo_wide log1p_complex(hlo_wide a)
-{
-    long double x = creall(a), y = cimagl(a);
-    long double small = x * (2 + x) + y * y;
-
-    if (!(fabsl(small) < 0.5L))
-        return clogl(CMPLXL(1 + x, y));
-    return CMPLXL(log1pl(small) / 2, atan2l(y, 1 + x));
-}
-
-static hlo_wide power_complex(hlo_wide a, hlo_wide b)
-{
-    if (creall(a) == 0 && cimagl(a) == 0) {
-        if (creall(b) == 0 && cimagl(b) == 0)
-            return 1;
-        if (creall(b) > 0)
-            return 0;
-    }
-    return cpowl(a, b);
-}
-
-static bool less_complex(hlo_wide a, hlo_wide b)
-{
-    return creall(a) != creall(b) ? creall(a) < creall(b)
-                                  : cimagl(a) < cimagl(b);
-}
-
-static hlo_wide max_complex(hlo_wide a, hlo_wide b, bool want_less)
-{
-    bool nan = isnan(creall(a)) || isnan(cimagl(a));
-
-    if (nan || isnan(creall(b)) || isnan(cimagl(b)))
-        return nan ? a : b;
-    return less_complex(a, b) == want_less ? a : b;
-}
-
-static hlo_wide complex_function(hlo_op op, hlo_wide a, hlo_wide b)
-{
-    long double size;
-
-    switch (op) {
-    case HLO_NEGATE:
-        return CMPLXL(-creall(a), -cimagl(a));
-    case HLO_SIGN:
-        size = cabsl(a);
-        return size == 0 || isnan(size)
-                   ? a
-                   : CMPLXL(creall(a) / size, cimagl(a) / size);
-    case HLO_SQRT:
-        return csqrtl(a);
-    case HLO_RSQRT:
-        return 1 / csqrtl(a);
-    case HLO_EXP:
-        return cexpl(a);
-    case HLO_EXPM1:
-        return expm1_complex(a);
-    case HLO_LOG:
-        return clogl(a);
-    case HLO_LOG1P:
-        return log1p_complex(a);
-    case HLO_LOGISTIC:
-        return 1 / (1 + cexpl(CMPLXL(-creall(a), -cimagl(a))));
-    case HLO_SIN:
-        return csinl(a);
-    case HLO_COS:
-        return ccosl(a);
-    case HLO_TAN:
-        return ctanl(a);
-    case HLO_TANH:
-        return ctanhl(a);
-    case HLO_ADD:
-        return CMPLXL(creall(a) + creall(b), cimagl(a) + cimagl(b));
-    case HLO_SUBTRACT:
-        return CMPLXL(creall(a) - creall(b), cimagl(a) - cimagl(b));
-    case HLO_MULTIPLY:
-        return multiply_complex(a, b);
-    case HLO_DIVIDE:
-        return a / b;
-    case HLO_POWER:
-        return power_complex(a, b);
-    case HLO_MAXIMUM:
-        return max_complex(a, b, false);
-    case HLO_MINIMUM:
-        return max_complex(a, b, true);
-    case HLO_ATAN2: /* -i log((b + ia) / sqrt(a^2 + b^2)) */
-        return -I * clogl((b + I * a) / csqrtl(a * a + b * b));
-    default:
-        assert(!"no complex op");
-        return 0;
-    }
-}
-
-static void complex_op(hlo_op op, sd_dtype t, const void *pa, const void *pb,
-                       void *out)
-{
-    hlo_wide a = hlo_wide_load(t, pa), b = pb ? hlo_wide_load(t, pb) : 0;
-    sd_dtype part = sd_dtype_part(t);
-
-    if (op == HLO_ABS)
-        store_real(part, hypotl(creall(a), cimagl(a)), out);
-    else if (op == HLO_REAL)
-        store_real(part, creall(a), out);
-    else if (op == HLO_IMAG)
-        store_real(part, cimagl(a), out);
-    else
-        hlo_wide_store(t, complex_function(op, a, b), out);
+        hlo_cplx_store(t, v, out);
 }
 
 void hlo_scalar_op(hlo_op op, sd_dtype t, const void *a, const void *b,
@@ -480,27 +320,12 @@ void hlo_scalar_op(hlo_op op, sd_dtype t, const void *a, const void *b,
     if (op == HLO_COMPLEX) {
         memcpy(out, a, n);
         memcpy((char *)out + n, b, n);
-        return;
-    }
-    switch (sd_dtype_kind(t)) {
-    case SD_K_PRED:
-        *(char *)out = pred_op(op, *(const char *)a, b && *(const char *)b);
-        break;
-    case SD_K_SINT:
-    case SD_K_UINT:
-        sd_scalar_of_s64(t,
-                         int_op(op, t, sd_scalar_to_s64(t, a),
-                                b ? sd_scalar_to_s64(t, b) : 0),
-                         out);
-        break;
-    case SD_K_FLOAT:
+    } else if (sd_dtype_kind(t) == SD_K_COMPLEX) {
+        cplx_op(op, t, a, b, out);
+    } else if (sd_dtype_kind(t) == SD_K_FLOAT) {
         float_op(op, t, a, b, out);
-        break;
-    case SD_K_COMPLEX:
-        complex_op(op, t, a, b, out);
-        break;
-    case SD_K_NONE:
-        break;
+    } else {
+        int_op(op, t, a, b, out);
     }
 }
 
@@ -544,12 +369,12 @@ bool hlo_scalar_compare(hlo_cmp_dir dir, hlo_cmp_type type, sd_dtype t,
 
     if (k == SD_K_COMPLEX) {
         hlo_wide x = hlo_wide_load(t, a), y = hlo_wide_load(t, b);
-        bool ordered = !isnan(creall(x)) && !isnan(creall(y)) &&
-                       !isnan(cimagl(x)) && !isnan(cimagl(y));
+        bool same = creall(x) == creall(y), ordered = x == x && y == y;
 
-        return by_order(dir, ordered && less_complex(x, y),
-                        creall(x) == creall(y) && cimagl(x) == cimagl(y),
-                        ordered);
+        return by_order(
+            dir,
+            ordered && (same ? cimagl(x) < cimagl(y) : creall(x) < creall(y)),
+            same && cimagl(x) == cimagl(y), ordered);
     }
     if (k == SD_K_FLOAT && type != HLO_CMP_TOTAL) {
         double x = sd_scalar_to_f64(t, a), y = sd_scalar_to_f64(t, b);
@@ -561,9 +386,10 @@ bool hlo_scalar_compare(hlo_cmp_dir dir, hlo_cmp_type type, sd_dtype t,
 
         return by_order(dir, x < y, x == y, true);
     }
-    int64_t x = sd_scalar_to_s64(t, a), y = sd_scalar_to_s64(t, b);
+    uint64_t x = (uint64_t)sd_scalar_to_s64(t, a);
+    uint64_t y = (uint64_t)sd_scalar_to_s64(t, b);
 
-    return by_order(dir, less_int(x, y, k == SD_K_SINT), x == y, true);
+    return by_order(dir, less_int(t, x, y), x == y, true);
 }
 
 /* ---- convert ---- */

@@ -14,11 +14,17 @@ log = logging.getLogger("sundog")
 
 
 def initialize():
-    for step in (quiet, register, donation, fail_quietly, lowerings):
-        try:
-            step()
-        except Exception as error:  # a step lost is a feature lost, said once
-            log.warning("sundog: %s failed: %s", step.__name__, error)
+    for step in (quiet, register, donation, fail_quietly, python_callbacks,
+                 when_plugins_are_known):
+        attempt(step)
+
+
+def attempt(step, *args):
+    try:
+        step(*args)
+    except Exception as error:  # a step lost is a feature lost, said once
+        name = getattr(step, "__name__", step)
+        log.warning("sundog: %s failed: %s", name, error)
 
 
 def named_by_environment():
@@ -64,10 +70,34 @@ def donation():
         mlir._platforms_with_donation.append(PLATFORM)
 
 
+def python_callbacks():
+    from . import callbacks
+    callbacks.install()
+
+
+def when_plugins_are_known():
+    """Lowerings need a platform that JAX knows, and one that the environment
+    names is known only after this module: JAX calls back then, for each
+    plugin."""
+    from jax._src import xla_bridge
+    done = []
+
+    def known(c_api):
+        factory = xla_bridge._backend_factories.get(PLATFORM)
+        if factory is None or factory.c_api is not c_api or done:
+            return
+        done.append(True)
+        attempt(lowerings)
+
+    xla_bridge.register_plugin_callbacks(known)
+
+
 def lowerings():
-    """Primitives without a rule for platforms that JAX does not know."""
-    from jax._src import checkify
+    """Rules for primitives that have none for platforms unknown to JAX."""
     from jax._src.interpreters import mlir
-    mlir.register_lowering(checkify.check_p,
-                           checkify.check_lowering_rule_unsupported,
-                           platform=PLATFORM)
+
+    from . import callbacks
+    for primitive, rule in callbacks.lowerings():
+        # Channels are numbered by module: no lowering is used twice.
+        mlir.register_lowering(primitive, rule, platform=PLATFORM,
+                               cacheable=False)

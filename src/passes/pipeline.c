@@ -237,6 +237,25 @@ static bool can_do_complex(hlo_op op)
            op == HLO_REAL || op == HLO_IMAG || op == HLO_COMPLEX;
 }
 
+/* Send and receive of one array, the other side being the host. */
+static bool can_do_tokens(const hlo_inst *in)
+{
+    switch (in->op) {
+    case HLO_AFTER_ALL:
+        return true;
+    case HLO_SEND:
+    case HLO_RECV:
+        return in->u.coll && in->u.coll->host_transfer &&
+               sd_shape_is_array(in->shape->elem[0]);
+    case HLO_SEND_DONE:
+        return in->arg[0]->op == HLO_SEND;
+    case HLO_RECV_DONE:
+        return in->arg[0]->op == HLO_RECV;
+    default:
+        return false;
+    }
+}
+
 static bool can_do(const hlo_inst *in)
 {
     switch (hlo_info(in)->cls) {
@@ -245,11 +264,12 @@ static bool can_do(const hlo_inst *in)
     case HLO_C_NORM:
     case HLO_C_RNG:
     case HLO_C_CUSTOM:
-    case HLO_C_TOKENS:
     case HLO_C_DYNAMIC:
     case HLO_C_COLLECTIVE:
     case HLO_C_MAP:
         return false;
+    case HLO_C_TOKENS:
+        return can_do_tokens(in);
     case HLO_C_SORT:
         return in->op == HLO_SORT;
     case HLO_C_WINDOW:

@@ -21,8 +21,8 @@ static hlo_inst *copy_leaves(hlo_comp *c, hlo_inst *before, hlo_inst *x)
     hlo_inst **e;
     int n = x->shape->nelem;
 
-    if (x->shape->dtype == SD_TOKEN)
-        return x;
+    if (x->shape->dtype == SD_TOKEN) /* a value of its own, as a copy is */
+        return hlo_inst_create(c, before, HLO_AFTER_ALL, x->shape, 1, &x);
     if (x->shape->dtype != SD_TUPLE)
         return copy_of(c, before, x);
     e = sd_arena_array(c->module->arena, hlo_inst *, n + 1);

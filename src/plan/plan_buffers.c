@@ -107,7 +107,8 @@ static void walk(plan_mem *pm, hlo_comp *c, must_list *must);
 
 static void must_share(plan_mem *pm, must_list *must, storage *x, storage *y)
 {
-    *sd_push(pm->a, must) = (must_pair){x, y};
+    if (x->bytes) /* a token's place is nowhere */
+        *sd_push(pm->a, must) = (must_pair){x, y};
 }
 
 /* Leaves of the state that no iteration changes: the same value all along. */
@@ -234,6 +235,27 @@ static void same_place(plan_mem *pm, hlo_inst *in, int from_leaf)
     memcpy(p->life, x->life + from_leaf, (size_t)p->n * sizeof *p->life);
 }
 
+/* What is on its way to the host stays where it is; what came from there lies
+ * where the receive put it.  Both tuples are (data, context, token). */
+static void walk_send(plan_mem *pm, hlo_inst *in)
+{
+    plan_home *p = home_new(pm, in), *x = home_of(in->arg[0]);
+
+    fresh(pm, in, p, pm->time);
+    p->at[0] = x->at[0];
+    p->life[0] = x->life[0];
+}
+
+static void walk_recv_done(plan_mem *pm, hlo_inst *in)
+{
+    plan_home *p = home_new(pm, in), *x = home_of(in->arg[0]);
+
+    for (int i = 0; i < 2; i++) {
+        p->at[i] = x->at[2 * i];
+        p->life[i] = x->life[2 * i];
+    }
+}
+
 static void walk_tuple(plan_mem *pm, hlo_inst *in)
 {
     plan_home *p = home_new(pm, in);
@@ -267,6 +289,9 @@ static void walk_inst(plan_mem *pm, hlo_inst *in, must_list *must)
     case HLO_OPT_BARRIER:
         same_place(pm, in, 0);
         return;
+    case HLO_RECV_DONE:
+        walk_recv_done(pm, in);
+        return;
     case HLO_WHILE:
         walk_while(pm, in, must);
         return;
@@ -280,6 +305,10 @@ static void walk_inst(plan_mem *pm, hlo_inst *in, must_list *must)
         extend_all(home_of(in->arg[k]), pm->time);
     if (in->op == HLO_FUSION) {
         walk_fusion(pm, in, must);
+        return;
+    }
+    if (in->op == HLO_SEND) {
+        walk_send(pm, in);
         return;
     }
     p = home_new(pm, in);

@@ -144,6 +144,17 @@ static thunk copy_step(stepper *s, const hlo_inst *in)
     return t;
 }
 
+/* A value to or from the host, by channel. */
+static thunk host_step(stepper *s, thunk_kind kind, const hlo_inst *in)
+{
+    thunk t = step(s, kind, in, 1);
+
+    t.arg[0] = slice_of(in, 0);
+    t.nattr = 1;
+    t.attr = sd_arena_copy(s->pr->arena, &in->u.coll->channel, sizeof *t.attr);
+    return t;
+}
+
 static sd_status while_step(stepper *s, const hlo_inst *in, thunk *t)
 {
     sd_status st;
@@ -232,6 +243,14 @@ static sd_status make_step(stepper *s, const hlo_inst *in, thunk *t, bool *made)
         if (*made)
             *t = copy_step(s, in);
         return NULL;
+    case HLO_SEND:
+        *t = host_step(s, THUNK_SEND, in);
+        return NULL;
+    case HLO_RECV:
+        *t = host_step(s, THUNK_RECV, in);
+        return NULL;
+    case HLO_SEND_DONE:
+    case HLO_RECV_DONE:
     case HLO_PARAMETER:
     case HLO_CONSTANT:
     case HLO_TUPLE:

@@ -44,7 +44,8 @@ struct thunk {
     int narg;
     int kernel;           /* KERNEL */
     int lib;              /* LIBCALL: row of libcall.def */
-    const int64_t *attr;  /* LIBCALL: its integers, see libcall.def */
+    const int64_t *attr;  /* LIBCALL: its integers, see libcall.def; SEND, RECV:
+                             the channel */
     int nattr;
     thunk_seq *seq;       /* WHILE: cond, body; COND: branches; CALL: body */
     int nseq;

@@ -159,7 +159,7 @@ static const struct {
 } wanted[THUNK_KIND_COUNT] = {
     [THUNK_KERNEL] = {-1, 0}, [THUNK_LIBCALL] = {-1, 0}, [THUNK_COPY] = {2, 0},
     [THUNK_WHILE] = {1, 2},   [THUNK_COND] = {1, -1},    [THUNK_CALL] = {-1, 1},
-    [THUNK_CUSTOM] = {-1, 0}, [THUNK_SEND] = {-1, 0},    [THUNK_RECV] = {-1, 0},
+    [THUNK_CUSTOM] = {-1, 0}, [THUNK_SEND] = {1, 0},     [THUNK_RECV] = {1, 0},
 };
 
 static sd_status check_step(const thunk_program *p, const thunk *t)
@@ -216,6 +216,12 @@ static sd_status check_step(const thunk_program *p, const thunk *t)
             return sd_error(SD_INVALID,
                             "%d branches by an index of %" PRIu64 " bytes",
                             t->nseq, t->arg[0].bytes);
+        break;
+    case THUNK_SEND:
+    case THUNK_RECV:
+        if (t->nattr != 1)
+            return sd_error(SD_INVALID, "%d numbers, not one channel",
+                            t->nattr);
         break;
     case THUNK_CUSTOM:
         if (!t->target)

@@ -130,7 +130,7 @@ typedef struct {
     xpu_buffer *const *arg;
     int narg;
     const bool *keep;       /* per argument: do not donate; NULL: none */
-    const xpu_callback *send, *recv;
+    const xpu_callback *send, *recv; /* stay until *done is set */
     int nsend, nrecv;
 } xpu_call;
 /* out[noutput] are fresh buffers; *done when all has run.  Donated arguments

@@ -216,9 +216,15 @@ typedef struct {
     const xpu_program *program;
     uint8_t **base;
     void **slot;
+    const xpu_callback *send, *recv;
+    int nsend, nrecv;
 } xpu_run;
 sd_status xpu_run_seq(const xpu_run *r, const thunk_seq *seq);
 double xpu_run_cost(const thunk_program *p, const thunk_seq *seq);
+
+/* xpu_callback.c */
+sd_status xpu_run_send(const xpu_run *r, const thunk *t);
+sd_status xpu_run_recv(const xpu_run *r, const thunk *t);
 
 /* ---- ELF objects: xpu_elf.c ---- */
 

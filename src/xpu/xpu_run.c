@@ -97,9 +97,11 @@ static sd_status run_thunk(const xpu_run *r, const thunk *t)
         return run_cond(r, t);
     case THUNK_CALL:
         return xpu_run_seq(r, &t->seq[0]);
-    case THUNK_CUSTOM:
     case THUNK_SEND:
+        return xpu_run_send(r, t);
     case THUNK_RECV:
+        return xpu_run_recv(r, t);
+    case THUNK_CUSTOM:
     case THUNK_KIND_COUNT:
         break;
     }
@@ -147,6 +149,9 @@ static double thunk_cost(const thunk_program *p, const thunk *t)
         return most;
     case THUNK_CALL:
         return xpu_run_cost(p, &t->seq[0]);
+    case THUNK_SEND: /* Python takes its time, and may wait for the caller */
+    case THUNK_RECV:
+        return INFINITY;
     default:
         if (t->flops > 0 || t->bytes > 0)
             return step_cost(t->flops, t->bytes);

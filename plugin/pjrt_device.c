@@ -135,10 +135,17 @@ PJRT_Error *pjrt_device_clear_memory_stats(PJRT_Device_ClearMemoryStats_Args *a)
     return NULL;
 }
 
-/* No launch can be found by its number, so none is poisoned. */
+/* Of a run that waits; one that has begun is left to end. */
 PJRT_Error *pjrt_device_poison_execution(PJRT_Device_PoisonExecution_Args *a)
 {
-    a->poisoned = false;
+    if (a->error_code == PJRT_Error_Code_OK)
+        return pjrt_return(sd_error(
+            SD_INVALID, "PJRT_Device_PoisonExecution: the code is OK"));
+    a->poisoned =
+        a->launch_id &&
+        xpu_device_poison(a->device->x, a->launch_id,
+                          pjrt_foreign(a->error_code, a->error_message,
+                                       a->error_message_size));
     return NULL;
 }
 

@@ -92,7 +92,8 @@ static sd_status run_on(run *r, PJRT_Device *d, int device,
                         PJRT_Buffer *const *list, PJRT_Buffer **out,
                         xpu_event **done)
 {
-    xpu_call call = {.narg = (int)r->narg, .keep = r->keep};
+    xpu_call call = {
+        .narg = (int)r->narg, .keep = r->keep, .launch = r->options->launch_id};
     pjrt_callbacks *callbacks = NULL;
     xpu_program *x;
     sd_status st;

@@ -132,11 +132,15 @@ typedef struct {
     const bool *keep;       /* per argument: do not donate; NULL: none */
     const xpu_callback *send, *recv; /* stay until *done is set */
     int nsend, nrecv;
+    int launch;             /* a number to poison it by; 0: none */
 } xpu_call;
 /* out[noutput] are fresh buffers; *done when all has run.  Donated arguments
  * are deleted on return.  Inputs in error poison outputs and *done. */
 sd_status xpu_execute(xpu_program *p, const xpu_call *call, xpu_buffer **out,
                       xpu_event **done);
+/* A run of that number that waits for its turn or its arguments fails with st
+ * (taken) now; false: there is none. */
+bool xpu_device_poison(xpu_device *d, int launch, sd_status st);
 
 /* ---- a device's functions, for xpu_host.c, xpu_cl.c: xpu_device.h ---- */
 

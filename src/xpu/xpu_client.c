@@ -29,6 +29,7 @@ sd_status xpu_client_add(xpu_client *c, const xpu_device_ops *ops,
     xpu_stream_init(&d->compute, name, MOST_QUEUED);
     snprintf(name, sizeof name, "xpu%d-copy", d->id);
     xpu_stream_init(&d->transfer, name, 0);
+    pthread_mutex_init(&d->launch_lock, NULL);
     c->dev[c->ndev++] = d;
     *out = d;
     return NULL;
@@ -97,6 +98,7 @@ static void finish_device(xpu_device *d)
         xpu_cache_finish(&d->cache[m]);
     if (d->ops->close)
         d->ops->close(d);
+    pthread_mutex_destroy(&d->launch_lock);
     free(d);
 }
 

@@ -120,6 +120,8 @@ struct xpu_device {
     xpu_stream compute, transfer;
     xpu_cache cache[XPU_MEM_COUNT];
     int64_t limit;      /* bytes; set by open */
+    pthread_mutex_t launch_lock; /* of launches */
+    struct xpu_execution *launches; /* waiting, with a number */
 };
 
 struct xpu_client {

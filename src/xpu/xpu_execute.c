@@ -138,7 +138,8 @@ void xpu_program_release(xpu_program *x)
 
 /* ---- one execution ---- */
 
-typedef struct {
+typedef struct xpu_execution execution;
+struct xpu_execution {
     xpu_task task;
     xpu_program *program; /* a reference */
     xpu_event *done; /* a reference */
@@ -149,10 +150,15 @@ typedef struct {
     int *alias; /* per output: argument to copy in first, or -1 */
     uint8_t **base;
     void **slot;
+    _Atomic int waits; /* arguments that are still to come, and one */
+    int launch;
+    bool poisoned; /* done is set: nothing is to run */
+    bool parked; /* arguments are used as by another stream */
+    execution *next, **link; /* where poison looks for it; NULL: nowhere */
     int nused; /* arguments that are in use so far */
     int nout; /* outputs made so far */
     bool held; /* outputs are in use too */
-} execution;
+};
 
 static execution *execution_make(xpu_program *x)
 {
@@ -182,7 +188,7 @@ static execution *execution_make(xpu_program *x)
 static void execution_end(execution *e)
 {
     for (int i = 0; i < e->nused; i++)
-        xpu_buffer_unuse(e->arg[i], false);
+        xpu_buffer_unuse(e->arg[i], e->parked);
     for (int i = 0; i < e->nout && e->held; i++)
         xpu_buffer_unuse(e->out[i], false);
     xpu_program_release(e->program);
@@ -225,6 +231,12 @@ static bool is_donated(const xpu_program *x, const xpu_call *call, int i)
            !(call->keep && call->keep[i]);
 }
 
+/* What it becomes ready by may be queued behind us. */
+static bool is_to_come(const xpu_buffer *b)
+{
+    return b->later && !xpu_event_is_ready(b->ready);
+}
+
 static sd_status use_arguments(execution *e, const xpu_call *call)
 {
     const xpu_program *x = e->program;
@@ -233,6 +245,8 @@ static sd_status use_arguments(execution *e, const xpu_call *call)
     if (call->narg != p->nparam)
         return sd_error(SD_INVALID, "%d arguments, the program wants %d",
                         call->narg, p->nparam);
+    for (int i = 0; i < call->narg && !e->parked; i++)
+        e->parked = is_to_come(call->arg[i]);
     for (int i = 0; i < call->narg; i++) {
         xpu_buffer *b = call->arg[i];
 
@@ -242,7 +256,7 @@ static sd_status use_arguments(execution *e, const xpu_call *call)
                             b->dev->id, x->dev->id);
         if (!same_type(&p->param[i], b))
             return wrong_type(i, &p->param[i], b);
-        if (!xpu_buffer_use(b, false))
+        if (!xpu_buffer_use(b, e->parked))
             return sd_error(SD_INVALID,
                             "argument %d has been deleted or donated", i);
         e->arg[e->nused++] = b;
@@ -340,6 +354,7 @@ static sd_status make_outputs(execution *e, const xpu_call *call)
 
         if (!b)
             return sd_no_memory(sizeof *b);
+        b->later = e->parked;
         e->out[e->nout++] = b;
         if (!e->program->aliases && (e->alias[i] = -1, st = give_memory(b)))
             return st;
@@ -467,22 +482,126 @@ static sd_status compute(execution *e)
     return sd_note(st, "running %s", x->thunks->name);
 }
 
-static void run_queued(xpu_task *task)
+/* ---- waiting to run, and being told not to ---- */
+
+static void list(execution *e)
 {
-    execution *e = (execution *)task;
+    xpu_device *d = e->program->dev;
+
+    if (!e->launch)
+        return;
+    pthread_mutex_lock(&d->launch_lock);
+    if ((e->next = d->launches))
+        e->next->link = &e->next;
+    e->link = &d->launches;
+    d->launches = e;
+    pthread_mutex_unlock(&d->launch_lock);
+}
+
+/* The caller holds the lock. */
+static void strike(execution *e)
+{
+    if (!e->link)
+        return;
+    if ((*e->link = e->next))
+        e->next->link = e->link;
+    e->link = NULL;
+}
+
+/* From here on it cannot be poisoned; false: it was. */
+static bool begin(execution *e)
+{
+    xpu_device *d = e->program->dev;
+    bool ok;
+
+    if (!e->launch)
+        return true;
+    pthread_mutex_lock(&d->launch_lock);
+    strike(e);
+    ok = !e->poisoned;
+    pthread_mutex_unlock(&d->launch_lock);
+    return ok;
+}
+
+bool xpu_device_poison(xpu_device *d, int launch, sd_status st)
+{
+    xpu_event *done = NULL;
+
+    pthread_mutex_lock(&d->launch_lock);
+    for (execution *e = d->launches; e && !done; e = e->next)
+        if (e->launch == launch) {
+            e->poisoned = true;
+            done = xpu_event_retain(e->done);
+            strike(e);
+        }
+    pthread_mutex_unlock(&d->launch_lock);
+    if (!done) {
+        sd_status_free(st);
+        return false;
+    }
+    xpu_event_set(done, st);
+    xpu_event_release(done);
+    return true;
+}
+
+static void end_with(execution *e, sd_status st)
+{
     xpu_event *done = e->done;
-    sd_status st = compute(e);
 
     execution_end(e);
     xpu_event_set(done, st);
     xpu_event_release(done);
 }
 
+static void run_queued(xpu_task *task)
+{
+    execution *e = (execution *)task;
+    sd_status st = poison(e); /* waits for the arguments */
+
+    if (begin(e) && !st)
+        st = compute(e);
+    end_with(e, st);
+}
+
+/* One more argument is there, or in error. */
+static void arrive(void *ctx, sd_status st)
+{
+    execution *e = ctx;
+
+    sd_status_free(st);
+    if (atomic_fetch_sub(&e->waits, 1) != 1)
+        return;
+    if ((st = xpu_stream_push(&e->program->dev->compute, &e->task))) {
+        begin(e);
+        end_with(e, st);
+    }
+}
+
+/* Keeps e off the stream until what is to come is there.  Where memory fails
+ * the stream waits in its stead. */
+static void park(execution *e)
+{
+    int n = e->nused;
+
+    atomic_init(&e->waits, 1);
+    for (int i = 0; i < n; i++) {
+        xpu_event *ready = e->arg[i]->ready;
+        sd_status st;
+
+        if (xpu_event_is_ready(ready))
+            continue;
+        atomic_fetch_add(&e->waits, 1);
+        if ((st = xpu_event_then(ready, arrive, e)))
+            arrive(e, st);
+    }
+    arrive(e, NULL);
+}
+
 static bool is_small(const execution *e)
 {
     const xpu_program *x = e->program;
 
-    if (x->cost_ns > INLINE_NS ||
+    if (e->parked || x->cost_ns > INLINE_NS ||
         atomic_load_explicit(&x->slow, memory_order_relaxed) >= SLOW_RUNS)
         return false;
     for (int i = 0; i < e->nused; i++)
@@ -515,6 +634,23 @@ static bool run_now(execution *e)
     return true;
 }
 
+/* Takes e, unless it returns an error. */
+static sd_status start(execution *e)
+{
+    sd_status st;
+
+    if (run_now(e))
+        return NULL;
+    list(e);
+    if (e->parked) {
+        park(e);
+        return NULL;
+    }
+    if ((st = xpu_stream_push(&e->program->dev->compute, &e->task)))
+        begin(e);
+    return st;
+}
+
 sd_status xpu_execute(xpu_program *x, const xpu_call *call, xpu_buffer **out,
                       xpu_event **done)
 {
@@ -538,10 +674,11 @@ sd_status xpu_execute(xpu_program *x, const xpu_call *call, xpu_buffer **out,
         xpu_buffer_use(e->out[i], false);
     e->held = true;
     e->task.run = run_queued;
+    e->launch = call->launch;
     ready = xpu_event_retain(e->done);
     nout = e->nout;
     memcpy(out, e->out, (size_t)nout * sizeof *out);
-    if (!run_now(e) && (st = xpu_stream_push(&x->dev->compute, &e->task))) {
+    if ((st = start(e))) {
         e->held = false;
         for (int i = 0; i < nout; i++)
             xpu_buffer_unuse(e->out[i], false);

@@ -26,9 +26,13 @@ static void add_sections(const plan *p, const compile_request *rq)
 {
     sd_buf text = {0};
 
-    hlo_print_brief(&text, p->m); /* weights would be megabytes of text */
-    thunk_add_section(p->program, "hlo", text.at, text.len);
     thunk_add_section(p->program, "options", rq->options.at, rq->options.len);
+    hlo_print_brief(&text, p->m); /* weights would be megabytes of text */
+    if (text.oom) {
+        sd_buf_finish(&text);
+        sd_oom(0);
+    }
+    thunk_add_section(p->program, "hlo", text.at, text.len);
     sd_buf_finish(&text);
 }
 
@@ -80,25 +84,62 @@ done:
     return sd_note(st, "compiling %s for %s", m->name, rq->device->name);
 }
 
-sd_status sundog_compile(const compile_request *rq, const compile_services *sv,
-                         thunk_program **out)
+typedef struct {
+    const compile_request *rq;
+    const compile_services *sv;
+    thunk_program *out;
+} job;
+
+static sd_status run(void *ctx)
 {
-    sd_arena *a = sd_arena_create(); /* all but *out lives and dies here */
+    job *j = ctx;
+    const compile_request *rq = j->rq;
+    sd_arena *a =
+        sd_arena_create(); /* all but the result lives and dies here */
     uint64_t start = sd_now_ns();
     plan *p = NULL;
-    sd_status st = compile(a, rq, sv, &p);
+    sd_status st = compile(a, rq, j->sv, &p);
 
     if (!st) {
         p->program->fingerprint =
             sd_hash(rq->program.at, rq->program.len,
                     sd_hash(rq->device, sizeof *rq->device, 0));
-        *out = p->program;
+        j->out = p->program;
         p->program = NULL;
         sd_log(SD_LOG_INFO, "compiled %s for %s in %.2f ms: %d kernels",
-               (*out)->name, rq->device->name,
-               (double)(sd_now_ns() - start) * 1e-6, (*out)->nkernel);
+               j->out->name, rq->device->name,
+               (double)(sd_now_ns() - start) * 1e-6, j->out->nkernel);
     }
     plan_destroy(p);
     sd_arena_destroy(a);
+    return st;
+}
+
+static size_t most_memory(const compile_services *sv)
+{
+    sd_options o = {0};
+    int64_t most;
+
+    if (!sv->env)
+        sd_options_from_env(&o);
+    most = sd_opt_int(sv->env ? sv->env : &o, SD_OPT_COMPILE_MEMORY);
+    return most > 0 && most < INT64_MAX >> 20 ? (size_t)most << 20
+                                              : (size_t)sd_memory_size() / 2;
+}
+
+/* A program that asks for more than there is ends here, not the process. */
+sd_status sundog_compile(const compile_request *rq, const compile_services *sv,
+                         thunk_program **out)
+{
+    job j = {.rq = rq, .sv = sv};
+    sd_status st = sd_catch_oom(most_memory(sv), run, &j);
+
+    if (!st)
+        *out = j.out;
+    else if (st->code == SD_EXHAUSTED)
+        st = sd_note(st,
+                     "compiling for %s (SUNDOG_COMPILE_MEMORY sets the "
+                     "limit in MiB)",
+                     rq->device->name);
     return st;
 }

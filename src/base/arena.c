@@ -1,8 +1,13 @@
 /* Arenas: a pointer bumped through chunks that double in size.  Chunks come
  * from calloc, so what an arena hands out is zero without touching the pages
- * of a large one. */
+ * of a large one.
+ *
+ * The compile rooms ask without looking back, hundreds of times a module.  When
+ * there is no more, sd_oom jumps to the thread's innermost sd_catch_oom, which
+ * knows the arenas that were made inside. */
 #include "base.h"
 
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,19 +21,113 @@ struct chunk {
     size_t bytes;
 };
 
+typedef struct catcher catcher;
+
 struct sd_arena {
     uint8_t *at, *end;
     chunk *chunks;
     size_t next_bytes; /* of the next chunk */
+    catcher *catcher;  /* NULL: none; else in its list */
+    sd_arena *next, **prev;
 };
+
+struct catcher {
+    jmp_buf back;
+    catcher *outer;
+    sd_arena *arenas;
+    size_t held, most; /* bytes of their chunks; most 0: any */
+    size_t asked;      /* what could not be had */
+};
+
+static _Thread_local catcher *current;
 
 #define CHUNK_HEAD ((sizeof(chunk) + 15) & ~(size_t)15)
 
+/* ---- arenas that a catcher knows ---- */
+
+static void link_to(sd_arena *a, catcher *c)
+{
+    a->catcher = c;
+    if (!c)
+        return;
+    a->next = c->arenas;
+    a->prev = &c->arenas;
+    if (a->next)
+        a->next->prev = &a->next;
+    c->arenas = a;
+}
+
+static void unlink_from(sd_arena *a)
+{
+    if (!a->catcher)
+        return;
+    *a->prev = a->next;
+    if (a->next)
+        a->next->prev = a->prev;
+    a->catcher = NULL;
+}
+
+/* What an inner catcher's arenas hold, the outer ones' hold too. */
+static bool may_hold(const sd_arena *a, size_t bytes)
+{
+    for (const catcher *c = a->catcher; c; c = c->outer)
+        if (c->most && bytes > c->most - SD_MIN(c->held, c->most))
+            return false;
+    return true;
+}
+
+static void count(const sd_arena *a, size_t more, size_t less)
+{
+    for (catcher *c = a->catcher; c; c = c->outer)
+        c->held += more - less;
+}
+
 void sd_oom(size_t bytes)
 {
+    if (current) {
+        current->asked = bytes;
+        longjmp(current->back, 1);
+    }
     fprintf(stderr, "sundog: host memory exhausted (%zu bytes asked)\n", bytes);
     abort();
 }
+
+static sd_status caught(const catcher *c)
+{
+    if (c->most && c->asked < SIZE_MAX - c->held &&
+        c->held + c->asked > c->most)
+        return sd_error(SD_EXHAUSTED,
+                        "host memory: %zu bytes more than the %zu held would "
+                        "be over the limit of %zu",
+                        c->asked, c->held, c->most);
+    return sd_error(SD_EXHAUSTED,
+                    "host memory exhausted: asked for %zu bytes, %zu held",
+                    c->asked, c->held);
+}
+
+sd_status sd_catch_oom(size_t most, sd_status (*fn)(void *ctx), void *ctx)
+{
+    catcher c = {.outer = current, .most = most};
+    sd_status st;
+
+    current = &c;
+    if (setjmp(c.back)) {
+        current = c.outer;
+        st = caught(&c);
+        while (c.arenas)
+            sd_arena_destroy(c.arenas);
+        return st;
+    }
+    st = fn(ctx);
+    current = c.outer;
+    for (sd_arena *a = c.arenas, *next; a; a = next) { /* these live on */
+        next = a->next;
+        link_to(a, c.outer);
+    }
+    return st;
+}
+
+/* ---- arenas ---- */
 
 sd_arena *sd_arena_create(void)
 {
@@ -36,6 +135,7 @@ sd_arena *sd_arena_create(void)
 
     if (!a)
         sd_oom(sizeof *a);
+    link_to(a, current);
     return a;
 }
 
@@ -54,8 +154,10 @@ void sd_arena_destroy(sd_arena *a)
         return;
     for (chunk *c = a->chunks, *next; c; c = next) {
         next = c->next;
+        count(a, 0, c->bytes);
         free(c);
     }
+    unlink_from(a);
     free(a);
 }
 
@@ -67,12 +169,13 @@ static void *alloc_slow(sd_arena *a, size_t bytes)
     size_t body = own ? bytes : a->next_bytes;
     chunk *c;
 
-    if (body > MAX_CHUNK)
+    if (body > MAX_CHUNK || !may_hold(a, body))
         return NULL;
     c = calloc(1, CHUNK_HEAD + body);
     if (!c)
         return NULL;
     c->bytes = body;
+    count(a, body, 0);
     if (own && a->chunks) {
         c->next = a->chunks->next;
         a->chunks->next = c;

@@ -53,8 +53,15 @@ sd_status sd_no_memory(size_t bytes) __attribute__((returns_nonnull));
 
 /* ---- memory ---- */
 
-/* Ends the process with a message: the compile rooms' host memory is gone. */
+/* The compile rooms' host memory is gone: back to the thread's sd_catch_oom,
+ * or, where there is none, the end of the process with a message. */
 _Noreturn void sd_oom(size_t bytes);
+/* Runs fn(ctx) and gives its status.  On sd_oom in it, on this thread, the
+ * arenas that it made are freed and the answer is EXHAUSTED; what else it
+ * holds is lost, so that hand is kept short: no locks, no files.  most > 0
+ * bounds the bytes of those arenas.  May be nested. */
+sd_status sd_catch_oom(size_t most, sd_status (*fn)(void *ctx), void *ctx);
+int64_t sd_memory_size(void); /* the machine's, or the control group's */
 
 typedef struct sd_arena sd_arena;
 sd_arena *sd_arena_create(void);
@@ -66,7 +73,7 @@ void *sd_arena_try(sd_arena *a, size_t bytes);
 #define sd_arena_new(a, type) ((type *)sd_arena_alloc((a), sizeof(type)))
 #define sd_arena_array(a, type, n) \
     ((type *)sd_arena_alloc((a), sd_mul_or_die(sizeof(type), (size_t)(n))))
-size_t sd_mul_or_die(size_t a, size_t b);
+size_t sd_mul_or_die(size_t a, size_t b); /* sd_oom on overflow */
 void *sd_arena_copy(sd_arena *a, const void *p, size_t bytes);
 char *sd_arena_str(sd_arena *a, const char *s, size_t len); /* adds the NUL */
 char *sd_arena_fmt(sd_arena *a, const char *fmt, ...) SD_PRINTF(2, 3);

@@ -59,6 +59,10 @@ static int number_of(stepper *s, plan_kernel *k)
     uintptr_t at;
 
     plan_print_kernel(&b, k);
+    if (b.oom) {
+        sd_buf_finish(&b);
+        sd_oom(0);
+    }
     /* its first line is its name */
     const char *body = memchr(b.at, '\n', b.len);
     size_t n = b.len - (size_t)(body - b.at);

@@ -21,6 +21,7 @@ typedef struct {
     const device_desc *dev;
     LLVMContextRef cx;
     LLVMModuleRef m;
+    LLVMBuilderRef b;
     LLVMTargetMachineRef tm;
     bool calls_devlib;
     bool want_text;
@@ -137,6 +138,8 @@ static void module_finish(module *mod)
     LLVMDisposeMessage(mod->no_opt);
     LLVMDisposeMessage(mod->with_opt);
     free(mod->diagnostic);
+    if (mod->b)
+        LLVMDisposeBuilder(mod->b);
     if (mod->m)
         LLVMDisposeModule(mod->m);
     if (mod->tm)
@@ -260,7 +263,7 @@ static sd_status emit_batch(batch *b)
     e.cx = mod->cx;
     e.m = mod->m =
         LLVMModuleCreateWithNameInContext(b->p->program->name, mod->cx);
-    e.b = LLVMCreateBuilderInContext(mod->cx);
+    e.b = mod->b = LLVMCreateBuilderInContext(mod->cx);
     st = module_machine(mod, b->quick);
     if (b->quick)
         flag_quick(mod);
@@ -270,25 +273,26 @@ static sd_status emit_batch(batch *b)
     for (int i = 0; i < b->count && !st; i++)
         st = emit_kernel(&e, b->p->kernel[b->first + i]);
     mod->calls_devlib = e.calls_devlib && !b->quick; /* inlined: clean up */
-    LLVMDisposeBuilder(e.b);
     sd_arena_destroy(e.a);
     return st;
 }
 
-static sd_status build_batch(batch *b)
+static sd_status build_batch(void *ctx)
 {
+    batch *b = ctx;
     sd_status st = emit_batch(b);
 
     return st ? st : module_compile(&b->mod);
 }
 
+/* On any thread: memory that runs out is this batch's error. */
 static void run_batch(void *ctx, int64_t i, int worker)
 {
     batch *b = (batch *)ctx + i;
 
     (void)worker;
     target_llvm_enter();
-    b->st = build_batch(b);
+    b->st = sd_catch_oom(0, build_batch, b);
     target_llvm_leave();
 }
 
@@ -299,9 +303,9 @@ static void give(target_hook hook, void *ctx, const char *kind,
         hook(ctx, kind, text, strlen(text));
 }
 
-static void take_batch(plan *p, batch *b, target_hook hook, void *ctx)
+static void take_batch(plan *p, const batch *b, target_hook hook, void *ctx)
 {
-    module *mod = &b->mod;
+    const module *mod = &b->mod;
     const char *data = LLVMGetBufferStart(mod->binary);
     size_t bytes = LLVMGetBufferSize(mod->binary);
     int binary = thunk_add_binary(p->program, mod->ops->kind, data, bytes);
@@ -315,6 +319,23 @@ static void take_batch(plan *p, batch *b, target_hook hook, void *ctx)
              LLVMGetBufferSize(mod->asm_text));
     if (hook && mod->ops->kind == THUNK_BIN_SPIRV)
         hook(ctx, "spv", data, bytes);
+}
+
+typedef struct {
+    plan *p;
+    const batch *b;
+    int n;
+    target_hook hook;
+    void *ctx;
+} taking;
+
+static sd_status take_all(void *ctx)
+{
+    const taking *t = ctx;
+
+    for (int i = 0; i < t->n; i++)
+        take_batch(t->p, &t->b[i], t->hook, t->ctx);
+    return NULL;
 }
 
 /* ---- quick code ---- */
@@ -355,14 +376,13 @@ sd_status target_build(plan *p, const sd_options *opt, sd_pool *pool,
     const target_ops *ops = target_of_device(&p->program->device);
     int per = hook || (ops && ops->one_module) ? SD_MAX(p->nkernel, 1) : BATCH;
     int n = (p->nkernel + per - 1) / per;
-    batch *b = calloc((size_t)n + 1, sizeof *b);
+    batch *b = sd_arena_array(p->arena, batch, n + 1);
     bool *repeated = sd_arena_array(p->arena, bool, p->nkernel + 1);
+    taking t = {p, b, n, hook, ctx};
     sd_status st = NULL;
 
     (void)opt;
     mark_repeated(&p->program->seq, false, repeated);
-    if (!b)
-        sd_oom((size_t)n * sizeof *b);
     for (int i = 0; i < n; i++) {
         b[i].p = p;
         b[i].first = i * per;
@@ -380,13 +400,13 @@ sd_status target_build(plan *p, const sd_options *opt, sd_pool *pool,
             st = b[i].st;
         else
             sd_status_free(b[i].st);
-        if (!st)
-            take_batch(p, &b[i], hook, ctx);
-        target_llvm_enter();
-        module_finish(&b[i].mod);
-        target_llvm_leave();
     }
-    free(b);
+    if (!st) /* caught here: LLVM's objects are no arena's */
+        st = sd_catch_oom(0, take_all, &t);
+    target_llvm_enter();
+    for (int i = 0; i < n; i++)
+        module_finish(&b[i].mod);
+    target_llvm_leave();
     return st;
 }
 

@@ -67,28 +67,6 @@ static void host_free(xpu_device *d, xpu_memory mem, void *p, size_t bytes)
     munmap(p, bytes);
 }
 
-/* Memory of the machine, or of the control group when that is less. */
-static int64_t memory_limit(void)
-{
-    int64_t most = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    static const char *const file[] = {
-        "/sys/fs/cgroup/memory.max",
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-    };
-
-    for (size_t i = 0; i < SD_COUNTOF(file); i++) {
-        FILE *f = fopen(file[i], "re");
-        int64_t n;
-
-        if (!f)
-            continue;
-        if (fscanf(f, "%" SCNd64, &n) == 1 && n > 0)
-            most = SD_MIN(most, n);
-        fclose(f);
-    }
-    return most;
-}
-
 /* ---- kernels ---- */
 
 static sd_status host_load(xpu_device *d, const thunk_program *p,
@@ -317,7 +295,7 @@ static sd_status open_one(xpu_client *c, const sd_options *opt)
     if (sd_opt_bool(opt, SD_OPT_LIBRARIES) &&
         (st = xpu_lib_open(h->nworker, &h->lib)))
         return st;
-    d->limit = memory_limit();
+    d->limit = sd_memory_size();
     return describe(d, opt, h);
 }
 

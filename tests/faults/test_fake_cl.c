@@ -2,7 +2,7 @@
  * turn, the device is lost at each, memory ends, answers are garbage.  Always
  * one clear error or a right result, nothing leaks, and a host device beside
  * it goes on.
- *   test_xpu_fake libfakecl.so kernels.spv kernels.o */
+ *   test_fake_cl libfakecl.so kernels.spv kernels.o */
 #include "xpu_by_hand.h"
 
 #include <dlfcn.h>
@@ -288,7 +288,7 @@ int main(int argc, char **argv)
     int bad;
 
     if (!lib) {
-        fprintf(stderr, "test_xpu_fake libfakecl.so SPIRV ELF\n");
+        fprintf(stderr, "test_fake_cl libfakecl.so SPIRV ELF\n");
         return 2;
     }
     library = argv[1];

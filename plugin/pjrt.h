@@ -17,6 +17,7 @@
 #include "pjrt_slots.h"
 #include "xpu.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -46,11 +47,18 @@ static inline xpu_event *pjrt_xpu_event(PJRT_Event *e)
 {
     return (xpu_event *)e;
 }
+/* Bytes handed out with a holder to free them by; b is taken, in an error
+ * too, and st (taken) says whether it holds anything. */
+typedef struct { sd_buf bytes; } pjrt_bytes;
+PJRT_Error *pjrt_bytes_hand(sd_status st, sd_buf *b, const char **at,
+                            size_t *len, pjrt_bytes **holder);
+void pjrt_bytes_free(pjrt_bytes *b);
 /* An event that is ready with st (taken); NULL: out of memory. */
 xpu_event *pjrt_ready_event(sd_status st);
 
 extern const PJRT_Api pjrt_api; /* pjrt_table.c, generated */
 PJRT_NamedValue pjrt_named_int(const char *name, int64_t v);
+PJRT_NamedValue pjrt_named_float(const char *name, double v);
 PJRT_NamedValue pjrt_named_str(const char *name, const char *v); /* borrowed */
 
 /* ---- what there is: pjrt_topology.c, pjrt_device.c, pjrt_memory.c ---- */
@@ -70,6 +78,7 @@ struct PJRT_TopologyDescription {
     PJRT_DeviceDescription *at;
     PJRT_DeviceDescription **list;
     char version[512]; /* the platform version */
+    PJRT_NamedValue attr[2];
 };
 
 /* n devices like desc[0..n); owned by the caller. */
@@ -102,6 +111,7 @@ struct PJRT_Device {
     PJRT_Device *self; /* a list of one: who reaches the memories */
 };
 
+typedef struct pjrt_mapping pjrt_mapping;
 struct PJRT_Client {
     xpu_client *x;
     sd_arena *arena; /* holds the options' strings */
@@ -112,6 +122,8 @@ struct PJRT_Client {
     PJRT_Device **devices;
     PJRT_Memory **memories;
     _Atomic(compile_fn) compile;
+    pthread_mutex_t lock; /* of mapped */
+    pjrt_mapping *mapped;
 };
 PJRT_Device *pjrt_client_find(const PJRT_Client *c, int64_t id);
 /* Compiles through libsundog-compiler.so; client may be NULL. */
@@ -194,13 +206,16 @@ struct PJRT_Executable {
     sd_buf options;   /* CompileOptionsProto as it came */
     char fingerprint[32];
     int64_t code_bytes;
-    PJRT_NamedValue cost[2];
+    PJRT_NamedValue *cost;
+    int ncost;
     PJRT_Buffer_Type *types; /* of the outputs, and so on */
     int64_t *dims;
     size_t *dim_sizes;
     const char **kinds; /* of outputs, then of parameters */
     size_t *kind_sizes;
     PJRT_Layouts_MemoryLayout *layout, **layouts; /* in the same order */
+    const char **shardings; /* OpSharding of each, all empty: replicated */
+    size_t *sharding_sizes;
 };
 sd_status pjrt_executable_make(thunk_program *p, sd_bytes options,
                                PJRT_Executable **out); /* takes p */

@@ -19,6 +19,16 @@ PJRT_NamedValue pjrt_named_int(const char *name, int64_t v)
                              .value_size = 1};
 }
 
+PJRT_NamedValue pjrt_named_float(const char *name, double v)
+{
+    return (PJRT_NamedValue){.struct_size = PJRT_NamedValue_STRUCT_SIZE,
+                             .name = name,
+                             .name_size = strlen(name),
+                             .type = PJRT_NamedValue_kFloat,
+                             .float_value = (float)v,
+                             .value_size = 1};
+}
+
 PJRT_NamedValue pjrt_named_str(const char *name, const char *v)
 {
     return (PJRT_NamedValue){.struct_size = PJRT_NamedValue_STRUCT_SIZE,
@@ -27,6 +37,30 @@ PJRT_NamedValue pjrt_named_str(const char *name, const char *v)
                              .type = PJRT_NamedValue_kString,
                              .string_value = v,
                              .value_size = strlen(v)};
+}
+
+PJRT_Error *pjrt_bytes_hand(sd_status st, sd_buf *b, const char **at,
+                            size_t *len, pjrt_bytes **holder)
+{
+    pjrt_bytes *h = NULL;
+
+    if (!st && (b->oom || !(h = PJRT_NEW(pjrt_bytes))))
+        st = sd_no_memory(b->len);
+    if (st) {
+        sd_buf_finish(b);
+        return pjrt_return(st);
+    }
+    h->bytes = *b;
+    *at = b->at ? b->at : "";
+    *len = b->len;
+    *holder = h;
+    return NULL;
+}
+
+void pjrt_bytes_free(pjrt_bytes *b)
+{
+    sd_buf_finish(&b->bytes);
+    free(b);
 }
 
 PJRT_Error *pjrt_plugin_initialize(PJRT_Plugin_Initialize_Args *a)

@@ -89,6 +89,11 @@ static sd_status make_devices(PJRT_Client *c)
     return NULL;
 }
 
+struct pjrt_mapping {
+    pjrt_mapping *next;
+    const void *data;
+};
+
 static void destroy(PJRT_Client *c)
 {
     if (c->x)
@@ -96,6 +101,11 @@ static void destroy(PJRT_Client *c)
     for (int i = 0; i < c->n; i++)
         for (int m = 0; m < XPU_MEM_COUNT; m++)
             pjrt_memory_finish(&c->at[i].memory[m]);
+    for (pjrt_mapping *m = c->mapped, *next; m; m = next) {
+        next = m->next;
+        free(m);
+    }
+    pthread_mutex_destroy(&c->lock);
     pjrt_topology_free(c->topology);
     free(c->memories);
     free(c->devices);
@@ -123,6 +133,7 @@ PJRT_Error *pjrt_client_create(PJRT_Client_Create_Args *a)
 
     if (!c)
         return pjrt_no_memory();
+    pthread_mutex_init(&c->lock, NULL);
     if (!(c->arena = sd_arena_create_try())) {
         free(c);
         return pjrt_no_memory();
@@ -245,17 +256,58 @@ PJRT_Error *pjrt_client_default_device_assignment(
     return NULL;
 }
 
-/* Host memory that a framework will copy from often: no driver of ours needs
- * to know yet, and copies work either way. */
+/* ---- host memory that a framework will copy from often ----
+ * No driver of ours needs to know: copies work either way.  What is mapped is
+ * remembered, so that a mistake of the caller's is one here too. */
+
+static pjrt_mapping **find_mapping(PJRT_Client *c, const void *data)
+{
+    pjrt_mapping **at = &c->mapped;
+
+    while (*at && (*at)->data != data)
+        at = &(*at)->next;
+    return at;
+}
+
 PJRT_Error *pjrt_client_dma_map(PJRT_Client_DmaMap_Args *a)
 {
-    (void)a;
-    return NULL;
+    PJRT_Client *c = a->client;
+    pjrt_mapping *m = PJRT_NEW(pjrt_mapping), **at;
+
+    if (!m)
+        return pjrt_no_memory();
+    if (!a->data || !a->size) {
+        free(m);
+        return pjrt_return(
+            sd_error(SD_INVALID, "mapping %zu bytes at %p", a->size, a->data));
+    }
+    m->data = a->data;
+    pthread_mutex_lock(&c->lock);
+    if (!*(at = find_mapping(c, a->data))) {
+        *at = m;
+        m = NULL;
+    }
+    pthread_mutex_unlock(&c->lock);
+    if (!m)
+        return NULL;
+    free(m);
+    return pjrt_return(sd_error(SD_ALREADY_EXISTS,
+                                "the memory at %p is mapped already", a->data));
 }
 
 PJRT_Error *pjrt_client_dma_unmap(PJRT_Client_DmaUnmap_Args *a)
 {
-    (void)a;
+    PJRT_Client *c = a->client;
+    pjrt_mapping *m, **at;
+
+    pthread_mutex_lock(&c->lock);
+    if ((m = *(at = find_mapping(c, a->data))))
+        *at = m->next;
+    pthread_mutex_unlock(&c->lock);
+    if (!m)
+        return pjrt_return(
+            sd_error(SD_NOT_FOUND, "the memory at %p is not mapped", a->data));
+    free(m);
     return NULL;
 }
 

@@ -4,8 +4,9 @@
 
 #include <stdio.h>
 
-#define MAGIC   "SDEXECUT"
-#define VERSION 1u
+#define MAGIC     "SDEXECUT"
+#define VERSION   1u
+#define COST_NAME 32
 
 /* Estimates of the steps, a loop as often as it is known to run. */
 static void add_cost(const thunk_seq *s, double times, double *flops,
@@ -20,16 +21,6 @@ static void add_cost(const thunk_seq *s, double times, double *flops,
         for (int k = 0; k < t->nseq; k++)
             add_cost(&t->seq[k], times * n, flops, bytes);
     }
-}
-
-static PJRT_NamedValue named_float(const char *name, double v)
-{
-    return (PJRT_NamedValue){.struct_size = PJRT_NamedValue_STRUCT_SIZE,
-                             .name = name,
-                             .name_size = strlen(name),
-                             .type = PJRT_NamedValue_kFloat,
-                             .float_value = (float)v,
-                             .value_size = 1};
 }
 
 static const char *memory_of(const thunk_type *t)
@@ -51,8 +42,10 @@ static bool fill_types(PJRT_Executable *e)
     e->kind_sizes = calloc(no + np + 1, sizeof *e->kind_sizes);
     e->layout = calloc(no + np + 1, sizeof *e->layout);
     e->layouts = calloc(no + np + 1, sizeof *e->layouts);
+    e->shardings = calloc(no + np + 1, sizeof *e->shardings);
+    e->sharding_sizes = calloc(no + np + 1, sizeof *e->sharding_sizes);
     if (!e->types || !e->dim_sizes || !e->dims || !e->kinds || !e->kind_sizes ||
-        !e->layout || !e->layouts)
+        !e->layout || !e->layouts || !e->shardings || !e->sharding_sizes)
         return false;
     ndim = 0;
     for (size_t i = 0; i < no; i++) {
@@ -70,7 +63,34 @@ static bool fill_types(PJRT_Executable *e)
         e->kind_sizes[i] = strlen(e->kinds[i]);
         pjrt_layout_write(&e->layout[i], t->rank, NULL);
         e->layouts[i] = &e->layout[i];
+        e->shardings[i] = "";
     }
+    return true;
+}
+
+/* By the names that frameworks know; {} stands for the whole of a value. */
+static bool fill_cost(PJRT_Executable *e)
+{
+    const thunk_program *p = e->p;
+    size_t n = (size_t)p->nparam + 3;
+    double flops = 0, bytes = 0, out = 0;
+
+    e->cost = calloc(n, sizeof *e->cost + COST_NAME);
+    if (!e->cost)
+        return false;
+    add_cost(&p->seq, 1, &flops, &bytes);
+    for (int i = 0; i < p->noutput; i++)
+        out += (double)p->output[i].bytes;
+    e->cost[0] = pjrt_named_float("flops", flops);
+    e->cost[1] = pjrt_named_float("bytes accessed", bytes);
+    e->cost[2] = pjrt_named_float("bytes accessedout{}", out);
+    for (int i = 0; i < p->nparam; i++) {
+        char *name = (char *)(e->cost + n) + i * COST_NAME;
+
+        snprintf(name, COST_NAME, "bytes accessed%d{}", i);
+        e->cost[3 + i] = pjrt_named_float(name, (double)p->param[i].bytes);
+    }
+    e->ncost = (int)n;
     return true;
 }
 
@@ -78,7 +98,6 @@ sd_status pjrt_executable_make(thunk_program *p, sd_bytes options,
                                PJRT_Executable **out)
 {
     PJRT_Executable *e = PJRT_NEW(PJRT_Executable);
-    double flops = 0, bytes = 0;
 
     if (!e) {
         thunk_program_release(p);
@@ -91,10 +110,7 @@ sd_status pjrt_executable_make(thunk_program *p, sd_bytes options,
              p->fingerprint);
     for (int i = 0; i < p->nbinary; i++)
         e->code_bytes += (int64_t)p->binary[i].bytes;
-    add_cost(&p->seq, 1, &flops, &bytes);
-    e->cost[0] = named_float("flops", flops);
-    e->cost[1] = named_float("bytes accessed", bytes);
-    if (!fill_types(e) || e->options.oom) {
+    if (!fill_types(e) || !fill_cost(e) || e->options.oom) {
         pjrt_executable_release(e);
         return sd_no_memory(sizeof *e);
     }
@@ -114,6 +130,7 @@ void pjrt_executable_release(PJRT_Executable *e)
         return;
     thunk_program_release(e->p);
     sd_buf_finish(&e->options);
+    free(e->cost);
     free(e->types);
     free(e->dims);
     free(e->dim_sizes);
@@ -121,6 +138,8 @@ void pjrt_executable_release(PJRT_Executable *e)
     free(e->kind_sizes);
     free(e->layout);
     free(e->layouts);
+    free(e->shardings);
+    free(e->sharding_sizes);
     free(e);
 }
 
@@ -237,7 +256,7 @@ PJRT_Error *
 pjrt_executable_get_cost_analysis(PJRT_Executable_GetCostAnalysis_Args *a)
 {
     a->properties = a->executable->cost;
-    a->num_properties = SD_COUNTOF(a->executable->cost);
+    a->num_properties = (size_t)a->executable->ncost;
     return NULL;
 }
 
@@ -274,6 +293,32 @@ PJRT_Error *pjrt_executable_parameter_memory_kinds(
     a->memory_kinds = a->executable->kinds + a->executable->p->noutput;
     a->memory_kind_sizes =
         a->executable->kind_sizes + a->executable->p->noutput;
+    return NULL;
+}
+
+/* On one device every array is whole.  A program of several partitions says
+ * nothing yet: NULL, and the framework looks elsewhere. */
+PJRT_Error *pjrt_shardings_pjrt_executable_parameter_shardings(
+    PJRT_Shardings_PJRT_Executable_ParameterShardings_Args *a)
+{
+    const PJRT_Executable *e = a->executable;
+    bool one = e->p->npartition == 1;
+
+    a->num_parameters = one ? (size_t)e->p->nparam : 0;
+    a->shardings = one ? e->shardings + e->p->noutput : NULL;
+    a->sharding_sizes = one ? e->sharding_sizes + e->p->noutput : NULL;
+    return NULL;
+}
+
+PJRT_Error *pjrt_shardings_pjrt_executable_output_shardings(
+    PJRT_Shardings_PJRT_Executable_OutputShardings_Args *a)
+{
+    const PJRT_Executable *e = a->executable;
+    bool one = e->p->npartition == 1;
+
+    a->num_outputs = one ? (size_t)e->p->noutput : 0;
+    a->shardings = one ? e->shardings : NULL;
+    a->sharding_sizes = one ? e->sharding_sizes : NULL;
     return NULL;
 }
 
@@ -359,29 +404,22 @@ pjrt_executable_optimized_program(PJRT_Executable_OptimizedProgram_Args *a)
     return NULL;
 }
 
-struct PJRT_SerializedExecutable {
-    sd_buf bytes;
-};
-
 static void free_serialized(PJRT_SerializedExecutable *s)
 {
-    sd_buf_finish(&s->bytes);
-    free(s);
+    pjrt_bytes_free((pjrt_bytes *)s);
 }
 
 PJRT_Error *pjrt_executable_serialize(PJRT_Executable_Serialize_Args *a)
 {
-    PJRT_SerializedExecutable *s = PJRT_NEW(PJRT_SerializedExecutable);
-    sd_status st = s ? pjrt_executable_save(a->executable, &s->bytes)
-                     : sd_no_memory(sizeof *s);
+    sd_buf b = {0};
+    sd_status st = pjrt_executable_save(a->executable, &b);
+    pjrt_bytes *holder;
+    PJRT_Error *e = pjrt_bytes_hand(st, &b, &a->serialized_bytes,
+                                    &a->serialized_bytes_size, &holder);
 
-    if (st) {
-        free(s);
-        return pjrt_return(st);
-    }
-    a->serialized_bytes = s->bytes.at;
-    a->serialized_bytes_size = s->bytes.len;
-    a->serialized_executable = s;
+    if (e)
+        return e;
+    a->serialized_executable = (PJRT_SerializedExecutable *)holder;
     a->serialized_executable_deleter = free_serialized;
     return NULL;
 }

@@ -66,6 +66,8 @@ sd_status pjrt_topology_make(int n, const device_desc *const *desc,
     snprintf(t->version, sizeof t->version,
              "sundog " SD_VERSION " build %016" PRIx64 " %s %s", build_id(),
              desc[0]->name, desc[0]->driver);
+    t->attr[0] = pjrt_named_str("target", t->at[0].desc.name);
+    t->attr[1] = pjrt_named_int("num_devices", n);
     *out = t;
     return NULL;
 }
@@ -149,8 +151,8 @@ PJRT_Error *pjrt_topology_description_get_device_descriptions(
 PJRT_Error *pjrt_topology_description_attributes(
     PJRT_TopologyDescription_Attributes_Args *a)
 {
-    a->attributes = NULL;
-    a->num_attributes = 0;
+    a->attributes = a->topology->attr;
+    a->num_attributes = SD_COUNTOF(a->topology->attr);
     return NULL;
 }
 
@@ -180,35 +182,107 @@ PJRT_Error *pjrt_topology_description_get_memory_space_kind_ids(
     return NULL;
 }
 
-/* Saved as an empty program for the device, which brings format, version and
- * checksum along; the number of devices is its number of replicas. */
-struct PJRT_SerializedTopology {
-    sd_buf bytes;
+/* ---- shapes in a memory of a device that need not be there ---- */
+
+enum { /* field numbers of ShapeProto and LayoutProto */
+       SHAPE_TYPE = 2,
+       SHAPE_DIMENSIONS = 3,
+       SHAPE_LAYOUT = 5,
+       LAYOUT_ORDER = 1,
+       LAYOUT_MEMORY = 8,
+       HOST_MEMORY = 5 /* what XLA calls the host's */
 };
+
+static void write_list(sd_buf *b, int field, const int64_t *at, int n)
+{
+    sd_buf list = {0};
+
+    for (int i = 0; i < n; i++)
+        sd_buf_leb(&list, (uint64_t)at[i]);
+    sd_buf_u8(b, (uint8_t)(field << 3 | 2));
+    sd_buf_leb(b, list.len);
+    sd_buf_add(b, list.at, list.len);
+    b->oom |= list.oom;
+    sd_buf_finish(&list);
+}
+
+static void write_shape(sd_buf *b, const pjrt_array *t, bool on_host)
+{
+    sd_buf layout = {0};
+
+    write_list(&layout, LAYOUT_ORDER,
+               t->order ? t->order : pjrt_row_major(t->rank), t->rank);
+    if (on_host) {
+        sd_buf_u8(&layout, LAYOUT_MEMORY << 3);
+        sd_buf_leb(&layout, HOST_MEMORY);
+    }
+    sd_buf_u8(b, SHAPE_TYPE << 3);
+    sd_buf_leb(b, sd_dtype_table[t->dtype].xla);
+    write_list(b, SHAPE_DIMENSIONS, t->dim, t->rank);
+    sd_buf_u8(b, SHAPE_LAYOUT << 3 | 2);
+    sd_buf_leb(b, layout.len);
+    sd_buf_add(b, layout.at, layout.len);
+    b->oom |= layout.oom;
+    sd_buf_finish(&layout);
+}
+
+static void free_shape(const char *at)
+{
+    free((char *)(uintptr_t)at);
+}
+
+/* Any order of dimensions will do, in any memory: what is asked for is
+ * canonical, and row-major where nothing is. */
+PJRT_Error *pjrt_topology_description_make_canonical_shape_for_memory_space(
+    PJRT_TopologyDescription_MakeCanonicalShapeForMemorySpace_Args *a)
+{
+    int first = pjrt_memory_kind_number(XPU_MEM_DEVICE);
+    sd_buf b = {0};
+    pjrt_array t;
+    sd_status st =
+        pjrt_array_read(a->element_type, a->dims, a->num_dims, a->layout, &t);
+
+    if (!st && (a->memory_space_kind_id < first ||
+                a->memory_space_kind_id >= first + XPU_MEM_COUNT))
+        st = sd_error(SD_INVALID, "no memory is of kind %d",
+                      a->memory_space_kind_id);
+    if (st)
+        return pjrt_return(st);
+    write_shape(&b, &t, a->memory_space_kind_id != first);
+    if (b.oom) {
+        sd_buf_finish(&b);
+        return pjrt_no_memory();
+    }
+    a->serialized_shape = b.at;
+    a->serialized_shape_size = b.len;
+    a->serialized_shape_deleter = free_shape;
+    return NULL;
+}
+
+/* ---- saved as an empty program for the device, which brings format, version
+ *      and checksum along; the number of devices is its number of replicas */
 
 static void free_serialized(PJRT_SerializedTopology *s)
 {
-    sd_buf_finish(&s->bytes);
-    free(s);
+    pjrt_bytes_free((pjrt_bytes *)s);
 }
 
 PJRT_Error *
 pjrt_topology_description_serialize(PJRT_TopologyDescription_Serialize_Args *a)
 {
-    PJRT_SerializedTopology *s = PJRT_NEW(PJRT_SerializedTopology);
     thunk_program p = {.name = "topology",
                        .device = a->topology->at[0].desc,
                        .nreplica = a->topology->n,
                        .npartition = 1};
-    sd_status st = s ? thunk_save(&p, &s->bytes) : sd_no_memory(sizeof *s);
+    sd_buf b = {0};
+    sd_status st = thunk_save(&p, &b);
+    pjrt_bytes *holder;
+    PJRT_Error *e = pjrt_bytes_hand(st, &b, &a->serialized_bytes,
+                                    &a->serialized_bytes_size, &holder);
 
-    if (st) {
-        free(s);
-        return pjrt_return(st);
-    }
-    a->serialized_bytes = s->bytes.at;
-    a->serialized_bytes_size = s->bytes.len;
-    a->serialized_topology = s;
+    if (e)
+        return e;
+    a->serialized_topology = (PJRT_SerializedTopology *)holder;
     a->serialized_topology_deleter = free_serialized;
     return NULL;
 }

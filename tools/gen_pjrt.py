@@ -254,17 +254,24 @@ def table(t):
 
 
 def calls(t):
-    """One row a function: name, sizes of its struct for every caller, for
-    0.112 and for this version, and the handles that must be there."""
+    """One row a function: its slot, the ends of its struct for every caller,
+    for 0.112 and for this version, the handles that must be there, and the
+    fields that a call writes."""
+    def rows(fields):
+        return ', '.join('{"%s", %s, %s}' % (f[0], f[2], f[3])
+                         for f in fields) or '{0}'
     out = ['/* Made by tools/gen_pjrt.py from abi/pjrt.tsv.  Do not edit. */']
+    api = {n for n, *_ in t.api}
     for name, ret, args in t.functions():
         need = t.required(name, args) if ret != 'void' else []
-        offsets = {f[0]: f[2] for f in t.struct[args][3]}
-        out.append('CALL(%s, %d, %d, %s, %s)' %
-                   (name, t.least(args), t.least(args, 112),
-                    t.struct[args][2],
-                    ', '.join('{"%s", %s}' % (f, offsets[f])
-                              for f in need) or '{0}'))
+        fields = t.struct[args][3]
+        out.append('%s(%s, %d, %d, %s, NEEDS(%s), GIVES(%s))' %
+                   ('TELL' if ret == 'void' else
+                    'CALL' if name in api else 'EXTRA', name,
+                    t.least(args), t.least(args, 112), t.struct[args][2],
+                    rows(f for f in fields if f[0] in need),
+                    rows(f for f in fields if f[4] == 'out' and
+                         f[1] != 'PJRT_Program*')))
     return out
 
 

@@ -6,7 +6,7 @@
 #include "thunk.h"
 
 #define MAGIC     "SDTHUNK"
-#define VERSION   1u
+#define VERSION   THUNK_VERSION
 #define NO_STRING UINT32_MAX
 #define MAX_DEPTH 64
 

@@ -18,6 +18,7 @@ typedef struct {
 
 sd_status tool_opt(const tool_args *t);
 sd_status tool_dump(const tool_args *t);
+sd_status tool_mlir(const tool_args *t);
 sd_status tool_compile(const tool_args *t);
 sd_status tool_run(const tool_args *t);
 sd_status tool_devices(const tool_args *t);

@@ -19,6 +19,17 @@ static sd_status read_bytecode(sd_arena *a, sd_bytes program, hlo_module **out)
     return r.st;
 }
 
+sd_status frontend_write_mlir(sd_bytes program, sd_buf *out)
+{
+    sd_arena *a = sd_arena_create();
+    mlir_reader r = {.a = a, .out = a};
+
+    mlir_read(&r, program);
+    mlir_write(&r, out);
+    sd_arena_destroy(a);
+    return r.st;
+}
+
 static bool looks_like_text(sd_bytes p)
 {
     for (size_t i = 0; i < p.len && i < 256; i++)

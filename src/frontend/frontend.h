@@ -21,6 +21,8 @@ enum { FRONTEND_VHLO_MAJOR = 1, FRONTEND_VHLO_MINOR = 20,
        FRONTEND_VHLO_PATCH = 0, FRONTEND_VHLO_OLDEST_MINOR = 9 };
 sd_status frontend_read(sd_arena *a, const char *format, size_t format_len,
                         sd_bytes program, hlo_module **out);
+/* The program, of format "mlir", as StableHLO text in generic form. */
+sd_status frontend_write_mlir(sd_bytes program, sd_buf *out);
 sd_status frontend_read_options(sd_arena *a, sd_bytes proto,
                                 frontend_options *out);
 

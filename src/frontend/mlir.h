@@ -1,8 +1,14 @@
-/* What the files of the frontend share: an MLIR bytecode file as it lies in
- * memory.  The reader keeps borrowed slices of the file; attributes and types
- * are decoded one entry at a time, when asked for, and remembered: an entry
- * holds the numbers of its children, never pointers, so cycles do no harm
- * until somebody walks them, and walkers count their depth.
+/* What the files of the frontend share: an MLIR program as it lies in memory,
+ * whether bytecode or text held it.  Operations are VHLO's, with VHLO's
+ * attributes; what StableHLO calls otherwise (#stablehlo.dot<...>, array<i64>,
+ * absent defaults) is put together and taken apart where text is written and
+ * read, by the columns of vhlo.def.
+ *
+ * The reader keeps borrowed slices of the file; attributes and types are
+ * decoded one entry at a time, when asked for, and remembered (text makes
+ * them decoded): an entry holds the numbers of its children, never pointers,
+ * so cycles do no harm until somebody walks them, and walkers count their
+ * depth.
  *
  * The first error sticks in reader.st; after it every question gets an empty
  * answer, so that callers may run straight and ask once. */
@@ -13,10 +19,12 @@
 #include "hlo.h"
 
 enum { MLIR_MAX_DEPTH = 96, /* regions in regions */
-       MLIR_TYPE_DEPTH = 16, MLIR_TUPLE_LEAVES = 1 << 16 };
+       MLIR_TYPE_DEPTH = 16, MLIR_ATTR_DEPTH = 32,
+       MLIR_TUPLE_LEAVES = 1 << 16 };
+#define MLIR_ABSENT UINT32_MAX /* instead of an attribute's or type's number */
 
-typedef enum { MLIR_D_OTHER, MLIR_D_BUILTIN, MLIR_D_VHLO, MLIR_D_SDY }
-    mlir_dialect_id;
+typedef enum { MLIR_D_OTHER, MLIR_D_BUILTIN, MLIR_D_VHLO, MLIR_D_SDY,
+               MLIR_D_CHLO } mlir_dialect_id;
 
 typedef struct { sd_bytes name; mlir_dialect_id id; } mlir_dialect;
 
@@ -30,12 +38,15 @@ typedef enum {
 typedef struct {
     mlir_type_kind kind;
     const char *what;      /* OTHER: for messages */
+    const char *text;      /* as MLIR spells it: OTHER, and an ELEM whose
+                              name says more (index, si32); NULL: as dtype */
     sd_dtype dtype;        /* ELEM */
     int width;             /* bits of an integer or float; 0: not a number */
     bool is_signed;        /* ELEM: an integer with a sign */
-    uint32_t elem;         /* TENSOR: element type */
+    uint32_t elem;         /* TENSOR: element type; OTHER, quantized: storage */
     int rank;
     const int64_t *dim;    /* INT64_MIN: dynamic */
+    uint32_t encoding;     /* TENSOR: an attribute + 1; 0: none */
     const uint32_t *list;  /* TUPLE elements; FUNCTION inputs, then results */
     int nlist, ninput;
     const sd_shape *shape; /* made once, see mlir_shape */
@@ -47,24 +58,53 @@ typedef struct {
 typedef enum {
     MLIR_A_NONE, MLIR_A_STRING, MLIR_A_INT, MLIR_A_FLOAT, MLIR_A_ARRAY,
     MLIR_A_DICT, MLIR_A_TYPE, MLIR_A_UNIT, MLIR_A_ENUM, MLIR_A_DENSE,
-    MLIR_A_DENSE_ARRAY, MLIR_A_ALIAS, MLIR_A_MESH_AXES, MLIR_A_LOC_NAME,
+    MLIR_A_DENSE_ARRAY, MLIR_A_DENSE_STRINGS, MLIR_A_SPARSE, MLIR_A_SYMBOL,
+    MLIR_A_ALIAS, MLIR_A_STRUCT, MLIR_A_MESH_AXES, MLIR_A_LOC_NAME,
     MLIR_A_LOC_CALL, MLIR_A_LOC_FILE, MLIR_A_LOC_FUSED, MLIR_A_LOC_UNKNOWN,
-    MLIR_A_OTHER
+    MLIR_A_OPAQUE
 } mlir_attr_kind;
 
 typedef struct {
     mlir_attr_kind kind;
-    uint8_t code;          /* of the dialect's encoding */
-    uint32_t type;         /* INT FLOAT DENSE; DENSE_ARRAY: of an element */
-    uint32_t str;          /* STRING */
-    uint64_t bits;         /* INT FLOAT ENUM; LOC_FILE: the line */
-    const uint32_t *list;  /* ARRAY items; DICT key, value, ...; children */
+    uint8_t code;          /* ENUM: of mlir_enums; STRUCT: an mlir_struct_id */
+    uint32_t type;         /* INT FLOAT DENSE; DENSE_ARRAY: of an element;
+                              STRING: its type + 1 */
+    uint32_t str;          /* STRING; OPAQUE and MESH_AXES: the text that
+                              MLIR has for it, "#sdy.mesh<...>" */
+    uint64_t bits;         /* INT FLOAT ENUM; DENSE_ARRAY: elements */
+    const uint32_t *list;  /* ARRAY items; DICT and STRUCT key, value, ...;
+                              SYMBOL root, nested...; LOC_FUSED locations,
+                              its metadata last if code is 1; children */
     int nlist;
     const int64_t *num;    /* ALIAS: operand index, n, output index...,
-                              operand's tuple index... */
+                              operand's tuple index...; LOC_FILE: one to four
+                              of line, column, end; INT of more than 64 bits:
+                              its words */
     int nnum;
     sd_bytes blob;         /* DENSE, DENSE_ARRAY */
 } mlir_attr;
+
+/* Enumerations have VHLO's codes and numbers in memory. */
+enum { MLIR_E_BOOL = 2, MLIR_E_DIRECTION = 3, MLIR_E_COMPARE = 4,
+       MLIR_E_API = 5, MLIR_E_FFT = 7, MLIR_E_PRECISION = 11,
+       MLIR_E_RNG_ALGORITHM = 12, MLIR_E_RNG_DISTRIBUTION = 13,
+       MLIR_E_TRANSPOSE = 16, MLIR_E_ACCURACY = 19, MLIR_E_COUNT = 20 };
+typedef struct { const char *name; const char *value[6]; } mlir_enum_row;
+extern const mlir_enum_row mlir_enums[MLIR_E_COUNT];
+
+/* StableHLO attributes of several fields.  All but result_accuracy lie flat
+ * in VHLO: an operation has one if its row lists the first field. */
+typedef enum { MLIR_S_GATHER, MLIR_S_SCATTER, MLIR_S_DOT, MLIR_S_ALGORITHM,
+               MLIR_S_CHANNEL, MLIR_S_CONV, MLIR_S_ACCURACY, MLIR_S_COUNT }
+    mlir_struct_id;
+typedef struct {
+    const char *name;      /* #stablehlo.NAME<...> */
+    const char *attr;      /* the attribute of the operation */
+    const char *field[10]; /* as in VHLO */
+} mlir_struct_row;
+extern const mlir_struct_row mlir_structs[MLIR_S_COUNT];
+/* The field's name in text. */
+const char *mlir_field_text(const char *field);
 
 /* ---- the program ---- */
 
@@ -77,13 +117,15 @@ typedef struct vhlo_row vhlo_row;
 struct mlir_value {
     uint32_t type;
     int region;            /* id of the region that defines it */
-    int stamp;             /* of the last search for captures */
+    int stamp;             /* of the last search for captures; writing: its
+                              number */
     mlir_op *def;          /* NULL: a block argument */
     hlo_inst *inst;        /* in the computation being built now */
 };
 
 struct mlir_block {
     mlir_value *arg;
+    uint32_t *arg_loc;     /* MLIR_ABSENT: unknown */
     int narg;
     mlir_op *first, *last;
 };
@@ -96,7 +138,9 @@ struct mlir_region {
 
 struct mlir_op {
     uint32_t name, loc;
-    int64_t dict, props;   /* -1: none */
+    int64_t dict;          /* -1: none */
+    uint32_t *prop;        /* inherent attributes in the row's order, or
+                              MLIR_ABSENT; NULL without a row */
     mlir_value *result, **operand;
     int nresult, noperand, nregion;
     mlir_region **region;
@@ -105,16 +149,18 @@ struct mlir_op {
 
 typedef struct {
     mlir_dialect_id dialect;
-    sd_bytes name;
-    const vhlo_row *row;   /* vhlo: NULL when unknown */
+    sd_bytes name;         /* without the dialect */
+    const vhlo_row *row;   /* NULL when unknown */
 } mlir_op_name;
 
 typedef struct { sd_bytes data; mlir_dialect_id dialect; bool coded; void *memo; }
     mlir_entry;
 typedef struct { const char *op_name, *file; int line; } mlir_where;
 typedef struct { sd_bytes data; uint8_t kind; } mlir_resource;
+typedef struct { sd_bytes s; const char *copy; } mlir_string;
 
-typedef struct {
+typedef struct mlir_reader mlir_reader;
+struct mlir_reader {
     sd_arena *a;           /* the reader's own; gone after the import */
     sd_arena *out;         /* where what outlives it is put */
     sd_status st;
@@ -123,23 +169,24 @@ typedef struct {
     const char *producer;
     sd_bytes section[9];
     bool has[9];
-    sd_bytes *str;
-    const char **cstr;     /* copies in `out`, made when asked for */
-    size_t nstr;
+    sd_vec(mlir_string) str; /* copies in `out` are made when asked for */
     mlir_dialect *dialect;
     size_t ndialect;
-    mlir_op_name *name;
-    size_t nname;
-    mlir_entry *attr, *type;
-    size_t nattr, ntype;
-    sd_bytes *prop;
+    sd_vec(mlir_op_name) name;
+    sd_vec(mlir_entry) attr, type;
+    sd_bytes *prop;        /* bytecode's entries, spread over operations */
     size_t nprop;
     mlir_resource *resource;
     size_t nresource;
-    int depth, next_region; /* depth of types being decoded */
+    int depth, attr_depth; /* of types and attributes being decoded */
+    int next_region;
     uint64_t promised;     /* values announced and not yet defined */
+    /* while writing: prints "#loc7" for a location that has a line of its
+       own; false: none */
+    bool (*loc_alias)(mlir_reader *r, uint64_t loc, sd_buf *b);
+    sd_map *loc_line;
     mlir_op *module;
-} mlir_reader;
+};
 
 /* mlir_bytecode.c */
 bool mlir_is_bytecode(sd_bytes file);
@@ -153,6 +200,12 @@ void mlir_check(mlir_reader *r, const sd_cursor *c, const char *what);
 sd_cursor mlir_cursor(const mlir_reader *r, sd_bytes b);
 sd_bytes mlir_str(mlir_reader *r, uint64_t index);
 const char *mlir_cstr(mlir_reader *r, uint64_t index);
+/* New entries behind those of the file; s is borrowed. */
+uint32_t mlir_new_str(mlir_reader *r, const char *s, size_t len);
+uint32_t mlir_new_attr(mlir_reader *r, mlir_attr at);
+uint32_t mlir_new_string(mlir_reader *r, const char *s, size_t len); /* attr */
+uint32_t mlir_new_type(mlir_reader *r, mlir_type t);
+uint32_t mlir_new_name(mlir_reader *r, mlir_op_name n);
 
 /* mlir_ir.c */
 void mlir_read_ir(mlir_reader *r);
@@ -164,11 +217,24 @@ const mlir_type *mlir_type_at(mlir_reader *r, uint64_t index); /* not NULL */
 /* NULL after an error: no array, tuple or token that we have. */
 const sd_shape *mlir_shape(mlir_reader *r, uint64_t type);
 bool mlir_dtype(mlir_reader *r, uint64_t type, sd_dtype *out);
-void mlir_type_print(mlir_reader *r, uint64_t type, sd_buf *b);
+bool mlir_type_same(mlir_reader *r, uint64_t x, uint64_t y);
+void mlir_set_elem(mlir_type *t, sd_dtype d);
+/* The builtin type of that spelling: i32, ui4, f8E4M3FN, index, none. */
+bool mlir_type_of_name(sd_bytes name, mlir_type *out);
 
 /* mlir_attr.c */
 const mlir_attr *mlir_attr_at(mlir_reader *r, uint64_t index); /* not NULL */
+
+/* mlir_sdy.c: Shardy's attributes, and VHLO's meshes, as text */
+void mlir_read_sdy(mlir_reader *r, sd_cursor *c, mlir_attr *at);
+void mlir_read_mesh(mlir_reader *r, sd_cursor *c, uint64_t code,
+                    mlir_attr *at);
+
+/* mlir_value.c */
 extern const mlir_attr mlir_no_attr;
+/* The number of the value of a key in an operation's dictionary. */
+uint32_t mlir_dict_find(mlir_reader *r, const mlir_op *op, const char *key,
+                        size_t len); /* MLIR_ABSENT: not there */
 /* The value of a key; mlir_no_attr when absent. */
 const mlir_attr *mlir_dict_get(mlir_reader *r, const mlir_attr *d,
                                const char *key);
@@ -183,8 +249,9 @@ int64_t mlir_int(mlir_reader *r, const mlir_attr *at); /* sign extended */
 double mlir_float(mlir_reader *r, const mlir_attr *at);
 /* Integers of a dense tensor, dense array or array; at most max of them. */
 hlo_dims mlir_ints(mlir_reader *r, const mlir_attr *at, int max);
-void mlir_attr_print(mlir_reader *r, const mlir_attr *at, sd_buf *b);
 mlir_where mlir_locate(mlir_reader *r, uint64_t loc);
+/* All its numbers are zero, its lists and strings empty. */
+bool mlir_is_zero(mlir_reader *r, const mlir_attr *at);
 
 /* How the elements of a dense constant lie in its blob. */
 typedef struct { const uint8_t *at; int64_t n; size_t width; bool splat, bits; }
@@ -192,6 +259,29 @@ typedef struct { const uint8_t *at; int64_t n; size_t width; bool splat, bits; }
 bool mlir_dense_of(mlir_reader *r, const mlir_attr *at, sd_dtype t, int64_t n,
                    mlir_dense *out);
 void mlir_dense_elem(const mlir_dense *d, int64_t i, void *out);
+
+/* mlir_print.c: as MLIR spells them */
+void mlir_attr_print(mlir_reader *r, const mlir_attr *at, sd_buf *b);
+void mlir_type_print(mlir_reader *r, uint64_t type, sd_buf *b);
+void mlir_dims_print(const mlir_type *t, sd_buf *b); /* "2x?x" */
+/* without the word loc and its parentheses */
+void mlir_print_loc(mlir_reader *r, uint64_t loc, sd_buf *b, int depth);
+void mlir_print_loc_line(mlir_reader *r, const mlir_attr *at, sd_buf *b);
+static inline bool mlir_is_loc(const mlir_attr *at)
+{
+    return at->kind >= MLIR_A_LOC_NAME && at->kind <= MLIR_A_LOC_UNKNOWN;
+}
+void mlir_print_quoted(sd_bytes s, sd_buf *b);
+void mlir_print_symbol(sd_bytes s, sd_buf *b);
+void mlir_print_key(sd_bytes s, sd_buf *b);
+/* array<i64: ...> of a dense tensor, dense array or array of integers */
+void mlir_print_array(mlir_reader *r, const mlir_attr *at, sd_buf *b);
+
+/* mlir_write.c: the whole module as StableHLO text in generic form. */
+void mlir_write(mlir_reader *r, sd_buf *b);
+
+/* mlir_text.c: StableHLO text, generic or as JAX prints it. */
+void mlir_read_text(mlir_reader *r, sd_bytes file);
 
 /* ---- import: vhlo_import.c and its handlers ---- */
 
@@ -201,13 +291,34 @@ typedef struct vhlo_import vhlo_import;
 typedef void (*vhlo_fn)(vhlo_import *im, mlir_op *op, hlo_inst **arg);
 
 struct vhlo_row {
-    const char *name;
+    const char *name;                  /* "abs_v1" of vhlo, "sdy.mesh" */
     int8_t noperand, nresult, nregion; /* ~n: n or more */
     vhlo_fn fn;                        /* NULL: refused by name */
     hlo_op op;
     const char *props;                 /* in the order of the file */
+    const char *form;                  /* its own assembly, see mlir_pretty.c */
 };
 const vhlo_row *vhlo_find(sd_bytes name);
+/* The newest form of "stablehlo.abs", "func.call", "chlo.erf", "sdy.mesh". */
+const vhlo_row *vhlo_find_text(sd_bytes name);
+/* "stablehlo.abs" of "abs_v1"; in_func: return is func's */
+void vhlo_text_name(const vhlo_row *row, bool in_func, sd_buf *b);
+
+/* One attribute of a row's list; see vhlo.def for how it is spelt. */
+typedef struct {
+    const char *name;
+    int len;
+    bool optional;   /* bytecode marks whether it is there */
+    char kind;       /* 0, or how text spells it: d u s S */
+    char dflt;       /* what text leaves out: 0, or 0 1 - e l */
+} vhlo_prop;
+/* Steps through a row's attributes: for (const char *s = row->props;
+ * vhlo_next_prop(&s, &p);) */
+bool vhlo_next_prop(const char **s, vhlo_prop *p);
+int vhlo_nprop(const vhlo_row *row);
+/* Its position, *p filled; -1 when it is not there. */
+int vhlo_prop_index(const vhlo_row *row, const char *name, size_t len,
+                    vhlo_prop *p);
 
 /* Imports a function and all it needs as the entry; NULL: main.  The error
  * is the reader's. */

@@ -88,22 +88,66 @@ static uint64_t varint_flag(sd_cursor *c, bool *flag)
 
 sd_bytes mlir_str(mlir_reader *r, uint64_t index)
 {
-    if (index >= r->nstr) {
-        mlir_fail(r, SD_INVALID, "string %" PRIu64 " of %zu", index, r->nstr);
+    if (index >= (uint64_t)r->str.n) {
+        mlir_fail(r, SD_INVALID, "string %" PRIu64 " of %d", index, r->str.n);
         return (sd_bytes){(const uint8_t *)"", 0};
     }
-    return r->str[index];
+    return r->str.at[index].s;
 }
 
 const char *mlir_cstr(mlir_reader *r, uint64_t index)
 {
     sd_bytes s = mlir_str(r, index);
+    mlir_string *x;
 
-    if (index >= r->nstr)
+    if (index >= (uint64_t)r->str.n)
         return "";
-    if (!r->cstr[index])
-        r->cstr[index] = sd_arena_str(r->out, (const char *)s.at, s.len);
-    return r->cstr[index];
+    x = &r->str.at[index];
+    if (!x->copy)
+        x->copy = sd_arena_str(r->out, (const char *)s.at, s.len);
+    return x->copy;
+}
+
+/* ---- entries that the file does not have ---- */
+
+uint32_t mlir_new_str(mlir_reader *r, const char *s, size_t len)
+{
+    *sd_push(r->a, &r->str) = (mlir_string){{(const uint8_t *)s, len}, NULL};
+    return (uint32_t)r->str.n - 1;
+}
+
+static uint32_t new_entry(mlir_reader *r, bool is_type, void *memo)
+{
+    mlir_entry e = {.coded = true, .memo = memo};
+
+    if (is_type) {
+        *sd_push(r->a, &r->type) = e;
+        return (uint32_t)r->type.n - 1;
+    }
+    *sd_push(r->a, &r->attr) = e;
+    return (uint32_t)r->attr.n - 1;
+}
+
+uint32_t mlir_new_attr(mlir_reader *r, mlir_attr at)
+{
+    return new_entry(r, false, sd_arena_copy(r->a, &at, sizeof at));
+}
+
+uint32_t mlir_new_string(mlir_reader *r, const char *s, size_t len)
+{
+    return mlir_new_attr(
+        r, (mlir_attr){.kind = MLIR_A_STRING, .str = mlir_new_str(r, s, len)});
+}
+
+uint32_t mlir_new_type(mlir_reader *r, mlir_type t)
+{
+    return new_entry(r, true, sd_arena_copy(r->a, &t, sizeof t));
+}
+
+uint32_t mlir_new_name(mlir_reader *r, mlir_op_name n)
+{
+    *sd_push(r->a, &r->name) = n;
+    return (uint32_t)r->name.n - 1;
 }
 
 /* ---- sections ---- */
@@ -167,20 +211,18 @@ static void read_strings(mlir_reader *r)
         return;
     }
     size = sd_arena_array(r->a, uint64_t, n + 1);
-    r->str = sd_arena_array(r->a, sd_bytes, n + 1);
-    r->cstr = sd_arena_array(r->a, const char *, n + 1);
     for (uint64_t i = n; i-- > 0;)
         size[i] = mlir_varint(&c);
     for (uint64_t i = 0; i < n; i++) {
-        r->str[i] = sd_read_bytes(&c, size[i]);
-        if (!c.bad && (!size[i] || r->str[i].at[size[i] - 1]))
+        sd_bytes b = sd_read_bytes(&c, size[i]);
+
+        if (!c.bad && (!size[i] || b.at[size[i] - 1]))
             sd_cursor_fail(&c, "a string that ends in NUL");
-        r->str[i].len = c.bad ? 0 : (size_t)size[i] - 1;
+        mlir_new_str(r, (const char *)b.at, c.bad ? 0 : (size_t)size[i] - 1);
     }
     if (!c.bad && sd_cursor_left(&c))
         sd_cursor_fail(&c, "the end of the strings");
     mlir_check(r, &c, "the string section");
-    r->nstr = (size_t)n;
 }
 
 static mlir_dialect_id dialect_of(sd_bytes s)
@@ -190,13 +232,30 @@ static mlir_dialect_id dialect_of(sd_bytes s)
         mlir_dialect_id id;
     } known[] = {{"builtin", MLIR_D_BUILTIN},
                  {"vhlo", MLIR_D_VHLO},
-                 {"sdy", MLIR_D_SDY}};
+                 {"sdy", MLIR_D_SDY},
+                 {"chlo", MLIR_D_CHLO}};
 
     for (size_t i = 0; i < SD_COUNTOF(known); i++)
         if (s.len == strlen(known[i].name) &&
             memcmp(s.at, known[i].name, s.len) == 0)
             return known[i].id;
     return MLIR_D_OTHER;
+}
+
+/* Rows of other dialects than vhlo have the dialect in their name. */
+static mlir_op_name name_of(mlir_reader *r, const mlir_dialect *d, sd_bytes s)
+{
+    mlir_op_name op = {d->id, s, NULL};
+    const char *full;
+
+    if (d->id == MLIR_D_VHLO) {
+        op.row = vhlo_find(s);
+    } else {
+        full = sd_arena_fmt(r->a, "%.*s.%.*s", (int)d->name.len, d->name.at,
+                            (int)s.len, s.at);
+        op.row = vhlo_find((sd_bytes){(const uint8_t *)full, strlen(full)});
+    }
+    return op;
 }
 
 static void read_dialect_list(mlir_reader *r, sd_cursor *c)
@@ -227,7 +286,6 @@ static void read_dialect_list(mlir_reader *r, sd_cursor *c)
 static void read_dialects(mlir_reader *r)
 {
     sd_cursor c = mlir_cursor(r, r->section[S_DIALECTS]);
-    sd_vec(mlir_op_name) names = {0};
 
     read_dialect_list(r, &c);
     if (r->version >= 4)
@@ -243,16 +301,11 @@ static void read_dialects(mlir_reader *r)
             bool registered;
             uint64_t s =
                 r->version < 5 ? mlir_varint(&c) : varint_flag(&c, &registered);
-            mlir_op_name *op = sd_push(r->a, &names);
 
-            *op = (mlir_op_name){r->dialect[d].id, mlir_str(r, s), NULL};
-            if (op->dialect == MLIR_D_VHLO)
-                op->row = vhlo_find(op->name);
+            mlir_new_name(r, name_of(r, &r->dialect[d], mlir_str(r, s)));
         }
     }
     mlir_check(r, &c, "the dialect section");
-    r->name = names.at;
-    r->nname = (size_t)names.n;
 }
 
 /* ---- the index of attributes and types ---- */
@@ -288,18 +341,18 @@ static void read_offsets(mlir_reader *r)
                   na, nt, sd_cursor_left(&c));
         return;
     }
-    r->attr = sd_arena_array(r->a, mlir_entry, na + 1);
-    r->type = sd_arena_array(r->a, mlir_entry, nt + 1);
-    read_groups(r, &c, &data, r->attr, na);
-    read_groups(r, &c, &data, r->type, nt);
+    for (uint64_t i = 0; i < na; i++)
+        new_entry(r, false, NULL);
+    for (uint64_t i = 0; i < nt; i++)
+        new_entry(r, true, NULL);
+    read_groups(r, &c, &data, r->attr.at, na);
+    read_groups(r, &c, &data, r->type.at, nt);
     if (!c.bad && sd_cursor_left(&c))
         sd_cursor_fail(&c, "the end of the index");
     if (!data.bad && !c.bad && sd_cursor_left(&data))
         sd_cursor_fail(&data, "the end of the entries");
     mlir_check(r, &c, "the index of attributes and types");
     mlir_check(r, &data, "the attributes and types");
-    r->nattr = (size_t)na;
-    r->ntype = (size_t)nt;
 }
 
 static void read_properties(mlir_reader *r)

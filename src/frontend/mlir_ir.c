@@ -139,15 +139,54 @@ static void read_op_regions(mlir_reader *r, sd_cursor *c, scope *sc,
     op->nregion = list.n;
 }
 
+/* A property entry lists attributes in the row's order; before version 5 they
+ * are in the dictionary, by name. */
+static void read_props(mlir_reader *r, mlir_op *op, uint64_t entry)
+{
+    const vhlo_row *row = r->name.at[op->name].row;
+    const char *s = row ? row->props : "";
+    sd_cursor c = {0};
+    vhlo_prop p;
+    int n = 0;
+
+    if (!row || r->st)
+        return;
+    op->prop = sd_arena_array(r->a, uint32_t, vhlo_nprop(row) + 1);
+    if (r->version >= 5 && *s && entry >= r->nprop) {
+        mlir_fail(r, SD_INVALID, "%s has no properties", row->name);
+        return;
+    }
+    if (r->version >= 5 && entry < r->nprop)
+        c = mlir_cursor(r, r->prop[entry]);
+    while (vhlo_next_prop(&s, &p)) {
+        uint64_t v;
+
+        if (r->version < 5) {
+            v = mlir_dict_find(r, op, p.name, (size_t)p.len);
+        } else {
+            v = mlir_varint(&c);
+            if (p.optional)
+                v = v & 1 ? v >> 1 : MLIR_ABSENT;
+        }
+        op->prop[n++] = (uint32_t)SD_MIN(v, (uint64_t)MLIR_ABSENT);
+    }
+    if (!c.bad && sd_cursor_left(&c))
+        sd_cursor_fail(&c, "the end of the properties");
+    if (c.bad)
+        r->st =
+            sd_note(sd_cursor_status(&c, "a property entry"), "%s", row->name);
+}
+
 static mlir_op *read_op(mlir_reader *r, sd_cursor *c, scope *sc, int *next,
                         int depth)
 {
     mlir_op *op = sd_arena_new(r->a, mlir_op);
     uint64_t name = mlir_varint(c);
     unsigned mask = sd_read_u8(c);
+    uint64_t props = UINT64_MAX;
 
-    op->dict = op->props = -1;
-    if (name >= r->nname) {
+    op->dict = -1;
+    if (name >= (uint64_t)r->name.n) {
         sd_cursor_fail(c, "an operation name of the table");
         return op;
     }
@@ -156,7 +195,8 @@ static mlir_op *read_op(mlir_reader *r, sd_cursor *c, scope *sc, int *next,
     if (mask & OP_DICT)
         op->dict = (int64_t)(mlir_varint(c) & INT64_MAX);
     if (mask & OP_PROPS)
-        op->props = (int64_t)(mlir_varint(c) & INT64_MAX);
+        props = mlir_varint(c);
+    read_props(r, op, props);
     if (mask & OP_RESULTS)
         read_results(r, c, sc, next, op);
     if (mask & OP_OPERANDS)
@@ -167,8 +207,8 @@ static mlir_op *read_op(mlir_reader *r, sd_cursor *c, scope *sc, int *next,
         mlir_fail(r, SD_UNIMPLEMENTED,
                   "%.*s branches to %" PRIu64 " blocks: control flow between "
                   "blocks is not StableHLO",
-                  (int)r->name[name].name.len,
-                  (const char *)r->name[name].name.at, n);
+                  (int)r->name.at[name].name.len,
+                  (const char *)r->name.at[name].name.at, n);
         return op;
     }
     if (mask & OP_USES)
@@ -183,6 +223,7 @@ static void read_args(mlir_reader *r, sd_cursor *c, scope *sc, int *next,
 {
     int n = read_count(c, mlir_varint(c));
 
+    b->arg_loc = sd_arena_array(r->a, uint32_t, n + 1);
     for (int i = 0; i < n && !c->bad; i++) {
         mlir_value *v = define(r, c, sc, next);
         bool has_loc = true;
@@ -191,8 +232,7 @@ static void read_args(mlir_reader *r, sd_cursor *c, scope *sc, int *next,
             return;
         v->type = (uint32_t)(r->version >= 4 ? varint_flag(c, &has_loc)
                                              : mlir_varint(c));
-        if (has_loc)
-            mlir_varint(c);
+        b->arg_loc[i] = has_loc ? (uint32_t)mlir_varint(c) : MLIR_ABSENT;
         if (!i)
             b->arg = v;
         b->narg++;

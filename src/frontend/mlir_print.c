@@ -1,12 +1,17 @@
-/* Attributes as MLIR prints them: the configuration of a typed custom call is
- * a dictionary, and travels as this text. */
+/* Types and attributes as MLIR spells them: in the text that we write, in the
+ * configuration of a typed custom call, in messages. */
 #include "mlir.h"
 
-enum { LONG_SPLAT = 4096 };
+enum {
+    LONG_LIST = 64, /* longer constants are written as hex bytes */
+    TEXT_BYTES = 1 << 30
+};
 
 static void print(mlir_reader *r, const mlir_attr *at, sd_buf *b, int depth);
 
-static void print_quoted(sd_bytes s, sd_buf *b)
+/* ---- words ---- */
+
+void mlir_print_quoted(sd_bytes s, sd_buf *b)
 {
     sd_buf_str(b, "\"");
     for (size_t i = 0; i < s.len; i++) {
@@ -22,45 +27,154 @@ static void print_quoted(sd_bytes s, sd_buf *b)
     sd_buf_str(b, "\"");
 }
 
-static bool is_bare(sd_bytes s)
+static bool is_bare(sd_bytes s, const char *later)
 {
     for (size_t i = 0; i < s.len; i++) {
         uint8_t ch = s.at[i];
         bool letter =
             (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch == '_';
-        bool later = (ch >= '0' && ch <= '9') || ch == '$' || ch == '.';
+        bool more = (ch >= '0' && ch <= '9') || (ch && strchr(later, ch));
 
-        if (!letter && !(i && later))
+        if (!letter && !(i && more))
             return false;
     }
     return s.len > 0;
 }
 
-static void print_dict(mlir_reader *r, const mlir_attr *at, sd_buf *b,
-                       int depth)
+void mlir_print_key(sd_bytes s, sd_buf *b)
 {
-    sd_buf_str(b, "{");
-    for (int i = 0; i + 1 < at->nlist; i += 2) {
-        const mlir_attr *k = mlir_attr_at(r, at->list[i]);
-        const mlir_attr *v = mlir_attr_at(r, at->list[i + 1]);
-
-        if (i)
-            sd_buf_str(b, ", ");
-        if (k->kind == MLIR_A_STRING) {
-            sd_bytes s = mlir_str(r, k->str);
-
-            if (is_bare(s))
-                sd_buf_add(b, s.at, s.len);
-            else
-                print_quoted(s, b);
-        }
-        if (v->kind == MLIR_A_UNIT)
-            continue;
-        sd_buf_str(b, " = ");
-        print(r, v, b, depth + 1);
-    }
-    sd_buf_str(b, "}");
+    if (is_bare(s, "$."))
+        sd_buf_add(b, s.at, s.len);
+    else
+        mlir_print_quoted(s, b);
 }
+
+void mlir_print_symbol(sd_bytes s, sd_buf *b)
+{
+    sd_buf_str(b, "@");
+    if (is_bare(s, "$.-"))
+        sd_buf_add(b, s.at, s.len);
+    else
+        mlir_print_quoted(s, b);
+}
+
+/* ---- types ---- */
+
+void mlir_dims_print(const mlir_type *t, sd_buf *b)
+{
+    for (int i = 0; i < t->rank; i++)
+        if (t->dim[i] == INT64_MIN)
+            sd_buf_str(b, "?x");
+        else
+            sd_buf_fmt(b, "%" PRId64 "x", t->dim[i]);
+}
+
+static void print_elem(const mlir_type *t, sd_buf *b)
+{
+    static const char *const floats[SD_DTYPE_COUNT] = {
+        [SD_BF16] = "bf16",
+        [SD_F16] = "f16",
+        [SD_F32] = "f32",
+        [SD_F64] = "f64",
+        [SD_F4E2M1FN] = "f4E2M1FN",
+        [SD_F8E3M4] = "f8E3M4",
+        [SD_F8E4M3] = "f8E4M3",
+        [SD_F8E4M3FN] = "f8E4M3FN",
+        [SD_F8E4M3B11FNUZ] = "f8E4M3B11FNUZ",
+        [SD_F8E4M3FNUZ] = "f8E4M3FNUZ",
+        [SD_F8E5M2] = "f8E5M2",
+        [SD_F8E5M2FNUZ] = "f8E5M2FNUZ",
+        [SD_F8E8M0FNU] = "f8E8M0FNU"};
+    sd_kind k = sd_dtype_kind(t->dtype);
+
+    if (t->text)
+        sd_buf_str(b, t->text);
+    else if (k == SD_K_SINT || k == SD_K_PRED)
+        sd_buf_fmt(b, "i%d", t->width);
+    else if (k == SD_K_UINT)
+        sd_buf_fmt(b, "ui%d", t->width);
+    else if (k == SD_K_COMPLEX)
+        sd_buf_fmt(b, "complex<%s>", floats[sd_dtype_part(t->dtype)]);
+    else
+        sd_buf_str(b, floats[t->dtype]);
+}
+
+static void print_types(mlir_reader *r, const uint32_t *list, int n, sd_buf *b)
+{
+    for (int i = 0; i < n; i++) {
+        sd_buf_str(b, i ? ", " : "");
+        mlir_type_print(r, list[i], b);
+    }
+}
+
+static void print_function(mlir_reader *r, const mlir_type *t, sd_buf *b)
+{
+    const uint32_t *out = t->list + t->ninput;
+    int n = t->nlist - t->ninput;
+    bool one = n == 1 && mlir_type_at(r, out[0])->kind != MLIR_T_FUNCTION;
+
+    sd_buf_str(b, "(");
+    print_types(r, t->list, t->ninput, b);
+    sd_buf_str(b, one ? ") -> " : ") -> (");
+    print_types(r, out, n, b);
+    sd_buf_str(b, one ? "" : ")");
+}
+
+static void print_kind(mlir_reader *r, const mlir_type *t, sd_buf *b)
+{
+    switch (t->kind) {
+    case MLIR_T_ELEM:
+        print_elem(t, b);
+        break;
+    case MLIR_T_TENSOR:
+        sd_buf_str(b, "tensor<");
+        mlir_dims_print(t, b);
+        mlir_type_print(r, t->elem, b);
+        if (t->encoding) {
+            sd_buf_str(b, ", ");
+            mlir_attr_print(r, mlir_attr_at(r, t->encoding - 1), b);
+        }
+        sd_buf_str(b, ">");
+        break;
+    case MLIR_T_TUPLE:
+        sd_buf_str(b, "tuple<");
+        print_types(r, t->list, t->nlist, b);
+        sd_buf_str(b, ">");
+        break;
+    case MLIR_T_FUNCTION:
+        print_function(r, t, b);
+        break;
+    case MLIR_T_TOKEN:
+        sd_buf_str(b, "!stablehlo.token");
+        break;
+    case MLIR_T_NONE:
+        sd_buf_str(b, "none");
+        break;
+    default:
+        if (t->text)
+            sd_buf_str(b, t->text);
+        else
+            mlir_fail(r, SD_UNIMPLEMENTED, "writing a %s",
+                      t->what ? t->what : "bad type");
+    }
+}
+
+void mlir_type_print(mlir_reader *r, uint64_t type, sd_buf *b)
+{
+    const mlir_type *t = mlir_type_at(r, type);
+
+    if (r->st)
+        return;
+    if (r->depth > MLIR_TYPE_DEPTH || b->len > TEXT_BYTES) {
+        mlir_fail(r, SD_INVALID, "a type that is nested too deep");
+        return;
+    }
+    r->depth++;
+    print_kind(r, t, b);
+    r->depth--;
+}
+
+/* ---- numbers ---- */
 
 /* Seventeen digits give a double back, nine a float. */
 static void print_float(sd_dtype t, const void *p, sd_buf *b)
@@ -79,6 +193,8 @@ static void print_float(sd_dtype t, const void *p, sd_buf *b)
 
 static void print_scalar(sd_dtype t, const void *p, sd_buf *b)
 {
+    size_t half = sd_dtype_bytes(t) / 2;
+
     switch (sd_dtype_kind(t)) {
     case SD_K_PRED:
         sd_buf_str(b, *(const uint8_t *)p ? "true" : "false");
@@ -93,8 +209,7 @@ static void print_scalar(sd_dtype t, const void *p, sd_buf *b)
         sd_buf_str(b, "(");
         print_float(sd_dtype_part(t), p, b);
         sd_buf_str(b, ",");
-        print_float(sd_dtype_part(t),
-                    (const char *)p + sd_dtype_bytes(sd_dtype_part(t)), b);
+        print_float(sd_dtype_part(t), (const char *)p + half, b);
         sd_buf_str(b, ")");
         break;
     default:
@@ -102,107 +217,371 @@ static void print_scalar(sd_dtype t, const void *p, sd_buf *b)
     }
 }
 
+/* Types that no HLO has: their bits. */
+static void print_odd_number(const mlir_attr *at, sd_buf *b)
+{
+    sd_buf_str(b, "0x");
+    for (int i = at->nnum; i-- > 0;)
+        sd_buf_fmt(b, "%016" PRIX64, (uint64_t)at->num[i]);
+    if (!at->nnum)
+        sd_buf_fmt(b, "%" PRIX64, at->bits);
+}
+
 static void print_number(mlir_reader *r, const mlir_attr *at, sd_buf *b)
 {
     sd_dtype t;
+    bool known = mlir_dtype(r, at->type, &t);
 
-    if (!mlir_dtype(r, at->type, &t)) {
-        mlir_fail(r, SD_UNIMPLEMENTED, "a number of an unusual type");
-        return;
-    }
-    print_scalar(t, &at->bits, b);
-    if (t == SD_PRED)
+    if (known && sd_dtype_bytes(t) <= sizeof at->bits)
+        print_scalar(t, &at->bits, b);
+    else
+        print_odd_number(at, b);
+    if (known && t == SD_PRED)
         return;
     sd_buf_str(b, " : ");
     mlir_type_print(r, at->type, b);
 }
 
-static void print_list(const mlir_dense *d, sd_dtype t, sd_buf *b)
-{
-    int64_t n = d->splat && d->n > LONG_SPLAT ? 1 : d->n;
+/* ---- dense elements ---- */
 
-    for (int64_t i = 0; i < n; i++) {
+/* Brackets open before element i and close behind it where it is the first or
+ * last of a row. */
+static int row_ends(const mlir_type *t, int64_t i)
+{
+    int n = 0;
+
+    for (int d = t->rank; d-- > 0 && t->dim[d] > 0 && i % t->dim[d] == 0;) {
+        i /= t->dim[d];
+        n++;
+    }
+    return n;
+}
+
+static void print_list(const mlir_dense *d, const mlir_type *shape, sd_dtype t,
+                       sd_buf *b)
+{
+    for (int64_t i = 0; i < d->n; i++) {
         uint64_t v[2] = {0};
 
         mlir_dense_elem(d, i, v);
-        if (i)
-            sd_buf_str(b, ", ");
+        sd_buf_str(b, i ? ", " : "");
+        for (int k = shape ? row_ends(shape, i) : 0; k > 0; k--)
+            sd_buf_str(b, "[");
         print_scalar(t, v, b);
+        for (int k = shape ? row_ends(shape, i + 1) : 0; k > 0; k--)
+            sd_buf_str(b, "]");
     }
 }
 
-/* Rank above one is printed flat, and short splats in full: what reads the
- * text counts elements. */
+static void print_hex(sd_bytes s, sd_buf *b)
+{
+    sd_buf_str(b, "\"0x");
+    for (size_t i = 0; i < s.len; i++)
+        sd_buf_fmt(b, "%02X", s.at[i]);
+    sd_buf_str(b, "\"");
+}
+
+/* One value for all, a list, or bytes where the list would be long or its
+ * type has no numbers of ours. */
+static void print_elements(mlir_reader *r, const mlir_attr *at, sd_buf *b)
+{
+    const mlir_type *t = mlir_type_at(r, at->type);
+    const sd_shape *s;
+    uint64_t v[2] = {0};
+    mlir_dense d;
+
+    if (t->kind == MLIR_T_TENSOR &&
+        mlir_type_at(r, t->elem)->kind != MLIR_T_ELEM) {
+        if (at->blob.len)
+            print_hex(at->blob, b);
+        return;
+    }
+    if (!(s = mlir_shape(r, at->type)) ||
+        !mlir_dense_of(r, at, s->dtype, sd_shape_count(s), &d) || !d.n)
+        return;
+    if (d.splat || t->rank == 0) {
+        mlir_dense_elem(&d, 0, v);
+        print_scalar(s->dtype, v, b);
+    } else if (d.n > LONG_LIST && s->dtype != SD_PRED) {
+        print_hex(at->blob, b);
+    } else {
+        print_list(&d, t, s->dtype, b);
+    }
+}
+
 static void print_dense(mlir_reader *r, const mlir_attr *at, sd_buf *b)
 {
-    bool array = at->kind == MLIR_A_DENSE_ARRAY;
-    const sd_shape *s = NULL;
-    mlir_dense d;
-    sd_dtype t = SD_S64;
-    int64_t n = (int64_t)(at->bits & INT64_MAX);
-
-    if (array) {
-        if (!mlir_dtype(r, at->type, &t))
-            return;
-    } else {
-        if (!(s = mlir_shape(r, at->type)))
-            return;
-        t = s->dtype;
-        n = sd_shape_count(s);
-    }
-    if (!mlir_dense_of(r, at, t, n, &d))
-        return;
-    if (array) {
-        sd_buf_str(b, "array<");
-        mlir_type_print(r, at->type, b);
-        sd_buf_str(b, n ? ": " : "");
-        print_list(&d, t, b);
-        sd_buf_str(b, ">");
-        return;
-    }
-    bool one = s->rank == 0 || (d.splat && n > LONG_SPLAT);
-
-    sd_buf_str(b, one ? "dense<" : "dense<[");
-    print_list(&d, t, b);
-    sd_buf_str(b, one ? "> : " : "]> : ");
+    sd_buf_str(b, "dense<");
+    print_elements(r, at, b);
+    sd_buf_str(b, "> : ");
     mlir_type_print(r, at->type, b);
 }
 
-static void print(mlir_reader *r, const mlir_attr *at, sd_buf *b, int depth)
+static void print_dense_array(mlir_reader *r, const mlir_attr *at, sd_buf *b)
 {
-    if (depth > 16 || b->len > (1u << 24)) {
-        mlir_fail(r, SD_INVALID, "an attribute that is nested too deep");
+    mlir_dense d;
+    sd_dtype t;
+    int64_t n = (int64_t)(at->bits & INT64_MAX);
+
+    if (!mlir_dtype(r, at->type, &t) || !mlir_dense_of(r, at, t, n, &d))
+        return;
+    sd_buf_str(b, "array<");
+    mlir_type_print(r, at->type, b);
+    sd_buf_str(b, n ? ": " : "");
+    print_list(&d, NULL, t, b);
+    sd_buf_str(b, ">");
+}
+
+void mlir_print_array(mlir_reader *r, const mlir_attr *at, sd_buf *b)
+{
+    const mlir_type *t;
+    hlo_dims v;
+    bool is_bool;
+
+    if (at->kind == MLIR_A_DENSE_ARRAY) {
+        print_dense_array(r, at, b);
         return;
     }
-    if (r->st)
+    t = at->kind == MLIR_A_DENSE ? mlir_type_at(r, at->type) : NULL;
+    is_bool =
+        t && t->kind == MLIR_T_TENSOR && mlir_type_at(r, t->elem)->width == 1;
+    v = mlir_ints(r, at, 1 << 20);
+    sd_buf_fmt(b, "array<%s%s", is_bool ? "i1" : "i64", v.n ? ": " : "");
+    for (int i = 0; i < v.n; i++) {
+        sd_buf_str(b, i ? ", " : "");
+        if (is_bool)
+            sd_buf_str(b, v.at[i] ? "true" : "false");
+        else
+            sd_buf_fmt(b, "%" PRId64, v.at[i]);
+    }
+    sd_buf_str(b, ">");
+}
+
+/* ---- the rest ---- */
+
+static void print_list_of(mlir_reader *r, const mlir_attr *at, sd_buf *b,
+                          int depth)
+{
+    for (int i = 0; i < at->nlist; i++) {
+        sd_buf_str(b, i ? ", " : "");
+        print(r, mlir_attr_at(r, at->list[i]), b, depth + 1);
+    }
+}
+
+static void print_dict(mlir_reader *r, const mlir_attr *at, sd_buf *b,
+                       int depth)
+{
+    sd_buf_str(b, "{");
+    for (int i = 0; i + 1 < at->nlist; i += 2) {
+        const mlir_attr *k = mlir_attr_at(r, at->list[i]);
+        const mlir_attr *v = mlir_attr_at(r, at->list[i + 1]);
+
+        sd_buf_str(b, i ? ", " : "");
+        if (k->kind == MLIR_A_STRING)
+            mlir_print_key(mlir_str(r, k->str), b);
+        if (v->kind == MLIR_A_UNIT)
+            continue;
+        sd_buf_str(b, " = ");
+        print(r, v, b, depth + 1);
+    }
+    sd_buf_str(b, "}");
+}
+
+/* #stablehlo.result_accuracy: the one whose fields are not the operation's */
+static void print_struct(mlir_reader *r, const mlir_attr *at, sd_buf *b,
+                         int depth)
+{
+    sd_buf_fmt(b, "#stablehlo.%s<", mlir_structs[at->code].name);
+    for (int i = 0; i + 1 < at->nlist; i += 2) {
+        const mlir_attr *v = mlir_attr_at(r, at->list[i + 1]);
+        sd_dtype t;
+
+        sd_buf_fmt(b, "%s%s = ", i ? ", " : "",
+                   mlir_text(r, mlir_attr_at(r, at->list[i])));
+        if ((v->kind == MLIR_A_INT || v->kind == MLIR_A_FLOAT) &&
+            mlir_dtype(r, v->type, &t))
+            print_scalar(t, &v->bits, b);
+        else
+            print(r, v, b, depth + 1);
+    }
+    sd_buf_str(b, ">");
+}
+
+static void print_nums(const int64_t *v, int n, sd_buf *b)
+{
+    sd_buf_str(b, "[");
+    for (int i = 0; i < n; i++)
+        sd_buf_fmt(b, "%s%" PRId64, i ? ", " : "", v[i]);
+    sd_buf_str(b, "]");
+}
+
+static void print_alias(const mlir_attr *at, sd_buf *b)
+{
+    int nout = (int)at->num[1];
+
+    sd_buf_str(b, "#stablehlo.output_operand_alias<output_tuple_indices = ");
+    print_nums(at->num + 2, nout, b);
+    sd_buf_fmt(b, ", operand_index = %" PRId64 ", operand_tuple_indices = ",
+               at->num[0]);
+    print_nums(at->num + 2 + nout, at->nnum - 2 - nout, b);
+    sd_buf_str(b, ">");
+}
+
+static void print_enum(mlir_reader *r, const mlir_attr *at, sd_buf *b)
+{
+    const mlir_enum_row *e =
+        at->code < MLIR_E_COUNT ? &mlir_enums[at->code] : NULL;
+    const char *v =
+        e && at->bits < SD_COUNTOF(e->value) ? e->value[at->bits] : NULL;
+
+    if (at->code == MLIR_E_API)
+        sd_buf_fmt(b, "%" PRIu64 " : i32", at->bits);
+    else if (!v)
+        mlir_fail(r, SD_INVALID, "value %" PRIu64 " of enumeration %s",
+                  at->bits, e && e->name ? e->name : "unknown");
+    else if (at->code == MLIR_E_BOOL)
+        sd_buf_str(b, v);
+    else if (at->code == MLIR_E_ACCURACY)
+        sd_buf_fmt(b, "#stablehlo.%s<%s>", e->name, v);
+    else
+        sd_buf_fmt(b, "#stablehlo<%s %s>", e->name, v);
+}
+
+static void print_symbol(mlir_reader *r, const mlir_attr *at, sd_buf *b)
+{
+    for (int i = 0; i < at->nlist; i++) {
+        const mlir_attr *x = mlir_attr_at(r, at->list[i]);
+
+        sd_buf_str(b, i ? "::" : "");
+        if (x->kind == MLIR_A_SYMBOL && x->nlist == 1)
+            x = mlir_attr_at(r, x->list[0]);
+        if (x->kind == MLIR_A_STRING)
+            mlir_print_symbol(mlir_str(r, x->str), b);
+        else
+            mlir_fail(r, SD_INVALID, "a symbol without a name");
+    }
+}
+
+static void print_strings(mlir_reader *r, const mlir_attr *at, sd_buf *b)
+{
+    sd_buf_str(b, at->bits || !at->nlist ? "dense<" : "dense<[");
+    for (int i = 0; i < at->nlist; i++) {
+        sd_buf_str(b, i ? ", " : "");
+        mlir_print_quoted(mlir_str(r, at->list[i]), b);
+    }
+    sd_buf_str(b, at->bits || !at->nlist ? "> : " : "]> : ");
+    mlir_type_print(r, at->type, b);
+}
+
+static void print_sparse(mlir_reader *r, const mlir_attr *at, sd_buf *b)
+{
+    sd_buf_str(b, "sparse<");
+    for (int i = 0; i < 2; i++) {
+        const mlir_attr *x = mlir_attr_at(r, at->list[i]);
+
+        sd_buf_str(b, i ? ", " : "");
+        if (x->kind == MLIR_A_DENSE)
+            print_elements(r, x, b);
+    }
+    sd_buf_str(b, "> : ");
+    mlir_type_print(r, at->type, b);
+}
+
+static void print_place(mlir_reader *r, const mlir_attr *at, sd_buf *b)
+{
+    const int64_t *v = at->num;
+
+    print(r, mlir_attr_at(r, at->list[0]), b, 0);
+    sd_buf_fmt(b, ":%" PRId64 ":%" PRId64, at->nnum ? v[0] : 0,
+               at->nnum > 1 ? v[1] : 0);
+    if (at->nnum == 3)
+        sd_buf_fmt(b, " to :%" PRId64, v[2]);
+    if (at->nnum == 4)
+        sd_buf_fmt(b, " to %" PRId64 ":%" PRId64, v[2], v[3]);
+}
+
+/* A location without the word loc and its parentheses. */
+static void print_loc(mlir_reader *r, const mlir_attr *at, sd_buf *b, int depth)
+{
+    const mlir_attr *x;
+    int n = at->nlist - at->code;
+
+    switch (at->kind) {
+    case MLIR_A_LOC_UNKNOWN:
+        sd_buf_str(b, "unknown");
+        break;
+    case MLIR_A_LOC_FILE:
+        print_place(r, at, b);
+        break;
+    case MLIR_A_LOC_NAME:
+        print(r, mlir_attr_at(r, at->list[0]), b, depth + 1);
+        x = mlir_attr_at(r, at->list[1]);
+        if (x->kind == MLIR_A_LOC_UNKNOWN)
+            break;
+        sd_buf_str(b, "(");
+        mlir_print_loc(r, at->list[1], b, depth + 1);
+        sd_buf_str(b, ")");
+        break;
+    case MLIR_A_LOC_CALL:
+        sd_buf_str(b, "callsite(");
+        mlir_print_loc(r, at->list[0], b, depth + 1);
+        sd_buf_str(b, " at ");
+        mlir_print_loc(r, at->list[1], b, depth + 1);
+        sd_buf_str(b, ")");
+        break;
+    default:
+        sd_buf_str(b, "fused");
+        if (at->code) {
+            sd_buf_str(b, "<");
+            print(r, mlir_attr_at(r, at->list[n]), b, depth + 1);
+            sd_buf_str(b, ">");
+        }
+        sd_buf_str(b, "[");
+        for (int i = 0; i < n; i++) {
+            sd_buf_str(b, i ? ", " : "");
+            mlir_print_loc(r, at->list[i], b, depth + 1);
+        }
+        sd_buf_str(b, "]");
+    }
+}
+
+void mlir_print_loc_line(mlir_reader *r, const mlir_attr *at, sd_buf *b)
+{
+    print_loc(r, at, b, 0);
+}
+
+void mlir_print_loc(mlir_reader *r, uint64_t loc, sd_buf *b, int depth)
+{
+    const mlir_attr *at = mlir_attr_at(r, loc);
+
+    if (!mlir_is_loc(at))
+        mlir_fail(r, SD_INVALID, "a location that is another attribute");
+    else if (depth > MLIR_ATTR_DEPTH)
+        mlir_fail(r, SD_INVALID, "a location that is nested too deep");
+    else if (r->loc_alias && r->loc_alias(r, loc, b))
         return;
+    else if (!r->st)
+        print_loc(r, at, b, depth);
+}
+
+static void print_leaf(mlir_reader *r, const mlir_attr *at, sd_buf *b)
+{
+    sd_bytes s;
+
     switch (at->kind) {
     case MLIR_A_STRING:
-        print_quoted(mlir_str(r, at->str), b);
+        mlir_print_quoted(mlir_str(r, at->str), b);
+        if (at->type) {
+            sd_buf_str(b, " : ");
+            mlir_type_print(r, at->type - 1, b);
+        }
         break;
     case MLIR_A_INT:
     case MLIR_A_FLOAT:
         print_number(r, at, b);
         break;
-    case MLIR_A_ENUM: /* only vhlo's bool stands in dictionaries */
-        sd_buf_str(b, at->bits ? "true" : "false");
-        break;
-    case MLIR_A_ARRAY:
-        if (at->code == 4) {
-            const char *s = mlir_text(r, at);
-
-            sd_buf_fmt(b, "@%s", s ? s : "");
-            break;
-        }
-        sd_buf_str(b, "[");
-        for (int i = 0; i < at->nlist; i++) {
-            sd_buf_str(b, i ? ", " : "");
-            print(r, mlir_attr_at(r, at->list[i]), b, depth + 1);
-        }
-        sd_buf_str(b, "]");
-        break;
-    case MLIR_A_DICT:
-        print_dict(r, at, b, depth);
+    case MLIR_A_ENUM:
+        print_enum(r, at, b);
         break;
     case MLIR_A_TYPE:
         mlir_type_print(r, at->type, b);
@@ -211,12 +590,53 @@ static void print(mlir_reader *r, const mlir_attr *at, sd_buf *b, int depth)
         sd_buf_str(b, "unit");
         break;
     case MLIR_A_DENSE:
-    case MLIR_A_DENSE_ARRAY:
         print_dense(r, at, b);
         break;
+    case MLIR_A_DENSE_ARRAY:
+        print_dense_array(r, at, b);
+        break;
+    case MLIR_A_DENSE_STRINGS:
+        print_strings(r, at, b);
+        break;
+    case MLIR_A_SPARSE:
+        print_sparse(r, at, b);
+        break;
+    case MLIR_A_SYMBOL:
+        print_symbol(r, at, b);
+        break;
+    case MLIR_A_ALIAS:
+        print_alias(at, b);
+        break;
+    case MLIR_A_OPAQUE:
+    case MLIR_A_MESH_AXES:
+        s = mlir_str(r, at->str);
+        sd_buf_add(b, s.at, s.len);
+        break;
     default:
-        mlir_fail(r, SD_UNIMPLEMENTED,
-                  "an attribute of code %d in a configuration", at->code);
+        mlir_fail(r, SD_INVALID, "an attribute that is missing");
+    }
+}
+
+static void print(mlir_reader *r, const mlir_attr *at, sd_buf *b, int depth)
+{
+    if (depth > MLIR_ATTR_DEPTH || b->len > TEXT_BYTES)
+        mlir_fail(r, SD_INVALID, "an attribute that is nested too deep");
+    if (r->st)
+        return;
+    if (mlir_is_loc(at)) {
+        sd_buf_str(b, "loc(");
+        print_loc(r, at, b, depth);
+        sd_buf_str(b, ")");
+    } else if (at->kind == MLIR_A_ARRAY) {
+        sd_buf_str(b, "[");
+        print_list_of(r, at, b, depth);
+        sd_buf_str(b, "]");
+    } else if (at->kind == MLIR_A_DICT) {
+        print_dict(r, at, b, depth);
+    } else if (at->kind == MLIR_A_STRUCT) {
+        print_struct(r, at, b, depth);
+    } else {
+        print_leaf(r, at, b);
     }
 }
 

@@ -1,51 +1,54 @@
 /* Types of builtin and vhlo, decoded when asked for. */
 #include "mlir.h"
 
+/* Floats by their codes in either dialect, -1: none.  SD_TUPLE: no element
+ * type of ours. */
 typedef struct {
-    uint8_t code;
+    const char *name;
+    int8_t vhlo, builtin;
     sd_dtype dtype;
-} float_code;
+    uint8_t width;
+} float_row;
+static const float_row floats[] = {
+    {"bf16", 2, 3, SD_BF16, 16},
+    {"f16", 3, 4, SD_F16, 16},
+    {"f32", 4, 5, SD_F32, 32},
+    {"f64", 5, 6, SD_F64, 64},
+    {"f80", -1, 7, SD_TUPLE, 80},
+    {"f128", -1, 8, SD_TUPLE, 128},
+    {"tf32", 34, -1, SD_TUPLE, 19},
+    {"f8E4M3FN", 6, 24, SD_F8E4M3FN, 8},
+    {"f8E5M2", 7, 22, SD_F8E5M2, 8},
+    {"f8E4M3FNUZ", 27, -1, SD_F8E4M3FNUZ, 8},
+    {"f8E5M2FNUZ", 28, -1, SD_F8E5M2FNUZ, 8},
+    {"f8E4M3B11FNUZ", 29, -1, SD_F8E4M3B11FNUZ, 8},
+    {"f8E4M3", 35, -1, SD_F8E4M3, 8},
+    {"f8E3M4", 36, -1, SD_F8E3M4, 8},
+    {"f4E2M1FN", 37, -1, SD_F4E2M1FN, 4},
+    {"f6E2M3FN", 38, -1, SD_TUPLE, 6},
+    {"f6E3M2FN", 39, -1, SD_TUPLE, 6},
+    {"f8E8M0FNU", 40, -1, SD_F8E8M0FNU, 8}};
+
+/* Integers: signed in meaning, as builtin's signless ones are. */
 typedef struct {
+    uint8_t width;
+    int8_t vhlo, vhlo_unsigned;
+    sd_dtype s, u;
+} int_row;
+static const int_row ints[] = {
+    {1, 0, -1, SD_PRED, SD_TUPLE}, {2, 31, 32, SD_S2, SD_U2},
+    {4, 10, 15, SD_S4, SD_U4},     {8, 11, 16, SD_S8, SD_U8},
+    {16, 12, 17, SD_S16, SD_U16},  {32, 13, 18, SD_S32, SD_U32},
+    {64, 14, 19, SD_S64, SD_U64}};
+
+/* What builtin has and a program of ours never. */
+static const struct {
     uint8_t code;
     const char *what;
-    uint8_t width;
-} other_code;
+} builtin_other[] = {{10, "memref"}, {11, "memref"}, {16, "memref"},
+                     {17, "memref"}, {19, "vector"}, {20, "vector"}};
 
-/* vhlo: what has an element type of ours */
-static const float_code vhlo_elem[] = {
-    {0, SD_PRED},        {2, SD_BF16},
-    {3, SD_F16},         {4, SD_F32},
-    {5, SD_F64},         {6, SD_F8E4M3FN},
-    {7, SD_F8E5M2},      {10, SD_S4},
-    {11, SD_S8},         {12, SD_S16},
-    {13, SD_S32},        {14, SD_S64},
-    {15, SD_U4},         {16, SD_U8},
-    {17, SD_U16},        {18, SD_U32},
-    {19, SD_U64},        {27, SD_F8E4M3FNUZ},
-    {28, SD_F8E5M2FNUZ}, {29, SD_F8E4M3B11FNUZ},
-    {31, SD_S2},         {32, SD_U2},
-    {35, SD_F8E4M3},     {36, SD_F8E3M4},
-    {37, SD_F4E2M1FN},   {40, SD_F8E8M0FNU}};
-/* and what has none */
-static const other_code vhlo_other[] = {
-    {24, "quantized type", 0}, {25, "unranked tensor", 0},
-    {26, "witness type", 0},   {30, "quantized type", 0},
-    {34, "tf32", 19},          {38, "f6E2M3FN", 6},
-    {39, "f6E3M2FN", 6},       {41, "buffer type", 0},
-    {42, "future type", 0}};
-static const float_code builtin_elem[] = {
-    {3, SD_BF16}, {4, SD_F16}, {5, SD_F32}, {6, SD_F64}};
-static const other_code builtin_other[] = {{7, "f80", 80},
-                                           {8, "f128", 128},
-                                           {10, "memref", 0},
-                                           {11, "memref", 0},
-                                           {16, "memref", 0},
-                                           {17, "memref", 0},
-                                           {18, "unranked tensor", 0},
-                                           {19, "vector", 0},
-                                           {20, "vector", 0}};
-
-static void set_elem(mlir_type *t, sd_dtype d)
+void mlir_set_elem(mlir_type *t, sd_dtype d)
 {
     sd_kind k = sd_dtype_kind(d);
 
@@ -55,28 +58,76 @@ static void set_elem(mlir_type *t, sd_dtype d)
     t->is_signed = k == SD_K_SINT;
 }
 
-static bool find_elem(mlir_type *t, const float_code *table, size_t n,
-                      uint64_t code)
+static void set_other(mlir_type *t, const char *what, const char *text)
 {
-    for (size_t i = 0; i < n; i++)
-        if (table[i].code == code) {
-            set_elem(t, table[i].dtype);
-            return true;
-        }
-    return false;
+    t->kind = MLIR_T_OTHER;
+    t->what = what;
+    t->text = text;
 }
 
-static bool find_other(mlir_type *t, const other_code *table, size_t n,
-                       uint64_t code)
+static void set_float(mlir_type *t, const float_row *f)
 {
-    for (size_t i = 0; i < n; i++)
-        if (table[i].code == code) {
-            t->kind = MLIR_T_OTHER;
-            t->what = table[i].what;
-            t->width = table[i].width;
+    if (f->dtype != SD_TUPLE) {
+        mlir_set_elem(t, f->dtype);
+        return;
+    }
+    set_other(t, f->name, f->name);
+    t->width = f->width;
+}
+
+static void set_index(mlir_type *t)
+{
+    mlir_set_elem(t, SD_S64);
+    t->text = "index";
+}
+
+/* mark: ' ', 's', 'u' as in i8, si8, ui8; text: its spelling */
+static void set_int(mlir_type *t, uint64_t width, char mark, const char *text)
+{
+    for (size_t i = 0; i < SD_COUNTOF(ints); i++) {
+        sd_dtype d = mark == 'u' ? ints[i].u : ints[i].s;
+
+        if (ints[i].width == width && d != SD_TUPLE) {
+            mlir_set_elem(t, d);
+            t->text = mark == 's' ? text : NULL;
+            return;
+        }
+    }
+    set_other(t, "integer of unusual width", text);
+    t->width = width <= 4096 ? (int)width : 0;
+    t->is_signed = mark != 'u';
+}
+
+bool mlir_type_of_name(sd_bytes name, mlir_type *out)
+{
+    const char *s = (const char *)name.at;
+    size_t at = 0, mark = name.len && (s[0] == 's' || s[0] == 'u');
+    uint64_t width = 0;
+
+    *out = (mlir_type){0};
+    for (size_t i = 0; i < SD_COUNTOF(floats); i++)
+        if (strlen(floats[i].name) == name.len &&
+            memcmp(floats[i].name, s, name.len) == 0) {
+            set_float(out, &floats[i]);
             return true;
         }
-    return false;
+    if (name.len == 5 && memcmp(s, "index", 5) == 0) {
+        set_index(out);
+        return true;
+    }
+    if (name.len == 4 && memcmp(s, "none", 4) == 0) {
+        out->kind = MLIR_T_NONE;
+        return true;
+    }
+    if (name.len < mark + 2 || s[mark] != 'i' || s[mark + 1] == '0')
+        return false;
+    for (at = mark + 1; at < name.len; at++) {
+        if (s[at] < '0' || s[at] > '9' || width > 4096)
+            return false;
+        width = width * 10 + (uint64_t)(s[at] - '0');
+    }
+    set_int(out, width, mark ? s[0] : ' ', s);
+    return true;
 }
 
 static const uint32_t *read_list(mlir_reader *r, sd_cursor *c, int *n)
@@ -131,51 +182,206 @@ static void read_tensor(mlir_reader *r, sd_cursor *c, mlir_type *t)
 
 static void read_complex(mlir_reader *r, sd_cursor *c, mlir_type *t)
 {
-    const mlir_type *part = mlir_type_at(r, mlir_varint(c));
+    uint32_t elem = (uint32_t)mlir_varint(c);
+    const mlir_type *part = mlir_type_at(r, elem);
+    sd_buf b = {0};
 
     if (part->kind == MLIR_T_ELEM &&
         (part->dtype == SD_F32 || part->dtype == SD_F64)) {
-        set_elem(t, sd_dtype_complex(part->dtype));
+        mlir_set_elem(t, sd_dtype_complex(part->dtype));
         return;
     }
-    t->kind = MLIR_T_OTHER;
-    t->what = "complex type of a part other than f32 or f64";
+    sd_buf_str(&b, "complex<");
+    mlir_type_print(r, elem, &b);
+    sd_buf_str(&b, ">");
+    set_other(t, "complex type of a part other than f32 or f64",
+              sd_arena_str(r->a, b.at ? b.at : "", b.len));
+    sd_buf_finish(&b);
 }
 
-static void read_builtin_int(sd_cursor *c, mlir_type *t)
+static void read_builtin_int(mlir_reader *r, sd_cursor *c, mlir_type *t)
 {
-    static const struct {
-        uint8_t width;
-        sd_dtype s, u;
-    } ints[] = {{1, SD_PRED, SD_PRED}, {2, SD_S2, SD_U2},
-                {4, SD_S4, SD_U4},     {8, SD_S8, SD_U8},
-                {16, SD_S16, SD_U16},  {32, SD_S32, SD_U32},
-                {64, SD_S64, SD_U64}};
     uint64_t v = mlir_varint(c), width = v >> 2;
+    char mark = " su "[v & 3];
 
-    for (size_t i = 0; i < SD_COUNTOF(ints); i++)
-        if (ints[i].width == width) {
-            set_elem(t, (v & 3) == 2 ? ints[i].u : ints[i].s);
-            return;
+    set_int(t, width, mark,
+            sd_arena_fmt(r->a, "%si%" PRIu64,
+                         mark == 's'   ? "s"
+                         : mark == 'u' ? "u"
+                                       : "",
+                         width));
+}
+
+static double read_f64(sd_cursor *c)
+{
+    uint64_t bits = (uint64_t)mlir_svarint(c);
+    double v;
+
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+/* i8<-100:100>:f32, the range where it is not the type's own */
+static void quant_head(mlir_reader *r, sd_buf *b, bool is_signed,
+                       const mlir_type *storage, uint64_t expressed,
+                       int64_t axis, const int64_t range[2])
+{
+    int w = SD_MIN(SD_MAX(storage->width, 1), 32);
+    int64_t low = is_signed ? -(INT64_C(1) << (w - 1)) : 0;
+    int64_t high = (INT64_C(1) << (is_signed ? w - 1 : w)) - 1;
+
+    sd_buf_fmt(b, "!quant.uniform<%s%d", is_signed ? "i" : "u", storage->width);
+    if (range[0] != low || range[1] != high)
+        sd_buf_fmt(b, "<%" PRId64 ":%" PRId64 ">", range[0], range[1]);
+    sd_buf_str(b, ":");
+    mlir_type_print(r, expressed, b);
+    if (axis >= 0)
+        sd_buf_fmt(b, ":%" PRId64, axis);
+    sd_buf_str(b, ", ");
+}
+
+static void quant_step(sd_buf *b, double scale, int64_t zero)
+{
+    sd_buf_fmt(b, "%.16e", scale);
+    if (zero)
+        sd_buf_fmt(b, ":%" PRId64, zero);
+}
+
+static void quant_finish(mlir_reader *r, mlir_type *t, sd_buf *b)
+{
+    sd_buf_str(b, ">");
+    set_other(t, "quantized type", sd_arena_str(r->a, b->at, b->len));
+    sd_buf_finish(b);
+}
+
+static void read_quant(mlir_reader *r, sd_cursor *c, mlir_type *t)
+{
+    bool is_signed = mlir_varint(c) & 1;
+    uint64_t expressed;
+    sd_buf b = {0};
+
+    t->elem = (uint32_t)mlir_varint(c);
+    expressed = mlir_varint(c);
+    double scale = read_f64(c);
+    int64_t zero = mlir_svarint(c), range[2] = {mlir_svarint(c)};
+
+    range[1] = mlir_svarint(c);
+    quant_head(r, &b, is_signed, mlir_type_at(r, t->elem), expressed, -1,
+               range);
+    quant_step(&b, scale, zero);
+    quant_finish(r, t, &b);
+}
+
+static void read_quant_axis(mlir_reader *r, sd_cursor *c, mlir_type *t)
+{
+    bool is_signed = mlir_varint(c) & 1;
+    uint64_t expressed, n;
+    sd_vec(double) scale = {0};
+    sd_buf b = {0};
+
+    t->elem = (uint32_t)mlir_varint(c);
+    expressed = mlir_varint(c);
+    int64_t axis = (int64_t)(mlir_varint(c) & INT64_MAX);
+    int64_t range[2] = {mlir_svarint(c)};
+
+    range[1] = mlir_svarint(c);
+    n = mlir_varint(c);
+    for (uint64_t i = 0; i < n && !c->bad; i++)
+        *sd_push(r->a, &scale) = read_f64(c);
+    if (mlir_varint(c) != n)
+        sd_cursor_fail(c, "as many zero points as scales");
+    quant_head(r, &b, is_signed, mlir_type_at(r, t->elem), expressed, axis,
+               range);
+    sd_buf_str(&b, "{");
+    for (int i = 0; i < scale.n && !c->bad; i++) {
+        sd_buf_str(&b, i ? "," : "");
+        quant_step(&b, scale.at[i], mlir_svarint(c));
+    }
+    sd_buf_str(&b, "}");
+    quant_finish(r, t, &b);
+}
+
+/* A tensor by another name: memref for buffers; "*x" without dimensions. */
+static void read_shaped(mlir_reader *r, sd_cursor *c, mlir_type *t,
+                        const char *what, const char *name, bool ranked)
+{
+    sd_buf b = {0};
+
+    if (ranked)
+        read_tensor(r, c, t);
+    else
+        t->elem = (uint32_t)mlir_varint(c);
+    sd_buf_fmt(&b, "%s<%s", name, ranked ? "" : "*x");
+    mlir_dims_print(t, &b);
+    mlir_type_print(r, t->elem, &b);
+    sd_buf_str(&b, ">");
+    set_other(t, what, sd_arena_str(r->a, b.at ? b.at : "", b.len));
+    sd_buf_finish(&b);
+}
+
+static void read_future(mlir_reader *r, sd_cursor *c, mlir_type *t)
+{
+    sd_buf b = {0};
+
+    t->list = read_list(r, c, &t->nlist);
+    sd_buf_str(&b, "!stablehlo.future<");
+    for (int i = 0; i < t->nlist && !c->bad; i++) {
+        sd_buf_str(&b, i ? ", " : "");
+        mlir_type_print(r, t->list[i], &b);
+    }
+    sd_buf_str(&b, ">");
+    set_other(t, "future type", sd_arena_str(r->a, b.at ? b.at : "", b.len));
+    sd_buf_finish(&b);
+}
+
+static bool find_float(mlir_type *t, bool vhlo, uint64_t code)
+{
+    for (size_t i = 0; i < SD_COUNTOF(floats); i++) {
+        int c = vhlo ? floats[i].vhlo : floats[i].builtin;
+
+        if (c >= 0 && (uint64_t)c == code) {
+            set_float(t, &floats[i]);
+            return true;
         }
-    t->kind = MLIR_T_OTHER;
-    t->what = "integer of unusual width";
-    t->width = width <= 4096 ? (int)width : 0;
+    }
+    return false;
+}
+
+static bool find_vhlo_int(mlir_type *t, uint64_t code)
+{
+    for (size_t i = 0; i < SD_COUNTOF(ints); i++) {
+        bool u = ints[i].vhlo_unsigned >= 0 &&
+                 (uint64_t)ints[i].vhlo_unsigned == code;
+
+        if (u || (uint64_t)ints[i].vhlo == code) {
+            mlir_set_elem(t, u ? ints[i].u : ints[i].s);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void read_builtin_rest(sd_cursor *c, mlir_type *t, uint64_t code)
+{
+    set_other(t, "builtin type of an unknown code", NULL);
+    for (size_t i = 0; i < SD_COUNTOF(builtin_other); i++)
+        if (builtin_other[i].code == code)
+            t->what = builtin_other[i].what;
+    c->at = c->end;
 }
 
 static void read_builtin(mlir_reader *r, sd_cursor *c, mlir_type *t)
 {
     uint64_t code = mlir_varint(c);
 
-    if (find_elem(t, builtin_elem, SD_COUNTOF(builtin_elem), code) ||
-        find_other(t, builtin_other, SD_COUNTOF(builtin_other), code))
+    if (find_float(t, false, code))
         return;
     switch (code) {
     case 0:
-        read_builtin_int(c, t);
+        read_builtin_int(r, c, t);
         break;
     case 1:
-        set_elem(t, SD_S64); /* index */
+        set_index(t);
         break;
     case 2:
         read_function(r, c, t);
@@ -186,21 +392,22 @@ static void read_builtin(mlir_reader *r, sd_cursor *c, mlir_type *t)
     case 12:
         t->kind = MLIR_T_NONE;
         break;
-    case 13:
+    case 14:
+        t->encoding = (uint32_t)mlir_varint(c) + 1; /* and the tensor */
         read_tensor(r, c, t);
         break;
-    case 14:
-        mlir_varint(c); /* the encoding */
+    case 13:
         read_tensor(r, c, t);
         break;
     case 15:
         t->kind = MLIR_T_TUPLE;
         t->list = read_list(r, c, &t->nlist);
         break;
+    case 18:
+        read_shaped(r, c, t, "unranked tensor", "tensor", false);
+        break;
     default:
-        t->kind = MLIR_T_OTHER;
-        t->what = "builtin type of an unknown code";
-        c->at = c->end;
+        read_builtin_rest(c, t, code);
     }
 }
 
@@ -208,12 +415,8 @@ static void read_vhlo(mlir_reader *r, sd_cursor *c, mlir_type *t)
 {
     uint64_t code = mlir_varint(c);
 
-    if (find_elem(t, vhlo_elem, SD_COUNTOF(vhlo_elem), code))
+    if (find_float(t, true, code) || find_vhlo_int(t, code))
         return;
-    if (find_other(t, vhlo_other, SD_COUNTOF(vhlo_other), code)) {
-        c->at = c->end; /* their fields are not needed */
-        return;
-    }
     switch (code) {
     case 1:
         read_complex(r, c, t);
@@ -222,13 +425,13 @@ static void read_vhlo(mlir_reader *r, sd_cursor *c, mlir_type *t)
         read_function(r, c, t);
         break;
     case 9:
-        set_elem(t, SD_S64); /* index */
-        break;
-    case 20:
-        read_tensor(r, c, t);
+        set_index(t);
         break;
     case 21:
-        mlir_varint(c); /* bounds of dynamic dimensions, refused as such */
+        t->encoding = (uint32_t)mlir_varint(c) + 1; /* and the tensor */
+        read_tensor(r, c, t);
+        break;
+    case 20:
         read_tensor(r, c, t);
         break;
     case 22:
@@ -238,8 +441,26 @@ static void read_vhlo(mlir_reader *r, sd_cursor *c, mlir_type *t)
         t->kind = MLIR_T_TUPLE;
         t->list = read_list(r, c, &t->nlist);
         break;
+    case 24:
+        read_quant(r, c, t);
+        break;
+    case 25:
+        read_shaped(r, c, t, "unranked tensor", "tensor", false);
+        break;
+    case 26:
+        set_other(t, "witness type", "!shape.witness");
+        break;
+    case 30:
+        read_quant_axis(r, c, t);
+        break;
     case 33:
         t->kind = MLIR_T_NONE;
+        break;
+    case 41:
+        read_shaped(r, c, t, "buffer type", "memref", true);
+        break;
+    case 42:
+        read_future(r, c, t);
         break;
     default:
         mlir_fail(r, SD_UNIMPLEMENTED,
@@ -255,31 +476,34 @@ const mlir_type *mlir_type_at(mlir_reader *r, uint64_t index)
     mlir_type *t;
     sd_cursor c;
 
-    if (index >= r->ntype || r->depth > MLIR_TYPE_DEPTH) {
-        mlir_fail(r, SD_INVALID, "type %" PRIu64 " of %zu%s", index, r->ntype,
-                  index < r->ntype ? ": nested too deep" : "");
+    bool in = index < (uint64_t)r->type.n;
+
+    if (!in || r->depth > MLIR_TYPE_DEPTH) {
+        mlir_fail(r, SD_INVALID, "type %" PRIu64 " of %d%s", index, r->type.n,
+                  in ? ": nested too deep" : "");
         return &bad;
     }
-    e = &r->type[index];
+    e = &r->type.at[index];
     if (e->memo)
         return e->memo;
     t = sd_arena_new(r->a, mlir_type);
     c = mlir_cursor(r, e->data);
     r->depth++;
-    if (!e->coded ||
-        (e->dialect != MLIR_D_VHLO && e->dialect != MLIR_D_BUILTIN))
-        t->kind = MLIR_T_OTHER, t->what = "type of another dialect";
+    bool coded = e->coded;
+
+    if (!coded || (e->dialect != MLIR_D_VHLO && e->dialect != MLIR_D_BUILTIN))
+        set_other(t, "type of another dialect", NULL), c.at = c.end;
     else if (e->dialect == MLIR_D_VHLO)
         read_vhlo(r, &c, t);
     else
         read_builtin(r, &c, t);
     r->depth--;
-    if (e->coded && t->kind != MLIR_T_OTHER && !c.bad && sd_cursor_left(&c))
+    if (!c.bad && sd_cursor_left(&c))
         sd_cursor_fail(&c, "the end of the type");
     mlir_check(r, &c, "a type");
     if (r->st)
         return &bad;
-    e->memo = t;
+    r->type.at[index].memo = t; /* the table may have moved */
     return t;
 }
 
@@ -372,33 +596,47 @@ const sd_shape *mlir_shape(mlir_reader *r, uint64_t type)
     return t->shape;
 }
 
-/* As MLIR spells it, for the text of custom-call configurations. */
-void mlir_type_print(mlir_reader *r, uint64_t type, sd_buf *b)
-{
-    const mlir_type *t = mlir_type_at(r, type);
-    sd_kind k;
+/* ---- equality ---- */
 
-    if (t->kind == MLIR_T_TENSOR && r->depth <= MLIR_TYPE_DEPTH) {
-        sd_buf_str(b, "tensor<");
-        for (int i = 0; i < t->rank; i++)
-            sd_buf_fmt(b, "%" PRId64 "x", t->dim[i]);
-        r->depth++;
-        mlir_type_print(r, t->elem, b);
-        r->depth--;
-        sd_buf_str(b, ">");
-        return;
+static bool same_lists(mlir_reader *r, const mlir_type *a, const mlir_type *b)
+{
+    for (int i = 0; i < a->nlist; i++)
+        if (!mlir_type_same(r, a->list[i], b->list[i]))
+            return false;
+    return true;
+}
+
+bool mlir_type_same(mlir_reader *r, uint64_t x, uint64_t y)
+{
+    const mlir_type *a = mlir_type_at(r, x), *b = mlir_type_at(r, y);
+    bool same;
+
+    if (a == b)
+        return true;
+    if (a->kind != b->kind || r->depth > MLIR_TYPE_DEPTH)
+        return false;
+    r->depth++;
+    switch (a->kind) {
+    case MLIR_T_ELEM:
+        same = a->dtype == b->dtype && (!a->text == !b->text);
+        break;
+    case MLIR_T_TENSOR:
+        same = a->rank == b->rank &&
+               (!a->rank || memcmp(a->dim, b->dim,
+                                   sizeof *a->dim * (size_t)a->rank) == 0) &&
+               mlir_type_same(r, a->elem, b->elem);
+        break;
+    case MLIR_T_TUPLE:
+    case MLIR_T_FUNCTION:
+        same = a->nlist == b->nlist && a->ninput == b->ninput &&
+               same_lists(r, a, b);
+        break;
+    case MLIR_T_OTHER:
+        same = a->text && b->text && strcmp(a->text, b->text) == 0;
+        break;
+    default:
+        same = true;
     }
-    if (t->kind != MLIR_T_ELEM) {
-        sd_buf_str(b, t->what ? t->what : "none");
-        return;
-    }
-    k = sd_dtype_kind(t->dtype);
-    if (k == SD_K_SINT || k == SD_K_PRED)
-        sd_buf_fmt(b, "i%d", t->width);
-    else if (k == SD_K_UINT)
-        sd_buf_fmt(b, "ui%d", t->width);
-    else if (k == SD_K_COMPLEX)
-        sd_buf_fmt(b, "complex<%s>", sd_dtype_name(sd_dtype_part(t->dtype)));
-    else
-        sd_buf_str(b, sd_dtype_name(t->dtype));
+    r->depth--;
+    return same;
 }

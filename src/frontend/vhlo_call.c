@@ -243,9 +243,10 @@ void op_recv(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 
 static void read_groups(vhlo_import *im, mlir_op *op, hlo_collective *c)
 {
-    const char *name = im->r->name[op->name].row->op == HLO_COLLECTIVE_PERMUTE
-                           ? "source_target_pairs"
-                           : "replica_groups";
+    const char *name =
+        im->r->name.at[op->name].row->op == HLO_COLLECTIVE_PERMUTE
+            ? "source_target_pairs"
+            : "replica_groups";
     const mlir_attr *at = vhlo_attr(im, op, name);
     const mlir_type *t;
     hlo_dims d;
@@ -305,7 +306,7 @@ static void read_collective(vhlo_import *im, mlir_op *op, hlo_op to,
 
 void op_collective(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
-    hlo_op to = im->r->name[op->name].row->op;
+    hlo_op to = im->r->name.at[op->name].row->op;
     hlo_collective *c = sd_arena_new(im->a, hlo_collective);
     const sd_shape *s = vhlo_shape(im, op);
     hlo_comp *body = NULL;

@@ -18,7 +18,7 @@ static void strip_version(const char *s, size_t *len)
 
 const char *vhlo_op_name(mlir_reader *r, const mlir_op *op)
 {
-    const mlir_op_name *n = &r->name[op->name];
+    const mlir_op_name *n = &r->name.at[op->name];
     const char *s = (const char *)n->name.at;
     size_t len = n->name.len;
 
@@ -29,6 +29,7 @@ const char *vhlo_op_name(mlir_reader *r, const mlir_op *op)
                             ? n->row ? "stablehlo" : "vhlo"
                         : n->dialect == MLIR_D_SDY     ? "sdy"
                         : n->dialect == MLIR_D_BUILTIN ? "builtin"
+                        : n->dialect == MLIR_D_CHLO    ? "chlo"
                                                        : "?",
                         (int)len, s);
 }
@@ -241,7 +242,7 @@ const int64_t *vhlo_ints_of(vhlo_import *im, mlir_op *op, const char *name,
 hlo_dims vhlo_const_ints(vhlo_import *im, mlir_op *op, int k, int max)
 {
     mlir_op *def = op->operand[k]->def;
-    const mlir_op_name *n = def ? &im->r->name[def->name] : NULL;
+    const mlir_op_name *n = def ? &im->r->name.at[def->name] : NULL;
 
     if (!n || !n->row || n->row->op != HLO_CONSTANT ||
         strcmp(n->row->name, "constant_v1") != 0) {
@@ -259,20 +260,8 @@ static bool count_fits(int have, int8_t want)
     return want >= 0 ? have == want : have >= ~want;
 }
 
-static int count_props(const char *s)
-{
-    int n = *s != '\0';
-
-    for (; *s; s++)
-        n += *s == ' ';
-    return n;
-}
-
 bool vhlo_check_form(vhlo_import *im, mlir_op *op, const vhlo_row *row)
 {
-    mlir_reader *r = im->r;
-    int want = count_props(row->props), have = 0;
-
     if (!count_fits(op->noperand, row->noperand) ||
         !count_fits(op->nresult, row->nresult) ||
         !count_fits(op->nregion, row->nregion)) {
@@ -280,18 +269,7 @@ bool vhlo_check_form(vhlo_import *im, mlir_op *op, const vhlo_row *row)
                   op->noperand, op->nresult, op->nregion);
         return false;
     }
-    if (r->version < 5)
-        return true;
-    if (op->props >= 0 && (size_t)op->props < r->nprop) {
-        sd_cursor c = mlir_cursor(r, r->prop[op->props]);
-
-        for (; sd_cursor_left(&c); have++)
-            mlir_varint(&c);
-        mlir_check(r, &c, "a property entry");
-    }
-    if (have != want)
-        vhlo_fail(im, op, SD_INVALID, "%d properties, not %d", have, want);
-    return !r->st;
+    return !im->r->st;
 }
 
 static hlo_inst **operands(vhlo_import *im, mlir_op *op)
@@ -310,7 +288,7 @@ static hlo_inst **operands(vhlo_import *im, mlir_op *op)
 }
 
 /* sdy and builtin: identities on one participant */
-static void import_foreign(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+void op_identity(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
     if (op->nregion == 1) { /* manual or named computation: its body */
         mlir_region *g = op->region[0];
@@ -342,15 +320,13 @@ static void import_foreign(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 
 static void import_op(vhlo_import *im, mlir_op *op)
 {
-    const mlir_op_name *name = &im->r->name[op->name];
+    const mlir_op_name *name = &im->r->name.at[op->name];
     hlo_inst **arg = operands(im, op);
 
     if (im->r->st)
         return;
     im->where = mlir_locate(im->r, op->loc);
-    if (name->dialect != MLIR_D_VHLO)
-        import_foreign(im, op, arg);
-    else if (!name->row || !name->row->fn)
+    if (!name->row || !name->row->fn)
         vhlo_fail(im, op, SD_UNIMPLEMENTED, "not supported");
     else if (vhlo_check_form(im, op, name->row))
         name->row->fn(im, op, arg);
@@ -394,7 +370,7 @@ hlo_inst **vhlo_block(vhlo_import *im, mlir_op *op, mlir_region *g, int *n)
     im->depth--;
     if (im->r->st)
         return NULL;
-    if (!vhlo_is_return(&im->r->name[b->last->name])) {
+    if (!vhlo_is_return(&im->r->name.at[b->last->name])) {
         vhlo_fail(im, b->last, SD_INVALID, "ends a block and returns nothing");
         return NULL;
     }

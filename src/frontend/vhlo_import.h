@@ -35,7 +35,7 @@ const char *vhlo_op_name(mlir_reader *r, const mlir_op *op);
 /* " (jit(f)/dot, model.py:12)" or empty */
 const char *vhlo_place(mlir_reader *r, const mlir_op *op);
 bool vhlo_is_return(const mlir_op_name *n);
-/* Counts of operands, results, regions and properties against the row. */
+/* Counts of operands, results and regions against the row. */
 bool vhlo_check_form(vhlo_import *im, mlir_op *op, const vhlo_row *row);
 
 /* An instruction in the current computation, with the operation's source. */
@@ -88,6 +88,7 @@ vhlo_fn_t op_gather, op_scatter, op_reduce, op_reduce_window,
     op_select_and_scatter, op_sort, op_map, op_dot,
     op_convolution;                               /* vhlo_structured.c */
 vhlo_fn_t op_while, op_case, op_call, op_composite; /* vhlo_control.c */
+vhlo_fn_t op_identity;                              /* vhlo_import.c */
 vhlo_fn_t op_custom_call, op_send, op_recv, op_collective; /* vhlo_call.c */
 
 #endif

@@ -6,7 +6,7 @@
 static bool is_op(mlir_reader *r, const mlir_op *op, mlir_dialect_id d,
                   const char *name)
 {
-    const mlir_op_name *n = &r->name[op->name];
+    const mlir_op_name *n = &r->name.at[op->name];
 
     return n->dialect == d && n->name.len == strlen(name) &&
            memcmp(n->name.at, name, n->name.len) == 0;
@@ -27,7 +27,7 @@ static void collect_funcs(vhlo_import *im, mlir_block *b)
             vhlo_fail(im, op, SD_UNIMPLEMENTED, "not supported in a module");
             return;
         }
-        if (!vhlo_check_form(im, op, r->name[op->name].row))
+        if (!vhlo_check_form(im, op, r->name.at[op->name].row))
             return;
         name = mlir_text(r, vhlo_attr(im, op, "sym_name"));
         if (!name || vhlo_find_func(im, name)) {
@@ -63,33 +63,17 @@ static void queue(survey *s, const char *name)
     }
 }
 
-static bool is_identity(mlir_reader *r, const mlir_op *op)
-{
-    static const char *const names[] = {
-        "sharding_constraint", "reshard",
-        "manual_computation",  "return",
-        "named_computation",   "propagation_barrier",
-        "sharding_group"};
-
-    if (is_op(r, op, MLIR_D_BUILTIN, "unrealized_conversion_cast"))
-        return true;
-    for (size_t i = 0; i < SD_COUNTOF(names); i++)
-        if (is_op(r, op, MLIR_D_SDY, names[i]))
-            return true;
-    return false;
-}
-
 static bool is_supported(survey *s, const mlir_op *op)
 {
     mlir_reader *r = s->im->r;
-    const mlir_op_name *n = &r->name[op->name];
+    const mlir_op_name *n = &r->name.at[op->name];
 
-    if (n->dialect == MLIR_D_VHLO)
-        return n->row && (n->row->fn || vhlo_is_return(n));
+    if (vhlo_is_return(n))
+        return true;
     if (n->dialect == MLIR_D_SDY &&
-        s->im->m->nreplica * s->im->m->npartition > 1 && !vhlo_is_return(n))
+        s->im->m->nreplica * s->im->m->npartition > 1)
         return false;
-    return is_identity(r, op);
+    return n->row && n->row->fn;
 }
 
 static void survey_calls(survey *s, const mlir_op *op, const vhlo_row *row)
@@ -115,7 +99,7 @@ static void survey_region(survey *s, const mlir_region *g)
 
     for (int i = 0; i < g->nblock; i++)
         for (mlir_op *op = g->block[i]->first; op && !r->st; op = op->next) {
-            const vhlo_row *row = r->name[op->name].row;
+            const vhlo_row *row = r->name.at[op->name].row;
 
             if (!is_supported(s, op) && !sd_map_has(s->seen, op->name + 1)) {
                 sd_map_set(s->seen, op->name + 1, op);
@@ -161,20 +145,10 @@ static int64_t module_int(mlir_reader *r, const mlir_op *op, const char *name)
     return n;
 }
 
-/* sym_name?, sym_visibility?: optional ones carry a flag */
 static const char *module_name(mlir_reader *r, const mlir_op *op)
 {
-    const char *name = NULL;
+    const char *name = mlir_text(r, mlir_inherent(r, op, "sym_name"));
 
-    if (r->version < 5) {
-        name = mlir_text(r, mlir_discardable(r, op, "sym_name"));
-    } else if (op->props >= 0 && (size_t)op->props < r->nprop) {
-        sd_cursor c = mlir_cursor(r, r->prop[op->props]);
-        uint64_t u = mlir_varint(&c);
-
-        if (u & 1)
-            name = mlir_text(r, mlir_attr_at(r, u >> 1));
-    }
     return name && *name ? name : "main";
 }
 

@@ -4,7 +4,7 @@
 
 static hlo_op op_of(vhlo_import *im, const mlir_op *op)
 {
-    return im->r->name[op->name].row->op;
+    return im->r->name.at[op->name].row->op;
 }
 
 /* The row's op on the operands as they are. */
@@ -127,9 +127,9 @@ void op_constant(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 
 static const char *first_prop(vhlo_import *im, mlir_op *op)
 {
-    const char *s = im->r->name[op->name].row->props;
+    const char *s = im->r->name.at[op->name].row->props;
 
-    return sd_arena_str(im->r->a, s, strcspn(s, " "));
+    return sd_arena_str(im->r->a, s, strcspn(s, " :?"));
 }
 
 /* iota, concatenate: one dimension */

@@ -275,7 +275,7 @@ void op_dot(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     hlo_inst *in;
 
     read_precision(im, op, d->prec);
-    if (strcmp(im->r->name[op->name].row->name, "dot_v1") == 0) {
+    if (strcmp(im->r->name.at[op->name].row->name, "dot_v1") == 0) {
         d->lhs_contract = hlo_dims_copy(im->a, &last, 1);
         d->rhs_contract = hlo_dims_copy(im->a, &first, 1);
     } else {

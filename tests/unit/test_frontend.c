@@ -329,7 +329,7 @@ static void names_what_it_refuses(void **state)
 static void finds_every_row(void **state)
 {
     static const char *const names[] = {
-#define VHLO(name, noperand, nresult, nregion, fn, op, props) name,
+#define VHLO(name, noperand, nresult, nregion, fn, op, props, form) name,
 #include "vhlo.def"
 #undef VHLO
     };

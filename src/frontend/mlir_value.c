@@ -1,0 +1,314 @@
+/* What attributes say: strings, dictionaries, numbers, constants, places. */
+#include "mlir.h"
+
+const mlir_attr mlir_no_attr = {.kind = MLIR_A_NONE};
+
+/* ---- strings and dictionaries ---- */
+
+/* A symbol's name is one step down. */
+static const mlir_attr *string_of(mlir_reader *r, const mlir_attr *at)
+{
+    if (at->kind == MLIR_A_SYMBOL && at->nlist == 1)
+        at = mlir_attr_at(r, at->list[0]);
+    return at->kind == MLIR_A_STRING ? at : &mlir_no_attr;
+}
+
+bool mlir_is_string(mlir_reader *r, const mlir_attr *at, const char *s)
+{
+    sd_bytes b;
+
+    at = string_of(r, at);
+    if (at->kind != MLIR_A_STRING)
+        return false;
+    b = mlir_str(r, at->str);
+    return b.len == strlen(s) && memcmp(b.at, s, b.len) == 0;
+}
+
+const char *mlir_text(mlir_reader *r, const mlir_attr *at)
+{
+    at = string_of(r, at);
+    return at->kind == MLIR_A_STRING ? mlir_cstr(r, at->str) : NULL;
+}
+
+uint32_t mlir_dict_find(mlir_reader *r, const mlir_op *op, const char *key,
+                        size_t len)
+{
+    const mlir_attr *d;
+
+    if (op->dict < 0)
+        return MLIR_ABSENT;
+    d = mlir_attr_at(r, (uint64_t)op->dict);
+    for (int i = 0; d->kind == MLIR_A_DICT && i + 1 < d->nlist; i += 2) {
+        const mlir_attr *k = mlir_attr_at(r, d->list[i]);
+        sd_bytes s;
+
+        if (k->kind != MLIR_A_STRING)
+            continue;
+        s = mlir_str(r, k->str);
+        if (s.len == len && memcmp(s.at, key, len) == 0)
+            return d->list[i + 1];
+    }
+    return MLIR_ABSENT;
+}
+
+const mlir_attr *mlir_dict_get(mlir_reader *r, const mlir_attr *d,
+                               const char *key)
+{
+    if (d->kind != MLIR_A_DICT)
+        return &mlir_no_attr;
+    for (int i = 0; i + 1 < d->nlist; i += 2)
+        if (mlir_is_string(r, mlir_attr_at(r, d->list[i]), key))
+            return mlir_attr_at(r, d->list[i + 1]);
+    return &mlir_no_attr;
+}
+
+const mlir_attr *mlir_discardable(mlir_reader *r, const mlir_op *op,
+                                  const char *name)
+{
+    uint32_t k = mlir_dict_find(r, op, name, strlen(name));
+
+    return k == MLIR_ABSENT ? &mlir_no_attr : mlir_attr_at(r, k);
+}
+
+const mlir_attr *mlir_inherent(mlir_reader *r, const mlir_op *op,
+                               const char *name)
+{
+    const vhlo_row *row = r->name.at[op->name].row;
+    vhlo_prop p;
+    int k = row ? vhlo_prop_index(row, name, strlen(name), &p) : -1;
+
+    if (k < 0 || op->prop[k] == MLIR_ABSENT)
+        return &mlir_no_attr;
+    return mlir_attr_at(r, op->prop[k]);
+}
+
+/* ---- numbers ---- */
+
+static int64_t extend(uint64_t bits, int width, bool is_signed)
+{
+    if (is_signed && width < 64 && width > 0 && (bits >> (width - 1)) & 1)
+        return (int64_t)(bits | ~UINT64_C(0) << width);
+    return (int64_t)bits;
+}
+
+int64_t mlir_int(mlir_reader *r, const mlir_attr *at)
+{
+    const mlir_type *t;
+
+    if (at->kind == MLIR_A_ENUM)
+        return (int64_t)(at->bits & INT64_MAX);
+    if (at->kind == MLIR_A_UNIT)
+        return 1;
+    if (at->kind != MLIR_A_INT || at->nnum) {
+        mlir_fail(r, SD_INVALID, "an attribute that should be an integer");
+        return 0;
+    }
+    t = mlir_type_at(r, at->type);
+    return extend(at->bits, t->width, t->is_signed);
+}
+
+double mlir_float(mlir_reader *r, const mlir_attr *at)
+{
+    sd_dtype t;
+
+    if (at->kind != MLIR_A_FLOAT || !mlir_dtype(r, at->type, &t) ||
+        sd_dtype_bytes(t) > sizeof at->bits) {
+        mlir_fail(r, SD_INVALID, "an attribute that should be a number");
+        return 0;
+    }
+    return sd_scalar_to_f64(t, &at->bits); /* little-endian, as the format */
+}
+
+/* bytecode.md 6: four ways for i1, two for the rest */
+bool mlir_dense_of(mlir_reader *r, const mlir_attr *at, sd_dtype t, int64_t n,
+                   mlir_dense *out)
+{
+    size_t w = sd_dtype_bytes(t), len = at->blob.len, need;
+
+    *out = (mlir_dense){at->blob.at, n, w, false, false};
+    if (at->kind != MLIR_A_DENSE && at->kind != MLIR_A_DENSE_ARRAY) {
+        mlir_fail(r, SD_INVALID, "an attribute that should be dense elements");
+        return false;
+    }
+    if (n == 0 && len == 0)
+        return true;
+    if (t == SD_PRED && at->kind == MLIR_A_DENSE) {
+        out->splat = len == 1 && at->blob.at[0] == 0xff;
+        out->bits = !out->splat && len == (size_t)((n + 7) / 8);
+        if (out->splat || out->bits || len == (size_t)n)
+            return true;
+    }
+    if (len == w && n != 1 && at->kind == MLIR_A_DENSE) {
+        out->splat = true;
+        return true;
+    }
+    if (sd_mul_size((size_t)n, w, &need) && len == need)
+        return true;
+    mlir_fail(r, SD_INVALID,
+              "%zu bytes for a constant of %" PRId64 " elements of %s", len, n,
+              sd_dtype_name(t));
+    return false;
+}
+
+void mlir_dense_elem(const mlir_dense *d, int64_t i, void *out)
+{
+    if (d->splat)
+        i = 0;
+    if (d->bits)
+        *(uint8_t *)out =
+            d->n == 1 ? d->at[0] != 0 : (d->at[i / 8] >> (i % 8)) & 1;
+    else
+        memcpy(out, d->at + (size_t)i * d->width, d->width);
+}
+
+static hlo_dims ints_of_list(mlir_reader *r, const mlir_attr *at, int max)
+{
+    int64_t *v;
+
+    if (at->nlist > max) {
+        mlir_fail(r, SD_INVALID, "a list of %d, at most %d", at->nlist, max);
+        return (hlo_dims){0};
+    }
+    v = sd_arena_array(r->out, int64_t, at->nlist + 1);
+    for (int i = 0; i < at->nlist; i++)
+        v[i] = mlir_int(r, mlir_attr_at(r, at->list[i]));
+    return (hlo_dims){v, at->nlist};
+}
+
+static bool dense_count(mlir_reader *r, const mlir_attr *at, sd_dtype *t,
+                        int64_t *n)
+{
+    const mlir_type *type = mlir_type_at(r, at->type);
+    const sd_shape *s;
+
+    if (at->kind == MLIR_A_DENSE_ARRAY) {
+        *n = (int64_t)SD_MIN(at->bits, (uint64_t)INT64_MAX);
+        *t = type->dtype;
+        return type->kind == MLIR_T_ELEM;
+    }
+    if (type->kind != MLIR_T_TENSOR || !(s = mlir_shape(r, at->type)))
+        return false;
+    *t = s->dtype;
+    *n = sd_shape_count(s);
+    return true;
+}
+
+hlo_dims mlir_ints(mlir_reader *r, const mlir_attr *at, int max)
+{
+    mlir_dense d;
+    sd_dtype t = SD_S64;
+    int64_t n = 0, *v;
+    uint64_t bits;
+
+    if (at->kind == MLIR_A_ARRAY)
+        return ints_of_list(r, at, max);
+    if ((at->kind != MLIR_A_DENSE && at->kind != MLIR_A_DENSE_ARRAY) ||
+        !dense_count(r, at, &t, &n) || n > max ||
+        (sd_dtype_kind(t) != SD_K_SINT && sd_dtype_kind(t) != SD_K_UINT &&
+         sd_dtype_kind(t) != SD_K_PRED)) {
+        mlir_fail(r, SD_INVALID,
+                  "an attribute that should be at most %d integers", max);
+        return (hlo_dims){0};
+    }
+    if (!mlir_dense_of(r, at, t, n, &d))
+        return (hlo_dims){0};
+    v = sd_arena_array(r->out, int64_t, n + 1);
+    for (int64_t i = 0; i < n; i++) {
+        bits = 0;
+        mlir_dense_elem(&d, i, &bits);
+        v[i] = t == SD_PRED ? bits != 0
+                            : extend(bits, sd_dtype_table[t].bits,
+                                     sd_dtype_kind(t) == SD_K_SINT);
+    }
+    return (hlo_dims){v, (int)n};
+}
+
+/* ---- defaults ---- */
+
+static bool zero_bytes(sd_bytes b)
+{
+    for (size_t i = 0; i < b.len; i++)
+        if (b.at[i])
+            return false;
+    return true;
+}
+
+static bool is_zero(mlir_reader *r, const mlir_attr *at, int depth)
+{
+    int step = at->kind == MLIR_A_DICT || at->kind == MLIR_A_STRUCT ? 2 : 1;
+
+    switch (at->kind) {
+    case MLIR_A_INT:
+    case MLIR_A_FLOAT:
+    case MLIR_A_ENUM:
+        return !at->bits && !at->nnum;
+    case MLIR_A_STRING:
+        return mlir_str(r, at->str).len == 0;
+    case MLIR_A_DENSE:
+    case MLIR_A_DENSE_ARRAY:
+        return zero_bytes(at->blob);
+    case MLIR_A_ARRAY:
+    case MLIR_A_DICT:
+    case MLIR_A_STRUCT:
+        if (at->kind == MLIR_A_DICT)
+            return at->nlist == 0;
+        for (int i = step - 1; i < at->nlist; i += step)
+            if (depth > MLIR_ATTR_DEPTH ||
+                !is_zero(r, mlir_attr_at(r, at->list[i]), depth + 1))
+                return false;
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool mlir_is_zero(mlir_reader *r, const mlir_attr *at)
+{
+    return is_zero(r, at, 0);
+}
+
+/* ---- locations ---- */
+
+/* An operation's name may end in a colon and its type, which is mostly empty.
+ */
+static const char *op_name(mlir_reader *r, const mlir_attr *at)
+{
+    const char *s = mlir_text(r, at);
+    size_t n = s ? strlen(s) : 0;
+
+    if (n < 2 || s[n - 1] != ':')
+        return s;
+    return sd_arena_str(r->out, s, n - 1);
+}
+
+/* The name that is outermost, and the place in a file that is nearest to the
+ * operation: JAX nests name(op) -> call(name(function)(file), caller...). */
+mlir_where mlir_locate(mlir_reader *r, uint64_t loc)
+{
+    mlir_where w = {0};
+
+    for (int i = 0; i < 32 && loc < (uint64_t)r->attr.n; i++) {
+        const mlir_attr *at = mlir_attr_at(r, loc);
+
+        switch (at->kind) {
+        case MLIR_A_LOC_NAME:
+            if (!w.op_name)
+                w.op_name = op_name(r, mlir_attr_at(r, at->list[0]));
+            loc = at->list[1];
+            break;
+        case MLIR_A_LOC_CALL:
+        case MLIR_A_LOC_FUSED:
+            if (!at->nlist)
+                return w;
+            loc = at->list[0];
+            break;
+        case MLIR_A_LOC_FILE:
+            w.file = mlir_text(r, mlir_attr_at(r, at->list[0]));
+            w.line = at->nnum ? (int)at->num[0] : 0;
+            return w;
+        default:
+            return w;
+        }
+    }
+    return w;
+}

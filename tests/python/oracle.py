@@ -128,6 +128,6 @@ def evaluate(fun, *args):
     """The leaves of fun(*args), computed by the evaluator."""
     import jax
     flat = [jax.random.key_data(x) if jax.dtypes.issubdtype(
-        getattr(x, "dtype", None), jax.dtypes.prng_key) else x
-        for x in jax.tree.leaves(args)]
+        getattr(x, "dtype", None), jax.dtypes.prng_key)
+        else jax.numpy.asarray(x) for x in jax.tree.leaves(args)]
     return Program(lower(fun, *args))(*[np.asarray(x) for x in flat])

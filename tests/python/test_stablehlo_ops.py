@@ -1,0 +1,741 @@
+"""StableHLO ops and element types that no program of JAX's has: each written by
+hand, serialized by jaxlib, read by our frontend, computed by the evaluator, and
+held against NumPy's statement of the same thing."""
+import os
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import ml_dtypes  # noqa: E402
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+
+import compare  # noqa: E402
+import oracle  # noqa: E402
+
+f32, f64, i32 = np.float32, np.float64, np.int32
+RNG = np.random.RandomState(0)
+
+# Names as MLIR spells them -> as NumPy does.
+NARROW_FLOATS = {"f4E2M1FN": "float4_e2m1fn", "f8E3M4": "float8_e3m4",
+                 "f8E4M3": "float8_e4m3", "f8E4M3FN": "float8_e4m3fn",
+                 "f8E4M3B11FNUZ": "float8_e4m3b11fnuz",
+                 "f8E4M3FNUZ": "float8_e4m3fnuz", "f8E5M2": "float8_e5m2",
+                 "f8E5M2FNUZ": "float8_e5m2fnuz",
+                 "f8E8M0FNU": "float8_e8m0fnu"}
+NARROW_INTS = {"i2": "int2", "i4": "int4", "ui2": "uint2", "ui4": "uint4"}
+NARROW = {**NARROW_FLOATS, **NARROW_INTS}
+PLAIN = {"i1": "bool", "i8": "int8", "ui8": "uint8", "i16": "int16",
+         "ui16": "uint16", "i32": "int32", "ui32": "uint32", "i64": "int64",
+         "ui64": "uint64", "bf16": "bfloat16", "f16": "float16",
+         "f32": "float32", "f64": "float64", "complex<f32>": "complex64",
+         "complex<f64>": "complex128"}
+ALL = {**NARROW, **PLAIN}
+
+
+def numpy_type(name):
+    return np.dtype(getattr(ml_dtypes, ALL[name], ALL[name]))
+
+
+def serialize(text):
+    from jax._src.interpreters import mlir
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
+    with mlir.make_ir_context():
+        module = ir.Module.parse(text)
+        return stablehlo.serialize_portable_artifact(
+            module, stablehlo.get_current_version())
+
+
+def run(text, *args):
+    return oracle.Program(serialize(text))(*args)
+
+
+def main(params, result, body):
+    """A module with one function; params: "%a: tensor<f32>, ..."."""
+    return f"func.func @main({params}) -> {result} {{\n{body}\n}}"
+
+
+def same(got, want):
+    """Bit by bit, but for what kind of NaN it is."""
+    want = np.asarray(want)
+    assert (got.dtype, got.shape) == (want.dtype, want.shape)
+    if got.dtype.name in NARROW_INTS.values():  # the bits above say nothing
+        np.testing.assert_array_equal(got.astype(i32), want.astype(i32))
+    elif got.dtype.name in NARROW_FLOATS.values():
+        nan = np.isnan(got.astype(f32)) & np.isnan(want.astype(f32))
+        bits = got.view(np.uint8), want.view(np.uint8)
+        np.testing.assert_array_equal(np.where(nan, 0, bits[0]),
+                                      np.where(nan, 0, bits[1]))
+    else:
+        np.testing.assert_array_equal(got, want)
+
+
+def values_of(name, shape, seed=0):
+    """Values that the type has, NaN and infinities left out."""
+    t = numpy_type(name)
+    r = np.random.RandomState(seed)
+    if t.kind == "c":
+        return (r.randn(*shape) + 1j * r.randn(*shape)).astype(t)
+    if name == "f8E8M0FNU":
+        return (2.0 ** r.randint(-3, 4, shape)).astype(t)
+    if name in NARROW_FLOATS or t.kind == "f" or name == "bf16":
+        return r.randint(-4, 5, shape).astype(f32).astype(t)
+    return r.randint(0 if name.startswith("u") else -2, 2,
+                     shape).astype(np.int64).astype(t)
+
+
+# ---- control ----
+
+@pytest.mark.parametrize("index,branch", [(0, 0), (1, 1), (2, 2), (3, 2),
+                                          (-1, 2), (-2**31, 2)])
+def test_case_out_of_range_takes_the_last(index, branch):
+    got, = run(main("%i: tensor<i32>, %x: tensor<3xf32>", "tensor<3xf32>", """
+      %r = "stablehlo.case"(%i) ({
+        stablehlo.return %x : tensor<3xf32>
+      }, {
+        %a = stablehlo.add %x, %x : tensor<3xf32>
+        stablehlo.return %a : tensor<3xf32>
+      }, {
+        %a = stablehlo.negate %x : tensor<3xf32>
+        stablehlo.return %a : tensor<3xf32>
+      }) : (tensor<i32>) -> tensor<3xf32>
+      return %r : tensor<3xf32>"""), i32(index), np.arange(3, dtype=f32))
+    same(got, np.arange(3, dtype=f32) * f32([1, 2, -1][branch]))
+
+
+@pytest.mark.parametrize("p", [False, True])
+def test_if(p):
+    got = run(main("%p: tensor<i1>, %x: tensor<i32>",
+                   "(tensor<i32>, tensor<i32>)", """
+      %r:2 = "stablehlo.if"(%p) ({
+        stablehlo.return %x, %x : tensor<i32>, tensor<i32>
+      }, {
+        %a = stablehlo.not %x : tensor<i32>
+        stablehlo.return %a, %x : tensor<i32>, tensor<i32>
+      }) : (tensor<i1>) -> (tensor<i32>, tensor<i32>)
+      return %r#0, %r#1 : tensor<i32>, tensor<i32>"""), np.bool_(p), i32(5))
+    assert [int(x) for x in got] == [5 if p else ~5, 5]
+
+
+def test_barrier_tuple_and_tokens():
+    got, = run(main("%x: tensor<2xf8E4M3FN>", "tensor<2xf8E4M3FN>", """
+      %t = stablehlo.create_token : !stablehlo.token
+      %u = stablehlo.after_all %t, %t : !stablehlo.token
+      %b:2 = stablehlo.optimization_barrier %x, %u
+          : tensor<2xf8E4M3FN>, !stablehlo.token
+      %p = stablehlo.tuple %b#0, %b#1
+          : tuple<tensor<2xf8E4M3FN>, !stablehlo.token>
+      %y = stablehlo.get_tuple_element %p[0]
+          : (tuple<tensor<2xf8E4M3FN>, !stablehlo.token>) -> tensor<2xf8E4M3FN>
+      return %y : tensor<2xf8E4M3FN>"""), values_of("f8E4M3FN", (2,)))
+    same(got, values_of("f8E4M3FN", (2,)))
+
+
+def test_composite_falls_back_to_its_decomposition():
+    got, = run("""
+      func.func @main(%x: tensor<3xi4>) -> tensor<3xi4> {
+        %r = stablehlo.composite "nobody.knows" %x {decomposition = @twice,
+            version = 7 : i32} : (tensor<3xi4>) -> tensor<3xi4>
+        return %r : tensor<3xi4>
+      }
+      func.func private @twice(%x: tensor<3xi4>) -> tensor<3xi4> {
+        %r = stablehlo.add %x, %x : tensor<3xi4>
+        return %r : tensor<3xi4>
+      }""", np.array([1, 5, -8], np.int8).astype(ml_dtypes.int4))
+    same(got, np.array([2, -6, 0], np.int8).astype(ml_dtypes.int4))
+
+
+def test_map():
+    got, = run(main("%x: tensor<2x2xf32>, %y: tensor<2x2xf32>",
+                    "tensor<2x2xi1>", """
+      %r = "stablehlo.map"(%x, %y) ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %c = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>)
+              -> tensor<i1>
+          stablehlo.return %c : tensor<i1>
+      }) {dimensions = array<i64: 0, 1>}
+          : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xi1>
+      return %r : tensor<2x2xi1>"""),
+               *(x := [RNG.randn(2, 2).astype(f32) for _ in range(2)]))
+    same(got, x[0] < x[1])
+
+
+# ---- random numbers ----
+
+@pytest.mark.parametrize("name", ["f32", "bf16", "f64", "f16", "i32", "ui8"])
+def test_rng_uniform(name):
+    t = numpy_type(name)
+    got, = run(main(f"%a: tensor<{name}>, %b: tensor<{name}>",
+                    f"tensor<40x100x{name}>", f"""
+      %s = stablehlo.constant dense<[40, 100]> : tensor<2xi64>
+      %r = stablehlo.rng %a, %b, %s, distribution = UNIFORM : (tensor<{name}>,
+          tensor<{name}>, tensor<2xi64>) -> tensor<40x100x{name}>
+      return %r : tensor<40x100x{name}>"""), t.type(2), t.type(10))
+    x = got.astype(f64)
+    assert x.min() >= 2 and x.max() < 10
+    middle = 6 if t.kind == "f" or name == "bf16" else 5.5
+    assert abs(x.mean() - middle) < 0.2 and abs(x.std() - 2.3) < 0.1
+
+
+def test_rng_normal():
+    got, = run(main("", "tensor<5000xf32>", """
+      %a = stablehlo.constant dense<3.0> : tensor<f32>
+      %b = stablehlo.constant dense<2.0> : tensor<f32>
+      %s = stablehlo.constant dense<[5000]> : tensor<1xi64>
+      %r = stablehlo.rng %a, %b, %s, distribution = NORMAL
+          : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<5000xf32>
+      return %r : tensor<5000xf32>"""))
+    x = (got.astype(f64) - 3) / 2
+    assert abs(x.mean()) < 0.05 and abs(x.std() - 1) < 0.05
+    assert abs((x**4).mean() - 3) < 0.5 and len(set(got)) > 4900
+
+
+# ---- norms ----
+
+@pytest.mark.parametrize("name", ["f32", "f64", "f16", "bf16", "f8E5M2"])
+@pytest.mark.parametrize("feature", [0, 1, 2])
+def test_batch_norm(name, feature):
+    t, shape = numpy_type(name), (3, 4, 2)
+    n = shape[feature]
+    v, c = f"tensor<3x4x2x{name}>", f"tensor<{n}x{name}>"
+    x, dy = (RNG.randn(*shape).astype(t) for _ in range(2))
+    scale, offset, mean = (RNG.randn(n).astype(t) for _ in range(3))
+    var = (RNG.rand(n) + 0.5).astype(t)
+    attrs = f"epsilon = 0.25 : f32, feature_index = {feature} : i64"
+    got = run(main(f"%x: {v}, %s: {c}, %o: {c}, %m: {c}, %v: {c}, %dy: {v}",
+                   f"({v}, {c}, {c}, {v}, {v}, {c}, {c})", f"""
+      %t:3 = "stablehlo.batch_norm_training"(%x, %s, %o) {{{attrs}}}
+          : ({v}, {c}, {c}) -> ({v}, {c}, {c})
+      %i = "stablehlo.batch_norm_inference"(%x, %s, %o, %m, %v) {{{attrs}}}
+          : ({v}, {c}, {c}, {c}, {c}) -> {v}
+      %g:3 = "stablehlo.batch_norm_grad"(%x, %s, %m, %v, %dy) {{{attrs}}}
+          : ({v}, {c}, {c}, {c}, {v}) -> ({v}, {c}, {c})
+      return %t#0, %t#1, %t#2, %i, %g#0, %g#1, %g#2
+          : {v}, {c}, {c}, {v}, {v}, {c}, {c}"""),
+              x, scale, offset, mean, var, dy)
+    axes = tuple(d for d in range(3) if d != feature)
+    at = [1, 1, 1]
+    at[feature] = n
+
+    def wide(a):
+        a = a.astype(f64)
+        return a.reshape(at) if a.ndim == 1 else a
+
+    x, scale, offset, mean, var, dy = map(wide, (x, scale, offset, mean, var,
+                                                 dy))
+    m, s2 = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
+    count = 24 / n
+    d = x - mean
+    sums = dy.sum(axes, keepdims=True), (dy * d).sum(axes, keepdims=True)
+    want = [scale * (x - m) / np.sqrt(s2 + 0.25) + offset, m, s2,
+            scale * d / np.sqrt(var + 0.25) + offset,
+            scale / np.sqrt(var + 0.25) / count *
+            (count * dy - sums[0] - d * sums[1] / (var + 0.25)),
+            sums[1] / np.sqrt(var + 0.25), sums[0]]
+    for g, w in zip(got, want):
+        same(g, w.astype(t).reshape(g.shape)) if t.itemsize == 1 else \
+            compare.check(g, w.astype(t).reshape(g.shape))
+
+
+# ---- one participant ----
+
+ALONE = {
+    "all_gather": '''"stablehlo.all_gather"(%x) {all_gather_dim = 0 : i64,
+        replica_groups = dense<0> : tensor<1x1xi64>}''',
+    "all_to_all": '''"stablehlo.all_to_all"(%x) {split_dimension = 0 : i64,
+        concat_dimension = 1 : i64, split_count = 1 : i64,
+        replica_groups = dense<0> : tensor<1x1xi64>}''',
+    "collective_permute": '''"stablehlo.collective_permute"(%x) {
+        source_target_pairs = dense<0> : tensor<1x2xi64>}''',
+    "collective_broadcast": '''"stablehlo.collective_broadcast"(%x) {
+        replica_groups = dense<0> : tensor<1x1xi64>}''',
+    "cross-replica-sum": '''"stablehlo.cross-replica-sum"(%x) {
+        replica_groups = dense<0> : tensor<1x1xi64>}''',
+    "all_reduce": '''"stablehlo.all_reduce"(%x) ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %c = stablehlo.add %a, %b : tensor<f32>
+          stablehlo.return %c : tensor<f32>
+        }) {replica_groups = dense<0> : tensor<1x1xi64>}''',
+    "reduce_scatter": '''"stablehlo.reduce_scatter"(%x) ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %c = stablehlo.multiply %a, %b : tensor<f32>
+          stablehlo.return %c : tensor<f32>
+        }) {scatter_dimension = 1 : i64,
+        replica_groups = dense<0> : tensor<1x1xi64>}''',
+}
+
+
+@pytest.mark.parametrize("op", ALONE)
+def test_collective_of_one(op):
+    x = RNG.randn(2, 3).astype(f32)
+    got, = run(main("%x: tensor<2x3xf32>", "tensor<2x3xf32>", f"""
+      %r = {ALONE[op]} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+      return %r : tensor<2x3xf32>"""), x)
+    same(got, x)
+
+
+def test_permute_to_nobody_leaves_zeros():
+    got, = run(main("%x: tensor<2xf32>", "tensor<2xf32>", """
+      %r = "stablehlo.collective_permute"(%x) {
+          source_target_pairs = dense<> : tensor<0x2xi64>}
+          : (tensor<2xf32>) -> tensor<2xf32>
+      return %r : tensor<2xf32>"""), np.ones(2, f32))
+    same(got, np.zeros(2, f32))
+
+
+def test_ids():
+    got = run(main("", "(tensor<ui32>, tensor<ui32>)", """
+      %p = stablehlo.partition_id : tensor<ui32>
+      %r = stablehlo.replica_id : tensor<ui32>
+      return %p, %r : tensor<ui32>, tensor<ui32>"""))
+    assert [int(x) for x in got] == [0, 0]
+
+
+# ---- dynamic ops whose shapes are constants, and legacy forms ----
+
+X23 = np.arange(6, dtype=f32).reshape(2, 3)
+X4 = np.arange(4, dtype=f32)
+STATIC = {
+    "dynamic_broadcast_in_dim": ("tensor<2x3xf32>", """
+      %s = stablehlo.constant dense<[4, 3, 2]> : tensor<3xi32>
+      %r = stablehlo.dynamic_broadcast_in_dim %x, %s, dims = [2, 1]
+          : (tensor<2x3xf32>, tensor<3xi32>) -> tensor<4x3x2xf32>
+      return %r : tensor<4x3x2xf32>""", "tensor<4x3x2xf32>", X23,
+                                 np.broadcast_to(X23.T, (4, 3, 2))),
+    "dynamic_reshape": ("tensor<2x3xf32>", """
+      %s = stablehlo.constant dense<[3, 2]> : tensor<2xi64>
+      %r = stablehlo.dynamic_reshape %x, %s
+          : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<3x2xf32>
+      return %r : tensor<3x2xf32>""", "tensor<3x2xf32>", X23,
+                        X23.reshape(3, 2)),
+    "dynamic_pad": ("tensor<4xf32>", """
+      %z = stablehlo.constant dense<9.0> : tensor<f32>
+      %l = stablehlo.constant dense<[1]> : tensor<1xi32>
+      %h = stablehlo.constant dense<[-1]> : tensor<1xi32>
+      %i = stablehlo.constant dense<[1]> : tensor<1xi32>
+      %r = stablehlo.dynamic_pad %x, %z, %l, %h, %i : (tensor<4xf32>,
+          tensor<f32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>)
+          -> tensor<7xf32>
+      return %r : tensor<7xf32>""", "tensor<7xf32>", X4,
+                    f32([9, 0, 9, 1, 9, 2, 9])),
+    "real_dynamic_slice": ("tensor<4xf32>", """
+      %a = stablehlo.constant dense<[1]> : tensor<1xi64>
+      %b = stablehlo.constant dense<[4]> : tensor<1xi64>
+      %c = stablehlo.constant dense<[2]> : tensor<1xi64>
+      %r = stablehlo.real_dynamic_slice %x, %a, %b, %c : (tensor<4xf32>,
+          tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<2xf32>
+      return %r : tensor<2xf32>""", "tensor<2xf32>", X4, f32([1, 3])),
+    "dynamic_iota": ("tensor<4xf32>", """
+      %s = stablehlo.constant dense<[2, 3]> : tensor<2xi64>
+      %r = stablehlo.dynamic_iota %s, dim = 1 : (tensor<2xi64>)
+          -> tensor<2x3xf32>
+      return %r : tensor<2x3xf32>""", "tensor<2x3xf32>", X4,
+                     np.broadcast_to(np.arange(3, dtype=f32), (2, 3))),
+    "dynamic_gather": ("tensor<2x3xf32>", """
+      %i = stablehlo.constant dense<[[1], [0], [1]]> : tensor<3x1xi32>
+      %s = stablehlo.constant dense<[1, 3]> : tensor<2xi32>
+      %r = "stablehlo.dynamic_gather"(%x, %i, %s) {
+          dimension_numbers = #stablehlo.gather<offset_dims = [1],
+          collapsed_slice_dims = [0], start_index_map = [0],
+          index_vector_dim = 1>} : (tensor<2x3xf32>, tensor<3x1xi32>,
+          tensor<2xi32>) -> tensor<3x3xf32>
+      return %r : tensor<3x3xf32>""", "tensor<3x3xf32>", X23, X23[[1, 0, 1]]),
+    "dynamic_conv": ("tensor<4xf32>", """
+      %a = stablehlo.reshape %x : (tensor<4xf32>) -> tensor<1x4x1xf32>
+      %k = stablehlo.constant dense<[[[1.0]], [[10.0]]]> : tensor<2x1x1xf32>
+      %p = stablehlo.constant dense<[[1, 0]]> : tensor<1x2xi64>
+      %c = "stablehlo.dynamic_conv"(%a, %k, %p) {
+          dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>,
+          feature_group_count = 1 : i64, batch_group_count = 1 : i64}
+          : (tensor<1x4x1xf32>, tensor<2x1x1xf32>, tensor<1x2xi64>)
+          -> tensor<1x4x1xf32>
+      %r = stablehlo.reshape %c : (tensor<1x4x1xf32>) -> tensor<4xf32>
+      return %r : tensor<4xf32>""", "tensor<4xf32>", X4, f32([0, 10, 21, 32])),
+    "broadcast": ("tensor<4xf32>", """
+      %r = "stablehlo.broadcast"(%x) {broadcast_sizes = array<i64: 2, 1>}
+          : (tensor<4xf32>) -> tensor<2x1x4xf32>
+      return %r : tensor<2x1x4xf32>""", "tensor<2x1x4xf32>", X4,
+                  np.broadcast_to(X4, (2, 1, 4))),
+    "dot": ("tensor<2x3xf32>", """
+      %v = stablehlo.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32>
+      %r = stablehlo.dot %x, %v : (tensor<2x3xf32>, tensor<3xf32>)
+          -> tensor<2xf32>
+      return %r : tensor<2xf32>""", "tensor<2xf32>", X23, X23 @ f32([1, 2, 3])),
+    "set_dimension_size": ("tensor<4xf32>", """
+      %s = stablehlo.constant dense<4> : tensor<i32>
+      %r = stablehlo.set_dimension_size %x, %s, dim = 0
+          : (tensor<4xf32>, tensor<i32>) -> tensor<4xf32>
+      return %r : tensor<4xf32>""", "tensor<4xf32>", X4, X4),
+    "get_dimension_size": ("tensor<2x3xf32>", """
+      %r = stablehlo.get_dimension_size %x, dim = 1
+          : (tensor<2x3xf32>) -> tensor<i32>
+      return %r : tensor<i32>""", "tensor<i32>", X23, i32(3)),
+}
+
+
+@pytest.mark.parametrize("op", STATIC)
+def test_static_form_of(op):
+    param, body, result, x, want = STATIC[op]
+    same(run(main(f"%x: {param}", result, body), x)[0], want)
+
+
+# ---- element types that no JAX program has ----
+
+@pytest.mark.parametrize("name", NARROW)
+def test_narrow_type_converts(name):
+    """All its values to f32, and what lies between them back."""
+    t = numpy_type(name)
+    bits = 256 if t.itemsize == 1 and name.startswith("f8") else \
+        4 if name.endswith("i2") else 16
+    every = np.arange(bits, dtype=np.uint8).view(t)
+    got, = run(main(f"%x: tensor<{bits}x{name}>", f"tensor<{bits}xf32>", f"""
+      %r = stablehlo.convert %x : (tensor<{bits}x{name}>) -> tensor<{bits}xf32>
+      return %r : tensor<{bits}xf32>"""), every)
+    same(got, every.astype(f32))
+    exact = np.unique(got[np.isfinite(got)])
+    between = np.concatenate([exact, (exact[1:] + exact[:-1]) / 2,
+                              exact * f32(1.01)]).astype(f32)
+    if name in NARROW_INTS:  # truncated
+        between = np.clip(between, exact.min(), exact.max())
+    elif name == "f8E8M0FNU":
+        between = between[(between > 2.0**-120) & (between < 2.0**120)]
+    n = len(between)
+    back, = run(main(f"%x: tensor<{n}xf32>", f"tensor<{n}x{name}>", f"""
+      %r = stablehlo.convert %x : (tensor<{n}xf32>) -> tensor<{n}x{name}>
+      return %r : tensor<{n}x{name}>"""), between)
+    want = np.trunc(between) if name in NARROW_INTS else between
+    same(back, want.astype(t))
+
+
+MOVES = {
+    "transpose": ("stablehlo.transpose %x, dims = [1, 0]", (3, 2),
+                  lambda x: x.T),
+    "reverse": ("stablehlo.reverse %x, dims = [1]", (2, 3),
+                lambda x: x[:, ::-1]),
+    "reshape": ("stablehlo.reshape %x", (3, 1, 2),
+                lambda x: x.reshape(3, 1, 2)),
+    "slice": ("stablehlo.slice %x [1:2, 0:3:2]", (1, 2),
+              lambda x: x[1:2, ::2]),
+    "broadcast_in_dim": ("stablehlo.broadcast_in_dim %x, dims = [0, 2]",
+                         (2, 2, 3), lambda x: np.stack([x, x], 1)),
+    "concatenate": ("stablehlo.concatenate %x, %x, dim = 1", (2, 6),
+                    lambda x: np.concatenate([x, x], 1)),
+}
+
+
+@pytest.mark.parametrize("op", MOVES)
+def test_moving_every_type(op):
+    form, shape, what = MOVES[op]
+    x, params, results, body, want = [], [], [], "", []
+    for i, name in enumerate(ALL):
+        a, r = f"tensor<2x3x{name}>", "x".join(map(str, shape))
+        x.append(values_of(name, (2, 3), i))
+        params.append(f"%x{i}: {a}")
+        results.append(f"tensor<{r}x{name}>")
+        operands = ", ".join([a] * form.count("%x"))
+        kind = results[-1] if op != "reverse" else ""
+        kind = f"({operands}) -> {kind}" if kind else a
+        body += f"%r{i} = {form.replace('%x', f'%x{i}')} : {kind}\n"
+        want.append(what(x[-1]))
+    names = ", ".join(f"%r{i}" for i in range(len(ALL)))
+    got = run(main(", ".join(params), f"({', '.join(results)})",
+                   f"{body} return {names} : {', '.join(results)}"), *x)
+    for g, w in zip(got, want):
+        same(g, w)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_structured_ops_of_every_type(name):
+    """reduce, reduce_window, dot, gather, scatter, dynamic slices, pad, sort:
+    sums of what the type represents."""
+    if name == "i1":
+        pytest.skip("sums of bool are ors: JAX's programs have them")
+    t = numpy_type(name)
+    wide = np.complex128 if t.kind == "c" else f64
+    x = values_of(name, (3, 4))
+    if name in NARROW:  # so that sums stay exact
+        x = (x.astype(f32) != 0).astype(t) if name != "f8E8M0FNU" else x
+    v, e = f"tensor<3x4x{name}>", f"tensor<{name}>"
+    add = f"""({{
+        ^bb0(%a: {e}, %b: {e}):
+          %c = stablehlo.add %a, %b : {e}
+          stablehlo.return %c : {e}
+      }})"""
+    zero = t.type(0) if name != "f8E8M0FNU" else np.float32(0).astype(t)
+    got = run(main(f"%x: {v}, %z: {e}",
+                   f"(tensor<3x{name}>, tensor<3x2x{name}>, "
+                   f"tensor<3x3x{name}>, tensor<2x4x{name}>, {v}, "
+                   f"tensor<2x2x{name}>, {v}, tensor<3x9x{name}>)", f"""
+      %r = "stablehlo.reduce"(%x, %z) {add} {{dimensions = array<i64: 1>}}
+          : ({v}, {e}) -> tensor<3x{name}>
+      %w = "stablehlo.reduce_window"(%x, %z) {add} {{
+          window_dimensions = array<i64: 1, 2>,
+          window_strides = array<i64: 1, 2>}} : ({v}, {e}) -> tensor<3x2x{name}>
+      %d = stablehlo.dot_general %x, %x, contracting_dims = [1] x [1]
+          : ({v}, {v}) -> tensor<3x3x{name}>
+      %i = stablehlo.constant dense<[[2], [0]]> : tensor<2x1xi32>
+      %g = "stablehlo.gather"(%x, %i) {{
+          dimension_numbers = #stablehlo.gather<offset_dims = [1],
+          collapsed_slice_dims = [0], start_index_map = [0],
+          index_vector_dim = 1>, slice_sizes = array<i64: 1, 4>}}
+          : ({v}, tensor<2x1xi32>) -> tensor<2x4x{name}>
+      %s = "stablehlo.scatter"(%x, %i, %g) {add} {{
+          scatter_dimension_numbers = #stablehlo.scatter<
+          update_window_dims = [1], inserted_window_dims = [0],
+          scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}}
+          : ({v}, tensor<2x1xi32>, tensor<2x4x{name}>) -> {v}
+      %one = stablehlo.constant dense<1> : tensor<ui8>
+      %far = stablehlo.constant dense<200> : tensor<ui8>
+      %ds = stablehlo.dynamic_slice %x, %one, %far, sizes = [2, 2]
+          : ({v}, tensor<ui8>, tensor<ui8>) -> tensor<2x2x{name}>
+      %du = stablehlo.dynamic_update_slice %x, %ds, %one, %one
+          : ({v}, tensor<2x2x{name}>, tensor<ui8>, tensor<ui8>) -> {v}
+      %p = stablehlo.pad %x, %z, low = [0, 1], high = [0, 1],
+          interior = [0, 1] : ({v}, {e}) -> tensor<3x9x{name}>
+      return %r, %w, %d, %g, %s, %ds, %du, %p : tensor<3x{name}>,
+          tensor<3x2x{name}>, tensor<3x3x{name}>, tensor<2x4x{name}>, {v},
+          tensor<2x2x{name}>, {v}, tensor<3x9x{name}>"""), x, zero)
+
+    def back(a):
+        a = np.asarray(a)
+        if t.kind in "biu" or name in NARROW_INTS:
+            a = a.astype(np.int64)
+        return a.astype(t)
+
+    y = x.astype(wide)
+    z = zero.astype(wide)
+    scattered, updated = y.copy(), x.copy()
+    scattered[[2, 0]] += y[[2, 0]]
+    updated[1:3, 1:3] = x[1:3, 2:4]
+    padded = np.full((3, 9), zero, t)
+    padded[:, 1:8:2] = x
+    want = [back(z + y.sum(1)),
+            back(z + y.reshape(3, 2, 2).sum(-1)), back(y @ y.T), x[[2, 0]],
+            back(scattered), x[1:3, 2:4], updated, padded]
+    exact = t.kind != "c" and name not in ("f32", "f64", "f16", "bf16")
+    for g, w in zip(got, want):
+        same(g, w) if exact else compare.check(g, w)
+
+
+@pytest.mark.parametrize("name", [n for n in ALL if "complex" not in n])
+def test_sort_and_order(name):
+    t = numpy_type(name)
+    if name in NARROW_FLOATS:
+        bits = np.arange(256 if name.startswith("f8") else 16, dtype=np.uint8)
+        x = RNG.permutation(bits).view(t)
+        x = x[~np.isnan(x.astype(f32))]
+        if name != "f8E8M0FNU":
+            x = x[x.astype(f32) != 0]  # -0 and 0 are equal: any order
+    else:
+        x = RNG.permutation(values_of(name, (40,)))
+    n = len(x)
+    got = run(main(f"%x: tensor<{n}x{name}>, %i: tensor<{n}xi32>",
+                   f"(tensor<{n}x{name}>, tensor<{n}xi32>)", f"""
+      %r:2 = "stablehlo.sort"(%x, %i) ({{
+        ^bb0(%a: tensor<{name}>, %b: tensor<{name}>, %c: tensor<i32>,
+             %d: tensor<i32>):
+          %l = stablehlo.compare GT, %a, %b
+              : (tensor<{name}>, tensor<{name}>) -> tensor<i1>
+          stablehlo.return %l : tensor<i1>
+      }}) {{dimension = 0 : i64, is_stable = true}}
+          : (tensor<{n}x{name}>, tensor<{n}xi32>)
+          -> (tensor<{n}x{name}>, tensor<{n}xi32>)
+      return %r#0, %r#1 : tensor<{n}x{name}>, tensor<{n}xi32>"""),
+              x, np.arange(n, dtype=i32))
+    order = np.argsort(-x.astype(f64), kind="stable")
+    same(got[0], x[order])
+    same(got[1], order.astype(i32))
+
+
+def test_bitcasts_of_parts_of_a_byte():
+    x = np.array([0x1e, 0xf3], np.uint8)
+    got = run(main("%x: tensor<2xui8>", "(tensor<2x2xi4>, tensor<2x4xui2>, "
+                   "tensor<2x2xf4E2M1FN>, tensor<2xui8>)", """
+      %a = stablehlo.bitcast_convert %x : (tensor<2xui8>) -> tensor<2x2xi4>
+      %b = stablehlo.bitcast_convert %x : (tensor<2xui8>) -> tensor<2x4xui2>
+      %c = stablehlo.bitcast_convert %a : (tensor<2x2xi4>)
+          -> tensor<2x2xf4E2M1FN>
+      %d = stablehlo.bitcast_convert %b : (tensor<2x4xui2>) -> tensor<2xui8>
+      return %a, %b, %c, %d : tensor<2x2xi4>, tensor<2x4xui2>,
+          tensor<2x2xf4E2M1FN>, tensor<2xui8>"""), x)
+    same(got[0], np.array([[-2, 1], [3, -1]], np.int8).astype(ml_dtypes.int4))
+    same(got[1], np.array([[2, 3, 1, 0], [3, 0, 3, 3]],
+                          np.uint8).astype(ml_dtypes.uint2))
+    same(got[2], np.array([[0xe, 0x1], [0x3, 0xf]],
+                          np.uint8).view(ml_dtypes.float4_e2m1fn))
+    same(got[3], x)
+
+
+@pytest.mark.parametrize("left,right,result", [
+    ("f8E4M3FN", "f8E5M2", "f32"), ("f8E4M3FN", "f8E4M3FN", "bf16"),
+    ("f4E2M1FN", "f8E8M0FNU", "f32"), ("i4", "i4", "i32"),
+    ("ui4", "i8", "i32"), ("i8", "bf16", "f32"), ("i2", "ui2", "i8"),
+    ("bf16", "bf16", "f64")])
+def test_dot_of_mixed_types(left, right, result):
+    x, y = values_of(left, (3, 4), 1), values_of(right, (4, 2), 2)
+    got, = run(main(f"%x: tensor<3x4x{left}>, %y: tensor<4x2x{right}>",
+                    f"tensor<3x2x{result}>", f"""
+      %r = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+          : (tensor<3x4x{left}>, tensor<4x2x{right}>) -> tensor<3x2x{result}>
+      return %r : tensor<3x2x{result}>"""), x, y)
+    want = x.astype(f64) @ y.astype(f64)
+    same(got.astype(f64), want.astype(numpy_type(result)).astype(f64))
+
+
+# ---- windows ----
+
+def test_window_with_every_kind_of_dilation():
+    """Taps and holes by their definition; padding that crops."""
+    x = RNG.randn(5, 6).astype(f32)
+    got, = run(main("%x: tensor<5x6xf32>, %z: tensor<f32>", "tensor<3x4xf32>",
+                    """
+      %r = "stablehlo.reduce_window"(%x, %z) ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %c = stablehlo.maximum %a, %b : tensor<f32>
+          stablehlo.return %c : tensor<f32>
+      }) {window_dimensions = array<i64: 2, 3>,
+          window_strides = array<i64: 2, 2>,
+          base_dilations = array<i64: 2, 1>,
+          window_dilations = array<i64: 3, 2>,
+          padding = dense<[[1, -2], [3, 2]]> : tensor<2x2xi64>}
+          : (tensor<5x6xf32>, tensor<f32>) -> tensor<3x4xf32>
+      return %r : tensor<3x4xf32>"""), x, f32(-9))
+    spread = np.full((9 + 1 - 2, 6 + 5), -9, f32)
+    full = np.full((10, 11), -9, f32)
+    full[1::2, 3:9] = x
+    spread = full[:8]
+    want = np.array([[max(spread[2 * i + 3 * a, 2 * j + 2 * b]
+                          for a in range(2) for b in range(3))
+                      for j in range(4)] for i in range(3)], f32)
+    same(got, want)
+
+
+def test_select_and_scatter_of_overlapping_windows():
+    x = RNG.permutation(20).reshape(4, 5).astype(f32)
+    src = RNG.randn(3, 3).astype(f32)
+    got, = run(main("%x: tensor<4x5xf32>, %s: tensor<3x3xf32>, %z: tensor<f32>",
+                    "tensor<4x5xf32>", """
+      %r = "stablehlo.select_and_scatter"(%x, %s, %z) ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %c = stablehlo.compare LE, %a, %b : (tensor<f32>, tensor<f32>)
+              -> tensor<i1>
+          stablehlo.return %c : tensor<i1>
+      }, {
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %c = stablehlo.subtract %a, %b : tensor<f32>
+          stablehlo.return %c : tensor<f32>
+      }) {window_dimensions = array<i64: 2, 3>,
+          window_strides = array<i64: 1, 2>,
+          padding = dense<[[0, 0], [1, 1]]> : tensor<2x2xi64>}
+          : (tensor<4x5xf32>, tensor<3x3xf32>, tensor<f32>) -> tensor<4x5xf32>
+      return %r : tensor<4x5xf32>"""), x, src, f32(0.5))
+    want = np.full((4, 5), 0.5, f32)
+    for i in range(3):
+        for j in range(3):
+            places = [(i + a, 2 * j + b - 1) for a in range(2)
+                      for b in range(3) if 0 <= 2 * j + b - 1 < 5]
+            want[min(places, key=lambda p: x[p])] -= src[i, j]
+    compare.check(got, want)
+
+
+# ---- factorizations and transforms ----
+
+@pytest.mark.parametrize("name", ["f32", "f64", "complex<f32>", "complex<f64>"])
+@pytest.mark.parametrize("lower", ["true", "false"])
+def test_cholesky(name, lower):
+    t = numpy_type(name)
+    a = values_of(name, (2, 4, 4))
+    a = a @ a.conj().swapaxes(-1, -2) + 3 * np.eye(4, dtype=t)
+    got, = run(main(f"%a: tensor<2x4x4x{name}>", f"tensor<2x4x4x{name}>", f"""
+      %r = "stablehlo.cholesky"(%a) {{lower = {lower}}}
+          : (tensor<2x4x4x{name}>) -> tensor<2x4x4x{name}>
+      return %r : tensor<2x4x4x{name}>"""), a.astype(t))
+    want = np.linalg.cholesky(a.astype(t).astype(
+        np.complex128 if t.kind == "c" else f64))
+    if lower == "false":
+        want = want.conj().swapaxes(-1, -2)
+    compare.check(got, want.astype(t), 4)
+
+
+@pytest.mark.parametrize("name", ["f32", "complex<f64>"])
+@pytest.mark.parametrize("trans", ["NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"])
+@pytest.mark.parametrize("left", ["true", "false"])
+@pytest.mark.parametrize("lower", ["true", "false"])
+@pytest.mark.parametrize("unit", ["true", "false"])
+def test_triangular_solve(name, trans, left, lower, unit):
+    t = numpy_type(name)
+    a = values_of(name, (2, 3, 3), 1) / 4 + 2 * np.eye(3, dtype=t)
+    a = a.astype(t)
+    n, m = (3, 2) if left == "true" else (2, 3)
+    b = values_of(name, (2, n, m), 2)
+    r = f"tensor<2x{n}x{m}x{name}>"
+    got, = run(main(f"%a: tensor<2x3x3x{name}>, %b: {r}", r, f"""
+      %r = "stablehlo.triangular_solve"(%a, %b) {{left_side = {left},
+          lower = {lower}, unit_diagonal = {unit},
+          transpose_a = #stablehlo<transpose {trans}>}}
+          : (tensor<2x3x3x{name}>, {r}) -> {r}
+      return %r : {r}"""), a, b)
+    o = np.tril(a) if lower == "true" else np.triu(a)
+    if unit == "true":
+        o = o - o * np.eye(3, dtype=t) + np.eye(3, dtype=t)
+    if trans != "NO_TRANSPOSE":
+        o = o.swapaxes(-1, -2)
+    if trans == "ADJOINT":
+        o = o.conj()
+    compare.check(o @ got if left == "true" else got @ o, b, 8)
+
+
+@pytest.mark.parametrize("kind,n,axes", [
+    ("FFT", 5, 1), ("IFFT", 6, 2), ("RFFT", 7, 1), ("RFFT", 6, 3),
+    ("IRFFT", 7, 1), ("IRFFT", 8, 2)])
+def test_fft(kind, n, axes):
+    sizes = [2, 3, n][-axes:]
+    half = n // 2 + 1
+    last = half if kind == "IRFFT" else n
+    x = RNG.randn(2, 3, last) + 1j * RNG.randn(2, 3, last)
+    x = x.real.astype(f32) if kind == "RFFT" else x.astype(np.complex64)
+    to = half if kind == "RFFT" else n
+    i = "f32" if kind == "RFFT" else "complex<f32>"
+    o = "f32" if kind == "IRFFT" else "complex<f32>"
+    got, = run(main(f"%x: tensor<2x3x{last}x{i}>", f"tensor<2x3x{to}x{o}>", f"""
+      %r = stablehlo.fft %x, type = {kind}, length = {sizes}
+          : (tensor<2x3x{last}x{i}>) -> tensor<2x3x{to}x{o}>
+      return %r : tensor<2x3x{to}x{o}>"""), x)
+    f = getattr(np.fft, kind.lower() + "n")
+    compare.check(got, f(x.astype(np.complex128) if x.dtype.kind == "c" else
+                         x.astype(f64), sizes,
+                         range(-axes, 0)).astype(got.dtype), 2)
+
+
+# ---- what is refused, by name ----
+
+REFUSED = {
+    "send": """
+      %t = stablehlo.create_token : !stablehlo.token
+      %u = "stablehlo.send"(%x, %t) {channel_handle =
+          #stablehlo.channel_handle<handle = 5, type = 2>,
+          is_host_transfer = true} : (tensor<4xf32>, !stablehlo.token)
+          -> !stablehlo.token
+      return %x : tensor<4xf32>""",
+    "infeed": """
+      %t = stablehlo.create_token : !stablehlo.token
+      %r:2 = "stablehlo.infeed"(%t) {infeed_config = ""}
+          : (!stablehlo.token) -> (tensor<4xf32>, !stablehlo.token)
+      return %r#0 : tensor<4xf32>""",
+    "outfeed": """
+      %t = stablehlo.create_token : !stablehlo.token
+      %r = "stablehlo.outfeed"(%x, %t) {outfeed_config = ""}
+          : (tensor<4xf32>, !stablehlo.token) -> !stablehlo.token
+      return %x : tensor<4xf32>""",
+    "strange_target": """
+      %r = stablehlo.custom_call @strange_target(%x)
+          : (tensor<4xf32>) -> tensor<4xf32>
+      return %r : tensor<4xf32>""",
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused_by_name(what):
+    with pytest.raises(oracle.OracleError, match=what) as error:
+        run(main("%x: tensor<4xf32>", "tensor<4xf32>", REFUSED[what]), X4)
+    assert error.value.code == 12  # UNIMPLEMENTED

@@ -1,6 +1,7 @@
-/* devlib_split: the device library as one bitcode blob a function.
+/* devlib_split: the device library as one bitcode blob a function, and one of
+ * machine code where the target names a processor.
  *
- *   devlib_split OUT.c OUT.bin -t NAME TRIPLE a.bc b.bc -t NAME TRIPLE ...
+ *   devlib_split OUT.c OUT.bin -t NAME TRIPLE CPU a.bc b.bc -t NAME ...
  *
  * For each target NAME (an enumerator DEVLIB_NAME) every function of the
  * bitcode files is cut out, given TRIPLE, the C calling convention and only
@@ -19,13 +20,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "devlib_code.h"
+
 typedef struct {
     char *name;
     size_t at, bytes;
+    size_t code_at, code_bytes;
 } blob;
 typedef struct {
     char *name, *layout;
-    const char *triple;
+    const char *triple, *cpu; /* cpu: empty where there is no code */
+    LLVMTargetMachineRef tm;
     blob *blob;
     int n, cap;
 } target;
@@ -36,22 +41,21 @@ _Noreturn static void die(const char *what, const char *name)
     exit(1);
 }
 
-static char *layout_of(const char *triple)
+/* As the emitters see it: vectors of the full width of the processor. */
+static void open_target(target *t)
 {
-    LLVMTargetRef t;
-    LLVMTargetMachineRef tm;
+    LLVMTargetRef of;
     LLVMTargetDataRef data;
-    char *message = NULL, *s;
+    char *message = NULL;
 
-    if (LLVMGetTargetFromTriple(triple, &t, &message))
-        die(message, triple);
-    tm = LLVMCreateTargetMachine(t, triple, "", "", LLVMCodeGenLevelDefault,
-                                 LLVMRelocDefault, LLVMCodeModelDefault);
-    data = LLVMCreateTargetDataLayout(tm);
-    s = LLVMCopyStringRepOfTargetData(data);
+    if (LLVMGetTargetFromTriple(t->triple, &of, &message))
+        die(message, t->triple);
+    t->tm = LLVMCreateTargetMachine(
+        of, t->triple, t->cpu, *t->cpu ? "-prefer-256-bit" : "",
+        LLVMCodeGenLevelAggressive, LLVMRelocPIC, LLVMCodeModelSmall);
+    data = LLVMCreateTargetDataLayout(t->tm);
+    t->layout = LLVMCopyStringRepOfTargetData(data);
     LLVMDisposeTargetData(data);
-    LLVMDisposeTargetMachine(tm);
-    return s;
 }
 
 static void drop_metadata(LLVMValueRef i)
@@ -166,6 +170,30 @@ static void keep_only(LLVMModuleRef m, const char *name)
         die("needs data of its module", LLVMGetValueName(g));
 }
 
+static size_t append(FILE *bin, const void *p, size_t bytes)
+{
+    size_t at;
+
+    while (ftell(bin) % DEVLIB_CODE_ALIGN)
+        fputc(0, bin);
+    at = (size_t)ftell(bin);
+    if (fwrite(p, 1, bytes, bin) != bytes)
+        die("cannot write", "output");
+    return at;
+}
+
+static blob *new_blob(target *t, const char *name)
+{
+    if (t->n == t->cap) {
+        t->cap = t->cap ? 2 * t->cap : 64;
+        t->blob = realloc(t->blob, (size_t)t->cap * sizeof *t->blob);
+        if (!t->blob)
+            die("out of memory", name);
+    }
+    t->blob[t->n] = (blob){.name = strdup(name)};
+    return &t->blob[t->n++];
+}
+
 static void add_blob(target *t, LLVMModuleRef whole, const char *name,
                      FILE *bin)
 {
@@ -173,7 +201,7 @@ static void add_blob(target *t, LLVMModuleRef whole, const char *name,
     LLVMMemoryBufferRef mem;
     LLVMValueRef fn;
     char *message = NULL;
-    blob *b;
+    blob *b = new_blob(t, name);
 
     LLVMSetTarget(m, t->triple);
     LLVMSetDataLayout(m, t->layout);
@@ -189,22 +217,15 @@ static void add_blob(target *t, LLVMModuleRef whole, const char *name,
         die(message, name);
     LLVMDisposeMessage(message);
     mem = LLVMWriteBitcodeToMemoryBuffer(m);
-    if (t->n == t->cap) {
-        t->cap = t->cap ? 2 * t->cap : 64;
-        t->blob = realloc(t->blob, (size_t)t->cap * sizeof *t->blob);
-        if (!t->blob)
-            die("out of memory", name);
-    }
-    b = &t->blob[t->n++];
-    b->name = strdup(name);
-    b->at = (size_t)ftell(bin);
     b->bytes = LLVMGetBufferSize(mem);
-    if (!b->name ||
-        fwrite(LLVMGetBufferStart(mem), 1, b->bytes, bin) != b->bytes)
-        die("cannot write", name);
-    while (ftell(bin) % 16)
-        fputc(0, bin);
+    b->at = append(bin, LLVMGetBufferStart(mem), b->bytes);
     LLVMDisposeMemoryBuffer(mem);
+    if (*t->cpu) {
+        uint8_t *code = devlib_code(t->tm, m, &b->code_bytes);
+
+        b->code_at = append(bin, code, b->code_bytes);
+        free(code);
+    }
     LLVMDisposeModule(m);
 }
 
@@ -228,8 +249,11 @@ static void write_table(FILE *c, const target *t)
 {
     fprintf(c, "static const devlib_function table_%s[] = {\n", t->name);
     for (int i = 0; i < t->n; i++)
-        fprintf(c, "    { \"%s\", devlib_blobs + %zu, %zu },\n",
-                t->blob[i].name, t->blob[i].at, t->blob[i].bytes);
+        fprintf(c,
+                "    { \"%s\", devlib_blobs + %zu, %zu, "
+                "devlib_blobs + %zu, %zu },\n",
+                t->blob[i].name, t->blob[i].at, t->blob[i].bytes,
+                t->blob[i].code_at, t->blob[i].code_bytes);
     fprintf(c, "};\n");
 }
 
@@ -241,7 +265,7 @@ static void write_c(const char *path, const char *bin, target *t, int n)
         die("cannot write", path);
     fprintf(c,
             "/* made by devlib_split */\n#include \"devlib_table.h\"\n"
-            "__asm__(\".pushsection .rodata\\n.balign 16\\n"
+            "__asm__(\".pushsection .rodata\\n.balign 64\\n"
             ".hidden devlib_blobs\\n.global devlib_blobs\\n"
             "devlib_blobs: .incbin \\\"%s\\\"\\n.popsection\");\n"
             "extern const uint8_t devlib_blobs[];\n",
@@ -264,11 +288,12 @@ int main(int argc, char **argv)
     FILE *bin;
     int n = 0;
 
-    if (argc < 6)
+    if (argc < 7)
         die("usage: OUT.c OUT.bin -t NAME TRIPLE FILES...", argv[0]);
     LLVMInitializeAllTargetInfos();
     LLVMInitializeAllTargets();
     LLVMInitializeAllTargetMCs();
+    LLVMInitializeX86AsmPrinter();
     bin = fopen(argv[2], "wb");
     if (!bin)
         die("cannot write", argv[2]);
@@ -279,11 +304,12 @@ int main(int argc, char **argv)
             add_file(&t[n - 1], argv[i], bin);
             continue;
         }
-        if (n == 8 || i + 2 >= argc)
-            die("too many targets, or one without a triple", argv[i]);
+        if (n == 8 || i + 3 >= argc)
+            die("too many targets, or one without triple and cpu", argv[i]);
         t[n].name = argv[++i];
         t[n].triple = argv[++i];
-        t[n].layout = layout_of(t[n].triple);
+        t[n].cpu = argv[++i];
+        open_target(&t[n]);
         n++;
     }
     if (fclose(bin) || !(full = realpath(argv[2], NULL)))

@@ -1,11 +1,15 @@
 /* The thread pool, and how many processors we really have.
  *
- * Worker w of k runs the items [n w / k, n (w+1) / k): static, so memory that
- * a worker touched stays near it.  The caller is worker 0.  Workers are woken
- * as a tree (w wakes 2w+1 and 2w+2), each through a word of its own, so that
- * little work wakes few and much work wakes all in logarithmic time.  An idle
- * worker spins for a few microseconds and then sleeps in the kernel: machines
- * are shared, and a spinning pool would take what others could use.
+ * Worker w of k has the items [n w / k, n (w+1) / k), so memory that a worker
+ * touched stays near it; who is done with its own takes what others have not
+ * begun.  The caller is worker 0, and does everything itself when the others
+ * wake late: a run ends when its items do, not when its workers do.
+ *
+ * Workers are woken as a tree (w wakes 2w+1 and 2w+2), each through a word of
+ * its own, so that little work wakes few and much work wakes all in
+ * logarithmic time.  An idle worker spins for a few microseconds and then
+ * sleeps in the kernel: machines are shared, and a spinning pool would take
+ * what others could use.
  *
  * A pool that is busy (another caller's run, or a run inside a run) does not
  * make its caller wait: the items then run on the caller's thread alone. */
@@ -23,10 +27,12 @@
 
 #define WORKER_SPIN_NS 4000u
 #define CALLER_SPIN_NS 20000u
+#define OPEN           0x80000000u /* helpers may come in */
 
 typedef struct {
-    _Alignas(64) _Atomic uint32_t go; /* grows by one a run */
+    _Alignas(64) _Atomic uint32_t go; /* changes with each call to work */
     _Atomic uint32_t asleep;
+    _Atomic int64_t next; /* of its items: who adds one to it runs that one */
     pthread_t thread;
     sd_pool *pool; /* borrowed */
     int index;
@@ -34,13 +40,13 @@ typedef struct {
 
 struct sd_pool {
     pthread_mutex_t busy;
-    /* The run: written by its caller before anyone is woken. */
+    /* The run: written by its caller while nobody is in it. */
     sd_pool_fn fn;
     void *ctx;
     int64_t n;
     int need; /* workers that take part, the caller included */
-    bool stop;
-    _Alignas(64) _Atomic uint32_t pending; /* woken workers not yet done */
+    _Atomic bool stop;
+    _Alignas(64) _Atomic uint32_t inside; /* OPEN, and how many helpers */
     _Atomic uint32_t caller_asleep;
     int nworker; /* the caller included */
     int nstarted;
@@ -95,14 +101,43 @@ static void wake_children(sd_pool *p, int w)
         wake(&p->worker[c]);
 }
 
-static void run_share(sd_pool *p, int w)
+static int64_t share(const sd_pool *p, int w)
 {
-    int64_t each = p->n / p->need, more = p->n % p->need;
-    int64_t i = w * each + SD_MIN((int64_t)w, more);
-    int64_t end = i + each + (w < more);
+    return p->n / p->need * w + SD_MIN((int64_t)w, p->n % p->need);
+}
 
-    for (; i < end; i++)
-        p->fn(p->ctx, i, w);
+/* Its own items first, then what is left of its neighbours'. */
+static void run_items(sd_pool *p, int w)
+{
+    for (int j = 0; j < p->need; j++) {
+        int of = (w + j) % p->need;
+        int64_t end = share(p, of + 1), i;
+
+        while ((i = atomic_fetch_add(&p->worker[of].next, 1)) < end)
+            p->fn(p->ctx, i, w);
+    }
+}
+
+static bool come_in(sd_pool *p)
+{
+    uint32_t now = atomic_load(&p->inside);
+
+    while (now & OPEN)
+        if (atomic_compare_exchange_weak(&p->inside, &now, now + 1))
+            return true;
+    return false;
+}
+
+/* A worker that comes late finds the run over, or is early for the next. */
+static void help(sd_pool *p, int w)
+{
+    if (!come_in(p))
+        return;
+    wake_children(p, w);
+    if (w < p->need)
+        run_items(p, w);
+    if (atomic_fetch_sub(&p->inside, 1) == 1 && atomic_load(&p->caller_asleep))
+        futex_wake(&p->inside);
 }
 
 static void *worker_main(void *arg)
@@ -111,34 +146,39 @@ static void *worker_main(void *arg)
     sd_pool *p = w->pool;
     uint32_t seen = 0;
 
-    for (;;) {
+    while (!atomic_load(&p->stop)) {
         if (!spin(&w->go, seen, WORKER_SPIN_NS)) {
             atomic_store(&w->asleep, 1);
             while (atomic_load(&w->go) == seen)
                 futex_wait(&w->go, seen);
             atomic_store(&w->asleep, 0);
         }
-        seen++;
-        wake_children(p, w->index);
-        if (p->stop)
-            return NULL;
-        run_share(p, w->index);
-        if (atomic_fetch_sub(&p->pending, 1) == 1 &&
-            atomic_load(&p->caller_asleep))
-            futex_wake(&p->pending);
+        seen = atomic_load(&w->go);
+        help(p, w->index);
     }
+    return NULL;
 }
 
-static void wait_all(sd_pool *p)
+static void open_run(sd_pool *p)
 {
-    uint32_t left;
+    for (int w = 0; w < p->need; w++)
+        atomic_store_explicit(&p->worker[w].next, share(p, w),
+                              memory_order_relaxed);
+    atomic_store(&p->inside, OPEN);
+    wake_children(p, 0);
+}
 
-    while ((left = atomic_load(&p->pending))) {
-        if (spin(&p->pending, left, CALLER_SPIN_NS))
+/* Nobody comes in any more; who is in finishes the item it has. */
+static void close_run(sd_pool *p)
+{
+    uint32_t left = atomic_fetch_and(&p->inside, ~OPEN) & ~OPEN;
+
+    for (; left; left = atomic_load(&p->inside)) {
+        if (spin(&p->inside, left, CALLER_SPIN_NS))
             continue;
         atomic_store(&p->caller_asleep, 1);
-        while ((left = atomic_load(&p->pending)))
-            futex_wait(&p->pending, left);
+        while ((left = atomic_load(&p->inside)))
+            futex_wait(&p->inside, left);
         atomic_store(&p->caller_asleep, 0);
     }
 }
@@ -156,10 +196,9 @@ void sd_pool_run(sd_pool *p, int64_t n, sd_pool_fn fn, void *ctx)
     p->ctx = ctx;
     p->n = n;
     p->need = (int)SD_MIN(n, (int64_t)p->nworker);
-    atomic_store(&p->pending, (uint32_t)(p->need - 1));
-    wake_children(p, 0);
-    run_share(p, 0);
-    wait_all(p);
+    open_run(p);
+    run_items(p, 0);
+    close_run(p);
     pthread_mutex_unlock(&p->busy);
 }
 
@@ -172,9 +211,9 @@ void sd_pool_destroy(sd_pool *p)
 {
     if (!p)
         return;
-    p->stop = true;
-    p->need = p->nstarted;
-    wake_children(p, 0);
+    atomic_store(&p->stop, true);
+    for (int i = 1; i < p->nstarted; i++)
+        wake(&p->worker[i]);
     for (int i = 1; i < p->nstarted; i++)
         pthread_join(p->worker[i].thread, NULL);
     pthread_mutex_destroy(&p->busy);

@@ -13,8 +13,13 @@
 
 typedef enum { DEVLIB_X86_V3, DEVLIB_X86_V4, DEVLIB_SPIRV, DEVLIB_PTX,
                DEVLIB_TARGET_COUNT } devlib_target;
-typedef struct { const char *name; const uint8_t *bitcode; size_t bytes; }
-    devlib_function;
+typedef struct {
+    const char *name;
+    const uint8_t *bitcode;
+    size_t bytes;
+    const uint8_t *code; /* host: machine code and its constants in one piece, */
+    size_t code_bytes;   /* for any address that 64 divides; else 0 bytes */
+} devlib_function;
 
 /* NULL when there is none of that name: sorted table, binary search. */
 const devlib_function *devlib_find(devlib_target t, const char *name);

@@ -40,7 +40,34 @@ static void make_ours(emit *e, LLVMValueRef fn)
     LLVMSetVisibility(fn, LLVMDefaultVisibility);
 }
 
-static LLVMValueRef find_or_link(emit *e, const char *name)
+/* Quick code takes the function as the build made it: its machine code is the
+ * prologue of a function without a body. */
+static LLVMValueRef add_code(emit *e, const devlib_function *f, LLVMTypeRef t)
+{
+    static const char *const is[] = {"naked", "noinline", "nounwind",
+                                     "willreturn", "memory"};
+    LLVMValueRef fn = LLVMAddFunction(e->m, f->name, t);
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(e->cx);
+
+    for (size_t i = 0; i < SD_COUNTOF(is); i++)
+        LLVMAddAttributeAtIndex(
+            fn, LLVMAttributeFunctionIndex,
+            LLVMCreateEnumAttribute(
+                e->cx, LLVMGetEnumAttributeKindForName(is[i], strlen(is[i])),
+                0));
+    LLVMSetLinkage(fn, LLVMInternalLinkage);
+    LLVMSetAlignment(fn, 64);
+    LLVMSetPrologueData(fn,
+                        LLVMConstStringInContext2(e->cx, (const char *)f->code,
+                                                  f->code_bytes, true));
+    LLVMPositionBuilderAtEnd(b,
+                             LLVMAppendBasicBlockInContext(e->cx, fn, "code"));
+    LLVMBuildUnreachable(b);
+    LLVMDisposeBuilder(b);
+    return fn;
+}
+
+static LLVMValueRef find_or_link(emit *e, const char *name, LLVMTypeRef t)
 {
     LLVMValueRef fn = LLVMGetNamedFunction(e->m, name);
     const devlib_function *f;
@@ -52,6 +79,8 @@ static LLVMValueRef find_or_link(emit *e, const char *name)
     f = devlib_find(target_of(e->dev), name);
     if (!f)
         return NULL;
+    if (e->quick && f->code_bytes)
+        return add_code(e, f, t);
     mem = LLVMCreateMemoryBufferWithMemoryRange((const char *)f->bitcode,
                                                 f->bytes, name, 0);
     if (LLVMParseBitcodeInContext2(e->cx, mem, &from)) {
@@ -135,10 +164,14 @@ LLVMValueRef emit_devlib(emit *e, const char *stem, LLVMTypeRef elem,
 {
     int w = emit_width(arg[0]);
     const char *name = w == 1 ? stem : sd_arena_fmt(e->a, "%s_x%d", stem, w);
-    LLVMValueRef fn = find_or_link(e, name);
+    LLVMTypeRef result = emit_widen(elem, w), pt[8];
+    LLVMValueRef fn;
 
+    for (int i = 0; i < narg; i++)
+        pt[i] = LLVMTypeOf(arg[i]);
+    fn = find_or_link(e, name, LLVMFunctionType(result, pt, (unsigned)narg, 0));
     if (fn)
-        return call_one(e, fn, emit_widen(elem, w), arg, narg);
+        return call_one(e, fn, result, arg, narg);
     if (w > 8)
         return piecewise(e, stem, elem, arg, narg, w, 8);
     if (w > 1)

@@ -25,15 +25,6 @@ static void add_attribute(emit *e, LLVMValueRef fn, unsigned at,
     LLVMAddAttributeAtIndex(fn, at, LLVMCreateEnumAttribute(e->cx, id, 0));
 }
 
-static void set_attribute(emit *e, LLVMValueRef fn, const char *name,
-                          const char *value)
-{
-    LLVMAddAttributeAtIndex(
-        fn, LLVMAttributeFunctionIndex,
-        LLVMCreateStringAttribute(e->cx, name, (unsigned)strlen(name), value,
-                                  (unsigned)strlen(value)));
-}
-
 /* ---- outer loops ---- */
 
 static void open_axis(emit *e, int a, emit_loop *l, range r, int64_t step)
@@ -464,11 +455,7 @@ static void begin_gpu(emit *e)
 
 static void host_attributes(emit *e, LLVMValueRef fn)
 {
-    const char *bits = e->w == 16 ? "512" : "256";
-
     add_attribute(e, fn, LLVMAttributeFunctionIndex, "nounwind");
-    set_attribute(e, fn, "prefer-vector-width", bits);
-    set_attribute(e, fn, "min-legal-vector-width", bits);
 }
 
 /* One function: pointers that were noalias arguments of a body of its own

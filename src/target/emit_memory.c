@@ -323,10 +323,11 @@ static void locate(emit *e, const plan_node *n, int copy, uint64_t varies,
         a->mask = emit_splat(e, a->mask, a->w);
 }
 
+/* Into the second level of cache: rows ahead would fill the first. */
 static void prefetch(emit *e, const plan_node *n, const place *a)
 {
     LLVMValueRef arg[4] = {NULL, LLVMConstInt(e->i32, 0, 0),
-                           LLVMConstInt(e->i32, 3, 0),
+                           LLVMConstInt(e->i32, 2, 0),
                            LLVMConstInt(e->i32, 1, 0)};
     int64_t s;
 

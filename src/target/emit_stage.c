@@ -11,6 +11,7 @@ typedef struct {
     emit_reduce_how how;
     int vectors;      /* of LANE in a step, when it is one of the axes */
     bool first;       /* of its stage: stores and parks */
+    bool any_order;   /* its reductions could keep lanes, and need not */
     bool *sink;       /* [node] */
     emit_reduction **reduction;
     int nreduction;
@@ -201,7 +202,16 @@ static void run_backward(pass *p, int i)
 
 /* Rows that are read this many steps later: they lie too far apart for the
  * processor to see where it goes. */
-enum { AHEAD = 4 };
+enum { AHEAD = 4, AHEAD_ROWS = 16 };
+
+/* Row after row into the same accumulators. */
+static void run_rows(pass *p, int i)
+{
+    p->e->ahead_axis = p->axis[i];
+    p->e->ahead = AHEAD_ROWS;
+    run(p, i, 0, p->e->k->axis[p->axis[i]].extent, 1);
+    p->e->ahead = 0;
+}
 
 /* One strided lane after the other: bodies too large to be copied. */
 static void run_major(pass *p, int i)
@@ -286,6 +296,8 @@ static void loops(pass *p, int i)
     } else if (x->place == PLAN_UNROLL && x->extent <= 16) {
         for (int64_t j = 0; j < x->extent; j++)
             run(p, i, j, j + 1, 1);
+    } else if (p->any_order && i == p->naxis - 1) {
+        run_rows(p, i);
     } else {
         run(p, i, 0, x->extent, 1);
     }
@@ -364,6 +376,27 @@ static void run_pass(pass *p, uint64_t axes)
         emit_reduce_end(e, p->reduction[i]);
 }
 
+/* Lanes are there to make sums fast that have to have one order.  Where no
+ * order shows in the result, rows are better taken as they lie. */
+static bool any_order(const emit *e, const plan_node *n)
+{
+    const plan_body *b = n->body;
+    bool whole = sd_dtype_kind(n->arg[0]->dtype) != SD_K_FLOAT &&
+                 !emit_is_complex(n->arg[0]->dtype);
+
+    if (e->gpu || n->order.lanes != 8 || n->nout != 1 ||
+        (e->lane >= 0 && n->over >> e->lane & 1))
+        return false;
+    return b->op == HLO_MAXIMUM || b->op == HLO_MINIMUM || b->op == HLO_AND ||
+           b->op == HLO_OR || b->op == HLO_XOR ||
+           (whole && (b->op == HLO_ADD || b->op == HLO_MULTIPLY));
+}
+
+static int lanes_of(const emit *e, const plan_node *n)
+{
+    return any_order(e, n) ? 1 : n->order.lanes;
+}
+
 static void emit_stage(emit *e, int stage)
 {
     const plan_kernel *k = e->k;
@@ -374,18 +407,21 @@ static void emit_stage(emit *e, int stage)
         more = false;
         p.sink = sd_arena_array(e->a, bool, k->nnode + 1);
         p.lanes = 0;
+        p.any_order = false;
         for (int i = 0; i < k->nnode; i++) {
             const plan_node *n = k->node[i];
-            int lanes = n->kind == PN_REDUCE ? n->order.lanes : p.lanes;
+            int lanes = n->kind == PN_REDUCE ? lanes_of(e, n) : p.lanes;
 
             if (!is_sink(n) || n->stage != stage || done[i])
                 continue;
             if (!p.lanes)
                 p.lanes = lanes;
-            if (lanes == p.lanes)
-                p.sink[i] = done[i] = true;
-            else
-                more = true;
+            more = more || lanes != p.lanes;
+            if (lanes != p.lanes)
+                continue;
+            p.sink[i] = done[i] = true;
+            p.any_order =
+                p.any_order || (n->kind == PN_REDUCE && any_order(e, n));
         }
         run_pass(&p, k->stage[stage].axes & ~e->outer);
         for (int i = 0; p.first && i < k->nnode; i++)

@@ -1,5 +1,5 @@
 /* The host device: kernels are machine code in our own mapping, memory is the
- * process's.  A kernel's tiles are split over the client's pool in fixed
+ * process's.  A kernel's tiles are split over the client's pool in
  * ranges when it is worth waking somebody. */
 #include "xpu_device.h"
 #include "xpu_lib.h"
@@ -12,6 +12,7 @@
 
 #define HUGE_BYTES ((size_t)2 << 20)
 #define SPLIT_NS   20e3
+#define PARTS      8 /* a worker's: who wakes late leaves some to the others */
 
 typedef void (*kernel_fn)(void **slot, int64_t first, int64_t last,
                           void *scratch);
@@ -179,7 +180,7 @@ static sd_status host_launch(xpu_device *d, xpu_module *m, int kernel,
         run_part(&s, 0, 0);
         return NULL;
     }
-    s.parts = (int)SD_MIN(k->tiles, (int64_t)h->nworker);
+    s.parts = (int)SD_MIN(k->tiles, (int64_t)h->nworker * PARTS);
     sd_pool_run(d->client->pool, s.parts, run_part, &s);
     return NULL;
 }

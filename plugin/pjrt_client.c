@@ -1,8 +1,6 @@
 /* The client: options in, devices out, and the road to the compiler. */
 #include "pjrt.h"
 
-#include <dlfcn.h>
-#include <stdio.h>
 
 /* ---- options ---- */
 
@@ -321,33 +319,6 @@ PJRT_Error *pjrt_client_update_global_process_info(
 
 /* ---- compiling ---- */
 
-/* The compiler lies beside this library.  It is never closed: LLVM does not
- * survive that. */
-static sd_status open_compiler(compile_fn *out)
-{
-    char path[4096];
-    const char *slash;
-    Dl_info info;
-    void *lib;
-
-    if (!dladdr((void *)(uintptr_t)pjrt_client_create, &info) ||
-        !info.dli_fname)
-        return sd_error(SD_INTERNAL, "the place of libsundog.so is not known");
-    slash = strrchr(info.dli_fname, '/');
-    snprintf(path, sizeof path, "%.*slibsundog-compiler.so",
-             slash ? (int)(slash - info.dli_fname) + 1 : 0, info.dli_fname);
-    lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!lib)
-        return sd_error(SD_NOT_FOUND,
-                        "the compiler cannot be opened: %s; "
-                        "programs that are compiled already still run",
-                        dlerror());
-    *out = (compile_fn)(uintptr_t)dlsym(lib, "sundog_compile");
-    if (!*out)
-        return sd_error(SD_INTERNAL, "%s has no sundog_compile", path);
-    return NULL;
-}
-
 sd_status pjrt_compile_program(PJRT_Client *c, const device_desc *d,
                                const PJRT_Program *program, sd_bytes options,
                                thunk_program **out)
@@ -363,7 +334,7 @@ sd_status pjrt_compile_program(PJRT_Client *c, const device_desc *d,
     sd_status st;
 
     if (!fn) {
-        if ((st = open_compiler(&fn)))
+        if ((st = pjrt_compiler_open(&fn)))
             return st;
         if (c)
             atomic_store(&c->compile, fn);

@@ -1,6 +1,7 @@
 /* The road to the compiler: libsundog-compiler.so, beside this library, opened
  * at the first compile.  It is never closed: LLVM does not survive that.  The
  * two share structs, so both must come from one build. */
+#include "interface.h"
 #include "pjrt.h"
 
 #include <dlfcn.h>
@@ -39,14 +40,11 @@ sd_status pjrt_compiler_open(compile_fn *out)
                         dlerror());
     interface = dlsym(lib, "sundog_interface");
     *out = (compile_fn)(uintptr_t)dlsym(lib, "sundog_compile");
-    if (!interface || strcmp(interface, SUNDOG_INTERFACE)) {
-        st = sd_error(SD_PRECONDITION,
-                      "%s is of build %s, libsundog.so of build %s: install "
-                      "both from one build",
-                      path, interface ? interface : "unknown",
-                      SUNDOG_INTERFACE);
-        dlclose(lib); /* nothing of it has run */
-        return st;
-    }
+    if (!*out || !interface || strcmp(interface, SUNDOG_INTERFACE))
+        return sd_error(SD_PRECONDITION,
+                        "%s is of build %s, libsundog.so of build %s: install "
+                        "both from one build",
+                        path, interface ? interface : "unknown",
+                        SUNDOG_INTERFACE);
     return NULL;
 }

@@ -3,9 +3,12 @@
 
 #include "compile_dump.h"
 #include "frontend.h"
+#include "interface.h"
 #include "passes.h"
 #include "plan.h"
 #include "target.h"
+
+const char sundog_interface[] = SUNDOG_INTERFACE;
 
 static sd_status one_device(const frontend_options *fo)
 {

@@ -27,5 +27,7 @@ typedef sd_status (*compile_fn)(const compile_request *rq,
 __attribute__((visibility("default")))
 sd_status sundog_compile(const compile_request *rq, const compile_services *sv,
                          thunk_program **out);
+/* Which build this is; libsundog.so asks before its first call. */
+__attribute__((visibility("default"))) extern const char sundog_interface[];
 
 #endif

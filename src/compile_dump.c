@@ -117,9 +117,11 @@ void compile_dump_bytes(compile_dump *d, const char *kind, const void *p,
 
     if (!d->on || asprintf(&path, "%s.%s", d->prefix, kind) < 0)
         return;
-    if ((st = sd_file_write(path, p, n))) {
-        sd_log(SD_LOG_WARN, "dump: %s", st->message);
+    if ((st = sd_file_write(path, p, n))) { /* the rest would fail too */
+        sd_log(SD_LOG_WARN, "dump: %s; nothing more of this module is dumped",
+               st->message);
         sd_status_free(st);
+        d->on = false;
     }
     free(path);
 }
@@ -141,7 +143,7 @@ void compile_dump_pass(compile_dump *d, const char *pass, const hlo_module *m)
 {
     char *kind;
 
-    if (!d->has_pass_re || regexec(&d->pass_re, pass, 0, NULL, 0) ||
+    if (!d->on || !d->has_pass_re || regexec(&d->pass_re, pass, 0, NULL, 0) ||
         asprintf(&kind, "%04d.after_%s", d->npass++, pass) < 0)
         return;
     compile_dump_module(d, kind, m);

@@ -402,8 +402,14 @@ static sd_status choose_devices(xpu_cl_driver *d, const sd_options *opt,
                         "%s: the OpenCL device \"%s\" takes no IL (SPIR-V), "
                         "and no other does",
                         d->library, seen);
-    return sd_error(SD_NOT_FOUND, "%s: %u OpenCL platforms, no %s", d->library,
-                    n, cpu_too ? "GPU or CPU device" : "GPU device");
+    if (!n)
+        return sd_error(SD_NOT_FOUND,
+                        "%s: no OpenCL driver (the loader opens those that "
+                        "*.icd files in /etc/OpenCL/vendors or OCL_ICD_VENDORS "
+                        "name)",
+                        d->library);
+    return sd_error(SD_NOT_FOUND, "%s: %u OpenCL drivers, no %s", d->library, n,
+                    cpu_too ? "GPU or CPU device" : "GPU device");
 }
 
 /* Unified shared memory when every device has it. */
@@ -446,7 +452,8 @@ static sd_status open_library(xpu_cl_driver *d, const char *path)
     XPU_CL_SYMBOLS(X)
 #undef X
     if (missing)
-        return sd_error(SD_NOT_FOUND, "%s has no %s", path, missing);
+        return sd_error(SD_NOT_FOUND, "%s is no OpenCL library: it has no %s",
+                        path, missing);
     snprintf(d->library, sizeof d->library, "%s", path);
     return NULL;
 }
@@ -505,7 +512,8 @@ sd_status xpu_cl_find(xpu_cl_driver *d, const sd_options *opt, bool cpu_too)
     sd_status first, st;
 
     if (given)
-        return try_library(d, given, opt, cpu_too);
+        return sd_note(try_library(d, given, opt, cpu_too),
+                       "SUNDOG_CL_LIBRARY");
     if (!(first = try_library(d, "libOpenCL.so.1", opt, cpu_too)) || !cpu_too ||
         first->code != SD_NOT_FOUND)
         return first;
@@ -525,7 +533,8 @@ sd_status xpu_cl_find(xpu_cl_driver *d, const sd_options *opt, bool cpu_too)
     if (st->code == SD_NOT_FOUND) {
         st = sd_note(st, "%s; Intel's runtime for CPUs", first->message);
         sd_status_free(first);
-        return sd_note(st, "no OpenCL device");
+        return sd_note(st, "no OpenCL device; a driver that takes SPIR-V is "
+                           "wanted, and SUNDOG_DEVICE=host needs none");
     }
     sd_status_free(first);
     return st;

@@ -47,20 +47,61 @@ static sd_status make_shared(xpu_client *c, const sd_options *opt)
     return sd_pool_create(c->nthread, &c->pool);
 }
 
-/* auto: a GPU when there is one, else the host.  Why there is no GPU is news
- * for the log only. */
+static void finish_device(xpu_device *d)
+{
+    for (int m = 0; m < XPU_MEM_COUNT; m++)
+        xpu_cache_finish(&d->cache[m]);
+    if (d->ops->close)
+        d->ops->close(d);
+    pthread_mutex_destroy(&d->launch_lock);
+    free(d);
+}
+
+/* A stream's tasks may push to other streams' (callbacks do): all are drained
+ * before any thread is joined. */
+static void close_devices(xpu_client *c)
+{
+    for (int i = 0; i < c->ndev; i++) {
+        xpu_stream_drain(&c->dev[i]->compute);
+        xpu_stream_drain(&c->dev[i]->transfer);
+    }
+    for (int i = 0; i < c->ndev; i++) {
+        xpu_stream_finish(&c->dev[i]->compute);
+        xpu_stream_finish(&c->dev[i]->transfer);
+    }
+    for (int i = 0; i < c->ndev; i++)
+        finish_device(c->dev[i]);
+    c->ndev = 0;
+    if (c->driver_close)
+        c->driver_close(c->driver);
+    c->driver_close = NULL;
+}
+
+/* A GPU when there is one, else the host.  That there is none is no news; that
+ * one fails is. */
+static sd_status open_auto(xpu_client *c, const sd_options *opt)
+{
+    sd_status st = xpu_cl_open(c, opt, false);
+
+    if (!st)
+        return NULL;
+    close_devices(c);
+    if (st->code == SD_NOT_FOUND)
+        sd_log(SD_LOG_INFO, "no OpenCL GPU: %s", st->message);
+    else
+        sd_log(SD_LOG_WARN,
+               "the OpenCL GPU is left alone, the host is used: %s",
+               st->message);
+    sd_status_free(st);
+    return xpu_host_open(c, opt);
+}
+
 static sd_status open_devices(xpu_client *c, const sd_options *opt)
 {
     const char *which = sd_opt_str(opt, SD_OPT_DEVICE);
-    sd_status st;
 
-    if (!which || !strcmp(which, "auto")) {
-        if (!(st = xpu_cl_open(c, opt, false)))
-            return NULL;
-        sd_log(SD_LOG_INFO, "no OpenCL GPU: %s", st->message);
-        sd_status_free(st);
-        return xpu_host_open(c, opt);
-    }
+    if (!which || !strcmp(which, "auto"))
+        return open_auto(c, opt);
     if (!strcmp(which, "host"))
         return xpu_host_open(c, opt);
     if (!strcmp(which, "cl"))
@@ -92,34 +133,11 @@ sd_status xpu_client_create(const sd_options *opt, xpu_client **out)
     return NULL;
 }
 
-static void finish_device(xpu_device *d)
-{
-    for (int m = 0; m < XPU_MEM_COUNT; m++)
-        xpu_cache_finish(&d->cache[m]);
-    if (d->ops->close)
-        d->ops->close(d);
-    pthread_mutex_destroy(&d->launch_lock);
-    free(d);
-}
-
-/* A stream's tasks may push to other streams' (callbacks do): all are drained
- * before any thread is joined. */
 void xpu_client_destroy(xpu_client *c)
 {
     if (!c)
         return;
-    for (int i = 0; i < c->ndev; i++) {
-        xpu_stream_drain(&c->dev[i]->compute);
-        xpu_stream_drain(&c->dev[i]->transfer);
-    }
-    for (int i = 0; i < c->ndev; i++) {
-        xpu_stream_finish(&c->dev[i]->compute);
-        xpu_stream_finish(&c->dev[i]->transfer);
-    }
-    for (int i = 0; i < c->ndev; i++)
-        finish_device(c->dev[i]);
-    if (c->driver_close)
-        c->driver_close(c->driver);
+    close_devices(c);
     sd_pool_destroy(c->pool);
     sd_pool_destroy(c->compile);
     xpu_event_release(c->ready);

@@ -11,6 +11,7 @@
  *   memory=N    bytes of device memory; 2^30 when not given
  *   platforms=N devices=N    how many there are; 1 when not given
  *   il=0        takes no SPIR-V            usm=0  shared virtual memory only
+ *   gpu=1       calls itself one
  *   kernels=any every kernel name exists and computes nothing
  *   garbage     texts without end or sense, numbers of all ones
  * fake_cl_calls and fake_cl_live say how many calls there were and how many
@@ -42,7 +43,7 @@ static struct {
     long fail, lose, platforms, devices;
     int error;
     size_t memory;
-    bool il, usm, any_kernel, garbage;
+    bool il, usm, gpu, any_kernel, garbage;
 } is;
 static _Atomic long ncall, nlive;
 static _Atomic size_t held;
@@ -109,6 +110,7 @@ static void read_words(void)
     is.devices = word("devices", 1);
     is.il = word("il", 1);
     is.usm = word("usm", 1);
+    is.gpu = word("gpu", 0);
     is.any_kernel = all && strstr(all, "kernels=any");
     is.garbage = all && strstr(all, "garbage");
     ncall = 0;
@@ -229,13 +231,18 @@ API cl_int clGetPlatformInfo(cl_platform_id p, cl_platform_info what,
     }
 }
 
+static cl_device_type device_type(void)
+{
+    return is.gpu ? CL_DEVICE_TYPE_GPU : CL_DEVICE_TYPE_CPU;
+}
+
 API cl_int clGetDeviceIDs(cl_platform_id p, cl_device_type type, cl_uint room,
                           cl_device_id *out, cl_uint *n)
 {
     cl_int bad;
 
     (void)p;
-    if (type != CL_DEVICE_TYPE_CPU || !is.devices)
+    if (!(type & device_type()) || !is.devices)
         return CL_DEVICE_NOT_FOUND;
     if ((bad = list(is.devices, room, n)))
         return bad;
@@ -252,7 +259,7 @@ API cl_int clGetDeviceInfo(cl_device_id d, cl_device_info what, size_t room,
     (void)d;
     switch (what) {
     case CL_DEVICE_TYPE:
-        return number(CL_DEVICE_TYPE_CPU, 8, room, to, size);
+        return number(device_type(), 8, room, to, size);
     case CL_DEVICE_MAX_COMPUTE_UNITS:
         return number(UNITS, 4, room, to, size);
     case CL_DEVICE_LOCAL_MEM_SIZE:

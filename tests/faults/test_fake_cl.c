@@ -153,7 +153,8 @@ static bool is_clear(const sd_error *st)
     return (st->code == SD_EXHAUSTED || st->code == SD_INTERNAL ||
             st->code == SD_UNAVAILABLE || st->code == SD_NOT_FOUND) &&
            (strstr(st->message, "OpenCL, ") ||
-            strstr(st->message, "OpenCL platforms, no ") ||
+            strstr(st->message, "no OpenCL driver") ||
+            strstr(st->message, "OpenCL drivers, no ") ||
             strstr(st->message, "takes no IL") ||
             strstr(st->message, "out of memory on device"));
 }
@@ -242,13 +243,48 @@ static void test_no_memory(void **state)
 static void test_no_device(void **state)
 {
     (void)state;
-    expect(with("platforms=%ld", 0, ""), SD_NOT_FOUND,
-           told("%s: 0 OpenCL platforms, no GPU or CPU device"));
-    expect(with("devices=%ld", 0, ""), SD_NOT_FOUND,
-           told("%s: 1 OpenCL platforms, no GPU or CPU device"));
+    expect(
+        with("platforms=%ld", 0, ""), SD_NOT_FOUND,
+        told("SUNDOG_CL_LIBRARY: %s: no OpenCL driver (the loader opens those "
+             "that *.icd files in /etc/OpenCL/vendors or OCL_ICD_VENDORS "
+             "name)"));
+    expect(
+        with("devices=%ld", 0, ""), SD_NOT_FOUND,
+        told("SUNDOG_CL_LIBRARY: %s: 1 OpenCL drivers, no GPU or CPU device"));
     expect(with("il=%ld", 0, ""), SD_NOT_FOUND,
-           told("%s: the OpenCL device \"Fake device\" takes no IL (SPIR-V), "
+           told("SUNDOG_CL_LIBRARY: %s: the OpenCL device \"Fake device\" "
+                "takes no IL (SPIR-V), "
                 "and no other does"));
+}
+
+/* auto: whole with the GPU, or on the host without a trace of it. */
+static void test_auto(void **state)
+{
+    char words[64];
+    long n = 1, nhost = 0, ncall;
+
+    (void)state;
+    do {
+        life l = {0};
+        const char *name;
+
+        snprintf(words, sizeof words, "gpu=1,fail=%ld", n);
+        setenv("FAKE_CL", words, 1);
+        ok(begin(&l, "auto"));
+        ncall = ncalls();
+        name = xpu_device_desc(xpu_client_device(l.c, 0))->name;
+        if (!strncmp(name, "host", 4)) {
+            assert_int_equal(xpu_client_count(l.c), 1);
+            assert_int_equal(nlive(), 0);
+            nhost++;
+        } else {
+            assert_int_equal(xpu_client_count(l.c), 2);
+        }
+        end(&l);
+        assert_int_equal(nlive(), 0);
+    } while (n++ <= ncall);
+    printf("auto: %ld of %ld failing calls lead to the host\n", nhost, n - 1);
+    assert_true(nhost > 5);
 }
 
 /* Whatever it says of itself, what we make of it is text and in range. */
@@ -282,6 +318,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_device_lost),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_no_device),
+        cmocka_unit_test(test_auto),
         cmocka_unit_test(test_garbage),
     };
     void *lib = argc == 4 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;

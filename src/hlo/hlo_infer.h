@@ -37,9 +37,13 @@ sd_status hlo_result(hlo_module *m, const hlo_inst *in, sd_dtype t, int rank,
 const sd_shape *hlo_one_or_tuple(hlo_module *m, int n,
                                  const sd_shape *const *s);
 bool hlo_is_int(sd_dtype t);
-/* How many places a window takes along a dimension of extent n; false when a
- * number is out of range. */
-bool hlo_window_count(const hlo_window_dim *w, int64_t n, int64_t *out);
+/* The extent n with its padding and holes, and how many places a window takes
+ * along it; false when a number is out of range. */
+bool hlo_window_count(const hlo_window_dim *w, int64_t n, int64_t *padded,
+                      int64_t *out);
+/* Refuses "<what> more than 2^46 elements". */
+sd_status hlo_want_volume(hlo_module *m, const hlo_inst *in, const char *what,
+                          const int64_t *n, int rank);
 
 /* The part of gather that scatter has too. */
 sd_status hlo_check_index_map(hlo_module *m, const hlo_inst *in,

@@ -256,6 +256,37 @@ static sd_status infer_regrouped(hlo_module *m, const hlo_inst *in, int arg,
     return hlo_result(m, in, x->dtype, x->rank, dim, out);
 }
 
+/* Members are replicas, partitions or both counted through; -1 fills groups of
+ * unequal size.  Nobody is in two groups; a permute's pairs have each source
+ * and each target once. */
+static sd_status want_groups(hlo_module *m, const hlo_inst *in)
+{
+    const hlo_collective *c = in->u.coll;
+    int64_t n = c ? c->ngroup * c->group_size : 0;
+    int64_t most = (int64_t)m->nreplica * m->npartition;
+    int step = in->op == HLO_COLLECTIVE_PERMUTE ? 2 : 1;
+    sd_map *seen[2] = {NULL, NULL};
+
+    for (int64_t i = 0; i < n; i++) {
+        int64_t v = c->groups[i];
+        sd_map **at = &seen[i % step];
+
+        if (v == -1 && step == 1)
+            continue;
+        if (v < 0 || v >= most)
+            return hlo_bad(m, in,
+                           "no participant %" PRId64 " among %" PRId64
+                           " (replicas times partitions)",
+                           v, most);
+        if (!*at)
+            *at = sd_map_create(m->arena);
+        if (sd_map_has(*at, (uint64_t)v))
+            return hlo_bad(m, in, "participant %" PRId64 " stands twice", v);
+        sd_map_set(*at, (uint64_t)v, (void *)(uintptr_t)1);
+    }
+    return NULL;
+}
+
 /* A region serves all operands; its types are checked against the first. */
 static sd_status want_coll_region(hlo_module *m, const hlo_inst *in)
 {
@@ -277,6 +308,8 @@ sd_status hlo_infer_collective(hlo_module *m, const hlo_inst *in,
     }
     if (in->narg < 1)
         return hlo_bad(m, in, "needs an operand");
+    if ((st = want_groups(m, in)))
+        return st;
     for (int i = 0; i < in->narg; i++)
         if ((st = hlo_want_array(m, in, i)))
             return st;

@@ -1,6 +1,31 @@
 /* Inference of contractions, random numbers, FFT, factorizations, norms. */
 #include "hlo_infer.h"
 
+/* ---- contractions ---- */
+
+/* What is asked for, or the left operand's type: complex when an operand is,
+ * bool when both are. */
+static sd_status product_type(hlo_module *m, const hlo_inst *in, sd_dtype *t)
+{
+    sd_kind k = sd_dtype_kind(in->arg[0]->shape->dtype);
+    sd_kind l = sd_dtype_kind(in->arg[1]->shape->dtype), to;
+
+    *t = in->arg[0]->shape->dtype;
+    if (in->shape && !sd_shape_is_array(in->shape))
+        return hlo_bad(m, in, "gives an array");
+    if (in->shape)
+        *t = in->shape->dtype;
+    to = sd_dtype_kind(*t);
+    if ((k == SD_K_COMPLEX || l == SD_K_COMPLEX) != (to == SD_K_COMPLEX) ||
+        ((k == SD_K_PRED) != (l == SD_K_PRED)) ||
+        (to == SD_K_PRED && k != SD_K_PRED) ||
+        ((k == SD_K_FLOAT || l == SD_K_FLOAT) && to != SD_K_FLOAT &&
+         to != SD_K_COMPLEX))
+        return hlo_bad(m, in, "products are not summed in %s",
+                       sd_dtype_name(*t));
+    return NULL;
+}
+
 /* ---- dot ---- */
 
 static sd_status want_pairs(hlo_module *m, const hlo_inst *in, const char *what,
@@ -40,6 +65,7 @@ sd_status hlo_infer_dot(hlo_module *m, const hlo_inst *in, const sd_shape **out)
     const hlo_dot *d = in->u.dot;
     int64_t dim[3 * SD_MAX_RANK];
     int rank = 0;
+    sd_dtype t;
     sd_status st;
 
     if ((st = hlo_want_args(m, in, 2)) || (st = hlo_want_array(m, in, 0)) ||
@@ -48,7 +74,8 @@ sd_status hlo_infer_dot(hlo_module *m, const hlo_inst *in, const sd_shape **out)
         (st = want_pairs(m, in, "contracting", d->lhs_contract,
                          d->rhs_contract)) ||
         (st = no_overlap(m, in, d->lhs_batch, d->lhs_contract)) ||
-        (st = no_overlap(m, in, d->rhs_batch, d->rhs_contract)))
+        (st = no_overlap(m, in, d->rhs_batch, d->rhs_contract)) ||
+        (st = product_type(m, in, &t)))
         return st;
     const sd_shape *x = in->arg[0]->shape, *y = in->arg[1]->shape;
 
@@ -62,8 +89,7 @@ sd_status hlo_infer_dot(hlo_module *m, const hlo_inst *in, const sd_shape **out)
         if (!hlo_dims_hold(d->rhs_batch, i) &&
             !hlo_dims_hold(d->rhs_contract, i))
             dim[rank++] = y->dim[i];
-    return hlo_result(m, in, in->shape ? in->shape->dtype : x->dtype, rank, dim,
-                      out);
+    return hlo_result(m, in, t, rank, dim, out);
 }
 
 /* ---- convolution ---- */
@@ -112,7 +138,8 @@ sd_status hlo_infer_conv(hlo_module *m, const hlo_inst *in,
                          const sd_shape **out)
 {
     const hlo_conv *c = in->u.conv;
-    int64_t dim[SD_MAX_RANK];
+    int64_t dim[SD_MAX_RANK], padded[SD_MAX_RANK + 2];
+    sd_dtype t;
     sd_status st;
 
     if ((st = hlo_want_args(m, in, 2)) || (st = hlo_want_array(m, in, 0)) ||
@@ -129,7 +156,7 @@ sd_status hlo_infer_conv(hlo_module *m, const hlo_inst *in,
                            k->rank)) ||
         (st = want_numbers(m, in, "output", c->out_batch, c->out_feature,
                            c->out_spatial, x->rank)) ||
-        (st = check_groups(m, in)))
+        (st = check_groups(m, in)) || (st = product_type(m, in, &t)))
         return st;
     for (int i = 0; i < c->nspatial; i++) {
         hlo_window_dim w = c->win[i];
@@ -141,14 +168,18 @@ sd_status hlo_infer_conv(hlo_module *m, const hlo_inst *in,
                            w.size, size);
         if (w.size == 0)
             w.size = 1; /* an empty kernel still slides: sums of nothing */
-        if (!hlo_window_count(&w, x->dim[c->in_spatial.at[i]],
+        if (!hlo_window_count(&w, x->dim[c->in_spatial.at[i]], &padded[i],
                               &dim[c->out_spatial.at[i]]))
             return hlo_bad(m, in, "window's dimension %d is out of range", i);
     }
+    padded[c->nspatial] = x->dim[c->in_batch];
+    padded[c->nspatial + 1] = x->dim[c->in_feature];
+    if ((st = hlo_want_volume(m, in, "padded, the input has", padded,
+                              c->nspatial + 2)))
+        return st;
     dim[c->out_batch] = x->dim[c->in_batch] / c->batch_groups;
     dim[c->out_feature] = k->dim[c->k_out];
-    return hlo_result(m, in, in->shape ? in->shape->dtype : x->dtype, x->rank,
-                      dim, out);
+    return hlo_result(m, in, t, x->rank, dim, out);
 }
 
 /* ---- random numbers ---- */

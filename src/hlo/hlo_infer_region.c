@@ -88,36 +88,64 @@ sd_status hlo_infer_scan(hlo_module *m, const hlo_inst *in,
 
 /* ---- windows ---- */
 
-bool hlo_window_count(const hlo_window_dim *w, int64_t n, int64_t *out)
-{
-    const int64_t limit = INT64_C(1) << 46;
+enum { LIMIT_BITS = 46 }; /* as of an array's bytes: index arithmetic fits */
+#define LIMIT (INT64_C(1) << LIMIT_BITS)
 
-    if (w->size < 1 || w->size > limit || w->stride < 1 ||
-        w->base_dilation < 1 || w->base_dilation > limit ||
-        w->window_dilation < 1 || w->window_dilation > limit)
+static bool in_range(int64_t v, int64_t least)
+{
+    return v >= least && v <= LIMIT;
+}
+
+bool hlo_window_count(const hlo_window_dim *w, int64_t n, int64_t *padded,
+                      int64_t *out)
+{
+    if (!in_range(w->size, 1) || !in_range(w->stride, 1) ||
+        !in_range(w->base_dilation, 1) || !in_range(w->window_dilation, 1) ||
+        !in_range(w->pad_low, -LIMIT) || !in_range(w->pad_high, -LIMIT))
         return false;
     __int128 dilated = n ? (__int128)(n - 1) * w->base_dilation + 1 : 0;
-    __int128 padded = dilated + w->pad_low + w->pad_high;
+    __int128 all = dilated + w->pad_low + w->pad_high;
     __int128 reach = (__int128)(w->size - 1) * w->window_dilation + 1;
 
-    *out = 0;
-    if (padded > limit)
+    if (all > LIMIT || reach > 2 * (__int128)LIMIT)
         return false;
-    if (padded >= reach)
-        *out = (int64_t)((padded - reach) / w->stride) + 1;
+    *padded = (int64_t)SD_MAX(all, 0);
+    *out = all >= reach ? (int64_t)((all - reach) / w->stride) + 1 : 0;
     return true;
+}
+
+sd_status hlo_want_volume(hlo_module *m, const hlo_inst *in, const char *what,
+                          const int64_t *n, int rank)
+{
+    __int128 all = 1;
+
+    for (int i = 0; i < rank; i++) {
+        all *= SD_MAX(n[i], 1);
+        if (all > LIMIT)
+            return hlo_bad(m, in, "%s more than 2^%d elements", what,
+                           LIMIT_BITS);
+    }
+    return NULL;
 }
 
 static sd_status window_dims(hlo_module *m, const hlo_inst *in,
                              const sd_shape *x, int64_t *dim)
 {
+    int64_t padded[SD_MAX_RANK], size[SD_MAX_RANK];
+    sd_status st;
+
     if (in->u.window.n != x->rank)
         return hlo_bad(m, in, "a window of %d dimensions for rank %d",
                        in->u.window.n, x->rank);
-    for (int i = 0; i < x->rank; i++)
-        if (!hlo_window_count(&in->u.window.dim[i], x->dim[i], &dim[i]))
+    for (int i = 0; i < x->rank; i++) {
+        if (!hlo_window_count(&in->u.window.dim[i], x->dim[i], &padded[i],
+                              &dim[i]))
             return hlo_bad(m, in, "window's dimension %d is out of range", i);
-    return NULL;
+        size[i] = in->u.window.dim[i].size;
+    }
+    if ((st = hlo_want_volume(m, in, "the window has", size, x->rank)))
+        return st;
+    return hlo_want_volume(m, in, "padded, the operand has", padded, x->rank);
 }
 
 static sd_status infer_select_and_scatter(hlo_module *m, const hlo_inst *in,

@@ -128,16 +128,19 @@ static sd_status infer_pad(hlo_module *m, const hlo_inst *in,
     if ((st = hlo_want_scalar(m, in, 1, x->dtype)))
         return st;
     for (int i = 0; i < x->rank; i++) {
+        const int64_t limit = INT64_C(1) << 46; /* index arithmetic fits */
         int64_t gap = in->u.pad.interior[i];
+        int64_t low = in->u.pad.low[i], high = in->u.pad.high[i];
         __int128 n = x->dim[i];
 
-        n += (__int128)in->u.pad.low[i] + in->u.pad.high[i] +
+        n += (__int128)low + high +
              (x->dim[i] > 0 ? (__int128)(x->dim[i] - 1) * gap : 0);
-        if (gap < 0 || n < 0 || n > INT64_MAX)
+        if (gap < 0 || gap > limit || low < -limit || low > limit ||
+            high < -limit || high > limit || n < 0 || n > limit)
             return hlo_bad(m, in,
                            "padding %" PRId64 "_%" PRId64 "_%" PRId64
                            " of dimension %d",
-                           in->u.pad.low[i], in->u.pad.high[i], gap, i);
+                           low, high, gap, i);
         dim[i] = (int64_t)n;
     }
     return hlo_result(m, in, x->dtype, x->rank, dim, out);

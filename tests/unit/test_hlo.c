@@ -98,6 +98,7 @@ static void clones_print_alike(void **state)
 
     (void)state;
     to->entry = hlo_comp_clone(to, m->entry, m->entry->name);
+    to->nreplica = m->nreplica;
     to->alias = m->alias;
     to->nalias = m->nalias;
     to->donor = m->donor;
@@ -186,6 +187,35 @@ static void mistakes_are_named(void **state)
          "collapsed_slice_dims={0}, start_index_map={0}, "
          "index_vector_dim=1, slice_sizes={2} }",
          "slice size 2 of dimension 0"},
+        {"ENTRY e { p = f32[4] parameter(0) z = f32[] constant(0) "
+         "ROOT r = f32[4] pad(p, z), padding=-4611686018427387904_"
+         "4611686018427387904 }",
+         "padding -4611686018427387904_"},
+        {"add { x = f32[] parameter(0) y = f32[] parameter(1) ROOT r = f32[] "
+         "add(x, y) } ENTRY e { p = f32[1,1] parameter(0) z = f32[] "
+         "constant(0) ROOT r = f32[1,1] reduce-window(p, z), "
+         "window={size=16777216x16777216 pad=16777215_0x16777215_0}, "
+         "to_apply=add }",
+         "the window has more than 2^46 elements"},
+        {"ge { x = f32[] parameter(0) y = f32[] parameter(1) ROOT r = pred[] "
+         "compare(x, y), direction=GE } add { x = f32[] parameter(0) y = f32[] "
+         "parameter(1) ROOT r = f32[] add(x, y) } ENTRY e { p = f32[4] "
+         "parameter(0) z = f32[] constant(0) s = f32[3] parameter(1) ROOT r = "
+         "f32[4] select-and-scatter(p, s, z), window={size=3}, select=ge, "
+         "scatter=add }",
+         "the source must have one element a window"},
+        {"ENTRY e { p = c64[2] parameter(0) ROOT r = f32[] dot(p, p), "
+         "lhs_contracting_dims={0}, rhs_contracting_dims={0} }",
+         "products are not summed in f32"},
+        {"ENTRY e { p = f32[2] parameter(0) ROOT r = f32[2] "
+         "collective-permute(p), source_target_pairs={{0,1}} }",
+         "no participant 1 among 1"},
+        {"ENTRY e { p = c64[] parameter(0) ROOT r = c64[2] rng(p, p), "
+         "distribution=rng_uniform }",
+         "has no such distribution of c64"},
+        {"ENTRY e { p = s32[] parameter(0) ROOT r = s32[2] rng(p, p), "
+         "distribution=rng_normal }",
+         "has no such distribution of s32"},
         {"ENTRY e { ROOT r = s8[2] constant({1, 300}) }",
          "an integer of the type"},
         {"ENTRY e { ROOT r = f32[1000000] constant({1}) }",

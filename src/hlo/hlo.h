@@ -188,6 +188,7 @@ struct hlo_module {
     int nreplica, npartition;
     const char **output_name; /* per output; may be NULL */
     const char **param_memory, **output_memory; /* memory kinds; may be NULL */
+    const char *frontend_attrs; /* the module's own; may be NULL */
     sd_map *names;         /* how often a base name was given */
 };
 
@@ -300,8 +301,17 @@ void hlo_print(sd_buf *b, const hlo_module *m);     /* XLA's grammar */
 /* For people: constants of more than 64 elements are {...}; not read back. */
 void hlo_print_brief(sd_buf *b, const hlo_module *m);
 void hlo_print_inst(sd_buf *b, const hlo_inst *in);
+void hlo_print_quoted(sd_buf *b, const char *s, size_t len); /* C escapes */
 sd_status hlo_parse(sd_arena *a, const char *text, size_t len,
                     hlo_module **out);
+
+/* HLO protobuf: HloModuleProto, with_config: HloModuleProtoWithConfig.  The
+ * bytes are nobody's friends; a mistake names its instruction.  Constants of
+ * more than most elements are written without them, and not read back. */
+sd_status hlo_proto_read(sd_arena *a, sd_bytes b, bool with_config,
+                         hlo_module **out);
+void hlo_proto_write(sd_buf *b, const hlo_module *m, bool with_config,
+                     int64_t most);
 
 /* Reference values: slow and obviously right.  A value is dense row-major. */
 typedef struct hlo_value hlo_value;

@@ -10,6 +10,15 @@ void hlo_fail(hlo_lexer *x, const char *expected)
     x->at = x->end;
 }
 
+void hlo_refuse(hlo_lexer *x, sd_status st)
+{
+    if (x->bad)
+        sd_status_free(st);
+    else
+        x->status = st;
+    hlo_fail(x, "what is done");
+}
+
 void hlo_skip_space(hlo_lexer *x)
 {
     while (x->at < x->end) {
@@ -66,12 +75,6 @@ void hlo_expect(hlo_lexer *x, const char *token)
         hlo_fail(x, expectation(token));
 }
 
-static bool is_word_char(char ch)
-{
-    return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') ||
-           (ch >= '0' && ch <= '9') || ch == '_' || ch == '.' || ch == '-';
-}
-
 hlo_word hlo_take_name(hlo_lexer *x)
 {
     hlo_word w;
@@ -80,7 +83,7 @@ hlo_word hlo_take_name(hlo_lexer *x)
     if (x->at < x->end && *x->at == '%')
         x->at++;
     w.at = x->at;
-    while (x->at < x->end && is_word_char(*x->at)) {
+    while (x->at < x->end && hlo_is_name_char(*x->at)) {
         /* "a->b": the arrow ends the name */
         if (*x->at == '-' && x->end - x->at > 1 && x->at[1] == '>')
             break;
@@ -180,6 +183,24 @@ const char *hlo_take_string(hlo_lexer *x, size_t *len)
     return to;
 }
 
+void hlo_skip_braces(hlo_lexer *x)
+{
+    int depth = 0;
+    size_t len;
+
+    hlo_skip_space(x);
+    do {
+        if (x->at >= x->end) {
+            hlo_fail(x, "'}'");
+        } else if (*x->at == '"') {
+            hlo_take_string(x, &len);
+        } else {
+            depth += (*x->at == '{') - (*x->at == '}');
+            x->at++;
+        }
+    } while (depth > 0 && !x->bad);
+}
+
 hlo_dims hlo_take_dims(hlo_lexer *x)
 {
     sd_vec(int64_t) v = {0};
@@ -196,30 +217,82 @@ hlo_dims hlo_take_dims(hlo_lexer *x)
 
 /* ---- shapes ---- */
 
+/* ":T(8,128)(2,1)E(4)S(5)": how another device stores it, which does not say
+ * what it holds; only the memory space matters to us. */
+static void take_storage(hlo_lexer *x)
+{
+    int depth = 0;
+
+    while (!x->bad && x->at < x->end && (depth || *x->at != '}')) {
+        if (!depth && hlo_accept(x, "S(")) {
+            x->space = hlo_take_int(x);
+            hlo_expect(x, ")");
+            continue;
+        }
+        depth += *x->at == '(' || *x->at == '{';
+        depth -= *x->at == ')' || *x->at == '}';
+        x->at++;
+    }
+}
+
+static bool opens_layout(const hlo_lexer *x)
+{
+    /* a brace that opens no number belongs to what follows */
+    return x->at + 1 < x->end && x->at[0] == '{' &&
+           ((x->at[1] >= '0' && x->at[1] <= '9') || x->at[1] == '}' ||
+            x->at[1] == ':');
+}
+
 static const int64_t *take_layout(hlo_lexer *x, int rank)
 {
-    int64_t seen = 0;
+    int64_t seen = 0, at[SD_MAX_RANK];
     bool usual = true;
-    hlo_dims d;
+    int n = 0;
 
-    /* a brace that opens no number belongs to what follows */
-    if (x->at + 1 >= x->end || x->at[0] != '{' ||
-        !((x->at[1] >= '0' && x->at[1] <= '9') || x->at[1] == '}'))
+    if (!opens_layout(x))
         return NULL;
-    d = hlo_take_dims(x);
-    if (d.n != rank) {
-        hlo_fail(x, "a layout of the shape's rank");
-        return NULL;
-    }
-    for (int i = 0; i < d.n; i++) {
-        if (d.at[i] < 0 || d.at[i] >= rank || (seen >> d.at[i] & 1)) {
+    x->at++;
+    while (!x->bad && x->at < x->end && *x->at != '}' && *x->at != ':') {
+        if (n)
+            hlo_expect(x, ",");
+        int64_t d = hlo_take_int(x);
+
+        if (n == rank || d < 0 || d >= rank || (seen >> d & 1)) {
             hlo_fail(x, "a layout that names each dimension once");
             return NULL;
         }
-        seen |= INT64_C(1) << d.at[i];
-        usual &= d.at[i] == rank - 1 - i;
+        at[n++] = d;
+        seen |= INT64_C(1) << d;
+        usual &= d == rank - n;
     }
-    return usual ? NULL : d.at;
+    if (hlo_accept(x, ":"))
+        take_storage(x);
+    hlo_expect(x, "}");
+    if (n != rank) /* {} leaves it to us */
+        usual = n == 0 || (hlo_fail(x, "a layout of the shape's rank"), true);
+    return usual ? NULL : hlo_dims_copy(x->arena, at, n).at;
+}
+
+/* What XLA has and we do not: said as such. */
+static void refuse_shape(hlo_lexer *x, hlo_word w)
+{
+    static const char *const known[] = {"s1", "u1", "opaque", "b"};
+
+    x->at = w.at;
+    for (size_t i = 0; i < SD_COUNTOF(known); i++)
+        if (hlo_word_is(w, known[i]))
+            hlo_refuse(x, sd_error(SD_UNIMPLEMENTED, "element type %s",
+                                   i == 3 ? "buffer" : known[i]));
+    hlo_fail(x, "a shape");
+}
+
+static int64_t take_dimension(hlo_lexer *x)
+{
+    if (hlo_accept(x, "<=") || hlo_accept(x, "?"))
+        hlo_refuse(x, sd_error(SD_UNIMPLEMENTED,
+                               "a dimension that is only bounded (<=n or ?): "
+                               "give it one size"));
+    return hlo_take_int(x);
 }
 
 static const sd_shape *take_array_shape(hlo_lexer *x)
@@ -232,9 +305,9 @@ static const sd_shape *take_array_shape(hlo_lexer *x)
     sd_status st;
     int rank = 0;
 
+    x->space = 0;
     if (!sd_dtype_of_name(w.at, w.len, &t) || t == SD_TUPLE) {
-        x->at = w.at;
-        hlo_fail(x, "a shape");
+        refuse_shape(x, w);
         return NULL;
     }
     hlo_expect(x, "[");
@@ -245,7 +318,7 @@ static const sd_shape *take_array_shape(hlo_lexer *x)
                 hlo_fail(x, "at most 32 dimensions");
                 return NULL;
             }
-            dim[rank++] = hlo_take_int(x);
+            dim[rank++] = take_dimension(x);
         } while (hlo_accept(x, ","));
         hlo_expect(x, "]");
     }

@@ -12,10 +12,18 @@ struct named { /* an instruction or computation under its name in the text */
     named *chain;
 };
 
+typedef struct { /* of XLA's tables; numbers count from 1 */
+    int64_t a, b;
+} numbers;
+
 typedef struct {
     hlo_lexer x;
     hlo_module *m;
     sd_map *comps, *insts; /* by hash of the name; insts: of this computation */
+    int depth; /* of computations in computations */
+    sd_vec(const char *) file;
+    sd_vec(numbers) location; /* file, line */
+    sd_vec(numbers) frame; /* location */
 } parser;
 
 /* ---- names ---- */
@@ -41,6 +49,25 @@ static void *get_name(sd_map *map, hlo_word w)
 static hlo_comp *find_comp(void *ctx, hlo_word name)
 {
     return get_name(((parser *)ctx)->comps, name);
+}
+
+/* File and line of a frame in the header's tables. */
+static bool find_frame(void *ctx, int64_t id, hlo_inst *in)
+{
+    const parser *p = ctx;
+    int64_t at, file;
+
+    if (id < 1 || id > p->frame.n)
+        return false;
+    at = p->frame.at[id - 1].a;
+    if (at < 1 || at > p->location.n)
+        return false;
+    file = p->location.at[at - 1].a;
+    if (file < 1 || file > p->file.n)
+        return false;
+    in->source_file = p->file.at[file - 1];
+    in->source_line = (int)p->location.at[at - 1].b;
+    return true;
 }
 
 /* ---- attributes, still as text ---- */
@@ -87,6 +114,8 @@ static bool take_attr(hlo_lexer *x, hlo_attr *a)
     return !x->bad;
 }
 
+static hlo_comp *take_inline(void *ctx, hlo_lexer *x);
+
 static hlo_attrs take_attrs(parser *p)
 {
     sd_vec(hlo_attr) v = {0};
@@ -94,7 +123,7 @@ static hlo_attrs take_attrs(parser *p)
 
     while (hlo_accept(&p->x, ",") && take_attr(&p->x, &a))
         *sd_push(p->x.arena, &v) = a;
-    return (hlo_attrs){v.at, v.n, find_comp, p};
+    return (hlo_attrs){v.at, v.n, find_comp, take_inline, find_frame, p};
 }
 
 /* ---- instructions ---- */
@@ -155,10 +184,58 @@ static void take_parameter(parser *p, hlo_inst *in)
     hlo_comp_put_param(c, in);
 }
 
+static int take_operands(parser *p, hlo_inst ***out)
+{
+    sd_vec(hlo_inst *) arg = {0};
+
+    if (!hlo_accept(&p->x, ")")) {
+        do {
+            hlo_inst *o = take_operand(p);
+
+            if (!o)
+                return 0;
+            *sd_push(p->x.arena, &arg) = o;
+        } while (hlo_accept(&p->x, ","));
+        hlo_expect(&p->x, ")");
+    }
+    *out = arg.at;
+    return arg.n;
+}
+
+/* A tuple's literal becomes constants and the tuple of them. */
+static hlo_inst *take_constant(parser *p, hlo_comp *c, const char *name,
+                               const sd_shape *s, int depth)
+{
+    hlo_lexer *x = &p->x;
+    hlo_inst **arg, *in;
+
+    if (s->dtype != SD_TUPLE) {
+        in = hlo_inst_create_named(c, NULL, HLO_CONSTANT, name, s, 0, NULL);
+        if (!sd_shape_is_array(s))
+            hlo_fail(x, "an array's shape for a constant");
+        else
+            in->u.literal.data = hlo_parse_literal(x, s, &in->u.literal.bytes);
+        return in;
+    }
+    if (depth == 16)
+        hlo_fail(x, "tuples nested less deep");
+    arg = sd_arena_array(x->arena, hlo_inst *, s->nelem + 1);
+    hlo_expect(x, "(");
+    for (int i = 0; i < s->nelem && !x->bad; i++) {
+        if (i)
+            hlo_expect(x, ",");
+        arg[i] = take_constant(p, c, sd_arena_fmt(x->arena, "%s.%d", name, i),
+                               s->elem[i], depth + 1);
+    }
+    hlo_expect(x, ")");
+    if (x->bad)
+        return NULL;
+    return hlo_inst_create_named(c, NULL, HLO_TUPLE, name, s, s->nelem, arg);
+}
+
 static hlo_inst *take_inst(parser *p, hlo_comp *c)
 {
     hlo_lexer *x = &p->x;
-    sd_vec(hlo_inst *) arg = {0};
     const char *start;
     const sd_shape *shape;
     hlo_word name, opname;
@@ -177,37 +254,33 @@ static hlo_inst *take_inst(parser *p, hlo_comp *c)
     opname = hlo_take_name(x);
     if (!x->bad && !hlo_op_of_name(opname.at, opname.len, &op)) {
         x->at = opname.at;
+        if (hlo_op_not_done(opname.at, opname.len))
+            hlo_refuse(x, sd_error(SD_UNIMPLEMENTED, "XLA's op %.*s",
+                                   (int)opname.len, opname.at));
         hlo_fail(x, "an op");
     }
     hlo_expect(x, "(");
     if (x->bad)
         return NULL;
-    bool leaf = op == HLO_PARAMETER || op == HLO_CONSTANT;
+    const char *s = sd_arena_str(x->arena, name.at, name.len);
 
-    if (!leaf && !hlo_accept(x, ")")) {
-        do {
-            hlo_inst *o = take_operand(p);
-
-            if (!o)
-                return NULL;
-            *sd_push(x->arena, &arg) = o;
-        } while (hlo_accept(x, ","));
+    if (op == HLO_CONSTANT) {
+        in = take_constant(p, c, s, shape, 0);
         hlo_expect(x, ")");
-    }
-    in = hlo_inst_create_named(c, NULL, op,
-                               sd_arena_str(x->arena, name.at, name.len), shape,
-                               arg.n, arg.at);
-    if (op == HLO_PARAMETER) {
+    } else if (op == HLO_PARAMETER) {
+        in = hlo_inst_create_named(c, NULL, op, s, shape, 0, NULL);
         take_parameter(p, in);
-    } else if (op == HLO_CONSTANT) {
-        if (!sd_shape_is_array(shape))
-            hlo_fail(x, "an array's shape for a constant");
-        else
-            in->u.literal.data =
-                hlo_parse_literal(x, shape, &in->u.literal.bytes);
-    }
-    if (leaf)
         hlo_expect(x, ")");
+    } else {
+        hlo_inst **arg = NULL;
+        int n = take_operands(p, &arg);
+
+        if (x->bad)
+            return NULL;
+        in = hlo_inst_create_named(c, NULL, op, s, shape, n, arg);
+    }
+    if (x->bad)
+        return NULL;
     as = take_attrs(p);
     hlo_parse_attrs(x, &as, in);
     check_inst(p, in, start);
@@ -276,6 +349,26 @@ static void take_body(parser *p, hlo_comp *c)
             return;
         }
     hlo_set_root(c, root);
+}
+
+/* "to_apply={ ... }": a computation in the place of its name. */
+static hlo_comp *take_inline(void *ctx, hlo_lexer *x)
+{
+    parser *p = ctx, outer = *p;
+    hlo_comp *c = hlo_comp_create(p->m, "region");
+
+    if (p->depth == 64) {
+        hlo_fail(x, "computations nested less deep");
+        return NULL;
+    }
+    p->depth++;
+    p->x = *x;
+    take_body(p, c);
+    *x = p->x;
+    p->x = outer.x;
+    p->insts = outer.insts;
+    p->depth--;
+    return c;
 }
 
 static void take_comp(parser *p)
@@ -364,6 +457,50 @@ static int take_count(hlo_lexer *x)
     return (int)n;
 }
 
+/* One of n arguments or results: its memory; the shape is said again. */
+static void take_memory(parser *p, hlo_lexer *x, const char ***kind, int i)
+{
+    const int most = 1 << 16; /* more are not told apart by memory */
+    bool array = !hlo_accept(x, "(");
+
+    if (!array)
+        x->at--;
+    hlo_take_shape(x);
+    if (array && x->space && i < most &&
+        !hlo_set_memory(p->x.arena, kind, most, i, x->space))
+        hlo_refuse(x, sd_error(SD_UNIMPLEMENTED,
+                               "memory space %" PRId64 "; there are 0 (device) "
+                               "and %d (pinned_host)",
+                               x->space, HLO_HOST_SPACE));
+}
+
+static void take_list(parser *p, hlo_lexer *x, const char ***kind)
+{
+    int i = 0;
+
+    hlo_expect(x, "(");
+    if (hlo_accept(x, ")"))
+        return;
+    do
+        take_memory(p, x, kind, i++);
+    while (hlo_accept(x, ",") && !x->bad);
+    hlo_expect(x, ")");
+}
+
+/* {(f32[2]{0}, ...)->(f32[2]{0:S(5)})} */
+static void take_memories(parser *p, hlo_lexer *x)
+{
+    hlo_expect(x, "{");
+    take_list(p, x, &p->m->param_memory);
+    hlo_expect(x, "->");
+    hlo_skip_space(x);
+    if (x->at < x->end && *x->at == '(')
+        take_list(p, x, &p->m->output_memory);
+    else
+        take_memory(p, x, &p->m->output_memory, 0);
+    hlo_expect(x, "}");
+}
+
 static hlo_dims take_header(parser *p)
 {
     hlo_dims donors = {0};
@@ -382,11 +519,19 @@ static hlo_dims take_header(parser *p)
             p->m->nreplica = take_count(&x);
         else if (hlo_word_is(a.key, "num_partitions"))
             p->m->npartition = take_count(&x);
+        else if (hlo_word_is(a.key, "entry_computation_layout"))
+            take_memories(p, &x);
+        else if (hlo_word_is(a.key, "frontend_attributes"))
+            p->m->frontend_attrs =
+                sd_arena_str(p->x.arena, a.value.at, a.value.len);
         /* others repeat what the computations say, or are XLA's own affair */
-        if (x.bad) {
-            p->x.at = x.bad_at;
+        if (!x.bad)
+            continue;
+        p->x.at = x.bad_at;
+        if (x.status)
+            hlo_refuse(&p->x, x.status);
+        else
             hlo_fail(&p->x, x.bad);
-        }
     }
     return donors;
 }
@@ -394,8 +539,7 @@ static hlo_dims take_header(parser *p)
 static void check_entry(parser *p, hlo_dims donors)
 {
     hlo_module *m = p->m;
-    const sd_shape *root;
-    int nout;
+    sd_status st;
 
     if (!m->entry) { /* a single computation needs no keyword */
         if (m->first && !m->first->next)
@@ -405,39 +549,70 @@ static void check_entry(parser *p, hlo_dims donors)
     }
     if (p->x.bad)
         return;
-    root = m->entry->root->shape;
-    nout = root->dtype == SD_TUPLE ? root->nelem : 1;
-    for (int i = 0; i < m->nalias; i++)
-        if (m->alias[i].param < 0 || m->alias[i].param >= m->entry->nparam ||
-            m->alias[i].output_index < 0 || m->alias[i].output_index >= nout) {
-            hlo_fail(&p->x, "aliases of the entry's parameters and outputs");
-            return;
-        }
+    if ((st = hlo_check_entry(m, donors))) {
+        hlo_refuse(&p->x, st);
+        return;
+    }
     if (donors.n)
         m->donor = sd_arena_array(m->arena, bool, m->entry->nparam + 1);
-    for (int i = 0; i < donors.n; i++) {
-        if (donors.at[i] < 0 || donors.at[i] >= m->entry->nparam) {
-            hlo_fail(&p->x, "donors among the entry's parameters");
-            return;
-        }
+    for (int i = 0; i < donors.n; i++)
         m->donor[donors.at[i]] = true;
-    }
 }
 
-/* XLA's tables of files and frames stand between header and computations. */
-static bool skip_table(hlo_lexer *x)
+/* ---- tables of files and frames, between header and computations ---- */
+
+/* {file_name_id=1 function_name_id=2 line=3 ...}: the two that are asked for */
+static numbers take_fields(hlo_lexer *x, const char *first, const char *second)
+{
+    numbers n = {0, 0};
+
+    hlo_expect(x, "{");
+    while (!x->bad && !hlo_accept(x, "}")) {
+        hlo_word key = hlo_take_name(x);
+        int64_t v;
+
+        hlo_expect(x, "=");
+        v = hlo_take_int(x);
+        if (hlo_word_is(key, first))
+            n.a = v;
+        else if (hlo_word_is(key, second))
+            n.b = v;
+    }
+    return n;
+}
+
+static void take_row(parser *p, int table)
+{
+    hlo_lexer *x = &p->x;
+    size_t len;
+
+    if (table == 0)
+        *sd_push(x->arena, &p->file) = hlo_take_string(x, &len);
+    else if (table == 1)
+        hlo_take_string(x, &len); /* names of functions are not kept */
+    else if (table == 2)
+        *sd_push(x->arena, &p->location) =
+            take_fields(x, "file_name_id", "line");
+    else
+        *sd_push(x->arena, &p->frame) = take_fields(x, "file_location_id", "");
+}
+
+/* Rows are numbered from 1 in their order. */
+static bool take_table(parser *p)
 {
     static const char *const name[] = {"FileNames", "FunctionNames",
                                        "FileLocations", "StackFrames"};
+    hlo_lexer *x = &p->x;
 
-    for (size_t i = 0; i < SD_COUNTOF(name); i++) {
+    for (int i = 0; i < (int)SD_COUNTOF(name); i++) {
         if (!hlo_accept_word(x, name[i]))
             continue;
-        for (hlo_skip_space(x);
-             x->at < x->end && *x->at >= '0' && *x->at <= '9';
-             hlo_skip_space(x))
-            while (x->at < x->end && *x->at != '\n')
-                x->at++;
+        hlo_skip_space(x);
+        while (!x->bad && x->at < x->end && *x->at >= '0' && *x->at <= '9') {
+            hlo_take_int(x);
+            take_row(p, i);
+            hlo_skip_space(x);
+        }
         return true;
     }
     return false;
@@ -475,7 +650,7 @@ sd_status hlo_parse(sd_arena *a, const char *text, size_t len, hlo_module **out)
     p.comps = sd_map_create(a);
     if (header)
         donors = take_header(&p);
-    while (!p.x.bad && skip_table(&p.x))
+    while (!p.x.bad && take_table(&p))
         ;
     for (hlo_skip_space(&p.x); !p.x.bad && p.x.at < p.x.end;
          hlo_skip_space(&p.x))

@@ -29,10 +29,13 @@ void hlo_close_attr(hlo_attr_reader *r, hlo_lexer *v)
     hlo_skip_space(v);
     if (!v->bad && v->at < v->end)
         hlo_fail(v, "the end of the value");
-    if (v->bad) {
-        r->x->at = v->bad_at;
+    if (!v->bad)
+        return;
+    r->x->at = v->bad_at;
+    if (v->status)
+        hlo_refuse(r->x, v->status);
+    else
         hlo_fail(r->x, v->bad);
-    }
 }
 
 hlo_dims hlo_attr_dims(hlo_attr_reader *r, const char *key)
@@ -133,9 +136,14 @@ void hlo_attr_want(hlo_attr_reader *r, const char *what)
 
 static hlo_comp *take_comp(hlo_attr_reader *r, hlo_lexer *v)
 {
-    hlo_word w = hlo_take_name(v);
-    hlo_comp *c = v->bad ? NULL : r->as->find(r->as->ctx, w);
+    hlo_comp *c;
+    hlo_word w;
 
+    hlo_skip_space(v);
+    if (v->at < v->end && *v->at == '{')
+        return r->as->body(r->as->ctx, v);
+    w = hlo_take_name(v);
+    c = v->bad ? NULL : r->as->find(r->as->ctx, w);
     if (!c) {
         if (!v->bad)
             v->at = w.at;
@@ -167,6 +175,19 @@ void hlo_attr_comp(hlo_attr_reader *r, const char *key)
     read_comps(r, 1, &key);
 }
 
+void hlo_attr_comp_if(hlo_attr_reader *r, const char *key)
+{
+    hlo_comp *c;
+    hlo_lexer v;
+
+    if (!hlo_open_attr(r, key, &v))
+        return;
+    c = take_comp(r, &v);
+    hlo_close_attr(r, &v);
+    if (!r->x->bad)
+        hlo_set_comps(r->in, 1, &c);
+}
+
 bool hlo_attr_comp_list(hlo_attr_reader *r, const char *key)
 {
     sd_vec(hlo_comp *) c = {0};
@@ -192,11 +213,7 @@ bool hlo_attr_comp_list(hlo_attr_reader *r, const char *key)
 static void read_compare(hlo_attr_reader *r)
 {
     hlo_lexer v;
-    sd_kind k =
-        r->in->narg ? sd_dtype_kind(r->in->arg[0]->shape->dtype) : SD_K_FLOAT;
-    hlo_cmp_type usual = k == SD_K_SINT                     ? HLO_CMP_SIGNED
-                         : k == SD_K_UINT || k == SD_K_PRED ? HLO_CMP_UNSIGNED
-                                                            : HLO_CMP_FLOAT;
+    sd_dtype t = r->in->narg ? r->in->arg[0]->shape->dtype : SD_F32;
 
     if (!hlo_open_attr(r, "direction", &v)) {
         hlo_attr_want(r, "direction=EQ, NE, GE, GT, LE or LT");
@@ -204,8 +221,8 @@ static void read_compare(hlo_attr_reader *r)
     }
     r->in->u.compare.dir = (hlo_cmp_dir)hlo_name_in(&v, hlo_cmp_dir_name);
     hlo_close_attr(r, &v);
-    r->in->u.compare.type =
-        (hlo_cmp_type)hlo_attr_choice(r, "type", hlo_cmp_type_name, (int)usual);
+    r->in->u.compare.type = (hlo_cmp_type)hlo_attr_choice(
+        r, "type", hlo_cmp_type_name, (int)hlo_usual_compare(t));
 }
 
 static void read_norm(hlo_attr_reader *r)
@@ -214,7 +231,7 @@ static void read_norm(hlo_attr_reader *r)
     const char *s = hlo_attr_text(r, "epsilon", &len);
     char *end;
 
-    r->in->u.norm.epsilon = s ? strtod(s, &end) : 0;
+    r->in->u.norm.epsilon = s ? (double)strtof(s, &end) : 0;
     if (s && *end)
         hlo_attr_want(r, "a number for epsilon");
     r->in->u.norm.feature = hlo_attr_int(r, "feature_index", 0);
@@ -243,6 +260,8 @@ static void read_scan(hlo_attr_reader *r)
 {
     hlo_dims d = hlo_attr_dims(r, "dimensions");
 
+    if (hlo_attr_int(r, "num_carries", -1) >= 0)
+        hlo_refuse(r->x, sd_error(SD_UNIMPLEMENTED, "scan with carries"));
     r->in->u.scan.reverse = hlo_attr_flag(r, "reverse");
     r->in->u.scan.exclusive = hlo_attr_flag(r, "exclusive");
     r->in->u.scan.dim = d.n == 1 ? d.at[0] : -1;
@@ -395,6 +414,7 @@ static void read_op(hlo_attr_reader *r)
 /* metadata={op_name="..." source_file="..." source_line=3 ...} */
 static void read_metadata(hlo_attr_reader *r)
 {
+    int64_t frame = 0;
     size_t len;
     hlo_lexer v;
 
@@ -406,7 +426,9 @@ static void read_metadata(hlo_attr_reader *r)
 
         hlo_expect(&v, "=");
         hlo_skip_space(&v);
-        if (hlo_word_is(key, "op_name")) {
+        if (hlo_word_is(key, "stack_frame_id")) {
+            frame = hlo_take_int(&v);
+        } else if (hlo_word_is(key, "op_name")) {
             r->in->op_name = hlo_take_string(&v, &len);
         } else if (hlo_word_is(key, "source_file")) {
             r->in->source_file = hlo_take_string(&v, &len);
@@ -415,16 +437,17 @@ static void read_metadata(hlo_attr_reader *r)
         } else if (v.at < v.end && *v.at == '"') {
             hlo_take_string(&v, &len);
         } else if (v.at < v.end && *v.at == '{') {
-            while (v.at < v.end && *v.at != '}')
-                v.at++;
-            hlo_expect(&v, "}");
+            hlo_skip_braces(&v);
         } else if (hlo_take_name(&v).len == 0) {
             hlo_fail(&v, "a value");
         }
     }
     hlo_close_attr(r, &v);
+    if (frame && !r->in->source_file)
+        r->as->frame(r->as->ctx, frame, r->in);
 }
 
+/* What says nothing of the result: hints for XLA's own passes and devices. */
 static bool is_ours_to_skip(hlo_word key)
 {
     static const char *const name[] = {"backend_config",
@@ -433,13 +456,20 @@ static bool is_ours_to_skip(hlo_word key)
                                        "origin",
                                        "original_value",
                                        "statistics",
+                                       "is_scheduled",
                                        "outer_dimension_partitions",
                                        "type",
-                                       "constrain_layout",
                                        "infeed_config",
                                        "outfeed_config",
+                                       "constrain_layout",
                                        "result_accuracy",
-                                       "is_scheduled"};
+                                       "parameter_replication",
+                                       "schedule",
+                                       "is_composite",
+                                       "async_execution_thread",
+                                       "padding_type",
+                                       "outfeed_shape",
+                                       "is_associative"};
 
     for (size_t i = 0; i < SD_COUNTOF(name); i++)
         if (hlo_word_is(key, name[i]))
@@ -459,7 +489,8 @@ void hlo_parse_attrs(hlo_lexer *x, hlo_attrs *as, hlo_inst *in)
     in->sharding = hlo_attr_text(&r, "sharding", &len);
     in->frontend_attrs = hlo_attr_text(&r, "frontend_attributes", &len);
     for (int i = 0; i < as->n && !x->bad; i++)
-        if (!as->at[i].used && !is_ours_to_skip(as->at[i].key)) {
+        if (!as->at[i].used && !is_ours_to_skip(as->at[i].key) &&
+            !(in->op == HLO_CUSTOM_CALL && hlo_is_custom_hint(as->at[i].key))) {
             x->at = as->at[i].key.at;
             hlo_fail(x, "an attribute of this op, once");
         }

@@ -287,37 +287,44 @@ static void read_aliases(hlo_attr_reader *r, hlo_custom *c)
     c->nalias = list.n;
 }
 
+/* The operands' layouts are given, the results' stand in the shape. */
 static void read_layouts(hlo_attr_reader *r, hlo_custom *c)
 {
-    int nout = r->in->shape->dtype == SD_TUPLE ? r->in->shape->nelem : 1;
     hlo_lexer v;
 
-    if (hlo_open_attr(r, "operand_layout_constraints", &v)) {
-        c->operand_layout =
-            sd_arena_array(r->x->arena, hlo_dims, r->in->narg + 1);
-        hlo_expect(&v, "{");
-        for (int i = 0; i < r->in->narg && !v.bad; i++) {
-            const sd_shape *s;
+    if (!hlo_open_attr(r, "operand_layout_constraints", &v))
+        return;
+    c->operand_layout = sd_arena_array(r->x->arena, hlo_dims, r->in->narg + 1);
+    hlo_expect(&v, "{");
+    for (int i = 0; i < r->in->narg && !v.bad; i++) {
+        const sd_shape *s;
 
-            if (i)
-                hlo_expect(&v, ",");
-            if ((s = hlo_take_shape(&v)) && s->layout)
-                c->operand_layout[i] = (hlo_dims){s->layout, s->rank};
-        }
-        hlo_expect(&v, "}");
-        hlo_close_attr(r, &v);
+        if (i)
+            hlo_expect(&v, ",");
+        if ((s = hlo_take_shape(&v)) && s->layout &&
+            s->rank == r->in->arg[i]->shape->rank)
+            c->operand_layout[i] = (hlo_dims){s->layout, s->rank};
     }
-    if (hlo_open_attr(r, "result_layouts", &v)) {
-        c->result_layout = sd_arena_array(r->x->arena, hlo_dims, nout + 1);
-        hlo_expect(&v, "{");
-        for (int i = 0; i < nout && !v.bad; i++) {
-            if (i)
-                hlo_expect(&v, ",");
-            c->result_layout[i] = hlo_take_dims(&v);
-        }
-        hlo_expect(&v, "}");
-        hlo_close_attr(r, &v);
-    }
+    hlo_expect(&v, "}");
+    hlo_close_attr(r, &v);
+    if (!r->x->bad)
+        hlo_custom_take_layouts(r->x->arena, r->in, c);
+}
+
+/* How XLA's library calls compute; the target knows it from its config. */
+bool hlo_is_custom_hint(hlo_word key)
+{
+    static const char *const name[] = {"window",
+                                       "dim_labels",
+                                       "feature_group_count",
+                                       "batch_group_count",
+                                       "operand_precision",
+                                       "literal"};
+
+    for (size_t i = 0; i < SD_COUNTOF(name); i++)
+        if (hlo_word_is(key, name[i]))
+            return true;
+    return false;
 }
 
 void hlo_read_custom(hlo_attr_reader *r)
@@ -326,8 +333,10 @@ void hlo_read_custom(hlo_attr_reader *r)
     size_t len;
 
     c->target = hlo_attr_text(r, "custom_call_target", &len);
-    if (!c->target)
+    if (!c->target) {
         hlo_attr_want(r, "custom_call_target");
+        return;
+    }
     c->config = hlo_attr_text(r, "backend_config", &c->config_len);
     if (!c->config)
         c->config = "";
@@ -336,40 +345,49 @@ void hlo_read_custom(hlo_attr_reader *r)
     read_aliases(r, c);
     read_layouts(r, c);
     r->in->u.custom = c;
-    hlo_attr_comp_list(r, "called_computations");
+    if (!hlo_attr_comp_list(r, "called_computations"))
+        hlo_attr_comp_if(r, "to_apply");
+    if (hlo_is_guise(c) && !hlo_unmask(r->in))
+        hlo_attr_want(r, "a backend_config as hlo_print writes it");
 }
 
-/* [4,2]<=[8]: the numbers 0 to 7 in four groups of two */
+static hlo_dims take_bracket(hlo_lexer *v, const char *open, const char *close)
+{
+    sd_vec(int64_t) d = {0};
+
+    hlo_expect(v, open);
+    do
+        *sd_push(v->arena, &d) = hlo_take_int(v);
+    while (hlo_accept(v, ",") && !v->bad);
+    hlo_expect(v, close);
+    return (hlo_dims){d.at, d.n};
+}
+
+/* [4,2]<=[8], [4,2]<=[2,4]T(1,0): groups that share out 0, 1, 2, ... */
 static void take_iota_groups(hlo_lexer *v, hlo_collective *c)
 {
-    int64_t *g, n;
+    hlo_dims shape = take_bracket(v, "[", "]"), dims, perm = {0};
 
-    hlo_expect(v, "[");
-    c->ngroup = hlo_take_int(v);
-    hlo_expect(v, ",");
-    c->group_size = hlo_take_int(v);
-    hlo_expect(v, "]");
-    hlo_expect(v, "<");
-    hlo_expect(v, "=");
-    hlo_expect(v, "[");
-    n = hlo_take_int(v);
-    hlo_expect(v, "]");
+    hlo_expect(v, "<=");
+    dims = take_bracket(v, "[", "]");
+    if (hlo_accept(v, "T("))
+        perm = take_bracket(v, "", ")");
     if (v->bad)
         return;
-    if (n < 1 || n > 1 << 16 || c->ngroup < 1 || c->group_size < 1 ||
-        c->ngroup > n || c->ngroup * c->group_size != n) {
-        hlo_fail(v, "groups that share out the devices");
-        return;
+    if (shape.n == 2) {
+        c->ngroup = shape.at[0];
+        c->group_size = shape.at[1];
+        c->groups =
+            hlo_iota_groups(v->arena, c->ngroup, c->group_size, dims, perm);
     }
-    g = sd_arena_array(v->arena, int64_t, n);
-    for (int64_t i = 0; i < n; i++)
-        g[i] = i;
-    c->groups = g;
+    if (!c->groups)
+        hlo_fail(v, "groups that share out the devices");
 }
 
 static void take_groups(hlo_lexer *v, hlo_collective *c)
 {
-    sd_vec(int64_t) all = {0};
+    sd_vec(hlo_dims) all = {0};
+    int most = 0;
 
     hlo_skip_space(v);
     if (v->at < v->end && *v->at == '[') {
@@ -382,15 +400,14 @@ static void take_groups(hlo_lexer *v, hlo_collective *c)
     do {
         hlo_dims d = hlo_take_dims(v);
 
-        if (c->ngroup && d.n != c->group_size)
-            hlo_fail(v, "groups of one size");
-        for (int i = 0; i < d.n; i++)
-            *sd_push(v->arena, &all) = d.at[i];
-        c->group_size = d.n;
-        c->ngroup++;
+        most = SD_MAX(most, d.n);
+        *sd_push(v->arena, &all) = d;
     } while (hlo_accept(v, ",") && !v->bad);
     hlo_expect(v, "}");
-    c->groups = all.at;
+    if ((int64_t)most * all.n > 1 << 20)
+        hlo_fail(v, "smaller groups");
+    else
+        hlo_set_groups(v->arena, all.at, all.n, c);
 }
 
 void hlo_read_collective(hlo_attr_reader *r)

@@ -12,6 +12,7 @@ typedef struct {
     const char *bad;             /* what was expected; NULL: all is well */
     const char *bad_at;
     sd_status status; /* a rule broken by what was well written */
+    int64_t space;    /* memory space of the last array shape's layout */
 } hlo_lexer;
 
 typedef struct {
@@ -21,16 +22,20 @@ typedef struct {
 
 void hlo_skip_space(hlo_lexer *x); /* and comments */
 void hlo_fail(hlo_lexer *x, const char *expected);
+void hlo_refuse(hlo_lexer *x, sd_status st); /* st becomes x's */
 bool hlo_accept(hlo_lexer *x, const char *token); /* one punctuation */
 void hlo_expect(hlo_lexer *x, const char *token);
 bool hlo_accept_word(hlo_lexer *x, const char *word); /* a whole word */
 hlo_word hlo_take_name(hlo_lexer *x); /* with or without %; may be empty */
 int64_t hlo_take_int(hlo_lexer *x);
+void hlo_skip_braces(hlo_lexer *x); /* balanced, strings and all */
 const char *hlo_take_string(hlo_lexer *x, size_t *len); /* "...", unescaped */
 hlo_dims hlo_take_dims(hlo_lexer *x);                   /* {0,1} */
 const sd_shape *hlo_take_shape(hlo_lexer *x);
 bool hlo_word_is(hlo_word w, const char *s);
 
+void hlo_print_shape(sd_buf *b, const sd_shape *s, bool layout);
+void hlo_print_attrs(sd_buf *b, const hlo_inst *in);
 void hlo_print_literal(sd_buf *b, const sd_shape *s, const void *data);
 void *hlo_parse_literal(hlo_lexer *x, const sd_shape *s, size_t *bytes);
 
@@ -43,6 +48,8 @@ typedef struct {
     hlo_attr *at;
     int n;
     hlo_comp *(*find)(void *ctx, hlo_word name);
+    hlo_comp *(*body)(void *ctx, hlo_lexer *x); /* a computation in place */
+    bool (*frame)(void *ctx, int64_t id, hlo_inst *in); /* file and line */
     void *ctx;
 } hlo_attrs;
 /* Reads them into in; what is not known is an error. */
@@ -65,6 +72,7 @@ int hlo_attr_choice(hlo_attr_reader *r, const char *key,
                     const char *const *names, int unset);
 const char *hlo_attr_text(hlo_attr_reader *r, const char *key, size_t *len);
 void hlo_attr_comp(hlo_attr_reader *r, const char *key);
+void hlo_attr_comp_if(hlo_attr_reader *r, const char *key); /* if given */
 bool hlo_attr_comp_list(hlo_attr_reader *r, const char *key);
 
 hlo_window_dim *hlo_read_window(hlo_attr_reader *r, int *n);
@@ -74,7 +82,54 @@ void hlo_read_gather(hlo_attr_reader *r);
 void hlo_read_slice(hlo_attr_reader *r);
 void hlo_read_pad(hlo_attr_reader *r);
 void hlo_read_custom(hlo_attr_reader *r);
+bool hlo_is_custom_hint(hlo_word key);
 void hlo_read_collective(hlo_attr_reader *r);
+
+/* ---- what text and protobuf share (hlo_form.c) ---- */
+
+bool hlo_is_name_char(char ch);
+hlo_cmp_type hlo_usual_compare(sd_dtype t); /* what an unset type means */
+
+/* XLA has no op for our scan: outside it is a custom call of this target. */
+#define HLO_SCAN_TARGET "sundog.scan"
+typedef struct {
+    hlo_inst in;
+    hlo_custom custom;
+    char config[96];
+} hlo_guise;
+/* in itself, or what XLA reads in its place, kept in g. */
+const hlo_inst *hlo_masked(const hlo_inst *in, hlo_guise *g);
+bool hlo_is_guise(const hlo_custom *c);
+bool hlo_unmask(hlo_inst *in); /* false: its config is not ours */
+
+/* A custom call's layouts stand in its shapes outside, in u.custom inside. */
+bool hlo_custom_is_laid_out(const hlo_custom *c);
+sd_shape hlo_custom_operand(const hlo_inst *in, int i);
+const sd_shape *hlo_custom_result(sd_arena *a, const hlo_inst *in);
+void hlo_custom_take_layouts(sd_arena *a, hlo_inst *in, hlo_custom *c);
+
+/* Is it an op of XLA's that has no row of ours? */
+bool hlo_op_not_done(const char *name, size_t len);
+
+/* Groups [n,size]<=[dims]T(perm), n x size numbers; an empty perm leaves the
+ * order.  NULL when they do not share out as many devices as dims say. */
+const int64_t *hlo_iota_groups(sd_arena *a, int64_t n, int64_t size,
+                               hlo_dims dims, hlo_dims perm);
+/* Groups of unequal size are filled with -1 behind their members. */
+int hlo_group_members(const hlo_collective *c, int64_t group);
+void hlo_set_groups(sd_arena *a, const hlo_dims *group, int n,
+                    hlo_collective *to);
+/* Computations with callees first. */
+typedef struct { const hlo_comp **at; int n, cap; } hlo_comp_list;
+hlo_comp_list hlo_callees_first(sd_arena *a, const hlo_module *m);
+/* Aliases and donors against the entry's parameters and results. */
+sd_status hlo_check_entry(const hlo_module *m, hlo_dims donors);
+
+enum { HLO_HOST_SPACE = 5 }; /* XLA's number of pinned host memory */
+int64_t hlo_memory_space(const char *const *kind, int i); /* kind: or NULL */
+/* kind[i], of n, from a memory space; false when it is none of ours. */
+bool hlo_set_memory(sd_arena *a, const char ***kind, int n, int i,
+                    int64_t space);
 
 /* the names that text uses for enums, by value */
 extern const char *const hlo_cmp_dir_name[],
@@ -84,6 +139,7 @@ extern const char *const hlo_cmp_dir_name[],
                                             *const hlo_fusion_name[],
                                                 *const hlo_prec_name[],
                                                     *const hlo_api_name[],
-                                                        *const hlo_dist_name[];
+                                                        *const hlo_dist_name[],
+    *const hlo_algorithm_name[];
 
 #endif

@@ -1,0 +1,82 @@
+/* Protobuf without a library: messages are structs made from hlo_proto.def,
+ * read and written by tables of the same rows.  What is not given is zero, as
+ * protobuf has it; strings and bytes are borrowed from what is read. */
+#ifndef HLO_PB_H
+#define HLO_PB_H
+
+#include "hlo_priv.h"
+
+typedef struct { int64_t *at; int n, cap; } pb_ints;
+typedef struct { sd_bytes *at; int n, cap; } pb_strs;
+typedef struct { uint8_t *at; size_t len, cap; } pb_pack; /* cap 0: borrowed */
+
+#define BEGIN(m) typedef struct pb_##m pb_##m;
+#define FIELD(m, f, tag, kind, of)
+#define END(m)
+#include "hlo_proto.def"
+#undef BEGIN
+#undef FIELD
+#undef END
+
+#define PB_MEMBER_INT(f, of) int64_t f;
+#define PB_MEMBER_INTS(f, of) pb_ints f;
+#define PB_MEMBER_F32(f, of) float f;
+#define PB_MEMBER_PACK(f, of) pb_pack f;
+#define PB_MEMBER_STR(f, of) sd_bytes f;
+#define PB_MEMBER_STRS(f, of) pb_strs f;
+#define PB_MEMBER_ONE(f, of) pb_##of *f; /* NULL: not there */
+#define PB_MEMBER_MANY(f, of) struct { pb_##of *at; int n, cap; } f;
+
+#define BEGIN(m) struct pb_##m {
+#define FIELD(m, f, tag, kind, of) PB_MEMBER_##kind(f, of)
+#define END(m) };
+#include "hlo_proto.def"
+#undef BEGIN
+#undef FIELD
+#undef END
+
+enum { /* PB_TAG_comp_inst: the tag of that field */
+#define BEGIN(m)
+#define FIELD(m, f, tag, kind, of) PB_TAG_##m##_##f = tag,
+#define END(m)
+#include "hlo_proto.def"
+#undef BEGIN
+#undef FIELD
+#undef END
+};
+
+typedef struct pb_message pb_message;
+#define BEGIN(m) extern const pb_message pb_##m##_table;
+#define FIELD(m, f, tag, kind, of)
+#define END(m)
+#include "hlo_proto.def"
+#undef BEGIN
+#undef FIELD
+#undef END
+
+/* Reads a message into a zeroed struct; arrays go to the arena. */
+sd_status pb_read(sd_arena *a, const pb_message *t, sd_bytes b, void *out);
+void pb_write(sd_buf *b, const pb_message *t, const void *msg);
+
+/* A field of message t that is bytes, written without copying it first:
+ * everything between opening and closing is its content. */
+size_t pb_open(sd_buf *b, int tag);
+void pb_close(sd_buf *b, size_t at);
+
+/* Numbers as a packed field holds them. */
+static inline hlo_dims pb_dims(pb_ints v)
+{
+    return (hlo_dims){v.at, v.n};
+}
+static inline pb_ints pb_of_dims(hlo_dims d) /* borrowed: only to be written */
+{
+    return (pb_ints){(int64_t *)d.at, d.n, 0};
+}
+static inline sd_bytes pb_str(const char *s) /* takes NULL */
+{
+    return (sd_bytes){(const uint8_t *)s, s ? strlen(s) : 0};
+}
+/* With the NUL added; NULL when empty. */
+char *pb_text(sd_arena *a, sd_bytes s);
+
+#endif

@@ -1,0 +1,283 @@
+"""Machines with something missing or broken: each ends in one clear message,
+or goes on.  Every test is a process of its own."""
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import sundog
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
+FAULTS = os.path.join(TOP, "build/release/tests/faults")
+FAKE_CL = os.path.join(FAULTS, "libfakecl.so")
+NO_LIBRARY = os.path.join(FAULTS, "libnolibrary.so")
+
+# Prints the platform, a result, or the one line of the error.
+RUN = """
+import jax, numpy as np
+try:
+    d = jax.devices('xpu')
+    print(d[0].device_kind, jax.jit(lambda x: x + 1)(np.arange(3.0)))
+except RuntimeError as e:
+    print(e)
+"""
+RESULT = "[1. 2. 3.]"
+NO_BACKEND = "Unable to initialize backend 'xpu': NOT_FOUND: starting sundog: "
+NO_DEVICE = (NO_BACKEND + "no OpenCL device; a driver that takes SPIR-V is "
+             "wanted, and SUNDOG_DEVICE=host needs none: ")
+NO_DRIVER = ("libOpenCL.so.1: no OpenCL driver (the loader opens those that "
+             "*.icd files in /etc/OpenCL/vendors or OCL_ICD_VENDORS name)")
+NO_FILE = "cannot open shared object file: No such file or directory"
+AND_INTEL = f"; Intel's runtime for CPUs: /nowhere/lib/libintelocl.so: {NO_FILE}"
+JAX_ADDS = (" (set JAX_PLATFORMS='' to automatically choose an available "
+            "backend)")
+
+
+@pytest.fixture
+def said(python):
+    """What a run prints and warns of; its error is its output."""
+    def run(code=RUN, **env):
+        # no driver but the one that a test names
+        r = python(code, check=False, timeout=300,
+                   env={"VIRTUAL_ENV": "/nowhere"} | env)
+        assert r.returncode == 0, r.stderr[-3000:]
+        warnings = [l for l in r.stderr.splitlines() if l.startswith("sundog")]
+        return r.stdout.strip().removesuffix(JAX_ADDS), warnings
+    return run
+
+
+# ---- OpenCL ----
+
+def preload(names):
+    return {"LD_PRELOAD": NO_LIBRARY, "NO_LIBRARY": names}
+
+
+@pytest.fixture
+def vendors(tmp_path):
+    """A folder of .icd files with these lines."""
+    def make(*lines):
+        for i, line in enumerate(lines):
+            (tmp_path / f"{i}.icd").write_text(line + "\n")
+        return f"{tmp_path}/"
+    return make
+
+
+def test_no_icd_loader(said):
+    out, warnings = said(SUNDOG_DEVICE="cl",
+                         **preload("libOpenCL.so.1:libintelocl.so"))
+    # The preloaded library looks for it in a folder that is not there.
+    assert out == f"{NO_DEVICE}/nowhere/libOpenCL.so.1: {NO_FILE}{AND_INTEL}"
+    assert warnings == []
+
+
+def test_auto_needs_no_icd_loader(said):
+    out, warnings = said(**preload("libOpenCL.so.1"))
+    assert out.startswith("host:v") and out.endswith(RESULT)
+    assert warnings == []
+
+
+def test_no_driver(said, vendors):
+    out, _ = said(SUNDOG_DEVICE="cl", OCL_ICD_VENDORS=vendors())
+    assert out == NO_DEVICE + NO_DRIVER + AND_INTEL
+
+
+def test_a_driver_that_is_not_where_its_icd_file_says(said, vendors):
+    out, _ = said(SUNDOG_DEVICE="cl",
+                  OCL_ICD_VENDORS=vendors("/nowhere/libdriver.so"))
+    assert out == NO_DEVICE + NO_DRIVER + AND_INTEL
+
+
+def test_the_icd_loader_leads_to_the_driver(said, vendors):
+    out, _ = said(SUNDOG_DEVICE="cl", OCL_ICD_VENDORS=vendors(FAKE_CL),
+                  FAKE_CL="kernels=any")
+    assert out == "cl:cpu [0. 0. 0.]"  # its kernels compute nothing
+
+
+def test_a_device_without_spirv(said, vendors):
+    out, _ = said(SUNDOG_DEVICE="cl", OCL_ICD_VENDORS=vendors(FAKE_CL),
+                  FAKE_CL="il=0")
+    assert out == (NO_DEVICE + 'libOpenCL.so.1: the OpenCL device "Fake '
+                   'device" takes no IL (SPIR-V), and no other does' + AND_INTEL)
+
+
+@pytest.mark.parametrize("library, why", [
+    ("/nowhere/libx.so", f"/nowhere/libx.so: {NO_FILE}"),
+    ("libm.so.6", "libm.so.6 is no OpenCL library: it has no "
+     "clGetExtensionFunctionAddressForPlatform")])
+def test_a_named_library_that_is_none(said, library, why):
+    out, _ = said(SUNDOG_DEVICE="cl", SUNDOG_CL_LIBRARY=library)
+    assert out == f"{NO_BACKEND}SUNDOG_CL_LIBRARY: {why}"
+
+
+def test_a_gpu_that_fails_leaves_the_host(said):
+    out, warnings = said(SUNDOG_CL_LIBRARY=FAKE_CL, FAKE_CL="gpu=1,lose=20")
+    assert out.endswith(RESULT) and out.startswith("host:v")
+    assert len(warnings) == 1 and warnings[0].startswith(
+        "sundog warn: the OpenCL GPU is left alone, the host is used: OpenCL, ")
+
+
+LATER = """
+import jax, numpy as np
+x = jax.device_put(np.arange(3.0, dtype=np.float32), jax.devices('xpu')[0])
+f = jax.jit(lambda x: x + 1)
+for i in range(40):
+    try:
+        np.asarray(f(x))
+    except jax.errors.JaxRuntimeError as e:
+        print(e)
+        break
+print(jax.jit(lambda x: x + 1, backend='cpu')(np.arange(3.0)))
+"""
+
+
+@pytest.mark.parametrize("number, code, name", [
+    (-2, "UNAVAILABLE", "CL_DEVICE_NOT_AVAILABLE"),
+    (-5, "RESOURCE_EXHAUSTED", "CL_OUT_OF_RESOURCES")])
+def test_a_device_that_is_lost_while_running(said, number, code, name):
+    out, _ = said(LATER, SUNDOG_DEVICE="cl", SUNDOG_CL_LIBRARY=FAKE_CL,
+                  FAKE_CL=f"kernels=any,lose=100,error={number}")
+    error, last = out.splitlines()
+    assert re.fullmatch(  # which call it meets is the driver's business
+        rf"{code}: (running jit__lambda: (fusion .*, 1 groups of 64: )?)?"
+        rf"OpenCL, (launching|waiting|copying): {name} \({number}\)", error)
+    assert last == RESULT  # JAX's own platform goes on
+
+
+# ---- the compiler ----
+
+@pytest.fixture
+def installed(tmp_path):
+    """A copy of our two libraries, the compiler's bytes changed or gone."""
+    def make(change):
+        shutil.copy(sundog.library(), tmp_path)
+        if change:
+            at = os.path.dirname(os.path.realpath(sundog.library()))
+            with open(os.path.join(at, "libsundog-compiler.so"), "rb") as f:
+                data = f.read()
+            new = change(data)
+            assert new != data and len(new) == len(data)
+            (tmp_path / "libsundog-compiler.so").write_bytes(new)
+        return str(tmp_path / "libsundog.so")
+    return make
+
+
+NOT_OPENED = "NOT_FOUND: the compiler cannot be opened: "
+REMEDY = ("; libsundog-compiler.so belongs beside libsundog.so and needs LLVM "
+          "22 (Debian's package libllvm22); programs that are compiled already "
+          "still run")
+
+
+def test_no_compiler(said, installed):
+    lib = installed(None)
+    out, _ = said(SUNDOG_DEVICE="host", SUNDOG_LIBRARY=lib)
+    compiler = lib.replace("libsundog.so", "libsundog-compiler.so")
+    assert out == f"{NOT_OPENED}{compiler}: {NO_FILE}{REMEDY}"
+
+
+def test_no_llvm(said, installed):
+    lib = installed(lambda b: b.replace(b"libLLVM.so.22.1", b"libLLVM.so.00.0"))
+    out, _ = said(SUNDOG_DEVICE="host", SUNDOG_LIBRARY=lib)
+    assert out == f"{NOT_OPENED}libLLVM.so.00.0: {NO_FILE}{REMEDY}"
+
+
+def test_another_llvm(said, tmp_path):
+    subprocess.run(["cc", "-shared", "-x", "c", "/dev/null", "-o",
+                    tmp_path / "libLLVM.so.22.1"], check=True)
+    out, _ = said(SUNDOG_DEVICE="host", LD_LIBRARY_PATH=str(tmp_path))
+    assert out.startswith(NOT_OPENED) and out.endswith(REMEDY)
+    assert re.search(r"undefined symbol: LLVM\w+, version LLVM_22.1", out)
+
+
+def test_a_compiler_of_another_build(said, installed):
+    build = re.compile(rb"0\.1\.0-[0-9a-f]{12}\0")
+    lib = installed(lambda b: build.sub(b"0.0.9-000000000000\0", b))
+    with open(lib, "rb") as f:
+        ours = build.search(f.read()).group()[:-1].decode()
+    out, _ = said(SUNDOG_DEVICE="host", SUNDOG_LIBRARY=lib)
+    compiler = lib.replace("libsundog.so", "libsundog-compiler.so")
+    assert out == (f"FAILED_PRECONDITION: {compiler} is of build "
+                   f"0.0.9-000000000000, libsundog.so of build {ours}: install "
+                   "both from one build")
+
+
+# ---- disks and folders ----
+
+def test_a_dump_on_a_full_disk(said, tmp_path):
+    """A limit on the size of files stands for the disk."""
+    code = ("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, "
+            "(64, 64))\n" + RUN)
+    out, warnings = said(code, SUNDOG_DEVICE="host",
+                         XLA_FLAGS=f"--xla_dump_to={tmp_path}/d")
+    assert out.endswith(RESULT)
+    assert warnings == [
+        f"sundog warn: dump: writing {tmp_path}/d/module_0000.jit__lambda."
+        "before_optimizations.txt: File too large; nothing more of this module "
+        "is dumped"]
+
+
+@pytest.mark.parametrize("folder, why", [
+    ("/dev/full", "Not a directory"),
+    ("/proc/sundog", "No such file or directory"),
+])
+def test_a_dump_to_no_folder(said, folder, why):
+    out, warnings = said(SUNDOG_DEVICE="host",
+                         XLA_FLAGS=f"--xla_dump_to={folder}")
+    assert out.endswith(RESULT)
+    assert warnings == [f"sundog warn: cannot dump to {folder}: {why}"]
+
+
+@pytest.mark.parametrize("home", ["/proc", None])
+def test_a_home_that_cannot_be_written(said, home):
+    code = "import os; os.chdir('/proc')\n" + RUN
+    out, warnings = said(code, SUNDOG_DEVICE="host", HOME=home, TMPDIR="/proc")
+    assert out.endswith(RESULT) and warnings == []
+
+
+# ---- signals while compiling ----
+
+SIGNALS = """
+import os, signal, time, jax, numpy as np
+seen = {signal.SIGALRM: 0, signal.SIGCHLD: 0}
+def note(number, frame):
+    seen[number] += 1
+signal.signal(signal.SIGALRM, note)
+signal.siginterrupt(signal.SIGALRM, True)  # no SA_RESTART: EINTR
+CHILDREN
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+x = np.arange(6.0, dtype=np.float32)
+for n in range(10):
+    f = jax.jit(lambda x: jax.numpy.sort(x * n)[::-1] + jax.nn.softmax(x))
+    want = np.sort(x * n)[::-1] + np.exp(x - 5) / np.exp(x - 5).sum()
+    assert np.allclose(f(x), want, rtol=1e-5), (n, f(x), want)
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert seen[signal.SIGALRM] > 20
+print('right')
+"""
+
+
+REAP = """
+def reap(number, frame):
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        pass  # sundog was first
+signal.signal(signal.SIGCHLD, reap)
+"""
+
+
+@pytest.mark.parametrize("children", [
+    "", "signal.signal(signal.SIGCHLD, signal.SIG_IGN)", REAP],
+    ids=["default", "ignored", "reaped"])
+@pytest.mark.parametrize("device", ["host", "cl"])
+def test_signals_while_compiling(said, device, children):
+    """On cl, code is made by a child: the program may be told of its end, or
+    may have waited for it."""
+    if device == "host" and children:
+        pytest.skip("host compiles without a child")
+    out, warnings = said(SIGNALS.replace("CHILDREN", children),
+                         SUNDOG_DEVICE=device,
+                         VIRTUAL_ENV=os.environ.get("VIRTUAL_ENV"))
+    assert out == "right" and warnings == []

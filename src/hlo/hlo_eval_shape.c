@@ -112,22 +112,64 @@ static void eval_pad(const hlo_inst *in, const hlo_value *arg, hlo_value *out)
     } while (hlo_step(s->rank, out->shape->dim, ix));
 }
 
+/* Which element of the dense row-major value lies at each place in memory. */
+static int64_t *memory_order(sd_arena *a, const sd_shape *s)
+{
+    int64_t *at = sd_arena_array(a, int64_t, sd_shape_count(s) + 1), i = 0;
+    int64_t ix[SD_MAX_RANK] = {0}, dim[SD_MAX_RANK], by[SD_MAX_RANK];
+    int64_t stride[SD_MAX_RANK];
+
+    hlo_strides(s, stride);
+    for (int k = 0; k < s->rank; k++) {
+        int64_t d = s->layout ? s->layout[s->rank - 1 - k] : k;
+
+        dim[k] = s->dim[d];
+        by[k] = stride[d];
+    }
+    if (sd_shape_count(s) > 0)
+        do {
+            for (int k = 0; k < s->rank; k++)
+                at[i] += ix[k] * by[k];
+            i++;
+        } while (hlo_step(s->rank, dim, ix));
+    return at;
+}
+
+/* The same memory under another shape: what moves follows from the layouts. */
+static sd_status eval_bitcast(hlo_ev *e, const hlo_inst *in, const hlo_value *x,
+                              hlo_value *out)
+{
+    const sd_shape *s = in->arg[0]->shape, *to = in->shape;
+
+    if (!s->layout && !to->layout) {
+        out->data = x->data;
+        return NULL;
+    }
+    if (sd_dtype_bytes(s->dtype) != sd_dtype_bytes(to->dtype))
+        return sd_error(SD_UNIMPLEMENTED,
+                        "evaluating a bitcast between layouts, of %s to %s",
+                        sd_dtype_name(s->dtype), sd_dtype_name(to->dtype));
+    int64_t *from = memory_order(e->arena, s);
+    int64_t *into = memory_order(e->arena, to);
+
+    *out = hlo_value_make(e->arena, to);
+    for (int64_t i = 0; i < sd_shape_count(to); i++)
+        copy_elem(x, from[i], out, into[i]);
+    return NULL;
+}
+
 sd_status hlo_eval_shape(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
                          hlo_value *out)
 {
     int64_t ix[SD_MAX_RANK] = {0}, stride[SD_MAX_RANK], i = 0;
 
-    (void)e;
     if (in->op == HLO_COPY) {
         *out = arg[0];
         return NULL;
     }
-    if (in->op == HLO_RESHAPE || in->op == HLO_BITCAST) {
-        /* a bitcast of a value in another layout would move elements */
-        if (in->op == HLO_BITCAST &&
-            (in->shape->layout || arg[0].shape->layout))
-            return sd_error(SD_UNIMPLEMENTED,
-                            "evaluating a bitcast between layouts");
+    if (in->op == HLO_BITCAST)
+        return eval_bitcast(e, in, &arg[0], out);
+    if (in->op == HLO_RESHAPE) {
         out->data = arg[0].data;
         return NULL;
     }

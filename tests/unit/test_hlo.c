@@ -441,6 +441,18 @@ static const char *const facts[] = {
     "got = s32[5] pad(a, z), padding=-1_1_1 "
     "want = s32[5] constant({9, 2, 9, 3, 9}) @s32[5]",
     "ENTRY e { a = s32[2,3] constant({ {1,2,3}, {4,5,6} }) "
+    "b = s32[2,3]{0,1} copy(a) got = s32[3,2] bitcast(b) "
+    "want = s32[3,2] constant({ {1,4}, {2,5}, {3,6} }) @s32[3,2]",
+    /* stochastic rounding: up when the random bits are below the fraction */
+    "ENTRY e { a = f32[4] constant({1.25, 1.25, -1.25, 300}) "
+    "b = u32[4] constant({1073741823, 1073741824, 0, 0}) "
+    "got = s8[4] stochastic-convert(a, b) "
+    "want = s8[4] constant({2, 1, -2, 127}) @s8[4]",
+    "ENTRY e { a = f32[4] constant({1.00390625, 1.00390625, -1.00390625, inf})"
+    " b = u32[4] constant({2147483647, 2147483648, 0, 0}) "
+    "got = bf16[4] stochastic-convert(a, b) "
+    "want = bf16[4] constant({1.0078125, 1, -1.0078125, inf}) @bf16[4]",
+    "ENTRY e { a = s32[2,3] constant({ {1,2,3}, {4,5,6} }) "
     "i = s32[] constant(7) got = s32[1,2] dynamic-slice(a, i, i), "
     "dynamic_slice_sizes={1,2} want = s32[1,2] constant({ {5,6} }) @s32[1,2]",
     "ENTRY e { a = s32[4] constant({1,2,3,4}) i = u8[] constant(200) "

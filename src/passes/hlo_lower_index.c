@@ -67,6 +67,9 @@ static hlo_inst *lower_gather(hlo_inst *in)
     int64_t k = g->index_map.n;
     hlo_inst *arg[SD_MAX_RANK + 1], *zero, *y;
 
+    for (int i = 0; i < at->shape->rank; i++) /* one index vector, no batch */
+        if (i != g->index_vector_dim && at->shape->dim[i] != 1)
+            return NULL;
     if (sd_shape_count(at->shape) != k || g->operand_batch.n)
         return NULL;
     at = pass_reshape(p, at, 1, &k);

@@ -1,5 +1,10 @@
 /* Windows:
  *   - a reduce-window that runs over all that came before is a scan;
+ *   - where a reduce-window reaches past its operand, or into the holes of a
+ *     dilation, there is nothing to combine.  Plan fills such places with the
+ *     initial value, so that one becomes the combiner's identity and the
+ *     program's own joins the result; a combiner without one gets a flag
+ *     beside its values that says whether there is any;
  *   - select-and-scatter is first a reduce-window that finds, for each window,
  *     the flat position of what select chooses (-1: nothing but padding), then
  *     either, for windows of few positions, one step a position k: where the
@@ -28,6 +33,179 @@ static hlo_inst *lower_cumulative(hlo_inst *in)
     hlo_set_comps(x, 1, in->comp);
     return x;
 }
+
+/* ---- nothing under a part of the window ---- */
+
+static bool reaches_outside(const hlo_inst *in)
+{
+    for (int i = 0; i < in->u.window.n; i++) {
+        const hlo_window_dim *w = &in->u.window.dim[i];
+
+        if (w->pad_low > 0 || w->pad_high > 0 || w->base_dilation > 1)
+            return true;
+    }
+    return false;
+}
+
+/* 0 serves as -0 does: it is what a sum starts from. */
+static bool is_identity(hlo_inst *init, hlo_op op)
+{
+    double v;
+
+    if (op == HLO_ADD && hlo_is_scalar_const(init, &v) && v == 0)
+        return true;
+    if (init->op != HLO_CONSTANT || !pass_has_identity(op, pass_dtype(init)))
+        return false;
+    hlo_inst *id = pass_identity(pass_at(init), op, pass_dtype(init));
+    bool same = !memcmp(id->u.literal.data, init->u.literal.data,
+                        init->u.literal.bytes);
+
+    hlo_remove(id);
+    return same;
+}
+
+static hlo_inst *window_like(hlo_inst *in, const sd_shape *s, int narg,
+                             hlo_inst *const *arg, hlo_comp *c)
+{
+    hlo_inst *y =
+        hlo_inst_create(in->parent, in, HLO_REDUCE_WINDOW, s, narg, arg);
+
+    y->u.window = in->u.window;
+    y->op_name = in->op_name;
+    y->source_file = in->source_file;
+    y->source_line = in->source_line;
+    hlo_set_comps(y, 1, &c);
+    return y;
+}
+
+static const sd_shape *flag_shape(hlo_inst *like)
+{
+    return sd_shape_make(like->parent->module->arena, SD_PRED,
+                         like->shape->rank, like->shape->dim);
+}
+
+/* Result i of a computation of n; a lone one is no tuple. */
+static hlo_inst *part(hlo_at p, hlo_inst *x, int n, int i)
+{
+    return n > 1 ? hlo_make_gte(p, x, i) : x;
+}
+
+/* (acc.., any, x.., is): f of both where both are there */
+static hlo_comp *flagged(hlo_inst *in, int n)
+{
+    hlo_module *m = in->parent->module;
+    hlo_comp *c = hlo_comp_create(m, "flagged");
+    hlo_at p = {c, NULL, NULL};
+    hlo_inst **arg = sd_arena_array(m->arena, hlo_inst *, 2 * n);
+    hlo_inst **out = sd_arena_array(m->arena, hlo_inst *, n + 1);
+    const sd_shape *pred = sd_shape_make(m->arena, SD_PRED, 0, NULL);
+    hlo_inst *flag[2], *both;
+
+    for (int side = 0; side < 2; side++) {
+        for (int i = 0; i < n; i++)
+            arg[side * n + i] =
+                hlo_make_param(c, in->arg[n + i]->shape, side ? "x" : "acc");
+        flag[side] = hlo_make_param(c, pred, side ? "is" : "any");
+    }
+    both = pass_splice(p, in->comp[0], arg);
+    for (int i = 0; i < n; i++) {
+        hlo_inst *y =
+            hlo_make_select(p, flag[0], part(p, both, n, i), arg[n + i]);
+
+        out[i] = hlo_make_select(p, flag[1], y, arg[i]);
+    }
+    out[n] = hlo_make_binary(p, HLO_OR, flag[0], flag[1]);
+    hlo_set_root(c, hlo_make_tuple(p, n + 1, out));
+    return c;
+}
+
+/* The initial values are joined to what a window gives, if it gives any. */
+static hlo_inst *join_start(hlo_inst *in, int n, hlo_inst *y)
+{
+    hlo_at p = pass_at(in);
+    sd_arena *a = in->parent->module->arena;
+    hlo_inst **arg = sd_arena_array(a, hlo_inst *, 2 * n), *both;
+    hlo_inst **out = sd_arena_array(a, hlo_inst *, n), *any;
+
+    any = hlo_make_gte(p, y, n);
+    for (int i = 0; i < n; i++) {
+        arg[n + i] = hlo_make_gte(p, y, i);
+        arg[i] = pass_spread(p, in->arg[n + i], arg[n + i]->shape);
+    }
+    both = pass_vectorize(p, in->comp[0], arg, arg[0]->shape);
+    for (int i = 0; i < n; i++)
+        out[i] = hlo_make_select(p, any, part(p, both, n, i), arg[i]);
+    return n > 1 ? hlo_make_tuple(p, n, out) : out[0];
+}
+
+static hlo_inst *lower_flagged(hlo_inst *in)
+{
+    int n = in->narg / 2;
+    sd_arena *a = in->parent->module->arena;
+    hlo_inst **arg = sd_arena_array(a, hlo_inst *, in->narg + 2);
+    const sd_shape **s = sd_arena_array(a, const sd_shape *, n + 1);
+    hlo_at p = pass_at(in);
+
+    for (int i = 0; i < n; i++) {
+        arg[i] = in->arg[i];
+        arg[n + 1 + i] = in->arg[n + i];
+        s[i] = n > 1 ? in->shape->elem[i] : in->shape;
+    }
+    s[n] = sd_shape_make(a, SD_PRED, s[0]->rank, s[0]->dim);
+    arg[n] = pass_fill_s64(p, flag_shape(in->arg[0]), SD_PRED, 1);
+    arg[2 * n + 1] = hlo_make_scalar_s64(p, SD_PRED, 0);
+    return join_start(in, n,
+                      window_like(in, sd_shape_tuple(a, n + 1, s), 2 * n + 2,
+                                  arg, flagged(in, n)));
+}
+
+/* Windows over an operand without elements. */
+static hlo_inst *only_start(hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    int n = in->narg / 2;
+    hlo_inst **out = sd_arena_array(in->parent->module->arena, hlo_inst *, n);
+
+    for (int i = 0; i < n; i++)
+        out[i] = pass_spread(p, in->arg[n + i],
+                             n > 1 ? in->shape->elem[i] : in->shape);
+    return n > 1 ? hlo_make_tuple(p, n, out) : out[0];
+}
+
+static hlo_inst *lower_outside(hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    hlo_inst *arg[2], *y;
+    hlo_op op;
+
+    if (sd_shape_count(in->arg[0]->shape) == 0)
+        return only_start(in);
+    if (!reaches_outside(in))
+        return NULL;
+    if (in->narg == 2 && hlo_comp_is_binary(in->comp[0], &op)) {
+        if (is_identity(in->arg[1], op))
+            return NULL;
+        if (pass_has_identity(op, pass_dtype(in))) {
+            arg[0] = in->arg[0];
+            arg[1] = pass_identity(p, op, pass_dtype(in));
+            y = window_like(in, in->shape, 2, arg, in->comp[0]);
+            return hlo_make_binary(p, op, pass_spread(p, in->arg[1], in->shape),
+                                   y);
+        }
+    }
+    if (!pass_can_vectorize(in->comp[0]))
+        return NULL;
+    return lower_flagged(in);
+}
+
+static hlo_inst *lower_reduce_window(hlo_inst *in)
+{
+    hlo_inst *to = lower_cumulative(in);
+
+    return to ? to : lower_outside(in);
+}
+
+/* ---- select-and-scatter ---- */
 
 /* (value, at, new value, new at): keep what select says, never padding */
 static hlo_comp *choose(hlo_module *m, hlo_comp *select, sd_dtype t,
@@ -178,7 +356,7 @@ bool hlo_lower_window(hlo_module *m, const device_desc *dev)
             hlo_inst *to = NULL;
 
             if (in->op == HLO_REDUCE_WINDOW)
-                to = lower_cumulative(in);
+                to = lower_reduce_window(in);
             else if (in->op == HLO_SELECT_AND_SCATTER)
                 to = lower_select_and_scatter(in);
             if (to) {

@@ -148,7 +148,7 @@ static plan_node *lower_concatenate(plan_lowering *lw, const hlo_inst *in,
 
         if (start < end && e->hi >= start && e->lo < end) {
             x = operand(lw, in, k, 0, index, g);
-            all = all ? filled(lw, x, &(plan_guard){e, e->lo, end}, 1, g, all)
+            all = all ? filled(lw, x, &(plan_guard){e, start, end}, 1, g, all)
                       : x;
         }
         end = start;

@@ -1,0 +1,117 @@
+/* random: programs made from a seed, and what is expected of them.
+ *
+ * A program is HLO text, so that one made here, one cut down and one kept as a
+ * case go the same way: parse, verify, evaluate, compile and run on each
+ * device, compare.  Its first lines are comments:
+ *
+ *   // error: 0 1e-06     per result, the most that a device may be away from
+ *                         the evaluator's value; 0: the same value
+ *
+ * A parameter's name says what it is filled with: small (whole numbers of at
+ * most random_small), wide (any bits of an integer), wild (any float, NaN and
+ * the infinities too). */
+#ifndef RANDOM_H
+#define RANDOM_H
+
+#include "hlo.h"
+#include "xpu.h"
+
+/* ---- making programs: random_gen.c and the makers ---- */
+
+/* What is known of a value.  A float is exact when every right device gives
+ * it: whole numbers that sums and products keep, and what only moves.  The
+ * rest has an error that is carried along. */
+typedef struct {
+    double bound; /* |x| at most, and no NaN; INFINITY: anything */
+    double error; /* 0: exact */
+    bool whole;   /* integers */
+    bool bits;    /* even the sign of 0 and a NaN's bits are given */
+} random_fact;
+
+/* What a value must be to serve as an operand. */
+typedef struct {
+    double bound;
+    bool exact, whole;
+} random_need;
+
+typedef struct random_gen random_gen;
+struct random_gen {
+    uint64_t state;
+    sd_arena *a;
+    hlo_module *m;
+    hlo_comp *c;
+    hlo_inst *pool[256]; /* values to choose from, of the computation c */
+    int npool;
+    int depth;           /* loops and branches around */
+    bool scalars;        /* a region: rank 0, elementwise */
+};
+
+/* Reserves of a type: see random_type.c. */
+typedef struct {
+    double whole;  /* up to this all integers are exact */
+    double most;   /* the largest finite value */
+    double ulp;    /* relative */
+    double tiny;   /* absolute, below the normal numbers */
+    double small;  /* what "small" parameters hold */
+} random_type;
+random_type random_type_of(sd_dtype t); /* complex: its part */
+
+hlo_module *random_module(sd_arena *a, uint64_t seed, sd_buf *text);
+
+uint64_t random_next(random_gen *g);
+int64_t random_below(random_gen *g, int64_t n); /* [0, n) */
+bool random_chance(random_gen *g, int percent);
+sd_dtype random_dtype(random_gen *g, int kinds); /* HLO_T_x */
+const sd_shape *random_shape(random_gen *g, sd_dtype t);
+
+random_fact *random_fact_of(const hlo_inst *in);
+/* Puts a value into the pool; what is not known of it is in f. */
+hlo_inst *random_keep(random_gen *g, hlo_inst *in, random_fact f);
+/* A value of the shape that satisfies the need: from the pool, changed to fit
+ * if need be, or new. */
+hlo_inst *random_want(random_gen *g, const sd_shape *s, random_need need);
+hlo_inst *random_new(random_gen *g, const sd_shape *s, random_need need);
+hlo_inst *random_pick(random_gen *g, int kinds, random_need need);
+hlo_inst *random_index(random_gen *g, sd_dtype t, int64_t n);
+const sd_shape *random_dims(random_gen *g, sd_dtype t, int rank,
+                            const int64_t *dim);
+random_fact random_worst(int n, hlo_inst *const *x); /* of moved operands */
+random_fact random_exact_int(sd_dtype t);
+hlo_at random_at(random_gen *g);
+/* Creates in and infers its shape; the attributes are set by `set`. */
+hlo_inst *random_inst(random_gen *g, hlo_op op, const sd_shape *s, int narg,
+                      hlo_inst *const *arg);
+/* The declared shape becomes the inferred one. */
+void random_infer(random_gen *g, hlo_inst *in);
+/* n more values in the pool of g. */
+void random_steps(random_gen *g, int n);
+hlo_comp *random_scalar_body(random_gen *g, sd_dtype t, hlo_op op);
+
+typedef void (*random_maker)(random_gen *g);
+#define MAKER(id, weight) void random_make_##id(random_gen *g);
+#include "random_makers.def"
+#undef MAKER
+
+/* ---- running programs: random_run.c ---- */
+
+typedef enum { RANDOM_AGREES, RANDOM_REFUSED, RANDOM_WRONG } random_verdict;
+typedef struct {
+    xpu_client *client;
+    xpu_device *device;
+    sd_options options;
+    const char *name;
+} random_world;
+sd_status random_world_open(random_world *w, const char *device);
+void random_world_close(random_world *w);
+/* why: the refusal's or the difference's text. */
+random_verdict random_run(const random_world *w, const char *text, size_t len,
+                          sd_buf *why);
+
+/* ---- cutting programs down: random_cut.c ---- */
+
+typedef bool (*random_fails)(void *ctx, const char *text, size_t len);
+/* A smaller text that still fails. */
+void random_cut(const char *text, size_t len, random_fails fails, void *ctx,
+                sd_buf *out);
+
+#endif

@@ -1,0 +1,650 @@
+/* Makers of reductions, windows, sorts, contractions, norms, random bits. */
+#include "random.h"
+
+#include <math.h>
+
+static const random_need anything = {INFINITY, false, false};
+static const random_need exact = {INFINITY, true, false};
+
+static bool is_float(sd_dtype t)
+{
+    return sd_dtype_kind(sd_dtype_part(t)) == SD_K_FLOAT;
+}
+
+static hlo_inst *scalar(random_gen *g, sd_dtype t, random_need need)
+{
+    return random_want(g, random_dims(g, t, 0, NULL), need);
+}
+
+/* A reducer of n values and the operand it takes: sums of floats are of whole
+ * numbers that the type adds exactly, so that their order does not matter. */
+static hlo_inst *reducible(random_gen *g, int64_t n, hlo_op *op, random_fact *f,
+                           const sd_shape *s)
+{
+    static const hlo_op ops[] = {HLO_ADD,     HLO_ADD,      HLO_MAXIMUM,
+                                 HLO_MINIMUM, HLO_MULTIPLY, HLO_AND,
+                                 HLO_OR,      HLO_XOR};
+    sd_dtype t = s->dtype;
+    random_type k = random_type_of(t);
+    double most = floor(k.whole / (double)(n + 1));
+    random_need need = anything;
+    hlo_inst *x;
+
+    *op = ops[random_below(g, is_float(t) ? 4 : 8)];
+    if (sd_dtype_kind(t) == SD_K_COMPLEX)
+        *op = HLO_ADD;
+    if (is_float(t) && *op == HLO_ADD) {
+        if (most < 1 || t == SD_F8E8M0FNU)
+            return NULL;
+        need = (random_need){SD_MIN(most, 64), true, true};
+    }
+    x = random_want(g, s, need);
+    *f = *random_fact_of(x);
+    f->bits = false;
+    if (is_float(t) && *op == HLO_ADD)
+        f->bound = (f->bound + 1) * (double)(n + 1);
+    return x;
+}
+
+/* An initial value that goes with it: the operation takes it once, or once
+ * more for each element that is not there. */
+static hlo_inst *start_of(random_gen *g, hlo_op op, sd_dtype t, random_fact *f)
+{
+    random_need need = anything;
+    hlo_inst *x;
+
+    if (is_float(t) && op == HLO_ADD)
+        need = (random_need){random_chance(g, 60) ? 0 : 1, true, true};
+    x = scalar(g, t, need);
+    f->bound = fmax(f->bound, random_fact_of(x)->bound);
+    f->error = fmax(f->error, random_fact_of(x)->error);
+    f->whole = f->whole && random_fact_of(x)->whole;
+    return x;
+}
+
+/* The narrow type's sum as one of f32 between converts, as frameworks write
+ * it. */
+static hlo_comp *wide_body(random_gen *g, sd_dtype t, hlo_op op)
+{
+    hlo_comp *c = hlo_comp_create(g->m, "wide");
+    const sd_shape *s = random_dims(g, t, 0, NULL);
+    hlo_at at = {.c = c};
+    hlo_inst *x = hlo_make_param(c, s, "x"), *y = hlo_make_param(c, s, "y");
+
+    x = hlo_make_convert(at, SD_F32, x);
+    y = hlo_make_convert(at, SD_F32, y);
+    hlo_set_root(c, hlo_make_convert(at, t, hlo_make_binary(at, op, x, y)));
+    return c;
+}
+
+static hlo_comp *body_of(random_gen *g, sd_dtype t, hlo_op op)
+{
+    bool narrow = is_float(t) && sd_dtype_table[t].bits <= 16;
+
+    return narrow && random_chance(g, 40) ? wide_body(g, t, op)
+                                          : random_scalar_body(g, t, op);
+}
+
+static int some_dims(random_gen *g, const sd_shape *s, int64_t *dims,
+                     int64_t *n)
+{
+    int k = 0;
+
+    *n = 1;
+    for (int i = 0; i < s->rank; i++)
+        if (random_chance(g, 50)) {
+            dims[k++] = i;
+            *n *= s->dim[i];
+        }
+    return k;
+}
+
+void random_make_reduce(random_gen *g)
+{
+    const sd_shape *s = random_shape(g, random_dtype(g, HLO_T_ANY));
+    int64_t dims[8], n;
+    int k = some_dims(g, s, dims, &n);
+    random_fact f;
+    hlo_op op;
+    hlo_inst *x = reducible(g, n, &op, &f, s), *init;
+
+    if (!x)
+        return;
+    init = start_of(g, op, s->dtype, &f);
+    random_keep(g,
+                hlo_make_reduce(random_at(g), x, init, dims, k,
+                                body_of(g, s->dtype, op)),
+                f);
+}
+
+static hlo_inst *op2(hlo_at at, hlo_op op, hlo_inst *x, hlo_inst *y)
+{
+    return hlo_make_binary(at, op, x, y);
+}
+
+/* The greatest (least) value and the lowest index that has it. */
+static hlo_comp *arg_body(random_gen *g, sd_dtype t, sd_dtype it, bool max)
+{
+    hlo_comp *c = hlo_comp_create(g->m, "pick");
+    hlo_at at = {.c = c};
+    const sd_shape *s = random_dims(g, t, 0, NULL);
+    const sd_shape *is = random_dims(g, it, 0, NULL);
+    hlo_inst *v = hlo_make_param(c, s, "v"), *i = hlo_make_param(c, is, "i");
+    hlo_inst *w = hlo_make_param(c, s, "w"), *j = hlo_make_param(c, is, "j");
+    hlo_inst *better = hlo_make_compare(at, max ? HLO_GT : HLO_LT, v, w);
+    hlo_inst *tie = op2(at, HLO_AND, hlo_make_compare(at, HLO_EQ, v, w),
+                        hlo_make_compare(at, HLO_LT, i, j));
+    hlo_inst *take = op2(at, HLO_OR, better, tie), *out[2];
+
+    out[0] = hlo_make_select(at, take, v, w);
+    out[1] = hlo_make_select(at, take, i, j);
+    hlo_set_root(c, hlo_make_tuple(at, 2, out));
+    return c;
+}
+
+/* Two reductions in one: independent ones, or value and index. */
+static hlo_comp *pair_body(random_gen *g, sd_dtype t, sd_dtype u)
+{
+    hlo_comp *c = hlo_comp_create(g->m, "both");
+    hlo_at at = {.c = c};
+    const sd_shape *s = random_dims(g, t, 0, NULL);
+    const sd_shape *us = random_dims(g, u, 0, NULL);
+    hlo_inst *a = hlo_make_param(c, s, "a"), *b = hlo_make_param(c, us, "b");
+    hlo_inst *x = hlo_make_param(c, s, "x"), *y = hlo_make_param(c, us, "y");
+    hlo_inst *out[2] = {
+        op2(at, random_chance(g, 50) ? HLO_MAXIMUM : HLO_MINIMUM, a, x),
+        op2(at, random_chance(g, 50) ? HLO_ADD : HLO_MAXIMUM, b, y)};
+
+    hlo_set_root(c, hlo_make_tuple(at, 2, out));
+    return c;
+}
+
+void random_make_reduce_pair(random_gen *g)
+{
+    sd_dtype t = random_dtype(g, HLO_T_ANY & ~HLO_T_CPLX & ~HLO_T_PRED);
+    sd_dtype u = random_dtype(g, HLO_T_INT);
+    const sd_shape *s = random_shape(g, t), *shapes[2];
+    bool pick = random_chance(g, 50);
+    random_need need = {INFINITY, true, true}; /* no NaN: ties are clear */
+    hlo_inst *arg[4], *in;
+    int64_t dims[8], n;
+    int k = some_dims(g, s, dims, &n);
+    hlo_comp *c =
+        pick ? arg_body(g, t, u, random_chance(g, 50)) : pair_body(g, t, u);
+
+    arg[0] = random_want(g, s, need);
+    arg[1] = random_want(g, random_dims(g, u, s->rank, s->dim), exact);
+    arg[2] = scalar(g, t, need);
+    arg[3] = scalar(g, u, exact);
+    in = random_inst(g, HLO_REDUCE, NULL, 4, arg);
+    in->dims = hlo_dims_copy(g->a, dims, k);
+    hlo_set_comps(in, 1, &c);
+    random_infer(g, in);
+    (void)shapes;
+    for (int i = 0; i < 2; i++) {
+        random_fact f = random_worst(2, (hlo_inst *[]){arg[i], arg[2 + i]});
+
+        f.bits = false;
+        random_keep(g, hlo_make_gte(random_at(g), in, i),
+                    i ? random_exact_int(u) : f);
+    }
+}
+
+/* ---- windows ---- */
+
+static hlo_window_dim *some_window(random_gen *g, const sd_shape *s, bool plain,
+                                   int64_t *n)
+{
+    hlo_window_dim *w = sd_arena_array(g->a, hlo_window_dim, s->rank + 1);
+
+    *n = 1;
+    for (int i = 0; i < s->rank; i++) {
+        w[i] = (hlo_window_dim){1, 1, 0, 0, 1, 1, false};
+        if (random_chance(g, 40))
+            continue;
+        w[i].size = 1 + random_below(g, 4);
+        w[i].stride = 1 + random_below(g, 3);
+        if (random_chance(g, 10) && s->dim[i] <= 64 && s->dim[i] > 0) {
+            w[i].size = s->dim[i]; /* as cumulative sums are written */
+            w[i].stride = 1;
+            w[i].pad_low = w[i].size - 1;
+            *n *= w[i].size;
+            continue;
+        }
+        w[i].pad_low = random_below(g, 5) - 1;
+        w[i].pad_high = random_below(g, 5) - 1;
+        if (!plain && random_chance(g, 20))
+            w[i].base_dilation = 1 + random_below(g, 3);
+        if (!plain && random_chance(g, 20))
+            w[i].window_dilation = 1 + random_below(g, 3);
+        *n *= w[i].size;
+    }
+    return w;
+}
+
+/* Not too many elements to compute. */
+static bool too_much(const sd_shape *s, int64_t n)
+{
+    return sd_shape_count(s) * n > 60000;
+}
+
+void random_make_window(random_gen *g)
+{
+    const sd_shape *s = random_shape(g, random_dtype(g, HLO_T_ANY));
+    int64_t n;
+    hlo_window_dim *w = some_window(g, s, false, &n);
+    hlo_inst *arg[2], *in;
+    random_fact f;
+    hlo_comp *c;
+    hlo_op op;
+
+    if (n > 300 || !(arg[0] = reducible(g, 2 * n, &op, &f, s)))
+        return;
+    arg[1] = start_of(g, op, s->dtype, &f);
+    in = random_inst(g, HLO_REDUCE_WINDOW, NULL, 2, arg);
+    in->u.window.dim = w;
+    in->u.window.n = s->rank;
+    c = body_of(g, s->dtype, op);
+    hlo_set_comps(in, 1, &c);
+    random_infer(g, in);
+    if (too_much(in->shape, n)) {
+        hlo_remove(in);
+        return;
+    }
+    random_keep(g, in, f);
+}
+
+void random_make_select_scatter(random_gen *g)
+{
+    sd_dtype t = random_dtype(g, HLO_T_ANY & ~HLO_T_CPLX);
+    const sd_shape *s = random_shape(g, t);
+    random_type k = random_type_of(t);
+    int64_t n, dim[8];
+    hlo_window_dim *w = some_window(g, s, true, &n);
+    hlo_inst *arg[3], *in;
+    hlo_comp *c[2];
+    double most;
+
+    for (int i = 0; i < s->rank; i++) {
+        int64_t span = s->dim[i] + w[i].pad_low + w[i].pad_high - w[i].size;
+
+        dim[i] = span < 0 ? 0 : span / w[i].stride + 1;
+    }
+    most = is_float(t) ? floor(k.whole / (double)(4 * n + 2)) : INFINITY;
+    if (t == SD_F8E8M0FNU || most < 1 || too_much(s, n))
+        return;
+    arg[0] = random_want(g, s, (random_need){INFINITY, true, true});
+    arg[1] = random_want(g, random_dims(g, t, s->rank, dim),
+                         (random_need){SD_MIN(most, 64), true, true});
+    arg[2] = scalar(g, t, (random_need){SD_MIN(most, 64), true, true});
+    c[0] = hlo_comp_create(g->m, "ge");
+    hlo_inst *x = hlo_make_param(c[0], random_dims(g, t, 0, NULL), "x");
+    hlo_inst *y = hlo_make_param(c[0], random_dims(g, t, 0, NULL), "y");
+
+    hlo_set_root(c[0], hlo_make_compare((hlo_at){.c = c[0]}, HLO_GE, x, y));
+    c[1] = random_scalar_body(g, t, HLO_ADD);
+    in = random_inst(g, HLO_SELECT_AND_SCATTER, NULL, 3, arg);
+    in->u.window.dim = w;
+    in->u.window.n = s->rank;
+    hlo_set_comps(in, 2, c);
+    random_infer(g, in);
+    random_keep(g, in, (random_fact){k.whole, 0, true, false});
+}
+
+/* ---- sorts and maps ---- */
+
+/* By the first key, by both, or by the bits. */
+static hlo_comp *order_of(random_gen *g, int n, hlo_inst *const *arg)
+{
+    hlo_comp *c = hlo_comp_create(g->m, "order");
+    hlo_at at = {.c = c};
+    bool down = random_chance(g, 40);
+    hlo_inst *p[8], *r;
+
+    for (int i = 0; i < 2 * n; i++)
+        p[i] = hlo_make_param(
+            c, random_dims(g, arg[i / 2]->shape->dtype, 0, NULL), "k");
+    r = hlo_make_compare(at, down ? HLO_GT : HLO_LT, p[0], p[1]);
+    if (sd_dtype_kind(p[0]->shape->dtype) == SD_K_FLOAT)
+        r->u.compare.type = HLO_CMP_TOTAL;
+    if (n > 1 && random_chance(g, 40) &&
+        sd_dtype_kind(p[2]->shape->dtype) != SD_K_COMPLEX &&
+        random_fact_of(arg[1])->error == 0) {
+        hlo_inst *eq = hlo_make_compare(at, HLO_EQ, p[0], p[1]);
+        hlo_inst *second = hlo_make_compare(at, HLO_LT, p[2], p[3]);
+
+        if (sd_dtype_kind(p[0]->shape->dtype) == SD_K_FLOAT)
+            eq->u.compare.type = HLO_CMP_TOTAL;
+        if (sd_dtype_kind(p[2]->shape->dtype) == SD_K_FLOAT)
+            second->u.compare.type = HLO_CMP_TOTAL;
+        r = op2(at, HLO_OR, r, op2(at, HLO_AND, eq, second));
+    }
+    hlo_set_root(c, r);
+    return c;
+}
+
+void random_make_sort(random_gen *g)
+{
+    hlo_inst *arg[3], *in;
+    int n = 1 + (int)random_below(g, 3);
+    int64_t d;
+    const sd_shape *s;
+    hlo_comp *c;
+
+    arg[0] = random_pick(g, HLO_T_ANY & ~HLO_T_CPLX, exact);
+    s = arg[0]->shape;
+    if (s->rank == 0 || !random_fact_of(arg[0])->bits)
+        return;
+    d = random_below(g, s->rank);
+    for (int i = 1; i < n; i++) {
+        arg[i] = random_want(
+            g, random_dims(g, random_dtype(g, HLO_T_ANY), s->rank, s->dim),
+            exact);
+        if (!random_fact_of(arg[i])->bits)
+            return;
+    }
+    in = random_inst(g, HLO_SORT, NULL, n, arg);
+    in->dims = hlo_dims_copy(g->a, &d, 1);
+    in->u.sort.stable = true; /* else equal keys have no order */
+    c = order_of(g, n, arg);
+    hlo_set_comps(in, 1, &c);
+    random_infer(g, in);
+    for (int i = 0; i < n; i++)
+        random_keep(g, n == 1 ? in : hlo_make_gte(random_at(g), in, i),
+                    *random_fact_of(arg[i]));
+}
+
+void random_make_topk(random_gen *g)
+{
+    hlo_inst *x = random_pick(g, HLO_T_ANY & ~HLO_T_CPLX,
+                              (random_need){INFINITY, true, true});
+    const sd_shape *s = x->shape;
+    hlo_inst *in;
+    int64_t k;
+
+    if (s->rank == 0 || s->dtype == SD_PRED)
+        return;
+    k = random_below(g, s->dim[s->rank - 1] + 1);
+    in = random_inst(g, HLO_TOPK, NULL, 1, &x);
+    in->dims = hlo_dims_copy(g->a, &k, 1);
+    random_infer(g, in);
+    random_keep(g, hlo_make_gte(random_at(g), in, 0), *random_fact_of(x));
+    random_keep(g, hlo_make_gte(random_at(g), in, 1), random_exact_int(SD_S32));
+}
+
+/* A region of elementwise operations, made by the same makers. */
+void random_make_map(random_gen *g)
+{
+    hlo_inst *arg[2] = {random_pick(g, HLO_T_ANY, anything), NULL}, *in;
+    const sd_shape *s = arg[0]->shape;
+    int64_t dims[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    random_gen r = *g;
+
+    if (g->scalars)
+        return;
+    arg[1] = random_want(
+        g, random_dims(g, random_dtype(g, HLO_T_ANY), s->rank, s->dim),
+        anything);
+    r = *g;
+    r.c = hlo_comp_create(g->m, "element");
+    r.npool = 0;
+    r.scalars = true;
+    for (int i = 0; i < 2; i++)
+        random_keep(
+            &r,
+            hlo_make_param(r.c, random_dims(g, arg[i]->shape->dtype, 0, NULL),
+                           "e"),
+            *random_fact_of(arg[i]));
+    random_steps(&r, 2 + (int)random_below(g, 5));
+    hlo_set_root(r.c, r.pool[r.npool - 1]);
+    g->state = r.state;
+    in = random_inst(g, HLO_MAP, NULL, 2, arg);
+    in->dims = hlo_dims_copy(g->a, dims, s->rank);
+    hlo_set_comps(in, 1, &r.c);
+    random_infer(g, in);
+    random_keep(g, in, *random_fact_of(r.c->root));
+}
+
+/* ---- contractions ---- */
+
+/* What a product of sums is in, and of what: whole numbers that fit. */
+static bool product_types(random_gen *g, int64_t n, sd_dtype *in, sd_dtype *out,
+                          random_need *need)
+{
+    sd_dtype t = random_dtype(g, HLO_T_ANY), to = t;
+    double most;
+
+    if (t == SD_F8E8M0FNU || (t == SD_PRED && random_chance(g, 90)))
+        return false;
+    if (is_float(t) && sd_dtype_table[t].bits <= 16)
+        to = random_chance(g, 60) ? SD_F32 : t;
+    if (!is_float(t) && sd_dtype_table[t].bits <= 16 && t != SD_PRED)
+        to = random_chance(g, 60) ? SD_S32 : t;
+    most = floor(sqrt(random_type_of(to).whole / (2 * (double)(n + 1))));
+    if (is_float(t) && most < 1)
+        return false;
+    *need =
+        is_float(t) ? (random_need){SD_MIN(most, 16), true, true} : anything;
+    *in = t;
+    *out = to;
+    return true;
+}
+
+static random_fact product_fact(sd_dtype t, int64_t n, hlo_inst *x, hlo_inst *y)
+{
+    random_fact f = {0, 0, true, false};
+
+    if (!is_float(t))
+        return random_exact_int(t);
+    f.bound = 2 * (double)(n + 1) * random_fact_of(x)->bound *
+              random_fact_of(y)->bound;
+    return f;
+}
+
+static void set_dims(random_gen *g, hlo_dims *d, const int64_t *at, int n)
+{
+    *d = hlo_dims_copy(g->a, at, n);
+}
+
+/* Each side has batch, free and contracted dimensions, shuffled. */
+typedef struct {
+    int64_t dim[8], batch[2], contract[2];
+    int rank;
+} dot_side;
+
+static void shuffle_side(random_gen *g, int nb, int nk, int nfree,
+                         const int64_t *b, const int64_t *k, dot_side *s)
+{
+    int n = nb + nk + nfree, perm[8];
+
+    s->rank = n;
+    for (int i = 0; i < n; i++)
+        perm[i] = i;
+    for (int i = n - 1; i > 0; i--) {
+        int j = (int)random_below(g, i + 1), v = perm[i];
+
+        perm[i] = perm[j];
+        perm[j] = v;
+    }
+    for (int i = 0; i < n; i++) {
+        int what = perm[i];
+
+        if (what < nb) {
+            s->dim[i] = b[what];
+            s->batch[what] = i;
+        } else if (what < nb + nk) {
+            s->dim[i] = k[what - nb];
+            s->contract[what - nb] = i;
+        } else {
+            s->dim[i] = random_chance(g, 3) ? 0 : 1 + random_below(g, 12);
+        }
+    }
+}
+
+void random_make_dot(random_gen *g)
+{
+    int nb = random_chance(g, 60) ? 0 : 1 + (int)random_below(g, 2);
+    int nk = random_chance(g, 80) ? 1 : (int)random_below(g, 3);
+    int64_t b[2], k[2], n = 1;
+    hlo_dot *d = sd_arena_new(g->a, hlo_dot);
+    dot_side l, r;
+    hlo_inst *arg[2], *in;
+    random_need need;
+    sd_dtype t, to;
+
+    for (int i = 0; i < nb; i++)
+        b[i] = 1 + random_below(g, 4);
+    for (int i = 0; i < nk; i++) {
+        k[i] = random_chance(g, 3) ? 0 : 1 + random_below(g, nk > 1 ? 5 : 40);
+        n *= k[i];
+    }
+    if (!product_types(g, n, &t, &to, &need))
+        return;
+    shuffle_side(g, nb, nk, (int)random_below(g, 3), b, k, &l);
+    shuffle_side(g, nb, nk, (int)random_below(g, 3), b, k, &r);
+    set_dims(g, &d->lhs_batch, l.batch, nb);
+    set_dims(g, &d->rhs_batch, r.batch, nb);
+    set_dims(g, &d->lhs_contract, l.contract, nk);
+    set_dims(g, &d->rhs_contract, r.contract, nk);
+    arg[0] = random_want(g, random_dims(g, t, l.rank, l.dim), need);
+    arg[1] = random_want(g, random_dims(g, t, r.rank, r.dim), need);
+    in = random_inst(g, HLO_DOT, random_dims(g, to, 0, NULL), 2, arg);
+    in->u.dot = d;
+    random_infer(g, in);
+    if (sd_shape_count(in->shape) * SD_MAX(n, 1) > 40000) {
+        hlo_remove(in);
+        return;
+    }
+    random_keep(g, in, product_fact(to, n, arg[0], arg[1]));
+}
+
+static void number_dims(random_gen *g, int rank, int64_t *a, int64_t *b,
+                        hlo_dims *spatial)
+{
+    int64_t perm[5];
+
+    for (int i = 0; i < rank; i++) {
+        int64_t k = random_below(g, i + 1);
+
+        perm[i] = perm[k];
+        perm[k] = i;
+    }
+    *a = perm[0];
+    *b = perm[1];
+    *spatial = hlo_dims_copy(g->a, perm + 2, rank - 2);
+}
+
+static void conv_windows(random_gen *g, hlo_conv *c, int64_t *n)
+{
+    c->win = sd_arena_array(g->a, hlo_window_dim, c->nspatial + 1);
+    for (int i = 0; i < c->nspatial; i++) {
+        c->win[i] = (hlo_window_dim){
+            1 + random_below(g, 4),       1 + random_below(g, 2),
+            random_below(g, 4) - 1,       random_below(g, 4) - 1,
+            random_chance(g, 20) ? 2 : 1, random_chance(g, 20) ? 2 : 1,
+            random_chance(g, 15)};
+        *n *= c->win[i].size;
+    }
+}
+
+void random_make_conv(random_gen *g)
+{
+    hlo_conv *c = sd_arena_new(g->a, hlo_conv);
+    int64_t xd[5], kd[5], n, groups = random_chance(g, 70) ? 1 : 2;
+    bool batch_groups = random_chance(g, 30);
+    int64_t features = (1 + random_below(g, 4)) * groups, each;
+    int rank;
+    hlo_inst *arg[2], *in;
+    random_need need;
+    sd_dtype t, to;
+
+    c->nspatial = (int)random_below(g, 4);
+    rank = c->nspatial + 2;
+    c->feature_groups = batch_groups ? 1 : groups;
+    c->batch_groups = batch_groups ? groups : 1;
+    each = features / c->feature_groups;
+    n = each;
+    conv_windows(g, c, &n);
+    if (!product_types(g, n, &t, &to, &need) || t == SD_PRED)
+        return;
+    number_dims(g, rank, &c->in_batch, &c->in_feature, &c->in_spatial);
+    number_dims(g, rank, &c->k_in, &c->k_out, &c->k_spatial);
+    number_dims(g, rank, &c->out_batch, &c->out_feature, &c->out_spatial);
+    xd[c->in_batch] = (1 + random_below(g, 3)) * groups;
+    xd[c->in_feature] = features;
+    kd[c->k_in] = each;
+    kd[c->k_out] = (1 + random_below(g, 4)) * groups;
+    for (int i = 0; i < c->nspatial; i++) {
+        xd[c->in_spatial.at[i]] = 1 + random_below(g, 7);
+        kd[c->k_spatial.at[i]] = c->win[i].size;
+    }
+    arg[0] = random_want(g, random_dims(g, t, rank, xd), need);
+    arg[1] = random_want(g, random_dims(g, t, rank, kd), need);
+    in = random_inst(g, HLO_CONVOLUTION, random_dims(g, to, 0, NULL), 2, arg);
+    in->u.conv = c;
+    random_infer(g, in);
+    if (sd_shape_count(in->shape) * n > 60000) {
+        hlo_remove(in);
+        return;
+    }
+    random_keep(g, in, product_fact(to, n, arg[0], arg[1]));
+}
+
+/* ---- norms and random bits ---- */
+
+void random_make_norm(random_gen *g)
+{
+    bool train = random_chance(g, 50);
+    sd_dtype t = random_chance(g, 70) ? SD_F32 : SD_F64;
+    const sd_shape *s = random_shape(g, t);
+    random_need small = {4, true, true};
+    hlo_inst *arg[5], *in;
+    int64_t f;
+    double n;
+    random_fact fact = {64, 0, false, false};
+
+    if (s->rank == 0 || sd_shape_count(s) == 0)
+        return;
+    f = random_below(g, s->rank);
+    n = (double)sd_shape_count(s);
+    arg[0] = random_want(g, s, small);
+    for (int i = 1; i < (train ? 3 : 5); i++)
+        arg[i] = random_want(g, random_dims(g, t, 1, &s->dim[f]), small);
+    if (!train) { /* a variance is not negative */
+        arg[4] = hlo_make_unary(random_at(g), HLO_ABS, arg[4]);
+    }
+    in = random_inst(g,
+                     train ? HLO_BATCH_NORM_TRAINING : HLO_BATCH_NORM_INFERENCE,
+                     NULL, train ? 3 : 5, arg);
+    in->u.norm.epsilon = 1;
+    in->u.norm.feature = f;
+    random_infer(g, in);
+    fact.error = 64 * random_type_of(t).ulp * (4 + n);
+    if (!train) {
+        random_keep(g, in, fact);
+        return;
+    }
+    for (int i = 0; i < 3; i++)
+        random_keep(g, hlo_make_gte(random_at(g), in, i), fact);
+}
+
+void random_make_rng(random_gen *g)
+{
+    sd_dtype t = random_dtype(g, HLO_T_INT);
+    const sd_shape *s = random_shape(g, t), *parts[2];
+    bool three = random_chance(g, 50);
+    int64_t words = three ? 3 : 2;
+    hlo_inst *x, *in;
+
+    if (sd_dtype_table[t].bits < 8)
+        return;
+    parts[0] = random_dims(g, SD_U64, 1, &words);
+    parts[1] = s;
+    x = random_want(g, parts[0], anything);
+    in = random_inst(g, HLO_RNG_BIT_GENERATOR, sd_shape_tuple(g->a, 2, parts),
+                     1, &x);
+    in->u.rng.algo = three ? HLO_RNG_PHILOX : HLO_RNG_THREEFRY;
+    random_infer(g, in);
+    random_keep(g, hlo_make_gte(random_at(g), in, 0), random_exact_int(SD_U64));
+    random_keep(g, hlo_make_gte(random_at(g), in, 1), random_exact_int(t));
+}

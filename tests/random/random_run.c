@@ -1,0 +1,332 @@
+/* One program: the evaluator's values against a device's. */
+#include "random.h"
+
+#include "passes.h"
+#include "plan.h"
+#include "target.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { MOST_ARGS = 64 };
+
+sd_status random_world_open(random_world *w, const char *device)
+{
+    sd_status st;
+
+    *w = (random_world){.name = device};
+    sd_options_from_env(&w->options);
+    w->options.value[SD_OPT_DEVICE] = device;
+    if (!(st = xpu_client_create(&w->options, &w->client)))
+        w->device = xpu_client_device(w->client, 0);
+    return st;
+}
+
+void random_world_close(random_world *w)
+{
+    if (w->client)
+        xpu_client_destroy(w->client);
+    w->client = NULL;
+}
+
+/* ---- arguments ---- */
+
+static uint64_t next_random(uint64_t *s)
+{
+    *s ^= *s << 13;
+    *s ^= *s >> 7;
+    return *s ^= *s << 17;
+}
+
+static void fill_wild(sd_dtype t, uint64_t r, void *at)
+{
+    static const double special[] = {0.0,   -0.0,  1,     -1,   0.5,
+                                     1e-3,  3.25,  -7.75, 1e30, -1e30,
+                                     65504, 1e-40, -300};
+
+    switch (r % 16) {
+    case 0:
+        sd_scalar_of_f64(t, NAN, at);
+        break;
+    case 1:
+        sd_scalar_of_f64(t, r & 16 ? INFINITY : -INFINITY, at);
+        break;
+    case 2:
+    case 3:
+    case 4:
+    case 5:
+        sd_scalar_of_f64(t, special[(r >> 8) % SD_COUNTOF(special)], at);
+        break;
+    default:
+        sd_scalar_of_f64(t, ((double)((r >> 8) % 200001) - 1e5) / 1024, at);
+    }
+}
+
+static void fill(hlo_value *v, const char *name, uint64_t seed)
+{
+    sd_dtype t = sd_dtype_part(v->shape->dtype);
+    int64_t n = sd_shape_count(v->shape) * (t == v->shape->dtype ? 1 : 2);
+    int64_t most = (int64_t)random_type_of(t).small;
+    sd_kind kind = sd_dtype_kind(t);
+
+    for (int64_t i = 0; i < n; i++) {
+        uint8_t *at = (uint8_t *)v->data + (size_t)i * sd_dtype_bytes(t);
+        uint64_t r = next_random(&seed) >> 8;
+        int64_t x = (int64_t)(r % (uint64_t)(2 * most + 1)) - most;
+
+        if (kind == SD_K_UINT || kind == SD_K_PRED)
+            x = x < 0 ? -x : x;
+        if (!strncmp(name, "wild", 4))
+            fill_wild(t, r, at);
+        else if (!strncmp(name, "wide", 4))
+            sd_scalar_of_s64(t, (int64_t)(r * 0x9e3779b97f4a7c15u), at);
+        else if (t == SD_F8E8M0FNU)
+            sd_scalar_of_f64(t, x > 0 ? 2 : 1, at);
+        else if (kind == SD_K_FLOAT)
+            sd_scalar_of_f64(t, (double)x, at);
+        else
+            sd_scalar_of_s64(t, t == SD_S2 && x > 1 ? 1 : x, at);
+    }
+}
+
+/* An argument's bytes end where the process may not read. */
+typedef struct {
+    void *map;
+    size_t bytes;
+} guarded;
+
+enum { PAGE = 4096 };
+
+static void *guard(guarded *g, const void *data, size_t bytes)
+{
+    size_t room = (bytes + 63) / 64 * 64,
+           pages = (room + PAGE - 1) / PAGE * PAGE;
+    uint8_t *end;
+
+    g->bytes = pages + 2 * PAGE;
+    g->map = mmap(NULL, g->bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (g->map == MAP_FAILED)
+        abort();
+    end = (uint8_t *)g->map + PAGE + pages;
+    mprotect(g->map, PAGE, PROT_NONE);
+    mprotect(end, PAGE, PROT_NONE);
+    if (bytes)
+        memcpy(end - room, data, bytes);
+    return end - room;
+}
+
+/* ---- comparing ---- */
+
+static double part_at(const hlo_value *v, int64_t i)
+{
+    sd_dtype t = sd_dtype_part(v->shape->dtype);
+
+    return sd_scalar_to_f64(t,
+                            (uint8_t *)v->data + (size_t)i * sd_dtype_bytes(t));
+}
+
+static bool differs(const random_world *w, int out, double error,
+                    const hlo_value *got, const hlo_value *want, sd_buf *why)
+{
+    sd_dtype t = sd_dtype_part(want->shape->dtype);
+    int64_t n = sd_shape_count(want->shape) * (t == want->shape->dtype ? 1 : 2);
+    size_t size = sd_dtype_bytes(t);
+
+    for (int64_t i = 0; i < n; i++) {
+        double x, y;
+
+        if (!memcmp((char *)got->data + (size_t)i * size,
+                    (char *)want->data + (size_t)i * size, size))
+            continue;
+        x = part_at(got, i);
+        y = part_at(want, i);
+        if (sd_dtype_kind(t) == SD_K_FLOAT &&
+            (x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= error))
+            continue;
+        sd_buf_fmt(why,
+                   "%s: result %d, %s, element %" PRId64
+                   ": %.17g, not %.17g (at most %.3g away)",
+                   w->name, out, sd_dtype_name(want->shape->dtype), i, x, y,
+                   error);
+        return true;
+    }
+    return false;
+}
+
+/* ---- running ---- */
+
+typedef struct {
+    const random_world *w;
+    const char *text;
+    size_t len;
+    sd_arena *a;
+    hlo_value arg[MOST_ARGS];
+    int narg;
+    hlo_value want;
+    const double *error;
+} run;
+
+static sd_status compile(const run *r, thunk_program **out)
+{
+    const device_desc *dev = xpu_device_desc(r->w->device);
+    hlo_module *m;
+    plan *p = NULL;
+    sd_status st;
+
+    if ((st = hlo_parse(r->a, r->text, r->len, &m)) ||
+        (st = hlo_optimize(m, dev, &r->w->options, NULL, NULL)) ||
+        (st = plan_make(r->a, m, dev, &r->w->options, &p)))
+        return st;
+    if (!(st = plan_verify(p)) &&
+        !(st = target_build(p, &r->w->options, NULL, NULL, NULL)) &&
+        !(st = thunk_verify(p->program)))
+        *out = thunk_program_retain(p->program);
+    plan_destroy(p);
+    return st;
+}
+
+static sd_status take(const run *r, xpu_buffer *b, const sd_shape *s,
+                      hlo_value *out)
+{
+    xpu_event *done;
+    sd_status st;
+
+    *out = hlo_value_make(r->a, s);
+    if ((st = xpu_buffer_to_host(b, 0, out->data, sd_shape_bytes(s), &done)))
+        return st;
+    st = xpu_event_wait(done);
+    xpu_event_release(done);
+    return st;
+}
+
+static sd_status give(const run *r, int i, guarded *g, xpu_buffer **out)
+{
+    const hlo_value *v = &r->arg[i];
+    const sd_shape *s = v->shape;
+
+    if (xpu_device_desc(r->w->device)->kind != DEVICE_HOST)
+        return xpu_buffer_from_host(r->w->device, XPU_MEM_DEVICE, s->dtype,
+                                    s->rank, s->dim, v->data, NULL, true, out,
+                                    NULL);
+    return xpu_buffer_view(r->w->device, XPU_MEM_DEVICE, s->dtype, s->rank,
+                           s->dim, guard(g, v->data, sd_shape_bytes(s)), NULL,
+                           NULL, out);
+}
+
+static int count_results(const run *r)
+{
+    return r->want.shape->dtype == SD_TUPLE ? r->want.shape->nelem : 1;
+}
+
+static sd_status execute(const run *r, thunk_program *t, hlo_value *got)
+{
+    xpu_buffer *in[MOST_ARGS] = {0}, *out[MOST_ARGS] = {0};
+    guarded g[MOST_ARGS] = {0};
+    xpu_call call = {.arg = in, .narg = r->narg};
+    xpu_program *x = NULL;
+    xpu_event *done = NULL;
+    sd_status st = xpu_program_load(r->w->device, t, &x);
+
+    for (int i = 0; i < r->narg && !st; i++)
+        st = give(r, i, &g[i], &in[i]);
+    if (!st && !(st = xpu_execute(x, &call, out, &done)))
+        st = xpu_event_wait(done);
+    for (int i = 0; i < count_results(r) && !st; i++)
+        st =
+            take(r, out[i],
+                 r->want.elem ? r->want.elem[i].shape : r->want.shape, &got[i]);
+    xpu_event_release(done);
+    for (int i = 0; i < MOST_ARGS; i++) {
+        if (out[i])
+            xpu_buffer_release(out[i]);
+        if (in[i])
+            xpu_buffer_release(in[i]);
+        if (g[i].map)
+            munmap(g[i].map, g[i].bytes);
+    }
+    xpu_program_release(x);
+    return st;
+}
+
+/* "// error: 0 1e-6" at the text's start; what is not said is 0. */
+static double *read_errors(sd_arena *a, const char *text, size_t len)
+{
+    static const char head[] = "// error:";
+    double *e = sd_arena_array(a, double, MOST_ARGS);
+    const char *s = sd_arena_str(a, text, len);
+
+    if (!(s = strstr(s, head)))
+        return e;
+    s += sizeof head - 1;
+    for (int i = 0; i < MOST_ARGS && *s == ' '; i++) {
+        char *end;
+
+        e[i] = strtod(s, &end);
+        s = end;
+    }
+    return e;
+}
+
+static sd_status evaluate(run *r)
+{
+    hlo_module *m;
+    sd_status st = hlo_parse(r->a, r->text, r->len, &m);
+
+    if (st || (st = hlo_verify(m)))
+        return st;
+    r->narg = m->entry->nparam;
+    if (r->narg > MOST_ARGS)
+        return sd_error(SD_INVALID, "%d parameters", r->narg);
+    for (int i = 0; i < r->narg; i++) {
+        r->arg[i] = hlo_value_make(r->a, m->entry->param[i]->shape);
+        fill(&r->arg[i], m->entry->param[i]->name,
+             0x243f6a8885a308d3u + (uint64_t)i * 0x1000003);
+    }
+    st = hlo_eval(r->a, m->entry, r->arg, r->narg, &r->want);
+    return sd_note(st, "evaluator");
+}
+
+static random_verdict verdict_of(sd_status st, sd_buf *why, const char *who)
+{
+    random_verdict v =
+        st->code == SD_UNIMPLEMENTED ? RANDOM_REFUSED : RANDOM_WRONG;
+
+    sd_buf_fmt(why, "%s: %s", who, st->message);
+    sd_status_free(st);
+    return v;
+}
+
+static random_verdict run_it(run *r, sd_buf *why)
+{
+    hlo_value got[MOST_ARGS];
+    thunk_program *t = NULL;
+    sd_status st = evaluate(r);
+
+    if (!st)
+        st = compile(r, &t);
+    if (!st)
+        st = execute(r, t, got);
+    thunk_program_release(t);
+    if (st)
+        return verdict_of(st, why, r->w->name);
+    for (int i = 0; i < count_results(r); i++)
+        if (differs(r->w, i, r->error[i], &got[i],
+                    r->want.elem ? &r->want.elem[i] : &r->want, why))
+            return RANDOM_WRONG;
+    return RANDOM_AGREES;
+}
+
+random_verdict random_run(const random_world *w, const char *text, size_t len,
+                          sd_buf *why)
+{
+    run r = {.w = w, .text = text, .len = len, .a = sd_arena_create()};
+    random_verdict v;
+
+    r.error = read_errors(r.a, text, len);
+    v = run_it(&r, why);
+    sd_arena_destroy(r.a);
+    return v;
+}

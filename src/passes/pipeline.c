@@ -270,6 +270,8 @@ static bool can_do(const hlo_inst *in)
         return false;
     case HLO_C_TOKENS:
         return can_do_tokens(in);
+    case HLO_C_SCATTER:
+        return hlo_ninput(in) == 1;
     case HLO_C_SORT:
         return in->op == HLO_SORT;
     case HLO_C_WINDOW:

@@ -24,16 +24,23 @@ sys.path.insert(0, os.path.join(HERE, "..", "python"))
 HANG = 120   # seconds a program may take
 BAD = ("fail", "crash")
 
-# Multiples of JAX's default tolerance, where sums or steep functions need it.
-TOLERANCE = {"conv_general_dilated": 50, "dot_general": 20, "cumsum": 30,
-             "cumprod": 30, "cumlogsumexp": 30, "reduce_window_add": 10,
-             "integer_pow": 10, "pow": 10, "lgamma": 30, "digamma": 30,
-             "erf_inv": 30, "igamma": 100, "random_gamma": 100, "logistic": 4,
-             # f16 terms of 6 that cancel: the CPU rounds each sum to an ulp of
-             # 4e-3, we the last
-             "scatter_add": {"float16": 4},
-             # f64 on JAX's CPU is up to 2.7e-14 from the true value
-             "log1p": {"float64": 30}}
+# Multiples of JAX's default tolerance where 2 is not enough, by group and type:
+# what was measured, rounded up.  The table of results has what each program
+# needs; the evaluator, which is exact but for the last rounding, shows how
+# much of it is JAX's CPU's own.
+TOLERANCE = {
+    # sums of 60 and more products up to 100 that cancel: the evaluator is off
+    # by 13, 13 and 10 from the CPU, which adds in the type
+    "conv_general_dilated": {"float32": 16, "float64": 32, "complex64": 16,
+                             "complex128": 16},
+    # running sums that the CPU rounds at each step, we at the end
+    "cumsum": {"bfloat16": 3, "float16": 4},
+    "scatter_add": {"float16": 4},
+    # exp(y log x) magnifies the logarithm's error
+    "pow": {"complex64": 3, "complex128": 4},
+    # on JAX's CPU up to 4.4e-15 from the true value
+    "log1p": {"float64": 6},
+}
 
 
 def prepare(x64):
@@ -124,10 +131,9 @@ def run_one(harness):
         for g, w in zip(got[:keys], want[:keys]):
             worst.append(compare.check(g, w))
         got, want = (settle_ties(harness, args, x) for x in (got, want))
-    tol = TOLERANCE.get(harness.group_name, 2)
+    tol = TOLERANCE.get(harness.group_name, {})
     for g, w in zip(got, want):
-        many = tol.get(str(g.dtype), 2) if isinstance(tol, dict) else tol
-        worst.append(compare.check(g, w, many))
+        worst.append(compare.check(g, w, tol.get(str(g.dtype), 2)))
     return "ok", f"{max(worst):.3g} tolerances"
 
 

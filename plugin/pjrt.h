@@ -245,10 +245,13 @@ sd_status pjrt_loaded_program(PJRT_LoadedExecutable *l, PJRT_Device *d,
 /* ---- callbacks of a run: pjrt_callback.c ---- */
 
 typedef struct pjrt_callbacks pjrt_callbacks;
-/* Fills call's send and recv; *out goes with pjrt_callbacks_free once the run
+/* Fills call's send, recv and user data; *out goes with pjrt_callbacks_free once the run
  * has ended.  NULL when the run has none. */
 sd_status pjrt_callbacks_make(const PJRT_ExecuteOptions *o, int device,
                               xpu_call *call, pjrt_callbacks **out);
 void pjrt_callbacks_free(pjrt_callbacks *c);
+/* What handlers of custom-calls find there: pjrt_ffi.c; *out is malloc'ed. */
+sd_status pjrt_context_copy(PJRT_ExecuteContext *c, xpu_user_data **out,
+                            int *n);
 
 #endif

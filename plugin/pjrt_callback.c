@@ -20,6 +20,7 @@ struct pjrt_callbacks {
     xpu_callback *send, *recv;
     PJRT_SendCallbackInfo *send_info;
     PJRT_RecvCallbackInfo *recv_info;
+    xpu_user_data *user;
 };
 
 /* ---- send ---- */
@@ -167,6 +168,7 @@ void pjrt_callbacks_free(pjrt_callbacks *c)
     free(c->recv);
     free(c->send_info);
     free(c->recv_info);
+    free(c->user);
     free(c);
 }
 
@@ -184,32 +186,44 @@ static void fill(pjrt_callbacks *c, const PJRT_ExecuteOptions *o, int device)
     }
 }
 
-sd_status pjrt_callbacks_make(const PJRT_ExecuteOptions *o, int device,
-                              xpu_call *call, pjrt_callbacks **out)
+static bool make_lists(pjrt_callbacks *c, size_t ns, size_t nr)
 {
-    size_t ns = o->num_send_ops, nr = o->num_recv_ops;
-    pjrt_callbacks *c;
-
-    *out = NULL;
-    if (!ns && !nr)
-        return NULL;
-    if (!(c = PJRT_NEW(pjrt_callbacks)))
-        return sd_no_memory(sizeof *c);
     c->send = calloc(ns + 1, sizeof *c->send);
     c->recv = calloc(nr + 1, sizeof *c->recv);
     c->send_info = calloc(ns + 1, sizeof *c->send_info);
     c->recv_info = calloc(nr + 1, sizeof *c->recv_info);
-    if (!c->send || !c->recv || !c->send_info || !c->recv_info) {
-        pjrt_callbacks_free(c);
-        return sd_no_memory((ns + nr) * sizeof *c->send);
-    }
     c->nsend = (int)ns;
     c->nrecv = (int)nr;
+    return c->send && c->recv && c->send_info && c->recv_info;
+}
+
+sd_status pjrt_callbacks_make(const PJRT_ExecuteOptions *o, int device,
+                              xpu_call *call, pjrt_callbacks **out)
+{
+    size_t ns = o->num_send_ops, nr = o->num_recv_ops;
+    PJRT_ExecuteContext *context = PJRT_HAS(o, context) ? o->context : NULL;
+    pjrt_callbacks *c;
+    sd_status st = NULL;
+
+    *out = NULL;
+    if (!ns && !nr && !context)
+        return NULL;
+    if (!(c = PJRT_NEW(pjrt_callbacks)))
+        return sd_no_memory(sizeof *c);
+    if (!make_lists(c, ns, nr))
+        st = sd_no_memory((ns + nr) * sizeof *c->send);
+    else if (context)
+        st = pjrt_context_copy(context, &c->user, &call->nuser);
+    if (st) {
+        pjrt_callbacks_free(c);
+        return st;
+    }
     fill(c, o, device);
     call->send = c->send;
     call->recv = c->recv;
     call->nsend = c->nsend;
     call->nrecv = c->nrecv;
+    call->user = c->user;
     *out = c;
     return NULL;
 }

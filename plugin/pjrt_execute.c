@@ -212,21 +212,3 @@ pjrt_loaded_executable_execute(PJRT_LoadedExecutable_Execute_Args *a)
     free(r.heap);
     return pjrt_return(st);
 }
-
-/* ---- contexts: data for handlers of custom calls, none yet ---- */
-
-struct PJRT_ExecuteContext {
-    int unused;
-};
-
-PJRT_Error *pjrt_execute_context_create(PJRT_ExecuteContext_Create_Args *a)
-{
-    a->context = PJRT_NEW(PJRT_ExecuteContext);
-    return a->context ? NULL : pjrt_no_memory();
-}
-
-PJRT_Error *pjrt_execute_context_destroy(PJRT_ExecuteContext_Destroy_Args *a)
-{
-    free(a->context);
-    return NULL;
-}

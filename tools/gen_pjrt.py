@@ -17,7 +17,8 @@ import sys
 # The parts of the interface that the plugin is compiled against.
 HEADERS = ('pjrt_c_api.h', 'pjrt_c_api_layouts_extension.h',
            'pjrt_c_api_memory_descriptions_extension.h',
-           'pjrt_c_api_ffi_extension.h', 'pjrt_c_api_shardings_extension.h',
+           'pjrt_c_api_ffi_extension.h', 'pjrt_c_api_gpu_extension.h',
+           'pjrt_c_api_shardings_extension.h',
            'pjrt_c_api_raw_buffer_extension.h', 'pjrt_c_api_device_event.h',
            'pjrt_c_api_abi_version_extension.h')
 OURS = ('PJRT_Error', 'PJRT_Memory', 'PJRT_RawBuffer')  # laid out by us

@@ -88,6 +88,7 @@ def when_plugins_are_known():
             return
         done.append(True)
         attempt(lowerings)
+        attempt(foreign_calls, c_api)
 
     xla_bridge.register_plugin_callbacks(known)
 
@@ -101,3 +102,8 @@ def lowerings():
         # Channels are numbered by module: no lowering is used twice.
         mlir.register_lowering(primitive, rule, platform=PLATFORM,
                                cacheable=False)
+
+
+def foreign_calls(c_api):
+    from . import ffi
+    ffi.install(c_api, PLATFORM)

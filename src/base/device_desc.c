@@ -36,3 +36,17 @@ bool device_desc_of_name(const char *name, device_desc *out)
         }
     return false;
 }
+
+const device_custom_info device_custom_table[] = {
+#define CUSTOM_CALL(id, name, devices) [DEVICE_CUSTOM_##id] = {name, devices},
+#include "custom_call.def"
+#undef CUSTOM_CALL
+};
+
+bool device_has_custom(device_kind kind, const char *name)
+{
+    for (int i = 0; i < DEVICE_CUSTOM_COUNT; i++)
+        if (strcmp(device_custom_table[i].name, name) == 0)
+            return device_custom_table[i].devices >> kind & 1;
+    return false;
+}

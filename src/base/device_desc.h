@@ -8,6 +8,7 @@
 
 typedef enum { DEVICE_HOST, DEVICE_CL, DEVICE_CUDA, DEVICE_KIND_COUNT }
     device_kind;
+#define DEVICE_ANY ((1u << DEVICE_KIND_COUNT) - 1)
 typedef enum { DEVICE_HAS_F64 = 1, DEVICE_HAS_F16 = 2, DEVICE_HAS_AVX512 = 4,
                DEVICE_HAS_SUBGROUPS = 8 } device_feature;
 typedef enum { DEVICE_LIB_ONEDNN = 1 } device_lib;
@@ -29,6 +30,18 @@ typedef struct {
 /* The described device of that name (rows of devices.def: host:v3, host:v4,
  * cl:cpu, cl:pvc, cl:dg2-g10), false when there is none. */
 bool device_desc_of_name(const char *name, device_desc *out);
+/* Custom-call targets of our own: custom_call.def. */
+typedef enum {
+#define CUSTOM_CALL(id, name, devices) DEVICE_CUSTOM_##id,
+#include "custom_call.def"
+#undef CUSTOM_CALL
+    DEVICE_CUSTOM_COUNT
+} device_custom;
+typedef struct { const char *name; unsigned devices; } device_custom_info;
+extern const device_custom_info device_custom_table[DEVICE_CUSTOM_COUNT];
+/* Is name the target of a row, and does that kind of device run it? */
+bool device_has_custom(device_kind kind, const char *name);
+
 int device_desc_count(void);
 const device_desc *device_desc_at(int i);
 

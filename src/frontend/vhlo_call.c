@@ -5,7 +5,9 @@ enum { MAX_GROUP_ENTRIES = 1 << 20 };
 
 /* ---- custom calls ---- */
 
-/* The typed form has a dictionary, in one of two places; the old a string. */
+/* The typed form has a dictionary, in one of two places; the old a string.
+ * With a dictionary the call is typed, whatever version it gives: frameworks
+ * write ORIGINAL, since StableHLO's verifier wants a string otherwise. */
 static void read_config(vhlo_import *im, mlir_op *op, hlo_custom *u)
 {
     const mlir_attr *at = mlir_discardable(im->r, op, "mhlo.backend_config");
@@ -18,6 +20,7 @@ static void read_config(vhlo_import *im, mlir_op *op, hlo_custom *u)
         u->config = sd_arena_str(im->a, b.at ? b.at : "", b.len);
         u->config_len = b.len;
         sd_buf_finish(&b);
+        u->api_version = HLO_TYPED_FFI;
     } else if (at->kind == MLIR_A_STRING) {
         u->config = mlir_cstr(im->r, at->str);
         u->config_len = mlir_str(im->r, at->str).len;

@@ -93,10 +93,12 @@ typedef enum { HLO_RNG_DEFAULT, HLO_RNG_THREEFRY, HLO_RNG_PHILOX } hlo_rng_algo;
 typedef enum { HLO_TRANSPOSE_NONE = 1, HLO_TRANSPOSE_YES, HLO_TRANSPOSE_ADJOINT }
     hlo_transpose_kind;
 
+enum { HLO_TYPED_FFI = 4 }; /* a custom-call's API version */
+
 typedef struct {
     const char *target, *config; /* config: text of the backend_config */
     size_t config_len;
-    int api_version;
+    int api_version;       /* 4: typed FFI */
     bool has_side_effect;
     hlo_dims *operand_layout, *result_layout; /* NULL: row-major */
     struct { hlo_dims out_index; int64_t operand; hlo_dims operand_index; }

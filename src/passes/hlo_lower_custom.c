@@ -119,7 +119,7 @@ static hlo_inst *lower_custom_call(hlo_inst *in)
             sd_shape_equal(in->shape, in->arg[0]->shape) &&
             pass_is_float(pass_dtype(in)))
             return hlo_make_unary(pass_at(in), unary_targets[i].op, in->arg[0]);
-    return NULL;
+    return pass_foreign_row_major(in);
 }
 
 /* ---- collectives ---- */

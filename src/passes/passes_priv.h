@@ -66,6 +66,12 @@ hlo_inst *pass_reshape(hlo_at p, hlo_inst *x, int rank, const int64_t *dim);
 bool pass_same_comp(const hlo_comp *x, const hlo_comp *y);
 /* Integer constant (through broadcasts and converts of integers). */
 bool pass_int_const(const hlo_inst *in, int64_t *v);
+/* pass_foreign.c.  A typed custom-call of operands and results in other
+ * layouts as one of row-major ones; NULL: it is that already. */
+hlo_inst *pass_foreign_row_major(hlo_inst *in);
+/* Why nothing runs a custom-call; NULL: a typed handler does.  Whether that
+ * is registered shows when the program is loaded. */
+const char *pass_foreign_why_not(const hlo_inst *in, const device_desc *dev);
 bool pass_same_attributes(const hlo_inst *x, const hlo_inst *y);
 uint64_t pass_hash_attributes(const hlo_inst *in, uint64_t h);
 

@@ -256,18 +256,19 @@ static bool can_do_tokens(const hlo_inst *in)
     }
 }
 
-static bool can_do(const hlo_inst *in)
+static bool can_do(const hlo_inst *in, const device_desc *dev)
 {
     switch (hlo_info(in)->cls) {
     case HLO_C_FFT:
     case HLO_C_LINALG:
     case HLO_C_NORM:
     case HLO_C_RNG:
-    case HLO_C_CUSTOM:
     case HLO_C_DYNAMIC:
     case HLO_C_COLLECTIVE:
     case HLO_C_MAP:
         return false;
+    case HLO_C_CUSTOM:
+        return !pass_foreign_why_not(in, dev);
     case HLO_C_TOKENS:
         return can_do_tokens(in);
     case HLO_C_SCATTER:
@@ -290,7 +291,7 @@ static bool can_do(const hlo_inst *in)
     }
 }
 
-static sd_status refuse(hlo_module *m)
+static sd_status refuse(hlo_module *m, const device_desc *dev)
 {
     enum { MOST = 20 };
     sd_buf b = {0};
@@ -299,11 +300,12 @@ static sd_status refuse(hlo_module *m)
 
     hlo_for_each_comp(c, m)
         hlo_for_each_inst(in, c)
-            if (!can_do(in) && n++ < MOST) {
+            if (!can_do(in, dev) && n++ < MOST) {
                 sd_buf_str(&b, n > 1 ? "; " : "");
                 sd_buf_str(&b, hlo_describe(m, in));
                 if (in->op == HLO_CUSTOM_CALL)
-                    sd_buf_fmt(&b, " to \"%s\"", in->u.custom->target);
+                    sd_buf_fmt(&b, " to \"%s\" (%s)", in->u.custom->target,
+                               pass_foreign_why_not(in, dev));
             }
     if (n)
         st =
@@ -348,5 +350,5 @@ sd_status hlo_optimize(hlo_module *m, const device_desc *dev,
     for (size_t i = 0; i < SD_COUNTOF(groups); i++)
         if ((st = run_group(&r, &groups[i])))
             return st;
-    return refuse(m);
+    return refuse(m, dev);
 }

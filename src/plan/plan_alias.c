@@ -130,6 +130,13 @@ static void alias_inst(hlo_comp *c, hlo_inst *in)
         for (int i = 0; i < hlo_ninput(in); i++)
             hlo_set_arg(in, i, copy_of(c, in, in->arg[i]));
         return;
+    case HLO_CUSTOM_CALL:
+        for (int i = 0; i < in->u.custom->nalias; i++) {
+            int k = (int)in->u.custom->alias[i].operand;
+
+            hlo_set_arg(in, k, copy_of(c, in, in->arg[k]));
+        }
+        return;
     case HLO_WHILE:
         own_computations(in);
         copy_init(c, in);

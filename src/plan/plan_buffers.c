@@ -227,6 +227,21 @@ static void walk_fusion(plan_mem *pm, hlo_inst *in, must_list *must)
     }
 }
 
+/* Results that the call says it writes over an operand: see plan_alias. */
+static void walk_custom(plan_mem *pm, hlo_inst *in, must_list *must)
+{
+    const hlo_custom *u = in->u.custom;
+    plan_home *p = home_new(pm, in);
+
+    fresh(pm, in, p, pm->time);
+    for (int i = 0; i < u->nalias; i++) {
+        int64_t out = u->alias[i].out_index.n ? u->alias[i].out_index.at[0] : 0;
+
+        must_share(pm, must, home_of(in->arg[u->alias[i].operand])->at[0],
+                   p->at[out]);
+    }
+}
+
 static void same_place(plan_mem *pm, hlo_inst *in, int from_leaf)
 {
     plan_home *p = home_new(pm, in), *x = home_of(in->arg[0]);
@@ -309,6 +324,10 @@ static void walk_inst(plan_mem *pm, hlo_inst *in, must_list *must)
     }
     if (in->op == HLO_SEND) {
         walk_send(pm, in);
+        return;
+    }
+    if (in->op == HLO_CUSTOM_CALL) {
+        walk_custom(pm, in, must);
         return;
     }
     p = home_new(pm, in);

@@ -216,6 +216,42 @@ static sd_status library_step(stepper *s, const hlo_inst *in, thunk *t)
     return sd_error(SD_UNIMPLEMENTED, "%s", hlo_describe(s->pm->m, in));
 }
 
+static int64_t *put_type(int64_t *at, const sd_shape *s)
+{
+    *at++ = sd_dtype_table[s->dtype].xla;
+    *at++ = s->rank;
+    for (int i = 0; i < s->rank; i++)
+        *at++ = s->dim[i];
+    return at;
+}
+
+/* A call of a registered handler, which sees types and dimensions too. */
+static thunk foreign_step(stepper *s, const hlo_inst *in)
+{
+    const hlo_custom *u = in->u.custom;
+    bool several = in->shape->dtype == SD_TUPLE;
+    int nout = home_of(in)->n, room = in->narg + nout;
+    thunk t = step(s, THUNK_CUSTOM, in, room);
+    int64_t *attr =
+        sd_arena_array(s->pr->arena, int64_t, 1 + room * (2 + SD_MAX_RANK));
+    int64_t *at = attr;
+
+    *at++ = in->narg;
+    for (int i = 0; i < in->narg; i++) {
+        t.arg[i] = slice_of(in->arg[i], 0);
+        at = put_type(at, in->arg[i]->shape);
+    }
+    for (int i = 0; i < nout; i++) {
+        t.arg[in->narg + i] = slice_of(in, i);
+        at = put_type(at, several ? in->shape->elem[i] : in->shape);
+    }
+    t.attr = attr;
+    t.nattr = (int)(at - attr);
+    t.target = keep(s->pr, u->target);
+    t.config = sd_arena_str(s->pr->arena, u->config, u->config_len);
+    return t;
+}
+
 static bool is_nothing(const hlo_inst *in)
 {
     const plan_home *p = home_of(in);
@@ -239,7 +275,10 @@ static sd_status make_step(stepper *s, const hlo_inst *in, thunk *t, bool *made)
     case HLO_CONDITIONAL:
         return cond_step(s, in, t);
     case HLO_CUSTOM_CALL:
-        return library_step(s, in, t);
+        if (in->u.custom->api_version != HLO_TYPED_FFI)
+            return library_step(s, in, t);
+        *t = foreign_step(s, in);
+        return NULL;
     case HLO_COPY:
         *made =
             slice_of(in, 0).bytes && storage_of(home_of(in)->at[0]) !=

@@ -45,12 +45,15 @@ struct thunk {
     int kernel;           /* KERNEL */
     int lib;              /* LIBCALL: row of libcall.def */
     const int64_t *attr;  /* LIBCALL: its integers, see libcall.def; SEND, RECV:
-                             the channel */
+                             the channel; CUSTOM: how many of arg are operands,
+                             then of each arg its XLA element type, rank and
+                             dimensions */
     int nattr;
     thunk_seq *seq;       /* WHILE: cond, body; COND: branches; CALL: body */
     int nseq;
     int64_t trip;         /* WHILE: known trip count, or -1 */
-    const char *target;   /* CUSTOM: name; config: its text */
+    const char *target;   /* CUSTOM: name; config: its attributes, as MLIR
+                             prints a dictionary */
     const char *config;
     double flops, bytes;  /* estimate, for threading and profiles */
 };

@@ -162,6 +162,39 @@ static const struct {
     [THUNK_CUSTOM] = {-1, 0}, [THUNK_SEND] = {1, 0},     [THUNK_RECV] = {1, 0},
 };
 
+/* The types of a custom-call are those of its slices. */
+static sd_status check_custom(const thunk *t)
+{
+    const int64_t *at = t->attr, *end = at + t->nattr;
+
+    if (!t->target)
+        return sd_error(SD_INVALID, "no target");
+    if (at == end || *at < 0 || *at > t->narg)
+        return sd_error(SD_INVALID, "not so many operands");
+    at++;
+    for (int i = 0; i < t->narg; i++) {
+        sd_shape s = {0};
+        sd_status st;
+
+        if (end - at < 2 || at[1] < 0 || at[1] > SD_MAX_RANK ||
+            at[1] > end - at - 2 ||
+            !sd_dtype_of_xla((int)SD_MIN(at[0], INT64_C(255)), &s.dtype))
+            return sd_error(SD_INVALID, "no type of slice %d", i);
+        s.rank = (int)at[1];
+        s.dim = at + 2;
+        if ((st = sd_shape_check(s.dtype, s.rank, s.dim)))
+            return st;
+        if (sd_shape_bytes(&s) != t->arg[i].bytes)
+            return sd_error(SD_INVALID,
+                            "slice %d of %" PRIu64 " bytes is of type %s, %zu "
+                            "bytes",
+                            i, t->arg[i].bytes, sd_dtype_name(s.dtype),
+                            sd_shape_bytes(&s));
+        at += 2 + s.rank;
+    }
+    return at == end ? NULL : sd_error(SD_INVALID, "more types than slices");
+}
+
 static sd_status check_step(const thunk_program *p, const thunk *t)
 {
     for (int i = 0; i < t->narg; i++) {
@@ -224,9 +257,7 @@ static sd_status check_step(const thunk_program *p, const thunk *t)
                             t->nattr);
         break;
     case THUNK_CUSTOM:
-        if (!t->target)
-            return sd_error(SD_INVALID, "no target");
-        break;
+        return check_custom(t);
     default:
         break;
     }

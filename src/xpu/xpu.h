@@ -126,6 +126,8 @@ typedef struct { /* a send or receive of the host, by channel */
     void *ctx;
 } xpu_callback;
 
+typedef struct { int64_t type_id; void *data; } xpu_user_data; /* borrowed */
+
 typedef struct {
     xpu_buffer *const *arg;
     int narg;
@@ -133,6 +135,8 @@ typedef struct {
     const xpu_callback *send, *recv; /* stay until *done is set */
     int nsend, nrecv;
     int launch;             /* a number to poison it by; 0: none */
+    const xpu_user_data *user; /* for handlers of custom-calls; likewise */
+    int nuser;
 } xpu_call;
 /* out[noutput] are fresh buffers; *done when all has run.  Donated arguments
  * are deleted on return.  Inputs in error poison outputs and *done. */
@@ -141,6 +145,21 @@ sd_status xpu_execute(xpu_program *p, const xpu_call *call, xpu_buffer **out,
 /* A run of that number that waits for its turn or its arguments fails with st
  * (taken) now; false: there is none. */
 bool xpu_device_poison(xpu_device *d, int launch, sd_status st);
+
+/* ---- typed foreign calls: xpu_ffi_registry.c ----
+ * Of the process, not of a client: handlers come before clients do. */
+
+enum { XPU_FFI_STAGES = 4 };
+typedef struct { /* instantiate, prepare, initialize, execute: each a
+                    XLA_FFI_Handler; NULL: nothing to do, but execute */
+    void *stage[XPU_FFI_STAGES];
+} xpu_ffi_bundle;
+/* Handlers are called once at once, for what they were compiled for. */
+sd_status xpu_ffi_register(const char *name, size_t len,
+                           const xpu_ffi_bundle *b);
+/* *id 0: a new one is given. */
+sd_status xpu_ffi_register_type(const char *name, size_t len, int64_t *id,
+                                void (*deleter)(void *));
 
 /* ---- a device's functions, for xpu_host.c, xpu_cl.c: xpu_device.h ---- */
 

@@ -69,6 +69,7 @@ static void close_devices(xpu_client *c)
         xpu_stream_finish(&c->dev[i]->compute);
         xpu_stream_finish(&c->dev[i]->transfer);
     }
+    xpu_ffi_finish(c);
     for (int i = 0; i < c->ndev; i++)
         finish_device(c->dev[i]);
     c->ndev = 0;

@@ -13,6 +13,8 @@
 
 #define XPU_ALIGN 64u
 
+typedef struct xpu_ffi xpu_ffi;
+typedef struct xpu_ffi_tasks xpu_ffi_tasks;
 typedef struct xpu_module xpu_module; /* the device's own: loaded kernels */
 
 typedef struct {
@@ -135,6 +137,8 @@ struct xpu_client {
     xpu_event *ready;    /* for buffers that are born ready */
     void *driver;        /* what devices of one driver share */
     void (*driver_close)(void *driver);
+    xpu_ffi_tasks *tasks; /* of handlers; made by the first */
+    _Atomic int64_t nrun; /* numbers runs */
 };
 
 /* A device of the client with ops and desc set by the caller afterwards. */
@@ -208,6 +212,7 @@ struct xpu_program {
     int constants_cls;
     double cost_ns;        /* estimate of one run */
     int max_arg;           /* of any thunk */
+    xpu_ffi *ffi;          /* its custom-calls; NULL: none */
     bool aliases;          /* some output may take an argument's memory */
 };
 
@@ -220,13 +225,25 @@ typedef struct {
     void **slot;
     const xpu_callback *send, *recv;
     int nsend, nrecv;
+    const xpu_user_data *user;
+    int nuser;
+    int64_t id; /* that no other run of the client has; set for handlers */
 } xpu_run;
+sd_status xpu_run_program(xpu_run *r);
 sd_status xpu_run_seq(const xpu_run *r, const thunk_seq *seq);
 double xpu_run_cost(const thunk_program *p, const thunk_seq *seq);
 
 /* xpu_callback.c */
 sd_status xpu_run_send(const xpu_run *r, const thunk *t);
 sd_status xpu_run_recv(const xpu_run *r, const thunk *t);
+/* xpu_ffi.c: a program's custom-calls, *x->ffi; begin and end of each run. */
+sd_status xpu_ffi_load(xpu_program *x);
+void xpu_ffi_unload(xpu_ffi *f); /* takes NULL */
+sd_status xpu_ffi_begin(const xpu_run *r);
+void xpu_ffi_end(const xpu_run *r);
+sd_status xpu_run_custom(const xpu_run *r, const thunk *t);
+/* xpu_ffi_task.c: when nothing runs any more. */
+void xpu_ffi_finish(xpu_client *c);
 
 /* ---- ELF objects: xpu_elf.c ---- */
 

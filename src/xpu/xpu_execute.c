@@ -24,11 +24,6 @@ static sd_status check_seq(const xpu_device *d, const thunk_seq *seq,
         const thunk *t = &seq->at[i];
 
         *max_arg = SD_MAX(*max_arg, t->narg);
-        if (t->kind == THUNK_CUSTOM)
-            return sd_error(SD_UNIMPLEMENTED, "%s %s (%s)",
-                            thunk_kind_name[t->kind],
-                            t->target ? t->target : t->name,
-                            t->op_name ? t->op_name : "no op name");
         if (t->kind == THUNK_LIBCALL &&
             (thunk_lib_table[t->lib].lib & ~d->desc.libs))
             return sd_error(SD_PRECONDITION,
@@ -97,6 +92,7 @@ static void destroy(xpu_program *x)
         x->dev->ops->unload(x->dev, x->module);
     if (x->constants)
         xpu_memory_free(x->dev, XPU_MEM_DEVICE, x->constants, x->constants_cls);
+    xpu_ffi_unload(x->ffi);
     thunk_program_release(x->thunks);
     free(x);
 }
@@ -113,7 +109,7 @@ sd_status xpu_program_load(xpu_device *d, thunk_program *p, xpu_program **out)
     x->thunks = thunk_program_retain(p);
     if ((st = thunk_verify(p)) || (st = check_device(d, p)) ||
         (st = check_program(p)) || (st = check_seq(d, &p->seq, &x->max_arg)) ||
-        (st = load_constants(x)) || (st = d->ops->load(d, p, &x->module))) {
+        (st = xpu_ffi_load(x)) || (st = load_constants(x)) || (st = d->ops->load(d, p, &x->module))) {
         destroy(x);
         return sd_note(st, "loading %s on device %d (%s)", p->name, d->id,
                        d->desc.name);
@@ -146,7 +142,8 @@ struct xpu_execution {
     xpu_program *program; /* a reference */
     xpu_event *done; /* a reference */
     const xpu_callback *send, *recv; /* borrowed: stay until it is done */
-    int nsend, nrecv;
+    const xpu_user_data *user; /* likewise */
+    int nsend, nrecv, nuser;
     xpu_buffer **arg; /* uses */
     xpu_buffer **out; /* uses */
     int *alias; /* per output: argument to copy in first, or -1 */
@@ -456,8 +453,16 @@ static sd_status compute(execution *e)
 {
     xpu_program *x = e->program;
     xpu_device *d = x->dev;
-    xpu_run r = {d,       x,       e->base,  e->slot,
-                 e->send, e->recv, e->nsend, e->nrecv};
+    xpu_run r = {.dev = d,
+                 .program = x,
+                 .base = e->base,
+                 .slot = e->slot,
+                 .send = e->send,
+                 .recv = e->recv,
+                 .nsend = e->nsend,
+                 .nrecv = e->nrecv,
+                 .user = e->user,
+                 .nuser = e->nuser};
     void *temp = NULL;
     sd_status st, sync;
     int cls;
@@ -471,7 +476,7 @@ static sd_status compute(execution *e)
     set_bases(e, temp);
     if (!(d->ops->begin && (st = d->ops->begin(d, x->module))) &&
         !(st = copy_aliases(e)))
-        st = xpu_run_seq(&r, &x->thunks->seq);
+        st = xpu_run_program(&r);
     /* In an error too: what was launched may still write. */
     if (d->ops->sync && (sync = d->ops->sync(d))) {
         if (st)
@@ -672,6 +677,8 @@ sd_status xpu_execute(xpu_program *x, const xpu_call *call, xpu_buffer **out,
     e->recv = call->recv;
     e->nsend = call->nsend;
     e->nrecv = call->nrecv;
+    e->user = call->user;
+    e->nuser = call->nuser;
     for (int i = 0; i < e->nout; i++)
         xpu_buffer_use(e->out[i], false);
     e->held = true;

@@ -102,6 +102,7 @@ static sd_status run_thunk(const xpu_run *r, const thunk *t)
     case THUNK_RECV:
         return xpu_run_recv(r, t);
     case THUNK_CUSTOM:
+        return xpu_run_custom(r, t);
     case THUNK_KIND_COUNT:
         break;
     }
@@ -122,6 +123,20 @@ sd_status xpu_run_seq(const xpu_run *r, const thunk_seq *seq)
                            t->op_name ? " " : "", t->op_name ? t->op_name : "");
     }
     return NULL;
+}
+
+sd_status xpu_run_program(xpu_run *r)
+{
+    const thunk_seq *seq = &r->program->thunks->seq;
+    sd_status st;
+
+    if (!r->program->ffi)
+        return xpu_run_seq(r, seq);
+    r->id = atomic_fetch_add(&r->dev->client->nrun, 1) + 1;
+    if (!(st = xpu_ffi_begin(r)))
+        st = xpu_run_seq(r, seq);
+    xpu_ffi_end(r);
+    return st;
 }
 
 /* ---- what a run costs ---- */

@@ -10,7 +10,7 @@
 
 typedef struct {
     sd_bytes program;
-    const char *format; /* "mlir", "hlo_text" */
+    const char *format; /* "mlir", "hlo", "hlo_with_config", "hlo_text" */
     size_t format_len;
     sd_bytes options;   /* CompileOptionsProto; empty: defaults */
     const device_desc *device;

@@ -9,6 +9,26 @@
 #include "sundog.h"
 #include "target.h"
 
+/* Protobuf has small numbers everywhere, text none of them. */
+static bool is_text(const sd_buf *b)
+{
+    for (size_t i = 0; i < b->len && i < 256; i++)
+        if ((uint8_t)b->at[i] < '\t')
+            return false;
+    return true;
+}
+
+/* Both messages begin with field 1: here the module, whose own first field is
+ * its name, there the name, in which no newline stands. */
+static bool has_config(const sd_buf *b)
+{
+    sd_cursor c = sd_cursor_of((sd_bytes){(uint8_t *)b->at, b->len});
+
+    sd_read_u8(&c);
+    sd_read_leb(&c);
+    return sd_read_u8(&c) == 0x0a;
+}
+
 sd_status tool_read(const char *path, sd_buf *bytes, const char **format)
 {
     sd_status st = sd_file_read(path, bytes);
@@ -16,7 +36,9 @@ sd_status tool_read(const char *path, sd_buf *bytes, const char **format)
     if (st)
         return st;
     *format = bytes->len >= 4 && !memcmp(bytes->at, "ML\xEFR", 4) ? "mlir"
-                                                                  : "hlo_text";
+              : is_text(bytes)                                    ? "hlo_text"
+              : has_config(bytes) ? "hlo_with_config"
+                                  : "hlo";
     return NULL;
 }
 
@@ -106,14 +128,23 @@ done:
 
 sd_status tool_dump(const tool_args *t)
 {
+    const char *to = t->to ? t->to : "hlo_text";
+    bool proto = !strcmp(to, "hlo"), config = !strcmp(to, "hlo_with_config");
     sd_arena *a = sd_arena_create();
-    sd_buf text = {0};
+    sd_buf out = {0};
     hlo_module *m;
     sd_status st = tool_module(a, t->file[0], &m);
 
+    if (!st && !proto && !config && strcmp(to, "hlo_text"))
+        st = sd_error(SD_NOT_FOUND,
+                      "--to=%s: there are hlo_text, hlo and hlo_with_config",
+                      to);
     if (!st) {
-        hlo_print(&text, m);
-        print_buf(&text);
+        if (proto || config)
+            hlo_proto_write(&out, m, config, INT64_MAX);
+        else
+            hlo_print(&out, m);
+        print_buf(&out);
     }
     sd_arena_destroy(a);
     return st;

@@ -13,7 +13,9 @@ typedef struct {
 static const command commands[] = {
     {"opt", "[--passes=a,b] [--target=NAME] [--plan] FILE",
      "optimise and print HLO; --plan: the plan instead", tool_opt, 1},
-    {"dump", "FILE", "print the program as HLO text", tool_dump, 1},
+    {"dump", "[--to=FORMAT] FILE",
+     "print the program as hlo_text, or as hlo or hlo_with_config (protobuf)",
+     tool_dump, 1},
     {"mlir", "[--out=DIR] FILE...",
      "print programs as StableHLO text; --out: one file each, NAME.mlir",
      tool_mlir, 1},
@@ -29,8 +31,8 @@ static const command commands[] = {
 
 static int usage(FILE *to)
 {
-    fprintf(to,
-            "usage: sundog COMMAND ...   FILE: MLIR bytecode or HLO text\n");
+    fprintf(to, "usage: sundog COMMAND ...   FILE: MLIR bytecode, HLO text or "
+                "protobuf\n");
     for (size_t i = 0; i < SD_COUNTOF(commands); i++)
         fprintf(to, "  sundog %s %s\n      %s\n", commands[i].name,
                 commands[i].usage, commands[i].help);
@@ -65,6 +67,8 @@ static bool parse_flag(tool_args *t, const char *arg)
         t->target = v;
     else if ((v = value_of(arg, "--passes")))
         t->passes = v;
+    else if ((v = value_of(arg, "--to")))
+        t->to = v;
     else if ((v = value_of(arg, "--out")))
         t->out = v;
     else if ((v = value_of(arg, "--seed")))

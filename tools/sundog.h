@@ -9,6 +9,7 @@
 typedef struct {
     const char *target; /* --target=NAME, NULL: none given */
     const char *passes; /* --passes=a,b */
+    const char *to;     /* --to=FORMAT */
     const char *out;    /* --out=PATH */
     uint64_t seed;      /* --seed=N */
     bool plan;          /* --plan */
@@ -23,8 +24,8 @@ sd_status tool_compile(const tool_args *t);
 sd_status tool_run(const tool_args *t);
 sd_status tool_devices(const tool_args *t);
 
-/* The module in a file: MLIR bytecode or HLO text, told apart by its first
- * bytes.  *format gets what PJRT would call it. */
+/* The module in a file: MLIR bytecode, HLO text or protobuf, told apart by
+ * its first bytes.  *format gets what PJRT would call it. */
 sd_status tool_read(const char *path, sd_buf *bytes, const char **format);
 sd_status tool_module(sd_arena *a, const char *path, hlo_module **out);
 sd_status tool_target(const tool_args *t, device_desc *out);

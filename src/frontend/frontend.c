@@ -43,9 +43,14 @@ sd_status frontend_read(sd_arena *a, const char *format, size_t format_len,
 {
     if (is_format(format, format_len, "hlo_text"))
         return hlo_parse(a, (const char *)program.at, program.len, out);
+    if (is_format(format, format_len, "hlo"))
+        return hlo_proto_read(a, program, false, out);
+    if (is_format(format, format_len, "hlo_with_config"))
+        return hlo_proto_read(a, program, true, out);
     if (!is_format(format, format_len, "mlir"))
-        return sd_error(SD_UNIMPLEMENTED,
-                        "program format '%.*s'; \"mlir\" (VHLO bytecode) and "
+        return sd_error(SD_INVALID,
+                        "program format '%.*s'; \"mlir\" (VHLO bytecode), "
+                        "\"hlo\", \"hlo_with_config\" (protobuf) and "
                         "\"hlo_text\" are read",
                         (int)SD_MIN(format_len, (size_t)64), format);
     if (mlir_is_bytecode(program))

@@ -300,8 +300,6 @@ sd_status hlo_verify_inst(hlo_module *m, const hlo_inst *in);
 /* "add of f32[3], f32[4] (jit(f)/add, model.py:12)": for messages. */
 const char *hlo_describe(hlo_module *m, const hlo_inst *in);
 void hlo_print(sd_buf *b, const hlo_module *m);     /* XLA's grammar */
-/* For people: constants of more than 64 elements are {...}; not read back. */
-void hlo_print_brief(sd_buf *b, const hlo_module *m);
 void hlo_print_inst(sd_buf *b, const hlo_inst *in);
 void hlo_print_quoted(sd_buf *b, const char *s, size_t len); /* C escapes */
 sd_status hlo_parse(sd_arena *a, const char *text, size_t len,

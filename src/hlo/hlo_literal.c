@@ -306,6 +306,12 @@ void *hlo_parse_literal(hlo_lexer *x, const sd_shape *s, size_t *bytes)
 {
     char *data;
 
+    if (hlo_accept(x, "{...}")) {
+        hlo_refuse(x, sd_error(SD_INVALID,
+                               "the constant's elements were left out: print "
+                               "the program with large constants"));
+        return NULL;
+    }
     /* an element takes a character at least: nothing big from a short text */
     if (sd_shape_count(s) > (int64_t)(x->end - x->at)) {
         hlo_fail(x, "as many elements as the shape has");

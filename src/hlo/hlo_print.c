@@ -127,7 +127,7 @@ static void print_result(sd_buf *b, const hlo_inst *in)
     sd_arena_destroy(a);
 }
 
-static void print_inst(sd_buf *b, const hlo_inst *in, int64_t most)
+void hlo_print_inst(sd_buf *b, const hlo_inst *in)
 {
     hlo_guise mask;
 
@@ -137,8 +137,6 @@ static void print_inst(sd_buf *b, const hlo_inst *in, int64_t most)
     sd_buf_fmt(b, " %s(", hlo_info(in)->name);
     if (in->op == HLO_PARAMETER)
         sd_buf_fmt(b, "%" PRId64, in->u.param.index);
-    else if (in->op == HLO_CONSTANT && sd_shape_count(in->shape) > most)
-        sd_buf_str(b, "{...}");
     else if (in->op == HLO_CONSTANT)
         hlo_print_literal(b, in->shape, in->u.literal.data);
     for (int i = 0; i < in->narg; i++) {
@@ -154,14 +152,9 @@ static void print_inst(sd_buf *b, const hlo_inst *in, int64_t most)
     print_notes(b, in);
 }
 
-void hlo_print_inst(sd_buf *b, const hlo_inst *in)
-{
-    print_inst(b, in, INT64_MAX);
-}
-
 /* ---- computations and modules ---- */
 
-static void print_comp(sd_buf *b, const hlo_comp *c, int64_t most)
+static void print_comp(sd_buf *b, const hlo_comp *c)
 {
     sd_buf_fmt(b, "%s%%%s (", c == c->module->entry ? "ENTRY " : "", c->name);
     for (int i = 0; i < c->nparam; i++) {
@@ -176,7 +169,7 @@ static void print_comp(sd_buf *b, const hlo_comp *c, int64_t most)
     sd_buf_str(b, " {\n");
     hlo_for_each_inst(in, c) {
         sd_buf_str(b, in == c->root ? "  ROOT " : "  ");
-        print_inst(b, in, most);
+        hlo_print_inst(b, in);
         sd_buf_str(b, "\n");
     }
     sd_buf_str(b, "}\n");
@@ -258,7 +251,7 @@ static void print_header(sd_buf *b, const hlo_module *m)
 }
 
 /* Callees first, so that one pass reads it back. */
-static void print_module(sd_buf *b, const hlo_module *m, int64_t most)
+void hlo_print(sd_buf *b, const hlo_module *m)
 {
     sd_arena *a = sd_arena_create();
     hlo_comp_list comps = hlo_callees_first(a, m);
@@ -266,17 +259,7 @@ static void print_module(sd_buf *b, const hlo_module *m, int64_t most)
     print_header(b, m);
     for (int i = 0; i < comps.n; i++) {
         sd_buf_str(b, "\n");
-        print_comp(b, comps.at[i], most);
+        print_comp(b, comps.at[i]);
     }
     sd_arena_destroy(a);
-}
-
-void hlo_print(sd_buf *b, const hlo_module *m)
-{
-    print_module(b, m, INT64_MAX);
-}
-
-void hlo_print_brief(sd_buf *b, const hlo_module *m)
-{
-    print_module(b, m, 64);
 }

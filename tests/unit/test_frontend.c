@@ -309,8 +309,10 @@ static void names_what_it_refuses(void **state)
     (void)state;
     want_error(read_mlir(a, "module {}", 9, &m), SD_UNIMPLEMENTED, "text");
     want_error(read_mlir(a, "\x01\x02", 2, &m), SD_INVALID, "4D 4C EF 52");
+    want_error(frontend_read(a, "tf", 2, (sd_bytes){square, 4}, &m),
+               SD_INVALID, "'tf'");
     want_error(frontend_read(a, "hlo", 3, (sd_bytes){square, 4}, &m),
-               SD_UNIMPLEMENTED, "'hlo'");
+               SD_INVALID, "HLO protobuf");
     memcpy(p, square, sizeof square);
     p[4] = 7 << 1 | 1; /* bytecode version 7 */
     want_error(read_mlir(a, p, sizeof p, &m), SD_UNIMPLEMENTED, "version 7");

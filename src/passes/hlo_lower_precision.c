@@ -49,6 +49,16 @@ static hlo_inst *limit_exponent(const bits *b, hlo_inst *x, int e)
     return hlo_make_select(b->p, under, zero, x);
 }
 
+static hlo_inst *infinite(const bits *b, hlo_inst *x)
+{
+    uint64_t sign = UINT64_C(1) << (b->e + b->m);
+    uint64_t inf = ((UINT64_C(1) << b->e) - 1) << b->m;
+    hlo_inst *y = hlo_make_bitcast_convert(b->p, b->t, x);
+
+    y = bin(b, HLO_OR, bin(b, HLO_AND, y, sign), inf);
+    return hlo_make_bitcast_convert(b->p, pass_dtype(x), y);
+}
+
 static bool layout_of(sd_dtype t, bits *b)
 {
     switch (t) {
@@ -85,9 +95,10 @@ static hlo_inst *lower(hlo_inst *in)
     if (e < b.e)
         y = limit_exponent(&b, y, e);
     y = hlo_make_bitcast_convert(b.p, pass_dtype(in), y);
-    if (m == 0) /* no mantissa, no NaN: it ends as infinity */
-        return y;
-    return hlo_make_select(b.p, hlo_make_compare(b.p, HLO_NE, x, x), x, y);
+    if (m == 0) /* no mantissa, no NaN: it becomes infinity of its sign */
+        x = infinite(&b, x);
+    return hlo_make_select(
+        b.p, hlo_make_compare(b.p, HLO_NE, in->arg[0], in->arg[0]), x, y);
 }
 
 bool hlo_lower_precision(hlo_module *m, const device_desc *dev)

@@ -35,7 +35,8 @@ tsan: setup-test
 DEVICE ?= host
 ONLY ?= .*
 conform: setup-test
-	@SUNDOG_DEVICE=$(DEVICE) $(PY) tests/conform/conform.py --only '$(ONLY)'
+	@SUNDOG_DEVICE=$(DEVICE) $(PY) tests/conform/conform.py --only '$(ONLY)' \
+	    $(if $(X64),--x64)
 
 bench: setup
 	@$(PY) bench/bench.py
@@ -56,8 +57,9 @@ fuzz: setup-test
 	@tools/fuzz.sh $(T) $(N)
 
 nightly: test tsan
-	@$(MAKE) conform DEVICE=host
-	@$(MAKE) conform DEVICE=cl
+	@$(MAKE) conform DEVICE=eval X64=1
+	@$(MAKE) conform DEVICE=host X64=1
+	@$(MAKE) conform DEVICE=cl X64=1
 	@for t in bytecode thunk; do $(MAKE) fuzz T=$$t N=1800; done
 
 hooks:

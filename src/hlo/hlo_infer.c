@@ -34,12 +34,28 @@ static const hlo_infer_fn infer_class[HLO_CLASS_COUNT] = {
 
 /* ---- messages ---- */
 
+/* A loop may carry hundreds of values: a message names the first. */
+static void print_shape(sd_buf *b, const sd_shape *s)
+{
+    enum { MOST = 8 };
+
+    if (s->dtype != SD_TUPLE || s->nelem <= MOST) {
+        sd_shape_print(b, s, false);
+        return;
+    }
+    for (int i = 0; i < MOST; i++) {
+        sd_buf_str(b, i ? ", " : "(");
+        print_shape(b, s->elem[i]);
+    }
+    sd_buf_fmt(b, " and %d more)", s->nelem - MOST);
+}
+
 const char *hlo_shape_str(hlo_module *m, const sd_shape *s)
 {
     sd_buf b = {0};
     const char *text;
 
-    sd_shape_print(&b, s, false);
+    print_shape(&b, s);
     text = sd_arena_str(m->arena, b.at ? b.at : "", b.len);
     sd_buf_finish(&b);
     return text;
@@ -53,13 +69,13 @@ const char *hlo_describe(hlo_module *m, const hlo_inst *in)
     sd_buf_str(&b, hlo_info(in)->name);
     for (int i = 0; i < in->narg && i < 8; i++) {
         sd_buf_str(&b, i ? ", " : " of ");
-        sd_shape_print(&b, in->arg[i]->shape, false);
+        print_shape(&b, in->arg[i]->shape);
     }
     if (in->narg > 8)
         sd_buf_fmt(&b, " and %d more", in->narg - 8);
     if (!in->narg && in->shape) {
         sd_buf_str(&b, " ");
-        sd_shape_print(&b, in->shape, false);
+        print_shape(&b, in->shape);
     }
     if (in->op_name || in->source_file) {
         sd_buf_fmt(&b, " (%s%s", in->op_name ? in->op_name : "",

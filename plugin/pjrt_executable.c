@@ -314,7 +314,8 @@ PJRT_Error *pjrt_shardings_pjrt_executable_output_shardings(
     PJRT_Shardings_PJRT_Executable_OutputShardings_Args *a)
 {
     const PJRT_Executable *e = a->executable;
-    bool one = e->p->npartition == 1;
+    /* no outputs are one empty tuple to the framework, which wants one entry */
+    bool one = e->p->npartition == 1 && e->p->noutput > 0;
 
     a->num_outputs = one ? (size_t)e->p->noutput : 0;
     a->shardings = one ? e->shardings : NULL;

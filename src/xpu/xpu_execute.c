@@ -27,7 +27,9 @@ static sd_status check_seq(const xpu_device *d, const thunk_seq *seq,
         if (t->kind == THUNK_LIBCALL &&
             (thunk_lib_table[t->lib].lib & ~d->desc.libs))
             return sd_error(SD_PRECONDITION,
-                            "the program calls %s, whose library is not there",
+                            "the program calls %s, whose library is not there: "
+                            "install it, or compile without "
+                            "(SUNDOG_LIBRARIES=0)",
                             thunk_lib_table[t->lib].name);
         for (int k = 0; k < t->nseq; k++)
             if ((st = check_seq(d, &t->seq[k], max_arg)))
@@ -36,18 +38,28 @@ static sd_status check_seq(const xpu_device *d, const thunk_seq *seq,
     return NULL;
 }
 
+/* Code for a driver that was there is that driver's: another makes other bits
+ * of the same SPIR-V, or none.  A described device had no driver. */
 static sd_status check_device(const xpu_device *d, const thunk_program *p)
 {
     uint64_t lacks = p->device.features & ~d->desc.features;
 
     if (p->device.kind != d->desc.kind)
-        return sd_error(SD_PRECONDITION, "built for %s, loaded on %s",
-                        p->device.name, d->desc.name);
-    /* Only what changes the code: on a GPU the driver judges the module. */
-    if (d->desc.kind == DEVICE_HOST && (lacks & DEVICE_HAS_AVX512))
         return sd_error(SD_PRECONDITION,
-                        "built for %s: this machine has no AVX-512 (%s)",
+                        "built for %s, loaded on %s: compile it for this one",
                         p->device.name, d->desc.name);
+    /* Only what changes the code: of a GPU's features the driver judges. */
+    if (lacks & DEVICE_HAS_AVX512)
+        return sd_error(SD_PRECONDITION,
+                        "built for %s, loaded on %s, which has no AVX-512: "
+                        "compile it here, or with SUNDOG_CPU_LEVEL=v3 for both",
+                        p->device.name, d->desc.name);
+    if (d->desc.kind == DEVICE_CL && *p->device.driver &&
+        strcmp(p->device.driver, d->desc.driver))
+        return sd_error(SD_PRECONDITION,
+                        "built for the driver '%s', loaded on '%s': compile it "
+                        "for this one",
+                        p->device.driver, d->desc.driver);
     return NULL;
 }
 

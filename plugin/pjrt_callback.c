@@ -96,6 +96,8 @@ pjrt_copy_to_device_stream_destroy(PJRT_CopyToDeviceStream_Destroy_Args *a)
 {
     PJRT_CopyToDeviceStream *s = a->stream;
 
+    if (!s)
+        return NULL;
     pthread_mutex_lock(&s->lock);
     s->destroyed = true;
     pthread_cond_signal(&s->full);

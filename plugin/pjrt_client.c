@@ -1,7 +1,6 @@
 /* The client: options in, devices out, and the road to the compiler. */
 #include "pjrt.h"
 
-
 /* ---- options ---- */
 
 /* A value as text, in static or arena memory. */
@@ -333,6 +332,9 @@ sd_status pjrt_compile_program(PJRT_Client *c, const device_desc *d,
     compile_fn fn = c ? atomic_load(&c->compile) : NULL;
     sd_status st;
 
+    if (program->struct_size < PJRT_Program_LEAST)
+        return pjrt_short_struct("PJRT_Program", program->struct_size,
+                                 PJRT_Program_LEAST);
     if (!fn) {
         if ((st = pjrt_compiler_open(&fn)))
             return st;

@@ -232,7 +232,7 @@ PJRT_Error *pjrt_buffer_copy_raw_to_host(PJRT_Buffer_CopyRawToHost_Args *a)
 
 /* The destination is promised: it comes with the callback, once. */
 typedef struct {
-    xpu_buffer *x; /* a reference */
+    xpu_buffer *x; /* a share: deleting the buffer does not break it */
     int64_t offset, size;
     xpu_event *done;
 } promise;
@@ -265,18 +265,24 @@ static void keep_promise(PJRT_Buffer_CopyRawToHostFuture_Callback_Args *a)
 PJRT_Error *
 pjrt_buffer_copy_raw_to_host_future(PJRT_Buffer_CopyRawToHostFuture_Args *a)
 {
-    sd_status st = pjrt_check_range(a->buffer->x, a->offset, a->transfer_size);
+    xpu_buffer *x = a->buffer->x;
+    sd_status st = pjrt_check_range(x, a->offset, a->transfer_size);
     promise *p;
 
     if (st)
         return pjrt_return(st);
     if (!(p = PJRT_NEW(promise)))
         return pjrt_no_memory();
-    if (!(p->done = xpu_event_create())) {
+    if (!(p->done = xpu_event_create()))
+        st = sd_no_memory(0);
+    else
+        st = xpu_buffer_share(x, xpu_buffer_dtype(x), xpu_buffer_rank(x),
+                              xpu_buffer_dims(x), &p->x);
+    if (st) {
+        xpu_event_release(p->done);
         free(p);
-        return pjrt_no_memory();
+        return pjrt_return(st);
     }
-    p->x = xpu_buffer_retain(a->buffer->x);
     p->offset = a->offset;
     p->size = a->transfer_size;
     a->event = pjrt_event(xpu_event_retain(p->done));

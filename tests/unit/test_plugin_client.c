@@ -1,0 +1,315 @@
+/* Clients, devices, memories. */
+#include "plugin_test.h"
+
+static bool names(const PJRT_NamedValue *v, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (v[i].name_size == strlen(name) &&
+            !memcmp(v[i].name, name, v[i].name_size))
+            return true;
+    return false;
+}
+
+static void the_plugin_says_what_it_reads(void **state)
+{
+    (void)state;
+    DO(a, Plugin_Attributes, .extension_start = NULL);
+    assert_true(names(a.attributes, a.num_attributes, "xla_version"));
+    assert_true(
+        names(a.attributes, a.num_attributes, "stablehlo_minimum_version"));
+    assert_string_equal(a.attributes[1].name, "stablehlo_current_version");
+    assert_int_equal(a.attributes[1].value_size, 3);
+    assert_int_equal(a.attributes[1].int64_array_value[0], 1);
+    assert_int_equal(a.attributes[1].int64_array_value[1], 20);
+}
+
+static void the_client_names_its_things(void **state)
+{
+    (void)state;
+    DO(a, Client_PlatformName, .client = client);
+    assert_int_equal(a.platform_name_size, 3);
+    assert_memory_equal(a.platform_name, "xpu", 3);
+    DO(v, Client_PlatformVersion, .client = client);
+    assert_memory_equal(v.platform_version, "sundog " SD_VERSION " build ",
+                        strlen("sundog " SD_VERSION " build "));
+    assert_null(strstr(v.platform_version, "cuda"));
+    DO(p, Client_ProcessIndex, .client = client);
+    assert_int_equal(p.process_index, 0);
+    DO(t, Client_TopologyDescription, .client = client);
+    DO(n, TopologyDescription_PlatformName, .topology = t.topology);
+    assert_memory_equal(n.platform_name, "xpu", n.platform_name_size);
+}
+
+static void devices_are_found_by_their_numbers(void **state)
+{
+    (void)state;
+    DO(d, Client_Devices, .client = client);
+    DO(a, Client_AddressableDevices, .client = client);
+    assert_int_equal(d.num_devices, 2);
+    assert_int_equal(a.num_addressable_devices, 2);
+    for (int i = 0; i < 2; i++) {
+        DO(x, Client_LookupDevice, .client = client, .id = i);
+        DO(y, Client_LookupAddressableDevice, .client = client,
+           .local_hardware_id = i);
+        assert_ptr_equal(x.device, d.devices[i]);
+        assert_ptr_equal(y.addressable_device, d.devices[i]);
+        assert_ptr_equal(a.addressable_devices[i], d.devices[i]);
+    }
+    BAD(INVALID_ARGUMENT, "No matching device found for device_id -1",
+        Client_LookupDevice, .client = client, .id = -1);
+    BAD(INVALID_ARGUMENT, "No matching device found for device_id 2",
+        Client_LookupDevice, .client = client, .id = 2);
+    BAD(INVALID_ARGUMENT, "No matching device found for device_id 7",
+        Client_LookupAddressableDevice, .client = client,
+        .local_hardware_id = 7);
+}
+
+static void devices_describe_themselves(void **state)
+{
+    (void)state;
+    DO(g, Device_GetDescription, .device = device);
+    PJRT_DeviceDescription *d = g.device_description;
+    DO(id, DeviceDescription_Id, .device_description = d);
+    DO(process, DeviceDescription_ProcessIndex, .device_description = d);
+    DO(kind, DeviceDescription_Kind, .device_description = d);
+    DO(text, DeviceDescription_ToString, .device_description = d);
+    DO(debug, DeviceDescription_DebugString, .device_description = d);
+    DO(attr, DeviceDescription_Attributes, .device_description = d);
+    DO(own, Device_GetAttributes, .device = device);
+    DO(here, Device_IsAddressable, .device = device);
+    DO(local, Device_LocalHardwareId, .device = device);
+
+    assert_int_equal(id.id, 0);
+    assert_int_equal(process.process_index, 0);
+    assert_memory_equal(kind.device_kind, "host:v", 6);
+    assert_string_equal(text.to_string, "xpu(id=0)");
+    assert_int_equal(text.to_string_size, 9);
+    assert_memory_equal(debug.debug_string, "xpu(id=0, host:v", 16);
+    assert_true(names(attr.attributes, attr.num_attributes, "compute_units"));
+    assert_true(names(own.attributes, own.num_attributes, "driver"));
+    own.attributes_deleter(own.device_attributes);
+    assert_true(here.is_addressable);
+    assert_int_equal(local.local_hardware_id, 0);
+}
+
+static void memories_know_their_devices(void **state)
+{
+    static const char *const kind[] = {"device", "pinned_host",
+                                       "unpinned_host"};
+
+    (void)state;
+    DO(all, Client_AddressableMemories, .client = client);
+    assert_int_equal(all.num_addressable_memories, 6);
+    DO(own, Device_AddressableMemories, .device = device);
+    assert_int_equal(own.num_memories, 3);
+    DO(first, Device_DefaultMemory, .device = device);
+    assert_ptr_equal(first.memory, own.memories[0]);
+    for (int i = 0; i < 3; i++) {
+        PJRT_Memory *m = own.memories[i];
+
+        assert_ptr_equal(m, all.addressable_memories[i]);
+        DO(k, Memory_Kind, .memory = m);
+        assert_int_equal(k.kind_size, strlen(kind[i]));
+        assert_memory_equal(k.kind, kind[i], k.kind_size);
+        DO(id, Memory_Id, .memory = m);
+        assert_int_equal(id.id, i);
+        DO(kid, Memory_Kind_Id, .memory = m);
+        assert_int_equal(kid.kind_id, i + 1);
+        DO(by, Memory_AddressableByDevices, .memory = m);
+        assert_int_equal(by.num_devices, 1);
+        assert_ptr_equal(by.devices[0], device);
+        DO(text, Memory_ToString, .memory = m);
+        assert_memory_equal(text.to_string, kind[i], strlen(kind[i]));
+        DO(debug, Memory_DebugString, .memory = m);
+        assert_non_null(strstr(debug.debug_string, "xpu(id=0)"));
+    }
+}
+
+static int dropped;
+
+static void drop(void *data)
+{
+    dropped += *(int *)data;
+}
+
+static void memories_carry_user_data(void **state)
+{
+    static int key, one = 1;
+    const PJRT_Memory_FunctionTable *t = *(void **)memory;
+
+    (void)state;
+    assert_int_equal(t->struct_size, PJRT_Memory_FunctionTable_STRUCT_SIZE);
+    assert_null(t->get_user_data(memory, &one));
+    t->set_user_data(memory, &key, &one, drop);
+    assert_ptr_equal(t->get_user_data(memory, &key), &one);
+    assert_null(t->get_user_data(pinned, &key));
+    t->set_user_data(memory, &key, &dropped, NULL);
+    assert_ptr_equal(t->get_user_data(memory, &key), &dropped);
+}
+
+static void assignments_are_nominal(void **state)
+{
+    int list[8] = {-1, -1, -1, -1, -1, -1, -1, -1};
+
+    (void)state;
+    BAD(FAILED_PRECONDITION, "4 * 2 = 8", Client_DefaultDeviceAssignment,
+        .client = client, .default_assignment = list,
+        .default_assignment_size = 7, .num_replicas = 4, .num_partitions = 2);
+    BAD(INVALID_ARGUMENT, "0 replicas", Client_DefaultDeviceAssignment,
+        .client = client, .default_assignment = list,
+        .default_assignment_size = 8, .num_partitions = 2);
+    assert_int_equal(list[0], -1);
+    DO(a, Client_DefaultDeviceAssignment, .client = client,
+       .default_assignment = list, .default_assignment_size = 8,
+       .num_replicas = 4, .num_partitions = 2);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(list[i], i % 2);
+}
+
+static void memory_is_counted(void **state)
+{
+    float x[64] = {0};
+    PJRT_Buffer *b;
+
+    (void)state;
+    DO(before, Device_MemoryStats, .device = device);
+    b = put_f32(x, 64);
+    DO(with, Device_MemoryStats, .device = device);
+    destroy(b);
+    DO(after, Device_MemoryStats, .device = device);
+    assert_int_equal(with.bytes_in_use - before.bytes_in_use, 256);
+    assert_int_equal(after.bytes_in_use, before.bytes_in_use);
+    assert_true(with.bytes_limit_is_set && with.bytes_limit > 0);
+    assert_true(with.num_allocs_is_set);
+    assert_int_equal(with.num_allocs - before.num_allocs, 1);
+    assert_true(with.peak_bytes_in_use >= with.bytes_in_use);
+    assert_false(with.pool_bytes_is_set);
+    if (mode == SIZE_NOW || mode == SIZE_LONG)
+        assert_false(with.peak_allocated_bytes_is_set);
+    DO(c, Device_ClearMemoryStats, .device = device);
+    DO(d, Device_ClearMemoryStats, .device = device);
+    DO(fresh, Device_MemoryStats, .device = device);
+    assert_int_equal(fresh.peak_bytes_in_use, fresh.bytes_in_use);
+    assert_int_equal(fresh.num_allocs, 0);
+    assert_int_equal(fresh.largest_alloc_size, 0);
+}
+
+/* jaxlib 0.10.2's struct ends at 185: what lies behind is its stack. */
+static void older_callers_are_not_written_past(void **state)
+{
+    union {
+        PJRT_Device_MemoryStats_Args a;
+        uint8_t bytes[sizeof(PJRT_Device_MemoryStats_Args) + 64];
+    } u;
+
+    (void)state;
+    memset(&u, 0xa5, sizeof u);
+    u.a.struct_size = 185;
+    u.a.extension_start = NULL;
+    u.a.device = device;
+    ok(plugin->PJRT_Device_MemoryStats(&u.a), "MemoryStats");
+    for (size_t i = 185; i < sizeof u; i++)
+        assert_int_equal(u.bytes[i], 0xa5);
+    assert_true(u.a.bytes_limit_is_set);
+}
+
+static void mapped_memory_is_remembered(void **state)
+{
+    static char room[4096];
+
+    (void)state;
+    DO(a, Client_DmaMap, .client = client, .data = room, .size = sizeof room);
+    BAD(ALREADY_EXISTS, "is mapped already", Client_DmaMap, .client = client,
+        .data = room, .size = sizeof room);
+    BAD(INVALID_ARGUMENT, "0 bytes", Client_DmaMap, .client = client,
+        .data = room + 1);
+    DO(b, Client_DmaUnmap, .client = client, .data = room);
+    BAD(NOT_FOUND, "is not mapped", Client_DmaUnmap, .client = client,
+        .data = room);
+    DO(again, Client_DmaMap, .client = client, .data = room, .size = 1);
+}
+
+static PJRT_NamedValue option(const char *name)
+{
+    return (PJRT_NamedValue){.struct_size = PJRT_NamedValue_STRUCT_SIZE,
+                             .name = name,
+                             .name_size = strlen(name)};
+}
+
+static void options_reach_the_client(void **state)
+{
+    PJRT_NamedValue o[4] = {option("SUNDOG_HOST_DEVICES"), option("of_others"),
+                            option("num_nodes"), option("SUNDOG_DEVICE")};
+
+    (void)state;
+    o[0].type = PJRT_NamedValue_kInt64;
+    o[0].int64_value = 3;
+    o[1].type = PJRT_NamedValue_kFloat;
+    o[2].type = PJRT_NamedValue_kString;
+    o[2].string_value = "1";
+    o[2].value_size = 1;
+    DO(c, Client_Create, .create_options = o, .num_options = 3);
+    DO(d, Client_Devices, .client = c.client);
+    assert_int_equal(d.num_devices, 3);
+    DO(x, Client_Destroy, .client = c.client);
+    o[2].string_value = "2";
+    BAD(UNIMPLEMENTED, "2 processes", Client_Create, .create_options = o,
+        .num_options = 3);
+    o[3].type = PJRT_NamedValue_kString;
+    o[3].string_value = "moon";
+    o[3].value_size = 4;
+    BAD(INVALID_ARGUMENT, "SUNDOG_DEVICE=moon", Client_Create,
+        .create_options = o + 3, .num_options = 1);
+}
+
+static void news_of_processes_are_taken(void **state)
+{
+    PJRT_ProcessInfo info = {.struct_size = PJRT_ProcessInfo_STRUCT_SIZE};
+
+    (void)state;
+    DO(a, Client_UpdateGlobalProcessInfo, .client = client,
+       .process_infos = &info, .num_process_infos = 1);
+    DO(b, Client_UpdateGlobalProcessInfo, .client = client,
+       .num_process_infos = 0);
+}
+
+static void tracking_events_come_and_go(void **state)
+{
+    (void)state;
+    DO(a, Device_CreateAsyncTrackingEvent, .device = device,
+       .description = "load", .description_size = 4);
+    DO(b, Device_CreateAsyncTrackingEvent, .device = device);
+    assert_ptr_not_equal(a.event, b.event);
+    DO(c, AsyncTrackingEvent_Destroy, .event = a.event);
+    DO(d, AsyncTrackingEvent_Destroy, .event = b.event);
+}
+
+static void errors_work_by_their_own_table(void **state)
+{
+    const char *text;
+    size_t n;
+
+    (void)state;
+    PJRT_Client_LookupDevice_Args a = {
+        .struct_size = PJRT_Client_LookupDevice_Args_STRUCT_SIZE,
+        .client = client,
+        .id = 77};
+    PJRT_Error *e = api->PJRT_Client_LookupDevice(&a);
+    const PJRT_Error_FunctionTable *t = *(void **)e;
+
+    assert_int_equal(t->struct_size, 56);
+    assert_int_equal(t->get_code(e), PJRT_Error_Code_INVALID_ARGUMENT);
+    t->message(e, &text, &n);
+    assert_string_equal(text, "No matching device found for device_id 77");
+    DO(p, Error_ForEachPayload, .error = e);
+    t->for_each_payload(e, NULL, NULL);
+    t->destroy(e);
+}
+
+TESTS(client, T(the_plugin_says_what_it_reads), T(the_client_names_its_things),
+      T(devices_are_found_by_their_numbers), T(devices_describe_themselves),
+      T(memories_know_their_devices), T(memories_carry_user_data),
+      T(assignments_are_nominal), T(memory_is_counted),
+      T(older_callers_are_not_written_past), T(mapped_memory_is_remembered),
+      T(options_reach_the_client), T(news_of_processes_are_taken),
+      T(tracking_events_come_and_go), T(errors_work_by_their_own_table))

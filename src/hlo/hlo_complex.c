@@ -235,14 +235,16 @@ hlo_cplx c_log(hlo_cplx a)
     return (hlo_cplx){size / 2, angle};
 }
 
-/* |1 + a|^2 = 1 + 2x + x^2 + y^2 */
+/* |1 + a|^2 = 1 + 2x + x^2 + y^2, in the order that rounds once where the
+ * rest cancels: 2 + x is exact where x is not small, y^2 + 2x where it is. */
 hlo_cplx c_log1p(hlo_cplx a)
 {
-    hlo_quad x = a.re, y = a.im;
-    hlo_quad more = fmaf128(x, x, fmaf128(y, y, 2 * x));
+    hlo_quad x = a.re, y = a.im, more;
 
     if (!is_finite(a))
         return of_wide(clogl(1 + wide(a)));
+    more = fabsf128(x) > 0.5Q ? fmaf128(x, 2 + x, y * y)
+                              : fmaf128(x, x, fmaf128(y, y, 2 * x));
     if (!(fabsf128(more) < 0.5Q))
         return c_log((hlo_cplx){1 + x, y});
     return (hlo_cplx){log1pf128(more) / 2, atan2f128(y, 1 + x)};

@@ -340,6 +340,8 @@ static int64_t total_order(sd_dtype t, const void *p)
     memcpy(&v, p, sd_dtype_bytes(t));
     if (t == SD_F8E8M0FNU) /* has no sign */
         return (int64_t)v;
+    if (v == sign && isnan(sd_scalar_to_f64(t, p)))
+        return INT64_MIN; /* what would be -0 is a NaN with that sign */
     return v & sign ? ~(int64_t)(v & (sign - 1)) : (int64_t)v;
 }
 

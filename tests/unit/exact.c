@@ -336,18 +336,21 @@ static void c_cos(exact *r, const exact *a, const exact *b)
     mpfr_clears(s, c, (mpfr_ptr)NULL);
 }
 
-/* sin / cos */
+/* (sin 2x + i sinh 2y) / (cos 2x + cosh 2y) */
 static void c_tan(exact *r, const exact *a, const exact *b)
 {
-    exact s, c;
+    mpfr_t s, c, size;
 
-    exact_init(&s, WORK);
-    exact_init(&c, WORK);
-    c_sin(&s, a, b);
-    c_cos(&c, a, b);
-    c_divide(r, &s, &c);
-    exact_finish(&s);
-    exact_finish(&c);
+    (void)b;
+    mpfr_inits2(WORK, s, c, size, (mpfr_ptr)NULL);
+    mpfr_mul_ui(s, a->re, 2, MPFR_RNDN);
+    mpfr_mul_ui(c, a->im, 2, MPFR_RNDN);
+    mpfr_sin_cos(r->re, size, s, MPFR_RNDN);
+    mpfr_sinh_cosh(r->im, s, c, MPFR_RNDN);
+    mpfr_add(size, size, s, MPFR_RNDN);
+    mpfr_div(r->re, r->re, size, MPFR_RNDN);
+    mpfr_div(r->im, r->im, size, MPFR_RNDN);
+    mpfr_clears(s, c, size, (mpfr_ptr)NULL);
 }
 
 /* -i tan(i a) */

@@ -44,6 +44,7 @@ bench: setup
 bless: debug                     # golden plans are written anew; read the diff
 	@SUNDOG_BLESS=1 meson test -C $(C) --suite golden
 	@SUNDOG_BLESS=1 $(PY) -m pytest -q tests/python/test_inspect.py -k golden
+	@$(PY) tools/gen_pjrt.py docs abi/pjrt.tsv plugin/pjrt_extensions.def docs/pjrt.md
 
 fmt:                             # headers are laid out by hand
 	@clang-format-22 -i $$(git ls-files '*.c')

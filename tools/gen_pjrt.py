@@ -5,14 +5,19 @@
     gen_pjrt.py slots  pjrt.tsv EXT.def OUT.h   our implementations, declared
     gen_pjrt.py table  pjrt.tsv EXT.def OUT.c   checks and the filled tables
     gen_pjrt.py calls  pjrt.tsv EXT.def OUT.def what tests know of each function
+    gen_pjrt.py docs   pjrt.tsv EXT.def OUT.md  docs/pjrt.md
+    gen_pjrt.py check  pjrt.tsv EXT.def OUT.md  is that file up to date?
 
-EXT.def has a row for each extension that the plugin offers.  The text is our
+EXT.def has a row for each extension: offered, or why not.  The text is our
 own; the facts are the table's.  A slot that nobody implements gets a weak stub
 that answers UNIMPLEMENTED with the function's name.  Before each call its
 arguments are checked: the struct must hold the fields that every version has,
 and a handle is NULL only where MAY_BE_NULL says so."""
+import os
 import re
 import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # The parts of the interface that the plugin is compiled against.
 HEADERS = ('pjrt_c_api.h', 'pjrt_c_api_layouts_extension.h',
@@ -45,7 +50,7 @@ HANDLES = {'PJRT_' + n for n in (
 class Table:
     def __init__(self, path, extensions):
         self.const, self.api, self.enum = [], [], {}
-        self.ext = []
+        self.ext, self.since = [], {}
         self.callback, self.struct = {}, {}
         for line in open(path):
             r = line.rstrip('\n').split('\t')
@@ -53,6 +58,7 @@ class Table:
                 self.const.append((r[1], r[2]))
             elif r[0] == 'api':
                 self.api.append(r[3:6])
+                self.since[r[3]] = r[6]
             elif r[0] == 'ext':
                 self.ext.append((r[2].split('_Type_')[1], r[2], r[3]))
             elif r[0] == 'enum':
@@ -65,8 +71,14 @@ class Table:
                 self.struct[r[1]] = (r[4], r[2], r[3], [])
             elif r[0] == 'field':
                 self.struct[r[1]][3].append(r[2:])
-        offered = re.findall(r'^EXTENSION\((\w+)', open(extensions).read(),
-                             re.M)
+        self.extension_rows = re.findall(r'^(\w+)\((\w+), *"(.*)"\)',
+                                         open(extensions).read(), re.M)
+        offered = [n for kind, n, _ in self.extension_rows
+                   if kind == 'EXTENSION']
+        lost = {e[0] for e in self.ext} - {n for _, n, _ in
+                                           self.extension_rows}
+        if lost:
+            sys.exit('%s: no row for %s' % (extensions, ', '.join(lost)))
         self.ext = [e for e in self.ext if e[0] in offered]
 
     def extension_slots(self, struct):
@@ -276,12 +288,83 @@ def calls(t):
     return out
 
 
+def sources():
+    for name in sorted(os.listdir(os.path.join(ROOT, 'plugin'))):
+        if name.endswith('.c'):
+            path = 'plugin/' + name
+            yield path, open(os.path.join(ROOT, path)).read()
+
+
+def found():
+    """Our functions: where each is, and what is said above it.  And what is
+    refused: messages of SD_UNIMPLEMENTED and their files."""
+    where, refused = {}, []
+    define = re.compile(r'(/\*(?:(?!\*/).)*\*/\n)?^(?:PJRT_Error \*|void )\n?'
+                        r'(pjrt_\w+)\(\s*PJRT_\w+ \*a\)\n\{', re.M | re.S)
+    refuse = re.compile(r'sd_error\(\s*SD_UNIMPLEMENTED,\s*'
+                        r'((?:"(?:[^"\\]|\\.)*"\s*|PRI\w+\s*|PJRT_PLATFORM\s*)'
+                        r'+)')
+    for path, text in sources():
+        for m in define.finditer(text):
+            note = re.sub(r'\s*\n \* *', ' ', (m.group(1) or '').strip())
+            if note.startswith('/* ----'):
+                note = ''
+            where[m.group(2)] = (path, note[3:-3])
+        for m in refuse.finditer(text):
+            words = re.findall(r'"((?:[^"\\]|\\.)*)"|(PRI\w+|PJRT_PLATFORM)',
+                               m.group(1))
+            said = ''.join(w or {'PJRT_PLATFORM': 'xpu'}.get(p, '')
+                           for w, p in words)
+            said = re.sub(r'%(\.\*)?l*[sduxz]+|%', '...', said)
+            refused.append((path, said.replace('\\"', '"')))
+    return where, refused
+
+
+def docs(t):
+    where, refused = found()
+    out = ['# The PJRT surface', '',
+           'Made by `tools/gen_pjrt.py docs` from `abi/pjrt.tsv` and the '
+           'sources; a test compares. Every function of API 0.%s: done, or '
+           'refused with UNIMPLEMENTED and its name. Structs shorter than '
+           'every version has, and handles that are NULL where they must not '
+           'be, are INVALID_ARGUMENT and named.' %
+           dict(t.const)['PJRT_API_MINOR'], '',
+           '| function | since | state | file | |', '|---|---|---|---|---|']
+
+    def row(name, since):
+        path, note = where.get(snake(name), ('', ''))
+        return '| `%s` | %s | %s | %s | %s |' % (
+            name, since, 'done' if path else '**refused**',
+            '`%s`' % path if path else '', note)
+
+    out += [row(n, t.since[n]) for n, *_ in t.api]
+    out += ['', '## Extensions', '', '| extension | | why |', '|---|---|---|']
+    out += ['| %s | %s | %s |' %
+            (n, 'offered' if kind == 'EXTENSION' else 'not offered', why)
+            for kind, n, why in t.extension_rows]
+    out += ['', '| function | of | state | file | |', '|---|---|---|---|---|']
+    out += [row(f, e[0]) for e in t.ext for _, f in t.extension_slots(e[2])]
+    out += ['', '## What calls that are done may still refuse', '',
+            'With UNIMPLEMENTED; the message names what was asked for. What '
+            'compiling and running refuse is theirs to say.', '',
+            '| message | file |', '|---|---|']
+    out += ['| %s | `%s` |' % (said, path) for path, said in refused
+            if said != '... is not implemented']
+    return out
+
+
 def main():
     what, tsv, extensions, to = sys.argv[1:]
-    make = {'header': header, 'slots': slots, 'table': table,
-            'calls': calls}[what]
+    make = {'header': header, 'slots': slots, 'table': table, 'calls': calls,
+            'docs': docs, 'check': docs}[what]
+    text = '\n'.join(make(Table(tsv, extensions))) + '\n'
+    if what == 'check':
+        if open(to).read() != text:
+            sys.exit('%s is not what tools/gen_pjrt.py docs makes: `make '
+                     'bless` makes it anew' % to)
+        return
     with open(to, 'w') as f:
-        f.write('\n'.join(make(Table(tsv, extensions))) + '\n')
+        f.write(text)
 
 
 main()

@@ -154,7 +154,9 @@ typedef struct {
     const char *call;      /* PLAN_CALLING: routine of devlib */
     int64_t call_arg[8];   /*   its integer arguments */
     int ncall_arg;
-    size_t local_bytes;    /* parked values and lane joins of a group */
+    bool rows;             /* host: stage 0 takes rows as they lie, with LANE
+                              inside its loop: accumulators in local memory */
+    size_t local_bytes;    /* parked values, lane joins, rows' accumulators */
     int64_t tiles;         /* product over grid axes of ceil(extent/tile) */
     double flops, bytes;
     sd_arena *arena;       /* that all of it is in */
@@ -179,6 +181,10 @@ sd_status plan_alias(hlo_module *m);
 sd_status plan_fuse(hlo_module *m);        /* the same for every device */
 sd_status plan_lower(sd_arena *a, hlo_inst *fusion, plan_kernel **out);
 void plan_tile(plan_kernel *k, const device_desc *dev);
+/* The result of REDUCE n does not depend on the order of its elements. */
+bool plan_any_order(const plan_node *n);
+/* Local memory of the accumulators of n in a kernel with `rows`. */
+size_t plan_rows_bytes(const plan_kernel *k, const plan_node *n);
 sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
                     const sd_options *opt, plan **out);
 void plan_destroy(plan *p); /* the program, when nobody took it; takes NULL */

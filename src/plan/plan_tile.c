@@ -156,6 +156,114 @@ static void cut_points(plan_kernel *k, int lane, int64_t want, int64_t width)
     }
 }
 
+/* ---- rows ---- */
+
+/* LEAST: of the positions of LANE in a tile; fewer rows than that of a matrix
+ * are not worth it. */
+enum { LEAST_ROWS = 32, LEAST_LANE = 256 };
+
+bool plan_any_order(const plan_node *n)
+{
+    sd_kind kind = sd_dtype_kind(n->arg[0]->dtype);
+    bool whole = kind != SD_K_FLOAT && kind != SD_K_COMPLEX;
+    int op = n->body->op;
+
+    return n->nout == 1 && n->body->nroot == 1 &&
+           (op == HLO_MAXIMUM || op == HLO_MINIMUM || op == HLO_AND ||
+            op == HLO_OR || op == HLO_XOR ||
+            (whole && (op == HLO_ADD || op == HLO_MULTIPLY)));
+}
+
+static int row_lanes(const plan_node *n)
+{
+    return plan_any_order(n) ? 1 : n->order.lanes;
+}
+
+static int the_lane(const plan_kernel *k)
+{
+    for (int i = 0; i < k->naxis; i++)
+        if (k->axis[i].place == PLAN_LANE)
+            return i;
+    return -1;
+}
+
+/* A vector may reach beyond the tile's end; and lanes whose places are powers
+ * of two apart would share a few lines of cache. */
+size_t plan_rows_bytes(const plan_kernel *k, const plan_node *n)
+{
+    size_t tile = (((size_t)k->axis[the_lane(k)].tile + 63) & ~(size_t)63) + 16;
+
+    return tile * (size_t)row_lanes(n) * sd_dtype_bytes(n->dtype);
+}
+
+static bool adds_up(const plan_kernel *k, const plan_node *n, int lane)
+{
+    return n->stage == 0 && n->over == k->stage[0].axes && n->nout == 1 &&
+           n->order.lanes == 8 && (n->varies >> lane & 1) &&
+           sd_dtype_kind(n->dtype) != SD_K_COMPLEX &&
+           (plan_any_order(n) ||
+            (n->body->nroot == 1 &&
+             (n->body->op == HLO_ADD || n->body->op == HLO_MULTIPLY)));
+}
+
+/* Sums over rows, and then what is made of them. */
+static bool has_rows(const plan_kernel *k, int lane)
+{
+    uint64_t rows = k->nstage ? k->stage[0].axes : 0;
+    bool reads = false;
+    int64_t s;
+
+    if (!rows || (rows & (rows - 1)) || !k->axis[lane].outer ||
+        k->axis[__builtin_ctzll(rows)].extent < LEAST_ROWS)
+        return false;
+    for (int i = 1; i < k->nstage; i++)
+        if (k->stage[i].axes)
+            return false;
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+
+        if (n->kind == PN_SCAN || n->kind == PN_SCATTER ||
+            (n->kind == PN_STORE && n->stage == 0) ||
+            (n->kind == PN_REDUCE && !adds_up(k, n, lane)))
+            return false;
+        reads = reads || (n->kind == PN_LOAD && (n->varies & rows) &&
+                          plan_expr_stride(n->off, lane, &s) && s == 1);
+    }
+    return reads;
+}
+
+/* So much of LANE that a tile's accumulators stay in the first level of cache:
+ * what is too large for the second is then read once, in the order it has. */
+static bool tile_rows(plan_kernel *k, int lane, const device_desc *dev)
+{
+    double all = points(k, (1ull << k->nouter) - 1);
+    double ntile = dev->units * 4.0;
+    size_t each = 0;
+    int64_t tile, want;
+
+    if (k->bytes < 4 * (double)dev->cache_bytes || !has_rows(k, lane))
+        return false;
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->kind == PN_REDUCE)
+            each += (size_t)row_lanes(k->node[i]) *
+                    sd_dtype_bytes(k->node[i]->dtype);
+    tile = (int64_t)(dev->local_bytes / 2 / each) & -64;
+    tile = SD_MIN(tile, SD_MAX((int64_t)(all / ntile) & -64, LEAST_LANE));
+    tile = SD_MIN(tile, k->axis[lane].extent);
+    if (tile < LEAST_LANE || all / (double)tile < dev->units)
+        return false;
+    want = SD_MAX((int64_t)(all / (double)dev->units / 16), 1);
+    for (int i = k->nouter - 1; i >= 0; i--) {
+        cut(&k->axis[i], i == lane ? tile : SD_MAX(want / tile, 1));
+        want = i == lane ? want : want / k->axis[i].tile;
+    }
+    k->rows = true;
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->kind == PN_REDUCE)
+            k->local_bytes += plan_rows_bytes(k, k->node[i]);
+    return true;
+}
+
 /* ---- register tiles ---- */
 
 enum { REGISTER_ROWS = 4, MOST_UNROLLED_NODES = 40 };
@@ -364,6 +472,10 @@ void plan_tile(plan_kernel *k, const device_desc *dev)
     plan_collapse(k);
     lane = lane_axis(k, dev);
     k->axis[lane].place = PLAN_LANE;
+    if (dev->kind == DEVICE_HOST && tile_rows(k, lane, dev)) {
+        count_tiles(k);
+        return;
+    }
     if (dev->kind == DEVICE_HOST)
         tile_host(k, lane, dev);
     else

@@ -59,6 +59,7 @@ typedef struct {
 typedef struct { LLVMBasicBlockRef block; int standing; } emit_mark;
 typedef sd_vec(const plan_node *) emit_uses;
 
+typedef struct emit_reduction emit_reduction;
 typedef struct emit emit;
 struct emit {
     sd_arena *a;
@@ -98,6 +99,9 @@ struct emit {
     LLVMValueRef local; /* GPU: the group's local memory */
     bool calls_devlib;
     bool quick;         /* device functions stay calls */
+    emit_reduction **row; /* of a kernel with `rows` */
+    int nrow;
+    LLVMValueRef row_from; /* the tile's first position of LANE */
     int ahead_axis;     /* loads are also prefetched this many positions of */
     int64_t ahead;      /* it ahead; 0: they are not */
 };
@@ -170,6 +174,12 @@ void emit_note_uses(emit *e);
 /* Adds the kernel to the module; e holds module, builder and device. */
 sd_status emit_kernel(emit *e, const plan_kernel *k);
 void emit_stages(emit *e);
+/* Stage 0 of a kernel with `rows`, over a range of LANE. */
+void emit_rows(emit *e, LLVMValueRef from, LLVMValueRef to);
+typedef void (*emit_lane_body)(emit *e, void *ctx);
+/* Host: LANE over a range, so many vectors a step, then a masked rest. */
+void emit_lane_loops(emit *e, LLVMValueRef from, LLVMValueRef to, int copies,
+                     emit_lane_body body, void *ctx);
 int emit_lane_copies(const emit *e); /* vectors in a step of LANE */
 void emit_barrier(emit *e);          /* for local memory */
 void emit_fence(emit *e, int flags); /* 1 local, 2 global memory */
@@ -227,13 +237,15 @@ typedef enum {
     EMIT_R_ROTATE, /* the same, the vectors of an array taking turns */
     EMIT_R_CHUNK   /* LANE: fewer lanes than a vector or a group has */
 } emit_reduce_how;
-typedef struct emit_reduction emit_reduction;
 emit_reduction *emit_reduce_begin(emit *e, const plan_node *n,
                                   emit_reduce_how how);
 void emit_reduce_step(emit *e, emit_reduction *r, int copy);
 /* MAJOR: before each strided lane; then the accumulators hold lane `lane`. */
 void emit_reduce_restart(emit *e, emit_reduction *r);
 void emit_reduce_lane(emit *e, emit_reduction *r, LLVMValueRef lane);
+/* Rows: the accumulators of the open position of LANE to and from memory. */
+void emit_reduce_put(emit *e, emit_reduction *r);
+void emit_reduce_get(emit *e, emit_reduction *r);
 void emit_reduce_end(emit *e, emit_reduction *r);
 const plan_node *emit_reduction_node(const emit_reduction *r);
 

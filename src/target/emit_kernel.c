@@ -2,7 +2,7 @@
  * of them is emit_stage.c.
  *
  * One grid axis needs no loop over tiles: tiles [first, last) of it are one
- * range of positions. */
+ * range of positions; unless a tile is what local memory holds. */
 #include "emit.h"
 
 typedef struct {
@@ -69,9 +69,9 @@ static void outer_unroll(nest *t, int i)
     close_axis(e, a, &l);
 }
 
-static void lane_steps(nest *t, int i, range r, int copies, bool masked)
+static void lane_steps(emit *e, range r, int copies, bool masked,
+                       emit_lane_body body, void *ctx)
 {
-    emit *e = t->e;
     emit_loop l;
 
     open_axis(e, e->lane, &l, r, (int64_t)copies * e->w);
@@ -85,8 +85,27 @@ static void lane_steps(nest *t, int i, range r, int copies, bool masked)
         e->axis[e->lane].mask[0] =
             LLVMBuildICmp(e->b, LLVMIntSLT, at, emit_splat(e, end, e->w), "");
     }
-    outer(t, i + 1);
+    body(e, ctx);
     close_axis(e, e->lane, &l);
+}
+
+void emit_lane_loops(emit *e, LLVMValueRef from, LLVMValueRef to, int copies,
+                     emit_lane_body body, void *ctx)
+{
+    const plan_axis *x = &e->k->axis[e->lane];
+    int64_t step = (int64_t)copies * e->w;
+    range whole = {from, to}, rest = whole;
+    LLVMValueRef n;
+
+    if (x->extent >= step) {
+        n = LLVMBuildSub(e->b, to, from, "");
+        n = LLVMBuildAnd(e->b, n, emit_si(e, -step), "");
+        rest.lo = LLVMBuildAdd(e->b, from, n, "");
+        whole.hi = rest.lo;
+        lane_steps(e, whole, copies, false, body, ctx);
+    }
+    if (!divides(x, step))
+        lane_steps(e, rest, 1, !divides(x, e->w), body, ctx);
 }
 
 /* Every work item takes every step: one past the end computes at the last
@@ -112,29 +131,32 @@ static void outer_items(nest *t, int i, range r)
     close_axis(e, e->lane, &l);
 }
 
-/* Whole steps of several vectors; then vectors, masked where needed. */
+typedef struct {
+    nest *nest;
+    int next; /* of its axes */
+} inside;
+
+static void go_inside(emit *e, void *ctx)
+{
+    const inside *in = ctx;
+
+    (void)e;
+    outer(in->nest, in->next);
+}
+
 static void outer_lane(nest *t, int i)
 {
     emit *e = t->e;
-    const plan_axis *x = &e->k->axis[e->lane];
-    int copies = e->axis[e->lane].radix;
-    int64_t step = (int64_t)copies * e->w;
-    range r = t->range[e->lane], rest = r;
-    LLVMValueRef n;
+    range r = t->range[e->lane];
+    inside in = {t, i + 1};
 
     if (e->gpu) {
         outer_items(t, i, r);
         return;
     }
-    if (x->extent >= step) {
-        n = LLVMBuildSub(e->b, r.hi, r.lo, "");
-        n = LLVMBuildAnd(e->b, n, emit_si(e, -step), "");
-        rest.lo = LLVMBuildAdd(e->b, r.lo, n, "");
-        r.hi = rest.lo;
-        lane_steps(t, i, r, copies, false);
-    }
-    if (!divides(x, step))
-        lane_steps(t, i, rest, 1, !divides(x, e->w));
+    if (e->k->rows)
+        emit_rows(e, r.lo, r.hi);
+    emit_lane_loops(e, r.lo, r.hi, e->axis[e->lane].radix, go_inside, &in);
 }
 
 static void outer(nest *t, int i)
@@ -218,7 +240,7 @@ static void tiles(nest *t, LLVMValueRef first, LLVMValueRef last)
             which = a;
         }
     }
-    if (cut <= 1) {
+    if (cut <= 1 && !(e->k->rows && which == e->lane)) {
         if (cut)
             t->range[which] = tile_range(e, &e->k->axis[which], first, last);
         outer(t, 0);
@@ -268,7 +290,7 @@ int emit_lane_copies(const emit *e)
     const plan_kernel *k = e->k;
     int n = k->nnode <= 6 ? 2 : 1;
 
-    if (e->gpu || e->lane < 0)
+    if (e->gpu || e->lane < 0 || k->rows)
         return 1;
     if (!k->axis[e->lane].outer)
         return 64 / e->w;
@@ -309,7 +331,8 @@ static void plan_copies(emit *e)
             x->radix = (int)SD_MIN(p->grid ? p->tile : p->extent,
                                    (int64_t)EMIT_AXIS_COPIES);
         else if (!p->outer && has_strided(k, a))
-            strided = !wide; /* else one after the other: EMIT_R_MAJOR */
+            strided =
+                k->rows || !wide; /* else one after the other: EMIT_R_MAJOR */
         if (x->radix > 1) {
             x->stride = e->ncopy;
             e->ncopy *= x->radix;
@@ -343,6 +366,11 @@ static void place_areas(emit *e)
         e->park[i] = at;
         at += (count * sd_dtype_bytes(n->dtype) + 63) / 64 * 64;
     }
+    for (int i = 0; e->k->rows && i < e->k->nnode; i++)
+        if (e->k->node[i]->kind == PN_REDUCE) {
+            e->park[i] = at;
+            at += plan_rows_bytes(e->k, e->k->node[i]);
+        }
     for (int i = 0; e->gpu && i < e->k->nnode; i++) {
         const plan_node *n = e->k->node[i];
 

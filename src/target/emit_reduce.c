@@ -376,6 +376,46 @@ void emit_reduce_restart(emit *e, emit_reduction *r)
             start_acc(e, r, i / r->nacc, i % r->nacc);
 }
 
+/* An accumulator's place: its copy's row of the tile, at the open position. */
+static LLVMValueRef row_place(emit *e, const emit_reduction *r, int row)
+{
+    size_t lanes = r->how == EMIT_R_COPIES ? (size_t)r->lanes : 1;
+    size_t bytes = plan_rows_bytes(e->k, r->n) / lanes;
+    LLVMValueRef at = LLVMBuildSub(e->b, e->axis[e->lane].at, e->row_from, "");
+    LLVMValueRef p =
+        emit_i64(e, (int64_t)(e->park[r->n->id] + (size_t)row * bytes));
+
+    p = LLVMBuildGEP2(e->b, e->i8, e->scratch, &p, 1, "");
+    return LLVMBuildGEP2(e->b, r->type[0], p, &at, 1, "");
+}
+
+static void move_rows(emit *e, emit_reduction *r, bool put)
+{
+    LLVMTypeRef t = emit_widen(r->type[0], r->width);
+    int row = 0;
+
+    for (int c = 0; c < r->nacc; c++) {
+        LLVMValueRef p, from, to;
+
+        if (!r->re[c])
+            continue;
+        p = row_place(e, r, row++);
+        from = put ? r->re[c] : p;
+        to = put ? p : r->re[c];
+        LLVMBuildStore(e->b, LLVMBuildLoad2(e->b, t, from, ""), to);
+    }
+}
+
+void emit_reduce_put(emit *e, emit_reduction *r)
+{
+    move_rows(e, r, true);
+}
+
+void emit_reduce_get(emit *e, emit_reduction *r)
+{
+    move_rows(e, r, false);
+}
+
 void emit_reduce_lane(emit *e, emit_reduction *r, LLVMValueRef lane)
 {
     for (int i = 0; i < r->n->nout * r->nacc; i++) {

@@ -12,6 +12,8 @@ typedef struct {
     int vectors;      /* of LANE in a step, when it is one of the axes */
     bool first;       /* of its stage: stores and parks */
     bool any_order;   /* its reductions could keep lanes, and need not */
+    bool rows;        /* LANE is innermost, over a range */
+    LLVMValueRef from, to;
     bool *sink;       /* [node] */
     emit_reduction **reduction;
     int nreduction;
@@ -101,6 +103,27 @@ static void innermost(pass *p)
             }
         }
     }
+}
+
+static void row_start(emit *e, void *ctx)
+{
+    pass *p = ctx;
+
+    for (int i = 0; i < p->nreduction; i++) {
+        emit_reduce_restart(e, p->reduction[i]);
+        emit_reduce_put(e, p->reduction[i]);
+    }
+}
+
+static void row_step(emit *e, void *ctx)
+{
+    pass *p = ctx;
+
+    for (int i = 0; i < p->nreduction; i++)
+        emit_reduce_get(e, p->reduction[i]);
+    innermost(p);
+    for (int i = 0; i < p->nreduction; i++)
+        emit_reduce_put(e, p->reduction[i]);
 }
 
 /* ---- loops ---- */
@@ -275,7 +298,10 @@ static void loops(pass *p, int i)
     const plan_axis *x;
 
     if (i == p->naxis) {
-        innermost(p);
+        if (p->rows)
+            emit_lane_loops(e, p->from, p->to, 1, row_step, p);
+        else
+            innermost(p);
         return;
     }
     x = &e->k->axis[p->axis[i]];
@@ -353,7 +379,7 @@ static void decide(pass *p)
     }
 }
 
-static void run_pass(pass *p, uint64_t axes)
+static void open_pass(pass *p, uint64_t axes)
 {
     emit *e = p->e;
     const plan_kernel *k = e->k;
@@ -364,13 +390,20 @@ static void run_pass(pass *p, uint64_t axes)
             p->axis[p->naxis++] = i;
     memset(e->needed, 0, (size_t)k->nnode * sizeof *e->needed);
     mark_needed(p);
-    decide(p);
     p->reduction = sd_arena_array(e->a, emit_reduction *, k->nnode + 1);
     p->nreduction = 0;
-    for (int i = 0; i < k->nnode; i++)
-        if (p->sink[i] && k->node[i]->kind == PN_REDUCE)
+}
+
+static void run_pass(pass *p, uint64_t axes)
+{
+    emit *e = p->e;
+
+    open_pass(p, axes);
+    decide(p);
+    for (int i = 0; i < e->k->nnode; i++)
+        if (p->sink[i] && e->k->node[i]->kind == PN_REDUCE)
             p->reduction[p->nreduction++] =
-                emit_reduce_begin(e, k->node[i], p->how);
+                emit_reduce_begin(e, e->k->node[i], p->how);
     loops(p, 0);
     for (int i = 0; i < p->nreduction; i++)
         emit_reduce_end(e, p->reduction[i]);
@@ -380,21 +413,51 @@ static void run_pass(pass *p, uint64_t axes)
  * order shows in the result, rows are better taken as they lie. */
 static bool any_order(const emit *e, const plan_node *n)
 {
-    const plan_body *b = n->body;
-    bool whole = sd_dtype_kind(n->arg[0]->dtype) != SD_K_FLOAT &&
-                 !emit_is_complex(n->arg[0]->dtype);
-
-    if (e->gpu || n->order.lanes != 8 || n->nout != 1 ||
-        (e->lane >= 0 && n->over >> e->lane & 1))
-        return false;
-    return b->op == HLO_MAXIMUM || b->op == HLO_MINIMUM || b->op == HLO_AND ||
-           b->op == HLO_OR || b->op == HLO_XOR ||
-           (whole && (b->op == HLO_ADD || b->op == HLO_MULTIPLY));
+    return !e->gpu && n->order.lanes == 8 && plan_any_order(n) &&
+           !(e->lane >= 0 && n->over >> e->lane & 1);
 }
 
 static int lanes_of(const emit *e, const plan_node *n)
 {
     return any_order(e, n) ? 1 : n->order.lanes;
+}
+
+/* Strided lanes are copies of the row axis: rows l, l + 8, ... go to lane l. */
+void emit_rows(emit *e, LLVMValueRef from, LLVMValueRef to)
+{
+    pass p = {.e = e,
+              .rows = true,
+              .from = from,
+              .to = to,
+              .how = EMIT_R_COPIES,
+              .lanes = 8};
+
+    e->row_from = from;
+    e->outer_depth = e->depth;
+    p.sink = sd_arena_array(e->a, bool, e->k->nnode + 1);
+    for (int i = 0; i < e->k->nnode; i++)
+        p.sink[i] = e->k->node[i]->kind == PN_REDUCE;
+    open_pass(&p, e->k->stage[0].axes);
+    for (int i = 0; i < e->k->nnode; i++)
+        if (p.sink[i])
+            p.reduction[p.nreduction++] = emit_reduce_begin(
+                e, e->k->node[i],
+                any_order(e, e->k->node[i]) ? EMIT_R_PLAIN : EMIT_R_COPIES);
+    emit_lane_loops(e, from, to, 1, row_start, &p);
+    e->ahead_axis = p.axis[0];
+    e->ahead = p.lanes;
+    loops(&p, 0);
+    e->ahead = 0;
+    e->row = p.reduction;
+    e->nrow = p.nreduction;
+}
+
+static void end_rows(emit *e)
+{
+    for (int i = 0; i < e->nrow; i++) {
+        emit_reduce_get(e, e->row[i]);
+        emit_reduce_end(e, e->row[i]);
+    }
 }
 
 static void emit_stage(emit *e, int stage)
@@ -433,6 +496,8 @@ static void emit_stage(emit *e, int stage)
 void emit_stages(emit *e)
 {
     memset(e->parked, 0, (size_t)e->k->nnode * sizeof *e->parked);
-    for (int i = 0; i < e->k->nstage; i++)
+    if (e->k->rows)
+        end_rows(e);
+    for (int i = e->k->rows; i < e->k->nstage; i++)
         emit_stage(e, i);
 }

@@ -8,12 +8,21 @@ static bool is_format(const char *s, size_t len, const char *name)
     return len == strlen(name) && memcmp(s, name, len) == 0;
 }
 
+/* MLIR as bytecode, else as text. */
+static void read_either(mlir_reader *r, sd_bytes program)
+{
+    if (mlir_is_bytecode(program))
+        mlir_read(r, program);
+    else
+        mlir_read_text(r, program);
+}
+
 /* Everything the reader makes dies here; what the module keeps is copied. */
-static sd_status read_bytecode(sd_arena *a, sd_bytes program, hlo_module **out)
+static sd_status read_mlir(sd_arena *a, sd_bytes program, hlo_module **out)
 {
     mlir_reader r = {.a = sd_arena_create(), .out = a};
 
-    mlir_read(&r, program);
+    read_either(&r, program);
     vhlo_import_module(&r, NULL, out);
     sd_arena_destroy(r.a);
     return r.st;
@@ -24,7 +33,7 @@ sd_status frontend_write_mlir(sd_bytes program, sd_buf *out)
     sd_arena *a = sd_arena_create();
     mlir_reader r = {.a = a, .out = a};
 
-    mlir_read(&r, program);
+    read_either(&r, program);
     mlir_write(&r, out);
     sd_arena_destroy(a);
     return r.st;
@@ -49,19 +58,15 @@ sd_status frontend_read(sd_arena *a, const char *format, size_t format_len,
         return hlo_proto_read(a, program, true, out);
     if (!is_format(format, format_len, "mlir"))
         return sd_error(SD_INVALID,
-                        "program format '%.*s'; \"mlir\" (VHLO bytecode), "
-                        "\"hlo\", \"hlo_with_config\" (protobuf) and "
+                        "program format '%.*s'; \"mlir\" (VHLO bytecode or "
+                        "StableHLO text), \"hlo\", \"hlo_with_config\" "
+                        "(protobuf) and "
                         "\"hlo_text\" are read",
                         (int)SD_MIN(format_len, (size_t)64), format);
-    if (mlir_is_bytecode(program))
-        return read_bytecode(a, program, out);
-    if (looks_like_text(program))
-        return sd_error(SD_UNIMPLEMENTED,
-                        "MLIR as text: format \"mlir\" takes VHLO bytecode "
-                        "(as jax.jit and serialize_portable_artifact write "
-                        "it); for text there is \"hlo_text\"");
+    if (mlir_is_bytecode(program) || looks_like_text(program))
+        return read_mlir(a, program, out);
     return sd_error(SD_INVALID,
-                    "offset 0: expected MLIR bytecode's magic 4D 4C EF 52 in "
-                    "a program of %zu bytes",
+                    "offset 0: expected MLIR bytecode's magic 4D 4C EF 52, or "
+                    "MLIR's text, in a program of %zu bytes",
                     program.len);
 }

@@ -15,8 +15,9 @@ typedef struct {
                            debug_options and overrides */
 } frontend_options;
 
-/* format: "mlir" (VHLO bytecode, or StableHLO text later), "hlo" and
- * "hlo_with_config" (HloModuleProto and with its config), "hlo_text".  The newest VHLO version read is FRONTEND_VHLO_*. */
+/* format: "mlir" (VHLO bytecode or StableHLO text), "hlo" and
+ * "hlo_with_config" (HloModuleProto and with its config), "hlo_text".  The
+ * newest VHLO version read is FRONTEND_VHLO_*. */
 enum { FRONTEND_VHLO_MAJOR = 1, FRONTEND_VHLO_MINOR = 20,
        FRONTEND_VHLO_PATCH = 0, FRONTEND_VHLO_OLDEST_MINOR = 9 };
 sd_status frontend_read(sd_arena *a, const char *format, size_t format_len,

@@ -167,6 +167,7 @@ struct mlir_reader {
     sd_bytes file;
     uint64_t version;
     const char *producer;
+    bool is_text;          /* what it leaves out is left out when written */
     sd_bytes section[9];
     bool has[9];
     sd_vec(mlir_string) str; /* copies in `out` are made when asked for */
@@ -184,7 +185,8 @@ struct mlir_reader {
     /* while writing: prints "#loc7" for a location that has a line of its
        own; false: none */
     bool (*loc_alias)(mlir_reader *r, uint64_t loc, sd_buf *b);
-    sd_map *loc_line;
+    sd_map *loc_line;      /* location + 1 -> that number */
+    int nloc;
     mlir_op *module;
 };
 

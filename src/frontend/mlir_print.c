@@ -52,7 +52,7 @@ void mlir_print_key(sd_bytes s, sd_buf *b)
 void mlir_print_symbol(sd_bytes s, sd_buf *b)
 {
     sd_buf_str(b, "@");
-    if (is_bare(s, "$.-"))
+    if (is_bare(s, "$."))
         sd_buf_add(b, s.at, s.len);
     else
         mlir_print_quoted(s, b);

@@ -53,12 +53,19 @@ static void put_types(writer *w, mlir_value *const *list, mlir_value *array,
 
 /* ---- locations ---- */
 
-/* "#loc7", and the line is remembered; false: unknown, which has none. */
+/* "#loc7": they are numbered as they are met.  False: unknown, which has no
+ * line. */
 static bool put_loc_alias(mlir_reader *r, uint64_t loc, sd_buf *b)
 {
+    uint64_t k = sd_key(sd_map_get(r->loc_line, loc + 1));
+
     if (mlir_attr_at(r, loc)->kind == MLIR_A_LOC_UNKNOWN)
         return false;
-    sd_buf_fmt(b, "#loc%" PRIu64, loc);
+    if (!k) {
+        k = (uint64_t)++r->nloc;
+        sd_map_set(r->loc_line, loc + 1, (void *)(uintptr_t)k);
+    }
+    sd_buf_fmt(b, "#loc%" PRIu64, k);
     return true;
 }
 
@@ -68,10 +75,8 @@ static void put_loc(writer *w, uint32_t loc)
         sd_buf_str(w->b, " loc(unknown)");
         return;
     }
-    if (!sd_map_has(w->r->loc_line, loc + 1)) {
-        sd_map_set(w->r->loc_line, loc + 1, w);
+    if (!sd_map_has(w->r->loc_line, loc + 1))
         *sd_push(w->r->a, &w->line) = loc;
-    }
     sd_buf_str(w->b, " loc(");
     mlir_print_loc(w->r, loc, w->b, 0);
     sd_buf_str(w->b, ")");
@@ -95,7 +100,8 @@ static void put_line(writer *w, uint32_t loc, sd_map *done, int depth)
         put_line(w, at->list[i], done, depth + 1);
     if (at->kind == MLIR_A_LOC_UNKNOWN)
         return;
-    sd_buf_fmt(w->b, "#loc%u = loc(", loc);
+    put_loc_alias(w->r, loc, w->b);
+    sd_buf_str(w->b, " = loc(");
     mlir_print_loc_line(w->r, at, w->b);
     sd_buf_str(w->b, ")\n");
 }
@@ -282,6 +288,8 @@ static bool all_empty(mlir_reader *r, const mlir_op *op, char dflt)
 static bool is_default(mlir_reader *r, const mlir_op *op, const mlir_attr *at,
                        char dflt)
 {
+    if (r->is_text) /* it says what it wants to say */
+        return false;
     switch (dflt) {
     case 'l':
         return all_empty(r, op, dflt);

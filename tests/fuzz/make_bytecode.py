@@ -1,14 +1,18 @@
 """Writes the seeds of fuzz_bytecode: small programs of JAX, for several
-target versions (0.9 to 1.17 are bytecode versions 0, 1, 3, 4 and 6).
+target versions (0.9 to 1.17 are bytecode versions 0, 1, 3, 4 and 6); and those
+of fuzz_mlir_text: the same as jaxlib prints them, in both forms.
 
-usage: make_bytecode.py OUT_DIR
+usage: make_bytecode.py BYTECODE_DIR TEXT_DIR
 """
+import os
 import sys
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax._src.interpreters.mlir import make_ir_context
 from jaxlib._jax import mlir
+from jaxlib.mlir import ir
 
 f32, i32 = jnp.float32, jnp.int32
 x = jax.ShapeDtypeStruct((4, 6), f32)
@@ -109,6 +113,10 @@ module @jit_host {
 }
 """
 
+# What no program of JAX has: odd types, every shape of attribute, resources.
+HERE = os.path.dirname(os.path.abspath(__file__))
+ODD = open(os.path.join(HERE, "odd.mlir")).read()
+
 programs = {
     "square": SQUARE,
     "custom": CUSTOM,
@@ -138,8 +146,19 @@ def text_of(program):
     return low.compiler_ir("stablehlo").operation.get_asm()
 
 
+def write_texts(name, text):
+    op = ir.Module.parse(text, make_ir_context()).operation
+    own = not isinstance(programs.get(name, ""), str)  # has this file's places
+    for form in ("generic", "pretty"):
+        with open(f"{sys.argv[2]}/{name}.{form}.mlir", "w") as out:
+            out.write(op.get_asm(print_generic_op_form=form == "generic",
+                                 enable_debug_info=not own))
+
+
+write_texts("odd", ODD)
 for name, program in programs.items():
     text = text_of(program)
+    write_texts(name, text)
     for version in ("0.9.0", "0.12.0", "0.14.0", "1.0.0", "1.17.0"):
         if version not in ("1.0.0", "1.17.0") and name not in (
                 "square", "loop", "sort", "conv"):

@@ -1,0 +1,16 @@
+#loc2 = loc("-":5:7)
+module @jit_square attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<4x6xf32> {tf.aliasing_output = 0 : i32} loc("-":5:7)) -> (tensor<4x6xf32> {jax.result_info = "result"}) {
+    %0 = stablehlo.multiply %arg0, %arg0 : tensor<4x6xf32> loc(#loc9)
+    return %0 : tensor<4x6xf32> loc(#loc5)
+  } loc(#loc1)
+} loc(#loc)
+#loc = loc("-":2:1)
+#loc1 = loc("-":4:3)
+#loc3 = loc("model.py":12:3)
+#loc4 = loc("run.py":3:1)
+#loc5 = loc("-":10:5)
+#loc6 = loc("square"(#loc3))
+#loc7 = loc("main"(#loc4))
+#loc8 = loc(callsite(#loc6 at #loc7))
+#loc9 = loc("jit(square)/mul"(#loc8))

@@ -32,28 +32,41 @@ static bool refused(const char *station, sd_status st)
     return true;
 }
 
-/* What is printed reads back as the same text. */
-static void check_text(sd_arena *a, const hlo_module *m)
+/* The module that came back prints the same text. */
+static void same_text(const sd_buf *text, sd_status st, const hlo_module *back)
+{
+    sd_buf again = {0};
+
+    if (st || (st = hlo_verify(back)))
+        fail("a module does not read back",
+             sd_note(st, "%.*s", (int)text->len, text->at));
+    hlo_print(&again, back);
+    if (again.len != text->len || memcmp(again.at, text->at, text->len))
+        fail("a module reads back as another",
+             sd_error(SD_INTERNAL, "%.*s\n%.*s", (int)text->len, text->at,
+                      (int)again.len, again.at));
+    sd_buf_finish(&again);
+}
+
+/* Text and protobuf hold all that a module says. */
+static void check_writing(sd_arena *a, const hlo_module *m)
 {
     enum { MOST = 1 << 18 };
-    sd_buf text = {0}, again = {0};
-    hlo_module *back;
+    sd_buf text = {0}, proto = {0};
+    hlo_module *back = NULL;
     sd_status st;
 
     hlo_print(&text, m);
     if (text.len < MOST) {
-        if ((st = hlo_parse(a, text.at, text.len, &back)) ||
-            (st = hlo_verify(back)))
-            fail("a printed module does not read back",
-                 sd_note(st, "%.*s", (int)text.len, text.at));
-        hlo_print(&again, back);
-        if (again.len != text.len || memcmp(again.at, text.at, text.len))
-            fail("a module reads back as another",
-                 sd_error(SD_INTERNAL, "%.*s\n%.*s", (int)text.len, text.at,
-                          (int)again.len, again.at));
+        st = hlo_parse(a, text.at, text.len, &back);
+        same_text(&text, st, back);
+        hlo_proto_write(&proto, m, false, INT64_MAX);
+        st = hlo_proto_read(a, (sd_bytes){(uint8_t *)proto.at, proto.len},
+                            false, &back);
+        same_text(&text, st, back);
     }
     sd_buf_finish(&text);
-    sd_buf_finish(&again);
+    sd_buf_finish(&proto);
 }
 
 /* LLVM takes longer than all the rest together; for SPIR-V even more, which
@@ -91,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!refused("reader", frontend_read(a, format, sizeof format - 1,
                                          (sd_bytes){data, size}, &m)) &&
         !refused("verifier", hlo_verify(m))) {
-        check_text(a, m);
+        check_writing(a, m);
         compile(a, m, sd_hash(data, size, 0));
     }
     sd_arena_destroy(a);

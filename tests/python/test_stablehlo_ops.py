@@ -160,6 +160,44 @@ def test_map():
     same(got, x[0] < x[1])
 
 
+# ---- functions of one element ----
+
+@pytest.mark.parametrize("name", ["f64", "f32", "f16", "bf16", "f8E4M3FN"])
+def test_atan2_logistic_and_round_even(name):
+    t = numpy_type(name)
+    x, y = (RNG.randn(50) * 4 for _ in range(2))
+    x[:6], y[:6] = [0, -0.0, 0, -0.0, 2.5, -0.5], [1, 1, -1, -1, 0.0, -0.0]
+    x, y = x.astype(t), y.astype(t)
+    v = f"tensor<50x{name}>"
+    got = run(main(f"%x: {v}, %y: {v}", f"({v}, {v}, {v})", f"""
+      %a = stablehlo.atan2 %x, %y : {v}
+      %b = stablehlo.logistic %x : {v}
+      %c = stablehlo.round_nearest_even %x : {v}
+      return %a, %b, %c : {v}, {v}, {v}"""), x, y)
+    wide = x.astype(np.longdouble), y.astype(np.longdouble)
+    want = [np.arctan2(*wide), 1 / (1 + np.exp(-wide[0])), np.rint(wide[0])]
+    for g, w in zip(got, want):
+        same(g, w.astype(f64).astype(t))
+
+
+@pytest.mark.parametrize("name", [n for n in ALL if n.startswith(("i", "ui"))
+                                  and n != "i1"])
+def test_counts_of_bits(name):
+    t = numpy_type(name)
+    bits = int(name.lstrip("ui"))
+    x = np.array([-(1 << (bits - 1)), -1, 0, 1] if name[0] == "i" else
+                 [(1 << bits) - 1, 1 << (bits - 1), 0, 1]).astype(t)
+    v = f"tensor<4x{name}>"
+    got = run(main(f"%x: {v}", f"({v}, {v})", f"""
+      %a = stablehlo.popcnt %x : {v}
+      %b = stablehlo.count_leading_zeros %x : {v}
+      return %a, %b : {v}, {v}"""), x)
+    digits = [f"{int(e) & ((1 << bits) - 1):0{bits}b}" for e in x]
+    same(got[0], np.array([d.count("1") for d in digits]).astype(t))
+    same(got[1], np.array([bits - len(d.lstrip("0"))
+                           for d in digits]).astype(t))
+
+
 # ---- random numbers ----
 
 @pytest.mark.parametrize("name", ["f32", "bf16", "f64", "f16", "i32", "ui8"])
@@ -743,6 +781,21 @@ REFUSED = {
       %r = "stablehlo.outfeed"(%x, %t) {outfeed_config = ""}
           : (tensor<4xf32>, !stablehlo.token) -> !stablehlo.token
       return %x : tensor<4xf32>""",
+    "recv": """
+      %t = stablehlo.create_token : !stablehlo.token
+      %r:2 = "stablehlo.recv"(%t) {channel_handle =
+          #stablehlo.channel_handle<handle = 5, type = 3>,
+          is_host_transfer = true} : (!stablehlo.token)
+          -> (tensor<4xf32>, !stablehlo.token)
+      return %r#0 : tensor<4xf32>""",
+    "dynamic": """
+      %i = stablehlo.convert %x : (tensor<4xf32>) -> tensor<4xi32>
+      %s = stablehlo.slice %i [1:2] : (tensor<4xi32>) -> tensor<1xi32>
+      %r = stablehlo.dynamic_reshape %x, %s
+          : (tensor<4xf32>, tensor<1xi32>) -> tensor<?xf32>
+      %c = stablehlo.dynamic_reshape %r, %s
+          : (tensor<?xf32>, tensor<1xi32>) -> tensor<4xf32>
+      return %c : tensor<4xf32>""",
     "strange_target": """
       %r = stablehlo.custom_call @strange_target(%x)
           : (tensor<4xf32>) -> tensor<4xf32>

@@ -216,6 +216,8 @@ static void mistakes_are_named(void **state)
         {"ENTRY e { p = s32[] parameter(0) ROOT r = s32[2] rng(p, p), "
          "distribution=rng_normal }",
          "has no such distribution of s32"},
+        {"ENTRY e { p = f32[<=4] parameter(0) ROOT r = f32[<=4] negate(p) }",
+         "only bounded"},
         {"ENTRY e { ROOT r = s8[2] constant({1, 300}) }",
          "an integer of the type"},
         {"ENTRY e { ROOT r = f32[1000000] constant({1}) }",

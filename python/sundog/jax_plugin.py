@@ -15,7 +15,7 @@ log = logging.getLogger("sundog")
 
 def initialize():
     for step in (quiet, register, donation, fail_quietly, python_callbacks,
-                 when_plugins_are_known):
+                 dlpack, when_plugins_are_known):
         attempt(step)
 
 
@@ -73,6 +73,11 @@ def donation():
 def python_callbacks():
     from . import callbacks
     callbacks.install()
+
+
+def dlpack():
+    from . import dlpack
+    dlpack.install()
 
 
 def when_plugins_are_known():

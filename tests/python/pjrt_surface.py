@@ -1,0 +1,187 @@
+"""What JAX reaches of the PJRT surface beyond running programs, for
+test_pjrt.py: each check on the present devices; says ok for each."""
+import gc
+import sys
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+from jax.experimental import serialize_executable, topologies
+from jax.experimental.layout import Format, Layout
+from jax.sharding import SingleDeviceSharding
+
+XPU = jax.devices("xpu")
+CPU = jax.devices("cpu")[0]
+KINDS = ("device", "pinned_host", "unpinned_host")
+A = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def on(device, kind="device"):
+    return SingleDeviceSharding(device, memory_kind=kind)
+
+
+def raises(kind, words, f, *args):
+    try:
+        f(*args)
+    except kind as error:
+        assert words in str(error), str(error)
+    else:
+        raise AssertionError(f"no {kind.__name__}: {words}")
+
+
+def donation():
+    f = jax.jit(lambda x: x + 1, donate_argnums=0)
+    x = jax.device_put(A, XPU[0])
+    at = x.unsafe_buffer_pointer()
+    y = f(x)
+    assert x.is_deleted() and y.unsafe_buffer_pointer() == at
+    np.testing.assert_array_equal(y, A + 1)
+    raises(RuntimeError, "deleted", np.asarray, x)
+    g = jax.jit(lambda a, b: a + b, donate_argnums=(0, 1))
+    raises(Exception, "donate", g, y, y)
+
+
+def memory_kinds():
+    """Every memory of every device to every other, and through programs."""
+    assert [m.kind for m in XPU[0].addressable_memories()] == list(KINDS)
+    assert XPU[0].default_memory().kind == "device"
+    there = [on(d, k) for d in XPU for k in KINDS]
+    for first in there:
+        x = jax.device_put(A, first)
+        assert x.sharding == first
+        for then in there:
+            y = jax.device_put(x, then)
+            assert y.sharding == then
+            np.testing.assert_array_equal(y, A)
+    for kind in KINDS:
+        f = jax.jit(lambda x: x * 2, out_shardings=on(XPU[0], kind))
+        y = f(jax.device_put(A, on(XPU[0], kind)))
+        assert y.sharding.memory_kind == kind
+        np.testing.assert_array_equal(y, A * 2)
+
+
+def devices():
+    """Arrays and results stay where they are put."""
+    for d in XPU:
+        x = jax.device_put(A, d)
+        assert x.devices() == {d}
+        y = jax.jit(lambda x: x @ x.T)(x)
+        assert y.devices() == {d}
+        np.testing.assert_array_equal(y, A @ A.T)
+        np.testing.assert_array_equal(jax.device_put(y, CPU), A @ A.T)
+        np.testing.assert_array_equal(
+            jax.device_put(jax.device_put(A, CPU), d), A)
+
+
+def dlpack():
+    x = jax.device_put(A, XPU[0])
+    there = np.from_dlpack(x)
+    np.testing.assert_array_equal(there, A)
+    assert jnp.from_dlpack(x).devices() == {CPU}
+    half = jax.device_put(A.astype(ml_dtypes.bfloat16), XPU[0])
+    np.testing.assert_array_equal(jnp.from_dlpack(half), half)
+    back = jnp.from_dlpack(A, device=XPU[0])
+    assert back.devices() == {XPU[0]}
+    np.testing.assert_array_equal(back, A)
+    back = jax.device_put(jnp.from_dlpack(np.asfortranarray(A)), XPU[0])
+    np.testing.assert_array_equal(back, A)
+    raises(BufferError, "copy=False", lambda: x.__dlpack__(copy=False))
+    x.delete()
+    np.testing.assert_array_equal(there, A)  # a copy
+
+
+def narrow_types():
+    for t in ("int4", "uint4", "int2", "uint2", "float4_e2m1fn"):
+        x = np.array([1, 0, 1, 0, 1], np.int8).astype(getattr(ml_dtypes, t))
+        y = jax.device_put(x, XPU[0])
+        assert y.dtype == x.dtype
+        np.testing.assert_array_equal(np.asarray(y).astype(np.float32),
+                                      x.astype(np.float32))
+    for t in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz",
+              "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e3m4",
+              "float8_e4m3", "float8_e8m0fnu"):
+        x = np.array([0.5, 1, 2, 4], np.float32).astype(getattr(ml_dtypes, t))
+        y = jax.device_put(x, XPU[-1])
+        assert np.asarray(y).tobytes() == x.tobytes()
+        z = jax.jit(lambda a: a.astype(jnp.float32) * 2)(y)
+        np.testing.assert_array_equal(z, x.astype(np.float32) * 2)
+
+
+def strided_and_empty():
+    big = np.arange(240, dtype=np.int16).reshape(4, 5, 12)
+    for view in (big[:, ::2, 1:7], big[::-1], big.transpose(2, 0, 1),
+                 big[:, 1, ::-3], big[:0], np.float64(7), np.zeros((0, 3))):
+        x = jax.device_put(view, XPU[0])
+        np.testing.assert_array_equal(x, np.asarray(view).astype(x.dtype))
+
+
+def layouts():
+    x = jax.device_put(A, XPU[0])
+    assert x.format.layout.major_to_minor == (0, 1)
+    auto = Format(Layout.AUTO)
+    c = jax.jit(lambda x: x.T, in_shardings=auto, out_shardings=auto).lower(
+        jax.ShapeDtypeStruct((2, 3), np.float32)).compile()
+    (format,), _ = c.input_formats
+    assert format.layout.major_to_minor == (0, 1)
+    assert c.output_formats.layout.major_to_minor == (0, 1)
+    np.testing.assert_array_equal(c(x), A.T)
+
+
+def topology():
+    t = topologies.get_topology_desc("host:v4 x 2", platform="xpu")
+    assert [d.id for d in t.devices] == [0, 1]
+    assert t.devices[0].device_kind == "host:v4"
+    raises(Exception, "no device is described as 'moon'",
+           lambda: topologies.get_topology_desc("moon", platform="xpu"))
+    gpu = on(topologies.get_topology_desc("cl:pvc", platform="xpu").devices[0])
+    c = jax.jit(lambda x: x + 1, in_shardings=gpu, out_shardings=gpu).lower(
+        jax.ShapeDtypeStruct((4,), np.float32, sharding=gpu)).compile()
+    assert "f32[4]" in c.as_text()
+
+
+def executables():
+    x = jax.device_put(A, XPU[0])
+    c = jax.jit(lambda x: x + 1).lower(x).compile()
+    m, cost = c.memory_analysis(), c.cost_analysis()
+    assert m.argument_size_in_bytes == m.output_size_in_bytes == 24
+    assert cost["flops"] == 6 and cost["bytes accessed"] == 48
+    assert "HloModule" in c.as_text()
+    again = serialize_executable.deserialize_and_load(
+        *serialize_executable.serialize(c), execution_devices=XPU[:1])
+    np.testing.assert_array_equal(again(x), A + 1)
+
+
+def memory_stats():
+    gc.collect()
+    before = XPU[0].memory_stats()["bytes_in_use"]
+    x = jax.device_put(np.zeros(1 << 20, np.float32), XPU[0])
+    x.block_until_ready()
+    stats = XPU[0].memory_stats()
+    assert stats["bytes_in_use"] - before == 4 << 20
+    assert stats["bytes_limit"] > stats["peak_bytes_in_use"] >= 4 << 20
+    x.delete()
+    assert XPU[0].memory_stats()["bytes_in_use"] == before
+
+
+def life():
+    x = jax.device_put(A, XPU[0])
+    x.copy_to_host_async()
+    assert any(y is x for y in jax.live_arrays("xpu"))
+    np.testing.assert_array_equal(x, A)
+    y = x + 1
+    x.delete()
+    assert x.is_deleted() and not any(y is x for y in jax.live_arrays("xpu"))
+    raises(RuntimeError, "deleted", lambda: x + 1)
+    np.testing.assert_array_equal(y, A + 1)
+
+
+CHECKS = (donation, memory_kinds, devices, dlpack, narrow_types,
+          strided_and_empty, layouts, topology, executables, memory_stats,
+          life)
+
+if __name__ == "__main__":
+    assert len(XPU) == int(sys.argv[1]), XPU
+    for check in CHECKS:
+        check()
+        print("ok", check.__name__)

@@ -2,7 +2,7 @@
 PY = .venv/bin/python
 C = build/check
 
-.PHONY: demo test build setup setup-test debug check conform bench bless fmt lint \
+.PHONY: demo test build setup setup-test debug check conform conform-ops numerics bench bless fmt lint \
 	tsan fuzz nightly hooks clean
 
 setup:
@@ -38,6 +38,15 @@ conform: setup-test
 	@SUNDOG_DEVICE=$(DEVICE) $(PY) tests/conform/conform.py --only '$(ONLY)' \
 	    $(if $(X64),--x64)
 
+conform-ops: DEVICE = eval       # every op x type x shape; also DEVICE=host, cl
+conform-ops: setup-test
+	@ninja -C build/release --quiet tests/oracle/oracle.so
+	@$(PY) tests/optype/optype.py --device $(DEVICE) --only '$(ONLY)'
+
+numerics: setup-test             # docs/numerics.md's table is measured anew
+	@ninja -C build/release --quiet tests/unit/test_hlo_scalar
+	@tools/numerics.sh build/release
+
 bench: setup
 	@$(PY) bench/bench.py
 
@@ -61,6 +70,7 @@ nightly: test tsan
 	@$(MAKE) conform DEVICE=eval X64=1
 	@$(MAKE) conform DEVICE=host X64=1
 	@$(MAKE) conform DEVICE=cl X64=1
+	@for d in eval host cl; do $(MAKE) conform-ops DEVICE=$$d || exit 1; done
 	@for t in bytecode thunk; do $(MAKE) fuzz T=$$t N=1800; done
 
 hooks:

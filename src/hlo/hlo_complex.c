@@ -327,6 +327,6 @@ hlo_cplx c_atan2(hlo_cplx a, hlo_cplx b)
                              csqrtl(wide(a) * wide(a) + wide(b) * wide(b))));
     root = c_multiply(b, c_sqrt(c_add((hlo_cplx){1, 0}, c_multiply(q, q))));
     if (root.re < 0)
-        r.re += r.re < 0 ? pi : -pi;
+        r.re += r.re <= 0 ? pi : -pi;
     return r;
 }

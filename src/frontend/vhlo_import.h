@@ -87,6 +87,7 @@ vhlo_fn_t op_dynamic_iota, op_dynamic_reshape, op_dynamic_pad,
 vhlo_fn_t op_gather, op_scatter, op_reduce, op_reduce_window,
     op_select_and_scatter, op_sort, op_map, op_dot,
     op_convolution;                               /* vhlo_structured.c */
+vhlo_fn_t op_einsum, op_unary_einsum, op_index_select; /* vhlo_legacy.c */
 vhlo_fn_t op_while, op_case, op_call, op_composite; /* vhlo_control.c */
 vhlo_fn_t op_identity;                              /* vhlo_import.c */
 vhlo_fn_t op_custom_call, op_send, op_recv, op_collective; /* vhlo_call.c */

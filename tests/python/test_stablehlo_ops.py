@@ -408,6 +408,24 @@ STATIC = {
       %r = stablehlo.get_dimension_size %x, dim = 1
           : (tensor<2x3xf32>) -> tensor<i32>
       return %r : tensor<i32>""", "tensor<i32>", X23, i32(3)),
+    "einsum": ("tensor<2x3xf32>", """
+      %y = stablehlo.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]>
+          : tensor<3x2xf32>
+      %r = stablehlo.einsum %x, %y, config = "ij,jk->ki"
+          : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
+      return %r : tensor<2x2xf32>""", "tensor<2x2xf32>", X23,
+               (X23 @ f32([[1, 2], [3, 4], [5, 6]])).T),
+    "unary_einsum": ("tensor<2x3xf32>", """
+      %r = "stablehlo.unary_einsum"(%x) {einsum_config = "ij->j"}
+          : (tensor<2x3xf32>) -> tensor<3xf32>
+      return %r : tensor<3xf32>""", "tensor<3xf32>", X23, X23.sum(0)),
+    "torch_index_select": ("tensor<2x3xf32>", """
+      %i = stablehlo.constant dense<[2, 0, 0, 1]> : tensor<4xi32>
+      %r = "stablehlo.torch_index_select"(%x, %i) {dim = 1 : i64,
+          batch_dims = 0 : i64} : (tensor<2x3xf32>, tensor<4xi32>)
+          -> tensor<2x4xf32>
+      return %r : tensor<2x4xf32>""", "tensor<2x4xf32>", X23,
+                           X23[:, [2, 0, 0, 1]]),
 }
 
 
@@ -415,6 +433,34 @@ STATIC = {
 def test_static_form_of(op):
     param, body, result, x, want = STATIC[op]
     same(run(main(f"%x: {param}", result, body), x)[0], want)
+
+
+@pytest.mark.parametrize("config,shapes", [
+    ("bij,bjk->bik", ((2, 3, 4), (2, 4, 5))), ("ij,kl->ijkl", ((2, 3), (4, 5))),
+    ("ijb,kbj->ik", ((2, 3, 4), (5, 4, 3))), ("ij,k->jk", ((2, 3), (4,))),
+    ("i,i->", ((3,), (3,))), ("abc,c->ba", ((2, 3, 4), (4,)))])
+def test_einsum(config, shapes):
+    x = [RNG.randn(*s).astype(f32) for s in shapes]
+    want = np.einsum(config, *[a.astype(f64) for a in x]).astype(f32)
+    t = ["tensor<" + "".join(f"{d}x" for d in s) + "f32>"
+         for s in (*shapes, want.shape)]
+    got, = run(main(f"%x: {t[0]}, %y: {t[1]}", t[2], f"""
+      %r = stablehlo.einsum %x, %y, config = "{config}"
+          : ({t[0]}, {t[1]}) -> {t[2]}
+      return %r : {t[2]}"""), *x)
+    compare.check(got, want)
+
+
+def test_torch_index_select_with_batches():
+    x = RNG.randn(2, 3, 4, 5).astype(f32)
+    i = RNG.randint(0, 4, (2, 6)).astype(i32)
+    got, = run(main("%x: tensor<2x3x4x5xf32>, %i: tensor<2x6xi32>",
+                    "tensor<2x3x6x5xf32>", """
+      %r = "stablehlo.torch_index_select"(%x, %i) {dim = 2 : i64,
+          batch_dims = 1 : i64} : (tensor<2x3x4x5xf32>, tensor<2x6xi32>)
+          -> tensor<2x3x6x5xf32>
+      return %r : tensor<2x3x6x5xf32>"""), x, i)
+    same(got, np.stack([x[b][:, i[b]] for b in range(2)]))
 
 
 # ---- element types that no JAX program has ----

@@ -32,6 +32,18 @@ static sd_status stage(size_t bytes, void **out)
     return *out ? NULL : sd_no_memory(bytes);
 }
 
+static sd_status call(xpu_device *d, const xpu_callback *c, void *at,
+                      size_t bytes)
+{
+    bool was = d->in_callback; /* callbacks nest */
+    sd_status st;
+
+    d->in_callback = true;
+    st = c->call(c->ctx, at, bytes);
+    d->in_callback = was;
+    return st;
+}
+
 sd_status xpu_run_send(const xpu_run *r, const thunk *t)
 {
     uint8_t *at = r->base[t->arg[0].buffer] + t->arg[0].offset;
@@ -43,11 +55,11 @@ sd_status xpu_run_send(const xpu_run *r, const thunk *t)
     if (st)
         return st;
     if (host_sees_memory(r->dev))
-        return c->call(c->ctx, at, bytes);
+        return call(r->dev, c, at, bytes);
     if ((st = stage(bytes, &copy)))
         return st;
     if (!(st = r->dev->ops->peek(r->dev, copy, at, bytes)))
-        st = c->call(c->ctx, copy, bytes);
+        st = call(r->dev, c, copy, bytes);
     free(copy);
     return st;
 }
@@ -63,11 +75,11 @@ sd_status xpu_run_recv(const xpu_run *r, const thunk *t)
     if (st)
         return st;
     if (host_sees_memory(r->dev))
-        return c->call(c->ctx, at, bytes);
+        return call(r->dev, c, at, bytes);
     if ((st = stage(bytes, &copy)))
         return st;
     /* The copy must have been read before it goes. */
-    if (!(st = c->call(c->ctx, copy, bytes)) &&
+    if (!(st = call(r->dev, c, copy, bytes)) &&
         !(st = r->dev->ops->copy(r->dev, at, copy, bytes)))
         st = r->dev->ops->sync(r->dev);
     free(copy);

@@ -120,6 +120,7 @@ struct xpu_device {
     device_desc desc;
     void *impl;         /* the ops' own */
     xpu_stream compute, transfer;
+    bool in_callback;   /* of the host, on the compute stream's thread */
     xpu_cache cache[XPU_MEM_COUNT];
     int64_t limit;      /* bytes; set by open */
     pthread_mutex_t launch_lock; /* of launches */

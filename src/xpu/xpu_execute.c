@@ -653,6 +653,17 @@ static bool run_now(execution *e)
     return true;
 }
 
+/* A host callback runs programs on its own device, and may wait for them: they
+ * cannot queue behind the run that it is part of.  What takes an argument's
+ * memory must, since others may be queued that are to read it before. */
+static bool is_nested(const execution *e)
+{
+    xpu_device *d = e->program->dev;
+
+    return !e->program->aliases && xpu_stream_is_mine(&d->compute) &&
+           d->in_callback;
+}
+
 /* Takes e, unless it returns an error. */
 static sd_status start(execution *e)
 {
@@ -663,6 +674,10 @@ static sd_status start(execution *e)
     list(e);
     if (e->parked) {
         park(e);
+        return NULL;
+    }
+    if (is_nested(e)) {
+        run_queued(&e->task);
         return NULL;
     }
     if ((st = xpu_stream_push(&e->program->dev->compute, &e->task)))

@@ -85,6 +85,8 @@ def main():
     a.add_argument("--all", action="store_true")
     o = a.parse_args()
     device = os.environ.get("SUNDOG_DEVICE", "host")
+    if device == "cl":
+        os.environ.setdefault("SUNDOG_CL_SPLIT", "2")
     known, bad = known_failures(device), 0
     for file in o.files:
         path = os.path.abspath(os.path.join(o.checkout, "tests", file + ".py"))

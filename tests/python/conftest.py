@@ -10,7 +10,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def python():
     def run(code, *args, env=None, check=True, timeout=900):
         """Runs code (a script's path when it ends in .py) with JAX on `xpu`

@@ -1,10 +1,13 @@
-"""Python callbacks, on `host` and on two `cl` devices.  Each program prints
-"ok NAME" for what holds and fails on the first thing that does not."""
+"""Python callbacks, on `host` and on two `cl` devices.  All parts of a device
+run in one process, one after the other (starting JAX takes longer than most of
+them); a part prints "ok NAME" for what holds and ends at what does not."""
+import os
+
+import parts
 import pytest
 
-DEVICES = [{"SUNDOG_DEVICE": "host"},
-           {"SUNDOG_DEVICE": "cl", "SUNDOG_CL_SPLIT": "2"}]
-EACH = pytest.mark.parametrize("device", DEVICES, ids=["host", "cl"])
+DEVICES = {"host": {"SUNDOG_DEVICE": "host"},
+           "cl": {"SUNDOG_DEVICE": "cl", "SUNDOG_CL_SPLIT": "2"}}
 
 HEAD = """
 import sys, jax, jax.numpy as jnp, numpy as np
@@ -23,11 +26,7 @@ def on(x, d=D[0]):
 """
 
 
-def oks(text):
-    return [l.split()[1] for l in text.splitlines() if l.startswith("ok ")]
-
-
-PURE = HEAD + """
+PURE = """
 def host_sin(x):
     assert isinstance(x, jax.Array) and x.devices() == set(jax.devices("cpu"))
     return np.sin(np.asarray(x))
@@ -101,12 +100,7 @@ for d in D:
 """
 
 
-@EACH
-def test_pure_callback(python, device):
-    assert len(oks(python(PURE, env=device))) == 37 + (len(device) > 1)
-
-
-IO = HEAD + """
+IO = """
 log = []
 def note(tag):
     def f(x):
@@ -172,12 +166,7 @@ assert log == [0.0], log
 """
 
 
-@EACH
-def test_io_callback_keeps_its_order(python, device):
-    assert len(oks(python(IO, env=device))) == 7
-
-
-PRINT = HEAD + """
+PRINT = """
 @jax.jit
 def f(x):
     jax.debug.print("x = {x}, sum = {}", x.sum(), x=x)
@@ -189,15 +178,7 @@ jax.effects_barrier()
 """
 
 
-@EACH
-def test_debug_print(python, device):
-    lines = python(PRINT, env=device).splitlines()
-    assert "x = [0. 1. 2.], sum = 3.0" in lines
-    assert [l for l in lines if l.startswith("line")] == [
-        "line 0", "line 1", "line 2"]
-
-
-ERRORS = HEAD + """
+ERRORS = """
 import logging
 logging.disable(logging.CRITICAL)
 def bad(x):
@@ -235,13 +216,7 @@ print("ok effects")
 """
 
 
-@EACH
-def test_an_exception_is_the_executions_error(python, device):
-    assert oks(python(ERRORS, env=device)) == [
-        "raised", "poison", "lives", "shapes", "effects"]
-
-
-CHECKS = HEAD + """
+CHECKS = """
 from jax.experimental import checkify
 x = on(np.array([1, 2, 0], np.float32))
 def f(x, i):
@@ -272,33 +247,116 @@ same(jax.jit(lambda x: x / x)(x + 1), np.ones(3, np.float32), "no-nan")
 """
 
 
-@EACH
-def test_checkify_and_debug_nans(python, device):
-    assert oks(python(CHECKS, env=device)) == [
-        "checkify", "unfunctionalized", "no-nan"]
-
-
-FLAT = HEAD + """
-f = jax.jit(lambda x: jax.pure_callback(
-    lambda x: np.asarray(x) + 1, like(x), x))
+FLAT = """
+# sys.argv[1] calls, three a run
+def more(x):
+    return jax.pure_callback(lambda x: np.asarray(x) + 1, like(x), x)
+f = jax.jit(lambda x: more(jax.lax.fori_loop(0, 2, lambda i, x: more(x), x)))
 def rss():
     return int(open("/proc/self/statm").read().split()[1]) * 4096
 x = on(np.zeros(100, np.float32))
-n = int(sys.argv[1])
+n = int(sys.argv[1]) // 3
 for i in range(n):
     x = f(x)
     if i == n // 10:
         jax.block_until_ready(x)
         start = rss()
-same(x, np.full(100, n, np.float32), "sum")
-print("grown", rss() - start)
+same(x, np.full(100, 3 * n, np.float32), "sum")
+assert rss() - start < 8 << 20, rss() - start
+print("ok flat")
 """
 
 
-@EACH
-def test_memory_is_flat(python, device):
-    out = python(FLAT, "10000", env=device)
-    assert int(out.split()[-1]) < 8 << 20
+NESTED = """
+# a callback runs programs on the device that waits for it
+def inner(v):
+    w = on(np.asarray(v), D[0])
+    return np.asarray(jax.jit(lambda w: jax.pure_callback(
+        lambda w: np.asarray(w) * 2, like(w), w) + 1)(w) * 3)
+x = on(np.arange(4, dtype=np.float32))
+for i in range(3):
+    same(jax.jit(lambda x: jax.pure_callback(inner, like(x), x))(x),
+         (np.arange(4, dtype=np.float32) * 2 + 1) * 3, "nested")
+
+import threading
+def work(k):
+    f = jax.jit(lambda x: jax.pure_callback(
+        lambda v: np.asarray(v) + k, like(x), x))
+    for i in range(50):
+        y = f(x)
+    results[k] = np.asarray(y)
+results = {}
+threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+for k in range(8):
+    same(results[k], np.arange(4, dtype=np.float32) + k, "threads")
+"""
+
+
+PARTS = {"pure": PURE, "io": IO, "print": PRINT, "errors": ERRORS,
+         "nested": NESTED, "flat": FLAT, "checks": CHECKS}
+
+
+@pytest.fixture(scope="module", params=DEVICES)
+def device(request, python):
+    calls = os.environ.get("SUNDOG_TEST_CALLBACKS", "10000")
+    return request.param, parts.run(python, HEAD, PARTS, calls,
+                                    env=DEVICES[request.param])
+
+
+def test_pure_callback(device):
+    name, out = device
+    assert len(out.oks("pure")) == {"host": 37, "cl": 38}[name]
+
+
+def test_io_callback_keeps_its_order(device):
+    assert out_of(device, "io") == [
+        "ordered-1", "ordered-5", "order", "unordered", "vmap", "loop", "grad"]
+
+
+def test_debug_print(device):
+    lines = device[1].lines("print")
+    assert "x = [0. 1. 2.], sum = 3.0" in lines
+    assert [l for l in lines if l.startswith("line")] == [
+        "line 0", "line 1", "line 2"]
+
+
+def test_an_exception_is_the_executions_error(device):
+    assert out_of(device, "errors") == [
+        "raised", "poison", "lives", "shapes", "effects"]
+
+
+def test_callbacks_run_programs_and_many_threads_call(device):
+    assert out_of(device, "nested") == ["nested"] * 3 + ["threads"] * 8
+
+
+def test_checkify_and_debug_nans(device):
+    assert out_of(device, "checks") == [
+        "checkify", "unfunctionalized", "no-nan"]
+
+
+def test_memory_is_flat(device):
+    assert out_of(device, "flat") == ["sum", "flat"]
+
+
+def out_of(device, part):
+    return device[1].oks(part)
+
+
+PENDING = HEAD + """
+import time
+def slow(v):
+    time.sleep(0.3)
+    return np.asarray(v)
+x = on(np.zeros(3, np.float32))
+y = jax.jit(lambda x: jax.pure_callback(slow, like(x), x))(x)
+print("leaving")
+"""
+
+
+def test_a_process_ends_with_callbacks_under_way(python):
+    assert python(PENDING, env=DEVICES["host"], timeout=60) == "leaving\n"
 
 
 ALONE = """

@@ -183,10 +183,7 @@ static sd_status code(module *mod, LLVMModuleRef m, LLVMCodeGenFileType type,
     sd_status st = NULL;
 
     if (mod->ops->in_child) {
-        target_llvm_leave();
-        st = target_code_in_child(mod->tm, m, type, out);
-        target_llvm_enter();
-        return st;
+        return target_code_in_child(m, type, out);
     }
     if (LLVMTargetMachineEmitToMemoryBuffer(mod->tm, m, type, &message, out)) {
         st = sd_error(SD_INTERNAL, "LLVM's code generation: %s", message);
@@ -291,9 +288,7 @@ static void run_batch(void *ctx, int64_t i, int worker)
     batch *b = (batch *)ctx + i;
 
     (void)worker;
-    target_llvm_enter();
     b->st = sd_catch_oom(0, build_batch, b);
-    target_llvm_leave();
 }
 
 static void give(target_hook hook, void *ctx, const char *kind,
@@ -403,10 +398,8 @@ sd_status target_build(plan *p, const sd_options *opt, sd_pool *pool,
     }
     if (!st) /* caught here: LLVM's objects are no arena's */
         st = sd_catch_oom(0, take_all, &t);
-    target_llvm_enter();
     for (int i = 0; i < n; i++)
         module_finish(&b[i].mod);
-    target_llvm_leave();
     return st;
 }
 
@@ -414,7 +407,6 @@ sd_status target_check(const plan *p)
 {
     sd_status st = NULL;
 
-    target_llvm_enter();
     for (int i = 0; i < p->nkernel && !st; i += BATCH) {
         batch b = {.p = p, .first = i, .count = SD_MIN(BATCH, p->nkernel - i)};
 
@@ -423,7 +415,6 @@ sd_status target_check(const plan *p)
             st = verify(&b.mod);
         module_finish(&b.mod);
     }
-    target_llvm_leave();
     return st;
 }
 
@@ -435,7 +426,6 @@ sd_status target_compile_ir(const device_desc *dev, const char *ir, size_t len,
     LLVMMemoryBufferRef mem;
     sd_status st;
 
-    target_llvm_enter();
     st = module_init(&mod, dev);
     if (st)
         goto done;
@@ -457,6 +447,5 @@ sd_status target_compile_ir(const device_desc *dev, const char *ir, size_t len,
                    LLVMGetBufferSize(mod.binary));
 done:
     module_finish(&mod);
-    target_llvm_leave();
     return st;
 }

@@ -2,46 +2,51 @@
  * shares and nobody clears: its key is the address of a machine function, so
  * a later module meets the numbers of an earlier one where memory was reused,
  * and labels come out twice.  It also ends the process on what it cannot do.
- * So its code generation runs in a forked child, which starts clean each time
- * and sends its bytes through a pipe.
+ * So its code generation runs in a child process, one a module, which gets
+ * the module as bitcode and sends back bytes.
  *
- * No other thread of ours may be inside LLVM when we fork: a lock that it
- * holds would stay locked in the child.  Hence the lock below, which guards
- * LLVM's state and not ours. */
+ * The child is this very file, run again: the library by the dynamic linker,
+ * at an entry point of its own, or the program that it is linked into, where a
+ * constructor sees the variable that we set for it.  It is started without
+ * fork(): the host's fork handlers would run in the middle of other threads'
+ * work (OpenBLAS's stop its threads), and locks that those hold would stay
+ * locked in the child. */
 #include "target_child.h"
 
+#include <llvm-c/BitReader.h>
+#include <llvm-c/BitWriter.h>
 #include <llvm-c/ErrorHandling.h>
+#include <llvm-c/Target.h>
 
+#include <dlfcn.h>
 #include <errno.h>
-#include <pthread.h>
+#include <limits.h>
+#include <link.h>
 #include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <fcntl.h>
+#include <sys/auxv.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static pthread_rwlock_t in_llvm = PTHREAD_RWLOCK_INITIALIZER;
+#include "target_room.h"
 
-void target_llvm_enter(void)
-{
-    pthread_rwlock_rdlock(&in_llvm);
-}
+#define FLAG "SUNDOG_SPIRV_CHILD=1"
+enum { MOST_SECONDS = 300 }; /* then it hangs */
 
-void target_llvm_leave(void)
-{
-    pthread_rwlock_unlock(&in_llvm);
-}
+/* What is said first is its kind and how long it is. */
+enum { SAYS_BYTES = 'b', SAYS_ERROR = 'e', ASKS_OBJECT = 'o', ASKS_TEXT = 't' };
 
-/* ---- the child ---- */
-
-enum { SAYS_BYTES = 'b', SAYS_ERROR = 'e' };
-
+/* A socket, so that a reader that is gone is no signal. */
 static bool write_all(int fd, const void *p, size_t n)
 {
     const char *at = p;
 
     while (n) {
-        ssize_t k = write(fd, at, n);
+        ssize_t k = send(fd, at, n, MSG_NOSIGNAL);
 
         if (k < 0 && errno == EINTR)
             continue;
@@ -53,58 +58,172 @@ static bool write_all(int fd, const void *p, size_t n)
     return true;
 }
 
-/* What is said first is its kind and how long it is. */
-static void say(int fd, char kind, const void *p, size_t n)
+static bool say(int fd, char kind, const void *p, size_t n)
 {
     uint64_t bytes = n;
 
-    if (write_all(fd, &kind, 1) && write_all(fd, &bytes, sizeof bytes))
-        write_all(fd, p, n);
+    return write_all(fd, &kind, 1) && write_all(fd, &bytes, sizeof bytes) &&
+           write_all(fd, p, n);
 }
 
-enum { PIPE = 3 }; /* the only descriptor a fatal error can know of */
-
-static void on_fatal(const char *reason)
+static bool read_all(int fd, void *p, size_t n)
 {
-    say(PIPE, SAYS_ERROR, reason, strlen(reason));
+    char *at = p;
+
+    while (n) {
+        ssize_t k = recv(fd, at, n, 0);
+
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k == 0)
+            errno = EPIPE;
+        if (k <= 0)
+            return false;
+        at += k;
+        n -= (size_t)k;
+    }
+    return true;
+}
+
+/* To free; NULL: the other end is gone, or too slow. */
+static char *hear(int fd, char *kind, size_t *n)
+{
+    uint64_t bytes;
+    char *p;
+
+    if (!read_all(fd, kind, 1) || !read_all(fd, &bytes, sizeof bytes) ||
+        !(p = malloc((size_t)bytes + 1)))
+        return NULL;
+    if (!read_all(fd, p, (size_t)bytes)) {
+        free(p);
+        return NULL;
+    }
+    *n = (size_t)bytes;
+    return p;
+}
+
+/* ---- the child ---- */
+
+static _Noreturn void give_up(const char *why)
+{
+    say(STDIN_FILENO, SAYS_ERROR, why, strlen(why));
     _exit(1);
 }
 
-static _Noreturn void child(LLVMTargetMachineRef tm, LLVMModuleRef m,
-                            LLVMCodeGenFileType type, int fd)
+static void start_llvm(void)
 {
-    static const int deadly[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE};
-    LLVMMemoryBufferRef out = NULL;
-    char *message = NULL;
+    LLVMInstallFatalErrorHandler(give_up);
+    LLVMInitializeSPIRVTargetInfo();
+    LLVMInitializeSPIRVTarget();
+    LLVMInitializeSPIRVTargetMC();
+    LLVMInitializeSPIRVAsmPrinter();
+}
 
-    for (size_t i = 0; i < SD_COUNTOF(deadly); i++)
-        signal(deadly[i], SIG_DFL); /* the host's handlers would talk */
-    if (fd != PIPE && dup2(fd, PIPE) < 0)
+static _Noreturn void work(void)
+{
+    LLVMContextRef cx = LLVMContextCreate();
+    LLVMMemoryBufferRef in, out = NULL;
+    LLVMTargetMachineRef tm;
+    LLVMModuleRef m;
+    char kind, *message = NULL, *p;
+    size_t n;
+
+    start_llvm();
+    if (!(p = hear(STDIN_FILENO, &kind, &n)))
         _exit(1);
-    LLVMResetFatalErrorHandler();
-    LLVMInstallFatalErrorHandler(on_fatal);
-    if (LLVMTargetMachineEmitToMemoryBuffer(tm, m, type, &message, &out))
-        say(PIPE, SAYS_ERROR, message, strlen(message));
-    else
-        say(PIPE, SAYS_BYTES, LLVMGetBufferStart(out), LLVMGetBufferSize(out));
-    _exit(0);
+    in = LLVMCreateMemoryBufferWithMemoryRange(p, n, "module", false);
+    if (LLVMParseBitcodeInContext2(cx, in, &m))
+        give_up("the module does not arrive");
+    if (!(tm = target_spirv.machine(NULL, false)))
+        give_up("LLVM has no SPIR-V target");
+    if (LLVMTargetMachineEmitToMemoryBuffer(
+            tm, m, kind == ASKS_TEXT ? LLVMAssemblyFile : LLVMObjectFile,
+            &message, &out))
+        give_up(message);
+    _exit(!say(STDIN_FILENO, SAYS_BYTES, LLVMGetBufferStart(out),
+               LLVMGetBufferSize(out)));
+}
+
+/* The library's entry point (meson.build); the linker has called all
+ * constructors but the library's own.  The stack is as the kernel left it. */
+_Noreturn void target_child_start(void)
+    __attribute__((force_align_arg_pointer));
+
+_Noreturn void target_child_start(void)
+{
+    work();
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    const char *flag = getenv("SUNDOG_SPIRV_CHILD");
+
+    if (flag && !strcmp(flag, "1"))
+        work();
 }
 
 /* ---- the parent ---- */
 
-static void read_all(int fd, sd_buf *out)
+/* The file that this code is in; *is_program: it can be run by itself. */
+static bool find_us(char path[PATH_MAX], bool *is_program)
 {
-    char piece[1 << 16];
+    struct link_map *map;
+    Dl_info info;
 
-    for (;;) {
-        ssize_t k = read(fd, piece, sizeof piece);
+    if (!dladdr1((void *)(uintptr_t)find_us, &info, (void **)&map,
+                 RTLD_DL_LINKMAP))
+        return false;
+    *is_program = !*map->l_name;
+    return realpath(*is_program ? "/proc/self/exe" : map->l_name, path);
+}
 
-        if (k < 0 && errno == EINTR)
-            continue;
-        if (k <= 0)
-            return;
-        sd_buf_add(out, piece, (size_t)k);
-    }
+/* The linker that this process was started with. */
+static const char *dynamic_linker(void)
+{
+    void *base = (void *)getauxval(AT_BASE);
+    Dl_info info;
+
+    return base && dladdr(base, &info) && info.dli_fname && *info.dli_fname
+               ? info.dli_fname
+               : "/lib64/ld-linux-x86-64.so.2";
+}
+
+/* Its input is fd, it has no other descriptor but the error output, and of the
+ * environment what finds LLVM. */
+static int spawn(pid_t *pid, int fd)
+{
+    const char *where = getenv("LD_LIBRARY_PATH");
+    char path[PATH_MAX], libraries[4 * PATH_MAX];
+    char *argv[3], *env[] = {(char *)FLAG, where ? libraries : NULL, NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    sigset_t none, all;
+    bool is_program;
+    int err, n = 0;
+
+    if (!find_us(path, &is_program))
+        return ENOENT;
+    if (where)
+        snprintf(libraries, sizeof libraries, "LD_LIBRARY_PATH=%s", where);
+    if (!is_program)
+        argv[n++] = (char *)dynamic_linker();
+    argv[n++] = path;
+    argv[n] = NULL;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, fd, STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+    posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
+    posix_spawnattr_init(&attr);
+    posix_spawnattr_setflags(&attr,
+                             POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setsigdefault(&attr, &all);
+    posix_spawnattr_setsigmask(&attr, &none);
+    err = posix_spawn(pid, argv[0], &files, &attr, argv, env);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attr);
+    return err;
 }
 
 /* -1: somebody else has waited for it. */
@@ -118,54 +237,66 @@ static int wait_for(pid_t pid)
     return how;
 }
 
-static sd_status understand(const sd_buf *said, int how,
-                            LLVMMemoryBufferRef *out)
+static sd_status ended_early(int how, bool too_slow)
 {
-    sd_cursor c = sd_cursor_of((sd_bytes){(uint8_t *)said->at, said->len});
-    int kind = sd_read_u8(&c);
-    uint64_t n = sd_read_u64(&c);
-    sd_bytes b = sd_read_bytes(&c, n);
-
-    if (c.bad)
-        return sd_error(SD_INTERNAL,
-                        "LLVM's code generation ended early"
-                        " (%s %d)",
-                        how >= 0 && WIFSIGNALED(how) ? "signal" : "status",
-                        how >= 0 && WIFSIGNALED(how) ? WTERMSIG(how) : how);
-    if (kind != SAYS_BYTES)
-        return sd_error(SD_INTERNAL, "LLVM's code generation: %.*s",
-                        (int)SD_MIN(b.len, (size_t)2000), (const char *)b.at);
-    *out = LLVMCreateMemoryBufferWithMemoryRangeCopy((const char *)b.at, b.len,
-                                                     "binary");
-    return NULL;
+    if (too_slow)
+        return sd_error(SD_DEADLINE,
+                        "LLVM's code generation took more than %d s",
+                        MOST_SECONDS);
+    return sd_error(SD_INTERNAL, "LLVM's code generation ended early (%s %d)",
+                    how >= 0 && WIFSIGNALED(how) ? "signal" : "status",
+                    how >= 0 && WIFSIGNALED(how) ? WTERMSIG(how) : how);
 }
 
-sd_status target_code_in_child(LLVMTargetMachineRef tm, LLVMModuleRef m,
-                               LLVMCodeGenFileType type,
+static sd_status talk(int fd, pid_t pid, LLVMModuleRef m,
+                      LLVMCodeGenFileType type, LLVMMemoryBufferRef *out)
+{
+    LLVMMemoryBufferRef code = LLVMWriteBitcodeToMemoryBuffer(m);
+    char kind, *p = NULL;
+    sd_status st = NULL;
+    bool too_slow;
+    size_t n;
+    int how;
+
+    if (say(fd, type == LLVMAssemblyFile ? ASKS_TEXT : ASKS_OBJECT,
+            LLVMGetBufferStart(code), LLVMGetBufferSize(code)))
+        p = hear(fd, &kind, &n);
+    too_slow = !p && (errno == EAGAIN || errno == EWOULDBLOCK);
+    LLVMDisposeMemoryBuffer(code);
+    if (too_slow)
+        kill(pid, SIGKILL);
+    how = wait_for(pid);
+    if (!p)
+        return ended_early(how, too_slow);
+    if (kind == SAYS_BYTES)
+        *out = LLVMCreateMemoryBufferWithMemoryRangeCopy(p, n, "binary");
+    else
+        st = sd_error(SD_INTERNAL, "LLVM's code generation: %.*s",
+                      (int)SD_MIN(n, (size_t)2000), p);
+    free(p);
+    return st;
+}
+
+sd_status target_code_in_child(LLVMModuleRef m, LLVMCodeGenFileType type,
                                LLVMMemoryBufferRef *out)
 {
-    sd_buf said = {0};
-    int fd[2], how;
+    struct timeval most = {.tv_sec = MOST_SECONDS};
     sd_status st;
     pid_t pid;
+    int fd[2], err;
 
-    if (pipe2(fd, O_CLOEXEC))
-        return sd_error(SD_EXHAUSTED, "a pipe: %s", strerror(errno));
-    pthread_rwlock_wrlock(&in_llvm);
-    pid = fork();
-    if (pid == 0)
-        child(tm, m, type, fd[1]);
-    pthread_rwlock_unlock(&in_llvm);
-    close(fd[1]);
-    if (pid < 0) {
-        close(fd[0]);
-        return sd_error(SD_EXHAUSTED, "a process for code generation: %s",
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd))
+        return sd_error(SD_EXHAUSTED, "a socket for code generation: %s",
                         strerror(errno));
-    }
-    read_all(fd[0], &said);
+    setsockopt(fd[0], SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+    setsockopt(fd[0], SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
+    err = spawn(&pid, fd[1]);
+    close(fd[1]);
+    if (err)
+        st = sd_error(SD_EXHAUSTED, "a process for code generation: %s",
+                      strerror(err));
+    else
+        st = talk(fd[0], pid, m, type, out);
     close(fd[0]);
-    how = wait_for(pid);
-    st = understand(&said, how, out);
-    sd_buf_finish(&said);
     return st;
 }

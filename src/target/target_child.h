@@ -7,13 +7,8 @@
 
 #include "base.h"
 
-/* Around all use of LLVM but the next function, which wants to be called
- * outside. */
-void target_llvm_enter(void);
-void target_llvm_leave(void);
-/* LLVMTargetMachineEmitToMemoryBuffer, in a child. */
-sd_status target_code_in_child(LLVMTargetMachineRef tm, LLVMModuleRef m,
-                               LLVMCodeGenFileType type,
+/* LLVMTargetMachineEmitToMemoryBuffer for SPIR-V, in a child. */
+sd_status target_code_in_child(LLVMModuleRef m, LLVMCodeGenFileType type,
                                LLVMMemoryBufferRef *out);
 
 #endif

@@ -8,6 +8,8 @@
 #include "plan.h"
 #include "target.h"
 
+#include <fenv.h>
+
 const char sundog_interface[] = SUNDOG_INTERFACE;
 
 static sd_status one_device(const frontend_options *fo)
@@ -138,8 +140,14 @@ sd_status sundog_compile(const compile_request *rq, const compile_services *sv,
                          thunk_program **out)
 {
     job j = {.rq = rq, .sv = sv};
-    sd_status st = sd_catch_oom(most_memory(sv), run, &j);
+    fenv_t caller;
+    sd_status st;
 
+    /* jaxlib calls with subnormals flushed to zero: not in our constants */
+    fegetenv(&caller);
+    fesetenv(FE_DFL_ENV);
+    st = sd_catch_oom(most_memory(sv), run, &j);
+    fesetenv(&caller);
     if (!st)
         *out = j.out;
     else if (st->code == SD_EXHAUSTED)

@@ -16,6 +16,7 @@
 #include "base.h"
 
 #include <errno.h>
+#include <fenv.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
@@ -146,6 +147,7 @@ static void *worker_main(void *arg)
     sd_pool *p = w->pool;
     uint32_t seen = 0;
 
+    fesetenv(FE_DFL_ENV); /* not that of whoever made the pool */
     while (!atomic_load(&p->stop)) {
         if (!spin(&w->go, seen, WORKER_SPIN_NS)) {
             atomic_store(&w->asleep, 1);

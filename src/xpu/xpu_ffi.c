@@ -3,6 +3,7 @@
  * read and handlers instantiated; a run fills in addresses. */
 #include "xpu_ffi.h"
 
+#include <fenv.h>
 #include <stdlib.h>
 
 /* ---- one call ---- */
@@ -224,12 +225,24 @@ static sd_status find_all(xpu_ffi *x)
     return st;
 }
 
+/* Frameworks call with subnormals flushed to zero; attributes keep theirs. */
+static sd_status read_attrs(xpu_ffi *x, xpu_ffi_site *s)
+{
+    fenv_t caller;
+    sd_status st;
+
+    fegetenv(&caller);
+    fesetenv(FE_DFL_ENV);
+    st = xpu_ffi_read_attrs(x->arena, s->t->config, &s->attrs);
+    fesetenv(&caller);
+    return st;
+}
+
 static sd_status make_site(xpu_ffi *x, xpu_ffi_site *s)
 {
     sd_status st;
 
-    if ((st = read_types(x, s)) ||
-        (st = xpu_ffi_read_attrs(x->arena, s->t->config, &s->attrs)))
+    if ((st = read_types(x, s)) || (st = read_attrs(x, s)))
         return sd_note(st, "custom-call %s", s->t->target);
     if (!s->stage[XLA_FFI_ExecutionStage_INSTANTIATE])
         return NULL;

@@ -139,6 +139,7 @@ sd_status pjrt_compile_program(PJRT_Client *c, const device_desc *d,
  * What is read is borrowed from l; `whose` names it in errors. */
 sd_status pjrt_layout_read(const PJRT_Buffer_MemoryLayout *l, size_t rank,
                            const char *whose, const int64_t **order);
+bool pjrt_layout_same(const int64_t *x, const int64_t *y, int rank);
 /* Something of each dimension, in the order in which they lie, slowest first. */
 void pjrt_layout_permute(const int64_t *order, int rank, const int64_t *from,
                          int64_t *to);
@@ -157,33 +158,24 @@ void pjrt_layout_write(PJRT_Layouts_MemoryLayout *l, int rank,
  *      pjrt_async.c ---- */
 
 struct PJRT_Buffer {
-    xpu_buffer *x; /* a reference; its dimensions are as they lie */
+    xpu_buffer *x; /* a reference */
     PJRT_Memory *memory;
-    int64_t *logical; /* dimensions, then order; NULL: as they lie, in x */
+    int64_t *order; /* how its dimensions lie; NULL: row-major */
 };
 /* What a caller says of an array, read and checked. */
 typedef struct {
     sd_dtype dtype;
     int rank;
     const int64_t *dim, *order; /* borrowed; order NULL: row-major */
-    int64_t lies[SD_MAX_RANK];  /* dimensions as they lie */
 } pjrt_array;
 sd_status pjrt_array_read(PJRT_Buffer_Type type, const int64_t *dim,
                           size_t ndim, const PJRT_Buffer_MemoryLayout *layout,
                           pjrt_array *out);
-/* Takes x, also when there is no memory for the handle (then NULL).  The
- * array says what the caller calls it; NULL: as it lies. */
+/* Takes x, also when there is no memory for the handle (then NULL); order is
+ * copied. */
 PJRT_Buffer *pjrt_buffer_wrap(PJRT_Memory *m, xpu_buffer *x,
-                              const pjrt_array *as);
+                              const int64_t *order);
 void pjrt_buffer_free(PJRT_Buffer *b); /* takes NULL */
-static inline const int64_t *pjrt_buffer_dims(const PJRT_Buffer *b)
-{
-    return b->logical ? b->logical : xpu_buffer_dims(b->x);
-}
-static inline const int64_t *pjrt_buffer_order(const PJRT_Buffer *b)
-{
-    return b->logical ? b->logical + xpu_buffer_rank(b->x) : NULL;
-}
 sd_status pjrt_shape(PJRT_Buffer_Type type, const int64_t *dim, size_t ndim,
                      sd_dtype *out);
 sd_status pjrt_place(PJRT_Device *d, PJRT_Memory *m, PJRT_Memory **out);
@@ -215,7 +207,9 @@ struct PJRT_Executable {
     size_t *dim_sizes;
     const char **kinds; /* of outputs, then of parameters */
     size_t *kind_sizes;
-    PJRT_Layouts_MemoryLayout *layout, **layouts; /* in the same order */
+    PJRT_Layouts_MemoryLayout *layout, **layouts; /* in the same sequence */
+    const int64_t **order; /* likewise; NULL: all are row-major */
+    int64_t *orders;       /* their numbers */
     const char **shardings; /* OpSharding of each, all empty: replicated */
     size_t *sharding_sizes;
 };

@@ -11,8 +11,7 @@ typedef struct {
     int npending;     /* pieces under way */
     bool last;        /* no more pieces */
     bool retrieved;
-    int64_t *logical; /* dimensions, then order */
-    int rank;
+    int64_t *order; /* NULL: row-major */
 } slot;
 
 struct PJRT_AsyncHostToDeviceTransferManager {
@@ -30,7 +29,7 @@ static void release(PJRT_AsyncHostToDeviceTransferManager *m)
     for (size_t i = 0; i < m->n; i++) {
         xpu_buffer_release(m->at[i].x);
         xpu_event_release(m->at[i].ready);
-        free(m->at[i].logical);
+        free(m->at[i].order);
     }
     pthread_mutex_destroy(&m->lock);
     free(m);
@@ -48,15 +47,13 @@ static sd_status fill_slot(slot *s, PJRT_Memory *m, const PJRT_ShapeSpec *spec,
 
     if (st)
         return st;
-    s->rank = t.rank;
-    s->logical = malloc(2 * bytes + 1);
-    s->ready = xpu_event_create();
-    if (!s->logical || !s->ready)
-        return sd_no_memory(2 * bytes);
-    memcpy(s->logical, t.dim, bytes);
-    memcpy(s->logical + t.rank, t.order ? t.order : pjrt_row_major(t.rank),
-           bytes);
-    return xpu_buffer_promise(m->device->x, m->kind, t.dtype, t.rank, t.lies,
+    if (t.order && !(s->order = malloc(bytes)))
+        return sd_no_memory(bytes);
+    if (t.order)
+        memcpy(s->order, t.order, bytes);
+    if (!(s->ready = xpu_event_create()))
+        return sd_no_memory(0);
+    return xpu_buffer_promise(m->device->x, m->kind, t.dtype, t.rank, t.dim,
                               s->ready, &s->x);
 }
 
@@ -192,8 +189,10 @@ PJRT_Error *pjrt_async_host_to_device_transfer_manager_transfer_data(
 
 static sd_status same_array(const slot *s, const pjrt_array *t)
 {
-    if (t->rank == s->rank && t->dtype == xpu_buffer_dtype(s->x) &&
-        !memcmp(t->dim, s->logical, (size_t)t->rank * sizeof *t->dim))
+    if (t->rank == xpu_buffer_rank(s->x) &&
+        t->dtype == xpu_buffer_dtype(s->x) &&
+        !memcmp(t->dim, xpu_buffer_dims(s->x),
+                (size_t)t->rank * sizeof *t->dim))
         return NULL;
     return sd_error(SD_INVALID, "a literal of another type or shape than its "
                                 "buffer's");
@@ -209,21 +208,20 @@ static void free_copy(void *ctx, sd_status st)
 static sd_status move_literal(slot *s, const void *data, const int64_t *order,
                               xpu_event **done)
 {
-    const int64_t *to = s->logical + s->rank;
+    int rank = xpu_buffer_rank(s->x);
     size_t bytes = xpu_buffer_bytes(s->x);
     sd_status st;
     void *copy;
 
-    order = order ? order : pjrt_row_major(s->rank);
-    if (!memcmp(order, to, (size_t)s->rank * sizeof *to))
+    if (pjrt_layout_same(order, s->order, rank))
         return move(s, data, 0, bytes, done);
     if (!(copy = malloc(SD_MAX(bytes, (size_t)1)))) {
         end(s, sd_no_memory(bytes));
         return sd_no_memory(bytes);
     }
-    pjrt_layout_convert(copy, to, data, order,
-                        sd_dtype_bytes(xpu_buffer_dtype(s->x)), s->rank,
-                        s->logical);
+    pjrt_layout_convert(copy, s->order, data, order,
+                        sd_dtype_bytes(xpu_buffer_dtype(s->x)), rank,
+                        xpu_buffer_dims(s->x));
     if ((st = move(s, copy, 0, bytes, done))) {
         free(copy);
         return st;
@@ -272,7 +270,6 @@ PJRT_Error *pjrt_async_host_to_device_transfer_manager_retrieve_buffer(
     PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args *a)
 {
     PJRT_AsyncHostToDeviceTransferManager *m = a->transfer_manager;
-    pjrt_array t;
     PJRT_Buffer *b;
     bool before;
     sd_status st;
@@ -288,12 +285,7 @@ PJRT_Error *pjrt_async_host_to_device_transfer_manager_retrieve_buffer(
         return pjrt_return(sd_error(SD_PRECONDITION,
                                     "buffer %d was retrieved already",
                                     a->buffer_index));
-    t = (pjrt_array){
-        .rank = s->rank, .dim = s->logical, .order = s->logical + s->rank};
-    if (!memcmp(t.order, pjrt_row_major(t.rank),
-                (size_t)t.rank * sizeof *t.order))
-        t.order = NULL;
-    if (!(b = pjrt_buffer_wrap(m->memory, xpu_buffer_retain(s->x), &t)))
+    if (!(b = pjrt_buffer_wrap(m->memory, xpu_buffer_retain(s->x), s->order)))
         return pjrt_no_memory();
     a->buffer_out = b;
     return NULL;

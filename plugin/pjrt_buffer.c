@@ -1,10 +1,10 @@
-/* Buffers: a handle over xpu's, with the memory it lies in and, where that
- * differs, what the caller calls the array.  Here are the questions; they come
+/* Buffers: a handle over xpu's, with the memory it lies in and the order
+ * of its dimensions.  Here are the questions; they come
  * to life in pjrt_create.c, pjrt_transfer.c, pjrt_async.c. */
 #include "pjrt.h"
 
 PJRT_Buffer *pjrt_buffer_wrap(PJRT_Memory *m, xpu_buffer *x,
-                              const pjrt_array *as)
+                              const int64_t *order)
 {
     PJRT_Buffer *b = malloc(sizeof *b);
 
@@ -14,16 +14,15 @@ PJRT_Buffer *pjrt_buffer_wrap(PJRT_Memory *m, xpu_buffer *x,
     }
     b->x = x;
     b->memory = m;
-    b->logical = NULL;
-    if (as && as->order) {
-        size_t bytes = (size_t)as->rank * sizeof *as->dim;
+    b->order = NULL;
+    if (order) {
+        size_t bytes = (size_t)xpu_buffer_rank(x) * sizeof *order;
 
-        if (!(b->logical = malloc(2 * bytes))) {
+        if (!(b->order = malloc(bytes))) {
             pjrt_buffer_free(b);
             return NULL;
         }
-        memcpy(b->logical, as->dim, bytes);
-        memcpy(b->logical + as->rank, as->order, bytes);
+        memcpy(b->order, order, bytes);
     }
     return b;
 }
@@ -33,7 +32,7 @@ void pjrt_buffer_free(PJRT_Buffer *b)
     if (!b)
         return;
     xpu_buffer_release(b->x);
-    free(b->logical);
+    free(b->order);
     free(b);
 }
 
@@ -59,7 +58,6 @@ sd_status pjrt_array_read(PJRT_Buffer_Type type, const int64_t *dim,
         return st;
     out->rank = (int)ndim;
     out->dim = dim;
-    pjrt_layout_permute(out->order, out->rank, dim, out->lies);
     return NULL;
 }
 
@@ -99,7 +97,7 @@ PJRT_Error *pjrt_buffer_element_type(PJRT_Buffer_ElementType_Args *a)
 
 PJRT_Error *pjrt_buffer_dimensions(PJRT_Buffer_Dimensions_Args *a)
 {
-    a->dims = pjrt_buffer_dims(a->buffer);
+    a->dims = xpu_buffer_dims(a->buffer->x);
     a->num_dims = (size_t)xpu_buffer_rank(a->buffer->x);
     return NULL;
 }
@@ -107,7 +105,7 @@ PJRT_Error *pjrt_buffer_dimensions(PJRT_Buffer_Dimensions_Args *a)
 PJRT_Error *
 pjrt_buffer_unpadded_dimensions(PJRT_Buffer_UnpaddedDimensions_Args *a)
 {
-    a->unpadded_dims = pjrt_buffer_dims(a->buffer);
+    a->unpadded_dims = xpu_buffer_dims(a->buffer->x);
     a->num_dims = (size_t)xpu_buffer_rank(a->buffer->x);
     return NULL;
 }
@@ -124,7 +122,7 @@ PJRT_Error *pjrt_buffer_dynamic_dimension_indices(
 PJRT_Error *pjrt_buffer_get_memory_layout(PJRT_Buffer_GetMemoryLayout_Args *a)
 {
     int rank = xpu_buffer_rank(a->buffer->x);
-    const int64_t *order = pjrt_buffer_order(a->buffer);
+    const int64_t *order = a->buffer->order;
 
     a->layout = (PJRT_Buffer_MemoryLayout){
         .struct_size = PJRT_Buffer_MemoryLayout_STRUCT_SIZE,

@@ -4,13 +4,13 @@
 
 /* A handle for x (taken), unless st says that there is none. */
 static PJRT_Error *hand_out(sd_status st, PJRT_Memory *m, xpu_buffer *x,
-                            const pjrt_array *as, PJRT_Buffer **out)
+                            const int64_t *order, PJRT_Buffer **out)
 {
     PJRT_Buffer *b;
 
     if (st)
         return pjrt_return(st);
-    if (!(b = pjrt_buffer_wrap(m, x, as)))
+    if (!(b = pjrt_buffer_wrap(m, x, order)))
         return pjrt_no_memory();
     *out = b;
     return NULL;
@@ -27,9 +27,9 @@ PJRT_Error *pjrt_client_create_uninitialized_buffer(
     if (!(st = pjrt_place(a->device, a->memory, &m)) &&
         !(st = pjrt_array_read(a->shape_element_type, a->shape_dims,
                                a->shape_num_dims, a->shape_layout, &t)))
-        st = xpu_buffer_alloc(m->device->x, m->kind, t.dtype, t.rank, t.lies,
-                              &x);
-    return hand_out(st, m, x, &t, &a->buffer);
+        st =
+            xpu_buffer_alloc(m->device->x, m->kind, t.dtype, t.rank, t.dim, &x);
+    return hand_out(st, m, x, st ? NULL : t.order, &a->buffer);
 }
 
 /* The stream that the memory was filled on is of no use to us: devices with
@@ -46,10 +46,10 @@ PJRT_Error *pjrt_client_create_view_of_device_buffer(
                           &m)) &&
         !(st = pjrt_array_read(a->element_type, a->dims, a->num_dims, a->layout,
                                &t)))
-        st = xpu_buffer_view(m->device->x, m->kind, t.dtype, t.rank, t.lies,
+        st = xpu_buffer_view(m->device->x, m->kind, t.dtype, t.rank, t.dim,
                              a->device_buffer_ptr, a->on_delete_callback,
                              a->on_delete_callback_arg, &x);
-    return hand_out(st, m, x, &t, &a->buffer);
+    return hand_out(st, m, x, st ? NULL : t.order, &a->buffer);
 }
 
 /* ---- what fails, what comes later ---- */
@@ -63,7 +63,7 @@ static sd_status make_hollow(PJRT_Memory *m, const pjrt_array *t,
 
     if (!e)
         return sd_no_memory(0);
-    st = xpu_buffer_hollow(m->device->x, m->kind, t->dtype, t->rank, t->lies, e,
+    st = xpu_buffer_hollow(m->device->x, m->kind, t->dtype, t->rank, t->dim, e,
                            out);
     if (st)
         xpu_event_release(e);
@@ -90,7 +90,7 @@ pjrt_client_create_error_buffer(PJRT_Client_CreateErrorBuffer_Args *a)
     xpu_event_set(ready, pjrt_foreign(a->error_code, a->error_message,
                                       a->error_message_size));
     xpu_event_release(ready);
-    return hand_out(NULL, a->memory, x, &t, &a->buffer);
+    return hand_out(NULL, a->memory, x, t.order, &a->buffer);
 }
 
 /* The promise to fulfil an alias; keeping or breaking it ends the handle. */
@@ -126,7 +126,7 @@ pjrt_client_create_alias_buffer(PJRT_Client_CreateAliasBuffer_Args *a)
     }
     memcpy(f->order, t.order ? t.order : pjrt_row_major(t.rank),
            (size_t)t.rank * sizeof *f->order);
-    error = hand_out(NULL, a->memory, xpu_buffer_retain(f->x), &t,
+    error = hand_out(NULL, a->memory, xpu_buffer_retain(f->x), t.order,
                      &a->alias_buffer);
     if (error)
         free_promise(f);
@@ -139,13 +139,12 @@ static sd_status check_twin(const PJRT_FulfillAliasBufferCallback *f,
                             const PJRT_Buffer *b)
 {
     int rank = xpu_buffer_rank(f->x);
-    size_t bytes = (size_t)rank * sizeof(int64_t);
-    const int64_t *order = pjrt_buffer_order(b);
 
     if (rank == xpu_buffer_rank(b->x) &&
         xpu_buffer_dtype(f->x) == xpu_buffer_dtype(b->x) &&
-        !memcmp(xpu_buffer_dims(f->x), xpu_buffer_dims(b->x), bytes) &&
-        !memcmp(f->order, order ? order : pjrt_row_major(rank), bytes))
+        !memcmp(xpu_buffer_dims(f->x), xpu_buffer_dims(b->x),
+                (size_t)rank * sizeof(int64_t)) &&
+        pjrt_layout_same(f->order, b->order, rank))
         return NULL;
     return sd_error(SD_INVALID, "an alias buffer is fulfilled with an array of "
                                 "another type, shape or layout");
@@ -179,21 +178,12 @@ pjrt_client_fulfill_alias_buffer(PJRT_Client_FulfillAliasBuffer_Args *a)
 /* ---- of other buffers ---- */
 
 /* Layouts travel along. */
-static pjrt_array array_of(const PJRT_Buffer *b)
-{
-    return (pjrt_array){.dtype = xpu_buffer_dtype(b->x),
-                        .rank = xpu_buffer_rank(b->x),
-                        .dim = pjrt_buffer_dims(b),
-                        .order = pjrt_buffer_order(b)};
-}
-
 static PJRT_Error *copy(PJRT_Buffer *b, PJRT_Memory *to, PJRT_Buffer **out)
 {
-    pjrt_array t = array_of(b);
     xpu_buffer *x = NULL;
     sd_status st = xpu_buffer_copy(b->x, to->device->x, to->kind, &x);
 
-    return hand_out(st, to, x, &t, out);
+    return hand_out(st, to, x, b->order, out);
 }
 
 PJRT_Error *pjrt_buffer_copy_to_device(PJRT_Buffer_CopyToDevice_Args *a)
@@ -216,8 +206,9 @@ PJRT_Error *pjrt_buffer_bitcast(PJRT_Buffer_Bitcast_Args *a)
 
     if (!(st = pjrt_array_read(a->element_type, a->dims, a->num_dims,
                                a->device_layout, &t)))
-        st = xpu_buffer_share(a->buffer->x, t.dtype, t.rank, t.lies, &x);
-    return hand_out(st, a->buffer->memory, x, &t, &a->out_buffer);
+        st = xpu_buffer_share(a->buffer->x, t.dtype, t.rank, t.dim, &x);
+    return hand_out(st, a->buffer->memory, x, st ? NULL : t.order,
+                    &a->out_buffer);
 }
 
 static void
@@ -237,7 +228,6 @@ PJRT_Error *pjrt_buffer_donate_with_control_dependency(
     PJRT_Buffer_DonateWithControlDependency_Args *a)
 {
     xpu_event *dependency = xpu_event_create();
-    pjrt_array t = array_of(a->buffer);
     PJRT_Error *error;
     xpu_buffer *x = NULL;
     sd_status st;
@@ -245,7 +235,8 @@ PJRT_Error *pjrt_buffer_donate_with_control_dependency(
     if (!dependency)
         return pjrt_no_memory();
     st = xpu_buffer_donate(a->buffer->x, dependency, &x);
-    error = hand_out(st, a->buffer->memory, x, &t, &a->out_buffer);
+    error =
+        hand_out(st, a->buffer->memory, x, a->buffer->order, &a->out_buffer);
     if (error) {
         xpu_event_release(dependency);
         return error;

@@ -23,9 +23,57 @@ static void add_cost(const thunk_seq *s, double times, double *flops,
     }
 }
 
+/* Outputs first, then parameters. */
+static const thunk_type *type_at(const thunk_program *p, int i)
+{
+    return i < p->noutput ? &p->output[i] : &p->param[i - p->noutput];
+}
+
 static const char *memory_of(const thunk_type *t)
 {
     return t->memory ? t->memory : xpu_memory_name[XPU_MEM_DEVICE];
+}
+
+/* Section "layouts": a byte a dimension, of the outputs, then of the
+ * parameters; without it all are row-major.  The bytes may be anybody's. */
+static sd_status read_layouts(PJRT_Executable *e)
+{
+    const thunk_program *p = e->p;
+    const thunk_section *s = thunk_find_section(p, "layouts");
+    int n = p->noutput + p->nparam;
+    size_t at = 0, total = 0;
+
+    if (!s)
+        return NULL;
+    for (int i = 0; i < n; i++)
+        total += (size_t)type_at(p, i)->rank;
+    if (s->bytes != total)
+        return sd_error(SD_INVALID, "%s: layouts of %zu dimensions, not %zu",
+                        p->name, s->bytes, total);
+    e->order = calloc((size_t)n + 1, sizeof *e->order);
+    e->orders = calloc(total + 1, sizeof *e->orders);
+    if (!e->order || !e->orders)
+        return sd_no_memory(total * sizeof *e->orders);
+    for (int i = 0; i < n; i++) {
+        int rank = type_at(p, i)->rank;
+        uint32_t seen = 0;
+
+        for (int k = 0; k < rank; k++) {
+            int d = s->data[at + (size_t)k];
+
+            if (d >= rank || (seen & 1u << d))
+                return sd_error(SD_INVALID,
+                                "%s: a layout that is no "
+                                "permutation",
+                                p->name);
+            seen |= 1u << d;
+            e->orders[at + (size_t)k] = d;
+        }
+        if (!pjrt_layout_same(e->orders + at, NULL, rank))
+            e->order[i] = e->orders + at;
+        at += (size_t)rank;
+    }
+    return NULL;
 }
 
 static bool fill_types(PJRT_Executable *e)
@@ -57,11 +105,12 @@ static bool fill_types(PJRT_Executable *e)
             e->dims[ndim++] = t->dim[k];
     }
     for (size_t i = 0; i < no + np; i++) {
-        const thunk_type *t = i < no ? &p->output[i] : &p->param[i - no];
+        const thunk_type *t = type_at(p, (int)i);
 
         e->kinds[i] = memory_of(t);
         e->kind_sizes[i] = strlen(e->kinds[i]);
-        pjrt_layout_write(&e->layout[i], t->rank, NULL);
+        pjrt_layout_write(&e->layout[i], t->rank,
+                          e->order ? e->order[i] : NULL);
         e->layouts[i] = &e->layout[i];
         e->shardings[i] = "";
     }
@@ -98,6 +147,7 @@ sd_status pjrt_executable_make(thunk_program *p, sd_bytes options,
                                PJRT_Executable **out)
 {
     PJRT_Executable *e = PJRT_NEW(PJRT_Executable);
+    sd_status st;
 
     if (!e) {
         thunk_program_release(p);
@@ -110,9 +160,12 @@ sd_status pjrt_executable_make(thunk_program *p, sd_bytes options,
              p->fingerprint);
     for (int i = 0; i < p->nbinary; i++)
         e->code_bytes += (int64_t)p->binary[i].bytes;
-    if (!fill_types(e) || !fill_cost(e) || e->options.oom) {
+    st = read_layouts(e);
+    if (!st && (!fill_types(e) || !fill_cost(e) || e->options.oom))
+        st = sd_no_memory(sizeof *e);
+    if (st) {
         pjrt_executable_release(e);
-        return sd_no_memory(sizeof *e);
+        return st;
     }
     *out = e;
     return NULL;
@@ -138,6 +191,8 @@ void pjrt_executable_release(PJRT_Executable *e)
     free(e->kind_sizes);
     free(e->layout);
     free(e->layouts);
+    free((void *)e->order);
+    free(e->orders);
     free(e->shardings);
     free(e->sharding_sizes);
     free(e);

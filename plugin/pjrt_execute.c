@@ -62,13 +62,14 @@ static void free_when_done(pjrt_callbacks *callbacks, xpu_event *done)
 /* Handles for what the run gave; on failure nothing is left behind. */
 static sd_status wrap_outputs(run *r, PJRT_Device *d, PJRT_Buffer **out)
 {
+    const int64_t *const *order = r->exe->exe->order;
     bool ok = true;
     int n = r->p->noutput;
 
     for (int i = 0; i < n; i++) {
         PJRT_Memory *m = &d->memory[xpu_buffer_memory(r->out[i])];
 
-        out[i] = pjrt_buffer_wrap(m, r->out[i], NULL);
+        out[i] = pjrt_buffer_wrap(m, r->out[i], order ? order[i] : NULL);
         ok &= out[i] != NULL;
     }
     for (int i = 0; !ok && i < n; i++)
@@ -76,16 +77,21 @@ static sd_status wrap_outputs(run *r, PJRT_Device *d, PJRT_Buffer **out)
     return ok ? NULL : sd_no_memory(sizeof **out);
 }
 
-/* Programs take row-major arrays. */
-static sd_status wrong_layout(const run *r, size_t i, const PJRT_Buffer *b)
+/* Whether argument i lies as the program wants it. */
+static sd_status check_layout(const run *r, size_t i, const PJRT_Buffer *b)
 {
-    PJRT_Layouts_MemoryLayout has, wants;
+    const PJRT_Executable *e = r->exe->exe;
+    size_t k = (size_t)r->p->noutput + i;
+    int rank = r->p->param[i].rank;
+    PJRT_Layouts_MemoryLayout has;
 
-    pjrt_layout_write(&has, xpu_buffer_rank(b->x), pjrt_buffer_order(b));
-    pjrt_layout_write(&wants, xpu_buffer_rank(b->x), NULL);
+    if (rank != xpu_buffer_rank(b->x) || /* named by those who compare shapes */
+        pjrt_layout_same(b->order, e->order ? e->order[k] : NULL, rank))
+        return NULL;
+    pjrt_layout_write(&has, rank, b->order);
     return sd_error(SD_INVALID,
                     "%s: argument %zu has layout %s, the program wants %s",
-                    r->p->name, i, has.text, wants.text);
+                    r->p->name, i, has.text, e->layout[k].text);
 }
 
 static sd_status run_on(run *r, PJRT_Device *d, int device,
@@ -101,8 +107,9 @@ static sd_status run_on(run *r, PJRT_Device *d, int device,
     call.arg = r->arg;
     for (size_t i = 0; i < r->narg; i++) {
         r->arg[i] = list[i]->x;
-        if (list[i]->logical)
-            return wrong_layout(r, i, list[i]);
+        if ((list[i]->order || r->exe->exe->order) &&
+            (st = check_layout(r, i, list[i])))
+            return st;
     }
     if ((st = pjrt_loaded_program(r->exe, d, &x)) ||
         (st = pjrt_callbacks_make(r->options, device, &call, &callbacks)))

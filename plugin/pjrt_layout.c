@@ -1,8 +1,6 @@
-/* Layouts.  Memory of a device holds arrays densely, the last dimension
- * running fastest; xpu knows nothing else.  An array in another order of
- * dimensions is xpu's array of the permuted dimensions, and its handle keeps
- * what the caller calls it: the dimensions, and their order from minor to
- * major.  Tiles are refused. */
+/* Layouts: arrays lie densely, in any order of their dimensions.  xpu knows
+ * bytes only; the order is kept by a buffer's handle, and by executables for
+ * what they take and give.  Tiles are refused. */
 #include "pjrt.h"
 
 #include <stdio.h>
@@ -49,6 +47,14 @@ sd_status pjrt_layout_read(const PJRT_Buffer_MemoryLayout *l, size_t rank,
     if (!plain)
         *order = l->tiled.minor_to_major;
     return NULL;
+}
+
+bool pjrt_layout_same(const int64_t *x, const int64_t *y, int rank)
+{
+    size_t bytes = (size_t)rank * sizeof *x;
+
+    return x == y || !memcmp(x ? x : pjrt_row_major(rank),
+                             y ? y : pjrt_row_major(rank), bytes);
 }
 
 /* The dimension that runs i-th, the slowest first. */
@@ -153,8 +159,8 @@ PJRT_Error *pjrt_layouts_memory_layout_serialize(
 PJRT_Error *pjrt_layouts_pjrt_buffer_memory_layout(
     PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args *a)
 {
-    return new_layout(xpu_buffer_rank(a->buffer->x),
-                      pjrt_buffer_order(a->buffer), &a->layout);
+    return new_layout(xpu_buffer_rank(a->buffer->x), a->buffer->order,
+                      &a->layout);
 }
 
 static PJRT_Error *default_layout(PJRT_Buffer_Type type, const int64_t *dims,

@@ -3,15 +3,19 @@
 
 /* ---- from the host ---- */
 
-/* Strides in bytes of the dimensions as they lie, the slowest first; NULL when
- * the data lie likewise and densely, so that they are copied as a block. */
+/* Where the data lie: dimensions and strides in bytes in the order that the
+ * buffer is to have, the slowest first. */
+typedef struct {
+    int64_t dim[SD_MAX_RANK], stride[SD_MAX_RANK];
+    bool dense; /* as in the buffer: one block */
+} source;
+
 static sd_status read_strides(const PJRT_Client_BufferFromHostBuffer_Args *a,
-                              const pjrt_array *t, int64_t *room,
-                              const int64_t **out)
+                              const pjrt_array *t, source *out)
 {
     int64_t dense[SD_MAX_RANK], step = (int64_t)sd_dtype_bytes(t->dtype);
     const int64_t *given = a->byte_strides;
-    bool same = true, empty = false;
+    bool empty = false;
 
     if (!given || !a->num_byte_strides)
         given = dense;
@@ -23,13 +27,15 @@ static sd_status read_strides(const PJRT_Client_BufferFromHostBuffer_Args *a,
         step *= t->dim[i];
         empty |= !t->dim[i];
     }
-    pjrt_layout_permute(t->order, t->rank, given, room);
+    pjrt_layout_permute(t->order, t->rank, t->dim, out->dim);
+    pjrt_layout_permute(t->order, t->rank, given, out->stride);
+    out->dense = true;
     step = (int64_t)sd_dtype_bytes(t->dtype);
     for (int i = t->rank - 1; i >= 0; i--) {
-        same &= t->lies[i] <= 1 || room[i] == step;
-        step *= t->lies[i];
+        out->dense &= out->dim[i] <= 1 || out->stride[i] == step;
+        step *= out->dim[i];
     }
-    *out = same || empty ? NULL : room;
+    out->dense |= empty;
     return NULL;
 }
 
@@ -41,8 +47,7 @@ pjrt_client_buffer_from_host_buffer(PJRT_Client_BufferFromHostBuffer_Args *a)
 {
     bool during_call = a->host_buffer_semantics ==
                        PJRT_HostBufferSemantics_kImmutableOnlyDuringCall;
-    int64_t room[SD_MAX_RANK];
-    const int64_t *strides;
+    source from;
     xpu_event *done = NULL;
     PJRT_Memory *m;
     PJRT_Buffer *b;
@@ -53,16 +58,17 @@ pjrt_client_buffer_from_host_buffer(PJRT_Client_BufferFromHostBuffer_Args *a)
     if ((st = pjrt_place(a->device, a->memory, &m)) ||
         (st = pjrt_array_read(a->type, a->dims, a->num_dims, a->device_layout,
                               &t)) ||
-        (st = read_strides(a, &t, room, &strides)) ||
-        (st = xpu_buffer_from_host(m->device->x, m->kind, t.dtype, t.rank,
-                                   t.lies, a->data, strides, during_call, &x,
-                                   &done)))
+        (st = read_strides(a, &t, &from)) ||
+        (st = xpu_buffer_from_host(
+             m->device->x, m->kind, t.dtype, t.rank, from.dim, a->data,
+             from.dense ? NULL : from.stride, during_call, &x, &done)))
         return pjrt_return(st);
+    xpu_buffer_set_dims(x, t.dim);
     if (!done && !(done = pjrt_ready_event(NULL))) {
         xpu_buffer_release(x);
         return pjrt_no_memory();
     }
-    if (!(b = pjrt_buffer_wrap(m, x, &t))) {
+    if (!(b = pjrt_buffer_wrap(m, x, t.order))) {
         if (!during_call) /* their memory may still be read */
             sd_status_free(xpu_event_wait(done));
         xpu_event_release(done);
@@ -108,7 +114,7 @@ static reorder *make_reorder(const PJRT_Buffer *b, const int64_t *to, void *dst)
 {
     int rank = xpu_buffer_rank(b->x);
     size_t bytes = (size_t)rank * sizeof(int64_t);
-    const int64_t *from = pjrt_buffer_order(b);
+    const int64_t *from = b->order;
     reorder *r = PJRT_NEW(reorder);
 
     if (!r)
@@ -116,7 +122,7 @@ static reorder *make_reorder(const PJRT_Buffer *b, const int64_t *to, void *dst)
     r->rank = rank;
     r->dst = dst;
     r->size = sd_dtype_bytes(xpu_buffer_dtype(b->x));
-    memcpy(r->dim, pjrt_buffer_dims(b), bytes);
+    memcpy(r->dim, xpu_buffer_dims(b->x), bytes);
     memcpy(r->from, from ? from : pjrt_row_major(rank), bytes);
     memcpy(r->to, to, bytes);
     r->dense = malloc(SD_MAX(xpu_buffer_bytes(b->x), (size_t)1));
@@ -157,17 +163,13 @@ static sd_status host_order(const PJRT_Buffer *b,
                             const int64_t **to)
 {
     int rank = xpu_buffer_rank(b->x);
-    const int64_t *from = pjrt_buffer_order(b), *order;
+    const int64_t *order;
     sd_status st = pjrt_layout_read(l, (size_t)rank, "host", &order);
 
     *to = NULL;
-    if (st || !l || (!from && !order))
-        return st;
-    order = order ? order : pjrt_row_major(rank);
-    from = from ? from : pjrt_row_major(rank);
-    if (memcmp(from, order, (size_t)rank * sizeof *order))
-        *to = order;
-    return NULL;
+    if (!st && l && !pjrt_layout_same(b->order, order, rank))
+        *to = order ? order : pjrt_row_major(rank);
+    return st;
 }
 
 PJRT_Error *pjrt_buffer_to_host_buffer(PJRT_Buffer_ToHostBuffer_Args *a)

@@ -26,6 +26,35 @@ static sd_status one_device(const frontend_options *fo)
                     n, fo->nreplica, fo->npartition);
 }
 
+/* Orders of dimensions, minor to major, a byte each: of the outputs, then of
+ * the parameters.  Nothing when all are row-major. */
+static void add_layouts(const plan *p)
+{
+    const thunk_program *t = p->program;
+    int n = t->noutput + t->nparam;
+    bool any = false;
+    sd_buf b = {0};
+
+    for (int i = 0; i < n; i++) {
+        const hlo_dims *list =
+            i < t->noutput ? p->m->output_layout : p->m->param_layout;
+        int k = i < t->noutput ? i : i - t->noutput;
+        int rank = i < t->noutput ? t->output[k].rank : t->param[k].rank;
+
+        for (int j = 0; j < rank; j++)
+            sd_buf_u8(&b, (uint8_t)(list && list[k].n ? list[k].at[j]
+                                                      : rank - 1 - j));
+        any |= list && list[k].n;
+    }
+    if (b.oom) {
+        sd_buf_finish(&b);
+        sd_oom(0);
+    }
+    if (any)
+        thunk_add_section(p->program, "layouts", b.at, b.len);
+    sd_buf_finish(&b);
+}
+
 /* What PJRT is asked about later travels with the program, opaque to thunk:
  * the options, and the optimized module, without the elements of big constants
  * (weights would be megabytes).  Writing it takes less than 1 % of a compile.
@@ -35,6 +64,7 @@ static void add_sections(const plan *p, const compile_request *rq)
     sd_buf proto = {0};
 
     thunk_add_section(p->program, "options", rq->options.at, rq->options.len);
+    add_layouts(p);
     hlo_proto_write(&proto, p->m, true, 64);
     if (proto.oom) {
         sd_buf_finish(&proto);

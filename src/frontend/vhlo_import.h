@@ -59,6 +59,11 @@ const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *dict);
 hlo_inst **vhlo_block(vhlo_import *im, mlir_op *op, mlir_region *g, int *n);
 uint64_t vhlo_func_key(const char *name);
 vhlo_func *vhlo_find_func(vhlo_import *im, const char *name);
+/* The layout that main's parameter i, or result i of n, is asked to have; mode
+ * may be NULL.  vhlo_layout.c */
+void vhlo_param_layout(vhlo_import *im, vhlo_func *f, int i, const char *mode);
+void vhlo_result_layout(vhlo_import *im, vhlo_func *f, int i, int n,
+                        const char *mode);
 hlo_comp *vhlo_func_comp(vhlo_import *im, mlir_op *caller, const char *name);
 
 /* attributes of the operation */

@@ -166,14 +166,6 @@ static const mlir_attr *attrs_of(mlir_reader *r, const mlir_attr *list, int i)
     return mlir_attr_at(r, list->list[i]);
 }
 
-static void check_layout(vhlo_import *im, mlir_op *op, const mlir_attr *d)
-{
-    const char *mode = dict_text(im->r, d, "mhlo.layout_mode");
-
-    if (mode && strcmp(mode, "default") != 0 && strcmp(mode, "auto") != 0)
-        vhlo_fail(im, op, SD_UNIMPLEMENTED, "layout %s of main", mode);
-}
-
 static void entry_params(vhlo_import *im, vhlo_func *f, int nout)
 {
     mlir_reader *r = im->r;
@@ -184,6 +176,7 @@ static void entry_params(vhlo_import *im, vhlo_func *f, int nout)
 
     m->donor = sd_arena_array(im->a, bool, n + 1);
     m->param_memory = sd_arena_array(im->a, const char *, n + 1);
+    m->param_layout = sd_arena_array(im->a, hlo_dims, n + 1);
     for (int i = 0; i < n && !r->st; i++) {
         const mlir_attr *d = attrs_of(r, list, i);
         const mlir_attr *to = mlir_dict_get(r, d, "tf.aliasing_output");
@@ -202,7 +195,7 @@ static void entry_params(vhlo_import *im, vhlo_func *f, int nout)
                           nout);
             *sd_push(im->a, &alias) = (hlo_alias){k, i, true};
         }
-        check_layout(im, f->op, d);
+        vhlo_param_layout(im, f, i, dict_text(r, d, "mhlo.layout_mode"));
     }
     m->alias = alias.at;
     m->nalias = alias.n;
@@ -215,12 +208,13 @@ static void entry_results(vhlo_import *im, vhlo_func *f, int n)
 
     im->m->output_name = sd_arena_array(im->a, const char *, n + 1);
     im->m->output_memory = sd_arena_array(im->a, const char *, n + 1);
+    im->m->output_layout = sd_arena_array(im->a, hlo_dims, n + 1);
     for (int i = 0; i < n && !r->st; i++) {
         const mlir_attr *d = attrs_of(r, list, i);
 
         im->m->output_name[i] = dict_text(r, d, "jax.result_info");
         im->m->output_memory[i] = dict_text(r, d, "mhlo.memory_kind");
-        check_layout(im, f->op, d);
+        vhlo_result_layout(im, f, i, n, dict_text(r, d, "mhlo.layout_mode"));
     }
 }
 

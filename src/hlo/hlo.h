@@ -190,6 +190,8 @@ struct hlo_module {
     int nreplica, npartition;
     const char **output_name; /* per output; may be NULL */
     const char **param_memory, **output_memory; /* memory kinds; may be NULL */
+    hlo_dims *param_layout, *output_layout; /* as the caller has the bytes; may
+                              be NULL; no dimensions: row-major, as inside */
     const char *frontend_attrs; /* the module's own; may be NULL */
     sd_map *names;         /* how often a base name was given */
 };

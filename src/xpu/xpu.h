@@ -66,6 +66,8 @@ xpu_memory xpu_buffer_memory(const xpu_buffer *b);
 sd_dtype xpu_buffer_dtype(const xpu_buffer *b);
 int xpu_buffer_rank(const xpu_buffer *b);
 const int64_t *xpu_buffer_dims(const xpu_buffer *b);
+/* Of a fresh buffer: the same bytes under as many other dimensions. */
+void xpu_buffer_set_dims(xpu_buffer *b, const int64_t *dim);
 size_t xpu_buffer_bytes(const xpu_buffer *b);
 void *xpu_buffer_pointer(const xpu_buffer *b); /* device pointer; may be NULL */
 xpu_event *xpu_buffer_ready(const xpu_buffer *b); /* borrowed */

@@ -240,6 +240,12 @@ bool xpu_memory_of_name(const char *name, xpu_memory *out)
     return false;
 }
 
+void xpu_buffer_set_dims(xpu_buffer *b, const int64_t *dim)
+{
+    for (int i = 0; i < b->rank; i++)
+        b->dim[i] = dim[i];
+}
+
 xpu_memory xpu_buffer_memory(const xpu_buffer *b)
 {
     return b->mem;

@@ -126,6 +126,34 @@ def layouts():
     assert format.layout.major_to_minor == (0, 1)
     assert c.output_formats.layout.major_to_minor == (0, 1)
     np.testing.assert_array_equal(c(x), A.T)
+    by_columns = Format(Layout((1, 0)), x.sharding)
+    y = jax.device_put(x, by_columns)
+    assert y.format.layout.major_to_minor == (1, 0)
+    np.testing.assert_array_equal(y, A)
+    for d in [on(XPU[0], k) for k in KINDS] + [on(d) for d in XPU]:
+        z = jax.device_put(y, d)
+        np.testing.assert_array_equal(z, A)
+    f = jax.jit(lambda y, z: (y @ z.T, y, z - y),
+                in_shardings=(by_columns, x.sharding),
+                out_shardings=(x.sharding, by_columns, by_columns))
+    p, q, r = f(y, x)
+    assert p.format.layout.major_to_minor == (0, 1)
+    assert q.format.layout == r.format.layout == y.format.layout
+    np.testing.assert_array_equal(p, A @ A.T)
+    np.testing.assert_array_equal(q, A)
+    np.testing.assert_array_equal(r, A * 0)
+    np.testing.assert_array_equal(jax.jit(lambda y: y[:, 1] + 1)(y),
+                                  A[:, 1] + 1)
+    # Kept with a saved executable.
+    c = f.lower(y, x).compile()
+    again = serialize_executable.deserialize_and_load(
+        *serialize_executable.serialize(c), execution_devices=XPU[:1])
+    assert again.output_formats[1].layout.major_to_minor == (1, 0)
+    np.testing.assert_array_equal(again(y, x)[1], A)
+    big = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
+    z = jax.device_put(big, Format(Layout((2, 0, 1)), on(XPU[0])))
+    np.testing.assert_array_equal(z, big)
+    np.testing.assert_array_equal(jax.jit(lambda z: z.sum(0))(z), big.sum(0))
 
 
 def topology():

@@ -175,26 +175,6 @@ static void device_layouts_are_honoured(void **state)
     destroy(b);
 }
 
-/* Programs take arrays by rows, and say so. */
-static void programs_refuse_other_layouts(void **state)
-{
-    static const int64_t dims[] = {2, 2};
-    PJRT_Buffer_MemoryLayout l = tiled(columns, 2);
-    PJRT_LoadedExecutable *p = program(1, false);
-    float x[4] = {1, 2, 3, 4};
-    PJRT_Buffer *out[1];
-
-    (void)state;
-    DO(a, Client_BufferFromHostBuffer, .client = client, .data = x,
-       .type = PJRT_Buffer_Type_F32, .dims = dims, .num_dims = 2,
-       .memory = memory, .device_layout = &l);
-    await(a.done_with_host_buffer);
-    wrong(execute(p, &a.buffer, 1, out, -1), PJRT_Error_Code_INVALID_ARGUMENT,
-          "jit_copy: argument 0 has layout {0,1}, the program wants {1,0}");
-    destroy(a.buffer);
-    unload(p);
-}
-
 static void wrong_arrays_are_refused(void **state)
 {
     static const int64_t big[] = {1, INT64_MAX}, negative[] = {2, -1};
@@ -491,11 +471,10 @@ static void copies_outlive_their_source(void **state)
 TESTS(buffer, T(arrays_go_there_and_back),
       T(the_callers_array_is_its_own_again),
       T(sizes_of_the_destination_are_checked), T(host_layouts_are_honoured),
-      T(device_layouts_are_honoured), T(programs_refuse_other_layouts),
-      T(wrong_arrays_are_refused), T(a_device_means_its_first_memory),
-      T(small_types_pass_unpacked), T(empty_and_scalar_arrays_pass),
-      T(buffers_describe_themselves), T(a_deleted_buffer_says_so),
-      T(external_references_are_counted),
+      T(device_layouts_are_honoured), T(wrong_arrays_are_refused),
+      T(a_device_means_its_first_memory), T(small_types_pass_unpacked),
+      T(empty_and_scalar_arrays_pass), T(buffers_describe_themselves),
+      T(a_deleted_buffer_says_so), T(external_references_are_counted),
       T(raw_copies_check_their_range_in_the_event),
       T(a_promised_copy_waits_for_its_destination),
       T(copies_cross_memories_and_devices), T(copies_outlive_their_source))

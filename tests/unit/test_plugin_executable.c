@@ -221,6 +221,28 @@ static void a_deleted_executable_answers_but_does_not_run(void **state)
     unload(l);
 }
 
+/* A program takes its arguments as it was told that they lie. */
+static void arguments_that_lie_otherwise_are_refused(void **state)
+{
+    static const int64_t dims[] = {2, 3}, order[] = {0, 1};
+    PJRT_Buffer_MemoryLayout layout = tiled(order, 2);
+    PJRT_LoadedExecutable *l = compile();
+    float x[6] = {0};
+    PJRT_Buffer *in[2] = {put_f32(x, 4), NULL}, *out[2];
+
+    (void)state;
+    DO(a, Client_BufferFromHostBuffer, .client = client, .data = x,
+       .type = PJRT_Buffer_Type_F32, .dims = dims, .num_dims = 2,
+       .memory = memory, .device_layout = &layout);
+    await(a.done_with_host_buffer);
+    in[1] = a.buffer;
+    wrong(execute(l, in, 2, out, -1), PJRT_Error_Code_INVALID_ARGUMENT,
+          "jit_twice: argument 1 has layout {0,1}, the program wants {1,0}");
+    destroy(in[0]);
+    destroy(in[1]);
+    unload(l);
+}
+
 /* ---- saved ---- */
 
 static sd_buf bytes_of(PJRT_Executable *e)
@@ -419,6 +441,7 @@ TESTS(executable, T(programs_are_compiled), T(executables_answer),
       T(executables_know_their_memory), T(executables_know_their_cost),
       T(options_come_back), T(loaded_executables_know_their_devices),
       T(a_deleted_executable_answers_but_does_not_run),
+      T(arguments_that_lie_otherwise_are_refused),
       T(executables_come_back_from_bytes), T(a_load_may_name_another_device),
       T(a_program_for_another_machine_is_refused),
       T(the_optimized_program_is_asked_for_twice),

@@ -29,6 +29,13 @@ static bool has_config(const sd_buf *b)
     return sd_read_u8(&c) == 0x0a;
 }
 
+static bool ends_in(const char *s, const char *end)
+{
+    size_t n = strlen(s), k = strlen(end);
+
+    return n >= k && strcmp(s + n - k, end) == 0;
+}
+
 sd_status tool_read(const char *path, sd_buf *bytes, const char **format)
 {
     sd_status st = sd_file_read(path, bytes);
@@ -36,6 +43,7 @@ sd_status tool_read(const char *path, sd_buf *bytes, const char **format)
     if (st)
         return st;
     *format = bytes->len >= 4 && !memcmp(bytes->at, "ML\xEFR", 4) ? "mlir"
+              : is_text(bytes) && ends_in(path, ".mlir")          ? "mlir"
               : is_text(bytes)                                    ? "hlo_text"
               : has_config(bytes) ? "hlo_with_config"
                                   : "hlo";

@@ -31,8 +31,9 @@ static const command commands[] = {
 
 static int usage(FILE *to)
 {
-    fprintf(to, "usage: sundog COMMAND ...   FILE: MLIR bytecode, HLO text or "
-                "protobuf\n");
+    fprintf(to, "usage: sundog COMMAND ...   FILE: MLIR bytecode or text "
+                "(.mlir), HLO text "
+                "or protobuf\n");
     for (size_t i = 0; i < SD_COUNTOF(commands); i++)
         fprintf(to, "  sundog %s %s\n      %s\n", commands[i].name,
                 commands[i].usage, commands[i].help);

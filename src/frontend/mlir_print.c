@@ -379,6 +379,8 @@ static void print_dict(mlir_reader *r, const mlir_attr *at, sd_buf *b,
         sd_buf_str(b, i ? ", " : "");
         if (k->kind == MLIR_A_STRING)
             mlir_print_key(mlir_str(r, k->str), b);
+        else
+            mlir_fail(r, SD_INVALID, "a key that is no string");
         if (v->kind == MLIR_A_UNIT)
             continue;
         sd_buf_str(b, " = ");

@@ -166,18 +166,21 @@ static void put_conv_part(writer *w, const mlir_op *op, const char *const f[3],
 
     sd_buf_str(w->b, "[");
     for (int i = 0; i < d.n + 2 && !w->r->st; i++) {
-        int at = -1;
+        int at = -1, uses = (special[0] == i) + (special[1] == i);
 
         for (int k = 0; k < d.n; k++)
-            if (d.at[k] == i)
+            if (d.at[k] == i) {
                 at = k;
+                uses++;
+            }
         sd_buf_str(w->b, i ? ", " : "");
         if (special[0] == i || special[1] == i)
             sd_buf_u8(w->b, (uint8_t)letter[special[1] == i]);
-        else if (at >= 0)
-            sd_buf_fmt(w->b, "%d", at);
         else
-            sd_buf_str(w->b, "?");
+            sd_buf_fmt(w->b, "%d", at);
+        if (uses != 1)
+            mlir_fail(w->r, SD_INVALID,
+                      "dimension %d of a convolution has %d meanings", i, uses);
     }
     sd_buf_str(w->b, "]");
 }
@@ -382,7 +385,9 @@ static void put_dict(writer *w, const mlir_op *op, const vhlo_row *row)
         const mlir_attr *k = mlir_attr_at(w->r, d->list[i]);
         sd_bytes s;
 
-        if (w->r->st || k->kind != MLIR_A_STRING)
+        if (k->kind != MLIR_A_STRING)
+            mlir_fail(w->r, SD_INVALID, "a key that is no string");
+        if (w->r->st)
             return;
         s = mlir_str(w->r, k->str);
         if (vhlo_prop_index(row, (const char *)s.at, s.len, &p) >= 0)

@@ -207,15 +207,29 @@ void vhlo_bind(vhlo_import *im, mlir_op *op, hlo_inst *in)
 
 /* ---- attributes of an operation ---- */
 
+/* What text leaves out: false when it may not. */
+static bool default_of(vhlo_import *im, const mlir_op *op, const char *name,
+                       int64_t *v)
+{
+    const vhlo_row *row = im->r->name.at[op->name].row;
+    vhlo_prop p;
+
+    if (vhlo_prop_index(row, name, strlen(name), &p) < 0)
+        return false;
+    *v = p.dflt == '1' ? 1 : p.dflt == '-' ? -1 : 0;
+    return p.dflt != 0;
+}
+
 int64_t vhlo_int(vhlo_import *im, mlir_op *op, const char *name)
 {
     const mlir_attr *at = vhlo_attr(im, op, name);
+    int64_t v = 0;
 
-    if (at->kind == MLIR_A_NONE) {
+    if (at->kind != MLIR_A_NONE)
+        return mlir_int(im->r, at);
+    if (!default_of(im, op, name, &v))
         vhlo_fail(im, op, SD_INVALID, "no attribute %s", name);
-        return 0;
-    }
-    return mlir_int(im->r, at);
+    return v;
 }
 
 hlo_dims vhlo_ints(vhlo_import *im, mlir_op *op, const char *name, int max)
@@ -232,7 +246,15 @@ const int64_t *vhlo_ints_of(vhlo_import *im, mlir_op *op, const char *name,
 {
     static const int64_t zeros[4 * SD_MAX_RANK];
     hlo_dims d = vhlo_ints(im, op, name, 2 * SD_MAX_RANK);
+    int64_t v, *all;
 
+    if (vhlo_attr(im, op, name)->kind == MLIR_A_NONE &&
+        default_of(im, op, name, &v)) {
+        all = sd_arena_array(im->a, int64_t, n + 1);
+        for (int i = 0; i < n; i++)
+            all[i] = v;
+        return all;
+    }
     if (d.n == n && (n == 0 || d.at))
         return d.at ? d.at : zeros;
     vhlo_fail(im, op, SD_INVALID, "%s has %d entries, not %d", name, d.n, n);

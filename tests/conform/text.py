@@ -5,9 +5,10 @@ Every program is lowered by JAX and serialized by jaxlib at its newest version
 of VHLO and at the oldest that can hold it (0.9.0 for most).  `sundog mlir`
 writes each artifact as text; jaxlib parses that text, and its generic print,
 locations included, must be jaxlib's generic print of the artifact itself, byte
-for byte.  The same is asked of the texts that jaxlib makes of the newest one,
-as JAX prints it and in generic form, which `sundog mlir` reads.  Artifacts are
-kept in build/conform/artifacts; exit status 1 says that one of them missed.
+for byte.  The same is asked of the texts that jaxlib makes of the newest one, as
+JAX prints it and in generic form, which `sundog mlir` reads.  Counts are by
+reason, misses in build/conform/text.tsv; artifacts are kept in
+build/conform/artifacts.  Exit status 1 says that something missed.
 """
 import argparse
 import collections
@@ -110,7 +111,8 @@ def write_all(tool, files, out):
             file, _, why = line.partition(": ")
             complaint[file] = why
         if p.returncode not in (0, 1):
-            sys.exit(f"{tool} ended with {p.returncode}: {p.stderr[-2000:]}")
+            raise RuntimeError(f"{tool} ended with {p.returncode}: "
+                               f"{p.stderr[-2000:]}")
     return complaint
 
 
@@ -131,6 +133,7 @@ def judge(context, want, path, why):
 
 def originals(context, stem, scratch):
     """jaxlib's generic print of each input, and the inputs' paths."""
+    from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import stablehlo
     base = os.path.join(scratch, os.path.basename(stem))
     want, path = {}, {}
@@ -139,12 +142,13 @@ def originals(context, stem, scratch):
         with open(path[kind], "rb") as f:
             module = stablehlo.deserialize_portable_artifact(context, f.read())
         want[kind] = printed(module)
-        if kind == "new":
-            for text in ("pretty", "generic"):
-                path[text] = f"{base}.{text}"
-                want[text] = want["new"]
-                with open(path[text], "w") as f:
-                    f.write(printed(module, text == "generic"))
+        for form in ("pretty", "generic") if kind == "new" else ():
+            text = printed(module, form == "generic")
+            path[form] = f"{base}.{form}"
+            with open(path[form], "w") as f:
+                f.write(text)
+            # a loop's arguments have no place in the pretty form
+            want[form] = printed(ir.Module.parse(text, context))
     return want, path
 
 
@@ -176,14 +180,15 @@ def work(a, k, pipe):
                     if verdict != "ok":
                         misses.append(f"{name}\t{kind}\t{verdict}\t{file}")
     finally:
-        shutil.rmtree(scratch, ignore_errors=not a.keep)
+        shutil.rmtree(scratch, ignore_errors=True)
     pipe.send((count, misses))
 
 
-def run(a):
-    """Counts by reason, and the misses."""
+def run(a, work=work):
+    """work in each process; counts by reason, and the misses."""
     import multiprocessing
     context = multiprocessing.get_context("spawn")
+    os.environ["JAX_PLATFORMS"] = "cpu"   # of the workers
     os.makedirs(a.artifacts, exist_ok=True)
     workers = []
     for k in range(a.jobs):
@@ -197,7 +202,7 @@ def run(a):
         try:
             c, m = pipe.recv()
         except EOFError:
-            sys.exit("a worker ended without its counts")
+            raise RuntimeError("a worker ended without its counts") from None
         count += c
         misses += m
         p.join()
@@ -206,20 +211,23 @@ def run(a):
 
 def arguments(argv=None):
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    p.add_argument("--tool", default=os.path.join(ROOT, "build/release/tools/sundog"))
-    p.add_argument("--artifacts", default=os.path.join(ROOT, "build/conform/artifacts"))
+    build = os.path.join(ROOT, "build")
+    p.add_argument("--tool", default=f"{build}/release/tools/sundog")
+    p.add_argument("--artifacts", default=f"{build}/conform/artifacts")
     p.add_argument("--every", type=int, default=1)
     p.add_argument("--jobs", type=int, default=2)
-    p.add_argument("--keep", action="store_true", help="keep nothing but errors of clean-up")
     return p.parse_args(argv)
 
 
+def report(count):
+    return [f"{n:6} {what}{': ' if verdict else ''}{verdict}"
+            for (what, verdict), n in sorted(count.items())]
+
+
 def main():
-    os.environ["JAX_PLATFORMS"] = "cpu"
     a = arguments()
     count, misses = run(a)
-    for (what, verdict), n in sorted(count.items()):
-        print(f"{n:6} {what}{': ' if verdict else ''}{verdict}")
+    print("\n".join(report(count)))
     with open(os.path.join(os.path.dirname(a.artifacts), "text.tsv"), "w") as f:
         f.writelines(m + "\n" for m in misses)
     print(f"{len(misses)} missed")

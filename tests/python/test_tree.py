@@ -80,3 +80,9 @@ def test_architecture_names_what_exists():
     for name, path in calls:
         source = open(os.path.join(TOP, path)).read()
         assert re.search(rf"\b{name}\b\s*\(", source), f"{name} in {path}"
+
+
+def test_the_page_of_messages_is_what_the_sources_say():
+    r = subprocess.run(["python3", os.path.join(TOP, "tools/gen_errors.py"),
+                        "check"], capture_output=True, text=True)
+    assert r.returncode == 0, r.stderr

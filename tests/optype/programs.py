@@ -65,6 +65,7 @@ class Program:
         self.op, self.type, self.shape = op, t, shape
         self.name = re.sub(r"\W", "_", f"{op}_{t}_{shape}")
         self.lines, self.regions, self.params, self.results = [], [], [], []
+        self.unsayable = None   # why JAX's client cannot be given it
 
     # ---- writing ----
 

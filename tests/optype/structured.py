@@ -633,7 +633,7 @@ def opt_barrier(c, t, s):
 
 
 def called(c, t, s):
-    return c.region([f"ROOT r = {c.shaped(t, s)} copy(p1)"], (t, s), (t, s))
+    return c.region([f"ROOT r = {c.shaped(t, s)} reshape(p1)"], (t, s), (t, s))
 
 
 def call(c, t, s):
@@ -677,7 +677,7 @@ def conditional(c, t, s):
     """The last branch is taken for an index out of range."""
     i, p = c.param(index_values, "s32", ()), c.param(any_values, "pred", ())
     x, y = c.param(any_values, t, s), c.param(any_values, t, s)
-    f = c.region([f"ROOT r = {c.shaped(t, s)} copy(p0)"], (t, s))
+    f = c.region([f"ROOT r = {c.shaped(t, s)} reshape(p0)"], (t, s))
     c.give("conditional", (t, s), i, x, y, x,
            more=f"branch_computations={{{f}, {f}, {f}}}")
     c.give("conditional", (t, s), p, x, y,
@@ -707,10 +707,10 @@ def set_dimension_size(c, t, s):
     """To all that there is."""
     s = ranked(s, 1)
     x = c.param(any_values, t, s)
-    n = c.param(lambda rng: np.array(s[-1], np.int32), "s32", ())
-    c.give("set-dimension-size", (t, s), x, n,
+    c.lines.append(f"n = s32[] constant({s[-1]})")
+    c.give("set-dimension-size", (t, s), x, "n",
            more=f"dimensions={{{len(s) - 1}}}")
-    return lambda x, n: x
+    return lambda x: x
 
 
 def own_number(c, t, s):

@@ -91,6 +91,7 @@ static XLA_FFI_ByteSpan read_quoted(reader *r)
             r->at += 2;
         } else {
             fail(r, "an escape");
+            return s;
         }
     }
     want(r, "\"");

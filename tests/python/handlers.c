@@ -191,17 +191,29 @@ static void free_state(void *p)
 }
 
 static XLA_FFI_TypeInfo info = {XLA_FFI_TypeInfo_STRUCT_SIZE, NULL, free_state};
-XLA_FFI_TypeId *state_type_id(void) { return &state_type; }
-XLA_FFI_TypeId *run_type_id(void) { return &run_type; }
-XLA_FFI_TypeInfo *state_type_info(void) { return &info; }
-int64_t states_alive(void) { return alive; }
+XLA_FFI_TypeId *state_type_id(void)
+{
+    return &state_type;
+}
+XLA_FFI_TypeId *run_type_id(void)
+{
+    return &run_type;
+}
+XLA_FFI_TypeInfo *state_type_info(void)
+{
+    return &info;
+}
+int64_t states_alive(void)
+{
+    return alive;
+}
 
 static XLA_FFI_Error *set(XLA_FFI_CallFrame *f, XLA_FFI_ExecutionStage stage,
                           XLA_FFI_TypeId *type, int64_t factor)
 {
     state *s = calloc(1, sizeof *s);
-    XLA_FFI_State_Set_Args a = {XLA_FFI_State_Set_Args_STRUCT_SIZE, NULL,
-                                f->ctx, stage, type, s};
+    XLA_FFI_State_Set_Args a = {
+        XLA_FFI_State_Set_Args_STRUCT_SIZE, NULL, f->ctx, stage, type, s};
 
     s->factor = factor;
     alive++;
@@ -211,8 +223,8 @@ static XLA_FFI_Error *set(XLA_FFI_CallFrame *f, XLA_FFI_ExecutionStage stage,
 static state *get(XLA_FFI_CallFrame *f, XLA_FFI_ExecutionStage stage,
                   XLA_FFI_TypeId *type)
 {
-    XLA_FFI_State_Get_Args a = {XLA_FFI_State_Get_Args_STRUCT_SIZE, NULL,
-                                f->ctx, stage, type, NULL};
+    XLA_FFI_State_Get_Args a = {
+        XLA_FFI_State_Get_Args_STRUCT_SIZE, NULL, f->ctx, stage, type, NULL};
     XLA_FFI_Error *e = f->api->XLA_FFI_State_Get(&a);
     XLA_FFI_Error_Destroy_Args d = {XLA_FFI_Error_Destroy_Args_STRUCT_SIZE,
                                     NULL, e};
@@ -258,8 +270,7 @@ XLA_FFI_Error *stages(XLA_FFI_CallFrame *f)
     s = get(f, XLA_FFI_ExecutionStage_INSTANTIATE, &state_type);
     p = get(f, XLA_FFI_ExecutionStage_PREPARE, &run_type);
     i = get(f, XLA_FFI_ExecutionStage_INITIALIZE, &run_type);
-    if (!s || !p || !i ||
-        get(f, XLA_FFI_ExecutionStage_INSTANTIATE, &run_type))
+    if (!s || !p || !i || get(f, XLA_FFI_ExecutionStage_INSTANTIATE, &run_type))
         return error(f, XLA_FFI_Error_Code_INTERNAL, "states");
     to = ret(f, 0)->data;
     to[0] = ++s->executed;
@@ -296,8 +307,12 @@ XLA_FFI_Error *tasks(XLA_FFI_CallFrame *f)
 {
     sum s = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 64, NULL, 0};
     XLA_FFI_DeviceMemory_Allocate_Args m = {
-        XLA_FFI_DeviceMemory_Allocate_Args_STRUCT_SIZE, NULL, f->ctx, 64 * 4,
-        4096, NULL};
+        XLA_FFI_DeviceMemory_Allocate_Args_STRUCT_SIZE,
+        NULL,
+        f->ctx,
+        64 * 4,
+        4096,
+        NULL};
     XLA_FFI_ThreadPool_Schedule_Args t = {
         XLA_FFI_ThreadPool_Schedule_Args_STRUCT_SIZE, NULL, f->ctx, part, &s};
     int64_t threads = 0, *more;

@@ -69,15 +69,16 @@ bool hlo_op_not_done(const char *name, size_t len)
 
 /* ---- scan as a custom call ---- */
 
+/* The keys in the order in which XLA would write them. */
 #define SCAN_CONFIG \
-    "{\"dimension\":%" PRId64 ",\"reverse\":%d,\"exclusive\":%d}"
+    "{\"dimension\":%" PRId64 ",\"exclusive\":%d,\"reverse\":%d}"
 
 const hlo_inst *hlo_masked(const hlo_inst *in, hlo_guise *g)
 {
     if (in->op != HLO_SCAN)
         return in;
     snprintf(g->config, sizeof g->config, SCAN_CONFIG, in->u.scan.dim,
-             in->u.scan.reverse, in->u.scan.exclusive);
+             in->u.scan.exclusive, in->u.scan.reverse);
     g->custom = (hlo_custom){.target = HLO_SCAN_TARGET,
                              .config = g->config,
                              .config_len = strlen(g->config),
@@ -99,7 +100,7 @@ bool hlo_unmask(hlo_inst *in)
     int64_t dim;
     int reverse, exclusive;
 
-    if (sscanf(config, SCAN_CONFIG, &dim, &reverse, &exclusive) != 3)
+    if (sscanf(config, SCAN_CONFIG, &dim, &exclusive, &reverse) != 3)
         return false;
     in->op = HLO_SCAN;
     in->u.scan.dim = dim;

@@ -110,10 +110,12 @@ static void custom_to_pb(sd_arena *a, const hlo_inst *in, pb_inst *p)
 {
     const hlo_custom *c = in->u.custom;
 
+    p->dims = (pb_ints){0}; /* a library call's numbers, of no meaning to XLA */
     p->target = pb_str(c->target);
     p->config = (sd_bytes){(const uint8_t *)c->config, c->config_len};
     p->has_side_effect = c->has_side_effect;
-    p->api_version = c->api_version;
+    /* XLA prints "unspecified", and does not read it: the first is meant */
+    p->api_version = c->api_version ? c->api_version : 1;
     p->alias.at = sd_arena_array(a, pb_custom_alias, c->nalias + 1);
     p->alias.n = c->nalias;
     for (int i = 0; i < c->nalias; i++)

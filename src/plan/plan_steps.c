@@ -193,6 +193,20 @@ static int operands_of(const hlo_inst *in)
     return 2 + (bias != 0) + (add != 0);
 }
 
+/* By the attributes that libcall.def lists: a product and a sum for each term.
+ */
+static double library_flops(int lib, const int64_t *at)
+{
+    double v = 2;
+
+    if (lib == THUNK_LIB_MATMUL)
+        return v * (double)at[3] * (double)at[4] * (double)at[5] *
+               (double)at[6];
+    for (int i = 0; i < 3; i++)
+        v *= (double)at[11 + i] * (double)at[14 + i];
+    return v * (double)at[4] * (double)at[6] * (double)at[7] / (double)at[5];
+}
+
 static sd_status library_step(stepper *s, const hlo_inst *in, thunk *t)
 {
     int nout = home_of(in)->n, n = 0;
@@ -211,6 +225,9 @@ static sd_status library_step(stepper *s, const hlo_inst *in, thunk *t)
             if (slice_of(in, i).bytes)
                 t->arg[n++] = slice_of(in, i);
         t->narg = n;
+        t->flops = library_flops(l, t->attr);
+        for (int i = 0; i < n; i++)
+            t->bytes += (double)t->arg[i].bytes;
         return NULL;
     }
     return sd_error(SD_UNIMPLEMENTED, "%s", hlo_describe(s->pm->m, in));

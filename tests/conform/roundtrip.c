@@ -3,6 +3,7 @@
  * passes refuse by name are counted apart.
  *
  * usage: roundtrip [--judge=DIR] FILE ...
+ * FILE: .mlirbc, .hlo, .pb (HloModuleProto) or .pbc (with its config)
  * --judge: texts and protobufs are left in DIR for another reader to judge. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +93,7 @@ static sd_status leave(const tally *t, const char *file, const char *when,
     snprintf(path, sizeof path, "%s/%s.%s.hlo", t->dir, name, when);
     if ((st = sd_file_write(path, f->text.at, f->text.len)))
         return st;
-    snprintf(path, sizeof path, "%s/%s.%s.pb", t->dir, name, when);
+    snprintf(path, sizeof path, "%s/%s.%s.pbc", t->dir, name, when);
     return sd_file_write(path, f->proto.at, f->proto.len);
 }
 
@@ -109,17 +110,26 @@ static sd_status check(const tally *t, const char *file, const char *when,
     return sd_note(st, "%s passes", when);
 }
 
+static const char *format_of(const char *file)
+{
+    const char *dot = strrchr(file, '.');
+
+    return !dot || !strcmp(dot, ".hlo") ? "hlo_text"
+           : !strcmp(dot, ".pb")        ? "hlo"
+           : !strcmp(dot, ".pbc")       ? "hlo_with_config"
+                                        : "mlir";
+}
+
 static sd_status check_program(tally *t, const char *file, sd_bytes bytes)
 {
-    static const char *const format[] = {"mlir", "hlo_text"};
-    bool mlir = bytes.len >= 4 && !memcmp(bytes.at, "ML\xEFR", 4);
+    const char *format = format_of(file);
     const device_desc *dev = device_desc_at(0);
     sd_arena *a = sd_arena_create();
     sd_options o = {0};
     hlo_module *m;
     sd_status st;
 
-    st = frontend_read(a, format[!mlir], strlen(format[!mlir]), bytes, &m);
+    st = frontend_read(a, format, strlen(format), bytes, &m);
     if (!st && !(st = check(t, file, "before", m))) {
         t->read++;
         st = hlo_optimize(m, dev, &o, NULL, NULL);

@@ -3,7 +3,7 @@ PY = .venv/bin/python
 C = build/check
 
 .PHONY: demo test build setup setup-test debug check conform conform-ops numerics bench bless fmt lint \
-	tsan fuzz nightly hooks clean
+	tsan soak fuzz nightly hooks clean
 
 setup:
 	@tools/setup.sh build
@@ -30,7 +30,7 @@ check: debug                     # debug build: ASan, UBSan, verifiers on
 tsan: setup-test
 	@[ -f build/tsan/build.ninja ] || meson setup build/tsan \
 	    --buildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false >/dev/null
-	@meson test -C build/tsan --print-errorlogs --suite threads
+	@meson test -C build/tsan --print-errorlogs --suite threads --suite soak
 
 DEVICE ?= host
 ONLY ?= .*
@@ -60,6 +60,11 @@ fmt:                             # headers are laid out by hand
 
 lint: debug
 	@tools/lint.sh
+
+SECONDS ?= 600
+soak: setup-test                 # eight threads of JAX at random
+	@SUNDOG_DEVICE=host SUNDOG_HOST_DEVICES=2 JAX_PLATFORMS=xpu,cpu $(PY) tests/python/soak.py $(SECONDS)
+	@SUNDOG_DEVICE=cl SUNDOG_CL_SPLIT=2 JAX_PLATFORMS=xpu,cpu $(PY) tests/python/soak.py $(SECONDS)
 
 T ?= bytecode
 N ?= 60

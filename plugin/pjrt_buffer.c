@@ -177,20 +177,24 @@ PJRT_Error *pjrt_buffer_ready_event(PJRT_Buffer_ReadyEvent_Args *a)
     return NULL;
 }
 
+static sd_status check_alive(const PJRT_Buffer *b)
+{
+    if (!xpu_buffer_is_deleted(b->x))
+        return NULL;
+    return sd_error(SD_INVALID, "the buffer was deleted or donated");
+}
+
 PJRT_Error *pjrt_buffer_unsafe_pointer(PJRT_Buffer_UnsafePointer_Args *a)
 {
     a->buffer_pointer = (uintptr_t)xpu_buffer_pointer(a->buffer->x);
-    return NULL;
+    return pjrt_return(check_alive(a->buffer));
 }
 
 PJRT_Error *pjrt_buffer_opaque_device_memory_data_pointer(
     PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args *a)
 {
-    if (xpu_buffer_is_deleted(a->buffer->x))
-        return pjrt_return(sd_error(SD_INVALID, "the buffer was deleted or "
-                                                "donated"));
     a->device_memory_ptr = xpu_buffer_pointer(a->buffer->x);
-    return NULL;
+    return pjrt_return(check_alive(a->buffer));
 }
 
 PJRT_Error *pjrt_buffer_increase_external_reference_count(

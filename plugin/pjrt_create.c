@@ -197,7 +197,7 @@ PJRT_Error *pjrt_buffer_copy_to_memory(PJRT_Buffer_CopyToMemory_Args *a)
     return copy(a->buffer, a->dst_memory, &a->dst_buffer);
 }
 
-/* The same memory under another type and shape; both handles stay good. */
+/* The same memory under another type and shape; the argument is donated. */
 PJRT_Error *pjrt_buffer_bitcast(PJRT_Buffer_Bitcast_Args *a)
 {
     xpu_buffer *x = NULL;
@@ -206,7 +206,7 @@ PJRT_Error *pjrt_buffer_bitcast(PJRT_Buffer_Bitcast_Args *a)
 
     if (!(st = pjrt_array_read(a->element_type, a->dims, a->num_dims,
                                a->device_layout, &t)))
-        st = xpu_buffer_share(a->buffer->x, t.dtype, t.rank, t.dim, &x);
+        st = xpu_buffer_bitcast(a->buffer->x, t.dtype, t.rank, t.dim, &x);
     return hand_out(st, a->buffer->memory, x, st ? NULL : t.order,
                     &a->out_buffer);
 }

@@ -112,6 +112,9 @@ sd_status xpu_buffer_fulfil(xpu_buffer *hollow, xpu_buffer *of);
 /* b's memory under another type and shape of as many bytes. */
 sd_status xpu_buffer_share(xpu_buffer *b, sd_dtype t, int rank,
                            const int64_t *dim, xpu_buffer **out);
+/* The same, and b is deleted. */
+sd_status xpu_buffer_bitcast(xpu_buffer *b, sd_dtype t, int rank,
+                             const int64_t *dim, xpu_buffer **out);
 /* b is deleted, *out has its data once the dependency is ready too. */
 sd_status xpu_buffer_donate(xpu_buffer *b, xpu_event *dependency,
                             xpu_buffer **out);

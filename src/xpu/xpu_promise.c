@@ -163,7 +163,7 @@ sd_status xpu_buffer_share(xpu_buffer *b, sd_dtype t, int rank,
     return NULL;
 }
 
-/* ---- donation that waits for something ---- */
+/* ---- donation, and such as waits for something ---- */
 
 typedef struct {
     xpu_event *data, *ready; /* references */
@@ -182,16 +182,18 @@ static void after_dependency(void *ctx, sd_status st)
     xpu_event_release(d.ready);
 }
 
-/* In place when nobody else looks at the memory; else it stays b's and is
- * not written again. */
-static sd_status move(xpu_buffer *b, xpu_buffer **out)
+/* b's memory under another type and shape: in place when nobody else looks at
+ * it; else it stays b's and is not written again. */
+static sd_status move(xpu_buffer *b, sd_dtype t, int rank, const int64_t *dim,
+                      xpu_buffer **out)
 {
+    size_t bytes;
+    sd_status st = xpu_shape_bytes(t, rank, dim, &bytes);
     xpu_buffer *s = NULL;
 
-    if (xpu_event_is_ready(b->ready)) {
-        s = xpu_buffer_make(b->dev, b->mem, b->dtype, b->rank, b->dim, b->bytes,
-                            b->ready);
-        if (!s)
+    if (!st && bytes == b->bytes && xpu_event_is_ready(b->ready)) {
+        if (!(s = xpu_buffer_make(b->dev, b->mem, t, rank, dim, bytes,
+                                  b->ready)))
             return sd_no_memory(sizeof *s);
         if (xpu_buffer_take(b)) {
             s->ptr = b->ptr;
@@ -201,7 +203,17 @@ static sd_status move(xpu_buffer *b, xpu_buffer **out)
         }
         xpu_buffer_release(s);
     }
-    return xpu_buffer_share(b, b->dtype, b->rank, b->dim, out);
+    return st ? st : xpu_buffer_share(b, t, rank, dim, out);
+}
+
+sd_status xpu_buffer_bitcast(xpu_buffer *b, sd_dtype t, int rank,
+                             const int64_t *dim, xpu_buffer **out)
+{
+    sd_status st = move(b, t, rank, dim, out);
+
+    if (!st)
+        xpu_buffer_delete(b);
+    return st;
 }
 
 static void move_back(xpu_buffer *b, xpu_buffer *s)
@@ -225,7 +237,7 @@ sd_status xpu_buffer_donate(xpu_buffer *b, xpu_event *dependency,
         st = sd_no_memory(sizeof *d);
         goto fail;
     }
-    if ((st = move(b, &s)))
+    if ((st = move(b, b->dtype, b->rank, b->dim, &s)))
         goto fail;
     *d = (dependent){s->ready, xpu_event_retain(ready)};
     s->ready = xpu_event_retain(ready);

@@ -251,30 +251,42 @@ static void an_alias_may_fail(void **state)
 
 /* ---- bitcasts ---- */
 
-static void bitcasts_share_memory(void **state)
+static void bitcasts_take_the_memory(void **state)
 {
     static const int64_t dims[] = {2, 2}, order[] = {0, 1}, eight[] = {8};
     PJRT_Buffer_MemoryLayout l = tiled(order, 2);
     float x[4] = {1, 2, 3, 4};
     uint32_t bits[4];
-    PJRT_Buffer *b = put_f32(x, 4);
 
     (void)state;
-    DO(a, Buffer_Bitcast, .buffer = b, .element_type = PJRT_Buffer_Type_U32,
-       .dims = dims, .num_dims = 2, .device_layout = &l);
-    DO(p, Buffer_UnsafePointer, .buffer = a.out_buffer);
-    DO(q, Buffer_UnsafePointer, .buffer = b);
-    assert_true(p.buffer_pointer == q.buffer_pointer);
-    DO(t, Buffer_ElementType, .buffer = a.out_buffer);
-    assert_int_equal(t.type, PJRT_Buffer_Type_U32);
-    DO(o, Buffer_GetMemoryLayout, .buffer = a.out_buffer);
-    assert_memory_equal(o.layout.tiled.minor_to_major, order, sizeof order);
-    BAD(INVALID_ARGUMENT, "16 bytes seen as 32", Buffer_Bitcast, .buffer = b,
-        .element_type = PJRT_Buffer_Type_U32, .dims = eight, .num_dims = 1);
-    destroy(b);
-    ok(get(a.out_buffer, bits, sizeof bits, NULL), "get");
-    assert_memory_equal(bits, x, sizeof x);
-    destroy(a.out_buffer);
+    for (int held = 0; held < 2; held++) {
+        PJRT_Buffer *b = put_f32(x, 4);
+
+        if (held) {
+            DO(up, Buffer_IncreaseExternalReferenceCount, .buffer = b);
+        }
+        DO(q, Buffer_UnsafePointer, .buffer = b);
+        BAD(INVALID_ARGUMENT, "16 bytes seen as 32", Buffer_Bitcast,
+            .buffer = b, .element_type = PJRT_Buffer_Type_U32, .dims = eight,
+            .num_dims = 1);
+        assert_false(is_deleted(b));
+        DO(a, Buffer_Bitcast, .buffer = b, .element_type = PJRT_Buffer_Type_U32,
+           .dims = dims, .num_dims = 2, .device_layout = &l);
+        assert_true(is_deleted(b));
+        DO(p, Buffer_UnsafePointer, .buffer = a.out_buffer);
+        assert_true(p.buffer_pointer == q.buffer_pointer);
+        DO(t, Buffer_ElementType, .buffer = a.out_buffer);
+        assert_int_equal(t.type, PJRT_Buffer_Type_U32);
+        DO(o, Buffer_GetMemoryLayout, .buffer = a.out_buffer);
+        assert_memory_equal(o.layout.tiled.minor_to_major, order, sizeof order);
+        if (held) {
+            DO(down, Buffer_DecreaseExternalReferenceCount, .buffer = b);
+        }
+        destroy(b);
+        ok(get(a.out_buffer, bits, sizeof bits, NULL), "get");
+        assert_memory_equal(bits, x, sizeof x);
+        destroy(a.out_buffer);
+    }
 }
 
 static void bitcasts_of_aliases_wait(void **state)
@@ -372,6 +384,6 @@ TESTS(create, T(uninitialized_buffers_have_memory),
       T(an_alias_becomes_what_fulfils_it),
       T(an_alias_may_be_fulfilled_by_a_later_run),
       T(an_alias_may_be_fulfilled_by_an_alias), T(an_alias_may_fail),
-      T(bitcasts_share_memory), T(bitcasts_of_aliases_wait),
+      T(bitcasts_take_the_memory), T(bitcasts_of_aliases_wait),
       T(donation_waits_for_its_dependency),
       T(donation_of_an_alias_waits_for_both))

@@ -14,10 +14,10 @@ static void hear(PJRT_Error *e, void *arg)
     heard *h = arg;
 
     h->error = e;
-    __atomic_add_fetch(&h->calls, 1, __ATOMIC_RELEASE);
     if (h->ends) {
         DO(d, Event_Destroy, .event = h->ends);
     }
+    __atomic_add_fetch(&h->calls, 1, __ATOMIC_RELEASE); /* last: h is gone */
 }
 
 static PJRT_Event *fresh(void)

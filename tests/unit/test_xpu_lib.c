@@ -416,9 +416,37 @@ static void a_forked_child_can_call(void **state)
     xpu_lib_close(l);
 }
 
+extern char **environ;
+
+/* First of all tests: here the library brings OpenMP in, and an environment of
+ * its own for the time of that. */
+static void the_environment_is_as_it_was(void **state)
+{
+    int before = 0, after = 0;
+    xpu_lib *l;
+
+    (void)state;
+    unsetenv("GOMP_SPINCOUNT");
+    unsetenv("OMP_WAIT_POLICY");
+    setenv("LIB_TEST", "kept", 1);
+    while (environ[before])
+        before++;
+    l = open_or_skip();
+    while (environ[after])
+        after++;
+    assert_int_equal(after, before);
+    assert_null(getenv("GOMP_SPINCOUNT"));
+    assert_string_equal(getenv("LIB_TEST"), "kept");
+    setenv("LIB_TEST", "changed", 1);
+    unsetenv("LIB_TEST");
+    assert_null(getenv("LIB_TEST"));
+    xpu_lib_close(l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_environment_is_as_it_was),
         cmocka_unit_test(products),
         cmocka_unit_test(products_of_bytes),
         cmocka_unit_test(products_of_bf16),

@@ -121,6 +121,7 @@ struct mlir_value {
                               number */
     mlir_op *def;          /* NULL: a block argument */
     hlo_inst *inst;        /* in the computation being built now */
+    bool is_lost;          /* what makes it is not supported */
 };
 
 struct mlir_block {

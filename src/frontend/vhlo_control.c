@@ -59,6 +59,10 @@ static bool find_captures(vhlo_import *im, mlir_op *op, int from, int n,
     for (int i = 0; i < out->n; i++) {
         hlo_inst *in = out->at[i].outer;
 
+        if (out->at[i].v->is_lost) {
+            vhlo_fail_lost(im);
+            return false;
+        }
         if (!in || in->parent != im->c) {
             vhlo_fail(im, op, SD_INVALID,
                       "its region uses a value that is not defined there");

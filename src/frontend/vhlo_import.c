@@ -70,6 +70,63 @@ void vhlo_fail(vhlo_import *im, const mlir_op *op, sd_code code,
     im->told = true;
 }
 
+/* ---- what is not supported ---- */
+
+void vhlo_refuse(vhlo_import *im, const char *what)
+{
+    if (im->nrefused++ < VHLO_MAX_REFUSED)
+        sd_buf_fmt(&im->refused, "%s%s", im->nrefused > 1 ? "; " : "", what);
+}
+
+void vhlo_fail_lost(vhlo_import *im)
+{
+    mlir_fail(im->r, SD_UNIMPLEMENTED, "it needs what is not supported");
+    im->follows = im->told = true;
+}
+
+const char *vhlo_odd_type(vhlo_import *im, uint64_t type)
+{
+    const mlir_type *t = mlir_type_at(im->r, type), *e;
+
+    if (t->kind == MLIR_T_OTHER)
+        return t->what;
+    if (t->kind != MLIR_T_TENSOR)
+        return NULL;
+    e = mlir_type_at(im->r, t->elem);
+    return e->kind == MLIR_T_OTHER
+               ? sd_arena_fmt(im->r->a, "tensor of %s", e->what)
+               : NULL;
+}
+
+/* What the look-over has listed, and what depends on something listed. */
+static bool is_listed(vhlo_import *im, const mlir_op *op)
+{
+    const vhlo_row *row = im->r->name.at[op->name].row;
+
+    for (int i = 0; i < op->noperand; i++)
+        if (op->operand[i]->is_lost)
+            return true;
+    for (int i = 0; i < op->nresult; i++)
+        if (vhlo_odd_type(im, op->result[i].type))
+            return true;
+    return !row || !row->fn;
+}
+
+/* c: the computation that the operation stands in. */
+static void pass_over(vhlo_import *im, mlir_op *op, hlo_comp *c)
+{
+    sd_status st = im->r->st;
+
+    if (st && !im->follows)
+        vhlo_refuse(im, st->message);
+    sd_status_free(st);
+    im->r->st = NULL;
+    im->told = im->follows = false;
+    im->c = c;
+    for (int i = 0; i < op->nresult; i++)
+        op->result[i].is_lost = true;
+}
+
 /* ---- instructions ---- */
 
 hlo_inst *vhlo_emit(vhlo_import *im, hlo_op op, const sd_shape *shape, int n,
@@ -343,14 +400,18 @@ void op_identity(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 static void import_op(vhlo_import *im, mlir_op *op)
 {
     const mlir_op_name *name = &im->r->name.at[op->name];
-    hlo_inst **arg = operands(im, op);
+    hlo_comp *c = im->c;
+    hlo_inst **arg;
 
+    if (is_listed(im, op)) {
+        pass_over(im, op, c);
+        return;
+    }
+    arg = operands(im, op);
     if (im->r->st)
         return;
     im->where = mlir_locate(im->r, op->loc);
-    if (!name->row || !name->row->fn)
-        vhlo_fail(im, op, SD_UNIMPLEMENTED, "not supported");
-    else if (vhlo_check_form(im, op, name->row))
+    if (vhlo_check_form(im, op, name->row))
         name->row->fn(im, op, arg);
     for (int i = 0; i < op->nresult && !im->r->st; i++)
         if (!op->result[i].inst)
@@ -360,6 +421,8 @@ static void import_op(vhlo_import *im, mlir_op *op)
         im->r->st = sd_note(im->r->st, "%s%s", vhlo_op_name(im->r, op),
                             vhlo_place(im->r, op));
     }
+    if (im->r->st && im->r->st->code == SD_UNIMPLEMENTED)
+        pass_over(im, op, c);
 }
 
 bool vhlo_is_return(const mlir_op_name *n)
@@ -396,6 +459,11 @@ hlo_inst **vhlo_block(vhlo_import *im, mlir_op *op, mlir_region *g, int *n)
         vhlo_fail(im, b->last, SD_INVALID, "ends a block and returns nothing");
         return NULL;
     }
+    for (int i = 0; i < b->last->noperand; i++)
+        if (b->last->operand[i]->is_lost) {
+            vhlo_fail_lost(im);
+            return NULL;
+        }
     *n = b->last->noperand;
     return operands(im, b->last);
 }
@@ -416,6 +484,16 @@ vhlo_func *vhlo_find_func(vhlo_import *im, const char *name)
     return f;
 }
 
+/* Of a type that is not supported. */
+static void lose_argument(vhlo_import *im, vhlo_func *f, int i)
+{
+    im->r->st = sd_note(im->r->st, "argument %d of %s", i, f->name);
+    vhlo_refuse(im, im->r->st->message);
+    sd_status_free(im->r->st);
+    im->r->st = NULL;
+    f->op->region[0]->block[0]->arg[i].is_lost = true;
+}
+
 static void import_body(vhlo_import *im, vhlo_func *f)
 {
     mlir_op *op = f->op;
@@ -432,6 +510,10 @@ static void import_body(vhlo_import *im, vhlo_func *f)
     for (int i = 0; i < b->narg; i++) {
         const sd_shape *s = mlir_shape(im->r, b->arg[i].type);
 
+        if (!s && im->r->st->code == SD_UNIMPLEMENTED) {
+            lose_argument(im, f, i);
+            continue;
+        }
         if (!s) {
             im->r->st = sd_note(im->r->st, "argument %d of %s", i, f->name);
             im->told = true;
@@ -460,6 +542,10 @@ hlo_comp *vhlo_func_comp(vhlo_import *im, mlir_op *caller, const char *name)
                   name ? name : "is named");
         return NULL;
     }
+    if (f->is_lost) {
+        vhlo_fail_lost(im);
+        return NULL;
+    }
     if (f->comp && !f->busy)
         return f->comp;
     if (f->busy) {
@@ -472,5 +558,6 @@ hlo_comp *vhlo_func_comp(vhlo_import *im, mlir_op *caller, const char *name)
     im->c = saved;
     im->where = where;
     f->busy = false;
+    f->is_lost = im->r->st != NULL;
     return im->r->st ? NULL : f->comp;
 }

@@ -6,12 +6,15 @@
 
 #include "mlir.h"
 
+enum { VHLO_MAX_REFUSED = 32 }; /* things of one message */
+
 typedef struct vhlo_func vhlo_func;
 struct vhlo_func {
     const char *name;
     mlir_op *op;
     hlo_comp *comp;   /* once imported */
     bool busy, queued;
+    bool is_lost;     /* holds what is not supported */
     vhlo_func *chain; /* of equal hash */
 };
 
@@ -23,6 +26,9 @@ struct vhlo_import {
     sd_map *func;     /* hash of the name -> vhlo_func */
     int depth, stamp;
     bool told;        /* the error already names its operation */
+    sd_buf refused;   /* all that is not supported, and how many of it */
+    int nrefused;
+    bool follows;     /* the error follows from one that is in there */
     mlir_where where; /* of the operation being imported */
 };
 
@@ -31,6 +37,13 @@ struct vhlo_import {
 /* "stablehlo.dot_general (jit(f)/dot, model.py:12): ..." */
 void vhlo_fail(vhlo_import *im, const mlir_op *op, sd_code code,
                const char *fmt, ...) SD_PRINTF(4, 5);
+/* What is not supported does not end the import: it is listed, what depends
+ * on it is passed over, and the list is the error in the end. */
+void vhlo_refuse(vhlo_import *im, const char *what);
+/* What of a type no HLO has: "tensor of quantized type"; NULL: nothing. */
+const char *vhlo_odd_type(vhlo_import *im, uint64_t type);
+/* The error of what depends on it. */
+void vhlo_fail_lost(vhlo_import *im);
 const char *vhlo_op_name(mlir_reader *r, const mlir_op *op);
 /* " (jit(f)/dot, model.py:12)" or empty */
 const char *vhlo_place(mlir_reader *r, const mlir_op *op);

@@ -48,9 +48,7 @@ static void collect_funcs(vhlo_import *im, mlir_block *b)
 typedef struct {
     vhlo_import *im;
     sd_vec(vhlo_func *) todo;
-    sd_map *seen; /* op name -> told already */
-    sd_buf refused;
-    int nrefused;
+    sd_map *seen; /* op name or hash of a type's fault -> told already */
 } survey;
 
 static void queue(survey *s, const char *name)
@@ -93,6 +91,33 @@ static void survey_calls(survey *s, const mlir_op *op, const vhlo_row *row)
     }
 }
 
+/* Each thing once, where it is first. */
+static void tell(survey *s, uint64_t key, const mlir_op *op, const char *why)
+{
+    mlir_reader *r = s->im->r;
+
+    if (sd_map_has(s->seen, key))
+        return;
+    sd_map_set(s->seen, key, s);
+    vhlo_refuse(s->im, sd_arena_fmt(r->a, "%s%s%s", vhlo_op_name(r, op),
+                                    vhlo_place(r, op), why));
+}
+
+static void survey_op(survey *s, const mlir_op *op)
+{
+    if (!is_supported(s, op)) {
+        tell(s, op->name + 1, op, "");
+        return;
+    }
+    for (int i = 0; i < op->nresult; i++) {
+        const char *odd = vhlo_odd_type(s->im, op->result[i].type);
+
+        if (odd)
+            tell(s, sd_hash(odd, strlen(odd), 1), op,
+                 sd_arena_fmt(s->im->r->a, ": gives a %s", odd));
+    }
+}
+
 static void survey_region(survey *s, const mlir_region *g)
 {
     mlir_reader *r = s->im->r;
@@ -101,11 +126,7 @@ static void survey_region(survey *s, const mlir_region *g)
         for (mlir_op *op = g->block[i]->first; op && !r->st; op = op->next) {
             const vhlo_row *row = r->name.at[op->name].row;
 
-            if (!is_supported(s, op) && !sd_map_has(s->seen, op->name + 1)) {
-                sd_map_set(s->seen, op->name + 1, op);
-                sd_buf_fmt(&s->refused, "%s%s%s", s->nrefused++ ? ", " : "",
-                           vhlo_op_name(r, op), vhlo_place(r, op));
-            }
+            survey_op(s, op);
             if (row)
                 survey_calls(s, op, row);
             if (row && row->fn == op_composite)
@@ -124,13 +145,25 @@ static void look_over(vhlo_import *im, vhlo_func *entry)
     for (int i = 0; i < s.todo.n && !im->r->st; i++)
         for (int k = 0; k < s.todo.at[i]->op->nregion; k++)
             survey_region(&s, s.todo.at[i]->op->region[k]);
-    if (s.nrefused)
-        mlir_fail(im->r, SD_UNIMPLEMENTED, "operations not supported%s: %.*s",
-                  im->m->nreplica * im->m->npartition > 1
-                      ? " on several participants"
-                      : "",
-                  (int)s.refused.len, s.refused.at);
-    sd_buf_finish(&s.refused);
+}
+
+/* All that is not supported, instead of what followed from it. */
+static void tell_refused(vhlo_import *im)
+{
+    sd_status st = im->r->st;
+    int more = im->nrefused - VHLO_MAX_REFUSED;
+
+    if (im->nrefused && (!st || st->code == SD_UNIMPLEMENTED)) {
+        sd_status_free(st);
+        im->r->st = NULL;
+        mlir_fail(
+            im->r, SD_UNIMPLEMENTED, "not supported%s: %.*s%s",
+            im->m->nreplica * im->m->npartition > 1 ? " on several participants"
+                                                    : "",
+            (int)im->refused.len, im->refused.at ? im->refused.at : "",
+            more > 0 ? sd_arena_fmt(im->r->a, "; and %d more", more) : "");
+    }
+    sd_buf_finish(&im->refused);
 }
 
 /* ---- the module ---- */
@@ -279,13 +312,14 @@ void vhlo_import_module(mlir_reader *r, const char *entry, hlo_module **out)
                   entry ? entry : "main");
     if (!r->st)
         look_over(&im, f);
-    if (!r->st && im.m->npartition > 1)
+    if (!r->st && !im.nrefused && im.m->npartition > 1)
         mlir_fail(r, SD_UNIMPLEMENTED,
                   "%s is one program for %d partitions: nothing here cuts it "
                   "into theirs",
                   im.m->name, im.m->npartition);
     if (!r->st)
         import_entry(&im, f);
+    tell_refused(&im);
     if (!r->st)
         *out = im.m;
 }

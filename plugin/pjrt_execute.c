@@ -125,20 +125,39 @@ static sd_status run_on(run *r, PJRT_Device *d, int device,
     return st;
 }
 
+/* What a run would have to do and cannot is refused, not passed over. */
+static sd_status check_options(const PJRT_ExecuteOptions *o, const char *name)
+{
+    if (o->struct_size < PJRT_ExecuteOptions_LEAST)
+        return pjrt_short_struct("PJRT_ExecuteOptions", o->struct_size,
+                                 PJRT_ExecuteOptions_LEAST);
+    if (PJRT_HAS(o, num_hlo_output_callbacks) && o->num_hlo_output_callbacks)
+        return sd_error(SD_UNIMPLEMENTED,
+                        "%s: hlo_output_callbacks: programs here call the host "
+                        "by send and receive",
+                        name);
+    if (PJRT_HAS(o, multi_slice_config) && o->multi_slice_config)
+        return sd_error(SD_UNIMPLEMENTED,
+                        "%s: multi_slice_config: this version runs in one "
+                        "process",
+                        name);
+    return NULL;
+}
+
 static sd_status check_call(const PJRT_LoadedExecutable_Execute_Args *a,
                             PJRT_Device **one)
 {
     const PJRT_LoadedExecutable *l = a->executable;
     const thunk_program *p = l->exe->p;
+    sd_status st;
 
     if (atomic_load_explicit(&l->deleted, memory_order_relaxed))
         return sd_error(SD_INVALID, "%s was deleted", p->name);
     if (a->num_args != (size_t)p->nparam)
         return sd_error(SD_INVALID, "%s takes %d arguments, not %zu", p->name,
                         p->nparam, a->num_args);
-    if (a->options->struct_size < PJRT_ExecuteOptions_LEAST)
-        return pjrt_short_struct("PJRT_ExecuteOptions", a->options->struct_size,
-                                 PJRT_ExecuteOptions_LEAST);
+    if ((st = check_options(a->options, p->name)))
+        return st;
     *one = a->execute_device;
     if (!*one) {
         if (a->num_devices != (size_t)l->n)

@@ -490,6 +490,15 @@ sd_buf saved(int n, bool donate)
     return save(p);
 }
 
+sd_buf saved_layouts(const char *layouts, size_t bytes)
+{
+    thunk_program *p = make_program("jit_copy", 1, false);
+
+    add_copy(p, 0, false);
+    thunk_add_section(p, "layouts", layouts, bytes);
+    return save(p);
+}
+
 sd_buf saved_channels(void)
 {
     thunk_program *p = make_program("jit_call", 1, false);

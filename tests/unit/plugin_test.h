@@ -94,6 +94,8 @@ PJRT_Buffer_MemoryLayout tiled(const int64_t *minor_to_major, size_t rank);
 /* A saved executable: n parameters f32[4] copied to n outputs; the first, where
  * asked, is donated and its memory becomes the output's. */
 sd_buf saved(int n, bool donate);
+/* One copy, and a section of layouts. */
+sd_buf saved_layouts(const char *layouts, size_t bytes);
 /* f32[4] sent to channel 2, another received from channel 3. */
 sd_buf saved_channels(void);
 PJRT_Error *load(const sd_buf *b, PJRT_LoadedExecutable **out);

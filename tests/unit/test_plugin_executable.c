@@ -274,6 +274,33 @@ static void executables_come_back_from_bytes(void **state)
     sd_buf_finish(&b);
 }
 
+/* The bytes may be anybody's. */
+static void damaged_layouts_are_refused(void **state)
+{
+    static const struct {
+        const char *bytes, *says;
+        size_t n;
+    } c[] = {{"\0\0", NULL, 2},
+             {"\0\0\0", "layouts of 3 dimensions, not 2", 3},
+             {"\0\1", "no permutation", 2},
+             {"", "layouts of 0 dimensions, not 2", 0}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(c); i++) {
+        sd_buf b = saved_layouts(c[i].bytes, c[i].n);
+        PJRT_LoadedExecutable *l = NULL;
+        PJRT_Error *e = load(&b, &l);
+
+        sd_buf_finish(&b);
+        if (c[i].says) {
+            wrong(e, PJRT_Error_Code_INVALID_ARGUMENT, c[i].says);
+        } else {
+            ok(e, "load");
+            unload(l);
+        }
+    }
+}
+
 /* Compiled for device 0, loaded for device 1. */
 static void a_load_may_name_another_device(void **state)
 {
@@ -442,7 +469,8 @@ TESTS(executable, T(programs_are_compiled), T(executables_answer),
       T(options_come_back), T(loaded_executables_know_their_devices),
       T(a_deleted_executable_answers_but_does_not_run),
       T(arguments_that_lie_otherwise_are_refused),
-      T(executables_come_back_from_bytes), T(a_load_may_name_another_device),
+      T(executables_come_back_from_bytes), T(damaged_layouts_are_refused),
+      T(a_load_may_name_another_device),
       T(a_program_for_another_machine_is_refused),
       T(the_optimized_program_is_asked_for_twice),
       T(bad_programs_and_options_are_errors),

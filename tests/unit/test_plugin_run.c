@@ -101,6 +101,32 @@ static void the_devices_of_a_run_are_checked(void **state)
     unload(l);
 }
 
+/* Options that ask for what is not there are not passed over. */
+static void options_that_cannot_be_met_are_refused(void **state)
+{
+    PJRT_LoadedExecutable *l = program(1, false);
+    float x[4] = {1, 2, 3, 4};
+    PJRT_Buffer *in = put_f32(x, 4), *out[1];
+    PJRT_HloOutputCallbackInfo info = {.callback_id = 1};
+    PJRT_ExecuteOptions o = {.struct_size = PJRT_ExecuteOptions_STRUCT_SIZE,
+                             .hlo_output_callbacks = &info,
+                             .num_hlo_output_callbacks = 1};
+
+    (void)state;
+    wrong(run(l, &in, 1, out, &o, NULL), PJRT_Error_Code_UNIMPLEMENTED,
+          "hlo_output_callbacks");
+    o.num_hlo_output_callbacks = 0;
+    o.multi_slice_config = (PJRT_MultiSlice_Config *)x;
+    wrong(run(l, &in, 1, out, &o, NULL), PJRT_Error_Code_UNIMPLEMENTED,
+          "multi_slice_config");
+    o.struct_size = offsetof(PJRT_ExecuteOptions, multi_slice_config);
+    ok(run(l, &in, 1, out, &o, NULL), "an older caller's options");
+    holds_f32(out[0], x, 4);
+    destroy(out[0]);
+    destroy(in);
+    unload(l);
+}
+
 static void donation_takes_the_argument(void **state)
 {
     PJRT_LoadedExecutable *l = program(2, true);
@@ -231,6 +257,7 @@ static void one_argument_serves_many_runs(void **state)
 }
 
 TESTS(run, T(programs_run), T(wrong_arguments_are_named),
-      T(the_devices_of_a_run_are_checked), T(donation_takes_the_argument),
+      T(the_devices_of_a_run_are_checked),
+      T(options_that_cannot_be_met_are_refused), T(donation_takes_the_argument),
       T(donation_spares_what_is_looked_at), T(waiting_runs_are_poisoned),
       T(contexts_come_and_go), T(one_argument_serves_many_runs))

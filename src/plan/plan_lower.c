@@ -185,12 +185,16 @@ static plan_node *lower_constant(plan_lowering *lw, const hlo_inst *in)
 
 static sd_dtype unsigned_of(sd_dtype t)
 {
-    switch (sd_dtype_bytes(t)) {
-    case 1:
-        return SD_U8;
+    switch (sd_dtype_table[t].bits) {
     case 2:
-        return SD_U16;
+        return SD_U2;
     case 4:
+        return SD_U4;
+    case 8:
+        return SD_U8;
+    case 16:
+        return SD_U16;
+    case 32:
         return SD_U32;
     default:
         return SD_U64;
@@ -211,7 +215,7 @@ static plan_node *lower_bitcast(plan_lowering *lw, const hlo_inst *in,
         x = operand(lw, in, 0, 0, index, g);
         return plan_node_elt(lw, HLO_BITCAST_CONVERT, to, in, 1, &x);
     }
-    if (bits < 8 || sd_dtype_kind(to) == SD_K_COMPLEX ||
+    if (bits < 2 || sd_dtype_kind(to) == SD_K_COMPLEX ||
         sd_dtype_kind(from) == SD_K_COMPLEX)
         return plan_lower_fail(lw,
                                sd_error(SD_UNIMPLEMENTED,

@@ -181,6 +181,25 @@ static bool get_bit(const hlo_value *v, int bits, int64_t i)
     return p[k / 8] >> (k % 8) & 1;
 }
 
+/* Elements of less than a byte as they are kept: extended by their sign, or
+ * by zeros. */
+static void extend(hlo_value *v)
+{
+    sd_dtype t = v->shape->dtype;
+    int64_t n = sd_shape_count(v->shape);
+
+    if (sd_dtype_table[t].bits >= 8 || t == SD_PRED)
+        return;
+    for (int64_t i = 0; i < n; i++) {
+        uint8_t *p = (uint8_t *)hlo_at_elem(v, i);
+
+        if (sd_dtype_kind(t) == SD_K_FLOAT)
+            *p &= (uint8_t)((1 << sd_dtype_table[t].bits) - 1);
+        else
+            sd_scalar_of_s64(t, *p, p);
+    }
+}
+
 sd_status hlo_eval_bitcast_convert(hlo_ev *e, const hlo_inst *in,
                                    const hlo_value *arg, hlo_value *out)
 {
@@ -192,6 +211,7 @@ sd_status hlo_eval_bitcast_convert(hlo_ev *e, const hlo_inst *in,
     (void)in;
     if (sd_shape_same_dims(arg[0].shape, out->shape)) { /* pred as a byte */
         memcpy(out->data, arg[0].data, sd_shape_bytes(out->shape));
+        extend(out);
         return NULL;
     }
     for (int64_t i = 0; i < n * to; i++)
@@ -201,5 +221,6 @@ sd_status hlo_eval_bitcast_convert(hlo_ev *e, const hlo_inst *in,
 
             p[k / 8] = (char)(p[k / 8] | 1 << (k % 8));
         }
+    extend(out);
     return NULL;
 }

@@ -12,18 +12,12 @@ struct named { /* an instruction or computation under its name in the text */
     named *chain;
 };
 
-typedef struct { /* of XLA's tables; numbers count from 1 */
-    int64_t a, b;
-} numbers;
-
 typedef struct {
     hlo_lexer x;
     hlo_module *m;
+    hlo_head head;
     sd_map *comps, *insts; /* by hash of the name; insts: of this computation */
     int depth; /* of computations in computations */
-    sd_vec(const char *) file;
-    sd_vec(numbers) location; /* file, line */
-    sd_vec(numbers) frame; /* location */
 } parser;
 
 /* ---- names ---- */
@@ -51,34 +45,24 @@ static hlo_comp *find_comp(void *ctx, hlo_word name)
     return get_name(((parser *)ctx)->comps, name);
 }
 
-/* File and line of a frame in the header's tables. */
-static bool find_frame(void *ctx, int64_t id, hlo_inst *in)
+static void find_frame(void *ctx, int64_t id, hlo_inst *in)
 {
-    const parser *p = ctx;
-    int64_t at, file;
-
-    if (id < 1 || id > p->frame.n)
-        return false;
-    at = p->frame.at[id - 1].a;
-    if (at < 1 || at > p->location.n)
-        return false;
-    file = p->location.at[at - 1].a;
-    if (file < 1 || file > p->file.n)
-        return false;
-    in->source_file = p->file.at[file - 1];
-    in->source_line = (int)p->location.at[at - 1].b;
-    return true;
+    hlo_head_frame(&((parser *)ctx)->head, id, in);
 }
 
 /* ---- attributes, still as text ---- */
 
 /* What stands between "key=" and the comma or space that ends it. */
+/* Nothing at all is a value too: XLA prints "padding=" of a scalar. */
 static hlo_word take_value(hlo_lexer *x)
 {
-    hlo_word w;
+    bool empty = x->at < x->end && strchr("\n\r,", *x->at);
+    hlo_word w = {x->at, 0};
     int depth = 0;
     size_t len;
 
+    if (empty)
+        return w;
     hlo_skip_space(x);
     w.at = x->at;
     while (x->at < x->end && !x->bad) {
@@ -103,7 +87,7 @@ static hlo_word take_value(hlo_lexer *x)
     return w;
 }
 
-static bool take_attr(hlo_lexer *x, hlo_attr *a)
+bool hlo_take_attr(hlo_lexer *x, hlo_attr *a)
 {
     a->used = false;
     a->key = hlo_take_name(x);
@@ -121,7 +105,7 @@ static hlo_attrs take_attrs(parser *p)
     sd_vec(hlo_attr) v = {0};
     hlo_attr a;
 
-    while (hlo_accept(&p->x, ",") && take_attr(&p->x, &a))
+    while (hlo_accept(&p->x, ",") && hlo_take_attr(&p->x, &a))
         *sd_push(p->x.arena, &v) = a;
     return (hlo_attrs){v.at, v.n, find_comp, take_inline, find_frame, p};
 }
@@ -398,145 +382,9 @@ static void take_comp(parser *p)
         p->m->entry = c;
 }
 
-/* ---- the header ---- */
+/* ---- modules ---- */
 
-/* { {0}: (1, {}, may-alias), ... } */
-static void take_aliases(parser *p, hlo_lexer *x)
-{
-    sd_vec(hlo_alias) v = {0};
-
-    hlo_expect(x, "{");
-    while (!x->bad && !hlo_accept(x, "}")) {
-        hlo_alias a = {0};
-        hlo_dims out = hlo_take_dims(x), in;
-
-        hlo_expect(x, ":");
-        hlo_expect(x, "(");
-        a.param = hlo_take_int(x);
-        hlo_expect(x, ",");
-        in = hlo_take_dims(x);
-        if (hlo_accept(x, ",")) {
-            a.must = hlo_accept_word(x, "must-alias");
-            if (!a.must && !hlo_accept_word(x, "may-alias"))
-                hlo_fail(x, "may-alias or must-alias");
-        }
-        hlo_expect(x, ")");
-        hlo_accept(x, ",");
-        if (out.n > 1 || in.n > 0)
-            hlo_fail(x, "outputs and parameters without inner tuples");
-        a.output_index = out.n ? out.at[0] : 0;
-        *sd_push(p->x.arena, &v) = a;
-    }
-    p->m->alias = v.at;
-    p->m->nalias = v.n;
-}
-
-/* { (0, {}), (2, {}) }, kept until the entry's parameters are known */
-static hlo_dims take_donors(hlo_lexer *x)
-{
-    sd_vec(int64_t) v = {0};
-
-    hlo_expect(x, "{");
-    while (!x->bad && !hlo_accept(x, "}")) {
-        hlo_expect(x, "(");
-        *sd_push(x->arena, &v) = hlo_take_int(x);
-        hlo_expect(x, ",");
-        hlo_take_dims(x);
-        hlo_expect(x, ")");
-        hlo_accept(x, ",");
-    }
-    return (hlo_dims){v.at, v.n};
-}
-
-static int take_count(hlo_lexer *x)
-{
-    int64_t n = hlo_take_int(x);
-
-    if (n < 1 || n > 1 << 20)
-        hlo_fail(x, "a count");
-    return (int)n;
-}
-
-/* One of n arguments or results: its memory; the shape is said again. */
-static void take_memory(parser *p, hlo_lexer *x, const char ***kind, int i)
-{
-    const int most = 1 << 16; /* more are not told apart by memory */
-    bool array = !hlo_accept(x, "(");
-
-    if (!array)
-        x->at--;
-    hlo_take_shape(x);
-    if (array && x->space && i < most &&
-        !hlo_set_memory(p->x.arena, kind, most, i, x->space))
-        hlo_refuse(x, sd_error(SD_UNIMPLEMENTED,
-                               "memory space %" PRId64 "; there are 0 (device) "
-                               "and %d (pinned_host)",
-                               x->space, HLO_HOST_SPACE));
-}
-
-static void take_list(parser *p, hlo_lexer *x, const char ***kind)
-{
-    int i = 0;
-
-    hlo_expect(x, "(");
-    if (hlo_accept(x, ")"))
-        return;
-    do
-        take_memory(p, x, kind, i++);
-    while (hlo_accept(x, ",") && !x->bad);
-    hlo_expect(x, ")");
-}
-
-/* {(f32[2]{0}, ...)->(f32[2]{0:S(5)})} */
-static void take_memories(parser *p, hlo_lexer *x)
-{
-    hlo_expect(x, "{");
-    take_list(p, x, &p->m->param_memory);
-    hlo_expect(x, "->");
-    hlo_skip_space(x);
-    if (x->at < x->end && *x->at == '(')
-        take_list(p, x, &p->m->output_memory);
-    else
-        take_memory(p, x, &p->m->output_memory, 0);
-    hlo_expect(x, "}");
-}
-
-static hlo_dims take_header(parser *p)
-{
-    hlo_dims donors = {0};
-    hlo_attr a;
-
-    while (hlo_accept(&p->x, ",") && take_attr(&p->x, &a)) {
-        hlo_lexer x = p->x;
-
-        x.at = a.value.at;
-        x.end = a.value.at + a.value.len;
-        if (hlo_word_is(a.key, "input_output_alias"))
-            take_aliases(p, &x);
-        else if (hlo_word_is(a.key, "buffer_donor"))
-            donors = take_donors(&x);
-        else if (hlo_word_is(a.key, "replica_count"))
-            p->m->nreplica = take_count(&x);
-        else if (hlo_word_is(a.key, "num_partitions"))
-            p->m->npartition = take_count(&x);
-        else if (hlo_word_is(a.key, "entry_computation_layout"))
-            take_memories(p, &x);
-        else if (hlo_word_is(a.key, "frontend_attributes"))
-            p->m->frontend_attrs =
-                sd_arena_str(p->x.arena, a.value.at, a.value.len);
-        /* others repeat what the computations say, or are XLA's own affair */
-        if (!x.bad)
-            continue;
-        p->x.at = x.bad_at;
-        if (x.status)
-            hlo_refuse(&p->x, x.status);
-        else
-            hlo_fail(&p->x, x.bad);
-    }
-    return donors;
-}
-
-static void check_entry(parser *p, hlo_dims donors)
+static void check_entry(parser *p)
 {
     hlo_module *m = p->m;
     sd_status st;
@@ -547,75 +395,8 @@ static void check_entry(parser *p, hlo_dims donors)
         else
             hlo_fail(&p->x, "an ENTRY computation");
     }
-    if (p->x.bad)
-        return;
-    if ((st = hlo_check_entry(m, donors))) {
+    if (!p->x.bad && (st = hlo_head_apply(&p->head, m)))
         hlo_refuse(&p->x, st);
-        return;
-    }
-    if (donors.n)
-        m->donor = sd_arena_array(m->arena, bool, m->entry->nparam + 1);
-    for (int i = 0; i < donors.n; i++)
-        m->donor[donors.at[i]] = true;
-}
-
-/* ---- tables of files and frames, between header and computations ---- */
-
-/* {file_name_id=1 function_name_id=2 line=3 ...}: the two that are asked for */
-static numbers take_fields(hlo_lexer *x, const char *first, const char *second)
-{
-    numbers n = {0, 0};
-
-    hlo_expect(x, "{");
-    while (!x->bad && !hlo_accept(x, "}")) {
-        hlo_word key = hlo_take_name(x);
-        int64_t v;
-
-        hlo_expect(x, "=");
-        v = hlo_take_int(x);
-        if (hlo_word_is(key, first))
-            n.a = v;
-        else if (hlo_word_is(key, second))
-            n.b = v;
-    }
-    return n;
-}
-
-static void take_row(parser *p, int table)
-{
-    hlo_lexer *x = &p->x;
-    size_t len;
-
-    if (table == 0)
-        *sd_push(x->arena, &p->file) = hlo_take_string(x, &len);
-    else if (table == 1)
-        hlo_take_string(x, &len); /* names of functions are not kept */
-    else if (table == 2)
-        *sd_push(x->arena, &p->location) =
-            take_fields(x, "file_name_id", "line");
-    else
-        *sd_push(x->arena, &p->frame) = take_fields(x, "file_location_id", "");
-}
-
-/* Rows are numbered from 1 in their order. */
-static bool take_table(parser *p)
-{
-    static const char *const name[] = {"FileNames", "FunctionNames",
-                                       "FileLocations", "StackFrames"};
-    hlo_lexer *x = &p->x;
-
-    for (int i = 0; i < (int)SD_COUNTOF(name); i++) {
-        if (!hlo_accept_word(x, name[i]))
-            continue;
-        hlo_skip_space(x);
-        while (!x->bad && x->at < x->end && *x->at >= '0' && *x->at <= '9') {
-            hlo_take_int(x);
-            take_row(p, i);
-            hlo_skip_space(x);
-        }
-        return true;
-    }
-    return false;
 }
 
 static sd_status parse_error(parser *p)
@@ -629,19 +410,19 @@ static sd_status parse_error(parser *p)
     }
     if (p->x.status)
         return sd_note(p->x.status, "HLO text, line %d", line);
-    int near = (int)SD_MIN(p->x.end - at, 24);
+    char near[25] = "";
 
+    for (int i = 0; i < 24 && at + i < p->x.end; i++)
+        near[i] = at[i] < ' ' || at[i] > '~' ? ' ' : at[i];
     return sd_error(SD_INVALID,
-                    "HLO text, line %d column %d: expected %s, found \"%.*s\"",
-                    line, column, p->x.bad, near, at);
+                    "HLO text, line %d column %d: expected %s, found \"%s\"",
+                    line, column, p->x.bad, near);
 }
 
 sd_status hlo_parse(sd_arena *a, const char *text, size_t len, hlo_module **out)
 {
     parser p = {.x = {.arena = a, .base = text, .at = text, .end = text + len}};
-    hlo_dims donors = {0};
     hlo_word name = {"module", 6};
-
     bool header = hlo_accept_word(&p.x, "HloModule");
 
     if (header)
@@ -649,13 +430,11 @@ sd_status hlo_parse(sd_arena *a, const char *text, size_t len, hlo_module **out)
     p.m = hlo_module_create(a, sd_arena_str(a, name.at, name.len));
     p.comps = sd_map_create(a);
     if (header)
-        donors = take_header(&p);
-    while (!p.x.bad && take_table(&p))
-        ;
+        hlo_take_head(&p.x, p.m, &p.head);
     for (hlo_skip_space(&p.x); !p.x.bad && p.x.at < p.x.end;
          hlo_skip_space(&p.x))
         take_comp(&p);
-    check_entry(&p, donors);
+    check_entry(&p);
     if (p.x.bad)
         return parse_error(&p);
     *out = p.m;

@@ -51,9 +51,9 @@ static const group groups[] = {
     {1,
      {RUN(lower_dot), RUN(lower_complex), RUN(lower_precision),
       RUN(lower_index), RUN(lower_float)}},
-    {4,
-     {RUN(opt_simplify), RUN(opt_fold), RUN(lower_index), RUN(opt_tuple),
-      RUN(opt_cse), RUN(opt_dce)}},
+    {4, /* lower_float leaves the narrow floats' reduce-precision as f32's */
+     {RUN(lower_precision), RUN(opt_simplify), RUN(opt_fold), RUN(lower_index),
+      RUN(opt_tuple), RUN(opt_cse), RUN(opt_dce)}},
     {1, {RUN(lower_reduce), RUN(split_reduce)}},
     {4,
      {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_cse),

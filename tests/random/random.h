@@ -85,6 +85,7 @@ hlo_inst *random_inst(random_gen *g, hlo_op op, const sd_shape *s, int narg,
 void random_infer(random_gen *g, hlo_inst *in);
 /* n more values in the pool of g. */
 void random_steps(random_gen *g, int n);
+bool random_total_order(const hlo_inst *x);
 hlo_comp *random_scalar_body(random_gen *g, sd_dtype t, hlo_op op);
 
 typedef void (*random_maker)(random_gen *g);

@@ -108,9 +108,6 @@ void random_make_pad(random_gen *g)
     const sd_shape *s = arg[0]->shape;
     int64_t low[8], high[8], interior[8], n = 1;
 
-    if (s->rank == 0)
-        return;
-
     for (int i = 0; i < s->rank; i++) {
         int64_t extent;
 

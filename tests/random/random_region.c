@@ -333,14 +333,14 @@ void random_make_sort(random_gen *g)
 
     arg[0] = random_pick(g, HLO_T_ANY & ~HLO_T_CPLX, exact);
     s = arg[0]->shape;
-    if (s->rank == 0 || !random_fact_of(arg[0])->bits)
+    if (s->rank == 0 || !random_total_order(arg[0]))
         return;
     d = random_below(g, s->rank);
     for (int i = 1; i < n; i++) {
         arg[i] = random_want(
             g, random_dims(g, random_dtype(g, HLO_T_ANY), s->rank, s->dim),
             exact);
-        if (!random_fact_of(arg[i])->bits)
+        if (!random_total_order(arg[i]))
             return;
     }
     in = random_inst(g, HLO_SORT, NULL, n, arg);

@@ -15,10 +15,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SECONDS = 20, REASONS = 64, REASON_CHARS = 160 };
+enum { CPU_SECONDS = 20, WALL_SECONDS = 200, REASONS = 64, REASON_CHARS = 160 };
 
 typedef struct { /* shared with the child */
     int64_t at;  /* the program that runs */
@@ -66,6 +67,14 @@ static void count(tally *t, random_verdict v, const char *who, sd_buf *why)
 
 /* ---- children ---- */
 
+/* One program's time: its own, and what a busy machine may make of it. */
+static void restart_clock(void)
+{
+    setitimer(ITIMER_PROF,
+              &(struct itimerval){.it_value = {.tv_sec = CPU_SECONDS}}, NULL);
+    alarm(WALL_SECONDS);
+}
+
 static void limit(void)
 {
 #if !defined(__SANITIZE_ADDRESS__)
@@ -109,10 +118,10 @@ static void child(const char *device, int64_t end, tally *t)
     limit();
     w = open_world(device);
     for (; t->at < end; t->at++) {
-        alarm(SECONDS);
+        restart_clock();
         run_seed(&w, (uint64_t)t->at, t);
     }
-    alarm(SECONDS);
+    restart_clock();
     random_world_close(&w);
     exit(0);
 }
@@ -239,7 +248,7 @@ static int outcome(const char *device, const char *text, size_t len)
         if (!freopen("/dev/null", "w", stderr))
             exit(0);
         w = open_world(device);
-        alarm(SECONDS);
+        restart_clock();
         if (random_run(&w, text, len, &why) != RANDOM_WRONG)
             exit(0);
         sd_buf_u8(&why, 0);

@@ -312,3 +312,11 @@ bool hlo_set_memory(sd_arena *a, const char ***kind, int n, int i,
     (*kind)[i] = "pinned_host";
     return true;
 }
+
+sd_status hlo_bad_memory(void)
+{
+    return sd_error(SD_UNIMPLEMENTED,
+                    "an argument or result in another memory space than 0 "
+                    "(device) and %d (pinned_host)",
+                    HLO_HOST_SPACE);
+}

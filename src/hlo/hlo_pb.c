@@ -371,3 +371,14 @@ char *pb_text(sd_arena *a, sd_bytes s)
 {
     return s.len ? sd_arena_str(a, (const char *)s.at, s.len) : NULL;
 }
+
+const char *pb_shown(sd_arena *a, sd_bytes s)
+{
+    char *to = sd_arena_str(a, s.len ? (const char *)s.at : "",
+                            SD_MIN(s.len, (size_t)64));
+
+    for (size_t i = 0; i < SD_MIN(s.len, (size_t)64); i++)
+        if (to[i] < ' ' || to[i] > '~')
+            to[i] = '?';
+    return to;
+}

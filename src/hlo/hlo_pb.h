@@ -78,5 +78,7 @@ static inline sd_bytes pb_str(const char *s) /* takes NULL */
 }
 /* With the NUL added; NULL when empty. */
 char *pb_text(sd_arena *a, sd_bytes s);
+/* For messages: at most 64 characters, what is not ASCII as '?'. */
+const char *pb_shown(sd_arena *a, sd_bytes s);
 
 #endif

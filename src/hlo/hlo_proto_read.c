@@ -172,14 +172,13 @@ static sd_status read_constant(reader *r, hlo_comp *c, const char *name,
     return NULL;
 }
 
-static sd_status unknown_op(sd_bytes name)
+static sd_status unknown_op(reader *r, sd_bytes name)
 {
-    const char *at = name.len ? (const char *)name.at : "";
-
-    if (hlo_op_not_done(at, name.len))
-        return sd_error(SD_UNIMPLEMENTED, "XLA's op %.*s", (int)name.len, at);
-    return sd_error(SD_INVALID, "\"%.*s\" is no op of HLO",
-                    (int)SD_MIN(name.len, (size_t)64), at);
+    if (hlo_op_not_done(name.len ? (const char *)name.at : "", name.len))
+        return sd_error(SD_UNIMPLEMENTED, "XLA's op %s",
+                        pb_shown(r->arena, name));
+    return sd_error(SD_INVALID, "\"%s\" is no op of HLO",
+                    pb_shown(r->arena, name));
 }
 
 static sd_status make_inst(reader *r, hlo_comp *c, const pb_inst *p, int most,
@@ -192,7 +191,7 @@ static sd_status make_inst(reader *r, hlo_comp *c, const pb_inst *p, int most,
     hlo_op op;
 
     if (!hlo_op_of_name((const char *)p->opcode.at, p->opcode.len, &op))
-        return unknown_op(p->opcode);
+        return unknown_op(r, p->opcode);
     if ((st = hlo_shape_of_pb(r->arena, p->shape, &s)) ||
         (st = read_operands(r, p, &arg)))
         return st;
@@ -224,10 +223,10 @@ static sd_status read_inst(reader *r, hlo_comp *c, sd_bytes bytes, int most)
         sd_map_set(r->insts, (uint64_t)(p.id), in);
         st = hlo_verify_inst(r->m, in);
     }
-    return sd_note(st, "%.*s %.*s", (int)SD_MIN(p.opcode.len, (size_t)64),
-                   p.opcode.len ? (const char *)p.opcode.at : "",
-                   (int)SD_MIN(p.name.len, (size_t)64),
-                   p.name.len ? (const char *)p.name.at : "");
+    if (!st)
+        return NULL;
+    return sd_note(st, "%s %s", pb_shown(r->arena, p.opcode),
+                   pb_shown(r->arena, p.name));
 }
 
 /* ---- computations ---- */
@@ -258,11 +257,11 @@ static sd_status read_comp(reader *r, sd_bytes bytes)
     r->insts = sd_map_create(r->arena);
     for (int i = 0; i < p.inst.n; i++)
         if ((st = read_inst(r, c, p.inst.at[i], p.inst.n)))
-            return sd_note(st, "computation %s", name);
+            return sd_note(st, "computation %s", c->name);
     if (sd_map_has(r->comps, (uint64_t)(p.id)))
         st = sd_error(SD_INVALID, "its id %" PRId64 " is another's", p.id);
     if (st || (st = check_comp(r, c, p.root)))
-        return sd_note(st, "computation %s", name);
+        return sd_note(st, "computation %s", c->name);
     sd_map_set(r->comps, (uint64_t)(p.id), c);
     return NULL;
 }
@@ -335,11 +334,7 @@ static sd_status read_memories(reader *r, const pb_program_shape *p)
     if (!out->elem.n && nout == 1)
         ok &=
             hlo_set_memory(r->arena, &m->output_memory, nout, 0, space_of(out));
-    return ok ? NULL
-              : sd_error(SD_UNIMPLEMENTED,
-                         "an argument or result in another memory space than "
-                         "0 (device) and %d (pinned_host)",
-                         HLO_HOST_SPACE);
+    return ok ? NULL : hlo_bad_memory();
 }
 
 static sd_status read_module(reader *r, const pb_module *p,

@@ -20,8 +20,8 @@ static sd_status lacks(const char *what)
 }
 
 /* A text that is one of a list; empty: the value for unset. */
-static sd_status pick(sd_bytes s, const char *const *name, const char *what,
-                      int unset, int *out)
+static sd_status pick(ctx *c, sd_bytes s, const char *const *name,
+                      const char *what, int unset, int *out)
 {
     for (int i = 0; s.len && name[i]; i++)
         if (strlen(name[i]) == s.len && memcmp(name[i], s.at, s.len) == 0) {
@@ -31,8 +31,8 @@ static sd_status pick(sd_bytes s, const char *const *name, const char *what,
     *out = unset;
     if (!s.len && unset >= 0)
         return NULL;
-    return sd_error(SD_INVALID, "%s \"%.*s\" is none of XLA's", what,
-                    (int)SD_MIN(s.len, (size_t)40), (const char *)s.at);
+    return sd_error(SD_INVALID, "%s \"%s\" is none of XLA's", what,
+                    pb_shown(c->a, s));
 }
 
 static sd_status in_range(int64_t v, int64_t n, const char *what, int *out)
@@ -50,9 +50,9 @@ static sd_status read_compare(ctx *c)
     int dir = 0, type = 0;
     sd_status st;
 
-    if ((st = pick(c->p->compare_dir, hlo_cmp_dir_name, "direction", -1,
+    if ((st = pick(c, c->p->compare_dir, hlo_cmp_dir_name, "direction", -1,
                    &dir)) ||
-        (st = pick(c->p->compare_type, hlo_cmp_type_name, "comparison type",
+        (st = pick(c, c->p->compare_type, hlo_cmp_type_name, "comparison type",
                    (int)hlo_usual_compare(t), &type)))
         return st;
     in->u.compare.dir = (hlo_cmp_dir)dir;
@@ -382,7 +382,7 @@ static sd_status read_small(ctx *c)
         in->u.fft.n = p->fft_length.n;
         break;
     case HLO_FUSION:
-        st = pick(p->fusion_kind, hlo_fusion_name, "fusion kind", 0, &v);
+        st = pick(c, p->fusion_kind, hlo_fusion_name, "fusion kind", 0, &v);
         in->u.fusion.kind = (hlo_fusion_kind)v;
         break;
     case HLO_REDUCE_PRECISION:

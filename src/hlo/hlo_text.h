@@ -49,11 +49,24 @@ typedef struct {
     int n;
     hlo_comp *(*find)(void *ctx, hlo_word name);
     hlo_comp *(*body)(void *ctx, hlo_lexer *x); /* a computation in place */
-    bool (*frame)(void *ctx, int64_t id, hlo_inst *in); /* file and line */
+    void (*frame)(void *ctx, int64_t id, hlo_inst *in); /* file and line */
     void *ctx;
 } hlo_attrs;
+bool hlo_take_attr(hlo_lexer *x, hlo_attr *a); /* key=value, still text */
 /* Reads them into in; what is not known is an error. */
 void hlo_parse_attrs(hlo_lexer *x, hlo_attrs *as, hlo_inst *in);
+
+/* What stands before the computations (hlo_parse_head.c). */
+typedef struct { int64_t a, b; } hlo_numbers;
+typedef struct {
+    hlo_dims donors, param_space, output_space; /* until the entry is known */
+    sd_vec(const char *) file;    /* XLA's tables; their numbers begin at 1 */
+    sd_vec(hlo_numbers) location; /* file, line */
+    sd_vec(hlo_numbers) frame;    /* location */
+} hlo_head;
+void hlo_take_head(hlo_lexer *x, hlo_module *m, hlo_head *h);
+void hlo_head_frame(const hlo_head *h, int64_t id, hlo_inst *in);
+sd_status hlo_head_apply(const hlo_head *h, hlo_module *m);
 
 typedef struct { /* over the attributes of one instruction */
     hlo_lexer *x;
@@ -130,6 +143,7 @@ int64_t hlo_memory_space(const char *const *kind, int i); /* kind: or NULL */
 /* kind[i], of n, from a memory space; false when it is none of ours. */
 bool hlo_set_memory(sd_arena *a, const char ***kind, int n, int i,
                     int64_t space);
+sd_status hlo_bad_memory(void);
 
 /* the names that text uses for enums, by value */
 extern const char *const hlo_cmp_dir_name[],

@@ -3,10 +3,11 @@
  * flow, tokens and what stands for other machines. */
 #include "hlo_eval.h"
 
-#include <assert.h>
-
-enum { MAX_LOOPS = 1 << 24 }; /* then a loop is taken for an endless one */
-#define MAX_BYTES ((double)(UINT64_C(1) << 32)) /* of values at a time */
+enum {
+    MAX_LOOPS = 1 << 24, /* then a loop is taken for an endless one */
+    PER_INST = 64        /* steps that an instruction costs beside its own */
+};
+#define MAX_BYTES ((double)(UINT64_C(1) << 31)) /* of values at a time */
 #define MAX_STEPS ((double)(UINT64_C(1) << 34)) /* some minutes */
 
 /* ---- values and indices ---- */
@@ -176,19 +177,22 @@ static double steps_of(const hlo_inst *in, const hlo_value *arg)
     }
 }
 
+static sd_status spend(hlo_ev *e, double steps)
+{
+    e->steps += steps;
+    return e->steps > MAX_STEPS
+               ? sd_error(SD_EXHAUSTED, "evaluating more than 2^34 steps")
+               : NULL;
+}
+
 /* A generated or hostile program ends in a status, not in a day's work. */
 static sd_status afford(hlo_ev *e, const hlo_inst *in, const hlo_value *arg)
 {
-    e->steps += steps_of(in, arg);
     e->bytes += passes_on(in) ? 0 : bytes_of(in->shape);
     if (e->bytes > MAX_BYTES)
         return sd_error(SD_EXHAUSTED,
-                        "evaluating %s: values of more than 2^32 bytes",
-                        hlo_info(in)->name);
-    if (e->steps > MAX_STEPS)
-        return sd_error(SD_EXHAUSTED, "evaluating %s: more than 2^34 steps",
-                        hlo_info(in)->name);
-    return NULL;
+                        "evaluating values of more than 2^31 bytes");
+    return spend(e, PER_INST + steps_of(in, arg));
 }
 
 /* ---- running a computation ---- */
@@ -201,6 +205,7 @@ static sd_status run_comp(hlo_ev *e, const hlo_comp *c, const hlo_value *arg,
     hlo_value *in = sd_arena_array(e->arena, hlo_value, f->most + 1);
     sd_status st;
 
+    e->bytes += (double)(f->n + f->most) * sizeof(hlo_value);
     for (int i = 0; i < f->n; i++) {
         const hlo_inst *x = f->inst[i];
 
@@ -298,6 +303,8 @@ sd_status hlo_region_run(hlo_ev *e, hlo_region *r, const void *const *arg,
                       arg[0], arg[1], result[0]);
         return NULL;
     }
+    if ((st = spend(e, r->f->n)))
+        return st;
     if (!r->nested)
         return run_region(e, r, arg, result);
     e->arena = sd_arena_create(); /* what calls inside make is short-lived */

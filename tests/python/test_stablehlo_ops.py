@@ -186,7 +186,8 @@ def test_counts_of_bits(name):
     t = numpy_type(name)
     bits = int(name.lstrip("ui"))
     x = np.array([-(1 << (bits - 1)), -1, 0, 1] if name[0] == "i" else
-                 [(1 << bits) - 1, 1 << (bits - 1), 0, 1]).astype(t)
+                 [(1 << bits) - 1, 1 << (bits - 1), 0, 1],
+                 np.int64 if name[0] == "i" else np.uint64).astype(t)
     v = f"tensor<4x{name}>"
     got = run(main(f"%x: {v}", f"({v}, {v})", f"""
       %a = stablehlo.popcnt %x : {v}

@@ -604,7 +604,7 @@ static void evaluator_refuses(void **state)
         {"ENTRY e { x = f32[65536] iota(), iota_dimension=0 "
          "y = f32[65536,65536] broadcast(x), dimensions={0} "
          "ROOT r = f32[65536,65536] negate(y) }",
-         "more than 2^32 bytes"},
+         "more than 2^31 bytes"},
     };
 
     (void)state;

@@ -291,27 +291,53 @@ static bool can_do(const hlo_inst *in, const device_desc *dev)
     }
 }
 
+static bool is_listed_already(const char *const *list, int n, const char *s)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(list[i], s) == 0)
+            return true;
+    return false;
+}
+
+static const char *refusal(hlo_module *m, const hlo_inst *in,
+                           const device_desc *dev)
+{
+    if (in->op != HLO_CUSTOM_CALL)
+        return hlo_describe(m, in);
+    return sd_arena_fmt(m->arena, "%s to \"%s\" (%s)", hlo_describe(m, in),
+                        in->u.custom->target, pass_foreign_why_not(in, dev));
+}
+
+/* All of them at once, each that reads alike but once. */
 static sd_status refuse(hlo_module *m, const device_desc *dev)
 {
     enum { MOST = 20 };
+    const char *list[MOST];
     sd_buf b = {0};
-    int n = 0;
+    int n = 0, listed = 0;
+    bool more = false;
     sd_status st = NULL;
 
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-            if (!can_do(in, dev) && n++ < MOST) {
-                sd_buf_str(&b, n > 1 ? "; " : "");
-                sd_buf_str(&b, hlo_describe(m, in));
-                if (in->op == HLO_CUSTOM_CALL)
-                    sd_buf_fmt(&b, " to \"%s\" (%s)", in->u.custom->target,
-                               pass_foreign_why_not(in, dev));
-            }
+        hlo_for_each_inst(in, c) {
+            if (can_do(in, dev))
+                continue;
+            const char *what = refusal(m, in, dev);
+
+            n++;
+            if (is_listed_already(list, listed, what))
+                continue;
+            more |= listed == MOST;
+            if (listed < MOST)
+                list[listed++] = what;
+        }
+    for (int i = 0; i < listed; i++)
+        sd_buf_fmt(&b, "%s%s", i ? "; " : "", list[i]);
     if (n)
         st =
             sd_error(SD_UNIMPLEMENTED, "no way to run %d instruction%s: %.*s%s",
                      n, n > 1 ? "s" : "", (int)b.len, b.at ? b.at : "",
-                     n > MOST ? "; ..." : "");
+                     more ? "; ..." : "");
     sd_buf_finish(&b);
     return st;
 }

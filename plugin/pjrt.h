@@ -236,6 +236,14 @@ sd_status pjrt_load(PJRT_Client *c, PJRT_Executable *e, sd_bytes options,
 sd_status pjrt_loaded_program(PJRT_LoadedExecutable *l, PJRT_Device *d,
                               xpu_program **out); /* borrowed */
 
+/* ---- traces: pjrt_profiler.c ---- */
+
+extern const PLUGIN_Profiler_Api plugin_profiler_api;
+uint64_t pjrt_profile_now(void); /* 0: nobody traces */
+/* A run that began then and lasts until done. */
+void pjrt_profile_run(const char *name, int device, uint64_t from,
+                      xpu_event *done);
+
 /* ---- callbacks of a run: pjrt_callback.c ---- */
 
 typedef struct pjrt_callbacks pjrt_callbacks;

@@ -101,6 +101,7 @@ static sd_status run_on(run *r, PJRT_Device *d, int device,
     xpu_call call = {
         .narg = (int)r->narg, .keep = r->keep, .launch = r->options->launch_id};
     pjrt_callbacks *callbacks = NULL;
+    uint64_t from = pjrt_profile_now();
     xpu_program *x;
     sd_status st;
 
@@ -120,6 +121,8 @@ static sd_status run_on(run *r, PJRT_Device *d, int device,
     }
     if (callbacks)
         free_when_done(callbacks, *done);
+    if (from)
+        pjrt_profile_run(r->p->name, d->desc->id, from, *done);
     if ((st = wrap_outputs(r, d, out)))
         xpu_event_release(*done);
     return st;

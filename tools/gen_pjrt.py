@@ -25,8 +25,11 @@ HEADERS = ('pjrt_c_api.h', 'pjrt_c_api_layouts_extension.h',
            'pjrt_c_api_ffi_extension.h', 'pjrt_c_api_gpu_extension.h',
            'pjrt_c_api_shardings_extension.h',
            'pjrt_c_api_raw_buffer_extension.h', 'pjrt_c_api_device_event.h',
-           'pjrt_c_api_abi_version_extension.h')
+           'pjrt_c_api_abi_version_extension.h',
+           'pjrt_c_api_profiler_extension.h', 'profiler_c_api.h')
 OURS = ('PJRT_Error', 'PJRT_Memory', 'PJRT_RawBuffer')  # laid out by us
+
+ERRORS = {'PJRT': 'PJRT_Error*', 'PLUGIN': 'PLUGIN_Profiler_Error*'}
 
 # Handles that a caller may leave out; what is destroyed may always be NULL.
 MAY_BE_NULL = {
@@ -166,7 +169,7 @@ def header(t):
     text += ' '.join(c for h, c in t.callback.values() if t.wanted(h))
     known = set(t.enum) | set(t.callback)
     functions = {n[:-5] for n in structs if n.endswith('_Args')} - known
-    names = set(re.findall(r'\bPJRT_\w+', text)) | set(structs)
+    names = set(re.findall(r'\b(?:PJRT|PLUGIN)_\w+', text)) | set(structs)
     out.append('')
     out += ['typedef struct %s %s;' % (n, n)
             for n in sorted(names - known - functions)]
@@ -176,10 +179,10 @@ def header(t):
             out.append('typedef %s;' % declare(sig, name))
     out.append('')
     returns = {name: ret for name, ret, _ in t.api}
-    used = set(re.findall(r'\bPJRT_\w+', text))
+    used = set(re.findall(r'\b(?:PJRT|PLUGIN)_\w+', text))
     for name in sorted(functions & used):
         out.append('typedef %s %s(%s_Args *args);' %
-                   (returns.get(name, 'PJRT_Error*'), name, name))
+                   (returns.get(name, ERRORS[name.split('_')[0]]), name, name))
     out.append('')
     for name, (_, _, _, fields) in structs.items():
         if name not in OURS:
@@ -203,9 +206,7 @@ def header(t):
 
 
 def snake(name):
-    name = name[len('PJRT_'):]
-    name = re.sub(r'([a-z0-9])([A-Z])', r'\1_\2', name)
-    return 'pjrt_' + name.lower()
+    return re.sub(r'([a-z0-9])([A-Z])', r'\1_\2', name).lower()
 
 
 def slots(t):
@@ -253,6 +254,9 @@ def table(t):
                 '             .type = %s, .next = %s},' % (kind, last)]
         out += ['    .%s = check_%s,' % (field, snake(f))
                 for field, f in t.extension_slots(struct)]
+        out += ['    .%s = (%s)(uintptr_t)&%s,' %
+                (f[0], f[1], snake(f[1].rstrip('*')))
+                for f in t.struct[struct][3] if f[1].endswith('_Api*')]
         out.append('};')
         last = '(PJRT_Extension_Base *)(uintptr_t)&%s.base' % var
     out += ['', 'const PJRT_Api pjrt_api = {',

@@ -1,7 +1,9 @@
 """What JAX reaches of the PJRT surface beyond running programs, for
 test_pjrt.py: each check on the present devices; says ok for each."""
 import gc
+import glob
 import sys
+import tempfile
 
 import jax
 import jax.numpy as jnp
@@ -204,9 +206,28 @@ def life():
     np.testing.assert_array_equal(y, A + 1)
 
 
+def traces():
+    x = jax.device_put(A, XPU[0])
+    f = jax.jit(lambda x: x * 3)
+    f(x).block_until_ready()
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            for _ in range(3):
+                f(x).block_until_ready()
+            f(x + 1).block_until_ready()
+        path, = glob.glob(folder + "/**/*.xplane.pb", recursive=True)
+        planes = {p.name: p for p in
+                  jax.profiler.ProfileData.from_file(path).planes}
+        line, = planes["/device:CUSTOM:xpu"].lines
+        assert line.name == "xpu(id=0)"
+        names = [e.name for e in line.events]
+        assert names.count("jit__lambda") >= 3, names
+        assert all(e.duration_ns > 0 for e in line.events)
+
+
 CHECKS = (donation, memory_kinds, devices, dlpack, narrow_types,
           strided_and_empty, layouts, topology, executables, memory_stats,
-          life)
+          life, traces)
 
 if __name__ == "__main__":
     assert len(XPU) == int(sys.argv[1]), XPU

@@ -1,0 +1,113 @@
+/* The profiler: what runs between start and stop is in the trace, and nothing
+ * else. */
+#include "plugin_test.h"
+
+#define PROFILER(v, name, ...) \
+    PLUGIN_Profiler_##name##_Args v = { \
+        .struct_size = PLUGIN_Profiler_##name##_Args_STRUCT_SIZE, __VA_ARGS__}
+
+static const PLUGIN_Profiler_Api *profiler(void)
+{
+    const PJRT_Profiler_Extension *x =
+        plugin_extension(PJRT_Extension_Type_Profiler);
+
+    assert_int_equal(x->profiler_api->struct_size, 80); /* jaxlib 0.10.2's */
+    return x->profiler_api;
+}
+
+static void run_once(void)
+{
+    PJRT_LoadedExecutable *l = program(1, false);
+    float x[4] = {1, 2, 3, 4};
+    PJRT_Buffer *in = put_f32(x, 4), *out[1];
+
+    ok(execute(l, &in, 1, out, -1), "execute");
+    destroy(in);
+    destroy(out[0]);
+    unload(l);
+}
+
+static int count(const uint8_t *at, size_t n, const char *text)
+{
+    const uint8_t *end = at + n;
+    int k = 0;
+
+    while ((at = memmem(at, (size_t)(end - at), text, strlen(text)))) {
+        at += strlen(text);
+        k++;
+    }
+    return k;
+}
+
+static void runs_are_in_the_trace(void **state)
+{
+    const PLUGIN_Profiler_Api *a = profiler();
+    PROFILER(c, Create, .options = "", .options_size = 0);
+    size_t empty;
+
+    (void)state;
+    assert_null(a->create(&c));
+    PROFILER(on, Start, .profiler = c.profiler);
+    PROFILER(off, Stop, .profiler = c.profiler);
+    PROFILER(data, CollectData, .profiler = c.profiler);
+    run_once();
+    assert_null(a->collect_data(&data));
+    empty = data.buffer_size_in_bytes;
+    assert_int_equal(count(data.buffer, empty, "/device:CUSTOM:xpu"), 1);
+    assert_int_equal(count(data.buffer, empty, "jit_copy"), 0);
+    assert_null(a->start(&on));
+    assert_null(a->start(&on));
+    for (int i = 0; i < 3; i++)
+        run_once();
+    assert_null(a->stop(&off));
+    assert_null(a->stop(&off));
+    run_once();
+    data.buffer = NULL;
+    assert_null(a->collect_data(&data));
+    /* One name, one line; an event a run: {1 id 1, 2 offset, 3 duration}. */
+    assert_int_equal(count(data.buffer, data.buffer_size_in_bytes, "jit_copy"),
+                     1);
+    assert_int_equal(count(data.buffer, data.buffer_size_in_bytes, "xpu(id=0)"),
+                     1);
+    assert_int_equal(
+        count(data.buffer, data.buffer_size_in_bytes, "\x08\x01\x10"), 3);
+    PROFILER(used, Consume, .profiler = c.profiler);
+    assert_null(a->consume(&used));
+    PROFILER(text, Serialize, .profiler = c.profiler,
+             .consume_result = used.result);
+    assert_null(a->serialize(&text));
+    assert_int_equal(text.serialized_size, data.buffer_size_in_bytes);
+    PROFILER(end_result, ConsumeResult_Destroy, .consume_result = used.result);
+    assert_null(a->consume_result_destroy(&end_result));
+    PROFILER(end, Destroy, .profiler = c.profiler);
+    assert_null(a->destroy(&end));
+    assert_null(a->destroy(&(PLUGIN_Profiler_Destroy_Args){.profiler = NULL}));
+}
+
+static void a_profiler_that_records_gives_nothing(void **state)
+{
+    const PLUGIN_Profiler_Api *a = profiler();
+    PROFILER(c, Create, .options = "");
+
+    (void)state;
+    assert_null(a->create(&c));
+    PROFILER(on, Start, .profiler = c.profiler);
+    PROFILER(data, CollectData, .profiler = c.profiler);
+    assert_null(a->start(&on));
+    PROFILER(message, Error_Message, .error = a->collect_data(&data));
+    assert_non_null(message.error);
+    a->error_message(&message);
+    assert_string_equal(message.message, "the profiler records: stop it first");
+    PROFILER(code, Error_GetCode, .error = message.error);
+    assert_null(a->error_get_code(&code));
+    assert_int_equal(code.code, PJRT_Error_Code_FAILED_PRECONDITION);
+    PROFILER(done, Error_Destroy,
+             .error = (PLUGIN_Profiler_Error *)(uintptr_t)message.error);
+    a->error_destroy(&done);
+    PROFILER(end, Destroy, .profiler = c.profiler);
+    assert_null(a->destroy(&end)); /* as it records */
+    run_once();
+}
+
+TESTS(profiler, T(runs_are_in_the_trace),
+      T(a_profiler_that_records_gives_nothing))

@@ -1,6 +1,7 @@
 """The elementwise rows: what an element becomes, on arrays computed wide."""
 import math
 
+import ml_dtypes
 import numpy as np
 
 import values
@@ -367,21 +368,18 @@ def reduce_precision(c, t, s):
 
 def reduced(t, x, e, m):
     """Rounded to m bits of fraction, then what is past an exponent of e bits is
-    infinite, and what is below it zero.  A subnormal of a type of 16 bits and
-    more is rounded where its bits stand, a narrower one as a wide number."""
-    import ml_dtypes
-    info = ml_dtypes.finfo(values.numpy_type(t))
+    infinite, and what is below it zero.  Types of 8 bits and less are taken for
+    f32, e5m2 for f16; subnormals are rounded where their bits stand."""
+    as_of = t if values.bits(t) >= 16 else "f16" if "e5m2" in t else "f32"
+    own = {"f64": 11, "f32": 8, "f16": 5, "bf16": 8}[as_of]
+    info = ml_dtypes.finfo(values.numpy_type(as_of))
     x = wide(x)
     finite = np.where(np.isfinite(x) & (x != 0), x, 1)
     _, at = np.frexp(finite)
-    least = info.minexp if values.bits(t) >= 16 else -1000
-    last = np.maximum(np.maximum(at - 1, least) - m, info.minexp - info.nmant)
+    last = np.maximum(at - 1, info.minexp) - min(m, info.nmant)
     r = np.ldexp(np.rint(np.ldexp(finite, -last)), last)
-    own = {"f64": 11, "f32": 8, "f16": 5, "bf16": 8}.get(t) or int(
-        t.split("e")[1][0])
     bias = 2 ** (e - 1) - 1 if e < own else 10000   # its own range: as it is
     _, at = np.frexp(np.where(r == 0, 1, r))
     r = np.where(at - 1 > bias, np.copysign(np.inf, r),
                  np.where((at - 1 < 1 - bias) | (r == 0), np.copysign(0, r), r))
-    x = np.where(np.isfinite(x) & (x != 0), r, x)
-    return rounded(t, x)
+    return rounded(t, np.where(np.isfinite(x) & (x != 0), r, x))

@@ -6,8 +6,8 @@ The evaluator (or a device, through PJRT) runs the generated programs and is
 held against JAX's CPU and against the same said in NumPy; jax.tsv lists what
 JAX cannot say or says otherwise (op, types, why).  host.tsv and cl.tsv list
 known refusals and failures by op and types with their reason; anything else, a
-program that JAX cannot say and that is not listed, and a row of the table
-without programs make the exit status 1.  --thin takes one shape for each op and
+program that JAX cannot say and that is not listed, a row of the table without
+programs, and a type beyond a row's that is not refused make the exit status 1.  --thin takes one shape for each op and
 type, another one for each type."""
 import argparse
 import json
@@ -67,8 +67,6 @@ def differs_float(got, want, scale, rule, flush):
         finite = np.isfinite(g) & np.isfinite(w)
         off = np.abs(np.where(finite, g, 0) - np.where(finite, w, 0))
         same |= finite & (off <= ulps * ulp_of(got.dtype, scale))
-    if "plainly" in rule:
-        same |= ~np.isfinite(w)
     if flush:
         tiny = np.longdouble(ml_dtypes.finfo(got.dtype).smallest_normal)
         same |= (np.abs(g) <= tiny) & (np.abs(w) <= tiny)
@@ -98,6 +96,8 @@ def difference(got, want, rule, flush):
         bad = differs_float(got, want, size, rule, flush)
     else:
         bad = got != want
+    if "plainly" in rule:
+        bad &= np.isfinite(want)
     if not bad.any():
         return None
     at = worst_place(bad)
@@ -205,6 +205,30 @@ def check_group(group, subject, jax_cpu, unsaid):
                              bool(excused), exact)
         rows.append((p.name, p.op, p.type, status, note[:400]))
     return rows
+
+
+def unrefused(only):
+    """Elementwise rows on types that they do not take: each must be refused by
+    the op's and the type's name.  The rows that are not."""
+    import oracle
+    import programs
+    import values
+    out = []
+    for row in programs.table():
+        n = {"UNARY": 1, "BINARY": 2}.get(row.cls, 0)
+        for t in values.TYPES if n and re.search(only, row.name) else []:
+            if t in row.types:
+                continue
+            p = programs.Program(row.name, t, "odd")
+            args = [p.param(values.any_values, t, (7,)) for _ in range(n)]
+            p.give(row.name, (t, (7,)), *args)
+            try:
+                oracle.Program(programs.module([p]), "hlo_text")
+            except oracle.OracleError as error:
+                if f"{row.name} does not take {t}" in str(error):
+                    continue
+            out.append(f"{row.name} of {t}")
+    return out
 
 
 # ---- all programs, by workers that may die ----
@@ -322,6 +346,9 @@ def main():
     missing = rows.missing()
     for name in missing:
         print(f"{name}: a row of the op table without programs")
+    taken = unrefused(a.only) if a.device == "eval" else []
+    for name in taken:
+        print(f"{name}: not refused by name, though the table has it not")
 
     def sink(got):
         for name, op, t, status, note in got:
@@ -335,7 +362,7 @@ def main():
     print(", ".join(f"{n} {s}" for s, n in sorted(count.items())),
           f"in {time.monotonic() - start:.0f} s")
     bad = sum(n for s, n in count.items() if s not in ("ok", "known"))
-    return 1 if bad or missing else 0
+    return 1 if bad or missing or taken else 0
 
 
 if __name__ == "__main__":

@@ -63,7 +63,6 @@ TYPES = {
     "iota": values.of_kinds("sint", "uint", "float", "cplx"),
     "topk": values.of_kinds("sint", "uint", "float"),
     "select-and-scatter": values.of_kinds("pred", "sint", "uint", "float"),
-    "clamp": values.of_kinds("pred", "sint", "uint", "float"),
     "partition-id": ["u32"], "replica-id": ["u32"],
 }
 

@@ -14,11 +14,13 @@
 
 typedef void (*pretty_fn)(mlir_parser *t, mlir_draft *d);
 
+/* A return of nothing has no types. */
 static void tail(mlir_parser *t, mlir_draft *d)
 {
     if (tx_is(t, '{'))
         tx_attr_dict(t, d, false);
-    tx_types(t, d);
+    if (tx_is(t, ':') || d->operand.n || d->row->nresult > 0)
+        tx_types(t, d);
 }
 
 /* ---- words of a row ---- */

@@ -727,7 +727,7 @@ static void wrap(mlir_parser *t, mlir_block *top, mlir_region *g)
     }
     start(t, &d, (sd_bytes){(const uint8_t *)"builtin.module", 14}, t->begin);
     *sd_push(t->r->a, &d.region) = g;
-    d.op->loc = MLIR_ABSENT;
+    d.op->loc = tx_place(t, NULL);
     finish(t, &d);
     t->r->module = d.op;
 }

@@ -104,7 +104,7 @@ uint32_t tx_struct(mlir_parser *t, mlir_struct_id id);
 uint32_t tx_dict(mlir_parser *t);
 /* loc(...) if there is one; else the place in this text, as MLIR has it. */
 uint32_t tx_trailing_loc(mlir_parser *t, const char *where);
-uint32_t tx_place(mlir_parser *t, const char *where);
+uint32_t tx_place(mlir_parser *t, const char *where); /* NULL: the file */
 /* The location that comes next, which stays to be read. */
 uint32_t tx_peek_loc(mlir_parser *t, const char *where);
 uint32_t tx_dense(mlir_parser *t);          /* behind the word dense */

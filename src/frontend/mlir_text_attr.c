@@ -919,7 +919,8 @@ uint32_t tx_place(mlir_parser *t, const char *where)
     list = sd_arena_array(t->r->a, uint32_t, 1);
     v = sd_arena_array(t->r->a, int64_t, 2);
     list[0] = t->text_name - 1;
-    count_lines(t, where, v);
+    if (where)
+        count_lines(t, where, v);
     return new_attr(t, (mlir_attr){.kind = MLIR_A_LOC_FILE,
                                    .list = list,
                                    .nlist = 1,

@@ -183,13 +183,11 @@ static const sd_shape *in_flight(vhlo_import *im, const sd_shape *data)
 static hlo_inst *finish(vhlo_import *im, mlir_op *op, hlo_op done,
                         const sd_shape *s, hlo_inst *start)
 {
-    const mlir_attr *fa =
-        mlir_discardable(im->r, op, "mhlo.frontend_attributes");
     hlo_inst *in = vhlo_emit(im, done, s, 1, &start);
 
-    if (fa->kind == MLIR_A_DICT)
+    if (op->dict >= 0)
         in->frontend_attrs = start->frontend_attrs =
-            vhlo_frontend_attrs(im, fa);
+            vhlo_frontend_attrs(im, mlir_attr_at(im->r, (uint64_t)op->dict));
     in->u.coll = start->u.coll;
     return vhlo_check(im, start) && vhlo_check(im, in) ? in : NULL;
 }
@@ -240,6 +238,55 @@ void op_recv(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     for (int i = 0; i < n; i++)
         op->result[i].inst = n == 1 ? x : vhlo_gte(im, x, i);
     op->result[n].inst = vhlo_gte(im, done, 1);
+}
+
+/* ---- infeed, outfeed ---- */
+
+/* HLO has no place for what they say to the machine they were written for. */
+static bool plain_feed(vhlo_import *im, mlir_op *op, const char *config)
+{
+    const char *s = mlir_text(im->r, vhlo_attr(im, op, config));
+
+    if (s && *s)
+        vhlo_fail(im, op, SD_UNIMPLEMENTED, "%s \"%.40s\"", config, s);
+    return !im->r->st;
+}
+
+/* values..., token: HLO's are a pair of the values and the token */
+void op_infeed(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    int n = op->nresult - 1;
+    const sd_shape *s = vhlo_shape(im, op), *pair[2];
+    hlo_inst *in, *x;
+
+    if (!s || !plain_feed(im, op, "infeed_config"))
+        return;
+    if (n < 1) {
+        vhlo_fail(im, op, SD_INVALID, "%d results, no values and token", n + 1);
+        return;
+    }
+    pair[0] = n == 1 ? s->elem[0] : sd_shape_tuple(im->a, n, s->elem);
+    pair[1] = s->elem[n];
+    in = vhlo_emit(im, HLO_INFEED, sd_shape_tuple(im->a, 2, pair), 1, arg);
+    if (!vhlo_check(im, in))
+        return;
+    x = vhlo_gte(im, in, 0);
+    for (int i = 0; i < n; i++)
+        op->result[i].inst = n == 1 ? x : vhlo_gte(im, x, i);
+    op->result[n].inst = vhlo_gte(im, in, 1);
+}
+
+void op_outfeed(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    int n = op->noperand - 1;
+    const sd_shape *s = vhlo_shape(im, op);
+    hlo_inst *two[2];
+
+    if (!s || !plain_feed(im, op, "outfeed_config"))
+        return;
+    two[0] = vhlo_one_or_tuple(im, n, arg);
+    two[1] = arg[n];
+    vhlo_bind(im, op, vhlo_emit(im, HLO_OUTFEED, s, 2, two));
 }
 
 /* ---- collectives ---- */

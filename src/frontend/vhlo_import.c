@@ -214,23 +214,38 @@ static void put_key(sd_buf *b, const char *k)
     }
 }
 
-/* {a="b",c="d"}, as XLA prints them */
-const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *d)
+/* The value as a string: what is none, as MLIR spells it. */
+void vhlo_put_frontend_attr(vhlo_import *im, sd_buf *b, const char *key,
+                            const mlir_attr *value)
 {
+    sd_buf v = {0};
+
+    sd_buf_str(b, b->len ? "," : "{");
+    put_key(b, key);
+    sd_buf_str(b, "=");
+    mlir_attr_print(im->r, value, value->kind == MLIR_A_STRING ? b : &v);
+    if (value->kind != MLIR_A_STRING)
+        mlir_print_quoted((sd_bytes){(const uint8_t *)v.at, v.len}, b);
+    sd_buf_finish(&v);
+}
+
+/* {a="b",c="d"}, as XLA prints them; Shardy's by the name that XLA gives it */
+const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *dict)
+{
+    const mlir_attr *d = mlir_dict_get(im->r, dict, "mhlo.frontend_attributes");
+    const mlir_attr *sharding = mlir_dict_get(im->r, dict, "sdy.sharding");
     sd_buf b = {0};
     const char *text = NULL;
 
-    for (int i = 0; i + 1 < d->nlist; i += 2) {
+    for (int i = 0; d->kind == MLIR_A_DICT && i + 1 < d->nlist; i += 2) {
         const char *k = mlir_text(im->r, mlir_attr_at(im->r, d->list[i]));
         const mlir_attr *v = mlir_attr_at(im->r, d->list[i + 1]);
 
-        if (!k || v->kind != MLIR_A_STRING)
-            continue;
-        sd_buf_str(&b, b.len ? "," : "{");
-        put_key(&b, k);
-        sd_buf_str(&b, "=");
-        mlir_attr_print(im->r, v, &b);
+        if (k && v->kind == MLIR_A_STRING)
+            vhlo_put_frontend_attr(im, &b, k, v);
     }
+    if (sharding->kind == MLIR_A_OPAQUE)
+        vhlo_put_frontend_attr(im, &b, "xla.sdy.sharding", sharding);
     if (b.len && !b.oom) {
         sd_buf_str(&b, "}");
         text = sd_arena_str(im->a, b.at, b.len);
@@ -242,13 +257,13 @@ const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *d)
 void vhlo_bind(vhlo_import *im, mlir_op *op, hlo_inst *in)
 {
     if (op->dict >= 0) {
-        const mlir_attr *fa =
-            mlir_discardable(im->r, op, "mhlo.frontend_attributes");
+        const char *fa =
+            vhlo_frontend_attrs(im, mlir_attr_at(im->r, (uint64_t)op->dict));
         const char *sh =
             mlir_text(im->r, mlir_discardable(im->r, op, "mhlo.sharding"));
 
-        if (fa->kind == MLIR_A_DICT)
-            in->frontend_attrs = vhlo_frontend_attrs(im, fa);
+        if (fa)
+            in->frontend_attrs = fa;
         if (sh)
             in->sharding = sh;
     }

@@ -66,7 +66,11 @@ hlo_inst *vhlo_fill(vhlo_import *im, hlo_inst *scalar, const sd_shape *to);
 /* The declared shape of the results, a tuple of them when not one.  NULL
  * after an error. */
 const sd_shape *vhlo_shape(vhlo_import *im, const mlir_op *op);
-const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *dict);
+/* {a="b"} of an operation's, argument's or module's dictionary d: its frontend
+ * attributes, and Shardy's sharding as one of them.  NULL: none. */
+const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *d);
+void vhlo_put_frontend_attr(vhlo_import *im, sd_buf *b, const char *key,
+                            const mlir_attr *value);
 
 /* Imports a block's operations; gives what its last returns. */
 hlo_inst **vhlo_block(vhlo_import *im, mlir_op *op, mlir_region *g, int *n);
@@ -108,6 +112,8 @@ vhlo_fn_t op_gather, op_scatter, op_reduce, op_reduce_window,
 vhlo_fn_t op_einsum, op_unary_einsum, op_index_select; /* vhlo_legacy.c */
 vhlo_fn_t op_while, op_case, op_call, op_composite; /* vhlo_control.c */
 vhlo_fn_t op_identity;                              /* vhlo_import.c */
-vhlo_fn_t op_custom_call, op_send, op_recv, op_collective; /* vhlo_call.c */
+vhlo_fn_t op_custom_call, op_send, op_recv, op_infeed, op_outfeed,
+    op_collective;                                  /* vhlo_call.c */
+vhlo_fn_t op_square, op_conj, op_top_k;             /* vhlo_chlo.c */
 
 #endif

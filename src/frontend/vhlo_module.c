@@ -12,6 +12,33 @@ static bool is_op(mlir_reader *r, const mlir_op *op, mlir_dialect_id d,
            memcmp(n->name.at, name, n->name.len) == 0;
 }
 
+/* {@name = #sdy.mesh<...>, ...}: what the shardings of the module name */
+static void keep_meshes(vhlo_import *im, mlir_block *b)
+{
+    mlir_reader *r = im->r;
+    sd_buf all = {0}, attr = {0};
+    mlir_attr text = {.kind = MLIR_A_STRING};
+
+    for (mlir_op *op = b->first; op; op = op->next) {
+        const char *name;
+
+        if (!is_op(r, op, MLIR_D_SDY, "mesh"))
+            continue;
+        name = mlir_text(r, mlir_inherent(r, op, "sym_name"));
+        sd_buf_fmt(&all, "%s%s = ", all.len ? ", " : "{", name ? name : "");
+        mlir_attr_print(r, mlir_inherent(r, op, "mesh"), &all);
+    }
+    if (all.len && !r->st) {
+        sd_buf_str(&all, "}");
+        text.str = mlir_new_str(r, all.at, all.len);
+        vhlo_put_frontend_attr(im, &attr, "xla.sdy.meshes", &text);
+        sd_buf_str(&attr, "}");
+        im->m->frontend_attrs = sd_arena_str(im->a, attr.at, attr.len);
+    }
+    sd_buf_finish(&all);
+    sd_buf_finish(&attr);
+}
+
 static void collect_funcs(vhlo_import *im, mlir_block *b)
 {
     mlir_reader *r = im->r;
@@ -217,6 +244,7 @@ static void entry_params(vhlo_import *im, vhlo_func *f, int nout)
 
         m->param_memory[i] = dict_text(r, d, "mhlo.memory_kind");
         f->comp->param[i]->sharding = dict_text(r, d, "mhlo.sharding");
+        f->comp->param[i]->frontend_attrs = vhlo_frontend_attrs(im, d);
         if (donor->kind == MLIR_A_ENUM || donor->kind == MLIR_A_INT)
             m->donor[i] = donor->bits != 0;
         if (to->kind == MLIR_A_INT) {
@@ -305,6 +333,7 @@ void vhlo_import_module(mlir_reader *r, const char *entry, hlo_module **out)
     im.m = hlo_module_create(r->out, module_name(r, op));
     im.m->nreplica = (int)module_int(r, op, "mhlo.num_replicas");
     im.m->npartition = (int)module_int(r, op, "mhlo.num_partitions");
+    keep_meshes(&im, op->region[0]->block[0]);
     collect_funcs(&im, op->region[0]->block[0]);
     f = vhlo_find_func(&im, entry ? entry : "main");
     if (!f)

@@ -177,24 +177,32 @@ PJRT_Error *pjrt_buffer_ready_event(PJRT_Buffer_ReadyEvent_Args *a)
     return NULL;
 }
 
-static sd_status check_alive(const PJRT_Buffer *b)
+/* An alias has none until it is fulfilled, an error never. */
+static sd_status find_pointer(const PJRT_Buffer *b, void **out)
 {
-    if (!xpu_buffer_is_deleted(b->x))
+    if (xpu_buffer_is_deleted(b->x))
+        return sd_error(SD_INVALID, "the buffer was deleted or donated");
+    *out = xpu_buffer_pointer(b->x);
+    if (*out || !xpu_buffer_bytes(b->x))
         return NULL;
-    return sd_error(SD_INVALID, "the buffer was deleted or donated");
+    return sd_error(SD_PRECONDITION,
+                    "the buffer has no memory: it is an error, or an alias "
+                    "that nothing fulfilled yet");
 }
 
 PJRT_Error *pjrt_buffer_unsafe_pointer(PJRT_Buffer_UnsafePointer_Args *a)
 {
-    a->buffer_pointer = (uintptr_t)xpu_buffer_pointer(a->buffer->x);
-    return pjrt_return(check_alive(a->buffer));
+    void *p = NULL;
+    sd_status st = find_pointer(a->buffer, &p);
+
+    a->buffer_pointer = (uintptr_t)p;
+    return pjrt_return(st);
 }
 
 PJRT_Error *pjrt_buffer_opaque_device_memory_data_pointer(
     PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args *a)
 {
-    a->device_memory_ptr = xpu_buffer_pointer(a->buffer->x);
-    return pjrt_return(check_alive(a->buffer));
+    return pjrt_return(find_pointer(a->buffer, &a->device_memory_ptr));
 }
 
 PJRT_Error *pjrt_buffer_increase_external_reference_count(

@@ -155,6 +155,10 @@ static void an_alias_becomes_what_fulfils_it(void **state)
 
     (void)state;
     assert_false(is_ready(e));
+    BAD(FAILED_PRECONDITION, "an alias that nothing fulfilled yet",
+        Buffer_UnsafePointer, .buffer = a);
+    BAD(FAILED_PRECONDITION, "no memory", Buffer_OpaqueDeviceMemoryDataPointer,
+        .buffer = a);
     DO(f, Client_FulfillAliasBuffer, .client = client, .buffer = b,
        .fulfill_alias_buffer_cb = promise);
     await(e);

@@ -325,6 +325,56 @@ static void a_load_may_name_another_device(void **state)
     unload(a.loaded_executable);
 }
 
+/* A portable program has no devices: it runs where its caller says. */
+static void a_portable_program_runs_anywhere(void **state)
+{
+    static const char portable[] = {0x1a, 4, 0x20, 1, 0x28, 1, 0x20, 1};
+    float x[4] = {1, 2, 3, 4};
+    PJRT_Buffer *here = put_f32(x, 4);
+
+    (void)state;
+    DO(all, Client_Devices, .client = client);
+    DO(t, Client_TopologyDescription, .client = client);
+    PJRT_Program p = hlo();
+    DO(c, Compile, .topology = t.topology, .program = &p,
+       .compile_options = portable, .compile_options_size = sizeof portable);
+    DO(l, Client_Load, .client = client, .executable = c.executable);
+    DO(a, LoadedExecutable_GetDeviceAssignment,
+       .executable = l.loaded_executable);
+    assert_int_equal(a.serialized_bytes_size, 0);
+    a.serialized_device_assignment_deleter(a.serialized_device_assignment);
+    for (int i = 0; i < 2; i++) {
+        static const int64_t dims[] = {2, 3};
+        float y[6] = {1, 2, 3, 4, 5, 6};
+        PJRT_Buffer *in[2], *out[2], *const *args[] = {in}, **outs[] = {out};
+        PJRT_ExecuteOptions o = {.struct_size =
+                                     PJRT_ExecuteOptions_STRUCT_SIZE};
+
+        DO(one, Buffer_CopyToDevice, .buffer = here,
+           .dst_device = all.devices[i]);
+        DO(two, Client_BufferFromHostBuffer, .client = client, .data = y,
+           .type = PJRT_Buffer_Type_F32, .dims = dims, .num_dims = 2,
+           .device = all.devices[i]);
+        await(two.done_with_host_buffer);
+        in[0] = one.dst_buffer;
+        in[1] = two.buffer;
+        DO(run, LoadedExecutable_Execute, .executable = l.loaded_executable,
+           .options = &o, .argument_lists = args, .num_devices = 1,
+           .num_args = 2, .output_lists = outs,
+           .execute_device = all.devices[i]);
+        DO(d, Buffer_Device, .buffer = out[0]);
+        assert_ptr_equal(d.device, all.devices[i]);
+        holds_f32(out[0], (float[]){2, 4, 6, 8}, 4);
+        for (int k = 0; k < 2; k++) {
+            destroy(in[k]);
+            destroy(out[k]);
+        }
+    }
+    destroy(here);
+    release(c.executable);
+    unload(l.loaded_executable);
+}
+
 static void a_program_for_another_machine_is_refused(void **state)
 {
     device_desc d;
@@ -470,7 +520,7 @@ TESTS(executable, T(programs_are_compiled), T(executables_answer),
       T(a_deleted_executable_answers_but_does_not_run),
       T(arguments_that_lie_otherwise_are_refused),
       T(executables_come_back_from_bytes), T(damaged_layouts_are_refused),
-      T(a_load_may_name_another_device),
+      T(a_load_may_name_another_device), T(a_portable_program_runs_anywhere),
       T(a_program_for_another_machine_is_refused),
       T(the_optimized_program_is_asked_for_twice),
       T(bad_programs_and_options_are_errors),

@@ -162,6 +162,20 @@ static sd_status read_build(sd_arena *a, sd_bytes b, frontend_options *o)
     return st ? st : sd_cursor_status(&c, "ExecutableBuildOptionsProto");
 }
 
+/* What would make another program of this one.  JAX sends neither. */
+static sd_status refuse(const field *f)
+{
+    if (f->tag == 2 && f->wire == WIRE_VARINT && f->v)
+        return sd_error(SD_UNIMPLEMENTED,
+                        "parameter_is_tupled_arguments: programs take their "
+                        "arguments one by one");
+    if (f->tag == 6 && f->wire == WIRE_BYTES && f->b.len)
+        return sd_error(SD_UNIMPLEMENTED,
+                        "serialized_multi_slice_config: there are no slices "
+                        "of devices here");
+    return NULL;
+}
+
 static sd_status read_all(sd_arena *a, sd_bytes proto, bool overrides,
                           frontend_options *o)
 {
@@ -177,6 +191,8 @@ static sd_status read_all(sd_arena *a, sd_bytes proto, bool overrides,
             st = read_build(a, f.b, o);
         } else if (f.tag == 4 && f.wire == WIRE_VARINT) {
             o->portable = f.v != 0;
+        } else {
+            st = refuse(&f);
         }
     }
     return st ? st : sd_cursor_status(&c, "the message");
@@ -191,7 +207,9 @@ sd_status frontend_read_options(sd_arena *a, sd_bytes proto,
 
     if ((st = read_all(a, proto, false, &o)) ||
         (st = read_all(a, proto, true, &o)))
-        return sd_note(st, "failed to deserialize CompileOptionsProto");
+        return st->code == SD_INVALID
+                   ? sd_note(st, "failed to deserialize CompileOptionsProto")
+                   : st;
     *out = o;
     return NULL;
 }

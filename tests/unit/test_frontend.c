@@ -516,6 +516,12 @@ static void reads_options(void **state)
     want_error(
         frontend_read_options(a, (sd_bytes){(uint8_t *)"\x1a\x7f", 2}, &o),
         SD_INVALID, "failed to deserialize CompileOptionsProto");
+    want_error(
+        frontend_read_options(a, (sd_bytes){(uint8_t *)"\x10\x01", 2}, &o),
+        SD_UNIMPLEMENTED, "parameter_is_tupled_arguments");
+    want_error(
+        frontend_read_options(a, (sd_bytes){(uint8_t *)"\x32\x01x", 3}, &o),
+        SD_UNIMPLEMENTED, "serialized_multi_slice_config");
     want_ok(frontend_read_options(a, (sd_bytes){NULL, 0}, &o));
     assert_int_equal(o.npartition, 1);
     sd_buf_finish(&b);

@@ -28,12 +28,11 @@ static sd_status one_device(const frontend_options *fo)
 
 /* Orders of dimensions, minor to major, a byte each: of the outputs, then of
  * the parameters.  Nothing when all are row-major. */
-static void add_layouts(const plan *p)
+static void add_layouts(const plan *p, sd_buf *b)
 {
     const thunk_program *t = p->program;
     int n = t->noutput + t->nparam;
     bool any = false;
-    sd_buf b = {0};
 
     for (int i = 0; i < n; i++) {
         const hlo_dims *list =
@@ -42,36 +41,47 @@ static void add_layouts(const plan *p)
         int rank = i < t->noutput ? t->output[k].rank : t->param[k].rank;
 
         for (int j = 0; j < rank; j++)
-            sd_buf_u8(&b, (uint8_t)(list && list[k].n ? list[k].at[j]
-                                                      : rank - 1 - j));
+            sd_buf_u8(
+                b, (uint8_t)(list && list[k].n ? list[k].at[j] : rank - 1 - j));
         any |= list && list[k].n;
     }
-    if (b.oom) {
-        sd_buf_finish(&b);
-        sd_oom(0);
-    }
     if (any)
-        thunk_add_section(p->program, "layouts", b.at, b.len);
-    sd_buf_finish(&b);
+        thunk_add_section(p->program, "layouts", b->at, b->len);
 }
+
+/* Text in the making is no arena's: it lives where a lack of memory is met. */
+typedef struct {
+    const plan *p;
+    const compile_request *rq;
+    sd_buf layouts, proto;
+} sections_job;
 
 /* What PJRT is asked about later travels with the program, opaque to thunk:
  * the options, and the optimized module, without the elements of big constants
  * (weights would be megabytes).  Writing it takes less than 1 % of a compile.
  */
-static void add_sections(const plan *p, const compile_request *rq)
+static sd_status write_sections(void *ctx)
 {
-    sd_buf proto = {0};
+    sections_job *j = ctx;
+    thunk_program *p = j->p->program;
 
-    thunk_add_section(p->program, "options", rq->options.at, rq->options.len);
-    add_layouts(p);
-    hlo_proto_write(&proto, p->m, true, 64);
-    if (proto.oom) {
-        sd_buf_finish(&proto);
+    thunk_add_section(p, "options", j->rq->options.at, j->rq->options.len);
+    add_layouts(j->p, &j->layouts);
+    hlo_proto_write(&j->proto, j->p->m, true, 64);
+    if (j->layouts.oom || j->proto.oom)
         sd_oom(0);
-    }
-    thunk_add_section(p->program, "hlo_proto", proto.at, proto.len);
-    sd_buf_finish(&proto);
+    thunk_add_section(p, "hlo_proto", j->proto.at, j->proto.len);
+    return NULL;
+}
+
+static sd_status add_sections(const plan *p, const compile_request *rq)
+{
+    sections_job j = {.p = p, .rq = rq};
+    sd_status st = sd_catch_oom(0, write_sections, &j);
+
+    sd_buf_finish(&j.layouts);
+    sd_buf_finish(&j.proto);
+    return st;
 }
 
 static void pass_hook(void *ctx, const char *pass, const hlo_module *m)
@@ -112,7 +122,8 @@ static sd_status compile(sd_arena *a, const compile_request *rq,
         goto done;
     compile_dump_module(&dump, "after_optimizations", m);
     compile_dump_plan(&dump, *p);
-    add_sections(*p, rq);
+    if ((st = add_sections(*p, rq)))
+        goto done;
     if ((st = target_build(*p, &fo.options, sv->pool,
                            dump.on ? target_text : NULL, &dump)))
         goto done;

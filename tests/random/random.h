@@ -104,6 +104,17 @@ typedef struct {
 } random_world;
 sd_status random_world_open(random_world *w, const char *device);
 void random_world_close(random_world *w);
+/* A program in a format of frontend_read.  Larger than what can be evaluated
+ * element by element it is only compiled. */
+typedef struct {
+    const char *format;
+    sd_bytes bytes;
+    const double *error; /* per result; NULL: `relative` to the largest value */
+    double relative;
+    bool hostile;        /* any bytes: every status but INTERNAL refuses it */
+} random_program;
+random_verdict random_run_program(const random_world *w,
+                                  const random_program *p, sd_buf *why);
 /* why: the refusal's or the difference's text. */
 random_verdict random_run(const random_world *w, const char *text, size_t len,
                           sd_buf *why);

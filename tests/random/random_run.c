@@ -1,6 +1,7 @@
 /* One program: the evaluator's values against a device's. */
 #include "random.h"
 
+#include "frontend.h"
 #include "passes.h"
 #include "plan.h"
 #include "target.h"
@@ -128,46 +129,24 @@ static double part_at(const hlo_value *v, int64_t i)
                             (uint8_t *)v->data + (size_t)i * sd_dtype_bytes(t));
 }
 
-static bool differs(const random_world *w, int out, double error,
-                    const hlo_value *got, const hlo_value *want, sd_buf *why)
-{
-    sd_dtype t = sd_dtype_part(want->shape->dtype);
-    int64_t n = sd_shape_count(want->shape) * (t == want->shape->dtype ? 1 : 2);
-    size_t size = sd_dtype_bytes(t);
-
-    for (int64_t i = 0; i < n; i++) {
-        double x, y;
-
-        if (!memcmp((char *)got->data + (size_t)i * size,
-                    (char *)want->data + (size_t)i * size, size))
-            continue;
-        x = part_at(got, i);
-        y = part_at(want, i);
-        if (sd_dtype_kind(t) == SD_K_FLOAT &&
-            (x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= error))
-            continue;
-        sd_buf_fmt(why,
-                   "%s: result %d, %s, element %" PRId64
-                   ": %.17g, not %.17g (at most %.3g away)",
-                   w->name, out, sd_dtype_name(want->shape->dtype), i, x, y,
-                   error);
-        return true;
-    }
-    return false;
-}
-
 /* ---- running ---- */
 
 typedef struct {
     const random_world *w;
-    const char *text;
-    size_t len;
+    const random_program *p;
     sd_arena *a;
     hlo_value arg[MOST_ARGS];
     int narg;
     hlo_value want;
-    const double *error;
 } run;
+
+static sd_status read_program(const run *r, hlo_module **out)
+{
+    sd_status st = frontend_read(r->a, r->p->format, strlen(r->p->format),
+                                 r->p->bytes, out);
+
+    return st ? st : hlo_verify(*out);
+}
 
 static sd_status compile(const run *r, thunk_program **out)
 {
@@ -176,7 +155,7 @@ static sd_status compile(const run *r, thunk_program **out)
     plan *p = NULL;
     sd_status st;
 
-    if ((st = hlo_parse(r->a, r->text, r->len, &m)) ||
+    if ((st = read_program(r, &m)) ||
         (st = hlo_optimize(m, dev, &r->w->options, NULL, NULL)) ||
         (st = plan_make(r->a, m, dev, &r->w->options, &p)))
         return st;
@@ -251,6 +230,47 @@ static sd_status execute(const run *r, thunk_program *t, hlo_value *got)
     return st;
 }
 
+static double error_of(const run *r, int out, const hlo_value *want, int64_t n)
+{
+    double most = 0;
+
+    if (r->p->error)
+        return r->p->error[out];
+    for (int64_t i = 0; i < n; i++)
+        if (isfinite(part_at(want, i)))
+            most = fmax(most, fabs(part_at(want, i)));
+    return r->p->relative * most;
+}
+
+static bool differs(const run *r, int out, const hlo_value *got,
+                    const hlo_value *want, sd_buf *why)
+{
+    sd_dtype t = sd_dtype_part(want->shape->dtype);
+    int64_t n = sd_shape_count(want->shape) * (t == want->shape->dtype ? 1 : 2);
+    size_t size = sd_dtype_bytes(t);
+    double error = error_of(r, out, want, n);
+
+    for (int64_t i = 0; i < n; i++) {
+        double x, y;
+
+        if (!memcmp((char *)got->data + (size_t)i * size,
+                    (char *)want->data + (size_t)i * size, size))
+            continue;
+        x = part_at(got, i);
+        y = part_at(want, i);
+        if (sd_dtype_kind(t) == SD_K_FLOAT &&
+            (x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= error))
+            continue;
+        sd_buf_fmt(why,
+                   "%s: result %d, %s, element %" PRId64
+                   ": %.17g, not %.17g (at most %.3g away)",
+                   r->w->name, out, sd_dtype_name(want->shape->dtype), i, x, y,
+                   error);
+        return true;
+    }
+    return false;
+}
+
 /* "// error: 0 1e-6" at the text's start; what is not said is 0. */
 static double *read_errors(sd_arena *a, const char *text, size_t len)
 {
@@ -270,18 +290,38 @@ static double *read_errors(sd_arena *a, const char *text, size_t len)
     return e;
 }
 
-static sd_status evaluate(run *r)
+/* Small enough to be evaluated and run, element by element? */
+static bool is_small(const hlo_module *m)
+{
+    enum { MOST_ELEMENTS = 1 << 20 };
+    double sum = 0;
+
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c)
+            sum += sd_shape_is_array(in->shape)
+                       ? (double)sd_shape_count(in->shape)
+                       : 0;
+    return m->entry->nparam <= MOST_ARGS && sum <= MOST_ELEMENTS;
+}
+
+static sd_status evaluate(run *r, bool *small)
 {
     hlo_module *m;
-    sd_status st = hlo_parse(r->a, r->text, r->len, &m);
+    sd_status st = read_program(r, &m);
 
-    if (st || (st = hlo_verify(m)))
+    if (st)
         return st;
+    *small = is_small(m) && (m->entry->root->shape->dtype != SD_TUPLE ||
+                             m->entry->root->shape->nelem <= MOST_ARGS);
+    if (!*small)
+        return NULL;
     r->narg = m->entry->nparam;
-    if (r->narg > MOST_ARGS)
-        return sd_error(SD_INVALID, "%d parameters", r->narg);
     for (int i = 0; i < r->narg; i++) {
-        r->arg[i] = hlo_value_make(r->a, m->entry->param[i]->shape);
+        const sd_shape *s = m->entry->param[i]->shape;
+
+        if (!sd_shape_is_array(s))
+            return sd_error(SD_UNIMPLEMENTED, "an argument that is no array");
+        r->arg[i] = hlo_value_make(r->a, s);
         fill(&r->arg[i], m->entry->param[i]->name,
              0x243f6a8885a308d3u + (uint64_t)i * 0x1000003);
     }
@@ -289,44 +329,58 @@ static sd_status evaluate(run *r)
     return sd_note(st, "evaluator");
 }
 
-static random_verdict verdict_of(sd_status st, sd_buf *why, const char *who)
+/* Of a program that may be anything a refusal is right, whatever its code,
+ * but never blame on ourselves. */
+static random_verdict verdict_of(const run *r, sd_status st, sd_buf *why)
 {
-    random_verdict v =
-        st->code == SD_UNIMPLEMENTED ? RANDOM_REFUSED : RANDOM_WRONG;
+    bool refused =
+        r->p->hostile ? st->code != SD_INTERNAL : st->code == SD_UNIMPLEMENTED;
 
-    sd_buf_fmt(why, "%s: %s", who, st->message);
+    sd_buf_fmt(why, "%s: %s", r->w->name, st->message);
     sd_status_free(st);
-    return v;
+    return refused ? RANDOM_REFUSED : RANDOM_WRONG;
 }
 
 static random_verdict run_it(run *r, sd_buf *why)
 {
     hlo_value got[MOST_ARGS];
     thunk_program *t = NULL;
-    sd_status st = evaluate(r);
+    bool small = false;
+    sd_status st = evaluate(r, &small);
 
     if (!st)
         st = compile(r, &t);
-    if (!st)
+    if (!st && small)
         st = execute(r, t, got);
     thunk_program_release(t);
     if (st)
-        return verdict_of(st, why, r->w->name);
-    for (int i = 0; i < count_results(r); i++)
-        if (differs(r->w, i, r->error[i], &got[i],
-                    r->want.elem ? &r->want.elem[i] : &r->want, why))
+        return verdict_of(r, st, why);
+    for (int i = 0; small && i < count_results(r); i++)
+        if (differs(r, i, &got[i], r->want.elem ? &r->want.elem[i] : &r->want,
+                    why))
             return RANDOM_WRONG;
     return RANDOM_AGREES;
+}
+
+random_verdict random_run_program(const random_world *w,
+                                  const random_program *p, sd_buf *why)
+{
+    run r = {.w = w, .p = p, .a = sd_arena_create()};
+    random_verdict v = run_it(&r, why);
+
+    sd_arena_destroy(r.a);
+    return v;
 }
 
 random_verdict random_run(const random_world *w, const char *text, size_t len,
                           sd_buf *why)
 {
-    run r = {.w = w, .text = text, .len = len, .a = sd_arena_create()};
-    random_verdict v;
+    sd_arena *a = sd_arena_create();
+    random_program p = {.format = "hlo_text",
+                        .bytes = {(const uint8_t *)text, len},
+                        .error = read_errors(a, text, len)};
+    random_verdict v = random_run_program(w, &p, why);
 
-    r.error = read_errors(r.a, text, len);
-    v = run_it(&r, why);
-    sd_arena_destroy(r.a);
+    sd_arena_destroy(a);
     return v;
 }

@@ -52,16 +52,28 @@ static void find_frame(void *ctx, int64_t id, hlo_inst *in)
 
 /* ---- attributes, still as text ---- */
 
+/* Nothing at all is a value too: XLA prints "padding=" of a scalar.  Its
+ * canonical text has a computation on the lines behind "to_apply=". */
+static bool is_nothing(const hlo_lexer *x)
+{
+    const char *p = x->at;
+
+    if (p >= x->end || *p == ',')
+        return p < x->end;
+    while (p < x->end && (*p == ' ' || *p == '\n' || *p == '\r'))
+        p++;
+    return memchr(x->at, '\n', (size_t)(p - x->at)) &&
+           (p == x->end || *p != '{');
+}
+
 /* What stands between "key=" and the comma or space that ends it. */
-/* Nothing at all is a value too: XLA prints "padding=" of a scalar. */
 static hlo_word take_value(hlo_lexer *x)
 {
-    bool empty = x->at < x->end && strchr("\n\r,", *x->at);
     hlo_word w = {x->at, 0};
     int depth = 0;
     size_t len;
 
-    if (empty)
+    if (is_nothing(x))
         return w;
     hlo_skip_space(x);
     w.at = x->at;

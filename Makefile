@@ -2,7 +2,7 @@
 PY = .venv/bin/python
 C = build/check
 
-.PHONY: demo test build setup setup-test debug check conform conform-ops numerics bench bless fmt lint \
+.PHONY: demo test build setup setup-test debug check conform conform-ops conform-text numerics bench bless fmt lint \
 	tsan soak fuzz nightly hooks clean
 
 setup:
@@ -43,6 +43,11 @@ conform-ops: setup-test
 	@ninja -C build/release --quiet tests/oracle/oracle.so
 	@$(PY) tests/optype/optype.py --device $(DEVICE) --only '$(ONLY)'
 
+conform-text: setup-test         # StableHLO and HLO text, HLO protobuf; jaxlib judges
+	@ninja -C build/release --quiet tools/sundog tests/conform/roundtrip
+	@$(PY) tests/conform/text.py
+	@$(PY) tests/conform/roundtrip.py
+
 numerics: setup-test             # docs/numerics.md's table is measured anew
 	@ninja -C build/release --quiet tests/unit/test_hlo_scalar
 	@tools/numerics.sh build/release
@@ -75,6 +80,7 @@ nightly: test tsan
 	@$(MAKE) conform DEVICE=eval X64=1
 	@$(MAKE) conform DEVICE=host X64=1
 	@$(MAKE) conform DEVICE=cl X64=1
+	@$(MAKE) conform-text
 	@for d in eval host cl; do $(MAKE) conform-ops DEVICE=$$d || exit 1; done
 	@for t in bytecode thunk; do $(MAKE) fuzz T=$$t N=1800; done
 

@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import re
+import select
 import subprocess
 import sys
 import time
@@ -273,59 +274,64 @@ def work(a):
         print(json.dumps(["rows", got]), flush=True)
 
 
-def gather(a, sink):
-    """Runs the workers; one that dies is started again behind its group, or,
-    as JAX may be who died, at it and without JAX."""
-    def start(k, first, skip):
-        return subprocess.Popen(
-            [sys.executable, os.path.abspath(__file__), "--worker", str(k),
-             "--first", str(first), "--skip-jax", ",".join(map(str, skip)),
-             "--only", a.only, "--device", a.device, "--jobs", str(a.jobs)]
-            + (["--thin"] if a.thin else []), stdout=subprocess.PIPE,
+class Worker:
+    """A process for every jobs-th group.  One that dies is started again at the
+    group that it died of, without JAX, which may be who ended it; at the second
+    time behind that group."""
+
+    def __init__(self, k, a, sink):
+        self.k, self.a, self.sink, self.without_jax = k, a, sink, []
+        self.start(0)
+
+    def start(self, first):
+        self.group, self.since = None, time.monotonic()
+        self.process = subprocess.Popen(
+            [sys.executable, os.path.abspath(__file__), "--worker", str(self.k),
+             "--first", str(first), "--skip-jax",
+             ",".join(map(str, self.without_jax)), "--only", self.a.only,
+             "--device", self.a.device, "--jobs", str(self.a.jobs)]
+            + (["--thin"] if self.a.thin else []), stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, text=True)
 
-    import selectors
-    wait = selectors.DefaultSelector()
-    state = {}
-    for k in range(a.jobs):
-        p = start(k, 0, [])
-        state[k] = [p, -1, [], time.monotonic()]
-        wait.register(p.stdout, selectors.EVENT_READ, k)
-    while state:
-        for key, _ in wait.select(5):
-            k, s = key.data, state[key.data]
-            line = s[0].stdout.readline()
-            if line:
-                what, value = json.loads(line)
-                s[1], s[3] = (value if what == "start" else -1,
-                              time.monotonic())
-                if what == "rows":
-                    sink(value)
-                continue
-            wait.unregister(s[0].stdout)
-            s[0].wait()
-            if s[1] < 0 and s[0].returncode == 0:
-                del state[k]
-                continue
-            if s[1] < 0:
-                raise SystemExit(f"a worker ended with {s[0].returncode}")
-            if s[1] in s[2]:
-                sink([(f"group {s[1]}", "?", "?", "crash", "")])
-                first = s[1] + 1
-            else:
-                s[2].append(s[1])
-                sink([(f"group {s[1]}", "?", "?", "unsaid",
-                       f"the process ended with {s[0].returncode}")])
-                first = s[1]
-            p = start(k, first, s[2])
-            state[k] = [p, -1, s[2], time.monotonic()]
-            wait.register(p.stdout, selectors.EVENT_READ, k)
-        for s in state.values():
-            if time.monotonic() - s[3] > HANG:
-                s[0].kill()
+    def step(self):
+        """Takes a line; False when all is done."""
+        line = self.process.stdout.readline()
+        if line:
+            what, value = json.loads(line)
+            self.since = time.monotonic()
+            self.group = value if what == "start" else None
+            if what == "rows":
+                self.sink(value)
+            return True
+        status = self.process.wait()
+        if self.group is None:
+            if status:
+                raise SystemExit(f"a worker ended with {status}")
+            return False
+        name, why = f"group {self.group}", f"the process ended with {status}"
+        if self.group in self.without_jax:
+            self.sink([(name, "?", "?", "crash", why)])
+            self.start(self.group + 1)
+        else:
+            self.sink([(name, "?", "?", "unsaid", why)])
+            self.without_jax.append(self.group)
+            self.start(self.group)
+        return True
 
 
-def main():
+def run_all(a, sink):
+    workers = [Worker(k, a, sink) for k in range(a.jobs)]
+    while workers:
+        pipes = {w.process.stdout: w for w in workers}
+        for pipe in select.select(list(pipes), [], [], 5)[0]:
+            if not pipes[pipe].step():
+                workers.remove(pipes[pipe])
+        for w in workers:
+            if time.monotonic() - w.since > HANG:
+                w.process.kill()
+
+
+def arguments():
     ap = argparse.ArgumentParser(description=__doc__)
     ap.add_argument("--only", default=".*")
     ap.add_argument("--thin", action="store_true")
@@ -334,7 +340,11 @@ def main():
     for hidden in ("--worker", "--first"):
         ap.add_argument(hidden, type=int, help=argparse.SUPPRESS)
     ap.add_argument("--skip-jax", default="", help=argparse.SUPPRESS)
-    a = ap.parse_args()
+    return ap.parse_args()
+
+
+def main():
+    a = arguments()
     os.environ["JAX_PLATFORMS"] = "cpu" if a.device == "eval" else "xpu,cpu"
     os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
     if a.device != "eval":
@@ -343,6 +353,7 @@ def main():
         return work(a)
     import rows
     refusals, count, start = known(a.device), {}, time.monotonic()
+    unused = [] if a.thin or a.only != ".*" else refusals[:]
     missing = rows.missing()
     for name in missing:
         print(f"{name}: a row of the op table without programs")
@@ -352,17 +363,21 @@ def main():
 
     def sink(got):
         for name, op, t, status, note in got:
-            if status in ("refused", "fail") and listed(refusals, op, t):
+            row = listed(refusals, op, t)
+            if status in ("refused", "fail") and row:
                 status = "known"
+                unused[:] = [r for r in unused if r[2] != row]
             count[status] = count.get(status, 0) + 1
             if status not in ("ok", "known"):
                 print("\t".join((status, name, note)), flush=True)
 
-    gather(a, sink)
+    run_all(a, sink)
     print(", ".join(f"{n} {s}" for s, n in sorted(count.items())),
           f"in {time.monotonic() - start:.0f} s")
+    for op, types, why in unused:
+        print(f"{a.device}.tsv: nothing fails as {op} {types} ({why})")
     bad = sum(n for s, n in count.items() if s not in ("ok", "known"))
-    return 1 if bad or missing or taken else 0
+    return 1 if bad or missing or taken or unused else 0
 
 
 if __name__ == "__main__":

@@ -34,10 +34,10 @@ def of_kinds(*kinds):
 def wide(x):
     """An array as 64-bit integers, long doubles, or complex ones."""
     k = kind(name_of(x.dtype))
-    return x.astype({"pred": np.int64, "sint": np.int64, "uint": np.uint64,
-                     "float": np.float64, "cplx": np.complex128}[k]).astype(
-        {"float": np.longdouble, "cplx": np.clongdouble}.get(k, None) or
-        (np.uint64 if k == "uint" else np.int64))
+    if k == "float":   # which ml_dtypes' types become by way of doubles
+        x = x.astype(np.float64)
+    return x.astype({"uint": np.uint64, "float": np.longdouble,
+                     "cplx": np.clongdouble}.get(k, np.int64))
 
 
 def name_of(dtype):

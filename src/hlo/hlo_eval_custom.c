@@ -3,28 +3,6 @@
  * name. */
 #include "hlo_eval.h"
 
-#include <stdlib.h>
-
-/* "k = 3" in the text of an attribute dictionary */
-bool hlo_custom_int(const hlo_custom *c, const char *key, int64_t *v)
-{
-    const char *at = c->config;
-    char *end;
-
-    while (at && (at = strstr(at, key))) {
-        bool word = at == c->config || at[-1] == ' ' || at[-1] == '{' ||
-                    at[-1] == ',' || at[-1] == '"';
-
-        at += strlen(key);
-        if (!word)
-            continue;
-        at += strspn(at, " =:\"");
-        *v = strtoll(at, &end, 10);
-        return end > at;
-    }
-    return false;
-}
-
 static sd_status misfit(const hlo_inst *in)
 {
     hlo_module *m = in->parent->module;

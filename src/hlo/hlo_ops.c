@@ -1,6 +1,8 @@
 /* The op table as data, and the questions that it answers. */
 #include "hlo.h"
 
+#include <stdlib.h>
+
 enum {
     UNARY = HLO_C_UNARY,
     BINARY = HLO_C_BINARY,
@@ -208,6 +210,26 @@ bool hlo_is_cumulative(const hlo_inst *in, int64_t *dim, bool *reverse)
     *dim = found;
     *reverse = back;
     return true;
+}
+
+/* "k = 3" in the text of an attribute dictionary */
+bool hlo_custom_int(const hlo_custom *c, const char *key, int64_t *v)
+{
+    const char *at = c->config;
+    char *end;
+
+    while (at && (at = strstr(at, key))) {
+        bool word = at == c->config || at[-1] == ' ' || at[-1] == '{' ||
+                    at[-1] == ',' || at[-1] == '"';
+
+        at += strlen(key);
+        if (!word)
+            continue;
+        at += strspn(at, " =:\"");
+        *v = strtoll(at, &end, 10);
+        return end > at;
+    }
+    return false;
 }
 
 int hlo_ninput(const hlo_inst *in)

@@ -48,6 +48,10 @@ conform-text: setup-test         # StableHLO and HLO text, HLO protobuf; jaxlib 
 	@$(PY) tests/conform/text.py
 	@$(PY) tests/conform/roundtrip.py
 
+conform-text: setup-test         # our StableHLO text of JAX's programs, by jaxlib
+	@ninja -C build/release --quiet tools/sundog
+	@$(PY) tests/conform/text.py
+
 numerics: setup-test             # docs/numerics.md's table is measured anew
 	@ninja -C build/release --quiet tests/unit/test_hlo_scalar
 	@tools/numerics.sh build/release
@@ -82,6 +86,7 @@ nightly: test tsan
 	@$(MAKE) conform DEVICE=cl X64=1
 	@$(MAKE) conform-text
 	@for d in eval host cl; do $(MAKE) conform-ops DEVICE=$$d || exit 1; done
+	@$(MAKE) conform-text
 	@for t in bytecode thunk; do $(MAKE) fuzz T=$$t N=1800; done
 
 hooks:

@@ -99,10 +99,14 @@ def when_plugins_are_known():
 
 
 def lowerings():
-    """Rules for primitives that have none for platforms unknown to JAX."""
+    """JAX's own rules for primitives that have none for platforms unknown to
+    it, and need nothing that such a platform lacks."""
     from jax._src.interpreters import mlir
+    from jax._src.lax import parallel
 
     from . import callbacks
+    mlir.register_lowering(parallel.pbroadcast_p, parallel._pbroadcast_lowering,
+                           platform=PLATFORM)
     for primitive, rule in callbacks.lowerings():
         # Channels are numbered by module: no lowering is used twice.
         mlir.register_lowering(primitive, rule, platform=PLATFORM,

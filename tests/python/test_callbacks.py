@@ -294,8 +294,19 @@ for k in range(8):
 """
 
 
+# Primitives that have no rule for platforms unknown to JAX, but from our shim.
+RULES = """
+from jax.sharding import Mesh, PartitionSpec as P
+mesh = Mesh(np.array(D[:1]), ("i",))
+same(jax.jit(jax.shard_map(
+    lambda x: jax.lax.pbroadcast(x, "i", 0), mesh=mesh, in_specs=P("i"),
+    out_specs=P("i"), check_vma=False))(np.arange(4)), np.arange(4),
+    "pbroadcast")
+"""
+
+
 PARTS = {"pure": PURE, "io": IO, "print": PRINT, "errors": ERRORS,
-         "nested": NESTED, "flat": FLAT, "checks": CHECKS}
+         "nested": NESTED, "flat": FLAT, "rules": RULES, "checks": CHECKS}
 
 
 @pytest.fixture(scope="module", params=DEVICES)
@@ -334,6 +345,10 @@ def test_callbacks_run_programs_and_many_threads_call(device):
 def test_checkify_and_debug_nans(device):
     assert out_of(device, "checks") == [
         "checkify", "unfunctionalized", "no-nan"]
+
+
+def test_rules_that_the_shim_gives(device):
+    assert out_of(device, "rules") == ["pbroadcast"]
 
 
 def test_memory_is_flat(device):

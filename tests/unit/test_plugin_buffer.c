@@ -124,9 +124,9 @@ static void host_layouts_are_honoured(void **state)
     l.type = PJRT_Buffer_MemoryLayout_Type_Strides;
     wrong(get(b, to, sizeof to, &l), PJRT_Error_Code_INVALID_ARGUMENT,
           "strides");
-    l.struct_size = 16;
-    wrong(get(b, to, sizeof to, &l), PJRT_Error_Code_INVALID_ARGUMENT,
-          "PJRT_Buffer_MemoryLayout: struct_size is 16, at least 76");
+    l = tiled(rows, 2);
+    l.struct_size = 1; /* as jaxlib 0.11.2 leaves it: anything */
+    ok(get(b, to, sizeof to, &l));
     destroy(b);
 }
 

@@ -300,7 +300,8 @@ from jax.sharding import Mesh, PartitionSpec as P
 mesh = Mesh(np.array(D[:1]), ("i",))
 same(jax.jit(jax.shard_map(
     lambda x: jax.lax.pbroadcast(x, "i", 0), mesh=mesh, in_specs=P("i"),
-    out_specs=P("i"), check_vma=False))(np.arange(4)), np.arange(4),
+    out_specs=P("i"), check_vma=False))(np.arange(4.0, dtype=np.float32)),
+    np.arange(4, dtype=np.float32),
     "pbroadcast")
 """
 

@@ -126,7 +126,7 @@ static void host_layouts_are_honoured(void **state)
           "strides");
     l = tiled(rows, 2);
     l.struct_size = 1; /* as jaxlib 0.11.2 leaves it: anything */
-    ok(get(b, to, sizeof to, &l));
+    ok(get(b, to, sizeof to, &l), "get");
     destroy(b);
 }
 

@@ -121,7 +121,8 @@ sd_status xpu_program_load(xpu_device *d, thunk_program *p, xpu_program **out)
     x->thunks = thunk_program_retain(p);
     if ((st = thunk_verify(p)) || (st = check_device(d, p)) ||
         (st = check_program(p)) || (st = check_seq(d, &p->seq, &x->max_arg)) ||
-        (st = xpu_ffi_load(x)) || (st = load_constants(x)) || (st = d->ops->load(d, p, &x->module))) {
+        (st = xpu_ffi_load(x)) || (st = load_constants(x)) ||
+        (st = d->ops->load(d, p, &x->module))) {
         destroy(x);
         return sd_note(st, "loading %s on device %d (%s)", p->name, d->id,
                        d->desc.name);

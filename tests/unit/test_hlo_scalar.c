@@ -121,10 +121,11 @@ static bool take_all(hlo_op op, sd_dtype t)
 static void real_operands(hlo_op op, sd_dtype t, uint64_t i, uint64_t *seed,
                           void *a, void *b)
 {
-    uint64_t low = i & ((UINT64_C(1) << sd_dtype_table[t].bits) - 1);
-    uint64_t high = i >> sd_dtype_table[t].bits;
+    int bits = sd_dtype_table[t].bits;
 
     if (take_all(op, t)) {
+        uint64_t low = i & ((UINT64_C(1) << bits) - 1), high = i >> bits;
+
         memcpy(a, &low, sd_dtype_bytes(t));
         memcpy(b, &high, sd_dtype_bytes(t));
         return;

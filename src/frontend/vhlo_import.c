@@ -223,9 +223,14 @@ void vhlo_put_frontend_attr(vhlo_import *im, sd_buf *b, const char *key,
     sd_buf_str(b, b->len ? "," : "{");
     put_key(b, key);
     sd_buf_str(b, "=");
-    mlir_attr_print(im->r, value, value->kind == MLIR_A_STRING ? b : &v);
-    if (value->kind != MLIR_A_STRING)
-        mlir_print_quoted((sd_bytes){(const uint8_t *)v.at, v.len}, b);
+    if (value->kind == MLIR_A_STRING) { /* HLO's escapes are not MLIR's */
+        sd_bytes s = mlir_str(im->r, value->str);
+
+        hlo_print_quoted(b, (const char *)s.at, s.len);
+    } else {
+        mlir_attr_print(im->r, value, &v);
+        hlo_print_quoted(b, v.at ? v.at : "", v.len);
+    }
     sd_buf_finish(&v);
 }
 

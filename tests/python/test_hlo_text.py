@@ -122,3 +122,31 @@ def test_broken_protobuf_names_the_instruction(tmp_path):
                        capture_output=True)
     assert r.returncode == 1
     assert "multiply" in r.stderr and "HLO protobuf" in r.stderr, r.stderr
+
+
+NOTED = r"""
+module @m { func.func public @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = stablehlo.add %a, %a {mhlo.sharding = "{devices=[2]<=[2]}",
+    mhlo.frontend_attributes = {k = "x\22y\\z\0A\C3\A9", j = "{\22a\22:1}"}}
+    : tensor<2xf32>
+  return %0 : tensor<2xf32> } }"""
+
+
+def test_notes_keep_their_characters(tmp_path):
+    """MLIR's escapes become HLO's; XLA reads the same strings."""
+    from jax._src.interpreters import mlir
+    from jaxlib import _hlo, _jax
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
+    module = ir.Module.parse(NOTED, mlir.make_ir_context())
+    (tmp_path / "noted").write_bytes(_jax.mlir.serialize_portable_artifact(
+        module, stablehlo.get_current_version(), False))
+    text = subprocess.run([TOOL, "dump", tmp_path / "noted"], text=True,
+                          check=True, capture_output=True).stdout
+    ours = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
+    theirs = _jax.mlir.mlir_module_to_xla_computation(
+        str(module), use_tuple_args=False,
+        return_tuple=False).as_serialized_hlo_module_proto()
+    for note in (b'x"y\\z\n\xc3\xa9', b'{"a":1}'):
+        assert note in ours and note in theirs
+    assert "sharding={devices=[2]<=[2]}" in text

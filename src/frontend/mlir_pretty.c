@@ -15,7 +15,7 @@
 typedef void (*pretty_fn)(mlir_parser *t, mlir_draft *d);
 
 /* A return of nothing has no types. */
-static void tail(mlir_parser *t, mlir_draft *d)
+void tx_tail(mlir_parser *t, mlir_draft *d)
 {
     if (tx_is(t, '{'))
         tx_attr_dict(t, d, false);
@@ -151,7 +151,7 @@ static void reduce_precision(mlir_parser *t, mlir_draft *d)
            tx_number(t, MLIR_A_INT, "i32", (uint64_t)v[0]));
     tx_set(t, d, "mantissa_bits",
            tx_number(t, MLIR_A_INT, "i32", (uint64_t)v[1]));
-    tail(t, d);
+    tx_tail(t, d);
 }
 
 /* %x [0:2, 0:8:2] : types */
@@ -174,7 +174,7 @@ static void slice(mlir_parser *t, mlir_draft *d)
     tx_set(t, d, "start_indices", tx_new_ints(t, start, n));
     tx_set(t, d, "limit_indices", tx_new_ints(t, limit, n));
     tx_set(t, d, "strides", tx_new_ints(t, stride, n));
-    tail(t, d);
+    tx_tail(t, d);
 }
 
 /* @target(%a) {backend_config = ...} : types */
@@ -196,7 +196,7 @@ static void custom_call(mlir_parser *t, mlir_draft *d)
     tx_expect(t, '(');
     tx_operands(t, d);
     tx_expect(t, ')');
-    tail(t, d);
+    tx_tail(t, d);
 }
 
 /* "name" %a {composite_attributes = ..., decomposition = @f} : types */
@@ -204,7 +204,7 @@ static void composite(mlir_parser *t, mlir_draft *d)
 {
     tx_set(t, d, "name", string_word(t));
     tx_operands(t, d);
-    tail(t, d);
+    tx_tail(t, d);
 }
 
 /* @callee(%a) : types */
@@ -218,7 +218,7 @@ static void call(mlir_parser *t, mlir_draft *d)
     tx_expect(t, '(');
     tx_operands(t, d);
     tx_expect(t, ')');
-    tail(t, d);
+    tx_tail(t, d);
 }
 
 /* ---- dot, convolution ---- */
@@ -265,7 +265,7 @@ static void dot_general(mlir_parser *t, mlir_draft *d)
     tx_operands(t, d);
     while (tx_accept(t, ','))
         dot_part(t, d);
-    tail(t, d);
+    tx_tail(t, d);
 }
 
 /* [[0, 1], [2, 3]] as tensor<2x2xi64> */
@@ -368,7 +368,7 @@ static void convolution(mlir_parser *t, mlir_draft *d)
         tx_expect(t, '=');
         window(t, d);
     }
-    tail(t, d);
+    tx_tail(t, d);
 }
 
 /* ---- reduce ---- */
@@ -476,7 +476,7 @@ static void reduce(mlir_parser *t, mlir_draft *d)
     tx_expect_word(t, "dimensions");
     tx_expect(t, '=');
     tx_set(t, d, "dimensions", tx_int_list(t));
-    tail(t, d);
+    tx_tail(t, d);
     if (t->r->st)
         return;
     if (inner.len)
@@ -520,226 +520,6 @@ static void while_loop(mlir_parser *t, mlir_draft *d)
     *sd_push(t->r->a, &d->region) = tx_region(t, arg.at, arg.n);
 }
 
-/* ---- functions, the module ---- */
-
-static uint32_t empty_dict(mlir_parser *t)
-{
-    return t->r->st ? 0 : mlir_new_attr(t->r, (mlir_attr){.kind = MLIR_A_DICT});
-}
-
-typedef struct {
-    sd_vec(mlir_arg) arg;
-    sd_vec(uint32_t) type, attr; /* inputs, then results */
-    int ninput;
-    bool has_attr[2];
-} signature;
-
-/* Arguments (%x: type {attributes} loc(...)), or types alone. */
-static void signature_item(mlir_parser *t, signature *s, bool result)
-{
-    const char *where = t->tok.at;
-    mlir_arg x = {0};
-    bool has;
-
-    if (!result && t->tok.kind == TK_VALUE) {
-        x.name = (sd_bytes){(const uint8_t *)t->tok.at, t->tok.len};
-        where = t->tok.at;
-        tx_next(t);
-        tx_expect(t, ':');
-    }
-    x.type = tx_type(t);
-    has = tx_is(t, '{');
-    *sd_push(t->r->a, &s->attr) = has ? tx_dict(t) : empty_dict(t);
-    s->has_attr[result] |= has;
-    *sd_push(t->r->a, &s->type) = x.type;
-    if (!result) {
-        x.loc = tx_trailing_loc(t, where);
-        *sd_push(t->r->a, &s->arg) = x;
-    }
-}
-
-static void signature_list(mlir_parser *t, signature *s, bool result)
-{
-    tx_expect(t, '(');
-    if (!tx_is(t, ')'))
-        do
-            signature_item(t, s, result);
-        while (tx_accept(t, ','));
-    tx_expect(t, ')');
-}
-
-/* Without brackets: a brace behind it is the body's. */
-static void result_alone(mlir_parser *t, signature *s)
-{
-    *sd_push(t->r->a, &s->type) = tx_type(t);
-    *sd_push(t->r->a, &s->attr) = empty_dict(t);
-}
-
-static void read_signature(mlir_parser *t, signature *s)
-{
-    signature_list(t, s, false);
-    s->ninput = s->type.n;
-    if (!tx_accept(t, TK_ARROW))
-        return;
-    if (tx_is(t, '('))
-        signature_list(t, s, true);
-    else
-        result_alone(t, s);
-}
-
-static void set_signature(mlir_parser *t, mlir_draft *d, const signature *s)
-{
-    uint32_t type;
-
-    if (t->r->st)
-        return;
-    type = mlir_new_type(t->r, (mlir_type){.kind = MLIR_T_FUNCTION,
-                                           .list = s->type.at,
-                                           .nlist = s->type.n,
-                                           .ninput = s->ninput});
-    tx_set(t, d, "function_type",
-           mlir_new_attr(t->r, (mlir_attr){.kind = MLIR_A_TYPE, .type = type}));
-    if (s->has_attr[0])
-        tx_set(t, d, "arg_attrs", tx_array_of(t, s->attr.at, s->ninput));
-    if (s->has_attr[1])
-        tx_set(t, d, "res_attrs",
-               tx_array_of(t, s->attr.at + s->ninput, s->attr.n - s->ninput));
-}
-
-static void symbol_name(mlir_parser *t, mlir_draft *d)
-{
-    sd_bytes s = {(const uint8_t *)t->tok.at + 1, t->tok.len - 1};
-
-    if (t->tok.kind != TK_SYMBOL) {
-        tx_expected(t, "@name");
-        return;
-    }
-    if (s.len && s.at[0] == '"')
-        s = tx_string(t);
-    else
-        tx_next(t);
-    if (!t->r->st)
-        tx_set(t, d, "sym_name",
-               mlir_new_string(t->r, (const char *)s.at, s.len));
-}
-
-static void visibility(mlir_parser *t, mlir_draft *d)
-{
-    if (!tx_is_word(t, "public") && !tx_is_word(t, "private") &&
-        !tx_is_word(t, "nested"))
-        return;
-    tx_set(t, d, "sym_visibility",
-           mlir_new_string(t->r, t->tok.at, t->tok.len));
-    tx_next(t);
-}
-
-/* public @f(%a: type) -> type attributes {...} {...} */
-static void function(mlir_parser *t, mlir_draft *d)
-{
-    signature s = {0};
-    int saved;
-
-    visibility(t, d);
-    symbol_name(t, d);
-    tx_isolate(t, &saved);
-    read_signature(t, &s);
-    set_signature(t, d, &s);
-    if (tx_accept_word(t, "attributes"))
-        tx_attr_dict(t, d, false);
-    if (tx_is(t, '{'))
-        *sd_push(t->r->a, &d->region) = tx_region(t, s.arg.at, s.arg.n);
-    else
-        *sd_push(t->r->a, &d->region) = tx_new_region(t);
-    tx_join(t, saved);
-}
-
-/* @name attributes {...} {...} */
-static void module(mlir_parser *t, mlir_draft *d)
-{
-    mlir_region *g;
-    int saved;
-
-    visibility(t, d);
-    if (t->tok.kind == TK_SYMBOL)
-        symbol_name(t, d);
-    if (tx_accept_word(t, "attributes"))
-        tx_attr_dict(t, d, false);
-    tx_isolate(t, &saved);
-    g = tx_region(t, NULL, 0);
-    if (!g->nblock) /* module {} has a block without operations */
-        tx_new_block(t, g, NULL, 0);
-    *sd_push(t->r->a, &d->region) = g;
-    tx_join(t, saved);
-}
-
-/* ---- Shardy ---- */
-
-static uint32_t sdy_text(mlir_parser *t, const char *prefix, sd_bytes s,
-                         const char *suffix)
-{
-    const char *text = sd_arena_fmt(t->r->a, "%s%.*s%s", prefix, (int)s.len,
-                                    (const char *)s.at, suffix);
-
-    return t->r->st ? 0
-                    : mlir_new_attr(
-                          t->r, (mlir_attr){.kind = MLIR_A_OPAQUE,
-                                            .str = mlir_new_str(t->r, text,
-                                                                strlen(text))});
-}
-
-/* @name = <["x"=2]> */
-static void sdy_mesh(mlir_parser *t, mlir_draft *d)
-{
-    symbol_name(t, d);
-    tx_expect(t, '=');
-    if (tx_is(t, '<'))
-        tx_set(t, d, "mesh", sdy_text(t, "#sdy.mesh", tx_balanced(t), ""));
-    else
-        tx_expected(t, "a mesh, <[...]>");
-    if (tx_is(t, '{'))
-        tx_attr_dict(t, d, false);
-}
-
-/* %x <@mesh, [{"x"}]> : type */
-static void sdy_sharding(mlir_parser *t, mlir_draft *d)
-{
-    tx_operands(t, d);
-    if (tx_is(t, '<'))
-        tx_set(t, d, "sharding",
-               sdy_text(t, "#sdy.sharding", tx_balanced(t), ""));
-    else
-        tx_expected(t, "a sharding, <@mesh, [...]>");
-    tail(t, d);
-}
-
-static void sdy_part(mlir_parser *t, mlir_draft *d, const char *word,
-                     const char *prefix, const char *suffix)
-{
-    tx_expect_word(t, word);
-    tx_expect(t, '=');
-    if (tx_is(t, '[') || tx_is(t, '{'))
-        tx_set(t, d, word, sdy_text(t, prefix, tx_balanced(t), suffix));
-    else
-        tx_expected(t, "a list");
-}
-
-/* (%a) in_shardings=[...] out_shardings=[...] manual_axes={...}
- * (%b: type) {...} : types */
-static void sdy_manual(mlir_parser *t, mlir_draft *d)
-{
-    signature s = {0};
-
-    tx_expect(t, '(');
-    tx_operands(t, d);
-    tx_expect(t, ')');
-    sdy_part(t, d, "in_shardings", "#sdy.sharding_per_value<", ">");
-    sdy_part(t, d, "out_shardings", "#sdy.sharding_per_value<", ">");
-    sdy_part(t, d, "manual_axes", "#sdy<manual_axes", ">");
-    signature_list(t, &s, false);
-    *sd_push(t->r->a, &d->region) = tx_region(t, s.arg.at, s.arg.n);
-    tail(t, d);
-}
-
 /* ---- all ---- */
 
 static const struct {
@@ -755,11 +535,11 @@ static const struct {
                {"!convolution", convolution},
                {"!reduce", reduce},
                {"!while", while_loop},
-               {"!func", function},
-               {"!module", module},
-               {"!mesh", sdy_mesh},
-               {"!sharding", sdy_sharding},
-               {"!manual", sdy_manual}};
+               {"!func", tx_function},
+               {"!module", tx_module},
+               {"!mesh", tx_sdy_mesh},
+               {"!sharding", tx_sdy_sharding},
+               {"!manual", tx_sdy_manual}};
 
 void tx_custom(mlir_parser *t, mlir_draft *d)
 {
@@ -776,5 +556,5 @@ void tx_custom(mlir_parser *t, mlir_draft *d)
         form_word(t, d, sd_arena_str(t->r->a, form, n));
         form += n + (form[n] == ' ');
     }
-    tail(t, d);
+    tx_tail(t, d);
 }

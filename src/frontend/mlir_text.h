@@ -82,7 +82,7 @@ sd_bytes tx_balanced(mlir_parser *t);
 sd_bytes tx_from(const mlir_parser *t, const char *start); /* up to the token */
 uint64_t tx_key(sd_bytes s);
 
-/* ---- mlir_text_type.c, mlir_text_attr.c: numbers of entries ---- */
+/* ---- types and attributes: numbers of their entries ---- */
 
 bool tx_is_type(const mlir_parser *t);
 uint32_t tx_type(mlir_parser *t);
@@ -91,9 +91,16 @@ uint32_t tx_scalar_type(mlir_parser *t, const char *name); /* "i64" */
 uint32_t tx_function_type(mlir_parser *t);
 
 uint32_t tx_attr(mlir_parser *t);
+uint32_t tx_new_attr(mlir_parser *t, mlir_attr at); /* 0 after an error */
 uint32_t tx_number(mlir_parser *t, mlir_attr_kind kind, const char *type,
                    uint64_t bits);
 uint32_t tx_bool(mlir_parser *t, bool v);
+uint32_t tx_number_attr(mlir_parser *t);  /* 1, 2.5 : f32, 0x7F : i8 */
+uint32_t tx_dense_array(mlir_parser *t);  /* behind the word array */
+uint32_t tx_resource(mlir_parser *t);     /* behind dense_resource */
+uint32_t tx_loc_attr(mlir_parser *t);     /* behind loc */
+/* #stablehlo.NAME<...>, behind the name; false: another's, or an alias */
+bool tx_stablehlo_attr(mlir_parser *t, const char *name, uint32_t *out);
 uint32_t tx_enum(mlir_parser *t, int code); /* at its value's word */
 uint32_t tx_int_list(mlir_parser *t);       /* [1, 2] as array<i64> */
 uint32_t tx_new_ints(mlir_parser *t, const int64_t *v, int n);
@@ -122,6 +129,7 @@ typedef struct {
     sd_vec(uint32_t) result;
 } mlir_draft;
 
+mlir_op *tx_read_op(mlir_parser *t); /* NULL after an error */
 mlir_value *tx_operand(mlir_parser *t);
 void tx_operands(mlir_parser *t, mlir_draft *d); /* %a, %b: as many as there are */
 void tx_set(mlir_parser *t, mlir_draft *d, const char *name, uint32_t attr);
@@ -145,7 +153,15 @@ mlir_op *tx_make_op(mlir_parser *t, const char *name, int noperand,
 void tx_isolate(mlir_parser *t, int *saved); /* no outer values from here on */
 void tx_join(mlir_parser *t, int saved);
 
-/* ---- mlir_pretty.c ---- */
+/* ---- mlir_pretty.c, mlir_pretty_func.c ---- */
+
+/* {attributes} : types, which end most forms */
+void tx_tail(mlir_parser *t, mlir_draft *d);
+void tx_function(mlir_parser *t, mlir_draft *d);
+void tx_module(mlir_parser *t, mlir_draft *d);
+void tx_sdy_mesh(mlir_parser *t, mlir_draft *d);
+void tx_sdy_sharding(mlir_parser *t, mlir_draft *d);
+void tx_sdy_manual(mlir_parser *t, mlir_draft *d);
 
 /* The custom assembly of the draft's row, up to the location. */
 void tx_custom(mlir_parser *t, mlir_draft *d);

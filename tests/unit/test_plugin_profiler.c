@@ -2,6 +2,8 @@
  * else. */
 #include "plugin_test.h"
 
+#include <sched.h>
+
 #define PROFILER(v, name, ...) \
     PLUGIN_Profiler_##name##_Args v = { \
         .struct_size = PLUGIN_Profiler_##name##_Args_STRUCT_SIZE, __VA_ARGS__}
@@ -15,13 +17,26 @@ static const PLUGIN_Profiler_Api *profiler(void)
     return x->profiler_api;
 }
 
+static void note(PJRT_Error *e, void *arg)
+{
+    assert_null(e);
+    __atomic_store_n((bool *)arg, true, __ATOMIC_RELEASE);
+}
+
+/* Until its event's callbacks have been called, the profiler's among them. */
 static void run_once(void)
 {
     PJRT_LoadedExecutable *l = program(1, false);
     float x[4] = {1, 2, 3, 4};
     PJRT_Buffer *in = put_f32(x, 4), *out[1];
+    PJRT_Event *done = NULL;
+    bool called = false;
 
-    ok(execute(l, &in, 1, out, -1), "execute");
+    ok(start(l, &in, 1, out, 0, &done), "execute");
+    DO(on, Event_OnReady, .event = done, .callback = note, .user_arg = &called);
+    while (!__atomic_load_n(&called, __ATOMIC_ACQUIRE))
+        sched_yield();
+    await(done);
     destroy(in);
     destroy(out[0]);
     unload(l);

@@ -383,3 +383,28 @@ def reduced(t, x, e, m):
     r = np.where(at - 1 > bias, np.copysign(np.inf, r),
                  np.where((at - 1 < 1 - bias) | (r == 0), np.copysign(0, r), r))
     return rounded(t, np.where(np.isfinite(x) & (x != 0), r, x))
+
+
+def stochastic_convert(c, t, s):
+    """To narrower floats: away from zero when the random bits, as a fraction of
+    1, are less than the part of the way that the value is on."""
+    x = c.param(values.finite_values, t, s)
+    r = c.param(values.any_values, f"u{max(values.bits(t), 8)}", s)
+    types = [to for to in values.of_kinds("float")
+             if values.bits(to) < values.bits(t) and to != "f8e8m0fnu"]
+    for to in types:
+        c.give("stochastic-convert", (to, s), x, r)
+    return lambda x, r: [randomly(to, wide(x), r) for to in types]
+
+
+def randomly(t, x, r):
+    info = ml_dtypes.finfo(values.numpy_type(t))
+    _, e = np.frexp(x)
+    step = np.ldexp(np.longdouble(1), np.maximum(e - 1, info.minexp)
+                    - info.nmant)
+    low = np.trunc(x / step) * step
+    way = np.floor(np.ldexp(np.abs(x - low) / step, r.itemsize * 8))
+    away = (r.astype(np.longdouble) < way) & (np.abs(low) + step <= info.max)
+    return rounded(t, np.copysign(np.where(away, np.abs(low) + step,
+                                           np.minimum(np.abs(low), info.max)),
+                                  x))

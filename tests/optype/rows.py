@@ -10,6 +10,7 @@ FUNCTIONS = {
     "convert": elementwise.convert,
     "bitcast-convert": elementwise.bitcast_convert,
     "reduce-precision": elementwise.reduce_precision,
+    "stochastic-convert": elementwise.stochastic_convert,
     "parameter": st.parameter, "constant": st.constant, "iota": st.iota,
     "broadcast": st.broadcast, "reshape": st.reshape, "bitcast": st.bitcast,
     "transpose": st.transpose, "reverse": st.reverse, "slice": st.slice_of,
@@ -20,7 +21,8 @@ FUNCTIONS = {
     "reduce-window": st.reduce_window,
     "select-and-scatter": st.select_and_scatter, "scan": st.scan,
     "map": st.map_of, "sort": st.sort, "topk": st.topk, "dot": st.dot,
-    "convolution": st.convolution, "rng-bit-generator": st.rng_bit_generator,
+    "convolution": st.convolution, "rng": st.rng,
+    "rng-bit-generator": st.rng_bit_generator,
     "fft": st.fft, "cholesky": st.cholesky,
     "triangular-solve": st.triangular_solve,
     "batch-norm-training": st.batch_norm_training,
@@ -49,9 +51,6 @@ ELSEWHERE = {
     "recv-done": "tokens: tests/unit/test_frontend.c",
     "infeed": "refused by name: tests/unit/test_frontend.c",
     "outfeed": "refused by name: tests/unit/test_frontend.c",
-    "rng": "its values are anyone's: tests/unit/test_hlo.c",
-    "stochastic-convert": "its rounding is its random operand's: "
-                          "tests/unit/test_hlo.c",
 }
 
 # Where the table's types are of another operand than the one that varies here,
@@ -61,8 +60,11 @@ TYPES = {
     "fft": ["f32", "f64", "c64", "c128"],
     "rng-bit-generator": ["u8", "u16", "u32", "u64"],   # the type of the bits
     "iota": values.of_kinds("sint", "uint", "float", "cplx"),
+    "rng": values.of_kinds("sint", "uint", "float"),
     "topk": values.of_kinds("sint", "uint", "float"),
     "select-and-scatter": values.of_kinds("pred", "sint", "uint", "float"),
+    # what there are narrower floats and random words for
+    "stochastic-convert": ["bf16", "f16", "f32", "f64"],
     "partition-id": ["u32"], "replica-id": ["u32"],
 }
 

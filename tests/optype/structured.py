@@ -450,6 +450,22 @@ def convolution(c, t, s):
 
 # ---- random numbers ----
 
+def rng(c, t, s):
+    """Any values, but between the bounds, or finite."""
+    bounds = (1, 4) if kind(t) == "float" else (0, 5 if values.bits(t) > 2
+                                                else 1)
+    low, high = (c.param(lambda rng, v=v: np.array(v).astype(
+        values.numpy_type(t)), t, ()) for v in bounds)
+    x = c.do("rng", (t, s), low, high, more="distribution=rng_uniform")
+    for bound, side in ((low, "GE"), (high, "LE")):
+        b = c.do("broadcast", (t, s), bound, more="dimensions={}")
+        c.give("compare", ("pred", s), x, b, more=f"direction={side}")
+    if t in ("f32", "f64"):
+        x = c.do("rng", (t, s), low, high, more="distribution=rng_normal")
+        c.give("is-finite", ("pred", s), x)
+    return lambda low, high: [np.ones(s, bool)] * len(c.results)
+
+
 def rng_bit_generator(c, t, s):
     """No plain meaning: the algorithms' published words are tested in
     tests/unit/test_hlo.c, here JAX is asked."""

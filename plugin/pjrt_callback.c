@@ -13,6 +13,7 @@ struct PJRT_CopyToDeviceStream {
     uint8_t *data; /* the program's memory; NULL once it has gone on */
     size_t size, at;
     bool destroyed;
+    xpu_event *spare; /* ready: for chunks when memory is gone */
 };
 
 struct pjrt_callbacks {
@@ -60,6 +61,7 @@ static void release(PJRT_CopyToDeviceStream *s)
         return;
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->full);
+    xpu_event_release(s->spare);
     free(s);
 }
 
@@ -69,8 +71,10 @@ static sd_status receive(void *ctx, void *data, size_t bytes)
     PJRT_CopyToDeviceStream *s = PJRT_NEW(PJRT_CopyToDeviceStream);
     sd_status st = NULL;
 
-    if (!s)
+    if (!s || !(s->spare = pjrt_ready_event(NULL))) {
+        free(s);
         return sd_no_memory(sizeof *s);
+    }
     s->refs = 2; /* ours, and the framework's until it destroys it */
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->full, NULL);
@@ -106,8 +110,9 @@ pjrt_copy_to_device_stream_destroy(PJRT_CopyToDeviceStream_Destroy_Args *a)
     return NULL;
 }
 
-/* What does not fit is the event's error: as the call's it would end the
- * process of the framework. */
+/* What does not fit is the event's error: an error of the call would end the
+ * framework's process, so there is always an event.  Who waits for the data
+ * sees what is missing. */
 PJRT_Error *
 pjrt_copy_to_device_stream_add_chunk(PJRT_CopyToDeviceStream_AddChunk_Args *a)
 {
@@ -130,7 +135,7 @@ pjrt_copy_to_device_stream_add_chunk(PJRT_CopyToDeviceStream_AddChunk_Args *a)
     if (c->deleter)
         c->deleter(c->data, c->deleter_arg);
     if (!(e = pjrt_ready_event(st)))
-        return pjrt_no_memory();
+        e = xpu_event_retain(s->spare);
     a->transfer_complete = pjrt_event(e);
     return NULL;
 }

@@ -489,11 +489,21 @@ static void print_sparse(mlir_reader *r, const mlir_attr *at, sd_buf *b)
     mlir_type_print(r, at->type, b);
 }
 
+static void print_loc_name(mlir_reader *r, uint64_t name, sd_buf *b)
+{
+    const mlir_attr *at = mlir_attr_at(r, name);
+
+    if (at->kind == MLIR_A_STRING)
+        mlir_print_quoted(mlir_str(r, at->str), b);
+    else
+        mlir_fail(r, SD_INVALID, "a location's name that is no string");
+}
+
 static void print_place(mlir_reader *r, const mlir_attr *at, sd_buf *b)
 {
     const int64_t *v = at->num;
 
-    print(r, mlir_attr_at(r, at->list[0]), b, 0);
+    print_loc_name(r, at->list[0], b);
     sd_buf_fmt(b, ":%" PRId64 ":%" PRId64, at->nnum ? v[0] : 0,
                at->nnum > 1 ? v[1] : 0);
     if (at->nnum == 3)
@@ -516,7 +526,7 @@ static void print_loc(mlir_reader *r, const mlir_attr *at, sd_buf *b, int depth)
         print_place(r, at, b);
         break;
     case MLIR_A_LOC_NAME:
-        print(r, mlir_attr_at(r, at->list[0]), b, depth + 1);
+        print_loc_name(r, at->list[0], b);
         x = mlir_attr_at(r, at->list[1]);
         if (x->kind == MLIR_A_LOC_UNKNOWN)
             break;

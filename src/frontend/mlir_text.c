@@ -534,12 +534,14 @@ typedef struct {
 static void name_results(mlir_parser *t, const mlir_op *op,
                          const result_name *name, int n, const char *where)
 {
-    int k = 0, all = 0;
+    int64_t all = 0;
+    int k = 0;
 
     for (int i = 0; i < n; i++)
         all += name[i].n;
     if (all != op->nresult) {
-        tx_fail_at(t, where, "%d names for %d results", all, op->nresult);
+        tx_fail_at(t, where, "%" PRId64 " names for %d results", all,
+                   op->nresult);
         return;
     }
     for (int i = 0; i < n; k += name[i++].n)

@@ -125,15 +125,21 @@ uint32_t tx_loc_attr(mlir_parser *t)
     return at;
 }
 
-/* Line and column of a place; asked in the order of the file, mostly. */
+/* Line and column of a place, counted from the last one asked for: back over
+ * an operation's regions, or on. */
 static void count_lines(mlir_parser *t, const char *where, int64_t out[2])
 {
-    const char *p = t->line_at ? t->line_at : t->begin;
+    const char *p;
 
-    if (!t->line_at || where < p) {
-        p = t->line_at = t->begin;
+    if (!t->line_at) {
+        t->line_at = t->begin;
         t->line = 1;
     }
+    for (; t->line_at > where; t->line_at--)
+        t->line -= t->line_at[-1] == '\n';
+    while (t->line_at > t->begin && t->line_at[-1] != '\n')
+        t->line_at--;
+    p = t->line_at;
     while ((p = memchr(p, '\n', (size_t)(where - p)))) {
         t->line_at = ++p;
         t->line++;

@@ -1,6 +1,6 @@
 /* The head of HLO text: the module's attributes, and XLA's tables of files and
  * frames before the computations. */
-#include "hlo_text.h"
+#include "hlo_proto.h"
 
 /* ---- attributes ---- */
 
@@ -101,6 +101,17 @@ static void take_entry_layout(hlo_lexer *x, hlo_head *h)
     hlo_expect(x, "}");
 }
 
+static void take_attributes(hlo_lexer *x, hlo_module *m)
+{
+    char *text = sd_arena_str(x->arena, x->at, (size_t)(x->end - x->at));
+    pb_attributes at;
+
+    if (hlo_attributes_parse(x->arena, text, &at))
+        m->frontend_attrs = text;
+    else
+        hlo_fail(x, "attributes, {name=\"value\",...}");
+}
+
 static void take_module_attr(hlo_lexer *x, hlo_word key, hlo_module *m,
                              hlo_head *h)
 {
@@ -115,8 +126,7 @@ static void take_module_attr(hlo_lexer *x, hlo_word key, hlo_module *m,
     else if (hlo_word_is(key, "entry_computation_layout"))
         take_entry_layout(x, h);
     else if (hlo_word_is(key, "frontend_attributes"))
-        m->frontend_attrs =
-            sd_arena_str(x->arena, x->at, (size_t)(x->end - x->at));
+        take_attributes(x, m);
     /* others repeat what the computations say, or are XLA's own affair */
 }
 

@@ -3,8 +3,6 @@
  * made.  Each instruction is verified as it comes. */
 #include "hlo_proto.h"
 
-#include <limits.h>
-
 typedef struct {
     sd_arena *arena;
     hlo_module *m;

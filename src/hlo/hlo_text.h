@@ -1,4 +1,5 @@
-/* HLO text: the lexer that the parser's files share, and literals. */
+/* HLO text: the lexer that the parser's files share, literals, and what text
+ * and protobuf have in common. */
 #ifndef HLO_TEXT_H
 #define HLO_TEXT_H
 
@@ -146,14 +147,10 @@ bool hlo_set_memory(sd_arena *a, const char ***kind, int n, int i,
 sd_status hlo_bad_memory(void);
 
 /* the names that text uses for enums, by value */
-extern const char *const hlo_cmp_dir_name[],
-    *const hlo_cmp_type_name[], *const hlo_fft_name[],
-                                    *const hlo_rng_name[],
-                                        *const hlo_transpose_name[],
-                                            *const hlo_fusion_name[],
-                                                *const hlo_prec_name[],
-                                                    *const hlo_api_name[],
-                                                        *const hlo_dist_name[],
-    *const hlo_algorithm_name[];
+extern const char *const hlo_cmp_dir_name[], *const hlo_cmp_type_name[],
+    *const hlo_fft_name[], *const hlo_rng_name[], *const hlo_dist_name[],
+    *const hlo_transpose_name[], *const hlo_fusion_name[],
+    *const hlo_prec_name[], *const hlo_algorithm_name[],
+    *const hlo_api_name[];
 
 #endif

@@ -110,9 +110,17 @@ static _Noreturn void give_up(const char *why)
     _exit(1);
 }
 
-static void start_llvm(void)
+static void on_diagnostic(LLVMDiagnosticInfoRef d, void *ctx)
+{
+    (void)ctx;
+    if (LLVMGetDiagInfoSeverity(d) == LLVMDSError)
+        give_up(LLVMGetDiagInfoDescription(d));
+}
+
+static void start_llvm(LLVMContextRef cx)
 {
     LLVMInstallFatalErrorHandler(give_up);
+    LLVMContextSetDiagnosticHandler(cx, on_diagnostic, NULL);
     LLVMInitializeSPIRVTargetInfo();
     LLVMInitializeSPIRVTarget();
     LLVMInitializeSPIRVTargetMC();
@@ -128,7 +136,7 @@ static _Noreturn void work(void)
     char kind, *message = NULL, *p;
     size_t n;
 
-    start_llvm();
+    start_llvm(cx);
     if (!(p = hear(STDIN_FILENO, &kind, &n)))
         _exit(1);
     in = LLVMCreateMemoryBufferWithMemoryRange(p, n, "module", false);
@@ -243,9 +251,11 @@ static sd_status ended_early(int how, bool too_slow)
         return sd_error(SD_DEADLINE,
                         "LLVM's code generation took more than %d s",
                         MOST_SECONDS);
+    if (how < 0) /* the host reaped it */
+        return sd_error(SD_INTERNAL, "LLVM's code generation ended early");
     return sd_error(SD_INTERNAL, "LLVM's code generation ended early (%s %d)",
-                    how >= 0 && WIFSIGNALED(how) ? "signal" : "status",
-                    how >= 0 && WIFSIGNALED(how) ? WTERMSIG(how) : how);
+                    WIFSIGNALED(how) ? "signal" : "status",
+                    WIFSIGNALED(how) ? WTERMSIG(how) : WEXITSTATUS(how));
 }
 
 static sd_status talk(int fd, pid_t pid, LLVMModuleRef m,

@@ -161,14 +161,14 @@ struct xpu_lib {
  * inputs, bias, result. */
 typedef struct {
     dnnl_md user[ONEDNN_OPERANDS]; /* in the caller's layout */
-    int arg[ONEDNN_OPERANDS], query[ONEDNN_OPERANDS]; /* no query: the user's layout */
+    int arg[ONEDNN_OPERANDS];
+    int query[ONEDNN_OPERANDS]; /* 0: the user's layout */
     bool bias, add;
     int64_t activation;
     double alpha, beta;
     dnnl_op op;
     void *hint; /* a forward primitive_desc */
 } onednn_recipe;
-
 
 /* Opens libdnnl.so.2 into l, or says in l->version why not. */
 void xpu_onednn_open(xpu_lib *l);

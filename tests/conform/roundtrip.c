@@ -1,6 +1,6 @@
 /* Print, parse, print is the identity, and so is the way through protobuf, of
- * every program given: as read, and after the passes.  Programs that the
- * passes refuse by name are counted apart.
+ * every program given: as read, and after the passes.  How many of them hold
+ * what no device runs, which the passes say by name, is counted too.
  *
  * usage: roundtrip [--judge=DIR] FILE ...
  * FILE: .mlirbc, .hlo, .pb (HloModuleProto) or .pbc (with its config)
@@ -133,13 +133,13 @@ static sd_status check_program(tally *t, const char *file, sd_bytes bytes)
     if (!st && !(st = check(t, file, "before", m))) {
         t->read++;
         st = hlo_optimize(m, dev, &o, NULL, NULL);
-        if (st && st->code == SD_UNIMPLEMENTED) {
+        if (st && st->code == SD_UNIMPLEMENTED) { /* behind the last pass */
             t->refused++;
             sd_status_free(st);
             st = NULL;
-        } else if (!st && !(st = check(t, file, "after", m))) {
-            t->passed++;
         }
+        if (!st && !(st = check(t, file, "after", m)))
+            t->passed++;
     }
     sd_arena_destroy(a);
     return st;
@@ -175,8 +175,8 @@ int main(int argc, char **argv)
     }
     for (int i = first; i < argc; i++)
         check_file(&t, argv[i]);
-    printf("%d programs: %d the same before passes, %d after; %d refused by "
-           "the passes; %d failed\n",
+    printf("%d programs: %d the same before passes, %d after; %d with what "
+           "does not run; %d failed\n",
            argc - first, t.read, t.passed, t.refused, t.failed);
     return t.failed > 0;
 }

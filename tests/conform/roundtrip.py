@@ -131,7 +131,7 @@ def check(a, context, batch, count, misses):
     complaint, numbers = run_tool(a.tool, files, out)
     for what, n in zip(("programs through text and protobuf",
                         "the same before passes", "the same after passes",
-                        "refused by the passes, by name", "not the same"),
+                        "hold what does not run, said by name", "not the same"),
                        numbers):
         count[what] += n
     verdicts = [(name, f, complaint.get(f, "ok")) for name, f in ours]

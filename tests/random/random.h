@@ -111,7 +111,10 @@ typedef struct {
     sd_bytes bytes;
     const double *error; /* per result; NULL: `relative` to the largest value */
     double relative;
-    bool hostile;        /* any bytes: every status but INTERNAL refuses it */
+    bool hostile;        /* any bytes: every status but INTERNAL refuses it,
+                            and values that nothing determines are not
+                            compared */
+    void (*evaluated)(void); /* called before the device's turn; may be NULL */
 } random_program;
 random_verdict random_run_program(const random_world *w,
                                   const random_program *p, sd_buf *why);

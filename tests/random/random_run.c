@@ -304,6 +304,40 @@ static bool is_small(const hlo_module *m)
     return m->entry->nparam <= MOST_ARGS && sum <= MOST_ELEMENTS;
 }
 
+/* Is c a strict order of one pair of parameters? */
+static bool is_order(const hlo_comp *c)
+{
+    const hlo_inst *r = c->root;
+    int64_t x, y;
+
+    if (r->op != HLO_COMPARE || r->arg[0]->op != HLO_PARAMETER ||
+        r->arg[1]->op != HLO_PARAMETER)
+        return false;
+    x = r->arg[0]->u.param.index;
+    y = r->arg[1]->u.param.index;
+    return (r->u.compare.dir == HLO_LT || r->u.compare.dir == HLO_GT) &&
+           x != y && x / 2 == y / 2;
+}
+
+/* Does a program say what its values are?  A sort by what is no order does
+ * not, nor a reduction by what gives different sums in different orders. */
+static bool is_determined(const hlo_module *m)
+{
+    hlo_op op;
+
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c) {
+            if (in->op == HLO_SORT && !is_order(in->comp[0]))
+                return false;
+            if ((in->op == HLO_REDUCE || in->op == HLO_REDUCE_WINDOW ||
+                 in->op == HLO_SCATTER) &&
+                !(hlo_comp_is_binary(in->comp[0], &op) &&
+                  hlo_op_table[op].props & HLO_P_ASSOC))
+                return false;
+        }
+    return true;
+}
+
 static sd_status evaluate(run *r, bool *small)
 {
     hlo_module *m;
@@ -326,6 +360,12 @@ static sd_status evaluate(run *r, bool *small)
              0x243f6a8885a308d3u + (uint64_t)i * 0x1000003);
     }
     st = hlo_eval(r->a, m->entry, r->arg, r->narg, &r->want);
+    if (st && r->p->hostile) { /* an endless loop, say: not for a device */
+        *small = false;
+        sd_status_free(st);
+        return NULL;
+    }
+    *small = !r->p->hostile || is_determined(m);
     return sd_note(st, "evaluator");
 }
 
@@ -348,6 +388,8 @@ static random_verdict run_it(run *r, sd_buf *why)
     bool small = false;
     sd_status st = evaluate(r, &small);
 
+    if (r->p->evaluated)
+        r->p->evaluated();
     if (!st)
         st = compile(r, &t);
     if (!st && small)

@@ -5,10 +5,11 @@ usage: optype.py [--only REGEX] [--thin] [--device eval|host|cl] [--jobs N]
 The evaluator (or a device, through PJRT) runs the generated programs and is
 held against JAX's CPU and against the same said in NumPy; jax.tsv lists what
 JAX cannot say or says otherwise (op, types, why).  host.tsv and cl.tsv list
-known refusals and failures by op and types with their reason; anything else, a
-program that JAX cannot say and that is not listed, a row of the table without
-programs, and a type beyond a row's that is not refused make the exit status 1.  --thin takes one shape for each op and
-type, another one for each type."""
+known refusals and failures by op and types with their reason.  Anything else
+that fails, a program that JAX cannot say and that is not listed, a listed one
+of a device that no longer fails, a row of the table without programs, and a
+type beyond a row's that is not refused make the exit status 1.  --thin takes
+one shape for each op and type, another one for each type."""
 import argparse
 import json
 import os
@@ -102,7 +103,8 @@ def difference(got, want, rule, flush):
     if not bad.any():
         return None
     at = worst_place(bad)
-    return f"{int(bad.sum())} differ, at {list(at)} {got[at]!r}, want {want[at]!r}"
+    return (f"{int(bad.sum())} differ, at {list(at)} {got[at]!r}, "
+            f"want {want[at]!r}")
 
 
 # ---- running ----

@@ -1,8 +1,9 @@
 """One computation in HLO text, what its parameters hold, and the same said in
-NumPy: for each row of the op table, each type that it takes, each of ten shapes.
+NumPy: for each row of the op table, each type that it takes, each of ten
+shapes.
 
-A row's function (in elementwise.py, structured.py) writes the instructions and
-returns the plain meaning, a function of the parameters' arrays."""
+A row's function (rows.py says which) writes the instructions and returns the
+plain meaning, a function of the parameters' arrays."""
 import os
 import re
 

@@ -1,5 +1,7 @@
 """Which function makes the programs of a row, and with which types."""
+import calls
 import elementwise
+import numeric
 import programs
 import structured as st
 import values
@@ -21,23 +23,24 @@ FUNCTIONS = {
     "reduce-window": st.reduce_window,
     "select-and-scatter": st.select_and_scatter, "scan": st.scan,
     "map": st.map_of, "sort": st.sort, "topk": st.topk, "dot": st.dot,
-    "convolution": st.convolution, "rng": st.rng,
-    "rng-bit-generator": st.rng_bit_generator,
-    "fft": st.fft, "cholesky": st.cholesky,
-    "triangular-solve": st.triangular_solve,
-    "batch-norm-training": st.batch_norm_training,
-    "batch-norm-inference": st.batch_norm_inference,
-    "batch-norm-grad": st.batch_norm_grad, "tuple": st.tuple_of,
-    "get-tuple-element": st.get_tuple_element, "call": st.call,
-    "while": st.while_of, "conditional": st.conditional, "fusion": st.fusion,
-    "custom-call": st.custom_call, "opt-barrier": st.opt_barrier,
-    "get-dimension-size": st.get_dimension_size,
-    "set-dimension-size": st.set_dimension_size,
-    "partition-id": st.own_number, "replica-id": st.own_number,
-    "all-reduce": st.collective, "all-gather": st.collective,
-    "all-to-all": st.collective, "reduce-scatter": st.collective,
-    "collective-permute": st.collective,
-    "collective-broadcast": st.collective,
+    "convolution": st.convolution, "rng": numeric.rng,
+    "rng-bit-generator": numeric.rng_bit_generator,
+    "fft": numeric.fft, "cholesky": numeric.cholesky,
+    "triangular-solve": numeric.triangular_solve,
+    "batch-norm-training": numeric.batch_norm_training,
+    "batch-norm-inference": numeric.batch_norm_inference,
+    "batch-norm-grad": numeric.batch_norm_grad, "tuple": calls.tuple_of,
+    "get-tuple-element": calls.get_tuple_element, "call": calls.call,
+    "while": calls.while_of, "conditional": calls.conditional,
+    "fusion": calls.fusion,
+    "custom-call": calls.custom_call, "opt-barrier": calls.opt_barrier,
+    "get-dimension-size": calls.get_dimension_size,
+    "set-dimension-size": calls.set_dimension_size,
+    "partition-id": calls.own_number, "replica-id": calls.own_number,
+    "all-reduce": calls.collective, "all-gather": calls.collective,
+    "all-to-all": calls.collective, "reduce-scatter": calls.collective,
+    "collective-permute": calls.collective,
+    "collective-broadcast": calls.collective,
     **{op: elementwise.unary for op in elementwise.UNARY},
     **{op: elementwise.binary for op in elementwise.BINARY},
 }

@@ -67,7 +67,7 @@ def round_float(t, x):
         if t == "f64":
             return x.astype(np.float64)
         info = ml_dtypes.finfo(d)
-        if t == "f8e8m0fnu":   # no fraction and no zero: ties go up, the least is 2^-127
+        if t == "f8e8m0fnu":   # ties go up, the least is 2^-127; no zero
             m, e = np.frexp(np.where(np.isfinite(x) & (x > 0), x, 1))
             e = np.maximum(e - (m < 0.75), -127)
             x = np.where(np.isfinite(x) & (x > 0) & (e < 128),

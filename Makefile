@@ -2,8 +2,8 @@
 PY = .venv/bin/python
 C = build/check
 
-.PHONY: demo test build setup setup-test debug check conform conform-ops conform-text numerics bench bless fmt lint \
-	tsan soak fuzz nightly hooks clean
+.PHONY: demo test build setup setup-test debug check conform conform-ops conform-text numerics errors errors-page bench bless fmt lint \
+	tsan soak fuzz fuzz-cover nightly hooks clean
 
 setup:
 	@tools/setup.sh build
@@ -56,6 +56,13 @@ numerics: setup-test             # docs/numerics.md's table is measured anew
 	@ninja -C build/release --quiet tests/unit/test_hlo_scalar
 	@tools/numerics.sh build/release
 
+errors: debug                    # docs/errors.md, and which messages tests produce
+	@rm -f build/errors; SUNDOG_ERRORS_SEEN=$(CURDIR)/build/errors meson test -C $(C) --quiet
+	@$(PY) tools/gen_errors.py write build/errors
+
+errors-page:                     # docs/errors.md from the sources alone
+	@python3 tools/gen_errors.py write
+
 bench: setup
 	@$(PY) bench/bench.py
 
@@ -77,8 +84,11 @@ soak: setup-test                 # eight threads of JAX at random
 
 T ?= bytecode
 N ?= 60
-fuzz: setup-test
+fuzz: setup-test                 # T=all: every target side by side
 	@tools/fuzz.sh $(T) $(N)
+
+fuzz-cover: setup-test           # lines of each room that the corpora reach
+	@tools/fuzz_cover.sh
 
 nightly: test tsan
 	@$(MAKE) conform DEVICE=eval X64=1
@@ -89,7 +99,9 @@ nightly: test tsan
 	@$(MAKE) conform-text
 	@for d in eval host cl; do $(MAKE) conform-ops DEVICE=$$d || exit 1; done
 	@$(MAKE) conform-text
-	@for t in bytecode thunk; do $(MAKE) fuzz T=$$t N=1800; done
+	@build/release/tests/hostile/test_hostile 1 tests/hostile/artifacts
+	@for d in host cl; do VIRTUAL_ENV=$(CURDIR)/.venv build/release/tests/random/test_random $$d run 1 5000 || exit 1; done
+	@$(MAKE) fuzz T=all N=1800
 
 hooks:
 	@git config core.hooksPath tools/hooks

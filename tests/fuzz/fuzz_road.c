@@ -60,9 +60,9 @@ static void check_writing(sd_arena *a, const hlo_module *m)
     if (text.len < MOST) {
         st = hlo_parse(a, text.at, text.len, &back);
         same_text(&text, st, back);
-        hlo_proto_write(&proto, m, false, INT64_MAX);
+        hlo_proto_write(&proto, m, true, INT64_MAX);
         st = hlo_proto_read(a, (sd_bytes){(uint8_t *)proto.at, proto.len},
-                            false, &back);
+                            true, &back);
         same_text(&text, st, back);
     }
     sd_buf_finish(&text);

@@ -13,12 +13,14 @@ __attribute__((visibility("default"))) void *dlopen(const char *name, int mode)
     void *(*real)(const char *, int) =
         (void *(*)(const char *, int))(uintptr_t)dlsym(RTLD_NEXT, "dlopen");
     const char *all = getenv("NO_LIBRARY"), *at = all;
-    size_t n = name ? strlen(name) : 0;
+    const char *slash = name ? strrchr(name, '/') : NULL;
+    const char *file = slash ? slash + 1 : name;
+    size_t n = file ? strlen(file) : 0;
     char nowhere[PATH_MAX];
 
-    while (n && at && (at = strstr(at, name))) {
+    while (n && at && (at = strstr(at, file))) {
         if ((at == all || at[-1] == ':') && (!at[n] || at[n] == ':')) {
-            snprintf(nowhere, sizeof nowhere, "/nowhere/%s", name);
+            snprintf(nowhere, sizeof nowhere, "/nowhere/%s", file);
             return real(nowhere, mode);
         }
         at += n;

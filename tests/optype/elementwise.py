@@ -291,7 +291,9 @@ def select(c, t, s):
 
 
 def clamp(c, t, s):
-    low, x, high = (c.param(values.any_values, t, s) for _ in range(3))
+    """Which of two complex NaNs it gives is anyone's."""
+    how = values.finite_values if kind(t) == "cplx" else values.any_values
+    low, x, high = (c.param(how, t, s) for _ in range(3))
     c.give("clamp", (t, s), low, x, high, rule=ZEROS)
     return lambda low, x, high: rounded(t, np.minimum(np.maximum(
         wide(x), wide(low)), wide(high)))

@@ -115,7 +115,7 @@ module @jit_host {
 
 # What no program of JAX has: odd types, every shape of attribute, resources.
 HERE = os.path.dirname(os.path.abspath(__file__))
-ODD = open(os.path.join(HERE, "odd.mlir")).read()
+ODD = open(os.path.join(HERE, "corpus/mlir_text/odd.source.mlir")).read()
 
 programs = {
     "square": SQUARE,

@@ -117,15 +117,36 @@ sd_status hlo_infer_control(hlo_module *m, const hlo_inst *in,
     return NULL;
 }
 
+/* Is there a part of s at that index? */
+static bool has_part(const sd_shape *s, hlo_dims index)
+{
+    for (int i = 0; i < index.n; i++) {
+        if (s->dtype != SD_TUPLE || index.at[i] < 0 || index.at[i] >= s->nelem)
+            return false;
+        s = s->elem[index.at[i]];
+    }
+    return true;
+}
+
 sd_status hlo_infer_custom(hlo_module *m, const hlo_inst *in,
                            const sd_shape **out)
 {
+    const hlo_custom *u = in->u.custom;
     sd_status st = hlo_want_declared(m, in);
 
     if (st)
         return st;
-    if (!in->u.custom || !in->u.custom->target)
+    if (!u || !u->target || !*u->target)
         return hlo_bad(m, in, "custom-call without a target");
+    if (u->api_version < 0 || u->api_version > HLO_TYPED_FFI)
+        return hlo_bad(m, in, "API version %d is not in 0..%d", u->api_version,
+                       HLO_TYPED_FFI);
+    for (int i = 0; i < u->nalias; i++)
+        if (u->alias[i].operand < 0 || u->alias[i].operand >= in->narg ||
+            !has_part(in->shape, u->alias[i].out_index) ||
+            !has_part(in->arg[u->alias[i].operand]->shape,
+                      u->alias[i].operand_index))
+            return hlo_bad(m, in, "alias %d is of a part that is not there", i);
     *out = in->shape;
     return NULL;
 }

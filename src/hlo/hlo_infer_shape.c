@@ -324,6 +324,7 @@ static sd_status infer_gather(hlo_module *m, const hlo_inst *in,
     const sd_shape *x = in->arg[0]->shape, *ix;
     int64_t dim[2 * SD_MAX_RANK], window[SD_MAX_RANK], batch[SD_MAX_RANK];
     int nwindow = 0, nbatch = 0, rank;
+    bool nothing = false;
     sd_status st;
 
     if ((st = hlo_want_args(m, in, 2)) || (st = hlo_want_array(m, in, 1)))
@@ -349,6 +350,10 @@ static sd_status infer_gather(hlo_module *m, const hlo_inst *in,
         if (i != g->index_vector_dim)
             batch[nbatch++] = ix->dim[i];
     rank = nbatch + nwindow;
+    for (int i = 0; i < x->rank; i++)
+        nothing = nothing || (g->slice_sizes.at[i] == 0 &&
+                              (hlo_dims_hold(g->collapsed, i) ||
+                               hlo_dims_hold(g->operand_batch, i)));
     if (g->offset_dims.n != nwindow)
         return hlo_bad(m, in, "%d offset_dims for %d window dimensions",
                        g->offset_dims.n, nwindow);
@@ -358,7 +363,13 @@ static sd_status infer_gather(hlo_module *m, const hlo_inst *in,
         return hlo_bad(m, in, "offset_dims must rise");
     for (int i = 0, b = 0, w = 0; i < rank; i++)
         dim[i] = hlo_dims_hold(g->offset_dims, i) ? window[w++] : batch[b++];
-    return hlo_result(m, in, x->dtype, rank, dim, out);
+    if ((st = hlo_result(m, in, x->dtype, rank, dim, out)))
+        return st;
+    if (nothing && sd_shape_count(*out))
+        return hlo_bad(m, in,
+                       "slices without elements for a result of %" PRId64,
+                       sd_shape_count(*out));
+    return NULL;
 }
 
 sd_status hlo_infer_indexed(hlo_module *m, const hlo_inst *in,

@@ -229,6 +229,8 @@ static void take_storage(hlo_lexer *x)
             hlo_expect(x, ")");
             continue;
         }
+        if (x->at == x->end)
+            break;
         depth += *x->at == '(' || *x->at == '{';
         depth -= *x->at == ')' || *x->at == '}';
         x->at++;

@@ -71,9 +71,9 @@ static LLVMValueRef int_divide(elt *p, LLVMValueRef *x, bool rest)
     bool s = emit_is_signed(p->t);
 
     if (s) {
-        int64_t least = (int64_t)((uint64_t)1 << (bits_of(p) - 1));
+        int64_t least = (int64_t)(UINT64_MAX << (bits_of(p) - 1));
         LLVMValueRef a = LLVMBuildICmp(p->b, LLVMIntEQ, x[0],
-                                       emit_int_like(x[0], -least), "");
+                                       emit_int_like(x[0], least), "");
         LLVMValueRef b =
             LLVMBuildICmp(p->b, LLVMIntEQ, x[1], emit_int_like(x[1], -1), "");
 

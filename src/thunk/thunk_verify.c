@@ -130,8 +130,21 @@ static sd_status check_buffers(const thunk_program *p)
     return st;
 }
 
+/* What a kernel may ask for as scratch: rows to sort are many times as large
+ * as the arrays they are of; anything else is small. */
+static uint64_t most_scratch(const thunk_program *p)
+{
+    uint64_t all = 1 << 26;
+
+    for (int i = 0; i < p->nbuffer; i++)
+        all += 32 * SD_MIN((uint64_t)p->buffer[i].bytes, UINT64_C(1) << 40);
+    return all;
+}
+
 static sd_status check_kernels(const thunk_program *p)
 {
+    uint64_t most = most_scratch(p);
+
     for (int i = 0; i < p->nbinary; i++)
         if ((unsigned)p->binary[i].kind > THUNK_BIN_PTX)
             return sd_error(SD_INVALID, "binary %d has kind %d", i,
@@ -149,6 +162,11 @@ static sd_status check_kernels(const thunk_program *p)
                             "kernel %s has %d slots, %" PRId64
                             " tiles, groups of %d",
                             k->symbol, k->nslot, k->tiles, k->group);
+        if (k->local_bytes > most)
+            return sd_error(SD_INVALID,
+                            "kernel %s asks for %" PRIu64
+                            " bytes of scratch, more than %" PRIu64,
+                            k->symbol, (uint64_t)k->local_bytes, most);
     }
     return NULL;
 }

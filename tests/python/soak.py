@@ -16,7 +16,7 @@ import numpy as np
 THREADS = 8
 XPU = jax.devices("xpu")
 # Seconds until memory has its level, and what a heap's grain may add then:
-# Intel's OpenCL runtime takes some hundred MiB for its first 500 programs.
+# with Intel's OpenCL runtime the first 500 programs take some hundred MiB.
 WARM, FLAT = (5, 24 << 20) if "host" in XPU[0].device_kind else (240, 32 << 20)
 
 

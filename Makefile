@@ -48,10 +48,6 @@ conform-text: setup-test         # StableHLO and HLO text, HLO protobuf; jaxlib 
 	@$(PY) tests/conform/text.py
 	@$(PY) tests/conform/roundtrip.py
 
-conform-text: setup-test         # our StableHLO text of JAX's programs, by jaxlib
-	@ninja -C build/release --quiet tools/sundog
-	@$(PY) tests/conform/text.py
-
 numerics: setup-test             # docs/numerics.md's table is measured anew
 	@ninja -C build/release --quiet tests/unit/test_hlo_scalar
 	@tools/numerics.sh build/release

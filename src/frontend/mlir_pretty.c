@@ -399,7 +399,7 @@ static void short_body(mlir_parser *t, mlir_draft *d, sd_bytes inner,
     mlir_op *op;
 
     if (!row || row->noperand != 2 || row->nresult != 1 || *row->props) {
-        tx_fail_at(t, (const char *)inner.at,
+        tx_fail_at(t, t->tok.at,
                    "%s is no operation of two scalars", name);
         return;
     }

@@ -176,8 +176,8 @@ void tx_set_attr(mlir_parser *t, mlir_draft *d, sd_bytes key, uint32_t attr,
     if (k >= 0) {
         d->op->prop[k] = attr;
     } else if (inherent && d->row) {
-        tx_fail_at(t, (const char *)key.at, "%s has no attribute %.*s",
-                   d->row->name, (int)key.len, (const char *)key.at);
+        tx_fail_at(t, t->tok.at, "%s has no attribute %.*s", d->row->name,
+                   (int)key.len, (const char *)key.at);
     } else {
         *sd_push(t->r->a, &d->dict) =
             mlir_new_string(t->r, (const char *)key.at, key.len);

@@ -6,11 +6,16 @@ static LLVMTypeRef as_int(emit *e, LLVMValueRef x, sd_dtype t)
     return emit_widen(t == SD_F64 ? e->i64 : e->i32, emit_width(x));
 }
 
+static bool nan_for_minus_zero(sd_dtype t)
+{
+    return t == SD_F8E4M3FNUZ || t == SD_F8E5M2FNUZ || t == SD_F8E4M3B11FNUZ;
+}
+
 /* Bits as integers that compare, signed, in the total order. */
 static LLVMValueRef total_key(emit *e, LLVMValueRef x, sd_dtype t)
 {
     int bits = sd_dtype_table[t].bits;
-    LLVMValueRef sign;
+    LLVMValueRef sign, key, nan;
 
     if (!emit_is_narrow_float(t))
         x = LLVMBuildBitCast(e->b, x, as_int(e, x, t), "");
@@ -19,8 +24,13 @@ static LLVMValueRef total_key(emit *e, LLVMValueRef x, sd_dtype t)
         bits = 8;
     }
     sign = LLVMBuildAShr(e->b, x, emit_int_like(x, bits - 1), "");
-    sign = LLVMBuildLShr(e->b, sign, emit_int_like(x, 1), "");
-    return LLVMBuildXor(e->b, x, sign, "");
+    key = LLVMBuildLShr(e->b, sign, emit_int_like(x, 1), "");
+    key = LLVMBuildXor(e->b, x, key, "");
+    if (!nan_for_minus_zero(t))
+        return key;
+    /* what would be -0 is the least, and those above it move up by one */
+    nan = LLVMBuildICmp(e->b, LLVMIntEQ, x, emit_int_like(x, -128), "");
+    return emit_select(e, nan, x, LLVMBuildSub(e->b, key, sign, ""));
 }
 
 static LLVMValueRef compare_int(emit *e, int dir, bool s, LLVMValueRef x,

@@ -154,7 +154,7 @@ static void fill(sd_dtype t, uint8_t *p, uint64_t seed)
             sd_scalar_of_s64(part,
                              r % 3 == 0   ? (int64_t)r
                              : r % 3 == 1 ? (int64_t)(r >> 8) % 9 - 4
-                                          : (int64_t)1 << (r >> 8) % 64,
+                                          : (int64_t)(UINT64_C(1) << (r >> 8) % 64),
                              at);
         else if (r % 3 == 0)
             sd_scalar_of_f64(part, special[(r >> 8) % SD_COUNTOF(special)], at);

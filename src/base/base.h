@@ -257,8 +257,9 @@ int sd_cpu_count_at(const char *root); /* with the file system there: tests */
 
 /* A pool runs fn(ctx, i) for i in [0, n) on its workers and the caller, and
  * returns when all are done.  Who runs which i is open; for scratch a thread fn
- * also gets the worker number, below sd_pool_size.  While the pool is busy with another run, or inside a run, the
- * caller does all items alone as worker 0: nobody waits for a pool. */
+ * also gets the worker number, below sd_pool_size.  While the pool is busy with
+ * another run, or inside a run, the caller does all items alone as worker 0:
+ * nobody waits for a pool. */
 typedef struct sd_pool sd_pool;
 typedef void (*sd_pool_fn)(void *ctx, int64_t i, int worker);
 sd_status sd_pool_create(int nthread, sd_pool **out);

@@ -307,67 +307,63 @@ sd_status xpu_buffer_from_host(xpu_device *d, xpu_memory mem, sd_dtype t,
     return NULL;
 }
 
-sd_status xpu_buffer_write(xpu_buffer *b, size_t offset, const void *from,
-                           size_t bytes, xpu_event **done)
+static sd_status check_part(const xpu_buffer *b, size_t offset, size_t bytes)
 {
-    xpu_event *e;
-    sd_status st;
-
     if (offset > b->bytes || bytes > b->bytes - offset)
         return sd_error(SD_INVALID,
                         "%zu bytes at offset %zu of a buffer of %zu bytes",
                         bytes, offset, b->bytes);
+    return NULL;
+}
+
+/* t lacks its event, which *done gets; its buffer is held. */
+static sd_status start_part(transfer *t, bool small, xpu_event **done)
+{
+    sd_status st;
+
+    if (!(t->done = xpu_event_create())) {
+        xpu_buffer_unuse(t->buffer, true);
+        return sd_no_memory(0);
+    }
+    st = start(t->buffer->dev, t, small);
+    if (st)
+        xpu_event_release(t->done);
+    else
+        *done = t->done;
+    return st;
+}
+
+sd_status xpu_buffer_write(xpu_buffer *b, size_t offset, const void *from,
+                           size_t bytes, xpu_event **done)
+{
+    sd_status st = check_part(b, offset, bytes);
+
+    if (st)
+        return st;
     if (!bytes || !xpu_buffer_hold(b)) { /* deleted: nobody will read them */
         *done = xpu_event_retain(b->dev->client->ready);
         return NULL;
     }
-    if (!(e = xpu_event_create())) {
-        xpu_buffer_unuse(b, true);
-        return sd_no_memory(0);
-    }
-    st = start(b->dev,
-               &(transfer){.buffer = b,
-                           .from_host = from,
-                           .offset = offset,
-                           .bytes = bytes,
-                           .done = e},
-               bytes <= INLINE_BYTES);
-    if (st)
-        xpu_event_release(e);
-    else
-        *done = e;
-    return st;
+    return start_part(
+        &(transfer){
+            .buffer = b, .from_host = from, .offset = offset, .bytes = bytes},
+        bytes <= INLINE_BYTES, done);
 }
 
 sd_status xpu_buffer_to_host(xpu_buffer *b, size_t offset, void *dst,
                              size_t bytes, xpu_event **done)
 {
     bool small = bytes <= INLINE_BYTES && xpu_event_is_ready(b->ready);
-    xpu_event *e;
-    sd_status st;
+    sd_status st = check_part(b, offset, bytes);
 
-    if (offset > b->bytes || bytes > b->bytes - offset)
-        return sd_error(SD_INVALID,
-                        "%zu bytes at offset %zu of a buffer of %zu bytes",
-                        bytes, offset, b->bytes);
+    if (st)
+        return st;
     if (!xpu_buffer_use(b, true))
         return sd_error(SD_INVALID, "reading a deleted buffer");
-    if (!(e = xpu_event_create())) {
-        xpu_buffer_unuse(b, true);
-        return sd_no_memory(0);
-    }
-    st = start(b->dev,
-               &(transfer){.buffer = b,
-                           .to_host = dst,
-                           .offset = offset,
-                           .bytes = bytes,
-                           .done = e},
-               small);
-    if (st)
-        xpu_event_release(e);
-    else
-        *done = e;
-    return st;
+    return start_part(
+        &(transfer){
+            .buffer = b, .to_host = dst, .offset = offset, .bytes = bytes},
+        small, done);
 }
 
 sd_status xpu_buffer_copy(xpu_buffer *b, xpu_device *d, xpu_memory mem,

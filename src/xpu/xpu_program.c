@@ -1,0 +1,138 @@
+/* Programs on a device: what it can run is loaded, anything else is refused
+ * before the first run. */
+#include "xpu_device.h"
+
+#include <stdlib.h>
+
+/* Widest argument list, and whether everything has its engine here. */
+static sd_status check_seq(const xpu_device *d, const thunk_seq *seq,
+                           int *max_arg)
+{
+    sd_status st;
+
+    for (int i = 0; i < seq->n; i++) {
+        const thunk *t = &seq->at[i];
+
+        *max_arg = SD_MAX(*max_arg, t->narg);
+        if (t->kind == THUNK_LIBCALL &&
+            (thunk_lib_table[t->lib].lib & ~d->desc.libs))
+            return sd_error(SD_PRECONDITION,
+                            "the program calls %s, whose library is not there: "
+                            "install it, or compile without "
+                            "(SUNDOG_LIBRARIES=0)",
+                            thunk_lib_table[t->lib].name);
+        for (int k = 0; k < t->nseq; k++)
+            if ((st = check_seq(d, &t->seq[k], max_arg)))
+                return st;
+    }
+    return NULL;
+}
+
+/* Code for a driver that was there is that driver's: another makes other bits
+ * of the same SPIR-V, or none.  A described device had no driver. */
+static sd_status check_device(const xpu_device *d, const thunk_program *p)
+{
+    uint64_t lacks = p->device.features & ~d->desc.features;
+
+    if (p->device.kind != d->desc.kind)
+        return sd_error(SD_PRECONDITION,
+                        "built for %s, loaded on %s: compile it for this one",
+                        p->device.name, d->desc.name);
+    /* Only what changes the code: of a GPU's features the driver judges. */
+    if (lacks & DEVICE_HAS_AVX512)
+        return sd_error(SD_PRECONDITION,
+                        "built for %s, loaded on %s, which has no AVX-512: "
+                        "compile it here, or with SUNDOG_CPU_LEVEL=v3 for both",
+                        p->device.name, d->desc.name);
+    if (d->desc.kind == DEVICE_CL && *p->device.driver &&
+        strcmp(p->device.driver, d->desc.driver))
+        return sd_error(SD_PRECONDITION,
+                        "built for the driver '%s', loaded on '%s': compile it "
+                        "for this one",
+                        p->device.driver, d->desc.driver);
+    return NULL;
+}
+
+static sd_status check_program(const thunk_program *p)
+{
+    xpu_memory m;
+
+    if (p->nreplica > 1 || p->npartition > 1)
+        return sd_error(SD_UNIMPLEMENTED,
+                        "a program of %d replicas and %d partitions",
+                        p->nreplica, p->npartition);
+    for (int i = 0; i < p->noutput; i++)
+        if (p->output[i].memory && !xpu_memory_of_name(p->output[i].memory, &m))
+            return sd_error(SD_UNIMPLEMENTED, "output %d in memory '%s'", i,
+                            p->output[i].memory);
+    return NULL;
+}
+
+static sd_status load_constants(xpu_program *x)
+{
+    const thunk_program *p = x->thunks;
+    xpu_device *d = x->dev;
+    sd_status st;
+    void *at;
+
+    if (!p->constant_bytes)
+        return NULL;
+    st = xpu_memory_alloc(d, XPU_MEM_DEVICE, p->constant_bytes, &at,
+                          &x->constants_cls);
+    if (st)
+        return st;
+    x->constants = at;
+    if (d->ops->copy_in)
+        return d->ops->copy_in(d, at, p->constants, p->constant_bytes);
+    memcpy(at, p->constants, p->constant_bytes);
+    return NULL;
+}
+
+static void destroy(xpu_program *x)
+{
+    if (x->module)
+        x->dev->ops->unload(x->dev, x->module);
+    if (x->constants)
+        xpu_memory_free(x->dev, XPU_MEM_DEVICE, x->constants, x->constants_cls);
+    xpu_ffi_unload(x->ffi);
+    thunk_program_release(x->thunks);
+    free(x);
+}
+
+sd_status xpu_program_load(xpu_device *d, thunk_program *p, xpu_program **out)
+{
+    xpu_program *x = calloc(1, sizeof *x);
+    sd_status st;
+
+    if (!x)
+        return sd_no_memory(sizeof *x);
+    atomic_init(&x->refs, 1);
+    x->dev = d;
+    x->thunks = thunk_program_retain(p);
+    if ((st = thunk_verify(p)) || (st = check_device(d, p)) ||
+        (st = check_program(p)) || (st = check_seq(d, &p->seq, &x->max_arg)) ||
+        (st = xpu_ffi_load(x)) || (st = load_constants(x)) ||
+        (st = d->ops->load(d, p, &x->module))) {
+        destroy(x);
+        return sd_note(st, "loading %s on device %d (%s)", p->name, d->id,
+                       d->desc.name);
+    }
+    x->cost_ns = xpu_run_cost(p, &p->seq);
+    for (int i = 0; i < p->nbuffer; i++)
+        if (p->buffer[i].kind == THUNK_B_OUTPUT && p->buffer[i].alias >= 0)
+            x->aliases = true;
+    *out = x;
+    return NULL;
+}
+
+xpu_program *xpu_program_retain(xpu_program *x)
+{
+    atomic_fetch_add_explicit(&x->refs, 1, memory_order_relaxed);
+    return x;
+}
+
+void xpu_program_release(xpu_program *x)
+{
+    if (x && atomic_fetch_sub_explicit(&x->refs, 1, memory_order_acq_rel) == 1)
+        destroy(x);
+}

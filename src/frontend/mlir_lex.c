@@ -303,6 +303,21 @@ sd_bytes tx_string(mlir_parser *t)
     return (sd_bytes){out, n};
 }
 
+uint32_t tx_symbol_name(mlir_parser *t, const char *what)
+{
+    sd_bytes s = {(const uint8_t *)t->tok.at + 1, t->tok.len - 1};
+
+    if (t->tok.kind != TK_SYMBOL) {
+        tx_expected(t, what);
+        return 0;
+    }
+    if (s.len && s.at[0] == '"')
+        s = tx_string(t);
+    else
+        tx_next(t);
+    return mlir_new_string(t->r, (const char *)s.at, s.len);
+}
+
 bool tx_is_integer(const mlir_parser *t)
 {
     return t->tok.kind == TK_INT ||

@@ -180,19 +180,11 @@ static void slice(mlir_parser *t, mlir_draft *d)
 /* @target(%a) {backend_config = ...} : types */
 static void custom_call(mlir_parser *t, mlir_draft *d)
 {
-    sd_bytes s = {(const uint8_t *)t->tok.at + 1, t->tok.len - 1};
+    uint32_t name = tx_symbol_name(t, "@target");
 
-    if (t->tok.kind != TK_SYMBOL) {
-        tx_expected(t, "@target");
+    if (t->r->st)
         return;
-    }
-    if (s.len && s.at[0] == '"')
-        s = tx_string(t);
-    else
-        tx_next(t);
-    if (!t->r->st)
-        tx_set(t, d, "call_target_name",
-               mlir_new_string(t->r, (const char *)s.at, s.len));
+    tx_set(t, d, "call_target_name", name);
     tx_expect(t, '(');
     tx_operands(t, d);
     tx_expect(t, ')');
@@ -399,8 +391,7 @@ static void short_body(mlir_parser *t, mlir_draft *d, sd_bytes inner,
     mlir_op *op;
 
     if (!row || row->noperand != 2 || row->nresult != 1 || *row->props) {
-        tx_fail_at(t, t->tok.at,
-                   "%s is no operation of two scalars", name);
+        tx_fail_at(t, t->tok.at, "%s is no operation of two scalars", name);
         return;
     }
     t->region = g->id;

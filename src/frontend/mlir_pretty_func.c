@@ -89,19 +89,10 @@ static void set_signature(mlir_parser *t, mlir_draft *d, const signature *s)
 
 static void symbol_name(mlir_parser *t, mlir_draft *d)
 {
-    sd_bytes s = {(const uint8_t *)t->tok.at + 1, t->tok.len - 1};
+    uint32_t name = tx_symbol_name(t, "@name");
 
-    if (t->tok.kind != TK_SYMBOL) {
-        tx_expected(t, "@name");
-        return;
-    }
-    if (s.len && s.at[0] == '"')
-        s = tx_string(t);
-    else
-        tx_next(t);
     if (!t->r->st)
-        tx_set(t, d, "sym_name",
-               mlir_new_string(t->r, (const char *)s.at, s.len));
+        tx_set(t, d, "sym_name", name);
 }
 
 static void visibility(mlir_parser *t, mlir_draft *d)

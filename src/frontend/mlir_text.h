@@ -75,6 +75,8 @@ bool tx_enter(mlir_parser *t);
 void tx_leave(mlir_parser *t);
 /* The bytes a string token stands for. */
 sd_bytes tx_string(mlir_parser *t);
+/* @name or @"name", as a string attribute; what: for the message. */
+uint32_t tx_symbol_name(mlir_parser *t, const char *what);
 bool tx_is_integer(const mlir_parser *t); /* -3, 0x1F */
 int64_t tx_integer(mlir_parser *t);
 /* From the token, which opens a bracket, to where it closes; goes behind. */

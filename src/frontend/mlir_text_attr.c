@@ -116,18 +116,11 @@ static uint32_t symbol(mlir_parser *t)
     sd_vec(uint32_t) v = {0};
 
     do {
-        sd_bytes s = {(const uint8_t *)t->tok.at + 1, t->tok.len - 1};
+        uint32_t name = tx_symbol_name(t, "a symbol");
 
-        if (t->tok.kind != TK_SYMBOL) {
-            tx_expected(t, "a symbol");
+        if (t->r->st)
             return 0;
-        }
-        if (s.len && s.at[0] == '"')
-            s = tx_string(t);
-        else
-            tx_next(t);
-        *sd_push(t->r->a, &v) =
-            mlir_new_string(t->r, (const char *)s.at, s.len);
+        *sd_push(t->r->a, &v) = name;
     } while (tx_accept(t, TK_COLONS));
     at.list = v.at;
     at.nlist = v.n;

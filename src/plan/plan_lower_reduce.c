@@ -154,6 +154,18 @@ static plan_node *lower_reduce(plan_lowering *lw, const hlo_inst *in, int out,
     return make_reduce(lw, in, out, nout, arg, body, over, lanes);
 }
 
+bool plan_any_order(const plan_node *n)
+{
+    sd_kind kind = sd_dtype_kind(n->arg[0]->dtype);
+    bool whole = kind != SD_K_FLOAT && kind != SD_K_COMPLEX;
+    int op = n->body->op;
+
+    return n->nout == 1 && n->body->nroot == 1 &&
+           (op == HLO_MAXIMUM || op == HLO_MINIMUM || op == HLO_AND ||
+            op == HLO_OR || op == HLO_XOR ||
+            (whole && (op == HLO_ADD || op == HLO_MULTIPLY)));
+}
+
 /* ---- contractions ---- */
 
 static plan_body *sum_body(plan_lowering *lw, sd_dtype t)

@@ -162,18 +162,6 @@ static void cut_points(plan_kernel *k, int lane, int64_t want, int64_t width)
  * are not worth it. */
 enum { LEAST_ROWS = 32, LEAST_LANE = 256 };
 
-bool plan_any_order(const plan_node *n)
-{
-    sd_kind kind = sd_dtype_kind(n->arg[0]->dtype);
-    bool whole = kind != SD_K_FLOAT && kind != SD_K_COMPLEX;
-    int op = n->body->op;
-
-    return n->nout == 1 && n->body->nroot == 1 &&
-           (op == HLO_MAXIMUM || op == HLO_MINIMUM || op == HLO_AND ||
-            op == HLO_OR || op == HLO_XOR ||
-            (whole && (op == HLO_ADD || op == HLO_MULTIPLY)));
-}
-
 static int row_lanes(const plan_node *n)
 {
     return plan_any_order(n) ? 1 : n->order.lanes;

@@ -481,11 +481,6 @@ static void begin_gpu(emit *e)
         e->local = emit_local_array(e, e->local_bytes);
 }
 
-static void host_attributes(emit *e, LLVMValueRef fn)
-{
-    add_attribute(e, fn, LLVMAttributeFunctionIndex, "nounwind");
-}
-
 /* One function: pointers that were noalias arguments of a body of its own
  * bought nothing (what does not vary is hoisted already) and cost a third of
  * the compile time of small kernels. */
@@ -497,7 +492,7 @@ static void begin_host(emit *e)
     e->fn = LLVMAddFunction(
         e->m, e->k->name,
         LLVMFunctionType(LLVMVoidTypeInContext(e->cx), t, 4, 0));
-    host_attributes(e, e->fn);
+    add_attribute(e, e->fn, LLVMAttributeFunctionIndex, "nounwind");
     start_function(e);
     for (int i = 0; i < e->k->nslot; i++) {
         index = emit_i64(e, i);

@@ -211,9 +211,53 @@ static void refused(thunk_program *p, const char *why)
     thunk_program_release(p);
 }
 
-static void verify_names_what_is_wrong(void **state)
+static void a_wrong_table_is_named(void **state)
 {
+    static const int64_t two[] = {2};
     thunk_program *p;
+
+    (void)state;
+    (p = example())->param[0].dtype = SD_TUPLE;
+    refused(p, "parameter 0 has element type");
+    (p = example())->param[0].bytes = 12;
+    refused(p, "its shape");
+    (p = example())->buffer[1].kind = THUNK_B_PARAM;
+    refused(p, "second one");
+    (p = example())->buffer[2].at = UINT64_MAX;
+    refused(p, "constants");
+    (p = example())->temp_bytes = 63;
+    refused(p, "temp slab");
+    (p = example())->nbuffer = 1;
+    refused(p, "output 0 has no buffer");
+    p = example();
+    p->output[0].dim = two;
+    p->output[0].bytes = p->buffer[1].bytes = 8;
+    refused(p, "output 0 of 8 bytes is in parameter 0 of 16");
+    (p = example())->kernel[0].binary = 1;
+    refused(p, "binary 1 of 1");
+    (p = example())->kernel[0].symbol = "";
+    refused(p, "kernel 0 has no name");
+}
+
+static void two_outputs_in_one_parameter_are_refused(void **state)
+{
+    thunk_program *p = example();
+    thunk_buffer second = p->buffer[1];
+
+    (void)state;
+    second.index = 1;
+    thunk_add_buffer(p, second);
+    p->output = sd_arena_array(p->arena, thunk_type, 2);
+    p->output[0] = p->output[1] = p->param[0];
+    p->noutput = 2;
+    refused(p, "two outputs are in parameter 0");
+}
+
+static void a_wrong_step_is_named(void **state)
+{
+    static const int64_t two_and_more[] = {1, 11, 1, 4, 11, 1, 4, 11};
+    thunk_program *p;
+    thunk *t;
 
     (void)state;
     (p = example())->seq.at[1].arg[0].offset = 60;
@@ -224,22 +268,76 @@ static void verify_names_what_is_wrong(void **state)
     refused(p, "copy of 16 bytes to 8");
     (p = example())->kernel[0].nslot = 3;
     refused(p, "2 slices for 3 slots");
-    (p = example())->kernel[0].binary = 1;
-    refused(p, "binary 1 of 1");
     (p = example())->seq.at[0].nseq = 1;
     refused(p, "1 sequences, not 2");
-    (p = example())->buffer[1].kind = THUNK_B_PARAM;
-    refused(p, "second one");
-    (p = example())->buffer[2].at = UINT64_MAX;
-    refused(p, "constants");
-    (p = example())->temp_bytes = 63;
-    refused(p, "temp slab");
-    (p = example())->param[0].bytes = 12;
-    refused(p, "its shape");
     (p = example())->seq.at[2].nattr = 3;
     refused(p, "3 numbers");
-    (p = example())->nbuffer = 1;
-    refused(p, "output 0 has no buffer");
+    (p = example())->seq.at[0].kind = THUNK_COND;
+    p->seq.at[0].arg[0].bytes = 2;
+    refused(p, "2 branches by an index of 2 bytes");
+    t = &(p = example())->seq.at[1];
+    t->kind = THUNK_SEND;
+    t->narg = 1;
+    refused(p, "0 numbers, not one channel");
+    (p = example())->seq.at[1].kind = THUNK_CUSTOM;
+    refused(p, "no target");
+    t = &(p = example())->seq.at[1];
+    t->kind = THUNK_CUSTOM;
+    t->target = "f";
+    t->attr = two_and_more;
+    t->nattr = SD_COUNTOF(two_and_more);
+    refused(p, "more types than slices");
+}
+
+/* A loop in a loop in a loop: saved in that depth as well. */
+static void deep_programs_are_refused(void **state)
+{
+    thunk_program *p = example(), *q;
+    sd_buf saved = {0};
+    sd_status st;
+
+    (void)state;
+    for (int i = 0; i < 70; i++) {
+        thunk *t = sd_arena_new(p->arena, thunk);
+
+        *t = (thunk){.kind = THUNK_CALL, .name = "call", .nseq = 1};
+        t->seq = sd_arena_new(p->arena, thunk_seq);
+        *t->seq = p->seq;
+        p->seq = (thunk_seq){t, 1};
+    }
+    assert_null(thunk_save(p, &saved));
+    st = thunk_load(bytes(&saved), &q);
+    assert_non_null(st);
+    assert_non_null(strstr(st->message, "sequences nested less deeply"));
+    sd_status_free(st);
+    sd_buf_finish(&saved);
+    refused(p, "sequences nest deeper than 64");
+}
+
+/* The name's length is made to take in the first byte of what follows it. */
+static void a_device_name_that_is_too_long_is_refused(void **state)
+{
+    enum { HEAD = 28 };
+    thunk_program *p = example(), *q;
+    sd_buf saved = {0};
+    sd_status st;
+    uint8_t *at;
+    uint64_t sum;
+
+    (void)state;
+    memset(p->device.name, 'x', sizeof p->device.name - 1);
+    assert_null(thunk_save(p, &saved));
+    at = (uint8_t *)saved.at + HEAD + 4 + strlen(p->name) + 4;
+    at[0] = sizeof p->device.name;
+    at[4 + sizeof p->device.name - 1] = 'x';
+    sum = sd_hash(saved.at + HEAD, saved.len - HEAD, THUNK_VERSION);
+    memcpy(saved.at + 20, &sum, 8);
+    st = thunk_load(bytes(&saved), &q);
+    assert_non_null(st);
+    assert_non_null(strstr(st->message, "a shorter name"));
+    sd_status_free(st);
+    sd_buf_finish(&saved);
+    thunk_program_release(p);
 }
 
 static void builders_grow(void **state)
@@ -276,7 +374,11 @@ int main(void)
         cmocka_unit_test(a_program_reads_as_a_list_of_steps),
         cmocka_unit_test(a_saved_program_comes_back_whole),
         cmocka_unit_test(damaged_programs_are_refused_or_sound),
-        cmocka_unit_test(verify_names_what_is_wrong),
+        cmocka_unit_test(a_wrong_table_is_named),
+        cmocka_unit_test(two_outputs_in_one_parameter_are_refused),
+        cmocka_unit_test(a_wrong_step_is_named),
+        cmocka_unit_test(deep_programs_are_refused),
+        cmocka_unit_test(a_device_name_that_is_too_long_is_refused),
         cmocka_unit_test(builders_grow),
     };
 

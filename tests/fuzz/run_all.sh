@@ -5,7 +5,8 @@
 # out), from the binaries fuzz_* of the folder BINARIES (build/fuzz/tests/fuzz
 # when left out) and the corpora beside this script.  OUT keeps, per target, a
 # log, the merged corpus and every finding; what was in OUT before is taken up
-# again.  TARGETS="thunk options" runs those alone.
+# again.  TARGETS="thunk options" runs those alone; LEAKS=0 looks for no leaks,
+# where a process may not be traced.
 #
 # A folder lib beside the binaries is searched for libraries first: with
 # libLLVM there they run on a machine that has no LLVM.
@@ -13,14 +14,14 @@
 # Prints per target: executions, edges covered, inputs kept, findings.  Ends
 # with 1 when there are findings.
 set -u
-[ $# -ge 2 ] || { sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 2; }
 seconds=$1
 out=$2
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "${3:-$here/../../build/fuzz/tests/fuzz}" && pwd) || exit 2
 jobs=${4:-1}
 [ -d "$bin/lib" ] && export LD_LIBRARY_PATH="$bin/lib"
-export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1
+export ASAN_OPTIONS=detect_leaks=${LEAKS:-1}:allocator_may_return_null=1
 export UBSAN_OPTIONS=print_stacktrace=1
 
 # Processes of one target share its corpus folder and read what the others find.

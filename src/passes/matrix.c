@@ -1,0 +1,223 @@
+/* Stacks of matrices, and loops that count; see matrix.h. */
+#include "matrix.h"
+
+static sd_arena *arena_of(hlo_at p)
+{
+    return p.c->module->arena;
+}
+
+/* ---- matrices ---- */
+
+hlo_inst *matrix_stack(hlo_at p, hlo_inst *x)
+{
+    const sd_shape *s = x->shape;
+    int64_t dim[3] = {1, s->dim[s->rank - 2], s->dim[s->rank - 1]};
+
+    for (int i = 0; i < s->rank - 2; i++)
+        dim[0] *= s->dim[i];
+    return pass_reshape(p, x, 3, dim);
+}
+
+const sd_shape *matrix_shape(hlo_at p, const hlo_inst *like, int64_t rows,
+                             int64_t cols)
+{
+    int64_t dim[3] = {like->shape->dim[0], rows, cols};
+
+    return sd_shape_make(arena_of(p), pass_dtype(like), 3, dim);
+}
+
+hlo_inst *matrix_widened(hlo_at p, hlo_inst *x)
+{
+    return pass_is_narrow(pass_dtype(x)) ? hlo_make_convert(p, SD_F32, x) : x;
+}
+
+hlo_inst *matrix_conj(hlo_at p, hlo_inst *x)
+{
+    hlo_inst *im;
+
+    if (!pass_is_complex(pass_dtype(x)))
+        return x;
+    im = hlo_make_unary(p, HLO_IMAG, x);
+    return hlo_make_binary(p, HLO_COMPLEX, hlo_make_unary(p, HLO_REAL, x),
+                           hlo_make_unary(p, HLO_NEGATE, im));
+}
+
+hlo_inst *matrix_transpose(hlo_at p, hlo_inst *x)
+{
+    static const int64_t perm[] = {0, 2, 1};
+
+    return hlo_make_transpose(p, x, perm);
+}
+
+hlo_inst *matrix_adjoint(hlo_at p, hlo_inst *x)
+{
+    return matrix_transpose(p, matrix_conj(p, x));
+}
+
+hlo_inst *matrix_product(hlo_at p, hlo_inst *x, hlo_inst *y)
+{
+    static const int64_t dim[] = {0, 1, 2};
+    hlo_dot d = {.lhs_batch = {dim, 1},
+                 .rhs_batch = {dim, 1},
+                 .lhs_contract = {dim + 2, 1},
+                 .rhs_contract = {dim + 1, 1},
+                 .prec = {HLO_PREC_HIGHEST, HLO_PREC_HIGHEST}};
+
+    return hlo_make_dot(p, x, y, pass_dtype(x), &d);
+}
+
+hlo_inst *matrix_fill(hlo_at p, const hlo_inst *like, int64_t rows,
+                      int64_t cols, double v)
+{
+    return hlo_make_fill(p, matrix_shape(p, like, rows, cols), v);
+}
+
+hlo_inst *matrix_identity(hlo_at p, const hlo_inst *like, int64_t size)
+{
+    const sd_shape *s = matrix_shape(p, like, size, size);
+
+    return hlo_make_convert(p, s->dtype, matrix_where_column(p, s, HLO_EQ, 0));
+}
+
+hlo_inst *matrix_spread(hlo_at p, hlo_inst *x, const sd_shape *to)
+{
+    int64_t from[3], dims[3];
+    int n = 0;
+
+    if (sd_shape_same_dims(x->shape, to))
+        return x;
+    for (int i = 0; i < 3; i++)
+        if (x->shape->dim[i] == to->dim[i]) {
+            from[n] = to->dim[i];
+            dims[n++] = i;
+        }
+    return hlo_make_broadcast(p, pass_reshape(p, x, n, from), to, dims, n);
+}
+
+static hlo_inst *places(hlo_at p, const sd_shape *s, int dim)
+{
+    return hlo_make_iota(p, sd_shape_with(arena_of(p), s, SD_S32), dim);
+}
+
+hlo_inst *matrix_where(hlo_at p, const sd_shape *s, int dim, hlo_cmp_dir dir,
+                       hlo_inst *with)
+{
+    hlo_inst *at = places(p, s, dim);
+
+    return hlo_make_compare(p, dir, at, pass_spread(p, with, at->shape));
+}
+
+hlo_inst *matrix_where_column(hlo_at p, const sd_shape *s, hlo_cmp_dir dir,
+                              int64_t by)
+{
+    hlo_inst *col = places(p, s, 2);
+
+    if (by)
+        col = hlo_make_binary(p, HLO_ADD, col,
+                              pass_fill_s64(p, col->shape, SD_S32, by));
+    return hlo_make_compare(p, dir, places(p, s, 1), col);
+}
+
+hlo_inst *matrix_pad(hlo_at p, hlo_inst *x, int64_t rows, int64_t cols)
+{
+    const int64_t low[3] = {0}, high[3] = {0, rows - x->shape->dim[1],
+                                           cols - x->shape->dim[2]};
+
+    if (high[1] == 0 && high[2] == 0)
+        return x;
+    return hlo_make_pad(p, x, hlo_make_scalar(p, pass_dtype(x), 0), low, high,
+                        NULL);
+}
+
+hlo_inst *matrix_pad_identity(hlo_at p, hlo_inst *x, int64_t size)
+{
+    int64_t n = x->shape->dim[1];
+    hlo_inst *y = matrix_pad(p, x, size, size), *added;
+
+    if (n == size)
+        return x;
+    added =
+        matrix_where(p, y->shape, 1, HLO_GE, hlo_make_scalar_s64(p, SD_S32, n));
+    added = hlo_make_binary(p, HLO_AND, added,
+                            matrix_where_column(p, y->shape, HLO_EQ, 0));
+    return hlo_make_select(p, added, hlo_make_fill(p, y->shape, 1), y);
+}
+
+static void start_at(hlo_at p, hlo_inst *row, hlo_inst *col, hlo_inst **at)
+{
+    hlo_inst *zero = hlo_make_scalar_s64(p, SD_S32, 0);
+
+    at[0] = zero;
+    at[1] = row ? row : zero;
+    at[2] = col ? col : zero;
+}
+
+hlo_inst *matrix_part(hlo_at p, hlo_inst *x, hlo_inst *row, hlo_inst *col,
+                      int64_t rows, int64_t cols)
+{
+    hlo_inst *arg[4] = {x}, *in;
+    const sd_shape *s = matrix_shape(p, x, rows, cols);
+
+    start_at(p, row, col, arg + 1);
+    in = hlo_inst_create(p.c, p.before, HLO_DYNAMIC_SLICE, s, 4, arg);
+    in->dims = hlo_dims_copy(arena_of(p), s->dim, 3);
+    return in;
+}
+
+hlo_inst *matrix_put(hlo_at p, hlo_inst *x, hlo_inst *part, hlo_inst *row,
+                     hlo_inst *col)
+{
+    hlo_inst *arg[5] = {x, part};
+
+    start_at(p, row, col, arg + 2);
+    return hlo_inst_create(p.c, p.before, HLO_DYNAMIC_UPDATE_SLICE, x->shape, 5,
+                           arg);
+}
+
+/* ---- loops ---- */
+
+void matrix_loop_open(matrix_loop *l, hlo_at p, const char *name, int n,
+                      hlo_inst *const *init)
+{
+    hlo_inst *all[MATRIX_LOOP_MOST + 1];
+    hlo_comp *body = hlo_comp_create(p.c->module, name);
+    hlo_inst *state;
+
+    *l = (matrix_loop){.at = {body, NULL, p.like}, .outside = p, .n = n};
+    all[0] = hlo_make_scalar_s64(p, SD_S32, 0);
+    memcpy(all + 1, init, sizeof *init * (size_t)n);
+    l->init = hlo_make_tuple(p, n + 1, all);
+    state = hlo_make_param(body, l->init->shape, "state");
+    l->i = hlo_make_gte(l->at, state, 0);
+    for (int k = 0; k < n; k++)
+        l->x[k] = hlo_make_gte(l->at, state, k + 1);
+}
+
+static hlo_comp *condition(const matrix_loop *l, int64_t trips)
+{
+    hlo_comp *c = hlo_comp_create(l->at.c->module, "turns_left");
+    hlo_at p = {c, NULL, l->at.like};
+    hlo_inst *i = hlo_make_param(c, l->init->shape, "state");
+
+    i = hlo_make_gte(p, i, 0);
+    hlo_set_root(c, hlo_make_compare(p, HLO_LT, i,
+                                     hlo_make_scalar_s64(p, SD_S32, trips)));
+    return c;
+}
+
+void matrix_loop_close(matrix_loop *l, int64_t trips)
+{
+    hlo_inst *all[MATRIX_LOOP_MOST + 1], *loop;
+    hlo_comp *comps[] = {condition(l, trips), l->at.c};
+
+    all[0] = hlo_make_binary(l->at, HLO_ADD, l->i,
+                             hlo_make_scalar_s64(l->at, SD_S32, 1));
+    memcpy(all + 1, l->x, sizeof *all * (size_t)l->n);
+    hlo_set_root(l->at.c, hlo_make_tuple(l->at, l->n + 1, all));
+    loop = hlo_inst_create(l->outside.c, l->outside.before, HLO_WHILE,
+                           l->init->shape, 1, &l->init);
+    loop->op_name = l->at.like ? l->at.like->op_name : NULL;
+    hlo_set_comps(loop, 2, comps);
+    for (int k = 0; k < l->n; k++)
+        l->x[k] = hlo_make_gte(l->outside, loop, k + 1);
+}

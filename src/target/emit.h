@@ -180,7 +180,6 @@ typedef void (*emit_lane_body)(emit *e, void *ctx);
 /* Host: LANE over a range, so many vectors a step, then a masked rest. */
 void emit_lane_loops(emit *e, LLVMValueRef from, LLVMValueRef to, int copies,
                      emit_lane_body body, void *ctx);
-int emit_lane_copies(const emit *e); /* vectors in a step of LANE */
 void emit_barrier(emit *e);          /* for local memory */
 void emit_fence(emit *e, int flags); /* 1 local, 2 global memory */
 LLVMValueRef emit_local_array(emit *e, size_t bytes);
@@ -218,8 +217,6 @@ LLVMValueRef emit_to_f32(emit *e, LLVMValueRef x, sd_dtype from);
 LLVMValueRef emit_compare(emit *e, int dir, int type, emit_value x,
                           emit_value y, sd_dtype t);
 LLVMValueRef emit_power_function(emit *e, LLVMTypeRef t, sd_dtype dtype);
-LLVMValueRef emit_max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
-                          sd_dtype t);
 LLVMValueRef emit_wrap(emit *e, LLVMValueRef x, sd_dtype t);
 /* stem: "dl_exp_f32"; elem: the type of one element of the result. */
 LLVMValueRef emit_devlib(emit *e, const char *stem, LLVMTypeRef elem,

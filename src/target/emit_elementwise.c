@@ -172,8 +172,8 @@ static LLVMValueRef range_max_min(emit *e, bool max, LLVMValueRef x,
                            LLVMBuildFAdd(e->b, x, y, ""), r, "");
 }
 
-LLVMValueRef emit_max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
-                          sd_dtype t)
+static LLVMValueRef max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
+                            sd_dtype t)
 {
     LLVMTypeRef it, ft = LLVMTypeOf(x);
     LLVMValueRef a[2] = {x, y}, r, same, z;
@@ -208,19 +208,19 @@ LLVMValueRef emit_max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
 
 static LLVMValueRef do_max(elt *p, LLVMValueRef *x)
 {
-    return emit_max_min(p->e, true, x[0], x[1], p->t);
+    return max_min(p->e, true, x[0], x[1], p->t);
 }
 
 static LLVMValueRef do_min(elt *p, LLVMValueRef *x)
 {
-    return emit_max_min(p->e, false, x[0], x[1], p->t);
+    return max_min(p->e, false, x[0], x[1], p->t);
 }
 
 static LLVMValueRef do_clamp(elt *p, LLVMValueRef *x) /* low, value, high */
 {
-    LLVMValueRef v = emit_max_min(p->e, true, x[0], x[1], p->t);
+    LLVMValueRef v = max_min(p->e, true, x[0], x[1], p->t);
 
-    return emit_max_min(p->e, false, v, x[2], p->t);
+    return max_min(p->e, false, v, x[2], p->t);
 }
 
 static LLVMValueRef do_power(elt *p, LLVMValueRef *x)

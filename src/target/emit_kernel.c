@@ -285,7 +285,8 @@ static int column_copies(const emit *e)
     return body <= 5 ? 8 : body <= 12 ? 4 : body <= 24 ? 2 : 1;
 }
 
-int emit_lane_copies(const emit *e)
+/* Vectors in a step of LANE. */
+static int lane_copies(const emit *e)
 {
     const plan_kernel *k = e->k;
     int n = k->nnode <= 6 ? 2 : 1;
@@ -315,8 +316,7 @@ static bool has_strided(const plan_kernel *k, int axis)
 static void plan_copies(emit *e)
 {
     const plan_kernel *k = e->k;
-    bool wide =
-        e->lane >= 0 && k->axis[e->lane].outer && emit_lane_copies(e) >= 4;
+    bool wide = e->lane >= 0 && k->axis[e->lane].outer && lane_copies(e) >= 4;
     bool strided = false;
 
     e->ncopy = 1;
@@ -326,7 +326,7 @@ static void plan_copies(emit *e)
 
         x->n = x->radix = 1;
         if (a == e->lane)
-            x->radix = emit_lane_copies(e);
+            x->radix = lane_copies(e);
         else if (p->place == PLAN_UNROLL && p->outer)
             x->radix = (int)SD_MIN(p->grid ? p->tile : p->extent,
                                    (int64_t)EMIT_AXIS_COPIES);

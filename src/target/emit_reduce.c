@@ -61,8 +61,8 @@ static bool real_identity(emit *e, int op, sd_dtype t, LLVMValueRef *out)
     }
 }
 
-bool emit_body_identity(emit *e, const plan_body *body, sd_dtype t,
-                        emit_value *out)
+static bool body_identity(emit *e, const plan_body *body, sd_dtype t,
+                          emit_value *out)
 {
     out->im = NULL;
     if (body->op < 0 || body->nroot != 1 || emit_is_narrow_float(t))
@@ -118,7 +118,7 @@ static void start_acc(emit *e, emit_reduction *r, int o, int c)
     emit_value v = {LLVMConstNull(r->type[o]), NULL};
 
     if (r->identity)
-        emit_body_identity(e, r->n->body, r->n->arg[o]->dtype, &v);
+        body_identity(e, r->n->body, r->n->arg[o]->dtype, &v);
     else if (emit_is_complex(r->n->arg[o]->dtype))
         v.im = v.re;
     for (int q = 0; q < vectors(r); q++) {
@@ -166,8 +166,8 @@ emit_reduction *emit_reduce_begin(emit *e, const plan_node *n,
     r->how = how;
     r->lanes = SD_MAX(n->order.lanes, 1);
     r->width = width_of(e, n, how, r->lanes);
-    r->identity = n->nout == 1 &&
-                  emit_body_identity(e, n->body, n->arg[0]->dtype, &unused);
+    r->identity =
+        n->nout == 1 && body_identity(e, n->body, n->arg[0]->dtype, &unused);
     r->keep = n->varies;
     if (how == EMIT_R_COPIES || (how == EMIT_R_VECTOR && !e->gpu))
         r->keep |= n->over;
@@ -614,7 +614,7 @@ static void join_copy(emit *e, emit_reduction *r, int c, emit_value *out)
         init[o] = emit_node_value(e, a, emit_canon(e, c, a->varies));
     }
     if (r->identity)
-        emit_body_identity(e, n->body, n->arg[0]->dtype, &id);
+        body_identity(e, n->body, n->arg[0]->dtype, &id);
     if (elements(e, n) > 0) {
         join(e, r, c, x);
         if (id.re == init[0].re && id.im == init[0].im)

@@ -59,7 +59,7 @@ static void need_llvm(void)
     pthread_once(&once, start_llvm);
 }
 
-const target_ops *target_of_device(const device_desc *dev)
+static const target_ops *ops_of(const device_desc *dev)
 {
     return dev->kind == DEVICE_HOST ? &target_x86
            : dev->kind == DEVICE_CL ? &target_spirv
@@ -89,7 +89,7 @@ static sd_status module_init(module *mod, const device_desc *dev)
 {
     need_llvm();
     mod->dev = dev;
-    mod->ops = target_of_device(dev);
+    mod->ops = ops_of(dev);
     if (!mod->ops)
         return sd_error(SD_UNIMPLEMENTED, "code for %s", dev->name);
     mod->cx = LLVMContextCreate();
@@ -368,7 +368,7 @@ static bool is_quick(const plan *p, const batch *b, const bool *repeated)
 sd_status target_build(plan *p, const sd_options *opt, sd_pool *pool,
                        target_hook hook, void *ctx)
 {
-    const target_ops *ops = target_of_device(&p->program->device);
+    const target_ops *ops = ops_of(&p->program->device);
     int per = hook || (ops && ops->one_module) ? SD_MAX(p->nkernel, 1) : BATCH;
     int n = (p->nkernel + per - 1) / per;
     batch *b = sd_arena_array(p->arena, batch, n + 1);

@@ -22,7 +22,6 @@ typedef struct {
     sd_status (*check)(const char *data, size_t bytes); /* of a binary */
 } target_ops;
 
-const target_ops *target_of_device(const device_desc *dev);
 extern const target_ops target_x86, target_spirv;
 
 #endif

@@ -51,7 +51,7 @@ static bool is_fusable(const hlo_inst *in)
     if (in->op == HLO_GET_TUPLE_ELEMENT)
         return in->arg[0]->op == HLO_REDUCE ||
                in->arg[0]->op == HLO_REDUCE_WINDOW;
-    return in->op == HLO_BITCAST_CONVERT || in->op == HLO_MAP;
+    return in->op == HLO_BITCAST_CONVERT;
 }
 
 /* Kernels of one instruction, into which nothing is fused but what an update

@@ -172,14 +172,19 @@ static plan_node *lower_update_value(plan_lowering *lw, const hlo_inst *in,
 
 /* ---- elementwise ---- */
 
+/* What plan_fuse leaves to kernels and memory of its own. */
+static plan_node *misplaced(plan_lowering *lw, const hlo_inst *in)
+{
+    return plan_lower_fail(lw,
+                           sd_error(SD_INTERNAL, "%s %s inside a fusion",
+                                    hlo_op_table[in->op].name, in->name),
+                           in->shape->dtype);
+}
+
 static plan_node *lower_constant(plan_lowering *lw, const hlo_inst *in)
 {
     if (in->shape->rank > 0 && !hlo_is_splat(in))
-        return plan_lower_fail(lw,
-                               sd_error(SD_INTERNAL,
-                                        "array constant %s inside a fusion",
-                                        in->name),
-                               in->shape->dtype);
+        return misplaced(lw, in);
     return plan_node_data(lw, in->shape->dtype, in->u.literal.data);
 }
 
@@ -260,19 +265,6 @@ static plan_node *lower_element(plan_lowering *lw, const hlo_inst *in,
     return plan_node_elt(lw, in->op, in->shape->dtype, in, in->narg, arg);
 }
 
-static plan_node *lower_map(plan_lowering *lw, const hlo_inst *in,
-                            index_in index, plan_guards g)
-{
-    plan_node **arg = sd_arena_array(lw->a, plan_node *, in->narg);
-    plan_body *b = plan_body_of(lw->a, in->comp[0], &lw->st);
-
-    if (!b)
-        return plan_node_const(lw, in->shape->dtype, 0);
-    for (int i = 0; i < in->narg; i++)
-        arg[i] = operand(lw, in, i, 0, index, g);
-    return plan_body_inline(lw, b, 0, arg);
-}
-
 /* ---- demand ---- */
 
 static plan_node *lower_value(plan_lowering *lw, const hlo_inst *in, int out,
@@ -297,8 +289,6 @@ static plan_node *lower_value(plan_lowering *lw, const hlo_inst *in, int out,
         return lower_update_value(lw, in, index, g);
     case HLO_BITCAST_CONVERT:
         return lower_bitcast(lw, in, index, g);
-    case HLO_MAP:
-        return lower_map(lw, in, index, g);
     case HLO_REDUCE:
     case HLO_REDUCE_WINDOW:
     case HLO_DOT:
@@ -316,10 +306,7 @@ static plan_node *lower_value(plan_lowering *lw, const hlo_inst *in, int out,
     case HLO_OPT_BARRIER:
         return operand(lw, in, 0, 0, index, g);
     default:
-        return plan_lower_fail(lw,
-                               sd_error(SD_UNIMPLEMENTED, "%s in a kernel",
-                                        hlo_op_table[in->op].name),
-                               in->shape->dtype);
+        return misplaced(lw, in);
     }
 }
 

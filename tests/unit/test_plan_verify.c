@@ -1,0 +1,354 @@
+/* What the plan room says of plans that are wrong.  Good plans are broken by
+ * hand, one thing each; fusions are made that plan_fuse would never make. */
+#include "passes.h"
+#include "plan_mem.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define ADD \
+    "add { a = f32[] parameter(0) b = f32[] parameter(1) " \
+    "ROOT c = f32[] add(a, b) }\n"
+
+static void succeed(sd_status st)
+{
+    if (st)
+        fail_msg("%s: %s", st->where, st->message);
+}
+
+static void refused(sd_status st, sd_code code, const char *why)
+{
+    if (!st)
+        fail_msg("nobody says '%s'", why);
+    if (st->code != code || !strstr(st->message, why))
+        fail_msg("'%s' (%d) does not say '%s'", st->message, st->code, why);
+    sd_status_free(st);
+}
+
+static hlo_module *parse(sd_arena *a, const char *text)
+{
+    hlo_module *m;
+
+    succeed(hlo_parse(a, text, strlen(text), &m));
+    return m;
+}
+
+/* ---- plans with one thing wrong ---- */
+
+static const char rows[] =
+    "HloModule m\n" ADD
+    "ENTRY e { x = f32[20,300] parameter(0) z = f32[] constant(0) "
+    "y = f32[20,300] multiply(x, x) "
+    "ROOT s = f32[20] reduce(y, z), dimensions={1}, to_apply=add }";
+
+static const char taken[] =
+    "HloModule m\nENTRY e { x = f32[300] parameter(0) i = s32[64,1] "
+    "parameter(1) ROOT r = f32[64] gather(x, i), offset_dims={}, "
+    "collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, "
+    "slice_sizes={1} }";
+
+static const char repeated[] =
+    "HloModule m\nENTRY e { x = f32[30] parameter(0) y = f32[30,4] "
+    "broadcast(x), dimensions={0} z = f32[120] reshape(y) "
+    "w = f32[120] parameter(1) ROOT r = f32[120] add(z, w) }";
+
+static plan *plan_of(sd_arena *a, const char *text)
+{
+    hlo_module *m = parse(a, text);
+    sd_options opt = {0};
+    device_desc *dev = sd_arena_new(a, device_desc);
+    plan *p;
+
+    assert_true(device_desc_of_name("host:v3", dev));
+    succeed(hlo_optimize(m, dev, &opt, NULL, NULL));
+    succeed(plan_make(a, m, dev, &opt, &p));
+    succeed(plan_verify(p));
+    return p;
+}
+
+static plan_node *node_of(const plan *p, plan_node_kind kind)
+{
+    const plan_kernel *k = p->kernel[0];
+
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->kind == kind)
+            return k->node[i];
+    fail_msg("no such node");
+    return NULL;
+}
+
+/* An expression of that kind in a place of the kernel's, to be broken. */
+static plan_expr *expr_in(const plan_expr *e, plan_expr_kind kind)
+{
+    plan_expr *found;
+
+    if (!e || e->kind == kind)
+        return (plan_expr *)(uintptr_t)e;
+    found = expr_in(e->a, kind);
+    return found ? found : expr_in(e->b, kind);
+}
+
+static plan_expr *expr_of(const plan *p, plan_expr_kind kind)
+{
+    const plan_kernel *k = p->kernel[0];
+    plan_expr *e = NULL;
+
+    for (int i = 0; i < k->nnode && !e; i++)
+        e = expr_in(k->node[i]->off, kind);
+    assert_non_null(e);
+    return e;
+}
+
+static void one_kernel_too_many(plan *p)
+{
+    p->program->nkernel++;
+}
+
+static void an_inner_axis_among_the_outer(plan *p)
+{
+    p->kernel[0]->axis[0].outer = false;
+}
+
+static void no_tile(plan *p)
+{
+    p->kernel[0]->axis[0].tile = 0;
+}
+
+static void no_lane(plan *p)
+{
+    for (int i = 0; i < p->kernel[0]->naxis; i++)
+        p->kernel[0]->axis[i].place = PLAN_SEQ;
+}
+
+static void one_tile_too_many(plan *p)
+{
+    p->kernel[0]->tiles++;
+}
+
+static void two_of_one_number(plan *p)
+{
+    p->kernel[0]->node[1]->id = 0;
+}
+
+static void its_own_operand(plan *p)
+{
+    plan_node *n = node_of(p, PN_STORE);
+
+    n->arg[0] = n;
+}
+
+static void slot_99(plan *p)
+{
+    node_of(p, PN_STORE)->slot = 99;
+}
+
+static void a_short_slot(plan *p)
+{
+    p->kernel[0]->slot[0].count = 3;
+}
+
+static void stage_minus_1(plan *p)
+{
+    node_of(p, PN_LOAD)->stage = -1;
+}
+
+static void a_stage_without_axes(plan *p)
+{
+    p->kernel[0]->stage[0].axes = 0;
+}
+
+static void a_result_in_the_loop(plan *p)
+{
+    plan_node *n = node_of(p, PN_REDUCE);
+
+    n->varies |= n->over;
+}
+
+static void axis_99(plan *p)
+{
+    expr_of(p, PX_AXIS)->axis = 99;
+}
+
+static void division_by_0(plan *p)
+{
+    expr_of(p, PX_DIV)->c = 0;
+}
+
+static void a_place_read_too_late(plan *p)
+{
+    expr_of(p, PX_NODE)->node = node_of(p, PN_STORE);
+}
+
+static void broken_plans_are_refused(void **state)
+{
+    static const struct {
+        const char *text, *why;
+        void (*break_it)(plan *p);
+    } broken[] = {
+        {rows, "1 kernels, 2 of them in the program", one_kernel_too_many},
+        {rows, "outer axes do not come first", an_inner_axis_among_the_outer},
+        {rows, "an axis without extent or tile", no_tile},
+        {rows, "not one LANE axis", no_lane},
+        {rows, "tiles are miscounted", one_tile_too_many},
+        {rows, "not its own number", two_of_one_number},
+        {rows, "an operand that is not before it", its_own_operand},
+        {rows, "no such slot, or no place in it", slot_99},
+        {rows, "reads outside its slot", a_short_slot},
+        {rows, "no such stage", stage_minus_1},
+        {rows, "not the axes of its stage", a_stage_without_axes},
+        {rows, "a reduction that varies on an inner axis",
+         a_result_in_the_loop},
+        {rows, "an expression of an axis that is not there", axis_99},
+        {repeated, "division by less than one", division_by_0},
+        {taken, "an expression of a later node", a_place_read_too_late},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(broken); i++) {
+        sd_arena *a = sd_arena_create();
+        plan *p = plan_of(a, broken[i].text);
+
+        broken[i].break_it(p);
+        refused(plan_verify(p), SD_INTERNAL, broken[i].why);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+    }
+}
+
+/* ---- fusions that plan_fuse does not make ---- */
+
+static void fusion_is_refused(const char *comps, const char *entry,
+                              sd_code code, const char *why)
+{
+    sd_arena *a = sd_arena_create();
+    hlo_module *m = parse(
+        a, sd_arena_fmt(a, "HloModule m\n%sENTRY e { %s }", comps, entry));
+    plan_kernel *k;
+
+    hlo_for_each_inst(in, m->entry)
+        if (in->op == HLO_FUSION)
+            refused(plan_lower(a, in, &k), code, why);
+    sd_arena_destroy(a);
+}
+
+static void impossible_fusions_are_refused(void **state)
+{
+    (void)state;
+    fusion_is_refused(ADD
+                      "f { x = f32[4,8] parameter(0) z = f32[] constant(0) "
+                      "r = f32[4] reduce(x, z), dimensions={1}, to_apply=add "
+                      "ROOT s = f32[4] reduce-window(r, z), window={size=2 "
+                      "pad=1_0}, to_apply=add }\n",
+                      "x = f32[4,8] parameter(0) "
+                      "ROOT y = f32[4] fusion(x), kind=kLoop, calls=f",
+                      SD_INTERNAL, "a reduction inside another's loop");
+    fusion_is_refused(
+        "f { x = f32[4] parameter(0) y = f32[5] parameter(1) "
+        "ROOT t = (f32[4], f32[5]) tuple(x, y) }\n",
+        "x = f32[4] parameter(0) y = f32[5] parameter(1) "
+        "ROOT t = (f32[4], f32[5]) fusion(x, y), kind=kLoop, calls=f",
+        SD_INTERNAL, "output 1 is not in its space");
+    fusion_is_refused("f { x = f32[2] parameter(0) c = f32[2] constant({1, 2}) "
+                      "ROOT y = f32[2] add(x, c) }\n",
+                      "x = f32[2] parameter(0) "
+                      "ROOT y = f32[2] fusion(x), kind=kLoop, calls=f",
+                      SD_INTERNAL, "constant c inside a fusion");
+    fusion_is_refused(
+        "f { x = f32[2,2] parameter(0) c = f32[2,2] cholesky(x), lower=true "
+        "ROOT y = f32[2,2] add(x, c) }\n",
+        "x = f32[2,2] parameter(0) "
+        "ROOT y = f32[2,2] fusion(x), kind=kLoop, calls=f",
+        SD_INTERNAL, "cholesky c inside a fusion");
+    fusion_is_refused(
+        ADD "f { x = f32[9,4] parameter(0) i = s32[3] parameter(1) u = "
+            "f32[3,4] parameter(2) ROOT r = f32[9,4] scatter(x, i, u), "
+            "update_window_dims={1}, inserted_window_dims={0}, "
+            "scatter_dims_to_operand_dims={0}, index_vector_dim=1, "
+            "to_apply=add }\n",
+        "x = f32[9,4] parameter(0) i = s32[3] parameter(1) u = f32[3,4] "
+        "parameter(2) ROOT y = f32[9,4] fusion(x, i, u), kind=kInput, calls=f",
+        SD_INTERNAL, "r: not the form that plans take");
+}
+
+static const char *sum_of(sd_arena *a, sd_buf *b, int from, int n)
+{
+    const char *x, *y;
+
+    if (n == 1) {
+        sd_buf_fmt(b, "c%d = f32[] constant(%d) ", from, from);
+        return sd_arena_fmt(a, "c%d", from);
+    }
+    x = sum_of(a, b, from, n / 2);
+    y = sum_of(a, b, from + n / 2, n - n / 2);
+    sd_buf_fmt(b, "%s_%s = f32[] add(%s, %s) ", x, y, x, y);
+    return sd_arena_fmt(a, "%s_%s", x, y);
+}
+
+/* The sum of so many constants that no kernel holds them. */
+static void a_fusion_without_end_is_refused(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    sd_buf b = {0};
+    const char *sum;
+
+    (void)state;
+    sd_buf_str(&b, "f { ");
+    sum = sum_of(a, &b, 0, 2100);
+    sd_buf_fmt(&b, "ROOT r = f32[] negate(%s) }\n", sum);
+    sd_buf_u8(&b, 0);
+    fusion_is_refused(b.at, "ROOT y = f32[] fusion(), kind=kLoop, calls=f",
+                      SD_INTERNAL, "too many nodes");
+    sd_buf_finish(&b);
+    sd_arena_destroy(a);
+}
+
+/* ---- order and memory ---- */
+
+static void cycles_are_refused(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    hlo_module *m = parse(
+        a, "HloModule m\nENTRY e { p = f32[4] parameter(0) x = f32[4] add(p, "
+           "p) y = f32[4] add(x, p) ROOT z = f32[4] negate(y) }");
+    hlo_inst *y = m->entry->root->arg[0];
+
+    (void)state;
+    hlo_set_arg(y->arg[0], 1, y);
+    refused(plan_schedule(m->entry), SD_INTERNAL,
+            "e: 3 of 4 instructions are in a cycle");
+    sd_arena_destroy(a);
+}
+
+static void lives_that_cross_are_refused(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    plan_mem pm = {.a = a};
+    storage *s = sd_arena_new(a, storage);
+    plan_home home = {.n = 1, .at = &s};
+
+    (void)state;
+    pm.m = parse(a, "HloModule m\nENTRY e { ROOT c = f32[] constant(1) }");
+    pm.m->entry->root->tag = &home;
+    *sd_push(a, &s->life) = (plan_life){0, 5};
+    *sd_push(a, &s->life) = (plan_life){3, 7};
+    *sd_push(a, &pm.all) = s;
+    refused(plan_share(&pm), SD_INTERNAL,
+            "m: two values at once in one place, at step 3");
+    sd_arena_destroy(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(broken_plans_are_refused),
+        cmocka_unit_test(impossible_fusions_are_refused),
+        cmocka_unit_test(a_fusion_without_end_is_refused),
+        cmocka_unit_test(cycles_are_refused),
+        cmocka_unit_test(lives_that_cross_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

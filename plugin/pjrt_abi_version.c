@@ -47,12 +47,14 @@ static PJRT_Error *compare(const abi *runtime, const abi *other)
                       other->format, runtime->format);
     else if (runtime->kind != other->kind)
         st = sd_error(SD_PRECONDITION,
-                      "programs for devices of kind %u, this one is %u",
+                      "programs for devices of kind %u, this one is of kind "
+                      "%u: compile for this one",
                       other->kind, runtime->kind);
     else if (other->features & ~runtime->features)
         st = sd_error(SD_PRECONDITION,
                       "programs that use features %#" PRIx64
-                      ", this machine has %#" PRIx64,
+                      ", this machine has %#" PRIx64
+                      ": compile here, or with SUNDOG_CPU_LEVEL=v3 for both",
                       other->features, runtime->features);
     return pjrt_return(st);
 }

@@ -114,7 +114,8 @@ static sd_status find(PJRT_AsyncHostToDeviceTransferManager *m, int i,
                       slot **out)
 {
     if (i < 0 || (size_t)i >= m->n)
-        return sd_error(SD_INVALID, "buffer %d of a transfer manager of %zu", i,
+        return sd_error(SD_INVALID,
+                        "buffer %d of a transfer manager of %zu buffers", i,
                         m->n);
     *out = &m->at[i];
     return NULL;

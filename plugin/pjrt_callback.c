@@ -123,8 +123,9 @@ pjrt_copy_to_device_stream_add_chunk(PJRT_CopyToDeviceStream_AddChunk_Args *a)
 
     pthread_mutex_lock(&s->lock);
     if (!s->data || c->size > s->size - s->at) {
-        st = sd_error(SD_INVALID, "a chunk of %zu bytes at %zu of %zu", c->size,
-                      s->at, s->size);
+        st = sd_error(SD_INVALID,
+                      "a chunk of %zu bytes at offset %zu of a value of %zu",
+                      c->size, s->at, s->size);
     } else {
         memcpy(s->data + s->at, c->data, c->size);
         s->at += c->size;

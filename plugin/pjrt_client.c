@@ -68,8 +68,6 @@ static sd_status make_devices(PJRT_Client *c)
     const device_desc **desc;
     sd_status st;
 
-    if (n < 1)
-        return sd_error(SD_NOT_FOUND, "no device");
     desc = sd_arena_try(c->arena, (size_t)n * sizeof *desc);
     c->at = calloc((size_t)n, sizeof *c->at);
     c->devices = calloc((size_t)n, sizeof *c->devices);
@@ -238,8 +236,11 @@ PJRT_Error *pjrt_client_default_device_assignment(
     int64_t need = (int64_t)a->num_replicas * a->num_partitions;
 
     if (a->num_replicas < 1 || a->num_partitions < 1)
-        return pjrt_return(sd_error(SD_INVALID, "%d replicas x %d partitions",
-                                    a->num_replicas, a->num_partitions));
+        return pjrt_return(
+            sd_error(SD_INVALID,
+                     "%d replicas x %d partitions: one of each is "
+                     "the least",
+                     a->num_replicas, a->num_partitions));
     if ((int64_t)SD_MIN(a->default_assignment_size, (size_t)INT32_MAX) < need)
         return pjrt_return(sd_error(
             SD_PRECONDITION,
@@ -275,8 +276,8 @@ PJRT_Error *pjrt_client_dma_map(PJRT_Client_DmaMap_Args *a)
         return pjrt_no_memory();
     if (!a->data || !a->size) {
         free(m);
-        return pjrt_return(
-            sd_error(SD_INVALID, "mapping %zu bytes at %p", a->size, a->data));
+        return pjrt_return(sd_error(
+            SD_INVALID, "%zu bytes at %p cannot be mapped", a->size, a->data));
     }
     m->data = a->data;
     pthread_mutex_lock(&c->lock);
@@ -363,7 +364,9 @@ static sd_status first_device(PJRT_Client *c, sd_bytes options,
     id = o.device ? o.device[0] : 0;
     pjrt_options_finish(&o);
     if (!(d = pjrt_client_find(c, id)))
-        return sd_error(SD_INVALID, "compiling for device %d of %d", id, c->n);
+        return sd_error(SD_INVALID,
+                        "compiling for device %d: there are 0 to %d", id,
+                        c->n - 1);
     *out = &d->desc->desc;
     return NULL;
 }

@@ -6,45 +6,55 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-static sd_status beside_us(char *path, size_t size)
+/* Our own address is in some file, so dladdr finds it. */
+static char *beside_us(void)
 {
+    Dl_info us = {.dli_fname = ""};
     const char *slash;
-    Dl_info info;
+    char *path;
 
-    if (!dladdr((void *)(uintptr_t)beside_us, &info) || !info.dli_fname)
-        return sd_error(SD_INTERNAL, "the place of libsundog.so is not known");
-    slash = strrchr(info.dli_fname, '/');
-    if (snprintf(path, size, "%.*slibsundog-compiler.so",
-                 slash ? (int)(slash - info.dli_fname) + 1 : 0,
-                 info.dli_fname) >= (int)size)
-        return sd_error(SD_INVALID, "the path of libsundog.so is too long");
-    return NULL;
+    dladdr((void *)(uintptr_t)beside_us, &us);
+    slash = strrchr(us.dli_fname, '/');
+    if (asprintf(&path, "%.*slibsundog-compiler.so",
+                 slash ? (int)(slash - us.dli_fname) + 1 : 0, us.dli_fname) < 0)
+        return NULL;
+    return path;
 }
 
-sd_status pjrt_compiler_open(compile_fn *out)
+static sd_status bind(void *lib, const char *path, compile_fn *out)
 {
-    char path[4096];
-    const char *interface;
-    sd_status st = beside_us(path, sizeof path);
-    void *lib;
+    const char *interface = dlsym(lib, "sundog_interface");
+    compile_fn fn = (compile_fn)(uintptr_t)dlsym(lib, "sundog_compile");
 
-    if (st)
-        return st;
-    if (!(lib = dlopen(path, RTLD_NOW | RTLD_LOCAL)))
-        return sd_error(SD_NOT_FOUND,
-                        "the compiler cannot be opened: %s; "
-                        "libsundog-compiler.so belongs beside libsundog.so and "
-                        "needs LLVM 22 (Debian's package libllvm22); programs "
-                        "that are compiled already still run",
-                        dlerror());
-    interface = dlsym(lib, "sundog_interface");
-    *out = (compile_fn)(uintptr_t)dlsym(lib, "sundog_compile");
-    if (!*out || !interface || strcmp(interface, SUNDOG_INTERFACE))
+    if (!fn || !interface || strcmp(interface, SUNDOG_INTERFACE))
         return sd_error(SD_PRECONDITION,
                         "%s is of build %s, libsundog.so of build %s: install "
                         "both from one build",
                         path, interface ? interface : "unknown",
                         SUNDOG_INTERFACE);
+    *out = fn;
     return NULL;
+}
+
+sd_status pjrt_compiler_open(compile_fn *out)
+{
+    char *path = beside_us();
+    void *lib = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    sd_status st;
+
+    if (!path)
+        return sd_no_memory(0);
+    if (lib)
+        st = bind(lib, path, out);
+    else
+        st = sd_error(SD_NOT_FOUND,
+                      "the compiler cannot be opened: %s; "
+                      "libsundog-compiler.so belongs beside libsundog.so and "
+                      "needs LLVM 22 (Debian's package libllvm22); programs "
+                      "that are compiled already still run",
+                      dlerror());
+    free(path);
+    return st;
 }

@@ -176,8 +176,8 @@ static sd_status check_call(const PJRT_LoadedExecutable_Execute_Args *a,
                         (*one)->desc->name);
     if (a->options->num_send_ops || a->options->num_recv_ops)
         return sd_error(SD_UNIMPLEMENTED,
-                        "%s: send and receive on one "
-                        "device of a call",
+                        "%s: send and receive callbacks with execute_device: "
+                        "leave it out and the program's own devices run it",
                         p->name);
     return NULL;
 }

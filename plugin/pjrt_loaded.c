@@ -56,8 +56,9 @@ static sd_status place(PJRT_LoadedExecutable *l, const pjrt_compile_options *o)
         l->logical[i] =
             (PJRT_LogicalDeviceIds){i % o->nreplica, i / o->nreplica};
         if (!l->devices[i])
-            st = sd_error(SD_INVALID, "%s is to run on device %d of %d",
-                          l->exe->p->name, device[i], l->client->n);
+            st = sd_error(SD_INVALID,
+                          "%s is to run on device %d: there are 0 to %d",
+                          l->exe->p->name, device[i], l->client->n - 1);
         else
             st = pjrt_loaded_program(l, l->devices[i], &x);
     }
@@ -93,9 +94,9 @@ sd_status pjrt_load(PJRT_Client *c, PJRT_Executable *e, sd_bytes options,
     l->portable = o.portable;
     if (o.nreplica != e->p->nreplica || o.npartition != e->p->npartition)
         st = sd_error(SD_INVALID,
-                      "%d replicas x %d partitions for a program "
-                      "of %d x %d",
-                      o.nreplica, o.npartition, e->p->nreplica,
+                      "options of %d replicas x %d partitions for %s, which "
+                      "was compiled for %d x %d",
+                      o.nreplica, o.npartition, e->p->name, e->p->nreplica,
                       e->p->npartition);
     else
         st = place(l, &o);

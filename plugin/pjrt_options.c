@@ -99,7 +99,9 @@ static sd_status read_assignment(sd_bytes b, pjrt_compile_options *o)
         return sd_cursor_status(&c, "device assignment");
     if (!nr || !np || nr > MAX_DEVICES || np > MAX_DEVICES / nr)
         return sd_error(SD_INVALID,
-                        "device assignment of %" PRIu64 " x %" PRIu64, nr, np);
+                        "device assignment of %" PRIu64 " replicas x %" PRIu64
+                        " partitions",
+                        nr, np);
     o->nreplica = (int)nr;
     o->npartition = (int)np;
     free(o->device);

@@ -4,6 +4,14 @@
 #include <stdio.h>
 #include <unistd.h>
 
+int sd_cpu_level(void)
+{
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("x86-64-v3"))
+        return 2;
+    return __builtin_cpu_supports("x86-64-v4") ? 4 : 3;
+}
+
 int64_t sd_memory_size(void)
 {
     int64_t most = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);

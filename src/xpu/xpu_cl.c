@@ -204,9 +204,6 @@ static sd_status load_all(const xpu_device *d, xpu_module *m)
     for (int i = 0; i < p->nkernel; i++) {
         const thunk_kernel *k = &p->kernel[i];
 
-        if (k->binary < 0 || k->binary >= p->nbinary || k->group < 1)
-            return sd_error(SD_DATA_LOSS, "kernel %s has no binary or group",
-                            k->symbol);
         m->kernel[i] = a->CreateKernel(m->built[k->binary], k->symbol, &err);
         if (err) {
             m->kernel[i] = NULL;

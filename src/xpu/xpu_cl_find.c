@@ -303,9 +303,10 @@ static sd_status add_equal(xpu_cl_driver *d, cl_device_id id, int64_t parts)
         return xpu_cl_status(err, "asking for compute units");
     if (parts > units || parts > XPU_CL_MOST_DEVICES)
         return sd_error(SD_INVALID,
-                        "SUNDOG_CL_SPLIT=%" PRId64 " of a device "
-                        "with %" PRId64 " compute units",
-                        parts, units);
+                        "SUNDOG_CL_SPLIT=%" PRId64 ": %" PRId64
+                        " is the most for a device of %" PRId64
+                        " compute units",
+                        parts, SD_MIN(units, XPU_CL_MOST_DEVICES), units);
     equally[1] = units / parts;
     if ((err = split(d, id, equally, part, &n)))
         return sd_note(xpu_cl_status(err, "clCreateSubDevices"),
@@ -351,6 +352,11 @@ static sd_status add_roots(xpu_cl_driver *d, const cl_device_id *root, int n,
             add(d, id, false);
         }
     }
+    if (!d->ndev)
+        return sd_error(SD_INVALID,
+                        "no OpenCL device has a part of that name "
+                        "(ZE_AFFINITY_MASK=%s, SUNDOG_CL_SPLIT=%" PRId64 ")",
+                        text ? text : "", parts);
     return NULL;
 }
 

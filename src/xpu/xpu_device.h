@@ -38,7 +38,7 @@ typedef struct {
     sd_status (*copy_between)(xpu_device *to_dev, void *to,
                               xpu_device *from_dev, const void *from,
                               size_t bytes);
-    /* Kernels of a program; any thread. */
+    /* Kernels of a verified program; any thread. */
     sd_status (*load)(xpu_device *d, const thunk_program *p, xpu_module **out);
     void (*unload)(xpu_device *d, xpu_module *m);
     /* Before the first launch of a run; left out: nothing to do. */
@@ -249,8 +249,8 @@ void xpu_ffi_finish(xpu_client *c);
 /* ---- ELF objects: xpu_elf.c ---- */
 
 typedef struct xpu_code xpu_code;
-/* Loads the objects of a program into one mapping; fn[kernel] are the entry
- * points.  The objects' bytes are not trusted. */
+/* Loads the objects of a verified program into one mapping; fn[kernel] are the
+ * entry points.  The objects' bytes are not trusted. */
 sd_status xpu_elf_load(const thunk_program *p, bool perf_map, xpu_code **out,
                        void **fn);
 void xpu_elf_unload(xpu_code *c); /* takes NULL */

@@ -10,6 +10,7 @@
 #include "xpu_device.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -414,7 +415,8 @@ static sd_status map(loader *l)
                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (c->base == MAP_FAILED) {
         c->base = NULL;
-        return sd_error(SD_EXHAUSTED, "mapping %zu bytes of code", at);
+        return sd_error(SD_EXHAUSTED, "mapping %zu bytes of code: %s", at,
+                        strerror(errno));
     }
     l->stubs += c->part_at[CODE];
     for (int k = 0; k < l->nobj; k++) {
@@ -445,24 +447,22 @@ static sd_status protect(const xpu_code *c)
     for (int i = 0; i < NPART; i++) {
         size_t bytes = c->part_at[i + 1] - c->part_at[i];
 
-        if (bytes && mprotect(c->base + c->part_at[i], bytes, prot[i]))
-            return sd_error(SD_PERMISSION,
-                            "the system refuses %s: executable memory is "
-                            "forbidden here?",
-                            "mprotect");
+        if (!bytes || !mprotect(c->base + c->part_at[i], bytes, prot[i]))
+            continue;
+        return sd_error(errno == ENOMEM ? SD_EXHAUSTED : SD_PERMISSION,
+                        "mprotect of %zu bytes of code: %s; code that was just "
+                        "made must be allowed to run (SELinux: execmem)",
+                        bytes, strerror(errno));
     }
     return NULL;
 }
 
 static sd_status find_entry(const loader *l, const thunk_kernel *k, void **out)
 {
-    const object *o;
+    const object *o = &l->obj[k->binary];
     uint64_t at;
     sd_status st;
 
-    if (k->binary < 0 || k->binary >= l->nobj)
-        return sd_error(SD_DATA_LOSS, "kernel %s has no binary", k->symbol);
-    o = &l->obj[k->binary];
     for (size_t i = 0; i < o->nsymbol; i++) {
         const Elf64_Sym *s = &o->symbol[i];
 

@@ -18,7 +18,7 @@ typedef void (*kernel_fn)(void **slot, int64_t first, int64_t last,
                           void *scratch);
 
 typedef struct {
-    uint8_t *scratch;   /* nworker areas of scratch_bytes */
+    uint8_t *scratch; /* nworker areas of scratch_bytes */
     size_t scratch_bytes;
     int nworker;
     xpu_lib *lib;
@@ -109,7 +109,9 @@ static sd_status host_begin(xpu_device *d, xpu_module *m)
         return NULL;
     if (each > SIZE_MAX / (size_t)h->nworker / 2 ||
         !(more = aligned_alloc(XPU_ALIGN, each * (size_t)h->nworker)))
-        return sd_error(SD_EXHAUSTED, "scratch of %d workers, %zu bytes each",
+        return sd_error(SD_EXHAUSTED,
+                        "no memory for the scratch of %d threads, %zu bytes "
+                        "each; fewer (SUNDOG_THREADS) need less",
                         h->nworker, each);
     free(h->scratch);
     h->scratch = more;
@@ -222,62 +224,42 @@ static const xpu_device_ops host_ops = {
 
 /* ---- which machine this is ---- */
 
-static bool has_v3(void)
-{
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
-           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt") &&
-           __builtin_cpu_supports("movbe");
-}
-
-static bool has_v4(void)
-{
-    return has_v3() && __builtin_cpu_supports("avx512f") &&
-           __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("avx512cd");
-}
-
-static sd_status cpu_level(const sd_options *opt, const char **name)
+static sd_status choose_level(const sd_options *opt, int *out)
 {
     const char *want = sd_opt_str(opt, SD_OPT_CPU_LEVEL);
+    int has = sd_cpu_level();
 
-    if (!has_v3())
+    if (has < 3)
         return sd_error(SD_UNIMPLEMENTED,
-                        "this processor lacks part of x86-64-v3 (AVX2, BMI2, "
-                        "FMA, F16C), the least that the host device works on");
-    *name = has_v4() ? "host:v4" : "host:v3";
-    if (!want)
-        return NULL;
-    if (!strcmp(want, "v3"))
-        *name = "host:v3";
-    else if (strcmp(want, "v4"))
+                        "this processor lacks part of x86-64-v3 (AVX2, BMI, "
+                        "FMA, F16C, LZCNT, MOVBE), the least that the host "
+                        "device works on; SUNDOG_DEVICE=cl does without");
+    if (want && strcmp(want, "v3") && strcmp(want, "v4"))
         return sd_error(SD_INVALID, "SUNDOG_CPU_LEVEL=%s: v3 or v4 are known",
                         want);
-    else if (!has_v4())
+    *out = want ? want[1] - '0' : has;
+    if (*out > has)
         return sd_error(SD_INVALID, "SUNDOG_CPU_LEVEL=v4: this processor has "
-                                    "no AVX-512 F, BW, DQ, VL and CD");
+                                    "not all of AVX-512 F, BW, DQ, VL and CD; "
+                                    "v3 is what it does");
     return NULL;
 }
 
 static sd_status describe(xpu_device *d, const sd_options *opt, host *h)
 {
-    const char *name = NULL;
-    sd_status st = cpu_level(opt, &name);
+    int level;
+    sd_status st = choose_level(opt, &level);
     long cache;
 
     if (st)
         return st;
-    if (!device_desc_of_name(name, &d->desc))
-        return sd_error(SD_INTERNAL, "no description of %s", name);
+    device_desc_of_name(level == 4 ? "host:v4" : "host:v3", &d->desc);
     d->desc.units = h->nworker;
     if ((cache = sysconf(_SC_LEVEL2_CACHE_SIZE)) > 0)
         d->desc.cache_bytes = (size_t)cache;
     d->desc.libs = h->lib ? xpu_lib_present(h->lib) : 0;
-    snprintf(d->desc.driver, sizeof d->desc.driver, "x86-64-%s, %d threads, %s",
-             name + 5, h->nworker,
+    snprintf(d->desc.driver, sizeof d->desc.driver,
+             "x86-64-v%d, %d threads, %s", level, h->nworker,
              h->lib ? xpu_lib_version(h->lib) : "no libraries");
     return NULL;
 }
@@ -306,7 +288,8 @@ sd_status xpu_host_open(xpu_client *c, const sd_options *opt)
     sd_status st = NULL;
 
     if (n < 1 || n > 64)
-        return sd_error(SD_INVALID, "SUNDOG_HOST_DEVICES=%" PRId64 ": 1 to 64",
+        return sd_error(SD_INVALID,
+                        "SUNDOG_HOST_DEVICES=%" PRId64 ": 1 to 64 are possible",
                         n);
     for (int64_t i = 0; i < n && !st; i++)
         st = open_one(c, opt);

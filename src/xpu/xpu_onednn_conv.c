@@ -147,9 +147,9 @@ sd_status xpu_onednn_conv(xpu_lib *l, onednn_call *c, const int64_t *a)
         a[C_GROUPS] < 1 || (r.bias && r.alpha != 1) || !xpu_onednn_type(a[0]) ||
         !xpu_onednn_type(a[1]) || !xpu_onednn_type(a[2]))
         return sd_error(SD_UNIMPLEMENTED,
-                        "oneDNN convolution of %s, "
-                        "direction %" PRId64,
-                        sd_dtype_name((sd_dtype)a[0]), dir);
+                        "a convolution that oneDNN is not asked for: of %s, "
+                        "direction %" PRId64 ", %" PRId64 " dimensions",
+                        sd_dtype_name((sd_dtype)a[0]), dir, a[C_NSPATIAL]);
     if (!(e = describe(l, a, &f))) {
         set_roles(&r, &f, (int)dir);
         e = dir ? backward_desc(l, &f, (int)dir, &r)

@@ -59,12 +59,15 @@ static sd_status check_program(const thunk_program *p)
 
     if (p->nreplica > 1 || p->npartition > 1)
         return sd_error(SD_UNIMPLEMENTED,
-                        "a program of %d replicas and %d partitions",
+                        "a program of %d replicas and %d partitions: this "
+                        "version runs programs of one device",
                         p->nreplica, p->npartition);
     for (int i = 0; i < p->noutput; i++)
         if (p->output[i].memory && !xpu_memory_of_name(p->output[i].memory, &m))
-            return sd_error(SD_UNIMPLEMENTED, "output %d in memory '%s'", i,
-                            p->output[i].memory);
+            return sd_error(SD_UNIMPLEMENTED,
+                            "output %d in memory '%s': device, pinned_host and "
+                            "unpinned_host are known",
+                            i, p->output[i].memory);
     return NULL;
 }
 

@@ -53,8 +53,11 @@ static sd_status start(xpu_stream *s)
     err = pthread_create(&s->thread, NULL, serve, s);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (err)
-        return sd_error(SD_EXHAUSTED, "no thread for stream %s: %s", s->name,
-                        strerror(err));
+        return sd_error(
+            SD_EXHAUSTED,
+            "no thread for stream %s: %s (the limits: ulimit -u, and "
+            "pids.max of the control group)",
+            s->name, strerror(err));
     pthread_setname_np(s->thread, s->name);
     s->started = true;
     return NULL;

@@ -84,6 +84,13 @@ static void errors_carry_code_place_and_notes(void **state)
     sd_status_free(NULL);
 }
 
+static void says(sd_status st, const char *text)
+{
+    assert_non_null(st);
+    assert_string_equal(st->message, text);
+    sd_status_free(st);
+}
+
 static void cursor_reads_and_sticks_at_the_first_error(void **state)
 {
     sd_buf b = {0};
@@ -113,8 +120,9 @@ static void cursor_reads_and_sticks_at_the_first_error(void **state)
     /* Eleven bytes of a number, or more than 64 bits, are none. */
     memset(b.at, 0x80, b.len);
     c = sd_cursor_of((sd_bytes){(uint8_t *)b.at, b.len});
-    sd_read_leb(&c);
-    assert_non_null(c.bad);
+    assert_int_equal(sd_read_leb(&c), 0);
+    says(sd_cursor_status(&c, "tag"),
+         "tag: expected a varint of at most 64 bits at offset 10");
     c = sd_cursor_of((sd_bytes){(uint8_t *)b.at, 4});
     assert_int_equal(sd_read_bytes(&c, 5).len, 0);
     assert_non_null(c.bad);
@@ -158,6 +166,17 @@ static void files_come_back_as_written(void **state)
     assert_int_equal(st->code, SD_NOT_FOUND);
     sd_status_free(st);
     sd_buf_finish(&text);
+}
+
+static void a_disk_that_takes_nothing_is_told_of(void **state)
+{
+    static const char text[100000];
+
+    (void)state;
+    says(sd_file_write("/dev/full", text, sizeof text),
+         "writing /dev/full: No space left on device");
+    says(sd_file_write("/nowhere/file", text, 1),
+         "cannot create /nowhere/file: No such file or directory");
 }
 
 /* Every value of a narrow float is read, written back and found again; and
@@ -454,6 +473,7 @@ int main(void)
         cmocka_unit_test(cursor_reads_and_sticks_at_the_first_error),
         cmocka_unit_test(builder_formats_what_is_longer_than_its_room),
         cmocka_unit_test(files_come_back_as_written),
+        cmocka_unit_test(a_disk_that_takes_nothing_is_told_of),
         cmocka_unit_test(narrow_floats_round_to_nearest_even),
         cmocka_unit_test(narrow_floats_overflow_as_their_kind_does),
         cmocka_unit_test(integers_wrap_and_clamp),

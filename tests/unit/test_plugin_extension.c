@@ -179,6 +179,63 @@ static void abi_versions_are_compared(void **state)
     DO(end, Executable_Destroy, .executable = e);
 }
 
+/* The 16 bytes of our own are the format, the kind and the features. */
+static void programs_of_other_machines_do_not_fit(void **state)
+{
+    static const struct {
+        int at;
+        const char *says;
+    } c[] = {
+        {-16, "programs of format"},
+        {-12, "programs for devices of kind"},
+        {-1, "programs that use features 0x8"},
+    };
+
+    (void)state;
+    ABI;
+    EXT(r, Client_RuntimeAbiVersion, .client = client);
+    ok(x->client_runtime_abi_version(&r), "client");
+    EXT(w, RuntimeAbiVersion_ToProto, .abi_version = r.abi_version);
+    ok(x->runtime_abi_version_to_proto(&w), "to proto");
+    for (size_t i = 0; i < SD_COUNTOF(c); i++) {
+        char *byte = (char *)(uintptr_t)w.serialized_proto +
+                     (ptrdiff_t)w.serialized_proto_size + c[i].at;
+
+        *byte ^= (char)0x80;
+        EXT(f, RuntimeAbiVersion_FromProto,
+            .serialized_proto = w.serialized_proto,
+            .serialized_proto_size = w.serialized_proto_size);
+        ok(x->runtime_abi_version_from_proto(&f), "from proto");
+        EXT(fits, RuntimeAbiVersion_IsCompatibleWithRuntime,
+            .abi_version = r.abi_version, .other_abi_version = f.abi_version);
+        wrong(x->runtime_abi_version_is_compatible_with_runtime(&fits),
+              PJRT_Error_Code_FAILED_PRECONDITION, c[i].says);
+        EXT(d, RuntimeAbiVersion_Destroy, .abi_version = f.abi_version);
+        ok(x->runtime_abi_version_destroy(&d), "destroy");
+        *byte ^= (char)0x80;
+    }
+    w.serialized_proto_deleter(w.serialized_proto_holder);
+    EXT(d, RuntimeAbiVersion_Destroy, .abi_version = r.abi_version);
+    ok(x->runtime_abi_version_destroy(&d), "destroy");
+}
+
+static void damaged_abi_versions_are_refused(void **state)
+{
+    static const struct {
+        const char *bytes, *says;
+    } c[] = {{"\x10\1", "ABI version: expected the platform at offset 1"},
+             {"\x08\1\x12\x11", "ABI version: expected 16 bytes of version"}};
+
+    (void)state;
+    ABI;
+    for (size_t i = 0; i < SD_COUNTOF(c); i++) {
+        EXT(f, RuntimeAbiVersion_FromProto, .serialized_proto = c[i].bytes,
+            .serialized_proto_size = strlen(c[i].bytes));
+        wrong(x->runtime_abi_version_from_proto(&f),
+              PJRT_Error_Code_INVALID_ARGUMENT, c[i].says);
+    }
+}
+
 static void abi_versions_come_back_from_bytes(void **state)
 {
     PJRT_Executable *e = two_copies();
@@ -303,5 +360,6 @@ static void types_and_user_data_are_kept(void **state)
 TESTS(extension, T(layouts_are_row_major_unless_asked),
       T(executables_list_their_layouts), T(arrays_of_one_device_are_whole),
       T(memories_are_described_without_a_client), T(abi_versions_are_compared),
-      T(abi_versions_come_back_from_bytes), T(handlers_are_registered),
-      T(types_and_user_data_are_kept))
+      T(programs_of_other_machines_do_not_fit),
+      T(damaged_abi_versions_are_refused), T(abi_versions_come_back_from_bytes),
+      T(handlers_are_registered), T(types_and_user_data_are_kept))

@@ -127,6 +127,24 @@ static void options_that_cannot_be_met_are_refused(void **state)
     unload(l);
 }
 
+static void callbacks_are_of_all_devices(void **state)
+{
+    PJRT_LoadedExecutable *l = program(1, false);
+    float x[4] = {1, 2, 3, 4};
+    PJRT_Buffer *in = put_f32(x, 4), *out, *const * args[] = {&in};
+    PJRT_Buffer **outs[] = {&out};
+    PJRT_ExecuteOptions o = {.struct_size = PJRT_ExecuteOptions_STRUCT_SIZE,
+                             .num_send_ops = 1};
+
+    (void)state;
+    BAD(UNIMPLEMENTED, "jit_copy: send and receive callbacks with execute_dev",
+        LoadedExecutable_Execute, .executable = l, .options = &o,
+        .argument_lists = args, .num_devices = 1, .num_args = 1,
+        .output_lists = outs, .execute_device = device);
+    destroy(in);
+    unload(l);
+}
+
 static void donation_takes_the_argument(void **state)
 {
     PJRT_LoadedExecutable *l = program(2, true);
@@ -258,6 +276,7 @@ static void one_argument_serves_many_runs(void **state)
 
 TESTS(run, T(programs_run), T(wrong_arguments_are_named),
       T(the_devices_of_a_run_are_checked),
-      T(options_that_cannot_be_met_are_refused), T(donation_takes_the_argument),
+      T(options_that_cannot_be_met_are_refused),
+      T(callbacks_are_of_all_devices), T(donation_takes_the_argument),
       T(donation_spares_what_is_looked_at), T(waiting_runs_are_poisoned),
       T(contexts_come_and_go), T(one_argument_serves_many_runs))

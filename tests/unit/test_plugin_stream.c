@@ -50,7 +50,7 @@ static void on_recv(PJRT_CopyToDeviceStream *s, void *arg)
         assert_int_equal(current(s), 8);
         /* Too much is the event's error: the call's would end frameworks. */
         await_error(add(s, answer, 16), PJRT_Error_Code_INVALID_ARGUMENT,
-                    "16 bytes at 8 of 16");
+                    "16 bytes at offset 8 of a value of 16");
         assert_int_equal(current(s), 8);
         await(add(s, answer + 2, 8));
         assert_int_equal(current(s), 16);

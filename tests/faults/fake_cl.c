@@ -11,7 +11,7 @@
  *   memory=N    bytes of device memory; 2^30 when not given
  *   platforms=N devices=N    how many there are; 1 when not given
  *   il=0        takes no SPIR-V            usm=0  shared virtual memory only
- *   gpu=1       calls itself one
+ *   gpu=1       calls itself one           tiles=N  which has N of them
  *   kernels=any every kernel name exists and computes nothing
  *   garbage     texts without end or sense, numbers of all ones
  * fake_cl_calls and fake_cl_live say how many calls there were and how many
@@ -40,7 +40,7 @@ API long fake_cl_calls(void);
 API long fake_cl_live(void);
 
 static struct {
-    long fail, lose, platforms, devices;
+    long fail, lose, platforms, devices, tiles;
     int error;
     size_t memory;
     bool il, usm, gpu, any_kernel, garbage;
@@ -108,6 +108,7 @@ static void read_words(void)
     is.memory = (size_t)word("memory", 1l << 30);
     is.platforms = word("platforms", 1);
     is.devices = word("devices", 1);
+    is.tiles = word("tiles", 0);
     is.il = word("il", 1);
     is.usm = word("usm", 1);
     is.gpu = word("gpu", 0);
@@ -300,9 +301,13 @@ API cl_int clCreateSubDevices(cl_device_id d,
     (void)d;
     if (bad)
         return bad;
-    if (how[0] != CL_DEVICE_PARTITION_EQUALLY || how[1] < 1 || how[1] > UNITS)
+    if (how[0] == CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN && is.tiles)
+        parts = (cl_uint)is.tiles;
+    else if (how[0] == CL_DEVICE_PARTITION_EQUALLY && how[1] >= 1 &&
+             how[1] <= UNITS)
+        parts = UNITS / (cl_uint)how[1];
+    else
         return CL_INVALID_VALUE;
-    parts = UNITS / (cl_uint)how[1];
     if (n)
         *n = parts;
     for (cl_uint i = 0; out && i < parts && i < room; i++) {

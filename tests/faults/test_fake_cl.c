@@ -257,6 +257,61 @@ static void test_no_device(void **state)
                 "and no other does"));
 }
 
+static sd_status open_with(const char *words, const char *path,
+                           const char *split, const char *mask,
+                           xpu_client **out)
+{
+    sd_options opt = {0};
+    sd_status st;
+
+    opt.value[SD_OPT_DEVICE] = "cl";
+    opt.value[SD_OPT_CL_LIBRARY] = path;
+    opt.value[SD_OPT_CL_SPLIT] = split;
+    setenv("FAKE_CL", words, 1);
+    setenv("ZE_AFFINITY_MASK", mask, 1);
+    st = xpu_client_create(&opt, out);
+    unsetenv("ZE_AFFINITY_MASK");
+    return st;
+}
+
+/* Settings that no device fits. */
+static void test_settings(void **state)
+{
+    static const struct {
+        const char *words, *split, *mask, *says;
+        sd_code code;
+    } c[] = {
+        {"", "5", "",
+         "SUNDOG_CL_SPLIT=5: 4 is the most for a device of 4 "
+         "compute units",
+         SD_INVALID},
+        {"gpu=1", NULL, "0;1",
+         "ZE_AFFINITY_MASK=0;1: a list such as 0,1.0 is "
+         "wanted",
+         SD_INVALID},
+        {"gpu=1,devices=2,tiles=2", NULL, "1.2",
+         "no OpenCL device has a part "
+         "of that name (ZE_AFFINITY_MASK=1.2, SUNDOG_CL_SPLIT=-1)",
+         SD_INVALID},
+    };
+    char says[300];
+    xpu_client *client;
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(c); i++) {
+        snprintf(says, sizeof says, "SUNDOG_CL_LIBRARY: %s", c[i].says);
+        expect(open_with(c[i].words, library, c[i].split, c[i].mask, &client),
+               c[i].code, says);
+    }
+    expect(open_with("", "libm.so.6", NULL, "", &client), SD_NOT_FOUND,
+           "SUNDOG_CL_LIBRARY: libm.so.6 is no OpenCL library: it has no "
+           "clGetExtensionFunctionAddressForPlatform");
+    ok(open_with("gpu=1,devices=2,tiles=2", library, NULL, "1.1", &client));
+    assert_int_equal(xpu_client_count(client), 1);
+    xpu_client_destroy(client);
+    assert_int_equal(nlive(), 0);
+}
+
 /* auto: whole with the GPU, or on the host without a trace of it. */
 static void test_auto(void **state)
 {
@@ -318,6 +373,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_device_lost),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_no_device),
+        cmocka_unit_test(test_settings),
         cmocka_unit_test(test_auto),
         cmocka_unit_test(test_garbage),
     };

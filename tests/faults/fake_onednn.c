@@ -1,0 +1,119 @@
+/* A libdnnl.so.2 for tests: it computes nothing, counts its calls and objects,
+ * and a call fails on demand.  No two of its layouts are equal, so that a call
+ * of ours takes every road there is: operands reordered, results reordered
+ * back, scratch. */
+#include "xpu_onednn.h"
+
+#include <stdlib.h>
+
+#define API __attribute__((visibility("default")))
+
+API long fake_dnnl_calls(void);
+API long fake_dnnl_live(void);
+API void fake_dnnl_fail(long call, int error); /* counts begin anew */
+
+static long ncall, nlive, bad_call;
+static int bad_error;
+
+long fake_dnnl_calls(void)
+{
+    return ncall;
+}
+
+long fake_dnnl_live(void)
+{
+    return nlive;
+}
+
+void fake_dnnl_fail(long call, int error)
+{
+    bad_call = call;
+    bad_error = error;
+    ncall = 0;
+}
+
+static int trouble(void)
+{
+    return ++ncall == bad_call ? bad_error : 0;
+}
+
+static int make(void **out)
+{
+    int bad = trouble();
+
+    if (bad)
+        return bad;
+    *out = malloc(1);
+    nlive++;
+    return 0;
+}
+
+static int drop(void *p)
+{
+    free(p);
+    nlive--;
+    return 0;
+}
+
+/* ---- what each function of xpu_onednn.h does ---- */
+
+#define DO_engine_create                                make(e)
+#define DO_engine_destroy                               drop(e)
+#define DO_stream_create                                make(s)
+#define DO_stream_destroy                               drop(s)
+#define DO_stream_wait                                  trouble()
+#define DO_memory_desc_init_by_strides                  trouble()
+#define DO_memory_desc_init_by_tag                      trouble()
+#define DO_memory_desc_equal                            0
+#define DO_memory_create                                make(m)
+#define DO_memory_set_data_handle                       trouble()
+#define DO_memory_destroy                               drop(m)
+#define DO_post_ops_create                              make(p)
+#define DO_post_ops_destroy                             drop(p)
+#define DO_post_ops_append_sum                          trouble()
+#define DO_post_ops_append_eltwise                      trouble()
+#define DO_post_ops_append_binary                       trouble()
+#define DO_primitive_attr_create                        make(a)
+#define DO_primitive_attr_destroy                       drop(a)
+#define DO_primitive_attr_set_post_ops                  trouble()
+#define DO_primitive_attr_set_scratchpad_mode           trouble()
+#define DO_matmul_desc_init                             trouble()
+#define DO_dilated_convolution_forward_desc_init        trouble()
+#define DO_dilated_convolution_backward_data_desc_init  trouble()
+#define DO_dilated_convolution_backward_weights_desc_init trouble()
+#define DO_primitive_desc_create                        make(p)
+#define DO_primitive_desc_destroy                       drop(p)
+#define DO_primitive_create                             make(p)
+#define DO_primitive_destroy                            drop(p)
+#define DO_primitive_execute                            trouble()
+#define DO_reorder_primitive_desc_create                make(p)
+
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#define X(name, params) \
+    API int dnnl_##name params; \
+    int dnnl_##name params \
+    { \
+        return DO_##name; \
+    }
+DNNL_FUNCTIONS(X)
+#undef X
+
+API const onednn_version *dnnl_version(void);
+const onednn_version *dnnl_version(void)
+{
+    static const onednn_version is = {9, 8, 7};
+
+    return &is;
+}
+
+API size_t dnnl_memory_desc_get_size(const void *d);
+size_t dnnl_memory_desc_get_size(const void *d)
+{
+    return 64;
+}
+
+API const void *dnnl_primitive_desc_query_md(void *p, int what, int index);
+const void *dnnl_primitive_desc_query_md(void *p, int what, int index)
+{
+    return "a layout";
+}

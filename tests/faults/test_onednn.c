@@ -212,8 +212,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "test_onednn libdnnl.so.2\n");
         return 2;
     }
-    setenv("GOMP_SPINCOUNT", "1",
-           1); /* else each opening keeps a list of all */
+    /* Opening lends an environment that has none, and keeps that. */
+    setenv("GOMP_SPINCOUNT", "1", 1);
     *(void **)&ncalls = dlsym(lib, "fake_dnnl_calls");
     *(void **)&nlive = dlsym(lib, "fake_dnnl_live");
     *(void **)&fail_call = dlsym(lib, "fake_dnnl_fail");

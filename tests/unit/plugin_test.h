@@ -7,7 +7,7 @@
 #define PLUGIN_TEST_H
 
 #include "pjrt_abi.h"
-#include "thunk.h"
+#include "saved_by_hand.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -91,13 +91,6 @@ PJRT_Buffer_MemoryLayout tiled(const int64_t *minor_to_major, size_t rank);
 
 /* ---- programs ---- */
 
-/* A saved executable: n parameters f32[4] copied to n outputs; the first, where
- * asked, is donated and its memory becomes the output's. */
-sd_buf saved(int n, bool donate);
-/* One copy, and a section of layouts. */
-sd_buf saved_layouts(const char *layouts, size_t bytes);
-/* f32[4] sent to channel 2, another received from channel 3. */
-sd_buf saved_channels(void);
 PJRT_Error *load(const sd_buf *b, PJRT_LoadedExecutable **out);
 PJRT_LoadedExecutable *program(int n, bool donate);
 void unload(PJRT_LoadedExecutable *l);

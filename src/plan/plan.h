@@ -69,13 +69,11 @@ typedef enum {
     PN_ELT,     /* one element of an elementwise HLO op on arg[] */
     PN_REDUCE,  /* over axes; arg[0..nout) values, arg[nout..2nout) inits */
     PN_SCAN,    /* running reduction along the axis `over`; same args */
-    PN_PICK,    /* result number `out` of a REDUCE, SCAN or CALL with several */
+    PN_PICK,    /* result number `out` of a REDUCE or SCAN with several */
     PN_PARAM,   /* in a plan_body: parameter number `out` */
     PN_STORE,   /* arg[0] to slot at off where all guards hold */
     PN_SCATTER, /* slot[off] = body(slot[off], arg[0]) where guards hold; its
                    kernel runs the `over` axes in order on one lane */
-    PN_SORT,    /* whole kernel: see plan_sort */
-    PN_CALL     /* whole kernel: a device library routine by name */
 } plan_node_kind;
 
 typedef struct { /* a scalar function: reducer, comparator, combiner */
@@ -116,7 +114,7 @@ struct plan_node {
     uint8_t value[16];    /* CONST */
     bool parked;          /* kept in group-local memory from its stage on, one
                              element per inner-axis position (row kernels) */
-    bool reverse, exclusive; /* SCAN */
+    bool exclusive; /* SCAN */
 };
 
 typedef enum { PLAN_READ = 1, PLAN_WRITE = 2 } plan_access;
@@ -131,7 +129,7 @@ typedef struct { /* one pointer argument */
 
 typedef struct { uint64_t axes; } plan_stage; /* inner axes it loops over */
 
-typedef struct { /* kernel of one PN_SORT: rows x n, `stride` between elements */
+typedef struct { /* a kernel that sorts: rows x n, `stride` between elements */
     int64_t rows, n, inner; /* operand viewed as [rows/inner][n][inner] */
     plan_body *less;        /* 2*nop parameters: x0 y0 x1 y1 ...; pred */
     int nop;                /* slots 0..nop-1 in, nop..2nop-1 out */
@@ -139,8 +137,8 @@ typedef struct { /* kernel of one PN_SORT: rows x n, `stride` between elements *
     size_t scratch;         /* bytes of a row's work space */
 } plan_sort;
 
-typedef enum { PLAN_LOOP, PLAN_ROW, PLAN_COLUMN, PLAN_SCATTERING, PLAN_SORTING,
-               PLAN_CALLING } plan_kernel_class; /* for printing and dumps */
+typedef enum { PLAN_LOOP, PLAN_ROW, PLAN_COLUMN, PLAN_SCATTERING, PLAN_SORTING }
+    plan_kernel_class; /* for printing and dumps */
 typedef struct {
     const char *name;      /* as in HLO: "fusion", "wrapped_multiply" */
     uint64_t hash;         /* of the content without the name */
@@ -151,9 +149,6 @@ typedef struct {
     plan_stage *stage;
     int naxis, nouter, nnode, nslot, nstage;
     plan_sort *sort;
-    const char *call;      /* PLAN_CALLING: routine of devlib */
-    int64_t call_arg[8];   /*   its integer arguments */
-    int ncall_arg;
     bool rows;             /* host: stage 0 takes rows as they lie, with LANE
                               inside its loop: accumulators in local memory */
     size_t local_bytes;    /* parked values, lane joins, rows' accumulators */
@@ -191,7 +186,6 @@ void plan_destroy(plan *p); /* the program, when nobody took it; takes NULL */
 
 void plan_print(sd_buf *b, const plan *p);
 void plan_print_kernel(sd_buf *b, const plan_kernel *k);
-void plan_print_expr(sd_buf *b, const plan_expr *e);
 sd_status plan_verify(const plan *p);
 
 /* ---- ask about expressions (plan_expr.c): for emitters ---- */

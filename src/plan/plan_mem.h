@@ -64,8 +64,5 @@ sd_status plan_steps(plan_mem *pm);
 /* Which element of the body's state x is, or -1 (plan_alias.c). */
 int64_t plan_state_of(const hlo_comp *body, const hlo_inst *x);
 int plan_leaf_count(const sd_shape *s);
-/* May out's memory be in's in this kernel?  Every element is read, if at all,
- * in the same place of the loops that writes it, and not after. */
-bool plan_can_overwrite(const plan_kernel *k, int in, int out);
 
 #endif

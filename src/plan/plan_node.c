@@ -155,8 +155,8 @@ plan_node *plan_node_elt(plan_lowering *lw, int op, sd_dtype t,
 
 /* The instruction of an ELT carries its attributes; one that no HLO asked for
  * gets an instruction that is in no computation. */
-plan_node *plan_node_compare(plan_lowering *lw, hlo_cmp_dir dir, plan_node *x,
-                             plan_node *y)
+static plan_node *compare(plan_lowering *lw, hlo_cmp_dir dir, plan_node *x,
+                          plan_node *y)
 {
     hlo_inst *in = sd_arena_new(lw->a, hlo_inst);
     sd_kind k = sd_dtype_kind(x->dtype);
@@ -187,8 +187,8 @@ static plan_node *bound(plan_lowering *lw, const plan_expr *e, hlo_cmp_dir dir,
                      ? SD_S32
                      : SD_S64;
 
-    return plan_node_compare(lw, dir, plan_node_index(lw, t, e),
-                             plan_node_const(lw, t, limit));
+    return compare(lw, dir, plan_node_index(lw, t, e),
+                   plan_node_const(lw, t, limit));
 }
 
 plan_node *plan_node_holds(plan_lowering *lw, const plan_guard *g, int n)

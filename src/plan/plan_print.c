@@ -2,7 +2,7 @@
  * same.  So all that an emitter reads is in it. */
 #include "plan_room.h"
 
-void plan_print_expr(sd_buf *b, const plan_expr *e)
+static void print_expr(sd_buf *b, const plan_expr *e)
 {
     switch (e->kind) {
     case PX_CONST:
@@ -17,19 +17,19 @@ void plan_print_expr(sd_buf *b, const plan_expr *e)
             sd_buf_fmt(b, "{%" PRId64 "}", e->lo);
         return;
     case PX_ADD:
-        plan_print_expr(b, e->a);
+        print_expr(b, e->a);
         sd_buf_str(b, " + ");
-        plan_print_expr(b, e->b);
+        print_expr(b, e->b);
         return;
     default:
         break;
     }
     if (e->a->kind == PX_ADD) {
         sd_buf_str(b, "(");
-        plan_print_expr(b, e->a);
+        print_expr(b, e->a);
         sd_buf_str(b, ")");
     } else {
-        plan_print_expr(b, e->a);
+        print_expr(b, e->a);
     }
     sd_buf_fmt(b, "%s%" PRId64,
                e->kind == PX_MUL   ? "*"
@@ -72,7 +72,7 @@ static void print_guards(sd_buf *b, const plan_node *n)
 {
     for (int i = 0; i < n->nguard; i++) {
         sd_buf_fmt(b, "%s%" PRId64 " <= ", i ? ", " : " if ", n->guard[i].lo);
-        plan_print_expr(b, n->guard[i].e);
+        print_expr(b, n->guard[i].e);
         sd_buf_fmt(b, " < %" PRId64, n->guard[i].hi);
     }
 }
@@ -129,7 +129,7 @@ static const char *const kind_name[] = {
     [PN_LOAD] = "load",       [PN_CONST] = "const",   [PN_INDEX] = "index",
     [PN_ELT] = "elt",         [PN_REDUCE] = "reduce", [PN_SCAN] = "scan",
     [PN_PICK] = "pick",       [PN_PARAM] = "param",   [PN_STORE] = "store",
-    [PN_SCATTER] = "scatter", [PN_SORT] = "sort",     [PN_CALL] = "call",
+    [PN_SCATTER] = "scatter",
 };
 
 static bool has_place(const plan_node *n)
@@ -153,11 +153,11 @@ static void print_node(sd_buf *b, const plan_node *n)
     print_args(b, n);
     if (has_place(n)) {
         sd_buf_fmt(b, "%s s%d[", n->kind == PN_LOAD ? "" : " ->", n->slot);
-        plan_print_expr(b, n->off);
+        print_expr(b, n->off);
         sd_buf_str(b, "]");
     } else if (n->off) {
         sd_buf_str(b, " ");
-        plan_print_expr(b, n->off);
+        print_expr(b, n->off);
     }
     print_guards(b, n);
     if (n->over) {
@@ -166,9 +166,8 @@ static void print_node(sd_buf *b, const plan_node *n)
     }
     if (n->kind == PN_REDUCE || n->kind == PN_SCAN)
         sd_buf_fmt(b, " lanes %d", n->order.lanes);
-    sd_buf_fmt(b, "%s%s%s @%d\n", n->reverse ? " reverse" : "",
-               n->exclusive ? " exclusive" : "", n->parked ? " parked" : "",
-               n->stage);
+    sd_buf_fmt(b, "%s%s @%d\n", n->exclusive ? " exclusive" : "",
+               n->parked ? " parked" : "", n->stage);
 }
 
 static void print_slots(sd_buf *b, const plan_kernel *k)
@@ -223,10 +222,11 @@ static void print_sort(sd_buf *b, const plan_sort *s)
 
 void plan_print_kernel(sd_buf *b, const plan_kernel *k)
 {
-    static const char *const cls[] = {
-        [PLAN_LOOP] = "loop",     [PLAN_ROW] = "row",
-        [PLAN_COLUMN] = "column", [PLAN_SCATTERING] = "scatter",
-        [PLAN_SORTING] = "sort",  [PLAN_CALLING] = "call"};
+    static const char *const cls[] = {[PLAN_LOOP] = "loop",
+                                      [PLAN_ROW] = "row",
+                                      [PLAN_COLUMN] = "column",
+                                      [PLAN_SCATTERING] = "scatter",
+                                      [PLAN_SORTING] = "sort"};
 
     sd_buf_fmt(b, "kernel %s\n", k->name);
     sd_buf_fmt(b,
@@ -237,12 +237,6 @@ void plan_print_kernel(sd_buf *b, const plan_kernel *k)
     print_kernel_axes(b, k);
     if (k->sort)
         print_sort(b, k->sort);
-    if (k->call) {
-        sd_buf_fmt(b, "  call %s", k->call);
-        for (int i = 0; i < k->ncall_arg; i++)
-            sd_buf_fmt(b, " %" PRId64, k->call_arg[i]);
-        sd_buf_str(b, "\n");
-    }
     for (int i = 0; i < k->nnode; i++)
         print_node(b, k->node[i]);
 }

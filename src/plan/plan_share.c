@@ -39,7 +39,9 @@ static bool place_needs(const plan_expr *e, const bool *needs)
     return place_needs(e->a, needs) || place_needs(e->b, needs);
 }
 
-bool plan_can_overwrite(const plan_kernel *k, int in, int out)
+/* May out's memory be in's in this kernel?  Every element is read, if at all,
+ * in the same place of the loops that writes it, and not after. */
+static bool can_overwrite(const plan_kernel *k, int in, int out)
 {
     const plan_node *store = NULL;
     uint64_t lane = 0; /* an inner LANE axis: all work items of a group read
@@ -47,7 +49,7 @@ bool plan_can_overwrite(const plan_kernel *k, int in, int out)
                           agreed time */
     bool needs[4096] = {false};
 
-    if (k->nnode > 4096 || k->sort || k->call ||
+    if (k->nnode > 4096 || k->sort ||
         sd_dtype_bytes(k->slot[in].dtype) != sd_dtype_bytes(k->slot[out].dtype))
         return false;
     for (int i = k->nouter; i < k->naxis; i++)
@@ -112,7 +114,7 @@ static bool may_touch(const sharing *sh, int t, const storage *x,
             continue;
         for (int k = 0; k < in->narg; k++)
             if (storage_of(home_of(in->arg[k])->at[0]) == x &&
-                !plan_can_overwrite(p->kernel, k, in->narg + o))
+                !can_overwrite(p->kernel, k, in->narg + o))
                 return false;
     }
     return true;

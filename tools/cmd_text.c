@@ -50,7 +50,7 @@ sd_status tool_read(const char *path, sd_buf *bytes, const char **format)
     return NULL;
 }
 
-sd_status tool_module(sd_arena *a, const char *path, hlo_module **out)
+static sd_status read_module(sd_arena *a, const char *path, hlo_module **out)
 {
     sd_buf bytes = {0};
     const char *format;
@@ -63,7 +63,7 @@ sd_status tool_module(sd_arena *a, const char *path, hlo_module **out)
     return sd_note(st, "%s", path);
 }
 
-sd_status tool_target(const tool_args *t, device_desc *out)
+static sd_status find_target(const tool_args *t, device_desc *out)
 {
     const char *name = t->target ? t->target : "host:v3";
     sd_buf names = {0};
@@ -114,7 +114,7 @@ sd_status tool_opt(const tool_args *t)
     sd_status st;
 
     sd_options_from_env(&o);
-    if ((st = tool_target(t, &dev)) || (st = tool_module(a, t->file[0], &m)))
+    if ((st = find_target(t, &dev)) || (st = read_module(a, t->file[0], &m)))
         goto done;
     st = t->passes ? named_passes(m, &dev, t->passes)
                    : hlo_optimize(m, &dev, &o, NULL, NULL);
@@ -141,7 +141,7 @@ sd_status tool_dump(const tool_args *t)
     sd_arena *a = sd_arena_create();
     sd_buf out = {0};
     hlo_module *m;
-    sd_status st = tool_module(a, t->file[0], &m);
+    sd_status st = read_module(a, t->file[0], &m);
 
     if (!st && !proto && !config && strcmp(to, "hlo_text"))
         st = sd_error(SD_NOT_FOUND,
@@ -172,7 +172,7 @@ sd_status tool_compile(const tool_args *t)
     sd_options_from_env(&o);
     o.value[SD_OPT_DUMP_TO] = dir;
     o.value[SD_OPT_DUMP_PASSES] = ".*";
-    if ((st = tool_target(t, &dev)) ||
+    if ((st = find_target(t, &dev)) ||
         (st = tool_read(t->file[0], &bytes, &rq.format)))
         goto done;
     rq.format_len = strlen(rq.format);

@@ -27,8 +27,6 @@ sd_status tool_devices(const tool_args *t);
 /* The module in a file: MLIR (as text it is NAME.mlir), HLO text or protobuf,
  * told apart by its first bytes.  *format gets what PJRT would call it. */
 sd_status tool_read(const char *path, sd_buf *bytes, const char **format);
-sd_status tool_module(sd_arena *a, const char *path, hlo_module **out);
-sd_status tool_target(const tool_args *t, device_desc *out);
 
 /* .npy, version 1.0, C order. */
 sd_status npy_write(const char *path, sd_dtype t, int rank, const int64_t *dim,

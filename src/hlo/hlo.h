@@ -253,7 +253,6 @@ void hlo_replace_use(hlo_inst *user, hlo_inst *from, hlo_inst *to);
 void hlo_remove(hlo_inst *in);
 void hlo_set_root(hlo_comp *c, hlo_inst *root);
 void hlo_move_before(hlo_inst *in, hlo_inst *before);
-const char *hlo_unique_name(hlo_module *m, const char *base);
 void hlo_rename(hlo_inst *in, const char *base);
 /* Clones attributes too (they are shared: immutable once built). */
 hlo_inst *hlo_inst_clone(hlo_comp *c, hlo_inst *before, const hlo_inst *in,

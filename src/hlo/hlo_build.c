@@ -87,14 +87,9 @@ static const char *unique_name(hlo_module *m, const char *base, int space)
     }
 }
 
-const char *hlo_unique_name(hlo_module *m, const char *base)
-{
-    return unique_name(m, base, INST_NAMES);
-}
-
 void hlo_rename(hlo_inst *in, const char *base)
 {
-    in->name = hlo_unique_name(in->parent->module, base);
+    in->name = unique_name(in->parent->module, base, INST_NAMES);
 }
 
 /* ---- modules and computations ---- */
@@ -291,7 +286,7 @@ hlo_inst *hlo_inst_create_named(hlo_comp *c, hlo_inst *before, hlo_op op,
 
     in->op = op;
     in->id = m->next_id++;
-    in->name = hlo_unique_name(m, name);
+    in->name = unique_name(m, name, INST_NAMES);
     in->parent = c;
     in->shape = shape;
     in->narg = narg;

@@ -350,7 +350,7 @@ static hlo_inst *clamp_scalars(hlo_inst *in)
 /* ---- conversions, complex ---- */
 
 /* Does every value of type a exist in type b? */
-bool simplify_fits(sd_dtype a, sd_dtype b)
+static bool fits(sd_dtype a, sd_dtype b)
 {
     sd_kind ka = sd_dtype_kind(a), kb = sd_dtype_kind(b);
     int na = sd_dtype_table[a].bits, nb = sd_dtype_table[b].bits;
@@ -374,7 +374,7 @@ static hlo_inst *convert_chain(hlo_inst *in)
     if (pass_dtype(x) == pass_dtype(in))
         return x;
     if (x->op != HLO_CONVERT || pass_is_complex(pass_dtype(in)) ||
-        !simplify_fits(pass_dtype(x->arg[0]), pass_dtype(x)))
+        !fits(pass_dtype(x->arg[0]), pass_dtype(x)))
         return NULL;
     x = x->arg[0];
     return pass_dtype(x) == pass_dtype(in)
@@ -488,12 +488,14 @@ static hlo_inst *op_of_scalars(hlo_inst *in)
     return pass_spread(pass_at(in), x, in->shape);
 }
 
+typedef hlo_inst *(*rule)(hlo_inst *in);
+
 #define RULES(...) \
-    (const simplify_rule[]) \
+    (const rule[]) \
     { \
         __VA_ARGS__, NULL \
     }
-static const simplify_rule *const rules[HLO_OP_COUNT] = {
+static const rule *const rules[HLO_OP_COUNT] = {
     [HLO_ADD] = RULES(const_to_right, add_zero, add_negated),
     [HLO_SUBTRACT] = RULES(subtract_zero, subtract_itself),
     [HLO_MULTIPLY] =
@@ -539,7 +541,7 @@ static const simplify_rule *const rules[HLO_OP_COUNT] = {
 
 static hlo_inst *simplify(hlo_inst *in)
 {
-    const simplify_rule *r = rules[in->op];
+    const rule *r = rules[in->op];
     hlo_inst *to = empty(in);
 
     if (!to)

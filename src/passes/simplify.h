@@ -4,8 +4,6 @@
 
 #include "passes_priv.h"
 
-typedef hlo_inst *(*simplify_rule)(hlo_inst *in);
-
 hlo_inst *simplify_constant(hlo_inst *in);
 hlo_inst *simplify_broadcast(hlo_inst *in);
 hlo_inst *simplify_reshape(hlo_inst *in);
@@ -19,8 +17,5 @@ hlo_inst *simplify_copy(hlo_inst *in);
 hlo_inst *simplify_dynamic_slice(hlo_inst *in);
 hlo_inst *simplify_dynamic_update_slice(hlo_inst *in);
 hlo_inst *simplify_scatter(hlo_inst *in);
-
-/* Does every value of type a exist in type b? */
-bool simplify_fits(sd_dtype a, sd_dtype b);
 
 #endif

@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
 """docs/errors.md: every message that the sources can give.
 
-    gen_errors.py write [SEEN]   SEEN: what tests recorded (SUNDOG_ERRORS_SEEN)
-    gen_errors.py check          is the page what the sources say?
+    gen_errors.py write               the page, from the sources
+    gen_errors.py check               is the page what the sources say?
+    gen_errors.py missing SEEN [ROOM] messages that no C test produced; SEEN: the
+                                      file that SUNDOG_ERRORS_SEEN named
 
 A message begins in sd_error or in a function that hands a text of its caller's
 on to it; those are found by reading the sources, so a new one needs no entry
-here.  tests/errors_seen.txt keeps which messages a test has produced.
+here.  A test produces a message if the error that it met was made where the
+message stands and has its text, whole.
 """
 import os
 import re
 import sys
+from collections import namedtuple
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = os.path.join(ROOT, "docs", "errors.md")
-SEEN = os.path.join(ROOT, "tests", "errors_seen.txt")
+UNTESTED = os.path.join(ROOT, "tests", "errors", "untested.tsv")
 
 CODES = {
     "SD_INVALID": ("INVALID_ARGUMENT", "What was handed over breaks a rule: a program, an option, an argument of a call. The message names the place and the rule.",
@@ -51,27 +55,32 @@ ROOMS = {
     "compile": "The road of a compile as a whole.",
     "plugin": "The PJRT interface: what frameworks call.",
 }
-# maker -> (argument or code, argument of text); all but the first keep the text
-# of the first failure, which somebody else makes the error of.
-FIRST = {"sd_error": (0, 1), "sd_cursor_fail": ("SD_INVALID", 1),
-         "hlo_fail": ("SD_INVALID", 1), "hlo_attr_want": ("SD_INVALID", 1),
-         "vhlo_fail": (2, 3)}
-TEXT = ("what", "expected", "fmt", "why", "word", "rule")
+
+# Parameters that hold words of a message; other texts are names of things.
+TEXT = ("what", "expected", "fmt", "why", "rule")
+# Functions that keep the text: who makes the error of it, and from where.
+KEPT = {"sd_cursor_fail": ("sd_cursor_status", "c->bad"),
+        "hlo_fail": ("parse_error", "p->x.bad")}
+HOLE = "\1"     # where the text of a function's caller goes
+
+Frame = namedtuple("Frame", "text code site")   # code: a parameter, or SD_...
+Maker = namedtuple("Maker", "at frames")        # at: the parameter of the text
+Call = namedtuple("Call", "name args first last")
+Message = namedtuple("Message", "files patterns")
 
 
-def sources():
-    for top in ("src", "plugin"):
-        for folder, _, names in sorted(os.walk(os.path.join(ROOT, top))):
-            for name in sorted(names):
-                if name.endswith((".c", ".h")):
-                    path = os.path.join(folder, name)
-                    with open(path) as f:
-                        text = re.sub(r"/\*.*?\*/", " ", f.read(), flags=re.S)
-                    yield os.path.relpath(path, ROOT), text
+# ---- the sources ----
+
+def without_comments(text):
+    def keep(m):
+        return (m.group() if m.group()[0] in "\"'" else
+                "\n" * m.group().count("\n") or " ")
+    return re.sub(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|/\*.*?\*/',
+                  keep, text, flags=re.S)
 
 
 def split_args(text, at):
-    """The arguments of a call whose bracket opens before at; None: no end."""
+    """The arguments of the call whose bracket opens before at, and its end."""
     out, depth, start, i = [], 0, at, at
     while i < len(text):
         c = text[i]
@@ -83,78 +92,157 @@ def split_args(text, at):
             depth += 1
         elif c in ")]}":
             if depth == 0:
-                return out + [text[start:i].strip()]
+                return out + [text[start:i].strip()], i
             depth -= 1
         elif c == "," and depth == 0:
             out.append(text[start:i].strip())
             start = i + 1
         i += 1
-    return None
+    return None, at
 
 
-def calls(text, name):
-    for m in re.finditer(rf"(?<![\w#]){name}\(", text):
-        args = split_args(text, m.end())
-        if args:
-            yield args
+class Function:
+    def __init__(self, path, text, m, aliases):
+        self.path, self.name = path, m.group(2)
+        self.static = m.group(1).startswith("static")
+        self.params = [re.sub(r".*\W", "", p.strip())
+                       for p in m.group(3).split(",")]
+        self.body = m.group(4)
+        self.calls = list(self.find_calls(text.count("\n", 0, m.start(4)) + 1,
+                                          aliases))
+
+    def find_calls(self, line, aliases):
+        for m in re.finditer(r"(?<![\w#])([A-Za-z]\w*)\(", self.body):
+            args, end = split_args(self.body, m.end())
+            name = "sd_error" if m.group(1) in aliases else m.group(1)
+            if args:
+                yield Call(name, args, line + self.body.count("\n", 0, m.start()),
+                           line + self.body.count("\n", 0, end))
+
+    def printed(self):
+        """The buffer that fmt is printed into."""
+        m = re.search(r"sd_buf_vfmt\(&(\w+), fmt", self.body)
+        return m and m.group(1)
 
 
-def functions(text):
-    """(name, names of parameters, body) of each function that is defined."""
-    for m in re.finditer(r"^[a-z_][\w \*]*?\b(\w+)\(([^;{}]*)\)\n\{\n(.*?)^\}",
-                         text, re.S | re.M):
-        names = [re.sub(r".*\W", "", p.strip())
-                 for p in m.group(2).split(",")]
-        yield m.group(1), names, m.group(3)
-
-
-def find_makers(files):
-    """Makers for all files, and those of one file (static ones may share
-    names): a function that hands its own text on to a maker is one."""
-    everywhere, local = dict(FIRST), {}
-    for _ in range(4):
-        for path, text in files:
-            for name, params, body in functions(text):
-                static = re.search(rf"^static [^;{{]*\b{name}\(", text, re.M)
-                where = local.setdefault(path, {}) if static else everywhere
-                if name in where or name == "sd_error_make":
-                    continue
-                known = {**everywhere, **local.get(path, {})}
-                for maker, (code, _) in known.items():
-                    for args in calls(body, maker):
-                        own = [t for t in TEXT if t in params and
-                               any(re.fullmatch(t, a) for a in args)]
-                        if own:
-                            c = args[code] if isinstance(code, int) else code
-                            where[name] = (params.index(c) if c in params
-                                           else c, params.index(own[0]))
-        # hlo_bad and its like format their text before they hand it on
-        for path, text in files:
-            for name, params, body in functions(text):
-                if name in everywhere or "fmt" not in params or \
-                        name.startswith(("sd_", "test")):
-                    continue
-                made = list(calls(body, "sd_error"))
-                if made and "va_start" in body:
-                    c = made[0][0]
-                    everywhere[name] = (params.index(c) if c in params else c,
-                                        params.index("fmt"))
-    return everywhere, local
+def functions():
+    for top in ("src", "plugin"):
+        for folder, _, names in sorted(os.walk(os.path.join(ROOT, top))):
+            for name in sorted(n for n in names if n.endswith((".c", ".h"))):
+                with open(os.path.join(folder, name)) as f:
+                    text = without_comments(f.read())
+                path = os.path.relpath(os.path.join(folder, name), ROOT)
+                aliases = re.findall(
+                    r"#define (\w+)\(\.\.\.\).*\bsd_error\(__VA_ARGS__\)", text)
+                for m in re.finditer(r"^([A-Za-z_][\w \*]*\n?)\b(\w+)\(([^;{}]*)\)\n"
+                                     r"\{\n(.*?)^\}", text, re.S | re.M):
+                    yield Function(path, text, m, aliases)
 
 
 def literals(arg):
-    """The texts that an argument may be; numbers printed become <>."""
+    """The formats that an argument may be."""
     arg = re.sub(r'"\s*PRI\w+\s*"', "d", arg)
     arg = re.sub(r'"\s*PRI\w+', 'd"', arg)
+    arg = re.sub(r'"\s+[A-Z_]{2,}\b(\(\w+\))?', '%s"', arg)  # a macro's text
+    arg = re.sub(r'%s"\s+"', "%s", arg)
     for part in re.split(r"[?]|(?<!:):(?!:)(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)", arg):
         strings = re.findall(r'"((?:[^"\\]|\\.)*)"', part)
         if strings:
-            s = "".join(strings)
-            s = re.sub(r"%%", "\0", s)
-            s = re.sub(r"%[-+ #0]*[\d*]*(?:\.[\d*]+)?(?:hh|h|ll|l|z|t)?"
-                       r"[diouxXeEfgGcsp]?", "<>", s).replace("\0", "%")
-            yield s.replace('\\"', '"').replace("\\n", " ").replace("\\t", " ")
+            yield "".join(strings)
 
+
+CONVERSION = re.compile(r"%(?:%|[-+ #0]*[\d*]*(?:\.[\d*]+)?"
+                        r"(?:hh|h|ll|l|z|t)?[diouxXeEfgGcsp])")
+
+
+def template(fmt, args=(), hole=None):
+    """What the format prints: <> for each conversion, HOLE for that of hole."""
+    args = list(args)
+
+    def put(m):
+        if m.group() == "%%":
+            return "%"
+        used = args[:m.group().count("*") + 1]
+        del args[:len(used)]
+        return HOLE if hole and used and hole(used[-1]) else "<>"
+    s = CONVERSION.sub(put, fmt)
+    s = s.replace('\\"', '"').replace("\\n", " ").replace("\\t", " ")
+    return re.sub("(<>)+", "<>", s)
+
+
+# ---- makers ----
+
+class Makers:
+    def __init__(self, all_functions):
+        self.functions = all_functions
+        self.table = {(None, "sd_error"): Maker(1, {Frame(HOLE, 0, None)})}
+        for name, (reader, member) in KEPT.items():
+            self.table[None, name] = Maker(1, {
+                Frame(template(*literals(c.args[1]), c.args[2:], lambda a: a == member),
+                      c.args[0], (f.path, c.first, c.last))
+                for f in all_functions if f.name == reader
+                for c in f.calls if c.name == "sd_error" and member in c.args})
+        known = 0
+        while known != sum(len(m.frames) for m in self.table.values()):
+            known = sum(len(m.frames) for m in self.table.values())
+            for f in all_functions:
+                self.look(f)
+
+    def find(self, f, name):
+        return self.table.get((f.path, name)) or self.table.get((None, name))
+
+    def frames(self, f, call):
+        """The frames of the maker called, as seen from its call in f."""
+        for frame in self.find(f, call.name).frames:
+            code = frame.code
+            if isinstance(code, int):
+                code = call.args[code]
+                if code in f.params:
+                    code = f.params.index(code)
+                elif "SD_" not in code:     # a variable
+                    code = " ".join(re.findall(rf"\b{code} = (SD_[A-Z_]+)",
+                                               f.body))
+            yield Frame(frame.text, code, frame.site or
+                        (f.path, call.first, call.last))
+
+    def handed_on(self, f, call):
+        """(parameter, what stands around it) of texts that f hands on."""
+        at = self.find(f, call.name).at
+        text = call.args[at] if at < len(call.args) else ""
+        if text in f.params and text in TEXT:
+            yield text, HOLE
+        for fmt in literals(text):
+            rest = call.args[at + 1:]
+            for p in set(f.params) & set(rest) & set(TEXT):
+                yield p, template(fmt, rest, lambda a: a == p)
+            if f.printed():
+                around = template(fmt, rest, lambda a: a.startswith(
+                    f.printed() + ".at"))
+                if HOLE in around:
+                    yield "fmt", around
+
+    def look(self, f):
+        if f.name in KEPT:
+            return
+        for call in f.calls:
+            if not self.find(f, call.name) or call.name == f.name:
+                continue
+            for param, around in self.handed_on(f, call):
+                maker = self.table.setdefault(
+                    (f.path if f.static else None, f.name),
+                    Maker(f.params.index(param), set()))
+                maker.frames.update(
+                    Frame(fr.text.replace(HOLE, around), fr.code, fr.site)
+                    for fr in self.frames(f, call))
+
+    def fills(self, maker):
+        """Do callers' texts make messages of their own?  Not so where they
+        only name the thing that several rules are about."""
+        texts = {fr.text for fr in maker.frames}
+        expected = all("expected " + HOLE in t for t in texts)
+        return expected or len(texts) == 1 and "expected <>" not in min(texts)
+
+# ---- messages ----
 
 def room_of(path):
     parts = path.split("/")
@@ -162,74 +250,152 @@ def room_of(path):
         parts[1] if len(parts) > 2 else "compile")
 
 
+def codes_of(expr):
+    return tuple(dict.fromkeys(n for n in re.findall(r"SD_[A-Z_]+", str(expr))
+                               if n in CODES))
+
+
+def letters(s):
+    return len(re.sub(r"<>|\W", "", s))
+
+
+def pattern(s):
+    return re.compile(".*".join(map(re.escape, s.split("<>"))), re.S)
+
+
+def texts_of(makers, f, call):
+    """What the call puts into the frames of its maker."""
+    maker = makers.find(f, call.name)
+    text = call.args[maker.at] if maker.at < len(call.args) else ""
+    handed = list(makers.handed_on(f, call))
+    own = makers.find(f, f.name) if handed else None
+    if (text in f.params and text in TEXT) or not makers.fills(maker) or \
+            (own and makers.fills(own)):
+        return []
+    texts = [template(s) for s in literals(text)] or ["<>"]
+    m = re.fullmatch(r"(\w+)\.at", call.args[-1])
+    if texts == ["<>"] and m:   # printed into a buffer before
+        texts = [template(s) + "<>" for s in re.findall(
+            rf'sd_buf_fmt\(&{m.group(1)}, "([^"]*)"', f.body)[:1]]
+    return texts
+
+
 def messages():
-    """{(room, code, text): files}"""
-    files = list(sources())
-    everywhere, local = find_makers(files)
-    out = {}
-    for path, text in files:
-        makers = {**everywhere, **local.get(path, {})}
-        for maker, (code, at) in makers.items():
-            for args in calls(text, maker):
-                if len(args) <= at:
+    """{(room, codes, text): Message}"""
+    makers, out = Makers(list(functions())), {}
+    for f in makers.functions:
+        for call in f.calls:
+            if not makers.find(f, call.name):
+                continue
+            frames = sorted(makers.frames(f, call), key=lambda fr: -fr.text.count("<>"))
+            for s in texts_of(makers, f, call):
+                whole = [re.sub("(<>)+", "<>", fr.text.replace(HOLE, s))
+                         for fr in frames]
+                if not re.search(r"[^\W\d]{2}", whole[0].replace("<>", "")):
                     continue
-                c = args[code] if isinstance(code, int) else code
-                for name in re.findall(r"SD_[A-Z_]+", c) or ["SD_INVALID"]:
-                    for s in literals(args[at]):
-                        if name in CODES and re.search(r"\w{2}", s.replace("<>", "")):
-                            out.setdefault((room_of(path), name, s),
-                                           set()).add(path)
+                code = codes_of(frames[0].code)
+                if not code:
+                    sys.exit(f"{f.path}: {f.name}: which code has \"{s}\"?")
+                m = out.setdefault((room_of(f.path), code, whole[0]),
+                                   Message(set(), []))
+                m.files.add(f.path)
+                m.patterns.extend((fr.site, pattern(w), letters(w))
+                                  for fr, w in zip(frames, whole))
     return out
 
 
-def matcher(text):
-    return re.compile(".*".join(re.escape(p) for p in text.split("<>")), re.S)
+# ---- what tests produced ----
+
+def produced(found, seen):
+    """The messages that errors of the tests are; seen: "file:line\\ttext\\0"
+    each.  Of several that an error may be, it is the one that says most."""
+    at, out, strange = {}, set(), set()
+    for key, m in found.items():
+        for (path, first, last), rx, n in m.patterns:
+            for line in range(first, last + 1):
+                at.setdefault((path, line), []).append((n, rx, key))
+    for error in set(seen.split("\0")):
+        where, _, text = error.partition("\t")
+        m = re.search(r"((?:src|plugin)/[\w/]+\.c):(\d+)$", where)
+        if not m:
+            continue
+        fits = [(n, key) for n, rx, key in at.get((m[1], int(m[2])), ())
+                if rx.fullmatch(text)]
+        if not fits:
+            strange.add(error)
+        most = max((n for n, key in fits), default=0)
+        out.update(key for n, key in fits if n == most)
+    return out, strange
 
 
-def note_seen(found, path):
+def code_name(codes):
+    return " or ".join(CODES[c][0] for c in codes)
+
+
+def untested():
+    """{(room, code, text): why no test can produce it}"""
+    with open(UNTESTED) as f:
+        rows = [l.rstrip("\n").split("\t") for l in f if l[0] != "#"]
+    return {tuple(r[:3]): r[3] for r in rows}
+
+
+def row_key(key):
+    return key[0], code_name(key[1]), key[2]
+
+
+def missing(found, path, room):
     with open(path, errors="replace") as f:
-        said = set(f.read().split("\0"))
-    whole = "\0".join(said)
-    seen = {k for k in found
-            if re.search(re.sub(r"\.\*", "[^\\0]*", matcher(k[2]).pattern),
-                         whole)}
-    with open(SEEN, "w") as f:
-        f.write("# What tests have produced; written by `make errors`.\n")
-        f.writelines("\t".join(k) + "\n" for k in sorted(seen))
+        done, strange = produced(found, f.read())
+    excused = untested()
+    lost = sorted((k, m) for k, m in found.items()
+                  if k not in done and row_key(k) not in excused
+                  and room in (None, k[0]))
+    for key, m in lost:
+        print(*row_key(key), " ".join(sorted(m.files)), sep="\t")
+    wrong = [r for r in excused if r in {row_key(k) for k in done}
+             or r not in {row_key(k) for k in found}]
+    for r in wrong:
+        print("untested.tsv: a test produces it, or it is no message:", *r,
+              sep="\t")
+    for error in sorted(strange):
+        print("no message of the sources:", *error.split("\t"), sep="\t")
+    print(f"{len(done)} of {len(found)} messages are produced by C tests, "
+          f"{len(excused)} are excused, {len(lost)} are missing")
+    return lost or wrong or strange
 
+
+# ---- the page ----
 
 def page(found):
-    with open(SEEN) as f:
-        seen = {tuple(l.rstrip("\n").split("\t")) for l in f if l[0] != "#"}
-    keys = sorted(found)
-    tested = sum(k in seen for k in keys)
+    excused = untested()
     out = ["# Messages", "",
-           "Made by `make errors` from the sources; `<>` is where a name, a number or a shape stands. A message is often the end of a longer one: what was being",
-           f"done comes before it. {len(keys)} messages; *tested*: one of the C tests produces it ({tested}; the others are mostly reached by fuzzing, or need a machine that fails).",
+           f"Made from the sources by `make errors-page`: {len(found)} messages. `<>` is where a name, a number or a shape stands; what was being done when it happened",
+           "comes before a message. Each is produced by a test, but for those that say why none can.",
            "", "## What a code means, and what to do", "",
            "| code | cause | what to do |", "|---|---|---|"]
-    used = {k[1] for k in keys}
+    used = {c for k in found for c in k[1]}
     out += [f"| `{n}` | {c} | {d} |" for s, (n, c, d) in CODES.items()
             if s in used]
     for room in ROOMS:
-        mine = [k for k in keys if k[0] == room]
+        mine = sorted((k for k in found if k[0] == room),
+                      key=lambda k: (code_name(k[1]), k[2]))
         if not mine:
             continue
         out += ["", f"## {room}", "", ROOMS[room], "",
-                "| code | message | tested | from |", "|---|---|---|---|"]
-        for k in sorted(mine, key=lambda k: (k[1], k[2])):
+                "| code | message | from | not tested because |",
+                "|---|---|---|---|"]
+        for k in mine:
             text = k[2].replace("|", "\\|").replace("`", "'").strip()
-            files = ", ".join(sorted(os.path.basename(p) for p in found[k]))
-            out.append(f"| {CODES[k[1]][0]} | `{text}` | "
-                       f"{'yes' if k in seen else ''} | {files} |")
+            files = ", ".join(sorted(os.path.basename(p)
+                                     for p in found[k].files))
+            out.append(f"| {code_name(k[1])} | `{text}` | {files} | "
+                       f"{excused.get(row_key(k), '')} |")
     return "\n".join(out) + "\n"
 
 
 def main():
     found = messages()
-    if sys.argv[1:2] == ["write"]:
-        if len(sys.argv) > 2:
-            note_seen(found, sys.argv[2])
+    if sys.argv[1:] == ["write"]:
         with open(PAGE, "w") as f:
             f.write(page(found))
     elif sys.argv[1:] == ["check"]:
@@ -237,6 +403,9 @@ def main():
             if f.read() != page(found):
                 sys.exit("docs/errors.md is not what the sources say: run "
                          "`make errors-page`")
+    elif sys.argv[1:2] == ["missing"] and len(sys.argv) in (3, 4):
+        if missing(found, sys.argv[2], (sys.argv[3:] or [None])[0]):
+            sys.exit(1)
     else:
         sys.exit(__doc__)
 

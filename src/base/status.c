@@ -3,8 +3,11 @@
  * recognise the other's. */
 #include "base.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static const sd_error no_memory = {.code = SD_EXHAUSTED,
                                    .message = (char *)"host memory exhausted"};
@@ -28,18 +31,25 @@ static char *format(const char *fmt, va_list ap)
 }
 
 /* Builds with checks tell what tests produce: see tools/gen_errors.py. */
-static void record(const char *message)
+static void record(const char *where, const char *message)
 {
 #ifndef NDEBUG
     const char *path = getenv("SUNDOG_ERRORS_SEEN");
-    FILE *f = path ? fopen(path, "ae") : NULL;
+    int fd =
+        path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666) : -1;
+    char *s;
+    int n;
 
-    if (!f)
+    if (fd < 0)
         return;
-    fwrite(message, 1, strlen(message) + 1, f); /* one write: many append */
-    fclose(f);
+    n = asprintf(&s, "%s\t%s", where, message);
+    if (n >= 0 && write(fd, s, (size_t)n + 1) < 0) /* one: many append */
+        sd_log(SD_LOG_WARN, "%s: %s", path, strerror(errno));
+    if (n >= 0)
+        free(s);
+    close(fd);
 #else
-    (void)message;
+    (void)where, (void)message;
 #endif
 }
 
@@ -51,10 +61,10 @@ static sd_status make(const char *where, sd_code code, char *message)
         free(message);
         return sd_no_memory(sizeof *st);
     }
-    record(message);
     st->code = code;
     st->message = message;
     st->where = where ? where : "";
+    record(st->where, message);
     return st;
 }
 

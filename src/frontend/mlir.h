@@ -20,7 +20,9 @@
 
 enum { MLIR_MAX_DEPTH = 96, /* regions in regions */
        MLIR_TYPE_DEPTH = 16, MLIR_ATTR_DEPTH = 32,
-       MLIR_TUPLE_LEAVES = 1 << 16 };
+       MLIR_TUPLE_LEAVES = 1 << 16,
+       MLIR_ATTR_TEXT = 1 << 25 }; /* bytes of an attribute's or type's text:
+                                      what it holds twice is written twice */
 #define MLIR_ABSENT UINT32_MAX /* instead of an attribute's or type's number */
 
 typedef enum { MLIR_D_OTHER, MLIR_D_BUILTIN, MLIR_D_VHLO, MLIR_D_SDY,
@@ -150,7 +152,7 @@ struct mlir_op {
 
 typedef struct {
     mlir_dialect_id dialect;
-    sd_bytes name;         /* without the dialect */
+    sd_bytes name;         /* without the dialect; unknown ones: with it */
     const vhlo_row *row;   /* NULL when unknown */
 } mlir_op_name;
 
@@ -183,6 +185,7 @@ struct mlir_reader {
     int depth, attr_depth; /* of types and attributes being decoded */
     int next_region;
     uint64_t promised;     /* values announced and not yet defined */
+    size_t print_from;     /* where the attribute being printed begins */
     /* while writing: prints "#loc7" for a location that has a line of its
        own; false: none */
     bool (*loc_alias)(mlir_reader *r, uint64_t loc, sd_buf *b);
@@ -222,6 +225,9 @@ const sd_shape *mlir_shape(mlir_reader *r, uint64_t type);
 bool mlir_dtype(mlir_reader *r, uint64_t type, sd_dtype *out);
 bool mlir_type_same(mlir_reader *r, uint64_t x, uint64_t y);
 void mlir_set_elem(mlir_type *t, sd_dtype d);
+/* thing: "a type"; limit: of its depth */
+void mlir_too_deep(mlir_reader *r, const char *thing, int limit);
+bool mlir_too_long(mlir_reader *r, size_t text); /* bytes of it so far */
 /* The builtin type of that spelling: i32, ui4, f8E4M3FN, index, none. */
 bool mlir_type_of_name(sd_bytes name, mlir_type *out);
 
@@ -235,6 +241,9 @@ void mlir_read_mesh(mlir_reader *r, sd_cursor *c, uint64_t code,
 
 /* mlir_value.c */
 extern const mlir_attr mlir_no_attr;
+const char *mlir_kind_name(const mlir_attr *at); /* "a string" */
+/* "an integer where WHAT should be" */
+void mlir_want(mlir_reader *r, const mlir_attr *at, const char *what);
 /* The number of the value of a key in an operation's dictionary. */
 uint32_t mlir_dict_find(mlir_reader *r, const mlir_op *op, const char *key,
                         size_t len); /* MLIR_ABSENT: not there */
@@ -248,6 +257,7 @@ const mlir_attr *mlir_discardable(mlir_reader *r, const mlir_op *op,
                                   const char *name);
 bool mlir_is_string(mlir_reader *r, const mlir_attr *at, const char *s);
 const char *mlir_text(mlir_reader *r, const mlir_attr *at); /* NULL: none */
+sd_bytes mlir_key(mlir_reader *r, const mlir_attr *at); /* a dictionary's */
 int64_t mlir_int(mlir_reader *r, const mlir_attr *at); /* sign extended */
 double mlir_float(mlir_reader *r, const mlir_attr *at);
 /* Integers of a dense tensor, dense array or array; at most max of them. */

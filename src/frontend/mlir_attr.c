@@ -432,10 +432,13 @@ const mlir_attr *mlir_attr_at(mlir_reader *r, uint64_t index)
     mlir_attr *at;
     sd_cursor c;
 
-    if (index >= (uint64_t)r->attr.n || r->attr_depth > MLIR_ATTR_DEPTH) {
-        mlir_fail(r, SD_INVALID, "attribute %" PRIu64 " of %d%s", index,
-                  r->attr.n,
-                  index < (uint64_t)r->attr.n ? ": nested too deep" : "");
+    if (index >= (uint64_t)r->attr.n) {
+        mlir_fail(r, SD_INVALID, "attribute %" PRIu64 " of %d", index,
+                  r->attr.n);
+        return &mlir_no_attr;
+    }
+    if (r->attr_depth > MLIR_ATTR_DEPTH) {
+        mlir_too_deep(r, "an attribute", MLIR_ATTR_DEPTH);
         return &mlir_no_attr;
     }
     e = r->attr.at[index];

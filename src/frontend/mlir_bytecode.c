@@ -245,16 +245,13 @@ static mlir_dialect_id dialect_of(sd_bytes s)
 /* Rows of other dialects than vhlo have the dialect in their name. */
 static mlir_op_name name_of(mlir_reader *r, const mlir_dialect *d, sd_bytes s)
 {
-    mlir_op_name op = {d->id, s, NULL};
-    const char *full;
+    const char *text = sd_arena_fmt(r->a, "%.*s.%.*s", (int)d->name.len,
+                                    d->name.at, (int)s.len, s.at);
+    sd_bytes full = {(const uint8_t *)text, strlen(text)};
+    mlir_op_name op = {d->id, s, vhlo_find(d->id == MLIR_D_VHLO ? s : full)};
 
-    if (d->id == MLIR_D_VHLO) {
-        op.row = vhlo_find(s);
-    } else {
-        full = sd_arena_fmt(r->a, "%.*s.%.*s", (int)d->name.len, d->name.at,
-                            (int)s.len, s.at);
-        op.row = vhlo_find((sd_bytes){(const uint8_t *)full, strlen(full)});
-    }
+    if (!op.row)
+        op.name = full;
     return op;
 }
 

@@ -2,12 +2,26 @@
  * configuration of a typed custom call, in messages. */
 #include "mlir.h"
 
-enum {
-    LONG_LIST = 64, /* longer constants are written as hex bytes */
-    TEXT_BYTES = 1 << 30
-};
+#include <assert.h>
+
+enum { LONG_LIST = 64 }; /* longer constants are written as hex bytes */
 
 static void print(mlir_reader *r, const mlir_attr *at, sd_buf *b, int depth);
+static void print_type(mlir_reader *r, uint64_t type, sd_buf *b);
+
+void mlir_too_deep(mlir_reader *r, const char *thing, int limit)
+{
+    mlir_fail(r, SD_INVALID, "%s that is nested deeper than %d", thing, limit);
+}
+
+bool mlir_too_long(mlir_reader *r, size_t text)
+{
+    if (text > MLIR_ATTR_TEXT)
+        mlir_fail(r, SD_INVALID,
+                  "an attribute or type of more than %d bytes of text",
+                  MLIR_ATTR_TEXT);
+    return text > MLIR_ATTR_TEXT;
+}
 
 /* ---- words ---- */
 
@@ -103,7 +117,7 @@ static void print_types(mlir_reader *r, const uint32_t *list, int n, sd_buf *b)
 {
     for (int i = 0; i < n; i++) {
         sd_buf_str(b, i ? ", " : "");
-        mlir_type_print(r, list[i], b);
+        print_type(r, list[i], b);
     }
 }
 
@@ -129,10 +143,10 @@ static void print_kind(mlir_reader *r, const mlir_type *t, sd_buf *b)
     case MLIR_T_TENSOR:
         sd_buf_str(b, "tensor<");
         mlir_dims_print(t, b);
-        mlir_type_print(r, t->elem, b);
+        print_type(r, t->elem, b);
         if (t->encoding) {
             sd_buf_str(b, ", ");
-            mlir_attr_print(r, mlir_attr_at(r, t->encoding - 1), b);
+            print(r, mlir_attr_at(r, t->encoding - 1), b, 0);
         }
         sd_buf_str(b, ">");
         break;
@@ -159,19 +173,24 @@ static void print_kind(mlir_reader *r, const mlir_type *t, sd_buf *b)
     }
 }
 
-void mlir_type_print(mlir_reader *r, uint64_t type, sd_buf *b)
+static void print_type(mlir_reader *r, uint64_t type, sd_buf *b)
 {
     const mlir_type *t = mlir_type_at(r, type);
 
-    if (r->st)
+    if (r->st || mlir_too_long(r, b->len - r->print_from))
         return;
-    if (r->depth > MLIR_TYPE_DEPTH || b->len > TEXT_BYTES) {
-        mlir_fail(r, SD_INVALID, "a type that is nested too deep");
-        return;
-    }
     r->depth++;
     print_kind(r, t, b);
     r->depth--;
+}
+
+void mlir_type_print(mlir_reader *r, uint64_t type, sd_buf *b)
+{
+    size_t outer = r->print_from; /* of another text */
+
+    r->print_from = b->len;
+    print_type(r, type, b);
+    r->print_from = outer;
 }
 
 /* ---- numbers ---- */
@@ -239,7 +258,7 @@ static void print_number(mlir_reader *r, const mlir_attr *at, sd_buf *b)
     if (known && t == SD_PRED)
         return;
     sd_buf_str(b, " : ");
-    mlir_type_print(r, at->type, b);
+    print_type(r, at->type, b);
 }
 
 /* ---- dense elements ---- */
@@ -313,7 +332,7 @@ static void print_dense(mlir_reader *r, const mlir_attr *at, sd_buf *b)
 {
     sd_buf_str(b, "dense<");
     print_elements(r, at, b);
-    sd_buf_str(b, "> : ");
+    sd_buf_str(b, "> : "); /* long or not, it is written once */
     mlir_type_print(r, at->type, b);
 }
 
@@ -326,7 +345,7 @@ static void print_dense_array(mlir_reader *r, const mlir_attr *at, sd_buf *b)
     if (!mlir_dtype(r, at->type, &t) || !mlir_dense_of(r, at, t, n, &d))
         return;
     sd_buf_str(b, "array<");
-    mlir_type_print(r, at->type, b);
+    print_type(r, at->type, b);
     sd_buf_str(b, n ? ": " : "");
     print_list(&d, NULL, t, b);
     sd_buf_str(b, ">");
@@ -338,6 +357,7 @@ void mlir_print_array(mlir_reader *r, const mlir_attr *at, sd_buf *b)
     hlo_dims v;
     bool is_bool;
 
+    r->print_from = b->len;
     if (at->kind == MLIR_A_DENSE_ARRAY) {
         print_dense_array(r, at, b);
         return;
@@ -377,10 +397,7 @@ static void print_dict(mlir_reader *r, const mlir_attr *at, sd_buf *b,
         const mlir_attr *v = mlir_attr_at(r, at->list[i + 1]);
 
         sd_buf_str(b, i ? ", " : "");
-        if (k->kind == MLIR_A_STRING)
-            mlir_print_key(mlir_str(r, k->str), b);
-        else
-            mlir_fail(r, SD_INVALID, "a key that is no string");
+        mlir_print_key(mlir_key(r, k), b);
         if (v->kind == MLIR_A_UNIT)
             continue;
         sd_buf_str(b, " = ");
@@ -460,7 +477,7 @@ static void print_symbol(mlir_reader *r, const mlir_attr *at, sd_buf *b)
         if (x->kind == MLIR_A_STRING)
             mlir_print_symbol(mlir_str(r, x->str), b);
         else
-            mlir_fail(r, SD_INVALID, "a symbol without a name");
+            mlir_want(r, x, "a symbol's name");
     }
 }
 
@@ -472,7 +489,7 @@ static void print_strings(mlir_reader *r, const mlir_attr *at, sd_buf *b)
         mlir_print_quoted(mlir_str(r, at->list[i]), b);
     }
     sd_buf_str(b, at->bits || !at->nlist ? "> : " : "]> : ");
-    mlir_type_print(r, at->type, b);
+    print_type(r, at->type, b);
 }
 
 static void print_sparse(mlir_reader *r, const mlir_attr *at, sd_buf *b)
@@ -486,7 +503,7 @@ static void print_sparse(mlir_reader *r, const mlir_attr *at, sd_buf *b)
             print_elements(r, x, b);
     }
     sd_buf_str(b, "> : ");
-    mlir_type_print(r, at->type, b);
+    print_type(r, at->type, b);
 }
 
 static void print_loc_name(mlir_reader *r, uint64_t name, sd_buf *b)
@@ -496,7 +513,7 @@ static void print_loc_name(mlir_reader *r, uint64_t name, sd_buf *b)
     if (at->kind == MLIR_A_STRING)
         mlir_print_quoted(mlir_str(r, at->str), b);
     else
-        mlir_fail(r, SD_INVALID, "a location's name that is no string");
+        mlir_want(r, at, "a location's name");
 }
 
 static void print_place(mlir_reader *r, const mlir_attr *at, sd_buf *b)
@@ -559,6 +576,7 @@ static void print_loc(mlir_reader *r, const mlir_attr *at, sd_buf *b, int depth)
 
 void mlir_print_loc_line(mlir_reader *r, const mlir_attr *at, sd_buf *b)
 {
+    r->print_from = b->len;
     print_loc(r, at, b, 0);
 }
 
@@ -566,10 +584,12 @@ void mlir_print_loc(mlir_reader *r, uint64_t loc, sd_buf *b, int depth)
 {
     const mlir_attr *at = mlir_attr_at(r, loc);
 
+    if (!depth)
+        r->print_from = b->len;
     if (!mlir_is_loc(at))
-        mlir_fail(r, SD_INVALID, "a location that is another attribute");
+        mlir_want(r, at, "a location");
     else if (depth > MLIR_ATTR_DEPTH)
-        mlir_fail(r, SD_INVALID, "a location that is nested too deep");
+        mlir_too_deep(r, "a location", MLIR_ATTR_DEPTH);
     else if (r->loc_alias && r->loc_alias(r, loc, b))
         return;
     else if (!r->st)
@@ -585,7 +605,7 @@ static void print_leaf(mlir_reader *r, const mlir_attr *at, sd_buf *b)
         mlir_print_quoted(mlir_str(r, at->str), b);
         if (at->type) {
             sd_buf_str(b, " : ");
-            mlir_type_print(r, at->type - 1, b);
+            print_type(r, at->type - 1, b);
         }
         break;
     case MLIR_A_INT:
@@ -596,7 +616,7 @@ static void print_leaf(mlir_reader *r, const mlir_attr *at, sd_buf *b)
         print_enum(r, at, b);
         break;
     case MLIR_A_TYPE:
-        mlir_type_print(r, at->type, b);
+        print_type(r, at->type, b);
         break;
     case MLIR_A_UNIT:
         sd_buf_str(b, "unit");
@@ -624,16 +644,17 @@ static void print_leaf(mlir_reader *r, const mlir_attr *at, sd_buf *b)
         s = mlir_str(r, at->str);
         sd_buf_add(b, s.at, s.len);
         break;
-    default:
-        mlir_fail(r, SD_INVALID, "an attribute that is missing");
+    default: /* a location that text defines further down */
+        assert(at->kind == MLIR_A_NONE);
+        sd_buf_str(b, "loc(?)");
     }
 }
 
 static void print(mlir_reader *r, const mlir_attr *at, sd_buf *b, int depth)
 {
-    if (depth > MLIR_ATTR_DEPTH || b->len > TEXT_BYTES)
-        mlir_fail(r, SD_INVALID, "an attribute that is nested too deep");
-    if (r->st)
+    if (depth > MLIR_ATTR_DEPTH)
+        mlir_too_deep(r, "an attribute", MLIR_ATTR_DEPTH);
+    if (r->st || mlir_too_long(r, b->len - r->print_from))
         return;
     if (mlir_is_loc(at)) {
         sd_buf_str(b, "loc(");
@@ -654,5 +675,9 @@ static void print(mlir_reader *r, const mlir_attr *at, sd_buf *b, int depth)
 
 void mlir_attr_print(mlir_reader *r, const mlir_attr *at, sd_buf *b)
 {
+    size_t outer = r->print_from;
+
+    r->print_from = b->len;
     print(r, at, b, 0);
+    r->print_from = outer;
 }

@@ -23,6 +23,8 @@ static void put_attr(maker *m, uint64_t k, bool bare)
     sd_bytes s;
     const uint8_t *p;
 
+    if (mlir_too_long(m->r, m->b.len))
+        return;
     if (at->kind != MLIR_A_OPAQUE) {
         mlir_attr_print(m->r, at, &m->b);
         return;

@@ -392,7 +392,7 @@ static uint32_t name_of(mlir_parser *t, sd_bytes full, const vhlo_row *row)
                     : is_named(d, "sdy")   ? MLIR_D_SDY
                     : is_named(d, "chlo")  ? MLIR_D_CHLO
                                            : MLIR_D_OTHER;
-        if (n.dialect != MLIR_D_OTHER)
+        if (row)
             n.name = (sd_bytes){dot + 1, full.len - head - 1};
     }
     known = mlir_new_name(t->r, n) + 1;

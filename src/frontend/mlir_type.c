@@ -476,11 +476,12 @@ const mlir_type *mlir_type_at(mlir_reader *r, uint64_t index)
     mlir_type *t;
     sd_cursor c;
 
-    bool in = index < (uint64_t)r->type.n;
-
-    if (!in || r->depth > MLIR_TYPE_DEPTH) {
-        mlir_fail(r, SD_INVALID, "type %" PRIu64 " of %d%s", index, r->type.n,
-                  in ? ": nested too deep" : "");
+    if (index >= (uint64_t)r->type.n) {
+        mlir_fail(r, SD_INVALID, "type %" PRIu64 " of %d", index, r->type.n);
+        return &bad;
+    }
+    if (r->depth > MLIR_TYPE_DEPTH) {
+        mlir_too_deep(r, "a type", MLIR_TYPE_DEPTH);
         return &bad;
     }
     e = &r->type.at[index];
@@ -570,10 +571,6 @@ const sd_shape *mlir_shape(mlir_reader *r, uint64_t type)
 
     if (r->st || t->shape)
         return r->st ? NULL : t->shape;
-    if (r->depth > MLIR_TYPE_DEPTH) {
-        mlir_fail(r, SD_INVALID, "type %" PRIu64 " is nested too deep", type);
-        return NULL;
-    }
     r->depth++;
     switch (t->kind) {
     case MLIR_T_TENSOR:
@@ -613,7 +610,7 @@ bool mlir_type_same(mlir_reader *r, uint64_t x, uint64_t y)
 
     if (a == b)
         return true;
-    if (a->kind != b->kind || r->depth > MLIR_TYPE_DEPTH)
+    if (a->kind != b->kind)
         return false;
     r->depth++;
     switch (a->kind) {

@@ -3,6 +3,43 @@
 
 const mlir_attr mlir_no_attr = {.kind = MLIR_A_NONE};
 
+/* ---- kinds ---- */
+
+const char *mlir_kind_name(const mlir_attr *at)
+{
+    static const char *const name[] = {
+        [MLIR_A_NONE] = "nothing",
+        [MLIR_A_STRING] = "a string",
+        [MLIR_A_INT] = "an integer",
+        [MLIR_A_FLOAT] = "a float",
+        [MLIR_A_ARRAY] = "a list",
+        [MLIR_A_DICT] = "a dictionary",
+        [MLIR_A_TYPE] = "a type",
+        [MLIR_A_UNIT] = "a unit",
+        [MLIR_A_ENUM] = "an enumeration's value",
+        [MLIR_A_DENSE] = "dense elements",
+        [MLIR_A_DENSE_ARRAY] = "an array of numbers",
+        [MLIR_A_DENSE_STRINGS] = "dense strings",
+        [MLIR_A_SPARSE] = "sparse elements",
+        [MLIR_A_SYMBOL] = "a symbol",
+        [MLIR_A_ALIAS] = "an alias",
+        [MLIR_A_STRUCT] = "a structure",
+        [MLIR_A_MESH_AXES] = "axes of a mesh",
+        [MLIR_A_LOC_NAME] = "a location",
+        [MLIR_A_LOC_CALL] = "a location",
+        [MLIR_A_LOC_FILE] = "a location",
+        [MLIR_A_LOC_FUSED] = "a location",
+        [MLIR_A_LOC_UNKNOWN] = "a location",
+        [MLIR_A_OPAQUE] = "an attribute that is kept as text"};
+
+    return name[at->kind];
+}
+
+void mlir_want(mlir_reader *r, const mlir_attr *at, const char *what)
+{
+    mlir_fail(r, SD_INVALID, "%s where %s should be", mlir_kind_name(at), what);
+}
+
 /* ---- strings and dictionaries ---- */
 
 /* A symbol's name is one step down. */
@@ -28,6 +65,14 @@ const char *mlir_text(mlir_reader *r, const mlir_attr *at)
 {
     at = string_of(r, at);
     return at->kind == MLIR_A_STRING ? mlir_cstr(r, at->str) : NULL;
+}
+
+sd_bytes mlir_key(mlir_reader *r, const mlir_attr *at)
+{
+    if (at->kind == MLIR_A_STRING)
+        return mlir_str(r, at->str);
+    mlir_want(r, at, "the key of a dictionary");
+    return (sd_bytes){(const uint8_t *)"", 0};
 }
 
 uint32_t mlir_dict_find(mlir_reader *r, const mlir_op *op, const char *key,
@@ -100,7 +145,7 @@ int64_t mlir_int(mlir_reader *r, const mlir_attr *at)
     if (at->kind == MLIR_A_UNIT)
         return 1;
     if (at->kind != MLIR_A_INT || at->nnum) {
-        mlir_fail(r, SD_INVALID, "an attribute that should be an integer");
+        mlir_want(r, at, "an integer of at most 64 bits");
         return 0;
     }
     t = mlir_type_at(r, at->type);
@@ -113,7 +158,7 @@ double mlir_float(mlir_reader *r, const mlir_attr *at)
 
     if (at->kind != MLIR_A_FLOAT || !mlir_dtype(r, at->type, &t) ||
         sd_dtype_bytes(t) > sizeof at->bits) {
-        mlir_fail(r, SD_INVALID, "an attribute that should be a number");
+        mlir_want(r, at, "a float of at most 64 bits");
         return 0;
     }
     return sd_scalar_to_f64(t, &at->bits); /* little-endian, as the format */
@@ -127,7 +172,7 @@ bool mlir_dense_of(mlir_reader *r, const mlir_attr *at, sd_dtype t, int64_t n,
 
     *out = (mlir_dense){at->blob.at, n, w, false, false};
     if (at->kind != MLIR_A_DENSE && at->kind != MLIR_A_DENSE_ARRAY) {
-        mlir_fail(r, SD_INVALID, "an attribute that should be dense elements");
+        mlir_want(r, at, "dense elements");
         return false;
     }
     if (n == 0 && len == 0)
@@ -161,14 +206,20 @@ void mlir_dense_elem(const mlir_dense *d, int64_t i, void *out)
         memcpy(out, d->at + (size_t)i * d->width, d->width);
 }
 
+static bool is_short(mlir_reader *r, int64_t n, int max)
+{
+    if (n > max)
+        mlir_fail(r, SD_INVALID,
+                  "%" PRId64 " integers where at most %d should be", n, max);
+    return n <= max;
+}
+
 static hlo_dims ints_of_list(mlir_reader *r, const mlir_attr *at, int max)
 {
     int64_t *v;
 
-    if (at->nlist > max) {
-        mlir_fail(r, SD_INVALID, "a list of %d, at most %d", at->nlist, max);
+    if (!is_short(r, at->nlist, max))
         return (hlo_dims){0};
-    }
     v = sd_arena_array(r->out, int64_t, at->nlist + 1);
     for (int i = 0; i < at->nlist; i++)
         v[i] = mlir_int(r, mlir_attr_at(r, at->list[i]));
@@ -203,13 +254,14 @@ hlo_dims mlir_ints(mlir_reader *r, const mlir_attr *at, int max)
     if (at->kind == MLIR_A_ARRAY)
         return ints_of_list(r, at, max);
     if ((at->kind != MLIR_A_DENSE && at->kind != MLIR_A_DENSE_ARRAY) ||
-        !dense_count(r, at, &t, &n) || n > max ||
+        !dense_count(r, at, &t, &n) ||
         (sd_dtype_kind(t) != SD_K_SINT && sd_dtype_kind(t) != SD_K_UINT &&
          sd_dtype_kind(t) != SD_K_PRED)) {
-        mlir_fail(r, SD_INVALID,
-                  "an attribute that should be at most %d integers", max);
+        mlir_want(r, at, "integers");
         return (hlo_dims){0};
     }
+    if (!is_short(r, n, max))
+        return (hlo_dims){0};
     if (!mlir_dense_of(r, at, t, n, &d))
         return (hlo_dims){0};
     v = sd_arena_array(r->out, int64_t, n + 1);

@@ -92,7 +92,7 @@ static void put_line(writer *w, uint32_t loc, sd_map *done, int depth)
     if (at->kind == MLIR_A_LOC_FUSED)
         to -= at->code;
     if (depth > LOC_CHAIN)
-        mlir_fail(w->r, SD_INVALID, "a location that is nested too deep");
+        mlir_too_deep(w->r, "a location", LOC_CHAIN);
     if (w->r->st || !mlir_is_loc(at) || sd_map_has(done, loc + 1))
         return;
     sd_map_set(done, loc + 1, w);
@@ -385,11 +385,9 @@ static void put_dict(writer *w, const mlir_op *op, const vhlo_row *row)
         const mlir_attr *k = mlir_attr_at(w->r, d->list[i]);
         sd_bytes s;
 
-        if (k->kind != MLIR_A_STRING)
-            mlir_fail(w->r, SD_INVALID, "a key that is no string");
+        s = mlir_key(w->r, k);
         if (w->r->st)
             return;
-        s = mlir_str(w->r, k->str);
         if (vhlo_prop_index(row, (const char *)s.at, s.len, &p) >= 0)
             continue;
         put_key(w, (const char *)s.at, s.len);

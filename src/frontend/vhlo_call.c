@@ -59,17 +59,14 @@ static hlo_dims *read_layouts(vhlo_import *im, mlir_op *op, const char *name,
         d[i] = mlir_ints(im->r, mlir_attr_at(im->r, at->list[i]), SD_MAX_RANK);
         if (!sd_shape_is_array(s[i]) && d[i].n == 0)
             continue;
-        if (d[i].n != s[i]->rank)
-            vhlo_fail(im, op, SD_INVALID, "%s: %d dimensions for rank %d", name,
-                      d[i].n, s[i]->rank);
-        for (int k = 0; k < d[i].n && !im->r->st; k++) {
-            int64_t x = d[i].at[k];
-
-            if (x < 0 || x >= d[i].n || (seen >> x) & 1)
-                vhlo_fail(im, op, SD_INVALID, "%s: no permutation", name);
-            else
-                seen |= UINT64_C(1) << x;
-        }
+        for (int k = 0; k < d[i].n; k++)
+            if (d[i].at[k] >= 0 && d[i].at[k] < d[i].n)
+                seen |= UINT64_C(1) << d[i].at[k];
+        if (d[i].n != s[i]->rank || seen + 1 != UINT64_C(1) << d[i].n)
+            vhlo_fail(im, op, SD_INVALID,
+                      "%s: entry %d orders %d dimensions, where each of %d "
+                      "should be once",
+                      name, i, d[i].n, s[i]->rank);
         plain &= is_row_major(d[i]);
     }
     return plain ? NULL : d;
@@ -104,7 +101,7 @@ static void read_aliases(vhlo_import *im, mlir_op *op, hlo_custom *u)
         int nout;
 
         if (at->kind != MLIR_A_ALIAS) {
-            vhlo_fail(im, op, SD_INVALID, "alias %d is none", i);
+            vhlo_want(im, op, "output_operand_aliases", at, "an alias");
             return;
         }
         nout = (int)at->num[1];
@@ -113,8 +110,9 @@ static void read_aliases(vhlo_import *im, mlir_op *op, hlo_custom *u)
         u->alias[i].operand_index =
             hlo_dims_copy(im->a, at->num + 2 + nout, at->nnum - 2 - nout);
         if (at->num[0] < 0 || at->num[0] >= op->noperand)
-            vhlo_fail(im, op, SD_INVALID, "alias of operand %" PRId64,
-                      at->num[0]);
+            vhlo_fail(im, op, SD_INVALID,
+                      "output_operand_aliases: operand %" PRId64 " of %d",
+                      at->num[0], op->noperand);
         u->nalias++;
     }
 }
@@ -127,11 +125,15 @@ static void read_called(vhlo_import *im, mlir_op *op, hlo_inst *in)
     if (list->kind != MLIR_A_ARRAY || !list->nlist)
         return;
     c = sd_arena_array(im->r->a, hlo_comp *, list->nlist);
-    for (int i = 0; i < list->nlist; i++)
-        if (!(c[i] = vhlo_func_comp(
-                  im, op,
-                  mlir_text(im->r, mlir_attr_at(im->r, list->list[i])))))
+    for (int i = 0; i < list->nlist; i++) {
+        const mlir_attr *at = mlir_attr_at(im->r, list->list[i]);
+        const char *name = mlir_text(im->r, at);
+
+        if (!name)
+            vhlo_want(im, op, "called_computations", at, "a function's name");
+        if (!(c[i] = vhlo_func_comp(im, op, name)))
             return;
+    }
     hlo_set_comps(in, list->nlist, c);
 }
 
@@ -141,9 +143,7 @@ void op_custom_call(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     const sd_shape *s = vhlo_shape(im, op);
     hlo_inst *in;
 
-    u->target = mlir_text(im->r, vhlo_attr(im, op, "call_target_name"));
-    if (!u->target)
-        vhlo_fail(im, op, SD_INVALID, "no target");
+    u->target = vhlo_string(im, op, "call_target_name");
     u->api_version = (int)vhlo_int(im, op, "api_version");
     u->has_side_effect = vhlo_int(im, op, "has_side_effect") != 0;
     read_config(im, op, u);
@@ -167,7 +167,9 @@ static hlo_collective *channel(vhlo_import *im, mlir_op *op)
     c->channel = vhlo_int(im, op, "channel_id");
     c->host_transfer = vhlo_int(im, op, "is_host_transfer") != 0;
     if (!c->host_transfer)
-        vhlo_fail(im, op, SD_UNIMPLEMENTED, "between devices");
+        vhlo_fail(im, op, SD_UNIMPLEMENTED,
+                  "between devices: only transfers to and from the host are "
+                  "done");
     return c;
 }
 
@@ -210,34 +212,47 @@ void op_send(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         op->result[0].inst = done;
 }
 
-void op_recv(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+/* values..., token, where HLO has a pair of the values and the token; NULL
+ * after an error. */
+static const sd_shape *received(vhlo_import *im, mlir_op *op)
+{
+    int n = op->nresult;
+    const sd_shape *s = vhlo_shape(im, op), *pair[2];
+    const sd_shape *const *elem = n == 1 ? &s : s ? s->elem : NULL;
+
+    if (s && (!n || elem[n - 1]->dtype != SD_TOKEN))
+        vhlo_fail(im, op, SD_INVALID,
+                  "%d results, the last of which should be a token", n);
+    if (!s || im->r->st)
+        return NULL;
+    pair[0] = n == 2 ? elem[0] : sd_shape_tuple(im->a, n - 1, elem);
+    pair[1] = elem[n - 1];
+    return sd_shape_tuple(im->a, 2, pair);
+}
+
+static void bind_received(vhlo_import *im, mlir_op *op, hlo_inst *pair)
 {
     int n = op->nresult - 1;
+    hlo_inst *x = vhlo_gte(im, pair, 0);
+
+    for (int i = 0; i < n; i++)
+        op->result[i].inst = n == 1 ? x : vhlo_gte(im, x, i);
+    op->result[n].inst = vhlo_gte(im, pair, 1);
+}
+
+void op_recv(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
     hlo_collective *c = channel(im, op);
-    const sd_shape *s = vhlo_shape(im, op), *data, *pair[2];
-    hlo_inst *in, *done, *x;
+    const sd_shape *s = received(im, op);
+    hlo_inst *in, *done;
 
     if (!s || im->r->st)
         return;
-    if (n < 0) {
-        vhlo_fail(im, op, SD_INVALID, "no results");
-        return;
-    }
-    if (n == 0)
-        data = sd_shape_tuple(im->a, 0, NULL);
-    else
-        data = n == 1 ? s->elem[0] : sd_shape_tuple(im->a, n, s->elem);
-    in = vhlo_emit(im, HLO_RECV, in_flight(im, data), 1, arg);
+    in = vhlo_emit(im, HLO_RECV, in_flight(im, s->elem[0]), 1, arg);
     in->u.coll = c;
-    pair[0] = data;
-    pair[1] = sd_shape_make(im->a, SD_TOKEN, 0, NULL);
-    done = finish(im, op, HLO_RECV_DONE, sd_shape_tuple(im->a, 2, pair), in);
-    if (!done)
-        return;
-    x = vhlo_gte(im, done, 0);
-    for (int i = 0; i < n; i++)
-        op->result[i].inst = n == 1 ? x : vhlo_gte(im, x, i);
-    op->result[n].inst = vhlo_gte(im, done, 1);
+    done = finish(im, op, HLO_RECV_DONE, s, in);
+    if (done)
+        bind_received(im, op, done);
 }
 
 /* ---- infeed, outfeed ---- */
@@ -252,28 +267,16 @@ static bool plain_feed(vhlo_import *im, mlir_op *op, const char *config)
     return !im->r->st;
 }
 
-/* values..., token: HLO's are a pair of the values and the token */
 void op_infeed(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
-    int n = op->nresult - 1;
-    const sd_shape *s = vhlo_shape(im, op), *pair[2];
-    hlo_inst *in, *x;
+    const sd_shape *s = received(im, op);
+    hlo_inst *in;
 
     if (!s || !plain_feed(im, op, "infeed_config"))
         return;
-    if (n < 1) {
-        vhlo_fail(im, op, SD_INVALID, "%d results, no values and token", n + 1);
-        return;
-    }
-    pair[0] = n == 1 ? s->elem[0] : sd_shape_tuple(im->a, n, s->elem);
-    pair[1] = s->elem[n];
-    in = vhlo_emit(im, HLO_INFEED, sd_shape_tuple(im->a, 2, pair), 1, arg);
-    if (!vhlo_check(im, in))
-        return;
-    x = vhlo_gte(im, in, 0);
-    for (int i = 0; i < n; i++)
-        op->result[i].inst = n == 1 ? x : vhlo_gte(im, x, i);
-    op->result[n].inst = vhlo_gte(im, in, 1);
+    in = vhlo_emit(im, HLO_INFEED, s, 1, arg);
+    if (vhlo_check(im, in))
+        bind_received(im, op, in);
 }
 
 void op_outfeed(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -298,27 +301,33 @@ static void read_groups(vhlo_import *im, mlir_op *op, hlo_collective *c)
             ? "source_target_pairs"
             : "replica_groups";
     const mlir_attr *at = vhlo_attr(im, op, name);
-    const mlir_type *t;
+    const mlir_type *t = NULL;
     hlo_dims d;
 
     if (at->kind == MLIR_A_MESH_AXES) {
         if (im->m->nreplica * im->m->npartition != 1)
-            vhlo_fail(im, op, SD_UNIMPLEMENTED, "groups by axes of a mesh");
+            vhlo_fail(im, op, SD_UNIMPLEMENTED,
+                      "%s by axes of a mesh: only lists of participants are "
+                      "done",
+                      name);
         return; /* one participant: one group */
     }
-    if (at->kind != MLIR_A_DENSE) {
-        vhlo_fail(im, op, SD_INVALID, "%s are missing", name);
+    if (at->kind == MLIR_A_DENSE)
+        t = mlir_type_at(im->r, at->type);
+    if (!t || t->kind != MLIR_T_TENSOR || t->rank != 2) {
+        vhlo_fail(im, op, SD_INVALID,
+                  "%s should be a table of participants, such as dense<[[0, "
+                  "1]]> : tensor<1x2xi64>",
+                  name);
         return;
     }
-    t = mlir_type_at(im->r, at->type);
-    if (t->kind != MLIR_T_TENSOR || t->rank != 2) {
-        vhlo_fail(im, op, SD_INVALID, "%s are no table", name);
-        return;
-    }
-    d = mlir_ints(im->r, at, MAX_GROUP_ENTRIES);
+    d = vhlo_ints(im, op, name, MAX_GROUP_ENTRIES);
     for (int i = 0; i < d.n; i++)
         if (d.at[i] < 0)
-            vhlo_fail(im, op, SD_UNIMPLEMENTED, "groups of unequal sizes");
+            vhlo_fail(im, op, SD_UNIMPLEMENTED,
+                      "%s: groups of unequal sizes, where %" PRId64
+                      " fills the shorter, are not done",
+                      name, d.at[i]);
     c->groups = d.at;
     c->ngroup = d.n ? t->dim[0] : 0;
     c->group_size = d.n ? t->dim[1] : 0;
@@ -351,7 +360,8 @@ static void read_collective(vhlo_import *im, mlir_op *op, hlo_op to,
                       "splits one dimension and joins another");
     }
     if (to == HLO_COLLECTIVE_BROADCAST && int_or(im, op, "has_dynamic_root"))
-        vhlo_fail(im, op, SD_UNIMPLEMENTED, "a root known at run time");
+        vhlo_fail(im, op, SD_UNIMPLEMENTED,
+                  "has_dynamic_root: only roots known when compiling are done");
 }
 
 void op_collective(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -367,10 +377,8 @@ void op_collective(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         body = vhlo_reducer(im, op, 0, "region");
     if (!s || im->r->st)
         return;
-    if (!op->noperand) {
-        vhlo_fail(im, op, SD_INVALID, "no operands");
+    if (!vhlo_has_operands(im, op))
         return;
-    }
     if (body && body->nparam && sd_shape_is_array(body->param[0]->shape))
         for (int i = 0; i < op->noperand; i++)
             arg[i] = vhlo_convert(im, arg[i], body->param[0]->shape->dtype);

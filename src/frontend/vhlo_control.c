@@ -113,23 +113,19 @@ static hlo_comp *loop_part(vhlo_import *im, mlir_op *op, int k,
 {
     hlo_comp *saved = im->c, *c;
     mlir_where where = im->where;
-    mlir_region *g = op->region[k];
-    int n = op->noperand, nout;
+    int n = op->noperand;
+    mlir_block *b = vhlo_entry(im, op, k, n);
     hlo_inst *param, **out, **all;
 
-    if (g->nblock != 1 || g->block[0]->narg != n) {
-        vhlo_fail(im, op, SD_INVALID, "region %d takes other values", k);
+    if (!b)
         return NULL;
-    }
     c = im->c = hlo_comp_create(im->m, k ? "body" : "condition");
     param = hlo_make_param(c, state, "state");
     for (int i = 0; i < n; i++)
-        g->block[0]->arg[i].inst = vhlo_gte(im, param, i);
+        b->arg[i].inst = vhlo_gte(im, param, i);
     enter(im, cs, param, n);
-    out = vhlo_block(im, op, g, &nout);
+    out = vhlo_block(im, op, k, k ? n : 1);
     im->where = where;
-    if (!im->r->st && nout != (k ? n : 1))
-        vhlo_fail(im, op, SD_INVALID, "region %d gives %d values", k, nout);
     if (!im->r->st && k) {
         all = sd_arena_array(im->r->a, hlo_inst *, n + cs->nslot + 1);
         if (n)
@@ -153,11 +149,8 @@ void op_while(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     captures cs;
     hlo_inst **all, *init, *in;
 
-    if (op->nresult != n) {
-        vhlo_fail(im, op, SD_INVALID, "%d operands, %d results", n,
-                  op->nresult);
+    if (!vhlo_as_many(im, op))
         return;
-    }
     if (!find_captures(im, op, 0, 2, &cs))
         return;
     all = sd_arena_array(im->r->a, hlo_inst *, n + cs.nslot + 1);
@@ -182,29 +175,21 @@ static hlo_comp *branch(vhlo_import *im, mlir_op *op, int k, hlo_inst **arg)
 {
     hlo_comp *saved = im->c, *c;
     mlir_where where = im->where;
-    mlir_region *g = op->region[k];
     captures cs;
     hlo_inst *param, **out, **lifted;
-    int nout;
 
-    if (!find_captures(im, op, k, 1, &cs))
+    if (!vhlo_entry(im, op, k, 0) || !find_captures(im, op, k, 1, &cs))
         return NULL;
-    if (g->nblock != 1 || g->block[0]->narg) {
-        vhlo_fail(im, op, SD_INVALID, "branch %d takes values", k);
-        return NULL;
-    }
     lifted = sd_arena_array(im->r->a, hlo_inst *, cs.nslot + 1);
     put_slots(&cs, lifted);
     *arg = vhlo_tuple(im, cs.nslot, lifted);
     c = im->c = hlo_comp_create(im->m, "branch");
     param = hlo_make_param(c, (*arg)->shape, "captured");
     enter(im, &cs, param, 0);
-    out = vhlo_block(im, op, g, &nout);
+    out = vhlo_block(im, op, k, op->nresult);
     im->where = where;
-    if (!im->r->st && nout != op->nresult)
-        vhlo_fail(im, op, SD_INVALID, "branch %d gives %d values", k, nout);
     if (!im->r->st)
-        hlo_set_root(c, vhlo_one_or_tuple(im, nout, out));
+        hlo_set_root(c, vhlo_one_or_tuple(im, op->nresult, out));
     leave(&cs);
     im->c = saved;
     return im->r->st ? NULL : c;
@@ -218,10 +203,11 @@ void op_case(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     hlo_inst **all = sd_arena_array(im->r->a, hlo_inst *, n + 1), *in;
     const sd_shape *s = vhlo_shape(im, op);
 
-    if (!n || !s) {
-        vhlo_fail(im, op, SD_INVALID, "no branches");
+    if (!n)
+        vhlo_fail(im, op, SD_INVALID,
+                  "no regions, where one a branch should be");
+    if (im->r->st)
         return;
-    }
     all[0] = arg[0];
     for (int k = 0; k < n; k++)
         if (!(c[k] = branch(im, op, k, &all[1 + k])))
@@ -258,8 +244,8 @@ static void enter_reducer(vhlo_import *im, mlir_op *op, const captures *cs)
 
         if (!x) {
             vhlo_fail(im, op, SD_UNIMPLEMENTED,
-                      "its computation uses a value from outside that is no "
-                      "constant");
+                      "its computation uses a value from outside: only "
+                      "constants can be made again inside");
             return;
         }
         cs->at[i].v->inst = x;
@@ -270,30 +256,25 @@ hlo_comp *vhlo_reducer(vhlo_import *im, mlir_op *op, int k, const char *name)
 {
     hlo_comp *saved = im->c, *c;
     mlir_where where = im->where;
-    mlir_region *g;
+    mlir_block *b;
     captures cs;
     hlo_inst **out;
-    int n;
 
-    if (im->r->st || !find_captures(im, op, k, 1, &cs))
+    if (im->r->st || !(b = vhlo_entry(im, op, k, -1)) ||
+        !find_captures(im, op, k, 1, &cs))
         return NULL;
-    g = op->region[k];
-    if (g->nblock != 1) {
-        vhlo_fail(im, op, SD_INVALID, "a computation of %d blocks", g->nblock);
-        return NULL;
-    }
     c = im->c = hlo_comp_create(im->m, name);
-    for (int i = 0; i < g->block[0]->narg && !im->r->st; i++) {
-        mlir_value *v = &g->block[0]->arg[i];
+    for (int i = 0; i < b->narg && !im->r->st; i++) {
+        mlir_value *v = &b->arg[i];
         const sd_shape *s = mlir_shape(im->r, v->type);
 
         if (s)
             v->inst = hlo_make_param(c, s, sd_arena_fmt(im->a, "x%d", i));
     }
     enter_reducer(im, op, &cs);
-    out = im->r->st ? NULL : vhlo_block(im, op, g, &n);
+    out = im->r->st ? NULL : vhlo_block(im, op, k, -1);
     if (!im->r->st)
-        hlo_set_root(c, vhlo_one_or_tuple(im, n, out));
+        hlo_set_root(c, vhlo_one_or_tuple(im, b->last->noperand, out));
     leave(&cs);
     im->where = where;
     im->c = saved;
@@ -304,7 +285,7 @@ hlo_comp *vhlo_reducer(vhlo_import *im, mlir_op *op, int k, const char *name)
 
 static void call(vhlo_import *im, mlir_op *op, hlo_inst **arg, const char *name)
 {
-    hlo_comp *c = vhlo_func_comp(im, op, name);
+    hlo_comp *c = name ? vhlo_func_comp(im, op, name) : NULL;
     const sd_shape *s = vhlo_shape(im, op);
     hlo_inst *in;
 
@@ -317,7 +298,7 @@ static void call(vhlo_import *im, mlir_op *op, hlo_inst **arg, const char *name)
 
 void op_call(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
-    call(im, op, arg, mlir_text(im->r, vhlo_attr(im, op, "callee")));
+    call(im, op, arg, vhlo_string(im, op, "callee"));
 }
 
 /* erf is an operation of ours; the others have their decompositions. */
@@ -332,5 +313,5 @@ void op_composite(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         vhlo_bind(im, op, vhlo_emit(im, HLO_ERF, s, 1, arg));
         return;
     }
-    call(im, op, arg, mlir_text(im->r, vhlo_attr(im, op, "decomposition")));
+    call(im, op, arg, vhlo_string(im, op, "decomposition"));
 }

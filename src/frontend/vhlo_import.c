@@ -2,36 +2,25 @@
  * operation becomes is in vhlo.def and the files of its handlers. */
 #include "vhlo_import.h"
 
+#include <assert.h>
+
 enum { MAX_NESTING = 256 }; /* functions and regions within each other */
 
 /* ---- messages ---- */
 
-static void strip_version(const char *s, size_t *len)
-{
-    size_t i = *len;
-
-    while (i > 0 && s[i - 1] >= '0' && s[i - 1] <= '9')
-        i--;
-    if (i > 2 && i < *len && s[i - 1] == 'v' && s[i - 2] == '_')
-        *len = i - 2;
-}
-
 const char *vhlo_op_name(mlir_reader *r, const mlir_op *op)
 {
     const mlir_op_name *n = &r->name.at[op->name];
-    const char *s = (const char *)n->name.at;
-    size_t len = n->name.len;
+    sd_buf b = {0};
+    const char *s;
 
-    if (n->dialect == MLIR_D_VHLO && n->row)
-        strip_version(s, &len);
-    return sd_arena_fmt(r->a, "%s.%.*s",
-                        n->dialect == MLIR_D_VHLO
-                            ? n->row ? "stablehlo" : "vhlo"
-                        : n->dialect == MLIR_D_SDY     ? "sdy"
-                        : n->dialect == MLIR_D_BUILTIN ? "builtin"
-                        : n->dialect == MLIR_D_CHLO    ? "chlo"
-                                                       : "?",
-                        (int)len, s);
+    if (n->row)
+        vhlo_text_name(n->row, false, &b);
+    else
+        sd_buf_add(&b, n->name.at, n->name.len);
+    s = sd_arena_str(r->a, b.at ? b.at : "", b.len);
+    sd_buf_finish(&b);
+    return s;
 }
 
 const char *vhlo_place(mlir_reader *r, const mlir_op *op)
@@ -297,25 +286,73 @@ static bool default_of(vhlo_import *im, const mlir_op *op, const char *name,
     return p.dflt != 0;
 }
 
-int64_t vhlo_int(vhlo_import *im, mlir_op *op, const char *name)
+/* An error that was not there before is one of this attribute. */
+static void name_attr(vhlo_import *im, const sd_error *before, const char *name)
+{
+    if (im->r->st != before && !im->told)
+        im->r->st = sd_note(im->r->st, "%s", name);
+}
+
+const mlir_attr *vhlo_need(vhlo_import *im, const mlir_op *op, const char *name)
 {
     const mlir_attr *at = vhlo_attr(im, op, name);
+
+    if (at->kind == MLIR_A_NONE)
+        vhlo_fail(im, op, SD_INVALID, "no attribute %s", name);
+    return at;
+}
+
+void vhlo_want(vhlo_import *im, const mlir_op *op, const char *name,
+               const mlir_attr *at, const char *what)
+{
+    vhlo_fail(im, op, SD_INVALID, "%s: %s where %s should be", name,
+              mlir_kind_name(at), what);
+}
+
+int64_t vhlo_int(vhlo_import *im, mlir_op *op, const char *name)
+{
+    const sd_error *before = im->r->st;
     int64_t v = 0;
 
-    if (at->kind != MLIR_A_NONE)
-        return mlir_int(im->r, at);
-    if (!default_of(im, op, name, &v))
-        vhlo_fail(im, op, SD_INVALID, "no attribute %s", name);
+    if (vhlo_attr(im, op, name)->kind == MLIR_A_NONE &&
+        default_of(im, op, name, &v))
+        return v;
+    v = mlir_int(im->r, vhlo_need(im, op, name));
+    name_attr(im, before, name);
     return v;
+}
+
+double vhlo_float(vhlo_import *im, mlir_op *op, const char *name)
+{
+    const sd_error *before = im->r->st;
+    double v = mlir_float(im->r, vhlo_need(im, op, name));
+
+    name_attr(im, before, name);
+    return v;
+}
+
+const char *vhlo_string(vhlo_import *im, const mlir_op *op, const char *name)
+{
+    const mlir_attr *at = vhlo_need(im, op, name);
+    const char *s = mlir_text(im->r, at);
+
+    if (!s)
+        vhlo_want(im, op, name, at, "a string");
+    return im->r->st ? NULL : s;
 }
 
 hlo_dims vhlo_ints(vhlo_import *im, mlir_op *op, const char *name, int max)
 {
     const mlir_attr *at = vhlo_attr(im, op, name);
 
+    const sd_error *before = im->r->st;
+    hlo_dims d;
+
     if (at->kind == MLIR_A_NONE) /* an older form */
         return (hlo_dims){0};
-    return mlir_ints(im->r, at, max);
+    d = mlir_ints(im->r, at, max);
+    name_attr(im, before, name);
+    return d;
 }
 
 const int64_t *vhlo_ints_of(vhlo_import *im, mlir_op *op, const char *name,
@@ -359,15 +396,34 @@ static bool count_fits(int have, int8_t want)
     return want >= 0 ? have == want : have >= ~want;
 }
 
+/* "2", or "2 or more" */
+static const char *count_text(vhlo_import *im, int8_t want)
+{
+    return sd_arena_fmt(im->r->a, want >= 0 ? "%d" : "%d or more",
+                        want >= 0 ? want : ~want);
+}
+
 bool vhlo_check_form(vhlo_import *im, mlir_op *op, const vhlo_row *row)
 {
     if (!count_fits(op->noperand, row->noperand) ||
         !count_fits(op->nresult, row->nresult) ||
-        !count_fits(op->nregion, row->nregion)) {
-        vhlo_fail(im, op, SD_INVALID, "%d operands, %d results, %d regions",
-                  op->noperand, op->nresult, op->nregion);
-        return false;
-    }
+        !count_fits(op->nregion, row->nregion))
+        vhlo_fail(im, op, SD_INVALID,
+                  "%d operands, %d results, %d regions, where %s, %s, %s "
+                  "should be",
+                  op->noperand, op->nresult, op->nregion,
+                  count_text(im, row->noperand), count_text(im, row->nresult),
+                  count_text(im, row->nregion));
+    return !im->r->st;
+}
+
+bool vhlo_as_many(vhlo_import *im, mlir_op *op)
+{
+    if (op->noperand != op->nresult)
+        vhlo_fail(im, op, SD_INVALID,
+                  "%d operands and %d results: each operand should have its "
+                  "result",
+                  op->noperand, op->nresult);
     return !im->r->st;
 }
 
@@ -386,34 +442,29 @@ static hlo_inst **operands(vhlo_import *im, mlir_op *op)
     return arg;
 }
 
+bool vhlo_has_operands(vhlo_import *im, mlir_op *op)
+{
+    if (!op->noperand)
+        vhlo_fail(im, op, SD_INVALID,
+                  "no operands, where one at least should be");
+    return !im->r->st;
+}
+
 /* sdy and builtin: identities on one participant */
 void op_identity(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
     if (op->nregion == 1) { /* manual or named computation: its body */
-        mlir_region *g = op->region[0];
-        hlo_inst **out;
-        int n;
+        mlir_block *b = vhlo_entry(im, op, 0, op->noperand);
 
-        if (g->nblock != 1 || g->block[0]->narg != op->noperand) {
-            vhlo_fail(im, op, SD_INVALID, "its body takes other operands");
+        if (!b)
             return;
-        }
         for (int i = 0; i < op->noperand; i++)
-            g->block[0]->arg[i].inst = arg[i];
-        out = vhlo_block(im, op, g, &n);
-        if (im->r->st)
-            return;
-        if (n != op->nresult) {
-            vhlo_fail(im, op, SD_INVALID, "its body gives %d results", n);
-            return;
-        }
-        arg = out;
-    } else if (op->nresult && op->nresult != op->noperand) {
-        vhlo_fail(im, op, SD_INVALID, "%d operands and %d results",
-                  op->noperand, op->nresult);
-        return;
+            b->arg[i].inst = arg[i];
+        arg = vhlo_block(im, op, 0, op->nresult);
+    } else if (op->nresult) {
+        vhlo_as_many(im, op);
     }
-    for (int i = 0; i < op->nresult; i++)
+    for (int i = 0; i < op->nresult && !im->r->st; i++)
         op->result[i].inst = arg[i];
 }
 
@@ -433,9 +484,8 @@ static void import_op(vhlo_import *im, mlir_op *op)
     im->where = mlir_locate(im->r, op->loc);
     if (vhlo_check_form(im, op, name->row))
         name->row->fn(im, op, arg);
-    for (int i = 0; i < op->nresult && !im->r->st; i++)
-        if (!op->result[i].inst)
-            vhlo_fail(im, op, SD_INTERNAL, "result %d was forgotten", i);
+    for (int i = 0; i < op->nresult; i++)
+        assert(im->r->st || op->result[i].inst);
     if (im->r->st && !im->told) {
         im->told = true;
         im->r->st = sd_note(im->r->st, "%s%s", vhlo_op_name(im->r, op),
@@ -453,22 +503,33 @@ bool vhlo_is_return(const mlir_op_name *n)
             memcmp(n->name.at, "return", 6) == 0);
 }
 
-hlo_inst **vhlo_block(vhlo_import *im, mlir_op *op, mlir_region *g, int *n)
+mlir_block *vhlo_entry(vhlo_import *im, const mlir_op *op, int k, int narg)
 {
-    mlir_block *b;
+    const mlir_region *g = op->region[k];
+    mlir_block *b = g->nblock == 1 ? g->block[0] : NULL;
 
-    *n = 0;
-    if (g->nblock != 1 || !g->block[0]->last) {
+    if (!b || !b->last)
         vhlo_fail(im, op, g->nblock > 1 ? SD_UNIMPLEMENTED : SD_INVALID,
-                  "a region of %d blocks", g->nblock);
-        return NULL;
-    }
+                  "region %d has %s, where one that ends in a return should be",
+                  k,
+                  g->nblock > 1    ? "several blocks"
+                  : g->nblock == 1 ? "a block without operations"
+                                   : "no block");
+    else if (narg >= 0 && b->narg != narg)
+        vhlo_fail(im, op, SD_INVALID, "region %d takes %d values, not %d", k,
+                  b->narg, narg);
+    return im->r->st ? NULL : b;
+}
+
+hlo_inst **vhlo_block(vhlo_import *im, mlir_op *op, int k, int nout)
+{
+    mlir_block *b = op->region[k]->block[0];
+
     if (im->depth >= MAX_NESTING) {
         vhlo_fail(im, op, SD_UNIMPLEMENTED,
                   "calls and regions are nested deeper than %d", MAX_NESTING);
         return NULL;
     }
-    b = g->block[0];
     im->depth++;
     for (mlir_op *x = b->first; x != b->last && !im->r->st; x = x->next)
         import_op(im, x);
@@ -476,7 +537,13 @@ hlo_inst **vhlo_block(vhlo_import *im, mlir_op *op, mlir_region *g, int *n)
     if (im->r->st)
         return NULL;
     if (!vhlo_is_return(&im->r->name.at[b->last->name])) {
-        vhlo_fail(im, b->last, SD_INVALID, "ends a block and returns nothing");
+        vhlo_fail(im, b->last, SD_INVALID,
+                  "ends a block, where a return should be");
+        return NULL;
+    }
+    if (nout >= 0 && b->last->noperand != nout) {
+        vhlo_fail(im, op, SD_INVALID, "region %d gives %d values, not %d", k,
+                  b->last->noperand, nout);
         return NULL;
     }
     for (int i = 0; i < b->last->noperand; i++)
@@ -484,7 +551,6 @@ hlo_inst **vhlo_block(vhlo_import *im, mlir_op *op, mlir_region *g, int *n)
             vhlo_fail_lost(im);
             return NULL;
         }
-    *n = b->last->noperand;
     return operands(im, b->last);
 }
 
@@ -519,15 +585,12 @@ static void import_body(vhlo_import *im, vhlo_func *f)
     mlir_op *op = f->op;
     mlir_block *b;
     hlo_inst **out;
-    int n;
 
-    if (op->nregion != 1 || op->region[0]->nblock != 1) {
-        vhlo_fail(im, op, SD_INVALID, "function %s has no body of one block",
-                  f->name);
-        return;
-    }
-    b = op->region[0]->block[0];
-    for (int i = 0; i < b->narg; i++) {
+    if (!op->region[0]->nblock)
+        vhlo_fail(im, op, SD_INVALID,
+                  "function %s is declared, and not defined", f->name);
+    b = vhlo_entry(im, op, 0, -1);
+    for (int i = 0; b && i < b->narg; i++) {
         const sd_shape *s = mlir_shape(im->r, b->arg[i].type);
 
         if (!s && im->r->st->code == SD_UNIMPLEMENTED) {
@@ -542,24 +605,23 @@ static void import_body(vhlo_import *im, vhlo_func *f)
         b->arg[i].inst =
             hlo_make_param(im->c, s, sd_arena_fmt(im->a, "Arg_%d", i));
     }
-    out = vhlo_block(im, op, op->region[0], &n);
+    out = b ? vhlo_block(im, op, 0, -1) : NULL;
     if (im->r->st)
         return;
     im->where = (mlir_where){0};
-    hlo_set_root(im->c, vhlo_one_or_tuple(im, n, out));
+    hlo_set_root(im->c, vhlo_one_or_tuple(im, b->last->noperand, out));
 }
 
 hlo_comp *vhlo_func_comp(vhlo_import *im, mlir_op *caller, const char *name)
 {
-    vhlo_func *f = name ? vhlo_find_func(im, name) : NULL;
+    vhlo_func *f = im->r->st ? NULL : vhlo_find_func(im, name);
     hlo_comp *saved = im->c;
     mlir_where where = im->where;
 
     if (im->r->st)
         return NULL;
     if (!f) {
-        vhlo_fail(im, caller, SD_INVALID, "no function %s",
-                  name ? name : "is named");
+        vhlo_fail(im, caller, SD_INVALID, "there is no function %s", name);
         return NULL;
     }
     if (f->is_lost) {
@@ -569,7 +631,7 @@ hlo_comp *vhlo_func_comp(vhlo_import *im, mlir_op *caller, const char *name)
     if (f->comp && !f->busy)
         return f->comp;
     if (f->busy) {
-        vhlo_fail(im, caller, SD_INVALID, "%s calls itself", f->name);
+        vhlo_fail(im, caller, SD_INVALID, "function %s calls itself", f->name);
         return NULL;
     }
     f->busy = true;

@@ -50,6 +50,8 @@ const char *vhlo_place(mlir_reader *r, const mlir_op *op);
 bool vhlo_is_return(const mlir_op_name *n);
 /* Counts of operands, results and regions against the row. */
 bool vhlo_check_form(vhlo_import *im, mlir_op *op, const vhlo_row *row);
+bool vhlo_as_many(vhlo_import *im, mlir_op *op); /* results as operands */
+bool vhlo_has_operands(vhlo_import *im, mlir_op *op);
 
 /* An instruction in the current computation, with the operation's source. */
 hlo_inst *vhlo_emit(vhlo_import *im, hlo_op op, const sd_shape *shape, int n,
@@ -72,8 +74,12 @@ const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *d);
 void vhlo_put_frontend_attr(vhlo_import *im, sd_buf *b, const char *key,
                             const mlir_attr *value);
 
-/* Imports a block's operations; gives what its last returns. */
-hlo_inst **vhlo_block(vhlo_import *im, mlir_op *op, mlir_region *g, int *n);
+/* The block of region k, which takes narg values and has operations; NULL
+ * after an error. */
+mlir_block *vhlo_entry(vhlo_import *im, const mlir_op *op, int k, int narg);
+/* Imports its operations; gives the nout values that its last returns.  -1,
+ * here and there: any number. */
+hlo_inst **vhlo_block(vhlo_import *im, mlir_op *op, int k, int nout);
 uint64_t vhlo_func_key(const char *name);
 vhlo_func *vhlo_find_func(vhlo_import *im, const char *name);
 /* The layout that main's parameter i, or result i of n, is asked to have; mode
@@ -85,7 +91,15 @@ hlo_comp *vhlo_func_comp(vhlo_import *im, mlir_op *caller, const char *name);
 
 /* attributes of the operation */
 #define vhlo_attr(im, op, name) mlir_inherent((im)->r, (op), (name))
+/* It must be there, and be what the function's name says. */
+const mlir_attr *vhlo_need(vhlo_import *im, const mlir_op *op,
+                           const char *name);
+/* "NAME: an integer where WHAT should be" */
+void vhlo_want(vhlo_import *im, const mlir_op *op, const char *name,
+               const mlir_attr *at, const char *what);
 int64_t vhlo_int(vhlo_import *im, mlir_op *op, const char *name);
+double vhlo_float(vhlo_import *im, mlir_op *op, const char *name);
+const char *vhlo_string(vhlo_import *im, const mlir_op *op, const char *name);
 hlo_dims vhlo_ints(vhlo_import *im, mlir_op *op, const char *name, int max);
 /* Exactly n of them. */
 const int64_t *vhlo_ints_of(vhlo_import *im, mlir_op *op, const char *name,

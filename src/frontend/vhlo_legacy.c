@@ -2,6 +2,8 @@
  * as dots, and Torch's selection as a gather. */
 #include "vhlo_import.h"
 
+#include <assert.h>
+
 /* ---- Einstein's sums ---- */
 
 typedef struct {
@@ -37,8 +39,7 @@ static const char *read_labels(const char *s, labels *to)
 static bool read_config(vhlo_import *im, mlir_op *op, hlo_inst **arg, int n,
                         labels *in, labels *out)
 {
-    const char *config = mlir_text(im->r, vhlo_attr(im, op, "einsum_config"));
-    const char *s = config;
+    const char *config = vhlo_string(im, op, "einsum_config"), *s = config;
 
     for (int i = 0; s && i < n; i++) {
         if (i)
@@ -50,23 +51,19 @@ static bool read_config(vhlo_import *im, mlir_op *op, hlo_inst **arg, int n,
         s = read_labels(s + 2, out);
     else
         s = NULL;
-    if (!s || *s) {
+    if (config && (!s || *s)) {
         vhlo_fail(im, op, SD_UNIMPLEMENTED,
                   "config \"%s\": what is read is %s, each letter once in a "
                   "term",
-                  config ? config : "", n == 2 ? "\"ij,jk->ik\"" : "\"ij->j\"");
-        return false;
+                  config, n == 2 ? "\"ij,jk->ik\"" : "\"ij->j\"");
     }
-    for (int i = 0; i < n; i++)
-        if (!sd_shape_is_array(arg[i]->shape) ||
-            arg[i]->shape->rank != in[i].n) {
+    for (int i = 0; i < n && !im->r->st; i++)
+        if (!sd_shape_is_array(arg[i]->shape) || arg[i]->shape->rank != in[i].n)
             vhlo_fail(im, op, SD_INVALID,
-                      "config \"%s\" names %d dimensions "
-                      "of operand %d",
-                      config, in[i].n, i);
-            return false;
-        }
-    return true;
+                      "config \"%s\" names %d dimensions of operand %d, which "
+                      "has %d",
+                      config, in[i].n, i, arg[i]->shape->rank);
+    return !im->r->st;
 }
 
 /* Sums over the dimensions that nothing else names. */
@@ -108,8 +105,9 @@ static void bind_ordered(vhlo_import *im, mlir_op *op, hlo_inst *x,
         return;
     if (!fits) {
         vhlo_fail(im, op, SD_INVALID,
-                  "the result does not follow from the "
-                  "config");
+                  "the config gives a result of other dimensions than the "
+                  "declared %d",
+                  s->rank);
         return;
     }
     x = hlo_make_transpose((hlo_at){im->c, NULL, x}, x, perm);
@@ -129,6 +127,7 @@ void op_unary_einsum(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 
 static void add(labels *l, char x)
 {
+    assert(l->n < SD_MAX_RANK); /* all of them are letters of the result */
     l->at[l->n++] = x;
 }
 
@@ -156,8 +155,6 @@ static bool make_dot(const labels *in, const labels *out, hlo_inst **x,
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < in[k].n; i++)
             if (find(&in[!k], in[k].at[i]) < 0) {
-                if (to->n == SD_MAX_RANK)
-                    return false;
                 add(to, in[k].at[i]);
             }
     d->lhs_batch = hlo_dims_copy(a, batch[0], nbatch);
@@ -181,8 +178,8 @@ void op_einsum(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         x[i] = sum_rest(im, arg[i], &in[i], &in[!i], &out);
     if (!make_dot(in, &out, x, d, im->a, &to)) {
         vhlo_fail(im, op, SD_INVALID,
-                  "a letter of the config stands for two "
-                  "extents");
+                  "a letter of the config stands for dimensions of two "
+                  "sizes");
         return;
     }
     for (int i = 0; i < to.n; i++) {
@@ -219,8 +216,10 @@ void op_index_select(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     if (!sd_shape_is_array(x) || !sd_shape_is_array(ix) || d < 0 ||
         d >= x->rank || nb < 0 || nb > d || nb > ix->rank) {
         vhlo_fail(im, op, SD_INVALID,
-                  "dimension %" PRId64 " after %" PRId64 " batch dimensions", d,
-                  nb);
+                  "dimension %" PRId64 " behind %" PRId64
+                  " batch dimensions of "
+                  "operands of rank %d and %d",
+                  d, nb, x->rank, ix->rank);
         return;
     }
     for (int i = 0; i < x->rank; i++) {

@@ -3,6 +3,8 @@
  * are looked over, so that one message names all that we cannot do. */
 #include "vhlo_import.h"
 
+enum { MOST_PARTICIPANTS = 1 << 20 };
+
 static bool is_op(mlir_reader *r, const mlir_op *op, mlir_dialect_id d,
                   const char *name)
 {
@@ -24,9 +26,9 @@ static void keep_meshes(vhlo_import *im, mlir_block *b)
 
         if (!is_op(r, op, MLIR_D_SDY, "mesh"))
             continue;
-        name = mlir_text(r, mlir_inherent(r, op, "sym_name"));
+        name = vhlo_string(im, op, "sym_name");
         sd_buf_fmt(&all, "%s%s = ", all.len ? ", " : "{", name ? name : "");
-        mlir_attr_print(r, mlir_inherent(r, op, "mesh"), &all);
+        mlir_attr_print(r, vhlo_need(im, op, "mesh"), &all);
     }
     if (all.len && !r->st) {
         sd_buf_str(&all, "}");
@@ -51,17 +53,18 @@ static void collect_funcs(vhlo_import *im, mlir_block *b)
         if (is_op(r, op, MLIR_D_SDY, "mesh"))
             continue;
         if (!is_op(r, op, MLIR_D_VHLO, "func_v1")) {
-            vhlo_fail(im, op, SD_UNIMPLEMENTED, "not supported in a module");
+            vhlo_fail(im, op, SD_UNIMPLEMENTED,
+                      "it stands in a module beside functions, which is "
+                      "not done");
             return;
         }
         if (!vhlo_check_form(im, op, r->name.at[op->name].row))
             return;
-        name = mlir_text(r, vhlo_attr(im, op, "sym_name"));
-        if (!name || vhlo_find_func(im, name)) {
-            vhlo_fail(im, op, SD_INVALID, "a function %s",
-                      name ? "named like another" : "without a name");
+        name = vhlo_string(im, op, "sym_name");
+        if (name && vhlo_find_func(im, name))
+            vhlo_fail(im, op, SD_INVALID, "a second function %s", name);
+        if (r->st)
             return;
-        }
         key = vhlo_func_key(name);
         f = sd_arena_new(r->a, vhlo_func);
         *f = (vhlo_func){
@@ -200,8 +203,9 @@ static int64_t module_int(mlir_reader *r, const mlir_op *op, const char *name)
     const mlir_attr *at = mlir_discardable(r, op, name);
     int64_t n = at->kind == MLIR_A_INT ? mlir_int(r, at) : 1;
 
-    if (n < 1 || n > 1 << 20)
-        mlir_fail(r, SD_INVALID, "%s is %" PRId64, name, n);
+    if (n < 1 || n > MOST_PARTICIPANTS)
+        mlir_fail(r, SD_INVALID, "%s is %" PRId64 ", which should be 1 to %d",
+                  name, n, MOST_PARTICIPANTS);
     return n;
 }
 

@@ -89,7 +89,7 @@ static hlo_inst *literal(vhlo_import *im, const sd_shape *s, void *data)
 void op_constant(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
     const sd_shape *s = vhlo_shape(im, op);
-    const mlir_attr *at = vhlo_attr(im, op, "value");
+    const mlir_attr *at = vhlo_need(im, op, "value");
     mlir_dense d;
     char *data;
 
@@ -97,7 +97,9 @@ void op_constant(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     if (!s || im->r->st)
         return;
     if (!sd_shape_is_array(s)) {
-        vhlo_fail(im, op, SD_INVALID, "no array");
+        vhlo_fail(im, op, SD_INVALID,
+                  "a constant of type %s, which should be a tensor",
+                  sd_dtype_name(s->dtype));
         return;
     }
     if (!mlir_dense_of(im->r, at, s->dtype, sd_shape_count(s), &d))
@@ -165,7 +167,9 @@ void op_broadcast(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         return;
     k = in->shape->rank - n;
     if (k < 0) {
-        vhlo_fail(im, op, SD_INVALID, "the result has fewer dimensions");
+        vhlo_fail(im, op, SD_INVALID,
+                  "the result has %d dimensions, the operand %d",
+                  in->shape->rank, n);
         return;
     }
     for (int i = 0; i < n; i++)
@@ -265,7 +269,9 @@ static const sd_shape *shape_or_const(vhlo_import *im, mlir_op *op, int k)
     if (im->r->st || !mlir_dtype(im->r, t->elem, &e))
         return NULL;
     if (d.n != t->rank) {
-        vhlo_fail(im, op, SD_INVALID, "%d sizes for rank %d", d.n, t->rank);
+        vhlo_fail(im, op, SD_INVALID,
+                  "operand %d has %d sizes for a result of rank %d", k, d.n,
+                  t->rank);
         return NULL;
     }
     if ((st = sd_shape_check(e, d.n, d.at))) {
@@ -297,8 +303,10 @@ static void slice(vhlo_import *im, mlir_op *op, hlo_inst *x, hlo_dims start,
     if (!s || im->r->st)
         return;
     if (start.n != n || limit.n != n || stride.n != n) {
-        vhlo_fail(im, op, SD_INVALID, "%d, %d, %d bounds for rank %d", start.n,
-                  limit.n, stride.n, n);
+        vhlo_fail(im, op, SD_INVALID,
+                  "%d starts, %d limits and %d strides for an operand of rank "
+                  "%d",
+                  start.n, limit.n, stride.n, n);
         return;
     }
     in = vhlo_emit(im, HLO_SLICE, s, 1, &x);
@@ -325,8 +333,10 @@ static void pad(vhlo_import *im, mlir_op *op, hlo_inst **arg, hlo_dims low,
     if (!s || im->r->st)
         return;
     if (low.n != n || high.n != n || interior.n != n) {
-        vhlo_fail(im, op, SD_INVALID, "%d, %d, %d paddings for rank %d", low.n,
-                  high.n, interior.n, n);
+        vhlo_fail(im, op, SD_INVALID,
+                  "%d low, %d high and %d interior paddings for an operand of "
+                  "rank %d",
+                  low.n, high.n, interior.n, n);
         return;
     }
     in = vhlo_emit(im, HLO_PAD, s, 2, arg);
@@ -390,11 +400,15 @@ void op_get_dimension_size(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 
     if (!to || im->r->st)
         return;
-    if (!sd_shape_is_array(s) || d < 0 || d >= s->rank ||
-        s->dim[d] > INT32_MAX || to->dtype != SD_S32 || to->rank != 0) {
-        vhlo_fail(im, op, SD_INVALID, "no size of dimension %" PRId64, d);
+    if (to->dtype != SD_S32 || to->rank != 0)
+        vhlo_fail(im, op, SD_INVALID, "the result should be a tensor<i32>");
+    else if (!sd_shape_is_array(s) || d < 0 || d >= s->rank ||
+             s->dim[d] > INT32_MAX)
+        vhlo_fail(im, op, SD_INVALID,
+                  "dimension %" PRId64 " of %d has no size that an i32 holds",
+                  d, s->rank);
+    if (im->r->st)
         return;
-    }
     size = sd_arena_new(im->a, int32_t);
     *size = (int32_t)s->dim[d];
     bind(im, op, literal(im, to, size));
@@ -410,7 +424,11 @@ void op_set_dimension_size(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         return;
     if (!sd_shape_is_array(s) || d < 0 || d >= s->rank || size.n != 1 ||
         size.at[0] != s->dim[d]) {
-        vhlo_fail(im, op, SD_UNIMPLEMENTED, "a dimension that is not full");
+        vhlo_fail(im, op, SD_UNIMPLEMENTED,
+                  "a size other than that of dimension %" PRId64
+                  " of the operand: dimensions that are filled in part are not "
+                  "done",
+                  d);
         return;
     }
     op->result[0].inst = arg[0];
@@ -438,7 +456,9 @@ void op_rng_bits(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     if (!in)
         return;
     if (algo < 0 || algo > HLO_RNG_PHILOX)
-        vhlo_fail(im, op, SD_INVALID, "algorithm %" PRId64, algo);
+        vhlo_fail(im, op, SD_INVALID,
+                  "rng_algorithm is %" PRId64 ", which should be 0 to %d", algo,
+                  HLO_RNG_PHILOX);
     in->u.rng.algo = (hlo_rng_algo)algo;
     bind(im, op, in);
 }
@@ -452,7 +472,9 @@ void op_fft(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     if (!in)
         return;
     if (type < 0 || type > HLO_FFT_IRFFT)
-        vhlo_fail(im, op, SD_INVALID, "type %" PRId64, type);
+        vhlo_fail(im, op, SD_INVALID,
+                  "fft_type is %" PRId64 ", which should be 0 to %d", type,
+                  HLO_FFT_IRFFT);
     in->u.fft.type = (hlo_fft_type)type;
     in->u.fft.length = len.at;
     in->u.fft.n = len.n;
@@ -480,7 +502,9 @@ void op_triangular_solve(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     if (!in)
         return;
     if (trans < HLO_TRANSPOSE_NONE || trans > HLO_TRANSPOSE_ADJOINT)
-        vhlo_fail(im, op, SD_INVALID, "transpose_a %" PRId64, trans);
+        vhlo_fail(im, op, SD_INVALID,
+                  "transpose_a is %" PRId64 ", which should be %d to %d", trans,
+                  HLO_TRANSPOSE_NONE, HLO_TRANSPOSE_ADJOINT);
     in->u.linalg.left = vhlo_int(im, op, "left_side") != 0;
     in->u.linalg.lower = vhlo_int(im, op, "lower") != 0;
     in->u.linalg.unit = vhlo_int(im, op, "unit_diagonal") != 0;
@@ -490,7 +514,7 @@ void op_triangular_solve(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 
 void op_batch_norm(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
-    double epsilon = mlir_float(im->r, vhlo_attr(im, op, "epsilon"));
+    double epsilon = vhlo_float(im, op, "epsilon");
     int64_t feature = vhlo_int(im, op, "feature_index");
     hlo_inst *in = emit(im, op, arg);
 
@@ -533,11 +557,8 @@ void op_barrier(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
     hlo_inst *x;
 
-    if (op->noperand != op->nresult) {
-        vhlo_fail(im, op, SD_INVALID, "%d operands, %d results", op->noperand,
-                  op->nresult);
+    if (!vhlo_as_many(im, op))
         return;
-    }
     x = vhlo_one_or_tuple(im, op->noperand, arg);
     bind(im, op, vhlo_emit(im, HLO_OPT_BARRIER, x->shape, 1, &x));
 }

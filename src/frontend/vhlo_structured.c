@@ -72,10 +72,8 @@ void op_sort(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 
     if (!s || im->r->st)
         return;
-    if (!op->noperand) {
-        vhlo_fail(im, op, SD_INVALID, "nothing to sort");
+    if (!vhlo_has_operands(im, op))
         return;
-    }
     if (d < 0)
         d += arg[0]->shape->rank;
     in = vhlo_emit(im, HLO_SORT, s, op->noperand, arg);
@@ -315,7 +313,9 @@ static void conv_numbers(vhlo_import *im, mlir_op *op, hlo_conv *v)
     v->nspatial = v->k_spatial.n;
     read_precision(im, op, v->prec);
     if (v->in_spatial.n != v->nspatial || v->out_spatial.n != v->nspatial)
-        vhlo_fail(im, op, SD_INVALID, "%d, %d, %d spatial dimensions",
+        vhlo_fail(im, op, SD_INVALID,
+                  "input, kernel and output have %d, %d and %d spatial "
+                  "dimensions, which should be as many",
                   v->in_spatial.n, v->nspatial, v->out_spatial.n);
 }
 
@@ -330,8 +330,8 @@ static void conv_window(vhlo_import *im, mlir_op *op, hlo_conv *v,
     for (int i = 0; i < n; i++) {
         if (v->k_spatial.at[i] < 0 || v->k_spatial.at[i] >= k->rank) {
             vhlo_fail(im, op, SD_INVALID,
-                      "the kernel has no dimension %" PRId64,
-                      v->k_spatial.at[i]);
+                      "spatial dimension %" PRId64 " of a kernel of rank %d",
+                      v->k_spatial.at[i], k->rank);
             return;
         }
         size[i] = k->dim[v->k_spatial.at[i]];
@@ -339,7 +339,8 @@ static void conv_window(vhlo_import *im, mlir_op *op, hlo_conv *v,
     if (op->noperand == 3) { /* dynamic_conv; v1 has an attribute too */
         d = vhlo_const_ints(im, op, 2, 2 * SD_MAX_RANK);
         if (d.n != 2 * n) {
-            vhlo_fail(im, op, SD_INVALID, "padding has %d entries", d.n);
+            vhlo_fail(im, op, SD_INVALID, "operand 2 has %d entries, not %d",
+                      d.n, 2 * n);
             return;
         }
         pad = d.at;

@@ -1,0 +1,123 @@
+// error: stablehlo.custom_call (-:2): no attribute call_target_name
+func.func @main(%a: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %0 = "stablehlo.custom_call"(%a) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+// -----
+// error: stablehlo.custom_call (-:2): operand_layouts has 2 entries for 1 values
+func.func @main(%a: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %0 = stablehlo.custom_call @f(%a) {operand_layouts = [dense<[0, 1]> : tensor<2xindex>, dense<[0, 1]> : tensor<2xindex>], result_layouts = [dense<[0, 1]> : tensor<2xindex>]} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+// -----
+// error: stablehlo.custom_call (-:2): operand_layouts: entry 0 orders 3 dimensions, where each of 2 should be once
+func.func @main(%a: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %0 = stablehlo.custom_call @f(%a) {operand_layouts = [dense<[0, 1, 2]> : tensor<3xindex>], result_layouts = [dense<[0, 1]> : tensor<2xindex>]} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+// -----
+// error: stablehlo.custom_call (-:2): result_layouts: entry 0 orders 2 dimensions, where each of 2 should be once
+func.func @main(%a: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %0 = stablehlo.custom_call @f(%a) {operand_layouts = [dense<[0, 1]> : tensor<2xindex>], result_layouts = [dense<[1, 1]> : tensor<2xindex>]} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+// -----
+// error: stablehlo.custom_call (-:2): output_operand_aliases: an integer where an alias should be
+func.func @main(%a: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %0 = stablehlo.custom_call @f(%a) {output_operand_aliases = [0]} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+// -----
+// error: stablehlo.custom_call (-:2): output_operand_aliases: operand 1 of 1
+func.func @main(%a: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %0 = stablehlo.custom_call @f(%a) {output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [], operand_index = 1, operand_tuple_indices = []>]} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+// -----
+// error: stablehlo.custom_call (-:2): called_computations: an integer where a function's name should be
+func.func @main(%a: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %0 = stablehlo.custom_call @f(%a) {called_computations = [1]} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+// -----
+// code: UNIMPLEMENTED
+// error: stablehlo.send (-:3): between devices: only transfers to and from the host are done
+func.func @main(%a: tensor<f32>) -> !stablehlo.token {
+  %t = stablehlo.create_token : !stablehlo.token
+  %0 = "stablehlo.send"(%a, %t) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>}> : (tensor<f32>, !stablehlo.token) -> !stablehlo.token
+  return %0 : !stablehlo.token
+}
+// -----
+// error: stablehlo.recv (-:3): 0 results, the last of which should be a token
+func.func @main() {
+  %t = stablehlo.create_token : !stablehlo.token
+  "stablehlo.recv"(%t) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 3>, is_host_transfer = true}> : (!stablehlo.token) -> ()
+  return
+}
+// -----
+// error: stablehlo.infeed (-:3): 1 results, the last of which should be a token
+func.func @main() -> tensor<f32> {
+  %t = stablehlo.create_token : !stablehlo.token
+  %0 = "stablehlo.infeed"(%t) : (!stablehlo.token) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+// -----
+// code: UNIMPLEMENTED
+// error: stablehlo.infeed (-:3): infeed_config "fast"
+func.func @main() -> !stablehlo.token {
+  %t = stablehlo.create_token : !stablehlo.token
+  %0 = "stablehlo.infeed"(%t) <{infeed_config = "fast"}> : (!stablehlo.token) -> !stablehlo.token
+  return %0 : !stablehlo.token
+}
+// -----
+// error: stablehlo.all_reduce (-:2): replica_groups should be a table of participants
+func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = "stablehlo.all_reduce"(%a) ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %s = stablehlo.add %x, %y : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }) : (tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+// -----
+// error: stablehlo.collective_permute (-:2): source_target_pairs should be a table of participants
+func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = "stablehlo.collective_permute"(%a) <{source_target_pairs = dense<0> : tensor<2xi64>}> : (tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+// -----
+// code: UNIMPLEMENTED
+// error: stablehlo.all_gather (-:2): replica_groups: groups of unequal sizes, where -1 fills the shorter
+func.func @main(%a: tensor<2xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.all_gather"(%a) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1], [2, -1]]> : tensor<2x2xi64>}> : (tensor<2xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
+// code: UNIMPLEMENTED
+// error: stablehlo.all_gather (-:3): replica_groups by axes of a mesh: only lists of participants are done
+module attributes {mhlo.num_replicas = 2 : i32} {
+func.func @main(%a: tensor<2xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.all_gather"(%a) <{all_gather_dim = 0 : i64, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @m, axes = [#stablehlo.axis_ref<name = "x">]>}> : (tensor<2xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+}
+// -----
+// code: UNIMPLEMENTED
+// error: stablehlo.all_to_all (-:2): splits one dimension and joins another
+func.func @main(%a: tensor<2x2xf32>) -> tensor<1x4xf32> {
+  %0 = "stablehlo.all_to_all"(%a) <{split_dimension = 0 : i64, concat_dimension = 1 : i64, split_count = 2 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<2x2xf32>) -> tensor<1x4xf32>
+  return %0 : tensor<1x4xf32>
+}
+// -----
+// code: UNIMPLEMENTED
+// error: stablehlo.collective_broadcast (-:2): has_dynamic_root: only roots known when compiling are done
+func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = "stablehlo.collective_broadcast"(%a) <{has_dynamic_root, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+// -----
+// error: stablehlo.all_gather (-:2): no operands, where one at least should be
+func.func @main() {
+  "stablehlo.all_gather"() <{all_gather_dim = 0 : i64, replica_groups = dense<[[0]]> : tensor<1x1xi64>}> : () -> ()
+  return
+}

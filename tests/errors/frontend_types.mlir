@@ -1,0 +1,83 @@
+// code: UNIMPLEMENTED
+// error: argument 0 of main: tensor of quantized type
+func.func @main(%a: tensor<2x!quant.uniform<i8:f32, 0.5>>) {
+  return
+}
+// -----
+// code: UNIMPLEMENTED
+// error: argument 0 of main: a value of buffer type
+func.func @main(%a: memref<2xf32>) {
+  return
+}
+// -----
+// code: UNIMPLEMENTED
+// error: argument 0 of main: a value of a type that is no tensor
+func.func @main(%a: i32) {
+  return
+}
+// -----
+// code: UNIMPLEMENTED
+// error: argument 0 of main: tensor of what is no element type
+func.func @main(%a: tensor<2xtensor<2xf32>>) {
+  return
+}
+// -----
+// error: argument 0 of main: a tuple of more than 65536 arrays
+!a = tuple<tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>>
+!b = tuple<!a, !a, !a, !a, !a, !a, !a, !a>
+!c = tuple<!b, !b, !b, !b, !b, !b, !b, !b>
+!d = tuple<!c, !c, !c, !c, !c, !c, !c, !c>
+!e = tuple<!d, !d, !d, !d, !d, !d, !d, !d>
+!f = tuple<!e, !e, !e, !e, !e, !e, !e, !e>
+func.func @main(%a: !f) {
+  return
+}
+// -----
+// error: argument 0 of main: a type that is nested deeper than 16
+!a = tuple<tuple<tuple<tuple<tuple<tuple<tuple<tuple<tensor<f32>>>>>>>>>
+!b = tuple<tuple<tuple<tuple<tuple<tuple<tuple<tuple<!a>>>>>>>>
+!c = tuple<tuple<!b>>
+func.func @main(%a: !c) {
+  return
+}
+// -----
+// error: stablehlo.custom_call (-:4): a type that is nested deeper than 16
+!a = tuple<tuple<tuple<tuple<tuple<tuple<tuple<tuple<tensor<f32>>>>>>>>>
+!b = tuple<tuple<tuple<tuple<tuple<tuple<tuple<tuple<!a>>>>>>>>
+func.func @main(%a: tensor<f32>) {
+  stablehlo.custom_call @f(%a) {backend_config = {t = tuple<tuple<!b>>}} : (tensor<f32>) -> ()
+  return
+}
+// -----
+// error: stablehlo.custom_call (-:2): an attribute that is nested deeper than 32
+func.func @main(%a: tensor<f32>) {
+  stablehlo.custom_call @f(%a) {backend_config = {deep = [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}} : (tensor<f32>) -> ()
+  return
+}
+// -----
+// error: stablehlo.custom_call (-:3): a location that is nested deeper than 32
+#a = loc("a"("b"("c"("d"("e"("f"("g"("h"("i"("j"("k"("l"("m"("n"("o"("p"("q"("r"))))))))))))))))))
+func.func @main(%a: tensor<f32>) {
+  stablehlo.custom_call @f(%a) {backend_config = {place = loc("a"("b"("c"("d"("e"("f"("g"("h"("i"("j"("k"("l"("m"("n"("o"("p"("q"("r"(#a)))))))))))))))))))}} : (tensor<f32>) -> ()
+  return
+}
+// -----
+// error: 3:8: operand 0 is a tensor<2xf32, loc(?)>, not a tensor<3xf32>
+#later = loc(#here)
+func.func @main(%a: tensor<2xf32, loc(#there)>) {
+  %0 = "stablehlo.abs"(%a) : (tensor<3xf32>) -> tensor<3xf32>
+  return
+}
+#there = loc("there")
+// -----
+// error: stablehlo.custom_call (-:8): an attribute or type of more than 33554432 bytes of text
+#a = ["a long string, of which there are many", "a long string, of which there are many"]
+#b = [#a, #a, #a, #a, #a, #a, #a, #a, #a, #a, #a, #a, #a, #a, #a, #a]
+#c = [#b, #b, #b, #b, #b, #b, #b, #b, #b, #b, #b, #b, #b, #b, #b, #b]
+#d = [#c, #c, #c, #c, #c, #c, #c, #c, #c, #c, #c, #c, #c, #c, #c, #c]
+#e = [#d, #d, #d, #d, #d, #d, #d, #d, #d, #d, #d, #d, #d, #d, #d, #d]
+#f = [#e, #e, #e, #e, #e, #e, #e, #e, #e, #e, #e, #e, #e, #e, #e, #e]
+func.func @main(%a: tensor<f32>) {
+  stablehlo.custom_call @f(%a) {backend_config = {many = #f}} : (tensor<f32>) -> ()
+  return
+}

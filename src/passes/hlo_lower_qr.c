@@ -1,0 +1,384 @@
+/* The custom-calls Qr and ProductOfElementaryHouseholderReflectors into loops
+ * and products.  A reflector is 1 - tau v v^H, v packed below the diagonal
+ * and 1 on it, as LAPACK packs them.  A panel of PANEL columns is reduced one
+ * column a turn; what stands right of it, and the product, by all reflectors
+ * of the panel at once:
+ *
+ *   1 - V T V^H     T = D (1 + S D)^-1     D = diag(tau), S = V^H V above the
+ *                                          diagonal
+ *
+ * which holds for tau = 0 too.  Joffrain et al., "Accumulating Householder
+ * transformations, revisited", 2006. */
+#include "matrix.h"
+
+#include <math.h>
+
+enum { PANEL = 32 };
+
+static hlo_inst *bin(hlo_at p, hlo_op op, hlo_inst *x, hlo_inst *y)
+{
+    return hlo_make_binary(p, op, x, y);
+}
+
+/* x * v with v spread over x */
+static hlo_inst *scaled(hlo_at p, hlo_inst *x, hlo_inst *v)
+{
+    return bin(p, HLO_MULTIPLY, x, matrix_spread(p, v, x->shape));
+}
+
+static hlo_inst *zeros_like(hlo_at p, const hlo_inst *x)
+{
+    return hlo_make_fill(p, x->shape, 0);
+}
+
+/* One value for each matrix, [n, 1, 1]: its elements, or rows if only dim 1
+ * goes, under op. */
+static hlo_inst *reduced(hlo_at p, hlo_inst *x, hlo_op op, int ndim)
+{
+    static const int64_t dims[] = {1, 2};
+    const sd_shape *s = x->shape;
+    int64_t dim[] = {s->dim[0], 1, ndim == 1 ? s->dim[2] : 1};
+
+    x = hlo_make_reduce(p, x, hlo_make_scalar(p, s->dtype, 0), dims, ndim,
+                        hlo_scalar_comp(p.c->module, op, s->dtype));
+    return hlo_make_reshape(p, x, 3, dim);
+}
+
+/* Columns as rows: [n, k, 1] of [n, 1, k]. */
+static hlo_inst *upright(hlo_at p, hlo_inst *x)
+{
+    int64_t dim[] = {x->shape->dim[0], x->shape->dim[2], 1};
+
+    return pass_reshape(p, x, 3, dim);
+}
+
+/* ---- one column ---- */
+
+typedef struct {
+    hlo_inst *tau, *beta;   /* [n, 1, 1] */
+    hlo_inst *over; /* v is the column over this, below the diagonal */
+} reflector;
+
+/* LAPACK's larfg: alpha stands on the diagonal, square is the squares' sum of
+ * what is below.  Nothing to do where that is zero and alpha real. */
+static void make_reflector(hlo_at p, hlo_inst *alpha, hlo_inst *square,
+                           reflector *r)
+{
+    sd_dtype t = pass_dtype(alpha);
+    bool is_complex = pass_is_complex(t);
+    hlo_inst *re = alpha, *all = square, *none, *beta, *zero, *one;
+
+    zero = zeros_like(p, square);
+    none = hlo_make_compare(p, HLO_EQ, square, zero);
+    if (is_complex) {
+        hlo_inst *im = hlo_make_unary(p, HLO_IMAG, alpha);
+
+        re = hlo_make_unary(p, HLO_REAL, alpha);
+        all = bin(p, HLO_ADD, all, bin(p, HLO_MULTIPLY, im, im));
+        none = bin(p, HLO_AND, none, hlo_make_compare(p, HLO_EQ, im, zero));
+    }
+    all = bin(p, HLO_ADD, all, bin(p, HLO_MULTIPLY, re, re));
+    beta = hlo_make_unary(p, HLO_SQRT, all);
+    beta = hlo_make_select(p, hlo_make_compare(p, HLO_LT, re, zero), beta,
+                           hlo_make_unary(p, HLO_NEGATE, beta));
+    if (is_complex)
+        beta = bin(p, HLO_COMPLEX, beta, zero);
+    one = hlo_make_fill(p, alpha->shape, 1);
+    zero = zeros_like(p, alpha);
+    r->tau = bin(p, HLO_DIVIDE, bin(p, HLO_SUBTRACT, beta, alpha), beta);
+    r->tau = hlo_make_select(p, none, zero, r->tau);
+    r->over = hlo_make_select(p, none, one, bin(p, HLO_SUBTRACT, alpha, beta));
+    r->beta = hlo_make_select(p, none, alpha, beta);
+}
+
+/* Column t of the panel a, whose diagonal stands in row j.  One sum over rows
+ * gives all: s = x^H a with x the column below the diagonal has x's norm in
+ * place t, and v^H a = a[j] + s / conj(over). */
+static hlo_inst *reflect_column(hlo_at p, hlo_inst *a, hlo_inst *t, hlo_inst *j,
+                                hlo_inst **tau)
+{
+    const sd_shape *s = a->shape;
+    int64_t rows = s->dim[1], cols = s->dim[2];
+    hlo_inst *x = matrix_part(p, a, NULL, t, rows, 1), *v, *w, *y;
+    hlo_inst *diagonal = matrix_part(p, a, j, NULL, 1, cols), *square;
+    hlo_inst *below = matrix_where(p, x->shape, 1, HLO_GT, j);
+    reflector r;
+
+    x = hlo_make_select(p, below, x, zeros_like(p, x));
+    w = scaled(p, a, matrix_conj(p, x));
+    w = reduced(p, w, HLO_ADD, 1);
+    square = matrix_part(p, w, NULL, t, 1, 1);
+    if (pass_is_complex(s->dtype))
+        square = hlo_make_unary(p, HLO_REAL, square);
+    make_reflector(p, matrix_part(p, a, j, t, 1, 1), square, &r);
+    *tau = r.tau;
+    w = bin(p, HLO_DIVIDE, w,
+            matrix_spread(p, matrix_conj(p, r.over), w->shape));
+    w = scaled(p, bin(p, HLO_ADD, diagonal, w), matrix_conj(p, r.tau));
+    /* columns up to t stay as they are */
+    w = hlo_make_select(p, matrix_where(p, w->shape, 2, HLO_GT, t), w,
+                        zeros_like(p, w));
+    v = bin(p, HLO_DIVIDE, x, matrix_spread(p, r.over, x->shape));
+    y = hlo_make_select(p, matrix_where(p, x->shape, 1, HLO_EQ, j),
+                        hlo_make_fill(p, x->shape, 1), v);
+    y = bin(p, HLO_MULTIPLY, matrix_spread(p, y, s), matrix_spread(p, w, s));
+    y = bin(p, HLO_SUBTRACT, a, y);
+    /* beta on the diagonal, v below */
+    x = matrix_part(p, a, NULL, t, rows, 1);
+    v = hlo_make_select(p, below, v, x);
+    v = hlo_make_select(p, matrix_where(p, x->shape, 1, HLO_EQ, j),
+                        matrix_spread(p, r.beta, x->shape), v);
+    return hlo_make_select(p, matrix_where(p, s, 2, HLO_EQ, t),
+                           matrix_spread(p, v, s), y);
+}
+
+/* ---- panels ---- */
+
+/* The vectors of packed columns whose diagonal begins in row `from`. */
+static hlo_inst *vectors(hlo_at p, hlo_inst *packed, hlo_inst *from)
+{
+    const sd_shape *s = packed->shape;
+    const sd_shape *at = sd_shape_with(p.c->module->arena, s, SD_S32);
+    hlo_inst *row = hlo_make_iota(p, at, 1), *col = hlo_make_iota(p, at, 2);
+    hlo_inst *v;
+
+    col = bin(p, HLO_ADD, col, pass_spread(p, from, at));
+    v = hlo_make_select(p, hlo_make_compare(p, HLO_EQ, row, col),
+                        hlo_make_fill(p, s, 1), zeros_like(p, packed));
+    return hlo_make_select(p, hlo_make_compare(p, HLO_GT, row, col), packed, v);
+}
+
+/* Reduces the columns of a panel; *tau, [n, 1, columns], their factors. */
+static hlo_inst *reduce_panel(hlo_at p, hlo_inst *a, hlo_inst *from,
+                              hlo_inst **tau)
+{
+    int64_t cols = a->shape->dim[2];
+    hlo_inst *init[] = {a, matrix_fill(p, a, 1, cols, 0), from}, *one, *j;
+    matrix_loop l;
+
+    matrix_loop_open(&l, p, "reflect_column", 3, init);
+    j = bin(l.at, HLO_ADD, l.i, l.x[2]);
+    l.x[0] = reflect_column(l.at, l.x[0], l.i, j, &one);
+    l.x[1] = matrix_put(l.at, l.x[1], one, NULL, l.i);
+    matrix_loop_close(&l, cols);
+    *tau = l.x[1];
+    return l.x[0];
+}
+
+/* (1 - V T V^H)^H a */
+static hlo_inst *apply_panel(hlo_at p, hlo_inst *v, hlo_inst *tau, hlo_inst *a)
+{
+    hlo_inst *vh = matrix_adjoint(p, v), *y;
+    hlo_inst *d = upright(p, matrix_conj(p, tau));
+
+    /* T^H = (1 + (S D)^H)^-1 D^H; the solver reads below the diagonal only */
+    y = scaled(p, matrix_product(p, vh, a), d);
+    y = matrix_solve_lower(p, scaled(p, matrix_product(p, vh, v), d), y, true);
+    return bin(p, HLO_SUBTRACT, a, matrix_product(p, v, y));
+}
+
+/* All columns, a whole number of panels of `size`; *tau as above. */
+static hlo_inst *reduce_all(hlo_at p, hlo_inst *a, int64_t panels, int64_t size,
+                            hlo_inst **tau)
+{
+    hlo_inst *init[] = {a, matrix_fill(p, a, 1, panels * size, 0)};
+    hlo_inst *from, *end, *panel, *part, *y;
+    matrix_loop l;
+
+    if (a->shape->dim[2] == size)
+        return reduce_panel(p, a, hlo_make_scalar_s64(p, SD_S32, 0), tau);
+    matrix_loop_open(&l, p, "reduce_panel", 2, init);
+    end = hlo_make_scalar_s64(l.at, SD_S32, size);
+    from = bin(l.at, HLO_MULTIPLY, l.i, end);
+    end = bin(l.at, HLO_ADD, from, end);
+    panel = matrix_part(l.at, l.x[0], NULL, from, a->shape->dim[1], size);
+    panel = reduce_panel(l.at, panel, from, &part);
+    y = apply_panel(l.at, vectors(l.at, panel, from), part, l.x[0]);
+    y = hlo_make_select(l.at, matrix_where(l.at, a->shape, 2, HLO_GE, end), y,
+                        l.x[0]);
+    l.x[0] = matrix_put(l.at, y, panel, NULL, from);
+    l.x[1] = matrix_put(l.at, l.x[1], part, NULL, from);
+    matrix_loop_close(&l, panels);
+    *tau = l.x[1];
+    return l.x[0];
+}
+
+/* ---- the calls ---- */
+
+/* A power of two for each matrix that brings its largest element to where its
+ * square is neither infinite nor zero; 1 where it is there already. */
+static hlo_inst *safe_scale(hlo_at p, hlo_inst *a)
+{
+    bool wide = sd_dtype_part(pass_dtype(a)) == SD_F64;
+    double by = exp2(wide ? 600 : 80), edge = exp2(wide ? 480 : 48);
+    const sd_shape *s;
+    hlo_inst *most, *y;
+
+    if (pass_is_complex(pass_dtype(a))) {
+        most = hlo_make_unary(p, HLO_ABS, hlo_make_unary(p, HLO_REAL, a));
+        y = hlo_make_unary(p, HLO_ABS, hlo_make_unary(p, HLO_IMAG, a));
+        most = bin(p, HLO_MAXIMUM, most, y);
+    } else {
+        most = hlo_make_unary(p, HLO_ABS, a);
+    }
+    most = reduced(p, most, HLO_MAXIMUM, 2);
+    s = most->shape;
+    y = hlo_make_select(
+        p, hlo_make_compare(p, HLO_LT, most, hlo_make_fill(p, s, 1 / edge)),
+        hlo_make_fill(p, s, by), hlo_make_fill(p, s, 1));
+    y = hlo_make_select(
+        p, hlo_make_compare(p, HLO_GT, most, hlo_make_fill(p, s, edge)),
+        hlo_make_fill(p, s, 1 / by), y);
+    return y;
+}
+
+/* x * v, v real, [n, 1, 1] */
+static hlo_inst *scaled_by_real(hlo_at p, hlo_inst *x, hlo_inst *v)
+{
+    if (pass_is_complex(pass_dtype(x)))
+        v = bin(p, HLO_COMPLEX, v, zeros_like(p, v));
+    return scaled(p, x, v);
+}
+
+static hlo_inst *cut(hlo_at p, hlo_inst *x, int64_t rows, int64_t cols)
+{
+    int64_t zero[3] = {0}, limit[] = {x->shape->dim[0], rows, cols};
+
+    if (x->shape->dim[1] == rows && x->shape->dim[2] == cols)
+        return x;
+    return hlo_make_slice(p, x, zero, limit, NULL);
+}
+
+/* x as the call's result of shape s */
+static hlo_inst *result(hlo_at p, hlo_inst *x, const sd_shape *s)
+{
+    if (pass_dtype(x) != s->dtype)
+        x = hlo_make_convert(p, s->dtype, x);
+    return pass_reshape(p, x, s->rank, s->dim);
+}
+
+static bool is_stack(const sd_shape *s)
+{
+    return sd_shape_is_array(s) && s->rank >= 2 &&
+           (sd_dtype_kind(s->dtype) == SD_K_FLOAT ||
+            sd_dtype_kind(s->dtype) == SD_K_COMPLEX);
+}
+
+/* Is s one vector of n for each matrix of a stack? */
+static bool is_factors(const sd_shape *s, const sd_shape *stack, int64_t n)
+{
+    bool fits = sd_shape_is_array(s) && s->dtype == stack->dtype &&
+                s->rank == stack->rank - 1 && s->dim[s->rank - 1] == n;
+
+    for (int i = 0; fits && i < s->rank - 1; i++)
+        fits = s->dim[i] == stack->dim[i];
+    return fits;
+}
+
+/* Matrices -> (R above, vectors below; their factors) */
+static hlo_inst *lower_qr(hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    const sd_shape *s = in->narg == 1 ? in->arg[0]->shape : NULL, *to;
+    hlo_inst *a, *scale, *tau, *x, *out[2];
+    int64_t m, n, nv, size, panels;
+
+    if (!s || !is_stack(s) || in->shape->dtype != SD_TUPLE ||
+        in->shape->nelem != 2 || !sd_shape_equal(s, in->shape->elem[0]))
+        return NULL;
+    m = s->dim[s->rank - 2];
+    n = s->dim[s->rank - 1];
+    nv = SD_MIN(m, n);
+    to = in->shape->elem[1];
+    if (!is_factors(to, s, nv))
+        return NULL;
+    if (sd_shape_count(s) == 0) {
+        out[0] = in->arg[0];
+        out[1] = hlo_make_fill(p, to, 0);
+        return hlo_make_tuple(p, 2, out);
+    }
+    a = matrix_stack(p, matrix_widened(p, in->arg[0]));
+    scale = safe_scale(p, a);
+    size = SD_MIN(nv, PANEL);
+    panels = (nv + size - 1) / size;
+    x = matrix_pad(p, scaled_by_real(p, a, scale), SD_MAX(m, panels * size),
+                   SD_MAX(n, panels * size));
+    x = cut(p, reduce_all(p, x, panels, size, &tau), m, n);
+    scale = bin(p, HLO_DIVIDE, hlo_make_fill(p, scale->shape, 1), scale);
+    x = hlo_make_select(p, matrix_where_column(p, x->shape, HLO_LE, 0),
+                        scaled_by_real(p, x, scale), x);
+    out[0] = result(p, x, s);
+    out[1] = result(p, cut(p, tau, 1, nv), to);
+    return hlo_make_tuple(p, 2, out);
+}
+
+/* T x, for the vectors v: the solver takes what is lower, so all is turned. */
+static hlo_inst *apply_t(hlo_at p, hlo_inst *v, hlo_inst *tau, hlo_inst *x)
+{
+    static const int64_t dims[] = {1, 2};
+    hlo_inst *sd = scaled(p, matrix_product(p, matrix_adjoint(p, v), v), tau);
+
+    sd = hlo_make_reverse(p, sd, dims, 2);
+    x = hlo_make_reverse(p, x, dims, 1);
+    x = hlo_make_reverse(p, matrix_solve_lower(p, sd, x, true), dims, 1);
+    return scaled(p, x, upright(p, tau));
+}
+
+/* Packed matrices and factors -> the product's first columns */
+static hlo_inst *lower_product(hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    const sd_shape *s = in->narg == 2 ? in->arg[0]->shape : NULL;
+    hlo_inst *v, *tau, *x, *one;
+    int64_t m, n, k, dim[3];
+
+    if (!s || !is_stack(s) || !sd_shape_equal(s, in->shape) ||
+        in->arg[1]->shape->rank != s->rank - 1)
+        return NULL;
+    m = s->dim[s->rank - 2];
+    n = s->dim[s->rank - 1];
+    k = in->arg[1]->shape->dim[s->rank - 2];
+    if (k > SD_MIN(m, n) || !is_factors(in->arg[1]->shape, s, k))
+        return NULL;
+    if (sd_shape_count(s) == 0)
+        return in->arg[0];
+    x = matrix_stack(p, matrix_widened(p, in->arg[0]));
+    one = hlo_make_convert(p, pass_dtype(x),
+                           matrix_where_column(p, x->shape, HLO_EQ, 0));
+    if (k == 0)
+        return result(p, one, s);
+    v = vectors(p, cut(p, x, m, k), hlo_make_scalar_s64(p, SD_S32, 0));
+    dim[0] = x->shape->dim[0];
+    dim[1] = 1;
+    dim[2] = k;
+    tau = pass_reshape(p, matrix_widened(p, in->arg[1]), 3, dim);
+    /* 1 - V T (V^H 1) */
+    x = matrix_adjoint(p, cut(p, v, SD_MIN(m, n), k));
+    x = apply_t(p, v, tau, matrix_pad(p, x, k, n));
+    x = bin(p, HLO_SUBTRACT, one, matrix_product(p, v, x));
+    return result(p, x, s);
+}
+
+bool hlo_lower_qr(hlo_module *m, const device_desc *dev)
+{
+    bool changed = false;
+
+    (void)dev;
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c) {
+            hlo_inst *to = NULL;
+
+            if (in->op != HLO_CUSTOM_CALL)
+                continue;
+            if (strcmp(in->u.custom->target, "Qr") == 0)
+                to = lower_qr(in);
+            else if (strcmp(in->u.custom->target,
+                            "ProductOfElementaryHouseholderReflectors") == 0)
+                to = lower_product(in);
+            if (to) {
+                pass_replace(in, to);
+                changed = true;
+            }
+        }
+    return changed;
+}

@@ -455,8 +455,6 @@ void plan_tile(plan_kernel *k, const device_desc *dev)
         tile_sort(k, dev);
         return;
     }
-    if (k->call)
-        return;
     plan_collapse(k);
     lane = lane_axis(k, dev);
     k->axis[lane].place = PLAN_LANE;

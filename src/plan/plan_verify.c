@@ -73,9 +73,9 @@ static sd_status check_kernel(const plan_kernel *k)
         if (x->grid)
             tiles *= (x->extent + x->tile - 1) / x->tile;
     }
-    if (!k->sort && !k->call && lanes != 1)
+    if (!k->sort && lanes != 1)
         return bad(k, NULL, "not one LANE axis");
-    if (!k->sort && !k->call && tiles != k->tiles)
+    if (!k->sort && tiles != k->tiles)
         return bad(k, NULL, "tiles are miscounted");
     for (int i = 0; i < k->nnode; i++) {
         if (k->node[i]->id != i)

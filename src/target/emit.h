@@ -22,7 +22,7 @@
 #include "plan.h"
 
 enum { EMIT_LANE_COPIES = 8, EMIT_AXIS_COPIES = 64, EMIT_MAX_LANES = 16,
-       EMIT_AXES = 64, EMIT_MAX_OUT = 16, EMIT_MAX_LEVELS = 70 };
+       EMIT_AXES = 64, EMIT_MAX_LEVELS = 70 };
 
 /* One element or a vector of them: complex numbers are two values. */
 typedef struct { LLVMValueRef re, im; } emit_value;
@@ -136,6 +136,7 @@ emit_value emit_select_value(emit *e, LLVMValueRef c, emit_value x,
                              emit_value y);
 emit_value emit_splat_value(emit *e, emit_value v, int w);
 emit_value emit_extract_value(emit *e, emit_value v, int first, int w);
+emit_value *emit_values(emit *e, int n); /* an array, to be filled */
 emit_value emit_constant(emit *e, sd_dtype t, const void *bits);
 bool emit_is_complex(sd_dtype t);
 bool emit_is_narrow_float(sd_dtype t);
@@ -248,6 +249,5 @@ const plan_node *emit_reduction_node(const emit_reduction *r);
 
 emit_value emit_scan(emit *e, const plan_node *n, int copy, int out);
 void emit_sort(emit *e);
-void emit_call(emit *e);
 
 #endif

@@ -1,5 +1,5 @@
 /* Calls into the device library, linked in function by function: math on
- * vectors, and whole kernels (PN_CALL). */
+ * vectors. */
 #include <llvm-c/BitReader.h>
 #include <llvm-c/Linker.h>
 
@@ -176,12 +176,7 @@ LLVMValueRef emit_devlib(emit *e, const char *stem, LLVMTypeRef elem,
         return piecewise(e, stem, elem, arg, narg, w, 8);
     if (w > 1)
         return piecewise(e, stem, elem, arg, narg, w, 1);
-    emit_fail(e, sd_error(SD_UNIMPLEMENTED, "the device function %s on %s",
-                          stem, e->dev->name));
+    emit_fail(e, sd_error(SD_INTERNAL, "no device function %s for %s", stem,
+                          e->dev->name));
     return LLVMGetPoison(elem);
-}
-
-void emit_call(emit *e)
-{
-    emit_fail(e, sd_error(SD_UNIMPLEMENTED, "a call of %s", e->k->call));
 }

@@ -29,6 +29,13 @@ static LLVMTypeRef as_int(emit *e, LLVMValueRef x, sd_dtype t)
     return emit_widen(t == SD_F64 ? e->i64 : e->i32, emit_width(x));
 }
 
+/* The passes leave no such op: hlo_optimize refuses what it cannot lower. */
+static void has_no_code(emit *e, int op, sd_dtype t)
+{
+    emit_fail(e, sd_error(SD_INTERNAL, "no code for %s of %s",
+                          hlo_op_table[op].name, sd_dtype_name(t)));
+}
+
 static LLVMValueRef wrapped(elt *p, LLVMValueRef v)
 {
     return emit_wrap(p->e, v, p->t);
@@ -103,8 +110,7 @@ static LLVMValueRef from_devlib(elt *p, LLVMValueRef *x, int n,
     emit *e = p->e;
 
     if (!is_float(p)) {
-        emit_fail(e, sd_error(SD_UNIMPLEMENTED, "%s of %s",
-                              hlo_op_table[p->op].name, sd_dtype_name(p->t)));
+        has_no_code(e, p->op, p->t);
         return x[0];
     }
     return emit_devlib(
@@ -480,8 +486,7 @@ static emit_value complex_op(elt *p, const emit_value *x)
     default:
         break;
     }
-    emit_fail(p->e, sd_error(SD_UNIMPLEMENTED, "%s of complex numbers",
-                             hlo_op_table[p->op].name));
+    has_no_code(p->e, p->op, sd_dtype_complex(p->t));
     return x[0];
 }
 
@@ -493,8 +498,7 @@ static emit_value bitcast_value(emit *e, emit_value x, sd_dtype from,
 
     if (sd_dtype_table[from].bits != sd_dtype_table[to].bits ||
         emit_is_complex(from) != emit_is_complex(to)) {
-        emit_fail(e, sd_error(SD_UNIMPLEMENTED, "bitcast-convert of %s to %s",
-                              sd_dtype_name(from), sd_dtype_name(to)));
+        has_no_code(e, HLO_BITCAST_CONVERT, from);
         return x;
     }
     if (from == to)
@@ -531,8 +535,7 @@ static emit_value one_op(elt *p, sd_dtype t, int narg, emit_value *arg)
     if (emit_is_complex(t))
         return complex_op(p, arg);
     if (!table[p->op] || emit_is_narrow_float(t)) {
-        emit_fail(e, sd_error(SD_UNIMPLEMENTED, "%s of %s",
-                              hlo_op_table[p->op].name, sd_dtype_name(t)));
+        has_no_code(e, p->op, t);
         return arg[0];
     }
     for (int i = 0; i < narg; i++)

@@ -539,8 +539,7 @@ static sd_status check_kernel(const emit *e)
 {
     const plan_kernel *k = e->k;
 
-    if (k->naxis > EMIT_AXES)
-        return sd_error(SD_UNIMPLEMENTED, "a kernel of %d axes", k->naxis);
+    assert(k->naxis <= EMIT_AXES); /* a mask has no more bits */
     for (int i = 0; i < k->nnode; i++) {
         sd_dtype t = sd_dtype_part(k->node[i]->dtype);
 
@@ -583,8 +582,6 @@ sd_status emit_kernel(emit *e, const plan_kernel *k)
     order_axes(&t);
     if (k->sort)
         emit_sort(e);
-    else if (k->call)
-        emit_call(e);
     else
         tiles(&t, e->first, e->last);
     LLVMBuildRetVoid(e->b);

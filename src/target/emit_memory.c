@@ -444,10 +444,6 @@ void emit_scatter(emit *e, const plan_node *n, int copy)
     emit_value old;
     place a;
 
-    if (n->narg != 1) {
-        emit_fail(e, sd_error(SD_UNIMPLEMENTED, "scatter of several operands"));
-        return;
-    }
     locate(e, n, copy, all, &a);
     if (a.access != EMIT_UNIFORM) {
         old = vector_read(e, &a);

@@ -214,8 +214,7 @@ static void accumulate(emit *e, emit_reduction *r, int c, const emit_value *x,
                        LLVMValueRef valid, LLVMValueRef first)
 {
     int n = r->n->nout;
-    emit_value arg[2 * EMIT_MAX_OUT] = {0}, root[EMIT_MAX_OUT];
-
+    emit_value *arg = emit_values(e, 2 * n), *root = emit_values(e, n);
     bool starts = is_true(first);
 
     for (int o = 0; o < n; o++) {
@@ -274,7 +273,7 @@ static void chunk_step(emit *e, emit_reduction *r, int copy, int acc,
     LLVMValueRef valid = emit_mask(e, r->n->over, copy);
 
     for (int q = 0; q < e->w / r->width; q++) {
-        emit_value part[EMIT_MAX_OUT];
+        emit_value *part = emit_values(e, r->n->nout);
 
         for (int o = 0; o < r->n->nout; o++)
             part[o] = emit_extract_value(e, emit_splat_value(e, x[o], e->w),
@@ -320,7 +319,7 @@ static void chunk_items(emit *e, emit_reduction *r, int copy, int acc,
         LLVMBuildSub(e->b, emit_si(e, e->k->axis[lane].extent), base, "");
     LLVMValueRef group = emit_si(e, e->dev->group), at, start;
     LLVMValueRef first = first_of(e, r, copy), valid, f;
-    emit_value part[EMIT_MAX_OUT];
+    emit_value *part = emit_values(e, r->n->nout);
     emit_loop l;
 
     n = LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, n, group, ""), n,
@@ -342,14 +341,9 @@ static void chunk_items(emit *e, emit_reduction *r, int copy, int acc,
 
 void emit_reduce_step(emit *e, emit_reduction *r, int copy)
 {
-    emit_value x[EMIT_MAX_OUT];
+    emit_value *x = emit_values(e, r->n->nout);
     int acc = emit_canon(e, copy, r->keep);
 
-    if (r->n->nout > EMIT_MAX_OUT) {
-        emit_fail(e, sd_error(SD_UNIMPLEMENTED, "a reduction of %d results",
-                              r->n->nout));
-        return;
-    }
     for (int o = 0; o < r->n->nout; o++) {
         const plan_node *a = r->n->arg[o];
 
@@ -440,7 +434,8 @@ void emit_reduce_lane(emit *e, emit_reduction *r, LLVMValueRef lane)
 static void join_body(emit *e, const plan_node *n, emit_value *x,
                       const emit_value *y, LLVMValueRef valid)
 {
-    emit_value arg[2 * EMIT_MAX_OUT] = {0}, root[EMIT_MAX_OUT];
+    emit_value *arg = emit_values(e, 2 * n->nout);
+    emit_value *root = emit_values(e, n->nout);
 
     for (int o = 0; o < n->nout; o++) {
         arg[o] = x[o];
@@ -452,8 +447,8 @@ static void join_body(emit *e, const plan_node *n, emit_value *x,
 }
 
 /* Strided lanes 0 .. n of which `have` hold something; v[i] is lane i. */
-static void halve(emit *e, const plan_node *n, emit_value (*v)[EMIT_MAX_OUT],
-                  int lanes, int64_t have)
+static void halve(emit *e, const plan_node *n, emit_value **v, int lanes,
+                  int64_t have)
 {
     for (int h = lanes / 2; h >= 1; h /= 2)
         for (int i = 0; i < h && i + h < have; i++)
@@ -461,8 +456,8 @@ static void halve(emit *e, const plan_node *n, emit_value (*v)[EMIT_MAX_OUT],
 }
 
 /* Lanes in vectors of r->width: whole vectors first, then halves of one. */
-static void halve_vectors(emit *e, emit_reduction *r,
-                          emit_value (*v)[EMIT_MAX_OUT], int64_t have)
+static void halve_vectors(emit *e, emit_reduction *r, emit_value **v,
+                          int64_t have)
 {
     int w = r->width;
 
@@ -480,7 +475,7 @@ static void halve_vectors(emit *e, emit_reduction *r,
         }
     for (int h = w / 2; h >= 1; h /= 2) {
         LLVMValueRef on[EMIT_MAX_LANES];
-        emit_value y[EMIT_MAX_OUT];
+        emit_value *y = emit_values(e, r->n->nout);
 
         for (int o = 0; o < r->n->nout; o++) {
             y[o] = emit_extract_value(e, v[0][o], h, h);
@@ -501,7 +496,8 @@ static void halve_vectors(emit *e, emit_reduction *r,
 static void halve_items(emit *e, emit_reduction *r, emit_value *v, int64_t have)
 {
     LLVMBasicBlockRef yes, no;
-    emit_value x[EMIT_MAX_OUT], y[EMIT_MAX_OUT];
+    emit_value *x = emit_values(e, r->n->nout);
+    emit_value *y = emit_values(e, r->n->nout);
     LLVMValueRef c, other;
 
     to_area(e, r->n, v);
@@ -576,13 +572,14 @@ static void join(emit *e, emit_reduction *r, int c, emit_value *out)
     int parts = (r->how == EMIT_R_VECTOR && !e->gpu) || r->how == EMIT_R_ROTATE
                     ? r->lanes / r->width
                     : r->lanes;
-    emit_value(*v)[EMIT_MAX_OUT];
+    emit_value **v;
 
     if (r->how == EMIT_R_PLAIN || (r->how == EMIT_R_CHUNK && !e->gpu) ||
         (r->how == EMIT_R_VECTOR && e->gpu))
         parts = 1;
-    v = sd_arena_alloc(e->a, (size_t)parts * sizeof *v);
+    v = sd_arena_array(e->a, emit_value *, parts);
     for (int i = 0; i < parts; i++) {
+        v[i] = emit_values(e, r->n->nout);
         if (r->how == EMIT_R_MAJOR) {
             if (i < have)
                 load_lane(e, r, c, i, v[i]);
@@ -606,7 +603,8 @@ static void join(emit *e, emit_reduction *r, int c, emit_value *out)
 static void join_copy(emit *e, emit_reduction *r, int c, emit_value *out)
 {
     const plan_node *n = r->n;
-    emit_value x[EMIT_MAX_OUT], init[EMIT_MAX_OUT], id = {NULL, NULL};
+    emit_value *x = emit_values(e, n->nout), *init = emit_values(e, n->nout);
+    emit_value id = {NULL, NULL};
 
     for (int o = 0; o < n->nout; o++) {
         const plan_node *a = n->arg[n->nout + o];
@@ -635,11 +633,7 @@ void emit_reduce_end(emit *e, emit_reduction *r)
     for (int c = 0; c < e->ncopy; c++) {
         if (!emit_is_copy(e, c, n->varies))
             continue;
-        if (n->nout <= EMIT_MAX_OUT)
-            join_copy(e, r, c, several + c);
-        for (int o = 0; n->nout > EMIT_MAX_OUT && o < n->nout; o++)
-            several[o * e->ncopy + c] =
-                emit_poison(e, n->arg[o]->dtype, r->width);
+        join_copy(e, r, c, several + c);
         emit_remember(e, &e->value[n->id * e->ncopy + c], several[c],
                       e->outer_depth);
     }

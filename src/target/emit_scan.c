@@ -4,8 +4,8 @@
 #include "emit.h"
 
 typedef struct {
-    LLVMValueRef re[EMIT_MAX_OUT], im[EMIT_MAX_OUT];
-    LLVMTypeRef type[EMIT_MAX_OUT];
+    LLVMValueRef *re, *im; /* a result */
+    LLVMTypeRef *type;
     int opening; /* of the axis it was started for */
 } running;
 
@@ -35,6 +35,9 @@ static void start(emit *e, const plan_node *n, int copy, int w, running *r)
     int level = e->axis[only_axis(n->over)].level - 1;
     emit_mark m;
 
+    r->re = sd_arena_array(e->a, LLVMValueRef, n->nout);
+    r->im = sd_arena_array(e->a, LLVMValueRef, n->nout);
+    r->type = sd_arena_array(e->a, LLVMTypeRef, n->nout);
     for (int o = 0; o < n->nout; o++) {
         const plan_node *a = n->arg[n->nout + o];
         emit_value init = emit_node_value(e, a, emit_canon(e, copy, a->varies));
@@ -51,8 +54,8 @@ static void start(emit *e, const plan_node *n, int copy, int w, running *r)
 static void step(emit *e, const plan_node *n, running *r, const emit_value *x,
                  int w, LLVMValueRef valid, emit_value *out)
 {
-    emit_value arg[2 * EMIT_MAX_OUT] = {0}, root[EMIT_MAX_OUT];
     int k = n->nout;
+    emit_value *arg = emit_values(e, 2 * k), *root = emit_values(e, k);
 
     for (int o = 0; o < k; o++) {
         arg[o] = load_running(e, r, o);
@@ -85,7 +88,8 @@ static void lane_steps(emit *e, const plan_node *n, running *r,
     for (int o = 0; o < n->nout; o++)
         out[o] = (emit_value){NULL, NULL};
     for (int i = 0; i < e->w; i++) {
-        emit_value one[EMIT_MAX_OUT], got[EMIT_MAX_OUT];
+        emit_value *one = emit_values(e, n->nout);
+        emit_value *got = emit_values(e, n->nout);
 
         for (int o = 0; o < n->nout; o++)
             one[o] =
@@ -104,7 +108,7 @@ emit_value emit_scan(emit *e, const plan_node *n, int copy, int out)
 {
     bool on_lane = e->lane >= 0 && (n->over >> e->lane & 1);
     int w = !on_lane && e->lane >= 0 && (n->varies >> e->lane & 1) ? e->w : 1;
-    emit_value x[EMIT_MAX_OUT], v[EMIT_MAX_OUT];
+    emit_value *x = emit_values(e, n->nout), *v = emit_values(e, n->nout);
     emit_value **several = &e->several[n->id];
     emit_slot *s = &e->value[n->id * e->ncopy + copy];
     const emit_axis *axis;
@@ -112,12 +116,7 @@ emit_value emit_scan(emit *e, const plan_node *n, int copy, int out)
 
     if (s->set) /* asked by a PICK */
         return (*several)[out * e->ncopy + copy];
-    if (n->nout > EMIT_MAX_OUT || (on_lane && (e->gpu || n->reverse)) ||
-        (n->over & (n->over - 1))) {
-        emit_fail(e, sd_error(SD_UNIMPLEMENTED,
-                              "a scan along the axis of the lanes"));
-        return emit_poison(e, n->arg[out]->dtype, w);
-    }
+    assert(!on_lane || !e->gpu); /* plan_tile: work items take no turns */
     axis = &e->axis[only_axis(n->over)];
     if (!e->running[n->id])
         e->running[n->id] = sd_arena_array(e->a, running, e->ncopy);

@@ -12,10 +12,10 @@
  * the plan gives one, else local memory. */
 #include "emit.h"
 
-enum { RUN = 8, MAX_OPERANDS = EMIT_MAX_OUT };
+enum { RUN = 8 };
 
 typedef struct { /* one row in one buffer */
-    LLVMValueRef p[MAX_OPERANDS];
+    LLVMValueRef *p;   /* an operand */
     LLVMValueRef base; /* element; NULL: 0 */
     int64_t stride;
 } row;
@@ -24,13 +24,11 @@ typedef struct {
     emit *e;
     const plan_sort *s;
     int64_t n;
-    sd_dtype type[MAX_OPERANDS];
+    sd_dtype *type;
     row in, out, work;
 } sorter;
 
-typedef struct {
-    emit_value v[MAX_OPERANDS];
-} item;
+typedef emit_value *item; /* a value an operand */
 
 /* ---- items ---- */
 
@@ -46,37 +44,37 @@ static LLVMValueRef place_of(sorter *s, const row *r, LLVMValueRef i)
 static item read_item(sorter *s, const row *r, LLVMValueRef i)
 {
     LLVMValueRef at = place_of(s, r, i);
-    item x;
+    item x = emit_values(s->e, s->s->nop);
 
     for (int o = 0; o < s->s->nop; o++)
-        x.v[o] = emit_mem_read(s->e, s->type[o], r->p[o], at, 1);
+        x[o] = emit_mem_read(s->e, s->type[o], r->p[o], at, 1);
     return x;
 }
 
-static void write_item(sorter *s, const row *r, LLVMValueRef i, const item *x)
+static void write_item(sorter *s, const row *r, LLVMValueRef i, item x)
 {
     LLVMValueRef at = place_of(s, r, i);
 
     for (int o = 0; o < s->s->nop; o++)
-        emit_mem_write(s->e, s->type[o], r->p[o], at, x->v[o]);
+        emit_mem_write(s->e, s->type[o], r->p[o], at, x[o]);
 }
 
-static item choose(sorter *s, LLVMValueRef c, const item *x, const item *y)
+static item choose(sorter *s, LLVMValueRef c, item x, item y)
 {
-    item r = {0};
+    item r = emit_values(s->e, s->s->nop);
 
     for (int o = 0; o < s->s->nop; o++)
-        r.v[o] = emit_select_value(s->e, c, x->v[o], y->v[o]);
+        r[o] = emit_select_value(s->e, c, x[o], y[o]);
     return r;
 }
 
-static LLVMValueRef less(sorter *s, const item *x, const item *y)
+static LLVMValueRef less(sorter *s, item x, item y)
 {
-    emit_value arg[2 * MAX_OPERANDS], root[1];
+    emit_value *arg = emit_values(s->e, 2 * s->s->nop), root[1];
 
     for (int o = 0; o < s->s->nop; o++) {
-        arg[2 * o] = x->v[o];
-        arg[2 * o + 1] = y->v[o];
+        arg[2 * o] = x[o];
+        arg[2 * o + 1] = y[o];
     }
     emit_body(s->e, s->s->less, arg, root);
     return root[0].re;
@@ -160,11 +158,11 @@ static void insert_run(sorter *s, const row *from, const row *to,
     LLVMPositionBuilderAtEnd(e->b, look);
     before = plus(e, get(e, at), -1);
     y = read_item(s, to, before);
-    while_test(e, &w, less(s, &x, &y));
-    write_item(s, to, get(e, at), &y);
+    while_test(e, &w, less(s, x, y));
+    write_item(s, to, get(e, at), y);
     LLVMBuildStore(e->b, before, at);
     while_end(e, &w);
-    write_item(s, to, get(e, at), &x);
+    write_item(s, to, get(e, at), x);
     emit_loop_close(e, &l);
 }
 
@@ -188,7 +186,7 @@ static void copy_rest(sorter *s, const row *from, const row *to, LLVMValueRef i,
 
     while_test(e, &w, below(e, get(e, i), end));
     x = read_item(s, from, get(e, i));
-    write_item(s, to, get(e, k), &x);
+    write_item(s, to, get(e, k), x);
     LLVMBuildStore(e->b, plus(e, get(e, i), 1), i);
     LLVMBuildStore(e->b, plus(e, get(e, k), 1), k);
     while_end(e, &w);
@@ -209,9 +207,9 @@ static void merge_two(sorter *s, const row *from, const row *to,
                             below(e, get(e, j), hi), ""));
     x = read_item(s, from, get(e, i));
     y = read_item(s, from, get(e, j));
-    right = less(s, &y, &x);
-    x = choose(s, right, &y, &x);
-    write_item(s, to, get(e, k), &x);
+    right = less(s, y, x);
+    x = choose(s, right, y, x);
+    write_item(s, to, get(e, k), x);
     left = LLVMBuildZExt(e->b, LLVMBuildNot(e->b, right, ""), e->si, "");
     right = LLVMBuildZExt(e->b, right, e->si, "");
     LLVMBuildStore(e->b, LLVMBuildAdd(e->b, get(e, i), left, ""), i);
@@ -242,7 +240,7 @@ static void host_pass(sorter *s, const row *from, const row *to,
 /* ---- GPU ---- */
 
 /* How many of from[lo, hi) come before x; x stands to their left? */
-static LLVMValueRef count_before(sorter *s, const row *from, const item *x,
+static LLVMValueRef count_before(sorter *s, const row *from, item x,
                                  LLVMValueRef is_left, LLVMValueRef lo,
                                  LLVMValueRef hi)
 {
@@ -255,11 +253,10 @@ static LLVMValueRef count_before(sorter *s, const row *from, const item *x,
     m = LLVMBuildAdd(e->b, get(e, a), get(e, b), "");
     m = LLVMBuildLShr(e->b, m, emit_si(e, 1), "");
     y = read_item(s, from, m);
-    p = choose(s, is_left, &y, x);
-    q = choose(s, is_left, x, &y);
+    p = choose(s, is_left, y, x);
+    q = choose(s, is_left, x, y);
     /* left: those less than x; right: those that x is not less than */
-    c = LLVMBuildXor(e->b, less(s, &p, &q), LLVMBuildNot(e->b, is_left, ""),
-                     "");
+    c = LLVMBuildXor(e->b, less(s, p, q), LLVMBuildNot(e->b, is_left, ""), "");
     LLVMBuildStore(e->b, LLVMBuildSelect(e->b, c, plus(e, m, 1), get(e, a), ""),
                    a);
     LLVMBuildStore(e->b, LLVMBuildSelect(e->b, c, get(e, b), m, ""), b);
@@ -289,9 +286,9 @@ static void gpu_pass(sorter *s, const row *from, const row *to,
     at = LLVMBuildMul(e->b, LLVMBuildAnd(e->b, run, emit_si(e, -2), ""), width,
                       "");
     at = LLVMBuildAdd(e->b, at, pos, "");
-    at = LLVMBuildAdd(e->b, at, count_before(s, from, &x, is_left, other, end),
+    at = LLVMBuildAdd(e->b, at, count_before(s, from, x, is_left, other, end),
                       "");
-    write_item(s, to, at, &x);
+    write_item(s, to, at, x);
     emit_loop_close(e, &l);
     emit_fence(e, 3);
 }
@@ -305,7 +302,7 @@ static void copy_row(sorter *s, const row *from, const row *to)
     emit_loop_open(e, &l, e->gpu ? e->lid : emit_si(e, 0), emit_si(e, s->n),
                    e->gpu ? e->dev->group : 1);
     x = read_item(s, from, l.at);
-    write_item(s, to, l.at, &x);
+    write_item(s, to, l.at, x);
     emit_loop_close(e, &l);
 }
 
@@ -376,6 +373,7 @@ static void place_work(sorter *s, LLVMValueRef p)
     emit *e = s->e;
     size_t at = 0;
 
+    s->work.p = sd_arena_array(e->a, LLVMValueRef, s->s->nop);
     for (size_t bytes = 16; bytes; bytes /= 2)
         for (int o = 0; o < s->s->nop; o++) {
             LLVMValueRef off = emit_i64(e, (int64_t)at);
@@ -403,13 +401,7 @@ static LLVMValueRef work_space(sorter *s, LLVMValueRef r)
                            "");
         return LLVMBuildGEP2(e->b, e->i8, e->slot[2 * s->s->nop], &off, 1, "");
     }
-    if (bytes > e->dev->local_bytes) {
-        emit_fail(e,
-                  sd_error(SD_UNIMPLEMENTED,
-                           "a sort of %" PRId64 " elements without work space",
-                           s->n));
-        return LLVMGetPoison(e->local_ptr);
-    }
+    assert(bytes <= e->dev->local_bytes); /* plan_tile: else there is a slot */
     return emit_local_array(e, bytes);
 }
 
@@ -423,13 +415,10 @@ static void one_row(sorter *s, LLVMValueRef r)
     base = LLVMBuildAdd(e->b, base, LLVMBuildURem(e->b, r, inner, ""), "");
     s->in.base = s->out.base = base;
     s->in.stride = s->out.stride = s->s->inner;
-    for (int o = 0; o < s->s->nop; o++) {
-        s->in.p[o] = e->slot[o];
-        s->out.p[o] = e->slot[s->s->nop + o];
-    }
+    s->in.p = e->slot;
+    s->out.p = e->slot + s->s->nop;
     place_work(s, work_space(s, r));
-    if (!e->st)
-        sort_row(s);
+    sort_row(s);
 }
 
 void emit_sort(emit *e)
@@ -438,19 +427,9 @@ void emit_sort(emit *e)
     int nop = s.s->nop;
     emit_loop l;
 
-    if (nop > MAX_OPERANDS) {
-        emit_fail(e, sd_error(SD_UNIMPLEMENTED, "a sort of %d operands", nop));
-        return;
-    }
+    s.type = sd_arena_array(e->a, sd_dtype, nop);
     for (int o = 0; o < nop; o++)
         s.type[o] = e->k->slot[o].dtype;
-    /* The kernel's expressions say nothing about its size. */
-    if (e->gpu && s.n * s.s->rows > INT32_MAX / 2) {
-        emit_fail(e,
-                  sd_error(SD_UNIMPLEMENTED, "a sort of %" PRId64 " elements",
-                           s.n * s.s->rows));
-        return;
-    }
     if (e->gpu) {
         one_row(&s, e->first);
         return;

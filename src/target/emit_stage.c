@@ -197,32 +197,6 @@ static void run_copies(pass *p, int i, int n, int64_t each)
     run(p, i, full, extent, step);
 }
 
-static bool runs_backward(const pass *p, int a)
-{
-    const plan_kernel *k = p->e->k;
-
-    for (int i = 0; i < k->nnode; i++)
-        if (k->node[i]->kind == PN_SCAN && p->e->needed[i] &&
-            (k->node[i]->over >> a & 1) && k->node[i]->reverse)
-            return true;
-    return false;
-}
-
-static void run_backward(pass *p, int i)
-{
-    emit *e = p->e;
-    int a = p->axis[i];
-    int64_t n = e->k->axis[a].extent;
-    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
-    emit_loop l;
-
-    emit_loop_open(e, &l, emit_si(e, 0), emit_si(e, n), 1);
-    open_at(e, a, pre, LLVMBuildSub(e->b, emit_si(e, n - 1), l.at, ""));
-    loops(p, i + 1);
-    emit_loop_close(e, &l);
-    close_axis(e, a);
-}
-
 /* Rows that are read this many steps later: they lie too far apart for the
  * processor to see where it goes. */
 enum { AHEAD = 4, AHEAD_ROWS = 16 };
@@ -317,8 +291,6 @@ static void loops(pass *p, int i)
         run_major(p, i);
     } else if (p->how == EMIT_R_COPIES) {
         run_copies(p, i, p->lanes, 1);
-    } else if (runs_backward(p, p->axis[i])) {
-        run_backward(p, i);
     } else if (x->place == PLAN_UNROLL && x->extent <= 16) {
         for (int64_t j = 0; j < x->extent; j++)
             run(p, i, j, j + 1, 1);

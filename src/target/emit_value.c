@@ -299,6 +299,11 @@ static LLVMValueRef part_constant(emit *e, sd_dtype t, const void *p)
                         0);
 }
 
+emit_value *emit_values(emit *e, int n)
+{
+    return sd_arena_array(e->a, emit_value, n);
+}
+
 emit_value emit_constant(emit *e, sd_dtype t, const void *bits)
 {
     sd_dtype part = sd_dtype_part(t);

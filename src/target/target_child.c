@@ -249,13 +249,22 @@ static sd_status ended_early(int how, bool too_slow)
 {
     if (too_slow)
         return sd_error(SD_DEADLINE,
-                        "LLVM's code generation took more than %d s",
+                        "LLVM's code generation took more than %d s and was "
+                        "stopped",
                         MOST_SECONDS);
-    if (how < 0) /* the host reaped it */
-        return sd_error(SD_INTERNAL, "LLVM's code generation ended early");
-    return sd_error(SD_INTERNAL, "LLVM's code generation ended early (%s %d)",
+    if (how < 0)
+        return sd_error(SD_INTERNAL,
+                        "the process of LLVM's code generation ended early; "
+                        "how is not known, as this process waits for all of "
+                        "its children (or ignores SIGCHLD)");
+    return sd_error(SD_INTERNAL,
+                    "the process of LLVM's code generation ended early (%s "
+                    "%d)%s",
                     WIFSIGNALED(how) ? "signal" : "status",
-                    WIFSIGNALED(how) ? WTERMSIG(how) : WEXITSTATUS(how));
+                    WIFSIGNALED(how) ? WTERMSIG(how) : WEXITSTATUS(how),
+                    WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL
+                        ? ": the machine's memory may have run out"
+                        : "");
 }
 
 static sd_status talk(int fd, pid_t pid, LLVMModuleRef m,
@@ -296,14 +305,17 @@ sd_status target_code_in_child(LLVMModuleRef m, LLVMCodeGenFileType type,
     int fd[2], err;
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd))
-        return sd_error(SD_EXHAUSTED, "a socket for code generation: %s",
+        return sd_error(SD_EXHAUSTED,
+                        "no socket to the process of LLVM's code generation: "
+                        "%s",
                         strerror(errno));
     setsockopt(fd[0], SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
     setsockopt(fd[0], SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
     err = spawn(&pid, fd[1]);
     close(fd[1]);
     if (err)
-        st = sd_error(SD_EXHAUSTED, "a process for code generation: %s",
+        st = sd_error(SD_EXHAUSTED,
+                      "no process for LLVM's code generation: %s",
                       strerror(err));
     else
         st = talk(fd[0], pid, m, type, out);

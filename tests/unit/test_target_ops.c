@@ -481,11 +481,47 @@ static void test_quick(void **state)
     check_device(__builtin_cpu_supports("avx512bw") ? "host:v4" : "host:v3", 0);
 }
 
+/* Ops that the passes take apart, or refuse, before kernels are made. */
+static void test_ops_without_code(void **state)
+{
+    static const struct {
+        hlo_op op;
+        sd_dtype t;
+        const char *why;
+    } none[] = {{HLO_ADD, SD_BF16, "no code for add of bf16"},
+                {HLO_EXP, SD_S32, "no code for exponential of s32"},
+                {HLO_ATAN2, SD_C64, "no code for atan2 of c64"}};
+    device_desc d;
+
+    (void)state;
+    assert_true(device_desc_of_name("host:v3", &d));
+    for (size_t i = 0; i < SD_COUNTOF(none); i++) {
+        sd_arena *a = sd_arena_create();
+        cases s = {.a = a, .d = &d};
+        plan p = {.arena = a, .dev = &d, .nkernel = 1};
+        sd_status st;
+
+        s.m = hlo_module_create(a, "m");
+        s.c = hlo_comp_create(s.m, "main");
+        add_cases(&s, none[i].op, none[i].t);
+        p.kernel = s.kernel.at;
+        p.program = thunk_program_create("test", &d);
+        st = target_check(&p);
+        assert_non_null(st);
+        assert_int_equal(st->code, SD_INTERNAL);
+        assert_non_null(strstr(st->message, none[i].why));
+        sd_status_free(st);
+        plan_destroy(&p);
+        sd_arena_destroy(a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_host_v3),
                                        cmocka_unit_test(test_host_v4),
-                                       cmocka_unit_test(test_quick)};
+                                       cmocka_unit_test(test_quick),
+                                       cmocka_unit_test(test_ops_without_code)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -145,7 +145,7 @@ static int run(sd_arena *a, const program *p, world *w, thunk_program *t,
                const hlo_value *arg, int narg, const hlo_value *want, int nout)
 {
     xpu_program *x;
-    xpu_buffer *in[8], *out[16];
+    xpu_buffer *in[8], *out[32];
     xpu_event *done;
     xpu_call call = {.arg = in, .narg = narg};
     int bad = 0;

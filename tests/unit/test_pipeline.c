@@ -1,0 +1,72 @@
+/* A pass that leaves a wrong module is found out.  There is no such pass: the
+ * hook, which is called after each, breaks the module instead. */
+#include "passes.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static const char text[] =
+    "HloModule m\nENTRY e { x = f32[4] parameter(0) y = f32[4] add(x, x) z = "
+    "f32[4] copy(y) ROOT r = f32[4] multiply(z, z) }";
+
+static void wrong_shape(void *ctx, const char *pass, const hlo_module *m)
+{
+    int64_t dim = 5;
+
+    (void)ctx;
+    if (strcmp(pass, "start"))
+        m->entry->root->shape = sd_shape_make(m->arena, SD_F32, 1, &dim);
+}
+
+/* Text has no way to say it: after the name it is a comment. */
+static void name_with_comment(void *ctx, const char *pass, const hlo_module *m)
+{
+    (void)ctx;
+    if (strcmp(pass, "start"))
+        m->entry->root->name = "r /*x*/";
+}
+
+static void is_found_out(hlo_pass_hook hook, const char *check, const char *why)
+{
+    sd_arena *a = sd_arena_create();
+    sd_options opt = {.value[SD_OPT_CHECK] = check};
+    device_desc dev;
+    hlo_module *m;
+    sd_status st;
+
+    assert_true(device_desc_of_name("host:v3", &dev));
+    assert_null(hlo_parse(a, text, sizeof text - 1, &m));
+    st = hlo_optimize(m, &dev, &opt, hook, NULL);
+    assert_non_null(st);
+    assert_int_equal(st->code, SD_INTERNAL);
+    assert_non_null(strstr(st->message, "after pass "));
+    if (!strstr(st->message, why))
+        fail_msg("'%s' does not say '%s'", st->message, why);
+    sd_status_free(st);
+    sd_arena_destroy(a);
+}
+
+static void a_wrong_module_is_found_out(void **state)
+{
+    (void)state;
+    is_found_out(wrong_shape, "verify", "f32[5]");
+}
+
+static void a_module_that_reads_differently_is_found_out(void **state)
+{
+    (void)state;
+    is_found_out(name_with_comment, "roundtrip", "reads differently");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_wrong_module_is_found_out),
+        cmocka_unit_test(a_module_that_reads_differently_is_found_out),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

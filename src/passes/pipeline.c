@@ -1,8 +1,9 @@
 /* In what order the passes run.  What holds afterwards:
  *
  *   - no call, fusion, map, topk, batch norm, triangular solve, Cholesky
- *     factorization, select-and-scatter, reduce-precision, rng-bit-generator,
- *     opt-barrier, dimension size, one-participant collective;
+ *     factorization, FFT, select-and-scatter, reduce-precision,
+ *     rng-bit-generator, opt-barrier, dimension size, one-participant
+ *     collective;
  *   - arithmetic, reductions, scans and adding scatters of narrow floats are
  *     f32 between converts; dots and convolutions take narrow operands as are;
  *   - of complex arithmetic only add, subtract, multiply, negate, compare,
@@ -43,7 +44,7 @@ static const group groups[] = {
      {RUN(lower_custom), RUN(opt_inline), RUN(opt_tuple), RUN(opt_dce),
       RUN(opt_flatten)}},
     {1,
-     {RUN(lower_map), RUN(lower_norms), RUN(lower_rng), RUN(lower_qr),
+     {RUN(lower_map), RUN(lower_norms), RUN(lower_rng), RUN(lower_fft), RUN(lower_qr),
       RUN(lower_cholesky), RUN(lower_solve), RUN(lower_topk),
       RUN(lower_window)}},
     {8,

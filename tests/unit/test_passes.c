@@ -2,7 +2,7 @@
  *
  *   // run: dce cse          the passes, in this order; "all": the pipeline
  *   // eval: 1e-6            optional: how far values may move; off: not run
- *   // refuses: fft          instead: the pipeline says UNIMPLEMENTED and this
+ *   // refuses: infeed       instead: the pipeline says UNIMPLEMENTED and this
  *   HloModule ...
  *   // gives:                optional: only the values are compared
  *   HloModule ...

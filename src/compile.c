@@ -95,18 +95,32 @@ static void target_text(void *ctx, const char *kind, const void *data,
     compile_dump_bytes(ctx, kind, data, bytes);
 }
 
+static sd_options environment(const compile_services *sv)
+{
+    sd_options o = {0};
+
+    if (sv->env)
+        return *sv->env;
+    sd_options_from_env(&o);
+    return o;
+}
+
+/* One for the same program, device and settings that change code. */
+static uint64_t fingerprint(const compile_request *rq, const sd_options *o)
+{
+    uint64_t h = sd_hash(rq->device, sizeof *rq->device, sd_options_key(o));
+
+    return sd_hash(rq->program.at, rq->program.len, h);
+}
+
 static sd_status compile(sd_arena *a, const compile_request *rq,
                          const compile_services *sv, plan **p)
 {
-    frontend_options fo = {0};
+    frontend_options fo = {.options = environment(sv)};
     compile_dump dump = {0};
     hlo_module *m;
     sd_status st;
 
-    if (sv->env)
-        fo.options = *sv->env;
-    else
-        sd_options_from_env(&fo.options);
     if ((st = frontend_read_options(a, rq->options, &fo)))
         return st;
     if ((st = frontend_read(a, rq->format, rq->format_len, rq->program, &m)))
@@ -128,6 +142,7 @@ static sd_status compile(sd_arena *a, const compile_request *rq,
                            dump.on ? target_text : NULL, &dump)))
         goto done;
     compile_dump_thunks(&dump, (*p)->program);
+    (*p)->program->fingerprint = fingerprint(rq, &fo.options);
 done:
     compile_dump_close(&dump);
     return sd_note(st, "compiling %s for %s", m->name, rq->device->name);
@@ -150,9 +165,6 @@ static sd_status run(void *ctx)
     sd_status st = compile(a, rq, j->sv, &p);
 
     if (!st) {
-        p->program->fingerprint =
-            sd_hash(rq->program.at, rq->program.len,
-                    sd_hash(rq->device, sizeof *rq->device, 0));
         j->out = p->program;
         p->program = NULL;
         sd_log(SD_LOG_INFO, "compiled %s for %s in %.2f ms: %d kernels",
@@ -166,14 +178,10 @@ static sd_status run(void *ctx)
 
 static size_t most_memory(const compile_services *sv)
 {
-    sd_options o = {0};
-    int64_t most;
+    sd_options o = environment(sv);
+    int64_t most = sd_opt_int(&o, SD_OPT_COMPILE_MEMORY);
 
-    if (!sv->env)
-        sd_options_from_env(&o);
-    most = sd_opt_int(sv->env ? sv->env : &o, SD_OPT_COMPILE_MEMORY);
-    return most > 0 && most < INT64_MAX >> 20 ? (size_t)most << 20
-                                              : (size_t)sd_memory_size() / 2;
+    return most ? (size_t)most << 20 : (size_t)sd_memory_size() / 2;
 }
 
 /* A program that asks for more than there is ends here, not the process. */

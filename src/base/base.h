@@ -117,8 +117,7 @@ static inline size_t sd_cursor_left(const sd_cursor *c)
     return (size_t)(c->end - c->at);
 }
 uint8_t sd_read_u8(sd_cursor *c);
-uint16_t sd_read_u16(sd_cursor *c); /* little-endian */
-uint32_t sd_read_u32(sd_cursor *c);
+uint32_t sd_read_u32(sd_cursor *c); /* little-endian */
 uint64_t sd_read_u64(sd_cursor *c);
 sd_bytes sd_read_bytes(sd_cursor *c, uint64_t n);
 uint64_t sd_read_leb(sd_cursor *c); /* protobuf's base-128 varint */
@@ -174,8 +173,8 @@ static inline const char *sd_dtype_name(sd_dtype t)
 bool sd_dtype_of_name(const char *s, size_t len, sd_dtype *out);
 bool sd_dtype_of_pjrt(int code, sd_dtype *out);
 bool sd_dtype_of_xla(int code, sd_dtype *out);
-sd_dtype sd_dtype_part(sd_dtype complex_type);  /* c64 -> f32; else itself */
-sd_dtype sd_dtype_complex(sd_dtype float_type); /* f32 -> c64, f64 -> c128 */
+sd_dtype sd_dtype_part(sd_dtype t);    /* c64 -> f32; else itself */
+sd_dtype sd_dtype_complex(sd_dtype t); /* f32 -> c64, f64 -> c128 */
 
 #define SD_MAX_RANK 32
 
@@ -205,10 +204,6 @@ static inline bool sd_shape_is_array(const sd_shape *s)
 {
     return s->dtype != SD_TUPLE && s->dtype != SD_TOKEN;
 }
-static inline bool sd_shape_is_row_major(const sd_shape *s)
-{
-    return !s->layout;
-}
 void sd_shape_print(sd_buf *b, const sd_shape *s, bool with_layout);
 
 /* One scalar of any type to and from bits and doubles, by the type's own
@@ -224,23 +219,28 @@ uint16_t sd_bf16_of_f32(float f);
 /* ---- options: one table, options.def ---- */
 
 typedef enum {
-#define OPTION(id, name, alias, scope, keyed, type, dflt, help) SD_OPT_##id,
+#define OPTION(id, name, alias, code, type, dflt, help) SD_OPT_##id,
 #include "options.def"
 #undef OPTION
     SD_OPT_COUNT
 } sd_option;
-typedef enum { SD_SCOPE_ENV, SD_SCOPE_COMPILE } sd_scope;
-typedef enum { SD_T_BOOL, SD_T_INT, SD_T_STR } sd_option_type;
+typedef enum { SD_T_BOOL, SD_T_INT, SD_T_WORD, SD_T_STR } sd_option_type;
 typedef struct {
     const char *name;  /* SUNDOG_X: read from the environment */
     const char *alias; /* xla_x: read from compile options; may be NULL */
-    uint8_t scope, keyed, type;
+    bool code;         /* does the code depend on it? */
+    sd_option_type type;
+    int64_t least, most; /* SD_T_INT */
+    const char *words;   /* SD_T_WORD: "one, another" */
     const char *dflt, *help;
 } sd_option_info;
 extern const sd_option_info sd_option_table[SD_OPT_COUNT];
 
 typedef struct { const char *value[SD_OPT_COUNT]; } sd_options; /* NULL: unset */
 void sd_options_from_env(sd_options *o);
+/* A value that its row does not allow is an error; a variable SUNDOG_X
+ * without a row is warned of. */
+sd_status sd_options_check(const sd_options *o);
 /* name: SUNDOG_X, or the alias with or without leading dashes; value copied
  * into a.  False when no row has that name. */
 bool sd_options_set(sd_arena *a, sd_options *o, const char *name, size_t nlen,
@@ -248,7 +248,7 @@ bool sd_options_set(sd_arena *a, sd_options *o, const char *name, size_t nlen,
 const char *sd_opt_str(const sd_options *o, sd_option id); /* NULL: empty */
 int64_t sd_opt_int(const sd_options *o, sd_option id);
 bool sd_opt_bool(const sd_options *o, sd_option id);
-uint64_t sd_options_key(const sd_options *o); /* hash of the keyed ones */
+uint64_t sd_options_key(const sd_options *o); /* of those that change code */
 
 /* ---- threads ---- */
 
@@ -272,7 +272,6 @@ void sd_pool_run(sd_pool *p, int64_t n, sd_pool_fn fn, void *ctx);
 
 typedef enum { SD_LOG_ERROR, SD_LOG_WARN, SD_LOG_INFO, SD_LOG_DEBUG } sd_level;
 void sd_log_init(void); /* reads the filter once; before threads start */
-bool sd_log_on(sd_level l);
 void sd_log(sd_level l, const char *fmt, ...) SD_PRINTF(2, 3);
 uint64_t sd_now_ns(void);
 

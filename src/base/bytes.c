@@ -47,11 +47,6 @@ uint8_t sd_read_u8(sd_cursor *c)
     return (uint8_t)read_le(c, 1, "a byte");
 }
 
-uint16_t sd_read_u16(sd_cursor *c)
-{
-    return (uint16_t)read_le(c, 2, "a 16-bit number");
-}
-
 uint32_t sd_read_u32(sd_cursor *c)
 {
     return (uint32_t)read_le(c, 4, "a 32-bit number");

@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
 #include <time.h>
 
 static atomic_int level = -1;
@@ -20,12 +19,12 @@ void sd_log_init(void)
     sd_options_from_env(&o);
     want = sd_opt_str(&o, SD_OPT_LOG);
     for (int i = 0; want && i < (int)SD_COUNTOF(level_name); i++)
-        if (!strcasecmp(want, level_name[i]))
+        if (!strcmp(want, level_name[i]))
             l = i;
     atomic_store_explicit(&level, l, memory_order_relaxed);
 }
 
-bool sd_log_on(sd_level l)
+static bool is_on(sd_level l)
 {
     int now = atomic_load_explicit(&level, memory_order_relaxed);
 
@@ -42,7 +41,7 @@ void sd_log(sd_level l, const char *fmt, ...)
     sd_buf b = {0};
     va_list ap;
 
-    if (!sd_log_on(l))
+    if (!is_on(l))
         return;
     sd_buf_fmt(&b, "sundog %s: ", level_name[l]);
     va_start(ap, fmt);

@@ -1,12 +1,18 @@
 /* The options table and the values it holds. */
 #include "base.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <unistd.h>
 
 const sd_option_info sd_option_table[SD_OPT_COUNT] = {
-#define OPTION(id, name, alias, scope, keyed, type, dflt, help) \
-    [SD_OPT_##id] = {name, alias, scope, keyed, type, dflt, help},
+#define STR              SD_T_STR, 0, 0, NULL
+#define WORD(words)      SD_T_WORD, 0, 0, words
+#define BOOL             SD_T_BOOL, 0, 0, NULL
+#define INT(least, most) SD_T_INT, least, most, NULL
+#define OPTION(id, name, alias, code, type, dflt, help) \
+    [SD_OPT_##id] = {name, alias, code, type, dflt, help},
 #include "options.def"
 #undef OPTION
 };
@@ -43,7 +49,8 @@ bool sd_options_set(sd_arena *a, sd_options *o, const char *name, size_t nlen,
 
 static const char *value_of(const sd_options *o, sd_option id)
 {
-    return o && o->value[id] ? o->value[id] : sd_option_table[id].dflt;
+    return o && o->value[id] && *o->value[id] ? o->value[id]
+                                              : sd_option_table[id].dflt;
 }
 
 const char *sd_opt_str(const sd_options *o, sd_option id)
@@ -53,27 +60,111 @@ const char *sd_opt_str(const sd_options *o, sd_option id)
     return *v ? v : NULL;
 }
 
-/* A value that is no number is the default: the rows' defaults are numbers. */
+static bool read_int(const sd_option_info *row, const char *v, int64_t *out)
+{
+    char *end;
+
+    errno = 0;
+    *out = strtoll(v, &end, 0);
+    return end != v && !*end && !errno && *out >= row->least &&
+           *out <= row->most;
+}
+
+static bool read_bool(const char *v, bool *out)
+{
+    static const char *const word[] = {"0",  "1",   "false", "true",
+                                       "no", "yes", "off",   "on"};
+
+    for (size_t i = 0; i < SD_COUNTOF(word); i++)
+        if (!strcasecmp(v, word[i])) {
+            *out = i % 2;
+            return true;
+        }
+    return false;
+}
+
+/* What sd_options_check refuses counts as unset: rows' defaults are read. */
 int64_t sd_opt_int(const sd_options *o, sd_option id)
 {
-    const char *v = value_of(o, id);
-    char *end;
-    long long n = strtoll(v, &end, 0);
+    const sd_option_info *row = &sd_option_table[id];
+    int64_t n;
 
-    if (end == v || *end)
-        n = strtoll(sd_option_table[id].dflt, NULL, 0);
+    if (!read_int(row, value_of(o, id), &n))
+        read_int(row, row->dflt, &n);
     return n;
 }
 
 bool sd_opt_bool(const sd_options *o, sd_option id)
 {
-    static const char *const yes[] = {"1", "true", "yes", "on"};
-    const char *v = value_of(o, id);
+    bool b;
 
-    for (size_t i = 0; i < SD_COUNTOF(yes); i++)
-        if (!strcasecmp(v, yes[i]))
+    if (!read_bool(value_of(o, id), &b))
+        read_bool(sd_option_table[id].dflt, &b);
+    return b;
+}
+
+static bool has_row(const char *name, size_t n)
+{
+    for (int i = 0; i < SD_OPT_COUNT; i++)
+        if (same_name(sd_option_table[i].name, name, n))
             return true;
     return false;
+}
+
+static bool is_word(const char *words, const char *v)
+{
+    size_t n = strlen(v);
+
+    for (const char *w = words; *w; w += strspn(w, ", ")) {
+        size_t len = strcspn(w, ",");
+
+        if (len == n && !memcmp(w, v, n))
+            return true;
+        w += len;
+    }
+    return false;
+}
+
+static sd_status check_value(const sd_option_info *row, const char *v)
+{
+    int64_t n;
+    bool b;
+
+    if (row->type == SD_T_INT && !read_int(row, v, &n))
+        return sd_error(SD_INVALID,
+                        "%s=%s: a whole number from %" PRId64 " to %" PRId64
+                        " is wanted: %s",
+                        row->name, v, row->least, row->most, row->help);
+    if (row->type == SD_T_BOOL && !read_bool(v, &b))
+        return sd_error(SD_INVALID, "%s=%s: 0 or 1 is wanted: %s", row->name, v,
+                        row->help);
+    if (row->type == SD_T_WORD && *v && !is_word(row->words, v))
+        return sd_error(SD_INVALID, "%s=%s: one of %s is wanted: %s", row->name,
+                        v, row->words, row->help);
+    return NULL;
+}
+
+static void warn_of_unknown(void)
+{
+    for (char **e = environ; *e; e++) {
+        size_t n = strcspn(*e, "=");
+
+        if (!strncmp(*e, "SUNDOG_", 7) && !has_row(*e, n))
+            sd_log(SD_LOG_WARN,
+                   "%.*s is no setting of this version; `sundog options` "
+                   "lists them",
+                   (int)n, *e);
+    }
+}
+
+sd_status sd_options_check(const sd_options *o)
+{
+    sd_status st = NULL;
+
+    warn_of_unknown();
+    for (int i = 0; i < SD_OPT_COUNT && !st; i++)
+        st = check_value(&sd_option_table[i], value_of(o, (sd_option)i));
+    return st;
 }
 
 uint64_t sd_options_key(const sd_options *o)
@@ -83,7 +174,7 @@ uint64_t sd_options_key(const sd_options *o)
     for (int i = 0; i < SD_OPT_COUNT; i++) {
         const char *v = value_of(o, (sd_option)i);
 
-        if (sd_option_table[i].keyed)
+        if (sd_option_table[i].code)
             h = sd_hash(v, strlen(v), h);
     }
     return h;

@@ -54,11 +54,9 @@ static void set(sd_arena *a, sd_options *o, const char *name, const void *v,
 static const struct {
     uint32_t tag;
     const char *name;
-    bool flag;
-} debug[] = {{109, "xla_dump_to", false},
-             {110, "xla_dump_hlo_module_re", false},
-             {111, "xla_dump_hlo_pass_re", false},
-             {112, "xla_dump_hlo_as_text", true}};
+} debug[] = {{109, "xla_dump_to"},
+             {110, "xla_dump_hlo_module_re"},
+             {111, "xla_dump_hlo_pass_re"}};
 enum { DISABLED_PASS = 30 };
 
 static sd_status read_debug(sd_arena *a, sd_bytes b, sd_options *o)
@@ -72,14 +70,9 @@ static sd_status read_debug(sd_arena *a, sd_bytes b, sd_options *o)
             sd_buf_str(&passes, passes.len ? "," : "");
             sd_buf_add(&passes, f.b.at, f.b.len);
         }
-        for (size_t i = 0; i < SD_COUNTOF(debug); i++) {
-            if (debug[i].tag != f.tag)
-                continue;
-            if (debug[i].flag && f.wire == WIRE_VARINT && f.v)
-                set(a, o, debug[i].name, "1", 1);
-            if (!debug[i].flag && f.wire == WIRE_BYTES && f.b.len)
+        for (size_t i = 0; i < SD_COUNTOF(debug); i++)
+            if (debug[i].tag == f.tag && f.wire == WIRE_BYTES && f.b.len)
                 set(a, o, debug[i].name, f.b.at, f.b.len);
-        }
     }
     if (passes.len && !c.bad)
         set(a, o, "xla_disable_hlo_passes", passes.at, passes.len);
@@ -140,7 +133,9 @@ static sd_status read_override(sd_arena *a, sd_bytes b, sd_options *o)
 static sd_status read_count(uint64_t v, const char *what, int *out)
 {
     if (v > MAX_PARTICIPANTS) /* negative ones too */
-        return sd_error(SD_INVALID, "%s is %" PRId64, what, (int64_t)v);
+        return sd_error(SD_INVALID,
+                        "%s is %" PRId64 ", which should be 0 to %d", what,
+                        (int64_t)v, MAX_PARTICIPANTS);
     *out = v ? (int)v : 1;
     return NULL;
 }

@@ -38,7 +38,7 @@ sd_status xpu_client_add(xpu_client *c, const xpu_device_ops *ops,
 static sd_status make_shared(xpu_client *c, const sd_options *opt)
 {
     c->nthread = (int)sd_opt_int(opt, SD_OPT_THREADS);
-    if (c->nthread <= 0)
+    if (!c->nthread)
         c->nthread = sd_cpu_count();
     c->perf_map = sd_opt_bool(opt, SD_OPT_PERF_MAP);
     if (!(c->ready = xpu_event_create()))
@@ -101,17 +101,11 @@ static sd_status open_devices(xpu_client *c, const sd_options *opt)
 {
     const char *which = sd_opt_str(opt, SD_OPT_DEVICE);
 
-    if (!which || !strcmp(which, "auto"))
-        return open_auto(c, opt);
     if (!strcmp(which, "host"))
         return xpu_host_open(c, opt);
     if (!strcmp(which, "cl"))
         return xpu_cl_open(c, opt, true);
-    if (!strcmp(which, "cuda"))
-        return sd_error(SD_UNIMPLEMENTED, "SUNDOG_DEVICE=cuda: not done yet; "
-                                          "auto, host and cl are");
-    return sd_error(SD_INVALID, "SUNDOG_DEVICE=%s: auto, host and cl are known",
-                    which);
+    return open_auto(c, opt);
 }
 
 sd_status xpu_client_create(const sd_options *opt, xpu_client **out)
@@ -122,7 +116,8 @@ sd_status xpu_client_create(const sd_options *opt, xpu_client **out)
     if (!c)
         return sd_no_memory(sizeof *c);
     pthread_mutex_init(&c->lock, NULL);
-    if ((st = make_shared(c, opt)) || (st = open_devices(c, opt))) {
+    if ((st = sd_options_check(opt)) || (st = make_shared(c, opt)) ||
+        (st = open_devices(c, opt))) {
         xpu_client_destroy(c);
         return st;
     }

@@ -111,7 +111,7 @@ static void cursor_reads_and_sticks_at_the_first_error(void **state)
     assert_int_equal(sd_read_leb(&c), 300);
     assert_int_equal(sd_cursor_left(&c), 0);
     assert_null(sd_cursor_status(&c, "all"));
-    assert_int_equal(sd_read_u16(&c), 0);
+    assert_int_equal(sd_read_u32(&c), 0);
     assert_int_equal(sd_read_u8(&c), 0);
     st = sd_cursor_status(&c, "rest");
     assert_non_null(strstr(st->message, "rest"));
@@ -341,10 +341,47 @@ static void options_come_by_either_name(void **state)
     assert_true(sd_options_key(&o) != key);
     assert_false(sd_options_set(a, &o, "xla_no_such", 11, "1", 1));
     assert_int_equal(sd_opt_int(&o, SD_OPT_CL_SPLIT), -1);
-    assert_true(sd_options_set(a, &o, "SUNDOG_CL_SPLIT", 15, "many", 4));
-    assert_int_equal(sd_opt_int(&o, SD_OPT_CL_SPLIT), -1);
     assert_null(sd_opt_str(&o, SD_OPT_CPU_LEVEL));
     sd_arena_destroy(a);
+}
+
+static void settings_of_the_wrong_kind_are_refused(void **state)
+{
+    static const struct {
+        sd_option id;
+        const char *value, *says;
+    } c[] = {
+        {SD_OPT_THREADS, "many",
+         "SUNDOG_THREADS=many: a whole number from 0 to 1024 is wanted: host "
+         "threads; 0: as many as affinity and quota give"},
+        {SD_OPT_THREADS, "-1", "SUNDOG_THREADS=-1: a whole number from 0"},
+        {SD_OPT_THREADS, "2 ", "SUNDOG_THREADS=2 : a whole number"},
+        {SD_OPT_COMPILE_MEMORY, "99999999999999999999", "a whole number"},
+        {SD_OPT_LOG, "war",
+         "SUNDOG_LOG=war: one of error, warn, info, debug is wanted: what is "
+         "said on stderr: this and worse"},
+        {SD_OPT_LIBRARIES, "maybe",
+         "SUNDOG_LIBRARIES=maybe: 0 or 1 is wanted: use vendor libraries "
+         "(oneDNN) where they fit"},
+    };
+    sd_options good = {.value = {[SD_OPT_THREADS] = "0x10",
+                                 [SD_OPT_LOG] = "debug",
+                                 [SD_OPT_LIBRARIES] = "Off"}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(c); i++) {
+        sd_options o = {0};
+        sd_status st;
+
+        o.value[c[i].id] = c[i].value;
+        st = sd_options_check(&o);
+        assert_non_null(st);
+        assert_non_null(strstr(st->message, c[i].says));
+        sd_status_free(st);
+    }
+    assert_null(sd_options_check(&good));
+    assert_int_equal(sd_opt_int(&good, SD_OPT_THREADS), 16);
+    assert_false(sd_opt_bool(&good, SD_OPT_LIBRARIES));
 }
 
 static void described_devices_are_found_by_name(void **state)
@@ -480,6 +517,7 @@ int main(void)
         cmocka_unit_test(types_are_found_by_each_of_their_names),
         cmocka_unit_test(shapes_print_and_refuse_what_overflows),
         cmocka_unit_test(options_come_by_either_name),
+        cmocka_unit_test(settings_of_the_wrong_kind_are_refused),
         cmocka_unit_test(described_devices_are_found_by_name),
         cmocka_unit_test(pool_runs_each_item_once),
         cmocka_unit_test(cpus_follow_affinity_and_quota),

@@ -473,7 +473,7 @@ static void build_options(sd_buf *all)
     sd_buf debug = {0}, build = {0}, over = {0}, value = {0};
 
     put_int(&value, 2, 0);
-    put_field(&over, 1, "xla_dump_hlo_as_text", 20);
+    put_field(&over, 1, "xla_dump_hlo_module_re", 22);
     put_message(&over, 2, &value);
     put_message(all, 7, &over);
     put_field(&value, 1, "x", 1);
@@ -483,9 +483,8 @@ static void build_options(sd_buf *all)
     put_field(&debug, 30, "cse", 3);
     put_field(&debug, 30, "dce", 3);
     put_field(&debug, 109, "/dumps", 6);
-    put_field(&debug, 110, "", 0);
+    put_field(&debug, 110, "m", 1);
     put_field(&debug, 111, ".*", 2);
-    put_int(&debug, 112, 1);
     put_message(&build, 3, &debug);
     put_int(&build, 1, UINT64_MAX);
     put_int(&build, 4, 1);
@@ -509,7 +508,7 @@ static void reads_options(void **state)
     assert_string_equal(sd_opt_str(&o.options, SD_OPT_DUMP_TO), "/dumps");
     assert_string_equal(sd_opt_str(&o.options, SD_OPT_DUMP_PASSES), ".*");
     assert_string_equal(sd_opt_str(&o.options, SD_OPT_PASSES_OFF), "cse,dce");
-    assert_false(sd_opt_bool(&o.options, SD_OPT_DUMP_TEXT));
+    assert_string_equal(sd_opt_str(&o.options, SD_OPT_DUMP_MODULES), "0");
     for (size_t n = 0; n < b.len; n++) /* some are messages of their own */
         sd_status_free(
             frontend_read_options(a, (sd_bytes){(uint8_t *)b.at, n}, &o));

@@ -280,7 +280,7 @@ static void read_alias(mlir_reader *r, sd_cursor *c, mlir_attr *at)
         *sd_push(r->a, &v) = mlir_svarint(c);
     v.at[0] = mlir_svarint(c);
     if (n > SD_MAX_RANK)
-        sd_cursor_fail(c, "a short list of tuple indices");
+        sd_cursor_fail(c, "at most " SD_STR(SD_MAX_RANK) " tuple indices");
     n = mlir_varint(c);
     for (uint64_t i = 0; i < n && !c->bad; i++)
         *sd_push(r->a, &v) = mlir_svarint(c);
@@ -423,7 +423,8 @@ static void decode(mlir_reader *r, const mlir_entry *e, sd_cursor *c,
     else if (e->dialect == MLIR_D_SDY)
         mlir_read_sdy(r, c, at);
     else
-        mlir_fail(r, SD_UNIMPLEMENTED, "an attribute of another dialect");
+        mlir_fail(r, SD_UNIMPLEMENTED,
+                  "an attribute of a dialect that is not known");
 }
 
 const mlir_attr *mlir_attr_at(mlir_reader *r, uint64_t index)

@@ -168,8 +168,7 @@ static void print_kind(mlir_reader *r, const mlir_type *t, sd_buf *b)
         if (t->text)
             sd_buf_str(b, t->text);
         else
-            mlir_fail(r, SD_UNIMPLEMENTED, "writing a %s",
-                      t->what ? t->what : "bad type");
+            mlir_fail(r, SD_UNIMPLEMENTED, "writing a %s is not done", t->what);
     }
 }
 
@@ -448,16 +447,13 @@ static void print_alias(const mlir_attr *at, sd_buf *b)
 
 static void print_enum(mlir_reader *r, const mlir_attr *at, sd_buf *b)
 {
-    const mlir_enum_row *e =
-        at->code < MLIR_E_COUNT ? &mlir_enums[at->code] : NULL;
-    const char *v =
-        e && at->bits < SD_COUNTOF(e->value) ? e->value[at->bits] : NULL;
+    const mlir_enum_row *e = &mlir_enums[at->code];
+    const char *v = at->bits < SD_COUNTOF(e->value) ? e->value[at->bits] : NULL;
 
     if (at->code == MLIR_E_API)
         sd_buf_fmt(b, "%" PRIu64 " : i32", at->bits);
     else if (!v)
-        mlir_fail(r, SD_INVALID, "value %" PRIu64 " of enumeration %s",
-                  at->bits, e && e->name ? e->name : "unknown");
+        mlir_fail(r, SD_INVALID, "%s has no value %" PRIu64, e->name, at->bits);
     else if (at->code == MLIR_E_BOOL)
         sd_buf_str(b, v);
     else if (at->code == MLIR_E_ACCURACY)

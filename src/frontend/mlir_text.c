@@ -204,8 +204,8 @@ static void check_operands(mlir_parser *t, mlir_draft *d, const uint32_t *type,
     sd_buf have = {0}, want = {0};
 
     if (n != d->operand.n) {
-        tx_fail_at(t, d->where, "%d operands and types for %d", d->operand.n,
-                   n);
+        tx_fail_at(t, d->where, "%d operands, and the types of %d",
+                   d->operand.n, n);
         return;
     }
     for (int i = 0; i < n && !t->r->st; i++)
@@ -516,12 +516,14 @@ static void custom(mlir_parser *t, mlir_draft *d)
         s = (sd_bytes){(const uint8_t *)full, strlen(full)};
     }
     start(t, d, s, where);
-    if (!d->row || !*d->row->form) {
-        tx_fail_at(t, where, "%.*s%s", (int)s.len, (const char *)s.at,
-                   d->row ? " is known in its generic form only"
-                          : " is no operation that is known");
+    if (!d->row)
+        tx_fail_at(t, where, "%.*s is no operation that is known", (int)s.len,
+                   (const char *)s.at);
+    else if (!*d->row->form)
+        tx_fail_at(t, where, "%.*s is known in its generic form only",
+                   (int)s.len, (const char *)s.at);
+    if (t->r->st)
         return;
-    }
     tx_next(t);
     tx_custom(t, d);
 }

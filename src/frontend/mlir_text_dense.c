@@ -132,7 +132,8 @@ uint32_t tx_number_attr(mlir_parser *t)
     if (t->r->st)
         return 0;
     if (x->width < 1 || x->width > 64 || x->kind == MLIR_T_TENSOR) {
-        tx_fail_at(t, start, "a number of a type without, or of over 64 bits");
+        tx_fail_at(t, start,
+                   "a number of a type that has none, or of over 64 bits");
         return 0;
     }
     tx_seek(t, start); /* the type is known now */
@@ -199,7 +200,8 @@ static void elements(mlir_parser *t, dense_list *d, int dim)
             elements(t, d, dim + 1);
         } while (!t->r->st && tx_accept(t, ','));
     if (n != d->shape->dim[dim] && !t->r->st)
-        tx_fail_at(t, start, "%" PRId64 " where dimension %d has %" PRId64, n,
+        tx_fail_at(t, start,
+                   "%" PRId64 " elements where dimension %d has %" PRId64, n,
                    dim, d->shape->dim[dim]);
     tx_expect(t, ']');
 }
@@ -264,7 +266,7 @@ static sd_bytes dense_body(mlir_parser *t, const char *where,
         return (sd_bytes){0};
     if (tx_is(t, '>')) {
         if (d.n)
-            tx_fail_at(t, where, "no elements for %" PRId64, d.n);
+            tx_fail_at(t, where, "no elements in a constant of %" PRId64, d.n);
         return (sd_bytes){0};
     }
     if (t->tok.kind == TK_STRING)
@@ -281,7 +283,7 @@ static sd_bytes dense_body(mlir_parser *t, const char *where,
     }
     d.at = sd_arena_alloc(t->r->a, splat ? 16 : (size_t)d.n * d.width + 16);
     if (splat && d.n == 0)
-        tx_fail_at(t, where, "an element for a constant without");
+        tx_fail_at(t, where, "an element in a constant of none");
     if (splat)
         element(t, &d, d.at);
     else

@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
-static void define(mlir_parser *t, sd_map *map, uint64_t key, uint32_t at,
-                   const char *where)
+static void define(mlir_parser *t, sd_map *map, mlir_token name, uint32_t at)
 {
+    uint64_t key = tx_key((sd_bytes){(const uint8_t *)name.at, name.len});
     uint32_t known = (uint32_t)sd_key(sd_map_get(map, key));
     mlir_entry *e;
 
@@ -18,13 +18,15 @@ static void define(mlir_parser *t, sd_map *map, uint64_t key, uint32_t at,
     }
     e = map == t->attr_alias ? &t->r->attr.at[known - 1] : NULL;
     if (!e || ((mlir_attr *)e->memo)->kind != MLIR_A_NONE) {
-        tx_fail_at(t, where, "an alias that is defined already");
+        tx_fail_at(t, name.at, "%.*s is defined already", (int)name.len,
+                   name.at);
         return;
     }
     /* It was used before: the entry there gets what it stands for. */
     *(mlir_attr *)e->memo = *mlir_attr_at(t->r, at);
     if (((mlir_attr *)e->memo)->kind == MLIR_A_NONE)
-        tx_fail_at(t, where, "an alias of one that is not defined yet");
+        tx_fail_at(t, name.at, "%.*s stands for one that is not defined yet",
+                   (int)name.len, name.at);
     t->nopen--;
 }
 
@@ -32,14 +34,13 @@ static void define(mlir_parser *t, sd_map *map, uint64_t key, uint32_t at,
 static void alias_line(mlir_parser *t)
 {
     mlir_token name = t->tok;
-    uint64_t key = tx_key((sd_bytes){(const uint8_t *)name.at, name.len});
 
     tx_next(t);
     tx_expect(t, '=');
     if (name.kind == TK_BANG)
-        define(t, t->type_alias, key, tx_type(t), name.at);
+        define(t, t->type_alias, name, tx_type(t));
     else
-        define(t, t->attr_alias, key, tx_attr(t), name.at);
+        define(t, t->attr_alias, name, tx_attr(t));
 }
 
 /* A resource's bytes: "0x", four bytes of alignment, data. */

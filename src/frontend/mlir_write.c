@@ -180,7 +180,8 @@ static void put_conv_part(writer *w, const mlir_op *op, const char *const f[3],
             sd_buf_fmt(w->b, "%d", at);
         if (uses != 1)
             mlir_fail(w->r, SD_INVALID,
-                      "dimension %d of a convolution has %d meanings", i, uses);
+                      "dimension %d of a convolution has %d meanings, not one",
+                      i, uses);
     }
     sd_buf_str(w->b, "]");
 }
@@ -467,7 +468,7 @@ static void put_op(writer *w, mlir_op *op, int depth, bool in_func)
 
     if (!row) {
         mlir_fail(w->r, SD_UNIMPLEMENTED,
-                  "writing operation %.*s, which is not known",
+                  "writing operation %.*s, which is not known, is not done",
                   (int)n->name.len, (const char *)n->name.at);
         return;
     }

@@ -263,7 +263,10 @@ static bool plain_feed(vhlo_import *im, mlir_op *op, const char *config)
     const char *s = mlir_text(im->r, vhlo_attr(im, op, config));
 
     if (s && *s)
-        vhlo_fail(im, op, SD_UNIMPLEMENTED, "%s \"%.40s\"", config, s);
+        vhlo_fail(im, op, SD_UNIMPLEMENTED,
+                  "%s \"%.40s\" is for another machine: only an empty one is "
+                  "done",
+                  config, s);
     return !im->r->st;
 }
 

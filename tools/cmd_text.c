@@ -54,13 +54,15 @@ static sd_status read_module(sd_arena *a, const char *path, hlo_module **out)
 {
     sd_buf bytes = {0};
     const char *format;
-    sd_status st;
+    sd_status st = tool_read(path, &bytes, &format);
 
-    if (!(st = tool_read(path, &bytes, &format)))
-        st = frontend_read(a, format, strlen(format),
-                           (sd_bytes){(uint8_t *)bytes.at, bytes.len}, out);
+    if (!st)
+        st = sd_note(frontend_read(a, format, strlen(format),
+                                   (sd_bytes){(uint8_t *)bytes.at, bytes.len},
+                                   out),
+                     "%s", path);
     sd_buf_finish(&bytes);
-    return sd_note(st, "%s", path);
+    return st;
 }
 
 static sd_status find_target(const tool_args *t, device_desc *out)
@@ -114,7 +116,8 @@ sd_status tool_opt(const tool_args *t)
     sd_status st;
 
     sd_options_from_env(&o);
-    if ((st = find_target(t, &dev)) || (st = read_module(a, t->file[0], &m)))
+    if ((st = sd_options_check(&o)) || (st = find_target(t, &dev)) ||
+        (st = read_module(a, t->file[0], &m)))
         goto done;
     st = t->passes ? named_passes(m, &dev, t->passes)
                    : hlo_optimize(m, &dev, &o, NULL, NULL);
@@ -172,7 +175,7 @@ sd_status tool_compile(const tool_args *t)
     sd_options_from_env(&o);
     o.value[SD_OPT_DUMP_TO] = dir;
     o.value[SD_OPT_DUMP_PASSES] = ".*";
-    if ((st = find_target(t, &dev)) ||
+    if ((st = sd_options_check(&o)) || (st = find_target(t, &dev)) ||
         (st = tool_read(t->file[0], &bytes, &rq.format)))
         goto done;
     rq.format_len = strlen(rq.format);

@@ -3,9 +3,9 @@
  * flow, tokens and what stands for other machines. */
 #include "hlo_eval.h"
 
-enum {
-    MAX_LOOPS = 1 << 24, /* then a loop is taken for an endless one */
-    PER_INST = 64        /* steps that an instruction costs beside its own */
+enum { /* steps that come on top of an instruction's own, about */
+       PER_INST = 64,
+       PER_LOOP = 1024 /* an iteration of while */
 };
 #define MAX_BYTES ((double)(UINT64_C(1) << 31)) /* of values at a time */
 #define MAX_STEPS ((double)(UINT64_C(1) << 34)) /* some minutes */
@@ -181,7 +181,8 @@ static sd_status spend(hlo_ev *e, double steps)
 {
     e->steps += steps;
     return e->steps > MAX_STEPS
-               ? sd_error(SD_EXHAUSTED, "evaluating more than 2^34 steps")
+               ? sd_error(SD_EXHAUSTED, "evaluating more than 2^34 steps, or "
+                                        "an endless loop")
                : NULL;
 }
 
@@ -348,12 +349,8 @@ static sd_status eval_while(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
         if ((st = run_step(e, in->comp[0], &state, next, &go)) ||
             !*(char *)go.data)
             break;
-        if (++e->loops > MAX_LOOPS) {
-            st = sd_error(SD_EXHAUSTED, "more than %d loop iterations",
-                          MAX_LOOPS);
-            break;
-        }
-        if ((st = run_step(e, in->comp[1], &state, next, &after)))
+        if ((st = spend(e, PER_LOOP)) ||
+            (st = run_step(e, in->comp[1], &state, next, &after)))
             break;
         state = after;
         sd_arena_destroy(now);
@@ -458,7 +455,11 @@ static sd_status eval_dynamic(hlo_ev *e, const hlo_inst *in,
         return NULL;
     }
     if (sd_scalar_to_s64(SD_S32, arg[1].data) != arg[0].shape->dim[d])
-        return sd_error(SD_UNIMPLEMENTED, "evaluating dynamic dimensions");
+        return sd_error(SD_UNIMPLEMENTED,
+                        "evaluating a dimension set to %" PRId64 " of %" PRId64
+                        ": sizes known at run time are not done",
+                        sd_scalar_to_s64(SD_S32, arg[1].data),
+                        arg[0].shape->dim[d]);
     *out = arg[0];
     return NULL;
 }

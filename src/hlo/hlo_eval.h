@@ -8,7 +8,6 @@ typedef struct {
     sd_arena *arena; /* values of the run; loops swap it */
     sd_arena *keep;  /* frames: as long as the evaluation */
     sd_map *frames;  /* computation -> its frame */
-    int64_t loops;   /* iterations so far, of all loops */
     double bytes;    /* of the values that now exist */
     double steps;    /* so far, of innermost loops */
     uint64_t drawn;  /* random blocks that rng took */
@@ -90,6 +89,8 @@ sd_status hlo_eval_norm(hlo_ev *, const hlo_inst *, const hlo_value *,
                         hlo_value *);
 sd_status hlo_eval_custom(hlo_ev *, const hlo_inst *, const hlo_value *,
                           hlo_value *);
+/* A custom-call whose operands, results or configuration are not its target's */
+sd_status hlo_misfit(const hlo_inst *in);
 /* Custom-calls: Householder's vectors and factors, and their product. */
 sd_status hlo_eval_qr(hlo_ev *, const hlo_inst *, const hlo_value *,
                       hlo_value *);

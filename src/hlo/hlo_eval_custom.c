@@ -3,7 +3,7 @@
  * name. */
 #include "hlo_eval.h"
 
-static sd_status misfit(const hlo_inst *in)
+sd_status hlo_misfit(const hlo_inst *in)
 {
     hlo_module *m = in->parent->module;
 
@@ -22,12 +22,12 @@ static sd_status eval_same(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
 
     (void)e;
     if (in->narg != n)
-        return misfit(in);
+        return hlo_misfit(in);
     for (int i = 0; i < n; i++) {
         hlo_value *to = hlo_result_at(out, i);
 
         if (!sd_shape_equal(to->shape, arg[i].shape))
-            return misfit(in);
+            return hlo_misfit(in);
         *to = arg[i];
     }
     return NULL;
@@ -67,12 +67,12 @@ static sd_status eval_approx_topk(hlo_ev *e, const hlo_inst *in,
         in->comp[0]->nparam != 2 * n || out->shape->dtype != SD_TUPLE ||
         out->shape->nelem != n ||
         !hlo_custom_int(in->u.custom, "reduction_dim", &d))
-        return misfit(in);
+        return hlo_misfit(in);
     for (int i = 0; i < n; i++)
         if (!sd_shape_same_dims(arg[i].shape, arg[0].shape) ||
             out->elem[i].shape->dtype != arg[i].shape->dtype ||
             !is_cut(arg[i].shape, out->elem[i].shape, d))
-            return misfit(in);
+            return hlo_misfit(in);
     return hlo_sort_lines(e, in->comp[0], n, arg, d, out);
 }
 
@@ -88,7 +88,7 @@ static sd_status eval_topk(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
         out->elem[0].shape->dtype != arg[0].shape->dtype ||
         out->elem[1].shape->dtype != SD_S32 ||
         (config && strstr(config, "largest = false")))
-        return misfit(in);
+        return hlo_misfit(in);
     return hlo_sort_lines(e, NULL, 1, arg, d, out);
 }
 
@@ -99,7 +99,7 @@ static sd_status apply(hlo_op op, const hlo_inst *in, const hlo_value *arg,
 {
     if (in->narg != 1 || !sd_shape_equal(in->shape, arg[0].shape) ||
         sd_dtype_kind(in->shape->dtype) != SD_K_FLOAT)
-        return misfit(in);
+        return hlo_misfit(in);
     for (int64_t i = 0; i < sd_shape_count(in->shape); i++)
         hlo_scalar_op(op, in->shape->dtype, hlo_at_elem(&arg[0], i), NULL,
                       hlo_at_elem(out, i));

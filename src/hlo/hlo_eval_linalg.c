@@ -207,17 +207,16 @@ static void store_all(const hlo_wide *from, hlo_value *v, int64_t at, int64_t n)
 sd_status hlo_eval_qr(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
                       hlo_value *out)
 {
-    const sd_shape *s = arg[0].shape;
+    const sd_shape *s = in->narg == 1 ? arg[0].shape : NULL;
     packed p;
 
-    if (in->narg != 1 || out->shape->dtype != SD_TUPLE ||
-        out->shape->nelem != 2 || s->rank < 2 ||
-        !sd_shape_equal(s, out->elem[0].shape) ||
+    if (!s || s->rank < 2 || out->shape->dtype != SD_TUPLE ||
+        out->shape->nelem != 2 || !sd_shape_equal(s, out->elem[0].shape) ||
+        out->elem[1].shape->dtype != s->dtype ||
         sd_shape_count(out->elem[1].shape) *
                 SD_MAX(s->dim[s->rank - 2], s->dim[s->rank - 1]) !=
             sd_shape_count(s))
-        return sd_error(SD_INVALID, "Qr takes matrices, and gives them packed "
-                                    "and their factors");
+        return hlo_misfit(in);
     p = packed_of(e, s, SD_MIN(s->dim[s->rank - 2], s->dim[s->rank - 1]));
     int64_t size = p.rows * p.cols, n = size ? sd_shape_count(s) / size : 0;
 
@@ -239,23 +238,19 @@ sd_status hlo_eval_qr(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
 sd_status hlo_eval_householder(hlo_ev *e, const hlo_inst *in,
                                const hlo_value *arg, hlo_value *out)
 {
-    const sd_shape *s = arg[0].shape;
+    const sd_shape *s = in->narg == 2 ? arg[0].shape : NULL;
     packed p;
 
-    if (in->narg != 2 || s->rank < 2 || arg[1].shape->rank != s->rank - 1 ||
+    if (!s || s->rank < 2 || arg[1].shape->rank != s->rank - 1 ||
         !sd_shape_equal(s, out->shape) || s->dtype != arg[1].shape->dtype)
-        return sd_error(SD_INVALID, "Householder's product takes packed "
-                                    "matrices and factors");
+        return hlo_misfit(in);
     p = packed_of(e, s, arg[1].shape->dim[s->rank - 2]);
     int64_t size = p.rows * p.cols, n = size ? sd_shape_count(s) / size : 0;
     hlo_wide *q = sd_arena_array(e->arena, hlo_wide, size + 1);
 
     if (p.nv > SD_MIN(p.rows, p.cols) ||
         sd_shape_count(arg[1].shape) != n * p.nv)
-        return sd_error(SD_INVALID,
-                        "%" PRId64 " factors for matrices of "
-                        "%" PRId64 "x%" PRId64,
-                        p.nv, p.rows, p.cols);
+        return hlo_misfit(in);
     for (int64_t m = 0; m < n; m++) {
         load_all(&arg[0], m * size, p.a, size);
         load_all(&arg[1], m * p.nv, p.tau, p.nv);

@@ -175,6 +175,18 @@ sd_status hlo_want_dims(hlo_module *m, const hlo_inst *in, const char *what,
     return NULL;
 }
 
+sd_status hlo_want_pair(hlo_module *m, const hlo_inst *in, const char *what,
+                        const sd_shape *x, int64_t i, const sd_shape *y,
+                        int64_t k)
+{
+    if (x->dim[i] == y->dim[k])
+        return NULL;
+    return hlo_bad(m, in,
+                   "%s dimensions %" PRId64 " and %" PRId64 " are %" PRId64
+                   " and %" PRId64,
+                   what, i, k, x->dim[i], y->dim[k]);
+}
+
 sd_status hlo_want_comps(hlo_module *m, const hlo_inst *in, int n)
 {
     if (in->ncomp != n)
@@ -413,12 +425,9 @@ sd_status hlo_infer_bitcast(hlo_module *m, const hlo_inst *in,
     if (rank)
         memcpy(dim, x->dim, sizeof *dim * (size_t)rank);
     if (from > to) {
-        if (from % to)
-            return hlo_bad(m, in, "%d bits are no whole number of %s", from,
-                           sd_dtype_name(t));
-        dim[rank++] = from / to;
+        dim[rank++] = from / to; /* widths are powers of two */
     } else if (from < to) {
-        if (to % from || rank == 0 || dim[rank - 1] != to / from)
+        if (rank == 0 || dim[rank - 1] != to / from)
             return hlo_bad(m, in, "to %s the last dimension must be %d",
                            sd_dtype_name(t), to / from);
         rank--;

@@ -23,6 +23,10 @@ sd_status hlo_want_declared(hlo_module *m, const hlo_inst *in);
 /* Each of dims in [0, rank), none twice; what: "dimensions". */
 sd_status hlo_want_dims(hlo_module *m, const hlo_inst *in, const char *what,
                         hlo_dims d, int rank);
+/* Dimension i of x is as long as dimension k of y; what: "batch". */
+sd_status hlo_want_pair(hlo_module *m, const hlo_inst *in, const char *what,
+                        const sd_shape *x, int64_t i, const sd_shape *y,
+                        int64_t k);
 bool hlo_dims_hold(hlo_dims d, int64_t x);
 bool hlo_dims_rise(hlo_dims d);
 /* Region k: scalars of these types in, scalars of those out. */

@@ -67,7 +67,9 @@ static sd_status infer_while(hlo_module *m, const hlo_inst *in,
         return hlo_bad(m, in, "the condition gives %s, not pred[]",
                        hlo_shape_str(m, cond));
     if (!sd_shape_equal(body, in->arg[0]->shape))
-        return hlo_bad(m, in, "the body gives %s", hlo_shape_str(m, body));
+        return hlo_bad(m, in, "the body gives %s, the loop carries %s",
+                       hlo_shape_str(m, body),
+                       hlo_shape_str(m, in->arg[0]->shape));
     *out = in->arg[0]->shape;
     return NULL;
 }
@@ -262,11 +264,13 @@ static sd_status infer_regrouped(hlo_module *m, const hlo_inst *in, int arg,
     if (d < 0 || d >= x->rank)
         return hlo_bad(m, in, "no dimension %" PRId64, d);
     memcpy(dim, x->dim, sizeof *dim * (size_t)x->rank);
+    if (n < 1)
+        return hlo_bad(m, in, "groups without members");
     if (in->op == HLO_ALL_GATHER) {
-        if (n < 1 || !sd_mul_i64(dim[d], n, &dim[d]))
-            return hlo_bad(m, in, "groups of %" PRId64, n);
+        if (!sd_mul_i64(dim[d], n, &dim[d]))
+            dim[d] = INT64_MAX; /* which no array has */
     } else {
-        if (n < 1 || dim[d] % n)
+        if (dim[d] % n)
             return hlo_bad(m, in,
                            "dimension %" PRId64 " is no multiple of "
                            "the group's %" PRId64,
@@ -327,9 +331,7 @@ sd_status hlo_infer_collective(hlo_module *m, const hlo_inst *in,
         *out = sd_shape_make(m->arena, SD_U32, 0, NULL);
         return hlo_want_args(m, in, 0);
     }
-    if (in->narg < 1)
-        return hlo_bad(m, in, "needs an operand");
-    if ((st = want_groups(m, in)))
+    if ((st = hlo_want_array(m, in, 0)) || (st = want_groups(m, in)))
         return st;
     for (int i = 0; i < in->narg; i++)
         if ((st = hlo_want_array(m, in, i)))

@@ -40,12 +40,8 @@ static sd_status want_pairs(hlo_module *m, const hlo_inst *in, const char *what,
         (st = hlo_want_dims(m, in, what, r, y->rank)))
         return st;
     for (int i = 0; i < l.n; i++)
-        if (x->dim[l.at[i]] != y->dim[r.at[i]])
-            return hlo_bad(m, in,
-                           "%s dimensions %" PRId64 " and %" PRId64
-                           " are %" PRId64 " and %" PRId64,
-                           what, l.at[i], r.at[i], x->dim[l.at[i]],
-                           y->dim[r.at[i]]);
+        if ((st = hlo_want_pair(m, in, what, x, l.at[i], y, r.at[i])))
+            return st;
     return NULL;
 }
 
@@ -244,7 +240,7 @@ sd_status hlo_infer_fft(hlo_module *m, const hlo_inst *in, const sd_shape **out)
         int64_t want = in->u.fft.length[i];
 
         if (want < 0)
-            return hlo_bad(m, in, "length %" PRId64, want);
+            return hlo_bad(m, in, "length %" PRId64 " is negative", want);
         if (i == n - 1 && type == HLO_FFT_IRFFT)
             want = want ? want / 2 + 1 : 0;
         if (dim[x->rank - n + i] != want)
@@ -284,8 +280,8 @@ sd_status hlo_infer_linalg(hlo_module *m, const hlo_inst *in,
         if (b->rank != r || b->dtype != a->dtype)
             return hlo_bad(m, in, "operands differ in rank or type");
         for (int i = 0; i < r - 2; i++)
-            if (a->dim[i] != b->dim[i])
-                return hlo_bad(m, in, "batch dimension %d differs", i);
+            if ((st = hlo_want_pair(m, in, "batch", a, i, b, i)))
+                return st;
         if (b->dim[in->u.linalg.left ? r - 2 : r - 1] != a->dim[r - 1])
             return hlo_bad(m, in, "the matrices do not fit");
     }

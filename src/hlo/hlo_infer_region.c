@@ -271,9 +271,7 @@ sd_status hlo_infer_map(hlo_module *m, const hlo_inst *in, const sd_shape **out)
     sd_dtype *t, to;
     sd_status st;
 
-    if (in->narg < 1)
-        return hlo_bad(m, in, "map needs an operand");
-    if ((st = hlo_want_comps(m, in, 1)) ||
+    if ((st = hlo_want_array(m, in, 0)) || (st = hlo_want_comps(m, in, 1)) ||
         (st = want_same_dims(m, in, 0, in->narg)))
         return st;
     const sd_shape *x = in->arg[0]->shape;

@@ -29,7 +29,7 @@ sd_status hlo_infer_leaf(hlo_module *m, const hlo_inst *in,
         in->dims.at[0] >= in->shape->rank)
         return hlo_bad(m, in, "iota needs one of its dimensions");
     if (in->shape->dtype == SD_PRED)
-        return hlo_bad(m, in, "pred does not count");
+        return hlo_bad(m, in, "counts in numbers, not in pred");
     return NULL;
 }
 
@@ -170,7 +170,7 @@ static sd_status infer_concatenate(hlo_module *m, const hlo_inst *in,
         if (!fits)
             return hlo_bad(m, in, "operand %d does not fit operand 0", i);
         if (__builtin_add_overflow(dim[d], y->dim[d], &dim[d]))
-            return hlo_bad(m, in, "dimension %" PRId64 " is too long", d);
+            dim[d] = INT64_MAX; /* which no array has */
     }
     return hlo_result(m, in, x->dtype, x->rank, dim, out);
 }
@@ -311,8 +311,9 @@ sd_status hlo_check_index_map(hlo_module *m, const hlo_inst *in,
     for (int i = 0; i < g->operand_batch.n; i++) {
         if (g->indices_batch.at[i] == g->index_vector_dim)
             return hlo_bad(m, in, "the index vector is no batch dimension");
-        if (x->dim[g->operand_batch.at[i]] != ix->dim[g->indices_batch.at[i]])
-            return hlo_bad(m, in, "batch dimension %d differs", i);
+        if ((st = hlo_want_pair(m, in, "batch", x, g->operand_batch.at[i], ix,
+                                g->indices_batch.at[i])))
+            return st;
     }
     return NULL;
 }

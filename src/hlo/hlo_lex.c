@@ -12,11 +12,12 @@ void hlo_fail(hlo_lexer *x, const char *expected)
 
 void hlo_refuse(hlo_lexer *x, sd_status st)
 {
-    if (x->bad)
+    if (x->bad) {
         sd_status_free(st);
-    else
-        x->status = st;
-    hlo_fail(x, "what is done");
+        return;
+    }
+    x->status = st;
+    hlo_fail(x, st->message);
 }
 
 void hlo_skip_space(hlo_lexer *x)

@@ -65,7 +65,7 @@ static void take_subgroups(hlo_lexer *x, pb_sharding *s)
     hlo_expect(x, "{");
     do {
         if (!take_type(x, &t))
-            hlo_fail(x, "manual, replicated or unreduced");
+            hlo_expect(x, "}");
         *sd_push(x->arena, &s->last_tile_dims) = t;
     } while (hlo_accept(x, ",") && !x->bad);
     hlo_expect(x, "}");
@@ -114,7 +114,7 @@ static void take_sharding(hlo_lexer *x, pb_sharding *s, int depth)
             hlo_expect(x, "=");
             hlo_skip_braces(x); /* where it came from: not kept */
         } else {
-            hlo_fail(x, "a part of a sharding");
+            hlo_expect(x, "}");
         }
     }
 }

@@ -160,8 +160,7 @@ static void check_inst(parser *p, hlo_inst *in, const char *at)
         return;
     if ((st = hlo_verify_inst(p->m, in))) {
         p->x.at = at;
-        p->x.status = st;
-        hlo_fail(&p->x, "a valid instruction");
+        hlo_refuse(&p->x, st);
     }
 }
 

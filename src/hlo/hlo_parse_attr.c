@@ -66,7 +66,7 @@ static int small(hlo_attr_reader *r, const char *key)
     int64_t v = hlo_attr_int(r, key, 0);
 
     if (v < 0 || v > 1 << 20)
-        hlo_fail(r->x, "a small number");
+        hlo_fail(r->x, "a number of bits, 0 to 1048576");
     return (int)v;
 }
 
@@ -245,7 +245,7 @@ static void read_linalg(hlo_attr_reader *r)
     r->in->u.linalg.trans = (hlo_transpose_kind)hlo_attr_choice(
         r, "transpose_a", hlo_transpose_name, HLO_TRANSPOSE_NONE);
     if (!r->in->u.linalg.trans)
-        hlo_attr_want(r, "a transpose");
+        hlo_attr_want(r, "transpose_a=NO_TRANSPOSE, TRANSPOSE or ADJOINT");
 }
 
 static void read_conditional(hlo_attr_reader *r)

@@ -57,7 +57,7 @@ static int take_count(hlo_lexer *x)
     int64_t n = hlo_take_int(x);
 
     if (n < 1 || n > 1 << 20)
-        hlo_fail(x, "a count");
+        hlo_fail(x, "a count, 1 to 1048576");
     return (int)n;
 }
 

@@ -278,8 +278,6 @@ static void read_aliases(hlo_attr_reader *r, hlo_custom *c)
         a.operand_index = hlo_take_dims(&v);
         hlo_expect(&v, ")");
         hlo_accept(&v, ",");
-        if (a.operand < 0 || a.operand >= r->in->narg)
-            hlo_fail(&v, "one of the operands");
         *sd_push(r->x->arena, &list) = a;
     }
     hlo_close_attr(r, &v);

@@ -11,5 +11,7 @@ hlo_inst *hlo_inst_create_named(hlo_comp *c, hlo_inst *before, hlo_op op,
                                 int narg, hlo_inst *const *arg);
 /* Enters a parameter in its computation's list at its index. */
 void hlo_comp_put_param(hlo_comp *c, hlo_inst *in);
+/* Aliases and donors against the entry's parameters and results. */
+sd_status hlo_check_entry(const hlo_module *m, hlo_dims donors);
 
 #endif

@@ -136,8 +136,6 @@ void hlo_set_groups(sd_arena *a, const hlo_dims *group, int n,
 /* Computations with callees first. */
 typedef struct { const hlo_comp **at; int n, cap; } hlo_comp_list;
 hlo_comp_list hlo_callees_first(sd_arena *a, const hlo_module *m);
-/* Aliases and donors against the entry's parameters and results. */
-sd_status hlo_check_entry(const hlo_module *m, hlo_dims donors);
 
 enum { HLO_HOST_SPACE = 5 }; /* XLA's number of pinned host memory */
 int64_t hlo_memory_space(const char *const *kind, int i); /* kind: or NULL */

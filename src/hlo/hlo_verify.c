@@ -3,6 +3,8 @@
  * code is INTERNAL; a wrong shape keeps the message of inference. */
 #include "hlo_infer.h"
 
+enum { MAX_CALLS = 2000 }; /* in calls: walkers go down by recursion */
+
 typedef struct {
     const hlo_module *m;
     hlo_module scratch; /* m with an arena of our own: verifying leaves m be */
@@ -41,8 +43,6 @@ static sd_status check_edges(const hlo_inst *in)
     for (int i = 0; i < in->narg; i++) {
         const hlo_inst *x = in->arg[i];
 
-        if (!x)
-            return broken(in, "an operand is missing");
         if (x->parent != in->parent)
             return broken(in, "an operand is of another computation");
         if (x->nuse <= 64 && in->narg <= 64 &&
@@ -66,8 +66,6 @@ static sd_status check_inst(checker *k, const hlo_inst *in)
 
     if (in->op >= HLO_OP_COUNT || !in->name || !in->shape)
         return broken(in, "op, name or shape is missing");
-    if (sd_map_has(k->seen, sd_key(in)))
-        return broken(in, "stands twice");
     for (int i = 0; i < in->narg; i++)
         if (!in->arg[i] || !sd_map_has(k->seen, sd_key(in->arg[i])))
             return broken(in, "stands before an operand");
@@ -144,9 +142,11 @@ static sd_status check_recursion(sd_map *state, const hlo_comp *c, int depth)
 
     if (s == 2)
         return NULL;
-    if (s == 1 || depth > 2000)
-        return sd_error(SD_INVALID, "%s calls itself%s", c->name,
-                        s == 1 ? "" : ", or calls nest too deep");
+    if (s == 1)
+        return sd_error(SD_INVALID, "%s calls itself", c->name);
+    if (depth > MAX_CALLS)
+        return sd_error(SD_INVALID, "%s: calls nest deeper than %d", c->name,
+                        MAX_CALLS);
     sd_map_set(state, sd_key(c), (void *)(uintptr_t)1);
     hlo_for_each_inst(in, c)
         for (int i = 0; i < in->ncomp; i++)
@@ -172,21 +172,9 @@ static sd_status check_unique(sd_arena *a, const hlo_module *m)
 
 static sd_status check_entry(const hlo_module *m)
 {
-    const sd_shape *root;
-    int64_t nout;
-
     if (!m->entry)
-        return sd_error(SD_INTERNAL, "module %s has no entry", m->name);
-    root = m->entry->root->shape;
-    nout = root->dtype == SD_TUPLE ? root->nelem : 1;
-    for (int i = 0; i < m->nalias; i++)
-        if (m->alias[i].param < 0 || m->alias[i].param >= m->entry->nparam ||
-            m->alias[i].output_index < 0 || m->alias[i].output_index >= nout)
-            return sd_error(
-                SD_INVALID,
-                "module %s: alias of output %" PRId64 " and parameter %" PRId64,
-                m->name, m->alias[i].output_index, m->alias[i].param);
-    return NULL;
+        return sd_error(SD_INTERNAL, "broken graph: %s has no entry", m->name);
+    return hlo_check_entry(m, (hlo_dims){0});
 }
 
 static sd_status check_module(checker *k)

@@ -1,5 +1,6 @@
 /* HLO's outer forms: what XLA writes as text, protobuf there and back, and
  * broken protobuf, which must name what is wrong. */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -330,6 +331,8 @@ static sd_status with(pb_inst p)
 
 static void mistakes_are_named(void **state)
 {
+    pb_shape token = {.element_type = 17}, two[2] = {token, token};
+    pb_shape pair = {.element_type = 13, .elem = {two, 2, 0}};
     const struct {
         sd_code code;
         pb_inst p;
@@ -416,12 +419,116 @@ static void mistakes_are_named(void **state)
           .operands = INTS(1),
           .shape = &(pb_shape){.element_type = 11, .dims = INTS(3)}},
          "negate culprit"},
+        {SD_INVALID,
+         {.opcode = STR("constant"), .shape = &token, .literal = STR("\x0a\0")},
+         "a constant of a token"},
+        {SD_INVALID,
+         {.opcode = STR("constant"), .shape = &pair, .literal = STR("\x52\0")},
+         "a literal of 1 elements for a tuple of 2, or one nested too deep"},
+        {SD_INVALID,
+         {.opcode = STR("constant"),
+          .shape = &(pb_shape){.element_type = 4, .dims = INTS(1)},
+          .literal = STR("\x22\x02\1\2")},
+         "literal: expected no more elements than the shape has at offset 1"},
     };
 
     (void)state;
     for (size_t i = 0; i < SD_COUNTOF(of); i++)
         want_error(with(of[i].p), of[i].code, of[i].message,
                    (const char *)of[i].p.opcode.at);
+}
+
+static void mistakes_of_attributes_are_named(void **state)
+{
+    const struct {
+        pb_inst p;
+        const char *message;
+    } of[] = {
+        {{.opcode = STR("fft"), .operands = INTS(1), .fft_type = 4},
+         "FFT type 4 is none of XLA's"},
+        {{.opcode = STR("rng"), .operands = INTS(1, 1), .distribution = 3},
+         "distribution 3 is none of XLA's"},
+        {{.opcode = STR("rng-bit-generator"),
+          .operands = INTS(1),
+          .rng_algorithm = 9},
+         "algorithm 9 is none of XLA's"},
+        {{.opcode = STR("reduce-precision"),
+          .operands = INTS(1),
+          .exponent_bits = -1},
+         "exponent_bits -1 is none of XLA's"},
+        {{.opcode = STR("reduce-precision"),
+          .operands = INTS(1),
+          .exponent_bits = 5,
+          .mantissa_bits = -1},
+         "mantissa_bits -1 is none of XLA's"},
+        {{.opcode = STR("dot"),
+          .operands = INTS(1, 1),
+          .dot = &(pb_dot){0},
+          .precision = &(pb_precision){.operand = INTS(3)}},
+         "precision 3 is none of XLA's"},
+        {{.opcode = STR("dot"),
+          .operands = INTS(1, 1),
+          .dot = &(pb_dot){0},
+          .precision = &(pb_precision){.algorithm = 99}},
+         "dot algorithm 99 is none of XLA's"},
+        {{.opcode = STR("triangular-solve"),
+          .operands = INTS(1, 1),
+          .triangular = &(pb_triangular){.trans = 4}},
+         "transpose 4 is none of XLA's"},
+        {{.opcode = STR("triangular-solve"), .operands = INTS(1, 1)},
+         "it has no triangular_solve_options"},
+        {{.opcode = STR("convolution"), .operands = INTS(1, 1)},
+         "it has no convolution_dimension_numbers"},
+        {{.opcode = STR("convolution"),
+          .operands = INTS(1, 1),
+          .conv = &(pb_conv){.in_spatial = INTS(2)}},
+         "a window of 0 dimensions for 1 spatial ones"},
+        {{.opcode = STR("scatter"), .operands = INTS(1, 1, 1)},
+         "it has no scatter_dimension_numbers"},
+        {{.opcode = STR("custom-call"),
+          .operands = INTS(1),
+          .target = STR("t"),
+          .api_version = 5},
+         "custom call API version 5 is none of XLA's"},
+        {{.opcode = STR("custom-call"),
+          .operands = INTS(1),
+          .target = STR("t"),
+          .constrain_layout = 1},
+         "layouts of 0 operands for 1"},
+        {{.opcode = STR("custom-call"),
+          .operands = INTS(1),
+          .target = STR("t"),
+          .alias = {&(pb_custom_alias){.operand = 1}, 1, 0}},
+         "alias 0 is of a part that is not there"},
+        {{.opcode = STR("all-gather"),
+          .operands = INTS(1),
+          .iota_groups =
+              &(pb_iota_groups){.ngroup = 3, .group_size = 2, .dims = INTS(4)}},
+         "3 replica groups of 2 that do not share out the devices"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(of); i++)
+        want_error(with(of[i].p), SD_INVALID, of[i].message,
+                   (const char *)of[i].p.opcode.at);
+    want_error(
+        with((pb_inst){.opcode = STR("topk"), .operands = INTS(1), .k = 1}),
+        SD_UNIMPLEMENTED, "the smallest elements", "topk");
+}
+
+/* Filling groups up must not cost more than reading them. */
+static void groups_stay_small(void **state)
+{
+    enum { N = 1025 };
+    static int64_t id[N];
+    static pb_group group[N];
+
+    (void)state;
+    group[0].ids = (pb_ints){id, N, 0};
+    want_error(with((pb_inst){.opcode = STR("all-gather"),
+                              .operands = INTS(1),
+                              .groups = {group, N, 0}}),
+               SD_INVALID, "1025 replica groups of up to 1025", "groups");
 }
 
 static void modules_are_checked(void **state)
@@ -468,6 +575,53 @@ static void modules_are_checked(void **state)
                "messages nested less deep", "deep");
 }
 
+/* What a module says of its entry, which has one parameter and one result. */
+static void heads_are_checked(void **state)
+{
+    const struct {
+        sd_code code;
+        pb_module m;
+        const char *message;
+    } of[] = {
+        {SD_INVALID,
+         {.program_shape = &(pb_program_shape){0}},
+         "the program's shape is not the entry's"},
+        {SD_UNIMPLEMENTED,
+         {.alias =
+              &(pb_alias){{&(pb_alias_entry){.param_index = INTS(1)}, 1, 0}}},
+         "input_output_alias inside nested tuples"},
+        {SD_UNIMPLEMENTED,
+         {.donor =
+              &(pb_donor){{&(pb_donor_entry){.param_index = INTS(1)}, 1, 0}}},
+         "buffer_donor inside a tuple"},
+    };
+    sd_arena *a = sd_arena_create();
+    sd_buf b = {0};
+    hlo_module *m;
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(of); i++) {
+        pb_module p = of[i].m;
+        maker k;
+
+        start(&k);
+        put_inst(&k, (pb_inst){.opcode = STR("parameter"), .id = 1});
+        put_comp(&k, (pb_comp){.id = 5, .root = 1});
+        p.entry_id = 5;
+        want_error(finish(&k, p), of[i].code, of[i].message, "head");
+    }
+    pb_write(&b, &pb_with_config_table,
+             &(pb_with_config){.config = &(pb_config){.nreplica = -1}});
+    want_error(hlo_proto_read(a, (sd_bytes){(uint8_t *)b.at, b.len}, true, &m),
+               SD_INVALID, "-1 replicas and 0 partitions", "config");
+    want_error(hlo_proto_read(a,
+                              (sd_bytes){(uint8_t *)b.at, (size_t)INT_MAX + 1},
+                              false, &m),
+               SD_INVALID, "2147483648 bytes of protobuf, over 2 GiB", "long");
+    sd_buf_finish(&b);
+    sd_arena_destroy(a);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -476,7 +630,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_op_goes_through),
         cmocka_unit_test(broken_bytes_are_refused),
         cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(mistakes_of_attributes_are_named),
+        cmocka_unit_test(groups_stay_small),
         cmocka_unit_test(modules_are_checked),
+        cmocka_unit_test(heads_are_checked),
     };
 
     every_op_file = argc > 1 ? argv[1] : "tests/hlo/ops.hlo";

@@ -1,33 +1,51 @@
 #!/bin/sh
-# tools/fuzz_cover.sh: per fuzz target, how many lines of each room its corpus
-# reaches: tests/fuzz/corpus, and what build/fuzz/out has found beside it.  By
-# clang's source coverage, in a build of its own.
+# tools/fuzz_cover.sh [TARGET...]: per fuzz target, how many lines of each room
+# its corpus reaches: tests/fuzz/corpus, and what build/fuzz/out has found
+# beside it; then all of them together.  A target counts the files that are
+# linked into it.  By clang's source coverage, in a build of its own.
 set -eu
 cd "$(dirname "$0")/.."
 b=build/cover
 flags="-fprofile-instr-generate -fcoverage-mapping"
 [ -f $b/build.ninja ] || CC=clang-22 CFLAGS=$flags LDFLAGS=$flags \
     meson setup $b --buildtype=debugoptimized -Db_ndebug=true >/dev/null
-targets=$(sed -n "s/^  '\([a-z_]*\)': \['fuzz_.*/\1/p" tests/fuzz/meson.build)
+targets=${*:-$(sed -n "s/^  '\([a-z_]*\)': \['fuzz_.*/\1/p" \
+    tests/fuzz/meson.build)}
 ninja -C $b --quiet $(printf 'tests/fuzz/replay_%s ' $targets)
-for t in $targets; do
-    bin=$b/tests/fuzz/replay_$t
-    found=build/fuzz/out/$t/corpus
-    LLVM_PROFILE_FILE=$b/$t-%p.profraw "$bin" "tests/fuzz/corpus/$t" \
-        $([ -d "$found" ] && echo "$found") >/dev/null
-    llvm-profdata-22 merge -o $b/$t.profdata $b/$t-*.profraw
-    rm -f $b/$t-*.profraw
-    printf '%-10s' "$t"
-    llvm-cov-22 export -summary-only -instr-profile=$b/$t.profdata "$bin" |
+
+row() { # NAME PROFILE BINARY [-object BINARY...]
+    name=$1 profile=$2
+    shift 2
+    llvm-cov-22 export -summary-only -instr-profile="$profile" "$@" |
         python3 -c '
 import json, re, sys
-rooms = {}
+rooms = dict.fromkeys("frontend hlo passes plan target thunk xpu".split())
 for f in json.load(sys.stdin)["data"][0]["files"]:
     m = re.search(r"/src/(\w+)/", f["filename"])
-    if m:
-        r = rooms.setdefault(m.group(1), [0, 0])
-        r[0] += f["summary"]["lines"]["covered"]
-        r[1] += f["summary"]["lines"]["count"]
-print("  ".join(f"{k} {100 * c // max(n, 1)}%" for k, (c, n) in rooms.items()
-                if c))'
+    if m and m[1] in rooms:
+        lines = f["summary"]["lines"]
+        c, n = rooms[m[1]] or (0, 0)
+        rooms[m[1]] = c + lines["covered"], n + lines["count"]
+print("%-10s" % sys.argv[1], *(
+    "%8s" % (f"{100 * r[0] // r[1]} %" if r else "-") for r in rooms.values()))
+' "$name"
+}
+
+printf '%-10s %8s %8s %8s %8s %8s %8s %8s\n' \
+    target frontend hlo passes plan target thunk xpu
+objects=
+for t in $targets; do
+    bin=$b/tests/fuzz/replay_$t
+    corpus=tests/fuzz/corpus/$t
+    [ -d "$corpus" ] || corpus=tests/fuzz/corpus/mlir_text
+    found=build/fuzz/out/$t/corpus
+    rm -f $b/"$t"-*.profraw
+    LLVM_PROFILE_FILE=$b/$t-%p.profraw "$bin" "$corpus" \
+        $([ -d "$found" ] && echo "$found") >/dev/null
+    llvm-profdata-22 merge -o $b/"$t".profdata $b/"$t"-*.profraw
+    row "$t" $b/"$t".profdata "$bin"
+    objects="$objects -object $bin"
 done
+llvm-profdata-22 merge -o $b/all.profdata \
+    $(for t in $targets; do echo $b/"$t".profdata; done)
+row all $b/all.profdata ${objects# -object }

@@ -6,16 +6,14 @@
  * Machine code is not believed to be harmless: what a kernel does to its slots
  * no loader can see, so a program is only as good as the sum over it, which
  * says that our compiler wrote it.  So only programs without kernels, library
- * calls and loops (which may not end) are run here; the arguments end where
- * the process may not read. */
+ * calls and loops (which may not end) are run here. */
+#include "guarded.h"
 #include "thunk.h"
-#include "xpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
-enum { PAGE = 4096, MOST_ARGS = 32, MOST_BYTES = 1 << 22 };
+enum { MOST_ARGS = GUARDED_MOST, MOST_BYTES = 1 << 22 };
 
 static void fail(const char *what, sd_status st)
 {
@@ -74,49 +72,25 @@ static bool is_small(const thunk_program *p)
     return sum <= MOST_BYTES;
 }
 
-typedef struct {
-    uint8_t *map;
-    size_t bytes;
-} guarded;
-
-static sd_status make_argument(const thunk_type *t, guarded *g,
-                               xpu_buffer **out)
-{
-    size_t room = (t->bytes + 63) / 64 * 64;
-
-    g->bytes = (room + PAGE - 1) / PAGE * PAGE + PAGE;
-    g->map = mmap(NULL, g->bytes, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (g->map == MAP_FAILED)
-        fail("no memory", NULL);
-    mprotect(g->map + g->bytes - PAGE, PAGE, PROT_NONE);
-    return xpu_buffer_view(host(), XPU_MEM_DEVICE, t->dtype, t->rank, t->dim,
-                           g->map + g->bytes - PAGE - room, NULL, NULL, out);
-}
-
 static sd_status execute(const thunk_program *p, xpu_program *x)
 {
-    xpu_buffer *in[MOST_ARGS] = {0}, *out[MOST_ARGS] = {0};
-    guarded g[MOST_ARGS] = {0};
+    guarded_call c = {0};
     bool keep[MOST_ARGS];
-    xpu_call call = {.arg = in, .narg = p->nparam, .keep = keep};
+    xpu_call call = {.arg = c.in, .narg = p->nparam, .keep = keep};
     xpu_event *done = NULL;
     sd_status st = NULL;
 
     memset(keep, true, sizeof keep); /* the memory is ours */
-    for (int i = 0; i < p->nparam && !st; i++)
-        st = make_argument(&p->param[i], &g[i], &in[i]);
-    if (!st && !(st = xpu_execute(x, &call, out, &done)))
+    for (int i = 0; i < p->nparam && !st; i++) {
+        const thunk_type *t = &p->param[i];
+
+        st = guarded_argument(&c, i, host(), t->dtype, t->rank, t->dim, NULL,
+                              t->bytes);
+    }
+    if (!st && !(st = xpu_execute(x, &call, c.out, &done)))
         st = xpu_event_wait(done);
     xpu_event_release(done);
-    for (int i = 0; i < MOST_ARGS; i++) {
-        if (out[i])
-            xpu_buffer_release(out[i]);
-        if (in[i])
-            xpu_buffer_release(in[i]);
-        if (g[i].map)
-            munmap(g[i].map, g[i].bytes);
-    }
+    guarded_finish(&c);
     return st;
 }
 
@@ -138,7 +112,7 @@ static void load_and_run(thunk_program *p)
 static void check_saving(const thunk_program *p)
 {
     sd_buf text = {0}, saved = {0}, again = {0};
-    thunk_program *q;
+    thunk_program *q = NULL;
 
     if (thunk_verify(p))
         fail("a loaded program does not verify", NULL);

@@ -2,6 +2,7 @@
 #include "random.h"
 
 #include "frontend.h"
+#include "guarded.h"
 #include "passes.h"
 #include "plan.h"
 #include "target.h"
@@ -9,9 +10,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
-enum { MOST_ARGS = 64 };
+enum { MOST_ARGS = GUARDED_MOST };
 
 sd_status random_world_open(random_world *w, const char *device)
 {
@@ -92,33 +92,6 @@ static void fill(hlo_value *v, const char *name, uint64_t seed)
     }
 }
 
-/* An argument's bytes end where the process may not read. */
-typedef struct {
-    void *map;
-    size_t bytes;
-} guarded;
-
-enum { PAGE = 4096 };
-
-static void *guard(guarded *g, const void *data, size_t bytes)
-{
-    size_t room = (bytes + 63) / 64 * 64,
-           pages = (room + PAGE - 1) / PAGE * PAGE;
-    uint8_t *end;
-
-    g->bytes = pages + 2 * PAGE;
-    g->map = mmap(NULL, g->bytes, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (g->map == MAP_FAILED)
-        abort();
-    end = (uint8_t *)g->map + PAGE + pages;
-    mprotect(g->map, PAGE, PROT_NONE);
-    mprotect(end, PAGE, PROT_NONE);
-    if (bytes)
-        memcpy(end - room, data, bytes);
-    return end - room;
-}
-
 /* ---- comparing ---- */
 
 static double part_at(const hlo_value *v, int64_t i)
@@ -181,18 +154,17 @@ static sd_status take(const run *r, xpu_buffer *b, const sd_shape *s,
     return st;
 }
 
-static sd_status give(const run *r, int i, guarded *g, xpu_buffer **out)
+static sd_status give(const run *r, int i, guarded_call *c)
 {
     const hlo_value *v = &r->arg[i];
     const sd_shape *s = v->shape;
 
     if (xpu_device_desc(r->w->device)->kind != DEVICE_HOST)
         return xpu_buffer_from_host(r->w->device, XPU_MEM_DEVICE, s->dtype,
-                                    s->rank, s->dim, v->data, NULL, true, out,
-                                    NULL);
-    return xpu_buffer_view(r->w->device, XPU_MEM_DEVICE, s->dtype, s->rank,
-                           s->dim, guard(g, v->data, sd_shape_bytes(s)), NULL,
-                           NULL, out);
+                                    s->rank, s->dim, v->data, NULL, true,
+                                    &c->in[i], NULL);
+    return guarded_argument(c, i, r->w->device, s->dtype, s->rank, s->dim,
+                            v->data, sd_shape_bytes(s));
 }
 
 static int count_results(const run *r)
@@ -202,30 +174,22 @@ static int count_results(const run *r)
 
 static sd_status execute(const run *r, thunk_program *t, hlo_value *got)
 {
-    xpu_buffer *in[MOST_ARGS] = {0}, *out[MOST_ARGS] = {0};
-    guarded g[MOST_ARGS] = {0};
-    xpu_call call = {.arg = in, .narg = r->narg};
+    guarded_call c = {0};
+    xpu_call call = {.arg = c.in, .narg = r->narg};
     xpu_program *x = NULL;
     xpu_event *done = NULL;
     sd_status st = xpu_program_load(r->w->device, t, &x);
 
     for (int i = 0; i < r->narg && !st; i++)
-        st = give(r, i, &g[i], &in[i]);
-    if (!st && !(st = xpu_execute(x, &call, out, &done)))
+        st = give(r, i, &c);
+    if (!st && !(st = xpu_execute(x, &call, c.out, &done)))
         st = xpu_event_wait(done);
     for (int i = 0; i < count_results(r) && !st; i++)
         st =
-            take(r, out[i],
+            take(r, c.out[i],
                  r->want.elem ? r->want.elem[i].shape : r->want.shape, &got[i]);
     xpu_event_release(done);
-    for (int i = 0; i < MOST_ARGS; i++) {
-        if (out[i])
-            xpu_buffer_release(out[i]);
-        if (in[i])
-            xpu_buffer_release(in[i]);
-        if (g[i].map)
-            munmap(g[i].map, g[i].bytes);
-    }
+    guarded_finish(&c);
     xpu_program_release(x);
     return st;
 }

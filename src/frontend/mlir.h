@@ -201,6 +201,8 @@ uint64_t mlir_varint(sd_cursor *c);
 int64_t mlir_svarint(sd_cursor *c);
 void mlir_fail(mlir_reader *r, sd_code code, const char *fmt, ...)
     SD_PRINTF(3, 4);
+/* A code of newer versions; thing: "vhlo type" */
+void mlir_not_known(mlir_reader *r, const char *thing, uint64_t code);
 /* Takes the cursor's error over; what: "the string section". */
 void mlir_check(mlir_reader *r, const sd_cursor *c, const char *what);
 sd_cursor mlir_cursor(const mlir_reader *r, sd_bytes b);

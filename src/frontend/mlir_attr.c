@@ -263,7 +263,7 @@ static void read_builtin(mlir_reader *r, sd_cursor *c, mlir_attr *at)
         read_file_loc(r, c, at, true);
         break;
     default:
-        mlir_fail(r, SD_UNIMPLEMENTED, "builtin attribute code %" PRIu64, code);
+        mlir_not_known(r, "builtin attribute", code);
     }
 }
 
@@ -405,9 +405,7 @@ static void read_vhlo(mlir_reader *r, sd_cursor *c, mlir_attr *at)
         mlir_read_mesh(r, c, code, at);
         break;
     default:
-        mlir_fail(r, SD_UNIMPLEMENTED,
-                  "vhlo attribute code %" PRIu64 " in a program of %s", code,
-                  r->producer);
+        mlir_not_known(r, "vhlo attribute", code);
     }
 }
 
@@ -434,8 +432,8 @@ const mlir_attr *mlir_attr_at(mlir_reader *r, uint64_t index)
     sd_cursor c;
 
     if (index >= (uint64_t)r->attr.n) {
-        mlir_fail(r, SD_INVALID, "attribute %" PRIu64 " of %d", index,
-                  r->attr.n);
+        mlir_fail(r, SD_INVALID, "attribute %" PRIu64 ", where there are %d",
+                  index, r->attr.n);
         return &mlir_no_attr;
     }
     if (r->attr_depth > MLIR_ATTR_DEPTH) {

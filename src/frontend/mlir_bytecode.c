@@ -45,6 +45,13 @@ void mlir_check(mlir_reader *r, const sd_cursor *c, const char *what)
         r->st = sd_cursor_status(c, what);
 }
 
+void mlir_not_known(mlir_reader *r, const char *thing, uint64_t code)
+{
+    mlir_fail(r, SD_UNIMPLEMENTED,
+              "%s code %" PRIu64 " in a program of %s is not known", thing,
+              code, r->producer);
+}
+
 /* Its offsets are those of the file. */
 sd_cursor mlir_cursor(const mlir_reader *r, sd_bytes b)
 {
@@ -89,7 +96,8 @@ static uint64_t varint_flag(sd_cursor *c, bool *flag)
 sd_bytes mlir_str(mlir_reader *r, uint64_t index)
 {
     if (index >= (uint64_t)r->str.n) {
-        mlir_fail(r, SD_INVALID, "string %" PRIu64 " of %d", index, r->str.n);
+        mlir_fail(r, SD_INVALID, "string %" PRIu64 ", where there are %d",
+                  index, r->str.n);
         return (sd_bytes){(const uint8_t *)"", 0};
     }
     return r->str.at[index].s;
@@ -185,11 +193,14 @@ static void read_sections(mlir_reader *r, sd_cursor *c)
 
         if (c->bad)
             break;
-        if (id >= S_COUNT || id == S_VERSIONS || r->has[id]) {
-            mlir_fail(r, SD_INVALID, "offset %zu: %s section %u", offset,
-                      id < S_COUNT && r->has[id] ? "second" : "unknown", id);
+        if (id >= S_COUNT || id == S_VERSIONS)
+            mlir_fail(r, SD_INVALID, "offset %zu: section %u is not known",
+                      offset, id);
+        else if (r->has[id])
+            mlir_fail(r, SD_INVALID, "offset %zu: a second section %u", offset,
+                      id);
+        if (r->st)
             return;
-        }
         r->has[id] = true;
         r->section[id] = body;
     }

@@ -153,7 +153,7 @@ static void read_props(mlir_reader *r, mlir_op *op, uint64_t entry)
         return;
     op->prop = sd_arena_array(r->a, uint32_t, vhlo_nprop(row) + 1);
     if (r->version >= 5 && *s && entry >= r->nprop) {
-        mlir_fail(r, SD_INVALID, "%s has no properties", row->name);
+        mlir_fail(r, SD_INVALID, "%s without its property entry", row->name);
         return;
     }
     if (r->version >= 5 && entry < r->nprop)

@@ -463,9 +463,7 @@ static void read_vhlo(mlir_reader *r, sd_cursor *c, mlir_type *t)
         read_future(r, c, t);
         break;
     default:
-        mlir_fail(r, SD_UNIMPLEMENTED,
-                  "vhlo type code %" PRIu64 " in a program of %s", code,
-                  r->producer);
+        mlir_not_known(r, "vhlo type", code);
     }
 }
 
@@ -477,7 +475,8 @@ const mlir_type *mlir_type_at(mlir_reader *r, uint64_t index)
     sd_cursor c;
 
     if (index >= (uint64_t)r->type.n) {
-        mlir_fail(r, SD_INVALID, "type %" PRIu64 " of %d", index, r->type.n);
+        mlir_fail(r, SD_INVALID, "type %" PRIu64 ", where there are %d", index,
+                  r->type.n);
         return &bad;
     }
     if (r->depth > MLIR_TYPE_DEPTH) {
@@ -526,15 +525,16 @@ static const sd_shape *tensor_shape(mlir_reader *r, const mlir_type *t)
     sd_status st;
 
     if (e->kind != MLIR_T_ELEM) {
-        mlir_fail(r, SD_UNIMPLEMENTED, "tensor of %s",
+        mlir_fail(r, SD_UNIMPLEMENTED, "tensor of %s is not done",
                   e->what ? e->what : "what is no element type");
         return NULL;
     }
     for (int i = 0; i < t->rank; i++)
         if (t->dim[i] == INT64_MIN) {
             mlir_fail(r, SD_UNIMPLEMENTED,
-                      "dynamic dimension %d of a tensor of rank %d", i,
-                      t->rank);
+                      "dynamic dimension %d of a tensor of rank %d: only "
+                      "sizes that are known when compiling are done",
+                      i, t->rank);
             return NULL;
         }
     st = sd_shape_check(e->dtype, t->rank, t->dim);
@@ -586,7 +586,7 @@ const sd_shape *mlir_shape(mlir_reader *r, uint64_t type)
         t->shape = tuple_shape(r, t);
         break;
     default:
-        mlir_fail(r, SD_UNIMPLEMENTED, "a value of %s",
+        mlir_fail(r, SD_UNIMPLEMENTED, "a value of %s is not done",
                   t->what ? t->what : "a type that is no tensor");
     }
     r->depth--;

@@ -355,12 +355,15 @@ static void read_collective(vhlo_import *im, mlir_op *op, hlo_op to,
     if (to == HLO_REDUCE_SCATTER)
         c->dim = vhlo_int(im, op, "scatter_dimension");
     if (to == HLO_ALL_TO_ALL) {
+        int64_t join = vhlo_int(im, op, "concat_dimension");
+
         c->dim = vhlo_int(im, op, "split_dimension");
         c->split_count = vhlo_int(im, op, "split_count");
-        if (c->split_count != 1 &&
-            vhlo_int(im, op, "concat_dimension") != c->dim)
+        if (c->split_count != 1 && join != c->dim)
             vhlo_fail(im, op, SD_UNIMPLEMENTED,
-                      "splits one dimension and joins another");
+                      "splits one dimension and joins another, %" PRId64
+                      " and %" PRId64 ": only one for both is done",
+                      c->dim, join);
     }
     if (to == HLO_COLLECTIVE_BROADCAST && int_or(im, op, "has_dynamic_root"))
         vhlo_fail(im, op, SD_UNIMPLEMENTED,

@@ -68,8 +68,9 @@ void op_compare(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     if (dir < 0 || dir > HLO_LT ||
         (type && type != (int64_t)in->u.compare.type + 1))
         vhlo_fail(im, op, SD_INVALID,
-                  "direction %" PRId64 " and type %" PRId64 " on %s", dir, type,
-                  sd_dtype_name(arg[0]->shape->dtype));
+                  "comparison_direction %" PRId64 " and compare_type %" PRId64
+                  " do not fit %s",
+                  dir, type, sd_dtype_name(arg[0]->shape->dtype));
     bind(im, op, in);
 }
 
@@ -535,7 +536,9 @@ void op_reduce_precision(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         return;
     if (e < 1 || e > 64 || m < 0 || m > 64)
         vhlo_fail(im, op, SD_INVALID,
-                  "%" PRId64 " exponent and %" PRId64 " mantissa bits", e, m);
+                  "%" PRId64 " exponent and %" PRId64
+                  " mantissa bits, which should be 1 to 64 and 0 to 64",
+                  e, m);
     in->u.precision.exponent = (int)e;
     in->u.precision.mantissa = (int)m;
     bind(im, op, in);

@@ -208,7 +208,10 @@ static void read_precision(vhlo_import *im, mlir_op *op, hlo_prec *prec)
 
     for (int i = 0; i < d.n; i++) {
         if (d.at[i] < 0 || d.at[i] > HLO_PREC_HIGHEST) {
-            vhlo_fail(im, op, SD_INVALID, "precision %" PRId64, d.at[i]);
+            vhlo_fail(im, op, SD_INVALID,
+                      "precision_config holds %" PRId64
+                      ", which should be 0 to %d",
+                      d.at[i], HLO_PREC_HIGHEST);
             return;
         }
         prec[i] = (hlo_prec)d.at[i];
@@ -261,7 +264,8 @@ static const char *algorithm(vhlo_import *im, mlir_op *op)
     for (size_t i = 0; i < SD_COUNTOF(known); i++)
         if (strcmp(known[i], name) == 0)
             return known[i];
-    vhlo_fail(im, op, SD_UNIMPLEMENTED, "algorithm %s", name);
+    vhlo_fail(im, op, SD_UNIMPLEMENTED, "algorithm %s: it is none of XLA's",
+              name);
     return NULL;
 }
 

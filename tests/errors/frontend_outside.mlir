@@ -103,7 +103,7 @@ func.func @main(%a: tensor<2xf32>) -> tensor<4xf32> {
 }
 // -----
 // code: UNIMPLEMENTED
-// error: stablehlo.all_to_all (-:2): splits one dimension and joins another
+// error: stablehlo.all_to_all (-:2): splits one dimension and joins another, 0 and 1: only one for both is done
 func.func @main(%a: tensor<2x2xf32>) -> tensor<1x4xf32> {
   %0 = "stablehlo.all_to_all"(%a) <{split_dimension = 0 : i64, concat_dimension = 1 : i64, split_count = 2 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<2x2xf32>) -> tensor<1x4xf32>
   return %0 : tensor<1x4xf32>

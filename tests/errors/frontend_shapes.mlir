@@ -57,7 +57,7 @@ func.func @main(%a: tensor<6xf32>) -> tensor<?x?xf32> {
 }
 // -----
 // code: UNIMPLEMENTED
-// error: argument 0 of main: dynamic dimension 1 of a tensor of rank 2
+// error: argument 0 of main: dynamic dimension 1 of a tensor of rank 2: only sizes that are known
 func.func @main(%a: tensor<2x?xf32>) -> tensor<2x?xf32> {
   return %a : tensor<2x?xf32>
 }

@@ -32,14 +32,14 @@ func.func @main(%a: tensor<2x2xf32>) -> tensor<2x2xf32> {
   return %0 : tensor<2x2xf32>
 }
 // -----
-// error: stablehlo.dot_general (-:2): precision 5
+// error: stablehlo.dot_general (-:2): precision_config holds 5, which should be 0 to 2
 func.func @main(%a: tensor<2x2xf32>) -> tensor<2x2xf32> {
   %0 = "stablehlo.dot_general"(%a, %a) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [5 : i32]}> : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
   return %0 : tensor<2x2xf32>
 }
 // -----
 // code: UNIMPLEMENTED
-// error: stablehlo.dot_general (-:2): algorithm dot_f16_f16_f64_x2_fast_accum
+// error: stablehlo.dot_general (-:2): algorithm dot_f16_f16_f64_x2_fast_accum: it is none of XLA's
 func.func @main(%a: tensor<2x2xf16>) -> tensor<2x2xf16> {
   %0 = stablehlo.dot_general %a, %a, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT], algorithm = <lhs_precision_type = f16, rhs_precision_type = f16, accumulation_type = f64, lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 2, allow_imprecise_accumulation = true> : (tensor<2x2xf16>, tensor<2x2xf16>) -> tensor<2x2xf16>
   return %0 : tensor<2x2xf16>

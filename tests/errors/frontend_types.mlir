@@ -1,23 +1,23 @@
 // code: UNIMPLEMENTED
-// error: argument 0 of main: tensor of quantized type
+// error: argument 0 of main: tensor of quantized type is not done
 func.func @main(%a: tensor<2x!quant.uniform<i8:f32, 0.5>>) {
   return
 }
 // -----
 // code: UNIMPLEMENTED
-// error: argument 0 of main: a value of buffer type
+// error: argument 0 of main: a value of buffer type is not done
 func.func @main(%a: memref<2xf32>) {
   return
 }
 // -----
 // code: UNIMPLEMENTED
-// error: argument 0 of main: a value of a type that is no tensor
+// error: argument 0 of main: a value of a type that is no tensor is not done
 func.func @main(%a: i32) {
   return
 }
 // -----
 // code: UNIMPLEMENTED
-// error: argument 0 of main: tensor of what is no element type
+// error: argument 0 of main: tensor of what is no element type is not done
 func.func @main(%a: tensor<2xtensor<2xf32>>) {
   return
 }

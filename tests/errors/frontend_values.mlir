@@ -22,7 +22,7 @@ func.func @main() -> tensor<2xui8> {
   return %0 : tensor<2xui8>
 }
 // -----
-// error: stablehlo.compare (-:2): direction 0 and type 3 on f32
+// error: stablehlo.compare (-:2): comparison_direction 0 and compare_type 3 do not fit f32
 func.func @main(%a: tensor<f32>) -> tensor<i1> {
   %0 = stablehlo.compare EQ, %a, %a, SIGNED : (tensor<f32>, tensor<f32>) -> tensor<i1>
   return %0 : tensor<i1>
@@ -46,7 +46,7 @@ func.func @main(%a: tensor<2x2xf32>) -> tensor<2x2xf32> {
   return %0 : tensor<2x2xf32>
 }
 // -----
-// error: stablehlo.reduce_precision (-:2): 0 exponent and 3 mantissa bits
+// error: stablehlo.reduce_precision (-:2): 0 exponent and 3 mantissa bits, which should be 1 to 64 and 0 to 64
 func.func @main(%a: tensor<f32>) -> tensor<f32> {
   %0 = "stablehlo.reduce_precision"(%a) <{exponent_bits = 0 : i32, mantissa_bits = 3 : i32}> : (tensor<f32>) -> tensor<f32>
   return %0 : tensor<f32>

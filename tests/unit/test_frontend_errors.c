@@ -80,7 +80,8 @@ enum {
 typedef struct {
     bytes attr, type;
     bytes body; /* main's operations and values, for abs and return */
-    bytes more; /* behind section `of`, or the section if it has none */
+    bytes more; /* behind section `of`; COUNT: behind all of them */
+    int nlist; /* attributes, each a list of sixteen of the one before */
     const char *want;
 } odd;
 
@@ -138,6 +139,18 @@ static void put_entries(sd_buf *index, sd_buf *data, const bytes *e, int n,
     }
 }
 
+static void put_lists(sd_buf *index, sd_buf *data, int n)
+{
+    enum { MANY = 16 };
+
+    for (int i = 0; i < n; i++) {
+        PUT(index, V(SDY), V(1), FLAG(2 + MANY, 1));
+        PUT(data, V(11), V(MANY));
+        for (int k = 0; k < MANY; k++)
+            sd_buf_u8(data, V(KEY + i));
+    }
+}
+
 static void put_isolated(sd_buf *b, sd_buf *region)
 {
     PUT(b, FLAG(1, 1));
@@ -173,12 +186,13 @@ static void put_ir(sd_buf *b, const bytes *body)
 /* ir: instead of its own; emptied. */
 static sd_buf program(const odd *o, sd_buf *ir)
 {
-    sd_buf file = {0}, s[S_COUNT] = {{0}};
+    sd_buf file = {0}, s[S_COUNT + 1] = {{0}};
 
     put_strings(&s[S_STRINGS]);
     put_dialects(&s[S_DIALECTS]);
-    PUT(&s[S_OFFSETS], V(NATTR), V(NTYPE));
+    PUT(&s[S_OFFSETS], V(NATTR + o->nlist), V(NTYPE));
     put_entries(&s[S_OFFSETS], &s[S_ENTRIES], attrs, NATTR, MINE, &o->attr);
+    put_lists(&s[S_OFFSETS], &s[S_ENTRIES], o->nlist);
     put_entries(&s[S_OFFSETS], &s[S_ENTRIES], types, NTYPE, MY_TYPE, &o->type);
     if (ir)
         s[S_IR] = *ir;
@@ -191,6 +205,8 @@ static sd_buf program(const odd *o, sd_buf *ir)
     for (uint8_t i = 0; i < S_COUNT; i++)
         if (s[i].len || i == S_RESOURCES)
             put_section(&file, i, &s[i]);
+    sd_buf_add(&file, s[S_COUNT].at, s[S_COUNT].len);
+    sd_buf_finish(&s[S_COUNT]);
     return file;
 }
 
@@ -248,7 +264,11 @@ static const odd entries[] = {
     {.attr = BYTES(BUILTIN, V(8), V(MY_TYPE), V(3), S(1), S(1), S(1)),
      .type = BYTES(BUILTIN, V(0), 0x02, 0x08), /* i128 */
      .want = "an attribute: expected as many words as the number is wide"},
-    {.attr = BYTES(SDY, V(99)), .want = "sdy attribute code 99"},
+    {.attr = BYTES(SDY, V(99)),
+     .want = "sdy attribute code 99 in a program of hand is not known"},
+    {.attr = BYTES(SDY, V(11), V(1), V(KEY + 6)),
+     .nlist = 6,
+     .want = "an attribute or type of more than 33554432 bytes of text"},
     {.attr = BYTES(SDY, V(8), V(1), MINUS_ONE),
      .want = "an attribute: expected a factor that is not negative"},
     {.attr = BYTES(SDY, V(17), V(UNKNOWN), V(0), V(0), V(0), S(3)),
@@ -307,6 +327,8 @@ static const odd sections[] = {
              "bytes"},
     {.more = BYTES(S_RESOURCE_OFFSETS, V(0), V(BUILTIN), V(1), V(11), V(40), 0),
      .want = "the resources: expected more bytes"},
+    {.more = BYTES(S_COUNT, S_IR, V(0)), .want = ": a second section 4"},
+    {.more = BYTES(S_COUNT, 12, V(0)), .want = ": section 12 is not known"},
     /* the value of the next operation, in a region; the operation's own */
     {.body =
          BYTES(0, V(3), FLAG(3, 1), V(1), FLAG(TENSOR, 0), 0, V(OP_CASE),

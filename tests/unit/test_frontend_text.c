@@ -270,6 +270,29 @@ static void lists_all_that_is_not_supported(void **state)
     sd_arena_destroy(a);
 }
 
+/* A token alone is an infeed too, of an empty tuple. */
+static void receives_nothing(void **state)
+{
+    static const char text[] =
+        "func.func @main() -> !stablehlo.token {\n"
+        "  %t = stablehlo.create_token : !stablehlo.token\n"
+        "  %0 = \"stablehlo.infeed\"(%t)\n"
+        "    : (!stablehlo.token) -> !stablehlo.token\n"
+        "  return %0 : !stablehlo.token\n}\n";
+    sd_arena *a = sd_arena_create();
+    hlo_module *m;
+    hlo_inst *in;
+
+    (void)state;
+    assert_null(read_text(a, text, &m));
+    assert_null(hlo_verify(m));
+    in = m->entry->root->arg[0];
+    assert_int_equal(in->op, HLO_INFEED);
+    assert_int_equal(in->shape->elem[0]->nelem, 0);
+    assert_int_equal(m->entry->root->shape->dtype, SD_TOKEN);
+    sd_arena_destroy(a);
+}
+
 /* ---- what is written ---- */
 
 static sd_buf written(sd_bytes program, const char *what)
@@ -352,6 +375,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(names_line_and_column),
         cmocka_unit_test(bounds_what_nests),
         cmocka_unit_test(lists_all_that_is_not_supported),
+        cmocka_unit_test(receives_nothing),
         cmocka_unit_test(writes_what_it_reads),
         cmocka_unit_test(text_imports_as_bytecode_does),
     };

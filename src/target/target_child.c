@@ -275,18 +275,20 @@ static sd_status talk(int fd, pid_t pid, LLVMModuleRef m,
     sd_status st = NULL;
     bool too_slow;
     size_t n;
-    int how;
+    int how, err;
 
+    errno = 0;
     if (say(fd, type == LLVMAssemblyFile ? ASKS_TEXT : ASKS_OBJECT,
             LLVMGetBufferStart(code), LLVMGetBufferSize(code)))
         p = hear(fd, &kind, &n);
-    too_slow = !p && (errno == EAGAIN || errno == EWOULDBLOCK);
+    err = p ? 0 : errno;
+    too_slow = err == EAGAIN || err == EWOULDBLOCK;
     LLVMDisposeMemoryBuffer(code);
-    if (too_slow)
+    if (too_slow || err == ENOMEM) /* it may be writing yet */
         kill(pid, SIGKILL);
     how = wait_for(pid);
     if (!p)
-        return ended_early(how, too_slow);
+        return err == ENOMEM ? sd_no_memory(0) : ended_early(how, too_slow);
     if (kind == SAYS_BYTES)
         *out = LLVMCreateMemoryBufferWithMemoryRangeCopy(p, n, "binary");
     else

@@ -171,15 +171,16 @@ typedef struct {
 sd_status pjrt_array_read(PJRT_Buffer_Type type, const int64_t *dim,
                           size_t ndim, const PJRT_Buffer_MemoryLayout *layout,
                           pjrt_array *out);
-/* Takes x, also when there is no memory for the handle (then NULL); order is
- * copied. */
+/* Without x, which the caller sets; order is copied. */
+PJRT_Buffer *pjrt_buffer_handle(PJRT_Memory *m, int rank, const int64_t *order);
+/* Takes x, also when there is no memory for the handle (then NULL). */
 PJRT_Buffer *pjrt_buffer_wrap(PJRT_Memory *m, xpu_buffer *x,
                               const int64_t *order);
 void pjrt_buffer_free(PJRT_Buffer *b); /* takes NULL */
 sd_status pjrt_shape(PJRT_Buffer_Type type, const int64_t *dim, size_t ndim,
                      sd_dtype *out);
 sd_status pjrt_place(PJRT_Device *d, PJRT_Memory *m, PJRT_Memory **out);
-sd_status pjrt_check_range(const xpu_buffer *x, int64_t offset, int64_t bytes);
+sd_status pjrt_check_range(const xpu_buffer *x, int64_t offset, int64_t size);
 
 /* ---- executables: pjrt_options.c, pjrt_executable.c, pjrt_loaded.c,
  *      pjrt_execute.c ---- */

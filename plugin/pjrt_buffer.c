@@ -3,27 +3,33 @@
  * to life in pjrt_create.c, pjrt_transfer.c, pjrt_async.c. */
 #include "pjrt.h"
 
+PJRT_Buffer *pjrt_buffer_handle(PJRT_Memory *m, int rank, const int64_t *order)
+{
+    size_t bytes = (size_t)rank * sizeof *order;
+    PJRT_Buffer *b = malloc(sizeof *b);
+
+    if (!b)
+        return NULL;
+    *b = (PJRT_Buffer){.memory = m};
+    if (!order)
+        return b;
+    if (!(b->order = malloc(bytes))) {
+        free(b);
+        return NULL;
+    }
+    memcpy(b->order, order, bytes);
+    return b;
+}
+
 PJRT_Buffer *pjrt_buffer_wrap(PJRT_Memory *m, xpu_buffer *x,
                               const int64_t *order)
 {
-    PJRT_Buffer *b = malloc(sizeof *b);
+    PJRT_Buffer *b = pjrt_buffer_handle(m, xpu_buffer_rank(x), order);
 
-    if (!b) {
+    if (b)
+        b->x = x;
+    else
         xpu_buffer_release(x);
-        return NULL;
-    }
-    b->x = x;
-    b->memory = m;
-    b->order = NULL;
-    if (order) {
-        size_t bytes = (size_t)xpu_buffer_rank(x) * sizeof *order;
-
-        if (!(b->order = malloc(bytes))) {
-            pjrt_buffer_free(b);
-            return NULL;
-        }
-        memcpy(b->order, order, bytes);
-    }
     return b;
 }
 
@@ -31,7 +37,8 @@ void pjrt_buffer_free(PJRT_Buffer *b)
 {
     if (!b)
         return;
-    xpu_buffer_release(b->x);
+    if (b->x)
+        xpu_buffer_release(b->x);
     free(b->order);
     free(b);
 }

@@ -16,6 +16,26 @@ static PJRT_Error *hand_out(sd_status st, PJRT_Memory *m, xpu_buffer *x,
     return NULL;
 }
 
+/* Where a call takes something of the caller's, the handle comes first: when
+ * there is none, nothing has changed hands. */
+static sd_status make_handle(PJRT_Memory *m, const pjrt_array *t,
+                             PJRT_Buffer **out)
+{
+    *out = pjrt_buffer_handle(m, t->rank, t->order);
+    return *out ? NULL : sd_no_memory(sizeof **out);
+}
+
+/* The handle b, unless st says that nothing is in it. */
+static PJRT_Error *hand_out_filled(sd_status st, PJRT_Buffer *b,
+                                   PJRT_Buffer **out)
+{
+    if (st)
+        pjrt_buffer_free(b);
+    else
+        *out = b;
+    return pjrt_return(st);
+}
+
 PJRT_Error *pjrt_client_create_uninitialized_buffer(
     PJRT_Client_CreateUninitializedBuffer_Args *a)
 {
@@ -38,18 +58,19 @@ PJRT_Error *pjrt_client_create_view_of_device_buffer(
     PJRT_Client_CreateViewOfDeviceBuffer_Args *a)
 {
     PJRT_Memory *m = NULL;
-    xpu_buffer *x = NULL;
+    PJRT_Buffer *b = NULL;
     pjrt_array t;
     sd_status st;
 
     if (!(st = pjrt_place(a->device, PJRT_HAS(a, memory) ? a->memory : NULL,
                           &m)) &&
         !(st = pjrt_array_read(a->element_type, a->dims, a->num_dims, a->layout,
-                               &t)))
+                               &t)) &&
+        !(st = make_handle(m, &t, &b)))
         st = xpu_buffer_view(m->device->x, m->kind, t.dtype, t.rank, t.dim,
                              a->device_buffer_ptr, a->on_delete_callback,
-                             a->on_delete_callback_arg, &x);
-    return hand_out(st, m, x, st ? NULL : t.order, &a->buffer);
+                             a->on_delete_callback_arg, &b->x);
+    return hand_out_filled(st, b, &a->buffer);
 }
 
 /* ---- what fails, what comes later ---- */
@@ -200,15 +221,15 @@ PJRT_Error *pjrt_buffer_copy_to_memory(PJRT_Buffer_CopyToMemory_Args *a)
 /* The same memory under another type and shape; the argument is donated. */
 PJRT_Error *pjrt_buffer_bitcast(PJRT_Buffer_Bitcast_Args *a)
 {
-    xpu_buffer *x = NULL;
+    PJRT_Buffer *b = NULL;
     pjrt_array t;
     sd_status st;
 
     if (!(st = pjrt_array_read(a->element_type, a->dims, a->num_dims,
-                               a->device_layout, &t)))
-        st = xpu_buffer_bitcast(a->buffer->x, t.dtype, t.rank, t.dim, &x);
-    return hand_out(st, a->buffer->memory, x, st ? NULL : t.order,
-                    &a->out_buffer);
+                               a->device_layout, &t)) &&
+        !(st = make_handle(a->buffer->memory, &t, &b)))
+        st = xpu_buffer_bitcast(a->buffer->x, t.dtype, t.rank, t.dim, &b->x);
+    return hand_out_filled(st, b, &a->out_buffer);
 }
 
 static void
@@ -227,21 +248,20 @@ dependency_ready(PJRT_Buffer_DonateWithControlDependency_Callback_Args *a)
 PJRT_Error *pjrt_buffer_donate_with_control_dependency(
     PJRT_Buffer_DonateWithControlDependency_Args *a)
 {
+    PJRT_Buffer *b = pjrt_buffer_handle(
+        a->buffer->memory, xpu_buffer_rank(a->buffer->x), a->buffer->order);
     xpu_event *dependency = xpu_event_create();
-    PJRT_Error *error;
-    xpu_buffer *x = NULL;
     sd_status st;
 
-    if (!dependency)
-        return pjrt_no_memory();
-    st = xpu_buffer_donate(a->buffer->x, dependency, &x);
-    error =
-        hand_out(st, a->buffer->memory, x, a->buffer->order, &a->out_buffer);
-    if (error) {
+    if (!b || !dependency)
+        st = sd_no_memory(sizeof *b);
+    else
+        st = xpu_buffer_donate(a->buffer->x, dependency, &b->x);
+    if (st) {
         xpu_event_release(dependency);
-        return error;
+    } else {
+        a->callback_data = dependency;
+        a->dependency_ready_callback = dependency_ready;
     }
-    a->callback_data = dependency;
-    a->dependency_ready_callback = dependency_ready;
-    return NULL;
+    return hand_out_filled(st, b, &a->out_buffer);
 }

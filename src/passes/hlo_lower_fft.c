@@ -93,27 +93,41 @@ static hlo_inst *roots(const fft *f, int64_t rows, int64_t cols, int64_t step,
 
 /* ---- mixed radix ---- */
 
-/* The factors of n, large ones first; 0: a prime is too large. */
-static int factor(int64_t n, int64_t *to)
+/* The largest divisor of n up to MOST_RADIX, else a prime; 0: too large. */
+static int64_t factor(int64_t n)
 {
-    int64_t prime = 2, back[MOST_FACTORS];
+    for (int64_t r = MOST_RADIX; r > 1; r--)
+        if (n % r == 0)
+            return r;
+    for (int64_t r = MOST_RADIX + 1; r <= MOST_PRIME; r++)
+        if (n % r == 0)
+            return r;
+    return 0;
+}
+
+/* The first factor is also how many columns the next sums have for lanes: it
+ * had better fill a vector. */
+static int64_t first_factor(int64_t n)
+{
+    for (int64_t r = MOST_RADIX; r <= MOST_PRIME; r++)
+        if (n % r == 0)
+            return r;
+    return factor(n);
+}
+
+/* How many factors; 0: a prime is too large. */
+static int factors(int64_t n, int64_t *to)
+{
     int k = 0;
 
     while (n > 1) {
-        if (prime > MOST_PRIME)
+        int64_t r = k ? factor(n) : first_factor(n);
+
+        if (!r)
             return 0;
-        if (n % prime) {
-            prime++;
-            continue;
-        }
-        n /= prime;
-        if (k && back[k - 1] * prime <= MOST_RADIX)
-            back[k - 1] *= prime;
-        else
-            back[k++] = prime;
+        to[k++] = r;
+        n /= r;
     }
-    for (int i = 0; i < k; i++)
-        to[i] = back[k - 1 - i];
     return k;
 }
 
@@ -223,7 +237,7 @@ static hlo_inst *bluestein(const fft *f, hlo_inst *x)
 static hlo_inst *transform(const fft *f, hlo_inst *x)
 {
     int64_t r[MOST_FACTORS], n = x->shape->dim[1];
-    int k = factor(n, r);
+    int k = factors(n, r);
 
     return n == 1 ? x : k ? mixed_radix(f, x, r, k) : bluestein(f, x);
 }

@@ -160,6 +160,13 @@ static bool varies_inside(const cluster *c, const cluster_member *m)
     return varies >> (c->space.outer->rank + 1) != 0;
 }
 
+/* Six operations an element and more shuffles than loading it takes. */
+static bool is_complex_product(const hlo_inst *in)
+{
+    return in->op == HLO_MULTIPLY &&
+           sd_dtype_kind(in->shape->dtype) == SD_K_COMPLEX;
+}
+
 /* Is the work of computing it in that cluster in proportion?  *extra: cheap
  * work that is done more often than there are elements. */
 static bool is_worth(const cluster *c, const cluster_member *m, int *extra)
@@ -179,7 +186,7 @@ static bool is_worth(const cluster *c, const cluster_member *m, int *extra)
         return times <= SMALL_HEAVY;
     if (times <= SMALL)
         return true;
-    if (!(props & HLO_P_CHEAP))
+    if (!(props & HLO_P_CHEAP) || is_complex_product(in))
         return times <= 2 * n;
     if (c->inner && c->inner->op != HLO_REDUCE_WINDOW && varies_inside(c, m))
         return in->op == HLO_CONVERT; /* in the loop of a contraction */

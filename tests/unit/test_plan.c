@@ -305,9 +305,9 @@ static void devices_share_their_fusions(void **state)
  * the difference is for people to judge. */
 static void plans_read_as_before(void **state)
 {
-    static const char *const name[] = {"mlp",        "softmax",
-                                       "softmax0",   "layer_norm_grad",
-                                       "while_rows", "movement"};
+    static const char *const name[] = {
+        "mlp",        "softmax",  "softmax0", "layer_norm_grad",
+        "while_rows", "movement", "fft"};
     static const char *const device[] = {"host:v4", "cl:pvc"};
 
     (void)state;

@@ -18,6 +18,7 @@ from collections import namedtuple
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = os.path.join(ROOT, "docs", "errors.md")
+PARTS = os.path.join(ROOT, "tools", "errors.tsv")
 UNTESTED = os.path.join(ROOT, "tests", "errors", "untested.tsv")
 
 CODES = {
@@ -145,10 +146,13 @@ def literals(arg):
     arg = re.sub(r'"\s*PRI\w+', 'd"', arg)
     arg = re.sub(r'"\s+[A-Z_]{2,}\b(\(\w+\))?', '%s"', arg)  # a macro's text
     arg = re.sub(r'%s"\s+"', "%s", arg)
-    for part in re.split(r"[?]|(?<!:):(?!:)(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)", arg):
-        strings = re.findall(r'"((?:[^"\\]|\\.)*)"', part)
-        if strings:
-            yield "".join(strings)
+    parts = [""]
+    for token in re.findall(r'"(?:\\.|[^"\\])*"|[?:]|[^"?:]+', arg):
+        if token in "?:":
+            parts.append("")
+        elif token[0] == '"':
+            parts[-1] += token[1:-1]
+    yield from filter(None, parts)
 
 
 CONVERSION = re.compile(r"%(?:%|[-+ #0]*[\d*]*(?:\.[\d*]+)?"
@@ -269,8 +273,7 @@ def texts_of(makers, f, call):
     text = call.args[maker.at] if maker.at < len(call.args) else ""
     handed = list(makers.handed_on(f, call))
     own = makers.find(f, f.name) if handed else None
-    if (text in f.params and text in TEXT) or not makers.fills(maker) or \
-            (own and makers.fills(own)):
+    if not makers.fills(maker) or (own and makers.fills(own)):
         return []
     texts = [template(s) for s in literals(text)] or ["<>"]
     m = re.fullmatch(r"(\w+)\.at", call.args[-1])
@@ -280,9 +283,20 @@ def texts_of(makers, f, call):
     return texts
 
 
+def static_messages():
+    """Of errors that need no memory: they are recorded as of line 0."""
+    path = "src/base/status.c"
+    with open(os.path.join(ROOT, path)) as f:
+        for code, s in re.findall(r'\.code = (SD_\w+),\s*\.message = '
+                                  r'\(char \*\)"([^"]*)"', f.read()):
+            yield ("base", (code,), s), Message(
+                {path}, [((path, 0, 0), pattern(s), letters(s))])
+
+
 def messages():
     """{(room, codes, text): Message}"""
     makers, out = Makers(list(functions())), {}
+    out.update(static_messages())
     for f in makers.functions:
         for call in f.calls:
             if not makers.find(f, call.name):
@@ -332,11 +346,14 @@ def code_name(codes):
     return " or ".join(CODES[c][0] for c in codes)
 
 
+def rows_of(path):
+    with open(path) as f:
+        return [l.rstrip("\n").split("\t") for l in f if l[0] != "#"]
+
+
 def untested():
     """{(room, code, text): why no test can produce it}"""
-    with open(UNTESTED) as f:
-        rows = [l.rstrip("\n").split("\t") for l in f if l[0] != "#"]
-    return {tuple(r[:3]): r[3] for r in rows}
+    return {tuple(r[:3]): r[3] for r in rows_of(UNTESTED)}
 
 
 def row_key(key):
@@ -366,30 +383,61 @@ def missing(found, path, room):
 
 # ---- the page ----
 
+def cell(text):
+    return text.replace("|", "\\|").replace("`", "'").strip()
+
+
+def parts_of(found):
+    """{(room, title): [{code: (cause, to do)}, keys]} in the order of PARTS"""
+    rows, out = rows_of(PARTS), {}
+    for room, title, files, code, cause, todo in rows:
+        out.setdefault((room, title), [{}, []])[0][code] = cause, todo
+    for key in sorted(found, key=lambda k: (code_name(k[1]), k[2])):
+        file = os.path.basename(min(found[key].files))
+        title = next((r[1] for r in rows if r[0] == key[0] and
+                      file.startswith(tuple(r[2].split()) or "")), None)
+        if not title:
+            sys.exit(f"tools/errors.tsv: room {key[0]} has no part for {file}")
+        out[key[0], title][1].append(key)
+    return {k: v for k, v in out.items() if v[1]}
+
+
+def print_part(title, advice, keys, found):
+    codes = list(dict.fromkeys(code_name(k[1]) for k in keys))
+    unknown = [c for c in codes if c not in advice]
+    unused = [c for c in advice if c not in codes]
+    if unknown or unused:
+        sys.exit(f"tools/errors.tsv: part {title}: no row for {unknown}, "
+                 f"nothing has {unused}")
+    out = ["", f"### {title}", "", "| code | cause | what to do |",
+           "|---|---|---|"]
+    out += [f"| {c} | {advice[c][0]} | {advice[c][1]} |" for c in codes]
+    out += ["", "| code | message | from |", "|---|---|---|"]
+    for k in keys:
+        files = ", ".join(sorted(os.path.basename(p) for p in found[k].files))
+        out.append(f"| {code_name(k[1])} | `{cell(k[2])}` | {files} |")
+    return out
+
+
 def page(found):
     excused = untested()
     out = ["# Messages", "",
-           f"Made from the sources by `make errors-page`: {len(found)} messages. `<>` is where a name, a number or a shape stands; what was being done when it happened",
-           "comes before a message. Each is produced by a test, but for those that say why none can.",
-           "", "## What a code means, and what to do", "",
-           "| code | cause | what to do |", "|---|---|---|"]
+           f"Made by `make errors-page` from the sources: {len(found)} messages. `<>` is where a name, a number or a shape stands; what was being done comes",
+           "before a message. `make test` produces each, but for those at the end. What any message of a code means stands first, what is more exact in its part.",
+           "", "| code | cause | what to do |", "|---|---|---|"]
     used = {c for k in found for c in k[1]}
     out += [f"| `{n}` | {c} | {d} |" for s, (n, c, d) in CODES.items()
             if s in used]
-    for room in ROOMS:
-        mine = sorted((k for k in found if k[0] == room),
-                      key=lambda k: (code_name(k[1]), k[2]))
-        if not mine:
-            continue
-        out += ["", f"## {room}", "", ROOMS[room], "",
-                "| code | message | from | not tested because |",
-                "|---|---|---|---|"]
-        for k in mine:
-            text = k[2].replace("|", "\\|").replace("`", "'").strip()
-            files = ", ".join(sorted(os.path.basename(p)
-                                     for p in found[k].files))
-            out.append(f"| {code_name(k[1])} | `{text}` | {files} | "
-                       f"{excused.get(row_key(k), '')} |")
+    room = None
+    for (r, title), (advice, keys) in parts_of(found).items():
+        if r != room:
+            room = r
+            out += ["", f"## {room}", "", ROOMS[room]]
+        out += print_part(title, advice, keys, found)
+    out += ["", "## What no test produces", "", "| room | code | message | why |",
+            "|---|---|---|---|"]
+    out += [f"| {r} | {c} | `{cell(t)}` | {why} |"
+            for (r, c, t), why in sorted(excused.items())]
     return "\n".join(out) + "\n"
 
 

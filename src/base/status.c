@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static const sd_error no_memory = {.code = SD_EXHAUSTED,
@@ -15,12 +16,6 @@ static const sd_error no_memory = {.code = SD_EXHAUSTED,
 static bool is_static(const sd_error *st)
 {
     return !st->where;
-}
-
-sd_status sd_no_memory(size_t bytes)
-{
-    (void)bytes; /* saying the number would need memory */
-    return (sd_status)&no_memory;
 }
 
 static char *format(const char *fmt, va_list ap)
@@ -35,22 +30,27 @@ static void record(const char *where, const char *message)
 {
 #ifndef NDEBUG
     const char *path = getenv("SUNDOG_ERRORS_SEEN");
+    struct iovec part[] = {{(char *)where, strlen(where)},
+                           {"\t", 1},
+                           {(char *)message, strlen(message) + 1}};
     int fd =
         path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666) : -1;
-    char *s;
-    int n;
 
     if (fd < 0)
         return;
-    n = asprintf(&s, "%s\t%s", where, message);
-    if (n >= 0 && write(fd, s, (size_t)n + 1) < 0) /* one: many append */
+    if (writev(fd, part, 3) < 0) /* at once: many append */
         sd_log(SD_LOG_WARN, "%s: %s", path, strerror(errno));
-    if (n >= 0)
-        free(s);
     close(fd);
 #else
     (void)where, (void)message;
 #endif
+}
+
+sd_status sd_no_memory(size_t bytes)
+{
+    (void)bytes; /* saying the number would need memory */
+    record("src/base/status.c:0", no_memory.message);
+    return (sd_status)&no_memory;
 }
 
 static sd_status make(const char *where, sd_code code, char *message)

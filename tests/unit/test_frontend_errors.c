@@ -18,9 +18,9 @@
 #define MINUS_ONE    V(1)
 #define FLAG(n, set) V((n) << 1 | (set))
 
-enum { BUILTIN, VHLO, SDY, STRANGE, NDIALECT };
+enum { BUILTIN, VHLO, SDY, STRANGE, NDIALECT, AS_TEXT = 64 };
 
-/* Bytes of an attribute, a type, or of a section: of the dialect `of`. */
+/* Bytes of an attribute or a type, of dialect `of`; or of a section. */
 typedef struct {
     uint8_t of, n, at[44];
 } bytes;
@@ -72,6 +72,7 @@ enum {
     HAS_DICT = 1,
     HAS_RESULTS = 2,
     HAS_OPERANDS = 4,
+    HAS_SUCCESSORS = 8,
     HAS_REGIONS = 16,
     HAS_PROPS = 64
 };
@@ -81,6 +82,7 @@ typedef struct {
     bytes attr, type;
     bytes body; /* main's operations and values, for abs and return */
     bytes more; /* behind section `of`; COUNT: behind all of them */
+    bytes all; /* instead of section of % COUNT; of 0: of none */
     int nlist; /* attributes, each a list of sixteen of the one before */
     const char *want;
 } odd;
@@ -134,7 +136,7 @@ static void put_entries(sd_buf *index, sd_buf *data, const bytes *e, int n,
     for (int i = 0; i < n; i++) {
         const bytes *x = i == mine && my->n ? my : &e[i];
 
-        PUT(index, V(x->of), V(1), FLAG(x->n, 1));
+        PUT(index, V(x->of % AS_TEXT), V(1), FLAG(x->n, x->of < AS_TEXT));
         put(data, x->at, x->n);
     }
 }
@@ -201,12 +203,17 @@ static sd_buf program(const odd *o, sd_buf *ir)
     PUT(&s[S_PROPERTIES], V(2), V(5), V(NO_ATTRS), V(FUNC_TYPE), V(NO_ATTRS),
         V(NAME), V(EMPTY), V(2), V(0), V(0));
     put(&s[o->more.of], o->more.at, o->more.n);
+    if (o->all.of) {
+        s[o->all.of % S_COUNT].len = 0;
+        put(&s[o->all.of % S_COUNT], o->all.at, o->all.n);
+    }
     PUT(&file, 0x4d, 0x4c, 0xef, 0x52, V(6), 'h', 'a', 'n', 'd', 0);
     for (uint8_t i = 0; i < S_COUNT; i++)
         if (s[i].len || i == S_RESOURCES)
             put_section(&file, i, &s[i]);
     sd_buf_add(&file, s[S_COUNT].at, s[S_COUNT].len);
-    sd_buf_finish(&s[S_COUNT]);
+    for (int i = 0; i <= S_COUNT; i++)
+        sd_buf_finish(&s[i]);
     return file;
 }
 
@@ -254,6 +261,36 @@ static void each(const odd *o, size_t n, sd_status (*f)(sd_bytes))
 /* ---- attributes and types ---- */
 
 static const odd entries[] = {
+    {.attr = BYTES(VHLO, V(99)),
+     .want = "vhlo attribute code 99 in a program of hand is not known"},
+    {.attr = BYTES(BUILTIN, V(99)),
+     .want = "builtin attribute code 99 in a program of hand is not known"},
+    {.attr = BYTES(BUILTIN, V(6), V(MY_TYPE)),
+     .type = BYTES(VHLO, V(99)),
+     .want = "vhlo type code 99 in a program of hand is not known"},
+    {.attr = BYTES(AS_TEXT, '1'), .want = "an attribute that is kept as text"},
+    {.attr = BYTES(BUILTIN, V(0), V(1), V(99)),
+     .want = "attribute 99, where there are 8"},
+    {.attr = BYTES(BUILTIN, V(6), V(99)), .want = "type 99, where there are 4"},
+    {.attr = BYTES(BUILTIN, V(7), V(0)),
+     .want = "an attribute: expected the end of the attribute"},
+    {.attr = BYTES(BUILTIN, V(6), V(MY_TYPE)),
+     .type = BYTES(VHLO, V(33), V(0)),
+     .want = "a type: expected the end of the type"},
+    {.attr = BYTES(BUILTIN, V(0), V(100)),
+     .want = "an attribute: expected as many attributes as there are bytes"},
+    {.attr = BYTES(BUILTIN, V(6), V(MY_TYPE)),
+     .type = BYTES(VHLO, V(23), V(100)),
+     .want = "a type: expected as many types as there are bytes"},
+    {.attr = BYTES(BUILTIN, V(6), V(MY_TYPE)),
+     .type = BYTES(VHLO, V(20), V(33)),
+     .want = "a type: expected a rank of at most 32"},
+    {.attr = BYTES(BUILTIN, V(8), V(FUNCTION)),
+     .want = "a number of a type that is no number's"},
+    {.attr = BYTES(BUILTIN, V(16), V(TENSOR), V(5)),
+     .want = "an attribute: expected a resource of bytes"},
+    {.attr = BYTES(BUILTIN, V(22), V(KEY), V(5)),
+     .want = "an attribute: expected at most four numbers of a place"},
     {.attr = BYTES(STRANGE, V(0)),
      .want = "an attribute of a dialect that is not known"},
     {.attr = BYTES(VHLO, V(10), V(33), S(0), S(0), S(0), S(0), S(0), S(0), S(0),
@@ -318,8 +355,37 @@ static void names_what_an_entry_is(void **state)
 /* ---- sections, operations ---- */
 
 static const odd sections[] = {
+    {.all = BYTES(S_COUNT + S_STRINGS, V(100)),
+     .want = "100 strings in 0 bytes"},
+    {.all = BYTES(S_COUNT + S_STRINGS, V(1), V(1), 'x'),
+     .want = "the string section: expected a string that ends in NUL"},
     {.more = BYTES(S_STRINGS, 0),
      .want = "the string section: expected the end of the strings"},
+    {.all = BYTES(S_DIALECTS, V(100)), .want = "100 dialects in 0 bytes"},
+    {.all = BYTES(S_DIALECTS, V(1), FLAG(40, 0)),
+     .want = "string 40, where there are 12"},
+    {.more = BYTES(S_DIALECTS, V(9), V(1)),
+     .want = "the dialect section: expected a dialect of the list and its "
+             "names"},
+    {.all = BYTES(S_OFFSETS, V(100), V(1)),
+     .want = "100 attributes and 1 types in 0 bytes"},
+    {.all = BYTES(S_OFFSETS, V(1), V(0), V(9), V(1)),
+     .want = "the index of attributes and types: expected a dialect of the "
+             "list and its entries"},
+    {.more = BYTES(S_OFFSETS, 0),
+     .want =
+         "the index of attributes and types: expected the end of the index"},
+    {.more = BYTES(S_ENTRIES, 0),
+     .want = "the attributes and types: expected the end of the entries"},
+    {.all = BYTES(S_PROPERTIES, V(100)), .want = "100 properties in 0 bytes"},
+    {.all = BYTES(S_PROPERTIES, V(2), V(6), V(NO_ATTRS), V(FUNC_TYPE),
+                  V(NO_ATTRS), V(NAME), V(EMPTY), V(0), V(2), V(0), V(0)),
+     .want = "func_v1: a property entry: expected the end of the properties"},
+    {.all = {.of = S_PROPERTIES}, .want = "section 8 is missing"},
+    {.more = BYTES(S_COUNT, 0x80 | S_IR, V(0), V(3)),
+     .want = "the section table: expected an alignment that is a power of two"},
+    {.more = BYTES(S_COUNT, 0x80 | S_IR, V(0), 0x02, 0x40, 0, 0),
+     .want = "the section table: expected padding 0xCB"},
     {.more = BYTES(S_IR, 0),
      .want = "the IR section: expected the end of the IR"},
     {.more = BYTES(S_RESOURCE_OFFSETS, V(0), V(BUILTIN), V(100)),
@@ -329,6 +395,36 @@ static const odd sections[] = {
      .want = "the resources: expected more bytes"},
     {.more = BYTES(S_COUNT, S_IR, V(0)), .want = ": a second section 4"},
     {.more = BYTES(S_COUNT, 12, V(0)), .want = ": section 12 is not known"},
+    {.all = BYTES(S_IR, FLAG(1, 0), V(40), 0, V(UNKNOWN)),
+     .want = "the IR section: expected an operation name of the table"},
+    {.all = BYTES(S_IR, FLAG(1, 0), V(OP_RETURN), 0, V(UNKNOWN)),
+     .want = "stablehlo.return where a module of one block should be"},
+    {.all = BYTES(S_IR, FLAG(1, 0), V(OP_FUNC), 0, V(UNKNOWN)),
+     .want = "func_v1 without its property entry"},
+    {.all = BYTES(S_IR, FLAG(1, 0), V(OP_ABS), HAS_RESULTS, V(UNKNOWN), V(100)),
+     .want = "the IR section: expected as many things as there are bytes"},
+    {.all = BYTES(S_IR, FLAG(1, 0), V(OP_ABS), HAS_RESULTS, V(UNKNOWN), V(1),
+                  V(TENSOR)),
+     .want = "the IR section: expected no more values than announced"},
+    {.all = BYTES(S_IR, FLAG(1, 0), V(OP_ABS), HAS_OPERANDS, V(UNKNOWN), V(1),
+                  V(9)),
+     .want = "the IR section: expected a value of the scope"},
+    {.all =
+         BYTES(S_IR, FLAG(1, 0), V(OP_ABS), HAS_SUCCESSORS, V(UNKNOWN), V(1)),
+     .want = "abs_v1 branches to 1 blocks: control flow between blocks is not "
+             "StableHLO"},
+    {.all = BYTES(S_IR, FLAG(1, 0), V(OP_ABS), HAS_REGIONS, V(UNKNOWN),
+                  FLAG(1, 0), V(1), V(2), FLAG(0, 0)),
+     .want = "the IR section: expected as many values as announced"},
+    {.all = BYTES(S_IR, FLAG(1, 0), V(OP_ABS), HAS_REGIONS, V(UNKNOWN),
+                  FLAG(1, 0), V(1), 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0),
+     .want = "the IR section: expected fewer values than there are bytes"},
+    {.all = BYTES(S_IR, FLAG(1, 0), V(OP_ABS), HAS_REGIONS, V(UNKNOWN),
+                  FLAG(1, 1), S_PROPERTIES, V(0)),
+     .want = "the IR section: expected a nested IR section"},
+    {.all = BYTES(S_IR, FLAG(1, 0), V(OP_ABS), HAS_REGIONS, V(UNKNOWN),
+                  FLAG(1, 1), S_IR, V(2), V(0), V(0)),
+     .want = "the IR section: expected the end of the nested IR"},
     /* the value of the next operation, in a region; the operation's own */
     {.body =
          BYTES(0, V(3), FLAG(3, 1), V(1), FLAG(TENSOR, 0), 0, V(OP_CASE),
@@ -348,7 +444,12 @@ static const odd sections[] = {
 
 static void names_what_a_section_lacks(void **state)
 {
+    static const uint8_t cut[] = {0x4d, 0x4c, 0xef, 0x52, V(6), 'h', 'a'};
+
     (void)state;
+    want_error(read_program((sd_bytes){cut, sizeof cut}),
+               "the header: expected a producer's name that ends in NUL at "
+               "offset 5");
     each(sections, SD_COUNTOF(sections), read_program);
 }
 

@@ -80,7 +80,7 @@ mlir_block *vhlo_entry(vhlo_import *im, const mlir_op *op, int k, int narg);
 /* Imports its operations; gives the nout values that its last returns.  -1,
  * here and there: any number. */
 hlo_inst **vhlo_block(vhlo_import *im, mlir_op *op, int k, int nout);
-uint64_t vhlo_func_key(const char *name);
+uint64_t vhlo_func_key(const char *s);
 vhlo_func *vhlo_find_func(vhlo_import *im, const char *name);
 /* The layout that main's parameter i, or result i of n, is asked to have; mode
  * may be NULL.  vhlo_layout.c */

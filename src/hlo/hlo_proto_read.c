@@ -231,7 +231,7 @@ static sd_status read_inst(reader *r, hlo_comp *c, sd_bytes bytes, int most)
 
 static sd_status check_comp(reader *r, hlo_comp *c, int64_t root)
 {
-    hlo_inst *in = sd_map_get(r->insts, (uint64_t)(root));
+    hlo_inst *in = sd_map_get(r->insts, (uint64_t)root);
 
     if (!in)
         return sd_error(SD_INVALID, "root, id %" PRId64 ", is not in it", root);

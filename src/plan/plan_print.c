@@ -1,6 +1,6 @@
 /* Plans as text: for dumps, golden files, and as what makes two kernels the
  * same.  So all that an emitter reads is in it. */
-#include "plan_room.h"
+#include "plan.h"
 
 static void print_expr(sd_buf *b, const plan_expr *e)
 {

@@ -1,5 +1,5 @@
 /* What emitters count on. */
-#include "plan_room.h"
+#include "plan.h"
 
 static sd_status bad(const plan_kernel *k, const plan_node *n, const char *what)
 {

@@ -1,7 +1,6 @@
 /* One element of each elementwise op, or a vector of them, as StableHLO
  * defines it.  A table by op: a function that makes the value of one part.
  * Nothing here branches, so that code can be put at any level. */
-#include "devlib.h"
 #include "emit.h"
 
 typedef struct {
@@ -496,11 +495,7 @@ static emit_value bitcast_value(emit *e, emit_value x, sd_dtype from,
     emit_value v = {NULL, NULL};
     LLVMTypeRef t = emit_widen(emit_type(e, to), emit_width(x.re));
 
-    if (sd_dtype_table[from].bits != sd_dtype_table[to].bits ||
-        emit_is_complex(from) != emit_is_complex(to)) {
-        has_no_code(e, HLO_BITCAST_CONVERT, from);
-        return x;
-    }
+    assert(sd_dtype_table[from].bits == sd_dtype_table[to].bits);
     if (from == to)
         return x;
     v.re = LLVMBuildBitCast(e->b, x.re, t, "");

@@ -122,8 +122,8 @@ sd_status xpu_buffer_donate(xpu_buffer *b, xpu_event *dependency,
 /* ---- programs ---- */
 
 sd_status xpu_program_load(xpu_device *d, thunk_program *p, xpu_program **out);
-xpu_program *xpu_program_retain(xpu_program *p);
-void xpu_program_release(xpu_program *p);
+xpu_program *xpu_program_retain(xpu_program *x);
+void xpu_program_release(xpu_program *x);
 
 typedef struct { /* a send or receive of the host, by channel */
     int64_t channel;
@@ -145,7 +145,7 @@ typedef struct {
 } xpu_call;
 /* out[noutput] are fresh buffers; *done when all has run.  Donated arguments
  * are deleted on return.  Inputs in error poison outputs and *done. */
-sd_status xpu_execute(xpu_program *p, const xpu_call *call, xpu_buffer **out,
+sd_status xpu_execute(xpu_program *x, const xpu_call *call, xpu_buffer **out,
                       xpu_event **done);
 /* A run of that number that waits for its turn or its arguments fails with st
  * (taken) now; false: there is none. */

@@ -238,8 +238,8 @@ double xpu_run_cost(const thunk_program *p, const thunk_seq *seq);
 sd_status xpu_run_send(const xpu_run *r, const thunk *t);
 sd_status xpu_run_recv(const xpu_run *r, const thunk *t);
 /* xpu_ffi.c: a program's custom-calls, *x->ffi; begin and end of each run. */
-sd_status xpu_ffi_load(xpu_program *x);
-void xpu_ffi_unload(xpu_ffi *f); /* takes NULL */
+sd_status xpu_ffi_load(xpu_program *p);
+void xpu_ffi_unload(xpu_ffi *x); /* takes NULL */
 sd_status xpu_ffi_begin(const xpu_run *r);
 void xpu_ffi_end(const xpu_run *r);
 sd_status xpu_run_custom(const xpu_run *r, const thunk *t);

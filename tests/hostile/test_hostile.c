@@ -10,7 +10,6 @@
 #include "random.h"
 
 #include "compile.h"
-#include "frontend.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 
 #include "hlo_scalar.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 typedef struct {

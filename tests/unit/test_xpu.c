@@ -1,11 +1,9 @@
 /* The runtime against hand-made programs whose kernels clang built.  Every
  * test runs on the device that argv names; the object is argv's too:
  *   test_xpu host kernels.o     test_xpu cl kernels.spv */
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "xpu_by_hand.h"
 

@@ -22,7 +22,7 @@ bin=$(cd "${3:-$here/../../build/fuzz/tests/fuzz}" && pwd) || exit 2
 jobs=${4:-1}
 [ -d "$bin/lib" ] && export LD_LIBRARY_PATH="$bin/lib"
 export ASAN_OPTIONS=detect_leaks=${LEAKS:-1}:allocator_may_return_null=1
-export UBSAN_OPTIONS=print_stacktrace=1
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
 # Processes of one target share its corpus folder and read what the others find.
 fuzz() {

@@ -20,11 +20,19 @@ static const char *option_text(sd_arena *a, const PJRT_NamedValue *v)
     }
 }
 
+typedef struct {
+    PJRT_Client *c;
+    const PJRT_Client_Create_Args *a;
+} creation;
+
 /* Options are named as in the environment; a framework's own that we do not
  * know are passed over.  Several processes are refused: silently working
- * alone would give wrong sums. */
-static sd_status read_options(PJRT_Client *c, const PJRT_Client_Create_Args *a)
+ * alone would give wrong sums.  On the arena, so under sd_catch_oom. */
+static sd_status read_options(void *ctx)
 {
+    const PJRT_Client_Create_Args *a = ((creation *)ctx)->a;
+    PJRT_Client *c = ((creation *)ctx)->c;
+
     for (size_t i = 0; i < a->num_options; i++) {
         const PJRT_NamedValue *v = &a->create_options[i];
         const char *text = option_text(c->arena, v);
@@ -115,7 +123,7 @@ static sd_status create(PJRT_Client *c, const PJRT_Client_Create_Args *a)
 
     sd_log_init();
     sd_options_from_env(&c->options);
-    if ((st = read_options(c, a)) ||
+    if ((st = sd_catch_oom(0, read_options, &(creation){c, a})) ||
         (st = xpu_client_create(&c->options, &c->x)))
         return st;
     return make_devices(c);

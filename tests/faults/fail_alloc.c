@@ -54,7 +54,10 @@ WRAP(void *, NULL, aligned_alloc, (size_t align, size_t n), (align, n))
 WRAP(char *, NULL, strdup, (const char *s), (s))
 WRAP(int, -1, vasprintf, (char **out, const char *fmt, va_list ap),
      (out, fmt, ap))
-WRAP(void *, MAP_FAILED, mmap,
+WRAP(int, ENOMEM, posix_memalign, (void **out, size_t align, size_t n),
+     (out, align, n))
+WRAP(int, -1, mprotect, (void *at, size_t n, int prot), (at, n, prot))
+WRAP(void *, MAP_FAILED, mmap64, /* as mmap is called here */
      (void *at, size_t n, int prot, int flags, int fd, off_t offset),
      (at, n, prot, flags, fd, offset))
 WRAP(int, EAGAIN, pthread_create,

@@ -1,47 +1,22 @@
-/* Memory runs out at every place in turn: compiling, the client's start, and a
- * whole life of each skeleton program through PJRT.  Always a status, nothing
- * leaks (LeakSanitizer looks at the end, the device's count after each life),
- * and the next run is right.
- *   test_memory FOLDER    of *.hlo programs */
+/* Memory runs out at every place in turn: compiling, the client's start, a
+ * whole life of each skeleton program through PJRT, and every call that asks
+ * for memory.  Always a status, nothing leaks (LeakSanitizer looks at the end,
+ * the devices' counts after each scene), and the next run is right.
+ *   test_memory FOLDER [libfakecl.so]    of *.hlo programs; on host, or cl */
 #include "compile.h"
 #include "fail_alloc.h"
-#include "pjrt.h"
+#include "memory_test.h"
 
 #include <dirent.h>
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { MOST_PARAMS = 32, MOST_OUTPUTS = 32 };
 
 const PJRT_Api *GetPjrtApi(void);
 
 static const char *folder;
-static const PJRT_Api *api;
-static PJRT_Client *client;
-static PJRT_Device *device;
-
-#define ARGS(name, type, ...) \
-    PJRT_##type##_Args name = {.struct_size = PJRT_##type##_Args_STRUCT_SIZE, \
-                               __VA_ARGS__}
-
-/* The only error that a lack of memory may end in. */
-static void take_error(PJRT_Error *e, const char *what)
-{
-    ARGS(code, Error_GetCode, .error = e);
-    ARGS(text, Error_Message, .error = e);
-    ARGS(end, Error_Destroy, .error = e);
-
-    api->PJRT_Error_GetCode(&code);
-    api->PJRT_Error_Message(&text);
-    if (code.code != PJRT_Error_Code_RESOURCE_EXHAUSTED || !text.message_size)
-        fail_msg("%s: code %d: %.*s", what, (int)code.code,
-                 (int)text.message_size, text.message);
-    api->PJRT_Error_Destroy(&end);
-}
 
 /* ---- programs ---- */
 
@@ -87,176 +62,52 @@ static void save(const char *name, sd_buf *out)
     sd_buf_finish(&text);
 }
 
-/* ---- a life through PJRT ---- */
+/* ---- lives through PJRT ---- */
 
 typedef struct {
-    PJRT_LoadedExecutable *exe;
-    PJRT_Buffer *arg[MOST_PARAMS], *out[MOST_OUTPUTS];
-    PJRT_Event *event;
-    uint64_t sum; /* over all outputs */
-    _Atomic int told;
+    const sd_buf *saved;
+    const thunk_program *p;
 } life;
 
-static void on_ready(PJRT_Error *e, void *arg)
-{
-    ARGS(end, Error_Destroy, .error = e);
-
-    if (e)
-        api->PJRT_Error_Destroy(&end);
-    ++*(_Atomic int *)arg;
-}
-
-/* Takes the event: told once, and awaited. */
-static PJRT_Error *await(life *l, PJRT_Event *event)
-{
-    ARGS(then, Event_OnReady, .event = event, .callback = on_ready,
-         .user_arg = &l->told);
-    ARGS(wait, Event_Await, .event = event);
-    ARGS(end, Event_Destroy, .event = event);
-    PJRT_Error *e = api->PJRT_Event_OnReady(&then), *st;
-    int expected = e ? 0 : 1;
-
-    st = api->PJRT_Event_Await(&wait);
-    while (l->told < expected)
-        usleep(100);
-    l->told = 0;
-    api->PJRT_Event_Destroy(&end);
-    if (e && st) {
-        take_error(e, "OnReady");
-        return st;
-    }
-    return e ? e : st;
-}
-
-static PJRT_Error *put(life *l, int i, const thunk_type *t, const void *data)
-{
-    ARGS(a, Client_BufferFromHostBuffer, .client = client, .data = data,
-         .type = (PJRT_Buffer_Type)sd_dtype_table[t->dtype].pjrt,
-         .dims = t->dim, .num_dims = (size_t)t->rank, .device = device,
-         .host_buffer_semantics = (PJRT_HostBufferSemantics)(i % 2));
-    PJRT_Error *e = api->PJRT_Client_BufferFromHostBuffer(&a);
-
-    if (e)
-        return e;
-    l->arg[i] = a.buffer;
-    return await(l, a.done_with_host_buffer);
-}
-
-static PJRT_Error *get(life *l, PJRT_Buffer *b, uint64_t bytes)
-{
-    static char room[1 << 22];
-    ARGS(a, Buffer_ToHostBuffer, .src = b, .dst = room, .dst_size = bytes);
-    PJRT_Error *e;
-
-    assert_true(bytes <= sizeof room);
-    if ((e = api->PJRT_Buffer_ToHostBuffer(&a)) || (e = await(l, a.event)))
-        return e;
-    l->sum = sd_hash(room, bytes, l->sum);
-    return NULL;
-}
-
-static PJRT_Error *execute(life *l, size_t narg)
-{
-    PJRT_ExecuteOptions options = {.struct_size =
-                                       PJRT_ExecuteOptions_STRUCT_SIZE};
-    PJRT_Buffer *const *args = l->arg;
-    PJRT_Buffer **outs = l->out;
-    PJRT_Event *done = NULL;
-    ARGS(a, LoadedExecutable_Execute, .executable = l->exe, .options = &options,
-         .argument_lists = &args, .num_devices = 1, .num_args = narg,
-         .output_lists = &outs, .device_complete_events = &done);
-    PJRT_Error *e = api->PJRT_LoadedExecutable_Execute(&a);
-
-    if (e)
-        memset(l->out, 0, sizeof l->out); /* a failed call gives nothing */
-    return e ? e : await(l, done);
-}
-
-static PJRT_Error *live(life *l, const sd_buf *saved, const thunk_program *p)
+static PJRT_Error *live(const void *ctx, uint64_t *sum)
 {
     static const uint8_t zeros[1 << 22];
-    ARGS(load, Executable_DeserializeAndLoad, .client = client,
-         .serialized_executable = saved->at,
-         .serialized_executable_size = saved->len);
-    PJRT_Error *e = api->PJRT_Executable_DeserializeAndLoad(&load);
+    const life *l = ctx;
+    const thunk_program *p = l->p;
+    PJRT_Buffer *arg[MOST_PARAMS], *out[MOST_OUTPUTS];
+    PJRT_LoadedExecutable *exe;
+    PJRT_Error *e = load(l->saved, &exe);
 
-    if (e)
-        return e;
-    l->exe = load.loaded_executable;
-    for (int i = 0; i < p->nparam; i++) {
-        assert_true(p->param[i].bytes <= sizeof zeros);
-        if ((e = put(l, i, &p->param[i], zeros)))
-            return e;
+    for (int i = 0; i < p->nparam && !e; i++) {
+        const thunk_type *t = &p->param[i];
+
+        assert_true(t->bytes <= sizeof zeros);
+        e = put(t->dtype, t->rank, t->dim, zeros,
+                (PJRT_HostBufferSemantics)(i % 2), &arg[i]);
     }
-    if ((e = execute(l, (size_t)p->nparam)))
+    if (e || (e = execute(exe, arg, (size_t)p->nparam, out, (size_t)p->noutput,
+                          NULL)))
         return e;
-    for (int i = 0; i < p->noutput; i++)
-        if ((e = get(l, l->out[i], p->output[i].bytes)))
-            return e;
-    return NULL;
-}
-
-static void drop(PJRT_Buffer **list, int n)
-{
-    for (int i = 0; i < n; i++) {
-        ARGS(a, Buffer_Destroy, .buffer = list[i]);
-
-        if (list[i])
-            assert_null(api->PJRT_Buffer_Destroy(&a));
-    }
-}
-
-static PJRT_Error *whole_life(const sd_buf *saved, const thunk_program *p,
-                              uint64_t *sum)
-{
-    life l = {0};
-    PJRT_Error *e = live(&l, saved, p);
-    ARGS(a, LoadedExecutable_Destroy, .executable = l.exe);
-
-    drop(l.arg, MOST_PARAMS);
-    drop(l.out, MOST_OUTPUTS);
-    if (l.exe)
-        assert_null(api->PJRT_LoadedExecutable_Destroy(&a));
-    *sum = l.sum;
+    for (int i = 0; i < p->noutput && !e; i++)
+        e = get_result(out[i], p->output[i].bytes, sum);
     return e;
 }
 
-static void nothing_is_left(const char *name, long n)
+/* each: one of those of memory_test.h. */
+static long fail_program(const char *name,
+                         long (*each)(const char *, scene, const void *))
 {
-    ARGS(a, Device_MemoryStats, .device = device);
+    sd_buf saved = {0};
+    PJRT_Executable *e;
+    long n;
 
-    xpu_device_sync(xpu_client_device(client->x, 0));
-    assert_null(api->PJRT_Device_MemoryStats(&a));
-    if (a.bytes_in_use)
-        fail_msg("%s, request %ld: %" PRId64 " bytes are still in use", name, n,
-                 a.bytes_in_use);
-}
-
-/* ---- tests ---- */
-
-static long fail_each(const char *name, const sd_buf *saved,
-                      const thunk_program *p, bool on)
-{
-    uint64_t want, got;
-    long n = 0, nrequest;
-    PJRT_Error *e = whole_life(saved, p, &want);
-
-    if (e)
-        take_error(e, name);
-    assert_null(e);
-    do {
-        fail_alloc_arm(++n, on);
-        e = whole_life(saved, p, &got);
-        nrequest = fail_alloc_disarm();
-        if (e)
-            take_error(e, name);
-        else if (got != want)
-            fail_msg("%s, request %ld: another result", name, n);
-        nothing_is_left(name, n);
-    } while (n <= nrequest);
-    assert_null(whole_life(saved, p, &got));
-    assert_true(got == want);
-    return n - 1;
+    save(name, &saved);
+    assert_null(pjrt_executable_restore(
+        (sd_bytes){(uint8_t *)saved.at, saved.len}, &e));
+    n = each(name, live, &(life){&saved, e->p});
+    pjrt_executable_release(e);
+    sd_buf_finish(&saved);
+    return n;
 }
 
 static void each_request_of_a_life_fails(void **state)
@@ -269,18 +120,10 @@ static void each_request_of_a_life_fails(void **state)
     assert_non_null(d);
     while ((f = readdir(d))) {
         size_t n = strlen(f->d_name);
-        sd_buf saved = {0};
-        PJRT_Executable *e;
 
         if (n < 4 || strcmp(f->d_name + n - 4, ".hlo"))
             continue;
-        save(f->d_name, &saved);
-        assert_null(pjrt_executable_restore(
-            (sd_bytes){(uint8_t *)saved.at, saved.len}, &e));
-        total += fail_each(f->d_name, &saved, e->p, false);
-        total += fail_each(f->d_name, &saved, e->p, true);
-        pjrt_executable_release(e);
-        sd_buf_finish(&saved);
+        total += fail_program(f->d_name, fail_each);
         programs++;
     }
     closedir(d);
@@ -288,21 +131,20 @@ static void each_request_of_a_life_fails(void **state)
     assert_true(programs > 30 && total > 1000);
 }
 
-static PJRT_Error *start(PJRT_Client **out)
+static void each_request_of_a_call_fails(void **state)
 {
-    ARGS(a, Client_Create, .create_options = NULL);
-    PJRT_Error *e = api->PJRT_Client_Create(&a);
+    sd_buf plain = {0};
+    long total;
 
-    *out = a.client;
-    return e;
+    (void)state;
+    save("square.hlo", &plain);
+    total = fail_each_buffer_call() + fail_each_program_call(&plain);
+    sd_buf_finish(&plain);
+    printf("%ld requests of calls failed in turn\n", total);
+    assert_true(total > 1000);
 }
 
-static void stop(PJRT_Client *c)
-{
-    ARGS(a, Client_Destroy, .client = c);
-
-    assert_null(api->PJRT_Client_Destroy(&a));
-}
+/* ---- starting and compiling ---- */
 
 static void each_request_of_the_start_fails(void **state)
 {
@@ -315,15 +157,25 @@ static void each_request_of_the_start_fails(void **state)
 
         n++;
         fail_alloc_arm(n, n % 2);
-        e = start(&c);
+        e = open_client(&c);
         nrequest = fail_alloc_disarm();
         if (e)
             take_error(e, "starting");
         else
-            stop(c);
+            close_client(c);
     } while (n <= nrequest);
     printf("%ld requests of a start\n", n - 1);
     assert_true(n > 10);
+}
+
+static void each_request_of_a_first_life_fails(void **state)
+{
+    static const char *const name[] = {"square.hlo", "sort.hlo", "matmul.hlo"};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(name); i++)
+        printf("%s: %ld requests\n", name[i],
+               fail_program(name[i], fail_each_alone));
 }
 
 static void each_request_of_compiling_fails(void **state)
@@ -390,30 +242,41 @@ static void compiling_has_a_limit(void **state)
     sd_buf_finish(&text);
 }
 
+/* Two devices, so that there is a way from one to another. */
+static void choose_devices(const char *fake_cl)
+{
+    setenv("SUNDOG_DEVICE", fake_cl ? "cl" : "host", 1);
+    setenv("SUNDOG_HOST_DEVICES", "2", 1);
+    setenv("SUNDOG_CL_SPLIT", "2", 1);
+    setenv("FAKE_CL", "kernels=any,memory=4000000000", 1);
+    if (fake_cl)
+        setenv("SUNDOG_CL_LIBRARY", fake_cl, 1);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_request_of_the_start_fails),
         cmocka_unit_test(each_request_of_compiling_fails),
         cmocka_unit_test(each_request_of_a_life_fails),
+        cmocka_unit_test(each_request_of_a_call_fails),
+        cmocka_unit_test(each_request_of_a_first_life_fails),
         cmocka_unit_test(compiling_has_a_limit),
     };
-    ARGS(a, Client_AddressableDevices, .client = NULL);
     int bad;
 
-    if (argc != 2) {
-        fprintf(stderr, "test_memory FOLDER\n");
+    if (argc < 2) {
+        fprintf(stderr, "test_memory FOLDER [libfakecl.so]\n");
         return 2;
     }
     folder = argv[1];
-    setenv("SUNDOG_DEVICE", "host", 1);
+    choose_devices(argv[2]);
+    computes = !argv[2];
     alarm(600); /* a wait without end is a failure too */
     api = GetPjrtApi();
-    assert_null(start(&client));
-    a.client = client;
-    assert_null(api->PJRT_Client_AddressableDevices(&a));
-    device = a.addressable_devices[0];
+    assert_null(open_client(&client));
+    use_client(client);
     bad = cmocka_run_group_tests(tests, NULL, NULL);
-    stop(client);
+    close_client(client);
     return bad;
 }

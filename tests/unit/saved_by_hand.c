@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+static const char host[] = "host:v3";
 static const int64_t of_four[] = {4};
 
 static int add_buffer(thunk_program *p, thunk_buffer_kind kind, int i,
@@ -58,12 +59,13 @@ static void add_channels(thunk_program *p)
     }
 }
 
-static thunk_program *make_program(const char *name, int n, bool donate)
+static thunk_program *make_program(const char *device, const char *name, int n,
+                                   bool donate)
 {
     device_desc d;
     thunk_program *p;
 
-    assert_true(device_desc_of_name("host:v3", &d));
+    assert_true(device_desc_of_name(device, &d));
     d.features = 0;
     d.libs = 0;
     p = thunk_program_create(name, &d);
@@ -99,7 +101,7 @@ static sd_buf save(thunk_program *p)
 
 sd_buf saved(int n, bool donate)
 {
-    thunk_program *p = make_program("jit_copy", n, donate);
+    thunk_program *p = make_program(host, "jit_copy", n, donate);
 
     for (int i = 0; i < n; i++)
         add_copy(p, i, donate && !i);
@@ -108,16 +110,16 @@ sd_buf saved(int n, bool donate)
 
 sd_buf saved_layouts(const char *layouts, size_t bytes)
 {
-    thunk_program *p = make_program("jit_copy", 1, false);
+    thunk_program *p = make_program(host, "jit_copy", 1, false);
 
     add_copy(p, 0, false);
     thunk_add_section(p, "layouts", layouts, bytes);
     return save(p);
 }
 
-sd_buf saved_channels(void)
+sd_buf saved_channels(const char *device)
 {
-    thunk_program *p = make_program("jit_call", 1, false);
+    thunk_program *p = make_program(device, "jit_call", 1, false);
 
     add_channels(p);
     return save(p);
@@ -125,8 +127,8 @@ sd_buf saved_channels(void)
 
 sd_buf saved_custom(const char *target, const char *attributes)
 {
-    static const int64_t types[] = {1, SD_F32, 1, 4, SD_F32, 1, 4};
-    thunk_program *p = make_program("jit_custom", 1, false);
+    static const int64_t types[] = {1, 11, 1, 4, 11, 1, 4}; /* 11: F32 */
+    thunk_program *p = make_program(host, "jit_custom", 1, false);
     int from = add_buffer(p, THUNK_B_PARAM, 0, false);
     int to = add_buffer(p, THUNK_B_OUTPUT, 0, false);
     thunk *t = add_step(p, THUNK_CUSTOM, 2);

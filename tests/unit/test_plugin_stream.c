@@ -69,7 +69,7 @@ static PJRT_Error *call(host *h, PJRT_Buffer **out, PJRT_Event **done)
                              .recv_callbacks = recvs,
                              .num_send_ops = 1,
                              .num_recv_ops = 1};
-    sd_buf b = saved_channels();
+    sd_buf b = saved_channels("host:v3");
     PJRT_Buffer *in = put_f32(x, 4);
     PJRT_LoadedExecutable *l = NULL;
     PJRT_Error *e;

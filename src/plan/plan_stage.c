@@ -2,7 +2,6 @@
  * are given stages, and the figures are counted. */
 #include "plan_room.h"
 
-
 static bool is_sink(const plan_node *n)
 {
     return n->kind == PN_STORE || n->kind == PN_SCATTER;

@@ -358,8 +358,7 @@ static bool is_quick(const plan *p, const batch *b, const bool *repeated)
     for (int i = b->first; i < b->first + b->count; i++) {
         const plan_kernel *k = p->kernel[i];
 
-        if (repeated[i] || k->sort ||
-            k->flops / 8 + k->bytes / 12 > QUICK_NS)
+        if (repeated[i] || k->sort || k->flops / 8 + k->bytes / 12 > QUICK_NS)
             return false;
     }
     return true;

@@ -316,8 +316,7 @@ sd_status target_code_in_child(LLVMModuleRef m, LLVMCodeGenFileType type,
     err = spawn(&pid, fd[1]);
     close(fd[1]);
     if (err)
-        st = sd_error(SD_EXHAUSTED,
-                      "no process for LLVM's code generation: %s",
+        st = sd_error(SD_EXHAUSTED, "no process for LLVM's code generation: %s",
                       strerror(err));
     else
         st = talk(fd[0], pid, m, type, out);

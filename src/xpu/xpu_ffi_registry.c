@@ -5,9 +5,8 @@
 
 #include <stdlib.h>
 
-#define MINOR_OLDEST 3 /* earlier ones laid states and bundles out otherwise \
-                        */
-#define FIRST_TYPE (INT64_C(1) << 32) /* ours; callers bring smaller ones */
+#define MINOR_OLDEST 3 /* earlier ones lay states and bundles out otherwise */
+#define FIRST_TYPE   (INT64_C(1) << 32) /* ours; callers bring smaller ones */
 
 typedef struct ffi_type ffi_type;
 struct ffi_type {

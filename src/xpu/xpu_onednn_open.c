@@ -86,13 +86,15 @@ void xpu_onednn_open(xpu_lib *l)
         snprintf(l->version, sizeof l->version,
                  "a libdnnl.so.2 without its API");
     } else {
+        bool ready =
+            !l->engine_create(&l->engine, DNNL_IS_CPU, 0) &&
+            !l->stream_create(&l->stream, l->engine, DNNL_STREAM_DEFAULT);
+
         v = l->get_version();
-        snprintf(l->version, sizeof l->version, "onednn %d.%d.%d", v->major,
-                 v->minor, v->patch);
-        if (!l->engine_create(&l->engine, DNNL_IS_CPU, 0) &&
-            !l->stream_create(&l->stream, l->engine, DNNL_STREAM_DEFAULT))
+        snprintf(l->version, sizeof l->version, "onednn %d.%d.%d%s", v->major,
+                 v->minor, v->patch, ready ? "" : " without an engine");
+        if (ready)
             return;
-        strcat(l->version, " without an engine");
         if (l->engine)
             l->engine_destroy(l->engine);
         l->engine = NULL;

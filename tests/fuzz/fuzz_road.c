@@ -4,7 +4,8 @@
  * status that blames ourselves (INTERNAL) is a finding.
  *
  * FUZZ_FORMAT is the format's name as PJRT gives it; the device is one of the
- * described ones, chosen by the bytes, so that an input always does the same. */
+ * described ones, chosen by the bytes, so that an input always does the same.
+ */
 #include "frontend.h"
 #include "passes.h"
 #include "plan.h"
@@ -61,8 +62,8 @@ static void check_writing(sd_arena *a, const hlo_module *m)
         st = hlo_parse(a, text.at, text.len, &back);
         same_text(&text, st, back);
         hlo_proto_write(&proto, m, true, INT64_MAX);
-        st = hlo_proto_read(a, (sd_bytes){(uint8_t *)proto.at, proto.len},
-                            true, &back);
+        st = hlo_proto_read(a, (sd_bytes){(uint8_t *)proto.at, proto.len}, true,
+                            &back);
         same_text(&text, st, back);
     }
     sd_buf_finish(&text);

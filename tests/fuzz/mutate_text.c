@@ -19,17 +19,34 @@ typedef struct {
 enum { MOST = 1 << 14 };
 
 static const char *const numbers[] = {
-    "0",   "1",    "2",     "3",     "7",          "-1", "-2",
-    "8",   "31",   "64",    "255",   "2147483647", "-2147483648",
-    "256", "4096", "65536", "99999", "4294967296", "9223372036854775807"};
+    "0",
+    "1",
+    "2",
+    "3",
+    "7",
+    "-1",
+    "-2",
+    "8",
+    "31",
+    "64",
+    "255",
+    "2147483647",
+    "-2147483648",
+    "256",
+    "4096",
+    "65536",
+    "99999",
+    "4294967296",
+    "9223372036854775807",
+};
 
 /* Element types, and every operation, in both dialects' spelling. */
 static const char *const words[] = {
-    "pred", "s2",  "s4",  "s8",   "s16",  "s32",      "s64",     "u2",
-    "u4",   "u8",  "u16", "u32",  "u64",  "f4e2m1fn", "f8e5m2",  "f8e4m3fn",
-    "bf16", "f16", "f32", "f64",  "c64",  "c128",     "token",   "i1",
-    "i8",   "i16", "i32", "i64",  "ui8",  "ui32",     "true",    "false",
-    "nan",  "inf", "LT",  "GT",   "EQ",   "NE",       "TOTALORDER",
+    "pred", "s2",  "s4",  "s8",  "s16", "s32",      "s64",        "u2",
+    "u4",   "u8",  "u16", "u32", "u64", "f4e2m1fn", "f8e5m2",     "f8e4m3fn",
+    "bf16", "f16", "f32", "f64", "c64", "c128",     "token",      "i1",
+    "i8",   "i16", "i32", "i64", "ui8", "ui32",     "true",       "false",
+    "nan",  "inf", "LT",  "GT",  "EQ",  "NE",       "TOTALORDER",
 #define OP(id, name, cls, types, props, ulp, element) name,
 #include "hlo_ops.def"
 #undef OP

@@ -287,8 +287,8 @@ bool random_total_order(const hlo_inst *x)
 {
     const random_fact *f = random_fact_of(x);
     sd_dtype t = x->shape->dtype;
-    bool one_nan = t == SD_F8E4M3FNUZ || t == SD_F8E5M2FNUZ ||
-                   t == SD_F8E4M3B11FNUZ;
+    bool one_nan =
+        t == SD_F8E4M3FNUZ || t == SD_F8E5M2FNUZ || t == SD_F8E4M3B11FNUZ;
 
     return f->bits && (!one_nan || f->bound < INFINITY);
 }

@@ -152,9 +152,10 @@ static void fill(sd_dtype t, uint8_t *p, uint64_t seed)
             *at = r & 1;
         else if (sd_dtype_kind(part) != SD_K_FLOAT)
             sd_scalar_of_s64(part,
-                             r % 3 == 0   ? (int64_t)r
-                             : r % 3 == 1 ? (int64_t)(r >> 8) % 9 - 4
-                                          : (int64_t)(UINT64_C(1) << (r >> 8) % 64),
+                             r % 3 == 0 ? (int64_t)r
+                             : r % 3 == 1
+                                 ? (int64_t)(r >> 8) % 9 - 4
+                                 : (int64_t)(UINT64_C(1) << (r >> 8) % 64),
                              at);
         else if (r % 3 == 0)
             sd_scalar_of_f64(part, special[(r >> 8) % SD_COUNTOF(special)], at);
@@ -518,10 +519,9 @@ static void test_ops_without_code(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_host_v3),
-                                       cmocka_unit_test(test_host_v4),
-                                       cmocka_unit_test(test_quick),
-                                       cmocka_unit_test(test_ops_without_code)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_host_v3), cmocka_unit_test(test_host_v4),
+        cmocka_unit_test(test_quick), cmocka_unit_test(test_ops_without_code)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -372,6 +372,27 @@ static cplx rsqrt_of(hlo_at p, cplx z) /* conj(sqrt z) / |z| */
                   pick(p, zero, fill(p, im, 0), im)};
 }
 
+/* By magnitude and angle, which is at most a third of a half turn: the real
+ * part is never small.  Scaled as for the square root. */
+static cplx cbrt_of(hlo_at p, cplx z)
+{
+    bool f64 = pass_dtype(z.re) == SD_F64;
+    double tiny = f64 ? 0x1p-900 : 0x1p-90, up = f64 ? 0x1p108 : 0x1p54;
+    hlo_inst *hi = bin(p, HLO_MAXIMUM, mag(p, z.re), mag(p, z.im));
+    hlo_inst *low = is(p, HLO_LT, hi, tiny);
+    hlo_inst *k = pick(p, low, fill(p, hi, up), fill(p, hi, 0.125));
+    hlo_inst *back = pick(p, low, fill(p, hi, 1 / cbrt(up)), fill(p, hi, 2));
+    hlo_inst *angle = bin(p, HLO_ATAN2, z.im, z.re);
+    hlo_inst *third = quot(p, angle, fill(p, angle, 3)), *r, *zero;
+
+    r = hypot_of(p, (cplx){mul(p, z.re, k), mul(p, z.im, k)});
+    r = mul(p, un(p, HLO_CBRT, r), back);
+    zero = is(p, HLO_EQ, hi, 0);
+    return (cplx){
+        pick(p, zero, z.re, mul(p, r, un(p, HLO_COS, third))),
+        pick(p, zero, z.im, times_exp(p, r, un(p, HLO_SIN, third), angle))};
+}
+
 static cplx sign_of(hlo_at p, cplx z)
 {
     hlo_inst *h = hypot_of(p, z), *zero = is(p, HLO_EQ, h, 0);
@@ -409,6 +430,38 @@ static cplx atan2_of(hlo_at p, cplx y, cplx x)
     return (cplx){n.im, neg(p, n.re)};
 }
 
+/* ---- order ---- */
+
+static hlo_inst *is_nan(hlo_at p, cplx z)
+{
+    return either(p, hlo_make_compare(p, HLO_NE, z.re, z.re),
+                  hlo_make_compare(p, HLO_NE, z.im, z.im));
+}
+
+/* By real part, then imaginary; dir: HLO_LT, the lesser of the two.  The first
+ * one that has a NaN wins. */
+static hlo_inst *first_of(hlo_at p, hlo_cmp_dir dir, hlo_inst *x, hlo_inst *y)
+{
+    cplx a = parts(p, x), b = parts(p, y);
+    hlo_inst *tie = hlo_make_compare(p, HLO_EQ, a.re, b.re);
+    hlo_inst *swap = pick(p, tie, hlo_make_compare(p, dir, b.im, a.im),
+                          hlo_make_compare(p, dir, b.re, a.re));
+
+    swap = either(p, swap, is_nan(p, b));
+    swap = both(p, swap, un(p, HLO_NOT, is_nan(p, a)));
+    return pick(p, swap, y, x);
+}
+
+static hlo_inst *clamp_of(hlo_at p, hlo_inst *in)
+{
+    const sd_shape *s = in->shape;
+    hlo_inst *low = in->arg[0], *high = in->arg[2];
+
+    low = low->shape->rank ? low : pass_spread(p, low, s);
+    high = high->shape->rank ? high : pass_spread(p, high, s);
+    return first_of(p, HLO_LT, first_of(p, HLO_GT, low, in->arg[1]), high);
+}
+
 /* ---- the pass ---- */
 
 static hlo_inst *lower_convert(hlo_at p, hlo_inst *in)
@@ -430,6 +483,58 @@ static hlo_inst *lower_convert(hlo_at p, hlo_inst *in)
     return join(p, z);
 }
 
+/* Element k of the last dimension, which goes. */
+static hlo_inst *last_at(hlo_at p, hlo_inst *x, int64_t k)
+{
+    const sd_shape *s = x->shape;
+    int64_t start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK];
+    int last = s->rank - 1;
+
+    memcpy(limit, s->dim, sizeof *limit * (size_t)s->rank);
+    start[last] = k;
+    limit[last] = k + 1;
+    return hlo_make_reshape(p, hlo_make_slice(p, x, start, limit, NULL), last,
+                            s->dim);
+}
+
+/* Two values along a new dimension, the last but `before`. */
+static hlo_inst *stack_of(hlo_at p, cplx z, int before)
+{
+    const sd_shape *s = z.re->shape;
+    int64_t dim[SD_MAX_RANK + 1];
+    hlo_inst *part[2];
+    int at = s->rank - before;
+
+    for (int i = 0; i <= s->rank; i++)
+        dim[i] = i < at ? s->dim[i] : i == at ? 1 : s->dim[i - 1];
+    part[0] = hlo_make_reshape(p, z.re, s->rank + 1, dim);
+    part[1] = hlo_make_reshape(p, z.im, s->rank + 1, dim);
+    return hlo_make_concatenate(p, 2, part, at);
+}
+
+/* The bits of one c128 as two c64, of its parts, or back; others are one
+ * type's already. */
+static hlo_inst *lower_bitcast(hlo_at p, hlo_inst *in)
+{
+    sd_dtype from = pass_dtype(in->arg[0]), to = pass_dtype(in);
+    hlo_inst *x = in->arg[0];
+    cplx z;
+
+    if (in->shape->rank + 2 > SD_MAX_RANK || from == to ||
+        !pass_is_complex(from) || !pass_is_complex(to))
+        return NULL;
+    if (from == SD_C128) {
+        z = parts(p, x);
+        z.re = hlo_make_bitcast_convert(p, SD_F32, z.re);
+        z.im = hlo_make_bitcast_convert(p, SD_F32, z.im);
+        x = stack_of(p, z, 1);
+    } else {
+        x = stack_of(p, parts(p, x), 0);
+        x = hlo_make_bitcast_convert(p, SD_F64, x);
+    }
+    return join(p, (cplx){last_at(p, x, 0), last_at(p, x, 1)});
+}
+
 static hlo_inst *lower_iota(hlo_at p, hlo_inst *in)
 {
     const sd_shape *s = sd_shape_with(p.c->module->arena, in->shape,
@@ -448,6 +553,7 @@ static const unary unaries[HLO_OP_COUNT] = {
     [HLO_TAN] = tan_of,   [HLO_TANH] = tanh_of,
     [HLO_SQRT] = sqrt_of, [HLO_RSQRT] = rsqrt_of,
     [HLO_SIGN] = sign_of, [HLO_LOGISTIC] = logistic_of,
+    [HLO_CBRT] = cbrt_of,
 };
 typedef cplx (*binary)(hlo_at p, cplx x, cplx y);
 static const binary binaries[HLO_OP_COUNT] = {
@@ -469,8 +575,15 @@ static hlo_inst *lower(hlo_inst *in)
         return NULL;
     if (in->op == HLO_CONVERT)
         return lower_convert(p, in);
+    if (in->op == HLO_BITCAST_CONVERT)
+        return lower_bitcast(p, in);
     if (in->op == HLO_ABS)
         return hypot_of(p, parts(p, x));
+    if (in->op == HLO_MAXIMUM || in->op == HLO_MINIMUM)
+        return first_of(p, in->op == HLO_MAXIMUM ? HLO_GT : HLO_LT, x,
+                        in->arg[1]);
+    if (in->op == HLO_CLAMP)
+        return clamp_of(p, in);
     if (unaries[in->op])
         return join(p, unaries[in->op](p, parts(p, x)));
     if (binaries[in->op])

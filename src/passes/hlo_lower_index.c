@@ -168,12 +168,12 @@ static hlo_inst *update_windows(const scatter *s, hlo_inst *u)
     return pass_reshape(s->p, u, s->x->rank + 1, dim);
 }
 
-static bool is_canonical(const scatter *s)
+bool pass_is_canonical_scatter(const hlo_inst *in)
 {
-    const hlo_gather *g = s->g;
+    const hlo_gather *g = in->u.gather;
 
     if (g->collapsed.n || g->operand_batch.n || g->index_vector_dim != 1 ||
-        s->in->arg[s->n]->shape->rank != 2)
+        in->arg[hlo_ninput(in)]->shape->rank != 2)
         return false;
     for (int i = 0; i < g->offset_dims.n; i++)
         if (g->offset_dims.at[i] != i + 1)
@@ -207,7 +207,7 @@ static hlo_inst *canonical_scatter(scatter *s)
     hlo_inst *in = s->in, *y;
     hlo_inst **arg;
 
-    if (is_canonical(s) || s->x->rank >= SD_MAX_RANK)
+    if (pass_is_canonical_scatter(in) || s->x->rank >= SD_MAX_RANK)
         return NULL;
     arg = sd_arena_array(in->parent->module->arena, hlo_inst *, in->narg);
     memcpy(arg, in->arg, sizeof *arg * (size_t)s->n);
@@ -229,7 +229,7 @@ static hlo_inst *as_update_slice(const scatter *s)
     const sd_shape *u;
 
     if (s->n != 1 || at->shape->rank != 2 || at->shape->dim[0] != 1 ||
-        body->root != body->param[1] || !is_canonical(s))
+        body->root != body->param[1] || !pass_is_canonical_scatter(in))
         return NULL;
     u = in->arg[2]->shape;
     for (int i = 0; i < s->g->index_map.n; i++) {

@@ -179,7 +179,7 @@ hlo_inst *matrix_put(hlo_at p, hlo_inst *x, hlo_inst *part, hlo_inst *row,
 void matrix_loop_open(matrix_loop *l, hlo_at p, const char *name, int n,
                       hlo_inst *const *init)
 {
-    hlo_inst *all[MATRIX_LOOP_MOST + 1];
+    hlo_inst **all = sd_arena_array(arena_of(p), hlo_inst *, n + 1);
     hlo_comp *body = hlo_comp_create(p.c->module, name);
     hlo_inst *state;
 
@@ -189,6 +189,7 @@ void matrix_loop_open(matrix_loop *l, hlo_at p, const char *name, int n,
     l->init = hlo_make_tuple(p, n + 1, all);
     state = hlo_make_param(body, l->init->shape, "state");
     l->i = hlo_make_gte(l->at, state, 0);
+    l->x = sd_arena_array(arena_of(p), hlo_inst *, n);
     for (int k = 0; k < n; k++)
         l->x[k] = hlo_make_gte(l->at, state, k + 1);
 }
@@ -207,7 +208,8 @@ static hlo_comp *condition(const matrix_loop *l, int64_t trips)
 
 void matrix_loop_close(matrix_loop *l, int64_t trips)
 {
-    hlo_inst *all[MATRIX_LOOP_MOST + 1], *loop;
+    hlo_inst **all = sd_arena_array(arena_of(l->at), hlo_inst *, l->n + 1);
+    hlo_inst *loop;
     hlo_comp *comps[] = {condition(l, trips), l->at.c};
 
     all[0] = hlo_make_binary(l->at, HLO_ADD, l->i,

@@ -42,10 +42,9 @@ hlo_inst *matrix_put(hlo_at p, hlo_inst *x, hlo_inst *part, hlo_inst *row,
 /* A loop over i = 0, 1, .. trips - 1 with values that each turn replaces.
  * open makes the body, whose instructions go to `at`; close takes what the
  * next turn has in x, and leaves the results there. */
-enum { MATRIX_LOOP_MOST = 6 };
 typedef struct {
     hlo_at at, outside;
-    hlo_inst *i, *x[MATRIX_LOOP_MOST], *init;
+    hlo_inst *i, **x, *init;
     int n;
 } matrix_loop;
 

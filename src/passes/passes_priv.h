@@ -62,6 +62,10 @@ hlo_inst *pass_spread(hlo_at p, hlo_inst *x, const sd_shape *s);
 hlo_inst *pass_fill_s64(hlo_at p, const sd_shape *s, sd_dtype t, int64_t v);
 /* Reshape that is left out when the dimensions are the same. */
 hlo_inst *pass_reshape(hlo_at p, hlo_inst *x, int rank, const int64_t *dim);
+/* A scatter in the form of hlo_lower_index.c. */
+bool pass_is_canonical_scatter(const hlo_inst *in);
+/* A bitcast-convert between reals, pred being none: all that plans take. */
+bool pass_is_plain_bitcast(const hlo_inst *in);
 /* Equal up to names, by content; both closed. */
 bool pass_same_comp(const hlo_comp *x, const hlo_comp *y);
 /* Integer constant (through broadcasts and converts of integers). */

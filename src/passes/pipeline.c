@@ -1,5 +1,6 @@
 /* In what order the passes run.  What holds afterwards:
  *
+ *   - no parameter of the entry is a tuple;
  *   - no call, fusion, map, topk, batch norm, triangular solve, Cholesky
  *     factorization, FFT, select-and-scatter, reduce-precision,
  *     rng-bit-generator, opt-barrier, dimension size, one-participant
@@ -41,18 +42,19 @@ typedef struct {
 #define RUN(id) (P_##id + 1)
 static const group groups[] = {
     {4,
-     {RUN(lower_custom), RUN(opt_inline), RUN(opt_tuple), RUN(opt_dce),
-      RUN(opt_flatten)}},
+     {RUN(lower_params), RUN(lower_custom), RUN(opt_inline), RUN(lower_branch),
+      RUN(opt_tuple), RUN(opt_dce), RUN(opt_flatten)}},
     {1,
-     {RUN(lower_map), RUN(lower_norms), RUN(lower_rng), RUN(lower_fft), RUN(lower_qr),
-      RUN(lower_cholesky), RUN(lower_solve), RUN(lower_topk),
+     {RUN(lower_map), RUN(lower_norms), RUN(lower_rng), RUN(lower_fft),
+      RUN(lower_qr), RUN(lower_cholesky), RUN(lower_solve), RUN(lower_topk),
       RUN(lower_window)}},
     {8,
      {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_while),
       RUN(opt_conditional), RUN(opt_cse), RUN(opt_dce)}},
     {1,
-     {RUN(lower_dot), RUN(lower_complex), RUN(lower_precision),
-      RUN(lower_index), RUN(lower_float)}},
+     {RUN(lower_dot), RUN(lower_bitcast), RUN(lower_complex),
+      RUN(lower_precision), RUN(lower_index), RUN(lower_scatter),
+      RUN(lower_float)}},
     {4, /* lower_float leaves the narrow floats' reduce-precision as f32's */
      {RUN(lower_precision), RUN(opt_simplify), RUN(opt_fold), RUN(lower_index),
       RUN(opt_tuple), RUN(opt_cse), RUN(opt_dce)}},
@@ -273,8 +275,10 @@ static bool can_do(const hlo_inst *in, const device_desc *dev)
         return !pass_foreign_why_not(in, dev);
     case HLO_C_TOKENS:
         return can_do_tokens(in);
+    case HLO_C_BITCAST:
+        return pass_is_plain_bitcast(in);
     case HLO_C_SCATTER:
-        return hlo_ninput(in) == 1;
+        return hlo_ninput(in) == 1 && pass_is_canonical_scatter(in);
     case HLO_C_SORT:
         return in->op == HLO_SORT;
     case HLO_C_WINDOW:

@@ -30,15 +30,6 @@ static sd_status lower_all(plan_mem *pm, hlo_comp *c)
     return NULL;
 }
 
-static sd_status check_params(const hlo_module *m)
-{
-    for (int i = 0; i < m->entry->nparam; i++)
-        if (m->entry->param[i]->shape->dtype == SD_TUPLE)
-            return sd_error(SD_UNIMPLEMENTED, "parameter %d of %s is a tuple",
-                            i, m->name);
-    return NULL;
-}
-
 /* Copies that became one place with what they copy are no steps: gone from
  * the module as well, which dumps show. */
 static void drop_copies(hlo_comp *c)
@@ -89,8 +80,8 @@ sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
     p->arena = a;
     p->m = m;
     p->dev = dev;
-    if ((st = check_params(m)) || (st = plan_library(m, dev, opt)) ||
-        (st = plan_alias(m)) || (st = plan_fuse(m)))
+    if ((st = plan_library(m, dev, opt)) || (st = plan_alias(m)) ||
+        (st = plan_fuse(m)))
         return st;
     p->program = thunk_program_create(m->name, dev);
     pm.a = sd_arena_create();

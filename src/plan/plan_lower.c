@@ -220,13 +220,6 @@ static plan_node *lower_bitcast(plan_lowering *lw, const hlo_inst *in,
         x = operand(lw, in, 0, 0, index, g);
         return plan_node_elt(lw, HLO_BITCAST_CONVERT, to, in, 1, &x);
     }
-    if (bits < 2 || sd_dtype_kind(to) == SD_K_COMPLEX ||
-        sd_dtype_kind(from) == SD_K_COMPLEX)
-        return plan_lower_fail(lw,
-                               sd_error(SD_UNIMPLEMENTED,
-                                        "bitcast-convert from %s to %s",
-                                        sd_dtype_name(from), sd_dtype_name(to)),
-                               to);
     if (n == 1) { /* one wide element has it */
         x = operand(lw, in, 0, 0, index, g);
         x = plan_node_elt(lw, HLO_BITCAST_CONVERT, uf, NULL, 1, &x);

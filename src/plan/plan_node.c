@@ -4,6 +4,9 @@
 
 #include <stdlib.h>
 
+/* Outer ones, and those of one window: plan_fuse puts no two in a kernel. */
+enum { MOST_AXES = 2 * SD_MAX_RANK };
+
 typedef struct entry {
     plan_node *n;
     struct entry *next;
@@ -239,10 +242,10 @@ const plan_expr *plan_axis_add(plan_lowering *lw, int64_t extent,
 
     if (extent == 1)
         return plan_px_const(lw->px, 0);
-    if (n >= 60) {
+    if (n >= MOST_AXES) {
         plan_lower_fail(lw,
-                        sd_error(SD_UNIMPLEMENTED, "%s: more than 60 axes",
-                                 lw->fusion->name),
+                        sd_error(SD_INTERNAL, "%s: more than %d axes",
+                                 lw->fusion->name, MOST_AXES),
                         SD_S32);
         return plan_px_const(lw->px, 0);
     }
@@ -301,8 +304,11 @@ static void body_inst(body_maker *k, const hlo_inst *in)
             n.arg[i] = sd_map_get(k->of, sd_key(in->arg[i]));
         body_push(k, in, n);
     } else if (!k->st) {
-        k->st = sd_error(SD_UNIMPLEMENTED, "%s in the function of a reduction",
-                         hlo_op_table[in->op].name);
+        k->st = sd_error(SD_UNIMPLEMENTED,
+                         "%s in %s: a function of elements (of a reduction, "
+                         "scatter, scan or sort) is made of operations on "
+                         "single elements and conditionals",
+                         hlo_op_table[in->op].name, in->parent->name);
     }
 }
 

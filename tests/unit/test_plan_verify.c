@@ -305,6 +305,31 @@ static void a_fusion_without_end_is_refused(void **state)
     sd_arena_destroy(a);
 }
 
+/* Each sum over a window has loops of its own. */
+static void a_fusion_of_many_windows_is_refused(void **state)
+{
+    sd_buf b = {0};
+
+    (void)state;
+    sd_buf_str(&b, ADD "f { x = f32[2,2,2,2] parameter(0) z = f32[] "
+                       "constant(0) y0 = f32[2,2,2,2] copy(x) ");
+    for (int i = 1; i <= 16; i++)
+        sd_buf_fmt(&b,
+                   "c%d = f32[] constant(%d) b%d = f32[2,2,2,2] "
+                   "broadcast(c%d), dimensions={} m%d = f32[2,2,2,2] "
+                   "multiply(x, b%d) w%d = f32[2,2,2,2] reduce-window(m%d, "
+                   "z), window={size=2x2x2x2 pad=1_0x1_0x1_0x1_0}, "
+                   "to_apply=add y%d = f32[2,2,2,2] add(y%d, w%d) ",
+                   i, i, i, i, i, i, i, i, i, i - 1, i);
+    sd_buf_str(&b, "ROOT r = f32[2,2,2,2] negate(y16) }\n");
+    sd_buf_u8(&b, 0);
+    fusion_is_refused(b.at,
+                      "x = f32[2,2,2,2] parameter(0) ROOT y = f32[2,2,2,2] "
+                      "fusion(x), kind=kLoop, calls=f",
+                      SD_INTERNAL, "y: more than 64 axes");
+    sd_buf_finish(&b);
+}
+
 /* ---- order and memory ---- */
 
 static void cycles_are_refused(void **state)
@@ -346,6 +371,7 @@ int main(void)
         cmocka_unit_test(broken_plans_are_refused),
         cmocka_unit_test(impossible_fusions_are_refused),
         cmocka_unit_test(a_fusion_without_end_is_refused),
+        cmocka_unit_test(a_fusion_of_many_windows_is_refused),
         cmocka_unit_test(cycles_are_refused),
         cmocka_unit_test(lives_that_cross_are_refused),
     };

@@ -1,0 +1,200 @@
+/* Scatters of several operands.  Where each result comes from its own operand
+ * alone they are as many scatters; else a loop, in which each turn changes one
+ * window of all operands.  Comes after lower_index: see there for the form. */
+#include "matrix.h"
+
+/* ---- one scatter an operand ---- */
+
+/* The function's result k as a function of parameters k and n + k; NULL: it
+ * takes others as well. */
+static hlo_comp *own_function(hlo_comp *c, int k, int n)
+{
+    hlo_comp *f = hlo_comp_clone(c->module, c, c->name);
+    hlo_inst *tuple = f->root;
+
+    hlo_set_root(f, tuple->arg[k]);
+    hlo_for_each_inst_backward(in, f)
+        if (in->nuse == 0 && in != f->root && in->op != HLO_PARAMETER)
+            hlo_remove(in);
+    for (int i = 2 * n - 1; i >= 0; i--) {
+        hlo_inst *p = f->param[i];
+
+        if (i == k || i == n + k)
+            continue;
+        if (p->nuse || p == f->root) {
+            hlo_comp_remove(f);
+            return NULL;
+        }
+        hlo_remove(p);
+    }
+    return f;
+}
+
+static hlo_inst *split(hlo_inst *in, int n)
+{
+    sd_arena *a = in->parent->module->arena;
+    hlo_comp **f = sd_arena_array(a, hlo_comp *, n);
+    hlo_inst **out = sd_arena_array(a, hlo_inst *, n);
+
+    if (in->comp[0]->root->op != HLO_TUPLE)
+        return NULL;
+    for (int k = 0; k < n; k++)
+        if (!(f[k] = own_function(in->comp[0], k, n)))
+            return NULL; /* the functions so far are nobody's: dce */
+    for (int k = 0; k < n; k++) {
+        hlo_inst *arg[] = {in->arg[k], in->arg[n], in->arg[n + 1 + k]};
+
+        out[k] = hlo_inst_create(in->parent, in, HLO_SCATTER, in->arg[k]->shape,
+                                 3, arg);
+        out[k]->u = in->u;
+        out[k]->op_name = in->op_name;
+        hlo_set_comps(out[k], 1, &f[k]);
+    }
+    return hlo_make_tuple(pass_at(in), n, out);
+}
+
+/* ---- a loop over the windows ---- */
+
+typedef struct {
+    hlo_at p;             /* in the body */
+    const hlo_gather *g;
+    const sd_shape *x, *u; /* of an operand, of updates: [count, window..] */
+    hlo_inst *turn, *at;  /* at: [count, k] */
+} turn;
+
+static hlo_inst *slice_at(hlo_at p, hlo_inst *x, hlo_inst *const *start,
+                          const int64_t *size)
+{
+    sd_arena *a = p.c->module->arena;
+    hlo_inst *arg[SD_MAX_RANK + 1] = {x}, *y;
+    int rank = x->shape->rank;
+
+    for (int i = 0; i < rank; i++)
+        arg[1 + i] = start[i];
+    y = hlo_inst_create(p.c, p.before, HLO_DYNAMIC_SLICE,
+                        sd_shape_make(a, pass_dtype(x), rank, size), 1 + rank,
+                        arg);
+    y->dims = hlo_dims_copy(a, size, rank);
+    return y;
+}
+
+static hlo_inst *put_at(hlo_at p, hlo_inst *x, hlo_inst *part,
+                        hlo_inst *const *start)
+{
+    hlo_inst *arg[SD_MAX_RANK + 2] = {x, part};
+
+    for (int i = 0; i < x->shape->rank; i++)
+        arg[2 + i] = start[i];
+    return hlo_inst_create(p.c, p.before, HLO_DYNAMIC_UPDATE_SLICE, x->shape,
+                           2 + x->shape->rank, arg);
+}
+
+static hlo_inst *update_of(const turn *t, hlo_inst *updates)
+{
+    hlo_inst *start[SD_MAX_RANK] = {t->turn}, *y;
+    int64_t size[SD_MAX_RANK] = {1};
+
+    for (int i = 1; i < t->u->rank; i++) {
+        start[i] = hlo_make_scalar_s64(t->p, pass_dtype(t->turn), 0);
+        size[i] = t->u->dim[i];
+    }
+    y = slice_at(t->p, updates, start, size);
+    return hlo_make_reshape(t->p, y, t->x->rank, t->u->dim + 1);
+}
+
+/* Where the window starts, a scalar a dimension; *inside: it is all inside. */
+static void find_place(const turn *t, hlo_inst **start, hlo_inst **inside)
+{
+    sd_dtype type = pass_dtype(t->at);
+    int64_t one[] = {1, 1};
+
+    *inside = hlo_make_scalar_s64(t->p, SD_PRED, 1);
+    for (int d = 0; d < t->x->rank; d++)
+        start[d] = hlo_make_scalar_s64(t->p, type, 0);
+    for (int k = 0; k < t->g->index_map.n; k++) {
+        int64_t d = t->g->index_map.at[k];
+        int64_t room = t->x->dim[d] - t->u->dim[d + 1];
+        hlo_inst *at[] = {t->turn,
+                          hlo_make_scalar_s64(t->p, pass_dtype(t->turn), k)};
+        hlo_inst *v = slice_at(t->p, t->at, at, one);
+
+        start[d] = v = hlo_make_reshape(t->p, v, 0, NULL);
+        *inside = hlo_make_binary(
+            t->p, HLO_AND, *inside,
+            hlo_make_compare(t->p, HLO_GE, v,
+                             hlo_make_scalar_s64(t->p, type, 0)));
+        *inside = hlo_make_binary(
+            t->p, HLO_AND, *inside,
+            hlo_make_compare(t->p, HLO_LE, v,
+                             hlo_make_scalar_s64(t->p, type, room)));
+    }
+}
+
+static void take_turn(const turn *t, hlo_comp *f, int n, hlo_inst **x)
+{
+    sd_arena *a = f->module->arena;
+    hlo_inst **arg = sd_arena_array(a, hlo_inst *, 2 * n);
+    hlo_inst *start[SD_MAX_RANK], *inside, *r;
+
+    find_place(t, start, &inside);
+    for (int k = 0; k < n; k++) {
+        arg[k] = slice_at(t->p, x[k], start, t->u->dim + 1);
+        arg[n + k] = update_of(t, x[n + k]);
+    }
+    r = pass_vectorize(t->p, f, arg, arg[0]->shape);
+    for (int k = 0; k < n; k++) {
+        hlo_inst *y = hlo_make_select(
+            t->p, pass_spread(t->p, inside, arg[k]->shape), r->arg[k], arg[k]);
+
+        x[k] = put_at(t->p, x[k], y, start);
+    }
+}
+
+static hlo_inst *loop(hlo_inst *in, int n)
+{
+    hlo_at p = pass_at(in);
+    hlo_inst **init =
+        sd_arena_array(in->parent->module->arena, hlo_inst *, 2 * n + 1);
+    turn t = {
+        .g = in->u.gather, .x = in->arg[0]->shape, .u = in->arg[n + 1]->shape};
+    matrix_loop l;
+
+    if (in->comp[0]->root->op != HLO_TUPLE ||
+        !pass_can_vectorize(in->comp[0]) || t.u->dim[0] > INT32_MAX)
+        return NULL;
+    memcpy(init, in->arg, sizeof *init * (size_t)n);
+    memcpy(init + n, in->arg + n + 1, sizeof *init * (size_t)n);
+    init[2 * n] = in->arg[n];
+    matrix_loop_open(&l, p, "windows", 2 * n + 1, init);
+    t.p = l.at;
+    t.turn = l.i;
+    t.at = l.x[2 * n];
+    take_turn(&t, in->comp[0], n, l.x);
+    matrix_loop_close(&l, t.u->dim[0]);
+    return hlo_make_tuple(p, n, l.x);
+}
+
+bool hlo_lower_scatter(hlo_module *m, const device_desc *dev)
+{
+    bool changed = false;
+
+    (void)dev;
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c) {
+            hlo_inst *to = NULL;
+            int n;
+
+            if (in->op != HLO_SCATTER || (n = hlo_ninput(in)) == 1 ||
+                !pass_is_canonical_scatter(in))
+                continue;
+            if (sd_shape_count(in->arg[n + 1]->shape) == 0)
+                to = hlo_make_tuple(pass_at(in), n, in->arg);
+            if (!to && !(to = split(in, n)))
+                to = loop(in, n);
+            if (to) {
+                pass_replace(in, to);
+                changed = true;
+            }
+        }
+    return changed;
+}

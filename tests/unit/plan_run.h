@@ -9,5 +9,8 @@
  * must not matter. */
 sd_status plan_run(const plan *p, void *const *arg, void *const *out,
                    bool backward);
+sd_status plan_run_kernel(const plan_kernel *k, char **slot, bool backward);
+/* ptr: operands, then results. */
+void plan_run_libcall(const thunk *t, char **ptr);
 
 #endif

@@ -1,0 +1,490 @@
+/* A kernel of a plan, element by element: its axes, stages and nodes. */
+#include "plan_run.h"
+
+#include "hlo_scalar.h"
+
+#include <stdlib.h>
+
+typedef struct {
+    uint8_t b[16];
+} value;
+
+typedef struct {
+    const plan_kernel *k;
+    char **slot;
+    sd_arena *a;
+    int64_t pos[64];
+    int stage;
+    bool backward;
+    value **reduced;  /* [node][out] */
+    uint8_t **parked; /* [node]: extent elements */
+    bool **park_set;
+    value *memo;
+    uint64_t *stamp, now;
+    value **running; /* scans */
+    sd_status st;
+} run;
+
+static value eval(run *r, const plan_node *n);
+
+static int64_t int_of(sd_dtype t, const value *v)
+{
+    return sd_scalar_to_s64(t, v->b);
+}
+
+static int64_t expr(run *r, const plan_expr *e)
+{
+    int64_t v = 0, x;
+    value n;
+
+    switch (e->kind) {
+    case PX_CONST:
+        return e->c;
+    case PX_AXIS:
+        return r->pos[e->axis];
+    case PX_ADD:
+        return expr(r, e->a) + expr(r, e->b);
+    case PX_MUL:
+        return expr(r, e->a) * e->c;
+    case PX_DIV:
+        x = expr(r, e->a);
+        v = x / e->c - (x % e->c < 0);
+        break;
+    case PX_MOD:
+        x = expr(r, e->a) % e->c;
+        v = x < 0 ? x + e->c : x;
+        break;
+    case PX_NODE:
+        n = eval(r, e->node);
+        v = int_of(e->node->dtype, &n);
+        break;
+    }
+    if ((v < e->lo || v > e->hi) && e->lo >= 0 && !r->st && e->kind == PX_NODE)
+        r->st =
+            sd_error(SD_INTERNAL, "%s: n%d is %" PRId64 ", outside its bounds",
+                     r->k->name, e->node->id, v);
+    return v;
+}
+
+static bool holds(run *r, const plan_node *n)
+{
+    for (int i = 0; i < n->nguard; i++) {
+        int64_t v = expr(r, n->guard[i].e);
+
+        if (v < n->guard[i].lo || v >= n->guard[i].hi)
+            return false;
+    }
+    return true;
+}
+
+/* ---- elements ---- */
+
+static void element(const plan_node *n, value *arg, sd_dtype t, value *out)
+{
+    value x;
+
+    switch (n->op) {
+    case HLO_COMPARE:
+        out->b[0] = hlo_scalar_compare(
+            n->in->u.compare.dir, n->in->u.compare.type, t, arg[0].b, arg[1].b);
+        return;
+    case HLO_SELECT:
+        *out = arg[0].b[0] ? arg[1] : arg[2];
+        return;
+    case HLO_CLAMP:
+        hlo_scalar_op(HLO_MAXIMUM, n->dtype, arg[1].b, arg[0].b, x.b);
+        hlo_scalar_op(HLO_MINIMUM, n->dtype, x.b, arg[2].b, out->b);
+        return;
+    case HLO_CONVERT:
+        hlo_scalar_convert(t, arg[0].b, n->dtype, out->b);
+        return;
+    case HLO_BITCAST_CONVERT:
+        *out = arg[0];
+        return;
+    case HLO_COMPLEX:
+        memcpy(out->b, arg[0].b, sd_dtype_bytes(t));
+        memcpy(out->b + sd_dtype_bytes(t), arg[1].b, sd_dtype_bytes(t));
+        return;
+    default:
+        hlo_scalar_op((hlo_op)n->op, t, arg[0].b, arg[1].b, out->b);
+    }
+}
+
+/* Function b on param[0 .. nparam) into out[0 .. nroot). */
+static void call_body(run *r, const plan_body *b, const value *param,
+                      value *out)
+{
+    value *v = calloc((size_t)b->nnode, sizeof *v), arg[4];
+
+    (void)r;
+    for (int i = 0; i < b->nnode; i++) {
+        const plan_node *n = b->node[i];
+
+        if (n->kind == PN_PARAM) {
+            v[i] = param[n->out];
+        } else if (n->kind == PN_CONST) {
+            memcpy(v[i].b, n->value, 16);
+        } else {
+            for (int j = 0; j < n->narg; j++)
+                arg[j] = v[n->arg[j]->id];
+            element(n, arg, n->arg[0]->dtype, &v[i]);
+        }
+    }
+    for (int i = 0; i < b->nroot; i++)
+        out[i] = v[b->root[i]->id];
+    free(v);
+}
+
+static value load(run *r, const plan_node *n)
+{
+    const plan_slot *s = &r->k->slot[n->slot];
+    size_t bytes = sd_dtype_bytes(n->dtype);
+    value v;
+    int64_t at;
+
+    memset(&v, 0xA5, sizeof v); /* unread: whatever */
+    if (n->dtype == SD_PRED)
+        v.b[0] = 1;
+    if (!holds(r, n))
+        return n->narg ? eval(r, n->arg[0]) : v;
+    at = expr(r, n->off);
+    if (at < 0 || at >= s->count) {
+        if (!r->st)
+            r->st = sd_error(SD_INTERNAL,
+                             "%s: n%d reads element %" PRId64 " of %" PRId64,
+                             r->k->name, n->id, at, s->count);
+        return v;
+    }
+    memcpy(v.b, r->slot[n->slot] + (size_t)at * bytes, bytes);
+    return v;
+}
+
+static value scan(run *r, const plan_node *n, int out)
+{
+    value arg[16] = {{{0}}}, got[8];
+    int k = n->nout;
+    int axis = __builtin_ctzll(n->over);
+    value *acc = r->running[n->id];
+
+    if (acc[2 * k].b[0] && *(int64_t *)(void *)acc[2 * k + 1].b == r->pos[axis])
+        return acc[k + out];
+    for (int i = 0; i < k; i++) {
+        if (r->pos[axis] == 0)
+            acc[i] = eval(r, n->arg[k + i]);
+        arg[i] = acc[i];
+        arg[k + i] = eval(r, n->arg[i]);
+    }
+    call_body(r, n->body, arg, got);
+    for (int i = 0; i < k; i++) {
+        acc[k + i] = n->exclusive ? arg[i] : got[i];
+        acc[i] = got[i];
+    }
+    acc[2 * k].b[0] = 1;
+    memcpy(acc[2 * k + 1].b, &r->pos[axis], 8);
+    return acc[k + out];
+}
+
+static value compute(run *r, const plan_node *n)
+{
+    value v = {{0}}, arg[4];
+
+    switch (n->kind) {
+    case PN_LOAD:
+        return load(r, n);
+    case PN_CONST:
+        memcpy(v.b, n->value, 16);
+        return v;
+    case PN_INDEX:
+        if (sd_dtype_kind(n->dtype) == SD_K_FLOAT) {
+            int64_t i = expr(r, n->off);
+
+            hlo_scalar_convert(SD_S64, &i, n->dtype, v.b);
+        } else {
+            sd_scalar_of_s64(n->dtype, expr(r, n->off), v.b);
+        }
+        return v;
+    case PN_REDUCE:
+        return r->reduced[n->id][0];
+    case PN_SCAN:
+        return scan(r, n, 0);
+    case PN_PICK:
+        if (n->arg[0]->kind == PN_SCAN)
+            return scan(r, n->arg[0], n->out);
+        return r->reduced[n->arg[0]->id][n->out];
+    case PN_ELT:
+        for (int i = 0; i < n->narg; i++)
+            arg[i] = eval(r, n->arg[i]);
+        element(n, arg, n->arg[0]->dtype, &v);
+        return v;
+    default:
+        if (!r->st)
+            r->st = sd_error(SD_INTERNAL, "n%d has no value", n->id);
+        return v;
+    }
+}
+
+static int lane_of(const plan_kernel *k)
+{
+    for (int i = 0; i < k->naxis; i++)
+        if (k->axis[i].place == PLAN_LANE)
+            return i;
+    return 0;
+}
+
+static value eval(run *r, const plan_node *n)
+{
+    size_t bytes = sd_dtype_bytes(n->dtype);
+    int lane = lane_of(r->k);
+    value v;
+
+    if (r->stamp[n->id] == r->now)
+        return r->memo[n->id];
+    if (n->parked && r->stage > n->stage) {
+        int64_t p = r->pos[lane];
+
+        if (!r->park_set[n->id][p] && !r->st)
+            r->st = sd_error(SD_INTERNAL, "%s: n%d was never parked",
+                             r->k->name, n->id);
+        memset(&v, 0, sizeof v);
+        memcpy(v.b, r->parked[n->id] + (size_t)p * bytes, bytes);
+    } else {
+        v = compute(r, n);
+        if (n->parked) {
+            memcpy(r->parked[n->id] + (size_t)r->pos[lane] * bytes, v.b, bytes);
+            r->park_set[n->id][r->pos[lane]] = true;
+        }
+    }
+    r->memo[n->id] = v;
+    r->stamp[n->id] = r->now;
+    return v;
+}
+
+/* ---- stages ---- */
+
+typedef struct {
+    value lane[64][8];
+    bool set[64];
+    int64_t count;
+} partial;
+
+static void take(run *r, const plan_node *n, partial *p)
+{
+    int k = n->nout, lanes = n->order.lanes;
+    int l = (int)(p->count++ % lanes);
+    value arg[16], x[8];
+
+    for (int i = 0; i < k; i++)
+        x[i] = eval(r, n->arg[i]);
+    if (!p->set[l]) {
+        memcpy(p->lane[l], x, sizeof x);
+        p->set[l] = true;
+        return;
+    }
+    for (int i = 0; i < k; i++) {
+        arg[i] = p->lane[l][i];
+        arg[k + i] = x[i];
+    }
+    call_body(r, n->body, arg, p->lane[l]);
+}
+
+static void finish(run *r, const plan_node *n, partial *p)
+{
+    int k = n->nout;
+    value arg[16];
+
+    for (int h = n->order.lanes / 2; h >= 1; h /= 2)
+        for (int l = 0; l < h; l++) {
+            if (!p->set[l + h])
+                continue;
+            for (int i = 0; i < k; i++) {
+                arg[i] = p->lane[l][i];
+                arg[k + i] = p->lane[l + h][i];
+            }
+            call_body(r, n->body, arg, p->lane[l]);
+        }
+    r->now++;
+    for (int i = 0; i < k; i++) {
+        arg[i] = eval(r, n->arg[k + i]);
+        arg[k + i] = p->lane[0][i];
+    }
+    call_body(r, n->body, arg, r->reduced[n->id]);
+}
+
+static void sink(run *r, const plan_node *n)
+{
+    const plan_slot *s = &r->k->slot[n->slot];
+    size_t bytes = sd_dtype_bytes(n->dtype);
+    value v = eval(r, n->arg[0]), two[2], got[1];
+    int64_t at;
+    char *to;
+
+    if (!holds(r, n))
+        return;
+    at = expr(r, n->off);
+    if (at < 0 || at >= s->count) {
+        if (!r->st)
+            r->st = sd_error(SD_INTERNAL,
+                             "%s: n%d writes element %" PRId64 " of %" PRId64,
+                             r->k->name, n->id, at, s->count);
+        return;
+    }
+    to = r->slot[n->slot] + (size_t)at * bytes;
+    if (n->kind == PN_SCATTER) {
+        memset(two, 0, sizeof two);
+        memcpy(two[0].b, to, bytes);
+        two[1] = v;
+        call_body(r, n->body, two, got);
+        v = got[0];
+    }
+    memcpy(to, v.b, bytes);
+}
+
+static void inner(run *r, int axis, uint64_t axes, partial **p)
+{
+    const plan_kernel *k = r->k;
+
+    if (axis == k->naxis) {
+        r->now++;
+        for (int i = 0; i < k->nnode; i++) {
+            const plan_node *n = k->node[i];
+
+            if (n->stage != r->stage)
+                continue;
+            if (n->kind == PN_REDUCE)
+                take(r, n, p[i]);
+            else if (n->kind == PN_STORE || n->kind == PN_SCATTER)
+                sink(r, n);
+        }
+        return;
+    }
+    if (!(axes >> axis & 1)) {
+        inner(r, axis + 1, axes, p);
+        return;
+    }
+    for (int64_t i = 0; i < k->axis[axis].extent; i++) {
+        r->pos[axis] = i;
+        inner(r, axis + 1, axes, p);
+    }
+}
+
+static void point(run *r)
+{
+    const plan_kernel *k = r->k;
+    sd_arena *a = sd_arena_create();
+    partial **p = sd_arena_array(a, partial *, k->nnode + 1);
+    int lane = lane_of(k);
+
+    for (int i = 0; i < k->nnode; i++)
+        if (r->park_set[i])
+            memset(r->park_set[i], 0, (size_t)k->axis[lane].extent);
+    for (int s = 0; s < k->nstage; s++) {
+        r->stage = s;
+        for (int i = 0; i < k->nnode; i++) {
+            if (k->node[i]->kind == PN_REDUCE && k->node[i]->stage == s)
+                p[i] = sd_arena_new(a, partial);
+            if (k->node[i]->kind == PN_SCAN)
+                memset(r->running[i], 0, 24 * sizeof(value));
+        }
+        inner(r, k->nouter, k->stage[s].axes, p);
+        for (int i = 0; i < k->nnode; i++)
+            if (k->node[i]->kind == PN_REDUCE && k->node[i]->stage == s)
+                finish(r, k->node[i], p[i]);
+    }
+    sd_arena_destroy(a);
+}
+
+static void outer(run *r, int axis)
+{
+    const plan_kernel *k = r->k;
+
+    if (axis == k->nouter) {
+        point(r);
+        return;
+    }
+    for (int64_t i = 0; i < k->axis[axis].extent; i++) {
+        r->pos[axis] = r->backward ? k->axis[axis].extent - 1 - i : i;
+        outer(r, axis + 1);
+    }
+}
+
+/* ---- sort: insertion, which is stable ---- */
+
+static bool is_less(run *r, const plan_sort *s, char *const *x, int64_t i,
+                    int64_t j)
+{
+    value arg[16] = {{{0}}}, got[1];
+
+    for (int o = 0; o < s->nop; o++) {
+        size_t b = sd_dtype_bytes(r->k->slot[o].dtype);
+
+        memcpy(arg[2 * o].b, x[o] + (size_t)i * b, b);
+        memcpy(arg[2 * o + 1].b, x[o] + (size_t)j * b, b);
+    }
+    call_body(r, s->less, arg, got);
+    return got[0].b[0];
+}
+
+static void sort_kernel(run *r)
+{
+    const plan_sort *s = r->k->sort;
+    char *line[8];
+    int64_t *at = sd_arena_array(r->a, int64_t, s->n + 1);
+
+    for (int o = 0; o < s->nop; o++)
+        line[o] = sd_arena_alloc(r->a, (size_t)s->n * 16);
+    for (int64_t row = 0; row < s->rows; row++) {
+        int64_t base = row / s->inner * s->inner * s->n + row % s->inner;
+
+        for (int o = 0; o < s->nop; o++)
+            for (int64_t i = 0; i < s->n; i++) {
+                size_t b = sd_dtype_bytes(r->k->slot[o].dtype);
+
+                memcpy(line[o] + (size_t)i * b,
+                       r->slot[o] + (size_t)(base + i * s->inner) * b, b);
+            }
+        for (int64_t i = 0; i < s->n; i++) {
+            int64_t j = i;
+
+            for (; j > 0 && is_less(r, s, line, i, at[j - 1]); j--)
+                at[j] = at[j - 1];
+            at[j] = i;
+        }
+        for (int o = 0; o < s->nop; o++)
+            for (int64_t i = 0; i < s->n; i++) {
+                size_t b = sd_dtype_bytes(r->k->slot[o].dtype);
+
+                memcpy(r->slot[s->nop + o] + (size_t)(base + i * s->inner) * b,
+                       line[o] + (size_t)at[i] * b, b);
+            }
+    }
+}
+
+sd_status plan_run_kernel(const plan_kernel *k, char **slot, bool backward)
+{
+    run r = {.k = k, .slot = slot, .backward = backward};
+    int lane = lane_of(k);
+
+    r.a = sd_arena_create();
+    r.memo = sd_arena_array(r.a, value, k->nnode + 1);
+    r.stamp = sd_arena_array(r.a, uint64_t, k->nnode + 1);
+    r.reduced = sd_arena_array(r.a, value *, k->nnode + 1);
+    r.running = sd_arena_array(r.a, value *, k->nnode + 1);
+    r.parked = sd_arena_array(r.a, uint8_t *, k->nnode + 1);
+    r.park_set = sd_arena_array(r.a, bool *, k->nnode + 1);
+    for (int i = 0; i < k->nnode; i++) {
+        r.reduced[i] = sd_arena_array(r.a, value, 8);
+        r.running[i] = sd_arena_array(r.a, value, 24);
+        if (k->node[i]->parked) {
+            r.parked[i] =
+                sd_arena_alloc(r.a, (size_t)k->axis[lane].extent * 16);
+            r.park_set[i] = sd_arena_array(r.a, bool, k->axis[lane].extent);
+        }
+    }
+    r.now = 1;
+    if (k->sort)
+        sort_kernel(&r);
+    else
+        outer(&r, 0);
+    sd_arena_destroy(r.a);
+    return r.st;
+}

@@ -45,7 +45,7 @@ typedef struct {
     sd_status (*begin)(xpu_device *d, xpu_module *m);
     sd_status (*launch)(xpu_device *d, xpu_module *m, int kernel,
                         void **slot);
-    /* Left out: the device has no libraries. */
+    /* Left out: the device has no libraries (desc.libs is 0). */
     sd_status (*libcall)(xpu_device *d, const thunk *t, void *const *ptr);
     /* Reads a few bytes that earlier launches wrote.  Left out: memcpy. */
     sd_status (*peek)(xpu_device *d, void *to, const void *from, size_t bytes);

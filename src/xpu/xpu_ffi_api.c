@@ -2,7 +2,6 @@
  * have is written only when their struct holds it. */
 #include "xpu_ffi.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #define HAS(args, field) \
@@ -143,21 +142,18 @@ static XLA_FFI_Error *device_ordinal_get(XLA_FFI_DeviceOrdinal_Get_Args *a)
     return NULL;
 }
 
-/* ---- memory: the host's, which is the device's; it stays until freed ---- */
+/* ---- memory: the host's, whose the handlers are; it stays until freed ---- */
 
 static XLA_FFI_Error *memory_allocate(XLA_FFI_DeviceMemory_Allocate_Args *a)
 {
     size_t align = SD_MAX(a->alignment, (size_t)XPU_ALIGN);
-    int err;
 
-    if (a->ctx->dev->desc.kind != DEVICE_HOST)
-        return ERROR(SD_UNIMPLEMENTED, "memory of %s for a handler",
-                     a->ctx->dev->desc.name);
-    err = posix_memalign(&a->data, align, SD_MAX(a->size, (size_t)1));
-    if (err == EINVAL)
+    if (align & (align - 1))
         return ERROR(SD_INVALID, "alignment %zu is no power of two",
                      a->alignment);
-    return err ? xpu_ffi_error(sd_no_memory(a->size)) : NULL;
+    if (posix_memalign(&a->data, align, SD_MAX(a->size, (size_t)1)))
+        return xpu_ffi_error(sd_no_memory(a->size));
+    return NULL;
 }
 
 static XLA_FFI_Error *memory_free(XLA_FFI_DeviceMemory_Free_Args *a)

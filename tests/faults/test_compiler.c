@@ -5,6 +5,7 @@
 #include "pjrt_abi.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 
 static char folder[] = "/tmp/sundog-test-XXXXXX";
 static char ours[64], compiler[64];
-static const char *other_build;
+static char other_build[PATH_MAX];
 static const PJRT_Api *api;
 static PJRT_Client *client;
 
@@ -87,16 +88,17 @@ int main(int argc, char **argv)
     const PJRT_Api *(*entry)(void);
     ARGS(a, Client_Create, .num_options = 0);
     ARGS(d, Client_Destroy, .client = NULL);
+    char whole[PATH_MAX];
     void *lib;
     int bad;
 
-    if (argc != 3 || !mkdtemp(folder))
+    if (argc != 3 || !realpath(argv[1], whole) ||
+        !realpath(argv[2], other_build) || !mkdtemp(folder))
         return 2;
     setenv("SUNDOG_DEVICE", "host", 1);
-    other_build = argv[2];
     snprintf(ours, sizeof ours, "%s/libsundog.so", folder);
     snprintf(compiler, sizeof compiler, "%s/libsundog-compiler.so", folder);
-    if (symlink(argv[1], ours) || !(lib = dlopen(ours, RTLD_NOW | RTLD_LOCAL)))
+    if (symlink(whole, ours) || !(lib = dlopen(ours, RTLD_NOW | RTLD_LOCAL)))
         return 2;
     *(void **)&entry = dlsym(lib, "GetPjrtApi");
     api = entry();

@@ -344,7 +344,8 @@ static PJRT_Error *runs_wait(const void *saved, uint64_t *sum)
     PJRT_ExecuteOptions o = {.struct_size = PJRT_ExecuteOptions_STRUCT_SIZE,
                              .launch_id = 70};
     ARGS(p, Device_PoisonExecution, .device = device, .launch_id = 70,
-         .error_code = PJRT_Error_Code_ABORTED, .error_message = "stop");
+         .error_code = PJRT_Error_Code_ABORTED, .error_message = "stop",
+         .error_message_size = 4);
     PJRT_LoadedExecutable *l;
     PJRT_Buffer *alias, *b, *out[2];
     PJRT_Event *done[2];

@@ -128,6 +128,9 @@ static void cursor_reads_and_sticks_at_the_first_error(void **state)
     assert_non_null(c.bad);
     c = sd_cursor_of((sd_bytes){NULL, 0});
     assert_int_equal(sd_read_u8(&c), 0);
+    says(sd_cursor_status(&c, "none"), "none: expected a byte at offset 0");
+    sd_cursor_fail(&c, "nothing"); /* the first stays */
+    says(sd_cursor_status(&c, "none"), "none: expected a byte at offset 0");
     sd_buf_finish(&b);
 }
 
@@ -168,13 +171,15 @@ static void files_come_back_as_written(void **state)
     sd_buf_finish(&text);
 }
 
-static void a_disk_that_takes_nothing_is_told_of(void **state)
+static void files_that_cannot_be_had_are_told_of(void **state)
 {
     static const char text[100000];
+    sd_buf none;
 
     (void)state;
     says(sd_file_write("/dev/full", text, sizeof text),
          "writing /dev/full: No space left on device");
+    says(sd_file_read("/", &none), "reading /: Is a directory");
     says(sd_file_write("/nowhere/file", text, 1),
          "cannot create /nowhere/file: No such file or directory");
 }
@@ -510,7 +515,7 @@ int main(void)
         cmocka_unit_test(cursor_reads_and_sticks_at_the_first_error),
         cmocka_unit_test(builder_formats_what_is_longer_than_its_room),
         cmocka_unit_test(files_come_back_as_written),
-        cmocka_unit_test(a_disk_that_takes_nothing_is_told_of),
+        cmocka_unit_test(files_that_cannot_be_had_are_told_of),
         cmocka_unit_test(narrow_floats_round_to_nearest_even),
         cmocka_unit_test(narrow_floats_overflow_as_their_kind_does),
         cmocka_unit_test(integers_wrap_and_clamp),

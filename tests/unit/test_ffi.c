@@ -146,6 +146,12 @@ static XLA_FFI_Error *from_the_past(XLA_FFI_CallFrame *f)
     return NULL;
 }
 
+static XLA_FFI_Error *from_today(XLA_FFI_CallFrame *f)
+{
+    told(f, 4);
+    return NULL;
+}
+
 static sd_status enter(const char *name, XLA_FFI_Handler *h)
 {
     xpu_ffi_bundle b = {.stage = {NULL, NULL, NULL, (void *)h}};
@@ -211,32 +217,50 @@ static thunk_program *custom(const device_desc *d, const char *target,
     return p;
 }
 
+/* One run: the last number of its result. */
+static float result_of(xpu_program *x, const xpu_call *c)
+{
+    xpu_buffer *out;
+    xpu_event *done;
+    float *v, last;
+
+    ok(xpu_execute(x, c, &out, &done));
+    ok(xpu_event_wait(done));
+    v = fetch(out);
+    last = v[3];
+    free(v);
+    xpu_event_release(done);
+    xpu_buffer_release(out);
+    return last;
+}
+
+/* One run: it and its result fail so. */
+static void run_fails(xpu_program *x, const xpu_call *c, sd_code code)
+{
+    xpu_buffer *out;
+    xpu_event *done;
+
+    ok(xpu_execute(x, c, &out, &done));
+    fails(xpu_event_wait(done), code);
+    fails(xpu_event_wait(xpu_buffer_ready(out)), code);
+    xpu_event_release(done);
+    xpu_buffer_release(out);
+}
+
 static void user_data_reach_the_handler(void **state)
 {
     float three = 3;
     xpu_client *c = open_client("1", "1");
     xpu_device *d = xpu_client_device(c, 0);
     xpu_program *x = load(d, custom(xpu_device_desc(d), "scale", "{}"));
-    xpu_buffer *a = buffer(d, 4, 1, 1), *out;
+    xpu_buffer *a = buffer(d, 4, 1, 1);
     xpu_user_data user = {user_type, &three};
     xpu_call with = {.arg = &a, .narg = 1, .user = &user, .nuser = 1};
-    xpu_event *done;
-    float *v;
 
     (void)state;
-    ok(xpu_execute(x, &with, &out, &done));
-    ok(xpu_event_wait(done));
-    v = fetch(out);
-    assert_true(v[3] == 12);
-    free(v);
-    xpu_event_release(done);
-    xpu_buffer_release(out);
+    assert_true(result_of(x, &with) == 12);
     with.nuser = 0;
-    ok(xpu_execute(x, &with, &out, &done));
-    fails(xpu_event_wait(done), SD_NOT_FOUND);
-    fails(xpu_event_wait(xpu_buffer_ready(out)), SD_NOT_FOUND);
-    xpu_event_release(done);
-    xpu_buffer_release(out);
+    run_fails(x, &with, SD_NOT_FOUND);
     xpu_buffer_release(a);
     xpu_program_release(x);
     xpu_client_destroy(c);
@@ -260,6 +284,82 @@ static void what_is_missing_is_named(void **state)
     p = custom(xpu_device_desc(d), "scale", "{a = [1]}");
     fails(xpu_program_load(d, p, &x), SD_INVALID);
     thunk_program_release(p);
+    xpu_client_destroy(c);
+}
+
+/* ---- what a handler gets wrong ---- */
+
+/* Takes e. */
+static void says(const XLA_FFI_Api *api, XLA_FFI_Error *e, const char *text)
+{
+    XLA_FFI_Error_GetDetails_Args a = {
+        XLA_FFI_Error_GetDetails_Args_STRUCT_SIZE, NULL, .error = e};
+    XLA_FFI_Error_Destroy_Args d = {XLA_FFI_Error_Destroy_Args_STRUCT_SIZE,
+                                    NULL, e};
+
+    assert_non_null(e);
+    api->XLA_FFI_Error_GetDetails(&a);
+    if (!strstr(a.message, text))
+        fail_msg("'%s' does not say '%s'", a.message, text);
+    api->XLA_FFI_Error_Destroy(&d);
+}
+
+static void misuse_state(XLA_FFI_CallFrame *f)
+{
+    static int state;
+    XLA_FFI_TypeId id = {1 << 30}, other = {user_type + 1};
+    XLA_FFI_State_Set_Args set = {
+        XLA_FFI_State_Set_Args_STRUCT_SIZE, NULL, f->ctx,
+        XLA_FFI_ExecutionStage_INSTANTIATE, &id,  &state};
+    XLA_FFI_State_Get_Args get = {XLA_FFI_State_Get_Args_STRUCT_SIZE,
+                                  NULL,
+                                  f->ctx,
+                                  set.stage,
+                                  &other,
+                                  NULL};
+    const XLA_FFI_Api *api = f->api;
+
+    says(api, api->XLA_FFI_State_Get(&get), "stage 0 has set no state");
+    says(api, api->XLA_FFI_State_Set(&set),
+         "no type of id 1073741824 is registered");
+    id.type_id = user_type;
+    assert_null(api->XLA_FFI_State_Set(&set));
+    says(api, api->XLA_FFI_State_Set(&set),
+         "the state of stage 0 is set already");
+    says(api, api->XLA_FFI_State_Get(&get), "the state of stage 0 has type id");
+    get.stage = set.stage = XLA_FFI_ExecutionStage_EXECUTE;
+    says(api, api->XLA_FFI_State_Get(&get), "stage 3 keeps no state");
+    says(api, api->XLA_FFI_State_Set(&set), "stage 3 keeps no state");
+}
+
+static XLA_FFI_Error *misuse(XLA_FFI_CallFrame *f)
+{
+    XLA_FFI_Stream_Get_Args stream = {XLA_FFI_Stream_Get_Args_STRUCT_SIZE, NULL,
+                                      f->ctx, NULL};
+    XLA_FFI_DeviceMemory_Allocate_Args odd = {
+        XLA_FFI_DeviceMemory_Allocate_Args_STRUCT_SIZE, NULL, f->ctx, .size = 8,
+        .alignment = 96};
+
+    if (told(f, 4))
+        return NULL;
+    misuse_state(f);
+    says(f->api, f->api->XLA_FFI_Stream_Get(&stream),
+         "has no stream that a handler could use");
+    says(f->api, f->api->XLA_FFI_DeviceMemory_Allocate(&odd),
+         "alignment 96 is no power of two");
+    return NULL;
+}
+
+static void misuse_is_told(void **state)
+{
+    xpu_ffi_bundle b = {
+        .stage = {(void *)misuse, NULL, NULL, (void *)from_today}};
+    xpu_client *c = open_client("1", "1");
+    xpu_device *d = xpu_client_device(c, 0);
+
+    (void)state;
+    ok(xpu_ffi_register("misuse", 6, &b));
+    xpu_program_release(load(d, custom(xpu_device_desc(d), "misuse", "{}")));
     xpu_client_destroy(c);
 }
 
@@ -337,7 +437,7 @@ static void the_host_is_asked(void **state)
     xpu_client *c = open_client("1", "1");
     xpu_device *d = xpu_client_device(c, 0);
     xpu_program *x = load(d, asking(xpu_device_desc(d)));
-    xpu_buffer *a = buffer(d, 4, 1, 1), *out;
+    xpu_buffer *a = buffer(d, 4, 1, 1);
     host h = {0};
     xpu_callback send = {2, take, &h}, recv = {3, give, &h};
     xpu_call with = {.arg = &a,
@@ -346,28 +446,14 @@ static void the_host_is_asked(void **state)
                      .recv = &recv,
                      .nsend = 1,
                      .nrecv = 1};
-    xpu_event *done;
-    float *v;
 
     (void)state;
-    ok(xpu_execute(x, &with, &out, &done));
-    ok(xpu_event_wait(done));
-    v = fetch(out);
-    assert_true(v[3] == 40);
-    free(v);
-    xpu_event_release(done);
-    xpu_buffer_release(out);
+    assert_true(result_of(x, &with) == 40);
     h.code = SD_ABORTED;
-    ok(xpu_execute(x, &with, &out, &done));
-    fails(xpu_event_wait(done), SD_ABORTED);
-    xpu_event_release(done);
-    xpu_buffer_release(out);
+    run_fails(x, &with, SD_ABORTED);
     with.nrecv = 0; /* the framework's mistake */
     h.code = SD_OK;
-    ok(xpu_execute(x, &with, &out, &done));
-    fails(xpu_event_wait(done), SD_PRECONDITION);
-    xpu_event_release(done);
-    xpu_buffer_release(out);
+    run_fails(x, &with, SD_PRECONDITION);
     xpu_buffer_release(a);
     xpu_program_release(x);
     xpu_client_destroy(c);
@@ -408,6 +494,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(types_have_one_number),
         cmocka_unit_test(user_data_reach_the_handler),
         cmocka_unit_test(what_is_missing_is_named),
+        cmocka_unit_test(misuse_is_told),
         cmocka_unit_test(types_that_lie_are_refused),
         cmocka_unit_test(the_host_is_asked),
         cmocka_unit_test(steps_travel),

@@ -483,58 +483,6 @@ static hlo_inst *lower_convert(hlo_at p, hlo_inst *in)
     return join(p, z);
 }
 
-/* Element k of the last dimension, which goes. */
-static hlo_inst *last_at(hlo_at p, hlo_inst *x, int64_t k)
-{
-    const sd_shape *s = x->shape;
-    int64_t start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK];
-    int last = s->rank - 1;
-
-    memcpy(limit, s->dim, sizeof *limit * (size_t)s->rank);
-    start[last] = k;
-    limit[last] = k + 1;
-    return hlo_make_reshape(p, hlo_make_slice(p, x, start, limit, NULL), last,
-                            s->dim);
-}
-
-/* Two values along a new dimension, the last but `before`. */
-static hlo_inst *stack_of(hlo_at p, cplx z, int before)
-{
-    const sd_shape *s = z.re->shape;
-    int64_t dim[SD_MAX_RANK + 1];
-    hlo_inst *part[2];
-    int at = s->rank - before;
-
-    for (int i = 0; i <= s->rank; i++)
-        dim[i] = i < at ? s->dim[i] : i == at ? 1 : s->dim[i - 1];
-    part[0] = hlo_make_reshape(p, z.re, s->rank + 1, dim);
-    part[1] = hlo_make_reshape(p, z.im, s->rank + 1, dim);
-    return hlo_make_concatenate(p, 2, part, at);
-}
-
-/* The bits of one c128 as two c64, of its parts, or back; others are one
- * type's already. */
-static hlo_inst *lower_bitcast(hlo_at p, hlo_inst *in)
-{
-    sd_dtype from = pass_dtype(in->arg[0]), to = pass_dtype(in);
-    hlo_inst *x = in->arg[0];
-    cplx z;
-
-    if (in->shape->rank + 2 > SD_MAX_RANK || from == to ||
-        !pass_is_complex(from) || !pass_is_complex(to))
-        return NULL;
-    if (from == SD_C128) {
-        z = parts(p, x);
-        z.re = hlo_make_bitcast_convert(p, SD_F32, z.re);
-        z.im = hlo_make_bitcast_convert(p, SD_F32, z.im);
-        x = stack_of(p, z, 1);
-    } else {
-        x = stack_of(p, parts(p, x), 0);
-        x = hlo_make_bitcast_convert(p, SD_F64, x);
-    }
-    return join(p, (cplx){last_at(p, x, 0), last_at(p, x, 1)});
-}
-
 static hlo_inst *lower_iota(hlo_at p, hlo_inst *in)
 {
     const sd_shape *s = sd_shape_with(p.c->module->arena, in->shape,
@@ -575,8 +523,6 @@ static hlo_inst *lower(hlo_inst *in)
         return NULL;
     if (in->op == HLO_CONVERT)
         return lower_convert(p, in);
-    if (in->op == HLO_BITCAST_CONVERT)
-        return lower_bitcast(p, in);
     if (in->op == HLO_ABS)
         return hypot_of(p, parts(p, x));
     if (in->op == HLO_MAXIMUM || in->op == HLO_MINIMUM)

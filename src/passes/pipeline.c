@@ -45,9 +45,9 @@ static const group groups[] = {
      {RUN(lower_params), RUN(lower_custom), RUN(opt_inline), RUN(lower_branch),
       RUN(opt_tuple), RUN(opt_dce), RUN(opt_flatten)}},
     {1,
-     {RUN(lower_map), RUN(lower_norms), RUN(lower_rng), RUN(lower_fft),
-      RUN(lower_qr), RUN(lower_cholesky), RUN(lower_solve), RUN(lower_topk),
-      RUN(lower_window)}},
+     {RUN(lower_map), RUN(lower_norms), RUN(lower_distribution), RUN(lower_rng),
+      RUN(lower_fft), RUN(lower_qr), RUN(lower_cholesky), RUN(lower_solve),
+      RUN(lower_topk), RUN(lower_window)}},
     {8,
      {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_while),
       RUN(opt_conditional), RUN(opt_cse), RUN(opt_dce)}},
@@ -308,6 +308,11 @@ static bool is_listed_already(const char *const *list, int n, const char *s)
 static const char *refusal(hlo_module *m, const hlo_inst *in,
                            const device_desc *dev)
 {
+    if (in->op == HLO_RNG)
+        return sd_arena_fmt(m->arena,
+                            "%s (each turn of the loop around it "
+                            "would draw the same numbers)",
+                            hlo_describe(m, in));
     if (in->op != HLO_CUSTOM_CALL)
         return hlo_describe(m, in);
     return sd_arena_fmt(m->arena, "%s to \"%s\" (%s)", hlo_describe(m, in),

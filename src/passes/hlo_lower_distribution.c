@@ -1,0 +1,165 @@
+/* rng, numbers of a distribution, into rng-bit-generator and arithmetic.  The
+ * op has no state, so it gets a constant one: its number among the module's
+ * rng is the key.  A program draws the same numbers in each run.  Where it
+ * would draw the same ones in each turn of a loop, it is left, and refused. */
+#include "passes_priv.h"
+
+typedef struct {
+    hlo_at p;
+    const sd_shape *shape; /* the result's */
+    sd_dtype work;         /* f32, f64: computed in it */
+    int64_t key;           /* the next one */
+} draw;
+
+static hlo_inst *bin(const draw *d, hlo_op op, hlo_inst *x, hlo_inst *y)
+{
+    return hlo_make_binary(d->p, op, x, y);
+}
+
+static hlo_inst *fill(const draw *d, double v)
+{
+    return hlo_make_fill(
+        d->p, sd_shape_with(d->p.c->module->arena, d->shape, d->work), v);
+}
+
+/* Is c part of what runs more than once in a run of the program? */
+static bool is_repeated(const hlo_comp *c)
+{
+    for (; c != c->module->entry; c = c->caller->parent)
+        if (!c->caller || c->caller->op != HLO_CONDITIONAL)
+            return true;
+    return false;
+}
+
+/* Random words, u32 or u64. */
+static hlo_inst *words(draw *d, sd_dtype t)
+{
+    sd_arena *a = d->p.c->module->arena;
+    int64_t two = 2;
+    uint64_t state[2] = {(uint64_t)d->key++, 0};
+    const sd_shape *s[2] = {sd_shape_make(a, SD_U64, 1, &two),
+                            sd_shape_with(a, d->shape, t)};
+    hlo_inst *in = hlo_make_constant(d->p, s[0], state);
+
+    in = hlo_inst_create(d->p.c, d->p.before, HLO_RNG_BIT_GENERATOR,
+                         sd_shape_tuple(a, 2, s), 1, &in);
+    in->u.rng.algo = HLO_RNG_PHILOX;
+    return hlo_make_gte(d->p, in, 1);
+}
+
+/* In [0, 1), all digits of the type. */
+static hlo_inst *unit(draw *d)
+{
+    bool wide = d->work == SD_F64;
+    sd_dtype t = wide ? SD_U64 : SD_U32;
+    hlo_inst *x = words(d, t);
+
+    x = bin(d, HLO_SHR_LOGIC, x,
+            pass_fill_s64(d->p, x->shape, t, wide ? 11 : 8));
+    x = hlo_make_convert(d->p, d->work, x);
+    return bin(d, HLO_MULTIPLY, x, fill(d, wide ? 0x1p-53 : 0x1p-24));
+}
+
+/* An operand, a scalar, over the result in the type worked in. */
+static hlo_inst *spread(const draw *d, hlo_inst *x)
+{
+    if (pass_dtype(x) != d->work)
+        x = hlo_make_convert(d->p, d->work, x);
+    return pass_spread(d->p, x, d->shape);
+}
+
+/* Weights, so that no difference overflows.  What rounds up to the end, which
+ * is not drawn, is the beginning. */
+static hlo_inst *uniform_float(draw *d, hlo_inst *low, hlo_inst *high)
+{
+    hlo_inst *u = unit(d), *from = spread(d, low), *x;
+    hlo_inst *rest = bin(d, HLO_SUBTRACT, fill(d, 1), u);
+
+    x = bin(d, HLO_ADD, bin(d, HLO_MULTIPLY, from, rest),
+            bin(d, HLO_MULTIPLY, spread(d, high), u));
+    x = bin(d, HLO_MAXIMUM, x, from);
+    if (d->shape->dtype != d->work)
+        x = hlo_make_convert(d->p, d->shape->dtype, x);
+    low = pass_spread(d->p, low, d->shape);
+    high = pass_spread(d->p, high, d->shape);
+    return hlo_make_select(d->p, hlo_make_compare(d->p, HLO_LT, x, high), x,
+                           low);
+}
+
+/* Box and Muller's. */
+static hlo_inst *normal(draw *d, hlo_inst *mean, hlo_inst *deviation)
+{
+    const double turn = 6.283185307179586476925;
+    hlo_inst *r = bin(d, HLO_SUBTRACT, fill(d, 1), unit(d)), *x;
+
+    r = hlo_make_unary(d->p, HLO_LOG, r);
+    r = hlo_make_unary(d->p, HLO_SQRT, bin(d, HLO_MULTIPLY, r, fill(d, -2)));
+    x = bin(d, HLO_MULTIPLY, unit(d), fill(d, turn));
+    x = bin(d, HLO_MULTIPLY, r, hlo_make_unary(d->p, HLO_COS, x));
+    x = bin(d, HLO_MULTIPLY, x, spread(d, deviation));
+    x = bin(d, HLO_ADD, x, spread(d, mean));
+    return pass_dtype(x) == d->shape->dtype
+               ? x
+               : hlo_make_convert(d->p, d->shape->dtype, x);
+}
+
+/* The bits of x as a word; of narrow signed ones the sign is spread. */
+static hlo_inst *as_word(const draw *d, hlo_inst *x, sd_dtype word)
+{
+    sd_dtype t = pass_dtype(x), same = word == SD_U64 ? SD_S64 : SD_S32;
+
+    if (sd_dtype_kind(t) != SD_K_SINT)
+        return t == word ? x : hlo_make_convert(d->p, word, x);
+    if (t != same)
+        x = hlo_make_convert(d->p, same, x);
+    return hlo_make_bitcast_convert(d->p, word, x);
+}
+
+/* low + word % (high - low), in words: the difference may not fit the type. */
+static hlo_inst *uniform_whole(draw *d, hlo_inst *low, hlo_inst *high)
+{
+    sd_dtype t = d->shape->dtype;
+    sd_dtype word = sd_dtype_table[t].bits == 64 ? SD_U64 : SD_U32;
+    hlo_inst *some = hlo_make_compare(d->p, HLO_LT, low, high), *x;
+    hlo_inst *from = as_word(d, low, word), *room;
+
+    room = bin(d, HLO_SUBTRACT, as_word(d, high, word), from);
+    room =
+        hlo_make_select(d->p, some, room, hlo_make_scalar_s64(d->p, word, 1));
+    x = bin(d, HLO_REMAINDER, words(d, word),
+            pass_spread(d->p, room, d->shape));
+    x = bin(d, HLO_ADD, x, pass_spread(d->p, from, d->shape));
+    if (sd_dtype_kind(t) == SD_K_SINT)
+        x = hlo_make_bitcast_convert(d->p, word == SD_U64 ? SD_S64 : SD_S32, x);
+    return pass_dtype(x) == t ? x : hlo_make_convert(d->p, t, x);
+}
+
+static hlo_inst *lower(hlo_inst *in, int64_t key)
+{
+    draw d = {pass_at(in), in->shape, SD_F32, key};
+
+    if (pass_dtype(in) == SD_F64)
+        d.work = SD_F64;
+    if (in->u.rng.distribution == 2)
+        return normal(&d, in->arg[0], in->arg[1]);
+    if (pass_is_float(pass_dtype(in)))
+        return uniform_float(&d, in->arg[0], in->arg[1]);
+    return uniform_whole(&d, in->arg[0], in->arg[1]);
+}
+
+bool hlo_lower_distribution(hlo_module *m, const device_desc *dev)
+{
+    enum { KEYS = 2 }; /* that one rng takes */
+    bool changed = false;
+    int64_t key = 0;
+
+    (void)dev;
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c)
+            if (in->op == HLO_RNG && !is_repeated(c)) {
+                pass_replace(in, lower(in, key));
+                key += KEYS;
+                changed = true;
+            }
+    return changed;
+}

@@ -21,7 +21,7 @@
 enum { MLIR_MAX_DEPTH = 96, /* regions in regions */
        MLIR_TYPE_DEPTH = 16, MLIR_ATTR_DEPTH = 32,
        MLIR_TUPLE_LEAVES = 1 << 16,
-       MLIR_ATTR_TEXT = 1 << 25 }; /* bytes of an attribute's or type's text:
+       MLIR_ATTR_TEXT = 1 << 23 }; /* bytes of an attribute's or type's text:
                                       what it holds twice is written twice */
 #define MLIR_ABSENT UINT32_MAX /* instead of an attribute's or type's number */
 

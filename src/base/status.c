@@ -64,7 +64,6 @@ static sd_status make(const char *where, sd_code code, char *message)
     st->code = code;
     st->message = message;
     st->where = where ? where : "";
-    record(st->where, message);
     return st;
 }
 
@@ -76,6 +75,8 @@ sd_status sd_error_make(const char *where, sd_code code, const char *fmt, ...)
     va_start(ap, fmt);
     s = format(fmt, ap);
     va_end(ap);
+    if (s)
+        record(where, s);
     return make(where, code, s);
 }
 

@@ -405,7 +405,7 @@ sd_status xpu_lib_run(xpu_lib *l, const thunk *t, void *const *ptr)
     int e;
 
     if (!l || !l->handle)
-        return sd_error(SD_UNIMPLEMENTED, "%s: %s",
+        return sd_error(SD_UNIMPLEMENTED, "%s cannot be called: %s",
                         thunk_lib_table[t->lib].name,
                         l ? l->version : "no libraries");
     if (t->lib < 0 || t->lib >= THUNK_LIB_COUNT ||

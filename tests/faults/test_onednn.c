@@ -105,8 +105,9 @@ static void says_so(xpu_lib *l, const request *r)
 {
     sd_status st = run(l, r);
 
-    assert_string_equal(xpu_lib_version(l), "onednn 9.8.7 without an engine");
     assert_non_null(st);
+    assert_non_null(strstr(
+        st->message, " cannot be called: onednn 9.8.7 without an engine"));
     assert_int_equal(st->code, SD_UNIMPLEMENTED);
     sd_status_free(st);
 }

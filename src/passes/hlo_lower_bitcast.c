@@ -163,18 +163,16 @@ bool pass_is_plain_bitcast(const hlo_inst *in)
 }
 
 /* Two dimensions more than the result has are needed on the way. */
+static hlo_inst *rewrite(hlo_inst *in)
+{
+    int rank = SD_MAX(in->shape->rank, in->arg[0]->shape->rank);
+
+    return pass_is_plain_bitcast(in) || rank + 2 > SD_MAX_RANK ? NULL
+                                                               : lower(in);
+}
+
 bool hlo_lower_bitcast(hlo_module *m, const device_desc *dev)
 {
-    bool changed = false;
-
     (void)dev;
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-            if (in->op == HLO_BITCAST_CONVERT && !pass_is_plain_bitcast(in) &&
-                SD_MAX(in->shape->rank, in->arg[0]->shape->rank) + 2 <=
-                    SD_MAX_RANK) {
-                pass_replace(in, lower(in));
-                changed = true;
-            }
-    return changed;
+    return pass_rewrite(m, HLO_BITCAST_CONVERT, rewrite);
 }

@@ -429,26 +429,8 @@ static hlo_inst *lower(hlo_inst *in)
 
 bool hlo_lower_dot(hlo_module *m, const device_desc *dev)
 {
-    bool changed = false;
+    bool changed = pass_rewrite(m, HLO_TRANSPOSE, swapped);
 
     (void)dev;
-    hlo_for_each_comp(c, m) {
-        hlo_for_each_inst(in, c) {
-            hlo_inst *to = in->op == HLO_TRANSPOSE ? swapped(in) : NULL;
-
-            if (to) {
-                pass_replace(in, to);
-                changed = true;
-            }
-        }
-        hlo_for_each_inst(in, c) {
-            hlo_inst *to = in->op == HLO_DOT ? lower(in) : NULL;
-
-            if (to) {
-                pass_replace(in, to);
-                changed = true;
-            }
-        }
-    }
-    return changed;
+    return pass_rewrite(m, HLO_DOT, lower) || changed;
 }

@@ -313,14 +313,6 @@ static hlo_inst *lower(hlo_inst *in)
 
 bool hlo_lower_fft(hlo_module *m, const device_desc *dev)
 {
-    bool changed = false;
-
     (void)dev;
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-            if (in->op == HLO_FFT) {
-                pass_replace(in, lower(in));
-                changed = true;
-            }
-    return changed;
+    return pass_rewrite(m, HLO_FFT, lower);
 }

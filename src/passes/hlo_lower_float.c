@@ -216,7 +216,7 @@ static hlo_inst *unrounded(hlo_inst *in)
 
 bool hlo_lower_float(hlo_module *m, const device_desc *dev)
 {
-    bool changed = false;
+    bool changed;
 
     (void)dev;
     hlo_for_each_comp(c, m) {
@@ -226,23 +226,6 @@ bool hlo_lower_float(hlo_module *m, const device_desc *dev)
     }
     /* bodies come first and are lowered before what calls them; the wide ones
      * made on the way come last and need it no more */
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c) {
-            hlo_inst *to = lower(in);
-
-            if (to) {
-                pass_replace(in, to);
-                changed = true;
-            }
-        }
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c) {
-            hlo_inst *to = in->op == HLO_CONVERT ? unrounded(in) : NULL;
-
-            if (to) {
-                pass_replace(in, to);
-                changed = true;
-            }
-        }
-    return changed;
+    changed = pass_rewrite(m, HLO_OP_COUNT, lower);
+    return pass_rewrite(m, HLO_CONVERT, unrounded) || changed;
 }

@@ -359,26 +359,19 @@ static hlo_inst *lower_product(hlo_inst *in)
     return result(p, x, s);
 }
 
+static hlo_inst *rewrite(hlo_inst *in)
+{
+    const char *target = in->u.custom->target;
+
+    if (strcmp(target, "Qr") == 0)
+        return lower_qr(in);
+    if (strcmp(target, "ProductOfElementaryHouseholderReflectors") == 0)
+        return lower_product(in);
+    return NULL;
+}
+
 bool hlo_lower_qr(hlo_module *m, const device_desc *dev)
 {
-    bool changed = false;
-
     (void)dev;
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c) {
-            hlo_inst *to = NULL;
-
-            if (in->op != HLO_CUSTOM_CALL)
-                continue;
-            if (strcmp(in->u.custom->target, "Qr") == 0)
-                to = lower_qr(in);
-            else if (strcmp(in->u.custom->target,
-                            "ProductOfElementaryHouseholderReflectors") == 0)
-                to = lower_product(in);
-            if (to) {
-                pass_replace(in, to);
-                changed = true;
-            }
-        }
-    return changed;
+    return pass_rewrite(m, HLO_CUSTOM_CALL, rewrite);
 }

@@ -270,17 +270,6 @@ static hlo_inst *lower(hlo_inst *in)
 
 bool hlo_lower_rng(hlo_module *m, const device_desc *dev)
 {
-    bool changed = false;
-
     (void)dev;
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c) {
-            hlo_inst *to = in->op == HLO_RNG_BIT_GENERATOR ? lower(in) : NULL;
-
-            if (to) {
-                pass_replace(in, to);
-                changed = true;
-            }
-        }
-    return changed;
+    return pass_rewrite(m, HLO_RNG_BIT_GENERATOR, lower);
 }

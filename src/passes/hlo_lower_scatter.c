@@ -174,27 +174,21 @@ static hlo_inst *loop(hlo_inst *in, int n)
     return hlo_make_tuple(p, n, l.x);
 }
 
+static hlo_inst *rewrite(hlo_inst *in)
+{
+    int n = hlo_ninput(in);
+    hlo_inst *to;
+
+    if (n == 1 || !pass_is_canonical_scatter(in))
+        return NULL;
+    if (sd_shape_count(in->arg[n + 1]->shape) == 0)
+        return hlo_make_tuple(pass_at(in), n, in->arg);
+    to = split(in, n);
+    return to ? to : loop(in, n);
+}
+
 bool hlo_lower_scatter(hlo_module *m, const device_desc *dev)
 {
-    bool changed = false;
-
     (void)dev;
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c) {
-            hlo_inst *to = NULL;
-            int n;
-
-            if (in->op != HLO_SCATTER || (n = hlo_ninput(in)) == 1 ||
-                !pass_is_canonical_scatter(in))
-                continue;
-            if (sd_shape_count(in->arg[n + 1]->shape) == 0)
-                to = hlo_make_tuple(pass_at(in), n, in->arg);
-            if (!to && !(to = split(in, n)))
-                to = loop(in, n);
-            if (to) {
-                pass_replace(in, to);
-                changed = true;
-            }
-        }
-    return changed;
+    return pass_rewrite(m, HLO_SCATTER, rewrite);
 }

@@ -134,14 +134,6 @@ static hlo_inst *lower(hlo_inst *in)
 
 bool hlo_lower_solve(hlo_module *m, const device_desc *dev)
 {
-    bool changed = false;
-
     (void)dev;
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-            if (in->op == HLO_TRIANGULAR_SOLVE) {
-                pass_replace(in, lower(in));
-                changed = true;
-            }
-    return changed;
+    return pass_rewrite(m, HLO_TRIANGULAR_SOLVE, lower);
 }

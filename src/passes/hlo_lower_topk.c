@@ -47,17 +47,14 @@ static hlo_inst *lower(hlo_inst *in)
     return hlo_make_tuple(p, 2, out);
 }
 
+static hlo_inst *rewrite(hlo_inst *in)
+{
+    return in->shape->dtype == SD_TUPLE && in->arg[0]->shape->rank ? lower(in)
+                                                                   : NULL;
+}
+
 bool hlo_lower_topk(hlo_module *m, const device_desc *dev)
 {
-    bool changed = false;
-
     (void)dev;
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-            if (in->op == HLO_TOPK && in->shape->dtype == SD_TUPLE &&
-                in->arg[0]->shape->rank > 0) {
-                pass_replace(in, lower(in));
-                changed = true;
-            }
-    return changed;
+    return pass_rewrite(m, HLO_TOPK, rewrite);
 }

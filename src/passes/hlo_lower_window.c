@@ -348,21 +348,9 @@ static hlo_inst *lower_select_and_scatter(hlo_inst *in)
 
 bool hlo_lower_window(hlo_module *m, const device_desc *dev)
 {
-    bool changed = false;
+    bool changed = pass_rewrite(m, HLO_REDUCE_WINDOW, lower_reduce_window);
 
     (void)dev;
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c) {
-            hlo_inst *to = NULL;
-
-            if (in->op == HLO_REDUCE_WINDOW)
-                to = lower_reduce_window(in);
-            else if (in->op == HLO_SELECT_AND_SCATTER)
-                to = lower_select_and_scatter(in);
-            if (to) {
-                pass_replace(in, to);
-                changed = true;
-            }
-        }
-    return changed;
+    return pass_rewrite(m, HLO_SELECT_AND_SCATTER, lower_select_and_scatter) ||
+           changed;
 }

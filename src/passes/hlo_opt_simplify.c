@@ -542,9 +542,11 @@ static const rule *const rules[HLO_OP_COUNT] = {
 static hlo_inst *simplify(hlo_inst *in)
 {
     const rule *r = rules[in->op];
-    hlo_inst *to = empty(in);
+    hlo_inst *to;
 
-    if (!to)
+    if (in->nuse == 0 && in != in->parent->root)
+        return NULL; /* dead code, not worth a rule */
+    if (!(to = empty(in)))
         to = op_of_scalars(in);
     for (; !to && r && *r; r++)
         to = (*r)(in);
@@ -553,20 +555,6 @@ static hlo_inst *simplify(hlo_inst *in)
 
 bool hlo_opt_simplify(hlo_module *m, const device_desc *dev)
 {
-    bool changed = false;
-
     (void)dev;
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c) {
-            /* nobody uses it: dead code, not worth a rule */
-            if (in->nuse == 0 && in != c->root)
-                continue;
-            hlo_inst *to = simplify(in);
-
-            if (to) {
-                pass_replace(in, to);
-                changed = true;
-            }
-        }
-    return changed;
+    return pass_rewrite(m, HLO_OP_COUNT, simplify);
 }

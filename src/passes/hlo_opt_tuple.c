@@ -19,24 +19,18 @@ static hlo_inst *whole_again(const hlo_inst *in)
     return x;
 }
 
+static hlo_inst *rewrite(hlo_inst *in)
+{
+    if (in->op == HLO_GET_TUPLE_ELEMENT && in->arg[0]->op == HLO_TUPLE)
+        return in->arg[0]->arg[in->u.tuple.index];
+    /* a root tuple stays: it says what a loop's body changes */
+    if (in->op == HLO_TUPLE && in != in->parent->root)
+        return whole_again(in);
+    return NULL;
+}
+
 bool hlo_opt_tuple(hlo_module *m, const device_desc *dev)
 {
-    bool changed = false;
-
     (void)dev;
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c) {
-            hlo_inst *to = NULL;
-
-            if (in->op == HLO_GET_TUPLE_ELEMENT && in->arg[0]->op == HLO_TUPLE)
-                to = in->arg[0]->arg[in->u.tuple.index];
-            /* a root tuple stays: it says what a loop's body changes */
-            else if (in->op == HLO_TUPLE && in != c->root)
-                to = whole_again(in);
-            if (to) {
-                pass_replace(in, to);
-                changed = true;
-            }
-        }
-    return changed;
+    return pass_rewrite(m, HLO_OP_COUNT, rewrite);
 }

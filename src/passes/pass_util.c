@@ -10,6 +10,22 @@ void pass_replace(hlo_inst *in, hlo_inst *with)
         hlo_remove(in);
 }
 
+bool pass_rewrite(hlo_module *m, hlo_op op, hlo_inst *(*rule)(hlo_inst *in))
+{
+    bool changed = false;
+
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c) {
+            hlo_inst *to = op == HLO_OP_COUNT || op == in->op ? rule(in) : NULL;
+
+            if (to) {
+                pass_replace(in, to);
+                changed = true;
+            }
+        }
+    return changed;
+}
+
 hlo_inst *pass_splice(hlo_at p, hlo_comp *c, hlo_inst *const *arg)
 {
     hlo_inst **x;

@@ -45,6 +45,9 @@ static inline bool pass_holds(hlo_dims d, int64_t v)
 
 /* All uses go to `with`; `in` goes when nothing needs it. */
 void pass_replace(hlo_inst *in, hlo_inst *with);
+/* Puts rule(in), where that is one, in the place of every instruction of op;
+ * of every instruction when op is HLO_OP_COUNT. */
+bool pass_rewrite(hlo_module *m, hlo_op op, hlo_inst *(*rule)(hlo_inst *in));
 /* A copy of c's instructions before p.before, its parameters being arg;
  * returns the copy of its root. */
 hlo_inst *pass_splice(hlo_at p, hlo_comp *c, hlo_inst *const *arg);

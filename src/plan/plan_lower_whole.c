@@ -76,9 +76,9 @@ static bool has_form(const hlo_inst *in)
     const sd_shape *idx = in->arg[hlo_ninput(in)]->shape;
     const sd_shape *u = in->arg[hlo_ninput(in) + 1]->shape;
 
-    return idx->rank == 2 && g->index_vector_dim == 1 && g->collapsed.n == 0 &&
-           g->operand_batch.n == 0 && u->rank == s->rank + 1 &&
-           g->offset_dims.n == s->rank &&
+    return hlo_ninput(in) == 1 && idx->rank == 2 && g->index_vector_dim == 1 &&
+           g->collapsed.n == 0 && g->operand_batch.n == 0 &&
+           u->rank == s->rank + 1 && g->offset_dims.n == s->rank &&
            (s->rank == 0 || g->offset_dims.at[0] == 1);
 }
 
@@ -103,8 +103,6 @@ sd_status plan_lower_scatter(plan_lowering *lw, const hlo_inst *in)
                    .slot = out_slot(lw, 0),
                    .narg = 1};
 
-    if (hlo_ninput(in) != 1)
-        return sd_error(SD_UNIMPLEMENTED, "a scatter of several operands");
     if (!has_form(in))
         return sd_error(SD_INTERNAL, "%s: not the form that plans take",
                         in->name);

@@ -195,7 +195,7 @@ static void *get_memory(loader *l, size_t n, size_t size)
         p = sd_arena_try(l->arena, bytes);
     if (!p) {
         l->oom = true;
-        sd_cursor_fail(&l->c, "memory");
+        l->c.at = l->c.end; /* nothing more is read */
     }
     return p;
 }

@@ -226,14 +226,14 @@ static void what_spirv_cannot_say_is_the_child_s_error(void **state)
 
 /* ---- from plans ---- */
 
-static plan *plan_of(sd_arena *a, const char *text)
+static plan *plan_of(sd_arena *a, const char *device, const char *text)
 {
     device_desc *dev = sd_arena_new(a, device_desc);
     sd_options opt = {0};
     hlo_module *m;
     plan *p;
 
-    assert_true(device_desc_of_name("host:v3", dev));
+    assert_true(device_desc_of_name(device, dev));
     assert_null(hlo_parse(a, text, strlen(text), &m));
     assert_null(hlo_optimize(m, dev, &opt, NULL, NULL));
     assert_null(plan_make(a, m, dev, &opt, &p));
@@ -244,10 +244,11 @@ static void a_sort_without_work_space_is_refused(void **state)
 {
     sd_arena *a = sd_arena_create();
     plan *p = plan_of(
-        a, "HloModule m\nless { a = f32[] parameter(0) b = f32[] parameter(1) "
-           "ROOT c = pred[] compare(a, b), direction=LT }\nENTRY e { x = "
-           "f32[100] parameter(0) ROOT r = f32[100] sort(x), dimensions={0}, "
-           "to_apply=less }");
+        a, "host:v3",
+        "HloModule m\nless { a = f32[] parameter(0) b = f32[] parameter(1) "
+        "ROOT c = pred[] compare(a, b), direction=LT }\nENTRY e { x = "
+        "f32[100] parameter(0) ROOT r = f32[100] sort(x), dimensions={0}, "
+        "to_apply=less }");
 
     (void)state;
     assert_null(target_check(p));
@@ -261,14 +262,45 @@ static void a_sort_without_work_space_is_refused(void **state)
 static void a_library_without_the_function_is_an_error(void **state)
 {
     sd_arena *a = sd_arena_create();
-    plan *p = plan_of(a, "HloModule m\nENTRY e { x = f32[100] parameter(0) "
-                         "ROOT r = f32[100] exponential(x) }");
+    plan *p = plan_of(a, "host:v3",
+                      "HloModule m\nENTRY e { x = f32[100] parameter(0) "
+                      "ROOT r = f32[100] exponential(x) }");
 
     (void)state;
     assert_null(target_check(p));
     world.no_devlib = true;
     refused(target_check(p), SD_INTERNAL,
             "no device function dl_exp_f32 for host:v3");
+    plan_destroy(p);
+    sd_arena_destroy(a);
+}
+
+static void a_device_without_f64_has_no_such_kernels(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    plan *p = plan_of(a, "cl:dg2-g10",
+                      "HloModule m\nENTRY e { x = f64[100] parameter(0) "
+                      "ROOT r = f64[100] negate(x) }");
+
+    (void)state;
+    refused(target_check(p), SD_UNIMPLEMENTED, "f64 on cl:dg2-g10");
+    plan_destroy(p);
+    sd_arena_destroy(a);
+}
+
+/* Places beyond 32 bits; the row is the whole array, a group's. */
+static void a_sort_of_a_billion_elements_has_code(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    plan *p = plan_of(
+        a, "cl:pvc",
+        "HloModule m\nless { a = s8[] parameter(0) b = s8[] parameter(1) "
+        "ROOT c = pred[] compare(a, b), direction=LT }\nENTRY e { x = "
+        "s8[2000000000] parameter(0) ROOT r = s8[2000000000] sort(x), "
+        "dimensions={0}, to_apply=less }");
+
+    (void)state;
+    assert_null(target_check(p));
     plan_destroy(p);
     sd_arena_destroy(a);
 }
@@ -286,6 +318,8 @@ int main(void)
         cmocka_unit_test_setup(what_spirv_cannot_say_is_the_child_s_error,
                                reset),
         cmocka_unit_test_setup(a_sort_without_work_space_is_refused, reset),
+        cmocka_unit_test_setup(a_device_without_f64_has_no_such_kernels, reset),
+        cmocka_unit_test_setup(a_sort_of_a_billion_elements_has_code, reset),
         cmocka_unit_test_setup(a_library_without_the_function_is_an_error,
                                reset),
     };

@@ -253,8 +253,20 @@ static void two_outputs_in_one_parameter_are_refused(void **state)
     refused(p, "two outputs are in parameter 0");
 }
 
+static thunk *custom(thunk_program **p, const int64_t *attr, int nattr)
+{
+    thunk *t = &(*p = example())->seq.at[1];
+
+    t->kind = THUNK_CUSTOM;
+    t->target = "f";
+    t->attr = attr;
+    t->nattr = nattr;
+    return t;
+}
+
 static void a_wrong_step_is_named(void **state)
 {
+    static const int64_t three_operands[] = {3, 11, 1, 4, 11, 1, 4};
     static const int64_t two_and_more[] = {1, 11, 1, 4, 11, 1, 4, 11};
     thunk_program *p;
     thunk *t;
@@ -281,12 +293,15 @@ static void a_wrong_step_is_named(void **state)
     refused(p, "0 numbers, not one channel");
     (p = example())->seq.at[1].kind = THUNK_CUSTOM;
     refused(p, "no target");
-    t = &(p = example())->seq.at[1];
-    t->kind = THUNK_CUSTOM;
-    t->target = "f";
-    t->attr = two_and_more;
-    t->nattr = SD_COUNTOF(two_and_more);
+    custom(&p, two_and_more, 8);
     refused(p, "more types than slices");
+    custom(&p, two_and_more, 4);
+    refused(p, "no type of slice 1");
+    custom(&p, three_operands, 7);
+    refused(p, "not so many operands");
+    t = custom(&p, two_and_more, 7);
+    t->arg[0].bytes = 12;
+    refused(p, "slice 0 of 12 bytes is of type f32, 16 bytes");
 }
 
 /* A loop in a loop in a loop: saved in that depth as well. */

@@ -21,17 +21,6 @@ static sd_status find(const xpu_callback *list, int n, const thunk *t,
                     t->attr[0]);
 }
 
-static bool host_sees_memory(const xpu_device *d)
-{
-    return !d->ops->peek;
-}
-
-static sd_status stage(size_t bytes, void **out)
-{
-    *out = malloc(SD_MAX(bytes, (size_t)1));
-    return *out ? NULL : sd_no_memory(bytes);
-}
-
 static sd_status call(xpu_device *d, const xpu_callback *c, void *at,
                       size_t bytes)
 {
@@ -44,44 +33,47 @@ static sd_status call(xpu_device *d, const xpu_callback *c, void *at,
     return st;
 }
 
-sd_status xpu_run_send(const xpu_run *r, const thunk *t)
+static sd_status call_on_copy(const xpu_run *r, const xpu_callback *c, void *at,
+                              size_t bytes, bool is_send)
 {
-    uint8_t *at = r->base[t->arg[0].buffer] + t->arg[0].offset;
-    size_t bytes = t->arg[0].bytes;
-    const xpu_callback *c;
-    sd_status st = find(r->send, r->nsend, t, &c);
-    void *copy;
+    const xpu_device_ops *ops = r->dev->ops;
+    void *copy = malloc(SD_MAX(bytes, (size_t)1));
+    sd_status st = NULL;
 
-    if (st)
-        return st;
-    if (host_sees_memory(r->dev))
-        return call(r->dev, c, at, bytes);
-    if ((st = stage(bytes, &copy)))
-        return st;
-    if (!(st = r->dev->ops->peek(r->dev, copy, at, bytes)))
+    if (!copy)
+        return sd_no_memory(bytes);
+    if (is_send)
+        st = ops->peek(r->dev, copy, at, bytes);
+    if (!st)
         st = call(r->dev, c, copy, bytes);
+    /* The copy must have been read before it goes. */
+    if (!st && !is_send && !(st = ops->copy(r->dev, at, copy, bytes)))
+        st = ops->sync(r->dev);
     free(copy);
     return st;
 }
 
-sd_status xpu_run_recv(const xpu_run *r, const thunk *t)
+static sd_status exchange(const xpu_run *r, const thunk *t,
+                          const xpu_callback *list, int n, bool is_send)
 {
     uint8_t *at = r->base[t->arg[0].buffer] + t->arg[0].offset;
     size_t bytes = t->arg[0].bytes;
     const xpu_callback *c;
-    sd_status st = find(r->recv, r->nrecv, t, &c);
-    void *copy;
+    sd_status st = find(list, n, t, &c);
 
     if (st)
         return st;
-    if (host_sees_memory(r->dev))
-        return call(r->dev, c, at, bytes);
-    if ((st = stage(bytes, &copy)))
-        return st;
-    /* The copy must have been read before it goes. */
-    if (!(st = call(r->dev, c, copy, bytes)) &&
-        !(st = r->dev->ops->copy(r->dev, at, copy, bytes)))
-        st = r->dev->ops->sync(r->dev);
-    free(copy);
-    return st;
+    if (r->dev->ops->peek) /* the host does not see the memory */
+        return call_on_copy(r, c, at, bytes, is_send);
+    return call(r->dev, c, at, bytes);
+}
+
+sd_status xpu_run_send(const xpu_run *r, const thunk *t)
+{
+    return exchange(r, t, r->send, r->nsend, true);
+}
+
+sd_status xpu_run_recv(const xpu_run *r, const thunk *t)
+{
+    return exchange(r, t, r->recv, r->nrecv, false);
 }

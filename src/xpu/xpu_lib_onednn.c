@@ -404,13 +404,13 @@ sd_status xpu_lib_run(xpu_lib *l, const thunk *t, void *const *ptr)
     onednn_call *c;
     int e;
 
+    if (t->lib < 0 || t->lib >= THUNK_LIB_COUNT ||
+        t->nattr != thunk_lib_table[t->lib].nattr)
+        return sd_error(SD_INVALID, "%s: %d attributes", t->name, t->nattr);
     if (!l || !l->handle)
         return sd_error(SD_UNIMPLEMENTED, "%s cannot be called: %s",
                         thunk_lib_table[t->lib].name,
                         l ? l->version : "no libraries");
-    if (t->lib < 0 || t->lib >= THUNK_LIB_COUNT ||
-        t->nattr != thunk_lib_table[t->lib].nattr)
-        return sd_error(SD_INVALID, "%s: %d attributes", t->name, t->nattr);
     pthread_mutex_lock(&l->lock);
     notice_fork(l);
     if (l->set_threads)

@@ -21,8 +21,8 @@
 enum { MLIR_MAX_DEPTH = 96, /* regions in regions */
        MLIR_TYPE_DEPTH = 16, MLIR_ATTR_DEPTH = 32,
        MLIR_TUPLE_LEAVES = 1 << 16,
-       MLIR_ATTR_TEXT = 1 << 23 }; /* bytes of an attribute's or type's text:
-                                      what it holds twice is written twice */
+       MLIR_ATTR_TEXT = 1 << 23 }; /* bytes that an attribute's or type's text
+                                      may have beyond what the file explains */
 #define MLIR_ABSENT UINT32_MAX /* instead of an attribute's or type's number */
 
 typedef enum { MLIR_D_OTHER, MLIR_D_BUILTIN, MLIR_D_VHLO, MLIR_D_SDY,

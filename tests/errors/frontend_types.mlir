@@ -70,7 +70,8 @@ func.func @main(%a: tensor<2xf32, loc(#there)>) {
 }
 #there = loc("there")
 // -----
-// error: stablehlo.custom_call (-:8): an attribute or type of more than 8388608 bytes of text
+// error: stablehlo.custom_call (-:8): an attribute or type of more than
+// error: bytes of text
 #a = ["a long string, of which there are many", "a long string, of which there are many"]
 #b = [#a, #a, #a, #a, #a, #a, #a, #a, #a, #a, #a, #a, #a, #a, #a, #a]
 #c = [#b, #b, #b, #b, #b, #b, #b, #b, #b, #b, #b, #b, #b, #b, #b, #b]

@@ -51,6 +51,13 @@ static int64_t sat_add(int64_t a, int64_t b)
     return a < 0 ? INT64_MIN : INT64_MAX;
 }
 
+/* a + b * c as devices compute it: an index that is out of bounds, which is
+ * tested before it is used, may be any number. */
+static int64_t wrap_mad(int64_t a, int64_t b, int64_t c)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b * (uint64_t)c);
+}
+
 static int64_t floor_div(int64_t a, int64_t k)
 {
     int64_t q = a / k;
@@ -117,21 +124,21 @@ static void sum_add(sum *s, const plan_expr *e, int64_t c)
 {
     switch (e->kind) {
     case PX_CONST:
-        s->k0 += c * e->c;
+        s->k0 = wrap_mad(s->k0, c, e->c);
         return;
     case PX_ADD:
         sum_add(s, e->a, c);
         sum_add(s, e->b, c);
         return;
     case PX_MUL:
-        sum_add(s, e->a, c * e->c);
+        sum_add(s, e->a, wrap_mad(0, c, e->c));
         return;
     default:
         break;
     }
     for (int i = 0; i < s->n; i++)
         if (s->t[i] == e) {
-            s->c[i] += c;
+            s->c[i] = wrap_mad(s->c[i], c, 1);
             if (s->c[i] == 0) {
                 s->n--;
                 s->t[i] = s->t[s->n];
@@ -177,7 +184,7 @@ static bool rejoin(plan_px *p, sum *s)
         q = plan_px_div(p, r->a, r->c);
         if (q->kind == PX_ADD || q->kind == PX_MUL || q->kind == PX_CONST)
             continue;
-        j = find_term(s, q, c * r->c);
+        j = find_term(s, q, wrap_mad(0, c, r->c));
         if (j < 0)
             continue;
         drop_terms(s, i, j);
@@ -280,7 +287,7 @@ static void split(plan_px *p, const plan_expr *e, int64_t k,
         else
             sum_add(&sr, s.t[i], s.c[i]);
     sq.k0 = floor_div(s.k0, k);
-    sr.k0 = s.k0 - sq.k0 * k;
+    sr.k0 = wrap_mad(s.k0, sq.k0, -k);
     *q = sum_expr(p, &sq);
     *r = sum_expr(p, &sr);
 }
@@ -334,7 +341,7 @@ static const plan_expr *flatten_div(plan_px *p, const plan_expr *e, int64_t *m)
     for (int i = 0; i < s.n; i++)
         if (i != at)
             sum_add(&d, s.t[i], s.c[i] * *m);
-    d.k0 += s.k0 * *m;
+    d.k0 = wrap_mad(d.k0, s.k0, *m);
     sum_add(&d, s.t[at]->a, 1);
     return sum_expr(p, &d);
 }

@@ -203,7 +203,8 @@ static void fill_small(random_gen *g, const sd_shape *s, double bound,
 {
     sd_dtype t = sd_dtype_part(s->dtype);
     int64_t n = sd_shape_count(s) * (t == s->dtype ? 1 : 2);
-    int64_t most = (int64_t)bound;
+    int64_t top = (int64_t)SD_MIN(random_type_of(t).most, 0x1p62);
+    int64_t most = (int64_t)SD_MIN(bound, 0x1p62);
     bool unsign = sd_dtype_kind(t) == SD_K_UINT || t == SD_PRED;
 
     for (int64_t i = 0; i < n; i++) {
@@ -216,10 +217,7 @@ static void fill_small(random_gen *g, const sd_shape *s, double bound,
         else if (sd_dtype_kind(t) == SD_K_FLOAT)
             sd_scalar_of_f64(t, (double)v, at);
         else
-            sd_scalar_of_s64(
-                t,
-                SD_MIN(v, (int64_t)random_type_of(t).most - (unsign ? 0 : 1)),
-                at);
+            sd_scalar_of_s64(t, SD_MIN(v, unsign ? top : top - 1), at);
     }
 }
 
@@ -364,7 +362,7 @@ hlo_inst *random_index(random_gen *g, sd_dtype t, int64_t n)
 {
     const sd_shape *s = random_dims(g, t, 0, NULL);
     int64_t most = sd_dtype_kind(t) == SD_K_SINT
-                       ? (INT64_C(1) << (sd_dtype_table[t].bits - 1)) - 1
+                       ? INT64_MAX >> (64 - sd_dtype_table[t].bits)
                        : INT64_MAX;
 
     if (random_chance(g, 50))

@@ -539,17 +539,6 @@ static hlo_inst *lower(hlo_inst *in)
 
 bool hlo_lower_complex(hlo_module *m, const device_desc *dev)
 {
-    bool changed = false;
-
     (void)dev;
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c) {
-            hlo_inst *to = lower(in);
-
-            if (to) {
-                pass_replace(in, to);
-                changed = true;
-            }
-        }
-    return changed;
+    return pass_rewrite(m, HLO_OP_COUNT, lower);
 }

@@ -92,33 +92,6 @@ static plan_node *lower_load(plan_lowering *lw, const hlo_inst *in,
     return plan_node_new(lw, n);
 }
 
-/* x where the guards of v hold, else fill. */
-static plan_node *filled(plan_lowering *lw, plan_node *x, const plan_guard *g,
-                         int n, plan_guards outside, plan_node *fill)
-{
-    plan_node *p;
-
-    if (n == 0)
-        return x;
-    if (x->kind == PN_LOAD && x->narg == 0) {
-        plan_node l = *x;
-        plan_guards all = plan_guards_join(
-            lw->a, x->nguard ? outside : (plan_guards){0}, g, n);
-
-        l.guard = all.g;
-        l.nguard = all.n;
-        l.narg = 1;
-        l.arg = sd_arena_array(lw->a, plan_node *, 1);
-        l.arg[0] = fill;
-        return plan_node_new(lw, l);
-    }
-    p = plan_node_holds(lw, g, n);
-    if (!p)
-        return x;
-    return plan_node_elt(lw, HLO_SELECT, x->dtype, NULL, 3,
-                         (plan_node *[]){p, x, fill});
-}
-
 static plan_node *lower_pad(plan_lowering *lw, const hlo_inst *in,
                             index_in index, plan_guards g)
 {
@@ -132,7 +105,7 @@ static plan_node *lower_pad(plan_lowering *lw, const hlo_inst *in,
             return fill;
     x = plan_value(lw, in->arg[0], 0, v->index,
                    plan_guards_join(lw->a, g, v->guard, v->nguard));
-    return filled(lw, x, v->guard, v->nguard, g, fill);
+    return plan_node_filled(lw, x, v->guard, v->nguard, g, fill);
 }
 
 static plan_node *lower_concatenate(plan_lowering *lw, const hlo_inst *in,
@@ -148,7 +121,8 @@ static plan_node *lower_concatenate(plan_lowering *lw, const hlo_inst *in,
 
         if (start < end && e->hi >= start && e->lo < end) {
             x = operand(lw, in, k, 0, index, g);
-            all = all ? filled(lw, x, &(plan_guard){e, start, end}, 1, g, all)
+            all = all ? plan_node_filled(lw, x, &(plan_guard){e, start, end}, 1,
+                                         g, all)
                       : x;
         }
         end = start;
@@ -167,7 +141,7 @@ static plan_node *lower_update_value(plan_lowering *lw, const hlo_inst *in,
     plan_view_of(&lw->viewer, in, 1, 0, index, v);
     x = plan_value(lw, in->arg[1], 0, v->index,
                    plan_guards_join(lw->a, g, v->guard, v->nguard));
-    return filled(lw, x, v->guard, v->nguard, g, old);
+    return plan_node_filled(lw, x, v->guard, v->nguard, g, old);
 }
 
 /* ---- elementwise ---- */

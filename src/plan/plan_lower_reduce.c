@@ -33,7 +33,7 @@ static plan_node *view(plan_lowering *lw, const hlo_inst *in, int k,
     plan_view *v = sd_arena_new(lw->a, plan_view);
     const plan_expr **was = lw->viewer.axis;
     plan_guards in_bounds;
-    plan_node *x, *p;
+    plan_node *x;
 
     lw->viewer.axis = axis;
     lw->guards = g;
@@ -41,23 +41,7 @@ static plan_node *view(plan_lowering *lw, const hlo_inst *in, int k,
     lw->viewer.axis = was;
     in_bounds = plan_guards_join(lw->a, g, v->guard, v->nguard);
     x = plan_value(lw, in->arg[k], 0, v->index, in_bounds);
-    if (v->nguard == 0)
-        return x;
-    if (x->kind == PN_LOAD && x->narg == 0) {
-        plan_node l = *x;
-
-        l.guard = in_bounds.g;
-        l.nguard = in_bounds.n;
-        l.narg = 1;
-        l.arg = sd_arena_array(lw->a, plan_node *, 1);
-        l.arg[0] = fill;
-        return plan_node_new(lw, l);
-    }
-    p = plan_node_holds(lw, v->guard, v->nguard);
-    if (!p)
-        return x;
-    return plan_node_elt(lw, HLO_SELECT, x->dtype, NULL, 3,
-                         (plan_node *[]){p, x, fill});
+    return plan_node_filled(lw, x, v->guard, v->nguard, g, fill);
 }
 
 static plan_node *make_reduce(plan_lowering *lw, const hlo_inst *in, int out,

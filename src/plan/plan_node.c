@@ -359,3 +359,30 @@ plan_node *plan_body_inline(plan_lowering *lw, const plan_body *b, int root,
     }
     return as[b->root[root]->id];
 }
+
+plan_node *plan_node_filled(plan_lowering *lw, plan_node *x,
+                            const plan_guard *g, int n, plan_guards outside,
+                            plan_node *fill)
+{
+    plan_node *p;
+
+    if (n == 0)
+        return x;
+    if (x->kind == PN_LOAD && x->narg == 0) {
+        plan_node l = *x;
+        plan_guards all = plan_guards_join(
+            lw->a, x->nguard ? outside : (plan_guards){0}, g, n);
+
+        l.guard = all.g;
+        l.nguard = all.n;
+        l.narg = 1;
+        l.arg = sd_arena_array(lw->a, plan_node *, 1);
+        l.arg[0] = fill;
+        return plan_node_new(lw, l);
+    }
+    p = plan_node_holds(lw, g, n);
+    if (!p)
+        return x;
+    return plan_node_elt(lw, HLO_SELECT, x->dtype, NULL, 3,
+                         (plan_node *[]){p, x, fill});
+}

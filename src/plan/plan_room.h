@@ -136,6 +136,10 @@ plan_node *plan_node_convert(plan_lowering *lw, sd_dtype t, plan_node *x);
 /* pred: all guards of g hold; NULL when that is known. */
 plan_node *plan_node_holds(plan_lowering *lw, const plan_guard *g, int n);
 plan_node *plan_node_new(plan_lowering *lw, plan_node n);
+/* x, computed under `outside`, where the guards of g hold too, else fill. */
+plan_node *plan_node_filled(plan_lowering *lw, plan_node *x,
+                            const plan_guard *g, int n, plan_guards outside,
+                            plan_node *fill);
 plan_guards plan_guards_join(sd_arena *a, plan_guards x, const plan_guard *g,
                              int n);
 const plan_expr *plan_axis_add(plan_lowering *lw, int64_t extent,
@@ -149,6 +153,8 @@ plan_node *plan_body_inline(plan_lowering *lw, const plan_body *b, int root,
                             plan_node *const *param);
 /* Dead nodes out, stages in, axes and figures filled (plan_stage.c). */
 void plan_finish_kernel(plan_lowering *lw);
+/* How often the loops over these axes go round together. */
+double plan_points(const plan_kernel *k, uint64_t axes);
 void plan_collapse(plan_kernel *k); /* plan_collapse.c, for plan_tile */
 /* Whole kernels of one instruction. */
 sd_status plan_lower_sort(plan_lowering *lw, const hlo_inst *in);

@@ -130,7 +130,7 @@ static void make_stages(plan_lowering *lw)
 
 /* ---- figures ---- */
 
-static double points(const plan_kernel *k, uint64_t axes)
+double plan_points(const plan_kernel *k, uint64_t axes)
 {
     double n = 1;
 
@@ -165,9 +165,9 @@ static void count(plan_lowering *lw)
     for (int i = 0; i < k->nnode; i++) {
         const plan_node *n = k->node[i];
 
-        k->flops += node_cost(n) * points(k, n->varies | n->over);
+        k->flops += node_cost(n) * plan_points(k, n->varies | n->over);
         if (n->kind == PN_LOAD || is_sink(n))
-            moved[n->slot] = SD_MIN(moved[n->slot] + points(k, n->varies),
+            moved[n->slot] = SD_MIN(moved[n->slot] + plan_points(k, n->varies),
                                     (double)k->slot[n->slot].count);
     }
     for (int i = 0; i < k->nslot; i++)

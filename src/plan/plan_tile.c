@@ -11,16 +11,6 @@ enum {
     GPU_STEPS = 4 /* positions an item takes at most, by itself */
 };
 
-static double points(const plan_kernel *k, uint64_t axes)
-{
-    double n = 1;
-
-    for (int i = 0; i < k->naxis; i++)
-        if (axes >> i & 1)
-            n *= (double)k->axis[i].extent;
-    return n;
-}
-
 /* ---- the LANE axis ---- */
 
 /* The inner axis whose reductions keep 64 strided lanes, or -1. */
@@ -51,7 +41,7 @@ static double axis_score(const plan_kernel *k, int axis, int width)
 
     for (int i = 0; i < k->nnode; i++) {
         const plan_node *n = k->node[i];
-        double w = points(k, n->varies);
+        double w = plan_points(k, n->varies);
 
         if (n->kind == PN_LOAD)
             score += w * access_score(n->off, axis);
@@ -125,7 +115,7 @@ static int crossing_axis(const plan_kernel *k, int lane)
 
         if ((n->kind != PN_LOAD && n->kind != PN_STORE) ||
             !plan_expr_stride(n->off, lane, &s) || s == 0 || s == 1 ||
-            s == -1 || points(k, n->varies) < TILE_WORK)
+            s == -1 || plan_points(k, n->varies) < TILE_WORK)
             continue;
         for (int a = 0; a < k->nouter; a++)
             if (a != lane && k->axis[a].extent > 1 &&
@@ -224,7 +214,7 @@ static bool has_rows(const plan_kernel *k, int lane)
  * what is too large for the second is then read once, in the order it has. */
 static bool tile_rows(plan_kernel *k, int lane, const device_desc *dev)
 {
-    double all = points(k, (1ull << k->nouter) - 1);
+    double all = plan_points(k, (1ull << k->nouter) - 1);
     double ntile = dev->units * 4.0;
     size_t each = 0;
     int64_t tile, want;
@@ -302,7 +292,7 @@ static void unroll_rows(plan_kernel *k, int lane)
 
 static void tile_host(plan_kernel *k, int lane, const device_desc *dev)
 {
-    double all = points(k, (1ull << k->nouter) - 1);
+    double all = plan_points(k, (1ull << k->nouter) - 1);
     double work = k->flops + k->bytes / 4;
     double ntile = SD_MIN(work / TILE_WORK, (double)dev->units * 16);
     int cross = crossing_axis(k, lane);
@@ -321,7 +311,7 @@ static void tile_host(plan_kernel *k, int lane, const device_desc *dev)
 
 static void tile_gpu(plan_kernel *k, int lane, const device_desc *dev)
 {
-    double all = points(k, (1ull << k->nouter) - 1);
+    double all = plan_points(k, (1ull << k->nouter) - 1);
     int cross = crossing_axis(k, lane);
     int64_t steps = (int64_t)(all / ((double)dev->group * dev->units * 8));
 

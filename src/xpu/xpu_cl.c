@@ -15,7 +15,6 @@ typedef struct {
 
 /* A long loop is not queued whole: drivers keep memory for each launch. */
 #define MOST_QUEUED 4096
-#define MOST_LOG    ((size_t)1 << 20) /* of a failed build, in bytes */
 
 struct xpu_module {
     const thunk_program *program; /* borrowed from the xpu_program */
@@ -125,59 +124,6 @@ static sd_status cl_peek(xpu_device *d, void *to, const void *from, size_t n)
 
 /* ---- kernels ---- */
 
-/* The compiler's own words are the best part of the message. */
-static sd_status build_failed(const xpu_device *d, cl_program p, cl_int err)
-{
-    const xpu_cl_api *a = api_of(d);
-    const cl *v = d->impl;
-    size_t n = 0;
-    char *log = NULL;
-    sd_status st;
-
-    if (!a->GetProgramBuildInfo(p, v->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &n) &&
-        n && n <= MOST_LOG && (log = calloc(1, n + 1))) {
-        a->GetProgramBuildInfo(p, v->id, CL_PROGRAM_BUILD_LOG, n, log, NULL);
-        xpu_cl_clean(log);
-    }
-    st = sd_error(SD_INTERNAL, "OpenCL, building a SPIR-V module: %s (%d): %s",
-                  xpu_cl_error(err), (int)err,
-                  log && *log ? log : "the driver gives no log");
-    free(log);
-    return st;
-}
-
-/* Division and square root are IEEE's where the device can. */
-static const char *build_options(const xpu_device *d)
-{
-    const cl *v = d->impl;
-    cl_device_fp_config fp = 0;
-
-    api_of(d)->GetDeviceInfo(v->id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof fp, &fp,
-                             NULL);
-    return fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
-               ? "-cl-fp32-correctly-rounded-divide-sqrt"
-               : "";
-}
-
-static sd_status build(const xpu_device *d, const thunk_binary *b,
-                       cl_program *out)
-{
-    const xpu_cl_api *a = api_of(d);
-    const cl *v = d->impl;
-    cl_program p;
-    cl_int err;
-
-    if (b->kind != THUNK_BIN_SPIRV)
-        return sd_error(SD_PRECONDITION, "a binary that is not SPIR-V");
-    p = a->CreateProgramWithIL(v->driver->context, b->data, b->bytes, &err);
-    if (err)
-        return xpu_cl_status(err, "reading a SPIR-V module");
-    *out = p;
-    if ((err = a->BuildProgram(p, 1, &v->id, build_options(d), NULL, NULL)))
-        return build_failed(d, p, err);
-    return NULL;
-}
-
 static void cl_unload(xpu_device *d, xpu_module *m)
 {
     const xpu_cl_api *a = api_of(d);
@@ -191,32 +137,10 @@ static void cl_unload(xpu_device *d, xpu_module *m)
     free(m);
 }
 
-static sd_status load_all(const xpu_device *d, xpu_module *m)
-{
-    const thunk_program *p = m->program;
-    const xpu_cl_api *a = api_of(d);
-    sd_status st;
-    cl_int err;
-
-    for (int i = 0; i < p->nbinary; i++)
-        if ((st = build(d, &p->binary[i], &m->built[i])))
-            return st;
-    for (int i = 0; i < p->nkernel; i++) {
-        const thunk_kernel *k = &p->kernel[i];
-
-        m->kernel[i] = a->CreateKernel(m->built[k->binary], k->symbol, &err);
-        if (err) {
-            m->kernel[i] = NULL;
-            return sd_note(xpu_cl_status(err, "finding a kernel"), "%s",
-                           k->symbol);
-        }
-    }
-    return NULL;
-}
-
 static sd_status cl_load(xpu_device *d, const thunk_program *p,
                          xpu_module **out)
 {
+    const cl *v = d->impl;
     size_t n = (size_t)p->nbinary + (size_t)p->nkernel;
     xpu_module *m = calloc(1, sizeof *m + n * sizeof(void *));
     sd_status st;
@@ -226,7 +150,7 @@ static sd_status cl_load(xpu_device *d, const thunk_program *p,
     m->program = p;
     m->built = (cl_program *)(m + 1);
     m->kernel = (cl_kernel *)(m->built + p->nbinary);
-    if ((st = load_all(d, m)))
+    if ((st = xpu_cl_build(v->driver, v->id, p, m->built, m->kernel)))
         cl_unload(d, m);
     else
         *out = m;
@@ -304,6 +228,7 @@ static void driver_close(void *driver)
 {
     xpu_cl_driver *d = driver;
 
+    xpu_stream_finish(&d->build);
     if (d->context)
         d->api.ReleaseContext(d->context);
     for (int i = 0; i < d->ndev; i++)
@@ -350,6 +275,7 @@ sd_status xpu_cl_open(xpu_client *c, const sd_options *opt, bool cpu_too)
         free(d);
         return st;
     }
+    xpu_stream_init(&d->build, "sundog-build", 0);
     c->driver = d;
     c->driver_close = driver_close;
     d->context =

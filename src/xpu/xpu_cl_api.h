@@ -42,6 +42,8 @@ typedef struct {
     cl_platform_id platform;
     cl_context context;
     bool usm;            /* else coarse-grained SVM */
+    bool is_cpu;         /* the devices are CPUs; else GPUs */
+    xpu_stream build;    /* of CPUs' programs */
     cl_device_id dev[XPU_CL_MOST_DEVICES];
     bool is_sub[XPU_CL_MOST_DEVICES]; /* ours to release */
     int ndev;
@@ -51,6 +53,11 @@ typedef struct {
 sd_status xpu_cl_find(xpu_cl_driver *d, const sd_options *opt, bool cpu_too);
 sd_status xpu_cl_describe(const xpu_cl_driver *d, cl_device_id id,
                           device_desc *out, int64_t *memory);
+/* built: per binary of p, kernel: per kernel, both NULL before; what was made
+ * is the caller's, on an error too.  Any thread; from a driver that is open. */
+sd_status xpu_cl_build(xpu_cl_driver *d, cl_device_id id,
+                       const thunk_program *p, cl_program *built,
+                       cl_kernel *kernel);
 /* A driver's words, for messages: what is no printable ASCII becomes '?'. */
 void xpu_cl_clean(char *s);
 const char *xpu_cl_error(cl_int err); /* "CL_OUT_OF_RESOURCES" */

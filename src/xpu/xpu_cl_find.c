@@ -400,6 +400,7 @@ static sd_status choose_devices(xpu_cl_driver *d, const sd_options *opt,
 
             if (found) {
                 d->platform = platform[i];
+                d->is_cpu = type[t] == CL_DEVICE_TYPE_CPU;
                 return add_roots(d, root, found, opt);
             }
         }

@@ -1,0 +1,123 @@
+/* Building a program's kernels from SPIR-V.
+ *
+ * Intel's runtime for CPUs keeps a compiler for each thread that has ever
+ * built a program, some 40 MB until the process ends, and lets one thread
+ * build at a time.  So for CPUs one thread of ours builds for all callers,
+ * which wait.  GPUs' drivers build on the caller's thread. */
+#include "xpu_cl_api.h"
+
+#include <stdlib.h>
+
+#define MOST_LOG ((size_t)1 << 20) /* of a failed build, in bytes */
+
+typedef struct {
+    xpu_task task; /* first: the task is the job */
+    xpu_cl_driver *driver;
+    cl_device_id id;
+    const thunk_program *program;
+    cl_program *built;
+    cl_kernel *kernel;
+    xpu_event *done;
+} job;
+
+/* The compiler's own words are the best part of the message. */
+static sd_status build_failed(const job *j, cl_program p, cl_int err)
+{
+    const xpu_cl_api *a = &j->driver->api;
+    size_t n = 0;
+    char *log = NULL;
+    sd_status st;
+
+    if (!a->GetProgramBuildInfo(p, j->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &n) &&
+        n && n <= MOST_LOG && (log = calloc(1, n + 1))) {
+        a->GetProgramBuildInfo(p, j->id, CL_PROGRAM_BUILD_LOG, n, log, NULL);
+        xpu_cl_clean(log);
+    }
+    st = sd_error(SD_INTERNAL, "OpenCL, building a SPIR-V module: %s (%d): %s",
+                  xpu_cl_error(err), (int)err,
+                  log && *log ? log : "the driver gives no log");
+    free(log);
+    return st;
+}
+
+/* Division and square root are IEEE's where the device can. */
+static const char *build_options(const job *j)
+{
+    cl_device_fp_config fp = 0;
+
+    j->driver->api.GetDeviceInfo(j->id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof fp,
+                                 &fp, NULL);
+    return fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
+               ? "-cl-fp32-correctly-rounded-divide-sqrt"
+               : "";
+}
+
+static sd_status build(const job *j, const thunk_binary *b, cl_program *out)
+{
+    const xpu_cl_api *a = &j->driver->api;
+    cl_program p;
+    cl_int err;
+
+    if (b->kind != THUNK_BIN_SPIRV)
+        return sd_error(SD_PRECONDITION, "a binary that is not SPIR-V");
+    p = a->CreateProgramWithIL(j->driver->context, b->data, b->bytes, &err);
+    if (err)
+        return xpu_cl_status(err, "reading a SPIR-V module");
+    *out = p;
+    if ((err = a->BuildProgram(p, 1, &j->id, build_options(j), NULL, NULL)))
+        return build_failed(j, p, err);
+    return NULL;
+}
+
+static sd_status build_all(const job *j)
+{
+    const thunk_program *p = j->program;
+    sd_status st;
+    cl_int err;
+
+    for (int i = 0; i < p->nbinary; i++)
+        if ((st = build(j, &p->binary[i], &j->built[i])))
+            return st;
+    for (int i = 0; i < p->nkernel; i++) {
+        const thunk_kernel *k = &p->kernel[i];
+
+        j->kernel[i] =
+            j->driver->api.CreateKernel(j->built[k->binary], k->symbol, &err);
+        if (err) {
+            j->kernel[i] = NULL;
+            return sd_note(xpu_cl_status(err, "finding a kernel"), "%s",
+                           k->symbol);
+        }
+    }
+    return NULL;
+}
+
+static void run(xpu_task *t)
+{
+    job *j = (job *)t;
+    xpu_event *done = j->done; /* the job is gone once it is set */
+
+    xpu_event_set(done, build_all(j));
+    xpu_event_release(done);
+}
+
+sd_status xpu_cl_build(xpu_cl_driver *d, cl_device_id id,
+                       const thunk_program *p, cl_program *built,
+                       cl_kernel *kernel)
+{
+    job j = {{.run = run}, d, id, p, built, kernel, NULL};
+    xpu_event *done;
+    sd_status st;
+
+    if (!d->is_cpu)
+        return build_all(&j);
+    if (!(done = xpu_event_create()))
+        return sd_no_memory(0);
+    j.done = xpu_event_retain(done);
+    if ((st = xpu_stream_push(&d->build, &j.task)))
+        xpu_event_release(j.done);
+    else
+        st = xpu_event_wait(done);
+    xpu_event_release(done);
+    return st;
+}

@@ -483,6 +483,7 @@ static void *get_memory(size_t bytes, size_t align, cl_int *err)
         *err = bad;
     if (!p)
         return NULL;
+    memset(p, 0, whole); /* a loop that no kernel ends does not begin */
     *(size_t *)(void *)p = whole;
     nlive++;
     return p + HEAD;

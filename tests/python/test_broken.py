@@ -81,9 +81,11 @@ def test_no_driver(said, vendors):
     assert out == NO_DEVICE + NO_DRIVER + AND_INTEL
 
 
-def test_a_driver_that_is_not_where_its_icd_file_says(said, vendors):
-    out, _ = said(SUNDOG_DEVICE="cl",
-                  OCL_ICD_VENDORS=vendors("/nowhere/libdriver.so"))
+@pytest.mark.parametrize("line", [
+    "/nowhere/libdriver.so", "libm.so.6", "/dev/null", ""],
+    ids=["not there", "no driver", "no library", "empty"])
+def test_a_broken_icd_file(said, vendors, line):
+    out, _ = said(SUNDOG_DEVICE="cl", OCL_ICD_VENDORS=vendors(line))
     assert out == NO_DEVICE + NO_DRIVER + AND_INTEL
 
 
@@ -202,17 +204,47 @@ def test_a_compiler_of_another_build(said, installed):
 
 # ---- disks and folders ----
 
-def test_a_dump_on_a_full_disk(said, tmp_path):
-    """A limit on the size of files stands for the disk."""
+FIRST_DUMP = "module_0000.jit__lambda.before_optimizations.txt"
+NO_MORE = "nothing more of this module is dumped"
+
+
+# A file system of this process alone, mounted before JAX starts threads.
+OWN_DISK = """
+import ctypes, os
+ids, libc = (os.getuid(), os.getgid()), ctypes.CDLL(None, use_errno=True)
+assert libc.unshare(0x10020000) == 0, os.strerror(ctypes.get_errno())
+for name, text in (("setgroups", "deny"), ("uid_map", f"0 {ids[0]} 1"),
+                   ("gid_map", f"0 {ids[1]} 1")):
+    with open(f"/proc/self/{name}", "w") as f:
+        f.write(text)
+assert libc.mount(b"none", b"FOLDER", b"tmpfs", 0, b"SIZE") == 0
+"""
+
+
+@pytest.mark.parametrize("size, says", [
+    ("size=8k", rf"dump: writing \S+: No space left on device; {NO_MORE}"),
+    ("nr_inodes=1", r"cannot dump to \S+: No space left on device")])
+def test_a_dump_on_a_full_disk(said, tmp_path, size, says):
+    may = subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "-o", size,
+                          "none", tmp_path], capture_output=True, text=True)
+    if may.returncode:
+        pytest.skip("no file systems of our own here: " + may.stderr)
+    own = OWN_DISK.replace("FOLDER", str(tmp_path)).replace("SIZE", size)
+    out, warnings = said(own + RUN, SUNDOG_DEVICE="host",
+                         XLA_FLAGS=f"--xla_dump_to={tmp_path}")
+    assert out.endswith(RESULT)
+    assert len(warnings) == 1
+    assert re.fullmatch("sundog warn: " + says, warnings[0])
+
+
+def test_a_dump_over_the_limit_of_files(said, tmp_path):
     code = ("import resource; resource.setrlimit(resource.RLIMIT_FSIZE, "
             "(64, 64))\n" + RUN)
     out, warnings = said(code, SUNDOG_DEVICE="host",
                          XLA_FLAGS=f"--xla_dump_to={tmp_path}/d")
     assert out.endswith(RESULT)
-    assert warnings == [
-        f"sundog warn: dump: writing {tmp_path}/d/module_0000.jit__lambda."
-        "before_optimizations.txt: File too large; nothing more of this module "
-        "is dumped"]
+    assert warnings == [f"sundog warn: dump: writing {tmp_path}/d/{FIRST_DUMP}:"
+                        f" File too large; {NO_MORE}"]
 
 
 @pytest.mark.parametrize("folder, why", [

@@ -144,12 +144,12 @@ static void programs_for_something_else(void **state)
                   "a program of 2 replicas and 1 partitions: this version runs "
                   "programs of one device");
     p = square();
-    ((thunk_type *)p->output)->memory = "moon";
+    p->output->memory = "moon";
     does_not_load(p, SD_UNIMPLEMENTED,
                   "output 0 in memory 'moon': device, pinned_host and "
                   "unpinned_host are known");
     p = square();
-    ((thunk_binary *)p->binary)->kind = THUNK_BIN_SPIRV;
+    p->binary->kind = THUNK_BIN_SPIRV;
     does_not_load(p, SD_PRECONDITION, "binary 0 is not for x86-64");
 }
 

@@ -12,7 +12,12 @@ say "C tests under ASan and UBSan"
     --buildtype=debugoptimized -Db_sanitize=address,undefined \
     -Db_lundef=false >/dev/null
 log=$(ninja -C build/check) || { echo "$log"; exit 1; }
-meson test -C build/check --no-rebuild --print-errorlogs
+rm -f build/errors
+SUNDOG_ERRORS_SEEN=$PWD/build/errors meson test -C build/check --no-rebuild \
+    --print-errorlogs
+say "messages that no C test produced, and docs/errors.md"
+.venv/bin/python tools/gen_errors.py missing build/errors
+.venv/bin/python tools/gen_errors.py check
 say "thread tests under TSan"
 [ -f build/tsan/build.ninja ] || meson setup build/tsan \
     --buildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false >/dev/null

@@ -289,6 +289,11 @@ static inline bool mlir_is_loc(const mlir_attr *at)
 void mlir_print_quoted(sd_bytes s, sd_buf *b);
 void mlir_print_symbol(sd_bytes s, sd_buf *b);
 void mlir_print_key(sd_bytes s, sd_buf *b);
+void mlir_print_type(mlir_reader *r, uint64_t type, sd_buf *b); /* inside */
+/* mlir_print_dense.c */
+void mlir_print_scalar(sd_dtype t, const void *p, sd_buf *b);
+void mlir_print_number(mlir_reader *r, const mlir_attr *at, sd_buf *b);
+void mlir_print_dense(mlir_reader *r, const mlir_attr *at, sd_buf *b);
 /* array<i64: ...> of a dense tensor, dense array or array of integers */
 void mlir_print_array(mlir_reader *r, const mlir_attr *at, sd_buf *b);
 

@@ -1,13 +1,11 @@
 /* Types and attributes as MLIR spells them: in the text that we write, in the
- * configuration of a typed custom call, in messages. */
+ * configuration of a typed custom call, in messages.  Constants are in
+ * mlir_print_dense.c. */
 #include "mlir.h"
 
 #include <assert.h>
 
-enum { LONG_LIST = 64 }; /* longer constants are written as hex bytes */
-
 static void print(mlir_reader *r, const mlir_attr *at, sd_buf *b, int depth);
-static void print_type(mlir_reader *r, uint64_t type, sd_buf *b);
 
 void mlir_too_deep(mlir_reader *r, const char *thing, int limit)
 {
@@ -120,7 +118,7 @@ static void print_types(mlir_reader *r, const uint32_t *list, int n, sd_buf *b)
 {
     for (int i = 0; i < n; i++) {
         sd_buf_str(b, i ? ", " : "");
-        print_type(r, list[i], b);
+        mlir_print_type(r, list[i], b);
     }
 }
 
@@ -146,7 +144,7 @@ static void print_kind(mlir_reader *r, const mlir_type *t, sd_buf *b)
     case MLIR_T_TENSOR:
         sd_buf_str(b, "tensor<");
         mlir_dims_print(t, b);
-        print_type(r, t->elem, b);
+        mlir_print_type(r, t->elem, b);
         if (t->encoding) {
             sd_buf_str(b, ", ");
             print(r, mlir_attr_at(r, t->encoding - 1), b, 0);
@@ -175,7 +173,7 @@ static void print_kind(mlir_reader *r, const mlir_type *t, sd_buf *b)
     }
 }
 
-static void print_type(mlir_reader *r, uint64_t type, sd_buf *b)
+void mlir_print_type(mlir_reader *r, uint64_t type, sd_buf *b)
 {
     const mlir_type *t = mlir_type_at(r, type);
 
@@ -191,192 +189,8 @@ void mlir_type_print(mlir_reader *r, uint64_t type, sd_buf *b)
     size_t outer = r->print_from; /* of another text */
 
     r->print_from = b->len;
-    print_type(r, type, b);
+    mlir_print_type(r, type, b);
     r->print_from = outer;
-}
-
-/* ---- numbers ---- */
-
-/* Seventeen digits give a double back, nine a float. */
-static void print_float(sd_dtype t, const void *p, sd_buf *b)
-{
-    double v = sd_scalar_to_f64(t, p);
-
-    if (v != v || v - v != 0) { /* MLIR writes these as bits */
-        uint64_t bits = 0;
-
-        memcpy(&bits, p, sd_dtype_bytes(t));
-        sd_buf_fmt(b, "0x%0*" PRIX64, 2 * (int)sd_dtype_bytes(t), bits);
-        return;
-    }
-    sd_buf_fmt(b, t == SD_F64 ? "%.16e" : "%.8e", v);
-}
-
-static void print_scalar(sd_dtype t, const void *p, sd_buf *b)
-{
-    size_t half = sd_dtype_bytes(t) / 2;
-
-    switch (sd_dtype_kind(t)) {
-    case SD_K_PRED:
-        sd_buf_str(b, *(const uint8_t *)p ? "true" : "false");
-        break;
-    case SD_K_FLOAT:
-        print_float(t, p, b);
-        break;
-    case SD_K_UINT:
-        sd_buf_fmt(b, "%" PRIu64, (uint64_t)sd_scalar_to_s64(t, p));
-        break;
-    case SD_K_COMPLEX:
-        sd_buf_str(b, "(");
-        print_float(sd_dtype_part(t), p, b);
-        sd_buf_str(b, ",");
-        print_float(sd_dtype_part(t), (const char *)p + half, b);
-        sd_buf_str(b, ")");
-        break;
-    default:
-        sd_buf_fmt(b, "%" PRId64, sd_scalar_to_s64(t, p));
-    }
-}
-
-/* Types that no HLO has: their bits. */
-static void print_odd_number(const mlir_attr *at, sd_buf *b)
-{
-    sd_buf_str(b, "0x");
-    for (int i = at->nnum; i-- > 0;)
-        sd_buf_fmt(b, "%016" PRIX64, (uint64_t)at->num[i]);
-    if (!at->nnum)
-        sd_buf_fmt(b, "%" PRIX64, at->bits);
-}
-
-static void print_number(mlir_reader *r, const mlir_attr *at, sd_buf *b)
-{
-    sd_dtype t;
-    bool known = mlir_dtype(r, at->type, &t);
-
-    if (known && sd_dtype_bytes(t) <= sizeof at->bits)
-        print_scalar(t, &at->bits, b);
-    else
-        print_odd_number(at, b);
-    if (known && t == SD_PRED)
-        return;
-    sd_buf_str(b, " : ");
-    print_type(r, at->type, b);
-}
-
-/* ---- dense elements ---- */
-
-/* Brackets open before element i and close behind it where it is the first or
- * last of a row. */
-static int row_ends(const mlir_type *t, int64_t i)
-{
-    int n = 0;
-
-    for (int d = t->rank; d-- > 0 && t->dim[d] > 0 && i % t->dim[d] == 0;) {
-        i /= t->dim[d];
-        n++;
-    }
-    return n;
-}
-
-static void print_list(const mlir_dense *d, const mlir_type *shape, sd_dtype t,
-                       sd_buf *b)
-{
-    for (int64_t i = 0; i < d->n; i++) {
-        uint64_t v[2] = {0};
-
-        mlir_dense_elem(d, i, v);
-        sd_buf_str(b, i ? ", " : "");
-        for (int k = shape ? row_ends(shape, i) : 0; k > 0; k--)
-            sd_buf_str(b, "[");
-        print_scalar(t, v, b);
-        for (int k = shape ? row_ends(shape, i + 1) : 0; k > 0; k--)
-            sd_buf_str(b, "]");
-    }
-}
-
-static void print_hex(sd_bytes s, sd_buf *b)
-{
-    sd_buf_str(b, "\"0x");
-    for (size_t i = 0; i < s.len; i++)
-        sd_buf_fmt(b, "%02X", s.at[i]);
-    sd_buf_str(b, "\"");
-}
-
-/* One value for all, a list, or bytes where the list would be long or its
- * type has no numbers of ours. */
-static void print_elements(mlir_reader *r, const mlir_attr *at, sd_buf *b)
-{
-    const mlir_type *t = mlir_type_at(r, at->type);
-    const sd_shape *s;
-    uint64_t v[2] = {0};
-    mlir_dense d;
-
-    if (t->kind == MLIR_T_TENSOR &&
-        mlir_type_at(r, t->elem)->kind != MLIR_T_ELEM) {
-        if (at->blob.len)
-            print_hex(at->blob, b);
-        return;
-    }
-    if (!(s = mlir_shape(r, at->type)) ||
-        !mlir_dense_of(r, at, s->dtype, sd_shape_count(s), &d) || !d.n)
-        return;
-    if (d.splat || t->rank == 0) {
-        mlir_dense_elem(&d, 0, v);
-        print_scalar(s->dtype, v, b);
-    } else if (d.n > LONG_LIST && s->dtype != SD_PRED) {
-        print_hex(at->blob, b);
-    } else {
-        print_list(&d, t, s->dtype, b);
-    }
-}
-
-static void print_dense(mlir_reader *r, const mlir_attr *at, sd_buf *b)
-{
-    sd_buf_str(b, "dense<");
-    print_elements(r, at, b);
-    sd_buf_str(b, "> : ");
-    print_type(r, at->type, b);
-}
-
-static void print_dense_array(mlir_reader *r, const mlir_attr *at, sd_buf *b)
-{
-    mlir_dense d;
-    sd_dtype t;
-    int64_t n = (int64_t)(at->bits & INT64_MAX);
-
-    if (!mlir_dtype(r, at->type, &t) || !mlir_dense_of(r, at, t, n, &d))
-        return;
-    sd_buf_str(b, "array<");
-    print_type(r, at->type, b);
-    sd_buf_str(b, n ? ": " : "");
-    print_list(&d, NULL, t, b);
-    sd_buf_str(b, ">");
-}
-
-void mlir_print_array(mlir_reader *r, const mlir_attr *at, sd_buf *b)
-{
-    const mlir_type *t;
-    hlo_dims v;
-    bool is_bool;
-
-    r->print_from = b->len;
-    if (at->kind == MLIR_A_DENSE_ARRAY) {
-        print_dense_array(r, at, b);
-        return;
-    }
-    t = at->kind == MLIR_A_DENSE ? mlir_type_at(r, at->type) : NULL;
-    is_bool =
-        t && t->kind == MLIR_T_TENSOR && mlir_type_at(r, t->elem)->width == 1;
-    v = mlir_ints(r, at, 1 << 20);
-    sd_buf_fmt(b, "array<%s%s", is_bool ? "i1" : "i64", v.n ? ": " : "");
-    for (int i = 0; i < v.n; i++) {
-        sd_buf_str(b, i ? ", " : "");
-        if (is_bool)
-            sd_buf_str(b, v.at[i] ? "true" : "false");
-        else
-            sd_buf_fmt(b, "%" PRId64, v.at[i]);
-    }
-    sd_buf_str(b, ">");
 }
 
 /* ---- the rest ---- */
@@ -421,7 +235,7 @@ static void print_struct(mlir_reader *r, const mlir_attr *at, sd_buf *b,
                    mlir_text(r, mlir_attr_at(r, at->list[i])));
         if ((v->kind == MLIR_A_INT || v->kind == MLIR_A_FLOAT) &&
             mlir_dtype(r, v->type, &t))
-            print_scalar(t, &v->bits, b);
+            mlir_print_scalar(t, &v->bits, b);
         else
             print(r, v, b, depth + 1);
     }
@@ -478,31 +292,6 @@ static void print_symbol(mlir_reader *r, const mlir_attr *at, sd_buf *b)
         else
             mlir_want(r, x, "a symbol's name");
     }
-}
-
-static void print_strings(mlir_reader *r, const mlir_attr *at, sd_buf *b)
-{
-    sd_buf_str(b, at->bits || !at->nlist ? "dense<" : "dense<[");
-    for (int i = 0; i < at->nlist; i++) {
-        sd_buf_str(b, i ? ", " : "");
-        mlir_print_quoted(mlir_str(r, at->list[i]), b);
-    }
-    sd_buf_str(b, at->bits || !at->nlist ? "> : " : "]> : ");
-    print_type(r, at->type, b);
-}
-
-static void print_sparse(mlir_reader *r, const mlir_attr *at, sd_buf *b)
-{
-    sd_buf_str(b, "sparse<");
-    for (int i = 0; i < 2; i++) {
-        const mlir_attr *x = mlir_attr_at(r, at->list[i]);
-
-        sd_buf_str(b, i ? ", " : "");
-        if (x->kind == MLIR_A_DENSE)
-            print_elements(r, x, b);
-    }
-    sd_buf_str(b, "> : ");
-    print_type(r, at->type, b);
 }
 
 static void print_loc_name(mlir_reader *r, uint64_t name, sd_buf *b)
@@ -591,8 +380,21 @@ void mlir_print_loc(mlir_reader *r, uint64_t loc, sd_buf *b, int depth)
         mlir_too_deep(r, "a location", MLIR_ATTR_DEPTH);
     else if (r->loc_alias && r->loc_alias(r, loc, b))
         return;
-    else if (!r->st)
+    else if (!r->st && !mlir_too_long(r, b->len - r->print_from))
         print_loc(r, at, b, depth);
+}
+
+/* In another attribute: what it refers to has no lines of its own there. */
+static void print_inner_loc(mlir_reader *r, const mlir_attr *at, sd_buf *b,
+                            int depth)
+{
+    bool (*alias)(mlir_reader *, uint64_t, sd_buf *) = r->loc_alias;
+
+    r->loc_alias = NULL;
+    sd_buf_str(b, "loc(");
+    print_loc(r, at, b, depth);
+    sd_buf_str(b, ")");
+    r->loc_alias = alias;
 }
 
 static void print_leaf(mlir_reader *r, const mlir_attr *at, sd_buf *b)
@@ -604,33 +406,27 @@ static void print_leaf(mlir_reader *r, const mlir_attr *at, sd_buf *b)
         mlir_print_quoted(mlir_str(r, at->str), b);
         if (at->type) {
             sd_buf_str(b, " : ");
-            print_type(r, at->type - 1, b);
+            mlir_print_type(r, at->type - 1, b);
         }
         break;
     case MLIR_A_INT:
     case MLIR_A_FLOAT:
-        print_number(r, at, b);
+        mlir_print_number(r, at, b);
         break;
     case MLIR_A_ENUM:
         print_enum(r, at, b);
         break;
     case MLIR_A_TYPE:
-        print_type(r, at->type, b);
+        mlir_print_type(r, at->type, b);
         break;
     case MLIR_A_UNIT:
         sd_buf_str(b, "unit");
         break;
     case MLIR_A_DENSE:
-        print_dense(r, at, b);
-        break;
     case MLIR_A_DENSE_ARRAY:
-        print_dense_array(r, at, b);
-        break;
     case MLIR_A_DENSE_STRINGS:
-        print_strings(r, at, b);
-        break;
     case MLIR_A_SPARSE:
-        print_sparse(r, at, b);
+        mlir_print_dense(r, at, b);
         break;
     case MLIR_A_SYMBOL:
         print_symbol(r, at, b);
@@ -656,9 +452,7 @@ static void print(mlir_reader *r, const mlir_attr *at, sd_buf *b, int depth)
     if (r->st || mlir_too_long(r, b->len - r->print_from))
         return;
     if (mlir_is_loc(at)) {
-        sd_buf_str(b, "loc(");
-        print_loc(r, at, b, depth);
-        sd_buf_str(b, ")");
+        print_inner_loc(r, at, b, depth);
     } else if (at->kind == MLIR_A_ARRAY) {
         sd_buf_str(b, "[");
         print_list_of(r, at, b, depth);

@@ -57,7 +57,7 @@ static void want_error(sd_status st, sd_code code, const char *message)
     sd_status_free(st);
 }
 
-/* ---- a hand's breadth each ---- */
+/* ---- one hurt each ---- */
 
 static void lose_entry(parts *p)
 {
@@ -118,8 +118,9 @@ static void take_a_wrong_user(parts *p)
 
 static void call_outside(parts *p)
 {
-    p->c->comp[0] = hlo_module_create(p->arena, "other")->first =
-        hlo_comp_create(hlo_module_create(p->arena, "another"), "f");
+    hlo_module *other = hlo_module_create(p->arena, "other");
+
+    p->c->comp[0] = hlo_comp_create(other, "f");
 }
 
 static void forget_the_caller(parts *p)

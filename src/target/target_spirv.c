@@ -60,6 +60,40 @@ static void mask_first(LLVMBuilderRef b, LLVMValueRef zext)
     LLVMInstructionEraseFromParent(zext);
 }
 
+/* -1 that no compiler knows: our launches have one dimension. */
+static LLVMValueRef ones(LLVMBuilderRef b, LLVMTypeRef t, LLVMModuleRef m)
+{
+    static const char name[] = "_Z12get_work_dimv";
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(LLVMGetModuleContext(m));
+    LLVMTypeRef type = LLVMFunctionType(i32, NULL, 0, false);
+    LLVMValueRef f = LLVMGetNamedFunction(m, name), v;
+
+    if (!f) {
+        f = LLVMAddFunction(m, name, type);
+        LLVMSetFunctionCallConv(f, LLVMSPIRFUNCCallConv);
+    }
+    v = LLVMBuildCall2(b, type, f, NULL, 0, "");
+    LLVMSetInstructionCallConv(v, LLVMSPIRFUNCCallConv);
+    v = LLVMBuildIntCast2(b, v, t, false, "");
+    return LLVMBuildSub(b, v, LLVMConstInt(t, 2, false), "");
+}
+
+/* Intel's runtime for CPUs with AVX-512 gets ~max(a, b) and ~min(a, b) of s32
+ * and s64 wrong in items past the last whole vector: for the constant -1 it
+ * writes vpcmpeqd to a mask register instead of to a vector. */
+static void hide_ones(LLVMBuilderRef b, LLVMModuleRef m, LLVMValueRef in)
+{
+    unsigned at = LLVMGetInstructionOpcode(in) == LLVMXor ? 1 : 0;
+    LLVMTypeRef t = LLVMTypeOf(in);
+
+    if (LLVMGetTypeKind(t) != LLVMIntegerTypeKind ||
+        LLVMGetIntTypeWidth(t) < 32 ||
+        LLVMGetOperand(in, at) != LLVMConstAllOnes(t))
+        return;
+    LLVMPositionBuilderBefore(b, in);
+    LLVMSetOperand(in, at, ones(b, t, m));
+}
+
 static void repair(LLVMModuleRef m, LLVMContextRef cx)
 {
     LLVMBuilderRef b = LLVMCreateBuilderInContext(cx);
@@ -73,6 +107,9 @@ static void repair(LLVMModuleRef m, LLVMContextRef cx)
                 next = LLVMGetNextInstruction(in);
                 if (LLVMIsAZExtInst(in))
                     mask_first(b, in);
+                else if (LLVMGetInstructionOpcode(in) == LLVMXor ||
+                         LLVMGetInstructionOpcode(in) == LLVMSub)
+                    hide_ones(b, m, in);
             }
     LLVMDisposeBuilder(b);
 }

@@ -544,7 +544,9 @@ static sd_status check_kernel(const emit *e)
         sd_dtype t = sd_dtype_part(k->node[i]->dtype);
 
         if (t == SD_F64 && !(e->dev->features & DEVICE_HAS_F64))
-            return sd_error(SD_UNIMPLEMENTED, "f64 on %s, which has none",
+            return sd_error(SD_UNIMPLEMENTED,
+                            "f64 on %s, which has none: use f32 (JAX without "
+                            "jax_enable_x64) or SUNDOG_DEVICE=host",
                             e->dev->name);
     }
     return NULL;

@@ -91,7 +91,10 @@ static sd_status module_init(module *mod, const device_desc *dev)
     mod->dev = dev;
     mod->ops = ops_of(dev);
     if (!mod->ops)
-        return sd_error(SD_UNIMPLEMENTED, "code for %s", dev->name);
+        return sd_error(SD_UNIMPLEMENTED,
+                        "no code generator for %s: there are those of host "
+                        "and cl",
+                        dev->name);
     mod->cx = LLVMContextCreate();
     LLVMContextSetDiagnosticHandler(mod->cx, on_diagnostic, mod);
     return NULL;

@@ -443,13 +443,13 @@ static sd_status open_body(sd_bytes b, sd_cursor *out)
                         b.len);
     if (version != VERSION)
         return sd_error(SD_INVALID,
-                        "saved program of version %u, this "
-                        "library reads %u",
+                        "saved program of version %u, this library reads %u: "
+                        "compile it again",
                         version, VERSION);
     if (bytes != sd_cursor_left(&c))
         return sd_error(SD_DATA_LOSS,
-                        "saved program of %" PRIu64 " bytes has "
-                        "%zu",
+                        "saved program of %" PRIu64 " bytes has %zu: it was "
+                        "cut, or is still being written",
                         bytes, sd_cursor_left(&c));
     body = sd_read_bytes(&c, bytes);
     if (sd_hash(body.at, body.len, VERSION) != sum)

@@ -186,9 +186,12 @@ static sd_status check_custom(const thunk *t)
     const int64_t *at = t->attr, *end = at + t->nattr;
 
     if (!t->target)
-        return sd_error(SD_INVALID, "no target");
+        return sd_error(SD_INVALID, "a custom-call of no target");
     if (at == end || *at < 0 || *at > t->narg)
-        return sd_error(SD_INVALID, "not so many operands");
+        return sd_error(SD_INVALID,
+                        "its numbers do not say how many of %d slices are "
+                        "operands",
+                        t->narg);
     at++;
     for (int i = 0; i < t->narg; i++) {
         sd_shape s = {0};
@@ -210,7 +213,9 @@ static sd_status check_custom(const thunk *t)
                             sd_shape_bytes(&s));
         at += 2 + s.rank;
     }
-    return at == end ? NULL : sd_error(SD_INVALID, "more types than slices");
+    if (at != end)
+        return sd_error(SD_INVALID, "types of more than %d slices", t->narg);
+    return NULL;
 }
 
 static sd_status check_step(const thunk_program *p, const thunk *t)
@@ -259,19 +264,22 @@ static sd_status check_step(const thunk_program *p, const thunk *t)
         break;
     case THUNK_WHILE:
         if (t->arg[0].bytes != 1)
-            return sd_error(SD_INVALID, "predicate of %" PRIu64 " bytes",
+            return sd_error(SD_INVALID,
+                            "a predicate of %" PRIu64 " bytes, not 1",
                             t->arg[0].bytes);
         break;
     case THUNK_COND:
         if (t->nseq < 1 || (t->arg[0].bytes != 4 && t->arg[0].bytes != 1))
             return sd_error(SD_INVALID,
-                            "%d branches by an index of %" PRIu64 " bytes",
+                            "%d branches, chosen by %" PRIu64
+                            " bytes: a pred (1) or an s32 (4) should",
                             t->nseq, t->arg[0].bytes);
         break;
     case THUNK_SEND:
     case THUNK_RECV:
         if (t->nattr != 1)
-            return sd_error(SD_INVALID, "%d numbers, not one channel",
+            return sd_error(SD_INVALID,
+                            "%d numbers where one channel should stand",
                             t->nattr);
         break;
     case THUNK_CUSTOM:

@@ -172,7 +172,7 @@ static void llvm_without_a_target_or_passes_is_an_error(void **state)
     world.no_passes = true;
     refused(compile("host:v3", good), SD_INTERNAL, "LLVM's passes: no such");
     refused(compile("cuda:sm_90", good), SD_UNIMPLEMENTED,
-            "code for cuda:sm_90");
+            "no code generator for cuda:sm_90");
 }
 
 /* ---- the child ---- */

@@ -123,8 +123,8 @@ static void what_is_wrong_is_said(void **state)
     copy[28] ^= 1;
     copy[program + 8]++;
     snprintf(text, sizeof text,
-             "saved program of version %u, this library "
-             "reads %u",
+             "saved program of version %u, this library reads %u: "
+             "compile it again",
              copy[program + 8], copy[program + 8] - 1);
     refused(restore(copy, saved.len), SD_INVALID, text);
     copy[program + 8]--;
@@ -134,7 +134,9 @@ static void what_is_wrong_is_said(void **state)
              "checksum",
              saved.len - program - 28);
     refused(restore(copy, saved.len), SD_DATA_LOSS, text);
-    snprintf(text, sizeof text, "saved program of %zu bytes has %zu",
+    snprintf(text, sizeof text,
+             "saved program of %zu bytes has %zu: it was cut, or is still "
+             "being written",
              saved.len - program - 28, saved.len - program - 29);
     refused(restore(saved.at, saved.len - 1), SD_DATA_LOSS, text);
     refused(restore("something else", 14), SD_INVALID,

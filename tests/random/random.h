@@ -64,6 +64,11 @@ bool random_chance(random_gen *g, int percent);
 sd_dtype random_dtype(random_gen *g, int kinds); /* HLO_T_x */
 const sd_shape *random_shape(random_gen *g, sd_dtype t);
 
+static inline bool random_is_float(sd_dtype t) /* or complex */
+{
+    return sd_dtype_kind(sd_dtype_part(t)) == SD_K_FLOAT;
+}
+
 random_fact *random_fact_of(const hlo_inst *in);
 /* Puts a value into the pool; what is not known of it is in f. */
 hlo_inst *random_keep(random_gen *g, hlo_inst *in, random_fact f);

@@ -8,11 +8,6 @@ static const random_need exact = {INFINITY, true, false};
 
 enum { MOST_DEPTH = 2, MOST_STATE = 5 };
 
-static bool is_float(sd_dtype t)
-{
-    return sd_dtype_kind(sd_dtype_part(t)) == SD_K_FLOAT;
-}
-
 /* A computation inside: its values are its own. */
 static random_gen inside(const random_gen *g, const char *name)
 {
@@ -27,14 +22,14 @@ static random_gen inside(const random_gen *g, const char *name)
 /* What stays true of a loop's value however often it turns. */
 static random_need steady(sd_dtype t)
 {
-    if (!is_float(t))
+    if (!random_is_float(t))
         return anything;
     return (random_need){random_type_of(t).small, true, true};
 }
 
 static random_fact steady_fact(sd_dtype t)
 {
-    if (!is_float(t))
+    if (!random_is_float(t))
         return random_exact_int(t);
     return (random_fact){random_type_of(t).small, 0, true, false};
 }

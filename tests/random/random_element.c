@@ -11,11 +11,6 @@ enum { NUMBERS = HLO_T_NUM, FLOATS = HLO_T_FLOAT };
 static const random_need anything = {INFINITY, false, false};
 static const random_need exact = {INFINITY, true, false};
 
-static bool is_float(sd_dtype t)
-{
-    return sd_dtype_kind(sd_dtype_part(t)) == SD_K_FLOAT;
-}
-
 static random_need whole_to(double bound)
 {
     return (random_need){bound, true, true};
@@ -57,7 +52,7 @@ void random_make_unary(random_gen *g)
     f.bits = f.bits && op == HLO_ABS && f.bound < INFINITY;
     if (op == HLO_IS_FINITE)
         f = exact_pred();
-    else if (!is_float(t))
+    else if (!random_is_float(t))
         f = random_exact_int(t);
     else if (op == HLO_SIGN)
         f.bound = f.bound < INFINITY ? 1 : f.bound;
@@ -196,14 +191,14 @@ static void arithmetic(random_gen *g)
     static const hlo_op ops[] = {HLO_ADD, HLO_SUBTRACT, HLO_MULTIPLY};
     hlo_op op = ops[random_below(g, SD_COUNTOF(ops))];
     sd_dtype t = random_dtype(g, NUMBERS);
-    random_need need = {is_float(t) ? 64 : INFINITY, false, false};
+    random_need need = {random_is_float(t) ? 64 : INFINITY, false, false};
     const sd_shape *s = random_shape(g, t);
     hlo_inst *x = random_want(g, s, need), *y = random_want(g, s, need);
     random_fact f = random_exact_int(t);
 
     if (t == SD_F8E8M0FNU)
         return;
-    if (is_float(t) &&
+    if (random_is_float(t) &&
         !arithmetic_fact(op, t, *random_fact_of(x), *random_fact_of(y), &f))
         return;
     random_keep(g, hlo_make_binary(random_at(g), op, x, y), f);
@@ -349,13 +344,13 @@ static random_fact converted(random_fact f, sd_dtype from, sd_dtype t)
 {
     random_type k = random_type_of(t);
 
-    if (!is_float(t))
+    if (!random_is_float(t))
         return random_exact_int(t);
     f.bits = false;
     if (f.error > 0)
         return f.bound * 2 < k.most ? inexact(t, f.bound, f.error)
                                     : (random_fact){-1, 0, false, false};
-    if (!is_float(from))
+    if (!random_is_float(from))
         f.whole = true;
     if ((t == SD_BF16 || t == SD_F16) && !(f.whole && f.bound <= k.whole))
         /* may keep its excess precision when it goes back to a wider type */
@@ -374,7 +369,7 @@ void random_make_convert(random_gen *g)
     random_fact f = *random_fact_of(x);
     bool complex = sd_dtype_kind(t) == SD_K_COMPLEX;
 
-    if (f.error > 0 && !is_float(t))
+    if (f.error > 0 && !random_is_float(t))
         return;
     if (sd_dtype_kind(from) == SD_K_COMPLEX && !complex)
         return;
@@ -398,6 +393,6 @@ void random_make_bits(random_gen *g)
     if (from < to && (s->rank == 0 || s->dim[s->rank - 1] != to / from))
         return;
     random_keep(g, hlo_make_bitcast_convert(random_at(g), t, x),
-                is_float(t) ? (random_fact){INFINITY, 0, false, true}
-                            : random_exact_int(t));
+                random_is_float(t) ? (random_fact){INFINITY, 0, false, true}
+                                   : random_exact_int(t));
 }

@@ -234,7 +234,7 @@ hlo_inst *random_new(random_gen *g, const sd_shape *s, random_need need)
 {
     static const char *const names[] = {"small", "wide", "wild"};
     random_type t = random_type_of(s->dtype);
-    bool is_float = sd_dtype_kind(sd_dtype_part(s->dtype)) == SD_K_FLOAT;
+    bool is_float = random_is_float(s->dtype);
     int kind = need.whole || random_chance(g, 70) ? 0 : is_float ? 2 : 1;
     double bound = fmin(t.small, need.bound);
     random_fact f = {fmax(bound, 1), 0, true, true};

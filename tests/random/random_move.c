@@ -346,7 +346,7 @@ void random_make_scatter(random_gen *g)
 {
     hlo_inst *arg[3] = {some(g)}, *in;
     const sd_shape *x = arg[0]->shape, *u;
-    bool is_float = sd_dtype_kind(sd_dtype_part(x->dtype)) == SD_K_FLOAT;
+    bool is_float = random_is_float(x->dtype);
     random_type t = random_type_of(x->dtype);
     random_fact f;
     index_plan p;

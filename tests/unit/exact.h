@@ -19,6 +19,9 @@ bool exact_has(hlo_op op, bool cplx);
 void exact_apply(hlo_op op, bool cplx, exact *out, const exact *a,
                  const exact *b);
 
+typedef void (*exact_fn)(exact *r, const exact *a, const exact *b);
+extern const exact_fn exact_complex[HLO_OP_COUNT]; /* exact_complex.c */
+
 /* Distance of the float at got from want in last places of scale (want
  * itself, or more): 0.5 at most when rounded to nearest; infinity where want
  * is a NaN, a signed zero or past the largest number and got is not what the

@@ -51,21 +51,52 @@ static hlo_inst *as_one(hlo_inst *in)
     return hlo_make_tuple(pass_at(in), in->narg, in->arg);
 }
 
+/* No reader checks what a custom-call's name promises: what it becomes is kept
+ * where it obeys its own op's rules. */
+static hlo_inst *if_right(hlo_inst *made)
+{
+    sd_status st = hlo_verify_inst(made->parent->module, made);
+
+    if (!st)
+        return made;
+    sd_status_free(st);
+    hlo_remove(made);
+    return NULL;
+}
+
 static hlo_inst *lower_topk_call(hlo_inst *in)
 {
-    const sd_shape *s = in->shape;
+    const sd_shape *s = in->shape->dtype == SD_TUPLE && in->shape->nelem == 2
+                            ? in->shape->elem[0]
+                            : NULL;
     hlo_inst *x;
-    int64_t k;
 
-    if (in->narg != 1 || s->dtype != SD_TUPLE || s->nelem != 2 ||
+    if (in->narg != 1 || !s || !sd_shape_is_array(s) || s->rank == 0 ||
         (in->u.custom->config &&
          strstr(in->u.custom->config, "largest = false")))
         return NULL;
-    k = s->elem[0]->dim[s->elem[0]->rank - 1];
-    x = hlo_inst_create(in->parent, in, HLO_TOPK, s, 1, in->arg);
-    x->dims = hlo_dims_copy(in->parent->module->arena, &k, 1);
+    x = hlo_inst_create(in->parent, in, HLO_TOPK, in->shape, 1, in->arg);
+    x->dims = hlo_dims_copy(in->parent->module->arena, &s->dim[s->rank - 1], 1);
     x->u.sort.stable = true;
-    return x;
+    return if_right(x);
+}
+
+/* Is s the tuple of in's operands' first n, each with k along dim? */
+static bool is_cut(const sd_shape *s, const hlo_inst *in, int n, int64_t dim,
+                   int64_t k)
+{
+    bool is = s->dtype == SD_TUPLE && s->nelem == n;
+
+    for (int i = 0; is && i < n; i++) {
+        const sd_shape *from = in->arg[i]->shape, *to = s->elem[i];
+
+        is = sd_shape_is_array(from) && sd_shape_is_array(to) &&
+             from->dtype == to->dtype && from->rank == to->rank &&
+             dim < from->rank && k <= from->dim[dim];
+        for (int d = 0; is && d < to->rank; d++)
+            is = to->dim[d] == (d == dim ? k : from->dim[d]);
+    }
+    return is;
 }
 
 /* ApproxTopK: operands x.., init..; an exact answer is a right one.  With the
@@ -73,34 +104,31 @@ static hlo_inst *lower_topk_call(hlo_inst *in)
 static hlo_inst *lower_approx_topk(hlo_inst *in)
 {
     hlo_at p = pass_at(in);
+    sd_arena *a = p.c->module->arena;
     int n = in->narg / 2;
-    int64_t dim, k, start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK];
-    const sd_shape *s = in->arg[0]->shape, *all;
+    int64_t dim, k, start[SD_MAX_RANK] = {0};
+    const sd_shape **e;
     hlo_inst *sort, **part;
 
     if (in->narg < 2 || in->narg % 2 || in->ncomp != 1 ||
         !hlo_custom_int(in->u.custom, "reduction_dim", &dim) ||
         !hlo_custom_int(in->u.custom, "top_k", &k) || dim < 0 ||
-        dim >= s->rank || in->shape->dtype != SD_TUPLE ||
-        in->shape->nelem != n || in->shape->elem[0]->dim[dim] > s->dim[dim] ||
-        in->shape->elem[0]->dim[dim] != k)
+        !is_cut(in->shape, in, n, dim, k))
         return NULL;
-    sd_arena *a = in->parent->module->arena;
-    const sd_shape **e = sd_arena_array(a, const sd_shape *, n);
-
+    e = sd_arena_array(a, const sd_shape *, n);
     for (int i = 0; i < n; i++)
         e[i] = in->arg[i]->shape;
-    all = n == 1 ? e[0] : sd_shape_tuple(a, n, e);
-    sort = hlo_inst_create(in->parent, in, HLO_SORT, all, n, in->arg);
+    sort = hlo_inst_create(in->parent, in, HLO_SORT,
+                           n == 1 ? e[0] : sd_shape_tuple(a, n, e), n, in->arg);
     sort->dims = hlo_dims_copy(a, &dim, 1);
     sort->u.sort.stable = true;
     hlo_set_comps(sort, 1, in->comp);
-    memcpy(limit, s->dim, sizeof *limit * (size_t)s->rank);
-    limit[dim] = k;
+    if (!(sort = if_right(sort)))
+        return NULL;
     part = sd_arena_array(a, hlo_inst *, n);
     for (int i = 0; i < n; i++)
         part[i] = hlo_make_slice(p, n == 1 ? sort : hlo_make_gte(p, sort, i),
-                                 start, limit, NULL);
+                                 start, in->shape->elem[i]->dim, NULL);
     return hlo_make_tuple(p, n, part);
 }
 

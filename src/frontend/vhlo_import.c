@@ -322,6 +322,18 @@ int64_t vhlo_int(vhlo_import *im, mlir_op *op, const char *name)
     return v;
 }
 
+int vhlo_choice(vhlo_import *im, mlir_op *op, const char *name, int low,
+                int high)
+{
+    int64_t v = vhlo_int(im, op, name);
+
+    if (v >= low && v <= high)
+        return (int)v;
+    vhlo_fail(im, op, SD_INVALID, "%s is %" PRId64 ", which should be %d to %d",
+              name, v, low, high);
+    return low;
+}
+
 double vhlo_float(vhlo_import *im, mlir_op *op, const char *name)
 {
     const sd_error *before = im->r->st;

@@ -98,6 +98,9 @@ const mlir_attr *vhlo_need(vhlo_import *im, const mlir_op *op,
 void vhlo_want(vhlo_import *im, const mlir_op *op, const char *name,
                const mlir_attr *at, const char *what);
 int64_t vhlo_int(vhlo_import *im, mlir_op *op, const char *name);
+/* One of low to high, which an enum's number has to be. */
+int vhlo_choice(vhlo_import *im, mlir_op *op, const char *name, int low,
+                int high);
 double vhlo_float(vhlo_import *im, mlir_op *op, const char *name);
 const char *vhlo_string(vhlo_import *im, const mlir_op *op, const char *name);
 hlo_dims vhlo_ints(vhlo_import *im, mlir_op *op, const char *name, int max);

@@ -445,21 +445,19 @@ void op_rng(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     if (!s || im->r->st)
         return;
     in = vhlo_emit(im, HLO_RNG, s, 2, arg);
-    in->u.rng.distribution = (int)vhlo_int(im, op, "rng_distribution");
+    in->u.rng.distribution = (hlo_rng_distribution)vhlo_choice(
+        im, op, "rng_distribution", HLO_RNG_UNIFORM, HLO_RNG_NORMAL);
     bind(im, op, in);
 }
 
 void op_rng_bits(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
-    int64_t algo = vhlo_int(im, op, "rng_algorithm");
+    int algo =
+        vhlo_choice(im, op, "rng_algorithm", HLO_RNG_DEFAULT, HLO_RNG_PHILOX);
     hlo_inst *in = emit(im, op, arg);
 
     if (!in)
         return;
-    if (algo < 0 || algo > HLO_RNG_PHILOX)
-        vhlo_fail(im, op, SD_INVALID,
-                  "rng_algorithm is %" PRId64 ", which should be 0 to %d", algo,
-                  HLO_RNG_PHILOX);
     in->u.rng.algo = (hlo_rng_algo)algo;
     bind(im, op, in);
 }
@@ -467,15 +465,11 @@ void op_rng_bits(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 void op_fft(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
     hlo_dims len = vhlo_ints(im, op, "fft_length", SD_MAX_RANK);
-    int64_t type = vhlo_int(im, op, "fft_type");
+    int type = vhlo_choice(im, op, "fft_type", HLO_FFT_FFT, HLO_FFT_IRFFT);
     hlo_inst *in = emit(im, op, arg);
 
     if (!in)
         return;
-    if (type < 0 || type > HLO_FFT_IRFFT)
-        vhlo_fail(im, op, SD_INVALID,
-                  "fft_type is %" PRId64 ", which should be 0 to %d", type,
-                  HLO_FFT_IRFFT);
     in->u.fft.type = (hlo_fft_type)type;
     in->u.fft.length = len.at;
     in->u.fft.n = len.n;
@@ -497,15 +491,12 @@ void op_cholesky(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 
 void op_triangular_solve(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
-    int64_t trans = vhlo_int(im, op, "transpose_a");
+    int trans = vhlo_choice(im, op, "transpose_a", HLO_TRANSPOSE_NONE,
+                            HLO_TRANSPOSE_ADJOINT);
     hlo_inst *in = emit(im, op, arg);
 
     if (!in)
         return;
-    if (trans < HLO_TRANSPOSE_NONE || trans > HLO_TRANSPOSE_ADJOINT)
-        vhlo_fail(im, op, SD_INVALID,
-                  "transpose_a is %" PRId64 ", which should be %d to %d", trans,
-                  HLO_TRANSPOSE_NONE, HLO_TRANSPOSE_ADJOINT);
     in->u.linalg.left = vhlo_int(im, op, "left_side") != 0;
     in->u.linalg.lower = vhlo_int(im, op, "lower") != 0;
     in->u.linalg.unit = vhlo_int(im, op, "unit_diagonal") != 0;

@@ -90,6 +90,7 @@ typedef struct {
 typedef enum { HLO_FFT_FFT, HLO_FFT_IFFT, HLO_FFT_RFFT, HLO_FFT_IRFFT }
     hlo_fft_type;
 typedef enum { HLO_RNG_DEFAULT, HLO_RNG_THREEFRY, HLO_RNG_PHILOX } hlo_rng_algo;
+typedef enum { HLO_RNG_UNIFORM = 1, HLO_RNG_NORMAL } hlo_rng_distribution;
 typedef enum { HLO_TRANSPOSE_NONE = 1, HLO_TRANSPOSE_YES, HLO_TRANSPOSE_ADJOINT }
     hlo_transpose_kind;
 
@@ -147,7 +148,7 @@ struct hlo_inst {
         struct { int exponent, mantissa; } precision;
         struct { hlo_fft_type type; const int64_t *length; int n; } fft;
         /* distribution: 1 uniform, 2 normal */
-        struct { hlo_rng_algo algo; int distribution; } rng;
+        struct { hlo_rng_algo algo; hlo_rng_distribution distribution; } rng;
         struct { bool left, lower, unit; hlo_transpose_kind trans; } linalg;
         struct { double epsilon; int64_t feature; } norm;
         struct { bool stable; } sort; /* topk: largest, always stable */

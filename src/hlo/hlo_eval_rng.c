@@ -206,7 +206,7 @@ static sd_status eval_distribution(hlo_ev *e, const hlo_inst *in,
     for (int64_t i = 0; i < n; i++) {
         char *to = hlo_at_elem(out, i);
 
-        if (in->u.rng.distribution == 2)
+        if (in->u.rng.distribution == HLO_RNG_NORMAL)
             draw_normal(e, t, arg[0].data, arg[1].data, to);
         else if (is_float)
             draw_between(e, t, arg[0].data, arg[1].data, to);

@@ -193,9 +193,10 @@ sd_status hlo_infer_rng(hlo_module *m, const hlo_inst *in, const sd_shape **out)
             (st = hlo_want_scalar(m, in, 1, in->shape->dtype)))
             return st;
         sd_kind k = sd_dtype_kind(in->shape->dtype);
+        hlo_rng_distribution d = in->u.rng.distribution;
 
-        if (k == SD_K_COMPLEX ||
-            (in->u.rng.distribution == 2 && k != SD_K_FLOAT))
+        if (k == SD_K_COMPLEX || d < HLO_RNG_UNIFORM || d > HLO_RNG_NORMAL ||
+            (d == HLO_RNG_NORMAL && k != SD_K_FLOAT))
             return hlo_bad(m, in, "has no such distribution of %s",
                            sd_dtype_name(in->shape->dtype));
         return NULL;

@@ -365,8 +365,8 @@ static void read_op(hlo_attr_reader *r)
         hlo_read_conv(r);
         break;
     case HLO_RNG:
-        in->u.rng.distribution =
-            hlo_attr_choice(r, "distribution", hlo_dist_name, 0);
+        in->u.rng.distribution = (hlo_rng_distribution)hlo_attr_choice(
+            r, "distribution", hlo_dist_name, 0);
         break;
     case HLO_RNG_BIT_GENERATOR:
         in->u.rng.algo =

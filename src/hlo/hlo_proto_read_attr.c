@@ -362,7 +362,7 @@ static sd_status read_small(ctx *c)
     switch (in->op) {
     case HLO_RNG:
         st = in_range(p->distribution, 3, "distribution", &v);
-        in->u.rng.distribution = v;
+        in->u.rng.distribution = (hlo_rng_distribution)v;
         break;
     case HLO_RNG_BIT_GENERATOR:
         st = in_range(p->rng_algorithm, 3, "algorithm", &v);

@@ -140,7 +140,7 @@ static hlo_inst *lower(hlo_inst *in, int64_t key)
 
     if (pass_dtype(in) == SD_F64)
         d.work = SD_F64;
-    if (in->u.rng.distribution == 2)
+    if (in->u.rng.distribution == HLO_RNG_NORMAL)
         return normal(&d, in->arg[0], in->arg[1]);
     if (pass_is_float(pass_dtype(in)))
         return uniform_float(&d, in->arg[0], in->arg[1]);

@@ -28,6 +28,13 @@ func.func @main(%a: tensor<f32>) -> tensor<i1> {
   return %0 : tensor<i1>
 }
 // -----
+// error: stablehlo.rng (-:3): rng_distribution is 77, which should be 1 to 2
+func.func @main(%a: tensor<f32>, %b: tensor<f32>) -> tensor<4xf32> {
+  %s = stablehlo.constant dense<4> : tensor<1xi64>
+  %0 = "stablehlo.rng"(%a, %b, %s) <{rng_distribution = 77 : i64}> : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
 // error: stablehlo.rng_bit_generator (-:2): rng_algorithm is 7, which should be 0 to 2
 func.func @main(%s: tensor<2xui64>) -> tensor<4xui32> {
   %0:2 = "stablehlo.rng_bit_generator"(%s) <{rng_algorithm = 7 : i64}> : (tensor<2xui64>) -> (tensor<2xui64>, tensor<4xui32>)

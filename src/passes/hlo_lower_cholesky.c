@@ -132,16 +132,14 @@ static hlo_inst *nan_if_last(hlo_at p, hlo_inst *u)
 
 static hlo_inst *factor(hlo_at p, hlo_inst *a)
 {
-    int64_t n = a->shape->dim[1], zero[3] = {0};
+    int64_t n = a->shape->dim[1];
     int64_t rows = (n + MATRIX_BLOCK - 1) / MATRIX_BLOCK * MATRIX_BLOCK;
     hlo_inst *u;
 
     if (n <= MATRIX_BLOCK)
         return nan_if_last(p, upper_part(p, eliminate(p, a)));
     u = factor_blocks(p, matrix_pad_identity(p, upper_part(p, a), rows));
-    if (rows > n)
-        u = hlo_make_slice(p, u, zero, a->shape->dim, NULL);
-    return nan_if_last(p, u);
+    return nan_if_last(p, matrix_cut(p, u, n, n));
 }
 
 static hlo_inst *lower(hlo_inst *in)
@@ -157,9 +155,7 @@ static hlo_inst *lower(hlo_inst *in)
     a = factor(p, a);
     if (in->u.linalg.lower)
         a = matrix_adjoint(p, a);
-    if (pass_dtype(a) != pass_dtype(in))
-        a = hlo_make_convert(p, pass_dtype(in), a);
-    return pass_reshape(p, a, in->shape->rank, in->shape->dim);
+    return matrix_result(p, a, in->shape);
 }
 
 bool hlo_lower_cholesky(hlo_module *m, const device_desc *dev)

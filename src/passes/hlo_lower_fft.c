@@ -74,7 +74,6 @@ static hlo_inst *roots(const fft *f, int64_t rows, int64_t cols, int64_t step,
     int64_t dim[] = {rows, cols};
     const sd_shape *s = sd_shape_make(a, f->type, squares ? 1 : 2, dim);
     char *to = sd_arena_alloc(a, sd_shape_bytes(s));
-    hlo_inst *in;
 
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < cols; j++) {
@@ -87,8 +86,7 @@ static hlo_inst *roots(const fft *f, int64_t rows, int64_t cols, int64_t step,
             sd_scalar_of_f64(part, (double)(f->inverse ? v[1] : -v[1]),
                              at + size);
         }
-    in = hlo_make_constant(f->p, s, to);
-    return in;
+    return hlo_make_constant(f->p, s, to);
 }
 
 /* ---- mixed radix ---- */

@@ -31,8 +31,8 @@ static hlo_inst *zeros_like(hlo_at p, const hlo_inst *x)
     return hlo_make_fill(p, x->shape, 0);
 }
 
-/* One value for each matrix, [n, 1, 1]: its elements, or rows if only dim 1
- * goes, under op. */
+/* The rows of each matrix under op, [n, 1, cols], where ndim is 1; where it is
+ * 2 all its elements, [n, 1, 1]. */
 static hlo_inst *reduced(hlo_at p, hlo_inst *x, hlo_op op, int ndim)
 {
     static const int64_t dims[] = {1, 2};
@@ -240,23 +240,6 @@ static hlo_inst *scaled_by_real(hlo_at p, hlo_inst *x, hlo_inst *v)
     return scaled(p, x, v);
 }
 
-static hlo_inst *cut(hlo_at p, hlo_inst *x, int64_t rows, int64_t cols)
-{
-    int64_t zero[3] = {0}, limit[] = {x->shape->dim[0], rows, cols};
-
-    if (x->shape->dim[1] == rows && x->shape->dim[2] == cols)
-        return x;
-    return hlo_make_slice(p, x, zero, limit, NULL);
-}
-
-/* x as the call's result of shape s */
-static hlo_inst *result(hlo_at p, hlo_inst *x, const sd_shape *s)
-{
-    if (pass_dtype(x) != s->dtype)
-        x = hlo_make_convert(p, s->dtype, x);
-    return pass_reshape(p, x, s->rank, s->dim);
-}
-
 static bool is_stack(const sd_shape *s)
 {
     return sd_shape_is_array(s) && s->rank >= 2 &&
@@ -303,12 +286,12 @@ static hlo_inst *lower_qr(hlo_inst *in)
     panels = (nv + size - 1) / size;
     x = matrix_pad(p, scaled_by_real(p, a, scale), SD_MAX(m, panels * size),
                    SD_MAX(n, panels * size));
-    x = cut(p, reduce_all(p, x, panels, size, &tau), m, n);
+    x = matrix_cut(p, reduce_all(p, x, panels, size, &tau), m, n);
     scale = bin(p, HLO_DIVIDE, hlo_make_fill(p, scale->shape, 1), scale);
     x = hlo_make_select(p, matrix_where_column(p, x->shape, HLO_LE, 0),
                         scaled_by_real(p, x, scale), x);
-    out[0] = result(p, x, s);
-    out[1] = result(p, cut(p, tau, 1, nv), to);
+    out[0] = matrix_result(p, x, s);
+    out[1] = matrix_result(p, matrix_cut(p, tau, 1, nv), to);
     return hlo_make_tuple(p, 2, out);
 }
 
@@ -346,17 +329,17 @@ static hlo_inst *lower_product(hlo_inst *in)
     one = hlo_make_convert(p, pass_dtype(x),
                            matrix_where_column(p, x->shape, HLO_EQ, 0));
     if (k == 0)
-        return result(p, one, s);
-    v = vectors(p, cut(p, x, m, k), hlo_make_scalar_s64(p, SD_S32, 0));
+        return matrix_result(p, one, s);
+    v = vectors(p, matrix_cut(p, x, m, k), hlo_make_scalar_s64(p, SD_S32, 0));
     dim[0] = x->shape->dim[0];
     dim[1] = 1;
     dim[2] = k;
     tau = pass_reshape(p, matrix_widened(p, in->arg[1]), 3, dim);
     /* 1 - V T (V^H 1) */
-    x = matrix_adjoint(p, cut(p, v, SD_MIN(m, n), k));
+    x = matrix_adjoint(p, matrix_cut(p, v, SD_MIN(m, n), k));
     x = apply_t(p, v, tau, matrix_pad(p, x, k, n));
     x = bin(p, HLO_SUBTRACT, one, matrix_product(p, v, x));
-    return result(p, x, s);
+    return matrix_result(p, x, s);
 }
 
 static hlo_inst *rewrite(hlo_inst *in)

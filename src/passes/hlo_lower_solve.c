@@ -85,7 +85,7 @@ hlo_inst *matrix_solve_lower(hlo_at p, hlo_inst *a, hlo_inst *b, bool unit)
 {
     int64_t n = a->shape->dim[1], cols = b->shape->dim[2];
     int64_t size = SD_MIN(n, MATRIX_BLOCK);
-    int64_t rows = (n + size - 1) / size * size, zero[3] = {0};
+    int64_t rows = (n + size - 1) / size * size;
     hlo_inst *x;
 
     /* with many columns an inverse and a product are quicker */
@@ -95,7 +95,7 @@ hlo_inst *matrix_solve_lower(hlo_at p, hlo_inst *a, hlo_inst *b, bool unit)
                         hlo_make_fill(p, a->shape, 0));
     x = solve_blocks(p, matrix_pad_identity(p, a, rows),
                      matrix_pad(p, b, rows, cols), unit, size);
-    return rows == n ? x : hlo_make_slice(p, x, zero, b->shape->dim, NULL);
+    return matrix_cut(p, x, n, cols);
 }
 
 static hlo_inst *lower(hlo_inst *in)
@@ -127,9 +127,7 @@ static hlo_inst *lower(hlo_inst *in)
         x = hlo_make_reverse(p, x, turned, 1);
     if (!left)
         x = matrix_transpose(p, x);
-    if (pass_dtype(x) != pass_dtype(in))
-        x = hlo_make_convert(p, pass_dtype(in), x);
-    return pass_reshape(p, x, in->shape->rank, in->shape->dim);
+    return matrix_result(p, x, in->shape);
 }
 
 bool hlo_lower_solve(hlo_module *m, const device_desc *dev)

@@ -31,6 +31,13 @@ hlo_inst *matrix_widened(hlo_at p, hlo_inst *x)
     return pass_is_narrow(pass_dtype(x)) ? hlo_make_convert(p, SD_F32, x) : x;
 }
 
+hlo_inst *matrix_result(hlo_at p, hlo_inst *x, const sd_shape *s)
+{
+    if (pass_dtype(x) != s->dtype)
+        x = hlo_make_convert(p, s->dtype, x);
+    return pass_reshape(p, x, s->rank, s->dim);
+}
+
 hlo_inst *matrix_conj(hlo_at p, hlo_inst *x)
 {
     hlo_inst *im;
@@ -141,6 +148,15 @@ hlo_inst *matrix_pad_identity(hlo_at p, hlo_inst *x, int64_t size)
     added = hlo_make_binary(p, HLO_AND, added,
                             matrix_where_column(p, y->shape, HLO_EQ, 0));
     return hlo_make_select(p, added, hlo_make_fill(p, y->shape, 1), y);
+}
+
+hlo_inst *matrix_cut(hlo_at p, hlo_inst *x, int64_t rows, int64_t cols)
+{
+    const int64_t zero[3] = {0}, limit[] = {x->shape->dim[0], rows, cols};
+
+    if (x->shape->dim[1] == rows && x->shape->dim[2] == cols)
+        return x;
+    return hlo_make_slice(p, x, zero, limit, NULL);
 }
 
 static void start_at(hlo_at p, hlo_inst *row, hlo_inst *col, hlo_inst **at)

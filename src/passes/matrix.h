@@ -12,8 +12,10 @@ enum { MATRIX_BLOCK = 64 };
 hlo_inst *matrix_stack(hlo_at p, hlo_inst *x);
 const sd_shape *matrix_shape(hlo_at p, const hlo_inst *like, int64_t rows,
                              int64_t cols);
-/* Narrow floats as f32, which they are computed in. */
+/* Narrow floats as f32, which they are computed in; and what was computed so
+ * and as a stack, in the type and the dimensions of s. */
 hlo_inst *matrix_widened(hlo_at p, hlo_inst *x);
+hlo_inst *matrix_result(hlo_at p, hlo_inst *x, const sd_shape *s);
 hlo_inst *matrix_conj(hlo_at p, hlo_inst *x);
 hlo_inst *matrix_transpose(hlo_at p, hlo_inst *x);
 hlo_inst *matrix_adjoint(hlo_at p, hlo_inst *x);
@@ -33,6 +35,8 @@ hlo_inst *matrix_where_column(hlo_at p, const sd_shape *s, hlo_cmp_dir dir,
 /* Zeros below and right of x, and in a square one 1 on their diagonal. */
 hlo_inst *matrix_pad(hlo_at p, hlo_inst *x, int64_t rows, int64_t cols);
 hlo_inst *matrix_pad_identity(hlo_at p, hlo_inst *x, int64_t size);
+/* The first rows and columns of each matrix. */
+hlo_inst *matrix_cut(hlo_at p, hlo_inst *x, int64_t rows, int64_t cols);
 /* rows x cols of each matrix from (row, col) on; NULL: from 0. */
 hlo_inst *matrix_part(hlo_at p, hlo_inst *x, hlo_inst *row, hlo_inst *col,
                       int64_t rows, int64_t cols);

@@ -128,10 +128,6 @@ struct PJRT_Client {
 PJRT_Device *pjrt_client_find(const PJRT_Client *c, int64_t id);
 /* Opens libsundog-compiler.so, beside us: pjrt_compiler.c. */
 sd_status pjrt_compiler_open(compile_fn *out);
-/* Compiles through it; client may be NULL. */
-sd_status pjrt_compile_program(PJRT_Client *c, const device_desc *d,
-                               const PJRT_Program *program, sd_bytes options,
-                               thunk_program **out);
 
 /* ---- layouts: pjrt_layout.c ---- */
 

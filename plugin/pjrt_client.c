@@ -327,9 +327,10 @@ PJRT_Error *pjrt_client_update_global_process_info(
 
 /* ---- compiling ---- */
 
-sd_status pjrt_compile_program(PJRT_Client *c, const device_desc *d,
-                               const PJRT_Program *program, sd_bytes options,
-                               thunk_program **out)
+/* Through the compiler's library; c may be NULL. */
+static sd_status compile_program(PJRT_Client *c, const device_desc *d,
+                                 const PJRT_Program *program, sd_bytes options,
+                                 thunk_program **out)
 {
     compile_request rq = {
         .program = {(const uint8_t *)program->code, program->code_size},
@@ -389,7 +390,7 @@ PJRT_Error *pjrt_client_compile(PJRT_Client_Compile_Args *a)
     sd_status st;
 
     if ((st = first_device(a->client, options, &d)) ||
-        (st = pjrt_compile_program(a->client, d, a->program, options, &p)) ||
+        (st = compile_program(a->client, d, a->program, options, &p)) ||
         (st = pjrt_executable_make(p, options, &e)))
         return pjrt_return(st);
     st = pjrt_load(a->client, e, options, &a->executable);
@@ -412,8 +413,8 @@ PJRT_Error *pjrt_compile(PJRT_Compile_Args *a)
     sd_bytes options = {(const uint8_t *)a->compile_options,
                         a->compile_options_size};
     thunk_program *p;
-    sd_status st = pjrt_compile_program(a->client, &a->topology->at[0].desc,
-                                        a->program, options, &p);
+    sd_status st = compile_program(a->client, &a->topology->at[0].desc,
+                                   a->program, options, &p);
 
     if (!st)
         st = pjrt_executable_make(p, options, &a->executable);

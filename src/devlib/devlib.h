@@ -25,8 +25,6 @@ typedef struct {
 const devlib_function *devlib_find(devlib_target t, const char *name);
 
 /* Scalar build for folding: dl_<function>_f32 and _f64, and conversions. */
-typedef float (*devlib_f32_fn)(float);
-typedef double (*devlib_f64_fn)(double);
 #define DEVLIB_UNARY(X) \
     X(exp) X(expm1) X(log) X(log1p) X(sin) X(cos) X(tan) X(tanh) X(logistic) \
     X(cbrt) X(erf) X(rsqrt)
@@ -47,8 +45,5 @@ DEVLIB_BINARY(X)
     u dl_f64_to_##t(double);
 DEVLIB_NARROW(X)
 #undef X
-/* Modulo 2^64; a negative power of anything but 1 and -1 is 0. */
-uint64_t dl_ipow_u64(uint64_t x, uint64_t n);
-int64_t dl_ipow_s64(int64_t x, int64_t n);
 
 #endif

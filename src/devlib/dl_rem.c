@@ -1,5 +1,4 @@
-/* rem (C's fmod, exact) in f32 and f64, and powers of integers.  Loops run
- * until every lane is done. */
+/* rem (C's fmod, exact) in f32 and f64.  Loops run until every lane is done. */
 #include "dl.h"
 
 /* a >= 0 as a whole number m < 2^24 (2^53) times 2^e. */
@@ -70,32 +69,4 @@ f64v DL(rem_f64)(f64v x, f64v y)
     }
     r = SEL(work, scale64(r, unsigned64(eb)), a);
     return SEL(bad, D(NAN64), flip64(r, sign64(x)));
-}
-
-/* x^n modulo 2^64, so right for every narrower integer too. */
-u64v DL(ipow_u64)(u64v x, u64v n)
-{
-    u64v r = W(1);
-
-    while (any(n != W(0))) {
-        r = SEL((n & W(1)) != W(0), r * x, r);
-        x = x * x;
-        n = n >> W(1);
-    }
-    return r;
-}
-
-/* n < 0: 1 for x = 1, 1 or -1 for x = -1, else 0. */
-i64v DL(ipow_s64)(i64v x, i64v n)
-{
-    u64v b = unsigned64(x), k = unsigned64(SEL(n < J(0), J(0), n)), r = W(1);
-    i64v sign = SEL((n & J(1)) != J(0), J(-1), J(1));
-    i64v below = SEL(x == J(1), J(1), SEL(x == J(-1), sign, J(0)));
-
-    while (any(k != W(0))) {
-        r = SEL((k & W(1)) != W(0), r * b, r);
-        b = b * b;
-        k = k >> W(1);
-    }
-    return SEL(n < J(0), below, signed64(r));
 }

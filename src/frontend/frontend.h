@@ -16,10 +16,8 @@ typedef struct {
 } frontend_options;
 
 /* format: "mlir" (VHLO bytecode or StableHLO text), "hlo" and
- * "hlo_with_config" (HloModuleProto and with its config), "hlo_text".  The
- * newest VHLO version read is FRONTEND_VHLO_*. */
-enum { FRONTEND_VHLO_MAJOR = 1, FRONTEND_VHLO_MINOR = 20,
-       FRONTEND_VHLO_PATCH = 0, FRONTEND_VHLO_OLDEST_MINOR = 9 };
+ * "hlo_with_config" (HloModuleProto and with its config), "hlo_text".  VHLO is
+ * read from version 0.9.0 to 1.20.0, which plugin/pjrt_api.c tells frameworks. */
 sd_status frontend_read(sd_arena *a, const char *format, size_t format_len,
                         sd_bytes program, hlo_module **out);
 /* The program, of format "mlir", as StableHLO text in generic form. */

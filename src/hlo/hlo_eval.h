@@ -43,9 +43,6 @@ static inline hlo_value *hlo_result_at(hlo_value *out, int k)
  * what out has room for; NULL: largest first. */
 sd_status hlo_sort_lines(hlo_ev *e, const hlo_comp *less, int n,
                          const hlo_value *x, int64_t d, hlo_value *out);
-/* Blocks of Philox of 4 words each, from `counter` on. */
-void hlo_philox(const uint32_t key[2], const uint64_t counter[2],
-                uint32_t out[4]);
 
 sd_status hlo_eval_unary_or_binary(hlo_ev *, const hlo_inst *,
                                    const hlo_value *, hlo_value *);

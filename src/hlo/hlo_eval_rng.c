@@ -30,8 +30,9 @@ static void threefry(const uint32_t key[2], uint64_t counter, uint32_t out[2])
     out[1] = y;
 }
 
-void hlo_philox(const uint32_t key[2], const uint64_t counter[2],
-                uint32_t out[4])
+/* The block of 4 words at `counter`. */
+static void philox(const uint32_t key[2], const uint64_t counter[2],
+                   uint32_t out[4])
 {
     uint32_t k0 = key[0], k1 = key[1];
     uint32_t c[4] = {(uint32_t)counter[0], (uint32_t)(counter[0] >> 32),
@@ -129,7 +130,7 @@ static void eval_philox(const uint32_t key[2], uint64_t counter[2],
 
     for (int64_t i = 0; i < n; i++) {
         if (i % per == 0) {
-            hlo_philox(key, counter, w);
+            philox(key, counter, w);
             if (++counter[0] == 0)
                 counter[1]++;
         }
@@ -149,7 +150,7 @@ static uint64_t draw(hlo_ev *e)
     uint64_t counter[2] = {e->drawn++, 0};
     uint32_t w[4];
 
-    hlo_philox(key, counter, w);
+    philox(key, counter, w);
     return w[0] | (uint64_t)w[1] << 32;
 }
 

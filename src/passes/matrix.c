@@ -18,8 +18,8 @@ hlo_inst *matrix_stack(hlo_at p, hlo_inst *x)
     return pass_reshape(p, x, 3, dim);
 }
 
-const sd_shape *matrix_shape(hlo_at p, const hlo_inst *like, int64_t rows,
-                             int64_t cols)
+static const sd_shape *shape_like(hlo_at p, const hlo_inst *like, int64_t rows,
+                                  int64_t cols)
 {
     int64_t dim[3] = {like->shape->dim[0], rows, cols};
 
@@ -76,12 +76,12 @@ hlo_inst *matrix_product(hlo_at p, hlo_inst *x, hlo_inst *y)
 hlo_inst *matrix_fill(hlo_at p, const hlo_inst *like, int64_t rows,
                       int64_t cols, double v)
 {
-    return hlo_make_fill(p, matrix_shape(p, like, rows, cols), v);
+    return hlo_make_fill(p, shape_like(p, like, rows, cols), v);
 }
 
 hlo_inst *matrix_identity(hlo_at p, const hlo_inst *like, int64_t size)
 {
-    const sd_shape *s = matrix_shape(p, like, size, size);
+    const sd_shape *s = shape_like(p, like, size, size);
 
     return hlo_make_convert(p, s->dtype, matrix_where_column(p, s, HLO_EQ, 0));
 }
@@ -172,7 +172,7 @@ hlo_inst *matrix_part(hlo_at p, hlo_inst *x, hlo_inst *row, hlo_inst *col,
                       int64_t rows, int64_t cols)
 {
     hlo_inst *arg[4] = {x}, *in;
-    const sd_shape *s = matrix_shape(p, x, rows, cols);
+    const sd_shape *s = shape_like(p, x, rows, cols);
 
     start_at(p, row, col, arg + 1);
     in = hlo_inst_create(p.c, p.before, HLO_DYNAMIC_SLICE, s, 4, arg);

@@ -10,8 +10,6 @@ enum { MATRIX_BLOCK = 64 };
 
 /* The same matrices with all dimensions before the last two as one. */
 hlo_inst *matrix_stack(hlo_at p, hlo_inst *x);
-const sd_shape *matrix_shape(hlo_at p, const hlo_inst *like, int64_t rows,
-                             int64_t cols);
 /* Narrow floats as f32, which they are computed in; and what was computed so
  * and as a stack, in the type and the dimensions of s. */
 hlo_inst *matrix_widened(hlo_at p, hlo_inst *x);

@@ -194,7 +194,8 @@ static plan_node *bound(plan_lowering *lw, const plan_expr *e, hlo_cmp_dir dir,
                    plan_node_const(lw, t, limit));
 }
 
-plan_node *plan_node_holds(plan_lowering *lw, const plan_guard *g, int n)
+/* pred: all guards of g hold; NULL when that is known. */
+static plan_node *holds(plan_lowering *lw, const plan_guard *g, int n)
 {
     plan_node *all = NULL;
 
@@ -380,7 +381,7 @@ plan_node *plan_node_filled(plan_lowering *lw, plan_node *x,
         l.arg[0] = fill;
         return plan_node_new(lw, l);
     }
-    p = plan_node_holds(lw, g, n);
+    p = holds(lw, g, n);
     if (!p)
         return x;
     return plan_node_elt(lw, HLO_SELECT, x->dtype, NULL, 3,

@@ -133,8 +133,6 @@ plan_node *plan_node_index(plan_lowering *lw, sd_dtype t, const plan_expr *e);
 plan_node *plan_node_elt(plan_lowering *lw, int op, sd_dtype t,
                          const hlo_inst *in, int narg, plan_node *const *arg);
 plan_node *plan_node_convert(plan_lowering *lw, sd_dtype t, plan_node *x);
-/* pred: all guards of g hold; NULL when that is known. */
-plan_node *plan_node_holds(plan_lowering *lw, const plan_guard *g, int n);
 plan_node *plan_node_new(plan_lowering *lw, plan_node n);
 /* x, computed under `outside`, where the guards of g hold too, else fill. */
 plan_node *plan_node_filled(plan_lowering *lw, plan_node *x,

@@ -21,8 +21,8 @@
 #include "device_desc.h"
 #include "plan.h"
 
-enum { EMIT_LANE_COPIES = 8, EMIT_AXIS_COPIES = 64, EMIT_MAX_LANES = 16,
-       EMIT_AXES = 64, EMIT_MAX_LEVELS = 70 };
+enum { EMIT_AXIS_COPIES = 64, EMIT_MAX_LANES = 16, EMIT_AXES = 64,
+       EMIT_MAX_LEVELS = 70 };
 
 /* One element or a vector of them: complex numbers are two values. */
 typedef struct { LLVMValueRef re, im; } emit_value;

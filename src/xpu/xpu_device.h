@@ -100,11 +100,9 @@ typedef struct {
 void xpu_cache_init(xpu_cache *c, xpu_device *d, xpu_memory mem,
                     int64_t limit);
 void xpu_cache_finish(xpu_cache *c);
-/* *cls goes back to free.  Zero bytes give a pointer too. */
-sd_status xpu_cache_alloc(xpu_cache *c, size_t bytes, void **out, int *cls);
-void xpu_cache_free(xpu_cache *c, void *p, int cls);
-/* From the device's cache of that memory.  Alloc waits for queued work when
- * memory is short, so the caller must own no stream; try does not. */
+/* From the device's cache of that memory; *cls goes back to free, zero bytes
+ * give a pointer too.  Alloc waits for queued work when memory is short, so
+ * the caller must own no stream; try does not. */
 sd_status xpu_memory_try(xpu_device *d, xpu_memory mem, size_t bytes,
                          void **out, int *cls);
 sd_status xpu_memory_alloc(xpu_device *d, xpu_memory mem, size_t bytes,
@@ -231,13 +229,12 @@ typedef struct {
     int64_t id; /* that no other run of the client has; set for handlers */
 } xpu_run;
 sd_status xpu_run_program(xpu_run *r);
-sd_status xpu_run_seq(const xpu_run *r, const thunk_seq *seq);
 double xpu_run_cost(const thunk_program *p, const thunk_seq *seq);
 
 /* xpu_callback.c */
 sd_status xpu_run_send(const xpu_run *r, const thunk *t);
 sd_status xpu_run_recv(const xpu_run *r, const thunk *t);
-/* xpu_ffi.c: a program's custom-calls, *x->ffi; begin and end of each run. */
+/* xpu_ffi.c: a program's custom-calls, p->ffi; begin and end of each run. */
 sd_status xpu_ffi_load(xpu_program *p);
 void xpu_ffi_unload(xpu_ffi *x); /* takes NULL */
 sd_status xpu_ffi_begin(const xpu_run *r);

@@ -155,7 +155,7 @@ static void *take_free(xpu_cache *c, int *cls)
     return NULL;
 }
 
-sd_status xpu_cache_alloc(xpu_cache *c, size_t bytes, void **out, int *cls)
+static sd_status take(xpu_cache *c, size_t bytes, void **out, int *cls)
 {
     xpu_memory_stats *s = &c->stat;
     sd_status st = NULL;
@@ -213,7 +213,7 @@ static int64_t high_water(xpu_cache *c)
     return peak + peak / 2 + ((int64_t)64 << 20);
 }
 
-void xpu_cache_free(xpu_cache *c, void *p, int cls)
+static void give(xpu_cache *c, void *p, int cls)
 {
     int64_t most;
 
@@ -237,7 +237,7 @@ static xpu_cache *cache_of(xpu_device *d, xpu_memory mem)
 sd_status xpu_memory_try(xpu_device *d, xpu_memory mem, size_t bytes,
                          void **out, int *cls)
 {
-    return xpu_cache_alloc(cache_of(d, mem), bytes, out, cls);
+    return take(cache_of(d, mem), bytes, out, cls);
 }
 
 sd_status xpu_memory_alloc(xpu_device *d, xpu_memory mem, size_t bytes,
@@ -256,7 +256,7 @@ sd_status xpu_memory_alloc(xpu_device *d, xpu_memory mem, size_t bytes,
 
 void xpu_memory_free(xpu_device *d, xpu_memory mem, void *p, int cls)
 {
-    xpu_cache_free(cache_of(d, mem), p, cls);
+    give(cache_of(d, mem), p, cls);
 }
 
 void xpu_device_stats(xpu_device *d, xpu_memory_stats *out)

@@ -37,6 +37,8 @@ static sd_status peek(const xpu_run *r, const thunk_slice *s, void *to,
     return NULL;
 }
 
+static sd_status run_seq(const xpu_run *r, const thunk_seq *seq);
+
 /* Of a loop whose trips are known the condition has nothing to say. */
 static sd_status run_while(const xpu_run *r, const thunk *t)
 {
@@ -45,13 +47,13 @@ static sd_status run_while(const xpu_run *r, const thunk *t)
 
     for (int64_t i = 0; t->trip < 0 || i < t->trip; i++) {
         if (t->trip < 0) {
-            if ((st = xpu_run_seq(r, &t->seq[0])) ||
+            if ((st = run_seq(r, &t->seq[0])) ||
                 (st = peek(r, &t->arg[0], &on, 1)))
                 return st;
             if (!on)
                 break;
         }
-        if ((st = xpu_run_seq(r, &t->seq[1])))
+        if ((st = run_seq(r, &t->seq[1])))
             return st;
     }
     return NULL;
@@ -73,7 +75,7 @@ static sd_status run_cond(const xpu_run *r, const thunk *t)
     }
     if (which < 0 || which >= t->nseq)
         which = t->nseq - 1;
-    return xpu_run_seq(r, &t->seq[which]);
+    return run_seq(r, &t->seq[which]);
 }
 
 static sd_status run_thunk(const xpu_run *r, const thunk *t)
@@ -94,7 +96,7 @@ static sd_status run_thunk(const xpu_run *r, const thunk *t)
     case THUNK_COND:
         return run_cond(r, t);
     case THUNK_CALL:
-        return xpu_run_seq(r, &t->seq[0]);
+        return run_seq(r, &t->seq[0]);
     case THUNK_SEND:
         return xpu_run_send(r, t);
     case THUNK_RECV:
@@ -107,7 +109,7 @@ static sd_status run_thunk(const xpu_run *r, const thunk *t)
     return NULL;
 }
 
-sd_status xpu_run_seq(const xpu_run *r, const thunk_seq *seq)
+static sd_status run_seq(const xpu_run *r, const thunk_seq *seq)
 {
     sd_status st;
 
@@ -127,10 +129,10 @@ sd_status xpu_run_program(xpu_run *r)
     sd_status st;
 
     if (!r->program->ffi)
-        return xpu_run_seq(r, seq);
+        return run_seq(r, seq);
     r->id = atomic_fetch_add(&r->dev->client->nrun, 1) + 1;
     if (!(st = xpu_ffi_begin(r)))
-        st = xpu_run_seq(r, seq);
+        st = run_seq(r, seq);
     xpu_ffi_end(r);
     return st;
 }

@@ -475,18 +475,6 @@ static void every_function_is_found(void **state)
     assert_null(devlib_find(DEVLIB_X86_V3, "dl_no_such"));
 }
 
-static void integer_powers(void **state)
-{
-    (void)state;
-    assert_int_equal(dl_ipow_s64(-3, 5), -243);
-    assert_int_equal(dl_ipow_s64(0, 0), 1);
-    assert_int_equal(dl_ipow_s64(2, -1), 0);
-    assert_int_equal(dl_ipow_s64(-1, -3), -1);
-    assert_int_equal(dl_ipow_s64(1, INT64_MIN), 1);
-    assert_true(dl_ipow_u64(3, 40) == 12157665459056928801u);
-    assert_true(dl_ipow_u64(2, 64) == 0);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -494,7 +482,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(narrow_floats_agree_with_base),
         cmocka_unit_test(lanes_give_the_same_bits),
         cmocka_unit_test(every_function_is_found),
-        cmocka_unit_test(integer_powers),
     };
 
     if (argc > 1 && !strcmp(argv[1], "table"))

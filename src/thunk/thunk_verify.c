@@ -218,7 +218,7 @@ static sd_status check_custom(const thunk *t)
     return NULL;
 }
 
-static sd_status check_step(const thunk_program *p, const thunk *t)
+static sd_status check_slices(const thunk_program *p, const thunk *t)
 {
     for (int i = 0; i < t->narg; i++) {
         thunk_slice s = t->arg[i];
@@ -233,6 +233,15 @@ static sd_status check_step(const thunk_program *p, const thunk *t)
                             i, s.bytes, s.offset, s.buffer,
                             p->buffer[s.buffer].bytes);
     }
+    return NULL;
+}
+
+static sd_status check_step(const thunk_program *p, const thunk *t)
+{
+    sd_status st = check_slices(p, t);
+
+    if (st)
+        return st;
     if (wanted[t->kind].narg >= 0 && t->narg != wanted[t->kind].narg)
         return sd_error(SD_INVALID, "%d slices, not %d", t->narg,
                         wanted[t->kind].narg);

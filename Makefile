@@ -92,7 +92,6 @@ nightly: test tsan
 	@$(MAKE) conform DEVICE=cl X64=1
 	@SUNDOG_TEST_CALLBACKS=100000 $(PY) -m pytest -q -p no:cacheprovider \
 	    tests/python/test_callbacks.py -k flat
-	@$(MAKE) conform-text
 	@for d in eval host cl; do $(MAKE) conform-ops DEVICE=$$d || exit 1; done
 	@$(MAKE) conform-text
 	@build/release/tests/hostile/test_hostile 1 tests/hostile/artifacts

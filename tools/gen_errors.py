@@ -246,6 +246,7 @@ class Makers:
         expected = all("expected " + HOLE in t for t in texts)
         return expected or len(texts) == 1 and "expected <>" not in min(texts)
 
+
 # ---- messages ----
 
 def room_of(path):

@@ -149,7 +149,7 @@ static hlo_inst *lower(hlo_inst *in)
 
     if (sd_shape_count(in->shape) == 0)
         return hlo_make_fill(p, in->shape, 0);
-    a = matrix_stack(p, matrix_widened(p, in->arg[0]));
+    a = matrix_stack(p, pass_widened(p, in->arg[0]));
     if (in->u.linalg.lower)
         a = matrix_adjoint(p, a);
     a = factor(p, a);

@@ -471,13 +471,13 @@ static hlo_inst *lower_convert(hlo_at p, hlo_inst *in)
     cplx z;
 
     if (!pass_is_complex(pass_dtype(x))) {
-        z.re = pass_dtype(x) == part ? x : hlo_make_convert(p, part, x);
+        z.re = pass_convert(p, part, x);
         z.im = fill(p, z.re, 0);
         return join(p, z);
     }
     z = parts(p, x);
     if (!pass_is_complex(to))
-        return pass_dtype(z.re) == to ? z.re : hlo_make_convert(p, to, z.re);
+        return pass_convert(p, to, z.re);
     z.re = hlo_make_convert(p, part, z.re);
     z.im = hlo_make_convert(p, part, z.im);
     return join(p, z);

@@ -63,9 +63,7 @@ static hlo_inst *unit(draw *d)
 /* An operand, a scalar, over the result in the type worked in. */
 static hlo_inst *spread(const draw *d, hlo_inst *x)
 {
-    if (pass_dtype(x) != d->work)
-        x = hlo_make_convert(d->p, d->work, x);
-    return pass_spread(d->p, x, d->shape);
+    return pass_spread(d->p, pass_convert(d->p, d->work, x), d->shape);
 }
 
 /* Weights, so that no difference overflows.  What rounds up to the end, which
@@ -78,8 +76,7 @@ static hlo_inst *uniform_float(draw *d, hlo_inst *low, hlo_inst *high)
     x = bin(d, HLO_ADD, bin(d, HLO_MULTIPLY, from, rest),
             bin(d, HLO_MULTIPLY, spread(d, high), u));
     x = bin(d, HLO_MAXIMUM, x, from);
-    if (d->shape->dtype != d->work)
-        x = hlo_make_convert(d->p, d->shape->dtype, x);
+    x = pass_convert(d->p, d->shape->dtype, x);
     low = pass_spread(d->p, low, d->shape);
     high = pass_spread(d->p, high, d->shape);
     return hlo_make_select(d->p, hlo_make_compare(d->p, HLO_LT, x, high), x,
@@ -98,9 +95,7 @@ static hlo_inst *normal(draw *d, hlo_inst *mean, hlo_inst *deviation)
     x = bin(d, HLO_MULTIPLY, r, hlo_make_unary(d->p, HLO_COS, x));
     x = bin(d, HLO_MULTIPLY, x, spread(d, deviation));
     x = bin(d, HLO_ADD, x, spread(d, mean));
-    return pass_dtype(x) == d->shape->dtype
-               ? x
-               : hlo_make_convert(d->p, d->shape->dtype, x);
+    return pass_convert(d->p, d->shape->dtype, x);
 }
 
 /* The bits of x as a word; of narrow signed ones the sign is spread. */
@@ -109,9 +104,8 @@ static hlo_inst *as_word(const draw *d, hlo_inst *x, sd_dtype word)
     sd_dtype t = pass_dtype(x), same = word == SD_U64 ? SD_S64 : SD_S32;
 
     if (sd_dtype_kind(t) != SD_K_SINT)
-        return t == word ? x : hlo_make_convert(d->p, word, x);
-    if (t != same)
-        x = hlo_make_convert(d->p, same, x);
+        return pass_convert(d->p, word, x);
+    x = pass_convert(d->p, same, x);
     return hlo_make_bitcast_convert(d->p, word, x);
 }
 
@@ -131,7 +125,7 @@ static hlo_inst *uniform_whole(draw *d, hlo_inst *low, hlo_inst *high)
     x = bin(d, HLO_ADD, x, pass_spread(d->p, from, d->shape));
     if (sd_dtype_kind(t) == SD_K_SINT)
         x = hlo_make_bitcast_convert(d->p, word == SD_U64 ? SD_S64 : SD_S32, x);
-    return pass_dtype(x) == t ? x : hlo_make_convert(d->p, t, x);
+    return pass_convert(d->p, t, x);
 }
 
 static hlo_inst *lower(hlo_inst *in, int64_t key)

@@ -301,9 +301,7 @@ static hlo_inst *over_space(const dot *d, int s, const space *t, sd_dtype acc)
         dims[n] = i;
         perm[n++] = k;
     }
-    if (pass_dtype(x) != acc)
-        x = hlo_make_convert(p, acc, x);
-    x = hlo_make_transpose(p, x, perm);
+    x = hlo_make_transpose(p, pass_convert(p, acc, x), perm);
     return hlo_make_broadcast(
         p, x, sd_shape_make(p.c->module->arena, acc, t->n, t->dim), dims, n);
 }
@@ -363,8 +361,7 @@ static hlo_inst *multiply_reduce(const dot *d, int nbatch)
         x = hlo_make_reduce(p, x, hlo_make_scalar(p, acc, 0), &k, 1,
                             hlo_scalar_comp(p.c->module, HLO_ADD, acc));
     x = in_result_order(d, x, &t, nbatch);
-    if (acc != pass_dtype(d->in))
-        x = hlo_make_convert(p, pass_dtype(d->in), x);
+    x = pass_convert(p, pass_dtype(d->in), x);
     return pass_reshape(p, x, d->in->shape->rank, d->in->shape->dim);
 }
 

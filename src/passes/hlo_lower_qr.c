@@ -280,7 +280,7 @@ static hlo_inst *lower_qr(hlo_inst *in)
         out[1] = hlo_make_fill(p, to, 0);
         return hlo_make_tuple(p, 2, out);
     }
-    a = matrix_stack(p, matrix_widened(p, in->arg[0]));
+    a = matrix_stack(p, pass_widened(p, in->arg[0]));
     scale = safe_scale(p, a);
     size = SD_MIN(nv, PANEL);
     panels = (nv + size - 1) / size;
@@ -325,7 +325,7 @@ static hlo_inst *lower_product(hlo_inst *in)
         return NULL;
     if (sd_shape_count(s) == 0)
         return in->arg[0];
-    x = matrix_stack(p, matrix_widened(p, in->arg[0]));
+    x = matrix_stack(p, pass_widened(p, in->arg[0]));
     one = hlo_make_convert(p, pass_dtype(x),
                            matrix_where_column(p, x->shape, HLO_EQ, 0));
     if (k == 0)
@@ -334,7 +334,7 @@ static hlo_inst *lower_product(hlo_inst *in)
     dim[0] = x->shape->dim[0];
     dim[1] = 1;
     dim[2] = k;
-    tau = pass_reshape(p, matrix_widened(p, in->arg[1]), 3, dim);
+    tau = pass_reshape(p, pass_widened(p, in->arg[1]), 3, dim);
     /* 1 - V T (V^H 1) */
     x = matrix_adjoint(p, matrix_cut(p, v, SD_MIN(m, n), k));
     x = apply_t(p, v, tau, matrix_pad(p, x, k, n));

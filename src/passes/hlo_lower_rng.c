@@ -262,9 +262,7 @@ static hlo_inst *lower(hlo_inst *in)
     to = sd_shape_make(g.a, bits == 64 ? SD_U64 : SD_U32, out->rank, out->dim);
     x = is_philox ? philox_bits(&g, to, &used) : threefry_bits(&g, to, &used);
     part[0] = next_state(&g, is_philox, used);
-    part[1] = x->shape->dtype == out->dtype
-                  ? x
-                  : hlo_make_convert(g.p, out->dtype, x);
+    part[1] = pass_convert(g.p, out->dtype, x);
     return hlo_make_tuple(g.p, 2, part);
 }
 

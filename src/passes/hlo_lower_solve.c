@@ -110,8 +110,8 @@ static hlo_inst *lower(hlo_inst *in)
 
     if (sd_shape_count(in->shape) == 0)
         return hlo_make_fill(p, in->shape, 0);
-    a = matrix_stack(p, matrix_widened(p, in->arg[0]));
-    b = matrix_stack(p, matrix_widened(p, in->arg[1]));
+    a = matrix_stack(p, pass_widened(p, in->arg[0]));
+    b = matrix_stack(p, pass_widened(p, in->arg[1]));
     if (kind == HLO_TRANSPOSE_ADJOINT)
         a = matrix_conj(p, a);
     if (transposed)

@@ -377,9 +377,7 @@ static hlo_inst *convert_chain(hlo_inst *in)
         !fits(pass_dtype(x->arg[0]), pass_dtype(x)))
         return NULL;
     x = x->arg[0];
-    return pass_dtype(x) == pass_dtype(in)
-               ? x
-               : hlo_make_convert(pass_at(in), pass_dtype(in), x);
+    return pass_convert(pass_at(in), pass_dtype(in), x);
 }
 
 static hlo_inst *bitcast_chain(hlo_inst *in)

@@ -26,16 +26,9 @@ static const sd_shape *shape_like(hlo_at p, const hlo_inst *like, int64_t rows,
     return sd_shape_make(arena_of(p), pass_dtype(like), 3, dim);
 }
 
-hlo_inst *matrix_widened(hlo_at p, hlo_inst *x)
-{
-    return pass_is_narrow(pass_dtype(x)) ? hlo_make_convert(p, SD_F32, x) : x;
-}
-
 hlo_inst *matrix_result(hlo_at p, hlo_inst *x, const sd_shape *s)
 {
-    if (pass_dtype(x) != s->dtype)
-        x = hlo_make_convert(p, s->dtype, x);
-    return pass_reshape(p, x, s->rank, s->dim);
+    return pass_reshape(p, pass_convert(p, s->dtype, x), s->rank, s->dim);
 }
 
 hlo_inst *matrix_conj(hlo_at p, hlo_inst *x)

@@ -10,9 +10,8 @@ enum { MATRIX_BLOCK = 64 };
 
 /* The same matrices with all dimensions before the last two as one. */
 hlo_inst *matrix_stack(hlo_at p, hlo_inst *x);
-/* Narrow floats as f32, which they are computed in; and what was computed so
- * and as a stack, in the type and the dimensions of s. */
-hlo_inst *matrix_widened(hlo_at p, hlo_inst *x);
+/* What was computed as a stack, and widened, in the type and the dimensions
+ * of s. */
 hlo_inst *matrix_result(hlo_at p, hlo_inst *x, const sd_shape *s);
 hlo_inst *matrix_conj(hlo_at p, hlo_inst *x);
 hlo_inst *matrix_transpose(hlo_at p, hlo_inst *x);

@@ -170,6 +170,16 @@ hlo_inst *pass_fill_s64(hlo_at p, const sd_shape *s, sd_dtype t, int64_t v)
     return pass_spread(p, hlo_make_scalar_s64(p, t, v), s);
 }
 
+hlo_inst *pass_convert(hlo_at p, sd_dtype t, hlo_inst *x)
+{
+    return pass_dtype(x) == t ? x : hlo_make_convert(p, t, x);
+}
+
+hlo_inst *pass_widened(hlo_at p, hlo_inst *x)
+{
+    return pass_is_narrow(pass_dtype(x)) ? hlo_make_convert(p, SD_F32, x) : x;
+}
+
 hlo_inst *pass_reshape(hlo_at p, hlo_inst *x, int rank, const int64_t *dim)
 {
     if (x->shape->rank == rank &&

@@ -61,8 +61,12 @@ hlo_inst *pass_identity(hlo_at p, hlo_op op, sd_dtype t);
 bool pass_has_identity(hlo_op op, sd_dtype t);
 /* An array of the scalar x, with the dimensions of s. */
 hlo_inst *pass_spread(hlo_at p, hlo_inst *x, const sd_shape *s);
-/* A scalar constant of bits, spread over the dimensions of s. */
+/* The same of the number v in the type t. */
 hlo_inst *pass_fill_s64(hlo_at p, const sd_shape *s, sd_dtype t, int64_t v);
+/* Convert that is left out when the type is the same. */
+hlo_inst *pass_convert(hlo_at p, sd_dtype t, hlo_inst *x);
+/* Narrow floats as f32, which they are computed in. */
+hlo_inst *pass_widened(hlo_at p, hlo_inst *x);
 /* Reshape that is left out when the dimensions are the same. */
 hlo_inst *pass_reshape(hlo_at p, hlo_inst *x, int rank, const int64_t *dim);
 /* A scatter in the form of hlo_lower_index.c. */

@@ -147,7 +147,6 @@ struct hlo_inst {
         struct { int64_t index; } param, tuple;  /* parameter, gte */
         struct { int exponent, mantissa; } precision;
         struct { hlo_fft_type type; const int64_t *length; int n; } fft;
-        /* distribution: 1 uniform, 2 normal */
         struct { hlo_rng_algo algo; hlo_rng_distribution distribution; } rng;
         struct { bool left, lower, unit; hlo_transpose_kind trans; } linalg;
         struct { double epsilon; int64_t feature; } norm;
@@ -200,6 +199,7 @@ struct hlo_module {
 /* ---- build (hlo_build.c) ---- */
 
 hlo_module *hlo_module_create(sd_arena *a, const char *name);
+int64_t hlo_participants(const hlo_module *m); /* replicas x partitions */
 hlo_comp *hlo_comp_create(hlo_module *m, const char *name);
 void hlo_comp_remove(hlo_comp *c);
 /* Appends before `before` (NULL: at the end).  Operands' use lists grow. */

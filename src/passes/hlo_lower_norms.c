@@ -1,9 +1,10 @@
-/* batch-norm-* into means, sums and elementwise arithmetic. */
+/* batch-norm-* into means, sums and elementwise arithmetic; of narrow floats in
+ * f32, since a sum of squares soon is more than they hold. */
 #include "passes_priv.h"
 
 typedef struct {
     hlo_at p;
-    hlo_inst *in, *x;
+    hlo_inst *in, *arg[5], *x; /* in the type worked in; x is the first */
     int64_t feature, dims[SD_MAX_RANK];
     int n;
     double count; /* elements of a feature */
@@ -13,7 +14,11 @@ static void read_norm(hlo_inst *in, norm *b)
 {
     const sd_shape *s = in->arg[0]->shape;
 
-    *b = (norm){pass_at(in), in, in->arg[0], in->u.norm.feature, {0}, 0, 1};
+    *b = (norm){
+        .p = pass_at(in), .in = in, .feature = in->u.norm.feature, .count = 1};
+    for (int i = 0; i < in->narg; i++)
+        b->arg[i] = pass_widened(b->p, in->arg[i]);
+    b->x = b->arg[0];
     for (int i = 0; i < s->rank; i++)
         if (i != b->feature) {
             b->dims[b->n++] = i;
@@ -29,6 +34,14 @@ static hlo_inst *bin(const norm *b, hlo_op op, hlo_inst *x, hlo_inst *y)
 static hlo_inst *fill(const norm *b, const hlo_inst *like, double v)
 {
     return hlo_make_fill(b->p, like->shape, v);
+}
+
+/* In the types of the instruction's. */
+static hlo_inst *results(const norm *b, hlo_inst **x)
+{
+    for (int i = 0; i < b->in->shape->nelem; i++)
+        x[i] = pass_convert(b->p, b->in->shape->elem[i]->dtype, x[i]);
+    return hlo_make_tuple(b->p, b->in->shape->nelem, x);
 }
 
 /* one value a feature, for each element */
@@ -75,10 +88,10 @@ static hlo_inst *lower_training(const norm *b)
     hlo_inst *mu = mean(b, b->x);
     hlo_inst *d = bin(b, HLO_SUBTRACT, b->x, spread(b, mu));
     hlo_inst *variance = mean(b, bin(b, HLO_MULTIPLY, d, d));
-    hlo_inst *out[] = {normalize(b, b->in->arg[1], b->in->arg[2], mu, variance),
-                       mu, variance};
+    hlo_inst *out[] = {normalize(b, b->arg[1], b->arg[2], mu, variance), mu,
+                       variance};
 
-    return hlo_make_tuple(b->p, 3, out);
+    return results(b, out);
 }
 
 /* With s = sqrt(var + eps), d = x - mean:
@@ -86,8 +99,8 @@ static hlo_inst *lower_training(const norm *b)
  *   dx = scale / s / n * (n * dy - sum(dy) - d * sum(dy * d) / (var + eps)) */
 static hlo_inst *lower_grad(const norm *b)
 {
-    hlo_inst *scale = b->in->arg[1], *mu = b->in->arg[2];
-    hlo_inst *variance = b->in->arg[3], *dy = b->in->arg[4];
+    hlo_inst *scale = b->arg[1], *mu = b->arg[2];
+    hlo_inst *variance = b->arg[3], *dy = b->arg[4];
     hlo_inst *s = deviation(b, variance);
     hlo_inst *d = bin(b, HLO_SUBTRACT, b->x, spread(b, mu));
     hlo_inst *sum_dy = sum(b, dy);
@@ -102,7 +115,7 @@ static hlo_inst *lower_grad(const norm *b)
     dx = bin(b, HLO_MULTIPLY, dx, spread(b, k));
     hlo_inst *out[] = {dx, bin(b, HLO_DIVIDE, sum_dyd, s), sum_dy};
 
-    return hlo_make_tuple(b->p, 3, out);
+    return results(b, out);
 }
 
 static hlo_inst *lower(hlo_inst *in)
@@ -118,7 +131,9 @@ static hlo_inst *lower(hlo_inst *in)
     case HLO_BATCH_NORM_GRAD:
         return lower_grad(&b);
     default:
-        return normalize(&b, in->arg[1], in->arg[2], in->arg[3], in->arg[4]);
+        return pass_convert(
+            b.p, pass_dtype(in),
+            normalize(&b, b.arg[1], b.arg[2], b.arg[3], b.arg[4]));
     }
 }
 

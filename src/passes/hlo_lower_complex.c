@@ -70,6 +70,11 @@ static hlo_inst *is(hlo_at p, hlo_cmp_dir d, hlo_inst *x, double v)
     return hlo_make_compare(p, d, x, fill(p, x, v));
 }
 
+static hlo_inst *is_inf(hlo_at p, hlo_inst *x)
+{
+    return is(p, HLO_EQ, mag(p, x), INFINITY);
+}
+
 static hlo_inst *pick(hlo_at p, hlo_inst *c, hlo_inst *x, hlo_inst *y)
 {
     return hlo_make_select(p, c, x, y);
@@ -238,13 +243,14 @@ static cplx tanh_of(hlo_at p, cplx z)
     d = plus(p, mul(p, c, mul(p, s, s)), 1);
     re = quot(p, mul(p, c, mul(p, s, ch)), d);
     im = quot(p, t, d);
-    /* far out: 1 and 4 sin b cos b e^(-2|a|) */
+    /* far out: 1 and 4 sin b cos b e^(-2|a|); at infinity 1 and 0 for any b */
     is_far = is(p, HLO_GT, mag(p, z.re), far);
     ch = scaled(p, mul(p, un(p, HLO_SIN, z.im), un(p, HLO_COS, z.im)), 4);
-    ch = mul(p, ch, un(p, HLO_EXP, scaled(p, mag(p, z.re), -2)));
-    return (cplx){
-        pick(p, is_far, copysign_of(p, fill(p, z.re, 1), z.re), re),
-        pick(p, is(p, HLO_EQ, z.im, 0), z.im, pick(p, is_far, ch, im))};
+    d = mul(p, ch, un(p, HLO_EXP, scaled(p, mag(p, z.re), -2)));
+    d = pick(p, is_inf(p, z.re), copysign_of(p, fill(p, ch, 0), ch), d);
+    s = copysign_of(p, plus(p, scaled(p, d, 0), 1), z.re); /* or NaN */
+    return (cplx){pick(p, is_far, s, re), pick(p, is(p, HLO_EQ, z.im, 0), z.im,
+                                               pick(p, is_far, d, im))};
 }
 
 static cplx tan_of(hlo_at p, cplx z) /* -i tanh(iz) */
@@ -255,11 +261,6 @@ static cplx tan_of(hlo_at p, cplx z) /* -i tanh(iz) */
 }
 
 /* ---- quotients ---- */
-
-static hlo_inst *is_inf(hlo_at p, hlo_inst *x)
-{
-    return is(p, HLO_EQ, mag(p, x), INFINITY);
-}
 
 static hlo_inst *is_finite(hlo_at p, cplx z)
 {

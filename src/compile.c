@@ -14,12 +14,13 @@ const char sundog_interface[] = SUNDOG_INTERFACE;
 
 static sd_status one_device(const frontend_options *fo)
 {
-    int n = fo->nreplica * fo->npartition;
+    int64_t n = (int64_t)fo->nreplica * fo->npartition;
 
     if (n <= 1)
         return NULL;
     return sd_error(SD_UNIMPLEMENTED,
-                    "a program over %d devices (%d replicas x %d partitions): "
+                    "a program over %" PRId64
+                    " devices (%d replicas x %d partitions): "
                     "this version compiles for one device; place the "
                     "arguments on one device, or use shard_map or pmap over "
                     "one",
@@ -123,10 +124,10 @@ static sd_status compile(sd_arena *a, const compile_request *rq,
 
     if ((st = frontend_read_options(a, rq->options, &fo)))
         return st;
+    if ((st = one_device(&fo)))
+        return st;
     if ((st = frontend_read(a, rq->format, rq->format_len, rq->program, &m)))
         return st;
-    if ((st = one_device(&fo)))
-        return sd_note(st, "%s", m->name);
     compile_dump_open(&dump, &fo.options, m->name);
     compile_dump_module(&dump, "before_optimizations", m);
     if ((st = hlo_optimize(m, rq->device, &fo.options,

@@ -308,7 +308,7 @@ static void read_groups(vhlo_import *im, mlir_op *op, hlo_collective *c)
     hlo_dims d;
 
     if (at->kind == MLIR_A_MESH_AXES) {
-        if (im->m->nreplica * im->m->npartition != 1)
+        if (hlo_participants(im->m) != 1)
             vhlo_fail(im, op, SD_UNIMPLEMENTED,
                       "%s by axes of a mesh: only lists of participants are "
                       "done",

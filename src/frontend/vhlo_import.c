@@ -87,18 +87,25 @@ const char *vhlo_odd_type(vhlo_import *im, uint64_t type)
                : NULL;
 }
 
+bool vhlo_is_supported(vhlo_import *im, const mlir_op *op)
+{
+    const mlir_op_name *n = &im->r->name.at[op->name];
+
+    if (n->dialect == MLIR_D_SDY && hlo_participants(im->m) > 1)
+        return false;
+    return n->row && n->row->fn;
+}
+
 /* What the look-over has listed, and what depends on something listed. */
 static bool is_listed(vhlo_import *im, const mlir_op *op)
 {
-    const vhlo_row *row = im->r->name.at[op->name].row;
-
     for (int i = 0; i < op->noperand; i++)
         if (op->operand[i]->is_lost)
             return true;
     for (int i = 0; i < op->nresult; i++)
         if (vhlo_odd_type(im, op->result[i].type))
             return true;
-    return !row || !row->fn;
+    return !vhlo_is_supported(im, op);
 }
 
 /* c: the computation that the operation stands in. */

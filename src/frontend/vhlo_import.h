@@ -40,6 +40,8 @@ void vhlo_fail(vhlo_import *im, const mlir_op *op, sd_code code,
 /* What is not supported does not end the import: it is listed, what depends
  * on it is passed over, and the list is the error in the end. */
 void vhlo_refuse(vhlo_import *im, const char *what);
+/* Shardy's operations are, where there is one participant. */
+bool vhlo_is_supported(vhlo_import *im, const mlir_op *op);
 /* What of a type no HLO has: "tensor of quantized type"; NULL: nothing. */
 const char *vhlo_odd_type(vhlo_import *im, uint64_t type);
 /* The error of what depends on it. */

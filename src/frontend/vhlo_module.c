@@ -91,19 +91,6 @@ static void queue(survey *s, const char *name)
     }
 }
 
-static bool is_supported(survey *s, const mlir_op *op)
-{
-    mlir_reader *r = s->im->r;
-    const mlir_op_name *n = &r->name.at[op->name];
-
-    if (vhlo_is_return(n))
-        return true;
-    if (n->dialect == MLIR_D_SDY &&
-        s->im->m->nreplica * s->im->m->npartition > 1)
-        return false;
-    return n->row && n->row->fn;
-}
-
 static void survey_calls(survey *s, const mlir_op *op, const vhlo_row *row)
 {
     mlir_reader *r = s->im->r;
@@ -135,7 +122,8 @@ static void tell(survey *s, uint64_t key, const mlir_op *op, const char *why)
 
 static void survey_op(survey *s, const mlir_op *op)
 {
-    if (!is_supported(s, op)) {
+    if (!vhlo_is_return(&s->im->r->name.at[op->name]) &&
+        !vhlo_is_supported(s->im, op)) {
         tell(s, op->name + 1, op, "");
         return;
     }
@@ -186,12 +174,11 @@ static void tell_refused(vhlo_import *im)
     if (im->nrefused && (!st || st->code == SD_UNIMPLEMENTED)) {
         sd_status_free(st);
         im->r->st = NULL;
-        mlir_fail(
-            im->r, SD_UNIMPLEMENTED, "not supported%s: %.*s%s",
-            im->m->nreplica * im->m->npartition > 1 ? " on several participants"
-                                                    : "",
-            (int)im->refused.len, im->refused.at ? im->refused.at : "",
-            more > 0 ? sd_arena_fmt(im->r->a, "; and %d more", more) : "");
+        mlir_fail(im->r, SD_UNIMPLEMENTED, "not supported%s: %.*s%s",
+                  hlo_participants(im->m) > 1 ? " on several participants" : "",
+                  (int)im->refused.len, im->refused.at ? im->refused.at : "",
+                  more > 0 ? sd_arena_fmt(im->r->a, "; and %d more", more)
+                           : "");
     }
     sd_buf_finish(&im->refused);
 }

@@ -105,6 +105,11 @@ hlo_module *hlo_module_create(sd_arena *a, const char *name)
     return m;
 }
 
+int64_t hlo_participants(const hlo_module *m)
+{
+    return (int64_t)m->nreplica * m->npartition;
+}
+
 hlo_comp *hlo_comp_create(hlo_module *m, const char *name)
 {
     hlo_comp *c = sd_arena_new(m->arena, hlo_comp);
@@ -265,16 +270,27 @@ static void add_user(hlo_inst *of, hlo_inst *user)
     of->user[of->nuse++] = user;
 }
 
+/* From both ends: who goes is nearly always the first or the last, and a
+ * parameter may have 100,000 users.  The others stay in order. */
 static void drop_user(hlo_inst *of, const hlo_inst *user)
 {
-    for (int i = 0; i < of->nuse; i++)
-        if (of->user[i] == user) {
-            of->nuse--;
-            memmove(of->user + i, of->user + i + 1,
-                    sizeof *of->user * (size_t)(of->nuse - i));
-            return;
-        }
-    assert(!"user not in the use list");
+    hlo_inst **u = of->user;
+    int i = 0, last = of->nuse - 1;
+
+    while (i < last && u[i] != user && u[last] != user) {
+        i++;
+        last--;
+    }
+    assert(i <= last && (u[i] == user || u[last] == user));
+    if (u[i] == user) {
+        memmove(u + 1, u, sizeof *u * (size_t)i);
+        of->user++;
+        of->user_cap--;
+    } else {
+        memmove(u + last, u + last + 1,
+                sizeof *u * (size_t)(of->nuse - 1 - last));
+    }
+    of->nuse--;
 }
 
 hlo_inst *hlo_inst_create_named(hlo_comp *c, hlo_inst *before, hlo_op op,

@@ -406,7 +406,7 @@ static sd_status one_device(const hlo_inst *in)
 {
     const hlo_module *m = in->parent->module;
 
-    if ((int64_t)m->nreplica * m->npartition <= 1)
+    if (hlo_participants(m) <= 1)
         return NULL;
     return sd_error(SD_UNIMPLEMENTED,
                     "evaluating %s over %d replicas and %d partitions",

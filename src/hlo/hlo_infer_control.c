@@ -249,7 +249,7 @@ static int64_t group_size(hlo_module *m, const hlo_collective *c)
 {
     if (c && c->ngroup > 0)
         return c->group_size;
-    return (int64_t)m->nreplica * m->npartition;
+    return hlo_participants(m);
 }
 
 /* all-gather, reduce-scatter, all-to-all: one dimension changes by the number
@@ -288,7 +288,7 @@ static sd_status want_groups(hlo_module *m, const hlo_inst *in)
 {
     const hlo_collective *c = in->u.coll;
     int64_t n = c ? c->ngroup * c->group_size : 0;
-    int64_t most = (int64_t)m->nreplica * m->npartition;
+    int64_t most = hlo_participants(m);
     int step = in->op == HLO_COLLECTIVE_PERMUTE ? 2 : 1;
     sd_map *seen[2] = {NULL, NULL};
 

@@ -158,7 +158,7 @@ static bool is_alone(const hlo_inst *in)
 {
     const hlo_module *m = in->parent->module;
 
-    if (m->nreplica * m->npartition > 1)
+    if (hlo_participants(m) > 1)
         return false;
     return !in->u.coll || in->u.coll->ngroup == 0 ||
            (in->u.coll->ngroup == 1 && in->u.coll->group_size <= 1);

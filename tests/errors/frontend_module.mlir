@@ -49,6 +49,19 @@ module attributes {mhlo.num_partitions = 2 : i32} {
   }
 }
 // -----
+// code: UNIMPLEMENTED
+// error: not supported on several participants: sdy.manual_computation (-:4)
+module attributes {mhlo.num_replicas = 2 : i32} {
+  sdy.mesh @m = <["x"=2]>
+  func.func @main(%a: tensor<4xf32>) -> tensor<2xf32> {
+    %0 = sdy.manual_computation(%a) in_shardings=[<@m, [{"x"}]>] out_shardings=[<@m, [{}]>] manual_axes={"x"} (%b: tensor<2xf32>) {
+      %1 = stablehlo.negate %b : tensor<2xf32>
+      sdy.return %1 : tensor<2xf32>
+    } : (tensor<4xf32>) -> tensor<2xf32>
+    return %0 : tensor<2xf32>
+  }
+}
+// -----
 // error: func.func (-:1): parameter 0 aliases output 1 of 1
 func.func @main(%a: tensor<2xf32> {tf.aliasing_output = 1 : i32}) -> tensor<2xf32> {
   return %a : tensor<2xf32>

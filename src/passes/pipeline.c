@@ -1,8 +1,8 @@
 /* In what order the passes run.  What holds afterwards:
  *
- *   - no parameter of the entry is a tuple;
+ *   - no parameter of the entry is a tuple, no function of elements branches;
  *   - no call, fusion, map, topk, batch norm, triangular solve, Cholesky
- *     factorization, FFT, select-and-scatter, reduce-precision,
+ *     factorization, QR, FFT, select-and-scatter, reduce-precision, rng,
  *     rng-bit-generator, opt-barrier, dimension size, one-participant
  *     collective;
  *   - arithmetic, reductions, scans and adding scatters of narrow floats are
@@ -12,8 +12,9 @@
  *   - a reduce has one dimension and, if its body has an identity, no
  *     transpose before it;
  *   - a dot has at most one free dimension a side and one contracted, none of
- *     extent 1 if it is large; scatters have indices [n, k], updates
- *     [n, window...] of the operand's rank + 1;
+ *     extent 1 if it is large; scatters have one operand, indices [n, k],
+ *     updates [n, window...] of the operand's rank + 1;
+ *   - bitcast-converts are between real numbers;
  *   - a loop's and a branch's computations have one caller;
  *   - unused instructions and computations are gone, callees come first.
  *

@@ -29,14 +29,6 @@ static void read_config(vhlo_import *im, mlir_op *op, hlo_custom *u)
     }
 }
 
-static bool is_row_major(hlo_dims d)
-{
-    for (int i = 0; i < d.n; i++)
-        if (d.at[i] != d.n - 1 - i)
-            return false;
-    return true;
-}
-
 /* One list a value, minor to major; NULL when all are row-major. */
 static hlo_dims *read_layouts(vhlo_import *im, mlir_op *op, const char *name,
                               int n, const sd_shape *const *s)
@@ -67,7 +59,7 @@ static hlo_dims *read_layouts(vhlo_import *im, mlir_op *op, const char *name,
                       "%s: entry %d orders %d dimensions, where each of %d "
                       "should be once",
                       name, i, d[i].n, s[i]->rank);
-        plain &= is_row_major(d[i]);
+        plain &= hlo_is_row_major(d[i]);
     }
     return plain ? NULL : d;
 }

@@ -39,15 +39,14 @@ static hlo_dims order_of(vhlo_import *im, mlir_op *op, const char *mode,
                          const hlo_inst *x)
 {
     int64_t order[SD_MAX_RANK];
-    bool plain = true;
     int n = x->shape->rank;
 
     if (!mode || !strcmp(mode, "default") || !strcmp(mode, "auto") ||
         !read_order(im, op, mode, n, order))
         return (hlo_dims){0};
-    for (int i = 0; i < n; i++)
-        plain &= order[i] == n - 1 - i;
-    return plain ? (hlo_dims){0} : hlo_dims_copy(im->a, order, n);
+    return hlo_is_row_major((hlo_dims){order, n})
+               ? (hlo_dims){0}
+               : hlo_dims_copy(im->a, order, n);
 }
 
 /* perm: the dimensions from major to minor; back undoes it; dim as they lie. */

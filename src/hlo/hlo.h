@@ -260,6 +260,7 @@ hlo_inst *hlo_inst_clone(hlo_comp *c, hlo_inst *before, const hlo_inst *in,
                          hlo_inst *const *arg);
 hlo_comp *hlo_comp_clone(hlo_module *m, const hlo_comp *c, const char *name);
 hlo_dims hlo_dims_copy(sd_arena *a, const int64_t *at, int n);
+bool hlo_is_row_major(hlo_dims order); /* of dimensions, minor to major */
 int hlo_comp_count(const hlo_comp *c); /* instructions */
 void hlo_comp_sort(hlo_comp *c);       /* operands first again, stable */
 /* Is `to` from itself or among what it is made from, operands of operands? */

@@ -468,6 +468,14 @@ hlo_dims hlo_dims_copy(sd_arena *a, const int64_t *at, int n)
     return d;
 }
 
+bool hlo_is_row_major(hlo_dims order)
+{
+    for (int i = 0; i < order.n; i++)
+        if (order.at[i] != order.n - 1 - i)
+            return false;
+    return true;
+}
+
 /* ---- order ---- */
 
 typedef struct {

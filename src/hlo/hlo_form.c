@@ -120,10 +120,7 @@ static sd_shape laid_out(const sd_shape *s, hlo_dims layout)
 {
     sd_shape to = *s;
 
-    to.layout = NULL; /* row-major */
-    for (int i = 0; i < layout.n; i++)
-        if (layout.at[i] != s->rank - 1 - i)
-            to.layout = layout.at;
+    to.layout = hlo_is_row_major(layout) ? NULL : layout.at;
     return to;
 }
 

@@ -22,25 +22,17 @@ static hlo_inst *relaid(hlo_at p, hlo_inst *x, hlo_dims layout, bool to_layout)
     return hlo_make_transpose(p, pass_reshape(p, x, n, dim), back);
 }
 
-static bool is_plain(hlo_dims d)
-{
-    for (int i = 0; i < d.n; i++)
-        if (d.at[i] != d.n - 1 - i)
-            return false;
-    return true;
-}
-
 static hlo_inst *relay_result(hlo_at p, hlo_inst *x, const hlo_dims *layout)
 {
     hlo_inst **e;
     int n = x->shape->nelem;
 
     if (x->shape->dtype != SD_TUPLE)
-        return is_plain(*layout) ? x : relaid(p, x, *layout, false);
+        return hlo_is_row_major(*layout) ? x : relaid(p, x, *layout, false);
     e = sd_arena_array(x->parent->module->arena, hlo_inst *, n + 1);
     for (int i = 0; i < n; i++) {
         e[i] = hlo_make_gte(p, x, i);
-        if (!is_plain(layout[i]))
+        if (!hlo_is_row_major(layout[i]))
             e[i] = relaid(p, e[i], layout[i], false);
     }
     return hlo_make_tuple(p, n, e);
@@ -58,7 +50,7 @@ hlo_inst *pass_foreign_row_major(hlo_inst *in)
         return NULL;
     arg = sd_arena_array(in->parent->module->arena, hlo_inst *, in->narg + 1);
     for (int i = 0; i < in->narg; i++)
-        arg[i] = u->operand_layout && !is_plain(u->operand_layout[i])
+        arg[i] = u->operand_layout && !hlo_is_row_major(u->operand_layout[i])
                      ? relaid(p, in->arg[i], u->operand_layout[i], true)
                      : in->arg[i];
     call = hlo_inst_clone(in->parent, in, in, arg);

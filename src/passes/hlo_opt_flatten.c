@@ -2,9 +2,7 @@
  * get one each: memory is planned for each place it runs at. */
 #include "passes_priv.h"
 
-enum { MAX_INSTS = 1 << 20 };
-
-static bool own_comps(hlo_inst *in, int64_t *total)
+static bool own_comps(hlo_inst *in)
 {
     hlo_module *m = in->parent->module;
     hlo_comp **own = NULL;
@@ -12,9 +10,6 @@ static bool own_comps(hlo_inst *in, int64_t *total)
     for (int i = 0; i < in->ncomp; i++) {
         if (in->comp[i]->ncaller <= 1)
             continue;
-        *total += hlo_comp_count(in->comp[i]);
-        if (*total > MAX_INSTS)
-            return false;
         if (!own) {
             own = sd_arena_array(m->arena, hlo_comp *, in->ncomp);
             memcpy(own, in->comp, sizeof *own * (size_t)in->ncomp);
@@ -29,13 +24,12 @@ static bool own_comps(hlo_inst *in, int64_t *total)
 bool hlo_opt_flatten(hlo_module *m, const device_desc *dev)
 {
     bool changed = false;
-    int64_t total = 0;
 
     (void)dev;
     /* clones come to the end of the list and are visited too */
     for (hlo_comp *c = m->first; c; c = c->next)
         hlo_for_each_inst(in, c)
             if (in->op == HLO_WHILE || in->op == HLO_CONDITIONAL)
-                changed |= own_comps(in, &total);
+                changed |= own_comps(in);
     return changed;
 }

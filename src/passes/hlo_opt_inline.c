@@ -1,24 +1,26 @@
-/* Calls and fusions become what they call.  Callees come first in a module, so
- * one walk does nested calls too; the bound keeps a program of calls of calls
- * from growing without end, what is left over is refused by name. */
+/* Calls and fusions become what they call, callers first: a copy's own calls
+ * are the next that the walk meets, so that each is copied to where it stays.
+ * What only calls reach is left as it is, for dce.  How large a program may
+ * become pipeline.c asks before. */
 #include "passes_priv.h"
 
-enum { MAX_INSTS = 1 << 20 };
+static bool is_call(const hlo_inst *in)
+{
+    return (in->op == HLO_CALL || in->op == HLO_FUSION) && in->ncomp == 1;
+}
 
-static bool inline_calls(hlo_comp *c, int *total)
+static bool inline_calls(hlo_comp *c)
 {
     bool changed = false;
 
-    hlo_for_each_inst(in, c) {
-        if ((in->op != HLO_CALL && in->op != HLO_FUSION) || in->ncomp != 1)
-            continue;
-        int n = (int)in->comp[0]->mark;
+    for (hlo_inst *in = c->first, *next; in; in = next) {
+        hlo_inst *before = in->prev;
 
-        if (*total + n > MAX_INSTS)
+        next = in->next;
+        if (!is_call(in))
             continue;
-        *total += n;
-        c->mark += n;
         pass_replace(in, pass_splice(pass_at(in), in->comp[0], in->arg));
+        next = before ? before->next : c->first;
         changed = true;
     }
     return changed;
@@ -27,12 +29,16 @@ static bool inline_calls(hlo_comp *c, int *total)
 bool hlo_opt_inline(hlo_module *m, const device_desc *dev)
 {
     bool changed = false;
-    int total = 0;
 
     (void)dev;
     hlo_for_each_comp(c, m)
-        total += (int)(c->mark = hlo_comp_count(c));
+        c->mark = c == m->entry;
     hlo_for_each_comp(c, m)
-        changed |= inline_calls(c, &total);
+        hlo_for_each_inst(in, c)
+            for (int i = 0; i < in->ncomp && !is_call(in); i++)
+                in->comp[i]->mark = 1;
+    hlo_for_each_comp(c, m)
+        if (c->mark)
+            changed |= inline_calls(c);
     return changed;
 }

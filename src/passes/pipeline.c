@@ -54,8 +54,8 @@ static const group groups[] = {
       RUN(opt_conditional), RUN(opt_cse), RUN(opt_dce)}},
     {1,
      {RUN(lower_dot), RUN(lower_bitcast), RUN(lower_complex),
-      RUN(lower_precision), RUN(lower_index), RUN(lower_scatter),
-      RUN(lower_float)}},
+      RUN(lower_precision), RUN(lower_index), RUN(lower_concatenate),
+      RUN(lower_scatter), RUN(lower_float)}},
     {4, /* lower_float leaves the narrow floats' reduce-precision as f32's */
      {RUN(lower_precision), RUN(opt_simplify), RUN(opt_fold), RUN(lower_index),
       RUN(opt_tuple), RUN(opt_cse), RUN(opt_dce)}},
@@ -227,6 +227,36 @@ static sd_status run_group(const run *r, const group *g)
     return NULL;
 }
 
+/* ---- what would grow too large ---- */
+
+enum { MOST_GROWTH = 1 << 19 }; /* instructions */
+
+/* Inline and flatten give each user of a computation a copy: 20 functions that
+ * call each other twice are a million instructions.  Callees come first. */
+static sd_status refuse_growth(hlo_module *m)
+{
+    int64_t most = MOST_GROWTH;
+
+    hlo_for_each_comp(c, m)
+        most += hlo_comp_count(c);
+    hlo_for_each_comp(c, m) {
+        c->mark = 0;
+        hlo_for_each_inst(in, c) {
+            c->mark++;
+            for (int i = 0; i < in->ncomp; i++)
+                c->mark += in->comp[i]->mark;
+            if (c->mark > most)
+                return sd_error(SD_UNIMPLEMENTED,
+                                "%s: the program grows by more than %d "
+                                "instructions when each call, loop and branch "
+                                "has its own copy of what it calls; let a "
+                                "loop do what is called again and again",
+                                hlo_describe(m, in), MOST_GROWTH);
+        }
+    }
+    return NULL;
+}
+
 /* ---- what nothing below can do ---- */
 
 static bool is_complex_op(const hlo_inst *in)
@@ -384,6 +414,8 @@ sd_status hlo_optimize(hlo_module *m, const device_desc *dev,
     if ((st = hlo_verify(m)))
         return st;
     if (r.roundtrip && (st = check(&r, "start")))
+        return st;
+    if ((st = refuse_growth(m)))
         return st;
     for (size_t i = 0; i < SD_COUNTOF(groups); i++)
         if ((st = run_group(&r, &groups[i])))

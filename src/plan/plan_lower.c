@@ -6,6 +6,8 @@
 
 #include <assert.h>
 
+enum { MOST_NODES = 4000 }; /* of one kernel */
+
 typedef const plan_expr *const *index_in;
 
 static plan_node *operand(plan_lowering *lw, const hlo_inst *in, int k,
@@ -323,9 +325,13 @@ plan_node *plan_value(plan_lowering *lw, const hlo_inst *in, int out,
     for (memo *o = first; o; o = o->next)
         if (same_memo(m, o))
             return o->n;
-    if (lw->node.n > 4000)
+    if (lw->node.n > MOST_NODES)
         return plan_lower_fail(
-            lw, sd_error(SD_INTERNAL, "%s: too many nodes", lw->fusion->name),
+            lw,
+            sd_error(SD_UNIMPLEMENTED,
+                     "%s: a kernel of more than %d operations; split the "
+                     "operation, which may have too many operands",
+                     lw->fusion->name, MOST_NODES),
             result_shape(in, out)->dtype);
     m->n = lower_value(lw, in, out, m->index, g);
     m->next = sd_map_get(lw->memo, h);

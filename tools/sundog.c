@@ -1,6 +1,7 @@
 /* sundog: look at, compile and run programs without a framework. */
 #include "sundog.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,7 +125,13 @@ static int run(const command *c, int argc, char **argv)
     }
     if (t.nfile < c->least || t.nfile > c->most)
         return usage_of(c, stderr);
-    if (!(st = c->run(&t)))
+    st = c->run(&t);
+    if (!st && (fflush(stdout) || ferror(stdout))) {
+        fprintf(stderr, "sundog %s: standard output: %s\n", c->name,
+                strerror(errno));
+        return 1;
+    }
+    if (!st)
         return 0;
     fprintf(stderr, "sundog %s: %s\n", c->name, st->message);
     sd_status_free(st);

@@ -218,3 +218,11 @@ def test_intel_gpu_code(artifact, tmp_path, device, name, label):
     assert rows
     for row in rows:
         assert row[1] in ("16", "32") and row[3] == "0", r.stdout
+
+
+def test_results_that_cannot_be_written_are_an_error():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([TOOL, "options"], stdout=full,
+                              stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert "sundog options: standard output: No space left" in done.stderr

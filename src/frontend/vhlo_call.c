@@ -136,7 +136,7 @@ void op_custom_call(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     hlo_inst *in;
 
     u->target = vhlo_string(im, op, "call_target_name");
-    u->api_version = (int)vhlo_int(im, op, "api_version");
+    u->api_version = vhlo_choice(im, op, "api_version", 0, HLO_TYPED_FFI);
     u->has_side_effect = vhlo_int(im, op, "has_side_effect") != 0;
     read_config(im, op, u);
     if (!s || im->r->st)

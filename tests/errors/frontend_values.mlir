@@ -28,6 +28,12 @@ func.func @main(%a: tensor<f32>) -> tensor<i1> {
   return %0 : tensor<i1>
 }
 // -----
+// error: stablehlo.custom_call (-:2): api_version is 4294967297, which should be 0 to 4
+func.func @main(%a: tensor<f32>) -> tensor<f32> {
+  %0 = "stablehlo.custom_call"(%a) <{call_target_name = "Sharding", api_version = 4294967297 : i64}> : (tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+// -----
 // error: stablehlo.rng (-:3): rng_distribution is 77, which should be 1 to 2
 func.func @main(%a: tensor<f32>, %b: tensor<f32>) -> tensor<4xf32> {
   %s = stablehlo.constant dense<4> : tensor<1xi64>

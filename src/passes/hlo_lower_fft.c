@@ -64,7 +64,7 @@ static void half_root(int64_t e, int64_t n, long double v[2])
 
 /* The constant [rows, cols] of half_root(e(i, j)), turning as f does; the
  * exponent of row i and column j is step * i * j, or the row's square where
- * there is one column. */
+ * there is one column.  No part is -0. */
 static hlo_inst *roots(const fft *f, int64_t rows, int64_t cols, int64_t step,
                        int64_t n, bool squares)
 {
@@ -83,7 +83,7 @@ static hlo_inst *roots(const fft *f, int64_t rows, int64_t cols, int64_t step,
 
             half_root((int64_t)(e % (2 * n)), n, v);
             sd_scalar_of_f64(part, (double)v[0], at);
-            sd_scalar_of_f64(part, (double)(f->inverse ? v[1] : -v[1]),
+            sd_scalar_of_f64(part, (double)(f->inverse ? v[1] : 0 - v[1]),
                              at + size);
         }
     return hlo_make_constant(f->p, s, to);

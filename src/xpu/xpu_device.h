@@ -70,6 +70,7 @@ typedef struct {
     bool busy;                /* somebody runs: the thread, or a caller */
     bool started, stop;
     pthread_t thread;         /* started by the first push */
+    pid_t process;            /* that has the thread: no fork takes it along */
     char name[16];
 } xpu_stream;
 /* most > 0: push waits while so many are queued. */

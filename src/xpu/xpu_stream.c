@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 void xpu_stream_init(xpu_stream *s, const char *name, int most)
 {
@@ -42,6 +43,12 @@ static void *serve(void *arg)
     return NULL;
 }
 
+/* In a child that was forked after the thread was started: nobody serves. */
+static bool is_left_behind(const xpu_stream *s)
+{
+    return s->started && s->process != getpid();
+}
+
 /* Signals belong to the framework's threads. */
 static sd_status start(xpu_stream *s)
 {
@@ -59,6 +66,7 @@ static sd_status start(xpu_stream *s)
             "pids.max of the control group)",
             s->name, strerror(err));
     pthread_setname_np(s->thread, s->name);
+    s->process = getpid();
     s->started = true;
     return NULL;
 }
@@ -73,12 +81,24 @@ bool xpu_stream_is_mine(xpu_stream *s)
     return mine;
 }
 
+static sd_status refuse(const xpu_stream *s)
+{
+    return sd_error(
+        SD_PRECONDITION,
+        "stream %s belongs to process %d, from which this one was forked: "
+        "threads do not come along; start processes with the spawn method, or "
+        "fork before the device is used",
+        s->name, (int)s->process);
+}
+
 sd_status xpu_stream_push(xpu_stream *s, xpu_task *t)
 {
     sd_status st = NULL;
 
     pthread_mutex_lock(&s->lock);
-    if (s->started || !(st = start(s))) {
+    if (is_left_behind(s)) {
+        st = refuse(s);
+    } else if (s->started || !(st = start(s))) {
         while (s->most && s->npending >= s->most &&
                !pthread_equal(pthread_self(), s->thread))
             pthread_cond_wait(&s->idle, &s->lock);
@@ -118,7 +138,7 @@ void xpu_stream_disown(xpu_stream *s)
 void xpu_stream_drain(xpu_stream *s)
 {
     pthread_mutex_lock(&s->lock);
-    while (s->busy || s->head)
+    while ((s->busy || s->head) && !is_left_behind(s))
         pthread_cond_wait(&s->idle, &s->lock);
     pthread_mutex_unlock(&s->lock);
 }
@@ -127,6 +147,8 @@ void xpu_stream_finish(xpu_stream *s)
 {
     bool started;
 
+    if (is_left_behind(s))
+        return; /* a condition with waiters cannot be destroyed */
     xpu_stream_drain(s);
     pthread_mutex_lock(&s->lock);
     s->stop = true;

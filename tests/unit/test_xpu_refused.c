@@ -3,11 +3,14 @@
  * system lets code run are answers of ours (-Wl,--wrap, see meson.build).
  *   test_xpu_refused kernels.o */
 #include "xpu_by_hand.h"
+#include "xpu_device.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static int cpu_level = 4, mprotect_error;
 
@@ -233,11 +236,54 @@ static void promises_are_kept_by_their_like(void **state)
     xpu_buffer_release(a);
 }
 
+/* ---- a child of a process that used the device ---- */
+
+static void do_nothing(xpu_task *t)
+{
+    (void)t;
+}
+
+static void in_child(xpu_stream *s)
+{
+    xpu_task task = {.run = do_nothing};
+    sd_status st;
+    bool right;
+
+    alarm(20);
+    st = xpu_stream_push(s, &task);
+    right = st && st->code == SD_PRECONDITION &&
+            strstr(st->message, "from which this one was forked: threads do "
+                                "not come along; start processes with the "
+                                "spawn method");
+    sd_status_free(st);
+    xpu_stream_finish(s);
+    _exit(right ? 0 : 1);
+}
+
+static void a_forked_child_has_no_threads(void **state)
+{
+    xpu_task task = {.run = do_nothing};
+    xpu_stream s = {0};
+    int status = -1;
+    pid_t child;
+
+    (void)state;
+    xpu_stream_init(&s, "parent", 0);
+    ok(xpu_stream_push(&s, &task));
+    xpu_stream_drain(&s);
+    if (!(child = fork()))
+        in_child(&s);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    xpu_stream_finish(&s);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest starting[] = {
         cmocka_unit_test(settings_that_mean_nothing),
         cmocka_unit_test(processors_that_do_not_suffice),
+        cmocka_unit_test(a_forked_child_has_no_threads),
     };
     const struct CMUnitTest started[] = {
         cmocka_unit_test(programs_for_something_else),

@@ -3,7 +3,11 @@
  * batch and features exchanged, and are turned back into them. */
 #include "plan_library.h"
 
-enum { LEAST_WORK = 512 }; /* our own loops are slow from early on */
+enum {
+    LEAST_WORK = 512, /* our own loops are slow from early on */
+    LONG_ROW = 8192,  /* points */
+    MUCH_WORK = 4096  /* a point */
+};
 
 typedef struct { /* the forward convolution */
     int n, direction;
@@ -205,6 +209,20 @@ static double work_of(const conv_form *f)
     return w;
 }
 
+/* The library writes code for every few points of a row, which takes it some
+ * microseconds a point at the first run (18 s for a row of 2^20), and gains
+ * nothing over our loops where a point is little work. */
+static bool is_long_row(const conv_form *f)
+{
+    int64_t row = f->out[f->n - 1];
+    double points = (double)f->batch;
+
+    for (int i = 0; i < f->n; i++)
+        points *= (double)f->out[i];
+    return f->direction != 2 && row > LONG_ROW &&
+           work_of(f) < MUCH_WORK * points;
+}
+
 static int put3(int64_t *at, int n, const int64_t *v)
 {
     memcpy(at + n, v, 3 * sizeof *v);
@@ -254,7 +272,7 @@ bool plan_library_conv(hlo_inst *in, const device_desc *dev)
         return false;
     if (f.direction != 1)
         kernel = in->arg[1];
-    if (work_of(&f) < LEAST_WORK)
+    if (work_of(&f) < LEAST_WORK || is_long_row(&f))
         return false;
     call(in, &f, kernel);
     return true;

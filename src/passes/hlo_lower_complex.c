@@ -538,8 +538,24 @@ static hlo_inst *lower(hlo_inst *in)
     return NULL;
 }
 
+/* The rounding of log x, times y, is the error of e^(y log x): in doubles,
+ * where there are any, none of it is left. */
+static hlo_inst *widen_power(hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    hlo_inst *y;
+
+    if (pass_dtype(in) != SD_C64)
+        return NULL;
+    y = hlo_make_binary(p, HLO_POWER, hlo_make_convert(p, SD_C128, in->arg[0]),
+                        hlo_make_convert(p, SD_C128, in->arg[1]));
+    return hlo_make_convert(p, SD_C64, y);
+}
+
 bool hlo_lower_complex(hlo_module *m, const device_desc *dev)
 {
-    (void)dev;
-    return pass_rewrite(m, HLO_OP_COUNT, lower);
+    bool changed = dev->features & DEVICE_HAS_F64 &&
+                   pass_rewrite(m, HLO_POWER, widen_power);
+
+    return pass_rewrite(m, HLO_OP_COUNT, lower) || changed;
 }

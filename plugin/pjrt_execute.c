@@ -117,7 +117,7 @@ static sd_status run_on(run *r, PJRT_Device *d, int device,
         return st;
     if ((st = xpu_execute(x, &call, r->out, done))) {
         pjrt_callbacks_free(callbacks);
-        return sd_note(st, "%s", r->p->name);
+        return st;
     }
     if (callbacks)
         free_when_done(callbacks, *done);

@@ -300,7 +300,8 @@ static void a_fusion_without_end_is_refused(void **state)
     sd_buf_fmt(&b, "ROOT r = f32[] negate(%s) }\n", sum);
     sd_buf_u8(&b, 0);
     fusion_is_refused(b.at, "ROOT y = f32[] fusion(), kind=kLoop, calls=f",
-                      SD_UNIMPLEMENTED, "a kernel of more than 4000 operations");
+                      SD_UNIMPLEMENTED,
+                      "a kernel of more than 4000 operations");
     sd_buf_finish(&b);
     sd_arena_destroy(a);
 }

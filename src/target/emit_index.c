@@ -152,7 +152,7 @@ static LLVMValueRef combine(emit *e, const plan_expr *x, LLVMValueRef a,
     default:
         break;
     }
-    assert(!"expression kind");
+    assert(false && "expression kind");
     return a;
 }
 

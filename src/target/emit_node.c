@@ -151,7 +151,7 @@ emit_value emit_node_value(emit *e, const plan_node *n, int copy)
             v = emit_scan(e, n, copy, 0);
             break;
         default:
-            assert(!"a node without a value");
+            assert(false && "a node without a value");
             break;
         }
     }

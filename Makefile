@@ -2,7 +2,7 @@
 PY = .venv/bin/python
 C = build/check
 
-.PHONY: demo test build setup setup-test debug check conform conform-ops conform-text numerics errors errors-page bench bless fmt lint \
+.PHONY: demo test build wheel setup setup-test debug check conform jax-tests conform-ops conform-text numerics errors errors-page bench bless fmt lint \
 	tsan soak fuzz fuzz-cover nightly hooks clean
 
 setup:
@@ -17,6 +17,9 @@ test: setup-test
 	@tools/test.sh
 
 build: setup                     # release libraries, the tool and the wheel
+
+wheel: setup                     # for every Linux of glibc 2.28 or newer, and tried in a bare root
+	@tests/wheel/wheel.sh
 
 debug: setup-test
 	@[ -f $(C)/build.ninja ] || meson setup $(C) --buildtype=debugoptimized \
@@ -37,6 +40,19 @@ ONLY ?= .*
 conform: setup-test
 	@SUNDOG_DEVICE=$(DEVICE) $(PY) tests/conform/conform.py --only '$(ONLY)' \
 	    $(if $(X64),--x64)
+
+# JAX_SOURCE: JAX's repository, a checkout at the wheel's tag or a bare one.
+# FILES=lax,nn or A or B, SHARD=i/n, SAMPLE=n (one test of n), X64=0 or 1.
+JAX_SOURCE ?=
+SHARD ?= 1/1
+SAMPLE ?= 1
+WORKERS ?= 1
+jax-tests:                       # JAX's own tests: docs/conformance.md
+	@[ -n '$(JAX_SOURCE)' ] || { echo "jax-tests: JAX_SOURCE=path: JAX's repository, a checkout at the wheel's tag or a bare one"; exit 2; }
+	@tools/setup.sh jax-tests
+	@$(PY) tests/jax/run.py --device $(DEVICE) --source '$(JAX_SOURCE)' --files '$(FILES)' \
+	    --shard $(SHARD) --sample $(SAMPLE) --workers $(WORKERS) $(if $(X64),--x64 $(X64))
+	@$(PY) tests/jax/table.py --devices $(DEVICE) --print
 
 conform-ops: DEVICE = eval       # every op x type x shape; also DEVICE=host, cl
 conform-ops: setup-test
@@ -94,6 +110,7 @@ nightly: test tsan
 	    tests/python/test_callbacks.py -k flat
 	@for d in eval host cl; do $(MAKE) conform-ops DEVICE=$$d || exit 1; done
 	@$(MAKE) conform-text
+	@tests/jax/nightly.sh
 	@build/release/tests/hostile/test_hostile 1 tests/hostile/artifacts
 	@for d in host cl; do VIRTUAL_ENV=$(CURDIR)/.venv build/release/tests/random/test_random $$d run 1 5000 || exit 1; done
 	@$(MAKE) fuzz T=all N=1800

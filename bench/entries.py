@@ -99,6 +99,27 @@ add("embed_gather", lambda t, i: t[i],
     bytes=8 * 8192 * 768)
 add("sort_1M", lambda a: jnp.sort(a), lambda r: (f32(r, MiB),), bar=None,
     bytes=8 * MiB)
+add("sort_rows", lambda a: jnp.sort(a, 1), lambda r: (f32(r, 1024, 1024),),
+    bar=1.0, bytes=8 * MiB)
+add("argsort_columns", lambda a: jnp.argsort(a, 0),
+    lambda r: (f32(r, 2048, 300),), bar=1.0, bytes=8 * 2048 * 300)
+add("median_1M", lambda a: jnp.median(a), lambda r: (f32(r, MiB),), bar=1.0,
+    bytes=4 * MiB)
+add("topk_1M", lambda a: lax.top_k(a, 1000), lambda r: (f32(r, MiB),), bar=1.0,
+    bytes=4 * MiB)
+add("topk_rows", lambda a: lax.top_k(a, 50), lambda r: (f32(r, 64, 50000),),
+    bar=1.0, bytes=4 * 64 * 50000)
+add("segment_sum_rows", lambda d, s: jax.ops.segment_sum(d, s, 500),
+    lambda r: (f32(r, 20000, 64), r.integers(0, 500, 20000).astype(np.int32)),
+    bar=1.5, bytes=4 * 20000 * 65, tol=1e-4)
+add("segment_sum_1M", lambda d, s: jax.ops.segment_sum(d, s, 1000),
+    lambda r: (f32(r, MiB), r.integers(0, 1000, MiB).astype(np.int32)),
+    bar=1.5, bytes=8 * MiB, tol=1e-4)
+add("bincount_1M", lambda s: jnp.bincount(s, length=256),
+    lambda r: (r.integers(0, 256, MiB).astype(np.int32),), bar=1.5,
+    bytes=4 * MiB)
+add("associative_scan_1M", lambda a: lax.associative_scan(jnp.add, a),
+    lambda r: (f32(r, MiB),), bar=1.5, bytes=8 * MiB, tol=1e-3)
 add("cumsum_rows", lambda a: jnp.cumsum(a, -1), lambda r: (f32(r, R, C),),
     bar=None, bytes=8 * R * C, tol=1e-3)
 add("random_normal_2M", lambda k: jax.random.normal(jax.random.wrap_key_data(k),
@@ -124,6 +145,8 @@ for name, fn, n in (
         ("chain", lambda a, b: jax.nn.gelu(a * 1.5 + b) * b - jnp.tanh(a), 2),
         ("softmax", lambda a: jax.nn.softmax(a, -1), 1),
         ("layernorm", lambda a: layer_norm(a, a[0], a[1]), 1),
+        ("sort", lambda a: jnp.sort(a, 0), 1),
+        ("top_k", lambda a: lax.top_k(a, 10), 1),
         ("reductions", lambda a: (a.sum(0), a.max(1), jnp.argmax(a, 1)), 1),
         ("mlp_grad", lambda a, b: jax.grad(
             lambda a: jnp.sum(jnp.tanh(a @ b.T) ** 2))(a), 2)):

@@ -8,7 +8,9 @@
  *
  * Handles: PJRT_Error is an sd_error, PJRT_Event an xpu_event, both by cast;
  * the others are below.  Devices, memories and the topology belong to their
- * client; buffers and executables must go before it. */
+ * client.  Buffers, loaded executables and transfer managers hold it: when a
+ * caller destroys the client first, it ends what runs, and its memory goes
+ * with the last of them. */
 #ifndef PJRT_H
 #define PJRT_H
 
@@ -113,6 +115,7 @@ struct PJRT_Device {
 
 typedef struct pjrt_mapping pjrt_mapping;
 struct PJRT_Client {
+    _Atomic uint32_t refs; /* the caller's, and those of handles */
     xpu_client *x;
     sd_arena *arena; /* holds the options' strings */
     sd_options options;
@@ -125,6 +128,8 @@ struct PJRT_Client {
     pthread_mutex_t lock; /* of mapped */
     pjrt_mapping *mapped;
 };
+PJRT_Client *pjrt_client_retain(PJRT_Client *c);
+void pjrt_client_release(PJRT_Client *c);
 PJRT_Device *pjrt_client_find(const PJRT_Client *c, int64_t id);
 /* Opens libsundog-compiler.so, beside us: pjrt_compiler.c. */
 sd_status pjrt_compiler_open(compile_fn *out);

@@ -32,6 +32,7 @@ static void release(PJRT_AsyncHostToDeviceTransferManager *m)
         free(m->at[i].order);
     }
     pthread_mutex_destroy(&m->lock);
+    pjrt_client_release(m->memory->device->client);
     free(m);
 }
 
@@ -72,6 +73,7 @@ PJRT_Error *pjrt_client_create_buffers_for_async_host_to_device(
     m->refs = 1;
     m->n = n;
     m->memory = a->memory;
+    pjrt_client_retain(m->memory->device->client);
     pthread_mutex_init(&m->lock, NULL);
     for (size_t i = 0; i < n && !st; i++) {
         m->at[i].manager = m;
@@ -192,8 +194,8 @@ static sd_status same_array(const slot *s, const pjrt_array *t)
 {
     if (t->rank == xpu_buffer_rank(s->x) &&
         t->dtype == xpu_buffer_dtype(s->x) &&
-        !memcmp(t->dim, xpu_buffer_dims(s->x),
-                (size_t)t->rank * sizeof *t->dim))
+        (!t->rank || !memcmp(t->dim, xpu_buffer_dims(s->x),
+                             (size_t)t->rank * sizeof *t->dim)))
         return NULL;
     return sd_error(SD_INVALID, "a literal of another type or shape than its "
                                 "buffer's");

@@ -11,13 +11,13 @@ PJRT_Buffer *pjrt_buffer_handle(PJRT_Memory *m, int rank, const int64_t *order)
     if (!b)
         return NULL;
     *b = (PJRT_Buffer){.memory = m};
-    if (!order)
-        return b;
-    if (!(b->order = malloc(bytes))) {
+    if (order && !(b->order = malloc(bytes))) {
         free(b);
         return NULL;
     }
-    memcpy(b->order, order, bytes);
+    if (order)
+        memcpy(b->order, order, bytes);
+    pjrt_client_retain(m->device->client);
     return b;
 }
 
@@ -35,12 +35,16 @@ PJRT_Buffer *pjrt_buffer_wrap(PJRT_Memory *m, xpu_buffer *x,
 
 void pjrt_buffer_free(PJRT_Buffer *b)
 {
+    PJRT_Client *c;
+
     if (!b)
         return;
+    c = b->memory->device->client;
     if (b->x)
         xpu_buffer_release(b->x);
     free(b->order);
     free(b);
+    pjrt_client_release(c);
 }
 
 sd_status pjrt_shape(PJRT_Buffer_Type type, const int64_t *dim, size_t ndim,

@@ -99,8 +99,6 @@ struct pjrt_mapping {
 
 static void destroy(PJRT_Client *c)
 {
-    if (c->x)
-        xpu_client_destroy(c->x);
     for (int i = 0; i < c->n; i++)
         for (int m = 0; m < XPU_MEM_COUNT; m++)
             pjrt_memory_finish(&c->at[i].memory[m]);
@@ -115,6 +113,26 @@ static void destroy(PJRT_Client *c)
     free(c->at);
     sd_arena_destroy(c->arena);
     free(c);
+}
+
+PJRT_Client *pjrt_client_retain(PJRT_Client *c)
+{
+    atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+    return c;
+}
+
+void pjrt_client_release(PJRT_Client *c)
+{
+    if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) == 1)
+        destroy(c);
+}
+
+/* The caller's part: nothing runs any more. */
+static void end(PJRT_Client *c)
+{
+    if (c->x)
+        xpu_client_destroy(c->x);
+    pjrt_client_release(c);
 }
 
 static sd_status create(PJRT_Client *c, const PJRT_Client_Create_Args *a)
@@ -136,13 +154,14 @@ PJRT_Error *pjrt_client_create(PJRT_Client_Create_Args *a)
 
     if (!c)
         return pjrt_no_memory();
+    atomic_init(&c->refs, 1);
     pthread_mutex_init(&c->lock, NULL);
     if (!(c->arena = sd_arena_create_try())) {
         free(c);
         return pjrt_no_memory();
     }
     if ((st = create(c, a))) {
-        destroy(c);
+        end(c);
         return pjrt_return(sd_note(st, "starting sundog"));
     }
     a->client = c;
@@ -152,7 +171,7 @@ PJRT_Error *pjrt_client_create(PJRT_Client_Create_Args *a)
 PJRT_Error *pjrt_client_destroy(PJRT_Client_Destroy_Args *a)
 {
     if (a->client)
-        destroy(a->client);
+        end(a->client);
     return NULL;
 }
 
@@ -327,6 +346,11 @@ PJRT_Error *pjrt_client_update_global_process_info(
 
 /* ---- compiling ---- */
 
+static bool is_interrupted(void *mark)
+{
+    return xpu_interrupt_due(*(const uint32_t *)mark);
+}
+
 /* Through the compiler's library; c may be NULL. */
 static sd_status compile_program(PJRT_Client *c, const device_desc *d,
                                  const PJRT_Program *program, sd_bytes options,
@@ -339,6 +363,7 @@ static sd_status compile_program(PJRT_Client *c, const device_desc *d,
         .options = options,
         .device = d};
     compile_services sv = {0};
+    uint32_t mark;
     compile_fn fn = c ? atomic_load(&c->compile) : NULL;
     sd_status st;
 
@@ -355,7 +380,13 @@ static sd_status compile_program(PJRT_Client *c, const device_desc *d,
         sv.pool = xpu_client_pool(c->x);
         sv.env = &c->options;
     }
-    return fn(&rq, &sv, out);
+    if (c && !sd_opt_bool(&c->options, SD_OPT_INTERRUPTS))
+        return fn(&rq, &sv, out);
+    mark = xpu_interrupt_watch();
+    sv.stop = (sd_stop){is_interrupted, &mark};
+    st = fn(&rq, &sv, out);
+    xpu_interrupt_unwatch();
+    return st;
 }
 
 /* Devices of one client may differ: the first that is to run it decides. */

@@ -38,10 +38,19 @@ static sd_status bind(void *lib, const char *path, compile_fn *out)
     return NULL;
 }
 
+/* Where LLVM is a library of its own, its symbols are to be looked for there
+ * before what the process has: TensorFlow's framework exports another LLVM to
+ * everybody.  The address sanitizer ends a process that asks for that. */
+#if defined(__SANITIZE_ADDRESS__)
+#define FIRST_OWN 0
+#else
+#define FIRST_OWN RTLD_DEEPBIND
+#endif
+
 sd_status pjrt_compiler_open(compile_fn *out)
 {
     char *path = beside_us();
-    void *lib = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *lib = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL | FIRST_OWN) : NULL;
     sd_status st;
 
     if (!path)
@@ -51,9 +60,10 @@ sd_status pjrt_compiler_open(compile_fn *out)
     else
         st = sd_error(SD_NOT_FOUND,
                       "the compiler cannot be opened: %s; "
-                      "libsundog-compiler.so belongs beside libsundog.so and "
-                      "needs LLVM 22 (Debian's package libllvm22); programs "
-                      "that are compiled already still run",
+                      "libsundog-compiler.so belongs beside libsundog.so; "
+                      "only a developers' build needs LLVM 22 (Debian's "
+                      "package libllvm22); programs that are compiled already "
+                      "still run",
                       dlerror());
     free(path);
     return st;

@@ -171,21 +171,18 @@ static sd_status check_twin(const PJRT_FulfillAliasBufferCallback *f,
                                 "another type, shape or layout");
 }
 
-/* What cannot stand for the alias is the alias's error too: nobody else will
- * fulfil it. */
+/* An error is the alias's and, as in XLA, the call's; what cannot stand for
+ * the alias is both too: nobody else will fulfil it. */
 PJRT_Error *
 pjrt_client_fulfill_alias_buffer(PJRT_Client_FulfillAliasBuffer_Args *a)
 {
     PJRT_FulfillAliasBufferCallback *f = a->fulfill_alias_buffer_cb;
     sd_status st;
 
-    if (a->status_code != PJRT_Error_Code_OK) {
-        xpu_event_set(f->ready, pjrt_foreign(a->status_code, a->error_message,
-                                             a->error_message_size));
-        free_promise(f);
-        return NULL;
-    }
-    if (!a->buffer)
+    if (a->status_code != PJRT_Error_Code_OK)
+        st = pjrt_foreign(a->status_code, a->error_message,
+                          a->error_message_size);
+    else if (!a->buffer)
         st = sd_error(SD_INVALID, "PJRT_Client_FulfillAliasBuffer: neither a "
                                   "buffer nor an error is given");
     else if (!(st = check_twin(f, a->buffer)))

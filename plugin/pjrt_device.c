@@ -117,12 +117,12 @@ PJRT_Error *pjrt_device_memory_stats(PJRT_Device_MemoryStats_Args *a)
     STAT(num_allocs, s.allocs);
     STAT(largest_alloc_size, s.largest);
     STAT(bytes_limit, s.limit);
-    STAT(bytes_reserved, s.reserved);
-    UNKNOWN(peak_bytes_reserved);
+    STAT(bytes_reserved, 0); /* nothing is set aside */
+    STAT(peak_bytes_reserved, 0);
+    STAT(largest_free_block_bytes, s.room);
+    STAT(pool_bytes, s.held);
+    STAT(peak_pool_bytes, s.held_peak);
     UNKNOWN(bytes_reservable_limit);
-    UNKNOWN(largest_free_block_bytes);
-    UNKNOWN(pool_bytes);
-    UNKNOWN(peak_pool_bytes);
     UNKNOWN(peak_allocated_bytes);
 #undef STAT
 #undef UNKNOWN

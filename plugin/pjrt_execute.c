@@ -77,18 +77,20 @@ static sd_status wrap_outputs(run *r, PJRT_Device *d, PJRT_Buffer **out)
     return ok ? NULL : sd_no_memory(sizeof **out);
 }
 
-/* Whether argument i lies as the program wants it. */
+/* Whether argument i lies as the program wants it.  Other ranks are for those
+ * to judge who compare shapes, but row-major both. */
 static sd_status check_layout(const run *r, size_t i, const PJRT_Buffer *b)
 {
     const PJRT_Executable *e = r->exe->exe;
     size_t k = (size_t)r->p->noutput + i;
-    int rank = r->p->param[i].rank;
+    int rank = r->p->param[i].rank, has_rank = xpu_buffer_rank(b->x);
     PJRT_Layouts_MemoryLayout has;
 
-    if (rank != xpu_buffer_rank(b->x) || /* named by those who compare shapes */
-        pjrt_layout_same(b->order, e->order ? e->order[k] : NULL, rank))
+    if (rank == has_rank
+            ? pjrt_layout_same(b->order, e->order ? e->order[k] : NULL, rank)
+            : !b->order && !(e->order && e->order[k]))
         return NULL;
-    pjrt_layout_write(&has, rank, b->order);
+    pjrt_layout_write(&has, has_rank, b->order);
     return sd_error(SD_INVALID,
                     "%s: argument %zu has layout %s, the program wants %s",
                     r->p->name, i, has.text, e->layout[k].text);
@@ -229,8 +231,9 @@ pjrt_loaded_executable_execute(PJRT_LoadedExecutable_Execute_Args *a)
     for (int d = 0; d < (int)a->num_devices && !st; d++) {
         xpu_event *done;
 
-        st = run_on(&r, one ? one : l->devices[d], d, a->argument_lists[d],
-                    a->output_lists[d], &done);
+        st = run_on(&r, one ? one : l->devices[d], d,
+                    r.narg ? a->argument_lists[d] : NULL,
+                    r.p->noutput ? a->output_lists[d] : NULL, &done);
         if (st)
             drop(&r, d, a->output_lists, a->device_complete_events);
         else if (a->device_complete_events)

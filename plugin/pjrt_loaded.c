@@ -13,6 +13,7 @@ static void destroy(PJRT_LoadedExecutable *l)
     free(l->devices);
     free(l->logical);
     sd_buf_finish(&l->assignment);
+    pjrt_client_release(l->client);
     free(l);
 }
 
@@ -88,7 +89,7 @@ sd_status pjrt_load(PJRT_Client *c, PJRT_Executable *e, sd_bytes options,
         pjrt_options_finish(&o);
         return sd_no_memory(sizeof *l);
     }
-    l->client = c;
+    l->client = pjrt_client_retain(c);
     l->exe = e;
     atomic_fetch_add(&e->refs, 1);
     l->portable = o.portable;

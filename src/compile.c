@@ -153,6 +153,7 @@ typedef struct {
     const compile_request *rq;
     const compile_services *sv;
     thunk_program *out;
+    bool told; /* its error says what was compiled */
 } job;
 
 static sd_status run(void *ctx)
@@ -165,6 +166,7 @@ static sd_status run(void *ctx)
     plan *p = NULL;
     sd_status st = compile(a, rq, j->sv, &p);
 
+    j->told = true;
     if (!st) {
         j->out = p->program;
         p->program = NULL;
@@ -196,10 +198,12 @@ sd_status sundog_compile(const compile_request *rq, const compile_services *sv,
     /* jaxlib calls with subnormals flushed to zero: not in our constants */
     fegetenv(&caller);
     fesetenv(FE_DFL_ENV);
-    st = sd_catch_oom(most_memory(sv), run, &j);
+    st = sd_catch(sv->stop.asked ? &sv->stop : NULL, most_memory(sv), run, &j);
     fesetenv(&caller);
     if (!st)
         *out = j.out;
+    else if (st->code == SD_CANCELLED && !j.told)
+        st = sd_note(st, "compiling for %s", rq->device->name);
     else if (st->code == SD_EXHAUSTED)
         st = sd_note(st,
                      "compiling for %s (SUNDOG_COMPILE_MEMORY sets the "

@@ -19,6 +19,7 @@ typedef struct {
 typedef struct {
     sd_pool *pool;      /* NULL: this thread alone */
     const sd_options *env; /* NULL: read from the environment */
+    sd_stop stop;       /* asked NULL: nobody ends it */
 } compile_services;
 
 typedef sd_status (*compile_fn)(const compile_request *rq,

@@ -193,10 +193,11 @@ done:
 
 static void print_device(const char *what, const device_desc *d)
 {
-    printf("%s %-12s units %d, lanes %d, group %d, local %zu B%s%s%s%s\n", what,
-           d->name, d->units, d->lanes, d->group, d->local_bytes,
+    printf("%s %-12s units %d, lanes %d, group %d, local %zu B%s%s%s%s%s\n",
+           what, d->name, d->units, d->lanes, d->group, d->local_bytes,
            d->features & DEVICE_HAS_F64 ? ", f64" : "",
            d->libs & DEVICE_LIB_ONEDNN ? ", oneDNN" : "",
+           d->libs & DEVICE_LIB_LAPACK ? ", LAPACK" : "",
            *d->driver ? ", " : "", d->driver);
 }
 

@@ -29,9 +29,11 @@ static bool is_loaded(const Elf64_Shdr *s)
     return (s->sh_flags & SHF_ALLOC) && s->sh_type == SHT_PROGBITS;
 }
 
-/* Code first: the function begins where the block begins. */
+/* Code first. */
 static void place(link *l, bool code)
 {
+    bool placed = false;
+
     for (int i = 0; i < l->h->e_shnum; i++) {
         const Elf64_Shdr *s = &l->section[i];
         bool is_code = s->sh_flags & SHF_EXECINSTR;
@@ -40,8 +42,9 @@ static void place(link *l, bool code)
             continue;
         if ((s->sh_flags & SHF_WRITE) || s->sh_addralign > DEVLIB_CODE_ALIGN)
             die(l, "data that is no constant");
-        if (code && l->bytes)
-            die(l, "more than one function");
+        if (code && placed)
+            die(l, "more than one section of code");
+        placed = true;
         l->at[i] = (l->bytes + s->sh_addralign - 1) & -s->sh_addralign;
         l->bytes = l->at[i] + s->sh_size;
         l->out = realloc(l->out, l->bytes);
@@ -73,10 +76,46 @@ static void relocate(link *l, const Elf64_Shdr *rela)
     }
 }
 
-uint8_t *devlib_code(LLVMTargetMachineRef tm, LLVMModuleRef m, size_t *bytes)
+/* Where the function of that name begins in its section. */
+static size_t find_entry(const link *l)
 {
-    size_t len;
-    link l = {.name = LLVMGetModuleIdentifier(m, &len)};
+    for (int i = 0; i < l->h->e_shnum; i++) {
+        const Elf64_Shdr *t = &l->section[i];
+        const Elf64_Sym *s = (const void *)(l->data + t->sh_offset);
+        const char *names;
+
+        if (t->sh_type != SHT_SYMTAB)
+            continue;
+        names = (const char *)l->data + l->section[t->sh_link].sh_offset;
+        for (size_t j = 0; j < t->sh_size / sizeof *s; j++)
+            if (ELF64_ST_TYPE(s[j].st_info) == STT_FUNC &&
+                !strcmp(names + s[j].st_name, l->name))
+                return s[j].st_value;
+    }
+    die(l, "has no function of its name");
+}
+
+/* Who calls the block wants the function: a jump to it stands before others
+ * that are in front of it. */
+static void place_jump(link *l)
+{
+    size_t entry = find_entry(l);
+    int32_t by = (int32_t)(DEVLIB_CODE_ALIGN + entry - 5);
+
+    if (!entry)
+        return;
+    l->bytes = DEVLIB_CODE_ALIGN;
+    l->out = calloc(1, l->bytes);
+    if (!l->out)
+        die(l, "out of memory");
+    l->out[0] = 0xe9;
+    memcpy(l->out + 1, &by, sizeof by);
+}
+
+uint8_t *devlib_code(LLVMTargetMachineRef tm, LLVMModuleRef m, const char *name,
+                     size_t *bytes)
+{
+    link l = {.name = name};
     LLVMMemoryBufferRef mem;
     char *message = NULL;
 
@@ -88,6 +127,7 @@ uint8_t *devlib_code(LLVMTargetMachineRef tm, LLVMModuleRef m, size_t *bytes)
     l.section = (const void *)(l.data + l.h->e_shoff);
     if (l.h->e_shnum > sizeof l.at / sizeof *l.at)
         die(&l, "too many sections");
+    place_jump(&l);
     place(&l, true);
     place(&l, false);
     for (int i = 0; i < l.h->e_shnum; i++)

@@ -1,4 +1,5 @@
-/* devlib_code: a function of the device library as machine code in one piece. */
+/* devlib_code: a function of the device library as machine code in one piece.
+ */
 #ifndef DEVLIB_CODE_H
 #define DEVLIB_CODE_H
 
@@ -7,9 +8,10 @@
 
 enum { DEVLIB_CODE_ALIGN = 64 };
 
-/* The code of the one function of m, its constants behind it, all references
- * resolved: it runs at any address of that alignment.  malloc'ed; ends the
- * process where m needs more than that. */
-uint8_t *devlib_code(LLVMTargetMachineRef tm, LLVMModuleRef m, size_t *bytes);
+/* The code of a function of m, the first, and of those that it calls; behind it
+ * its constants, all references resolved: it runs at any address of that
+ * alignment.  malloc'ed; ends the process where m needs more than that. */
+uint8_t *devlib_code(LLVMTargetMachineRef tm, LLVMModuleRef m, const char *name,
+                     size_t *bytes);
 
 #endif

@@ -1,14 +1,18 @@
 /* devlib_split: the device library as one bitcode blob a function, and one of
  * machine code where the target names a processor.
  *
- *   devlib_split OUT.c OUT.bin -t NAME TRIPLE CPU a.bc b.bc -t NAME ...
+ *   devlib_split OUT.c OUT.bin -t NAME TRIPLE CPU a.bc b.bc -w c.bc -t NAME ...
  *
  * For each target NAME (an enumerator DEVLIB_NAME) every function of the
  * bitcode files is cut out, given TRIPLE, the C calling convention and only
  * those attributes that do not bind it to a machine, and appended to OUT.bin;
  * OUT.c holds that file and a sorted table for each target.  A function that
  * calls another, or needs data of the module, stops the build: what is linked
- * into a kernel must vanish when inlined. */
+ * into a kernel must vanish when inlined.  One that takes no pointer touches
+ * no memory.
+ *
+ * Files after -w hold whole algorithms: they may use memory and call functions
+ * of their own.  Where there is machine code it is all that is kept. */
 #include <llvm-c/Analysis.h>
 #include <llvm-c/BitReader.h>
 #include <llvm-c/BitWriter.h>
@@ -16,6 +20,8 @@
 #include <llvm-c/IRReader.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +76,15 @@ static void drop_metadata(LLVMValueRef i)
     LLVMDisposeValueMetadataEntries(md);
 }
 
+/* What inlining leaves of a pointer's `restrict`: nothing but metadata. */
+static bool is_scope(LLVMValueRef i)
+{
+    static const char name[] = "llvm.experimental.noalias.scope.decl";
+    LLVMValueRef fn = LLVMIsACallInst(i) ? LLVMGetCalledValue(i) : NULL;
+
+    return fn && !strcmp(LLVMGetValueName(fn), name);
+}
+
 /* Without its metadata, which names the compiler and its options: printed,
  * cut where that begins, and read again. */
 static LLVMModuleRef read_module(const char *path)
@@ -88,9 +103,14 @@ static LLVMModuleRef read_module(const char *path)
          f = LLVMGetNextFunction(f))
         for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b;
              b = LLVMGetNextBasicBlock(b))
-            for (LLVMValueRef i = LLVMGetFirstInstruction(b); i;
-                 i = LLVMGetNextInstruction(i))
-                drop_metadata(i);
+            for (LLVMValueRef i = LLVMGetFirstInstruction(b), next; i;
+                 i = next) {
+                next = LLVMGetNextInstruction(i);
+                if (is_scope(i))
+                    LLVMInstructionEraseFromParent(i);
+                else
+                    drop_metadata(i);
+            }
     text = LLVMPrintModuleToString(m);
     LLVMDisposeModule(m);
     end = strstr(text, "\n!llvm.");
@@ -101,6 +121,14 @@ static LLVMModuleRef read_module(const char *path)
     if (LLVMParseIRInContext(cx, mem, &m, &message)) /* takes mem */
         die(message, path);
     return m;
+}
+
+static int has_pointer(LLVMValueRef fn)
+{
+    for (LLVMValueRef p = LLVMGetFirstParam(fn); p; p = LLVMGetNextParam(p))
+        if (LLVMGetTypeKind(LLVMTypeOf(p)) == LLVMPointerTypeKind)
+            return 1;
+    return 0;
 }
 
 static void set_attributes(LLVMValueRef fn)
@@ -131,10 +159,11 @@ static void set_attributes(LLVMValueRef fn)
         LLVMAddAttributeAtIndex(fn, at, LLVMCreateEnumAttribute(cx, kind, 0));
     }
     kind = LLVMGetEnumAttributeKindForName("memory", 6);
-    LLVMAddAttributeAtIndex(fn, at, LLVMCreateEnumAttribute(cx, kind, 0));
+    if (!has_pointer(fn))
+        LLVMAddAttributeAtIndex(fn, at, LLVMCreateEnumAttribute(cx, kind, 0));
 }
 
-/* Only intrinsics may be called, and no memory touched. */
+/* Only intrinsics may be called, and no memory touched but a pointer's. */
 static void check_body(LLVMValueRef fn)
 {
     for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(fn); b;
@@ -146,7 +175,8 @@ static void check_body(LLVMValueRef fn)
             if (op == LLVMCall && !LLVMGetIntrinsicID(LLVMGetCalledValue(i)))
                 die("calls a function that was not inlined",
                     LLVMGetValueName(fn));
-            if (op == LLVMLoad || op == LLVMStore || op == LLVMAlloca)
+            if ((op == LLVMLoad || op == LLVMStore || op == LLVMAlloca) &&
+                !has_pointer(fn))
                 die("keeps something in memory", LLVMGetValueName(fn));
         }
 }
@@ -221,7 +251,7 @@ static void add_blob(target *t, LLVMModuleRef whole, const char *name,
     b->at = append(bin, LLVMGetBufferStart(mem), b->bytes);
     LLVMDisposeMemoryBuffer(mem);
     if (*t->cpu) {
-        uint8_t *code = devlib_code(t->tm, m, &b->code_bytes);
+        uint8_t *code = devlib_code(t->tm, m, name, &b->code_bytes);
 
         b->code_at = append(bin, code, b->code_bytes);
         free(code);
@@ -229,14 +259,78 @@ static void add_blob(target *t, LLVMModuleRef whole, const char *name,
     LLVMDisposeModule(m);
 }
 
-static void add_file(target *t, const char *path, FILE *bin)
+/* The compiler's attributes name its processor; a kernel has its own. */
+static void drop_strings(LLVMValueRef fn)
+{
+    const LLVMAttributeIndex at = LLVMAttributeFunctionIndex;
+    unsigned n = LLVMGetAttributeCountAtIndex(fn, at), len;
+    LLVMAttributeRef old[64];
+
+    if (n > 64)
+        die("too many attributes", LLVMGetValueName(fn));
+    LLVMGetAttributesAtIndex(fn, at, old);
+    for (unsigned i = 0; i < n; i++)
+        if (LLVMIsStringAttribute(old[i])) {
+            const char *k = LLVMGetStringAttributeKind(old[i], &len);
+
+            LLVMRemoveStringAttributeAtIndex(fn, at, k, len);
+        }
+}
+
+/* One function and the others that it calls, which nobody else sees. */
+static void keep_reachable(target *t, LLVMModuleRef m, const char *name)
+{
+    LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
+    LLVMErrorRef err;
+
+    for (LLVMValueRef fn = LLVMGetFirstFunction(m); fn;
+         fn = LLVMGetNextFunction(fn)) {
+        if (!*t->cpu)
+            drop_strings(fn);
+        if (!LLVMIsDeclaration(fn) && strcmp(LLVMGetValueName(fn), name))
+            LLVMSetLinkage(fn, LLVMInternalLinkage);
+    }
+    err = LLVMRunPasses(m, "globaldce", t->tm, o);
+    if (err)
+        die(LLVMGetErrorMessage(err), name);
+    LLVMDisposePassBuilderOptions(o);
+    if (!*t->cpu && LLVMGetFirstGlobal(m))
+        die("needs data of its module", name);
+}
+
+static void add_whole(target *t, LLVMModuleRef all, const char *name, FILE *bin)
+{
+    LLVMModuleRef m = LLVMCloneModule(all);
+    LLVMMemoryBufferRef mem;
+    blob *b = new_blob(t, name);
+    uint8_t *code;
+
+    LLVMSetTarget(m, t->triple);
+    LLVMSetDataLayout(m, t->layout);
+    LLVMSetSourceFileName(m, name, strlen(name));
+    LLVMSetModuleIdentifier(m, name, strlen(name));
+    keep_reachable(t, m, name);
+    if (*t->cpu) {
+        code = devlib_code(t->tm, m, name, &b->code_bytes);
+        b->code_at = append(bin, code, b->code_bytes);
+        free(code);
+    } else {
+        mem = LLVMWriteBitcodeToMemoryBuffer(m);
+        b->bytes = LLVMGetBufferSize(mem);
+        b->at = append(bin, LLVMGetBufferStart(mem), b->bytes);
+        LLVMDisposeMemoryBuffer(mem);
+    }
+    LLVMDisposeModule(m);
+}
+
+static void add_file(target *t, const char *path, bool whole, FILE *bin)
 {
     LLVMModuleRef m = read_module(path);
 
     for (LLVMValueRef fn = LLVMGetFirstFunction(m); fn;
          fn = LLVMGetNextFunction(fn))
         if (!LLVMIsDeclaration(fn) && LLVMGetLinkage(fn) == LLVMExternalLinkage)
-            add_blob(t, m, LLVMGetValueName(fn), bin);
+            (whole ? add_whole : add_blob)(t, m, LLVMGetValueName(fn), bin);
     LLVMDisposeModule(m);
 }
 
@@ -286,6 +380,7 @@ int main(int argc, char **argv)
     target t[8] = {0};
     char *full;
     FILE *bin;
+    bool whole = false;
     int n = 0;
 
     if (argc < 7)
@@ -298,12 +393,17 @@ int main(int argc, char **argv)
     if (!bin)
         die("cannot write", argv[2]);
     for (int i = 3; i < argc; i++) {
+        if (!strcmp(argv[i], "-w")) {
+            whole = true;
+            continue;
+        }
         if (strcmp(argv[i], "-t")) {
             if (!n)
                 die("a file before any target", argv[i]);
-            add_file(&t[n - 1], argv[i], bin);
+            add_file(&t[n - 1], argv[i], whole, bin);
             continue;
         }
+        whole = false;
         if (n == 8 || i + 3 >= argc)
             die("too many targets, or one without triple and cpu", argv[i]);
         t[n].name = argv[++i];

@@ -114,6 +114,31 @@ class Table:
                 f[1].count('*') == 1 and
                 f[0] not in MAY_BE_NULL.get(function, ())]
 
+    def lists(self, args):
+        """(list, count) of what a caller gives: num_x or x_size beside a
+        pointer x, else beside the pointer that stands before or after it.
+        There is a device always: of its lists, how many arguments."""
+        fields = [f for f in self.struct[args][3] if f[4] != 'out' and
+                  f[0] not in ('struct_size', 'extension_start')]
+        handle = {f[0] for f in fields if
+                  f[1].replace('const ', '').rstrip('*') in HANDLES and
+                  f[1].count('*') == 1}
+        pointer = {f[0]: f for f in fields if f[1].endswith('*') and
+                   f[0] not in handle}
+        found = []
+        for i, f in enumerate(fields):
+            m = re.match(r'(?:\w+_)?num_(\w+)$|(\w+)_size$|size$', f[0])
+            if (not m or f[1] not in ('size_t', 'int64_t') or f[4] != '-' or
+                    f[0] == 'num_devices'):
+                continue
+            near = [m.group(1), m.group(2)] + [
+                fields[k][0] for k in (i - 1, i + 1, i - 2)
+                if 0 <= k < len(fields)]
+            at = next((n for n in near if n in pointer), None)
+            if at:
+                found.append((pointer[at], f))
+        return found
+
     def wanted(self, header):
         return header.split('/')[-1] in HEADERS
 
@@ -272,8 +297,8 @@ def table(t):
 
 def calls(t):
     """One row a function: its slot, the ends of its struct for every caller,
-    for 0.112 and for this version, the handles that must be there, and the
-    fields that a call writes."""
+    for 0.112 and for this version, the handles that must be there, the fields
+    that a call writes, and lists with the places of their counts."""
     def rows(fields):
         return ', '.join('{"%s", %s, %s}' % (f[0], f[2], f[3])
                          for f in fields) or '{0}'
@@ -282,13 +307,15 @@ def calls(t):
     for name, ret, args in t.functions():
         need = t.required(name, args) if ret != 'void' else []
         fields = t.struct[args][3]
-        out.append('%s(%s, %d, %d, %s, NEEDS(%s), GIVES(%s))' %
+        lists = ', '.join('{"%s", %s, %s}' % (p[0], p[2], n[2])
+                          for p, n in t.lists(args)) or '{0}'
+        out.append('%s(%s, %d, %d, %s, NEEDS(%s), GIVES(%s), LISTS(%s))' %
                    ('TELL' if ret == 'void' else
                     'CALL' if name in api else 'EXTRA', name,
                     t.least(args), t.least(args, 112), t.struct[args][2],
                     rows(f for f in fields if f[0] in need),
                     rows(f for f in fields if f[4] == 'out' and
-                         f[1] != 'PJRT_Program*')))
+                         f[1] != 'PJRT_Program*'), lists))
     return out
 
 

@@ -2,7 +2,8 @@
 # Sets up what is missing on Debian 12: packages, the Python environment with a
 # pinned JAX, Intel's OpenCL runtime for CPUs (a test device), our build, our
 # wheel.  A second run finds everything in place and returns at once.
-#   tools/setup.sh [build|test]   test also brings what only tests need
+#   tools/setup.sh [build|test|jax-tests]   the later ones bring what only
+#   they need, too
 set -eu
 cd "$(dirname "$0")/.."
 want=${1:-build}
@@ -10,14 +11,18 @@ want=${1:-build}
 # What Meson looks for when it configures, the tests' libraries too.
 build_packages="gcc libc6-dev pkg-config meson ninja-build llvm-22-dev
  libllvm22 clang-22 libdnnl2 python3 python3-venv opencl-c-headers
- libcmocka-dev libmpfr-dev"
+ libcmocka-dev libmpfr-dev libstdc++-12-dev libzstd-dev zlib1g-dev"
 test_packages="spirv-tools ocl-icd-libopencl1 intel-opencl-icd binutils
  libclang-rt-22-dev"
 python_packages="jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6 pytest==9.2.0 absl-py==2.3.1"
+# What JAX's own tests import.
+jax_test_packages="hypothesis==6.142.1 mpmath==1.3.0 cloudpickle==3.1.2
+ pillow==13.0.0 portpicker==1.6.0 flatbuffers==25.12.19 filelock==4.2.11
+ rich==15.0.0 matplotlib==3.11.2"
 cl_packages="intel-opencl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0"
 
 packages=$build_packages
-[ "$want" = test ] && packages="$packages $test_packages"
+[ "$want" != build ] && packages="$packages $test_packages"
 missing=
 for p in $packages; do
     dpkg-query -W -f='${db:Status-Abbrev}' "$p" 2>/dev/null | grep -q '^ii' ||
@@ -50,9 +55,12 @@ pip_install() { # stamp name, packages
 [ -x .venv/bin/python ] || python3 -m venv .venv
 pip_install jax "$python_packages"
 pip_install cl "$cl_packages"
+[ "$want" != jax-tests ] || pip_install jax-tests "$jax_test_packages"
 
+# What is tested is what is shipped: LLVM inside.  A linker takes 7 s for that;
+# for shorter rounds: meson configure build/release -Dportable=false
 [ -f build/release/build.ninja ] ||
-    meson setup build/release --buildtype=release >/dev/null
+    meson setup build/release --buildtype=release -Dportable=true >/dev/null
 log=$(ninja -C build/release libsundog.so libsundog-compiler.so \
     tools/sundog) || { echo "$log"; exit 1; }
 wheel=$(.venv/bin/python tools/make_wheel.py build/release)

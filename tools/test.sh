@@ -21,7 +21,7 @@ say "messages that no C test produced, and docs/errors.md"
 say "thread tests under TSan"
 [ -f build/tsan/build.ninja ] || meson setup build/tsan \
     --buildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false >/dev/null
-log=$(ninja -C build/tsan tests/unit/test_base tests/unit/test_xpu \
+log=$(ninja -C build/tsan tests/unit/test_base tests/unit/test_xpu tests/unit/test_xpu_interrupt \
     tests/unit/xpu_kernels.o tests/unit/xpu_kernels.spv tests/faults/libfakecl.so \
     tests/unit/test_plugin libsundog.so) || { echo "$log"; exit 1; }
 meson test -C build/tsan --no-rebuild --print-errorlogs --suite threads

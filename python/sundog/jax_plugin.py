@@ -14,8 +14,8 @@ log = logging.getLogger("sundog")
 
 
 def initialize():
-    for step in (quiet, register, donation, fail_quietly, python_callbacks,
-                 dlpack, when_plugins_are_known):
+    for step in (quiet, register, client_settings, donation, fail_quietly,
+                 python_callbacks, dlpack, when_plugins_are_known):
         attempt(step)
 
 
@@ -54,14 +54,52 @@ def register():
         priority=int(os.environ.get("SUNDOG_PRIORITY", "400")))
 
 
+# What JAX's GPU users set, and the values that say what is done here anyway.
+CLIENT_SETTINGS = {
+    "XLA_PYTHON_CLIENT_PREALLOCATE": (
+        ("false", "0"), "memory is taken when it is needed"),
+    "XLA_PYTHON_CLIENT_MEM_FRACTION": (
+        (), "memory is taken when it is needed, up to all there is"),
+    "XLA_PYTHON_CLIENT_ALLOCATOR": (
+        ("default", "bfc"), "there is one allocator, which keeps what was "
+        "lately in use")}
+
+
+def client_settings():
+    """Settings of other platforms' clients that have no effect on ours are
+    named, once."""
+    for name, (fits, why) in CLIENT_SETTINGS.items():
+        value = os.environ.get(name, "")
+        if value and value.lower() not in fits:
+            log.warning("sundog: %s=%s has no effect on xpu: %s", name, value,
+                        why)
+
+
 def fail_quietly():
-    """A machine without a device of ours keeps its other platforms.  Asked
-    for by name (JAX_PLATFORMS=xpu), a failure is still an error."""
+    """A machine without a device of ours keeps its other platforms, and is
+    told once why there is no `xpu`: JAX keeps that to itself.  Asked for by
+    name (JAX_PLATFORMS=xpu), a failure is still an error."""
     from jax._src import xla_bridge
     factories = xla_bridge._backend_factories
     if PLATFORM in factories:
-        factories[PLATFORM] = dataclasses.replace(factories[PLATFORM],
-                                                  fail_quietly=True)
+        known = factories[PLATFORM]
+        factories[PLATFORM] = dataclasses.replace(
+            known, factory=saying_why(known.factory), fail_quietly=True)
+
+
+def saying_why(factory):
+    from jax._src import config
+    said = []
+
+    def make():
+        try:
+            return factory()
+        except Exception as error:
+            if not said and not config.jax_platforms.value:
+                said.append(True)
+                log.warning("sundog: there is no xpu: %s", error)
+            raise
+    return make
 
 
 def donation():
@@ -93,6 +131,8 @@ def when_plugins_are_known():
             return
         done.append(True)
         attempt(lowerings)
+        attempt(buffer_callbacks)
+        attempt(linear_algebra)
         attempt(foreign_calls, c_api)
 
     xla_bridge.register_plugin_callbacks(known)
@@ -109,6 +149,20 @@ def lowerings():
                            platform=PLATFORM)
     for primitive, rule in callbacks.lowerings():
         # Channels are numbered by module: no lowering is used twice.
+        mlir.register_lowering(primitive, rule, platform=PLATFORM,
+                               cacheable=False)
+
+
+def linear_algebra():
+    from . import linalg
+    linalg.install(PLATFORM)
+
+
+def buffer_callbacks():
+    from jax._src.interpreters import mlir
+
+    from . import buffer_callbacks
+    for primitive, rule in buffer_callbacks.lowerings():
         mlir.register_lowering(primitive, rule, platform=PLATFORM,
                                cacheable=False)
 

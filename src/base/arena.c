@@ -37,6 +37,8 @@ struct catcher {
     sd_arena *arenas;
     size_t held, most; /* bytes of their chunks; most 0: any */
     size_t asked;      /* what could not be had */
+    const sd_stop *stop; /* borrowed; NULL: nobody ends it */
+    bool stopped;
 };
 
 static _Thread_local catcher *current;
@@ -92,8 +94,41 @@ void sd_oom(size_t bytes)
     abort();
 }
 
+/* ---- work that is to end ---- */
+
+const sd_stop *sd_stop_current(void)
+{
+    return current ? current->stop : NULL;
+}
+
+static bool is_stopped(const catcher *c)
+{
+    return c && c->stop && c->stop->asked(c->stop->ctx);
+}
+
+static sd_status stopped(void)
+{
+    return sd_error(SD_CANCELLED, "interrupted (SIGINT): ended before it was "
+                                  "done");
+}
+
+sd_status sd_stopped(void)
+{
+    return is_stopped(current) ? stopped() : NULL;
+}
+
+static void leave_if_stopped(void)
+{
+    if (!is_stopped(current))
+        return;
+    current->stopped = true;
+    longjmp(current->back, 1);
+}
+
 static sd_status caught(const catcher *c)
 {
+    if (c->stopped)
+        return stopped();
     if (c->most && c->asked < SIZE_MAX - c->held &&
         c->held + c->asked > c->most)
         return sd_error(SD_EXHAUSTED,
@@ -107,7 +142,13 @@ static sd_status caught(const catcher *c)
 
 sd_status sd_catch_oom(size_t most, sd_status (*fn)(void *ctx), void *ctx)
 {
-    catcher c = {.outer = current, .most = most};
+    return sd_catch(sd_stop_current(), most, fn, ctx);
+}
+
+sd_status sd_catch(const sd_stop *stop, size_t most, sd_status (*fn)(void *ctx),
+                   void *ctx)
+{
+    catcher c = {.outer = current, .most = most, .stop = stop};
     sd_status st;
 
     current = &c;
@@ -169,6 +210,8 @@ static void *alloc_slow(sd_arena *a, size_t bytes)
     size_t body = own ? bytes : a->next_bytes;
     chunk *c;
 
+    if (a->catcher)
+        leave_if_stopped();
     if (body > MAX_CHUNK || !may_hold(a, body))
         return NULL;
     c = calloc(1, CHUNK_HEAD + body);

@@ -14,8 +14,17 @@
 
 #define SD_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define SD_COUNTOF(a) (sizeof(a) / sizeof((a)[0]))
-#define SD_MIN(a, b) ((a) < (b) ? (a) : (b))
-#define SD_MAX(a, b) ((a) > (b) ? (a) : (b))
+/* Each operand is evaluated once: a call that stands in one, in a function
+ * that walks a tree, would otherwise double the work at every level.  Names
+ * are numbered, so that one may stand inside another. */
+#define SD_PICK(a, op, b, x, y) \
+    __extension__({ __typeof__(1 ? (a) : (b)) x = (a), y = (b); \
+                    x op y ? x : y; })
+#define SD_NAMED(x, n) x##n
+#define SD_PICK_AS(a, op, b, n) \
+    SD_PICK(a, op, b, SD_NAMED(sd_x, n), SD_NAMED(sd_y, n))
+#define SD_MIN(a, b) SD_PICK_AS(a, <, b, __COUNTER__)
+#define SD_MAX(a, b) SD_PICK_AS(a, >, b, __COUNTER__)
 #define SD_VERSION "0.1.0"
 
 /* ---- status: NULL is success; an error is owned by whoever receives it ---- */
@@ -61,6 +70,15 @@ _Noreturn void sd_oom(size_t bytes);
  * holds is lost, so that hand is kept short: no locks, no files.  most > 0
  * bounds the bytes of those arenas.  May be nested. */
 sd_status sd_catch_oom(size_t most, sd_status (*fn)(void *ctx), void *ctx);
+
+/* Work that its caller may want ended: asked(ctx) from any thread, now and
+ * then.  Inside sd_catch, and in the catchers within it, arenas ask when they
+ * grow and jump as sd_oom does, to CANCELLED; so does whoever asks by name. */
+typedef struct { bool (*asked)(void *ctx); void *ctx; } sd_stop;
+sd_status sd_catch(const sd_stop *stop, size_t most,
+                   sd_status (*fn)(void *ctx), void *ctx); /* stop: may be NULL */
+const sd_stop *sd_stop_current(void); /* for threads that help; may be NULL */
+sd_status sd_stopped(void); /* CANCELLED: what is under way is to end */
 int64_t sd_memory_size(void); /* the machine's, or the control group's */
 
 typedef struct sd_arena sd_arena;
@@ -100,6 +118,11 @@ void *sd_map_get(const sd_map *m, uint64_t key); /* NULL when absent */
 bool sd_map_has(const sd_map *m, uint64_t key);
 #define sd_key(p) ((uint64_t)(uintptr_t)(p))
 uint64_t sd_hash(const void *p, size_t n, uint64_t seed);
+/* A map by text, which is compared, and borrowed. */
+typedef struct sd_names sd_names;
+sd_names *sd_names_create(sd_arena *a);
+void sd_names_set(sd_names *m, const char *s, size_t n, void *value);
+void *sd_names_get(const sd_names *m, const char *s, size_t n);
 
 /* ---- bytes ---- */
 

@@ -11,7 +11,9 @@ typedef enum { DEVICE_HOST, DEVICE_CL, DEVICE_CUDA, DEVICE_KIND_COUNT }
 #define DEVICE_ANY ((1u << DEVICE_KIND_COUNT) - 1)
 typedef enum { DEVICE_HAS_F64 = 1, DEVICE_HAS_F16 = 2, DEVICE_HAS_AVX512 = 4,
                DEVICE_HAS_SUBGROUPS = 8 } device_feature;
-typedef enum { DEVICE_LIB_ONEDNN = 1 } device_lib;
+typedef enum { DEVICE_LIB_ONEDNN = 1, DEVICE_LIB_LAPACK = 2,
+               DEVICE_LIB_BYTES = 4 /* oneDNN's products of s8 are exact here */
+} device_lib;
 
 typedef struct {
     device_kind kind;

@@ -17,6 +17,33 @@ const sd_option_info sd_option_table[SD_OPT_COUNT] = {
 #undef OPTION
 };
 
+static bool same_name(const char *row, const char *name, size_t n)
+{
+    return row && strlen(row) == n && !memcmp(row, name, n);
+}
+
+/* jaxlib parses XLA_FLAGS and hands over the result, in which a flag that the
+ * user set to its default reads like one that nobody set.  XLA's default is to
+ * allow excess precision and ours is not to, so for this one the words count.
+ */
+static const char *excess_in_flags(const char *flags)
+{
+    const char *alias = sd_option_table[SD_OPT_EXCESS].alias, *v = NULL;
+
+    while (flags && *(flags += strspn(flags, " \t\n\"'"))) {
+        size_t n = strcspn(flags, " \t\n\"'"), k = strspn(flags, "-");
+        size_t name = strcspn(flags + k, "= \t\n\"'");
+
+        if (k && same_name(alias, flags + k, name))
+            v = k + name == n || (flags[k + name + 1] &&
+                                  strchr("tT1", flags[k + name + 1]))
+                    ? "1"
+                    : "0";
+        flags += n;
+    }
+    return v;
+}
+
 /* An empty variable counts as unset, as users write FOO= to clear one. */
 void sd_options_from_env(sd_options *o)
 {
@@ -25,11 +52,8 @@ void sd_options_from_env(sd_options *o)
 
         o->value[i] = v && *v ? v : NULL;
     }
-}
-
-static bool same_name(const char *row, const char *name, size_t n)
-{
-    return row && strlen(row) == n && !memcmp(row, name, n);
+    if (!o->value[SD_OPT_EXCESS])
+        o->value[SD_OPT_EXCESS] = excess_in_flags(getenv("XLA_FLAGS"));
 }
 
 bool sd_options_set(sd_arena *a, sd_options *o, const char *name, size_t nlen,
@@ -96,7 +120,7 @@ int64_t sd_opt_int(const sd_options *o, sd_option id)
 
 bool sd_opt_bool(const sd_options *o, sd_option id)
 {
-    bool b;
+    bool b = false;
 
     if (!read_bool(value_of(o, id), &b))
         read_bool(sd_option_table[id].dflt, &b);
@@ -128,7 +152,7 @@ static bool is_word(const char *words, const char *v)
 static sd_status check_value(const sd_option_info *row, const char *v)
 {
     int64_t n;
-    bool b;
+    bool b = false;
 
     if (row->type == SD_T_INT && !read_int(row, v, &n))
         return sd_error(SD_INVALID,

@@ -20,6 +20,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -228,12 +229,16 @@ sd_status sd_pool_create(int nthread, sd_pool **out)
     int n = SD_MAX(nthread, 1);
     size_t bytes = sizeof(sd_pool) + (size_t)n * sizeof(worker);
     sd_pool *p = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+    sigset_t all, old;
 
     if (!p)
         return sd_no_memory(bytes);
     memset(p, 0, bytes);
     pthread_mutex_init(&p->busy, NULL);
     p->nstarted = 1;
+    /* Signals belong to the framework's threads. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
     for (int i = 1; i < n; i++) {
         worker *w = &p->worker[i];
 
@@ -245,6 +250,7 @@ sd_status sd_pool_create(int nthread, sd_pool **out)
         }
         p->nstarted++;
     }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
     p->nworker = p->nstarted;
     *out = p;
     return NULL;

@@ -5,8 +5,10 @@
  * last, whatever their place in the message. */
 #include "frontend.h"
 
+#include <stdlib.h>
+
 enum { WIRE_VARINT, WIRE_64, WIRE_BYTES, WIRE_32 = 5 };
-enum { MAX_PARTICIPANTS = 1 << 20 };
+enum { MAX_PARTICIPANTS = 1 << 20, MOST_NAME = 128 };
 
 typedef struct {
     uint32_t tag;
@@ -80,54 +82,142 @@ static sd_status read_debug(sd_arena *a, sd_bytes b, sd_options *o)
     return sd_cursor_status(&c, "DebugOptions");
 }
 
-/* A value of the overrides: string, bool, int64 or double. */
-static sd_status read_value(sd_arena *a, sd_bytes b, sd_bytes *out)
+/* ---- what the user asks of one compile ---- */
+
+enum { IS_STRING = 1, IS_BOOL, IS_INT, IS_DOUBLE }; /* the fields' numbers */
+typedef struct {
+    int is; /* 0: nothing is given */
+    const char *text;
+} override_value;
+typedef struct {
+    const char *name;
+    override_value value;
+} override;
+typedef sd_vec(override) override_list;
+
+static sd_status read_value(sd_arena *a, sd_bytes b, override_value *out)
 {
     sd_cursor c = sd_cursor_of(b);
-    const char *s = "";
+    override_value v = {.text = ""};
+    double d;
     field f;
 
     while (next_field(&c, &f)) {
-        if (f.tag == 1 && f.wire == WIRE_BYTES) {
-            *out = f.b;
-            return NULL;
-        }
-        if (f.tag == 2 && f.wire == WIRE_VARINT)
-            s = f.v ? "1" : "0";
-        else if (f.tag == 3 && f.wire == WIRE_VARINT)
-            s = sd_arena_fmt(a, "%" PRId64, (int64_t)f.v);
-        else if (f.tag == 4 && f.wire == WIRE_64) {
-            double d;
-
+        if (f.tag == IS_STRING && f.wire == WIRE_BYTES) {
+            v.text = sd_arena_str(a, (const char *)f.b.at, f.b.len);
+        } else if (f.tag == IS_BOOL && f.wire == WIRE_VARINT) {
+            v.text = f.v ? "1" : "0";
+        } else if (f.tag == IS_INT && f.wire == WIRE_VARINT) {
+            v.text = sd_arena_fmt(a, "%" PRId64, (int64_t)f.v);
+        } else if (f.tag == IS_DOUBLE && f.wire == WIRE_64) {
             memcpy(&d, &f.v, sizeof d);
-            s = sd_arena_fmt(a, "%.17g", d);
+            v.text = sd_arena_fmt(a, "%g", d);
+        } else {
+            continue;
         }
+        v.is = (int)f.tag;
     }
-    *out = (sd_bytes){(const uint8_t *)s, strlen(s)};
+    *out = v;
     return sd_cursor_status(&c, "an option's value");
 }
 
-static sd_status read_override(sd_arena *a, sd_bytes b, sd_options *o)
+static bool is_truth(const override_value *v)
+{
+    return v->is == IS_BOOL || !strcmp(v->text, "true") ||
+           !strcmp(v->text, "True") || !strcmp(v->text, "false") ||
+           !strcmp(v->text, "False");
+}
+
+static bool is_number(const override_value *v)
+{
+    char *end;
+
+    strtoll(v->text, &end, 10);
+    return v->is != IS_BOOL && v->is != IS_DOUBLE && end != v->text && !*end;
+}
+
+static bool is_real(const override_value *v)
+{
+    char *end;
+
+    strtod(v->text, &end);
+    return v->is != IS_BOOL && end != v->text && !*end;
+}
+
+static bool is_string(const override_value *v)
+{
+    return v->is == IS_STRING;
+}
+
+/* Names of enumerators, and messages: nobody looks at them here. */
+static bool is_other(const override_value *v)
+{
+    return v->is == IS_STRING || v->is == IS_INT;
+}
+
+typedef struct {
+    const char *type;
+    bool (*suits)(const override_value *v);
+} option_type;
+static const option_type BOOL = {"bool", is_truth},
+                         INT32 = {"int32", is_number},
+                         INT64 = {"int64", is_number},
+                         FLOAT = {"float", is_real},
+                         STRING = {"string", is_string},
+                         OTHER = {"enum", is_other};
+
+static const struct {
+    const char *name;
+    const option_type *type;
+} xla_options[] = {
+#define XLA_OPTION(name, type) {#name, &type},
+#include "xla_options.def"
+#undef XLA_OPTION
+};
+
+static const option_type *find_xla_option(const char *name)
+{
+    for (size_t i = 0; i < SD_COUNTOF(xla_options); i++)
+        if (!strcmp(xla_options[i].name, name))
+            return xla_options[i].type;
+    return NULL;
+}
+
+static sd_status read_override(sd_arena *a, sd_bytes b, override_list *list)
 {
     sd_cursor c = sd_cursor_of(b);
-    sd_bytes name = {0}, value = {0};
+    override x = {.name = "", .value = {.text = ""}};
     sd_status st = NULL;
     field f;
 
     while (!st && next_field(&c, &f)) {
         if (f.tag == 1 && f.wire == WIRE_BYTES)
-            name = f.b;
+            x.name = sd_arena_str(a, (const char *)f.b.at,
+                                  SD_MIN(f.b.len, (size_t)MOST_NAME));
         if (f.tag == 2 && f.wire == WIRE_BYTES)
-            st = read_value(a, f.b, &value);
+            st = read_value(a, f.b, &x.value);
     }
     if (!st)
         st = sd_cursor_status(&c, "an option");
-    if (!st && name.len &&
-        !sd_options_set(a, o, (const char *)name.at, name.len,
-                        value.at ? (const char *)value.at : "", value.len))
-        sd_log(SD_LOG_DEBUG, "compile option %.*s is unknown: ignored",
-               (int)SD_MIN(name.len, (size_t)128), (const char *)name.at);
+    if (!st && *x.name)
+        *sd_push(a, list) = x;
     return st;
+}
+
+static sd_status apply(sd_arena *a, const override *x, sd_options *o)
+{
+    const option_type *type = find_xla_option(x->name);
+    const char *text = x->value.text;
+
+    if (type && !type->suits(&x->value)) /* in XLA's words, both */
+        return sd_error(
+            SD_INVALID,
+            "While setting option %s, '%s' is not a valid %s value.", x->name,
+            text, type->type);
+    if (!sd_options_set(a, o, x->name, strlen(x->name), text, strlen(text)) &&
+        !type)
+        return sd_error(SD_INVALID, "No such compile option: '%s'", x->name);
+    return NULL;
 }
 
 static sd_status read_count(uint64_t v, const char *what, int *out)
@@ -157,13 +247,11 @@ static sd_status read_build(sd_arena *a, sd_bytes b, frontend_options *o)
     return st ? st : sd_cursor_status(&c, "ExecutableBuildOptionsProto");
 }
 
-/* What would make another program of this one.  JAX sends neither. */
+/* What would make another program of this one.  parameter_is_tupled_arguments
+ * (2) does not: a program whose one parameter is a tuple of all arguments takes
+ * them one by one, asked or not (hlo_lower_params.c). */
 static sd_status refuse(const field *f)
 {
-    if (f->tag == 2 && f->wire == WIRE_VARINT && f->v)
-        return sd_error(SD_UNIMPLEMENTED,
-                        "parameter_is_tupled_arguments: programs take their "
-                        "arguments one by one");
     if (f->tag == 6 && f->wire == WIRE_BYTES && f->b.len)
         return sd_error(SD_UNIMPLEMENTED,
                         "serialized_multi_slice_config: there are no slices "
@@ -171,7 +259,7 @@ static sd_status refuse(const field *f)
     return NULL;
 }
 
-static sd_status read_all(sd_arena *a, sd_bytes proto, bool overrides,
+static sd_status read_all(sd_arena *a, sd_bytes proto, override_list *overrides,
                           frontend_options *o)
 {
     sd_cursor c = sd_cursor_of(proto);
@@ -179,9 +267,8 @@ static sd_status read_all(sd_arena *a, sd_bytes proto, bool overrides,
     field f;
 
     while (!st && next_field(&c, &f)) {
-        if (overrides) {
-            if (f.tag == 7 && f.wire == WIRE_BYTES)
-                st = read_override(a, f.b, &o->options);
+        if (f.tag == 7 && f.wire == WIRE_BYTES) {
+            st = read_override(a, f.b, overrides);
         } else if (f.tag == 3 && f.wire == WIRE_BYTES) {
             st = read_build(a, f.b, o);
         } else if (f.tag == 4 && f.wire == WIRE_VARINT) {
@@ -198,13 +285,16 @@ sd_status frontend_read_options(sd_arena *a, sd_bytes proto,
 {
     frontend_options o = {
         .nreplica = 1, .npartition = 1, .options = out->options};
+    override_list overrides = {0};
     sd_status st;
 
-    if ((st = read_all(a, proto, false, &o)) ||
-        (st = read_all(a, proto, true, &o)))
+    if ((st = read_all(a, proto, &overrides, &o)))
         return st->code == SD_INVALID
                    ? sd_note(st, "failed to deserialize CompileOptionsProto")
                    : st;
+    for (int i = 0; i < overrides.n; i++)
+        if ((st = apply(a, &overrides.at[i], &o.options)))
+            return st;
     *out = o;
     return NULL;
 }

@@ -374,8 +374,8 @@ mlir_region *tx_region(mlir_parser *t, const mlir_arg *arg, int narg)
 
 static uint32_t name_of(mlir_parser *t, sd_bytes full, const vhlo_row *row)
 {
-    uint64_t key = row ? sd_key(row) : tx_key(full);
-    uint32_t known = (uint32_t)sd_key(sd_map_get(t->name, key));
+    uint32_t known = row ? (uint32_t)sd_key(sd_map_get(t->name, sd_key(row)))
+                         : tx_known(t->other_name, full);
     const uint8_t *dot = memchr(full.at, '.', full.len);
     mlir_op_name n = {.name = full, .row = row};
     size_t head = dot ? (size_t)(dot - full.at) : 0;
@@ -396,7 +396,10 @@ static uint32_t name_of(mlir_parser *t, sd_bytes full, const vhlo_row *row)
             n.name = (sd_bytes){dot + 1, full.len - head - 1};
     }
     known = mlir_new_name(t->r, n) + 1;
-    sd_map_set(t->name, key, (void *)(uintptr_t)known);
+    if (row)
+        sd_map_set(t->name, sd_key(row), (void *)(uintptr_t)known);
+    else
+        tx_make_known(t->other_name, full, known);
     return known - 1;
 }
 

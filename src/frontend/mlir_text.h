@@ -48,8 +48,10 @@ typedef struct {
     sd_vec(mlir_binding) bind;
     sd_map *latest;         /* hash -> binding + 1 */
     int floor;              /* bindings below belong to outer functions */
-    sd_map *attr_alias;     /* hash of the name -> attribute + 1 */
-    sd_map *type_alias, *name; /* type + 1; row -> name + 1 */
+    sd_names *attr_alias;   /* attribute + 1 */
+    sd_names *type_alias;   /* type + 1 */
+    sd_names *other_name;   /* of an operation without a row: name + 1 */
+    sd_map *name;           /* row -> name + 1 */
     sd_vec(mlir_pending) resource; /* dense_resource to be filled */
     int nopen;              /* aliases used and not yet defined */
     mlir_token open;        /* one of them */
@@ -82,7 +84,16 @@ int64_t tx_integer(mlir_parser *t);
 /* From the token, which opens a bracket, to where it closes; goes behind. */
 sd_bytes tx_balanced(mlir_parser *t);
 sd_bytes tx_from(const mlir_parser *t, const char *start); /* up to the token */
-uint64_t tx_key(sd_bytes s);
+uint64_t tx_key(sd_bytes s); /* a hash; find_value compares the names */
+/* The number that text has in a map of such, 0: none. */
+static inline uint32_t tx_known(const sd_names *m, sd_bytes s)
+{
+    return (uint32_t)sd_key(sd_names_get(m, (const char *)s.at, s.len));
+}
+static inline void tx_make_known(sd_names *m, sd_bytes s, uint32_t n)
+{
+    sd_names_set(m, (const char *)s.at, s.len, (void *)(uintptr_t)n);
+}
 
 /* ---- types and attributes: numbers of their entries ---- */
 

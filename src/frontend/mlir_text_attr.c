@@ -85,7 +85,7 @@ static uint32_t hashed(mlir_parser *t)
 {
     const char *start = t->tok.at;
     sd_bytes s = {(const uint8_t *)start, t->tok.len};
-    uint32_t known = (uint32_t)sd_key(sd_map_get(t->attr_alias, tx_key(s)));
+    uint32_t known = tx_known(t->attr_alias, s);
     uint32_t at = 0;
     bool mesh = s.len == 34 &&
                 memcmp(start, "#stablehlo.replica_group_mesh_axes", 34) == 0;

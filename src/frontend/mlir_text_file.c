@@ -4,16 +4,16 @@
 
 #include <stdlib.h>
 
-static void define(mlir_parser *t, sd_map *map, mlir_token name, uint32_t at)
+static void define(mlir_parser *t, sd_names *map, mlir_token name, uint32_t at)
 {
-    uint64_t key = tx_key((sd_bytes){(const uint8_t *)name.at, name.len});
-    uint32_t known = (uint32_t)sd_key(sd_map_get(map, key));
+    sd_bytes text = {(const uint8_t *)name.at, name.len};
+    uint32_t known = tx_known(map, text);
     mlir_entry *e;
 
     if (t->r->st)
         return;
     if (!known) {
-        sd_map_set(map, key, (void *)(uintptr_t)(at + 1));
+        tx_make_known(map, text, at + 1);
         return;
     }
     e = map == t->attr_alias ? &t->r->attr.at[known - 1] : NULL;
@@ -151,8 +151,9 @@ void mlir_read_text(mlir_reader *r, sd_bytes file)
                      .begin = (const char *)file.at,
                      .p = (const char *)file.at,
                      .latest = sd_map_create(r->a),
-                     .attr_alias = sd_map_create(r->a),
-                     .type_alias = sd_map_create(r->a),
+                     .attr_alias = sd_names_create(r->a),
+                     .type_alias = sd_names_create(r->a),
+                     .other_name = sd_names_create(r->a),
                      .name = sd_map_create(r->a)};
     mlir_region *g = tx_new_region(&t);
     mlir_block *top = tx_new_block(&t, g, NULL, 0);

@@ -8,12 +8,11 @@ static uint32_t location(mlir_parser *t);
 static uint32_t loc_alias(mlir_parser *t)
 {
     sd_bytes s = {(const uint8_t *)t->tok.at, t->tok.len};
-    uint64_t key = tx_key(s);
-    uint32_t known = (uint32_t)sd_key(sd_map_get(t->attr_alias, key));
+    uint32_t known = tx_known(t->attr_alias, s);
 
     if (!known && !t->r->st) {
         known = mlir_new_attr(t->r, (mlir_attr){.kind = MLIR_A_NONE}) + 1;
-        sd_map_set(t->attr_alias, key, (void *)(uintptr_t)known);
+        tx_make_known(t->attr_alias, s, known);
         if (!t->nopen++)
             t->open = t->tok;
     }

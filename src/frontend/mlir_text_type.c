@@ -32,8 +32,7 @@ static uint32_t other(mlir_parser *t, const char *what, sd_bytes text)
 /* One entry for all uses of a name. */
 static uint32_t named(mlir_parser *t, sd_bytes name)
 {
-    uint64_t key = tx_key(name);
-    uint32_t known = (uint32_t)sd_key(sd_map_get(t->type_alias, key));
+    uint32_t known = tx_known(t->type_alias, name);
     mlir_type x;
 
     if (known)
@@ -43,7 +42,7 @@ static uint32_t named(mlir_parser *t, sd_bytes name)
     if (x.text)
         x.text = copy(t, name);
     known = mlir_new_type(t->r, x);
-    sd_map_set(t->type_alias, key, (void *)(uintptr_t)(known + 1));
+    tx_make_known(t->type_alias, name, known + 1);
     return known;
 }
 
@@ -205,7 +204,7 @@ static uint32_t banged(mlir_parser *t)
 {
     const char *start = t->tok.at;
     sd_bytes name = {(const uint8_t *)start, t->tok.len};
-    uint32_t known = (uint32_t)sd_key(sd_map_get(t->type_alias, tx_key(name)));
+    uint32_t known = tx_known(t->type_alias, name);
     const char *s = copy(t, name);
 
     tx_next(t);

@@ -78,7 +78,7 @@ static void collect_funcs(vhlo_import *im, mlir_block *b)
 typedef struct {
     vhlo_import *im;
     sd_vec(vhlo_func *) todo;
-    sd_map *seen; /* op name or hash of a type's fault -> told already */
+    sd_names *seen; /* an operation, or what is wrong: told already */
 } survey;
 
 static void queue(survey *s, const char *name)
@@ -108,14 +108,16 @@ static void survey_calls(survey *s, const mlir_op *op, const vhlo_row *row)
     }
 }
 
-/* Each thing once, where it is first. */
-static void tell(survey *s, uint64_t key, const mlir_op *op, const char *why)
+/* Each thing once, where it is first: an operation, or what is wrong with it.
+ */
+static void tell(survey *s, const mlir_op *op, const char *why)
 {
     mlir_reader *r = s->im->r;
+    const char *what = *why ? why : vhlo_op_name(r, op);
 
-    if (sd_map_has(s->seen, key))
+    if (sd_names_get(s->seen, what, strlen(what)))
         return;
-    sd_map_set(s->seen, key, s);
+    sd_names_set(s->seen, what, strlen(what), s);
     vhlo_refuse(s->im, sd_arena_fmt(r->a, "%s%s%s", vhlo_op_name(r, op),
                                     vhlo_place(r, op), why));
 }
@@ -124,15 +126,14 @@ static void survey_op(survey *s, const mlir_op *op)
 {
     if (!vhlo_is_return(&s->im->r->name.at[op->name]) &&
         !vhlo_is_supported(s->im, op)) {
-        tell(s, op->name + 1, op, "");
+        tell(s, op, "");
         return;
     }
     for (int i = 0; i < op->nresult; i++) {
         const char *odd = vhlo_odd_type(s->im, op->result[i].type);
 
         if (odd)
-            tell(s, sd_hash(odd, strlen(odd), 1), op,
-                 sd_arena_fmt(s->im->r->a, ": gives a %s", odd));
+            tell(s, op, sd_arena_fmt(s->im->r->a, ": gives a %s", odd));
     }
 }
 
@@ -156,7 +157,7 @@ static void survey_region(survey *s, const mlir_region *g)
 
 static void look_over(vhlo_import *im, vhlo_func *entry)
 {
-    survey s = {.im = im, .seen = sd_map_create(im->r->a)};
+    survey s = {.im = im, .seen = sd_names_create(im->r->a)};
 
     entry->queued = true;
     *sd_push(im->r->a, &s.todo) = entry;

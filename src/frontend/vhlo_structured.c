@@ -233,37 +233,32 @@ static const char *precision_type(vhlo_import *im, mlir_op *op,
     return t->kind == MLIR_T_OTHER ? t->what : NULL;
 }
 
-/* XLA's names of the algorithms that there are; any float8 goes as any. */
+/* XLA's name of the algorithm.  Any float8 goes as any, with whatever
+ * accumulator: their sums are made in f32. */
 static const char *algorithm(vhlo_import *im, mlir_op *op)
 {
-    static const char *const known[] = {
-        "dot_any_f8_any_f8_f32", "dot_any_f8_any_f8_f32_fast_accum",
-        "dot_any_f8_any_f8_any", "dot_any_f8_any_f8_any_fast_accum",
-        "dot_f16_f16_f16",       "dot_f16_f16_f32",
-        "dot_bf16_bf16_bf16",    "dot_bf16_bf16_f32",
-        "dot_bf16_bf16_f32_x3",  "dot_bf16_bf16_f32_x6",
-        "dot_bf16_bf16_f32_x9",  "dot_tf32_tf32_f32",
-        "dot_tf32_tf32_f32_x3",  "dot_f32_f32_f32",
-        "dot_f64_f64_f64"};
     const char *l = precision_type(im, op, "lhs_precision_type");
     const char *r = precision_type(im, op, "rhs_precision_type");
     const char *acc = precision_type(im, op, "accumulation_type");
+    const hlo_algorithm *a;
     const char *name;
     int64_t n;
 
     if (!l || !r || !acc || im->r->st)
         return NULL;
     n = vhlo_int(im, op, "num_primitive_operations");
-    if (strncmp(l, "f8", 2) == 0 && strncmp(r, "f8", 2) == 0)
+    if (strncmp(l, "f8", 2) == 0 && strncmp(r, "f8", 2) == 0) {
         l = r = "any_f8";
+        acc = "f32";
+    }
     name = sd_arena_fmt(im->a, "dot_%s_%s_%s", l, r, acc);
     if (n != 1)
         name = sd_arena_fmt(im->a, "%s_x%" PRId64, name, n);
     if (vhlo_int(im, op, "allow_imprecise_accumulation"))
         name = sd_arena_fmt(im->a, "%s_fast_accum", name);
-    for (size_t i = 0; i < SD_COUNTOF(known); i++)
-        if (strcmp(known[i], name) == 0)
-            return known[i];
+    a = hlo_algorithm_of(name);
+    if (a)
+        return a->name;
     vhlo_fail(im, op, SD_UNIMPLEMENTED, "algorithm %s: it is none of XLA's",
               name);
     return NULL;

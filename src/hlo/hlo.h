@@ -64,6 +64,18 @@ typedef struct { /* one dimension of a window, pooling or convolution */
 
 typedef enum { HLO_PREC_DEFAULT, HLO_PREC_HIGH, HLO_PREC_HIGHEST } hlo_prec;
 
+/* How a dot is to be computed, by XLA's number; 0: as its types say.  operand,
+ * sum: the types that operands are rounded to and products summed in, or
+ * HLO_AS_IS. */
+enum { HLO_AS_IS = SD_DTYPE_COUNT, HLO_ALGORITHM_COUNT = 14 };
+typedef struct {
+    const char *name;
+    int operand, sum;
+    bool tf32; /* operands are f32 of 10 bits of mantissa */
+} hlo_algorithm;
+extern const hlo_algorithm hlo_algorithm_table[HLO_ALGORITHM_COUNT];
+const hlo_algorithm *hlo_algorithm_of(const char *name); /* NULL: no such */
+
 typedef struct { /* result: batch dims, lhs free, rhs free */
     hlo_dims lhs_batch, rhs_batch, lhs_contract, rhs_contract;
     hlo_prec prec[2];
@@ -105,6 +117,7 @@ typedef struct {
     struct { hlo_dims out_index; int64_t operand; hlo_dims operand_index; }
         *alias;
     int nalias;
+    const struct libcall *lib; /* plan: the library call that it is; or NULL */
 } hlo_custom;
 
 typedef struct { /* collectives, send and recv */
@@ -188,6 +201,7 @@ struct hlo_module {
     int nalias;
     bool *donor;           /* per entry parameter: may be reused at will */
     int nreplica, npartition;
+    bool excess_precision; /* chains of bf16 may keep f32: the user said so */
     const char **output_name; /* per output; may be NULL */
     const char **param_memory, **output_memory; /* memory kinds; may be NULL */
     hlo_dims *param_layout, *output_layout; /* as the caller has the bytes; may
@@ -292,6 +306,25 @@ bool hlo_is_cumulative(const hlo_inst *in, int64_t *dim, bool *reverse);
 /* The number under a key of a custom call's configuration, a dictionary. */
 bool hlo_custom_int(const hlo_custom *c, const char *key, int64_t *v);
 int hlo_ninput(const hlo_inst *in); /* reduce, sort, scatter...: of the tuple */
+
+/* ---- calls of the device library (hlo_call.c) ---- */
+
+enum { HLO_CALL_INTS = 24 };
+typedef struct {   /* a custom-call that a device function computes */
+    const hlo_inst *in;
+    const char *fn;   /* "dl_fft_f32": C of src/devlib */
+    int64_t items;    /* how often it is called; items are independent */
+    bool whole;       /* it gets the arrays and the item's number; else the
+                         item's part of each array, all parts being equal */
+    int nint;         /* numbers that it gets after its pointers */
+    int64_t at[HLO_CALL_INTS];
+    size_t work;      /* bytes of work space for an item; 0: none */
+    double flops;     /* of all items */
+} hlo_call;
+/* False: in is no such call, or not one that the function takes. */
+bool hlo_device_call(const hlo_inst *in, hlo_call *out);
+#define HLO_CALL_FFT "sundog.fft"
+bool hlo_call_fft(const hlo_inst *in, hlo_call *out); /* hlo_fft.c */
 
 /* ---- infer, verify, print, parse, eval ---- */
 

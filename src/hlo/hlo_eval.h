@@ -80,6 +80,8 @@ sd_status hlo_eval_rng(hlo_ev *, const hlo_inst *, const hlo_value *,
                        hlo_value *);
 sd_status hlo_eval_fft(hlo_ev *, const hlo_inst *, const hlo_value *,
                        hlo_value *);
+sd_status hlo_eval_fft_lines(hlo_ev *, const hlo_inst *, const hlo_value *,
+                             hlo_value *);
 sd_status hlo_eval_linalg(hlo_ev *, const hlo_inst *, const hlo_value *,
                           hlo_value *);
 sd_status hlo_eval_norm(hlo_ev *, const hlo_inst *, const hlo_value *,
@@ -88,6 +90,9 @@ sd_status hlo_eval_custom(hlo_ev *, const hlo_inst *, const hlo_value *,
                           hlo_value *);
 /* A custom-call whose operands, results or configuration are not its target's */
 sd_status hlo_misfit(const hlo_inst *in);
+/* The custom-calls of hlo_linalg.def. */
+sd_status hlo_eval_linalg_call(hlo_ev *, const hlo_inst *, const hlo_value *,
+                               hlo_value *);
 /* Custom-calls: Householder's vectors and factors, and their product. */
 sd_status hlo_eval_qr(hlo_ev *, const hlo_inst *, const hlo_value *,
                       hlo_value *);

@@ -2,6 +2,7 @@
  * its own, and what is an identity on one device.  Others are refused by
  * name. */
 #include "hlo_eval.h"
+#include "hlo_linalg.h"
 
 sd_status hlo_misfit(const hlo_inst *in)
 {
@@ -140,6 +141,7 @@ static const struct {
     {"mhlo.tan", eval_tan},
     {"mhlo.topk", eval_topk},
     {"shape_assertion", eval_nothing},
+    {HLO_CALL_FFT, hlo_eval_fft_lines},
     {"xla.sdy.FuncResultSharding", eval_same},
     {"xla.sdy.GlobalToLocalShape", eval_same},
     {"xla.sdy.LocalToGlobalShape", eval_same},
@@ -150,6 +152,8 @@ static const struct {
 sd_status hlo_eval_custom(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
                           hlo_value *out)
 {
+    if (hlo_is_linalg_name(in->u.custom->target))
+        return hlo_eval_linalg_call(e, in, arg, out);
     for (size_t i = 0; i < SD_COUNTOF(targets); i++)
         if (strcmp(in->u.custom->target, targets[i].name) == 0)
             return targets[i].fn(e, in, arg, out);

@@ -1,37 +1,9 @@
-/* Evaluating factorizations and triangular solves: the textbook's loops, in
- * long double.  Householder's vectors are packed as LAPACK packs them. */
-#include "hlo_eval.h"
+/* Evaluating the operations and calls of linear algebra, matrix by matrix. */
+#include "hlo_eval_la.h"
 
 #include <math.h>
 
 /* ---- factorizations ---- */
-
-/* The lower triangle; the other one is zero.  Not positive: all NaN. */
-static void cholesky(hlo_wide *a, int64_t n)
-{
-    for (int64_t j = 0; j < n; j++) {
-        long double d = creall(a[j * n + j]);
-
-        for (int64_t k = 0; k < j; k++)
-            d -= creall(a[j * n + k] * conjl(a[j * n + k]));
-        if (!(d > 0)) {
-            for (int64_t k = 0; k < n * n; k++)
-                a[k] = NAN;
-            return;
-        }
-        d = sqrtl(d);
-        a[j * n + j] = d;
-        for (int64_t i = j + 1; i < n; i++) {
-            hlo_wide v = a[i * n + j];
-
-            for (int64_t k = 0; k < j; k++)
-                v -= a[i * n + k] * conjl(a[j * n + k]);
-            a[i * n + j] = v / d;
-        }
-        for (int64_t i = 0; i < j; i++)
-            a[i * n + j] = 0;
-    }
-}
 
 static void eval_cholesky(hlo_ev *e, const hlo_inst *in, const hlo_value *x,
                           hlo_value *out)
@@ -50,7 +22,9 @@ static void eval_cholesky(hlo_ev *e, const hlo_inst *in, const hlo_value *x,
 
                 a[i * n + j] = lower ? v : conjl(v);
             }
-        cholesky(a, n);
+        if (!hlo_la_cholesky(a, n))
+            for (int64_t k = 0; k < n * n; k++)
+                a[k] = NAN;
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < n; j++) {
                 hlo_wide v = lower ? a[i * n + j] : conjl(a[j * n + i]);
@@ -139,68 +113,123 @@ sd_status hlo_eval_linalg(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
     return NULL;
 }
 
-/* ---- orthogonal factorizations ---- */
+/* ---- calls ---- */
 
-typedef struct {
-    int64_t rows, cols, nv; /* nv: vectors, one a column from the left */
-    hlo_wide *a, *tau; /* of one matrix */
-} packed;
+static void (*const call_table[HLO_LA_COUNT])(hlo_la *) = {
+    [HLO_LA_EIGH] = hlo_la_eigh,
+    [HLO_LA_SVD] = hlo_la_svd,
+    [HLO_LA_EIG] = hlo_la_eig,
+    [HLO_LA_SCHUR] = hlo_la_schur,
+    [HLO_LA_HESSENBERG] = hlo_la_hessenberg,
+    [HLO_LA_TRIDIAGONAL] = hlo_la_tridiagonal,
+    [HLO_LA_TRIDIAGONAL_SOLVE] = hlo_la_tridiagonal_solve,
+    [HLO_LA_GEQP3] = hlo_la_geqp3,
+    [HLO_LA_LU] = hlo_la_lu,
+    [HLO_LA_QR] = hlo_la_qr,
+    [HLO_LA_HOUSEHOLDER_PRODUCT] = hlo_la_householder,
+    [HLO_LA_ORMQR] = hlo_la_ormqr,
+    [HLO_LA_CHOLESKY] = hlo_la_call_cholesky,
+    [HLO_LA_TRIANGULAR_SOLVE] = hlo_la_triangular_solve,
+    [HLO_LA_SPSOLVE] = hlo_la_spsolve,
+};
 
-static packed packed_of(hlo_ev *e, const sd_shape *a, int64_t nv)
+static bool is_index(sd_dtype t)
 {
-    packed p = {a->dim[a->rank - 2], a->dim[a->rank - 1], nv, NULL, NULL};
-
-    p.a = sd_arena_array(e->arena, hlo_wide, p.rows * p.cols + 1);
-    p.tau = sd_arena_array(e->arena, hlo_wide, nv + 1);
-    return p;
+    return t == SD_S32;
 }
 
-/* The reflector that makes column j real above zeros; LAPACK's signs. */
-static void reflect_column(packed *p, int64_t j)
+/* Elements of one matrix; false: one is a NaN or an infinity. */
+static bool load_matrix(const hlo_value *v, int64_t at, int64_t n, hlo_wide *to)
 {
-    hlo_wide *x = p->a + j * p->cols + j, alpha = *x;
-    long double below = 0, beta;
+    sd_dtype t = v->shape->dtype;
+    bool finite = true;
 
-    for (int64_t i = j + 1; i < p->rows; i++) {
-        hlo_wide v = p->a[i * p->cols + j];
+    for (int64_t i = 0; i < n; i++) {
+        const void *p = hlo_at_elem(v, at * n + i);
 
-        below += creall(v) * creall(v) + cimagl(v) * cimagl(v);
+        to[i] =
+            is_index(t) ? (hlo_wide)hlo_index_load(t, p) : hlo_wide_load(t, p);
+        finite &= isfinite(creall(to[i])) && isfinite(cimagl(to[i]));
     }
-    p->tau[j] = 0;
-    if (below == 0 && cimagl(alpha) == 0)
-        return;
-    beta = -copysignl(hypotl(cabsl(alpha), sqrtl(below)), creall(alpha));
-    p->tau[j] = (beta - alpha) / beta;
-    for (int64_t i = j + 1; i < p->rows; i++)
-        p->a[i * p->cols + j] /= alpha - beta;
-    *x = beta;
+    return finite;
 }
 
-/* Column k of `to` becomes (1 - tau v v^H) of itself, v being the packed
- * vector j. */
-static void apply_reflector(const packed *p, int64_t j, hlo_wide tau,
-                            hlo_wide *to, int64_t cols, int64_t k)
+static void store_matrix(const hlo_wide *from, int64_t n, bool failed,
+                         hlo_value *v, int64_t at)
 {
-    hlo_wide dot = to[j * cols + k];
+    sd_dtype t = v->shape->dtype;
 
-    for (int64_t i = j + 1; i < p->rows; i++)
-        dot += conjl(p->a[i * p->cols + j]) * to[i * cols + k];
-    dot *= tau;
-    to[j * cols + k] -= dot;
-    for (int64_t i = j + 1; i < p->rows; i++)
-        to[i * cols + k] -= p->a[i * p->cols + j] * dot;
+    for (int64_t i = 0; i < n; i++) {
+        void *p = hlo_at_elem(v, at * n + i);
+        int32_t number;
+
+        if (is_index(t)) {
+            number = (int32_t)creall(from[i]);
+            memcpy(p, &number, sizeof number);
+        } else {
+            hlo_wide_store(t, failed ? CMPLXL(NAN, NAN) : from[i], p);
+        }
+    }
 }
 
-static void load_all(const hlo_value *v, int64_t at, hlo_wide *to, int64_t n)
+/* One after the other: a matrix's numbers go when it is done. */
+static void eval_matrix(const hlo_linalg *c, int64_t at, const hlo_value *arg,
+                        int narg, hlo_value *out)
 {
-    for (int64_t i = 0; i < n; i++)
-        to[i] = hlo_wide_load(v->shape->dtype, hlo_at_elem(v, at + i));
+    sd_arena *a = sd_arena_create();
+    int nout = out->shape->dtype == SD_TUPLE ? out->shape->nelem : 1;
+    hlo_la l = {.c = c, .a = a};
+    int64_t n;
+    bool finite = true;
+
+    for (int i = 0; i < narg; i++) {
+        n = sd_shape_count(arg[i].shape) / c->batch;
+        l.in[i] = sd_arena_array(a, hlo_wide, n + 1);
+        finite &= load_matrix(&arg[i], at, n, l.in[i]);
+    }
+    for (int i = 0; i < nout; i++) {
+        n = sd_shape_count(hlo_result_at(out, i)->shape) / c->batch;
+        l.out[i] = sd_arena_array(a, hlo_wide, n + 1);
+    }
+    if (finite || !hlo_linalg_table[c->id].strict)
+        call_table[c->id](&l);
+    else
+        l.failed = true;
+    for (int i = 0; i < nout; i++) {
+        n = sd_shape_count(hlo_result_at(out, i)->shape) / c->batch;
+        store_matrix(l.out[i], n, l.failed, hlo_result_at(out, i), at);
+    }
+    sd_arena_destroy(a);
 }
 
-static void store_all(const hlo_wide *from, hlo_value *v, int64_t at, int64_t n)
+static sd_status eval_read(const hlo_linalg *c, int narg, const hlo_value *arg,
+                           hlo_value *out)
 {
-    for (int64_t i = 0; i < n; i++)
-        hlo_wide_store(v->shape->dtype, from[i], hlo_at_elem(v, at + i));
+    for (int64_t i = 0; i < c->batch; i++)
+        eval_matrix(c, i, arg, narg, out);
+    return NULL;
+}
+
+sd_status hlo_eval_linalg_call(hlo_ev *e, const hlo_inst *in,
+                               const hlo_value *arg, hlo_value *out)
+{
+    hlo_linalg c;
+
+    (void)e;
+    return hlo_linalg_read(in, &c) ? eval_read(&c, in->narg, arg, out)
+                                   : hlo_misfit(in);
+}
+
+/* ---- XLA's own names ---- */
+
+static void extents(hlo_linalg *c, const sd_shape *s)
+{
+    c->type = s->dtype;
+    c->m = s->dim[s->rank - 2];
+    c->n = s->dim[s->rank - 1];
+    c->batch = 1;
+    for (int i = 0; i < s->rank - 2; i++)
+        c->batch *= s->dim[i];
 }
 
 /* custom-call "Qr": matrices to (R above, the vectors below; their factors) */
@@ -208,8 +237,9 @@ sd_status hlo_eval_qr(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
                       hlo_value *out)
 {
     const sd_shape *s = in->narg == 1 ? arg[0].shape : NULL;
-    packed p;
+    hlo_linalg c = {.id = HLO_LA_QR};
 
+    (void)e;
     if (!s || s->rank < 2 || out->shape->dtype != SD_TUPLE ||
         out->shape->nelem != 2 || !sd_shape_equal(s, out->elem[0].shape) ||
         out->elem[1].shape->dtype != s->dtype ||
@@ -217,20 +247,8 @@ sd_status hlo_eval_qr(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
                 SD_MAX(s->dim[s->rank - 2], s->dim[s->rank - 1]) !=
             sd_shape_count(s))
         return hlo_misfit(in);
-    p = packed_of(e, s, SD_MIN(s->dim[s->rank - 2], s->dim[s->rank - 1]));
-    int64_t size = p.rows * p.cols, n = size ? sd_shape_count(s) / size : 0;
-
-    for (int64_t m = 0; m < n; m++) {
-        load_all(&arg[0], m * size, p.a, size);
-        for (int64_t j = 0; j < p.nv; j++) {
-            reflect_column(&p, j);
-            for (int64_t k = j + 1; k < p.cols; k++)
-                apply_reflector(&p, j, conjl(p.tau[j]), p.a, p.cols, k);
-        }
-        store_all(p.a, &out->elem[0], m * size, size);
-        store_all(p.tau, &out->elem[1], m * p.nv, p.nv);
-    }
-    return NULL;
+    extents(&c, s);
+    return eval_read(&c, 1, arg, out);
 }
 
 /* custom-call "ProductOfElementaryHouseholderReflectors": the first columns of
@@ -239,27 +257,15 @@ sd_status hlo_eval_householder(hlo_ev *e, const hlo_inst *in,
                                const hlo_value *arg, hlo_value *out)
 {
     const sd_shape *s = in->narg == 2 ? arg[0].shape : NULL;
-    packed p;
+    hlo_linalg c = {.id = HLO_LA_HOUSEHOLDER_PRODUCT};
 
+    (void)e;
     if (!s || s->rank < 2 || arg[1].shape->rank != s->rank - 1 ||
         !sd_shape_equal(s, out->shape) || s->dtype != arg[1].shape->dtype)
         return hlo_misfit(in);
-    p = packed_of(e, s, arg[1].shape->dim[s->rank - 2]);
-    int64_t size = p.rows * p.cols, n = size ? sd_shape_count(s) / size : 0;
-    hlo_wide *q = sd_arena_array(e->arena, hlo_wide, size + 1);
-
-    if (p.nv > SD_MIN(p.rows, p.cols) ||
-        sd_shape_count(arg[1].shape) != n * p.nv)
+    extents(&c, s);
+    c.t = arg[1].shape->dim[s->rank - 2];
+    if (c.t > SD_MIN(c.m, c.n) || sd_shape_count(arg[1].shape) != c.batch * c.t)
         return hlo_misfit(in);
-    for (int64_t m = 0; m < n; m++) {
-        load_all(&arg[0], m * size, p.a, size);
-        load_all(&arg[1], m * p.nv, p.tau, p.nv);
-        for (int64_t i = 0; i < size; i++)
-            q[i] = i / p.cols == i % p.cols;
-        for (int64_t j = p.nv - 1; j >= 0; j--)
-            for (int64_t k = 0; k < p.cols; k++)
-                apply_reflector(&p, j, p.tau[j], q, p.cols, k);
-        store_all(q, out, m * size, size);
-    }
-    return NULL;
+    return eval_read(&c, 2, arg, out);
 }

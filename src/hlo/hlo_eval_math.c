@@ -1,6 +1,8 @@
 /* Evaluating contractions, Fourier transforms and norms, each by its
  * definition, in long double. */
 #include "hlo_eval.h"
+#include "hlo_fft.h"
+#include "hlo_scalar.h"
 
 #include <math.h>
 
@@ -66,6 +68,48 @@ static bool holds(hlo_dims d, int64_t x)
     return false;
 }
 
+static void round_to(const hlo_value *x, bool tf32, hlo_value *y)
+{
+    sd_dtype from = x->shape->dtype, to = y->shape->dtype;
+
+    for (int64_t i = 0; i < sd_shape_count(x->shape); i++) {
+        hlo_scalar_convert(from, hlo_at_elem(x, i), to, hlo_at_elem(y, i));
+        if (tf32)
+            hlo_scalar_precision(to, 8, 10, hlo_at_elem(y, i),
+                                 hlo_at_elem(y, i));
+    }
+}
+
+/* The dot of rounded operands, in the accumulator's type. */
+static sd_status by_algorithm(hlo_ev *e, const hlo_inst *in,
+                              const hlo_value *arg, hlo_value *out)
+{
+    const hlo_algorithm *a = hlo_algorithm_of(in->u.dot->algorithm);
+    hlo_dot d = *in->u.dot;
+    hlo_inst plain = *in;
+    hlo_value x[2], total = *out;
+    sd_status st;
+
+    d.algorithm = NULL;
+    plain.u.dot = &d;
+    for (int k = 0; k < 2; k++) {
+        x[k] = arg[k];
+        if (a->operand == HLO_AS_IS)
+            continue;
+        x[k] = hlo_value_make(e->arena, sd_shape_with(e->arena, arg[k].shape,
+                                                      (sd_dtype)a->operand));
+        round_to(&arg[k], a->tf32, &x[k]);
+    }
+    if (a->sum != HLO_AS_IS)
+        total = hlo_value_make(
+            e->arena, sd_shape_with(e->arena, out->shape, (sd_dtype)a->sum));
+    if ((st = hlo_eval_dot(e, &plain, x, &total)))
+        return st;
+    if (a->sum != HLO_AS_IS)
+        round_to(&total, false, out);
+    return NULL;
+}
+
 sd_status hlo_eval_dot(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
                        hlo_value *out)
 {
@@ -76,7 +120,8 @@ sd_status hlo_eval_dot(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
     int64_t ix[SD_MAX_RANK] = {0}, i = 0, depth = 1;
     int n = 0;
 
-    (void)e;
+    if (d->algorithm)
+        return by_algorithm(e, in, arg, out);
     hlo_strides(l, ls);
     hlo_strides(r, rs);
     for (int k = 0; k < d->lhs_batch.n; k++, n++) {
@@ -212,9 +257,14 @@ static void transform_line(hlo_wide *x, int64_t n, int64_t step, bool inverse,
                            const hlo_wide *root, hlo_wide *tmp)
 {
     for (int64_t k = 0; k < n; k++) {
+        int64_t e = 0; /* j k mod n */
+
         tmp[k] = 0;
-        for (int64_t j = 0; j < n; j++)
-            tmp[k] += x[j * step] * root[((__int128)j * k) % n];
+        for (int64_t j = 0; j < n; j++) {
+            tmp[k] += x[j * step] * root[e];
+            e += k;
+            e -= e >= n ? n : 0;
+        }
         if (inverse)
             tmp[k] /= (long double)n;
     }
@@ -396,5 +446,60 @@ sd_status hlo_eval_norm(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
         norm_inference(&c, in, arg, out);
     else
         norm_grad(e, &c, in, arg, out);
+    return NULL;
+}
+
+/* custom-call "sundog.fft", by the definition in hlo_fft.c; the table is not
+ * asked. */
+sd_status hlo_eval_fft_lines(hlo_ev *e, const hlo_inst *in,
+                             const hlo_value *arg, hlo_value *out)
+{
+    hlo_fft_lines f;
+    hlo_fft_plan p;
+    hlo_wide *line, *tmp, *root, *turn;
+    int64_t in_n, out_n, nline;
+    bool inverse;
+
+    if (!hlo_fft_read(in, &f, &p))
+        return hlo_misfit(in);
+    nline = f.outer * f.moved * f.inner;
+    inverse = f.type == HLO_FFT_IFFT || f.type == HLO_FFT_IRFFT;
+    in_n = f.type == HLO_FFT_IRFFT ? f.n / 2 + 1 : f.n;
+    out_n = f.type == HLO_FFT_RFFT ? f.n / 2 + 1 : f.n;
+    line = sd_arena_array(e->arena, hlo_wide, 3 * f.n + f.turn);
+    tmp = line + f.n;
+    root = tmp + f.n;
+    turn = root + f.n;
+    make_roots(root, f.n, inverse);
+    make_roots(turn, f.turn, inverse);
+    for (int64_t l = 0; l < nline; l++) {
+        int64_t c = l % f.inner, i = l / f.inner % f.moved;
+        int64_t o = l / f.inner / f.moved;
+
+        for (int64_t j = 0; j < f.n; j++) {
+            bool flip = j >= in_n;
+            int64_t at = ((o * f.moved + i) * in_n + (flip ? f.n - j : j));
+            hlo_wide v = hlo_wide_load(arg[0].shape->dtype,
+                                       hlo_at_elem(&arg[0], at * f.inner + c));
+
+            line[j] = flip ? conjl(v) : v;
+        }
+        /* what a real line's transform cannot have is not read */
+        if (f.type == HLO_FFT_IRFFT)
+            line[0] = creall(line[0]);
+        if (f.type == HLO_FFT_IRFFT && f.n % 2 == 0)
+            line[f.n / 2] = creall(line[f.n / 2]);
+        transform_line(line, f.n, 1, inverse, root, tmp);
+        for (int64_t k = 0; k < out_n; k++) {
+            int64_t at = ((o * out_n + k) * f.moved + i) * f.inner + c;
+            hlo_wide v = line[k] / (long double)f.count;
+
+            if (inverse) /* that divided by n */
+                v *= (long double)f.n;
+            if (f.turn)
+                v *= turn[(__int128)k * (c / f.each) % f.turn];
+            hlo_wide_store(out->shape->dtype, v, hlo_at_elem(out, at));
+        }
+    }
     return NULL;
 }

@@ -73,6 +73,8 @@ sd_status hlo_infer_linalg(hlo_module *, const hlo_inst *, const sd_shape **);
 sd_status hlo_infer_norm(hlo_module *, const hlo_inst *, const sd_shape **);
 sd_status hlo_infer_tuple(hlo_module *, const hlo_inst *, const sd_shape **);
 sd_status hlo_infer_control(hlo_module *, const hlo_inst *, const sd_shape **);
+sd_status hlo_infer_linalg_call(hlo_module *, const hlo_inst *,
+                                const sd_shape **);
 sd_status hlo_infer_custom(hlo_module *, const hlo_inst *, const sd_shape **);
 sd_status hlo_infer_tokens(hlo_module *, const hlo_inst *, const sd_shape **);
 sd_status hlo_infer_dynamic(hlo_module *, const hlo_inst *, const sd_shape **);

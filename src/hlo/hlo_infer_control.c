@@ -1,5 +1,6 @@
 /* Inference of tuples, calls and control flow, tokens, collectives. */
 #include "hlo_infer.h"
+#include "hlo_linalg.h"
 
 sd_status hlo_infer_tuple(hlo_module *m, const hlo_inst *in,
                           const sd_shape **out)
@@ -149,6 +150,8 @@ sd_status hlo_infer_custom(hlo_module *m, const hlo_inst *in,
             !has_part(in->arg[u->alias[i].operand]->shape,
                       u->alias[i].operand_index))
             return hlo_bad(m, in, "alias %d is of a part that is not there", i);
+    if (hlo_is_linalg_name(u->target))
+        return hlo_infer_linalg_call(m, in, out);
     *out = in->shape;
     return NULL;
 }

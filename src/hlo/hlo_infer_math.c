@@ -56,6 +56,33 @@ static sd_status no_overlap(hlo_module *m, const hlo_inst *in, hlo_dims a,
     return NULL;
 }
 
+static bool is_f8(sd_dtype t)
+{
+    return sd_dtype_kind(t) == SD_K_FLOAT && sd_dtype_table[t].bits == 8;
+}
+
+static sd_status want_algorithm(hlo_module *m, const hlo_inst *in, sd_dtype to)
+{
+    const char *name = in->u.dot->algorithm;
+    sd_dtype l = in->arg[0]->shape->dtype, r = in->arg[1]->shape->dtype;
+    const hlo_algorithm *a;
+
+    if (!name)
+        return NULL;
+    a = hlo_algorithm_of(name);
+    if (!a)
+        return hlo_bad(m, in, "algorithm %s is none of XLA's", name);
+    if (sd_dtype_kind(l) != SD_K_FLOAT || sd_dtype_kind(r) != SD_K_FLOAT ||
+        sd_dtype_kind(to) != SD_K_FLOAT)
+        return hlo_bad(m, in, "algorithm %s is for floats, not for %s by %s",
+                       name, sd_dtype_name(l), sd_dtype_name(r));
+    if (a->operand == HLO_AS_IS && a->sum != HLO_AS_IS &&
+        (!is_f8(l) || !is_f8(r)))
+        return hlo_bad(m, in, "algorithm %s is for f8 types, not for %s by %s",
+                       name, sd_dtype_name(l), sd_dtype_name(r));
+    return NULL;
+}
+
 sd_status hlo_infer_dot(hlo_module *m, const hlo_inst *in, const sd_shape **out)
 {
     const hlo_dot *d = in->u.dot;
@@ -71,7 +98,7 @@ sd_status hlo_infer_dot(hlo_module *m, const hlo_inst *in, const sd_shape **out)
                          d->rhs_contract)) ||
         (st = no_overlap(m, in, d->lhs_batch, d->lhs_contract)) ||
         (st = no_overlap(m, in, d->rhs_batch, d->rhs_contract)) ||
-        (st = product_type(m, in, &t)))
+        (st = product_type(m, in, &t)) || (st = want_algorithm(m, in, t)))
         return st;
     const sd_shape *x = in->arg[0]->shape, *y = in->arg[1]->shape;
 

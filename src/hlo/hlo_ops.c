@@ -261,3 +261,32 @@ bool hlo_comp_is_binary(const hlo_comp *c, hlo_op *op)
     *op = r->op;
     return true;
 }
+
+/* ---- algorithms of dots ---- */
+
+/* Those with several products (x3, x6, x9) make an f32 product of narrower
+ * ones, for machines that have only those: one of f32 is at least as exact. */
+const hlo_algorithm hlo_algorithm_table[HLO_ALGORITHM_COUNT] = {
+    {"unset", HLO_AS_IS, HLO_AS_IS, false},
+    {"dot_any_f8_any_f8_f32", HLO_AS_IS, SD_F32, false},
+    {"dot_any_f8_any_f8_f32_fast_accum", HLO_AS_IS, SD_F32, false},
+    {"dot_f16_f16_f16", SD_F16, SD_F16, false},
+    {"dot_f16_f16_f32", SD_F16, SD_F32, false},
+    {"dot_bf16_bf16_bf16", SD_BF16, SD_BF16, false},
+    {"dot_bf16_bf16_f32", SD_BF16, SD_F32, false},
+    {"dot_bf16_bf16_f32_x3", SD_F32, SD_F32, false},
+    {"dot_bf16_bf16_f32_x6", SD_F32, SD_F32, false},
+    {"dot_tf32_tf32_f32", SD_F32, SD_F32, true},
+    {"dot_tf32_tf32_f32_x3", SD_F32, SD_F32, false},
+    {"dot_f32_f32_f32", SD_F32, SD_F32, false},
+    {"dot_f64_f64_f64", SD_F64, SD_F64, false},
+    {"dot_bf16_bf16_f32_x9", SD_F32, SD_F32, false},
+};
+
+const hlo_algorithm *hlo_algorithm_of(const char *name)
+{
+    for (int i = 0; i < HLO_ALGORITHM_COUNT; i++)
+        if (strcmp(hlo_algorithm_table[i].name, name) == 0)
+            return &hlo_algorithm_table[i];
+    return NULL;
+}

@@ -20,23 +20,6 @@ const char *const hlo_api_name[] = {
     "API_VERSION_STATUS_RETURNING", "API_VERSION_STATUS_RETURNING_UNIFIED",
     "API_VERSION_TYPED_FFI",        NULL};
 
-const char *const hlo_algorithm_name[] = { /* by XLA's number */
-                                          "unset",
-                                          "dot_any_f8_any_f8_f32",
-                                          "dot_any_f8_any_f8_f32_fast_accum",
-                                          "dot_f16_f16_f16",
-                                          "dot_f16_f16_f32",
-                                          "dot_bf16_bf16_bf16",
-                                          "dot_bf16_bf16_f32",
-                                          "dot_bf16_bf16_f32_x3",
-                                          "dot_bf16_bf16_f32_x6",
-                                          "dot_tf32_tf32_f32",
-                                          "dot_tf32_tf32_f32_x3",
-                                          "dot_f32_f32_f32",
-                                          "dot_f64_f64_f64",
-                                          "dot_bf16_bf16_f32_x9",
-                                          NULL};
-
 static void print_dims(sd_buf *b, const char *key, const int64_t *at, int n)
 {
     sd_buf_fmt(b, ", %s={", key);

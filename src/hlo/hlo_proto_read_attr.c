@@ -124,8 +124,9 @@ static sd_status read_precision(ctx *c, hlo_prec *prec, const char **algorithm)
         prec[i] = (hlo_prec)v;
     }
     if (!st && p && p->algorithm && algorithm &&
-        !(st = in_range(p->algorithm, 14, "dot algorithm", &v)))
-        *algorithm = hlo_algorithm_name[v];
+        !(st =
+              in_range(p->algorithm, HLO_ALGORITHM_COUNT, "dot algorithm", &v)))
+        *algorithm = hlo_algorithm_table[v].name;
     return st;
 }
 

@@ -30,9 +30,9 @@ static void precision_to_pb(sd_arena *a, const hlo_prec *prec,
 {
     p->precision = sd_arena_new(a, pb_precision);
     p->precision->operand = ints(a, (int64_t[]){prec[0], prec[1]}, 2);
-    for (int i = 1; algorithm && hlo_algorithm_name[i]; i++)
-        if (strcmp(hlo_algorithm_name[i], algorithm) == 0)
-            p->precision->algorithm = i;
+    if (algorithm)
+        p->precision->algorithm =
+            (int)(hlo_algorithm_of(algorithm) - hlo_algorithm_table);
 }
 
 static void dot_to_pb(sd_arena *a, const hlo_dot *d, pb_inst *p)

@@ -148,7 +148,6 @@ sd_status hlo_bad_memory(void);
 extern const char *const hlo_cmp_dir_name[], *const hlo_cmp_type_name[],
     *const hlo_fft_name[], *const hlo_rng_name[], *const hlo_dist_name[],
     *const hlo_transpose_name[], *const hlo_fusion_name[],
-    *const hlo_prec_name[], *const hlo_algorithm_name[],
-    *const hlo_api_name[];
+    *const hlo_prec_name[], *const hlo_api_name[];
 
 #endif

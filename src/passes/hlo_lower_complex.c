@@ -173,12 +173,30 @@ static hlo_inst *times_exp(hlo_at p, hlo_inst *e, hlo_inst *f, hlo_inst *b)
     return pick(p, is(p, HLO_EQ, b, 0), b, mul(p, e, f));
 }
 
+/* Where `far` is infinite and an angle, which has no sine or cosine, is not
+ * finite: Annex G keeps the size. */
+static hlo_inst *has_no_angle(hlo_at p, hlo_inst *far, hlo_inst *angle)
+{
+    return both(p, is_inf(p, far), un(p, HLO_NOT, un(p, HLO_IS_FINITE, angle)));
+}
+
+/* re + i im, for e^a or e^a - 1: e at an infinite a without an angle, under
+ * which e^-inf has no imaginary part. */
+static cplx sized(hlo_at p, cplx z, hlo_inst *e, cplx w)
+{
+    hlo_inst *none = has_no_angle(p, z.re, z.im);
+    hlo_inst *low = both(p, none, is(p, HLO_LT, z.re, 0));
+
+    return (cplx){pick(p, none, e, w.re), pick(p, low, fill(p, e, 0), w.im)};
+}
+
 static cplx exp_of(hlo_at p, cplx z)
 {
     hlo_inst *e = un(p, HLO_EXP, z.re);
+    cplx w = {mul(p, e, un(p, HLO_COS, z.im)),
+              times_exp(p, e, un(p, HLO_SIN, z.im), z.im)};
 
-    return (cplx){mul(p, e, un(p, HLO_COS, z.im)),
-                  times_exp(p, e, un(p, HLO_SIN, z.im), z.im)};
+    return sized(p, z, e, w);
 }
 
 /* e^a cos b - 1 = expm1(a) cos b - 2 sin(b/2)^2 */
@@ -189,8 +207,9 @@ static cplx expm1_of(hlo_at p, cplx z)
     hlo_inst *re =
         sub(p, mul(p, e, un(p, HLO_COS, z.im)), scaled(p, mul(p, s, s), 2));
 
-    return (cplx){
-        re, times_exp(p, un(p, HLO_EXP, z.re), un(p, HLO_SIN, z.im), z.im)};
+    return sized(p, z, e,
+                 (cplx){re, times_exp(p, un(p, HLO_EXP, z.re),
+                                      un(p, HLO_SIN, z.im), z.im)});
 }
 
 /* sinh and cosh with one more bit of range: e^(|x| - ln 2) */
@@ -215,7 +234,8 @@ static cplx sin_of(hlo_at p, cplx z)
 
     hyperbolic(p, z.im, &sh, &ch);
     return (cplx){times_exp(p, ch, un(p, HLO_SIN, z.re), z.re),
-                  times_exp(p, sh, un(p, HLO_COS, z.re), z.im)};
+                  pick(p, has_no_angle(p, z.im, z.re), sh,
+                       times_exp(p, sh, un(p, HLO_COS, z.re), z.im))};
 }
 
 static cplx cos_of(hlo_at p, cplx z)
@@ -226,7 +246,8 @@ static cplx cos_of(hlo_at p, cplx z)
     zero = either(p, is(p, HLO_EQ, z.re, 0), is(p, HLO_EQ, z.im, 0));
     sh = neg(p, mul(p, sh, un(p, HLO_SIN, z.re)));
     return (cplx){
-        mul(p, ch, un(p, HLO_COS, z.re)),
+        pick(p, has_no_angle(p, z.im, z.re), ch,
+             mul(p, ch, un(p, HLO_COS, z.re))),
         pick(p, zero,
              neg(p, mul(p, z.re, copysign_of(p, fill(p, z.im, 0), z.im))), sh)};
 }

@@ -99,6 +99,38 @@ static bool is_cut(const sd_shape *s, const hlo_inst *in, int n, int64_t dim,
     return is;
 }
 
+/* x with 0 for -0, whose total order is that of comparing floats where there
+ * is no NaN. */
+static hlo_inst *one_zero(hlo_at p, hlo_inst *x)
+{
+    hlo_inst *zero = hlo_make_scalar(p, pass_dtype(x), 0);
+
+    return hlo_make_select(p, hlo_make_compare(p, HLO_EQ, x, zero), zero, x);
+}
+
+/* A call's comparator compares floats, which orders no NaN; in total order all
+ * devices put them in the same place, and the order is one by numbers. */
+static hlo_comp *in_total_order(hlo_comp *c)
+{
+    hlo_comp *f;
+    hlo_inst *r = c->root, *less;
+    hlo_at p;
+
+    if (r->op != HLO_COMPARE || r->u.compare.type != HLO_CMP_FLOAT ||
+        !pass_is_float(pass_dtype(r->arg[0])) ||
+        r->arg[0]->op != HLO_PARAMETER || r->arg[1]->op != HLO_PARAMETER)
+        return c;
+    f = hlo_comp_clone(c->module, c, c->name);
+    r = f->root;
+    p = (hlo_at){f, r, NULL};
+    less = hlo_make_compare(p, r->u.compare.dir, one_zero(p, r->arg[0]),
+                            one_zero(p, r->arg[1]));
+    less->u.compare.type = HLO_CMP_TOTAL;
+    hlo_replace(r, less);
+    hlo_remove(r);
+    return f;
+}
+
 /* ApproxTopK: operands x.., init..; an exact answer is a right one.  With the
  * comparator that the call carries: sort, then the first k. */
 static hlo_inst *lower_approx_topk(hlo_inst *in)
@@ -109,6 +141,7 @@ static hlo_inst *lower_approx_topk(hlo_inst *in)
     int64_t dim, k, start[SD_MAX_RANK] = {0};
     const sd_shape **e;
     hlo_inst *sort, **part;
+    hlo_comp *less;
 
     if (in->narg < 2 || in->narg % 2 || in->ncomp != 1 ||
         !hlo_custom_int(in->u.custom, "reduction_dim", &dim) ||
@@ -125,6 +158,8 @@ static hlo_inst *lower_approx_topk(hlo_inst *in)
     hlo_set_comps(sort, 1, in->comp);
     if (!(sort = if_right(sort)))
         return NULL;
+    less = in_total_order(in->comp[0]);
+    hlo_set_comps(sort, 1, &less);
     part = sd_arena_array(a, hlo_inst *, n);
     for (int i = 0; i < n; i++)
         part[i] = hlo_make_slice(p, n == 1 ? sort : hlo_make_gte(p, sort, i),

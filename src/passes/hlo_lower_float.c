@@ -1,24 +1,42 @@
 /* Narrow floats (bf16, f16, f8, f4) are stored, moved and multiplied by
- * matrix engines; everything else is computed in f32 between converts.
+ * matrix engines; everything else is computed in f32 between converts, each
+ * operation rounded to its type: f32 -> bf16 -> f32 between two of them stays.
+ * Of add, subtract, multiply, divide and square root that is the rounding of
+ * the exact result: f32 has more than twice the digits of f16 and two more.
  * Reductions and scans keep an f32 accumulator, scatters too where updates may
- * meet.  A value that goes f32 -> bf16 -> f32 inside a chain keeps its excess
- * precision, as XLA lets it by default; for f8 and f4, whose converts are
- * often meant as rounding, only where both converts are this pass's own. */
+ * meet, and round once.
+ *
+ * Such a pair goes only where it changes nothing: what the f32 operation gives
+ * is a value of the narrow type already (maximum, select, ...), or it stands
+ * between an accumulator and the operation that makes it.  With
+ * xla_allow_excess_precision, which a user must ask for, it goes for bf16. */
 #include "passes_priv.h"
 
-enum { OURS = 0x5eed }; /* mark of a convert that this pass made */
+/* Marks of instructions.  HOLDS + t: an f32 value that is one of t. */
+enum { ACCUMULATES = 1, HOLDS = 2 };
 
 static hlo_inst *convert(hlo_at p, sd_dtype t, hlo_inst *x)
 {
-    hlo_inst *y = hlo_make_convert(p, t, x);
+    return hlo_make_convert(p, t, x);
+}
 
-    y->mark = OURS;
+/* A convert between an accumulator and what is done with it. */
+static hlo_inst *boundary(hlo_at p, sd_dtype t, hlo_inst *x)
+{
+    hlo_inst *y = convert(p, t, x);
+
+    y->mark = ACCUMULATES;
     return y;
 }
 
 static hlo_inst *widened(hlo_at p, hlo_inst *x)
 {
     return pass_is_narrow(pass_dtype(x)) ? convert(p, SD_F32, x) : x;
+}
+
+static hlo_inst *widened_result(hlo_at p, hlo_inst *x)
+{
+    return pass_is_narrow(pass_dtype(x)) ? boundary(p, SD_F32, x) : x;
 }
 
 static const sd_shape *wide_shape(hlo_module *m, const sd_shape *s)
@@ -98,16 +116,16 @@ static hlo_comp *wide_comp(hlo_module *m, hlo_comp *c)
                               c->param[i]->name);
     for (int i = 0; i < c->nparam; i++)
         if (pass_is_narrow(pass_dtype(c->param[i])))
-            x[i] = convert(p, pass_dtype(c->param[i]), x[i]);
+            x[i] = boundary(p, pass_dtype(c->param[i]), x[i]);
     root = pass_splice(p, c, x);
     if (root->op == HLO_TUPLE) {
         hlo_inst **e = sd_arena_array(m->arena, hlo_inst *, root->narg);
 
         for (int i = 0; i < root->narg; i++)
-            e[i] = widened(p, root->arg[i]);
+            e[i] = widened_result(p, root->arg[i]);
         root = hlo_make_tuple(p, root->narg, e);
     } else {
-        root = widened(p, root);
+        root = widened_result(p, root);
     }
     hlo_set_root(w, root);
     return w;
@@ -174,6 +192,9 @@ static hlo_inst *lower(hlo_inst *in)
     switch (in->op) {
     case HLO_IOTA:
         return pass_is_narrow(pass_dtype(in)) ? lower_iota(in) : NULL;
+    case HLO_CONVOLUTION: /* pads with a zero, which f8e8m0 lacks */
+        return pass_dtype(in->arg[0]) == SD_F8E8M0FNU ? lower_arithmetic(in)
+                                                      : NULL;
     case HLO_REDUCE:
     case HLO_REDUCE_WINDOW:
     case HLO_SCAN:
@@ -186,7 +207,7 @@ static hlo_inst *lower(hlo_inst *in)
     }
 }
 
-/* ---- excess precision ---- */
+/* ---- pairs of converts that change nothing ---- */
 
 enum { MAX_MOVES = 8 };
 
@@ -196,30 +217,101 @@ static bool only_moves(const hlo_inst *x)
            x->op == HLO_TRANSPOSE || x->op == HLO_SLICE || x->op == HLO_REVERSE;
 }
 
+/* Of values of t, does op in f32 give a value of t?  What has no sign or no -0
+ * (f8e8m0fnu, the fnuz types) can not be negated, and rounding up to an integer
+ * may be past the largest number of an f8. */
+static bool stays_in(hlo_op op, sd_dtype t)
+{
+    switch (op) {
+    case HLO_ABS:
+    case HLO_MAXIMUM:
+    case HLO_MINIMUM:
+    case HLO_SELECT:
+    case HLO_CLAMP:
+    case HLO_COPY:
+        return true;
+    case HLO_NEGATE:
+    case HLO_SIGN:
+    case HLO_CEIL:
+    case HLO_FLOOR:
+    case HLO_ROUND_AFZ:
+    case HLO_ROUND_EVEN:
+        return t == SD_BF16 || t == SD_F16;
+    default:
+        return only_moves(&(hlo_inst){.op = op});
+    }
+}
+
+/* Notes of which narrow type an f32 value is a value. */
+static void note_type(hlo_inst *in)
+{
+    int64_t mark = 0;
+
+    if (in->mark == ACCUMULATES || !sd_shape_is_array(in->shape) ||
+        pass_dtype(in) != SD_F32)
+        return;
+    if (in->op == HLO_CONVERT && pass_is_narrow(pass_dtype(in->arg[0]))) {
+        in->mark = HOLDS + (int64_t)pass_dtype(in->arg[0]);
+        return;
+    }
+    for (int i = 0; i < in->narg; i++) {
+        int64_t of_arg = in->arg[i]->mark;
+
+        if (pass_dtype(in->arg[i]) != SD_F32)
+            continue;
+        if (of_arg < HOLDS || (mark && mark != of_arg))
+            return;
+        mark = of_arg;
+    }
+    if (mark && stays_in(in->op, (sd_dtype)(mark - HOLDS)))
+        in->mark = mark;
+}
+
+static bool may_go(const hlo_inst *widen, const hlo_inst *narrow)
+{
+    sd_dtype t = pass_dtype(narrow);
+
+    return narrow->mark == ACCUMULATES || widen->mark == ACCUMULATES ||
+           narrow->arg[0]->mark == HOLDS + (int64_t)t ||
+           (t == SD_BF16 && narrow->parent->module->excess_precision);
+}
+
 /* The f32 value that `in` widens again, from before it was narrowed, moved as
- * the narrow one was; NULL when there is none. */
-static hlo_inst *unrounded(hlo_inst *in)
+ * the narrow one was; NULL when there is none, or it is another. */
+static hlo_inst *before_pair(hlo_inst *in)
 {
     hlo_inst *move[MAX_MOVES], *x = in->arg[0];
-    sd_dtype t = pass_dtype(x);
     int n = 0;
 
-    if (pass_dtype(in) != SD_F32 || !pass_is_narrow(t))
+    if (in->op != HLO_CONVERT || pass_dtype(in) != SD_F32 ||
+        !pass_is_narrow(pass_dtype(x)))
         return NULL;
     while (only_moves(x) && n < MAX_MOVES) {
         move[n++] = x;
         x = x->arg[0];
     }
     if (x->op != HLO_CONVERT || pass_dtype(x->arg[0]) != SD_F32 ||
-        (t != SD_BF16 && t != SD_F16 && (in->mark != OURS || x->mark != OURS)))
+        !may_go(in, x))
         return NULL;
     x = x->arg[0];
     while (n-- > 0) {
+        int64_t mark = x->mark;
         hlo_inst *y = hlo_inst_clone(in->parent, in, move[n], &x);
 
         y->shape = wide_shape(in->parent->module, move[n]->shape);
+        y->mark = mark;
         x = y;
     }
+    return x;
+}
+
+/* Operands come first, so what they hold is known. */
+static hlo_inst *cancel(hlo_inst *in)
+{
+    hlo_inst *x = before_pair(in);
+
+    if (!x)
+        note_type(in);
     return x;
 }
 
@@ -236,5 +328,5 @@ bool hlo_lower_float(hlo_module *m, const device_desc *dev)
     /* bodies come first and are lowered before what calls them; the wide ones
      * made on the way come last and need it no more */
     changed = pass_rewrite(m, HLO_OP_COUNT, lower);
-    return pass_rewrite(m, HLO_CONVERT, unrounded) || changed;
+    return pass_rewrite(m, HLO_OP_COUNT, cancel) || changed;
 }

@@ -79,12 +79,30 @@ static bool layout_of(sd_dtype t, bits *b)
     }
 }
 
+static hlo_inst *lower(hlo_inst *in);
+
+/* f8e5m2 and its kind are taken for f16, so that 5 bits of exponent cut none;
+ * other f8 and f4 for f32, by hlo_lower_float. */
+static hlo_inst *lower_as_half(hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    hlo_inst *x = hlo_make_convert(p, SD_F16, in->arg[0]);
+    hlo_inst *half = hlo_inst_clone(in->parent, in, in, &x);
+
+    half->shape = x->shape;
+    x = lower(half);
+    hlo_remove(half);
+    return hlo_make_convert(p, pass_dtype(in), x);
+}
+
 static hlo_inst *lower(hlo_inst *in)
 {
     int e = in->u.precision.exponent, m = in->u.precision.mantissa;
     hlo_inst *x = in->arg[0], *y;
     bits b;
 
+    if (pass_dtype(in) == SD_F8E5M2 || pass_dtype(in) == SD_F8E5M2FNUZ)
+        return lower_as_half(in);
     if (!layout_of(pass_dtype(in), &b))
         return NULL;
     b.p = pass_at(in);

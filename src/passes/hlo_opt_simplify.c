@@ -52,8 +52,17 @@ static hlo_inst *fill_pred(hlo_inst *in, bool v)
 
 /* ---- rules for any commutative op ---- */
 
+/* Of complex numbers that compare equal, 0 and -0, extremes give the first. */
+static bool first_wins(const hlo_inst *in)
+{
+    return pass_is_complex(pass_dtype(in)) &&
+           (in->op == HLO_MAXIMUM || in->op == HLO_MINIMUM);
+}
+
 static hlo_inst *const_to_right(hlo_inst *in)
 {
+    if (first_wins(in))
+        return NULL;
     if (has_const(in->arg[0]) && !has_const(in->arg[1])) {
         hlo_inst *arg[] = {in->arg[1], in->arg[0]};
 
@@ -64,8 +73,12 @@ static hlo_inst *const_to_right(hlo_inst *in)
 
 /* ---- add, subtract, multiply, divide ---- */
 
+/* A complex constant is known by its real part, and its imaginary 0 is none
+ * that could be left out: -0 + 0 is 0, and inf * 0 is NaN. */
 static hlo_inst *add_zero(hlo_inst *in)
 {
+    if (pass_is_complex(pass_dtype(in)))
+        return NULL;
     return is_const(in->arg[1], is_exact(in) ? 0.0 : -0.0) ? in->arg[0] : NULL;
 }
 
@@ -90,7 +103,9 @@ static hlo_inst *subtract_itself(hlo_inst *in)
 
 static hlo_inst *multiply_one(hlo_inst *in)
 {
-    return is_const(in->arg[1], 1) ? in->arg[0] : NULL;
+    return !pass_is_complex(pass_dtype(in)) && is_const(in->arg[1], 1)
+               ? in->arg[0]
+               : NULL;
 }
 
 static hlo_inst *multiply_zero(hlo_inst *in)
@@ -166,15 +181,17 @@ static hlo_inst *power_small(hlo_inst *in)
     hlo_at p = pass_at(in);
     double v;
 
-    if (pass_is_complex(t) || !hlo_is_scalar_const(in->arg[1], &v))
+    if (!hlo_is_scalar_const(in->arg[1], &v))
         return NULL;
+    if (pass_is_complex(t)) /* infinities have no logarithm to multiply */
+        return v == 2 ? hlo_make_binary(p, HLO_MULTIPLY, x, x) : NULL;
     if (v == 0)
         return hlo_make_fill(p, in->shape, 1);
     if (v == 1)
         return x;
     if (v == 2)
         return hlo_make_binary(p, HLO_MULTIPLY, x, x);
-    if (v == 3) {
+    if (v == 3 && !pass_is_narrow(t)) { /* those round the square; f32 later */
         y = hlo_make_binary(p, HLO_MULTIPLY, x, x);
         return hlo_make_binary(p, HLO_MULTIPLY, y, x);
     }
@@ -184,8 +201,16 @@ static hlo_inst *power_small(hlo_inst *in)
     return NULL;
 }
 
+/* f8e8m0fnu has no sign: what is negated is NaN. */
+static bool has_sign(const hlo_inst *in)
+{
+    return pass_dtype(in) != SD_F8E8M0FNU;
+}
+
 static hlo_inst *undo_unary(hlo_inst *in) /* negate, not */
 {
+    if (!has_sign(in))
+        return NULL;
     return in->arg[0]->op == in->op ? in->arg[0]->arg[0] : NULL;
 }
 
@@ -195,7 +220,7 @@ static hlo_inst *abs_inner(hlo_inst *in)
 
     if (x->op == HLO_ABS)
         return x;
-    if (x->op == HLO_NEGATE)
+    if (x->op == HLO_NEGATE && has_sign(in))
         return hlo_make_unary(pass_at(in), HLO_ABS, x->arg[0]);
     return NULL;
 }
@@ -349,15 +374,17 @@ static hlo_inst *clamp_scalars(hlo_inst *in)
 
 /* ---- conversions, complex ---- */
 
-/* Does every value of type a exist in type b? */
+/* Does every value of type a exist in type b?  f8e8m0fnu has no zero. */
 static bool fits(sd_dtype a, sd_dtype b)
 {
     sd_kind ka = sd_dtype_kind(a), kb = sd_dtype_kind(b);
     int na = sd_dtype_table[a].bits, nb = sd_dtype_table[b].bits;
     bool int_a = ka == SD_K_SINT || ka == SD_K_UINT;
 
-    if (a == b || ka == SD_K_PRED)
+    if (a == b)
         return true;
+    if (ka == SD_K_PRED)
+        return b != SD_F8E8M0FNU;
     if (int_a && (kb == SD_K_SINT || kb == SD_K_UINT))
         return ka == kb ? na <= nb : ka == SD_K_UINT && na < nb;
     if (int_a && kb == SD_K_FLOAT)
@@ -367,17 +394,25 @@ static bool fits(sd_dtype a, sd_dtype b)
     return false;
 }
 
+/* The middle type of a chain goes where it holds every value of the source and
+ * the step that is left does what both did.  Integers are cut to a narrower
+ * integer but held at its ends when they come from a float: s8 -> f32 -> u8 of
+ * -56 is 0, s8 -> u8 is 200. */
 static hlo_inst *convert_chain(hlo_inst *in)
 {
     hlo_inst *x = in->arg[0];
+    sd_dtype to = pass_dtype(in), middle = pass_dtype(x), from;
 
-    if (pass_dtype(x) == pass_dtype(in))
+    if (middle == to)
         return x;
-    if (x->op != HLO_CONVERT || pass_is_complex(pass_dtype(in)) ||
-        !fits(pass_dtype(x->arg[0]), pass_dtype(x)))
+    if (x->op != HLO_CONVERT || pass_is_complex(to))
         return NULL;
     x = x->arg[0];
-    return pass_convert(pass_at(in), pass_dtype(in), x);
+    from = pass_dtype(x);
+    if (!fits(from, middle) || (pass_is_int(from) && pass_is_float(middle) &&
+                                pass_is_int(to) && !fits(from, to)))
+        return NULL;
+    return pass_convert(pass_at(in), to, x);
 }
 
 static hlo_inst *bitcast_chain(hlo_inst *in)

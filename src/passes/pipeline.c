@@ -6,7 +6,9 @@
  *     rng-bit-generator, opt-barrier, dimension size, one-participant
  *     collective;
  *   - arithmetic, reductions, scans and adding scatters of narrow floats are
- *     f32 between converts; dots and convolutions take narrow operands as are;
+ *     f32 between converts, each rounded to its type unless
+ *     xla_allow_excess_precision was asked for; dots and convolutions take
+ *     narrow operands as are;
  *   - of complex arithmetic only add, subtract, multiply, negate, compare,
  *     select, real, imag, complex;
  *   - a reduce has one dimension and, if its body has an identity, no
@@ -37,7 +39,7 @@ enum {
 
 typedef struct {
     int rounds;
-    int8_t pass[12]; /* P_x + 1; 0 ends */
+    int8_t pass[14]; /* P_x + 1; 0 ends */
 } group;
 
 #define RUN(id) (P_##id + 1)
@@ -46,14 +48,15 @@ static const group groups[] = {
      {RUN(lower_params), RUN(lower_custom), RUN(opt_inline), RUN(lower_branch),
       RUN(opt_tuple), RUN(opt_dce), RUN(opt_flatten)}},
     {1,
-     {RUN(lower_map), RUN(lower_norms), RUN(lower_distribution), RUN(lower_rng),
-      RUN(lower_fft), RUN(lower_qr), RUN(lower_cholesky), RUN(lower_solve),
+     {RUN(lower_algorithm), RUN(lower_map), RUN(lower_norms),
+      RUN(lower_distribution), RUN(lower_rng), RUN(lower_fft),
+      RUN(lower_linalg), RUN(lower_qr), RUN(lower_cholesky), RUN(lower_solve),
       RUN(lower_topk), RUN(lower_window)}},
     {8,
      {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_while),
       RUN(opt_conditional), RUN(opt_cse), RUN(opt_dce)}},
     {1,
-     {RUN(lower_dot), RUN(lower_bitcast), RUN(lower_complex),
+     {RUN(lower_conv), RUN(lower_dot), RUN(lower_bitcast), RUN(lower_complex),
       RUN(lower_precision), RUN(lower_index), RUN(lower_concatenate),
       RUN(lower_scatter), RUN(lower_float)}},
     {4, /* lower_float leaves the narrow floats' reduce-precision as f32's */
@@ -221,7 +224,8 @@ static sd_status run_group(const run *r, const group *g)
     for (int k = 0; k < g->rounds && changed; k++) {
         changed = false;
         for (int i = 0; i < (int)SD_COUNTOF(g->pass) && g->pass[i]; i++)
-            if ((st = run_pass(r, &hlo_pass_table[g->pass[i] - 1], &changed)))
+            if ((st = sd_stopped()) ||
+                (st = run_pass(r, &hlo_pass_table[g->pass[i] - 1], &changed)))
                 return st;
     }
     return NULL;
@@ -293,6 +297,8 @@ static bool can_do_tokens(const hlo_inst *in)
 
 static bool can_do(const hlo_inst *in, const device_desc *dev)
 {
+    hlo_call call;
+
     switch (hlo_info(in)->cls) {
     case HLO_C_FFT:
     case HLO_C_LINALG:
@@ -303,7 +309,7 @@ static bool can_do(const hlo_inst *in, const device_desc *dev)
     case HLO_C_MAP:
         return false;
     case HLO_C_CUSTOM:
-        return !pass_foreign_why_not(in, dev);
+        return hlo_device_call(in, &call) || !pass_foreign_why_not(in, dev);
     case HLO_C_TOKENS:
         return can_do_tokens(in);
     case HLO_C_BITCAST:
@@ -408,6 +414,7 @@ sd_status hlo_optimize(hlo_module *m, const device_desc *dev,
 
     r.roundtrip = is_listed(how, "roundtrip");
     r.verify = r.verify || r.roundtrip || is_listed(how, "verify");
+    m->excess_precision = opt && sd_opt_bool(opt, SD_OPT_EXCESS);
     if (hook)
         hook(ctx, "start", m);
     /* passes trust what is verified; text and protobuf are not yet */

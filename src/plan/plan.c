@@ -81,7 +81,7 @@ sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
     p->m = m;
     p->dev = dev;
     if ((st = plan_library(m, dev, opt)) || (st = plan_alias(m)) ||
-        (st = plan_fuse(m)))
+        (st = plan_fuse(m, opt)))
         return st;
     p->program = thunk_program_create(m->name, dev);
     pm.a = sd_arena_create();

@@ -42,6 +42,7 @@ struct plan_expr {
     plan_node *node;      /* PX_NODE: an integer node, sign-extended */
     int64_t lo, hi;       /* bounds of the value, inclusive */
     uint64_t varies;      /* axes: 1 << axis */
+    int size;             /* nodes of it written as a tree, at most INT_MAX */
 };
 /* DIV and MOD by positive constants round down: a value may be negative where
  * a guard refuses it, and the bounds still say which reads stay inside. */
@@ -129,19 +130,43 @@ typedef struct { /* one pointer argument */
 
 typedef struct { uint64_t axes; } plan_stage; /* inner axes it loops over */
 
-typedef struct { /* a kernel that sorts: rows x n, `stride` between elements */
-    int64_t rows, n, inner; /* operand viewed as [rows/inner][n][inner] */
+typedef struct { /* a kernel that sorts: rows x n, `inner` between elements */
+    int64_t rows, n, inner; /* operands viewed as [rows/inner][n][inner] */
+    int64_t keep;           /* so many of a row are wanted, the first ones */
     plan_body *less;        /* 2*nop parameters: x0 y0 x1 y1 ...; pred */
-    int nop;                /* slots 0..nop-1 in, nop..2nop-1 out */
+    int nop;                /* operands */
+    int *in;                /* operand -> slot; -1: the place in the row */
+    sd_dtype *type;         /* of an operand */
+    int nout, *out;         /* result i, in slot first_out + i -> operand */
+    int first_out;
     bool stable;
+    plan_body *keys;        /* the comparator as an order: numbers made of
+                               parameters 2*o, most significant first; or NULL */
+    bool *down;             /* of a key: the largest comes first */
+    int code_bits;          /* of all keys; at most 64 */
     size_t scratch;         /* bytes of a row's work space */
 } plan_sort;
 
-typedef enum { PLAN_LOOP, PLAN_ROW, PLAN_COLUMN, PLAN_SCATTERING, PLAN_SORTING }
-    plan_kernel_class; /* for printing and dumps */
+/* The work space of a row that the host sorts by keys: items, which are a code
+ * and what moves with it, `half` bits each.  few: of the elements only those
+ * that may be among the first `keep` are put into `a`. */
+enum { PLAN_SORT_FEW = 48, PLAN_SORT_COUNTS = 6 << 11, PLAN_SORT_BLOCK = 1024 };
 typedef struct {
+    bool few;
+    int half;
+    int64_t room;        /* items in a */
+    size_t a, b, count;  /* offsets of areas */
+    size_t state, codes; /* few: the search; codes of a block */
+    size_t bytes;
+} plan_sort_areas;
+
+typedef enum { PLAN_LOOP, PLAN_ROW, PLAN_COLUMN, PLAN_SCATTERING, PLAN_SORTING,
+               PLAN_CALLING } plan_kernel_class; /* for printing and dumps */
+typedef struct plan_kernel plan_kernel;
+struct plan_kernel {
     const char *name;      /* as in HLO: "fusion", "wrapped_multiply" */
-    uint64_t hash;         /* of the content without the name */
+    int number;            /* among the plan's distinct kernels */
+    plan_kernel *same_hash; /* the one before it of the same hash */
     plan_kernel_class cls;
     plan_axis *axis;
     plan_node **node;      /* operands before users */
@@ -149,13 +174,16 @@ typedef struct {
     plan_stage *stage;
     int naxis, nouter, nnode, nslot, nstage;
     plan_sort *sort;
+    hlo_call *call;        /* a kernel that is calls of a device function: slots
+                              are its operands, its results, and work space of
+                              all items where the device has no scratch */
     bool rows;             /* host: stage 0 takes rows as they lie, with LANE
                               inside its loop: accumulators in local memory */
     size_t local_bytes;    /* parked values, lane joins, rows' accumulators */
     int64_t tiles;         /* product over grid axes of ceil(extent/tile) */
     double flops, bytes;
     sd_arena *arena;       /* that all of it is in */
-} plan_kernel;
+};
 
 typedef struct {
     sd_arena *arena;
@@ -173,13 +201,21 @@ typedef struct {
 sd_status plan_library(hlo_module *m, const device_desc *dev,
                        const sd_options *opt);
 sd_status plan_alias(hlo_module *m);
-sd_status plan_fuse(hlo_module *m);        /* the same for every device */
+sd_status plan_fuse(hlo_module *m, /* the same for every device */
+                    const sd_options *opt);
 sd_status plan_lower(sd_arena *a, hlo_inst *fusion, plan_kernel **out);
 void plan_tile(plan_kernel *k, const device_desc *dev);
+/* f32 -> narrow float -> f32: the second convert of the two. */
+bool plan_is_rounding(const plan_node *n);
 /* The result of REDUCE n does not depend on the order of its elements. */
 bool plan_any_order(const plan_node *n);
 /* Local memory of the accumulators of n in a kernel with `rows`. */
 size_t plan_rows_bytes(const plan_kernel *k, const plan_node *n);
+void plan_sort_place(const plan_sort *s, plan_sort_areas *out);
+/* Of a row's work space. */
+size_t plan_sort_bytes(const plan_sort *s, bool host);
+/* All operands are results, in full, so a result can be a work space too. */
+bool plan_sort_is_full(const plan_sort *s);
 sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
                     const sd_options *opt, plan **out);
 void plan_destroy(plan *p); /* the program, when nobody took it; takes NULL */

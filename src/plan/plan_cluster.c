@@ -56,7 +56,7 @@ static void user_axes(clusters *cs, const plan_space *s, const hlo_inst *u,
                       const plan_expr **axis)
 {
     int64_t extent[SD_MAX_RANK];
-    int n = plan_inner_extents(u, extent), at = s->outer->rank + 1;
+    int n = plan_inner_extents(u, extent), at = plan_space_naxis(s);
 
     for (int i = 0; i < n; i++)
         axis[i] = u->op == HLO_REDUCE && n == 1
@@ -398,9 +398,8 @@ double cluster_times(const cluster *c, const cluster_member *m)
     for (int i = 0; i < s->outer->rank; i++)
         if (s->outer->dim[i] != 1)
             upto[axis++] = n *= (double)s->outer->dim[i];
-    n *= (double)s->row;
-    while (axis <= s->outer->rank)
-        upto[axis++] = n;
+    if (s->full)
+        upto[axis++] = n * (double)s->row;
     n = cluster_points(c); /* the member's own loops are innermost */
     while (axis < 64)
         upto[axis++] = n;

@@ -6,6 +6,7 @@
 #include "plan_room.h"
 
 typedef struct cluster cluster;
+typedef struct cluster_place cluster_place;
 
 typedef struct {
     const plan_expr **index;
@@ -48,8 +49,9 @@ typedef struct {
     hlo_comp *c;
     sd_vec(cluster *) all;
     sd_vec(cluster *) several; /* those with several roots */
-    sd_map *places;            /* fake nodes for what depends on data */
+    sd_map *places;            /* hash -> cluster_place, a chain */
     int epoch;
+    bool apart; /* one kernel an instruction */
 } clusters;
 
 static inline cluster_info *info_of(const hlo_inst *in)
@@ -76,5 +78,28 @@ double cluster_points(const cluster *c); /* iterations of its loops */
 double cluster_times(const cluster *c, const cluster_member *m);
 void cluster_build(clusters *cs, cluster *c);   /* makes the fusion, */
 void cluster_replace(clusters *cs, cluster *c); /* and gives it the uses */
+
+/* The node that stands for the value of operand k of in at index. */
+plan_node *cluster_place_node(clusters *cs, uint64_t hash, const hlo_inst *in,
+                              int k, const plan_expr *const *index);
+
+/* ---- plan_worth.c: what a cluster takes ---- */
+
+int64_t cluster_count_of(const hlo_inst *in); /* elements */
+bool cluster_is_view_op(const hlo_inst *in);  /* moves data, computes nothing */
+static inline bool plan_is_alias(const hlo_inst *in)
+{
+    return in->op == HLO_RESHAPE || in->op == HLO_BITCAST;
+}
+/* Is the work of computing it there in proportion?  *extra: cheap work that
+ * is done more often than there are elements. */
+bool cluster_is_worth(const cluster *c, const cluster_member *m, int *extra);
+bool cluster_may_repeat(const hlo_inst *in, int copies);
+/* Is there room for another member, and for this one with its views? */
+bool cluster_has_room(clusters *cs, const cluster *c, const hlo_inst *in);
+bool cluster_fits(const cluster *c, const cluster_member *m, int extra);
+bool cluster_has_extra(const cluster *c);
+bool cluster_has_root(const cluster *c);
+bool cluster_may_merge(const cluster *x, const cluster *y);
 
 #endif

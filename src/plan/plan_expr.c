@@ -4,25 +4,45 @@
 #include "plan_room.h"
 
 #include <assert.h>
+#include <limits.h>
+#include <stdlib.h>
 
-enum { MAX_TERMS = 96 };
+typedef struct {
+    const plan_expr *e; /* an atom: neither ADD, MUL nor CONST */
+    int64_t c;
+} term;
+
+/* k0 + the sum of c * e over its terms, while it is being made.  A sum is
+ * opened and closed in turn, innermost first, so that the memory of one serves
+ * the next: see sum_open. */
+typedef struct {
+    plan_px *p;
+    sd_vec(term) t;
+    int64_t k0;
+} sum;
 
 struct plan_px {
     sd_arena *a;
-    sd_map *map; /* hash -> chain */
+    sd_map *map;      /* hash -> chain */
+    sd_map *division; /* hash -> division */
     uint32_t next_id;
+    sd_vec(sum *) room; /* the first `nopen` are in use */
+    int nopen;
 };
 typedef struct chain {
     plan_expr e;
     struct chain *next;
 } chain;
 
-typedef struct { /* k0 + sum of c[i] * t[i] */
-    int n;
-    const plan_expr *t[MAX_TERMS];
-    int64_t c[MAX_TERMS];
-    int64_t k0;
-} sum;
+/* A quotient or remainder that has been simplified before.  Sums ask for the
+ * quotients of their remainders each time they are made, and what those stand
+ * on does the same: without this the work doubles with every level. */
+typedef struct division {
+    const plan_expr *e, *of;
+    plan_expr_kind kind;
+    int64_t k;
+    struct division *next;
+} division;
 
 plan_px *plan_px_create(sd_arena *a)
 {
@@ -30,6 +50,7 @@ plan_px *plan_px_create(sd_arena *a)
 
     p->a = a;
     p->map = sd_map_create(a);
+    p->division = sd_map_create(a);
     return p;
 }
 
@@ -86,6 +107,8 @@ static const plan_expr *intern(plan_px *p, plan_expr e)
     c = sd_arena_new(p->a, chain);
     c->e = e;
     c->e.id = p->next_id++;
+    c->e.size = (int)SD_MIN(1ll + (e.a ? e.a->size : 0) + (e.b ? e.b->size : 0),
+                            INT_MAX);
     c->next = first;
     sd_map_set(p->map, h, c);
     return &c->e;
@@ -120,63 +143,83 @@ const plan_expr *plan_px_node(plan_px *p, plan_node *n, int64_t lo, int64_t hi)
 
 /* ---- sums ---- */
 
+static sum *sum_open(plan_px *p)
+{
+    sum *s;
+
+    if (p->nopen == p->room.n)
+        *sd_push(p->a, &p->room) = sd_arena_new(p->a, sum);
+    s = p->room.at[p->nopen++];
+    s->p = p;
+    s->t.n = 0;
+    s->k0 = 0;
+    return s;
+}
+
+/* Of a sum as sum_close makes it, one term after the other: *rest starts as
+ * the whole and ends as NULL.  An ADD has at most one ADD below it, so this
+ * takes as many steps as there are terms, and no stack. */
+static const plan_expr *next_term(const plan_expr **rest, int64_t *c)
+{
+    const plan_expr *e = *rest, *t = e;
+
+    *rest = NULL;
+    if (e->kind == PX_ADD) {
+        *rest = e->b->kind == PX_ADD ? e->b : e->a;
+        t = *rest == e->a ? e->b : e->a;
+    }
+    *c = t->kind == PX_MUL || t->kind == PX_CONST ? t->c : 1;
+    return t->kind == PX_MUL ? t->a : t;
+}
+
+static void add_atom(sum *s, const plan_expr *e, int64_t c)
+{
+    for (int i = 0; i < s->t.n; i++) {
+        term *t = &s->t.at[i];
+
+        if (t->e != e)
+            continue;
+        t->c = wrap_mad(t->c, c, 1);
+        if (t->c == 0)
+            *t = s->t.at[--s->t.n];
+        return;
+    }
+    *sd_push(s->p->a, &s->t) = (term){e, c};
+}
+
 static void sum_add(sum *s, const plan_expr *e, int64_t c)
 {
-    switch (e->kind) {
-    case PX_CONST:
-        s->k0 = wrap_mad(s->k0, c, e->c);
-        return;
-    case PX_ADD:
-        sum_add(s, e->a, c);
-        sum_add(s, e->b, c);
-        return;
-    case PX_MUL:
-        sum_add(s, e->a, wrap_mad(0, c, e->c));
-        return;
-    default:
-        break;
+    while (e) {
+        int64_t k;
+        const plan_expr *t = next_term(&e, &k);
+
+        if (t->kind == PX_CONST)
+            s->k0 = wrap_mad(s->k0, c, k);
+        else
+            add_atom(s, t, wrap_mad(0, c, k));
     }
-    for (int i = 0; i < s->n; i++)
-        if (s->t[i] == e) {
-            s->c[i] = wrap_mad(s->c[i], c, 1);
-            if (s->c[i] == 0) {
-                s->n--;
-                s->t[i] = s->t[s->n];
-                s->c[i] = s->c[s->n];
-            }
-            return;
-        }
-    assert(s->n < MAX_TERMS);
-    s->t[s->n] = e;
-    s->c[s->n++] = c;
 }
 
 static int find_term(const sum *s, const plan_expr *e, int64_t c)
 {
-    for (int i = 0; i < s->n; i++)
-        if (s->t[i] == e && s->c[i] == c)
+    for (int i = 0; i < s->t.n; i++)
+        if (s->t.at[i].e == e && s->t.at[i].c == c)
             return i;
     return -1;
 }
 
 static void drop_terms(sum *s, int i, int j)
 {
-    int hi = SD_MAX(i, j), lo = SD_MIN(i, j);
-
-    s->n--;
-    s->t[hi] = s->t[s->n];
-    s->c[hi] = s->c[s->n];
-    s->n--;
-    s->t[lo] = s->t[s->n];
-    s->c[lo] = s->c[s->n];
+    s->t.at[SD_MAX(i, j)] = s->t.at[--s->t.n];
+    s->t.at[SD_MIN(i, j)] = s->t.at[--s->t.n];
 }
 
 /* (y % k) * c + (y / k) * c * k = y * c */
 static bool rejoin(plan_px *p, sum *s)
 {
-    for (int i = 0; i < s->n; i++) {
-        const plan_expr *r = s->t[i], *q;
-        int64_t c = s->c[i];
+    for (int i = 0; i < s->t.n; i++) {
+        const plan_expr *r = s->t.at[i].e, *q;
+        int64_t c = s->t.at[i].c;
         int j;
 
         if (r->kind != PX_MOD)
@@ -208,53 +251,58 @@ static const plan_expr *scaled(plan_px *p, const plan_expr *t, int64_t c)
                                  .varies = t->varies});
 }
 
-static const plan_expr *sum_expr(plan_px *p, sum *s)
+static int by_id(const void *a, const void *b)
 {
+    const term *x = a, *y = b;
+
+    return (x->e->id > y->e->id) - (x->e->id < y->e->id);
+}
+
+static const plan_expr *added(plan_px *p, const plan_expr *x,
+                              const plan_expr *y)
+{
+    return intern(p, (plan_expr){.kind = PX_ADD,
+                                 .a = x->id < y->id ? x : y,
+                                 .b = x->id < y->id ? y : x,
+                                 .lo = sat_add(x->lo, y->lo),
+                                 .hi = sat_add(x->hi, y->hi),
+                                 .varies = x->varies | y->varies});
+}
+
+/* The expression of a sum, which is not used afterwards.  s is the one that
+ * was opened last. */
+static const plan_expr *sum_close(sum *s)
+{
+    plan_px *p = s->p;
     const plan_expr *e = NULL;
 
     while (rejoin(p, s))
         ;
-    for (int i = 1; i < s->n; i++) /* few terms: insertion by id */
-        for (int j = i; j > 0 && s->t[j]->id < s->t[j - 1]->id; j--) {
-            const plan_expr *t = s->t[j];
-            int64_t c = s->c[j];
+    if (s->t.n > 1)
+        qsort(s->t.at, (size_t)s->t.n, sizeof *s->t.at, by_id);
+    for (int i = 0; i < s->t.n; i++) {
+        const plan_expr *t = scaled(p, s->t.at[i].e, s->t.at[i].c);
 
-            s->t[j] = s->t[j - 1];
-            s->c[j] = s->c[j - 1];
-            s->t[j - 1] = t;
-            s->c[j - 1] = c;
-        }
-    for (int i = 0; i <= s->n; i++) {
-        const plan_expr *t, *x, *y;
-
-        if (i == s->n && s->k0 == 0 && e)
-            break;
-        t = i < s->n ? scaled(p, s->t[i], s->c[i]) : plan_px_const(p, s->k0);
-        if (!e) {
-            e = t;
-            continue;
-        }
-        x = e->id < t->id ? e : t;
-        y = e->id < t->id ? t : e;
-        e = intern(p, (plan_expr){.kind = PX_ADD,
-                                  .a = x,
-                                  .b = y,
-                                  .lo = sat_add(e->lo, t->lo),
-                                  .hi = sat_add(e->hi, t->hi),
-                                  .varies = e->varies | t->varies});
+        e = e ? added(p, e, t) : t;
     }
+    if (!e)
+        e = plan_px_const(p, s->k0);
+    else if (s->k0)
+        e = added(p, e, plan_px_const(p, s->k0));
+    p->nopen--;
+    assert(p->room.at[p->nopen] == s);
     return e;
 }
 
 const plan_expr *plan_px_mad(plan_px *p, const plan_expr *a, int64_t c,
                              const plan_expr *b)
 {
-    sum s = {0};
+    sum *s = sum_open(p);
 
-    sum_add(&s, a, 1);
+    sum_add(s, a, 1);
     if (c)
-        sum_add(&s, b, c);
-    return sum_expr(p, &s);
+        sum_add(s, b, c);
+    return sum_close(s);
 }
 
 const plan_expr *plan_px_add(plan_px *p, const plan_expr *a, const plan_expr *b)
@@ -264,86 +312,109 @@ const plan_expr *plan_px_add(plan_px *p, const plan_expr *a, const plan_expr *b)
 
 const plan_expr *plan_px_mul(plan_px *p, const plan_expr *a, int64_t c)
 {
-    sum s = {0};
+    sum *s = sum_open(p);
 
     if (c)
-        sum_add(&s, a, c);
-    return sum_expr(p, &s);
+        sum_add(s, a, c);
+    return sum_close(s);
 }
 
 /* ---- quotient and remainder ---- */
+
+/* The terms of e that k divides (`divided`: by k), or the others; and of the
+ * constant what is left of it below k, or (divided) how often k is in it. */
+static const plan_expr *part_of(plan_px *p, const plan_expr *e, int64_t k,
+                                bool divided)
+{
+    sum *s = sum_open(p);
+
+    while (e) {
+        int64_t c;
+        const plan_expr *t = next_term(&e, &c);
+
+        if (t->kind == PX_CONST)
+            s->k0 =
+                divided ? floor_div(c, k) : wrap_mad(c, floor_div(c, k), -k);
+        else if ((c % k == 0) == divided)
+            add_atom(s, t, divided ? c / k : c);
+    }
+    return sum_close(s);
+}
 
 /* e = q * k + r, r with all coefficients that k does not divide and the
  * constant reduced to [0, k). */
 static void split(plan_px *p, const plan_expr *e, int64_t k,
                   const plan_expr **q, const plan_expr **r)
 {
-    sum s = {0}, sq = {0}, sr = {0};
+    *q = part_of(p, e, k, true);
+    *r = part_of(p, e, k, false);
+}
 
-    sum_add(&s, e, 1);
-    for (int i = 0; i < s.n; i++)
-        if (s.c[i] % k == 0)
-            sum_add(&sq, s.t[i], s.c[i] / k);
-        else
-            sum_add(&sr, s.t[i], s.c[i]);
-    sq.k0 = floor_div(s.k0, k);
-    sr.k0 = wrap_mad(s.k0, sq.k0, -k);
-    *q = sum_expr(p, &sq);
-    *r = sum_expr(p, &sr);
+static int64_t gcd(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t t = a % b;
+
+        a = b;
+        b = t;
+    }
+    return a;
 }
 
 /* The greatest g that divides k and all coefficients; *rest the constant. */
 static int64_t common(const plan_expr *e, int64_t k, int64_t *rest)
 {
-    sum s = {0};
+    *rest = 0;
+    while (e) {
+        int64_t c;
+        const plan_expr *t = next_term(&e, &c);
 
-    sum_add(&s, e, 1);
-    *rest = s.k0;
-    for (int i = 0; i < s.n; i++) {
-        int64_t a = k, b = s.c[i] < 0 ? -s.c[i] : s.c[i];
-
-        while (b) {
-            int64_t t = a % b;
-
-            a = b;
-            b = t;
-        }
-        k = a;
+        if (t->kind == PX_CONST)
+            *rest = c;
+        else
+            k = gcd(k, c < 0 ? -c : c);
     }
     return k;
 }
 
-static const plan_expr *shrink(plan_px *p, const plan_expr *e, int64_t g)
+/* Is m times any value of e still a number, and what stands beside it? */
+static bool can_scale(const plan_expr *e, int64_t m)
 {
-    sum s = {0}, d = {0};
+    int64_t lo, hi;
 
-    sum_add(&s, e, 1);
-    for (int i = 0; i < s.n; i++)
-        sum_add(&d, s.t[i], s.c[i] / g);
-    d.k0 = floor_div(s.k0, g);
-    return sum_expr(p, &d);
+    return !__builtin_mul_overflow(SD_MIN(e->lo, 0), m, &lo) &&
+           !__builtin_mul_overflow(SD_MAX(e->hi, 0), m, &hi) &&
+           lo > INT64_MIN / 4 && hi < INT64_MAX / 4;
 }
 
 /* (s + t / m) / k = (m s + t) / (m k): one division, and one form for what a
  * reshape may reach in several ways. */
-static const plan_expr *flatten_div(plan_px *p, const plan_expr *e, int64_t *m)
+static const plan_expr *flatten_div(plan_px *p, const plan_expr *e, int64_t k,
+                                    int64_t *m)
 {
-    sum s = {0}, d = {0};
-    int at = -1;
+    const plan_expr *rest = e, *div = NULL, *t;
+    sum *s;
+    int64_t c;
+    int n = 0;
 
-    sum_add(&s, e, 1);
-    for (int i = 0; i < s.n; i++)
-        if (s.t[i]->kind == PX_DIV && s.c[i] == 1)
-            at = i;
-    if (at < 0 || s.n < 2)
+    while (rest) {
+        t = next_term(&rest, &c);
+        n += t->kind != PX_CONST;
+        if (t->kind == PX_DIV && c == 1)
+            div = t;
+    }
+    if (!div || n < 2 || !can_scale(e, div->c) ||
+        __builtin_mul_overflow(div->c, k, m))
         return NULL;
-    *m = s.t[at]->c;
-    for (int i = 0; i < s.n; i++)
-        if (i != at)
-            sum_add(&d, s.t[i], s.c[i] * *m);
-    d.k0 = wrap_mad(d.k0, s.k0, *m);
-    sum_add(&d, s.t[at]->a, 1);
-    return sum_expr(p, &d);
+    *m = div->c;
+    s = sum_open(p);
+    for (rest = e; rest;) {
+        t = next_term(&rest, &c);
+        if (t != div)
+            sum_add(s, t, t->kind == PX_CONST ? *m : wrap_mad(0, c, *m));
+    }
+    sum_add(s, div->a, 1);
+    return sum_close(s);
 }
 
 static const plan_expr *quotient(plan_px *p, const plan_expr *e, int64_t k)
@@ -355,35 +426,22 @@ static const plan_expr *quotient(plan_px *p, const plan_expr *e, int64_t k)
         return e;
     if (e->lo >= 0 && e->hi < k)
         return plan_px_const(p, 0);
-    if (e->kind == PX_DIV)
-        return quotient(p, e->a, e->c * k);
+    if (e->kind == PX_DIV && !__builtin_mul_overflow(e->c, k, &g))
+        return quotient(p, e->a, g);
     if (e->kind == PX_MOD && e->c % k == 0) /* (x % m) / k */
         return plan_px_mod(p, plan_px_div(p, e->a, k), e->c / k);
-    flat = flatten_div(p, e, &g);
+    flat = flatten_div(p, e, k, &g);
     if (flat)
         return plan_px_div(p, flat, g * k);
     g = common(e, k, &rest);
     if (g > 1)
-        return quotient(p, shrink(p, e, g), k / g);
+        return quotient(p, part_of(p, e, g, true), k / g);
     return intern(p, (plan_expr){.kind = PX_DIV,
                                  .c = k,
                                  .a = e,
                                  .lo = floor_div(e->lo, k),
                                  .hi = floor_div(e->hi, k),
                                  .varies = e->varies});
-}
-
-const plan_expr *plan_px_div(plan_px *p, const plan_expr *a, int64_t k)
-{
-    const plan_expr *q, *r;
-
-    assert(k > 0);
-    if (k == 1)
-        return a;
-    split(p, a, k, &q, &r);
-    if (r->lo < 0) /* the parts could be negative where the whole is not */
-        return quotient(p, a, k);
-    return plan_px_add(p, q, quotient(p, r, k));
 }
 
 static const plan_expr *remainder_of(plan_px *p, const plan_expr *e, int64_t k)
@@ -396,7 +454,7 @@ static const plan_expr *remainder_of(plan_px *p, const plan_expr *e, int64_t k)
         return remainder_of(p, e->a, k);
     g = common(e, k, &rest);
     if (g > 1) { /* (g x + rest) % k = g (x' % (k / g)) + rest % g */
-        const plan_expr *x = shrink(p, e, g);
+        const plan_expr *x = part_of(p, e, g, true);
 
         rest -= floor_div(rest, g) * g;
         return plan_px_mad(p, plan_px_const(p, rest), g,
@@ -408,15 +466,51 @@ static const plan_expr *remainder_of(plan_px *p, const plan_expr *e, int64_t k)
             .kind = PX_MOD, .c = k, .a = e, .hi = k - 1, .varies = e->varies});
 }
 
-const plan_expr *plan_px_mod(plan_px *p, const plan_expr *a, int64_t k)
+static const plan_expr *make_div(plan_px *p, const plan_expr *a, int64_t k)
 {
     const plan_expr *q, *r;
 
-    assert(k > 0);
-    if (k == 1)
-        return plan_px_const(p, 0);
+    split(p, a, k, &q, &r);
+    if (r->lo < 0) /* the parts could be negative where the whole is not */
+        return quotient(p, a, k);
+    return plan_px_add(p, q, quotient(p, r, k));
+}
+
+static const plan_expr *make_mod(plan_px *p, const plan_expr *a, int64_t k)
+{
+    const plan_expr *q, *r;
+
     split(p, a, k, &q, &r);
     return remainder_of(p, r->lo < 0 ? a : r, k);
+}
+
+static const plan_expr *divide(plan_px *p, plan_expr_kind kind,
+                               const plan_expr *of, int64_t k)
+{
+    uint64_t key[3] = {kind, sd_key(of), (uint64_t)k};
+    uint64_t h = sd_hash(key, sizeof key, 0);
+    division *d;
+
+    assert(k > 0);
+    for (d = sd_map_get(p->division, h); d; d = d->next)
+        if (d->kind == kind && d->of == of && d->k == k)
+            return d->e;
+    d = sd_arena_new(p->a, division);
+    *d = (division){.of = of, .kind = kind, .k = k};
+    d->e = kind == PX_DIV ? make_div(p, of, k) : make_mod(p, of, k);
+    d->next = sd_map_get(p->division, h);
+    sd_map_set(p->division, h, d);
+    return d->e;
+}
+
+const plan_expr *plan_px_div(plan_px *p, const plan_expr *a, int64_t k)
+{
+    return k == 1 ? a : divide(p, PX_DIV, a, k);
+}
+
+const plan_expr *plan_px_mod(plan_px *p, const plan_expr *a, int64_t k)
+{
+    return k == 1 ? plan_px_const(p, 0) : divide(p, PX_MOD, a, k);
 }
 
 /* ---- arrays ---- */
@@ -424,15 +518,15 @@ const plan_expr *plan_px_mod(plan_px *p, const plan_expr *a, int64_t k)
 const plan_expr *plan_px_linear(plan_px *p, int rank, const int64_t *dim,
                                 const plan_expr *const *index)
 {
-    sum s = {0};
+    sum *s = sum_open(p);
     int64_t stride = 1;
 
     for (int i = rank - 1; i >= 0; i--) {
         if (dim[i] != 1) /* the only index there is 0 */
-            sum_add(&s, index[i], stride);
+            sum_add(s, index[i], stride);
         stride *= dim[i];
     }
-    return sum_expr(p, &s);
+    return sum_close(s);
 }
 
 void plan_px_delinear(plan_px *p, const plan_expr *e, int rank,
@@ -506,29 +600,29 @@ const plan_expr *plan_px_subst(plan_px *p, const plan_expr *e,
     return e;
 }
 
-static int64_t coefficient(const sum *s, int axis)
+/* What axis is multiplied by where it stands by itself. */
+static int64_t coefficient(const plan_expr *e, int axis)
 {
-    for (int i = 0; i < s->n; i++)
-        if (s->t[i]->kind == PX_AXIS && s->t[i]->axis == axis)
-            return s->c[i];
+    while (e) {
+        int64_t c;
+        const plan_expr *t = next_term(&e, &c);
+
+        if (t->kind == PX_AXIS && t->axis == axis)
+            return c;
+    }
     return 0;
 }
 
 bool plan_px_joins(const plan_expr *e, int a, int b, int64_t eb)
 {
-    sum s = {0};
-
     if (!(e->varies & (1ull << a | 1ull << b)))
         return true;
-    sum_add(&s, e, 1);
-    if (coefficient(&s, a) != coefficient(&s, b) * eb)
+    if (coefficient(e, a) != coefficient(e, b) * eb)
         return false;
-    for (int i = 0; i < s.n; i++) {
-        const plan_expr *t = s.t[i];
+    while (e) { /* of a node its own expressions are asked */
+        int64_t c;
+        const plan_expr *t = next_term(&e, &c);
 
-        if (t->kind == PX_NODE) { /* the node's own expressions are asked */
-            continue;
-        }
         if ((t->kind == PX_DIV || t->kind == PX_MOD) &&
             !plan_px_joins(t->a, a, b, eb))
             return false;
@@ -538,15 +632,16 @@ bool plan_px_joins(const plan_expr *e, int a, int b, int64_t eb)
 
 bool plan_expr_stride(const plan_expr *e, int axis, int64_t *stride)
 {
-    sum s = {0};
-
     *stride = 0;
     if (!(e->varies >> axis & 1))
         return true;
-    sum_add(&s, e, 1);
-    for (int i = 0; i < s.n; i++)
-        if (s.t[i]->kind != PX_AXIS && s.t[i]->varies >> axis & 1)
+    for (const plan_expr *rest = e; rest;) {
+        int64_t c;
+        const plan_expr *t = next_term(&rest, &c);
+
+        if (t->kind != PX_AXIS && t->varies >> axis & 1)
             return false;
-    *stride = coefficient(&s, axis);
+    }
+    *stride = coefficient(e, axis);
     return true;
 }

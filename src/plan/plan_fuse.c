@@ -7,45 +7,15 @@
  * Nothing here looks at the device: all devices get the same fusions. */
 #include "plan_cluster.h"
 
-enum {
-    MOST_MEMBERS = 240,
-    MOST_ROOTS = 16,
-    MOST_VIEWS = 300,
-    MOST_OPERANDS = 44,
-    MOST_EXTRA = 8,      /* cheap work done again, ops a kernel */
-    MOST_NEIGHBOURS = 8, /* users of one value that are asked to join */
-    MOST_COPIES = 4,     /* kernels that compute the same value */
-    SMALL = 16384, /* computing this much again costs less than a launch */
-    SMALL_HEAVY = 2048
-};
-
-static bool is_view_op(const hlo_inst *in)
-{
-    switch (in->op) {
-    case HLO_BROADCAST:
-    case HLO_RESHAPE:
-    case HLO_BITCAST:
-    case HLO_TRANSPOSE:
-    case HLO_REVERSE:
-    case HLO_SLICE:
-    case HLO_DYNAMIC_SLICE:
-    case HLO_PAD:
-    case HLO_GATHER:
-    case HLO_CONCATENATE:
-    case HLO_IOTA:
-    case HLO_CONSTANT:
-        return true;
-    default:
-        return false;
-    }
-}
+enum { MOST_NEIGHBOURS = 8 /* users of one value that are asked to join */ };
 
 static bool is_fusable(const hlo_inst *in)
 {
     if (!sd_shape_is_array(in->shape) && in->op != HLO_REDUCE &&
         in->op != HLO_REDUCE_WINDOW)
         return false;
-    if (hlo_is_elementwise(in) || is_view_op(in) || plan_is_reducing(in))
+    if (hlo_is_elementwise(in) || cluster_is_view_op(in) ||
+        plan_is_reducing(in))
         return in->op != HLO_CONSTANT || in->shape->rank == 0 ||
                hlo_is_splat(in);
     if (in->op == HLO_GET_TUPLE_ELEMENT)
@@ -58,8 +28,10 @@ static bool is_fusable(const hlo_inst *in)
  * in place writes. */
 static bool is_alone(const hlo_inst *in)
 {
-    return in->op == HLO_SORT || in->op == HLO_SCAN || in->op == HLO_SCATTER ||
-           in->op == HLO_DYNAMIC_UPDATE_SLICE;
+    hlo_call call;
+
+    return in->op == HLO_SCAN || in->op == HLO_SCATTER ||
+           in->op == HLO_DYNAMIC_UPDATE_SLICE || hlo_device_call(in, &call);
 }
 
 static bool is_update(const hlo_inst *in)
@@ -81,13 +53,6 @@ static bool is_empty(const hlo_inst *in)
         if (sd_shape_count(in->arg[i]->shape) == 0)
             return true;
     return false;
-}
-
-static int64_t count_of(const hlo_inst *in)
-{
-    const sd_shape *s = in->shape;
-
-    return sd_shape_count(s->dtype == SD_TUPLE ? s->elem[0] : s);
 }
 
 /* ---- may an instruction join a cluster? ---- */
@@ -150,50 +115,6 @@ static bool can_take_inner(clusters *cs, cluster *c, hlo_inst *in,
     return needed_once(cs, &c->space, m);
 }
 
-static bool varies_inside(const cluster *c, const cluster_member *m)
-{
-    uint64_t varies = 0;
-
-    for (int i = 0; i < m->view.n; i++)
-        for (int d = 0; d < m->view.at[i].rank; d++)
-            varies |= m->view.at[i].index[d]->varies;
-    return varies >> (c->space.outer->rank + 1) != 0;
-}
-
-/* Six operations an element and more shuffles than loading it takes. */
-static bool is_complex_product(const hlo_inst *in)
-{
-    return in->op == HLO_MULTIPLY &&
-           sd_dtype_kind(in->shape->dtype) == SD_K_COMPLEX;
-}
-
-/* Is the work of computing it in that cluster in proportion?  *extra: cheap
- * work that is done more often than there are elements. */
-static bool is_worth(const cluster *c, const cluster_member *m, int *extra)
-{
-    double times = cluster_times(c, m), n = (double)count_of(m->in);
-    uint8_t props = hlo_info(m->in)->props;
-    const hlo_inst *in = m->in;
-
-    *extra = 0;
-    if (in->op == HLO_GET_TUPLE_ELEMENT || in->op == HLO_CONSTANT)
-        return true;
-    if (is_view_op(in))
-        return m->view.n <= 16 && (in->op != HLO_CONCATENATE || in->narg <= 8);
-    if (times <= n * 1.01)
-        return true;
-    if (props & HLO_P_HEAVY)
-        return times <= SMALL_HEAVY;
-    if (times <= SMALL)
-        return true;
-    if (!(props & HLO_P_CHEAP) || is_complex_product(in))
-        return times <= 2 * n;
-    if (c->inner && c->inner->op != HLO_REDUCE_WINDOW && varies_inside(c, m))
-        return in->op == HLO_CONVERT; /* in the loop of a contraction */
-    *extra = times > 2 * n;
-    return true;
-}
-
 /* Reads what the cluster's update writes in place, at other places. */
 static bool reads_updated(const cluster *c, const hlo_inst *in)
 {
@@ -216,32 +137,23 @@ static bool reads_updated(const cluster *c, const hlo_inst *in)
     return false;
 }
 
-static int views_of(const cluster *c)
-{
-    int n = 0;
-
-    for (int i = 0; i < c->member.n; i++)
-        n += c->member.at[i].view.n;
-    return n;
-}
-
 static bool can_take(clusters *cs, cluster *c, hlo_inst *in, cluster_member *m,
                      int *extra)
 {
     const hlo_inst *red;
 
-    if (c->alone || c->member.n >= MOST_MEMBERS || is_empty(in) ||
-        reads_updated(c, in))
+    if (c->alone || is_empty(in) || reads_updated(c, in))
         return false;
     *extra = 0;
+    if (!cluster_has_room(cs, c, in))
+        return false;
     red = in->op == HLO_GET_TUPLE_ELEMENT ? in->arg[0] : in;
     if (red->op == HLO_REDUCE && red->dims.n == 1)
         return can_take_reduce(cs, c, in, red, m);
     if (plan_is_reducing(red))
         return can_take_inner(cs, c, in, m);
     cluster_views(cs, c, &c->space, in, m);
-    return is_worth(c, m, extra) && views_of(c) + m->view.n <= MOST_VIEWS &&
-           c->extra + *extra <= MOST_EXTRA;
+    return cluster_is_worth(c, m, extra) && cluster_fits(c, m, *extra);
 }
 
 /* ---- the clusters of an instruction's users ---- */
@@ -263,19 +175,6 @@ static void user_clusters(clusters *cs, const hlo_inst *in, cluster_list *out)
                 *sd_push(cs->a, out) = c;
         }
     }
-}
-
-static int operand_count(const cluster *c)
-{
-    int n = 0;
-
-    for (int i = 0; i < c->member.n; i++)
-        for (int k = 0; k < c->member.at[i].in->narg; k++) {
-            const cluster_info *f = info_of(c->member.at[i].in->arg[k]);
-
-            n += f == NULL || f->in.n == 0; /* at most, so far */
-        }
-    return n;
 }
 
 /* The space of a loop over full rows is also that of the rows. */
@@ -305,9 +204,7 @@ static bool try_merge(clusters *cs, cluster *x, cluster *y)
 {
     if (x->alone || y->alone || x->update || y->update || x->inner || y->inner)
         return false;
-    if (x->member.n + y->member.n > MOST_MEMBERS / 2 ||
-        x->root.n + y->root.n > MOST_ROOTS ||
-        operand_count(x) + operand_count(y) > MOST_OPERANDS)
+    if (!cluster_may_merge(x, y))
         return false;
     if (cluster_points(x) != cluster_points(y) && !(x->red || y->red))
         return false;
@@ -329,18 +226,13 @@ static void merge_users(clusters *cs, const hlo_inst *in)
         for (int j = i + 1; j < SD_MIN(users.n, i + MOST_NEIGHBOURS); j++) {
             cluster *x = cluster_of(users.at[i]), *y = cluster_of(users.at[j]);
 
-            if (x != y && (double)count_of(in) * 2 >=
+            if (x != y && (double)cluster_count_of(in) * 2 >=
                               SD_MIN(cluster_points(x), cluster_points(y)))
                 try_merge(cs, x, y);
         }
 }
 
 /* ---- one instruction ---- */
-
-static bool is_alias(const hlo_inst *in)
-{
-    return in->op == HLO_RESHAPE || in->op == HLO_BITCAST;
-}
 
 static bool used_outside(const hlo_inst *in)
 {
@@ -350,39 +242,10 @@ static bool used_outside(const hlo_inst *in)
         const cluster_info *f = info_of(in->user[i]);
 
         /* a renaming that is needed in memory is this value in memory */
-        if (f->in.n == 0 || (f->outside && is_alias(in->user[i])))
+        if (f->in.n == 0 || (f->outside && plan_is_alias(in->user[i])))
             return true;
     }
     return false;
-}
-
-/* Leaves and pure renamings cost nothing in any number of kernels; other cheap
- * values may be computed by a few. */
-static bool may_repeat(const hlo_inst *in, int copies)
-{
-    int64_t read = 0;
-
-    if (copies == 1)
-        return true;
-    if (in->op == HLO_CONSTANT || in->op == HLO_IOTA ||
-        in->op == HLO_BROADCAST || in->op == HLO_RESHAPE ||
-        in->op == HLO_BITCAST || in->op == HLO_SLICE)
-        return true;
-    if (plan_is_reducing(in) || !(hlo_info(in)->props & HLO_P_CHEAP))
-        return count_of(in) * copies <= 256 && !plan_is_reducing(in) &&
-               !(hlo_info(in)->props & HLO_P_HEAVY);
-    if (count_of(in) <= 1024)
-        return copies <= 8;
-    for (int i = 0; i < in->narg; i++) {
-        const hlo_inst *x = in->arg[i];
-
-        while (x->op == HLO_BROADCAST || is_alias(x))
-            x = x->arg[0]; /* what memory is read in the end */
-        if (plan_is_reducing(x) && x->op != HLO_REDUCE && x->nuse == 1)
-            return false; /* better computed where that is */
-        read += count_of(x);
-    }
-    return copies <= MOST_COPIES && read <= count_of(in) * 3 / 2;
 }
 
 /* A kernel of a user writes it as well: where it has it anyway. */
@@ -395,7 +258,7 @@ static bool attach(clusters *cs, hlo_inst *in, cluster_list *users)
         int extra;
         bool was_red = c->red != NULL;
 
-        if (c->alone || c->update || c->inner || c->root.n >= MOST_ROOTS ||
+        if (c->alone || c->update || c->inner || !cluster_has_root(c) ||
             plan_is_reducing(in) != (in->op == HLO_REDUCE && in->dims.n == 1))
             continue;
         if (!was_red && in->op == HLO_REDUCE)
@@ -425,7 +288,7 @@ static void join_all(clusters *cs, hlo_inst *in, cluster_list *users,
         if (!can_take(cs, c, in, &m, &extra))
             continue;
         cluster_add(cs, c, m);
-        c->extra += extra + (users->n > 1 && !is_view_op(in));
+        c->extra += extra + (users->n > 1 && !cluster_is_view_op(in));
         n++;
     }
     if (n < users->n || outside)
@@ -440,7 +303,7 @@ static bool all_can_take(clusters *cs, hlo_inst *in, cluster_list *users)
         cluster *c = cluster_of(users->at[i]);
 
         if (!can_take(cs, c, in, &m, &extra) ||
-            (users->n > 1 && c->extra >= MOST_EXTRA && !is_view_op(in)))
+            (users->n > 1 && !cluster_has_extra(c) && !cluster_is_view_op(in)))
             return false;
     }
     return true;
@@ -456,6 +319,8 @@ static void place_element(clusters *cs, hlo_inst *in)
     int extra;
     cluster *c;
 
+    if (cs->apart)
+        return;
     merge_users(cs, in);
     user_clusters(cs, in, &users);
     if (red->nuse != 1 || users.n != 1 || used_outside(in))
@@ -480,13 +345,19 @@ static void place(clusters *cs, hlo_inst *in)
     cluster_info *f = info_of(in);
     bool outside = used_outside(in),
          free_op = in->op == HLO_CONSTANT || in->op == HLO_IOTA ||
-                   in->op == HLO_BROADCAST || is_alias(in);
+                   in->op == HLO_BROADCAST || plan_is_alias(in);
 
+    if (cs->apart && in->op != HLO_CONSTANT) {
+        f->outside = true;
+        if (!plan_is_alias(in))
+            cluster_create(cs, in);
+        return;
+    }
     merge_users(cs, in);
     user_clusters(cs, in, &users);
     if (users.n && free_op) {
         join_all(cs, in, &users, outside);
-    } else if (users.n && !outside && may_repeat(in, users.n) &&
+    } else if (users.n && !outside && cluster_may_repeat(in, users.n) &&
                all_can_take(cs, in, &users)) {
         join_all(cs, in, &users, false);
     } else if (users.n && attach(cs, in, &users)) {
@@ -495,35 +366,68 @@ static void place(clusters *cs, hlo_inst *in)
         f->outside = true;
     }
     /* a renaming in memory is no kernel; a constant has its memory */
-    if (f->outside && in->op != HLO_CONSTANT && !is_alias(in))
+    if (f->outside && in->op != HLO_CONSTANT && !plan_is_alias(in))
         cluster_create(cs, in);
 }
 
 /* ---- a computation ---- */
 
+/* What depends on data, as a node that only stands for itself: the same one
+ * for the same operand of the same instruction at the same place. */
+struct cluster_place {
+    const hlo_inst *in;
+    int k, rank;
+    const plan_expr **index;
+    plan_node node;
+    cluster_place *next;
+};
+
+static bool same_place(const cluster_place *p, const hlo_inst *in, int k,
+                       const plan_expr *const *index)
+{
+    if (p->in != in || p->k != k)
+        return false;
+    for (int i = 0; i < p->rank; i++)
+        if (p->index[i] != index[i])
+            return false;
+    return true;
+}
+
+plan_node *cluster_place_node(clusters *cs, uint64_t hash, const hlo_inst *in,
+                              int k, const plan_expr *const *index)
+{
+    cluster_place *first = sd_map_get(cs->places, hash), *p;
+
+    for (p = first; p; p = p->next)
+        if (same_place(p, in, k, index))
+            return &p->node;
+    p = sd_arena_new(cs->a, cluster_place);
+    *p = (cluster_place){.in = in, .k = k, .next = first};
+    p->rank = in->arg[k]->shape->rank;
+    if (p->rank)
+        p->index = sd_arena_copy(cs->a, index, (size_t)p->rank * sizeof *index);
+    for (int i = 0; i < p->rank; i++)
+        p->node.varies |= index[i]->varies;
+    sd_map_set(cs->places, hash, p);
+    return &p->node;
+}
+
 static const plan_expr *place_of_data(plan_viewer *viewer, const hlo_inst *in,
                                       int k, const plan_expr *const *index,
                                       int64_t hi)
 {
-    clusters *cs = (clusters *)viewer;
-    int rank = in->arg[k]->shape->rank;
-    uint64_t h =
-        sd_hash(index, (size_t)rank * sizeof *index, sd_key(in) + (uint64_t)k);
-    plan_node *n = sd_map_get(cs->places, h);
+    const sd_shape *s = in->arg[k]->shape;
+    uint64_t h = sd_hash(index, (size_t)s->rank * sizeof *index,
+                         sd_key(in) + (uint64_t)k);
 
-    if (in->arg[k]->op == HLO_CONSTANT && rank == 0) {
-        int64_t v = sd_scalar_to_s64(in->arg[k]->shape->dtype,
-                                     in->arg[k]->u.literal.data);
+    if (in->arg[k]->op == HLO_CONSTANT && s->rank == 0) {
+        int64_t v = sd_scalar_to_s64(s->dtype, in->arg[k]->u.literal.data);
 
         return plan_px_const(viewer->px, SD_MIN(SD_MAX(v, 0), hi));
     }
-    if (!n) {
-        n = sd_arena_new(cs->a, plan_node);
-        for (int i = 0; i < rank; i++)
-            n->varies |= index[i]->varies;
-        sd_map_set(cs->places, h, n);
-    }
-    return plan_px_node(viewer->px, n, 0, hi);
+    return plan_px_node(viewer->px,
+                        cluster_place_node((clusters *)viewer, h, in, k, index),
+                        0, hi);
 }
 
 static void prepare(clusters *cs, hlo_comp *c)
@@ -539,13 +443,17 @@ static void prepare(clusters *cs, hlo_comp *c)
     }
 }
 
-static void fuse_comp(hlo_comp *c)
+static void fuse_comp(hlo_comp *c, bool apart)
 {
     sd_arena *a = sd_arena_create();
-    clusters cs = {.viewer = {.dynamic = place_of_data}, .a = a, .c = c};
+    clusters cs = {
+        .viewer = {.dynamic = place_of_data}, .a = a, .c = c, .apart = apart};
 
     cs.viewer.px = plan_px_create(a);
     cs.places = sd_map_create(a);
+    hlo_for_each_inst_backward(in, c)
+        if (in->op == HLO_SORT && !is_empty(in))
+            plan_fuse_sort(in);
     prepare(&cs, c);
     hlo_for_each_inst_backward(in, c) {
         if (info_of(in)->fusable && in->op == HLO_GET_TUPLE_ELEMENT)
@@ -556,7 +464,7 @@ static void fuse_comp(hlo_comp *c)
             place(&cs, in);
         else if (is_alone(in) && !is_empty(in))
             cluster_create(&cs, in)->alone = !is_update(in);
-        else
+        else if (!apart)
             merge_users(&cs, in);
     }
     for (int i = 0; i < cs.all.n; i++)
@@ -575,23 +483,23 @@ static void fuse_comp(hlo_comp *c)
 }
 
 /* Computations that are run as steps; reducers and the like are not. */
-static void fuse_called(hlo_comp *c)
+static void fuse_called(hlo_comp *c, bool apart)
 {
     hlo_for_each_inst(in, c)
         if (in->op == HLO_WHILE || in->op == HLO_CONDITIONAL ||
             in->op == HLO_CALL)
             for (int i = 0; i < in->ncomp; i++)
-                fuse_called(in->comp[i]);
+                fuse_called(in->comp[i], apart);
     if (c->mark != 1) {
         c->mark = 1;
-        fuse_comp(c);
+        fuse_comp(c, apart);
     }
 }
 
-sd_status plan_fuse(hlo_module *m)
+sd_status plan_fuse(hlo_module *m, const sd_options *opt)
 {
     hlo_for_each_comp(c, m)
         c->mark = 0;
-    fuse_called(m->entry);
+    fuse_called(m->entry, opt && !sd_opt_bool(opt, SD_OPT_FUSE));
     return NULL;
 }

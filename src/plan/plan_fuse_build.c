@@ -39,8 +39,8 @@ static void clone_members(clusters *cs, cluster *c, builder *b)
         if (sd_map_has(b->as, sd_key(in)))
             continue;
         for (int k = 0; k < in->narg; k++)
-            arg[k] = in->op == HLO_SORT ? operand_of(cs, b, in->arg[k])
-                                        : inside(cs, b, in->arg[k]);
+            arg[k] = in->op == HLO_CUSTOM_CALL ? operand_of(cs, b, in->arg[k])
+                                               : inside(cs, b, in->arg[k]);
         sd_map_set(b->as, sd_key(in), hlo_inst_clone(b->fused, NULL, in, arg));
     }
 }
@@ -125,7 +125,7 @@ static void copy_source(hlo_inst *to, const hlo_inst *from)
 }
 
 /* Callees stand before their callers. */
-static void place_before(hlo_comp *f, hlo_comp *c)
+void plan_place_comp(hlo_comp *f, hlo_comp *c)
 {
     hlo_module *m = c->module;
 
@@ -156,7 +156,7 @@ void cluster_build(clusters *cs, cluster *c)
     sort_roots(c);
     take_names(cs, c, &inst_name, &comp_name);
     b.fused = hlo_comp_create(m, comp_name);
-    place_before(b.fused, cs->c);
+    plan_place_comp(b.fused, cs->c);
     clone_members(cs, c, &b);
     root = fused_root(cs, c, &b);
     hlo_set_root(b.fused, root);

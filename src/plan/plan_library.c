@@ -1,17 +1,11 @@
 /* Library calls: which dots and convolutions a library does, and how much of
- * what follows goes into the call.  The call's integers (libcall.def) travel in
- * the custom-call's dims; its backend_config is for people. */
+ * what follows goes into the call.  What the library is asked for is a libcall
+ * that hangs at the custom-call; its backend_config is for people. */
 #include "plan_library.h"
 
+#include <math.h>
+
 enum { LEAST_WORK = 32768, LEAST_MATRIX = 4096 };
-
-int64_t plan_f64_bits(double v)
-{
-    int64_t b;
-
-    memcpy(&b, &v, sizeof b);
-    return b;
-}
 
 /* ---- what follows ---- */
 
@@ -47,10 +41,56 @@ static hlo_inst *other(const hlo_inst *in, const hlo_inst *x)
     return in->arg[0] == x ? in->arg[1] : in->arg[0];
 }
 
-/* One op more: in is what the call gives so far, `wide` the same where the op
- * reads it (converted, for narrow floats). */
+/* A factor that changes no bit of what it multiplies, short of the ends of the
+ * exponents: the library rounds once where the program rounds twice. */
+static bool is_power_of_two(double v)
+{
+    int e;
+
+    return v != 0 && isfinite(v) && fabs(frexp(v, &e)) == 0.5;
+}
+
+/* x as beta times an array of type t, of which the latter; or NULL. */
+static hlo_inst *scaled_array(hlo_inst *x, sd_dtype t, bool scaled,
+                              double *beta)
+{
+    double v;
+
+    *beta = 1;
+    if (scaled && x->op == HLO_MULTIPLY && x->nuse == 1)
+        for (int i = 0; i < 2; i++)
+            if (hlo_is_scalar_const(x->arg[i], &v) && is_power_of_two(v)) {
+                *beta = v;
+                return of_type(x->arg[1 - i], t);
+            }
+    return of_type(x, t);
+}
+
+static bool take_add(epilogue *e, hlo_inst *x, int64_t dim, sd_dtype t,
+                     bool scaled)
+{
+    hlo_inst *bias = spread_vector(x, dim, t), *add;
+    double v, beta;
+
+    if (e->activation || e->add)
+        return false;
+    if (!e->bias && bias && e->alpha == 1) {
+        e->bias = bias;
+        return true;
+    }
+    add = scaled_array(x, t, scaled, &beta);
+    if (!add || hlo_is_scalar_const(add, &v) || add->op == HLO_BROADCAST ||
+        hlo_reaches(add, e->last))
+        return false;
+    e->add = add;
+    e->beta = beta;
+    return true;
+}
+
+/* One op more: `wide` is what the call gives so far, where the op reads it
+ * (converted, for narrow floats). */
 static bool take_op(epilogue *e, hlo_inst *op, hlo_inst *wide, int64_t dim,
-                    sd_dtype t, bool alpha)
+                    sd_dtype t, bool scaled)
 {
     hlo_inst *x;
     double v;
@@ -60,25 +100,14 @@ static bool take_op(epilogue *e, hlo_inst *op, hlo_inst *wide, int64_t dim,
     x = other(op, wide);
     switch (op->op) {
     case HLO_ADD:
-        if (e->activation)
-            return false;
-        if (!e->bias && !e->add && spread_vector(x, dim, t)) {
-            e->bias = spread_vector(x, dim, t);
-            return true;
-        }
-        if (!e->add && of_type(x, t) && !hlo_is_scalar_const(x, &v) &&
-            x->op != HLO_BROADCAST && !hlo_reaches(x, e->last)) {
-            e->add = of_type(x, t);
-            return true;
-        }
-        return false;
+        return take_add(e, x, dim, t, scaled);
     case HLO_MAXIMUM:
         if (e->activation || !hlo_is_scalar_const(x, &v) || v != 0)
             return false;
-        e->activation = 2;
+        e->activation = LIBCALL_RELU;
         return true;
     case HLO_MULTIPLY:
-        if (!alpha || e->bias || e->add || e->activation ||
+        if (!scaled || e->bias || e->add || e->activation ||
             !hlo_is_scalar_const(x, &v))
             return false;
         e->alpha *= v;
@@ -89,16 +118,20 @@ static bool take_op(epilogue *e, hlo_inst *op, hlo_inst *wide, int64_t dim,
 }
 
 /* For narrow floats: convert up, ops, convert down; what has no way down is
- * not taken. */
+ * not taken.  The program rounds after every operation and the library once at
+ * the end: of the same bits are only the larger of a product and zero, unless
+ * the user lets bf16 chains keep f32. */
 static bool take_narrow(epilogue *e, hlo_inst *up, int64_t dim, sd_dtype t)
 {
+    bool excess = t == SD_BF16 && up->parent->module->excess_precision;
     epilogue got = *e;
     hlo_inst *wide = up, *op = only_user(up);
     bool taken = false;
 
     if (up->shape->dtype != SD_F32)
         return false;
-    while (op && take_op(&got, op, wide, dim, t, false)) {
+    while (op && (excess || op->op == HLO_MAXIMUM) &&
+           take_op(&got, op, wide, dim, t, false)) {
         wide = op;
         op = only_user(wide);
         if (op && op->op == HLO_CONVERT && op->shape->dtype == t) {
@@ -141,9 +174,9 @@ static void ask_relu(hlo_inst *x)
             hlo_replace_use(x->user[i], x, relu);
 }
 
-epilogue plan_find_epilogue(hlo_inst *product, int64_t dim, bool alpha)
+epilogue plan_find_epilogue(hlo_inst *product, int64_t dim, bool scaled)
 {
-    epilogue e = {.last = product, .alpha = 1};
+    epilogue e = {.last = product, .alpha = 1, .beta = 1};
     sd_dtype t = product->shape->dtype;
     int64_t n = product->shape->dim[dim];
 
@@ -167,7 +200,7 @@ epilogue plan_find_epilogue(hlo_inst *product, int64_t dim, bool alpha)
                 return e;
         } else if (u->shape->dtype == t &&
                    sd_shape_same_dims(u->shape, e.last->shape) &&
-                   take_op(&e, u, e.last, dim, t, alpha)) {
+                   take_op(&e, u, e.last, dim, t, scaled)) {
             e.last = u;
         } else {
             return e;
@@ -184,50 +217,60 @@ static hlo_inst *shaped(hlo_at at, hlo_inst *x, const sd_shape *s)
     return hlo_make_reshape(at, x, s->rank, s->dim);
 }
 
-hlo_inst *plan_make_call(hlo_inst *product, const char *target, int narg,
-                         hlo_inst *const *arg, const epilogue *e,
-                         const int64_t *attr, int nattr, bool scratch)
+/* A convolution's form has a second result, its scratch, of which there is
+ * none. */
+static const sd_shape *result_of(sd_arena *a, const hlo_inst *product,
+                                 const libcall *c)
 {
-    hlo_comp *c = product->parent;
-    sd_arena *a = c->module->arena;
-    hlo_at at = {c, e->last, e->last};
-    hlo_custom *cu = sd_arena_new(a, hlo_custom);
-    const sd_shape *result = product->shape, *part[2];
-    hlo_inst *op[6], *call, *with;
-    int n = 0;
-    int64_t none = 0, one = 1;
+    int64_t none = 0;
+    const sd_shape *part[2] = {product->shape};
 
-    for (int i = 0; i < narg; i++)
-        op[n++] = arg[i];
+    if (c->op != LIBCALL_CONV)
+        return product->shape;
+    part[1] = sd_shape_make(a, SD_U8, 1, &none);
+    return sd_shape_tuple(a, 2, part);
+}
+
+/* The operand of LIBCALL_BIAS_UNUSED. */
+static hlo_inst *unused_bias(hlo_at at)
+{
+    const int64_t one = 1;
+    const float zero = 0;
+
+    return hlo_make_constant(
+        at, sd_shape_make(at.c->module->arena, SD_F32, 1, &one), &zero);
+}
+
+void plan_make_call(hlo_inst *product, const libcall *c, hlo_inst *const arg[2],
+                    const epilogue *e)
+{
+    hlo_comp *comp = product->parent;
+    sd_arena *a = comp->module->arena;
+    hlo_at at = {comp, e->last, e->last};
+    hlo_custom *cu = sd_arena_new(a, hlo_custom);
+    hlo_inst *op[5] = {arg[0], arg[1]}, *call, *with;
+    int n = 2;
+
     if (e->bias)
         op[n++] = e->bias;
+    else if (c->op == LIBCALL_CONV)
+        op[n++] = unused_bias(at);
     if (e->add)
-        op[n++] = shaped(at, e->add, result);
-    if (scratch) {
-        part[0] = result;
-        part[1] = sd_shape_make(a, SD_U8, 1, &none);
-        result = sd_shape_tuple(a, 2, part);
-        if (n == narg) { /* the form of old: a bias that is not there */
-            float zero = 0;
-
-            op[n++] =
-                hlo_make_constant(at, sd_shape_make(a, SD_F32, 1, &one), &zero);
-        }
-    }
-    cu->target = target;
+        op[n++] = shaped(at, e->add, product->shape);
+    cu->target = libcall_table[c->op].target;
     cu->config =
-        sd_arena_fmt(a, "{\"activation_mode\": \"%d\"}", e->activation);
+        sd_arena_fmt(a, "{\"activation_mode\": \"%d\"}", (int)e->activation);
     cu->config_len = strlen(cu->config);
-    call = hlo_inst_create(c, e->last, HLO_CUSTOM_CALL, result, n, op);
+    cu->lib = sd_arena_copy(a, c, sizeof *c);
+    call = hlo_inst_create(comp, e->last, HLO_CUSTOM_CALL,
+                           result_of(a, product, c), n, op);
     call->u.custom = cu;
-    call->dims = hlo_dims_copy(a, attr, nattr);
     call->op_name = e->last->op_name;
     call->source_file = e->last->source_file;
     call->source_line = e->last->source_line;
-    hlo_rename(call, sd_arena_fmt(a, "%s.1", target));
-    with = scratch ? hlo_make_gte(at, call, 0) : call;
+    hlo_rename(call, sd_arena_fmt(a, "%s.1", cu->target));
+    with = c->op == LIBCALL_CONV ? hlo_make_gte(at, call, 0) : call;
     hlo_replace(e->last, shaped(at, with, e->last->shape));
-    return call;
 }
 
 /* ---- dots ---- */
@@ -241,7 +284,8 @@ static bool type_fits(const device_desc *dev, const hlo_inst *in)
         return true;
     if (x == SD_BF16 && y == SD_BF16 && (r == SD_BF16 || r == SD_F32))
         return dev->features & DEVICE_HAS_AVX512;
-    return x == SD_S8 && y == SD_S8 && r == SD_S32;
+    return x == SD_S8 && y == SD_S8 && r == SD_S32 &&
+           dev->libs & DEVICE_LIB_BYTES;
 }
 
 static int64_t extent_of_free(const sd_shape *s, hlo_dims batch, hlo_dims con)
@@ -288,7 +332,7 @@ static hlo_inst *operand_of(hlo_inst *in, int k, bool *flipped)
     return hlo_make_transpose((hlo_at){in->parent, in, in}, x, perm);
 }
 
-static void call_matmul(hlo_inst *in, const device_desc *dev)
+bool plan_library_matmul(hlo_inst *in, const device_desc *dev)
 {
     const hlo_dot *d = in->u.dot;
     int64_t k, m, n, batch, work;
@@ -299,7 +343,7 @@ static void call_matmul(hlo_inst *in, const device_desc *dev)
     if (!type_fits(dev, in) || d->lhs_contract.n != 1 ||
         in->arg[0]->shape->rank > d->lhs_batch.n + 2 ||
         in->arg[1]->shape->rank > d->rhs_batch.n + 2)
-        return;
+        return false;
     k = in->arg[0]->shape->dim[d->lhs_contract.at[0]];
     m = extent_of_free(in->arg[0]->shape, d->lhs_batch, d->lhs_contract);
     n = extent_of_free(in->arg[1]->shape, d->rhs_batch, d->rhs_contract);
@@ -307,38 +351,60 @@ static void call_matmul(hlo_inst *in, const device_desc *dev)
     if (!sd_mul_i64(m, n, &work) || !sd_mul_i64(work, k, &work) ||
         work < LEAST_MATRIX || !sd_mul_i64(work, batch, &work) ||
         work < LEAST_WORK)
-        return;
+        return false;
     /* a vector as the right side has no dimension that a bias runs over */
     if (in->arg[1]->shape->rank == d->rhs_batch.n + 2)
         e = plan_find_epilogue(in, in->shape->rank - 1,
                                in->shape->dtype == SD_F32);
     else
-        e = (epilogue){.last = in, .alpha = 1};
+        e = (epilogue){.last = in, .alpha = 1, .beta = 1};
     for (int i = 0; i < 2; i++)
         arg[i] = operand_of(in, i, &flip[i]);
-    plan_make_call(in, thunk_lib_table[THUNK_LIB_MATMUL].name, 2, arg, &e,
-                   (int64_t[]){arg[0]->shape->dtype, arg[1]->shape->dtype,
-                               in->shape->dtype, batch, m, n, k, flip[0],
-                               flip[1], e.bias != NULL, e.add != NULL,
-                               e.activation, plan_f64_bits(e.alpha),
-                               plan_f64_bits(1)},
-                   14, false);
+    plan_make_call(in,
+                   &(libcall){.op = LIBCALL_MATMUL,
+                              .matmul = {.lhs = arg[0]->shape->dtype,
+                                         .rhs = arg[1]->shape->dtype,
+                                         .result = in->shape->dtype,
+                                         .batch = batch,
+                                         .m = m,
+                                         .n = n,
+                                         .k = k,
+                                         .lhs_transposed = flip[0],
+                                         .rhs_transposed = flip[1],
+                                         .bias = e.bias ? LIBCALL_BIAS_VECTOR
+                                                        : LIBCALL_BIAS_NONE,
+                                         .add = e.add != NULL,
+                                         .activation = e.activation,
+                                         .alpha = e.alpha,
+                                         .beta = e.beta}},
+                   arg, &e);
+    return true;
+}
+
+/* An instruction that nobody uses went into a call. */
+static void call_for(hlo_inst *in, const device_desc *dev)
+{
+    bool onednn = dev->libs & DEVICE_LIB_ONEDNN;
+
+    if (in->nuse == 0 && in != in->parent->root)
+        return;
+    if (in->op == HLO_CUSTOM_CALL)
+        plan_library_lapack(in, dev);
+    else if (in->op == HLO_DOT && onednn && !plan_library_matmul(in, dev))
+        plan_library_bytes(in, dev);
+    else if (in->op == HLO_CONVOLUTION && onednn &&
+             !plan_library_conv(in, dev))
+        plan_library_bytes(in, dev);
 }
 
 sd_status plan_library(hlo_module *m, const device_desc *dev,
                        const sd_options *opt)
 {
-    if (!(dev->libs & DEVICE_LIB_ONEDNN) || !sd_opt_bool(opt, SD_OPT_LIBRARIES))
+    if (!dev->libs || !sd_opt_bool(opt, SD_OPT_LIBRARIES))
         return NULL;
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c) {
-            if (in->nuse == 0 && in != c->root)
-                continue; /* went into a call */
-            if (in->op == HLO_DOT)
-                call_matmul(in, dev);
-            else if (in->op == HLO_CONVOLUTION)
-                plan_library_conv(in, dev);
-        }
+        hlo_for_each_inst(in, c)
+            call_for(in, dev);
     hlo_for_each_comp(c, m) {
         hlo_comp_sort(c); /* what asks relu may have stood before it */
         hlo_for_each_inst_backward(in, c)

@@ -9,13 +9,6 @@ enum {
     MUCH_WORK = 4096  /* a point */
 };
 
-typedef struct { /* the forward convolution */
-    int n, direction;
-    int64_t batch, groups, ci, co;
-    int64_t in[3], kernel[3], out[3], stride[3], dilation[3], low[3], high[3];
-    int64_t in_step[5], kernel_step[5], out_step[5]; /* n c s s s; o i s s s */
-} conv_form;
-
 static void steps_of(const sd_shape *s, int64_t *step)
 {
     int64_t n = 1;
@@ -38,18 +31,18 @@ static void pick_steps(const sd_shape *s, int64_t a, int64_t b, hlo_dims sp,
         out[2 + i] = i < sp.n ? step[sp.at[i]] : 1;
 }
 
-static void clear(conv_form *f, int n)
+static void clear(libcall_conv *f, int n)
 {
-    *f = (conv_form){.n = n};
+    *f = (libcall_conv){.nspatial = n};
     for (int i = 0; i < 3; i++)
         f->in[i] = f->kernel[i] = f->out[i] = f->stride[i] = f->dilation[i] = 1;
 }
 
 /* High padding so that the forward convolution has the output it has: the
  * smallest that is not negative. */
-static bool find_high(conv_form *f)
+static bool find_high(libcall_conv *f)
 {
-    for (int i = 0; i < f->n; i++) {
+    for (int i = 0; i < f->nspatial; i++) {
         int64_t reach = (f->kernel[i] - 1) * f->dilation[i] + 1;
         int64_t need =
             (f->out[i] - 1) * f->stride[i] + reach - f->in[i] - f->low[i];
@@ -63,7 +56,7 @@ static bool find_high(conv_form *f)
     return true;
 }
 
-static bool forward(const hlo_inst *in, conv_form *f)
+static bool forward(const hlo_inst *in, libcall_conv *f)
 {
     const hlo_conv *c = in->u.conv;
     const sd_shape *x = in->arg[0]->shape, *w = in->arg[1]->shape;
@@ -73,7 +66,7 @@ static bool forward(const hlo_inst *in, conv_form *f)
     f->groups = c->feature_groups;
     f->ci = x->dim[c->in_feature];
     f->co = in->shape->dim[c->out_feature];
-    for (int i = 0; i < f->n; i++) {
+    for (int i = 0; i < f->nspatial; i++) {
         const hlo_window_dim *d = &c->win[i];
 
         if (d->base_dilation != 1 || (d->reversal && d->size > 1) ||
@@ -118,22 +111,23 @@ static bool point_kernel(const hlo_conv *c)
 }
 
 /* The gradient of the input: its operand is the forward output, its result
- * the forward input, its kernel the forward one turned around. */
-static bool backward_data(const hlo_inst *in, conv_form *f, hlo_inst **kernel)
+ * the forward input, its kernel the forward one turned around.  Where it is
+ * not, as in a transposed convolution, *turn: turning it gives one that is. */
+static bool backward_data(const hlo_inst *in, libcall_conv *f,
+                          hlo_inst **kernel, bool *turn)
 {
     const hlo_conv *c = in->u.conv;
     const sd_shape *dy = in->arg[0]->shape, *w;
     bool turned = is_reversed(in->arg[1], c), window = true;
 
-    *kernel = turned ? in->arg[1]->arg[0] : in->arg[1];
-    w = (*kernel)->shape;
+    w = in->arg[1]->shape;
     clear(f, c->nspatial);
-    f->direction = 1;
+    f->direction = LIBCALL_TO_DATA;
     f->batch = dy->dim[c->in_batch];
     f->groups = 1;
     f->co = dy->dim[c->in_feature];
     f->ci = in->shape->dim[c->out_feature];
-    for (int i = 0; i < f->n; i++) {
+    for (int i = 0; i < f->nspatial; i++) {
         const hlo_window_dim *d = &c->win[i];
 
         window &= d->reversal;
@@ -146,8 +140,8 @@ static bool backward_data(const hlo_inst *in, conv_form *f, hlo_inst **kernel)
         f->dilation[i] = d->window_dilation;
         f->low[i] = (d->size - 1) * d->window_dilation - d->pad_low;
     }
-    if (turned == window && !point_kernel(c))
-        return false;
+    *turn = !turned && !window && !point_kernel(c);
+    *kernel = turned && !window ? in->arg[1]->arg[0] : in->arg[1];
     pick_steps(in->shape, c->out_batch, c->out_feature, c->out_spatial,
                f->in_step);
     pick_steps(w, c->k_in, c->k_out, c->k_spatial, f->kernel_step);
@@ -156,19 +150,19 @@ static bool backward_data(const hlo_inst *in, conv_form *f, hlo_inst **kernel)
 }
 
 /* The gradient of the kernel: the window is the forward output. */
-static bool backward_weights(const hlo_inst *in, conv_form *f)
+static bool backward_weights(const hlo_inst *in, libcall_conv *f)
 {
     const hlo_conv *c = in->u.conv;
     const sd_shape *x = in->arg[0]->shape, *dy = in->arg[1]->shape;
     int64_t window = 1, result = 1;
 
     clear(f, c->nspatial);
-    f->direction = 2;
+    f->direction = LIBCALL_TO_WEIGHTS;
     f->batch = x->dim[c->in_feature];
     f->groups = 1;
     f->ci = x->dim[c->in_batch];
     f->co = in->shape->dim[c->out_feature];
-    for (int i = 0; i < f->n; i++) {
+    for (int i = 0; i < f->nspatial; i++) {
         const hlo_window_dim *d = &c->win[i];
 
         if (d->base_dilation != 1 || (d->reversal && d->size > 1))
@@ -199,12 +193,12 @@ static bool type_fits(const device_desc *dev, const hlo_inst *in)
     return t == SD_F32 || (t == SD_BF16 && dev->features & DEVICE_HAS_AVX512);
 }
 
-static double work_of(const conv_form *f)
+static double work_of(const libcall_conv *f)
 {
     double w =
         (double)f->batch * (double)f->ci / (double)f->groups * (double)f->co;
 
-    for (int i = 0; i < f->n; i++)
+    for (int i = 0; i < f->nspatial; i++)
         w *= (double)f->out[i] * (double)f->kernel[i];
     return w;
 }
@@ -212,68 +206,51 @@ static double work_of(const conv_form *f)
 /* The library writes code for every few points of a row, which takes it some
  * microseconds a point at the first run (18 s for a row of 2^20), and gains
  * nothing over our loops where a point is little work. */
-static bool is_long_row(const conv_form *f)
+static bool is_long_row(const libcall_conv *f)
 {
-    int64_t row = f->out[f->n - 1];
+    int64_t row = f->out[f->nspatial - 1];
     double points = (double)f->batch;
 
-    for (int i = 0; i < f->n; i++)
+    for (int i = 0; i < f->nspatial; i++)
         points *= (double)f->out[i];
-    return f->direction != 2 && row > LONG_ROW &&
+    return f->direction != LIBCALL_TO_WEIGHTS && row > LONG_ROW &&
            work_of(f) < MUCH_WORK * points;
 }
 
-static int put3(int64_t *at, int n, const int64_t *v)
+static void call(hlo_inst *in, const libcall_conv *f, hlo_inst *kernel)
 {
-    memcpy(at + n, v, 3 * sizeof *v);
-    return n + 3;
-}
+    epilogue e = {.last = in, .alpha = 1, .beta = 1};
+    libcall c = {.op = LIBCALL_CONV, .conv = *f};
 
-static void call(hlo_inst *in, const conv_form *f, hlo_inst *kernel)
-{
-    sd_dtype t = in->shape->dtype;
-    epilogue e = {.last = in, .alpha = 1};
-    int64_t attr[49] = {t, t, t, f->n, f->batch, f->groups, f->ci, f->co};
-    int n = 8;
-
-    if (f->direction == 0)
+    if (f->direction == LIBCALL_FORWARD)
         e = plan_find_epilogue(in, in->u.conv->out_feature, false);
-    n = put3(attr, n, f->in);
-    n = put3(attr, n, f->kernel);
-    n = put3(attr, n, f->out);
-    n = put3(attr, n, f->stride);
-    n = put3(attr, n, f->dilation);
-    n = put3(attr, n, f->low);
-    n = put3(attr, n, f->high);
-    memcpy(attr + n, f->in_step, sizeof f->in_step);
-    memcpy(attr + n + 5, f->kernel_step, sizeof f->kernel_step);
-    memcpy(attr + n + 10, f->out_step, sizeof f->out_step);
-    n += 15;
-    attr[n++] = e.bias != NULL;
-    attr[n++] = e.add != NULL;
-    attr[n++] = e.activation;
-    attr[n++] = plan_f64_bits(e.alpha);
-    attr[n++] = f->direction;
-    plan_make_call(in, thunk_lib_table[THUNK_LIB_CONV].name, 2,
-                   (hlo_inst *[]){in->arg[0], kernel}, &e, attr, n, true);
+    c.conv.in_type = c.conv.kernel_type = c.conv.out_type = in->shape->dtype;
+    c.conv.bias = e.bias ? LIBCALL_BIAS_VECTOR : LIBCALL_BIAS_UNUSED;
+    c.conv.add = e.add != NULL;
+    c.conv.activation = e.activation;
+    plan_make_call(in, &c, (hlo_inst *[]){in->arg[0], kernel}, &e);
 }
 
 bool plan_library_conv(hlo_inst *in, const device_desc *dev)
 {
     const hlo_conv *c = in->u.conv;
-    conv_form f;
+    libcall_conv f;
     hlo_inst *kernel = in->arg[1];
+    bool turn = false;
 
     if (!type_fits(dev, in) || c->nspatial < 1 || c->nspatial > 3 ||
         sd_shape_count(in->shape) == 0)
         return false;
     if (!backward_weights(in, &f) && !forward(in, &f) &&
-        !backward_data(in, &f, &kernel))
+        !backward_data(in, &f, &kernel, &turn))
         return false;
-    if (f.direction != 1)
+    if (f.direction != LIBCALL_TO_DATA)
         kernel = in->arg[1];
     if (work_of(&f) < LEAST_WORK || is_long_row(&f))
         return false;
+    if (turn)
+        kernel = hlo_make_reverse((hlo_at){in->parent, in, in}, kernel,
+                                  c->k_spatial.at, c->nspatial);
     call(in, &f, kernel);
     return true;
 }

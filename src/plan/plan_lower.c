@@ -6,7 +6,9 @@
 
 #include <assert.h>
 
-enum { MOST_NODES = 4000 }; /* of one kernel */
+/* Of one kernel.  plan_fuse stays below it (plan_worth.c), so that only one
+ * operation of hundreds of operands can come here. */
+enum { MOST_NODES = 4000 };
 
 typedef const plan_expr *const *index_in;
 
@@ -129,7 +131,8 @@ static plan_node *lower_concatenate(plan_lowering *lw, const hlo_inst *in,
         }
         end = start;
     }
-    assert(all);
+    if (!all) /* in padding only: a guard keeps it from being used */
+        all = plan_node_const(lw, in->shape->dtype, 0);
     return all;
 }
 
@@ -422,6 +425,15 @@ static void lower_outputs(plan_lowering *lw, const hlo_comp *c)
     }
 }
 
+/* A fusion with a sort is that, and slices of its results. */
+static const hlo_inst *sort_in(const hlo_comp *c)
+{
+    hlo_for_each_inst(in, c)
+        if (in->op == HLO_SORT)
+            return in;
+    return NULL;
+}
+
 sd_status plan_lower(sd_arena *a, hlo_inst *fusion, plan_kernel **out)
 {
     hlo_comp *c = fusion->comp[0];
@@ -438,9 +450,14 @@ sd_status plan_lower(sd_arena *a, hlo_inst *fusion, plan_kernel **out)
     lw.k->name = fusion->name;
     lw.k->arena = a;
     add_slots(&lw, c);
+    if (sort_in(c))
+        root = sort_in(c);
     switch (root->op) {
     case HLO_SORT:
         lw.st = plan_lower_sort(&lw, root);
+        break;
+    case HLO_CUSTOM_CALL:
+        lw.st = plan_lower_call(&lw, root);
         break;
     case HLO_SCATTER:
         lw.st = plan_lower_scatter(&lw, root);

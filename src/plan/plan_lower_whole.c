@@ -194,7 +194,42 @@ sd_status plan_lower_scan(plan_lowering *lw, const hlo_inst *in)
     return lw->st;
 }
 
-/* Rows are sorted one a tile; slots: the operands, then the results. */
+/* ---- sorts ---- */
+
+/* Which result of the sort is x, of the fusion's root? */
+static int result_of(const hlo_inst *x)
+{
+    if (x->op == HLO_SLICE)
+        x = x->arg[0];
+    return x->op == HLO_GET_TUPLE_ELEMENT ? (int)x->u.tuple.index : 0;
+}
+
+static void sort_slots(plan_lowering *lw, plan_sort *s, const hlo_inst *in)
+{
+    const hlo_comp *c = lw->fusion->comp[0];
+    const hlo_inst *root = c->root;
+
+    s->in = sd_arena_array(lw->a, int, s->nop);
+    s->type = sd_arena_array(lw->a, sd_dtype, s->nop);
+    for (int i = 0; i < s->nop; i++) {
+        s->type[i] = in->arg[i]->shape->dtype;
+        s->in[i] = -1;
+        if (in->arg[i]->op != HLO_PARAMETER)
+            continue; /* counts the elements of a row */
+        s->in[i] = (int)in->arg[i]->u.param.index;
+        lw->k->slot[s->in[i]].access = PLAN_READ;
+    }
+    s->first_out = c->nparam;
+    s->nout = lw->k->nslot - c->nparam;
+    s->out = sd_arena_array(lw->a, int, s->nout);
+    for (int i = 0; i < s->nout; i++)
+        s->out[i] = root == in              ? i
+                    : root->op == HLO_TUPLE ? result_of(root->arg[i])
+                                            : result_of(root);
+}
+
+/* Rows are sorted one a tile; slots: the operands that are in memory, then the
+ * results that are wanted. */
 sd_status plan_lower_sort(plan_lowering *lw, const hlo_inst *in)
 {
     plan_sort *s = sd_arena_new(lw->a, plan_sort);
@@ -211,15 +246,31 @@ sd_status plan_lower_sort(plan_lowering *lw, const hlo_inst *in)
     s->rows = sd_shape_count(t) / s->n;
     s->stable = in->u.sort.stable;
     s->less = plan_body_of(lw->a, in->comp[0], &lw->st);
-    for (int i = 0; i < in->narg; i++) { /* one more copy of a row */
-        k->slot[i].access = PLAN_READ;
-        s->scratch += (size_t)s->n * sd_dtype_bytes(k->slot[i].dtype);
-    }
-    s->scratch = (s->scratch + 63) & ~(size_t)63;
+    if (lw->st)
+        return lw->st;
+    sort_slots(lw, s, in);
+    s->keep = k->slot[s->first_out].count / s->rows;
+    plan_find_sort_keys(lw->a, s);
     k->cls = PLAN_SORTING;
     k->sort = s;
     while ((int64_t)1 << (int)log2n < s->n)
         log2n++;
     k->flops = (double)s->n * (double)s->rows * log2n * s->nop;
+    return lw->st;
+}
+
+/* Slots: the operands, then the results. */
+sd_status plan_lower_call(plan_lowering *lw, const hlo_inst *in)
+{
+    plan_kernel *k = lw->k;
+
+    k->call = sd_arena_new(lw->a, hlo_call);
+    if (!hlo_device_call(in, k->call))
+        return sd_error(SD_INTERNAL, "%s: no call of a device function",
+                        in->name);
+    for (int i = 0; i < in->narg; i++)
+        k->slot[i].access = PLAN_READ;
+    k->cls = PLAN_CALLING;
+    k->flops = k->call->flops;
     return lw->st;
 }

@@ -24,8 +24,7 @@ static bool same_guards(const plan_node *x, const plan_node *y)
     return true;
 }
 
-/* Attributes of an elementwise op that its operands do not tell. */
-static uint64_t attributes(const plan_node *n)
+uint64_t plan_node_attributes(const plan_node *n)
 {
     if (n->kind != PN_ELT || !n->in)
         return 0;
@@ -44,7 +43,8 @@ static bool same(const plan_node *x, const plan_node *y)
         x->narg != y->narg || x->slot != y->slot || x->off != y->off ||
         x->over != y->over || x->out != y->out || x->nout != y->nout ||
         memcmp(x->value, y->value, sizeof x->value) != 0 ||
-        attributes(x) != attributes(y) || !same_guards(x, y))
+        plan_node_attributes(x) != plan_node_attributes(y) ||
+        !same_guards(x, y))
         return false;
     for (int i = 0; i < x->narg; i++)
         if (x->arg[i] != y->arg[i])
@@ -61,7 +61,7 @@ static bool is_shared(const plan_node *n)
 static uint64_t hash_of(const plan_node *n)
 {
     uint64_t h = sd_hash(n->value, sizeof n->value,
-                         (uint64_t)n->kind + attributes(n) * 64);
+                         (uint64_t)n->kind + plan_node_attributes(n) * 64);
     uint64_t key[6] = {(uint64_t)n->op, n->dtype,         (uint64_t)n->slot,
                        sd_key(n->off),  (uint64_t)n->out, (uint64_t)n->nguard};
 

@@ -1,5 +1,4 @@
-/* Plans as text: for dumps, golden files, and as what makes two kernels the
- * same.  So all that an emitter reads is in it. */
+/* Plans as text, for dumps and golden files. */
 #include "plan.h"
 
 static void print_expr(sd_buf *b, const plan_expr *e)
@@ -213,11 +212,28 @@ static void print_sort(sd_buf *b, const plan_sort *s)
 {
     sd_buf_fmt(b,
                "  sort %d rows %" PRId64 " n %" PRId64 " inner %" PRId64
-               "%s scratch %zu",
-               s->nop, s->rows, s->n, s->inner, s->stable ? " stable" : "",
-               s->scratch);
+               " keep %" PRId64 "%s scratch %zu in",
+               s->nop, s->rows, s->n, s->inner, s->keep,
+               s->stable ? " stable" : "", s->scratch);
+    for (int i = 0; i < s->nop; i++)
+        sd_buf_fmt(b, s->in[i] < 0 ? " %s places" : " %s s%d",
+                   sd_dtype_table[s->type[i]].name, s->in[i]);
+    sd_buf_str(b, " out");
+    for (int i = 0; i < s->nout; i++)
+        sd_buf_fmt(b, " %d", s->out[i]);
     print_body(b, s->less);
+    if (s->keys)
+        sd_buf_fmt(b, " codes of %d bits", s->code_bits);
     sd_buf_str(b, "\n");
+}
+
+static void print_call(sd_buf *b, const hlo_call *c)
+{
+    sd_buf_fmt(b, "  call %s%s items %" PRId64 " (", c->fn,
+               c->whole ? " whole" : "", c->items);
+    for (int i = 0; i < c->nint; i++)
+        sd_buf_fmt(b, "%s%" PRId64, i ? ", " : "", c->at[i]);
+    sd_buf_fmt(b, ") work %zu\n", c->work);
 }
 
 void plan_print_kernel(sd_buf *b, const plan_kernel *k)
@@ -226,7 +242,8 @@ void plan_print_kernel(sd_buf *b, const plan_kernel *k)
                                       [PLAN_ROW] = "row",
                                       [PLAN_COLUMN] = "column",
                                       [PLAN_SCATTERING] = "scatter",
-                                      [PLAN_SORTING] = "sort"};
+                                      [PLAN_SORTING] = "sort",
+                                      [PLAN_CALLING] = "call"};
 
     sd_buf_fmt(b, "kernel %s\n", k->name);
     sd_buf_fmt(b,
@@ -237,6 +254,8 @@ void plan_print_kernel(sd_buf *b, const plan_kernel *k)
     print_kernel_axes(b, k);
     if (k->sort)
         print_sort(b, k->sort);
+    if (k->call)
+        print_call(b, k->call);
     for (int i = 0; i < k->nnode; i++)
         print_node(b, k->node[i]);
 }

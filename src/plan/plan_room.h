@@ -93,6 +93,12 @@ bool plan_space_equal(const plan_space *x, const plan_space *y);
 bool plan_space_index(plan_px *px, const plan_space *s, const sd_shape *root,
                       const plan_expr **out);
 const plan_expr *plan_space_row(plan_px *px, const plan_space *s);
+/* The axes of the space; those of a member's own loops come after them. */
+int plan_space_naxis(const plan_space *s);
+static inline uint64_t plan_space_axes(const plan_space *s)
+{
+    return (1ull << plan_space_naxis(s)) - 1;
+}
 /* The row-major number of the outer point: what a reduction's index must be
  * linearised to. */
 const plan_expr *plan_space_outer(plan_px *px, const plan_space *s);
@@ -134,6 +140,8 @@ plan_node *plan_node_elt(plan_lowering *lw, int op, sd_dtype t,
                          const hlo_inst *in, int narg, plan_node *const *arg);
 plan_node *plan_node_convert(plan_lowering *lw, sd_dtype t, plan_node *x);
 plan_node *plan_node_new(plan_lowering *lw, plan_node n);
+/* Attributes of an elementwise op that its operands do not tell. */
+uint64_t plan_node_attributes(const plan_node *n);
 /* x, computed under `outside`, where the guards of g hold too, else fill. */
 plan_node *plan_node_filled(plan_lowering *lw, plan_node *x,
                             const plan_guard *g, int n, plan_guards outside,
@@ -154,7 +162,18 @@ void plan_finish_kernel(plan_lowering *lw);
 /* How often the loops over these axes go round together. */
 double plan_points(const plan_kernel *k, uint64_t axes);
 void plan_collapse(plan_kernel *k); /* plan_collapse.c, for plan_tile */
+/* The sort becomes a fusion, with the slices of its results (plan_fuse_sort.c).
+ */
+void plan_fuse_sort(hlo_inst *in);
+void plan_place_comp(hlo_comp *f, hlo_comp *c); /* callees before callers */
+/* The comparator of s as keys, if it is an order by numbers of 64 bits in all
+ * (plan_sort_key.c). */
+void plan_find_sort_keys(sd_arena *a, plan_sort *s);
+/* plan_equal.c: all but the name. */
+bool plan_kernel_equal(const plan_kernel *x, const plan_kernel *y);
+uint64_t plan_kernel_hash(const plan_kernel *k); /* equal for equal ones */
 /* Whole kernels of one instruction. */
+sd_status plan_lower_call(plan_lowering *lw, const hlo_inst *in);
 sd_status plan_lower_sort(plan_lowering *lw, const hlo_inst *in);
 sd_status plan_lower_scatter(plan_lowering *lw, const hlo_inst *in);
 sd_status plan_lower_update(plan_lowering *lw, const hlo_inst *in);

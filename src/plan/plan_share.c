@@ -40,16 +40,16 @@ static bool place_needs(const plan_expr *e, const bool *needs)
 }
 
 /* May out's memory be in's in this kernel?  Every element is read, if at all,
- * in the same place of the loops that writes it, and not after. */
-static bool can_overwrite(const plan_kernel *k, int in, int out)
+ * in the same place of the loops that writes it, and not after.  needs: room
+ * for a mark a node. */
+static bool can_overwrite(const plan_kernel *k, int in, int out, bool *needs)
 {
     const plan_node *store = NULL;
     uint64_t lane = 0; /* an inner LANE axis: all work items of a group read
                           what does not vary on it, and one writes it, at no
                           agreed time */
-    bool needs[4096] = {false};
 
-    if (k->nnode > 4096 || k->sort ||
+    if (k->sort || k->call ||
         sd_dtype_bytes(k->slot[in].dtype) != sd_dtype_bytes(k->slot[out].dtype))
         return false;
     for (int i = k->nouter; i < k->naxis; i++)
@@ -64,6 +64,7 @@ static bool can_overwrite(const plan_kernel *k, int in, int out)
         }
     if (!store)
         return false;
+    memset(needs, 0, (size_t)k->nnode * sizeof *needs);
     for (int i = 0; i < k->nnode; i++) {
         const plan_node *n = k->node[i];
 
@@ -92,6 +93,7 @@ static bool can_overwrite(const plan_kernel *k, int in, int out)
 typedef struct {
     plan_mem *pm;
     hlo_inst **step; /* by time */
+    bool *needs;     /* a mark for each node of the largest kernel */
 } sharing;
 
 /* At time t the step reads x and writes y: may they be one place? */
@@ -114,7 +116,7 @@ static bool may_touch(const sharing *sh, int t, const storage *x,
             continue;
         for (int k = 0; k < in->narg; k++)
             if (storage_of(home_of(in->arg[k])->at[0]) == x &&
-                !can_overwrite(p->kernel, k, in->narg + o))
+                !can_overwrite(p->kernel, k, in->narg + o, sh->needs))
                 return false;
     }
     return true;
@@ -249,6 +251,16 @@ static void note_steps(const hlo_comp *c, hlo_inst **step)
     }
 }
 
+static int largest_kernel(const sharing *sh)
+{
+    int n = 0;
+
+    for (int i = 0; i <= sh->pm->time; i++)
+        if (sh->step[i] && home_of(sh->step[i])->kernel)
+            n = SD_MAX(n, home_of(sh->step[i])->kernel->nnode);
+    return n;
+}
+
 /* ---- all ---- */
 
 sd_status plan_share(plan_mem *pm)
@@ -257,6 +269,7 @@ sd_status plan_share(plan_mem *pm)
 
     sh.step = sd_arena_array(pm->a, hlo_inst *, pm->time + 1);
     note_steps(pm->m->entry, sh.step);
+    sh.needs = sd_arena_array(pm->a, bool, largest_kernel(&sh) + 1);
     share_copies(&sh);
     donate(&sh);
     return check_lives(pm);

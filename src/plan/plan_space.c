@@ -68,6 +68,11 @@ static void outer_index(plan_px *px, const plan_space *s, const plan_expr **out)
                      : plan_px_axis(px, axis++, s->outer->dim[i]);
 }
 
+int plan_space_naxis(const plan_space *s)
+{
+    return axis_count(s->outer) + (s->full != NULL);
+}
+
 const plan_expr *plan_space_row(plan_px *px, const plan_space *s)
 {
     return plan_px_axis(px, axis_count(s->outer), s->row);

@@ -1,13 +1,11 @@
 /* The schedule as thunks.  Kernels of equal content are one. */
 #include "plan_mem.h"
 
-#include <stdlib.h>
-
 typedef struct {
     plan_mem *pm;
     thunk_program *pr;
-    sd_map *by_hash; /* of a kernel's text -> index + 1 */
-    sd_map *symbols;
+    sd_map *by_hash; /* the last kernel of that hash */
+    sd_names *symbols;
     sd_vec(plan_kernel *) kernel;
 } stepper;
 
@@ -46,37 +44,25 @@ static const char *symbol_of(stepper *s, const char *name)
         if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
               (*p >= '0' && *p <= '9')))
             *p = '_';
-    for (int i = 1; sd_map_has(s->symbols, sd_hash(sym, strlen(sym), 0)); i++)
+    for (int i = 1; sd_names_get(s->symbols, sym, strlen(sym)); i++)
         sym = sd_arena_fmt(s->pr->arena, "%s_%d", base, i);
-    sd_map_set(s->symbols, sd_hash(sym, strlen(sym), 0), sym);
+    sd_names_set(s->symbols, sym, strlen(sym), sym);
     return sym;
 }
 
 /* The number of a kernel of that content. */
 static int number_of(stepper *s, plan_kernel *k)
 {
-    sd_buf b = {0};
-    uintptr_t at;
+    uint64_t h = plan_kernel_hash(k);
 
-    plan_print_kernel(&b, k);
-    if (b.oom) {
-        sd_buf_finish(&b);
-        sd_oom(0);
-    }
-    /* its first line is its name */
-    const char *body = memchr(b.at, '\n', b.len);
-    size_t n = b.len - (size_t)(body - b.at);
-
-    k->hash = sd_hash(body, n, 0);
-    at = (uintptr_t)sd_map_get(s->by_hash, k->hash);
-    if (at) {
-        sd_buf_finish(&b);
-        return (int)at - 1;
-    }
+    k->same_hash = sd_map_get(s->by_hash, h);
+    for (plan_kernel *o = k->same_hash; o; o = o->same_hash)
+        if (plan_kernel_equal(o, k))
+            return o->number;
+    k->number = s->kernel.n;
     *sd_push(s->pm->a, &s->kernel) = k;
-    sd_map_set(s->by_hash, k->hash, (void *)(uintptr_t)s->kernel.n);
-    sd_buf_finish(&b);
-    return s->kernel.n - 1;
+    sd_map_set(s->by_hash, h, k);
+    return k->number;
 }
 
 static void fill_kernels(stepper *s)
@@ -184,53 +170,21 @@ static sd_status cond_step(stepper *s, const hlo_inst *in, thunk *t)
     return st;
 }
 
-/* Without the bias that only the form wants: see plan_make_call. */
-static int operands_of(const hlo_inst *in)
+/* Operands and results in order, empty ones too: libcall_args_of says the
+ * same. */
+static thunk library_step(stepper *s, const hlo_inst *in)
 {
-    int64_t bias = in->dims.at[in->dims.n - 5];
-    int64_t add = in->dims.at[in->dims.n - 4];
+    int nout = home_of(in)->n;
+    thunk t = step(s, THUNK_LIBCALL, in, in->narg + nout);
 
-    return 2 + (bias != 0) + (add != 0);
-}
-
-/* By the attributes that libcall.def lists: a product and a sum for each term.
- */
-static double library_flops(int lib, const int64_t *at)
-{
-    double v = 2;
-
-    if (lib == THUNK_LIB_MATMUL)
-        return v * (double)at[3] * (double)at[4] * (double)at[5] *
-               (double)at[6];
-    for (int i = 0; i < 3; i++)
-        v *= (double)at[11 + i] * (double)at[14 + i];
-    return v * (double)at[4] * (double)at[6] * (double)at[7] / (double)at[5];
-}
-
-static sd_status library_step(stepper *s, const hlo_inst *in, thunk *t)
-{
-    int nout = home_of(in)->n, n = 0;
-
-    for (int l = 0; l < THUNK_LIB_COUNT; l++) {
-        if (strcmp(thunk_lib_table[l].name, in->u.custom->target) != 0)
-            continue;
-        *t = step(s, THUNK_LIBCALL, in, in->narg + nout);
-        t->lib = l;
-        t->nattr = in->dims.n;
-        t->attr = sd_arena_copy(s->pr->arena, in->dims.at,
-                                (size_t)in->dims.n * sizeof(int64_t));
-        for (int i = 0; i < operands_of(in); i++)
-            t->arg[n++] = slice_of(in->arg[i], 0);
-        for (int i = 0; i < nout; i++) /* u8[0] is nothing to write */
-            if (slice_of(in, i).bytes)
-                t->arg[n++] = slice_of(in, i);
-        t->narg = n;
-        t->flops = library_flops(l, t->attr);
-        for (int i = 0; i < n; i++)
-            t->bytes += (double)t->arg[i].bytes;
-        return NULL;
+    t.call = sd_arena_copy(s->pr->arena, in->u.custom->lib, sizeof *t.call);
+    for (int i = 0; i < t.narg; i++) {
+        t.arg[i] =
+            i < in->narg ? slice_of(in->arg[i], 0) : slice_of(in, i - in->narg);
+        t.bytes += (double)t.arg[i].bytes;
     }
-    return sd_error(SD_UNIMPLEMENTED, "%s", hlo_describe(s->pm->m, in));
+    t.flops = libcall_flops(t.call);
+    return t;
 }
 
 static int64_t *put_type(int64_t *at, const sd_shape *s)
@@ -292,9 +246,12 @@ static sd_status make_step(stepper *s, const hlo_inst *in, thunk *t, bool *made)
     case HLO_CONDITIONAL:
         return cond_step(s, in, t);
     case HLO_CUSTOM_CALL:
-        if (in->u.custom->api_version != HLO_TYPED_FFI)
-            return library_step(s, in, t);
-        *t = foreign_step(s, in);
+        if (in->u.custom->lib)
+            *t = library_step(s, in);
+        else if (in->u.custom->api_version == HLO_TYPED_FFI)
+            *t = foreign_step(s, in);
+        else
+            return sd_error(SD_UNIMPLEMENTED, "%s", hlo_describe(s->pm->m, in));
         return NULL;
     case HLO_COPY:
         *made =
@@ -403,7 +360,7 @@ sd_status plan_steps(plan_mem *pm)
     sd_status st;
 
     s.by_hash = sd_map_create(pm->a);
-    s.symbols = sd_map_create(pm->a);
+    s.symbols = sd_names_create(pm->a);
     fill_types(&s);
     if ((st = make_seq(&s, pm->m->entry, &s.pr->seq)))
         return st;

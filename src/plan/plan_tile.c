@@ -361,7 +361,24 @@ static size_t area(const plan_kernel *k, int lane, sd_dtype t)
     return (n + 63) & ~(size_t)63;
 }
 
-static size_t park_rows(plan_kernel *k, int lane, size_t limit)
+bool plan_is_rounding(const plan_node *n)
+{
+    const plan_node *x = n->narg == 1 ? n->arg[0] : NULL;
+
+    return n->kind == PN_ELT && n->op == HLO_CONVERT && n->dtype == SD_F32 &&
+           x->kind == PN_ELT && x->op == HLO_CONVERT &&
+           sd_dtype_kind(x->dtype) == SD_K_FLOAT && x->arg[0]->dtype == SD_F32;
+}
+
+/* What takes longer to compute again than to read; rounding is five
+ * instructions. */
+static bool is_dear(const plan_node *n, bool host)
+{
+    return hlo_op_table[n->op].props & HLO_P_HEAVY ||
+           (host && plan_is_rounding(n));
+}
+
+static size_t park_rows(plan_kernel *k, int lane, size_t limit, bool host)
 {
     uint64_t *need = sd_arena_array(k->arena, uint64_t, k->nnode);
     size_t used = 0;
@@ -373,8 +390,7 @@ static size_t park_rows(plan_kernel *k, int lane, size_t limit)
         plan_node *n = k->node[i];
 
         if (n->kind != PN_ELT || !(n->varies >> lane & 1) ||
-            !(hlo_op_table[n->op].props & HLO_P_HEAVY) ||
-            (need[i] & (need[i] - 1)) == 0 ||
+            !is_dear(n, host) || (need[i] & (need[i] - 1)) == 0 ||
             used + area(k, lane, n->dtype) > limit)
             continue;
         n->parked = true;
@@ -411,29 +427,50 @@ static void find_local(plan_kernel *k, int lane, const device_desc *dev)
     k->local_bytes = joins;
     /* one element a position of the LANE axis: other inner axes have none */
     if (inner == 1ull << lane && limit > joins)
-        k->local_bytes += park_rows(k, lane, limit - joins);
+        k->local_bytes += park_rows(k, lane, limit - joins, host);
 }
 
-/* A row is a tile.  A group whose memory does not hold a row gets its work
- * space as one slot more, after the results. */
-static void tile_sort(plan_kernel *k, const device_desc *dev)
+/* Work space that is in no group's memory is one slot more, after the results.
+ */
+static void add_work_slot(plan_kernel *k, int64_t bytes)
 {
-    plan_sort *s = k->sort;
     plan_slot *slot = sd_arena_array(k->arena, plan_slot, k->nslot + 1);
 
-    k->tiles = s->rows;
-    if (dev->kind == DEVICE_HOST || s->scratch <= dev->local_bytes) {
-        k->local_bytes = s->scratch;
-        return;
-    }
     memcpy(slot, k->slot, (size_t)k->nslot * sizeof *slot);
     slot[k->nslot] = (plan_slot){.dtype = SD_U8,
                                  .align = 16,
-                                 .count = s->rows * (int64_t)s->scratch,
+                                 .count = bytes,
                                  .access = PLAN_READ | PLAN_WRITE,
                                  .noalias = true};
     k->slot = slot;
     k->nslot++;
+}
+
+/* A row is a tile. */
+static void tile_sort(plan_kernel *k, const device_desc *dev)
+{
+    plan_sort *s = k->sort;
+
+    k->tiles = s->rows;
+    s->scratch = plan_sort_bytes(s, dev->kind == DEVICE_HOST);
+    if (dev->kind == DEVICE_HOST || s->scratch <= dev->local_bytes)
+        k->local_bytes = s->scratch;
+    else
+        add_work_slot(k, s->rows * (int64_t)s->scratch);
+}
+
+/* On GPUs an item that is no group's work is a work item's. */
+static void tile_call(plan_kernel *k, const device_desc *dev)
+{
+    const hlo_call *c = k->call;
+    bool host = dev->kind == DEVICE_HOST;
+
+    k->tiles =
+        host || c->whole ? c->items : (c->items + dev->group - 1) / dev->group;
+    if (host)
+        k->local_bytes = c->work;
+    else if (c->work)
+        add_work_slot(k, c->items * (int64_t)c->work);
 }
 
 void plan_tile(plan_kernel *k, const device_desc *dev)
@@ -443,6 +480,10 @@ void plan_tile(plan_kernel *k, const device_desc *dev)
     k->tiles = 1;
     if (k->sort) {
         tile_sort(k, dev);
+        return;
+    }
+    if (k->call) {
+        tile_call(k, dev);
         return;
     }
     plan_collapse(k);

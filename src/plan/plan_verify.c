@@ -56,12 +56,26 @@ static sd_status check_node(const plan_kernel *k, const plan_node *n)
     return NULL;
 }
 
+/* The parts that items get are equal and together the whole. */
+static sd_status check_call(const plan_kernel *k, const hlo_call *c)
+{
+    if (c->items < 1 || c->nint < 0 || c->nint > HLO_CALL_INTS)
+        return bad(k, NULL, "a call of no items, or of too many numbers");
+    for (int i = 0; !c->whole && i < k->nslot; i++)
+        if (k->slot[i].count % c->items)
+            return bad(k, NULL, "a call's items do not divide a slot");
+    return NULL;
+}
+
 static sd_status check_kernel(const plan_kernel *k)
 {
+    bool whole = k->sort || k->call;
     int lanes = 0;
     int64_t tiles = 1;
     sd_status st;
 
+    if (k->call && (st = check_call(k, k->call)))
+        return st;
     for (int i = 0; i < k->naxis; i++) {
         const plan_axis *x = &k->axis[i];
 
@@ -73,9 +87,9 @@ static sd_status check_kernel(const plan_kernel *k)
         if (x->grid)
             tiles *= (x->extent + x->tile - 1) / x->tile;
     }
-    if (!k->sort && lanes != 1)
+    if (!whole && lanes != 1)
         return bad(k, NULL, "not one LANE axis");
-    if (!k->sort && tiles != k->tiles)
+    if (!whole && tiles != k->tiles)
         return bad(k, NULL, "tiles are miscounted");
     for (int i = 0; i < k->nnode; i++) {
         if (k->node[i]->id != i)

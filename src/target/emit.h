@@ -217,11 +217,19 @@ emit_value emit_convert(emit *e, emit_value x, sd_dtype from, sd_dtype to);
 LLVMValueRef emit_to_f32(emit *e, LLVMValueRef x, sd_dtype from);
 LLVMValueRef emit_compare(emit *e, int dir, int type, emit_value x,
                           emit_value y, sd_dtype t);
+/* An unsigned integer, as wide as t in memory, that orders as t does: integers
+ * by value, floats in their total order. */
+LLVMValueRef emit_order_code(emit *e, LLVMValueRef x, sd_dtype t);
 LLVMValueRef emit_power_function(emit *e, LLVMTypeRef t, sd_dtype dtype);
 LLVMValueRef emit_wrap(emit *e, LLVMValueRef x, sd_dtype t);
 /* stem: "dl_exp_f32"; elem: the type of one element of the result. */
 LLVMValueRef emit_devlib(emit *e, const char *stem, LLVMTypeRef elem,
                          LLVMValueRef *arg, int narg);
+/* Host: calls the machine code of a device function that works on memory. */
+LLVMValueRef emit_devlib_code(emit *e, const char *name, LLVMTypeRef result,
+                              LLVMValueRef *arg, int narg);
+/* A device function that reads and writes memory; NULL after emit_fail. */
+LLVMValueRef emit_devlib_kernel(emit *e, const char *name, LLVMTypeRef t);
 void emit_body(emit *e, const plan_body *body, const emit_value *arg,
                emit_value *root);
 
@@ -248,6 +256,12 @@ void emit_reduce_end(emit *e, emit_reduction *r);
 const plan_node *emit_reduction_node(const emit_reduction *r);
 
 emit_value emit_scan(emit *e, const plan_node *n, int copy, int out);
+/* ---- emit_sort.c, emit_sort_keys.c ---- */
+
 void emit_sort(emit *e);
+void emit_sort_row_by_keys(emit *e, LLVMValueRef r); /* host */
+LLVMValueRef emit_sort_base(emit *e, LLVMValueRef r, int64_t n);
+emit_value emit_place(emit *e, sd_dtype t, LLVMValueRef i); /* as an iota */
+void emit_device_call(emit *e);
 
 #endif

@@ -40,16 +40,17 @@ static void make_ours(emit *e, LLVMValueRef fn)
     LLVMSetVisibility(fn, LLVMDefaultVisibility);
 }
 
-/* Quick code takes the function as the build made it: its machine code is the
- * prologue of a function without a body. */
-static LLVMValueRef add_code(emit *e, const devlib_function *f, LLVMTypeRef t)
+/* The function as the build made it: its machine code is the prologue of a
+ * function without a body.  pure: it sees no memory. */
+static LLVMValueRef add_code(emit *e, const devlib_function *f, LLVMTypeRef t,
+                             bool pure)
 {
     static const char *const is[] = {"naked", "noinline", "nounwind",
                                      "willreturn", "memory"};
     LLVMValueRef fn = LLVMAddFunction(e->m, f->name, t);
     LLVMBuilderRef b = LLVMCreateBuilderInContext(e->cx);
 
-    for (size_t i = 0; i < SD_COUNTOF(is); i++)
+    for (size_t i = 0; i < SD_COUNTOF(is) - !pure; i++)
         LLVMAddAttributeAtIndex(
             fn, LLVMAttributeFunctionIndex,
             LLVMCreateEnumAttribute(
@@ -67,22 +68,22 @@ static LLVMValueRef add_code(emit *e, const devlib_function *f, LLVMTypeRef t)
     return fn;
 }
 
-static LLVMValueRef find_or_link(emit *e, const char *name, LLVMTypeRef t)
+/* Has machine code instead of a body, which must not be inlined. */
+static bool is_code(LLVMValueRef fn)
 {
-    LLVMValueRef fn = LLVMGetNamedFunction(e->m, name);
-    const devlib_function *f;
+    return LLVMGetEnumAttributeAtIndex(
+        fn, LLVMAttributeFunctionIndex,
+        LLVMGetEnumAttributeKindForName("naked", 5));
+}
+
+static LLVMValueRef link_bitcode(emit *e, const devlib_function *f)
+{
     LLVMMemoryBufferRef mem;
     LLVMModuleRef from;
+    LLVMValueRef fn;
 
-    if (fn)
-        return fn;
-    f = devlib_find(target_of(e->dev), name);
-    if (!f)
-        return NULL;
-    if (e->quick && f->code_bytes)
-        return add_code(e, f, t);
     mem = LLVMCreateMemoryBufferWithMemoryRange((const char *)f->bitcode,
-                                                f->bytes, name, 0);
+                                                f->bytes, f->name, 0);
     if (LLVMParseBitcodeInContext2(e->cx, mem, &from)) {
         LLVMDisposeMemoryBuffer(mem);
         return NULL;
@@ -91,15 +92,50 @@ static LLVMValueRef find_or_link(emit *e, const char *name, LLVMTypeRef t)
     LLVMSetTarget(from, LLVMGetTarget(e->m));
     LLVMSetDataLayout(from, LLVMGetDataLayoutStr(e->m));
     for (fn = LLVMGetFirstFunction(from); fn; fn = LLVMGetNextFunction(fn))
-        if (!LLVMIsDeclaration(fn) && strcmp(name, LLVMGetValueName(fn)))
+        if (!LLVMIsDeclaration(fn) && strcmp(f->name, LLVMGetValueName(fn)))
             LLVMSetLinkage(fn, LLVMInternalLinkage);
     if (LLVMLinkModules2(e->m, from)) /* takes the module in any case */
         return NULL;
     for (fn = LLVMGetFirstFunction(e->m); fn; fn = LLVMGetNextFunction(fn))
-        if (!LLVMIsDeclaration(fn) && !strncmp(LLVMGetValueName(fn), "dl_", 3))
+        if (!LLVMIsDeclaration(fn) && !is_code(fn) &&
+            !strncmp(LLVMGetValueName(fn), "dl_", 3))
             make_ours(e, fn);
     e->calls_devlib = true;
-    return LLVMGetNamedFunction(e->m, name);
+    return LLVMGetNamedFunction(e->m, f->name);
+}
+
+static LLVMValueRef find_or_link(emit *e, const char *name, LLVMTypeRef t)
+{
+    LLVMValueRef fn = LLVMGetNamedFunction(e->m, name);
+    const devlib_function *f;
+
+    if (fn)
+        return fn;
+    f = devlib_find(target_of(e->dev), name);
+    if (!f)
+        return NULL;
+    return e->quick && f->code_bytes ? add_code(e, f, t, true)
+                                     : link_bitcode(e, f);
+}
+
+LLVMValueRef emit_devlib_kernel(emit *e, const char *name, LLVMTypeRef t)
+{
+    LLVMValueRef fn = LLVMGetNamedFunction(e->m, name);
+    const devlib_function *f = devlib_find(target_of(e->dev), name);
+
+    if (!fn && f)
+        fn = f->code_bytes ? add_code(e, f, t, false) : link_bitcode(e, f);
+    if (!fn)
+        emit_fail(e, sd_error(SD_INTERNAL, "no device function %s for %s", name,
+                              e->dev->name));
+    else if (LLVMGlobalGetValueType(fn) != t) {
+        emit_fail(e, sd_error(SD_INTERNAL,
+                              "the device function %s takes other arguments "
+                              "than a call hands it",
+                              name));
+        fn = NULL;
+    }
+    return fn;
 }
 
 /* C's calling convention passes some vectors as others of their size, or in
@@ -179,4 +215,24 @@ LLVMValueRef emit_devlib(emit *e, const char *stem, LLVMTypeRef elem,
     emit_fail(e, sd_error(SD_INTERNAL, "no device function %s for %s", stem,
                           e->dev->name));
     return LLVMGetPoison(elem);
+}
+
+LLVMValueRef emit_devlib_code(emit *e, const char *name, LLVMTypeRef result,
+                              LLVMValueRef *arg, int narg)
+{
+    const devlib_function *f = devlib_find(target_of(e->dev), name);
+    LLVMValueRef fn = LLVMGetNamedFunction(e->m, name);
+    LLVMTypeRef pt[8], t;
+
+    assert(narg <= 8);
+    for (int i = 0; i < narg; i++)
+        pt[i] = LLVMTypeOf(arg[i]);
+    t = LLVMFunctionType(result, pt, (unsigned)narg, 0);
+    if (!fn && f && f->code_bytes)
+        fn = add_code(e, f, t, false);
+    if (fn)
+        return LLVMBuildCall2(e->b, t, fn, arg, (unsigned)narg, "");
+    emit_fail(e, sd_error(SD_INTERNAL, "no device function %s for %s", name,
+                          e->dev->name));
+    return LLVMGetPoison(result);
 }

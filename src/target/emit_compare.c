@@ -33,6 +33,24 @@ static LLVMValueRef total_key(emit *e, LLVMValueRef x, sd_dtype t)
     return emit_select(e, nan, x, LLVMBuildSub(e->b, key, sign, ""));
 }
 
+LLVMValueRef emit_order_code(emit *e, LLVMValueRef x, sd_dtype t)
+{
+    int bits = SD_MAX(sd_dtype_table[t].bits, 8);
+    LLVMTypeRef type =
+        emit_widen(LLVMIntTypeInContext(e->cx, (unsigned)bits), emit_width(x));
+    bool is_signed = emit_is_signed(t);
+
+    if (sd_dtype_kind(t) == SD_K_FLOAT && t != SD_F8E8M0FNU) {
+        x = total_key(e, x, t);
+        is_signed = true;
+    }
+    x = LLVMBuildIntCast2(e->b, x, type, is_signed, "");
+    if (!is_signed)
+        return x;
+    return LLVMBuildXor(
+        e->b, x, emit_int_like(x, (int64_t)(~UINT64_C(0) << (bits - 1))), "");
+}
+
 static LLVMValueRef compare_int(emit *e, int dir, bool s, LLVMValueRef x,
                                 LLVMValueRef y)
 {

@@ -26,25 +26,132 @@ LLVMValueRef emit_wrap(emit *e, LLVMValueRef x, sd_dtype t)
 
 /* ---- narrow floats ---- */
 
+/* The f32 bits whose upper half x is, where x was just cut out of them; NULL
+ * where it was not.  Constants are unique, so equal ones are one pointer. */
+static LLVMValueRef upper_half_of(LLVMValueRef x)
+{
+    LLVMValueRef shift = LLVMIsATruncInst(x) ? LLVMGetOperand(x, 0) : NULL;
+
+    if (!shift || !LLVMIsAInstruction(shift) ||
+        LLVMGetInstructionOpcode(shift) != LLVMLShr ||
+        LLVMGetOperand(shift, 1) != emit_int_like(shift, 16))
+        return NULL;
+    return LLVMGetOperand(shift, 0);
+}
+
+/* What is rounded in a register does not go through its 16 bits. */
 static LLVMValueRef bf16_to_f32(emit *e, LLVMValueRef x)
 {
-    x = LLVMBuildZExt(e->b, x, like_width(e->i32, x), "");
-    x = LLVMBuildShl(e->b, x, emit_int_like(x, 16), "");
+    LLVMValueRef r = upper_half_of(x);
+
+    if (r) {
+        x = LLVMBuildAnd(e->b, r, emit_int_like(r, 0xffff0000), "");
+    } else {
+        x = LLVMBuildZExt(e->b, x, like_width(e->i32, x), "");
+        x = LLVMBuildShl(e->b, x, emit_int_like(x, 16), "");
+    }
     return LLVMBuildBitCast(e->b, x, like_width(e->f32, x), "");
+}
+
+/* ---- NaNs that may be rounded like numbers ---- */
+
+/* Is v bf16 widened again, or an integer, so that no NaN has lower bits? */
+static bool is_source(LLVMValueRef v)
+{
+    LLVMValueRef x;
+
+    switch (LLVMGetInstructionOpcode(v)) {
+    case LLVMSIToFP:
+    case LLVMUIToFP:
+        return true;
+    case LLVMBitCast:
+        x = LLVMGetOperand(v, 0);
+        if (!LLVMIsAInstruction(x))
+            return false;
+        return (LLVMGetInstructionOpcode(x) == LLVMShl &&
+                LLVMGetOperand(x, 1) == emit_int_like(x, 16)) ||
+               (LLVMGetInstructionOpcode(x) == LLVMAnd &&
+                LLVMGetOperand(x, 1) == emit_int_like(x, 0xffff0000));
+    default:
+        return false;
+    }
+}
+
+/* How many of v's first operands its NaNs come from; those after `*from`. */
+static int nan_operands(LLVMValueRef v, int *from)
+{
+    static const char *const known[] = {"dl_", "llvm.fabs", "llvm.sqrt",
+                                        "llvm.maximum", "llvm.minimum"};
+    const char *name;
+    size_t len;
+
+    *from = 0;
+    switch (LLVMGetInstructionOpcode(v)) {
+    case LLVMFAdd:
+    case LLVMFSub:
+    case LLVMFMul:
+    case LLVMFDiv:
+    case LLVMInsertElement:
+    case LLVMShuffleVector:
+        return 2;
+    case LLVMFNeg:
+    case LLVMExtractElement:
+        return 1;
+    case LLVMSelect:
+        *from = 1;
+        return 2;
+    case LLVMCall:
+        name = LLVMGetValueName2(LLVMGetCalledValue(v), &len);
+        for (size_t i = 0; i < SD_COUNTOF(known); i++)
+            if (!strncmp(name, known[i], strlen(known[i])))
+                return (int)LLVMGetNumArgOperands(v);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+/* Adding just under half to the bits of a NaN gives no NaN where its upper
+ * seven digits are all ones and the 17th is one too.  No NaN is like that which
+ * x86's arithmetic and the device library make of bf16 values: they hand on an
+ * operand's, whose lower half is zero, or make 0x7fc00000 (test_devlib asks
+ * each function).  Looks at no more than `*left` values. */
+static bool has_plain_nans(emit *e, LLVMValueRef v, int *left)
+{
+    int n, from;
+
+    if (e->gpu || --*left < 0)
+        return false;
+    if (LLVMIsPoison(v)) /* the lanes before a splat */
+        return true;
+    if (LLVMIsConstant(v))
+        return LLVMIsNull(LLVMBuildFCmp(e->b, LLVMRealUNO, v, v, ""));
+    if (!LLVMIsAInstruction(v))
+        return false;
+    if (is_source(v))
+        return true;
+    n = nan_operands(v, &from);
+    for (int i = from; i < from + n; i++)
+        if (!has_plain_nans(e, LLVMGetOperand(v, (unsigned)i), left))
+            return false;
+    return n > 0;
 }
 
 /* Nearest even by adding just under half; NaNs are cut and made quiet. */
 static LLVMValueRef bf16_of_f32(emit *e, LLVMValueRef x)
 {
     LLVMValueRef u = LLVMBuildBitCast(e->b, x, like_width(e->i32, x), "");
-    LLVMValueRef top = LLVMBuildLShr(e->b, u, emit_int_like(u, 16), "");
-    LLVMValueRef odd = LLVMBuildAnd(e->b, top, emit_int_like(u, 1), "");
-    LLVMValueRef nan = LLVMBuildOr(e->b, top, emit_int_like(u, 0x40), "");
-    LLVMValueRef r = LLVMBuildAdd(e->b, u, emit_int_like(u, 0x7fff), "");
+    LLVMValueRef odd = LLVMBuildLShr(e->b, u, emit_int_like(u, 16), "");
+    LLVMValueRef r = LLVMBuildAdd(e->b, u, emit_int_like(u, 0x7fff), ""), nan;
+    int left = 24;
 
+    odd = LLVMBuildAnd(e->b, odd, emit_int_like(u, 1), "");
     r = LLVMBuildAdd(e->b, r, odd, "");
+    if (!has_plain_nans(e, x, &left)) {
+        nan = LLVMBuildOr(e->b, u, emit_int_like(u, 0x400000), "");
+        r = emit_select(e, LLVMBuildFCmp(e->b, LLVMRealUNO, x, x, ""), nan, r);
+    }
     r = LLVMBuildLShr(e->b, r, emit_int_like(u, 16), "");
-    r = emit_select(e, LLVMBuildFCmp(e->b, LLVMRealUNO, x, x, ""), nan, r);
     return LLVMBuildTrunc(e->b, r, like_width(e->i16, r), "");
 }
 

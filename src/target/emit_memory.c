@@ -182,6 +182,7 @@ typedef struct {
     emit_access access;
     LLVMValueRef at;    /* scalar offset; GATHERED: vector */
     LLVMValueRef mask;  /* NULL: all */
+    int64_t stride;     /* along LANE, where it is one; else 0 */
     int w;
 } place;
 
@@ -205,6 +206,21 @@ static LLVMValueRef gather_part(emit *e, const place *a, LLVMValueRef off,
     return gather(e, a->part, element(e, a->part, a->p, off), a->w);
 }
 
+/* Every second element: two vectors, of which the second begins one early so
+ * that none reaches beyond the last element that is wanted. */
+static LLVMValueRef read_every_second(emit *e, const place *a)
+{
+    int w = a->w, lane[EMIT_MAX_LANES];
+    LLVMValueRef at = emit_extract(e, a->at, 0, 1), x, y;
+
+    x = plain_load(e, a->part, element(e, a->part, a->p, at), w);
+    at = LLVMBuildAdd(e->b, at, emit_int_like(at, w - 1), "");
+    y = plain_load(e, a->part, element(e, a->part, a->p, at), w);
+    for (int i = 0; i < w; i++)
+        lane[i] = 2 * i < w ? 2 * i : w + 2 * i - (w - 1);
+    return emit_shuffle(e, x, y, lane, w);
+}
+
 static emit_value gather_at(emit *e, const place *a)
 {
     LLVMValueRef off = offsets(e, a);
@@ -225,8 +241,12 @@ static emit_value vector_read(emit *e, const place *a)
 
     if (a->access == EMIT_GATHERED ||
         (emit_is_complex(a->t) && (a->mask || a->access == EMIT_REVERSED))) {
-        emit_value g = gather_at(e, a);
+        emit_value g = {NULL, NULL};
 
+        if (a->stride == 2 && !a->mask && !emit_is_complex(a->t))
+            g.re = read_every_second(e, a);
+        else
+            g = gather_at(e, a);
         g.re = of_memory(e, a->part, g.re);
         return g;
     }
@@ -316,6 +336,8 @@ static void locate(emit *e, const plan_node *n, int copy, uint64_t varies,
     a->access = emit_classify(e, n->off);
     a->w = e->w;
     vec = a->access == EMIT_GATHERED;
+    if (e->gpu || e->lane < 0 || !plan_expr_stride(n->off, e->lane, &a->stride))
+        a->stride = 0;
     a->at = emit_expr(e, n->off, copy, vec);
     a->mask = emit_and(e, emit_guards(e, n->guard, n->nguard, copy, true),
                        emit_mask(e, varies, copy));
@@ -434,16 +456,39 @@ static emit_value combine(emit *e, const plan_node *n, emit_value old,
     return root[0];
 }
 
-void emit_scatter(emit *e, const plan_node *n, int copy)
+/* A whole vector is written or nothing: by a branch, since a masked store
+ * cannot hand its value on to the next load of the same place. */
+static void scatter_vector(emit *e, const plan_node *n, int copy, emit_value v)
 {
-    const plan_node *arg = n->arg[0];
-    emit_value v = emit_node_value(e, arg, emit_canon(e, copy, arg->varies));
-    uint64_t all = n->varies | n->off->varies | arg->varies |
-                   emit_guards_vary(n->guard, n->nguard);
+    uint64_t all = n->varies | n->off->varies | n->arg[0]->varies;
+    plan_node inside = *n;
     LLVMBasicBlockRef no;
     emit_value old;
     place a;
 
+    inside.nguard = 0;
+    locate(e, &inside, copy, all, &a);
+    no = when(e, emit_guards(e, n->guard, n->nguard, copy, false));
+    old = vector_read(e, &a);
+    vector_write(e, &a, combine(e, n, old, v));
+    when_end(e, no);
+}
+
+void emit_scatter(emit *e, const plan_node *n, int copy)
+{
+    const plan_node *arg = n->arg[0];
+    emit_value v = emit_node_value(e, arg, emit_canon(e, copy, arg->varies));
+    uint64_t guards = emit_guards_vary(n->guard, n->nguard);
+    uint64_t all = n->varies | n->off->varies | arg->varies | guards;
+    LLVMBasicBlockRef no;
+    emit_value old;
+    place a;
+
+    if (!e->gpu && e->lane >= 0 && !(guards >> e->lane & 1) &&
+        emit_classify(e, n->off) == EMIT_CONTIGUOUS) {
+        scatter_vector(e, n, copy, v);
+        return;
+    }
     locate(e, n, copy, all, &a);
     if (a.access != EMIT_UNIFORM) {
         old = vector_read(e, &a);

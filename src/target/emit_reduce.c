@@ -599,6 +599,19 @@ static void join(emit *e, emit_reduction *r, int c, emit_value *out)
     memcpy(out, v[0], (size_t)r->n->nout * sizeof *out);
 }
 
+/* Is the initial value of a product of complex numbers 1?  That leaves numbers
+ * as they are, but makes (inf, inf) two NaNs: prod([inf + 1j] * 2) is that. */
+static bool starts_with_one(const plan_node *n)
+{
+    const plan_node *init = n->arg[n->nout];
+    sd_dtype part = sd_dtype_part(init->dtype);
+
+    return n->nout == 1 && n->body->op == HLO_MULTIPLY &&
+           emit_is_complex(init->dtype) && init->kind == PN_CONST &&
+           sd_scalar_to_f64(part, init->value) == 1 &&
+           sd_scalar_to_f64(part, init->value + sd_dtype_bytes(part)) == 0;
+}
+
 /* The initial value is joined last; result o goes to out[o * ncopy]. */
 static void join_copy(emit *e, emit_reduction *r, int c, emit_value *out)
 {
@@ -615,7 +628,7 @@ static void join_copy(emit *e, emit_reduction *r, int c, emit_value *out)
         body_identity(e, n->body, n->arg[0]->dtype, &id);
     if (elements(e, n) > 0) {
         join(e, r, c, x);
-        if (id.re == init[0].re && id.im == init[0].im)
+        if ((id.re == init[0].re && id.im == init[0].im) || starts_with_one(n))
             init[0] = x[0];
         else
             join_body(e, n, init, x, NULL);

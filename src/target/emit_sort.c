@@ -1,21 +1,24 @@
-/* Sorting rows of elements that move together: bottom-up merge sort, stable.
- * Two buffers take turns, the result and the row's work space, and the number
- * of passes is known here, so the last one ends in the result.
+/* Sorting rows of elements that move together.  Here: by any comparator, with
+ * bottom-up merge sort, which is stable; the host sorts by keys where it can
+ * (emit_sort_keys.c).  Two buffers take turns, the row's work space and the
+ * result, or a second work space where the result has not all of the operands
+ * or not all of the row.  The number of passes is known here, so it is known
+ * which of them comes last.
  *
  * Host: a row a tile; runs of 8 by insertion, then merging without branches on
  * data.  GPU: a row a work group; an element's place in a merged run is its
  * own number in its run plus how many of the other run come before it, found
  * by bisection, so all items work in each pass.
  *
- * The work space holds n elements of each operand, the widest type first:
- * on the host `scratch`; on a GPU slot 2 * nop (rows * scratch bytes) where
- * the plan gives one, else local memory. */
+ * A work space holds n elements of each operand, the widest type first: on the
+ * host `scratch`; on a GPU the last slot (rows * scratch bytes) where the plan
+ * gives one, else local memory. */
 #include "emit.h"
 
 enum { RUN = 8 };
 
 typedef struct { /* one row in one buffer */
-    LLVMValueRef *p;   /* an operand */
+    LLVMValueRef *p;   /* an operand; NULL: it is the place in the row */
     LLVMValueRef base; /* element; NULL: 0 */
     int64_t stride;
 } row;
@@ -25,7 +28,8 @@ typedef struct {
     const plan_sort *s;
     int64_t n;
     sd_dtype *type;
-    row in, out, work;
+    row in, other, work; /* other: the second of the two */
+    bool full;           /* other is the result */
 } sorter;
 
 typedef emit_value *item; /* a value an operand */
@@ -41,13 +45,22 @@ static LLVMValueRef place_of(sorter *s, const row *r, LLVMValueRef i)
     return r->base ? LLVMBuildAdd(e->b, r->base, i, "") : i;
 }
 
+emit_value emit_place(emit *e, sd_dtype t, LLVMValueRef i)
+{
+    LLVMTypeRef want = emit_widen(e->i64, emit_width(i));
+
+    i = LLVMBuildIntCast2(e->b, i, want, true, "");
+    return emit_convert(e, (emit_value){i, NULL}, SD_S64, t);
+}
+
 static item read_item(sorter *s, const row *r, LLVMValueRef i)
 {
     LLVMValueRef at = place_of(s, r, i);
     item x = emit_values(s->e, s->s->nop);
 
     for (int o = 0; o < s->s->nop; o++)
-        x[o] = emit_mem_read(s->e, s->type[o], r->p[o], at, 1);
+        x[o] = r->p[o] ? emit_mem_read(s->e, s->type[o], r->p[o], at, 1)
+                       : emit_place(s->e, s->type[o], i);
     return x;
 }
 
@@ -293,16 +306,25 @@ static void gpu_pass(sorter *s, const row *from, const row *to,
     emit_fence(e, 3);
 }
 
-static void copy_row(sorter *s, const row *from, const row *to)
+/* The first `keep` elements, of those operands that are wanted. */
+static void copy_out(sorter *s, const row *from, LLVMValueRef base)
 {
     emit *e = s->e;
+    const plan_sort *sort = s->s;
     emit_loop l;
-    item x;
 
-    emit_loop_open(e, &l, e->gpu ? e->lid : emit_si(e, 0), emit_si(e, s->n),
-                   e->gpu ? e->dev->group : 1);
-    x = read_item(s, from, l.at);
-    write_item(s, to, l.at, x);
+    emit_loop_open(e, &l, e->gpu ? e->lid : emit_si(e, 0),
+                   emit_si(e, sort->keep), e->gpu ? e->dev->group : 1);
+    for (int i = 0; i < sort->nout; i++) {
+        int o = sort->out[i];
+        LLVMValueRef p = e->slot[sort->first_out + i];
+        row to = {&p, base, sort->inner};
+        emit_value x = from->p[o] ? emit_mem_read(e, s->type[o], from->p[o],
+                                                  place_of(s, from, l.at), 1)
+                                  : emit_place(e, s->type[o], l.at);
+
+        emit_mem_write(e, s->type[o], p, place_of(s, &to, l.at), x);
+    }
     emit_loop_close(e, &l);
 }
 
@@ -317,7 +339,7 @@ static void one_pass(sorter *s, const row *from, const row *to,
         host_pass(s, from, to, width);
 }
 
-/* The rest after the first: work to result once where their number is odd,
+/* The rest after the first: work to other once where their number is odd,
  * then there and back. */
 static void more_passes(sorter *s, int passes, int64_t width)
 {
@@ -326,19 +348,20 @@ static void more_passes(sorter *s, int passes, int64_t width)
     emit_loop l;
 
     if (passes % 2) {
-        one_pass(s, &s->work, &s->out, emit_si(e, width));
+        one_pass(s, &s->work, &s->other, emit_si(e, width));
         width *= 2;
     }
     if (passes < 2)
         return;
     emit_loop_open(e, &l, emit_si(e, 0), emit_si(e, passes / 2 * 2), 2);
     w = LLVMBuildShl(e->b, emit_si(e, width), l.at, "");
-    one_pass(s, &s->out, &s->work, w);
-    one_pass(s, &s->work, &s->out, LLVMBuildShl(e->b, w, emit_si(e, 1), ""));
+    one_pass(s, &s->other, &s->work, w);
+    one_pass(s, &s->work, &s->other, LLVMBuildShl(e->b, w, emit_si(e, 1), ""));
     emit_loop_close(e, &l);
 }
 
-static void sort_row(sorter *s)
+/* result: where the row's results begin in their slots. */
+static void sort_row(sorter *s, LLVMValueRef result)
 {
     int64_t width = s->e->gpu ? 1 : RUN;
     int passes = 0;
@@ -346,14 +369,18 @@ static void sort_row(sorter *s)
     while (width << passes < s->n)
         passes++;
     if (!s->e->gpu) {
-        insert_runs(s, &s->in, passes % 2 ? &s->work : &s->out);
+        insert_runs(s, &s->in, passes % 2 ? &s->work : &s->other);
         more_passes(s, passes, RUN);
     } else if (passes == 0) {
-        copy_row(s, &s->in, &s->out);
+        copy_out(s, &s->in, result);
+        return;
     } else {
-        gpu_pass(s, &s->in, passes % 2 ? &s->out : &s->work, emit_si(s->e, 1));
+        gpu_pass(s, &s->in, passes % 2 ? &s->other : &s->work,
+                 emit_si(s->e, 1));
         more_passes(s, passes - 1, 2);
     }
+    if (!s->full)
+        copy_out(s, &s->other, result);
 }
 
 /* ---- rows ---- */
@@ -364,84 +391,94 @@ static size_t work_bytes(const sorter *s)
 
     for (int o = 0; o < s->s->nop; o++)
         each += sd_dtype_bytes(s->type[o]);
-    return each * (size_t)s->n;
+    return (each * (size_t)s->n + 63) & ~(size_t)63;
 }
 
 /* Widest types first, so that all are aligned. */
-static void place_work(sorter *s, LLVMValueRef p)
+static row place_work(sorter *s, LLVMValueRef p, size_t at)
 {
     emit *e = s->e;
-    size_t at = 0;
+    row r = {sd_arena_array(e->a, LLVMValueRef, s->s->nop), NULL, 1};
 
-    s->work.p = sd_arena_array(e->a, LLVMValueRef, s->s->nop);
     for (size_t bytes = 16; bytes; bytes /= 2)
         for (int o = 0; o < s->s->nop; o++) {
             LLVMValueRef off = emit_i64(e, (int64_t)at);
 
             if (sd_dtype_bytes(s->type[o]) != bytes)
                 continue;
-            s->work.p[o] = LLVMBuildGEP2(e->b, e->i8, p, &off, 1, "");
+            r.p[o] = LLVMBuildGEP2(e->b, e->i8, p, &off, 1, "");
             at += bytes * (size_t)s->n;
         }
-    s->work.base = NULL;
-    s->work.stride = 1;
+    return r;
 }
 
 static LLVMValueRef work_space(sorter *s, LLVMValueRef r)
 {
     emit *e = s->e;
-    size_t bytes = work_bytes(s);
+    int slot = s->s->first_out + s->s->nout;
     LLVMValueRef off;
 
     if (!e->gpu)
         return e->scratch;
-    if (e->k->nslot > 2 * s->s->nop) {
+    if (e->k->nslot > slot) {
         off = LLVMBuildMul(e->b, LLVMBuildZExtOrBitCast(e->b, r, e->i64, ""),
-                           emit_i64(e, (int64_t)SD_MAX(s->s->scratch, bytes)),
-                           "");
-        return LLVMBuildGEP2(e->b, e->i8, e->slot[2 * s->s->nop], &off, 1, "");
+                           emit_i64(e, (int64_t)s->s->scratch), "");
+        return LLVMBuildGEP2(e->b, e->i8, e->slot[slot], &off, 1, "");
     }
-    assert(bytes <= e->dev->local_bytes); /* plan_tile: else there is a slot */
-    return emit_local_array(e, bytes);
+    return emit_local_array(e, s->s->scratch);
+}
+
+/* Element 0 of row r in an array of so many elements a row. */
+LLVMValueRef emit_sort_base(emit *e, LLVMValueRef r, int64_t n)
+{
+    LLVMValueRef inner = emit_si(e, e->k->sort->inner), base;
+
+    base = LLVMBuildUDiv(e->b, r, inner, "");
+    base = LLVMBuildMul(e->b, base, emit_si(e, n * e->k->sort->inner), "");
+    return LLVMBuildAdd(e->b, base, LLVMBuildURem(e->b, r, inner, ""), "");
 }
 
 static void one_row(sorter *s, LLVMValueRef r)
 {
     emit *e = s->e;
-    LLVMValueRef inner = emit_si(e, s->s->inner), base;
+    const plan_sort *sort = s->s;
+    LLVMValueRef work = work_space(s, r);
 
-    base = LLVMBuildUDiv(e->b, r, inner, "");
-    base = LLVMBuildMul(e->b, base, emit_si(e, s->n * s->s->inner), "");
-    base = LLVMBuildAdd(e->b, base, LLVMBuildURem(e->b, r, inner, ""), "");
-    s->in.base = s->out.base = base;
-    s->in.stride = s->out.stride = s->s->inner;
-    s->in.p = e->slot;
-    s->out.p = e->slot + s->s->nop;
-    place_work(s, work_space(s, r));
-    sort_row(s);
+    s->in.p = sd_arena_array(e->a, LLVMValueRef, sort->nop);
+    for (int o = 0; o < sort->nop; o++)
+        s->in.p[o] = sort->in[o] < 0 ? NULL : e->slot[sort->in[o]];
+    s->in.base = emit_sort_base(e, r, s->n);
+    s->in.stride = sort->inner;
+    s->work = place_work(s, work, 0);
+    s->other = (row){e->slot + sort->first_out, s->in.base, sort->inner};
+    if (!s->full)
+        s->other = place_work(s, work, work_bytes(s));
+    sort_row(s, emit_sort_base(e, r, sort->keep));
 }
 
 void emit_sort(emit *e)
 {
-    sorter s = {.e = e, .s = e->k->sort, .n = e->k->sort->n};
-    int nop = s.s->nop;
+    const plan_sort *sort = e->k->sort;
+    sorter s = {.e = e, .s = sort, .n = sort->n, .type = sort->type};
+    size_t bytes = plan_sort_bytes(sort, !e->gpu);
     emit_loop l;
 
-    s.type = sd_arena_array(e->a, sd_dtype, nop);
-    for (int o = 0; o < nop; o++)
-        s.type[o] = e->k->slot[o].dtype;
+    if (sort->scratch < bytes) {
+        emit_fail(e, sd_error(SD_INTERNAL,
+                              "a sort needs %zu bytes of work space, the plan "
+                              "gives %zu",
+                              bytes, sort->scratch));
+        return;
+    }
+    s.full = plan_sort_is_full(sort);
     if (e->gpu) {
         one_row(&s, e->first);
         return;
     }
-    if (s.s->scratch < work_bytes(&s)) {
-        emit_fail(e, sd_error(SD_INTERNAL,
-                              "a sort needs %zu bytes of work "
-                              "space, the plan gives %zu",
-                              work_bytes(&s), s.s->scratch));
-        return;
-    }
     emit_loop_open(e, &l, e->first, e->last, 1);
-    one_row(&s, l.at);
+    if (sort->keys)
+        emit_sort_row_by_keys(e, l.at);
+    else
+        one_row(&s, l.at);
     emit_loop_close(e, &l);
 }

@@ -36,6 +36,7 @@ typedef struct {
     bool quick;
     module mod;
     sd_status st;
+    const sd_stop *stop; /* of the compile; borrowed */
 } batch;
 
 /* ---- LLVM, once a process ---- */
@@ -280,9 +281,11 @@ static sd_status emit_batch(batch *b)
 static sd_status build_batch(void *ctx)
 {
     batch *b = ctx;
-    sd_status st = emit_batch(b);
+    sd_status st;
 
-    return st ? st : module_compile(&b->mod);
+    if ((st = sd_stopped()) || (st = emit_batch(b)) || (st = sd_stopped()))
+        return st;
+    return module_compile(&b->mod);
 }
 
 /* On any thread: memory that runs out is this batch's error. */
@@ -291,7 +294,7 @@ static void run_batch(void *ctx, int64_t i, int worker)
     batch *b = (batch *)ctx + i;
 
     (void)worker;
-    b->st = sd_catch_oom(0, build_batch, b);
+    b->st = sd_catch(b->stop, 0, build_batch, b);
 }
 
 static void give(target_hook hook, void *ctx, const char *kind,
@@ -361,7 +364,11 @@ static bool is_quick(const plan *p, const batch *b, const bool *repeated)
     for (int i = b->first; i < b->first + b->count; i++) {
         const plan_kernel *k = p->kernel[i];
 
-        if (repeated[i] || k->sort || k->flops / 8 + k->bytes / 12 > QUICK_NS)
+        if (k->call) /* its work is in code that the build made */
+            continue;
+        /* a sort by keys is machine code of the build */
+        if (repeated[i] || (k->sort && !k->sort->keys) ||
+            k->flops / 8 + k->bytes / 12 > QUICK_NS)
             return false;
     }
     return true;
@@ -385,6 +392,7 @@ sd_status target_build(plan *p, const sd_options *opt, sd_pool *pool,
         b[i].first = i * per;
         b[i].count = SD_MIN(per, p->nkernel - i * per);
         b[i].mod.want_text = hook != NULL;
+        b[i].stop = sd_stop_current();
         b[i].quick = is_quick(p, &b[i], repeated);
     }
     if (pool && n > 1)

@@ -22,19 +22,21 @@
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "target_room.h"
 
-#define FLAG "SUNDOG_SPIRV_CHILD=1"
+#define FLAG_NAME "SUNDOG_SPIRV_CHILD"
 enum { MOST_SECONDS = 300 }; /* then it hangs */
 
 /* What is said first is its kind and how long it is. */
@@ -127,6 +129,13 @@ static void start_llvm(LLVMContextRef cx)
     LLVMInitializeSPIRVAsmPrinter();
 }
 
+/* What the parent's process had open is none of ours.  Linux before 5.9 has no
+ * such call; there it stays open for as long as we live. */
+static void close_inherited(void)
+{
+    syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, 0);
+}
+
 static _Noreturn void work(void)
 {
     LLVMContextRef cx = LLVMContextCreate();
@@ -136,6 +145,7 @@ static _Noreturn void work(void)
     char kind, *message = NULL, *p;
     size_t n;
 
+    close_inherited();
     start_llvm(cx);
     if (!(p = hear(STDIN_FILENO, &kind, &n)))
         _exit(1);
@@ -152,19 +162,43 @@ static _Noreturn void work(void)
                LLVMGetBufferSize(out)));
 }
 
-/* The library's entry point (meson.build); the linker has called all
- * constructors but the library's own.  The stack is as the kernel left it. */
+/* This file's constructors: LLVM's, where LLVM is inside.  The linker calls
+ * those of every other file and leaves its program's to the program. */
+static void construct(void)
+{
+    void (**list)(void) = NULL;
+    struct link_map *us;
+    size_t bytes = 0;
+    Dl_info info;
+
+    if (!dladdr1((void *)(uintptr_t)construct, &info, (void **)&us,
+                 RTLD_DL_LINKMAP))
+        _exit(1);
+    for (const ElfW(Dyn) *d = us->l_ld; d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_INIT_ARRAY)
+            list = (void (**)(void))(us->l_addr + d->d_un.d_ptr);
+        else if (d->d_tag == DT_INIT_ARRAYSZ)
+            bytes = d->d_un.d_val;
+    for (size_t i = 0; i < bytes / sizeof *list; i++)
+        list[i]();
+}
+
+/* The library's entry point (meson.build).  The stack is as the kernel left
+ * it.  The variable goes first: begin() below is a constructor too, and LLVM's
+ * come after it. */
 _Noreturn void target_child_start(void)
     __attribute__((force_align_arg_pointer));
 
 _Noreturn void target_child_start(void)
 {
+    unsetenv(FLAG_NAME);
+    construct();
     work();
 }
 
 __attribute__((constructor)) static void begin(void)
 {
-    const char *flag = getenv("SUNDOG_SPIRV_CHILD");
+    const char *flag = getenv(FLAG_NAME);
 
     if (flag && !strcmp(flag, "1"))
         work();
@@ -196,13 +230,14 @@ static const char *dynamic_linker(void)
                : "/lib64/ld-linux-x86-64.so.2";
 }
 
-/* Its input is fd, it has no other descriptor but the error output, and of the
- * environment what finds LLVM. */
+/* Its input is fd; it closes what else it inherits but the error output, and
+ * has of the environment what finds LLVM. */
 static int spawn(pid_t *pid, int fd)
 {
     const char *where = getenv("LD_LIBRARY_PATH");
     char path[PATH_MAX], libraries[4 * PATH_MAX];
-    char *argv[3], *env[] = {(char *)FLAG, where ? libraries : NULL, NULL};
+    char *argv[3],
+        *env[] = {(char *)FLAG_NAME "=1", where ? libraries : NULL, NULL};
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
     sigset_t none, all;
@@ -218,11 +253,11 @@ static int spawn(pid_t *pid, int fd)
     argv[n++] = path;
     argv[n] = NULL;
     sigemptyset(&none);
+    sigaddset(&none, SIGINT); /* a terminal's is for us to judge */
     sigfillset(&all);
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, fd, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
-    posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
     posix_spawnattr_init(&attr);
     posix_spawnattr_setflags(&attr,
                              POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
@@ -267,6 +302,20 @@ static sd_status ended_early(int how, bool too_slow)
                         : "");
 }
 
+/* Until the child has something to say; CANCELLED: nobody wants to hear it. */
+static sd_status await_answer(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    sd_status st = NULL;
+
+    for (int i = 0; sd_stop_current() && i < MOST_SECONDS * 10 && !st; i++) {
+        if (poll(&p, 1, 100) > 0)
+            break;
+        st = sd_stopped();
+    }
+    return st;
+}
+
 static sd_status talk(int fd, pid_t pid, LLVMModuleRef m,
                       LLVMCodeGenFileType type, LLVMMemoryBufferRef *out)
 {
@@ -279,14 +328,17 @@ static sd_status talk(int fd, pid_t pid, LLVMModuleRef m,
 
     errno = 0;
     if (say(fd, type == LLVMAssemblyFile ? ASKS_TEXT : ASKS_OBJECT,
-            LLVMGetBufferStart(code), LLVMGetBufferSize(code)))
+            LLVMGetBufferStart(code), LLVMGetBufferSize(code)) &&
+        !(st = await_answer(fd)))
         p = hear(fd, &kind, &n);
     err = p ? 0 : errno;
     too_slow = err == EAGAIN || err == EWOULDBLOCK;
     LLVMDisposeMemoryBuffer(code);
-    if (too_slow || err == ENOMEM) /* it may be writing yet */
+    if (st || too_slow || err == ENOMEM) /* it may be writing yet */
         kill(pid, SIGKILL);
     how = wait_for(pid);
+    if (st)
+        return st;
     if (!p)
         return err == ENOMEM ? sd_no_memory(0) : ended_early(how, too_slow);
     if (kind == SAYS_BYTES)

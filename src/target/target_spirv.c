@@ -116,8 +116,9 @@ static void repair(LLVMModuleRef m, LLVMContextRef cx)
 
 static const char *passes(bool calls_devlib)
 {
+    /* a whole algorithm gets numbers, which decide what of it is left */
     return calls_devlib ? "always-inline,globaldce,function(sroa,early-cse,"
-                          "instsimplify,simplifycfg)"
+                          "instsimplify,sccp,simplifycfg,early-cse)"
                         : "function(sroa,early-cse,instsimplify,simplifycfg)";
 }
 

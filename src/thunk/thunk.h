@@ -8,6 +8,7 @@
 
 #include "base.h"
 #include "device_desc.h"
+#include "libcall.h"
 
 typedef enum { THUNK_B_PARAM, THUNK_B_OUTPUT, THUNK_B_TEMP, THUNK_B_CONST,
                THUNK_B_COUNT } thunk_buffer_kind;
@@ -43,11 +44,10 @@ struct thunk {
                              COND: index (s32) or predicate (pred) */
     int narg;
     int kernel;           /* KERNEL */
-    int lib;              /* LIBCALL: row of libcall.def */
-    const int64_t *attr;  /* LIBCALL: its integers, see libcall.def; SEND, RECV:
-                             the channel; CUSTOM: how many of arg are operands,
-                             then of each arg its XLA element type, rank and
-                             dimensions */
+    const libcall *call;  /* LIBCALL */
+    const int64_t *attr;  /* SEND, RECV: the channel; CUSTOM: how many of arg are
+                             operands, then of each arg its XLA element type,
+                             rank and dimensions */
     int nattr;
     thunk_seq *seq;       /* WHILE: cond, body; COND: branches; CALL: body */
     int nseq;
@@ -120,16 +120,5 @@ sd_status thunk_verify(const thunk_program *p);
 #define THUNK_VERSION 1u /* of the bytes */
 sd_status thunk_save(const thunk_program *p, sd_buf *out);
 sd_status thunk_load(sd_bytes b, thunk_program **out);
-
-/* ---- library calls: libcall.def ---- */
-
-typedef enum {
-#define LIBCALL(id, name, lib, nattr) THUNK_LIB_##id,
-#include "libcall.def"
-#undef LIBCALL
-    THUNK_LIB_COUNT
-} thunk_lib;
-typedef struct { const char *name; uint64_t lib; int nattr; } thunk_lib_info;
-extern const thunk_lib_info thunk_lib_table[THUNK_LIB_COUNT];
 
 #endif

@@ -13,12 +13,6 @@ const char *const thunk_kind_name[THUNK_KIND_COUNT] = {
 #undef THUNK
 };
 
-const thunk_lib_info thunk_lib_table[THUNK_LIB_COUNT] = {
-#define LIBCALL(id, name, lib, nattr) [THUNK_LIB_##id] = {name, lib, nattr},
-#include "libcall.def"
-#undef LIBCALL
-};
-
 thunk_program *thunk_program_create(const char *name, const device_desc *d)
 {
     sd_arena *a = sd_arena_create();

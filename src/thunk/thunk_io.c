@@ -74,6 +74,19 @@ static void put_types(sd_buf *b, const thunk_type *t, int n)
     }
 }
 
+/* A library call's words stand where other kinds have their numbers. */
+static void put_numbers(sd_buf *b, const thunk *t)
+{
+    int64_t word[LIBCALL_WORDS];
+    const int64_t *at = t->call ? word : t->attr;
+    int n = t->call ? libcall_words(t->call, word) : t->nattr;
+
+    put_int(b, t->call ? (int)t->call->op : 0);
+    put_int(b, n);
+    for (int i = 0; i < n; i++)
+        put_i64(b, at[i]);
+}
+
 static void put_seq(sd_buf *b, const thunk_seq *s)
 {
     put_int(b, s->n);
@@ -90,10 +103,7 @@ static void put_seq(sd_buf *b, const thunk_seq *s)
             sd_buf_u64(b, t->arg[k].bytes);
         }
         put_int(b, t->kernel);
-        put_int(b, t->lib);
-        put_int(b, t->nattr);
-        for (int k = 0; k < t->nattr; k++)
-            put_i64(b, t->attr[k]);
+        put_numbers(b, t);
         put_i64(b, t->trip);
         put_str(b, t->target);
         put_str(b, t->config);
@@ -184,6 +194,7 @@ typedef struct {
     sd_cursor c;
     sd_arena *arena;
     bool oom; /* sticky, as the cursor's error is */
+    sd_status refused; /* the first library call that is none */
 } loader;
 
 static void *get_memory(loader *l, size_t n, size_t size)
@@ -326,12 +337,28 @@ static thunk_type *get_types(loader *l, int *count)
     return t;
 }
 
+static void get_numbers(loader *l, thunk *t)
+{
+    int op = get_int(l);
+    int64_t *at = get_array(l, 8, sizeof *at, &t->nattr);
+    libcall *c;
+
+    for (int k = 0; k < t->nattr; k++)
+        at[k] = get_i64(l);
+    t->attr = at;
+    if (t->kind != THUNK_LIBCALL || l->c.bad || l->refused ||
+        !(c = get_memory(l, 1, sizeof *c)))
+        return;
+    l->refused = libcall_of_words(op, at, t->nattr, c);
+    t->call = c;
+    t->attr = NULL;
+    t->nattr = 0;
+}
+
 static void get_seq(loader *l, thunk_seq *s, int depth);
 
 static void get_step(loader *l, thunk *t, int depth)
 {
-    int64_t *attr;
-
     t->kind = (thunk_kind)get_int(l);
     t->name = get_str(l);
     t->op_name = get_str(l);
@@ -342,11 +369,7 @@ static void get_step(loader *l, thunk *t, int depth)
         t->arg[k].bytes = sd_read_u64(&l->c);
     }
     t->kernel = get_int(l);
-    t->lib = get_int(l);
-    attr = get_array(l, 8, sizeof *attr, &t->nattr);
-    for (int k = 0; k < t->nattr; k++)
-        attr[k] = get_i64(l);
-    t->attr = attr;
+    get_numbers(l, t);
     t->trip = get_i64(l);
     t->target = get_str(l);
     t->config = get_str(l);
@@ -479,6 +502,10 @@ sd_status thunk_load(sd_bytes b, thunk_program **out)
     p->refs = 1;
     get_body(&l, p);
     st = l.oom ? sd_no_memory(b.len) : sd_cursor_status(&l.c, "saved program");
+    if (st)
+        sd_status_free(l.refused);
+    else
+        st = l.refused;
     if (!st)
         st = thunk_verify(p);
     if (st) {

@@ -60,8 +60,10 @@ static void print_detail(sd_buf *b, const thunk_program *p, const thunk *t)
         }
         break;
     case THUNK_LIBCALL:
-        if (t->lib >= 0 && t->lib < THUNK_LIB_COUNT)
-            sd_buf_fmt(b, " %s", thunk_lib_table[t->lib].name);
+        if (t->call) {
+            sd_buf_fmt(b, " %s", libcall_table[t->call->op].name);
+            libcall_print(b, t->call);
+        }
         break;
     case THUNK_WHILE:
         if (t->trip >= 0)

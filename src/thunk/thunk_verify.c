@@ -218,6 +218,35 @@ static sd_status check_custom(const thunk *t)
     return NULL;
 }
 
+/* The library believes what the call says of its memory. */
+static sd_status check_libcall(const thunk *t)
+{
+    libcall_args a;
+    libcall same;
+    int64_t word[LIBCALL_WORDS];
+    sd_status st;
+
+    if (!t->call)
+        return sd_error(SD_INVALID, "a library call of nothing");
+    if ((st = libcall_of_words(t->call->op, word, libcall_words(t->call, word),
+                               &same)))
+        return st;
+    a = libcall_args_of(t->call);
+    if (a.overflow || t->narg != a.n)
+        return sd_error(SD_INVALID, "%s: %d slices, not %d%s",
+                        libcall_table[t->call->op].name, t->narg, a.n,
+                        a.overflow ? ", of more elements than there are" : "");
+    for (int i = 0; i < a.n; i++)
+        if (t->arg[i].bytes / sd_dtype_bytes(a.at[i].type) <
+            (uint64_t)a.at[i].n)
+            return sd_error(SD_INVALID,
+                            "%s: slice %d of %" PRIu64 " bytes is too small "
+                            "for %" PRId64 " elements of %s",
+                            libcall_table[t->call->op].name, i, t->arg[i].bytes,
+                            a.at[i].n, sd_dtype_name(a.at[i].type));
+    return NULL;
+}
+
 static sd_status check_slices(const thunk_program *p, const thunk *t)
 {
     for (int i = 0; i < t->narg; i++) {
@@ -258,14 +287,7 @@ static sd_status check_step(const thunk_program *p, const thunk *t)
                             p->kernel[t->kernel].nslot);
         break;
     case THUNK_LIBCALL:
-        if (t->lib < 0 || t->lib >= THUNK_LIB_COUNT)
-            return sd_error(SD_INVALID, "library call %d of %d", t->lib,
-                            THUNK_LIB_COUNT);
-        if (t->nattr != thunk_lib_table[t->lib].nattr)
-            return sd_error(SD_INVALID, "%d numbers for %s, not %d", t->nattr,
-                            thunk_lib_table[t->lib].name,
-                            thunk_lib_table[t->lib].nattr);
-        break;
+        return check_libcall(t);
     case THUNK_COPY:
         if (t->arg[0].bytes != t->arg[1].bytes)
             return sd_error(SD_INVALID, "copy of %" PRIu64 " bytes to %" PRIu64,

@@ -1,7 +1,8 @@
 /* xpu: devices, memory, streams, running thunk programs.  Any thread may call
  * anything here unless said otherwise.  A client owns its devices; buffers,
- * events and programs are reference counted and must be released before the
- * client is destroyed.
+ * events and programs are reference counted.  Destroying a client ends what
+ * runs; buffers and programs that are still held keep their memory and may be
+ * asked and released, but run and copy no more.
  *
  * Each device has one in-order stream, served by a thread of ours.  Execute
  * returns once work is queued; small work on an idle stream whose inputs are
@@ -32,11 +33,23 @@ int xpu_client_count(const xpu_client *c);
 xpu_device *xpu_client_device(const xpu_client *c, int i);
 sd_pool *xpu_client_pool(const xpu_client *c); /* for compiling */
 const device_desc *xpu_device_desc(const xpu_device *d);
-typedef struct { int64_t in_use, peak, limit, allocs, largest, reserved; }
-    xpu_memory_stats;
+typedef struct {
+    int64_t in_use, peak, limit, allocs, largest;
+    int64_t held, held_peak; /* from the system, in use or not */
+    int64_t room; /* the largest allocation that needs nothing given back */
+} xpu_memory_stats;
 void xpu_device_stats(xpu_device *d, xpu_memory_stats *out);
 void xpu_device_clear_stats(xpu_device *d); /* peaks and counts begin anew */
 sd_status xpu_device_sync(xpu_device *d); /* waits for its stream */
+
+/* ---- interrupts (SIGINT): xpu_interrupt.c ----
+ * From watch to unwatch, which may be several and nest, a handler of ours stands
+ * before the process's own, where there is one. */
+
+uint32_t xpu_interrupt_watch(void); /* a mark: interrupts so far */
+void xpu_interrupt_unwatch(void);
+/* Since the mark there was one a second ago, or two. */
+bool xpu_interrupt_due(uint32_t since);
 
 /* ---- events: one-shot, ready with a status ---- */
 

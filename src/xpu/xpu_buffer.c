@@ -20,6 +20,7 @@ xpu_buffer *xpu_buffer_make(xpu_device *d, xpu_memory mem, sd_dtype t, int rank,
                       .bytes = bytes,
                       .ready = xpu_event_retain(ready)};
     atomic_init(&b->refs, 1);
+    xpu_client_retain(d->client);
     if (dims)
         memcpy(b->dim, dim, dims);
     return b;
@@ -46,15 +47,18 @@ xpu_buffer *xpu_buffer_retain(xpu_buffer *b)
 
 void xpu_buffer_release(xpu_buffer *b)
 {
+    xpu_client *c;
     uint64_t hold;
 
     if (!b || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1)
         return;
+    c = b->dev->client;
     hold = atomic_load(&b->hold);
     if (!(hold & XPU_TAKEN) && !is_unheld(hold))
         free_memory(b);
     xpu_event_release(b->ready);
     free(b);
+    xpu_client_release(c);
 }
 
 void xpu_buffer_delete(xpu_buffer *b)

@@ -11,10 +11,26 @@ typedef struct {
     cl_device_id id;
     cl_command_queue compute, transfer;
     int nqueued;           /* launches since the last wait */
+    uint64_t since;        /* when the first of them was launched */
 } cl;
 
-/* A long loop is not queued whole: drivers keep memory for each launch. */
+/* A long loop is not queued whole: drivers keep memory for each launch, and
+ * what is queued cannot be taken back when an interrupt comes. */
 #define MOST_QUEUED 4096
+#define LOOK_EVERY  16
+#define MOST_NS     100000000u
+
+/* Every so many launches, for what they took so far: too many, or too long. */
+static cl_int wait_sometimes(cl *v)
+{
+    if (!v->nqueued++)
+        v->since = sd_now_ns();
+    if (v->nqueued % LOOK_EVERY ||
+        (v->nqueued < MOST_QUEUED && sd_now_ns() - v->since < MOST_NS))
+        return CL_SUCCESS;
+    v->nqueued = 0;
+    return v->driver->api.Finish(v->compute);
+}
 
 struct xpu_module {
     const thunk_program *program; /* borrowed from the xpu_program */
@@ -119,6 +135,7 @@ static sd_status cl_copy_between(xpu_device *to_dev, void *to,
 
 static sd_status cl_peek(xpu_device *d, void *to, const void *from, size_t n)
 {
+    ((cl *)d->impl)->nqueued = 0; /* it waits for what is queued */
     return enqueue_copy(d, ((cl *)d->impl)->compute, true, to, from, n);
 }
 
@@ -176,10 +193,8 @@ static sd_status cl_launch(xpu_device *d, xpu_module *m, int kernel,
     if (!err)
         err = a->EnqueueNDRangeKernel(v->compute, m->kernel[kernel], 1, NULL,
                                       &all, &group, 0, NULL, NULL);
-    if (!err && ++v->nqueued == MOST_QUEUED) {
-        v->nqueued = 0;
-        err = a->Finish(v->compute);
-    }
+    if (!err)
+        err = wait_sometimes(v);
     return sd_note(xpu_cl_status(err, "launching"),
                    "%s, %" PRId64 " groups of %d", k->symbol, k->tiles,
                    k->group);
@@ -187,6 +202,7 @@ static sd_status cl_launch(xpu_device *d, xpu_module *m, int kernel,
 
 static sd_status cl_sync(xpu_device *d)
 {
+    ((cl *)d->impl)->nqueued = 0;
     return xpu_cl_status(api_of(d)->Finish(((cl *)d->impl)->compute),
                          "waiting");
 }

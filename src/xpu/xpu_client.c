@@ -41,6 +41,7 @@ static sd_status make_shared(xpu_client *c, const sd_options *opt)
     if (!c->nthread)
         c->nthread = sd_cpu_count();
     c->perf_map = sd_opt_bool(opt, SD_OPT_PERF_MAP);
+    c->interrupts = sd_opt_bool(opt, SD_OPT_INTERRUPTS);
     if (!(c->ready = xpu_event_create()))
         return sd_no_memory(0);
     xpu_event_set(c->ready, NULL);
@@ -49,6 +50,8 @@ static sd_status make_shared(xpu_client *c, const sd_options *opt)
 
 static void finish_device(xpu_device *d)
 {
+    xpu_stream_finish(&d->compute);
+    xpu_stream_finish(&d->transfer);
     for (int m = 0; m < XPU_MEM_COUNT; m++)
         xpu_cache_finish(&d->cache[m]);
     if (d->ops->close)
@@ -59,16 +62,22 @@ static void finish_device(xpu_device *d)
 
 /* A stream's tasks may push to other streams' (callbacks do): all are drained
  * before any thread is joined. */
-static void close_devices(xpu_client *c)
+static void stop_devices(xpu_client *c)
 {
     for (int i = 0; i < c->ndev; i++) {
         xpu_stream_drain(&c->dev[i]->compute);
         xpu_stream_drain(&c->dev[i]->transfer);
     }
     for (int i = 0; i < c->ndev; i++) {
-        xpu_stream_finish(&c->dev[i]->compute);
-        xpu_stream_finish(&c->dev[i]->transfer);
+        xpu_stream_stop(&c->dev[i]->compute);
+        xpu_stream_stop(&c->dev[i]->transfer);
     }
+    xpu_ffi_stop(c);
+}
+
+static void close_devices(xpu_client *c)
+{
+    stop_devices(c);
     xpu_ffi_finish(c);
     for (int i = 0; i < c->ndev; i++)
         finish_device(c->dev[i]);
@@ -115,6 +124,7 @@ sd_status xpu_client_create(const sd_options *opt, xpu_client **out)
 
     if (!c)
         return sd_no_memory(sizeof *c);
+    atomic_init(&c->refs, 1);
     pthread_mutex_init(&c->lock, NULL);
     if ((st = sd_options_check(opt)) || (st = make_shared(c, opt)) ||
         (st = open_devices(c, opt))) {
@@ -129,17 +139,35 @@ sd_status xpu_client_create(const sd_options *opt, xpu_client **out)
     return NULL;
 }
 
-void xpu_client_destroy(xpu_client *c)
+xpu_client *xpu_client_retain(xpu_client *c)
 {
-    if (!c)
+    atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+    return c;
+}
+
+void xpu_client_release(xpu_client *c)
+{
+    if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
         return;
     close_devices(c);
-    sd_pool_destroy(c->pool);
-    sd_pool_destroy(c->compile);
     xpu_event_release(c->ready);
     pthread_mutex_destroy(&c->lock);
     free(c->dev);
     free(c);
+}
+
+/* Threads end here.  The devices stay for buffers and programs that somebody
+ * still holds: collectors of garbage destroy in any order. */
+void xpu_client_destroy(xpu_client *c)
+{
+    if (!c)
+        return;
+    stop_devices(c); /* may be interrupted */
+    xpu_live_stop(c);
+    sd_pool_destroy(c->pool);
+    sd_pool_destroy(c->compile);
+    c->pool = c->compile = NULL;
+    xpu_client_release(c);
 }
 
 int xpu_client_count(const xpu_client *c)

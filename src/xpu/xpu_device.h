@@ -75,13 +75,18 @@ typedef struct {
 } xpu_stream;
 /* most > 0: push waits while so many are queued. */
 void xpu_stream_init(xpu_stream *s, const char *name, int most);
-void xpu_stream_finish(xpu_stream *s); /* runs what is queued, then joins */
+/* Runs what is queued, then joins; from then on nothing is taken. */
+void xpu_stream_stop(xpu_stream *s);
+void xpu_stream_finish(xpu_stream *s); /* stops, then frees */
 /* True when nothing runs or waits: the caller may run, then disowns. */
 bool xpu_stream_try_own(xpu_stream *s);
 void xpu_stream_disown(xpu_stream *s);
 /* An error: the task was not taken. */
 sd_status xpu_stream_push(xpu_stream *s, xpu_task *t);
 void xpu_stream_drain(xpu_stream *s); /* not from a task of s */
+/* Until *count, which tasks of s lower, is at most that, or s is idle. */
+void xpu_stream_wait_below(xpu_stream *s, const _Atomic int64_t *count,
+                           int64_t most); /* likewise */
 bool xpu_stream_is_mine(xpu_stream *s); /* this is the stream's thread */
 
 /* ---- memory: xpu_memory.c ---- */
@@ -94,7 +99,7 @@ typedef struct {
     struct xpu_free_list { void **at; int n, cap; } list[XPU_CLASSES];
     struct xpu_slab { struct xpu_slab *next; void *at; size_t bytes; } *slab;
     uint8_t *bump, *bump_end; /* rest of the newest slab */
-    xpu_memory_stats stat;    /* reserved: held from the system */
+    xpu_memory_stats stat;
     int64_t window_peak, last_peak; /* of in_use, by windows of frees */
     int window;
 } xpu_cache;
@@ -120,13 +125,16 @@ struct xpu_device {
     void *impl;         /* the ops' own */
     xpu_stream compute, transfer;
     bool in_callback;   /* of the host, on the compute stream's thread */
+    _Atomic int64_t ahead; /* bytes of outputs of runs that wait or run */
+    const _Atomic bool *cancel; /* of what runs: long launches look at it */
     xpu_cache cache[XPU_MEM_COUNT];
     int64_t limit;      /* bytes; set by open */
-    pthread_mutex_t launch_lock; /* of launches */
-    struct xpu_execution *launches; /* waiting, with a number */
+    pthread_mutex_t launch_lock; /* of launches, and their marks */
+    struct xpu_execution *launches; /* that wait or run: xpu_live.c */
 };
 
 struct xpu_client {
+    _Atomic uint32_t refs; /* the handle, buffers and programs */
     xpu_device **dev;
     int ndev;
     sd_pool *pool;       /* for running: shared by host devices */
@@ -139,8 +147,15 @@ struct xpu_client {
     void (*driver_close)(void *driver);
     xpu_ffi_tasks *tasks; /* of handlers; made by the first */
     _Atomic int64_t nrun; /* numbers runs */
+    bool interrupts;      /* end what runs */
+    _Atomic bool watched, watch_stop; /* watched: the thread was asked for */
+    bool watching;        /* and is there */
+    pthread_t watcher;
+    pid_t process;        /* that has it */
 };
 
+xpu_client *xpu_client_retain(xpu_client *c);
+void xpu_client_release(xpu_client *c);
 /* A device of the client with ops and desc set by the caller afterwards. */
 sd_status xpu_client_add(xpu_client *c, const xpu_device_ops *ops,
                          xpu_device **out);
@@ -148,6 +163,20 @@ sd_status xpu_host_open(xpu_client *c, const sd_options *opt);
 /* NOT_FOUND: no library or no device that fits; cpu_too: an OpenCL CPU is
  * good enough. */
 sd_status xpu_cl_open(xpu_client *c, const sd_options *opt, bool cpu_too);
+
+/* ---- interrupts: xpu_interrupt.c counts them, xpu_live.c ends runs ---- */
+
+void xpu_interrupt_ring(void); /* wakes all who sleep */
+uint32_t xpu_interrupt_bell(void);
+/* Until the bell is not that any more; shortly, while the last interrupt is not
+ * due yet. */
+void xpu_interrupt_sleep(uint32_t bell);
+/* The handler is put back where the one before it took itself out, as LLVM's in
+ * an OpenCL driver does at its first interrupt, and ours with it. */
+void xpu_interrupt_keep(void);
+sd_status xpu_interrupted(const char *what);
+void xpu_live_watch(xpu_client *c); /* a thread does, from now on */
+void xpu_live_stop(xpu_client *c);
 
 /* ---- events ---- */
 
@@ -228,6 +257,7 @@ typedef struct {
     const xpu_user_data *user;
     int nuser;
     int64_t id; /* that no other run of the client has; set for handlers */
+    const _Atomic bool *cancel; /* true: the run is to end */
 } xpu_run;
 sd_status xpu_run_program(xpu_run *r);
 double xpu_run_cost(const thunk_program *p, const thunk_seq *seq);
@@ -241,7 +271,8 @@ void xpu_ffi_unload(xpu_ffi *x); /* takes NULL */
 sd_status xpu_ffi_begin(const xpu_run *r);
 void xpu_ffi_end(const xpu_run *r);
 sd_status xpu_run_custom(const xpu_run *r, const thunk *t);
-/* xpu_ffi_task.c: when nothing runs any more. */
+/* xpu_ffi_task.c: when nothing runs any more, and when nobody asks. */
+void xpu_ffi_stop(xpu_client *c);
 void xpu_ffi_finish(xpu_client *c);
 
 /* ---- ELF objects: xpu_elf.c ---- */

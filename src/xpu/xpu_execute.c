@@ -2,7 +2,7 @@
  * and the run is done at once or queued.  Everything that can fail for want of
  * memory comes before anything is taken from the caller, so that a failed
  * call leaves its arguments as they were. */
-#include "xpu_device.h"
+#include "xpu_execution.h"
 
 #include <stdlib.h>
 
@@ -12,30 +12,13 @@
 #define SLOW_NS   1000000u
 #define SLOW_RUNS 3 /* one may be the machine's fault */
 
+/* What queued runs hold for their outputs before they begin: a caller that runs
+ * ahead of large arrays would fill the memory with those that are to come. */
+#define MOST_AHEAD ((int64_t)128 << 20)
+
 /* ---- one execution ---- */
 
-typedef struct xpu_execution execution;
-struct xpu_execution {
-    xpu_task task;
-    xpu_program *program; /* a reference */
-    xpu_event *done; /* a reference */
-    const xpu_callback *send, *recv; /* borrowed: stay until it is done */
-    const xpu_user_data *user; /* likewise */
-    int nsend, nrecv, nuser;
-    xpu_buffer **arg; /* uses */
-    xpu_buffer **out; /* uses */
-    int *alias; /* per output: argument to copy in first, or -1 */
-    uint8_t **base;
-    void **slot;
-    _Atomic int waits; /* arguments that are still to come, and one */
-    int launch;
-    bool poisoned; /* done is set: nothing is to run */
-    bool parked; /* arguments are used as by another stream */
-    execution *next, **link; /* where poison looks for it; NULL: nowhere */
-    int nused; /* arguments that are in use so far */
-    int nout; /* outputs made so far */
-    bool held; /* outputs are in use too */
-};
+typedef xpu_execution execution;
 
 static execution *execution_make(xpu_program *x)
 {
@@ -61,6 +44,21 @@ static execution *execution_make(xpu_program *x)
     return e;
 }
 
+/* What callbacks and handlers use must stay until the run has ended, though
+ * nobody may wait for its results any more. */
+static sd_status take_callbacks(execution *e, const xpu_call *call)
+{
+    e->send = call->send;
+    e->recv = call->recv;
+    e->nsend = call->nsend;
+    e->nrecv = call->nrecv;
+    e->user = call->user;
+    e->nuser = call->nuser;
+    if (!call->nsend && !call->nrecv && !call->nuser)
+        return NULL;
+    return (e->ended = xpu_event_create()) ? NULL : sd_no_memory(0);
+}
+
 /* Ends all uses and frees e; its done event is the caller's now. */
 static void execution_end(execution *e)
 {
@@ -72,16 +70,25 @@ static void execution_end(execution *e)
     free(e);
 }
 
+/* Dimensions of one may come and go: some clients hand over u8[1] as u8[]. */
 static bool same_type(const thunk_type *t, const xpu_buffer *b)
 {
+    int i = 0, k = 0;
+
     if (t->dtype == SD_TOKEN) /* frameworks give any array without elements */
         return b->bytes == 0;
-    if (t->dtype != b->dtype || t->rank != b->rank)
+    if (t->dtype != b->dtype)
         return false;
-    for (int i = 0; i < t->rank; i++)
-        if (t->dim[i] != b->dim[i])
+    for (;;) {
+        while (i < t->rank && t->dim[i] == 1)
+            i++;
+        while (k < b->rank && b->dim[k] == 1)
+            k++;
+        if (i == t->rank || k == b->rank)
+            return i == t->rank && k == b->rank;
+        if (t->dim[i++] != b->dim[k++])
             return false;
-    return true;
+    }
 }
 
 static sd_status wrong_type(int i, const thunk_type *t, const xpu_buffer *b)
@@ -187,16 +194,18 @@ static xpu_memory memory_of(const thunk_type *t)
     return m;
 }
 
-static sd_status give_memory(xpu_buffer *b)
+static sd_status give_memory(execution *e, xpu_buffer *b)
 {
     void *at;
     sd_status st = xpu_memory_alloc(b->dev, b->mem, b->bytes, &at, &b->cls);
 
-    if (!st)
-        b->ptr = at;
-    else
+    if (st) {
         b->cls = -1;
-    return st;
+        return st;
+    }
+    b->ptr = at;
+    e->ahead += (int64_t)b->bytes;
+    return NULL;
 }
 
 /* Output o takes the memory of its donated argument, or has its own. */
@@ -216,7 +225,7 @@ static sd_status place_output(execution *e, const xpu_call *call, int o,
         }
     }
     e->alias[o] = alias;
-    return give_memory(b);
+    return give_memory(e, b);
 }
 
 static sd_status make_outputs(execution *e, const xpu_call *call)
@@ -233,7 +242,7 @@ static sd_status make_outputs(execution *e, const xpu_call *call)
             return sd_no_memory(sizeof *b);
         b->later = e->parked;
         e->out[e->nout++] = b;
-        if (!e->program->aliases && (e->alias[i] = -1, st = give_memory(b)))
+        if (!e->program->aliases && (e->alias[i] = -1, st = give_memory(e, b)))
             return st;
     }
     if (!e->program->aliases)
@@ -251,7 +260,7 @@ static sd_status make_outputs(execution *e, const xpu_call *call)
 /* The call failed: what was taken goes back, what was made goes away. */
 static void undo(execution *e)
 {
-    xpu_event *done = e->done;
+    xpu_event *done = e->done, *ended = e->ended;
 
     for (int i = 0; i < e->nout; i++) {
         xpu_buffer *b = e->out[i];
@@ -268,6 +277,7 @@ static void undo(execution *e)
     e->nout = 0;
     execution_end(e);
     xpu_event_release(done);
+    xpu_event_release(ended);
 }
 
 /* ---- running it ---- */
@@ -340,7 +350,9 @@ static sd_status compute(execution *e)
                  .nsend = e->nsend,
                  .nrecv = e->nrecv,
                  .user = e->user,
-                 .nuser = e->nuser};
+                 .nuser = e->nuser,
+                 .cancel = &e->cancel};
+    const _Atomic bool *outer = d->cancel; /* callbacks' runs nest */
     void *temp = NULL;
     sd_status st, sync;
     int cls;
@@ -352,6 +364,7 @@ static sd_status compute(execution *e)
                              &cls)))
         return sd_note(st, "work space of %s", x->thunks->name);
     set_bases(e, temp);
+    d->cancel = &e->cancel;
     if (!(d->ops->begin && (st = d->ops->begin(d, x->module))) &&
         !(st = copy_aliases(e)))
         st = xpu_run_program(&r);
@@ -362,80 +375,52 @@ static sd_status compute(execution *e)
         else
             st = sync;
     }
+    d->cancel = outer;
+    if (!st && atomic_load(&e->cancel)) /* it may have been seen too late */
+        st = xpu_interrupted(x->thunks->name);
     if (temp)
         xpu_memory_free(d, XPU_MEM_DEVICE, temp, cls);
     return sd_note(st, "running %s", x->thunks->name);
 }
 
-/* ---- waiting to run, and being told not to ---- */
+/* ---- when it runs ---- */
 
-static void list(execution *e)
+/* References, taken; done may be set: somebody gave up waiting. */
+static void tell(xpu_event *done, xpu_event *ended, sd_status st)
 {
-    xpu_device *d = e->program->dev;
+    sd_status copy = ended ? sd_status_copy(st) : NULL;
 
-    if (!e->launch)
-        return;
-    pthread_mutex_lock(&d->launch_lock);
-    if ((e->next = d->launches))
-        e->next->link = &e->next;
-    e->link = &d->launches;
-    d->launches = e;
-    pthread_mutex_unlock(&d->launch_lock);
-}
-
-/* The caller holds the lock. */
-static void strike(execution *e)
-{
-    if (!e->link)
-        return;
-    if ((*e->link = e->next))
-        e->next->link = e->link;
-    e->link = NULL;
-}
-
-/* From here on it cannot be poisoned; false: it was. */
-static bool begin(execution *e)
-{
-    xpu_device *d = e->program->dev;
-    bool ok;
-
-    if (!e->launch)
-        return true;
-    pthread_mutex_lock(&d->launch_lock);
-    strike(e);
-    ok = !e->poisoned;
-    pthread_mutex_unlock(&d->launch_lock);
-    return ok;
-}
-
-bool xpu_device_poison(xpu_device *d, int launch, sd_status st)
-{
-    xpu_event *done = NULL;
-
-    pthread_mutex_lock(&d->launch_lock);
-    for (execution *e = d->launches; e && !done; e = e->next)
-        if (e->launch == launch) {
-            e->poisoned = true;
-            done = xpu_event_retain(e->done);
-            strike(e);
-        }
-    pthread_mutex_unlock(&d->launch_lock);
-    if (!done) {
-        sd_status_free(st);
-        return false;
-    }
     xpu_event_set(done, st);
     xpu_event_release(done);
-    return true;
+    if (ended)
+        xpu_event_set(ended, copy);
+    xpu_event_release(ended);
+}
+
+/* ---- not too far ahead ---- */
+
+/* Who runs on a device of ours waits for none: it may be waited for. */
+static void wait_for_those_before(xpu_device *d)
+{
+    const xpu_client *c = d->client;
+
+    if (atomic_load_explicit(&d->ahead, memory_order_relaxed) <= MOST_AHEAD)
+        return;
+    for (int i = 0; i < c->ndev; i++)
+        if (xpu_stream_is_mine(&c->dev[i]->compute) ||
+            xpu_stream_is_mine(&c->dev[i]->transfer))
+            return;
+    xpu_stream_wait_below(&d->compute, &d->ahead, MOST_AHEAD);
 }
 
 static void end_with(execution *e, sd_status st)
 {
-    xpu_event *done = e->done;
+    xpu_event *done = e->done, *ended = e->ended;
 
+    atomic_fetch_sub(&e->program->dev->ahead, e->ahead);
+    xpu_live_remove(e);
     execution_end(e);
-    xpu_event_set(done, st);
-    xpu_event_release(done);
+    tell(done, ended, st);
 }
 
 static void run_queued(xpu_task *task)
@@ -443,7 +428,7 @@ static void run_queued(xpu_task *task)
     execution *e = (execution *)task;
     sd_status st = poison(e); /* waits for the arguments */
 
-    if (begin(e) && !st)
+    if (xpu_live_begin(e) && !st)
         st = compute(e);
     end_with(e, st);
 }
@@ -456,10 +441,8 @@ static void arrive(void *ctx, sd_status st)
     sd_status_free(st);
     if (atomic_fetch_sub(&e->waits, 1) != 1)
         return;
-    if ((st = xpu_stream_push(&e->program->dev->compute, &e->task))) {
-        begin(e);
+    if ((st = xpu_stream_push(&e->program->dev->compute, &e->task)))
         end_with(e, st);
-    }
 }
 
 /* Keeps e off the stream until what is to come is there.  Where memory fails
@@ -500,7 +483,7 @@ static bool run_now(execution *e)
 {
     xpu_program *x = e->program;
     xpu_device *d = x->dev;
-    xpu_event *done = e->done;
+    xpu_event *done = e->done, *ended = e->ended;
     uint64_t from;
     sd_status st;
 
@@ -514,8 +497,7 @@ static bool run_now(execution *e)
         atomic_store_explicit(&x->slow, 0, memory_order_relaxed);
     execution_end(e);
     xpu_stream_disown(&d->compute);
-    xpu_event_set(done, st);
-    xpu_event_release(done);
+    tell(done, ended, st);
     return true;
 }
 
@@ -537,7 +519,8 @@ static sd_status start(execution *e)
 
     if (run_now(e))
         return NULL;
-    list(e);
+    atomic_fetch_add(&e->program->dev->ahead, e->ahead);
+    xpu_live_add(e);
     if (e->parked) {
         park(e);
         return NULL;
@@ -547,7 +530,9 @@ static sd_status start(execution *e)
         return NULL;
     }
     if ((st = xpu_stream_push(&e->program->dev->compute, &e->task)))
-        begin(e);
+        atomic_fetch_sub(&e->program->dev->ahead, e->ahead);
+    if (st)
+        xpu_live_remove(e);
     return st;
 }
 
@@ -561,23 +546,18 @@ sd_status xpu_execute(xpu_program *x, const xpu_call *call, xpu_buffer **out,
 
     if (!e)
         return sd_no_memory(sizeof *e);
+    wait_for_those_before(x->dev);
     if ((st = use_arguments(e, call)) || (st = check_donations(e, call)) ||
-        (st = make_outputs(e, call))) {
+        (st = take_callbacks(e, call)) || (st = make_outputs(e, call))) {
         undo(e);
         return sd_note(st, "executing %s", x->thunks->name);
     }
-    e->send = call->send;
-    e->recv = call->recv;
-    e->nsend = call->nsend;
-    e->nrecv = call->nrecv;
-    e->user = call->user;
-    e->nuser = call->nuser;
     for (int i = 0; i < e->nout; i++)
         xpu_buffer_use(e->out[i], false);
     e->held = true;
     e->task.run = run_queued;
     e->launch = call->launch;
-    ready = xpu_event_retain(e->done);
+    ready = xpu_event_retain(e->ended ? e->ended : e->done);
     nout = e->nout;
     memcpy(out, e->out, (size_t)nout * sizeof *out);
     if ((st = start(e))) {

@@ -108,6 +108,9 @@ sd_status xpu_ffi_register(const char *name, size_t len,
     xpu_ffi_handler *h;
     sd_status st = NULL;
 
+    if (!len)
+        return sd_error(SD_INVALID, "a handler of a custom-call target without "
+                                    "a name");
     if (!bundle->stage[XLA_FFI_ExecutionStage_EXECUTE])
         return sd_error(SD_INVALID,
                         "custom-call target %.*s has no handler to execute",
@@ -192,9 +195,12 @@ static sd_status enter_type(ffi_type *t, size_t len, int64_t *id)
 sd_status xpu_ffi_register_type(const char *name, size_t len, int64_t *id,
                                 void (*deleter)(void *))
 {
-    ffi_type *t = calloc(1, sizeof *t);
+    ffi_type *t;
     sd_status st;
 
+    if (!len)
+        return sd_error(SD_INVALID, "a type without a name");
+    t = calloc(1, sizeof *t);
     if (!t || !(t->name = copy_name(name, len))) {
         free(t);
         return sd_no_memory(sizeof *t + len);

@@ -34,6 +34,12 @@ static xpu_ffi_tasks *start(const xpu_client *c)
     return t;
 }
 
+void xpu_ffi_stop(xpu_client *c)
+{
+    for (int i = 0; c->tasks && i < c->tasks->n; i++)
+        xpu_stream_stop(&c->tasks->stream[i]);
+}
+
 void xpu_ffi_finish(xpu_client *c)
 {
     if (!c->tasks)

@@ -13,6 +13,8 @@
 #define HUGE_BYTES ((size_t)2 << 20)
 #define SPLIT_NS   20e3
 #define PARTS      8 /* a worker's: who wakes late leaves some to the others */
+#define SLICE_NS   50e6
+#define MOST_PARTS 1e6
 
 typedef void (*kernel_fn)(void **slot, int64_t first, int64_t last,
                           void *scratch);
@@ -125,6 +127,7 @@ typedef struct {
     int64_t tiles;
     int parts;
     host *host;
+    const _Atomic bool *cancel;
 } split;
 
 /* The caller's thread may flush subnormals or round oddly, and threads that it
@@ -153,16 +156,36 @@ static void run_part(void *ctx, int64_t i, int worker)
     int64_t each = s->tiles / s->parts, more = s->tiles % s->parts;
     int64_t first = i * each + SD_MIN(i, more);
 
-    uint32_t mode = enter_mode();
+    uint32_t mode;
 
+    if (atomic_load_explicit(s->cancel, memory_order_relaxed))
+        return; /* the run's end looks at that too */
+    mode = enter_mode();
     s->fn(s->slot, first, first + each + (i < more),
           s->host->scratch + (size_t)worker * s->host->scratch_bytes);
     leave_mode(mode);
 }
 
-static bool is_worth_splitting(const thunk_kernel *k)
+/* A guess of the time that all of it takes on one thread, too high rather than
+ * too low. */
+static double guess_ns(const thunk_kernel *k)
 {
-    return k->flops / 8 + k->bytes / 12 > SPLIT_NS;
+    return k->flops / 8 + k->bytes / 12;
+}
+
+/* Some for each worker, and none so long that an interrupt waits for it. */
+static int count_parts(const thunk_kernel *k, int nworker)
+{
+    double ns, parts;
+
+    if (k->tiles == 1) /* loops of scalars are made of these */
+        return 1;
+    ns = guess_ns(k);
+    parts = ns / SLICE_NS;
+    if (nworker > 1 && ns > SPLIT_NS)
+        parts = SD_MAX(parts, (double)nworker * PARTS);
+    parts = SD_MIN(parts, (double)k->tiles);
+    return parts < 1 ? 1 : (int)SD_MIN(parts, MOST_PARTS);
 }
 
 static sd_status host_launch(xpu_device *d, xpu_module *m, int kernel,
@@ -173,17 +196,16 @@ static sd_status host_launch(xpu_device *d, xpu_module *m, int kernel,
     split s = {.fn = (kernel_fn)m->fn[kernel],
                .slot = slot,
                .tiles = k->tiles,
-               .parts = 1,
-               .host = h};
+               .parts = count_parts(k, h->nworker),
+               .host = h,
+               .cancel = d->cancel};
 
     if (k->tiles <= 0)
         return NULL;
-    if (h->nworker == 1 || k->tiles == 1 || !is_worth_splitting(k)) {
+    if (s.parts == 1)
         run_part(&s, 0, 0);
-        return NULL;
-    }
-    s.parts = (int)SD_MIN(k->tiles, (int64_t)h->nworker * PARTS);
-    sd_pool_run(d->client->pool, s.parts, run_part, &s);
+    else
+        sd_pool_run(d->client->pool, s.parts, run_part, &s);
     return NULL;
 }
 

@@ -56,7 +56,7 @@ void xpu_cache_init(xpu_cache *c, xpu_device *d, xpu_memory mem, int64_t limit)
 static void to_system(xpu_cache *c, void *p, size_t bytes)
 {
     c->dev->ops->free(c->dev, c->mem, p, bytes);
-    c->stat.reserved -= (int64_t)bytes;
+    c->stat.held -= (int64_t)bytes;
 }
 
 /* Gives cached large blocks back until `most` bytes are held, largest first. */
@@ -65,7 +65,7 @@ static void trim(xpu_cache *c, int64_t most)
     for (int i = XPU_CLASSES - 1; class_bytes(i) > SMALL_MOST; i--) {
         struct xpu_free_list *l = &c->list[i];
 
-        while (l->n && c->stat.reserved > most)
+        while (l->n && c->stat.held > most)
             to_system(c, l->at[--l->n], block_bytes(i));
     }
 }
@@ -92,7 +92,7 @@ static sd_status exhausted(const xpu_cache *c, size_t bytes)
                     "use %" PRId64 ", held %" PRId64 ", limit %" PRId64
                     ", largest allocation so far %" PRId64,
                     c->dev->id, c->dev->desc.name, bytes, c->stat.in_use,
-                    c->stat.reserved, c->stat.limit, c->stat.largest);
+                    c->stat.held, c->stat.limit, c->stat.largest);
 }
 
 static sd_status from_system(xpu_cache *c, size_t bytes, void **out)
@@ -101,7 +101,7 @@ static sd_status from_system(xpu_cache *c, size_t bytes, void **out)
     void *p = NULL;
 
     for (int again = 0; again < 2; again++) {
-        if (c->stat.reserved + (int64_t)bytes <= c->stat.limit) {
+        if (c->stat.held + (int64_t)bytes <= c->stat.limit) {
             sd_status_free(st);
             st = c->dev->ops->alloc(c->dev, c->mem, bytes, &p);
             if (!st && p)
@@ -114,7 +114,8 @@ static sd_status from_system(xpu_cache *c, size_t bytes, void **out)
                        c->dev->id, c->dev->desc.name);
     if (!p)
         return exhausted(c, bytes);
-    c->stat.reserved += (int64_t)bytes;
+    c->stat.held += (int64_t)bytes;
+    c->stat.held_peak = SD_MAX(c->stat.held_peak, c->stat.held);
     *out = p;
     return NULL;
 }
@@ -222,7 +223,7 @@ static void give(xpu_cache *c, void *p, int cls)
     if (!keep(&c->list[cls], p) && class_bytes(cls) > SMALL_MOST)
         to_system(c, p, block_bytes(cls));
     most = high_water(c);
-    if (c->stat.reserved > most)
+    if (c->stat.held > most)
         trim(c, most);
     pthread_mutex_unlock(&c->lock);
 }
@@ -259,12 +260,24 @@ void xpu_memory_free(xpu_device *d, xpu_memory mem, void *p, int cls)
     give(cache_of(d, mem), p, cls);
 }
 
+/* A free block, or what the system may still give. */
+static int64_t room(const xpu_cache *c)
+{
+    int64_t most = c->stat.limit - c->stat.held;
+
+    for (int i = XPU_CLASSES - 1; i >= 0; i--)
+        if (c->list[i].n)
+            return SD_MAX(most, (int64_t)class_bytes(i));
+    return most;
+}
+
 void xpu_device_stats(xpu_device *d, xpu_memory_stats *out)
 {
     xpu_cache *c = cache_of(d, XPU_MEM_DEVICE);
 
     pthread_mutex_lock(&c->lock);
     *out = c->stat;
+    out->room = room(c);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -274,6 +287,7 @@ void xpu_device_clear_stats(xpu_device *d)
 
     pthread_mutex_lock(&c->lock);
     c->stat.peak = c->stat.in_use;
+    c->stat.held_peak = c->stat.held;
     c->stat.allocs = 0;
     c->stat.largest = 0;
     pthread_mutex_unlock(&c->lock);

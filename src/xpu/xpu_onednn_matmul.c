@@ -1,42 +1,50 @@
-/* Matrix products: attributes of a libcall into oneDNN's descriptors. */
+/* Matrix products: a libcall into oneDNN's descriptors. */
 #include "xpu_onednn.h"
 
-sd_status xpu_onednn_matmul(xpu_lib *l, onednn_call *c, const int64_t *a)
+static sd_status check(const onednn *l, const libcall_matmul *c)
 {
-    int64_t b = a[3], m = a[4], n = a[5], k = a[6];
-    int skip = b == 1, nd = 3 - skip, e = 0;
-    int64_t dim[4][3] = {{b, m, k}, {b, k, n}, {1, 1, n}, {b, m, n}};
-    int64_t stride[4][3] = {{m * k, a[7] ? 1 : k, a[7] ? m : 1},
-                            {k * n, a[8] ? 1 : n, a[8] ? k : 1},
-                            {n, n, 1},
-                            {m * n, n, 1}};
-    int64_t type[4] = {a[0], a[1], a[2], a[2]};
-    onednn_recipe r = {
-        .arg = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST},
-        .bias = a[9],
-        .add = a[10],
-        .activation = a[11],
-        .alpha = xpu_onednn_real(a[12]),
-        .beta = xpu_onednn_real(a[13])};
+    const sd_dtype type[3] = {c->lhs, c->rhs, c->result};
 
-    for (int i = 0; i < ONEDNN_OPERANDS && !e; i++) {
-        if (!xpu_onednn_type(type[i]))
+    for (int i = 0; i < 3; i++)
+        if (!onednn_type(type[i]))
             return sd_error(SD_UNIMPLEMENTED, "oneDNN matmul of %s",
-                            sd_dtype_name((sd_dtype)type[i]));
-        e = l->memory_desc_init_by_strides(&r.user[i], nd, dim[i] + skip,
-                                           xpu_onednn_type(type[i]),
-                                           stride[i] + skip);
-    }
-    if (!e)
-        e = l->matmul_desc_init(&r.op, &r.user[0], &r.user[1],
-                                r.bias && r.alpha == 1 ? &r.user[2] : NULL,
-                                &r.user[3]);
-    if (e)
-        return xpu_onednn_refused(e, "matmul");
-    return xpu_onednn_build(l, c, &r, "matmul");
+                            sd_dtype_name(type[i]));
+    if (c->lhs == SD_S8 && !l->sums_bytes)
+        return sd_error(SD_UNIMPLEMENTED,
+                        "oneDNN matmul of s8: without AVX-512 VNNI its sums "
+                        "saturate");
+    if (c->bias && c->alpha != 1) /* its bias comes first */
+        return sd_error(SD_UNIMPLEMENTED,
+                        "oneDNN matmul with a factor before its bias");
+    return NULL;
 }
 
-double xpu_onednn_matmul_work(const int64_t *a)
+sd_status onednn_matmul(onednn *l, onednn_call *call)
 {
-    return (double)a[3] * (double)a[4] * (double)a[5] * (double)a[6];
+    const libcall_matmul *c = &call->call.matmul;
+    int64_t b = c->batch, m = c->m, n = c->n, k = c->k;
+    int skip = b == 1, nd = 3 - skip, e = 0;
+    int64_t dim[ROLES][3] = {{b, m, k}, {b, k, n}, {1, 1, n}, {b, m, n}};
+    int64_t stride[ROLES][3] = {
+        {m * k, c->lhs_transposed ? 1 : k, c->lhs_transposed ? m : 1},
+        {k * n, c->rhs_transposed ? 1 : n, c->rhs_transposed ? k : 1},
+        {n, n, 1},
+        {m * n, n, 1}};
+    sd_dtype type[ROLES] = {c->lhs, c->rhs, c->result, c->result};
+    onednn_recipe r = {.bias = c->bias ? 2 : -1,
+                       .add = c->add ? 2 + (c->bias != 0) : -1,
+                       .result = 2 + (c->bias != 0) + c->add,
+                       .activation = (libcall_activation)c->activation,
+                       .alpha = c->alpha,
+                       .beta = c->beta};
+    sd_status st = check(l, c);
+
+    if (st)
+        return st;
+    for (int i = 0; i < ROLES && !e; i++)
+        e = l->way->md_of_strides(l, &r.user[i], nd, dim[i] + skip,
+                                  onednn_type(type[i]), stride[i] + skip);
+    st = e ? onednn_refused(e, "matmul") : onednn_build(l, call, &r, "matmul");
+    onednn_recipe_finish(l, &r);
+    return st;
 }

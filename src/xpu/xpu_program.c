@@ -15,12 +15,13 @@ static sd_status check_seq(const xpu_device *d, const thunk_seq *seq,
 
         *max_arg = SD_MAX(*max_arg, t->narg);
         if (t->kind == THUNK_LIBCALL &&
-            (thunk_lib_table[t->lib].lib & ~d->desc.libs))
+            (libcall_table[t->call->op].lib & ~d->desc.libs))
             return sd_error(SD_PRECONDITION,
-                            "the program calls %s, whose library is not there: "
+                            "the program calls %s (%s), which is not there: "
                             "install it, or compile without "
                             "(SUNDOG_LIBRARIES=0)",
-                            thunk_lib_table[t->lib].name);
+                            libcall_library(t->call),
+                            libcall_table[t->call->op].name);
         for (int k = 0; k < t->nseq; k++)
             if ((st = check_seq(d, &t->seq[k], max_arg)))
                 return st;
@@ -93,6 +94,8 @@ static sd_status load_constants(xpu_program *x)
 
 static void destroy(xpu_program *x)
 {
+    xpu_client *c = x->dev->client;
+
     if (x->module)
         x->dev->ops->unload(x->dev, x->module);
     if (x->constants)
@@ -100,6 +103,7 @@ static void destroy(xpu_program *x)
     xpu_ffi_unload(x->ffi);
     thunk_program_release(x->thunks);
     free(x);
+    xpu_client_release(c);
 }
 
 sd_status xpu_program_load(xpu_device *d, thunk_program *p, xpu_program **out)
@@ -111,6 +115,7 @@ sd_status xpu_program_load(xpu_device *d, thunk_program *p, xpu_program **out)
         return sd_no_memory(sizeof *x);
     atomic_init(&x->refs, 1);
     x->dev = d;
+    xpu_client_retain(d->client);
     x->thunks = thunk_program_retain(p);
     if ((st = thunk_verify(p)) || (st = check_device(d, p)) ||
         (st = check_program(p)) || (st = check_seq(d, &p->seq, &x->max_arg)) ||

@@ -46,6 +46,8 @@ static sd_status run_while(const xpu_run *r, const thunk *t)
     uint8_t on = 1;
 
     for (int64_t i = 0; t->trip < 0 || i < t->trip; i++) {
+        if (atomic_load_explicit(r->cancel, memory_order_relaxed))
+            return xpu_interrupted(r->program->thunks->name);
         if (t->trip < 0) {
             if ((st = run_seq(r, &t->seq[0])) ||
                 (st = peek(r, &t->arg[0], &on, 1)))
@@ -116,6 +118,8 @@ static sd_status run_seq(const xpu_run *r, const thunk_seq *seq)
     for (int i = 0; i < seq->n; i++) {
         const thunk *t = &seq->at[i];
 
+        if (atomic_load_explicit(r->cancel, memory_order_relaxed))
+            return xpu_interrupted(r->program->thunks->name);
         if ((st = run_thunk(r, t)))
             return sd_note(st, "%s%s%s", t->name ? t->name : "?",
                            t->op_name ? " " : "", t->op_name ? t->op_name : "");

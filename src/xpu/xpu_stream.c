@@ -83,6 +83,10 @@ bool xpu_stream_is_mine(xpu_stream *s)
 
 static sd_status refuse(const xpu_stream *s)
 {
+    if (s->stop)
+        return sd_error(SD_PRECONDITION,
+                        "stream %s has ended: its client was destroyed",
+                        s->name);
     return sd_error(
         SD_PRECONDITION,
         "stream %s belongs to process %d, from which this one was forked: "
@@ -96,7 +100,7 @@ sd_status xpu_stream_push(xpu_stream *s, xpu_task *t)
     sd_status st = NULL;
 
     pthread_mutex_lock(&s->lock);
-    if (is_left_behind(s)) {
+    if (s->stop || is_left_behind(s)) {
         st = refuse(s);
     } else if (s->started || !(st = start(s))) {
         while (s->most && s->npending >= s->most &&
@@ -118,7 +122,7 @@ bool xpu_stream_try_own(xpu_stream *s)
     bool mine;
 
     pthread_mutex_lock(&s->lock);
-    mine = !s->busy && !s->head;
+    mine = !s->busy && !s->head && !s->stop;
     if (mine)
         s->busy = true;
     pthread_mutex_unlock(&s->lock);
@@ -143,20 +147,37 @@ void xpu_stream_drain(xpu_stream *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-void xpu_stream_finish(xpu_stream *s)
+void xpu_stream_wait_below(xpu_stream *s, const _Atomic int64_t *count,
+                           int64_t most)
 {
-    bool started;
+    pthread_mutex_lock(&s->lock);
+    while ((s->busy || s->head) && atomic_load(count) > most &&
+           !is_left_behind(s))
+        pthread_cond_wait(&s->idle, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void xpu_stream_stop(xpu_stream *s)
+{
+    bool join;
 
     if (is_left_behind(s))
-        return; /* a condition with waiters cannot be destroyed */
+        return;
     xpu_stream_drain(s);
     pthread_mutex_lock(&s->lock);
+    join = s->started && !s->stop;
     s->stop = true;
-    started = s->started;
     pthread_cond_broadcast(&s->work);
     pthread_mutex_unlock(&s->lock);
-    if (started)
+    if (join)
         pthread_join(s->thread, NULL);
+}
+
+void xpu_stream_finish(xpu_stream *s)
+{
+    if (is_left_behind(s))
+        return; /* a condition with waiters cannot be destroyed */
+    xpu_stream_stop(s);
     pthread_cond_destroy(&s->work);
     pthread_cond_destroy(&s->idle);
     pthread_mutex_destroy(&s->lock);

@@ -240,21 +240,57 @@ static plan *plan_of(sd_arena *a, const char *device, const char *text)
     return p;
 }
 
-static void a_sort_without_work_space_is_refused(void **state)
+static void refuse_sort(const char *device, const char *order, const char *why)
 {
     sd_arena *a = sd_arena_create();
     plan *p = plan_of(
-        a, "host:v3",
-        "HloModule m\nless { a = f32[] parameter(0) b = f32[] parameter(1) "
-        "ROOT c = pred[] compare(a, b), direction=LT }\nENTRY e { x = "
-        "f32[100] parameter(0) ROOT r = f32[100] sort(x), dimensions={0}, "
-        "to_apply=less }");
+        a, device,
+        sd_arena_fmt(
+            a,
+            "HloModule m\nless { a = f32[] parameter(0) b = f32[] "
+            "parameter(1) ROOT c = pred[] compare(a, b), direction=LT%s }\n"
+            "ENTRY e { x = f32[100] parameter(0) ROOT r = f32[100] sort(x), "
+            "dimensions={0}, to_apply=less }",
+            order));
+
+    assert_null(target_check(p));
+    p->kernel[0]->sort->scratch = 8;
+    refused(target_check(p), SD_INTERNAL, why);
+    plan_destroy(p);
+    sd_arena_destroy(a);
+}
+
+static void a_sort_without_work_space_is_refused(void **state)
+{
+    (void)state;
+    refuse_sort("host:v3", "",
+                "a sort needs 448 bytes of work space, the plan gives 8");
+    refuse_sort("host:v3", ", type=TOTALORDER",
+                "a sort needs 50816 bytes of work space, the plan gives 8");
+    refuse_sort("cl:pvc", ", type=TOTALORDER",
+                "a sort needs 448 bytes of work space, the plan gives 8");
+}
+
+/* The numbers behind a call's pointers are part of its function's type, which
+ * bitcode has; machine code has none. */
+static void a_call_with_a_number_too_many_is_refused(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    plan *p = plan_of(a, "cl:pvc",
+                      "HloModule m\nENTRY e { x = f32[6,4,4] parameter(0) "
+                      "ROOT r = f32[6,4,4] cholesky(x), lower=true }");
+    int calls = 0;
 
     (void)state;
     assert_null(target_check(p));
-    p->kernel[0]->sort->scratch = 8;
+    for (int i = 0; i < p->nkernel; i++)
+        if (p->kernel[i]->call) {
+            p->kernel[i]->call->nint++;
+            calls++;
+        }
+    assert_int_equal(calls, 1);
     refused(target_check(p), SD_INTERNAL,
-            "a sort needs 400 bytes of work space, the plan gives 8");
+            "takes other arguments than a call hands it");
     plan_destroy(p);
     sd_arena_destroy(a);
 }
@@ -320,6 +356,7 @@ int main(void)
         cmocka_unit_test_setup(a_sort_without_work_space_is_refused, reset),
         cmocka_unit_test_setup(a_device_without_f64_has_no_such_kernels, reset),
         cmocka_unit_test_setup(a_sort_of_a_billion_elements_has_code, reset),
+        cmocka_unit_test_setup(a_call_with_a_number_too_many_is_refused, reset),
         cmocka_unit_test_setup(a_library_without_the_function_is_an_error,
                                reset),
     };

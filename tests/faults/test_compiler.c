@@ -52,9 +52,9 @@ static void compile_fails(PJRT_Error_Code want, const char *begin,
 static void cannot_be_opened(const char *why)
 {
     static const char remedy[] =
-        "; libsundog-compiler.so belongs beside libsundog.so and needs LLVM 22 "
-        "(Debian's package libllvm22); programs that are compiled already "
-        "still run";
+        "; libsundog-compiler.so belongs beside libsundog.so; only a "
+        "developers' build needs LLVM 22 (Debian's package libllvm22); "
+        "programs that are compiled already still run";
     char begin[300];
 
     snprintf(begin, sizeof begin, "the compiler cannot be opened: %s: %s%s",

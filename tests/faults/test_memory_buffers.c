@@ -264,8 +264,8 @@ static void break_promise(void *ctx)
          .status_code = PJRT_Error_Code_ABORTED, .error_message = "never",
          .error_message_size = 5);
 
-    if (p->open)
-        assert_null(api->PJRT_Client_FulfillAliasBuffer(&a));
+    if (p->open) /* the error comes back */
+        sd_status_free(pjrt_status(api->PJRT_Client_FulfillAliasBuffer(&a)));
     p->open = NULL;
 }
 

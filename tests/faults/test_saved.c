@@ -188,7 +188,14 @@ static void by_dg2(thunk_program *p)
 
 static void with_onednn(thunk_program *p)
 {
-    static const int64_t attr[14] = {SD_F32, SD_F32, SD_F32, 1, 32, 32, 1};
+    static const libcall product = {.op = LIBCALL_MATMUL,
+                                    .matmul = {.lhs = SD_F32,
+                                               .rhs = SD_F32,
+                                               .result = SD_F32,
+                                               .batch = 1,
+                                               .m = 1,
+                                               .n = 1,
+                                               .k = 1}};
     thunk_slice *arg = sd_arena_array(p->arena, thunk_slice, 3);
 
     arg[0] = arg[1] = arg[2] = p->seq.at[0].arg[0];
@@ -196,9 +203,7 @@ static void with_onednn(thunk_program *p)
                            .name = "dot",
                            .arg = arg,
                            .narg = 3,
-                           .lib = THUNK_LIB_MATMUL,
-                           .attr = attr,
-                           .nattr = 14};
+                           .call = &product};
 }
 
 static void by_another_driver(thunk_program *p)
@@ -229,8 +234,8 @@ static void the_machine_is_checked(void **state)
             "host:v3: compile it for this one");
     refused(load_as(c, with_onednn), SD_PRECONDITION,
             "loading jit__lambda on device 0 (host:v3): the program calls "
-            "onednn-matmul-bias-activation, "
-            "whose library is not there: install it, or compile without "
+            "oneDNN (matmul), which is not there: install it, or compile "
+            "without "
             "(SUNDOG_LIBRARIES=0)");
     xpu_client_destroy(c);
 }

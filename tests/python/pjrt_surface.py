@@ -188,6 +188,12 @@ def memory_stats():
     x = jax.device_put(np.zeros(1 << 20, np.float32), XPU[0])
     x.block_until_ready()
     stats = XPU[0].memory_stats()
+    assert set(stats) >= {
+        "num_allocs", "bytes_in_use", "peak_bytes_in_use", "bytes_limit",
+        "largest_alloc_size", "bytes_reserved", "peak_bytes_reserved",
+        "largest_free_block_bytes", "pool_bytes", "peak_pool_bytes"}, stats
+    assert stats["bytes_in_use"] <= stats["pool_bytes"] <= stats[
+        "peak_pool_bytes"] <= stats["bytes_limit"]
     assert stats["bytes_in_use"] - before == 4 << 20
     assert stats["bytes_limit"] > stats["peak_bytes_in_use"] >= 4 << 20
     x.delete()

@@ -141,7 +141,8 @@ def norm_args(rng, shape, dtype):
 
 
 NORM = ((1, 2), (3, 7), (5, 64), (7, 1000), (0, 4), (4, 5, 33), (512, 768))
-add("layer_norm", layer_norm, norm_args, shapes(*NORM))
+# The shift may cancel the scaled value: an ulp of 8 is 1.8e-15.
+add("layer_norm", layer_norm, norm_args, shapes(*NORM), tol64=4)
 
 
 def layer_norm_grad(x, scale, shift, dy):

@@ -390,3 +390,38 @@ def test_without_a_cpu_platform_one_message_says_so(python):
     assert r.stdout.splitlines()[0] == (
         "Python callbacks get their arguments on JAX's CPU platform, which "
         "JAX_PLATFORMS leaves out: set JAX_PLATFORMS=xpu,cpu")
+
+
+# Results are filled where they lie; one that shares an argument's memory has
+# what that had.
+BUFFERS = HEAD + """
+from jax.experimental import buffer_callback as bc
+def add(ctx, out, x, y, *, by):
+    assert ctx.stage == bc.ExecutionStage.EXECUTE and out.writeable
+    assert not x.writeable and (x.shape, x.dtype) == (out.shape, out.dtype)
+    np.asarray(out)[...] = np.from_dlpack(x) + np.asarray(y) * by
+x = on(np.arange(6, dtype=np.float32).reshape(2, 3))
+same(jax.jit(lambda x: bc.buffer_callback(
+    lambda ctx, out, a: np.asarray(out).__setitem__(..., np.asarray(a) * 2),
+    like(x))(x) + 1)(x), np.asarray(x) * 2 + 1, "jit")
+def grow(ctx, out, a):
+    np.asarray(out)[0] += 5
+want = np.asarray(x).copy()
+want[0] += 5
+same(bc.buffer_callback(grow, like(x), input_output_aliases={0: 0})(x), want,
+     "alias")
+same(bc.buffer_callback(add, like(x))(x, x, by=np.float32(3)),
+     np.asarray(x) * 4, "keywords")
+try:
+    bc.buffer_callback(lambda ctx, out: 1, like(x))().block_until_ready()
+except jax.errors.JaxRuntimeError as e:
+    assert "must not return any values" in str(e), e
+    print("ok returns")
+"""
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_buffer_callback_fills_its_results(python, device):
+    out = python(BUFFERS, env=DEVICES[device], timeout=300)
+    assert out.split("\n")[:-1] == ["ok jit", "ok alias", "ok keywords",
+                                    "ok returns"]

@@ -60,7 +60,9 @@ def test_every_header_compiles_alone():
     for room in STANDS_ON:
         folder = os.path.join(TOP, "src", room)
         for h in os.listdir(folder):
-            if h.endswith(".h"):
+            # dl_la.h and its like are device code for clang, written for a
+            # type that the file which includes them names.
+            if h.endswith(".h") and not h.startswith("dl_"):
                 r = subprocess.run(
                     ["cc", "-std=gnu17", "-D_GNU_SOURCE", *rooms,
                      f"-I{TOP}/src", "-I/usr/lib/llvm-22/include",

@@ -57,6 +57,8 @@ typedef struct {
 random_type random_type_of(sd_dtype t); /* complex: its part */
 
 hlo_module *random_module(sd_arena *a, uint64_t seed, sd_buf *text);
+/* random_narrow.c: of narrow floats, for random_run_apart. */
+hlo_module *random_narrow(sd_arena *a, uint64_t seed, sd_buf *text);
 
 uint64_t random_next(random_gen *g);
 int64_t random_below(random_gen *g, int64_t n); /* [0, n) */
@@ -126,6 +128,11 @@ random_verdict random_run_program(const random_world *w,
 /* why: the refusal's or the difference's text. */
 random_verdict random_run(const random_world *w, const char *text, size_t len,
                           sd_buf *why);
+
+/* The device against itself: a program as it is, and with a barrier behind each
+ * operation and one kernel for each, must have the same bits. */
+random_verdict random_run_apart(const random_world *w, const char *text,
+                                size_t len, sd_buf *why);
 
 /* ---- cutting programs down: random_cut.c ---- */
 

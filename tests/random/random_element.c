@@ -352,10 +352,6 @@ static random_fact converted(random_fact f, sd_dtype from, sd_dtype t)
                                     : (random_fact){-1, 0, false, false};
     if (!random_is_float(from))
         f.whole = true;
-    if ((t == SD_BF16 || t == SD_F16) && !(f.whole && f.bound <= k.whole))
-        /* may keep its excess precision when it goes back to a wider type */
-        return f.bound * 2 < k.most ? inexact(t, f.bound, 0)
-                                    : (random_fact){-1, 0, false, false};
     f.whole = f.whole && f.bound <= k.whole && t != SD_F8E8M0FNU;
     if (!(f.bound * 2 < k.most) || t == SD_F8E8M0FNU || from == SD_F8E8M0FNU)
         f.bound = INFINITY;

@@ -121,19 +121,44 @@ static sd_status read_program(const run *r, hlo_module **out)
     return st ? st : hlo_verify(*out);
 }
 
-static sd_status compile(const run *r, thunk_program **out)
+/* Each operation's value passes a barrier; constants and what is spread of them
+ * stay known, as they are to one operation by itself. */
+static void keep_apart(hlo_module *m)
+{
+    hlo_comp *c = m->entry;
+
+    hlo_for_each_inst(in, c) {
+        bool known = in->op == HLO_BROADCAST && in->arg[0]->op == HLO_CONSTANT;
+        hlo_inst *wall;
+
+        if (in->op == HLO_CONSTANT || in->op == HLO_OPT_BARRIER || known ||
+            !sd_shape_is_array(in->shape) || in == c->root)
+            continue;
+        wall = hlo_inst_create(c, in->next, HLO_OPT_BARRIER, in->shape, 1, &in);
+        hlo_replace(in, wall);
+        hlo_set_arg(wall, 0, in);
+    }
+}
+
+static sd_status compile(const run *r, bool apart, thunk_program **out)
 {
     const device_desc *dev = xpu_device_desc(r->w->device);
+    sd_options opt = r->w->options;
     hlo_module *m;
     plan *p = NULL;
     sd_status st;
 
-    if ((st = read_program(r, &m)) ||
-        (st = hlo_optimize(m, dev, &r->w->options, NULL, NULL)) ||
-        (st = plan_make(r->a, m, dev, &r->w->options, &p)))
+    if ((st = read_program(r, &m)))
+        return st;
+    if (apart) {
+        keep_apart(m);
+        opt.value[SD_OPT_FUSE] = "0";
+    }
+    if ((st = hlo_optimize(m, dev, &opt, NULL, NULL)) ||
+        (st = plan_make(r->a, m, dev, &opt, &p)))
         return st;
     if (!(st = plan_verify(p)) &&
-        !(st = target_build(p, &r->w->options, NULL, NULL, NULL)) &&
+        !(st = target_build(p, &opt, NULL, NULL, NULL)) &&
         !(st = thunk_verify(p->program)))
         *out = thunk_program_retain(p->program);
     plan_destroy(p);
@@ -355,7 +380,7 @@ static random_verdict run_it(run *r, sd_buf *why)
     if (r->p->evaluated)
         r->p->evaluated();
     if (!st)
-        st = compile(r, &t);
+        st = compile(r, false, &t);
     if (!st && small)
         st = execute(r, t, got);
     thunk_program_release(t);
@@ -366,6 +391,75 @@ static random_verdict run_it(run *r, sd_buf *why)
                     why))
             return RANDOM_WRONG;
     return RANDOM_AGREES;
+}
+
+/* Of two NaNs the sum is either, as the instruction has its operands. */
+static bool both_nan(sd_dtype t, const void *x, const void *y)
+{
+    return sd_dtype_kind(t) == SD_K_FLOAT && isnan(sd_scalar_to_f64(t, x)) &&
+           isnan(sd_scalar_to_f64(t, y));
+}
+
+static bool has_other_bits(const run *r, int out, const hlo_value *got,
+                           const hlo_value *want, sd_buf *why)
+{
+    sd_dtype t = want->shape->dtype;
+    size_t size = sd_dtype_bytes(t);
+
+    for (int64_t i = 0; i < sd_shape_count(want->shape); i++) {
+        const void *x = (char *)got->data + (size_t)i * size;
+        const void *y = (char *)want->data + (size_t)i * size;
+
+        if (!memcmp(x, y, size) || both_nan(t, x, y))
+            continue;
+        if (sd_dtype_kind(t) == SD_K_FLOAT)
+            sd_buf_fmt(why,
+                       "%s: result %d, %s, element %" PRId64
+                       ": %.17g, apart %.17g",
+                       r->w->name, out, sd_dtype_name(t), i,
+                       sd_scalar_to_f64(t, x), sd_scalar_to_f64(t, y));
+        else
+            sd_buf_fmt(why,
+                       "%s: result %d, %s, element %" PRId64 ": %" PRId64
+                       ", apart %" PRId64,
+                       r->w->name, out, sd_dtype_name(t), i,
+                       sd_scalar_to_s64(t, x), sd_scalar_to_s64(t, y));
+        return true;
+    }
+    return false;
+}
+
+static random_verdict run_both(run *r, sd_buf *why)
+{
+    hlo_value got[2][MOST_ARGS];
+    bool small = false;
+    sd_status st = evaluate(r, &small);
+
+    for (int k = 0; k < 2 && !st; k++) {
+        thunk_program *t = NULL;
+
+        if (!(st = compile(r, k, &t)))
+            st = execute(r, t, got[k]);
+        thunk_program_release(t);
+    }
+    if (st)
+        return verdict_of(r, st, why);
+    for (int i = 0; i < count_results(r); i++)
+        if (has_other_bits(r, i, &got[0][i], &got[1][i], why))
+            return RANDOM_WRONG;
+    return RANDOM_AGREES;
+}
+
+random_verdict random_run_apart(const random_world *w, const char *text,
+                                size_t len, sd_buf *why)
+{
+    random_program p = {.format = "hlo_text",
+                        .bytes = {(const uint8_t *)text, len}};
+    run r = {.w = w, .p = &p, .a = sd_arena_create()};
+    random_verdict v = run_both(&r, why);
+
+    sd_arena_destroy(r.a);
+    return v;
 }
 
 random_verdict random_run_program(const random_world *w,

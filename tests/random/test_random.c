@@ -1,10 +1,13 @@
 /* Random programs against the evaluator.
  *
  *   test_random DEVICE run FIRST COUNT    seeds FIRST .. FIRST + COUNT - 1
+ *   test_random DEVICE apart FIRST COUNT  programs of narrow floats, operations
+ *                                         sharing kernels and not: same bits
  *   test_random DEVICE cases FOLDER       the programs kept there
  *   test_random DEVICE file FILE          one program; its text says why
  *   test_random DEVICE cut SEED|FILE      the least that fails, to stdout
- *   test_random DEVICE show SEED
+ *   test_random DEVICE show SEED          show-apart: of narrow floats
+ *   test_random DEVICE cut-apart SEED|FILE
  *
  * A stretch of programs runs in a child, under limits, so that a signal is one
  * program's failure; the next child goes on behind it. */
@@ -97,21 +100,31 @@ static random_world open_world(const char *device)
     return w;
 }
 
-static void run_seed(const random_world *w, uint64_t seed, tally *t)
+/* What is made of a seed, and what is asked of it. */
+typedef struct {
+    hlo_module *(*make)(sd_arena *a, uint64_t seed, sd_buf *text);
+    random_verdict (*run)(const random_world *w, const char *text, size_t len,
+                          sd_buf *why);
+} question;
+static const question against_evaluator = {random_module, random_run};
+static const question against_itself = {random_narrow, random_run_apart};
+
+static void run_seed(const random_world *w, const question *q, uint64_t seed,
+                     tally *t)
 {
     sd_arena *a = sd_arena_create();
     sd_buf text = {0}, why = {0};
     char who[32];
 
-    random_module(a, seed, &text);
+    q->make(a, seed, &text);
     snprintf(who, sizeof who, "seed %" PRIu64, seed);
-    count(t, random_run(w, text.at, text.len, &why), who, &why);
+    count(t, q->run(w, text.at, text.len, &why), who, &why);
     sd_buf_finish(&text);
     sd_buf_finish(&why);
     sd_arena_destroy(a);
 }
 
-static void child(const char *device, int64_t end, tally *t)
+static void child(const char *device, const question *q, int64_t end, tally *t)
 {
     random_world w;
 
@@ -119,14 +132,15 @@ static void child(const char *device, int64_t end, tally *t)
     w = open_world(device);
     for (; t->at < end; t->at++) {
         restart_clock();
-        run_seed(&w, (uint64_t)t->at, t);
+        run_seed(&w, q, (uint64_t)t->at, t);
     }
     restart_clock();
     random_world_close(&w);
     exit(0);
 }
 
-static int run_seeds(const char *device, int64_t first, int64_t n)
+static int run_seeds(const char *device, const question *q, int64_t first,
+                     int64_t n)
 {
     tally *t = mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -141,7 +155,7 @@ static int run_seeds(const char *device, int64_t first, int64_t n)
         fflush(stdout);
         p = fork();
         if (!p)
-            child(device, end, t);
+            child(device, q, end, t);
         if (p < 0 || waitpid(p, &status, 0) != p)
             return 1;
         if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
@@ -232,10 +246,12 @@ static int run_cases(const char *device, const char *folder)
 
 typedef struct {
     const char *device;
+    const question *q;
     int kind; /* how it failed: a signal's number, or -1 for a wrong value */
 } failure;
 
-static int outcome(const char *device, const char *text, size_t len)
+static int outcome(const char *device, const question *q, const char *text,
+                   size_t len)
 {
     pid_t p = fork();
     int status;
@@ -249,7 +265,7 @@ static int outcome(const char *device, const char *text, size_t len)
             exit(0);
         w = open_world(device);
         restart_clock();
-        if (random_run(&w, text, len, &why) != RANDOM_WRONG)
+        if (q->run(&w, text, len, &why) != RANDOM_WRONG)
             exit(0);
         sd_buf_u8(&why, 0);
         /* values that differ, or a status */
@@ -264,27 +280,27 @@ static bool still_fails(void *ctx, const char *text, size_t len)
 {
     const failure *f = ctx;
 
-    return outcome(f->device, text, len) == f->kind;
+    return outcome(f->device, f->q, text, len) == f->kind;
 }
 
-static void seed_text(const char *seed, sd_buf *text)
+static void seed_text(const question *q, const char *seed, sd_buf *text)
 {
     sd_arena *a = sd_arena_create();
 
-    random_module(a, strtoull(seed, NULL, 0), text);
+    q->make(a, strtoull(seed, NULL, 0), text);
     sd_arena_destroy(a);
 }
 
-static int cut(const char *device, const char *what)
+static int cut(const char *device, const question *q, const char *what)
 {
     sd_buf text = {0}, out = {0};
-    failure f = {.device = device};
+    failure f = {.device = device, .q = q};
 
     if (strspn(what, "0123456789") == strlen(what))
-        seed_text(what, &text);
+        seed_text(q, what, &text);
     else if (!read_text(what, &text))
         return 1;
-    f.kind = outcome(device, text.at, text.len);
+    f.kind = outcome(device, q, text.at, text.len);
     if (!f.kind) {
         fprintf(stderr, "it does not fail\n");
         return 1;
@@ -299,25 +315,28 @@ static int cut(const char *device, const char *what)
 int main(int argc, char **argv)
 {
     const char *what = argc > 2 ? argv[2] : "";
+    const question *q =
+        strstr(what, "apart") ? &against_itself : &against_evaluator;
 
     sd_log_init();
-    if (argc == 5 && !strcmp(what, "run"))
-        return run_seeds(argv[1], atoll(argv[3]), atoll(argv[4]));
+    if (argc == 5 && (!strcmp(what, "run") || !strcmp(what, "apart")))
+        return run_seeds(argv[1], q, atoll(argv[3]), atoll(argv[4]));
     if (argc == 4 && !strcmp(what, "cases"))
         return run_cases(argv[1], argv[3]);
     if (argc == 4 && !strcmp(what, "file"))
         return run_one(argv[1], argv[3]);
-    if (argc == 4 && !strcmp(what, "cut"))
-        return cut(argv[1], argv[3]);
-    if (argc == 4 && !strcmp(what, "show")) {
+    if (argc == 4 && !strncmp(what, "cut", 3))
+        return cut(argv[1], q, argv[3]);
+    if (argc == 4 && !strncmp(what, "show", 4)) {
         sd_buf text = {0};
 
-        seed_text(argv[3], &text);
+        seed_text(q, argv[3], &text);
         fwrite(text.at, 1, text.len, stdout);
         sd_buf_finish(&text);
         return 0;
     }
-    fprintf(stderr, "usage: test_random DEVICE run FIRST COUNT | cases FOLDER "
-                    "| file FILE | cut SEED|FILE | show SEED\n");
+    fprintf(stderr,
+            "usage: test_random DEVICE run|apart FIRST COUNT | cases FOLDER "
+            "| file FILE | cut[-apart] SEED|FILE | show[-apart] SEED\n");
     return 2;
 }

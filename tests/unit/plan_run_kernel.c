@@ -415,13 +415,27 @@ static bool is_less(run *r, const plan_sort *s, char *const *x, int64_t i,
     value arg[16] = {{{0}}}, got[1];
 
     for (int o = 0; o < s->nop; o++) {
-        size_t b = sd_dtype_bytes(r->k->slot[o].dtype);
+        size_t b = sd_dtype_bytes(s->type[o]);
 
         memcpy(arg[2 * o].b, x[o] + (size_t)i * b, b);
         memcpy(arg[2 * o + 1].b, x[o] + (size_t)j * b, b);
     }
     call_body(r, s->less, arg, got);
     return got[0].b[0];
+}
+
+/* Operand o of a row, element by element. */
+static void read_line(run *r, const plan_sort *s, int o, int64_t base,
+                      char *line)
+{
+    size_t b = sd_dtype_bytes(s->type[o]);
+
+    for (int64_t i = 0; i < s->n; i++)
+        if (s->in[o] < 0)
+            sd_scalar_of_s64(s->type[o], i, line + (size_t)i * b);
+        else
+            memcpy(line + (size_t)i * b,
+                   r->slot[s->in[o]] + (size_t)(base + i * s->inner) * b, b);
 }
 
 static void sort_kernel(run *r)
@@ -433,15 +447,10 @@ static void sort_kernel(run *r)
     for (int o = 0; o < s->nop; o++)
         line[o] = sd_arena_alloc(r->a, (size_t)s->n * 16);
     for (int64_t row = 0; row < s->rows; row++) {
-        int64_t base = row / s->inner * s->inner * s->n + row % s->inner;
+        int64_t from = row / s->inner * s->inner, rest = row % s->inner;
 
         for (int o = 0; o < s->nop; o++)
-            for (int64_t i = 0; i < s->n; i++) {
-                size_t b = sd_dtype_bytes(r->k->slot[o].dtype);
-
-                memcpy(line[o] + (size_t)i * b,
-                       r->slot[o] + (size_t)(base + i * s->inner) * b, b);
-            }
+            read_line(r, s, o, from * s->n + rest, line[o]);
         for (int64_t i = 0; i < s->n; i++) {
             int64_t j = i;
 
@@ -449,13 +458,35 @@ static void sort_kernel(run *r)
                 at[j] = at[j - 1];
             at[j] = i;
         }
-        for (int o = 0; o < s->nop; o++)
-            for (int64_t i = 0; i < s->n; i++) {
-                size_t b = sd_dtype_bytes(r->k->slot[o].dtype);
+        for (int q = 0; q < s->nout; q++)
+            for (int64_t i = 0; i < s->keep; i++) {
+                int o = s->out[q];
+                size_t b = sd_dtype_bytes(s->type[o]);
 
-                memcpy(r->slot[s->nop + o] + (size_t)(base + i * s->inner) * b,
+                memcpy(r->slot[s->first_out + q] +
+                           (size_t)(from * s->keep + rest + i * s->inner) * b,
                        line[o] + (size_t)at[i] * b, b);
             }
+    }
+}
+
+/* ---- a call of a device function: what the instruction says ---- */
+
+static void call_kernel(run *r)
+{
+    const hlo_inst *in = r->k->call->in;
+    hlo_value *arg = sd_arena_array(r->a, hlo_value, in->narg + 1), out;
+    bool several = in->shape->dtype == SD_TUPLE;
+
+    for (int i = 0; i < in->narg; i++) {
+        arg[i].shape = in->arg[i]->shape;
+        arg[i].data = r->slot[i];
+    }
+    r->st = hlo_eval_inst(r->a, in, arg, &out);
+    for (int i = 0; !r->st && i < (several ? in->shape->nelem : 1); i++) {
+        const hlo_value *v = several ? &out.elem[i] : &out;
+
+        memcpy(r->slot[in->narg + i], v->data, sd_shape_bytes(v->shape));
     }
 }
 
@@ -483,6 +514,8 @@ sd_status plan_run_kernel(const plan_kernel *k, char **slot, bool backward)
     r.now = 1;
     if (k->sort)
         sort_kernel(&r);
+    else if (k->call)
+        call_kernel(&r);
     else
         outer(&r, 0);
     sd_arena_destroy(r.a);

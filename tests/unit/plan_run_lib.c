@@ -21,56 +21,53 @@ static void put_number(sd_dtype t, void *p, int64_t i, double v)
         sd_scalar_of_s64(t, (int64_t)v, q);
 }
 
-static double f64_of(int64_t bits)
+static double activate(int64_t activation, double v)
 {
-    double v;
-
-    memcpy(&v, &bits, sizeof v);
-    return v;
+    return activation == LIBCALL_RELU && v < 0 ? 0 : v;
 }
 
-static void run_matmul(const int64_t *a, char **ptr)
+static void run_matmul(const libcall_matmul *c, char **ptr)
 {
-    sd_dtype tx = (sd_dtype)a[0], ty = (sd_dtype)a[1], tr = (sd_dtype)a[2];
-    int64_t m = a[4], n = a[5], k = a[6];
+    int64_t m = c->m, n = c->n, k = c->k;
     int at = 2;
-    const char *bias = a[9] ? ptr[at++] : NULL, *add = a[10] ? ptr[at++] : NULL;
+    const char *bias = c->bias ? ptr[at++] : NULL;
+    const char *add = c->add ? ptr[at++] : NULL;
     char *out = ptr[at];
 
-    for (int64_t b = 0; b < a[3]; b++)
+    for (int64_t b = 0; b < c->batch; b++)
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j < n; j++) {
                 int64_t o = (b * m + i) * n + j;
                 double s = 0;
 
                 for (int64_t l = 0; l < k; l++)
-                    s += number(tx, ptr[0],
-                                b * m * k + (a[7] ? l * m + i : i * k + l)) *
-                         number(ty, ptr[1],
-                                b * k * n + (a[8] ? j * k + l : l * n + j));
-                s *= f64_of(a[12]);
+                    s += number(c->lhs, ptr[0],
+                                b * m * k + (c->lhs_transposed ? l * m + i
+                                                               : i * k + l)) *
+                         number(c->rhs, ptr[1],
+                                b * k * n + (c->rhs_transposed ? j * k + l
+                                                               : l * n + j));
+                s *= c->alpha;
                 if (bias)
-                    s += number(tr, bias, j);
+                    s += number(c->result, bias, j);
                 if (add)
-                    s += number(tr, add, o);
-                if (a[11] == 2 && s < 0)
-                    s = 0;
-                put_number(tr, out, o, s);
+                    s += c->beta * number(c->result, add, o);
+                put_number(c->result, out, o, activate(c->activation, s));
             }
 }
 
 /* All three directions are one sum over (n, co, ci, out, kernel). */
-static void run_conv(const int64_t *a, char **ptr)
+static void run_conv(const libcall_conv *c, char **ptr)
 {
-    sd_dtype t = (sd_dtype)a[0];
-    int64_t nb = a[4], g = a[5], ci = a[6], co = a[7];
-    const int64_t *in = a + 8, *ker = a + 11, *out = a + 14, *str = a + 17,
-                  *dil = a + 20, *low = a + 23, *si = a + 29, *sk = a + 34,
-                  *so = a + 39;
-    int64_t dir = a[48];
+    sd_dtype t = c->in_type;
+    int64_t nb = c->batch, g = c->groups, ci = c->ci, co = c->co;
+    const int64_t *in = c->in, *ker = c->kernel, *out = c->out,
+                  *str = c->stride, *dil = c->dilation, *low = c->low,
+                  *si = c->in_step, *sk = c->kernel_step, *so = c->out_step;
+    int64_t dir = c->direction;
     int at = 2;
-    const char *bias = a[44] ? ptr[at++] : NULL;
-    const char *add = a[45] ? ptr[at++] : NULL;
+    const char *bias = c->bias ? ptr[at++] : NULL;
+    const char *add = c->add ? ptr[at++] : NULL;
     char *to = ptr[at];
     int64_t count = dir == 0   ? nb * co * out[0] * out[1] * out[2]
                     : dir == 1 ? nb * ci * in[0] * in[1] * in[2]
@@ -79,16 +76,16 @@ static void run_conv(const int64_t *a, char **ptr)
 
     for (int64_t b = 0; b < nb; b++)
         for (int64_t f = 0; f < co; f++)
-            for (int64_t c = 0; c < ci / g; c++)
+            for (int64_t e = 0; e < ci / g; e++)
                 for (int64_t o = 0; o < out[0] * out[1] * out[2]; o++)
                     for (int64_t q = 0; q < ker[0] * ker[1] * ker[2]; q++) {
                         int64_t op[3] = {o / out[2] / out[1],
                                          o / out[2] % out[1], o % out[2]};
                         int64_t kp[3] = {q / ker[2] / ker[1],
                                          q / ker[2] % ker[1], q % ker[2]};
-                        int64_t cc = f / (co / g) * (ci / g) + c;
+                        int64_t cc = f / (co / g) * (ci / g) + e;
                         int64_t x = b * si[0] + cc * si[1],
-                                w = f * sk[0] + c * sk[1],
+                                w = f * sk[0] + e * sk[1],
                                 y = b * so[0] + f * so[1];
                         bool ok = true;
 
@@ -112,23 +109,21 @@ static void run_conv(const int64_t *a, char **ptr)
                                 number(t, ptr[0], x) * number(t, ptr[1], y);
                     }
     for (int64_t i = 0; i < count; i++) {
-        double s = acc[i] * f64_of(a[47]);
+        double s = acc[i];
 
-        if (bias) /* over the features of the output */
+        if (c->bias == LIBCALL_BIAS_VECTOR) /* over the output's features */
             s += number(t, bias, i / so[1] % co);
         if (add)
             s += number(t, add, i);
-        if (a[46] == 2 && s < 0)
-            s = 0;
-        put_number(t, to, i, s);
+        put_number(t, to, i, activate(c->activation, s));
     }
     free(acc);
 }
 
 void plan_run_libcall(const thunk *t, char **ptr)
 {
-    if (t->lib == THUNK_LIB_MATMUL)
-        run_matmul(t->attr, ptr);
+    if (t->call->op == LIBCALL_MATMUL)
+        run_matmul(&t->call->matmul, ptr);
     else
-        run_conv(t->attr, ptr);
+        run_conv(&t->call->conv, ptr);
 }

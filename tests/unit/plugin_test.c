@@ -15,15 +15,17 @@ size_mode mode;
 function_row functions[] = {
 #define NEEDS(...) {__VA_ARGS__}
 #define GIVES(...) {__VA_ARGS__}
-#define CALL(n, end, end112, end_now, in, out) \
+#define LISTS(...) {__VA_ARGS__}
+#define CALL(n, end, end112, end_now, in, out, list) \
     {.name = #n, \
      .least = end, \
      .v112 = end112, \
      .now = end_now, \
      .needs = in, \
-     .gives = out},
+     .gives = out, \
+     .lists = list},
 #define EXTRA CALL
-#define TELL(n, end, end112, end_now, in, out) \
+#define TELL(n, end, end112, end_now, in, out, list) \
     {.name = #n, \
      .least = end, \
      .v112 = end112, \
@@ -88,6 +90,23 @@ static void prepare(const function_row *f, uint8_t *room, const void *args)
             memset(room + g->at, CANARY, g->bytes);
 }
 
+/* A list of length 0 need not be anywhere. */
+static void forget_empty_lists(function_row *f, uint8_t *room)
+{
+    size_t count, size = SD_MIN(size_of(f), f->now);
+
+    for (int i = 0; i < (int)SD_COUNTOF(f->lists) && f->lists[i].name; i++) {
+        if (f->lists[i].at + sizeof(void *) > size ||
+            f->lists[i].count_at + sizeof count > size)
+            continue;
+        memcpy(&count, room + f->lists[i].count_at, sizeof count);
+        if (count)
+            continue;
+        memset(room + f->lists[i].at, 0, sizeof(void *));
+        f->lists[i].nempty++;
+    }
+}
+
 static void check_canary(const function_row *f, const uint8_t *room)
 {
     for (size_t i = SD_MIN(size_of(f), f->now); i < MOST; i++)
@@ -142,6 +161,7 @@ static PJRT_Error *guarded(int at, void *args)
     PJRT_Error *e;
 
     prepare(f, room, args);
+    forget_empty_lists(f, room);
     e = call_plugin(f, room);
     check_canary(f, room);
     if (e) {

@@ -36,6 +36,7 @@ typedef struct {
     const char *name;
     size_t least, v112, now;
     field needs[6], gives[32];
+    struct { const char *name; size_t at, count_at; int nempty; } lists[8];
     bool tells; /* returns nothing */
     const char *row; /* its name in test_plugin.def; NULL: not there */
     repeat repeat;
@@ -107,7 +108,8 @@ PJRT_Error *start(PJRT_LoadedExecutable *l, PJRT_Buffer **arg, size_t n,
 
 #define THEMES(X) \
     X(table) X(client) X(buffer) X(create) X(async) X(event) X(run) X(stream) \
-    X(executable) X(options) X(topology) X(extension) X(profiler)
+    X(executable) X(options) X(topology) X(extension) X(profiler) X(empty) \
+    X(life)
 #define X(name) \
     const struct CMUnitTest *theme_##name(size_t *n);
 THEMES(X)

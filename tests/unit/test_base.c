@@ -350,6 +350,45 @@ static void options_come_by_either_name(void **state)
     sd_arena_destroy(a);
 }
 
+/* XLA's default is to allow it, so what jaxlib hands over does not tell. */
+static void excess_precision_is_read_from_xla_flags_as_written(void **state)
+{
+    static const struct {
+        const char *flags;
+        bool allowed;
+    } c[] = {{"", false},
+             {"--xla_allow_excess_precision=true", true},
+             {"--xla_allow_excess_precision", true},
+             {"-xla_allow_excess_precision=1 --xla_x=2", true},
+             {" --xla_x  '--xla_allow_excess_precision=True'\n", true},
+             {"--xla_allow_excess_precision=false", false},
+             {"--xla_allow_excess_precision=true "
+              "--xla_allow_excess_precision=0",
+              false},
+             {"--xla_allow_excess_precision=", false},
+             {"--no_xla_allow_excess_precision=true", false},
+             {"xla_allow_excess_precision=true", false},
+             {"--xla_allow_excess_precision_more=true", false}};
+
+    (void)state;
+    unsetenv("SUNDOG_EXCESS_PRECISION");
+    for (size_t i = 0; i < SD_COUNTOF(c); i++) {
+        sd_options o;
+
+        setenv("XLA_FLAGS", c[i].flags, 1);
+        sd_options_from_env(&o);
+        if (sd_opt_bool(&o, SD_OPT_EXCESS) != c[i].allowed)
+            fail_msg("XLA_FLAGS=%s", c[i].flags);
+    }
+    setenv("SUNDOG_EXCESS_PRECISION", "0", 1);
+    setenv("XLA_FLAGS", c[1].flags, 1);
+    sd_options o;
+    sd_options_from_env(&o);
+    assert_false(sd_opt_bool(&o, SD_OPT_EXCESS));
+    unsetenv("SUNDOG_EXCESS_PRECISION");
+    unsetenv("XLA_FLAGS");
+}
+
 static void settings_of_the_wrong_kind_are_refused(void **state)
 {
     static const struct {
@@ -506,9 +545,66 @@ static void cpus_follow_affinity_and_quota(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
 }
 
+/* Work that its caller wants ended: where an arena grows, and where it asks. */
+static int nasked;
+
+static bool at_the_third(void *ctx)
+{
+    return ++*(int *)ctx > 2;
+}
+
+static sd_status grow(void *ctx)
+{
+    sd_arena *a = sd_arena_create();
+
+    (void)ctx;
+    while (sd_arena_alloc(a, 1 << 20)) /* ended by a jump, which frees a */
+        ;
+    return NULL;
+}
+
+static sd_status ask(void *ctx)
+{
+    sd_status st = NULL;
+
+    while (!st)
+        st = sd_stopped();
+    assert_ptr_equal(sd_stop_current(), ctx);
+    return st;
+}
+
+static sd_status nested(void *ctx)
+{
+    (void)ctx;
+    return sd_catch_oom(0, grow, NULL);
+}
+
+static void test_stop(void **state)
+{
+    sd_stop stop = {at_the_third, &nasked};
+    sd_status (*const work[])(void *) = {grow, ask, nested};
+
+    (void)state;
+    assert_null(sd_stop_current());
+    assert_null(sd_stopped());
+    for (size_t i = 0; i < SD_COUNTOF(work); i++) {
+        sd_status st;
+
+        nasked = 0;
+        st = sd_catch(&stop, 0, work[i], &stop);
+        assert_non_null(st);
+        assert_int_equal(st->code, SD_CANCELLED);
+        assert_string_equal(st->message,
+                            "interrupted (SIGINT): ended before it was done");
+        assert_int_equal(nasked, 3);
+        sd_status_free(st);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stop),
         cmocka_unit_test(arena_is_zeroed_aligned_and_apart),
         cmocka_unit_test(vector_and_map_keep_what_they_are_given),
         cmocka_unit_test(errors_carry_code_place_and_notes),
@@ -522,6 +618,7 @@ int main(void)
         cmocka_unit_test(types_are_found_by_each_of_their_names),
         cmocka_unit_test(shapes_print_and_refuse_what_overflows),
         cmocka_unit_test(options_come_by_either_name),
+        cmocka_unit_test(excess_precision_is_read_from_xla_flags_as_written),
         cmocka_unit_test(settings_of_the_wrong_kind_are_refused),
         cmocka_unit_test(described_devices_are_found_by_name),
         cmocka_unit_test(pool_runs_each_item_once),

@@ -472,12 +472,12 @@ static void build_options(sd_buf *all)
 {
     sd_buf debug = {0}, build = {0}, over = {0}, value = {0};
 
-    put_int(&value, 2, 0);
+    put_field(&value, 1, ".*", 2);
     put_field(&over, 1, "xla_dump_hlo_module_re", 22);
     put_message(&over, 2, &value);
     put_message(all, 7, &over);
     put_field(&value, 1, "x", 1);
-    put_field(&over, 1, "xla_nobody_knows", 16);
+    put_field(&over, 1, "xla_backend_extra_options", 25);
     put_message(&over, 2, &value);
     put_message(all, 7, &over);
     put_field(&debug, 30, "cse", 3);
@@ -508,16 +508,15 @@ static void reads_options(void **state)
     assert_string_equal(sd_opt_str(&o.options, SD_OPT_DUMP_TO), "/dumps");
     assert_string_equal(sd_opt_str(&o.options, SD_OPT_DUMP_PASSES), ".*");
     assert_string_equal(sd_opt_str(&o.options, SD_OPT_PASSES_OFF), "cse,dce");
-    assert_string_equal(sd_opt_str(&o.options, SD_OPT_DUMP_MODULES), "0");
+    assert_string_equal(sd_opt_str(&o.options, SD_OPT_DUMP_MODULES), ".*");
     for (size_t n = 0; n < b.len; n++) /* some are messages of their own */
         sd_status_free(
             frontend_read_options(a, (sd_bytes){(uint8_t *)b.at, n}, &o));
     want_error(
         frontend_read_options(a, (sd_bytes){(uint8_t *)"\x1a\x7f", 2}, &o),
         SD_INVALID, "failed to deserialize CompileOptionsProto");
-    want_error(
-        frontend_read_options(a, (sd_bytes){(uint8_t *)"\x10\x01", 2}, &o),
-        SD_UNIMPLEMENTED, "parameter_is_tupled_arguments");
+    /* parameter_is_tupled_arguments */
+    want_ok(frontend_read_options(a, (sd_bytes){(uint8_t *)"\x10\x01", 2}, &o));
     want_error(
         frontend_read_options(a, (sd_bytes){(uint8_t *)"\x32\x01x", 3}, &o),
         SD_UNIMPLEMENTED, "serialized_multi_slice_config");
@@ -525,6 +524,65 @@ static void reads_options(void **state)
     assert_int_equal(o.npartition, 1);
     sd_buf_finish(&b);
     sd_arena_destroy(a);
+}
+
+/* ---- options of one compile: XLA's names, its types, its words ---- */
+
+static sd_status override(const char *name, unsigned is, const char *text,
+                          uint64_t number)
+{
+    sd_arena *a = sd_arena_create();
+    sd_buf all = {0}, over = {0}, value = {0};
+    frontend_options o = {0};
+    double d = (double)number + 0.5;
+    sd_status st;
+
+    if (is == 1)
+        put_field(&value, 1, text, strlen(text));
+    else if (is == 4)
+        sd_buf_u8(&value, 4 << 3 | 1), sd_buf_add(&value, &d, sizeof d);
+    else
+        put_int(&value, is, number);
+    put_field(&over, 1, name, strlen(name));
+    put_message(&over, 2, &value);
+    put_message(&all, 7, &over);
+    st = frontend_read_options(a, (sd_bytes){(uint8_t *)all.at, all.len}, &o);
+    sd_buf_finish(&all);
+    sd_arena_destroy(a);
+    return st;
+}
+
+static void says(sd_status st, const char *message)
+{
+    assert_non_null(st);
+    assert_int_equal(st->code, SD_INVALID);
+    assert_string_equal(st->message, message);
+    sd_status_free(st);
+}
+
+static void refuses_unknown_options(void **state)
+{
+    (void)state;
+    says(override("foo", 3, "", 1), "No such compile option: 'foo'");
+    says(override("xla_nobody_knows", 1, "x", 0),
+         "No such compile option: 'xla_nobody_knows'");
+    want_ok(override("xla_gpu_autotune_level", 3, "", 2));
+    want_ok(override("xla_gpu_autotune_level", 1, "2", 0));
+    want_ok(override("xla_embed_ir_in_executable", 2, "", 1));
+    want_ok(override("xla_embed_ir_in_executable", 1, "True", 0));
+    want_ok(override("xla_step_marker_location", 1, "STEP_MARK_AT_ENTRY", 0));
+    want_ok(override("xla_backend_optimization_level", 3, "", 3));
+    says(override("xla_gpu_autotune_level", 2, "", 1),
+         "While setting option xla_gpu_autotune_level, '1' is not a valid "
+         "int32 value.");
+    says(override("xla_gpu_autotune_level", 4, "", 1),
+         "While setting option xla_gpu_autotune_level, '1.5' is not a valid "
+         "int32 value.");
+    says(override("xla_embed_ir_in_executable", 3, "", 3),
+         "While setting option xla_embed_ir_in_executable, '3' is not a valid "
+         "bool value.");
+    says(override("xla_dump_to", 2, "", 1),
+         "While setting option xla_dump_to, '1' is not a valid string value.");
 }
 
 int main(int argc, char **argv)
@@ -543,6 +601,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(finds_every_row),
         cmocka_unit_test(reads_all_versions),
         cmocka_unit_test(reads_options),
+        cmocka_unit_test(refuses_unknown_options),
     };
 
     seeds = argc > 1 ? argv[1] : "tests/fuzz/corpus/bytecode";

@@ -61,11 +61,48 @@ static void a_module_that_reads_differently_is_found_out(void **state)
     is_found_out(name_with_comment, "roundtrip", "reads differently");
 }
 
+/* ---- rounding ---- */
+
+static int count_converts(const char *type, const char *excess)
+{
+    sd_arena *a = sd_arena_create();
+    const char *t = sd_arena_fmt(a,
+                                 "HloModule m\nENTRY e { x = %s[4] "
+                                 "parameter(0) y = %s[4] multiply(x, x) "
+                                 "ROOT r = %s[4] add(y, x) }",
+                                 type, type, type);
+    sd_options o = {0};
+    device_desc dev = {.kind = DEVICE_HOST, .features = DEVICE_HAS_F64};
+    hlo_module *m;
+    int n = 0;
+
+    o.value[SD_OPT_EXCESS] = excess;
+    assert_null(hlo_parse(a, t, strlen(t), &m));
+    assert_null(hlo_optimize(m, &dev, &o, NULL, NULL));
+    hlo_for_each_inst(in, m->entry)
+        n += in->op == HLO_CONVERT;
+    sd_arena_destroy(a);
+    return n;
+}
+
+/* x up, product down and up, sum down: four, of which excess precision takes
+ * the two in the middle. */
+static void only_bf16_keeps_excess_precision_and_only_when_asked(void **state)
+{
+    (void)state;
+    assert_int_equal(count_converts("bf16", NULL), 4);
+    assert_int_equal(count_converts("bf16", "0"), 4);
+    assert_int_equal(count_converts("bf16", "true"), 2);
+    assert_int_equal(count_converts("f16", "true"), 4);
+    assert_int_equal(count_converts("f8e5m2", "true"), 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wrong_module_is_found_out),
         cmocka_unit_test(a_module_that_reads_differently_is_found_out),
+        cmocka_unit_test(only_bf16_keeps_excess_precision_and_only_when_asked),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -272,6 +272,36 @@ static void programs_plan_and_run(void **state)
     }
 }
 
+static const libcall *first_call(const thunk_seq *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i].kind == THUNK_LIBCALL)
+            return s->at[i].call;
+    return NULL;
+}
+
+/* oneDNN's sums of s8 products saturate where there is no VNNI; in f32 they are
+ * exact. */
+static void products_of_bytes_are_of_f32_without_vnni(void **state)
+{
+    (void)state;
+    for (int vnni = 0; vnni < 2; vnni++) {
+        sd_arena *a = sd_arena_create();
+        const libcall *call;
+        device_desc dev;
+        plan *p;
+
+        assert_true(device_desc_of_name("host:v4", &dev));
+        dev.libs |= vnni ? DEVICE_LIB_BYTES : 0;
+        p = make(a, "matmul_s8", &dev);
+        call = first_call(&p->program->seq);
+        assert_non_null(call);
+        assert_int_equal(call->matmul.lhs, vnni ? SD_S8 : SD_F32);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+    }
+}
+
 /* Fusions are the same for every device: the module differs in calls only. */
 static void devices_share_their_fusions(void **state)
 {
@@ -366,6 +396,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(split_axes_join_again),
         cmocka_unit_test(reshapes_keep_their_elements),
         cmocka_unit_test(programs_plan_and_run),
+        cmocka_unit_test(products_of_bytes_are_of_f32_without_vnni),
         cmocka_unit_test(devices_share_their_fusions),
         cmocka_unit_test(donated_loops_run_in_place),
         cmocka_unit_test(plans_read_as_before),

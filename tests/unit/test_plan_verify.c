@@ -55,6 +55,10 @@ static const char repeated[] =
     "broadcast(x), dimensions={0} z = f32[120] reshape(y) "
     "w = f32[120] parameter(1) ROOT r = f32[120] add(z, w) }";
 
+static const char factored[] =
+    "HloModule m\nENTRY e { x = f32[6,4,4] parameter(0) "
+    "ROOT r = f32[6,4,4] cholesky(x), lower=true }";
+
 static plan *plan_of(sd_arena *a, const char *text)
 {
     hlo_module *m = parse(a, text);
@@ -182,6 +186,25 @@ static void a_place_read_too_late(plan *p)
     expr_of(p, PX_NODE)->node = node_of(p, PN_STORE);
 }
 
+static hlo_call *call_of(plan *p)
+{
+    for (int i = 0; i < p->nkernel; i++)
+        if (p->kernel[i]->call)
+            return p->kernel[i]->call;
+    fail_msg("no kernel calls");
+    return NULL;
+}
+
+static void a_call_of_nothing(plan *p)
+{
+    call_of(p)->items = 0;
+}
+
+static void a_call_of_7(plan *p)
+{
+    call_of(p)->items = 7;
+}
+
 static void broken_plans_are_refused(void **state)
 {
     static const struct {
@@ -204,6 +227,9 @@ static void broken_plans_are_refused(void **state)
         {rows, "an expression of an axis that is not there", axis_99},
         {repeated, "division by less than one", division_by_0},
         {taken, "an expression of a later node", a_place_read_too_late},
+        {factored, "a call of no items, or of too many numbers",
+         a_call_of_nothing},
+        {factored, "a call's items do not divide a slot", a_call_of_7},
     };
 
     (void)state;
@@ -251,6 +277,11 @@ static void impossible_fusions_are_refused(void **state)
         "x = f32[4] parameter(0) y = f32[5] parameter(1) "
         "ROOT t = (f32[4], f32[5]) fusion(x, y), kind=kLoop, calls=f",
         SD_INTERNAL, "output 1 is not in its space");
+    fusion_is_refused("f { x = f32[2] parameter(0) ROOT r = f32[2] "
+                      "custom-call(x), custom_call_target=\"nobody\" }\n",
+                      "x = f32[2] parameter(0) "
+                      "ROOT y = f32[2] fusion(x), kind=kLoop, calls=f",
+                      SD_INTERNAL, "r: no call of a device function");
     fusion_is_refused("f { x = f32[2] parameter(0) c = f32[2] constant({1, 2}) "
                       "ROOT y = f32[2] add(x, c) }\n",
                       "x = f32[2] parameter(0) "

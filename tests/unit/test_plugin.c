@@ -129,8 +129,8 @@ TESTS(table, T(the_table_is_full), T(short_structs_are_refused),
 
 /* ---- running them ---- */
 
-/* After all themes: each function worked, and those that may not be called
- * twice have refused it. */
+/* After all themes: each function worked, those that may not be called twice
+ * have refused it, and each list was once without elements, so NULL. */
 static void every_function_was_called(void **state)
 {
     int bad = 0;
@@ -143,6 +143,10 @@ static void every_function_was_called(void **state)
             bad++, print_error("%s never succeeded\n", f->name);
         if (f->repeat == ONCE && !f->nfailed)
             bad++, print_error("%s was never refused\n", f->name);
+        for (int k = 0; f->lists[k].name; k++)
+            if (!f->lists[k].nempty)
+                bad++, print_error("%s never had %s of length 0\n", f->name,
+                                   f->lists[k].name);
     }
     assert_int_equal(bad, 0);
 }

@@ -183,7 +183,13 @@ static void memory_is_counted(void **state)
     assert_true(with.num_allocs_is_set);
     assert_int_equal(with.num_allocs - before.num_allocs, 1);
     assert_true(with.peak_bytes_in_use >= with.bytes_in_use);
-    assert_false(with.pool_bytes_is_set);
+    assert_true(with.pool_bytes_is_set);
+    assert_true(with.pool_bytes >= with.bytes_in_use);
+    assert_true(with.peak_pool_bytes >= with.pool_bytes);
+    assert_true(with.largest_free_block_bytes >= 256);
+    assert_true(with.largest_free_block_bytes <= with.bytes_limit);
+    assert_true(with.bytes_reserved_is_set && !with.bytes_reserved);
+    assert_false(with.bytes_reservable_limit_is_set);
     if (mode == SIZE_NOW || mode == SIZE_LONG)
         assert_false(with.peak_allocated_bytes_is_set);
     DO(c, Device_ClearMemoryStats, .device = device);

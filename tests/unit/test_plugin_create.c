@@ -228,9 +228,9 @@ static void an_alias_may_fail(void **state)
     PJRT_Buffer *a = alias(&promise), *b = put_f32(x, 5);
 
     (void)state;
-    DO(f, Client_FulfillAliasBuffer, .status_code = PJRT_Error_Code_ABORTED,
-       .error_message = "no luck", .error_message_size = 7,
-       .fulfill_alias_buffer_cb = promise);
+    BAD(ABORTED, "no luck", Client_FulfillAliasBuffer,
+        .status_code = PJRT_Error_Code_ABORTED, .error_message = "no luck",
+        .error_message_size = 7, .fulfill_alias_buffer_cb = promise);
     await_error(ready_event(a), PJRT_Error_Code_ABORTED, "no luck");
     destroy(a);
     a = alias(&promise); /* what does not fit is its error, too */

@@ -76,6 +76,36 @@ static void programs_are_compiled(void **state)
     unload(again);
 }
 
+/* One parameter that is a tuple of all arguments, as PyTorch/XLA has it of very
+ * many: they are handed over one by one. */
+static void tupled_arguments_come_one_by_one(void **state)
+{
+    static char tupled[] = "HloModule jit_tupled\n"
+                           "ENTRY main {\n"
+                           "  t = (f32[4]{0}, f32[4]{0}) parameter(0)\n"
+                           "  p = f32[4]{0} get-tuple-element(t), index=0\n"
+                           "  q = f32[4]{0} get-tuple-element(t), index=1\n"
+                           "  ROOT s = f32[4]{0} subtract(p, q)\n"
+                           "}\n";
+    /* parameter_is_tupled_arguments */
+    static const char with[] = {0x10, 1, 0x1a, 4, 0x20, 1, 0x28, 1};
+    PJRT_Program p = hlo();
+    float x[4] = {1, 2, 3, 4}, y[4] = {5, 5, 5, 5};
+    PJRT_Buffer *in[2] = {put_f32(x, 4), put_f32(y, 4)}, *out[1];
+
+    (void)state;
+    p.code = tupled;
+    p.code_size = sizeof tupled - 1;
+    DO(a, Client_Compile, .client = client, .program = &p,
+       .compile_options = with, .compile_options_size = sizeof with);
+    ok(execute(a.executable, in, 2, out, -1), "execute");
+    holds_f32(out[0], (float[]){-4, -3, -2, -1}, 4);
+    destroy(in[0]);
+    destroy(in[1]);
+    destroy(out[0]);
+    unload(a.executable);
+}
+
 static void executables_answer(void **state)
 {
     static const int64_t dims[] = {4, 2, 3};
@@ -517,9 +547,10 @@ static void programs_are_compiled_without_a_client(void **state)
     DO(x, TopologyDescription_Destroy, .topology = gpu.topology);
 }
 
-TESTS(executable, T(programs_are_compiled), T(executables_answer),
-      T(executables_know_their_memory), T(executables_know_their_cost),
-      T(options_come_back), T(loaded_executables_know_their_devices),
+TESTS(executable, T(programs_are_compiled), T(tupled_arguments_come_one_by_one),
+      T(executables_answer), T(executables_know_their_memory),
+      T(executables_know_their_cost), T(options_come_back),
+      T(loaded_executables_know_their_devices),
       T(a_deleted_executable_answers_but_does_not_run),
       T(arguments_that_lie_otherwise_are_refused),
       T(executables_come_back_from_bytes), T(damaged_layouts_are_refused),

@@ -52,6 +52,27 @@ static void wrong_arguments_are_named(void **state)
     unload(l);
 }
 
+/* Of as many elements: some clients hand over u8[1] as u8[]. */
+static void dimensions_of_one_come_and_go(void **state)
+{
+    static const int64_t dims[] = {1, 4, 1}, two[] = {2, 2};
+    PJRT_LoadedExecutable *l = program(1, false);
+    float x[4] = {1, 2, 3, 4};
+    PJRT_Buffer *in, *out[1];
+
+    (void)state;
+    ok(put(PJRT_Buffer_Type_F32, x, dims, 3, NULL, 0, &in), "put");
+    ok(execute(l, &in, 1, out, -1), "execute");
+    holds_f32(out[0], x, 4);
+    destroy(out[0]);
+    destroy(in);
+    ok(put(PJRT_Buffer_Type_F32, x, two, 2, NULL, 0, &in), "put");
+    wrong(execute(l, &in, 1, out, -1), PJRT_Error_Code_INVALID_ARGUMENT,
+          "argument 0 is f32[2,2], the program wants f32[4]");
+    destroy(in);
+    unload(l);
+}
+
 static PJRT_Error *execute_on(PJRT_LoadedExecutable *l, PJRT_Buffer **in,
                               PJRT_Buffer **out, size_t ndevice,
                               PJRT_Device *on, size_t options_size)
@@ -275,7 +296,7 @@ static void one_argument_serves_many_runs(void **state)
 }
 
 TESTS(run, T(programs_run), T(wrong_arguments_are_named),
-      T(the_devices_of_a_run_are_checked),
+      T(dimensions_of_one_come_and_go), T(the_devices_of_a_run_are_checked),
       T(options_that_cannot_be_met_are_refused),
       T(callbacks_are_of_all_devices), T(donation_takes_the_argument),
       T(donation_spares_what_is_looked_at), T(waiting_runs_are_poisoned),

@@ -7,13 +7,25 @@
 
 #include <cmocka.h>
 
+static const libcall product = {.op = LIBCALL_MATMUL,
+                                .matmul = {.lhs = SD_F32,
+                                           .rhs = SD_F32,
+                                           .result = SD_F32,
+                                           .batch = 1,
+                                           .m = 2,
+                                           .n = 2,
+                                           .k = 2,
+                                           .rhs_transposed = true,
+                                           .activation = LIBCALL_RELU,
+                                           .alpha = 0.5,
+                                           .beta = 1}};
+
 static thunk_program *example(void)
 {
     static const int64_t dims[] = {4};
     device_desc d;
     thunk_program *p;
     thunk *steps, *body;
-    int64_t *attr;
     float c = 1.5f;
 
     assert_true(device_desc_of_name("host:v4", &d));
@@ -72,15 +84,12 @@ static thunk_program *example(void)
     steps[1].arg = sd_arena_array(p->arena, thunk_slice, 2);
     steps[1].arg[0] = (thunk_slice){3, 16, 16};
     steps[1].arg[1] = (thunk_slice){1, 0, 16};
-    steps[2] = (thunk){.kind = THUNK_LIBCALL,
-                       .name = "dot.4",
-                       .lib = THUNK_LIB_MATMUL,
-                       .trip = -1};
-    steps[2].nattr = thunk_lib_table[THUNK_LIB_MATMUL].nattr;
-    attr = sd_arena_array(p->arena, int64_t, steps[2].nattr);
-    for (int i = 0; i < steps[2].nattr; i++)
-        attr[i] = i - 3;
-    steps[2].attr = attr;
+    steps[2] =
+        (thunk){.kind = THUNK_LIBCALL, .name = "dot.4", .narg = 3, .trip = -1};
+    steps[2].call = sd_arena_copy(p->arena, &product, sizeof product);
+    steps[2].arg = sd_arena_array(p->arena, thunk_slice, 3);
+    for (int i = 0; i < 3; i++)
+        steps[2].arg[i] = (thunk_slice){3, 16 * (uint64_t)i, 16};
     p->seq = (thunk_seq){steps, 3};
     thunk_add_section(p, "hlo", "HloModule f", 11);
     thunk_add_section(p, "options", "", 0);
@@ -124,8 +133,9 @@ static void a_program_reads_as_a_list_of_steps(void **state)
               "    000: kernel add.1 add tiles=3 group=1 (b0, b3[16 +16]) "
               "op_name=\"f/add\"\n"
               "001: copy copy.3 (b3[16 +16], b1)\n"
-              "002: libcall dot.4 onednn-matmul-bias-activation "
-              "attr={-3,-2,-1,0,1,2,3,4,5,6,7,8,9,10} ()\n");
+              "002: libcall dot.4 matmul {lhs=f32, rhs=f32, result=f32, "
+              "batch=1, m=2, n=2, k=2, rhs_transposed, bias=0, activation=2, "
+              "alpha=0.5, beta=1} (b3[0 +16], b3[16 +16], b3[32 +16])\n");
     sd_buf_finish(&b);
     thunk_program_release(p);
 }
@@ -264,6 +274,17 @@ static thunk *custom(thunk_program **p, const int64_t *attr, int nattr)
     return t;
 }
 
+/* The example with so many rows in its library call. */
+static thunk_program *with_rows(int64_t m)
+{
+    thunk_program *p = example();
+    libcall *c = sd_arena_copy(p->arena, &product, sizeof product);
+
+    c->matmul.m = m;
+    p->seq.at[2].call = c;
+    return p;
+}
+
 static void a_wrong_step_is_named(void **state)
 {
     static const int64_t three_operands[] = {3, 11, 1, 4, 11, 1, 4};
@@ -282,8 +303,14 @@ static void a_wrong_step_is_named(void **state)
     refused(p, "2 slices for 3 slots");
     (p = example())->seq.at[0].nseq = 1;
     refused(p, "1 sequences, not 2");
-    (p = example())->seq.at[2].nattr = 3;
-    refused(p, "3 numbers");
+    (p = example())->seq.at[2].call = NULL;
+    refused(p, "a library call of nothing");
+    (p = example())->seq.at[2].narg = 2;
+    refused(p, "matmul: 2 slices, not 3");
+    (p = example())->seq.at[2].arg[1].bytes = 15;
+    refused(p, "slice 1 of 15 bytes is too small for 4 elements of f32");
+    refused(with_rows(INT64_MAX), "of more elements");
+    refused(with_rows(-1), "matmul: m cannot be -1");
     (p = example())->seq.at[0].kind = THUNK_COND;
     p->seq.at[0].arg[0].bytes = 2;
     refused(p, "2 branches, chosen by 2 bytes");
@@ -302,6 +329,55 @@ static void a_wrong_step_is_named(void **state)
     t = custom(&p, two_and_more, 7);
     t->arg[0].bytes = 12;
     refused(p, "slice 0 of 12 bytes is of type f32, 16 bytes");
+}
+
+static void says(sd_status st, const char *what)
+{
+    assert_non_null(st);
+    assert_string_equal(st->message, what);
+    assert_int_equal(st->code, SD_INVALID);
+    sd_status_free(st);
+}
+
+static void library_calls_are_words_and_back(void **state)
+{
+    int64_t word[LIBCALL_WORDS];
+    int n = libcall_words(&product, word);
+    libcall c;
+
+    (void)state;
+    assert_null(libcall_of_words(LIBCALL_MATMUL, word, n, &c));
+    assert_true(libcall_equal(&c, &product));
+    c.matmul.beta = 2;
+    assert_false(libcall_equal(&c, &product));
+    says(libcall_of_words(99, word, n, &c), "library call 99 of 16");
+    says(libcall_of_words(LIBCALL_MATMUL, word, 3, &c),
+         "matmul: 3 numbers, not 14");
+    word[0] = SD_TUPLE;
+    says(libcall_of_words(LIBCALL_MATMUL, word, n, &c),
+         "matmul: lhs cannot be 28");
+}
+
+/* What each operation takes, and that the table of fields fits. */
+static void library_calls_know_their_memory(void **state)
+{
+    (void)state;
+    for (int op = 0; op < LIBCALL_COUNT; op++) {
+        libcall c = {.op = (libcall_op)op}, d;
+        int64_t word[LIBCALL_WORDS];
+        int n = libcall_words(&c, word);
+        libcall_args a;
+
+        assert_true(n <= LIBCALL_WORDS);
+        for (int i = 0; i < n; i++)
+            word[i] = 1;
+        word[op == LIBCALL_CONV ? 1 : 0] = SD_F32;
+        assert_null(libcall_of_words(op, word, n, &d));
+        a = libcall_args_of(&d);
+        assert_false(a.overflow);
+        assert_true(a.noperand > 0 && a.n > a.noperand);
+        assert_true(libcall_flops(&d) >= 0);
+    }
 }
 
 /* A loop in a loop in a loop: saved in that depth as well. */
@@ -392,6 +468,8 @@ int main(void)
         cmocka_unit_test(a_wrong_table_is_named),
         cmocka_unit_test(two_outputs_in_one_parameter_are_refused),
         cmocka_unit_test(a_wrong_step_is_named),
+        cmocka_unit_test(library_calls_are_words_and_back),
+        cmocka_unit_test(library_calls_know_their_memory),
         cmocka_unit_test(deep_programs_are_refused),
         cmocka_unit_test(a_device_name_that_is_too_long_is_refused),
         cmocka_unit_test(builders_grow),

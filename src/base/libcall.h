@@ -1,0 +1,99 @@
+/* libcall: a call of a library as plain data: which operation, on what sizes.
+ * The plan makes one, a thunk carries it, an engine of the running half does
+ * it; neither half knows more of the other than this.  libcall.def has the
+ * operations and their fields.  Copied freely; no pointers inside. */
+#ifndef SD_LIBCALL_H
+#define SD_LIBCALL_H
+
+#include "device_desc.h"
+
+typedef enum { /* backend_config's activation_mode */
+    LIBCALL_NO_ACTIVATION,
+    LIBCALL_RELU = 2
+} libcall_activation;
+typedef enum {
+    LIBCALL_BIAS_NONE,   /* no operand */
+    LIBCALL_BIAS_VECTOR, /* an operand over the features, of the result's type */
+    LIBCALL_BIAS_UNUSED  /* f32[1] that nobody reads: the form of a convolution
+                            has an operand there */
+} libcall_bias;
+typedef enum { LIBCALL_FORWARD, LIBCALL_TO_DATA, LIBCALL_TO_WEIGHTS }
+    libcall_direction;
+typedef enum { LIBCALL_AS_IS, LIBCALL_TRANSPOSE, LIBCALL_ADJOINT }
+    libcall_transpose;
+
+typedef enum {
+#define LIBCALL(id, name, lib, target) LIBCALL_##id,
+#define FIELD(op, kind, name, least, most)
+#define ARRAY(op, kind, name, many, least, most)
+#define END(id, name)
+#include "libcall.def"
+#undef LIBCALL
+#undef FIELD
+#undef ARRAY
+#undef END
+    LIBCALL_COUNT
+} libcall_op;
+
+typedef sd_dtype libcall_TYPE;
+typedef int64_t libcall_INT;
+typedef bool libcall_FLAG;
+typedef double libcall_REAL;
+#define LIBCALL(id, name, lib, target) typedef struct {
+#define FIELD(op, kind, name, least, most) libcall_##kind name;
+#define ARRAY(op, kind, name, many, least, most) libcall_##kind name[many];
+#define END(id, name) } libcall_##name;
+#include "libcall.def"
+#undef LIBCALL
+#undef FIELD
+#undef ARRAY
+#undef END
+
+typedef struct libcall {
+    libcall_op op;
+    union {
+#define LIBCALL(id, name, lib, target) libcall_##name name;
+#define FIELD(op, kind, name, least, most)
+#define ARRAY(op, kind, name, many, least, most)
+#define END(id, name)
+#include "libcall.def"
+#undef LIBCALL
+#undef FIELD
+#undef ARRAY
+#undef END
+    };
+} libcall;
+
+typedef struct {
+    const char *name;
+    uint64_t lib;       /* device_lib bit: what runs it */
+    const char *target; /* of the custom-call; NULL: the program's */
+} libcall_info;
+extern const libcall_info libcall_table[LIBCALL_COUNT];
+const char *libcall_library(const libcall *c); /* "oneDNN" */
+
+/* The flat form: every field in order, REAL as its bits.  Two calls are equal
+ * if their op and words are. */
+enum { LIBCALL_WORDS = 64 };
+int libcall_words(const libcall *c, int64_t *out);
+/* Refuses another number of words, and values outside of their bounds. */
+sd_status libcall_of_words(int op, const int64_t *words, int n, libcall *out);
+bool libcall_equal(const libcall *x, const libcall *y);
+/* " {lhs=f32, rhs=f32, ...}": flags only when they are set. */
+void libcall_print(sd_buf *b, const libcall *c);
+
+/* What memory it takes: dense arrays, operands first.  Element counts are the
+ * least that the call reads or writes. */
+typedef struct {
+    sd_dtype type;
+    int64_t n;
+} libcall_arg;
+typedef struct {
+    int n, noperand;
+    bool overflow; /* more than 2^63 elements */
+    libcall_arg at[8];
+} libcall_args;
+libcall_args libcall_args_of(const libcall *c);
+double libcall_flops(const libcall *c); /* about; for threads and profiles */
+
+#endif

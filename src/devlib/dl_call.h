@@ -1,0 +1,32 @@
+/* dl_call: the vocabulary of device functions that are whole algorithms, as a
+ * kernel calls them: they read and write memory and loop.  clang compiles them
+ * for each x86 level, of which the machine code is used, and for GPUs.
+ *
+ * DL_GLOBAL is what pointers to arrays point to.  A function that takes whole
+ * arrays has GROUP work items for an item, of which each has its number lid,
+ * and SYNC between what one writes and another reads; on the host one thread
+ * is the group.  Nothing is contracted: all builds give the same bits. */
+#ifndef DL_CALL_H
+#define DL_CALL_H
+
+#include <stdint.h>
+
+#define DL_INLINE static inline __attribute__((always_inline))
+#ifdef DL_X86
+#define DL_GLOBAL
+#define GROUP ((int64_t)1)
+#define SYNC()
+/* a function of its own; on GPUs a part of its caller, since SPIR-V passes no
+ * structures */
+#define DL_PIECE static __attribute__((noinline))
+#else
+#define DL_PIECE  DL_INLINE
+#define DL_GLOBAL __attribute__((address_space(1)))
+unsigned long dl_local_size(unsigned dim) __asm__("_Z14get_local_sizej");
+__attribute__((convergent)) void
+dl_barrier(unsigned flags) __asm__("_Z7barrierj");
+#define GROUP     ((int64_t)dl_local_size(0))
+#define SYNC()    dl_barrier(3)
+#endif
+
+#endif

@@ -1,0 +1,442 @@
+/* Evaluating factorizations: the textbook's loops, in long double.  What
+ * LAPACK packs is packed as it does. */
+#include "hlo_eval_la.h"
+
+#include <math.h>
+
+static long double square(hlo_wide x)
+{
+    return creall(x) * creall(x) + cimagl(x) * cimagl(x);
+}
+
+static hlo_wide *copy_of(hlo_la *l, const hlo_wide *x, int64_t n)
+{
+    hlo_wide *y = sd_arena_array(l->a, hlo_wide, n + 1);
+
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[i];
+    return y;
+}
+
+/* ---- reflectors ---- */
+
+hlo_wide hlo_la_reflect(hlo_wide *x, int64_t n, int64_t step)
+{
+    hlo_wide alpha, tau;
+    long double below = 0, beta;
+
+    if (n < 1)
+        return 0;
+    alpha = x[0];
+    for (int64_t i = 1; i < n; i++)
+        below += square(x[i * step]);
+    if (below == 0 && cimagl(alpha) == 0)
+        return 0;
+    beta = -copysignl(hypotl(cabsl(alpha), sqrtl(below)), creall(alpha));
+    tau = (beta - alpha) / beta;
+    for (int64_t i = 1; i < n; i++)
+        x[i * step] /= alpha - beta;
+    x[0] = beta;
+    return tau;
+}
+
+static hlo_wide part_of(const hlo_wide *v, int64_t step, int64_t i)
+{
+    return i ? v[i * step] : 1;
+}
+
+void hlo_la_apply_left(const hlo_wide *v, int64_t step, hlo_wide tau,
+                       hlo_wide *to, int64_t rows, int64_t cols, int64_t ld)
+{
+    for (int64_t j = 0; j < cols; j++) {
+        hlo_wide dot = 0;
+
+        for (int64_t i = 0; i < rows; i++)
+            dot += conjl(part_of(v, step, i)) * to[i * ld + j];
+        for (int64_t i = 0; i < rows; i++)
+            to[i * ld + j] -= part_of(v, step, i) * (tau * dot);
+    }
+}
+
+void hlo_la_apply_right(const hlo_wide *v, int64_t step, hlo_wide tau,
+                        hlo_wide *to, int64_t rows, int64_t cols, int64_t ld)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        hlo_wide dot = 0;
+
+        for (int64_t j = 0; j < cols; j++)
+            dot += to[i * ld + j] * part_of(v, step, j);
+        for (int64_t j = 0; j < cols; j++)
+            to[i * ld + j] -= tau * dot * conjl(part_of(v, step, j));
+    }
+}
+
+/* Column j of a, m x n, from row `from` on, and what is right of it. */
+static hlo_wide reduce_column(hlo_wide *a, int64_t m, int64_t n, int64_t from,
+                              int64_t j)
+{
+    hlo_wide *v = a + from * n + j, tau = hlo_la_reflect(v, m - from, n);
+
+    hlo_la_apply_left(v, n, conjl(tau), v + 1, m - from, n - j - 1, n);
+    return tau;
+}
+
+void hlo_la_qr(hlo_la *l)
+{
+    int64_t m = l->c->m, n = l->c->n;
+    hlo_wide *a = l->out[0];
+
+    memcpy(a, l->in[0], sizeof *a * (size_t)(m * n));
+    for (int64_t j = 0; j < SD_MIN(m, n); j++)
+        l->out[1][j] = reduce_column(a, m, n, j, j);
+}
+
+static void swap_columns(hlo_wide *a, int64_t m, int64_t n, int64_t x,
+                         int64_t y)
+{
+    for (int64_t i = 0; i < m; i++) {
+        hlo_wide t = a[i * n + x];
+
+        a[i * n + x] = a[i * n + y];
+        a[i * n + y] = t;
+    }
+}
+
+/* Of the columns from j on the one that is longest below row j. */
+static int64_t longest(const hlo_wide *a, int64_t m, int64_t n, int64_t j)
+{
+    int64_t best = j;
+    long double most = -1;
+
+    for (int64_t c = j; c < n; c++) {
+        long double sum = 0;
+
+        for (int64_t i = j; i < m; i++)
+            sum += square(a[i * n + c]);
+        if (sum > most) {
+            most = sum;
+            best = c;
+        }
+    }
+    return best;
+}
+
+/* Columns whose entry in jpvt is not 0 come first, and stay there. */
+void hlo_la_geqp3(hlo_la *l)
+{
+    int64_t m = l->c->m, n = l->c->n, fixed = 0;
+    hlo_wide *a = l->out[0], *at = l->out[1];
+
+    memcpy(a, l->in[0], sizeof *a * (size_t)(m * n));
+    for (int64_t j = 0; j < n; j++)
+        at[j] = j + 1;
+    for (int64_t j = 0; j < n; j++)
+        if (l->in[1][j] != 0) {
+            swap_columns(a, m, n, j, fixed);
+            swap_columns(at, 1, n, j, fixed++);
+        }
+    for (int64_t j = 0; j < SD_MIN(m, n); j++) {
+        int64_t best = j < fixed ? j : longest(a, m, n, j);
+
+        swap_columns(a, m, n, j, best);
+        swap_columns(at, 1, n, j, best);
+        l->out[2][j] = reduce_column(a, m, n, j, j);
+    }
+}
+
+void hlo_la_householder(hlo_la *l)
+{
+    int64_t m = l->c->m, n = l->c->n;
+    hlo_wide *q = l->out[0];
+
+    for (int64_t i = 0; i < m * n; i++)
+        q[i] = i / n == i % n;
+    for (int64_t j = l->c->t - 1; j >= 0; j--)
+        hlo_la_apply_left(l->in[0] + j * n + j, n, l->in[1][j], q + j * n,
+                          m - j, n, n);
+}
+
+void hlo_la_ormqr(hlo_la *l)
+{
+    int64_t n = l->c->n, p = l->c->p, q = l->c->q, t = l->c->t;
+    bool left = l->c->attr[0], adjoint = l->c->attr[1];
+    hlo_wide *c = l->out[0];
+
+    memcpy(c, l->in[2], sizeof *c * (size_t)(p * q));
+    for (int64_t k = 0; k < t; k++) {
+        /* Q = H0 H1 ...: the one next to c comes first */
+        int64_t j = left == adjoint ? k : t - 1 - k;
+        const hlo_wide *v = l->in[0] + j * n + j;
+        hlo_wide tau = adjoint ? conjl(l->in[1][j]) : l->in[1][j];
+
+        if (left)
+            hlo_la_apply_left(v, n, tau, c + j * q, p - j, q, q);
+        else
+            hlo_la_apply_right(v, n, tau, c + j, p, q - j, q);
+    }
+}
+
+/* ---- two-sided reductions ---- */
+
+void hlo_la_hessenberg(hlo_la *l)
+{
+    int64_t n = l->c->n;
+    hlo_wide *a = l->out[0];
+
+    memcpy(a, l->in[0], sizeof *a * (size_t)(n * n));
+    for (int64_t j = 0; j + 1 < n; j++) {
+        hlo_wide *v = a + (j + 1) * n + j, tau;
+
+        tau = hlo_la_reflect(v, n - j - 1, n);
+        hlo_la_apply_left(v, n, conjl(tau), v + 1, n - j - 1, n - j - 1, n);
+        hlo_la_apply_right(v, n, tau, a + j + 1, n, n - j - 1, n);
+        l->out[1][j] = tau;
+    }
+}
+
+/* The whole matrix of which one triangle counts. */
+static hlo_wide *hermitian(hlo_la *l, bool lower)
+{
+    int64_t n = l->c->n;
+    hlo_wide *a = copy_of(l, l->in[0], n * n);
+
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j <= i; j++) {
+            if (lower)
+                a[j * n + i] = conjl(a[i * n + j]);
+            else
+                a[i * n + j] = conjl(a[j * n + i]);
+            if (i == j)
+                a[i * n + i] = creall(a[i * n + i]);
+        }
+    return a;
+}
+
+/* A from below; from above it is the same with rows and columns counted from
+ * the end: what LAPACK calls U stores v above the diagonal. */
+void hlo_la_tridiagonal(hlo_la *l)
+{
+    int64_t n = l->c->n;
+    bool lower = l->c->attr[0];
+    hlo_wide *a = hermitian(l, lower), *x = copy_of(l, a, n), *out = l->out[0];
+
+    memcpy(out, l->in[0], sizeof *out * (size_t)(n * n));
+    for (int64_t k = 0; k + 1 < n; k++) {
+        /* column j is left with its diagonal and the element beside it */
+        int64_t j = lower ? k : n - 1 - k, m = n - 1 - k;
+        int64_t first = lower ? k + 1 : m - 1, step = lower ? 1 : -1;
+        int64_t at = lower ? k : m - 1;
+        hlo_wide tau;
+
+        for (int64_t i = 0; i < m; i++)
+            x[i] = a[(first + i * step) * n + j];
+        tau = hlo_la_reflect(x, m, 1);
+        hlo_la_apply_left(x, 1, conjl(tau), a + first * n, m, n, step * n);
+        for (int64_t i = 0; i < n; i++) {
+            hlo_wide dot = 0;
+
+            for (int64_t c = 0; c < m; c++)
+                dot += a[i * n + first + c * step] * part_of(x, 1, c);
+            for (int64_t c = 0; c < m; c++)
+                a[i * n + first + c * step] -=
+                    tau * dot * conjl(part_of(x, 1, c));
+        }
+        for (int64_t i = 0; i < m; i++)
+            out[(first + i * step) * n + j] = x[i];
+        l->out[2][at] = x[0];
+        l->out[3][at] = tau;
+    }
+    for (int64_t i = 0; i < n; i++)
+        l->out[1][i] = out[i * n + i] = creall(a[i * n + i]);
+}
+
+/* ---- elimination ---- */
+
+/* By |re| + |im|, as BLAS has it. */
+static long double size_of(hlo_wide x)
+{
+    return fabsl(creall(x)) + fabsl(cimagl(x));
+}
+
+static void swap_rows(hlo_wide *a, int64_t n, int64_t x, int64_t y)
+{
+    for (int64_t j = 0; j < n; j++) {
+        hlo_wide t = a[x * n + j];
+
+        a[x * n + j] = a[y * n + j];
+        a[y * n + j] = t;
+    }
+}
+
+/* In place; pivot[j]: the row that was swapped with row j.  False: a pivot is
+ * zero. */
+static bool eliminate(hlo_wide *a, int64_t m, int64_t n, hlo_wide *pivot)
+{
+    bool regular = true;
+
+    for (int64_t j = 0; j < SD_MIN(m, n); j++) {
+        int64_t best = j;
+
+        for (int64_t i = j + 1; i < m; i++)
+            if (size_of(a[i * n + j]) > size_of(a[best * n + j]))
+                best = i;
+        pivot[j] = best;
+        swap_rows(a, n, j, best);
+        if (a[j * n + j] == 0) {
+            regular = false;
+            continue;
+        }
+        for (int64_t i = j + 1; i < m; i++) {
+            a[i * n + j] /= a[j * n + j];
+            for (int64_t c = j + 1; c < n; c++)
+                a[i * n + c] -= a[i * n + j] * a[j * n + c];
+        }
+    }
+    return regular;
+}
+
+void hlo_la_lu(hlo_la *l)
+{
+    int64_t m = l->c->m, n = l->c->n;
+
+    memcpy(l->out[0], l->in[0], sizeof(hlo_wide) * (size_t)(m * n));
+    eliminate(l->out[0], m, n, l->out[1]);
+    for (int64_t i = 0; i < m; i++)
+        l->out[2][i] = i;
+    for (int64_t j = 0; j < SD_MIN(m, n); j++)
+        swap_rows(l->out[2], 1, j, (int64_t)creall(l->out[1][j]));
+}
+
+/* x of a x = b, both overwritten; b: n x p.  False: a pivot is zero. */
+static bool solve(hlo_la *l, hlo_wide *a, hlo_wide *b, int64_t n, int64_t p)
+{
+    hlo_wide *pivot = sd_arena_array(l->a, hlo_wide, n + 1);
+    bool regular = eliminate(a, n, n, pivot);
+
+    for (int64_t i = 0; i < n; i++)
+        swap_rows(b, p, i, (int64_t)creall(pivot[i]));
+    for (int64_t c = 0; c < p; c++) {
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < i; j++)
+                b[i * p + c] -= a[i * n + j] * b[j * p + c];
+        for (int64_t i = n - 1; i >= 0; i--) {
+            for (int64_t j = i + 1; j < n; j++)
+                b[i * p + c] -= a[i * n + j] * b[j * p + c];
+            b[i * p + c] /= a[i * n + i];
+        }
+    }
+    return regular;
+}
+
+void hlo_la_tridiagonal_solve(hlo_la *l)
+{
+    int64_t n = l->c->n, p = l->c->p;
+    hlo_wide *a = sd_arena_array(l->a, hlo_wide, n * n + 1);
+
+    for (int64_t i = 0; i < n; i++) {
+        a[i * n + i] = l->in[1][i];
+        if (i)
+            a[i * n + i - 1] = l->in[0][i];
+        if (i + 1 < n)
+            a[i * n + i + 1] = l->in[2][i];
+    }
+    memcpy(l->out[0], l->in[3], sizeof *a * (size_t)(n * p));
+    l->failed = !solve(l, a, l->out[0], n, p);
+}
+
+/* Entries of one place add up. */
+void hlo_la_spsolve(hlo_la *l)
+{
+    int64_t n = l->c->n;
+    hlo_wide *a = sd_arena_array(l->a, hlo_wide, n * n + 1);
+
+    for (int64_t i = 0; i < n; i++) {
+        int64_t from = (int64_t)creall(l->in[2][i]);
+        int64_t to = (int64_t)creall(l->in[2][i + 1]);
+
+        for (int64_t k = SD_MAX(from, 0); k < SD_MIN(to, l->c->z); k++) {
+            int64_t j = (int64_t)creall(l->in[1][k]);
+
+            if (j >= 0 && j < n)
+                a[i * n + j] += l->in[0][k];
+        }
+    }
+    memcpy(l->out[0], l->in[3], sizeof *a * (size_t)n);
+    l->failed = !solve(l, a, l->out[0], n, 1);
+}
+
+/* ---- triangles ---- */
+
+bool hlo_la_cholesky(hlo_wide *a, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++) {
+        long double d = creall(a[j * n + j]);
+
+        for (int64_t k = 0; k < j; k++)
+            d -= square(a[j * n + k]);
+        if (!(d > 0))
+            return false;
+        d = sqrtl(d);
+        a[j * n + j] = d;
+        for (int64_t i = j + 1; i < n; i++) {
+            hlo_wide v = a[i * n + j];
+
+            for (int64_t k = 0; k < j; k++)
+                v -= a[i * n + k] * conjl(a[j * n + k]);
+            a[i * n + j] = v / d;
+        }
+        for (int64_t i = 0; i < j; i++)
+            a[i * n + j] = 0;
+    }
+    return true;
+}
+
+void hlo_la_call_cholesky(hlo_la *l)
+{
+    int64_t n = l->c->n;
+    bool lower = l->c->attr[0];
+    hlo_wide *a = hermitian(l, lower);
+
+    l->failed = !hlo_la_cholesky(a, n);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++)
+            l->out[0][i * n + j] = lower ? a[i * n + j] : conjl(a[j * n + i]);
+}
+
+/* Element (i, j) of op(a). */
+static hlo_wide triangle_at(const hlo_la *l, int64_t i, int64_t j)
+{
+    int64_t n = l->c->n, trans = l->c->attr[3];
+    hlo_wide v = l->in[0][trans == HLO_TRANSPOSE_NONE ? i * n + j : j * n + i];
+
+    if (i == j && l->c->attr[2])
+        return 1;
+    return trans == HLO_TRANSPOSE_ADJOINT ? conjl(v) : v;
+}
+
+/* op(a) x = b, or x op(a) = b, which is the same with rows for columns. */
+void hlo_la_triangular_solve(hlo_la *l)
+{
+    int64_t n = l->c->n, q = l->c->q;
+    bool left = l->c->attr[0];
+    bool lower = (l->c->attr[1] != 0) == (l->c->attr[3] == HLO_TRANSPOSE_NONE);
+    int64_t step = left ? q : 1, next = left ? 1 : q;
+
+    memcpy(l->out[0], l->in[1], sizeof(hlo_wide) * (size_t)(l->c->p * q));
+    for (int64_t v = 0; v < (left ? q : l->c->p); v++) {
+        hlo_wide *x = l->out[0] + v * next;
+
+        for (int64_t k = 0; k < n; k++) {
+            int64_t i = lower == left ? k : n - 1 - k;
+
+            for (int64_t c = 0; c < k; c++) {
+                int64_t j = lower == left ? c : n - 1 - c;
+
+                x[i * step] -=
+                    (left ? triangle_at(l, i, j) : triangle_at(l, j, i)) *
+                    x[j * step];
+            }
+            x[i * step] /= triangle_at(l, i, i);
+        }
+    }
+}

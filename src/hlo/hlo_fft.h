@@ -1,0 +1,36 @@
+/* What "sundog.fft" means, and how its device function goes about it: for the
+ * pass that makes the table, and the evaluator. */
+#ifndef HLO_FFT_H
+#define HLO_FFT_H
+
+#include "hlo.h"
+
+enum {
+    HLO_FFT_MOST = 1 << 15,  /* numbers of a line at most */
+    HLO_FFT_DIRECT = 1 << 14 /* longer ones had better be matrices */
+};
+
+typedef struct { /* see hlo_fft.c */
+    hlo_fft_type type;
+    sd_dtype part; /* F32 or F64 */
+    int64_t n, outer, moved, inner, turn, each, count;
+} hlo_fft_lines;
+
+typedef struct {
+    int64_t n;      /* numbers of the transform that is computed */
+    int64_t width;  /* lines in a block */
+    int64_t across; /* columns of a long line; 0: none */
+    int radix[64], nradix; /* of n, or of n / across */
+    bool chirp;     /* n is the length of a convolution with one */
+    bool halves;    /* n is half of a real line's */
+    int64_t extra;  /* where the table of chirp, halves or turn begins */
+    int64_t table;  /* parts in all */
+} hlo_fft_plan;
+
+bool hlo_fft_is_smooth(int64_t n); /* takes no chirp */
+int hlo_fft_shift(int64_t turn);   /* how its roots are two tables */
+void hlo_fft_plan_of(const hlo_fft_lines *f, hlo_fft_plan *p);
+/* False: not such a call, or a wrong one. */
+bool hlo_fft_read(const hlo_inst *in, hlo_fft_lines *f, hlo_fft_plan *p);
+
+#endif

@@ -1,0 +1,228 @@
+/* The device functions of the calls of linear algebra (src/devlib/dl_la_*.h):
+ * which one, with what numbers, work space and cost.  An item is a matrix. */
+#include "hlo_linalg.h"
+
+/* Functions; X(name). */
+#define FUNCTIONS(X) \
+    X(eigh) \
+    X(svd) \
+    X(svd_values) X(eig) X(eig_left) X(eig_right) X(eig_values) X(schur) \
+        X(schur_values) X(hessenberg) X(tridiagonal) X(tridiagonal_solve) \
+            X(geqp3) X(lu) X(qr) X(householder_product) X(ormqr) X(cholesky) \
+                X(triangular_solve) X(spsolve)
+
+typedef enum {
+#define X(name) FN_##name,
+    FUNCTIONS(X)
+#undef X
+} function;
+
+enum { TYPES = 4 };
+static const char *const function_name[][TYPES] = {
+#define X(name) \
+    {"dl_" #name "_f32", "dl_" #name "_f64", "dl_" #name "_c64", \
+     "dl_" #name "_c128"},
+    FUNCTIONS(X)
+#undef X
+};
+
+static int type_number(sd_dtype t)
+{
+    return t == SD_F32 ? 0 : t == SD_F64 ? 1 : t == SD_C64 ? 2 : 3;
+}
+
+typedef struct { /* work: in numbers of the call's type */
+    hlo_call *to;
+    double work, flops;
+    function fn;
+} filling;
+
+static void put(filling *f, int64_t v)
+{
+    f->to->at[f->to->nint++] = v;
+}
+
+static void put_all(filling *f, function fn, int n, const int64_t *v)
+{
+    f->fn = fn;
+    for (int i = 0; i < n; i++)
+        put(f, v[i]);
+}
+#define PUT(f, fn, ...) \
+    put_all(f, fn, (int)SD_COUNTOF(((const int64_t[]){__VA_ARGS__})), \
+            (const int64_t[]){__VA_ARGS__})
+
+/* ---- one function a call ---- */
+
+static void fill_eigh(filling *f, const hlo_linalg *c)
+{
+    double n = (double)c->n;
+
+    PUT(f, FN_eigh, c->n, c->attr[0]);
+    f->work = n * n + 5 * n;
+    f->flops = 10 * n * n * n;
+}
+
+static void fill_svd(filling *f, const hlo_linalg *c)
+{
+    double m = (double)SD_MAX(c->m, c->n), n = (double)SD_MIN(c->m, c->n);
+    double more = c->attr[0] ? m : n;
+
+    if (c->attr[1])
+        PUT(f, FN_svd, c->m, c->n, c->attr[0]);
+    else
+        PUT(f, FN_svd_values, c->m, c->n);
+    f->work = m * n + 6 * m + (c->attr[1] ? 2 * m * more + 2 * n * n : 0);
+    f->flops = (c->attr[1] ? 20 : 4) * m * m * n;
+}
+
+static void fill_eig(filling *f, const hlo_linalg *c)
+{
+    static const function fn[2][2] = {{FN_eig_values, FN_eig_right},
+                                      {FN_eig_left, FN_eig}};
+    double n = (double)c->n;
+
+    PUT(f, fn[c->attr[0]][c->attr[1]], c->n);
+    f->work = 7 * n * n + 7 * n;
+    f->flops = 30 * n * n * n;
+}
+
+static void fill_schur(filling *f, const hlo_linalg *c)
+{
+    double n = (double)c->n;
+
+    PUT(f, c->attr[0] ? FN_schur : FN_schur_values, c->n);
+    f->work = (c->attr[0] ? n * n : 0) + 3 * n;
+    f->flops = 25 * n * n * n;
+}
+
+static void fill_hessenberg(filling *f, const hlo_linalg *c)
+{
+    double n = (double)c->n;
+
+    PUT(f, FN_hessenberg, c->n);
+    f->work = 2 * n;
+    f->flops = 10.0 / 3 * n * n * n;
+}
+
+static void fill_tridiagonal(filling *f, const hlo_linalg *c)
+{
+    double n = (double)c->n;
+
+    PUT(f, FN_tridiagonal, c->n, c->attr[0]);
+    f->work = n * n + 3 * n;
+    f->flops = 2 * n * n * n;
+}
+
+static void fill_tridiagonal_solve(filling *f, const hlo_linalg *c)
+{
+    PUT(f, FN_tridiagonal_solve, c->n, c->p, c->attr[0]);
+    f->work = 3 * (double)c->n;
+    f->flops = 5 * (double)c->n * (double)(c->p + 2);
+}
+
+static double qr_flops(const hlo_linalg *c)
+{
+    double m = (double)c->m, n = (double)c->n, k = SD_MIN(m, n);
+
+    return 4 * m * n * k;
+}
+
+static void fill_geqp3(filling *f, const hlo_linalg *c)
+{
+    PUT(f, FN_geqp3, c->m, c->n);
+    f->work = 2 * (double)c->n;
+    f->flops = 1.5 * qr_flops(c);
+}
+
+static void fill_lu(filling *f, const hlo_linalg *c)
+{
+    PUT(f, FN_lu, c->m, c->n);
+    f->flops = qr_flops(c) / 4;
+}
+
+static void fill_qr(filling *f, const hlo_linalg *c)
+{
+    PUT(f, FN_qr, c->m, c->n);
+    f->work = (double)c->n;
+    f->flops = qr_flops(c);
+}
+
+static void fill_householder(filling *f, const hlo_linalg *c)
+{
+    PUT(f, FN_householder_product, c->m, c->n, c->t);
+    f->work = (double)c->n;
+    f->flops = qr_flops(c);
+}
+
+static void fill_ormqr(filling *f, const hlo_linalg *c)
+{
+    PUT(f, FN_ormqr, c->n, c->p, c->q, c->t, c->attr[0], c->attr[1]);
+    f->work = (double)c->q;
+    f->flops = 4 * (double)c->p * (double)c->q * (double)c->t;
+}
+
+static void fill_cholesky(filling *f, const hlo_linalg *c)
+{
+    double n = (double)c->n;
+
+    PUT(f, FN_cholesky, c->n, c->attr[0]);
+    f->flops = n * n * n / 3;
+}
+
+static void fill_triangular_solve(filling *f, const hlo_linalg *c)
+{
+    PUT(f, FN_triangular_solve, c->n, c->p, c->q, c->attr[0], c->attr[1],
+        c->attr[2], c->attr[3]);
+    f->work = (double)c->n * (double)c->n;
+    f->flops = (double)c->n * (double)c->p * (double)c->q;
+}
+
+static void fill_spsolve(filling *f, const hlo_linalg *c)
+{
+    double n = (double)c->n;
+
+    PUT(f, FN_spsolve, c->n, c->z);
+    f->work = n * n + n;
+    f->flops = 2.0 / 3 * n * n * n;
+}
+
+static void (*const fill_table[HLO_LA_COUNT])(filling *, const hlo_linalg *) = {
+    [HLO_LA_EIGH] = fill_eigh,
+    [HLO_LA_SVD] = fill_svd,
+    [HLO_LA_EIG] = fill_eig,
+    [HLO_LA_SCHUR] = fill_schur,
+    [HLO_LA_HESSENBERG] = fill_hessenberg,
+    [HLO_LA_TRIDIAGONAL] = fill_tridiagonal,
+    [HLO_LA_TRIDIAGONAL_SOLVE] = fill_tridiagonal_solve,
+    [HLO_LA_GEQP3] = fill_geqp3,
+    [HLO_LA_LU] = fill_lu,
+    [HLO_LA_QR] = fill_qr,
+    [HLO_LA_HOUSEHOLDER_PRODUCT] = fill_householder,
+    [HLO_LA_ORMQR] = fill_ormqr,
+    [HLO_LA_CHOLESKY] = fill_cholesky,
+    [HLO_LA_TRIANGULAR_SOLVE] = fill_triangular_solve,
+    [HLO_LA_SPSOLVE] = fill_spsolve,
+};
+
+bool hlo_call_linalg(const hlo_inst *in, hlo_call *out)
+{
+    filling f = {.to = out};
+    hlo_linalg c;
+    double bytes;
+
+    if (!hlo_linalg_read(in, &c) || c.batch == 0 ||
+        (c.type != SD_F32 && c.type != SD_F64 && c.type != SD_C64 &&
+         c.type != SD_C128))
+        return false;
+    fill_table[c.id](&f, &c);
+    bytes = (f.work * (double)sd_dtype_bytes(c.type) + 63) / 64;
+    if (bytes > 1e12) /* more than a machine has */
+        return false;
+    out->fn = function_name[f.fn][type_number(c.type)];
+    out->items = c.batch;
+    out->work = (size_t)bytes * 64;
+    out->flops = f.flops * (double)c.batch *
+                 (sd_dtype_kind(c.type) == SD_K_COMPLEX ? 4 : 1);
+    return true;
+}

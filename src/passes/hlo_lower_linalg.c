@@ -1,0 +1,248 @@
+/* Linear algebra to what plan takes: the calls of hlo_linalg.def in f32, f64,
+ * c64 and c128, without empty arrays.  cholesky, triangular-solve and XLA's
+ * custom-calls of QR become such calls where one function a matrix is quicker
+ * than loops of products over all matrices; else the passes after this one
+ * make those loops. */
+#include "hlo_linalg.h"
+#include "matrix.h"
+
+#include <math.h>
+
+/* Larger matrices are loops of products, where the device has no library. */
+enum { MOST_ROWS_HOST = 160, MOST_ROWS = 64 };
+
+/* n: the extent whose cube is the work. */
+static bool is_call(const device_desc *dev, sd_dtype t, int64_t n)
+{
+    if (sd_dtype_part(t) == SD_F64 && !(dev->features & DEVICE_HAS_F64))
+        return false;
+    if (dev->libs & DEVICE_LIB_LAPACK) /* plan hands it the large ones */
+        return true;
+    return n <= (dev->kind == DEVICE_HOST ? MOST_ROWS_HOST : MOST_ROWS);
+}
+
+/* ---- operations that become calls ---- */
+
+static hlo_inst *as_declared(hlo_at p, hlo_inst *x, const sd_shape *s)
+{
+    return x->shape->dtype == s->dtype ? x : hlo_make_convert(p, s->dtype, x);
+}
+
+static hlo_inst *call_cholesky(hlo_inst *in, const device_desc *dev)
+{
+    hlo_at p = pass_at(in);
+    const sd_shape *s = in->shape;
+    int64_t attr[] = {in->u.linalg.lower};
+    hlo_inst *x;
+
+    if (sd_shape_count(s) == 0 || !is_call(dev, s->dtype, s->dim[s->rank - 1]))
+        return NULL;
+    x = pass_widened(p, in->arg[0]);
+    return as_declared(p, hlo_make_linalg(p, HLO_LA_CHOLESKY, attr, 1, &x), s);
+}
+
+static hlo_inst *call_solve(hlo_inst *in, const device_desc *dev)
+{
+    hlo_at p = pass_at(in);
+    const sd_shape *s = in->shape, *a = in->arg[0]->shape;
+    int64_t attr[] = {in->u.linalg.left, in->u.linalg.lower, in->u.linalg.unit,
+                      in->u.linalg.trans};
+    hlo_inst *x[2];
+
+    if (sd_shape_count(s) == 0 ||
+        !is_call(dev, s->dtype,
+                 SD_MAX(a->dim[a->rank - 1], s->dim[s->rank - 1])) ||
+        !is_call(dev, s->dtype, s->dim[s->rank - 2]))
+        return NULL;
+    x[0] = pass_widened(p, in->arg[0]);
+    x[1] = pass_widened(p, in->arg[1]);
+    return as_declared(
+        p, hlo_make_linalg(p, HLO_LA_TRIANGULAR_SOLVE, attr, 2, x), s);
+}
+
+/* XLA's name promises nothing: the results must be as declared. */
+static hlo_inst *if_declared(hlo_inst *call, const hlo_inst *in)
+{
+    if (sd_shape_equal(call->shape, in->shape))
+        return call;
+    hlo_remove(call);
+    return NULL;
+}
+
+static bool is_stack(const sd_shape *s)
+{
+    return sd_shape_is_array(s) && s->rank >= 2 && sd_shape_count(s) > 0 &&
+           (s->dtype == SD_F32 || s->dtype == SD_F64 || s->dtype == SD_C64 ||
+            s->dtype == SD_C128);
+}
+
+static bool is_small(const device_desc *dev, const sd_shape *s)
+{
+    return is_call(dev, s->dtype,
+                   SD_MAX(s->dim[s->rank - 1], s->dim[s->rank - 2]));
+}
+
+static hlo_inst *call_qr(hlo_inst *in, const device_desc *dev)
+{
+    const sd_shape *s = in->narg == 1 ? in->arg[0]->shape : NULL;
+
+    if (!s || !is_stack(s) || !is_small(dev, s))
+        return NULL;
+    return if_declared(
+        hlo_make_linalg(pass_at(in), HLO_LA_QR, NULL, 1, in->arg), in);
+}
+
+static hlo_inst *call_product(hlo_inst *in, const device_desc *dev)
+{
+    const sd_shape *s = in->narg == 2 ? in->arg[0]->shape : NULL, *t;
+    bool fits;
+
+    if (!s || !is_stack(s) || !is_small(dev, s))
+        return NULL;
+    t = in->arg[1]->shape;
+    fits = is_stack(s) && sd_shape_is_array(t) && t->rank == s->rank - 1 &&
+           t->dtype == s->dtype && sd_shape_count(t) > 0 &&
+           s->dim[s->rank - 1] <= s->dim[s->rank - 2] &&
+           t->dim[t->rank - 1] <= s->dim[s->rank - 1];
+    for (int i = 0; fits && i < t->rank - 1; i++)
+        fits = t->dim[i] == s->dim[i];
+    if (!fits)
+        return NULL;
+    return if_declared(hlo_make_linalg(pass_at(in), HLO_LA_HOUSEHOLDER_PRODUCT,
+                                       NULL, 2, in->arg),
+                       in);
+}
+
+/* ---- calls ---- */
+
+static const sd_shape *result_at(const hlo_inst *in, int i)
+{
+    return in->shape->dtype == SD_TUPLE ? in->shape->elem[i] : in->shape;
+}
+
+static hlo_inst *gather_results(hlo_at p, const hlo_inst *in, int n,
+                                hlo_inst **x)
+{
+    return in->shape->dtype == SD_TUPLE ? hlo_make_tuple(p, n, x) : x[0];
+}
+
+/* 1 where a matrix's row is its column. */
+static hlo_inst *units(hlo_at p, const sd_shape *s)
+{
+    const sd_shape *at = sd_shape_with(p.c->module->arena, s, SD_S32);
+
+    return hlo_make_convert(
+        p, s->dtype,
+        hlo_make_compare(p, HLO_EQ, hlo_make_iota(p, at, s->rank - 2),
+                         hlo_make_iota(p, at, s->rank - 1)));
+}
+
+static hlo_inst *count_from(hlo_at p, const sd_shape *s, int64_t first)
+{
+    return hlo_make_binary(p, HLO_ADD, hlo_make_iota(p, s, s->rank - 1),
+                           pass_fill_s64(p, s, s->dtype, first));
+}
+
+/* Result i of a call without elements to work on. */
+static hlo_inst *empty_result(hlo_at p, const hlo_inst *in, const hlo_linalg *c,
+                              int i)
+{
+    const sd_shape *s = result_at(in, i);
+
+    if (sd_shape_count(s) == 0)
+        return hlo_make_fill(p, s, 0);
+    switch (c->id) {
+    case HLO_LA_SVD:
+    case HLO_LA_HOUSEHOLDER_PRODUCT:
+        return units(p, s);
+    case HLO_LA_LU:
+        return count_from(p, s, 0);
+    case HLO_LA_GEQP3:
+        return count_from(p, s, 1);
+    case HLO_LA_ORMQR:
+        return in->arg[2];
+    case HLO_LA_TRIDIAGONAL:
+        return i == 1
+                   ? pass_convert(p, s->dtype,
+                                  pass_reshape(p, in->arg[0], s->rank, s->dim))
+                   : in->arg[0];
+    case HLO_LA_SPSOLVE:
+        return hlo_make_fill(p, s, NAN);
+    default: /* hessenberg: one row is done */
+        return in->arg[0];
+    }
+}
+
+/* An operand without elements, or nothing to reflect. */
+static bool is_empty(const hlo_inst *in, const hlo_linalg *c)
+{
+    bool one = c->id == HLO_LA_HESSENBERG || c->id == HLO_LA_TRIDIAGONAL;
+
+    for (int i = 0; i < in->narg; i++)
+        if (sd_shape_count(in->arg[i]->shape) == 0)
+            return true;
+    return one && c->n == 1;
+}
+
+static hlo_inst *lower_empty(hlo_inst *in, const hlo_linalg *c, int n)
+{
+    hlo_at p = pass_at(in);
+    hlo_inst *x[8];
+
+    for (int i = 0; i < n; i++)
+        x[i] = empty_result(p, in, c, i);
+    return gather_results(p, in, n, x);
+}
+
+static hlo_inst *widen_call(hlo_inst *in, const hlo_linalg *c, int n)
+{
+    hlo_at p = pass_at(in);
+    hlo_inst *arg[4], *x[8], *call;
+
+    for (int i = 0; i < in->narg; i++)
+        arg[i] = pass_dtype(in->arg[i]) == c->type ? pass_widened(p, in->arg[i])
+                                                   : in->arg[i];
+    call = hlo_make_linalg(p, c->id, c->attr, in->narg, arg);
+    for (int i = 0; i < n; i++)
+        x[i] = pass_convert(
+            p, result_at(in, i)->dtype,
+            call->shape->dtype == SD_TUPLE ? hlo_make_gte(p, call, i) : call);
+    return gather_results(p, in, n, x);
+}
+
+static hlo_inst *lower_call(hlo_inst *in, const device_desc *dev)
+{
+    const char *target = in->u.custom->target;
+    hlo_linalg c;
+    int n = in->shape->dtype == SD_TUPLE ? in->shape->nelem : 1;
+
+    if (strcmp(target, "Qr") == 0)
+        return call_qr(in, dev);
+    if (strcmp(target, "ProductOfElementaryHouseholderReflectors") == 0)
+        return call_product(in, dev);
+    if (!hlo_linalg_read(in, &c))
+        return NULL;
+    if (is_empty(in, &c))
+        return lower_empty(in, &c, n);
+    return pass_is_narrow(c.type) ? widen_call(in, &c, n) : NULL;
+}
+
+bool hlo_lower_linalg(hlo_module *m, const device_desc *dev)
+{
+    bool changed = false;
+
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c) {
+            hlo_inst *to = in->op == HLO_CHOLESKY ? call_cholesky(in, dev)
+                           : in->op == HLO_TRIANGULAR_SOLVE
+                               ? call_solve(in, dev)
+                           : in->op == HLO_CUSTOM_CALL ? lower_call(in, dev)
+                                                       : NULL;
+
+            if (!to)
+                continue;
+            pass_replace(in, to);
+            changed = true;
+        }
+    return changed;
+}

@@ -1,0 +1,173 @@
+/* Kernels of equal content are built once.  What is compared is all that an
+ * emitter or a launch reads, and not the name; the hash only finds those that
+ * are worth comparing. */
+#include "plan_room.h"
+
+static bool same_expr(const plan_expr *x, const plan_expr *y)
+{
+    if (!x || !y)
+        return x == y;
+    if (x->kind != y->kind || x->axis != y->axis || x->c != y->c ||
+        x->lo != y->lo || x->hi != y->hi || x->varies != y->varies ||
+        x->size != y->size)
+        return false;
+    if (x->kind == PX_NODE)
+        return x->node->id == y->node->id;
+    return same_expr(x->a, y->a) && same_expr(x->b, y->b);
+}
+
+static bool same_guards(const plan_node *x, const plan_node *y)
+{
+    if (x->nguard != y->nguard)
+        return false;
+    for (int i = 0; i < x->nguard; i++)
+        if (x->guard[i].lo != y->guard[i].lo ||
+            x->guard[i].hi != y->guard[i].hi ||
+            !same_expr(x->guard[i].e, y->guard[i].e))
+            return false;
+    return true;
+}
+
+static bool same_body(const plan_body *x, const plan_body *y);
+
+/* Operands are compared by their place in the list: those before them have
+ * been found equal. */
+static bool same_node(const plan_node *x, const plan_node *y)
+{
+    if (x->kind != y->kind || x->id != y->id || x->op != y->op ||
+        x->dtype != y->dtype || x->narg != y->narg || x->varies != y->varies ||
+        x->over != y->over || x->stage != y->stage || x->slot != y->slot ||
+        x->nout != y->nout || x->out != y->out ||
+        x->order.lanes != y->order.lanes || x->parked != y->parked ||
+        x->exclusive != y->exclusive ||
+        memcmp(x->value, y->value, sizeof x->value) != 0 ||
+        plan_node_attributes(x) != plan_node_attributes(y))
+        return false;
+    for (int i = 0; i < x->narg; i++)
+        if (x->arg[i]->id != y->arg[i]->id)
+            return false;
+    return same_expr(x->off, y->off) && same_guards(x, y) &&
+           same_body(x->body, y->body);
+}
+
+static bool same_body(const plan_body *x, const plan_body *y)
+{
+    if (!x || !y)
+        return x == y;
+    if (x->nnode != y->nnode || x->nparam != y->nparam ||
+        x->nroot != y->nroot || x->op != y->op)
+        return false;
+    for (int i = 0; i < x->nnode; i++)
+        if (!same_node(x->node[i], y->node[i]))
+            return false;
+    for (int i = 0; i < x->nroot; i++)
+        if (x->root[i]->id != y->root[i]->id)
+            return false;
+    return true;
+}
+
+static bool same_axis(const plan_axis *x, const plan_axis *y)
+{
+    return x->extent == y->extent && x->role == y->role &&
+           x->place == y->place && x->outer == y->outer && x->grid == y->grid &&
+           x->tile == y->tile;
+}
+
+static bool same_slot(const plan_slot *x, const plan_slot *y)
+{
+    return x->dtype == y->dtype && x->count == y->count &&
+           x->access == y->access && x->align == y->align &&
+           x->noalias == y->noalias && x->offset == y->offset;
+}
+
+static bool same_keys(const plan_sort *x, const plan_sort *y)
+{
+    if (!same_body(x->keys, y->keys) || x->code_bits != y->code_bits)
+        return false;
+    for (int i = 0; x->keys && i < x->keys->nroot; i++)
+        if (x->down[i] != y->down[i])
+            return false;
+    return true;
+}
+
+static bool same_sort(const plan_sort *x, const plan_sort *y)
+{
+    if (!x || !y)
+        return x == y;
+    if (x->rows != y->rows || x->n != y->n || x->inner != y->inner ||
+        x->keep != y->keep || x->nop != y->nop || x->nout != y->nout ||
+        x->first_out != y->first_out || x->stable != y->stable ||
+        x->scratch != y->scratch || !same_body(x->less, y->less) ||
+        !same_keys(x, y))
+        return false;
+    for (int i = 0; i < x->nop; i++)
+        if (x->in[i] != y->in[i] || x->type[i] != y->type[i])
+            return false;
+    for (int i = 0; i < x->nout; i++)
+        if (x->out[i] != y->out[i])
+            return false;
+    return true;
+}
+
+static bool same_call(const hlo_call *x, const hlo_call *y)
+{
+    if (!x || !y)
+        return x == y;
+    return strcmp(x->fn, y->fn) == 0 && x->whole == y->whole &&
+           x->items == y->items && x->work == y->work && x->nint == y->nint &&
+           memcmp(x->at, y->at, (size_t)x->nint * sizeof *x->at) == 0;
+}
+
+bool plan_kernel_equal(const plan_kernel *x, const plan_kernel *y)
+{
+    if (x->cls != y->cls || x->naxis != y->naxis || x->nouter != y->nouter ||
+        x->nnode != y->nnode || x->nslot != y->nslot ||
+        x->nstage != y->nstage || x->rows != y->rows ||
+        x->local_bytes != y->local_bytes || x->tiles != y->tiles ||
+        x->flops != y->flops || x->bytes != y->bytes ||
+        !same_sort(x->sort, y->sort) || !same_call(x->call, y->call))
+        return false;
+    for (int i = 0; i < x->naxis; i++)
+        if (!same_axis(&x->axis[i], &y->axis[i]))
+            return false;
+    for (int i = 0; i < x->nslot; i++)
+        if (!same_slot(&x->slot[i], &y->slot[i]))
+            return false;
+    for (int i = 0; i < x->nstage; i++)
+        if (x->stage[i].axes != y->stage[i].axes)
+            return false;
+    for (int i = 0; i < x->nnode; i++)
+        if (!same_node(x->node[i], y->node[i]))
+            return false;
+    return true;
+}
+
+uint64_t plan_kernel_hash(const plan_kernel *k)
+{
+    uint64_t shape[4] = {(uint64_t)k->nnode, (uint64_t)k->nslot,
+                         (uint64_t)k->naxis, (uint64_t)k->tiles};
+    uint64_t h = sd_hash(shape, sizeof shape, k->cls);
+
+    for (int i = 0; i < k->naxis; i++)
+        h = sd_hash(&k->axis[i].extent, sizeof k->axis[i].extent, h);
+    for (int i = 0; i < k->nslot; i++) {
+        uint64_t slot[2] = {(uint64_t)k->slot[i].count, k->slot[i].dtype};
+
+        h = sd_hash(slot, sizeof slot, h);
+    }
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+        uint64_t key[6] = {n->kind,
+                           (uint64_t)n->op,
+                           n->dtype,
+                           (uint64_t)n->slot,
+                           n->off ? (uint64_t)n->off->hi : 0,
+                           plan_node_attributes(n)};
+
+        h = sd_hash(key, sizeof key, h);
+        h = sd_hash(n->value, sizeof n->value, h);
+        for (int j = 0; j < n->narg; j++)
+            h = sd_hash(&n->arg[j]->id, sizeof n->arg[j]->id, h);
+    }
+    return h;
+}

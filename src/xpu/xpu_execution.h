@@ -1,0 +1,43 @@
+/* One execution of a program: made and run by xpu_execute.c, listed while it
+ * waits or runs by xpu_live.c, so that somebody else can end it. */
+#ifndef XPU_EXECUTION_H
+#define XPU_EXECUTION_H
+
+#include "xpu_device.h"
+
+typedef struct xpu_execution xpu_execution;
+struct xpu_execution {
+    xpu_task task;
+    xpu_program *program; /* a reference */
+    xpu_event *done; /* a reference: what its outputs are ready by */
+    xpu_event *ended; /* a reference, where callbacks must outlive the run */
+    const xpu_callback *send, *recv; /* borrowed: stay until it has ended */
+    const xpu_user_data *user; /* likewise */
+    int nsend, nrecv, nuser;
+    xpu_buffer **arg; /* uses */
+    xpu_buffer **out; /* uses */
+    int *alias; /* per output: argument to copy in first, or -1 */
+    uint8_t **base;
+    void **slot;
+    _Atomic int waits; /* arguments that are still to come, and one */
+    int launch;
+    uint32_t born; /* interrupts before it was listed */
+    _Atomic bool cancel; /* done is set: what runs is to end */
+    bool begun; /* it runs */
+    bool poisoned; /* done is set: nothing is to run */
+    bool parked; /* arguments are used as by another stream */
+    xpu_execution *next, **link; /* the device's list */
+    bool listed; /* in it */
+    int64_t ahead; /* bytes of outputs that have memory of their own */
+    int nused; /* arguments that are in use so far */
+    int nout; /* outputs made so far */
+    bool held; /* outputs are in use too */
+};
+
+/* Listed from before it is queued until it has ended: it can be poisoned until
+ * it begins, and interrupted until it ends. */
+void xpu_live_add(xpu_execution *e);
+bool xpu_live_begin(xpu_execution *e); /* false: it is not to run */
+void xpu_live_remove(xpu_execution *e);
+
+#endif

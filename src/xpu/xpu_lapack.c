@@ -1,0 +1,314 @@
+/* LAPACK: finding its routines, workspaces, matrices turned, and the way from
+ * a thunk to an operation. */
+#include "xpu_lapack.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOST_POINTERS = 15, MOST_TEXTS = 4, SMALL_FLOPS = 1 << 21, BLOCK = 16 };
+
+/* ---- opening ---- */
+
+static const char *const names[2][LAPACK_COUNT] = {
+#define X(id, real, complex) [LAPACK_##id] = real,
+    {LAPACK_ROUTINES(X)},
+#undef X
+#define X(id, real, complex) [LAPACK_##id] = complex,
+    {LAPACK_ROUTINES(X)},
+#undef X
+};
+
+/* Every routine of every type, as prefix + letter + name + suffix. */
+static bool bind(lapack *l, const char *prefix, const char *suffix)
+{
+    static const char letters[] = "sdcz";
+    char symbol[40];
+
+    for (int i = 0; i < 4; i++)
+        for (int r = 0; r < LAPACK_COUNT; r++) {
+            snprintf(symbol, sizeof symbol, "%s%c%s%s", prefix, letters[i],
+                     names[i / 2][r], suffix);
+            *(void **)&l->fn[i][r] = dlsym(l->handle, symbol);
+            if (!l->fn[i][r])
+                return false;
+        }
+    return true;
+}
+
+/* Builds with integers of 64 bits say so in the names. */
+static bool find_routines(lapack *l, const char *prefix)
+{
+    l->int_bytes = 4;
+    if (bind(l, prefix, "_"))
+        return true;
+    l->int_bytes = 8;
+    return bind(l, prefix, "_64_");
+}
+
+/* How many threads the library takes; those that cannot be asked are set and
+ * left so. */
+static void find_threads(lapack *l, const xpu_engine_row *row)
+{
+    char name[64];
+
+    if (!row->threads)
+        return;
+    *(void **)&l->set_threads = dlsym(l->handle, row->threads);
+    snprintf(name, sizeof name, "%sopenblas_get_num_threads", row->prefix);
+    *(void **)&l->get_threads = dlsym(l->handle, name);
+}
+
+static sd_status open_engine(const xpu_engine_row *row, int nthread, void **out,
+                             char *said)
+{
+    lapack *l;
+    void *h = xpu_engine_find(row);
+
+    if (!h) { /* the last one says so */
+        snprintf(said, XPU_ENGINE_SAID, "no LAPACK");
+        return NULL;
+    }
+    if (!(l = calloc(1, sizeof *l))) {
+        dlclose(h);
+        return sd_no_memory(sizeof *l);
+    }
+    l->handle = h;
+    l->nthread = nthread;
+    if (!find_routines(l, row->prefix)) {
+        snprintf(said, XPU_ENGINE_SAID, "%s without its routines", row->name);
+        dlclose(h);
+        free(l);
+        return NULL;
+    }
+    find_threads(l, row);
+    pthread_mutex_init(&l->lock, NULL);
+    snprintf(said, XPU_ENGINE_SAID, "%s", row->name);
+    *out = l;
+    return NULL;
+}
+
+static void close_engine(void *engine)
+{
+    lapack *l = engine;
+
+    /* the library stays: its threads may still be in it */
+    for (int i = 0; i < LAPACK_AREAS; i++)
+        free(l->area[i].at);
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+}
+
+/* ---- what operations use ---- */
+
+lapack_job lapack_job_of(lapack *l, sd_dtype type)
+{
+    bool complex = type == SD_C64 || type == SD_C128;
+    bool wide = type == SD_F64 || type == SD_C128;
+
+    return (lapack_job){.l = l,
+                        .type = type,
+                        .letter = 2 * complex + wide,
+                        .complex = complex,
+                        .size = sd_dtype_bytes(type),
+                        .part = wide ? 8 : 4};
+}
+
+sd_status lapack_area(const lapack_job *j, int area, size_t n, size_t size,
+                      void **out)
+{
+    size_t bytes;
+    void *p;
+
+    if (!sd_mul_size(SD_MAX(n, 1), size, &bytes) || bytes > SIZE_MAX - 64)
+        return sd_no_memory(SIZE_MAX);
+    bytes = (bytes + 63) & ~(size_t)63;
+    if (bytes > j->l->area[area].bytes) {
+        if (!(p = aligned_alloc(64, bytes)))
+            return sd_no_memory(bytes);
+        free(j->l->area[area].at);
+        j->l->area[area].at = p;
+        j->l->area[area].bytes = bytes;
+    }
+    *out = j->l->area[area].at;
+    return NULL;
+}
+
+sd_status lapack_work(const lapack_job *j, const void *asked, int64_t least,
+                      void **out, int64_t *n)
+{
+    double want = sd_scalar_to_f64(sd_dtype_part(j->type),
+                                   asked); /* complex: its real part */
+
+    /* f32 rounds large numbers: a little more will do */
+    *n = SD_MAX(least, (int64_t)(want * (j->part == 4 ? 1.000001 : 1)) + 1);
+    return lapack_area(j, LAPACK_WORK, (size_t)*n, j->size, out);
+}
+
+#define TURN(name, type, change) \
+    static void name(type *to, const type *from, int64_t rows, int64_t cols) \
+    { \
+        for (int64_t r0 = 0; r0 < rows; r0 += BLOCK) \
+            for (int64_t c0 = 0; c0 < cols; c0 += BLOCK) \
+                for (int64_t c = c0; c < SD_MIN(c0 + BLOCK, cols); c++) \
+                    for (int64_t r = r0; r < SD_MIN(r0 + BLOCK, rows); r++) { \
+                        type v = from[r * cols + c]; \
+                        to[c * rows + r] = change; \
+                    } \
+    }
+typedef struct {
+    float re, im;
+} c64;
+typedef struct {
+    double re, im;
+} c128;
+TURN(turn_f32, float, v)
+TURN(turn_f64, double, v)
+TURN(turn_c64, c64, v)
+TURN(turn_c128, c128, v)
+TURN(turn_conj_c64, c64, ((c64){v.re, -v.im}))
+TURN(turn_conj_c128, c128, ((c128){v.re, -v.im}))
+
+void lapack_turn(const lapack_job *j, void *to, const void *from, int64_t rows,
+                 int64_t cols, bool conjugate)
+{
+    if (j->type == SD_F32)
+        turn_f32(to, from, rows, cols);
+    else if (j->type == SD_F64)
+        turn_f64(to, from, rows, cols);
+    else if (j->type == SD_C64)
+        (conjugate ? turn_conj_c64 : turn_c64)(to, from, rows, cols);
+    else
+        (conjugate ? turn_conj_c128 : turn_c128)(to, from, rows, cols);
+}
+
+/* x - x is 0 for what is finite and NaN for what is not. */
+bool lapack_is_finite(const lapack_job *j, const void *p, int64_t n)
+{
+    const float *f = p;
+    const double *d = p;
+    float fs = 0;
+    double ds = 0;
+
+    n *= j->complex ? 2 : 1;
+    if (j->part == 4)
+        for (int64_t i = 0; i < n; i++)
+            fs += f[i] - f[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            ds += d[i] - d[i];
+    return fs == 0 && ds == 0;
+}
+
+void lapack_fill_nan(sd_dtype t, void *p, int64_t n)
+{
+    bool wide = t == SD_F64 || t == SD_C128;
+    float *f = p;
+    double *d = p;
+
+    n *= t == SD_C64 || t == SD_C128 ? 2 : 1;
+    for (int64_t i = 0; i < n; i++)
+        if (wide)
+            d[i] = NAN;
+        else
+            f[i] = NAN;
+}
+
+int64_t lapack_int(const lapack_job *j, const void *ints, int64_t i)
+{
+    return j->l->int_bytes == 4 ? ((const int32_t *)ints)[i]
+                                : ((const int64_t *)ints)[i];
+}
+
+void lapack_put_int(const lapack_job *j, void *ints, int64_t i, int64_t v)
+{
+    if (j->l->int_bytes == 4)
+        ((int32_t *)ints)[i] = (int32_t)v;
+    else
+        ((int64_t *)ints)[i] = v;
+}
+
+sd_status lapack_refused(const char *routine, int64_t info)
+{
+    return sd_error(SD_INTERNAL, "LAPACK's %s refuses its argument %" PRId64,
+                    routine, -info);
+}
+
+void lapack_call(const lapack_job *j, lapack_routine r, const void *const *arg,
+                 int n)
+{
+    typedef const void *p;
+    typedef void with_all(p, p, p, p, p, p, p, p, p, p, p, p, p, p, p, p, p, p,
+                          p);
+    const void *a[MOST_POINTERS + MOST_TEXTS];
+
+    for (int i = 0; i < MOST_POINTERS + MOST_TEXTS; i++)
+        a[i] = i < n ? arg[i] : (const void *)(uintptr_t)1;
+    ((with_all *)j->l->fn[j->letter][r])(
+        a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10],
+        a[11], a[12], a[13], a[14], a[15], a[16], a[17], a[18]);
+}
+
+/* ---- running ---- */
+
+/* The element type that all operations have as their first field. */
+static sd_dtype type_of(const libcall *c)
+{
+    switch (c->op) {
+#define X(id, name) \
+    case LIBCALL_##id: \
+        return c->name.type;
+        LAPACK_OPERATIONS(X)
+#undef X
+    default:
+        return SD_PRED;
+    }
+}
+
+static sd_status operate(lapack *l, const libcall *c, char *const *p)
+{
+    sd_dtype type = type_of(c);
+    lapack_job j = lapack_job_of(l, type);
+
+    if (type != SD_F32 && type != SD_F64 && type != SD_C64 && type != SD_C128)
+        return sd_error(SD_UNIMPLEMENTED, "LAPACK's %s of %s",
+                        libcall_table[c->op].name, sd_dtype_name(type));
+    switch (c->op) {
+#define X(id, name) \
+    case LIBCALL_##id: \
+        return lapack_##name(&j, &c->name, p);
+        LAPACK_OPERATIONS(X)
+#undef X
+    default:
+        return NULL;
+    }
+}
+
+/* The number of threads is the library's for the whole process, and others may
+ * use it: it is as before when we are done. */
+static sd_status run(void *engine, const thunk *t, void *const *ptr)
+{
+    lapack *l = engine;
+    int before, now;
+    sd_status st;
+
+    pthread_mutex_lock(&l->lock);
+    now = libcall_flops(t->call) < SMALL_FLOPS ? 1 : l->nthread;
+    before = l->get_threads ? l->get_threads() : 0;
+    if (l->set_threads && before != now)
+        l->set_threads(now);
+    st = operate(l, t->call, (char *const *)ptr);
+    if (l->set_threads && before && before != now)
+        l->set_threads(before);
+    pthread_mutex_unlock(&l->lock);
+    return st;
+}
+
+static uint64_t can(const void *engine)
+{
+    (void)engine;
+    return 0;
+}
+
+const xpu_engine_kind xpu_lapack = {open_engine, close_engine, can, run};

@@ -1,0 +1,112 @@
+/* LAPACK as the linear algebra of libcall.def needs it.  Its routines are
+ * Fortran's: every argument a pointer, matrices by columns; ours are by rows.
+ * A row-major matrix read by columns is its transpose, and where that will do
+ * (products of it, its singular values) nothing is moved; elsewhere it is
+ * transposed into a workspace and back.
+ *
+ * Integers have 32 or 64 bits as the library was built.  Single ones are passed
+ * as int64_t set to 0 before: a routine of 32 bits reads and writes their low
+ * half, which comes first on x86. */
+#ifndef XPU_LAPACK_H
+#define XPU_LAPACK_H
+
+#include <pthread.h>
+
+#include "xpu_engine.h"
+
+/* Columns: ours, the name for real and for complex types. */
+#define LAPACK_ROUTINES(X) \
+    X(POTRF, "potrf", "potrf") \
+    X(TRSM, "trsm", "trsm") \
+    X(GETRF, "getrf", "getrf") \
+    X(GEQRF, "geqrf", "geqrf") \
+    X(ORGQR, "orgqr", "ungqr") \
+    X(ORMQR, "ormqr", "unmqr") \
+    X(GEQP3, "geqp3", "geqp3") \
+    X(GTSV, "gtsv", "gtsv") \
+    X(GESDD, "gesdd", "gesdd") \
+    X(SYEVD, "syevd", "heevd") \
+    X(GEEV, "geev", "geev") \
+    X(GEES, "gees", "gees") \
+    X(GEHRD, "gehrd", "gehrd") \
+    X(SYTRD, "sytrd", "hetrd")
+
+typedef enum {
+#define X(id, real, complex) LAPACK_##id,
+    LAPACK_ROUTINES(X)
+#undef X
+    LAPACK_COUNT
+} lapack_routine;
+
+/* Of a call: what the routines are handed.  It lives as long as the engine's
+ * lock is held. */
+enum { LAPACK_A, LAPACK_B, LAPACK_C, LAPACK_INTS, LAPACK_REALS, LAPACK_WORK,
+       LAPACK_AREAS };
+
+typedef void lapack_fn(void);
+typedef struct {
+    lapack_fn *fn[4][LAPACK_COUNT]; /* of s, d, c, z */
+    void *handle;
+    int nthread;
+    void (*set_threads)(int);
+    int (*get_threads)(void);
+    size_t int_bytes;
+    pthread_mutex_t lock;
+    struct {
+        void *at;
+        size_t bytes;
+    } area[LAPACK_AREAS];
+} lapack;
+
+typedef struct {
+    lapack *l;
+    sd_dtype type;
+    int letter;        /* of s, d, c, z */
+    bool complex;
+    size_t size, part; /* bytes of an element and of its real part */
+} lapack_job;
+
+lapack_job lapack_job_of(lapack *l, sd_dtype type);
+/* At least that many bytes, kept for later calls; what is in it is not. */
+sd_status lapack_area(const lapack_job *j, int area, size_t n, size_t size,
+                      void **out);
+/* The work array that the routine asked for: its first element. */
+sd_status lapack_work(const lapack_job *j, const void *asked, int64_t least,
+                      void **out, int64_t *n);
+/* to[c, r] = from[r, c]; conjugated too. */
+void lapack_turn(const lapack_job *j, void *to, const void *from, int64_t rows,
+                 int64_t cols, bool conjugate);
+bool lapack_is_finite(const lapack_job *j, const void *p, int64_t n);
+void lapack_fill_nan(sd_dtype t, void *p, int64_t n);
+int64_t lapack_int(const lapack_job *j, const void *ints, int64_t i);
+void lapack_put_int(const lapack_job *j, void *ints, int64_t i, int64_t v);
+/* info < 0: we called it wrongly. */
+sd_status lapack_refused(const char *routine, int64_t info);
+/* What info says: it is an int of the library's. */
+static inline int64_t lapack_info(int64_t info)
+{
+    return (int32_t)info;
+}
+
+/* One operation each, over its batch; p: the slices. */
+#define LAPACK_OPERATIONS(X) \
+    X(EIGH, eigh) X(SVD, svd) X(EIG, eig) X(SCHUR, schur) \
+    X(HESSENBERG, hessenberg) X(TRIDIAGONAL, tridiagonal) X(GEQP3, geqp3) \
+    X(LU, lu) X(QR, qr) X(REFLECTIONS, reflections) X(REFLECT, reflect) \
+    X(CHOLESKY, cholesky) X(SOLVE, solve) \
+    X(TRIDIAGONAL_SOLVE, tridiagonal_solve)
+#define X(id, name) \
+    sd_status lapack_##name(const lapack_job *j, const libcall_##name *c, \
+                            char *const *p);
+LAPACK_OPERATIONS(X)
+#undef X
+
+/* Calls a routine with n pointers.  Fortran's compilers hand on the length of
+ * each text behind the last argument: ours have one character. */
+void lapack_call(const lapack_job *j, lapack_routine r, const void *const *arg,
+                 int n);
+#define LAPACK(j, id, ...) \
+    lapack_call((j), LAPACK_##id, (const void *const[]){__VA_ARGS__}, \
+                (int)SD_COUNTOF(((const void *const[]){__VA_ARGS__})))
+
+#endif

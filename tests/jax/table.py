@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""docs/conformance.md from what run.py has found; prints a summary.
+
+usage: table.py [--commit C] [--devices host,cl] [--print] [--strict]
+--strict ends with 1 where a test fails that failures.tsv does not list.
+"""
+import argparse
+import collections
+import fnmatch
+import os
+import re
+import sys
+
+import results as known
+from results import HERE, OUT, TOP, Results
+
+DOC = os.path.join(TOP, "docs", "conformance.md")
+HEAD = """# JAX's own tests on Sundog
+
+`make jax-tests DEVICE=host JAX_SOURCE=/path/to/jax` runs JAX's test files that one device can run, as they stand in JAX's repository at the tag of the installed wheel, with 64-bit
+types off and on. This page is what it found (`tests/jax/table.py` writes it).
+
+* **R** is a run on JAX's CPU (`JAX_PLATFORMS=cpu`) with exactly one device; **P** are the tests that pass there. Nothing is subtracted from P.
+* **U** is P with `JAX_PLATFORMS=xpu,cpu`, our wheel and one device. Some tests name the platforms that they run on, and skip on one that they do not know:
+* **D** is those of P that skip in U, once more, told that they are on a CPU (`jax_test_dut=cpu`).
+
+A test passes if it passes in U, or skips in U and passes in D. One that ends its process, or takes more than the limit of time, fails. `run` is how many of P have a result.
+"""
+
+
+def known_failures(device):
+    """[(pattern of file::Class::test, cause)]"""
+    with open(os.path.join(HERE, "failures.tsv")) as f:
+        rows = [line.rstrip("\n").split("\t") for line in f
+                if not line.startswith("#")]
+    return [(pattern, cause) for d, pattern, cause in rows
+            if d in ("*", device)]
+
+
+def words(cause):
+    """A cause without what differs from test to test."""
+    cause = re.sub(r"0x[0-9a-f]+", "0x..", cause)
+    cause = re.sub(r"-?\d+(\.\d+)?(e[-+]?\d+)?", "N", cause)
+    return re.sub(r"\s+", " ", cause)[:150]
+
+
+class File:
+    """What P, U and D say about one file."""
+
+    def __init__(self, file, x64, device, commit):
+        def read(mode):
+            return Results(known.folder_of(mode, x64, device,
+                                           commit)).read(file)[1]
+        u, d = read("U"), read("D")
+        self.p = {n for n, r in read("R").items() if r["status"] == "pass"}
+        self.run, self.passed, self.by_d, self.failed = 0, 0, 0, []
+        for name in sorted(self.p & set(u)):
+            r = u[name]
+            if r["status"] in ("skip", "absent"):
+                if name not in d:
+                    continue
+                r = d[name]
+                self.by_d += r["status"] == "pass"
+            self.run += 1
+            if r["status"] == "pass":
+                self.passed += 1
+            else:
+                self.failed.append((f"{file}::{name}", r))
+
+
+def share(passed, run):
+    if not run:
+        return ""
+    return f"{int(1e4 * passed / run) / 100:.2f}"  # never rounded up
+
+
+def table(device, commit, failed):
+    """The lines of a device; adds its failures, those that are listed with
+    the cause that is listed."""
+    total = collections.Counter()
+    listed = known_failures(device)
+    yield (f"| {device} | tier | P | run | passed | of them by D | % | "
+           "P, x64 | run | passed | of them by D | % |")
+    yield "|---" * 12 + "|"
+    for tier, file, _ in known.files():
+        row = [file, tier]
+        for x64 in (0, 1):
+            f = File(file, x64, device, commit)
+            for name, r in f.failed:
+                why = [c for pattern, c in listed
+                       if fnmatch.fnmatchcase(name, pattern)]
+                failed.append((name, x64, why[0] if why else "", r))
+            row += [len(f.p), f.run, f.passed, f.by_d,
+                    share(f.passed, f.run)]
+            for key, n in (("p", len(f.p)), ("run", f.run),
+                           ("passed", f.passed), ("d", f.by_d)):
+                total[tier, key, x64] += n
+        if row[3] or row[8]:
+            yield "| " + " | ".join(map(str, row)) + " |"
+    for tier in "AB":
+        row = [f"**all of {tier}**", tier]
+        for x64 in (0, 1):
+            p, run, passed, d = (total[tier, key, x64]
+                                 for key in ("p", "run", "passed", "d"))
+            row += [p, run, passed, d, share(passed, run)]
+        yield "| " + " | ".join(map(str, row)) + " |"
+    yield ""
+    run = sum(n for (_, key, _), n in total.items() if key == "run")
+    passed = run - len(failed)
+    yield (f"Of {run} tests of P that were run on `{device}`, {passed} pass: "
+           f"{share(passed, run)} %.")
+    yield ""
+    yield from causes(failed)
+
+
+def causes(failed):
+    """Failures, the most frequent cause first, with an example."""
+    groups = collections.defaultdict(list)
+    for name, x64, why, r in failed:
+        cause = r["cause"] if r["status"] == "fail" else (
+            f"{r['status']}: {r['cause']}")
+        groups[why or words(cause)].append(name + (" (x64)" if x64 else ""))
+    if groups:
+        yield "| failures | cause | for example |"
+        yield "|---|---|---|"
+    for cause, names in sorted(groups.items(), key=lambda g: -len(g[1])):
+        text = cause.replace("|", "\\|").replace("<", "&lt;")
+        yield f"| {len(names)} | {text} | `{names[0]}` |"
+    if groups:
+        yield ""
+
+
+def commits(device, jaxlib):
+    """What was run on a device, the newest first."""
+    folder = os.path.join(OUT, device)
+    names = [n for n in (os.listdir(folder) if os.path.isdir(folder) else [])
+             if n.startswith(jaxlib + "-")]
+    names.sort(key=lambda n: -os.path.getmtime(os.path.join(folder, n)))
+    return [n.removeprefix(jaxlib + "-") for n in names]
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--commit", default="")
+    p.add_argument("--devices", default="host,cl")
+    p.add_argument("--print", action="store_true")
+    p.add_argument("--strict", action="store_true")
+    args = p.parse_args()
+    lines, failed = [HEAD], []
+    for device in args.devices.split(","):
+        found = commits(device, known.jaxlib_version())
+        if args.commit in found or (found and not args.commit):
+            commit = args.commit or found[0]
+            here = []
+            lines += [f"## `{device}`, JAX {known.jaxlib_version()}, commit "
+                      f"{commit}", "", *table(device, commit, here)]
+            failed += here
+    if len(lines) == 1:
+        lines.append("No run of this version is recorded here yet.")
+    text = "\n".join(lines).rstrip() + "\n"
+    if args.print:
+        print(text)
+    else:
+        with open(DOC, "w") as f:
+            f.write(text)
+    if args.strict and not all(why for _, _, why, _ in failed):
+        sys.exit("jax-tests: a test fails that tests/jax/failures.tsv does "
+                 "not list")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Runs JAX's tests of one file in this process and tells each result at once.
+
+usage: worker.py REQUEST_FILE FOLDER FILE DESCRIPTOR   (run.py starts it)
+
+The request is JSON: `only` (the ids to run, null: all of `cut`), `dut` (what the tests shall think they run on, or null), `most_mb`.  What
+is told goes to the descriptor, a JSON object a line: {"ids": [...]} once, then
+{"start": id} and {"id": ..., "status": ...} for each test, {"end": code} last.
+A process that dies or hangs has said by then which test it was in.
+"""
+import json
+import os
+import re
+import sys
+
+import pytest
+
+import results as known
+
+TOLD = os.fdopen(int(sys.argv[4]), "w", buffering=1)
+WORST = ["pass", "skip", "fail"]
+
+
+def tell(**what):
+    TOLD.write(json.dumps(what) + "\n")
+
+
+def memory(field):
+    """MB of VmHWM or VmRSS."""
+    with open("/proc/self/status") as f:
+        return int(re.search(field + r":\s+(\d+)", f.read())[1]) // 1024
+
+
+def name_of(nodeid):
+    return nodeid.split("::", 1)[1]
+
+
+def cause_of(report):
+    """One line: the exception, without its traceback."""
+    lines = [line[1:].strip() for line in report.longreprtext.splitlines()
+             if line.startswith("E ")]
+    lines = [line for line in lines if line] or [report.longreprtext[-200:]]
+    text = lines[0]
+    if "Not equal to tolerance" in report.longreprtext:
+        worst = [line for line in lines if line.startswith("Max absolute")]
+        text = "values differ: " + (worst[0] if worst else text)
+    return text[:300]
+
+
+class Teller:
+    def __init__(self, request, file):
+        self.file = file
+        self.only, self.cut = request["only"], request["cut"]
+        self.most_mb = request["most_mb"]
+        self.result = None
+
+    def pytest_sessionstart(self, session):
+        self.session = session
+
+    def pytest_collection_modifyitems(self, config, items):
+        tell(ids=[name_of(i.nodeid) for i in items])
+        only = set(n for n in (name_of(i.nodeid) for i in items)
+                   if known.chosen(self.file, n, self.cut)
+                   ) if self.only is None else set(self.only)
+        items[:] = [i for i in items if name_of(i.nodeid) in only]
+
+    def pytest_runtest_logstart(self, nodeid, location):
+        self.result = {"status": "pass", "cause": "", "seconds": 0.0}
+        with open("/proc/self/clear_refs", "w") as f:
+            f.write("5")  # the peak starts anew
+        tell(start=name_of(nodeid))
+
+    # A test has reports of its setup, call and teardown, and of subtests.
+    def pytest_runtest_logreport(self, report):
+        status = {"passed": "pass", "skipped": "skip"}.get(report.outcome,
+                                                           "fail")
+        r = self.result
+        r["seconds"] += report.duration
+        if WORST.index(status) > WORST.index(r["status"]):
+            r["status"] = status
+            r["cause"] = (cause_of(report) if status == "fail" else
+                          str(report.longrepr[2] if isinstance(
+                              report.longrepr, tuple) else "")[:200])
+
+    def pytest_runtest_logfinish(self, nodeid, location):
+        tell(id=name_of(nodeid), **self.result, mb=memory("VmHWM"))
+        if memory("VmRSS") > self.most_mb:
+            self.session.shouldstop = "a fresh process goes on"
+
+    def pytest_collectreport(self, report):
+        if report.failed:
+            tell(broken=cause_of(report))
+
+
+def main(request, folder, file, _):
+    with open(request) as f:
+        request = json.load(f)
+    # JAX's tests read their flags from here.
+    sys.argv = [file] + (["--jax_test_dut=" + request["dut"]]
+                         if request["dut"] else [])
+    import jax._src.test_util as jtu
+    jtu.request_cpu_devices = lambda n: None  # one device, as on ours
+    code = pytest.main(
+        ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir",
+         folder, "-c", os.path.join(folder, "pyproject.toml"),
+         os.path.join(folder, "tests", file + ".py")],
+        plugins=[Teller(request, file)])
+    tell(end=int(code))
+    # What is left needs no destructors; one that hangs would cost minutes.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,115 @@
+"""Fourier transforms beside those of JAX's CPU, both against NumPy's in long
+double: the error is no larger, and what is exactly zero there is zero here."""
+
+import os
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.fft
+
+CPU = jax.devices("cpu")[0]
+# every length up to 4,096 takes minutes: SUNDOG_TEST_LONG=1
+SOME = [*range(1, 33), 36, 45, 49, 60, 61, 64, 77, 96, 97, 101, 113, 121, 125, 127, 128, 131, 210, 243, 256, 257,
+        343, 509, 512, 777, 1000, 1009, 1024, 1536, 2021, 2048, 2187, 3125, 4080, 4093, 4096]
+LENGTHS = range(1, 4097) if os.environ.get("SUNDOG_TEST_LONG") else SOME
+TYPES = [(np.complex64, np.float32), (np.complex128, np.float64)]
+
+
+def on(device, f, x):
+    with jax.enable_x64():
+        return np.asarray(jax.jit(f)(jax.device_put(x, device)))
+
+
+def error(f, exact, x):
+    """Of xpu and of JAX's CPU, relative, as one number each."""
+    size = np.linalg.norm(exact.ravel())
+    got = [np.linalg.norm((on(d, f, x) - exact).ravel()) for d in (jax.devices()[0], CPU)]
+    return [float(v / size) if size else float(v) for v in got]
+
+
+def numbers(rng, shape, dtype):
+    x = rng.standard_normal(shape)
+    if np.issubdtype(dtype, np.complexfloating):
+        x = x + 1j * rng.standard_normal(shape)
+    return x.astype(dtype)
+
+
+@pytest.mark.parametrize("kind", [0, 1], ids=["f32", "f64"])
+def test_error_is_no_larger(kind):
+    rng = np.random.default_rng(4)
+    dtype = TYPES[kind][0]
+    wrong = {}
+    for n in LENGTHS:
+        x = numbers(rng, (max(2, 8192 // n), n), dtype)
+        ours, theirs = error(jnp.fft.fft, scipy.fft.fft(x.astype(np.clongdouble), axis=-1), x)
+        # a few percent are the luck of these numbers
+        if ours > 1.06 * theirs + 1e-9 * np.finfo(dtype).eps:
+            wrong[n] = (ours, theirs)
+    assert not wrong
+
+
+@pytest.mark.parametrize("kind", [0, 1], ids=["f32", "f64"])
+def test_ones_give_zeros_where_they_do_on_cpu(kind):
+    dtype = TYPES[kind][0]
+    for n in LENGTHS:
+        x = np.ones(n, dtype)
+        ours, theirs = (on(d, jnp.fft.fft, x) for d in (jax.devices()[0], CPU))
+        assert ours[0] == n
+        assert not np.any(ours[theirs == 0]), n
+
+
+@pytest.mark.parametrize("shape", [(3, 40, 50, 60), (2, 7, 11, 13), (1, 64, 64, 64), (1, 97, 5, 101)])
+@pytest.mark.parametrize("kind", [0, 1], ids=["f32", "f64"])
+def test_volumes(shape, kind):
+    x = numbers(np.random.default_rng(5), shape, TYPES[kind][0])
+    axes = (1, 2, 3)
+    for f, g in ((jnp.fft.fftn, scipy.fft.fftn), (jnp.fft.ifftn, scipy.fft.ifftn)):
+        ours, theirs = error(lambda v, f=f: f(v, axes=axes), g(x.astype(np.clongdouble), axes=axes), x)
+        assert ours <= 1.05 * theirs
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 9, 30, 31, 64, 97, 100, 127, 256, 1000, 1009, 1024, 4096, 20000, 32768, 65536, 100003])
+@pytest.mark.parametrize("kind", [0, 1], ids=["f32", "f64"])
+def test_real_lines(n, kind):
+    rng = np.random.default_rng(6)
+    x = numbers(rng, (max(1, min(37, 8192 // n)), n), TYPES[kind][1])
+    far = 6 * np.finfo(x.dtype).eps
+    exact = scipy.fft.rfft(x.astype(np.longdouble), axis=-1)
+    ours, _ = error(jnp.fft.rfft, exact, x)
+    assert ours <= far
+    half = exact.astype(TYPES[kind][0])
+    exact = scipy.fft.irfft(half.astype(np.clongdouble), n=n, axis=-1)
+    ours, _ = error(lambda v: jnp.fft.irfft(v, n=n), exact, half)
+    assert ours <= far
+
+
+def test_back_to_real_does_not_read_what_a_real_line_has_not():
+    x = np.array([1 + 5j, 2 + 1j, 3 + 7j], np.complex64)
+    y = on(jax.devices()[0], lambda v: jnp.fft.irfft(v, n=4), x)
+    np.testing.assert_allclose(y, np.fft.irfft(x.real + 1j * np.array([0, 1, 0]), n=4), rtol=1e-6, atol=1e-6)
+
+
+# lines of every kind: blocks that are not full, columns, a long line as columns
+# of 5, a matrix, a matrix whose rows take a chirp, a chirp of matrices
+@pytest.mark.parametrize("shape, axis", [((5, 64, 3), 1), ((3, 100, 17), 1), ((1, 33), 0), ((40, 3), 0), ((5, 3125), 1), ((5, 9375), 1),
+                                         ((2, 1 << 15), 1), ((2, 3 << 13, 3), 1), ((60000,), 0), ((2 * 32749,), 0), ((100003,), 0)])
+@pytest.mark.parametrize("kind", [0, 1], ids=["f32", "f64"])
+def test_lines(shape, axis, kind):
+    x = numbers(np.random.default_rng(7), shape, TYPES[kind][0])
+    for f, g in ((jnp.fft.fft, scipy.fft.fft), (jnp.fft.ifft, scipy.fft.ifft)):
+        ours, _ = error(lambda v, f=f: f(v, axis=axis), g(x.astype(np.clongdouble), axis=axis), x)
+        assert ours <= 6 * np.finfo(x.real.dtype).eps
+
+
+def test_a_line_that_is_not_finite_spoils_no_other():
+    x = np.ones((20, 48), np.complex64)
+    x[3, 5] = np.nan
+    y = on(jax.devices()[0], jnp.fft.fft, x)
+    assert np.all(np.isnan(y[3])) and not np.any(np.isnan(np.delete(y, 3, 0)))
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-q", "-p", "no:cacheprovider", *sys.argv[1:]]))

@@ -1,0 +1,110 @@
+"""Linear algebra from JAX, on both devices and by the evaluator: residuals
+beside LAPACK's (linalg_residuals.py is the whole measurement), functions built
+on them, gradients, batches, empty matrices."""
+import numpy as np
+import pytest
+
+DEVICES = ["host", "cl"]
+
+
+@pytest.mark.parametrize("device,sizes,types", [
+    ("host", "1,2,7,19", "f32,c128"),
+    ("cl", "6", "f32")])  # each size is compiled, by Intel's runtime slowly
+def test_residuals_are_lapacks(python, device, sizes, types):
+    python("linalg_residuals.py", "--sizes", sizes, "--types", types,
+           env={"SUNDOG_DEVICE": device})
+
+
+FUNCTIONS = """
+import jax, jax.numpy as jnp, numpy as np
+import jax.scipy.linalg as jsl
+jax.config.update('jax_enable_x64', True)
+ours, cpu = jax.devices('xpu')[0], jax.devices('cpu')[0]
+rng = np.random.default_rng(3)
+a = rng.standard_normal((4, 6, 6))
+s = a @ a.swapaxes(-1, -2) + np.eye(6)
+tall = rng.standard_normal((7, 3))
+d, e = rng.standard_normal(8), rng.standard_normal(7)
+
+def both(name, f, *args):
+    got, want = (jax.tree.leaves(jax.device_get(jax.jit(f, device=x)(*args)))
+                 for x in (ours, cpu))
+    for g, w in zip(got, want):
+        np.testing.assert_allclose(g, w, rtol=1e-8, atol=1e-8, err_msg=name)
+    print('ok', name)
+
+both('pinv', jnp.linalg.pinv, tall)
+both('lstsq', lambda x, y: jnp.linalg.lstsq(x, y)[0], tall, tall[:, :1])
+both('norm', lambda x: jnp.linalg.norm(x, 2), tall)
+both('nuclear norm', lambda x: jnp.linalg.norm(x, 'nuc'), tall)
+both('rank', jnp.linalg.matrix_rank, np.outer(tall[0], tall[1]))
+both('cond', jnp.linalg.cond, tall)
+both('eigvalsh', jnp.linalg.eigvalsh, s)
+both('det', jnp.linalg.det, a)
+both('slogdet', jnp.linalg.slogdet, a)
+both('inv', jnp.linalg.inv, a)
+both('solve', jnp.linalg.solve, a, a[:, :, :2])
+both('sqrtm', jsl.sqrtm, s[0])
+both('polar', lambda x: jsl.polar(x, method='svd'), tall)
+both('expm', jsl.expm, a[0])
+both('eigh_tridiagonal', lambda d, e: jsl.eigh_tridiagonal(
+    d, e, eigvals_only=True), d, e)
+both('lu_solve', lambda x, b: jsl.lu_solve(jsl.lu_factor(x), b), a[0], a[1])
+both('cho_solve', lambda x, b: jsl.cho_solve(jsl.cho_factor(x), b), s[0], a[1])
+both('tridiagonal_solve', jax.lax.linalg.tridiagonal_solve, d, d + 4, d,
+     rng.standard_normal((8, 2)))
+both('qr_multiply', lambda x, y: jsl.qr_multiply(x, y)[0], a[0], a[1])
+both('singular values', lambda x: jnp.linalg.svd(x, compute_uv=False), a)
+both('gradient of eigh', jax.grad(lambda x: jnp.sum(jnp.abs(
+    jnp.linalg.eigh(x)[1]) * jnp.arange(6.0))), s[0])
+both('gradient of svd', jax.grad(lambda x: jnp.linalg.svd(
+    x, compute_uv=False).sum() + jnp.abs(jnp.linalg.svd(
+        x, full_matrices=False)[0]).sum()), tall)
+both('gradient of cholesky', jax.grad(lambda x: jnp.linalg.cholesky(x).sum()),
+     s[0])
+both('gradient of det', jax.grad(jnp.linalg.det), a[0])
+both('gradient of qr', jax.grad(lambda x: jnp.abs(jnp.linalg.qr(x)[1]).sum()),
+     tall)
+both('gradient of eigvals', jax.grad(lambda x: jnp.abs(
+    jnp.linalg.eigvals(x)).sum()), a[0])
+both('batched', jax.vmap(jax.vmap(jnp.linalg.eigvalsh)), s.reshape(2, 2, 6, 6))
+from jax.experimental.sparse.linalg import spsolve
+full = np.where(rng.random((6, 6)) < 0.5, a[0], 0) + 4 * np.eye(6)
+row, column = np.nonzero(full)
+first = np.searchsorted(row, np.arange(7)).astype(np.int32)
+x = jax.jit(spsolve, device=ours)(full[row, column], column.astype(np.int32),
+                                  first, a[1, 0])
+np.testing.assert_allclose(full @ np.asarray(x), a[1, 0], atol=1e-10)
+for f in (jnp.linalg.eigh, jnp.linalg.svd, jnp.linalg.eig, jnp.linalg.qr,
+          jax.lax.linalg.lu, jnp.linalg.cholesky, jnp.linalg.inv):
+    for shape in ((0, 0), (2, 0, 0), (0, 3, 3)):
+        both(f'{f.__name__} of {shape}', f, np.zeros(shape))
+for shape in ((0, 3), (3, 0), (2, 3, 0)):
+    for whole in (False, True):
+        both(f'svd of {shape}', lambda x: jnp.linalg.svd(
+            x, full_matrices=whole), np.zeros(shape))
+"""
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_functions_as_on_jax_cpu(python, device):
+    python(FUNCTIONS, env={"SUNDOG_DEVICE": device})
+
+
+def test_evaluator_residuals():
+    """The reference by the same measure, without a device."""
+    import oracle
+    jax = pytest.importorskip("jax")
+    lax = jax.lax.linalg
+    rng = np.random.default_rng(0)
+    for t in (np.float32, np.complex64):
+        a = rng.standard_normal((2, 6, 6)).astype(t)
+        if t == np.complex64:
+            a = a + 1j * rng.standard_normal((2, 6, 6)).astype(np.float32)
+        u, s, v = oracle.evaluate(lambda x: lax.svd(x), a)
+        np.testing.assert_allclose(u * s[:, None] @ v, a, atol=1e-5)
+        w, _, vr = oracle.evaluate(lambda x: lax.eig(x), a)
+        np.testing.assert_allclose(a @ vr, vr * w[:, None], atol=1e-5)
+        f, z = oracle.evaluate(lambda x: lax.schur(x), a)
+        np.testing.assert_allclose(z @ f @ z.conj().swapaxes(-1, -2), a,
+                                   atol=1e-5)

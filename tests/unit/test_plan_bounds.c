@@ -1,0 +1,459 @@
+/* What a program could reach: sums of many terms, kernels of many operands,
+ * axes up to the last bit of a mask; and what is the same only if it is the
+ * same, not if its hash is. */
+#include "passes.h"
+#include "plan_cluster.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static void succeed(sd_status st)
+{
+    if (st)
+        fail_msg("%s: %s", st->where, st->message);
+}
+
+/* ---- expressions ---- */
+
+static plan_node *some_nodes(sd_arena *a, int n)
+{
+    return sd_arena_array(a, plan_node, n);
+}
+
+static void sums_have_as_many_terms_as_they_need(void **state)
+{
+    enum { N = 300 };
+    sd_arena *a = sd_arena_create();
+    plan_px *p = plan_px_create(a);
+    plan_node *node = some_nodes(a, N);
+    const plan_expr *e = plan_px_axis(p, 0, 9), *x;
+    int64_t stride;
+
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        node[i].varies = i % 2 ? 2 : 0;
+        e = plan_px_mad(p, e, 3 * (i + 1), plan_px_node(p, &node[i], 0, 5));
+    }
+    assert_int_equal(e->hi, 8 + 5ll * 3 * N * (N + 1) / 2);
+    assert_true(plan_expr_stride(e, 0, &stride));
+    assert_int_equal(stride, 1);
+    assert_false(plan_expr_stride(e, 1, &stride));
+    /* all but the axis is divisible by three */
+    x = plan_px_div(p, e, 3);
+    assert_ptr_equal(plan_px_mad(p, plan_px_mod(p, e, 3), 3, x), e);
+    for (int i = 0; i < N; i++)
+        e = plan_px_mad(p, e, -3 * (i + 1), plan_px_node(p, &node[i], 0, 5));
+    assert_ptr_equal(e, plan_px_axis(p, 0, 9));
+    sd_arena_destroy(a);
+}
+
+/* Each link refers twice to the one before it: the time must not double. */
+static void quotients_of_quotients_are_made_once(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    plan_px *p = plan_px_create(a);
+    const plan_expr *index[2] = {plan_px_axis(p, 0, 4), plan_px_axis(p, 1, 9)};
+    static const int64_t dim[][2] = {{6, 6}, {4, 9}, {3, 12}, {9, 4}, {2, 18}};
+    int64_t now[2] = {4, 9};
+
+    (void)state;
+    for (int i = 0; i < 200; i++) { /* transposed, then seen as other sizes */
+        const plan_expr *t[2] = {index[1], index[0]};
+        int64_t flipped[2] = {now[1], now[0]};
+
+        plan_px_delinear(p, plan_px_linear(p, 2, flipped, t), 2, dim[i % 5],
+                         index);
+        memcpy(now, dim[i % 5], sizeof now);
+        assert_in_range(index[0]->hi, 0, now[0] - 1);
+    }
+    assert_int_equal(index[0]->size, INT32_MAX); /* as a tree it is huge */
+    sd_arena_destroy(a);
+}
+
+/* ---- programs ---- */
+
+static void dims(sd_buf *b, int rank, int64_t n)
+{
+    for (int d = 0; d < rank; d++)
+        sd_buf_fmt(b, "%s%" PRId64, d ? "," : "", n);
+}
+
+static plan *plan_text(sd_arena *a, const char *text, const char *device)
+{
+    sd_options opt = {0};
+    device_desc dev;
+    hlo_module *m;
+    plan *p;
+
+    assert_true(device_desc_of_name(device, &dev));
+    succeed(hlo_parse(a, text, strlen(text), &m));
+    succeed(hlo_optimize(m, &dev, &opt, NULL, NULL));
+    succeed(plan_make(a, m, &dev, &opt, &p));
+    succeed(plan_verify(p));
+    return p;
+}
+
+/* Plans it for a CPU and a GPU; the most slots and nodes that a kernel has. */
+static void plan_both(const char *text, int *slots, int *nodes)
+{
+    static const char *const device[] = {"host:v3", "cl:pvc"};
+
+    *slots = *nodes = 0;
+    for (int i = 0; i < 2; i++) {
+        sd_arena *a = sd_arena_create();
+        plan *p = plan_text(a, text, device[i]);
+
+        for (int k = 0; k < p->nkernel; k++) {
+            *slots = SD_MAX(*slots, p->kernel[k]->nslot);
+            *nodes = SD_MAX(*nodes, p->kernel[k]->nnode);
+        }
+        plan_destroy(p);
+        sd_arena_destroy(a);
+    }
+}
+
+/* n slices, all starts distinct; the pads give each start room. */
+static char *slices(int rank, int64_t extent, int n)
+{
+    sd_buf b = {0};
+
+    sd_buf_str(&b,
+               "HloModule m\nENTRY f {\n  z = u8[] constant(0)\n  y0 = u8[");
+    dims(&b, rank, extent);
+    sd_buf_str(&b, "] parameter(0)\n");
+    for (int i = 0; i < n; i++) {
+        for (int d = 0; d < rank; d++)
+            sd_buf_fmt(&b, "  s%d_%d = s32[] parameter(%d)\n", i, d,
+                       1 + i * rank + d);
+        sd_buf_fmt(&b, "  p%d = u8[", i);
+        dims(&b, rank, extent + 1);
+        sd_buf_fmt(&b, "] pad(y%d, z), padding=", i);
+        for (int d = 0; d < rank; d++)
+            sd_buf_str(&b, d ? "x0_1" : "0_1");
+        sd_buf_fmt(&b, "\n  %sy%d = u8[", i == n - 1 ? "ROOT " : "", i + 1);
+        dims(&b, rank, extent);
+        sd_buf_fmt(&b, "] dynamic-slice(p%d", i);
+        for (int d = 0; d < rank; d++)
+            sd_buf_fmt(&b, ", s%d_%d", i, d);
+        sd_buf_str(&b, "), dynamic_slice_sizes={");
+        dims(&b, rank, extent);
+        sd_buf_str(&b, "}\n");
+    }
+    sd_buf_str(&b, "}\n");
+    sd_buf_u8(&b, 0);
+    return b.at;
+}
+
+static void chains_of_slices_are_cut_into_kernels(void **state)
+{
+    static const int shape[][3] = {
+        {15, 7, 7}, {15, 2, 32}, {1, 100, 300}, {8, 5, 40}, {32, 1, 9}};
+    int slots, nodes;
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(shape); i++) {
+        char *text = slices(shape[i][0], shape[i][1], shape[i][2]);
+
+        plan_both(text, &slots, &nodes);
+        assert_in_range(slots, 2, 64 + 16);
+        assert_in_range(nodes, 2, 4000);
+        free(text);
+    }
+}
+
+/* More axes than a mask has bits, if those of extent 1 are counted. */
+static void windows_of_rank_32_have_their_axes(void **state)
+{
+    sd_buf b = {0};
+    int slots, nodes;
+
+    (void)state;
+    sd_buf_str(&b, "HloModule m\n"
+                   "add { x = u8[] parameter(0) y = u8[] parameter(1)"
+                   " ROOT z = u8[] add(x, y) }\n"
+                   "ENTRY f {\n  z = u8[] constant(0)\n  x = u8[");
+    dims(&b, 32, 2);
+    sd_buf_str(&b, "] parameter(0)\n  e = u8[");
+    dims(&b, 32, 2);
+    sd_buf_str(&b, "] negate(x)\n  ROOT r = u8[");
+    dims(&b, 32, 1);
+    sd_buf_str(&b, "] reduce-window(e, z), window={size=");
+    for (int d = 0; d < 32; d++)
+        sd_buf_str(&b, d ? "x2" : "2");
+    sd_buf_str(&b, "}, to_apply=add\n}\n");
+    sd_buf_u8(&b, 0);
+    plan_both(b.at, &slots, &nodes);
+    assert_in_range(slots, 2, 4);
+    sd_buf_finish(&b);
+}
+
+/* No operand of the concatenate is ever read. */
+static void windows_in_padding_alone_read_nothing(void **state)
+{
+    int slots, nodes;
+
+    (void)state;
+    plan_both("HloModule m\n"
+              "add { x = f32[] parameter(0) y = f32[] parameter(1)"
+              " ROOT z = f32[] add(x, y) }\n"
+              "ENTRY f {\n"
+              "  x = f32[3] parameter(0)\n  y = f32[4] parameter(1)\n"
+              "  z = f32[] constant(0)\n"
+              "  c = f32[7] concatenate(x, y), dimensions={0}\n"
+              "  ROOT r = f32[2] reduce-window(c, z),"
+              " window={size=2 pad=9_-13}, to_apply=add\n}\n",
+              &slots, &nodes);
+    assert_in_range(slots, 1, 3);
+}
+
+/* ---- what is the same ---- */
+
+typedef struct {
+    plan_kernel k;
+    plan_axis axis[1];
+    plan_slot slot[2];
+    plan_stage stage[1];
+    plan_sort sort;
+    plan_node node[3], *list[3], *arg[2], *root[1], bnode, *blist[1];
+    plan_body body;
+    plan_guard guard[1];
+    hlo_inst in;
+    bool down;
+    int sort_in, sort_out;
+    sd_dtype type;
+    hlo_call call;
+} example;
+
+/* A kernel with something in every field. */
+static example *make_example(sd_arena *a)
+{
+    example *x = sd_arena_new(a, example);
+    plan_px *p = plan_px_create(a);
+    const plan_expr *e = plan_px_axis(p, 0, 7);
+
+    x->axis[0] = (plan_axis){.extent = 7, .tile = 7, .outer = true};
+    x->slot[0] = (plan_slot){.dtype = SD_F32, .count = 7, .access = 1};
+    x->slot[1] = (plan_slot){.dtype = SD_F32, .count = 7, .access = 2};
+    x->in.op = HLO_COMPARE;
+    x->guard[0] = (plan_guard){e, 0, 5};
+    x->bnode = (plan_node){.kind = PN_PARAM, .dtype = SD_F32};
+    x->blist[0] = x->root[0] = &x->bnode;
+    x->body = (plan_body){x->blist, 1, 1, 1, x->root, HLO_ADD};
+    x->sort = (plan_sort){.rows = 2, .n = 3, .inner = 1, .less = &x->body};
+    x->call = (hlo_call){.fn = "f", .nint = 2, .items = 3};
+    x->sort.keys = &x->body;
+    x->sort.down = &x->down;
+    x->sort.nop = x->sort.nout = 1;
+    x->sort.in = &x->sort_in;
+    x->sort.out = &x->sort_out;
+    x->sort.type = &x->type;
+    for (int i = 0; i < 3; i++) {
+        x->list[i] = &x->node[i];
+        x->node[i].id = i;
+    }
+    x->node[0].kind = PN_LOAD;
+    x->node[0].off = e;
+    x->node[1] = (plan_node){.kind = PN_ELT,
+                             .id = 1,
+                             .op = HLO_COMPARE,
+                             .in = &x->in,
+                             .narg = 2,
+                             .arg = x->arg,
+                             .body = &x->body,
+                             .guard = x->guard,
+                             .nguard = 1,
+                             .off = plan_px_node(p, &x->node[0], 0, 9)};
+    x->arg[0] = x->arg[1] = &x->node[0];
+    x->node[2].kind = PN_STORE;
+    x->node[2].off = plan_px_div(p, e, 3);
+    x->k = (plan_kernel){.name = "k",
+                         .axis = x->axis,
+                         .node = x->list,
+                         .slot = x->slot,
+                         .stage = x->stage,
+                         .sort = &x->sort,
+                         .call = &x->call,
+                         .naxis = 1,
+                         .nouter = 1,
+                         .nnode = 3,
+                         .nslot = 2,
+                         .nstage = 1};
+    return x;
+}
+
+static void kernels_are_equal_only_in_every_field(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    plan_px *p = plan_px_create(a);
+    example *x = make_example(a), *y = make_example(a);
+
+    (void)state;
+    y->k.name = "another";
+    assert_true(plan_kernel_equal(&x->k, &y->k));
+    assert_int_equal(plan_kernel_hash(&x->k), plan_kernel_hash(&y->k));
+#define DIFFERS(field, with) \
+    do { \
+        y = make_example(a); \
+        y->field = with; \
+        if (plan_kernel_equal(&x->k, &y->k) || \
+            plan_kernel_equal(&y->k, &x->k)) \
+            fail_msg("equal, though not in " #field); \
+    } while (0)
+    DIFFERS(k.cls, PLAN_ROW);
+    DIFFERS(k.naxis, 0);
+    DIFFERS(k.nouter, 0);
+    DIFFERS(k.nnode, 2);
+    DIFFERS(k.nslot, 1);
+    DIFFERS(k.nstage, 0);
+    DIFFERS(k.rows, true);
+    DIFFERS(k.local_bytes, 4);
+    DIFFERS(k.tiles, 2);
+    DIFFERS(k.flops, 1);
+    DIFFERS(k.bytes, 1);
+    DIFFERS(k.sort, NULL);
+    DIFFERS(k.call, NULL);
+    DIFFERS(call.fn, "g");
+    DIFFERS(call.whole, true);
+    DIFFERS(call.items, 4);
+    DIFFERS(call.work, 8);
+    DIFFERS(call.nint, 1);
+    DIFFERS(call.at[1], 5);
+    DIFFERS(axis[0].extent, 8);
+    DIFFERS(axis[0].tile, 3);
+    DIFFERS(axis[0].role, PLAN_SCAN);
+    DIFFERS(axis[0].place, PLAN_LANE);
+    DIFFERS(axis[0].outer, false);
+    DIFFERS(axis[0].grid, true);
+    DIFFERS(slot[0].dtype, SD_S32);
+    DIFFERS(slot[0].count, 8);
+    DIFFERS(slot[0].access, 3);
+    DIFFERS(slot[0].align, 64);
+    DIFFERS(slot[0].noalias, true);
+    DIFFERS(slot[0].offset, 4);
+    DIFFERS(stage[0].axes, 1);
+    DIFFERS(sort.rows, 3);
+    DIFFERS(sort.n, 4);
+    DIFFERS(sort.inner, 2);
+    DIFFERS(sort.keep, 1);
+    DIFFERS(sort.nop, 0);
+    DIFFERS(sort.nout, 0);
+    DIFFERS(sort.first_out, 1);
+    DIFFERS(sort.keys, NULL);
+    DIFFERS(sort.code_bits, 8);
+    DIFFERS(down, true);
+    DIFFERS(sort_in, -1);
+    DIFFERS(sort_out, 2);
+    DIFFERS(type, SD_F16);
+    DIFFERS(sort.stable, true);
+    DIFFERS(sort.scratch, 8);
+    DIFFERS(sort.less, NULL);
+    DIFFERS(node[0].kind, PN_SCATTER);
+    DIFFERS(node[1].op, HLO_ADD);
+    DIFFERS(node[1].dtype, SD_F64);
+    DIFFERS(node[1].narg, 1);
+    DIFFERS(arg[1], &y->node[1]);
+    DIFFERS(node[1].varies, 1);
+    DIFFERS(node[1].over, 1);
+    DIFFERS(node[1].stage, 1);
+    DIFFERS(node[0].slot, 1);
+    DIFFERS(node[0].off, plan_px_axis(p, 0, 8));
+    DIFFERS(node[0].off, plan_px_axis(p, 1, 7));
+    DIFFERS(node[0].off, plan_px_const(p, 1));
+    DIFFERS(node[0].off, NULL);
+    DIFFERS(node[1].off, plan_px_node(p, &y->node[2], 0, 9));
+    DIFFERS(node[1].off, plan_px_node(p, &y->node[0], 0, 8));
+    DIFFERS(node[2].off, plan_px_div(p, plan_px_axis(p, 0, 7), 2));
+    DIFFERS(node[2].off, plan_px_mod(p, plan_px_axis(p, 0, 7), 3));
+    DIFFERS(node[1].nguard, 0);
+    DIFFERS(guard[0].lo, 1);
+    DIFFERS(guard[0].hi, 6);
+    DIFFERS(guard[0].e, plan_px_axis(p, 0, 6));
+    DIFFERS(node[1].nout, 2);
+    DIFFERS(node[1].out, 1);
+    DIFFERS(node[1].body, NULL);
+    DIFFERS(body.nnode, 0);
+    DIFFERS(body.nparam, 2);
+    DIFFERS(body.nroot, 0);
+    DIFFERS(body.op, HLO_MULTIPLY);
+    DIFFERS(bnode.dtype, SD_F16);
+    DIFFERS(root[0], &y->node[2]);
+    DIFFERS(node[1].order.lanes, 8);
+    DIFFERS(node[1].value[15], 1);
+    DIFFERS(node[1].parked, true);
+    DIFFERS(node[1].exclusive, true);
+    DIFFERS(in.u.compare.dir, HLO_LT);
+    DIFFERS(in.u.compare.type, HLO_CMP_TOTAL);
+#undef DIFFERS
+    sd_arena_destroy(a);
+}
+
+/* The two compares are kernels of their own: the reverses keep them from
+ * sharing one. */
+static void kernels_that_differ_in_one_attribute_stay_two(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    plan *p = plan_text(
+        a,
+        "HloModule m\n"
+        "less { x = pred[] parameter(0) y = pred[] parameter(1)"
+        " ROOT z = pred[] compare(x, y), direction=LT }\n"
+        "ENTRY f {\n"
+        "  x = f32[64] parameter(0)\n  y = f32[64] parameter(1)\n"
+        "  a = pred[64] compare(x, y), direction=LT\n"
+        "  s = pred[64] sort(a), dimensions={0}, to_apply=less\n"
+        "  b = pred[64] compare(x, y), direction=LT, type=TOTALORDER\n"
+        "  t = pred[64] sort(b), dimensions={0}, to_apply=less\n"
+        "  c = pred[64] compare(x, y), direction=GT\n"
+        "  u = pred[64] sort(c), dimensions={0}, to_apply=less\n"
+        "  ROOT r = (pred[64], pred[64], pred[64]) tuple(s, t, u)\n}\n",
+        "host:v3");
+    int n = 0;
+
+    (void)state;
+    for (int i = 0; i < p->program->seq.n; i++)
+        n += p->program->seq.at[i].kind == THUNK_KERNEL;
+    assert_int_equal(n, 3 + 1); /* the compares are one kernel's outputs */
+    assert_int_equal(p->nkernel, 1 + 1); /* three sorts are one kernel */
+    plan_destroy(p);
+    sd_arena_destroy(a);
+}
+
+static void places_of_one_hash_are_not_one_place(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    clusters cs = {.a = a, .places = sd_map_create(a)};
+    plan_px *p = plan_px_create(a);
+    const plan_expr *i = plan_px_axis(p, 0, 5), *j = plan_px_axis(p, 1, 5);
+    const sd_shape *s = sd_shape_make(a, SD_S32, 1, (const int64_t[]){5});
+    hlo_inst x = {.shape = s};
+    hlo_inst *arg[] = {&x, &x}, user = {.narg = 2, .arg = arg}, other = user;
+    plan_node *n = cluster_place_node(&cs, 7, &user, 0, &i);
+
+    (void)state;
+    assert_ptr_equal(cluster_place_node(&cs, 7, &user, 0, &i), n);
+    assert_ptr_not_equal(cluster_place_node(&cs, 7, &user, 1, &i), n);
+    assert_ptr_not_equal(cluster_place_node(&cs, 7, &other, 0, &i), n);
+    assert_ptr_not_equal(cluster_place_node(&cs, 7, &user, 0, &j), n);
+    assert_ptr_equal(cluster_place_node(&cs, 7, &user, 0, &i), n);
+    sd_arena_destroy(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_have_as_many_terms_as_they_need),
+        cmocka_unit_test(quotients_of_quotients_are_made_once),
+        cmocka_unit_test(chains_of_slices_are_cut_into_kernels),
+        cmocka_unit_test(windows_of_rank_32_have_their_axes),
+        cmocka_unit_test(windows_in_padding_alone_read_nothing),
+        cmocka_unit_test(kernels_are_equal_only_in_every_field),
+        cmocka_unit_test(kernels_that_differ_in_one_attribute_stay_two),
+        cmocka_unit_test(places_of_one_hash_are_not_one_place),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

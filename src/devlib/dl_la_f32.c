@@ -1,7 +1,7 @@
 /* Linear algebra of f32. */
-#define DL_IS_F64 0
+#define DL_IS_F64     0
 #define DL_IS_COMPLEX 0
-#define DL_LA(name) dl_##name##_f32
+#define DL_LA(name)   dl_##name##_f32
 
 #include "dl_la_factor.h"
 #include "dl_la_eigh.h"

@@ -392,8 +392,7 @@ static void call_for(hlo_inst *in, const device_desc *dev)
         plan_library_lapack(in, dev);
     else if (in->op == HLO_DOT && onednn && !plan_library_matmul(in, dev))
         plan_library_bytes(in, dev);
-    else if (in->op == HLO_CONVOLUTION && onednn &&
-             !plan_library_conv(in, dev))
+    else if (in->op == HLO_CONVOLUTION && onednn && !plan_library_conv(in, dev))
         plan_library_bytes(in, dev);
 }
 

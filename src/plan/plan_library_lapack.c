@@ -52,10 +52,9 @@ static libcall tridiagonal_call(const hlo_linalg *c)
 /* LAPACK gives up at a zero pivot; with perturb the call goes on. */
 static libcall tridiagonal_solve_call(const hlo_linalg *c)
 {
-    return (libcall){.op = c->attr[0] ? LIBCALL_COUNT
-                                      : LIBCALL_TRIDIAGONAL_SOLVE,
-                     .tridiagonal_solve = {c->type, c->batch, .n = c->n,
-                                           .p = c->p}};
+    return (libcall){
+        .op = c->attr[0] ? LIBCALL_COUNT : LIBCALL_TRIDIAGONAL_SOLVE,
+        .tridiagonal_solve = {c->type, c->batch, .n = c->n, .p = c->p}};
 }
 
 static libcall geqp3_call(const hlo_linalg *c)
@@ -78,9 +77,9 @@ static libcall qr_call(const hlo_linalg *c)
 
 static libcall householder_product_call(const hlo_linalg *c)
 {
-    return (libcall){.op = LIBCALL_REFLECTIONS,
-                     .reflections = {c->type, c->batch, .m = c->m, .n = c->n,
-                                     .t = c->t}};
+    return (libcall){
+        .op = LIBCALL_REFLECTIONS,
+        .reflections = {c->type, c->batch, .m = c->m, .n = c->n, .t = c->t}};
 }
 
 static libcall ormqr_call(const hlo_linalg *c)
@@ -100,11 +99,11 @@ static libcall cholesky_call(const hlo_linalg *c)
 
 static libcall triangular_solve_call(const hlo_linalg *c)
 {
-    return (libcall){
-        .op = LIBCALL_SOLVE,
-        .solve = {c->type, c->batch, .p = c->p, .q = c->q, .left = c->attr[0],
-                  .lower = c->attr[1], .unit = c->attr[2],
-                  .transpose = c->attr[3] - HLO_TRANSPOSE_NONE}};
+    return (libcall){.op = LIBCALL_SOLVE,
+                     .solve = {c->type, c->batch, .p = c->p, .q = c->q,
+                               .left = c->attr[0], .lower = c->attr[1],
+                               .unit = c->attr[2],
+                               .transpose = c->attr[3] - HLO_TRANSPOSE_NONE}};
 }
 
 /* Sparse systems are ours alone. */

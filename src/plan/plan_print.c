@@ -238,12 +238,10 @@ static void print_call(sd_buf *b, const hlo_call *c)
 
 void plan_print_kernel(sd_buf *b, const plan_kernel *k)
 {
-    static const char *const cls[] = {[PLAN_LOOP] = "loop",
-                                      [PLAN_ROW] = "row",
-                                      [PLAN_COLUMN] = "column",
-                                      [PLAN_SCATTERING] = "scatter",
-                                      [PLAN_SORTING] = "sort",
-                                      [PLAN_CALLING] = "call"};
+    static const char *const cls[] = {
+        [PLAN_LOOP] = "loop",     [PLAN_ROW] = "row",
+        [PLAN_COLUMN] = "column", [PLAN_SCATTERING] = "scatter",
+        [PLAN_SORTING] = "sort",  [PLAN_CALLING] = "call"};
 
     sd_buf_fmt(b, "kernel %s\n", k->name);
     sd_buf_fmt(b,

@@ -91,8 +91,7 @@ uint64_t xpu_lib_present(const xpu_lib *l)
 
     for (int i = 0; i < LIBRARIES; i++)
         if (l->engine[i].at)
-            libs |= (uint64_t)1 << i |
-                    l->engine[i].kind->can(l->engine[i].at);
+            libs |= (uint64_t)1 << i | l->engine[i].kind->can(l->engine[i].at);
     return libs;
 }
 

@@ -1,7 +1,7 @@
 /* rng, numbers of a distribution, into rng-bit-generator and arithmetic.  The
- * op has no state, so it gets a constant one: its number among the module's
- * rng is the key.  A program draws the same numbers in each run.  Where it
- * would draw the same ones in each turn of a loop, it is left, and refused. */
+ * op has no state, so it gets one: its number among the module's rng is the
+ * key, the turn of the loops around it counts.  A program draws the same
+ * numbers in each run.  In a function of elements it is left, and refused. */
 #include "passes_priv.h"
 
 typedef struct {
@@ -9,6 +9,7 @@ typedef struct {
     const sd_shape *shape; /* the result's */
     sd_dtype work;         /* f32, f64: computed in it */
     int64_t key;           /* the next one */
+    hlo_inst *turn;        /* of the loops around it, u64; NULL: in none */
 } draw;
 
 static hlo_inst *bin(const draw *d, hlo_op op, hlo_inst *x, hlo_inst *y)
@@ -22,24 +23,26 @@ static hlo_inst *fill(const draw *d, double v)
         d->p, sd_shape_with(d->p.c->module->arena, d->shape, d->work), v);
 }
 
-/* Is c part of what runs more than once in a run of the program? */
-static bool is_repeated(const hlo_comp *c)
+/* Words of 64 bits: the key, the counter's low and, in loops, high half. */
+static hlo_inst *state(draw *d)
 {
-    for (; c != c->module->entry; c = c->caller->parent)
-        if (!c->caller || c->caller->op != HLO_CONDITIONAL)
-            return true;
-    return false;
+    int64_t one = 1, two = 2;
+    uint64_t word[2] = {(uint64_t)d->key++, 0};
+    const sd_shape *s = sd_shape_make(d->p.c->module->arena, SD_U64, 1, &two);
+    hlo_inst *part[2] = {hlo_make_constant(d->p, s, word)};
+
+    if (!d->turn)
+        return part[0];
+    part[1] = hlo_make_reshape(d->p, d->turn, 1, &one);
+    return hlo_make_concatenate(d->p, 2, part, 0);
 }
 
 /* Random words, u32 or u64. */
 static hlo_inst *words(draw *d, sd_dtype t)
 {
     sd_arena *a = d->p.c->module->arena;
-    int64_t two = 2;
-    uint64_t state[2] = {(uint64_t)d->key++, 0};
-    const sd_shape *s[2] = {sd_shape_make(a, SD_U64, 1, &two),
-                            sd_shape_with(a, d->shape, t)};
-    hlo_inst *in = hlo_make_constant(d->p, s[0], state);
+    hlo_inst *in = state(d);
+    const sd_shape *s[2] = {in->shape, sd_shape_with(a, d->shape, t)};
 
     in = hlo_inst_create(d->p.c, d->p.before, HLO_RNG_BIT_GENERATOR,
                          sd_shape_tuple(a, 2, s), 1, &in);
@@ -128,32 +131,29 @@ static hlo_inst *uniform_whole(draw *d, hlo_inst *low, hlo_inst *high)
     return pass_convert(d->p, t, x);
 }
 
-static hlo_inst *lower(hlo_inst *in, int64_t key)
+static void lower(hlo_inst *in, hlo_inst *turn, void *ctx)
 {
-    draw d = {pass_at(in), in->shape, SD_F32, key};
+    enum { KEYS = 2 }; /* that one rng takes */
+    int64_t *key = ctx;
+    draw d = {pass_at(in), in->shape, SD_F32, *key, turn};
+    hlo_inst *x;
 
     if (pass_dtype(in) == SD_F64)
         d.work = SD_F64;
     if (in->u.rng.distribution == HLO_RNG_NORMAL)
-        return normal(&d, in->arg[0], in->arg[1]);
-    if (pass_is_float(pass_dtype(in)))
-        return uniform_float(&d, in->arg[0], in->arg[1]);
-    return uniform_whole(&d, in->arg[0], in->arg[1]);
+        x = normal(&d, in->arg[0], in->arg[1]);
+    else if (pass_is_float(pass_dtype(in)))
+        x = uniform_float(&d, in->arg[0], in->arg[1]);
+    else
+        x = uniform_whole(&d, in->arg[0], in->arg[1]);
+    pass_replace(in, x);
+    *key += KEYS;
 }
 
 bool hlo_lower_distribution(hlo_module *m, const device_desc *dev)
 {
-    enum { KEYS = 2 }; /* that one rng takes */
-    bool changed = false;
     int64_t key = 0;
 
     (void)dev;
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-            if (in->op == HLO_RNG && !is_repeated(c)) {
-                pass_replace(in, lower(in, key));
-                key += KEYS;
-                changed = true;
-            }
-    return changed;
+    return pass_for_each_draw(m, lower, &key);
 }

@@ -43,6 +43,11 @@ static inline bool pass_holds(hlo_dims d, int64_t v)
     return false;
 }
 
+/* rng_turn.c.  Calls draw with each rng that can be told apart from itself in
+ * another turn of a loop: by turn, a u64 that no two runs of it share; NULL:
+ * it runs once.  draw replaces it. */
+typedef void pass_draw(hlo_inst *in, hlo_inst *turn, void *ctx);
+bool pass_for_each_draw(hlo_module *m, pass_draw *draw, void *ctx);
 /* All uses go to `with`; `in` goes when nothing needs it. */
 void pass_replace(hlo_inst *in, hlo_inst *with);
 /* Puts rule(in), where that is one, in the place of every instruction of op;

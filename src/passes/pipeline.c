@@ -347,8 +347,8 @@ static const char *refusal(hlo_module *m, const hlo_inst *in,
 {
     if (in->op == HLO_RNG)
         return sd_arena_fmt(m->arena,
-                            "%s (each turn of the loop around it "
-                            "would draw the same numbers)",
+                            "%s (in a function of elements, each of "
+                            "which would draw the same numbers)",
                             hlo_describe(m, in));
     if (in->op != HLO_CUSTOM_CALL)
         return hlo_describe(m, in);

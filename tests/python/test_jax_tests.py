@@ -8,7 +8,7 @@ import pytest
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOOL = os.path.join(HERE, "..", "jax")
 TESTS = '''
-import os, signal, time
+import multiprocessing, os, signal, time
 import jax
 from absl.testing import absltest
 from jax._src import test_util as jtu
@@ -40,6 +40,19 @@ class Tiny(jtu.JaxTestCase):
 
   def test_hangs_on_ours(self):
     if ours: time.sleep(1000)
+
+  def test_skips_on_ours_and_leaves_a_mess(self):
+    jax.config.update("jax_log_compiles", ours)
+    if ours: self.skipTest("before it could clean up")
+
+  def test_that_finds_no_mess(self):
+    self.assertFalse(jax.config.jax_log_compiles)
+
+  def test_has_a_child(self):
+    p = multiprocessing.get_context("spawn").Process(target=os.getpid)
+    p.start()
+    p.join()
+    self.assertEqual(p.exitcode, 0)
 
   if not ours:
     def test_absent_on_ours(self):
@@ -84,11 +97,15 @@ WANT = {
     "R": {"passes": "pass", "fails_everywhere": "fail",
           "fails_on_ours": "pass", "skips_on_ours": "pass",
           "skips_on_ours_and_fails": "pass", "crashes_on_ours": "pass",
-          "hangs_on_ours": "pass", "absent_on_ours": "pass"},
-    "U": {"passes": "pass", "fails_on_ours": "fail", "skips_on_ours": "skip",
+          "hangs_on_ours": "pass", "absent_on_ours": "pass",
+          "skips_on_ours_and_leaves_a_mess": "pass",
+          "that_finds_no_mess": "pass", "has_a_child": "pass"},
+    "U": {"passes": "pass", "that_finds_no_mess": "pass",
+          "has_a_child": "pass", "skips_on_ours_and_leaves_a_mess": "skip", "fails_on_ours": "fail", "skips_on_ours": "skip",
           "skips_on_ours_and_fails": "skip", "crashes_on_ours": "crash",
           "hangs_on_ours": "timeout", "absent_on_ours": "absent"},
     "D": {"skips_on_ours": "pass", "skips_on_ours_and_fails": "fail",
+          "skips_on_ours_and_leaves_a_mess": "skip",
           "absent_on_ours": "absent"}}
 
 

@@ -21,17 +21,21 @@ static void describe(PJRT_DeviceDescription *d, int id, const device_desc *desc)
 }
 
 /* Size and time of the library that holds code, and of the compiler beside
- * it: programs compiled by another build must not be taken from a cache. */
+ * it, and the settings that change code: programs compiled by another build, or
+ * with other settings, must not be taken from a cache. */
 static uint64_t build_id(void)
 {
     static const char *const name[] = {"libsundog.so", "libsundog-compiler.so"};
-    uint64_t h = 0;
+    sd_options o;
+    uint64_t h;
     char path[4096];
     Dl_info info;
     struct stat s;
 
+    sd_options_from_env(&o);
+    h = sd_options_key(&o);
     if (!dladdr((void *)(uintptr_t)build_id, &info) || !info.dli_fname)
-        return 0;
+        return h;
     for (size_t i = 0; i < SD_COUNTOF(name); i++) {
         const char *slash = strrchr(info.dli_fname, '/');
         int dir = slash ? (int)(slash - info.dli_fname) + 1 : 0;

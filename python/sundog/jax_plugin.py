@@ -4,8 +4,10 @@ one private name costs that step and not the platform; and nothing here may
 break `import jax` or programs that use other platforms.
 """
 import dataclasses
+import functools
 import logging
 import os
+import types
 
 from . import library
 
@@ -15,7 +17,8 @@ log = logging.getLogger("sundog")
 
 def initialize():
     for step in (quiet, register, client_settings, donation, fail_quietly,
-                 python_callbacks, dlpack, when_plugins_are_known):
+                 compilation_cache, python_callbacks, dlpack,
+                 when_plugins_are_known):
         attempt(step)
 
 
@@ -106,6 +109,24 @@ def donation():
     from jax._src.interpreters import mlir
     if PLATFORM not in mlir._platforms_with_donation:
         mlir._platforms_with_donation.append(PLATFORM)
+
+
+def compilation_cache():
+    """JAX keeps compiled programs on disk (jax_compilation_cache_dir) for
+    platforms that it lists by name.  Ours serialize and load as theirs do, so
+    to the one question that reads the list a platform on it is named."""
+    from jax._src import compilation_cache
+    known = compilation_cache.is_cache_used
+
+    @functools.wraps(known)
+    def is_cache_used(backend):
+        if backend.platform == PLATFORM:
+            backend = types.SimpleNamespace(
+                platform="cpu", supports_executable_serialization=getattr(
+                    backend, "supports_executable_serialization", True))
+        return known(backend)
+
+    compilation_cache.is_cache_used = is_cache_used
 
 
 def python_callbacks():

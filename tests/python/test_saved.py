@@ -102,3 +102,29 @@ def test_another_cpu_level(python, tmp_path):
         "FAILED_PRECONDITION: loading jit__lambda on device 0 (host:v3): built "
         "for host:v4, loaded on host:v3, which has no AVX-512: compile it "
         "here, or with SUNDOG_CPU_LEVEL=v3 for both")
+
+
+CACHED = """
+import sys, jax
+jax.config.update('jax_compilation_cache_dir', sys.argv[1])
+jax.config.update('jax_persistent_cache_min_compile_time_secs', 0)
+jax.config.update('jax_raise_persistent_cache_errors', True)
+hits = []
+jax.monitoring.register_event_listener(
+    lambda name, **_: hits.append(name) if name.endswith('cache_hits') else 0)
+x = jax.device_put(3., jax.devices('xpu')[0])
+print(jax.jit(lambda x: x * 2 + 1)(x), len(hits))
+jax.jit(lambda x: jax.debug.print('seen {}', x))(x)
+jax.effects_barrier()
+"""
+
+
+@pytest.mark.parametrize("device", ["host", "cl"])
+def test_jax_compilation_cache(python, tmp_path, device):
+    """One process compiles, the next one loads, and one with a setting that
+    changes code compiles again.  Callbacks live in their process alone."""
+    env = {"SUNDOG_DEVICE": device}
+    cache = str(tmp_path / "cache")
+    for more, hits in (({}, 0), ({}, 1), ({"SUNDOG_LIBRARIES": "0"}, 0)):
+        out = python(CACHED, cache, env=env | more)
+        assert out.splitlines() == [f"7.0 {hits}", "seen 3.0"]

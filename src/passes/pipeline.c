@@ -3,8 +3,8 @@
  *   - no parameter of the entry is a tuple, no function of elements branches;
  *   - no call, fusion, map, topk, batch norm, triangular solve, Cholesky
  *     factorization, QR, FFT, select-and-scatter, reduce-precision, rng,
- *     rng-bit-generator, opt-barrier, dimension size, one-participant
- *     collective;
+ *     rng-bit-generator, stochastic-convert, opt-barrier, dimension size,
+ * one-participant collective;
  *   - arithmetic, reductions, scans and adding scatters of narrow floats are
  *     f32 between converts, each rounded to its type unless
  *     xla_allow_excess_precision was asked for; dots and convolutions take
@@ -49,9 +49,9 @@ static const group groups[] = {
       RUN(opt_tuple), RUN(opt_dce), RUN(opt_flatten)}},
     {1,
      {RUN(lower_algorithm), RUN(lower_map), RUN(lower_norms),
-      RUN(lower_distribution), RUN(lower_rng), RUN(lower_fft),
-      RUN(lower_linalg), RUN(lower_qr), RUN(lower_cholesky), RUN(lower_solve),
-      RUN(lower_topk), RUN(lower_window)}},
+      RUN(lower_distribution), RUN(lower_rng), RUN(lower_stochastic),
+      RUN(lower_fft), RUN(lower_linalg), RUN(lower_qr), RUN(lower_cholesky),
+      RUN(lower_solve), RUN(lower_topk), RUN(lower_window)}},
     {8,
      {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_while),
       RUN(opt_conditional), RUN(opt_cse), RUN(opt_dce)}},

@@ -38,6 +38,7 @@ static struct {
     _Atomic(const before *) to; /* whom ours calls; NULL: nobody yet */
     _Atomic uint32_t count;     /* interrupts so far */
     _Atomic uint64_t last;      /* when the last one came */
+    _Atomic long inside;        /* the thread that calls whom ours calls */
     _Atomic uint32_t bell;      /* watchers sleep on it */
 } state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -50,21 +51,32 @@ void xpu_interrupt_ring(void)
             0);
 }
 
+static void count_one(uint64_t now)
+{
+    atomic_store(&state.last, now);
+    atomic_fetch_add(&state.count, 1);
+    xpu_interrupt_ring();
+}
+
+/* LLVM's handler in an OpenCL driver puts back the one before it and raises the
+ * signal again.  The watcher may have put ours before that one by then: on one
+ * thread, while the handler that we call has not returned, it is the same
+ * interrupt.  Who leaves a handler by longjmp is inside for a second. */
 static void on_interrupt(int number, siginfo_t *info, void *context)
 {
     const before *b = atomic_load(&state.to);
     int err = errno;
+    uint64_t now = sd_now_ns();
+    long me = syscall(SYS_gettid), inside = atomic_exchange(&state.inside, me);
 
-    atomic_store(&state.last, sd_now_ns());
-    atomic_fetch_add(&state.count, 1);
-    xpu_interrupt_ring();
+    if (inside != me || now >= atomic_load(&state.last) + GRACE_NS)
+        count_one(now);
     errno = err;
-    if (!b)
-        return;
-    if (b->act.sa_flags & SA_SIGINFO)
+    if (b && b->act.sa_flags & SA_SIGINFO)
         b->act.sa_sigaction(number, info, context);
-    else
+    else if (b)
         b->act.sa_handler(number);
+    atomic_store(&state.inside, inside);
 }
 
 /* ---- putting it in place ---- */
@@ -74,11 +86,11 @@ static bool is_ours(const struct sigaction *a)
     return (a->sa_flags & SA_SIGINFO) && a->sa_sigaction == on_interrupt;
 }
 
-/* Where nobody handles it, an interrupt ends the process or does nothing. */
+/* Where nobody handles it, an interrupt ends the process or does nothing.  The
+ * flags do not tell: those of a handler that SA_RESETHAND took out stay. */
 static bool is_handled(const struct sigaction *a)
 {
-    return (a->sa_flags & SA_SIGINFO) ||
-           (a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN);
+    return a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN;
 }
 
 static bool same(const struct sigaction *x, const struct sigaction *y)

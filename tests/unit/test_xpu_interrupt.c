@@ -256,6 +256,59 @@ static void a_handler_that_takes_itself_out_is_followed(void **state)
     handle(SIG_DFL);
 }
 
+/* LLVM's goes on to raise the signal, by when ours may stand there again: it is
+ * the one interrupt still, and the run keeps its second.  Until a handler is
+ * there, an interrupt ends the process, as it would without us. */
+static bool was_left_alone;
+
+static bool waits_for_ours(void (*there)(int), uint64_t most)
+{
+    struct sigaction a;
+    uint64_t from = sd_now_ns();
+
+    do
+        sigaction(SIGINT, NULL, &a);
+    while (a.sa_handler == there && sd_now_ns() - from < most);
+    return a.sa_handler != there;
+}
+
+static void raise_again(int number, siginfo_t *info, void *context)
+{
+    struct sigaction mine = {.sa_handler = seen, .sa_flags = SA_ONSTACK};
+
+    (void)info;
+    (void)context;
+    was_left_alone = !waits_for_ours(SIG_DFL, SECOND / 5);
+    sigaction(SIGINT, &mine, NULL);
+    waits_for_ours(seen, SECOND / 2);
+    raise(number);
+}
+
+static void one_that_is_raised_again_counts_once(void **state)
+{
+    struct sigaction a = {.sa_sigaction = raise_again,
+                          .sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESETHAND};
+    fixture f = open_all();
+    xpu_buffer *out;
+    xpu_event *done;
+    uint64_t from;
+
+    (void)state;
+    nseen = 0;
+    assert_int_equal(sigaction(SIGINT, &a, NULL), 0);
+    done = start(&f, f.endless, &out);
+    from = sd_now_ns();
+    raise(SIGINT);
+    assert_true(was_left_alone);
+    assert_int_equal(nseen, 1);
+    was_interrupted(done);
+    assert_true(sd_now_ns() - from >= SECOND);
+    xpu_buffer_release(out);
+    close_all(&f);
+    is_handled_by(seen);
+    handle(SIG_DFL);
+}
+
 static void interrupts_can_be_turned_off(void **state)
 {
     fixture f;
@@ -286,6 +339,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_comes_after_an_interrupt_runs),
         cmocka_unit_test(other_dispositions_are_left_alone),
         cmocka_unit_test(a_handler_that_takes_itself_out_is_followed),
+        cmocka_unit_test(one_that_is_raised_again_counts_once),
         cmocka_unit_test(interrupts_can_be_turned_off),
     };
     int bad;
@@ -296,6 +350,8 @@ int main(int argc, char **argv)
     }
     device_name = argv[1];
     sd_log_init();
+    if (!is_there())
+        return 77; /* skipped, says Meson */
     ok(sd_file_read(argv[2], &object));
     bad = cmocka_run_group_tests(tests, NULL, NULL);
     sd_buf_finish(&object);

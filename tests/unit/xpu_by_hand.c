@@ -27,6 +27,25 @@ bool is_host(void)
     return !strcmp(device_name, "host");
 }
 
+bool is_there(void)
+{
+    sd_options opt = {0};
+    xpu_client *c;
+    sd_status st;
+
+    sd_options_from_env(&opt);
+    opt.value[SD_OPT_DEVICE] = device_name;
+    if (!(st = xpu_client_create(&opt, &c))) {
+        xpu_client_destroy(c);
+        return true;
+    }
+    if (st->code != SD_NOT_FOUND)
+        fail_msg("%s", st->message);
+    printf("no %s device: %s\n", device_name, st->message);
+    sd_status_free(st);
+    return false;
+}
+
 xpu_client *open_client(const char *threads, const char *count)
 {
     sd_options opt = {0};

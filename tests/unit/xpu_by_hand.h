@@ -18,6 +18,7 @@ extern sd_buf object;           /* of xpu_kernels.c for that device */
 void ok(sd_status st);
 void fails(sd_status st, sd_code code);
 bool is_host(void);
+bool is_there(void); /* or the test is skipped */
 xpu_client *open_client(const char *threads, const char *count);
 
 /* n parameters and outputs of f32[elements]; buffers are parameters, then

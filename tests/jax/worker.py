@@ -101,13 +101,14 @@ def main(request, folder, file, descriptor):
     told.append(os.fdopen(int(descriptor), "w", buffering=1))
     with open(request) as f:
         request = json.load(f)
+    sys.path.insert(0, folder)  # a test's child imports its file, too
     # JAX's tests read their flags from here.
     sys.argv = [file] + (["--jax_test_dut=" + request["dut"]]
                          if request["dut"] else [])
     import jax._src.test_util as jtu
     jtu.request_cpu_devices = lambda n: None  # one device, as on ours
     code = pytest.main(
-        ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir",
+        ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir",
          folder, "-c", os.path.join(folder, "pyproject.toml"),
          os.path.join(folder, "tests", file + ".py")],
         plugins=[Teller(request, file)])

@@ -16,6 +16,9 @@ jax.config.parse_flags_with_absl()
 jtu.request_cpu_devices(4)
 ours = jax.default_backend() == "xpu"
 
+def child():
+  pass
+
 class Tiny(jtu.JaxTestCase):
   def test_passes(self):
     self.assertAllClose(jax.jit(lambda x: x + 1)(1), 2, check_dtypes=False)
@@ -49,7 +52,7 @@ class Tiny(jtu.JaxTestCase):
     self.assertFalse(jax.config.jax_log_compiles)
 
   def test_has_a_child(self):
-    p = multiprocessing.get_context("spawn").Process(target=os.getpid)
+    p = multiprocessing.get_context("spawn").Process(target=child)
     p.start()
     p.join()
     self.assertEqual(p.exitcode, 0)

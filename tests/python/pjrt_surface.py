@@ -80,7 +80,9 @@ def dlpack():
     x = jax.device_put(A, XPU[0])
     there = np.from_dlpack(x)
     np.testing.assert_array_equal(there, A)
-    assert jnp.from_dlpack(x).devices() == {CPU}
+    assert jnp.from_dlpack(x).devices() == {XPU[0]}
+    assert jax.dlpack.from_dlpack(x, copy=True) is not x
+    assert jnp.from_dlpack(x, device=CPU).devices() == {CPU}
     half = jax.device_put(A.astype(ml_dtypes.bfloat16), XPU[0])
     np.testing.assert_array_equal(jnp.from_dlpack(half), half)
     back = jnp.from_dlpack(A, device=XPU[0])

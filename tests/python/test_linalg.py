@@ -1,9 +1,14 @@
 """Linear algebra from JAX, on both devices and by the evaluator: residuals
 beside LAPACK's (linalg_residuals.py is the whole measurement), functions built
 on them, gradients, batches, empty matrices."""
+import os
+import subprocess
+
 import numpy as np
 import pytest
 
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+TOOL = os.path.join(TOP, "build/release/tools/sundog")
 DEVICES = ["host", "cl"]
 
 
@@ -108,3 +113,44 @@ def test_evaluator_residuals():
         f, z = oracle.evaluate(lambda x: lax.schur(x), a)
         np.testing.assert_allclose(z @ f @ z.conj().swapaxes(-1, -2), a,
                                    atol=1e-5)
+
+
+# Every call that the wheel lets jax.export save, as the first version sent it:
+# what is saved runs with every later one, so lines are only added here.
+KEPT = """
+eigh              | lower = 1             | f32[2,3,3]             | f32[2,3,3] f32[2,3]
+svd               | compute_uv = 0, full_matrices = 1 | f32[2,4,3] | f32[2,3]
+svd               | compute_uv = 1, full_matrices = 0 | f32[2,4,3] | f32[2,3] f32[2,4,3] f32[2,3,3]
+eig               | left = 0, right = 1   | f64[3,3]               | c128[3] c128[3,3]
+schur             | vectors = 1           | c64[3,3]               | c64[3,3] c64[3,3]
+hessenberg        |                       | f32[3,3]               | f32[3,3] f32[2]
+tridiagonal       | lower = 1             | c64[3,3]               | c64[3,3] f32[3] f32[2] c64[2]
+tridiagonal_solve | perturb = 0           | f32[3] f32[3] f32[3] f32[3,1] | f32[3,1]
+geqp3             |                       | f32[4,3] s32[3]        | f32[4,3] s32[3] f32[3]
+lu                |                       | f32[2,4,3]             | f32[2,4,3] s32[2,3] s32[2,4]
+ormqr             | left = 1, transpose = 0 | f32[4,3] f32[3] f32[4,5] | f32[4,5]
+spsolve           |                       | f32[7] s32[7] s32[4] f32[3] | f32[3]
+"""
+
+
+def test_calls_of_exported_programs_are_kept(tmp_path):
+    from sundog import linalg
+    rows = [[cell.strip() for cell in line.split("|")]
+            for line in KEPT.strip().splitlines()]
+    assert {name for name, *_ in rows} == set(linalg.NAMES)
+    for name, attributes, operands, results in rows:
+        config = ", ".join(f"{a.strip()} : i64"
+                           for a in attributes.split(",") if a)
+        parameters = [f"p{i} = {shape} parameter({i})"
+                      for i, shape in enumerate(operands.split())]
+        names = ", ".join(f"p{i}" for i in range(len(parameters)))
+        shape = ", ".join(results.split())
+        shape = f"({shape})" if " " in shape else shape
+        path = tmp_path / f"{name}.hlo"
+        path.write_text("ENTRY e {\n" + "\n".join(parameters) + f"""
+            ROOT r = {shape} custom-call({names}),
+            custom_call_target="sundog.{name}",
+            api_version=API_VERSION_TYPED_FFI, backend_config={{{config}}} }}
+        """)
+        r = subprocess.run([TOOL, "opt", path], text=True, capture_output=True)
+        assert r.returncode == 0, (name, r.stderr)

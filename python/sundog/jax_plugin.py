@@ -154,6 +154,7 @@ def when_plugins_are_known():
         attempt(lowerings)
         attempt(buffer_callbacks)
         attempt(linear_algebra)
+        attempt(kernels)
         attempt(foreign_calls, c_api)
 
     xla_bridge.register_plugin_callbacks(known)
@@ -177,6 +178,11 @@ def lowerings():
 def linear_algebra():
     from . import linalg
     linalg.install(PLATFORM)
+
+
+def kernels():
+    from . import pallas
+    pallas.install(PLATFORM)
 
 
 def buffer_callbacks():

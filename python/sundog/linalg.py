@@ -2,11 +2,9 @@
 of ours, `sundog.<name>`, with its parameters as integers.  Nothing is computed
 here; what the calls take and give is in src/hlo/hlo_linalg.def.
 """
-import importlib.abc
-import importlib.util
-import sys
-
 import numpy as np
+
+from .later import after_import
 
 NAMES = ("eigh", "svd", "eig", "schur", "hessenberg", "tridiagonal",
          "tridiagonal_solve", "geqp3", "lu", "ormqr", "spsolve")
@@ -102,41 +100,11 @@ def rules():
             ("ormqr_p", call("ormqr", ormqr)))
 
 
-class AfterImport(importlib.abc.MetaPathFinder):
-    """Calls back when a module that is slow to import has been imported by
-    somebody who uses it."""
-
-    def __init__(self, name, then):
-        self.name, self.then = name, then
-
-    def find_spec(self, name, path, target=None):
-        if name != self.name:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.loader is None:
-            return spec
-        run = spec.loader.exec_module
-
-        def exec_module(module):
-            run(module)
-            self.then(module)
-        spec.loader.exec_module = exec_module
-        return spec
-
-
 def exported(module):
     """Our calls mean in ten years what they mean today, as jax.export asks of
     those that it writes."""
     module._CUSTOM_CALL_TARGETS_GUARANTEED_STABLE.update(
         f"sundog.{name}" for name in NAMES)
-
-
-def after_import(name, then):
-    if name in sys.modules:
-        then(sys.modules[name])
-    else:
-        sys.meta_path.insert(0, AfterImport(name, then))
 
 
 def install(platform):

@@ -105,11 +105,35 @@ static bool is_foreign_type(const sd_shape *s)
            s->dtype == SD_PRED;
 }
 
+/* Calls that carry a kernel, compiled for a machine that is none of ours. */
+static const char *foreign_kernel(const char *target)
+{
+    static const struct {
+        const char *prefix, *what;
+    } table[] = {
+        {"tpu_custom_call", "a Mosaic kernel for TPUs: "},
+        {"mosaic_gpu", "a Mosaic kernel for NVIDIA GPUs: "},
+        {"triton_kernel_call", "a Triton kernel: "},
+        {"__gpu$xla.gpu.triton", "a Triton kernel: "},
+    };
+
+    for (size_t i = 0; i < SD_COUNTOF(table); i++)
+        if (strncmp(target, table[i].prefix, strlen(table[i].prefix)) == 0)
+            return table[i].what;
+    return NULL;
+}
+
 const char *pass_foreign_why_not(const hlo_inst *in, const device_desc *dev)
 {
     const hlo_custom *u = in->u.custom;
     const sd_shape *s = in->shape;
+    const char *kernel = foreign_kernel(u->target);
 
+    if (kernel)
+        return sd_arena_fmt(in->parent->module->arena,
+                            "%sno device of ours runs it; of Pallas, "
+                            "pallas_call(..., interpret=True) does",
+                            kernel);
     if (u->api_version != HLO_TYPED_FFI)
         return "of an untyped API version: only typed FFI (4) is called";
     if (!device_has_custom(dev->kind, u->target) && dev->kind != DEVICE_HOST)

@@ -2,8 +2,9 @@
  *   - indices are signed and of 32 bits at least, since plans extend the sign;
  *   - a gather of one slice is a dynamic-slice;
  *   - a scatter has indices [n, k] and updates [n, window..] with a window
- *     dimension for each of the operand's; batch dimensions are more columns
- *     of indices;
+ *     dimension for each of the operand's.  Where the operand's batch
+ *     dimensions come first they are one dimension before n and before the
+ *     operand's others; elsewhere they are more columns of indices;
  *   - one that writes a window at a known place inside is a
  *     dynamic-update-slice. */
 #include "passes_priv.h"
@@ -99,7 +100,9 @@ typedef struct {
     hlo_at p;
     const hlo_gather *g;
     int n;             /* operands */
-    int64_t count;     /* windows */
+    int nbatch;        /* of the operand's dimensions, kept as one batch */
+    int64_t batch;     /* their product */
+    int64_t count;     /* windows of a batch */
     const sd_shape *x; /* of an operand */
 } scatter;
 
@@ -114,29 +117,53 @@ static hlo_inst *batch_column(const scatter *s, const sd_shape *of, int64_t d,
     return hlo_make_reshape(s->p, hlo_make_iota(s->p, shape, d), 2, dim);
 }
 
-/* [count, k], batch columns last */
+/* The dimensions of the indices but the index vector, kept batches first. */
+static int index_order(const scatter *s, int64_t *perm)
+{
+    const hlo_gather *g = s->g;
+    int n = 0;
+
+    for (; n < s->nbatch; n++)
+        perm[n] = g->indices_batch.at[n];
+    for (int k = 0; k < s->in->arg[s->n]->shape->rank; k++)
+        if (k != g->index_vector_dim &&
+            !(s->nbatch && pass_holds(g->indices_batch, k)))
+            perm[n++] = k;
+    return n;
+}
+
+/* Batch and count before the n dimensions of dim, the batch if there is one. */
+static hlo_inst *in_rows(const scatter *s, hlo_inst *x, int n,
+                         const int64_t *dim)
+{
+    int64_t all[SD_MAX_RANK + 2] = {s->batch, s->count};
+
+    memcpy(all + 2, dim, (size_t)n * sizeof *dim);
+    return s->nbatch ? pass_reshape(s->p, x, n + 2, all)
+                     : pass_reshape(s->p, x, n + 1, all + 1);
+}
+
+/* [batch, count, k]; other batches are columns, last. */
 static hlo_inst *index_matrix(scatter *s)
 {
     hlo_inst *at = s->in->arg[s->n], *col[SD_MAX_RANK + 1];
     const sd_shape *i = at->shape, *of;
     int64_t v = s->g->index_vector_dim, perm[SD_MAX_RANK], dim[SD_MAX_RANK];
-    int n = 0, ncol = 0;
+    int n = index_order(s, perm), ncol = 0;
 
-    for (int k = 0; k < i->rank; k++)
-        if (k != v) {
-            dim[n] = i->dim[k];
-            perm[n++] = k;
-        }
+    for (int k = 0; k < n; k++)
+        dim[k] = i->dim[perm[k]];
     of = sd_shape_make(s->in->parent->module->arena, i->dtype, n, dim);
-    s->count = sd_shape_count(of);
-    if (v < i->rank) {
-        perm[n] = v;
-        at = hlo_make_transpose(s->p, at, perm);
-    }
-    dim[0] = s->count;
-    dim[1] = s->g->index_map.n;
-    col[ncol++] = pass_reshape(s->p, at, 2, dim);
-    for (int k = 0; k < s->g->indices_batch.n; k++) {
+    s->batch = 1;
+    for (int k = 0; k < s->nbatch; k++)
+        s->batch *= dim[k];
+    s->count = sd_shape_count(of) / SD_MAX(s->batch, 1);
+    if (v < i->rank)
+        perm[n++] = v;
+    at = hlo_make_transpose(s->p, at, perm);
+    dim[0] = s->g->index_map.n;
+    col[ncol++] = in_rows(s, at, 1, dim);
+    for (int k = s->nbatch; k < s->g->indices_batch.n; k++) {
         int64_t d = s->g->indices_batch.at[k];
 
         col[ncol++] = batch_column(s, of, d > v ? d - 1 : d, i->dtype);
@@ -144,39 +171,65 @@ static hlo_inst *index_matrix(scatter *s)
     return ncol > 1 ? hlo_make_concatenate(s->p, ncol, col, 1) : col[0];
 }
 
-/* [count, window..] with ones where the operand's dimension has no window */
+/* [batch, count, window..] with ones where the operand's dimension has no
+ * window. */
 static hlo_inst *update_windows(const scatter *s, hlo_inst *u)
 {
-    int64_t perm[SD_MAX_RANK], dim[SD_MAX_RANK + 1];
+    int64_t perm[SD_MAX_RANK], place[SD_MAX_RANK], dim[SD_MAX_RANK];
     const hlo_gather *g = s->g;
-    int n = 0, w = 0;
+    int n = index_order(s, perm), m = 0, w = 0;
 
     for (int i = 0; i < u->shape->rank; i++)
         if (!pass_holds(g->offset_dims, i))
-            perm[n++] = i;
+            place[m++] = i;
+    for (int i = 0; i < n; i++)
+        perm[i] = place[perm[i] - (perm[i] > g->index_vector_dim)];
     for (int i = 0; i < u->shape->rank; i++)
         if (pass_holds(g->offset_dims, i))
             perm[n++] = i;
-    dim[0] = s->count;
-    for (int i = 0; i < s->x->rank; i++)
-        dim[1 + i] =
+    m = 0;
+    for (int i = s->nbatch; i < s->x->rank; i++)
+        dim[m++] =
             pass_holds(g->collapsed, i) || pass_holds(g->operand_batch, i)
                 ? 1
                 : u->shape->dim[g->offset_dims.at[w++]];
     if (u->shape->rank)
         u = hlo_make_transpose(s->p, u, perm);
-    return pass_reshape(s->p, u, s->x->rank + 1, dim);
+    return in_rows(s, u, m, dim);
+}
+
+/* The operand with its batches as one. */
+static hlo_inst *in_batches(const scatter *s, hlo_inst *x)
+{
+    int64_t dim[SD_MAX_RANK + 1] = {s->batch};
+
+    if (!s->nbatch)
+        return x;
+    memcpy(dim + 1, s->x->dim + s->nbatch,
+           (size_t)(s->x->rank - s->nbatch) * sizeof *dim);
+    return pass_reshape(s->p, x, s->x->rank - s->nbatch + 1, dim);
+}
+
+static bool first_dims(hlo_dims d)
+{
+    for (int i = 0; i < d.n; i++)
+        if (d.at[i] != i)
+            return false;
+    return true;
 }
 
 bool pass_is_canonical_scatter(const hlo_inst *in)
 {
     const hlo_gather *g = in->u.gather;
+    int batch = g->operand_batch.n;
 
-    if (g->collapsed.n || g->operand_batch.n || g->index_vector_dim != 1 ||
-        in->arg[hlo_ninput(in)]->shape->rank != 2)
+    if (g->collapsed.n || batch > (hlo_ninput(in) == 1) ||
+        g->index_vector_dim != 1 + batch || !first_dims(g->operand_batch) ||
+        !first_dims(g->indices_batch) ||
+        in->arg[hlo_ninput(in)]->shape->rank != 2 + batch)
         return false;
     for (int i = 0; i < g->offset_dims.n; i++)
-        if (g->offset_dims.at[i] != i + 1)
+        if (g->offset_dims.at[i] != i + 1 + batch)
             return false;
     return true;
 }
@@ -185,19 +238,20 @@ static const hlo_gather *canonical_numbers(const scatter *s)
 {
     sd_arena *a = s->in->parent->module->arena;
     hlo_gather *g = sd_arena_new(a, hlo_gather);
-    int64_t at[SD_MAX_RANK + 1];
-    int n = 0;
+    int64_t at[SD_MAX_RANK + 1], zero = 0;
+    int n = 0, b = s->nbatch > 0, gone = s->nbatch - b;
 
-    for (int i = 0; i < s->x->rank; i++)
-        at[i] = i + 1;
-    g->offset_dims = hlo_dims_copy(a, at, s->x->rank);
+    for (int i = b; i < s->x->rank - gone; i++)
+        at[i - b] = i + 1;
+    g->offset_dims = hlo_dims_copy(a, at, s->x->rank - s->nbatch);
     for (int i = 0; i < s->g->index_map.n; i++)
-        at[n++] = s->g->index_map.at[i];
-    for (int i = 0; i < s->g->operand_batch.n; i++)
+        at[n++] = s->g->index_map.at[i] - gone;
+    for (int i = s->nbatch; i < s->g->operand_batch.n; i++)
         at[n++] = s->g->operand_batch.at[i];
     g->index_map = hlo_dims_copy(a, at, n);
-    g->index_vector_dim = 1;
-    g->sorted = s->g->sorted && !s->g->operand_batch.n;
+    g->operand_batch = g->indices_batch = hlo_dims_copy(a, &zero, b);
+    g->index_vector_dim = 1 + b;
+    g->sorted = s->g->sorted && s->g->operand_batch.n == s->nbatch;
     g->unique = s->g->unique;
     return g;
 }
@@ -209,14 +263,19 @@ static hlo_inst *canonical_scatter(scatter *s)
 
     if (pass_is_canonical_scatter(in) || s->x->rank >= SD_MAX_RANK)
         return NULL;
+    if (s->n == 1 && first_dims(s->g->operand_batch))
+        s->nbatch = s->g->operand_batch.n;
     arg = sd_arena_array(in->parent->module->arena, hlo_inst *, in->narg);
-    memcpy(arg, in->arg, sizeof *arg * (size_t)s->n);
     arg[s->n] = index_matrix(s);
-    for (int i = 0; i < s->n; i++)
+    for (int i = 0; i < s->n; i++) {
+        arg[i] = in_batches(s, in->arg[i]);
         arg[s->n + 1 + i] = update_windows(s, in->arg[s->n + 1 + i]);
+    }
     y = hlo_inst_clone(in->parent, in, in, arg);
     y->u.gather = canonical_numbers(s);
-    return y;
+    if (s->nbatch)
+        y->shape = arg[0]->shape;
+    return s->nbatch ? pass_reshape(s->p, y, s->x->rank, s->x->dim) : y;
 }
 
 /* A canonical scatter of one window, known to be inside, that replaces. */
@@ -254,8 +313,11 @@ static hlo_inst *as_update_slice(const scatter *s)
 
 static hlo_inst *lower_scatter(hlo_inst *in)
 {
-    scatter s = {in, pass_at(in),      in->u.gather, hlo_ninput(in),
-                 0,  in->arg[0]->shape};
+    scatter s = {.in = in,
+                 .p = pass_at(in),
+                 .g = in->u.gather,
+                 .n = hlo_ninput(in),
+                 .x = in->arg[0]->shape};
     hlo_inst *to = as_update_slice(&s);
 
     return to ? to : canonical_scatter(&s);

@@ -15,7 +15,8 @@
  *     transpose before it;
  *   - a dot has at most one free dimension a side and one contracted, none of
  *     extent 1 if it is large; scatters have one operand, indices [n, k],
- *     updates [n, window...] of the operand's rank + 1;
+ *     updates [n, window...] of the operand's rank + 1, or before all these one
+ *     batch dimension;
  *   - bitcast-converts are between real numbers;
  *   - a loop's and a branch's computations have one caller;
  *   - unused instructions and computations are gone, callees come first.
@@ -62,7 +63,7 @@ static const group groups[] = {
     {4, /* lower_float leaves the narrow floats' reduce-precision as f32's */
      {RUN(lower_precision), RUN(opt_simplify), RUN(opt_fold), RUN(lower_index),
       RUN(opt_tuple), RUN(opt_cse), RUN(opt_dce)}},
-    {1, {RUN(lower_reduce), RUN(split_reduce)}},
+    {1, {RUN(split_scatter), RUN(lower_reduce), RUN(split_reduce)}},
     {4,
      {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_cse),
       RUN(opt_dce)}},

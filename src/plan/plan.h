@@ -173,6 +173,7 @@ struct plan_kernel {
     plan_slot *slot;
     plan_stage *stage;
     int naxis, nouter, nnode, nslot, nstage;
+    int lanes;             /* host: of a vector along LANE; GPUs: 1 */
     plan_sort *sort;
     hlo_call *call;        /* a kernel that is calls of a device function: slots
                               are its operands, its results, and work space of

@@ -121,12 +121,17 @@ static void update_views(clusters *cs, cluster *c, const plan_space *s,
     if (in == c->update->arg[scatter ? 2 : 1] &&
         cluster_root_index(cs, s, c->update, &v))
         add_view(cs, out, v.index, v.rank, none);
-    for (int64_t i = 0;
-         scatter && in == c->update->arg[1] && i < in->shape->dim[1]; i++) {
-        const plan_expr *at[2] = {plan_space_row(cs->viewer.px, s),
-                                  plan_px_const(cs->viewer.px, i)};
+    for (int64_t i = 0, rank = in->shape->rank;
+         scatter && in == c->update->arg[1] && i < in->shape->dim[rank - 1];
+         i++) {
+        const plan_expr *at[3];
 
-        add_view(cs, out, at, 2, none);
+        for (int d = 0; d < rank - 1; d++)
+            at[d] = d == s->row_at
+                        ? plan_space_row(cs->viewer.px, s)
+                        : plan_px_axis(cs->viewer.px, d, in->shape->dim[d]);
+        at[rank - 1] = plan_px_const(cs->viewer.px, i);
+        add_view(cs, out, at, (int)rank, none);
     }
 }
 
@@ -191,14 +196,21 @@ static cluster *create_several(clusters *cs, cluster *c, hlo_inst *red)
     return c;
 }
 
-/* Windows are the outer axes of a scatter, their number its row. */
+/* Batch and window are the outer axes of a scatter, the windows' number its
+ * row. */
 static void scatter_space(clusters *cs, const hlo_inst *in, plan_space *s)
 {
     const sd_shape *u = in->arg[2]->shape;
+    int at = in->u.gather->operand_batch.n, n = 0;
+    int64_t dim[SD_MAX_RANK + 1];
 
-    *s = (plan_space){.pre = 1, .row = u->dim[0], .full = u};
-    s->outer = sd_shape_make(cs->a, u->dtype, u->rank - 1, u->dim + 1);
-    s->post = sd_shape_count(s->outer);
+    for (int i = 0; i < u->rank; i++)
+        if (i != at)
+            dim[n++] = u->dim[i];
+    *s = (plan_space){.row = u->dim[at], .row_at = at, .full = u};
+    s->outer = sd_shape_make(cs->a, u->dtype, n, dim);
+    s->pre = at ? u->dim[0] : 1;
+    s->post = sd_shape_count(s->outer) / SD_MAX(s->pre, 1);
 }
 
 cluster *cluster_create(clusters *cs, hlo_inst *root)

@@ -99,14 +99,34 @@ static void fill_exprs(collapser *c, const plan_axis *axis)
     }
 }
 
+const plan_node *plan_scatter_of(const plan_kernel *k)
+{
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->kind == PN_SCATTER)
+            return k->node[i];
+    return NULL;
+}
+
+/* All outer axes, if there are any, are a scatter's batches. */
+static bool lacks_window(const plan_kernel *k)
+{
+    const plan_node *scatter = plan_scatter_of(k);
+    int64_t s;
+
+    for (int i = 0; i < k->nouter; i++)
+        if (!scatter || plan_expr_stride(scatter->off, i, &s))
+            return false;
+    return true;
+}
+
 void plan_collapse(plan_kernel *k)
 {
     collapser c = {.k = k, .px = plan_px_create(k->arena)};
-    /* one more: a kernel without outer axes gets one of extent 1 */
+    /* one more: a kernel without an axis for LANE gets one of extent 1 */
     plan_axis *axis = sd_arena_array(k->arena, plan_axis, k->naxis + 1);
     int n = 0, nouter = 0;
 
-    if (k->nouter == 0) {
+    if (lacks_window(k)) {
         axis[n++] = (plan_axis){.extent = 1,
                                 .tile = 1,
                                 .role = PLAN_MAP,

@@ -46,11 +46,11 @@ sd_status plan_lower_update(plan_lowering *lw, const hlo_inst *in)
 
 /* Where component d of the window's place is read: row axis of the indices. */
 static const plan_expr *scatter_start(plan_lowering *lw, const hlo_inst *in,
-                                      int d, const plan_expr *row)
+                                      int d, const plan_expr *const *row)
 {
     const hlo_gather *g = in->u.gather;
     const hlo_inst *idx = in->arg[hlo_ninput(in)];
-    const plan_expr *index[2] = {row, plan_px_const(lw->px, 0)};
+    const plan_expr *index[3] = {row[0], row[1]};
     plan_node *n;
     int c = 0;
 
@@ -58,7 +58,7 @@ static const plan_expr *scatter_start(plan_lowering *lw, const hlo_inst *in,
         c++;
     if (c == g->index_map.n)
         return plan_px_const(lw->px, 0);
-    index[1] = plan_px_const(lw->px, c);
+    index[g->index_vector_dim] = plan_px_const(lw->px, c);
     n = plan_value(lw, idx, 0, index, (plan_guards){0});
     if (n->kind == PN_CONST)
         return plan_px_const(lw->px, sd_scalar_to_s64(n->dtype, n->value));
@@ -75,28 +75,54 @@ static bool has_form(const hlo_inst *in)
     const sd_shape *s = in->arg[0]->shape;
     const sd_shape *idx = in->arg[hlo_ninput(in)]->shape;
     const sd_shape *u = in->arg[hlo_ninput(in) + 1]->shape;
+    int batch = g->operand_batch.n;
 
-    return hlo_ninput(in) == 1 && idx->rank == 2 && g->index_vector_dim == 1 &&
-           g->collapsed.n == 0 && g->operand_batch.n == 0 &&
-           u->rank == s->rank + 1 && g->offset_dims.n == s->rank &&
-           (s->rank == 0 || g->offset_dims.at[0] == 1);
+    return hlo_ninput(in) == 1 && batch <= 1 && idx->rank == 2 + batch &&
+           g->index_vector_dim == 1 + batch && g->collapsed.n == 0 &&
+           u->rank == s->rank + 1 && g->offset_dims.n == s->rank - batch &&
+           (s->rank == batch || g->offset_dims.at[0] == 1 + batch);
 }
 
 /* Two windows may meet at different positions of dimension d of the updates:
  * not where windows are one wide, or all that there is, or only one. */
-static bool may_overlap(const sd_shape *s, const sd_shape *u, int d)
+static bool may_overlap(const hlo_inst *in, int d)
 {
-    return u->dim[0] > 1 && u->dim[d] > 1 && u->dim[d] < s->dim[d - 1];
+    const sd_shape *s = in->arg[0]->shape, *u = in->arg[2]->shape;
+
+    return u->dim[in->u.gather->operand_batch.n] > 1 && u->dim[d] > 1 &&
+           u->dim[d] < s->dim[d - 1];
 }
 
-/* Windows are applied in the order of their indices: that axis is a loop
- * inside a lane; lanes and tiles share the places of a window, as long as no
- * two lanes can come to one place. */
+/* Axes of the updates, [batch, row, window..] or [row, window..]: windows are
+ * applied in the order of their indices, so rows are a loop inside a lane;
+ * lanes and tiles share batches and the places of a window, as long as no two
+ * lanes can come to one place. */
+static uint64_t scatter_axes(plan_lowering *lw, const hlo_inst *in,
+                             const plan_expr **index)
+{
+    const sd_shape *u = in->arg[2]->shape;
+    int row = in->u.gather->operand_batch.n;
+    uint64_t over;
+
+    for (int d = 0; d < u->rank; d++)
+        if (d < row || (d > row && !may_overlap(in, d)))
+            index[d] = plan_axis_add(lw, u->dim[d], PLAN_MAP, true);
+    index[row] = plan_axis_add(lw, u->dim[row], PLAN_REDUCE, false);
+    over = index[row]->varies;
+    for (int d = row + 1; d < u->rank; d++)
+        if (may_overlap(in, d)) {
+            index[d] = plan_axis_add(lw, u->dim[d], PLAN_REDUCE, false);
+            over |= index[d]->varies;
+        }
+    return over;
+}
+
 sd_status plan_lower_scatter(plan_lowering *lw, const hlo_inst *in)
 {
     const sd_shape *s = in->arg[0]->shape;
     const sd_shape *u = in->arg[hlo_ninput(in) + 1]->shape;
-    const plan_expr *index[SD_MAX_RANK], *at[SD_MAX_RANK];
+    const plan_expr *index[SD_MAX_RANK + 1], *at[SD_MAX_RANK];
+    int batch = in->u.gather->operand_batch.n;
     plan_node n = {.kind = PN_SCATTER,
                    .in = in,
                    .dtype = s->dtype,
@@ -108,19 +134,12 @@ sd_status plan_lower_scatter(plan_lowering *lw, const hlo_inst *in)
                         in->name);
     lw->k->cls = PLAN_SCATTERING;
     lw->k->slot[n.slot].access = PLAN_READ | PLAN_WRITE;
-    for (int d = 1; d < u->rank; d++)
-        if (!may_overlap(s, u, d))
-            index[d] = plan_axis_add(lw, u->dim[d], PLAN_MAP, true);
-    index[0] = plan_axis_add(lw, u->dim[0], PLAN_REDUCE, false);
-    n.over = index[0]->varies;
-    for (int d = 1; d < u->rank; d++)
-        if (may_overlap(s, u, d)) {
-            index[d] = plan_axis_add(lw, u->dim[d], PLAN_REDUCE, false);
-            n.over |= index[d]->varies;
-        }
+    n.over = scatter_axes(lw, in, index);
     n.guard = sd_arena_array(lw->a, plan_guard, s->rank + 1);
-    for (int d = 0; d < s->rank; d++) {
-        const plan_expr *start = scatter_start(lw, in, d, index[0]);
+    for (int d = 0; d < batch; d++)
+        at[d] = index[d];
+    for (int d = batch; d < s->rank; d++) {
+        const plan_expr *start = scatter_start(lw, in, d, index);
         int64_t room = s->dim[d] - u->dim[d + 1] + 1;
 
         at[d] = plan_px_add(lw->px, start, index[d + 1]);

@@ -162,6 +162,8 @@ void plan_finish_kernel(plan_lowering *lw);
 /* How often the loops over these axes go round together. */
 double plan_points(const plan_kernel *k, uint64_t axes);
 void plan_collapse(plan_kernel *k); /* plan_collapse.c, for plan_tile */
+/* The scatter of a kernel that is one, or NULL. */
+const plan_node *plan_scatter_of(const plan_kernel *k);
 /* The sort becomes a fusion, with the slices of its results (plan_fuse_sort.c).
  */
 void plan_fuse_sort(hlo_inst *in);

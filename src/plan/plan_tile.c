@@ -146,6 +146,54 @@ static void cut_points(plan_kernel *k, int lane, int64_t want, int64_t width)
     }
 }
 
+/* ---- scatters on the host ---- */
+
+enum { BATCHES = 4 }; /* tables that are filled in turns */
+
+/* The axis along which places lie closest, not one of a batch, whose places
+ * follow from indices of its own. */
+static int window_axis(const plan_kernel *k, const plan_node *scatter,
+                       int64_t *stride)
+{
+    int best = 0;
+    int64_t s;
+
+    *stride = INT64_MAX;
+    for (int i = 0; i < k->nouter; i++)
+        if (plan_expr_stride(scatter->off, i, &s) && s < *stride) {
+            *stride = s;
+            best = i;
+        }
+    return best;
+}
+
+/* Narrow windows are whole vectors if these are few, since what a masked store
+ * wrote no load can take over.  A few batches side by side, so that an update
+ * need not wait for the one before it at the same place. */
+static bool tile_batches(plan_kernel *k, const plan_node *scatter, int units)
+{
+    int64_t stride;
+    int lane = window_axis(k, scatter, &stride);
+    int64_t n = k->axis[lane].extent;
+    bool any = false;
+
+    if (stride != 1)
+        k->lanes = 1;
+    else if (n / (n & -n) <= BATCHES)
+        k->lanes = (int)SD_MIN(n & -n, k->lanes);
+    while (k->lanes / 2 >= n)
+        k->lanes /= 2;
+    k->axis[lane].place = PLAN_LANE;
+    for (int i = 0; i < k->nouter; i++)
+        if (!plan_expr_stride(scatter->off, i, &stride)) {
+            cut(&k->axis[i],
+                n <= 2 ? SD_MIN(BATCHES, k->axis[i].extent / units / 2) : 1);
+            k->axis[i].place = PLAN_UNROLL;
+            any = true;
+        }
+    return any;
+}
+
 /* ---- rows ---- */
 
 /* LEAST: of the positions of LANE in a tile; fewer rows than that of a matrix
@@ -290,7 +338,7 @@ static void unroll_rows(plan_kernel *k, int lane)
     cut(&k->axis[a], REGISTER_ROWS);
 }
 
-static void tile_host(plan_kernel *k, int lane, const device_desc *dev)
+static void tile_points(plan_kernel *k, int lane, const device_desc *dev)
 {
     double all = plan_points(k, (1ull << k->nouter) - 1);
     double work = k->flops + k->bytes / 4;
@@ -307,21 +355,6 @@ static void tile_host(plan_kernel *k, int lane, const device_desc *dev)
     }
     want = (int64_t)(all / ntile);
     cut_points(k, lane, SD_MAX(want, 1), 4 * (int64_t)dev->lanes);
-}
-
-static void tile_gpu(plan_kernel *k, int lane, const device_desc *dev)
-{
-    double all = plan_points(k, (1ull << k->nouter) - 1);
-    int cross = crossing_axis(k, lane);
-    int64_t steps = (int64_t)(all / ((double)dev->group * dev->units * 8));
-
-    steps = SD_MIN(SD_MAX(steps, 1), GPU_STEPS);
-    if (k->nstage == 0 || k->stage[0].axes)
-        steps = 1; /* an item has a loop of its own */
-    for (int i = 0; i < k->nouter; i++)
-        cut(&k->axis[i], i == lane    ? dev->group * steps
-                         : i == cross ? BLOCK
-                                      : 1);
 }
 
 static void count_tiles(plan_kernel *k)
@@ -473,11 +506,46 @@ static void tile_call(plan_kernel *k, const device_desc *dev)
         add_work_slot(k, c->items * (int64_t)c->work);
 }
 
-void plan_tile(plan_kernel *k, const device_desc *dev)
+static void tile_gpu(plan_kernel *k, const device_desc *dev)
 {
+    int lane = lane_axis(k, dev);
+    double all = plan_points(k, (1ull << k->nouter) - 1);
+    int cross = crossing_axis(k, lane);
+    int64_t steps = (int64_t)(all / ((double)dev->group * dev->units * 8));
+
+    k->axis[lane].place = PLAN_LANE;
+    steps = SD_MIN(SD_MAX(steps, 1), GPU_STEPS);
+    if (k->nstage == 0 || k->stage[0].axes)
+        steps = 1; /* an item has a loop of its own */
+    for (int i = 0; i < k->nouter; i++)
+        cut(&k->axis[i], i == lane    ? dev->group * steps
+                         : i == cross ? BLOCK
+                                      : 1);
+    unroll_rows(k, lane);
+    if (!k->axis[lane].outer)
+        find_local(k, lane, dev);
+}
+
+static void tile_host(plan_kernel *k, const device_desc *dev)
+{
+    const plan_node *scatter = plan_scatter_of(k);
     int lane;
 
-    k->tiles = 1;
+    if (scatter && tile_batches(k, scatter, dev->units))
+        return;
+    lane = scatter ? the_lane(k) : lane_axis(k, dev);
+    k->axis[lane].place = PLAN_LANE;
+    if (tile_rows(k, lane, dev))
+        return;
+    tile_points(k, lane, dev);
+    unroll_rows(k, lane);
+    if (!k->axis[lane].outer)
+        find_local(k, lane, dev);
+}
+
+void plan_tile(plan_kernel *k, const device_desc *dev)
+{
+    k->tiles = k->lanes = 1;
     if (k->sort) {
         tile_sort(k, dev);
         return;
@@ -487,18 +555,11 @@ void plan_tile(plan_kernel *k, const device_desc *dev)
         return;
     }
     plan_collapse(k);
-    lane = lane_axis(k, dev);
-    k->axis[lane].place = PLAN_LANE;
-    if (dev->kind == DEVICE_HOST && tile_rows(k, lane, dev)) {
-        count_tiles(k);
-        return;
+    if (dev->kind == DEVICE_HOST) {
+        k->lanes = dev->lanes;
+        tile_host(k, dev);
+    } else {
+        tile_gpu(k, dev);
     }
-    if (dev->kind == DEVICE_HOST)
-        tile_host(k, lane, dev);
-    else
-        tile_gpu(k, lane, dev);
-    unroll_rows(k, lane);
     count_tiles(k);
-    if (!k->axis[lane].outer)
-        find_local(k, lane, dev);
 }

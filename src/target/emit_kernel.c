@@ -99,7 +99,10 @@ void emit_lane_loops(emit *e, LLVMValueRef from, LLVMValueRef to, int copies,
 
     if (x->extent >= step) {
         n = LLVMBuildSub(e->b, to, from, "");
-        n = LLVMBuildAnd(e->b, n, emit_si(e, -step), "");
+        n = step & (step - 1)
+                ? LLVMBuildSub(e->b, n,
+                               LLVMBuildURem(e->b, n, emit_si(e, step), ""), "")
+                : LLVMBuildAnd(e->b, n, emit_si(e, -step), "");
         rest.lo = LLVMBuildAdd(e->b, from, n, "");
         whole.hi = rest.lo;
         lane_steps(e, whole, copies, false, body, ctx);
@@ -310,6 +313,8 @@ static int lane_copies(const emit *e)
         return 1;
     if (!k->axis[e->lane].outer)
         return 64 / e->w;
+    if (e->w < e->dev->lanes) /* a scatter's narrow window as a whole */
+        return (int)SD_MIN((k->axis[e->lane].extent + e->w - 1) / e->w, 4);
     for (int i = 0; i < k->nstage; i++)
         if (k->stage[i].axes)
             n = column_copies(e);
@@ -523,7 +528,7 @@ static void emit_init(emit *e, const plan_kernel *k)
 {
     e->k = k;
     e->gpu = e->dev->kind != DEVICE_HOST;
-    e->w = e->gpu ? 1 : e->dev->lanes;
+    e->w = SD_MAX(k->lanes, 1);
     e->lane = -1;
     e->outer = 0;
     for (int i = 0; i < k->naxis; i++) {
@@ -573,16 +578,25 @@ static sd_status check_kernel(const emit *e)
     return st;
 }
 
-/* LANE innermost.  Axes that are outer though the plan has them inner (see
- * emit_init) come before all others. */
+/* A scatter's batches, then axes that are outer though the plan has them inner
+ * (see emit_init), then the other outer ones. */
+static int rank_of(const emit *e, int axis)
+{
+    const plan_axis *x = &e->k->axis[axis];
+
+    if (!x->outer)
+        return 1;
+    return e->k->cls == PLAN_SCATTERING && x->place == PLAN_UNROLL ? 0 : 2;
+}
+
+/* LANE innermost. */
 static void order_axes(nest *t)
 {
     emit *e = t->e;
 
-    for (int inner = 1; inner >= 0; inner--)
+    for (int r = 0; r < 3; r++)
         for (int i = 0; i < e->k->naxis; i++)
-            if ((e->outer >> i & 1) && i != e->lane &&
-                e->k->axis[i].outer == !inner)
+            if ((e->outer >> i & 1) && i != e->lane && rank_of(e, i) == r)
                 t->order[t->norder++] = i;
     if (e->lane >= 0 && (e->outer >> e->lane & 1))
         t->order[t->norder++] = e->lane;

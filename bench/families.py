@@ -1,0 +1,246 @@
+"""Families of operations, ours against JAX's CPU, in one process.
+
+usage: families.py [--only REGEX] [--pairs N] [--seed S]
+
+A row is a program.  Each pair times some milliseconds of calls on one platform,
+then on the other; the figure is the ratio of the two medians, XLA's time over
+ours.  Sizes named in a row are fixed; those behind a tilde are drawn from the
+seed, so that nobody tunes for them.  The first results of both are compared by
+magnitude, as far as they are unique.
+"""
+import argparse
+import re
+import time
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.linalg as jsl
+import numpy as np
+from jax import lax
+
+ROWS = []  # (name, bar, function, maker of arguments)
+
+
+def row(name, bar, fn, *make):
+    ROWS.append((name, bar, fn, make))
+
+
+def f32(*shape):
+    return lambda r: r.standard_normal(shape, dtype=np.float32)
+
+
+def below(n, *shape, dtype=np.int32):
+    return lambda r: r.integers(0, n, shape).astype(dtype)
+
+
+def spd(b, n):
+    def make(r):
+        a = r.standard_normal((b, n, n), dtype=np.float32)
+        return a @ a.swapaxes(1, 2) / n + np.eye(n, dtype=np.float32)
+    return make
+
+
+def one(make):
+    return lambda r: make(r)[0]
+
+
+def scatters(draw):
+    bar = 1.5
+    n, k, c = draw(10**5, 2 * 10**6), draw(3, 5000), draw(3, 200)
+    sums = lambda k: lambda d, s: jax.ops.segment_sum(d, s, k)
+    for n, k in ((1 << 20, 10), (1 << 20, 1000), (1 << 20, 10**5),
+                 (50000, 1 << 20), (n, k)):
+        tilde = "~" * (n not in (50000, 1 << 20))
+        row(f"{tilde}segment_sum {n} into {k}", bar, sums(k), f32(n), below(k, n))
+    for n, c, k in ((20000, 64, 500), (10**6, 4, 16), (100000, 7, 1000),
+                    (3000, 768, 50), (n // c, c, k)):
+        row(f"segment_sum {n}x{c} into {k}", bar, sums(k), f32(n, c), below(k, n))
+    row("segment_max 1M into 1000", bar,
+        lambda d, s: jax.ops.segment_max(d, s, 1000), f32(1 << 20),
+        below(1000, 1 << 20))
+    for n, k in ((1 << 20, 256), (1 << 20, 5), (n, k)):
+        row(f"bincount {n} into {k}", bar,
+            lambda s, k=k: jnp.bincount(s, length=k), below(k, n))
+    for n, k in ((1 << 20, 64), (n, 100)):
+        row(f"histogram {n} into {k}", bar,
+            lambda a, k=k: jnp.histogram(a, k, range=(-3, 3))[0], f32(n))
+        row(f"histogram weights {n} into {k}", bar, lambda a, w, k=k:
+            jnp.histogram(a, k, range=(-3, 3), weights=w)[0], f32(n), f32(n))
+    row("scatter_add 500000 into 300x300", bar,
+        lambda d, i, j: jnp.zeros((300, 300)).at[i, j].add(d), f32(500000),
+        below(300, 500000), below(300, 500000))
+    row("scatter_mul int 1M into 7", bar,
+        lambda d, s: jnp.ones(7, jnp.int32).at[s].mul(d), below(3, 1 << 20),
+        below(7, 1 << 20))
+    row("scatter_add bf16 1M into 100", bar, lambda d, s:
+        jnp.zeros(100, jnp.bfloat16).at[s].add(d.astype(jnp.bfloat16)),
+        f32(1 << 20), below(100, 1 << 20))
+    row("scatter_add batch 64x20000 into 100", bar, jax.vmap(sums(100)),
+        f32(64, 20000), below(100, 64, 20000))
+    row("embedding grad 8192x128 into 30000", bar, sums(30000), f32(8192, 128),
+        below(30000, 8192))
+
+
+def scans(draw):
+    bar, n = 1.5, draw(10**5, 3 * 10**6)
+    shapes = [((1 << 20,), 0), ((2048, 4096), 1), ((4096, 2048), 0),
+              ((100000, 20), 1), ((20, 100001), 1), ((3, 70001), 0),
+              ((64, 128, 96), 1), ((n,), 0), ((n // 777 + 1, 777), 1),
+              ((777, n // 777 + 1), 0)]
+    for shape, axis in shapes:
+        at = "x".join(map(str, shape)) + f" axis {axis}"
+        for name in ("cumsum", "cumprod", "cummax", "cumlogsumexp"):
+            fn = getattr(lax, name)
+            row(f"{name} {at}", bar, lambda a, fn=fn, axis=axis: fn(a, axis),
+                f32(*shape))
+        row(f"associative_scan add {at}", bar, lambda a, axis=axis:
+            lax.associative_scan(jnp.add, a, axis=axis), f32(*shape))
+    row("cumsum int 1M", bar, lambda a: jnp.cumsum(a), below(9, 1 << 20))
+    row("cumsum reverse 1M", bar, lambda a: lax.cumsum(a, reverse=True),
+        f32(1 << 20))
+
+    def affine(x, y):
+        return x[0] * y[0], x[1] * y[0] + y[1]
+    for shape in ((1 << 20,), (1024, 512)):
+        row(f"associative_scan affine {shape}", bar, lambda a, b:
+            lax.associative_scan(affine, (a, b)), f32(*shape), f32(*shape))
+
+
+def transforms(draw):
+    bar = 1 / 1.2
+    for k in range(10, 23, 2):
+        row(f"fft 2^{k}", bar, lambda a: jnp.fft.fft(a), f32(1 << k))
+        row(f"rfft 2^{k}", bar, lambda a: jnp.fft.rfft(a), f32(1 << k))
+    shapes = [(512, 1024), (4096, 64), (100, 1000), (16, 65536), (3000, 331),
+              (draw(50, 500), draw(100, 3000))]
+    for shape in shapes:
+        at = "x".join(map(str, shape))
+        row(f"fft {at}", bar, lambda a: jnp.fft.fft(a), f32(*shape))
+        row(f"rfft {at}", bar, lambda a: jnp.fft.rfft(a), f32(*shape))
+        row(f"irfft {at}", bar, lambda a: jnp.fft.irfft(a), f32(*shape))
+    for shape in ((512, 512), (768, 768), (1024, 1024),
+                  (draw(100, 900), draw(100, 900))):
+        at = "x".join(map(str, shape))
+        row(f"fft2 {at}", bar, lambda a: jnp.fft.fft2(a), f32(*shape))
+        row(f"rfft2 {at}", bar, lambda a: jnp.fft.rfft2(a), f32(*shape))
+    for shape in ((64, 64, 64), (128, 96, 100)):
+        at = "x".join(map(str, shape))
+        row(f"fftn {at}", bar, lambda a: jnp.fft.fftn(a), f32(*shape))
+        row(f"rfftn {at}", bar, lambda a: jnp.fft.rfftn(a), f32(*shape))
+    for n in (10007, 65537, 1000003, draw(10**4, 10**6)):
+        row(f"fft {n}", bar, lambda a: jnp.fft.fft(a), f32(n))
+
+
+def matrices(draw):
+    odd = draw(5, 63)
+    for n in (4, 8, 16, 32, 64, odd):
+        b = max(1000, min(20000, 2 * 10**6 // n**2))
+        for name, fn, *make in (
+                ("cholesky", jnp.linalg.cholesky, spd(b, n)),
+                ("trsm", lambda a, x: lax.linalg.triangular_solve(
+                    a, x, left_side=True, lower=True), spd(b, n), f32(b, n, n)),
+                ("trsv", lambda a, x: jsl.solve_triangular(a, x, lower=True),
+                 spd(b, n), f32(b, n, 1)),
+                ("inv", jnp.linalg.inv, spd(b, n)),
+                ("solve", jnp.linalg.solve, spd(b, n), f32(b, n, 1)),
+                ("det", jnp.linalg.det, spd(b, n)),
+                ("lu", lambda a: jsl.lu_factor(a), f32(b, n, n)),
+                ("qr", jnp.linalg.qr, f32(b, n, n)),
+                ("eigh", jnp.linalg.eigh, spd(b, n)),
+                ("svd", lambda a: jnp.linalg.svd(a)[::-1][1:], f32(b, n, n))):
+            row(f"{name} {b}x{n}", 2.0, fn, *make)
+    for n in (64, 256, 700, 1024, 2048, draw(64, 1000)):
+        for name, fn, make in (
+                ("cholesky", jnp.linalg.cholesky, one(spd(1, n))),
+                ("lu", lambda a: jsl.lu_factor(a), f32(n, n)),
+                ("qr", jnp.linalg.qr, f32(n, n)),
+                ("inv", jnp.linalg.inv, one(spd(1, n))),
+                ("det", jnp.linalg.det, one(spd(1, n))),
+                ("eigh", jnp.linalg.eigh, one(spd(1, n))),
+                ("svd", lambda a: jnp.linalg.svd(a)[::-1][1:], f32(n, n))):
+            if n < 2048 or name not in ("eigh", "svd"):
+                row(f"{name} n={n}", 0.95, fn, make)
+        row(f"trsm n={n}", 0.95, lambda a, x: lax.linalg.triangular_solve(
+            a, x, left_side=True, lower=True), one(spd(1, n)), f32(n, n))
+
+
+def orders(draw):
+    n, k = draw(10**5, 2 * 10**6), draw(2, 500)
+    for shape, k in (((1 << 20,), 1000), ((64, 50000), 50), ((n,), k),
+                     ((n // 1001, 1001), 7)):
+        at = "x".join(map(str, shape))
+        row(f"top_k {k} of {at}", 1.0, lambda a, k=k: lax.top_k(a, k), f32(*shape))
+    for shape in ((1 << 20,), (1024, 1024), (n,), (n // 333, 333)):
+        at = "x".join(map(str, shape))
+        row(f"median {at}", 1.0, lambda a: jnp.median(a, -1), f32(*shape))
+        row(f"quantile {at}", 1.0, lambda a: jnp.quantile(
+            a, jnp.array([0.1, 0.9]), -1), f32(*shape))
+        row(f"sort {at}", 1.0, lambda a: jnp.sort(a), f32(*shape))
+        row(f"argsort {at}", 1.0, lambda a: jnp.argsort(a), f32(*shape))
+    for shape in ((2048, 300), (n // 500, 500)):
+        at = "x".join(map(str, shape))
+        row(f"sort columns {at}", 1.0, lambda a: jnp.sort(a, 0), f32(*shape))
+        row(f"argsort columns {at}", 1.0, lambda a: jnp.argsort(a, 0), f32(*shape))
+    for m in (1 << 20, n):
+        row(f"unique {m}", 1.0, lambda a: jnp.unique(a, size=1000),
+            below(1000, m))
+        for q in (m, 1000):
+            row(f"searchsorted {q} in {m}", 1.0, lambda a, v: jnp.searchsorted(
+                a, v), lambda r, m=m: np.sort(f32(m)(r)), f32(q))
+
+
+def calls(fn, batch):
+    start = time.perf_counter()
+    for _ in range(batch):
+        y = fn()
+        jax.block_until_ready(y)
+    return (time.perf_counter() - start) / batch
+
+
+def differ(a, b):
+    a, b = (np.abs(np.asarray(jax.tree.leaves(x)[0]).astype(complex))
+            for x in (a, b))
+    fine = np.isfinite(a) & np.isfinite(b)
+    scale = np.max(b[fine], initial=1e-30)
+    return np.max(np.abs(a - b)[fine], initial=0) / scale
+
+
+def measure(fn, make, pairs):
+    rng = np.random.default_rng(0)
+    args, jit, runs = [m(rng) for m in make], jax.jit(fn), []
+    for platform in ("cpu", "xpu"):
+        here = jax.device_put(args, jax.devices(platform)[0])
+        runs.append(lambda here=here: jit(*here))
+    off = differ(*[run() for run in runs])
+    for run in runs:
+        calls(run, 2)
+    batch = max(1, int(0.01 / max(calls(runs[0], 1), calls(runs[1], 1))))
+    times = [[calls(run, batch) for run in runs] for _ in range(pairs)]
+    return *np.median(times, 0), off
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__)
+    ap.add_argument("--only", default=".*")
+    ap.add_argument("--pairs", type=int, default=11)
+    ap.add_argument("--seed", type=int, default=0)
+    a = ap.parse_args()
+    rng = np.random.default_rng(a.seed)
+    for family in (scatters, scans, transforms, matrices, orders):
+        family(lambda lo, hi: int(np.exp(rng.uniform(np.log(lo), np.log(hi)))))
+    under = []
+    print(f"{'program':44}{'XLA ms':>10}{'ours':>10}{'ratio':>8}{'bar':>6}")
+    for name, bar, fn, make in ROWS:
+        if not re.search(a.only, name):
+            continue
+        cpu, xpu, off = measure(fn, make, a.pairs)
+        note = "" if cpu / xpu >= bar else "  below"
+        under += [name] if note else []
+        note += f"  off by {off:.0e}" if off > 1e-3 else ""
+        print(f"{name:44}{cpu * 1e3:10.3f}{xpu * 1e3:10.3f}{cpu / xpu:8.2f}"
+              f"{bar:6.2f}{note}", flush=True)
+    print(f"below their bars: {len(under)}" + "".join(f"\n  {n}" for n in under))
+
+
+if __name__ == "__main__":
+    main()

@@ -28,6 +28,7 @@
 
 typedef struct plan_node plan_node;
 typedef struct plan_expr plan_expr;
+typedef struct plan_kernel plan_kernel;
 
 /* ---- index expressions: hash-consed, simplified when made ---- */
 
@@ -160,9 +161,19 @@ typedef struct {
     size_t bytes;
 } plan_sort_areas;
 
+/* A while step as one kernel, made by a target: what it runs, and the memory
+ * that its steps name, overlapping parts as one.  The scratch of such a kernel
+ * begins with the address of the run's mark, and its kernels' follows. */
+enum { PLAN_LOOP_HEAD = 64 };
+typedef struct { thunk_slice slice; bool written; } plan_cell;
+typedef struct {
+    const thunk *step;
+    plan_kernel **kernel; /* as the steps number them */
+    sd_vec(plan_cell) cell; /* the slots */
+} plan_loop;
+
 typedef enum { PLAN_LOOP, PLAN_ROW, PLAN_COLUMN, PLAN_SCATTERING, PLAN_SORTING,
                PLAN_CALLING } plan_kernel_class; /* for printing and dumps */
-typedef struct plan_kernel plan_kernel;
 struct plan_kernel {
     const char *name;      /* as in HLO: "fusion", "wrapped_multiply" */
     int number;            /* among the plan's distinct kernels */
@@ -178,6 +189,7 @@ struct plan_kernel {
     hlo_call *call;        /* a kernel that is calls of a device function: slots
                               are its operands, its results, and work space of
                               all items where the device has no scratch */
+    const plan_loop *loop; /* host: a kernel that is a whole loop */
     bool rows;             /* host: stage 0 takes rows as they lie, with LANE
                               inside its loop: accumulators in local memory */
     size_t local_bytes;    /* parked values, lane joins, rows' accumulators */
@@ -210,6 +222,7 @@ void plan_tile(plan_kernel *k, const device_desc *dev);
 bool plan_is_rounding(const plan_node *n);
 /* The result of REDUCE n does not depend on the order of its elements. */
 bool plan_any_order(const plan_node *n);
+bool plan_slices_overlap(thunk_slice x, thunk_slice y);
 /* Local memory of the accumulators of n in a kernel with `rows`. */
 size_t plan_rows_bytes(const plan_kernel *k, const plan_node *n);
 void plan_sort_place(const plan_sort *s, plan_sort_areas *out);

@@ -21,7 +21,7 @@ static thunk_slice slice_of(const hlo_inst *in, int leaf)
 
 /* ---- kernels ---- */
 
-static bool overlap(thunk_slice x, thunk_slice y)
+bool plan_slices_overlap(thunk_slice x, thunk_slice y)
 {
     return x.buffer == y.buffer && x.offset < y.offset + y.bytes &&
            y.offset < x.offset + x.bytes;
@@ -31,7 +31,7 @@ static void mark_aliases(plan_kernel *k, const thunk_slice *arg)
 {
     for (int i = 0; i < k->nslot; i++)
         for (int j = 0; j < i; j++)
-            if (overlap(arg[i], arg[j]) &&
+            if (plan_slices_overlap(arg[i], arg[j]) &&
                 (k->slot[i].access | k->slot[j].access) & PLAN_WRITE)
                 k->slot[i].noalias = k->slot[j].noalias = false;
 }

@@ -174,6 +174,7 @@ void emit_note_uses(emit *e);
 
 /* Adds the kernel to the module; e holds module, builder and device. */
 sd_status emit_kernel(emit *e, const plan_kernel *k);
+sd_status emit_whole_loop(emit *e, const plan_kernel *k); /* emit_loop.c */
 void emit_stages(emit *e);
 /* Stage 0 of a kernel with `rows`, over a range of LANE. */
 void emit_rows(emit *e, LLVMValueRef from, LLVMValueRef to);

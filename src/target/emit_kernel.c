@@ -607,6 +607,8 @@ sd_status emit_kernel(emit *e, const plan_kernel *k)
     nest t = {.e = e};
     sd_status st;
 
+    if (k->loop)
+        return sd_note(emit_whole_loop(e, k), "kernel %s", k->name);
     e->k = k;
     st = check_kernel(e);
     if (st)

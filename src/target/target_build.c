@@ -364,6 +364,8 @@ static bool is_quick(const plan *p, const batch *b, const bool *repeated)
     for (int i = b->first; i < b->first + b->count; i++) {
         const plan_kernel *k = p->kernel[i];
 
+        if (k->loop)
+            return false;
         if (k->call) /* its work is in code that the build made */
             continue;
         /* a sort by keys is machine code of the build */
@@ -374,10 +376,19 @@ static bool is_quick(const plan *p, const batch *b, const bool *repeated)
     return true;
 }
 
+/* Where each operation is to have a kernel of its own loops are steps too. */
+static const target_ops *loops_first(plan *p, const sd_options *opt)
+{
+    if (p->program->device.kind == DEVICE_HOST &&
+        (!opt || sd_opt_bool(opt, SD_OPT_FUSE)))
+        target_loops(p);
+    return ops_of(&p->program->device);
+}
+
 sd_status target_build(plan *p, const sd_options *opt, sd_pool *pool,
                        target_hook hook, void *ctx)
 {
-    const target_ops *ops = ops_of(&p->program->device);
+    const target_ops *ops = loops_first(p, opt);
     int per = hook || (ops && ops->one_module) ? SD_MAX(p->nkernel, 1) : BATCH;
     int n = (p->nkernel + per - 1) / per;
     batch *b = sd_arena_array(p->arena, batch, n + 1);
@@ -385,7 +396,6 @@ sd_status target_build(plan *p, const sd_options *opt, sd_pool *pool,
     taking t = {p, b, n, hook, ctx};
     sd_status st = NULL;
 
-    (void)opt;
     mark_repeated(&p->program->seq, false, repeated);
     for (int i = 0; i < n; i++) {
         b[i].p = p;

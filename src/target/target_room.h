@@ -22,6 +22,10 @@ typedef struct {
     sd_status (*check)(const char *data, size_t bytes); /* of a binary */
 } target_ops;
 
+/* Loops of small steps become kernels of their own, which take the places of
+ * their steps in the plan and its program: target_loop.c. */
+void target_loops(plan *p);
+
 extern const target_ops target_x86, target_spirv;
 
 #endif

@@ -69,6 +69,8 @@ typedef struct { /* one entry point */
     int group;            /* work items of a group; host: 1 */
     uint64_t local_bytes; /* host: scratch a worker needs */
     double flops, bytes;
+    bool loop;            /* host: runs as long as it likes, and looks at the
+                             mark whose address its scratch begins with */
 } thunk_kernel;
 
 typedef struct { sd_dtype dtype; int rank; const int64_t *dim;
@@ -117,7 +119,7 @@ void thunk_print(sd_buf *b, const thunk_program *p); /* thunk_sequence.txt */
 /* Every index in range, every slice inside its buffer, every kernel has its
  * binary: run on each program that was loaded or built. */
 sd_status thunk_verify(const thunk_program *p);
-#define THUNK_VERSION 1u /* of the bytes */
+#define THUNK_VERSION 2u /* of the bytes */
 sd_status thunk_save(const thunk_program *p, sd_buf *out);
 sd_status thunk_load(sd_bytes b, thunk_program **out);
 

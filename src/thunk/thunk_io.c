@@ -150,6 +150,7 @@ static void put_body(sd_buf *b, const thunk_program *p)
         sd_buf_u64(b, k->local_bytes);
         put_f64(b, k->flops);
         put_f64(b, k->bytes);
+        sd_buf_u8(b, k->loop);
     }
     put_int(b, p->nbinary);
     for (int i = 0; i < p->nbinary; i++) {
@@ -408,7 +409,7 @@ static void get_buffers(loader *l, thunk_program *p)
 
 static void get_kernels(loader *l, thunk_program *p)
 {
-    p->kernel = get_array(l, 48, sizeof *p->kernel, &p->nkernel);
+    p->kernel = get_array(l, 49, sizeof *p->kernel, &p->nkernel);
     for (int i = 0; i < p->nkernel; i++) {
         thunk_kernel *k = &p->kernel[i];
 
@@ -420,6 +421,7 @@ static void get_kernels(loader *l, thunk_program *p)
         k->local_bytes = sd_read_u64(&l->c);
         k->flops = get_f64(l);
         k->bytes = get_f64(l);
+        k->loop = sd_read_u8(&l->c);
     }
     p->binary = get_array(l, 12, sizeof *p->binary, &p->nbinary);
     for (int i = 0; i < p->nbinary; i++) {

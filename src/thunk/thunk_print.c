@@ -55,6 +55,8 @@ static void print_detail(sd_buf *b, const thunk_program *p, const thunk *t)
 
             sd_buf_fmt(b, " %s tiles=%" PRId64 " group=%d", k->symbol, k->tiles,
                        k->group);
+            if (k->loop)
+                sd_buf_str(b, " loop");
             if (k->local_bytes)
                 sd_buf_fmt(b, " local=%" PRIu64, k->local_bytes);
         }

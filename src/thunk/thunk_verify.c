@@ -162,6 +162,13 @@ static sd_status check_kernels(const thunk_program *p)
                             "kernel %s has %d slots, %" PRId64
                             " tiles, groups of %d",
                             k->symbol, k->nslot, k->tiles, k->group);
+        if (k->loop && (p->device.kind != DEVICE_HOST || k->tiles != 1 ||
+                        k->local_bytes < sizeof(void *)))
+            return sd_error(SD_INVALID,
+                            "kernel %s is a loop of %" PRId64
+                            " tiles with %" PRIu64 " bytes of scratch on %s",
+                            k->symbol, k->tiles, k->local_bytes,
+                            p->device.name);
         if (k->local_bytes > most)
             return sd_error(SD_INVALID,
                             "kernel %s asks for %" PRIu64

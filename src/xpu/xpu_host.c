@@ -126,6 +126,7 @@ typedef struct {
     void **slot;
     int64_t tiles;
     int parts;
+    bool loop;
     host *host;
     const _Atomic bool *cancel;
 } split;
@@ -160,6 +161,8 @@ static void run_part(void *ctx, int64_t i, int worker)
 
     if (atomic_load_explicit(s->cancel, memory_order_relaxed))
         return; /* the run's end looks at that too */
+    if (s->loop)
+        memcpy(s->host->scratch, &s->cancel, sizeof s->cancel);
     mode = enter_mode();
     s->fn(s->slot, first, first + each + (i < more),
           s->host->scratch + (size_t)worker * s->host->scratch_bytes);
@@ -197,6 +200,7 @@ static sd_status host_launch(xpu_device *d, xpu_module *m, int kernel,
                .slot = slot,
                .tiles = k->tiles,
                .parts = count_parts(k, h->nworker),
+               .loop = k->loop,
                .host = h,
                .cancel = d->cancel};
 

@@ -169,6 +169,10 @@ static double thunk_cost(const thunk_program *p, const thunk *t)
     case THUNK_SEND: /* Python takes its time, and may wait for the caller */
     case THUNK_RECV:
         return INFINITY;
+    case THUNK_KERNEL:
+        if (p->kernel[t->kernel].loop)
+            return INFINITY;
+        /* fall through */
     default:
         if (t->flops > 0 || t->bytes > 0)
             return step_cost(t->flops, t->bytes);

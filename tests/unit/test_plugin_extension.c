@@ -265,7 +265,7 @@ static void abi_versions_come_back_from_bytes(void **state)
         .abi_version = q.abi_version, .executable_abi_version = r.abi_version);
     wrong(x->runtime_abi_version_is_compatible_with_executable(&fits),
           PJRT_Error_Code_FAILED_PRECONDITION,
-          "programs of format 2, this library reads 1");
+          "programs of format 3, this library reads 2");
     r.serialized_proto_size--;
     wrong(x->executable_abi_version_from_proto(&r),
           PJRT_Error_Code_INVALID_ARGUMENT, "ABI version");

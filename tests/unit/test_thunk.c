@@ -190,7 +190,7 @@ static void damaged_programs_are_refused_or_sound(void **state)
             memcpy(&was, at + 20, 8);
             at[i] ^= (uint8_t)(1 << bit);
             if (i >= head) {
-                sum = sd_hash(at + head, good.len - head, 1);
+                sum = sd_hash(at + head, good.len - head, THUNK_VERSION);
                 memcpy(at + 20, &sum, 8);
             }
             st = thunk_load(bytes(&good), &q);
@@ -247,6 +247,8 @@ static void a_wrong_table_is_named(void **state)
     refused(p, "binary 1 of 1");
     (p = example())->kernel[0].symbol = "";
     refused(p, "kernel 0 has no name");
+    (p = example())->kernel[0].loop = true;
+    refused(p, "is a loop of");
 }
 
 static void two_outputs_in_one_parameter_are_refused(void **state)

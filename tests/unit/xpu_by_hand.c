@@ -121,7 +121,8 @@ int kernel(thunk_program *p, const char *symbol, int64_t elements, double flops)
                                            is_host() ? 1 : 64,
                                            strcmp(symbol, "imports") ? 0 : 4096,
                                            flops * (double)elements,
-                                           8.0 * (double)elements};
+                                           8.0 * (double)elements,
+                                           false};
     return p->nkernel++;
 }
 

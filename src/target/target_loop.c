@@ -1,0 +1,250 @@
+/* Loops of small steps become one kernel each (host): a turn of a loop of
+ * scalars takes as long as its arithmetic, not as the launches of its steps.
+ *
+ * A while step fits when all that it runs are kernels that one thread runs
+ * anyhow, small copies, and loops and branches of such; libraries and the host
+ * are called from outside.  The memory that the steps name becomes the
+ * kernel's slots: parts of a buffer that overlap are one slot.  emit_loop.c
+ * writes the code; kernels that only loops use are not built for themselves. */
+#include "emit.h"
+#include "target_room.h"
+
+enum { MOST_STEPS = 48, MOST_SLOTS = 96, MOST_COPY = 1 << 16 };
+#define KERNEL_NS 20e3 /* by the estimate that the runtime splits work by */
+#define TURN_NS   200e3
+
+typedef struct {
+    const plan *p;
+    int nstep;
+    double ns;
+    plan_loop *loop;
+} look;
+
+/* ---- does it fit? ---- */
+
+static bool fits(look *l, const thunk *t);
+
+static bool all_fit(look *l, const thunk_seq *seq, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < seq[i].n; j++)
+            if (!fits(l, &seq[i].at[j]))
+                return false;
+    return true;
+}
+
+static bool kernel_fits(look *l, const plan_kernel *k)
+{
+    double ns = k->flops / 8 + k->bytes / 12;
+
+    l->ns += ns;
+    return ns <= KERNEL_NS && l->ns <= TURN_NS;
+}
+
+static bool fits(look *l, const thunk *t)
+{
+    if (l->nstep++ == MOST_STEPS)
+        return false;
+    switch (t->kind) {
+    case THUNK_KERNEL:
+        return kernel_fits(l, l->p->kernel[t->kernel]);
+    case THUNK_COPY:
+        return t->arg[1].bytes <= MOST_COPY;
+    case THUNK_WHILE:
+        return t->trip < 0 && all_fit(l, t->seq, t->nseq);
+    case THUNK_COND:
+    case THUNK_CALL:
+        return all_fit(l, t->seq, t->nseq);
+    default:
+        return false;
+    }
+}
+
+/* ---- its memory ---- */
+
+/* Takes in what overlaps; the cells that it swallows go. */
+static void add_cell(sd_arena *a, plan_loop *l, thunk_slice s, bool written)
+{
+    plan_cell c = {s, written};
+    bool more = true;
+
+    while (more) {
+        more = false;
+        for (int i = 0; i < l->cell.n; i++) {
+            plan_cell o = l->cell.at[i];
+            uint64_t end;
+
+            if (!plan_slices_overlap(o.slice, c.slice))
+                continue;
+            end = SD_MAX(o.slice.offset + o.slice.bytes,
+                         c.slice.offset + c.slice.bytes);
+            c.slice.offset = SD_MIN(o.slice.offset, c.slice.offset);
+            c.slice.bytes = end - c.slice.offset;
+            c.written |= o.written;
+            l->cell.at[i] = l->cell.at[--l->cell.n];
+            more = true;
+            break;
+        }
+    }
+    *sd_push(a, &l->cell) = c;
+}
+
+static void add_cells(look *l, const thunk *t)
+{
+    const plan_kernel *k =
+        t->kind == THUNK_KERNEL ? l->p->kernel[t->kernel] : NULL;
+
+    for (int i = 0; i < t->narg; i++)
+        if (t->arg[i].bytes)
+            add_cell(l->p->arena, l->loop, t->arg[i],
+                     k ? k->slot[i].access & PLAN_WRITE
+                       : t->kind == THUNK_COPY && i == 1);
+    for (int i = 0; i < t->nseq; i++)
+        for (int j = 0; j < t->seq[i].n; j++)
+            add_cells(l, &t->seq[i].at[j]);
+}
+
+static uint64_t most_local(const look *l, const thunk_seq *seq, int n)
+{
+    uint64_t most = 0, inner;
+
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < seq[i].n; j++) {
+            const thunk *t = &seq[i].at[j];
+
+            inner = t->kind == THUNK_KERNEL
+                        ? l->p->program->kernel[t->kernel].local_bytes
+                        : most_local(l, t->seq, t->nseq);
+            most = SD_MAX(most, inner);
+        }
+    return most;
+}
+
+/* ---- the kernel that takes its place ---- */
+
+typedef struct {
+    plan *p;
+    sd_vec(plan_kernel *) made;
+    plan_kernel **all; /* as the steps number them */
+} collapser;
+
+static void collapse(collapser *c, thunk *t, const look *l)
+{
+    thunk_program *pr = c->p->program;
+    plan_kernel *k = sd_arena_new(c->p->arena, plan_kernel);
+    int n = l->loop->cell.n;
+
+    k->name = sd_arena_fmt(pr->arena, "loop.%d", c->made.n);
+    k->arena = c->p->arena;
+    k->loop = l->loop;
+    k->tiles = 1;
+    k->nslot = n;
+    k->flops = t->flops;
+    k->bytes = l->ns * 12;
+    k->local_bytes = PLAN_LOOP_HEAD + most_local(l, t->seq, t->nseq);
+    l->loop->step = sd_arena_copy(c->p->arena, t, sizeof *t);
+    l->loop->kernel = c->all;
+    t->kind = THUNK_KERNEL;
+    t->kernel = c->p->nkernel + c->made.n;
+    t->narg = n;
+    t->arg = sd_arena_array(pr->arena, thunk_slice, n + 1);
+    for (int i = 0; i < n; i++)
+        t->arg[i] = l->loop->cell.at[i].slice;
+    t->nseq = 0;
+    t->seq = NULL;
+    t->bytes = k->bytes;
+    *sd_push(c->p->arena, &c->made) = k;
+}
+
+static void visit(collapser *c, thunk_seq *seq)
+{
+    for (int i = 0; i < seq->n; i++) {
+        thunk *t = &seq->at[i];
+        look l = {.p = c->p};
+
+        if (t->kind == THUNK_WHILE && fits(&l, t)) {
+            l.loop = sd_arena_new(c->p->arena, plan_loop);
+            add_cells(&l, t);
+            if (l.loop->cell.n <= MOST_SLOTS) {
+                collapse(c, t, &l);
+                continue;
+            }
+        }
+        for (int j = 0; j < t->nseq; j++)
+            visit(c, &t->seq[j]);
+    }
+}
+
+/* ---- kernels that nobody launches any more ---- */
+
+static void renumber(thunk_seq *seq, int *to)
+{
+    for (int i = 0; i < seq->n; i++) {
+        thunk *t = &seq->at[i];
+
+        if (t->kind == THUNK_KERNEL)
+            t->kernel = to[t->kernel];
+        for (int j = 0; j < t->nseq; j++)
+            renumber(&t->seq[j], to);
+    }
+}
+
+static void mark(const thunk_seq *seq, int *to)
+{
+    for (int i = 0; i < seq->n; i++) {
+        const thunk *t = &seq->at[i];
+
+        if (t->kind == THUNK_KERNEL)
+            to[t->kernel] = 1;
+        for (int j = 0; j < t->nseq; j++)
+            mark(&t->seq[j], to);
+    }
+}
+
+static thunk_kernel entry_of(const plan_kernel *k)
+{
+    return (thunk_kernel){.symbol = k->name,
+                          .binary = -1,
+                          .nslot = k->nslot,
+                          .tiles = 1,
+                          .group = 1,
+                          .local_bytes = k->local_bytes,
+                          .flops = k->flops,
+                          .bytes = k->bytes,
+                          .loop = true};
+}
+
+static void keep_launched(collapser *c)
+{
+    plan *p = c->p;
+    thunk_program *pr = p->program;
+    int n = p->nkernel + c->made.n, kept = 0;
+    int *to = sd_arena_array(p->arena, int, n);
+    plan_kernel **kernel = sd_arena_array(p->arena, plan_kernel *, n);
+    thunk_kernel *entry = sd_arena_array(pr->arena, thunk_kernel, n);
+
+    mark(&pr->seq, to);
+    for (int i = 0; i < n; i++) {
+        bool is_loop = i >= p->nkernel;
+        plan_kernel *k = is_loop ? c->made.at[i - p->nkernel] : p->kernel[i];
+
+        if (!to[i])
+            continue;
+        kernel[kept] = k;
+        entry[kept] = is_loop ? entry_of(k) : pr->kernel[i];
+        to[i] = kept++;
+    }
+    renumber(&pr->seq, to);
+    p->kernel = kernel;
+    pr->kernel = entry;
+    p->nkernel = pr->nkernel = kept;
+}
+
+void target_loops(plan *p)
+{
+    collapser c = {.p = p, .all = p->kernel};
+
+    visit(&c, &p->program->seq);
+    if (c.made.n)
+        keep_launched(&c);
+}

@@ -132,12 +132,14 @@ static libcall (*const calls[HLO_LA_COUNT])(const hlo_linalg *c) = {
     [HLO_LA_SPSOLVE] = spsolve_call,
 };
 
-/* Of large matrices LAPACK's products are blocked and on all cores. */
-static bool is_large(const hlo_linalg *c)
+/* Of large matrices LAPACK's products are blocked and on all cores.  A matrix
+ * has many Schur forms: which one comes out shall depend neither on its size
+ * nor on its batch, and people compare it with SciPy's. */
+static bool is_worth_it(const hlo_linalg *c)
 {
     int64_t m = SD_MAX(SD_MAX(c->m, c->n), SD_MAX(c->p, c->q));
 
-    return m >= LEAST_SIDE;
+    return m >= LEAST_SIDE || c->id == HLO_LA_SCHUR;
 }
 
 static bool is_of_lapack(sd_dtype t)
@@ -153,7 +155,7 @@ bool plan_library_lapack(hlo_inst *in, const device_desc *dev)
     libcall call;
 
     if (!(dev->libs & DEVICE_LIB_LAPACK) || !hlo_linalg_read(in, &c) ||
-        !is_of_lapack(c.type) || !is_large(&c))
+        !is_of_lapack(c.type) || !is_worth_it(&c))
         return false;
     call = calls[c.id](&c);
     if (call.op == LIBCALL_COUNT)

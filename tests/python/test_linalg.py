@@ -154,3 +154,24 @@ def test_calls_of_exported_programs_are_kept(tmp_path):
         """)
         r = subprocess.run([TOOL, "opt", path], text=True, capture_output=True)
         assert r.returncode == 0, (name, r.stderr)
+
+
+SCHUR = """
+import jax, numpy as np, scipy.linalg
+jax.config.update('jax_enable_x64', True)
+rng = np.random.default_rng(1)
+for n in (1, 4, 15, 40):
+    for t in (np.float64, np.complex128):
+        a = rng.standard_normal((2, n, n)).astype(t)
+        for x in (a, a[:1]):
+            got = jax.lax.linalg.schur(x)
+            for i in range(len(x)):
+                want = scipy.linalg.schur(x[i])
+                np.testing.assert_allclose(got[0][i], want[0], atol=1e-10)
+                np.testing.assert_allclose(got[1][i], want[1], atol=1e-10)
+"""
+
+
+def test_schur_form_is_scipys(python):
+    """Of the many there are, for each size, batched or not."""
+    python(SCHUR, env={"SUNDOG_DEVICE": "host"})

@@ -317,3 +317,51 @@ sd_status hlo_bad_memory(void)
                     "(device) and %d (pinned_host)",
                     HLO_HOST_SPACE);
 }
+
+/* ---- older forms ---- */
+
+static hlo_inst *start_at(hlo_comp *c, const char *name, hlo_inst *starts,
+                          int64_t i)
+{
+    sd_arena *a = c->module->arena;
+    const sd_shape *s = starts->shape;
+    int64_t one = 1, *at = sd_arena_array(a, int64_t, 3);
+    hlo_inst *x;
+
+    at[0] = i;
+    at[1] = i + 1;
+    at[2] = 1;
+    x = hlo_inst_create_named(c, NULL, HLO_SLICE,
+                              sd_arena_fmt(a, "%s.starts", name),
+                              sd_shape_make(a, s->dtype, 1, &one), 1, &starts);
+    x->u.slice.start = at;
+    x->u.slice.limit = at + 1;
+    x->u.slice.stride = at + 2;
+    return hlo_inst_create_named(c, NULL, HLO_RESHAPE,
+                                 sd_arena_fmt(a, "%s.start", name),
+                                 sd_shape_make(a, s->dtype, 0, NULL), 1, &x);
+}
+
+int hlo_new_operands(hlo_comp *c, hlo_op op, const char *name, int n,
+                     hlo_inst ***arg)
+{
+    int from = op == HLO_DYNAMIC_SLICE ? 1 : 2, rank;
+    const sd_shape *x, *s;
+    hlo_inst **all;
+
+    if ((op != HLO_DYNAMIC_SLICE && op != HLO_DYNAMIC_UPDATE_SLICE) ||
+        n != from + 1)
+        return n;
+    x = (*arg)[0]->shape;
+    s = (*arg)[from]->shape;
+    if (!sd_shape_is_array(x) || !sd_shape_is_array(s) || s->rank != 1 ||
+        s->dim[0] != x->rank)
+        return n;
+    rank = x->rank;
+    all = sd_arena_array(c->module->arena, hlo_inst *, from + rank + 1);
+    memcpy(all, *arg, sizeof *all * (size_t)from);
+    for (int i = 0; i < rank; i++)
+        all[from + i] = start_at(c, name, (*arg)[from], i);
+    *arg = all;
+    return from + rank;
+}

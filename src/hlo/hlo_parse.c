@@ -272,6 +272,7 @@ static hlo_inst *take_inst(parser *p, hlo_comp *c)
 
         if (x->bad)
             return NULL;
+        n = hlo_new_operands(c, op, s, n, &arg);
         in = hlo_inst_create_named(c, NULL, op, s, shape, n, arg);
     }
     if (x->bad)

@@ -11,6 +11,11 @@ hlo_inst *hlo_inst_create_named(hlo_comp *c, hlo_inst *before, hlo_op op,
                                 int narg, hlo_inst *const *arg);
 /* Enters a parameter in its computation's list at its index. */
 void hlo_comp_put_param(hlo_comp *c, hlo_inst *in);
+/* The operands of a dynamic-slice or dynamic-update-slice of the old form, all
+ * starts in one array, as those of the new, one scalar a dimension; others as
+ * they are.  Gives how many.  hlo_form.c */
+int hlo_new_operands(hlo_comp *c, hlo_op op, const char *name, int n,
+                     hlo_inst ***arg);
 /* Aliases and donors against the entry's parameters and results. */
 sd_status hlo_check_entry(const hlo_module *m, hlo_dims donors);
 

@@ -87,12 +87,19 @@ static void read_notes(reader *r, const pb_inst *p, hlo_inst *in)
 
 /* ---- instructions ---- */
 
+/* Newer XLA puts the computation's number above an instruction's own, in some
+ * fields and not in others: within a computation the low half tells all. */
+static uint64_t local_id(int64_t id)
+{
+    return (uint32_t)id;
+}
+
 static sd_status read_operands(reader *r, const pb_inst *p, hlo_inst ***out)
 {
     hlo_inst **arg = sd_arena_array(r->arena, hlo_inst *, p->operands.n + 1);
 
     for (int i = 0; i < p->operands.n; i++)
-        if (!(arg[i] = sd_map_get(r->insts, (uint64_t)(p->operands.at[i]))))
+        if (!(arg[i] = sd_map_get(r->insts, local_id(p->operands.at[i]))))
             return sd_error(SD_INVALID,
                             "operand %d, id %" PRId64 ", does not stand before "
                             "it in its computation",
@@ -187,6 +194,7 @@ static sd_status make_inst(reader *r, hlo_comp *c, const pb_inst *p, int most,
     const sd_shape *s;
     sd_status st;
     hlo_op op;
+    int n;
 
     if (!hlo_op_of_name((const char *)p->opcode.at, p->opcode.len, &op))
         return unknown_op(r, p->opcode);
@@ -199,7 +207,8 @@ static sd_status make_inst(reader *r, hlo_comp *c, const pb_inst *p, int most,
                                         "was written");
         return read_constant(r, c, name, p->literal, s, 0, out);
     }
-    in = hlo_inst_create_named(c, NULL, op, name, s, p->operands.n, arg);
+    n = hlo_new_operands(c, op, name, p->operands.n, &arg);
+    in = hlo_inst_create_named(c, NULL, op, name, s, n, arg);
     *out = in;
     if ((st = read_comps(r, p, in)))
         return st;
@@ -214,11 +223,11 @@ static sd_status read_inst(reader *r, hlo_comp *c, sd_bytes bytes, int most)
     pb_inst p = {0};
     sd_status st = pb_read(r->arena, &pb_inst_table, bytes, &p);
 
-    if (!st && sd_map_has(r->insts, (uint64_t)(p.id)))
+    if (!st && sd_map_has(r->insts, local_id(p.id)))
         st = sd_error(SD_INVALID, "its id %" PRId64 " is another's", p.id);
     if (!st && !(st = make_inst(r, c, &p, most, &in))) {
         read_notes(r, &p, in);
-        sd_map_set(r->insts, (uint64_t)(p.id), in);
+        sd_map_set(r->insts, local_id(p.id), in);
         st = hlo_verify_inst(r->m, in);
     }
     if (!st)
@@ -231,7 +240,7 @@ static sd_status read_inst(reader *r, hlo_comp *c, sd_bytes bytes, int most)
 
 static sd_status check_comp(reader *r, hlo_comp *c, int64_t root)
 {
-    hlo_inst *in = sd_map_get(r->insts, (uint64_t)root);
+    hlo_inst *in = sd_map_get(r->insts, local_id(root));
 
     if (!in)
         return sd_error(SD_INVALID, "root, id %" PRId64 ", is not in it", root);

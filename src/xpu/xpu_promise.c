@@ -206,11 +206,89 @@ static sd_status move(xpu_buffer *b, sd_dtype t, int rank, const int64_t *dim,
     return st ? st : xpu_buffer_share(b, t, rank, dim, out);
 }
 
+/* ---- bitcasts ---- */
+
+/* In an array packed as others hold it; here each element has its bytes. */
+static int packed_bits(sd_dtype t)
+{
+    return t == SD_PRED ? 8 : sd_dtype_table[t].bits;
+}
+
+static size_t packed_bytes(sd_dtype t, size_t n)
+{
+    return (n * (size_t)packed_bits(t) + 7) / 8;
+}
+
+/* Elements of less than a byte, the first in the low bits; back: from there. */
+static void pack(sd_dtype t, size_t n, uint8_t *wide, uint8_t *packed,
+                 bool back)
+{
+    int bits = packed_bits(t);
+    uint8_t mask = (uint8_t)((1 << bits) - 1);
+
+    for (size_t i = 0; i < n; i++) {
+        uint8_t *p = &packed[i * (size_t)bits / 8];
+        int at = (int)(i * (size_t)bits % 8);
+
+        if (!back)
+            *p = (uint8_t)(*p | (wide[i] & mask) << at);
+        else if (sd_dtype_kind(t) == SD_K_SINT)
+            sd_scalar_of_s64(t, *p >> at & mask, &wide[i]);
+        else
+            wide[i] = *p >> at & mask;
+    }
+}
+
+/* By way of the host: the bytes are others. */
+static sd_status repack(xpu_buffer *b, sd_dtype t, int rank, const int64_t *dim,
+                        size_t bytes, xpu_buffer **out)
+{
+    size_t from = b->bytes / sd_dtype_bytes(b->dtype);
+    size_t to = bytes / sd_dtype_bytes(t);
+    size_t packed = packed_bytes(t, to);
+    uint8_t *wide, *narrow, *x;
+    xpu_event *done = NULL;
+    sd_status st;
+
+    if (packed_bytes(b->dtype, from) != packed)
+        return sd_error(SD_INVALID, "a buffer of %zu bytes seen as %zu bytes",
+                        packed_bytes(b->dtype, from), packed);
+    wide = malloc(SD_MAX(b->bytes, bytes) + 1);
+    narrow = calloc(1, packed + 1);
+    if (!wide || !narrow) {
+        st = sd_no_memory(bytes + packed);
+        goto done;
+    }
+    x = packed_bits(b->dtype) < 8 ? wide : narrow;
+    if ((st = xpu_buffer_to_host(b, 0, x, b->bytes, &done)) ||
+        (st = xpu_event_wait(done)))
+        goto done;
+    if (x == wide)
+        pack(b->dtype, from, wide, narrow, false);
+    x = packed_bits(t) < 8 ? wide : narrow;
+    if (x == wide)
+        pack(t, to, wide, narrow, true);
+    st = xpu_buffer_from_host(b->dev, b->mem, t, rank, dim, x, NULL, true, out,
+                              NULL);
+done:
+    if (done)
+        xpu_event_release(done);
+    free(wide);
+    free(narrow);
+    return st;
+}
+
 sd_status xpu_buffer_bitcast(xpu_buffer *b, sd_dtype t, int rank,
                              const int64_t *dim, xpu_buffer **out)
 {
-    sd_status st = move(b, t, rank, dim, out);
+    size_t bytes;
+    sd_status st = xpu_shape_bytes(t, rank, dim, &bytes);
+    int from = packed_bits(b->dtype), to = packed_bits(t);
 
+    if (!st)
+        st = t != b->dtype && (from < 8 || to < 8)
+                 ? repack(b, t, rank, dim, bytes, out)
+                 : move(b, t, rank, dim, out);
     if (!st)
         xpu_buffer_delete(b);
     return st;

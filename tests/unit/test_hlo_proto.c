@@ -329,6 +329,86 @@ static sd_status with(pb_inst p)
     return finish(&k, (pb_module){.entry_id = 5});
 }
 
+/* Newer XLA: ids with the computation's number above, operands without. */
+static void ids_are_local(void **state)
+{
+    const int64_t high = INT64_C(5) << 32;
+
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        maker k;
+        sd_status st;
+
+        start(&k);
+        put_inst(&k, (pb_inst){.name = STR("p"),
+                               .opcode = STR("parameter"),
+                               .id = (i & 1 ? high : 0) + 1});
+        put_inst(&k, (pb_inst){.name = STR("n"),
+                               .opcode = STR("negate"),
+                               .operands = INTS((i & 2 ? high : 0) + 1),
+                               .id = (i & 1 ? high : 0) + 2});
+        put_comp(&k, (pb_comp){.id = 5, .root = (i & 4 ? high : 0) + 2});
+        st = finish(&k, (pb_module){.entry_id = 5});
+        if (st)
+            fail_msg("%d: %s", i, st->message);
+    }
+}
+
+/* All starts in one array, as XLA wrote before 2019 and still reads. */
+static void starts_of_the_old_form(void **state)
+{
+    static const char text[] =
+        "HloModule old\n"
+        "ENTRY e { x = f32[4,5] parameter(0) i = s32[2] parameter(1)\n"
+        " d = f32[2,3] dynamic-slice(x, i), dynamic_slice_sizes={2,3}\n"
+        " v = f32[4] parameter(2) j = s64[1] parameter(3)\n"
+        " w = f32[2] parameter(4)\n"
+        " u = f32[4] dynamic-update-slice(v, w, j)\n"
+        " z = f32[] parameter(5) k = s32[0] parameter(6)\n"
+        " o = f32[] dynamic-slice(z, k), dynamic_slice_sizes={}\n"
+        " ROOT t = (f32[2,3], f32[4], f32[]) tuple(d, u, o) }";
+    sd_arena *a = sd_arena_create();
+    hlo_module *m = parse(a, text, sizeof text - 1);
+    int narg[] = {3, 3, 1};
+
+    (void)state;
+    assert_null(hlo_verify(m));
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(m->entry->root->arg[i]->narg, narg[i]);
+    assert_int_equal(m->entry->root->arg[0]->arg[2]->op, HLO_RESHAPE);
+    assert_int_equal(m->entry->root->arg[0]->arg[2]->arg[0]->u.slice.start[0],
+                     1);
+    sd_arena_destroy(a);
+}
+
+static void old_starts_in_protobuf(void **state)
+{
+    int64_t one[] = {2};
+    pb_shape starts = {.element_type = 4, .dims = {one, 1, 0}};
+    maker k;
+    sd_status st;
+
+    (void)state;
+    one[0] = 1;
+    start(&k);
+    put_inst(&k,
+             (pb_inst){.name = STR("p"), .opcode = STR("parameter"), .id = 1});
+    put_inst(&k, (pb_inst){.name = STR("i"),
+                           .opcode = STR("parameter"),
+                           .shape = &starts,
+                           .parameter_number = 1,
+                           .id = 2});
+    put_inst(&k, (pb_inst){.name = STR("d"),
+                           .opcode = STR("dynamic-slice"),
+                           .operands = INTS(1, 2),
+                           .slice_sizes = INTS(2),
+                           .id = 3});
+    put_comp(&k, (pb_comp){.id = 5, .root = 3});
+    st = finish(&k, (pb_module){.entry_id = 5});
+    if (st)
+        fail_msg("%s", st->message);
+}
+
 static void mistakes_are_named(void **state)
 {
     pb_shape token = {.element_type = 17}, two[2] = {token, token};
@@ -629,6 +709,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(refused_by_name),
         cmocka_unit_test(every_op_goes_through),
         cmocka_unit_test(broken_bytes_are_refused),
+        cmocka_unit_test(ids_are_local),
+        cmocka_unit_test(starts_of_the_old_form),
+        cmocka_unit_test(old_starts_in_protobuf),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(mistakes_of_attributes_are_named),
         cmocka_unit_test(groups_stay_small),

@@ -293,6 +293,51 @@ static void bitcasts_take_the_memory(void **state)
     }
 }
 
+/* XLA holds two of 4 bits in a byte, and its clients count on that here. */
+static void bitcasts_to_less_than_a_byte(void **state)
+{
+    static const float x[1] = {-1.5F}; /* BFC00000 */
+    static const int64_t one = 1, eight = 8, dims[] = {4, 4};
+    static const uint8_t nibbles[8] = {0, 0, 0, 0, 0, 12, 15, 11},
+                         signs[8] = {0, 0, 0, 0, 0, 0xFC, 0xFF, 0xFB},
+                         pairs[16] = {[10] = 0, [11] = 3, [12] = 3,
+                                      [13] = 3, [14] = 3, [15] = 2};
+    PJRT_Buffer *b = put_f32(x, 1);
+    uint8_t got[16];
+
+    (void)state;
+    BAD(INVALID_ARGUMENT, "a buffer of 4 bytes seen as 8", Buffer_Bitcast,
+        .buffer = b, .element_type = PJRT_Buffer_Type_U4, .dims = dims,
+        .num_dims = 2);
+    DO(u, Buffer_Bitcast, .buffer = b, .element_type = PJRT_Buffer_Type_U4,
+       .dims = &eight, .num_dims = 1);
+    assert_true(is_deleted(b));
+    destroy(b);
+    ok(get(u.out_buffer, got, 8, NULL), "get");
+    assert_memory_equal(got, nibbles, 8);
+    DO(s, Buffer_Bitcast, .buffer = u.out_buffer,
+       .element_type = PJRT_Buffer_Type_S4, .dims = &eight, .num_dims = 1);
+    destroy(u.out_buffer);
+    ok(get(s.out_buffer, got, 8, NULL), "get");
+    assert_memory_equal(got, signs, 8);
+    DO(t, Buffer_Bitcast, .buffer = s.out_buffer,
+       .element_type = PJRT_Buffer_Type_U2, .dims = dims, .num_dims = 2);
+    destroy(s.out_buffer);
+    ok(get(t.out_buffer, got, 16, NULL), "get");
+    assert_memory_equal(got, pairs, 16);
+    DO(w, Buffer_Bitcast, .buffer = t.out_buffer,
+       .element_type = PJRT_Buffer_Type_S4, .dims = &eight, .num_dims = 1);
+    destroy(t.out_buffer);
+    ok(get(w.out_buffer, got, 8, NULL), "get");
+    assert_memory_equal(got, signs, 8);
+    DO(f, Buffer_Bitcast, .buffer = w.out_buffer,
+       .element_type = PJRT_Buffer_Type_F32, .dims = &one, .num_dims = 1);
+    destroy(w.out_buffer);
+    ok(get(f.out_buffer, got, 4, NULL), "get");
+    assert_memory_equal(got, x, 4);
+    destroy(f.out_buffer);
+}
+
 static void bitcasts_of_aliases_wait(void **state)
 {
     float x[4] = {1, 2, 3, 4};
@@ -388,6 +433,6 @@ TESTS(create, T(uninitialized_buffers_have_memory),
       T(an_alias_becomes_what_fulfils_it),
       T(an_alias_may_be_fulfilled_by_a_later_run),
       T(an_alias_may_be_fulfilled_by_an_alias), T(an_alias_may_fail),
-      T(bitcasts_take_the_memory), T(bitcasts_of_aliases_wait),
-      T(donation_waits_for_its_dependency),
+      T(bitcasts_take_the_memory), T(bitcasts_to_less_than_a_byte),
+      T(bitcasts_of_aliases_wait), T(donation_waits_for_its_dependency),
       T(donation_of_an_alias_waits_for_both))

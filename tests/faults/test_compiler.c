@@ -55,7 +55,7 @@ static void cannot_be_opened(const char *why)
         "; libsundog-compiler.so belongs beside libsundog.so; only a "
         "developers' build needs LLVM 22 (Debian's package libllvm22); "
         "programs that are compiled already still run";
-    char begin[300];
+    char begin[400];
 
     snprintf(begin, sizeof begin, "the compiler cannot be opened: %s: %s%s",
              compiler, why, remedy);

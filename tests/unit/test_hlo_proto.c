@@ -664,7 +664,7 @@ static void heads_are_checked(void **state)
         const char *message;
     } of[] = {
         {SD_INVALID,
-         {.program_shape = &(pb_program_shape){0}},
+         {.program_shape = &(pb_program_shape){.result = NULL}},
          "the program's shape is not the entry's"},
         {SD_UNIMPLEMENTED,
          {.alias =

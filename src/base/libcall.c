@@ -24,10 +24,6 @@ typedef struct {
     } \
     ;
 #include "libcall.def"
-#undef LIBCALL
-#undef FIELD
-#undef ARRAY
-#undef END
 
 static const struct {
     const field *at;
@@ -35,20 +31,12 @@ static const struct {
 } fields[LIBCALL_COUNT] = {
 #define LIBCALL(id, op, lib, target) \
     [LIBCALL_##id] = {op##_fields, SD_COUNTOF(op##_fields)},
-#define FIELD(op, kind, name, least, most)
-#define ARRAY(op, kind, name, many, least, most)
-#define END(id, op)
 #include "libcall.def"
-#undef LIBCALL
 };
 
 const libcall_info libcall_table[LIBCALL_COUNT] = {
 #define LIBCALL(id, op, lib, target) [LIBCALL_##id] = {#op, lib, target},
 #include "libcall.def"
-#undef LIBCALL
-#undef FIELD
-#undef ARRAY
-#undef END
 };
 
 const char *libcall_library(const libcall *c)

@@ -24,14 +24,7 @@ typedef enum { LIBCALL_AS_IS, LIBCALL_TRANSPOSE, LIBCALL_ADJOINT }
 
 typedef enum {
 #define LIBCALL(id, name, lib, target) LIBCALL_##id,
-#define FIELD(op, kind, name, least, most)
-#define ARRAY(op, kind, name, many, least, most)
-#define END(id, name)
 #include "libcall.def"
-#undef LIBCALL
-#undef FIELD
-#undef ARRAY
-#undef END
     LIBCALL_COUNT
 } libcall_op;
 
@@ -44,23 +37,12 @@ typedef double libcall_REAL;
 #define ARRAY(op, kind, name, many, least, most) libcall_##kind name[many];
 #define END(id, name) } libcall_##name;
 #include "libcall.def"
-#undef LIBCALL
-#undef FIELD
-#undef ARRAY
-#undef END
 
 typedef struct libcall {
     libcall_op op;
     union {
 #define LIBCALL(id, name, lib, target) libcall_##name name;
-#define FIELD(op, kind, name, least, most)
-#define ARRAY(op, kind, name, many, least, most)
-#define END(id, name)
 #include "libcall.def"
-#undef LIBCALL
-#undef FIELD
-#undef ARRAY
-#undef END
     };
 } libcall;
 

@@ -226,14 +226,7 @@ libcall_args libcall_args_of(const libcall *c)
     case LIBCALL_##id: \
         name##_args(&c->name, &a); \
         break;
-#define FIELD(op, kind, name, least, most)
-#define ARRAY(op, kind, name, many, least, most)
-#define END(id, name)
 #include "libcall.def"
-#undef LIBCALL
-#undef FIELD
-#undef ARRAY
-#undef END
     case LIBCALL_COUNT:
         break;
     }

@@ -269,6 +269,8 @@ void hlo_remove(hlo_inst *in);
 void hlo_set_root(hlo_comp *c, hlo_inst *root);
 void hlo_move_before(hlo_inst *in, hlo_inst *before);
 void hlo_rename(hlo_inst *in, const char *base);
+/* The framework's name and source line, for messages; from may be NULL. */
+void hlo_take_source(hlo_inst *to, const hlo_inst *from);
 /* Clones attributes too (they are shared: immutable once built). */
 hlo_inst *hlo_inst_clone(hlo_comp *c, hlo_inst *before, const hlo_inst *in,
                          hlo_inst *const *arg);

@@ -92,6 +92,15 @@ void hlo_rename(hlo_inst *in, const char *base)
     in->name = unique_name(in->parent->module, base, INST_NAMES);
 }
 
+void hlo_take_source(hlo_inst *to, const hlo_inst *from)
+{
+    if (!from)
+        return;
+    to->op_name = from->op_name;
+    to->source_file = from->source_file;
+    to->source_line = from->source_line;
+}
+
 /* ---- modules and computations ---- */
 
 hlo_module *hlo_module_create(sd_arena *a, const char *name)
@@ -398,9 +407,7 @@ static hlo_inst *clone_without_comps(hlo_comp *c, hlo_inst *before,
 
     x->dims = in->dims;
     x->u = in->u;
-    x->op_name = in->op_name;
-    x->source_file = in->source_file;
-    x->source_line = in->source_line;
+    hlo_take_source(x, in);
     x->sharding = in->sharding;
     x->frontend_attrs = in->frontend_attrs;
     if (x->op == HLO_PARAMETER)

@@ -323,10 +323,6 @@ hlo_inst *hlo_make_linalg(hlo_at p, hlo_linalg_id id, const int64_t *attr,
     assert(!st); /* passes make calls of operands that fit */
     sd_status_free(st);
     in->shape = hlo_one_or_tuple(m, result_shapes(&r, part), part);
-    if (p.like) {
-        in->op_name = p.like->op_name;
-        in->source_file = p.like->source_file;
-        in->source_line = p.like->source_line;
-    }
+    hlo_take_source(in, p.like);
     return in;
 }

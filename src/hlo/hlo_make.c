@@ -16,11 +16,7 @@ static hlo_inst *make(hlo_at p, hlo_op op, const sd_shape *s, int narg,
 {
     hlo_inst *in = hlo_inst_create(p.c, p.before, op, s, narg, arg);
 
-    if (p.like) {
-        in->op_name = p.like->op_name;
-        in->source_file = p.like->source_file;
-        in->source_line = p.like->source_line;
-    }
+    hlo_take_source(in, p.like);
     return in;
 }
 

@@ -48,11 +48,7 @@ static hlo_inst *call(const fft *f, hlo_inst *x, hlo_fft_lines l,
     u->config_len = strlen(u->config);
     in = hlo_inst_create(f->p.c, f->p.before, HLO_CUSTOM_CALL, result, 2, arg);
     in->u.custom = u;
-    if (f->p.like) {
-        in->op_name = f->p.like->op_name;
-        in->source_file = f->p.like->source_file;
-        in->source_line = f->p.like->source_line;
-    }
+    hlo_take_source(in, f->p.like);
     hlo_rename(in, "fft");
     return in;
 }

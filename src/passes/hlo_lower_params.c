@@ -15,9 +15,7 @@ static hlo_inst *flat(flattening *f, const hlo_inst *p, const sd_shape *s)
 
     if (s->dtype != SD_TUPLE) {
         in = hlo_make_param(c, s, p->name);
-        in->op_name = p->op_name;
-        in->source_file = p->source_file;
-        in->source_line = p->source_line;
+        hlo_take_source(in, p);
         *sd_push(f->m->arena, &f->from) = s == p->shape ? f->old : -1;
         if (s == p->shape) {
             in->sharding = p->sharding;

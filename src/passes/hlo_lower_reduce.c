@@ -94,9 +94,7 @@ static void reduce_over(reduce *r, int d, hlo_inst **init)
                         r->n == 1 ? s[0] : sd_shape_tuple(a, r->n, s), 2 * r->n,
                         arg);
     y->dims = hlo_dims_copy(a, &dim, 1);
-    y->op_name = r->in->op_name;
-    y->source_file = r->in->source_file;
-    y->source_line = r->in->source_line;
+    hlo_take_source(y, r->in);
     hlo_set_comps(y, 1, &r->body);
     for (int i = 0; i < r->n; i++)
         r->x[i] = result(r, i, y);

@@ -25,9 +25,7 @@ static hlo_inst *lower_cumulative(hlo_inst *in)
     if (!hlo_is_cumulative(in, &dim, &reverse))
         return NULL;
     x = hlo_inst_create(in->parent, in, HLO_SCAN, in->shape, in->narg, in->arg);
-    x->op_name = in->op_name;
-    x->source_file = in->source_file;
-    x->source_line = in->source_line;
+    hlo_take_source(x, in);
     x->u.scan.dim = dim;
     x->u.scan.reverse = reverse;
     hlo_set_comps(x, 1, in->comp);
@@ -71,9 +69,7 @@ static hlo_inst *window_like(hlo_inst *in, const sd_shape *s, int narg,
         hlo_inst_create(in->parent, in, HLO_REDUCE_WINDOW, s, narg, arg);
 
     y->u.window = in->u.window;
-    y->op_name = in->op_name;
-    y->source_file = in->source_file;
-    y->source_line = in->source_line;
+    hlo_take_source(y, in);
     hlo_set_comps(y, 1, &c);
     return y;
 }
@@ -247,9 +243,7 @@ static hlo_inst *chosen(hlo_inst *in, hlo_inst *flat, sd_dtype index)
 
     w = hlo_inst_create(in->parent, in, HLO_REDUCE_WINDOW,
                         sd_shape_tuple(m->arena, 2, e), 4, arg);
-    w->op_name = in->op_name;
-    w->source_file = in->source_file;
-    w->source_line = in->source_line;
+    hlo_take_source(w, in);
     w->u.window.dim = in->u.window.dim;
     w->u.window.n = in->u.window.n;
     hlo_set_comps(w, 1, &body);

@@ -9,9 +9,7 @@ static hlo_inst *copy_of(hlo_comp *c, hlo_inst *before, hlo_inst *x)
 {
     hlo_inst *p = hlo_inst_create(c, before, HLO_COPY, x->shape, 1, &x);
 
-    p->op_name = x->op_name;
-    p->source_file = x->source_file;
-    p->source_line = x->source_line;
+    hlo_take_source(p, x);
     return p;
 }
 

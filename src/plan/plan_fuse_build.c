@@ -117,13 +117,6 @@ static void sort_roots(cluster *c)
         }
 }
 
-static void copy_source(hlo_inst *to, const hlo_inst *from)
-{
-    to->op_name = from->op_name;
-    to->source_file = from->source_file;
-    to->source_line = from->source_line;
-}
-
 /* Callees stand before their callers. */
 void plan_place_comp(hlo_comp *f, hlo_comp *c)
 {
@@ -166,7 +159,7 @@ void cluster_build(clusters *cs, cluster *c)
     hlo_set_comps(f, 1, &b.fused);
     if (inst_name)
         hlo_rename(f, inst_name);
-    copy_source(f, c->root.at[0]);
+    hlo_take_source(f, c->root.at[0]);
     c->fusion = f;
 }
 

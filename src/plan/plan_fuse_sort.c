@@ -146,9 +146,7 @@ static hlo_inst *make_fusion(sd_arena *a, const sorting *s, hlo_comp *f)
     fusion =
         hlo_inst_create(in->parent, in, HLO_FUSION, f->root->shape, n, operand);
     fusion->u.fusion.kind = HLO_FUSION_LOOP;
-    fusion->op_name = in->op_name;
-    fusion->source_file = in->source_file;
-    fusion->source_line = in->source_line;
+    hlo_take_source(fusion, in);
     hlo_set_comps(fusion, 1, &f);
     hlo_rename(fusion, s->plain ? "wrapped_sort" : "sort_fusion");
     return fusion;

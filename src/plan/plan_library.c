@@ -150,9 +150,11 @@ static bool is_zero(const hlo_inst *x)
     return hlo_is_scalar_const(x, &v) && v == 0;
 }
 
-/* Gradients ask x > 0 of what relu is taken of: relu(x) > 0 is the same, also
- * for NaN.  With that the relu can go into the call. */
-static void ask_relu(hlo_inst *x)
+/* relu(x) is maximum(x, 0).  Its gradient compares x with 0, which makes x an
+ * array of two users that cannot stay inside the call.  x > 0 and relu(x) > 0
+ * are the same, also for NaN: where all other users of x are such compares,
+ * they read relu(x) instead. */
+static void compare_relu_instead(hlo_inst *x)
 {
     hlo_inst *relu = NULL;
 
@@ -185,7 +187,7 @@ epilogue plan_find_epilogue(hlo_inst *product, int64_t dim, bool scaled)
     for (;;) {
         hlo_inst *u;
 
-        ask_relu(e.last);
+        compare_relu_instead(e.last);
         u = only_user(e.last);
         if (!u)
             return e;
@@ -265,9 +267,7 @@ void plan_make_call(hlo_inst *product, const libcall *c, hlo_inst *const arg[2],
     call = hlo_inst_create(comp, e->last, HLO_CUSTOM_CALL,
                            result_of(a, product, c), n, op);
     call->u.custom = cu;
-    call->op_name = e->last->op_name;
-    call->source_file = e->last->source_file;
-    call->source_line = e->last->source_line;
+    hlo_take_source(call, e->last);
     hlo_rename(call, sd_arena_fmt(a, "%s.1", cu->target));
     with = c->op == LIBCALL_CONV ? hlo_make_gte(at, call, 0) : call;
     hlo_replace(e->last, shaped(at, with, e->last->shape));
@@ -405,7 +405,8 @@ sd_status plan_library(hlo_module *m, const device_desc *dev,
         hlo_for_each_inst(in, c)
             call_for(in, dev);
     hlo_for_each_comp(c, m) {
-        hlo_comp_sort(c); /* what asks relu may have stood before it */
+        hlo_comp_sort(
+            c); /* a compare may stand before the relu that it reads */
         hlo_for_each_inst_backward(in, c)
             if (in->nuse == 0 && in != c->root && !hlo_has_effect(in))
                 hlo_remove(in);

@@ -47,9 +47,7 @@ bool plan_library_bytes(hlo_inst *in, const device_desc *dev)
     wide = hlo_inst_create(in->parent, in, in->op,
                            sd_shape_with(a, in->shape, SD_F32), 2, arg);
     wide->u = in->u;
-    wide->op_name = in->op_name;
-    wide->source_file = in->source_file;
-    wide->source_line = in->source_line;
+    hlo_take_source(wide, in);
     /* by s32, so that narrower types wrap as integers do */
     back = hlo_make_convert(at, t, hlo_make_convert(at, SD_S32, wide));
     hlo_replace(in, back);

@@ -114,10 +114,40 @@ static uint64_t fingerprint(const compile_request *rq, const sd_options *o)
     return sd_hash(rq->program.at, rq->program.len, h);
 }
 
+/* ---- where the time goes ---- */
+
+typedef enum { T_READ, T_PASSES, T_PLAN, T_CODE, T_COUNT } stage;
+
+typedef struct {
+    uint64_t last, ns[T_COUNT];
+} stage_times;
+
+static void ends(stage_times *t, stage s)
+{
+    uint64_t now = sd_now_ns();
+
+    t->ns[s] += now - t->last;
+    t->last = now;
+}
+
+static double ms_of(const stage_times *t, stage s)
+{
+    return (double)t->ns[s] * 1e-6;
+}
+
+static void log_times(const stage_times *t, const char *name)
+{
+    sd_log(SD_LOG_DEBUG,
+           "%s: reading %.2f ms, passes %.2f ms, plan %.2f ms, code %.2f ms",
+           name, ms_of(t, T_READ), ms_of(t, T_PASSES), ms_of(t, T_PLAN),
+           ms_of(t, T_CODE));
+}
+
 static sd_status compile(sd_arena *a, const compile_request *rq,
                          const compile_services *sv, plan **p)
 {
     frontend_options fo = {.options = environment(sv)};
+    stage_times times = {.last = sd_now_ns()};
     compile_dump dump = {0};
     hlo_module *m;
     sd_status st;
@@ -130,19 +160,24 @@ static sd_status compile(sd_arena *a, const compile_request *rq,
         return st;
     compile_dump_open(&dump, &fo.options, m->name);
     compile_dump_module(&dump, "before_optimizations", m);
+    ends(&times, T_READ);
     if ((st = hlo_optimize(m, rq->device, &fo.options,
                            dump.on ? pass_hook : NULL, &dump)))
         goto done;
+    ends(&times, T_PASSES);
     if ((st = plan_make(a, m, rq->device, &fo.options, p)))
         goto done;
     compile_dump_module(&dump, "after_optimizations", m);
     compile_dump_plan(&dump, *p);
     if ((st = add_sections(*p, rq)))
         goto done;
+    ends(&times, T_PLAN);
     if ((st = target_build(*p, &fo.options, sv->pool,
                            dump.on ? target_text : NULL, &dump)))
         goto done;
+    ends(&times, T_CODE);
     compile_dump_thunks(&dump, (*p)->program);
+    log_times(&times, m->name);
     (*p)->program->fingerprint = fingerprint(rq, &fo.options);
 done:
     compile_dump_close(&dump);

@@ -125,6 +125,7 @@ struct PJRT_Client {
     PJRT_Device **devices;
     PJRT_Memory **memories;
     _Atomic(compile_fn) compile;
+    sd_shelf *shelf; /* what compiles share; may be NULL */
     pthread_mutex_t lock; /* of mapped */
     pjrt_mapping *mapped;
 };

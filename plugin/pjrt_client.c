@@ -108,6 +108,7 @@ static void destroy(PJRT_Client *c)
     }
     pthread_mutex_destroy(&c->lock);
     pjrt_topology_free(c->topology);
+    sd_shelf_destroy(c->shelf);
     free(c->memories);
     free(c->devices);
     free(c->at);
@@ -144,6 +145,7 @@ static sd_status create(PJRT_Client *c, const PJRT_Client_Create_Args *a)
     if ((st = sd_catch_oom(0, read_options, &(creation){c, a})) ||
         (st = xpu_client_create(&c->options, &c->x)))
         return st;
+    c->shelf = sd_shelf_create();
     return make_devices(c);
 }
 
@@ -378,6 +380,7 @@ static sd_status compile_program(PJRT_Client *c, const device_desc *d,
     }
     if (c) {
         sv.pool = xpu_client_pool(c->x);
+        sv.shelf = c->shelf;
         sv.env = &c->options;
     }
     if (c && !sd_opt_bool(&c->options, SD_OPT_INTERRUPTS))

@@ -172,7 +172,7 @@ static sd_status compile(sd_arena *a, const compile_request *rq,
     if ((st = add_sections(*p, rq)))
         goto done;
     ends(&times, T_PLAN);
-    if ((st = target_build(*p, &fo.options, sv->pool,
+    if ((st = target_build(*p, &fo.options, sv->shelf, sv->pool,
                            dump.on ? target_text : NULL, &dump)))
         goto done;
     ends(&times, T_CODE);

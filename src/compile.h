@@ -18,6 +18,7 @@ typedef struct {
 
 typedef struct {
     sd_pool *pool;      /* NULL: this thread alone */
+    sd_shelf *shelf;    /* for what compiles may share; NULL: nothing */
     const sd_options *env; /* NULL: read from the environment */
     sd_stop stop;       /* asked NULL: nobody ends it */
 } compile_services;

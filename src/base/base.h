@@ -291,6 +291,18 @@ void sd_pool_destroy(sd_pool *p);
 int sd_pool_size(const sd_pool *p);
 void sd_pool_run(sd_pool *p, int64_t n, sd_pool_fn fn, void *ctx);
 
+/* ---- what is dear to make, kept for its next user ---- */
+
+/* For any thread.  Nobody stands on a shelf while somebody uses it: take gives
+ * it away, NULL when none of that kind and variant is there; put destroys it
+ * when there is no room, and takes a NULL shelf. */
+typedef struct sd_shelf sd_shelf;
+sd_shelf *sd_shelf_create(void); /* NULL: no memory, which is no error */
+void sd_shelf_destroy(sd_shelf *s);
+void *sd_shelf_take(sd_shelf *s, const void *kind, int64_t variant);
+void sd_shelf_put(sd_shelf *s, const void *kind, int64_t variant, void *thing,
+                  void (*destroy)(void *thing));
+
 /* ---- log: levels by SUNDOG_LOG=error|warn|info|debug, to stderr ---- */
 
 typedef enum { SD_LOG_ERROR, SD_LOG_WARN, SD_LOG_INFO, SD_LOG_DEBUG } sd_level;

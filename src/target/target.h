@@ -13,9 +13,10 @@
 typedef void (*target_hook)(void *ctx, const char *kind, const void *data,
                             size_t bytes);
 
-/* On success p->program is complete. */
-sd_status target_build(plan *p, const sd_options *opt, sd_pool *pool,
-                       target_hook hook, void *ctx);
+/* On success p->program is complete.  shelf: LLVM's machines, for the next
+ * build; NULL: each build makes its own. */
+sd_status target_build(plan *p, const sd_options *opt, sd_shelf *shelf,
+                       sd_pool *pool, target_hook hook, void *ctx);
 /* The IR of every kernel, built, verified and dropped: what can go wrong in
  * the emitters without the time that LLVM takes.  For fuzzers. */
 sd_status target_check(const plan *p);

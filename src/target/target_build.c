@@ -23,6 +23,8 @@ typedef struct {
     LLVMModuleRef m;
     LLVMBuilderRef b;
     LLVMTargetMachineRef tm;
+    sd_shelf *shelf; /* borrowed; may be NULL */
+    bool quick;
     bool calls_devlib;
     bool want_text;
     char *no_opt, *with_opt;
@@ -101,12 +103,37 @@ static sd_status module_init(module *mod, const device_desc *dev)
     return NULL;
 }
 
+/* A machine's tables of what the target can do take longer to fill than a
+ * small kernel takes to compile, so machines are kept. */
+static int64_t machine_variant(const module *mod)
+{
+    return mod->dev->lanes * 2 + mod->quick;
+}
+
+static void drop_machine(void *tm)
+{
+    LLVMDisposeTargetMachine(tm);
+}
+
+/* After an error it may hold anything. */
+static void put_machine(module *mod)
+{
+    if (mod->tm && mod->binary && mod->ops->reuse)
+        sd_shelf_put(mod->shelf, mod->ops, machine_variant(mod), mod->tm,
+                     drop_machine);
+    else if (mod->tm)
+        drop_machine(mod->tm);
+}
+
 /* Once there is mod->m. */
 static sd_status module_machine(module *mod, bool quick)
 {
     LLVMTargetDataRef data;
 
-    mod->tm = mod->ops->machine(mod->dev, quick);
+    mod->quick = quick;
+    mod->tm = sd_shelf_take(mod->shelf, mod->ops, machine_variant(mod));
+    if (!mod->tm)
+        mod->tm = mod->ops->machine(mod->dev, quick);
     if (!mod->tm)
         return sd_error(SD_INTERNAL, "LLVM has no target %s", mod->ops->triple);
     data = LLVMCreateTargetDataLayout(mod->tm);
@@ -135,6 +162,7 @@ static bool has_quick_flag(const module *mod)
 
 static void module_finish(module *mod)
 {
+    put_machine(mod);
     if (mod->binary)
         LLVMDisposeMemoryBuffer(mod->binary);
     if (mod->asm_text)
@@ -146,8 +174,6 @@ static void module_finish(module *mod)
         LLVMDisposeBuilder(mod->b);
     if (mod->m)
         LLVMDisposeModule(mod->m);
-    if (mod->tm)
-        LLVMDisposeTargetMachine(mod->tm);
     if (mod->cx)
         LLVMContextDispose(mod->cx);
 }
@@ -385,8 +411,8 @@ static const target_ops *loops_first(plan *p, const sd_options *opt)
     return ops_of(&p->program->device);
 }
 
-sd_status target_build(plan *p, const sd_options *opt, sd_pool *pool,
-                       target_hook hook, void *ctx)
+sd_status target_build(plan *p, const sd_options *opt, sd_shelf *shelf,
+                       sd_pool *pool, target_hook hook, void *ctx)
 {
     const target_ops *ops = loops_first(p, opt);
     int per = hook || (ops && ops->one_module) ? SD_MAX(p->nkernel, 1) : BATCH;
@@ -402,6 +428,7 @@ sd_status target_build(plan *p, const sd_options *opt, sd_pool *pool,
         b[i].first = i * per;
         b[i].count = SD_MIN(per, p->nkernel - i * per);
         b[i].mod.want_text = hook != NULL;
+        b[i].mod.shelf = shelf;
         b[i].stop = sd_stop_current();
         b[i].quick = is_quick(p, &b[i], repeated);
     }

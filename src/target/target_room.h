@@ -13,6 +13,7 @@ typedef struct {
     unsigned global_as, local_as; /* address spaces */
     bool one_module;              /* all kernels of a program together */
     bool in_child;                /* code generation: see target_child.c */
+    bool reuse;                   /* a machine serves one module after another */
     /* quick: code is wanted soon more than it is wanted fast */
     LLVMTargetMachineRef (*machine)(const device_desc *dev, bool quick);
     void (*prepare)(LLVMModuleRef m, LLVMContextRef cx); /* may be NULL */

@@ -72,4 +72,5 @@ const target_ops target_x86 = {.kind = THUNK_BIN_X86,
                                .triple = "x86_64-unknown-linux-gnu",
                                .machine = machine,
                                .passes = passes,
+                               .reuse = true,
                                .check = check_imports};

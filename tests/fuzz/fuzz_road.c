@@ -74,11 +74,10 @@ static void check_writing(sd_arena *a, const hlo_module *m)
  * comes from a process of its own. */
 static sd_status build(plan *p, uint64_t hash)
 {
-    const sd_options none = {0};
     uint64_t rare = p->dev->kind == DEVICE_HOST ? 64 : 1024;
 
     return hash / 64 % rare ? target_check(p)
-                            : target_build(p, &none, NULL, NULL, NULL);
+                            : target_build(p, NULL, NULL, NULL, NULL, NULL);
 }
 
 static void compile(sd_arena *a, hlo_module *m, uint64_t hash)

@@ -158,7 +158,7 @@ static sd_status compile(const run *r, bool apart, thunk_program **out)
         (st = plan_make(r->a, m, dev, &opt, &p)))
         return st;
     if (!(st = plan_verify(p)) &&
-        !(st = target_build(p, &opt, NULL, NULL, NULL)) &&
+        !(st = target_build(p, &opt, NULL, NULL, NULL, NULL)) &&
         !(st = thunk_verify(p->program)))
         *out = thunk_program_retain(p->program);
     plan_destroy(p);

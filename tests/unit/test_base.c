@@ -493,6 +493,38 @@ static void pool_runs_each_item_once(void **state)
     assert_true(sd_cpu_count() >= 1);
 }
 
+static int ndestroyed;
+
+static void count_destroyed(void *thing)
+{
+    ndestroyed += *(int *)thing;
+}
+
+static void shelf_gives_each_thing_to_one(void **state)
+{
+    sd_shelf *s = sd_shelf_create();
+    int one = 1;
+    const char *kind = "kind", *other = "other";
+
+    (void)state;
+    ndestroyed = 0;
+    assert_null(sd_shelf_take(NULL, kind, 1));
+    sd_shelf_put(NULL, kind, 1, &one, count_destroyed);
+    assert_int_equal(ndestroyed, 1);
+    assert_null(sd_shelf_take(s, kind, 1));
+    sd_shelf_put(s, kind, 1, &one, count_destroyed);
+    assert_null(sd_shelf_take(s, kind, 2));
+    assert_null(sd_shelf_take(s, other, 1));
+    assert_ptr_equal(sd_shelf_take(s, kind, 1), &one);
+    assert_null(sd_shelf_take(s, kind, 1));
+    for (int i = 0; i < 100; i++) /* more than there is room for */
+        sd_shelf_put(s, kind, i, &one, count_destroyed);
+    assert_in_range(ndestroyed, 2, 100);
+    sd_shelf_destroy(s);
+    assert_int_equal(ndestroyed, 101);
+    sd_shelf_destroy(NULL);
+}
+
 static void put_file(const char *root, const char *path, const char *text)
 {
     char cmd[512];
@@ -622,6 +654,7 @@ int main(void)
         cmocka_unit_test(settings_of_the_wrong_kind_are_refused),
         cmocka_unit_test(described_devices_are_found_by_name),
         cmocka_unit_test(pool_runs_each_item_once),
+        cmocka_unit_test(shelf_gives_each_thing_to_one),
         cmocka_unit_test(cpus_follow_affinity_and_quota),
     };
 

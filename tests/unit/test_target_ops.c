@@ -97,7 +97,7 @@ static thunk_program *build(sd_arena *a, plan_kernel **k, int n,
     for (int i = 0; i < n; i++)
         p.program->kernel[i].symbol =
             sd_arena_str(p.program->arena, k[i]->name, strlen(k[i]->name));
-    st = target_build(&p, NULL, NULL, NULL, NULL);
+    st = target_build(&p, NULL, NULL, NULL, NULL, NULL);
     if (st)
         fail_msg("%s", st->message);
     return p.program;

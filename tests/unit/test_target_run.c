@@ -34,6 +34,7 @@ static const program programs[] = {
 typedef struct {
     xpu_client *client;
     xpu_device *device;
+    sd_shelf *shelf; /* as in a client: machines are used again */
 } world;
 
 /* ---- values ---- */
@@ -121,7 +122,8 @@ static thunk_program *compile(sd_arena *a, const program *p, world *w,
     if (!st) {
         for (int i = 0; careful && i < pl->nkernel; i++)
             pl->kernel[i]->flops = 1e9;
-        st = target_build(pl, opt, xpu_client_pool(w->client), NULL, NULL);
+        st = target_build(pl, opt, w->shelf, xpu_client_pool(w->client), NULL,
+                          NULL);
         t = thunk_program_retain(pl->program);
         plan_destroy(pl);
     }
@@ -247,6 +249,22 @@ static void keep(void *ctx, const char *kind, const void *data, size_t bytes)
                data, bytes);
 }
 
+static plan *plan_of(sd_arena *a, const char *name, const device_desc *dev)
+{
+    hlo_module *m;
+    sd_options opt;
+    plan *pl;
+    size_t i = 0;
+
+    while (strcmp(programs[i].name, name))
+        i++;
+    sd_options_from_env(&opt);
+    m = parse(a, &programs[i]);
+    check(hlo_optimize(m, dev, &opt, NULL, NULL), "passes");
+    check(plan_make(a, m, dev, &opt, &pl), "plan");
+    return pl;
+}
+
 /* What is dumped is whole: compiled again, alone, it is the same binary. */
 static void test_dumped_ir_compiles(void **state)
 {
@@ -255,18 +273,9 @@ static void test_dumped_ir_compiles(void **state)
     sd_arena *a = sd_arena_create();
     sd_buf again = {0};
     texts t = {0};
-    sd_options opt;
-    hlo_module *m;
-    plan *pl;
-    size_t i = 0;
+    plan *pl = plan_of(a, "softmax", dev);
 
-    while (strcmp(programs[i].name, "softmax"))
-        i++;
-    sd_options_from_env(&opt);
-    m = parse(a, &programs[i]);
-    check(hlo_optimize(m, dev, &opt, NULL, NULL), "passes");
-    check(plan_make(a, m, dev, &opt, &pl), "plan");
-    check(target_build(pl, &opt, NULL, keep, &t), "target");
+    check(target_build(pl, NULL, NULL, NULL, keep, &t), "target");
     check(target_compile_ir(dev, t.before.at, t.before.len, &again), "again");
     assert_int_equal(again.len, pl->program->binary[0].bytes);
     assert_memory_equal(again.at, pl->program->binary[0].data, again.len);
@@ -281,6 +290,38 @@ static void test_dumped_ir_compiles(void **state)
     sd_arena_destroy(a);
 }
 
+/* A machine of LLVM's that has made other code makes the same code. */
+static void test_used_machines_make_the_same_code(void **state)
+{
+    world *w = *state;
+    const device_desc *dev = xpu_device_desc(w->device);
+    sd_arena *a = sd_arena_create();
+    sd_shelf *shelf = sd_shelf_create();
+    plan *fresh = plan_of(a, "softmax", dev),
+         *used = plan_of(a, "softmax", dev);
+
+    check(target_build(fresh, NULL, NULL, NULL, NULL, NULL), "fresh");
+    for (int i = 0; i < 2; i++) {
+        plan *other = plan_of(a, programs[i].name, dev);
+
+        check(target_build(other, NULL, shelf, NULL, NULL, NULL), "other");
+        plan_destroy(other);
+    }
+    check(target_build(used, NULL, shelf, NULL, NULL, NULL), "used");
+    assert_int_equal(used->program->nbinary, fresh->program->nbinary);
+    for (int i = 0; i < used->program->nbinary; i++) {
+        const thunk_binary *x = &used->program->binary[i];
+        const thunk_binary *y = &fresh->program->binary[i];
+
+        assert_int_equal(x->bytes, y->bytes);
+        assert_memory_equal(x->data, y->data, x->bytes);
+    }
+    plan_destroy(used);
+    plan_destroy(fresh);
+    sd_shelf_destroy(shelf);
+    sd_arena_destroy(a);
+}
+
 int main(int argc, char **argv)
 {
     world w = {0};
@@ -289,6 +330,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_programs, &w),
         cmocka_unit_test_prestate(test_programs_with_care, &w),
+        cmocka_unit_test_prestate(test_used_machines_make_the_same_code, &w),
         cmocka_unit_test_prestate(test_dumped_ir_compiles, &w)};
 
     sd_log_init();
@@ -302,7 +344,9 @@ int main(int argc, char **argv)
         return 77; /* skipped, says Meson */
     }
     w.device = xpu_client_device(w.client, 0);
+    w.shelf = sd_shelf_create();
     argc = cmocka_run_group_tests(tests, NULL, NULL);
+    sd_shelf_destroy(w.shelf);
     xpu_client_destroy(w.client);
     return argc;
 }

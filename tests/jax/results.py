@@ -39,9 +39,12 @@ def chosen(file, name, cut):
     return True
 
 
+JAXLIB = None  # whose results are read, if not the installed one's
+
+
 def jaxlib_version():
     from importlib.metadata import version
-    return version("jaxlib")
+    return JAXLIB or version("jaxlib")
 
 
 def our_commit():
@@ -110,3 +113,18 @@ class Results:
             os.makedirs(self.folder, exist_ok=True)
             with open(self.path(file), "a") as f:
                 f.write(json.dumps(record) + "\n")
+
+    def note(self, **run):
+        """One line for each run that came to its end."""
+        folder = os.path.dirname(self.folder)
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, "runs.jsonl"), "a") as f:
+            f.write(json.dumps(run) + "\n")
+
+    def notes(self):
+        try:
+            with open(os.path.join(os.path.dirname(self.folder),
+                                   "runs.jsonl")) as f:
+                return [json.loads(line) for line in f]
+        except FileNotFoundError:
+            return []

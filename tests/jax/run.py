@@ -87,7 +87,8 @@ class Worker:
         args = job.run.args
         self.request = tempfile.NamedTemporaryFile("w", suffix=".json")
         json.dump({"only": only, "cut": job.cut(), "most_mb": args.most_mb,
-                   "dut": "cpu" if job.mode == "D" else None}, self.request)
+                   "dut": "cpu" if job.mode == "D" else None,
+                   "alone": job.mode == "R"}, self.request)
         self.request.flush()
         self.log = tempfile.TemporaryFile()
         self.pipe, write = os.pipe()
@@ -279,6 +280,12 @@ def main():
     if run.args.device != "cpu":
         run.stage("U")
         run.stage("D")
+        run.results["U", 0].note(
+            tag=run.args.tag, files=run.args.files, x64=run.args.x64,
+            sample=run.args.sample, shard=run.args.shard,
+            cores=len(os.sched_getaffinity(0)),
+            date=time.strftime("%Y-%m-%d"),
+            minutes=int((time.time() - run.began) / 60) + 1)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """docs/conformance.md from what run.py has found; prints a summary.
 
-usage: table.py [--commit C] [--devices host,cl] [--print] [--strict]
+usage: table.py [--commit C] [--devices host,cl] [--jaxlib V] [--print]
+                [--strict]
 --strict ends with 1 where a test fails that failures.tsv does not list.
 """
 import argparse
@@ -25,6 +26,23 @@ types off and on. This page is what it found (`tests/jax/table.py` writes it).
 * **D** is those of P that skip in U, once more, told that they are on a CPU (`jax_test_dut=cpu`).
 
 A test passes if it passes in U, or skips in U and passes in D. One that ends its process, or takes more than the limit of time, fails. `run` is how many of P have a result.
+
+## Running them
+All of it are 51,000 tests. R takes about 5 hours of one process and is kept for each jaxlib (`build/jax-tests/R`), U and D take 1.5 hours of `host`, most of both in starting processes and
+tracing; on `cl` each kernel is compiled by the driver, which is several times as slow. So most runs are samples.
+
+| to | say |
+|---|---|
+| take one test of N, the same ones each time | `SAMPLE=N` |
+| take some files, or one of the tiers of `tests/jax/files.tsv` | `FILES=lax,linalg`, `FILES=A` |
+| split the tests over machines; the result files of all go into one folder | `SHARD=2/8` |
+| use more processes, two cores each | `WORKERS=8` |
+| take one width | `X64=1` |
+| stop, and go on | end it; the same command goes on where it was, `tests/jax/run.py --seconds N` ends itself |
+| keep results elsewhere | `OUT_OF_JAX_TESTS=folder` |
+
+Results are JSON lines, a file for each test file, by jaxlib and commit. `tests/jax/nightly.sh` takes a fixed sample of 15 minutes and fails where a test fails that
+`tests/jax/failures.tsv` does not list.
 """
 
 
@@ -50,9 +68,14 @@ class File:
     def __init__(self, file, x64, device, commit):
         def read(mode):
             return Results(known.folder_of(mode, x64, device,
-                                           commit)).read(file)[1]
-        u, d = read("U"), read("D")
-        self.p = {n for n, r in read("R").items() if r["status"] == "pass"}
+                                           commit)).read(file)
+        u, d = read("U")[1], read("D")[1]
+        ids, r = read("R")
+        self.tests, self.in_r = len(ids or ()), len(r)
+        self.p = {n for n, r in r.items() if r["status"] == "pass"}
+        self.memory = [(mine[n]["mb"], r[n]["mb"], f"{file}::{n}", x64)
+                       for mine in (u, d) for n in mine
+                       if n in self.p and mine[n]["status"] == "pass"]
         self.run, self.passed, self.by_d, self.failed = 0, 0, 0, []
         for name in sorted(self.p & set(u)):
             r = u[name]
@@ -79,6 +102,7 @@ def table(device, commit, failed):
     the cause that is listed."""
     total = collections.Counter()
     listed = known_failures(device)
+    memory = []
     yield (f"| {device} | tier | P | run | passed | of them by D | % | "
            "P, x64 | run | passed | of them by D | % |")
     yield "|---" * 12 + "|"
@@ -92,8 +116,10 @@ def table(device, commit, failed):
                 failed.append((name, x64, why[0] if why else "", r))
             row += [len(f.p), f.run, f.passed, f.by_d,
                     share(f.passed, f.run)]
+            memory += f.memory
             for key, n in (("p", len(f.p)), ("run", f.run),
-                           ("passed", f.passed), ("d", f.by_d)):
+                           ("passed", f.passed), ("d", f.by_d),
+                           ("tests", f.tests), ("in R", f.in_r)):
                 total[tier, key, x64] += n
         if row[3] or row[8]:
             yield "| " + " | ".join(map(str, row)) + " |"
@@ -105,12 +131,46 @@ def table(device, commit, failed):
             row += [p, run, passed, d, share(passed, run)]
         yield "| " + " | ".join(map(str, row)) + " |"
     yield ""
-    run = sum(n for (_, key, _), n in total.items() if key == "run")
+    def of(key):
+        return sum(n for (_, k, _), n in total.items() if k == key)
+    run = of("run")
     passed = run - len(failed)
     yield (f"Of {run} tests of P that were run on `{device}`, {passed} pass: "
-           f"{share(passed, run)} %.")
+           f"{share(passed, run)} %. The files hold {of('tests')} tests, both "
+           f"widths counted; R has results of {of('in R')}.")
     yield ""
     yield from causes(failed)
+    yield from peaks(memory)
+
+
+def runs(device, commit):
+    """What was run, when and where, as the runs noted it."""
+    for r in Results(known.folder_of("U", 0, device, commit)).notes():
+        one = f"one test of {r['sample']}" if r["sample"] > 1 else "all tests"
+        if r["shard"] != "1/1":
+            one += f", part {r['shard']}"
+        bits = " and ".join(("off", "on")[x] for x in r["x64"])
+        yield (f"{r['date']}: {one} of {r['files'] or 'tiers A and B'} at "
+               f"`{r['tag']}`, 64-bit types {bits}; {r['minutes']} minutes on "
+               f"{r['cores']} cores.")
+        yield ""
+
+
+def peaks(memory):
+    """The ten whose memory is worst beside R's."""
+    memory.sort(key=lambda m: -m[0] / max(m[1], 1))
+    over = sum(ours > 2 * theirs + 200 for ours, theirs, *_ in memory)
+    if memory:
+        yield (f"Peak memory of the process while a test runs, in MB: {over} of "
+               f"{len(memory)} tests that pass take more than twice R's and "
+               "200. The ten with the most beside R:")
+        yield ""
+        yield "| here | R | test |"
+        yield "|---|---|---|"
+    for ours, theirs, name, x64 in memory[:10]:
+        yield f"| {ours} | {theirs} | `{name}{' (x64)' if x64 else ''}` |"
+    if memory:
+        yield ""
 
 
 def causes(failed):
@@ -143,9 +203,11 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument("--commit", default="")
     p.add_argument("--devices", default="host,cl")
+    p.add_argument("--jaxlib", default=None)
     p.add_argument("--print", action="store_true")
     p.add_argument("--strict", action="store_true")
     args = p.parse_args()
+    known.JAXLIB = args.jaxlib
     lines, failed = [HEAD], []
     for device in args.devices.split(","):
         found = commits(device, known.jaxlib_version())
@@ -153,7 +215,8 @@ def main():
             commit = args.commit or found[0]
             here = []
             lines += [f"## `{device}`, JAX {known.jaxlib_version()}, commit "
-                      f"{commit}", "", *table(device, commit, here)]
+                      f"{commit}", "", *runs(device, commit),
+                      *table(device, commit, here)]
             failed += here
     if len(lines) == 1:
         lines.append("No run of this version is recorded here yet.")

@@ -8,7 +8,7 @@ import pytest
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOOL = os.path.join(HERE, "..", "jax")
 TESTS = '''
-import multiprocessing, os, signal, time
+import multiprocessing, os, signal, sys, time
 import jax
 from absl.testing import absltest
 from jax._src import test_util as jtu
@@ -50,6 +50,9 @@ class Tiny(jtu.JaxTestCase):
 
   def test_that_finds_no_mess(self):
     self.assertFalse(jax.config.jax_log_compiles)
+
+  def test_is_alone_in_R(self):
+    self.assertEqual(ours, "sundog.jax_plugin" in sys.modules)
 
   def test_has_a_child(self):
     p = multiprocessing.get_context("spawn").Process(target=child)
@@ -93,6 +96,7 @@ def tool(tmp_path):
                 name.removeprefix("Tiny::test_"): r["status"] for name, r in
                 results.Results(where).read("tiny_test")[1].items()}
         return found
+    everything.table = lambda: run("table.py", "--commit", "c", "--print")
     return everything
 
 
@@ -102,9 +106,10 @@ WANT = {
           "skips_on_ours_and_fails": "pass", "crashes_on_ours": "pass",
           "hangs_on_ours": "pass", "absent_on_ours": "pass",
           "skips_on_ours_and_leaves_a_mess": "pass",
-          "that_finds_no_mess": "pass", "has_a_child": "pass"},
+          "that_finds_no_mess": "pass", "has_a_child": "pass",
+          "is_alone_in_R": "pass"},
     "U": {"passes": "pass", "that_finds_no_mess": "pass",
-          "has_a_child": "pass", "skips_on_ours_and_leaves_a_mess": "skip", "fails_on_ours": "fail", "skips_on_ours": "skip",
+          "has_a_child": "pass", "is_alone_in_R": "pass", "skips_on_ours_and_leaves_a_mess": "skip", "fails_on_ours": "fail", "skips_on_ours": "skip",
           "skips_on_ours_and_fails": "skip", "crashes_on_ours": "crash",
           "hangs_on_ours": "timeout", "absent_on_ours": "absent"},
     "D": {"skips_on_ours": "pass", "skips_on_ours_and_fails": "fail",
@@ -116,3 +121,6 @@ def test_each_fate_in_shards_and_parts(tool):
     half = tool("--shard", "1/2")
     assert 0 < len(half["R"]) < len(WANT["R"])
     assert tool("--workers", "2", "--job", "50") == WANT  # goes on
+    table = tool.table()
+    assert "all tests, part 1/2 of tiny at `jax-v" in table
+    assert "all tests of tiny at `jax-v" in table

@@ -1,5 +1,5 @@
 /* Kernels become binaries in batches: a batch is one LLVM context, one module
- * and one binary, made by one worker.  Batches are cut by kernel number alone
+ * and one binary, made by one worker.  Batches are cut by the kernels alone
  * and their binaries added in order, so a program has the same bytes for any
  * number of threads. */
 #include <llvm-c/Analysis.h>
@@ -13,8 +13,6 @@
 #include "emit.h"
 #include "target_child.h"
 #include "target_room.h"
-
-enum { BATCH = 8 };
 
 typedef struct {
     const target_ops *ops;
@@ -34,7 +32,8 @@ typedef struct {
 
 typedef struct {
     const plan *p;
-    int first, count;
+    const int *kernel; /* numbers */
+    int count;
     bool quick;
     module mod;
     sd_status st;
@@ -123,6 +122,7 @@ static void put_machine(module *mod)
                      drop_machine);
     else if (mod->tm)
         drop_machine(mod->tm);
+    mod->tm = NULL;
 }
 
 /* Once there is mod->m. */
@@ -298,7 +298,7 @@ static sd_status emit_batch(batch *b)
         mod->ops->prepare(mod->m, mod->cx);
     emit_types(&e, mod);
     for (int i = 0; i < b->count && !st; i++)
-        st = emit_kernel(&e, b->p->kernel[b->first + i]);
+        st = emit_kernel(&e, b->p->kernel[b->kernel[i]]);
     mod->calls_devlib = e.calls_devlib && !b->quick; /* inlined: clean up */
     sd_arena_destroy(e.a);
     return st;
@@ -321,6 +321,7 @@ static void run_batch(void *ctx, int64_t i, int worker)
 
     (void)worker;
     b->st = sd_catch(b->stop, 0, build_batch, b);
+    put_machine(&b->mod); /* before the next batch wants one */
 }
 
 static void give(target_hook hook, void *ctx, const char *kind,
@@ -338,7 +339,7 @@ static void take_batch(plan *p, const batch *b, target_hook hook, void *ctx)
     int binary = thunk_add_binary(p->program, mod->ops->kind, data, bytes);
 
     for (int i = 0; i < b->count; i++)
-        p->program->kernel[b->first + i].binary = binary;
+        p->program->kernel[b->kernel[i]].binary = binary;
     give(hook, ctx, "ir-no-opt.ll", mod->no_opt);
     give(hook, ctx, "ir-with-opt.ll", mod->with_opt);
     if (hook && mod->asm_text)
@@ -382,24 +383,74 @@ static void mark_repeated(const thunk_seq *s, bool in_loop, bool *repeated)
     }
 }
 
-/* Nothing in it runs for long, or again and again in one run. */
-static bool is_quick(const plan *p, const batch *b, const bool *repeated)
+/* It runs neither for long, nor again and again in one run. */
+static bool is_quick(const plan *p, const plan_kernel *k, bool repeated)
 {
-    if (p->program->device.kind != DEVICE_HOST)
+    if (p->program->device.kind != DEVICE_HOST || k->loop)
         return false;
-    for (int i = b->first; i < b->first + b->count; i++) {
-        const plan_kernel *k = p->kernel[i];
+    if (k->call) /* its work is in code that the build made */
+        return true;
+    /* a sort by keys is machine code of the build */
+    return !repeated && !(k->sort && !k->sort->keys) &&
+           k->flops / 8 + k->bytes / 12 <= QUICK_NS;
+}
 
-        if (k->loop)
-            return false;
-        if (k->call) /* its work is in code that the build made */
-            continue;
-        /* a sort by keys is machine code of the build */
-        if (repeated[i] || (k->sort && !k->sort->keys) ||
-            k->flops / 8 + k->bytes / 12 > QUICK_NS)
-            return false;
+/* ---- batches ---- */
+
+typedef struct {
+    int *kernel; /* numbers: those that are quick to compile come first */
+    batch *b;
+    int n;
+} batches;
+
+/* A batch costs some 0.4 ms beside its kernels.  Of a few kernels each thread
+ * should still get some; a careful kernel takes several milliseconds. */
+static int batch_size(int nkernel, bool quick)
+{
+    return quick ? SD_MAX(2, SD_MIN(nkernel / 4, 8))
+                 : SD_MAX(1, SD_MIN(nkernel / 8, 4));
+}
+
+static void cut(batches *all, const plan *p, const int *kernel, int n,
+                bool quick, int each)
+{
+    for (int i = 0; i < n; i += each) {
+        batch *b = &all->b[all->n++];
+
+        b->p = p;
+        b->kernel = kernel + i;
+        b->count = SD_MIN(each, n - i);
+        b->quick = quick;
     }
-    return true;
+}
+
+/* together: as one module, with care unless all are quick. */
+static batches make_batches(const plan *p, bool together)
+{
+    int n = p->nkernel, nquick = 0, ncareful = 0;
+    batches all = {sd_arena_array(p->arena, int, n + 1),
+                   sd_arena_array(p->arena, batch, n + 1), 0};
+    int *careful = sd_arena_array(p->arena, int, n + 1);
+    bool *repeated = sd_arena_array(p->arena, bool, n + 1);
+
+    mark_repeated(&p->program->seq, false, repeated);
+    for (int i = 0; i < n; i++)
+        if (is_quick(p, p->kernel[i], repeated[i]))
+            all.kernel[nquick++] = i;
+        else
+            careful[ncareful++] = i;
+    memcpy(all.kernel + nquick, careful, (size_t)ncareful * sizeof *careful);
+    if (together) {
+        for (int i = 0; i < n; i++)
+            all.kernel[i] = i;
+        cut(&all, p, all.kernel, n, !ncareful, SD_MAX(n, 1));
+        return all;
+    }
+    /* the long ones first: threads end together */
+    cut(&all, p, all.kernel + nquick, ncareful, false,
+        batch_size(ncareful, false));
+    cut(&all, p, all.kernel, nquick, true, batch_size(nquick, true));
+    return all;
 }
 
 /* Where each operation is to have a kernel of its own loops are steps too. */
@@ -415,22 +466,16 @@ sd_status target_build(plan *p, const sd_options *opt, sd_shelf *shelf,
                        sd_pool *pool, target_hook hook, void *ctx)
 {
     const target_ops *ops = loops_first(p, opt);
-    int per = hook || (ops && ops->one_module) ? SD_MAX(p->nkernel, 1) : BATCH;
-    int n = (p->nkernel + per - 1) / per;
-    batch *b = sd_arena_array(p->arena, batch, n + 1);
-    bool *repeated = sd_arena_array(p->arena, bool, p->nkernel + 1);
-    taking t = {p, b, n, hook, ctx};
+    batches all = make_batches(p, hook || (ops && ops->one_module));
+    taking t = {p, all.b, all.n, hook, ctx};
+    batch *b = all.b;
+    int n = all.n;
     sd_status st = NULL;
 
-    mark_repeated(&p->program->seq, false, repeated);
     for (int i = 0; i < n; i++) {
-        b[i].p = p;
-        b[i].first = i * per;
-        b[i].count = SD_MIN(per, p->nkernel - i * per);
         b[i].mod.want_text = hook != NULL;
         b[i].mod.shelf = shelf;
         b[i].stop = sd_stop_current();
-        b[i].quick = is_quick(p, &b[i], repeated);
     }
     if (pool && n > 1)
         sd_pool_run(pool, n, run_batch, b);
@@ -452,15 +497,14 @@ sd_status target_build(plan *p, const sd_options *opt, sd_shelf *shelf,
 
 sd_status target_check(const plan *p)
 {
+    batches all = make_batches(p, false);
     sd_status st = NULL;
 
-    for (int i = 0; i < p->nkernel && !st; i += BATCH) {
-        batch b = {.p = p, .first = i, .count = SD_MIN(BATCH, p->nkernel - i)};
-
-        st = emit_batch(&b);
+    for (int i = 0; i < all.n && !st; i++) {
+        st = emit_batch(&all.b[i]);
         if (!st)
-            st = verify(&b.mod);
-        module_finish(&b.mod);
+            st = verify(&all.b[i].mod);
+        module_finish(&all.b[i].mod);
     }
     return st;
 }

@@ -222,8 +222,8 @@ static hlo_inst *sort_dims(vhlo_import *im, hlo_inst *x, int64_t *to)
 
 /* HLO broadcasts equal sizes only and in rising order: dimensions of one
  * that grow are dropped first, a permutation is a transpose. */
-static hlo_inst *broadcast_to(vhlo_import *im, mlir_op *op, hlo_inst *x,
-                              hlo_dims bd, const sd_shape *to)
+hlo_inst *vhlo_broadcast_to(vhlo_import *im, mlir_op *op, hlo_inst *x,
+                            hlo_dims bd, const sd_shape *to)
 {
     const sd_shape *s = x->shape;
     int64_t keep[SD_MAX_RANK], dim[SD_MAX_RANK];
@@ -289,7 +289,7 @@ void op_broadcast_in_dim(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         op->noperand == 2 ? shape_or_const(im, op, 1) : vhlo_shape(im, op);
 
     if (to && !im->r->st)
-        bind(im, op, broadcast_to(im, op, arg[0], bd, to));
+        bind(im, op, vhlo_broadcast_to(im, op, arg[0], bd, to));
 }
 
 /* ---- slices and padding ---- */

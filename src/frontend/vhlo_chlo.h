@@ -1,0 +1,40 @@
+/* What the files of CHLO share: arithmetic on arrays of one shape, which is
+ * how its functions are said in HLO. */
+#ifndef VHLO_CHLO_H
+#define VHLO_CHLO_H
+
+#include "vhlo_import.h"
+
+typedef struct {
+    vhlo_import *im;
+    const sd_shape *s; /* of operands and results */
+} chlo_fn;
+
+hlo_inst *chlo_f1(const chlo_fn *f, hlo_op op, hlo_inst *x);
+hlo_inst *chlo_f2(const chlo_fn *f, hlo_op op, hlo_inst *x, hlo_inst *y);
+hlo_inst *chlo_num(const chlo_fn *f, double v);
+hlo_inst *chlo_is(const chlo_fn *f, hlo_cmp_dir dir, hlo_inst *x, hlo_inst *y);
+hlo_inst *chlo_pick(const chlo_fn *f, hlo_inst *p, hlo_inst *x, hlo_inst *y);
+hlo_inst *chlo_half_exp(const chlo_fn *f, hlo_inst *x);
+hlo_inst *chlo_real_sinh(const chlo_fn *f, hlo_inst *x);
+hlo_inst *chlo_copysign(const chlo_fn *f, hlo_inst *x, hlo_inst *y);
+
+/* False after an error: the functions are those of floats. */
+bool chlo_is_float(vhlo_import *im, mlir_op *op, const hlo_inst *x);
+/* Floats as those that they are computed in. */
+hlo_inst *chlo_worked(vhlo_import *im, hlo_inst *x);
+
+/* z: real and imaginary part, in and out.  vhlo_chlo_complex.c */
+typedef void chlo_complex_fn(const chlo_fn *f, hlo_inst *z[2]);
+chlo_complex_fn chlo_acos, chlo_acosh, chlo_asin, chlo_asinh, chlo_atan,
+    chlo_atanh, chlo_cosh, chlo_sinh;
+
+/* ---- vhlo_chlo.c ---- */
+
+/* As vhlo_bind, of a result whose shape has to be the declared one. */
+void chlo_bind(vhlo_import *im, mlir_op *op, hlo_inst *in);
+/* Operands as the result's dimensions have them, by broadcast_dimensions or
+ * from the last; two that are equal stay.  False after an error. */
+bool chlo_spread(vhlo_import *im, mlir_op *op, hlo_inst **arg);
+
+#endif

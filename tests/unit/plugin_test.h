@@ -29,7 +29,7 @@ extern size_mode mode;
 
 typedef struct { const char *name; size_t at, bytes; } field;
 /* What a second call with the same arguments does. */
-typedef enum { SAME, AGAIN, NEW, ONCE, ENDS } repeat;
+typedef enum { SAME, AGAIN, NEW, ONCE, ENDS, NEVER } repeat;
 typedef enum { NONE, FINE, REFUSED } when_deleted;
 typedef PJRT_Error *(*function)(void *);
 typedef struct {

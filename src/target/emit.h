@@ -215,6 +215,8 @@ void emit_mem_write(emit *e, sd_dtype t, LLVMValueRef p, LLVMValueRef index,
 emit_value emit_elt(emit *e, int op, const hlo_inst *in, sd_dtype t,
                     int narg, const emit_value *arg, const sd_dtype *arg_t);
 emit_value emit_convert(emit *e, emit_value x, sd_dtype from, sd_dtype to);
+/* f32 v from memory has the bits of a bf16 in its upper half and no others. */
+void emit_note_widened(emit *e, LLVMValueRef v);
 LLVMValueRef emit_to_f32(emit *e, LLVMValueRef x, sd_dtype from);
 LLVMValueRef emit_compare(emit *e, int dir, int type, emit_value x,
                           emit_value y, sd_dtype t);

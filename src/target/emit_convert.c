@@ -55,11 +55,29 @@ static LLVMValueRef bf16_to_f32(emit *e, LLVMValueRef x)
 
 /* ---- NaNs that may be rounded like numbers ---- */
 
+static unsigned widened_kind(emit *e)
+{
+    static const char name[] = "sundog.widened";
+
+    return LLVMGetMDKindIDInContext(e->cx, name, sizeof name - 1);
+}
+
+/* What is read again was bf16 widened when it was put away. */
+void emit_note_widened(emit *e, LLVMValueRef v)
+{
+    LLVMMetadataRef none = LLVMMDNodeInContext2(e->cx, NULL, 0);
+
+    if (!e->gpu && LLVMIsAInstruction(v))
+        LLVMSetMetadata(v, widened_kind(e), LLVMMetadataAsValue(e->cx, none));
+}
+
 /* Is v bf16 widened again, or an integer, so that no NaN has lower bits? */
-static bool is_source(LLVMValueRef v)
+static bool is_source(emit *e, LLVMValueRef v)
 {
     LLVMValueRef x;
 
+    if (LLVMGetMetadata(v, widened_kind(e)))
+        return true;
     switch (LLVMGetInstructionOpcode(v)) {
     case LLVMSIToFP:
     case LLVMUIToFP:
@@ -128,7 +146,7 @@ static bool has_plain_nans(emit *e, LLVMValueRef v, int *left)
         return LLVMIsNull(LLVMBuildFCmp(e->b, LLVMRealUNO, v, v, ""));
     if (!LLVMIsAInstruction(v))
         return false;
-    if (is_source(v))
+    if (is_source(e, v))
         return true;
     n = nan_operands(v, &from);
     for (int i = from; i < from + n; i++)

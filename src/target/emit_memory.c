@@ -581,5 +581,8 @@ emit_value emit_park_read(emit *e, const plan_node *n, int copy)
                                         : emit_mem_read(e, a.t, a.p, a.at, 1);
         *(part ? &v.im : &v.re) = x.re;
     }
+    if (n->kind == PN_ELT && n->op == HLO_CONVERT && n->dtype == SD_F32 &&
+        n->arg[0]->dtype == SD_BF16)
+        emit_note_widened(e, v.re);
     return v;
 }

@@ -9,7 +9,7 @@
 /* Counters of all digits: of 64 bits in digits of 11. */
 #define DL_SORT_COUNTS (6 << 11)
 /* Items that dl_few_take wants room for, to keep k. */
-#define DL_FEW_ROOM(k) (2 * (k) + 48)
+#define DL_FEW_ROOM(k) (2 * (k) + DL_SORT_FEW)
 
 typedef struct { /* the search for the k smallest of a row; set before it: */
     int64_t k;     /* how many */

@@ -463,14 +463,29 @@ static hlo_inst *sort_of_one(hlo_inst *in)
 
 /* ---- any op ---- */
 
+/* Are its results arrays that come in one tuple, one for each of its inputs? */
+static bool is_variadic(const hlo_inst *in)
+{
+    switch (hlo_info(in)->cls) {
+    case HLO_C_SCATTER:
+    case HLO_C_REDUCE:
+    case HLO_C_WINDOW:
+    case HLO_C_SCAN:
+    case HLO_C_MAP:
+    case HLO_C_SORT:
+        return in->op != HLO_TOPK; /* gives values and places */
+    default:
+        return false;
+    }
+}
+
 /* The results of a variadic reduce, sort, ... without elements. */
 static hlo_inst *empty_tuple(hlo_inst *in)
 {
     const sd_shape *s = in->shape;
-    int cls = hlo_info(in)->cls;
     hlo_inst **e;
 
-    if (cls < HLO_C_SCATTER || cls > HLO_C_SORT || in->op == HLO_TOPK)
+    if (!is_variadic(in))
         return NULL;
     for (int i = 0; i < s->nelem; i++)
         if (!sd_shape_is_array(s->elem[i]) || sd_shape_count(s->elem[i]))

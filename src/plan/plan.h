@@ -126,7 +126,6 @@ typedef struct { /* one pointer argument */
     uint8_t access;
     uint32_t align;
     bool noalias;       /* no other slot of the kernel may overlap it */
-    size_t offset;      /* not 0 only in goldens; views are thunk slices */
 } plan_slot;
 
 typedef struct { uint64_t axes; } plan_stage; /* inner axes it loops over */
@@ -172,8 +171,9 @@ typedef struct {
     sd_vec(plan_cell) cell; /* the slots */
 } plan_loop;
 
+/* LOOP, ROW and COLUMN differ in dumps only. */
 typedef enum { PLAN_LOOP, PLAN_ROW, PLAN_COLUMN, PLAN_SCATTERING, PLAN_SORTING,
-               PLAN_CALLING } plan_kernel_class; /* for printing and dumps */
+               PLAN_CALLING } plan_kernel_class;
 struct plan_kernel {
     const char *name;      /* as in HLO: "fusion", "wrapped_multiply" */
     int number;            /* among the plan's distinct kernels */

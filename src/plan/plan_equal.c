@@ -77,7 +77,7 @@ static bool same_slot(const plan_slot *x, const plan_slot *y)
 {
     return x->dtype == y->dtype && x->count == y->count &&
            x->access == y->access && x->align == y->align &&
-           x->noalias == y->noalias && x->offset == y->offset;
+           x->noalias == y->noalias;
 }
 
 static bool same_keys(const plan_sort *x, const plan_sort *y)
@@ -124,7 +124,7 @@ bool plan_kernel_equal(const plan_kernel *x, const plan_kernel *y)
         x->nnode != y->nnode || x->nslot != y->nslot ||
         x->nstage != y->nstage || x->rows != y->rows ||
         x->local_bytes != y->local_bytes || x->tiles != y->tiles ||
-        x->flops != y->flops || x->bytes != y->bytes ||
+        x->flops != y->flops || x->lanes != y->lanes || x->bytes != y->bytes ||
         !same_sort(x->sort, y->sort) || !same_call(x->call, y->call))
         return false;
     for (int i = 0; i < x->naxis; i++)

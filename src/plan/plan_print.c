@@ -177,12 +177,9 @@ static void print_slots(sd_buf *b, const plan_kernel *k)
     for (int i = 0; i < k->nslot; i++) {
         const plan_slot *s = &k->slot[i];
 
-        sd_buf_fmt(b, "  s%d: %s[%" PRId64 "] %s align %u%s", i,
+        sd_buf_fmt(b, "  s%d: %s[%" PRId64 "] %s align %u%s\n", i,
                    sd_dtype_name(s->dtype), s->count, access[s->access],
                    s->align, s->noalias ? "" : " may alias");
-        if (s->offset)
-            sd_buf_fmt(b, " at %zu", s->offset);
-        sd_buf_str(b, "\n");
     }
 }
 

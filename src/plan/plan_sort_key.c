@@ -233,7 +233,7 @@ void plan_sort_place(const plan_sort *s, plan_sort_areas *out)
     out->half = s->code_bits <= 32 ? 32 : 64;
     out->few = s->n > PLAN_SORT_FEW && s->keep <= s->n / 4;
     item = (size_t)out->half / 4;
-    out->room = out->few ? 2 * s->keep + 48 : s->n;
+    out->room = out->few ? 2 * s->keep + PLAN_SORT_FEW : s->n;
     out->a = take(&at, out->room, item);
     out->b = take(&at, out->few ? s->keep : s->n, item);
     out->count = take(&at, PLAN_SORT_COUNTS, sizeof(uint32_t));

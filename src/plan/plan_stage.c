@@ -2,7 +2,7 @@
  * are given stages, and the figures are counted. */
 #include "plan_room.h"
 
-static bool is_sink(const plan_node *n)
+static bool writes(const plan_node *n) /* to memory */
 {
     return n->kind == PN_STORE || n->kind == PN_SCATTER;
 }
@@ -38,7 +38,7 @@ static void drop_dead(plan_lowering *lw)
     int n = 0;
 
     for (int i = 0; i < lw->node.n; i++)
-        if (is_sink(lw->node.at[i]))
+        if (writes(lw->node.at[i]))
             mark(lw->node.at[i]);
     for (int i = 0; i < lw->node.n; i++) {
         plan_node *p = lw->node.at[i];
@@ -84,9 +84,9 @@ static int level_of(const plan_node *n)
     return l;
 }
 
-static bool sinks(const plan_node *n)
+static bool is_sink(const plan_node *n)
 {
-    return is_sink(n) || n->kind == PN_REDUCE;
+    return writes(n) || n->kind == PN_REDUCE;
 }
 
 static uint64_t inner_of(const plan_lowering *lw, const plan_node *n)
@@ -112,7 +112,7 @@ static void make_stages(plan_lowering *lw)
             uint64_t in = inner_of(lw, k->node[i]);
             int s = first;
 
-            if (level[i] != l || !sinks(k->node[i]))
+            if (level[i] != l || !is_sink(k->node[i]))
                 continue;
             while (s < stage.n && stage.at[s].axes != in)
                 s++;
@@ -122,7 +122,7 @@ static void make_stages(plan_lowering *lw)
             k->node[i]->stage = s;
         }
     for (int i = 0; i < k->nnode; i++)
-        if (!sinks(k->node[i]))
+        if (!is_sink(k->node[i]))
             k->node[i]->stage = level_of(k->node[i]);
     k->stage = stage.at;
     k->nstage = stage.n;
@@ -166,7 +166,7 @@ static void count(plan_lowering *lw)
         const plan_node *n = k->node[i];
 
         k->flops += node_cost(n) * plan_points(k, n->varies | n->over);
-        if (n->kind == PN_LOAD || is_sink(n))
+        if (n->kind == PN_LOAD || writes(n))
             moved[n->slot] = SD_MIN(moved[n->slot] + plan_points(k, n->varies),
                                     (double)k->slot[n->slot].count);
     }

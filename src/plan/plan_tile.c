@@ -196,8 +196,8 @@ static bool tile_batches(plan_kernel *k, const plan_node *scatter, int units)
 
 /* ---- rows ---- */
 
-/* LEAST: of the positions of LANE in a tile; fewer rows than that of a matrix
- * are not worth it. */
+/* Summing rows as they lie in memory pays from LEAST_ROWS rows on, when a tile
+ * has at least LEAST_LANE positions of the LANE axis. */
 enum { LEAST_ROWS = 32, LEAST_LANE = 256 };
 
 static int row_lanes(const plan_node *n)

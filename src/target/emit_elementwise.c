@@ -269,14 +269,11 @@ static LLVMValueRef do_not(elt *p, LLVMValueRef *x)
     return wrapped(p, LLVMBuildNot(p->b, x[0], ""));
 }
 
-/* Amounts are unsigned; by the width or more all bits leave. */
+/* Amounts are unsigned; by the width or more all bits leave.  A negative amount
+ * of less than 8 bits is sign-extended in its i8, so it is large too. */
 static LLVMValueRef amount_fits(elt *p, LLVMValueRef n)
 {
-    int bits = bits_of(p);
-
-    if (bits < 8) /* a negative amount is sign-extended in its i8: large */
-        return LLVMBuildICmp(p->b, LLVMIntULT, n, emit_int_like(n, bits), "");
-    return LLVMBuildICmp(p->b, LLVMIntULT, n, emit_int_like(n, bits), "");
+    return LLVMBuildICmp(p->b, LLVMIntULT, n, emit_int_like(n, bits_of(p)), "");
 }
 
 static LLVMValueRef low_bits(elt *p, LLVMValueRef x)

@@ -39,7 +39,7 @@ static void add_attribute(emit *e, LLVMValueRef fn, const char *name)
 static bool is_inlined(const looper *l, const plan_kernel *k)
 {
     return !k->sort && !k->call && k->tiles == 1 && k->nnode <= INLINE_NODES &&
-           k->flops / 8 + k->bytes / 12 <= INLINE_NS &&
+           thunk_guess_ns(k->flops, k->bytes) <= INLINE_NS &&
            l->inlined + k->nnode <= MOST_INLINED;
 }
 

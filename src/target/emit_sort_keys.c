@@ -14,7 +14,7 @@
 
 static_assert(PLAN_SORT_FEW == DL_SORT_FEW, "plan and device library differ");
 static_assert(PLAN_SORT_COUNTS == DL_SORT_COUNTS, "likewise");
-static_assert(DL_FEW_ROOM(100) == 248, "as in plan_sort_place");
+static_assert(DL_FEW_ROOM(100) == 200 + PLAN_SORT_FEW, "as in plan_sort_place");
 static_assert(sizeof(dl_few) <= 64, "likewise");
 
 typedef struct {

@@ -392,7 +392,7 @@ static bool is_quick(const plan *p, const plan_kernel *k, bool repeated)
         return true;
     /* a sort by keys is machine code of the build */
     return !repeated && !(k->sort && !k->sort->keys) &&
-           k->flops / 8 + k->bytes / 12 <= QUICK_NS;
+           thunk_guess_ns(k->flops, k->bytes) <= QUICK_NS;
 }
 
 /* ---- batches ---- */

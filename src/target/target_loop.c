@@ -35,7 +35,7 @@ static bool all_fit(look *l, const thunk_seq *seq, int n)
 
 static bool kernel_fits(look *l, const plan_kernel *k)
 {
-    double ns = k->flops / 8 + k->bytes / 12;
+    double ns = thunk_guess_ns(k->flops, k->bytes);
 
     l->ns += ns;
     return ns <= KERNEL_NS && l->ns <= TURN_NS;

@@ -169,13 +169,6 @@ static void run_part(void *ctx, int64_t i, int worker)
     leave_mode(mode);
 }
 
-/* A guess of the time that all of it takes on one thread, too high rather than
- * too low. */
-static double guess_ns(const thunk_kernel *k)
-{
-    return k->flops / 8 + k->bytes / 12;
-}
-
 /* Some for each worker, and none so long that an interrupt waits for it. */
 static int count_parts(const thunk_kernel *k, int nworker)
 {
@@ -183,7 +176,7 @@ static int count_parts(const thunk_kernel *k, int nworker)
 
     if (k->tiles == 1) /* loops of scalars are made of these */
         return 1;
-    ns = guess_ns(k);
+    ns = thunk_guess_ns(k->flops, k->bytes);
     parts = ns / SLICE_NS;
     if (nworker > 1 && ns > SPLIT_NS)
         parts = SD_MAX(parts, (double)nworker * PARTS);

@@ -143,10 +143,10 @@ sd_status xpu_run_program(xpu_run *r)
 
 /* ---- what a run costs ---- */
 
-/* A guess in nanoseconds on one thread, to tell small from large only. */
+/* In nanoseconds, on one thread, with its launch. */
 static double step_cost(double flops, double bytes)
 {
-    return 150 + flops / 8 + bytes / 12;
+    return 150 + thunk_guess_ns(flops, bytes);
 }
 
 static double thunk_cost(const thunk_program *p, const thunk *t)

@@ -52,23 +52,10 @@ static void test_async(void **state)
     xpu_buffer *a = buffer(d, n, 1, 0), *b, *s;
     xpu_event *done, *copied;
     float *v = malloc((size_t)n * 4);
-    uint64_t from = 0, took = UINT64_MAX;
 
     (void)state;
-    /* The first try warms up threads and code; a busy machine may take the
-     * processor away in between, so the best of some tries counts. */
-    for (int i = 0; i < 6 && took > 5000000; i++) {
-        if (i) {
-            ok(xpu_event_wait(done));
-            xpu_event_release(done);
-            xpu_buffer_release(b);
-        }
-        from = sd_now_ns();
-        ok(run1(x, a, &b, &done));
-        took = i ? sd_now_ns() - from : took;
-        assert_false(xpu_event_is_ready(done));
-    }
-    assert_true(took < 5000000);
+    ok(run1(x, a, &b, &done));
+    assert_false(xpu_event_is_ready(done)); /* the call did not wait for it */
     /* The input may go at once; what follows waits its turn. */
     xpu_buffer_delete(a);
     xpu_buffer_release(a);
@@ -77,7 +64,6 @@ static void test_async(void **state)
     ok(xpu_buffer_to_host(s, 0, v, (size_t)n * 4, &copied));
     xpu_buffer_delete(s); /* a pending read goes on */
     ok(xpu_event_wait(copied));
-    assert_true(sd_now_ns() - from > 20000000);
     assert_true(xpu_event_is_ready(done));
     for (int64_t i = 0; i < n; i++)
         assert_true(v[i] == 5); /* slow tends to 2 */

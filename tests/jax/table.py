@@ -151,8 +151,8 @@ def runs(device, commit):
             one += f", part {r['shard']}"
         bits = " and ".join(("off", "on")[x] for x in r["x64"])
         yield (f"{r['date']}: {one} of {r['files'] or 'tiers A and B'} at "
-               f"`{r['tag']}`, 64-bit types {bits}; {r['minutes']} minutes on "
-               f"{r['cores']} cores.")
+               f"`{r['tag']}`, 64-bit types {bits}, on {r['cores']} cores"
+               + (f", {r['minutes']} minutes." if "minutes" in r else "."))
         yield ""
 
 

@@ -78,12 +78,13 @@ void vhlo_param_layout(vhlo_import *im, vhlo_func *f, int i, const char *mode)
 {
     hlo_inst *x = f->comp->param[i], *bytes, *y;
     hlo_dims order = order_of(im, f->op, mode, x);
-    hlo_at p = {f->comp, after_params(f->comp), x};
+    hlo_at p = {f->comp, NULL, x};
     lie l;
 
     im->m->param_layout[i] = order;
     if (!order.n)
         return;
+    p.before = after_params(f->comp);
     l = lie_of(x, order);
     bytes = hlo_make_reshape(p, x, order.n, l.dim);
     y = hlo_make_transpose(p, bytes, l.back);

@@ -208,6 +208,7 @@ struct hlo_module {
                               be NULL; no dimensions: row-major, as inside */
     const char *frontend_attrs; /* the module's own; may be NULL */
     sd_map *names;         /* how often a base name was given */
+    bool made[HLO_OP_COUNT]; /* was there ever one of the op? */
 };
 
 /* ---- build (hlo_build.c) ---- */
@@ -279,8 +280,6 @@ hlo_dims hlo_dims_copy(sd_arena *a, const int64_t *at, int n);
 bool hlo_is_row_major(hlo_dims order); /* of dimensions, minor to major */
 int hlo_comp_count(const hlo_comp *c); /* instructions */
 void hlo_comp_sort(hlo_comp *c);       /* operands first again, stable */
-/* Is `to` from itself or among what it is made from, operands of operands? */
-bool hlo_reaches(const hlo_inst *from, const hlo_inst *to);
 
 #define hlo_for_each_comp(c, m) \
     for (hlo_comp *c = (m)->first, *c##_next; \

@@ -309,6 +309,7 @@ hlo_inst *hlo_inst_create_named(hlo_comp *c, hlo_inst *before, hlo_op op,
     hlo_module *m = c->module;
     hlo_inst *in = sd_arena_new(m->arena, hlo_inst);
 
+    m->made[op] = true;
     in->op = op;
     in->id = m->next_id++;
     in->name = unique_name(m, name, INST_NAMES);
@@ -525,27 +526,4 @@ void hlo_comp_sort(hlo_comp *c)
     for (int i = 0; i < n; i++)
         link_before(c, order[i], NULL);
     sd_arena_destroy(a);
-}
-
-bool hlo_reaches(const hlo_inst *from, const hlo_inst *to)
-{
-    sd_arena *a = sd_arena_create();
-    sd_map *seen = sd_map_create(a);
-    sd_vec(const hlo_inst *) stack = {0};
-    bool found = from == to;
-
-    *sd_push(a, &stack) = from;
-    while (stack.n && !found) {
-        const hlo_inst *in = stack.at[--stack.n];
-
-        for (int i = 0; i < in->narg && !found; i++) {
-            if (sd_map_has(seen, sd_key(in->arg[i])))
-                continue;
-            sd_map_set(seen, sd_key(in->arg[i]), in->arg[i]);
-            found = in->arg[i] == to;
-            *sd_push(a, &stack) = in->arg[i];
-        }
-    }
-    sd_arena_destroy(a);
-    return found;
 }

@@ -103,6 +103,7 @@ bool hlo_unmask(hlo_inst *in)
     if (sscanf(config, SCAN_CONFIG, &dim, &exclusive, &reverse) != 3)
         return false;
     in->op = HLO_SCAN;
+    in->parent->module->made[HLO_SCAN] = true;
     in->u.scan.dim = dim;
     in->u.scan.reverse = reverse != 0;
     in->u.scan.exclusive = exclusive != 0;

@@ -359,15 +359,6 @@ static int by_size(const void *a, const void *b)
     return x->from < y->from ? -1 : x->from > y->from;
 }
 
-static int by_offset(const void *a, const void *b)
-{
-    const storage *x = *(storage *const *)a, *y = *(storage *const *)b;
-
-    return x->slice.offset < y->slice.offset
-               ? -1
-               : x->slice.offset > y->slice.offset;
-}
-
 static uint64_t rounded(uint64_t n)
 {
     return (n + 63) & ~(uint64_t)63;
@@ -377,28 +368,29 @@ static uint64_t rounded(uint64_t n)
  * time lies. */
 static uint64_t pack(plan_mem *pm, storage **list, int n, int buffer)
 {
-    storage **live = sd_arena_array(pm->a, storage *, n + 1);
+    storage **placed = sd_arena_array(pm->a, storage *, n + 1); /* by offset */
     uint64_t end = 0;
 
     qsort(list, (size_t)n, sizeof *list, by_size);
     for (int i = 0; i < n; i++) {
         storage *s = list[i];
         uint64_t at = 0;
-        int m = 0;
+        int k = i;
 
-        for (int j = 0; j < i; j++)
-            if (list[j]->from <= s->to && s->from <= list[j]->to)
-                live[m++] = list[j];
-        qsort(live, (size_t)m, sizeof *live, by_offset);
-        for (int j = 0; j < m; j++) {
-            uint64_t lo = live[j]->slice.offset;
+        for (int j = 0; j < i; j++) {
+            const storage *o = placed[j];
 
-            if (at + rounded(s->bytes) <= lo)
+            if (o->from > s->to || s->from > o->to)
+                continue;
+            if (at + rounded(s->bytes) <= o->slice.offset)
                 break;
-            at = SD_MAX(at, lo + rounded(live[j]->bytes));
+            at = SD_MAX(at, o->slice.offset + rounded(o->bytes));
         }
         s->slice = (thunk_slice){buffer, at, s->bytes};
         end = SD_MAX(end, at + rounded(s->bytes));
+        for (; k > 0 && placed[k - 1]->slice.offset > at; k--)
+            placed[k] = placed[k - 1];
+        placed[k] = s;
     }
     return end;
 }

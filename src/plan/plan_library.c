@@ -66,6 +66,8 @@ static hlo_inst *scaled_array(hlo_inst *x, sd_dtype t, bool scaled,
     return of_type(x, t);
 }
 
+/* x does not depend on the call: of what is in the call so far the sum with x
+ * is the only user. */
 static bool take_add(epilogue *e, hlo_inst *x, int64_t dim, sd_dtype t,
                      bool scaled)
 {
@@ -79,8 +81,7 @@ static bool take_add(epilogue *e, hlo_inst *x, int64_t dim, sd_dtype t,
         return true;
     }
     add = scaled_array(x, t, scaled, &beta);
-    if (!add || hlo_is_scalar_const(add, &v) || add->op == HLO_BROADCAST ||
-        hlo_reaches(add, e->last))
+    if (!add || hlo_is_scalar_const(add, &v) || add->op == HLO_BROADCAST)
         return false;
     e->add = add;
     e->beta = beta;

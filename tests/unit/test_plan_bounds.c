@@ -442,6 +442,86 @@ static void places_of_one_hash_are_not_one_place(void **state)
     sd_arena_destroy(a);
 }
 
+/* ---- programs of many equal parts ---- */
+
+static int kernels_of(void (*write)(sd_buf *b, int n), int n)
+{
+    sd_arena *a = sd_arena_create();
+    sd_buf b = {0};
+    plan *p;
+    int count;
+
+    write(&b, n);
+    sd_buf_u8(&b, 0);
+    p = plan_text(a, b.at, "host:v3");
+    count = p->nkernel;
+    plan_destroy(p);
+    sd_buf_finish(&b);
+    sd_arena_destroy(a);
+    return count;
+}
+
+/* x = tanh(x w + b), and a sum of squares; too small for a library. */
+static void write_layers(sd_buf *b, int n)
+{
+    sd_buf_str(b, "HloModule layers\n"
+                  "add { a = f32[] parameter(0) b = f32[] parameter(1) "
+                  "ROOT c = f32[] add(a, b) }\n"
+                  "ENTRY e { x0 = f32[8,16]{1,0} parameter(0)\n");
+    for (int i = 0; i < n; i++)
+        sd_buf_fmt(b,
+                   "w%d = f32[16,16]{1,0} parameter(%d)\n"
+                   "b%d = f32[16]{0} parameter(%d)\n",
+                   i, 2 * i + 1, i, 2 * i + 2);
+    for (int i = 0; i < n; i++)
+        sd_buf_fmt(b,
+                   "d%d = f32[8,16]{1,0} dot(x%d, w%d), "
+                   "lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+                   "v%d = f32[8,16]{1,0} broadcast(b%d), dimensions={1}\n"
+                   "a%d = f32[8,16]{1,0} add(d%d, v%d)\n"
+                   "x%d = f32[8,16]{1,0} tanh(a%d)\n",
+                   i, i, i, i, i, i, i, i, i + 1, i);
+    sd_buf_fmt(b,
+               "q = f32[8,16]{1,0} multiply(x%d, x%d)\n"
+               "z = f32[] constant(0)\n"
+               "ROOT r = f32[8]{0} reduce(q, z), dimensions={1}, "
+               "to_apply=add }\n",
+               n, n);
+}
+
+/* A step of momentum for n parameters of one shape. */
+static void write_step(sd_buf *b, int n)
+{
+    sd_buf_str(b, "HloModule step\nENTRY e {\n"
+                  "k = f32[] constant(0.9)\n"
+                  "f = f32[40,30]{1,0} broadcast(k), dimensions={}\n");
+    for (int i = 0; i < n; i++)
+        sd_buf_fmt(b,
+                   "p%d = f32[40,30]{1,0} parameter(%d)\n"
+                   "g%d = f32[40,30]{1,0} parameter(%d)\n"
+                   "v%d = f32[40,30]{1,0} parameter(%d)\n"
+                   "w%d = f32[40,30]{1,0} multiply(v%d, f)\n"
+                   "n%d = f32[40,30]{1,0} add(w%d, g%d)\n"
+                   "q%d = f32[40,30]{1,0} subtract(p%d, n%d)\n",
+                   i, 3 * i, i, 3 * i + 1, i, 3 * i + 2, i, i, i, i, i, i, i,
+                   i);
+    sd_buf_str(b, "ROOT r = (");
+    for (int i = 0; i < 2 * n; i++)
+        sd_buf_fmt(b, "%sf32[40,30]{1,0}", i ? ", " : "");
+    sd_buf_str(b, ") tuple(");
+    for (int i = 0; i < n; i++)
+        sd_buf_fmt(b, "%sn%d, q%d", i ? ", " : "", i, i);
+    sd_buf_str(b, ") }\n");
+}
+
+static void equal_parts_share_their_kernels(void **state)
+{
+    (void)state;
+    assert_int_equal(kernels_of(write_layers, 64), kernels_of(write_layers, 4));
+    /* eight parameters a kernel, six are left over */
+    assert_int_equal(kernels_of(write_step, 150), kernels_of(write_step, 14));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -453,6 +533,7 @@ int main(void)
         cmocka_unit_test(kernels_are_equal_only_in_every_field),
         cmocka_unit_test(kernels_that_differ_in_one_attribute_stay_two),
         cmocka_unit_test(places_of_one_hash_are_not_one_place),
+        cmocka_unit_test(equal_parts_share_their_kernels),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

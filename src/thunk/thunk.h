@@ -51,7 +51,8 @@ struct thunk {
     int nattr;
     thunk_seq *seq;       /* WHILE: cond, body; COND: branches; CALL: body */
     int nseq;
-    int64_t trip;         /* WHILE: known trip count, or -1 */
+    int64_t trip;         /* WHILE: known trip count, or -1; KERNEL that is a
+                             loop: -1 when its flops and bytes say nothing */
     const char *target;   /* CUSTOM: name; config: its attributes, as MLIR
                              prints a dictionary */
     const char *config;

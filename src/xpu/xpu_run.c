@@ -170,7 +170,7 @@ static double thunk_cost(const thunk_program *p, const thunk *t)
     case THUNK_RECV:
         return INFINITY;
     case THUNK_KERNEL:
-        if (p->kernel[t->kernel].loop)
+        if (p->kernel[t->kernel].loop && t->trip < 0)
             return INFINITY;
         /* fall through */
     default:

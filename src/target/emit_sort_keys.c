@@ -46,14 +46,13 @@ static LLVMValueRef load(keyed *k, LLVMTypeRef t, LLVMValueRef p, int w)
 {
     LLVMValueRef v = LLVMBuildLoad2(k->e->b, emit_widen(t, w), p, "");
 
-    LLVMSetAlignment(v, (unsigned)LLVMGetIntTypeWidth(t) / 8);
+    LLVMSetAlignment(v, LLVMGetIntTypeWidth(t) / 8);
     return v;
 }
 
 static void store(keyed *k, LLVMTypeRef t, LLVMValueRef v, LLVMValueRef p)
 {
-    LLVMSetAlignment(LLVMBuildStore(k->e->b, v, p),
-                     (unsigned)LLVMGetIntTypeWidth(t) / 8);
+    LLVMSetAlignment(LLVMBuildStore(k->e->b, v, p), LLVMGetIntTypeWidth(t) / 8);
 }
 
 /* ---- codes ---- */

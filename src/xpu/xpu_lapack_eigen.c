@@ -3,6 +3,9 @@
  * a number that is not finite, gives NaN: so JAX has it. */
 #include "xpu_lapack.h"
 
+/* LAPACK() takes pointers to const, through which the routine writes.
+ * NOLINTBEGIN(readability-non-const-parameter) */
+
 /* ---- symmetric and Hermitian ---- */
 
 static void syevd(const lapack_job *j, const libcall_eigh *c, void *a, char *w,
@@ -401,3 +404,5 @@ sd_status lapack_tridiagonal(const lapack_job *j, const libcall_tridiagonal *c,
     }
     return NULL;
 }
+
+/* NOLINTEND(readability-non-const-parameter) */

@@ -1,6 +1,9 @@
 /* Factorizations and solutions. */
 #include "xpu_lapack.h"
 
+/* LAPACK() takes pointers to const, through which the routine writes.
+ * NOLINTBEGIN(readability-non-const-parameter) */
+
 /* Of the half that is read; not every potrf sees a NaN. */
 static bool half_is_finite(const lapack_job *j, const char *a, int64_t n,
                            bool lower)
@@ -90,7 +93,8 @@ sd_status lapack_lu(const lapack_job *j, const libcall_lu *c, char *const *p)
 {
     int64_t k = SD_MIN(c->m, c->n);
     size_t count = (size_t)c->m * (size_t)c->n, each = count * j->size;
-    void *a, *ints;
+    void *pivots = p[2], *orders = p[3], *a, *ints;
+    int32_t *pivot = pivots, *order = orders;
     sd_status st;
 
     if ((st = lapack_area(j, LAPACK_A, count, j->size, &a)) ||
@@ -105,8 +109,7 @@ sd_status lapack_lu(const lapack_job *j, const libcall_lu *c, char *const *p)
         if (info < 0)
             return lapack_refused("getrf", info);
         lapack_turn(j, p[1] + (size_t)b * each, a, c->n, c->m, false);
-        put_pivots(j, ints, k, c->m, (int32_t *)(void *)p[2] + b * k,
-                   (int32_t *)(void *)p[3] + b * c->m);
+        put_pivots(j, ints, k, c->m, pivot + b * k, order + b * c->m);
     }
     return NULL;
 }
@@ -210,7 +213,9 @@ sd_status lapack_geqp3(const lapack_job *j, const libcall_geqp3 *c,
     int64_t k = SD_MIN(c->m, c->n), nwork = -1, info = 0;
     size_t count = (size_t)c->m * (size_t)c->n, each = count * j->size;
     double ask[2];
-    void *a, *ints, *reals, *work;
+    void *given = p[1], *orders = p[3], *a, *ints, *reals, *work;
+    const int32_t *fixed = given;
+    int32_t *order = orders;
     sd_status st;
 
     if ((st = lapack_area(j, LAPACK_A, count, j->size, &a)) ||
@@ -223,8 +228,8 @@ sd_status lapack_geqp3(const lapack_job *j, const libcall_geqp3 *c,
     if ((st = lapack_work(j, ask, 3 * c->n + 1, &work, &nwork)))
         return st;
     for (int64_t b = 0; b < c->batch; b++) {
-        const int32_t *from = (const int32_t *)(const void *)p[1] + b * c->n;
-        int32_t *to = (int32_t *)(void *)p[3] + b * c->n;
+        const int32_t *from = fixed + b * c->n;
+        int32_t *to = order + b * c->n;
 
         for (int64_t i = 0; i < c->n; i++)
             lapack_put_int(j, ints, i, from[i]);
@@ -268,3 +273,5 @@ sd_status lapack_tridiagonal_solve(const lapack_job *j,
     }
     return NULL;
 }
+
+/* NOLINTEND(readability-non-const-parameter) */

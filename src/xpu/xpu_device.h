@@ -168,9 +168,9 @@ sd_status xpu_cl_open(xpu_client *c, const sd_options *opt, bool cpu_too);
 
 void xpu_interrupt_ring(void); /* wakes all who sleep */
 uint32_t xpu_interrupt_bell(void);
-/* Until the bell is not that any more; shortly, while the last interrupt is not
- * due yet. */
-void xpu_interrupt_sleep(uint32_t bell);
+/* Until the bell is not that any more; for a moment only, when asked to and
+ * while the last interrupt is not due yet. */
+void xpu_interrupt_sleep(uint32_t bell, bool shortly);
 /* The handler is put back where the one before it took itself out, as LLVM's in
  * an OpenCL driver does at its first interrupt, and ours with it. */
 void xpu_interrupt_keep(void);

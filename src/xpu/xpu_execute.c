@@ -376,8 +376,6 @@ static sd_status compute(execution *e)
             st = sync;
     }
     d->cancel = outer;
-    if (!st && atomic_load(&e->cancel)) /* it may have been seen too late */
-        st = xpu_interrupted(x->thunks->name);
     if (temp)
         xpu_memory_free(d, XPU_MEM_DEVICE, temp, cls);
     return sd_note(st, "running %s", x->thunks->name);
@@ -417,6 +415,7 @@ static void end_with(execution *e, sd_status st)
 {
     xpu_event *done = e->done, *ended = e->ended;
 
+    st = xpu_live_end(e, st);
     atomic_fetch_sub(&e->program->dev->ahead, e->ahead);
     xpu_live_remove(e);
     execution_end(e);

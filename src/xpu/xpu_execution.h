@@ -22,7 +22,9 @@ struct xpu_execution {
     _Atomic int waits; /* arguments that are still to come, and one */
     int launch;
     uint32_t born; /* interrupts before it was listed */
-    _Atomic bool cancel; /* done is set: what runs is to end */
+    _Atomic bool cancel; /* what runs is to end */
+    uint64_t tell_at; /* cancel: who waits is told then, not before, */
+    bool told; /* and was: done is set */
     bool begun; /* it runs */
     bool poisoned; /* done is set: nothing is to run */
     bool parked; /* arguments are used as by another stream */
@@ -38,6 +40,9 @@ struct xpu_execution {
  * it begins, and interrupted until it ends. */
 void xpu_live_add(xpu_execution *e);
 bool xpu_live_begin(xpu_execution *e); /* false: it is not to run */
+/* What it ended with: takes st.  An interrupted one waits until it may be told,
+ * and it is that, also where the mark was seen too late or it never began. */
+sd_status xpu_live_end(const xpu_execution *e, sd_status st);
 void xpu_live_remove(xpu_execution *e);
 
 #endif

@@ -189,13 +189,15 @@ uint32_t xpu_interrupt_bell(void)
     return atomic_load(&state.bell);
 }
 
-void xpu_interrupt_sleep(uint32_t bell)
+void xpu_interrupt_sleep(uint32_t bell, bool shortly)
 {
     uint64_t due = atomic_load(&state.last) + GRACE_NS, now = sd_now_ns();
-    struct timespec left = {.tv_nsec = (long)SD_MIN(due - now, LOOK_NS)};
+    struct timespec left = {.tv_nsec = LOOK_NS};
 
+    if (due > now)
+        left.tv_nsec = (long)SD_MIN(due - now, LOOK_NS);
     syscall(SYS_futex, &state.bell, FUTEX_WAIT_PRIVATE, bell,
-            due > now ? &left : NULL, NULL, 0);
+            shortly || due > now ? &left : NULL, NULL, 0);
 }
 
 sd_status xpu_interrupted(const char *what)

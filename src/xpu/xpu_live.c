@@ -2,7 +2,9 @@
  * outside: a framework that poisons a launch, and an interrupt. */
 #include "xpu_execution.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 void xpu_live_add(xpu_execution *e)
@@ -73,35 +75,77 @@ bool xpu_device_poison(xpu_device *d, int launch, sd_status st)
 
 /* ---- interrupts ---- */
 
-/* The event of one that is to end; NULL: there is none, or no more. */
-static xpu_event *cancel_one(xpu_device *d, sd_status *st)
+/* A framework looks for its own interrupt now and then: jaxlib every 200 ms,
+ * and for as long as callbacks run it has to wait for Python's lock.  So the
+ * run is ended first, and who waits for it is told later: Python raises
+ * KeyboardInterrupt, and not our error. */
+#define TELL_NS 300000000u
+
+static void mark_due(xpu_device *d)
+{
+    pthread_mutex_lock(&d->launch_lock);
+    for (xpu_execution *e = d->launches; e; e = e->next)
+        if (!atomic_load(&e->cancel) && xpu_interrupt_due(e->born)) {
+            e->poisoned = !e->begun;
+            e->tell_at = sd_now_ns() + TELL_NS;
+            atomic_store(&e->cancel, true);
+        }
+    pthread_mutex_unlock(&d->launch_lock);
+}
+
+/* The event of one to tell; NULL: there is none, or (*later) not yet. */
+static xpu_event *tell_one(xpu_device *d, sd_status *st, bool *later)
 {
     xpu_event *done = NULL;
+    uint64_t now = sd_now_ns();
 
     pthread_mutex_lock(&d->launch_lock);
-    for (xpu_execution *e = d->launches; e && !done; e = e->next)
-        if (!atomic_load(&e->cancel) && xpu_interrupt_due(e->born)) {
-            atomic_store(&e->cancel, true);
-            e->poisoned = !e->begun;
-            *st = xpu_interrupted(e->program->thunks->name);
-            done = xpu_event_retain(e->done);
+    for (xpu_execution *e = d->launches; e && !done; e = e->next) {
+        if (!atomic_load(&e->cancel) || e->told)
+            continue;
+        if (now < e->tell_at) {
+            *later = true;
+            continue;
         }
+        e->told = true;
+        *st = xpu_interrupted(e->program->thunks->name);
+        done = xpu_event_retain(e->done);
+    }
     pthread_mutex_unlock(&d->launch_lock);
     return done;
 }
 
-/* What waits for a result gets the error now, whatever the run is in: a kernel
- * that takes long, a library, a callback.  The run ends when it can. */
-static void cancel_all(const xpu_client *c)
+/* What waits for a result gets the error, whatever the run is in: a kernel that
+ * takes long, a library, a callback.  The run ends when it can.  True: there is
+ * somebody to tell later. */
+static bool cancel_all(const xpu_client *c)
 {
+    bool later = false;
     xpu_event *done;
     sd_status st;
 
-    for (int i = 0; i < c->ndev; i++)
-        while ((done = cancel_one(c->dev[i], &st))) {
+    for (int i = 0; i < c->ndev; i++) {
+        mark_due(c->dev[i]);
+        while ((done = tell_one(c->dev[i], &st, &later))) {
             xpu_event_set(done, st);
             xpu_event_release(done);
         }
+    }
+    return later;
+}
+
+sd_status xpu_live_end(const xpu_execution *e, sd_status st)
+{
+    struct timespec t;
+
+    if (!atomic_load(&e->cancel))
+        return st;
+    t.tv_sec = (time_t)(e->tell_at / 1000000000u);
+    t.tv_nsec = (long)(e->tell_at % 1000000000u);
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+        ;
+    sd_status_free(st);
+    return xpu_interrupted(e->program->thunks->name);
 }
 
 static void *watch(void *arg)
@@ -114,8 +158,7 @@ static void *watch(void *arg)
         if (atomic_load(&c->watch_stop))
             return NULL;
         xpu_interrupt_keep();
-        cancel_all(c);
-        xpu_interrupt_sleep(bell);
+        xpu_interrupt_sleep(bell, cancel_all(c));
     }
 }
 

@@ -182,7 +182,7 @@ void DL_LA(spsolve)(CONST_TP data, CONST_IP column, CONST_IP first, CONST_TP b,
         fill_row(n, make(NOT_A_NUMBER), x);
 }
 
-/* Three diagonals, with exchanges of neighbours; work: 4 n.  perturb: a pivot
+/* Three diagonals, with exchanges of neighbours; work: 3 n.  perturb: a pivot
  * that is too small becomes the least that the matrix's size allows. */
 void DL_LA(tridiagonal_solve)(CONST_TP low, CONST_TP diagonal, CONST_TP high,
                               CONST_TP b, TP x, TP work, int64_t n, int64_t p,

@@ -29,6 +29,11 @@ typedef struct { /* one call, read */
     int64_t m, n, p, q, t, z;   /* extents; what the row has not is 0 */
 } hlo_linalg;
 
+/* What device functions and LAPACK have; narrow floats are widened before. */
+static inline bool hlo_linalg_has_code(sd_dtype t)
+{
+    return t == SD_F32 || t == SD_F64 || t == SD_C64 || t == SD_C128;
+}
 /* False: in is no call of linear algebra.  It must verify. */
 bool hlo_linalg_read(const hlo_inst *in, hlo_linalg *out);
 /* Is that the name of one? */

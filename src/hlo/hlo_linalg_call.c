@@ -7,7 +7,8 @@
     X(eigh) \
     X(svd) \
     X(svd_values) \
-    X(eig) X(eig_left) X(eig_right) X(eig_values) X(schur) X(schur_values) \
+    X(eig) \
+    X(eig_left) X(eig_right) X(eig_values) X(schur) X(schur_values) \
         X(hessenberg) X(tridiagonal) X(tridiagonal_solve) X(geqp3) X(lu) X(qr) \
             X(householder_product) X(ormqr) X(cholesky) X(triangular_solve) \
                 X(spsolve)
@@ -213,8 +214,7 @@ bool hlo_call_linalg(const hlo_inst *in, hlo_call *out)
     double bytes;
 
     if (!hlo_linalg_read(in, &c) || c.batch == 0 ||
-        (c.type != SD_F32 && c.type != SD_F64 && c.type != SD_C64 &&
-         c.type != SD_C128))
+        !hlo_linalg_has_code(c.type))
         return false;
     fill_table[c.id](&f, &c);
     bytes = (f.work * (double)sd_dtype_bytes(c.type) + 63) / 64;

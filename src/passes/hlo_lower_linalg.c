@@ -23,11 +23,6 @@ static bool is_call(const device_desc *dev, sd_dtype t, int64_t n)
 
 /* ---- operations that become calls ---- */
 
-static hlo_inst *as_declared(hlo_at p, hlo_inst *x, const sd_shape *s)
-{
-    return x->shape->dtype == s->dtype ? x : hlo_make_convert(p, s->dtype, x);
-}
-
 static hlo_inst *call_cholesky(hlo_inst *in, const device_desc *dev)
 {
     hlo_at p = pass_at(in);
@@ -38,7 +33,8 @@ static hlo_inst *call_cholesky(hlo_inst *in, const device_desc *dev)
     if (sd_shape_count(s) == 0 || !is_call(dev, s->dtype, s->dim[s->rank - 1]))
         return NULL;
     x = pass_widened(p, in->arg[0]);
-    return as_declared(p, hlo_make_linalg(p, HLO_LA_CHOLESKY, attr, 1, &x), s);
+    return pass_convert(p, s->dtype,
+                        hlo_make_linalg(p, HLO_LA_CHOLESKY, attr, 1, &x));
 }
 
 static hlo_inst *call_solve(hlo_inst *in, const device_desc *dev)
@@ -56,8 +52,8 @@ static hlo_inst *call_solve(hlo_inst *in, const device_desc *dev)
         return NULL;
     x[0] = pass_widened(p, in->arg[0]);
     x[1] = pass_widened(p, in->arg[1]);
-    return as_declared(
-        p, hlo_make_linalg(p, HLO_LA_TRIANGULAR_SOLVE, attr, 2, x), s);
+    return pass_convert(
+        p, s->dtype, hlo_make_linalg(p, HLO_LA_TRIANGULAR_SOLVE, attr, 2, x));
 }
 
 /* XLA's name promises nothing: the results must be as declared. */
@@ -72,8 +68,7 @@ static hlo_inst *if_declared(hlo_inst *call, const hlo_inst *in)
 static bool is_stack(const sd_shape *s)
 {
     return sd_shape_is_array(s) && s->rank >= 2 && sd_shape_count(s) > 0 &&
-           (s->dtype == SD_F32 || s->dtype == SD_F64 || s->dtype == SD_C64 ||
-            s->dtype == SD_C128);
+           hlo_linalg_has_code(s->dtype);
 }
 
 static bool is_small(const device_desc *dev, const sd_shape *s)
@@ -100,7 +95,7 @@ static hlo_inst *call_product(hlo_inst *in, const device_desc *dev)
     if (!s || !is_stack(s) || !is_small(dev, s))
         return NULL;
     t = in->arg[1]->shape;
-    fits = is_stack(s) && sd_shape_is_array(t) && t->rank == s->rank - 1 &&
+    fits = sd_shape_is_array(t) && t->rank == s->rank - 1 &&
            t->dtype == s->dtype && sd_shape_count(t) > 0 &&
            s->dim[s->rank - 1] <= s->dim[s->rank - 2] &&
            t->dim[t->rank - 1] <= s->dim[s->rank - 1];
@@ -227,17 +222,27 @@ static hlo_inst *lower_call(hlo_inst *in, const device_desc *dev)
     return pass_is_narrow(c.type) ? widen_call(in, &c, n) : NULL;
 }
 
+static hlo_inst *lower(hlo_inst *in, const device_desc *dev)
+{
+    switch (in->op) {
+    case HLO_CHOLESKY:
+        return call_cholesky(in, dev);
+    case HLO_TRIANGULAR_SOLVE:
+        return call_solve(in, dev);
+    case HLO_CUSTOM_CALL:
+        return lower_call(in, dev);
+    default:
+        return NULL;
+    }
+}
+
 bool hlo_lower_linalg(hlo_module *m, const device_desc *dev)
 {
     bool changed = false;
 
     hlo_for_each_comp(c, m)
         hlo_for_each_inst(in, c) {
-            hlo_inst *to = in->op == HLO_CHOLESKY ? call_cholesky(in, dev)
-                           : in->op == HLO_TRIANGULAR_SOLVE
-                               ? call_solve(in, dev)
-                           : in->op == HLO_CUSTOM_CALL ? lower_call(in, dev)
-                                                       : NULL;
+            hlo_inst *to = lower(in, dev);
 
             if (!to)
                 continue;

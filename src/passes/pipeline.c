@@ -4,7 +4,7 @@
  *   - no call, fusion, map, topk, batch norm, triangular solve, Cholesky
  *     factorization, QR, FFT, select-and-scatter, reduce-precision, rng,
  *     rng-bit-generator, stochastic-convert, opt-barrier, dimension size,
- * one-participant collective;
+ *     one-participant collective;
  *   - arithmetic, reductions, scans and adding scatters of narrow floats are
  *     f32 between converts, each rounded to its type unless
  *     xla_allow_excess_precision was asked for; dots and convolutions take

@@ -142,11 +142,6 @@ static bool is_worth_it(const hlo_linalg *c)
     return m >= LEAST_SIDE || c->id == HLO_LA_SCHUR;
 }
 
-static bool is_of_lapack(sd_dtype t)
-{
-    return t == SD_F32 || t == SD_F64 || t == SD_C64 || t == SD_C128;
-}
-
 bool plan_library_lapack(hlo_inst *in, const device_desc *dev)
 {
     sd_arena *a = in->parent->module->arena;
@@ -155,7 +150,7 @@ bool plan_library_lapack(hlo_inst *in, const device_desc *dev)
     libcall call;
 
     if (!(dev->libs & DEVICE_LIB_LAPACK) || !hlo_linalg_read(in, &c) ||
-        !is_of_lapack(c.type) || !is_worth_it(&c))
+        !hlo_linalg_has_code(c.type) || !is_worth_it(&c))
         return false;
     call = calls[c.id](&c);
     if (call.op == LIBCALL_COUNT)

@@ -136,6 +136,8 @@ emit_value emit_select_value(emit *e, LLVMValueRef c, emit_value x,
                              emit_value y);
 emit_value emit_splat_value(emit *e, emit_value v, int w);
 emit_value emit_extract_value(emit *e, emit_value v, int first, int w);
+/* v, of which code generation does not see how it came about. */
+emit_value emit_hide_value(emit *e, emit_value v);
 emit_value *emit_values(emit *e, int n); /* an array, to be filled */
 emit_value emit_constant(emit *e, sd_dtype t, const void *bits);
 bool emit_is_complex(sd_dtype t);

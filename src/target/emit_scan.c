@@ -79,27 +79,67 @@ static LLVMValueRef insert(emit *e, LLVMValueRef into, LLVMValueRef v, int at,
                                   LLVMConstInt(e->i32, (unsigned)at, 0), "");
 }
 
-/* The axis is LANE: element after element. */
-static void lane_steps(emit *e, const plan_node *n, running *r,
-                       const emit_value *x, int copy, emit_value *out)
+/* Element after element. */
+static void piece_steps(emit *e, const plan_node *n, running *r,
+                        const emit_value *x, LLVMValueRef valid, int w,
+                        emit_value *out)
 {
-    LLVMValueRef valid = emit_mask(e, n->over, copy);
-
     for (int o = 0; o < n->nout; o++)
         out[o] = (emit_value){NULL, NULL};
-    for (int i = 0; i < e->w; i++) {
+    for (int i = 0; i < w; i++) {
         emit_value *one = emit_values(e, n->nout);
         emit_value *got = emit_values(e, n->nout);
 
         for (int o = 0; o < n->nout; o++)
-            one[o] =
-                emit_extract_value(e, emit_splat_value(e, x[o], e->w), i, 1);
+            one[o] = emit_extract_value(e, x[o], i, 1);
         step(e, n, r, one, 1, valid ? emit_extract(e, valid, i, 1) : NULL, got);
         for (int o = 0; o < n->nout; o++) {
-            out[o].re = insert(e, out[o].re, got[o].re, i, e->w);
+            out[o].re = insert(e, out[o].re, got[o].re, i, w);
             if (got[o].im)
-                out[o].im = insert(e, out[o].im, got[o].im, i, e->w);
+                out[o].im = insert(e, out[o].im, got[o].im, i, w);
         }
+    }
+}
+
+/* x, then y. */
+static LLVMValueRef both(emit *e, LLVMValueRef x, LLVMValueRef y)
+{
+    int lane[EMIT_MAX_LANES], w = emit_width(x) * 2;
+
+    for (int i = 0; i < w; i++)
+        lane[i] = i;
+    return emit_shuffle(e, x, y, lane, w);
+}
+
+/* The axis is LANE.  In halves down to 4 lanes, which code generation takes for
+ * vectors of their own: 16 elements out of one and into another take it twice
+ * as long. */
+static void lane_steps(emit *e, const plan_node *n, running *r,
+                       const emit_value *x, LLVMValueRef valid, int w,
+                       emit_value *out)
+{
+    emit_value *half[2], *part = emit_values(e, n->nout);
+
+    if (w <= 4) {
+        for (int o = 0; o < n->nout; o++)
+            part[o] = emit_hide_value(e, x[o]);
+        piece_steps(e, n, r, part, valid, w, out);
+        for (int o = 0; o < n->nout; o++)
+            out[o] = emit_hide_value(e, out[o]);
+        return;
+    }
+    for (int k = 0; k < 2; k++) {
+        half[k] = emit_values(e, n->nout);
+        for (int o = 0; o < n->nout; o++)
+            part[o] = emit_extract_value(e, x[o], k * w / 2, w / 2);
+        lane_steps(e, n, r, part,
+                   valid ? emit_extract(e, valid, k * w / 2, w / 2) : NULL,
+                   w / 2, half[k]);
+    }
+    for (int o = 0; o < n->nout; o++) {
+        out[o].re = both(e, half[0][o].re, half[1][o].re);
+        out[o].im =
+            half[0][o].im ? both(e, half[0][o].im, half[1][o].im) : NULL;
     }
 }
 
@@ -128,10 +168,13 @@ emit_value emit_scan(emit *e, const plan_node *n, int copy, int out)
     for (int o = 0; o < n->nout; o++)
         x[o] = emit_node_value(e, n->arg[o],
                                emit_canon(e, copy, n->arg[o]->varies));
-    if (on_lane)
-        lane_steps(e, n, r, x, copy, v);
-    else
+    if (on_lane) {
+        for (int o = 0; o < n->nout; o++)
+            x[o] = emit_splat_value(e, x[o], e->w);
+        lane_steps(e, n, r, x, emit_mask(e, n->over, copy), e->w, v);
+    } else {
         step(e, n, r, x, w, NULL, v);
+    }
     if (!*several)
         *several = sd_arena_array(e->a, emit_value, n->nout * e->ncopy);
     for (int o = 0; o < n->nout; o++)

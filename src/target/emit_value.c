@@ -268,6 +268,36 @@ emit_value emit_splat_value(emit *e, emit_value v, int w)
     return v;
 }
 
+/* A register's worth, through an instruction of no length. */
+static LLVMValueRef hide(emit *e, LLVMValueRef x)
+{
+    LLVMTypeRef t = LLVMTypeOf(x), elem = LLVMGetElementType(t);
+    LLVMTypeKind kind = LLVMGetTypeKind(elem);
+    unsigned bits = kind == LLVMFloatTypeKind     ? 32
+                    : kind == LLVMDoubleTypeKind  ? 64
+                    : kind == LLVMIntegerTypeKind ? LLVMGetIntTypeWidth(elem)
+                                                  : 0;
+    unsigned all = bits * LLVMGetVectorSize(t);
+    LLVMTypeRef fn = LLVMFunctionType(t, &t, 1, false);
+
+    if (bits < 8 || all < 128 || all > 32 * (unsigned)e->dev->lanes)
+        return x;
+    return LLVMBuildCall2(e->b, fn,
+                          LLVMGetInlineAsm(fn, "", 0, "=x,0", 4, false, false,
+                                           LLVMInlineAsmDialectATT, false),
+                          &x, 1, "");
+}
+
+emit_value emit_hide_value(emit *e, emit_value v)
+{
+    if (e->gpu || emit_width(v.re) == 1)
+        return v;
+    v.re = hide(e, v.re);
+    if (v.im)
+        v.im = hide(e, v.im);
+    return v;
+}
+
 emit_value emit_extract_value(emit *e, emit_value v, int first, int w)
 {
     v.re = emit_extract(e, v.re, first, w);

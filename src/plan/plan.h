@@ -169,6 +169,8 @@ typedef struct {
     const thunk *step;
     plan_kernel **kernel; /* as the steps number them */
     sd_vec(plan_cell) cell; /* the slots */
+    bool counted; /* flops and bytes of the kernel are those of all turns */
+    bool sorts;   /* a step compares and swaps by code of its own */
 } plan_loop;
 
 /* LOOP, ROW and COLUMN differ in dumps only. */

@@ -386,10 +386,12 @@ static void mark_repeated(const thunk_seq *s, bool in_loop, bool *repeated)
 /* It runs neither for long, nor again and again in one run. */
 static bool is_quick(const plan *p, const plan_kernel *k, bool repeated)
 {
-    if (p->program->device.kind != DEVICE_HOST || k->loop)
+    if (p->program->device.kind != DEVICE_HOST)
         return false;
     if (k->call) /* its work is in code that the build made */
         return true;
+    if (k->loop && (!k->loop->counted || k->loop->sorts))
+        return false;
     /* a sort by keys is machine code of the build */
     return !repeated && !(k->sort && !k->sort->keys) &&
            thunk_guess_ns(k->flops, k->bytes) <= QUICK_NS;

@@ -17,6 +17,7 @@ typedef struct {
     const plan *p;
     int nstep;
     double ns;
+    bool sorts;
     plan_loop *loop;
 } look;
 
@@ -38,6 +39,7 @@ static bool kernel_fits(look *l, const plan_kernel *k)
     double ns = thunk_guess_ns(k->flops, k->bytes);
 
     l->ns += ns;
+    l->sorts |= k->sort && !k->sort->keys;
     return ns <= KERNEL_NS && l->ns <= TURN_NS;
 }
 
@@ -282,6 +284,8 @@ static void collapse(collapser *c, thunk_seq *seq, int at, const look *l)
     k->local_bytes = PLAN_LOOP_HEAD + most_local(l, t->seq, t->nseq);
     l->loop->step = sd_arena_copy(c->p->arena, t, sizeof *t);
     l->loop->kernel = c->all;
+    l->loop->counted = !w.unknown;
+    l->loop->sorts = l->sorts;
     t->kind = THUNK_KERNEL;
     t->kernel = c->p->nkernel + c->made.n;
     t->narg = n;

@@ -1,5 +1,6 @@
-/* Factorizations and solvers of one matrix; hlo_linalg.def has what they take
- * and give.  Arguments: operands, results, work space, extents, attributes. */
+/* Factorizations and solvers of one matrix, or of DL_LANES; hlo_linalg.def has
+ * what they take and give.  Arguments: operands, results, work space, extents,
+ * attributes. */
 #ifndef DL_LA_FACTOR_H
 #define DL_LA_FACTOR_H
 
@@ -7,26 +8,27 @@
 
 /* ---- Cholesky ---- */
 
-/* The upper factor u, u^H u = a, row by row in the place of the result: row k
- * is divided by the root of its pivot and taken from the rows below.  A lower
- * factor is its adjoint. */
-void DL_LA(cholesky)(CONST_TP a, TP u, int64_t n, int64_t lower)
+/* The upper factor u, u^H u = a, row by row in the place of the result: the
+ * rows above are taken from row k, which is divided by the root of its pivot.
+ * A lower factor is its adjoint. */
+DL_MANY void DL_LA(cholesky)(CONST_TP a, TP u, int64_t n, int64_t lower)
 {
-    int fails = 0;
+    M fails = 0;
 
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = i; j < n; j++)
             u[i * n + j] = lower ? conj_of(a[j * n + i]) : a[i * n + j];
-    for (int64_t k = 0; k < n && !fails; k++) {
+    for (int64_t k = 0; k < n && !ALL(fails); k++) {
         DL_GLOBAL T *row = u + k * n;
-        R pivot = re(row[k]), root = SQRT(pivot);
+        R pivot, root;
 
-        fails = !(pivot > 0) || !is_finite(pivot);
+        take_rows(k, u + k, n, 1, u + k, n, n - k, row + k);
+        pivot = re(row[k]);
+        root = SQRT(pivot);
+        fails |= NOT((M)(pivot > 0) & is_finite(pivot));
         row[k] = make(root);
         for (int64_t j = k + 1; j < n; j++)
             row[j] = over(row[j], root);
-        for (int64_t i = k + 1; i < n; i++)
-            add_row(n - i, neg(conj_of(row[i])), row + i, u + i * n + i);
     }
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < i; j++) {
@@ -34,8 +36,8 @@ void DL_LA(cholesky)(CONST_TP a, TP u, int64_t n, int64_t lower)
             if (lower)
                 u[j * n + i] = make(0);
         }
-    for (int64_t i = 0; fails && i < n * n; i++)
-        u[i] = make(NOT_A_NUMBER);
+    for (int64_t i = 0; ANY(fails) && i < n * n; i++)
+        u[i] = SEL(fails, make(NOT_A_NUMBER), u[i]);
 }
 
 /* ---- triangles ---- */
@@ -46,15 +48,12 @@ DL_INLINE void solve_rows(CONST_TP t, TP x, int64_t n, int64_t q, int64_t down,
                           int64_t unit)
 {
     for (int64_t k = 0; k < n; k++) {
-        int64_t i = down ? k : n - 1 - k;
+        int64_t i = down ? k : n - 1 - k, first = down ? 0 : n - 1;
         DL_GLOBAL T *row = x + i * q;
         T d = t[i * n + i];
 
-        for (int64_t c = 0; c < k; c++) {
-            int64_t j = down ? c : n - 1 - c;
-
-            add_row(q, neg(t[i * n + j]), x + j * q, row);
-        }
+        take_rows(k, t + i * n + first, down ? 1 : -1, 0, x + first * q,
+                  down ? q : -q, q, row);
         for (int64_t j = 0; !unit && j < q; j++)
             row[j] = divide(row[j], d);
     }
@@ -86,7 +85,7 @@ DL_INLINE void solve_row(CONST_TP t, TP x, int64_t n, int64_t down,
 }
 
 /* trans: 1 none, 2 transpose, 3 adjoint.  work: n x n, op(a) in rows. */
-void DL_LA(triangular_solve)(CONST_TP a, CONST_TP b, TP x, TP work, int64_t n,
+DL_MANY void DL_LA(triangular_solve)(CONST_TP a, CONST_TP b, TP x, TP work, int64_t n,
                              int64_t p, int64_t q, int64_t left, int64_t lower,
                              int64_t unit, int64_t trans)
 {
@@ -111,137 +110,81 @@ void DL_LA(triangular_solve)(CONST_TP a, CONST_TP b, TP x, TP work, int64_t n,
 
 /* ---- elimination ---- */
 
-/* In place; pivot[k]: the row that row k was exchanged with.  1 where a pivot
- * is 0. */
-DL_PART int eliminate(TP a, int64_t m, int64_t n, IP pivot)
+/* Row k of the largest pivot; the row that it was exchanged with. */
+DL_INLINE I exchange(TP a, int64_t m, int64_t n, int64_t k, R *pivot)
 {
-    int singular = 0;
+    DL_GLOBAL T *row = a + k * n;
+    I best = (I)k;
+    R most = size(row[k]);
+
+    for (int64_t i = k + 1; i < m; i++) {
+        R v = size(a[i * n + k]);
+
+        best = SEL(v > most, (I)i, best);
+        most = SEL(v > most, v, most);
+    }
+    for (int64_t i = k + 1; i < m; i++) {
+        DL_GLOBAL T *to = a + i * n;
+        M here = best == (I)i;
+
+        for (int64_t j = 0; ANY(here) && j < n; j++) {
+            T x = row[j], y = to[j];
+
+            row[j] = SEL(here, y, x);
+            to[j] = SEL(here, x, y);
+        }
+    }
+    *pivot = most;
+    return best;
+}
+
+/* In place; pivot[k]: the row that row k was exchanged with.  Not 0 where a
+ * pivot is 0. */
+DL_PART M eliminate(TP a, int64_t m, int64_t n, IP pivot)
+{
+    M singular = 0;
 
     for (int64_t k = 0; k < least_of(m, n); k++) {
         DL_GLOBAL T *row = a + k * n;
-        int64_t best = k;
-        R most = size(row[k]);
+        R most;
+        M none;
 
-        for (int64_t i = k + 1; i < m; i++)
-            if (size(a[i * n + k]) > most) {
-                most = size(a[i * n + k]);
-                best = i;
-            }
-        pivot[k] = (int32_t)best;
-        swap_rows(n, row, a + best * n);
-        if (most == 0) {
-            singular = 1;
-            continue;
-        }
-        for (int64_t i = k + 1; i < m; i++) {
+        pivot[k] = exchange(a, m, n, k, &most);
+        none = most == 0;
+        singular |= none;
+        for (int64_t i = k + 1; !ALL(none) && i < m; i++) {
             DL_GLOBAL T *to = a + i * n;
             T by = divide(to[k], row[k]);
 
-            to[k] = by;
-            add_row(n - k - 1, neg(by), row + k + 1, to + k + 1);
+            to[k] = SEL(none, to[k], by);
+            add_row_unless(none, n - k - 1, neg(by), row + k + 1, to + k + 1);
         }
     }
     return singular;
 }
 
+/* The order of m rows that k exchanges lead to. */
+DL_INLINE void order_of(DL_GLOBAL const int32_t *pivot, int64_t k, int64_t m,
+                        DL_GLOBAL int32_t *order)
+{
+    for (int64_t i = 0; i < m; i++)
+        order[i] = (int32_t)i;
+    for (int64_t i = 0; i < k; i++) {
+        int32_t t = order[i];
+
+        order[i] = order[pivot[i]];
+        order[pivot[i]] = t;
+    }
+}
+
+#if DL_LANES == 1
 void DL_LA(lu)(CONST_TP a, TP lu, IP pivot, IP order, int64_t m, int64_t n)
 {
     copy_row(m * n, a, lu);
     eliminate(lu, m, n, pivot);
-    for (int64_t i = 0; i < m; i++)
-        order[i] = (int32_t)i;
-    for (int64_t k = 0; k < least_of(m, n); k++) {
-        int32_t t = order[k];
-
-        order[k] = order[pivot[k]];
-        order[pivot[k]] = t;
-    }
+    order_of(pivot, least_of(m, n), m, order);
 }
-
-/* A system of compressed rows as a full matrix; entries of one place add up.
- * work: n x n numbers, then n pivots. */
-void DL_LA(spsolve)(CONST_TP data, CONST_IP column, CONST_IP first, CONST_TP b,
-                    TP x, TP work, int64_t n, int64_t z)
-{
-    IP pivot = (IP)(work + n * n);
-    int singular;
-
-    fill_row(n * n, make(0), work);
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t k = most_of(first[i], 0); k < least_of(first[i + 1], z);
-             k++)
-            if (column[k] >= 0 && column[k] < n)
-                work[i * n + column[k]] += data[k];
-    singular = eliminate(work, n, n, pivot);
-    copy_row(n, b, x);
-    for (int64_t i = 0; i < n; i++)
-        swap_rows(1, x + i, x + pivot[i]);
-    solve_column(work, x, n, 1, 1);
-    solve_column(work, x, n, 0, 0);
-    if (singular)
-        fill_row(n, make(NOT_A_NUMBER), x);
-}
-
-/* Three diagonals, with exchanges of neighbours; work: 3 n.  perturb: a pivot
- * that is too small becomes the least that the matrix's size allows. */
-void DL_LA(tridiagonal_solve)(CONST_TP low, CONST_TP diagonal, CONST_TP high,
-                              CONST_TP b, TP x, TP work, int64_t n, int64_t p,
-                              int64_t perturb)
-{
-    TP d = work;
-    TP u = work + n;
-    TP v = work + 2 * n; /* the second diagonal above */
-    R least = 0;
-    int fails = 0;
-
-    copy_row(n, diagonal, d);
-    copy_row(n, high, u);
-    fill_row(n, make(0), v);
-    copy_row(n * p, b, x);
-    for (int64_t i = 0; perturb && i < n; i++)
-        least = max_of(least, size(d[i]) + (i ? size(low[i]) : 0) +
-                                  (i + 1 < n ? size(u[i]) : 0));
-    least = max_of(least * EPS, LEAST);
-    for (int64_t i = 0; i + 1 < n; i++) {
-        T l = low[i + 1], by;
-
-        if (size(l) > size(d[i])) { /* rows i and i + 1 exchanged */
-            T t = d[i];
-
-            d[i] = l;
-            l = t;
-            t = u[i];
-            u[i] = d[i + 1];
-            d[i + 1] = t;
-            if (i + 2 < n) {
-                v[i] = u[i + 1];
-                u[i + 1] = make(0);
-            }
-            swap_rows(p, x + i * p, x + (i + 1) * p);
-        }
-        if (perturb && size(d[i]) < least)
-            d[i] = make(re(d[i]) < 0 ? -least : least);
-        fails |= size(d[i]) == 0;
-        by = neg(divide(l, d[i]));
-        d[i + 1] = mac(d[i + 1], by, u[i]);
-        if (i + 2 < n)
-            u[i + 1] = mac(u[i + 1], by, v[i]);
-        add_row(p, by, x + i * p, x + (i + 1) * p);
-    }
-    if (perturb && n && size(d[n - 1]) < least)
-        d[n - 1] = make(re(d[n - 1]) < 0 ? -least : least);
-    fails |= n && size(d[n - 1]) == 0;
-    for (int64_t i = n - 1; i >= 0; i--) {
-        if (i + 1 < n)
-            add_row(p, neg(u[i]), x + (i + 1) * p, x + i * p);
-        if (i + 2 < n)
-            add_row(p, neg(v[i]), x + (i + 2) * p, x + i * p);
-        for (int64_t j = 0; j < p; j++)
-            x[i * p + j] = divide(x[i * p + j], d[i]);
-    }
-    if (fails)
-        fill_row(n * p, make(NOT_A_NUMBER), x);
-}
+#endif
 
 /* ---- orthogonal factorizations ---- */
 
@@ -255,7 +198,7 @@ DL_INLINE T reduce_column(TP a, int64_t m, int64_t n, int64_t j, TP w)
     return tau;
 }
 
-void DL_LA(qr)(CONST_TP a, TP r, TP tau, TP work, int64_t m, int64_t n)
+DL_MANY void DL_LA(qr)(CONST_TP a, TP r, TP tau, TP work, int64_t m, int64_t n)
 {
     copy_row(m * n, a, r);
     for (int64_t j = 0; j < least_of(m, n); j++)
@@ -269,96 +212,16 @@ DL_PART void form_q(CONST_TP a, int64_t ld_a, CONST_TP tau, int64_t t, TP q,
 {
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++)
-            q[i * n + j] = make(i == j);
+            q[i * n + j] = make((R)(i == j));
     for (int64_t j = t - 1; j >= 0; j--)
         reflect_left(a + j * ld_a + j, ld_a, tau[j], q + j * n + j, m - j,
                      n - j, n, w);
 }
 
-void DL_LA(householder_product)(CONST_TP a, CONST_TP tau, TP q, TP work,
+DL_MANY void DL_LA(householder_product)(CONST_TP a, CONST_TP tau, TP q, TP work,
                                 int64_t m, int64_t n, int64_t t)
 {
     form_q(a, n, tau, t, q, m, n, work);
-}
-
-/* work: q numbers where Q is on the left, else a vector of n (m) numbers. */
-void DL_LA(ormqr)(CONST_TP a, CONST_TP tau, CONST_TP c, TP x, TP work,
-                  int64_t n, int64_t p, int64_t q, int64_t t, int64_t left,
-                  int64_t adjoint)
-{
-    copy_row(p * q, c, x);
-    for (int64_t k = 0; k < t; k++) {
-        /* Q = H0 H1 ...: the one next to c comes first */
-        int64_t j = (left != 0) == (adjoint != 0) ? k : t - 1 - k;
-        DL_GLOBAL const T *v = a + j * n + j;
-        T by = adjoint ? conj_of(tau[j]) : tau[j];
-
-        if (left) {
-            reflect_left(v, n, by, x + j * q, p - j, q, q, work);
-            continue;
-        }
-        for (int64_t i = 0; i < q - j; i++)
-            work[i] = v[i * n];
-        reflect_right(work, by, x + j, p, q - j, q);
-    }
-}
-
-/* The squares' sums of the columns from j on below row j, of a times by. */
-DL_INLINE void column_sums(CONST_TP a, int64_t m, int64_t n, int64_t j, R by,
-                           RP sum)
-{
-    for (int64_t c = j; c < n; c++)
-        sum[c] = 0;
-    for (int64_t i = j; i < m; i++)
-        for (int64_t c = j; c < n; c++)
-            sum[c] += square(scale(a[i * n + c], by));
-}
-
-DL_PART void swap_columns(TP a, int64_t m, int64_t n, int64_t x, int64_t y)
-{
-    for (int64_t i = 0; x != y && i < m; i++) {
-        T t = a[i * n + x];
-
-        a[i * n + x] = a[i * n + y];
-        a[i * n + y] = t;
-    }
-}
-
-/* Columns whose entry in `first` is not 0 come first and stay there; then
- * always the longest of what is left.  work: n numbers, then n sums. */
-void DL_LA(geqp3)(CONST_TP a, CONST_IP first, TP r, IP order, TP tau, TP work,
-                  int64_t m, int64_t n)
-{
-    RP sum = (RP)(work + n);
-    int64_t fixed = 0;
-    R most = largest(m * n, a), by = most > 0 ? 1 / max_of(most, LEAST) : 1;
-
-    copy_row(m * n, a, r);
-    for (int64_t j = 0; j < n; j++)
-        order[j] = (int32_t)(j + 1);
-    for (int64_t j = 0; j < n; j++)
-        if (first[j]) {
-            int32_t t = order[j];
-
-            swap_columns(r, m, n, j, fixed);
-            order[j] = order[fixed];
-            order[fixed++] = t;
-        }
-    for (int64_t j = 0; j < least_of(m, n); j++) {
-        int64_t best = j;
-        int32_t t = order[j];
-
-        if (j >= fixed) {
-            column_sums(r, m, n, j, by, sum);
-            for (int64_t c = j + 1; c < n; c++)
-                if (sum[c] > sum[best])
-                    best = c;
-        }
-        swap_columns(r, m, n, j, best);
-        order[j] = order[best];
-        order[best] = t;
-        tau[j] = reduce_column(r, m, n, j, work);
-    }
 }
 
 #endif

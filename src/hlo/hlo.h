@@ -310,7 +310,7 @@ int hlo_ninput(const hlo_inst *in); /* reduce, sort, scatter...: of the tuple */
 
 /* ---- calls of the device library (hlo_call.c) ---- */
 
-enum { HLO_CALL_INTS = 24 };
+enum { HLO_CALL_INTS = 24, HLO_CALL_LANES = 16 };
 typedef struct {   /* a custom-call that a device function computes */
     const hlo_inst *in;
     const char *fn;   /* "dl_fft_f32": C of src/devlib */
@@ -319,8 +319,12 @@ typedef struct {   /* a custom-call that a device function computes */
                          item's part of each array, all parts being equal */
     int nint;         /* numbers that it gets after its pointers */
     int64_t at[HLO_CALL_INTS];
-    size_t work;      /* bytes of work space for an item; 0: none */
+    size_t work;      /* bytes of work space for a call; 0: none */
     double flops;     /* of all items */
+    const char *lanes; /* a function of up to HLO_CALL_LANES items side by side,
+                          whose number follows the work space; or NULL */
+    size_t lanes_work;
+    int64_t each;     /* items of a call: 1 until plan takes `lanes` */
 } hlo_call;
 /* False: in is no such call, or not one that the function takes. */
 bool hlo_device_call(const hlo_inst *in, hlo_call *out);

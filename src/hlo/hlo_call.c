@@ -19,9 +19,9 @@ bool hlo_device_call(const hlo_inst *in, hlo_call *out)
         return false;
     for (size_t i = 0; i < SD_COUNTOF(calls); i++)
         if (strcmp(in->u.custom->target, calls[i].target) == 0) {
-            *out = (hlo_call){.in = in};
+            *out = (hlo_call){.in = in, .each = 1};
             return calls[i].fill(in, out);
         }
-    *out = (hlo_call){.in = in};
+    *out = (hlo_call){.in = in, .each = 1};
     return hlo_is_linalg_name(in->u.custom->target) && hlo_call_linalg(in, out);
 }

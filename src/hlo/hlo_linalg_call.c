@@ -33,9 +33,23 @@ static int type_number(sd_dtype t)
     return t == SD_F32 ? 0 : t == SD_F64 ? 1 : t == SD_C64 ? 2 : 3;
 }
 
-typedef struct { /* work: in numbers of the call's type */
+/* Of many small matrices at once; X(name). */
+#define LANES(X) \
+    X(lu) X(qr) X(householder_product) X(cholesky) X(triangular_solve)
+static const char *const lanes_name[][2] = {
+#define X(name) \
+    [FN_##name] = {"dl_" #name "_lanes_f32", "dl_" #name "_lanes_f64"},
+    LANES(X)
+#undef X
+};
+
+/* Where the vectors of all lanes outgrow the second level of cache one matrix
+ * after the other is quicker. */
+enum { MOST_LANES_SIDE = 64, LEAST_LANES_BATCH = 4, VECTOR_BYTES = 64 };
+
+typedef struct { /* work: in numbers of the call's type; lanes: in vectors */
     hlo_call *to;
-    double work, flops;
+    double work, flops, lanes;
     function fn;
 } filling;
 
@@ -141,6 +155,7 @@ static void fill_lu(filling *f, const hlo_linalg *c)
 {
     PUT(f, FN_lu, c->m, c->n);
     f->flops = qr_flops(c) / 4;
+    f->lanes = (double)c->m * (double)c->n + (double)SD_MIN(c->m, c->n);
 }
 
 static void fill_qr(filling *f, const hlo_linalg *c)
@@ -148,6 +163,7 @@ static void fill_qr(filling *f, const hlo_linalg *c)
     PUT(f, FN_qr, c->m, c->n);
     f->work = (double)c->n;
     f->flops = qr_flops(c);
+    f->lanes = 2 * (double)c->m * (double)c->n + 2 * (double)c->n;
 }
 
 static void fill_householder(filling *f, const hlo_linalg *c)
@@ -155,6 +171,7 @@ static void fill_householder(filling *f, const hlo_linalg *c)
     PUT(f, FN_householder_product, c->m, c->n, c->t);
     f->work = (double)c->n;
     f->flops = qr_flops(c);
+    f->lanes = 2 * (double)c->m * (double)c->n + 2 * (double)c->n;
 }
 
 static void fill_ormqr(filling *f, const hlo_linalg *c)
@@ -170,6 +187,7 @@ static void fill_cholesky(filling *f, const hlo_linalg *c)
 
     PUT(f, FN_cholesky, c->n, c->attr[0]);
     f->flops = n * n * n / 3;
+    f->lanes = 2 * n * n;
 }
 
 static void fill_triangular_solve(filling *f, const hlo_linalg *c)
@@ -178,6 +196,7 @@ static void fill_triangular_solve(filling *f, const hlo_linalg *c)
         c->attr[2], c->attr[3]);
     f->work = (double)c->n * (double)c->n;
     f->flops = (double)c->n * (double)c->p * (double)c->q;
+    f->lanes = 2 * f->work + 2 * (double)c->p * (double)c->q;
 }
 
 static void fill_spsolve(filling *f, const hlo_linalg *c)
@@ -207,6 +226,17 @@ static void (*const fill_table[HLO_LA_COUNT])(filling *, const hlo_linalg *) = {
     [HLO_LA_SPSOLVE] = fill_spsolve,
 };
 
+static void fill_lanes(const filling *f, const hlo_linalg *c)
+{
+    int64_t side = SD_MAX(SD_MAX(c->m, c->n), SD_MAX(c->p, c->q));
+
+    if (!f->lanes || (c->type != SD_F32 && c->type != SD_F64) ||
+        side > MOST_LANES_SIDE || c->batch < LEAST_LANES_BATCH)
+        return;
+    f->to->lanes = lanes_name[f->fn][type_number(c->type)];
+    f->to->lanes_work = (size_t)f->lanes * VECTOR_BYTES;
+}
+
 bool hlo_call_linalg(const hlo_inst *in, hlo_call *out)
 {
     filling f = {.to = out};
@@ -223,6 +253,7 @@ bool hlo_call_linalg(const hlo_inst *in, hlo_call *out)
     out->fn = function_name[f.fn][type_number(c.type)];
     out->items = c.batch;
     out->work = (size_t)bytes * 64;
+    fill_lanes(&f, &c);
     out->flops = f.flops * (double)c.batch *
                  (sd_dtype_kind(c.type) == SD_K_COMPLEX ? 4 : 1);
     return true;

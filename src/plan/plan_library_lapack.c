@@ -132,13 +132,17 @@ static libcall (*const calls[HLO_LA_COUNT])(const hlo_linalg *c) = {
     [HLO_LA_SPSOLVE] = spsolve_call,
 };
 
-/* Of large matrices LAPACK's products are blocked and on all cores.  A matrix
- * has many Schur forms: which one comes out shall depend neither on its size
- * nor on its batch, and people compare it with SciPy's. */
-static bool is_worth_it(const hlo_linalg *c)
+/* Of large matrices LAPACK's products are blocked and on all cores; many small
+ * ones go side by side through vectors.  A matrix has many Schur forms: which
+ * one comes out shall depend neither on its size nor on its batch, and people
+ * compare it with SciPy's. */
+static bool is_worth_it(const hlo_inst *in, const hlo_linalg *c)
 {
     int64_t m = SD_MAX(SD_MAX(c->m, c->n), SD_MAX(c->p, c->q));
+    hlo_call ours;
 
+    if (hlo_device_call(in, &ours) && ours.lanes)
+        return false;
     return m >= LEAST_SIDE || c->id == HLO_LA_SCHUR;
 }
 
@@ -150,7 +154,7 @@ bool plan_library_lapack(hlo_inst *in, const device_desc *dev)
     libcall call;
 
     if (!(dev->libs & DEVICE_LIB_LAPACK) || !hlo_linalg_read(in, &c) ||
-        !hlo_linalg_has_code(c.type) || !is_worth_it(&c))
+        !hlo_linalg_has_code(c.type) || !is_worth_it(in, &c))
         return false;
     call = calls[c.id](&c);
     if (call.op == LIBCALL_COUNT)

@@ -492,14 +492,20 @@ static void tile_sort(plan_kernel *k, const device_desc *dev)
         add_work_slot(k, s->rows * (int64_t)s->scratch);
 }
 
-/* On GPUs an item that is no group's work is a work item's. */
+/* On GPUs an item that is no group's work is a work item's; on the host many
+ * items go side by side through vectors. */
 static void tile_call(plan_kernel *k, const device_desc *dev)
 {
-    const hlo_call *c = k->call;
+    hlo_call *c = k->call;
     bool host = dev->kind == DEVICE_HOST;
 
-    k->tiles =
-        host || c->whole ? c->items : (c->items + dev->group - 1) / dev->group;
+    if (host && c->lanes) {
+        c->fn = c->lanes;
+        c->work = c->lanes_work;
+        c->each = HLO_CALL_LANES;
+    }
+    k->tiles = host || c->whole ? (c->items + c->each - 1) / c->each
+                                : (c->items + dev->group - 1) / dev->group;
     if (host)
         k->local_bytes = c->work;
     else if (c->work)

@@ -59,6 +59,14 @@ static void call_item(caller *c, LLVMValueRef item, LLVMValueRef lid)
     if (c->c->whole) {
         pass(c, item);
         pass(c, lid);
+    } else if (c->c->each > 1) {
+        LLVMValueRef left =
+            LLVMBuildSub(e->b, emit_i64(e, c->c->items), item, "");
+        LLVMValueRef each = emit_i64(e, c->c->each);
+
+        pass(c, LLVMBuildSelect(e->b,
+                                LLVMBuildICmp(e->b, LLVMIntSLT, left, each, ""),
+                                left, each, ""));
     }
     for (int i = 0; i < c->c->nint; i++)
         pass(c, emit_i64(e, c->c->at[i]));
@@ -111,6 +119,7 @@ void emit_device_call(emit *e)
         return;
     }
     emit_loop_open(e, &l, e->first, e->last, 1);
-    call_item(&c, wide(e, l.at), emit_i64(e, 0));
+    call_item(&c, LLVMBuildMul(e->b, wide(e, l.at), emit_i64(e, c.c->each), ""),
+              emit_i64(e, 0));
     emit_loop_close(e, &l);
 }

@@ -115,6 +115,48 @@ def test_evaluator_residuals():
                                    atol=1e-5)
 
 
+LANES = """
+import jax, jax.numpy as jnp, numpy as np
+from jax import lax
+jax.config.update('jax_enable_x64', True)
+dev, rng = jax.devices('xpu')[0], np.random.default_rng(3)
+sides = lambda a, s, x: [lax.linalg.triangular_solve(
+    s, x, left_side=True, lower=l, transpose_a=t)
+    for l in (False, True) for t in (False, True)] + [
+    lax.linalg.triangular_solve(s, jnp.swapaxes(x, 1, 2), left_side=False)]
+programs = dict(
+    lu=lambda a, s, x: lax.linalg.lu(a),
+    qr=lambda a, s, x: lax.linalg.qr(a, full_matrices=False),
+    cholesky=lambda a, s, x: lax.linalg.cholesky(s, symmetrize_input=False),
+    solve=sides)
+for dtype in (np.float32, np.float64):
+    tiny = np.finfo(dtype).tiny
+    for m, n in ((1, 1), (3, 5), (5, 3), (16, 16), (20, 23)):
+        a = rng.standard_normal((19, m, n)).astype(dtype)
+        a[3], a[4, :, -1], a[5, 0], a[6, :, 0] = 0, np.nan, 0, -0.0
+        a[7] *= tiny * 100
+        s = a @ a.swapaxes(1, 2) + np.eye(m, dtype=dtype) * (a[:, :1, :1] > 0)
+        a[8] /= tiny * 100
+        args = a, s, rng.standard_normal((19, m, n)).astype(dtype)
+        for name, f in programs.items():
+            f = jax.jit(f, device=dev)
+            many = jax.tree.leaves(f(*args))
+            one = [f(*(v[i:i + 1] for v in args)) for i in range(len(a))]
+            for x, y in zip(many, map(np.concatenate, zip(*map(
+                    jax.tree.leaves, one)))):
+                x = np.asarray(x)
+                assert np.array_equal(x, y, equal_nan=True), (name, m, n)
+                assert np.array_equal(np.signbit(x[x == x]),
+                                      np.signbit(y[y == y])), (name, m, n)
+            print('ok', name, m, n)
+"""
+
+
+def test_a_matrix_has_the_same_bits_alone_and_among_many(python):
+    out = python(LANES, env={"SUNDOG_DEVICE": "host", "SUNDOG_LIBRARIES": "0"})
+    assert out.count("ok ") == 40
+
+
 # Every call that the wheel lets jax.export save, as the first version sent it:
 # what is saved runs with every later one, so lines are only added here.
 KEPT = """

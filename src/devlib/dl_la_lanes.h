@@ -1,0 +1,163 @@
+/* Many small matrices: as many as a vector has lanes go side by side through
+ * the same functions, each number of a matrix being a lane.  A function takes
+ * `count` matrices that lie one after the other; work space begins with room
+ * for the vectors of its arrays.  Host only; the bits are those of the function
+ * of one matrix. */
+#ifndef DL_LA_LANES_H
+#define DL_LA_LANES_H
+
+#include "dl_la_factor.h"
+
+typedef R LOOSE __attribute__((aligned(__alignof__(S)))); /* where it lies */
+
+/* Rows become columns: as many rounds as a deck of DL_LANES cards needs. */
+DL_INLINE void turn(R *x)
+{
+    for (int round = 1; round < DL_LANES; round *= 2) {
+        R y[DL_LANES];
+
+        for (int i = 0; i < DL_LANES / 2; i++) {
+            R a = x[i], b = x[i + DL_LANES / 2];
+
+#if DL_LANES == 16
+            y[2 * i] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19,
+                                               4, 20, 5, 21, 6, 22, 7, 23);
+            y[2 * i + 1] =
+                __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12,
+                                        28, 13, 29, 14, 30, 15, 31);
+#elif DL_LANES == 8
+            y[2 * i] =
+                __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+            y[2 * i + 1] =
+                __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+#else
+            y[2 * i] = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+            y[2 * i + 1] = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+#endif
+        }
+        for (int i = 0; i < DL_LANES; i++)
+            x[i] = y[i];
+    }
+}
+
+/* n numbers of each matrix into vectors; lanes without a matrix have the last
+ * one's. */
+DL_PART void gather(int64_t count, int64_t n, const S *from, R *to)
+{
+    int64_t at[DL_LANES], i = 0;
+
+    for (int l = 0; l < DL_LANES; l++)
+        at[l] = n * least_of(l, count - 1);
+    for (; i + DL_LANES <= n; i += DL_LANES) {
+        R x[DL_LANES];
+
+        for (int l = 0; l < DL_LANES; l++)
+            x[l] = *(const LOOSE *)(from + at[l] + i);
+        turn(x);
+        for (int l = 0; l < DL_LANES; l++)
+            to[i + l] = x[l];
+    }
+    for (; i < n; i++)
+        for (int l = 0; l < DL_LANES; l++)
+            to[i][l] = from[at[l] + i];
+}
+
+DL_PART void spread(int64_t count, int64_t n, const R *from, S *to)
+{
+    int64_t i = 0;
+
+    for (; i + DL_LANES <= n; i += DL_LANES) {
+        R x[DL_LANES];
+
+        for (int l = 0; l < DL_LANES; l++)
+            x[l] = from[i + l];
+        turn(x);
+        for (int l = 0; l < DL_LANES && l < count; l++)
+            *(LOOSE *)(to + n * l + i) = x[l];
+    }
+    for (; i < n; i++)
+        for (int l = 0; l < DL_LANES && l < count; l++)
+            to[n * l + i] = from[i][l];
+}
+
+/* The first matrices of those left. */
+#define EACH_GROUP(first, many, count) \
+    for (int64_t first = 0, many = least_of(count, DL_LANES); first < count; \
+         first += DL_LANES, many = least_of(count - first, DL_LANES))
+
+void DL_LA(cholesky_lanes)(const S *a, S *u, R *work, int64_t count, int64_t n,
+                           int64_t lower)
+{
+    R *x = work, *y = x + n * n;
+
+    EACH_GROUP(f, m, count) {
+        gather(m, n * n, a + f * n * n, x);
+        DL_LA(cholesky)(x, y, n, lower);
+        spread(m, n * n, y, u + f * n * n);
+    }
+}
+
+void DL_LA(triangular_solve_lanes)(const S *a, const S *b, S *to, R *work,
+                                   int64_t count, int64_t n, int64_t p,
+                                   int64_t q, int64_t left, int64_t lower,
+                                   int64_t unit, int64_t trans)
+{
+    R *t = work, *x = t + n * n, *y = x + p * q, *more = y + p * q;
+
+    EACH_GROUP(f, m, count) {
+        gather(m, n * n, a + f * n * n, t);
+        gather(m, p * q, b + f * p * q, x);
+        DL_LA(triangular_solve)(t, x, y, more, n, p, q, left, lower, unit,
+                                trans);
+        spread(m, p * q, y, to + f * p * q);
+    }
+}
+
+void DL_LA(lu_lanes)(const S *a, S *lu, int32_t *pivot, int32_t *order,
+                     R *work, int64_t count, int64_t m, int64_t n)
+{
+    int64_t k = least_of(m, n);
+    R *x = work;
+    I *exchanged = (I *)(x + m * n);
+
+    EACH_GROUP(f, many, count) {
+        gather(many, m * n, a + f * m * n, x);
+        eliminate(x, m, n, exchanged);
+        spread(many, m * n, x, lu + f * m * n);
+        for (int64_t l = 0; l < many; l++) {
+            for (int64_t i = 0; i < k; i++)
+                pivot[(f + l) * k + i] = (int32_t)exchanged[i][l];
+            order_of(pivot + (f + l) * k, k, m, order + (f + l) * m);
+        }
+    }
+}
+
+void DL_LA(qr_lanes)(const S *a, S *r, S *tau, R *work, int64_t count,
+                     int64_t m, int64_t n)
+{
+    int64_t k = least_of(m, n);
+    R *x = work, *y = x + m * n, *t = y + m * n, *more = t + k;
+
+    EACH_GROUP(f, many, count) {
+        gather(many, m * n, a + f * m * n, x);
+        DL_LA(qr)(x, y, t, more, m, n);
+        spread(many, m * n, y, r + f * m * n);
+        spread(many, k, t, tau + f * k);
+    }
+}
+
+void DL_LA(householder_product_lanes)(const S *a, const S *tau, S *q, R *work,
+                                      int64_t count, int64_t m, int64_t n,
+                                      int64_t t)
+{
+    R *x = work, *y = x + m * n, *w = y + m * n, *more = w + t;
+
+    EACH_GROUP(f, many, count) {
+        gather(many, m * n, a + f * m * n, x);
+        gather(many, t, tau + f * t, w);
+        DL_LA(householder_product)(x, w, y, more, m, n, t);
+        spread(many, m * n, y, q + f * m * n);
+    }
+}
+
+#endif

@@ -6,6 +6,7 @@
 #define SD_BASE_H
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -278,6 +279,11 @@ uint64_t sd_options_key(const sd_options *o); /* of those that change code */
 int sd_cpu_level(void); /* x86-64-v4, -v3, or less than that: 4, 3, 2 */
 int sd_cpu_count(void); /* affinity and cgroup quota, at least 1 */
 int sd_cpu_count_at(const char *root); /* with the file system there: tests */
+
+/* A thread that takes no signals: those belong to the framework's threads.  An
+ * error number; 0: it runs. */
+int sd_thread_start(pthread_t *out, const char *name, void *(*fn)(void *),
+                    void *arg);
 
 /* A pool runs fn(ctx, i) for i in [0, n) on its workers and the caller, and
  * returns when all are done.  Who runs which i is open; for scratch a thread fn

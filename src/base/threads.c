@@ -223,34 +223,44 @@ void sd_pool_destroy(sd_pool *p)
     free(p);
 }
 
+int sd_thread_start(pthread_t *out, const char *name, void *(*fn)(void *),
+                    void *arg)
+{
+    sigset_t all, old;
+    int err;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    err = pthread_create(out, NULL, fn, arg);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (!err)
+        pthread_setname_np(*out, name);
+    return err;
+}
+
 /* A thread that the system refuses leaves a smaller pool, not an error. */
 sd_status sd_pool_create(int nthread, sd_pool **out)
 {
     int n = SD_MAX(nthread, 1);
     size_t bytes = sizeof(sd_pool) + (size_t)n * sizeof(worker);
     sd_pool *p = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
-    sigset_t all, old;
 
     if (!p)
         return sd_no_memory(bytes);
     memset(p, 0, bytes);
     pthread_mutex_init(&p->busy, NULL);
     p->nstarted = 1;
-    /* Signals belong to the framework's threads. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
     for (int i = 1; i < n; i++) {
         worker *w = &p->worker[i];
 
         w->pool = p;
         w->index = i;
-        if (pthread_create(&w->thread, NULL, worker_main, w)) {
+        if (sd_thread_start(&w->thread, "sundog-worker", worker_main, w)) {
             sd_log(SD_LOG_WARN, "thread %d of %d refused by the system", i, n);
             break;
         }
         p->nstarted++;
     }
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     p->nworker = p->nstarted;
     *out = p;
     return NULL;

@@ -6,10 +6,6 @@
 
 #include <assert.h>
 
-/* Of one kernel.  plan_fuse stays below it (plan_worth.c), so that only one
- * operation of hundreds of operands can come here. */
-enum { MOST_NODES = 4000 };
-
 typedef const plan_expr *const *index_in;
 
 static plan_node *operand(plan_lowering *lw, const hlo_inst *in, int k,
@@ -328,13 +324,13 @@ plan_node *plan_value(plan_lowering *lw, const hlo_inst *in, int out,
     for (memo *o = first; o; o = o->next)
         if (same_memo(m, o))
             return o->n;
-    if (lw->node.n > MOST_NODES)
+    if (lw->node.n > PLAN_MOST_NODES)
         return plan_lower_fail(
             lw,
             sd_error(SD_UNIMPLEMENTED,
                      "%s: a kernel of more than %d operations; split the "
                      "operation, which may have too many operands",
-                     lw->fusion->name, MOST_NODES),
+                     lw->fusion->name, PLAN_MOST_NODES),
             result_shape(in, out)->dtype);
     m->n = lower_value(lw, in, out, m->index, g);
     m->next = sd_map_get(lw->memo, h);

@@ -4,6 +4,10 @@
 
 #include "plan.h"
 
+/* Of one kernel; more are refused.  plan_fuse stays below it (plan_worth.c), so
+ * that only one operation of hundreds of operands can come to it. */
+enum { PLAN_MOST_NODES = 4000 };
+
 /* ---- expressions (plan_expr.c) ---- */
 
 typedef struct plan_px plan_px; /* the table of one kernel or one analysis */

@@ -19,9 +19,8 @@ enum {
     MOST_ROOTS = 16,
     MOST_OPERANDS = 64,
     MOST_MERGED_OPERANDS = 44,
-    /* of the kernel, estimated from above; plan_lower.c counts them and refuses
-       at 4000 */
-    MOST_NODES = 3000,
+    /* of the kernel, estimated; plan_lower.c counts them */
+    MOST_NODES = PLAN_MOST_NODES * 3 / 4,
     /* of an index as a tree: a chain of reshapes and transposes that do not
      * split into axes doubles it with every link, and each of its divisions
      * is done for each element */

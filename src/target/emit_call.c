@@ -1,5 +1,6 @@
 /* Calls into the device library, linked in function by function: math on
- * vectors. */
+ * vectors, which is inlined, and algorithms on memory, which stay calls and are
+ * machine code of the build where the target has any. */
 #include <llvm-c/BitReader.h>
 #include <llvm-c/Linker.h>
 

@@ -399,8 +399,9 @@ static void run_pass(pass *p, uint64_t axes)
         emit_reduce_end(e, p->reduction[i]);
 }
 
-/* Lanes are there to make sums fast that have to have one order.  Where no
- * order shows in the result, rows are better taken as they lie. */
+/* A sum whose order shows in its result is eight sums side by side, on every
+ * device the same.  A maximum, say, has no such order: the host reads its rows
+ * one after the other, as they lie in memory, which is quicker. */
 static bool any_order(const emit *e, const plan_node *n)
 {
     return !e->gpu && n->order.lanes == 8 && plan_any_order(n) &&

@@ -3,7 +3,6 @@
 #include "xpu_execution.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -166,23 +165,17 @@ static void *watch(void *arg)
  * on. */
 void xpu_live_watch(xpu_client *c)
 {
-    sigset_t all, old;
     int err;
 
     if (atomic_load_explicit(&c->watched, memory_order_acquire))
         return;
     pthread_mutex_lock(&c->lock);
     if (!c->watched) {
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &old);
-        err = pthread_create(&c->watcher, NULL, watch, c);
-        pthread_sigmask(SIG_SETMASK, &old, NULL);
+        err = sd_thread_start(&c->watcher, "xpu-interrupts", watch, c);
         c->watching = !err;
         if (err)
             sd_log(SD_LOG_WARN, "no thread to watch for interrupts: %s",
                    strerror(err));
-        else
-            pthread_setname_np(c->watcher, "xpu-interrupts");
         c->process = getpid();
         atomic_store_explicit(&c->watched, true, memory_order_release);
     }

@@ -2,7 +2,6 @@
  * caller while nothing else runs or waits.  Whoever runs has `busy`. */
 #include "xpu_device.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -49,23 +48,16 @@ static bool is_left_behind(const xpu_stream *s)
     return s->started && s->process != getpid();
 }
 
-/* Signals belong to the framework's threads. */
 static sd_status start(xpu_stream *s)
 {
-    sigset_t all, old;
-    int err;
+    int err = sd_thread_start(&s->thread, s->name, serve, s);
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    err = pthread_create(&s->thread, NULL, serve, s);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (err)
         return sd_error(
             SD_EXHAUSTED,
             "no thread for stream %s: %s (the limits: ulimit -u, and "
             "pids.max of the control group)",
             s->name, strerror(err));
-    pthread_setname_np(s->thread, s->name);
     s->process = getpid();
     s->started = true;
     return NULL;

@@ -72,7 +72,8 @@ typedef struct {
 } format;
 
 static const format formats[SD_DTYPE_COUNT] = {
-    [SD_F4E2M1FN] = {2, 1, FINITE, 1},     [SD_F8E3M4] = {3, 4, IEEE, 3},
+    [SD_F4E2M1FN] = {2, 1, FINITE, 1},     [SD_F6E2M3FN] = {2, 3, FINITE, 1},
+    [SD_F6E3M2FN] = {3, 2, FINITE, 3},     [SD_F8E3M4] = {3, 4, IEEE, 3},
     [SD_F8E4M3] = {4, 3, IEEE, 7},         [SD_F8E4M3FN] = {4, 3, FN, 7},
     [SD_F8E4M3B11FNUZ] = {4, 3, FNUZ, 11}, [SD_F8E4M3FNUZ] = {4, 3, FNUZ, 8},
     [SD_F8E5M2] = {5, 2, IEEE, 15},        [SD_F8E5M2FNUZ] = {5, 2, FNUZ, 16},

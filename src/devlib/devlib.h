@@ -38,6 +38,7 @@ DEVLIB_BINARY(X)
 /* Bits of a narrow float to and from f32, and from f64 rounded once. */
 #define DEVLIB_NARROW(X) \
     X(f16, uint16_t) X(bf16, uint16_t) X(f4e2m1fn, uint8_t) \
+    X(f6e2m3fn, uint8_t) X(f6e3m2fn, uint8_t) \
     X(f8e3m4, uint8_t) X(f8e4m3, uint8_t) X(f8e4m3fn, uint8_t) \
     X(f8e4m3b11fnuz, uint8_t) X(f8e4m3fnuz, uint8_t) X(f8e5m2, uint8_t) \
     X(f8e5m2fnuz, uint8_t) X(f8e8m0fnu, uint8_t)

@@ -92,6 +92,8 @@ static void print_elem(const mlir_type *t, sd_buf *b)
         [SD_F32] = "f32",
         [SD_F64] = "f64",
         [SD_F4E2M1FN] = "f4E2M1FN",
+        [SD_F6E2M3FN] = "f6E2M3FN",
+        [SD_F6E3M2FN] = "f6E3M2FN",
         [SD_F8E3M4] = "f8E3M4",
         [SD_F8E4M3] = "f8E4M3",
         [SD_F8E4M3FN] = "f8E4M3FN",

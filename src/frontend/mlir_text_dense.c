@@ -37,42 +37,6 @@ static void int_value(mlir_parser *t, const mlir_type *type, uint64_t *out)
     *out = v & mask;
 }
 
-/* f6E2M3FN and f6E3M2FN have 64 values each: the nearest is looked for. */
-static double f6_value(const char *name, unsigned code)
-{
-    int mbits = strcmp(name, "f6E2M3FN") == 0 ? 3 : 2,
-        bias = mbits == 3 ? 1 : 3;
-    int e = (int)(code & 31) >> mbits, m = (int)code & ((1 << mbits) - 1);
-    double v = (e ? m + (1 << mbits) : m);
-
-    for (int k = (e ? e : 1) - bias - mbits; k > 0; k--)
-        v *= 2;
-    for (int k = (e ? e : 1) - bias - mbits; k < 0; k++)
-        v /= 2;
-    return code & 32 ? -v : v;
-}
-
-static double distance(const char *name, double v, unsigned code)
-{
-    double d = f6_value(name, code) - v;
-
-    return d < 0 ? -d : d;
-}
-
-static uint64_t f6_of(const char *name, double v)
-{
-    unsigned best = v < 0 || (v == 0 && __builtin_signbit(v)) ? 32 : 0;
-    unsigned sign = best;
-
-    for (unsigned c = sign; c < sign + 32; c++) {
-        double d = distance(name, v, c), b = distance(name, v, best);
-
-        if (d < b || (d == b && !(c & 1)))
-            best = c;
-    }
-    return best;
-}
-
 static void float_value(mlir_parser *t, const mlir_type *type, void *out)
 {
     const char *at = t->tok.at;
@@ -95,8 +59,6 @@ static void float_value(mlir_parser *t, const mlir_type *type, void *out)
     v = decimal(t);
     if (known)
         sd_scalar_of_f64(type->dtype, minus ? -v : v, out);
-    else if (type->width == 6)
-        *(uint8_t *)out = (uint8_t)f6_of(type->text, minus ? -v : v);
     else
         tx_fail_at(t, at, "a number of type %s is written as its bits",
                    type->what ? type->what : "unknown");

@@ -25,8 +25,8 @@ static const float_row floats[] = {
     {"f8E4M3", 35, -1, SD_F8E4M3, 8},
     {"f8E3M4", 36, -1, SD_F8E3M4, 8},
     {"f4E2M1FN", 37, -1, SD_F4E2M1FN, 4},
-    {"f6E2M3FN", 38, -1, SD_TUPLE, 6},
-    {"f6E3M2FN", 39, -1, SD_TUPLE, 6},
+    {"f6E2M3FN", 38, -1, SD_F6E2M3FN, 6},
+    {"f6E3M2FN", 39, -1, SD_F6E3M2FN, 6},
     {"f8E8M0FNU", 40, -1, SD_F8E8M0FNU, 8}};
 
 /* Integers: signed in meaning, as builtin's signless ones are. */

@@ -422,10 +422,15 @@ sd_status hlo_infer_bitcast(hlo_module *m, const hlo_inst *in,
     if ((from == 1 && to == 8) || (from == 8 && to == 1))
         if (sd_shape_same_dims(x, in->shape))
             from = to;
+    if (SD_MAX(from, to) % SD_MIN(from, to) != 0) /* f6 */
+        return hlo_bad(m, in,
+                       "%s has %d bits and %s %d: neither divides the "
+                       "other",
+                       sd_dtype_name(x->dtype), from, sd_dtype_name(t), to);
     if (rank)
         memcpy(dim, x->dim, sizeof *dim * (size_t)rank);
     if (from > to) {
-        dim[rank++] = from / to; /* widths are powers of two */
+        dim[rank++] = from / to;
     } else if (from < to) {
         if (rank == 0 || dim[rank - 1] != to / from)
             return hlo_bad(m, in, "to %s the last dimension must be %d",

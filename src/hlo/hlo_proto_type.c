@@ -140,6 +140,8 @@ static const struct {
     ROW(U32, u32s, true),
     ROW(U64, u64s, true),
     ROW(F4E2M1FN, f4e2m1fns, false),
+    ROW(F6E2M3FN, f6e2m3fns, false),
+    ROW(F6E3M2FN, f6e3m2fns, false),
     ROW(F8E3M4, f8e3m4s, false),
     ROW(F8E4M3, f8e4m3s, false),
     ROW(F8E4M3FN, f8e4m3fns, false),

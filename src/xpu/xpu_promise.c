@@ -208,10 +208,13 @@ static sd_status move(xpu_buffer *b, sd_dtype t, int rank, const int64_t *dim,
 
 /* ---- bitcasts ---- */
 
-/* In an array packed as others hold it; here each element has its bytes. */
+/* In an array packed as others hold it; here each element has its bytes.  What
+ * does not fill a byte, pred and f6, has one there, too. */
 static int packed_bits(sd_dtype t)
 {
-    return t == SD_PRED ? 8 : sd_dtype_table[t].bits;
+    int bits = sd_dtype_table[t].bits;
+
+    return bits == 1 || bits == 6 ? 8 : bits;
 }
 
 static size_t packed_bytes(sd_dtype t, size_t n)

@@ -16,7 +16,9 @@ f32, f64, i32 = np.float32, np.float64, np.int32
 RNG = np.random.RandomState(0)
 
 # Names as MLIR spells them -> as NumPy does.
-NARROW_FLOATS = {"f4E2M1FN": "float4_e2m1fn", "f8E3M4": "float8_e3m4",
+NARROW_FLOATS = {"f4E2M1FN": "float4_e2m1fn",
+                 "f6E2M3FN": "float6_e2m3fn", "f6E3M2FN": "float6_e3m2fn",
+                 "f8E3M4": "float8_e3m4",
                  "f8E4M3": "float8_e4m3", "f8E4M3FN": "float8_e4m3fn",
                  "f8E4M3B11FNUZ": "float8_e4m3b11fnuz",
                  "f8E4M3FNUZ": "float8_e4m3fnuz", "f8E5M2": "float8_e5m2",

@@ -384,6 +384,7 @@ void random_make_bits(random_gen *g)
 
     to = sd_dtype_table[t].bits;
     if (!random_fact_of(x)->bits || from == 1 || to == 1 ||
+        SD_MAX(from, to) % SD_MIN(from, to) != 0 ||
         (g->scalars && from != to) || (from > to && s->rank > 7))
         return;
     if (from < to && (s->rank == 0 || s->dim[s->rank - 1] != to / from))

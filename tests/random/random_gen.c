@@ -34,6 +34,8 @@ random_type random_type_of(sd_dtype t)
 {
     static const random_type floats[SD_DTYPE_COUNT] = {
         [SD_F4E2M1FN] = {4, 6, 0x1p-1, 0.5, 2},
+        [SD_F6E2M3FN] = {7, 7.5, 0x1p-3, 0x1p-3, 2},
+        [SD_F6E3M2FN] = {8, 28, 0x1p-2, 0x1p-4, 4},
         [SD_F8E3M4] = {15, 15.5, 0x1p-4, 0x1p-6, 4},
         [SD_F8E4M3] = {16, 240, 0x1p-3, 0x1p-9, 4},
         [SD_F8E4M3FN] = {16, 448, 0x1p-3, 0x1p-9, 4},

@@ -173,6 +173,8 @@ static const struct {
     bool minus_zero;
 } format[SD_DTYPE_COUNT] = {
     [SD_F4E2M1FN] = {1, 0, 6, TO_MAX, true},
+    [SD_F6E2M3FN] = {3, 0, 7.5, TO_MAX, true},
+    [SD_F6E3M2FN] = {2, -2, 28, TO_MAX, true},
     [SD_F8E3M4] = {4, -2, 15.5, TO_INF, true},
     [SD_F8E4M3] = {3, -6, 240, TO_INF, true},
     [SD_F8E4M3FN] = {3, -6, 448, TO_NAN, true},
@@ -255,8 +257,8 @@ double exact_ulps(sd_dtype t, const mpfr_t want, const mpfr_t scale,
 
     if (has_no_sign_or_zero(t, want, g, &ulps))
         return ulps;
-    if (mpfr_nan_p(want)) /* f4 has none */
-        return isnan(g) || t == SD_F4E2M1FN ? 0 : INFINITY;
+    if (mpfr_nan_p(want)) /* f4 and f6 have none */
+        return isnan(g) || format[t].past == TO_MAX ? 0 : INFINITY;
     if (mpfr_zero_p(want) && mpfr_zero_p(scale))
         return g != 0 || (format[t].minus_zero && (signbit(g) != 0) != negative)
                    ? INFINITY

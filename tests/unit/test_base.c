@@ -189,8 +189,9 @@ static void files_that_cannot_be_had_are_told_of(void **state)
 static void narrow_floats_round_to_nearest_even(void **state)
 {
     static const sd_dtype types[] = {
-        SD_F4E2M1FN,   SD_F8E3M4, SD_F8E4M3,     SD_F8E4M3FN, SD_F8E4M3B11FNUZ,
-        SD_F8E4M3FNUZ, SD_F8E5M2, SD_F8E5M2FNUZ, SD_BF16,     SD_F16};
+        SD_F4E2M1FN, SD_F6E2M3FN,   SD_F6E3M2FN,      SD_F8E3M4,
+        SD_F8E4M3,   SD_F8E4M3FN,   SD_F8E4M3B11FNUZ, SD_F8E4M3FNUZ,
+        SD_F8E5M2,   SD_F8E5M2FNUZ, SD_BF16,          SD_F16};
 
     (void)state;
     for (size_t k = 0; k < SD_COUNTOF(types); k++) {
@@ -243,6 +244,10 @@ static void narrow_floats_overflow_as_their_kind_does(void **state)
     assert_int_equal(bits_of(SD_F8E4M3FNUZ, INFINITY), 0x80);
     assert_int_equal(bits_of(SD_F8E4M3FNUZ, -0.0), 0);
     assert_int_equal(bits_of(SD_F4E2M1FN, 100), 7);
+    assert_int_equal(bits_of(SD_F6E2M3FN, 7.5), 31);
+    assert_int_equal(bits_of(SD_F6E2M3FN, -INFINITY), 63);
+    assert_int_equal(bits_of(SD_F6E3M2FN, 28), 31);
+    assert_int_equal(bits_of(SD_F6E3M2FN, 0.0625), 1);
     assert_int_equal(bits_of(SD_F8E8M0FNU, 1), 127);
     assert_int_equal(bits_of(SD_F8E8M0FNU, -1), 255);
     b = 0;

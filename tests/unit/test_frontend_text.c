@@ -244,7 +244,7 @@ static void lists_all_that_is_not_supported(void **state)
         "    %q: tensor<2x!quant.uniform<i8:f32, 0.5>>) -> tensor<2xf32> {\n"
         "  %0 = stablehlo.uniform_dequantize %q :\n"
         "    (tensor<2x!quant.uniform<i8:f32, 0.5>>) -> tensor<2xf32>\n"
-        "  %b = stablehlo.constant dense<1.0> : tensor<2xf6E2M3FN>\n"
+        "  %b = stablehlo.convert %a : (tensor<2xf32>) -> tensor<2xtf32>\n"
         "  %1 = stablehlo.add %0, %a : tensor<2xf32>\n"
         "  %2 = \"chlo.ragged_dot\"(%a, %a, %a) : (tensor<2xf32>, "
         "tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>\n"
@@ -253,7 +253,7 @@ static void lists_all_that_is_not_supported(void **state)
         "  return %3 : tensor<2xf32>\n}\n";
     static const char *const parts[] = {
         "stablehlo.uniform_dequantize (-:10)",
-        "stablehlo.constant (-:12): gives a tensor of f6E2M3FN",
+        "stablehlo.convert (-:12): gives a tensor of tf32",
         "chlo.ragged_dot (-:14)",
         "argument 1 of main: tensor of quantized type",
         "stablehlo.all_to_all (jit(f)/a2a): splits one dimension"};

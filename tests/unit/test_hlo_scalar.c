@@ -1,7 +1,7 @@
 /* The evaluator's functions of one element against MPFR.
  *
  *   test_hlo_scalar               a sample of each function and type in bounds
- *   test_hlo_scalar table [NAME]  all of it, as the table of docs/numerics.md
+ *   test_hlo_scalar table [NAME]  all of it, or of one op or type: docs/numerics.md
  *   test_hlo_scalar rows FILE     that table has a row for each function
  *
  * Rows are made from the op table: an op with a float or complex element and
@@ -358,7 +358,8 @@ static void print_row(void *ctx, hlo_op op, sd_dtype t)
     const char *only = ctx;
     cell c;
 
-    if (only && strcmp(only, hlo_op_table[op].name) != 0)
+    if (only && strcmp(only, hlo_op_table[op].name) != 0 &&
+        strcmp(only, sd_dtype_name(t)) != 0)
         return;
     c = measure(op, t, n);
     print_cell(&c);

@@ -228,8 +228,10 @@ static void a_device_means_its_first_memory(void **state)
 static void small_types_pass_unpacked(void **state)
 {
     static const PJRT_Buffer_Type type[] = {
-        PJRT_Buffer_Type_S4, PJRT_Buffer_Type_U4,       PJRT_Buffer_Type_S2,
-        PJRT_Buffer_Type_U2, PJRT_Buffer_Type_F4E2M1FN, PJRT_Buffer_Type_PRED};
+        PJRT_Buffer_Type_S4,       PJRT_Buffer_Type_U4,
+        PJRT_Buffer_Type_S2,       PJRT_Buffer_Type_U2,
+        PJRT_Buffer_Type_F4E2M1FN, PJRT_Buffer_Type_PRED,
+        PJRT_Buffer_Type_F6E2M3FN, PJRT_Buffer_Type_F6E3M2FN};
     int8_t x[] = {1, 0, 1, 1}, to[4];
     int64_t four = 4;
 

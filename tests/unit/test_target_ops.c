@@ -350,12 +350,17 @@ static void show(sd_buf *b, sd_dtype t, const uint8_t *p)
     sd_buf_str(b, " ");
 }
 
+static bool has_no_nan(sd_dtype t)
+{
+    return t == SD_F4E2M1FN || t == SD_F6E2M3FN || t == SD_F6E3M2FN;
+}
+
 /* What a NaN becomes in a type without any is not fixed. */
 static bool loses_nan(const hlo_inst *in, const uint8_t *x, int i)
 {
     sd_dtype t = in->arg[0]->shape->dtype;
 
-    return in->op == HLO_CONVERT && in->shape->dtype == SD_F4E2M1FN &&
+    return in->op == HLO_CONVERT && has_no_nan(in->shape->dtype) &&
            (sd_dtype_kind(t) == SD_K_FLOAT ||
             sd_dtype_kind(t) == SD_K_COMPLEX) &&
            isnan(sd_scalar_to_f64(sd_dtype_part(t),

@@ -357,7 +357,7 @@ static void library_calls_are_words_and_back(void **state)
          "matmul: 3 numbers, not 14");
     word[0] = SD_TUPLE;
     says(libcall_of_words(LIBCALL_MATMUL, word, n, &c),
-         "matmul: lhs cannot be 28");
+         "matmul: lhs cannot be 30");
 }
 
 /* What each operation takes, and that the table of fields fits. */

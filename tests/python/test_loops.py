@@ -1,0 +1,75 @@
+"""A loop of small steps is one kernel on the host; it gives what its steps give
+one by one."""
+
+PROGRAMS = """
+import zlib, numpy as np, jax, jax.numpy as jnp
+from jax import lax
+r = np.random.RandomState(0)
+f32 = lambda *s: jnp.asarray(r.rand(*s), jnp.float32)
+
+def counted(x, n):
+    return lax.fori_loop(0, n, lambda i, s: (s[1], s[0] * 0.75 + i), (x, x + 1))
+
+def converging(x):
+    return lax.while_loop(lambda s: jnp.abs(s[0] * s[0] - s[1]).max() > 1e-2,
+                          lambda s: (s[0] + 0.1 * (s[1] / s[0] - s[0]), s[1]),
+                          (x + 1, x))
+
+def cell(c, x):
+    h = jnp.tanh(c[0] @ c[1] + x)
+    return (h, c[1]), h.astype(jnp.bfloat16)
+
+def collatz(n):
+    def step(s):
+        return lax.cond(s[0] % 2 == 0, lambda a: a // 2,
+                        lambda a: 3 * a + 1, s[0]), s[1] + 1
+    return lax.while_loop(lambda s: s[0] != 1, step, (n, 0))
+
+def nested(x):
+    def outer(i, s):
+        s = lax.fori_loop(0, i, lambda j, t: t.at[j].add(t[i - j]), s)
+        return lax.while_loop(lambda t: t[0] > 2, lambda t: t * 0.5, s)
+    return lax.fori_loop(0, 20, outer, x)
+
+def drawing(key):
+    def step(i, s):
+        key, sub = jax.random.split(s[0])
+        return key, s[1] + jax.random.normal(sub, (3,))
+    return lax.fori_loop(0, 50, step, (key, jnp.zeros(3)))
+
+for f, a in [(counted, (jnp.float32(2), 1000)), (counted, (f32(5), 0)),
+             (converging, (f32(70) + 0.5,)),
+             (lambda c, w, x: lax.scan(cell, (c, w), x),
+              (f32(4), f32(4, 4), f32(300, 4))),
+             (collatz, (27,)), (jax.vmap(collatz), (jnp.arange(1, 40),)),
+             (nested, (f32(24),)), (drawing, (jax.random.PRNGKey(3),))]:
+    print(*[zlib.crc32(np.asarray(y).tobytes())
+            for y in jax.tree.leaves(jax.jit(f)(*a))])
+"""
+
+
+def test_a_loop_gives_what_its_steps_give(python):
+    whole = python(PROGRAMS, env={"SUNDOG_DEVICE": "host"})
+    steps = python(PROGRAMS, env={"SUNDOG_DEVICE": "host", "SUNDOG_FUSE": "0"})
+    assert whole == steps and len(whole.split("\n")) >= 8
+
+
+ENDLESS = """
+import os, signal, threading, time
+import jax, jax.numpy as jnp
+from jax import lax
+inner = lambda s: lax.while_loop(lambda t: t[0] < 2, lambda t: (
+    t[0] * 0.5 + 0.5, t[1] + 1), s)
+f = jax.jit(lambda x: lax.fori_loop(0, 10, lambda i, s: inner(s), (x, 0)))
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    jax.block_until_ready(f(jnp.float32(1)))
+except KeyboardInterrupt:
+    print('KeyboardInterrupt')
+print(jax.jit(lambda x: x + 1)(1))
+"""
+
+
+def test_an_endless_loop_inside_of_a_loop_ends_at_an_interrupt(python):
+    out = python(ENDLESS, env={"SUNDOG_DEVICE": "host"}, timeout=120)
+    assert out.split() == ["KeyboardInterrupt", "2"]

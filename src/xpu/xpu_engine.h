@@ -11,8 +11,8 @@ typedef struct xpu_engine_row xpu_engine_row;
 /* The engines of one library, which share their code. */
 typedef struct {
     /* `said` (SAID bytes) is what was found, "onednn 2.6.3", or why nothing:
-     * then *out stays NULL.  An error: host memory is gone. */
-    sd_status (*open)(const xpu_engine_row *row, int nthread, void **out,
+     * then *out stays NULL.  pool: xpu_lib_open's.  An error: host memory is gone. */
+    sd_status (*open)(const xpu_engine_row *row, sd_pool *pool, void **out,
                       char *said);
     void (*close)(void *engine);
     /* Beside its row's, the device_lib bits of what it can here. */

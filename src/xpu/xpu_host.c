@@ -292,7 +292,7 @@ static sd_status open_one(xpu_client *c, const sd_options *opt)
         return sd_no_memory(sizeof *h);
     h->nworker = sd_pool_size(c->pool);
     if (sd_opt_bool(opt, SD_OPT_LIBRARIES) &&
-        (st = xpu_lib_open(h->nworker, &h->lib)))
+        (st = xpu_lib_open(c->pool, &h->lib)))
         return st;
     d->limit = sd_memory_size();
     return describe(d, opt, h);

@@ -60,8 +60,22 @@ static void find_threads(lapack *l, const xpu_engine_row *row)
     *(void **)&l->get_threads = dlsym(l->handle, name);
 }
 
-static sd_status open_engine(const xpu_engine_row *row, int nthread, void **out,
-                             char *said)
+static lapack *engine_create(sd_pool *pool)
+{
+    lapack *l = calloc(1, sizeof *l);
+
+    if (!l)
+        return NULL;
+    l->pool = pool;
+    l->nthread = pool ? sd_pool_size(pool) : 1;
+    if ((l->room = calloc((size_t)l->nthread, sizeof *l->room)))
+        return l;
+    free(l);
+    return NULL;
+}
+
+static sd_status open_engine(const xpu_engine_row *row, sd_pool *pool,
+                             void **out, char *said)
 {
     lapack *l;
     void *h = xpu_engine_find(row);
@@ -70,15 +84,15 @@ static sd_status open_engine(const xpu_engine_row *row, int nthread, void **out,
         snprintf(said, XPU_ENGINE_SAID, "no LAPACK");
         return NULL;
     }
-    if (!(l = calloc(1, sizeof *l))) {
+    if (!(l = engine_create(pool))) {
         dlclose(h);
         return sd_no_memory(sizeof *l);
     }
     l->handle = h;
-    l->nthread = nthread;
     if (!find_routines(l, row->prefix)) {
         snprintf(said, XPU_ENGINE_SAID, "%s without its routines", row->name);
         dlclose(h);
+        free(l->room);
         free(l);
         return NULL;
     }
@@ -94,20 +108,23 @@ static void close_engine(void *engine)
     lapack *l = engine;
 
     /* the library stays: its threads may still be in it */
-    for (int i = 0; i < LAPACK_AREAS; i++)
-        free(l->area[i].at);
+    for (int w = 0; w < l->nthread; w++)
+        for (int i = 0; i < LAPACK_AREAS; i++)
+            free(l->room[w].area[i].at);
+    free(l->room);
     pthread_mutex_destroy(&l->lock);
     free(l);
 }
 
 /* ---- what operations use ---- */
 
-lapack_job lapack_job_of(lapack *l, sd_dtype type)
+lapack_job lapack_job_of(lapack *l, int worker, sd_dtype type)
 {
     bool complex = type == SD_C64 || type == SD_C128;
     bool wide = type == SD_F64 || type == SD_C128;
 
     return (lapack_job){.l = l,
+                        .room = &l->room[worker],
                         .type = type,
                         .letter = 2 * complex + wide,
                         .complex = complex,
@@ -124,14 +141,14 @@ sd_status lapack_area(const lapack_job *j, int area, size_t n, size_t size,
     if (!sd_mul_size(SD_MAX(n, 1), size, &bytes) || bytes > SIZE_MAX - 64)
         return sd_no_memory(SIZE_MAX);
     bytes = (bytes + 63) & ~(size_t)63;
-    if (bytes > j->l->area[area].bytes) {
+    if (bytes > j->room->area[area].bytes) {
         if (!(p = aligned_alloc(64, bytes)))
             return sd_no_memory(bytes);
-        free(j->l->area[area].at);
-        j->l->area[area].at = p;
-        j->l->area[area].bytes = bytes;
+        free(j->room->area[area].at);
+        j->room->area[area].at = p;
+        j->room->area[area].bytes = bytes;
     }
-    *out = j->l->area[area].at;
+    *out = j->room->area[area].at;
     return NULL;
 }
 
@@ -252,7 +269,7 @@ void lapack_call(const lapack_job *j, lapack_routine r, const void *const *arg,
 
 /* ---- running ---- */
 
-/* The element type that all operations have as their first field. */
+/* The fields that all operations begin with. */
 static sd_dtype type_of(const libcall *c)
 {
     switch (c->op) {
@@ -266,10 +283,24 @@ static sd_dtype type_of(const libcall *c)
     }
 }
 
-static sd_status operate(lapack *l, const libcall *c, char *const *p)
+static int64_t *batch_of(libcall *c)
+{
+    switch (c->op) {
+#define X(id, name) \
+    case LIBCALL_##id: \
+        return &c->name.batch;
+        LAPACK_OPERATIONS(X)
+#undef X
+    default:
+        return NULL;
+    }
+}
+
+static sd_status operate(lapack *l, int worker, const libcall *c,
+                         char *const *p)
 {
     sd_dtype type = type_of(c);
-    lapack_job j = lapack_job_of(l, type);
+    lapack_job j = lapack_job_of(l, worker, type);
 
     if (type != SD_F32 && type != SD_F64 && type != SD_C64 && type != SD_C128)
         return sd_error(SD_UNIMPLEMENTED, "LAPACK's %s of %s",
@@ -285,20 +316,77 @@ static sd_status operate(lapack *l, const libcall *c, char *const *p)
     }
 }
 
-/* The number of threads is the library's for the whole process, and others may
- * use it: it is as before when we are done. */
+/* ---- batches ---- */
+
+enum { PARTS = 8 }; /* a thread */
+
+typedef struct {
+    lapack *l;
+    const libcall *call;
+    libcall_args args;
+    char *const *ptr;
+    int64_t batch, parts;
+} division;
+
+/* Matrices [batch i / parts, batch (i + 1) / parts) are a call of their own. */
+static void run_part(void *ctx, int64_t i, int worker)
+{
+    division *d = ctx;
+    libcall c = *d->call;
+    int64_t from = d->batch / d->parts * i + SD_MIN(i, d->batch % d->parts);
+    int64_t many = d->batch / d->parts + (i < d->batch % d->parts);
+    lapack_room *room = &d->l->room[worker];
+    char *p[SD_COUNTOF(d->args.at)];
+
+    for (int k = 0; k < d->args.n; k++)
+        p[k] = d->ptr[k] + d->args.at[k].n / d->batch * from *
+                               (int64_t)sd_dtype_bytes(d->args.at[k].type);
+    *batch_of(&c) = many;
+    if (!room->st)
+        room->st = operate(d->l, worker, &c, p);
+}
+
+static sd_status run_parts(lapack *l, const libcall *c, char *const *ptr,
+                           int64_t batch)
+{
+    division d = {.l = l,
+                  .call = c,
+                  .args = libcall_args_of(c),
+                  .ptr = ptr,
+                  .batch = batch,
+                  .parts = SD_MIN(batch, (int64_t)l->nthread * PARTS)};
+    sd_status st = NULL;
+
+    sd_pool_run(l->pool, d.parts, run_part, &d);
+    for (int w = 0; w < l->nthread; w++) {
+        if (st)
+            sd_status_free(l->room[w].st);
+        else
+            st = l->room[w].st;
+        l->room[w].st = NULL;
+    }
+    return st;
+}
+
+/* Many matrices are shared among our threads, each done by one; few by the
+ * library's.  How many threads that has is for the whole process, and others
+ * may use it: it is as before when we are done. */
 static sd_status run(void *engine, const thunk *t, void *const *ptr)
 {
     lapack *l = engine;
+    libcall c = *t->call;
+    int64_t *batch = batch_of(&c);
+    bool many = l->nthread > 1 && batch && *batch >= l->nthread;
     int before, now;
     sd_status st;
 
     pthread_mutex_lock(&l->lock);
-    now = libcall_flops(t->call) < SMALL_FLOPS ? 1 : l->nthread;
+    now = many || libcall_flops(t->call) < SMALL_FLOPS ? 1 : l->nthread;
     before = l->get_threads ? l->get_threads() : 0;
     if (l->set_threads && before != now)
         l->set_threads(now);
-    st = operate(l, t->call, (char *const *)ptr);
+    st = many ? run_parts(l, t->call, (char *const *)ptr, *batch)
+              : operate(l, 0, t->call, (char *const *)ptr);
     if (l->set_threads && before && before != now)
         l->set_threads(before);
     pthread_mutex_unlock(&l->lock);

@@ -38,35 +38,42 @@ typedef enum {
     LAPACK_COUNT
 } lapack_routine;
 
-/* Of a call: what the routines are handed.  It lives as long as the engine's
- * lock is held. */
+/* What the routines are handed, of each thread that calls them.  It lives as
+ * long as the engine's lock is held. */
 enum { LAPACK_A, LAPACK_B, LAPACK_C, LAPACK_INTS, LAPACK_REALS, LAPACK_WORK,
        LAPACK_AREAS };
+
+typedef struct {
+    struct {
+        void *at;
+        size_t bytes;
+    } area[LAPACK_AREAS];
+    sd_status st; /* of a part of a batch */
+} lapack_room;
 
 typedef void lapack_fn(void);
 typedef struct {
     lapack_fn *fn[4][LAPACK_COUNT]; /* of s, d, c, z */
     void *handle;
+    sd_pool *pool; /* borrowed; or NULL */
     int nthread;
     void (*set_threads)(int);
     int (*get_threads)(void);
     size_t int_bytes;
     pthread_mutex_t lock;
-    struct {
-        void *at;
-        size_t bytes;
-    } area[LAPACK_AREAS];
+    lapack_room *room; /* [nthread] */
 } lapack;
 
 typedef struct {
     lapack *l;
+    lapack_room *room;
     sd_dtype type;
     int letter;        /* of s, d, c, z */
     bool complex;
     size_t size, part; /* bytes of an element and of its real part */
 } lapack_job;
 
-lapack_job lapack_job_of(lapack *l, sd_dtype type);
+lapack_job lapack_job_of(lapack *l, int worker, sd_dtype type);
 /* At least that many bytes, kept for later calls; what is in it is not. */
 sd_status lapack_area(const lapack_job *j, int area, size_t n, size_t size,
                       void **out);

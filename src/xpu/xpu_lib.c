@@ -33,39 +33,39 @@ struct xpu_lib {
     char version[LIBRARIES * (XPU_ENGINE_SAID + 2)];
 };
 
-static sd_status open_row(xpu_lib *l, const xpu_engine_row *row, int nthread)
+static sd_status open_row(xpu_lib *l, const xpu_engine_row *row, sd_pool *pool)
 {
     engine *e = &l->engine[__builtin_ctzll(row->lib)];
     sd_status st;
 
     if (e->at)
         return NULL;
-    if ((st = row->kind->open(row, nthread, &e->at, e->said)))
+    if ((st = row->kind->open(row, pool, &e->at, e->said)))
         return st;
     if (e->at)
         e->kind = row->kind;
     return NULL;
 }
 
-static sd_status open_rows(xpu_lib *l, int nthread)
+static sd_status open_rows(xpu_lib *l, sd_pool *pool)
 {
     xpu_engine_env env = xpu_engine_env_lend();
     sd_status st = NULL;
 
     for (size_t i = 0; !st && i < SD_COUNTOF(rows); i++)
-        st = open_row(l, &rows[i], nthread);
+        st = open_row(l, &rows[i], pool);
     xpu_engine_env_take_back(env);
     return st;
 }
 
-sd_status xpu_lib_open(int nthread, xpu_lib **out)
+sd_status xpu_lib_open(sd_pool *pool, xpu_lib **out)
 {
     xpu_lib *l = calloc(1, sizeof *l);
     sd_status st;
 
     if (!l)
         return sd_no_memory(sizeof *l);
-    if ((st = open_rows(l, nthread))) {
+    if ((st = open_rows(l, pool))) {
         xpu_lib_close(l);
         return st;
     }

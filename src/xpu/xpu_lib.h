@@ -12,8 +12,9 @@
 typedef struct xpu_lib xpu_lib;
 
 /* Looks for the libraries; a missing one is no error, xpu_lib_present tells.
- * Calls use nthread threads, whatever OMP_NUM_THREADS says. */
-sd_status xpu_lib_open(int nthread, xpu_lib **out);
+ * Calls use as many threads as the pool has, whatever OMP_NUM_THREADS says:
+ * the pool's or their own.  Borrowed; NULL: one. */
+sd_status xpu_lib_open(sd_pool *pool, xpu_lib **out);
 void xpu_lib_close(xpu_lib *l); /* takes NULL */
 uint64_t xpu_lib_present(const xpu_lib *l); /* device_lib bits */
 /* "onednn 2.6.0", or why there is none: for the log and for dumps. */

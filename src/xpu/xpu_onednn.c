@@ -14,14 +14,14 @@ enum { MAX_CALLS = 1024, SMALL_FLOPS = 1 << 25 };
 
 /* ---- opening ---- */
 
-static sd_status open_engine(const xpu_engine_row *row, int nthread, void **out,
+static sd_status open_engine(const xpu_engine_row *row, sd_pool *pool, void **out,
                              char *said)
 {
     onednn *l = calloc(1, sizeof *l);
 
     if (!l)
         return sd_no_memory(sizeof *l);
-    l->nthread = nthread;
+    l->nthread = pool ? sd_pool_size(pool) : 1;
     l->owner = getpid();
     if (!onednn_open(l, row, said)) {
         free(l);

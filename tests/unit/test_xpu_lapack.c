@@ -536,16 +536,19 @@ static void one_tridiagonal_solve(sd_dtype t, int64_t n)
 
 /* ---- tests ---- */
 
+static sd_pool *pool;
+
 static int open_lib(void **state)
 {
     (void)state;
-    return xpu_lib_open(2, &lib) != NULL;
+    return sd_pool_create(2, &pool) || xpu_lib_open(pool, &lib);
 }
 
 static int close_lib(void **state)
 {
     (void)state;
     xpu_lib_close(lib);
+    sd_pool_destroy(pool);
     return 0;
 }
 

@@ -322,6 +322,44 @@ static void test_used_machines_make_the_same_code(void **state)
     sd_arena_destroy(a);
 }
 
+/* What runs for long is compiled with care, and apart from what does not. */
+static void test_long_kernels_have_their_own_batch(void **state)
+{
+    static const program mixed = {
+        "mixed", 0,
+        "HloModule m\n"
+        "ENTRY e { x = f32[4000000] parameter(0) y = f32[30] parameter(1) "
+        "z = f32[7,3] parameter(2) a = f32[4000000] negate(x) "
+        "b = f32[30] negate(y) c = f32[7,3] abs(z) "
+        "ROOT t = (f32[4000000], f32[30], f32[7,3]) tuple(a, b, c) }"};
+    world *w = *state;
+    const device_desc *dev = xpu_device_desc(w->device);
+    sd_arena *a;
+    sd_options opt;
+    hlo_module *m;
+    plan *p;
+    int last = 0;
+
+    if (dev->kind != DEVICE_HOST)
+        skip(); /* one module there */
+    a = sd_arena_create();
+    sd_options_from_env(&opt);
+    m = parse(a, &mixed);
+    check(hlo_optimize(m, dev, &opt, NULL, NULL), "passes");
+    check(plan_make(a, m, dev, &opt, &p), "plan");
+    check(target_build(p, &opt, w->shelf, NULL, NULL, NULL), "target");
+    assert_int_equal(p->nkernel, 3);
+    for (int i = 0; i < p->nkernel; i++) {
+        bool is_long = p->kernel[i]->slot[0].count == 4000000;
+
+        last = SD_MAX(last, p->program->kernel[i].binary);
+        assert_int_equal(p->program->kernel[i].binary, !is_long);
+    }
+    assert_int_equal(last + 1, p->program->nbinary);
+    plan_destroy(p);
+    sd_arena_destroy(a);
+}
+
 int main(int argc, char **argv)
 {
     world w = {0};
@@ -331,6 +369,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_prestate(test_programs, &w),
         cmocka_unit_test_prestate(test_programs_with_care, &w),
         cmocka_unit_test_prestate(test_used_machines_make_the_same_code, &w),
+        cmocka_unit_test_prestate(test_long_kernels_have_their_own_batch, &w),
         cmocka_unit_test_prestate(test_dumped_ir_compiles, &w)};
 
     sd_log_init();

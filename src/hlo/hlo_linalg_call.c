@@ -8,8 +8,9 @@
     X(svd) \
     X(svd_values) \
     X(eig) \
-    X(eig_left) X(eig_right) X(eig_values) X(schur) X(schur_values) \
-        X(hessenberg) X(tridiagonal) X(tridiagonal_solve) X(geqp3) X(lu) X(qr) \
+    X(eig_left) \
+    X(eig_right) X(eig_values) X(schur) X(schur_values) X(hessenberg) \
+        X(tridiagonal) X(tridiagonal_solve) X(geqp3) X(lu) X(qr) \
             X(householder_product) X(ormqr) X(cholesky) X(triangular_solve) \
                 X(spsolve)
 

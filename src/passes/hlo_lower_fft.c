@@ -179,7 +179,10 @@ static hlo_inst *transform(const fft *f, hlo_inst *x, int64_t count)
                        .each = 1,
                        .count = count};
 
-    if (n1)
+    /* turning has the place in the table that a chirp would have */
+    if (n1 && !hlo_fft_is_smooth(n1))
+        n1 = n / n1;
+    if (n1 && hlo_fft_is_smooth(n1))
         return as_matrix(f, x, n1, count);
     return n <= HLO_FFT_MOST ? call(f, x, l, x->shape) : bluestein(f, x, count);
 }

@@ -71,7 +71,7 @@ def test_volumes(shape, kind):
         assert ours <= 1.05 * theirs
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 8, 9, 30, 31, 64, 97, 100, 127, 256, 1000, 1009, 1024, 4096, 20000, 32768, 65536, 100003])
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 9, 30, 31, 64, 97, 100, 127, 256, 1000, 1009, 1024, 4096, 20000, 32768, 65536, 100003, 131070])
 @pytest.mark.parametrize("kind", [0, 1], ids=["f32", "f64"])
 def test_real_lines(n, kind):
     rng = np.random.default_rng(6)

@@ -238,7 +238,7 @@ static void pack(sd_dtype t, size_t n, uint8_t *wide, uint8_t *packed,
         else if (sd_dtype_kind(t) == SD_K_SINT)
             sd_scalar_of_s64(t, *p >> at & mask, &wide[i]);
         else
-            wide[i] = *p >> at & mask;
+            wide[i] = (uint8_t)(*p >> at & mask);
     }
 }
 

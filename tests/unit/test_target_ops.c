@@ -65,7 +65,7 @@ static plan_kernel *kernel_of(sd_arena *a, const hlo_inst *in,
     for (int i = 0; i < in->narg; i++) {
         sd_dtype t = in->arg[i]->shape->dtype;
 
-        k->slot[k->nslot] = (plan_slot){t, N, PLAN_READ, 64, true, 0};
+        k->slot[k->nslot] = (plan_slot){t, N, PLAN_READ, 64, true};
         elt->arg[i] = add_node(a, k,
                                (plan_node){.kind = PN_LOAD,
                                            .dtype = t,
@@ -74,7 +74,7 @@ static plan_kernel *kernel_of(sd_arena *a, const hlo_inst *in,
     }
     root = add_node(a, k, *elt);
     k->slot[k->nslot] =
-        (plan_slot){in->shape->dtype, N, PLAN_WRITE, 64, true, 0};
+        (plan_slot){in->shape->dtype, N, PLAN_WRITE, 64, true};
     add_node(a, k,
              (plan_node){.kind = PN_STORE,
                          .dtype = in->shape->dtype,

@@ -9,10 +9,10 @@
     X(svd_values) \
     X(eig) \
     X(eig_left) \
-    X(eig_right) X(eig_values) X(schur) X(schur_values) X(hessenberg) \
-        X(tridiagonal) X(tridiagonal_solve) X(geqp3) X(lu) X(qr) \
-            X(householder_product) X(ormqr) X(cholesky) X(triangular_solve) \
-                X(spsolve)
+    X(eig_right) \
+    X(eig_values) X(schur) X(schur_values) X(hessenberg) X(tridiagonal) \
+        X(tridiagonal_solve) X(geqp3) X(lu) X(qr) X(householder_product) \
+            X(ormqr) X(cholesky) X(triangular_solve) X(spsolve)
 
 typedef enum {
 #define X(name) FN_##name,

@@ -14,8 +14,8 @@ enum { MAX_CALLS = 1024, SMALL_FLOPS = 1 << 25 };
 
 /* ---- opening ---- */
 
-static sd_status open_engine(const xpu_engine_row *row, sd_pool *pool, void **out,
-                             char *said)
+static sd_status open_engine(const xpu_engine_row *row, sd_pool *pool,
+                             void **out, char *said)
 {
     onednn *l = calloc(1, sizeof *l);
 

@@ -1,8 +1,9 @@
 /* The evaluator's functions of one element against MPFR.
  *
  *   test_hlo_scalar               a sample of each function and type in bounds
- *   test_hlo_scalar table [NAME]  all of it, or of one op or type: docs/numerics.md
- *   test_hlo_scalar rows FILE     that table has a row for each function
+ *   test_hlo_scalar table [NAME]  all of it, or of one op or type:
+ * docs/numerics.md test_hlo_scalar rows FILE     that table has a row for each
+ * function
  *
  * Rows are made from the op table: an op with a float or complex element and
  * without an exact function is a failure. */

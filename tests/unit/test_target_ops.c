@@ -73,8 +73,7 @@ static plan_kernel *kernel_of(sd_arena *a, const hlo_inst *in,
                                            .off = &lane_axis});
     }
     root = add_node(a, k, *elt);
-    k->slot[k->nslot] =
-        (plan_slot){in->shape->dtype, N, PLAN_WRITE, 64, true};
+    k->slot[k->nslot] = (plan_slot){in->shape->dtype, N, PLAN_WRITE, 64, true};
     add_node(a, k,
              (plan_node){.kind = PN_STORE,
                          .dtype = in->shape->dtype,

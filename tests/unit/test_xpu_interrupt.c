@@ -285,6 +285,16 @@ static void raise_again(int number, siginfo_t *info, void *context)
     raise(number);
 }
 
+#ifdef __SANITIZE_THREAD__
+/* The thread sanitizer delivers what a handler raises only when that handler
+ * has returned, where it is a second interrupt. */
+static void one_that_is_raised_again_counts_once(void **state)
+{
+    (void)state;
+    (void)raise_again;
+    skip();
+}
+#else
 static void one_that_is_raised_again_counts_once(void **state)
 {
     struct sigaction a = {.sa_sigaction = raise_again,
@@ -309,6 +319,7 @@ static void one_that_is_raised_again_counts_once(void **state)
     is_handled_by(seen);
     handle(SIG_DFL);
 }
+#endif
 
 static void interrupts_can_be_turned_off(void **state)
 {

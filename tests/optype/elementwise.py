@@ -86,7 +86,7 @@ def operands(c, t, s, n):
     """Lists of n operands and how the op's result of them is compared: any
     values; of complex functions, first those of ordinary size."""
     rule = (UNARY | BINARY)[c.op][1]
-    if t == "f4e2m1fn" and rule == EXACT:   # a zero of any sign for NaN
+    if t in values.WITHOUT_NAN and rule == EXACT:   # a zero of any sign for it
         rule = ZEROS
     if kind(t) != "cplx" or c.op in SIMPLE:
         return [([c.param(values.any_values, t, s) for _ in range(n)],
@@ -300,16 +300,18 @@ def clamp(c, t, s):
 
 
 def convert(c, t, s):
-    """To every type; f4 has no NaN: a zero of any sign stands for it."""
+    """To every type that JAX's CPU has, or that this one is of the kind of;
+    where there is no NaN a zero of any sign stands for it."""
     x = c.param(values.any_values, t, s)
-    types = values.TYPES
+    types = [to for to in values.TYPES
+             if t in values.NOT_IN_JAX or to not in values.NOT_IN_JAX]
     if kind(t) == "cplx" and c.shape == "rank3":
         c.unsayable = "complex to pred ends the process of JAX's client"
     elif kind(t) == "cplx":
         types = types[1:]
     for to in types:
         c.give("convert", (to, s), x,
-               rule=ZEROS if to == "f4e2m1fn" else EXACT)
+               rule=ZEROS if to in values.WITHOUT_NAN else EXACT)
     return lambda x: [converted(t, x, to) for to in types]
 
 

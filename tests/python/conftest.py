@@ -1,6 +1,7 @@
 """The end-to-end tests.  A process holds one kind of device of ours, so each
 test runs Python in fresh processes through `python` below."""
 import os
+import signal
 import subprocess
 import sys
 
@@ -8,6 +9,9 @@ import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+# Who is started in the background by a shell inherits that SIGINT is ignored,
+# and would hand that on to the processes whose interrupts are tested.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

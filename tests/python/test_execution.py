@@ -7,13 +7,13 @@ x = jax.device_put(np.ones((512, 512), np.float32), d)
 f = jax.jit(lambda x: jax.lax.fori_loop(0, 60, lambda i, x: jnp.tanh(x @ x), x))
 jax.block_until_ready(f(x))
 n = 1
-while True:  # a program of 100 ms or more, on any machine
+while True:  # a program of 200 ms or so, on any machine
     f = jax.jit(lambda x: jax.lax.fori_loop(
         0, 60 * n, lambda i, x: jnp.tanh(x @ x), x))
     jax.block_until_ready(f(x))
     start = time.perf_counter()
     jax.block_until_ready(f(x))
-    if time.perf_counter() - start > 0.1:
+    if time.perf_counter() - start > 0.2:
         break
     n *= 2
 start = time.perf_counter()
@@ -28,7 +28,7 @@ print(returned, ready, total)
 
 def test_execute_returns_before_the_work_is_done(python):
     returned, ready, total = python(ASYNC).split()
-    # Not a bar on speed: returning must not wait for the 100 ms of work.
+    # Not a bar on speed: returning must not wait for the work.
     assert float(total) > 0.1 and ready == "False"
     assert float(returned) < 0.05
 

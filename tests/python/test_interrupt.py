@@ -7,9 +7,6 @@ PRELUDE = """
 import faulthandler, asyncio, os, signal, sys, threading, time
 import jax, jax.numpy as jnp, numpy as np
 
-# Who is started in the background by a shell inherits that SIGINT is ignored.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-
 def interrupt(after, times=1):
     def send():
         time.sleep(after)

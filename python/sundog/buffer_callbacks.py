@@ -5,7 +5,6 @@ a copy of each."""
 import numpy as np
 
 
-
 class Buffer:
     """What jaxlib hands over on its own platforms, as far as it can be asked
     for here."""

@@ -1,21 +1,10 @@
 /* CHLO's complex functions, of real and imaginary part.  Inverse sine and
  * cosine as Hull, Fairgrieve and Tang, "Implementing the complex arcsine and
  * arccosine functions using exception handling", 1997; the others by them. */
-#include "vhlo_chlo.h"
+#include "vhlo_chlo_terms.h"
 
 #include <float.h>
 #include <math.h>
-
-#define PI 3.14159265358979323846
-
-#define add(x, y)     chlo_f2(f, HLO_ADD, x, y)
-#define sub(x, y)     chlo_f2(f, HLO_SUBTRACT, x, y)
-#define mul(x, y)     chlo_f2(f, HLO_MULTIPLY, x, y)
-#define quo(x, y)     chlo_f2(f, HLO_DIVIDE, x, y)
-#define fn(op, x)     chlo_f1(f, HLO_##op, x)
-#define num(v)        chlo_num(f, v)
-#define is(dir, x, y) chlo_is(f, HLO_##dir, x, y)
-#define pick(p, x, y) chlo_pick(f, p, x, y)
 
 static hlo_inst *hypotenuse(const chlo_fn *f, hlo_inst *x, hlo_inst *y)
 {

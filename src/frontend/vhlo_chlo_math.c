@@ -3,12 +3,10 @@
  * Lanczos' sum as P. Godfrey fitted it (g = 7, 9 terms) for lgamma, digamma;
  * Cephes (S. Moshier) for erfc, bessel_i1e and zeta's Bernoulli numbers;
  * M. Giles, "Approximating the erfinv function", 2011. */
-#include "vhlo_chlo.h"
+#include "vhlo_chlo_terms.h"
 
 #include <float.h>
 #include <math.h>
-
-#define PI 3.14159265358979323846
 
 /* ---- building ---- */
 
@@ -38,15 +36,6 @@ hlo_inst *chlo_pick(const chlo_fn *f, hlo_inst *p, hlo_inst *x, hlo_inst *y)
 {
     return hlo_make_select((hlo_at){f->im->c, NULL, NULL}, p, x, y);
 }
-
-#define add(x, y)     chlo_f2(f, HLO_ADD, x, y)
-#define sub(x, y)     chlo_f2(f, HLO_SUBTRACT, x, y)
-#define mul(x, y)     chlo_f2(f, HLO_MULTIPLY, x, y)
-#define quo(x, y)     chlo_f2(f, HLO_DIVIDE, x, y)
-#define fn(op, x)     chlo_f1(f, HLO_##op, x)
-#define num(v)        chlo_num(f, v)
-#define is(dir, x, y) chlo_is(f, HLO_##dir, x, y)
-#define pick(p, x, y) chlo_pick(f, p, x, y)
 
 static bool is_wide(const chlo_fn *f)
 {

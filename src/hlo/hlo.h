@@ -36,6 +36,7 @@ enum { /* element types an op takes: a mask of 1 << sd_kind, signed split */
     HLO_T_NUM = HLO_T_INT | HLO_T_FLOAT | HLO_T_CPLX,
     HLO_T_ANY = HLO_T_NUM | HLO_T_PRED
 };
+int hlo_type_bit(sd_dtype t); /* one of the first five; 0: tuples, tokens */
 
 enum { HLO_P_COMM = 1, HLO_P_ASSOC = 2, HLO_P_REGION = 4, HLO_P_EFFECT = 8,
        HLO_P_CHEAP = 16, HLO_P_HEAVY = 32 };
@@ -216,6 +217,7 @@ struct hlo_module {
 hlo_module *hlo_module_create(sd_arena *a, const char *name);
 int64_t hlo_participants(const hlo_module *m); /* replicas x partitions */
 hlo_comp *hlo_comp_create(hlo_module *m, const char *name);
+void hlo_comp_append(hlo_module *m, hlo_comp *c); /* to the module's list */
 void hlo_comp_remove(hlo_comp *c);
 /* Appends before `before` (NULL: at the end).  Operands' use lists grow. */
 hlo_inst *hlo_inst_create(hlo_comp *c, hlo_inst *before, hlo_op op,

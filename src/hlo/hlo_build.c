@@ -119,6 +119,17 @@ int64_t hlo_participants(const hlo_module *m)
     return (int64_t)m->nreplica * m->npartition;
 }
 
+void hlo_comp_append(hlo_module *m, hlo_comp *c)
+{
+    c->next = NULL;
+    c->prev = m->last;
+    if (m->last)
+        m->last->next = c;
+    else
+        m->first = c;
+    m->last = c;
+}
+
 hlo_comp *hlo_comp_create(hlo_module *m, const char *name)
 {
     hlo_comp *c = sd_arena_new(m->arena, hlo_comp);
@@ -126,12 +137,7 @@ hlo_comp *hlo_comp_create(hlo_module *m, const char *name)
     c->name = unique_name(m, name, COMP_NAMES);
     c->id = m->next_id++;
     c->module = m;
-    c->prev = m->last;
-    if (m->last)
-        m->last->next = c;
-    else
-        m->first = c;
-    m->last = c;
+    hlo_comp_append(m, c);
     return c;
 }
 

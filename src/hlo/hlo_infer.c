@@ -252,7 +252,7 @@ bool hlo_is_int(sd_dtype t)
 
 /* ---- the elementwise classes ---- */
 
-static int type_bit(sd_dtype t)
+int hlo_type_bit(sd_dtype t)
 {
     switch (sd_dtype_kind(t)) {
     case SD_K_PRED:
@@ -447,7 +447,7 @@ sd_status hlo_infer(hlo_module *m, const hlo_inst *in, const sd_shape **out)
     const hlo_op_info *op = hlo_info(in);
 
     if (in->narg > 0 && sd_shape_is_array(in->arg[0]->shape) &&
-        !(op->types & type_bit(in->arg[0]->shape->dtype)))
+        !(op->types & hlo_type_bit(in->arg[0]->shape->dtype)))
         return hlo_bad(m, in, "%s does not take %s", op->name,
                        sd_dtype_name(in->arg[0]->shape->dtype));
     return infer_class[op->cls](m, in, out);

@@ -97,17 +97,6 @@ static bool is_listed(const char *list, const char *name)
 
 /* ---- callees first ---- */
 
-static void place_comp(hlo_module *m, hlo_comp *c)
-{
-    c->next = NULL;
-    c->prev = m->last;
-    if (m->last)
-        m->last->next = c;
-    else
-        m->first = c;
-    m->last = c;
-}
-
 typedef struct {
     hlo_comp *c;
     hlo_inst *in;
@@ -135,7 +124,7 @@ static void order_comps(hlo_module *m)
             visit *v = &stack.at[stack.n - 1];
 
             if (!v->in) {
-                place_comp(m, v->c);
+                hlo_comp_append(m, v->c);
                 stack.n--;
             } else if (v->i == v->in->ncomp) {
                 v->in = v->in->next;

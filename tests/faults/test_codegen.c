@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "devlib.h"
+#include "want_error.h"
 
 static struct {
     bool no_socket, no_process, no_machine, no_passes, no_devlib;
@@ -106,15 +107,6 @@ static const char spirv[] =
     "define spir_kernel void @f(ptr addrspace(1) %p) {\n"
     "  store i32 1, ptr addrspace(1) %p\n  ret void\n}\n";
 
-static void refused(sd_status st, sd_code code, const char *why)
-{
-    if (!st)
-        fail_msg("nobody says '%s'", why);
-    if (st->code != code || !strstr(st->message, why))
-        fail_msg("'%s' (%d) does not say '%s'", st->message, st->code, why);
-    sd_status_free(st);
-}
-
 static sd_status compile(const char *device, const char *ir)
 {
     device_desc dev = {.kind = DEVICE_CUDA, .name = "cuda:sm_90"};
@@ -146,33 +138,35 @@ static void good_ir_compiles(void **state)
 static void bad_ir_is_refused(void **state)
 {
     (void)state;
-    refused(compile("host:v3", "nonsense"), SD_INVALID, "LLVM IR: ");
-    refused(compile("host:v3",
-                    "define i32 @f() {\nentry:\n"
-                    "  %x = phi i32 [ 0, %entry ]\n  ret i32 %x\n}\n"),
-            SD_INTERNAL, "generated code is wrong: ");
-    refused(compile("host:v3",
-                    "define double @f() \"target-features\"=\"-sse,-sse2\" {\n"
-                    "  ret double 1.0\n}\n"),
-            SD_INTERNAL, "LLVM's code generation: ");
-    refused(compile("host:v3", "declare double @sin(double)\n"
-                               "define double @f(double %x) {\n"
-                               "  %y = call double @sin(double %x)\n"
-                               "  ret double %y\n}\n"),
-            SD_INTERNAL, "generated code imports sin");
+    want_refusal(compile("host:v3", "nonsense"), SD_INVALID, "LLVM IR: ");
+    want_refusal(compile("host:v3",
+                         "define i32 @f() {\nentry:\n"
+                         "  %x = phi i32 [ 0, %entry ]\n  ret i32 %x\n}\n"),
+                 SD_INTERNAL, "generated code is wrong: ");
+    want_refusal(
+        compile("host:v3",
+                "define double @f() \"target-features\"=\"-sse,-sse2\" {\n"
+                "  ret double 1.0\n}\n"),
+        SD_INTERNAL, "LLVM's code generation: ");
+    want_refusal(compile("host:v3", "declare double @sin(double)\n"
+                                    "define double @f(double %x) {\n"
+                                    "  %y = call double @sin(double %x)\n"
+                                    "  ret double %y\n}\n"),
+                 SD_INTERNAL, "generated code imports sin");
 }
 
 static void llvm_without_a_target_or_passes_is_an_error(void **state)
 {
     (void)state;
     world.no_machine = true;
-    refused(compile("host:v3", good), SD_INTERNAL,
-            "LLVM has no target x86_64-unknown-linux-gnu");
+    want_refusal(compile("host:v3", good), SD_INTERNAL,
+                 "LLVM has no target x86_64-unknown-linux-gnu");
     world.no_machine = false;
     world.no_passes = true;
-    refused(compile("host:v3", good), SD_INTERNAL, "LLVM's passes: no such");
-    refused(compile("cuda:sm_90", good), SD_UNIMPLEMENTED,
-            "no code generator for cuda:sm_90");
+    want_refusal(compile("host:v3", good), SD_INTERNAL,
+                 "LLVM's passes: no such");
+    want_refusal(compile("cuda:sm_90", good), SD_UNIMPLEMENTED,
+                 "no code generator for cuda:sm_90");
 }
 
 /* ---- the child ---- */
@@ -181,23 +175,23 @@ static void a_child_that_cannot_start_is_an_error(void **state)
 {
     (void)state;
     world.no_socket = true;
-    refused(compile("cl:pvc", spirv), SD_EXHAUSTED, "Too many open files");
+    want_refusal(compile("cl:pvc", spirv), SD_EXHAUSTED, "Too many open files");
     world.no_socket = false;
     world.no_process = true;
-    refused(compile("cl:pvc", spirv), SD_EXHAUSTED,
-            "Resource temporarily unavailable");
+    want_refusal(compile("cl:pvc", spirv), SD_EXHAUSTED,
+                 "Resource temporarily unavailable");
 }
 
 static void a_child_that_dies_is_an_error(void **state)
 {
     (void)state;
     world.child = "exit 3";
-    refused(compile("cl:pvc", spirv), SD_INTERNAL, "early (status 3)");
+    want_refusal(compile("cl:pvc", spirv), SD_INTERNAL, "early (status 3)");
     world.child = "kill -9 $$";
-    refused(compile("cl:pvc", spirv), SD_INTERNAL, "early (signal 9)");
+    want_refusal(compile("cl:pvc", spirv), SD_INTERNAL, "early (signal 9)");
     world.child = "exit 3";
     signal(SIGCHLD, SIG_IGN);
-    refused(compile("cl:pvc", spirv), SD_INTERNAL, "ended early");
+    want_refusal(compile("cl:pvc", spirv), SD_INTERNAL, "ended early");
     signal(SIGCHLD, SIG_DFL);
     world.child = NULL;
     assert_null(compile("cl:pvc", spirv));
@@ -210,18 +204,18 @@ static void a_child_that_hangs_is_ended(void **state)
     (void)state;
     world.child = "exec sleep 60";
     world.seconds = 1;
-    refused(compile("cl:pvc", spirv), SD_DEADLINE, "took more than");
+    want_refusal(compile("cl:pvc", spirv), SD_DEADLINE, "took more than");
     assert_true(sd_now_ns() - start < UINT64_C(30000000000));
 }
 
 static void what_spirv_cannot_say_is_the_child_s_error(void **state)
 {
     (void)state;
-    refused(compile("cl:pvc",
-                    "define spir_kernel void @f(ptr addrspace(1) %p) {\n"
-                    "  call void asm sideeffect \"nonsense\", \"\"()\n"
-                    "  ret void\n}\n"),
-            SD_INTERNAL, "LLVM's code generation: ");
+    want_refusal(compile("cl:pvc",
+                         "define spir_kernel void @f(ptr addrspace(1) %p) {\n"
+                         "  call void asm sideeffect \"nonsense\", \"\"()\n"
+                         "  ret void\n}\n"),
+                 SD_INTERNAL, "LLVM's code generation: ");
 }
 
 /* ---- from plans ---- */
@@ -255,7 +249,7 @@ static void refuse_sort(const char *device, const char *order, const char *why)
 
     assert_null(target_check(p));
     p->kernel[0]->sort->scratch = 8;
-    refused(target_check(p), SD_INTERNAL, why);
+    want_refusal(target_check(p), SD_INTERNAL, why);
     plan_destroy(p);
     sd_arena_destroy(a);
 }
@@ -289,8 +283,8 @@ static void a_call_with_a_number_too_many_is_refused(void **state)
             calls++;
         }
     assert_int_equal(calls, 1);
-    refused(target_check(p), SD_INTERNAL,
-            "takes other arguments than a call hands it");
+    want_refusal(target_check(p), SD_INTERNAL,
+                 "takes other arguments than a call hands it");
     plan_destroy(p);
     sd_arena_destroy(a);
 }
@@ -305,8 +299,8 @@ static void a_library_without_the_function_is_an_error(void **state)
     (void)state;
     assert_null(target_check(p));
     world.no_devlib = true;
-    refused(target_check(p), SD_INTERNAL,
-            "no device function dl_exp_f32 for host:v3");
+    want_refusal(target_check(p), SD_INTERNAL,
+                 "no device function dl_exp_f32 for host:v3");
     plan_destroy(p);
     sd_arena_destroy(a);
 }
@@ -319,7 +313,7 @@ static void a_device_without_f64_has_no_such_kernels(void **state)
                       "ROOT r = f64[100] negate(x) }");
 
     (void)state;
-    refused(target_check(p), SD_UNIMPLEMENTED, "f64 on cl:dg2-g10");
+    want_refusal(target_check(p), SD_UNIMPLEMENTED, "f64 on cl:dg2-g10");
     plan_destroy(p);
     sd_arena_destroy(a);
 }

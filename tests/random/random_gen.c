@@ -65,19 +65,13 @@ sd_dtype random_dtype(random_gen *g, int kinds)
     static const sd_dtype usual[] = {SD_F32,  SD_F32, SD_F32,  SD_S32, SD_S32,
                                      SD_PRED, SD_F64, SD_BF16, SD_F16, SD_U8,
                                      SD_U32,  SD_S64, SD_C64,  SD_S8};
-    static const int bit[] = {[SD_K_NONE] = 0,
-                              [SD_K_PRED] = HLO_T_PRED,
-                              [SD_K_SINT] = HLO_T_SINT,
-                              [SD_K_UINT] = HLO_T_UINT,
-                              [SD_K_FLOAT] = HLO_T_FLOAT,
-                              [SD_K_COMPLEX] = HLO_T_CPLX};
 
     for (;;) {
         sd_dtype t = random_chance(g, 70)
                          ? usual[random_below(g, SD_COUNTOF(usual))]
                          : (sd_dtype)random_below(g, SD_TUPLE);
 
-        if (bit[sd_dtype_kind(t)] & kinds)
+        if (hlo_type_bit(t) & kinds)
             return t;
     }
 }

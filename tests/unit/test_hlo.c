@@ -8,32 +8,9 @@
 
 #include <cmocka.h>
 
-#include "hlo.h"
+#include "hlo_written.h"
 
 static const char *every_op_file;
-
-static hlo_module *parse(sd_arena *a, const char *text)
-{
-    hlo_module *m = NULL;
-    sd_status st = hlo_parse(a, text, strlen(text), &m);
-
-    if (st)
-        fail_msg("%s\n%s", st->message, text);
-    if ((st = hlo_verify(m)))
-        fail_msg("%s\n%s", st->message, text);
-    return m;
-}
-
-static char *print(sd_arena *a, const hlo_module *m)
-{
-    sd_buf b = {0};
-    char *s;
-
-    hlo_print(&b, m);
-    s = sd_arena_str(a, b.at, b.len);
-    sd_buf_finish(&b);
-    return s;
-}
 
 static hlo_inst *find(const hlo_module *m, const char *name)
 {
@@ -66,11 +43,11 @@ static void every_op_round_trips(void **state)
     sd_arena *a = sd_arena_create();
     bool seen[HLO_OP_COUNT] = {false};
     size_t len;
-    hlo_module *m = parse(a, read_all(a, &len));
+    hlo_module *m = parse_text(a, read_all(a, &len));
     char *once = print(a, m);
 
     (void)state;
-    assert_string_equal(once, print(a, parse(a, once)));
+    assert_string_equal(once, print(a, parse_text(a, once)));
     hlo_for_each_comp(c, m)
         hlo_for_each_inst(in, c)
             seen[in->op] = true;
@@ -92,7 +69,7 @@ static void clones_print_alike(void **state)
 {
     sd_arena *a = sd_arena_create();
     size_t len;
-    hlo_module *m = parse(a, read_all(a, &len));
+    hlo_module *m = parse_text(a, read_all(a, &len));
     hlo_module *to = hlo_module_create(a, m->name);
     sd_status st;
 
@@ -333,7 +310,7 @@ static void running_sums_are_recognised(void **state)
     (void)state;
     for (size_t i = 0; i < SD_COUNTOF(of); i++) {
         sd_arena *a = sd_arena_create();
-        hlo_module *m = parse(
+        hlo_module *m = parse_text(
             a, sd_arena_fmt(a,
                             "add { x = f32[] parameter(0) y = f32[] "
                             "parameter(1) ROOT r = f32[] add(x, y) } ENTRY e "
@@ -568,7 +545,7 @@ static void evaluator_knows(void **state)
         sd_arena *a = sd_arena_create();
         const char *mark = strchr(facts[i], '@');
         hlo_value v;
-        hlo_module *m = parse(
+        hlo_module *m = parse_text(
             a,
             sd_arena_fmt(a, "%.*s ROOT both = (%s, %s) tuple(got, want) }",
                          (int)(mark - facts[i]), facts[i], mark + 1, mark + 1));
@@ -609,7 +586,7 @@ static void evaluator_refuses(void **state)
     (void)state;
     for (size_t i = 0; i < SD_COUNTOF(of); i++) {
         sd_arena *a = sd_arena_create();
-        hlo_module *m = parse(a, of[i][0]);
+        hlo_module *m = parse_text(a, of[i][0]);
         hlo_value v;
         sd_status st = hlo_eval(a, m->entry, NULL, 0, &v);
 

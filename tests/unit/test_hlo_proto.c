@@ -10,30 +10,10 @@
 #include <cmocka.h>
 
 #include "hlo_pb.h"
+#include "hlo_written.h"
 #include "want_error.h"
 
 static const char *every_op_file;
-
-static hlo_module *parse(sd_arena *a, const char *text, size_t len)
-{
-    hlo_module *m = NULL;
-    sd_status st = hlo_parse(a, text, len, &m);
-
-    if (st || (st = hlo_verify(m)))
-        fail_msg("%s\n%.*s", st->message, (int)len, text);
-    return m;
-}
-
-static char *print(sd_arena *a, const hlo_module *m)
-{
-    sd_buf b = {0};
-    char *s;
-
-    hlo_print(&b, m);
-    s = sd_arena_str(a, b.at, b.len);
-    sd_buf_finish(&b);
-    return s;
-}
 
 /* ---- text as XLA writes it ---- */
 

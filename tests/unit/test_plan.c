@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "want_error.h"
+
 static const char *folder;
 
 /* ---- expressions ---- */
@@ -153,12 +155,6 @@ static void close_to(const char *name, const hlo_value *want, const void *got)
     }
 }
 
-static void succeed(sd_status st)
-{
-    if (st)
-        fail_msg("%s: %s", st->where, st->message);
-}
-
 typedef struct {
     int kernel, libcall, copy;
 } counts;
@@ -182,13 +178,13 @@ static plan *make(sd_arena *a, const char *name, const device_desc *dev)
     plan *p;
     char *path = sd_arena_fmt(a, "%s/%s.hlo", folder, name);
 
-    succeed(sd_file_read(path, &text));
-    succeed(hlo_parse(a, text.at, text.len, &m));
+    want_success(sd_file_read(path, &text));
+    want_success(hlo_parse(a, text.at, text.len, &m));
     sd_buf_finish(&text);
-    succeed(hlo_optimize(m, dev, &opt, NULL, NULL));
-    succeed(plan_make(a, m, dev, &opt, &p));
-    succeed(hlo_verify(m));
-    succeed(plan_verify(p));
+    want_success(hlo_optimize(m, dev, &opt, NULL, NULL));
+    want_success(plan_make(a, m, dev, &opt, &p));
+    want_success(hlo_verify(m));
+    want_success(plan_verify(p));
     return p;
 }
 
@@ -197,8 +193,9 @@ static hlo_comp *reference(sd_arena *a, const char *name)
     sd_buf text = {0};
     hlo_module *m;
 
-    succeed(sd_file_read(sd_arena_fmt(a, "%s/%s.hlo", folder, name), &text));
-    succeed(hlo_parse(a, text.at, text.len, &m));
+    want_success(
+        sd_file_read(sd_arena_fmt(a, "%s/%s.hlo", folder, name), &text));
+    want_success(hlo_parse(a, text.at, text.len, &m));
     sd_buf_finish(&text);
     return m->entry;
 }
@@ -226,12 +223,12 @@ static counts try_program(const char *name, const char *device)
         fill(arg[i].shape, arg[i].data);
         in[i] = arg[i].data;
     }
-    succeed(hlo_eval(a, c, arg, c->nparam, &want));
+    want_success(hlo_eval(a, c, arg, c->nparam, &want));
     out = sd_arena_array(a, void *, p->program->noutput + 1);
     for (int backward = 0; backward < 2; backward++) {
         for (int i = 0; i < p->program->noutput; i++)
             out[i] = sd_arena_alloc(a, p->program->output[i].bytes + 1);
-        succeed(plan_run(p, in, out, backward));
+        want_success(plan_run(p, in, out, backward));
         for (int i = 0; i < p->program->noutput; i++)
             close_to(name, leaf_of(&want, i), out[i]);
     }
@@ -354,8 +351,8 @@ static void plans_read_as_before(void **state)
             p = make(a, name[i], &dev);
             plan_print(&is, p);
             if (getenv("SUNDOG_BLESS"))
-                succeed(sd_file_write(path, is.at, is.len));
-            succeed(sd_file_read(path, &was));
+                want_success(sd_file_write(path, is.at, is.len));
+            want_success(sd_file_read(path, &was));
             if (is.len != was.len || memcmp(is.at, was.at, is.len) != 0)
                 fail_msg("%s is not what is planned now:\n%.*s", path,
                          (int)is.len, is.at);

@@ -11,11 +11,7 @@
 
 #include <cmocka.h>
 
-static void succeed(sd_status st)
-{
-    if (st)
-        fail_msg("%s: %s", st->where, st->message);
-}
+#include "want_error.h"
 
 /* ---- expressions ---- */
 
@@ -90,10 +86,10 @@ static plan *plan_text(sd_arena *a, const char *text, const char *device)
     plan *p;
 
     assert_true(device_desc_of_name(device, &dev));
-    succeed(hlo_parse(a, text, strlen(text), &m));
-    succeed(hlo_optimize(m, &dev, &opt, NULL, NULL));
-    succeed(plan_make(a, m, &dev, &opt, &p));
-    succeed(plan_verify(p));
+    want_success(hlo_parse(a, text, strlen(text), &m));
+    want_success(hlo_optimize(m, &dev, &opt, NULL, NULL));
+    want_success(plan_make(a, m, &dev, &opt, &p));
+    want_success(plan_verify(p));
     return p;
 }
 

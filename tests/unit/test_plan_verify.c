@@ -9,30 +9,17 @@
 
 #include <cmocka.h>
 
+#include "want_error.h"
+
 #define ADD \
     "add { a = f32[] parameter(0) b = f32[] parameter(1) " \
     "ROOT c = f32[] add(a, b) }\n"
-
-static void succeed(sd_status st)
-{
-    if (st)
-        fail_msg("%s: %s", st->where, st->message);
-}
-
-static void refused(sd_status st, sd_code code, const char *why)
-{
-    if (!st)
-        fail_msg("nobody says '%s'", why);
-    if (st->code != code || !strstr(st->message, why))
-        fail_msg("'%s' (%d) does not say '%s'", st->message, st->code, why);
-    sd_status_free(st);
-}
 
 static hlo_module *parse(sd_arena *a, const char *text)
 {
     hlo_module *m;
 
-    succeed(hlo_parse(a, text, strlen(text), &m));
+    want_success(hlo_parse(a, text, strlen(text), &m));
     return m;
 }
 
@@ -67,9 +54,9 @@ static plan *plan_of(sd_arena *a, const char *text)
     plan *p;
 
     assert_true(device_desc_of_name("host:v3", dev));
-    succeed(hlo_optimize(m, dev, &opt, NULL, NULL));
-    succeed(plan_make(a, m, dev, &opt, &p));
-    succeed(plan_verify(p));
+    want_success(hlo_optimize(m, dev, &opt, NULL, NULL));
+    want_success(plan_make(a, m, dev, &opt, &p));
+    want_success(plan_verify(p));
     return p;
 }
 
@@ -238,7 +225,7 @@ static void broken_plans_are_refused(void **state)
         plan *p = plan_of(a, broken[i].text);
 
         broken[i].break_it(p);
-        refused(plan_verify(p), SD_INTERNAL, broken[i].why);
+        want_refusal(plan_verify(p), SD_INTERNAL, broken[i].why);
         plan_destroy(p);
         sd_arena_destroy(a);
     }
@@ -256,7 +243,7 @@ static void fusion_is_refused(const char *comps, const char *entry,
 
     hlo_for_each_inst(in, m->entry)
         if (in->op == HLO_FUSION)
-            refused(plan_lower(a, in, &k), code, why);
+            want_refusal(plan_lower(a, in, &k), code, why);
     sd_arena_destroy(a);
 }
 
@@ -374,8 +361,8 @@ static void cycles_are_refused(void **state)
 
     (void)state;
     hlo_set_arg(y->arg[0], 1, y);
-    refused(plan_schedule(m->entry), SD_INTERNAL,
-            "e: 3 of 4 instructions are in a cycle");
+    want_refusal(plan_schedule(m->entry), SD_INTERNAL,
+                 "e: 3 of 4 instructions are in a cycle");
     sd_arena_destroy(a);
 }
 
@@ -392,8 +379,8 @@ static void lives_that_cross_are_refused(void **state)
     *sd_push(a, &s->life) = (plan_life){0, 5};
     *sd_push(a, &s->life) = (plan_life){3, 7};
     *sd_push(a, &pm.all) = s;
-    refused(plan_share(&pm), SD_INTERNAL,
-            "m: two values at once in one place, at step 3");
+    want_refusal(plan_share(&pm), SD_INTERNAL,
+                 "m: two values at once in one place, at step 3");
     sd_arena_destroy(a);
 }
 

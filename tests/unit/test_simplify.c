@@ -251,14 +251,7 @@ static const double numbers[] = {0,   -0.0, 1,    -1,       2,        -2, 0.5,
 
 static bool takes(hlo_op op, sd_dtype t)
 {
-    static const int bit[] = {[SD_K_NONE] = 0,
-                              [SD_K_PRED] = HLO_T_PRED,
-                              [SD_K_SINT] = HLO_T_SINT,
-                              [SD_K_UINT] = HLO_T_UINT,
-                              [SD_K_FLOAT] = HLO_T_FLOAT,
-                              [SD_K_COMPLEX] = HLO_T_CPLX};
-
-    return hlo_op_table[op].types & bit[sd_dtype_kind(t)];
+    return hlo_op_table[op].types & hlo_type_bit(t);
 }
 
 static bool is_exact(hlo_op op, sd_dtype t)

@@ -217,8 +217,6 @@ static int operands(const hlo_op_info *o)
 
 static bool takes(hlo_op op, sd_dtype t)
 {
-    static const uint8_t of_kind[] = {0,          HLO_T_PRED,  HLO_T_SINT,
-                                      HLO_T_UINT, HLO_T_FLOAT, HLO_T_CPLX};
     sd_kind k = sd_dtype_kind(t);
     bool narrow = k == SD_K_FLOAT && sd_dtype_table[t].bits < 32;
 
@@ -228,7 +226,7 @@ static bool takes(hlo_op op, sd_dtype t)
     if (op == HLO_SELECT || op == HLO_CONVERT || op == HLO_BITCAST_CONVERT ||
         op == HLO_COMPARE)
         return true;
-    if (!(hlo_op_table[op].types & of_kind[k]) || narrow)
+    if (!(hlo_op_table[op].types & hlo_type_bit(t)) || narrow)
         return false;
     if (k == SD_K_COMPLEX)
         return op == HLO_ADD || op == HLO_SUBTRACT || op == HLO_MULTIPLY ||

@@ -1,5 +1,5 @@
-/* An error is of that code and says that text; `what` is for the reader of a
- * test that fails. */
+/* What a call gives is success, or an error of that code that says that text;
+ * `what` is for the reader of a test that fails. */
 #ifndef WANT_ERROR_H
 #define WANT_ERROR_H
 
@@ -15,6 +15,18 @@ static inline void want_error(sd_status st, sd_code code, const char *text,
                  st ? (int)st->code : 0, st ? st->message : "", (int)code,
                  text);
     sd_status_free(st);
+}
+
+/* The same of a call whose error says enough for the reader. */
+static inline void want_refusal(sd_status st, sd_code code, const char *text)
+{
+    want_error(st, code, text, "what should be refused");
+}
+
+static inline void want_success(sd_status st)
+{
+    if (st)
+        fail_msg("%s: %s", st->where, st->message);
 }
 
 #endif

@@ -143,6 +143,15 @@ sd_status hlo_want_declared(hlo_module *m, const hlo_inst *in)
     return NULL;
 }
 
+sd_status hlo_want_declared_array(hlo_module *m, const hlo_inst *in)
+{
+    sd_status st = hlo_want_declared(m, in);
+
+    if (!st && !sd_shape_is_array(in->shape))
+        st = hlo_bad(m, in, "gives an array");
+    return st;
+}
+
 bool hlo_dims_hold(hlo_dims d, int64_t x)
 {
     for (int i = 0; i < d.n; i++)
@@ -344,10 +353,8 @@ static sd_status result_type(hlo_module *m, const hlo_inst *in, sd_dtype *t)
         return NULL;
     case HLO_CONVERT:
     case HLO_STOCHASTIC_CONVERT:
-        if ((st = hlo_want_declared(m, in)))
+        if ((st = hlo_want_declared_array(m, in)))
             return st;
-        if (!sd_shape_is_array(in->shape))
-            return hlo_bad(m, in, "gives an array");
         if (in->op == HLO_STOCHASTIC_CONVERT) {
             y = in->arg[1]->shape;
             if (sd_dtype_kind(y->dtype) != SD_K_UINT ||
@@ -410,15 +417,13 @@ sd_status hlo_infer_bitcast(hlo_module *m, const hlo_inst *in,
     sd_status st;
 
     if ((st = hlo_want_args(m, in, 1)) || (st = hlo_want_array(m, in, 0)) ||
-        (st = hlo_want_declared(m, in)))
+        (st = hlo_want_declared_array(m, in)))
         return st;
     const sd_shape *x = in->arg[0]->shape;
     sd_dtype t = in->shape->dtype;
     int from = sd_dtype_table[x->dtype].bits, to = sd_dtype_table[t].bits;
     int rank = x->rank;
 
-    if (!sd_shape_is_array(in->shape))
-        return hlo_bad(m, in, "gives an array");
     if ((from == 1 && to == 8) || (from == 8 && to == 1))
         if (sd_shape_same_dims(x, in->shape))
             from = to;

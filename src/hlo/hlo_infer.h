@@ -20,6 +20,7 @@ sd_status hlo_want_array(hlo_module *m, const hlo_inst *in, int arg);
 sd_status hlo_want_scalar(hlo_module *m, const hlo_inst *in, int arg,
                           sd_dtype t);
 sd_status hlo_want_declared(hlo_module *m, const hlo_inst *in);
+sd_status hlo_want_declared_array(hlo_module *m, const hlo_inst *in);
 /* Each of dims in [0, rank), none twice; what: "dimensions". */
 sd_status hlo_want_dims(hlo_module *m, const hlo_inst *in, const char *what,
                         hlo_dims d, int rank);

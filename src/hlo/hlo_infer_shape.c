@@ -41,10 +41,8 @@ static sd_status infer_broadcast(hlo_module *m, const hlo_inst *in,
     const sd_shape *x = in->arg[0]->shape, *to = in->shape;
     sd_status st;
 
-    if ((st = hlo_want_declared(m, in)))
+    if ((st = hlo_want_declared_array(m, in)))
         return st;
-    if (!sd_shape_is_array(to))
-        return hlo_bad(m, in, "gives an array");
     if (in->dims.n != x->rank)
         return hlo_bad(m, in, "%d dimensions for an operand of rank %d",
                        in->dims.n, x->rank);
@@ -65,10 +63,8 @@ static sd_status infer_reshape(hlo_module *m, const hlo_inst *in,
     const sd_shape *x = in->arg[0]->shape, *to = in->shape;
     sd_status st;
 
-    if ((st = hlo_want_declared(m, in)))
+    if ((st = hlo_want_declared_array(m, in)))
         return st;
-    if (!sd_shape_is_array(to))
-        return hlo_bad(m, in, "gives an array");
     if (in->op == HLO_BITCAST) {
         if (sd_shape_bytes(x) != sd_shape_bytes(to))
             return hlo_bad(m, in, "%s has other bytes", hlo_shape_str(m, to));

@@ -107,10 +107,8 @@ static void was_interrupted(xpu_event *done)
     fails(st, SD_CANCELLED);
 }
 
-static void counts_to_100(fixture *f)
+static void has_counted_to_100(xpu_event *done, xpu_buffer *out)
 {
-    xpu_buffer *out;
-    xpu_event *done = start(f, f->short_, &out);
     float *v = fetch(out);
 
     ok(xpu_event_wait(done));
@@ -118,6 +116,14 @@ static void counts_to_100(fixture *f)
     free(v);
     xpu_buffer_release(out);
     xpu_event_release(done);
+}
+
+static void counts_to_100(fixture *f)
+{
+    xpu_buffer *out;
+    xpu_event *done = start(f, f->short_, &out);
+
+    has_counted_to_100(done, out);
 }
 
 /* Asked once, it has a second; the framework's handler is called, and is in
@@ -175,7 +181,6 @@ static void what_comes_after_an_interrupt_runs(void **state)
     fixture f = open_all(), g = open_all();
     xpu_buffer *out[4];
     xpu_event *done[4];
-    float *v;
 
     (void)state;
     handle(seen);
@@ -186,12 +191,8 @@ static void what_comes_after_an_interrupt_runs(void **state)
     done[3] = start(&f, f.short_, &out[3]);
     for (int i = 0; i < 3; i++)
         was_interrupted(done[i]);
-    ok(xpu_event_wait(done[3]));
-    v = fetch(out[3]);
-    assert_true(v[0] == 100);
-    free(v);
-    xpu_event_release(done[3]);
-    for (int i = 0; i < 4; i++)
+    has_counted_to_100(done[3], out[3]);
+    for (int i = 0; i < 3; i++)
         xpu_buffer_release(out[i]);
     close_all(&f);
     close_all(&g);

@@ -467,9 +467,7 @@ bool hlo_scalar_precision(sd_dtype t, int exponent, int mantissa, const void *a,
     sign = v & UINT64_C(1) << (eb + mb);
     inf = ((UINT64_C(1) << eb) - 1) << mb;
     x = v ^ sign;
-    if (x > inf) { /* a NaN; without a fraction it cannot be one */
-        x = mantissa > 0 ? x : inf;
-    } else {
+    if (x <= inf) { /* a NaN stays, even where no mantissa is left */
         if (mantissa < mb) {
             uint64_t last = UINT64_C(1) << (mb - mantissa);
 

@@ -1,7 +1,8 @@
 /* reduce-precision(e, m) on the bits of a float: round the mantissa to m bits,
  * nearest even, by adding half of the last kept bit less one or, where that
  * bit is odd, half; then what is beyond e's range becomes infinite or, below
- * its least normal number, a signed zero.  NaN stays NaN. */
+ * its least normal number, a signed zero.  NaN stays NaN, as XLA documents and
+ * its CPU computes, also where m is 0, of which its folding makes infinity. */
 #include "passes_priv.h"
 
 typedef struct {
@@ -47,16 +48,6 @@ static hlo_inst *limit_exponent(const bits *b, hlo_inst *x, int e)
 
     x = hlo_make_select(b->p, over, bin(b, HLO_OR, zero, inf), x);
     return hlo_make_select(b->p, under, zero, x);
-}
-
-static hlo_inst *infinite(const bits *b, hlo_inst *x)
-{
-    uint64_t sign = UINT64_C(1) << (b->e + b->m);
-    uint64_t inf = ((UINT64_C(1) << b->e) - 1) << b->m;
-    hlo_inst *y = hlo_make_bitcast_convert(b->p, b->t, x);
-
-    y = bin(b, HLO_OR, bin(b, HLO_AND, y, sign), inf);
-    return hlo_make_bitcast_convert(b->p, pass_dtype(x), y);
 }
 
 static bool layout_of(sd_dtype t, bits *b)
@@ -113,8 +104,6 @@ static hlo_inst *lower(hlo_inst *in)
     if (e < b.e)
         y = limit_exponent(&b, y, e);
     y = hlo_make_bitcast_convert(b.p, pass_dtype(in), y);
-    if (m == 0) /* no mantissa, no NaN: it becomes infinity of its sign */
-        x = infinite(&b, x);
     return hlo_make_select(
         b.p, hlo_make_compare(b.p, HLO_NE, in->arg[0], in->arg[0]), x, y);
 }

@@ -363,7 +363,7 @@ def bitcast_convert(c, t, s):
 def reduce_precision(c, t, s):
     """To fewer digits or a smaller range, both as those of a type."""
     x = c.param(values.any_values, t, s)
-    formats = [(5, 10), (8, 7), (4, 3), (11, 52), (5, 2), (3, 4), (2, 1)]
+    formats = [(5, 10), (8, 7), (4, 3), (11, 52), (5, 2), (3, 4), (2, 1), (5, 0)]
     for e, m in formats:
         c.give("reduce-precision", (t, s), x,
                more=f"exponent_bits={e}, mantissa_bits={m}")
@@ -373,15 +373,22 @@ def reduce_precision(c, t, s):
 def reduced(t, x, e, m):
     """Rounded to m bits of fraction, then what is past an exponent of e bits is
     infinite, and what is below it zero.  Types of 8 bits and less are taken for
-    f32, e5m2 for f16; subnormals are rounded where their bits stand."""
+    f32, e5m2 for f16; subnormals are rounded where their bits stand.  A tie goes
+    to the even fraction or, where no fraction is left, to the even exponent as
+    it is stored: biased by an odd number in each of the types."""
     as_of = t if values.bits(t) >= 16 else "f16" if "e5m2" in t else "f32"
     own = {"f64": 11, "f32": 8, "f16": 5, "bf16": 8}[as_of]
     info = ml_dtypes.finfo(values.numpy_type(as_of))
     x = wide(x)
     finite = np.where(np.isfinite(x) & (x != 0), x, 1)
     _, at = np.frexp(finite)
-    last = np.maximum(at - 1, info.minexp) - min(m, info.nmant)
-    r = np.ldexp(np.rint(np.ldexp(finite, -last)), last)
+    at = np.maximum(at - 1, info.minexp)
+    last = at - min(m, info.nmant)
+    r = np.rint(np.ldexp(finite, -last))
+    if m == 0:
+        r -= np.where((np.abs(np.ldexp(finite, -last)) == 1.5) & (at % 2 == 1),
+                      np.copysign(1, finite), 0)
+    r = np.ldexp(r, last)
     bias = 2 ** (e - 1) - 1 if e < own else 10000   # its own range: as it is
     _, at = np.frexp(np.where(r == 0, 1, r))
     r = np.where(at - 1 > bias, np.copysign(np.inf, r),

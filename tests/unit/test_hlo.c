@@ -386,6 +386,10 @@ static const char *const facts[] = {
     "ENTRY e { a = f32[4] constant({1.00048828125, 70000, 1e-08, nan}) "
     "got = f32[4] reduce-precision(a), exponent_bits=5, mantissa_bits=10 "
     "want = f32[4] constant({1, inf, 0, nan}) @f32[4]",
+    /* a NaN stays without a mantissa, too, as XLA documents */
+    "ENTRY e { a = f32[4] constant({nan, -nan, inf, 1.5}) "
+    "got = f32[4] reduce-precision(a), exponent_bits=5, mantissa_bits=0 "
+    "want = f32[4] constant({nan, -nan, inf, 2}) @f32[4]",
     /* comparisons */
     "ENTRY e { a = f32[4] constant({nan, -0, 1, -nan}) "
     "b = f32[4] constant({1, 0, nan, -inf}) "

@@ -332,6 +332,16 @@ static bool is_listed_already(const char *const *list, int n, const char *s)
     return false;
 }
 
+/* Their lowering takes another dimension. */
+static bool has_highest_rank(const hlo_inst *in)
+{
+    const sd_shape *s = in->op == HLO_RNG_BIT_GENERATOR ? in->shape->elem[1]
+                        : in->op == HLO_SCATTER         ? in->arg[0]->shape
+                                                        : NULL;
+
+    return s && s->rank == SD_MAX_RANK;
+}
+
 static const char *refusal(hlo_module *m, const hlo_inst *in,
                            const device_desc *dev)
 {
@@ -340,6 +350,12 @@ static const char *refusal(hlo_module *m, const hlo_inst *in,
                             "%s (in a function of elements, each of "
                             "which would draw the same numbers)",
                             hlo_describe(m, in));
+    if (in->op == HLO_STOCHASTIC_CONVERT) /* the type tells */
+        return sd_arena_fmt(m->arena, "%s to %s", hlo_describe(m, in),
+                            sd_dtype_name(in->shape->dtype));
+    if (has_highest_rank(in))
+        return sd_arena_fmt(m->arena, "%s (of %d dimensions: %d are the most)",
+                            hlo_describe(m, in), SD_MAX_RANK, SD_MAX_RANK - 1);
     if (in->op != HLO_CUSTOM_CALL)
         return hlo_describe(m, in);
     return sd_arena_fmt(m->arena, "%s to \"%s\" (%s)", hlo_describe(m, in),

@@ -18,6 +18,7 @@
 
 #include "base.h"
 #include "devlib.h"
+#include "skip.h"
 
 #define N32 400000
 #define N64 20000
@@ -403,7 +404,7 @@ static void lanes_give_the_same_bits(void **state)
 
     (void)state;
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
-        skip();
+        skip_because("a processor without AVX2 and FMA");
     for (int i = 0; i < 3000; i++) {
         for (int j = 0; j < 8; j++) {
             x[j] = draw32(&s, i + j);

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "skip.h"
+
 enum { N = 203 }; /* several vectors and a tail, for 8 and 16 lanes */
 
 typedef void (*kernel_fn)(void **slot, int64_t first, int64_t last,
@@ -473,7 +475,7 @@ static void test_host_v4(void **state)
 {
     (void)state;
     if (!__builtin_cpu_supports("avx512bw"))
-        skip();
+        skip_because("a processor without AVX-512");
     check_device("host:v4", 1e9);
 }
 

@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "skip.h"
+
 typedef struct {
     const char *name;
     double tolerance; /* relative to the largest value; 0: exact */
@@ -230,7 +232,7 @@ static void test_programs_with_care(void **state)
     world *w = *state;
 
     if (xpu_device_desc(w->device)->kind != DEVICE_HOST)
-        skip(); /* one road there */
+        skip_because("only the host compiles with more care");
     run_all(w, true);
 }
 
@@ -341,7 +343,7 @@ static void test_long_kernels_have_their_own_batch(void **state)
     int last = 0;
 
     if (dev->kind != DEVICE_HOST)
-        skip(); /* one module there */
+        skip_because("only the host compiles kernels in two modules");
     a = sd_arena_create();
     sd_options_from_env(&opt);
     m = parse(a, &mixed);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "skip.h"
 #include "xpu_lib.h"
 
 /* gcc's leak checker crashes when it looks at OpenMP's idle threads. */
@@ -197,7 +198,7 @@ static void products_of_bf16(void **state)
     (void)state;
     if (!__builtin_cpu_supports("avx512bw")) {
         xpu_lib_close(l);
-        skip();
+        skip_because("a processor without AVX-512");
     }
     for (int i = 0; i < M * K; i++)
         x[i] = sd_bf16_of_f32(next(&s));

@@ -210,12 +210,12 @@ sd_status tool_devices(const tool_args *t)
     (void)t;
     printf("sundog " SD_VERSION ", %s\n", target_version());
     sd_options_from_env(&o);
-    if ((st = xpu_client_create(&o, &c)))
-        return st;
-    for (int i = 0; i < xpu_client_count(c); i++)
+    st = xpu_client_create(&o, &c);
+    for (int i = 0; !st && i < xpu_client_count(c); i++)
         print_device("here      ", xpu_device_desc(xpu_client_device(c, i)));
     for (int i = 0; i < device_desc_count(); i++)
         print_device("described ", device_desc_at(i));
-    xpu_client_destroy(c);
-    return NULL;
+    if (!st)
+        xpu_client_destroy(c);
+    return st;
 }

@@ -35,7 +35,9 @@ static const command commands[] = {
      "print the program as hlo_text, or as hlo or hlo_with_config (protobuf)",
      tool_dump, 1, 1},
     {"mlir", "[--out=DIR] FILE...",
-     "print programs as StableHLO text; --out: one file each, NAME.mlir",
+     "print programs in MLIR, not HLO, as StableHLO text; --out: one file "
+     "each,\n"
+     "      NAME.mlir",
      tool_mlir, 1, INT_MAX},
     {"compile", "--target=NAME [--out=DIR] FILE",
      "compile for a device that need not be there; write the dump files",
@@ -103,7 +105,8 @@ static bool parse_flag(const command *c, tool_args *t, const char *arg)
 
 static int usage_of(const command *c, FILE *to)
 {
-    fprintf(to, "usage: sundog %s %s\n    %s\n", c->name, c->usage, c->help);
+    fprintf(to, "usage: sundog %s%s%s\n    %s\n", c->name, *c->usage ? " " : "",
+            c->usage, c->help);
     return to == stderr ? 2 : 0;
 }
 
@@ -133,6 +136,7 @@ static int run(const command *c, int argc, char **argv)
     }
     if (!st)
         return 0;
+    fflush(stdout); /* what was found comes before what was not */
     fprintf(stderr, "sundog %s: %s\n", c->name, st->message);
     sd_status_free(st);
     return 1;
@@ -146,5 +150,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; argc >= 2 && i < SD_COUNTOF(commands); i++)
         if (!strcmp(argv[1], commands[i].name))
             return run(&commands[i], argc - 2, argv + 2);
+    if (argc >= 2)
+        fprintf(stderr, "sundog: there is no command '%s'\n", argv[1]);
     return usage(stderr);
 }

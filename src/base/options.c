@@ -157,13 +157,13 @@ static sd_status check_value(const sd_option_info *row, const char *v)
     if (row->type == SD_T_INT && !read_int(row, v, &n))
         return sd_error(SD_INVALID,
                         "%s=%s: a whole number from %" PRId64 " to %" PRId64
-                        " is wanted: %s",
+                        " is wanted (%s)",
                         row->name, v, row->least, row->most, row->help);
     if (row->type == SD_T_BOOL && !read_bool(v, &b))
-        return sd_error(SD_INVALID, "%s=%s: 0 or 1 is wanted: %s", row->name, v,
+        return sd_error(SD_INVALID, "%s=%s: 0 or 1 is wanted (%s)", row->name, v,
                         row->help);
     if (row->type == SD_T_WORD && *v && !is_word(row->words, v))
-        return sd_error(SD_INVALID, "%s=%s: one of %s is wanted: %s", row->name,
+        return sd_error(SD_INVALID, "%s=%s: one of %s is wanted (%s)", row->name,
                         v, row->words, row->help);
     return NULL;
 }

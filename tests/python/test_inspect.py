@@ -226,3 +226,17 @@ def test_results_that_cannot_be_written_are_an_error():
                               stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert "sundog options: standard output: No space left" in done.stderr
+
+
+def test_what_is_described_is_listed_where_no_device_opens():
+    done = subprocess.run([TOOL, "devices"], capture_output=True, text=True,
+                          env={**os.environ, "SUNDOG_DEVICE": "cuda"})
+    assert done.returncode == 1
+    assert "described  cl:pvc" in done.stdout and "here " not in done.stdout
+    assert done.stderr.startswith("sundog devices: SUNDOG_DEVICE=cuda: one of ")
+
+
+def test_a_command_that_there_is_not_is_named():
+    done = subprocess.run([TOOL, "devises"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("sundog: there is no command 'devises'\nusage")

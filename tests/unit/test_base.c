@@ -401,17 +401,17 @@ static void settings_of_the_wrong_kind_are_refused(void **state)
         const char *value, *says;
     } c[] = {
         {SD_OPT_THREADS, "many",
-         "SUNDOG_THREADS=many: a whole number from 0 to 1024 is wanted: host "
-         "threads; 0: as many as affinity and quota give"},
+         "SUNDOG_THREADS=many: a whole number from 0 to 1024 is wanted (host "
+         "threads; 0: as many as affinity and quota give)"},
         {SD_OPT_THREADS, "-1", "SUNDOG_THREADS=-1: a whole number from 0"},
         {SD_OPT_THREADS, "2 ", "SUNDOG_THREADS=2 : a whole number"},
         {SD_OPT_COMPILE_MEMORY, "99999999999999999999", "a whole number"},
         {SD_OPT_LOG, "war",
-         "SUNDOG_LOG=war: one of error, warn, info, debug is wanted: what is "
-         "said on stderr: this and worse"},
+         "SUNDOG_LOG=war: one of error, warn, info, debug is wanted (what is "
+         "said on stderr: this and worse)"},
         {SD_OPT_LIBRARIES, "maybe",
-         "SUNDOG_LIBRARIES=maybe: 0 or 1 is wanted: use vendor libraries "
-         "(oneDNN) where they fit"},
+         "SUNDOG_LIBRARIES=maybe: 0 or 1 is wanted (use vendor libraries "
+         "(oneDNN, LAPACK) where they fit)"},
     };
     sd_options good = {.value = {[SD_OPT_THREADS] = "0x10",
                                  [SD_OPT_LOG] = "debug",

@@ -56,17 +56,17 @@ static void settings_that_mean_nothing(void **state)
         const char *value, *says;
     } c[] = {
         {SD_OPT_DEVICE, SD_INVALID, "moon",
-         "SUNDOG_DEVICE=moon: one of auto, host, cl is wanted: which devices "
-         "to use; auto: an OpenCL GPU, else the host"},
+         "SUNDOG_DEVICE=moon: one of auto, host, cl is wanted (which devices "
+         "to use; auto: an OpenCL GPU, else the host)"},
         {SD_OPT_HOST_DEVICES, SD_INVALID, "0",
-         "SUNDOG_HOST_DEVICES=0: a whole number from 1 to 64 is wanted: "
-         "number of host devices"},
+         "SUNDOG_HOST_DEVICES=0: a whole number from 1 to 64 is wanted ("
+         "number of host devices)"},
         {SD_OPT_HOST_DEVICES, SD_INVALID, "65",
-         "SUNDOG_HOST_DEVICES=65: a whole number from 1 to 64 is wanted: "
-         "number of host devices"},
+         "SUNDOG_HOST_DEVICES=65: a whole number from 1 to 64 is wanted ("
+         "number of host devices)"},
         {SD_OPT_CPU_LEVEL, SD_INVALID, "v5",
-         "SUNDOG_CPU_LEVEL=v5: one of v3, v4 is wanted: the x86-64 level to "
-         "compile for; empty: the machine's"},
+         "SUNDOG_CPU_LEVEL=v5: one of v3, v4 is wanted (the x86-64 level to "
+         "compile for; empty: the machine's)"},
     };
     xpu_client *none;
 

@@ -2,7 +2,7 @@
 PY = .venv/bin/python
 C = build/check
 
-.PHONY: demo test build wheel setup setup-test debug check conform jax-tests conform-ops conform-text numerics errors errors-page bench bless fmt lint \
+.PHONY: demo demo-sd test build wheel setup setup-test debug check conform jax-tests conform-ops conform-text numerics errors errors-page bench bless fmt lint \
 	tsan soak fuzz fuzz-cover nightly hooks clean
 
 setup:
@@ -12,6 +12,12 @@ setup-test:
 
 demo: setup
 	@$(PY) examples/demo.py
+
+# Stable Diffusion in small, each stage against JAX's CPU; DEVICE=cl for the other device.
+demo-sd:
+	@tools/setup.sh sd
+	@for d in f32 bf16; do SUNDOG_DEVICE=$(DEVICE) $(PY) examples/stable_diffusion.py \
+	    --size small --dtype $$d --compare --out build/sd-$$d.png || exit 1; done
 
 test: setup-test
 	@tools/test.sh

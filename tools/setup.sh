@@ -2,8 +2,8 @@
 # Sets up what is missing on Debian 12: packages, the Python environment with a
 # pinned JAX, Intel's OpenCL runtime for CPUs (a test device), our build, our
 # wheel.  A second run finds everything in place and returns at once.
-#   tools/setup.sh [build|test|jax-tests]   the later ones bring what only
-#   they need, too
+#   tools/setup.sh [build|sd|test|jax-tests]   the later ones bring what only
+#   they need, too; sd is for examples/stable_diffusion.py
 set -eu
 cd "$(dirname "$0")/.."
 want=${1:-build}
@@ -15,6 +15,10 @@ build_packages="gcc libc6-dev pkg-config meson ninja-build llvm-22-dev
 test_packages="spirv-tools ocl-icd-libopencl1 intel-opencl-icd binutils
  libclang-rt-22-dev"
 python_packages="jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6 pytest==9.2.0 absl-py==2.3.1"
+# The last diffusers and transformers that have Flax classes, and what goes
+# together with them on this JAX.
+sd_packages="diffusers==0.35.2 transformers==4.57.6 huggingface_hub==0.36.2
+ tokenizers==0.22.2 flax==0.12.8 safetensors==0.8.0 pillow==13.0.0"
 # What JAX's own tests import.
 jax_test_packages="hypothesis==6.142.1 mpmath==1.3.0 cloudpickle==3.1.2
  pillow==13.0.0 portpicker==1.6.0 flatbuffers==25.12.19 filelock==4.2.11
@@ -22,7 +26,8 @@ jax_test_packages="hypothesis==6.142.1 mpmath==1.3.0 cloudpickle==3.1.2
 cl_packages="intel-opencl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0"
 
 packages=$build_packages
-[ "$want" != build ] && packages="$packages $test_packages"
+[ "$want" = test ] || [ "$want" = jax-tests ] &&
+    packages="$packages $test_packages"
 missing=
 for p in $packages; do
     dpkg-query -W -f='${db:Status-Abbrev}' "$p" 2>/dev/null | grep -q '^ii' ||
@@ -55,6 +60,7 @@ pip_install() { # stamp name, packages
 [ -x .venv/bin/python ] || python3 -m venv .venv
 pip_install jax "$python_packages"
 pip_install cl "$cl_packages"
+[ "$want" = build ] || pip_install sd "$python_packages $sd_packages"
 [ "$want" != jax-tests ] || pip_install jax-tests "$jax_test_packages"
 
 # What is tested is what is shipped: LLVM inside.  A linker takes 7 s for that;

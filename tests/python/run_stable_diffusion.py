@@ -1,0 +1,154 @@
+"""examples/stable_diffusion.py at its smallest size in one process, because
+each import of its libraries takes seconds.  Prints `ok NAME` for each check.
+
+usage: run_stable_diffusion.py FOLDER [NAME...]      without names: all but pndm
+"""
+import contextlib
+import io
+import os
+import re
+import sys
+
+FOLDER = sys.argv[1]
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "examples"))
+import stable_diffusion  # noqa: E402
+
+CHECKS = []
+
+
+def check(fn):
+    CHECKS.append(fn)
+
+
+def run(*words, steps=2, fails=False):
+    """What the example says, and its error, given these words."""
+    out, said = io.StringIO(), ""
+    with contextlib.redirect_stdout(out):
+        try:
+            stable_diffusion.main(["--size", "tiny", "--steps", str(steps),
+                                   *words])
+        except SystemExit as e:
+            said = str(e)
+    assert bool(said) == fails, out.getvalue() + said
+    return out.getvalue() + said
+
+
+def at(name):
+    return os.path.join(FOLDER, name)
+
+
+def pixels(name):
+    import numpy as np
+    from PIL import Image
+    return np.asarray(Image.open(at(name))).astype(int)
+
+
+def stages(said):
+    return re.findall(r"^(text|step \d+|decoder) +\d", said, re.M)
+
+
+@check
+def f32():
+    said = run("--compare", "--out", at("img.png"), steps=3)
+    assert stages(said)[:5] == ["text", "step 1", "step 2", "step 3", "decoder"]
+    assert "weights from a seed" in said and "toy tokenizer" in said
+    image = pixels("img.png")
+    assert image.shape == (32, 32, 3) and image.std() > 5
+
+
+@check
+def bf16():
+    said = run("--compare", "--dtype", "bf16", "--scheduler", "ddim", "--out",
+               at("img.png"))
+    assert "CPU off by" in said and "step 2" in stages(said)
+
+
+@check
+def pndm():
+    run("--compare", "--scheduler", "pndm", "--out", at("img.png"))
+
+
+@check
+def a_stage_that_is_off_fails_the_run():
+    from sd import compare
+    assert compare.differ([1.0, -2.0], [1.0, -2.0]) == 0
+    assert compare.differ([1.0, -2.0], [1.0, -2.5]) == 0.2
+    assert not compare.differ([float("nan")], [1.0]) <= 1
+    bounds, compare.BOUNDS = compare.BOUNDS, {"f32": -1.0}
+    said = run("--compare", "--out", at("img.png"), steps=1, fails=True)
+    compare.BOUNDS = bounds
+    assert "TOO LARGE" in said and "by more than its bound" in said
+
+
+@check
+def a_saved_folder_gives_the_same_picture():
+    run("--out", at("seed.png"))
+    for form in ("safetensors", "msgpack"):
+        run("--save", at(form), "--save-as", form)
+        said = run("--weights", at(form), "--out", at(f"{form}.png"))
+        assert f"unet from {at(form)}" in said and f".{form}" in said
+        assert (pixels(f"{form}.png") == pixels("seed.png")).all()
+
+
+@check
+def files_are_as_diffusers_reads_them():
+    """diffusers' own reader of PyTorch's files, given ours."""
+    import numpy as np
+    from diffusers.models import modeling_flax_pytorch_utils as utils
+    from flax.traverse_util import flatten_dict
+    from safetensors.numpy import load_file
+    from sd import models
+
+    class Given:
+        def __init__(self, **names):
+            self.__dict__.update(names)
+    m = models.from_seed("tiny", "f32", "dpm", 0)
+    run("--save", at("layout"))
+    for name in ("unet", "vae"):
+        file = at(f"layout/{name}/diffusion_pytorch_model.safetensors")
+        got = flatten_dict(utils.convert_pytorch_state_dict_to_flax(
+            {k: Given(numpy=lambda w=w: w) for k, w in load_file(file).items()},
+            Given(init_weights=lambda key: m.params[name])))
+        want = flatten_dict(m.params[name])
+        assert got.keys() == want.keys(), got.keys() ^ want.keys()
+        for k, w in want.items():
+            assert np.array_equal(got[k], w), k
+
+
+@check
+def a_folder_that_lacks_a_weight_says_which():
+    file = at("lacks/vae/diffusion_flax_model.msgpack")
+    run("--save", at("lacks"), "--save-as", "msgpack")
+    with open(file, "wb") as f:
+        f.write(b"\x80")
+    said = run("--weights", at("lacks"), fails=True)
+    assert f"{file}: no weight for" in said
+
+
+@check
+def pictures_do_not_depend_on_how_many_devices():
+    import jax
+    run("--batch", "3", "--out", at("many.png"))
+    assert len(jax.devices("xpu")) == 2
+    run("--out", at("one.png"))
+    assert abs(pixels("many-1.png") - pixels("one.png")).max() <= 1
+    assert abs(pixels("many-1.png") - pixels("many-3.png")).max() > 5
+
+
+@check
+def the_pipeline_of_diffusers_runs_unchanged():
+    """Replicated and sharded as its documentation has it, in one program."""
+    said = run("--whole", "--warmup", "1", "--repeat", "2", "--out",
+               at("x.png"))
+    assert re.search(r"^latency: [\d.]+ s an image, 2 steps, mean of 2 after 1",
+                     said, re.M)
+    run("--whole", "--platform", "cpu", "--out", at("c.png"))
+    assert abs(pixels("x.png") - pixels("c.png")).max() <= 1
+
+
+if __name__ == "__main__":
+    for fn in CHECKS:
+        if fn.__name__ in sys.argv[2:] or not sys.argv[2:] and fn != pndm:
+            fn()
+            print("ok", fn.__name__, flush=True)

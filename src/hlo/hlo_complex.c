@@ -207,13 +207,16 @@ hlo_cplx c_exp(hlo_cplx a)
     return (hlo_cplx){e * cosf128(a.im), e * sinf128(a.im)};
 }
 
-/* e^x cos y - 1 = (e^x - 1) cos y - (1 - cos y) */
+/* e^x cos y - 1 = (e^x - 1) cos y - (1 - cos y).  C does not say what an
+ * infinite x gives where y has no cosine; NumPy and XLA say NaN. */
 hlo_cplx c_expm1(hlo_cplx a)
 {
-    hlo_quad x = clamp(a.re), s = sinf128(a.im / 2);
+    hlo_quad x = clamp(a.re), s = sinf128(a.im / 2), none = a.im - a.im;
 
-    if (!is_finite(a))
+    if (!is_finite(a) && none == 0)
         return of_wide(cexpl(wide(a)) - 1);
+    if (!is_finite(a))
+        return (hlo_cplx){none, none};
     return (hlo_cplx){expm1f128(x) * cosf128(a.im) - 2 * s * s,
                       expf128(x) * sinf128(a.im)};
 }

@@ -180,26 +180,21 @@ static hlo_inst *has_no_angle(hlo_at p, hlo_inst *far, hlo_inst *angle)
     return both(p, is_inf(p, far), un(p, HLO_NOT, un(p, HLO_IS_FINITE, angle)));
 }
 
-/* re + i im, for e^a or e^a - 1: e at an infinite a without an angle, under
- * which e^-inf has no imaginary part. */
-static cplx sized(hlo_at p, cplx z, hlo_inst *e, cplx w)
-{
-    hlo_inst *none = has_no_angle(p, z.re, z.im);
-    hlo_inst *low = both(p, none, is(p, HLO_LT, z.re, 0));
-
-    return (cplx){pick(p, none, e, w.re), pick(p, low, fill(p, e, 0), w.im)};
-}
-
+/* An infinite a without an angle keeps its size, and e^-inf has no imaginary
+ * part. */
 static cplx exp_of(hlo_at p, cplx z)
 {
     hlo_inst *e = un(p, HLO_EXP, z.re);
-    cplx w = {mul(p, e, un(p, HLO_COS, z.im)),
-              times_exp(p, e, un(p, HLO_SIN, z.im), z.im)};
+    hlo_inst *none = has_no_angle(p, z.re, z.im);
+    hlo_inst *low = both(p, none, is(p, HLO_LT, z.re, 0));
+    hlo_inst *im = times_exp(p, e, un(p, HLO_SIN, z.im), z.im);
 
-    return sized(p, z, e, w);
+    return (cplx){pick(p, none, e, mul(p, e, un(p, HLO_COS, z.im))),
+                  pick(p, low, fill(p, e, 0), im)};
 }
 
-/* e^a cos b - 1 = expm1(a) cos b - 2 sin(b/2)^2 */
+/* e^a cos b - 1 = expm1(a) cos b - 2 sin(b/2)^2.  C does not say what an
+ * infinite a without an angle gives; NumPy and XLA say NaN. */
 static cplx expm1_of(hlo_at p, cplx z)
 {
     hlo_inst *s = un(p, HLO_SIN, scaled(p, z.im, 0.5));
@@ -207,9 +202,8 @@ static cplx expm1_of(hlo_at p, cplx z)
     hlo_inst *re =
         sub(p, mul(p, e, un(p, HLO_COS, z.im)), scaled(p, mul(p, s, s), 2));
 
-    return sized(p, z, e,
-                 (cplx){re, times_exp(p, un(p, HLO_EXP, z.re),
-                                      un(p, HLO_SIN, z.im), z.im)});
+    return (cplx){
+        re, times_exp(p, un(p, HLO_EXP, z.re), un(p, HLO_SIN, z.im), z.im)};
 }
 
 /* sinh and cosh with one more bit of range: e^(|x| - ln 2) */

@@ -81,9 +81,9 @@ static hlo_inst *lower_topk_call(hlo_inst *in)
     return if_right(x);
 }
 
-/* Is s the tuple of in's operands' first n, each with k along dim? */
-static bool is_cut(const sd_shape *s, const hlo_inst *in, int n, int64_t dim,
-                   int64_t k)
+/* Is s the tuple of in's operands' first n, each with fewer, but as many as
+ * the others, along dim? */
+static bool is_cut(const sd_shape *s, const hlo_inst *in, int n, int64_t dim)
 {
     bool is = s->dtype == SD_TUPLE && s->nelem == n;
 
@@ -92,9 +92,10 @@ static bool is_cut(const sd_shape *s, const hlo_inst *in, int n, int64_t dim,
 
         is = sd_shape_is_array(from) && sd_shape_is_array(to) &&
              from->dtype == to->dtype && from->rank == to->rank &&
-             dim < from->rank && k <= from->dim[dim];
+             dim < from->rank && to->dim[dim] <= from->dim[dim] &&
+             to->dim[dim] == s->elem[0]->dim[dim];
         for (int d = 0; is && d < to->rank; d++)
-            is = to->dim[d] == (d == dim ? k : from->dim[d]);
+            is = d == dim || to->dim[d] == from->dim[d];
     }
     return is;
 }
@@ -132,21 +133,21 @@ static hlo_comp *in_total_order(hlo_comp *c)
 }
 
 /* ApproxTopK: operands x.., init..; an exact answer is a right one.  With the
- * comparator that the call carries: sort, then the first k. */
+ * comparator that the call carries: sort, then as many of the first as the
+ * result has: top_k, or more where aggregate_to_topk is false. */
 static hlo_inst *lower_approx_topk(hlo_inst *in)
 {
     hlo_at p = pass_at(in);
     sd_arena *a = p.c->module->arena;
     int n = in->narg / 2;
-    int64_t dim, k, start[SD_MAX_RANK] = {0};
+    int64_t dim, start[SD_MAX_RANK] = {0};
     const sd_shape **e;
     hlo_inst *sort, **part;
     hlo_comp *less;
 
     if (in->narg < 2 || in->narg % 2 || in->ncomp != 1 ||
-        !hlo_custom_int(in->u.custom, "reduction_dim", &dim) ||
-        !hlo_custom_int(in->u.custom, "top_k", &k) || dim < 0 ||
-        !is_cut(in->shape, in, n, dim, k))
+        !hlo_custom_int(in->u.custom, "reduction_dim", &dim) || dim < 0 ||
+        !is_cut(in->shape, in, n, dim))
         return NULL;
     e = sd_arena_array(a, const sd_shape *, n);
     for (int i = 0; i < n; i++)

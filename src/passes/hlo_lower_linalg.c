@@ -143,6 +143,7 @@ static hlo_inst *empty_result(hlo_at p, const hlo_inst *in, const hlo_linalg *c,
                               int i)
 {
     const sd_shape *s = result_at(in, i);
+    hlo_inst *x;
 
     if (sd_shape_count(s) == 0)
         return hlo_make_fill(p, s, 0);
@@ -156,11 +157,9 @@ static hlo_inst *empty_result(hlo_at p, const hlo_inst *in, const hlo_linalg *c,
         return count_from(p, s, 1);
     case HLO_LA_ORMQR:
         return in->arg[2];
-    case HLO_LA_TRIDIAGONAL:
-        return i == 1
-                   ? pass_convert(p, s->dtype,
-                                  pass_reshape(p, in->arg[0], s->rank, s->dim))
-                   : in->arg[0];
+    case HLO_LA_TRIDIAGONAL: /* the diagonal of a Hermitian matrix is real */
+        x = pass_convert(p, sd_dtype_part(c->type), in->arg[0]);
+        return pass_reshape(p, pass_convert(p, s->dtype, x), s->rank, s->dim);
     case HLO_LA_SPSOLVE:
         return hlo_make_fill(p, s, NAN);
     default: /* hessenberg: one row is done */

@@ -69,6 +69,7 @@ PROGRAMS = {
     "order": ("b, c", (5, 7), lambda x: (jnp.sort(x, 1), jnp.argsort(x, 0), lax.top_k(x, x.shape[1] - 3), jnp.median(x, 0)), 1),
     "approximate": ("b, c", (5, 7), lambda x: (lax.approx_max_k(x, x.shape[1] - 2),
                                                lax.approx_min_k(x, x.shape[0] // 2, reduction_dimension=0)), 1),
+    "approximate_whole": ("b, 7", (5, 7), lambda x: lax.approx_max_k(x, 3, aggregate_to_topk=False), 1),
     "loops": ("b, c", (5, 7), lambda x: (lax.fori_loop(0, x.shape[0], lambda i, a: a + x[i], x[0]),
                                          lax.scan(lambda c, r: (c + r, c.max()), x[0], x),
                                          lax.map(jnp.sum, x)), 4),

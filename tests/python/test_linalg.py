@@ -58,6 +58,8 @@ both('lu_solve', lambda x, b: jsl.lu_solve(jsl.lu_factor(x), b), a[0], a[1])
 both('cho_solve', lambda x, b: jsl.cho_solve(jsl.cho_factor(x), b), s[0], a[1])
 both('tridiagonal_solve', jax.lax.linalg.tridiagonal_solve, d, d + 4, d,
      rng.standard_normal((8, 2)))
+both('tridiagonal', lambda x: jax.lax.linalg.tridiagonal(x)[:3], s[0])
+both('tridiagonal of one', jax.lax.linalg.tridiagonal, np.array([[2 + 3j]]))
 both('qr_multiply', lambda x, y: jsl.qr_multiply(x, y)[0], a[0], a[1])
 both('singular values', lambda x: jnp.linalg.svd(x, compute_uv=False), a)
 both('gradient of eigh', jax.grad(lambda x: jnp.sum(jnp.abs(

@@ -69,6 +69,7 @@ class Teller:
         self.result = {"status": "pass", "cause": "", "seconds": 0.0}
         with open("/proc/self/clear_refs", "w") as f:
             f.write("5")  # the peak starts anew
+        self.held = memory("VmRSS")  # earlier tests' programs are in it
         tell(start=name_of(nodeid))
 
     # A test has reports of its setup, call and teardown, and of subtests.
@@ -90,7 +91,8 @@ class Teller:
                               report.longrepr, tuple) else "")[:200])
 
     def pytest_runtest_logfinish(self, nodeid, location):
-        tell(id=name_of(nodeid), **self.result, mb=memory("VmHWM"))
+        tell(id=name_of(nodeid), **self.result, mb=memory("VmHWM"),
+             held=self.held)
         if memory("VmRSS") > self.most_mb:
             self.session.shouldstop = "a fresh process goes on"
 

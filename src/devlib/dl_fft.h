@@ -20,20 +20,30 @@
 
 #define PLANE DL_GLOBAL REAL *
 
-/* What hlo_fft.c hands over, in its order. */
+/* How the lines lie in memory, in numbers of REAL: line (b * lines_i + i) *
+ * lines_c + c. */
+typedef struct {
+    int64_t b, i, c; /* from one to the next */
+    int64_t step;    /* from a row, which is a number, to the next */
+    int64_t im;      /* to its imaginary part; 0: there is none */
+    int64_t whole;   /* see dl_fft_io.h */
+} FN(lie);
+#define LIE FN(lie)
+
 typedef struct {
     int64_t n; /* numbers of a transform; of the chirp's where there is one */
     int64_t flags;
-    int64_t width; /* lines in a block */
+    int64_t width;  /* lines in a block */
     int64_t across; /* columns of a long line; 0: a block of lines */
-    int64_t nline, lines_i,
-        lines_c; /* line = (b * lines_i + i) * lines_c + c */
-    int64_t in_b, in_i, in_step, out_b, out_i, out_step; /* in numbers */
+    int64_t nline, lines_i, lines_c;
+    LIE in, out;
     int64_t radix[2]; /* eight to an integer */
-    int64_t length; /* of the line: real numbers, or what the chirp replaces */
-    int64_t count; /* results are divided by it */
+    int64_t odd;      /* the radix of a real stage of an odd real line; or 0 */
+    int64_t length; /* complex numbers of a line: half a line's that is real and
+                       even, n but for a chirp */
     int64_t turn, turn_c; /* line c's results turn by k (c / turn_c) / turn */
     int64_t extra; /* where the table goes on after those of the stages */
+    REAL part;     /* results are multiplied by it */
     const DL_GLOBAL REAL *table;
 } FN(plan);
 #define PLAN FN(plan)
@@ -41,15 +51,16 @@ typedef struct {
 #define FFT_FLAGS
 enum {
     FFT_INVERSE = 1,
-    FFT_REAL_IN = 2, /* an odd number of them */
-    FFT_REAL_OUT = 4,
-    FFT_HALVES = 8, /* of a line of pairs: the halves' transforms in one */
-    FFT_HALF_OUT = 16, /* what a real line's transform repeats is left out */
-    FFT_HALF_IN = 32,
-    FFT_CHIRP = 64,
-    FFT_EDGE = 16 /* numbers beside a plane that a vector may touch */
+    FFT_HALVES = 2,   /* of a line of pairs: the halves' transforms in one */
+    FFT_HALF_OUT = 4, /* what a real line's transform repeats is left out */
+    FFT_HALF_IN = 8,
+    FFT_CHIRP = 16,
+    FFT_EDGE = 16, /* numbers beside a plane that a vector may touch */
+    FFT_GAP = 16, /* numbers of a gap, and how many there are */
+    FFT_GAPS = 16
 };
-#define FFT_PLANE(n) (((n) + 2 * FFT_EDGE + 15) & ~(int64_t)15)
+#define FFT_PLANE(n) \
+    (((n) + 2 * FFT_EDGE + FFT_GAP * FFT_GAPS + 15) & ~(int64_t)15)
 #endif
 
 typedef struct {
@@ -57,6 +68,38 @@ typedef struct {
     PLANE im;
 } FN(planes);
 #define PLANES FN(planes)
+
+DL_INLINE NUM FN(pick)(PLANES a, int64_t at)
+{
+    return (NUM){FN(get)(a.re + at), FN(get)(a.im + at)};
+}
+
+DL_INLINE void FN(lay)(PLANES a, int64_t at, NUM v)
+{
+    FN(put)(a.re + at, v.re);
+    FN(put)(a.im + at, v.im);
+}
+
+DL_INLINE void FN(swap)(PLANES *a, PLANES *b)
+{
+    PLANES t = *a;
+
+    *a = *b;
+    *b = t;
+}
+
+DL_INLINE PLANES FN(flipped)(const PLAN *f, PLANES a)
+{
+    return f->flags & FFT_INVERSE ? (PLANES){a.im, a.re} : a;
+}
+
+/* Of a line of length numbers, or of the half that says all of a real one. */
+DL_INLINE int64_t FN(rows)(const PLAN *f, bool half)
+{
+    return !half                    ? f->length
+           : f->flags & FFT_HALVES ? f->length + 1
+                                   : f->length / 2 + 1;
+}
 
 /* ---- stages ---- */
 
@@ -78,30 +121,48 @@ typedef struct {
         }
 #endif
 
+/* A stage over m rows of s numbers for each of its inputs.  Where the next one
+ * reads side by side there are gaps, since distances that are powers of two
+ * are places of a cache that displace one another: between the inputs here,
+ * and between groups of `each` of p of the results. */
+typedef struct {
+    int64_t m, s, gap, each;
+} FN(sizes);
+#define SIZES FN(sizes)
+
+DL_INLINE int64_t FN(row_of)(const SIZES *z, int64_t p, int64_t i)
+{
+    return z->s * (p + z->m * i) + z->gap * i;
+}
+
+/* Of r results of p, the first. */
+DL_INLINE int64_t FN(row_to)(const SIZES *z, int64_t r, int64_t p)
+{
+    return z->s * r * p +
+           (z->each ? (uint32_t)p / (uint32_t)z->each * FFT_GAP : 0);
+}
+
 #define STAGE(R, dft) \
-    DL_PIECE void FN(stage##R)(PLANES x, PLANES y, int64_t m, int64_t s, \
+    DL_PIECE void FN(stage##R)(PLANES x, PLANES y, SIZES z, \
                                const DL_GLOBAL REAL *w, int64_t lid) \
     { \
         (void)lid; \
-        EACH(p, q, m, s, { \
+        EACH(p, q, z.m, z.s, { \
             const DL_GLOBAL REAL *wp = w + 2 * (R - 1) * p; \
-            int64_t to = q + s * R * p; \
+            int64_t to = FN(row_to)(&z, R, p) + q; \
             NUM v[R]; \
 \
             _Pragma("clang loop unroll(full)") for (int i = 0; i < R; i++) \
             { \
-                v[i].re = FN(get)(x.re + q + s * (p + m * i)); \
-                v[i].im = FN(get)(x.im + q + s * (p + m * i)); \
+                v[i] = FN(pick)(x, FN(row_of)(&z, p, i) + q); \
             } \
             dft(v); \
-            FN(put)(y.re + to, v[0].re); \
-            FN(put)(y.im + to, v[0].im); \
+            FN(lay)(y, to, v[0]); \
             _Pragma("clang loop unroll(full)") for (int k = 1; k < R; k++) \
             { \
                 v[k] = \
                     FN(times)(v[k], (VEC)wp[2 * k - 2], (VEC)wp[2 * k - 1]); \
-                FN(put)(y.re + to + s * k, v[k].re); \
-                FN(put)(y.im + to + s * k, v[k].im); \
+                FN(lay)(y, to + z.s * k, v[k]); \
             } \
         }) \
     }
@@ -113,70 +174,175 @@ STAGE(5, FN(dft5))
 STAGE(8, FN(dft8))
 STAGE(16, FN(dft16))
 
+/* Calls fn with r as a constant where that is common, so that what it does is
+ * written out. */
+#define BY_RADIX(r, fn, ...) \
+    switch (r) { \
+    case 3: fn(3, __VA_ARGS__); break; \
+    case 5: fn(5, __VA_ARGS__); break; \
+    case 7: fn(7, __VA_ARGS__); break; \
+    case 9: fn(9, __VA_ARGS__); break; \
+    case 11: fn(11, __VA_ARGS__); break; \
+    case 13: fn(13, __VA_ARGS__); break; \
+    case 15: fn(15, __VA_ARGS__); break; \
+    default: fn(r, __VA_ARGS__); break; \
+    }
+
 /* The r roots come before the stage's own. */
-DL_PIECE void FN(stage_odd)(PLANES x, PLANES y, int r, int64_t m, int64_t s,
-                            const DL_GLOBAL REAL *w, int64_t lid)
+DL_INLINE void FN(odd_stage)(int r, PLANES x, PLANES y, SIZES z,
+                             const DL_GLOBAL REAL *w, int64_t lid)
 {
     (void)lid;
-    EACH(p, q, m, s, {
+    EACH(p, q, z.m, z.s, {
         const DL_GLOBAL REAL *wp = w + 2 * r + 2 * (r - 1) * p;
+        int64_t to = FN(row_to)(&z, r, p) + q;
         NUM v[MOST_RADIX];
 
-        for (int i = 0; i < r; i++) {
-            v[i].re = FN(get)(x.re + q + s * (p + m * i));
-            v[i].im = FN(get)(x.im + q + s * (p + m * i));
-        }
+        for (int i = 0; i < r; i++)
+            v[i] = FN(pick)(x, FN(row_of)(&z, p, i) + q);
         FN(dft_odd)(v, r, w);
         for (int k = 0; k < r; k++) {
             if (k)
                 v[k] = FN(times)(v[k], (VEC)wp[2 * k - 2], (VEC)wp[2 * k - 1]);
-            FN(put)(y.re + q + s * (r * p + k), v[k].re);
-            FN(put)(y.im + q + s * (r * p + k), v[k].im);
+            FN(lay)(y, to + z.s * k, v[k]);
         }
     })
 }
 
+DL_PIECE void FN(stage_odd)(PLANES x, PLANES y, int r, SIZES z,
+                            const DL_GLOBAL REAL *w, int64_t lid)
+{
+    BY_RADIX(r, FN(odd_stage), x, y, z, w, lid)
+}
+
+/* The first stage of an odd real line, in the planes of real parts: of its
+ * results the first half says all.  Its roots come before its own. */
+DL_INLINE void FN(real_stage)(int r, PLANES x, PLANES y, SIZES z,
+                              const DL_GLOBAL REAL *w, int64_t lid)
+{
+    const int h = r / 2;
+
+    (void)lid;
+    EACH(p, q, z.m, z.s, {
+        const DL_GLOBAL REAL *wp = w + 2 * r + 2 * h * p;
+        int64_t to = FN(row_to)(&z, h + 1, p) + q;
+        VEC u[MOST_RADIX];
+        NUM v[MOST_RADIX / 2 + 1];
+
+        for (int i = 0; i < r; i++)
+            u[i] = FN(get)(x.re + FN(row_of)(&z, p, i) + q);
+        FN(dft_real)(u, v, r, w);
+        for (int k = 0; k <= h; k++) {
+            if (k)
+                v[k] = FN(times)(v[k], (VEC)wp[2 * k - 2], (VEC)wp[2 * k - 1]);
+            FN(lay)(y, to + z.s * k, v[k]);
+        }
+    })
+    SYNC();
+}
+
+DL_PIECE void FN(stage_real)(PLANES x, PLANES y, int r, SIZES z,
+                             const DL_GLOBAL REAL *w, int64_t lid)
+{
+    BY_RADIX(r, FN(real_stage), x, y, z, w, lid)
+}
+
+/* The first s at most: what lies behind them has been written. */
+DL_INLINE void FN(put_some)(PLANE p, VEC v, int64_t s)
+{
+#if SD_LANES > 1
+    if (s < LANES) {
+        for (int64_t i = 0; i < s; i++)
+            p[i] = v[i];
+        return;
+    }
+#endif
+    (void)s;
+    FN(put)(p, v);
+}
+
+/* The last stage of a line that becomes real, by the same table. */
+DL_INLINE void FN(to_real_stage)(int r, PLANES x, PLANES y, SIZES z,
+                                 const DL_GLOBAL REAL *w, int64_t lid)
+{
+    const int h = r / 2;
+
+    (void)lid;
+    EACH(p, q, z.m, z.s, {
+        const DL_GLOBAL REAL *wp = w + 2 * r + 2 * h * p;
+        VEC u[MOST_RADIX];
+        NUM v[MOST_RADIX / 2 + 1];
+
+        for (int k = 0; k <= h; k++) {
+            v[k] = FN(pick)(x, q + z.s * ((h + 1) * p + k));
+            if (k) /* backwards */
+                v[k] = FN(times)(v[k], (VEC)wp[2 * k - 2], -(VEC)wp[2 * k - 1]);
+        }
+        FN(dft_to_real)(v, u, r, w);
+        for (int i = 0; i < r; i++)
+            FN(put_some)(y.re + FN(row_of)(&z, p, i) + q, u[i], z.s);
+    })
+    SYNC();
+}
+
+DL_PIECE void FN(stage_to_real)(PLANES x, PLANES y, int r, SIZES z,
+                                const DL_GLOBAL REAL *w, int64_t lid)
+{
+    BY_RADIX(r, FN(to_real_stage), x, y, z, w, lid)
+}
+
 /* How many numbers of the table a stage takes. */
-DL_INLINE int64_t FN(stage)(PLANES x, PLANES y, int r, int64_t m, int64_t s,
+DL_INLINE int64_t FN(stage)(PLANES x, PLANES y, int r, SIZES z,
                             const DL_GLOBAL REAL *w, int64_t lid)
 {
     if (r == 16)
-        FN(stage16)(x, y, m, s, w, lid);
+        FN(stage16)(x, y, z, w, lid);
     else if (r == 8)
-        FN(stage8)(x, y, m, s, w, lid);
+        FN(stage8)(x, y, z, w, lid);
     else if (r == 5)
-        FN(stage5)(x, y, m, s, w, lid);
+        FN(stage5)(x, y, z, w, lid);
     else if (r == 4)
-        FN(stage4)(x, y, m, s, w, lid);
+        FN(stage4)(x, y, z, w, lid);
     else if (r == 3)
-        FN(stage3)(x, y, m, s, w, lid);
+        FN(stage3)(x, y, z, w, lid);
     else if (r == 2)
-        FN(stage2)(x, y, m, s, w, lid);
+        FN(stage2)(x, y, z, w, lid);
     else {
-        FN(stage_odd)(x, y, r, m, s, w, lid);
-        return 2 * r + 2 * (r - 1) * m;
+        FN(stage_odd)(x, y, r, z, w, lid);
+        return 2 * r + 2 * (r - 1) * z.m;
     }
-    return 2 * (r - 1) * m;
+    return 2 * (r - 1) * z.m;
 }
 
-/* All stages over `m` rows of s numbers; the result is in a or b, which trade
- * places so that it is a.  Returns the rest of the table. */
-DL_INLINE const DL_GLOBAL REAL *FN(stages)(const PLAN *f, int64_t m, int64_t s,
-                                           PLANES *a, PLANES *b, int64_t lid)
+/* 0: there is none. */
+DL_INLINE int FN(radix)(const PLAN *f, int i)
 {
-    const DL_GLOBAL REAL *w = f->table;
+    return i < 16 ? (int)(f->radix[i / 8] >> (i % 8 * 8) & 127) : 0;
+}
 
-    for (int i = 0; i < 16; i++) {
-        int r = (int)(f->radix[i / 8] >> (i % 8 * 8) & 127);
-        PLANES t = *a;
+/* Rows between gaps before stage i, which has m of them; 0: there are none. */
+DL_INLINE int64_t FN(gaps)(const PLAN *f, int i, int64_t m)
+{
+    int r = FN(radix)(f, i);
 
-        if (r == 0)
-            break;
+    return r && r <= FFT_GAPS ? m / r : 0;
+}
+
+/* All stages over `m` rows of s numbers, by the table from w on; the result is
+ * in a or b, which trade places so that it is a.  Returns the table's rest. */
+DL_INLINE const DL_GLOBAL REAL *FN(stages)(const PLAN *f,
+                                           const DL_GLOBAL REAL *w, int64_t m,
+                                           int64_t s, int64_t gap, PLANES *a,
+                                           PLANES *b, int64_t lid)
+{
+    for (int i = 0, r; (r = FN(radix)(f, i)) != 0; i++) {
+        SIZES z = {m / r, s, gap, FN(gaps)(f, i + 1, m / r)};
+
+        w += FN(stage)(*a, *b, r, z, w, lid);
+        gap = z.each ? FFT_GAP : 0;
         m /= r;
-        w += FN(stage)(*a, *b, r, m, s, w, lid);
         s *= r;
-        *a = *b;
-        *b = t;
+        FN(swap)(a, b);
         SYNC();
     }
     return w;
@@ -234,10 +400,8 @@ DL_INLINE void FN(cross)(PLANES x, PLANES y, int R, int64_t rows,
             FN(dft8)(v);
         else
             FN(dft_odd)(v, R, root);
-        for (int j = 0; j < R; j++) {
-            FN(put)(y.re + k + rows * j, v[j].re);
-            FN(put)(y.im + k + rows * j, v[j].im);
-        }
+        for (int j = 0; j < R; j++)
+            FN(lay)(y, k + rows * j, v[j]);
     })
 }
 
@@ -253,220 +417,102 @@ DL_PIECE void FN(across_any)(PLANES x, PLANES y, int R, int64_t rows,
     FN(cross)(x, y, R, rows, w, lid);
 }
 
+/* An odd real line: a stage of f->odd, then lines of what is left, or those
+ * first where it becomes real. */
+DL_INLINE void FN(transform_real)(const PLAN *f, PLANES *a, PLANES *b,
+                                  int64_t lid)
+{
+    const int r = (int)f->odd;
+    const int64_t m = f->n / r, s = f->width * (r / 2 + 1);
+    const DL_GLOBAL REAL *w = f->table + 2 * r + 2 * (r / 2) * m;
+    const bool back = f->flags & FFT_INVERSE;
+    const SIZES z = {m, f->width, 0, back ? 0 : FN(gaps)(f, 0, m)};
+
+    if (!back) {
+        FN(stage_real)(*a, *b, r, z, f->table, lid);
+        FN(swap)(a, b);
+    }
+    FN(stages)(f, w, m, s, z.each ? FFT_GAP : 0, a, b, lid);
+    if (back) {
+        FN(stage_to_real)((PLANES){a->im, a->re}, (PLANES){b->im, b->re}, r, z,
+                          f->table, lid);
+        FN(swap)(a, b);
+    }
+}
+
 /* The whole transform of what lies in a; the result is in a. */
 DL_INLINE void FN(transform)(const PLAN *f, PLANES *a, PLANES *b, int64_t lid)
 {
     const int64_t rows = f->across ? f->n / f->across : f->n;
     const DL_GLOBAL REAL *w;
-    PLANES t;
 
-    w = FN(stages)(f, rows, f->across ? f->across : f->width, a, b, lid);
+    if (f->odd) {
+        FN(transform_real)(f, a, b, lid);
+        return;
+    }
+    w = FN(stages)(f, f->table, rows, f->across ? f->across : f->width, 0, a, b,
+                   lid);
     if (!f->across)
         return;
     if (f->across == 16)
         FN(across16)(*a, *b, rows, w, lid);
     else
         FN(across_any)(*a, *b, (int)f->across, rows, w, lid);
-    t = *a;
-    *a = *b;
-    *b = t;
+    FN(swap)(a, b);
     SYNC();
 }
 
-/* ---- to and from memory ---- */
-
-DL_INLINE int64_t FN(start)(const PLAN *f, int64_t line, int64_t each_b,
-                            int64_t each_i, int64_t each_c)
-{
-    int64_t c = line % f->lines_c, i = line / f->lines_c;
-
-    return i / f->lines_i * each_b + i % f->lines_i * each_i + c * each_c;
-}
-
-/* Numbers 0 .. count of the block's lines into rows of planes.  What there is
- * no line for is a copy of the last. */
-DL_PIECE void FN(load)(const PLAN *f, int64_t item, const DL_GLOBAL REAL *x,
-                       int64_t count, PLANES a, int64_t lid)
-{
-    const int64_t width = f->width, step = f->in_step;
-    const int pair = !(f->flags & FFT_REAL_IN);
-
-#if SD_LANES == 1
-    for (int64_t t = lid; t < count * width; t += GROUP) {
-        int64_t line = item * width + t % width;
-        const DL_GLOBAL REAL *p;
-
-        line = line < f->nline ? line : f->nline - 1;
-        p = x + FN(start)(f, line, f->in_b, f->in_i, 2) + t / width * step;
-        a.re[t] = p[0];
-        a.im[t] = pair ? p[1] : 0;
-    }
-#else
-    int64_t at[MOST_WIDTH], j = 0;
-    bool side = pair && width % LANES == 0, whole;
-
-    (void)lid;
-    for (int64_t i = 0; i < width; i++) {
-        int64_t line = item * width + i;
-
-        line = line < f->nline ? line : f->nline - 1;
-        at[i] = FN(start)(f, line, f->in_b, f->in_i, 2);
-        side = side && at[i] == at[0] + 2 * i;
-    }
-    whole = pair && step == 2 && (width == 1 || width % LANES == 0);
-    if (side) {
-        for (; j < count; j++)
-            for (int64_t i = 0; i < width; i += LANES) {
-                NUM v = FN(get_pairs)(x + at[i] + j * step);
-
-                FN(put)(a.re + j * width + i, v.re);
-                FN(put)(a.im + j * width + i, v.im);
-            }
-    } else if (whole && width == 1) {
-        for (; j + LANES <= count; j += LANES) {
-            NUM v = FN(get_pairs)(x + at[0] + j * 2);
-
-            FN(put)(a.re + j, v.re);
-            FN(put)(a.im + j, v.im);
-        }
-    } else if (whole) {
-        for (; j + LANES <= count; j += LANES)
-            for (int64_t i = 0; i < width; i += LANES) {
-                VEC re[LANES], im[LANES];
-
-#pragma clang loop unroll(full)
-                for (int k = 0; k < LANES; k++) {
-                    NUM v = FN(get_pairs)(x + at[i + k] + j * 2);
-
-                    re[k] = v.re;
-                    im[k] = v.im;
-                }
-                FN(turn)(re);
-                FN(turn)(im);
-#pragma clang loop unroll(full)
-                for (int k = 0; k < LANES; k++) {
-                    FN(put)(a.re + (j + k) * width + i, re[k]);
-                    FN(put)(a.im + (j + k) * width + i, im[k]);
-                }
-            }
-    }
-    for (; j < count; j++)
-        for (int64_t i = 0; i < width; i++) {
-            a.re[j * width + i] = x[at[i] + j * step];
-            a.im[j * width + i] = pair ? x[at[i] + j * step + 1] : 0;
-        }
-#endif
-    SYNC();
-}
-
-DL_PIECE void FN(store)(const PLAN *f, int64_t item, PLANES a, int64_t count,
-                        DL_GLOBAL REAL *y, int64_t lid)
-{
-    const int64_t width = f->width, step = f->out_step;
-    const int pair = !(f->flags & FFT_REAL_OUT);
-    const REAL part = (REAL)1 / (REAL)f->count;
-
-#if SD_LANES == 1
-    for (int64_t t = lid; t < count * width; t += GROUP) {
-        int64_t line = item * width + t % width;
-        DL_GLOBAL REAL *p;
-
-        if (line >= f->nline)
-            continue;
-        p = y + FN(start)(f, line, f->out_b, f->out_i, 2) + t / width * step;
-        p[0] = a.re[t] * part;
-        if (pair)
-            p[1] = a.im[t] * part;
-    }
-#else
-    int64_t at[MOST_WIDTH], j = 0, n = f->nline - item * width;
-    bool side = pair && width % LANES == 0, whole;
-
-    (void)lid;
-    n = n < width ? n : width;
-    for (int64_t i = 0; i < n; i++) {
-        at[i] = FN(start)(f, item * width + i, f->out_b, f->out_i, 2);
-        side = side && at[i] == at[0] + 2 * i;
-    }
-    side = side && n == width;
-    whole =
-        pair && step == 2 && n == width && (width == 1 || width % LANES == 0);
-    if (side) {
-        for (; j < count; j++)
-            for (int64_t i = 0; i < width; i += LANES) {
-                NUM v = {FN(get)(a.re + j * width + i) * part,
-                         FN(get)(a.im + j * width + i) * part};
-
-                FN(put_pairs)(y + at[i] + j * step, v);
-            }
-    } else if (whole && width == 1) {
-        for (; j + LANES <= count; j += LANES) {
-            NUM v = {FN(get)(a.re + j) * part, FN(get)(a.im + j) * part};
-
-            FN(put_pairs)(y + at[0] + j * 2, v);
-        }
-    } else if (whole) {
-        for (; j + LANES <= count; j += LANES)
-            for (int64_t i = 0; i < width; i += LANES) {
-                VEC re[LANES], im[LANES];
-
-#pragma clang loop unroll(full)
-                for (int k = 0; k < LANES; k++) {
-                    re[k] = FN(get)(a.re + (j + k) * width + i) * part;
-                    im[k] = FN(get)(a.im + (j + k) * width + i) * part;
-                }
-                FN(turn)(re);
-                FN(turn)(im);
-#pragma clang loop unroll(full)
-                for (int k = 0; k < LANES; k++)
-                    FN(put_pairs)(y + at[i + k] + j * 2, (NUM){re[k], im[k]});
-            }
-    }
-    for (; j < count; j++)
-        for (int64_t i = 0; i < n; i++) {
-            y[at[i] + j * step] = a.re[j * width + i] * part;
-            if (pair)
-                y[at[i] + j * step + 1] = a.im[j * width + i] * part;
-        }
-#endif
-}
+/* ---- the whole ---- */
 
 #include "dl_fft_ends.h"
+#include "dl_fft_io.h"
+
+DL_PIECE void FN(load)(const PLAN *f, int64_t item, const DL_GLOBAL REAL *x,
+                       int64_t rows, PLANES a, int64_t lid)
+{
+    FN(move)(f, &f->in, item, (DL_GLOBAL REAL *)x, rows, a, 0, lid);
+    SYNC();
+}
+
+DL_PIECE void FN(store)(const PLAN *f, int64_t item, PLANES a, int64_t rows,
+                        DL_GLOBAL REAL *y, int64_t lid)
+{
+    FN(move)(f, &f->out, item, y, rows, a, 1, lid);
+    SYNC();
+}
 
 void FN(dl_fft)(const DL_GLOBAL REAL *x, const DL_GLOBAL REAL *table,
                 DL_GLOBAL REAL *y, PLANE work, int64_t item, int64_t lid,
                 int64_t n, int64_t flags, int64_t width, int64_t across,
                 int64_t nline, int64_t lines_i, int64_t lines_c, int64_t in_b,
-                int64_t in_i, int64_t in_step, int64_t out_b, int64_t out_i,
-                int64_t out_step, int64_t radix0, int64_t radix1,
+                int64_t in_i, int64_t in_c, int64_t in_step, int64_t in_im,
+                int64_t out_b, int64_t out_i, int64_t out_c, int64_t out_step,
+                int64_t out_im, int64_t radix0, int64_t radix1, int64_t odd,
                 int64_t length, int64_t count, int64_t turn, int64_t turn_c,
-                int64_t extra)
+                int64_t extra, int64_t whole)
 {
+    const bool back = flags & FFT_INVERSE;
     const PLAN f = {
-        n,      flags, width,   across, nline, lines_i,  lines_c,
-        in_b,   in_i,  in_step, out_b,  out_i, out_step, {radix0, radix1},
-        length, count, turn,    turn_c, extra, table};
+        n, flags, width, across, nline, lines_i, lines_c,
+        {in_b, in_i, in_c, in_step, in_im, back ? whole : 0},
+        {out_b, out_i, out_c, out_step, out_im, back ? 0 : whole},
+        {radix0, radix1}, odd, length, turn, turn_c, extra,
+        FN(part_of)(flags, count), table};
     const int64_t size = FFT_PLANE((n + 1) * width);
     PLANE p = work + FFT_EDGE;
+    PLANE space = p + 4 * size;
     PLANES a = {p, p + size}, b = {p + 2 * size, p + 3 * size};
-    const int64_t numbers = flags & FFT_HALVES ? n : length;
 
-    FN(load)(&f, item, x,
-             !(flags & FFT_HALF_IN) ? numbers
-             : flags & FFT_HALVES   ? n + 1
-                                    : length / 2 + 1,
-             flags & FFT_INVERSE ? (PLANES){a.im, a.re} : a, lid);
-    FN(begin)(&f, &a, &b, p + 4 * size, lid);
-    for (int64_t i = 0; i < (flags & FFT_CHIRP ? 2 : 1); i++) {
+    FN(load)(&f, item, x, FN(rows)(&f, flags & FFT_HALF_IN),
+             FN(flipped)(&f, a), lid);
+    FN(begin)(&f, &a, &b, space, lid);
+    FN(transform)(&f, &a, &b, lid);
+    if (flags & FFT_CHIRP) {
+        FN(convolve)(&f, &a, &b, lid);
         FN(transform)(&f, &a, &b, lid);
-        if (flags & FFT_CHIRP)
-            FN(unchirp)(&f, i, &a, &b, p + 4 * size, lid);
+        FN(unchirp)(&f, &a, &b, space, lid);
     }
-    FN(end)(&f, item, &a, &b, p + 4 * size, lid);
-    FN(store)(&f, item, flags & FFT_INVERSE ? (PLANES){a.im, a.re} : a,
-              !(flags & FFT_HALF_OUT) ? numbers
-              : flags & FFT_HALVES    ? n + 1
-                                      : length / 2 + 1,
+    FN(end)(&f, item, &a, &b, space, lid);
+    FN(store)(&f, item, FN(flipped)(&f, a), FN(rows)(&f, flags & FFT_HALF_OUT),
               y, lid);
-    SYNC();
 }

@@ -18,17 +18,6 @@
         }
 #endif
 
-DL_INLINE NUM FN(pick)(PLANES a, int64_t at)
-{
-    return (NUM){FN(get)(a.re + at), FN(get)(a.im + at)};
-}
-
-DL_INLINE void FN(lay)(PLANES a, int64_t at, NUM v)
-{
-    FN(put)(a.re + at, v.re);
-    FN(put)(a.im + at, v.im);
-}
-
 /* What belongs to row k: one number for all columns, or one a row. */
 DL_INLINE NUM FN(of_row)(const DL_GLOBAL REAL *w, int64_t k, int64_t width)
 {
@@ -115,37 +104,102 @@ DL_INLINE void FN(repeat)(PLANES a, int64_t n, int64_t width, int64_t lid)
     SYNC();
 }
 
-DL_INLINE PLANES FN(flipped)(const PLAN *f, PLANES a)
+/* Of an odd real line that is done in odd * m: row (K mod odd, K / odd) of
+ * odd / 2 + 1 lines is number K, the rest by mirror.  To or from numbers 0 ..
+ * n / 2 in a row. */
+DL_PIECE void FN(collect)(const PLAN *f, PLANES a, PLANES b, int64_t lid)
 {
-    return f->flags & FFT_INVERSE ? (PLANES){a.im, a.re} : a;
+    const int64_t r = f->odd, h = r / 2, m = f->n / r, width = f->width;
+
+    (void)lid;
+    ROWS(k, at, f->n / 2 + 1, width, {
+        int64_t i = (uint32_t)k % (uint32_t)r, j = (uint32_t)k / (uint32_t)r;
+        int64_t row = i <= h ? j * (h + 1) + i : (m - 1 - j) * (h + 1) + r - i;
+        NUM v = FN(pick)(a, row * width + at - k * width);
+
+        FN(lay)(b, at, i <= h ? v : (NUM){v.re, -v.im});
+    })
+    SYNC();
+}
+
+DL_PIECE void FN(deal)(const PLAN *f, PLANES a, PLANES b, int64_t lid)
+{
+    const int64_t r = f->odd, h = r / 2, m = f->n / r, width = f->width;
+
+    (void)lid;
+    for (int64_t i = lid; i < width; i += GROUP)
+        a.im[i] = 0;
+    SYNC();
+    ROWS(row, at, m * (h + 1), width, {
+        int64_t i = (uint32_t)row % (uint32_t)(h + 1);
+        int64_t j = (uint32_t)row / (uint32_t)(h + 1), k = i + r * j;
+        bool own = k <= f->n / 2;
+        NUM v = FN(pick)(a, (own ? k : f->n - k) * width + at - row * width);
+
+        FN(lay)(b, at, own ? v : (NUM){v.re, -v.im});
+    })
+    SYNC();
 }
 
 /* ---- a chirp ---- */
 
-/* The sum of each column in rising order; of one column, of 16 strided parts,
- * which then follow each other. */
-DL_INLINE void FN(sums)(PLANES a, int64_t n, int64_t width, PLANES sum,
+/* A real line of odd length and its half need not all of a convolution: what
+ * it becomes, or what becomes of it, is real parts alone.  Backwards, the sum
+ * is of row 0 and twice the others. */
+DL_INLINE bool FN(is_one_sided)(int64_t flags)
+{
+    return (flags & FFT_CHIRP) && (flags & FFT_HALF_IN) &&
+           !(flags & FFT_HALVES);
+}
+
+DL_INLINE REAL FN(part_of)(int64_t flags, int64_t count)
+{
+    return (FN(is_one_sided)(flags) ? (REAL)2 : (REAL)1) / (REAL)count;
+}
+
+/* The sum of each column, by 32 rows; of one column, of 16 strided parts,
+ * which then follow each other.  A vector may write beside `sum.re`, so that
+ * sum.im comes after it. */
+DL_INLINE void FN(sum_plane)(const DL_GLOBAL REAL *x, int64_t rows,
+                             int64_t each, PLANE sum, int64_t lid)
+{
+    (void)lid;
+    EACH(p, i, (int64_t)1, each, {
+        VEC all = (VEC)(REAL)0;
+
+        (void)p;
+        for (int64_t k = 0; k < rows; k += 32) {
+            VEC some = (VEC)(REAL)0;
+
+            for (int64_t j = k; j < rows && j < k + 32; j++)
+                some += FN(get)(x + j * each + i);
+            all += some;
+        }
+        FN(put)(sum + i, all);
+    })
+    SYNC();
+}
+
+DL_INLINE void FN(sums)(PLANES a, int64_t rows, int64_t width, PLANES sum,
                         int64_t lid)
 {
     int64_t each = width == 1 ? MOST_WIDTH : width;
-    int64_t count = n * width;
+    int64_t count = rows * width / each;
 
-    for (int64_t i = lid; i < each; i += GROUP) {
-        REAL re = 0, im = 0;
-
-        for (int64_t t = i; t < count; t += each) {
-            re += a.re[t];
-            im += a.im[t];
-        }
-        sum.re[i] = re;
-        sum.im[i] = im;
-    }
-    SYNC();
-    if (width == 1 && lid == 0)
+    FN(sum_plane)(a.re, count, each, sum.re, lid);
+    FN(sum_plane)(a.im, count, each, sum.im, lid);
+    if (width > 1)
+        return;
+    if (lid == 0) {
         for (int64_t i = 1; i < each; i++) {
             sum.re[0] += sum.re[i];
             sum.im[0] += sum.im[i];
         }
+        for (int64_t i = count * each; i < rows; i++) {
+            sum.re[0] += a.re[i];
+            sum.im[0] += a.im[i];
+        }
+    }
     SYNC();
 }
 
@@ -163,82 +217,114 @@ DL_PIECE void FN(scale_rows)(PLANES a, PLANES b, int64_t count, int64_t width,
     SYNC();
 }
 
-DL_INLINE void FN(by_rows)(PLANES *a, PLANES *b, int64_t count, int64_t width,
-                           const DL_GLOBAL REAL *w, int64_t lid)
+/* The same, of the rows less their columns' means. */
+DL_PIECE void FN(scale_rest)(PLANES a, PLANES b, int64_t count, int64_t width,
+                             PLANES mean, const DL_GLOBAL REAL *w, int64_t lid)
 {
-    PLANES t = *a;
+    (void)lid;
+    ROWS(k, at, count, width, {
+        NUM t = FN(of_row)(w, k, width), x = FN(pick)(a, at), m;
 
-    FN(scale_rows)(*a, *b, count, width, w, lid);
-    *a = *b;
-    *b = t;
+        m = width == 1 ? (NUM){(VEC)mean.re[0], (VEC)mean.im[0]}
+                       : FN(pick)(mean, at - k * width);
+        FN(lay)(b, at, FN(times)(FN(sub)(x, m), t.re, t.im));
+    })
+    SYNC();
 }
 
 /* x less its mean, to which the sum is added in the end, so that equal numbers
- * give zeros; times the chirp, and zeros up to its length.  space: the sums. */
+ * give zeros; times the chirp, and zeros up to its length.  space: the sums,
+ * then the means. */
 DL_INLINE void FN(chirp)(const PLAN *f, PLANES *a, PLANES *b, PLANE space,
                          int64_t lid)
 {
-    const int64_t width = f->width, length = f->length;
-    PLANES sum = {space, space + MOST_WIDTH};
+    const int64_t width = f->width;
+    const bool one = FN(is_one_sided)(f->flags);
+    const int64_t rows = FN(rows)(f, one);
+    const PLANES sum = {space, space + MOST_WIDTH};
+    const PLANES mean = {space + 2 * MOST_WIDTH, space + 3 * MOST_WIDTH};
+    const PLANES x = FN(flipped)(f, *a), m = FN(flipped)(f, mean);
 
-    FN(sums)(*a, length, width, sum, lid);
-    for (int64_t i = lid; i < length * width; i += GROUP) {
-        a->re[i] -= sum.re[i % width] / (REAL)length;
-        a->im[i] -= sum.im[i % width] / (REAL)length;
+    for (int64_t i = lid; one && i < width; i += GROUP) {
+        x.re[i] *= (REAL)0.5;
+        x.im[i] = 0;
     }
     SYNC();
-    FN(by_rows)(a, b, length, width, f->table + f->extra, lid);
-    for (int64_t i = length * width + lid; i < f->n * width; i += GROUP)
+    FN(sums)(*a, rows, width, sum, lid);
+    for (int64_t i = lid; i < width; i += GROUP) {
+        mean.re[i] = sum.re[i] / (REAL)f->length;
+        mean.im[i] = sum.im[i] / (REAL)f->length;
+        if (one) {
+            x.re[i] += m.re[i];
+            m.re[i] += m.re[i];
+            m.im[i] = FN(flipped)(f, sum).im[i] = 0;
+        }
+    }
+    SYNC();
+    FN(scale_rest)(*a, *b, rows, width, mean, f->table + f->extra, lid);
+    FN(swap)(a, b);
+    for (int64_t i = rows * width + lid; i < f->n * width; i += GROUP)
         a->re[i] = a->im[i] = 0;
     SYNC();
 }
 
 DL_INLINE void FN(exchange)(PLANES *a)
 {
-    PLANE t = a->re;
-
-    a->re = a->im;
-    a->im = t;
+    *a = (PLANES){a->im, a->re};
 }
 
 /* After the first transform: times the chirp's, and turned round so that the
- * next goes back.  After that: turned again, times the chirp. */
-DL_INLINE void FN(unchirp)(const PLAN *f, int64_t last, PLANES *a, PLANES *b,
-                           PLANE space, int64_t lid)
+ * next goes back. */
+DL_INLINE void FN(convolve)(const PLAN *f, PLANES *a, PLANES *b, int64_t lid)
 {
-    const DL_GLOBAL REAL *w = f->table + f->extra;
-    const int64_t width = f->width;
-    PLANES sum = {space, space + MOST_WIDTH};
+    FN(scale_rows)(*a, *b, f->n, f->width,
+                   f->table + f->extra + 2 * f->length, lid);
+    FN(swap)(a, b);
+    FN(exchange)(a);
+    FN(exchange)(b);
+}
 
-    if (last) {
-        FN(exchange)(a);
-        FN(exchange)(b);
-    }
-    FN(by_rows)(a, b, last ? f->length : f->n, width,
-                last ? w : w + 2 * f->length, lid);
-    if (!last) {
-        FN(exchange)(a);
-        FN(exchange)(b);
-        return;
-    }
-    for (int64_t i = lid; i < width; i += GROUP) {
+/* After the second: turned again, times the chirp. */
+DL_INLINE void FN(unchirp)(const PLAN *f, PLANES *a, PLANES *b, PLANE space,
+                           int64_t lid)
+{
+    const PLANES sum = {space, space + MOST_WIDTH};
+
+    FN(exchange)(a);
+    FN(exchange)(b);
+    FN(scale_rows)(*a, *b,
+                   f->flags & FFT_HALVES
+                       ? f->length
+                       : FN(rows)(f, f->flags & FFT_HALF_OUT),
+                   f->width, f->table + f->extra, lid);
+    FN(swap)(a, b);
+    for (int64_t i = lid; i < f->width; i += GROUP) {
         a->re[i] += sum.re[i];
         a->im[i] += sum.im[i];
     }
     SYNC();
 }
 
+/* ---- begin ---- */
+
+/* Roots of real lines' halves come after those of a chirp. */
+DL_INLINE const DL_GLOBAL REAL *FN(half_roots)(const PLAN *f)
+{
+    return f->table + f->extra +
+           (f->flags & FFT_CHIRP ? 2 * (f->length + f->n) : 0);
+}
+
 DL_INLINE void FN(begin)(const PLAN *f, PLANES *a, PLANES *b, PLANE space,
                          int64_t lid)
 {
-    PLANES t = *a;
-
     if ((f->flags & FFT_HALF_IN) && (f->flags & FFT_HALVES)) {
-        FN(part)(FN(flipped)(f, *a), FN(flipped)(f, *b), f->n, f->width,
-                 f->table + f->extra, lid);
-        *a = *b;
-        *b = t;
-    } else if (f->flags & FFT_HALF_IN) {
+        FN(part)(FN(flipped)(f, *a), FN(flipped)(f, *b), f->length, f->width,
+                 FN(half_roots)(f), lid);
+        FN(swap)(a, b);
+    } else if ((f->flags & FFT_HALF_IN) && f->odd) {
+        FN(deal)(f, FN(flipped)(f, *a), FN(flipped)(f, *b), lid);
+        FN(swap)(a, b);
+    } else if ((f->flags & FFT_HALF_IN) && !(f->flags & FFT_CHIRP)) {
         FN(repeat)(FN(flipped)(f, *a), f->length, f->width, lid);
     }
     if (f->flags & FFT_CHIRP)
@@ -263,9 +349,10 @@ DL_INLINE void FN(root)(const DL_GLOBAL REAL *w, int64_t e, int shift, REAL *re,
 /* Row k of column c turns by k c / turn: by k mod 64 and by the rest, whose
  * roots a block makes once. */
 DL_PIECE void FN(turn_block)(const PLAN *f, int64_t item, PLANES a, PLANES b,
-                             PLANE space, int64_t lid)
+                             int64_t count, PLANE space, int64_t lid)
 {
-    const DL_GLOBAL REAL *w = f->table + f->extra;
+    const DL_GLOBAL REAL *w =
+        FN(half_roots)(f) + (f->flags & FFT_HALVES ? 2 * f->length : 0);
     const int64_t width = f->width, high = f->n / FN(TURNS) + 1;
     const int64_t rows = FN(TURNS) + high;
     PLANES r = {space, space + rows * width};
@@ -285,7 +372,7 @@ DL_PIECE void FN(turn_block)(const PLAN *f, int64_t item, PLANES a, PLANES b,
     }
     SYNC();
     (void)lid;
-    ROWS(k, at, f->n, width, {
+    ROWS(k, at, count, width, {
         int64_t col = at - k * width;
         NUM lo = FN(pick)(r, k % FN(TURNS) * width + col);
         NUM hi = FN(pick)(r, (FN(TURNS) + k / FN(TURNS)) * width + col);
@@ -299,14 +386,17 @@ DL_PIECE void FN(turn_block)(const PLAN *f, int64_t item, PLANES a, PLANES b,
 DL_INLINE void FN(end)(const PLAN *f, int64_t item, PLANES *a, PLANES *b,
                        PLANE space, int64_t lid)
 {
-    PLANES t = *a;
+    const bool half = f->flags & FFT_HALF_OUT;
 
-    if (f->turn)
-        FN(turn_block)(f, item, *a, *b, space, lid);
-    else if ((f->flags & FFT_HALVES) && (f->flags & FFT_HALF_OUT))
-        FN(join)(*a, *b, f->n, f->width, f->table + f->extra, lid);
-    else
-        return;
-    *a = *b;
-    *b = t;
+    if (half && (f->flags & FFT_HALVES)) {
+        FN(join)(*a, *b, f->length, f->width, FN(half_roots)(f), lid);
+        FN(swap)(a, b);
+    } else if (half && f->odd) {
+        FN(collect)(f, *a, *b, lid);
+        FN(swap)(a, b);
+    }
+    if (f->turn) {
+        FN(turn_block)(f, item, *a, *b, FN(rows)(f, half), space, lid);
+        FN(swap)(a, b);
+    }
 }

@@ -216,51 +216,107 @@ DL_INLINE void FN(dft16)(NUM *x)
     }
 }
 
-/* Any odd number of them; w: the r roots.  A number and its mirror, r - j,
- * share their products.  The mean is taken out first, so that of equal numbers
- * only the first result is not 0; it is no larger than they are, so that costs
- * a rounding and no more. */
-DL_INLINE void FN(dft_odd)(NUM *x, int r, const DL_GLOBAL REAL *w)
+/* The heart of an odd transform.  Of sums t[j - 1] = x[j] + x[r - j] and
+ * differences d, 0 < j <= r / 2: a[k] = x0 + sum of t times cosines, b[k] = sum
+ * of d times sines, 0 < k <= r / 2; w: the r roots.  Returns x0 + all of t.
+ * The mean is taken out first, so that of equal numbers only the first result
+ * is not 0; it is no larger than they are, so that costs a rounding and no
+ * more.  Spoils t. */
+DL_INLINE VEC FN(odd_sums)(VEC x0, VEC *t, const VEC *d, int r,
+                           const DL_GLOBAL REAL *w, VEC *a, VEC *b)
 {
-    const NUM none = {(VEC)(REAL)0, (VEC)(REAL)0};
-    NUM t[MOST_RADIX / 2], d[MOST_RADIX / 2], y[MOST_RADIX / 2];
-    NUM all = x[0], part = none, m;
+    const VEC none = (VEC)(REAL)0;
+    VEC all = x0, part = none, m;
     int h = r / 2;
 
     for (int j = 0; j < h; j++) {
-        t[j] = FN(add)(x[j + 1], x[r - 1 - j]);
-        d[j] = FN(sub)(x[j + 1], x[r - 1 - j]);
-        part = FN(add)(part, t[j]);
+        part += t[j];
         if (j % 4 == 3 || j == h - 1) {
-            all = FN(add)(all, part);
+            all += part;
             part = none;
         }
     }
-    m = (NUM){all.re / (VEC)(REAL)r, all.im / (VEC)(REAL)r};
+    m = all / (VEC)(REAL)r;
     for (int j = 0; j < h; j++)
-        t[j] = FN(axpy)(t[j], (VEC)(REAL)-2, m);
-    m = FN(sub)(x[0], m);
-    x[0] = all;
+        t[j] = FMA((VEC)(REAL)-2, m, t[j]);
     for (int k = 1; k <= h; k++) {
-        NUM a = m, b = none;
         int e = 0;
 
+        a[k] = x0 - m;
+        b[k] = none;
         /* by fours: short sums round less */
         for (int i = 0; i < h; i += 4) {
-            NUM p = none, q = none;
+            VEC p = none, q = none;
 
             for (int j = i; j < i + 4 && j < h; j++) {
                 e += k;
                 e -= e >= r ? r : 0;
-                p = FN(axpy)(p, (VEC)w[2 * e], t[j]);
-                q = FN(axpy)(q, (VEC)w[2 * e + 1], d[j]);
+                p = FMA((VEC)w[2 * e], t[j], p);
+                q = FMA((VEC)w[2 * e + 1], d[j], q);
             }
-            a = FN(add)(a, p);
-            b = FN(add)(b, q);
+            a[k] += p;
+            b[k] += q;
         }
-        x[k] = FN(add_i)(a, b);
-        y[k - 1] = FN(sub_i)(a, b);
     }
+    return all;
+}
+
+/* Any odd number of them; w: the r roots. */
+DL_INLINE void FN(dft_odd)(NUM *x, int r, const DL_GLOBAL REAL *w)
+{
+    VEC t[MOST_RADIX / 2], d[MOST_RADIX / 2];
+    VEC a[2][MOST_RADIX / 2 + 1], b[2][MOST_RADIX / 2 + 1];
+    int h = r / 2;
+
+    for (int j = 0; j < h; j++) {
+        t[j] = x[j + 1].re + x[r - 1 - j].re;
+        d[j] = x[j + 1].re - x[r - 1 - j].re;
+    }
+    x[0].re = FN(odd_sums)(x[0].re, t, d, r, w, a[0], b[0]);
+    for (int j = 0; j < h; j++) {
+        t[j] = x[j + 1].im + x[r - 1 - j].im;
+        d[j] = x[j + 1].im - x[r - 1 - j].im;
+    }
+    x[0].im = FN(odd_sums)(x[0].im, t, d, r, w, a[1], b[1]);
+    for (int k = 1; k <= h; k++) {
+        x[k] = (NUM){a[0][k] - b[1][k], a[1][k] + b[0][k]};
+        x[r - k] = (NUM){a[0][k] + b[1][k], a[1][k] - b[0][k]};
+    }
+}
+
+/* Of r real numbers the r / 2 + 1 results that say all. */
+DL_INLINE void FN(dft_real)(const VEC *x, NUM *y, int r,
+                            const DL_GLOBAL REAL *w)
+{
+    VEC t[MOST_RADIX / 2], d[MOST_RADIX / 2];
+    VEC a[MOST_RADIX / 2 + 1], b[MOST_RADIX / 2 + 1];
+    int h = r / 2;
+
+    for (int j = 0; j < h; j++) {
+        t[j] = x[j + 1] + x[r - 1 - j];
+        d[j] = x[j + 1] - x[r - 1 - j];
+    }
+    y[0] = (NUM){FN(odd_sums)(x[0], t, d, r, w, a, b), (VEC)(REAL)0};
     for (int k = 1; k <= h; k++)
-        x[r - k] = y[k - 1];
+        y[k] = (NUM){a[k], b[k]};
+}
+
+/* The other way, of which the first's imaginary part is not read: real parts
+ * of sum over k of conj(w(r, j k)) x[k], where x[r - k] = conj(x[k]). */
+DL_INLINE void FN(dft_to_real)(const NUM *x, VEC *y, int r,
+                               const DL_GLOBAL REAL *w)
+{
+    VEC t[MOST_RADIX / 2], d[MOST_RADIX / 2];
+    VEC a[MOST_RADIX / 2 + 1], b[MOST_RADIX / 2 + 1];
+    int h = r / 2;
+
+    for (int k = 0; k < h; k++) {
+        t[k] = x[k + 1].re + x[k + 1].re;
+        d[k] = x[k + 1].im + x[k + 1].im;
+    }
+    y[0] = FN(odd_sums)(x[0].re, t, d, r, w, a, b);
+    for (int j = 1; j <= h; j++) {
+        y[j] = a[j] + b[j];
+        y[r - j] = a[j] - b[j];
+    }
 }

@@ -312,7 +312,7 @@ int hlo_ninput(const hlo_inst *in); /* reduce, sort, scatter...: of the tuple */
 
 /* ---- calls of the device library (hlo_call.c) ---- */
 
-enum { HLO_CALL_INTS = 24, HLO_CALL_LANES = 16 };
+enum { HLO_CALL_INTS = 26, HLO_CALL_LANES = 16 };
 typedef struct {   /* a custom-call that a device function computes */
     const hlo_inst *in;
     const char *fn;   /* "dl_fft_f32": C of src/devlib */

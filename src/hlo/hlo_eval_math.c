@@ -449,56 +449,100 @@ sd_status hlo_eval_norm(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
     return NULL;
 }
 
-/* custom-call "sundog.fft", by the definition in hlo_fft.c; the table is not
- * asked. */
+/* ---- custom-call "sundog.fft", by the definition in hlo_fft.c ---- */
+
+typedef struct {
+    hlo_fft_lines f;
+    hlo_wide *line, *tmp, *root, *turn;
+    int64_t o, i, c; /* the line */
+} fft_call;
+
+/* Number j of the line in an array whose lines have n of them. */
+static int64_t fft_at(const fft_call *l, int64_t j, int64_t n, bool moves)
+{
+    const hlo_fft_lines *f = &l->f;
+
+    return moves ? ((l->o * n + j) * f->moved + l->i) * f->inner + l->c
+                 : ((l->o * f->moved + l->i) * n + j) * f->inner + l->c;
+}
+
+/* Number j, of which half may be by mirror. */
+static hlo_wide fft_in(const fft_call *l, const hlo_value *x, int64_t j)
+{
+    const hlo_fft_lines *f = &l->f;
+    bool real = f->type == HLO_FFT_IRFFT;
+    bool rows = f->type == HLO_FFT_IFFT && f->whole, half = real || rows;
+    int64_t n = rows ? f->whole : f->n, k = rows ? l->c + n / f->n * j : j;
+    bool flip = half && k > n / 2;
+    int64_t at = flip ? n - k : k;
+    hlo_wide v;
+
+    at = rows ? l->o * (n / 2 + 1) + at
+              : fft_at(l, at, real ? n / 2 + 1 : n, false);
+    v = hlo_wide_load(x->shape->dtype, hlo_at_elem(x, at));
+    /* what a real line's transform cannot have is not read */
+    if (half && 2 * k % n == 0)
+        v = creall(v);
+    return flip ? conjl(v) : v;
+}
+
+static void fft_out(const fft_call *l, int64_t k, hlo_wide v, hlo_value *out)
+{
+    const hlo_fft_lines *f = &l->f;
+    int64_t n = f->type == HLO_FFT_RFFT ? f->n / 2 + 1 : f->n, at;
+
+    if (f->whole && f->type == HLO_FFT_FFT) {
+        at = l->i + f->whole / f->n * k; /* of a line that is its own mirror
+                                            both halves are the same */
+        if (at > f->whole / 2) {
+            at = f->whole - at;
+            v = conjl(v);
+        }
+        at += l->o * (f->whole / 2 + 1);
+    } else if (f->whole) {
+        at = (l->o * f->inner + l->c) * f->n + k;
+    } else {
+        at = fft_at(l, k, n, true);
+    }
+    hlo_wide_store(out->shape->dtype, v, hlo_at_elem(out, at));
+}
+
+/* The table is not asked. */
 sd_status hlo_eval_fft_lines(hlo_ev *e, const hlo_inst *in,
                              const hlo_value *arg, hlo_value *out)
 {
-    hlo_fft_lines f;
+    fft_call l = {0};
+    const hlo_fft_lines *f = &l.f;
     hlo_fft_plan p;
-    hlo_wide *line, *tmp, *root, *turn;
-    int64_t in_n, out_n, nline;
+    int64_t out_n, nline;
     bool inverse;
 
-    if (!hlo_fft_read(in, &f, &p))
+    if (!hlo_fft_read(in, &l.f, &p))
         return hlo_misfit(in);
-    nline = f.outer * f.moved * f.inner;
-    inverse = f.type == HLO_FFT_IFFT || f.type == HLO_FFT_IRFFT;
-    in_n = f.type == HLO_FFT_IRFFT ? f.n / 2 + 1 : f.n;
-    out_n = f.type == HLO_FFT_RFFT ? f.n / 2 + 1 : f.n;
-    line = sd_arena_array(e->arena, hlo_wide, 3 * f.n + f.turn);
-    tmp = line + f.n;
-    root = tmp + f.n;
-    turn = root + f.n;
-    make_roots(root, f.n, inverse);
-    make_roots(turn, f.turn, inverse);
-    for (int64_t l = 0; l < nline; l++) {
-        int64_t c = l % f.inner, i = l / f.inner % f.moved;
-        int64_t o = l / f.inner / f.moved;
-
-        for (int64_t j = 0; j < f.n; j++) {
-            bool flip = j >= in_n;
-            int64_t at = ((o * f.moved + i) * in_n + (flip ? f.n - j : j));
-            hlo_wide v = hlo_wide_load(arg[0].shape->dtype,
-                                       hlo_at_elem(&arg[0], at * f.inner + c));
-
-            line[j] = flip ? conjl(v) : v;
-        }
-        /* what a real line's transform cannot have is not read */
-        if (f.type == HLO_FFT_IRFFT)
-            line[0] = creall(line[0]);
-        if (f.type == HLO_FFT_IRFFT && f.n % 2 == 0)
-            line[f.n / 2] = creall(line[f.n / 2]);
-        transform_line(line, f.n, 1, inverse, root, tmp);
+    nline = f->outer * f->moved * f->inner;
+    inverse = f->type == HLO_FFT_IFFT || f->type == HLO_FFT_IRFFT;
+    out_n = f->type == HLO_FFT_RFFT ? f->n / 2 + 1 : f->n;
+    l.line = sd_arena_array(e->arena, hlo_wide, 3 * f->n + f->turn);
+    l.tmp = l.line + f->n;
+    l.root = l.tmp + f->n;
+    l.turn = l.root + f->n;
+    make_roots(l.root, f->n, inverse);
+    make_roots(l.turn, f->turn, inverse);
+    for (int64_t t = 0; t < nline; t++) {
+        l.c = t % f->inner;
+        l.i = t / f->inner % f->moved;
+        l.o = t / f->inner / f->moved;
+        for (int64_t j = 0; j < f->n; j++)
+            l.line[j] = fft_in(&l, &arg[0], j);
+        transform_line(l.line, f->n, 1, inverse, l.root, l.tmp);
         for (int64_t k = 0; k < out_n; k++) {
-            int64_t at = ((o * out_n + k) * f.moved + i) * f.inner + c;
-            hlo_wide v = line[k] / (long double)f.count;
+            hlo_wide v = l.line[k] / (long double)f->count;
 
             if (inverse) /* that divided by n */
-                v *= (long double)f.n;
-            if (f.turn)
-                v *= turn[(__int128)k * (c / f.each) % f.turn];
-            hlo_wide_store(out->shape->dtype, v, hlo_at_elem(out, at));
+                v *= (long double)f->n;
+            if (f->turn)
+                v *= l.turn[(__int128)k * (l.c / f->each) % f->turn];
+            fft_out(&l, k, v, out);
         }
     }
     return NULL;

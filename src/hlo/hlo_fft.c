@@ -8,6 +8,11 @@
  * each) / turn): a line of n1 n2 numbers is a matrix whose columns are
  * transformed, turned, and whose rows are transformed and moved.
  *
+ * With `whole` the complex lines are rows of such a matrix of a real line of
+ * that length, whose conjugate half is in no array: of whole / n rows there are
+ * the first half.  FFT then makes [outer][whole / 2 + 1] of rows [outer][moved]
+ * [n]; IFFT makes [outer][inner][n] of [outer][whole / 2 + 1].
+ *
  * Operand 1 is the table of roots that the device function reads; what it
  * holds follows from the rest (passes/fft_table.c), so only it may be there. */
 #include "hlo_fft.h"
@@ -18,22 +23,17 @@ enum {
     MOST_RADIX = 113,  /* larger primes take a chirp */
     MOST_WIDTH = 16,
     LEAST_ROWS = 16,  /* of a long line that is done as columns */
-    EDGE = 16,        /* numbers beside a plane: FFT_EDGE of dl_fft.h */
+    EDGE = 16,
+    GAPS = 256, /* beside a plane and in it: see dl_fft.h */
     TURNS = 64,
-    BLOCK = 32768,    /* numbers of a block: its planes fill half of L2 */
+    BLOCK = 65536, /* numbers of a block: its planes in f32 fill 1 MB of L2 */
     TABLE_EDGE = 64
 };
 
+static const int64_t MOST_WHOLE = (int64_t)1 << 40;
+
 /* As in dl_fft.h. */
-enum {
-    INVERSE = 1,
-    REAL_IN = 2,
-    REAL_OUT = 4,
-    HALVES = 8,
-    HALF_OUT = 16,
-    HALF_IN = 32,
-    CHIRP = 64
-};
+enum { INVERSE = 1, HALVES = 2, HALF_OUT = 4, HALF_IN = 8, CHIRP = 16 };
 
 /* ---- which way ---- */
 
@@ -52,10 +52,10 @@ bool hlo_fft_is_smooth(int64_t n)
     return largest_prime(n) <= MOST_RADIX;
 }
 
-/* The least length from n up that is 16, 48 or 80 times a power of two. */
+/* The least length from n up that is one of these times a power of two. */
 static int64_t round_length(int64_t n)
 {
-    static const int64_t some[] = {16, 48, 80};
+    static const int64_t some[] = {16, 48, 80, 144, 240};
     int64_t best = INT64_MAX;
 
     for (size_t i = 0; i < SD_COUNTOF(some); i++) {
@@ -113,6 +113,10 @@ static int64_t stage_table(const hlo_fft_plan *p)
 {
     int64_t m = p->across ? p->n / p->across : p->n, size = 0;
 
+    if (p->odd) {
+        m /= p->odd;
+        size += 2 * p->odd + 2 * (p->odd / 2) * m;
+    }
     for (int i = 0; i < p->nradix; i++) {
         int64_t r = p->radix[i];
 
@@ -137,34 +141,67 @@ int hlo_fft_shift(int64_t turn)
 static int64_t extra_table(const hlo_fft_lines *f, const hlo_fft_plan *p)
 {
     int shift = hlo_fft_shift(f->turn);
+    int64_t size = 0;
 
     if (p->chirp)
-        return 2 * (f->n + p->n);
+        size += 2 * (p->length + p->n);
     if (p->halves)
-        return 2 * p->n;
+        size += 2 * p->length;
     if (f->turn)
-        return ((int64_t)2 << shift) +
-               2 * ((f->turn + ((int64_t)1 << shift) - 1) >> shift);
-    return 0;
+        size += ((int64_t)2 << shift) +
+                2 * ((f->turn + ((int64_t)1 << shift) - 1) >> shift);
+    return size;
+}
+
+static bool is_real(const hlo_fft_lines *f)
+{
+    return f->type == HLO_FFT_RFFT || f->type == HLO_FFT_IRFFT;
+}
+
+/* The radix of an odd real line's stage on reals: a large one saves most. */
+static int odd_radix(int64_t n)
+{
+    static const int some[] = {15, 9, 5, 3};
+    int64_t prime = largest_prime(n);
+
+    for (size_t i = 0; prime <= 5 && i < SD_COUNTOF(some); i++)
+        if (n % some[i] == 0)
+            return some[i];
+    return (int)prime;
+}
+
+/* Which transform the lines take, and how long it is. */
+static void find_way(const hlo_fft_lines *f, hlo_fft_plan *p)
+{
+    bool odd = is_real(f) && f->n % 2;
+
+    p->halves = is_real(f) && !odd;
+    p->length = p->halves ? f->n / 2 : f->n;
+    p->chirp = !hlo_fft_is_smooth(f->n);
+    p->n = !p->chirp ? p->length
+           : odd     ? round_length(f->n + f->n / 2)
+                     : round_length(2 * p->length - 1);
 }
 
 void hlo_fft_plan_of(const hlo_fft_lines *f, hlo_fft_plan *p)
 {
-    bool real = f->type == HLO_FFT_RFFT || f->type == HLO_FFT_IRFFT;
     int64_t nline = f->outer * f->moved * f->inner;
-    bool is_long = f->inner == 1 && f->moved == 1 && !f->turn;
+    bool is_long = f->inner == 1 && f->moved == 1 && !f->turn && !f->whole;
+    int64_t most = f->part == SD_F64 ? MOST_WIDTH / 2 : MOST_WIDTH;
 
     memset(p, 0, sizeof *p);
-    p->chirp = !hlo_fft_is_smooth(f->n);
-    p->halves = real && f->n % 2 == 0 && !p->chirp;
-    p->n = p->chirp ? round_length(2 * f->n - 1) : p->halves ? f->n / 2 : f->n;
+    find_way(f, p);
     p->across = is_long ? columns_of(p->n) : 0;
     if (nline >= 4 && p->n < (p->across == 16 ? 1024 : 4096))
         p->across = 0;
-    p->width = p->across ? 1 : SD_MIN(nline, MOST_WIDTH);
-    while (p->width > 8 && p->n * p->width > BLOCK)
-        p->width /= 2;
-    find_radices(p, p->across ? p->n / p->across : p->n);
+    if (p->n * most > BLOCK)
+        most = MOST_WIDTH / 2;
+    p->width = p->across ? 1 : SD_MIN(nline, most);
+    if (is_real(f) && f->n % 2 && f->n > 1 && !p->chirp && p->width > 1)
+        p->odd = odd_radix(f->n);
+    find_radices(p, p->across ? p->n / p->across
+                    : p->odd  ? p->n / p->odd
+                              : p->n);
     p->extra = stage_table(p);
     p->table = p->extra + extra_table(f, p) + TABLE_EDGE;
 }
@@ -183,17 +220,36 @@ static bool read_lines(const hlo_inst *in, hlo_fft_lines *f)
         !hlo_custom_int(c, "inner", &f->inner) ||
         !hlo_custom_int(c, "turn", &f->turn) ||
         !hlo_custom_int(c, "each", &f->each) ||
-        !hlo_custom_int(c, "count", &f->count))
+        !hlo_custom_int(c, "count", &f->count) ||
+        !hlo_custom_int(c, "whole", &f->whole))
         return false;
     f->type = (hlo_fft_type)type;
     return f->n >= 1 && f->n <= HLO_FFT_MOST && f->outer >= 1 &&
            f->moved >= 1 && f->inner >= 1 && f->turn >= 0 && f->each >= 1 &&
-           f->count >= 1 && f->turn <= (int64_t)1 << 40;
+           f->count >= 1 && f->turn <= MOST_WHOLE && f->whole >= 0 &&
+           f->whole <= MOST_WHOLE;
 }
 
 static int64_t half(int64_t n)
 {
     return n / 2 + 1;
+}
+
+/* Are the lines those that `whole`, the turn and the type speak of? */
+static bool fits(const hlo_fft_lines *f)
+{
+    int64_t rows = half(f->whole / f->n);
+
+    if (is_real(f))
+        return f->moved == 1 && !f->whole &&
+               (!f->turn || f->type == HLO_FFT_RFFT);
+    if (!f->whole)
+        return true;
+    if (f->whole % f->n)
+        return false;
+    return f->type == HLO_FFT_FFT
+               ? f->moved == rows && f->inner == 1 && !f->turn
+               : f->inner == rows && f->moved == 1;
 }
 
 /* Is s an array of that type and so many elements? */
@@ -204,55 +260,48 @@ static bool holds(const sd_shape *s, sd_dtype t, int64_t count)
 
 bool hlo_fft_read(const hlo_inst *in, hlo_fft_lines *f, hlo_fft_plan *p)
 {
-    int64_t lines, in_n, out_n, numbers;
-    bool real;
+    int64_t lines, in_count, out_count, numbers;
 
     if (in->narg != 2 || !sd_shape_is_array(in->shape) || !read_lines(in, f) ||
         !sd_mul_i64(f->outer, f->moved, &lines) ||
         !sd_mul_i64(lines, f->inner, &lines) ||
-        !sd_mul_i64(lines, f->n, &numbers))
-        return false;
-    real = f->type == HLO_FFT_RFFT || f->type == HLO_FFT_IRFFT;
-    if (real && (f->moved != 1 || f->inner != 1 || f->turn))
+        !sd_mul_i64(lines, f->n, &numbers) || !fits(f))
         return false;
     f->part = sd_dtype_part(in->shape->dtype);
     if (f->part != SD_F32 && f->part != SD_F64)
         return false;
-    in_n = f->type == HLO_FFT_IRFFT ? half(f->n) : f->n;
-    out_n = f->type == HLO_FFT_RFFT ? half(f->n) : f->n;
+    in_count = f->type == HLO_FFT_IRFFT ? lines * half(f->n) : numbers;
+    out_count = f->type == HLO_FFT_RFFT ? lines * half(f->n) : numbers;
+    if (f->whole && f->type == HLO_FFT_FFT)
+        out_count = f->outer * half(f->whole);
+    else if (f->whole)
+        in_count = f->outer * half(f->whole);
     hlo_fft_plan_of(f, p);
     return holds(in->arg[0]->shape,
                  f->type == HLO_FFT_RFFT ? f->part : sd_dtype_complex(f->part),
-                 lines * in_n) &&
+                 in_count) &&
            holds(in->shape,
                  f->type == HLO_FFT_IRFFT ? f->part : sd_dtype_complex(f->part),
-                 lines * out_n) &&
+                 out_count) &&
            holds(in->arg[1]->shape, f->part, p->table);
 }
 
 static int64_t flags_of(const hlo_fft_lines *f, const hlo_fft_plan *p)
 {
-    bool to_real = f->type == HLO_FFT_IRFFT, of_real = f->type == HLO_FFT_RFFT;
-    int64_t v = 0;
+    bool to_real = f->type == HLO_FFT_IRFFT;
 
-    if (f->type == HLO_FFT_IFFT || to_real)
-        v |= INVERSE;
-    if (p->halves)
-        v |= HALVES;
-    if (of_real)
-        v |= HALF_OUT | (p->halves ? 0 : REAL_IN);
-    if (to_real)
-        v |= HALF_IN | (p->halves ? 0 : REAL_OUT);
-    return p->chirp ? v | CHIRP : v;
+    return (f->type == HLO_FFT_IFFT || to_real ? INVERSE : 0) |
+           (p->halves ? HALVES : 0) | (p->chirp ? CHIRP : 0) |
+           (f->type == HLO_FFT_RFFT ? HALF_OUT : 0) | (to_real ? HALF_IN : 0);
 }
 
 static size_t work_of(const hlo_fft_lines *f, const hlo_fft_plan *p)
 {
-    int64_t plane = ((p->n + 1) * p->width + 2 * EDGE + 15) & ~(int64_t)15;
-    int64_t more = 2 * MOST_WIDTH;
+    int64_t plane = ((p->n + 1) * p->width + 2 * EDGE + GAPS + 15) & ~15;
+    int64_t more = 4 * MOST_WIDTH;
 
     if (f->turn)
-        more = 2 * (TURNS + p->n / TURNS + 1) * p->width + EDGE;
+        more += 2 * (TURNS + p->n / TURNS + 1) * p->width + EDGE;
     return (size_t)(4 * plane + more + 2 * EDGE) * sd_dtype_bytes(f->part);
 }
 
@@ -266,25 +315,65 @@ static double flops_of(const hlo_fft_lines *f, const hlo_fft_plan *p)
            (p->chirp ? 10 : 5);
 }
 
+/* How an array [outer][n][inner] of real or complex lines lies, in parts: from
+ * one to the next of outer, 0, inner, n, and of the parts of a number.  Real
+ * lines that are done as halves are lines of pairs. */
+static void lie_of(const hlo_fft_plan *p, bool real, int64_t n, int64_t inner,
+                   int64_t at[5])
+{
+    int64_t each = real ? 1 : 2;
+
+    at[0] = each * n * inner;
+    at[1] = 0;
+    at[2] = each;
+    at[3] = (real && p->halves ? 2 : each) * inner;
+    at[4] = !real ? 1 : p->halves ? inner : 0;
+}
+
+static void lies_of(const hlo_fft_lines *f, const hlo_fft_plan *p,
+                    int64_t in[5], int64_t out[5])
+{
+    bool of_real = f->type == HLO_FFT_RFFT, to_real = f->type == HLO_FFT_IRFFT;
+    int64_t in_n = to_real ? half(f->n) : f->n;
+    int64_t out_n = of_real ? half(f->n) : f->n;
+    int64_t line = 2 * f->n, *side, *rows;
+
+    lie_of(p, of_real, in_n, f->inner, in);
+    lie_of(p, to_real, out_n, f->inner, out);
+    if (f->moved > 1 && !f->whole) {
+        in[1] = in[0];
+        in[0] *= f->moved;
+        out[0] *= f->moved;
+        out[1] = 2 * f->inner;
+        out[3] *= f->moved;
+    }
+    if (!f->whole)
+        return;
+    /* whose lines are all `inner`: rows, and every whole / n-th number */
+    rows = f->type == HLO_FFT_FFT ? in : out;
+    side = f->type == HLO_FFT_FFT ? out : in;
+    rows[0] = line * half(f->whole / f->n);
+    rows[2] = line;
+    rows[3] = 2;
+    side[0] = 2 * half(f->whole);
+    side[2] = 2;
+    side[3] = 2 * (f->whole / f->n);
+}
+
 /* In the order of dl_fft. */
 bool hlo_call_fft(const hlo_inst *in, hlo_call *out)
 {
     hlo_fft_lines f;
     hlo_fft_plan p;
-    int64_t nline, in_n, out_n, radix[2] = {0, 0};
-    bool of_real, to_real;
+    int64_t nline, radix[2] = {0, 0}, at[2][5];
     int k = 0;
 
     if (!hlo_fft_read(in, &f, &p))
         return false;
     nline = f.outer * f.moved * f.inner;
-    of_real = f.type == HLO_FFT_RFFT;
-    to_real = f.type == HLO_FFT_IRFFT;
-    /* in parts, of which a complex number has two */
-    in_n = of_real ? f.n : 2 * (to_real ? half(f.n) : f.n);
-    out_n = to_real ? f.n : 2 * (of_real ? half(f.n) : f.n);
     for (int i = 0; i < p.nradix; i++)
         radix[i / 8] |= (int64_t)p.radix[i] << (i % 8 * 8);
+    lies_of(&f, &p, at[0], at[1]);
     out->fn = f.part == SD_F64 ? "dl_fft_f64" : "dl_fft_f32";
     out->items = (nline + p.width - 1) / p.width;
     out->whole = true;
@@ -293,21 +382,19 @@ bool hlo_call_fft(const hlo_inst *in, hlo_call *out)
     out->at[k++] = p.width;
     out->at[k++] = p.across;
     out->at[k++] = nline;
-    out->at[k++] = f.moved;
-    out->at[k++] = f.inner;
-    out->at[k++] = in_n * f.moved * f.inner;
-    out->at[k++] = in_n * f.inner;
-    out->at[k++] = of_real && !p.halves ? 1 : 2 * f.inner;
-    out->at[k++] = out_n * f.moved * f.inner;
-    out->at[k++] = 2 * f.inner;
-    out->at[k++] = to_real && !p.halves ? 1 : 2 * f.moved * f.inner;
+    out->at[k++] = f.whole ? 1 : f.moved;
+    out->at[k++] = f.whole ? half(f.whole / f.n) : f.inner;
+    for (int i = 0; i < 10; i++)
+        out->at[k++] = at[i / 5][i % 5];
     out->at[k++] = radix[0];
     out->at[k++] = radix[1];
-    out->at[k++] = f.n;
+    out->at[k++] = p.odd;
+    out->at[k++] = p.length;
     out->at[k++] = f.count;
     out->at[k++] = f.turn;
     out->at[k++] = f.each;
     out->at[k++] = p.extra;
+    out->at[k++] = f.whole;
     out->nint = k;
     out->work = work_of(&f, &p);
     out->flops = flops_of(&f, &p);

@@ -7,22 +7,25 @@
 
 enum {
     HLO_FFT_MOST = 1 << 15,  /* numbers of a line at most */
-    HLO_FFT_DIRECT = 1 << 14 /* longer ones had better be matrices */
+    HLO_FFT_DIRECT = 1 << 14, /* longer ones had better be matrices, */
+    HLO_FFT_REAL_DIRECT = 1 << 14 /* and real ones */
 };
 
 typedef struct { /* see hlo_fft.c */
     hlo_fft_type type;
     sd_dtype part; /* F32 or F64 */
-    int64_t n, outer, moved, inner, turn, each, count;
+    int64_t n, outer, moved, inner, turn, each, count, whole;
 } hlo_fft_lines;
 
 typedef struct {
-    int64_t n;      /* numbers of the transform that is computed */
+    int64_t length; /* numbers of a transform, half of an even real line's */
+    int64_t n;      /* and of the one that is computed */
     int64_t width;  /* lines in a block */
     int64_t across; /* columns of a long line; 0: none */
-    int radix[64], nradix; /* of n, or of n / across */
+    int odd;        /* radix of an odd real line's stage on reals; 0: none */
+    int radix[64], nradix; /* of n, n / across or n / odd */
     bool chirp;     /* n is the length of a convolution with one */
-    bool halves;    /* n is half of a real line's */
+    bool halves;    /* length is half of a real line's */
     int64_t extra;  /* where the table of chirp, halves or turn begins */
     int64_t table;  /* parts in all */
 } hlo_fft_plan;

@@ -68,24 +68,48 @@ static void put_root(writer *w, const roots *r, int64_t e)
     put(w, r->at[e][1]);
 }
 
-/* Of a stage with radix r over m rows: w(r m, p k).  all: roots of a multiple.
- */
-static void put_stage(writer *w, const roots *all, int64_t r, int64_t m)
+static void put_roots(writer *w, const roots *all, int64_t r)
+{
+    for (int64_t e = 0; e < r; e++)
+        put_root(w, all, e * (all->n / r));
+}
+
+/* Of a stage with radix r over m rows, of which the first `results` are
+ * wanted: w(r m, p k).  all: roots of a multiple. */
+static void put_stage(writer *w, const roots *all, int64_t r, int64_t m,
+                      int64_t results)
 {
     int64_t step = all->n / (r * m);
 
-    for (int64_t e = 0; r % 2 && r != 3 && r != 5 && e < r; e++)
-        put_root(w, all, e * (all->n / r));
     for (int64_t p = 0; p < m; p++)
-        for (int64_t k = 1; k < r; k++)
+        for (int64_t k = 1; k < results; k++)
             put_root(w, all, p * k * step);
+}
+
+static void put_stages(writer *w, const roots *all, const hlo_fft_plan *p)
+{
+    int64_t m = p->across ? p->n / p->across : p->n;
+
+    if (p->odd) {
+        m /= p->odd;
+        put_roots(w, all, p->odd);
+        put_stage(w, all, p->odd, m, p->odd / 2 + 1);
+    }
+    for (int i = 0; i < p->nradix; i++) {
+        int64_t r = p->radix[i];
+
+        m /= r;
+        if (r % 2 && r != 3 && r != 5)
+            put_roots(w, all, r);
+        put_stage(w, all, r, m, r);
+    }
 }
 
 /* Real parts and imaginary parts apart, column by column. */
 static void put_across(writer *w, const roots *all, int64_t r, int64_t rows)
 {
-    for (int64_t e = 0; r % 2 && e < r; e++)
-        put_root(w, all, e * rows);
+    if (r % 2)
+        put_roots(w, all, r);
     for (int part = 0; part < 2; part++)
         for (int64_t j = 1; j < r; j++)
             for (int64_t k = 0; k < rows; k++)
@@ -133,9 +157,11 @@ static void transform(long double (*x)[2], long double (*tmp)[2], int64_t n,
     }
 }
 
-/* exp(-pi i j^2 / n), and the transform of its conjugate, wrapped around len
- * numbers, divided by len. */
-static void put_chirp(writer *w, sd_arena *a, int64_t n, int64_t len)
+/* exp(-pi i j^2 / n), j < n, and the transform of its conjugate, wrapped around
+ * len numbers as far as the difference of `up` results' numbers and `down`
+ * numbers' goes, divided by len. */
+static void put_chirp(writer *w, sd_arena *a, int64_t n, int64_t up,
+                      int64_t down, int64_t len)
 {
     size_t bytes = (size_t)len * 2 * sizeof(long double);
     long double (*x)[2] = sd_arena_alloc(a, bytes), v[2];
@@ -146,8 +172,10 @@ static void put_chirp(writer *w, sd_arena *a, int64_t n, int64_t len)
         fft_half_root((int64_t)((__int128)j * j % (2 * n)), n, v);
         put(w, v[0]);
         put(w, 0 - v[1]);
-        memcpy(x[j], v, sizeof v);
-        memcpy(x[j ? len - j : 0], v, sizeof v);
+        if (j < up)
+            memcpy(x[j], v, sizeof v);
+        if (j && j < down)
+            memcpy(x[len - j], v, sizeof v);
     }
     transform(x, tmp, len, 1, &r);
     for (int64_t k = 0; k < len; k++) {
@@ -161,13 +189,16 @@ static void put_chirp(writer *w, sd_arena *a, int64_t n, int64_t len)
 static void put_extra(writer *w, sd_arena *a, const hlo_fft_lines *f,
                       const hlo_fft_plan *p)
 {
+    bool of_real = f->type == HLO_FFT_RFFT;
+    bool odd = (of_real || f->type == HLO_FFT_IRFFT) && !p->halves;
     int shift = hlo_fft_shift(f->turn);
     long double v[2];
 
     if (p->chirp)
-        put_chirp(w, a, f->n, p->n);
-    for (int64_t k = 0; p->halves && k < p->n; k++) {
-        fft_half_root(k, p->n, v);
+        put_chirp(w, a, p->length, odd && of_real ? f->n / 2 + 1 : p->length,
+                  odd && !of_real ? f->n / 2 + 1 : p->length, p->n);
+    for (int64_t k = 0; p->halves && k < p->length; k++) {
+        fft_half_root(k, p->length, v);
         put(w, v[0]);
         put(w, 0 - v[1]);
     }
@@ -191,7 +222,6 @@ hlo_inst *fft_table(hlo_at p, const hlo_fft_lines *f)
     hlo_inst *in;
     writer w;
     roots all;
-    int64_t m;
     char *data;
 
     hlo_fft_plan_of(f, &plan);
@@ -199,11 +229,7 @@ hlo_inst *fft_table(hlo_at p, const hlo_fft_lines *f)
     data = sd_arena_alloc(a, sd_shape_bytes(s));
     w = (writer){f->part, data};
     all = roots_of(a, plan.n);
-    m = plan.across ? plan.n / plan.across : plan.n;
-    for (int i = 0; i < plan.nradix; i++) {
-        m /= plan.radix[i];
-        put_stage(&w, &all, plan.radix[i], m);
-    }
+    put_stages(&w, &all, &plan);
     if (plan.across)
         put_across(&w, &all, plan.across, plan.n / plan.across);
     assert(w.at == data + plan.extra * (int64_t)sd_dtype_bytes(f->part));

@@ -43,8 +43,9 @@ static hlo_inst *call(const fft *f, hlo_inst *x, hlo_fft_lines l,
         a,
         "{type = %d, length = %" PRId64 ", outer = %" PRId64
         ", moved = %" PRId64 ", inner = %" PRId64 ", turn = %" PRId64
-        ", each = %" PRId64 ", count = %" PRId64 "}",
-        (int)l.type, l.n, l.outer, l.moved, l.inner, l.turn, l.each, l.count);
+        ", each = %" PRId64 ", count = %" PRId64 ", whole = %" PRId64 "}",
+        (int)l.type, l.n, l.outer, l.moved, l.inner, l.turn, l.each, l.count,
+        l.whole);
     u->config_len = strlen(u->config);
     in = hlo_inst_create(f->p.c, f->p.before, HLO_CUSTOM_CALL, result, 2, arg);
     in->u.custom = u;
@@ -226,31 +227,97 @@ static hlo_inst *with_mirror(const fft *f, hlo_inst *x, int64_t n)
     return hlo_make_concatenate(f->p, 2, part, last);
 }
 
+/* n1 n2 = n, both short enough for a call, n1 without a chirp: better even
+ * than odd, better with an n2 that takes none either, better both near the
+ * root.  0: there are none. */
+static int64_t split_real(int64_t n)
+{
+    int64_t best = 0, far = INT64_MAX;
+
+    for (int64_t k = 2; k <= HLO_FFT_MOST && 2 * k <= n; k++) {
+        int64_t away;
+
+        if (n % k || n / k > HLO_FFT_MOST || !hlo_fft_is_smooth(k))
+            continue;
+        away = k * k > n ? k * k / n : n / (k * k);
+        away += hlo_fft_is_smooth(n / k) ? 0 : n;
+        away *= k % 2 ? 4 : 1;
+        if (away < far) {
+            best = k;
+            far = away;
+        }
+    }
+    return best;
+}
+
+static const sd_shape *array(const fft *f, sd_dtype t, int64_t b, int64_t n,
+                             int64_t c)
+{
+    return sd_shape_make(f->p.c->module->arena, t, 3, (int64_t[]){b, n, c});
+}
+
+/* [b, n1 n2]: columns of n1, of which the half of what they become says all,
+ * then rows of n2; or back. */
+static hlo_inst *real_matrix(const fft *f, hlo_inst *x, int64_t b, int64_t n,
+                             int64_t n1, int64_t count)
+{
+    int64_t rows = n1 / 2 + 1, n2 = n / n1;
+    hlo_fft_lines columns = {.type = f->kind,
+                             .n = n1,
+                             .outer = b,
+                             .moved = 1,
+                             .inner = n2,
+                             .each = 1,
+                             .count = 1};
+    hlo_fft_lines lines = {.type = f->inverse ? HLO_FFT_IFFT : HLO_FFT_FFT,
+                           .n = n2,
+                           .outer = b,
+                           .moved = 1,
+                           .inner = 1,
+                           .each = 1,
+                           .count = 1,
+                           .whole = n};
+
+    if (f->inverse) {
+        lines.inner = rows;
+        lines.turn = n;
+        columns.count = count;
+        x = call(f, x, lines, array(f, f->type, b, rows, n2));
+        return call(f, x, columns, array(f, sd_dtype_part(f->type), b, n1, n2));
+    }
+    lines.moved = rows;
+    columns.turn = n;
+    x = call(f, x, columns, array(f, f->type, b, rows, n2));
+    return call(f, x, lines, array(f, f->type, b, 1, n / 2 + 1));
+}
+
 /* The last dimension of in, from real numbers or to them. */
 static hlo_inst *real_lines(const fft *f, const hlo_inst *in, hlo_inst *x,
                             int64_t count)
 {
     const sd_shape *s = x->shape;
-    int64_t n = in->u.fft.length[in->u.fft.n - 1];
     int last = s->rank - 1;
+    int64_t n = in->u.fft.length[in->u.fft.n - 1], dim[SD_MAX_RANK];
+    int64_t b = sd_shape_count(s) / s->dim[last];
+    int64_t n1 = n > HLO_FFT_REAL_DIRECT ? split_real(n) : 0;
     hlo_fft_lines l = {.type = f->kind,
                        .n = n,
+                       .outer = b,
                        .moved = 1,
                        .inner = 1,
                        .each = 1,
                        .count = count};
 
-    l.outer = sd_shape_count(s) / s->dim[last];
-    if (n <= HLO_FFT_MOST) {
-        int64_t dim[SD_MAX_RANK];
-
-        memcpy(dim, s->dim, sizeof *dim * (size_t)s->rank);
-        dim[last] = f->inverse ? n : n / 2 + 1;
+    memcpy(dim, s->dim, sizeof *dim * (size_t)s->rank);
+    dim[last] = f->inverse ? n : n / 2 + 1;
+    if (n1)
+        return pass_reshape(f->p, real_matrix(f, x, b, n, n1, count), s->rank,
+                            dim);
+    if (n <= HLO_FFT_MOST)
         return call(f, x, l,
                     sd_shape_make(f->p.c->module->arena,
                                   f->inverse ? sd_dtype_part(f->type) : f->type,
                                   s->rank, dim));
-    }
     if (f->inverse)
         return hlo_make_unary(
             f->p, HLO_REAL,

@@ -1,0 +1,258 @@
+/* A block's lines between memory and planes.  A line may lie anywhere; what
+ * lies side by side, LANES lines or LANES numbers of a line, moves as vectors.
+ *
+ * The lines may also be those of a whole real line that is done as a matrix
+ * (hlo/hlo_fft.c): line c has the numbers c, c + step, .. of a result of which
+ * only the first half is in memory.  Those of the other half are the
+ * conjugates of their mirrors, k and whole - k. */
+
+DL_INLINE int64_t FN(start)(const PLAN *f, const LIE *l, int64_t line)
+{
+    int64_t c = line % f->lines_c, i = line / f->lines_c;
+
+    return i / f->lines_i * l->b + i % f->lines_i * l->i + c * l->c;
+}
+
+/* From the start of line c to where the mirror of its row 0 lies. */
+DL_INLINE int64_t FN(other_end)(const PLAN *f, const LIE *l, int64_t line)
+{
+    return 2 * (l->whole - 2 * (line % f->lines_c));
+}
+
+/* Rows of a line that lie there themselves; those after them by mirror. */
+DL_INLINE int64_t FN(own_rows)(const PLAN *f, const LIE *l, int64_t line,
+                               int64_t rows)
+{
+    int64_t c = line % f->lines_c;
+
+    return l->whole ? (l->whole / 2 - c) / (l->step / 2) + 1 : rows;
+}
+
+/* One number.  Of a line that is its own mirror, the numbers of the other half
+ * have been written. */
+DL_INLINE void FN(move_one)(const PLAN *f, const LIE *l, int64_t line,
+                            int64_t row, int64_t rows, DL_GLOBAL REAL *p,
+                            PLANES a, int64_t at, int out)
+{
+    const bool other = row >= FN(own_rows)(f, l, line, rows);
+    const int64_t c = line % f->lines_c, apart = l->step / 2;
+    const REAL part = f->part;
+
+    p += FN(start)(f, l, line) +
+         (other ? FN(other_end)(f, l, line) - row * l->step : row * l->step);
+    if (out) {
+        if (other && (c == 0 || 2 * c == apart))
+            return;
+        p[0] = a.re[at] * part;
+        if (l->im)
+            p[l->im] = other ? -(a.im[at] * part) : a.im[at] * part;
+        return;
+    }
+    a.re[at] = p[0];
+    a.im[at] = l->im ? other ? -p[l->im] : p[l->im] : 0;
+    /* of what is its own conjugate the imaginary part is not read */
+    if (l->whole && 2 * (c + row * apart) % l->whole == 0)
+        a.im[at] = 0;
+}
+
+#if SD_LANES == 1
+/* What there is no line for is a copy of the last. */
+DL_INLINE void FN(move)(const PLAN *f, const LIE *l, int64_t item,
+                        DL_GLOBAL REAL *p, int64_t rows, PLANES a, int out,
+                        int64_t lid)
+{
+    const int64_t width = f->width;
+
+    for (int64_t t = lid; t < rows * width; t += GROUP) {
+        int64_t line = item * width + t % width;
+
+        if (out && line >= f->nline)
+            continue;
+        line = line < f->nline ? line : f->nline - 1;
+        FN(move_one)(f, l, line, t / width, rows, p, a, t, out);
+    }
+    SYNC();
+}
+#else
+
+/* Up to LANES lines of a block, from column `col` on; or their other ends.
+ * What there is no line for is a copy of the last. */
+typedef struct {
+    DL_GLOBAL REAL *at[LANES];
+    int64_t line[LANES];
+    int64_t col, columns, count; /* count: of lines that there are */
+    int64_t step, im;
+    int64_t beside; /* from a line to the next, if that is the same for all */
+    int64_t own;    /* rows that all of them have themselves, */
+    int64_t most;   /* and that one of them has */
+    bool spare;     /* vectors may run into the next row, which comes later */
+    REAL part, part_im;
+} FN(group);
+#define BUNCH FN(group)
+
+DL_INLINE BUNCH FN(group_of)(const PLAN *f, const LIE *l, int64_t item,
+                             int64_t col, DL_GLOBAL REAL *p, int64_t rows)
+{
+    BUNCH g = {.col = col, .step = l->step, .im = l->im, .part = f->part,
+               .part_im = f->part};
+    int64_t first = item * f->width + col, left = f->nline - first;
+
+    g.columns = f->width - col < LANES ? f->width - col : LANES;
+    g.count = left < g.columns ? left : g.columns;
+    g.beside = l->im == 1 ? 2 : 1;
+    g.own = rows;
+    g.spare = g.columns == LANES || (f->width < LANES && !l->whole);
+    for (int i = 0; i < LANES; i++) {
+        int64_t line = first + i < f->nline ? first + i : f->nline - 1;
+        int64_t own = FN(own_rows)(f, l, line, rows);
+
+        g.line[i] = line;
+        g.at[i] = p + FN(start)(f, l, line);
+        g.own = own < g.own ? own : g.own;
+        g.most = own > g.most ? own : g.most;
+        if (g.at[i] != g.at[0] + i * g.beside)
+            g.beside = 0;
+    }
+    return g;
+}
+
+DL_INLINE BUNCH FN(mirrored)(const PLAN *f, const LIE *l, BUNCH g)
+{
+    for (int i = 0; i < LANES; i++)
+        g.at[i] += FN(other_end)(f, l, g.line[i]);
+    g.step = -g.step;
+    g.beside = -g.beside;
+    g.part_im = -g.part_im;
+    return g;
+}
+
+/* LANES numbers that lie `beside` one another: real ones, whose imaginary
+ * parts are `im` further on if that is not 0, or pairs, up or down. */
+DL_INLINE NUM FN(fetch)(const DL_GLOBAL REAL *p, int64_t beside, int64_t im)
+{
+    NUM v;
+
+    if (beside == 1)
+        return (NUM){FN(get)(p), im ? FN(get)(p + im) : (VEC)(REAL)0};
+    if (beside > 0)
+        return FN(get_pairs)(p);
+    v = FN(get_pairs)(p - 2 * (LANES - 1));
+    return (NUM){SHUFFLE(v.re, v.re, BACK_), -SHUFFLE(v.im, v.im, BACK_)};
+}
+
+DL_INLINE void FN(lay_out)(DL_GLOBAL REAL *p, int64_t beside, int64_t im,
+                           NUM v)
+{
+    if (beside == 1) {
+        FN(put)(p, v.re);
+        if (im)
+            FN(put)(p + im, v.im);
+    } else if (beside > 0) {
+        FN(put_pairs)(p, v);
+    } else {
+        v = (NUM){SHUFFLE(v.re, v.re, BACK_), SHUFFLE(v.im, v.im, BACK_)};
+        FN(put_pairs)(p - 2 * (LANES - 1), v);
+    }
+}
+
+DL_INLINE NUM FN(scaled)(const BUNCH *g, PLANES a, int64_t at)
+{
+    return (NUM){FN(get)(a.re + at) * g->part, FN(get)(a.im + at) * g->part_im};
+}
+
+/* LANES rows from j on, of lines whose numbers lie one behind the other. */
+DL_INLINE void FN(move_square)(const BUNCH *g, PLANES a, int64_t j,
+                               int64_t width, int out)
+{
+    VEC re[LANES], im[LANES];
+
+#pragma clang loop unroll(full)
+    for (int k = 0; k < LANES; k++) {
+        NUM v = out ? FN(scaled)(g, a, (j + k) * width + g->col)
+                    : FN(fetch)(g->at[k] + j * g->step, g->step, g->im);
+
+        re[k] = v.re;
+        im[k] = v.im;
+    }
+    FN(turn)(re);
+    if (g->im || !out)
+        FN(turn)(im);
+    if (out)
+        for (int k = 0; k < g->count; k++)
+            FN(lay_out)(g->at[k] + j * g->step, g->step, g->im,
+                        (NUM){re[k], im[k]});
+    else
+#pragma clang loop unroll(full)
+        for (int k = 0; k < LANES; k++)
+            FN(lay)(a, (j + k) * width + g->col, (NUM){re[k], im[k]});
+}
+
+/* Rows from .. to of the group. */
+DL_INLINE void FN(move_rows)(const BUNCH *g, PLANES a, int64_t width,
+                             int64_t from, int64_t to, int out)
+{
+    const bool along =
+        g->step == (g->im == 1 ? 2 : 1) && (out || g->spare);
+    const int64_t columns = out ? g->count : g->columns;
+    int64_t j = from;
+
+    for (; g->count == LANES && g->beside && j < to; j++) {
+        DL_GLOBAL REAL *p = g->at[0] + j * g->step;
+        int64_t at = j * width + g->col;
+
+        if (out)
+            FN(lay_out)(p, g->beside, g->im, FN(scaled)(g, a, at));
+        else
+            FN(lay)(a, at, FN(fetch)(p, g->beside, g->im));
+    }
+    for (; along && width == 1 && j + LANES <= to; j += LANES) {
+        DL_GLOBAL REAL *p = g->at[0] + j * g->step;
+
+        if (out)
+            FN(lay_out)(p, g->step, g->im, FN(scaled)(g, a, j));
+        else
+            FN(lay)(a, j, FN(fetch)(p, g->step, g->im));
+    }
+    for (; along && width > 1 && j + LANES <= to; j += LANES)
+        FN(move_square)(g, a, j, width, out);
+    for (; j < to; j++)
+        for (int64_t i = 0; i < columns; i++) {
+            DL_GLOBAL REAL *p = g->at[i] + j * g->step;
+            int64_t at = j * width + g->col + i;
+
+            if (out) {
+                p[0] = a.re[at] * g->part;
+                if (g->im)
+                    p[g->im] = a.im[at] * g->part_im;
+            } else {
+                a.re[at] = p[0];
+                a.im[at] = !g->im ? 0 : g->step < 0 ? -p[g->im] : p[g->im];
+            }
+        }
+}
+
+/* Lines of the group that are their own mirrors are written from the other end
+ * first, so that what lies there itself stays. */
+DL_INLINE void FN(move)(const PLAN *f, const LIE *l, int64_t item,
+                        DL_GLOBAL REAL *p, int64_t rows, PLANES a, int out,
+                        int64_t lid)
+{
+    (void)lid;
+    for (int64_t col = 0; col < f->width; col += LANES) {
+        BUNCH g = FN(group_of)(f, l, item, col, p, rows);
+
+        if (out && g.count <= 0)
+            return;
+        if (l->whole) {
+            BUNCH o = FN(mirrored)(f, l, g);
+
+            FN(move_rows)(&o, a, f->width, g.most, rows, out);
+        }
+        FN(move_rows)(&g, a, f->width, 0, g.own, out);
+        for (int64_t j = g.own; j < rows && j < g.most; j++)
+            for (int64_t i = 0; i < (out ? g.count : g.columns); i++)
+                FN(move_one)(f, l, g.line[i], j, rows, p, a,
+                             j * f->width + col + i, out);
+    }
+}
+#endif

@@ -96,11 +96,12 @@ extern const mlir_enum_row mlir_enums[MLIR_E_COUNT];
 
 /* StableHLO attributes of several fields.  All but result_accuracy lie flat
  * in VHLO: an operation has one if its row lists the first field. */
-typedef enum { MLIR_S_GATHER, MLIR_S_SCATTER, MLIR_S_DOT, MLIR_S_ALGORITHM,
-               MLIR_S_CHANNEL, MLIR_S_CONV, MLIR_S_ACCURACY, MLIR_S_COUNT }
+typedef enum { MLIR_S_GATHER, MLIR_S_SCATTER, MLIR_S_RAGGED, MLIR_S_DOT,
+               MLIR_S_ALGORITHM, MLIR_S_CHANNEL, MLIR_S_CONV, MLIR_S_ACCURACY,
+               MLIR_S_COUNT }
     mlir_struct_id;
 typedef struct {
-    const char *name;      /* #stablehlo.NAME<...> */
+    const char *name;      /* #stablehlo.NAME<...>, #chlo.ragged_dot<...> */
     const char *attr;      /* the attribute of the operation */
     const char *field[10]; /* as in VHLO */
 } mlir_struct_row;

@@ -54,6 +54,7 @@ static uint32_t field_default(mlir_parser *t, mlir_struct_id id, int k)
     switch (id) {
     case MLIR_S_GATHER:
     case MLIR_S_SCATTER:
+    case MLIR_S_RAGGED:
     case MLIR_S_DOT:
         return strcmp(name, "index_vector_dim") == 0
                    ? tx_number(t, MLIR_A_INT, "i64", 0)
@@ -215,14 +216,14 @@ static uint32_t alias(mlir_parser *t)
 /* #stablehlo.NAME<...>; false: another dialect's or an alias */
 bool tx_stablehlo_attr(mlir_parser *t, const char *name, uint32_t *out)
 {
-    static const char prefix[] = "#stablehlo.";
-    const char *s = name + sizeof prefix - 1;
+    const char *s = name + strcspn(name, ".") + 1;
 
     if (strcmp(name, "#stablehlo") == 0 || strcmp(name, "#chlo") == 0) {
         *out = enumeration(t);
         return true;
     }
-    if (strncmp(name, prefix, sizeof prefix - 1) != 0)
+    if (strncmp(name, "#stablehlo.", 11) != 0 &&
+        strncmp(name, "#chlo.", 6) != 0)
         return false;
     for (int id = 0; id < MLIR_S_COUNT; id++)
         if (strcmp(s, mlir_structs[id].name) == 0) {

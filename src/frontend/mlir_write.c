@@ -208,6 +208,8 @@ static bool has_struct(writer *w, const mlir_op *op, mlir_struct_id id)
 
     if (vhlo_prop_index(row, first, strlen(first), &p) < 0)
         return false;
+    if (id == MLIR_S_DOT) /* its fields are a ragged product's, too */
+        return !has_struct(w, op, MLIR_S_RAGGED);
     at = field_of(w, op, first);
     if (id == MLIR_S_CHANNEL)
         return at->bits || vhlo_prop_index(row, "channel_type", 12, &p) >= 0;
@@ -225,7 +227,8 @@ static void put_structs(writer *w, const mlir_op *op)
         if (!has_struct(w, op, (mlir_struct_id)id))
             continue;
         put_key(w, s->attr, strlen(s->attr));
-        sd_buf_fmt(w->b, " = #stablehlo.%s<", s->name);
+        sd_buf_fmt(w->b, " = #%s.%s<",
+                   id == MLIR_S_RAGGED ? "chlo" : "stablehlo", s->name);
         if (id == MLIR_S_CONV)
             put_conv(w, op);
         else

@@ -112,6 +112,8 @@ const int64_t *vhlo_ints_of(vhlo_import *im, mlir_op *op, const char *name,
 /* The integers of operand k, which must be a constant. */
 hlo_dims vhlo_const_ints(vhlo_import *im, mlir_op *op, int k, int max);
 
+/* precision_config, of two operands.  vhlo_structured.c */
+void vhlo_precision(vhlo_import *im, mlir_op *op, hlo_prec *prec);
 /* x with its dimensions at those of `to` that bd lists.  vhlo_ops.c */
 hlo_inst *vhlo_broadcast_to(vhlo_import *im, mlir_op *op, hlo_inst *x,
                             hlo_dims bd, const sd_shape *to);
@@ -141,5 +143,6 @@ vhlo_fn_t op_square, op_conj, op_top_k, op_constant_like, op_chlo_broadcast,
     op_chlo_compare, op_is_inf, op_mulhi,
     op_next_after;                                  /* vhlo_chlo.c */
 vhlo_fn_t op_chlo_unary, op_chlo_binary;            /* vhlo_chlo_math.c */
+vhlo_fn_t op_ragged_dot;                            /* vhlo_chlo_ragged.c */
 
 #endif

@@ -202,7 +202,7 @@ void op_scatter(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 
 /* ---- dot ---- */
 
-static void read_precision(vhlo_import *im, mlir_op *op, hlo_prec *prec)
+void vhlo_precision(vhlo_import *im, mlir_op *op, hlo_prec *prec)
 {
     hlo_dims d = vhlo_ints(im, op, "precision_config", 2);
 
@@ -271,7 +271,7 @@ void op_dot(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     int64_t last = arg[0]->shape->rank - 1, first = 0;
     hlo_inst *in;
 
-    read_precision(im, op, d->prec);
+    vhlo_precision(im, op, d->prec);
     if (strcmp(im->r->name.at[op->name].row->name, "dot_v1") == 0) {
         d->lhs_contract = hlo_dims_copy(im->a, &last, 1);
         d->rhs_contract = hlo_dims_copy(im->a, &first, 1);
@@ -310,7 +310,7 @@ static void conv_numbers(vhlo_import *im, mlir_op *op, hlo_conv *v)
     v->feature_groups = vhlo_int(im, op, "feature_group_count");
     v->batch_groups = vhlo_int(im, op, "batch_group_count");
     v->nspatial = v->k_spatial.n;
-    read_precision(im, op, v->prec);
+    vhlo_precision(im, op, v->prec);
     if (v->in_spatial.n != v->nspatial || v->out_spatial.n != v->nspatial)
         vhlo_fail(im, op, SD_INVALID,
                   "input, kernel and output have %d, %d and %d spatial "

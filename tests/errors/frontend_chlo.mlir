@@ -40,3 +40,45 @@ func.func @main(%a: tensor<2x3xf32>, %b: tensor<3xf32>) -> tensor<3xf32> {
   %0 = chlo.broadcast_add %a, %b : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<3xf32>
   return %0 : tensor<3xf32>
 }
+// -----
+// error: chlo.ragged_dot (-:2): ragged_dot_dimension_numbers name a dimension that there is not, or one twice
+func.func @main(%a: tensor<8x4xf32>, %b: tensor<3x4x6xf32>, %c: tensor<3xi32>) -> tensor<8x6xf32> {
+  %0 = "chlo.ragged_dot"(%a, %b, %c) {ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], rhs_group_dimensions = [1]>} : (tensor<8x4xf32>, tensor<3x4x6xf32>, tensor<3xi32>) -> tensor<8x6xf32>
+  return %0 : tensor<8x6xf32>
+}
+// -----
+// error: chlo.ragged_dot (-:2): dimensions of lhs and rhs that belong together differ in number or in size
+func.func @main(%a: tensor<8x4xf32>, %b: tensor<3x5x6xf32>, %c: tensor<3xi32>) -> tensor<8x6xf32> {
+  %0 = "chlo.ragged_dot"(%a, %b, %c) {ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>} : (tensor<8x4xf32>, tensor<3x5x6xf32>, tensor<3xi32>) -> tensor<8x6xf32>
+  return %0 : tensor<8x6xf32>
+}
+// -----
+// error: chlo.ragged_dot (-:2): one dimension of lhs should be ragged
+func.func @main(%a: tensor<8x4xf32>, %b: tensor<3x4x6xf32>, %c: tensor<3xi32>) -> tensor<8x6xf32> {
+  %0 = "chlo.ragged_dot"(%a, %b, %c) {ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], rhs_group_dimensions = [0]>} : (tensor<8x4xf32>, tensor<3x4x6xf32>, tensor<3xi32>) -> tensor<8x6xf32>
+  return %0 : tensor<8x6xf32>
+}
+// -----
+// error: chlo.ragged_dot (-:2): rhs has groups only where lhs's are not contracted and no batch
+func.func @main(%a: tensor<8x4xf32>, %b: tensor<3x4x6xf32>, %c: tensor<3xi32>) -> tensor<8x6xf32> {
+  %0 = "chlo.ragged_dot"(%a, %b, %c) {ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0]>} : (tensor<8x4xf32>, tensor<3x4x6xf32>, tensor<3xi32>) -> tensor<8x6xf32>
+  return %0 : tensor<8x6xf32>
+}
+// -----
+// error: chlo.ragged_dot (-:2): rhs should have as many groups as there are sizes
+func.func @main(%a: tensor<8x4xf32>, %b: tensor<3x4x6xf32>, %c: tensor<2xi32>) -> tensor<8x6xf32> {
+  %0 = "chlo.ragged_dot"(%a, %b, %c) {ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>} : (tensor<8x4xf32>, tensor<3x4x6xf32>, tensor<2xi32>) -> tensor<8x6xf32>
+  return %0 : tensor<8x6xf32>
+}
+// -----
+// error: chlo.ragged_dot (-:2): the groups' sizes should be integers, for all alike or for each of what stands before the dimension
+func.func @main(%a: tensor<8x4xf32>, %b: tensor<3x4x6xf32>, %c: tensor<3xf32>) -> tensor<8x6xf32> {
+  %0 = "chlo.ragged_dot"(%a, %b, %c) {ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>} : (tensor<8x4xf32>, tensor<3x4x6xf32>, tensor<3xf32>) -> tensor<8x6xf32>
+  return %0 : tensor<8x6xf32>
+}
+// -----
+// error: chlo.ragged_dot (-:2): operands should be arrays, with a dimension less than the most
+func.func @main(%a: tensor<8x4x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1xf32>, %b: tensor<3x4x6xf32>, %c: tensor<3xi32>) -> tensor<8x6xf32> {
+  %0 = "chlo.ragged_dot"(%a, %b, %c) {ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>} : (tensor<8x4x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1xf32>, tensor<3x4x6xf32>, tensor<3xi32>) -> tensor<8x6xf32>
+  return %0 : tensor<8x6xf32>
+}

@@ -80,9 +80,9 @@ func.func @main(%a: tensor<2x3xf32>) -> (tensor<2x3xf32> {mhlo.layout_mode = "{0
 }
 // -----
 // code: UNIMPLEMENTED
-// error: not supported: chlo.ragged_dot (jit(f)/ragged_dot, model.py:7)
+// error: not supported: stablehlo.uniform_quantize (jit(f)/quantize, model.py:7)
 func.func @main(%a: tensor<f32>) -> tensor<f32> {
-  %0 = "chlo.ragged_dot"(%a, %a, %a) : (tensor<f32>, tensor<f32>, tensor<f32>) -> tensor<f32> loc("jit(f)/ragged_dot"("model.py":7:1))
+  %0 = "stablehlo.uniform_quantize"(%a) : (tensor<f32>) -> tensor<f32> loc("jit(f)/quantize"("model.py":7:1))
   return %0 : tensor<f32>
 }
 // -----

@@ -195,3 +195,63 @@ def test_constants_like():
         call("constant_like", a, attrs="{value = 1.5 : f32}"), 1.5 * a)
     np.testing.assert_array_equal(
         call("constant_like", i, attrs="{value = -7 : i8}"), -7 * i)
+
+
+def ragged(x, y, sizes, want, **dims):
+    """chlo.ragged_dot with its dimensions, against what it should give."""
+    names = ", ".join(f"{k}_dimensions = {v}" for k, v in dims.items())
+    got = call("ragged_dot", x, y, np.asarray(sizes, np.int32), like=want,
+               attrs="{ragged_dot_dimension_numbers = "
+               f"#chlo.ragged_dot<{names}>}}")
+    np.testing.assert_array_equal(got, want)
+
+
+def rows_of(sizes, n):
+    """The group of each of n entries; -1: of none."""
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    return np.concatenate([group, np.full(n, -1)])[:n]
+
+
+def whole(rng, *shape):
+    return rng.randint(-4, 5, shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("sizes", [[2, 3, 3], [0, 8, 0], [1, 0, 2], [0, 0, 0],
+                                   [5, 5, 5]])
+def test_ragged_dot(sizes):
+    rng = np.random.RandomState(5)
+    group = rows_of(sizes, 8)
+    mine = (group == np.arange(3)[:, None]).astype(np.float32)
+    # free rows: each with the rhs of its group, or with none
+    x, y = whole(rng, 8, 4), whole(rng, 3, 4, 6)
+    ragged(x, y, sizes, np.einsum("gm,mk,gkn->mn", mine, x, y),
+           lhs_contracting=[1], rhs_contracting=[1], lhs_ragged=[0],
+           rhs_group=[0])
+    y = whole(rng, 4, 6, 3)
+    ragged(x, y, sizes, np.einsum("gm,mk,kng->mn", mine, x, y),
+           lhs_contracting=[1], rhs_contracting=[0], lhs_ragged=[0],
+           rhs_group=[2])
+    # contracted rows: a product for each group
+    x, y = whole(rng, 2, 8, 4), whole(rng, 8, 5, 2)
+    ragged(x, y, sizes, np.einsum("gk,bkm,knb->gbmn", mine, x, y),
+           lhs_batching=[0], rhs_batching=[2], lhs_contracting=[1],
+           rhs_contracting=[0], lhs_ragged=[1])
+    # batches: whatever the groups are
+    x, y = whole(rng, 8, 3, 4), whole(rng, 8, 4, 5)
+    ragged(x, y, sizes, x @ y, lhs_batching=[0], rhs_batching=[0],
+           lhs_contracting=[2], rhs_contracting=[1], lhs_ragged=[0])
+
+
+def test_ragged_dot_of_other_sizes_in_each_batch():
+    rng = np.random.RandomState(6)
+    sizes = [[2, 3, 3], [8, 0, 0]]
+    mine = np.stack([rows_of(s, 8) == np.arange(3)[:, None] for s in sizes])
+    mine = mine.astype(np.float32)
+    x, y = whole(rng, 8, 2, 4), whole(rng, 2, 3, 4, 6)
+    ragged(x, y, sizes, np.einsum("bgm,mbk,bgkn->bmn", mine, x, y),
+           lhs_batching=[1], rhs_batching=[0], lhs_contracting=[2],
+           rhs_contracting=[2], lhs_ragged=[0], rhs_group=[1])
+    # two contracted dimensions, the second cut: sizes for each of the first
+    x, y = whole(rng, 2, 8, 4), whole(rng, 5, 8, 2)
+    ragged(x, y, sizes, np.einsum("agk,akm,nka->gmn", mine, x, y),
+           lhs_contracting=[0, 1], rhs_contracting=[2, 1], lhs_ragged=[1])

@@ -246,15 +246,15 @@ static void lists_all_that_is_not_supported(void **state)
         "    (tensor<2x!quant.uniform<i8:f32, 0.5>>) -> tensor<2xf32>\n"
         "  %b = stablehlo.convert %a : (tensor<2xf32>) -> tensor<2xtf32>\n"
         "  %1 = stablehlo.add %0, %a : tensor<2xf32>\n"
-        "  %2 = \"chlo.ragged_dot\"(%a, %a, %a) : (tensor<2xf32>, "
-        "tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>\n"
+        "  %2 = \"stablehlo.uniform_quantize\"(%a) : (tensor<2xf32>) -> "
+        "tensor<2xf32>\n"
         "  %3 = call @g(%1) : (tensor<2xf32>) -> tensor<2xf32>\n"
         "  %4 = call @g(%a) : (tensor<2xf32>) -> tensor<2xf32>\n"
         "  return %3 : tensor<2xf32>\n}\n";
     static const char *const parts[] = {
         "stablehlo.uniform_dequantize (-:10)",
         "stablehlo.convert (-:12): gives a tensor of tf32",
-        "chlo.ragged_dot (-:14)",
+        "stablehlo.uniform_quantize (-:14)",
         "argument 1 of main: tensor of quantized type",
         "stablehlo.all_to_all (jit(f)/a2a): splits one dimension"};
     sd_arena *a = sd_arena_create();

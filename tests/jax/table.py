@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""docs/conformance.md from what run.py has found; prints a summary.
+"""docs/conformance.md from what run.py has found; prints a summary.  The page's
+last part, of tests/conform, is kept as it stands.
 
 usage: table.py [--commit C] [--devices host,cl] [--jaxlib V] [--print]
                 [--strict]
@@ -16,6 +17,7 @@ import results as known
 from results import HERE, OUT, TOP, Results
 
 DOC = os.path.join(TOP, "docs", "conformance.md")
+KEPT = "\n## JAX's programs of single operations\n"
 HEAD = """# JAX's own tests on Sundog
 
 `make jax-tests DEVICE=host JAX_SOURCE=/path/to/jax` runs JAX's test files that one device can run, as they stand in JAX's repository at the tag of the installed wheel, with 64-bit
@@ -234,8 +236,10 @@ def main():
     if args.print:
         print(text)
     else:
+        with open(DOC) as f:
+            kept = f.read().partition(KEPT)
         with open(DOC, "w") as f:
-            f.write(text)
+            f.write(text + kept[1] + kept[2])
     if args.strict and not all(why for _, _, why, _ in failed):
         sys.exit("jax-tests: a test fails that tests/jax/failures.tsv does "
                  "not list")

@@ -11,11 +11,11 @@ test it was in.
 """
 import json
 import os
-import re
 import sys
 
 import pytest
 
+import peak
 import results as known
 
 WORST = ["pass", "skip", "fail"]
@@ -24,12 +24,6 @@ told = []  # the file that results go to; a child of a test has none
 
 def tell(**what):
     told[0].write(json.dumps(what) + "\n")
-
-
-def memory(field):
-    """MB of VmHWM or VmRSS."""
-    with open("/proc/self/status") as f:
-        return int(re.search(field + r":\s+(\d+)", f.read())[1]) // 1024
 
 
 def name_of(nodeid):
@@ -67,9 +61,8 @@ class Teller:
 
     def pytest_runtest_logstart(self, nodeid, location):
         self.result = {"status": "pass", "cause": "", "seconds": 0.0}
-        with open("/proc/self/clear_refs", "w") as f:
-            f.write("5")  # the peak starts anew
-        self.held = memory("VmRSS")  # earlier tests' programs are in it
+        peak.begin()
+        self.held = peak.megabytes("VmRSS")  # earlier tests' programs are in it
         tell(start=name_of(nodeid))
 
     # A test has reports of its setup, call and teardown, and of subtests.
@@ -91,9 +84,9 @@ class Teller:
                               report.longrepr, tuple) else "")[:200])
 
     def pytest_runtest_logfinish(self, nodeid, location):
-        tell(id=name_of(nodeid), **self.result, mb=memory("VmHWM"),
+        tell(id=name_of(nodeid), **self.result, mb=peak.megabytes("VmHWM"),
              held=self.held)
-        if memory("VmRSS") > self.most_mb:
+        if peak.megabytes("VmRSS") > self.most_mb:
             self.session.shouldstop = "a fresh process goes on"
 
     def pytest_collectreport(self, report):

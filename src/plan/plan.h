@@ -245,5 +245,8 @@ sd_status plan_verify(const plan *p);
 /* The coefficient of axis in e where e is c*axis + rest with rest free of
  * axis; false when e depends on it in another way. */
 bool plan_expr_stride(const plan_expr *e, int axis, int64_t *stride);
+/* to - from, where that is a constant; of expressions of one kernel. */
+bool plan_expr_distance(const plan_expr *from, const plan_expr *to,
+                        int64_t *distance);
 
 #endif

@@ -400,6 +400,22 @@ double cluster_points(const cluster *c)
     return n;
 }
 
+/* Of the places of a view those that are its turn: a loop of few turns is
+ * planned in strands, which compute nothing for the others. */
+static double share_of(const cluster *c, const cluster_view *v)
+{
+    double share = 1;
+
+    for (int i = 0; i < v->g.n && !c->red && !c->inner && !c->update; i++) {
+        const plan_guard *g = &v->g.g[i];
+
+        if (g->e->kind == PX_MOD && plan_is_turn(g->e->c))
+            share *= (double)(SD_MIN(g->hi, g->e->c) - SD_MAX(g->lo, 0)) /
+                     (double)g->e->c;
+    }
+    return SD_MAX(share, 1.0 / PLAN_MOST_STRANDS);
+}
+
 /* A value is computed at the loop of the deepest axis that it varies on. */
 double cluster_times(const cluster *c, const cluster_member *m)
 {
@@ -421,7 +437,7 @@ double cluster_times(const cluster *c, const cluster_member *m)
 
         for (int d = 0; d < v->rank; d++)
             varies |= v->index[d]->varies;
-        all += varies ? upto[63 - __builtin_clzll(varies)] : 1;
+        all += varies ? share_of(c, v) * upto[63 - __builtin_clzll(varies)] : 1;
     }
     return all;
 }

@@ -645,3 +645,29 @@ bool plan_expr_stride(const plan_expr *e, int axis, int64_t *stride)
     *stride = coefficient(e, axis);
     return true;
 }
+
+/* A sum has its constant outermost. */
+static const plan_expr *without_constant(const plan_expr *e, int64_t *c)
+{
+    const plan_expr *x =
+        e->kind == PX_ADD && e->a->kind == PX_CONST ? e->a : e->b;
+
+    *c = e->kind == PX_CONST ? e->c : 0;
+    if (e->kind == PX_CONST)
+        return NULL;
+    if (e->kind != PX_ADD || x->kind != PX_CONST)
+        return e;
+    *c = x->c;
+    return x == e->a ? e->b : e->a;
+}
+
+bool plan_expr_distance(const plan_expr *from, const plan_expr *to,
+                        int64_t *distance)
+{
+    int64_t x, y;
+
+    if (without_constant(from, &x) != without_constant(to, &y))
+        return false;
+    *distance = y - x;
+    return true;
+}

@@ -382,6 +382,15 @@ static const hlo_inst *first_reduce(const hlo_comp *c)
     return NULL;
 }
 
+/* One that is in strands keeps its number, with 1 position too. */
+static void add_outer_axis(plan_lowering *lw, int64_t extent)
+{
+    int i = lw->axis.n, n = lw->strands.all > 1 ? lw->strands.n[i] : 1;
+
+    plan_axis_add(lw, extent, PLAN_MAP, true);
+    lw->axis.at[i].extent = lw->axis.at[i].tile = (extent + n - 1) / n;
+}
+
 static void begin_space(plan_lowering *lw, const hlo_comp *c)
 {
     int out;
@@ -389,7 +398,8 @@ static void begin_space(plan_lowering *lw, const hlo_comp *c)
 
     plan_space_of(root, first_reduce(c), &lw->space);
     for (int i = 0; i < lw->space.outer->rank; i++)
-        plan_axis_add(lw, lw->space.outer->dim[i], PLAN_MAP, true);
+        if (lw->space.outer->dim[i] != 1)
+            add_outer_axis(lw, lw->space.outer->dim[i]);
     if (lw->space.full)
         lw->row = plan_axis_add(lw, lw->space.row, PLAN_REDUCE, false);
 }
@@ -414,10 +424,17 @@ static void lower_outputs(plan_lowering *lw, const hlo_comp *c)
                               lw->fusion->name, i);
             return;
         }
-        n.arg = sd_arena_array(lw->a, plan_node *, 1);
-        n.arg[0] = plan_value(lw, in, out, index, (plan_guards){0});
-        n.off = plan_px_linear(lw->px, s->rank, s->dim, index);
-        plan_node_new(lw, n);
+        for (int j = 0; j < lw->strands.all; j++) {
+            const plan_expr *at[SD_MAX_RANK];
+            plan_guards g = plan_strand(lw, j, s->rank, index, at);
+
+            n.arg = sd_arena_array(lw->a, plan_node *, 1);
+            n.arg[0] = plan_value(lw, in, out, at, g);
+            n.off = plan_px_linear(lw->px, s->rank, s->dim, at);
+            n.guard = g.g;
+            n.nguard = g.n;
+            plan_node_new(lw, n);
+        }
     }
 }
 
@@ -430,24 +447,53 @@ static const hlo_inst *sort_in(const hlo_comp *c)
     return NULL;
 }
 
+static void begin(plan_lowering *lw, sd_arena *a, hlo_inst *fusion,
+                  plan_strands strands)
+{
+    *lw = (plan_lowering){.viewer = {.dynamic = dynamic},
+                          .a = a,
+                          .fusion = fusion,
+                          .strands = strands};
+    lw->px = lw->viewer.px = plan_px_create(a);
+    lw->memo = sd_map_create(a);
+    lw->unique = sd_map_create(a);
+    lw->k = sd_arena_new(a, plan_kernel);
+    lw->k->name = fusion->name;
+    lw->k->arena = a;
+    add_slots(lw, fusion->comp[0]);
+}
+
+static void lower_fused(plan_lowering *lw)
+{
+    begin_space(lw, lw->fusion->comp[0]);
+    lower_outputs(lw, lw->fusion->comp[0]);
+    if (!lw->st)
+        plan_finish_kernel(lw);
+}
+
+/* Once whole; and if it turns out to be woven of several, as these. */
+static void lower_woven(plan_lowering *lw)
+{
+    plan_strands s;
+
+    lower_fused(lw);
+    if (!lw->st && plan_find_strands(lw->k, &s)) {
+        begin(lw, lw->a, lw->fusion, s);
+        lower_fused(lw);
+    }
+}
+
 sd_status plan_lower(sd_arena *a, hlo_inst *fusion, plan_kernel **out)
 {
     hlo_comp *c = fusion->comp[0];
-    plan_lowering lw = {
-        .viewer = {.dynamic = dynamic}, .a = a, .fusion = fusion};
+    plan_lowering lw;
     const hlo_inst *root = c->root;
 
     if (root->op == HLO_GET_TUPLE_ELEMENT)
         root = root->arg[0];
-    lw.px = lw.viewer.px = plan_px_create(a);
-    lw.memo = sd_map_create(a);
-    lw.unique = sd_map_create(a);
-    lw.k = sd_arena_new(a, plan_kernel);
-    lw.k->name = fusion->name;
-    lw.k->arena = a;
-    add_slots(&lw, c);
     if (sort_in(c))
         root = sort_in(c);
+    begin(&lw, a, fusion, (plan_strands){.all = 1});
     switch (root->op) {
     case HLO_SORT:
         lw.st = plan_lower_sort(&lw, root);
@@ -467,12 +513,12 @@ sd_status plan_lower(sd_arena *a, hlo_inst *fusion, plan_kernel **out)
             lw.st = plan_lower_update(&lw, root);
             break;
         }
-        begin_space(&lw, c);
-        lower_outputs(&lw, c);
-    }
-    if (lw.st)
+        lower_woven(&lw);
+        *out = lw.k;
         return sd_note(lw.st, "planning %s", fusion->name);
-    plan_finish_kernel(&lw);
+    }
+    if (!lw.st)
+        plan_finish_kernel(&lw);
     *out = lw.k;
-    return NULL;
+    return sd_note(lw.st, "planning %s", fusion->name);
 }

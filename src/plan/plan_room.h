@@ -115,6 +115,22 @@ typedef struct {
     int n;
 } plan_guards;
 
+/* Strands of a kernel, and of an axis: powers of two. */
+enum { PLAN_MOST_STRANDS = 8 };
+static inline bool plan_is_turn(int64_t n)
+{
+    return n > 1 && n <= PLAN_MOST_STRANDS && (n & (n - 1)) == 0;
+}
+
+/* Loops over outer axes that take several positions at a time, each with code
+ * of its own (plan_strands.c): axis i = n[i] * loop + digit i of the strand's
+ * number, the last axis fastest. */
+typedef struct {
+    int all; /* product of n; 1: nothing is in strands */
+    int n[SD_MAX_RANK];
+    int64_t extent[SD_MAX_RANK]; /* of the whole */
+} plan_strands;
+
 typedef struct plan_lowering {
     plan_viewer viewer; /* first: it is found again from there */
     sd_arena *a;
@@ -128,8 +144,17 @@ typedef struct plan_lowering {
     plan_guards guards;   /* of the value that is being made */
     const plan_expr *row; /* the shared inner axis */
     uint64_t outer;       /* mask of the outer axes */
-    sd_status st;         /* the first error */
+    plan_strands strands;
+    sd_status st; /* the first error */
 } plan_lowering;
+
+/* Of a kernel that chooses by the remainder of an outer position, as where
+ * lists are interleaved: strands in which nothing is left to choose. */
+bool plan_find_strands(const plan_kernel *k, plan_strands *out);
+/* An index under the whole axes, for strand number `which`; and guards that its
+ * position exists. */
+plan_guards plan_strand(plan_lowering *lw, int which, int rank,
+                        const plan_expr *const *index, const plan_expr **out);
 
 /* Element `index` of result `out` of in, used only where guards hold. */
 plan_node *plan_value(plan_lowering *lw, const hlo_inst *in, int out,

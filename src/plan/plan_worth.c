@@ -83,7 +83,7 @@ static bool is_complex_product(const hlo_inst *in)
 }
 
 /* It is needed between others only, as where lists are interleaved: at every
- * second place, say, and computed at all. */
+ * second place, say. */
 static bool has_holes(const cluster_member *m)
 {
     for (int i = 0; i < m->view.n; i++)

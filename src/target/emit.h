@@ -54,10 +54,19 @@ typedef struct {
     LLVMBasicBlockRef body, exit;
     LLVMValueRef at, to;
     int64_t step;
+    bool once;
 } emit_loop;
 
 typedef struct { LLVMBasicBlockRef block; int standing; } emit_mark;
 typedef sd_vec(const plan_node *) emit_uses;
+
+/* Stores that write neighbouring elements, as one vector: by the last of them
+ * in the kernel's list. */
+enum { EMIT_WOVEN = 8 };
+typedef struct {
+    const plan_node *at[EMIT_WOVEN];
+    int n, last;
+} emit_woven;
 
 typedef struct emit_reduction emit_reduction;
 typedef struct emit emit;
@@ -93,6 +102,7 @@ struct emit {
     void **running;     /* [node]: accumulators of a SCAN */
     bool *needed;       /* [node]: by the pass that is being emitted */
     emit_uses *uses;    /* [node]: nodes in its index expressions */
+    const emit_woven **woven; /* [node]: of a STORE, or NULL */
     size_t *park;       /* [node]: offset of its area: parked; GPU: joins */
     bool *parked;       /* [node]: the area has been written */
     size_t local_bytes; /* of all areas */
@@ -197,10 +207,22 @@ LLVMValueRef emit_expr(emit *e, const plan_expr *x, int copy, bool vec);
 LLVMValueRef emit_position(emit *e, int axis, int copy, bool vec);
 LLVMValueRef emit_guards(emit *e, const plan_guard *g, int n, int copy,
                          bool vec); /* i1 or a vector; NULL: hold always */
-typedef enum { EMIT_UNIFORM, EMIT_CONTIGUOUS, EMIT_REVERSED, EMIT_GATHERED }
-    emit_access;
-emit_access emit_classify(emit *e, const plan_expr *off);
+typedef enum { EMIT_UNIFORM, EMIT_CONTIGUOUS, EMIT_REVERSED, EMIT_STRIDED,
+               EMIT_GATHERED } emit_access;
+emit_access emit_classify(emit *e, const plan_expr *off, int64_t *stride);
 uint64_t emit_guards_vary(const plan_guard *g, int n);
+
+/* ---- emit_strided.c ---- */
+
+/* Of w * stride elements from p on the first of each `stride`. */
+LLVMValueRef emit_read_strided(emit *e, sd_dtype part, LLVMValueRef p,
+                               LLVMValueRef mask, int stride, int w);
+/* x0[0] x1[0] .. x0[1] x1[1] ..; n is a power of two. */
+LLVMValueRef emit_weave(emit *e, LLVMValueRef const *x, int n);
+void emit_find_woven(emit *e);
+/* A vector of memory at p; mask NULL: all of it. */
+LLVMValueRef emit_vector_read(emit *e, sd_dtype part, LLVMValueRef p,
+                              LLVMValueRef mask, int w);
 
 /* ---- one file a node class ---- */
 

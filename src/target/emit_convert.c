@@ -142,8 +142,11 @@ static bool has_plain_nans(emit *e, LLVMValueRef v, int *left)
         return false;
     if (LLVMIsPoison(v)) /* the lanes before a splat */
         return true;
+    if (LLVMIsNull(v)) /* of a narrow type as well: a short vector's rest */
+        return true;
     if (LLVMIsConstant(v))
-        return LLVMIsNull(LLVMBuildFCmp(e->b, LLVMRealUNO, v, v, ""));
+        return LLVMTypeOf(v) == like_width(e->f32, v) &&
+               LLVMIsNull(LLVMBuildFCmp(e->b, LLVMRealUNO, v, v, ""));
     if (!LLVMIsAInstruction(v))
         return false;
     if (is_source(e, v))

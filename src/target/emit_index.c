@@ -261,16 +261,16 @@ LLVMValueRef emit_guards(emit *e, const plan_guard *g, int n, int copy,
     return v;
 }
 
-emit_access emit_classify(emit *e, const plan_expr *off)
+emit_access emit_classify(emit *e, const plan_expr *off, int64_t *stride)
 {
-    int64_t s;
-
+    *stride = 0;
     if (!varies_on_lane(e, off))
         return EMIT_UNIFORM;
-    if (!plan_expr_stride(off, e->lane, &s))
+    if (!plan_expr_stride(off, e->lane, stride))
         return EMIT_GATHERED;
-    return s == 0    ? EMIT_UNIFORM
-           : s == 1  ? EMIT_CONTIGUOUS
-           : s == -1 ? EMIT_REVERSED
-                     : EMIT_GATHERED;
+    return *stride == 0                         ? EMIT_UNIFORM
+           : *stride == 1                       ? EMIT_CONTIGUOUS
+           : *stride == -1                      ? EMIT_REVERSED
+           : *stride > 1 && *stride <= e->w / 2 ? EMIT_STRIDED
+                                                : EMIT_GATHERED;
 }

@@ -553,6 +553,7 @@ static void emit_init(emit *e, const plan_kernel *k)
     e->parked = sd_arena_array(e->a, bool, k->nnode + 1);
     e->slot = sd_arena_array(e->a, LLVMValueRef, k->nslot + 1);
     emit_note_uses(e);
+    emit_find_woven(e);
     emit_index_init(e);
     place_areas(e);
 }

@@ -50,24 +50,29 @@ void emit_level_close(emit *e)
     e->standing = e->depth;
 }
 
-static bool known_less(LLVMValueRef x, LLVMValueRef y)
+/* y - x, or -1: not known. */
+static int64_t known_distance(LLVMValueRef x, LLVMValueRef y)
 {
-    return LLVMIsAConstantInt(x) && LLVMIsAConstantInt(y) &&
-           LLVMConstIntGetSExtValue(x) < LLVMConstIntGetSExtValue(y);
+    if (!LLVMIsAConstantInt(x) || !LLVMIsAConstantInt(y))
+        return -1;
+    return LLVMConstIntGetSExtValue(y) - LLVMConstIntGetSExtValue(x);
 }
 
 /* The block it is called in ends in an unconditional branch, so that what is
- * hoisted there also serves the loops after this one. */
+ * hoisted there also serves the loops after this one.  One step is no loop: its
+ * position, and so the masks of a short row, are constants. */
 void emit_loop_open(emit *e, emit_loop *l, LLVMValueRef from, LLVMValueRef to,
                     int64_t step)
 {
     LLVMBasicBlockRef enter;
+    int64_t n = known_distance(from, to);
 
     l->body = emit_block(e, "loop");
     l->exit = emit_block(e, "done");
     l->to = to;
     l->step = step;
-    if (known_less(from, to)) {
+    l->once = n > 0 && n <= step;
+    if (n > 0) {
         enter = LLVMGetInsertBlock(e->b);
         LLVMBuildBr(e->b, l->body);
     } else {
@@ -78,6 +83,9 @@ void emit_loop_open(emit *e, emit_loop *l, LLVMValueRef from, LLVMValueRef to,
                         l->body, l->exit);
     }
     LLVMPositionBuilderAtEnd(e->b, l->body);
+    l->at = from;
+    if (l->once)
+        return;
     l->at = LLVMBuildPhi(e->b, LLVMTypeOf(from), "");
     LLVMAddIncoming(l->at, &from, &enter, 1);
 }
@@ -85,12 +93,16 @@ void emit_loop_open(emit *e, emit_loop *l, LLVMValueRef from, LLVMValueRef to,
 void emit_loop_close(emit *e, emit_loop *l)
 {
     LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
-    LLVMValueRef next =
-        LLVMBuildNSWAdd(e->b, l->at, emit_int_like(l->at, l->step), "");
+    LLVMValueRef next;
 
-    LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, next, l->to, ""),
-                    l->body, l->exit);
-    LLVMAddIncoming(l->at, &next, &here, 1);
+    if (l->once) {
+        LLVMBuildBr(e->b, l->exit);
+    } else {
+        next = LLVMBuildNSWAdd(e->b, l->at, emit_int_like(l->at, l->step), "");
+        LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, next, l->to, ""),
+                        l->body, l->exit);
+        LLVMAddIncoming(l->at, &next, &here, 1);
+    }
     LLVMPositionBuilderAtEnd(e->b, l->exit);
 }
 

@@ -94,6 +94,56 @@ static void scatter(emit *e, sd_dtype part, LLVMValueRef v, LLVMValueRef p,
               part);
 }
 
+/* The one element that a mask known by now allows, or -1.  LLVM 22 makes of a
+ * masked store of such a vector that was narrowed a store of the wide element,
+ * over its neighbours. */
+static int only_lane(LLVMValueRef mask)
+{
+    int only = -1;
+
+    for (int i = 0; LLVMIsConstant(mask) && i < emit_width(mask); i++) {
+        LLVMValueRef on = LLVMGetAggregateElement(mask, (unsigned)i);
+
+        if (!on || !LLVMIsAConstantInt(on))
+            return -1;
+        if (LLVMConstIntGetZExtValue(on) && only >= 0)
+            return -1;
+        if (LLVMConstIntGetZExtValue(on))
+            only = i;
+    }
+    return only;
+}
+
+LLVMValueRef emit_vector_read(emit *e, sd_dtype part, LLVMValueRef p,
+                              LLVMValueRef mask, int w)
+{
+    LLVMValueRef zero = LLVMConstNull(emit_widen(emit_mem_type(e, part), w));
+    LLVMValueRef x, at;
+    int only = mask ? only_lane(mask) : -1;
+
+    if (!mask)
+        return plain_load(e, part, p, w);
+    if (only < 0)
+        return masked_load(e, part, p, mask, zero);
+    x = plain_load(e, part, element(e, part, p, emit_i64(e, only)), 1);
+    at = LLVMConstInt(e->i32, (unsigned)only, 0);
+    return LLVMBuildInsertElement(e->b, zero, x, at, "");
+}
+
+static void vector_put(emit *e, sd_dtype part, LLVMValueRef v, LLVMValueRef p,
+                       LLVMValueRef mask)
+{
+    int only = mask ? only_lane(mask) : -1;
+
+    if (!mask)
+        plain_store(e, part, v, p);
+    else if (only < 0)
+        masked_store(e, part, v, p, mask);
+    else
+        plain_store(e, part, emit_extract(e, v, only, 1),
+                    element(e, part, p, emit_i64(e, only)));
+}
+
 static LLVMValueRef reversed(emit *e, LLVMValueRef v)
 {
     int lane[EMIT_MAX_LANES], w = emit_width(v);
@@ -182,7 +232,7 @@ typedef struct {
     emit_access access;
     LLVMValueRef at;    /* scalar offset; GATHERED: vector */
     LLVMValueRef mask;  /* NULL: all */
-    int64_t stride;     /* along LANE, where it is one; else 0 */
+    int64_t stride;     /* STRIDED, CONTIGUOUS */
     int w;
 } place;
 
@@ -190,8 +240,11 @@ static LLVMValueRef offsets(emit *e, const place *a)
 {
     if (a->access == EMIT_GATHERED)
         return a->at;
-    /* Complex numbers under a mask, and the reversed: as gathers. */
+    /* Complex numbers that are reversed, or written under a mask. */
     LLVMValueRef io = emit_iota(e, LLVMTypeOf(a->at), a->w);
+
+    if (a->access == EMIT_STRIDED)
+        io = LLVMBuildMul(e->b, io, emit_int_like(io, a->stride), "");
     LLVMValueRef s = emit_splat(e, a->at, a->w);
 
     return a->access == EMIT_REVERSED ? LLVMBuildSub(e->b, s, io, "")
@@ -204,21 +257,6 @@ static LLVMValueRef gather_part(emit *e, const place *a, LLVMValueRef off,
     if (emit_is_complex(a->t))
         off = pair_index(e, off, part);
     return gather(e, a->part, element(e, a->part, a->p, off), a->w);
-}
-
-/* Every second element: two vectors, of which the second begins one early so
- * that none reaches beyond the last element that is wanted. */
-static LLVMValueRef read_every_second(emit *e, const place *a)
-{
-    int w = a->w, lane[EMIT_MAX_LANES];
-    LLVMValueRef at = emit_extract(e, a->at, 0, 1), x, y;
-
-    x = plain_load(e, a->part, element(e, a->part, a->p, at), w);
-    at = LLVMBuildAdd(e->b, at, emit_int_like(at, w - 1), "");
-    y = plain_load(e, a->part, element(e, a->part, a->p, at), w);
-    for (int i = 0; i < w; i++)
-        lane[i] = 2 * i < w ? 2 * i : w + 2 * i - (w - 1);
-    return emit_shuffle(e, x, y, lane, w);
 }
 
 static emit_value gather_at(emit *e, const place *a)
@@ -234,19 +272,38 @@ static emit_value gather_at(emit *e, const place *a)
     return v;
 }
 
+/* The parts of complex numbers lie two apart. */
+static emit_value strided_at(emit *e, const place *a)
+{
+    bool pairs = emit_is_complex(a->t);
+    int stride = (int)a->stride * (pairs ? 2 : 1);
+    emit_value v = {NULL, NULL};
+
+    for (int part = 0; part <= pairs; part++) {
+        LLVMValueRef at = pairs ? pair_index(e, a->at, part) : a->at;
+
+        *(part ? &v.im : &v.re) = emit_read_strided(
+            e, a->part, element(e, a->part, a->p, at), a->mask, stride, a->w);
+    }
+    return v;
+}
+
 /* What is read where the mask fails is unspecified. */
 static emit_value vector_read(emit *e, const place *a)
 {
-    LLVMValueRef p, v, zero;
+    LLVMValueRef p, v;
 
+    if (a->access == EMIT_STRIDED ||
+        (a->access == EMIT_CONTIGUOUS && a->mask && emit_is_complex(a->t))) {
+        emit_value s = strided_at(e, a);
+
+        s.re = of_memory(e, a->part, s.re);
+        return s;
+    }
     if (a->access == EMIT_GATHERED ||
-        (emit_is_complex(a->t) && (a->mask || a->access == EMIT_REVERSED))) {
-        emit_value g = {NULL, NULL};
+        (emit_is_complex(a->t) && a->access == EMIT_REVERSED)) {
+        emit_value g = gather_at(e, a);
 
-        if (a->stride == 2 && !a->mask && !emit_is_complex(a->t))
-            g.re = read_every_second(e, a);
-        else
-            g = gather_at(e, a);
         g.re = of_memory(e, a->part, g.re);
         return g;
     }
@@ -258,14 +315,10 @@ static emit_value vector_read(emit *e, const place *a)
 
         p = element(e, a->part, p, back);
     }
-    if (a->mask) {
-        zero = LLVMConstNull(emit_widen(emit_mem_type(e, a->part), a->w));
-        v = masked_load(
-            e, a->part, p,
-            a->access == EMIT_REVERSED ? reversed(e, a->mask) : a->mask, zero);
-    } else {
-        v = plain_load(e, a->part, p, a->w);
-    }
+    v = emit_vector_read(
+        e, a->part, p,
+        a->mask && a->access == EMIT_REVERSED ? reversed(e, a->mask) : a->mask,
+        a->w);
     if (a->access == EMIT_REVERSED)
         v = reversed(e, v);
     return (emit_value){of_memory(e, a->part, v), NULL};
@@ -289,7 +342,7 @@ static void vector_write(emit *e, const place *a, emit_value v)
     LLVMValueRef p, x;
 
     v = emit_splat_value(e, v, a->w);
-    if (a->access == EMIT_GATHERED ||
+    if (a->access == EMIT_GATHERED || a->access == EMIT_STRIDED ||
         (v.im && (a->mask || a->access == EMIT_REVERSED))) {
         scatter_at(e, a, v);
         return;
@@ -306,12 +359,9 @@ static void vector_write(emit *e, const place *a, emit_value v)
         p = element(e, a->part, p, back);
         x = reversed(e, x);
     }
-    if (!a->mask)
-        plain_store(e, a->part, x, p);
-    else
-        masked_store(e, a->part, x, p,
-                     a->access == EMIT_REVERSED ? reversed(e, a->mask)
-                                                : a->mask);
+    vector_put(e, a->part, x, p,
+               a->mask && a->access == EMIT_REVERSED ? reversed(e, a->mask)
+                                                     : a->mask);
 }
 
 /* ---- nodes ---- */
@@ -333,11 +383,11 @@ static void locate(emit *e, const plan_node *n, int copy, uint64_t varies,
     a->t = n->dtype;
     a->part = sd_dtype_part(n->dtype);
     a->p = e->slot[n->slot];
-    a->access = emit_classify(e, n->off);
+    a->access = emit_classify(e, n->off, &a->stride);
+    if (a->access == EMIT_STRIDED && n->kind == PN_SCATTER)
+        a->access = EMIT_GATHERED;
     a->w = e->w;
     vec = a->access == EMIT_GATHERED;
-    if (e->gpu || e->lane < 0 || !plan_expr_stride(n->off, e->lane, &a->stride))
-        a->stride = 0;
     a->at = emit_expr(e, n->off, copy, vec);
     a->mask = emit_and(e, emit_guards(e, n->guard, n->nguard, copy, true),
                        emit_mask(e, varies, copy));
@@ -427,13 +477,47 @@ static LLVMValueRef writer_mask(emit *e, const plan_node *n, LLVMValueRef mask)
     return mask;
 }
 
+/* Of what is woven the last store writes all. */
+static void write_woven(emit *e, const emit_woven *w, int copy)
+{
+    LLVMValueRef v[EMIT_WOVEN], mask[EMIT_WOVEN], p = NULL;
+    bool masked = false;
+    int n = 0;
+    place a;
+
+    for (int i = 0; i < w->n; i++) {
+        const plan_node *s = w->at[i], *arg = s->arg[0];
+        emit_value x =
+            emit_node_value(e, arg, emit_canon(e, copy, arg->varies));
+
+        locate(e, s, copy, s->varies | s->off->varies | arg->varies, &a);
+        x = emit_splat_value(e, x, e->w);
+        if (!i)
+            p = element(e, a.part, a.p, x.im ? pair_index(e, a.at, 0) : a.at);
+        for (int part = 0; part < (x.im ? 2 : 1); part++) {
+            v[n] = to_memory(e, a.part, part ? x.im : x.re);
+            mask[n++] =
+                a.mask ? a.mask : emit_splat(e, emit_bool(e, true), e->w);
+        }
+        masked = masked || a.mask;
+    }
+    vector_put(e, a.part, emit_weave(e, v, n), p,
+               masked ? emit_weave(e, mask, n) : NULL);
+}
+
 void emit_store(emit *e, const plan_node *n, int copy)
 {
     const plan_node *arg = n->arg[0];
+    const emit_woven *woven = e->woven[n->id];
     emit_value v = emit_node_value(e, arg, emit_canon(e, copy, arg->varies));
     LLVMBasicBlockRef no;
     place a;
 
+    if (woven) {
+        if (n->id == woven->last)
+            write_woven(e, woven, copy);
+        return;
+    }
     locate(e, n, copy, n->varies | n->off->varies | arg->varies, &a);
     if (a.access != EMIT_UNIFORM) {
         vector_write(e, &a, v);
@@ -482,10 +566,11 @@ void emit_scatter(emit *e, const plan_node *n, int copy)
     uint64_t all = n->varies | n->off->varies | arg->varies | guards;
     LLVMBasicBlockRef no;
     emit_value old;
+    int64_t stride;
     place a;
 
     if (!e->gpu && e->lane >= 0 && !(guards >> e->lane & 1) &&
-        emit_classify(e, n->off) == EMIT_CONTIGUOUS) {
+        emit_classify(e, n->off, &stride) == EMIT_CONTIGUOUS) {
         scatter_vector(e, n, copy, v);
         return;
     }

@@ -148,26 +148,18 @@ static void close_axis(emit *e, int a)
     memset(x->mask, 0, sizeof x->mask);
 }
 
-/* Positions from .. to in steps; the code for one step, maybe in a loop. */
+/* Positions from .. to in steps. */
 static void run(pass *p, int i, int64_t from, int64_t to, int64_t step)
 {
     emit *e = p->e;
     int a = p->axis[i];
-    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b), body;
+    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     emit_loop l;
 
-    if (to - from <= step) {
-        body = emit_block(e, "once");
-        LLVMBuildBr(e->b, body);
-        LLVMPositionBuilderAtEnd(e->b, body);
-        open_at(e, a, pre, emit_si(e, from));
-        loops(p, i + 1);
-    } else {
-        emit_loop_open(e, &l, emit_si(e, from), emit_si(e, to), step);
-        open_at(e, a, pre, l.at);
-        loops(p, i + 1);
-        emit_loop_close(e, &l);
-    }
+    emit_loop_open(e, &l, emit_si(e, from), emit_si(e, to), step);
+    open_at(e, a, pre, l.at);
+    loops(p, i + 1);
+    emit_loop_close(e, &l);
     close_axis(e, a);
 }
 

@@ -84,7 +84,7 @@ int emit_width(LLVMValueRef v)
 LLVMValueRef emit_shuffle(emit *e, LLVMValueRef x, LLVMValueRef y,
                           const int *lane, int n)
 {
-    LLVMValueRef index[2 * EMIT_MAX_LANES];
+    LLVMValueRef index[EMIT_WOVEN * EMIT_MAX_LANES];
 
     for (int i = 0; i < n; i++)
         index[i] = LLVMConstInt(e->i32, (unsigned)lane[i], 0);

@@ -334,7 +334,7 @@ static void plans_read_as_before(void **state)
 {
     static const char *const name[] = {
         "mlp",        "softmax",  "softmax0", "layer_norm_grad",
-        "while_rows", "movement", "fft"};
+        "while_rows", "movement", "fft",      "woven"};
     static const char *const device[] = {"host:v4", "cl:pvc"};
 
     (void)state;

@@ -1,0 +1,121 @@
+/* Vectors of every second, third, ... element, and vectors that are woven into
+ * one: whole vectors to and from memory, and shuffles, since a gather or a
+ * scatter goes to memory once an element. */
+#include "emit.h"
+
+/* Where vector j of those that are read begins.  The last one begins early, so
+ * that none reaches beyond the last element that is wanted. */
+static int start_of(int j, int stride, int w)
+{
+    return j < stride - 1 ? j * w : stride * (w - 1) + 1 - w;
+}
+
+/* Which vector has element i of the result. */
+static int source_of(int i, int stride, int w)
+{
+    return SD_MIN(i * stride / w, stride - 1);
+}
+
+/* The mask of vector j: true for elements that are wanted and allowed. */
+static LLVMValueRef part_of_mask(emit *e, LLVMValueRef mask, int j, int stride,
+                                 int w)
+{
+    int lane[EMIT_MAX_LANES];
+
+    for (int p = 0; p < w; p++)
+        lane[p] = w;
+    for (int i = 0; i < w; i++)
+        if (source_of(i, stride, w) == j)
+            lane[i * stride - start_of(j, stride, w)] = i;
+    return emit_shuffle(e, mask, LLVMConstNull(LLVMTypeOf(mask)), lane, w);
+}
+
+LLVMValueRef emit_read_strided(emit *e, sd_dtype part, LLVMValueRef p,
+                               LLVMValueRef mask, int stride, int w)
+{
+    LLVMValueRef all = NULL, v, at, m = NULL;
+    int lane[EMIT_MAX_LANES];
+
+    for (int j = 0; j < stride; j++) {
+        at = emit_si(e, start_of(j, stride, w));
+        if (mask)
+            m = part_of_mask(e, mask, j, stride, w);
+        v = emit_vector_read(
+            e, part, LLVMBuildGEP2(e->b, emit_mem_type(e, part), p, &at, 1, ""),
+            m, w);
+        for (int i = 0; i < w; i++)
+            lane[i] = source_of(i, stride, w) == j
+                          ? i * stride - start_of(j, stride, w) + w
+                          : i;
+        all = all ? emit_shuffle(e, all, v, lane, w)
+                  : emit_shuffle(e, v, v, lane, w);
+    }
+    return all;
+}
+
+LLVMValueRef emit_weave(emit *e, LLVMValueRef const *x, int n)
+{
+    LLVMValueRef half[2][EMIT_WOVEN];
+    int lane[EMIT_WOVEN * EMIT_MAX_LANES], w = emit_width(x[0]) * n;
+
+    assert(n <= EMIT_WOVEN && (n & (n - 1)) == 0);
+    if (n == 1)
+        return x[0];
+    for (int i = 0; i < n; i++)
+        half[i % 2][i / 2] = x[i];
+    for (int i = 0; i < w; i++)
+        lane[i] = i / 2 + i % 2 * (w / 2);
+    return emit_shuffle(e, emit_weave(e, half[0], n / 2),
+                        emit_weave(e, half[1], n / 2), lane, w);
+}
+
+/* ---- stores that are neighbours ---- */
+
+static bool stands_at(const emit *e, const plan_node *n, const plan_node *first,
+                      int64_t distance)
+{
+    int64_t d;
+
+    return n->kind == PN_STORE && n->slot == first->slot &&
+           plan_expr_distance(first->off, n->off, &d) && d == distance &&
+           n->stage == first->stage && e->k->nstage == 1;
+}
+
+/* The stores that with the first of them write all that lies between it and
+ * its place one step of LANE later. */
+static emit_woven *find_strands(emit *e, const plan_node *first)
+{
+    const plan_kernel *k = e->k;
+    emit_woven *w = sd_arena_new(e->a, emit_woven);
+    int parts = emit_is_complex(first->dtype) ? 2 : 1;
+    int64_t n;
+
+    if (emit_classify(e, first->off, &n) != EMIT_STRIDED ||
+        n * parts > EMIT_WOVEN || (n & (n - 1)))
+        return NULL;
+    for (int i = 0; i < k->nnode && w->n < n; i++) {
+        if (!stands_at(e, k->node[i], first, w->n))
+            continue;
+        w->at[w->n++] = k->node[i];
+        w->last = SD_MAX(w->last, i);
+        i = -1;
+    }
+    return w->n == n ? w : NULL;
+}
+
+void emit_find_woven(emit *e)
+{
+    const plan_kernel *k = e->k;
+
+    e->woven = sd_arena_array(e->a, const emit_woven *, k->nnode + 1);
+    if (e->gpu || e->w == 1 || e->lane < 0 || k->naxis != k->nouter)
+        return;
+    for (int i = 0; i < k->nnode; i++) {
+        const emit_woven *w = NULL;
+
+        if (k->node[i]->kind == PN_STORE)
+            w = find_strands(e, k->node[i]);
+        for (int j = 0; w && j < w->n; j++)
+            e->woven[w->at[j]->id] = w;
+    }
+}

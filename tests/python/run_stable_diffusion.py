@@ -19,6 +19,7 @@ CHECKS = []
 
 def check(fn):
     CHECKS.append(fn)
+    return fn
 
 
 def run(*words, steps=2, fails=False):

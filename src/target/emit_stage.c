@@ -28,10 +28,14 @@ static bool is_sink(const plan_node *n)
 
 /* ---- what a pass needs ---- */
 
+/* A stage of a row's results comes between others without a loop over its
+ * elements: nothing that varies on these is parked there. */
 static bool parks_here(const pass *p, const plan_node *n)
 {
+    uint64_t axes = p->e->k->stage[p->stage].axes | p->e->outer;
+
     return p->first && n->parked && !p->e->parked[n->id] &&
-           n->stage <= p->stage;
+           n->stage <= p->stage && !(n->varies & ~axes);
 }
 
 static void mark_needed(pass *p)

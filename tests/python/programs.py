@@ -466,6 +466,22 @@ add("column_sum", lambda x: jnp.sum(x, 0), one,
 add("transpose", lambda x: x.T, one, {"": ((1024, 1000), np.float32)})
 
 
+# The maximum of each row is a result, and the exponentials are wanted twice
+# after it: once for their sum, and once when that is known.
+def cross_entropy(x, labels):
+    def loss(x):
+        y = jnp.take_along_axis(jax.nn.log_softmax(x), labels[:, None], 1)
+        return -jnp.mean(y)
+    return jax.value_and_grad(loss)(x)
+
+
+add("cross_entropy", cross_entropy,
+    lambda rng, n, classes: (normal(rng, (n, classes)),
+                             rng.randint(0, classes, size=(n,))
+                             .astype(np.int32)),
+    {"small": (4, 5), "odd": (3, 100), "large": (64, 1000)}, tol=30)
+
+
 # 26: training steps of a 3-layer MLP with donated parameters
 def mlp_init(rng, sizes):
     return [(normal(rng, (i, o)) / np.float32(np.sqrt(i)),

@@ -64,14 +64,10 @@ def words(cause):
     return re.sub(r"\s+", " ", cause)[:150]
 
 
-def peaks_of(ours, theirs):
-    """MB that a test took at most.  A process that has run more tests holds
-    more of their programs, so what it held at the test's start is left out,
-    where both are known to have held some."""
-    held = [r.get("held", 0) for r in (ours, theirs)]
-    if not all(held):
-        return ours["mb"], theirs["mb"]
-    return ours["mb"] - held[0], theirs["mb"] - held[1]
+def added(r):
+    """MB that a test took at most beside what its process held when it began:
+    one that has run more tests holds more of their programs."""
+    return r["mb"] - r["held"]
 
 
 class File:
@@ -85,9 +81,10 @@ class File:
         ids, r = read("R")
         self.tests, self.in_r = len(ids or ()), len(r)
         self.p = {n for n, r in r.items() if r["status"] == "pass"}
-        self.memory = [(*peaks_of(mine[n], r[n]), f"{file}::{n}", x64)
+        self.memory = [(added(mine[n]), added(r[n]), f"{file}::{n}", x64)
                        for mine in (u, d) for n in mine
-                       if n in self.p and mine[n]["status"] == "pass"]
+                       if n in self.p and mine[n]["status"] == "pass"
+                       and "held" in mine[n] and "held" in r[n]]
         self.run, self.passed, self.by_d, self.failed = 0, 0, 0, []
         for name in sorted(self.p & set(u)):
             r = u[name]

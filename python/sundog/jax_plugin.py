@@ -50,11 +50,21 @@ def register():
         return
     path = library()
     if not os.path.exists(path):
-        raise FileNotFoundError(f"{path} is missing: reinstall sundog, or set "
-                                "SUNDOG_LIBRARY to libsundog.so")
-    xla_bridge.register_plugin(
-        PLATFORM, library_path=path, options={},
-        priority=int(os.environ.get("SUNDOG_PRIORITY", "400")))
+        raise FileNotFoundError(
+            f"SUNDOG_LIBRARY={path}: there is no such file"
+            if "SUNDOG_LIBRARY" in os.environ else
+            f"{path} is missing: reinstall sundog")
+    xla_bridge.register_plugin(PLATFORM, library_path=path, options={},
+                               priority=priority())
+
+
+def priority():
+    """xpu's rank among JAX's platforms."""
+    text = os.environ.get("SUNDOG_PRIORITY", "400")
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"SUNDOG_PRIORITY={text}: a whole number is wanted")
 
 
 # What JAX's GPU users set, and the values that say what is done here anyway.

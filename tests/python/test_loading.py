@@ -49,13 +49,21 @@ def test_missing_library_leaves_jax_alone(python):
                     "JAX_PLATFORMS": None})
     assert r.returncode == 0, r.stderr[-3000:]
     assert "Cpu" in r.stdout or "CPU" in r.stdout
-    assert "/nowhere/libsundog.so is missing" in r.stderr
+    assert ("SUNDOG_LIBRARY=/nowhere/libsundog.so: there is no such file"
+            in r.stderr)
 
 
 def test_priority_variable(python):
     out = python("import jax; print(jax.default_backend())",
                  env={"SUNDOG_PRIORITY": "-1", "JAX_PLATFORMS": None})
     assert out.strip() == "cpu"
+
+
+def test_priority_that_is_no_number_leaves_jax_alone(python):
+    r = python("import jax; print(jax.devices())", check=False,
+               env={"SUNDOG_PRIORITY": "high", "JAX_PLATFORMS": None})
+    assert r.stdout.strip() == "[CpuDevice(id=0)]", r.stderr[-3000:]
+    assert "SUNDOG_PRIORITY=high: a whole number is wanted" in r.stderr
 
 
 def test_exports_and_needs():

@@ -13,6 +13,23 @@ static void collect(sd_arena *a, hlo_comp *c, comp_list *out)
                 collect(a, in->comp[i], out);
 }
 
+/* Where a loop's counter is still to be seen. */
+static void note_turns(plan_mem *pm)
+{
+    comp_list comps = {0};
+
+    pm->turns = sd_map_create(pm->a);
+    collect(pm->a, pm->m->entry, &comps);
+    for (int i = 0; i < comps.n; i++)
+        hlo_for_each_inst(in, comps.at[i])
+            if (in->op == HLO_WHILE) {
+                int64_t n = plan_turns(in);
+
+                sd_map_set(pm->turns, sd_key(in),
+                           sd_arena_copy(pm->a, &n, sizeof n));
+            }
+}
+
 static sd_status lower_all(plan_mem *pm, hlo_comp *c)
 {
     sd_status st;
@@ -80,11 +97,14 @@ sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
     p->arena = a;
     p->m = m;
     p->dev = dev;
-    if ((st = plan_library(m, dev, opt)) || (st = plan_alias(m)) ||
-        (st = plan_fuse(m, opt)))
-        return st;
-    p->program = thunk_program_create(m->name, dev);
     pm.a = sd_arena_create();
+    note_turns(&pm);
+    if ((st = plan_library(m, dev, opt)) || (st = plan_alias(m)) ||
+        (st = plan_fuse(m, opt))) {
+        sd_arena_destroy(pm.a);
+        return st;
+    }
+    p->program = thunk_program_create(m->name, dev);
     pm.kernels = sd_map_create(pm.a);
     st = make_program(&pm);
     /* the list of kernels outlives the scratch */

@@ -41,6 +41,7 @@ typedef struct {
     sd_vec(storage *) all;
     sd_vec(hlo_inst *) copies; /* in order of time */
     sd_map *kernels;           /* fusion -> plan_kernel */
+    sd_map *turns;             /* while -> int64_t: plan_turns */
 } plan_mem;
 
 static inline plan_home *home_of(const hlo_inst *in)
@@ -54,6 +55,7 @@ static inline storage *storage_of(storage *s)
     return s;
 }
 
+int64_t plan_turns(const hlo_inst *loop); /* a guess, or -1; before fusion */
 sd_status plan_schedule(hlo_comp *c); /* the order of its instructions */
 /* Gives each value its storage and each storage its slice. */
 sd_status plan_buffers(plan_mem *pm);

@@ -125,136 +125,20 @@ static uint64_t most_local(const look *l, const thunk_seq *seq, int n)
 /* ---- how long it takes, for who decides where it runs ---- */
 
 typedef struct {
-    const plan *p;
     double flops, bytes;
     bool unknown;
 } work;
 
-static bool is_read_of(const thunk *t, const plan_node *n, thunk_slice s)
+static void add_work(work *w, const thunk *t, double times)
 {
-    return n->kind == PN_LOAD && n->off->kind == PX_CONST && n->off->c == 0 &&
-           t->arg[n->slot].bytes == s.bytes &&
-           plan_slices_overlap(t->arg[n->slot], s);
-}
-
-static bool is_number(const plan_node *n, int64_t *v)
-{
-    if (n->kind != PN_CONST || !emit_is_int(n->dtype))
-        return false;
-    *v = sd_scalar_to_s64(n->dtype, n->value);
-    return true;
-}
-
-/* The condition is "counter < limit", in signed integers. */
-static bool find_limit(const plan *p, const thunk *t, thunk_slice *counter,
-                       int64_t *limit)
-{
-    const thunk *c = t->seq[0].at;
-    const plan_kernel *k;
-
-    if (t->seq[0].n != 1 || c->kind != THUNK_KERNEL)
-        return false;
-    k = p->kernel[c->kernel];
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
-
-        if (n->kind != PN_ELT || n->op != HLO_COMPARE)
-            continue;
-        if (n->in->u.compare.dir != HLO_LT || n->arg[0]->kind != PN_LOAD ||
-            !is_number(n->arg[1], limit))
-            return false;
-        *counter = c->arg[n->arg[0]->slot];
-        return is_read_of(c, n->arg[0], *counter);
-    }
-    return false;
-}
-
-/* The one step that writes the counter adds a number to it. */
-static bool find_step(const plan *p, const thunk_seq *body, thunk_slice counter,
-                      int64_t *step)
-{
-    int found = 0;
-
-    for (int i = 0; i < body->n; i++) {
-        const thunk *t = &body->at[i];
-        const plan_kernel *k =
-            t->kind == THUNK_KERNEL ? p->kernel[t->kernel] : NULL;
-
-        for (int j = 0; k && j < k->nnode; j++) {
-            const plan_node *n = k->node[j], *x = n->narg ? n->arg[0] : NULL;
-
-            if (n->kind != PN_STORE ||
-                !plan_slices_overlap(t->arg[n->slot], counter))
-                continue;
-            found++;
-            if (x->kind != PN_ELT || x->op != HLO_ADD ||
-                !is_read_of(t, x->arg[0], counter) ||
-                !is_number(x->arg[1], step))
-                return false;
-        }
-    }
-    return found == 1 && *step > 0;
-}
-
-/* What a copy before the loop puts there, of a constant. */
-static bool find_start(const plan *p, const thunk_seq *seq, int at,
-                       thunk_slice counter, int64_t *start)
-{
-    const thunk_program *pr = p->program;
-
-    while (at-- > 0) {
-        const thunk *t = &seq->at[at];
-        const thunk_buffer *b;
-        int32_t narrow;
-
-        if (t->kind != THUNK_COPY || !plan_slices_overlap(t->arg[1], counter))
-            continue;
-        b = &pr->buffer[t->arg[0].buffer];
-        if (b->kind != THUNK_B_CONST || t->arg[1].bytes != counter.bytes ||
-            (counter.bytes != 4 && counter.bytes != 8))
-            return false;
-        memcpy(counter.bytes == 4 ? (void *)&narrow : start,
-               pr->constants + b->at + t->arg[0].offset, counter.bytes);
-        *start = counter.bytes == 4 ? narrow : *start;
-        return true;
-    }
-    return false;
-}
-
-/* Turns of the loop seq->at[at]; -1: nobody knows.  A guess, no promise. */
-static int64_t turns(const plan *p, const thunk_seq *seq, int at)
-{
-    const thunk *t = &seq->at[at];
-    thunk_slice counter;
-    int64_t limit = 0, step = 0, start = 0;
-
-    if (!find_limit(p, t, &counter, &limit) ||
-        !find_step(p, &t->seq[1], counter, &step) ||
-        !find_start(p, seq, at, counter, &start) || start < 0)
-        return -1;
-    return limit <= start ? 0 : (limit - start - 1) / step + 1;
-}
-
-static void add_work(work *w, const thunk_seq *seq, int at, double times);
-
-static void add_all(work *w, const thunk_seq *seq, double times)
-{
-    for (int i = 0; i < seq->n; i++)
-        add_work(w, seq, i, times);
-}
-
-static void add_work(work *w, const thunk_seq *seq, int at, double times)
-{
-    const thunk *t = &seq->at[at];
-    int64_t n = 1;
+    int64_t n = t->kind == THUNK_WHILE ? t->turns : 1;
 
     w->flops += times * t->flops;
     w->bytes += times * t->bytes;
-    if (t->kind == THUNK_WHILE)
-        n = turns(w->p, seq, at);
     w->unknown = w->unknown || n < 0;
     for (int i = 0; i < t->nseq && n >= 0; i++)
-        add_all(w, &t->seq[i], times * (double)n);
+        for (int j = 0; j < t->seq[i].n; j++)
+            add_work(w, &t->seq[i].at[j], times * (double)n);
 }
 
 /* ---- the kernel that takes its place ---- */
@@ -265,15 +149,14 @@ typedef struct {
     plan_kernel **all; /* as the steps number them */
 } collapser;
 
-static void collapse(collapser *c, thunk_seq *seq, int at, const look *l)
+static void collapse(collapser *c, thunk *t, const look *l)
 {
     thunk_program *pr = c->p->program;
     plan_kernel *k = sd_arena_new(c->p->arena, plan_kernel);
     int n = l->loop->cell.n;
-    thunk *t = &seq->at[at];
-    work w = {.p = c->p};
+    work w = {0};
 
-    add_work(&w, seq, at, 1);
+    add_work(&w, t, 1);
     k->name = sd_arena_fmt(pr->arena, "loop.%d", c->made.n);
     k->arena = c->p->arena;
     k->loop = l->loop;
@@ -310,7 +193,7 @@ static void visit(collapser *c, thunk_seq *seq)
             l.loop = sd_arena_new(c->p->arena, plan_loop);
             add_cells(&l, t);
             if (l.loop->cell.n <= MOST_SLOTS) {
-                collapse(c, seq, i, &l);
+                collapse(c, t, &l);
                 continue;
             }
         }

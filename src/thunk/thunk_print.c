@@ -70,6 +70,8 @@ static void print_detail(sd_buf *b, const thunk_program *p, const thunk *t)
     case THUNK_WHILE:
         if (t->trip >= 0)
             sd_buf_fmt(b, " trip=%" PRId64, t->trip);
+        else if (t->turns >= 0)
+            sd_buf_fmt(b, " turns=%" PRId64, t->turns);
         break;
     default:
         if (t->target)

@@ -72,7 +72,8 @@ typedef struct {
     uint32_t type;         /* INT FLOAT DENSE; DENSE_ARRAY: of an element;
                               STRING: its type + 1 */
     uint32_t str;          /* STRING; OPAQUE and MESH_AXES: the text that
-                              MLIR has for it, "#sdy.mesh<...>" */
+                              MLIR has for it, "#sdy.mesh<...>"; ENUM: 1 where
+                              it is CHLO's, #chlo<...> */
     uint64_t bits;         /* INT FLOAT ENUM; DENSE_ARRAY: elements */
     const uint32_t *list;  /* ARRAY items; DICT and STRUCT key, value, ...;
                               SYMBOL root, nested...; LOC_FUSED locations,

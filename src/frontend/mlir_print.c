@@ -278,7 +278,7 @@ static void print_enum(mlir_reader *r, const mlir_attr *at, sd_buf *b)
     else if (at->code == MLIR_E_ACCURACY)
         sd_buf_fmt(b, "#stablehlo.%s<%s>", e->name, v);
     else
-        sd_buf_fmt(b, "#stablehlo<%s %s>", e->name, v);
+        sd_buf_fmt(b, "#%s<%s %s>", at->str ? "chlo" : "stablehlo", e->name, v);
 }
 
 static void print_symbol(mlir_reader *r, const mlir_attr *at, sd_buf *b)

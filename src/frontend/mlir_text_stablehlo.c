@@ -16,8 +16,19 @@ uint32_t tx_enum(mlir_parser *t, int code)
     return 0;
 }
 
-/* #stablehlo<precision HIGH>, #stablehlo<precision<HIGH>> */
-static uint32_t enumeration(mlir_parser *t)
+static uint32_t as_of_chlo(mlir_parser *t, uint32_t at)
+{
+    mlir_attr a;
+
+    if (t->r->st)
+        return 0;
+    a = *mlir_attr_at(t->r, at);
+    a.str = 1;
+    return tx_new_attr(t, a);
+}
+
+/* #stablehlo<precision HIGH>, #stablehlo<precision<HIGH>>, and CHLO's */
+static uint32_t enumeration(mlir_parser *t, bool chlo)
 {
     uint32_t at = 0;
 
@@ -31,7 +42,7 @@ static uint32_t enumeration(mlir_parser *t)
             if (inner)
                 tx_expect(t, '>');
             tx_expect(t, '>');
-            return at;
+            return chlo ? as_of_chlo(t, at) : at;
         }
     tx_expected(t, "one of StableHLO's enumerations");
     return 0;
@@ -219,7 +230,7 @@ bool tx_stablehlo_attr(mlir_parser *t, const char *name, uint32_t *out)
     const char *s = name + strcspn(name, ".") + 1;
 
     if (strcmp(name, "#stablehlo") == 0 || strcmp(name, "#chlo") == 0) {
-        *out = enumeration(t);
+        *out = enumeration(t, name[1] == 'c');
         return true;
     }
     if (strncmp(name, "#stablehlo.", 11) != 0 &&

@@ -72,6 +72,8 @@ def scatters(draw):
     row("scatter_mul int 1M into 7", bar,
         lambda d, s: jnp.ones(7, jnp.int32).at[s].mul(d), below(3, 1 << 20),
         below(7, 1 << 20))
+    # XLA rounds each sum to bf16: 0.36 of the magnitude away from the sums in
+    # f64, ours 0.002, which is what the note of this row says
     row("scatter_add bf16 1M into 100", bar, lambda d, s:
         jnp.zeros(100, jnp.bfloat16).at[s].add(d.astype(jnp.bfloat16)),
         f32(1 << 20), below(100, 1 << 20))

@@ -148,7 +148,11 @@ static void cut_points(plan_kernel *k, int lane, int64_t want, int64_t width)
 
 /* ---- scatters on the host ---- */
 
-enum { BATCHES = 4 }; /* tables that are filled in turns */
+enum {
+    BATCHES = 4, /* tables that are filled in turns */
+    LEAST_TURNS = 64, /* updates, and operations for one, that make vectors */
+    LEAST_COMPUTED = 2
+};
 
 /* The axis along which places lie closest, not one of a batch, whose places
  * follow from indices of its own. */
@@ -167,6 +171,28 @@ static int window_axis(const plan_kernel *k, const plan_node *scatter,
     return best;
 }
 
+/* The axis of the updates where a window is one element and much is computed
+ * for it: vectors of places and values are computed side by side, and then
+ * applied in order.  -1: there is nothing to compute, or what is written is
+ * read. */
+static int turns_axis(const plan_kernel *k, const plan_node *scatter)
+{
+    uint64_t over = scatter->over;
+    int axis = over ? __builtin_ctzll(over) : 0, computed = 0;
+
+    if (!over || over & (over - 1) || k->nstage != 1 ||
+        k->axis[axis].extent < LEAST_TURNS)
+        return -1;
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->kind == PN_LOAD &&
+            k->slot[k->node[i]->slot].access & PLAN_WRITE)
+            return -1;
+    for (int i = 0; i < k->nnode; i++)
+        computed +=
+            k->node[i]->kind == PN_ELT && k->node[i]->varies >> axis & 1;
+    return computed >= LEAST_COMPUTED ? axis : -1;
+}
+
 /* Narrow windows are whole vectors if these are few, since what a masked store
  * wrote no load can take over.  A few batches side by side, so that an update
  * need not wait for the one before it at the same place. */
@@ -175,13 +201,16 @@ static bool tile_batches(plan_kernel *k, const plan_node *scatter, int units)
     int64_t stride;
     int lane = window_axis(k, scatter, &stride);
     int64_t n = k->axis[lane].extent;
+    int turns = n == 1 ? turns_axis(k, scatter) : -1;
     bool any = false;
 
-    if (stride != 1)
+    if (turns >= 0)
+        lane = turns;
+    else if (stride != 1)
         k->lanes = 1;
     else if (n / (n & -n) <= BATCHES)
         k->lanes = (int)SD_MIN(n & -n, k->lanes);
-    while (k->lanes / 2 >= n)
+    while (turns < 0 && k->lanes / 2 >= n)
         k->lanes /= 2;
     k->axis[lane].place = PLAN_LANE;
     for (int i = 0; i < k->nouter; i++)

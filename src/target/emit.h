@@ -212,6 +212,12 @@ typedef enum { EMIT_UNIFORM, EMIT_CONTIGUOUS, EMIT_REVERSED, EMIT_STRIDED,
 emit_access emit_classify(emit *e, const plan_expr *off, int64_t *stride);
 uint64_t emit_guards_vary(const plan_guard *g, int n);
 
+/* ---- emit_scatter.c ---- */
+
+/* The updates of n are LANE's. */
+bool emit_takes_turns(const emit *e, const plan_node *n);
+void emit_scatter_in_turns(emit *e, const plan_node *n, int copy);
+
 /* ---- emit_strided.c ---- */
 
 /* Of w * stride elements from p on the first of each `stride`. */

@@ -313,8 +313,8 @@ static int lane_copies(const emit *e)
 
     if (e->gpu || e->lane < 0 || k->rows)
         return 1;
-    if (!k->axis[e->lane].outer)
-        return 64 / e->w;
+    if (!k->axis[e->lane].outer) /* a scatter applies a vector at a time */
+        return k->cls == PLAN_SCATTERING ? 1 : 64 / e->w;
     if (e->w < e->dev->lanes) /* a scatter's narrow window as a whole */
         return (int)SD_MIN((k->axis[e->lane].extent + e->w - 1) / e->w, 4);
     for (int i = 0; i < k->nstage; i++)

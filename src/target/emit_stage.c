@@ -79,6 +79,8 @@ static void emit_sink(pass *p, const plan_node *n, int copy)
 
     if (n->kind == PN_STORE)
         emit_store(e, n, copy);
+    else if (n->kind == PN_SCATTER && emit_takes_turns(e, n))
+        emit_scatter_in_turns(e, n, copy);
     else if (n->kind == PN_SCATTER)
         emit_scatter(e, n, copy);
     for (int i = 0; n->kind == PN_REDUCE && i < p->nreduction; i++)

@@ -265,51 +265,75 @@ static void count_delete(void *pointer, void *ctx)
     ++*(int *)ctx;
 }
 
-static void test_transfers(void **state)
+static void fetch_bytes(xpu_buffer *b, size_t from, void *to, size_t n)
+{
+    xpu_event *done;
+
+    ok(xpu_buffer_to_host(b, from, to, n, &done));
+    ok(xpu_event_wait(done));
+    xpu_event_release(done);
+}
+
+static void test_strided_transfers(void **state)
 {
     xpu_client *c = open_client("1", "2");
     xpu_device *d = xpu_client_device(c, 0);
     int32_t v[3][4] = {{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}};
-    int64_t dim[] = {2, 3}, zero[] = {3, 0}, back[] = {-16, 8}, big = 2000000;
-    int64_t transposed[] = {4, 16};
-    int32_t got[6], *large = malloc((size_t)big * 4);
-    xpu_buffer *b, *other;
-    xpu_event *done, *copied;
-    int deleted = 0;
+    int64_t dim[] = {2, 3}, back[] = {-16, 8}, transposed[] = {4, 16};
+    int32_t got[6];
+    xpu_buffer *b;
+    xpu_event *done;
 
     (void)state;
     /* Rows backwards, every other column. */
     ok(xpu_buffer_from_host(d, XPU_MEM_DEVICE, SD_S32, 1, &dim[0], &v[2][1],
                             back, true, &b, NULL));
-    ok(xpu_buffer_to_host(b, 0, got, 8, &done));
-    ok(xpu_event_wait(done));
+    fetch_bytes(b, 0, got, 8);
     assert_int_equal(got[0], 9);
     assert_int_equal(got[1], 5);
-    xpu_event_release(done);
     xpu_buffer_release(b);
     ok(xpu_buffer_from_host(d, XPU_MEM_PINNED_HOST, SD_S32, 2, dim, v,
                             transposed, false, &b, &done));
     ok(xpu_event_wait(done));
     xpu_event_release(done);
-    ok(xpu_buffer_to_host(b, 4, got, 20, &done));
-    ok(xpu_event_wait(done));
-    xpu_event_release(done);
+    fetch_bytes(b, 4, got, 20);
     for (int i = 0; i < 5; i++)
         assert_int_equal(got[i], v[(i + 1) % 3][(i + 1) / 3]);
     fails(xpu_buffer_to_host(b, 8, got, 20, &done), SD_INVALID);
     xpu_buffer_release(b);
-    /* Nothing at all. */
-    ok(xpu_buffer_from_host(d, XPU_MEM_DEVICE, SD_F64, 2, zero, NULL, NULL,
-                            false, &b, &done));
+    xpu_client_destroy(c);
+}
+
+static void test_empty_transfers(void **state)
+{
+    xpu_client *c = open_client("1", "2");
+    int64_t zero[] = {3, 0};
+    xpu_buffer *b;
+    xpu_event *done;
+
+    (void)state;
+    ok(xpu_buffer_from_host(xpu_client_device(c, 0), XPU_MEM_DEVICE, SD_F64, 2,
+                            zero, NULL, NULL, false, &b, &done));
     assert_true(xpu_event_is_ready(done));
     xpu_event_release(done);
-    ok(xpu_buffer_to_host(b, 0, NULL, 0, &done));
-    ok(xpu_event_wait(done));
-    xpu_event_release(done);
+    fetch_bytes(b, 0, NULL, 0);
     xpu_buffer_delete(b);
     fails(xpu_buffer_to_host(b, 0, NULL, 0, &done), SD_INVALID);
     xpu_buffer_release(b);
-    /* Large: queued, then to another device and back. */
+    xpu_client_destroy(c);
+}
+
+/* Queued, then to another device and back. */
+static void test_large_transfers(void **state)
+{
+    xpu_client *c = open_client("1", "2");
+    xpu_device *d = xpu_client_device(c, 0);
+    int64_t big = 2000000;
+    int32_t *large = malloc((size_t)big * 4);
+    xpu_buffer *b, *other;
+    xpu_event *done;
+
+    (void)state;
     for (int64_t i = 0; i < big; i++)
         large[i] = (int32_t)(i * 7);
     ok(xpu_buffer_from_host(d, XPU_MEM_DEVICE, SD_S32, 1, &big, large, NULL,
@@ -320,34 +344,41 @@ static void test_transfers(void **state)
     xpu_buffer_delete(b);
     ok(xpu_event_wait(done));
     memset(large, 0, (size_t)big * 4);
-    ok(xpu_buffer_to_host(other, 0, large, (size_t)big * 4, &copied));
-    ok(xpu_event_wait(copied));
+    fetch_bytes(other, 0, large, (size_t)big * 4);
     for (int64_t i = 0; i < big; i++)
         assert_int_equal(large[i], (int32_t)(i * 7));
     xpu_event_release(done);
-    xpu_event_release(copied);
     xpu_buffer_release(b);
     xpu_buffer_release(other);
-    if (is_host()) {
-        void *mine = aligned_alloc(64, 128);
-        int64_t n = 32;
-        xpu_program *x = simple(d, "square", 32, 1);
-
-        memset(mine, 0, 128);
-        ok(xpu_buffer_view(d, XPU_MEM_DEVICE, SD_F32, 1, &n, mine, count_delete,
-                           &deleted, &b));
-        ok(run1(x, b, &other, NULL));
-        assert_ptr_equal(xpu_buffer_pointer(b), mine);
-        xpu_buffer_delete(b);
-        ok(xpu_device_sync(d));
-        assert_int_equal(deleted, 1);
-        xpu_buffer_release(b);
-        xpu_buffer_release(other);
-        assert_int_equal(deleted, 1);
-        xpu_program_release(x);
-        free(mine);
-    }
     free(large);
+    xpu_client_destroy(c);
+}
+
+/* Memory of the caller's is used as it lies, and given back once. */
+static void test_views(void **state)
+{
+    xpu_client *c = open_client("1", "2");
+    xpu_device *d = xpu_client_device(c, 0);
+    xpu_program *x = simple(d, "square", 32, 1);
+    void *mine = aligned_alloc(64, 128);
+    xpu_buffer *b, *out;
+    int64_t n = 32;
+    int deleted = 0;
+
+    (void)state;
+    memset(mine, 0, 128);
+    ok(xpu_buffer_view(d, XPU_MEM_DEVICE, SD_F32, 1, &n, mine, count_delete,
+                       &deleted, &b));
+    ok(run1(x, b, &out, NULL));
+    assert_ptr_equal(xpu_buffer_pointer(b), mine);
+    xpu_buffer_delete(b);
+    ok(xpu_device_sync(d));
+    assert_int_equal(deleted, 1);
+    xpu_buffer_release(b);
+    xpu_buffer_release(out);
+    assert_int_equal(deleted, 1);
+    xpu_program_release(x);
+    free(mine);
     xpu_client_destroy(c);
 }
 
@@ -549,12 +580,19 @@ static void test_dispatch(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest both[] = {
-        cmocka_unit_test(test_square),   cmocka_unit_test(test_async),
-        cmocka_unit_test(test_donation), cmocka_unit_test(test_control),
-        cmocka_unit_test(test_poison),   cmocka_unit_test(test_transfers),
-        cmocka_unit_test(test_threads),  cmocka_unit_test(test_dispatch),
+        cmocka_unit_test(test_square),
+        cmocka_unit_test(test_async),
+        cmocka_unit_test(test_donation),
+        cmocka_unit_test(test_control),
+        cmocka_unit_test(test_poison),
+        cmocka_unit_test(test_strided_transfers),
+        cmocka_unit_test(test_empty_transfers),
+        cmocka_unit_test(test_large_transfers),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_dispatch),
     };
     const struct CMUnitTest host[] = {
+        cmocka_unit_test(test_views),
         cmocka_unit_test(test_imports),
         cmocka_unit_test(test_hostile),
     };

@@ -165,6 +165,28 @@ static hlo_inst *reduce_panel(hlo_at p, hlo_inst *a, hlo_inst *from,
     return l.x[0];
 }
 
+/* V^H V.  A product of reflectors is as orthogonal as this is right, many times
+ * over where they are nearly parallel, as those of a matrix of equal numbers
+ * are.  Reflectors' vectors are no longer than the root of 2: leading bits so
+ * few that no sum of their products rounds, and what is left, make a sum in
+ * which only the small terms round. */
+static hlo_inst *gram(hlo_at p, hlo_inst *v)
+{
+    sd_dtype part = sd_dtype_part(pass_dtype(v));
+    const sd_shape *of = sd_shape_with(p.c->module->arena, v->shape, part);
+    hlo_inst *unit = hlo_make_fill(p, of, 1.5 * exp2(part == SD_F64 ? 27 : 12));
+    hlo_inst *high, *low, *rest;
+
+    if (pass_is_complex(pass_dtype(v)))
+        unit = bin(p, HLO_COMPLEX, unit, unit);
+    high = bin(p, HLO_SUBTRACT, bin(p, HLO_ADD, v, unit), unit);
+    low = bin(p, HLO_SUBTRACT, v, high);
+    rest = bin(p, HLO_ADD, matrix_product(p, matrix_adjoint(p, high), low),
+               matrix_product(p, matrix_adjoint(p, low), v));
+    high = matrix_product(p, matrix_adjoint(p, high), high);
+    return bin(p, HLO_ADD, high, rest);
+}
+
 /* (1 - V T V^H)^H a */
 static hlo_inst *apply_panel(hlo_at p, hlo_inst *v, hlo_inst *tau, hlo_inst *a)
 {
@@ -173,7 +195,7 @@ static hlo_inst *apply_panel(hlo_at p, hlo_inst *v, hlo_inst *tau, hlo_inst *a)
 
     /* T^H = (1 + (S D)^H)^-1 D^H; the solver reads below the diagonal only */
     y = scaled(p, matrix_product(p, vh, a), d);
-    y = matrix_solve_lower(p, scaled(p, matrix_product(p, vh, v), d), y, true);
+    y = matrix_solve_lower(p, scaled(p, gram(p, v), d), y, true);
     return bin(p, HLO_SUBTRACT, a, matrix_product(p, v, y));
 }
 
@@ -299,7 +321,7 @@ static hlo_inst *lower_qr(hlo_inst *in)
 static hlo_inst *apply_t(hlo_at p, hlo_inst *v, hlo_inst *tau, hlo_inst *x)
 {
     static const int64_t dims[] = {1, 2};
-    hlo_inst *sd = scaled(p, matrix_product(p, matrix_adjoint(p, v), v), tau);
+    hlo_inst *sd = scaled(p, gram(p, v), tau);
 
     sd = hlo_make_reverse(p, sd, dims, 2);
     x = hlo_make_reverse(p, x, dims, 1);

@@ -6,8 +6,10 @@
  * all go one way: what one of them wants else is selected, to the same bits.
  *
  * Matrices are row-major.  Inner loops run along rows, so that a compiler
- * makes vectors of them; where a sum must run along a row it is 8 sums, the
- * same on every machine.  What an algorithm rotates it keeps as rows. */
+ * makes vectors of them.  Long sums are sums of short ones, in an order that is
+ * the same on every machine: rounding errors of one sign, as those of a matrix
+ * of equal numbers, then do not add up along a whole column.  What an algorithm
+ * rotates it keeps as rows. */
 #ifndef DL_LA_H
 #define DL_LA_H
 
@@ -30,6 +32,7 @@ typedef double _Complex C;
 typedef int64_t S_INT;
 #define EPS 0x1p-52
 #define LEAST 0x1p-1022
+#define EXPONENT 0x7ff0000000000000
 #define LARGE 0x1p400 /* its square is finite, and its inverse's not 0 */
 #define NOT_A_NUMBER __builtin_nan("")
 #else
@@ -38,6 +41,7 @@ typedef float _Complex C;
 typedef int32_t S_INT;
 #define EPS 0x1p-23f
 #define LEAST 0x1p-126f
+#define EXPONENT 0x7f800000
 #define LARGE 0x1p50f
 #define NOT_A_NUMBER __builtin_nanf("")
 #endif
@@ -47,7 +51,7 @@ typedef int32_t S_INT;
 #if DL_LANES > 1
 typedef S R __attribute__((ext_vector_type(DL_LANES)));
 typedef S_INT I __attribute__((ext_vector_type(DL_LANES)));
-typedef I M;
+typedef I M, R_INT;
 #define FMA(a, b, c) __builtin_elementwise_fma(a, b, c)
 #define SQRT(a) __builtin_elementwise_sqrt(a)
 #define ABS(a) __builtin_elementwise_abs(a)
@@ -57,6 +61,7 @@ typedef I M;
 typedef S R;
 typedef int32_t I;
 typedef int M;
+typedef S_INT R_INT;
 #define ANY(m) (m)
 #define ALL(m) (m)
 #if DL_IS_F64
@@ -99,6 +104,37 @@ typedef R T;
 #define DL_PART DL_INLINE
 #endif
 
+/* ---- lanes ---- */
+
+#if DL_LANES > 1
+/* x[i], each lane's own. */
+DL_INLINE R at(DL_GLOBAL const R *x, I i)
+{
+    R r;
+
+    for (int l = 0; l < DL_LANES; l++)
+        r[l] = x[i[l]][l];
+    return r;
+}
+DL_INLINE void put_at(M where, R v, I i, DL_GLOBAL R *x)
+{
+    for (int l = 0; l < DL_LANES; l++)
+        if (where[l])
+            x[i[l]][l] = v[l];
+}
+DL_INLINE int64_t least_lane(I i) { return __builtin_reduce_min(i); }
+DL_INLINE int64_t most_lane(I i) { return __builtin_reduce_max(i); }
+#else
+DL_INLINE R at(DL_GLOBAL const R *x, I i) { return x[i]; }
+DL_INLINE void put_at(M where, R v, I i, DL_GLOBAL R *x)
+{
+    if (where)
+        x[i] = v;
+}
+DL_INLINE int64_t least_lane(I i) { return i; }
+DL_INLINE int64_t most_lane(I i) { return i; }
+#endif
+
 /* ---- numbers ---- */
 
 DL_INLINE R max_of(R a, R b) { return a > b ? a : b; }
@@ -106,6 +142,17 @@ DL_INLINE int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 DL_INLINE int64_t most_of(int64_t a, int64_t b) { return a > b ? a : b; }
 DL_INLINE R with_sign(R a, R of) { return of < 0 ? -ABS(a) : ABS(a); }
 
+/* The largest power of two that is not above a, and that has an inverse. */
+DL_INLINE R power_below(R a)
+{
+    union {
+        R r;
+        R_INT i;
+    } x = {a};
+
+    x.i &= EXPONENT;
+    return x.r > 1 / LEAST ? 1 / LEAST : x.r;
+}
 /* The length of (a, b) without overflow on the way; a NaN stays one. */
 DL_INLINE R length2(R a, R b)
 {
@@ -117,6 +164,16 @@ DL_INLINE R length2(R a, R b)
     least = a > b ? b : a;
     r = least / most;
     return SEL(most == 0, most + least, most * SQRT(FMA(r, r, (R)1)));
+}
+
+/* The rounding error of a length is the same for both of its quotients, and
+ * would grow with the number of turns: c^2 + s^2 comes nearer to 1. */
+DL_INLINE void make_unit(R *c, R *s)
+{
+    R off = FMA(-*s, *s, FMA(-*c, *c, (R)1)) / 2;
+
+    *c = FMA(*c, off, *c);
+    *s = FMA(*s, off, *s);
 }
 
 #if DL_LANES == 1
@@ -160,6 +217,11 @@ DL_INLINE R re(T a) { return __real__ a; }
 DL_INLINE R im(T a) { return __imag__ a; }
 DL_INLINE T conj_of(T a) { return c_conj(a); }
 DL_INLINE T mac(T c, T a, T b) { return c_mac(c, a, b); }
+DL_INLINE T mac_real(T c, T a, R b)
+{
+    return c_make(FMA(__real__ a, b, __real__ c),
+                  FMA(__imag__ a, b, __imag__ c));
+}
 DL_INLINE T mul(T a, T b) { return c_mul(a, b); }
 DL_INLINE T scale(T a, R b) { return c_scale(a, b); }
 DL_INLINE T over(T a, R b) { return c_make(__real__ a / b, __imag__ a / b); }
@@ -175,6 +237,7 @@ DL_INLINE R re(T a) { return a; }
 DL_INLINE R im(T a) { (void)a; return 0; }
 DL_INLINE T conj_of(T a) { return a; }
 DL_INLINE T mac(T c, T a, T b) { return FMA(a, b, c); }
+DL_INLINE T mac_real(T c, T a, R b) { return FMA(a, b, c); }
 DL_INLINE T mul(T a, T b) { return a * b; }
 DL_INLINE T scale(T a, R b) { return a * b; }
 DL_INLINE T over(T a, R b) { return a / b; }
@@ -209,38 +272,92 @@ DL_INLINE void add_row_unless(M not, int64_t n, T a, CONST_TP x, TP y)
     for (int64_t i = 0; i < n; i++)
         y[i] = SEL(not, y[i], mac(y[i], a, x[i]));
 }
-/* y -= a[0] x[0] + a[1] x[1] + ..., in this order: numbers a (conj: of which
- * it is the conjugates) are `step` apart, rows x ld.  A few columns at a time
- * stay in registers. */
-DL_INLINE void take_rows(int64_t count, DL_GLOBAL const T *a, int64_t step,
-                         int conj, DL_GLOBAL const T *x, int64_t ld, int64_t n,
+/* Columns are done a few at a time, whose sums stay in registers: WIDE of them,
+ * then what is left in narrower tiles.  what(tile, at) does columns
+ * [at, at + tile); tile is a constant wherever it is inlined. */
+enum { BLOCK = 16, /* rows of a short sum */
+       FEW_ROWS = DL_LANES > 1 ? 4 : 16 };
+#if DL_LANES > 1 || !defined DL_X86
+enum { WIDE = 8, HALF = 4 };
+#else
+enum { WIDE = 32, HALF = 8 };
+#endif
+#define EACH_TILE(at, n, what) \
+    do { \
+        int64_t at = 0; \
+        for (; at + WIDE <= (n); at += WIDE) \
+            what(WIDE); \
+        for (; at + HALF <= (n); at += HALF) \
+            what(HALF); \
+        for (; at < (n); at++) \
+            what(1); \
+    } while (0)
+
+/* The numbers that rows are multiplied by; conj: by their conjugates. */
+typedef struct {
+    DL_GLOBAL const T *at;
+    int64_t step;
+    int conj;
+} factors;
+
+DL_INLINE T factor_at(const factors *f, int64_t k)
+{
+    T a = f->at[k * f->step];
+
+    return f->conj ? conj_of(a) : a;
+}
+/* sum += a[0] x[0] + a[1] x[1] + ..., of `tile` columns; rows x ld apart;
+ * less: minus it; conj: of the rows' conjugates. */
+DL_INLINE void sum_tile(int tile, int64_t count, factors a,
+                        DL_GLOBAL const T *x, int64_t ld, int less, int conj,
+                        T *sum)
+{
+    for (int64_t from = 0; from < count; from += BLOCK) {
+        int64_t to = least_of(from + BLOCK, count);
+        T part[WIDE];
+
+        for (int c = 0; c < tile; c++)
+            part[c] = make(0);
+        for (int64_t k = from; k < to; k++) {
+            T by = factor_at(&a, k);
+
+            for (int c = 0; c < tile; c++) {
+                T v = x[k * ld + c];
+
+                part[c] = mac(part[c], by, conj ? conj_of(v) : v);
+            }
+        }
+        for (int c = 0; c < tile; c++)
+            sum[c] = less ? minus(sum[c], part[c]) : sum[c] + part[c];
+    }
+}
+DL_INLINE void rows_tile(int tile, int64_t count, factors a,
+                         DL_GLOBAL const T *x, int64_t ld, int less, int conj,
                          DL_GLOBAL T *y)
 {
-    enum { TILE = DL_LANES > 1 ? 8 : 32 };
-    int64_t j = 0;
+    T sum[WIDE];
 
-    for (; j + TILE <= n; j += TILE) {
-        T sum[TILE];
-
-        for (int c = 0; c < TILE; c++)
-            sum[c] = y[j + c];
-        for (int64_t k = 0; k < count; k++) {
-            T by = neg(conj ? conj_of(a[k * step]) : a[k * step]);
-
-            for (int c = 0; c < TILE; c++)
-                sum[c] = mac(sum[c], by, x[k * ld + j + c]);
-        }
-        for (int c = 0; c < TILE; c++)
-            y[j + c] = sum[c];
-    }
-    for (; j < n; j++) {
-        T sum = y[j];
-
-        for (int64_t k = 0; k < count; k++)
-            sum = mac(sum, neg(conj ? conj_of(a[k * step]) : a[k * step]),
-                      x[k * ld + j]);
-        y[j] = sum;
-    }
+    for (int c = 0; c < tile; c++)
+        sum[c] = y[c];
+    sum_tile(tile, count, a, x, ld, less, conj, sum);
+    for (int c = 0; c < tile; c++)
+        y[c] = sum[c];
+}
+/* y -= a[0] x[0] + a[1] x[1] + ... */
+DL_INLINE void take_rows(int64_t count, factors a, DL_GLOBAL const T *x,
+                         int64_t ld, int64_t n, DL_GLOBAL T *y)
+{
+#define TAKE(tile) rows_tile(tile, count, a, x + j, ld, 1, 0, y + j)
+    EACH_TILE(j, n, TAKE);
+#undef TAKE
+}
+/* y += the sum of the rows' conjugates. */
+DL_INLINE void add_conj_rows(int64_t count, factors a, DL_GLOBAL const T *x,
+                             int64_t ld, int64_t n, DL_GLOBAL T *y)
+{
+#define ADD(tile) rows_tile(tile, count, a, x + j, ld, 0, 1, y + j)
+    EACH_TILE(j, n, ADD);
+#undef ADD
 }
 /* y += a conj(x) */
 DL_INLINE void add_conj(int64_t n, T a, CONST_TP x, TP y)
@@ -272,8 +389,8 @@ DL_INLINE void swap_rows(int64_t n, DL_GLOBAL T *x, DL_GLOBAL T *y)
         y[i] = t;
     }
 }
-/* The sum of x y, in 8 sums. */
-DL_INLINE T dot(int64_t n, CONST_TP x, CONST_TP y)
+/* The sum of x y (conj: of conj(x) y), in 8 sums. */
+DL_INLINE T dot(int64_t n, int conj, CONST_TP x, CONST_TP y)
 {
     T s[8], t;
     int64_t i = 0;
@@ -282,16 +399,15 @@ DL_INLINE T dot(int64_t n, CONST_TP x, CONST_TP y)
         s[k] = make(0);
     for (; i + 8 <= n; i += 8)
         for (int k = 0; k < 8; k++)
-            s[k] = mac(s[k], x[i + k], y[i + k]);
+            s[k] = mac(s[k], conj ? conj_of(x[i + k]) : x[i + k], y[i + k]);
     for (int h = 4; h; h /= 2)
         for (int k = 0; k < h; k++)
             s[k] += s[k + h];
     t = s[0];
     for (; i < n; i++)
-        t = mac(t, x[i], y[i]);
+        t = mac(t, conj ? conj_of(x[i]) : x[i], y[i]);
     return t;
 }
-#if DL_LANES == 1
 /* The largest |re| or |im| of n elements; a NaN, where there is one, or an
  * infinity makes it one of these. */
 DL_INLINE R largest(int64_t n, CONST_TP x)
@@ -308,15 +424,14 @@ DL_INLINE R largest(int64_t n, CONST_TP x)
     return most + bad;
 }
 
-/* A factor that brings numbers of this size to where their squares are neither
- * infinite nor 0; 1 where they are there. */
+/* A power of two that brings numbers of this size to where their squares are
+ * neither infinite nor 0; 1 where they are there. */
 DL_INLINE R safe_factor(R most)
 {
-    if (most > LARGE || (most > 0 && most < 1 / LARGE))
-        return 1 / max_of(most, LEAST);
-    return 1;
+    M extreme = (M)(most > LARGE) | ((M)(most > 0) & (M)(most < 1 / LARGE));
+
+    return SEL(extreme, 1 / power_below(max_of(most, LEAST)), (R)1);
 }
-#endif
 DL_INLINE M is_finite(R x) { return x - x == 0; }
 
 /* x turned by (c, s) with y: [c s; -s c] of the two rows. */
@@ -325,17 +440,93 @@ DL_INLINE void turn_rows(int64_t n, R c, R s, TP x, TP y)
     for (int64_t i = 0; i < n; i++) {
         T u = x[i], v = y[i];
 
-        x[i] = scale(v, s) + scale(u, c);
-        y[i] = scale(v, c) - scale(u, s);
+        x[i] = mac_real(scale(u, c), v, s);
+        y[i] = mac_real(scale(v, c), u, -s);
     }
 }
 
-/* to, cols x rows, is from, rows x cols, with rows and columns exchanged. */
+/* The turns of a sweep over rows: the row at `first` with the next one, `step`
+ * (1 or -1) away, that with the one after it, and so on; c and s of a turn are
+ * where the row is that it is the last one of. */
+typedef struct {
+    int64_t first, step, count;
+    DL_GLOBAL const R *c, *s;
+} sweep;
+
+/* `tile` vectors V of the rows' columns from x on; rows are ld real numbers
+ * long. */
+#define TURN_TILE(name, V) \
+    DL_INLINE void name(int tile, const sweep *w, DL_GLOBAL S *x, int64_t ld) \
+    { \
+        enum { EACH = sizeof(V) / sizeof(S) }; \
+        int64_t i = w->first; \
+        V row[WIDE]; \
+\
+        for (int c = 0; c < tile; c++) \
+            row[c] = *(DL_GLOBAL V *)(x + i * ld + c * EACH); \
+        for (int64_t k = 0; k < w->count; k++, i += w->step) { \
+            V by = (V)w->c[i], s = (V)w->s[i]; \
+\
+            for (int c = 0; c < tile; c++) { \
+                DL_GLOBAL S *to = x + i * ld + c * EACH; \
+                V next = *(DL_GLOBAL V *)(to + w->step * ld); \
+\
+                *(DL_GLOBAL V *)to = \
+                    __builtin_elementwise_fma(next, s, row[c] * by); \
+                row[c] = __builtin_elementwise_fma(row[c], -s, next * by); \
+            } \
+        } \
+        for (int c = 0; c < tile; c++) \
+            *(DL_GLOBAL V *)(x + i * ld + c * EACH) = row[c]; \
+    }
+#if DL_LANES > 1 || !defined DL_X86
+typedef R PACK, FEW_NUMBERS;
+enum { PACKS = 8 };
+#else
+#ifdef __AVX512F__
+enum { PACK_BYTES = 64, PACKS = 4 };
+#else
+enum { PACK_BYTES = 32, PACKS = 4 };
+#endif
+typedef S PACK __attribute__((ext_vector_type(PACK_BYTES / sizeof(S)),
+                              aligned(__alignof__(S))));
+typedef S FEW_NUMBERS
+    __attribute__((ext_vector_type(4), aligned(__alignof__(S))));
+#endif
+TURN_TILE(turn_packs, PACK)
+TURN_TILE(turn_few, FEW_NUMBERS)
+TURN_TILE(turn_column, R)
+
+/* Rows of n numbers, one after the other, as real ones. */
+DL_PART void turn_sweep(const sweep *w, DL_GLOBAL T *x, int64_t n)
+{
+    enum { A_PACK = sizeof(PACK) / sizeof(S),
+           A_FEW = sizeof(FEW_NUMBERS) / sizeof(S),
+           ONE = sizeof(R) / sizeof(S) };
+    int64_t ld = n * (int64_t)(sizeof(T) / sizeof(S)), j = 0;
+    DL_GLOBAL S *to = (DL_GLOBAL S *)x;
+
+    for (; j + PACKS * A_PACK <= ld; j += PACKS * A_PACK)
+        turn_packs(PACKS, w, to + j, ld);
+    for (; j + PACKS / 2 * A_PACK <= ld; j += PACKS / 2 * A_PACK)
+        turn_packs(PACKS / 2, w, to + j, ld);
+    for (; j + A_PACK <= ld; j += A_PACK)
+        turn_packs(1, w, to + j, ld);
+    for (; j + A_FEW <= ld; j += A_FEW)
+        turn_few(1, w, to + j, ld);
+    for (; j < ld; j += ONE)
+        turn_column(1, w, to + j, ld);
+}
+
+/* to, cols x rows, is from, rows x cols, with rows and columns exchanged.  Of
+ * columns whose numbers share their places in the cache few are touched at a
+ * time. */
 DL_INLINE void transpose(int64_t rows, int64_t cols, CONST_TP from, TP to)
 {
-    for (int64_t i = 0; i < rows; i++)
+    for (int64_t i0 = 0; i0 < rows; i0 += FEW_ROWS)
         for (int64_t j = 0; j < cols; j++)
-            to[j * rows + i] = from[i * cols + j];
+            for (int64_t i = i0; i < least_of(i0 + FEW_ROWS, rows); i++)
+                to[j * rows + i] = from[i * cols + j];
 }
 
 /* ---- reflectors: 1 - tau v v^H with v[0] = 1, as LAPACK makes them ---- */
@@ -355,13 +546,26 @@ DL_INLINE R reflect_factor(int64_t n, DL_GLOBAL const T *x, int64_t step,
     return SEL(extreme & (M)(most > 0) & is_finite(most), most, (R)1);
 }
 
+/* The sum of the squares of all but the first, as if in twice the precision
+ * (Ogita, Rump and Oishi, "Accurate sum and dot product", 2005): a reflector is
+ * as orthogonal as its length is right. */
 DL_INLINE R squares(int64_t n, DL_GLOBAL const T *x, int64_t step)
 {
-    R sum = 0;
+    R sum = 0, rest = 0;
 
-    for (int64_t i = 1; i < n; i++)
-        sum += square(x[i * step]);
-    return sum;
+    for (int64_t i = 1; i < n; i++) {
+        const R part[2] = {re(x[i * step]), im(x[i * step])};
+
+        for (int k = 0; k < (DL_IS_COMPLEX ? 2 : 1); k++) {
+            R p = part[k] * part[k], was = sum, more;
+
+            sum = was + p;
+            more = sum - was;
+            rest += FMA(part[k], part[k], -p) +
+                    ((was - (sum - more)) + (p - more));
+        }
+    }
+    return sum + rest;
 }
 
 /* n numbers `step` apart become (beta, v[1], ...); beta is real and
@@ -401,39 +605,109 @@ DL_PART T reflect(int64_t n, DL_GLOBAL T *x, int64_t step)
     return tau;
 }
 
-/* to = (1 - tau v v^H) to; v as reflect leaves it, rows of `to` ld apart;
- * w: room for cols numbers. */
+DL_INLINE void reflect_tile(int tile, factors v, T tau, M none,
+                            DL_GLOBAL T *to, int64_t rows, int64_t ld)
+{
+    factors conj = {v.at + v.step, v.step, 1};
+    T sum[WIDE];
+
+    for (int c = 0; c < tile; c++)
+        sum[c] = to[c];
+    sum_tile(tile, rows - 1, conj, to + ld, ld, 0, 0, sum);
+    for (int c = 0; c < tile; c++) {
+        sum[c] = mul(neg(tau), sum[c]);
+        to[c] = SEL(none, to[c], to[c] + sum[c]);
+    }
+    for (int64_t i = 1; i < rows; i++)
+        for (int c = 0; c < tile; c++) {
+            T x = to[i * ld + c];
+
+            to[i * ld + c] = SEL(none, x, mac(x, factor_at(&v, i), sum[c]));
+        }
+}
+
+/* to = (1 - tau v v^H) to; v as reflect leaves it, rows of `to` ld apart. */
 DL_PART void reflect_left(CONST_TP v, int64_t step, T tau, DL_GLOBAL T *to,
-                         int64_t rows, int64_t cols, int64_t ld, TP w)
+                          int64_t rows, int64_t cols, int64_t ld)
+{
+    factors by = {v, step, 0};
+    M none = is_zero(tau);
+
+    if (ALL(none) || rows < 1)
+        return;
+#define REFLECT(tile) reflect_tile(tile, by, tau, none, to + j, rows, ld)
+    EACH_TILE(j, cols, REFLECT);
+#undef REFLECT
+}
+
+/* to = to (1 - tau v v^H); v lies in a row, v[0] counts as 1. */
+DL_PART void reflect_right(CONST_TP v, T tau, DL_GLOBAL T *to, int64_t rows,
+                           int64_t cols, int64_t ld)
 {
     M none = is_zero(tau);
 
     if (ALL(none))
         return;
-    copy_row(cols, to, w);
-    for (int64_t i = 1; i < rows; i++)
-        add_row(cols, conj_of(v[i * step]), to + i * ld, w);
-    tau = neg(tau);
-    add_row_unless(none, cols, tau, w, to);
-    for (int64_t i = 1; i < rows; i++)
-        add_row_unless(none, cols, mul(tau, v[i * step]), w, to + i * ld);
-}
-
-#if DL_LANES == 1
-/* to = to (1 - tau v v^H); v lies in a row, v[0] counts as 1. */
-DL_PART void reflect_right(CONST_TP v, T tau, DL_GLOBAL T *to, int64_t rows,
-                          int64_t cols, int64_t ld)
-{
-    if (re(tau) == 0 && im(tau) == 0)
-        return;
     for (int64_t i = 0; i < rows; i++) {
         DL_GLOBAL T *x = to + i * ld;
-        T sum = mul(neg(tau), x[0] + dot(cols - 1, x + 1, v + 1));
+        T sum = mul(neg(tau), x[0] + dot(cols - 1, 0, x + 1, v + 1));
 
-        x[0] += sum;
-        add_conj(cols - 1, sum, v + 1, x + 1);
+        x[0] = SEL(none, x[0], x[0] + sum);
+        for (int64_t j = 1; j < cols; j++)
+            x[j] = SEL(none, x[j], mac(x[j], sum, conj_of(v[j])));
     }
 }
-#endif
+
+/* The first `cols` columns of the product of t reflectors, the first of which
+ * is of row `skip` and those below.  Their v begin `apart` numbers from each
+ * other, the numbers of one being `step` apart.  The last one first, as it
+ * changes the least. */
+DL_INLINE void form_product(CONST_TP v, int64_t apart, int64_t step,
+                            CONST_TP tau, int64_t t, int64_t skip, TP q,
+                            int64_t rows, int64_t cols)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < cols; j++)
+            q[i * cols + j] = make((R)(i == j));
+    for (int64_t j = t - 1; j >= 0; j--)
+        reflect_left(v + j * apart, step, tau[j],
+                     q + (j + skip) * (cols + 1), rows - skip - j,
+                     cols - skip - j, cols);
+}
+
+/* rank[i]: which one x[i] is of n numbers in rising (falling) order, equal ones
+ * as they lie. */
+DL_PART void rank_of(DL_GLOBAL const R *x, int64_t n, int falling, IP rank)
+{
+    for (int64_t i = 0; i < n; i++) {
+        I before = 0;
+
+        for (int64_t j = 0; j < n; j++) {
+            M first = falling ? (M)(x[j] > x[i]) : (M)(x[j] < x[i]);
+
+            if (j < i)
+                first |= (M)(x[j] == x[i]);
+            before += SEL(first, (I)1, (I)0);
+        }
+        rank[i] = before;
+    }
+}
+
+/* A component of a vector; a zero's sign would depend on the neighbours in the
+ * lanes, and says nothing. */
+DL_INLINE T component(M good, T x)
+{
+    return SEL(good, x + make(0), make(NOT_A_NUMBER));
+}
+
+/* x over `by`, each number at its rank; NaN but where good.  was: n numbers. */
+DL_INLINE void put_in_order(int64_t n, M good, R by, DL_GLOBAL const I *rank,
+                            RP x, RP was)
+{
+    for (int64_t i = 0; i < n; i++)
+        was[i] = SEL(good, x[i] / by + 0, (R)NOT_A_NUMBER);
+    for (int64_t i = 0; i < n; i++)
+        put_at(NOT((M)0), was[i], rank[i], x);
+}
 
 #endif

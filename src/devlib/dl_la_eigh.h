@@ -9,7 +9,7 @@
 enum { MOST_TURNS = 60 };
 
 /* a, both triangles, row-major, is overwritten: column k below the diagonal
- * becomes the reflector, d and e the diagonals.  work: 3 n. */
+ * becomes the reflector, d and e the diagonals.  work: 2 n. */
 DL_PART void to_diagonals(TP a, RP d, RP e, TP tau, TP work, int64_t n)
 {
     TP v = work;
@@ -18,25 +18,28 @@ DL_PART void to_diagonals(TP a, RP d, RP e, TP tau, TP work, int64_t n)
     for (int64_t k = 0; k + 1 < n; k++) {
         int64_t m = n - k - 1;
         DL_GLOBAL T *b = a + (k + 1) * n + k + 1;
-        T sum = make(0);
+        T sum;
 
         tau[k] = reflect(m, b - 1, n);
         e[k] = re(b[-1]);
-        if (re(tau[k]) == 0 && im(tau[k]) == 0)
+        if (ALL(is_zero(tau[k])))
             continue;
         v[0] = make(1);
         for (int64_t i = 1; i < m; i++)
             v[i] = b[i * n - 1];
         /* p = tau b v, b's columns being its rows' conjugates */
         fill_row(m, make(0), p);
+        add_conj_rows(m, (factors){v, 1, 0}, b, n, m, p);
         for (int64_t i = 0; i < m; i++)
-            add_conj(m, mul(tau[k], v[i]), b + i * n, p);
-        for (int64_t i = 0; i < m; i++)
-            sum = mac(sum, conj_of(p[i]), v[i]);
+            p[i] = mul(tau[k], p[i]);
+        sum = dot(m, 1, p, v);
         add_row(m, scale(mul(tau[k], sum), (R)-0.5), v, p);
         for (int64_t i = 0; i < m; i++) {
-            add_conj(m, neg(v[i]), p, b + i * n);
-            add_conj(m, neg(p[i]), v, b + i * n);
+            T by_p = neg(v[i]), by_v = neg(p[i]);
+
+            for (int64_t j = 0; j < m; j++)
+                b[i * n + j] = mac(mac(b[i * n + j], by_p, conj_of(p[j])),
+                                   by_v, conj_of(v[j]));
         }
     }
     for (int64_t i = 0; i < n; i++)
@@ -58,6 +61,7 @@ DL_INLINE void fill_hermitian(CONST_TP from, TP a, int64_t n, int64_t lower,
     }
 }
 
+#if DL_LANES == 1
 /* LAPACK's L; its U is the same with rows and columns counted from the end.
  * work: n x n + 3 n. */
 void DL_LA(tridiagonal)(CONST_TP a, TP out, RP d, RP e, TP tau, TP work,
@@ -100,85 +104,108 @@ void DL_LA(tridiagonal)(CONST_TP a, TP out, RP d, RP e, TP tau, TP work,
     }
 }
 
-/* Row r of z is column r of the vectors; e has n numbers, the last unused.
- * What is below the square of a rounding error of the largest is nothing.
- * 0: it did not converge. */
-DL_PART int ql(RP d, RP e, TP z, int64_t n)
+#endif
+
+/* Three diagonals, e[n-1] being 0, and the turns of a sweep.  Row r of z is
+ * column r of the vectors. */
+typedef struct {
+    DL_GLOBAL R *d, *e, *c, *s;
+    DL_GLOBAL T *z;
+    int64_t n;
+    R least; /* the square of a rounding error of the largest: nothing */
+} three_diagonals;
+
+/* The first block [l, m] from l on that is not yet diagonal; 0: there is none.
+ * A matrix that has none has l = n. */
+DL_INLINE int find_block(const three_diagonals *b, I *l, I *m)
 {
-    R least = 0;
+    M started = 0, ended = 0;
 
-    e[n - 1] = 0;
-    for (int64_t i = 0; i < n; i++)
-        least = max_of(least, max_of(ABS(d[i]), ABS(e[i])));
-    least *= EPS * EPS;
-    for (int64_t l = 0; l < n; l++)
-        for (int turn = 0;; turn++) {
-            int64_t m = l, i;
-            R g, r, s = 1, c = 1, p = 0;
+    for (int64_t i = least_lane(*l); i < b->n && !ALL(ended); i++) {
+        R near = i + 1 < b->n ? ABS(b->d[i]) + ABS(b->d[i + 1]) : 0;
+        M small = (M)(ABS(b->e[i]) <= EPS / 2 * near) |
+                  (M)(ABS(b->e[i]) <= b->least);
+        M end = started & small & NOT(ended);
+        M here = (M)((I)i >= *l) & NOT(started);
 
-            for (; m + 1 < n; m++)
-                if (ABS(e[m]) <= EPS / 2 * (ABS(d[m]) + ABS(d[m + 1])) ||
-                    ABS(e[m]) <= least)
-                    break;
-            if (m == l)
-                break;
-            if (turn == MOST_TURNS)
-                return 0;
-            g = (d[l + 1] - d[l]) / (2 * e[l]);
-            r = length2(g, 1);
-            g = d[m] - d[l] + e[l] / (g + with_sign(r, g));
-            for (i = m - 1; i >= l; i--) {
-                R f = s * e[i], b = c * e[i];
-
-                r = length2(f, g);
-                e[i + 1] = r;
-                if (r == 0) {
-                    d[i + 1] -= p;
-                    e[m] = 0;
-                    break;
-                }
-                s = f / r;
-                c = g / r;
-                g = d[i + 1] - p;
-                r = FMA(d[i] - g, s, 2 * c * b);
-                p = s * r;
-                d[i + 1] = g + p;
-                g = FMA(c, r, -b);
-                turn_rows(n, c, -s, z + i * n, z + (i + 1) * n);
-            }
-            if (r == 0 && i >= l)
-                continue;
-            d[l] -= p;
-            e[l] = g;
-            e[m] = 0;
-        }
-    return 1;
-}
-
-/* Rows of z in the order of rising d. */
-DL_PART void sort_rows(RP d, TP z, int64_t n)
-{
-    for (int64_t i = 0; i + 1 < n; i++) {
-        int64_t best = i;
-        R t = d[i];
-
-        for (int64_t j = i + 1; j < n; j++)
-            if (d[j] < d[best])
-                best = j;
-        d[i] = d[best];
-        d[best] = t;
-        swap_rows(n, z + i * n, z + best * n);
+        *m = SEL(end, (I)i, *m);
+        ended |= end;
+        *l = SEL(here & small, (I)(i + 1), *l);
+        started |= here & NOT(small);
     }
+    return ANY(started);
 }
 
-/* work: n x n + 5 n. */
-void DL_LA(eigh)(CONST_TP a, TP v, RP w, TP work, int64_t n, int64_t lower)
+/* One implicit QL step of the blocks [l, m]; the turns are kept. */
+DL_PART void ql_step(const three_diagonals *b, I l, I m, int64_t top,
+                     int64_t bottom)
 {
-    TP z = work + 5 * n;
-    TP tau = work + 3 * n;
-    RP e = (RP)(work + 4 * n);
+    DL_GLOBAL R *d = b->d, *e = b->e;
+    M live = (M)(l < (I)b->n), left = live;
+    I first = SEL(live, l, (I)0), last = SEL(live, m, (I)1);
+    R dl = at(d, first), el = at(e, first), s = 1, c = 1, p = 0;
+    R g = (at(d, first + 1) - dl) / (2 * el);
+
+    g = at(d, last) - dl + el / (g + with_sign(length2(g, (R)1), g));
+    for (int64_t i = bottom - 1; i >= top; i--) {
+        M on = left & (M)((I)i < m) & (M)((I)i >= l), lost;
+        R f = s * e[i], h = c * e[i], r = length2(f, g), q, next_s, next_c;
+
+        e[i + 1] = SEL(on, r, e[i + 1]);
+        lost = on & (M)(r == 0); /* another block ends here */
+        left &= NOT(lost);
+        on &= NOT(lost);
+        d[i + 1] = SEL(lost, d[i + 1] - p, d[i + 1]);
+        next_s = f / r;
+        next_c = g / r;
+        make_unit(&next_c, &next_s);
+        s = SEL(on, next_s, s);
+        c = SEL(on, next_c, c);
+        q = d[i + 1] - p;
+        r = FMA(d[i] - q, s, 2 * c * h);
+        p = SEL(on, s * r, p);
+        d[i + 1] = SEL(on, q + p, d[i + 1]);
+        g = SEL(on, FMA(c, r, -h), g);
+        b->c[i + 1] = SEL(on, c, (R)1);
+        b->s[i + 1] = SEL(on, s, (R)0);
+    }
+    put_at(left, at(d, first) - p, first, d);
+    put_at(left, g, first, e);
+    put_at(live, (R)0, last, e);
+}
+
+/* False of what did not converge. */
+DL_PART M ql(three_diagonals *b)
+{
+    I l = 0, m = 0;
+    R most = 0;
+
+    for (int64_t i = 0; i < b->n; i++)
+        most = max_of(most, max_of(ABS(b->d[i]), ABS(b->e[i])));
+    b->least = most * (EPS * EPS);
+    for (int64_t turn = 0; find_block(b, &l, &m); turn++) {
+        int64_t top = least_lane(l);
+        int64_t bottom = most_lane(SEL(l < (I)b->n, m, (I)0));
+        sweep w = {bottom, -1, bottom - top, b->c, b->s};
+
+        if (turn == MOST_TURNS * b->n)
+            break;
+        ql_step(b, l, m, top, bottom);
+        turn_sweep(&w, b->z, b->n);
+    }
+    return (M)(l >= (I)b->n);
+}
+
+/* Rows of z become the vectors, row r that of the value of that rank.  q and z
+ * are n x n, work 5 n; returns where it converged. */
+DL_PART M eigh_of(CONST_TP a, TP q, RP w, TP z, TP work, IP rank, int64_t n,
+                  int64_t lower)
+{
+    TP tau = work + 2 * n;
+    three_diagonals b = {w, (RP)(work + 3 * n), (RP)work, (RP)(work + n), z, n,
+                         0};
     R most = 0, bad = 0, by;
-    int good;
+    M good;
 
     for (int64_t i = 0; i < n; i++) {
         R x = largest(lower ? i + 1 : n - i, a + i * n + (lower ? 0 : i));
@@ -186,29 +213,34 @@ void DL_LA(eigh)(CONST_TP a, TP v, RP w, TP work, int64_t n, int64_t lower)
         most = max_of(most, x);
         bad += x - x; /* a comparison drops a NaN */
     }
-    most += bad;
+    good = is_finite(most + bad);
     by = safe_factor(most);
-    fill_hermitian(a, v, n, lower, by);
-    to_diagonals(v, w, e, tau, work, n);
-    /* z = H[n-2]^T ... H[0]^T: the transpose of the vectors */
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < n; j++)
-            z[i * n + j] = make(i == j);
-    for (int64_t k = 0; k + 1 < n; k++) {
-        TP u = work;
-
-        u[0] = make(1);
-        for (int64_t i = 1; i < n - k - 1; i++)
-            u[i] = conj_of(v[(k + 1 + i) * n + k]);
-        reflect_left(u, 1, tau[k], z + (k + 1) * n, n - k - 1, n, n, work + n);
-    }
-    good = is_finite(most) && ql(w, e, z, n);
-    sort_rows(w, z, n);
-    for (int64_t i = 0; i < n; i++)
-        w[i] = good ? w[i] / by : NOT_A_NUMBER;
-    transpose(n, n, z, v);
-    if (!good)
-        fill_row(n * n, make(NOT_A_NUMBER), v);
+    fill_hermitian(a, z, n, lower, by);
+    for (int64_t i = 0; !ALL(good) && i < n * n; i++)
+        z[i] = SEL(good, z[i], make(0));
+    to_diagonals(z, w, b.e, tau, work, n);
+    if (n)
+        b.e[n - 1] = 0;
+    form_product(z + n, n + 1, n, tau, n - 1, 1, q, n, n);
+    transpose(n, n, q, z);
+    good &= ql(&b);
+    rank_of(w, n, 0, rank);
+    put_in_order(n, good, by, rank, w, b.c);
+    return good;
 }
+
+#if DL_LANES == 1
+/* work: n x n + 5 n. */
+void DL_LA(eigh)(CONST_TP a, TP v, RP w, TP work, int64_t n, int64_t lower)
+{
+    TP z = work + 5 * n;
+    IP rank = (IP)(work + 4 * n);
+    int good = eigh_of(a, v, w, z, work, rank, n, lower);
+
+    for (int64_t r = 0; r < n; r++)
+        for (int64_t i = 0; i < n; i++)
+            v[i * n + rank[r]] = component(good, z[r * n + i]);
+}
+#endif
 
 #endif

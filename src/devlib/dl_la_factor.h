@@ -8,6 +8,17 @@
 
 /* ---- Cholesky ---- */
 
+/* The upper triangle of `to` is the lower one of `from` transposed. */
+DL_INLINE void turn_triangle(DL_GLOBAL const T *from, DL_GLOBAL T *to,
+                             int64_t n)
+{
+    for (int64_t j0 = 0; j0 < n; j0 += FEW_ROWS)
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = most_of(i, j0); j < least_of(j0 + FEW_ROWS, n);
+                 j++)
+                to[i * n + j] = conj_of(from[j * n + i]);
+}
+
 /* The upper factor u, u^H u = a, row by row in the place of the result: the
  * rows above are taken from row k, which is divided by the root of its pivot.
  * A lower factor is its adjoint. */
@@ -15,14 +26,15 @@ DL_MANY void DL_LA(cholesky)(CONST_TP a, TP u, int64_t n, int64_t lower)
 {
     M fails = 0;
 
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = i; j < n; j++)
-            u[i * n + j] = lower ? conj_of(a[j * n + i]) : a[i * n + j];
+    if (lower)
+        turn_triangle(a, u, n);
+    for (int64_t i = 0; !lower && i < n; i++)
+        copy_row(n - i, a + i * (n + 1), u + i * (n + 1));
     for (int64_t k = 0; k < n && !ALL(fails); k++) {
         DL_GLOBAL T *row = u + k * n;
         R pivot, root;
 
-        take_rows(k, u + k, n, 1, u + k, n, n - k, row + k);
+        take_rows(k, (factors){u + k, n, 1}, u + k, n, n - k, row + k);
         pivot = re(row[k]);
         root = SQRT(pivot);
         fails |= NOT((M)(pivot > 0) & is_finite(pivot));
@@ -30,12 +42,14 @@ DL_MANY void DL_LA(cholesky)(CONST_TP a, TP u, int64_t n, int64_t lower)
         for (int64_t j = k + 1; j < n; j++)
             row[j] = over(row[j], root);
     }
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < i; j++) {
-            u[i * n + j] = lower ? conj_of(u[j * n + i]) : make(0);
-            if (lower)
-                u[j * n + i] = make(0);
-        }
+    for (int64_t i0 = 0; i0 < n; i0 += FEW_ROWS)
+        for (int64_t j = 0; j < n; j++)
+            for (int64_t i = most_of(i0, j + 1);
+                 i < least_of(i0 + FEW_ROWS, n); i++) {
+                u[i * n + j] = lower ? conj_of(u[j * n + i]) : make(0);
+                if (lower)
+                    u[j * n + i] = make(0);
+            }
     for (int64_t i = 0; ANY(fails) && i < n * n; i++)
         u[i] = SEL(fails, make(NOT_A_NUMBER), u[i]);
 }
@@ -52,8 +66,8 @@ DL_INLINE void solve_rows(CONST_TP t, TP x, int64_t n, int64_t q, int64_t down,
         DL_GLOBAL T *row = x + i * q;
         T d = t[i * n + i];
 
-        take_rows(k, t + i * n + first, down ? 1 : -1, 0, x + first * q,
-                  down ? q : -q, q, row);
+        take_rows(k, (factors){t + i * n + first, down ? 1 : -1, 0},
+                  x + first * q, down ? q : -q, q, row);
         for (int64_t j = 0; !unit && j < q; j++)
             row[j] = divide(row[j], d);
     }
@@ -66,7 +80,7 @@ DL_INLINE void solve_column(CONST_TP t, TP x, int64_t n, int64_t down,
     for (int64_t k = 0; k < n; k++) {
         int64_t i = down ? k : n - 1 - k;
         int64_t from = down ? 0 : i + 1;
-        T v = minus(x[i], dot(k, t + i * n + from, x + from));
+        T v = minus(x[i], dot(k, 0, t + i * n + from, x + from));
 
         x[i] = unit ? v : divide(v, t[i * n + i]);
     }
@@ -85,9 +99,10 @@ DL_INLINE void solve_row(CONST_TP t, TP x, int64_t n, int64_t down,
 }
 
 /* trans: 1 none, 2 transpose, 3 adjoint.  work: n x n, op(a) in rows. */
-DL_MANY void DL_LA(triangular_solve)(CONST_TP a, CONST_TP b, TP x, TP work, int64_t n,
-                             int64_t p, int64_t q, int64_t left, int64_t lower,
-                             int64_t unit, int64_t trans)
+DL_MANY void DL_LA(triangular_solve)(CONST_TP a, CONST_TP b, TP x, TP work,
+                                     int64_t n, int64_t p, int64_t q,
+                                     int64_t left, int64_t lower, int64_t unit,
+                                     int64_t trans)
 {
     int64_t down = (lower != 0) == (trans == 1);
 
@@ -188,40 +203,27 @@ void DL_LA(lu)(CONST_TP a, TP lu, IP pivot, IP order, int64_t m, int64_t n)
 
 /* ---- orthogonal factorizations ---- */
 
-/* Column j of a, m x n, and all right of it; w: n numbers. */
-DL_INLINE T reduce_column(TP a, int64_t m, int64_t n, int64_t j, TP w)
+/* Column j of a, m x n, and all right of it. */
+DL_INLINE T reduce_column(TP a, int64_t m, int64_t n, int64_t j)
 {
     DL_GLOBAL T *v = a + j * n + j;
     T tau = reflect(m - j, v, n);
 
-    reflect_left(v, n, conj_of(tau), v + 1, m - j, n - j - 1, n, w);
+    reflect_left(v, n, conj_of(tau), v + 1, m - j, n - j - 1, n);
     return tau;
 }
 
-DL_MANY void DL_LA(qr)(CONST_TP a, TP r, TP tau, TP work, int64_t m, int64_t n)
+DL_MANY void DL_LA(qr)(CONST_TP a, TP r, TP tau, int64_t m, int64_t n)
 {
     copy_row(m * n, a, r);
     for (int64_t j = 0; j < least_of(m, n); j++)
-        tau[j] = reduce_column(r, m, n, j, work);
+        tau[j] = reduce_column(r, m, n, j);
 }
 
-/* The first n columns of the product, rows of q ld apart; v lies in columns of
- * a, ld_a apart; the last reflector first, as it changes the least. */
-DL_PART void form_q(CONST_TP a, int64_t ld_a, CONST_TP tau, int64_t t, TP q,
-                   int64_t m, int64_t n, TP w)
+DL_MANY void DL_LA(householder_product)(CONST_TP a, CONST_TP tau, TP q,
+                                        int64_t m, int64_t n, int64_t t)
 {
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < n; j++)
-            q[i * n + j] = make((R)(i == j));
-    for (int64_t j = t - 1; j >= 0; j--)
-        reflect_left(a + j * ld_a + j, ld_a, tau[j], q + j * n + j, m - j,
-                     n - j, n, w);
-}
-
-DL_MANY void DL_LA(householder_product)(CONST_TP a, CONST_TP tau, TP q, TP work,
-                                int64_t m, int64_t n, int64_t t)
-{
-    form_q(a, n, tau, t, q, m, n, work);
+    form_product(a, n + 1, n, tau, t, 0, q, m, n);
 }
 
 #endif

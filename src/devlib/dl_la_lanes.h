@@ -6,7 +6,9 @@
 #ifndef DL_LA_LANES_H
 #define DL_LA_LANES_H
 
+#include "dl_la_eigh.h"
 #include "dl_la_factor.h"
+#include "dl_la_svd.h"
 
 typedef R LOOSE __attribute__((aligned(__alignof__(S)))); /* where it lies */
 
@@ -62,7 +64,9 @@ DL_PART void gather(int64_t count, int64_t n, const S *from, R *to)
             to[i][l] = from[at[l] + i];
 }
 
-DL_PART void spread(int64_t count, int64_t n, const R *from, S *to)
+/* Vectors to n numbers each, where at[] says. */
+DL_PART void spread_at(int64_t count, int64_t n, const R *from, S *to,
+                       const int64_t *at)
 {
     int64_t i = 0;
 
@@ -72,12 +76,58 @@ DL_PART void spread(int64_t count, int64_t n, const R *from, S *to)
         for (int l = 0; l < DL_LANES; l++)
             x[l] = from[i + l];
         turn(x);
-        for (int l = 0; l < DL_LANES && l < count; l++)
-            *(LOOSE *)(to + n * l + i) = x[l];
+        if (count == DL_LANES) /* from registers */
+            for (int l = 0; l < DL_LANES; l++)
+                *(LOOSE *)(to + at[l] + i) = x[l];
+        else
+            for (int l = 0; l < count; l++)
+                *(LOOSE *)(to + at[l] + i) = x[l];
     }
     for (; i < n; i++)
         for (int l = 0; l < DL_LANES && l < count; l++)
-            to[n * l + i] = from[i][l];
+            to[at[l] + i] = from[i][l];
+}
+
+DL_INLINE void spread(int64_t count, int64_t n, const R *from, S *to)
+{
+    int64_t at[DL_LANES];
+
+    for (int l = 0; l < DL_LANES; l++)
+        at[l] = n * l;
+    spread_at(count, n, from, to, at);
+}
+
+/* Rows of vectors, the first `ranked` of them in the order of rank. */
+DL_PART void spread_rows(int64_t count, int64_t rows, int64_t cols,
+                         const R *from, const I *rank, int64_t ranked, S *to)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t at[DL_LANES];
+
+        for (int l = 0; l < DL_LANES; l++)
+            at[l] = (l * rows + (r < ranked ? rank[r][l] : r)) * cols;
+        spread_at(count, cols, from + r * cols, to, at);
+    }
+}
+
+/* The same to columns, by way of `on_the_way`, as many vectors. */
+DL_PART void spread_columns(int64_t count, int64_t rows, int64_t cols,
+                            const R *from, const I *rank, int64_t ranked,
+                            R *on_the_way, S *to)
+{
+    const S *x = (const S *)on_the_way;
+
+    spread_rows(count, rows, cols, from, rank, ranked, (S *)on_the_way);
+    for (int64_t l = 0; l < count; l++, x += rows * cols, to += rows * cols)
+        for (int64_t i = 0; i < cols; i++)
+            for (int64_t r = 0; r < rows; r++)
+                to[i * rows + r] = x[r * cols + i];
+}
+
+DL_PART void finish_vectors(M good, int64_t n, R *x)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = component(good, x[i]);
 }
 
 /* The first matrices of those left. */
@@ -136,11 +186,11 @@ void DL_LA(qr_lanes)(const S *a, S *r, S *tau, R *work, int64_t count,
                      int64_t m, int64_t n)
 {
     int64_t k = least_of(m, n);
-    R *x = work, *y = x + m * n, *t = y + m * n, *more = t + k;
+    R *x = work, *y = x + m * n, *t = y + m * n;
 
     EACH_GROUP(f, many, count) {
         gather(many, m * n, a + f * m * n, x);
-        DL_LA(qr)(x, y, t, more, m, n);
+        DL_LA(qr)(x, y, t, m, n);
         spread(many, m * n, y, r + f * m * n);
         spread(many, k, t, tau + f * k);
     }
@@ -150,13 +200,80 @@ void DL_LA(householder_product_lanes)(const S *a, const S *tau, S *q, R *work,
                                       int64_t count, int64_t m, int64_t n,
                                       int64_t t)
 {
-    R *x = work, *y = x + m * n, *w = y + m * n, *more = w + t;
+    R *x = work, *y = x + m * n, *w = y + m * n;
 
     EACH_GROUP(f, many, count) {
         gather(many, m * n, a + f * m * n, x);
         gather(many, t, tau + f * t, w);
-        DL_LA(householder_product)(x, w, y, more, m, n, t);
+        DL_LA(householder_product)(x, w, y, m, n, t);
         spread(many, m * n, y, q + f * m * n);
+    }
+}
+
+void DL_LA(eigh_lanes)(const S *a, S *v, S *w, R *work, int64_t count,
+                       int64_t n, int64_t lower)
+{
+    R *x = work, *q = x + n * n, *z = q + n * n, *values = z + n * n;
+    R *more = values + n;
+    I *rank = (I *)(more + 4 * n);
+
+    EACH_GROUP(f, many, count) {
+        M good;
+
+        gather(many, n * n, a + f * n * n, x);
+        good = eigh_of(x, q, values, z, more, rank, n, lower);
+        finish_vectors(good, n * n, z);
+        spread(many, n, values, w + f * n);
+        spread_columns(many, n, n, z, rank, n, x, v + f * n * n);
+    }
+}
+
+void DL_LA(svd_values_lanes)(const S *a, S *s, R *work, int64_t count,
+                             int64_t m, int64_t n)
+{
+    int64_t rows = most_of(m, n), cols = least_of(m, n);
+    R *x = work, *g = x + m * n, *values = g + m * n, *more = values + cols;
+    svd_result of;
+
+    EACH_GROUP(f, many, count) {
+        R by;
+
+        gather(many, m * n, a + f * m * n, x);
+        by = tall_copy(x, g, m, n);
+        svd_of(g, values, more, rows, cols, 0, 0, by, &of);
+        spread(many, cols, values, s + f * cols);
+    }
+}
+
+void DL_LA(svd_lanes)(const S *a, S *s, S *u, S *vt, R *work, int64_t count,
+                      int64_t m, int64_t n, int64_t full)
+{
+    int64_t rows = most_of(m, n), cols = least_of(m, n);
+    int64_t wide = full ? rows : cols;
+    R *x = work, *g = x + m * n, *values = g + m * n, *more = values + cols;
+    svd_result of;
+
+    EACH_GROUP(f, many, count) {
+        R *q = more + 6 * rows; /* where svd_of has no more need of it */
+        R by;
+
+        gather(many, m * n, a + f * m * n, x);
+        by = tall_copy(x, g, m, n);
+        svd_of(g, values, more, rows, cols, wide, 1, by, &of);
+        finish_vectors(of.good, wide * rows, of.u);
+        finish_vectors(of.good, cols * cols, of.v);
+        spread(many, cols, values, s + f * cols);
+        if (m < n) { /* a^T = x s y^T, so a = y s x^T */
+            spread_columns(many, cols, cols, of.v, of.rank, cols, q,
+                           u + f * cols * cols);
+            spread_rows(many, wide, rows, of.u, of.rank, cols,
+                        vt + f * wide * rows);
+        } else {
+            spread_columns(many, wide, rows, of.u, of.rank, cols, q,
+                           u + f * wide * rows);
+            spread_rows(many, cols, cols, of.v, of.rank, cols,
+                        vt + f * cols * cols);
+        }
     }
 }
 

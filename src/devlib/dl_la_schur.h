@@ -11,7 +11,7 @@ enum { MOST_STEPS = 90, FEW = DL_IS_COMPLEX ? 2 : 3 };
 
 /* ---- Hessenberg ---- */
 
-/* In place; work: 2 n. */
+/* In place; work: n. */
 DL_PART void to_hessenberg(TP h, TP tau, TP work, int64_t n)
 {
     for (int64_t j = 0; j + 1 < n; j++) {
@@ -19,7 +19,7 @@ DL_PART void to_hessenberg(TP h, TP tau, TP work, int64_t n)
         int64_t m = n - j - 1;
 
         tau[j] = reflect(m, v, n);
-        reflect_left(v, n, conj_of(tau[j]), v + 1, m, m, n, work);
+        reflect_left(v, n, conj_of(tau[j]), v + 1, m, m, n);
         for (int64_t i = 0; i < m; i++)
             work[i] = v[i * n];
         reflect_right(work, tau[j], h + j + 1, n, m, n);
@@ -280,7 +280,7 @@ DL_INLINE int is_small(const schur_form *s, int64_t i)
     return size(s->h[i * n + i - 1]) <= max_of(EPS * by, s->least);
 }
 
-/* h to Schur's form; tau, work: n and 2 n numbers.  0: no convergence. */
+/* h to Schur's form; tau, work: n numbers each.  0: no convergence. */
 DL_PART int to_schur(schur_form *s, TP tau, TP work)
 {
     int64_t n = s->n, hi = n - 1, lo;
@@ -295,8 +295,7 @@ DL_PART int to_schur(schur_form *s, TP tau, TP work)
         for (int64_t j = 0; j + 1 < n; j++) {
             for (int64_t i = 0; i < n - j - 1; i++)
                 work[i] = conj_of(s->h[(j + 1 + i) * n + j]);
-            reflect_left(work, 1, tau[j], s->z + (j + 1) * n, n - j - 1, n, n,
-                         work + n);
+            reflect_left(work, 1, tau[j], s->z + (j + 1) * n, n - j - 1, n, n);
         }
     }
     for (int64_t i = 2; i < n; i++)
@@ -341,7 +340,7 @@ DL_INLINE int finish_schur(schur_form *s, R by, TP work)
     return good;
 }
 
-/* work: 3 n. */
+/* work: 2 n. */
 void DL_LA(schur_values)(CONST_TP a, TP t, TP work, int64_t n)
 {
     schur_form s = {t, 0, n, 0};
@@ -349,10 +348,10 @@ void DL_LA(schur_values)(CONST_TP a, TP t, TP work, int64_t n)
     finish_schur(&s, scaled_copy(a, t, n), work);
 }
 
-/* work: n x n + 3 n. */
+/* work: n x n + 2 n. */
 void DL_LA(schur)(CONST_TP a, TP t, TP z, TP work, int64_t n)
 {
-    schur_form s = {t, work + 3 * n, n, 0};
+    schur_form s = {t, work + 2 * n, n, 0};
     int good = finish_schur(&s, scaled_copy(a, t, n), work);
 
     transpose(n, n, s.z, z);
@@ -528,13 +527,13 @@ DL_PART void to_triangle(CP t, CP z, int64_t n)
 }
 #endif
 
-/* work, in numbers of T: real 7 n n + 7 n, complex 2 n n + 5 n. */
+/* work, in numbers of T: real 7 n n + 6 n, complex 2 n n + 6 n. */
 DL_PART void eig_of(CONST_TP a, CP w, DL_GLOBAL C *left, DL_GLOBAL C *right,
                    TP work, int64_t n)
 {
     CP x = (CP)work;
     TP rest = work + 4 * n;
-    schur_form s = {rest + 3 * n, rest + 3 * n + n * n, n, 0};
+    schur_form s = {rest + 2 * n, rest + 2 * n + n * n, n, 0};
     R by = scaled_copy(a, s.h, n), least;
     int good = is_finite(by) && to_schur(&s, rest, rest + n);
 #if DL_IS_COMPLEX

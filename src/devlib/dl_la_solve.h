@@ -90,7 +90,7 @@ void DL_LA(tridiagonal_solve)(CONST_TP low, CONST_TP diagonal, CONST_TP high,
         fill_row(n * p, make(NOT_A_NUMBER), x);
 }
 
-/* work: q numbers where Q is on the left, else a vector of n (m) numbers. */
+/* work: q numbers, of which only a Q on the right makes use. */
 void DL_LA(ormqr)(CONST_TP a, CONST_TP tau, CONST_TP c, TP x, TP work,
                   int64_t n, int64_t p, int64_t q, int64_t t, int64_t left,
                   int64_t adjoint)
@@ -103,7 +103,7 @@ void DL_LA(ormqr)(CONST_TP a, CONST_TP tau, CONST_TP c, TP x, TP work,
         T by = adjoint ? conj_of(tau[j]) : tau[j];
 
         if (left) {
-            reflect_left(v, n, by, x + j * q, p - j, q, q, work);
+            reflect_left(v, n, by, x + j * q, p - j, q, q);
             continue;
         }
         for (int64_t i = 0; i < q - j; i++)
@@ -166,7 +166,7 @@ void DL_LA(geqp3)(CONST_TP a, CONST_IP first, TP r, IP order, TP tau, TP work,
         swap_columns(r, m, n, j, best);
         order[j] = order[best];
         order[best] = t;
-        tau[j] = reduce_column(r, m, n, j, work);
+        tau[j] = reduce_column(r, m, n, j);
     }
 }
 

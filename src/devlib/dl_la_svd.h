@@ -1,7 +1,8 @@
 /* Singular values: to two diagonals by reflectors from both sides, and these
- * to one by implicit QR steps, with a step less where a value is zero (Golub
- * and Reinsch, "Singular value decomposition and least squares solutions",
- * 1970; Dongarra et al., "LINPACK users' guide", chapter 11). */
+ * to one by implicit QR steps (Golub and Reinsch, "Singular value decomposition
+ * and least squares solutions", 1970), where a value is zero by one without a
+ * shift, which puts it at the end (Demmel and Kahan, "Accurate singular values
+ * of bidiagonal matrices", 1990). */
 #ifndef DL_LA_SVD_H
 #define DL_LA_SVD_H
 
@@ -9,186 +10,200 @@
 
 enum { MOST_SVD_TURNS = 100 };
 
-typedef struct { /* d and e: the diagonal and what is above it */
+/* d and e: the diagonal and what is above it, e[n-1] being 0. */
+typedef struct {
     DL_GLOBAL R *d, *e;
+    DL_GLOBAL R *cu, *su, *cv, *sv; /* the turns of a step */
     DL_GLOBAL T *u, *v; /* rows: columns of U and V; NULL: not wanted */
     int64_t m, n;       /* length of those rows */
+    R least;            /* the square of a rounding error of the largest */
 } two_diagonals;
 
-typedef struct { R c, s; } turn;
+/* A block [lo, hi]; in those of `zeros` a number of the diagonal is 0. */
+typedef struct {
+    I lo, hi;
+    M live, zeros;
+} svd_block;
 
 /* The rotation that makes (f, g) to (r, 0). */
-DL_INLINE R rotation(R f, R g, turn *t)
+DL_INLINE R rotation(R f, R g, R *c, R *s)
 {
     R r = length2(f, g);
+    M none = r == 0;
 
-    *t = r == 0 ? (turn){1, 0} : (turn){f / r, g / r};
+    *c = SEL(none, (R)1, f / r);
+    *s = SEL(none, (R)0, g / r);
+    make_unit(c, s);
     return r;
-}
-DL_INLINE void turn_u(two_diagonals *b, turn t, int64_t i, int64_t j)
-{
-    if (b->u)
-        turn_rows(b->m, t.c, t.s, b->u + i * b->m, b->u + j * b->m);
-}
-DL_INLINE void turn_v(two_diagonals *b, turn t, int64_t i, int64_t j)
-{
-    if (b->v)
-        turn_rows(b->n, t.c, t.s, b->v + i * b->n, b->v + j * b->n);
-}
-
-/* d[p-1] is zero: e[p-2] goes, and what that leaves above. */
-DL_PART void chase_up(two_diagonals *b, int64_t k, int64_t p)
-{
-    R f = b->e[p - 2];
-
-    b->e[p - 2] = 0;
-    for (int64_t j = p - 2; j >= k; j--) {
-        turn t;
-
-        b->d[j] = rotation(b->d[j], f, &t);
-        if (j != k) {
-            f = -t.s * b->e[j - 1];
-            b->e[j - 1] *= t.c;
-        }
-        turn_v(b, t, j, p - 1);
-    }
-}
-
-/* d[k-1] is zero: e[k-1] goes. */
-DL_PART void chase_down(two_diagonals *b, int64_t k, int64_t p)
-{
-    R f = b->e[k - 1];
-
-    b->e[k - 1] = 0;
-    for (int64_t j = k; j < p; j++) {
-        turn t;
-
-        b->d[j] = rotation(b->d[j], f, &t);
-        f = -t.s * b->e[j];
-        b->e[j] *= t.c;
-        turn_u(b, t, j, k - 1);
-    }
 }
 
 /* Of the last two rows' product with their transpose; f of the first turn. */
-DL_INLINE R first_f(const two_diagonals *b, int64_t k, int64_t p)
+DL_INLINE R first_f(const two_diagonals *b, I lo, I hi)
 {
-    R by = max_of(ABS(b->d[p - 1]), ABS(b->d[p - 2])), x, y, e, q, c, shift = 0;
+    R d = at(b->d, lo), x = at(b->d, hi), y = at(b->d, hi - 1);
+    R e = at(b->e, hi - 1), by = max_of(ABS(x), ABS(y)), q, c, shift;
 
-    by = max_of(max_of(by, ABS(b->e[p - 2])),
-                max_of(ABS(b->d[k]), ABS(b->e[k])));
-    x = b->d[p - 1] / by;
-    y = b->d[p - 2] / by;
-    e = b->e[p - 2] / by;
+    by = max_of(max_of(by, ABS(e)), max_of(ABS(d), ABS(at(b->e, lo))));
+    x = x / by;
+    y = y / by;
+    e = e / by;
     q = FMA(y + x, y - x, e * e) / 2;
     c = (x * e) * (x * e);
-    if (q != 0 || c != 0)
-        shift = c / (q + with_sign(SQRT(FMA(q, q, c)), q));
-    /* over d[k], so that g is e[k]: only their ratio counts */
-    y = b->d[k] / by;
+    shift = c / (q + with_sign(SQRT(FMA(q, q, c)), q));
+    shift = SEL((M)(q != 0) | (M)(c != 0), shift, (R)0);
+    /* over d, so that g is e: only their ratio counts */
+    y = d / by;
     return (FMA(y + x, y - x, shift) / y) * by;
 }
 
-DL_PART void qr_step(two_diagonals *b, int64_t k, int64_t p)
+/* A step with a shift, of blocks without zeros. */
+DL_PART void qr_step(const two_diagonals *b, const svd_block *k, int64_t top,
+                     int64_t bottom)
 {
-    R f = first_f(b, k, p), g = b->e[k];
+    DL_GLOBAL R *d = b->d, *e = b->e;
+    M mine = k->live & NOT(k->zeros);
+    R f = first_f(b, SEL(mine, k->lo, (I)0), SEL(mine, k->hi, (I)1)), g = 0;
 
-    for (int64_t j = k; j < p - 1; j++) {
-        turn t;
-        R r = rotation(f, g, &t), d = b->d[j], e = b->e[j];
+    for (int64_t i = top; i < bottom; i++) {
+        M on = mine & (M)((I)i >= k->lo) & (M)((I)i < k->hi);
+        M inner = on & (M)((I)i > k->lo);
+        R c, s, r = rotation(f, SEL(inner, g, e[i]), &c, &s), h, to, below;
 
-        if (j != k)
-            b->e[j - 1] = r;
-        f = FMA(t.c, d, t.s * e);
-        b->e[j] = FMA(t.c, e, -(t.s * d));
-        g = t.s * b->d[j + 1];
-        b->d[j + 1] *= t.c;
-        turn_v(b, t, j, j + 1);
-        b->d[j] = rotation(f, g, &t);
-        d = b->d[j + 1];
-        e = b->e[j];
-        f = FMA(t.c, e, t.s * d);
-        b->d[j + 1] = FMA(t.c, d, -(t.s * e));
-        g = t.s * b->e[j + 1];
-        b->e[j + 1] *= t.c;
-        turn_u(b, t, j, j + 1);
+        if (i > 0)
+            e[i - 1] = SEL(inner, r, e[i - 1]);
+        b->cv[i] = SEL(on, c, (R)1);
+        b->sv[i] = SEL(on, s, (R)0);
+        h = FMA(c, d[i], s * e[i]);
+        to = FMA(c, e[i], -(s * d[i]));
+        below = d[i + 1] * c;
+        r = rotation(h, s * d[i + 1], &c, &s);
+        b->cu[i] = SEL(on, c, (R)1);
+        b->su[i] = SEL(on, s, (R)0);
+        d[i] = SEL(on, r, d[i]);
+        f = SEL(on, FMA(c, to, s * below), f);
+        d[i + 1] = SEL(on, FMA(c, below, -(s * to)), d[i + 1]);
+        g = SEL(on, s * e[i + 1], g);
+        e[i + 1] = SEL(on & (M)((I)(i + 1) < k->hi), e[i + 1] * c, e[i + 1]);
     }
-    b->e[p - 2] = f;
+    put_at(mine, f, k->hi - 1, e);
 }
 
-/* 0: it did not converge.  Values come out of either sign, in no order. */
-DL_PART int diagonalise(two_diagonals *b)
+/* One without, of blocks with a zero: it ends as d[hi], decoupled. */
+DL_PART void zero_step(const two_diagonals *b, const svd_block *k, int64_t top,
+                       int64_t bottom)
 {
-    int64_t p = b->n, k, z;
-    int turns = 0;
-    R least = 0; /* the square of a rounding error of the largest */
+    DL_GLOBAL R *d = b->d, *e = b->e;
+    M mine = k->live & k->zeros;
+    R c = 1, s = 0, old_c = 1, old_s = 0, h;
 
-    for (int64_t i = 0; i < p; i++)
-        least = max_of(least, max_of(ABS(b->d[i]), ABS(b->e[i])));
-    least *= EPS * EPS;
-    while (p > 0) {
-        for (k = p - 2; k >= 0; k--)
-            if (ABS(b->e[k]) <=
-                least + EPS / 2 * (ABS(b->d[k]) + ABS(b->d[k + 1])))
-                break;
-        if (k >= 0)
-            b->e[k] = 0;
-        if (k == p - 2) {
-            p--;
-            turns = 0;
-            continue;
-        }
-        if (turns++ == MOST_SVD_TURNS)
-            return 0;
-        for (z = p - 1; z > k; z--) {
-            R near = (z < p - 1 ? ABS(b->e[z]) : 0) +
-                     (z != k + 1 ? ABS(b->e[z - 1]) : 0);
+    for (int64_t i = top; i < bottom; i++) {
+        M on = mine & (M)((I)i >= k->lo) & (M)((I)i < k->hi);
+        R nc, ns, r = rotation(d[i] * c, e[i], &nc, &ns);
 
-            if (ABS(b->d[z]) <= least + EPS / 2 * near)
-                break;
-        }
-        if (z == k) {
-            qr_step(b, k + 1, p);
-            continue;
-        }
-        b->d[z] = 0;
-        if (z == p - 1)
-            chase_up(b, k + 1, p);
-        else
-            chase_down(b, z + 1, p);
+        if (i > 0)
+            e[i - 1] =
+                SEL(on & (M)((I)i > k->lo), old_s * r, e[i - 1]);
+        c = SEL(on, nc, c);
+        s = SEL(on, ns, s);
+        b->cv[i] = SEL(on, nc, b->cv[i]);
+        b->sv[i] = SEL(on, ns, b->sv[i]);
+        r = rotation(old_c * r, d[i + 1] * ns, &nc, &ns);
+        d[i] = SEL(on, r, d[i]);
+        old_c = SEL(on, nc, old_c);
+        old_s = SEL(on, ns, old_s);
+        b->cu[i] = SEL(on, nc, b->cu[i]);
+        b->su[i] = SEL(on, ns, b->su[i]);
     }
-    return 1;
+    h = at(d, SEL(mine, k->hi, (I)0)) * c;
+    put_at(mine, h * old_c, k->hi, d);
+    put_at(mine, h * old_s, k->hi - 1, e);
 }
 
-/* Values positive and falling, with their rows. */
-DL_PART void order_values(two_diagonals *b)
+/* The last block up to hi that is not yet diagonal; 0: there is none.  A
+ * matrix that has none has hi = 0.  What is nothing becomes 0. */
+DL_INLINE int find_last_block(const two_diagonals *b, svd_block *k)
 {
+    M started = 0, ended = 0;
+
+    k->lo = 0;
+    for (int64_t i = most_lane(k->hi) - 1; i >= 0 && !ALL(ended); i--) {
+        R near = ABS(b->d[i]) + ABS(b->d[i + 1]);
+        M here = (M)((I)i < k->hi) & NOT(ended);
+        M small = (M)(ABS(b->e[i]) <= FMA((R)(EPS / 2), near, b->least)) & here;
+
+        b->e[i] = SEL(small, (R)0, b->e[i]);
+        k->lo = SEL(started & small, (I)(i + 1), k->lo);
+        ended |= started & small;
+        k->hi = SEL(small & NOT(started), (I)i, k->hi);
+        started |= here & NOT(small);
+    }
+    k->live = started;
+    return ANY(started);
+}
+
+DL_INLINE void find_zeros(const two_diagonals *b, svd_block *k, int64_t top,
+                          int64_t bottom)
+{
+    k->zeros = 0;
+    for (int64_t i = top; i <= bottom; i++) {
+        M on = k->live & (M)((I)i >= k->lo) & (M)((I)i <= k->hi), none;
+        R near = ABS(b->e[i]) + (i > 0 ? ABS(b->e[i - 1]) : 0);
+
+        none = on & (M)(ABS(b->d[i]) <= FMA((R)(EPS / 2), near, b->least));
+        b->d[i] = SEL(none, (R)0, b->d[i]);
+        k->zeros |= none;
+    }
+}
+
+/* False of what did not converge.  Values come out of either sign, in no
+ * order. */
+DL_PART M diagonalise(two_diagonals *b)
+{
+    svd_block k = {0, (I)(b->n - 1), 0, 0};
+    R most = 0;
+
     for (int64_t i = 0; i < b->n; i++)
-        if (b->d[i] < 0 || 1 / b->d[i] < 0) {
-            b->d[i] = -b->d[i];
-            if (b->v)
-                scale_row(b->n, -1, b->v + i * b->n);
-        }
-    for (int64_t i = 0; i + 1 < b->n; i++) {
-        int64_t best = i;
-        R t = b->d[i];
+        most = max_of(most, max_of(ABS(b->d[i]), ABS(b->e[i])));
+    b->least = most * (EPS * EPS);
+    for (int64_t turn = 0; find_last_block(b, &k); turn++) {
+        int64_t top = least_lane(SEL(k.live, k.lo, k.hi + (I)b->n));
+        int64_t bottom = most_lane(SEL(k.live, k.hi, (I)0));
+        sweep u = {top, 1, bottom - top, b->cu, b->su}, v = u;
 
-        for (int64_t j = i + 1; j < b->n; j++)
-            if (b->d[j] > b->d[best])
-                best = j;
-        b->d[i] = b->d[best];
-        b->d[best] = t;
+        if (turn == MOST_SVD_TURNS * b->n)
+            break;
+        find_zeros(b, &k, top, bottom);
+        qr_step(b, &k, top, bottom);
+        if (ANY(k.zeros))
+            zero_step(b, &k, top, bottom);
+        v.c = b->cv;
+        v.s = b->sv;
         if (b->u)
-            swap_rows(b->m, b->u + i * b->m, b->u + best * b->m);
+            turn_sweep(&u, b->u, b->m);
         if (b->v)
-            swap_rows(b->n, b->v + i * b->n, b->v + best * b->n);
+            turn_sweep(&v, b->v, b->n);
+    }
+    return NOT(k.live);
+}
+
+/* Values are positive. */
+DL_PART void make_positive(two_diagonals *b)
+{
+    for (int64_t i = 0; i < b->n; i++) {
+        M less = (M)(b->d[i] < 0) | (M)(1 / b->d[i] < 0);
+        R sign = SEL(less, (R)-1, (R)1);
+
+        b->d[i] *= sign;
+        if (b->v && ANY(less))
+            for (int64_t j = 0; j < b->n; j++)
+                b->v[i * b->n + j] = scale(b->v[i * b->n + j], sign);
     }
 }
 
 /* g, m x n with m >= n: reflectors below the diagonal and right of the one
- * above it; w: m numbers. */
-DL_PART void to_two_diagonals(TP g, RP d, RP e, TP tau_q, TP tau_p, TP w,
-                             int64_t m, int64_t n)
+ * above it. */
+DL_PART void to_two_diagonals(TP g, RP d, RP e, TP tau_q, TP tau_p, int64_t m,
+                              int64_t n)
 {
     for (int64_t j = 0; j < n; j++) {
         DL_GLOBAL T *x = g + j * n + j + 1;
@@ -196,7 +211,7 @@ DL_PART void to_two_diagonals(TP g, RP d, RP e, TP tau_q, TP tau_p, TP w,
 
         tau_q[j] = reflect(m - j, x - 1, n);
         d[j] = re(x[-1]);
-        reflect_left(x - 1, n, conj_of(tau_q[j]), x, m - j, right, n, w);
+        reflect_left(x - 1, n, conj_of(tau_q[j]), x, m - j, right, n);
         e[j] = 0;
         tau_p[j] = make(0);
         if (!right)
@@ -209,52 +224,47 @@ DL_PART void to_two_diagonals(TP g, RP d, RP e, TP tau_q, TP tau_p, TP w,
     }
 }
 
-/* How many numbers of work space; with vectors: of a tall matrix m x n and
- * `more` columns of U.  Said here and in src/hlo/hlo_linalg_call.c:
- * m n + 6 m + (vectors: 2 m more + 2 n n). */
+/* What svd_of leaves in its work space: rows of u and v are columns of U and V,
+ * the first n in the order of `rank`. */
+typedef struct {
+    DL_GLOBAL T *u, *v;
+    DL_GLOBAL I *rank;
+    M good;
+} svd_result;
+
+/* Of a tall matrix m x n, `more` columns of U; by: what it was multiplied by,
+ * not finite where it cannot be done.  How many numbers of work space is said
+ * here and in src/hlo/hlo_linalg_call.c: 6 m + (vectors: 2 m more + 2 n n). */
 DL_PART void svd_of(TP g, RP s, TP work, int64_t m, int64_t n, int64_t more,
-                   int vectors, R by, TP *ut, TP *vt)
+                    int vectors, R by, svd_result *to)
 {
     TP tau_q = work;
     TP tau_p = work + m;
-    RP e = (RP)(work + 2 * m);
-    TP w = work + 3 * m;
     TP q = work + 6 * m;
-    TP u = q + m * more;
-    TP p = u + m * more;
-    TP v = p + n * n;
-    two_diagonals b = {s, e, 0, 0, m, n};
-    int good = is_finite(by);
+    TP p = q + 2 * m * more;
+    two_diagonals b = {
+        s, (RP)(work + 2 * m), (RP)tau_q, (RP)tau_p, (RP)(work + 3 * m),
+        (RP)(work + 4 * m), 0, 0, m, n, 0};
 
-    to_two_diagonals(g, s, e, tau_q, tau_p, w, m, n);
+    to->rank = (IP)(work + 5 * m);
+    to->u = q + m * more;
+    to->v = p + n * n;
+    to->good = is_finite(by);
+    for (int64_t i = 0; !ALL(to->good) && i < m * n; i++)
+        g[i] = SEL(to->good, g[i], make(0));
+    to_two_diagonals(g, s, b.e, tau_q, tau_p, m, n);
     if (vectors) {
-        for (int64_t i = 0; i < m; i++)
-            for (int64_t j = 0; j < more; j++)
-                q[i * more + j] = make(i == j);
-        for (int64_t j = n - 1; j >= 0; j--)
-            reflect_left(g + j * n + j, n, tau_q[j], q + j * more + j, m - j,
-                         more - j, more, w);
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t j = 0; j < n; j++)
-                p[i * n + j] = make(i == j);
-        for (int64_t j = n - 2; j >= 0; j--)
-            reflect_left(g + j * n + j + 1, 1, tau_p[j],
-                         p + (j + 1) * n + j + 1, n - j - 1, n - j - 1, n, w);
-        transpose(m, more, q, u);
-        transpose(n, n, p, v);
-        b.u = u;
-        b.v = v;
+        form_product(g, n + 1, n, tau_q, n, 0, q, m, more);
+        form_product(g + 1, n + 1, 1, tau_p, n - 1, 1, p, n, n);
+        transpose(m, more, q, to->u);
+        transpose(n, n, p, to->v);
+        b.u = to->u;
+        b.v = to->v;
     }
-    good = good && diagonalise(&b);
-    order_values(&b);
-    for (int64_t i = 0; i < n; i++)
-        s[i] = good ? s[i] / by : NOT_A_NUMBER;
-    if (vectors && !good) {
-        fill_row(m * more, make(NOT_A_NUMBER), u);
-        fill_row(n * n, make(NOT_A_NUMBER), v);
-    }
-    *ut = u;
-    *vt = v;
+    to->good &= diagonalise(&b);
+    make_positive(&b);
+    rank_of(s, n, 1, to->rank);
+    put_in_order(n, to->good, by, to->rank, s, b.e);
 }
 
 /* The matrix, or its adjoint where it is wide, times by. */
@@ -269,40 +279,59 @@ DL_INLINE R tall_copy(CONST_TP a, TP g, int64_t m, int64_t n)
             else
                 g[i * n + j] = scale(a[i * n + j], by);
         }
-    return is_finite(most) ? by : most - most;
+    return SEL(is_finite(most), by, most - most);
 }
 
+#if DL_LANES == 1
 void DL_LA(svd_values)(CONST_TP a, RP s, TP work, int64_t m, int64_t n)
 {
-    TP g = work;
-    TP u;
-    TP v;
+    svd_result of;
     int64_t rows = most_of(m, n), cols = least_of(m, n);
-    R by = tall_copy(a, g, m, n);
+    R by = tall_copy(a, work, m, n);
 
-    svd_of(g, s, work + m * n, rows, cols, 0, 0, by, &u, &v);
+    svd_of(work, s, work + m * n, rows, cols, 0, 0, by, &of);
+}
+
+/* Rows of x, the first in the order of rank, become columns of U or,
+ * conjugated, rows of V^H. */
+DL_INLINE void put_columns(const svd_result *of, CONST_TP x, int64_t ranked,
+                           int64_t rows, int64_t cols, TP to)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t j = r < ranked ? of->rank[r] : r;
+
+        for (int64_t i = 0; i < cols; i++)
+            to[i * rows + j] = component(of->good, x[r * cols + i]);
+    }
+}
+DL_INLINE void put_rows(const svd_result *of, CONST_TP x, int64_t ranked,
+                        int64_t rows, int64_t cols, TP to)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t j = r < ranked ? of->rank[r] : r;
+
+        for (int64_t i = 0; i < cols; i++)
+            to[j * cols + i] = component(of->good, conj_of(x[r * cols + i]));
+    }
 }
 
 void DL_LA(svd)(CONST_TP a, RP s, TP u, TP vt, TP work, int64_t m, int64_t n,
                 int64_t full)
 {
-    TP g = work;
-    TP x;
-    TP y;
+    svd_result of;
     int64_t rows = most_of(m, n), cols = least_of(m, n);
     int64_t more = full ? rows : cols;
-    R by = tall_copy(a, g, m, n);
+    R by = tall_copy(a, work, m, n);
 
-    svd_of(g, s, work + m * n, rows, cols, more, 1, by, &x, &y);
+    svd_of(work, s, work + m * n, rows, cols, more, 1, by, &of);
     if (m < n) { /* a^H = x s y^H, so a = y s x^H */
-        transpose(cols, cols, y, u);
-        for (int64_t i = 0; i < more * rows; i++)
-            vt[i] = conj_of(x[i]);
-        return;
+        put_columns(&of, of.v, cols, cols, cols, u);
+        put_rows(&of, of.u, cols, more, rows, vt);
+    } else {
+        put_columns(&of, of.u, cols, more, rows, u);
+        put_rows(&of, of.v, cols, cols, cols, vt);
     }
-    transpose(more, rows, x, u);
-    for (int64_t i = 0; i < cols * cols; i++)
-        vt[i] = conj_of(y[i]);
 }
+#endif
 
 #endif

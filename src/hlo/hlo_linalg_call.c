@@ -10,9 +10,20 @@
     X(eig) \
     X(eig_left) \
     X(eig_right) \
-    X(eig_values) X(schur) X(schur_values) X(hessenberg) X(tridiagonal) \
-        X(tridiagonal_solve) X(geqp3) X(lu) X(qr) X(householder_product) \
-            X(ormqr) X(cholesky) X(triangular_solve) X(spsolve)
+    X(eig_values) \
+    X(schur) \
+    X(schur_values) \
+    X(hessenberg) \
+    X(tridiagonal) \
+    X(tridiagonal_solve) \
+    X(geqp3) \
+    X(lu) \
+    X(qr) \
+    X(householder_product) \
+    X(ormqr) \
+    X(cholesky) \
+    X(triangular_solve) \
+    X(spsolve)
 
 typedef enum {
 #define X(name) FN_##name,
@@ -36,7 +47,14 @@ static int type_number(sd_dtype t)
 
 /* Of many small matrices at once; X(name). */
 #define LANES(X) \
-    X(lu) X(qr) X(householder_product) X(cholesky) X(triangular_solve)
+    X(eigh) \
+    X(svd) \
+    X(svd_values) \
+    X(lu) \
+    X(qr) \
+    X(householder_product) \
+    X(cholesky) \
+    X(triangular_solve)
 static const char *const lanes_name[][2] = {
 #define X(name) \
     [FN_##name] = {"dl_" #name "_lanes_f32", "dl_" #name "_lanes_f64"},
@@ -78,6 +96,7 @@ static void fill_eigh(filling *f, const hlo_linalg *c)
     PUT(f, FN_eigh, c->n, c->attr[0]);
     f->work = n * n + 5 * n;
     f->flops = 10 * n * n * n;
+    f->lanes = 3 * n * n + 6 * n;
 }
 
 static void fill_svd(filling *f, const hlo_linalg *c)
@@ -91,6 +110,7 @@ static void fill_svd(filling *f, const hlo_linalg *c)
         PUT(f, FN_svd_values, c->m, c->n);
     f->work = m * n + 6 * m + (c->attr[1] ? 2 * m * more + 2 * n * n : 0);
     f->flops = (c->attr[1] ? 20 : 4) * m * m * n;
+    f->lanes = f->work + m * n + n;
 }
 
 static void fill_eig(filling *f, const hlo_linalg *c)
@@ -100,7 +120,7 @@ static void fill_eig(filling *f, const hlo_linalg *c)
     double n = (double)c->n;
 
     PUT(f, fn[c->attr[0]][c->attr[1]], c->n);
-    f->work = 7 * n * n + 7 * n;
+    f->work = 7 * n * n + 6 * n;
     f->flops = 30 * n * n * n;
 }
 
@@ -109,7 +129,7 @@ static void fill_schur(filling *f, const hlo_linalg *c)
     double n = (double)c->n;
 
     PUT(f, c->attr[0] ? FN_schur : FN_schur_values, c->n);
-    f->work = (c->attr[0] ? n * n : 0) + 3 * n;
+    f->work = (c->attr[0] ? n * n : 0) + 2 * n;
     f->flops = 25 * n * n * n;
 }
 
@@ -118,7 +138,7 @@ static void fill_hessenberg(filling *f, const hlo_linalg *c)
     double n = (double)c->n;
 
     PUT(f, FN_hessenberg, c->n);
-    f->work = 2 * n;
+    f->work = n;
     f->flops = 10.0 / 3 * n * n * n;
 }
 
@@ -162,7 +182,6 @@ static void fill_lu(filling *f, const hlo_linalg *c)
 static void fill_qr(filling *f, const hlo_linalg *c)
 {
     PUT(f, FN_qr, c->m, c->n);
-    f->work = (double)c->n;
     f->flops = qr_flops(c);
     f->lanes = 2 * (double)c->m * (double)c->n + 2 * (double)c->n;
 }
@@ -170,7 +189,6 @@ static void fill_qr(filling *f, const hlo_linalg *c)
 static void fill_householder(filling *f, const hlo_linalg *c)
 {
     PUT(f, FN_householder_product, c->m, c->n, c->t);
-    f->work = (double)c->n;
     f->flops = qr_flops(c);
     f->lanes = 2 * (double)c->m * (double)c->n + 2 * (double)c->n;
 }

@@ -160,11 +160,11 @@ static sd_status check_value(const sd_option_info *row, const char *v)
                         " is wanted (%s)",
                         row->name, v, row->least, row->most, row->help);
     if (row->type == SD_T_BOOL && !read_bool(v, &b))
-        return sd_error(SD_INVALID, "%s=%s: 0 or 1 is wanted (%s)", row->name, v,
-                        row->help);
+        return sd_error(SD_INVALID, "%s=%s: 0 or 1 is wanted (%s)", row->name,
+                        v, row->help);
     if (row->type == SD_T_WORD && *v && !is_word(row->words, v))
-        return sd_error(SD_INVALID, "%s=%s: one of %s is wanted (%s)", row->name,
-                        v, row->words, row->help);
+        return sd_error(SD_INVALID, "%s=%s: one of %s is wanted (%s)",
+                        row->name, v, row->words, row->help);
     return NULL;
 }
 

@@ -38,9 +38,9 @@ typedef struct {
     int64_t nline, lines_i, lines_c;
     LIE in, out;
     int64_t radix[2]; /* eight to an integer */
-    int64_t odd;      /* the radix of a real stage of an odd real line; or 0 */
-    int64_t length; /* complex numbers of a line: half a line's that is real and
-                       even, n but for a chirp */
+    int64_t real;     /* the radix of a real line's stage on reals; or 0 */
+    int64_t length; /* numbers of a line before a chirp; half a real line's with
+                       FFT_HALVES */
     int64_t turn, turn_c; /* line c's results turn by k (c / turn_c) / turn */
     int64_t extra; /* where the table goes on after those of the stages */
     REAL part;     /* results are multiplied by it */
@@ -179,6 +179,7 @@ STAGE(16, FN(dft16))
 #define BY_RADIX(r, fn, ...) \
     switch (r) { \
     case 3: fn(3, __VA_ARGS__); break; \
+    case 4: fn(4, __VA_ARGS__); break; \
     case 5: fn(5, __VA_ARGS__); break; \
     case 7: fn(7, __VA_ARGS__); break; \
     case 9: fn(9, __VA_ARGS__); break; \
@@ -215,7 +216,7 @@ DL_PIECE void FN(stage_odd)(PLANES x, PLANES y, int r, SIZES z,
     BY_RADIX(r, FN(odd_stage), x, y, z, w, lid)
 }
 
-/* The first stage of an odd real line, in the planes of real parts: of its
+/* The first stage of a real line, in the planes of real parts: of its
  * results the first half says all.  Its roots come before its own. */
 DL_INLINE void FN(real_stage)(int r, PLANES x, PLANES y, SIZES z,
                               const DL_GLOBAL REAL *w, int64_t lid)
@@ -317,7 +318,7 @@ DL_INLINE int64_t FN(stage)(PLANES x, PLANES y, int r, SIZES z,
 /* 0: there is none. */
 DL_INLINE int FN(radix)(const PLAN *f, int i)
 {
-    return i < 16 ? (int)(f->radix[i / 8] >> (i % 8 * 8) & 127) : 0;
+    return i < 16 ? (int)(f->radix[i / 8] >> (i % 8 * 8) & 255) : 0;
 }
 
 /* Rows between gaps before stage i, which has m of them; 0: there are none. */
@@ -417,12 +418,12 @@ DL_PIECE void FN(across_any)(PLANES x, PLANES y, int R, int64_t rows,
     FN(cross)(x, y, R, rows, w, lid);
 }
 
-/* An odd real line: a stage of f->odd, then lines of what is left, or those
- * first where it becomes real. */
+/* A real line: a stage of f->real, then lines of what is left, or those first
+ * where it becomes real. */
 DL_INLINE void FN(transform_real)(const PLAN *f, PLANES *a, PLANES *b,
                                   int64_t lid)
 {
-    const int r = (int)f->odd;
+    const int r = (int)f->real;
     const int64_t m = f->n / r, s = f->width * (r / 2 + 1);
     const DL_GLOBAL REAL *w = f->table + 2 * r + 2 * (r / 2) * m;
     const bool back = f->flags & FFT_INVERSE;
@@ -446,7 +447,7 @@ DL_INLINE void FN(transform)(const PLAN *f, PLANES *a, PLANES *b, int64_t lid)
     const int64_t rows = f->across ? f->n / f->across : f->n;
     const DL_GLOBAL REAL *w;
 
-    if (f->odd) {
+    if (f->real) {
         FN(transform_real)(f, a, b, lid);
         return;
     }
@@ -472,6 +473,8 @@ DL_PIECE void FN(load)(const PLAN *f, int64_t item, const DL_GLOBAL REAL *x,
 {
     FN(move)(f, &f->in, item, (DL_GLOBAL REAL *)x, rows, a, 0, lid);
     SYNC();
+    if (f->in.whole)
+        FN(make_real)(f, &f->in, item, a, lid);
 }
 
 DL_PIECE void FN(store)(const PLAN *f, int64_t item, PLANES a, int64_t rows,
@@ -487,7 +490,7 @@ void FN(dl_fft)(const DL_GLOBAL REAL *x, const DL_GLOBAL REAL *table,
                 int64_t nline, int64_t lines_i, int64_t lines_c, int64_t in_b,
                 int64_t in_i, int64_t in_c, int64_t in_step, int64_t in_im,
                 int64_t out_b, int64_t out_i, int64_t out_c, int64_t out_step,
-                int64_t out_im, int64_t radix0, int64_t radix1, int64_t odd,
+                int64_t out_im, int64_t radix0, int64_t radix1, int64_t real,
                 int64_t length, int64_t count, int64_t turn, int64_t turn_c,
                 int64_t extra, int64_t whole)
 {
@@ -496,7 +499,7 @@ void FN(dl_fft)(const DL_GLOBAL REAL *x, const DL_GLOBAL REAL *table,
         n, flags, width, across, nline, lines_i, lines_c,
         {in_b, in_i, in_c, in_step, in_im, back ? whole : 0},
         {out_b, out_i, out_c, out_step, out_im, back ? 0 : whole},
-        {radix0, radix1}, odd, length, turn, turn_c, extra,
+        {radix0, radix1}, real, length, turn, turn_c, extra,
         FN(part_of)(flags, count), table};
     const int64_t size = FFT_PLANE((n + 1) * width);
     PLANE p = work + FFT_EDGE;

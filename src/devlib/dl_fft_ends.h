@@ -104,12 +104,12 @@ DL_INLINE void FN(repeat)(PLANES a, int64_t n, int64_t width, int64_t lid)
     SYNC();
 }
 
-/* Of an odd real line that is done in odd * m: row (K mod odd, K / odd) of
- * odd / 2 + 1 lines is number K, the rest by mirror.  To or from numbers 0 ..
- * n / 2 in a row. */
+/* Of a real line of r m numbers with a stage of r on reals, row (k mod r, k / r)
+ * of r / 2 + 1 lines is number k, the rest by mirror.  To or from numbers 0 ..
+ * n / 2 in a row, of which those that are their own mirrors are real. */
 DL_PIECE void FN(collect)(const PLAN *f, PLANES a, PLANES b, int64_t lid)
 {
-    const int64_t r = f->odd, h = r / 2, m = f->n / r, width = f->width;
+    const int64_t r = f->real, h = r / 2, m = f->n / r, width = f->width;
 
     (void)lid;
     ROWS(k, at, f->n / 2 + 1, width, {
@@ -124,11 +124,14 @@ DL_PIECE void FN(collect)(const PLAN *f, PLANES a, PLANES b, int64_t lid)
 
 DL_PIECE void FN(deal)(const PLAN *f, PLANES a, PLANES b, int64_t lid)
 {
-    const int64_t r = f->odd, h = r / 2, m = f->n / r, width = f->width;
+    const int64_t r = f->real, h = r / 2, m = f->n / r, width = f->width;
 
     (void)lid;
-    for (int64_t i = lid; i < width; i += GROUP)
+    for (int64_t i = lid; i < width; i += GROUP) {
         a.im[i] = 0;
+        if (f->n % 2 == 0)
+            a.im[f->n / 2 * width + i] = 0;
+    }
     SYNC();
     ROWS(row, at, m * (h + 1), width, {
         int64_t i = (uint32_t)row % (uint32_t)(h + 1);
@@ -321,7 +324,7 @@ DL_INLINE void FN(begin)(const PLAN *f, PLANES *a, PLANES *b, PLANE space,
         FN(part)(FN(flipped)(f, *a), FN(flipped)(f, *b), f->length, f->width,
                  FN(half_roots)(f), lid);
         FN(swap)(a, b);
-    } else if ((f->flags & FFT_HALF_IN) && f->odd) {
+    } else if ((f->flags & FFT_HALF_IN) && f->real) {
         FN(deal)(f, FN(flipped)(f, *a), FN(flipped)(f, *b), lid);
         FN(swap)(a, b);
     } else if ((f->flags & FFT_HALF_IN) && !(f->flags & FFT_CHIRP)) {
@@ -391,7 +394,7 @@ DL_INLINE void FN(end)(const PLAN *f, int64_t item, PLANES *a, PLANES *b,
     if (half && (f->flags & FFT_HALVES)) {
         FN(join)(*a, *b, f->length, f->width, FN(half_roots)(f), lid);
         FN(swap)(a, b);
-    } else if (half && f->odd) {
+    } else if (half && f->real) {
         FN(collect)(f, *a, *b, lid);
         FN(swap)(a, b);
     }

@@ -50,9 +50,25 @@ DL_INLINE void FN(move_one)(const PLAN *f, const LIE *l, int64_t line,
     }
     a.re[at] = p[0];
     a.im[at] = l->im ? other ? -p[l->im] : p[l->im] : 0;
-    /* of what is its own conjugate the imaginary part is not read */
-    if (l->whole && 2 * (c + row * apart) % l->whole == 0)
-        a.im[at] = 0;
+}
+
+/* Of numbers that are their own conjugates, 0 and whole / 2, the imaginary
+ * parts are not taken. */
+DL_INLINE void FN(make_real)(const PLAN *f, const LIE *l, int64_t item,
+                             PLANES a, int64_t lid)
+{
+    const int64_t apart = l->step / 2, mid = l->whole / 2;
+
+    for (int64_t i = lid; i < f->width; i += GROUP) {
+        int64_t line = item * f->width + i;
+        int64_t c = (line < f->nline ? line : f->nline - 1) % f->lines_c;
+
+        if (c == 0)
+            a.im[i] = 0;
+        if (l->whole % 2 == 0 && c == mid % apart)
+            a.im[mid / apart * f->width + i] = 0;
+    }
+    SYNC();
 }
 
 #if SD_LANES == 1

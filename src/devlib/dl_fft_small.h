@@ -216,107 +216,153 @@ DL_INLINE void FN(dft16)(NUM *x)
     }
 }
 
-/* The heart of an odd transform.  Of sums t[j - 1] = x[j] + x[r - j] and
- * differences d, 0 < j <= r / 2: a[k] = x0 + sum of t times cosines, b[k] = sum
- * of d times sines, 0 < k <= r / 2; w: the r roots.  Returns x0 + all of t.
+/* The heart of an odd transform, of real parts or of both.  t: sums x[j + 1] +
+ * x[r - 1 - j], d: differences, j < r / 2; x: the first number, and then the sum
+ * of all.  Makes a[k] = first + sum of t times cosines, b[k] = sum of d times
+ * sines, 0 < k <= r / 2; w: the r roots.
+ *
  * The mean is taken out first, so that of equal numbers only the first result
  * is not 0; it is no larger than they are, so that costs a rounding and no
- * more.  Spoils t. */
-DL_INLINE VEC FN(odd_sums)(VEC x0, VEC *t, const VEC *d, int r,
-                           const DL_GLOBAL REAL *w, VEC *a, VEC *b)
+ * more. */
+typedef struct {
+    VEC x[2], t[2][MOST_RADIX / 2], d[2][MOST_RADIX / 2];
+    VEC a[2][MOST_RADIX / 2 + 1], b[2][MOST_RADIX / 2 + 1];
+} FN(odd);
+#define ODD FN(odd)
+
+/* x less its mean; returns what is then its first number. */
+DL_INLINE VEC FN(odd_mean)(ODD *o, int part, int r)
 {
-    const VEC none = (VEC)(REAL)0;
-    VEC all = x0, part = none, m;
-    int h = r / 2;
+    const int h = r / 2;
+    VEC some = (VEC)(REAL)0, first = o->x[part], m;
 
     for (int j = 0; j < h; j++) {
-        part += t[j];
+        some += o->t[part][j];
         if (j % 4 == 3 || j == h - 1) {
-            all += part;
-            part = none;
+            o->x[part] += some;
+            some = (VEC)(REAL)0;
         }
     }
-    m = all / (VEC)(REAL)r;
+    m = o->x[part] / (VEC)(REAL)r;
     for (int j = 0; j < h; j++)
-        t[j] = FMA((VEC)(REAL)-2, m, t[j]);
+        o->t[part][j] = FMA((VEC)(REAL)-2, m, o->t[part][j]);
+    return first - m;
+}
+
+DL_INLINE void FN(odd_sums)(ODD *o, int parts, int r, const DL_GLOBAL REAL *w)
+{
+    const VEC none = (VEC)(REAL)0;
+    const int h = r / 2;
+    VEC first[2] = {none, none};
+
+    for (int c = 0; c < parts; c++)
+        first[c] = FN(odd_mean)(o, c, r);
     for (int k = 1; k <= h; k++) {
+        VEC a[2] = {first[0], first[1]}, b[2] = {none, none};
         int e = 0;
 
-        a[k] = x0 - m;
-        b[k] = none;
         /* by fours: short sums round less */
         for (int i = 0; i < h; i += 4) {
-            VEC p = none, q = none;
+            VEC p[2] = {none, none}, q[2] = {none, none};
 
             for (int j = i; j < i + 4 && j < h; j++) {
                 e += k;
                 e -= e >= r ? r : 0;
-                p = FMA((VEC)w[2 * e], t[j], p);
-                q = FMA((VEC)w[2 * e + 1], d[j], q);
+                for (int c = 0; c < parts; c++) {
+                    p[c] = FMA((VEC)w[2 * e], o->t[c][j], p[c]);
+                    q[c] = FMA((VEC)w[2 * e + 1], o->d[c][j], q[c]);
+                }
             }
-            a[k] += p;
-            b[k] += q;
+            for (int c = 0; c < parts; c++) {
+                a[c] += p[c];
+                b[c] += q[c];
+            }
+        }
+        for (int c = 0; c < parts; c++) {
+            o->a[c][k] = a[c];
+            o->b[c][k] = b[c];
         }
     }
-    return all;
 }
 
 /* Any odd number of them; w: the r roots. */
 DL_INLINE void FN(dft_odd)(NUM *x, int r, const DL_GLOBAL REAL *w)
 {
-    VEC t[MOST_RADIX / 2], d[MOST_RADIX / 2];
-    VEC a[2][MOST_RADIX / 2 + 1], b[2][MOST_RADIX / 2 + 1];
-    int h = r / 2;
+    const int h = r / 2;
+    ODD o;
 
+    o.x[0] = x[0].re;
+    o.x[1] = x[0].im;
     for (int j = 0; j < h; j++) {
-        t[j] = x[j + 1].re + x[r - 1 - j].re;
-        d[j] = x[j + 1].re - x[r - 1 - j].re;
+        o.t[0][j] = x[j + 1].re + x[r - 1 - j].re;
+        o.t[1][j] = x[j + 1].im + x[r - 1 - j].im;
+        o.d[0][j] = x[j + 1].re - x[r - 1 - j].re;
+        o.d[1][j] = x[j + 1].im - x[r - 1 - j].im;
     }
-    x[0].re = FN(odd_sums)(x[0].re, t, d, r, w, a[0], b[0]);
-    for (int j = 0; j < h; j++) {
-        t[j] = x[j + 1].im + x[r - 1 - j].im;
-        d[j] = x[j + 1].im - x[r - 1 - j].im;
-    }
-    x[0].im = FN(odd_sums)(x[0].im, t, d, r, w, a[1], b[1]);
+    FN(odd_sums)(&o, 2, r, w);
+    x[0] = (NUM){o.x[0], o.x[1]};
     for (int k = 1; k <= h; k++) {
-        x[k] = (NUM){a[0][k] - b[1][k], a[1][k] + b[0][k]};
-        x[r - k] = (NUM){a[0][k] + b[1][k], a[1][k] - b[0][k]};
+        x[k] = (NUM){o.a[0][k] - o.b[1][k], o.a[1][k] + o.b[0][k]};
+        x[r - k] = (NUM){o.a[0][k] + o.b[1][k], o.a[1][k] - o.b[0][k]};
     }
 }
 
-/* Of r real numbers the r / 2 + 1 results that say all. */
+/* Of r real numbers, 4 or an odd number of them, the r / 2 + 1 results that
+ * say all. */
 DL_INLINE void FN(dft_real)(const VEC *x, NUM *y, int r,
                             const DL_GLOBAL REAL *w)
 {
-    VEC t[MOST_RADIX / 2], d[MOST_RADIX / 2];
-    VEC a[MOST_RADIX / 2 + 1], b[MOST_RADIX / 2 + 1];
-    int h = r / 2;
+    const VEC none = (VEC)(REAL)0;
+    const int h = r / 2;
+    ODD o;
 
-    for (int j = 0; j < h; j++) {
-        t[j] = x[j + 1] + x[r - 1 - j];
-        d[j] = x[j + 1] - x[r - 1 - j];
+    if (r == 4) {
+        VEC a = x[0] + x[2], b = x[1] + x[3];
+
+        y[0] = (NUM){a + b, none};
+        y[1] = (NUM){x[0] - x[2], x[3] - x[1]};
+        y[2] = (NUM){a - b, none};
+        return;
     }
-    y[0] = (NUM){FN(odd_sums)(x[0], t, d, r, w, a, b), (VEC)(REAL)0};
+    o.x[0] = o.x[1] = x[0];
+    for (int j = 0; j < h; j++) {
+        o.t[0][j] = x[j + 1] + x[r - 1 - j];
+        o.d[0][j] = x[j + 1] - x[r - 1 - j];
+    }
+    FN(odd_sums)(&o, 1, r, w);
+    y[0] = (NUM){o.x[0], none};
     for (int k = 1; k <= h; k++)
-        y[k] = (NUM){a[k], b[k]};
+        y[k] = (NUM){o.a[0][k], o.b[0][k]};
 }
 
 /* The other way, of which the first's imaginary part is not read: real parts
- * of sum over k of conj(w(r, j k)) x[k], where x[r - k] = conj(x[k]). */
+ * of sum over k of conj(w(r, j k)) x[k], where x[r - k] = conj(x[k]), and so
+ * not that of x[r / 2] of 4. */
 DL_INLINE void FN(dft_to_real)(const NUM *x, VEC *y, int r,
                                const DL_GLOBAL REAL *w)
 {
-    VEC t[MOST_RADIX / 2], d[MOST_RADIX / 2];
-    VEC a[MOST_RADIX / 2 + 1], b[MOST_RADIX / 2 + 1];
-    int h = r / 2;
+    const int h = r / 2;
+    ODD o;
 
-    for (int k = 0; k < h; k++) {
-        t[k] = x[k + 1].re + x[k + 1].re;
-        d[k] = x[k + 1].im + x[k + 1].im;
+    if (r == 4) {
+        VEC a = x[0].re + x[2].re, b = x[0].re - x[2].re;
+        VEC t = x[1].re + x[1].re, d = x[1].im + x[1].im;
+
+        y[0] = a + t;
+        y[1] = b - d;
+        y[2] = a - t;
+        y[3] = b + d;
+        return;
     }
-    y[0] = FN(odd_sums)(x[0].re, t, d, r, w, a, b);
+    o.x[0] = o.x[1] = x[0].re;
+    for (int k = 0; k < h; k++) {
+        o.t[0][k] = x[k + 1].re + x[k + 1].re;
+        o.d[0][k] = x[k + 1].im + x[k + 1].im;
+    }
+    FN(odd_sums)(&o, 1, r, w);
+    y[0] = o.x[0];
     for (int j = 1; j <= h; j++) {
-        y[j] = a[j] + b[j];
-        y[r - j] = a[j] - b[j];
+        y[j] = o.a[0][j] + o.b[0][j];
+        y[r - j] = o.a[0][j] - o.b[0][j];
     }
 }

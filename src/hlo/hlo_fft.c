@@ -20,7 +20,8 @@
 #include <string.h>
 
 enum {
-    MOST_RADIX = 113,  /* larger primes take a chirp */
+    MOST_RADIX = 131, /* larger primes take a chirp */
+    SHORT = 256,      /* even real lines that are not done as halves */
     MOST_WIDTH = 16,
     LEAST_ROWS = 16,  /* of a long line that is done as columns */
     EDGE = 16,
@@ -104,7 +105,7 @@ static int64_t columns_of(int64_t n)
     return 0;
 }
 
-static bool is_odd_radix(int64_t r)
+bool hlo_fft_has_roots(int64_t r)
 {
     return r % 2 && r != 3 && r != 5;
 }
@@ -113,15 +114,15 @@ static int64_t stage_table(const hlo_fft_plan *p)
 {
     int64_t m = p->across ? p->n / p->across : p->n, size = 0;
 
-    if (p->odd) {
-        m /= p->odd;
-        size += 2 * p->odd + 2 * (p->odd / 2) * m;
+    if (p->real) {
+        m /= p->real;
+        size += 2 * p->real + 2 * (p->real / 2) * m;
     }
     for (int i = 0; i < p->nradix; i++) {
         int64_t r = p->radix[i];
 
         m /= r;
-        size += 2 * (r - 1) * m + (is_odd_radix(r) ? 2 * r : 0);
+        size += 2 * (r - 1) * m + (hlo_fft_has_roots(r) ? 2 * r : 0);
     }
     if (p->across)
         size += 2 * (p->across - 1) * (p->n / p->across) +
@@ -158,29 +159,32 @@ static bool is_real(const hlo_fft_lines *f)
     return f->type == HLO_FFT_RFFT || f->type == HLO_FFT_IRFFT;
 }
 
-/* The radix of an odd real line's stage on reals: a large one saves most. */
-static int odd_radix(int64_t n)
+/* The radix of a real line's stage on reals: a large one saves most. */
+static int real_radix(int64_t n)
 {
-    static const int some[] = {15, 9, 5, 3};
+    static const int some[] = {15, 9, 5, 3, 4};
     int64_t prime = largest_prime(n);
 
     for (size_t i = 0; prime <= 5 && i < SD_COUNTOF(some); i++)
         if (n % some[i] == 0)
             return some[i];
-    return (int)prime;
+    return prime > 2 ? (int)prime : 0;
 }
 
 /* Which transform the lines take, and how long it is. */
 static void find_way(const hlo_fft_lines *f, hlo_fft_plan *p)
 {
-    bool odd = is_real(f) && f->n % 2;
+    bool smooth = hlo_fft_is_smooth(f->n), odd = is_real(f) && f->n % 2;
 
-    p->halves = is_real(f) && !odd;
+    /* what joins the halves of an even line is quick, and adds to the error */
+    if (is_real(f) && smooth && (odd || f->n <= SHORT))
+        p->real = real_radix(f->n);
+    p->halves = is_real(f) && !odd && !p->real;
     p->length = p->halves ? f->n / 2 : f->n;
-    p->chirp = !hlo_fft_is_smooth(f->n);
-    p->n = !p->chirp ? p->length
-           : odd     ? round_length(f->n + f->n / 2)
-                     : round_length(2 * p->length - 1);
+    p->chirp = !smooth;
+    p->n = smooth ? p->length
+           : odd  ? round_length(f->n + f->n / 2)
+                  : round_length(2 * p->length - 1);
 }
 
 void hlo_fft_plan_of(const hlo_fft_lines *f, hlo_fft_plan *p)
@@ -192,15 +196,18 @@ void hlo_fft_plan_of(const hlo_fft_lines *f, hlo_fft_plan *p)
     memset(p, 0, sizeof *p);
     find_way(f, p);
     p->across = is_long ? columns_of(p->n) : 0;
-    if (nline >= 4 && p->n < (p->across == 16 ? 1024 : 4096))
+    if ((p->real && f->n <= SHORT) ||
+        (nline >= 4 && p->n < (p->across == 16 ? 1024 : 4096)))
         p->across = 0;
     if (p->n * most > BLOCK)
         most = MOST_WIDTH / 2;
     p->width = p->across ? 1 : SD_MIN(nline, most);
-    if (is_real(f) && f->n % 2 && f->n > 1 && !p->chirp && p->width > 1)
-        p->odd = odd_radix(f->n);
+    if (p->across)
+        p->real = 0;
+    else if (p->real) /* whose rows are not side by side in one line */
+        p->width = SD_MAX(p->width, 2);
     find_radices(p, p->across ? p->n / p->across
-                    : p->odd  ? p->n / p->odd
+                    : p->real ? p->n / p->real
                               : p->n);
     p->extra = stage_table(p);
     p->table = p->extra + extra_table(f, p) + TABLE_EDGE;
@@ -372,7 +379,7 @@ bool hlo_call_fft(const hlo_inst *in, hlo_call *out)
         return false;
     nline = f.outer * f.moved * f.inner;
     for (int i = 0; i < p.nradix; i++)
-        radix[i / 8] |= (int64_t)p.radix[i] << (i % 8 * 8);
+        radix[i / 8] |= (int64_t)((uint64_t)p.radix[i] << (i % 8 * 8));
     lies_of(&f, &p, at[0], at[1]);
     out->fn = f.part == SD_F64 ? "dl_fft_f64" : "dl_fft_f32";
     out->items = (nline + p.width - 1) / p.width;
@@ -388,7 +395,7 @@ bool hlo_call_fft(const hlo_inst *in, hlo_call *out)
         out->at[k++] = at[i / 5][i % 5];
     out->at[k++] = radix[0];
     out->at[k++] = radix[1];
-    out->at[k++] = p.odd;
+    out->at[k++] = p.real;
     out->at[k++] = p.length;
     out->at[k++] = f.count;
     out->at[k++] = f.turn;

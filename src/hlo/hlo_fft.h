@@ -22,8 +22,8 @@ typedef struct {
     int64_t n;      /* and of the one that is computed */
     int64_t width;  /* lines in a block */
     int64_t across; /* columns of a long line; 0: none */
-    int odd;        /* radix of an odd real line's stage on reals; 0: none */
-    int radix[64], nradix; /* of n, n / across or n / odd */
+    int real;       /* radix of a real line's stage on reals; 0: none */
+    int radix[64], nradix; /* of n, n / across or n / real */
     bool chirp;     /* n is the length of a convolution with one */
     bool halves;    /* length is half of a real line's */
     int64_t extra;  /* where the table of chirp, halves or turn begins */
@@ -31,6 +31,7 @@ typedef struct {
 } hlo_fft_plan;
 
 bool hlo_fft_is_smooth(int64_t n); /* takes no chirp */
+bool hlo_fft_has_roots(int64_t r); /* its stage reads them */
 int hlo_fft_shift(int64_t turn);   /* how its roots are two tables */
 void hlo_fft_plan_of(const hlo_fft_lines *f, hlo_fft_plan *p);
 /* False: not such a call, or a wrong one. */

@@ -90,16 +90,16 @@ static void put_stages(writer *w, const roots *all, const hlo_fft_plan *p)
 {
     int64_t m = p->across ? p->n / p->across : p->n;
 
-    if (p->odd) {
-        m /= p->odd;
-        put_roots(w, all, p->odd);
-        put_stage(w, all, p->odd, m, p->odd / 2 + 1);
+    if (p->real) {
+        m /= p->real;
+        put_roots(w, all, p->real);
+        put_stage(w, all, p->real, m, p->real / 2 + 1);
     }
     for (int i = 0; i < p->nradix; i++) {
         int64_t r = p->radix[i];
 
         m /= r;
-        if (r % 2 && r != 3 && r != 5)
+        if (hlo_fft_has_roots(r))
             put_roots(w, all, r);
         put_stage(w, all, r, m, r);
     }

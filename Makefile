@@ -2,7 +2,7 @@
 PY = .venv/bin/python
 C = build/check
 
-.PHONY: demo demo-sd test build wheel setup setup-test debug check conform jax-tests conform-ops conform-text numerics errors errors-page bench bless fmt lint \
+.PHONY: demo demo-sd bench-models test build wheel setup setup-test debug check conform jax-tests conform-ops conform-text numerics errors errors-page bench bless fmt lint \
 	tsan soak fuzz fuzz-cover nightly hooks clean
 
 setup:
@@ -83,6 +83,14 @@ errors-page:                     # docs/errors.md from the sources
 
 bench: setup
 	@$(PY) bench/bench.py
+
+# Models that people run, against JAX's CPU: docs/models.md.  MODELS=regex
+# takes some, BIG=--big those of gigabytes too.
+MODELS ?= .*
+bench-models:
+	@tools/setup.sh models
+	@$(PY) bench/models/run.py --device $(DEVICE) --only '$(MODELS)' $(BIG)
+	@$(PY) bench/models/plot.py bench/results/models-$(DEVICE).json build/models.png
 
 bless: debug                     # golden plans are written anew; read the diff
 	@SUNDOG_BLESS=1 meson test -C $(C) --suite golden

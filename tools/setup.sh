@@ -2,8 +2,9 @@
 # Sets up what is missing on Debian 12: packages, the Python environment with a
 # pinned JAX, Intel's OpenCL runtime for CPUs (a test device), our build, our
 # wheel.  A second run finds everything in place and returns at once.
-#   tools/setup.sh [build|sd|test|jax-tests]   the later ones bring what only
-#   they need, too; sd is for examples/stable_diffusion.py
+#   tools/setup.sh [build|sd|test|models|jax-tests]   the later ones bring
+#   what only they need, too; sd is for examples/stable_diffusion.py, models for
+#   bench/models
 set -eu
 cd "$(dirname "$0")/.."
 want=${1:-build}
@@ -19,6 +20,8 @@ python_packages="jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6 pytest==9.2.0 absl-py==
 # together with them on this JAX.
 sd_packages="diffusers==0.35.2 transformers==4.57.6 huggingface_hub==0.36.2
  tokenizers==0.22.2 flax==0.12.8 safetensors==0.8.0 pillow==13.0.0"
+# A model of bench/models is Keras's; its results are drawn.
+models_packages="keras==3.12.0 matplotlib==3.11.2"
 # What JAX's own tests import.
 jax_test_packages="hypothesis==6.142.1 mpmath==1.3.0 cloudpickle==3.1.2
  pillow==13.0.0 portpicker==1.6.0 flatbuffers==25.12.19 filelock==4.2.11
@@ -60,8 +63,11 @@ pip_install() { # stamp name, packages
 [ -x .venv/bin/python ] || python3 -m venv .venv
 pip_install jax "$python_packages"
 pip_install cl "$cl_packages"
-[ "$want" = build ] || pip_install sd "$python_packages $sd_packages"
-[ "$want" != jax-tests ] || pip_install jax-tests "$jax_test_packages"
+case $want in
+sd | test) pip_install sd "$python_packages $sd_packages" ;;
+models) pip_install models "$python_packages $models_packages" ;;
+jax-tests) pip_install jax-tests "$jax_test_packages" ;;
+esac
 
 # What is tested is what is shipped: LLVM inside.  A linker takes 7 s for that;
 # for shorter rounds: meson configure build/release -Dportable=false

@@ -71,6 +71,8 @@ static int strands_of(const plan_kernel *k, int axis)
         for (int g = 0; g < n->nguard; g++)
             all = SD_MAX(all, asked_for(n->guard[g].e, axis, extent));
     }
+    while (all / 2 >= extent)
+        all /= 2; /* the choices of another axis, seen from this one */
     return all;
 }
 

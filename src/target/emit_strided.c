@@ -76,7 +76,7 @@ static bool stands_at(const emit *e, const plan_node *n, const plan_node *first,
 {
     int64_t d;
 
-    return n->kind == PN_STORE && n->slot == first->slot &&
+    return n->kind == PN_STORE && !e->woven[n->id] && n->slot == first->slot &&
            plan_expr_distance(first->off, n->off, &d) && d == distance &&
            n->stage == first->stage && e->k->nstage == 1;
 }
@@ -113,7 +113,7 @@ void emit_find_woven(emit *e)
     for (int i = 0; i < k->nnode; i++) {
         const emit_woven *w = NULL;
 
-        if (k->node[i]->kind == PN_STORE)
+        if (k->node[i]->kind == PN_STORE && !e->woven[i])
             w = find_strands(e, k->node[i]);
         for (int j = 0; w && j < w->n; j++)
             e->woven[w->at[j]->id] = w;

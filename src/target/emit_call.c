@@ -155,6 +155,19 @@ static LLVMValueRef pass_argument(emit *e, LLVMValueRef v, LLVMTypeRef want)
     return LLVMBuildBitCast(e->b, v, want, "");
 }
 
+/* Machine code trusts its caller to have widened a narrow float's bits. */
+static void extend_arguments(emit *e, LLVMValueRef call, const LLVMTypeRef *t,
+                             int n)
+{
+    static const char name[] = "zeroext";
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, sizeof name - 1);
+
+    for (int i = 0; i < n && !e->gpu; i++)
+        if (t[i] == e->i8 || t[i] == e->i16)
+            LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)(i + 1),
+                                     LLVMCreateEnumAttribute(e->cx, kind, 0));
+}
+
 static LLVMValueRef call_one(emit *e, LLVMValueRef fn, LLVMTypeRef result,
                              LLVMValueRef *arg, int narg)
 {
@@ -172,6 +185,7 @@ static LLVMValueRef call_one(emit *e, LLVMValueRef fn, LLVMTypeRef result,
         x[n] = pass_argument(e, arg[i], pt[n]);
     v = LLVMBuildCall2(e->b, ft, fn, x, (unsigned)n, "");
     LLVMSetInstructionCallConv(v, LLVMGetFunctionCallConv(fn));
+    extend_arguments(e, v, pt, n);
     if (in_memory)
         return LLVMBuildLoad2(e->b, result, out, "");
     return rt == result ? v : LLVMBuildBitCast(e->b, v, result, "");

@@ -58,5 +58,5 @@ def decode(batch=1, length=256):
     cache = tuple((floats(i, batch, length, H, D // H),
                    floats(i + L, batch, length, H, D // H)) for i in range(L))
     inputs = ints(0, V, batch), ints(1, length, 1)[0]
-    return Program(lambda p, *a: one(Scope(p), *a), weights(one, cache, *inputs),
-                   cache, inputs)
+    return Program(lambda p, *a: one(Scope(p), *a),
+                   weights(one, cache, *inputs), cache, inputs)

@@ -33,7 +33,8 @@ def layer(s, x, keys, values, at):
     y = attend(q, ks, vs, jnp.arange(keys.shape[1]) <= at)
     x = x + dense(s("o"), y, D, False)
     h = rms_norm(s("n2"), x)
-    h = jax.nn.silu(dense(s("gate"), h, FF, False)) * dense(s("up"), h, FF, False)
+    gate = jax.nn.silu(dense(s("gate"), h, FF, False))
+    h = gate * dense(s("up"), h, FF, False)
     return x + dense(s("down"), h, D, False), keys, values
 
 

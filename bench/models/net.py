@@ -138,7 +138,8 @@ def sgd_step(loss, rate=0.05):
     """Momentum; loss gives what else it computes (statistics) beside."""
     def step(_, state, *batch):
         params, m = state
-        (value, more), g = jax.value_and_grad(loss, has_aux=True)(params, *batch)
+        (value, more), g = jax.value_and_grad(loss, has_aux=True)(params,
+                                                                  *batch)
         m = jax.tree.map(lambda m, g: 0.9 * m + g, m, g)
         params = jax.tree.map(lambda p, m: p - rate * m, params, m)
         return ({**params, **more}, m), value

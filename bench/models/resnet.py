@@ -29,7 +29,8 @@ def unit(s, x, width, stride, running):
                                               bias=False), running, g)
     y = jax.nn.relu(cb("a", x, width, 1))
     y = jax.nn.relu(cb("b", y, width, 3, stride))
-    # In training a unit begins as its shortcut, as is usual.
+    # In training a unit begins as its shortcut, as is usual: else gradients of
+    # so small a batch in f32 are 2 % from those in f64, on JAX's CPU as here.
     y = cb("c", y, 4 * width, 1, g=1 if running is None else 0)
     if x.shape != y.shape:
         x = cb("shortcut", x, 4 * width, 1, stride)

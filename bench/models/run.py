@@ -6,7 +6,8 @@ usage: run.py [--only REGEX] [--pairs N] [--curve N] [--big] [--device D]
 Each model gets a process on JAX's CPU and one on ours, which take turns, so
 that a busy machine meets both.  What the first call computes and the losses of
 training are compared; a wrong one fails the run.  Raw results go to FOLDER
-(bench/results) as JSON, a model's in place of those it had; plot.py draws them.  --check: right or not, no times.
+(bench/results) as JSON, a model's in place of those it had; plot.py draws them.
+--check: right or not, no times.
 """
 import argparse
 import datetime
@@ -99,7 +100,8 @@ def ratios(r):
     of = lambda f: f(c) / f(x) if f(c) and f(x) else None
     median = lambda k: of(lambda d: float(np.median(d[k] or [0])))
     return dict(time=median("run"), cpu=median("cpu"),
-                compile=of(lambda d: d.get("compile")), first=of(lambda d: d["first"]),
+                compile=of(lambda d: d.get("compile")),
+                first=of(lambda d: d["first"]),
                 memory=of(lambda d: d["memory"]))
 
 
@@ -164,7 +166,8 @@ def main():
     a = ap.parse_args()
     os.environ["JAX_PLATFORMS"] = "cpu"
     from table import ROWS
-    todo = [r for r in ROWS if re.search(a.only, r.name) and (a.big or not r.big)]
+    todo = [r for r in ROWS if re.search(a.only, r.name)
+            and (a.big or not r.big)]
     found, machine = [], dict(where(), device=a.device)
     print(HEAD, flush=True)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,5 @@
-"""Stable Diffusion v1.4 in plain JAX: text encoder, UNet with guidance, decoder,
-DDIM steps in a loop, one program from token ids to pixels."""
+"""Stable Diffusion v1.4 in plain JAX: text encoder, UNet with guidance, DDIM
+steps in a loop, decoder, in one program from token ids to pixels."""
 import jax
 import jax.numpy as jnp
 import numpy as np

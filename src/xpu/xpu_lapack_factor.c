@@ -114,53 +114,61 @@ sd_status lapack_lu(const lapack_job *j, const libcall_lu *c, char *const *p)
     return NULL;
 }
 
-sd_status lapack_qr(const lapack_job *j, const libcall_qr *c, char *const *p)
+typedef struct { /* reflectors in columns: found, or their product formed */
+    int64_t batch, m, n, t;
+    bool product;
+} packed_columns;
+
+static int64_t reduce_or_form(const lapack_job *j, const packed_columns *c,
+                              void *a, char *tau, void *work, int64_t *nwork)
 {
-    int64_t k = SD_MIN(c->m, c->n), nwork = -1, info = 0;
+    int64_t info = 0;
+
+    if (c->product)
+        LAPACK(j, ORGQR, &c->m, &c->n, &c->t, a, &c->m, tau, work, nwork,
+               &info);
+    else
+        LAPACK(j, GEQRF, &c->m, &c->n, a, &c->m, tau, work, nwork, &info);
+    return lapack_info(info);
+}
+
+static sd_status each_packed(const lapack_job *j, const packed_columns *c,
+                             const char *from, char *tau, char *to)
+{
     size_t count = (size_t)c->m * (size_t)c->n, each = count * j->size;
+    int64_t nwork = -1, info;
     double ask[2];
     void *a, *work;
     sd_status st;
 
     if ((st = lapack_area(j, LAPACK_A, count, j->size, &a)))
         return st;
-    LAPACK(j, GEQRF, &c->m, &c->n, a, &c->m, p[2], ask, &nwork, &info);
-    if ((info = lapack_info(info)) < 0)
-        return lapack_refused("geqrf", info);
+    if ((info = reduce_or_form(j, c, a, tau, ask, &nwork)) < 0)
+        return lapack_refused(c->product ? "orgqr" : "geqrf", info);
     if ((st = lapack_work(j, ask, c->n, &work, &nwork)))
         return st;
     for (int64_t b = 0; b < c->batch; b++) {
-        lapack_turn(j, a, p[0] + (size_t)b * each, c->m, c->n, false);
-        LAPACK(j, GEQRF, &c->m, &c->n, a, &c->m,
-               p[2] + (size_t)(b * k) * j->size, work, &nwork, &info);
-        lapack_turn(j, p[1] + (size_t)b * each, a, c->n, c->m, false);
+        lapack_turn(j, a, from + (size_t)b * each, c->m, c->n, false);
+        reduce_or_form(j, c, a, tau + (size_t)(b * c->t) * j->size, work,
+                       &nwork);
+        lapack_turn(j, to + (size_t)b * each, a, c->n, c->m, false);
     }
     return NULL;
+}
+
+sd_status lapack_qr(const lapack_job *j, const libcall_qr *c, char *const *p)
+{
+    packed_columns form = {c->batch, c->m, c->n, SD_MIN(c->m, c->n), false};
+
+    return each_packed(j, &form, p[0], p[2], p[1]);
 }
 
 sd_status lapack_reflections(const lapack_job *j, const libcall_reflections *c,
                              char *const *p)
 {
-    int64_t nwork = -1, info = 0;
-    size_t count = (size_t)c->m * (size_t)c->n, each = count * j->size;
-    double ask[2];
-    void *a, *work;
-    sd_status st;
+    packed_columns form = {c->batch, c->m, c->n, c->t, true};
 
-    if ((st = lapack_area(j, LAPACK_A, count, j->size, &a)))
-        return st;
-    LAPACK(j, ORGQR, &c->m, &c->n, &c->t, a, &c->m, p[1], ask, &nwork, &info);
-    if ((info = lapack_info(info)) < 0)
-        return lapack_refused("orgqr", info);
-    if ((st = lapack_work(j, ask, c->n, &work, &nwork)))
-        return st;
-    for (int64_t b = 0; b < c->batch; b++) {
-        lapack_turn(j, a, p[0] + (size_t)b * each, c->m, c->n, false);
-        LAPACK(j, ORGQR, &c->m, &c->n, &c->t, a, &c->m,
-               p[1] + (size_t)(b * c->t) * j->size, work, &nwork, &info);
-        lapack_turn(j, p[2] + (size_t)b * each, a, c->n, c->m, false);
-    }
-    return NULL;
+    return each_packed(j, &form, p[0], p[1], p[2]);
 }
 
 sd_status lapack_reflect(const lapack_job *j, const libcall_reflect *c,

@@ -4,7 +4,7 @@
 #ifndef DL_LA_EIGH_H
 #define DL_LA_EIGH_H
 
-#include "dl_la.h"
+#include "dl_la_reflect.h"
 
 enum { MOST_TURNS = 60 };
 

@@ -4,7 +4,7 @@
 #ifndef DL_LA_FACTOR_H
 #define DL_LA_FACTOR_H
 
-#include "dl_la.h"
+#include "dl_la_reflect.h"
 
 /* ---- Cholesky ---- */
 

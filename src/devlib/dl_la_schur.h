@@ -5,7 +5,7 @@
 #ifndef DL_LA_SCHUR_H
 #define DL_LA_SCHUR_H
 
-#include "dl_la.h"
+#include "dl_la_reflect.h"
 
 enum { MOST_STEPS = 90, FEW = DL_IS_COMPLEX ? 2 : 3 };
 

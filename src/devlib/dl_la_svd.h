@@ -6,7 +6,7 @@
 #ifndef DL_LA_SVD_H
 #define DL_LA_SVD_H
 
-#include "dl_la.h"
+#include "dl_la_reflect.h"
 
 enum { MOST_SVD_TURNS = 100 };
 

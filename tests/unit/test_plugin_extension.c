@@ -253,7 +253,7 @@ static void damaged_abi_versions_are_refused(void **state)
 
 static void abi_versions_come_back_from_bytes(void **state)
 {
-    char other[64];
+    char other[64], said[64], *format;
 
     (void)state;
     ABI;
@@ -270,7 +270,10 @@ static void abi_versions_come_back_from_bytes(void **state)
     assert_true(w.serialized_proto_size <= sizeof other);
     memcpy(other, w.serialized_proto, w.serialized_proto_size);
     /* The format is the first word of the last 16 bytes. */
-    other[w.serialized_proto_size - 16]++;
+    format = other + w.serialized_proto_size - 16;
+    snprintf(said, sizeof said, "programs of format %d, this library reads %d",
+             *format + 1, *format);
+    ++*format;
     EXT(r, ExecutableAbiVersion_FromProto, .serialized_proto = other,
         .serialized_proto_size = w.serialized_proto_size);
     EXT(q, RuntimeAbiVersion_FromProto, .serialized_proto = v.serialized_proto,
@@ -280,8 +283,7 @@ static void abi_versions_come_back_from_bytes(void **state)
     EXT(fits, RuntimeAbiVersion_IsCompatibleWithExecutable,
         .abi_version = q.abi_version, .executable_abi_version = r.abi_version);
     wrong(x->runtime_abi_version_is_compatible_with_executable(&fits),
-          PJRT_Error_Code_FAILED_PRECONDITION,
-          "programs of format 3, this library reads 2");
+          PJRT_Error_Code_FAILED_PRECONDITION, said);
     r.serialized_proto_size--;
     wrong(x->executable_abi_version_from_proto(&r),
           PJRT_Error_Code_INVALID_ARGUMENT, "ABI version");

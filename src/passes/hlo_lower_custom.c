@@ -81,8 +81,7 @@ static hlo_inst *lower_topk_call(hlo_inst *in)
     return if_right(x);
 }
 
-/* Is s the tuple of in's operands' first n, each with fewer, but as many as
- * the others, along dim? */
+/* Is s the tuple of in's first n operands, cut along dim to one length? */
 static bool is_cut(const sd_shape *s, const hlo_inst *in, int n, int64_t dim)
 {
     bool is = s->dtype == SD_TUPLE && s->nelem == n;

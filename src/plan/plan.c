@@ -99,17 +99,15 @@ sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
     p->dev = dev;
     pm.a = sd_arena_create();
     note_turns(&pm);
-    if ((st = plan_library(m, dev, opt)) || (st = plan_alias(m)) ||
-        (st = plan_fuse(m, opt))) {
-        sd_arena_destroy(pm.a);
-        return st;
+    if (!(st = plan_library(m, dev, opt)) && !(st = plan_alias(m)) &&
+        !(st = plan_fuse(m, opt))) {
+        p->program = thunk_program_create(m->name, dev);
+        pm.kernels = sd_map_create(pm.a);
+        st = make_program(&pm);
+        /* the list of kernels outlives the scratch */
+        p->kernel =
+            sd_arena_copy(a, p->kernel, (size_t)p->nkernel * sizeof *p->kernel);
     }
-    p->program = thunk_program_create(m->name, dev);
-    pm.kernels = sd_map_create(pm.a);
-    st = make_program(&pm);
-    /* the list of kernels outlives the scratch */
-    p->kernel =
-        sd_arena_copy(a, p->kernel, (size_t)p->nkernel * sizeof *p->kernel);
     sd_arena_destroy(pm.a);
 #ifndef NDEBUG
     if (!st)

@@ -149,9 +149,9 @@ static void cut_points(plan_kernel *k, int lane, int64_t want, int64_t width)
 /* ---- scatters on the host ---- */
 
 enum {
-    BATCHES = 4, /* tables that are filled in turns */
-    LEAST_TURNS = 64, /* updates, and operations for one, that make vectors */
-    LEAST_COMPUTED = 2
+    BATCHES = 4,      /* tables that are filled in turns */
+    LEAST_TURNS = 64, /* fewer updates are not worth vectors of places, */
+    LEAST_COMPUTED = 2 /* nor are places and values of fewer operations */
 };
 
 /* The axis along which places lie closest, not one of a batch, whose places

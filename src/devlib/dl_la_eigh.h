@@ -174,6 +174,29 @@ DL_PART void ql_step(const three_diagonals *b, I l, I m, int64_t top,
     put_at(live, (R)0, last, e);
 }
 
+/* The one turn that makes the blocks [l, l + 1] of the lanes `pair` diagonal.
+ * The smaller value is the determinant over the larger one, so that of a
+ * singular block, [1 1; 1 1], it is 0 and not a rounding error below. */
+DL_PART void end_pairs(const three_diagonals *b, I l, M pair)
+{
+    I first = SEL(pair, l, (I)0);
+    R x = at(b->d, first), y = at(b->d, first + 1), off = at(b->e, first);
+    R tau = (y - x) / (2 * off);
+    R t = 1 / (tau + with_sign(length2(tau, (R)1), tau));
+    R c = 1 / length2(t, (R)1), s = t * c;
+    R square = off * off, lost = FMA(-off, off, square);
+    R product = FMA(x, y, -square) + lost;
+    R upper = FMA(-t, off, x), lower = FMA(t, off, y);
+    M upper_is_less = (M)(ABS(upper) < ABS(lower));
+
+    make_unit(&c, &s);
+    put_at(pair, SEL(upper_is_less, product / lower, upper), first, b->d);
+    put_at(pair, SEL(upper_is_less, lower, product / upper), first + 1, b->d);
+    put_at(pair, (R)0, first, b->e);
+    put_at(pair, c, first + 1, b->c);
+    put_at(pair, s, first + 1, b->s);
+}
+
 /* False of what did not converge. */
 DL_PART M ql(three_diagonals *b)
 {
@@ -188,9 +211,18 @@ DL_PART M ql(three_diagonals *b)
         int64_t bottom = most_lane(SEL(l < (I)b->n, m, (I)0));
         sweep w = {bottom, -1, bottom - top, b->c, b->s};
 
+        M pair = (M)(l < (I)b->n) & (M)(m == l + 1);
+
         if (turn == MOST_TURNS * b->n)
             break;
-        ql_step(b, l, m, top, bottom);
+        if (bottom - top > 1)
+            ql_step(b, SEL(pair, (I)b->n, l), m, top, bottom);
+        else {
+            b->c[bottom] = (R)1;
+            b->s[bottom] = (R)0;
+        }
+        if (ANY(pair))
+            end_pairs(b, l, pair);
         turn_sweep(&w, b->z, b->n);
     }
     return (M)(l >= (I)b->n);

@@ -190,11 +190,10 @@ static hlo_inst *gram(hlo_at p, hlo_inst *v)
 /* (1 - V T V^H)^H a */
 static hlo_inst *apply_panel(hlo_at p, hlo_inst *v, hlo_inst *tau, hlo_inst *a)
 {
-    hlo_inst *vh = matrix_adjoint(p, v), *y;
-    hlo_inst *d = upright(p, matrix_conj(p, tau));
+    hlo_inst *d = upright(p, matrix_conj(p, tau)), *y;
 
     /* T^H = (1 + (S D)^H)^-1 D^H; the solver reads below the diagonal only */
-    y = scaled(p, matrix_product(p, vh, a), d);
+    y = scaled(p, matrix_inner(p, v, a), d);
     y = matrix_solve_lower(p, scaled(p, gram(p, v), d), y, true);
     return bin(p, HLO_SUBTRACT, a, matrix_product(p, v, y));
 }

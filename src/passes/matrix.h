@@ -17,6 +17,9 @@ hlo_inst *matrix_conj(hlo_at p, hlo_inst *x);
 hlo_inst *matrix_transpose(hlo_at p, hlo_inst *x);
 hlo_inst *matrix_adjoint(hlo_at p, hlo_inst *x);
 hlo_inst *matrix_product(hlo_at p, hlo_inst *x, hlo_inst *y);
+/* x^H y as sums of short sums: rounding errors of one sign, as those of equal
+ * numbers, do not add up along a whole column. */
+hlo_inst *matrix_inner(hlo_at p, hlo_inst *x, hlo_inst *y);
 /* v as the type of x in all of a [n, rows, cols]. */
 hlo_inst *matrix_fill(hlo_at p, const hlo_inst *like, int64_t rows,
                       int64_t cols, double v);

@@ -1,6 +1,7 @@
 """Residuals of every factorization and eigenproblem, beside LAPACK's.
 
 usage: linalg_residuals.py [--sizes N,N,...] [--types f32,f64,c64,c128]
+                           [--only REGEX]
 SUNDOG_DEVICE says where.  For each kind of matrix, size and type: how far the
 factors are from what they must be, as a multiple of what the same operation on
 JAX's CPU (LAPACK) leaves, or of one rounding of the operand where that is more.
@@ -8,6 +9,7 @@ Prints the worst of each operation; exit status 1 says that one is above 10, or
 that a NaN in the operand did not come back as one.
 """
 import argparse
+import re
 import sys
 
 import numpy as np
@@ -189,6 +191,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default="0,1,2,3,5,8,17,33,64,100,200")
     parser.add_argument("--types", default="f32,f64,c64,c128")
+    parser.add_argument("--only", default="", help="operations")
     options = parser.parse_args()
     import jax
     jax.config.update("jax_enable_x64", True)
@@ -203,6 +206,8 @@ def main():
                     some = dict(ANY, **SQUARE) if a.shape[0] == a.shape[1] \
                         else ANY
                     for op, f in some.items():
+                        if not re.search(options.only, op):
+                            continue
                         ratio, what = compare(jax, f, a, ours, cpu)
                         worst[op, name] = max(
                             worst.get((op, name), (-1.0,)),

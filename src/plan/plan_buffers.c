@@ -2,7 +2,9 @@
  * and body stand between its begin and its end.  A storage is memory; it has
  * the lives of the values that are kept there.  Storages that must be one are
  * united while walking; then every copy tries to be none, parameters that are
- * given away try to be outputs, and what is left is packed into one slab. */
+ * given away try to be outputs, what dies in a step leaves its memory to what
+ * the step makes, and what is left is packed into outputs that are not computed
+ * yet and into one slab. */
 #include "plan_mem.h"
 
 #include <stdlib.h>
@@ -350,6 +352,15 @@ static void walk(plan_mem *pm, hlo_comp *c, must_list *must)
 
 /* ---- places ---- */
 
+/* Memory in which temporaries are placed: an output before it is computed, or
+ * the slab, which grows. */
+typedef struct {
+    const storage *output; /* NULL: the slab */
+    int buffer;
+    uint64_t room, end;
+    sd_vec(storage *) in; /* by offset */
+} place;
+
 static int by_size(const void *a, const void *b)
 {
     const storage *x = *(storage *const *)a, *y = *(storage *const *)b;
@@ -359,40 +370,97 @@ static int by_size(const void *a, const void *b)
     return x->from < y->from ? -1 : x->from > y->from;
 }
 
+static int by_room(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+
+    if (x->room != y->room)
+        return x->room < y->room ? 1 : -1;
+    return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
+}
+
 static uint64_t rounded(uint64_t n)
 {
     return (n + 63) & ~(uint64_t)63;
 }
 
-/* Largest first; each at the lowest place where nothing that lives at the same
- * time lies. */
-static uint64_t pack(plan_mem *pm, storage **list, int n, int buffer)
+/* Lives are in order and apart: plan_share saw to it. */
+static bool live_together(const storage *x, const storage *y)
 {
-    storage **placed = sd_arena_array(pm->a, storage *, n + 1); /* by offset */
-    uint64_t end = 0;
+    int i = 0, j = 0;
 
-    qsort(list, (size_t)n, sizeof *list, by_size);
-    for (int i = 0; i < n; i++) {
-        storage *s = list[i];
-        uint64_t at = 0;
-        int k = i;
+    if (x->from > y->to || y->from > x->to)
+        return false;
+    while (i < x->life.n && j < y->life.n) {
+        const plan_life *a = &x->life.at[i], *b = &y->life.at[j];
 
-        for (int j = 0; j < i; j++) {
-            const storage *o = placed[j];
-
-            if (o->from > s->to || s->from > o->to)
-                continue;
-            if (at + rounded(s->bytes) <= o->slice.offset)
-                break;
-            at = SD_MAX(at, o->slice.offset + rounded(o->bytes));
-        }
-        s->slice = (thunk_slice){buffer, at, s->bytes};
-        end = SD_MAX(end, at + rounded(s->bytes));
-        for (; k > 0 && placed[k - 1]->slice.offset > at; k--)
-            placed[k] = placed[k - 1];
-        placed[k] = s;
+        if (a->to < b->from)
+            i++;
+        else if (b->to < a->from)
+            j++;
+        else
+            return true;
     }
-    return end;
+    return false;
+}
+
+/* Another memory is the host's, and far from the device. */
+static bool is_in_device_memory(const hlo_module *m, int output)
+{
+    const char *name = m->output_memory ? m->output_memory[output] : NULL;
+
+    return !name || strcmp(name, "device") == 0;
+}
+
+/* The lowest offset at which nothing lies that lives at the same time. */
+static bool put_into(plan_mem *pm, place *p, storage *s)
+{
+    uint64_t at = 0;
+    int k = p->in.n;
+
+    if (s->bytes > p->room || (p->output && live_together(p->output, s)))
+        return false;
+    for (int i = 0; i < p->in.n; i++) {
+        const storage *o = p->in.at[i];
+
+        if (o->slice.offset + o->bytes <= at || !live_together(o, s))
+            continue;
+        if (at + s->bytes <= o->slice.offset)
+            break;
+        at = rounded(o->slice.offset + o->bytes);
+    }
+    if (at > p->room - s->bytes)
+        return false;
+    s->slice = (thunk_slice){p->buffer, at, s->bytes};
+    p->end = SD_MAX(p->end, rounded(at + s->bytes));
+    sd_push(pm->a, &p->in);
+    for (; k > 0 && p->in.at[k - 1]->slice.offset > at; k--)
+        p->in.at[k] = p->in.at[k - 1];
+    p->in.at[k] = s;
+    return true;
+}
+
+/* Largest first, into the largest place that takes it, so that few are used and
+ * stay in the caches; last into the slab.  Returns the slab's bytes. */
+static uint64_t pack(plan_mem *pm, storage **list, int n, int slab)
+{
+    int nout = home_of(pm->m->entry->root)->n, nplace = 0;
+    place *p = sd_arena_array(pm->a, place, nout + 1);
+
+    for (int i = 0; i < nout; i++) {
+        const storage *o = plan_output_at(pm, i);
+
+        if (is_in_device_memory(pm->m, i))
+            p[nplace++] = (place){
+                .output = o, .buffer = o->slice.buffer, .room = o->bytes};
+    }
+    qsort(p, (size_t)nplace, sizeof *p, by_room);
+    p[nplace++] = (place){.buffer = slab, .room = UINT64_MAX};
+    qsort(list, (size_t)n, sizeof *list, by_size);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < nplace && !put_into(pm, &p[k], list[i]); k++)
+            ;
+    return p[nplace - 1].end;
 }
 
 static void find_hull(storage *s)
@@ -457,9 +525,11 @@ static void place_all(plan_mem *pm)
     for (int i = 0; i < pm->all.n; i++) {
         storage *s = pm->all.at[i];
 
-        if (s->into || s->param >= 0 || s->output >= 0)
+        if (s->into)
             continue;
         find_hull(s);
+        if (s->param >= 0 || s->output >= 0)
+            continue;
         if (s->constant)
             place_constant(pr, s);
         else

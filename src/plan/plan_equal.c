@@ -76,8 +76,7 @@ static bool same_axis(const plan_axis *x, const plan_axis *y)
 static bool same_slot(const plan_slot *x, const plan_slot *y)
 {
     return x->dtype == y->dtype && x->count == y->count &&
-           x->access == y->access && x->align == y->align &&
-           x->noalias == y->noalias;
+           x->access == y->access && x->align == y->align;
 }
 
 static bool same_keys(const plan_sort *x, const plan_sort *y)

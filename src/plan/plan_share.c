@@ -174,6 +174,22 @@ static void share_copies(const sharing *sh)
         }
 }
 
+/* What dies in a kernel leaves its memory to a result of the same size, if
+ * every element is read where it is written. */
+static void share_dying(const sharing *sh, hlo_inst *in)
+{
+    const plan_home *p = home_of(in);
+
+    for (int o = 0; o < p->n; o++)
+        for (int k = 0; k < in->narg; k++) {
+            const plan_home *x = home_of(in->arg[k]);
+
+            if (x->at[0]->life.at[x->life[0]].to == p->time &&
+                p->at[o]->bytes && try_share(sh, x->at[0], p->at[o]))
+                break;
+        }
+}
+
 /* A parameter that is given away may be an output's memory. */
 static void give(const sharing *sh, int64_t param, storage *out)
 {
@@ -272,5 +288,8 @@ sd_status plan_share(plan_mem *pm)
     sh.needs = sd_arena_array(pm->a, bool, largest_kernel(&sh) + 1);
     share_copies(&sh);
     donate(&sh);
+    for (int t = 0; t <= pm->time; t++)
+        if (sh.step[t] && sh.step[t]->op == HLO_FUSION)
+            share_dying(&sh, sh.step[t]);
     return check_lives(pm);
 }

@@ -57,8 +57,11 @@ static int number_of(stepper *s, plan_kernel *k)
 
     k->same_hash = sd_map_get(s->by_hash, h);
     for (plan_kernel *o = k->same_hash; o; o = o->same_hash)
-        if (plan_kernel_equal(o, k))
+        if (plan_kernel_equal(o, k)) {
+            for (int i = 0; i < k->nslot; i++)
+                o->slot[i].noalias &= k->slot[i].noalias;
             return o->number;
+        }
     k->number = s->kernel.n;
     *sd_push(s->pm->a, &s->kernel) = k;
     sd_map_set(s->by_hash, h, k);

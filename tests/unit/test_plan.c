@@ -157,6 +157,7 @@ static void close_to(const char *name, const hlo_value *want, const void *got)
 
 typedef struct {
     int kernel, libcall, copy;
+    uint64_t temp;
 } counts;
 
 static void count_steps(const thunk_seq *s, counts *c)
@@ -218,6 +219,7 @@ static counts try_program(const char *name, const char *device)
     assert_true(device_desc_of_name(device, &dev));
     p = make(a, name, &dev);
     count_steps(&p->program->seq, &n);
+    n.temp = p->program->temp_bytes;
     for (int i = 0; i < c->nparam; i++) {
         arg[i] = hlo_value_make(a, c->param[i]->shape);
         fill(arg[i].shape, arg[i].data);
@@ -238,13 +240,14 @@ static counts try_program(const char *name, const char *device)
 }
 
 /* Kernels and calls on the described host, kernels on the described GPU,
- * copies on both.  The figures are meant: one that grows is a slower plan. */
+ * copies on both, bytes of temporaries on the host.  The figures are meant: one
+ * that grows is a slower plan, or a larger one. */
 static const struct {
     const char *name;
-    int kernel, libcall, gpu_kernel, copy;
+    int kernel, libcall, gpu_kernel, copy, temp;
 } programs[] = {
-#define PROGRAM(name, kernel, libcall, gpu_kernel, copy) \
-    {#name, kernel, libcall, gpu_kernel, copy},
+#define PROGRAM(name, kernel, libcall, gpu_kernel, copy, temp) \
+    {#name, kernel, libcall, gpu_kernel, copy, temp},
 #include "test_plan.def"
 #undef PROGRAM
 };
@@ -258,12 +261,14 @@ static void programs_plan_and_run(void **state)
         seed = i;
         h = try_program(programs[i].name, "host:v4");
         g = try_program(programs[i].name, "cl:pvc");
-        print_message("%s: %d kernels, %d calls, %d copies; GPU %d, %d\n",
-                      programs[i].name, h.kernel, h.libcall, h.copy, g.kernel,
-                      g.copy);
+        print_message("%s: %d kernels, %d calls, %d copies, %" PRIu64
+                      " bytes; GPU %d, %d\n",
+                      programs[i].name, h.kernel, h.libcall, h.copy, h.temp,
+                      g.kernel, g.copy);
         assert_int_equal(h.kernel, programs[i].kernel);
         assert_int_equal(h.libcall, programs[i].libcall);
         assert_int_equal(h.copy, programs[i].copy);
+        assert_int_equal(h.temp, programs[i].temp);
         assert_int_equal(g.kernel, programs[i].gpu_kernel);
         assert_int_equal(g.libcall, 0);
     }

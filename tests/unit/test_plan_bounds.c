@@ -289,6 +289,7 @@ static void kernels_are_equal_only_in_every_field(void **state)
 
     (void)state;
     y->k.name = "another";
+    y->slot[0].noalias = true; /* what a step says; no emitter reads it */
     assert_true(plan_kernel_equal(&x->k, &y->k));
     assert_int_equal(plan_kernel_hash(&x->k), plan_kernel_hash(&y->k));
 #define DIFFERS(field, with) \
@@ -329,7 +330,6 @@ static void kernels_are_equal_only_in_every_field(void **state)
     DIFFERS(slot[0].count, 8);
     DIFFERS(slot[0].access, 3);
     DIFFERS(slot[0].align, 64);
-    DIFFERS(slot[0].noalias, true);
     DIFFERS(stage[0].axes, 1);
     DIFFERS(sort.rows, 3);
     DIFFERS(sort.n, 4);

@@ -70,6 +70,7 @@ typedef enum {
     PN_INDEX,   /* the value of an index expression, converted to dtype */
     PN_ELT,     /* one element of an elementwise HLO op on arg[] */
     PN_REDUCE,  /* over axes; arg[0..nout) values, arg[nout..2nout) inits */
+    PN_CONTRACT, /* sum of arg[0] * arg[1] over axes */
     PN_SCAN,    /* running reduction along the axis `over`; same args */
     PN_PICK,    /* result number `out` of a REDUCE or SCAN with several */
     PN_PARAM,   /* in a plan_body: parameter number `out` */
@@ -94,6 +95,10 @@ typedef struct { /* a scalar function: reducer, comparator, combiner */
  * order, last axis fastest. */
 typedef struct { int lanes; } plan_order;
 
+/* The order of a CONTRACT: acc = 0, then acc = fma(arg[0], arg[1], acc) for
+ * floats, acc + arg[0] * arg[1] for integers and complex numbers, over the axes
+ * in rising lexicographic order, the last one fastest.  All three are of the
+ * node's type. */
 struct plan_node {
     plan_node_kind kind;
     int id;               /* place in the kernel's list */
@@ -103,8 +108,8 @@ struct plan_node {
     int narg;
     plan_node **arg;
     uint64_t varies;      /* axes the value depends on */
-    uint64_t over;        /* REDUCE, SCAN, SCATTER: axes it runs over */
-    int stage;            /* REDUCE, STORE, SCATTER: in which stage it sinks;
+    uint64_t over;        /* REDUCE, CONTRACT, SCAN, SCATTER: axes it runs over */
+    int stage;            /* REDUCE, CONTRACT, STORE, SCATTER: where it sinks;
                              others: the first stage that can know it */
     int slot;             /* LOAD, STORE, SCATTER */
     const plan_expr *off; /* LOAD, STORE, SCATTER: element offset; INDEX */
@@ -239,6 +244,12 @@ void plan_destroy(plan *p); /* the program, when nobody took it; takes NULL */
 void plan_print(sd_buf *b, const plan *p);
 void plan_print_kernel(sd_buf *b, const plan_kernel *k);
 sd_status plan_verify(const plan *p);
+
+/* Nodes that run over all of some axes and have a value after their stage. */
+static inline bool plan_is_sum(const plan_node *n)
+{
+    return n->kind == PN_REDUCE || n->kind == PN_CONTRACT;
+}
 
 /* ---- ask about expressions (plan_expr.c): for emitters ---- */
 

@@ -152,7 +152,8 @@ bool plan_any_order(const plan_node *n)
 
 /* ---- contractions ---- */
 
-static plan_body *sum_body(plan_lowering *lw, sd_dtype t)
+/* Of truth values: a sum of products is whether any pair is true. */
+static plan_body *any_body(plan_lowering *lw)
 {
     plan_body *b = sd_arena_new(lw->a, plan_body);
     plan_node *n = sd_arena_array(lw->a, plan_node, 3);
@@ -162,8 +163,8 @@ static plan_body *sum_body(plan_lowering *lw, sd_dtype t)
         n[i] = (plan_node){.kind = i < 2 ? PN_PARAM : PN_ELT,
                            .id = i,
                            .out = i,
-                           .dtype = t,
-                           .op = HLO_ADD};
+                           .dtype = SD_PRED,
+                           .op = HLO_OR};
         b->node[i] = &n[i];
     }
     n[2].out = 0;
@@ -176,11 +177,7 @@ static plan_body *sum_body(plan_lowering *lw, sd_dtype t)
     b->nnode = 3;
     b->nparam = 2;
     b->nroot = 1;
-    b->op = HLO_ADD;
-    if (t == SD_PRED) { /* pred sums are ors, in dots as well */
-        n[2].op = HLO_OR;
-        b->op = HLO_OR;
-    }
+    b->op = HLO_OR;
     return b;
 }
 
@@ -191,13 +188,59 @@ static sd_dtype accumulator(sd_dtype t)
                : t;
 }
 
+static plan_node *contract_truths(plan_lowering *lw, const hlo_inst *in,
+                                  plan_node **side, uint64_t over)
+{
+    plan_node *arg[2];
+
+    arg[0] = plan_node_elt(lw, HLO_AND, SD_PRED, NULL, 2, side);
+    arg[1] = plan_node_const(lw, SD_PRED, 0);
+    return make_reduce(lw, in, 0, 1, sd_arena_copy(lw->a, arg, sizeof arg),
+                       any_body(lw), over, 1);
+}
+
+/* One product needs no loop; zero is added as to a sum's first. */
+static plan_node *one_product(plan_lowering *lw, sd_dtype t, plan_node **side)
+{
+    plan_node *sum[2];
+
+    sum[0] = plan_node_elt(lw, HLO_MULTIPLY, t, NULL, 2, side);
+    sum[1] = plan_node_const(lw, t, 0);
+    return plan_node_elt(lw, HLO_ADD, t, NULL, 2, sum);
+}
+
+static plan_node *contract(plan_lowering *lw, const hlo_inst *in, sd_dtype t,
+                           plan_node **side, uint64_t over)
+{
+    plan_node *n;
+
+    if (over == 0)
+        return one_product(lw, t, side);
+    n = plan_node_new(
+        lw, (plan_node){.kind = PN_CONTRACT,
+                        .in = in,
+                        .dtype = t,
+                        .narg = 2,
+                        .arg = sd_arena_copy(lw->a, side, 2 * sizeof *side),
+                        .over = over,
+                        .nout = 1,
+                        .order = {1}});
+    if (n->varies & ~lw->outer)
+        return plan_lower_fail(lw,
+                               sd_error(SD_INTERNAL,
+                                        "%s: a product inside another's loop",
+                                        in->name),
+                               t);
+    return n;
+}
+
 static plan_node *lower_contraction(plan_lowering *lw, const hlo_inst *in,
                                     index_in index, plan_guards g)
 {
     const plan_expr *axis[SD_MAX_RANK];
     int64_t extent[SD_MAX_RANK];
     sd_dtype acc = accumulator(in->shape->dtype);
-    plan_node *side[2], *arg[2], *red;
+    plan_node *side[2], *sum;
     uint64_t over;
 
     for (int i = plan_inner_extents(in, extent) - 1; i >= 0; i--)
@@ -210,12 +253,9 @@ static plan_node *lower_contraction(plan_lowering *lw, const hlo_inst *in,
         side[k] = view(lw, in, k, index, axis, g, plan_node_const(lw, t, 0));
         side[k] = plan_node_convert(lw, acc, side[k]);
     }
-    arg[0] = plan_node_elt(lw, acc == SD_PRED ? HLO_AND : HLO_MULTIPLY, acc,
-                           NULL, 2, side);
-    arg[1] = plan_node_const(lw, acc, 0);
-    red = make_reduce(lw, in, 0, 1, sd_arena_copy(lw->a, arg, sizeof arg),
-                      sum_body(lw, acc), over, 1);
-    return plan_node_convert(lw, in->shape->dtype, red);
+    sum = acc == SD_PRED ? contract_truths(lw, in, side, over)
+                         : contract(lw, in, acc, side, over);
+    return plan_node_convert(lw, in->shape->dtype, sum);
 }
 
 plan_node *plan_lower_reducing(plan_lowering *lw, const hlo_inst *in, int out,

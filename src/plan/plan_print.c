@@ -128,7 +128,7 @@ static const char *const kind_name[] = {
     [PN_LOAD] = "load",       [PN_CONST] = "const",   [PN_INDEX] = "index",
     [PN_ELT] = "elt",         [PN_REDUCE] = "reduce", [PN_SCAN] = "scan",
     [PN_PICK] = "pick",       [PN_PARAM] = "param",   [PN_STORE] = "store",
-    [PN_SCATTER] = "scatter",
+    [PN_SCATTER] = "scatter", [PN_CONTRACT] = "contract",
 };
 
 static bool has_place(const plan_node *n)

@@ -58,7 +58,7 @@ static void drop_dead(plan_lowering *lw)
 
 static int level_after(const plan_node *n)
 {
-    return n->stage + (n->kind == PN_REDUCE);
+    return n->stage + plan_is_sum(n);
 }
 
 static int expr_level(const plan_expr *e)
@@ -86,7 +86,7 @@ static int level_of(const plan_node *n)
 
 static bool is_sink(const plan_node *n)
 {
-    return writes(n) || n->kind == PN_REDUCE;
+    return writes(n) || plan_is_sum(n);
 }
 
 static uint64_t inner_of(const plan_lowering *lw, const plan_node *n)
@@ -142,8 +142,8 @@ double plan_points(const plan_kernel *k, uint64_t axes)
 
 static double node_cost(const plan_node *n)
 {
-    if (n->kind == PN_REDUCE)
-        return 1;
+    if (plan_is_sum(n))
+        return n->kind == PN_CONTRACT ? 2 : 1;
     if (n->kind != PN_ELT)
         return 0;
     return hlo_op_table[n->op].props & HLO_P_HEAVY ? 16 : 1;

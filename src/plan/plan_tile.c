@@ -278,6 +278,7 @@ static bool has_rows(const plan_kernel *k, int lane)
         const plan_node *n = k->node[i];
 
         if (n->kind == PN_SCAN || n->kind == PN_SCATTER ||
+            n->kind == PN_CONTRACT ||
             (n->kind == PN_STORE && n->stage == 0) ||
             (n->kind == PN_REDUCE && !adds_up(k, n, lane)))
             return false;
@@ -406,7 +407,7 @@ static void find_needs(const plan_kernel *k, uint64_t lane, uint64_t *need)
     for (int i = k->nnode - 1; i >= 0; i--) {
         const plan_node *n = k->node[i];
 
-        if (n->kind == PN_REDUCE || n->kind == PN_STORE)
+        if (plan_is_sum(n) || n->kind == PN_STORE)
             need[i] = 1ull << n->stage;
         if (n->parked) /* later stages read it instead */
             need[i] &= -need[i];

@@ -44,14 +44,18 @@ static sd_status check_node(const plan_kernel *k, const plan_node *n)
     if (n->kind == PN_LOAD && n->nguard == 0 &&
         (n->off->lo < 0 || n->off->hi >= k->slot[n->slot].count))
         return bad(k, n, "reads outside its slot");
+    if (n->kind == PN_CONTRACT &&
+        (n->narg != 2 || !n->over || n->arg[0]->dtype != n->dtype ||
+         n->arg[1]->dtype != n->dtype))
+        return bad(k, n, "a product of other types, or over nothing");
     if (n->stage < 0 || n->stage > k->nstage)
         return bad(k, n, "no such stage");
-    if (n->kind == PN_REDUCE || sink) {
+    if (plan_is_sum(n) || sink) {
         if (n->stage >= k->nstage ||
             k->stage[n->stage].axes != ((n->varies | n->over) & ~outer))
             return bad(k, n, "not the axes of its stage");
     }
-    if (n->kind == PN_REDUCE && n->varies & ~outer)
+    if (plan_is_sum(n) && n->varies & ~outer)
         return bad(k, n, "a reduction that varies on an inner axis");
     return NULL;
 }

@@ -278,8 +278,8 @@ static int column_copies(const emit *e)
 
         if (n->kind == PN_SCAN || n->kind == PN_SCATTER)
             return 1;
-        if (n->kind == PN_REDUCE)
-            body += n->nout;
+        if (plan_is_sum(n)) /* a product's two, as multiply and add */
+            body += n->narg;
         else if (n->varies & ~e->outer)
             body++;
         if (n->kind == PN_ELT && (hlo_op_table[n->op].props & HLO_P_HEAVY))

@@ -49,7 +49,7 @@ int emit_node_level(emit *e, const plan_node *n)
 
     if (s->set)
         return s->level;
-    if (n->kind == PN_REDUCE)
+    if (plan_is_sum(n))
         return e->outer_depth;
     if (e->parked[n->id]) {
         for (int i = 0; i < e->k->naxis; i++)

@@ -117,7 +117,7 @@ static void start_acc(emit *e, emit_reduction *r, int o, int c)
 {
     emit_value v = {LLVMConstNull(r->type[o]), NULL};
 
-    if (r->identity)
+    if (r->identity) /* a CONTRACT starts at 0 */
         body_identity(e, r->n->body, r->n->arg[o]->dtype, &v);
     else if (emit_is_complex(r->n->arg[o]->dtype))
         v.im = v.re;
@@ -167,7 +167,8 @@ emit_reduction *emit_reduce_begin(emit *e, const plan_node *n,
     r->lanes = SD_MAX(n->order.lanes, 1);
     r->width = width_of(e, n, how, r->lanes);
     r->identity =
-        n->nout == 1 && body_identity(e, n->body, n->arg[0]->dtype, &unused);
+        n->kind == PN_REDUCE && n->nout == 1 &&
+        body_identity(e, n->body, n->arg[0]->dtype, &unused);
     r->keep = n->varies;
     if (how == EMIT_R_COPIES || (how == EMIT_R_VECTOR && !e->gpu))
         r->keep |= n->over;
@@ -240,6 +241,43 @@ static bool starts_here(const emit *e, const emit_reduction *r)
     for (int a = 0; yes && a < e->k->naxis; a++)
         yes = !(r->n->over >> a & 1) || is_true(e->axis[a].first);
     return yes;
+}
+
+/* ---- products ---- */
+
+emit_value emit_multiply_add(emit *e, sd_dtype t, emit_value x, emit_value y,
+                             emit_value acc)
+{
+    emit_value arg[2] = {x, y}, sum[2] = {acc};
+    sd_dtype type[2] = {t, t};
+    LLVMValueRef v[3];
+
+    if (sd_dtype_kind(t) == SD_K_FLOAT) {
+        int w = emit_width(acc.re);
+
+        v[0] = emit_splat(e, x.re, w);
+        v[1] = emit_splat(e, y.re, w);
+        v[2] = acc.re;
+        return (emit_value){
+            emit_intrinsic(e, "llvm.fma", LLVMTypeOf(acc.re), v, 3), NULL};
+    }
+    sum[1] = emit_elt(e, HLO_MULTIPLY, NULL, t, 2, arg, type);
+    return emit_elt(e, HLO_ADD, NULL, t, 2, sum, type);
+}
+
+static void contract_step(emit *e, emit_reduction *r, int copy, int acc)
+{
+    const plan_node *n = r->n;
+    emit_value x[2], was = load_acc(e, r, 0, acc), sum;
+    LLVMValueRef valid = e->gpu ? NULL : emit_mask(e, n->over, copy);
+
+    for (int i = 0; i < 2; i++)
+        x[i] = emit_node_value(e, n->arg[i],
+                               emit_canon(e, copy, n->arg[i]->varies));
+    sum = emit_multiply_add(e, n->dtype, x[0], x[1], was);
+    if (valid)
+        sum = emit_select_value(e, valid, sum, was);
+    store_acc(e, r, 0, acc, sum);
 }
 
 static LLVMValueRef first_of(emit *e, const emit_reduction *r, int copy)
@@ -344,6 +382,10 @@ void emit_reduce_step(emit *e, emit_reduction *r, int copy)
     emit_value *x = emit_values(e, r->n->nout);
     int acc = emit_canon(e, copy, r->keep);
 
+    if (r->n->kind == PN_CONTRACT) {
+        contract_step(e, r, copy, acc);
+        return;
+    }
     for (int o = 0; o < r->n->nout; o++) {
         const plan_node *a = r->n->arg[o];
 
@@ -619,6 +661,10 @@ static void join_copy(emit *e, emit_reduction *r, int c, emit_value *out)
     emit_value *x = emit_values(e, n->nout), *init = emit_values(e, n->nout);
     emit_value id = {NULL, NULL};
 
+    if (n->kind == PN_CONTRACT) {
+        out[0] = load_acc(e, r, 0, c);
+        return;
+    }
     for (int o = 0; o < n->nout; o++) {
         const plan_node *a = n->arg[n->nout + o];
 

@@ -23,7 +23,7 @@ static void loops(pass *p, int i);
 
 static bool is_sink(const plan_node *n)
 {
-    return n->kind == PN_STORE || n->kind == PN_SCATTER || n->kind == PN_REDUCE;
+    return n->kind == PN_STORE || n->kind == PN_SCATTER || plan_is_sum(n);
 }
 
 /* ---- what a pass needs ---- */
@@ -68,7 +68,7 @@ static uint64_t all_vary(const plan_node *n)
         v |= n->off->varies;
     if (n->kind == PN_STORE || n->kind == PN_SCATTER)
         v |= n->arg[0]->varies;
-    if (n->kind == PN_REDUCE)
+    if (plan_is_sum(n))
         v |= n->over;
     return v;
 }
@@ -83,7 +83,7 @@ static void emit_sink(pass *p, const plan_node *n, int copy)
         emit_scatter_in_turns(e, n, copy);
     else if (n->kind == PN_SCATTER)
         emit_scatter(e, n, copy);
-    for (int i = 0; n->kind == PN_REDUCE && i < p->nreduction; i++)
+    for (int i = 0; plan_is_sum(n) && i < p->nreduction; i++)
         if (emit_reduction_node(p->reduction[i]) == n)
             emit_reduce_step(e, p->reduction[i], copy);
 }
@@ -389,7 +389,7 @@ static void run_pass(pass *p, uint64_t axes)
     open_pass(p, axes);
     decide(p);
     for (int i = 0; i < e->k->nnode; i++)
-        if (p->sink[i] && e->k->node[i]->kind == PN_REDUCE)
+        if (p->sink[i] && plan_is_sum(e->k->node[i]))
             p->reduction[p->nreduction++] =
                 emit_reduce_begin(e, e->k->node[i], p->how);
     loops(p, 0);
@@ -462,7 +462,7 @@ static void emit_stage(emit *e, int stage)
         p.any_order = false;
         for (int i = 0; i < k->nnode; i++) {
             const plan_node *n = k->node[i];
-            int lanes = n->kind == PN_REDUCE ? lanes_of(e, n) : p.lanes;
+            int lanes = plan_is_sum(n) ? lanes_of(e, n) : p.lanes;
 
             if (!is_sink(n) || n->stage != stage || done[i])
                 continue;

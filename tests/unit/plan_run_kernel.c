@@ -3,6 +3,7 @@
 
 #include "hlo_scalar.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 typedef struct {
@@ -204,6 +205,7 @@ static value compute(run *r, const plan_node *n)
         }
         return v;
     case PN_REDUCE:
+    case PN_CONTRACT:
         return r->reduced[n->id][0];
     case PN_SCAN:
         return scan(r, n, 0);
@@ -287,6 +289,32 @@ static void take(run *r, const plan_node *n, partial *p)
     call_body(r, n->body, arg, p->lane[l]);
 }
 
+/* One product more; fused where the node's type is a float. */
+static void multiply_add(run *r, const plan_node *n)
+{
+    value x = eval(r, n->arg[0]), y = eval(r, n->arg[1]), p = {{0}};
+    value *acc = r->reduced[n->id];
+    float f[3];
+    double d[3];
+
+    if (n->dtype == SD_F32) {
+        memcpy(&f[0], x.b, 4);
+        memcpy(&f[1], y.b, 4);
+        memcpy(&f[2], acc->b, 4);
+        f[0] = fmaf(f[0], f[1], f[2]);
+        memcpy(acc->b, f, 4);
+    } else if (n->dtype == SD_F64) {
+        memcpy(&d[0], x.b, 8);
+        memcpy(&d[1], y.b, 8);
+        memcpy(&d[2], acc->b, 8);
+        d[0] = fma(d[0], d[1], d[2]);
+        memcpy(acc->b, d, 8);
+    } else {
+        hlo_scalar_op(HLO_MULTIPLY, n->dtype, x.b, y.b, p.b);
+        hlo_scalar_op(HLO_ADD, n->dtype, acc->b, p.b, acc->b);
+    }
+}
+
 static void finish(run *r, const plan_node *n, partial *p)
 {
     int k = n->nout;
@@ -352,6 +380,8 @@ static void inner(run *r, int axis, uint64_t axes, partial **p)
                 continue;
             if (n->kind == PN_REDUCE)
                 take(r, n, p[i]);
+            else if (n->kind == PN_CONTRACT)
+                multiply_add(r, n);
             else if (n->kind == PN_STORE || n->kind == PN_SCATTER)
                 sink(r, n);
         }
@@ -382,6 +412,8 @@ static void point(run *r)
         for (int i = 0; i < k->nnode; i++) {
             if (k->node[i]->kind == PN_REDUCE && k->node[i]->stage == s)
                 p[i] = sd_arena_new(a, partial);
+            if (k->node[i]->kind == PN_CONTRACT && k->node[i]->stage == s)
+                memset(r->reduced[i], 0, sizeof(value));
             if (k->node[i]->kind == PN_SCAN)
                 memset(r->running[i], 0, 24 * sizeof(value));
         }

@@ -178,6 +178,30 @@ typedef struct {
     bool sorts;   /* a step compares and swaps by code of its own */
 } plan_loop;
 
+/* A CONTRACT in blocks, on the host: for each tile, for each `kt` positions of
+ * axis k, the elements of both operands are computed once and written to areas
+ * of the scratch, and `rows` x `vectors` accumulators at a time stay in
+ * registers while k runs.  Between blocks, and for what uses the sum, the
+ * accumulators of the tile lie in a third area.
+ *
+ *   x: element (m, k) at m * x_m + k * x_k
+ *   y: panels of `vectors` vectors of n, y_panel elements from one to the next;
+ *      in a panel k has its vectors side by side
+ *   sum: element (m, n) at m * sum_m + n
+ *
+ * where m, n and k count from the start of the tile or block. */
+typedef struct {
+    const plan_node *node;   /* the CONTRACT: over k alone */
+    const plan_node *x, *y;  /* its operands: y is the one that varies on LANE */
+    int m, n, k;             /* axes: of x alone, LANE, the sum's */
+    uint64_t rest;           /* other outer axes: their loops are outside */
+    int64_t kt;
+    int rows, vectors;
+    int x_along, y_along;    /* the axes along which vectors are read */
+    int64_t x_m, x_k, y_panel, sum_m;    /* in elements */
+    size_t x_at, y_at, sum_at;           /* bytes, in the scratch */
+} plan_blocks;
+
 /* LOOP, ROW and COLUMN differ in dumps only. */
 typedef enum { PLAN_LOOP, PLAN_ROW, PLAN_COLUMN, PLAN_SCATTERING, PLAN_SORTING,
                PLAN_CALLING } plan_kernel_class;
@@ -197,9 +221,11 @@ struct plan_kernel {
                               are its operands, its results, and work space of
                               all items where the device has no scratch */
     const plan_loop *loop; /* host: a kernel that is a whole loop */
+    const plan_blocks *blocks; /* host: how its CONTRACT is done, or NULL */
     bool rows;             /* host: stage 0 takes rows as they lie, with LANE
                               inside its loop: accumulators in local memory */
-    size_t local_bytes;    /* parked values, lane joins, rows' accumulators */
+    size_t local_bytes;    /* parked values, lane joins, rows' accumulators,
+                              areas of blocks */
     int64_t tiles;         /* product over grid axes of ceil(extent/tile) */
     double flops, bytes;
     sd_arena *arena;       /* that all of it is in */

@@ -125,9 +125,9 @@ static void print_body(sd_buf *b, const plan_body *body)
 }
 
 static const char *const kind_name[] = {
-    [PN_LOAD] = "load",       [PN_CONST] = "const",   [PN_INDEX] = "index",
-    [PN_ELT] = "elt",         [PN_REDUCE] = "reduce", [PN_SCAN] = "scan",
-    [PN_PICK] = "pick",       [PN_PARAM] = "param",   [PN_STORE] = "store",
+    [PN_LOAD] = "load",       [PN_CONST] = "const",       [PN_INDEX] = "index",
+    [PN_ELT] = "elt",         [PN_REDUCE] = "reduce",     [PN_SCAN] = "scan",
+    [PN_PICK] = "pick",       [PN_PARAM] = "param",       [PN_STORE] = "store",
     [PN_SCATTER] = "scatter", [PN_CONTRACT] = "contract",
 };
 
@@ -183,6 +183,19 @@ static void print_slots(sd_buf *b, const plan_kernel *k)
     }
 }
 
+/* M x N x K of a tile, and of them what is in registers. */
+static void print_blocks(sd_buf *b, const plan_kernel *k)
+{
+    const plan_blocks *p = k->blocks;
+
+    sd_buf_fmt(b,
+               "  blocks of n%d: a%d %" PRId64 " x a%d %" PRId64
+               " x a%d %" PRId64
+               ", in registers %d x %d vectors, x along a%d, y along a%d\n",
+               p->node->id, p->m, k->axis[p->m].tile, p->n, k->axis[p->n].tile,
+               p->k, p->kt, p->rows, p->vectors, p->x_along, p->y_along);
+}
+
 static void print_kernel_axes(sd_buf *b, const plan_kernel *k)
 {
     static const char *const role[] = {"map", "reduce", "scan"};
@@ -198,6 +211,8 @@ static void print_kernel_axes(sd_buf *b, const plan_kernel *k)
             sd_buf_fmt(b, " tile %" PRId64, x->tile);
         sd_buf_str(b, "\n");
     }
+    if (k->blocks)
+        print_blocks(b, k);
     for (int i = 0; i < k->nstage; i++) {
         sd_buf_fmt(b, "  stage %d ", i);
         print_axes(b, k->stage[i].axes);

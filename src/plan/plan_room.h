@@ -191,6 +191,11 @@ void plan_finish_kernel(plan_lowering *lw);
 /* How often the loops over these axes go round together. */
 double plan_points(const plan_kernel *k, uint64_t axes);
 void plan_collapse(plan_kernel *k); /* plan_collapse.c, for plan_tile */
+/* plan_blocks.c, for plan_tile: blocks and tiles of a kernel whose sum is a
+ * CONTRACT that is worth them; false when it has none. */
+bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev);
+/* An axis in tiles of at most so many positions. */
+void plan_cut_axis(plan_axis *x, int64_t tile);
 /* The scatter of a kernel that is one, or NULL. */
 const plan_node *plan_scatter_of(const plan_kernel *k);
 /* The sort becomes a fusion, with the slices of its results (plan_fuse_sort.c).

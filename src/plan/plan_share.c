@@ -77,11 +77,9 @@ static bool can_overwrite(const plan_kernel *k, int in, int out, bool *needs)
         for (int j = 0; j < n->nguard; j++)
             needs[n->id] |= place_needs(n->guard[j].e, needs);
         for (int j = 0; j < n->narg; j++) /* a REDUCE has been done before */
-            needs[n->id] |=
-                !plan_is_sum(n->arg[j]) && needs[n->arg[j]->id];
+            needs[n->id] |= !plan_is_sum(n->arg[j]) && needs[n->arg[j]->id];
         if (needs[n->id] && n != store &&
-            (n->kind == PN_STORE || plan_is_sum(n) ||
-             n->kind == PN_SCATTER) &&
+            (n->kind == PN_STORE || plan_is_sum(n) || n->kind == PN_SCATTER) &&
             (n->stage > store->stage ||
              (n->stage == store->stage && n->id > store->id &&
               !needs[store->id]))) /* else it has been read by then */

@@ -97,7 +97,7 @@ static int lane_axis(const plan_kernel *k, const device_desc *dev)
 
 /* ---- tiles ---- */
 
-static void cut(plan_axis *x, int64_t tile)
+void plan_cut_axis(plan_axis *x, int64_t tile)
 {
     x->tile = SD_MIN(SD_MAX(tile, 1), x->extent);
     x->grid = x->tile < x->extent;
@@ -141,7 +141,7 @@ static void cut_points(plan_kernel *k, int lane, int64_t want, int64_t width)
 
         if (i == lane)
             tile = round_up(tile, width);
-        cut(x, tile);
+        plan_cut_axis(x, tile);
         have *= x->tile;
     }
 }
@@ -215,7 +215,8 @@ static bool tile_batches(plan_kernel *k, const plan_node *scatter, int units)
     k->axis[lane].place = PLAN_LANE;
     for (int i = 0; i < k->nouter; i++)
         if (!plan_expr_stride(scatter->off, i, &stride)) {
-            cut(&k->axis[i],
+            plan_cut_axis(
+                &k->axis[i],
                 n <= 2 ? SD_MIN(BATCHES, k->axis[i].extent / units / 2) : 1);
             k->axis[i].place = PLAN_UNROLL;
             any = true;
@@ -278,8 +279,7 @@ static bool has_rows(const plan_kernel *k, int lane)
         const plan_node *n = k->node[i];
 
         if (n->kind == PN_SCAN || n->kind == PN_SCATTER ||
-            n->kind == PN_CONTRACT ||
-            (n->kind == PN_STORE && n->stage == 0) ||
+            n->kind == PN_CONTRACT || (n->kind == PN_STORE && n->stage == 0) ||
             (n->kind == PN_REDUCE && !adds_up(k, n, lane)))
             return false;
         reads = reads || (n->kind == PN_LOAD && (n->varies & rows) &&
@@ -310,7 +310,7 @@ static bool tile_rows(plan_kernel *k, int lane, const device_desc *dev)
         return false;
     want = SD_MAX((int64_t)(all / (double)dev->units / 16), 1);
     for (int i = k->nouter - 1; i >= 0; i--) {
-        cut(&k->axis[i], i == lane ? tile : SD_MAX(want / tile, 1));
+        plan_cut_axis(&k->axis[i], i == lane ? tile : SD_MAX(want / tile, 1));
         want = i == lane ? want : want / k->axis[i].tile;
     }
     k->rows = true;
@@ -365,7 +365,7 @@ static void unroll_rows(plan_kernel *k, int lane)
     if (a < 0)
         return;
     k->axis[a].place = PLAN_UNROLL;
-    cut(&k->axis[a], REGISTER_ROWS);
+    plan_cut_axis(&k->axis[a], REGISTER_ROWS);
 }
 
 static void tile_points(plan_kernel *k, int lane, const device_desc *dev)
@@ -380,7 +380,9 @@ static void tile_points(plan_kernel *k, int lane, const device_desc *dev)
         return; /* one tile */
     if (cross >= 0 && k->axis[lane].outer) {
         for (int i = 0; i < k->nouter; i++)
-            cut(&k->axis[i], i == lane ? BLOCK : i == cross ? LONG : 1);
+            plan_cut_axis(&k->axis[i], i == lane    ? BLOCK
+                                       : i == cross ? LONG
+                                                    : 1);
         return;
     }
     want = (int64_t)(all / ntile);
@@ -554,9 +556,9 @@ static void tile_gpu(plan_kernel *k, const device_desc *dev)
     if (k->nstage == 0 || k->stage[0].axes)
         steps = 1; /* an item has a loop of its own */
     for (int i = 0; i < k->nouter; i++)
-        cut(&k->axis[i], i == lane    ? dev->group * steps
-                         : i == cross ? BLOCK
-                                      : 1);
+        plan_cut_axis(&k->axis[i], i == lane    ? dev->group * steps
+                                   : i == cross ? BLOCK
+                                                : 1);
     unroll_rows(k, lane);
     if (!k->axis[lane].outer)
         find_local(k, lane, dev);
@@ -571,7 +573,7 @@ static void tile_host(plan_kernel *k, const device_desc *dev)
         return;
     lane = scatter ? the_lane(k) : lane_axis(k, dev);
     k->axis[lane].place = PLAN_LANE;
-    if (tile_rows(k, lane, dev))
+    if (tile_rows(k, lane, dev) || plan_find_blocks(k, lane, dev))
         return;
     tile_points(k, lane, dev);
     unroll_rows(k, lane);

@@ -112,6 +112,7 @@ struct emit {
     emit_reduction **row; /* of a kernel with `rows` */
     int nrow;
     LLVMValueRef row_from; /* the tile's first position of LANE */
+    LLVMValueRef block_m, block_n; /* where the tile of blocks begins */
     int ahead_axis;     /* loads are also prefetched this many positions of */
     int64_t ahead;      /* it ahead; 0: they are not */
 };
@@ -194,9 +195,21 @@ typedef void (*emit_lane_body)(emit *e, void *ctx);
 /* Host: LANE over a range, so many vectors a step, then a masked rest. */
 void emit_lane_loops(emit *e, LLVMValueRef from, LLVMValueRef to, int copies,
                      emit_lane_body body, void *ctx);
+/* The loop over an outer axis, or over positions of an inner one. */
+void emit_axis_open(emit *e, int a, emit_loop *l, LLVMValueRef from,
+                    LLVMValueRef to, int64_t step);
+void emit_axis_close(emit *e, int a, emit_loop *l);
 void emit_barrier(emit *e);          /* for local memory */
 void emit_fence(emit *e, int flags); /* 1 local, 2 global memory */
 LLVMValueRef emit_local_array(emit *e, size_t bytes);
+
+/* ---- emit_contract.c ---- */
+
+/* All sums of a tile of positions of M and N, into their area. */
+void emit_blocks(emit *e, LLVMValueRef m0, LLVMValueRef m1, LLVMValueRef n0,
+                 LLVMValueRef n1);
+/* Vector of them at the open position. */
+emit_value emit_block_sum(emit *e, const plan_node *n, int copy);
 
 /* ---- emit_index.c ---- */
 

@@ -27,17 +27,23 @@ static void add_attribute(emit *e, LLVMValueRef fn, unsigned at,
 
 /* ---- outer loops ---- */
 
-static void open_axis(emit *e, int a, emit_loop *l, range r, int64_t step)
+void emit_axis_open(emit *e, int a, emit_loop *l, LLVMValueRef from,
+                    LLVMValueRef to, int64_t step)
 {
     LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
 
-    emit_loop_open(e, l, r.lo, r.hi, step);
+    emit_loop_open(e, l, from, to, step);
     emit_level_open(e, pre);
     e->axis[a].level = e->depth;
     e->axis[a].at = l->at;
 }
 
-static void close_axis(emit *e, int a, emit_loop *l)
+static void open_axis(emit *e, int a, emit_loop *l, range r, int64_t step)
+{
+    emit_axis_open(e, a, l, r.lo, r.hi, step);
+}
+
+void emit_axis_close(emit *e, int a, emit_loop *l)
 {
     emit_loop_close(e, l);
     emit_level_close(e);
@@ -66,7 +72,7 @@ static void outer_unroll(nest *t, int i)
             e->b, LLVMIntSLT, emit_position(e, a, c * e->axis[a].stride, false),
             t->range[a].hi, "");
     outer(t, i + 1);
-    close_axis(e, a, &l);
+    emit_axis_close(e, a, &l);
 }
 
 static void lane_steps(emit *e, range r, int copies, bool masked,
@@ -86,7 +92,7 @@ static void lane_steps(emit *e, range r, int copies, bool masked,
             LLVMBuildICmp(e->b, LLVMIntSLT, at, emit_splat(e, end, e->w), "");
     }
     body(e, ctx);
-    close_axis(e, e->lane, &l);
+    emit_axis_close(e, e->lane, &l);
 }
 
 void emit_lane_loops(emit *e, LLVMValueRef from, LLVMValueRef to, int copies,
@@ -131,7 +137,7 @@ static void outer_items(nest *t, int i, range r)
     e->axis[e->lane].at = at;
     outer(t, i + 1);
     e->item_valid = NULL;
-    close_axis(e, e->lane, &l);
+    emit_axis_close(e, e->lane, &l);
 }
 
 typedef struct {
@@ -147,6 +153,9 @@ static void go_inside(emit *e, void *ctx)
     outer(in->nest, in->next);
 }
 
+/* Vectors side by side where a block's sums are used. */
+enum { BLOCK_COPIES = 2 };
+
 static void outer_lane(nest *t, int i)
 {
     emit *e = t->e;
@@ -159,7 +168,9 @@ static void outer_lane(nest *t, int i)
     }
     if (e->k->rows)
         emit_rows(e, r.lo, r.hi);
-    emit_lane_loops(e, r.lo, r.hi, e->axis[e->lane].radix, go_inside, &in);
+    emit_lane_loops(e, r.lo, r.hi,
+                    e->k->blocks ? BLOCK_COPIES : e->axis[e->lane].radix,
+                    go_inside, &in);
 }
 
 static void outer(nest *t, int i)
@@ -174,6 +185,9 @@ static void outer(nest *t, int i)
         return;
     }
     a = t->order[i];
+    if (e->k->blocks && a == e->k->blocks->m)
+        emit_blocks(e, t->range[a].lo, t->range[a].hi, t->range[e->lane].lo,
+                    t->range[e->lane].hi);
     if (a == e->lane) {
         outer_lane(t, i);
     } else if (e->k->axis[a].place == PLAN_UNROLL) {
@@ -181,7 +195,7 @@ static void outer(nest *t, int i)
     } else {
         open_axis(e, a, &l, t->range[a], 1);
         outer(t, i + 1);
-        close_axis(e, a, &l);
+        emit_axis_close(e, a, &l);
     }
 }
 
@@ -243,7 +257,7 @@ static void tiles(nest *t, LLVMValueRef first, LLVMValueRef last)
             which = a;
         }
     }
-    if (cut <= 1 && !(e->k->rows && which == e->lane)) {
+    if (cut <= 1 && !e->k->blocks && !(e->k->rows && which == e->lane)) {
         if (cut)
             t->range[which] = tile_range(e, &e->k->axis[which], first, last);
         outer(t, 0);
@@ -313,6 +327,8 @@ static int lane_copies(const emit *e)
 
     if (e->gpu || e->lane < 0 || k->rows)
         return 1;
+    if (k->blocks) /* a square of an operand is as many copies */
+        return k->blocks->y_along == e->lane ? BLOCK_COPIES : e->w;
     if (!k->axis[e->lane].outer) /* a scatter applies a vector at a time */
         return k->cls == PLAN_SCATTERING ? 1 : 64 / e->w;
     if (e->w < e->dev->lanes) /* a scatter's narrow window as a whole */
@@ -581,14 +597,16 @@ static sd_status check_kernel(const emit *e)
     return st;
 }
 
-/* A scatter's batches, then axes that are outer though the plan has them inner
- * (see emit_init), then the other outer ones. */
+/* The rows of blocks come last; a scatter's batches, then axes that are outer
+ * though the plan has them inner (see emit_init), then the other outer ones. */
 static int rank_of(const emit *e, int axis)
 {
     const plan_axis *x = &e->k->axis[axis];
 
     if (!x->outer)
         return 1;
+    if (e->k->blocks)
+        return axis == e->k->blocks->m ? 2 : 1;
     return e->k->cls == PLAN_SCATTERING && x->place == PLAN_UNROLL ? 0 : 2;
 }
 

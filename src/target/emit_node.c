@@ -49,7 +49,7 @@ int emit_node_level(emit *e, const plan_node *n)
 
     if (s->set)
         return s->level;
-    if (plan_is_sum(n))
+    if (plan_is_sum(n) && !e->k->blocks)
         return e->outer_depth;
     if (e->parked[n->id]) {
         for (int i = 0; i < e->k->naxis; i++)
@@ -67,6 +67,8 @@ int emit_node_level(emit *e, const plan_node *n)
     for (int i = 0; i < e->k->naxis; i++)
         if (varies >> i & 1)
             level = SD_MAX(level, e->axis[i].level);
+    if (n->kind == PN_CONTRACT) /* of blocks: it lies in memory */
+        return SD_MAX(level, e->outer_depth);
     for (int i = 0; i < n->narg; i++)
         level = SD_MAX(level, emit_node_level(e, n->arg[i]));
     for (int i = 0; i < e->uses[n->id].n; i++)
@@ -122,7 +124,7 @@ emit_value emit_node_value(emit *e, const plan_node *n, int copy)
 
     if (s->set)
         return s->v;
-    if (!e->parked[n->id])
+    if (!e->parked[n->id] && n->kind != PN_CONTRACT)
         for (int i = 0; i < n->narg; i++)
             emit_node_value(e, n->arg[i],
                             emit_canon(e, copy, n->arg[i]->varies));
@@ -140,6 +142,9 @@ emit_value emit_node_value(emit *e, const plan_node *n, int copy)
             break;
         case PN_INDEX:
             v = index_value(e, n, copy);
+            break;
+        case PN_CONTRACT:
+            v = emit_block_sum(e, n, copy);
             break;
         case PN_ELT:
             v = elementwise(e, n, copy);

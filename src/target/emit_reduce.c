@@ -166,9 +166,8 @@ emit_reduction *emit_reduce_begin(emit *e, const plan_node *n,
     r->how = how;
     r->lanes = SD_MAX(n->order.lanes, 1);
     r->width = width_of(e, n, how, r->lanes);
-    r->identity =
-        n->kind == PN_REDUCE && n->nout == 1 &&
-        body_identity(e, n->body, n->arg[0]->dtype, &unused);
+    r->identity = n->kind == PN_REDUCE && n->nout == 1 &&
+                  body_identity(e, n->body, n->arg[0]->dtype, &unused);
     r->keep = n->varies;
     if (how == EMIT_R_COPIES || (how == EMIT_R_VECTOR && !e->gpu))
         r->keep |= n->over;

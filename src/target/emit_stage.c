@@ -488,5 +488,6 @@ void emit_stages(emit *e)
     if (e->k->rows)
         end_rows(e);
     for (int i = e->k->rows; i < e->k->nstage; i++)
-        emit_stage(e, i);
+        if (!e->k->blocks || i != e->k->blocks->node->stage)
+            emit_stage(e, i);
 }

@@ -338,21 +338,24 @@ static void devices_share_their_fusions(void **state)
 static void plans_read_as_before(void **state)
 {
     static const char *const name[] = {
-        "mlp",        "softmax",  "softmax0", "layer_norm_grad",
-        "while_rows", "movement", "fft",      "woven"};
-    static const char *const device[] = {"host:v4", "cl:pvc"};
+        "mlp",      "softmax", "softmax0", "layer_norm_grad", "while_rows",
+        "movement", "fft",     "woven",    "product"};
+    static const char *const device[] = {"host:v4", "cl:pvc", "host:v3"};
+    static const char *const suffix[] = {"v4", "pvc", "own"};
 
     (void)state;
     for (size_t i = 0; i < SD_COUNTOF(name); i++)
-        for (size_t j = 0; j < SD_COUNTOF(device); j++) {
+        for (size_t j = 0; j < (strcmp(name[i], "product") ? 2 : 3); j++) {
             sd_arena *a = sd_arena_create();
             sd_buf is = {0}, was = {0};
-            char *path = sd_arena_fmt(a, "%s/%s.%s.txt", folder, name[i],
-                                      j ? "pvc" : "v4");
+            char *path =
+                sd_arena_fmt(a, "%s/%s.%s.txt", folder, name[i], suffix[j]);
             device_desc dev;
             plan *p;
 
             assert_true(device_desc_of_name(device[j], &dev));
+            if (j == 2)
+                dev.libs = 0;
             p = make(a, name[i], &dev);
             plan_print(&is, p);
             if (getenv("SUNDOG_BLESS"))

@@ -236,6 +236,83 @@ static void test_programs_with_care(void **state)
     run_all(w, true);
 }
 
+/* ---- the order of a product's sum ---- */
+
+/* Own products of floats are one chain of fused multiply-adds over rising k,
+ * whatever blocks they are computed in, on every device and x86 level. */
+enum { M, N, K };
+typedef struct {
+    int64_t dim[3];
+    bool x_turned, y_turned;
+} product;
+
+static const product products[] = {
+    {{6, 8, 100}, false, false},    {{37, 45, 300}, false, true},
+    {{300, 290, 20}, true, false},  {{70, 33, 700}, true, true},
+    {{200, 17, 330}, false, false}, {{13, 600, 65}, false, true},
+};
+
+static float element(const hlo_value *v, bool turned, const int64_t *dim,
+                     int64_t row, int64_t column)
+{
+    const float *at = v->data;
+
+    return turned ? at[column * dim[0] + row] : at[row * dim[1] + column];
+}
+
+static bool product_is_chain(const product *p, world *w)
+{
+    sd_arena *a = sd_arena_create();
+    const int64_t *d = p->dim, x_dim[2] = {d[M], d[K]}, y_dim[2] = {d[K], d[N]};
+    const char *text = sd_arena_fmt(
+        a,
+        "HloModule m\nENTRY e { a = f32[%d,%d] parameter(0) b = f32[%d,%d] "
+        "parameter(1) ROOT r = f32[%d,%d] dot(a, b), "
+        "lhs_contracting_dims={%d}, "
+        "rhs_contracting_dims={%d} }",
+        (int)x_dim[p->x_turned], (int)x_dim[!p->x_turned],
+        (int)y_dim[p->y_turned], (int)y_dim[!p->y_turned], (int)d[M], (int)d[N],
+        !p->x_turned, p->y_turned);
+    program prog = {sd_arena_fmt(a, "product of %d, %d and %d", (int)d[M],
+                                 (int)d[N], (int)d[K]),
+                    0, text};
+    hlo_module *m = parse(a, &prog);
+    hlo_value arg[2], want = hlo_value_make(a, m->entry->root->shape);
+    thunk_program *t;
+    sd_options opt;
+    int bad = 1;
+
+    sd_options_from_env(&opt);
+    for (int i = 0; i < 2; i++) {
+        arg[i] = hlo_value_make(a, m->entry->param[i]->shape);
+        fill(&arg[i], (uint64_t)i + 3);
+    }
+    for (int64_t i = 0; i < d[M]; i++)
+        for (int64_t j = 0; j < d[N]; j++) {
+            float sum = 0;
+
+            for (int64_t k = 0; k < d[K]; k++)
+                sum = fmaf(element(&arg[0], p->x_turned, x_dim, i, k),
+                           element(&arg[1], p->y_turned, y_dim, k, j), sum);
+            ((float *)want.data)[i * d[N] + j] = sum;
+        }
+    t = compile(a, &prog, w, &opt, false);
+    if (t)
+        bad = run(a, &prog, w, t, arg, 2, &want, 1);
+    thunk_program_release(t);
+    sd_arena_destroy(a);
+    return bad == 0;
+}
+
+static void test_products_are_chains(void **state)
+{
+    int bad = 0;
+
+    for (size_t i = 0; i < SD_COUNTOF(products); i++)
+        bad += !product_is_chain(&products[i], *state);
+    assert_int_equal(bad, 0);
+}
+
 typedef struct {
     sd_buf before, after, code, binary;
 } texts;
@@ -370,6 +447,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_programs, &w),
         cmocka_unit_test_prestate(test_programs_with_care, &w),
+        cmocka_unit_test_prestate(test_products_are_chains, &w),
         cmocka_unit_test_prestate(test_used_machines_make_the_same_code, &w),
         cmocka_unit_test_prestate(test_long_kernels_have_their_own_batch, &w),
         cmocka_unit_test_prestate(test_dumped_ir_compiles, &w)};

@@ -1,0 +1,343 @@
+/* A CONTRACT in blocks, as plan_blocks says: copies of both operands in the
+ * order of the innermost loop, and register tiles.  Host only.
+ *
+ * What an operand is made of is computed while it is copied; what uses the sum
+ * runs afterwards over the tile, like any stage, and reads it from its area. */
+#include "emit.h"
+
+typedef struct {
+    emit *e;
+    const plan_blocks *b;
+    LLVMValueRef m0, m1, n0, n1; /* the tile */
+    LLVMValueRef k0, k1;         /* the block of k */
+    bool whole;                  /* it is all of k */
+} block;
+
+static LLVMValueRef area(emit *e, size_t at)
+{
+    LLVMValueRef off = emit_i64(e, (int64_t)at);
+
+    return LLVMBuildGEP2(e->b, e->i8, e->scratch, &off, 1, "");
+}
+
+static LLVMValueRef sub(emit *e, LLVMValueRef x, LLVMValueRef y)
+{
+    return LLVMBuildNSWSub(e->b, x, y, "");
+}
+
+/* x * by + y */
+static LLVMValueRef mad(emit *e, LLVMValueRef x, int64_t by, LLVMValueRef y)
+{
+    return LLVMBuildNSWAdd(e->b, LLVMBuildNSWMul(e->b, x, emit_si(e, by), ""),
+                           y, "");
+}
+
+/* Where axis stands, from `from` on. */
+static LLVMValueRef local(emit *e, int axis, LLVMValueRef from)
+{
+    return sub(e, emit_position(e, axis, 0, false), from);
+}
+
+/* ---- copies of the operands ---- */
+
+static void put_x(emit *e, void *ctx)
+{
+    const block *t = ctx;
+    const plan_blocks *b = t->b;
+    emit_value v = emit_node_value(e, b->x, 0);
+    LLVMValueRef k =
+        LLVMBuildNSWMul(e->b, local(e, b->k, t->k0), emit_si(e, b->x_k), "");
+
+    emit_mem_write(e, b->x->dtype, area(e, b->x_at),
+                   mad(e, local(e, b->m, t->m0), b->x_m, k),
+                   emit_splat_value(e, v, e->w));
+}
+
+/* The place in y's panels of row k and column n. */
+static LLVMValueRef place_y(emit *e, const plan_blocks *b, LLVMValueRef k,
+                            LLVMValueRef n)
+{
+    LLVMValueRef wide = emit_si(e, b->vectors * e->w);
+    LLVMValueRef panel = LLVMBuildUDiv(e->b, n, wide, "");
+
+    n = LLVMBuildURem(e->b, n, wide, "");
+    return mad(e, panel, b->y_panel, mad(e, k, b->vectors * e->w, n));
+}
+
+static void put_y(emit *e, void *ctx)
+{
+    const block *t = ctx;
+    const plan_blocks *b = t->b;
+    emit_value v = emit_node_value(e, b->y, 0);
+
+    emit_mem_write(e, b->y->dtype, area(e, b->y_at),
+                   place_y(e, b, local(e, b->k, t->k0), local(e, b->n, t->n0)),
+                   emit_splat_value(e, v, e->w));
+}
+
+/* v[i][j] = v[j][i]: blocks of half the size change places, and so on down. */
+static void turn(emit *e, LLVMValueRef *v, int w)
+{
+    for (int s = w / 2; s; s /= 2)
+        for (int i = 0; i < w; i++) {
+            int low[EMIT_MAX_LANES], high[EMIT_MAX_LANES];
+            LLVMValueRef x = v[i];
+
+            if (i & s)
+                continue;
+            for (int j = 0; j < w; j++) {
+                low[j] = j & s ? w + j - s : j;
+                high[j] = j & s ? w + j : j + s;
+            }
+            v[i] = emit_shuffle(e, x, v[i + s], low, w);
+            v[i + s] = emit_shuffle(e, x, v[i + s], high, w);
+        }
+}
+
+/* A square of y: its vectors lie along k, one a copy of n. */
+static void put_y_turned(emit *e, void *ctx)
+{
+    const block *t = ctx;
+    const plan_blocks *b = t->b;
+    LLVMValueRef v[EMIT_MAX_LANES];
+    LLVMValueRef k = local(e, b->k, t->k0), n = local(e, b->n, t->n0), at;
+
+    for (int c = 0; c < e->w; c++) {
+        int copy = emit_canon(e, c * e->axis[b->n].stride, b->y->varies);
+
+        v[c] = emit_splat(e, emit_node_value(e, b->y, copy).re, e->w);
+    }
+    turn(e, v, e->w);
+    for (int i = 0; i < e->w; i++) {
+        at = LLVMBuildNSWAdd(e->b, k, emit_si(e, i), "");
+        emit_mem_write(e, b->y->dtype, area(e, b->y_at), place_y(e, b, at, n),
+                       (emit_value){v[i], NULL});
+    }
+}
+
+/* `body` for vectors along `axis`, which is LANE meanwhile. */
+static void run_along(block *t, int axis, LLVMValueRef from, LLVMValueRef to,
+                      emit_lane_body body)
+{
+    emit *e = t->e;
+    int lane = e->lane;
+
+    e->lane = axis;
+    emit_lane_loops(e, from, to, 1, body, t);
+    e->lane = lane;
+}
+
+static void copy_x(block *t)
+{
+    const plan_blocks *b = t->b;
+    bool along_m = b->x_along == b->m;
+    emit_loop l;
+
+    emit_axis_open(t->e, along_m ? b->k : b->m, &l, along_m ? t->k0 : t->m0,
+                   along_m ? t->k1 : t->m1, 1);
+    run_along(t, b->x_along, along_m ? t->m0 : t->k0, along_m ? t->m1 : t->k1,
+              put_x);
+    emit_axis_close(t->e, along_m ? b->k : b->m, &l);
+}
+
+static void copy_y(block *t)
+{
+    const plan_blocks *b = t->b;
+    emit *e = t->e;
+    emit_axis *n = &e->axis[b->n];
+    emit_loop l;
+
+    if (b->y_along == b->n) {
+        emit_axis_open(e, b->k, &l, t->k0, t->k1, 1);
+        run_along(t, b->n, t->n0, t->n1, put_y);
+        emit_axis_close(e, b->k, &l);
+        return;
+    }
+    emit_axis_open(e, b->n, &l, t->n0, t->n1, e->w);
+    n->n = e->w;
+    n->step = 1;
+    for (int c = 1; c < e->w; c++)
+        n->mask[c] = LLVMBuildICmp(e->b, LLVMIntSLT,
+                                   emit_position(e, b->n, c * n->stride, false),
+                                   t->n1, "");
+    run_along(t, b->k, t->k0, t->k1, put_y_turned);
+    emit_axis_close(e, b->n, &l);
+}
+
+/* ---- register tiles ---- */
+
+typedef struct {
+    block *t;
+    LLVMTypeRef part, vec;
+    LLVMValueRef *acc;      /* [row * vectors + vector], stack slots */
+    LLVMValueRef x, y, sum; /* where the tile's operands and sums begin */
+} registers;
+
+static LLVMValueRef at_element(registers *r, LLVMValueRef p, int64_t i)
+{
+    LLVMValueRef off = emit_i64(r->t->e, i);
+
+    return LLVMBuildGEP2(r->t->e->b, r->part, p, &off, 1, "");
+}
+
+static LLVMValueRef sum_place(registers *r, int i)
+{
+    const plan_blocks *b = r->t->b;
+
+    return at_element(r, r->sum,
+                      i / b->vectors * b->sum_m + i % b->vectors * r->t->e->w);
+}
+
+static LLVMValueRef load(registers *r, LLVMTypeRef t, LLVMValueRef p)
+{
+    LLVMValueRef v = LLVMBuildLoad2(r->t->e->b, t, p, "");
+
+    LLVMSetAlignment(v, (unsigned)sd_dtype_bytes(r->t->b->node->dtype));
+    return v;
+}
+
+/* Accumulators begin at 0, or where the block of k before left them. */
+static void start(registers *r)
+{
+    emit *e = r->t->e;
+    int n = r->t->b->rows * r->t->b->vectors;
+    LLVMBasicBlockRef again, go;
+    LLVMValueRef first;
+
+    for (int i = 0; i < n; i++)
+        LLVMBuildStore(e->b, LLVMConstNull(r->vec), r->acc[i]);
+    if (r->t->whole)
+        return;
+    again = emit_block(e, "again");
+    go = emit_block(e, "go");
+    first = LLVMBuildICmp(e->b, LLVMIntEQ, r->t->k0, emit_si(e, 0), "");
+    LLVMBuildCondBr(e->b, first, go, again);
+    LLVMPositionBuilderAtEnd(e->b, again);
+    for (int i = 0; i < n; i++)
+        LLVMBuildStore(e->b, load(r, r->vec, sum_place(r, i)), r->acc[i]);
+    LLVMBuildBr(e->b, go);
+    LLVMPositionBuilderAtEnd(e->b, go);
+}
+
+/* One position of k, `at` rows of y and elements of x from the block's start.
+ */
+static void step(registers *r, LLVMValueRef at)
+{
+    const plan_blocks *b = r->t->b;
+    emit *e = r->t->e;
+    LLVMValueRef y =
+        LLVMBuildNSWMul(e->b, at, emit_si(e, b->vectors * e->w), "");
+    LLVMValueRef x = LLVMBuildNSWMul(e->b, at, emit_si(e, b->x_k), "");
+    LLVMValueRef row[8];
+
+    y = LLVMBuildGEP2(e->b, r->part, r->y, &y, 1, "");
+    x = LLVMBuildGEP2(e->b, r->part, r->x, &x, 1, "");
+    for (int v = 0; v < b->vectors; v++)
+        row[v] = load(r, r->vec, at_element(r, y, v * e->w));
+    for (int m = 0; m < b->rows; m++) {
+        emit_value one = {
+            emit_splat(e, load(r, r->part, at_element(r, x, m * b->x_m)), e->w),
+            NULL};
+
+        for (int v = 0; v < b->vectors; v++) {
+            LLVMValueRef to = r->acc[m * b->vectors + v];
+            emit_value acc = {LLVMBuildLoad2(e->b, r->vec, to, ""), NULL};
+
+            acc = emit_multiply_add(e, b->node->dtype, one,
+                                    (emit_value){row[v], NULL}, acc);
+            LLVMBuildStore(e->b, acc.re, to);
+        }
+    }
+}
+
+static void finish(registers *r)
+{
+    const plan_blocks *b = r->t->b;
+    emit *e = r->t->e;
+
+    for (int i = 0; i < b->rows * b->vectors; i++) {
+        LLVMValueRef v = LLVMBuildLoad2(e->b, r->vec, r->acc[i], "");
+        LLVMValueRef s = LLVMBuildStore(e->b, v, sum_place(r, i));
+
+        LLVMSetAlignment(s, (unsigned)sd_dtype_bytes(b->node->dtype));
+    }
+}
+
+/* A panel of y stays in the first level of cache while all rows of x pass. */
+static void multiply(block *t)
+{
+    emit *e = t->e;
+    const plan_blocks *b = t->b;
+    int64_t wide = b->vectors * e->w;
+    sd_dtype type = b->node->dtype;
+    registers r = {.t = t,
+                   .part = emit_type(e, type),
+                   .vec = emit_widen(emit_type(e, type), e->w)};
+    LLVMValueRef off;
+    emit_loop n, m, k;
+
+    r.acc = sd_arena_array(e->a, LLVMValueRef, b->rows * b->vectors);
+    for (int i = 0; i < b->rows * b->vectors; i++)
+        r.acc[i] = emit_alloca(e, r.vec);
+    emit_loop_open(e, &n, emit_si(e, 0), sub(e, t->n1, t->n0), wide);
+    off = LLVMBuildUDiv(e->b, n.at, emit_si(e, wide), "");
+    off = LLVMBuildNSWMul(e->b, off, emit_si(e, b->y_panel), "");
+    r.y = LLVMBuildGEP2(e->b, r.part, area(e, b->y_at), &off, 1, "");
+    emit_loop_open(e, &m, emit_si(e, 0), sub(e, t->m1, t->m0), b->rows);
+    off = LLVMBuildNSWMul(e->b, m.at, emit_si(e, b->x_m), "");
+    r.x = LLVMBuildGEP2(e->b, r.part, area(e, b->x_at), &off, 1, "");
+    off = mad(e, m.at, b->sum_m, n.at);
+    r.sum = LLVMBuildGEP2(e->b, r.part, area(e, b->sum_at), &off, 1, "");
+    start(&r);
+    emit_loop_open(e, &k, emit_si(e, 0), sub(e, t->k1, t->k0), 1);
+    step(&r, k.at);
+    emit_loop_close(e, &k);
+    finish(&r);
+    emit_loop_close(e, &m);
+    emit_loop_close(e, &n);
+}
+
+/* ---- a tile ---- */
+
+void emit_blocks(emit *e, LLVMValueRef m0, LLVMValueRef m1, LLVMValueRef n0,
+                 LLVMValueRef n1)
+{
+    const plan_blocks *b = e->k->blocks;
+    int64_t depth = e->k->axis[b->k].extent;
+    block t = {.e = e,
+               .b = b,
+               .m0 = m0,
+               .m1 = m1,
+               .n0 = n0,
+               .n1 = n1,
+               .whole = b->kt >= depth};
+    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
+    LLVMValueRef end = emit_si(e, depth);
+    emit_loop l;
+
+    emit_loop_open(e, &l, emit_si(e, 0), end, b->kt);
+    emit_level_open(e, pre);
+    t.k0 = l.at;
+    t.k1 = LLVMBuildNSWAdd(e->b, l.at, emit_si(e, b->kt), "");
+    if (depth % b->kt)
+        t.k1 = LLVMBuildSelect(e->b,
+                               LLVMBuildICmp(e->b, LLVMIntSLT, t.k1, end, ""),
+                               t.k1, end, "");
+    copy_y(&t);
+    copy_x(&t);
+    multiply(&t);
+    emit_loop_close(e, &l);
+    emit_level_close(e);
+    e->block_m = m0;
+    e->block_n = n0;
+}
+
+emit_value emit_block_sum(emit *e, const plan_node *n, int copy)
+{
+    const plan_blocks *b = e->k->blocks;
+    LLVMValueRef at = sub(e, emit_position(e, b->n, copy, false), e->block_n);
+
+    at = mad(e, sub(e, emit_position(e, b->m, copy, false), e->block_m),
+             b->sum_m, at);
+    return emit_mem_read(e, n->dtype, area(e, b->sum_at), at, e->w);
+}

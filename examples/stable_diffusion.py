@@ -12,6 +12,7 @@ The program names no kind of device: SUNDOG_DEVICE=host, cl or auto (the
 default, an OpenCL GPU where there is one) or --platform cpu choose it.
 """
 import argparse
+import json
 import os
 import resource
 import sys
@@ -28,6 +29,16 @@ warnings.filterwarnings("ignore")  # both libraries say that Flax is deprecated
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 
+def at_least(least):
+    """An option's value: a whole number, and how small it may be."""
+    def number(word):
+        if int(word) < least:
+            raise argparse.ArgumentTypeError(f"{word}: at least {least}")
+        return int(word)
+    number.__name__ = "whole number"    # what argparse says of other words
+    return number
+
+
 def arguments(words):
     ap = argparse.ArgumentParser(description=__doc__,
                                  formatter_class=argparse.RawTextHelpFormatter)
@@ -36,26 +47,59 @@ def arguments(words):
     add("--weights", metavar="FOLDER", help="a checkpoint in diffusers' layout")
     add("--size", choices=("tiny", "small", "full"), default="full",
         help="shapes of seeded weights; full: v1.4's")
-    add("--steps", type=int, default=20)
+    add("--steps", type=at_least(1), default=20)
     add("--guidance", type=float, default=7.5)
-    add("--seed", type=int, default=0)
-    add("--height", type=int, help="pixels; default: what the UNet is for")
-    add("--width", type=int)
+    add("--seed", type=at_least(0), default=0)
+    add("--height", type=at_least(1),
+        help="pixels; default: what the UNet is for")
+    add("--width", type=at_least(1))
     add("--dtype", choices=("f32", "bf16"), default="f32")
     add("--scheduler", choices=("dpm", "ddim", "pndm"), default="dpm")
-    add("--batch", type=int, default=1,
+    add("--batch", type=at_least(1), default=1,
         help="pictures, shared out over the devices when there are several")
-    add("--repeat", type=int, default=1, help="runs to take the mean time of")
-    add("--warmup", type=int, default=0, help="runs before those")
+    add("--repeat", type=at_least(1), default=1,
+        help="runs to take the mean time of")
+    add("--warmup", type=at_least(0), default=0, help="runs before those")
     add("--whole", action="store_true",
         help="diffusers' own pipeline, in one program, without stages")
     add("--compare", action="store_true",
         help="each stage against JAX's CPU; fails beyond the bound")
+    add("--json", metavar="FILE", help="write what --compare found there")
     add("--platform", choices=("xpu", "cpu"), default="xpu")
     add("--out", default="img.png", help="with more pictures: img-1.png, ...")
     add("--save", metavar="FOLDER", help="write the weights there, and end")
     add("--save-as", choices=("safetensors", "msgpack"), default="safetensors")
-    return ap.parse_args(words)
+    a = ap.parse_args(words)
+    if a.whole and a.compare:
+        ap.error("--whole has no stages that --compare could show")
+    if a.json and not a.compare:
+        ap.error("--json goes with --compare")
+    return a
+
+
+def check_out(path):
+    """Whether a picture can be written there, before the work of making it."""
+    from PIL import Image
+    ext, folder = os.path.splitext(path)[1], os.path.dirname(path) or "."
+    if ext.lower() not in Image.registered_extensions():
+        sys.exit(f"--out {path}: no picture's file name, such as img.png")
+    if not os.path.isdir(folder):
+        sys.exit(f"--out {path}: no folder {folder}")
+    if os.path.isdir(path) or not os.access(folder, os.W_OK):
+        sys.exit(f"--out {path}: cannot be written")
+
+
+def check_job(a, m, job, devices):
+    """What only the models and the devices can tell."""
+    if job.height % m.multiple or job.width % m.multiple:
+        sys.exit(f"--height {job.height}, --width {job.width}: multiples of "
+                 f"{m.multiple} for this UNet")
+    if a.steps > m.scheduler.config.num_train_timesteps:
+        sys.exit(f"--steps {a.steps}: at most "
+                 f"{m.scheduler.config.num_train_timesteps}, as trained")
+    n = min(len(devices), a.batch)
+    if a.whole and a.batch % n:
+        sys.exit(f"--whole --batch {a.batch}: not a multiple of {n} devices")
 
 
 def load(a, dtype):
@@ -145,6 +189,8 @@ def generate(a, m, job, devices):
 
 def main(words=None):
     a = arguments(words)
+    if not a.save:
+        check_out(a.out)
     import jax
     from sd.stages import Job
     devices, cpu = jax.devices(a.platform), jax.devices("cpu")[0]
@@ -159,8 +205,7 @@ def main(words=None):
     job = Job(prompts=[a.prompt] * a.batch, steps=a.steps, guidance=a.guidance,
               seeds=[a.seed + i for i in range(a.batch)],
               height=a.height or m.image, width=a.width or m.image)
-    if job.height % 8 or job.width % 8:
-        sys.exit("--height and --width: multiples of 8")
+    check_job(a, m, job, devices)
     print(f"{devices}, {a.dtype}, {a.steps} steps of {a.scheduler}, "
           f"{job.width}x{job.height}: {a.prompt!r}")
     good = True
@@ -168,8 +213,11 @@ def main(words=None):
         from sd.compare import compare
         with jax.default_device(cpu):
             exact = load(a, "f32") if a.dtype != "f32" else None
-        run, good = compare(m, exact, a.dtype, devices[0], cpu, job)
-        images = run.image
+        run, figures = compare(m, exact, a.dtype, devices[0], cpu, job)
+        images, good = run.image, figures["good"]
+        if a.json:
+            with open(a.json, "w") as f:
+                json.dump(figures, f)
     else:
         images = generate(a, m, job, devices)
     print(f"peak memory: {peak_memory(devices[0])}")

@@ -23,6 +23,12 @@ def parts(run):
     yield "decoder", run.image
 
 
+def worst(found, name, off):
+    """Keeps the largest of all steps as one; NaN stays."""
+    name = "steps" if name.startswith("step ") else name
+    found[name] = float(np.max([found.get(name, 0.0), off]))
+
+
 def twice(models, device, job, progress):
     """(the first run, which compiles; the second)."""
     stages = Stages(models, device)
@@ -31,25 +37,30 @@ def twice(models, device, job, progress):
 
 
 def compare(models, exact, dtype, device, cpu, job, progress=None):
-    """Prints the table; returns (the device's run, whether all is within
-    bounds).  exact: the same models in f32, None where models are f32."""
+    """Prints the table; returns (the device's run, figures), whose `good` says
+    whether all is within bounds.  exact: the same models in f32, None where
+    models are f32."""
     first, ours = twice(models, device, job, progress)
     first_cpu, theirs = twice(models, cpu, job, progress)
     truth = Stages(exact, cpu)(job, keep=True) if exact else theirs
-    bound, good = BOUNDS[dtype], True
+    bound, good, off, off_cpu = BOUNDS[dtype], True, {}, {}
     head = f"{'stage':12}{'xpu off by':>12}"
     head += f"{'CPU off by':>12}" if exact else ""
     print(f"\n{head}{'bound':>10}")
     for (name, a), (_, b), (_, c) in zip(*map(parts, (ours, theirs, truth))):
-        off, off_cpu = differ(a, c), differ(b, c)
-        line = f"{name:12}{off:12.1e}" + (f"{off_cpu:12.1e}" if exact else "")
-        fine = off <= bound and off_cpu <= bound
+        here, there = differ(a, c), differ(b, c)
+        line = f"{name:12}{here:12.1e}" + (f"{there:12.1e}" if exact else "")
+        fine = here <= bound and there <= bound
         good = good and fine
+        worst(off, name, here)
+        worst(off_cpu, name, there)
         print(f"{line}{bound:10.0e}{'' if fine else '  TOO LARGE'}")
     print(f"\n{'seconds':16}{'JAX CPU':>10}{'xpu':>10}{'ratio':>8}")
-    whole = [sum(r.seconds.values()) for r in (theirs, ours, first_cpu, first)]
-    rows = [(k, theirs.seconds[k], ours.seconds[k]) for k in ours.seconds]
-    for name, a, b in rows + [("image", *whole[:2]),
-                              ("first image", *whole[2:])]:
+    seconds = {k: (theirs.seconds[k], v) for k, v in ours.seconds.items()}
+    for name, pair in (("image", (theirs, ours)),
+                       ("first image", (first_cpu, first))):
+        seconds[name] = tuple(sum(r.seconds.values()) for r in pair)
+    for name, (a, b) in seconds.items():
         print(f"{name:16}{a:10.3f}{b:10.3f}{a / b:8.2f}")
-    return ours, good
+    return ours, dict(good=good, dtype=dtype, steps=job.steps, off=off,
+                      off_cpu=off_cpu if exact else {}, seconds=seconds)

@@ -1,6 +1,7 @@
 """The four models of a Stable Diffusion pipeline, as diffusers and transformers
 define them in Flax; only the sizes are ours."""
 import dataclasses
+import functools
 import json
 import os
 from typing import Any
@@ -12,6 +13,7 @@ from diffusers import (FlaxAutoencoderKL, FlaxDDIMScheduler,
 from transformers import CLIPTextConfig, CLIPTokenizer, FlaxCLIPTextModel
 
 from . import weights
+from .stages import Programs
 from .tokens import ToyTokenizer
 
 DTYPES = {"f32": jnp.float32, "bf16": jnp.bfloat16}
@@ -36,7 +38,7 @@ SIZES = {
         vae=dict(block_out_channels=(32, 64, 96, 96), layers_per_block=1)),
     "tiny": dict(
         image=32,
-        text=dict(hidden_size=32, intermediate_size=64, layers=2, heads=2,
+        text=dict(hidden_size=32, intermediate_size=64, layers=1, heads=2,
                   vocabulary=100),
         unet=dict(block_out_channels=(32, 64), attention_head_dim=2,
                   layers_per_block=1),
@@ -57,10 +59,20 @@ class Models:
     image: int            # side of the image that the UNet was made for
     notes: list           # what the user ought to know about them
 
+    @functools.cached_property
+    def programs(self):
+        return Programs(self)
+
     @property
     def scale(self):
         """Pixels of the image a number of the latents, in each direction."""
         return 2 ** (len(self.vae.config.block_out_channels) - 1)
+
+    @property
+    def multiple(self):
+        """Of what sides of an image are multiples: Flax's UNet goes up by as
+        much as it went down."""
+        return self.scale * 2 ** (len(self.unet.config.block_out_channels) - 1)
 
 
 def blocks(n, kind):
@@ -106,8 +118,7 @@ def make_scheduler(name, folder=None):
                  beta_schedule="scaled_linear", num_train_timesteps=1000)
     path = os.path.join(folder or "", "scheduler", "scheduler_config.json")
     if folder and os.path.exists(path):
-        with open(path) as f:
-            found = json.load(f)
+        found = read_config(path)
         noise = {k: found.get(k, v) for k, v in noise.items()}
     return SCHEDULERS[name](**noise, **more)
 
@@ -126,12 +137,25 @@ def from_seed(size, dtype, scheduler, seed):
                   image=SIZES[size]["image"], notes=notes)
 
 
+def read_config(path):
+    try:
+        with open(path) as f:
+            return json.load(f)
+    except OSError as e:
+        raise SystemExit(f"{path}: {e.strerror}; a checkpoint in diffusers' "
+                         f"layout has {', '.join(PARTS)}, each with "
+                         "config.json and weights") from None
+    except ValueError as e:
+        raise SystemExit(f"{path}: not JSON: {e}") from None
+
+
 def from_folder(folder, dtype, scheduler):
     """Models of a folder in diffusers' layout, safetensors or msgpack."""
     dt, parts, params, notes = DTYPES[dtype], {}, {}, ["no safety checker"]
+    if not os.path.isdir(folder):
+        raise SystemExit(f"{folder}: no such folder")
     for name in PARTS:
-        with open(os.path.join(folder, name, "config.json")) as f:
-            config = json.load(f)
+        config = read_config(os.path.join(folder, name, "config.json"))
         if name == "text_encoder":
             parts[name] = text_encoder(config, dt)
         else:
@@ -141,13 +165,21 @@ def from_folder(folder, dtype, scheduler):
         path, params[name] = weights.from_folder(
             os.path.join(folder, name), weights.shapes(parts[name]), dt)
         notes.append(f"{name} from {path}")
+    text, unet = parts["text_encoder"].config, parts["unet"].config
+    if unet.cross_attention_dim != text.hidden_size:
+        raise SystemExit(
+            f"{folder}: its UNet takes texts of width "
+            f"{unet.cross_attention_dim}, its text encoder gives "
+            f"{text.hidden_size}: no Stable Diffusion 1 or 2")
     tokens = os.path.join(folder, "tokenizer")
-    if os.path.exists(os.path.join(tokens, "vocab.json")):
+    if all(os.path.exists(os.path.join(tokens, file))
+           for file in ("vocab.json", "merges.txt")):
         tokenizer = CLIPTokenizer.from_pretrained(tokens)
     else:
-        tokenizer = ToyTokenizer(parts["text_encoder"].config.vocab_size)
-        notes.append("no tokenizer there: a toy tokenizer")
+        tokenizer = ToyTokenizer(text.vocab_size)
+        notes.append(f"no vocab.json and merges.txt in {tokens}: "
+                     "a toy tokenizer")
     scale = 2 ** (len(parts["vae"].config.block_out_channels) - 1)
     return Models(**parts, scheduler=make_scheduler(scheduler, folder),
                   tokenizer=tokenizer, params=params, dtype=dt, notes=notes,
-                  image=parts["unet"].config.sample_size * scale)
+                  image=unet.sample_size * scale)

@@ -29,23 +29,29 @@ class Run:
     seconds: dict                           # text, steps, decoder
 
 
-class Stages:
-    """The pipeline of models on a device, compiled at first use."""
+class Programs:
+    """The stages of models, compiled at first use on a device and traced once
+    for all devices."""
 
-    def __init__(self, models, device):
-        self.m, self.device = models, device
-        self.params = jax.device_put(models.params, device)
-        self.text_jit = jax.jit(self.text)
-        self.start_jit = jax.jit(self.start, static_argnums=1)
-        self.step_jit = jax.jit(self.step, donate_argnums=(1, 2))
-        self.decode_jit = jax.jit(self.decode)
+    def __init__(self, models):
+        self.m = models
+        self.text = jax.jit(self._text)
+        self.start = jax.jit(self._start, static_argnums=1)
+        self.step = jax.jit(self._step, donate_argnums=(1, 2))
+        self.decode = jax.jit(self._decode)
 
-    def text(self, params, ids, empty):
+    def _text(self, params, ids, empty):
         """Embeddings of no prompt and of the prompt, for guidance."""
         return jnp.concatenate([self.m.text_encoder(i, params=params)[0]
                                 for i in (empty, ids)])
 
-    def step(self, params, latents, state, context, guidance, i):
+    def _start(self, noise, steps):
+        """First latents, and the scheduler's state."""
+        state = self.m.scheduler.create_state()
+        return noise * state.init_noise_sigma, self.m.scheduler.set_timesteps(
+            state, steps, noise.shape)
+
+    def _step(self, params, latents, state, context, guidance, i):
         t = jnp.asarray(state.timesteps, jnp.int32)[i]
         both = self.m.scheduler.scale_model_input(
             state, jnp.concatenate([latents] * 2), t)
@@ -56,18 +62,20 @@ class Stages:
         noise = without + guidance * (with_prompt - without)
         return self.m.scheduler.step(state, noise, t, latents).to_tuple()
 
-    def decode(self, params, latents):
+    def _decode(self, params, latents):
         latents = latents / self.m.vae.config.scaling_factor
         image = self.m.vae.apply({"params": params}, latents,
                                  method=self.m.vae.decode).sample
         image = (image / 2 + 0.5).clip(0, 1).transpose(0, 2, 3, 1)
         return image.astype(jnp.float32)
 
-    def start(self, noise, steps):
-        """First latents, and the scheduler's state."""
-        state = self.m.scheduler.create_state()
-        return noise * state.init_noise_sigma, self.m.scheduler.set_timesteps(
-            state, steps, noise.shape)
+
+class Stages:
+    """The pipeline of models on a device."""
+
+    def __init__(self, models, device):
+        self.m, self.device = models, device
+        self.params = jax.device_put(models.params, device)
 
     def noise(self, job):
         """Depends on its image's seed alone, whatever computes it."""
@@ -90,13 +98,14 @@ class Stages:
         ids = [jax.device_put(self.ids(p), self.device)
                for p in (job.prompts, [""] * len(job.prompts))]
         text = jax.block_until_ready(
-            self.text_jit(self.params["text_encoder"], *ids))
+            self.m.programs.text(self.params["text_encoder"], *ids))
         seconds["text"] = clock() - begin
         guidance, kept, begin = np.float32(job.guidance), [], clock()
-        latents, state = self.start_jit(self.noise(job), job.steps)
+        latents, state = self.m.programs.start(self.noise(job), job.steps)
         for i in range(job.steps):
-            latents, state = self.step_jit(self.params["unet"], latents, state,
-                                           text, guidance, np.int32(i))
+            latents, state = self.m.programs.step(
+                self.params["unet"], latents, state, text, guidance,
+                np.int32(i))
             if keep:
                 kept.append(np.array(latents))
             if progress:
@@ -104,7 +113,7 @@ class Stages:
                 progress()
         jax.block_until_ready(latents)
         seconds["steps"], begin = clock() - begin, clock()
-        image = np.asarray(self.decode_jit(self.params["vae"], latents))
+        image = np.asarray(self.m.programs.decode(self.params["vae"], latents))
         seconds["decoder"] = clock() - begin
         return Run(image, np.asarray(text.astype(jnp.float32)), kept, seconds)
 

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from flax.serialization import msgpack_restore, msgpack_serialize
 from flax.traverse_util import flatten_dict, unflatten_dict
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 # The attention of the VAE has these names in Flax and in old files.
@@ -73,48 +73,57 @@ def from_torch(w, path, shape):
         if w.ndim == 2 and len(shape) == 4:
             w = w[:, :, None, None]
         w = w.transpose(2, 3, 1, 0) if w.ndim == 4 else w.T
-    if w.shape != tuple(shape):
-        raise SystemExit(f"{path}: the file has {w.shape}, "
-                         f"the model wants {tuple(shape)}")
     return w
 
 
-def read_safetensors(files, tree, dtype):
-    out, where = {}, {}
-    for file in files:
-        with safe_open(file, "np") as f:
-            where.update({plain(k): (file, k) for k in f.keys()})
+def read_safetensors(files, tree):
+    """(path, file, weight) of each of the tree, None where there is none."""
     readers = {file: safe_open(file, "np") for file in files}
+    where = {plain(k): (file, k) for file, f in readers.items()
+             for k in f.keys()}
     for path, like in tree.items():
-        if plain(path) not in where:
-            raise SystemExit(f"{files[0]}: no weight for {path}")
-        file, key = where[plain(path)]
-        w = from_torch(readers[file].get_tensor(key), path, like.shape)
-        out[path] = np.ascontiguousarray(w.astype(dtype))
+        file, key = where.get(plain(path), (files[0], None))
+        yield path, file, None if key is None else from_torch(
+            readers[file].get_tensor(key), path, like.shape)
+
+
+def read_msgpack(files, tree):
+    with open(files[0], "rb") as f:
+        found = flatten_dict(msgpack_restore(f.read()), sep="/")
+    for path in tree:
+        yield path, files[0], found.get(path)
+
+
+def read(reader, files, tree, dtype):
+    out = {}
+    try:
+        for path, file, w in reader(files, tree):
+            if w is None:
+                raise SystemExit(f"{file}: no weight for {path}")
+            if w.shape != tree[path].shape:
+                raise SystemExit(f"{file}: {path} has {w.shape}, the model "
+                                 f"wants {tree[path].shape}")
+            out[path] = np.ascontiguousarray(w.astype(dtype))
+    except (OSError, ValueError, SafetensorError) as e:
+        raise SystemExit(f"{files[0]}: not read: {e}") from None
     return unflatten_dict(out, sep="/")
 
 
-def read_msgpack(file, tree, dtype):
-    with open(file, "rb") as f:
-        found = flatten_dict(msgpack_restore(f.read()), sep="/")
-    lacking = [path for path in tree if path not in found]
-    if lacking:
-        raise SystemExit(f"{file}: no weight for {lacking[0]}")
-    return unflatten_dict({path: found[path].astype(dtype) for path in tree},
-                          sep="/")
+# The first that a folder has is read.
+READERS = {"*flax_model.msgpack": read_msgpack,
+           "*model.safetensors": read_safetensors,
+           "*model-*-of-*.safetensors": read_safetensors,
+           "*model.fp16.safetensors": read_safetensors}
 
 
 def from_folder(folder, tree, dtype):
     """(what was read, weights) of one model's folder."""
-    for pattern in ("*flax_model.msgpack", "*model.safetensors",
-                    "*model-*-of-*.safetensors"):
+    for pattern, reader in READERS.items():
         files = sorted(glob.glob(os.path.join(folder, pattern)))
-        if not files:
-            continue
-        if pattern.endswith("msgpack"):
-            return files[0], read_msgpack(files[0], tree, dtype)
-        return files[0], read_safetensors(files, tree, dtype)
-    raise SystemExit(f"{folder}: no *flax_model.msgpack, no *model.safetensors")
+        if files:
+            return files[0], read(reader, files, tree, dtype)
+    raise SystemExit(f"{folder}: no file like {', '.join(READERS)}; PyTorch's "
+                     "own .bin is not read")
 
 
 def torch_name(path):

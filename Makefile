@@ -2,7 +2,7 @@
 PY = .venv/bin/python
 C = build/check
 
-.PHONY: demo demo-sd bench-models test build wheel setup setup-test debug check conform jax-tests conform-ops conform-text numerics errors errors-page bench bless fmt lint \
+.PHONY: demo demo-sd bench-models bench-demo-sd models-pages test build wheel setup setup-test debug check conform jax-tests conform-ops conform-text numerics errors errors-page bench bless fmt lint \
 	tsan soak fuzz fuzz-cover nightly hooks clean
 
 setup:
@@ -89,8 +89,17 @@ bench: setup
 MODELS ?= .*
 bench-models:
 	@tools/setup.sh models
-	@$(PY) bench/models/run.py --device $(DEVICE) --only '$(MODELS)' $(BIG)
-	@$(PY) bench/models/plot.py bench/results/models-$(DEVICE).json build/models.png
+	@$(PY) bench/models/run.py --device $(DEVICE) --only '$(MODELS)' $(BIG); s=$$?; \
+	    $(PY) bench/models/plot.py bench/results/models-$(DEVICE).json build/models.png && exit $$s
+
+# The figures of demo-sd, kept; and the tables of docs/models.md and
+# docs/stable-diffusion.md from what bench-models and this have kept.
+bench-demo-sd:
+	@tools/setup.sh sd
+	@$(PY) bench/models/demo_sd.py
+models-pages:
+	@tools/setup.sh models
+	@$(PY) bench/models/pages.py
 
 bless: debug                     # golden plans are written anew; read the diff
 	@SUNDOG_BLESS=1 meson test -C $(C) --suite golden

@@ -1,9 +1,8 @@
-"""Draws docs/models.png and prints docs/models.md's table from raw results.
+"""Draws raw results.
 
-usage: plot.py [RESULTS.json [OUT.png]]
+usage: plot.py RESULTS.json OUT.png
 """
 import json
-import os
 import sys
 
 import matplotlib
@@ -12,9 +11,8 @@ import numpy as np
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-from run import ratios, summary  # noqa: E402
+from run import ratios  # noqa: E402
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 KINDS = (("time", "running"), ("compile", "compiling"), ("first", "first call"),
          ("memory", "peak memory"))
 
@@ -44,34 +42,26 @@ def curves(ax, rows):
     ax.legend(fontsize=8)
 
 
-def table(rows):
-    yield ("| model | off by | JAX CPU, ms | ours, ms | time | CPU time | "
-           "compile | first call | memory | ours, MiB |")
-    yield "|---|---|---|---|---|---|---|---|---|---|"
-    for r in rows:
-        ms = [f"{1e3 * np.median(r[w]['run'] or [np.nan]):,.1f}"
-              for w in ("cpu", "xpu")]
-        cells = [f"{q:.2f}" if q else "-" for q in ratios(r).values()]
-        yield (f"| {r['name']} | {r['off']:.0e} | {' | '.join(ms + cells)} | "
-               f"{r['xpu']['memory'] / 2**20:,.0f} |")
-    mean = [f"{m:.2f}" for _, m, _ in summary(rows)]
-    yield f"| geometric mean | | | | {' | '.join(mean)} | |"
+def several(rows, key):
+    """What the rows have there, each once."""
+    return ", ".join(dict.fromkeys(str(r[key]) for r in rows))
 
 
-def main():
-    source, out = (sys.argv[1:] + [None, None])[:2]
-    with open(source or f"{ROOT}/bench/results/models-host.json") as f:
-        rows = json.load(f)
-    found = rows[-1]
+def draw(rows, out):
     figure, axes = plt.subplots(1, 2, figsize=(13, 7))
     bars(axes[0], rows)
     curves(axes[1], rows)
-    figure.suptitle(f"{found['device']}, {found['cores']} cores of "
-                    f"{found['machine']}, JAX {found['jax']}, {found['date']}, "
-                    f"commit {found['commit']}")
+    figure.suptitle(
+        f"{several(rows, 'device')}, {several(rows, 'cores')} cores of "
+        f"{several(rows, 'machine')}, JAX {several(rows, 'jax')}, "
+        f"{several(rows, 'date')}, commit {several(rows, 'commit')}")
     figure.tight_layout()
-    figure.savefig(out or f"{ROOT}/docs/models.png", dpi=90)
-    print("\n".join(table(rows)))
+    figure.savefig(out, dpi=90)
+
+
+def main():
+    with open(sys.argv[1]) as f:
+        draw(json.load(f), sys.argv[2])
 
 
 if __name__ == "__main__":

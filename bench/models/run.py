@@ -1,11 +1,13 @@
 """Models that people run, ours against JAX's CPU, in alternating turns.
 
-usage: run.py [--only REGEX] [--pairs N] [--curve N] [--big] [--device D]
-              [--out FOLDER] [--check]
+usage: run.py [--only REGEX] [--pairs N] [--seconds S] [--curve N] [--big]
+              [--device D] [--out FOLDER] [--check] [--limit S]
 
 Each model gets a process on JAX's CPU and one on ours, which take turns, so
-that a busy machine meets both.  What the first call computes and the losses of
-training are compared; a wrong one fails the run.  Raw results go to FOLDER
+that a busy machine meets both: N turns, or as many as S seconds have.  What the
+first call computes and the losses of training are compared.  A model that is
+wrong, dies or takes longer than --limit for an answer fails the run at its end;
+the other models are measured all the same.  Raw results go to FOLDER
 (bench/results) as JSON, a model's in place of those it had; plot.py draws them.
 --check: right or not, no times.
 """
@@ -15,9 +17,11 @@ import json
 import os
 import platform
 import re
+import select
 import subprocess
 import sys
 import tempfile
+import time
 
 import numpy as np
 
@@ -26,31 +30,46 @@ sys.path.insert(0, os.path.dirname(HERE))
 import bench  # noqa: E402
 
 
+class Failed(Exception):
+    """A model's process gave no answer."""
+
+
 class Process:
-    def __init__(self, which, name, device):
+    """A worker; its end is the end of the block."""
+
+    def __init__(self, which, name, device, limit):
         env = bench.environment(which)
         env.update(PYTHONPATH=HERE, SUNDOG_DEVICE=device)
-        self.which, self.errors = which, tempfile.TemporaryFile("w+")
+        self.which, self.limit = which, limit
+        self.errors = tempfile.TemporaryFile("w+")
         self.p = subprocess.Popen(
             [sys.executable, os.path.join(HERE, "worker.py"), which, name],
             env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=self.errors)
-        self.answer()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.p.kill()
+        self.p.wait()
 
     def answer(self):
+        if not select.select([self.p.stdout], [], [], self.limit)[0]:
+            raise Failed(f"{self.which}: no answer in {self.limit} s")
         line = self.p.stdout.readline()
         if not line:
             self.errors.seek(0)
-            sys.exit(f"{self.which}: {self.errors.read()[-3000:]}")
+            raise Failed(f"{self.which} ended with {self.p.wait()}\n"
+                         + self.errors.read()[-3000:])
         return json.loads(line)
 
     def __call__(self, *words):
-        print(*words, file=self.p.stdin, flush=True)
+        try:
+            print(*words, file=self.p.stdin, flush=True)
+        except BrokenPipeError:
+            pass                    # answer() says what it died of
         return self.answer()
-
-    def end(self):
-        self.p.stdin.close()
-        self.p.wait()
 
 
 def off(a, b):
@@ -69,26 +88,32 @@ def results(process, folder):
         return [found[k] for k in found.files]
 
 
-def measure(row, a, folder):
-    """One model's raw results."""
-    both = [Process(which, row.name, a.device) for which in ("cpu", "xpu")]
-    raw = {p.which: dict(p("compile"), run=[], cpu=[]) for p in both}
-    wrong = off(*(results(p, folder) for p in reversed(both)))
-    calls = 0 if a.check else a.pairs
-    once = sum(p("run", 1)["run"] for p in both) if calls else 0
+def turns(both, raw, a):
+    """Calls of each in turn, as many as a's pairs and seconds allow."""
+    once = sum(p("run", 1)["run"] for p in both)
     each = max(1, int(0.2 / max(once, 1e-6)))
-    calls = max(1, min(calls, int(90 / max(once, 1e-6)))) if calls else 0
-    for _ in range(calls):
+    for _ in range(max(1, min(a.pairs, int(a.seconds / max(once, 1e-6))))):
         for p in both:
             found = p("run", each)
             for k in ("run", "cpu"):
                 raw[p.which][k].append(found[k])
-    for p in both:
-        raw[p.which].update(p("memory"), **p("curve", a.curve))
-        p.end()
-    curves = [raw[w]["curve"] for w in ("xpu", "cpu")]
-    if curves[0]:
-        x, y = (np.array(c) for c in curves)
+
+
+def measure(row, a, folder):
+    """One model's raw results."""
+    begin = lambda which: Process(which, row.name, a.device, a.limit)
+    with begin("cpu") as cpu, begin("xpu") as xpu:
+        both = cpu, xpu
+        for p in both:
+            p.answer()              # it is there
+        raw = {p.which: dict(p("compile"), run=[], cpu=[]) for p in both}
+        wrong = off(results(xpu, folder), results(cpu, folder))
+        if not a.check:
+            turns(both, raw, a)
+        for p in both:
+            raw[p.which].update(p("memory"), **p("curve", a.curve))
+    x, y = (np.array(raw[w]["curve"]) for w in ("xpu", "cpu"))
+    if x.size:
         wrong = float(np.max([wrong, np.max(np.abs(x - y) / np.abs(y))]))
     return dict(name=row.name, off=wrong, tol=row.tol, **raw)
 
@@ -105,6 +130,10 @@ def ratios(r):
                 memory=of(lambda d: d["memory"]))
 
 
+def is_right(r):
+    return r["off"] <= r["tol"]      # NaN is not
+
+
 HEAD = (f"{'model':22}{'off by':>9}{'JAX CPU ms':>12}{'xpu ms':>10}{'time':>7}"
         f"{'CPU':>7}{'compile':>9}{'first':>7}{'memory':>8}{'xpu MiB':>9}")
 
@@ -117,7 +146,7 @@ def line(r):
                           ("memory", 8))]
     return (f"{r['name']:22}{r['off']:9.1e}{ms[0]:12.2f}{ms[1]:10.2f}"
             f"{''.join(cells)}{r['xpu']['memory'] / 2**20:9.0f}"
-            + ("" if r["off"] <= r["tol"] else f"  WRONG: tol {r['tol']:.0e}"))
+            + ("" if is_right(r) else f"  WRONG: tol {r['tol']:.0e}"))
 
 
 def summary(rows):
@@ -158,9 +187,11 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__)
     ap.add_argument("--only", default=".*")
     ap.add_argument("--pairs", type=int, default=11)
+    ap.add_argument("--seconds", type=float, default=90)
     ap.add_argument("--curve", type=int, default=50)
     ap.add_argument("--big", action="store_true")
     ap.add_argument("--check", action="store_true")
+    ap.add_argument("--limit", type=float, default=600)
     ap.add_argument("--device", default=os.environ.get("SUNDOG_DEVICE", "host"))
     ap.add_argument("--out", default=os.path.join(HERE, "..", "results"))
     a = ap.parse_args()
@@ -168,20 +199,31 @@ def main():
     from table import ROWS
     todo = [r for r in ROWS if re.search(a.only, r.name)
             and (a.big or not r.big)]
-    found, machine = [], dict(where(), device=a.device)
+    if not todo:
+        sys.exit(f"bench-models: no model is called {a.only!r}: "
+                 + ", ".join(r.name for r in ROWS))
+    found, failed, machine = [], [], dict(where(), device=a.device)
+    start = time.perf_counter()
     print(HEAD, flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for row in todo:
-            found.append(dict(measure(row, a, folder), **machine))
-            print(line(found[-1]), flush=True)
+            try:
+                r = dict(measure(row, a, folder), **machine)
+            except Failed as e:
+                failed.append(row.name)
+                print(f"{row.name:22}FAILED: {e}", flush=True)
+                continue
+            found.append(r)
+            print(line(r), flush=True)
             if not a.check:
-                keep(os.path.join(a.out, f"models-{a.device}.json"), found[-1],
+                keep(os.path.join(a.out, f"models-{a.device}.json"), r,
                      [r.name for r in ROWS])
     for k, mean, least in summary(found):
         print(f"{k}: geometric mean {mean:.2f}, least {least:.2f}")
-    wrong = [r["name"] for r in found if not r["off"] <= r["tol"]]
-    if wrong:
-        sys.exit(f"bench-models: wrong: {', '.join(wrong)}")
+    print(f"{len(todo)} models in {time.perf_counter() - start:.0f} s")
+    failed += [r["name"] for r in found if not is_right(r)]
+    if failed:
+        sys.exit(f"bench-models: wrong or failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

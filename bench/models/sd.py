@@ -10,6 +10,7 @@ from net import (Scope, attention, causal, conv, dense, group_norm, layer_norm,
 from program import Program, floats, ints
 
 WIDTHS, DECODER = (320, 640, 1280, 1280), (128, 256, 512, 512)
+EACH = 2                    # units of a width on the way down, one more up
 LAYERS, D, V = 12, 768, 49408
 
 
@@ -57,44 +58,44 @@ def double(x):
 
 
 def unet(s, x, t, context):
-    half, wide = WIDTHS[0] // 2, 4 * WIDTHS[0]
+    half, wide, last = WIDTHS[0] // 2, 4 * WIDTHS[0], len(WIDTHS) - 1
     angle = t * jnp.exp(-np.log(10000) * jnp.arange(half) / half)
     t = jnp.concatenate([jnp.cos(angle), jnp.sin(angle)])[None].astype(x.dtype)
     t = dense(s("time2"), jax.nn.silu(dense(s("time1"), t, wide)), wide)
     x = conv(s("in"), x, WIDTHS[0])
     kept = [x]
     for i, width in enumerate(WIDTHS):
-        for j in range(2):
+        for j in range(EACH):
             b = s(f"down{i}.{j}")
             x = resnet(b, x, width, t)
-            x = transformer(b("attn"), x, context) if i < 3 else x
+            x = transformer(b("attn"), x, context) if i < last else x
             kept.append(x)
-        if i < 3:
+        if i < last:
             x = conv(s(f"down{i}"), x, width, 3, 2, ((1, 1), (1, 1)))
             kept.append(x)
     x = resnet(s("mid0"), x, WIDTHS[-1], t)
     x = resnet(s("mid2"), transformer(s("mid1"), x, context), WIDTHS[-1], t)
     for i, width in enumerate(WIDTHS[::-1]):
-        for j in range(3):
+        for j in range(EACH + 1):
             b = s(f"up{i}.{j}")
             x = resnet(b, jnp.concatenate([x, kept.pop()], -1), width, t)
             x = transformer(b("attn"), x, context) if i else x
-        if i < 3:
+        if i < last:
             x = conv(s(f"up{i}"), double(x), width)
     return conv(s("out"), jax.nn.silu(group_norm(s("norm"), x)), 4)
 
 
 def decode(s, z):
     x = conv(s("post"), z / 0.18215, 4, 1)
-    wide = DECODER[-1]
+    wide, last = DECODER[-1], len(DECODER) - 1
     x = resnet(s("mid0"), conv(s("in"), x, wide), wide, eps=1e-6)
     y = group_norm(s("norm1"), x, eps=1e-6).reshape(x.shape[0], -1, wide)
     x = x + attention(s("attn"), y, 1).reshape(x.shape)
     x = resnet(s("mid1"), x, wide, eps=1e-6)
     for i, width in enumerate(DECODER[::-1]):
-        for j in range(3):
+        for j in range(EACH + 1):
             x = resnet(s(f"up{i}.{j}"), x, width, eps=1e-6)
-        if i < 3:
+        if i < last:
             x = conv(s(f"up{i}"), double(x), width)
     x = jax.nn.silu(group_norm(s("norm2"), x, eps=1e-6))
     return conv(s("out"), x, 3)
@@ -124,7 +125,8 @@ def pipeline(s, ids, noise, steps):
 
 
 def infer(side=128, steps=4, dtype=jnp.float32):
-    inputs = ints(0, V, 2, 77), floats(1, 1, side // 8, side // 8, 4)
+    small = side // 2 ** (len(DECODER) - 1)
+    inputs = ints(0, V, 2, 77), floats(1, 1, small, small, 4)
     network = lambda s, *x: pipeline(s, *x, steps)
     return Program(
         lambda p, _, *x: ((), network(Scope(p, dtype=dtype), *x)),

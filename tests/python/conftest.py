@@ -9,6 +9,10 @@ import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+# JAX's CPU where it only says what is right: it compiles in half the time, and
+# what it compiles is slow.  Ours does not read these.
+CHEAP_CPU = ("--xla_backend_optimization_level=0 "
+             "--xla_llvm_disable_expensive_passes=true")
 # Who is started in the background by a shell inherits that SIGINT is ignored,
 # and would hand that on to the processes whose interrupts are tested.
 signal.signal(signal.SIGINT, signal.default_int_handler)

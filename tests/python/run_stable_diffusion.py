@@ -5,6 +5,7 @@ usage: run_stable_diffusion.py FOLDER [NAME...]      without names: all but pndm
 """
 import contextlib
 import io
+import json
 import os
 import re
 import sys
@@ -15,6 +16,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "examples"))
 import stable_diffusion  # noqa: E402
 
 CHECKS = []
+SHARED = {}
 
 
 def check(fn):
@@ -22,13 +24,25 @@ def check(fn):
     return fn
 
 
-def run(*words, steps=2, fails=False):
+def share_models():
+    """Runs with the same seeded models take the same compiled stages, as the
+    repeats of one run do.  What comes from a folder is loaded anew."""
+    from sd import models
+    load = models.from_seed
+
+    def shared(*a):
+        if a not in SHARED:
+            SHARED[a] = load(*a)
+        return SHARED[a]
+    models.from_seed = shared
+
+
+def run(*words, fails=False):
     """What the example says, and its error, given these words."""
     out, said = io.StringIO(), ""
-    with contextlib.redirect_stdout(out):
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         try:
-            stable_diffusion.main(["--size", "tiny", "--steps", str(steps),
-                                   *words])
+            stable_diffusion.main(["--size", "tiny", "--steps", "2", *words])
         except SystemExit as e:
             said = str(e)
     assert bool(said) == fails, out.getvalue() + said
@@ -51,8 +65,11 @@ def stages(said):
 
 @check
 def f32():
-    said = run("--compare", "--out", at("img.png"), steps=3)
-    assert stages(said)[:5] == ["text", "step 1", "step 2", "step 3", "decoder"]
+    said = run("--compare", "--out", at("img.png"), "--json", at("f32.json"))
+    assert stages(said)[:4] == ["text", "step 1", "step 2", "decoder"]
+    with open(at("f32.json")) as f:
+        found = json.load(f)
+    assert found["good"] and list(found["off"]) == ["text", "steps", "decoder"]
     assert "weights from a seed" in said and "toy tokenizer" in said
     image = pixels("img.png")
     assert image.shape == (32, 32, 3) and image.std() > 5
@@ -77,7 +94,7 @@ def a_stage_that_is_off_fails_the_run():
     assert compare.differ([1.0, -2.0], [1.0, -2.5]) == 0.2
     assert not compare.differ([float("nan")], [1.0]) <= 1
     bounds, compare.BOUNDS = compare.BOUNDS, {"f32": -1.0}
-    said = run("--compare", "--out", at("img.png"), steps=1, fails=True)
+    said = run("--compare", "--out", at("img.png"), fails=True)
     compare.BOUNDS = bounds
     assert "TOO LARGE" in said and "by more than its bound" in said
 
@@ -117,14 +134,57 @@ def files_are_as_diffusers_reads_them():
             assert np.array_equal(got[k], w), k
 
 
+def damage(file, data):
+    """What is said of a folder whose file has other bytes, or none."""
+    with open(at(file), "rb") as f:
+        was = f.read()
+    os.remove(at(file))
+    if data is not None:
+        with open(at(file), "wb") as f:
+            f.write(data)
+    said = run("--weights", at(file.split("/")[0]), fails=True)
+    with open(at(file), "wb") as f:
+        f.write(was)
+    return said
+
+
 @check
-def a_folder_that_lacks_a_weight_says_which():
-    file = at("lacks/vae/diffusion_flax_model.msgpack")
-    run("--save", at("lacks"), "--save-as", "msgpack")
-    with open(file, "wb") as f:
-        f.write(b"\x80")
-    said = run("--weights", at("lacks"), fails=True)
-    assert f"{file}: no weight for" in said
+def a_folder_that_is_no_checkpoint_says_why():
+    """The folders are those that were saved above."""
+    text, vae = (f"safetensors/{x}" for x in (
+        "text_encoder/model.safetensors",
+        "vae/diffusion_pytorch_model.safetensors"))
+    msgpack = "msgpack/vae/diffusion_flax_model.msgpack"
+    with open(at(text), "rb") as f:
+        other = f.read()
+    assert f"{at(msgpack)}: no weight for" in damage(msgpack, b"\x80")
+    assert f"{at(msgpack)}: not read" in damage(msgpack, b"\x81\xa1")
+    assert f"{at(vae)}: not read" in damage(vae, other[:1000])
+    assert f"{at(vae)}: no weight for" in damage(vae, other)
+    assert "no file like *flax_model.msgpack" in damage(vae, None)
+    config = "msgpack/unet/config.json"
+    assert f"{at(config)}: No such file" in damage(config, None)
+    assert f"{at(config)}: not JSON" in damage(config, b"{")
+    assert "nowhere: no such folder" in run("--weights", "nowhere", fails=True)
+
+
+@check
+def words_that_make_no_sense_are_answered_before_the_work():
+    for words, answer in (
+            ("--steps 0", "--steps: 0: at least 1"),
+            ("--steps many", "--steps: invalid whole number value: 'many'"),
+            ("--steps 1001", "--steps 1001: at most 1000"),
+            ("--seed -1", "--seed: -1: at least 0"),
+            ("--scheduler euler", "choose from"),
+            ("--height 30", "--height 30, --width 32: multiples of 4"),
+            ("--whole --compare", "--whole has no stages"),
+            ("--whole --batch 3", "--batch 3: not a multiple of 2 devices"),
+            ("--json x.json", "--json goes with --compare"),
+            ("--out nowhere/x.png", "--out nowhere/x.png: no folder nowhere"),
+            ("--out x.nothing", "no picture's file name"),
+            (f"--out {FOLDER}.png/", "no picture's file name")):
+        said = run(*words.split(), fails=True)
+        assert answer in said, (words, said)
 
 
 @check
@@ -149,6 +209,7 @@ def the_pipeline_of_diffusers_runs_unchanged():
 
 
 if __name__ == "__main__":
+    share_models()
     for fn in CHECKS:
         if fn.__name__ in sys.argv[2:] or not sys.argv[2:] and fn != pndm:
             fn()

@@ -1,12 +1,23 @@
 """The networks that `make bench-models` times are right at small sizes."""
+import pytest
+
+from conftest import CHEAP_CPU
 
 
-def test_on_host(python):
-    ok = python("run_models.py", env={"SUNDOG_DEVICE": "host"})
-    assert len(ok.splitlines()) == 11
+@pytest.fixture(scope="module")
+def models(python, tmp_path_factory):
+    folder = str(tmp_path_factory.mktemp("models"))
+
+    def run(device, *names):
+        return python("run_models.py", folder, *names,
+                      env={"SUNDOG_DEVICE": device, "XLA_FLAGS": CHEAP_CPU})
+    return run
 
 
-def test_on_cl(python):
-    ok = python("run_models.py", "gpt2 train", "llama bf16", "lstm train",
-                env={"SUNDOG_DEVICE": "cl"})
+def test_on_host(models):
+    assert len(models("host").splitlines()) == 11
+
+
+def test_on_cl(models):
+    ok = models("cl", "gpt2 train", "llama bf16", "lstm train")
     assert len(ok.splitlines()) == 3

@@ -282,16 +282,17 @@ enum { WIDE = 8, HALF = 4 };
 #else
 enum { WIDE = 32, HALF = 8 };
 #endif
-#define EACH_TILE(at, n, what) \
+#define EACH_TILE_OF(wide, half, at, first, n, what) \
     do { \
-        int64_t at = 0; \
-        for (; at + WIDE <= (n); at += WIDE) \
-            what(WIDE); \
-        for (; at + HALF <= (n); at += HALF) \
-            what(HALF); \
+        int64_t at = first; \
+        for (; at + (wide) <= (n); at += (wide)) \
+            what(wide); \
+        for (; at + (half) <= (n); at += (half)) \
+            what(half); \
         for (; at < (n); at++) \
             what(1); \
     } while (0)
+#define EACH_TILE(at, n, what) EACH_TILE_OF(WIDE, HALF, at, 0, n, what)
 
 /* The numbers that rows are multiplied by; conj: by their conjugates. */
 typedef struct {

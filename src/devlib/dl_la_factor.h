@@ -8,6 +8,101 @@
 
 /* ---- Cholesky ---- */
 
+/* Rows of the factor that are made together, so that what is read of the rows
+ * above is used more than once, and as many columns as registers have room
+ * for. */
+#if !defined DL_X86
+enum { PANEL = 1, PANEL_WIDE = WIDE, PANEL_HALF = HALF };
+#elif DL_LANES == 1
+enum { PANEL = 4, PANEL_WIDE = 16, PANEL_HALF = 4 };
+#elif defined __AVX512F__
+enum { PANEL = 4, PANEL_WIDE = 4, PANEL_HALF = 2 };
+#else
+enum { PANEL = 4, PANEL_WIDE = 2, PANEL_HALF = 2 };
+#endif
+
+/* Where row i, column j of the upper factor is.  Of many matrices it is the
+ * transpose, the lower factor, that is kept: it is what most ask for, and their
+ * rows need not be vectors. */
+DL_INLINE int64_t in_factor(int64_t ld, int64_t i, int64_t j)
+{
+    return DL_LANES > 1 ? j * ld + i : i * ld + j;
+}
+
+/* `rows` rows of the factor from k on, `tile` columns from j on, minus what its
+ * rows [first, last) give. */
+DL_INLINE void take_factor(int rows, int tile, DL_GLOBAL T *u, int64_t ld,
+                           int64_t first, int64_t last, int64_t k, int64_t j)
+{
+    for (int64_t from = first; from < last; from += BLOCK) {
+        int64_t to = least_of(from + BLOCK, last);
+        T part[PANEL][PANEL_WIDE];
+
+        for (int r = 0; r < rows; r++)
+            for (int c = 0; c < tile; c++)
+                part[r][c] = make(0);
+        for (int64_t i = from; i < to; i++)
+            for (int r = 0; r < rows; r++) {
+                T by = conj_of(u[in_factor(ld, i, k + r)]);
+
+                for (int c = 0; c < tile; c++)
+                    part[r][c] =
+                        mac(part[r][c], by, u[in_factor(ld, i, j + c)]);
+            }
+        for (int r = 0; r < rows; r++)
+            for (int c = 0; c < tile; c++) {
+                DL_GLOBAL T *to_be = u + in_factor(ld, k + r, j + c);
+
+                *to_be = minus(*to_be, part[r][c]);
+            }
+    }
+}
+
+/* Row k is divided by the root of its pivot; which lanes cannot. */
+DL_INLINE M finish_factor_row(DL_GLOBAL T *u, int64_t n, int64_t ld, int64_t k)
+{
+    R pivot = re(u[in_factor(ld, k, k)]), root = SQRT(pivot), by = 1 / root;
+
+    u[in_factor(ld, k, k)] = make(root);
+    for (int64_t j = k + 1; j < n; j++)
+        u[in_factor(ld, k, j)] = scale(u[in_factor(ld, k, j)], by);
+    return NOT((M)(pivot > 0) & is_finite(pivot));
+}
+
+/* What stands below the diagonal comes to nothing, and is not read for what
+ * stands above. */
+DL_INLINE M factor_rows(int rows, DL_GLOBAL T *u, int64_t n, int64_t ld,
+                        int64_t k)
+{
+    M fails = 0;
+
+#define TAKE(tile) take_factor(rows, tile, u, ld, 0, k, k, j)
+    EACH_TILE_OF(PANEL_WIDE, PANEL_HALF, j, k, n, TAKE);
+#undef TAKE
+    for (int64_t row = k; row < k + rows; row++) {
+#define TAKE(tile) take_factor(1, tile, u, ld, k, row, row, j)
+        if (row > k)
+            EACH_TILE_OF(PANEL_WIDE, PANEL_HALF, j, row, n, TAKE);
+#undef TAKE
+        fails |= finish_factor_row(u, n, ld, row);
+    }
+    return fails;
+}
+
+/* u^H u = a in the place of a's upper triangle, rows from the first on. */
+DL_PART M factor_upper(DL_GLOBAL T *u, int64_t n, int64_t ld)
+{
+    int64_t k = 0;
+    M fails = 0;
+
+    for (; k + PANEL <= n && !ALL(fails); k += PANEL)
+        fails |= factor_rows(PANEL, u, n, ld, k);
+    for (; k < n && !ALL(fails); k++)
+        fails |= factor_rows(1, u, n, ld, k);
+    return fails;
+}
+
+#if DL_LANES == 1
 /* The upper triangle of `to` is the lower one of `from` transposed. */
 DL_INLINE void turn_triangle(DL_GLOBAL const T *from, DL_GLOBAL T *to,
                              int64_t n)
@@ -19,40 +114,28 @@ DL_INLINE void turn_triangle(DL_GLOBAL const T *from, DL_GLOBAL T *to,
                 to[i * n + j] = conj_of(from[j * n + i]);
 }
 
-/* The upper factor u, u^H u = a, row by row in the place of the result: the
- * rows above are taken from row k, which is divided by the root of its pivot.
- * A lower factor is its adjoint. */
-DL_MANY void DL_LA(cholesky)(CONST_TP a, TP u, int64_t n, int64_t lower)
+/* A lower factor is the adjoint of the upper one. */
+void DL_LA(cholesky)(CONST_TP a, TP u, int64_t n, int64_t lower)
 {
-    M fails = 0;
+    int fails;
 
     if (lower)
         turn_triangle(a, u, n);
     for (int64_t i = 0; !lower && i < n; i++)
         copy_row(n - i, a + i * (n + 1), u + i * (n + 1));
-    for (int64_t k = 0; k < n && !ALL(fails); k++) {
-        DL_GLOBAL T *row = u + k * n;
-        R pivot, root;
-
-        take_rows(k, (factors){u + k, n, 1}, u + k, n, n - k, row + k);
-        pivot = re(row[k]);
-        root = SQRT(pivot);
-        fails |= NOT((M)(pivot > 0) & is_finite(pivot));
-        row[k] = make(root);
-        for (int64_t j = k + 1; j < n; j++)
-            row[j] = over(row[j], root);
-    }
+    fails = factor_upper(u, n, n);
     for (int64_t i0 = 0; i0 < n; i0 += FEW_ROWS)
         for (int64_t j = 0; j < n; j++)
-            for (int64_t i = most_of(i0, j + 1);
-                 i < least_of(i0 + FEW_ROWS, n); i++) {
+            for (int64_t i = most_of(i0, j + 1); i < least_of(i0 + FEW_ROWS, n);
+                 i++) {
                 u[i * n + j] = lower ? conj_of(u[j * n + i]) : make(0);
                 if (lower)
                     u[j * n + i] = make(0);
             }
-    for (int64_t i = 0; ANY(fails) && i < n * n; i++)
-        u[i] = SEL(fails, make(NOT_A_NUMBER), u[i]);
+    if (fails)
+        fill_row(n * n, make(NOT_A_NUMBER), u);
 }
+#endif
 
 /* ---- triangles ---- */
 

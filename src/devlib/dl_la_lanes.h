@@ -28,8 +28,7 @@ DL_INLINE void turn(R *x)
                 __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12,
                                         28, 13, 29, 14, 30, 15, 31);
 #elif DL_LANES == 8
-            y[2 * i] =
-                __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+            y[2 * i] = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
             y[2 * i + 1] =
                 __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
 #else
@@ -42,14 +41,11 @@ DL_INLINE void turn(R *x)
     }
 }
 
-/* n numbers of each matrix into vectors; lanes without a matrix have the last
- * one's. */
-DL_PART void gather(int64_t count, int64_t n, const S *from, R *to)
+/* n numbers from each place into vectors. */
+DL_PART void gather_at(int64_t n, const S *from, const int64_t *at, R *to)
 {
-    int64_t at[DL_LANES], i = 0;
+    int64_t i = 0;
 
-    for (int l = 0; l < DL_LANES; l++)
-        at[l] = n * least_of(l, count - 1);
     for (; i + DL_LANES <= n; i += DL_LANES) {
         R x[DL_LANES];
 
@@ -62,6 +58,16 @@ DL_PART void gather(int64_t count, int64_t n, const S *from, R *to)
     for (; i < n; i++)
         for (int l = 0; l < DL_LANES; l++)
             to[i][l] = from[at[l] + i];
+}
+
+/* n numbers of each matrix; lanes without a matrix have the last one's. */
+DL_INLINE void gather(int64_t count, int64_t n, const S *from, R *to)
+{
+    int64_t at[DL_LANES];
+
+    for (int l = 0; l < DL_LANES; l++)
+        at[l] = n * least_of(l, count - 1);
+    gather_at(n, from, at, to);
 }
 
 /* Vectors to n numbers each, where at[] says. */
@@ -135,15 +141,80 @@ DL_PART void finish_vectors(M good, int64_t n, R *x)
     for (int64_t first = 0, many = least_of(count, DL_LANES); first < count; \
          first += DL_LANES, many = least_of(count - first, DL_LANES))
 
-void DL_LA(cholesky_lanes)(const S *a, S *u, R *work, int64_t count, int64_t n,
+/* Where rows of triangles are moved one by one: of row r the first vectors,
+ * which reach the diagonal. */
+DL_INLINE int64_t to_diagonal(int64_t r, int64_t n, int64_t lower)
+{
+    return lower ? least_of(r / DL_LANES * DL_LANES + DL_LANES, n) : n;
+}
+
+/* Square matrices with rows of vectors ld apart; lower: the rest is not
+ * asked for. */
+DL_PART void gather_square(int64_t count, int64_t n, int64_t ld, int64_t lower,
+                           const S *from, R *to)
+{
+    if (ld == n)
+        gather(count, n * n, from, to);
+    for (int64_t r = 0; ld > n && r < n; r++) {
+        int64_t at[DL_LANES];
+
+        for (int l = 0; l < DL_LANES; l++)
+            at[l] = (n * least_of(l, count - 1) + r) * n;
+        gather_at(to_diagonal(r, n, lower), from, at, to + r * ld);
+    }
+}
+
+/* lower: the rest is zero. */
+DL_PART void spread_square(int64_t count, int64_t n, int64_t ld, int64_t lower,
+                           const R *from, S *to)
+{
+    if (ld == n)
+        spread(count, n * n, from, to);
+    for (int64_t r = 0; ld > n && r < n; r++) {
+        int64_t at[DL_LANES], cols = to_diagonal(r, n, lower);
+
+        for (int l = 0; l < DL_LANES; l++)
+            at[l] = (n * l + r) * n;
+        spread_at(count, cols, from + r * ld, to, at);
+        for (int l = 0; l < count; l++)
+            for (int64_t i = cols; i < n; i++)
+                to[at[l] + i] = 0;
+    }
+}
+
+DL_INLINE void turn_square(int64_t n, int64_t ld, R *x)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < i; j++) {
+            R v = x[i * ld + j];
+
+            x[i * ld + j] = x[j * ld + i];
+            x[j * ld + i] = v;
+        }
+}
+
+/* A column's vectors share a place in the cache where their distance is a
+ * multiple of 16 of them. */
+void DL_LA(cholesky_lanes)(const S *a, S *u, R *x, int64_t count, int64_t n,
                            int64_t lower)
 {
-    R *x = work, *y = x + n * n;
+    int64_t ld = n + (n % 16 == 0);
 
-    EACH_GROUP(f, m, count) {
-        gather(m, n * n, a + f * n * n, x);
-        DL_LA(cholesky)(x, y, n, lower);
-        spread(m, n * n, y, u + f * n * n);
+    EACH_GROUP(f, m, count)
+    {
+        M fails;
+
+        gather_square(m, n, ld, lower, a + f * n * n, x);
+        if (!lower)
+            turn_square(n, ld, x);
+        fails = factor_upper(x, n, ld);
+        for (int64_t i = 0; i < n; i++)
+            fill_row(n - 1 - i, 0, x + i * (ld + 1) + 1);
+        if (!lower)
+            turn_square(n, ld, x);
+        for (int64_t i = 0; ANY(fails) && i < n * ld; i++)
+            x[i] = SEL(fails, (R)NOT_A_NUMBER, x[i]);
+        spread_square(m, n, ld, lower && !ANY(fails), x, u + f * n * n);
     }
 }
 
@@ -154,7 +225,8 @@ void DL_LA(triangular_solve_lanes)(const S *a, const S *b, S *to, R *work,
 {
     R *t = work, *x = t + n * n, *y = x + p * q, *more = y + p * q;
 
-    EACH_GROUP(f, m, count) {
+    EACH_GROUP(f, m, count)
+    {
         gather(m, n * n, a + f * n * n, t);
         gather(m, p * q, b + f * p * q, x);
         DL_LA(triangular_solve)(t, x, y, more, n, p, q, left, lower, unit,
@@ -163,14 +235,15 @@ void DL_LA(triangular_solve_lanes)(const S *a, const S *b, S *to, R *work,
     }
 }
 
-void DL_LA(lu_lanes)(const S *a, S *lu, int32_t *pivot, int32_t *order,
-                     R *work, int64_t count, int64_t m, int64_t n)
+void DL_LA(lu_lanes)(const S *a, S *lu, int32_t *pivot, int32_t *order, R *work,
+                     int64_t count, int64_t m, int64_t n)
 {
     int64_t k = least_of(m, n);
     R *x = work;
     I *exchanged = (I *)(x + m * n);
 
-    EACH_GROUP(f, many, count) {
+    EACH_GROUP(f, many, count)
+    {
         gather(many, m * n, a + f * m * n, x);
         eliminate(x, m, n, exchanged);
         spread(many, m * n, x, lu + f * m * n);
@@ -188,7 +261,8 @@ void DL_LA(qr_lanes)(const S *a, S *r, S *tau, R *work, int64_t count,
     int64_t k = least_of(m, n);
     R *x = work, *y = x + m * n, *t = y + m * n;
 
-    EACH_GROUP(f, many, count) {
+    EACH_GROUP(f, many, count)
+    {
         gather(many, m * n, a + f * m * n, x);
         DL_LA(qr)(x, y, t, m, n);
         spread(many, m * n, y, r + f * m * n);
@@ -202,7 +276,8 @@ void DL_LA(householder_product_lanes)(const S *a, const S *tau, S *q, R *work,
 {
     R *x = work, *y = x + m * n, *w = y + m * n;
 
-    EACH_GROUP(f, many, count) {
+    EACH_GROUP(f, many, count)
+    {
         gather(many, m * n, a + f * m * n, x);
         gather(many, t, tau + f * t, w);
         DL_LA(householder_product)(x, w, y, m, n, t);
@@ -217,7 +292,8 @@ void DL_LA(eigh_lanes)(const S *a, S *v, S *w, R *work, int64_t count,
     R *more = values + n;
     I *rank = (I *)(more + 4 * n);
 
-    EACH_GROUP(f, many, count) {
+    EACH_GROUP(f, many, count)
+    {
         M good;
 
         gather(many, n * n, a + f * n * n, x);
@@ -235,7 +311,8 @@ void DL_LA(svd_values_lanes)(const S *a, S *s, R *work, int64_t count,
     R *x = work, *g = x + m * n, *values = g + m * n, *more = values + cols;
     svd_result of;
 
-    EACH_GROUP(f, many, count) {
+    EACH_GROUP(f, many, count)
+    {
         R by;
 
         gather(many, m * n, a + f * m * n, x);
@@ -253,7 +330,8 @@ void DL_LA(svd_lanes)(const S *a, S *s, S *u, S *vt, R *work, int64_t count,
     R *x = work, *g = x + m * n, *values = g + m * n, *more = values + cols;
     svd_result of;
 
-    EACH_GROUP(f, many, count) {
+    EACH_GROUP(f, many, count)
+    {
         R *q = more + 6 * rows; /* where svd_of has no more need of it */
         R by;
 

@@ -206,7 +206,7 @@ static void fill_cholesky(filling *f, const hlo_linalg *c)
 
     PUT(f, FN_cholesky, c->n, c->attr[0]);
     f->flops = n * n * n / 3;
-    f->lanes = 2 * n * n;
+    f->lanes = n * (n + 1);
 }
 
 static void fill_triangular_solve(filling *f, const hlo_linalg *c)

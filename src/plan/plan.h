@@ -93,12 +93,18 @@ typedef struct { /* a scalar function: reducer, comparator, combiner */
  * body(init, result).  Lanes is 1, 8 or 64, never more than the next power of
  * two of the extent.  Over several axes: lanes is 1, rising lexicographic
  * order, last axis fastest. */
-typedef struct { int lanes; } plan_order;
+typedef struct {
+    int lanes;
+    int64_t chunk; /* CONTRACT: positions of axis `cut` in a chain; 0: all are */
+    int cut;       /* one chain.  Axes after it are whole, of those before it */
+} plan_order;      /* each position has chains of its own. */
 
-/* The order of a CONTRACT: acc = 0, then acc = fma(arg[0], arg[1], acc) for
- * floats, acc + arg[0] * arg[1] for integers and complex numbers, over the axes
- * in rising lexicographic order, the last one fastest.  All three are of the
- * node's type. */
+/* The order of a CONTRACT: the positions of its axes, in rising lexicographic
+ * order with the last axis fastest, are cut into chains of a few hundred (as
+ * plan_order says, from the extents alone).  A chain is acc = 0, then
+ * acc = fma(arg[0], arg[1], acc) for floats, acc + arg[0] * arg[1] for integers
+ * and complex numbers; the sum is 0 plus the chains, in rising order.  All are
+ * of the node's type. */
 struct plan_node {
     plan_node_kind kind;
     int id;               /* place in the kernel's list */

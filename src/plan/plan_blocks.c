@@ -27,6 +27,38 @@ static size_t round_bytes(size_t n)
     return (n + 63) & ~(size_t)63;
 }
 
+/* ---- the order of the sum ---- */
+
+/* One chain of up to LONGEST terms, else of CHAIN: sums round less than in one
+ * chain, blocks of K end where chains end, and a device may share a long sum
+ * among groups by its chains. */
+enum { CHAIN = 256, LONGEST = 384 };
+
+static void cut_chain(const plan_kernel *k, plan_node *n)
+{
+    int64_t inner = 1;
+
+    for (int a = k->naxis - 1; a >= 0; a--) {
+        if (!(n->over >> a & 1))
+            continue;
+        if (inner * k->axis[a].extent > LONGEST) {
+            n->order.cut = a;
+            n->order.chunk = SD_MAX(CHAIN / inner, 1);
+            return;
+        }
+        inner *= k->axis[a].extent;
+    }
+}
+
+void plan_cut_chains(plan_kernel *k)
+{
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->kind == PN_CONTRACT)
+            cut_chain(k, k->node[i]);
+}
+
+/* ---- blocks ---- */
+
 /* The one sum of the kernel, where it is a CONTRACT over a single axis in a
  * stage of its own; or NULL. */
 static const plan_node *only_contract(const plan_kernel *k)
@@ -200,7 +232,7 @@ bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev)
     per_vector = (int)sd_dtype_bytes(c->dtype) / 4;
     b->vectors = per_vector == 1 && n > dev->lanes ? 2 : 1;
     b->rows = tile_rows(m, b->vectors, dev->lanes, per_vector);
-    b->kt = depth <= 320 ? depth : 256 / per_vector;
+    b->kt = c->order.chunk ? c->order.chunk : depth;
     b->x_along = lies_along(b->x, b->m, b->k) ? b->m : b->k;
     b->y_along = lies_along(b->y, b->k, lane) ? b->k : lane;
     cut_tiles(k, b, dev->units);

@@ -38,7 +38,8 @@ static bool same_node(const plan_node *x, const plan_node *y)
         x->dtype != y->dtype || x->narg != y->narg || x->varies != y->varies ||
         x->over != y->over || x->stage != y->stage || x->slot != y->slot ||
         x->nout != y->nout || x->out != y->out ||
-        x->order.lanes != y->order.lanes || x->parked != y->parked ||
+        x->order.lanes != y->order.lanes || x->order.chunk != y->order.chunk ||
+        x->order.cut != y->order.cut || x->parked != y->parked ||
         x->exclusive != y->exclusive ||
         memcmp(x->value, y->value, sizeof x->value) != 0 ||
         plan_node_attributes(x) != plan_node_attributes(y))

@@ -165,6 +165,9 @@ static void print_node(sd_buf *b, const plan_node *n)
     }
     if (n->kind == PN_REDUCE || n->kind == PN_SCAN)
         sd_buf_fmt(b, " lanes %d", n->order.lanes);
+    if (n->order.chunk)
+        sd_buf_fmt(b, " in chains of %" PRId64 " a%d", n->order.chunk,
+                   n->order.cut);
     sd_buf_fmt(b, "%s%s @%d\n", n->exclusive ? " exclusive" : "",
                n->parked ? " parked" : "", n->stage);
 }

@@ -194,6 +194,8 @@ void plan_collapse(plan_kernel *k); /* plan_collapse.c, for plan_tile */
 /* plan_blocks.c, for plan_tile: blocks and tiles of a kernel whose sum is a
  * CONTRACT that is worth them; false when it has none. */
 bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev);
+/* The order of the sums of CONTRACTs, for all devices. */
+void plan_cut_chains(plan_kernel *k);
 /* An axis in tiles of at most so many positions. */
 void plan_cut_axis(plan_axis *x, int64_t tile);
 /* The scatter of a kernel that is one, or NULL. */

@@ -593,6 +593,7 @@ void plan_tile(plan_kernel *k, const device_desc *dev)
         return;
     }
     plan_collapse(k);
+    plan_cut_chains(k);
     if (dev->kind == DEVICE_HOST) {
         k->lanes = dev->lanes;
         tile_host(k, dev);

@@ -292,7 +292,9 @@ typedef enum {
 emit_reduction *emit_reduce_begin(emit *e, const plan_node *n,
                                   emit_reduce_how how);
 void emit_reduce_step(emit *e, emit_reduction *r, int copy);
-/* acc + x * y in the order of a CONTRACT; as wide as acc. */
+/* The end of a CONTRACT's chain. */
+void emit_reduce_chain(emit *e, emit_reduction *r);
+/* acc + x * y as a CONTRACT has it; as wide as acc. */
 emit_value emit_multiply_add(emit *e, sd_dtype t, emit_value x, emit_value y,
                              emit_value acc);
 /* MAJOR: before each strided lane; then the accumulators hold lane `lane`. */

@@ -196,27 +196,11 @@ static LLVMValueRef load(registers *r, LLVMTypeRef t, LLVMValueRef p)
     return v;
 }
 
-/* Accumulators begin at 0, or where the block of k before left them. */
-static void start(registers *r)
+static void put_sum(registers *r, int i, LLVMValueRef v)
 {
-    emit *e = r->t->e;
-    int n = r->t->b->rows * r->t->b->vectors;
-    LLVMBasicBlockRef again, go;
-    LLVMValueRef first;
+    LLVMValueRef s = LLVMBuildStore(r->t->e->b, v, sum_place(r, i));
 
-    for (int i = 0; i < n; i++)
-        LLVMBuildStore(e->b, LLVMConstNull(r->vec), r->acc[i]);
-    if (r->t->whole)
-        return;
-    again = emit_block(e, "again");
-    go = emit_block(e, "go");
-    first = LLVMBuildICmp(e->b, LLVMIntEQ, r->t->k0, emit_si(e, 0), "");
-    LLVMBuildCondBr(e->b, first, go, again);
-    LLVMPositionBuilderAtEnd(e->b, again);
-    for (int i = 0; i < n; i++)
-        LLVMBuildStore(e->b, load(r, r->vec, sum_place(r, i)), r->acc[i]);
-    LLVMBuildBr(e->b, go);
-    LLVMPositionBuilderAtEnd(e->b, go);
+    LLVMSetAlignment(s, (unsigned)sd_dtype_bytes(r->t->b->node->dtype));
 }
 
 /* One position of k, `at` rows of y and elements of x from the block's start.
@@ -250,17 +234,36 @@ static void step(registers *r, LLVMValueRef at)
     }
 }
 
+/* The chain is added to those of the blocks before. */
 static void finish(registers *r)
 {
     const plan_blocks *b = r->t->b;
     emit *e = r->t->e;
+    sd_dtype t[2] = {b->node->dtype, b->node->dtype};
+    LLVMBasicBlockRef first, later, done;
+    int n = b->rows * b->vectors;
+    LLVMValueRef c;
 
-    for (int i = 0; i < b->rows * b->vectors; i++) {
-        LLVMValueRef v = LLVMBuildLoad2(e->b, r->vec, r->acc[i], "");
-        LLVMValueRef s = LLVMBuildStore(e->b, v, sum_place(r, i));
+    first = emit_block(e, "first");
+    later = emit_block(e, "later");
+    done = emit_block(e, "added");
+    c = r->t->whole
+            ? emit_bool(e, true)
+            : LLVMBuildICmp(e->b, LLVMIntEQ, r->t->k0, emit_si(e, 0), "");
+    LLVMBuildCondBr(e->b, c, first, later);
+    LLVMPositionBuilderAtEnd(e->b, first);
+    for (int i = 0; i < n; i++)
+        put_sum(r, i, LLVMBuildLoad2(e->b, r->vec, r->acc[i], ""));
+    LLVMBuildBr(e->b, done);
+    LLVMPositionBuilderAtEnd(e->b, later);
+    for (int i = 0; i < n; i++) {
+        emit_value v[2] = {{load(r, r->vec, sum_place(r, i)), NULL},
+                           {LLVMBuildLoad2(e->b, r->vec, r->acc[i], ""), NULL}};
 
-        LLVMSetAlignment(s, (unsigned)sd_dtype_bytes(b->node->dtype));
+        put_sum(r, i, emit_elt(e, HLO_ADD, NULL, t[0], 2, v, t).re);
     }
+    LLVMBuildBr(e->b, done);
+    LLVMPositionBuilderAtEnd(e->b, done);
 }
 
 /* A panel of y stays in the first level of cache while all rows of x pass. */
@@ -288,7 +291,8 @@ static void multiply(block *t)
     r.x = LLVMBuildGEP2(e->b, r.part, area(e, b->x_at), &off, 1, "");
     off = mad(e, m.at, b->sum_m, n.at);
     r.sum = LLVMBuildGEP2(e->b, r.part, area(e, b->sum_at), &off, 1, "");
-    start(&r);
+    for (int i = 0; i < b->rows * b->vectors; i++)
+        LLVMBuildStore(e->b, LLVMConstNull(r.vec), r.acc[i]);
     emit_loop_open(e, &k, emit_si(e, 0), sub(e, t->k1, t->k0), 1);
     step(&r, k.at);
     emit_loop_close(e, &k);

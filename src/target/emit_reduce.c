@@ -15,8 +15,9 @@ struct emit_reduction {
     int nacc;           /* a result: copy numbers, or for CHUNK on a GPU 8 */
     LLVMTypeRef *type;  /* of a part */
     LLVMValueRef *re, *im; /* [out * nacc + copy] */
-    LLVMValueRef *lane_re, *lane_im; /* MAJOR: arrays of `lanes` */
-    LLVMValueRef turn;  /* ROTATE: which vector of the array is meant */
+    LLVMValueRef *lane_re, *lane_im; /* MAJOR: arrays of `lanes`; of a CONTRACT
+                                        in chains: their sum so far */
+    LLVMValueRef turn; /* ROTATE: which vector of the array is meant */
 };
 
 const plan_node *emit_reduction_node(const emit_reduction *r)
@@ -143,6 +144,13 @@ static void make_acc(emit *e, emit_reduction *r, int o, int c)
         r->lane_re[i] = emit_alloca(e, array);
         r->lane_im[i] = cplx ? emit_alloca(e, array) : NULL;
     }
+    if (r->n->order.chunk) {
+        r->lane_re[i] = emit_alloca(e, t);
+        r->lane_im[i] = cplx ? emit_alloca(e, t) : NULL;
+        LLVMBuildStore(e->b, LLVMConstNull(t), r->lane_re[i]);
+        if (cplx)
+            LLVMBuildStore(e->b, LLVMConstNull(t), r->lane_im[i]);
+    }
     start_acc(e, r, o, c);
 }
 
@@ -262,6 +270,36 @@ emit_value emit_multiply_add(emit *e, sd_dtype t, emit_value x, emit_value y,
     }
     sum[1] = emit_elt(e, HLO_MULTIPLY, NULL, t, 2, arg, type);
     return emit_elt(e, HLO_ADD, NULL, t, 2, sum, type);
+}
+
+/* The sum of the chains before this one. */
+static emit_value chains(emit *e, emit_reduction *r, int c)
+{
+    LLVMTypeRef t = emit_widen(r->type[0], r->width);
+    emit_value v = {LLVMBuildLoad2(e->b, t, r->lane_re[c], ""), NULL};
+
+    if (r->lane_im[c])
+        v.im = LLVMBuildLoad2(e->b, t, r->lane_im[c], "");
+    return v;
+}
+
+void emit_reduce_chain(emit *e, emit_reduction *r)
+{
+    sd_dtype t[2] = {r->n->dtype, r->n->dtype};
+
+    for (int c = 0; c < r->nacc; c++) {
+        emit_value v[2];
+
+        if (!r->re[c])
+            continue;
+        v[0] = chains(e, r, c);
+        v[1] = load_acc(e, r, 0, c);
+        v[0] = emit_elt(e, HLO_ADD, NULL, t[0], 2, v, t);
+        LLVMBuildStore(e->b, v[0].re, r->lane_re[c]);
+        if (v[0].im)
+            LLVMBuildStore(e->b, v[0].im, r->lane_im[c]);
+        start_acc(e, r, 0, c);
+    }
 }
 
 static void contract_step(emit *e, emit_reduction *r, int copy, int acc)
@@ -661,7 +699,7 @@ static void join_copy(emit *e, emit_reduction *r, int c, emit_value *out)
     emit_value id = {NULL, NULL};
 
     if (n->kind == PN_CONTRACT) {
-        out[0] = load_acc(e, r, 0, c);
+        out[0] = n->order.chunk ? chains(e, r, c) : load_acc(e, r, 0, c);
         return;
     }
     for (int o = 0; o < n->nout; o++) {

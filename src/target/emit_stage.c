@@ -195,6 +195,45 @@ static void run_copies(pass *p, int i, int n, int64_t each)
     run(p, i, full, extent, step);
 }
 
+static int64_t chain_of(const pass *p, int axis)
+{
+    const plan_node *n;
+
+    if (!p->nreduction)
+        return 0;
+    n = emit_reduction_node(p->reduction[0]);
+    return n->kind == PN_CONTRACT && n->order.cut == axis ? n->order.chunk : 0;
+}
+
+/* The axis at which the chains of a CONTRACT begin and end: what a stage's sums
+ * run over is the same. */
+static void run_chains(pass *p, int i, int64_t chunk)
+{
+    emit *e = p->e;
+    int64_t n = e->k->axis[p->axis[i]].extent;
+    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
+    LLVMValueRef end;
+    emit_loop chain, l;
+
+    emit_loop_open(e, &chain, emit_si(e, 0), emit_si(e, n), chunk);
+    emit_level_open(e, pre);
+    end = LLVMBuildNSWAdd(e->b, chain.at, emit_int_like(chain.at, chunk), "");
+    if (n % chunk)
+        end = LLVMBuildSelect(
+            e->b, LLVMBuildICmp(e->b, LLVMIntSLT, end, emit_si(e, n), ""), end,
+            emit_si(e, n), "");
+    pre = LLVMGetInsertBlock(e->b);
+    emit_loop_open(e, &l, chain.at, end, 1);
+    open_at(e, p->axis[i], pre, l.at);
+    loops(p, i + 1);
+    emit_loop_close(e, &l);
+    close_axis(e, p->axis[i]);
+    for (int r = 0; r < p->nreduction; r++)
+        emit_reduce_chain(e, p->reduction[r]);
+    emit_loop_close(e, &chain);
+    emit_level_close(e);
+}
+
 /* Rows that are read this many steps later: they lie too far apart for the
  * processor to see where it goes. */
 enum { AHEAD = 4, AHEAD_ROWS = 16 };
@@ -285,6 +324,8 @@ static void loops(pass *p, int i)
             run_items(p, i);
         else
             run_copies(p, i, p->vectors, e->w);
+    } else if (chain_of(p, p->axis[i])) {
+        run_chains(p, i, chain_of(p, p->axis[i]));
     } else if (p->how == EMIT_R_MAJOR) {
         run_major(p, i);
     } else if (p->how == EMIT_R_COPIES) {

@@ -289,6 +289,23 @@ static void take(run *r, const plan_node *n, partial *p)
     call_body(r, n->body, arg, p->lane[l]);
 }
 
+/* Is this position the first of a chain? */
+static bool starts_chain(const run *r, const plan_node *n)
+{
+    for (int a = n->order.cut + 1; a < r->k->naxis; a++)
+        if ((n->over >> a & 1) && r->pos[a])
+            return false;
+    return n->order.chunk && r->pos[n->order.cut] % n->order.chunk == 0;
+}
+
+static void end_chain(run *r, const plan_node *n)
+{
+    value *acc = r->reduced[n->id];
+
+    hlo_scalar_op(HLO_ADD, n->dtype, acc[1].b, acc[0].b, acc[1].b);
+    memset(acc, 0, sizeof *acc);
+}
+
 /* One product more; fused where the node's type is a float. */
 static void multiply_add(run *r, const plan_node *n)
 {
@@ -297,6 +314,8 @@ static void multiply_add(run *r, const plan_node *n)
     float f[3];
     double d[3];
 
+    if (starts_chain(r, n))
+        end_chain(r, n);
     if (n->dtype == SD_F32) {
         memcpy(&f[0], x.b, 4);
         memcpy(&f[1], y.b, 4);
@@ -413,7 +432,7 @@ static void point(run *r)
             if (k->node[i]->kind == PN_REDUCE && k->node[i]->stage == s)
                 p[i] = sd_arena_new(a, partial);
             if (k->node[i]->kind == PN_CONTRACT && k->node[i]->stage == s)
-                memset(r->reduced[i], 0, sizeof(value));
+                memset(r->reduced[i], 0, 2 * sizeof(value));
             if (k->node[i]->kind == PN_SCAN)
                 memset(r->running[i], 0, 24 * sizeof(value));
         }
@@ -421,6 +440,11 @@ static void point(run *r)
         for (int i = 0; i < k->nnode; i++)
             if (k->node[i]->kind == PN_REDUCE && k->node[i]->stage == s)
                 finish(r, k->node[i], p[i]);
+        for (int i = 0; i < k->nnode; i++)
+            if (k->node[i]->kind == PN_CONTRACT && k->node[i]->stage == s) {
+                end_chain(r, k->node[i]);
+                r->reduced[i][0] = r->reduced[i][1];
+            }
     }
     sd_arena_destroy(a);
 }

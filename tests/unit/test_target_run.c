@@ -238,8 +238,9 @@ static void test_programs_with_care(void **state)
 
 /* ---- the order of a product's sum ---- */
 
-/* Own products of floats are one chain of fused multiply-adds over rising k,
- * whatever blocks they are computed in, on every device and x86 level. */
+/* Own products of floats are chains of fused multiply-adds over rising k, of
+ * 256 terms where there are more than 384, whatever blocks they are computed
+ * in, on every device and x86 level. */
 enum { M, N, K };
 typedef struct {
     int64_t dim[3];
@@ -250,6 +251,7 @@ static const product products[] = {
     {{6, 8, 100}, false, false},    {{37, 45, 300}, false, true},
     {{300, 290, 20}, true, false},  {{70, 33, 700}, true, true},
     {{200, 17, 330}, false, false}, {{13, 600, 65}, false, true},
+    {{5, 9, 1000}, false, false},   {{3, 70, 400}, true, false},
 };
 
 static float element(const hlo_value *v, bool turned, const int64_t *dim,
@@ -289,11 +291,17 @@ static bool product_is_chain(const product *p, world *w)
     }
     for (int64_t i = 0; i < d[M]; i++)
         for (int64_t j = 0; j < d[N]; j++) {
-            float sum = 0;
+            float sum = 0, chain = 0;
 
-            for (int64_t k = 0; k < d[K]; k++)
-                sum = fmaf(element(&arg[0], p->x_turned, x_dim, i, k),
-                           element(&arg[1], p->y_turned, y_dim, k, j), sum);
+            for (int64_t k = 0; k < d[K]; k++) {
+                if (d[K] > 384 && k % 256 == 0) {
+                    sum += chain;
+                    chain = 0;
+                }
+                chain = fmaf(element(&arg[0], p->x_turned, x_dim, i, k),
+                             element(&arg[1], p->y_turned, y_dim, k, j), chain);
+            }
+            sum += chain;
             ((float *)want.data)[i * d[N] + j] = sum;
         }
     t = compile(a, &prog, w, &opt, false);

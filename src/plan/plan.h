@@ -184,8 +184,8 @@ typedef struct {
     bool sorts;   /* a step compares and swaps by code of its own */
 } plan_loop;
 
-/* A CONTRACT in blocks, on the host: for each tile, for each `kt` positions of
- * axis k, the elements of both operands are computed once and written to areas
+/* A CONTRACT in blocks, on the host: for each tile, for each chain of the sum,
+ * the elements of both operands are computed once and written to areas
  * of the scratch, and `rows` x `vectors` accumulators at a time stay in
  * registers while k runs.  Between blocks, and for what uses the sum, the
  * accumulators of the tile lie in a third area.
@@ -195,13 +195,17 @@ typedef struct {
  *      in a panel k has its vectors side by side
  *   sum: element (m, n) at m * sum_m + n
  *
- * where m, n and k count from the start of the tile or block. */
+ * where m counts the positions of axes m and m_in, and k those of k and k_in,
+ * from the start of the tile or chain, the last axis fastest; n those of LANE.
+ * A tile cuts m; m_in and k_in are whole.  Axes of the sum before k have a
+ * chain, or several, each position. */
 typedef struct {
-    const plan_node *node;   /* the CONTRACT: over k alone */
+    const plan_node *node;   /* the CONTRACT */
     const plan_node *x, *y;  /* its operands: y is the one that varies on LANE */
     int m, n, k;             /* axes: of x alone, LANE, the sum's */
+    uint64_t m_in, k_in;
     uint64_t rest;           /* other outer axes: their loops are outside */
-    int64_t kt;
+    int64_t kt;              /* positions of k and k_in in a chain */
     int rows, vectors;
     int x_along, y_along;    /* the axes along which vectors are read */
     int64_t x_m, x_k, y_panel, sum_m;    /* in elements */
@@ -257,6 +261,8 @@ sd_status plan_fuse(hlo_module *m, /* the same for every device */
                     const sd_options *opt);
 sd_status plan_lower(sd_arena *a, hlo_inst *fusion, plan_kernel **out);
 void plan_tile(plan_kernel *k, const device_desc *dev);
+/* How often the loops over these axes go round together. */
+double plan_points(const plan_kernel *k, uint64_t axes);
 /* f32 -> narrow float -> f32: the second convert of the two. */
 bool plan_is_rounding(const plan_node *n);
 /* The result of REDUCE n does not depend on the order of its elements. */

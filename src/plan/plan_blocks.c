@@ -32,7 +32,7 @@ static size_t round_bytes(size_t n)
 /* One chain of up to LONGEST terms, else of CHAIN: sums round less than in one
  * chain, blocks of K end where chains end, and a device may share a long sum
  * among groups by its chains. */
-enum { CHAIN = 256, LONGEST = 384 };
+enum { CHAIN = 256, LONGEST = 320 };
 
 static void cut_chain(const plan_kernel *k, plan_node *n)
 {
@@ -59,8 +59,8 @@ void plan_cut_chains(plan_kernel *k)
 
 /* ---- blocks ---- */
 
-/* The one sum of the kernel, where it is a CONTRACT over a single axis in a
- * stage of its own; or NULL. */
+/* The one sum of the kernel, where it is a CONTRACT in a stage of its own; or
+ * NULL. */
 static const plan_node *only_contract(const plan_kernel *k)
 {
     const plan_node *c = NULL;
@@ -74,7 +74,7 @@ static const plan_node *only_contract(const plan_kernel *k)
         if (n->kind == PN_CONTRACT)
             c = n;
     }
-    if (!c || c->over & (c->over - 1))
+    if (!c)
         return NULL;
     for (int i = 0; i < k->nstage; i++)
         if (k->stage[i].axes != (i == c->stage ? c->over : 0))
@@ -90,17 +90,42 @@ static bool is_type(sd_dtype t)
            sd_dtype_table[t].bits >= 32;
 }
 
-/* The longest outer axis on which x varies and y does not, or -1. */
-static int row_axis_of(const plan_kernel *k, const plan_node *x,
-                       const plan_node *y)
+static int64_t points(const plan_kernel *k, uint64_t axes)
 {
-    int best = -1;
+    return (int64_t)plan_points(k, axes);
+}
 
-    for (int a = 0; a < k->nouter; a++)
-        if ((x->varies >> a & 1) && !(y->varies >> a & 1) &&
-            (best < 0 || k->axis[a].extent > k->axis[best].extent))
-            best = a;
-    return best;
+static int last_of(uint64_t axes)
+{
+    return 63 - __builtin_clzll(axes);
+}
+
+/* M: the axes on which x varies and y does not, from the last inwards while
+ * they fit a tile; the first of them is cut. */
+static bool find_rows(const plan_kernel *k, plan_blocks *b)
+{
+    uint64_t left = b->x->varies & ~b->y->varies & ((1ull << k->nouter) - 1);
+
+    if (!left)
+        return false;
+    for (;;) {
+        b->m = last_of(left);
+        left &= ~(1ull << b->m);
+        if (!left || points(k, b->m_in | 1ull << b->m) > TILE / 2)
+            return true;
+        b->m_in |= 1ull << b->m;
+    }
+}
+
+/* A chain, of which k is the axis that is cut, or the first. */
+static void find_depth(const plan_kernel *k, plan_blocks *b)
+{
+    const plan_node *c = b->node;
+
+    b->k = c->order.chunk ? c->order.cut : __builtin_ctzll(c->over);
+    b->k_in = c->over >> b->k >> 1 << 1 << b->k;
+    b->kt = (c->order.chunk ? c->order.chunk : k->axis[b->k].extent) *
+            points(k, b->k_in);
 }
 
 /* Loads that n is made of, and how many of them lie along axis. */
@@ -153,88 +178,102 @@ static int tile_rows(int64_t m, int vectors, int lanes, int per_vector)
 static void cut_tiles(plan_kernel *k, const plan_blocks *b, int units)
 {
     plan_axis *m = &k->axis[b->m], *n = &k->axis[b->n];
-    int64_t wide = b->vectors * k->lanes, depth = k->axis[b->k].extent;
-    int64_t mt = SD_MIN(m->extent, TILE), nt = SD_MIN(n->extent, TILE);
-    int64_t rest = 1;
+    int64_t wide = b->vectors * k->lanes, depth = points(k, b->node->over);
+    int64_t each = points(k, b->m_in), rest = points(k, b->rest);
+    int64_t mt = SD_MIN(m->extent, SD_MAX(TILE / each, 1));
+    int64_t nt = SD_MIN(n->extent, TILE);
 
-    for (int a = 0; a < k->nouter; a++)
-        if (b->rest >> a & 1) {
-            rest *= k->axis[a].extent;
-            plan_cut_axis(&k->axis[a], 1);
-        }
     for (;;) {
+        int64_t rows = mt * each;
         int64_t all =
             rest * ((m->extent + mt - 1) / mt) * ((n->extent + nt - 1) / nt);
+        bool by_rows = mt > 1 && rows >= 2 * LEAST_TILE;
+        bool by_columns = nt >= 2 * SD_MAX(wide, LEAST_TILE);
 
-        if (all >= 2 * (int64_t)units || mt * nt * depth < 2 * TILE_WORK)
+        if (all >= 2 * (int64_t)units || rows * nt * depth < 2 * TILE_WORK ||
+            (!by_rows && !by_columns))
             break;
-        if (mt >= nt && mt >= 2 * LEAST_TILE)
-            mt = (mt + 1) / 2;
-        else if (nt >= 2 * SD_MAX(wide, LEAST_TILE))
-            nt = (nt + 1) / 2;
-        else if (mt >= 2 * LEAST_TILE)
+        if (by_rows && (rows >= nt || !by_columns))
             mt = (mt + 1) / 2;
         else
-            break;
+            nt = (nt + 1) / 2;
     }
     /* equal tiles, whole register tiles each */
     mt = (m->extent + mt - 1) / mt;
     nt = (n->extent + nt - 1) / nt;
-    plan_cut_axis(m, round_up((m->extent + mt - 1) / mt, b->rows));
+    plan_cut_axis(m,
+                  round_up((m->extent + mt - 1) / mt, each == 1 ? b->rows : 1));
     plan_cut_axis(n, round_up((n->extent + nt - 1) / nt, wide));
+    for (int a = 0; a < k->nouter; a++)
+        if (b->rest >> a & 1)
+            plan_cut_axis(&k->axis[a], 1);
 }
 
 /* Rows of x and of the sums do not lie powers of two apart: a register tile
- * reads many of them at once, and the cache has few places for such. */
+ * reads many of them at once, and the cache has few places for such.  A vector
+ * may be written beyond the end of what it is part of, by less than its length.
+ */
 static void lay_out(plan_kernel *k, plan_blocks *b)
 {
     size_t each = sd_dtype_bytes(b->node->dtype);
     int64_t w = k->lanes, wide = b->vectors * w;
-    int64_t mt = round_up(k->axis[b->m].tile, b->rows);
-    int64_t nt = round_up(k->axis[b->n].tile, wide);
-    int64_t kt = round_up(b->kt, w);
-    bool by_rows = b->x_along == b->k;
+    int64_t mt = round_up(k->axis[b->m].tile * points(k, b->m_in), b->rows);
+    int64_t nt = round_up(k->axis[b->n].tile, wide), x;
+    bool by_rows = b->node->over >> b->x_along & 1;
 
-    b->x_m = by_rows ? kt + w : 1;
+    b->x_m = by_rows ? round_up(b->kt, w) + w : 1;
     b->x_k = by_rows ? 1 : round_up(mt, w) + w;
-    b->y_panel = kt * wide + w;
+    b->y_panel = b->kt * wide + w;
     b->sum_m = nt + w;
+    x = by_rows ? mt * b->x_m : b->kt * b->x_k;
     b->x_at = 0;
-    b->y_at = round_bytes((size_t)(by_rows ? mt * b->x_m : kt * b->x_k) * each);
-    b->sum_at = b->y_at + round_bytes((size_t)(nt / wide * b->y_panel) * each);
+    b->y_at = round_bytes((size_t)x * each);
+    b->sum_at = b->y_at +
+                round_bytes((size_t)(nt / wide * b->y_panel + w * wide) * each);
     k->local_bytes = b->sum_at + round_bytes((size_t)(mt * b->sum_m) * each);
+}
+
+/* Which operand is which, and which axes. */
+static bool find_sides(const plan_kernel *k, int lane, plan_blocks *b)
+{
+    const plan_node *c = b->node;
+
+    b->y = c->arg[c->arg[1]->varies >> lane & 1];
+    b->x = c->arg[b->y == c->arg[0]];
+    b->n = lane;
+    if ((b->x->varies >> lane & 1) || !(b->y->varies >> lane & 1) ||
+        !find_rows(k, b))
+        return false;
+    find_depth(k, b);
+    b->rest =
+        ((1ull << k->nouter) - 1) & ~(1ull << b->m | b->m_in | 1ull << lane);
+    return true;
 }
 
 bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev)
 {
     const plan_node *c = only_contract(k);
     plan_blocks *b = sd_arena_new(k->arena, plan_blocks);
-    int64_t m, n, depth;
-    int per_vector;
+    int64_t m, n = k->axis[lane].extent, depth;
+    int per_vector, last_m, last_k;
 
     if (!c || !is_type(c->dtype) || !k->axis[lane].outer)
         return false;
     b->node = c;
-    b->y = c->arg[c->arg[1]->varies >> lane & 1];
-    b->x = c->arg[b->y == c->arg[0]];
-    b->n = lane;
-    b->k = __builtin_ctzll(c->over);
-    b->m = row_axis_of(k, b->x, b->y);
-    if (b->m < 0 || (b->x->varies >> lane & 1) || !(b->y->varies >> lane & 1))
+    if (!find_sides(k, lane, b))
         return false;
-    m = k->axis[b->m].extent;
-    n = k->axis[lane].extent;
-    depth = k->axis[b->k].extent;
+    m = points(k, b->m_in | 1ull << b->m);
+    depth = points(k, c->over);
     if (m < LEAST_EXTENT || depth < LEAST_EXTENT || n < dev->lanes / 2 ||
         (double)m * (double)n * (double)depth < LEAST_WORK)
         return false;
-    b->rest = ((1ull << k->nouter) - 1) & ~(1ull << b->m) & ~(1ull << lane);
     per_vector = (int)sd_dtype_bytes(c->dtype) / 4;
     b->vectors = per_vector == 1 && n > dev->lanes ? 2 : 1;
     b->rows = tile_rows(m, b->vectors, dev->lanes, per_vector);
-    b->kt = c->order.chunk ? c->order.chunk : depth;
-    b->x_along = lies_along(b->x, b->m, b->k) ? b->m : b->k;
-    b->y_along = lies_along(b->y, b->k, lane) ? b->k : lane;
+    last_m = last_of(b->m_in | 1ull << b->m);
+    last_k = last_of(c->over);
+    b->x_along = lies_along(b->x, last_m, last_k) ? last_m : last_k;
+    b->y_along = lies_along(b->y, last_k, lane) ? last_k : lane;
     cut_tiles(k, b, dev->units);
     lay_out(k, b);
     k->blocks = b;

@@ -188,8 +188,6 @@ plan_node *plan_body_inline(plan_lowering *lw, const plan_body *b, int root,
                             plan_node *const *param);
 /* Dead nodes out, stages in, axes and figures filled (plan_stage.c). */
 void plan_finish_kernel(plan_lowering *lw);
-/* How often the loops over these axes go round together. */
-double plan_points(const plan_kernel *k, uint64_t axes);
 void plan_collapse(plan_kernel *k); /* plan_collapse.c, for plan_tile */
 /* plan_blocks.c, for plan_tile: blocks and tiles of a kernel whose sum is a
  * CONTRACT that is worth them; false when it has none. */

@@ -226,6 +226,17 @@ static void view_dot(plan_viewer *v, const hlo_inst *in, int k, index_in index,
     }
 }
 
+/* The sum of a convolution runs over the kernel's dimensions but the output's,
+ * in the order that they have in memory: which of them dimension dim is. */
+static int conv_axis(const hlo_conv *c, int64_t dim)
+{
+    int n = c->k_in < dim;
+
+    for (int i = 0; i < c->nspatial; i++)
+        n += c->k_spatial.at[i] < dim;
+    return n;
+}
+
 static void view_conv(plan_viewer *v, const hlo_inst *in, int k, index_in index,
                       plan_view *o)
 {
@@ -233,11 +244,12 @@ static void view_conv(plan_viewer *v, const hlo_inst *in, int k, index_in index,
     const sd_shape *x = in->arg[0]->shape, *w = in->arg[1]->shape;
     const plan_expr *f = index[c->out_feature], *b = index[c->out_batch];
     int64_t nf = in->shape->dim[c->out_feature], ci = w->dim[c->k_in];
+    const plan_expr *channel = v->axis[conv_axis(c, c->k_in)];
     plan_px *px = v->px;
 
     for (int i = 0; i < c->nspatial; i++) {
         const hlo_window_dim *win = &c->win[i];
-        const plan_expr *kk = v->axis[1 + i];
+        const plan_expr *kk = v->axis[conv_axis(c, c->k_spatial.at[i])];
 
         if (k == 0)
             o->index[c->in_spatial.at[i]] =
@@ -250,15 +262,15 @@ static void view_conv(plan_viewer *v, const hlo_inst *in, int k, index_in index,
                     : kk;
     }
     if (k == 1) {
-        o->index[c->k_in] = v->axis[0];
+        o->index[c->k_in] = channel;
         o->index[c->k_out] = f;
         return;
     }
-    o->index[c->in_feature] = v->axis[0];
+    o->index[c->in_feature] = channel;
     o->index[c->in_batch] = b;
     if (c->feature_groups > 1)
         o->index[c->in_feature] = plan_px_mad(
-            px, v->axis[0], ci, plan_px_div(px, f, nf / c->feature_groups));
+            px, channel, ci, plan_px_div(px, f, nf / c->feature_groups));
     if (c->batch_groups > 1)
         o->index[c->in_batch] =
             plan_px_mad(px, b, in->shape->dim[c->out_batch],
@@ -268,6 +280,7 @@ static void view_conv(plan_viewer *v, const hlo_inst *in, int k, index_in index,
 int plan_inner_extents(const hlo_inst *in, int64_t *out)
 {
     const sd_shape *s = in->narg ? in->arg[0]->shape : NULL;
+    const hlo_conv *c;
     int n = 0;
 
     switch (in->op) {
@@ -284,10 +297,11 @@ int plan_inner_extents(const hlo_inst *in, int64_t *out)
             out[n++] = s->dim[in->u.dot->lhs_contract.at[i]];
         return n;
     case HLO_CONVOLUTION:
-        out[n++] = in->arg[1]->shape->dim[in->u.conv->k_in];
-        for (int i = 0; i < in->u.conv->nspatial; i++)
-            out[n++] = in->u.conv->win[i].size;
-        return n;
+        c = in->u.conv;
+        out[conv_axis(c, c->k_in)] = in->arg[1]->shape->dim[c->k_in];
+        for (int i = 0; i < c->nspatial; i++)
+            out[conv_axis(c, c->k_spatial.at[i])] = c->win[i].size;
+        return c->nspatial + 1;
     default:
         return 0;
     }

@@ -9,8 +9,8 @@ typedef struct {
     emit *e;
     const plan_blocks *b;
     LLVMValueRef m0, m1, n0, n1; /* the tile */
-    LLVMValueRef k0, k1;         /* the block of k */
-    bool whole;                  /* it is all of k */
+    LLVMValueRef k0, k1;         /* the chain, on axis k */
+    LLVMValueRef first;          /* i1: no chain was before it */
 } block;
 
 static LLVMValueRef area(emit *e, size_t at)
@@ -32,10 +32,32 @@ static LLVMValueRef mad(emit *e, LLVMValueRef x, int64_t by, LLVMValueRef y)
                            y, "");
 }
 
-/* Where axis stands, from `from` on. */
-static LLVMValueRef local(emit *e, int axis, LLVMValueRef from)
+/* Where `axis` and those of `in` stand, from `from` on, as one number. */
+static LLVMValueRef local(emit *e, int axis, uint64_t in, LLVMValueRef from,
+                          int copy)
 {
-    return sub(e, emit_position(e, axis, 0, false), from);
+    LLVMValueRef at = sub(e, emit_position(e, axis, copy, false), from);
+
+    for (int a = axis + 1; a < e->k->naxis; a++)
+        if (in >> a & 1)
+            at = mad(e, at, e->k->axis[a].extent,
+                     emit_position(e, a, copy, false));
+    return at;
+}
+
+static LLVMValueRef local_m(emit *e, const block *t)
+{
+    return local(e, t->b->m, t->b->m_in, t->m0, 0);
+}
+
+static LLVMValueRef local_n(emit *e, const block *t)
+{
+    return local(e, t->b->n, 0, t->n0, 0);
+}
+
+static LLVMValueRef local_k(emit *e, const block *t)
+{
+    return local(e, t->b->k, t->b->k_in, t->k0, 0);
 }
 
 /* ---- copies of the operands ---- */
@@ -46,10 +68,10 @@ static void put_x(emit *e, void *ctx)
     const plan_blocks *b = t->b;
     emit_value v = emit_node_value(e, b->x, 0);
     LLVMValueRef k =
-        LLVMBuildNSWMul(e->b, local(e, b->k, t->k0), emit_si(e, b->x_k), "");
+        LLVMBuildNSWMul(e->b, local_k(e, t), emit_si(e, b->x_k), "");
 
     emit_mem_write(e, b->x->dtype, area(e, b->x_at),
-                   mad(e, local(e, b->m, t->m0), b->x_m, k),
+                   mad(e, local_m(e, t), b->x_m, k),
                    emit_splat_value(e, v, e->w));
 }
 
@@ -71,7 +93,7 @@ static void put_y(emit *e, void *ctx)
     emit_value v = emit_node_value(e, b->y, 0);
 
     emit_mem_write(e, b->y->dtype, area(e, b->y_at),
-                   place_y(e, b, local(e, b->k, t->k0), local(e, b->n, t->n0)),
+                   place_y(e, b, local_k(e, t), local_n(e, t)),
                    emit_splat_value(e, v, e->w));
 }
 
@@ -100,7 +122,7 @@ static void put_y_turned(emit *e, void *ctx)
     const block *t = ctx;
     const plan_blocks *b = t->b;
     LLVMValueRef v[EMIT_MAX_LANES];
-    LLVMValueRef k = local(e, b->k, t->k0), n = local(e, b->n, t->n0), at;
+    LLVMValueRef k = local_k(e, t), n = local_n(e, t), at;
 
     for (int c = 0; c < e->w; c++) {
         int copy = emit_canon(e, c * e->axis[b->n].stride, b->y->varies);
@@ -115,52 +137,93 @@ static void put_y_turned(emit *e, void *ctx)
     }
 }
 
-/* `body` for vectors along `axis`, which is LANE meanwhile. */
-static void run_along(block *t, int axis, LLVMValueRef from, LLVMValueRef to,
-                      emit_lane_body body)
+static LLVMValueRef start_of(const block *t, int axis)
+{
+    return axis == t->b->m   ? t->m0
+           : axis == t->b->n ? t->n0
+           : axis == t->b->k ? t->k0
+                             : emit_si(t->e, 0);
+}
+
+static LLVMValueRef end_of(const block *t, int axis)
+{
+    return axis == t->b->m   ? t->m1
+           : axis == t->b->n ? t->n1
+           : axis == t->b->k ? t->k1
+                             : emit_si(t->e, t->e->k->axis[axis].extent);
+}
+
+/* `body` for vectors along the last of n axes, which is LANE meanwhile, inside
+ * loops over the others. */
+static void run_along(block *t, const int *axis, int n, emit_lane_body body)
 {
     emit *e = t->e;
     int lane = e->lane;
+    LLVMValueRef from = start_of(t, *axis), to = end_of(t, *axis);
+    emit_loop l;
 
-    e->lane = axis;
+    if (n > 1) {
+        emit_axis_open(e, *axis, &l, from, to, 1);
+        run_along(t, axis + 1, n - 1, body);
+        emit_axis_close(e, *axis, &l);
+        return;
+    }
+    e->lane = *axis;
     emit_lane_loops(e, from, to, 1, body, t);
     e->lane = lane;
 }
 
+static int add_axes(const block *t, int *axis, int n, uint64_t set)
+{
+    for (int a = 0; a < t->e->k->naxis; a++)
+        if (set >> a & 1)
+            axis[n++] = a;
+    return n;
+}
+
+static uint64_t rows_of(const block *t)
+{
+    return t->b->m_in | (uint64_t)1 << t->b->m;
+}
+
+static uint64_t chain_of(const block *t)
+{
+    return t->b->k_in | (uint64_t)1 << t->b->k;
+}
+
+/* What a vector writes beyond its end is written again after it: the axis of
+ * the vectors is the last of its kind, and goes up. */
 static void copy_x(block *t)
 {
-    const plan_blocks *b = t->b;
-    bool along_m = b->x_along == b->m;
-    emit_loop l;
+    bool along_m = rows_of(t) >> t->b->x_along & 1;
+    int axis[EMIT_AXES];
+    int n = add_axes(t, axis, 0, along_m ? chain_of(t) : rows_of(t));
 
-    emit_axis_open(t->e, along_m ? b->k : b->m, &l, along_m ? t->k0 : t->m0,
-                   along_m ? t->k1 : t->m1, 1);
-    run_along(t, b->x_along, along_m ? t->m0 : t->k0, along_m ? t->m1 : t->k1,
-              put_x);
-    emit_axis_close(t->e, along_m ? b->k : b->m, &l);
+    n = add_axes(t, axis, n, along_m ? rows_of(t) : chain_of(t));
+    run_along(t, axis, n, put_x);
 }
 
 static void copy_y(block *t)
 {
     const plan_blocks *b = t->b;
     emit *e = t->e;
-    emit_axis *n = &e->axis[b->n];
+    emit_axis *x = &e->axis[b->n];
+    int axis[EMIT_AXES], n = add_axes(t, axis, 0, chain_of(t));
     emit_loop l;
 
     if (b->y_along == b->n) {
-        emit_axis_open(e, b->k, &l, t->k0, t->k1, 1);
-        run_along(t, b->n, t->n0, t->n1, put_y);
-        emit_axis_close(e, b->k, &l);
+        axis[n++] = b->n;
+        run_along(t, axis, n, put_y);
         return;
     }
     emit_axis_open(e, b->n, &l, t->n0, t->n1, e->w);
-    n->n = e->w;
-    n->step = 1;
+    x->n = e->w;
+    x->step = 1;
     for (int c = 1; c < e->w; c++)
-        n->mask[c] = LLVMBuildICmp(e->b, LLVMIntSLT,
-                                   emit_position(e, b->n, c * n->stride, false),
+        x->mask[c] = LLVMBuildICmp(e->b, LLVMIntSLT,
+                                   emit_position(e, b->n, c * x->stride, false),
                                    t->n1, "");
-    run_along(t, b->k, t->k0, t->k1, put_y_turned);
+    run_along(t, axis, n, put_y_turned);
     emit_axis_close(e, b->n, &l);
 }
 
@@ -242,15 +305,11 @@ static void finish(registers *r)
     sd_dtype t[2] = {b->node->dtype, b->node->dtype};
     LLVMBasicBlockRef first, later, done;
     int n = b->rows * b->vectors;
-    LLVMValueRef c;
 
     first = emit_block(e, "first");
     later = emit_block(e, "later");
     done = emit_block(e, "added");
-    c = r->t->whole
-            ? emit_bool(e, true)
-            : LLVMBuildICmp(e->b, LLVMIntEQ, r->t->k0, emit_si(e, 0), "");
-    LLVMBuildCondBr(e->b, c, first, later);
+    LLVMBuildCondBr(e->b, r->t->first, first, later);
     LLVMPositionBuilderAtEnd(e->b, first);
     for (int i = 0; i < n; i++)
         put_sum(r, i, LLVMBuildLoad2(e->b, r->vec, r->acc[i], ""));
@@ -266,6 +325,11 @@ static void finish(registers *r)
     LLVMPositionBuilderAtEnd(e->b, done);
 }
 
+static int64_t extent_of(const emit *e, uint64_t axes)
+{
+    return (int64_t)plan_points(e->k, axes);
+}
+
 /* A panel of y stays in the first level of cache while all rows of x pass. */
 static void multiply(block *t)
 {
@@ -276,9 +340,13 @@ static void multiply(block *t)
     registers r = {.t = t,
                    .part = emit_type(e, type),
                    .vec = emit_widen(emit_type(e, type), e->w)};
-    LLVMValueRef off;
+    LLVMValueRef off, rows, depth;
     emit_loop n, m, k;
 
+    rows = LLVMBuildNSWMul(e->b, sub(e, t->m1, t->m0),
+                           emit_si(e, extent_of(e, b->m_in)), "");
+    depth = LLVMBuildNSWMul(e->b, sub(e, t->k1, t->k0),
+                            emit_si(e, extent_of(e, b->k_in)), "");
     r.acc = sd_arena_array(e->a, LLVMValueRef, b->rows * b->vectors);
     for (int i = 0; i < b->rows * b->vectors; i++)
         r.acc[i] = emit_alloca(e, r.vec);
@@ -286,14 +354,14 @@ static void multiply(block *t)
     off = LLVMBuildUDiv(e->b, n.at, emit_si(e, wide), "");
     off = LLVMBuildNSWMul(e->b, off, emit_si(e, b->y_panel), "");
     r.y = LLVMBuildGEP2(e->b, r.part, area(e, b->y_at), &off, 1, "");
-    emit_loop_open(e, &m, emit_si(e, 0), sub(e, t->m1, t->m0), b->rows);
+    emit_loop_open(e, &m, emit_si(e, 0), rows, b->rows);
     off = LLVMBuildNSWMul(e->b, m.at, emit_si(e, b->x_m), "");
     r.x = LLVMBuildGEP2(e->b, r.part, area(e, b->x_at), &off, 1, "");
     off = mad(e, m.at, b->sum_m, n.at);
     r.sum = LLVMBuildGEP2(e->b, r.part, area(e, b->sum_at), &off, 1, "");
     for (int i = 0; i < b->rows * b->vectors; i++)
         LLVMBuildStore(e->b, LLVMConstNull(r.vec), r.acc[i]);
-    emit_loop_open(e, &k, emit_si(e, 0), sub(e, t->k1, t->k0), 1);
+    emit_loop_open(e, &k, emit_si(e, 0), depth, 1);
     step(&r, k.at);
     emit_loop_close(e, &k);
     finish(&r);
@@ -303,35 +371,61 @@ static void multiply(block *t)
 
 /* ---- a tile ---- */
 
+/* The loop over chains on axis k, and what is done for one. */
+static void run_chains(block *t)
+{
+    emit *e = t->e;
+    const plan_blocks *b = t->b;
+    int64_t all = e->k->axis[b->k].extent, chunk = b->node->order.chunk;
+    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
+    LLVMValueRef end = emit_si(e, all), is_first;
+    emit_loop l;
+
+    chunk = chunk ? chunk : all;
+    emit_loop_open(e, &l, emit_si(e, 0), end, chunk);
+    emit_level_open(e, pre);
+    t->k0 = l.at;
+    t->k1 = LLVMBuildNSWAdd(e->b, l.at, emit_si(e, chunk), "");
+    if (all % chunk)
+        t->k1 = LLVMBuildSelect(e->b,
+                                LLVMBuildICmp(e->b, LLVMIntSLT, t->k1, end, ""),
+                                t->k1, end, "");
+    is_first = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, emit_si(e, 0), "");
+    t->first = t->first ? LLVMBuildAnd(e->b, t->first, is_first, "") : is_first;
+    copy_y(t);
+    copy_x(t);
+    multiply(t);
+    emit_loop_close(e, &l);
+    emit_level_close(e);
+}
+
+/* Axes of the sum that are outside of the chains. */
+static void run_depth(block *t, uint64_t axes)
+{
+    emit *e = t->e;
+    int a = axes ? __builtin_ctzll(axes) : 0;
+    LLVMValueRef is_first;
+    emit_loop l;
+
+    if (!axes) {
+        run_chains(t);
+        return;
+    }
+    emit_axis_open(e, a, &l, emit_si(e, 0), emit_si(e, e->k->axis[a].extent),
+                   1);
+    is_first = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, emit_si(e, 0), "");
+    t->first = t->first ? LLVMBuildAnd(e->b, t->first, is_first, "") : is_first;
+    run_depth(t, axes & (axes - 1));
+    emit_axis_close(e, a, &l);
+}
+
 void emit_blocks(emit *e, LLVMValueRef m0, LLVMValueRef m1, LLVMValueRef n0,
                  LLVMValueRef n1)
 {
-    const plan_blocks *b = e->k->blocks;
-    int64_t depth = e->k->axis[b->k].extent;
-    block t = {.e = e,
-               .b = b,
-               .m0 = m0,
-               .m1 = m1,
-               .n0 = n0,
-               .n1 = n1,
-               .whole = b->kt >= depth};
-    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
-    LLVMValueRef end = emit_si(e, depth);
-    emit_loop l;
+    block t = {
+        .e = e, .b = e->k->blocks, .m0 = m0, .m1 = m1, .n0 = n0, .n1 = n1};
 
-    emit_loop_open(e, &l, emit_si(e, 0), end, b->kt);
-    emit_level_open(e, pre);
-    t.k0 = l.at;
-    t.k1 = LLVMBuildNSWAdd(e->b, l.at, emit_si(e, b->kt), "");
-    if (depth % b->kt)
-        t.k1 = LLVMBuildSelect(e->b,
-                               LLVMBuildICmp(e->b, LLVMIntSLT, t.k1, end, ""),
-                               t.k1, end, "");
-    copy_y(&t);
-    copy_x(&t);
-    multiply(&t);
-    emit_loop_close(e, &l);
-    emit_level_close(e);
+    run_depth(&t, t.b->node->over & ~chain_of(&t));
     e->block_m = m0;
     e->block_n = n0;
 }
@@ -339,9 +433,8 @@ void emit_blocks(emit *e, LLVMValueRef m0, LLVMValueRef m1, LLVMValueRef n0,
 emit_value emit_block_sum(emit *e, const plan_node *n, int copy)
 {
     const plan_blocks *b = e->k->blocks;
-    LLVMValueRef at = sub(e, emit_position(e, b->n, copy, false), e->block_n);
+    LLVMValueRef at = local(e, b->n, 0, e->block_n, copy);
 
-    at = mad(e, sub(e, emit_position(e, b->m, copy, false), e->block_m),
-             b->sum_m, at);
+    at = mad(e, local(e, b->m, b->m_in, e->block_m, copy), b->sum_m, at);
     return emit_mem_read(e, n->dtype, area(e, b->sum_at), at, e->w);
 }

@@ -606,7 +606,7 @@ static int rank_of(const emit *e, int axis)
     if (!x->outer)
         return 1;
     if (e->k->blocks)
-        return axis == e->k->blocks->m ? 2 : 1;
+        return e->k->blocks->rest >> axis & 1 ? 1 : 2;
     return e->k->cls == PLAN_SCATTERING && x->place == PLAN_UNROLL ? 0 : 2;
 }
 

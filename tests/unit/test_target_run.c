@@ -239,7 +239,7 @@ static void test_programs_with_care(void **state)
 /* ---- the order of a product's sum ---- */
 
 /* Own products of floats are chains of fused multiply-adds over rising k, of
- * 256 terms where there are more than 384, whatever blocks they are computed
+ * 256 terms where there are more than 320, whatever blocks they are computed
  * in, on every device and x86 level. */
 enum { M, N, K };
 typedef struct {
@@ -294,7 +294,7 @@ static bool product_is_chain(const product *p, world *w)
             float sum = 0, chain = 0;
 
             for (int64_t k = 0; k < d[K]; k++) {
-                if (d[K] > 384 && k % 256 == 0) {
+                if (d[K] > 320 && k % 256 == 0) {
                     sum += chain;
                     chain = 0;
                 }

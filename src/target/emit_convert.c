@@ -176,10 +176,18 @@ static LLVMValueRef bf16_of_f32(emit *e, LLVMValueRef x)
     return LLVMBuildTrunc(e->b, r, like_width(e->i16, r), "");
 }
 
+static LLVMTypeRef half(emit *e)
+{
+    return LLVMHalfTypeInContext(e->cx);
+}
+
 LLVMValueRef emit_to_f32(emit *e, LLVMValueRef x, sd_dtype from)
 {
     if (from == SD_BF16)
         return bf16_to_f32(e, x);
+    if (from == SD_F16 && e->gpu) /* every GPU has an instruction for it */
+        return LLVMBuildFPExt(e->b, LLVMBuildBitCast(e->b, x, half(e), ""),
+                              e->f32, "");
     return emit_devlib(e,
                        sd_arena_fmt(e->a, "dl_%s_to_f32", sd_dtype_name(from)),
                        e->f32, &x, 1);
@@ -189,6 +197,9 @@ static LLVMValueRef narrow_of_f32(emit *e, LLVMValueRef x, sd_dtype to)
 {
     if (to == SD_BF16)
         return bf16_of_f32(e, x);
+    if (to == SD_F16 && e->gpu)
+        return LLVMBuildBitCast(e->b, LLVMBuildFPTrunc(e->b, x, half(e), ""),
+                                e->i16, "");
     return emit_devlib(e, sd_arena_fmt(e->a, "dl_f32_to_%s", sd_dtype_name(to)),
                        emit_type(e, to), &x, 1);
 }

@@ -237,8 +237,20 @@ static int operands_with(clusters *cs, const cluster *c, const hlo_inst *in)
     return n + note_operands(cs, in);
 }
 
+/* A number, and an array of it: nothing to compute, nothing to read.  A kernel
+ * that is full takes it nonetheless, since else it would be memory to fill and
+ * a slot to read it from; of such there are no more than members' operands. */
+static bool is_number(const hlo_inst *in)
+{
+    while (in->op == HLO_BROADCAST)
+        in = in->arg[0];
+    return in->op == HLO_CONSTANT && hlo_is_splat(in);
+}
+
 bool cluster_has_room(clusters *cs, const cluster *c, const hlo_inst *in)
 {
+    if (is_number(in))
+        return true;
     /* one that has no more operands than it is itself adds none */
     return c->member.n < MOST_MEMBERS &&
            nodes_of(c) + node_cost(in) <= MOST_NODES &&
@@ -257,6 +269,8 @@ static bool is_plain(const cluster_view *v)
 
 bool cluster_fits(const cluster *c, const cluster_member *m, int extra)
 {
+    if (is_number(m->in))
+        return true;
     for (int i = 0; i < m->view.n; i++)
         if (!is_plain(&m->view.at[i]))
             return false;

@@ -161,6 +161,35 @@ static void chains_of_slices_are_cut_into_kernels(void **state)
     }
 }
 
+/* Seen here: a kernel with no room left did not take the arrays of one number
+ * that it reads, and each became a kernel and memory of its own. */
+static void full_kernels_take_numbers(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    sd_buf b = {0};
+    plan *p;
+
+    (void)state;
+    sd_buf_str(&b, "HloModule m\nENTRY f {\n  x0 = f32[4096] parameter(0)\n");
+    for (int i = 0; i < 200; i++)
+        sd_buf_fmt(&b,
+                   "  c%d = f32[] constant(%d.5)\n"
+                   "  b%d = f32[4096] broadcast(c%d), dimensions={}\n",
+                   i, i, i, i);
+    for (int i = 0; i < 200; i++)
+        sd_buf_fmt(&b, "  %sx%d = f32[4096] %s(x%d, b%d)\n",
+                   i == 199 ? "ROOT " : "", i + 1, i % 2 ? "add" : "divide", i,
+                   i);
+    sd_buf_str(&b, "}\n");
+    sd_buf_u8(&b, 0);
+    p = plan_text(a, b.at, "host:v3");
+    assert_int_equal(p->nkernel, 1);
+    assert_int_equal(p->kernel[0]->nslot, 2);
+    plan_destroy(p);
+    sd_buf_finish(&b);
+    sd_arena_destroy(a);
+}
+
 /* More axes than a mask has bits, if those of extent 1 are counted. */
 static void windows_of_rank_32_have_their_axes(void **state)
 {
@@ -524,6 +553,7 @@ int main(void)
         cmocka_unit_test(sums_have_as_many_terms_as_they_need),
         cmocka_unit_test(quotients_of_quotients_are_made_once),
         cmocka_unit_test(chains_of_slices_are_cut_into_kernels),
+        cmocka_unit_test(full_kernels_take_numbers),
         cmocka_unit_test(windows_of_rank_32_have_their_axes),
         cmocka_unit_test(windows_in_padding_alone_read_nothing),
         cmocka_unit_test(kernels_are_equal_only_in_every_field),

@@ -96,6 +96,7 @@ static inline bool plan_is_alias(const hlo_inst *in)
 bool cluster_is_worth(const cluster *c, const cluster_member *m, int *extra);
 bool cluster_may_repeat(const hlo_inst *in, int copies);
 /* Is there room for another member, and for this one with its views? */
+bool cluster_shares_reads(const hlo_inst *in);
 bool cluster_has_room(clusters *cs, const cluster *c, const hlo_inst *in);
 bool cluster_fits(const cluster *c, const cluster_member *m, int extra);
 bool cluster_has_extra(const cluster *c);

@@ -219,7 +219,8 @@ static void merge_users(clusters *cs, const hlo_inst *in)
 {
     cluster_list users = {0};
 
-    if (!sd_shape_is_array(in->shape) && in->op != HLO_REDUCE)
+    if ((!sd_shape_is_array(in->shape) && in->op != HLO_REDUCE) ||
+        !cluster_shares_reads(in))
         return;
     user_clusters(cs, in, &users);
     for (int i = 0; i < users.n; i++)

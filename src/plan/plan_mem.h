@@ -55,6 +55,27 @@ static inline storage *storage_of(storage *s)
     return s;
 }
 
+/* What an order of steps takes (plan_pressure.c).  While it is made, the tag of
+ * each instruction points to a plan_pressed. */
+typedef struct plan_leaf plan_leaf;
+typedef struct {
+    plan_leaf **leaf;
+    int n;
+} plan_pressed;
+typedef struct {
+    void (*eased)(void *ctx, hlo_inst *in); /* may ease memory from now on */
+    void *ctx;
+    sd_arena *a;
+    int mark;
+    uint64_t live, most; /* bytes */
+} plan_pressure;
+void plan_pressure_begin(plan_pressure *p, sd_arena *a, hlo_comp *c);
+/* As the next step, would in make no more than it is the last to read? */
+bool plan_pressure_eases(plan_pressure *p, const hlo_inst *in);
+/* Are all its operands memory in any order? */
+bool plan_pressure_needs_none(const hlo_inst *in);
+void plan_pressure_step(plan_pressure *p, hlo_inst *in); /* it is the next */
+
 int64_t plan_turns(const hlo_inst *loop); /* a guess, or -1; before fusion */
 sd_status plan_schedule(hlo_comp *c); /* the order of its instructions */
 /* Gives each value its storage and each storage its slice. */

@@ -208,6 +208,19 @@ static bool is_free_operand(const hlo_inst *x)
            (x->op == HLO_CONSTANT && (x->shape->rank == 0 || hlo_is_splat(x)));
 }
 
+/* A large array of one number is read by nobody: kernels that want it, such as
+ * the updates of weights of one shape, have nothing to gain from being one, but
+ * keep all that they need until the last can run. */
+bool cluster_shares_reads(const hlo_inst *in)
+{
+    const hlo_inst *x = in;
+
+    while (x->op == HLO_BROADCAST || plan_is_alias(x))
+        x = x->arg[0];
+    return cluster_count_of(in) <= SMALL || !sd_shape_is_array(x->shape) ||
+           sd_shape_count(x->shape) > 1;
+}
+
 static int note_operands(clusters *cs, const hlo_inst *in)
 {
     int n = 0;

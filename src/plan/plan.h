@@ -226,6 +226,8 @@ struct plan_kernel {
     plan_stage *stage;
     int naxis, nouter, nnode, nslot, nstage;
     int lanes;             /* host: of a vector along LANE; GPUs: 1 */
+    int group;             /* GPUs: work items of a group; fewer than the
+                              device's only where LANE is an outer axis */
     plan_sort *sort;
     hlo_call *call;        /* a kernel that is calls of a device function: slots
                               are its operands, its results, and work space of

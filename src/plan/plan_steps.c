@@ -87,7 +87,7 @@ static void fill_kernels(stepper *s)
                            .binary = -1,
                            .nslot = k->nslot,
                            .tiles = k->tiles,
-                           .group = d->kind == DEVICE_HOST ? 1 : d->group,
+                           .group = d->kind == DEVICE_HOST ? 1 : k->group,
                            .local_bytes = k->local_bytes,
                            .flops = k->flops,
                            .bytes = k->bytes};

@@ -8,7 +8,10 @@ enum {
      * of the blocks tried the best where strides are powers of two */
     BLOCK = 16,
     LONG = 256,
-    GPU_STEPS = 4 /* positions an item takes at most, by itself */
+    GPU_STEPS = 4, /* positions an item takes at most, by itself */
+    LEAST_GROUP = 16, /* items of a group at least, */
+    LESS_IDLE = 8 /* and fewer than the device's where that spares one item
+                     of so many */
 };
 
 /* ---- the LANE axis ---- */
@@ -74,9 +77,14 @@ static int running_axis(const plan_kernel *k, const device_desc *dev)
     return -1;
 }
 
+static int least_group(const device_desc *dev)
+{
+    return SD_MAX(SD_MIN(LEAST_GROUP, dev->group), dev->subgroup);
+}
+
 static int lane_axis(const plan_kernel *k, const device_desc *dev)
 {
-    int width = dev->kind == DEVICE_HOST ? dev->lanes : dev->group;
+    int width = dev->kind == DEVICE_HOST ? dev->lanes : least_group(dev);
     int best = row_axis(k);
     double most = -1;
 
@@ -544,19 +552,40 @@ static void tile_call(plan_kernel *k, const device_desc *dev)
         add_work_slot(k, c->items * (int64_t)c->work);
 }
 
+/* Of 32 or 96 channels groups of 64 would leave a half or a quarter of the
+ * items without work.  A group that is not larger than the axis also needs no
+ * items that take the last position instead of their own, which would make
+ * gathers of neighbouring reads. */
+static int group_of(const plan_axis *x, const device_desc *dev)
+{
+    int best = dev->group;
+
+    if (!x->outer)
+        return best;
+    for (int g = best / 2; g >= least_group(dev); g /= 2) {
+        int64_t all = round_up(x->extent, best), less = round_up(x->extent, g);
+
+        if (all - less >= all / LESS_IDLE || best > x->extent)
+            best = g;
+    }
+    return best;
+}
+
 static void tile_gpu(plan_kernel *k, const device_desc *dev)
 {
     int lane = lane_axis(k, dev);
     double all = plan_points(k, (1ull << k->nouter) - 1);
     int cross = crossing_axis(k, lane);
-    int64_t steps = (int64_t)(all / ((double)dev->group * dev->units * 8));
+    int64_t steps;
 
     k->axis[lane].place = PLAN_LANE;
+    k->group = group_of(&k->axis[lane], dev);
+    steps = (int64_t)(all / ((double)k->group * dev->units * 8));
     steps = SD_MIN(SD_MAX(steps, 1), GPU_STEPS);
     if (k->nstage == 0 || k->stage[0].axes)
         steps = 1; /* an item has a loop of its own */
     for (int i = 0; i < k->nouter; i++)
-        plan_cut_axis(&k->axis[i], i == lane    ? dev->group * steps
+        plan_cut_axis(&k->axis[i], i == lane    ? k->group * steps
                                    : i == cross ? BLOCK
                                                 : 1);
     unroll_rows(k, lane);
@@ -584,6 +613,7 @@ static void tile_host(plan_kernel *k, const device_desc *dev)
 void plan_tile(plan_kernel *k, const device_desc *dev)
 {
     k->tiles = k->lanes = 1;
+    k->group = dev->group;
     if (k->sort) {
         tile_sort(k, dev);
         return;

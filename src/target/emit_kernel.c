@@ -25,6 +25,14 @@ static void add_attribute(emit *e, LLVMValueRef fn, unsigned at,
     LLVMAddAttributeAtIndex(fn, at, LLVMCreateEnumAttribute(e->cx, id, 0));
 }
 
+static LLVMValueRef min_of(emit *e, LLVMValueRef x, int64_t limit)
+{
+    LLVMValueRef y = emit_int_like(x, limit);
+
+    return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, x, y, ""), x,
+                           y, "");
+}
+
 /* ---- outer loops ---- */
 
 void emit_axis_open(emit *e, int a, emit_loop *l, LLVMValueRef from,
@@ -117,24 +125,36 @@ void emit_lane_loops(emit *e, LLVMValueRef from, LLVMValueRef to, int copies,
         lane_steps(e, rest, 1, !divides(x, e->w), body, ctx);
 }
 
-/* Every work item takes every step: one past the end computes at the last
+/* Every work item takes every step: one past the end computes at another's
  * position and writes nothing.  A branch around it would make the compilers
  * serialise the items of a partly full vector, and Intel's for CPUs then adds
- * in another order than the one that is written. */
+ * in another order than the one that is written.  The last group of an axis
+ * that has room for one begins early, so that items stay neighbours and their
+ * reads are vectors; on a shorter axis they take the last position. */
+static LLVMValueRef item_position(emit *e, LLVMValueRef from)
+{
+    int64_t group = e->k->group, extent = e->k->axis[e->lane].extent;
+    LLVMValueRef at;
+
+    if (divides(&e->k->axis[e->lane], group))
+        return LLVMBuildAdd(e->b, from, e->lid, "");
+    if (extent >= group) {
+        at = LLVMBuildAdd(e->b, min_of(e, from, extent - group), e->lid, "");
+        e->item_valid = LLVMBuildICmp(e->b, LLVMIntSGE, at, from, "");
+        return at;
+    }
+    at = LLVMBuildAdd(e->b, from, e->lid, "");
+    e->item_valid = LLVMBuildICmp(e->b, LLVMIntSLT, at, emit_si(e, extent), "");
+    return min_of(e, at, extent - 1);
+}
+
 static void outer_items(nest *t, int i, range r)
 {
     emit *e = t->e;
-    LLVMValueRef at;
     emit_loop l;
 
-    open_axis(e, e->lane, &l, r, e->dev->group);
-    at = LLVMBuildAdd(e->b, l.at, e->lid, "");
-    if (!divides(&e->k->axis[e->lane], e->dev->group)) {
-        e->item_valid = LLVMBuildICmp(e->b, LLVMIntSLT, at, r.hi, "");
-        at = LLVMBuildSelect(e->b, e->item_valid, at,
-                             LLVMBuildSub(e->b, r.hi, emit_si(e, 1), ""), "");
-    }
-    e->axis[e->lane].at = at;
+    open_axis(e, e->lane, &l, r, e->k->group);
+    e->axis[e->lane].at = item_position(e, l.at);
     outer(t, i + 1);
     e->item_valid = NULL;
     emit_axis_close(e, e->lane, &l);
@@ -200,14 +220,6 @@ static void outer(nest *t, int i)
 }
 
 /* ---- tiles ---- */
-
-static LLVMValueRef min_of(emit *e, LLVMValueRef x, int64_t limit)
-{
-    LLVMValueRef y = emit_int_like(x, limit);
-
-    return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, x, y, ""), x,
-                           y, "");
-}
 
 static range tile_range(emit *e, const plan_axis *x, LLVMValueRef first,
                         LLVMValueRef last)
@@ -497,7 +509,7 @@ static void size_metadata(emit *e, const char *name, int n, const int *size)
 static void begin_gpu(emit *e)
 {
     LLVMTypeRef *t = sd_arena_array(e->a, LLVMTypeRef, e->k->nslot + 1);
-    int size[3] = {e->dev->group, 1, 1};
+    int size[3] = {e->k->group, 1, 1};
 
     for (int i = 0; i < e->k->nslot; i++)
         t[i] = e->ptr;

@@ -1,0 +1,19 @@
+"""Products and convolutions without libraries: run_products.py, whose digests
+of bits are the same everywhere."""
+
+
+def digests(python, *parts, **env):
+    out = python("run_products.py", *parts, env={"SUNDOG_DEVICE": "host", "SUNDOG_LIBRARIES": "0", **env})
+    return dict(line.rsplit(" ", 1) for line in out.splitlines())
+
+
+def test_bits_on_the_host(python):
+    want = digests(python)
+    assert len(want) > 100
+    assert digests(python, SUNDOG_CPU_LEVEL="v3", SUNDOG_THREADS="1") == want
+
+
+# Intel's runtime compiles each of them slowly
+def test_bits_on_opencl(python):
+    few = ("dot 37x45x300", "dot 6x17x2000", "dot s8", "dot batch", "15x17x3->20")
+    assert digests(python, *few, SUNDOG_DEVICE="cl") == digests(python, *few)

@@ -4,9 +4,10 @@
  * runs; buffers and programs that are still held keep their memory and may be
  * asked and released, but run and copy no more.
  *
- * Each device has one in-order stream, served by a thread of ours.  Execute
- * returns once work is queued; small work on an idle stream whose inputs are
- * ready runs on the caller's thread instead, in the same order. */
+ * A device runs programs in the order in which they were executed, and copies
+ * beside them.  Execute returns once work is queued; small work on an idle
+ * device is run (host) or put into the device's queue on the caller's thread
+ * instead, in the same order: docs/adr/0020. */
 #ifndef XPU_H
 #define XPU_H
 

@@ -46,9 +46,8 @@ static sd_status call_on_copy(const xpu_run *r, const xpu_callback *c, void *at,
         st = ops->peek(r->dev, copy, at, bytes);
     if (!st)
         st = call(r->dev, c, copy, bytes);
-    /* The copy must have been read before it goes. */
-    if (!st && !is_send && !(st = ops->copy(r->dev, at, copy, bytes)))
-        st = ops->sync(r->dev);
+    if (!st && !is_send)
+        st = ops->peek(r->dev, at, copy, bytes);
     free(copy);
     return st;
 }

@@ -1,6 +1,6 @@
 /* OpenCL devices: SPIR-V modules, memory by pointer (USM, else coarse-grained
- * SVM), two in-order queues a device: one for launches and the copies between
- * them, one for transfers, which is thread-safe by the standard and blocks.
+ * SVM), in-order queues: those of xpu_device.h, and one for copies that block,
+ * which wait behind nothing.  Queues are thread-safe by the standard.
  * Nothing is computed on the host: it reads predicates, and that is all. */
 #include "xpu_cl_api.h"
 
@@ -9,8 +9,8 @@
 typedef struct {
     xpu_cl_driver *driver; /* borrowed from the client */
     cl_device_id id;
-    cl_command_queue compute, transfer;
-    int nqueued;           /* launches since the last wait */
+    cl_command_queue queue[XPU_QUEUE_COUNT], now; /* now: what blocks */
+    int nqueued;           /* launches since the last wait of this run */
     uint64_t since;        /* when the first of them was launched */
 } cl;
 
@@ -19,6 +19,20 @@ typedef struct {
 #define MOST_QUEUED 4096
 #define LOOK_EVERY  16
 #define MOST_NS     100000000u
+
+static cl_int wait_for_all(const cl *v)
+{
+    const xpu_cl_api *a = &v->driver->api;
+    cl_event e;
+    cl_int err =
+        a->EnqueueMarkerWithWaitList(v->queue[XPU_COMPUTE], 0, NULL, &e);
+
+    if (err)
+        return err;
+    err = a->WaitForEvents(1, &e);
+    a->ReleaseEvent(e);
+    return err;
+}
 
 /* Every so many launches, for what they took so far: too many, or too long. */
 static cl_int wait_sometimes(cl *v)
@@ -29,7 +43,7 @@ static cl_int wait_sometimes(cl *v)
         (v->nqueued < MOST_QUEUED && sd_now_ns() - v->since < MOST_NS))
         return CL_SUCCESS;
     v->nqueued = 0;
-    return v->driver->api.Finish(v->compute);
+    return wait_for_all(v);
 }
 
 struct xpu_module {
@@ -102,15 +116,16 @@ static sd_status enqueue_copy(const xpu_device *d, cl_command_queue q,
     return xpu_cl_status(err, "copying");
 }
 
-static sd_status cl_copy(xpu_device *d, void *to, const void *from, size_t n)
+static sd_status cl_copy(xpu_device *d, xpu_queue q, void *to, const void *from,
+                         size_t n)
 {
-    return enqueue_copy(d, ((cl *)d->impl)->compute, false, to, from, n);
+    return enqueue_copy(d, ((cl *)d->impl)->queue[q], false, to, from, n);
 }
 
 static sd_status cl_transfer(xpu_device *d, void *to, const void *from,
                              size_t n)
 {
-    return enqueue_copy(d, ((cl *)d->impl)->transfer, true, to, from, n);
+    return enqueue_copy(d, ((cl *)d->impl)->now, true, to, from, n);
 }
 
 /* All devices of a client are in one context.  Where the driver cannot reach
@@ -136,7 +151,108 @@ static sd_status cl_copy_between(xpu_device *to_dev, void *to,
 static sd_status cl_peek(xpu_device *d, void *to, const void *from, size_t n)
 {
     ((cl *)d->impl)->nqueued = 0; /* it waits for what is queued */
-    return enqueue_copy(d, ((cl *)d->impl)->compute, true, to, from, n);
+    return enqueue_copy(d, ((cl *)d->impl)->queue[XPU_COMPUTE], true, to, from,
+                        n);
+}
+
+/* ---- marks ---- */
+
+typedef struct {
+    xpu_mark mark; /* first */
+    const xpu_cl_api *api; /* borrowed */
+    cl_event event;
+    xpu_mark_fn fn;
+    void *ctx;
+} cl_mark;
+
+static void cl_forget(xpu_mark *mark)
+{
+    cl_mark *m = (cl_mark *)mark;
+
+    m->api->ReleaseEvent(m->event);
+    free(m);
+}
+
+/* A thread of the driver's: nothing but handing over.  What is handed over may
+ * be the last thing in flight: then the device may go, and we need no more. */
+static void CL_CALLBACK on_mark(cl_event event, cl_int status, void *mark)
+{
+    cl_mark *m = mark;
+    xpu_mark_fn fn = m->fn;
+    void *ctx = m->ctx;
+
+    (void)event;
+    xpu_mark_release(&m->mark);
+    fn(ctx, xpu_cl_status(status < 0 ? status : CL_SUCCESS, "running"));
+}
+
+/* The callback comes last: after it nothing fails. */
+static cl_int send_off(cl_mark *m, cl_command_queue q)
+{
+    cl_int err = m->api->Flush(q);
+
+    if (err || !m->fn)
+        return err;
+    xpu_mark_retain(&m->mark);
+    if ((err = m->api->SetEventCallback(m->event, CL_COMPLETE, on_mark, m)))
+        xpu_mark_release(&m->mark);
+    return err;
+}
+
+static sd_status cl_record(xpu_device *d, xpu_queue q, xpu_mark_fn fn,
+                           void *ctx, xpu_mark **out)
+{
+    const cl *v = d->impl;
+    const xpu_cl_api *a = api_of(d);
+    cl_mark *m = malloc(sizeof *m);
+    cl_int err;
+
+    if (!m)
+        return sd_no_memory(sizeof *m);
+    *m = (cl_mark){
+        .mark = {.dev = d, .queue = q}, .api = a, .fn = fn, .ctx = ctx};
+    atomic_init(&m->mark.refs, 1);
+    err = a->EnqueueMarkerWithWaitList(v->queue[q], 0, NULL, &m->event);
+    if (err) {
+        free(m);
+        return xpu_cl_status(err, "marking");
+    }
+    if ((err = send_off(m, v->queue[q]))) {
+        xpu_mark_release(&m->mark);
+        return xpu_cl_status(err, "marking");
+    }
+    *out = &m->mark;
+    return NULL;
+}
+
+/* The queue that m is in was sent off when m was recorded. */
+static sd_status cl_wait(xpu_device *d, xpu_queue q, xpu_mark *m)
+{
+    const cl *v = d->impl;
+
+    return xpu_cl_status(
+        api_of(d)->EnqueueBarrierWithWaitList(
+            v->queue[q], 1, &((const cl_mark *)m)->event, NULL),
+        "waiting for a mark");
+}
+
+/* When the driver does not say, it was not. */
+static bool cl_query(const xpu_mark *mark)
+{
+    const cl_mark *m = (const cl_mark *)mark;
+    cl_int status = CL_QUEUED;
+
+    m->api->GetEventInfo(m->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                         sizeof status, &status, NULL);
+    return status <= CL_COMPLETE;
+}
+
+/* An error is told by the callback, too. */
+static void cl_help(xpu_mark *mark)
+{
+    const cl_mark *m = (const cl_mark *)mark;
+
+    m->api->WaitForEvents(1, &m->event);
 }
 
 /* ---- kernels ---- */
@@ -191,8 +307,8 @@ static sd_status cl_launch(xpu_device *d, xpu_module *m, int kernel,
                              : a->SetKernelArgSVMPointer(m->kernel[kernel],
                                                          (cl_uint)i, slot[i]);
     if (!err)
-        err = a->EnqueueNDRangeKernel(v->compute, m->kernel[kernel], 1, NULL,
-                                      &all, &group, 0, NULL, NULL);
+        err = a->EnqueueNDRangeKernel(v->queue[XPU_COMPUTE], m->kernel[kernel],
+                                      1, NULL, &all, &group, 0, NULL, NULL);
     if (!err)
         err = wait_sometimes(v);
     return sd_note(xpu_cl_status(err, "launching"),
@@ -200,10 +316,17 @@ static sd_status cl_launch(xpu_device *d, xpu_module *m, int kernel,
                    k->group);
 }
 
-static sd_status cl_sync(xpu_device *d)
+/* What a former run queued is its own to wait for. */
+static sd_status cl_begin(xpu_device *d, xpu_module *m)
 {
+    (void)m;
     ((cl *)d->impl)->nqueued = 0;
-    return xpu_cl_status(api_of(d)->Finish(((cl *)d->impl)->compute),
+    return NULL;
+}
+
+static sd_status cl_sync(xpu_device *d, xpu_queue q)
+{
+    return xpu_cl_status(api_of(d)->Finish(((cl *)d->impl)->queue[q]),
                          "waiting");
 }
 
@@ -217,10 +340,11 @@ static void cl_close(xpu_device *d)
     if (!v)
         return;
     a = api_of(d);
-    if (v->compute)
-        a->ReleaseCommandQueue(v->compute);
-    if (v->transfer)
-        a->ReleaseCommandQueue(v->transfer);
+    for (int q = 0; q < XPU_QUEUE_COUNT; q++)
+        if (v->queue[q])
+            a->ReleaseCommandQueue(v->queue[q]);
+    if (v->now)
+        a->ReleaseCommandQueue(v->now);
     free(v);
 }
 
@@ -234,8 +358,14 @@ static const xpu_device_ops cl_ops = {
     .copy_between = cl_copy_between,
     .load = cl_load,
     .unload = cl_unload,
+    .begin = cl_begin,
     .launch = cl_launch,
     .peek = cl_peek,
+    .record = cl_record,
+    .wait = cl_wait,
+    .query = cl_query,
+    .forget = cl_forget,
+    .help = cl_help,
     .sync = cl_sync,
     .close = cl_close,
 };
@@ -253,13 +383,23 @@ static void driver_close(void *driver)
     free(d);
 }
 
+static sd_status make_queue(const cl *v, cl_command_queue *out)
+{
+    cl_int err;
+    cl_command_queue q = v->driver->api.CreateCommandQueueWithProperties(
+        v->driver->context, v->id, NULL, &err);
+
+    if (err)
+        return xpu_cl_status(err, "making a queue");
+    *out = q;
+    return NULL;
+}
+
 static sd_status open_device(xpu_client *c, xpu_cl_driver *driver,
                              cl_device_id id)
 {
-    const xpu_cl_api *a = &driver->api;
     xpu_device *d;
     sd_status st = xpu_client_add(c, &cl_ops, &d);
-    cl_int err;
     cl *v;
 
     if (st)
@@ -268,15 +408,12 @@ static sd_status open_device(xpu_client *c, xpu_cl_driver *driver,
         return sd_no_memory(sizeof *v);
     v->driver = driver;
     v->id = id;
+    d->lends = driver->is_cpu;
     if ((st = xpu_cl_describe(driver, id, &d->desc, &d->limit)))
         return st;
-    v->compute =
-        a->CreateCommandQueueWithProperties(driver->context, id, NULL, &err);
-    if (err)
-        return xpu_cl_status(err, "making a queue");
-    v->transfer =
-        a->CreateCommandQueueWithProperties(driver->context, id, NULL, &err);
-    return xpu_cl_status(err, "making a queue");
+    for (int q = 0; q < XPU_QUEUE_COUNT && !st; q++)
+        st = make_queue(v, &v->queue[q]);
+    return st ? st : make_queue(v, &v->now);
 }
 
 sd_status xpu_cl_open(xpu_client *c, const sd_options *opt, bool cpu_too)
@@ -291,7 +428,7 @@ sd_status xpu_cl_open(xpu_client *c, const sd_options *opt, bool cpu_too)
         free(d);
         return st;
     }
-    xpu_stream_init(&d->build, "sundog-build", 0);
+    xpu_stream_init(&d->build, "sundog-build");
     c->driver = d;
     c->driver_close = driver_close;
     d->context =

@@ -13,6 +13,8 @@
     X(GetPlatformIDs) X(GetPlatformInfo) X(GetDeviceIDs) X(GetDeviceInfo)      \
     X(CreateSubDevices) X(ReleaseDevice) X(CreateContext) X(ReleaseContext)    \
     X(CreateCommandQueueWithProperties) X(ReleaseCommandQueue) X(Finish)       \
+    X(Flush) X(EnqueueMarkerWithWaitList) X(EnqueueBarrierWithWaitList)        \
+    X(SetEventCallback) X(GetEventInfo) X(WaitForEvents) X(ReleaseEvent)       \
     X(BuildProgram) X(GetProgramBuildInfo) X(ReleaseProgram) X(CreateKernel)   \
     X(ReleaseKernel) X(EnqueueNDRangeKernel) X(SVMAlloc) X(SVMFree)            \
     X(EnqueueSVMMemcpy) X(SetKernelArgSVMPointer)                              \

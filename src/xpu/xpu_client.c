@@ -4,11 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* So far ahead may callers run before they wait: each queued run already
- * holds the memory of its outputs.  Transfers never wait: a caller may hold a
- * lock that the callbacks of an earlier one need. */
-#define MOST_QUEUED 256
-
 sd_status xpu_client_add(xpu_client *c, const xpu_device_ops *ops,
                          xpu_device **out)
 {
@@ -26,9 +21,12 @@ sd_status xpu_client_add(xpu_client *c, const xpu_device_ops *ops,
     d->client = c;
     d->id = c->ndev;
     snprintf(name, sizeof name, "xpu%d", d->id);
-    xpu_stream_init(&d->compute, name, MOST_QUEUED);
+    xpu_stream_init(&d->compute, name);
     snprintf(name, sizeof name, "xpu%d-copy", d->id);
-    xpu_stream_init(&d->transfer, name, 0);
+    xpu_stream_init(&d->transfer, name);
+    snprintf(name, sizeof name, "xpu%d-done", d->id);
+    xpu_stream_init(&d->done, name);
+    xpu_flights_init(&d->flights);
     pthread_mutex_init(&d->launch_lock, NULL);
     c->dev[c->ndev++] = d;
     *out = d;
@@ -50,8 +48,13 @@ static sd_status make_shared(xpu_client *c, const sd_options *opt)
 
 static void finish_device(xpu_device *d)
 {
+    bool left = xpu_stream_is_left_behind(&d->done);
+
     xpu_stream_finish(&d->compute);
     xpu_stream_finish(&d->transfer);
+    xpu_stream_finish(&d->done);
+    if (!left) /* a condition with waiters cannot be destroyed */
+        xpu_flights_finish(&d->flights);
     for (int m = 0; m < XPU_MEM_COUNT; m++)
         xpu_cache_finish(&d->cache[m]);
     if (d->ops->close)
@@ -64,14 +67,15 @@ static void finish_device(xpu_device *d)
  * before any thread is joined. */
 static void stop_devices(xpu_client *c)
 {
-    for (int i = 0; i < c->ndev; i++) {
-        xpu_stream_drain(&c->dev[i]->compute);
-        xpu_stream_drain(&c->dev[i]->transfer);
-    }
+    for (int i = 0; i < c->ndev; i++)
+        (void)xpu_device_sync(c->dev[i]);
     for (int i = 0; i < c->ndev; i++) {
         xpu_stream_stop(&c->dev[i]->compute);
         xpu_stream_stop(&c->dev[i]->transfer);
+        xpu_flight_drain(c->dev[i]);
     }
+    for (int i = 0; i < c->ndev; i++)
+        xpu_stream_stop(&c->dev[i]->done);
     xpu_ffi_stop(c);
 }
 
@@ -205,5 +209,12 @@ sd_status xpu_device_sync(xpu_device *d)
 {
     xpu_stream_drain(&d->compute);
     xpu_stream_drain(&d->transfer);
+    xpu_flight_drain(d);
     return NULL;
+}
+
+bool xpu_device_is_mine(xpu_device *d)
+{
+    return xpu_stream_is_mine(&d->compute) ||
+           xpu_stream_is_mine(&d->transfer) || xpu_stream_is_mine(&d->done);
 }

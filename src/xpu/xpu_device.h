@@ -17,6 +17,26 @@ typedef struct xpu_ffi xpu_ffi;
 typedef struct xpu_ffi_tasks xpu_ffi_tasks;
 typedef struct xpu_module xpu_module; /* the device's own: loaded kernels */
 
+/* A device's queues.  What is put into one runs in that order; two run side by
+ * side, but where one is told to wait for a mark in another. */
+typedef enum {
+    XPU_COMPUTE, /* launches, and the copies between them */
+    XPU_IN,      /* copies from host memory, */
+    XPU_OUT,     /* to it, */
+    XPU_PEER,    /* and between devices or memories, put in by the target */
+    XPU_QUEUE_COUNT
+} xpu_queue;
+
+/* A place in a queue, reached when all that was put in before it has run.
+ * Counted references; the last one gives the driver its event back. */
+typedef struct {
+    _Atomic uint32_t refs;
+    xpu_device *dev; /* borrowed: whoever has a mark has work in flight there */
+    xpu_queue queue;
+} xpu_mark;
+/* The mark was reached, or (an error, taken) what is before it failed. */
+typedef void (*xpu_mark_fn)(void *ctx, sd_status st);
+
 typedef struct {
     const char *name;
     /* Memory from the system, 64-aligned; any thread.  The cache above it asks
@@ -24,11 +44,13 @@ typedef struct {
     sd_status (*alloc)(xpu_device *d, xpu_memory mem, size_t bytes,
                        void **out);
     void (*free)(xpu_device *d, xpu_memory mem, void *p, size_t bytes);
-    /* One after the other with launches, in order; may return before it is
-     * done.  Left out: memmove, which suits memory that the host sees. */
-    sd_status (*copy)(xpu_device *d, void *to, const void *from, size_t bytes);
-    /* Host to device and back, done on return, beside the compute stream; any
-     * thread.  Left out: memcpy. */
+    /* Put into a queue; may return before it is done, so what is of the host's
+     * memory stays until a mark.  COMPUTE by its owner, the others by any
+     * thread.  Left out: memmove, which suits memory that the host sees. */
+    sd_status (*copy)(xpu_device *d, xpu_queue q, void *to, const void *from,
+                      size_t bytes);
+    /* Host to device and back, done on return, beside all queues; any thread.
+     * Left out: memcpy. */
     sd_status (*copy_in)(xpu_device *d, void *to, const void *from,
                          size_t bytes);
     sd_status (*copy_out)(xpu_device *d, void *to, const void *from,
@@ -47,10 +69,30 @@ typedef struct {
                         void **slot);
     /* Left out: the device has no libraries (desc.libs is 0). */
     sd_status (*libcall)(xpu_device *d, const thunk *t, void *const *ptr);
-    /* Reads a few bytes that earlier launches wrote.  Left out: memcpy. */
+    /* For a step of the host between launches: between its memory and the
+     * device's, in the order of launches, done on return.  Left out: memcpy. */
     sd_status (*peek)(xpu_device *d, void *to, const void *from, size_t bytes);
-    /* Until launches and copies have run.  Left out: they already have. */
-    sd_status (*sync)(xpu_device *d);
+    /* Marks: docs/adr/0020.  All four or none; none: what is put into a queue
+     * has run when the call returns.  COMPUTE by its owner, the rest, query and
+     * forget by any thread.
+     * record: *out, a reference, is where q stands now, and what the driver
+     * still holds back of q is sent off.  fn(ctx, st) is called once when it is
+     * reached, perhaps before record returns, on a thread of the driver's: it
+     * may hand over, and nothing else.  Never after an error.
+     * wait: what is put into q from now on begins when m is reached, which may
+     * be of another device with these ops.
+     * query: m was reached, or never will be.  forget: the last reference. */
+    sd_status (*record)(xpu_device *d, xpu_queue q, xpu_mark_fn fn, void *ctx,
+                        xpu_mark **out);
+    sd_status (*wait)(xpu_device *d, xpu_queue q, xpu_mark *m);
+    bool (*query)(const xpu_mark *m);
+    void (*forget)(xpu_mark *m);
+    /* Lends the driver this thread until m is reached: where its threads are
+     * the host's own, waking one takes longer than a brief run.  Left out, and
+     * of no use without lends below: nothing. */
+    void (*help)(xpu_mark *m);
+    /* Until q has run, where no mark is to be had.  Left out: it has. */
+    sd_status (*sync)(xpu_device *d, xpu_queue q);
     void (*close)(xpu_device *d); /* frees d->impl */
     bool shared_memory; /* pinned host memory is device memory */
 } xpu_device_ops;
@@ -66,28 +108,92 @@ typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t work, idle;
     xpu_task *head, **tail;
-    int npending, most;       /* queued tasks */
     bool busy;                /* somebody runs: the thread, or a caller */
     bool started, stop;
     pthread_t thread;         /* started by the first push */
     pid_t process;            /* that has the thread: no fork takes it along */
     char name[16];
 } xpu_stream;
-/* most > 0: push waits while so many are queued. */
-void xpu_stream_init(xpu_stream *s, const char *name, int most);
+void xpu_stream_init(xpu_stream *s, const char *name);
+/* The thread, so that from now on a push before the stop takes its task.  An
+ * error: there is none, or it is another process's. */
+sd_status xpu_stream_start(xpu_stream *s);
 /* Runs what is queued, then joins; from then on nothing is taken. */
 void xpu_stream_stop(xpu_stream *s);
 void xpu_stream_finish(xpu_stream *s); /* stops, then frees */
 /* True when nothing runs or waits: the caller may run, then disowns. */
 bool xpu_stream_try_own(xpu_stream *s);
 void xpu_stream_disown(xpu_stream *s);
+/* By its owner: runs t if it was pushed meanwhile and is the first. */
+void xpu_stream_run_first(xpu_stream *s, const xpu_task *t);
 /* An error: the task was not taken. */
 sd_status xpu_stream_push(xpu_stream *s, xpu_task *t);
 void xpu_stream_drain(xpu_stream *s); /* not from a task of s */
-/* Until *count, which tasks of s lower, is at most that, or s is idle. */
-void xpu_stream_wait_below(xpu_stream *s, const _Atomic int64_t *count,
-                           int64_t most); /* likewise */
 bool xpu_stream_is_mine(xpu_stream *s); /* this is the stream's thread */
+/* This process was forked after the thread was started: nobody serves. */
+bool xpu_stream_is_left_behind(xpu_stream *s);
+
+/* ---- work in a device's queues: xpu_flight.c ----
+ * Of a device with marks.  From begin to its end a piece of work is in flight:
+ * its memory stays, and the device is not idle. */
+
+typedef struct xpu_flight xpu_flight;
+struct xpu_flight {
+    xpu_task task;    /* first: that which ends it */
+    xpu_flight *next; /* in its queue, in the order of marks */
+    xpu_device *dev;
+    xpu_queue queue;
+    /* Called once on the thread that ends the device's work, in the order of
+     * the queue.  Owns f and st, the first thing that went wrong. */
+    void (*end)(xpu_flight *f, sd_status st);
+    sd_status st;
+    int waits;        /* for a mark and events, under the device's lock */
+    int64_t ns;       /* what it is thought to take */
+    uint64_t since;   /* when it was put in */
+};
+/* Scratch memory of the compute queue: its runs use one after the other what
+ * one of them has, since they run in order. */
+typedef struct {
+    int refs, cls;
+    size_t bytes;
+    void *at;
+} xpu_work;
+typedef struct {
+    pthread_mutex_t lock;
+    pthread_cond_t fewer; /* whatever is counted here */
+    xpu_flight *head[XPU_QUEUE_COUNT], **tail[XPU_QUEUE_COUNT];
+    int n[XPU_QUEUE_COUNT]; /* until they have ended */
+    int ncompute;         /* in COMPUTE, and */
+    int64_t ns;           /* what these are thought to take */
+    uint64_t last;        /* when one of them ended last */
+    xpu_work *work;       /* the one to share; borrowed from its users */
+    int nahead;           /* runs that are queued or in flight, */
+    int64_t ahead;        /* and the bytes of their outputs */
+} xpu_flights;
+void xpu_flights_init(xpu_flights *f);
+void xpu_flights_finish(xpu_flights *f);
+/* Nothing was put into the queue yet.  After an error f is the caller's, as it
+ * is until launched takes it. */
+sd_status xpu_flight_begin(xpu_flight *f, xpu_device *d, xpu_queue q);
+/* What is put in from now on comes after that which sets `ready`, and f ends
+ * after it.  An error is ready's own, or there is no way to wait.  Where the
+ * work is in no queue yet the caller waits until it is. */
+sd_status xpu_flight_after(xpu_flight *f, xpu_event *ready);
+/* All of it was put in, or (st, taken) not all.  `done` gets the mark, but when
+ * it is NULL, since more has to be done. */
+void xpu_flight_launched(xpu_flight *f, sd_status st, xpu_event *done);
+/* Whether one more of COMPUTE, of so many ns (or < 0: nobody knows), leaves a
+ * queue that ends soon; await: waits for it. */
+bool xpu_flight_fits(xpu_device *d, int64_t ns);
+void xpu_flight_await_fit(xpu_device *d, int64_t ns);
+void xpu_flight_drain(xpu_device *d); /* not by a thread that ends work */
+void xpu_flight_await_others(xpu_flight *f); /* of its queue; likewise */
+sd_status xpu_work_take(xpu_device *d, size_t bytes, bool alone,
+                        xpu_work **out);
+void xpu_work_release(xpu_device *d, xpu_work *w); /* takes NULL */
+
+xpu_mark *xpu_mark_retain(xpu_mark *m);
+void xpu_mark_release(xpu_mark *m); /* takes NULL */
 
 /* ---- memory: xpu_memory.c ---- */
 
@@ -123,9 +229,11 @@ struct xpu_device {
     int id;
     device_desc desc;
     void *impl;         /* the ops' own */
+    bool lends;         /* brief runs are helped: set by open */
     xpu_stream compute, transfer;
+    xpu_stream done;    /* ends what is in flight */
+    xpu_flights flights;
     bool in_callback;   /* of the host, on the compute stream's thread */
-    _Atomic int64_t ahead; /* bytes of outputs of runs that wait or run */
     const _Atomic bool *cancel; /* of what runs: long launches look at it */
     xpu_cache cache[XPU_MEM_COUNT];
     int64_t limit;      /* bytes; set by open */
@@ -154,6 +262,8 @@ struct xpu_client {
     pid_t process;        /* that has it */
 };
 
+/* This thread serves a stream of the device's: it waits for none of them. */
+bool xpu_device_is_mine(xpu_device *d);
 xpu_client *xpu_client_retain(xpu_client *c);
 void xpu_client_release(xpu_client *c);
 /* A device of the client with ops and desc set by the caller afterwards. */
@@ -182,6 +292,12 @@ void xpu_live_stop(xpu_client *c);
 
 /* Waits; the error stays the event's. */
 const sd_error *xpu_event_await(xpu_event *e);
+/* The work that sets it is in a device's queue, as far as m (retained). */
+void xpu_event_queued(xpu_event *e, xpu_mark *m);
+/* A reference; NULL: it is ready, or its work is in no queue yet. */
+xpu_mark *xpu_event_mark(xpu_event *e);
+bool xpu_event_is_queued(const xpu_event *e); /* or ready */
+void xpu_event_await_queued(xpu_event *e);    /* likewise */
 
 /* ---- buffers: hold word ----
  * One word says who needs the memory, so that the last one to go sees that it
@@ -240,6 +356,8 @@ struct xpu_program {
     uint8_t *constants;    /* on the device */
     int constants_cls;
     double cost_ns;        /* estimate of one run */
+    _Atomic int64_t took_ns; /* in a device's queue, lately; -1: not known */
+    int nlaunch;           /* at most; -1: the host has steps in it, too */
     int max_arg;           /* of any thunk */
     xpu_ffi *ffi;          /* its custom-calls; NULL: none */
     bool aliases;          /* some output may take an argument's memory */
@@ -261,6 +379,8 @@ typedef struct {
 } xpu_run;
 sd_status xpu_run_program(xpu_run *r);
 double xpu_run_cost(const thunk_program *p, const thunk_seq *seq);
+/* At most so many; -1: the host has steps in it, too. */
+int xpu_run_launches(const thunk_seq *seq);
 
 /* xpu_callback.c */
 sd_status xpu_run_send(const xpu_run *r, const thunk *t);

@@ -1,9 +1,14 @@
 /* Events.  `word` is what waiters sleep on (futex) and what is_ready loads;
  * `then` is a stack of callbacks that the setter closes with a mark, so that
- * no lock exists that a callback could find taken. */
+ * no lock exists that a callback could find taken.
+ *
+ * Before it is ready an event may be queued: what sets it is in a device's
+ * queue as far as `mark`, so that another queue can wait for it without the
+ * host.  The mark is the driver's, and goes when the event is ready. */
 #include "xpu_device.h"
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,6 +25,8 @@ struct then {
 struct xpu_event {
     _Atomic uint32_t refs;
     _Atomic uint32_t word;
+    _Atomic uint32_t queued; /* READY: queued or ready */
+    _Atomic(xpu_mark *) mark; /* a reference, which a reader may have out */
     _Atomic bool claimed;
     _Atomic(then *) list;
     sd_status st; /* owned; written before word says READY */
@@ -55,6 +62,7 @@ void xpu_event_release(xpu_event *e)
                                              "set"));
         free(t);
     }
+    xpu_mark_release(atomic_load(&e->mark)); /* of one that was never set */
     sd_status_free(e->st);
     free(e);
 }
@@ -75,6 +83,24 @@ static void call(then *t, const sd_error *st)
     }
 }
 
+static void rise(_Atomic uint32_t *word)
+{
+    if (atomic_exchange(word, READY) == AWAITED)
+        syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+static void sleep_on(_Atomic uint32_t *word)
+{
+    uint32_t seen;
+
+    while ((seen = atomic_load(word)) != READY) {
+        if (seen == PENDING &&
+            !atomic_compare_exchange_strong(word, &seen, AWAITED))
+            continue;
+        syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, AWAITED, NULL, NULL, 0);
+    }
+}
+
 bool xpu_event_set(xpu_event *e, sd_status st)
 {
     if (atomic_exchange(&e->claimed, true)) {
@@ -83,9 +109,9 @@ bool xpu_event_set(xpu_event *e, sd_status st)
     }
     xpu_event_retain(e); /* a waiter may drop the last reference */
     e->st = st;
-    if (atomic_exchange(&e->word, READY) == AWAITED)
-        syscall(SYS_futex, &e->word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL,
-                0);
+    rise(&e->word);
+    rise(&e->queued);
+    xpu_mark_release(atomic_exchange(&e->mark, NULL));
     call(atomic_exchange(&e->list, CLOSED), st);
     xpu_event_release(e);
     return true;
@@ -98,17 +124,53 @@ bool xpu_event_is_ready(const xpu_event *e)
 
 const sd_error *xpu_event_await(xpu_event *e)
 {
-    uint32_t seen;
-
-    while ((seen = atomic_load(&e->word)) != READY) {
-        if (seen == PENDING &&
-            !atomic_compare_exchange_strong(&e->word, &seen, AWAITED))
-            continue;
-        syscall(SYS_futex, &e->word, FUTEX_WAIT_PRIVATE, AWAITED, NULL, NULL,
-                0);
-    }
+    sleep_on(&e->word);
     return e->st;
 }
+
+/* ---- queued ---- */
+
+/* A mark's device may go when the event is ready: then either the setter finds
+ * the mark here, or we find the event ready. */
+static void put_mark(xpu_event *e, xpu_mark *m)
+{
+    atomic_store(&e->mark, m);
+    if (atomic_load(&e->word) == READY)
+        xpu_mark_release(atomic_exchange(&e->mark, NULL));
+}
+
+void xpu_event_queued(xpu_event *e, xpu_mark *m)
+{
+    put_mark(e, xpu_mark_retain(m));
+    rise(&e->queued);
+}
+
+/* Whoever asks takes the mark out while he counts his reference. */
+xpu_mark *xpu_event_mark(xpu_event *e)
+{
+    xpu_mark *m;
+
+    while (xpu_event_is_queued(e) && !xpu_event_is_ready(e)) {
+        if ((m = atomic_exchange(&e->mark, NULL))) {
+            put_mark(e, xpu_mark_retain(m));
+            return m;
+        }
+        sched_yield(); /* another has it out */
+    }
+    return NULL;
+}
+
+bool xpu_event_is_queued(const xpu_event *e)
+{
+    return atomic_load_explicit(&e->queued, memory_order_acquire) == READY;
+}
+
+void xpu_event_await_queued(xpu_event *e)
+{
+    sleep_on(&e->queued);
+}
+
+/* ---- ready ---- */
 
 sd_status xpu_event_wait(xpu_event *e)
 {

@@ -1,7 +1,7 @@
 /* The execution of programs: arguments are checked and held, outputs made,
- * and the run is done at once or queued.  Everything that can fail for want of
- * memory comes before anything is taken from the caller, so that a failed
- * call leaves its arguments as they were. */
+ * and the run is done or launched at once, or queued.  Everything that can fail
+ * for want of memory comes before anything is taken from the caller, so that a
+ * failed call leaves its arguments as they were. */
 #include "xpu_execution.h"
 
 #include <stdlib.h>
@@ -12,9 +12,18 @@
 #define SLOW_NS   1000000u
 #define SLOW_RUNS 3 /* one may be the machine's fault */
 
-/* What queued runs hold for their outputs before they begin: a caller that runs
- * ahead of large arrays would fill the memory with those that are to come. */
-#define MOST_AHEAD ((int64_t)128 << 20)
+/* Of a device with queues: what is launched in less time than that; and what
+ * has run, by that estimate, before one of a CPU driver's threads is awake. */
+#define INLINE_LAUNCHES 32
+#define BRIEF_NS        1e5
+#define BRIEF_LAUNCHES  4
+
+/* So far ahead may callers run before they wait: each run that is queued or in
+ * flight already holds the memory of its outputs, and large arrays would fill
+ * what there is with those that are to come.  Transfers never wait: a caller
+ * may hold a lock that the callbacks of an earlier one need. */
+#define MOST_QUEUED 256
+#define MOST_AHEAD  ((int64_t)128 << 20)
 
 /* ---- one execution ---- */
 
@@ -57,17 +66,6 @@ static sd_status take_callbacks(execution *e, const xpu_call *call)
     if (!call->nsend && !call->nrecv && !call->nuser)
         return NULL;
     return (e->ended = xpu_event_create()) ? NULL : sd_no_memory(0);
-}
-
-/* Ends all uses and frees e; its done event is the caller's now. */
-static void execution_end(execution *e)
-{
-    for (int i = 0; i < e->nused; i++)
-        xpu_buffer_unuse(e->arg[i], e->parked);
-    for (int i = 0; i < e->nout && e->held; i++)
-        xpu_buffer_unuse(e->out[i], false);
-    xpu_program_release(e->program);
-    free(e);
 }
 
 /* Dimensions of one may come and go: some clients hand over u8[1] as u8[]. */
@@ -118,7 +116,7 @@ static bool is_donated(const xpu_program *x, const xpu_call *call, int i)
 /* What it becomes ready by may be queued behind us. */
 static bool is_to_come(const xpu_buffer *b)
 {
-    return b->later && !xpu_event_is_ready(b->ready);
+    return b->later && !xpu_event_is_queued(b->ready);
 }
 
 static sd_status use_arguments(execution *e, const xpu_call *call)
@@ -275,161 +273,52 @@ static void undo(execution *e)
         xpu_buffer_release(b);
     }
     e->nout = 0;
-    execution_end(e);
+    xpu_execution_free(e);
     xpu_event_release(done);
     xpu_event_release(ended);
-}
-
-/* ---- running it ---- */
-
-static sd_status poison(const execution *e)
-{
-    for (int i = 0; i < e->nused; i++) {
-        const sd_error *st = xpu_event_await(e->arg[i]->ready);
-
-        if (st)
-            return sd_status_copy(st);
-    }
-    return NULL;
-}
-
-static void set_bases(execution *e, uint8_t *temp)
-{
-    const xpu_program *x = e->program;
-    const thunk_program *p = x->thunks;
-
-    for (int i = 0; i < p->nbuffer; i++) {
-        const thunk_buffer *b = &p->buffer[i];
-
-        switch (b->kind) {
-        case THUNK_B_PARAM:
-            e->base[i] = e->arg[b->index]->ptr;
-            break;
-        case THUNK_B_OUTPUT:
-            e->base[i] = e->out[b->index]->ptr;
-            break;
-        case THUNK_B_TEMP:
-            e->base[i] = temp + b->at;
-            break;
-        default:
-            e->base[i] = x->constants + b->at;
-            break;
-        }
-    }
-}
-
-static sd_status copy_aliases(const execution *e)
-{
-    xpu_device *d = e->program->dev;
-    sd_status st = NULL;
-
-    for (int i = 0; i < e->nout && !st; i++) {
-        const xpu_buffer *from;
-
-        if (e->alias[i] < 0)
-            continue;
-        from = e->arg[e->alias[i]];
-        if (d->ops->copy)
-            st = d->ops->copy(d, e->out[i]->ptr, from->ptr, from->bytes);
-        else
-            memcpy(e->out[i]->ptr, from->ptr, from->bytes);
-    }
-    return st;
-}
-
-static sd_status compute(execution *e)
-{
-    xpu_program *x = e->program;
-    xpu_device *d = x->dev;
-    xpu_run r = {.dev = d,
-                 .program = x,
-                 .base = e->base,
-                 .slot = e->slot,
-                 .send = e->send,
-                 .recv = e->recv,
-                 .nsend = e->nsend,
-                 .nrecv = e->nrecv,
-                 .user = e->user,
-                 .nuser = e->nuser,
-                 .cancel = &e->cancel};
-    const _Atomic bool *outer = d->cancel; /* callbacks' runs nest */
-    void *temp = NULL;
-    sd_status st, sync;
-    int cls;
-
-    if ((st = poison(e)))
-        return st;
-    if (x->thunks->temp_bytes &&
-        (st = xpu_memory_try(d, XPU_MEM_DEVICE, x->thunks->temp_bytes, &temp,
-                             &cls)))
-        return sd_note(st, "work space of %s", x->thunks->name);
-    set_bases(e, temp);
-    d->cancel = &e->cancel;
-    if (!(d->ops->begin && (st = d->ops->begin(d, x->module))) &&
-        !(st = copy_aliases(e)))
-        st = xpu_run_program(&r);
-    /* In an error too: what was launched may still write. */
-    if (d->ops->sync && (sync = d->ops->sync(d))) {
-        if (st)
-            sd_status_free(sync);
-        else
-            st = sync;
-    }
-    d->cancel = outer;
-    if (temp)
-        xpu_memory_free(d, XPU_MEM_DEVICE, temp, cls);
-    return sd_note(st, "running %s", x->thunks->name);
 }
 
 /* ---- when it runs ---- */
 
-/* References, taken; done may be set: somebody gave up waiting. */
-static void tell(xpu_event *done, xpu_event *ended, sd_status st)
-{
-    sd_status copy = ended ? sd_status_copy(st) : NULL;
-
-    xpu_event_set(done, st);
-    xpu_event_release(done);
-    if (ended)
-        xpu_event_set(ended, copy);
-    xpu_event_release(ended);
-}
-
 /* ---- not too far ahead ---- */
 
-/* Who runs on a device of ours waits for none: it may be waited for. */
-static void wait_for_those_before(xpu_device *d)
+static bool is_too_far(const xpu_flights *f)
+{
+    return f->nahead >= MOST_QUEUED || f->ahead > MOST_AHEAD;
+}
+
+/* Who serves a device of ours waits for none: it may be waited for.  In a
+ * forked child nothing ends. */
+static bool may_wait(const xpu_device *d)
 {
     const xpu_client *c = d->client;
 
-    if (atomic_load_explicit(&d->ahead, memory_order_relaxed) <= MOST_AHEAD)
-        return;
     for (int i = 0; i < c->ndev; i++)
-        if (xpu_stream_is_mine(&c->dev[i]->compute) ||
-            xpu_stream_is_mine(&c->dev[i]->transfer))
-            return;
-    xpu_stream_wait_below(&d->compute, &d->ahead, MOST_AHEAD);
+        if (xpu_device_is_mine(c->dev[i]))
+            return false;
+    return !xpu_stream_is_left_behind((xpu_stream *)&d->compute) &&
+           !xpu_stream_is_left_behind((xpu_stream *)&d->done);
 }
 
-static void end_with(execution *e, sd_status st)
+static void wait_for_those_before(xpu_device *d)
 {
-    xpu_event *done = e->done, *ended = e->ended;
+    xpu_flights *f = &d->flights;
+    bool far;
 
-    st = xpu_live_end(e, st);
-    atomic_fetch_sub(&e->program->dev->ahead, e->ahead);
-    xpu_live_remove(e);
-    execution_end(e);
-    tell(done, ended, st);
+    pthread_mutex_lock(&f->lock);
+    far = is_too_far(f);
+    pthread_mutex_unlock(&f->lock);
+    if (!far || !may_wait(d))
+        return;
+    pthread_mutex_lock(&f->lock);
+    while (is_too_far(f))
+        pthread_cond_wait(&f->fewer, &f->lock);
+    pthread_mutex_unlock(&f->lock);
 }
 
 static void run_queued(xpu_task *task)
 {
-    execution *e = (execution *)task;
-    sd_status st = poison(e); /* waits for the arguments */
-
-    if (xpu_live_begin(e) && !st)
-        st = compute(e);
-    end_with(e, st);
+    xpu_execution_run((execution *)task);
 }
 
 /* One more argument is there, or in error. */
@@ -440,8 +329,9 @@ static void arrive(void *ctx, sd_status st)
     sd_status_free(st);
     if (atomic_fetch_sub(&e->waits, 1) != 1)
         return;
+    xpu_execution_count(e);
     if ((st = xpu_stream_push(&e->program->dev->compute, &e->task)))
-        end_with(e, st);
+        xpu_execution_end(e, st);
 }
 
 /* Keeps e off the stream until what is to come is there.  Where memory fails
@@ -464,39 +354,99 @@ static void park(execution *e)
     arrive(e, NULL);
 }
 
+/* On a device with queues it is launched, else run, while the caller waits. */
 static bool is_small(const execution *e)
 {
     const xpu_program *x = e->program;
+    bool queues = x->dev->ops->record;
 
-    if (e->parked || x->cost_ns > INLINE_NS ||
-        atomic_load_explicit(&x->slow, memory_order_relaxed) >= SLOW_RUNS)
+    if (e->parked ||
+        (queues ? x->nlaunch < 0 || x->nlaunch > INLINE_LAUNCHES
+                : x->cost_ns > INLINE_NS ||
+                      atomic_load_explicit(&x->slow, memory_order_relaxed) >=
+                          SLOW_RUNS))
         return false;
     for (int i = 0; i < e->nused; i++)
-        if (!xpu_event_is_ready(e->arg[i]->ready))
+        if (!(queues ? xpu_event_is_queued(e->arg[i]->ready)
+                     : xpu_event_is_ready(e->arg[i]->ready)))
             return false;
-    return true;
+    return !queues ||
+           xpu_flight_fits(
+               x->dev, atomic_load_explicit(&x->took_ns, memory_order_relaxed));
+}
+
+/* It took the caller so long: was the estimate wrong? */
+static void judge(xpu_program *x, uint64_t ns)
+{
+    if (ns > SLOW_NS)
+        atomic_fetch_add_explicit(&x->slow, 1, memory_order_relaxed);
+    else if (atomic_load_explicit(&x->slow, memory_order_relaxed))
+        atomic_store_explicit(&x->slow, 0, memory_order_relaxed);
+}
+
+static bool is_brief(const xpu_program *x)
+{
+    return x->dev->lends && x->nlaunch <= BRIEF_LAUNCHES &&
+           x->cost_ns <= BRIEF_NS && xpu_flight_fits(x->dev, INT64_MAX) &&
+           atomic_load_explicit(&x->slow, memory_order_relaxed) < SLOW_RUNS;
+}
+
+/* With the caller's help, who also does what ends this run, and no other. */
+static void launch_with_help(execution *e)
+{
+    xpu_program *x = xpu_program_retain(e->program);
+    xpu_event *done = xpu_event_retain(e->done);
+    const xpu_task *end = &e->flight.task;
+    uint64_t from = sd_now_ns();
+    xpu_mark *m;
+
+    xpu_execution_run(e);
+    if ((m = xpu_event_mark(done))) {
+        x->dev->ops->help(m);
+        xpu_mark_release(m);
+    }
+    xpu_stream_run_first(&x->dev->done, end);
+    xpu_stream_disown(&x->dev->done);
+    judge(x, sd_now_ns() - from);
+    xpu_event_release(done);
+    xpu_program_release(x);
+}
+
+static void launch_now(execution *e)
+{
+    xpu_device *d = e->program->dev;
+
+    xpu_execution_count(e);
+    xpu_live_add(e);
+    if (is_brief(e->program) && xpu_stream_try_own(&d->done))
+        launch_with_help(e);
+    else
+        xpu_execution_run(e);
+    xpu_stream_disown(&d->compute);
+}
+
+static void compute_now(execution *e)
+{
+    xpu_program *x = e->program;
+    xpu_event *done = e->done, *ended = e->ended;
+    uint64_t from = sd_now_ns();
+    sd_status st = xpu_execution_compute(e);
+
+    judge(x, sd_now_ns() - from);
+    xpu_execution_free(e);
+    xpu_stream_disown(&x->dev->compute);
+    xpu_execution_tell(done, ended, st);
 }
 
 /* Runs e on this thread when it is small and its turn; takes e then. */
 static bool run_now(execution *e)
 {
-    xpu_program *x = e->program;
-    xpu_device *d = x->dev;
-    xpu_event *done = e->done, *ended = e->ended;
-    uint64_t from;
-    sd_status st;
-
-    if (!is_small(e) || !xpu_stream_try_own(&d->compute))
+    if (!is_small(e) || !xpu_stream_try_own(&e->program->dev->compute))
         return false;
-    from = sd_now_ns();
-    st = compute(e);
-    if (sd_now_ns() - from > SLOW_NS) /* was the estimate wrong? */
-        atomic_fetch_add_explicit(&x->slow, 1, memory_order_relaxed);
-    else if (atomic_load_explicit(&x->slow, memory_order_relaxed))
-        atomic_store_explicit(&x->slow, 0, memory_order_relaxed);
-    execution_end(e);
-    xpu_stream_disown(&d->compute);
-    tell(done, ended, st);
+    if (e->program->dev->ops->record)
+        launch_now(e);
+    else
+        compute_now(e);
     return true;
 }
 
@@ -518,20 +468,20 @@ static sd_status start(execution *e)
 
     if (run_now(e))
         return NULL;
-    atomic_fetch_add(&e->program->dev->ahead, e->ahead);
     xpu_live_add(e);
     if (e->parked) {
         park(e);
         return NULL;
     }
+    xpu_execution_count(e);
     if (is_nested(e)) {
-        run_queued(&e->task);
+        xpu_execution_run(e);
         return NULL;
     }
-    if ((st = xpu_stream_push(&e->program->dev->compute, &e->task)))
-        atomic_fetch_sub(&e->program->dev->ahead, e->ahead);
-    if (st)
+    if ((st = xpu_stream_push(&e->program->dev->compute, &e->task))) {
+        xpu_execution_uncount(e);
         xpu_live_remove(e);
+    }
     return st;
 }
 

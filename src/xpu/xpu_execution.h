@@ -1,5 +1,6 @@
-/* One execution of a program: made and run by xpu_execute.c, listed while it
- * waits or runs by xpu_live.c, so that somebody else can end it. */
+/* One execution of a program: made by xpu_execute.c, run by xpu_launch.c,
+ * listed while it waits or runs by xpu_live.c, so that somebody else can end
+ * it. */
 #ifndef XPU_EXECUTION_H
 #define XPU_EXECUTION_H
 
@@ -8,6 +9,8 @@
 typedef struct xpu_execution xpu_execution;
 struct xpu_execution {
     xpu_task task;
+    xpu_flight flight; /* in the queue of a device that has marks */
+    xpu_work *work; /* its scratch memory then */
     xpu_program *program; /* a reference */
     xpu_event *done; /* a reference: what its outputs are ready by */
     xpu_event *ended; /* a reference, where callbacks must outlive the run */
@@ -30,11 +33,27 @@ struct xpu_execution {
     bool parked; /* arguments are used as by another stream */
     xpu_execution *next, **link; /* the device's list */
     bool listed; /* in it */
-    int64_t ahead; /* bytes of outputs that have memory of their own */
+    int64_t ahead; /* bytes of outputs that have memory of their own, */
+    bool counted; /* and they are among the device's */
     int nused; /* arguments that are in use so far */
     int nout; /* outputs made so far */
     bool held; /* outputs are in use too */
 };
+
+/* ---- xpu_launch.c ---- */
+
+/* By the owner of the compute stream; e is listed, and gone afterwards. */
+void xpu_execution_run(xpu_execution *e);
+/* To the end, on a device without marks: a run that nobody waits for yet. */
+sd_status xpu_execution_compute(xpu_execution *e);
+/* It ended with st (taken): all uses end, who waits is told, e goes. */
+void xpu_execution_end(xpu_execution *e, sd_status st);
+void xpu_execution_free(xpu_execution *e); /* its uses; no event */
+void xpu_execution_tell(xpu_event *done, xpu_event *ended, sd_status st);
+void xpu_execution_count(xpu_execution *e); /* as queued or in flight */
+void xpu_execution_uncount(xpu_execution *e);
+
+/* ---- xpu_live.c ---- */
 
 /* Listed from before it is queued until it has ended: it can be poisoned until
  * it begins, and interrupted until it ends. */

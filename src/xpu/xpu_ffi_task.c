@@ -30,7 +30,7 @@ static xpu_ffi_tasks *start(const xpu_client *c)
         return NULL;
     t->n = n;
     for (int i = 0; i < n; i++)
-        xpu_stream_init(&t->stream[i], "sundog-ffi", 0);
+        xpu_stream_init(&t->stream[i], "sundog-ffi");
     return t;
 }
 

@@ -246,12 +246,10 @@ sd_status xpu_memory_alloc(xpu_device *d, xpu_memory mem, size_t bytes,
 {
     sd_status st = xpu_memory_try(d, mem, bytes, out, cls);
 
-    if (!st || st->code != SD_EXHAUSTED || xpu_stream_is_mine(&d->compute) ||
-        xpu_stream_is_mine(&d->transfer))
+    if (!st || st->code != SD_EXHAUSTED || xpu_device_is_mine(d))
         return st;
     sd_status_free(st);
-    xpu_stream_drain(&d->compute);
-    xpu_stream_drain(&d->transfer);
+    (void)xpu_device_sync(d);
     return xpu_memory_try(d, mem, bytes, out, cls);
 }
 

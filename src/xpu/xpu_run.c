@@ -23,7 +23,7 @@ static sd_status run_copy(const xpu_run *r, const thunk *t)
     if (!bytes || from == to)
         return NULL;
     if (r->dev->ops->copy)
-        return r->dev->ops->copy(r->dev, to, from, bytes);
+        return r->dev->ops->copy(r->dev, XPU_COMPUTE, to, from, bytes);
     memmove(to, from, bytes);
     return NULL;
 }
@@ -188,5 +188,47 @@ double xpu_run_cost(const thunk_program *p, const thunk_seq *seq)
 
     for (int i = 0; i < seq->n; i++)
         sum += thunk_cost(p, &seq->at[i]);
+    return sum;
+}
+
+/* ---- how much it puts into the queue ---- */
+
+/* Of one more than this nobody asks how many. */
+#define MANY 1000000
+
+static int thunk_launches(const thunk *t)
+{
+    int n;
+
+    switch (t->kind) {
+    case THUNK_WHILE:
+        if (t->trip < 0)
+            return -1;
+        n = xpu_run_launches(&t->seq[1]);
+        return n < 0 ? -1 : (int)SD_MIN((double)t->trip * n, MANY);
+    case THUNK_COND: /* the host reads which */
+        return -1;
+    case THUNK_CALL:
+        return xpu_run_launches(&t->seq[0]);
+    case THUNK_SEND:
+    case THUNK_RECV:
+    case THUNK_CUSTOM:
+        return -1;
+    default:
+        return 1;
+    }
+}
+
+int xpu_run_launches(const thunk_seq *seq)
+{
+    int sum = 0;
+
+    for (int i = 0; i < seq->n; i++) {
+        int n = thunk_launches(&seq->at[i]);
+
+        if (n < 0)
+            return -1;
+        sum = SD_MIN(sum + n, MANY);
+    }
     return sum;
 }

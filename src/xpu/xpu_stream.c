@@ -5,15 +5,23 @@
 #include <stdio.h>
 #include <unistd.h>
 
-void xpu_stream_init(xpu_stream *s, const char *name, int most)
+void xpu_stream_init(xpu_stream *s, const char *name)
 {
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->work, NULL);
     pthread_cond_init(&s->idle, NULL);
     s->head = NULL;
     s->tail = &s->head;
-    s->most = most;
     snprintf(s->name, sizeof s->name, "%s", name);
+}
+
+static xpu_task *take_first(xpu_stream *s)
+{
+    xpu_task *t = s->head;
+
+    if (!(s->head = t->next))
+        s->tail = &s->head;
+    return t;
 }
 
 static void *serve(void *arg)
@@ -27,15 +35,12 @@ static void *serve(void *arg)
             pthread_cond_wait(&s->work, &s->lock);
         if (!s->head)
             break;
-        t = s->head;
-        if (!(s->head = t->next))
-            s->tail = &s->head;
+        t = take_first(s);
         s->busy = true;
         pthread_mutex_unlock(&s->lock);
         t->run(t);
         pthread_mutex_lock(&s->lock);
         s->busy = false;
-        s->npending--;
         pthread_cond_broadcast(&s->idle);
     }
     pthread_mutex_unlock(&s->lock);
@@ -87,21 +92,42 @@ static sd_status refuse(const xpu_stream *s)
         s->name, (int)s->process);
 }
 
-sd_status xpu_stream_push(xpu_stream *s, xpu_task *t)
+static sd_status be_served(xpu_stream *s)
 {
-    sd_status st = NULL;
+    if (s->stop || is_left_behind(s))
+        return refuse(s);
+    return s->started ? NULL : start(s);
+}
+
+sd_status xpu_stream_start(xpu_stream *s)
+{
+    sd_status st;
 
     pthread_mutex_lock(&s->lock);
-    if (s->stop || is_left_behind(s)) {
-        st = refuse(s);
-    } else if (s->started || !(st = start(s))) {
-        while (s->most && s->npending >= s->most &&
-               !pthread_equal(pthread_self(), s->thread))
-            pthread_cond_wait(&s->idle, &s->lock);
+    st = be_served(s);
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+bool xpu_stream_is_left_behind(xpu_stream *s)
+{
+    bool left;
+
+    pthread_mutex_lock(&s->lock);
+    left = is_left_behind(s);
+    pthread_mutex_unlock(&s->lock);
+    return left;
+}
+
+sd_status xpu_stream_push(xpu_stream *s, xpu_task *t)
+{
+    sd_status st;
+
+    pthread_mutex_lock(&s->lock);
+    if (!(st = be_served(s))) {
         t->next = NULL;
         *s->tail = t;
         s->tail = &t->next;
-        s->npending++;
         if (!s->busy)
             pthread_cond_signal(&s->work);
     }
@@ -131,20 +157,22 @@ void xpu_stream_disown(xpu_stream *s)
     pthread_mutex_unlock(&s->lock);
 }
 
+void xpu_stream_run_first(xpu_stream *s, const xpu_task *t)
+{
+    xpu_task *first = NULL;
+
+    pthread_mutex_lock(&s->lock);
+    if (s->head == t)
+        first = take_first(s);
+    pthread_mutex_unlock(&s->lock);
+    if (first)
+        first->run(first);
+}
+
 void xpu_stream_drain(xpu_stream *s)
 {
     pthread_mutex_lock(&s->lock);
     while ((s->busy || s->head) && !is_left_behind(s))
-        pthread_cond_wait(&s->idle, &s->lock);
-    pthread_mutex_unlock(&s->lock);
-}
-
-void xpu_stream_wait_below(xpu_stream *s, const _Atomic int64_t *count,
-                           int64_t most)
-{
-    pthread_mutex_lock(&s->lock);
-    while ((s->busy || s->head) && atomic_load(count) > most &&
-           !is_left_behind(s))
         pthread_cond_wait(&s->idle, &s->lock);
     pthread_mutex_unlock(&s->lock);
 }

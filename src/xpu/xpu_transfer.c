@@ -1,7 +1,8 @@
 /* Transfers: host to device and back, device to device.  What is small and
- * ready is copied on the caller's thread; the rest goes to the device's
- * transfer stream, beside its compute stream, so that copies overlap runs.
- * The transfer stream is another stream to donation: XPU_FOREIGN. */
+ * ready is copied on the caller's thread.  The rest is put into the device's
+ * queues for copies, where it waits for the mark of what makes its source
+ * ready; on a device without marks it goes to the transfer stream.  Either way
+ * copies overlap runs, and are another stream to donation: XPU_FOREIGN. */
 #include "xpu_device.h"
 
 #include <stdlib.h>
@@ -105,14 +106,14 @@ static sd_status copy_in_strided(xpu_buffer *b, const void *data, int rank,
 /* ---- one transfer ---- */
 
 typedef struct {
-    xpu_task task;
-    xpu_device *dev;    /* whose transfer stream it is to run on */
+    xpu_flight flight; /* first; its task is that of the transfer stream, too */
+    xpu_device *dev; /* whose queue or transfer stream it goes through */
     xpu_buffer *buffer; /* a foreign use */
-    xpu_buffer *to;     /* device to device: a foreign use */
+    xpu_buffer *to; /* device to device: a foreign use */
     const void *from_host;
     void *to_host;
     size_t offset, bytes;
-    xpu_event *done;    /* a reference */
+    xpu_event *done; /* a reference */
 } transfer;
 
 /* Between devices, or between memories of one. */
@@ -151,6 +152,7 @@ static void finish(transfer *t, sd_status st)
     xpu_event_release(done);
 }
 
+/* Done on return. */
 static void run_transfer(xpu_task *task)
 {
     transfer *t = (transfer *)task;
@@ -170,22 +172,92 @@ static void run_transfer(xpu_task *task)
     finish(t, st);
 }
 
+/* ---- when it goes ---- */
+
+static sd_status push(transfer *t)
+{
+    t->flight.task.run = run_transfer;
+    return xpu_stream_push(&t->dev->transfer, &t->flight.task);
+}
+
+/* The source's error counts before what came of it. */
+static void land(xpu_flight *f, sd_status st)
+{
+    transfer *t = (transfer *)f;
+    sd_status bad = t->from_host ? NULL : xpu_event_error(t->buffer->ready);
+
+    if (bad)
+        sd_status_free(st);
+    finish(t, bad ? bad : st);
+}
+
+/* The source is ready now; st is of waiting for it. */
+static void detour(xpu_flight *f, sd_status st)
+{
+    transfer *t = (transfer *)f;
+
+    if (st || (st = push(t)))
+        finish(t, st);
+}
+
+static sd_status put_in(const transfer *t, xpu_queue q)
+{
+    const xpu_device_ops *ops = t->dev->ops;
+    uint8_t *at = (uint8_t *)t->buffer->ptr + t->offset;
+
+    if (t->from_host)
+        return ops->copy(t->dev, q, at, t->from_host, t->bytes);
+    if (t->to)
+        return ops->copy(t->dev, q, t->to->ptr, at, t->to->bytes);
+    return ops->copy(t->dev, q, t->to_host, at, t->bytes);
+}
+
+/* Into the device's queue.  Where the driver cannot reach from one device to
+ * another, the transfer stream goes through the host: then no mark tells when
+ * the data are there. */
+static sd_status launch(transfer *t)
+{
+    xpu_queue q = t->from_host ? XPU_IN : t->to ? XPU_PEER : XPU_OUT;
+    xpu_event *done = t->done;
+    sd_status st;
+
+    t->flight.end = land;
+    if ((st = xpu_flight_begin(&t->flight, t->dev, q)))
+        return st;
+    if (!t->from_host)
+        st = xpu_flight_after(&t->flight, t->buffer->ready);
+    if (!st && (st = put_in(t, q)) && t->to && st->code != SD_EXHAUSTED) {
+        sd_status_free(st);
+        t->flight.end = detour;
+        done = NULL;
+        st = NULL;
+    }
+    xpu_flight_launched(&t->flight, st, done);
+    return NULL;
+}
+
+/* An error: it was not taken. */
+static sd_status go(transfer *t)
+{
+    return t->dev->ops->record ? launch(t) : push(t);
+}
+
 /* The source is ready, or in error. */
 static void queue(void *ctx, sd_status st)
 {
     transfer *t = ctx;
 
     sd_status_free(st);
-    if ((st = xpu_stream_push(&t->dev->transfer, &t->task)))
+    if ((st = go(t)))
         finish(t, st);
 }
 
-/* Takes the uses that t names, in every outcome; done is t->done.  While the
- * source is not ready the stream is left free: what makes it ready may be
+/* Takes the uses that t names, in every outcome; done is t->done.  While it is
+ * in no queue what makes the source ready, the stream is left free: it may be
  * another transfer. */
 static sd_status start(xpu_device *d, const transfer *of, bool at_once)
 {
-    bool waits = !of->from_host && !xpu_event_is_ready(of->buffer->ready);
+    bool waits = !of->from_host && !xpu_event_is_queued(of->buffer->ready);
     transfer *t = malloc(sizeof *t);
     sd_status st;
 
@@ -194,17 +266,13 @@ static sd_status start(xpu_device *d, const transfer *of, bool at_once)
         goto fail;
     }
     *t = *of;
-    t->task.run = run_transfer;
     t->dev = d;
     xpu_event_retain(t->done);
     if (at_once) {
-        run_transfer(&t->task);
+        run_transfer(&t->flight.task);
         return NULL;
     }
-    if (waits)
-        st = xpu_event_then(of->buffer->ready, queue, t);
-    else
-        st = xpu_stream_push(&d->transfer, &t->task);
+    st = waits ? xpu_event_then(of->buffer->ready, queue, t) : go(t);
     if (!st)
         return NULL;
     xpu_event_release(t->done);

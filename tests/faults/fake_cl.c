@@ -14,20 +14,28 @@
  *   gpu=1       calls itself one           tiles=N  which has N of them
  *   kernels=any every kernel name exists and computes nothing
  *   garbage     texts without end or sense, numbers of all ones
+ *   exec=N      the command that runs as the Nth of all ends with `error`
+ *   lag=N       each command takes N microseconds more
+ * Each queue has a thread of its own, so that what is put in runs later, beside
+ * others, and callbacks of events come from there.
  * fake_cl_calls and fake_cl_live say how many calls there were and how many
- * objects are alive. */
+ * objects are alive; fake_cl_runs how many commands have run; fake_cl_finishes
+ * how often somebody waited for a whole queue.  fake_cl_hold(1) keeps kernels
+ * from running until fake_cl_hold(0). */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 #include <CL/cl_icd.h>
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../unit/xpu_kernels.c"
 
@@ -38,15 +46,23 @@
 
 API long fake_cl_calls(void);
 API long fake_cl_live(void);
+API long fake_cl_runs(void);
+API long fake_cl_finishes(void);
+API void fake_cl_hold(int on);
 
 static struct {
-    long fail, lose, platforms, devices, tiles;
+    long fail, lose, platforms, devices, tiles, exec, lag;
     int error;
     size_t memory;
     bool il, usm, gpu, any_kernel, garbage;
 } is;
-static _Atomic long ncall, nlive;
+static _Atomic long ncall, nlive, nrun, nfinish;
 static _Atomic size_t held;
+
+/* Of queues and events, and of what is read above. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static bool is_held;
 
 /* Objects begin with the loader's table, as it demands. */
 extern const cl_icd_dispatch fake_table;
@@ -60,8 +76,20 @@ struct _cl_device_id {
 struct _cl_context {
     const cl_icd_dispatch *table;
 };
+typedef struct command command;
 struct _cl_command_queue {
     const cl_icd_dispatch *table;
+    pthread_t thread;
+    command *head, **tail;
+    bool busy, stop;
+    cl_int error; /* of a command since the last marker */
+};
+struct _cl_event {
+    const cl_icd_dispatch *table;
+    int refs;
+    cl_int status;
+    void(CL_CALLBACK *fn)(cl_event, cl_int, void *); /* one is enough */
+    void *ctx;
 };
 struct _cl_program {
     const cl_icd_dispatch *table;
@@ -85,6 +113,24 @@ long fake_cl_live(void)
     return nlive;
 }
 
+long fake_cl_runs(void)
+{
+    return nrun;
+}
+
+long fake_cl_finishes(void)
+{
+    return nfinish;
+}
+
+void fake_cl_hold(int on)
+{
+    pthread_mutex_lock(&lock);
+    is_held = on;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
 /* ---- trouble ---- */
 
 static long word(const char *name, long otherwise)
@@ -102,6 +148,9 @@ static void read_words(void)
 {
     const char *all = getenv("FAKE_CL");
 
+    pthread_mutex_lock(&lock);
+    is.exec = word("exec", 0);
+    is.lag = word("lag", 0);
     is.fail = word("fail", 0);
     is.lose = word("lose", 0);
     is.error = (int)word("error", CL_OUT_OF_RESOURCES);
@@ -114,7 +163,8 @@ static void read_words(void)
     is.gpu = word("gpu", 0);
     is.any_kernel = all && strstr(all, "kernels=any");
     is.garbage = all && strstr(all, "garbage");
-    ncall = 0;
+    ncall = nrun = nfinish = 0;
+    pthread_mutex_unlock(&lock);
 }
 
 /* Each call that may fail asks. */
@@ -342,22 +392,253 @@ API cl_int clReleaseContext(cl_context c)
     return drop(c);
 }
 
+/* ---- queues and events ---- */
+
+struct command {
+    command *next;
+    cl_event event, wait; /* references; may be NULL */
+    bool marks;
+    void (*fn)(void **, long, long, void *);
+    void *arg[MOST_ARGS];
+    long tiles;
+    void *to;
+    const void *from;
+    size_t bytes;
+};
+
+/* The lock is held. */
+static void drop_event(cl_event e)
+{
+    if (e && !--e->refs)
+        drop(e);
+}
+
+static cl_int await_event(cl_event e)
+{
+    while (e && e->status > 0)
+        pthread_cond_wait(&changed, &lock);
+    return e && e->status < 0 ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST
+                              : CL_SUCCESS;
+}
+
+static void complete(cl_event e, cl_int status)
+{
+    if (!e)
+        return;
+    e->status = status;
+    pthread_cond_broadcast(&changed);
+    if (!e->fn)
+        return;
+    pthread_mutex_unlock(&lock);
+    e->fn(e, status, e->ctx);
+    pthread_mutex_lock(&lock);
+}
+
+static cl_int run(const command *c)
+{
+    float scratch[4096];
+
+    if (++nrun == is.exec)
+        return is.error;
+    if (c->fn)
+        c->fn((void **)c->arg, 0, c->tiles, scratch);
+    else if (c->to)
+        memmove(c->to, c->from, c->bytes);
+    return CL_SUCCESS;
+}
+
+/* A marker ends as what came before it since the last one did. */
+static void serve_one(cl_command_queue q, command *c)
+{
+    cl_int err = await_event(c->wait);
+    useconds_t lag = (useconds_t)is.lag;
+
+    while (c->fn && is_held)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+    if (lag)
+        usleep(lag);
+    if (!err)
+        err = run(c);
+    pthread_mutex_lock(&lock);
+    if (err)
+        q->error = err;
+    if (c->marks) {
+        err = q->error;
+        q->error = CL_SUCCESS;
+    }
+    complete(c->event, err);
+    drop_event(c->event);
+    drop_event(c->wait);
+    free(c);
+}
+
+static void *serve(void *arg)
+{
+    cl_command_queue q = arg;
+    command *c;
+
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        while (!q->head && !q->stop)
+            pthread_cond_wait(&changed, &lock);
+        if (!(c = q->head))
+            break;
+        if (!(q->head = c->next))
+            q->tail = &q->head;
+        q->busy = true;
+        serve_one(q, c);
+        q->busy = false;
+        pthread_cond_broadcast(&changed);
+    }
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
 API cl_command_queue clCreateCommandQueueWithProperties(
     cl_context c, cl_device_id d, const cl_queue_properties *p, cl_int *err)
 {
+    cl_command_queue q = make(sizeof *q, err);
+
     (void)c, (void)d, (void)p;
-    return make(sizeof(struct _cl_command_queue), err);
+    if (!q)
+        return NULL;
+    q->tail = &q->head;
+    if (pthread_create(&q->thread, NULL, serve, q)) {
+        *err = CL_OUT_OF_HOST_MEMORY;
+        drop(q);
+        return NULL;
+    }
+    return q;
+}
+
+static void wait_idle(cl_command_queue q)
+{
+    while (q->busy || q->head)
+        pthread_cond_wait(&changed, &lock);
 }
 
 API cl_int clReleaseCommandQueue(cl_command_queue q)
 {
+    pthread_mutex_lock(&lock);
+    q->stop = true;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    pthread_join(q->thread, NULL);
     return drop(q);
 }
 
+/* In trouble, too: what is lost writes nothing any more. */
 API cl_int clFinish(cl_command_queue q)
+{
+    pthread_mutex_lock(&lock);
+    wait_idle(q);
+    pthread_mutex_unlock(&lock);
+    nfinish++;
+    return trouble();
+}
+
+API cl_int clFlush(cl_command_queue q)
 {
     (void)q;
     return trouble();
+}
+
+/* what is copied; *event where asked for is the caller's. */
+static cl_int put(cl_command_queue q, const command *what, cl_event wait,
+                  cl_event *event)
+{
+    command *c = malloc(sizeof *c);
+    cl_int err = trouble();
+    cl_event e = NULL;
+
+    if (!err && !c)
+        err = CL_OUT_OF_HOST_MEMORY;
+    if (!err && event && !(e = calloc(1, sizeof *e)))
+        err = CL_OUT_OF_HOST_MEMORY;
+    if (err) {
+        free(c);
+        return err;
+    }
+    *c = *what;
+    pthread_mutex_lock(&lock);
+    if (e) {
+        *e = (struct _cl_event){&fake_table, 2, CL_QUEUED, NULL, NULL};
+        nlive++;
+        *event = e;
+    }
+    c->event = e;
+    if ((c->wait = wait))
+        wait->refs++;
+    c->next = NULL;
+    *q->tail = c;
+    q->tail = &c->next;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    return CL_SUCCESS;
+}
+
+API cl_int clEnqueueMarkerWithWaitList(cl_command_queue q, cl_uint n,
+                                       const cl_event *wait, cl_event *event)
+{
+    return put(q, &(command){.marks = true}, n ? *wait : NULL, event);
+}
+
+API cl_int clEnqueueBarrierWithWaitList(cl_command_queue q, cl_uint n,
+                                        const cl_event *wait, cl_event *event)
+{
+    return put(q, &(command){.marks = false}, n ? *wait : NULL, event);
+}
+
+API cl_int clSetEventCallback(cl_event e, cl_int type,
+                              void(CL_CALLBACK *fn)(cl_event, cl_int, void *),
+                              void *ctx)
+{
+    cl_int bad = trouble(), status;
+
+    (void)type;
+    if (bad)
+        return bad;
+    pthread_mutex_lock(&lock);
+    if ((status = e->status) > 0) {
+        e->fn = fn;
+        e->ctx = ctx;
+    }
+    pthread_mutex_unlock(&lock);
+    if (status <= 0)
+        fn(e, status, ctx);
+    return CL_SUCCESS;
+}
+
+API cl_int clGetEventInfo(cl_event e, cl_event_info what, size_t room, void *to,
+                          size_t *size)
+{
+    cl_int status;
+
+    (void)what;
+    pthread_mutex_lock(&lock);
+    status = e->status;
+    pthread_mutex_unlock(&lock);
+    return answer(&status, sizeof status, room, to, size);
+}
+
+API cl_int clWaitForEvents(cl_uint n, const cl_event *e)
+{
+    cl_int err;
+
+    (void)n;
+    pthread_mutex_lock(&lock);
+    err = await_event(*e);
+    pthread_mutex_unlock(&lock);
+    return err ? err : trouble();
+}
+
+API cl_int clReleaseEvent(cl_event e)
+{
+    pthread_mutex_lock(&lock);
+    drop_event(e);
+    pthread_mutex_unlock(&lock);
+    return CL_SUCCESS;
 }
 
 /* ---- programs ---- */
@@ -456,13 +737,11 @@ API cl_int clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel k, cl_uint dims,
                                   const size_t *group, cl_uint n,
                                   const cl_event *wait, cl_event *event)
 {
-    float scratch[4096];
-    cl_int bad = trouble();
+    command c = {.fn = k->fn, .tiles = (long)(*all / *group)};
 
-    (void)q, (void)dims, (void)offset, (void)n, (void)wait, (void)event;
-    if (!bad)
-        k->fn(k->arg, 0, (long)(*all / *group), scratch);
-    return bad;
+    (void)dims, (void)offset;
+    memcpy(c.arg, k->arg, sizeof c.arg);
+    return put(q, &c, n ? *wait : NULL, event);
 }
 
 /* ---- memory ---- */
@@ -532,29 +811,37 @@ static cl_int free_usm(cl_context c, void *p)
     return CL_SUCCESS;
 }
 
-static cl_int copy(void *to, const void *from, size_t n)
+static cl_int copy(cl_command_queue q, bool blocking, void *to,
+                   const void *from, size_t n)
 {
-    cl_int bad = trouble();
+    command c = {.to = to, .from = from, .bytes = n};
+    cl_event e;
+    cl_int err = put(q, &c, NULL, blocking ? &e : NULL);
 
-    if (!bad)
-        memmove(to, from, n);
-    return bad;
+    if (err || !blocking)
+        return err;
+    pthread_mutex_lock(&lock);
+    await_event(e);
+    err = e->status;
+    drop_event(e);
+    pthread_mutex_unlock(&lock);
+    return err;
 }
 
 API cl_int clEnqueueSVMMemcpy(cl_command_queue q, cl_bool blocking, void *to,
                               const void *from, size_t bytes, cl_uint n,
                               const cl_event *wait, cl_event *event)
 {
-    (void)q, (void)blocking, (void)n, (void)wait, (void)event;
-    return copy(to, from, bytes);
+    (void)n, (void)wait, (void)event;
+    return copy(q, blocking, to, from, bytes);
 }
 
 static cl_int copy_usm(cl_command_queue q, cl_bool blocking, void *to,
                        const void *from, size_t bytes, cl_uint n,
                        const cl_event *wait, cl_event *event)
 {
-    (void)q, (void)blocking, (void)n, (void)wait, (void)event;
-    return copy(to, from, bytes);
+    (void)n, (void)wait, (void)event;
+    return copy(q, blocking, to, from, bytes);
 }
 
 /* ---- the ways in ---- */
@@ -598,6 +885,13 @@ const cl_icd_dispatch fake_table = {
     .clReleaseCommandQueue = clReleaseCommandQueue,
     .clCreateCommandQueueWithProperties = clCreateCommandQueueWithProperties,
     .clFinish = clFinish,
+    .clFlush = clFlush,
+    .clEnqueueMarkerWithWaitList = clEnqueueMarkerWithWaitList,
+    .clEnqueueBarrierWithWaitList = clEnqueueBarrierWithWaitList,
+    .clSetEventCallback = clSetEventCallback,
+    .clGetEventInfo = clGetEventInfo,
+    .clWaitForEvents = clWaitForEvents,
+    .clReleaseEvent = clReleaseEvent,
     .clCreateProgramWithIL = clCreateProgramWithIL,
     .clBuildProgram = clBuildProgram,
     .clGetProgramBuildInfo = clGetProgramBuildInfo,

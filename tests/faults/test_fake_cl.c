@@ -1,8 +1,8 @@
 /* What a failing OpenCL driver does to us: each call of a whole life fails in
- * turn, the device is lost at each, memory ends, answers are garbage.  Always
- * one clear error or a right result, nothing leaks, and a host device beside
- * it goes on.
- *   test_fake_cl libfakecl.so kernels.spv kernels.o */
+ * turn, each command where it runs, the device is lost at each, memory ends,
+ * answers are garbage.  Always one clear error or a right result, nothing
+ * leaks, and a host device beside it goes on. test_fake_cl libfakecl.so
+ * kernels.spv kernels.o */
 #include "xpu_by_hand.h"
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 enum { N = 4096, LARGE = 300000 }; /* copied at once, and queued */
 
 static const char *library;
-static long (*ncalls)(void), (*nlive)(void);
+static long (*ncalls)(void), (*nlive)(void), (*nruns)(void), (*nfinishes)(void);
 static sd_buf spirv, elf;
 
 /* ---- a life ---- */
@@ -159,15 +159,16 @@ static bool is_clear(const sd_error *st)
             strstr(st->message, "out of memory on device"));
 }
 
-/* Calls 1, 2, ... are in trouble until a life meets none. */
-static void each_call(const char *fmt, const char *more)
+/* Calls 1, 2, ... are in trouble until a life meets none; count says how many
+ * there were. */
+static void each(long (*count)(void), const char *fmt, const char *more)
 {
     long n = 1, nfailed = 0, ncall;
 
     do {
         sd_status st = with(fmt, n, more);
 
-        ncall = ncalls();
+        ncall = count();
         if (st && !is_clear(st))
             fail_msg("call %ld%s: %s", n, more, st->message);
         if (nlive())
@@ -178,7 +179,21 @@ static void each_call(const char *fmt, const char *more)
             ok(whole_life("host"));
     } while (n++ <= ncall);
     printf("%ld calls%s, %ld ended in an error\n", n - 2, more, nfailed);
-    assert_true(nfailed > 20);
+    assert_true(nfailed > (count == nruns ? 3 : 20));
+}
+
+static void each_call(const char *fmt, const char *more)
+{
+    each(ncalls, fmt, more);
+}
+
+/* Taken by the driver, and then it does not come to a good end. */
+static void test_each_command_fails(void **state)
+{
+    (void)state;
+    each(nruns, "exec=%ld", "");
+    each(nruns, "exec=%ld", ",usm=0,error=-9999");
+    each(nruns, "exec=%ld", ",error=-14,lag=300");
 }
 
 static void test_sound(void **state)
@@ -186,6 +201,8 @@ static void test_sound(void **state)
     (void)state;
     ok(with("memory=%ld", 1 << 26, ""));
     ok(with("memory=%ld", 1 << 26, ",usm=0"));
+    ok(with("lag=%ld", 1000, ""));
+    assert_int_equal(nfinishes(), 0); /* marks tell when something has run */
     assert_int_equal(nlive(), 0);
 }
 
@@ -370,6 +387,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sound),
         cmocka_unit_test(test_each_call_fails),
+        cmocka_unit_test(test_each_command_fails),
         cmocka_unit_test(test_device_lost),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_no_device),
@@ -386,6 +404,8 @@ int main(int argc, char **argv)
     }
     library = argv[1];
     ncalls = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cl_calls");
+    nruns = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cl_runs");
+    nfinishes = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cl_finishes");
     nlive = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cl_live");
     sd_log_init();
     ok(sd_file_read(argv[2], &spirv));

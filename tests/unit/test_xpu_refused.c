@@ -268,7 +268,7 @@ static void a_forked_child_has_no_threads(void **state)
     pid_t child;
 
     (void)state;
-    xpu_stream_init(&s, "parent", 0);
+    xpu_stream_init(&s, "parent");
     ok(xpu_stream_push(&s, &task));
     xpu_stream_drain(&s);
     if (!(child = fork()))

@@ -1,0 +1,294 @@
+/* Running an execution.  On a device without marks its owner walks the steps
+ * and it has run.  On one with queues the steps are put into its compute queue
+ * and the owner goes on to the next execution; a mark behind the last step ends
+ * this one (xpu_flight.c).  Only a step that the host has in it, such as a
+ * predicate that it reads, waits for what is in the queue. */
+#include "xpu_execution.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+typedef xpu_execution execution;
+
+/* ---- its end ---- */
+
+void xpu_execution_count(execution *e)
+{
+    xpu_flights *f = &e->program->dev->flights;
+
+    pthread_mutex_lock(&f->lock);
+    f->nahead++;
+    f->ahead += e->ahead;
+    pthread_mutex_unlock(&f->lock);
+    e->counted = true;
+}
+
+void xpu_execution_uncount(execution *e)
+{
+    xpu_flights *f = &e->program->dev->flights;
+
+    if (!e->counted)
+        return;
+    pthread_mutex_lock(&f->lock);
+    f->nahead--;
+    f->ahead -= e->ahead;
+    pthread_cond_broadcast(&f->fewer);
+    pthread_mutex_unlock(&f->lock);
+    e->counted = false;
+}
+
+/* Ends all uses and frees e; its done event is the caller's now. */
+void xpu_execution_free(execution *e)
+{
+    for (int i = 0; i < e->nused; i++)
+        xpu_buffer_unuse(e->arg[i], e->parked);
+    for (int i = 0; i < e->nout && e->held; i++)
+        xpu_buffer_unuse(e->out[i], false);
+    xpu_program_release(e->program);
+    free(e);
+}
+
+/* References, taken; done may be set: somebody gave up waiting. */
+void xpu_execution_tell(xpu_event *done, xpu_event *ended, sd_status st)
+{
+    sd_status copy = ended ? sd_status_copy(st) : NULL;
+
+    xpu_event_set(done, st);
+    xpu_event_release(done);
+    if (ended)
+        xpu_event_set(ended, copy);
+    xpu_event_release(ended);
+}
+
+void xpu_execution_end(execution *e, sd_status st)
+{
+    xpu_event *done = e->done, *ended = e->ended;
+
+    st = xpu_live_end(e, st);
+    xpu_execution_uncount(e);
+    xpu_live_remove(e);
+    xpu_execution_free(e);
+    xpu_execution_tell(done, ended, st);
+}
+
+/* ---- its steps ---- */
+
+static void set_bases(execution *e, uint8_t *temp)
+{
+    const xpu_program *x = e->program;
+    const thunk_program *p = x->thunks;
+
+    for (int i = 0; i < p->nbuffer; i++) {
+        const thunk_buffer *b = &p->buffer[i];
+
+        switch (b->kind) {
+        case THUNK_B_PARAM:
+            e->base[i] = e->arg[b->index]->ptr;
+            break;
+        case THUNK_B_OUTPUT:
+            e->base[i] = e->out[b->index]->ptr;
+            break;
+        case THUNK_B_TEMP:
+            e->base[i] = temp + b->at;
+            break;
+        default:
+            e->base[i] = x->constants + b->at;
+            break;
+        }
+    }
+}
+
+static sd_status copy_aliases(const execution *e)
+{
+    xpu_device *d = e->program->dev;
+    sd_status st = NULL;
+
+    for (int i = 0; i < e->nout && !st; i++) {
+        const xpu_buffer *from;
+
+        if (e->alias[i] < 0)
+            continue;
+        from = e->arg[e->alias[i]];
+        if (d->ops->copy)
+            st = d->ops->copy(d, XPU_COMPUTE, e->out[i]->ptr, from->ptr,
+                              from->bytes);
+        else
+            memcpy(e->out[i]->ptr, from->ptr, from->bytes);
+    }
+    return st;
+}
+
+static sd_status walk(execution *e, void *temp)
+{
+    xpu_program *x = e->program;
+    xpu_device *d = x->dev;
+    xpu_run r = {.dev = d,
+                 .program = x,
+                 .base = e->base,
+                 .slot = e->slot,
+                 .send = e->send,
+                 .recv = e->recv,
+                 .nsend = e->nsend,
+                 .nrecv = e->nrecv,
+                 .user = e->user,
+                 .nuser = e->nuser,
+                 .cancel = &e->cancel};
+    const _Atomic bool *outer = d->cancel; /* callbacks' runs nest */
+    sd_status st;
+
+    set_bases(e, temp);
+    d->cancel = &e->cancel;
+    if (!(d->ops->begin && (st = d->ops->begin(d, x->module))) &&
+        !(st = copy_aliases(e)))
+        st = xpu_run_program(&r);
+    d->cancel = outer;
+    return st;
+}
+
+/* The first error of its arguments, which it waits for. */
+static sd_status poison(const execution *e)
+{
+    for (int i = 0; i < e->nused; i++) {
+        const sd_error *st = xpu_event_await(e->arg[i]->ready);
+
+        if (st)
+            return sd_status_copy(st);
+    }
+    return NULL;
+}
+
+static sd_status no_work_space(const execution *e, sd_status st)
+{
+    return sd_note(st, "work space of %s", e->program->thunks->name);
+}
+
+/* ---- without marks: to the end ---- */
+
+sd_status xpu_execution_compute(execution *e)
+{
+    xpu_program *x = e->program;
+    size_t bytes = x->thunks->temp_bytes;
+    void *temp = NULL;
+    sd_status st;
+    int cls;
+
+    if ((st = poison(e)))
+        return st;
+    if (bytes &&
+        (st = xpu_memory_try(x->dev, XPU_MEM_DEVICE, bytes, &temp, &cls)))
+        return no_work_space(e, st);
+    st = walk(e, temp);
+    if (temp)
+        xpu_memory_free(x->dev, XPU_MEM_DEVICE, temp, cls);
+    return sd_note(st, "running %s", x->thunks->name);
+}
+
+/* ---- with marks: into the queue ---- */
+
+/* What it took, or may take next time: half of the last, half of those before.
+ */
+static void learn(xpu_program *x, int64_t ns)
+{
+    int64_t old = atomic_load_explicit(&x->took_ns, memory_order_relaxed);
+
+    atomic_store_explicit(&x->took_ns, old < 0 ? ns : (old + ns) / 2,
+                          memory_order_relaxed);
+}
+
+/* All that it waited for is ready; what it was made of in error counts before
+ * what came of that. */
+static void land(xpu_flight *f, sd_status st)
+{
+    execution *e = (execution *)((char *)f - offsetof(execution, flight));
+    sd_status bad = NULL;
+
+    for (int i = 0; i < e->nused && !bad; i++)
+        bad = xpu_event_error(e->arg[i]->ready);
+    if (bad) {
+        sd_status_free(st);
+        st = bad;
+    }
+    if (!st)
+        learn(e->program, f->ns);
+    xpu_work_release(f->dev, e->work);
+    xpu_execution_end(e, st);
+}
+
+/* Of a run with steps of the host these must not see what is in error. */
+static sd_status follow_arguments(execution *e)
+{
+    sd_status st = NULL;
+
+    if (e->program->nlaunch < 0)
+        return poison(e);
+    for (int i = 0; i < e->nused && !st; i++)
+        st = xpu_flight_after(&e->flight, e->arg[i]->ready);
+    return st;
+}
+
+/* Where there is none, what is in flight gives some back. */
+static sd_status take_work(execution *e)
+{
+    xpu_device *d = e->program->dev;
+    size_t bytes = e->program->thunks->temp_bytes;
+    sd_status st;
+
+    if (!bytes)
+        return NULL;
+    st = xpu_work_take(d, bytes, d->in_callback, &e->work);
+    if (st && st->code == SD_EXHAUSTED && !d->in_callback &&
+        !xpu_stream_is_mine(&d->done)) {
+        sd_status_free(st);
+        xpu_flight_await_others(&e->flight);
+        st = xpu_work_take(d, bytes, false, &e->work);
+    }
+    return st ? no_work_space(e, st) : NULL;
+}
+
+static void launch(execution *e)
+{
+    xpu_program *x = e->program;
+    sd_status st;
+
+    e->flight.ns = atomic_load_explicit(&x->took_ns, memory_order_relaxed);
+    e->flight.end = land;
+    if ((st = xpu_flight_begin(&e->flight, x->dev, XPU_COMPUTE))) {
+        xpu_execution_end(e, st);
+        return;
+    }
+    if (!(st = follow_arguments(e)) && !(st = take_work(e)))
+        st = sd_note(walk(e, e->work ? e->work->at : NULL), "running %s",
+                     x->thunks->name);
+    xpu_flight_launched(&e->flight, st, e->done);
+}
+
+/* ---- its turn ---- */
+
+/* On the compute stream's thread there is time to wait; a caller's looked
+ * whether it fits, and a callback's run is part of one that is in flight. */
+static void wait_for_room(const execution *e)
+{
+    xpu_device *d = e->program->dev;
+
+    if (xpu_stream_is_mine(&d->compute) && !d->in_callback)
+        xpu_flight_await_fit(d, atomic_load_explicit(&e->program->took_ns,
+                                                     memory_order_relaxed));
+}
+
+void xpu_execution_run(execution *e)
+{
+    sd_status st = NULL;
+
+    if (e->program->dev->ops->record) {
+        wait_for_room(e);
+        if (xpu_live_begin(e))
+            launch(e);
+        else
+            xpu_execution_end(e, NULL);
+        return;
+    }
+    st = poison(e); /* waits for the arguments */
+    if (xpu_live_begin(e) && !st)
+        st = xpu_execution_compute(e);
+    xpu_execution_end(e, st);
+}

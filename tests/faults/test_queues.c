@@ -1,0 +1,336 @@
+/* A device's queues, on a fake driver whose kernels run when the test says so:
+ * what is launched, what waits for what without the host, what stays until a
+ * mark is reached, and what becomes of errors on the way.
+ *   test_queues libfakecl.so kernels.spv */
+#include "xpu_by_hand.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { N = 4096, LARGE = 300000 };
+
+static long (*nfinish)(void), (*nlive)(void);
+static void (*hold)(int);
+
+typedef struct {
+    xpu_client *c;
+    xpu_device *d;
+    xpu_program *square, *add;
+    xpu_buffer *a; /* 1, 2, 3, ... */
+} fixture;
+
+static fixture open_with(const char *words)
+{
+    fixture f;
+
+    setenv("FAKE_CL", words, 1);
+    f.c = open_client("1", "2");
+    f.d = xpu_client_device(f.c, 0);
+    f.square = simple(f.d, "square", N, 1e9); /* too long to be helped */
+    f.add = adder(f.d, N);
+    f.a = buffer(f.d, N, 1, 1);
+    return f;
+}
+
+static void close_all(fixture *f)
+{
+    xpu_buffer_release(f->a);
+    xpu_program_release(f->square);
+    xpu_program_release(f->add);
+    xpu_client_destroy(f->c);
+    assert_int_equal(nfinish(), 0);
+    assert_int_equal(nlive(), 0);
+}
+
+/* Once before, so that the device knows that it is short. */
+static void warm(const fixture *f)
+{
+    xpu_buffer *b;
+
+    ok(run1(f->square, f->a, &b, NULL));
+    ok(xpu_event_wait(xpu_buffer_ready(b)));
+    xpu_buffer_release(b);
+    ok(xpu_device_sync(f->d));
+}
+
+static bool is_ready(const xpu_buffer *b)
+{
+    return xpu_event_is_ready(xpu_buffer_ready(b));
+}
+
+static float squared(int i, int times)
+{
+    float x = (float)i + 1;
+
+    while (times--)
+        x = x * x + 1;
+    return x;
+}
+
+static int64_t in_use(const fixture *f)
+{
+    xpu_memory_stats s;
+
+    xpu_device_stats(f->d, &s);
+    return s.in_use;
+}
+
+/* Runs and the copy of the last one's result are all on their way before the
+ * first kernel runs, and copies of other arrays pass them. */
+static void nothing_waits_for_the_host(void **state)
+{
+    fixture f = open_with("");
+    xpu_buffer *b[3], *other;
+    xpu_event *copied, *put;
+    float got[N], *large = calloc(LARGE, sizeof *large);
+    int64_t n = LARGE;
+
+    (void)state;
+    warm(&f);
+    hold(1);
+    ok(run1(f.square, f.a, &b[0], NULL));
+    ok(run1(f.square, b[0], &b[1], NULL));
+    ok(run1(f.square, b[1], &b[2], NULL));
+    ok(xpu_buffer_to_host(b[2], 0, got, sizeof got, &copied));
+    ok(xpu_buffer_from_host(f.d, XPU_MEM_DEVICE, SD_F32, 1, &n, large, NULL,
+                            false, &other, &put));
+    ok(xpu_event_wait(put)); /* beside what is held */
+    for (int i = 0; i < 3; i++)
+        assert_false(is_ready(b[i]));
+    assert_false(xpu_event_is_ready(copied));
+    hold(0);
+    ok(xpu_event_wait(copied));
+    for (int i = 0; i < 8; i++)
+        assert_true(got[i] == squared(i, 3));
+    for (int i = 0; i < 3; i++)
+        xpu_buffer_release(b[i]);
+    xpu_event_release(copied);
+    xpu_event_release(put);
+    xpu_buffer_release(other);
+    free(large);
+    close_all(&f);
+}
+
+/* An array in its copy queue is a run's argument at once, as a large one is
+ * that comes from another device. */
+static void a_run_follows_copies(void **state)
+{
+    fixture f = open_with("lag=2000");
+    xpu_device *d1 = xpu_client_device(f.c, 1);
+    xpu_program *long_ = simple(f.d, "square", LARGE, 1e9);
+    xpu_program *there = simple(d1, "square", LARGE, 1e9);
+    float *data = calloc(LARGE, sizeof *data), *v;
+    xpu_buffer *x, *y, *moved, *z;
+    int64_t n = LARGE;
+    xpu_event *put;
+
+    (void)state;
+    for (int i = 0; i < LARGE; i++)
+        data[i] = (float)(i % 100);
+    ok(xpu_buffer_from_host(f.d, XPU_MEM_DEVICE, SD_F32, 1, &n, data, NULL,
+                            false, &x, &put));
+    ok(run1(long_, x, &y, NULL));
+    ok(xpu_buffer_copy(y, d1, XPU_MEM_DEVICE, &moved));
+    ok(run1(there, moved, &z, NULL));
+    xpu_buffer_delete(x);
+    xpu_buffer_delete(y);
+    xpu_buffer_delete(moved);
+    v = fetch(z);
+    for (int i = 0; i < 100; i++)
+        assert_true(v[i] == squared(i - 1, 2));
+    ok(xpu_event_wait(put));
+    xpu_event_release(put);
+    free(v);
+    free(data);
+    xpu_buffer_release(x);
+    xpu_buffer_release(y);
+    xpu_buffer_release(moved);
+    xpu_buffer_release(z);
+    xpu_program_release(long_);
+    xpu_program_release(there);
+    close_all(&f);
+}
+
+/* Deleted, donated: its memory stays until the device has done with it. */
+static void memory_stays_until_the_mark(void **state)
+{
+    fixture f = open_with("");
+    xpu_buffer *x = buffer(f.d, N, 0, 1), *b, *sum;
+    int64_t before, held;
+    void *at = xpu_buffer_pointer(x);
+    float *v;
+
+    (void)state;
+    warm(&f);
+    before = in_use(&f);
+    hold(1);
+    ok(run1(f.square, f.a, &b, NULL));
+    ok(run2(f.add, x, b, NULL, &sum));
+    assert_true(xpu_buffer_is_deleted(x));
+    assert_ptr_equal(xpu_buffer_pointer(sum), at);
+    xpu_buffer_release(x);
+    held = in_use(&f);
+    assert_true(held > before);
+    xpu_buffer_delete(b);
+    xpu_buffer_release(b);
+    assert_int_equal(in_use(&f), held);
+    hold(0);
+    ok(xpu_device_sync(f.d));
+    assert_int_equal(in_use(&f), before); /* b's; x's is sum's now */
+    v = fetch(sum);
+    for (int i = 0; i < 8; i++)
+        assert_true(v[i] == (float)i + squared(i, 1));
+    free(v);
+    xpu_buffer_release(sum);
+    close_all(&f);
+}
+
+/* out = in; out = out * out + 1 with scratch memory. */
+static xpu_program *with_scratch(xpu_device *d, uint64_t bytes)
+{
+    thunk_program *p = program(xpu_device_desc(d), 1, 1, N);
+    int num = number(p, N), t = temp(p, bytes);
+    thunk step[2] = {call(p, kernel(p, "square", N, 1e9), 0, t, num),
+                     call(p, kernel(p, "square", N, 1e9), t, 1, num)};
+
+    steps(p, 2, step);
+    return load(d, p);
+}
+
+/* Runs in flight share their scratch memory, one after the other. */
+static void scratch_memory_is_shared(void **state)
+{
+    fixture f = open_with("");
+    xpu_program *x = with_scratch(f.d, 1 << 20),
+                *y = with_scratch(f.d, 2 << 20);
+    xpu_buffer *b[8], *first;
+    int64_t before;
+
+    (void)state;
+    ok(run1(x, f.a, &b[0], NULL));
+    ok(run1(y, f.a, &b[1], NULL));
+    ok(xpu_device_sync(f.d));
+    xpu_buffer_release(b[0]);
+    xpu_buffer_release(b[1]);
+    warm(&f);
+    before = in_use(&f);
+    hold(1);
+    ok(run1(f.square, f.a, &first, NULL));
+    for (int i = 0; i < 8; i++)
+        ok(run1(i % 4 ? x : y, i ? b[i - 1] : first, &b[i], NULL));
+    assert_true(in_use(&f) - before < 3 << 20);
+    hold(0);
+    ok(xpu_device_sync(f.d));
+    for (int i = 0; i < 8; i++)
+        xpu_buffer_release(b[i]);
+    xpu_buffer_release(first);
+    assert_int_equal(in_use(&f), before);
+    xpu_program_release(x);
+    xpu_program_release(y);
+    close_all(&f);
+}
+
+static void *let_go(void *arg)
+{
+    usleep(50000);
+    hold(0);
+    return arg;
+}
+
+/* Destroying a client waits for what is in its queues; what is held stays. */
+static void a_client_ends_what_is_in_flight(void **state)
+{
+    fixture f = open_with("");
+    xpu_buffer *b, *c, *none;
+    pthread_t t;
+    xpu_event *done;
+
+    (void)state;
+    warm(&f);
+    hold(1);
+    ok(run1(f.square, f.a, &b, NULL));
+    ok(run1(f.square, b, &c, &done));
+    pthread_create(&t, NULL, let_go, NULL);
+    xpu_client_destroy(f.c);
+    assert_true(xpu_event_is_ready(done));
+    ok(xpu_event_wait(done));
+    fails(run1(f.square, b, &none, NULL), SD_PRECONDITION);
+    pthread_join(t, NULL);
+    xpu_event_release(done);
+    xpu_buffer_release(b);
+    xpu_buffer_release(c);
+    xpu_buffer_release(f.a);
+    xpu_program_release(f.square);
+    xpu_program_release(f.add);
+    assert_int_equal(nlive(), 0);
+}
+
+static void see(void *ctx, sd_status st)
+{
+    *(sd_code *)ctx = st ? st->code : 0;
+    sd_status_free(st);
+}
+
+/* A kernel that the device ends with an error: it, what is made of it and what
+ * was asked for of that are in error; the rest is not. */
+static void errors_of_the_device_arrive(void **state)
+{
+    fixture f = open_with("exec=4,error=-5"); /* constants, f.a, then b */
+    xpu_buffer *b, *c, *good;
+    xpu_event *copied;
+    sd_code seen = SD_UNKNOWN;
+    float got[N];
+
+    (void)state;
+    hold(1);
+    ok(run1(f.square, f.a, &b, NULL));
+    ok(run1(f.square, b, &c, NULL));
+    ok(xpu_buffer_to_host(c, 0, got, sizeof got, &copied));
+    ok(run1(f.square, f.a, &good, NULL));
+    ok(xpu_event_then(copied, see, &seen));
+    hold(0);
+    fails(xpu_event_wait(xpu_buffer_ready(b)), SD_EXHAUSTED);
+    fails(xpu_event_wait(xpu_buffer_ready(c)), SD_EXHAUSTED);
+    fails(xpu_event_wait(copied), SD_EXHAUSTED);
+    ok(xpu_event_wait(xpu_buffer_ready(good)));
+    ok(xpu_device_sync(f.d));
+    assert_int_equal(seen, SD_EXHAUSTED);
+    xpu_event_release(copied);
+    xpu_buffer_release(b);
+    xpu_buffer_release(c);
+    xpu_buffer_release(good);
+    close_all(&f);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_waits_for_the_host),
+        cmocka_unit_test(a_run_follows_copies),
+        cmocka_unit_test(memory_stays_until_the_mark),
+        cmocka_unit_test(scratch_memory_is_shared),
+        cmocka_unit_test(a_client_ends_what_is_in_flight),
+        cmocka_unit_test(errors_of_the_device_arrive),
+    };
+    void *lib = argc == 3 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+    int bad;
+
+    if (!lib) {
+        fprintf(stderr, "test_queues libfakecl.so SPIRV\n");
+        return 2;
+    }
+    nfinish = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cl_finishes");
+    nlive = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cl_live");
+    hold = (void (*)(int))(uintptr_t)dlsym(lib, "fake_cl_hold");
+    setenv("SUNDOG_CL_LIBRARY", argv[1], 1);
+    device_name = "cl";
+    sd_log_init();
+    ok(sd_file_read(argv[2], &object));
+    bad = cmocka_run_group_tests(tests, NULL, NULL);
+    sd_buf_finish(&object);
+    dlclose(lib);
+    return bad;
+}

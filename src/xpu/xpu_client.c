@@ -26,6 +26,8 @@ sd_status xpu_client_add(xpu_client *c, const xpu_device_ops *ops,
     xpu_stream_init(&d->transfer, name);
     snprintf(name, sizeof name, "xpu%d-done", d->id);
     xpu_stream_init(&d->done, name);
+    snprintf(name, sizeof name, "xpu%d-lent", d->id);
+    xpu_stream_init(&d->lender, name);
     xpu_flights_init(&d->flights);
     pthread_mutex_init(&d->launch_lock, NULL);
     c->dev[c->ndev++] = d;
@@ -53,6 +55,7 @@ static void finish_device(xpu_device *d)
     xpu_stream_finish(&d->compute);
     xpu_stream_finish(&d->transfer);
     xpu_stream_finish(&d->done);
+    xpu_stream_finish(&d->lender);
     if (!left) /* a condition with waiters cannot be destroyed */
         xpu_flights_finish(&d->flights);
     for (int m = 0; m < XPU_MEM_COUNT; m++)
@@ -73,6 +76,7 @@ static void stop_devices(xpu_client *c)
         xpu_stream_stop(&c->dev[i]->compute);
         xpu_stream_stop(&c->dev[i]->transfer);
         xpu_flight_drain(c->dev[i]);
+        xpu_stream_stop(&c->dev[i]->lender);
     }
     for (int i = 0; i < c->ndev; i++)
         xpu_stream_stop(&c->dev[i]->done);

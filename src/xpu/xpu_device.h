@@ -87,9 +87,8 @@ typedef struct {
     sd_status (*wait)(xpu_device *d, xpu_queue q, xpu_mark *m);
     bool (*query)(const xpu_mark *m);
     void (*forget)(xpu_mark *m);
-    /* Lends the driver this thread until m is reached: where its threads are
-     * the host's own, waking one takes longer than a brief run.  Left out, and
-     * of no use without lends below: nothing. */
+    /* Lends the driver this thread until m is reached, where the device is the
+     * host's own cores: a device that lends. */
     void (*help)(xpu_mark *m);
     /* Until q has run, where no mark is to be had.  Left out: it has. */
     sd_status (*sync)(xpu_device *d, xpu_queue q);
@@ -150,6 +149,7 @@ struct xpu_flight {
     int waits;        /* for a mark and events, under the device's lock */
     int64_t ns;       /* what it is thought to take */
     uint64_t since;   /* when it was put in */
+    bool helped;      /* by who launches it: no other thread is lent */
 };
 /* Scratch memory of the compute queue: its runs use one after the other what
  * one of them has, since they run in order. */
@@ -229,9 +229,10 @@ struct xpu_device {
     int id;
     device_desc desc;
     void *impl;         /* the ops' own */
-    bool lends;         /* brief runs are helped: set by open */
+    bool lends;         /* threads, to help: set by open */
     xpu_stream compute, transfer;
     xpu_stream done;    /* ends what is in flight */
+    xpu_stream lender;  /* its thread helps runs, and transfer's copies */
     xpu_flights flights;
     bool in_callback;   /* of the host, on the compute stream's thread */
     const _Atomic bool *cancel; /* of what runs: long launches look at it */

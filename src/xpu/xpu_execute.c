@@ -400,6 +400,7 @@ static void launch_with_help(execution *e)
     uint64_t from = sd_now_ns();
     xpu_mark *m;
 
+    e->flight.helped = true;
     xpu_execution_run(e);
     if ((m = xpu_event_mark(done))) {
         x->dev->ops->help(m);

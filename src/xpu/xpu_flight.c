@@ -119,6 +119,42 @@ static void come_ready(void *ctx, sd_status st)
     drop(ctx, NULL);
 }
 
+/* ---- lending a thread ----
+ * A driver for the host's own cores counts on a thread that waits for it: it
+ * keeps one thread less than there are cores, and more only wake slowly. */
+
+typedef struct {
+    xpu_task task; /* first */
+    xpu_mark *mark; /* a reference */
+} loan;
+
+static void help(xpu_task *task)
+{
+    loan *l = (loan *)task;
+
+    l->mark->dev->ops->help(l->mark);
+    xpu_mark_release(l->mark);
+    free(l);
+}
+
+/* Without one it takes longer, and that is all. */
+static void lend(xpu_flight *f, xpu_mark *m)
+{
+    xpu_device *d = f->dev;
+    xpu_stream *s = f->queue == XPU_COMPUTE ? &d->lender : &d->transfer;
+    loan *l;
+    sd_status st;
+
+    if (!d->lends || f->helped || !(l = malloc(sizeof *l)))
+        return;
+    *l = (loan){{NULL, help}, xpu_mark_retain(m)};
+    if ((st = xpu_stream_push(s, &l->task))) {
+        sd_status_free(st);
+        xpu_mark_release(m);
+        free(l);
+    }
+}
+
 /* ---- on the way ---- */
 
 sd_status xpu_flight_begin(xpu_flight *f, xpu_device *d, xpu_queue q)
@@ -197,6 +233,7 @@ void xpu_flight_launched(xpu_flight *f, sd_status st, xpu_event *done)
     } else {
         if (done)
             xpu_event_queued(done, m);
+        lend(f, m);
         xpu_mark_release(m);
     }
     if (st)

@@ -354,6 +354,14 @@ static void park(execution *e)
     arrive(e, NULL);
 }
 
+static bool all(const execution *e, bool (*is)(const xpu_event *ready))
+{
+    for (int i = 0; i < e->nused; i++)
+        if (!is(e->arg[i]->ready))
+            return false;
+    return true;
+}
+
 /* On a device with queues it is launched, else run, while the caller waits. */
 static bool is_small(const execution *e)
 {
@@ -366,13 +374,10 @@ static bool is_small(const execution *e)
                       atomic_load_explicit(&x->slow, memory_order_relaxed) >=
                           SLOW_RUNS))
         return false;
-    for (int i = 0; i < e->nused; i++)
-        if (!(queues ? xpu_event_is_queued(e->arg[i]->ready)
-                     : xpu_event_is_ready(e->arg[i]->ready)))
-            return false;
-    return !queues ||
-           xpu_flight_fits(
-               x->dev, atomic_load_explicit(&x->took_ns, memory_order_relaxed));
+    return all(e, queues ? xpu_event_is_queued : xpu_event_is_ready) &&
+           (!queues ||
+            xpu_flight_fits(x->dev, atomic_load_explicit(
+                                        &x->took_ns, memory_order_relaxed)));
 }
 
 /* It took the caller so long: was the estimate wrong? */
@@ -384,11 +389,15 @@ static void judge(xpu_program *x, uint64_t ns)
         atomic_store_explicit(&x->slow, 0, memory_order_relaxed);
 }
 
-static bool is_brief(const xpu_program *x)
+/* It would run at once, and waits for nothing. */
+static bool is_brief(const execution *e)
 {
+    const xpu_program *x = e->program;
+
     return x->dev->lends && x->nlaunch <= BRIEF_LAUNCHES &&
            x->cost_ns <= BRIEF_NS && xpu_flight_fits(x->dev, INT64_MAX) &&
-           atomic_load_explicit(&x->slow, memory_order_relaxed) < SLOW_RUNS;
+           atomic_load_explicit(&x->slow, memory_order_relaxed) < SLOW_RUNS &&
+           all(e, xpu_event_is_ready);
 }
 
 /* With the caller's help, who also does what ends this run, and no other. */
@@ -419,7 +428,7 @@ static void launch_now(execution *e)
 
     xpu_execution_count(e);
     xpu_live_add(e);
-    if (is_brief(e->program) && xpu_stream_try_own(&d->done))
+    if (is_brief(e) && xpu_stream_try_own(&d->done))
         launch_with_help(e);
     else
         xpu_execution_run(e);

@@ -114,16 +114,22 @@ DL_INLINE void turn_triangle(DL_GLOBAL const T *from, DL_GLOBAL T *to,
                 to[i * n + j] = conj_of(from[j * n + i]);
 }
 
-/* A lower factor is the adjoint of the upper one. */
-void DL_LA(cholesky)(CONST_TP a, TP u, int64_t n, int64_t lower)
+/* A lower factor is the adjoint of the upper one; mean: of that of the matrix
+ * and its adjoint. */
+void DL_LA(cholesky)(CONST_TP a, TP u, int64_t n, int64_t lower, int64_t mean)
 {
     int fails;
 
-    if (lower)
+    if (lower || mean)
         turn_triangle(a, u, n);
-    for (int64_t i = 0; !lower && i < n; i++)
+    for (int64_t i = 0; mean && i < n; i++)
+        for (int64_t j = i; j < n; j++)
+            u[i * n + j] = scale(u[i * n + j] + a[i * n + j], (R)0.5);
+    for (int64_t i = 0; !lower && !mean && i < n; i++)
         copy_row(n - i, a + i * (n + 1), u + i * (n + 1));
     fails = factor_upper(u, n, n);
+    for (int64_t i = 0; fails && i < n; i++)
+        fill_row(n - i, make(NOT_A_NUMBER), u + i * (n + 1));
     for (int64_t i0 = 0; i0 < n; i0 += FEW_ROWS)
         for (int64_t j = 0; j < n; j++)
             for (int64_t i = most_of(i0, j + 1); i < least_of(i0 + FEW_ROWS, n);
@@ -132,8 +138,6 @@ void DL_LA(cholesky)(CONST_TP a, TP u, int64_t n, int64_t lower)
                 if (lower)
                     u[j * n + i] = make(0);
             }
-    if (fails)
-        fill_row(n * n, make(NOT_A_NUMBER), u);
 }
 #endif
 

@@ -193,10 +193,18 @@ DL_INLINE void turn_square(int64_t n, int64_t ld, R *x)
         }
 }
 
+/* The lower triangle of the mean of a matrix and its transpose. */
+DL_INLINE void take_mean(int64_t n, int64_t ld, R *x)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j <= i; j++)
+            x[i * ld + j] = (x[i * ld + j] + x[j * ld + i]) * (R)0.5;
+}
+
 /* A column's vectors share a place in the cache where their distance is a
  * multiple of 16 of them. */
 void DL_LA(cholesky_lanes)(const S *a, S *u, R *x, int64_t count, int64_t n,
-                           int64_t lower)
+                           int64_t lower, int64_t mean)
 {
     int64_t ld = n + (n % 16 == 0);
 
@@ -204,17 +212,22 @@ void DL_LA(cholesky_lanes)(const S *a, S *u, R *x, int64_t count, int64_t n,
     {
         M fails;
 
-        gather_square(m, n, ld, lower, a + f * n * n, x);
-        if (!lower)
+        gather_square(m, n, ld, lower && !mean, a + f * n * n, x);
+        if (mean)
+            take_mean(n, ld, x);
+        else if (!lower)
             turn_square(n, ld, x);
         fails = factor_upper(x, n, ld);
-        for (int64_t i = 0; i < n; i++)
-            fill_row(n - 1 - i, 0, x + i * (ld + 1) + 1);
+        for (int64_t i = 0; i < n; i++) {
+            DL_GLOBAL R *row = x + i * ld;
+
+            for (int64_t j = 0; ANY(fails) && j <= i; j++)
+                row[j] = SEL(fails, (R)NOT_A_NUMBER, row[j]);
+            fill_row(n - 1 - i, 0, row + i + 1);
+        }
         if (!lower)
             turn_square(n, ld, x);
-        for (int64_t i = 0; ANY(fails) && i < n * ld; i++)
-            x[i] = SEL(fails, (R)NOT_A_NUMBER, x[i]);
-        spread_square(m, n, ld, lower && !ANY(fails), x, u + f * n * n);
+        spread_square(m, n, ld, lower, x, u + f * n * n);
     }
 }
 

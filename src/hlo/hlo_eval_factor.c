@@ -394,13 +394,26 @@ bool hlo_la_cholesky(hlo_wide *a, int64_t n)
 void hlo_la_call_cholesky(hlo_la *l)
 {
     int64_t n = l->c->n;
-    bool lower = l->c->attr[0];
-    hlo_wide *a = hermitian(l, lower);
+    bool lower = l->c->attr[0], good;
+    hlo_wide *x = l->in[0], *a;
 
-    l->failed = !hlo_la_cholesky(a, n);
+    for (int64_t i = 0; l->c->attr[1] && i < n; i++)
+        for (int64_t j = 0; j <= i; j++) {
+            hlo_wide v = (x[i * n + j] + conjl(x[j * n + i])) / 2;
+
+            x[i * n + j] = v;
+            x[j * n + i] = conjl(v);
+        }
+    a = hermitian(l, lower);
+    good = hlo_la_cholesky(a, n);
     for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < n; j++)
-            l->out[0][i * n + j] = lower ? a[i * n + j] : conjl(a[j * n + i]);
+        good &= isfinite(creall(a[i * n + i]));
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j <= i; j++) {
+            hlo_wide v = good ? a[i * n + j] : CMPLXL(NAN, NAN);
+
+            l->out[0][lower ? i * n + j : j * n + i] = lower ? v : conjl(v);
+        }
 }
 
 /* Element (i, j) of op(a). */

@@ -204,7 +204,7 @@ static void fill_cholesky(filling *f, const hlo_linalg *c)
 {
     double n = (double)c->n;
 
-    PUT(f, FN_cholesky, c->n, c->attr[0]);
+    PUT(f, FN_cholesky, c->n, c->attr[0], c->attr[1]);
     f->flops = n * n * n / 3;
     f->lanes = n * (n + 1);
 }

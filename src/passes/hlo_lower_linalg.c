@@ -27,7 +27,7 @@ static hlo_inst *call_cholesky(hlo_inst *in, const device_desc *dev)
 {
     hlo_at p = pass_at(in);
     const sd_shape *s = in->shape;
-    int64_t attr[] = {in->u.linalg.lower};
+    int64_t attr[] = {in->u.linalg.lower, 0};
     hlo_inst *x;
 
     if (sd_shape_count(s) == 0 || !is_call(dev, s->dtype, s->dim[s->rank - 1]))

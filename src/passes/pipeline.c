@@ -66,7 +66,7 @@ static const group groups[] = {
     {1, {RUN(split_scatter), RUN(lower_reduce), RUN(split_reduce)}},
     {4,
      {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_cse),
-      RUN(opt_dce)}},
+      RUN(opt_linalg), RUN(opt_dce)}},
     /* what a barrier kept apart stays apart: no cse after it */
     {1, {RUN(lower_barrier), RUN(opt_tuple), RUN(opt_dce)}},
 };

@@ -200,22 +200,29 @@ void lapack_turn(const lapack_job *j, void *to, const void *from, int64_t rows,
         (conjugate ? turn_conj_c128 : turn_c128)(to, from, rows, cols);
 }
 
-/* x - x is 0 for what is finite and NaN for what is not. */
+/* x - x is 0 for what is finite and NaN for what is not.  In as many sums as
+ * hide the time that one addition waits for another. */
+#define IS_FINITE(name, type) \
+    static bool name(const type *x, int64_t n) \
+    { \
+        type sum[16] = {0}; \
+        int64_t i = 0; \
+        for (; i + 16 <= n; i += 16) \
+            for (int k = 0; k < 16; k++) \
+                sum[k] += x[i + k] - x[i + k]; \
+        for (; i < n; i++) \
+            sum[0] += x[i] - x[i]; \
+        for (int k = 1; k < 16; k++) \
+            sum[0] += sum[k]; \
+        return sum[0] == 0; \
+    }
+IS_FINITE(is_finite_f32, float)
+IS_FINITE(is_finite_f64, double)
+
 bool lapack_is_finite(const lapack_job *j, const void *p, int64_t n)
 {
-    const float *f = p;
-    const double *d = p;
-    float fs = 0;
-    double ds = 0;
-
     n *= j->complex ? 2 : 1;
-    if (j->part == 4)
-        for (int64_t i = 0; i < n; i++)
-            fs += f[i] - f[i];
-    else
-        for (int64_t i = 0; i < n; i++)
-            ds += d[i] - d[i];
-    return fs == 0 && ds == 0;
+    return j->part == 4 ? is_finite_f32(p, n) : is_finite_f64(p, n);
 }
 
 void lapack_fill_nan(sd_dtype t, void *p, int64_t n)

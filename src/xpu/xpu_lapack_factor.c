@@ -37,10 +37,8 @@ sd_status lapack_cholesky(const lapack_job *j, const libcall_cholesky *c,
         info = lapack_info(info);
         if (info < 0)
             return lapack_refused("potrf", info);
-        if (info) {
+        if (info)
             lapack_fill_nan(j->type, a, c->n * c->n);
-            continue;
-        }
         for (size_t i = 0; i < n; i++) /* the other triangle is zero */
             if (c->lower)
                 memset(a + (i * n + i + 1) * j->size, 0, (n - i - 1) * j->size);

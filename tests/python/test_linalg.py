@@ -70,6 +70,15 @@ both('tridiagonal', lambda x: jax.lax.linalg.tridiagonal(x)[:3], s[0])
 both('tridiagonal of one', jax.lax.linalg.tridiagonal, np.array([[2 + 3j]]))
 both('qr_multiply', lambda x, y: jsl.qr_multiply(x, y)[0], a[0], a[1])
 both('singular values', lambda x: jnp.linalg.svd(x, compute_uv=False), a)
+for shape in ((5, 3, 3), (20, 16, 16), (6, 64, 64), (3, 70, 70)):
+    x = rng.standard_normal(shape) + shape[-1] * np.eye(shape[-1])
+    x[1] *= -1
+    x[2, 0, 0] = np.nan
+    for upper in (False, True):
+        both(f'cholesky of {shape}', lambda x: jnp.linalg.cholesky(
+            x, upper=upper), x)
+        both('gradient of it', jax.grad(lambda x: jnp.linalg.cholesky(
+            x, upper=upper).sum()), x[0])
 both('gradient of eigh', jax.grad(lambda x: jnp.sum(jnp.abs(
     jnp.linalg.eigh(x)[1]) * jnp.arange(6.0))), s[0])
 both('gradient of svd', jax.grad(lambda x: jnp.linalg.svd(

@@ -632,9 +632,11 @@ static void what_is_not_finite_gives_nan(void **state)
 
                 for (int64_t e = 0; e < r.a.at[a].n; e++) {
                     number v = load(r.a.at[a].type, r.p[a], e);
+                    bool beside = op[i] == LIBCALL_CHOLESKY &&
+                                  e % each % 4 > e % each / 4;
 
-                    /* the zeros beside a Cholesky factor are NaN too */
-                    assert_int_equal(e / each == 1, isnan(creal(v)) != 0);
+                    assert_int_equal(e / each == 1 && !beside,
+                                     isnan(creal(v)) != 0);
                 }
             }
             finish(&r);

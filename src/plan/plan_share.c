@@ -94,6 +94,17 @@ typedef struct {
     bool *needs;     /* a mark for each node of the largest kernel */
 } sharing;
 
+/* The operand that a library's product is added to, which is the last: the
+ * result may lie there, and then is not copied first.  -1: there is none. */
+static int addend_of(const hlo_inst *in)
+{
+    const libcall *c = in->op == HLO_CUSTOM_CALL ? in->u.custom->lib : NULL;
+    bool adds = c && ((c->op == LIBCALL_MATMUL && c->matmul.add) ||
+                      (c->op == LIBCALL_CONV && c->conv.add));
+
+    return adds ? in->narg - 1 : -1;
+}
+
 /* At time t the step reads x and writes y: may they be one place? */
 static bool may_touch(const sharing *sh, int t, const storage *x,
                       const storage *y)
@@ -107,6 +118,13 @@ static bool may_touch(const sharing *sh, int t, const storage *x,
     if (in->op == HLO_COPY)
         return storage_of(home_of(in->arg[0])->at[0]) == x &&
                storage_of(p->at[0]) == y;
+    if (addend_of(in) >= 0) {
+        for (int k = 0; k < in->narg; k++)
+            if (k != addend_of(in) &&
+                storage_of(home_of(in->arg[k])->at[0]) == x)
+                return false;
+        return storage_of(p->at[0]) == y;
+    }
     if (in->op != HLO_FUSION || !p->kernel)
         return false;
     for (int o = 0; o < p->n; o++) {
@@ -260,7 +278,8 @@ static void note_steps(const hlo_comp *c, hlo_inst **step)
         if (in->op == HLO_WHILE || in->op == HLO_CONDITIONAL)
             for (int i = 0; i < in->ncomp; i++)
                 note_steps(in->comp[i], step);
-        else if (p && (in->op == HLO_FUSION || in->op == HLO_COPY))
+        else if (p && (in->op == HLO_FUSION || in->op == HLO_COPY ||
+                       addend_of(in) >= 0))
             step[p->time] = in;
     }
 }
@@ -287,7 +306,7 @@ sd_status plan_share(plan_mem *pm)
     share_copies(&sh);
     donate(&sh);
     for (int t = 0; t <= pm->time; t++)
-        if (sh.step[t] && sh.step[t]->op == HLO_FUSION)
+        if (sh.step[t] && sh.step[t]->op != HLO_COPY)
             share_dying(&sh, sh.step[t]);
     return check_lives(pm);
 }

@@ -159,6 +159,14 @@ static bool is_real(const hlo_fft_lines *f)
     return f->type == HLO_FFT_RFFT || f->type == HLO_FFT_IRFFT;
 }
 
+bool hlo_fft_is_short(hlo_fft_type type, int64_t n)
+{
+    bool pairs = type == HLO_FFT_RFFT || type == HLO_FFT_IRFFT;
+
+    return n <= HLO_FFT_MOST || (n <= (int64_t)HLO_FFT_SMOOTH * (1 + pairs) &&
+                                 n % (1 + pairs) == 0 && hlo_fft_is_smooth(n));
+}
+
 /* The radix of a real line's stage on reals: a large one saves most. */
 static int real_radix(int64_t n)
 {
@@ -231,7 +239,7 @@ static bool read_lines(const hlo_inst *in, hlo_fft_lines *f)
         !hlo_custom_int(c, "whole", &f->whole))
         return false;
     f->type = (hlo_fft_type)type;
-    return f->n >= 1 && f->n <= HLO_FFT_MOST && f->outer >= 1 &&
+    return f->n >= 1 && hlo_fft_is_short(f->type, f->n) && f->outer >= 1 &&
            f->moved >= 1 && f->inner >= 1 && f->turn >= 0 && f->each >= 1 &&
            f->count >= 1 && f->turn <= MOST_WHOLE && f->whole >= 0 &&
            f->whole <= MOST_WHOLE;

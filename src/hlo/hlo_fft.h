@@ -6,9 +6,9 @@
 #include "hlo.h"
 
 enum {
-    HLO_FFT_MOST = 1 << 15,  /* numbers of a line at most */
-    HLO_FFT_DIRECT = 1 << 14, /* longer ones had better be matrices, */
-    HLO_FFT_REAL_DIRECT = 1 << 14 /* and real ones */
+    HLO_FFT_MOST = 1 << 15,   /* numbers of a line at most */
+    HLO_FFT_SMOOTH = 1 << 16, /* of one that takes no chirp; or pairs */
+    HLO_FFT_DIRECT = 1 << 14 /* few longer ones had better be matrices */
 };
 
 typedef struct { /* see hlo_fft.c */
@@ -31,6 +31,9 @@ typedef struct {
 } hlo_fft_plan;
 
 bool hlo_fft_is_smooth(int64_t n); /* takes no chirp */
+/* Is a line of n short enough for a call?  An even real one is half as many
+ * pairs. */
+bool hlo_fft_is_short(hlo_fft_type type, int64_t n);
 bool hlo_fft_has_roots(int64_t r); /* its stage reads them */
 int hlo_fft_shift(int64_t turn);   /* how its roots are two tables */
 void hlo_fft_plan_of(const hlo_fft_lines *f, hlo_fft_plan *p);

@@ -76,6 +76,16 @@ static int64_t split(int64_t n)
     return best;
 }
 
+/* Rather one call than two over a matrix?  Of many lines each stays in a cache,
+ * and there is one for every thread. */
+static bool is_direct(hlo_fft_type type, int64_t n, int64_t lines)
+{
+    enum { MANY = 8 };
+
+    return n <= HLO_FFT_DIRECT ||
+           (lines >= MANY && hlo_fft_is_short(type, n) && hlo_fft_is_smooth(n));
+}
+
 static hlo_inst *transform(const fft *f, hlo_inst *x, int64_t count);
 
 /* [b, n1 n2, c]: columns of n1, then rows of n2. */
@@ -171,8 +181,10 @@ static hlo_inst *bluestein(const fft *f, hlo_inst *x, int64_t count)
 static hlo_inst *transform(const fft *f, hlo_inst *x, int64_t count)
 {
     int64_t b = x->shape->dim[0], n = x->shape->dim[1], c = x->shape->dim[2];
-    int64_t n1 = n > HLO_FFT_DIRECT ? split(n) : 0;
-    hlo_fft_lines l = {.type = f->inverse ? HLO_FFT_IFFT : HLO_FFT_FFT,
+    hlo_fft_type type = f->inverse ? HLO_FFT_IFFT : HLO_FFT_FFT;
+    bool direct = is_direct(type, n, c == 1 ? b : 1);
+    int64_t n1 = direct ? 0 : split(n);
+    hlo_fft_lines l = {.type = type,
                        .n = n,
                        .outer = b,
                        .moved = 1,
@@ -185,7 +197,8 @@ static hlo_inst *transform(const fft *f, hlo_inst *x, int64_t count)
         n1 = n / n1;
     if (n1 && hlo_fft_is_smooth(n1))
         return as_matrix(f, x, n1, count);
-    return n <= HLO_FFT_MOST ? call(f, x, l, x->shape) : bluestein(f, x, count);
+    return direct || n <= HLO_FFT_MOST ? call(f, x, l, x->shape)
+                                       : bluestein(f, x, count);
 }
 
 static hlo_inst *transform_dim(const fft *f, hlo_inst *x, int dim,
@@ -299,7 +312,8 @@ static hlo_inst *real_lines(const fft *f, const hlo_inst *in, hlo_inst *x,
     int last = s->rank - 1;
     int64_t n = in->u.fft.length[in->u.fft.n - 1], dim[SD_MAX_RANK];
     int64_t b = sd_shape_count(s) / s->dim[last];
-    int64_t n1 = n > HLO_FFT_REAL_DIRECT ? split_real(n) : 0;
+    bool direct = is_direct(f->kind, n, n % 2 ? 1 : b);
+    int64_t n1 = direct ? 0 : split_real(n);
     hlo_fft_lines l = {.type = f->kind,
                        .n = n,
                        .outer = b,
@@ -313,7 +327,7 @@ static hlo_inst *real_lines(const fft *f, const hlo_inst *in, hlo_inst *x,
     if (n1)
         return pass_reshape(f->p, real_matrix(f, x, b, n, n1, count), s->rank,
                             dim);
-    if (n <= HLO_FFT_MOST)
+    if (direct || n <= HLO_FFT_MOST)
         return call(f, x, l,
                     sd_shape_make(f->p.c->module->arena,
                                   f->inverse ? sd_dtype_part(f->type) : f->type,

@@ -169,6 +169,20 @@ def test_lines(shape, axis, kind):
         assert ours <= 6 * np.finfo(x.real.dtype).eps
 
 
+# Each in one call, where few would be matrices.
+@pytest.mark.parametrize("n", [20000, 32768, 40000, 65536, 131072])
+@pytest.mark.parametrize("kind", [0, 1], ids=["f32", "f64"])
+def test_many_long_lines(n, kind):
+    rng = np.random.default_rng(9)
+    x = numbers(rng, (9, n), TYPES[kind][1])
+    z = numbers(rng, (9, n), TYPES[kind][0])
+    half = scipy.fft.rfft(x.astype(np.longdouble)).astype(z.dtype)
+    for f, g, v in ((jnp.fft.rfft, scipy.fft.rfft, x), (lambda v: jnp.fft.irfft(v, n=n), lambda v: scipy.fft.irfft(v, n=n), half),
+                    (jnp.fft.fft, scipy.fft.fft, z), (jnp.fft.ifft, scipy.fft.ifft, z)):
+        ours, theirs = error(f, g(v.astype(np.longdouble if v is x else np.clongdouble)), v)
+        assert ours <= 1.1 * theirs
+
+
 def test_a_line_that_is_not_finite_spoils_no_other():
     x = np.ones((20, 48), np.complex64)
     x[3, 5] = np.nan

@@ -93,6 +93,14 @@ static bool has_holes(const cluster_member *m)
     return false;
 }
 
+/* In its loop, which asks for an element once for every result that it is in.
+ * A place that is read from memory also hides from the compilers of GPUs that
+ * all items read the same: such a read becomes a gather. */
+static bool in_contraction(const cluster *c, const cluster_member *m)
+{
+    return c->inner && c->inner->op != HLO_REDUCE_WINDOW && varies_inside(c, m);
+}
+
 bool cluster_is_worth(const cluster *c, const cluster_member *m, int *extra)
 {
     double times = cluster_times(c, m), n = (double)cluster_count_of(m->in);
@@ -102,6 +110,9 @@ bool cluster_is_worth(const cluster *c, const cluster_member *m, int *extra)
     *extra = 0;
     if (in->op == HLO_GET_TUPLE_ELEMENT || in->op == HLO_CONSTANT)
         return true;
+    if (in->op == HLO_GATHER && times > 2 * n && in_contraction(c, m) &&
+        c->inner->op != HLO_REDUCE)
+        return false;
     if (cluster_is_view_op(in))
         return m->view.n <= MOST_AT_ONCE &&
                (in->op != HLO_CONCATENATE || in->narg <= MOST_AT_ONCE / 2);
@@ -117,8 +128,8 @@ bool cluster_is_worth(const cluster *c, const cluster_member *m, int *extra)
         return true;
     if (!(props & HLO_P_CHEAP) || is_complex_product(in))
         return times <= 2 * n;
-    if (c->inner && c->inner->op != HLO_REDUCE_WINDOW && varies_inside(c, m))
-        return in->op == HLO_CONVERT; /* in the loop of a contraction */
+    if (in_contraction(c, m))
+        return in->op == HLO_CONVERT;
     *extra = times > 2 * n;
     return true;
 }

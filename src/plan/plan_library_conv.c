@@ -118,7 +118,7 @@ static bool backward_data(const hlo_inst *in, libcall_conv *f,
 {
     const hlo_conv *c = in->u.conv;
     const sd_shape *dy = in->arg[0]->shape, *w;
-    bool turned = is_reversed(in->arg[1], c), window = true;
+    bool turned = is_reversed(in->arg[1], c), window = true, some = false;
 
     w = in->arg[1]->shape;
     clear(f, c->nspatial);
@@ -130,7 +130,8 @@ static bool backward_data(const hlo_inst *in, libcall_conv *f,
     for (int i = 0; i < f->nspatial; i++) {
         const hlo_window_dim *d = &c->win[i];
 
-        window &= d->reversal;
+        window &= d->reversal || d->size == 1;
+        some |= d->reversal && d->size > 1;
         if (d->stride != 1)
             return false;
         f->in[i] = in->shape->dim[c->out_spatial.at[i]];
@@ -140,6 +141,8 @@ static bool backward_data(const hlo_inst *in, libcall_conv *f,
         f->dilation[i] = d->window_dilation;
         f->low[i] = (d->size - 1) * d->window_dilation - d->pad_low;
     }
+    if (some && !window) /* the library turns all dimensions of a kernel */
+        return false;
     *turn = !turned && !window && !point_kernel(c);
     *kernel = turned && !window ? in->arg[1]->arg[0] : in->arg[1];
     pick_steps(in->shape, c->out_batch, c->out_feature, c->out_spatial,

@@ -23,12 +23,13 @@ say "thread tests under TSan"
     --buildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false >/dev/null
 log=$(ninja -C build/tsan tests/unit/test_base tests/unit/test_xpu tests/unit/test_xpu_interrupt \
     tests/unit/xpu_kernels.o tests/unit/xpu_kernels.spv tests/faults/libfakecl.so \
+    tests/faults/test_fake_cl tests/faults/test_queues \
     tests/unit/test_plugin libsundog.so) || { echo "$log"; exit 1; }
 meson test -C build/tsan --no-rebuild --print-errorlogs --suite threads
 say "tests on an OpenCL device, and the soak, in the release build"
 log=$(ninja -C build/release) || { echo "$log"; exit 1; }
 VIRTUAL_ENV=$PWD/.venv meson test -C build/release --no-rebuild \
-    --print-errorlogs "xpu cl" "target run cl" "ir alone cl" \
+    --print-errorlogs "xpu cl" "cl overlap" "target run cl" "ir alone cl" \
     "random cases cl" "random cl"
 SUNDOG_DEVICE=host build/release/tests/unit/soak 2000 1000000
 say "JAX end to end"

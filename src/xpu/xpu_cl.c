@@ -186,13 +186,12 @@ static void CL_CALLBACK on_mark(cl_event event, cl_int status, void *mark)
     fn(ctx, xpu_cl_status(status < 0 ? status : CL_SUCCESS, "running"));
 }
 
-/* The callback comes last: after it nothing fails. */
-static cl_int send_off(cl_mark *m, cl_command_queue q)
+static cl_int call_back(cl_mark *m)
 {
-    cl_int err = m->api->Flush(q);
+    cl_int err;
 
-    if (err || !m->fn)
-        return err;
+    if (!m->fn)
+        return CL_SUCCESS;
     xpu_mark_retain(&m->mark);
     if ((err = m->api->SetEventCallback(m->event, CL_COMPLETE, on_mark, m)))
         xpu_mark_release(&m->mark);
@@ -217,7 +216,7 @@ static sd_status cl_record(xpu_device *d, xpu_queue q, xpu_mark_fn fn,
         free(m);
         return xpu_cl_status(err, "marking");
     }
-    if ((err = send_off(m, v->queue[q]))) {
+    if ((err = call_back(m))) {
         xpu_mark_release(&m->mark);
         return xpu_cl_status(err, "marking");
     }
@@ -225,7 +224,13 @@ static sd_status cl_record(xpu_device *d, xpu_queue q, xpu_mark_fn fn,
     return NULL;
 }
 
-/* The queue that m is in was sent off when m was recorded. */
+static sd_status cl_send(xpu_device *d, xpu_queue q)
+{
+    return xpu_cl_status(api_of(d)->Flush(((cl *)d->impl)->queue[q]),
+                         "sending off");
+}
+
+/* The queue that m is in was sent off before anybody heard of m. */
 static sd_status cl_wait(xpu_device *d, xpu_queue q, xpu_mark *m)
 {
     const cl *v = d->impl;
@@ -362,6 +367,7 @@ static const xpu_device_ops cl_ops = {
     .launch = cl_launch,
     .peek = cl_peek,
     .record = cl_record,
+    .send = cl_send,
     .wait = cl_wait,
     .query = cl_query,
     .forget = cl_forget,

@@ -72,23 +72,24 @@ typedef struct {
     /* For a step of the host between launches: between its memory and the
      * device's, in the order of launches, done on return.  Left out: memcpy. */
     sd_status (*peek)(xpu_device *d, void *to, const void *from, size_t bytes);
-    /* Marks: docs/adr/0020.  All four or none; none: what is put into a queue
+    /* Marks: docs/adr/0020.  All or none, but send and help; none: what is put into a queue
      * has run when the call returns.  COMPUTE by its owner, the rest, query and
      * forget by any thread.
-     * record: *out, a reference, is where q stands now, and what the driver
-     * still holds back of q is sent off.  fn(ctx, st) is called once when it is
-     * reached, perhaps before record returns, on a thread of the driver's: it
-     * may hand over, and nothing else.  Never after an error.
+     * record: *out, a reference, is where q stands now.  fn(ctx, st) is called
+     * once when it is reached, perhaps before record returns, on a thread of the
+     * driver's: it may hand over, and nothing else.  Never after an error.
+     * send: what the driver still holds back of q goes; left out: it does not.
      * wait: what is put into q from now on begins when m is reached, which may
      * be of another device with these ops.
      * query: m was reached, or never will be.  forget: the last reference. */
     sd_status (*record)(xpu_device *d, xpu_queue q, xpu_mark_fn fn, void *ctx,
                         xpu_mark **out);
+    sd_status (*send)(xpu_device *d, xpu_queue q);
     sd_status (*wait)(xpu_device *d, xpu_queue q, xpu_mark *m);
     bool (*query)(const xpu_mark *m);
     void (*forget)(xpu_mark *m);
     /* Lends the driver this thread until m is reached, where the device is the
-     * host's own cores: a device that lends. */
+     * host's own cores: a device that lends.  It needs no send before. */
     void (*help)(xpu_mark *m);
     /* Until q has run, where no mark is to be had.  Left out: it has. */
     sd_status (*sync)(xpu_device *d, xpu_queue q);

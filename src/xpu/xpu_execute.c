@@ -427,11 +427,12 @@ static void launch_now(execution *e)
     xpu_device *d = e->program->dev;
 
     xpu_execution_count(e);
-    xpu_live_add(e);
-    if (is_brief(e) && xpu_stream_try_own(&d->done))
-        launch_with_help(e);
-    else
+    if (is_brief(e) && xpu_stream_try_own(&d->done)) {
+        launch_with_help(e); /* gone before an interrupt could be due */
+    } else {
+        xpu_live_add(e);
         xpu_execution_run(e);
+    }
     xpu_stream_disown(&d->compute);
 }
 

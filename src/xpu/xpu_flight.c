@@ -213,12 +213,24 @@ sd_status xpu_flight_after(xpu_flight *f, xpu_event *ready)
     return st;
 }
 
+/* Who helps sends it off by that.  What cannot be sent is waited for. */
+static void send_off(xpu_flight *f)
+{
+    const xpu_device_ops *ops = f->dev->ops;
+    sd_status st;
+
+    if (f->helped || !ops->send || !(st = ops->send(f->dev, f->queue)))
+        return;
+    sd_status_free(st);
+    sd_status_free(ops->sync(f->dev, f->queue));
+}
+
 void xpu_flight_launched(xpu_flight *f, sd_status st, xpu_event *done)
 {
     xpu_device *d = f->dev;
     xpu_flights *all = &d->flights;
     xpu_mark *m;
-    sd_status bad, late;
+    sd_status bad;
 
     pthread_mutex_lock(&all->lock);
     *all->tail[f->queue] = f;
@@ -227,10 +239,10 @@ void xpu_flight_launched(xpu_flight *f, sd_status st, xpu_event *done)
     pthread_mutex_unlock(&all->lock);
     if ((bad = d->ops->record(d, f->queue, reach, f, &m))) {
         /* What was launched may still write. */
-        late = d->ops->sync(d, f->queue);
-        sd_status_free(late);
+        sd_status_free(d->ops->sync(d, f->queue));
         drop(f, NULL);
     } else {
+        send_off(f);
         if (done)
             xpu_event_queued(done, m);
         lend(f, m);

@@ -1,7 +1,7 @@
 /* LAPACK as the linear algebra of libcall.def needs it.  Its routines are
  * Fortran's: every argument a pointer, matrices by columns; ours are by rows.
  * A row-major matrix read by columns is its transpose, and where that will do
- * (products of it, its singular values) nothing is moved; elsewhere it is
+ * (products of it, its eigenvalues) nothing is moved; elsewhere it is
  * transposed into a workspace and back.
  *
  * Integers have 32 or 64 bits as the library was built.  Single ones are passed

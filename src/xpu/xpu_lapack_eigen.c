@@ -69,7 +69,7 @@ sd_status lapack_eigh(const lapack_job *j, const libcall_eigh *c,
 
 /* ---- singular values ---- */
 
-typedef struct { /* of one gesdd: the transpose's, n by m */
+typedef struct { /* of one gesdd */
     const char *job;
     int64_t m, n, k, mcol, nrow; /* U is m by mcol, V^H nrow by n */
 } svd_form;
@@ -85,19 +85,20 @@ static svd_form svd_form_of(const libcall_svd *c)
     return (svd_form){"S", c->m, c->n, k, k, k};
 }
 
-/* The transpose is conj(V) S U^T: by columns its factors are ours by rows,
- * the one in the other's place. */
+/* Of the matrix itself, though its transpose has the same values and would need
+ * no turning: which small residual comes out of a badly conditioned matrix
+ * depends on it, and people compare the vectors with SciPy's. */
 static void gesdd(const lapack_job *j, const svd_form *f, void *a, char *s,
-                  char *u, char *vh, void *work, int64_t *nwork, void *reals,
+                  void *u, void *vh, void *work, int64_t *nwork, void *reals,
                   void *ints, int64_t *info)
 {
     *info = 0;
     if (j->complex)
-        LAPACK(j, GESDD, f->job, &f->n, &f->m, a, &f->n, s, vh, &f->n, u,
-               &f->mcol, work, nwork, reals, ints, info);
+        LAPACK(j, GESDD, f->job, &f->m, &f->n, a, &f->m, s, u, &f->m, vh,
+               &f->nrow, work, nwork, reals, ints, info);
     else
-        LAPACK(j, GESDD, f->job, &f->n, &f->m, a, &f->n, s, vh, &f->n, u,
-               &f->mcol, work, nwork, ints, info);
+        LAPACK(j, GESDD, f->job, &f->m, &f->n, a, &f->m, s, u, &f->m, vh,
+               &f->nrow, work, nwork, ints, info);
     *info = lapack_info(*info);
 }
 
@@ -108,14 +109,22 @@ static size_t gesdd_reals(const lapack_job *j, const svd_form *f)
     return !j->complex ? 1 : 5 * k * k + 7 * k + 2 * most * k + 2 * k * k;
 }
 
-static void fill_svd_nan(const lapack_job *j, const svd_form *f, char *s,
-                         char *u, char *vh)
+/* Where vectors are wanted, those of matrix b. */
+static void put_svd_vectors(const lapack_job *j, const svd_form *f, bool failed,
+                            const void *u, const void *vh, int64_t b,
+                            char *const *p)
 {
-    lapack_fill_nan(sd_dtype_part(j->type), s, f->k);
-    if (*f->job == 'N')
+    int64_t u_each = f->m * f->mcol, vh_each = f->nrow * f->n;
+    char *to_u = p[2] + (size_t)(b * u_each) * j->size;
+    char *to_vh = p[3] + (size_t)(b * vh_each) * j->size;
+
+    if (failed) {
+        lapack_fill_nan(j->type, to_u, u_each);
+        lapack_fill_nan(j->type, to_vh, vh_each);
         return;
-    lapack_fill_nan(j->type, u, f->m * f->mcol);
-    lapack_fill_nan(j->type, vh, f->nrow * f->n);
+    }
+    lapack_turn(j, to_u, u, f->mcol, f->m, false);
+    lapack_turn(j, to_vh, vh, f->n, f->nrow, false);
 }
 
 sd_status lapack_svd(const lapack_job *j, const libcall_svd *c, char *const *p)
@@ -123,17 +132,21 @@ sd_status lapack_svd(const lapack_job *j, const libcall_svd *c, char *const *p)
     svd_form f = svd_form_of(c);
     size_t count = (size_t)c->m * (size_t)c->n, each = count * j->size;
     int64_t nwork = -1, info;
+    size_t vectors = c->vectors ? 1 : 0; /* of none the areas have one number */
     double ask[2];
-    void *a, *work, *reals, *ints;
-    char *none = (char *)ask; /* where no vectors are wanted */
+    void *a, *u, *vh, *work, *reals, *ints;
     sd_status st;
 
     if ((st = lapack_area(j, LAPACK_A, count, j->size, &a)) ||
+        (st = lapack_area(j, LAPACK_B, vectors * (size_t)(f.m * f.mcol),
+                          j->size, &u)) ||
+        (st = lapack_area(j, LAPACK_C, vectors * (size_t)(f.nrow * f.n),
+                          j->size, &vh)) ||
         (st = lapack_area(j, LAPACK_REALS, gesdd_reals(j, &f), j->part,
                           &reals)) ||
         (st = lapack_area(j, LAPACK_INTS, 8 * (size_t)f.k, 8, &ints)))
         return st;
-    gesdd(j, &f, a, p[1], none, none, ask, &nwork, reals, ints, &info);
+    gesdd(j, &f, a, p[1], u, vh, ask, &nwork, reals, ints, &info);
     if (info < 0)
         return lapack_refused("gesdd", info);
     if ((st = lapack_work(j, ask, 1, &work, &nwork)))
@@ -141,19 +154,17 @@ sd_status lapack_svd(const lapack_job *j, const libcall_svd *c, char *const *p)
     for (int64_t b = 0; b < c->batch; b++) {
         const char *from = p[0] + (size_t)b * each;
         char *s = p[1] + (size_t)(b * f.k) * j->part;
-        char *u =
-            c->vectors ? p[2] + (size_t)(b * f.m * f.mcol) * j->size : none;
-        char *vh =
-            c->vectors ? p[3] + (size_t)(b * f.nrow * f.n) * j->size : none;
 
         info = 1;
-        memcpy(a, from, each);
+        lapack_turn(j, a, from, c->m, c->n, false);
         if (lapack_is_finite(j, from, (int64_t)count))
             gesdd(j, &f, a, s, u, vh, work, &nwork, reals, ints, &info);
         if (info < 0)
             return lapack_refused("gesdd", info);
         if (info)
-            fill_svd_nan(j, &f, s, u, vh);
+            lapack_fill_nan(sd_dtype_part(j->type), s, f.k);
+        if (c->vectors)
+            put_svd_vectors(j, &f, info != 0, u, vh, b, p);
     }
     return NULL;
 }

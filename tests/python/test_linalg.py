@@ -20,6 +20,13 @@ def test_residuals_are_lapacks(python, device, sizes, types):
            env={"SUNDOG_DEVICE": device})
 
 
+def test_singular_vectors_are_lapacks(python):
+    """LAPACK leaves up to 48 roundings of a badly conditioned matrix, and of its
+    transpose as many: in other matrices."""
+    python("linalg_residuals.py", "--sizes", "24,40", "--types", "f64",
+           "--only", "svd", env={"SUNDOG_DEVICE": "host"})
+
+
 def test_rounding_errors_of_one_sign_do_not_add_up(python):
     """Of 100 equal numbers, and of hundreds of rotations, without LAPACK; QR of
     larger matrices is loops of products."""

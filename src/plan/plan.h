@@ -191,24 +191,27 @@ typedef struct {
  * accumulators of the tile lie in a third area.
  *
  *   x: element (m, k) at m * x_m + k * x_k
- *   y: panels of `vectors` vectors of n, y_panel elements from one to the next;
- *      in a panel k has its vectors side by side
+ *   y: panels of `vectors` vectors of n, y_panel elements from one to the next,
+ *      in which k has its vectors side by side, y_k elements from one k to the
+ *      next; where N is several axes, whole rows of the tile instead, of which
+ *      a panel is a part: vectors do not end where panels do
  *   sum: element (m, n) at m * sum_m + n
  *
- * where m counts the positions of axes m and m_in, and k those of k and k_in,
- * from the start of the tile or chain, the last axis fastest; n those of LANE.
- * A tile cuts m; m_in and k_in are whole.  Axes of the sum before k have a
- * chain, or several, each position. */
+ * where m counts the positions of axes m and m_in, n those of n and n_in, and k
+ * those of k and k_in, from the start of the tile or chain, the last axis
+ * fastest.  The last of N's is LANE.  A tile cuts m and n; m_in, n_in and k_in
+ * are whole.  Axes of the sum before k have a chain, or several, each position.
+ */
 typedef struct {
     const plan_node *node;   /* the CONTRACT */
     const plan_node *x, *y;  /* its operands: y is the one that varies on LANE */
-    int m, n, k;             /* axes: of x alone, LANE, the sum's */
-    uint64_t m_in, k_in;
+    int m, n, k;             /* axes: of x alone, of y alone, the sum's */
+    uint64_t m_in, n_in, k_in;
     uint64_t rest;           /* other outer axes: their loops are outside */
     int64_t kt;              /* positions of k and k_in in a chain */
     int rows, vectors;
     int x_along, y_along;    /* the axes along which vectors are read */
-    int64_t x_m, x_k, y_panel, sum_m;    /* in elements */
+    int64_t x_m, x_k, y_panel, y_k, sum_m; /* in elements */
     size_t x_at, y_at, sum_at;           /* bytes, in the scratch */
 } plan_blocks;
 

@@ -59,6 +59,11 @@ void plan_cut_chains(plan_kernel *k)
 
 /* ---- blocks ---- */
 
+static uint64_t outer_axes(const plan_kernel *k)
+{
+    return (1ull << k->nouter) - 1;
+}
+
 /* The one sum of the kernel, where it is a CONTRACT in a stage of its own; or
  * NULL. */
 static const plan_node *only_contract(const plan_kernel *k)
@@ -100,21 +105,40 @@ static int last_of(uint64_t axes)
     return 63 - __builtin_clzll(axes);
 }
 
-/* M: the axes on which x varies and y does not, from the last inwards while
- * they fit a tile; the first of them is cut. */
+/* Of the axes in `left` the last ones, while they fit a tile: the first of them
+ * is cut, the others, *in, are whole. */
+static int axes_of_tile(const plan_kernel *k, uint64_t left, uint64_t *in)
+{
+    for (;;) {
+        int a = last_of(left);
+
+        left &= ~(1ull << a);
+        if (!left || points(k, *in | 1ull << a) > TILE / 2)
+            return a;
+        *in |= 1ull << a;
+    }
+}
+
+/* M: the axes on which x varies and y does not. */
 static bool find_rows(const plan_kernel *k, plan_blocks *b)
 {
-    uint64_t left = b->x->varies & ~b->y->varies & ((1ull << k->nouter) - 1);
+    uint64_t alone = b->x->varies & ~b->y->varies & outer_axes(k);
 
-    if (!left)
-        return false;
-    for (;;) {
-        b->m = last_of(left);
-        left &= ~(1ull << b->m);
-        if (!left || points(k, b->m_in | 1ull << b->m) > TILE / 2)
-            return true;
-        b->m_in |= 1ull << b->m;
-    }
+    if (alone)
+        b->m = axes_of_tile(k, alone, &b->m_in);
+    return alone != 0;
+}
+
+/* N: LANE, and the axes before it on which y varies and x does not.  The rows
+ * of a small image fill few vectors each; and what is copied of x is used for
+ * the columns of a tile only. */
+static void find_columns(const plan_kernel *k, int lane, plan_blocks *b)
+{
+    uint64_t alone = b->y->varies & ~b->x->varies & outer_axes(k);
+
+    b->n = lane;
+    if (last_of(alone) == lane)
+        b->n = axes_of_tile(k, alone, &b->n_in);
 }
 
 /* A chain, of which k is the axis that is cut, or the first. */
@@ -174,36 +198,56 @@ static int tile_rows(int64_t m, int vectors, int lanes, int per_vector)
     return best;
 }
 
+/* Equal tiles of an axis whose positions are `each` rows or columns, at most
+ * `most` positions; whole register tiles of `unit`, or as few in vain as may
+ * be.
+ */
+static void cut_evenly(plan_axis *x, int64_t most, int64_t each, int64_t unit)
+{
+    int64_t n = (x->extent + most - 1) / most, best = most, least = INT64_MAX;
+
+    if (each == 1) {
+        plan_cut_axis(x, round_up((x->extent + n - 1) / n, unit));
+        return;
+    }
+    for (int64_t t = most; t >= (x->extent + n - 1) / n; t--) {
+        int64_t cost = x->extent / t * round_up(t * each, unit) +
+                       round_up(x->extent % t * each, unit);
+
+        if (cost < least) {
+            least = cost;
+            best = t;
+        }
+    }
+    plan_cut_axis(x, best);
+}
+
 /* Tiles: large ones copy less, but all threads should have some. */
 static void cut_tiles(plan_kernel *k, const plan_blocks *b, int units)
 {
     plan_axis *m = &k->axis[b->m], *n = &k->axis[b->n];
     int64_t wide = b->vectors * k->lanes, depth = points(k, b->node->over);
-    int64_t each = points(k, b->m_in), rest = points(k, b->rest);
-    int64_t mt = SD_MIN(m->extent, SD_MAX(TILE / each, 1));
-    int64_t nt = SD_MIN(n->extent, TILE);
+    int64_t each_m = points(k, b->m_in), each_n = points(k, b->n_in);
+    int64_t mt = SD_MIN(m->extent, SD_MAX(TILE / each_m, 1));
+    int64_t nt = SD_MIN(n->extent, SD_MAX(TILE / each_n, 1));
 
     for (;;) {
-        int64_t rows = mt * each;
-        int64_t all =
-            rest * ((m->extent + mt - 1) / mt) * ((n->extent + nt - 1) / nt);
+        int64_t rows = mt * each_m, columns = nt * each_n;
+        int64_t all = points(k, b->rest) * ((m->extent + mt - 1) / mt) *
+                      ((n->extent + nt - 1) / nt);
         bool by_rows = mt > 1 && rows >= 2 * LEAST_TILE;
-        bool by_columns = nt >= 2 * SD_MAX(wide, LEAST_TILE);
+        bool by_columns = nt > 1 && columns >= 2 * SD_MAX(wide, LEAST_TILE);
 
-        if (all >= 2 * (int64_t)units || rows * nt * depth < 2 * TILE_WORK ||
-            (!by_rows && !by_columns))
+        if (all >= 2 * (int64_t)units ||
+            rows * columns * depth < 2 * TILE_WORK || (!by_rows && !by_columns))
             break;
-        if (by_rows && (rows >= nt || !by_columns))
+        if (by_rows && (rows >= columns || !by_columns))
             mt = (mt + 1) / 2;
         else
             nt = (nt + 1) / 2;
     }
-    /* equal tiles, whole register tiles each */
-    mt = (m->extent + mt - 1) / mt;
-    nt = (n->extent + nt - 1) / nt;
-    plan_cut_axis(m,
-                  round_up((m->extent + mt - 1) / mt, each == 1 ? b->rows : 1));
-    plan_cut_axis(n, round_up((n->extent + nt - 1) / nt, wide));
+    cut_evenly(m, mt, each_m, b->rows);
+    cut_evenly(n, nt, each_n, wide);
     for (int a = 0; a < k->nouter; a++)
         if (b->rest >> a & 1)
             plan_cut_axis(&k->axis[a], 1);
@@ -218,18 +262,22 @@ static void lay_out(plan_kernel *k, plan_blocks *b)
     size_t each = sd_dtype_bytes(b->node->dtype);
     int64_t w = k->lanes, wide = b->vectors * w;
     int64_t mt = round_up(k->axis[b->m].tile * points(k, b->m_in), b->rows);
-    int64_t nt = round_up(k->axis[b->n].tile, wide), x;
+    int64_t nt = round_up(k->axis[b->n].tile * points(k, b->n_in), wide), x;
     bool by_rows = b->node->over >> b->x_along & 1;
 
     b->x_m = by_rows ? round_up(b->kt, w) + w : 1;
     b->x_k = by_rows ? 1 : round_up(mt, w) + w;
-    b->y_panel = b->kt * wide + w;
+    b->y_k = b->n_in ? nt + w : wide;
+    b->y_panel = b->n_in ? wide : b->kt * wide + w;
     b->sum_m = nt + w;
     x = by_rows ? mt * b->x_m : b->kt * b->x_k;
     b->x_at = 0;
     b->y_at = round_bytes((size_t)x * each);
-    b->sum_at = b->y_at +
-                round_bytes((size_t)(nt / wide * b->y_panel + w * wide) * each);
+    b->sum_at =
+        b->y_at +
+        round_bytes((size_t)(nt / wide * (b->n_in ? 0 : b->y_panel) +
+                             (b->n_in ? b->kt * b->y_k : 0) + w * b->y_k) *
+                    each);
     k->local_bytes = b->sum_at + round_bytes((size_t)(mt * b->sum_m) * each);
 }
 
@@ -240,13 +288,13 @@ static bool find_sides(const plan_kernel *k, int lane, plan_blocks *b)
 
     b->y = c->arg[c->arg[1]->varies >> lane & 1];
     b->x = c->arg[b->y == c->arg[0]];
-    b->n = lane;
     if ((b->x->varies >> lane & 1) || !(b->y->varies >> lane & 1) ||
         !find_rows(k, b))
         return false;
+    find_columns(k, lane, b);
     find_depth(k, b);
     b->rest =
-        ((1ull << k->nouter) - 1) & ~(1ull << b->m | b->m_in | 1ull << lane);
+        outer_axes(k) & ~(1ull << b->m | b->m_in | 1ull << b->n | b->n_in);
     return true;
 }
 
@@ -254,7 +302,7 @@ bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev)
 {
     const plan_node *c = only_contract(k);
     plan_blocks *b = sd_arena_new(k->arena, plan_blocks);
-    int64_t m, n = k->axis[lane].extent, depth;
+    int64_t m, n, depth;
     int per_vector, last_m, last_k;
 
     if (!c || !is_type(c->dtype) || !k->axis[lane].outer)
@@ -263,6 +311,7 @@ bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev)
     if (!find_sides(k, lane, b))
         return false;
     m = points(k, b->m_in | 1ull << b->m);
+    n = points(k, b->n_in | 1ull << b->n);
     depth = points(k, c->over);
     if (m < LEAST_EXTENT || depth < LEAST_EXTENT || n < dev->lanes / 2 ||
         (double)m * (double)n * (double)depth < LEAST_WORK)

@@ -197,8 +197,8 @@ static void print_blocks(sd_buf *b, const plan_kernel *k)
                ", in registers %d x %d vectors, x along a%d, y along a%d\n",
                p->node->id, p->m,
                k->axis[p->m].tile * (int64_t)plan_points(k, p->m_in), p->n,
-               k->axis[p->n].tile, p->k, p->kt, p->rows, p->vectors, p->x_along,
-               p->y_along);
+               k->axis[p->n].tile * (int64_t)plan_points(k, p->n_in), p->k,
+               p->kt, p->rows, p->vectors, p->x_along, p->y_along);
 }
 
 static void print_kernel_axes(sd_buf *b, const plan_kernel *k)

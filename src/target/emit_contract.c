@@ -11,6 +11,7 @@ typedef struct {
     LLVMValueRef m0, m1, n0, n1; /* the tile */
     LLVMValueRef k0, k1;         /* the chain, on axis k */
     LLVMValueRef first;          /* i1: no chain was before it */
+    int lane;                    /* the kernel's LANE axis */
 } block;
 
 static LLVMValueRef area(emit *e, size_t at)
@@ -52,7 +53,7 @@ static LLVMValueRef local_m(emit *e, const block *t)
 
 static LLVMValueRef local_n(emit *e, const block *t)
 {
-    return local(e, t->b->n, 0, t->n0, 0);
+    return local(e, t->b->n, t->b->n_in, t->n0, 0);
 }
 
 static LLVMValueRef local_k(emit *e, const block *t)
@@ -83,7 +84,7 @@ static LLVMValueRef place_y(emit *e, const plan_blocks *b, LLVMValueRef k,
     LLVMValueRef panel = LLVMBuildUDiv(e->b, n, wide, "");
 
     n = LLVMBuildURem(e->b, n, wide, "");
-    return mad(e, panel, b->y_panel, mad(e, k, b->vectors * e->w, n));
+    return mad(e, panel, b->y_panel, mad(e, k, b->y_k, n));
 }
 
 static void put_y(emit *e, void *ctx)
@@ -125,7 +126,7 @@ static void put_y_turned(emit *e, void *ctx)
     LLVMValueRef k = local_k(e, t), n = local_n(e, t), at;
 
     for (int c = 0; c < e->w; c++) {
-        int copy = emit_canon(e, c * e->axis[b->n].stride, b->y->varies);
+        int copy = emit_canon(e, c * e->axis[t->lane].stride, b->y->varies);
 
         v[c] = emit_splat(e, emit_node_value(e, b->y, copy).re, e->w);
     }
@@ -186,6 +187,11 @@ static uint64_t rows_of(const block *t)
     return t->b->m_in | (uint64_t)1 << t->b->m;
 }
 
+static uint64_t columns_of(const block *t)
+{
+    return t->b->n_in | (uint64_t)1 << t->b->n;
+}
+
 static uint64_t chain_of(const block *t)
 {
     return t->b->k_in | (uint64_t)1 << t->b->k;
@@ -203,28 +209,42 @@ static void copy_x(block *t)
     run_along(t, axis, n, put_x);
 }
 
-static void copy_y(block *t)
+/* Squares of y, inside loops over the last n axes of N, of which the last is
+ * LANE. */
+static void turn_along(block *t, const int *axis, int n)
 {
-    const plan_blocks *b = t->b;
     emit *e = t->e;
-    emit_axis *x = &e->axis[b->n];
-    int axis[EMIT_AXES], n = add_axes(t, axis, 0, chain_of(t));
+    emit_axis *x = &e->axis[*axis];
+    LLVMValueRef to = end_of(t, *axis);
+    int chain[EMIT_AXES];
     emit_loop l;
 
-    if (b->y_along == b->n) {
-        axis[n++] = b->n;
-        run_along(t, axis, n, put_y);
+    emit_axis_open(e, *axis, &l, start_of(t, *axis), to, n > 1 ? 1 : e->w);
+    if (n > 1) {
+        turn_along(t, axis + 1, n - 1);
+        emit_axis_close(e, *axis, &l);
         return;
     }
-    emit_axis_open(e, b->n, &l, t->n0, t->n1, e->w);
     x->n = e->w;
     x->step = 1;
     for (int c = 1; c < e->w; c++)
-        x->mask[c] = LLVMBuildICmp(e->b, LLVMIntSLT,
-                                   emit_position(e, b->n, c * x->stride, false),
-                                   t->n1, "");
-    run_along(t, axis, n, put_y_turned);
-    emit_axis_close(e, b->n, &l);
+        x->mask[c] = LLVMBuildICmp(
+            e->b, LLVMIntSLT, emit_position(e, *axis, c * x->stride, false), to,
+            "");
+    run_along(t, chain, add_axes(t, chain, 0, chain_of(t)), put_y_turned);
+    emit_axis_close(e, *axis, &l);
+}
+
+static void copy_y(block *t)
+{
+    int axis[EMIT_AXES], n = 0;
+
+    if (t->b->y_along != t->lane) {
+        turn_along(t, axis, add_axes(t, axis, 0, columns_of(t)));
+        return;
+    }
+    n = add_axes(t, axis, 0, chain_of(t));
+    run_along(t, axis, add_axes(t, axis, n, columns_of(t)), put_y);
 }
 
 /* ---- register tiles ---- */
@@ -272,8 +292,7 @@ static void step(registers *r, LLVMValueRef at)
 {
     const plan_blocks *b = r->t->b;
     emit *e = r->t->e;
-    LLVMValueRef y =
-        LLVMBuildNSWMul(e->b, at, emit_si(e, b->vectors * e->w), "");
+    LLVMValueRef y = LLVMBuildNSWMul(e->b, at, emit_si(e, b->y_k), "");
     LLVMValueRef x = LLVMBuildNSWMul(e->b, at, emit_si(e, b->x_k), "");
     LLVMValueRef row[8];
 
@@ -340,17 +359,19 @@ static void multiply(block *t)
     registers r = {.t = t,
                    .part = emit_type(e, type),
                    .vec = emit_widen(emit_type(e, type), e->w)};
-    LLVMValueRef off, rows, depth;
+    LLVMValueRef off, rows, columns, depth;
     emit_loop n, m, k;
 
     rows = LLVMBuildNSWMul(e->b, sub(e, t->m1, t->m0),
                            emit_si(e, extent_of(e, b->m_in)), "");
+    columns = LLVMBuildNSWMul(e->b, sub(e, t->n1, t->n0),
+                              emit_si(e, extent_of(e, b->n_in)), "");
     depth = LLVMBuildNSWMul(e->b, sub(e, t->k1, t->k0),
                             emit_si(e, extent_of(e, b->k_in)), "");
     r.acc = sd_arena_array(e->a, LLVMValueRef, b->rows * b->vectors);
     for (int i = 0; i < b->rows * b->vectors; i++)
         r.acc[i] = emit_alloca(e, r.vec);
-    emit_loop_open(e, &n, emit_si(e, 0), sub(e, t->n1, t->n0), wide);
+    emit_loop_open(e, &n, emit_si(e, 0), columns, wide);
     off = LLVMBuildUDiv(e->b, n.at, emit_si(e, wide), "");
     off = LLVMBuildNSWMul(e->b, off, emit_si(e, b->y_panel), "");
     r.y = LLVMBuildGEP2(e->b, r.part, area(e, b->y_at), &off, 1, "");
@@ -422,8 +443,13 @@ static void run_depth(block *t, uint64_t axes)
 void emit_blocks(emit *e, LLVMValueRef m0, LLVMValueRef m1, LLVMValueRef n0,
                  LLVMValueRef n1)
 {
-    block t = {
-        .e = e, .b = e->k->blocks, .m0 = m0, .m1 = m1, .n0 = n0, .n1 = n1};
+    block t = {.e = e,
+               .b = e->k->blocks,
+               .m0 = m0,
+               .m1 = m1,
+               .n0 = n0,
+               .n1 = n1,
+               .lane = e->lane};
 
     run_depth(&t, t.b->node->over & ~chain_of(&t));
     e->block_m = m0;
@@ -433,7 +459,7 @@ void emit_blocks(emit *e, LLVMValueRef m0, LLVMValueRef m1, LLVMValueRef n0,
 emit_value emit_block_sum(emit *e, const plan_node *n, int copy)
 {
     const plan_blocks *b = e->k->blocks;
-    LLVMValueRef at = local(e, b->n, 0, e->block_n, copy);
+    LLVMValueRef at = local(e, b->n, b->n_in, e->block_n, copy);
 
     at = mad(e, local(e, b->m, b->m_in, e->block_m, copy), b->sum_m, at);
     return emit_mem_read(e, n->dtype, area(e, b->sum_at), at, e->w);

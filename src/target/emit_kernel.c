@@ -193,9 +193,19 @@ static void outer_lane(nest *t, int i)
                     go_inside, &in);
 }
 
+/* Is axis a the outermost of those that a tile of blocks has? */
+static bool begins_blocks(const emit *e, int a)
+{
+    const plan_blocks *b = e->k->blocks;
+    uint64_t outer = (1ull << e->k->nouter) - 1;
+
+    return b && a == __builtin_ctzll(outer & ~(b->rest | 1ull << e->lane));
+}
+
 static void outer(nest *t, int i)
 {
     emit *e = t->e;
+    const plan_blocks *b = e->k->blocks;
     emit_loop l;
     int a;
 
@@ -205,9 +215,9 @@ static void outer(nest *t, int i)
         return;
     }
     a = t->order[i];
-    if (e->k->blocks && a == e->k->blocks->m)
-        emit_blocks(e, t->range[a].lo, t->range[a].hi, t->range[e->lane].lo,
-                    t->range[e->lane].hi);
+    if (begins_blocks(e, a))
+        emit_blocks(e, t->range[b->m].lo, t->range[b->m].hi, t->range[b->n].lo,
+                    t->range[b->n].hi);
     if (a == e->lane) {
         outer_lane(t, i);
     } else if (e->k->axis[a].place == PLAN_UNROLL) {

@@ -312,12 +312,95 @@ static bool product_is_chain(const product *p, world *w)
     return bad == 0;
 }
 
+/* So are convolutions, over the kernel in the order of memory: here channels,
+ * then the window, where a chain ends with a channel.  Images are small, so
+ * that columns of a block are rows of an image, or whole images. */
+typedef struct {
+    int images, channels, features, size, window, groups;
+} convolution;
+
+static const convolution convolutions[] = {
+    {3, 40, 20, 14, 3, 1}, {7, 20, 33, 7, 3, 1}, {2, 12, 7, 21, 5, 1},
+    {5, 9, 40, 3, 3, 1},   {2, 6, 8, 40, 1, 1},  {1, 300, 30, 13, 3, 1},
+    {3, 32, 48, 11, 3, 2}, {2, 48, 24, 9, 3, 3}, {2, 20, 40, 10, 3, 20},
+};
+
+static float window_sum(const convolution *c, const float *x, const float *w)
+{
+    int k = c->window, n = c->size, depth = c->channels / c->groups;
+    int chunk = depth * k * k > 320 ? 256 / (k * k) : depth;
+    float sum = 0, chain = 0;
+
+    for (int i = 0; i < depth; i++) {
+        if (i && i % chunk == 0) {
+            sum += chain;
+            chain = 0;
+        }
+        for (int j = 0; j < k * k; j++)
+            chain =
+                fmaf(x[(i * n + j / k) * n + j % k], w[i * k * k + j], chain);
+    }
+    return sum + chain;
+}
+
+static bool convolution_is_chain(const convolution *c, world *w)
+{
+    sd_arena *a = sd_arena_create();
+    int to = c->size - c->window + 1, depth = c->channels / c->groups;
+    const char *text = sd_arena_fmt(
+        a,
+        "HloModule m\nENTRY e { a = f32[%d,%d,%d,%d] parameter(0) b = "
+        "f32[%d,%d,%d,%d] parameter(1) ROOT r = f32[%d,%d,%d,%d] "
+        "convolution(a, b), window={size=%dx%d}, dim_labels=bf01_oi01->bf01, "
+        "feature_group_count=%d }",
+        c->images, c->channels, c->size, c->size, c->features, depth, c->window,
+        c->window, c->images, c->features, to, to, c->window, c->window,
+        c->groups);
+    program prog = {sd_arena_fmt(a, "convolution of %d x %d x %d", c->images,
+                                 c->channels, c->size),
+                    0, text};
+    hlo_module *m = parse(a, &prog);
+    hlo_value arg[2], want = hlo_value_make(a, m->entry->root->shape);
+    float *out = want.data;
+    thunk_program *t;
+    sd_options opt;
+    int bad = 1;
+
+    sd_options_from_env(&opt);
+    for (int i = 0; i < 2; i++) {
+        arg[i] = hlo_value_make(a, m->entry->param[i]->shape);
+        fill(&arg[i], (uint64_t)i + 5);
+    }
+    for (int i = 0; i < c->images * c->features * to * to; i++) {
+        int image = i / (to * to * c->features);
+        int f = i / (to * to) % c->features,
+            group = f * c->groups / c->features;
+
+        out[i] = window_sum(
+            c,
+            (float *)arg[0].data +
+                ((image * c->channels + group * depth) * c->size +
+                 i / to % to) *
+                    c->size +
+                i % to,
+            (float *)arg[1].data + f * depth * c->window * c->window);
+    }
+    t = compile(a, &prog, w, &opt, false);
+    if (t)
+        bad = run(a, &prog, w, t, arg, 2, &want, 1);
+    thunk_program_release(t);
+    sd_arena_destroy(a);
+    return bad == 0;
+}
+
 static void test_products_are_chains(void **state)
 {
     int bad = 0;
 
     for (size_t i = 0; i < SD_COUNTOF(products); i++)
         bad += !product_is_chain(&products[i], *state);
+    for (size_t i = 0; i < SD_COUNTOF(convolutions); i++)
+        bad += !convolution_is_chain(&convolutions[i], *state);
     assert_int_equal(bad, 0);
 }
 

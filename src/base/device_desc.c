@@ -1,6 +1,12 @@
 /* The devices that can be described without being there. */
 #include "device_desc.h"
 
+const device_kind_info device_kind_table[] = {
+#define DEVICE_KIND(id, name, title, open, code) [DEVICE_##id] = {name, title},
+#include "device_kinds.def"
+#undef DEVICE_KIND
+};
+
 static const device_desc table[] = {
 #define DEVICE(n, k, l, u, g, s, local, cache, f, lib) \
     {.kind = k, \

@@ -6,8 +6,14 @@
 
 #include "base.h"
 
-typedef enum { DEVICE_HOST, DEVICE_CL, DEVICE_CUDA, DEVICE_KIND_COUNT }
-    device_kind;
+typedef enum {
+#define DEVICE_KIND(id, name, title, open, code) DEVICE_##id,
+#include "device_kinds.def"
+#undef DEVICE_KIND
+    DEVICE_KIND_COUNT
+} device_kind;
+typedef struct { const char *name, *title; } device_kind_info;
+extern const device_kind_info device_kind_table[DEVICE_KIND_COUNT];
 #define DEVICE_ANY ((1u << DEVICE_KIND_COUNT) - 1)
 typedef enum { DEVICE_HAS_F64 = 1, DEVICE_HAS_F16 = 2, DEVICE_HAS_AVX512 = 4,
                DEVICE_HAS_SUBGROUPS = 8 } device_feature;

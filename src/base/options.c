@@ -6,6 +6,17 @@
 #include <strings.h>
 #include <unistd.h>
 
+/* Of the kinds of devices those that can be opened. */
+static const char device_words[] = "auto"
+#define OPEN(f)                                  ", " #f
+#define NONE                                     ""
+#define DEVICE_KIND(id, name, title, open, code) open
+#include "device_kinds.def"
+#undef DEVICE_KIND
+#undef NONE
+#undef OPEN
+    ;
+
 const sd_option_info sd_option_table[SD_OPT_COUNT] = {
 #define STR              SD_T_STR, 0, 0, NULL
 #define WORD(words)      SD_T_WORD, 0, 0, words

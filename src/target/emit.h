@@ -19,6 +19,7 @@
 
 #include "base.h"
 #include "device_desc.h"
+#include "devlib.h"
 #include "plan.h"
 
 enum { EMIT_AXIS_COPIES = 64, EMIT_MAX_LANES = 16, EMIT_AXES = 64,
@@ -76,6 +77,7 @@ struct emit {
     LLVMModuleRef m;
     LLVMBuilderRef b;
     const device_desc *dev;
+    devlib_target devlib;
     const plan_kernel *k;
     sd_status st;       /* the first thing that could not be done */
     bool gpu;

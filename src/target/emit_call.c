@@ -4,17 +4,7 @@
 #include <llvm-c/BitReader.h>
 #include <llvm-c/Linker.h>
 
-#include "devlib.h"
 #include "emit.h"
-
-static devlib_target target_of(const device_desc *d)
-{
-    if (d->kind == DEVICE_CL)
-        return DEVLIB_SPIRV;
-    if (d->kind == DEVICE_CUDA)
-        return DEVLIB_PTX;
-    return d->lanes == 16 ? DEVLIB_X86_V4 : DEVLIB_X86_V3;
-}
 
 /* Its attributes name the build's machine and would stop inlining. */
 static void make_ours(emit *e, LLVMValueRef fn)
@@ -112,7 +102,7 @@ static LLVMValueRef find_or_link(emit *e, const char *name, LLVMTypeRef t)
 
     if (fn)
         return fn;
-    f = devlib_find(target_of(e->dev), name);
+    f = devlib_find(e->devlib, name);
     if (!f)
         return NULL;
     return e->quick && f->code_bytes ? add_code(e, f, t, true)
@@ -122,7 +112,7 @@ static LLVMValueRef find_or_link(emit *e, const char *name, LLVMTypeRef t)
 LLVMValueRef emit_devlib_kernel(emit *e, const char *name, LLVMTypeRef t)
 {
     LLVMValueRef fn = LLVMGetNamedFunction(e->m, name);
-    const devlib_function *f = devlib_find(target_of(e->dev), name);
+    const devlib_function *f = devlib_find(e->devlib, name);
 
     if (!fn && f)
         fn = f->code_bytes ? add_code(e, f, t, false) : link_bitcode(e, f);
@@ -235,7 +225,7 @@ LLVMValueRef emit_devlib(emit *e, const char *stem, LLVMTypeRef elem,
 LLVMValueRef emit_devlib_code(emit *e, const char *name, LLVMTypeRef result,
                               LLVMValueRef *arg, int narg)
 {
-    const devlib_function *f = devlib_find(target_of(e->dev), name);
+    const devlib_function *f = devlib_find(e->devlib, name);
     LLVMValueRef fn = LLVMGetNamedFunction(e->m, name);
     LLVMTypeRef pt[8], t;
 

@@ -42,16 +42,22 @@ typedef struct {
 
 /* ---- LLVM, once a process ---- */
 
+/* NULL: nothing makes code for devices of that kind. */
+static const target_ops *const code_of[] = {
+#define CODE(t)                                  &target_##t
+#define NONE                                     NULL
+#define DEVICE_KIND(id, name, title, open, code) [DEVICE_##id] = code,
+#include "device_kinds.def"
+#undef DEVICE_KIND
+#undef NONE
+#undef CODE
+};
+
 static void start_llvm(void)
 {
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-    LLVMInitializeSPIRVTargetInfo();
-    LLVMInitializeSPIRVTarget();
-    LLVMInitializeSPIRVTargetMC();
-    LLVMInitializeSPIRVAsmPrinter();
+    for (size_t i = 0; i < SD_COUNTOF(code_of); i++)
+        if (code_of[i])
+            code_of[i]->start();
 }
 
 static void need_llvm(void)
@@ -59,13 +65,6 @@ static void need_llvm(void)
     static pthread_once_t once = PTHREAD_ONCE_INIT; /* LLVM's own registry */
 
     pthread_once(&once, start_llvm);
-}
-
-static const target_ops *ops_of(const device_desc *dev)
-{
-    return dev->kind == DEVICE_HOST ? &target_x86
-           : dev->kind == DEVICE_CL ? &target_spirv
-                                    : NULL;
 }
 
 const char *target_version(void)
@@ -91,7 +90,7 @@ static sd_status module_init(module *mod, const device_desc *dev)
 {
     need_llvm();
     mod->dev = dev;
-    mod->ops = ops_of(dev);
+    mod->ops = code_of[dev->kind];
     if (!mod->ops)
         return sd_error(SD_UNIMPLEMENTED,
                         "no code generator for %s: there are those of host "
@@ -286,6 +285,7 @@ static sd_status emit_batch(batch *b)
 
     if (st)
         return st;
+    e.devlib = mod->ops->devlib(e.dev);
     e.a = sd_arena_create();
     e.cx = mod->cx;
     e.m = mod->m =
@@ -387,9 +387,9 @@ static void mark_repeated(const thunk_seq *s, bool in_loop, bool *repeated)
 }
 
 /* It runs neither for long, nor again and again in one run. */
-static bool is_quick(const plan *p, const plan_kernel *k, bool repeated)
+static bool is_quick(const target_ops *ops, const plan_kernel *k, bool repeated)
 {
-    if (p->program->device.kind != DEVICE_HOST)
+    if (!ops || !ops->on_host)
         return false;
     if (k->call) /* its work is in code that the build made */
         return true;
@@ -431,7 +431,7 @@ static void cut(batches *all, const plan *p, const int *kernel, int n,
 }
 
 /* together: as one module, with care unless all are quick. */
-static batches make_batches(const plan *p, bool together)
+static batches make_batches(const plan *p, const target_ops *ops, bool together)
 {
     int n = p->nkernel, nquick = 0, ncareful = 0;
     batches all = {sd_arena_array(p->arena, int, n + 1),
@@ -441,7 +441,7 @@ static batches make_batches(const plan *p, bool together)
 
     mark_repeated(&p->program->seq, false, repeated);
     for (int i = 0; i < n; i++)
-        if (is_quick(p, p->kernel[i], repeated[i]))
+        if (is_quick(ops, p->kernel[i], repeated[i]))
             all.kernel[nquick++] = i;
         else
             careful[ncareful++] = i;
@@ -462,17 +462,18 @@ static batches make_batches(const plan *p, bool together)
 /* Where each operation is to have a kernel of its own loops are steps too. */
 static const target_ops *loops_first(plan *p, const sd_options *opt)
 {
-    if (p->program->device.kind == DEVICE_HOST &&
-        (!opt || sd_opt_bool(opt, SD_OPT_FUSE)))
+    const target_ops *ops = code_of[p->program->device.kind];
+
+    if (ops && ops->on_host && (!opt || sd_opt_bool(opt, SD_OPT_FUSE)))
         target_loops(p);
-    return ops_of(&p->program->device);
+    return ops;
 }
 
 sd_status target_build(plan *p, const sd_options *opt, sd_shelf *shelf,
                        sd_pool *pool, target_hook hook, void *ctx)
 {
     const target_ops *ops = loops_first(p, opt);
-    batches all = make_batches(p, hook || (ops && ops->one_module));
+    batches all = make_batches(p, ops, hook || (ops && ops->one_module));
     taking t = {p, all.b, all.n, hook, ctx};
     batch *b = all.b;
     int n = all.n;
@@ -503,7 +504,7 @@ sd_status target_build(plan *p, const sd_options *opt, sd_shelf *shelf,
 
 sd_status target_check(const plan *p)
 {
-    batches all = make_batches(p, false);
+    batches all = make_batches(p, code_of[p->program->device.kind], false);
     sd_status st = NULL;
 
     for (int i = 0; i < all.n && !st; i++) {

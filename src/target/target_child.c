@@ -16,7 +16,6 @@
 #include <llvm-c/BitReader.h>
 #include <llvm-c/BitWriter.h>
 #include <llvm-c/ErrorHandling.h>
-#include <llvm-c/Target.h>
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -123,10 +122,7 @@ static void start_llvm(LLVMContextRef cx)
 {
     LLVMInstallFatalErrorHandler(give_up);
     LLVMContextSetDiagnosticHandler(cx, on_diagnostic, NULL);
-    LLVMInitializeSPIRVTargetInfo();
-    LLVMInitializeSPIRVTarget();
-    LLVMInitializeSPIRVTargetMC();
-    LLVMInitializeSPIRVAsmPrinter();
+    target_spirv.start();
 }
 
 /* What the parent's process had open is none of ours.  Linux before 5.9 has no

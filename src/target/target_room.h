@@ -5,15 +5,22 @@
 #include <llvm-c/Core.h>
 #include <llvm-c/TargetMachine.h>
 
+#include "devlib.h"
 #include "target.h"
 
+/* A target: the columns and functions of one kind of code.  device_kinds.def
+ * says which kind of device has which. */
 typedef struct {
     thunk_bin_kind kind;
     const char *triple;
+    void (*start)(void); /* LLVM's registry, once a process */
+    devlib_target (*devlib)(const device_desc *dev); /* its device library */
     unsigned global_as, local_as; /* address spaces */
     bool one_module;              /* all kernels of a program together */
     bool in_child;                /* code generation: see target_child.c */
     bool reuse;                   /* a machine serves one module after another */
+    bool on_host;                 /* kernels are functions that a thread calls:
+                                     loops and quick code make sense */
     /* quick: code is wanted soon more than it is wanted fast */
     LLVMTargetMachineRef (*machine)(const device_desc *dev, bool quick);
     void (*prepare)(LLVMModuleRef m, LLVMContextRef cx); /* may be NULL */

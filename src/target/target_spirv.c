@@ -1,5 +1,7 @@
 /* SPIR-V in OpenCL's flavour, by LLVM's own target.  Without FP_CONTRACT
  * metadata every kernel is marked ContractionOff, which is what we want. */
+#include <llvm-c/Target.h>
+
 #include "target_room.h"
 
 static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
@@ -19,6 +21,20 @@ static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
     LLVMDisposeMessage(message);
     LLVMDisposeTargetMachineOptions(o);
     return tm;
+}
+
+static void start(void)
+{
+    LLVMInitializeSPIRVTargetInfo();
+    LLVMInitializeSPIRVTarget();
+    LLVMInitializeSPIRVTargetMC();
+    LLVMInitializeSPIRVAsmPrinter();
+}
+
+static devlib_target library(const device_desc *dev)
+{
+    (void)dev;
+    return DEVLIB_SPIRV;
 }
 
 static void add_version(LLVMModuleRef m, LLVMContextRef cx, const char *name,
@@ -128,6 +144,8 @@ const target_ops target_spirv = {.kind = THUNK_BIN_SPIRV,
                                  .local_as = 3,
                                  .one_module = true,
                                  .in_child = true,
+                                 .start = start,
+                                 .devlib = library,
                                  .machine = machine,
                                  .prepare = prepare,
                                  .passes = passes,

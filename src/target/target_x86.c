@@ -1,6 +1,7 @@
 /* x86-64: relocatable ELF objects for our own loader.  Vectors come from the
  * emitters, so no vectoriser runs; what is left for passes is cleaning up. */
 #include <elf.h>
+#include <llvm-c/Target.h>
 
 #include "target_room.h"
 
@@ -25,6 +26,19 @@ static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
     LLVMDisposeMessage(message);
     LLVMDisposeTargetMachineOptions(o);
     return tm;
+}
+
+static void start(void)
+{
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+}
+
+static devlib_target library(const device_desc *dev)
+{
+    return dev->lanes == 16 ? DEVLIB_X86_V4 : DEVLIB_X86_V3;
 }
 
 static const char *passes(bool calls_devlib)
@@ -70,6 +84,9 @@ static sd_status check_imports(const char *data, size_t bytes)
 
 const target_ops target_x86 = {.kind = THUNK_BIN_X86,
                                .triple = "x86_64-unknown-linux-gnu",
+                               .start = start,
+                               .devlib = library,
+                               .on_host = true,
                                .machine = machine,
                                .passes = passes,
                                .reuse = true,

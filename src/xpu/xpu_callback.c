@@ -62,9 +62,8 @@ static sd_status exchange(const xpu_run *r, const thunk *t,
 
     if (st)
         return st;
-    if (r->dev->ops->peek) /* the host does not see the memory */
-        return call_on_copy(r, c, at, bytes, is_send);
-    return call(r->dev, c, at, bytes);
+    return r->dev->ops->shared_memory ? call(r->dev, c, at, bytes)
+                                      : call_on_copy(r, c, at, bytes, is_send);
 }
 
 sd_status xpu_run_send(const xpu_run *r, const thunk *t)

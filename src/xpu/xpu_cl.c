@@ -374,6 +374,7 @@ static const xpu_device_ops cl_ops = {
     .help = cl_help,
     .sync = cl_sync,
     .close = cl_close,
+    .code_is_drivers = true,
 };
 
 static void driver_close(void *driver)
@@ -422,7 +423,7 @@ static sd_status open_device(xpu_client *c, xpu_cl_driver *driver,
     return st ? st : make_queue(v, &v->now);
 }
 
-sd_status xpu_cl_open(xpu_client *c, const sd_options *opt, bool cpu_too)
+sd_status xpu_cl_open(xpu_client *c, const sd_options *opt, bool chosen)
 {
     xpu_cl_driver *d = calloc(1, sizeof *d);
     sd_status st;
@@ -430,7 +431,7 @@ sd_status xpu_cl_open(xpu_client *c, const sd_options *opt, bool cpu_too)
 
     if (!d)
         return sd_no_memory(sizeof *d);
-    if ((st = xpu_cl_find(d, opt, cpu_too))) {
+    if ((st = xpu_cl_find(d, opt, chosen))) {
         free(d);
         return st;
     }

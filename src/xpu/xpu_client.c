@@ -17,7 +17,8 @@ sd_status xpu_client_add(xpu_client *c, const xpu_device_ops *ops,
         free(d);
         return sd_no_memory(sizeof *d);
     }
-    d->ops = ops;
+    d->filled = xpu_ops_filled(ops);
+    d->ops = &d->filled;
     d->client = c;
     d->id = c->ndev;
     snprintf(name, sizeof name, "xpu%d", d->id);
@@ -60,8 +61,7 @@ static void finish_device(xpu_device *d)
         xpu_flights_finish(&d->flights);
     for (int m = 0; m < XPU_MEM_COUNT; m++)
         xpu_cache_finish(&d->cache[m]);
-    if (d->ops->close)
-        d->ops->close(d);
+    d->ops->close(d);
     pthread_mutex_destroy(&d->launch_lock);
     free(d);
 }
@@ -95,34 +95,53 @@ static void close_devices(xpu_client *c)
     c->driver_close = NULL;
 }
 
-/* A GPU when there is one, else the host.  That there is none is no news; that
- * one fails is. */
-static sd_status open_auto(xpu_client *c, const sd_options *opt)
-{
-    sd_status st = xpu_cl_open(c, opt, false);
+/* NULL: devices of that kind cannot be opened. */
+static sd_status (*const open_kind[])(xpu_client *c, const sd_options *opt,
+                                      bool chosen) = {
+#define OPEN(f)                                  xpu_##f##_open
+#define NONE                                     NULL
+#define DEVICE_KIND(id, name, title, open, code) [DEVICE_##id] = open,
+#include "device_kinds.def"
+#undef DEVICE_KIND
+#undef NONE
+#undef OPEN
+};
 
-    if (!st)
-        return NULL;
-    close_devices(c);
+/* That there is no GPU is no news; that one fails is. */
+static void leave_alone(const char *title, sd_status st)
+{
     if (st->code == SD_NOT_FOUND)
-        sd_log(SD_LOG_INFO, "no OpenCL GPU: %s", st->message);
+        sd_log(SD_LOG_INFO, "no %s: %s", title, st->message);
     else
-        sd_log(SD_LOG_WARN,
-               "the OpenCL GPU is left alone, the host is used: %s",
+        sd_log(SD_LOG_WARN, "the %s is left alone, the host is used: %s", title,
                st->message);
     sd_status_free(st);
-    return xpu_host_open(c, opt);
+}
+
+/* A GPU when there is one, else the host. */
+static sd_status open_any(xpu_client *c, const sd_options *opt)
+{
+    for (int k = DEVICE_KIND_COUNT - 1; k > DEVICE_HOST; k--) {
+        sd_status st;
+
+        if (!open_kind[k])
+            continue;
+        if (!(st = open_kind[k](c, opt, false)))
+            return NULL;
+        close_devices(c);
+        leave_alone(device_kind_table[k].title, st);
+    }
+    return open_kind[DEVICE_HOST](c, opt, false);
 }
 
 static sd_status open_devices(xpu_client *c, const sd_options *opt)
 {
     const char *which = sd_opt_str(opt, SD_OPT_DEVICE);
 
-    if (!strcmp(which, "host"))
-        return xpu_host_open(c, opt);
-    if (!strcmp(which, "cl"))
-        return xpu_cl_open(c, opt, true);
-    return open_auto(c, opt);
+    for (int k = 0; k < DEVICE_KIND_COUNT; k++)
+        if (open_kind[k] && !strcmp(which, device_kind_table[k].name))
+            return open_kind[k](c, opt, true);
+    return open_any(c, opt);
 }
 
 sd_status xpu_client_create(const sd_options *opt, xpu_client **out)
@@ -215,6 +234,11 @@ sd_status xpu_device_sync(xpu_device *d)
     xpu_stream_drain(&d->transfer);
     xpu_flight_drain(d);
     return NULL;
+}
+
+bool xpu_device_is_like(const xpu_device *x, const xpu_device *y)
+{
+    return x->desc.kind == y->desc.kind;
 }
 
 bool xpu_device_is_mine(xpu_device *d)

@@ -1,5 +1,6 @@
 /* xpu_device: what the files of this room share.  A device is a table of
- * functions; a slot left out has the meaning written beside it.
+ * functions.  A slot left out has the meaning written beside it: xpu_default.c
+ * fills it in when the device is added, so who calls a slot need not ask.
  *
  * Unless said otherwise a slot is called by the thread that owns the device's
  * compute stream at that moment, so never by two threads at once. */
@@ -67,13 +68,14 @@ typedef struct {
     sd_status (*begin)(xpu_device *d, xpu_module *m);
     sd_status (*launch)(xpu_device *d, xpu_module *m, int kernel,
                         void **slot);
-    /* Left out: the device has no libraries (desc.libs is 0). */
+    /* Left out: the device has no libraries (desc.libs is 0), and no program
+     * that calls one is loaded. */
     sd_status (*libcall)(xpu_device *d, const thunk *t, void *const *ptr);
     /* For a step of the host between launches: between its memory and the
      * device's, in the order of launches, done on return.  Left out: memcpy. */
     sd_status (*peek)(xpu_device *d, void *to, const void *from, size_t bytes);
-    /* Marks: docs/adr/0020.  All or none, but send and help; none: what is put into a queue
-     * has run when the call returns.  COMPUTE by its owner, the rest, query and
+    /* Marks: docs/adr/0020.  All or none, but send and help; none, which record
+     * tells (NULL): what is put into a queue has run when the call returns.  COMPUTE by its owner, the rest, query and
      * forget by any thread.
      * record: *out, a reference, is where q stands now.  fn(ctx, st) is called
      * once when it is reached, perhaps before record returns, on a thread of the
@@ -93,9 +95,19 @@ typedef struct {
     void (*help)(xpu_mark *m);
     /* Until q has run, where no mark is to be had.  Left out: it has. */
     sd_status (*sync)(xpu_device *d, xpu_queue q);
-    void (*close)(xpu_device *d); /* frees d->impl */
-    bool shared_memory; /* pinned host memory is device memory */
+    void (*close)(xpu_device *d); /* frees d->impl; left out: there is none */
+    /* The host reads and writes the device's memory as its own, and pinned host
+     * memory is device memory.  Without it no copy or peek is left out. */
+    bool shared_memory;
+    /* A program's code is only for the driver that it was built for. */
+    bool code_is_drivers;
 } xpu_device_ops;
+/* The table with no slot left out that has a meaning then: xpu_default.c. */
+xpu_device_ops xpu_ops_filled(const xpu_device_ops *ops);
+/* What copy_between means where it is left out, and between two kinds. */
+sd_status xpu_copy_through_host(xpu_device *to_dev, void *to,
+                                xpu_device *from_dev, const void *from,
+                                size_t bytes);
 
 /* ---- streams: xpu_stream.c ---- */
 
@@ -225,7 +237,8 @@ void xpu_memory_free(xpu_device *d, xpu_memory mem, void *p, int cls);
 /* ---- device and client ---- */
 
 struct xpu_device {
-    const xpu_device_ops *ops;
+    const xpu_device_ops *ops; /* &filled */
+    xpu_device_ops filled;
     xpu_client *client; /* borrowed */
     int id;
     device_desc desc;
@@ -268,13 +281,15 @@ struct xpu_client {
 bool xpu_device_is_mine(xpu_device *d);
 xpu_client *xpu_client_retain(xpu_client *c);
 void xpu_client_release(xpu_client *c);
-/* A device of the client with ops and desc set by the caller afterwards. */
+/* A device of the client, whose desc the caller sets afterwards. */
 sd_status xpu_client_add(xpu_client *c, const xpu_device_ops *ops,
                          xpu_device **out);
-sd_status xpu_host_open(xpu_client *c, const sd_options *opt);
-/* NOT_FOUND: no library or no device that fits; cpu_too: an OpenCL CPU is
- * good enough. */
-sd_status xpu_cl_open(xpu_client *c, const sd_options *opt, bool cpu_too);
+/* Of the same kind: marks and copies go from one to the other. */
+bool xpu_device_is_like(const xpu_device *x, const xpu_device *y);
+/* One a kind (device_kinds.def).  NOT_FOUND: no library or no device that fits;
+ * chosen: the user asked for this kind, so an OpenCL CPU is good enough. */
+sd_status xpu_host_open(xpu_client *c, const sd_options *opt, bool chosen);
+sd_status xpu_cl_open(xpu_client *c, const sd_options *opt, bool chosen);
 
 /* ---- interrupts: xpu_interrupt.c counts them, xpu_live.c ends runs ---- */
 

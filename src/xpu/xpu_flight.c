@@ -205,7 +205,7 @@ sd_status xpu_flight_after(xpu_flight *f, xpu_event *ready)
             return xpu_event_error(ready);
         xpu_event_await_queued(ready);
     }
-    if (m->dev->ops != f->dev->ops)
+    if (!xpu_device_is_like(m->dev, f->dev))
         st = xpu_event_wait(ready);
     else if (m->dev != f->dev || m->queue != f->queue)
         st = follow(f, ready, m);
@@ -219,7 +219,7 @@ static void send_off(xpu_flight *f)
     const xpu_device_ops *ops = f->dev->ops;
     sd_status st;
 
-    if (f->helped || !ops->send || !(st = ops->send(f->dev, f->queue)))
+    if (f->helped || !(st = ops->send(f->dev, f->queue)))
         return;
     sd_status_free(st);
     sd_status_free(ops->sync(f->dev, f->queue));

@@ -298,11 +298,12 @@ static sd_status open_one(xpu_client *c, const sd_options *opt)
     return describe(d, opt, h);
 }
 
-sd_status xpu_host_open(xpu_client *c, const sd_options *opt)
+sd_status xpu_host_open(xpu_client *c, const sd_options *opt, bool chosen)
 {
     int64_t n = sd_opt_int(opt, SD_OPT_HOST_DEVICES);
     sd_status st = NULL;
 
+    (void)chosen; /* there is one everywhere */
     for (int64_t i = 0; i < n && !st; i++)
         st = open_one(c, opt);
     return st;

@@ -109,11 +109,8 @@ static sd_status copy_aliases(const execution *e)
         if (e->alias[i] < 0)
             continue;
         from = e->arg[e->alias[i]];
-        if (d->ops->copy)
-            st = d->ops->copy(d, XPU_COMPUTE, e->out[i]->ptr, from->ptr,
-                              from->bytes);
-        else
-            memcpy(e->out[i]->ptr, from->ptr, from->bytes);
+        st = d->ops->copy(d, XPU_COMPUTE, e->out[i]->ptr, from->ptr,
+                          from->bytes);
     }
     return st;
 }
@@ -138,8 +135,7 @@ static sd_status walk(execution *e, void *temp)
 
     set_bases(e, temp);
     d->cancel = &e->cancel;
-    if (!(d->ops->begin && (st = d->ops->begin(d, x->module))) &&
-        !(st = copy_aliases(e)))
+    if (!(st = d->ops->begin(d, x->module)) && !(st = copy_aliases(e)))
         st = xpu_run_program(&r);
     d->cancel = outer;
     return st;

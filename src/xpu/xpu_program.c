@@ -45,7 +45,7 @@ static sd_status check_device(const xpu_device *d, const thunk_program *p)
                         "built for %s, loaded on %s, which has no AVX-512: "
                         "compile it here, or with SUNDOG_CPU_LEVEL=v3 for both",
                         p->device.name, d->desc.name);
-    if (d->desc.kind == DEVICE_CL && *p->device.driver &&
+    if (d->ops->code_is_drivers && *p->device.driver &&
         strcmp(p->device.driver, d->desc.driver))
         return sd_error(SD_PRECONDITION,
                         "built for the driver '%s', loaded on '%s': compile it "
@@ -86,10 +86,7 @@ static sd_status load_constants(xpu_program *x)
     if (st)
         return st;
     x->constants = at;
-    if (d->ops->copy_in)
-        return d->ops->copy_in(d, at, p->constants, p->constant_bytes);
-    memcpy(at, p->constants, p->constant_bytes);
-    return NULL;
+    return d->ops->copy_in(d, at, p->constants, p->constant_bytes);
 }
 
 static void destroy(xpu_program *x)

@@ -11,20 +11,12 @@
 
 static sd_status copy_in(xpu_device *d, void *to, const void *from, size_t n)
 {
-    if (d->ops->copy_in && n)
-        return d->ops->copy_in(d, to, from, n);
-    if (n)
-        memcpy(to, from, n);
-    return NULL;
+    return n ? d->ops->copy_in(d, to, from, n) : NULL;
 }
 
 static sd_status copy_out(xpu_device *d, void *to, const void *from, size_t n)
 {
-    if (d->ops->copy_out && n)
-        return d->ops->copy_out(d, to, from, n);
-    if (n)
-        memcpy(to, from, n);
-    return NULL;
+    return n ? d->ops->copy_out(d, to, from, n) : NULL;
 }
 
 /* ---- strides ---- */
@@ -91,7 +83,7 @@ static sd_status copy_in_strided(xpu_buffer *b, const void *data, int rank,
     uint8_t *dense;
     sd_status st;
 
-    if (!b->dev->ops->copy_in) {
+    if (b->dev->ops->shared_memory) {
         gather(b->ptr, data, rank, b->dim, stride, piece);
         return NULL;
     }
@@ -120,24 +112,13 @@ typedef struct {
 static sd_status copy_between(xpu_buffer *to, xpu_buffer *from)
 {
     xpu_device *d = to->dev;
-    void *stage;
-    sd_status st;
 
     if (!to->bytes)
         return NULL;
-    if (d->ops->copy_between && d->ops == from->dev->ops)
+    if (xpu_device_is_like(d, from->dev))
         return d->ops->copy_between(d, to->ptr, from->dev, from->ptr,
                                     to->bytes);
-    if (!d->ops->copy_in && !from->dev->ops->copy_out) {
-        memcpy(to->ptr, from->ptr, to->bytes);
-        return NULL;
-    }
-    if (!(stage = malloc(to->bytes)))
-        return sd_no_memory(to->bytes);
-    if (!(st = copy_out(from->dev, stage, from->ptr, to->bytes)))
-        st = copy_in(d, to->ptr, stage, to->bytes);
-    free(stage);
-    return st;
+    return xpu_copy_through_host(d, to->ptr, from->dev, from->ptr, to->bytes);
 }
 
 static void finish(transfer *t, sd_status st)

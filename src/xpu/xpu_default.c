@@ -1,0 +1,87 @@
+/* What the slots mean that a device leaves out of its table: xpu_device.h has
+ * each meaning beside its slot.  They are filled in once, when the device is
+ * added. */
+#include "xpu_device.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* ---- of memory that the host sees ---- */
+
+static sd_status copy_now(xpu_device *d, xpu_queue q, void *to,
+                          const void *from, size_t bytes)
+{
+    (void)d;
+    (void)q;
+    memmove(to, from, bytes);
+    return NULL;
+}
+
+static sd_status transfer_now(xpu_device *d, void *to, const void *from,
+                              size_t bytes)
+{
+    (void)d;
+    memcpy(to, from, bytes);
+    return NULL;
+}
+
+/* ---- where there is nothing to do ---- */
+
+static sd_status begin_nothing(xpu_device *d, xpu_module *m)
+{
+    (void)d;
+    (void)m;
+    return NULL;
+}
+
+static sd_status nothing_waits(xpu_device *d, xpu_queue q)
+{
+    (void)d;
+    (void)q;
+    return NULL;
+}
+
+static void close_nothing(xpu_device *d)
+{
+    (void)d;
+}
+
+/* ---- all ---- */
+
+sd_status xpu_copy_through_host(xpu_device *to_dev, void *to,
+                                xpu_device *from_dev, const void *from,
+                                size_t bytes)
+{
+    void *stage;
+    sd_status st;
+
+    if (from_dev->ops->shared_memory)
+        return to_dev->ops->copy_in(to_dev, to, from, bytes);
+    if (to_dev->ops->shared_memory)
+        return from_dev->ops->copy_out(from_dev, to, from, bytes);
+    if (!(stage = malloc(bytes)))
+        return sd_no_memory(bytes);
+    if (!(st = from_dev->ops->copy_out(from_dev, stage, from, bytes)))
+        st = to_dev->ops->copy_in(to_dev, to, stage, bytes);
+    free(stage);
+    return st;
+}
+
+xpu_device_ops xpu_ops_filled(const xpu_device_ops *ops)
+{
+    xpu_device_ops f = *ops;
+
+    assert(f.shared_memory || (f.copy && f.copy_in && f.copy_out && f.peek));
+#define FILL(slot, with) f.slot = f.slot ? f.slot : (with)
+    FILL(copy, copy_now);
+    FILL(copy_in, transfer_now);
+    FILL(copy_out, transfer_now);
+    FILL(copy_between, xpu_copy_through_host);
+    FILL(peek, transfer_now);
+    FILL(begin, begin_nothing);
+    FILL(send, nothing_waits);
+    FILL(sync, nothing_waits);
+    FILL(close, close_nothing);
+#undef FILL
+    return f;
+}

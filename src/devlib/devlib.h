@@ -24,18 +24,9 @@ typedef struct {
 /* NULL when there is none of that name: sorted table, binary search. */
 const devlib_function *devlib_find(devlib_target t, const char *name);
 
-/* Scalar build for folding: dl_<function>_f32 and _f64, and conversions. */
-#define DEVLIB_UNARY(X) \
-    X(exp) X(expm1) X(log) X(log1p) X(sin) X(cos) X(tan) X(tanh) X(logistic) \
-    X(cbrt) X(erf) X(rsqrt)
-#define DEVLIB_BINARY(X) X(pow) X(atan2) X(rem)
-#define X(f) float dl_##f##_f32(float); double dl_##f##_f64(double);
-DEVLIB_UNARY(X)
-#undef X
-#define X(f) float dl_##f##_f32(float, float); double dl_##f##_f64(double, double);
-DEVLIB_BINARY(X)
-#undef X
-/* Bits of a narrow float to and from f32, and from f64 rounded once. */
+/* The scalar build, for folding, has dl_<function>_f32 and _f64 of each row of
+ * hlo_ops.def that names a function: who calls them declares them from there.
+ * And conversions: bits of a narrow float to and from f32, and from f64 rounded once. */
 #define DEVLIB_NARROW(X) \
     X(f16, uint16_t) X(bf16, uint16_t) X(f4e2m1fn, uint8_t) \
     X(f6e2m3fn, uint8_t) X(f6e3m2fn, uint8_t) \

@@ -12,7 +12,7 @@
 #include "base.h"
 
 typedef enum {
-#define OP(id, name, cls, types, props, ulp, element) HLO_##id,
+#define OP(id, name, cls, types, props, ulp, fn, element) HLO_##id,
 #include "hlo_ops.def"
 #undef OP
     HLO_OP_COUNT
@@ -44,6 +44,7 @@ enum { HLO_P_COMM = 1, HLO_P_ASSOC = 2, HLO_P_REGION = 4, HLO_P_EFFECT = 8,
 typedef struct {
     const char *name;
     uint8_t cls, types, props, ulp;
+    const char *fn; /* dl_<fn>_f32, dl_<fn>_f64 compute it; or NULL */
 } hlo_op_info;
 extern const hlo_op_info hlo_op_table[HLO_OP_COUNT];
 bool hlo_op_of_name(const char *s, size_t len, hlo_op *out);

@@ -50,11 +50,17 @@ enum {
 };
 
 const hlo_op_info hlo_op_table[HLO_OP_COUNT] = {
-#define OP(id, name, cls, types, props, ulp, element) \
-    [HLO_## \
-        id] = {name, (uint8_t)(cls), (uint8_t)(types), (uint8_t)(props), ulp},
+#define FN1(f) #f
+#define FN2(f) #f
+#define NONE   NULL
+#define OP(id, name, cls, types, props, ulp, fn, element) \
+    [HLO_##id] = { \
+        name, (uint8_t)(cls), (uint8_t)(types), (uint8_t)(props), ulp, fn},
 #include "hlo_ops.def"
 #undef OP
+#undef NONE
+#undef FN2
+#undef FN1
 };
 
 bool hlo_op_of_name(const char *s, size_t len, hlo_op *out)

@@ -239,7 +239,7 @@ static int no_element(void)
     return 0;
 }
 
-#define OP(id, name, cls, types, props, ulp, element) \
+#define OP(id, name, cls, types, props, ulp, fn, element) \
     case HLO_##id: \
         return element;
 #define NONE no_element()

@@ -3,40 +3,45 @@
  * build, so that a folded value has the bits of a computed one. */
 #include "passes_priv.h"
 
-#include "devlib.h"
-
 enum { MAX_RESULT = 4096, MAX_OPERAND = 1 << 20, MAX_ARGS = 16 };
 
-typedef struct {
-    float (*f32)(float);
-    double (*f64)(double);
-} unary_fn;
-typedef struct {
-    float (*f32)(float, float);
-    double (*f64)(double, double);
-} binary_fn;
+/* The scalar build of the device library. */
+#define FN1(f) \
+    float dl_##f##_f32(float); \
+    double dl_##f##_f64(double);
+#define FN2(f) \
+    float dl_##f##_f32(float, float); \
+    double dl_##f##_f64(double, double);
+#include "hlo_functions.def"
 
-#define FN(op, f) [HLO_##op] = {dl_##f##_f32, dl_##f##_f64}
-static const unary_fn unary_fns[HLO_OP_COUNT] = {
-    FN(EXP, exp),   FN(EXPM1, expm1), FN(LOG, log),     FN(LOG1P, log1p),
-    FN(SIN, sin),   FN(COS, cos),     FN(TAN, tan),     FN(TANH, tanh),
-    FN(CBRT, cbrt), FN(ERF, erf),     FN(RSQRT, rsqrt), FN(LOGISTIC, logistic)};
-static const binary_fn binary_fns[HLO_OP_COUNT] = {
-    FN(POWER, pow), FN(ATAN2, atan2), FN(REMAINDER, rem)};
-#undef FN
+typedef struct {
+    float (*unary_f32)(float);
+    double (*unary_f64)(double);
+    float (*binary_f32)(float, float);
+    double (*binary_f64)(double, double);
+} device_function;
+static const device_function functions[HLO_OP_COUNT] = {
+#define FN1(f) .unary_f32 = dl_##f##_f32, .unary_f64 = dl_##f##_f64
+#define FN2(f) .binary_f32 = dl_##f##_f32, .binary_f64 = dl_##f##_f64
+#define OP(id, name, cls, types, props, ulp, fn, element) [HLO_##id] = {fn},
+#define NONE
+#include "hlo_ops.def"
+#undef NONE
+#undef OP
+#undef FN2
+#undef FN1
+};
 
 static bool is_device_function(const hlo_inst *in)
 {
     sd_dtype t = pass_dtype(in);
 
-    return (t == SD_F32 || t == SD_F64) &&
-           (unary_fns[in->op].f32 || binary_fns[in->op].f32);
+    return (t == SD_F32 || t == SD_F64) && hlo_info(in)->fn;
 }
 
 static void apply(const hlo_inst *in, hlo_value *out)
 {
-    const unary_fn *u = &unary_fns[in->op];
-    const binary_fn *b = &binary_fns[in->op];
+    const device_function *f = &functions[in->op];
     int64_t n = sd_shape_count(in->shape);
     const void *x = in->arg[0]->u.literal.data;
     const void *y = in->narg > 1 ? in->arg[1]->u.literal.data : NULL;
@@ -44,12 +49,12 @@ static void apply(const hlo_inst *in, hlo_value *out)
     for (int64_t i = 0; i < n; i++)
         if (pass_dtype(in) == SD_F32)
             ((float *)out->data)[i] =
-                y ? b->f32(((const float *)x)[i], ((const float *)y)[i])
-                  : u->f32(((const float *)x)[i]);
+                y ? f->binary_f32(((const float *)x)[i], ((const float *)y)[i])
+                  : f->unary_f32(((const float *)x)[i]);
         else
-            ((double *)out->data)[i] =
-                y ? b->f64(((const double *)x)[i], ((const double *)y)[i])
-                  : u->f64(((const double *)x)[i]);
+            ((double *)out->data)[i] = y ? f->binary_f64(((const double *)x)[i],
+                                                         ((const double *)y)[i])
+                                         : f->unary_f64(((const double *)x)[i]);
 }
 
 /* What the evaluator computes with the bits that a device would. */

@@ -103,9 +103,10 @@ static LLVMValueRef do_div(elt *p, LLVMValueRef *x)
     return int_divide(p, x, false);
 }
 
-static LLVMValueRef from_devlib(elt *p, LLVMValueRef *x, int n,
-                                const char *name)
+/* By the device function that the op's row names. */
+static LLVMValueRef from_devlib(elt *p, LLVMValueRef *x)
 {
+    const hlo_op_info *op = &hlo_op_table[p->op];
     emit *e = p->e;
 
     if (!is_float(p)) {
@@ -113,14 +114,14 @@ static LLVMValueRef from_devlib(elt *p, LLVMValueRef *x, int n,
         return x[0];
     }
     return emit_devlib(
-        e, sd_arena_fmt(e->a, "dl_%s_%s", name, sd_dtype_name(p->t)),
-        emit_type(e, p->t), x, n);
+        e, sd_arena_fmt(e->a, "dl_%s_%s", op->fn, sd_dtype_name(p->t)),
+        emit_type(e, p->t), x, op->cls == HLO_C_BINARY ? 2 : 1);
 }
 
 static LLVMValueRef do_rem(elt *p, LLVMValueRef *x)
 {
     if (is_float(p))
-        return from_devlib(p, x, 2, "rem");
+        return from_devlib(p, x);
     return int_divide(p, x, true);
 }
 
@@ -234,17 +235,12 @@ static LLVMValueRef do_power(elt *p, LLVMValueRef *x)
     LLVMValueRef fn, v;
 
     if (is_float(p))
-        return from_devlib(p, x, 2, "pow");
+        return from_devlib(p, x);
     fn = emit_power_function(p->e, t, p->t);
     v = LLVMBuildCall2(p->b, LLVMFunctionType(t, arg, 2, 0), fn, x, 2, "");
     if (p->e->gpu)
         LLVMSetInstructionCallConv(v, LLVMSPIRFUNCCallConv);
     return wrapped(p, v);
-}
-
-static LLVMValueRef do_atan2(elt *p, LLVMValueRef *x)
-{
-    return from_devlib(p, x, 2, "atan2");
 }
 
 /* ---- bits ---- */
@@ -401,17 +397,8 @@ static LLVMValueRef do_sqrt(elt *p, LLVMValueRef *x)
     return emit_intrinsic(p->e, "llvm.sqrt", p->type, x, 1);
 }
 
-static LLVMValueRef do_function(elt *p, LLVMValueRef *x)
-{
-    static const char *const name[HLO_OP_COUNT] = {
-        [HLO_RSQRT] = "rsqrt",       [HLO_CBRT] = "cbrt", [HLO_EXP] = "exp",
-        [HLO_EXPM1] = "expm1",       [HLO_LOG] = "log",   [HLO_LOG1P] = "log1p",
-        [HLO_LOGISTIC] = "logistic", [HLO_SIN] = "sin",   [HLO_COS] = "cos",
-        [HLO_TAN] = "tan",           [HLO_TANH] = "tanh", [HLO_ERF] = "erf"};
-
-    return from_devlib(p, x, 1, name[p->op]);
-}
-
+/* What has instructions, for some types at least; the rest is the device
+ * library's, by the op table. */
 static const elt_fn table[HLO_OP_COUNT] = {[HLO_ABS] = do_abs,
                                            [HLO_NEGATE] = do_neg,
                                            [HLO_SIGN] = do_sign,
@@ -424,18 +411,6 @@ static const elt_fn table[HLO_OP_COUNT] = {[HLO_ABS] = do_abs,
                                            [HLO_POPCNT] = do_popcnt,
                                            [HLO_CLZ] = do_clz,
                                            [HLO_SQRT] = do_sqrt,
-                                           [HLO_RSQRT] = do_function,
-                                           [HLO_CBRT] = do_function,
-                                           [HLO_EXP] = do_function,
-                                           [HLO_EXPM1] = do_function,
-                                           [HLO_LOG] = do_function,
-                                           [HLO_LOG1P] = do_function,
-                                           [HLO_LOGISTIC] = do_function,
-                                           [HLO_SIN] = do_function,
-                                           [HLO_COS] = do_function,
-                                           [HLO_TAN] = do_function,
-                                           [HLO_TANH] = do_function,
-                                           [HLO_ERF] = do_function,
                                            [HLO_ADD] = do_add,
                                            [HLO_SUBTRACT] = do_sub,
                                            [HLO_MULTIPLY] = do_mul,
@@ -444,7 +419,6 @@ static const elt_fn table[HLO_OP_COUNT] = {[HLO_ABS] = do_abs,
                                            [HLO_MAXIMUM] = do_max,
                                            [HLO_MINIMUM] = do_min,
                                            [HLO_POWER] = do_power,
-                                           [HLO_ATAN2] = do_atan2,
                                            [HLO_AND] = do_and,
                                            [HLO_OR] = do_or,
                                            [HLO_XOR] = do_xor,
@@ -507,32 +481,33 @@ static emit_value bitcast_value(emit *e, emit_value x, sd_dtype from,
 
 /* ---- all ---- */
 
-static emit_value part_of(emit *e, emit_value x, sd_dtype t, int op)
+/* Of a complex value, or of a real one, whose imaginary part is 0. */
+static emit_value part_of(emit_value x, int op)
 {
     emit_value v = {op == HLO_IMAG ? x.im : x.re, NULL};
 
-    (void)t;
     if (!v.re)
         v.re = emit_fp_like(x.re, 0.0);
-    (void)e;
     return v;
 }
 
 static emit_value one_op(elt *p, sd_dtype t, int narg, emit_value *arg)
 {
-    emit *e = p->e;
+    elt_fn fn = table[p->op];
     emit_value v = {NULL, NULL};
     LLVMValueRef x[8];
 
     if (emit_is_complex(t))
         return complex_op(p, arg);
-    if (!table[p->op] || emit_is_narrow_float(t)) {
-        has_no_code(e, p->op, t);
+    if (!fn && hlo_op_table[p->op].fn)
+        fn = from_devlib;
+    if (!fn || emit_is_narrow_float(t)) {
+        has_no_code(p->e, p->op, t);
         return arg[0];
     }
     for (int i = 0; i < narg; i++)
         x[i] = arg[i].re;
-    v.re = table[p->op](p, x);
+    v.re = fn(p, x);
     return v;
 }
 
@@ -564,7 +539,7 @@ static emit_value any_op(emit *e, int op, const hlo_inst *in, sd_dtype t,
         return v;
     case HLO_REAL:
     case HLO_IMAG:
-        return part_of(e, arg[0], arg_t[0], op);
+        return part_of(arg[0], op);
     case HLO_COMPLEX:
         return (emit_value){arg[0].re, arg[1].re};
     default:

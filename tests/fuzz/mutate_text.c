@@ -47,7 +47,7 @@ static const char *const words[] = {
     "bf16", "f16", "f32", "f64", "c64", "c128",     "token",      "i1",
     "i8",   "i16", "i32", "i64", "ui8", "ui32",     "true",       "false",
     "nan",  "inf", "LT",  "GT",  "EQ",  "NE",       "TOTALORDER",
-#define OP(id, name, cls, types, props, ulp, element) name,
+#define OP(id, name, cls, types, props, ulp, fn, element) name,
 #include "hlo_ops.def"
 #undef OP
 };

@@ -22,7 +22,7 @@
         __auto_type v_ = (v); \
         __builtin_memcpy(p, &v_, sizeof v_); \
     })
-#define X(f) \
+#define FN1(f) \
     void lanes_##f##_f32(const float *x, float *r) \
     { \
         KEEP(dl_##f##_f32_x8(LOAD(f32v, x)), r); \
@@ -31,9 +31,10 @@
     { \
         KEEP(dl_##f##_f64_x8(LOAD(f64v, x)), r); \
     }
-DEVLIB_UNARY(X)
-#undef X
-#define X(f) \
+#define FN2(f)
+#include "hlo_functions.def"
+#define FN1(f)
+#define FN2(f) \
     void lanes_##f##_f32(const float *x, const float *y, float *r) \
     { \
         KEEP(dl_##f##_f32_x8(LOAD(f32v, x), LOAD(f32v, y)), r); \
@@ -42,8 +43,7 @@ DEVLIB_UNARY(X)
     { \
         KEEP(dl_##f##_f64_x8(LOAD(f64v, x), LOAD(f64v, y)), r); \
     }
-DEVLIB_BINARY(X)
-#undef X
+#include "hlo_functions.def"
 #define NARROW_uint8_t  u8v
 #define NARROW_uint16_t u16v
 #define X(t, u) \

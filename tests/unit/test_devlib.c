@@ -20,6 +20,14 @@
 #include "devlib.h"
 #include "skip.h"
 
+#define FN1(f) \
+    float dl_##f##_f32(float); \
+    double dl_##f##_f64(double);
+#define FN2(f) \
+    float dl_##f##_f32(float, float); \
+    double dl_##f##_f64(double, double);
+#include "hlo_functions.def"
+
 #define N32 400000
 #define N64 20000
 
@@ -378,16 +386,16 @@ static void narrow_floats_agree_with_base(void **state)
 
 /* ---- the same bits in 8 lanes by clang ---- */
 
-#define X(f) \
+#define FN1(f) \
     void lanes_##f##_f32(const float *, float *); \
     void lanes_##f##_f64(const double *, double *);
-DEVLIB_UNARY(X)
-#undef X
-#define X(f) \
+#define FN2(f)
+#include "hlo_functions.def"
+#define FN1(f)
+#define FN2(f) \
     void lanes_##f##_f32(const float *, const float *, float *); \
     void lanes_##f##_f64(const double *, const double *, double *);
-DEVLIB_BINARY(X)
-#undef X
+#include "hlo_functions.def"
 #define X(t, u) void lanes_##t(const float *, u *, float *);
 DEVLIB_NARROW(X)
 #undef X
@@ -417,7 +425,7 @@ static void lanes_give_the_same_bits(void **state)
         print_message(name ": %a and %a\n", (double)(a), (double)(b)); \
         bad++; \
     }
-#define X(f) \
+#define FN1(f) \
     lanes_##f##_f32(x, r); \
     lanes_##f##_f64(dx, dr); \
     for (int j = 0; j < 8; j++) { \
@@ -426,9 +434,10 @@ static void lanes_give_the_same_bits(void **state)
         CHECK(#f "_f32", q, r[j]) \
         CHECK(#f "_f64", dq, dr[j]) \
     }
-        DEVLIB_UNARY(X)
-#undef X
-#define X(f) \
+#define FN2(f)
+#include "hlo_functions.def"
+#define FN1(f)
+#define FN2(f) \
     lanes_##f##_f32(x, y, r); \
     lanes_##f##_f64(dx, dy, dr); \
     for (int j = 0; j < 8; j++) { \
@@ -437,8 +446,7 @@ static void lanes_give_the_same_bits(void **state)
         CHECK(#f "_f32", q, r[j]) \
         CHECK(#f "_f64", dq, dr[j]) \
     }
-        DEVLIB_BINARY(X)
-#undef X
+#include "hlo_functions.def"
 #define X(t, u) \
     { \
         u c[8], one; \
@@ -467,10 +475,9 @@ static void every_function_is_found(void **state)
     assert_non_null(devlib_find(DEVLIB_X86_V4, name "_x16")); \
     assert_non_null(devlib_find(DEVLIB_SPIRV, name)); \
     assert_null(devlib_find(DEVLIB_SPIRV, name "_x8"));
-#define X(f) HAS("dl_" #f "_f32") HAS("dl_" #f "_f64")
-    DEVLIB_UNARY(X)
-    DEVLIB_BINARY(X)
-#undef X
+#define FN1(f) HAS("dl_" #f "_f32") HAS("dl_" #f "_f64")
+#define FN2(f) FN1(f)
+#include "hlo_functions.def"
 #define X(t, u) \
     HAS("dl_" #t "_to_f32") HAS("dl_f32_to_" #t) HAS("dl_f64_to_" #t)
     DEVLIB_NARROW(X)
@@ -508,17 +515,17 @@ static void nans_of_bf16_values_round_like_numbers(void **state)
     for (uint32_t i = 0; i <= 0xffff; i++) {
         float x = of_bf16(i);
 
-#define X(f) holds_when_rounded(#f, dl_##f##_f32(x));
-        DEVLIB_UNARY(X)
-#undef X
+#define FN1(f) holds_when_rounded(#f, dl_##f##_f32(x));
+#define FN2(f)
+#include "hlo_functions.def"
         for (size_t k = 0; k < SD_COUNTOF(other); k++) {
             float y = of_bf16(other[k]);
 
-#define X(f) \
+#define FN1(f)
+#define FN2(f) \
     holds_when_rounded(#f, dl_##f##_f32(x, y)); \
     holds_when_rounded(#f, dl_##f##_f32(y, x));
-            DEVLIB_BINARY(X)
-#undef X
+#include "hlo_functions.def"
         }
     }
 }

@@ -23,7 +23,7 @@
 
 /* What the op table says of an element, as text: E(int, float, complex). */
 static const char *const element_text[HLO_OP_COUNT] = {
-#define OP(id, name, cls, types, props, ulp, element) [HLO_##id] = #element,
+#define OP(id, name, cls, types, props, ulp, fn, element) [HLO_##id] = #element,
 #include "hlo_ops.def"
 #undef OP
 };

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MAX_CALLS = 1024, SMALL_FLOPS = 1 << 25 };
+enum { MAX_CALLS = 1024, SMALL_FLOPS = 1 << 23 };
 
 /* ---- opening ---- */
 

@@ -111,6 +111,7 @@ struct emit {
     LLVMValueRef local; /* GPU: the group's local memory */
     bool calls_devlib;
     bool quick;         /* device functions stay calls */
+    bool keeps_memory;  /* a function of a loop: small memory is local */
     emit_reduction **row; /* of a kernel with `rows` */
     int nrow;
     LLVMValueRef row_from; /* the tile's first position of LANE */

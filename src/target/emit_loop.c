@@ -52,6 +52,7 @@ static void make_kernel(looper *l, const plan_kernel *k)
         return;
     own = sd_arena_copy(e->a, k, sizeof *k);
     own->name = sd_arena_fmt(e->a, "%s.%s", l->k->name, k->name);
+    e->keeps_memory = is_inlined(l, k);
     l->st = emit_kernel(e, own);
     LLVMSetLinkage(e->fn, LLVMInternalLinkage);
     add_attribute(e, e->fn, is_inlined(l, k) ? "alwaysinline" : "noinline");

@@ -94,54 +94,83 @@ static void scatter(emit *e, sd_dtype part, LLVMValueRef v, LLVMValueRef p,
               part);
 }
 
-/* The one element that a mask known by now allows, or -1.  LLVM 22 makes of a
- * masked store of such a vector that was narrowed a store of the wide element,
- * over its neighbours. */
-static int only_lane(LLVMValueRef mask)
+typedef struct { int first, n; } run; /* of lanes; n is 0 where none is known */
+
+/* The lanes that a mask known by now allows, where they are neighbours. */
+static run known_run(LLVMValueRef mask)
 {
-    int only = -1;
+    run r = {.n = 0};
 
     for (int i = 0; LLVMIsConstant(mask) && i < emit_width(mask); i++) {
         LLVMValueRef on = LLVMGetAggregateElement(mask, (unsigned)i);
 
         if (!on || !LLVMIsAConstantInt(on))
-            return -1;
-        if (LLVMConstIntGetZExtValue(on) && only >= 0)
-            return -1;
-        if (LLVMConstIntGetZExtValue(on))
-            only = i;
+            return (run){0};
+        if (!LLVMConstIntGetZExtValue(on))
+            continue;
+        if (r.n && r.first + r.n != i)
+            return (run){0};
+        r.first = r.n ? r.first : i;
+        r.n++;
     }
-    return only;
+    return r;
+}
+
+/* The lanes that are read or written without a mask, as a vector of their own.
+ * One lane always is: LLVM 22 makes of a masked store of such a vector that was
+ * narrowed a store of the wide element, over its neighbours.  Inside a loop
+ * that is a kernel all are, because LLVM keeps in registers only what is never
+ * read or written under a mask: of a carry of 3 numbers, <3 x float>. */
+static run unmasked_run(const emit *e, LLVMValueRef mask)
+{
+    run r = known_run(mask);
+
+    return r.n == 1 || e->keeps_memory ? r : (run){0};
+}
+
+/* x in the lanes of r, zero in the others. */
+static LLVMValueRef put_run(emit *e, LLVMValueRef zero, LLVMValueRef x, run r)
+{
+    int lane[EMIT_MAX_LANES], w = emit_width(zero);
+
+    if (r.n == 1)
+        return LLVMBuildInsertElement(
+            e->b, zero, x, LLVMConstInt(e->i32, (unsigned)r.first, 0), "");
+    for (int i = 0; i < w; i++) /* r.n: the first of the zeros after x */
+        lane[i] = i >= r.first && i < r.first + r.n ? i - r.first : r.n;
+    return emit_shuffle(e, x, LLVMConstNull(LLVMTypeOf(x)), lane, w);
 }
 
 LLVMValueRef emit_vector_read(emit *e, sd_dtype part, LLVMValueRef p,
                               LLVMValueRef mask, int w)
 {
     LLVMValueRef zero = LLVMConstNull(emit_widen(emit_mem_type(e, part), w));
-    LLVMValueRef x, at;
-    int only = mask ? only_lane(mask) : -1;
+    run r = {0};
 
     if (!mask)
         return plain_load(e, part, p, w);
-    if (only < 0)
+    r = unmasked_run(e, mask);
+    if (!r.n)
         return masked_load(e, part, p, mask, zero);
-    x = plain_load(e, part, element(e, part, p, emit_i64(e, only)), 1);
-    at = LLVMConstInt(e->i32, (unsigned)only, 0);
-    return LLVMBuildInsertElement(e->b, zero, x, at, "");
+    p = element(e, part, p, emit_i64(e, r.first));
+    return put_run(e, zero, plain_load(e, part, p, r.n), r);
 }
 
 static void vector_put(emit *e, sd_dtype part, LLVMValueRef v, LLVMValueRef p,
                        LLVMValueRef mask)
 {
-    int only = mask ? only_lane(mask) : -1;
+    run r = {0};
 
-    if (!mask)
+    if (!mask) {
         plain_store(e, part, v, p);
-    else if (only < 0)
+        return;
+    }
+    r = unmasked_run(e, mask);
+    if (!r.n)
         masked_store(e, part, v, p, mask);
     else
-        plain_store(e, part, emit_extract(e, v, only, 1),
-                    element(e, part, p, emit_i64(e, only)));
+        plain_store(e, part, emit_extract(e, v, r.first, r.n),
+                    element(e, part, p, emit_i64(e, r.first)));
 }
 
 static LLVMValueRef reversed(emit *e, LLVMValueRef v)

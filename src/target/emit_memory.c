@@ -94,7 +94,9 @@ static void scatter(emit *e, sd_dtype part, LLVMValueRef v, LLVMValueRef p,
               part);
 }
 
-typedef struct { int first, n; } run; /* of lanes; n is 0 where none is known */
+typedef struct {
+    int first, n;
+} run; /* of lanes; n is 0 where none is known */
 
 /* The lanes that a mask known by now allows, where they are neighbours. */
 static run known_run(LLVMValueRef mask)

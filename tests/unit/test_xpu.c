@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "xpu_by_hand.h"
+#include "xpu_device.h"
 
 /* ---- tests ---- */
 
@@ -354,6 +355,30 @@ static void test_large_transfers(void **state)
     xpu_client_destroy(c);
 }
 
+/* Large copies are shared out among threads; those onto themselves are not. */
+static void test_large_copies(void **state)
+{
+    enum { N = 5 * (1 << 18) + 3, BEHIND = 100 };
+    xpu_client *c = open_client("3", "1");
+    xpu_device *d = xpu_client_device(c, 0);
+    uint8_t *from = malloc(N), *to = malloc(N);
+
+    (void)state;
+    for (int64_t i = 0; i < N; i++)
+        from[i] = (uint8_t)(i * i / 256 + i);
+    if (d->ops->shared_memory) {
+        ok(d->ops->copy(d, XPU_COMPUTE, to, from, N));
+        assert_memory_equal(to, from, N);
+        ok(d->ops->copy(d, XPU_COMPUTE, to + BEHIND, to, N - BEHIND));
+        assert_memory_equal(to + BEHIND, from, N - BEHIND);
+        ok(d->ops->copy(d, XPU_COMPUTE, to, to + BEHIND, N - BEHIND));
+        assert_memory_equal(to, from, N - BEHIND);
+    }
+    free(from);
+    free(to);
+    xpu_client_destroy(c);
+}
+
 /* Memory of the caller's is used as it lies, and given back once. */
 static void test_views(void **state)
 {
@@ -588,6 +613,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_strided_transfers),
         cmocka_unit_test(test_empty_transfers),
         cmocka_unit_test(test_large_transfers),
+        cmocka_unit_test(test_large_copies),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_dispatch),
     };

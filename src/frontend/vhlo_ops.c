@@ -471,8 +471,7 @@ void op_fft(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     if (!in)
         return;
     in->u.fft.type = (hlo_fft_type)type;
-    in->u.fft.length = len.at;
-    in->u.fft.n = len.n;
+    in->u.fft.length = len;
     bind(im, op, in);
 }
 

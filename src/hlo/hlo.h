@@ -161,7 +161,7 @@ struct hlo_inst {
         struct { const void *data; size_t bytes; } literal; /* constant; dense */
         struct { int64_t index; } param, tuple;  /* parameter, gte */
         struct { int exponent, mantissa; } precision;
-        struct { hlo_fft_type type; const int64_t *length; int n; } fft;
+        struct { hlo_fft_type type; hlo_dims length; } fft;
         struct { hlo_rng_algo algo; hlo_rng_distribution distribution; } rng;
         struct { bool left, lower, unit; hlo_transpose_kind trans; } linalg;
         struct { double epsilon; int64_t feature; } norm;
@@ -169,6 +169,7 @@ struct hlo_inst {
         struct { hlo_fusion_kind kind; } fusion;
         const hlo_custom *custom;
         const hlo_collective *coll;
+        const void *block; /* any of these: dot, conv, gather, custom, coll */
     } u;
     const char *op_name, *source_file; /* JAX's; may be NULL */
     int source_line;
@@ -304,6 +305,9 @@ bool hlo_is_elementwise(const hlo_inst *in); /* unary .. convert, same dims */
 bool hlo_has_effect(const hlo_inst *in);     /* itself or what it calls */
 bool hlo_is_scalar_const(const hlo_inst *in, double *v); /* also broadcast */
 bool hlo_is_splat(const hlo_inst *constant); /* all elements equal */
+/* Apart from operands and computations; false of ops that nobody merges. */
+bool hlo_same_attributes(const hlo_inst *x, const hlo_inst *y);
+uint64_t hlo_hash_attributes(const hlo_inst *in, uint64_t h);
 /* reduce-window that is a running reduction along one dimension: dim, from
  * the end?, without the element itself? */
 bool hlo_is_cumulative(const hlo_inst *in, int64_t *dim, bool *reverse);

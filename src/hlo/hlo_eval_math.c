@@ -297,14 +297,14 @@ sd_status hlo_eval_fft(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
 {
     hlo_fft_type type = in->u.fft.type;
     bool inverse = type == HLO_FFT_IFFT || type == HLO_FFT_IRFFT;
-    int rank = arg[0].shape->rank, n = in->u.fft.n;
+    int rank = arg[0].shape->rank, n = in->u.fft.length.n;
     int64_t full[SD_MAX_RANK], ix[SD_MAX_RANK] = {0}, at = 0, i = 0, m = 0;
     const sd_shape *all;
 
     if (sd_shape_count(out->shape) == 0 || sd_shape_count(arg[0].shape) == 0)
         return NULL;
     memcpy(full, arg[0].shape->dim, sizeof *full * (size_t)rank);
-    full[rank - 1] = in->u.fft.length[n - 1];
+    full[rank - 1] = in->u.fft.length.at[n - 1];
     for (int d = 0; d < rank; d++)
         m = SD_MAX(m, full[d]);
     all = sd_shape_make(e->arena, SD_C128, rank, full);

@@ -248,7 +248,7 @@ sd_status hlo_infer_rng(hlo_module *m, const hlo_inst *in, const sd_shape **out)
 sd_status hlo_infer_fft(hlo_module *m, const hlo_inst *in, const sd_shape **out)
 {
     hlo_fft_type type = in->u.fft.type;
-    int n = in->u.fft.n;
+    int n = in->u.fft.length.n;
     int64_t dim[SD_MAX_RANK], last;
     sd_status st;
 
@@ -265,7 +265,7 @@ sd_status hlo_infer_fft(hlo_module *m, const hlo_inst *in, const sd_shape **out)
                        sd_dtype_name(t));
     memcpy(dim, x->dim, sizeof *dim * (size_t)x->rank);
     for (int i = 0; i < n; i++) {
-        int64_t want = in->u.fft.length[i];
+        int64_t want = in->u.fft.length.at[i];
 
         if (want < 0)
             return hlo_bad(m, in, "length %" PRId64 " is negative", want);
@@ -275,7 +275,7 @@ sd_status hlo_infer_fft(hlo_module *m, const hlo_inst *in, const sd_shape **out)
             return hlo_bad(m, in, "dimension %d must be %" PRId64,
                            x->rank - n + i, want);
     }
-    last = in->u.fft.length[n - 1];
+    last = in->u.fft.length.at[n - 1];
     if (type == HLO_FFT_RFFT) {
         t = sd_dtype_complex(t);
         dim[x->rank - 1] = last ? last / 2 + 1 : 0;

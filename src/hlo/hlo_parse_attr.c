@@ -1,7 +1,7 @@
 /* Attributes of an instruction: from key=value as written to the fields of
  * the op.  Each op takes what it knows; what is left over is an error, except
  * for what XLA adds for itself. */
-#include "hlo_text.h"
+#include "hlo_attr.h"
 
 #include <stdlib.h>
 
@@ -59,15 +59,6 @@ int64_t hlo_attr_int(hlo_attr_reader *r, const char *key, int64_t unset)
     unset = hlo_take_int(&v);
     hlo_close_attr(r, &v);
     return unset;
-}
-
-static int small(hlo_attr_reader *r, const char *key)
-{
-    int64_t v = hlo_attr_int(r, key, 0);
-
-    if (v < 0 || v > 1 << 20)
-        hlo_fail(r->x, "a number of bits, 0 to 1048576");
-    return (int)v;
 }
 
 bool hlo_attr_flag(hlo_attr_reader *r, const char *key)
@@ -170,11 +161,6 @@ static void read_comps(hlo_attr_reader *r, int n, const char *const *key)
         hlo_set_comps(r->in, n, c);
 }
 
-void hlo_attr_comp(hlo_attr_reader *r, const char *key)
-{
-    read_comps(r, 1, &key);
-}
-
 void hlo_attr_comp_if(hlo_attr_reader *r, const char *key)
 {
     hlo_comp *c;
@@ -208,69 +194,82 @@ bool hlo_attr_comp_list(hlo_attr_reader *r, const char *key)
     return true;
 }
 
-/* ---- by op ---- */
+/* ---- by kind ---- */
 
-static void read_compare(hlo_attr_reader *r)
+static void read_dims(hlo_attr_reader *r, const hlo_attr_row *row)
 {
-    hlo_lexer v;
-    sd_dtype t = r->in->narg ? r->in->arg[0]->shape->dtype : SD_F32;
-
-    if (!hlo_open_attr(r, "direction", &v)) {
-        hlo_attr_want(r, "direction=EQ, NE, GE, GT, LE or LT");
-        return;
-    }
-    r->in->u.compare.dir = (hlo_cmp_dir)hlo_name_in(&v, hlo_cmp_dir_name);
-    hlo_close_attr(r, &v);
-    r->in->u.compare.type = (hlo_cmp_type)hlo_attr_choice(
-        r, "type", hlo_cmp_type_name, (int)hlo_usual_compare(t));
+    *(hlo_dims *)hlo_attr_field(row, r->in) = hlo_attr_dims(r, row->key);
 }
 
-static void read_norm(hlo_attr_reader *r)
+static void read_dim(hlo_attr_reader *r, const hlo_attr_row *row)
+{
+    int64_t v = hlo_attr_int(r, row->key, row->unset);
+
+    *(hlo_dims *)hlo_attr_field(row, r->in) = hlo_dims_copy(r->x->arena, &v, 1);
+}
+
+static void read_int(hlo_attr_reader *r, const hlo_attr_row *row)
+{
+    *(int64_t *)hlo_attr_field(row, r->in) =
+        hlo_attr_int(r, row->key, row->unset);
+}
+
+static void read_bits(hlo_attr_reader *r, const hlo_attr_row *row)
+{
+    int64_t v = hlo_attr_int(r, row->key, row->unset);
+
+    if (v < 0 || v > 1 << 20)
+        hlo_fail(r->x, "a number of bits, 0 to 1048576");
+    *(int *)hlo_attr_field(row, r->in) = (int)v;
+}
+
+static void read_flag(hlo_attr_reader *r, const hlo_attr_row *row)
+{
+    *(bool *)hlo_attr_field(row, r->in) = hlo_attr_flag(r, row->key);
+}
+
+static void read_choice(hlo_attr_reader *r, const hlo_attr_row *row)
+{
+    int v = hlo_attr_choice(r, row->key, row->names, (int)row->unset);
+
+    if (v < row->least)
+        hlo_attr_want(r, row->want);
+    *(int *)hlo_attr_field(row, r->in) = v;
+}
+
+static void read_real(hlo_attr_reader *r, const hlo_attr_row *row)
 {
     size_t len;
-    const char *s = hlo_attr_text(r, "epsilon", &len);
+    const char *s = hlo_attr_text(r, row->key, &len);
     char *end;
 
-    r->in->u.norm.epsilon = s ? (double)strtof(s, &end) : 0;
+    *(double *)hlo_attr_field(row, r->in) = s ? (double)strtof(s, &end) : 0;
     if (s && *end)
         hlo_attr_want(r, "a number for epsilon");
-    r->in->u.norm.feature = hlo_attr_int(r, "feature_index", 0);
 }
 
-static void read_linalg(hlo_attr_reader *r)
+static void read_compare(hlo_attr_reader *r, const hlo_attr_row *row)
 {
-    r->in->u.linalg.lower = hlo_attr_flag(r, "lower");
-    r->in->u.linalg.left = hlo_attr_flag(r, "left_side");
-    r->in->u.linalg.unit = hlo_attr_flag(r, "unit_diagonal");
-    r->in->u.linalg.trans = (hlo_transpose_kind)hlo_attr_choice(
-        r, "transpose_a", hlo_transpose_name, HLO_TRANSPOSE_NONE);
-    if (!r->in->u.linalg.trans)
-        hlo_attr_want(r, "transpose_a=NO_TRANSPOSE, TRANSPOSE or ADJOINT");
+    sd_dtype t = r->in->narg ? r->in->arg[0]->shape->dtype : SD_F32;
+
+    r->in->u.compare.type = (hlo_cmp_type)hlo_attr_choice(
+        r, row->key, hlo_cmp_type_name, (int)hlo_usual_compare(t));
 }
 
-static void read_conditional(hlo_attr_reader *r)
+static void read_scan(hlo_attr_reader *r, const hlo_attr_row *row)
 {
-    static const char *const key[] = {"true_computation", "false_computation"};
-
-    if (!hlo_attr_comp_list(r, "branch_computations"))
-        read_comps(r, 2, key);
-}
-
-static void read_scan(hlo_attr_reader *r)
-{
-    hlo_dims d = hlo_attr_dims(r, "dimensions");
+    hlo_dims d = hlo_attr_dims(r, row->key);
 
     if (hlo_attr_int(r, "num_carries", -1) >= 0)
         hlo_refuse(r->x, sd_error(SD_UNIMPLEMENTED, "scan with carries"));
     r->in->u.scan.reverse = hlo_attr_flag(r, "reverse");
     r->in->u.scan.exclusive = hlo_attr_flag(r, "exclusive");
     r->in->u.scan.dim = d.n == 1 ? d.at[0] : -1;
-    hlo_attr_comp(r, "to_apply");
 }
 
-static void read_topk(hlo_attr_reader *r)
+static void read_topk(hlo_attr_reader *r, const hlo_attr_row *row)
 {
-    int64_t k = hlo_attr_int(r, "k", -1);
+    int64_t k = hlo_attr_int(r, row->key, -1);
 
     r->in->dims = hlo_dims_copy(r->x->arena, &k, 1);
     r->in->u.sort.stable = true;
@@ -278,137 +277,55 @@ static void read_topk(hlo_attr_reader *r)
         hlo_attr_want(r, "largest=true");
 }
 
-static void read_fft(hlo_attr_reader *r)
+static void (*const read_kind[HLO_A_KIND_COUNT])(hlo_attr_reader *r,
+                                                 const hlo_attr_row *row) = {
+    [HLO_A_DIMS] = read_dims,
+    [HLO_A_DIM] = read_dim,
+    [HLO_A_INT] = read_int,
+    [HLO_A_BITS] = read_bits,
+    [HLO_A_FLAG] = read_flag,
+    [HLO_A_CHOICE] = read_choice,
+    [HLO_A_REAL] = read_real,
+    [HLO_A_COMPARE] = read_compare,
+    [HLO_A_SLICE] = hlo_read_slice,
+    [HLO_A_PAD] = hlo_read_pad,
+    [HLO_A_WINDOW] = hlo_read_window,
+    [HLO_A_LABELS] = hlo_read_labels,
+    [HLO_A_PRECISION] = hlo_read_precision,
+    [HLO_A_ALGORITHM] = hlo_read_algorithm,
+    [HLO_A_SCAN] = read_scan,
+    [HLO_A_TOPK] = read_topk,
+    [HLO_A_CUSTOM] = hlo_read_custom,
+    [HLO_A_COLLECTIVE] = hlo_read_collective,
+};
+
+/* ---- of an op ---- */
+
+static void read_op_comps(hlo_attr_reader *r, hlo_op op)
 {
-    hlo_dims d;
+    static const char *const branch[] = {"true_computation",
+                                         "false_computation"};
+    const char *const *key = branch;
+    int n = 2;
 
-    r->in->u.fft.type =
-        (hlo_fft_type)hlo_attr_choice(r, "fft_type", hlo_fft_name, 0);
-    d = hlo_attr_dims(r, "fft_length");
-    r->in->u.fft.length = d.at;
-    r->in->u.fft.n = d.n;
-}
-
-static void read_iota(hlo_attr_reader *r)
-{
-    int64_t d = hlo_attr_int(r, "iota_dimension", 0);
-
-    r->in->dims = hlo_dims_copy(r->x->arena, &d, 1);
+    if (!(hlo_op_table[op].props & HLO_P_REGION))
+        return;
+    if (op != HLO_CONDITIONAL)
+        key = hlo_comp_keys(op, &n);
+    else if (hlo_attr_comp_list(r, "branch_computations"))
+        return;
+    read_comps(r, n, key);
 }
 
 static void read_op(hlo_attr_reader *r)
 {
-    static const char *const loop[] = {"condition", "body"};
-    static const char *const sas[] = {"select", "scatter"};
-    hlo_inst *in = r->in;
+    hlo_op op = r->in->op; /* a custom-call may turn out to be a scan */
 
-    switch (in->op) {
-    case HLO_COMPARE:
-        read_compare(r);
-        break;
-    case HLO_REDUCE_PRECISION:
-        in->u.precision.exponent = small(r, "exponent_bits");
-        in->u.precision.mantissa = small(r, "mantissa_bits");
-        break;
-    case HLO_IOTA:
-        read_iota(r);
-        break;
-    case HLO_REDUCE:
-    case HLO_MAP:
-        in->dims = hlo_attr_dims(r, "dimensions");
-        hlo_attr_comp(r, "to_apply");
-        break;
-    case HLO_BROADCAST:
-    case HLO_TRANSPOSE:
-    case HLO_REVERSE:
-    case HLO_CONCATENATE:
-    case HLO_GET_DIMENSION_SIZE:
-    case HLO_SET_DIMENSION_SIZE:
-        in->dims = hlo_attr_dims(r, "dimensions");
-        break;
-    case HLO_SLICE:
-        hlo_read_slice(r);
-        break;
-    case HLO_PAD:
-        hlo_read_pad(r);
-        break;
-    case HLO_DYNAMIC_SLICE:
-        in->dims = hlo_attr_dims(r, "dynamic_slice_sizes");
-        break;
-    case HLO_GATHER:
-    case HLO_SCATTER:
-        hlo_read_gather(r);
-        break;
-    case HLO_REDUCE_WINDOW:
-        in->u.window.dim = hlo_read_window(r, &in->u.window.n);
-        hlo_attr_comp(r, "to_apply");
-        break;
-    case HLO_SELECT_AND_SCATTER:
-        in->u.window.dim = hlo_read_window(r, &in->u.window.n);
-        read_comps(r, 2, sas);
-        break;
-    case HLO_SCAN:
-        read_scan(r);
-        break;
-    case HLO_SORT:
-        in->dims = hlo_attr_dims(r, "dimensions");
-        in->u.sort.stable = hlo_attr_flag(r, "is_stable");
-        hlo_attr_comp(r, "to_apply");
-        break;
-    case HLO_TOPK:
-        read_topk(r);
-        break;
-    case HLO_DOT:
-        hlo_read_dot(r);
-        break;
-    case HLO_CONVOLUTION:
-        hlo_read_conv(r);
-        break;
-    case HLO_RNG:
-        in->u.rng.distribution = (hlo_rng_distribution)hlo_attr_choice(
-            r, "distribution", hlo_dist_name, 0);
-        break;
-    case HLO_RNG_BIT_GENERATOR:
-        in->u.rng.algo =
-            (hlo_rng_algo)hlo_attr_choice(r, "algorithm", hlo_rng_name, 0);
-        break;
-    case HLO_FFT:
-        read_fft(r);
-        break;
-    case HLO_CHOLESKY:
-    case HLO_TRIANGULAR_SOLVE:
-        read_linalg(r);
-        break;
-    case HLO_BATCH_NORM_TRAINING:
-    case HLO_BATCH_NORM_INFERENCE:
-    case HLO_BATCH_NORM_GRAD:
-        read_norm(r);
-        break;
-    case HLO_GET_TUPLE_ELEMENT:
-        in->u.tuple.index = hlo_attr_int(r, "index", -1);
-        break;
-    case HLO_CALL:
-        hlo_attr_comp(r, "to_apply");
-        break;
-    case HLO_FUSION:
-        in->u.fusion.kind =
-            (hlo_fusion_kind)hlo_attr_choice(r, "kind", hlo_fusion_name, 0);
-        hlo_attr_comp(r, "calls");
-        break;
-    case HLO_WHILE:
-        read_comps(r, 2, loop);
-        break;
-    case HLO_CONDITIONAL:
-        read_conditional(r);
-        break;
-    case HLO_CUSTOM_CALL:
-        hlo_read_custom(r);
-        break;
-    default:
-        if (hlo_info(in)->cls == HLO_C_COLLECTIVE ||
-            hlo_info(in)->cls == HLO_C_TOKENS)
-            hlo_read_collective(r);
-    }
+    hlo_attr_begin(r->x->arena, r->in);
+    hlo_for_each_attr(row, op)
+        if (row->key)
+            read_kind[row->kind](r, row);
+    read_op_comps(r, op);
 }
 
 /* metadata={op_name="..." source_file="..." source_line=3 ...} */

@@ -1,6 +1,6 @@
 /* Attributes of the ops that have many: windows, contractions, gather, slices,
  * custom calls, collectives. */
-#include "hlo_text.h"
+#include "hlo_attr.h"
 
 static int arg_rank(hlo_attr_reader *r)
 {
@@ -47,7 +47,7 @@ static int take_by_x(hlo_lexer *v, int n, hlo_window_dim *w, const char *key)
     return k;
 }
 
-hlo_window_dim *hlo_read_window(hlo_attr_reader *r, int *n)
+static hlo_window_dim *take_window(hlo_attr_reader *r, const char *as, int *n)
 {
     hlo_window_dim w[SD_MAX_RANK];
     hlo_lexer v;
@@ -56,7 +56,7 @@ hlo_window_dim *hlo_read_window(hlo_attr_reader *r, int *n)
     *n = 0;
     for (int i = 0; i < SD_MAX_RANK; i++)
         w[i] = (hlo_window_dim){1, 1, 0, 0, 1, 1, false};
-    if (!hlo_open_attr(r, "window", &v))
+    if (!hlo_open_attr(r, as, &v))
         return NULL;
     hlo_expect(&v, "{");
     while (!v.bad && !hlo_accept(&v, "}")) {
@@ -73,13 +73,25 @@ hlo_window_dim *hlo_read_window(hlo_attr_reader *r, int *n)
     return *n ? sd_arena_copy(r->x->arena, w, sizeof *w * (size_t)*n) : NULL;
 }
 
+void hlo_read_window(hlo_attr_reader *r, const hlo_attr_row *row)
+{
+    hlo_inst *in = r->in;
+    hlo_conv *c = (hlo_conv *)(uintptr_t)in->u.block;
+
+    if (in->op == HLO_CONVOLUTION)
+        c->win = take_window(r, row->key, &c->nspatial);
+    else
+        in->u.window.dim = take_window(r, row->key, &in->u.window.n);
+}
+
 /* ---- contractions ---- */
 
-static void read_precision(hlo_attr_reader *r, hlo_prec *p)
+void hlo_read_precision(hlo_attr_reader *r, const hlo_attr_row *row)
 {
+    hlo_prec *p = hlo_attr_field(row, r->in);
     hlo_lexer v;
 
-    if (!hlo_open_attr(r, "operand_precision", &v))
+    if (!hlo_open_attr(r, row->key, &v))
         return;
     hlo_expect(&v, "{");
     p[0] = (hlo_prec)hlo_name_in(&v, hlo_prec_name);
@@ -89,18 +101,12 @@ static void read_precision(hlo_attr_reader *r, hlo_prec *p)
     hlo_close_attr(r, &v);
 }
 
-void hlo_read_dot(hlo_attr_reader *r)
+void hlo_read_algorithm(hlo_attr_reader *r, const hlo_attr_row *row)
 {
-    hlo_dot *d = sd_arena_new(r->x->arena, hlo_dot);
     size_t len;
 
-    d->lhs_batch = hlo_attr_dims(r, "lhs_batch_dims");
-    d->rhs_batch = hlo_attr_dims(r, "rhs_batch_dims");
-    d->lhs_contract = hlo_attr_dims(r, "lhs_contracting_dims");
-    d->rhs_contract = hlo_attr_dims(r, "rhs_contracting_dims");
-    read_precision(r, d->prec);
-    d->algorithm = hlo_attr_text(r, "algorithm", &len);
-    r->in->u.dot = d;
+    *(const char **)hlo_attr_field(row, r->in) =
+        hlo_attr_text(r, row->key, &len);
 }
 
 /* "b01f": where the two letters and the spatial dimensions stand. */
@@ -141,18 +147,13 @@ static void take_labels(hlo_lexer *v, const char *letter, int64_t *first,
     *spatial = hlo_dims_copy(v->arena, at, top);
 }
 
-void hlo_read_conv(hlo_attr_reader *r)
+void hlo_read_labels(hlo_attr_reader *r, const hlo_attr_row *row)
 {
-    hlo_conv *c = sd_arena_new(r->x->arena, hlo_conv);
+    hlo_conv *c = (hlo_conv *)(uintptr_t)r->in->u.block;
+    int n = c->nspatial; /* by the window */
     hlo_lexer v;
-    int n;
 
-    c->win = hlo_read_window(r, &n);
-    c->feature_groups = hlo_attr_int(r, "feature_group_count", 1);
-    c->batch_groups = hlo_attr_int(r, "batch_group_count", 1);
-    read_precision(r, c->prec);
-    r->in->u.conv = c;
-    if (!hlo_open_attr(r, "dim_labels", &v)) {
+    if (!hlo_open_attr(r, row->key, &v)) {
         hlo_attr_want(r, "dim_labels");
         return;
     }
@@ -167,49 +168,23 @@ void hlo_read_conv(hlo_attr_reader *r)
     hlo_close_attr(r, &v);
 }
 
-/* ---- gather and scatter ---- */
-
-void hlo_read_gather(hlo_attr_reader *r)
-{
-    hlo_gather *g = sd_arena_new(r->x->arena, hlo_gather);
-    bool s = r->in->op == HLO_SCATTER;
-
-    g->offset_dims = hlo_attr_dims(r, s ? "update_window_dims" : "offset_dims");
-    g->collapsed =
-        hlo_attr_dims(r, s ? "inserted_window_dims" : "collapsed_slice_dims");
-    g->index_map = hlo_attr_dims(r, s ? "scatter_dims_to_operand_dims"
-                                      : "start_index_map");
-    g->operand_batch =
-        hlo_attr_dims(r, s ? "input_batching_dims" : "operand_batching_dims");
-    g->indices_batch = hlo_attr_dims(r, s ? "scatter_indices_batching_dims"
-                                          : "start_indices_batching_dims");
-    g->index_vector_dim = hlo_attr_int(r, "index_vector_dim", 0);
-    if (!s)
-        g->slice_sizes = hlo_attr_dims(r, "slice_sizes");
-    g->sorted = hlo_attr_flag(r, "indices_are_sorted");
-    g->unique = hlo_attr_flag(r, "unique_indices");
-    r->in->u.gather = g;
-    if (s)
-        hlo_attr_comp(r, "to_apply");
-}
-
 /* ---- slices and pads ---- */
 
-static int64_t *row(hlo_attr_reader *r, int n)
+static int64_t *numbers(hlo_attr_reader *r, int n)
 {
     return sd_arena_array(r->x->arena, int64_t, n + 1);
 }
 
-void hlo_read_slice(hlo_attr_reader *r)
+void hlo_read_slice(hlo_attr_reader *r, const hlo_attr_row *row)
 {
     int n = arg_rank(r), i = 0;
     hlo_inst *in = r->in;
     hlo_lexer v;
 
-    in->u.slice.start = row(r, n);
-    in->u.slice.limit = row(r, n);
-    in->u.slice.stride = row(r, n);
-    if (!hlo_open_attr(r, "slice", &v)) {
+    in->u.slice.start = numbers(r, n);
+    in->u.slice.limit = numbers(r, n);
+    in->u.slice.stride = numbers(r, n);
+    if (!hlo_open_attr(r, row->key, &v)) {
         hlo_attr_want(r, "slice={...}");
         return;
     }
@@ -228,21 +203,21 @@ void hlo_read_slice(hlo_attr_reader *r)
     hlo_close_attr(r, &v);
 }
 
-void hlo_read_pad(hlo_attr_reader *r)
+void hlo_read_pad(hlo_attr_reader *r, const hlo_attr_row *row)
 {
     int n = arg_rank(r);
     hlo_inst *in = r->in;
     hlo_lexer v;
 
-    in->u.pad.low = row(r, n);
-    in->u.pad.high = row(r, n);
-    in->u.pad.interior = row(r, n);
+    in->u.pad.low = numbers(r, n);
+    in->u.pad.high = numbers(r, n);
+    in->u.pad.interior = numbers(r, n);
     if (!n) { /* "padding=" of a scalar pads nothing */
-        if (hlo_open_attr(r, "padding", &v))
+        if (hlo_open_attr(r, row->key, &v))
             v.at = v.end;
         return;
     }
-    if (!hlo_open_attr(r, "padding", &v)) {
+    if (!hlo_open_attr(r, row->key, &v)) {
         hlo_attr_want(r, "padding=...");
         return;
     }
@@ -325,12 +300,12 @@ bool hlo_is_custom_hint(hlo_word key)
     return false;
 }
 
-void hlo_read_custom(hlo_attr_reader *r)
+void hlo_read_custom(hlo_attr_reader *r, const hlo_attr_row *row)
 {
     hlo_custom *c = sd_arena_new(r->x->arena, hlo_custom);
     size_t len;
 
-    c->target = hlo_attr_text(r, "custom_call_target", &len);
+    c->target = hlo_attr_text(r, row->key, &len);
     if (!c->target) {
         hlo_attr_want(r, "custom_call_target");
         return;
@@ -408,7 +383,7 @@ static void take_groups(hlo_lexer *v, hlo_collective *c)
         hlo_set_groups(v->arena, all.at, all.n, c);
 }
 
-void hlo_read_collective(hlo_attr_reader *r)
+void hlo_read_collective(hlo_attr_reader *r, const hlo_attr_row *row)
 {
     hlo_collective *c = sd_arena_new(r->x->arena, hlo_collective);
     hlo_dims d = hlo_attr_dims(r, "dimensions");
@@ -417,7 +392,7 @@ void hlo_read_collective(hlo_attr_reader *r)
     c->channel = hlo_attr_int(r, "channel_id", 0);
     c->use_global_ids = hlo_attr_flag(r, "use_global_device_ids");
     c->host_transfer = hlo_attr_flag(r, "is_host_transfer");
-    if (hlo_open_attr(r, "replica_groups", &v) ||
+    if (hlo_open_attr(r, row->key, &v) ||
         hlo_open_attr(r, "source_target_pairs", &v)) {
         take_groups(&v, c);
         hlo_close_attr(r, &v);
@@ -427,6 +402,4 @@ void hlo_read_collective(hlo_attr_reader *r)
     if (r->in->op == HLO_ALL_GATHER)
         r->in->dims = d;
     r->in->u.coll = c;
-    if (hlo_info(r->in)->props & HLO_P_REGION)
-        hlo_attr_comp(r, "to_apply");
 }

@@ -1,5 +1,5 @@
 /* The graph as text, in XLA's grammar, so that people and tools read it. */
-#include "hlo_proto.h"
+#include "hlo_attr.h"
 
 /* ---- small parts ---- */
 
@@ -19,33 +19,23 @@ void hlo_print_shape(sd_buf *b, const sd_shape *s, bool layout)
     sd_buf_str(b, ")");
 }
 
+/* Under a key each, or as a list under one. */
 static void print_comps(sd_buf *b, const hlo_inst *in)
 {
-    switch (in->op) {
-    case HLO_WHILE:
-        sd_buf_fmt(b, ", condition=%%%s, body=%%%s", in->comp[0]->name,
-                   in->comp[1]->name);
+    static const char *const branch[] = {"true_computation",
+                                         "false_computation"};
+    bool list = in->op == HLO_CUSTOM_CALL || in->op == HLO_CONDITIONAL;
+    const char *const *key = branch;
+    int n = 2;
+
+    if (!list)
+        key = hlo_comp_keys(in->op, &n);
+    else if (in->op == HLO_CONDITIONAL)
+        list = in->arg[0]->shape->dtype != SD_PRED;
+    for (int i = 0; i < n && !list; i++)
+        sd_buf_fmt(b, ", %s=%%%s", key[i], in->comp[i]->name);
+    if (!list)
         return;
-    case HLO_SELECT_AND_SCATTER:
-        sd_buf_fmt(b, ", select=%%%s, scatter=%%%s", in->comp[0]->name,
-                   in->comp[1]->name);
-        return;
-    case HLO_FUSION:
-        sd_buf_fmt(b, ", calls=%%%s", in->comp[0]->name);
-        return;
-    case HLO_CONDITIONAL:
-        if (in->arg[0]->shape->dtype == SD_PRED) {
-            sd_buf_fmt(b, ", true_computation=%%%s, false_computation=%%%s",
-                       in->comp[0]->name, in->comp[1]->name);
-            return;
-        }
-        break;
-    case HLO_CUSTOM_CALL:
-        break;
-    default:
-        sd_buf_fmt(b, ", to_apply=%%%s", in->comp[0]->name);
-        return;
-    }
     sd_buf_str(b, in->op == HLO_CUSTOM_CALL ? ", called_computations={"
                                             : ", branch_computations={");
     for (int i = 0; i < in->ncomp; i++)

@@ -1,5 +1,5 @@
 /* Attributes of an instruction as text. */
-#include "hlo_text.h"
+#include "hlo_attr.h"
 
 const char *const hlo_cmp_dir_name[] = {"EQ", "NE", "GE", "GT",
                                         "LE", "LT", NULL};
@@ -75,7 +75,7 @@ static void print_window_part(sd_buf *b, const hlo_window_dim *w, int n, part p,
     }
 }
 
-static void print_window(sd_buf *b, const hlo_window_dim *w, int n)
+static void print_window_dims(sd_buf *b, const hlo_window_dim *w, int n)
 {
     sd_buf_str(b, ", window={");
     print_window_part(b, w, n, W_SIZE, "size");
@@ -99,80 +99,50 @@ static void print_labels(sd_buf *b, const hlo_conv *c, int64_t first,
     sd_buf_str(b, text);
 }
 
-static void print_precision(sd_buf *b, const hlo_prec *p)
+static void print_window(sd_buf *b, const hlo_attr_row *r, const hlo_inst *in)
 {
-    if (p[0] != HLO_PREC_DEFAULT || p[1] != HLO_PREC_DEFAULT)
-        sd_buf_fmt(b, ", operand_precision={%s,%s}", hlo_prec_name[p[0]],
-                   hlo_prec_name[p[1]]);
+    (void)r;
+    if (in->op != HLO_CONVOLUTION)
+        print_window_dims(b, in->u.window.dim, in->u.window.n);
+    else if (in->u.conv->nspatial)
+        print_window_dims(b, in->u.conv->win, in->u.conv->nspatial);
 }
 
-static void print_conv(sd_buf *b, const hlo_conv *c)
+static void print_conv_labels(sd_buf *b, const hlo_attr_row *r,
+                              const hlo_inst *in)
 {
-    if (c->nspatial)
-        print_window(b, c->win, c->nspatial);
-    sd_buf_str(b, ", dim_labels=");
+    const hlo_conv *c = in->u.conv;
+
+    sd_buf_fmt(b, ", %s=", r->key);
     print_labels(b, c, c->in_batch, c->in_feature, c->in_spatial, "bf");
     sd_buf_str(b, "_");
     print_labels(b, c, c->k_in, c->k_out, c->k_spatial, "io");
     sd_buf_str(b, "->");
     print_labels(b, c, c->out_batch, c->out_feature, c->out_spatial, "bf");
-    if (c->feature_groups != 1)
-        sd_buf_fmt(b, ", feature_group_count=%" PRId64, c->feature_groups);
-    if (c->batch_groups != 1)
-        sd_buf_fmt(b, ", batch_group_count=%" PRId64, c->batch_groups);
-    print_precision(b, c->prec);
 }
 
-static void print_dot(sd_buf *b, const hlo_dot *d)
+static void print_precision(sd_buf *b, const hlo_attr_row *r,
+                            const hlo_inst *in)
 {
-    if (d->lhs_batch.n)
-        print_dims(b, "lhs_batch_dims", d->lhs_batch.at, d->lhs_batch.n);
-    print_dims(b, "lhs_contracting_dims", d->lhs_contract.at,
-               d->lhs_contract.n);
-    if (d->rhs_batch.n)
-        print_dims(b, "rhs_batch_dims", d->rhs_batch.at, d->rhs_batch.n);
-    print_dims(b, "rhs_contracting_dims", d->rhs_contract.at,
-               d->rhs_contract.n);
-    print_precision(b, d->prec);
-    if (d->algorithm)
-        sd_buf_fmt(b, ", algorithm=%s", d->algorithm);
+    const hlo_prec *p = hlo_attr_field(r, in);
+
+    if (p[0] != HLO_PREC_DEFAULT || p[1] != HLO_PREC_DEFAULT)
+        sd_buf_fmt(b, ", %s={%s,%s}", r->key, hlo_prec_name[p[0]],
+                   hlo_prec_name[p[1]]);
 }
 
-/* ---- gather and scatter ---- */
-
-static void print_gather(sd_buf *b, const hlo_inst *in)
+static void print_algorithm(sd_buf *b, const hlo_attr_row *r,
+                            const hlo_inst *in)
 {
-    const hlo_gather *g = in->u.gather;
-    bool s = in->op == HLO_SCATTER;
-
-    print_dims(b, s ? "update_window_dims" : "offset_dims", g->offset_dims.at,
-               g->offset_dims.n);
-    print_dims(b, s ? "inserted_window_dims" : "collapsed_slice_dims",
-               g->collapsed.at, g->collapsed.n);
-    print_dims(b, s ? "scatter_dims_to_operand_dims" : "start_index_map",
-               g->index_map.at, g->index_map.n);
-    if (g->operand_batch.n) {
-        print_dims(b, s ? "input_batching_dims" : "operand_batching_dims",
-                   g->operand_batch.at, g->operand_batch.n);
-        print_dims(b,
-                   s ? "scatter_indices_batching_dims"
-                     : "start_indices_batching_dims",
-                   g->indices_batch.at, g->indices_batch.n);
-    }
-    sd_buf_fmt(b, ", index_vector_dim=%" PRId64, g->index_vector_dim);
-    if (!s)
-        print_dims(b, "slice_sizes", g->slice_sizes.at, g->slice_sizes.n);
-    if (g->sorted)
-        sd_buf_str(b, ", indices_are_sorted=true");
-    if (g->unique)
-        sd_buf_str(b, ", unique_indices=true");
+    if (in->u.dot->algorithm)
+        sd_buf_fmt(b, ", %s=%s", r->key, in->u.dot->algorithm);
 }
 
 /* ---- slices and pads ---- */
 
-static void print_slice(sd_buf *b, const hlo_inst *in)
+static void print_slice(sd_buf *b, const hlo_attr_row *r, const hlo_inst *in)
 {
-    sd_buf_str(b, ", slice={");
+    sd_buf_fmt(b, ", %s={", r->key);
     for (int i = 0; i < in->shape->rank; i++) {
         sd_buf_fmt(b, "%s[%" PRId64 ":%" PRId64, i ? ", " : "",
                    in->u.slice.start[i], in->u.slice.limit[i]);
@@ -183,13 +153,13 @@ static void print_slice(sd_buf *b, const hlo_inst *in)
     sd_buf_str(b, "}");
 }
 
-static void print_pad(sd_buf *b, const hlo_inst *in)
+static void print_pad(sd_buf *b, const hlo_attr_row *r, const hlo_inst *in)
 {
     bool inner = false;
 
     for (int i = 0; i < in->shape->rank; i++)
         inner |= in->u.pad.interior[i] != 0;
-    sd_buf_str(b, ", padding=");
+    sd_buf_fmt(b, ", %s=", r->key);
     for (int i = 0; i < in->shape->rank; i++) {
         sd_buf_fmt(b, "%s%" PRId64 "_%" PRId64, i ? "x" : "", in->u.pad.low[i],
                    in->u.pad.high[i]);
@@ -220,11 +190,11 @@ static void print_index(sd_buf *b, hlo_dims d)
     sd_buf_str(b, "}");
 }
 
-static void print_custom(sd_buf *b, const hlo_inst *in)
+static void print_custom(sd_buf *b, const hlo_attr_row *r, const hlo_inst *in)
 {
     const hlo_custom *c = in->u.custom;
 
-    sd_buf_str(b, ", custom_call_target=");
+    sd_buf_fmt(b, ", %s=", r->key);
     hlo_print_quoted(b, c->target, strlen(c->target));
     if (hlo_custom_is_laid_out(c))
         print_layouts(b, in);
@@ -245,7 +215,8 @@ static void print_custom(sd_buf *b, const hlo_inst *in)
         sd_buf_fmt(b, ", api_version=%s", hlo_api_name[c->api_version]);
 }
 
-static void print_collective(sd_buf *b, const hlo_inst *in)
+static void print_collective(sd_buf *b, const hlo_attr_row *r,
+                             const hlo_inst *in)
 {
     const hlo_collective *c = in->u.coll;
 
@@ -256,7 +227,7 @@ static void print_collective(sd_buf *b, const hlo_inst *in)
     if (hlo_info(in)->cls == HLO_C_COLLECTIVE && in->narg) {
         sd_buf_fmt(b, ", %s={",
                    in->op == HLO_COLLECTIVE_PERMUTE ? "source_target_pairs"
-                                                    : "replica_groups");
+                                                    : r->key);
         for (int64_t i = 0; i < c->ngroup; i++) {
             sd_buf_str(b, i ? ",{" : "{");
             for (int k = 0; k < hlo_group_members(c, i); k++)
@@ -278,118 +249,97 @@ static void print_collective(sd_buf *b, const hlo_inst *in)
     }
 }
 
-/* ---- by op ---- */
+/* ---- attributes of any op ---- */
+
+static void print_dims_row(sd_buf *b, const hlo_attr_row *r, const hlo_inst *in)
+{
+    const hlo_dims *d = hlo_attr_field(r, in);
+
+    if (d->n || !(r->flags & HLO_A_QUIET))
+        print_dims(b, r->key, d->at, d->n);
+}
+
+static void print_dim(sd_buf *b, const hlo_attr_row *r, const hlo_inst *in)
+{
+    const hlo_dims *d = hlo_attr_field(r, in);
+
+    sd_buf_fmt(b, ", %s=%" PRId64, r->key, d->at[0]);
+}
+
+static void print_int(sd_buf *b, const hlo_attr_row *r, const hlo_inst *in)
+{
+    int64_t v = *(const int64_t *)hlo_attr_field(r, in);
+
+    if (v != r->unset || !(r->flags & HLO_A_QUIET))
+        sd_buf_fmt(b, ", %s=%" PRId64, r->key, v);
+}
+
+static void print_bits(sd_buf *b, const hlo_attr_row *r, const hlo_inst *in)
+{
+    sd_buf_fmt(b, ", %s=%d", r->key, *(const int *)hlo_attr_field(r, in));
+}
+
+static void print_flag(sd_buf *b, const hlo_attr_row *r, const hlo_inst *in)
+{
+    if (*(const bool *)hlo_attr_field(r, in))
+        sd_buf_fmt(b, ", %s=true", r->key);
+}
+
+static void print_choice(sd_buf *b, const hlo_attr_row *r, const hlo_inst *in)
+{
+    sd_buf_fmt(b, ", %s=%s", r->key,
+               r->names[*(const int *)hlo_attr_field(r, in)]);
+}
 
 /* A float in StableHLO and XLA: its shortest form. */
-static void print_epsilon(sd_buf *b, double v)
+static void print_real(sd_buf *b, const hlo_attr_row *r, const hlo_inst *in)
 {
     const sd_shape s = {.dtype = SD_F32};
-    float f = (float)v;
+    float f = (float)*(const double *)hlo_attr_field(r, in);
 
+    sd_buf_fmt(b, ", %s=", r->key);
     hlo_print_literal(b, &s, &f);
 }
 
-static void print_flag(sd_buf *b, const char *key, bool on)
+static void print_compare(sd_buf *b, const hlo_attr_row *r, const hlo_inst *in)
 {
-    if (on)
-        sd_buf_fmt(b, ", %s=true", key);
+    hlo_cmp_type t = in->u.compare.type;
+
+    if (t != hlo_usual_compare(in->arg[0]->shape->dtype))
+        sd_buf_fmt(b, ", %s=%s", r->key, hlo_cmp_type_name[t]);
 }
+
+static void print_topk(sd_buf *b, const hlo_attr_row *r, const hlo_inst *in)
+{
+    sd_buf_fmt(b, ", %s=%" PRId64 ", largest=true", r->key, in->dims.at[0]);
+}
+
+/* A scan is printed as the custom-call that stands for it. */
+static void (*const print_kind[HLO_A_KIND_COUNT])(sd_buf *b,
+                                                  const hlo_attr_row *r,
+                                                  const hlo_inst *in) = {
+    [HLO_A_DIMS] = print_dims_row,
+    [HLO_A_DIM] = print_dim,
+    [HLO_A_INT] = print_int,
+    [HLO_A_BITS] = print_bits,
+    [HLO_A_FLAG] = print_flag,
+    [HLO_A_CHOICE] = print_choice,
+    [HLO_A_REAL] = print_real,
+    [HLO_A_COMPARE] = print_compare,
+    [HLO_A_SLICE] = print_slice,
+    [HLO_A_PAD] = print_pad,
+    [HLO_A_WINDOW] = print_window,
+    [HLO_A_LABELS] = print_conv_labels,
+    [HLO_A_PRECISION] = print_precision,
+    [HLO_A_ALGORITHM] = print_algorithm,
+    [HLO_A_TOPK] = print_topk,
+    [HLO_A_CUSTOM] = print_custom,
+    [HLO_A_COLLECTIVE] = print_collective,
+};
 
 void hlo_print_attrs(sd_buf *b, const hlo_inst *in)
 {
-    switch (in->op) {
-    case HLO_COMPARE:
-        sd_buf_fmt(b, ", direction=%s", hlo_cmp_dir_name[in->u.compare.dir]);
-        if (in->u.compare.type != hlo_usual_compare(in->arg[0]->shape->dtype))
-            sd_buf_fmt(b, ", type=%s", hlo_cmp_type_name[in->u.compare.type]);
-        break;
-    case HLO_REDUCE_PRECISION:
-        sd_buf_fmt(b, ", exponent_bits=%d, mantissa_bits=%d",
-                   in->u.precision.exponent, in->u.precision.mantissa);
-        break;
-    case HLO_IOTA:
-        sd_buf_fmt(b, ", iota_dimension=%" PRId64, in->dims.at[0]);
-        break;
-    case HLO_BROADCAST:
-    case HLO_TRANSPOSE:
-    case HLO_REVERSE:
-    case HLO_CONCATENATE:
-    case HLO_REDUCE:
-    case HLO_MAP:
-    case HLO_GET_DIMENSION_SIZE:
-    case HLO_SET_DIMENSION_SIZE:
-        print_dims(b, "dimensions", in->dims.at, in->dims.n);
-        break;
-    case HLO_SLICE:
-        print_slice(b, in);
-        break;
-    case HLO_PAD:
-        print_pad(b, in);
-        break;
-    case HLO_DYNAMIC_SLICE:
-        print_dims(b, "dynamic_slice_sizes", in->dims.at, in->dims.n);
-        break;
-    case HLO_GATHER:
-    case HLO_SCATTER:
-        print_gather(b, in);
-        break;
-    case HLO_REDUCE_WINDOW:
-    case HLO_SELECT_AND_SCATTER:
-        print_window(b, in->u.window.dim, in->u.window.n);
-        break;
-    case HLO_SORT:
-        print_dims(b, "dimensions", in->dims.at, in->dims.n);
-        print_flag(b, "is_stable", in->u.sort.stable);
-        break;
-    case HLO_TOPK:
-        sd_buf_fmt(b, ", k=%" PRId64 ", largest=true", in->dims.at[0]);
-        break;
-    case HLO_DOT:
-        print_dot(b, in->u.dot);
-        break;
-    case HLO_CONVOLUTION:
-        print_conv(b, in->u.conv);
-        break;
-    case HLO_RNG:
-        sd_buf_fmt(b, ", distribution=%s",
-                   hlo_dist_name[in->u.rng.distribution]);
-        break;
-    case HLO_RNG_BIT_GENERATOR:
-        sd_buf_fmt(b, ", algorithm=%s", hlo_rng_name[in->u.rng.algo]);
-        break;
-    case HLO_FFT:
-        sd_buf_fmt(b, ", fft_type=%s", hlo_fft_name[in->u.fft.type]);
-        print_dims(b, "fft_length", in->u.fft.length, in->u.fft.n);
-        break;
-    case HLO_CHOLESKY:
-        print_flag(b, "lower", in->u.linalg.lower);
-        break;
-    case HLO_TRIANGULAR_SOLVE:
-        print_flag(b, "left_side", in->u.linalg.left);
-        print_flag(b, "lower", in->u.linalg.lower);
-        print_flag(b, "unit_diagonal", in->u.linalg.unit);
-        sd_buf_fmt(b, ", transpose_a=%s",
-                   hlo_transpose_name[in->u.linalg.trans]);
-        break;
-    case HLO_BATCH_NORM_TRAINING:
-    case HLO_BATCH_NORM_INFERENCE:
-    case HLO_BATCH_NORM_GRAD:
-        sd_buf_str(b, ", epsilon=");
-        print_epsilon(b, in->u.norm.epsilon);
-        sd_buf_fmt(b, ", feature_index=%" PRId64, in->u.norm.feature);
-        break;
-    case HLO_GET_TUPLE_ELEMENT:
-        sd_buf_fmt(b, ", index=%" PRId64, in->u.tuple.index);
-        break;
-    case HLO_FUSION:
-        sd_buf_fmt(b, ", kind=%s", hlo_fusion_name[in->u.fusion.kind]);
-        break;
-    case HLO_CUSTOM_CALL:
-        print_custom(b, in);
-        break;
-    default:
-        if (hlo_info(in)->cls == HLO_C_COLLECTIVE ||
-            hlo_info(in)->cls == HLO_C_TOKENS)
-            print_collective(b, in);
-    }
+    hlo_for_each_attr(r, in->op)
+        if (r->key && print_kind[r->kind])
+            print_kind[r->kind](b, r, in);
 }

@@ -1,6 +1,6 @@
 /* Attributes of instructions from protobuf to the graph.  Numbers are held
  * against the arrays that they index here or by inference, which follows. */
-#include "hlo_proto.h"
+#include "hlo_attr.h"
 
 typedef struct {
     hlo_module *m;
@@ -12,6 +12,17 @@ typedef struct {
 static hlo_dims dims(ctx *c, pb_ints v)
 {
     return hlo_dims_copy(c->a, v.at, v.n);
+}
+
+/* Where the row's field is in the instruction's message, or in a message in
+ * that; NULL: which is not there. */
+static const void *field_of(const ctx *c, const hlo_attr_row *r)
+{
+    const char *p = (const char *)c->p;
+
+    if (r->msg && !(p = *(const char *const *)(const void *)(p + r->msg->at)))
+        return NULL;
+    return p + r->pb;
 }
 
 static sd_status lacks(const char *what)
@@ -43,28 +54,85 @@ static sd_status in_range(int64_t v, int64_t n, const char *what, int *out)
     return NULL;
 }
 
-static sd_status read_compare(ctx *c)
-{
-    hlo_inst *in = c->in;
-    sd_dtype t = in->narg ? in->arg[0]->shape->dtype : SD_F32;
-    int dir = 0, type = 0;
-    sd_status st;
+/* ---- any op's ---- */
 
-    if ((st = pick(c, c->p->compare_dir, hlo_cmp_dir_name, "direction", -1,
-                   &dir)) ||
-        (st = pick(c, c->p->compare_type, hlo_cmp_type_name, "comparison type",
-                   (int)hlo_usual_compare(t), &type)))
-        return st;
-    in->u.compare.dir = (hlo_cmp_dir)dir;
-    in->u.compare.type = (hlo_cmp_type)type;
+static sd_status read_dims(ctx *c, const hlo_attr_row *r, const void *from)
+{
+    *(hlo_dims *)hlo_attr_field(r, c->in) = dims(c, *(const pb_ints *)from);
     return NULL;
 }
 
-static sd_status read_slice(ctx *c)
+/* What text may leave out cannot be told from 0 here. */
+static sd_status read_int(ctx *c, const hlo_attr_row *r, const void *from)
+{
+    int64_t v = *(const int64_t *)from;
+
+    *(int64_t *)hlo_attr_field(r, c->in) =
+        v || !(r->flags & HLO_A_QUIET) ? v : r->unset;
+    return NULL;
+}
+
+static sd_status read_bits(ctx *c, const hlo_attr_row *r, const void *from)
+{
+    return in_range(*(const int64_t *)from, 1 << 20, r->key,
+                    hlo_attr_field(r, c->in));
+}
+
+static sd_status read_flag(ctx *c, const hlo_attr_row *r, const void *from)
+{
+    *(bool *)hlo_attr_field(r, c->in) = *(const int64_t *)from != 0;
+    return NULL;
+}
+
+static int names_of(const hlo_attr_row *r)
+{
+    int n = 0;
+
+    while (r->names[n])
+        n++;
+    return n;
+}
+
+static sd_status read_choice(ctx *c, const hlo_attr_row *r, const void *from)
+{
+    int v = 0;
+    sd_status st =
+        r->flags & HLO_A_NAMED
+            ? pick(c, *(const sd_bytes *)from, r->names, r->what, (int)r->unset,
+                   &v)
+            : in_range(*(const int64_t *)from, names_of(r), r->what, &v);
+
+    if (v < r->least)
+        v = (int)r->unset;
+    *(int *)hlo_attr_field(r, c->in) = v;
+    return st;
+}
+
+static sd_status read_real(ctx *c, const hlo_attr_row *r, const void *from)
+{
+    *(double *)hlo_attr_field(r, c->in) = (double)*(const float *)from;
+    return NULL;
+}
+
+/* ---- those of one op or two ---- */
+
+static sd_status read_compare(ctx *c, const hlo_attr_row *r, const void *from)
+{
+    hlo_inst *in = c->in;
+    sd_dtype t = in->narg ? in->arg[0]->shape->dtype : SD_F32;
+
+    return pick(c, *(const sd_bytes *)from, hlo_cmp_type_name,
+                "comparison type", (int)hlo_usual_compare(t),
+                hlo_attr_field(r, in));
+}
+
+static sd_status read_slice(ctx *c, const hlo_attr_row *r, const void *from)
 {
     int n = c->p->slice.n;
     hlo_inst *in = c->in;
 
+    (void)r;
+    (void)from;
     if (in->narg < 1 || n != in->arg[0]->shape->rank)
         return sd_error(SD_INVALID, "%d slice dimensions for its operand", n);
     in->u.slice.start = sd_arena_array(c->a, int64_t, n + 1);
@@ -78,11 +146,13 @@ static sd_status read_slice(ctx *c)
     return NULL;
 }
 
-static sd_status read_pad(ctx *c)
+static sd_status read_pad(ctx *c, const hlo_attr_row *r, const void *from)
 {
     int n = c->p->pad ? c->p->pad->dim.n : 0;
     hlo_inst *in = c->in;
 
+    (void)r;
+    (void)from;
     if (in->narg < 1 || n != in->arg[0]->shape->rank)
         return sd_error(SD_INVALID, "%d padded dimensions for its operand", n);
     in->u.pad.low = sd_arena_array(c->a, int64_t, n + 1);
@@ -96,7 +166,7 @@ static sd_status read_pad(ctx *c)
     return NULL;
 }
 
-static hlo_window_dim *read_window(ctx *c, int *nout)
+static hlo_window_dim *window_of(ctx *c, int *nout)
 {
     const pb_window *w = c->p->window;
     int n = w ? w->dim.n : 0;
@@ -113,46 +183,60 @@ static hlo_window_dim *read_window(ctx *c, int *nout)
     return to;
 }
 
-static sd_status read_precision(ctx *c, hlo_prec *prec, const char **algorithm)
+static hlo_conv *conv_of(const ctx *c)
+{
+    return (hlo_conv *)(uintptr_t)c->in->u.block;
+}
+
+static sd_status read_window(ctx *c, const hlo_attr_row *r, const void *from)
+{
+    (void)r;
+    (void)from;
+    if (c->in->op == HLO_CONVOLUTION)
+        conv_of(c)->win = window_of(c, &conv_of(c)->nspatial);
+    else
+        c->in->u.window.dim = window_of(c, &c->in->u.window.n);
+    return NULL;
+}
+
+static sd_status read_precision(ctx *c, const hlo_attr_row *r, const void *from)
 {
     const pb_precision *p = c->p->precision;
+    hlo_prec *prec = hlo_attr_field(r, c->in);
     sd_status st = NULL;
     int v = 0;
 
+    (void)from;
     for (int i = 0; p && !st && i < SD_MIN(p->operand.n, 2); i++) {
         st = in_range(p->operand.at[i], 3, "precision", &v);
         prec[i] = (hlo_prec)v;
     }
-    if (!st && p && p->algorithm && algorithm &&
-        !(st =
-              in_range(p->algorithm, HLO_ALGORITHM_COUNT, "dot algorithm", &v)))
-        *algorithm = hlo_algorithm_table[v].name;
     return st;
 }
 
-static sd_status read_dot(ctx *c)
+static sd_status read_algorithm(ctx *c, const hlo_attr_row *r, const void *from)
 {
-    const pb_dot *p = c->p->dot;
-    hlo_dot *d = sd_arena_new(c->a, hlo_dot);
+    const pb_precision *p = c->p->precision;
+    sd_status st;
+    int v = 0;
 
-    if (!p)
-        return lacks("dot_dimension_numbers");
-    d->lhs_contract = dims(c, p->lhs_contract);
-    d->rhs_contract = dims(c, p->rhs_contract);
-    d->lhs_batch = dims(c, p->lhs_batch);
-    d->rhs_batch = dims(c, p->rhs_batch);
-    c->in->u.dot = d;
-    return read_precision(c, d->prec, &d->algorithm);
+    (void)from;
+    if (!p || !p->algorithm)
+        return NULL;
+    st = in_range(p->algorithm, HLO_ALGORITHM_COUNT, "dot algorithm", &v);
+    if (!st)
+        *(const char **)hlo_attr_field(r, c->in) = hlo_algorithm_table[v].name;
+    return st;
 }
 
-static sd_status read_conv(ctx *c)
+static sd_status read_labels(ctx *c, const hlo_attr_row *r, const void *from)
 {
     const pb_conv *p = c->p->conv;
-    hlo_conv *d = sd_arena_new(c->a, hlo_conv);
-    int nwin;
+    hlo_conv *d = conv_of(c);
+    int nwin = d->nspatial; /* by the window */
 
-    if (!p)
-        return lacks("convolution_dimension_numbers");
+    (void)r;
+    (void)from;
     d->k_in = p->k_in;
     d->k_out = p->k_out;
     d->k_spatial = dims(c, p->k_spatial);
@@ -163,55 +247,21 @@ static sd_status read_conv(ctx *c)
     d->out_feature = p->out_feature;
     d->out_spatial = dims(c, p->out_spatial);
     d->nspatial = d->in_spatial.n;
-    /* unset means one */
-    d->feature_groups = c->p->feature_groups ? c->p->feature_groups : 1;
-    d->batch_groups = c->p->batch_groups ? c->p->batch_groups : 1;
-    d->win = read_window(c, &nwin);
     if (nwin != d->nspatial)
         return sd_error(SD_INVALID,
                         "a window of %d dimensions for %d spatial ones", nwin,
                         d->nspatial);
-    c->in->u.conv = d;
-    return read_precision(c, d->prec, NULL);
-}
-
-static sd_status read_gather(ctx *c)
-{
-    bool scatter = c->in->op == HLO_SCATTER;
-    const pb_gather *p = scatter ? c->p->scatter : c->p->gather;
-    hlo_gather *g = sd_arena_new(c->a, hlo_gather);
-
-    if (!p)
-        return lacks(scatter ? "scatter_dimension_numbers"
-                             : "gather_dimension_numbers");
-    g->offset_dims = dims(c, p->offset_dims);
-    g->collapsed = dims(c, p->collapsed);
-    g->index_map = dims(c, p->index_map);
-    g->index_vector_dim = p->index_vector_dim;
-    g->operand_batch = dims(c, p->operand_batch);
-    g->indices_batch = dims(c, p->indices_batch);
-    g->slice_sizes = dims(c, c->p->gather_slice_sizes);
-    g->sorted = c->p->sorted != 0;
-    g->unique = c->p->unique != 0;
-    c->in->u.gather = g;
     return NULL;
 }
 
-static sd_status read_triangular(ctx *c)
+static sd_status read_topk(ctx *c, const hlo_attr_row *r, const void *from)
 {
-    const pb_triangular *p = c->p->triangular;
-    int trans = 0;
-    sd_status st;
-
-    if (!p)
-        return lacks("triangular_solve_options");
-    if ((st = in_range(p->trans, 4, "transpose", &trans)))
-        return st;
-    c->in->u.linalg.left = p->left != 0;
-    c->in->u.linalg.lower = p->lower != 0;
-    c->in->u.linalg.unit = p->unit != 0;
-    c->in->u.linalg.trans =
-        trans ? (hlo_transpose_kind)trans : HLO_TRANSPOSE_NONE;
+    (void)r;
+    (void)from;
+    if (!c->p->largest)
+        return sd_error(SD_UNIMPLEMENTED, "the smallest elements");
+    c->in->dims = hlo_dims_copy(c->a, &c->p->k, 1);
+    c->in->u.sort.stable = true;
     return NULL;
 }
 
@@ -236,12 +286,14 @@ static sd_status read_operand_layouts(ctx *c, hlo_custom *u)
     return NULL;
 }
 
-static sd_status read_custom(ctx *c)
+static sd_status read_custom(ctx *c, const hlo_attr_row *r, const void *from)
 {
     const pb_inst *p = c->p;
     hlo_custom *u = sd_arena_new(c->a, hlo_custom);
     sd_status st;
 
+    (void)r;
+    (void)from;
     if (!p->target.len)
         return lacks("custom_call_target");
     u->target = pb_text(c->a, p->target);
@@ -331,12 +383,15 @@ static sd_status read_devices(ctx *c, hlo_collective *to)
     return read_groups(c, c->p->groups.at, c->p->groups.n, to);
 }
 
-static sd_status read_collective(ctx *c)
+static sd_status read_collective(ctx *c, const hlo_attr_row *r,
+                                 const void *from)
 {
     const pb_inst *p = c->p;
     hlo_collective *to = sd_arena_new(c->a, hlo_collective);
     sd_status st;
 
+    (void)r;
+    (void)from;
     to->channel = p->channel_id ? p->channel_id : p->all_reduce_id;
     to->use_global_ids = p->use_global_ids != 0;
     to->host_transfer = p->is_host_transfer != 0;
@@ -351,108 +406,44 @@ static sd_status read_collective(ctx *c)
     return NULL;
 }
 
-/* ---- by op ---- */
+/* ---- all ---- */
 
-static sd_status read_small(ctx *c)
-{
-    const pb_inst *p = c->p;
-    hlo_inst *in = c->in;
-    int v = 0;
-    sd_status st = NULL;
-
-    switch (in->op) {
-    case HLO_RNG:
-        st = in_range(p->distribution, 3, "distribution", &v);
-        in->u.rng.distribution = (hlo_rng_distribution)v;
-        break;
-    case HLO_RNG_BIT_GENERATOR:
-        st = in_range(p->rng_algorithm, 3, "algorithm", &v);
-        in->u.rng.algo = (hlo_rng_algo)v;
-        break;
-    case HLO_FFT:
-        st = in_range(p->fft_type, 4, "FFT type", &v);
-        in->u.fft.type = (hlo_fft_type)v;
-        in->u.fft.length = dims(c, p->fft_length).at;
-        in->u.fft.n = p->fft_length.n;
-        break;
-    case HLO_FUSION:
-        st = pick(c, p->fusion_kind, hlo_fusion_name, "fusion kind", 0, &v);
-        in->u.fusion.kind = (hlo_fusion_kind)v;
-        break;
-    case HLO_REDUCE_PRECISION:
-        if (!(st = in_range(p->exponent_bits, 1 << 20, "exponent_bits", &v)))
-            in->u.precision.exponent = v;
-        if (!st &&
-            !(st = in_range(p->mantissa_bits, 1 << 20, "mantissa_bits", &v)))
-            in->u.precision.mantissa = v;
-        break;
-    case HLO_TOPK:
-        if (!p->largest)
-            return sd_error(SD_UNIMPLEMENTED, "the smallest elements");
-        in->dims = hlo_dims_copy(c->a, &p->k, 1);
-        in->u.sort.stable = true;
-        break;
-    default: /* the norms */
-        in->u.norm.epsilon = (double)p->epsilon;
-        in->u.norm.feature = p->feature_index;
-    }
-    return st;
-}
+static sd_status (*const read_kind[HLO_A_KIND_COUNT])(ctx *c,
+                                                      const hlo_attr_row *r,
+                                                      const void *from) = {
+    [HLO_A_DIMS] = read_dims,
+    [HLO_A_DIM] = read_dims,
+    [HLO_A_INT] = read_int,
+    [HLO_A_BITS] = read_bits,
+    [HLO_A_FLAG] = read_flag,
+    [HLO_A_CHOICE] = read_choice,
+    [HLO_A_REAL] = read_real,
+    [HLO_A_COMPARE] = read_compare,
+    [HLO_A_SLICE] = read_slice,
+    [HLO_A_PAD] = read_pad,
+    [HLO_A_WINDOW] = read_window,
+    [HLO_A_LABELS] = read_labels,
+    [HLO_A_PRECISION] = read_precision,
+    [HLO_A_ALGORITHM] = read_algorithm,
+    [HLO_A_TOPK] = read_topk,
+    [HLO_A_CUSTOM] = read_custom,
+    [HLO_A_COLLECTIVE] = read_collective,
+};
 
 sd_status hlo_attrs_of_pb(hlo_module *m, const pb_inst *p, hlo_inst *in)
 {
     ctx c = {m, m->arena, p, in};
+    sd_status st;
 
-    in->dims = dims(&c, p->dims);
-    switch (in->op) {
-    case HLO_COMPARE:
-        return read_compare(&c);
-    case HLO_GET_TUPLE_ELEMENT:
-        in->u.tuple.index = p->tuple_index;
-        return NULL;
-    case HLO_SLICE:
-        return read_slice(&c);
-    case HLO_PAD:
-        return read_pad(&c);
-    case HLO_DYNAMIC_SLICE:
-        in->dims = dims(&c, p->slice_sizes);
-        return NULL;
-    case HLO_GATHER:
-    case HLO_SCATTER:
-        return read_gather(&c);
-    case HLO_REDUCE_WINDOW:
-    case HLO_SELECT_AND_SCATTER:
-        in->u.window.dim = read_window(&c, &in->u.window.n);
-        return NULL;
-    case HLO_SORT:
-        in->u.sort.stable = p->is_stable != 0;
-        return NULL;
-    case HLO_DOT:
-        return read_dot(&c);
-    case HLO_CONVOLUTION:
-        return read_conv(&c);
-    case HLO_CHOLESKY:
-        in->u.linalg.lower = p->cholesky && p->cholesky->lower;
-        in->u.linalg.trans = HLO_TRANSPOSE_NONE;
-        return NULL;
-    case HLO_TRIANGULAR_SOLVE:
-        return read_triangular(&c);
-    case HLO_CUSTOM_CALL:
-        return read_custom(&c);
-    case HLO_RNG:
-    case HLO_RNG_BIT_GENERATOR:
-    case HLO_FFT:
-    case HLO_FUSION:
-    case HLO_REDUCE_PRECISION:
-    case HLO_TOPK:
-    case HLO_BATCH_NORM_TRAINING:
-    case HLO_BATCH_NORM_INFERENCE:
-    case HLO_BATCH_NORM_GRAD:
-        return read_small(&c);
-    default:
-        return hlo_info(in)->cls == HLO_C_COLLECTIVE ||
-                       hlo_info(in)->cls == HLO_C_TOKENS
-                   ? read_collective(&c)
-                   : NULL;
+    hlo_attr_begin(c.a, in);
+    hlo_for_each_attr(r, in->op) {
+        const void *from = field_of(&c, r);
+
+        if (!from && r->msg->name)
+            return lacks(r->msg->name);
+        if (from && read_kind[r->kind] &&
+            (st = read_kind[r->kind](&c, r, from)))
+            return st;
     }
+    return NULL;
 }

@@ -1,11 +1,81 @@
-/* Attributes of instructions from the graph to protobuf. */
-#include "hlo_proto.h"
+/* Attributes of instructions from the graph to protobuf, by the rows of the
+ * attribute table. */
+#include "hlo_attr.h"
 
 static pb_ints ints(sd_arena *a, const int64_t *at, int n)
 {
     hlo_dims d = hlo_dims_copy(a, at, n);
 
     return pb_of_dims(d);
+}
+
+/* Where the row's field is in an instruction's message, or in a message in
+ * that, which is made when it is not there. */
+static void *field_of(sd_arena *a, const hlo_attr_row *r, pb_inst *p)
+{
+    void **m;
+
+    if (!r->msg)
+        return (char *)p + r->pb;
+    m = (void **)(void *)((char *)p + r->msg->at);
+    if (!*m)
+        *m = sd_arena_alloc(a, r->msg->bytes);
+    return (char *)*m + r->pb;
+}
+
+/* ---- any op's ---- */
+
+static void write_dims(sd_arena *a, const hlo_attr_row *r, const hlo_inst *in,
+                       pb_inst *p)
+{
+    const hlo_dims *d = hlo_attr_field(r, in);
+
+    *(pb_ints *)field_of(a, r, p) = pb_of_dims(*d);
+}
+
+static void write_int(sd_arena *a, const hlo_attr_row *r, const hlo_inst *in,
+                      pb_inst *p)
+{
+    *(int64_t *)field_of(a, r, p) = *(const int64_t *)hlo_attr_field(r, in);
+}
+
+static void write_bits(sd_arena *a, const hlo_attr_row *r, const hlo_inst *in,
+                       pb_inst *p)
+{
+    *(int64_t *)field_of(a, r, p) = *(const int *)hlo_attr_field(r, in);
+}
+
+static void write_flag(sd_arena *a, const hlo_attr_row *r, const hlo_inst *in,
+                       pb_inst *p)
+{
+    *(int64_t *)field_of(a, r, p) = *(const bool *)hlo_attr_field(r, in);
+}
+
+static void write_choice(sd_arena *a, const hlo_attr_row *r, const hlo_inst *in,
+                         pb_inst *p)
+{
+    int v = *(const int *)hlo_attr_field(r, in);
+    void *to = field_of(a, r, p);
+
+    if (r->flags & HLO_A_NAMED)
+        *(sd_bytes *)to = pb_str(r->names[v]);
+    else
+        *(int64_t *)to = v;
+}
+
+static void write_real(sd_arena *a, const hlo_attr_row *r, const hlo_inst *in,
+                       pb_inst *p)
+{
+    *(float *)field_of(a, r, p) = (float)*(const double *)hlo_attr_field(r, in);
+}
+
+/* ---- those of one op or two ---- */
+
+static void write_compare(sd_arena *a, const hlo_attr_row *r,
+                          const hlo_inst *in, pb_inst *p)
+{
+    *(sd_bytes *)field_of(a, r, p) =
+        pb_str(hlo_cmp_type_name[in->u.compare.type]);
 }
 
 static pb_window *window_to_pb(sd_arena *a, const hlo_window_dim *w, int n)
@@ -25,28 +95,44 @@ static pb_window *window_to_pb(sd_arena *a, const hlo_window_dim *w, int n)
     return p;
 }
 
-static void precision_to_pb(sd_arena *a, const hlo_prec *prec,
-                            const char *algorithm, pb_inst *p)
+static void write_window(sd_arena *a, const hlo_attr_row *r, const hlo_inst *in,
+                         pb_inst *p)
 {
+    (void)r;
+    if (in->op == HLO_CONVOLUTION)
+        p->window = window_to_pb(a, in->u.conv->win, in->u.conv->nspatial);
+    else
+        p->window = window_to_pb(a, in->u.window.dim, in->u.window.n);
+}
+
+static void write_precision(sd_arena *a, const hlo_attr_row *r,
+                            const hlo_inst *in, pb_inst *p)
+{
+    const hlo_prec *prec = hlo_attr_field(r, in);
+
     p->precision = sd_arena_new(a, pb_precision);
     p->precision->operand = ints(a, (int64_t[]){prec[0], prec[1]}, 2);
-    if (algorithm)
+}
+
+/* Its number stands beside the precision. */
+static void write_algorithm(sd_arena *a, const hlo_attr_row *r,
+                            const hlo_inst *in, pb_inst *p)
+{
+    const char *name = in->u.dot->algorithm;
+
+    (void)a;
+    (void)r;
+    if (name)
         p->precision->algorithm =
-            (int)(hlo_algorithm_of(algorithm) - hlo_algorithm_table);
+            (int)(hlo_algorithm_of(name) - hlo_algorithm_table);
 }
 
-static void dot_to_pb(sd_arena *a, const hlo_dot *d, pb_inst *p)
+static void write_labels(sd_arena *a, const hlo_attr_row *r, const hlo_inst *in,
+                         pb_inst *p)
 {
-    p->dot = sd_arena_new(a, pb_dot);
-    *p->dot = (pb_dot){.lhs_contract = pb_of_dims(d->lhs_contract),
-                       .rhs_contract = pb_of_dims(d->rhs_contract),
-                       .lhs_batch = pb_of_dims(d->lhs_batch),
-                       .rhs_batch = pb_of_dims(d->rhs_batch)};
-    precision_to_pb(a, d->prec, d->algorithm, p);
-}
+    const hlo_conv *c = in->u.conv;
 
-static void conv_to_pb(sd_arena *a, const hlo_conv *c, pb_inst *p)
-{
+    (void)r;
     p->conv = sd_arena_new(a, pb_conv);
     *p->conv = (pb_conv){.k_in = c->k_in,
                          .k_out = c->k_out,
@@ -57,36 +143,14 @@ static void conv_to_pb(sd_arena *a, const hlo_conv *c, pb_inst *p)
                          .out_batch = c->out_batch,
                          .out_feature = c->out_feature,
                          .out_spatial = pb_of_dims(c->out_spatial)};
-    p->window = window_to_pb(a, c->win, c->nspatial);
-    p->feature_groups = c->feature_groups;
-    p->batch_groups = c->batch_groups;
-    precision_to_pb(a, c->prec, NULL, p);
 }
 
-static void gather_to_pb(sd_arena *a, const hlo_inst *in, pb_inst *p)
-{
-    const hlo_gather *g = in->u.gather;
-    pb_gather *to = sd_arena_new(a, pb_gather);
-
-    *to = (pb_gather){.offset_dims = pb_of_dims(g->offset_dims),
-                      .collapsed = pb_of_dims(g->collapsed),
-                      .index_map = pb_of_dims(g->index_map),
-                      .index_vector_dim = g->index_vector_dim,
-                      .operand_batch = pb_of_dims(g->operand_batch),
-                      .indices_batch = pb_of_dims(g->indices_batch)};
-    if (in->op == HLO_SCATTER)
-        p->scatter = to;
-    else
-        p->gather = to;
-    p->gather_slice_sizes = pb_of_dims(g->slice_sizes);
-    p->sorted = g->sorted;
-    p->unique = g->unique;
-}
-
-static void slice_to_pb(sd_arena *a, const hlo_inst *in, pb_inst *p)
+static void write_slice(sd_arena *a, const hlo_attr_row *r, const hlo_inst *in,
+                        pb_inst *p)
 {
     int n = in->shape->rank;
 
+    (void)r;
     p->slice.at = sd_arena_array(a, pb_slice, n + 1);
     p->slice.n = n;
     for (int i = 0; i < n; i++)
@@ -94,10 +158,12 @@ static void slice_to_pb(sd_arena *a, const hlo_inst *in, pb_inst *p)
                                     in->u.slice.stride[i]};
 }
 
-static void pad_to_pb(sd_arena *a, const hlo_inst *in, pb_inst *p)
+static void write_pad(sd_arena *a, const hlo_attr_row *r, const hlo_inst *in,
+                      pb_inst *p)
 {
     int n = in->shape->rank;
 
+    (void)r;
     p->pad = sd_arena_new(a, pb_pad);
     p->pad->dim.at = sd_arena_array(a, pb_pad_dim, n + 1);
     p->pad->dim.n = n;
@@ -106,11 +172,21 @@ static void pad_to_pb(sd_arena *a, const hlo_inst *in, pb_inst *p)
                                          in->u.pad.interior[i]};
 }
 
-static void custom_to_pb(sd_arena *a, const hlo_inst *in, pb_inst *p)
+static void write_topk(sd_arena *a, const hlo_attr_row *r, const hlo_inst *in,
+                       pb_inst *p)
+{
+    (void)a;
+    (void)r;
+    p->k = in->dims.at[0];
+    p->largest = 1;
+}
+
+static void write_custom(sd_arena *a, const hlo_attr_row *r, const hlo_inst *in,
+                         pb_inst *p)
 {
     const hlo_custom *c = in->u.custom;
 
-    p->dims = (pb_ints){0}; /* a library call's numbers, of no meaning to XLA */
+    (void)r;
     p->target = pb_str(c->target);
     p->config = (sd_bytes){(const uint8_t *)c->config, c->config_len};
     p->has_side_effect = c->has_side_effect;
@@ -135,11 +211,19 @@ static void custom_to_pb(sd_arena *a, const hlo_inst *in, pb_inst *p)
     }
 }
 
-static void collective_to_pb(sd_arena *a, const hlo_inst *in, pb_inst *p)
+static void write_collective(sd_arena *a, const hlo_attr_row *r,
+                             const hlo_inst *in, pb_inst *p)
 {
     const hlo_collective *c = in->u.coll;
     pb_device_list *l;
 
+    (void)r;
+    if (in->op == HLO_OUTFEED) {
+        p->outfeed_shape = sd_arena_new(a, pb_shape);
+        hlo_shape_to_pb(a, in->arg[0]->shape, p->outfeed_shape);
+        return;
+    }
+    p->dims = pb_of_dims(in->dims);
     if (!c)
         return;
     p->channel_id = c->channel;
@@ -165,94 +249,32 @@ static void collective_to_pb(sd_arena *a, const hlo_inst *in, pb_inst *p)
         p->dims = ints(a, in->dims.n ? in->dims.at : &c->dim, 1);
 }
 
+static void (*const write_kind[HLO_A_KIND_COUNT])(sd_arena *a,
+                                                  const hlo_attr_row *r,
+                                                  const hlo_inst *in,
+                                                  pb_inst *p) = {
+    [HLO_A_DIMS] = write_dims,
+    [HLO_A_DIM] = write_dims,
+    [HLO_A_INT] = write_int,
+    [HLO_A_BITS] = write_bits,
+    [HLO_A_FLAG] = write_flag,
+    [HLO_A_CHOICE] = write_choice,
+    [HLO_A_REAL] = write_real,
+    [HLO_A_COMPARE] = write_compare,
+    [HLO_A_SLICE] = write_slice,
+    [HLO_A_PAD] = write_pad,
+    [HLO_A_WINDOW] = write_window,
+    [HLO_A_LABELS] = write_labels,
+    [HLO_A_PRECISION] = write_precision,
+    [HLO_A_ALGORITHM] = write_algorithm,
+    [HLO_A_TOPK] = write_topk,
+    [HLO_A_CUSTOM] = write_custom,
+    [HLO_A_COLLECTIVE] = write_collective,
+};
+
 void hlo_attrs_to_pb(sd_arena *a, const hlo_inst *in, pb_inst *p)
 {
-    p->dims = pb_of_dims(in->dims);
-    switch (in->op) {
-    case HLO_COMPARE:
-        p->compare_dir = pb_str(hlo_cmp_dir_name[in->u.compare.dir]);
-        p->compare_type = pb_str(hlo_cmp_type_name[in->u.compare.type]);
-        break;
-    case HLO_REDUCE_PRECISION:
-        p->exponent_bits = in->u.precision.exponent;
-        p->mantissa_bits = in->u.precision.mantissa;
-        break;
-    case HLO_PARAMETER:
-        p->parameter_number = in->u.param.index;
-        break;
-    case HLO_GET_TUPLE_ELEMENT:
-        p->tuple_index = in->u.tuple.index;
-        break;
-    case HLO_SLICE:
-        slice_to_pb(a, in, p);
-        break;
-    case HLO_PAD:
-        pad_to_pb(a, in, p);
-        break;
-    case HLO_DYNAMIC_SLICE:
-        p->dims = (pb_ints){0};
-        p->slice_sizes = pb_of_dims(in->dims);
-        break;
-    case HLO_GATHER:
-    case HLO_SCATTER:
-        gather_to_pb(a, in, p);
-        break;
-    case HLO_REDUCE_WINDOW:
-    case HLO_SELECT_AND_SCATTER:
-        p->window = window_to_pb(a, in->u.window.dim, in->u.window.n);
-        break;
-    case HLO_SORT:
-        p->is_stable = in->u.sort.stable;
-        break;
-    case HLO_TOPK:
-        p->dims = (pb_ints){0};
-        p->k = in->dims.at[0];
-        p->largest = 1;
-        break;
-    case HLO_DOT:
-        dot_to_pb(a, in->u.dot, p);
-        break;
-    case HLO_CONVOLUTION:
-        conv_to_pb(a, in->u.conv, p);
-        break;
-    case HLO_RNG:
-        p->distribution = in->u.rng.distribution;
-        break;
-    case HLO_RNG_BIT_GENERATOR:
-        p->rng_algorithm = in->u.rng.algo;
-        break;
-    case HLO_FFT:
-        p->fft_type = in->u.fft.type;
-        p->fft_length = ints(a, in->u.fft.length, in->u.fft.n);
-        break;
-    case HLO_CHOLESKY:
-        p->cholesky = sd_arena_new(a, pb_cholesky);
-        p->cholesky->lower = in->u.linalg.lower;
-        break;
-    case HLO_TRIANGULAR_SOLVE:
-        p->triangular = sd_arena_new(a, pb_triangular);
-        *p->triangular = (pb_triangular){in->u.linalg.left, in->u.linalg.lower,
-                                         in->u.linalg.unit, in->u.linalg.trans};
-        break;
-    case HLO_BATCH_NORM_TRAINING:
-    case HLO_BATCH_NORM_INFERENCE:
-    case HLO_BATCH_NORM_GRAD:
-        p->epsilon = (float)in->u.norm.epsilon;
-        p->feature_index = in->u.norm.feature;
-        break;
-    case HLO_FUSION:
-        p->fusion_kind = pb_str(hlo_fusion_name[in->u.fusion.kind]);
-        break;
-    case HLO_CUSTOM_CALL:
-        custom_to_pb(a, in, p);
-        break;
-    case HLO_OUTFEED:
-        p->outfeed_shape = sd_arena_new(a, pb_shape);
-        hlo_shape_to_pb(a, in->arg[0]->shape, p->outfeed_shape);
-        break;
-    default:
-        if (hlo_info(in)->cls == HLO_C_COLLECTIVE ||
-            hlo_info(in)->cls == HLO_C_TOKENS)
-            collective_to_pb(a, in, p);
-    }
+    hlo_for_each_attr(r, in->op)
+        if (write_kind[r->kind])
+            write_kind[r->kind](a, r, in, p);
 }

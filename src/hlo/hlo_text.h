@@ -85,19 +85,10 @@ int hlo_name_in(hlo_lexer *v, const char *const *names);
 int hlo_attr_choice(hlo_attr_reader *r, const char *key,
                     const char *const *names, int unset);
 const char *hlo_attr_text(hlo_attr_reader *r, const char *key, size_t *len);
-void hlo_attr_comp(hlo_attr_reader *r, const char *key);
 void hlo_attr_comp_if(hlo_attr_reader *r, const char *key); /* if given */
 bool hlo_attr_comp_list(hlo_attr_reader *r, const char *key);
 
-hlo_window_dim *hlo_read_window(hlo_attr_reader *r, int *n);
-void hlo_read_dot(hlo_attr_reader *r);
-void hlo_read_conv(hlo_attr_reader *r);
-void hlo_read_gather(hlo_attr_reader *r);
-void hlo_read_slice(hlo_attr_reader *r);
-void hlo_read_pad(hlo_attr_reader *r);
-void hlo_read_custom(hlo_attr_reader *r);
 bool hlo_is_custom_hint(hlo_word key);
-void hlo_read_collective(hlo_attr_reader *r);
 
 /* ---- what text and protobuf share (hlo_form.c) ---- */
 

@@ -310,7 +310,7 @@ static hlo_inst *real_lines(const fft *f, const hlo_inst *in, hlo_inst *x,
 {
     const sd_shape *s = x->shape;
     int last = s->rank - 1;
-    int64_t n = in->u.fft.length[in->u.fft.n - 1], dim[SD_MAX_RANK];
+    int64_t n = in->u.fft.length.at[in->u.fft.length.n - 1], dim[SD_MAX_RANK];
     int64_t b = sd_shape_count(s) / s->dim[last];
     bool direct = is_direct(f->kind, n, n % 2 ? 1 : b);
     int64_t n1 = direct ? 0 : split_real(n);
@@ -346,14 +346,14 @@ static hlo_inst *lower_fft(hlo_inst *in)
     fft f = {pass_at(in), sd_dtype_complex(sd_dtype_part(pass_dtype(in))), type,
              type == HLO_FFT_IFFT || type == HLO_FFT_IRFFT};
     bool real = type == HLO_FFT_RFFT || type == HLO_FFT_IRFFT;
-    int rank = in->shape->rank, n = in->u.fft.n, last = rank - 1;
+    int rank = in->shape->rank, n = in->u.fft.length.n, last = rank - 1;
     hlo_inst *x = in->arg[0];
     int64_t count = 1;
 
     if (sd_shape_count(in->shape) == 0 || sd_shape_count(x->shape) == 0)
         return hlo_make_fill(f.p, in->shape, 0);
     for (int i = 0; i < n && f.inverse; i++)
-        count *= in->u.fft.length[i];
+        count *= in->u.fft.length.at[i];
     if (type == HLO_FFT_RFFT)
         x = real_lines(&f, in, x, 1);
     /* what is divided comes last: fewer roundings, and once */

@@ -27,7 +27,7 @@ static bool may_merge(const hlo_inst *in)
 
 static uint64_t hash_inst(const hlo_inst *in)
 {
-    uint64_t h = pass_hash_attributes(in, (uint64_t)in->op);
+    uint64_t h = hlo_hash_attributes(in, (uint64_t)in->op);
 
     h = h * 31 + (uint64_t)in->shape->dtype;
     if (in->shape->rank)
@@ -46,7 +46,7 @@ static bool same_inst(const hlo_inst *x, const hlo_inst *y)
     for (int i = 0; i < x->narg; i++)
         if (x->arg[i] != y->arg[i])
             return false;
-    if (!pass_same_attributes(x, y))
+    if (!hlo_same_attributes(x, y))
         return false;
     for (int i = 0; i < x->ncomp; i++)
         if (!pass_same_comp(x->comp[i], y->comp[i]))

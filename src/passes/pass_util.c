@@ -205,3 +205,28 @@ bool pass_int_const(const hlo_inst *in, int64_t *v)
     *v = sd_scalar_to_s64(in->shape->dtype, in->u.literal.data);
     return true;
 }
+
+/* ---- computations ---- */
+
+/* In step: equal computations have equal instructions in equal order; mark is
+ * the place in it. */
+bool pass_same_comp(const hlo_comp *x, const hlo_comp *y)
+{
+    hlo_inst *a = x->first, *b = y->first;
+    int64_t n = 0;
+
+    if (x == y)
+        return true;
+    if (x->nparam != y->nparam)
+        return false;
+    for (; a && b; a = a->next, b = b->next, n++) {
+        if (a->narg != b->narg || a->ncomp || b->ncomp ||
+            !sd_shape_equal(a->shape, b->shape) || !hlo_same_attributes(a, b))
+            return false;
+        for (int i = 0; i < a->narg; i++)
+            if (a->arg[i]->mark != b->arg[i]->mark)
+                return false;
+        a->mark = b->mark = n;
+    }
+    return !a && !b && x->root->mark == y->root->mark;
+}

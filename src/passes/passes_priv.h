@@ -88,7 +88,5 @@ hlo_inst *pass_foreign_row_major(hlo_inst *in);
 /* Why nothing runs a custom-call; NULL: a typed handler does.  Whether that
  * is registered shows when the program is loaded. */
 const char *pass_foreign_why_not(const hlo_inst *in, const device_desc *dev);
-bool pass_same_attributes(const hlo_inst *x, const hlo_inst *y);
-uint64_t pass_hash_attributes(const hlo_inst *in, uint64_t h);
 
 #endif

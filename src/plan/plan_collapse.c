@@ -1,5 +1,6 @@
 /* Neighbouring axes that every offset and guard runs through as if they were
- * one become one: longer vectors, fewer loops. */
+ * one become one: longer vectors, fewer loops.  And an axis of features becomes
+ * two where a convolution has groups of them. */
 #include "plan_room.h"
 
 typedef struct {
@@ -99,6 +100,75 @@ static void fill_exprs(collapser *c, const plan_axis *axis)
     }
 }
 
+static void rebuild(collapser *c, plan_axis *axis, int n, int nouter)
+{
+    plan_kernel *k = c->k;
+
+    for (int i = 0; i < k->nnode; i++)
+        rebuild_node(c, k->node[i]);
+    for (int i = 0; i < k->nstage; i++)
+        k->stage[i].axes = map_axes(c, k->stage[i].axes);
+    k->axis = axis;
+    k->naxis = n;
+    k->nouter = nouter;
+}
+
+/* ---- groups of features ---- */
+
+/* By what e divides the position on an outer axis, which is *axis; or 0. */
+static int64_t divisor_in(const plan_kernel *k, const plan_expr *e, int *axis)
+{
+    int64_t c;
+
+    if (e->kind == PX_DIV && e->a->kind == PX_AXIS && e->a->axis < k->nouter &&
+        k->axis[e->a->axis].extent % e->c == 0) {
+        *axis = e->a->axis;
+        return e->c;
+    }
+    c = e->a ? divisor_in(k, e->a, axis) : 0;
+    return c || !e->b ? c : divisor_in(k, e->b, axis);
+}
+
+/* The features of a group, of the axis *axis of all, where one operand of a
+ * CONTRACT is the same for all of a group; or 0. */
+static int64_t find_group(const plan_kernel *k, int *axis)
+{
+    uint64_t over = 0;
+    int64_t c = 0;
+
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->kind == PN_CONTRACT)
+            over |= k->node[i]->over;
+    for (int i = 0; i < k->nnode && !c; i++)
+        if (k->node[i]->kind == PN_LOAD && (k->node[i]->varies & over))
+            c = divisor_in(k, k->node[i]->off, axis);
+    return c;
+}
+
+void plan_split_groups(plan_kernel *k)
+{
+    collapser c = {.k = k, .px = plan_px_create(k->arena)};
+    plan_axis *axis = sd_arena_array(k->arena, plan_axis, k->naxis + 2);
+    int a = 0;
+    int64_t each = find_group(k, &a);
+
+    if (each < PLAN_LEAST_GROUP)
+        return;
+    for (int i = 0; i < k->naxis; i++) {
+        c.group[i] = i + (i > a);
+        axis[c.group[i]] = k->axis[i];
+        c.as[i] = plan_px_axis(c.px, c.group[i], k->axis[i].extent);
+    }
+    axis[a + 1] = axis[a];
+    axis[a].extent = axis[a].tile = k->axis[a].extent / each;
+    axis[a + 1].extent = axis[a + 1].tile = each;
+    c.as[a] = plan_px_mad(c.px, plan_px_axis(c.px, a + 1, each), each,
+                          plan_px_axis(c.px, a, axis[a].extent));
+    rebuild(&c, axis, k->naxis + 1, k->nouter + 1);
+}
+
+/* ---- neighbours ---- */
+
 const plan_node *plan_scatter_of(const plan_kernel *k)
 {
     for (int i = 0; i < k->nnode; i++)
@@ -145,11 +215,5 @@ void plan_collapse(plan_kernel *k)
         c.group[i] = n - 1;
     }
     fill_exprs(&c, axis);
-    for (int i = 0; i < k->nnode; i++)
-        rebuild_node(&c, k->node[i]);
-    for (int i = 0; i < k->nstage; i++)
-        k->stage[i].axes = map_axes(&c, k->stage[i].axes);
-    k->axis = axis;
-    k->naxis = n;
-    k->nouter = nouter;
+    rebuild(&c, axis, n, nouter);
 }

@@ -188,7 +188,10 @@ plan_node *plan_body_inline(plan_lowering *lw, const plan_body *b, int root,
                             plan_node *const *param);
 /* Dead nodes out, stages in, axes and figures filled (plan_stage.c). */
 void plan_finish_kernel(plan_lowering *lw);
-void plan_collapse(plan_kernel *k); /* plan_collapse.c, for plan_tile */
+/* plan_collapse.c, for plan_tile */
+enum { PLAN_LEAST_GROUP = 8 }; /* features: fewer fill no vector */
+void plan_split_groups(plan_kernel *k); /* an axis of a CONTRACT's groups */
+void plan_collapse(plan_kernel *k);
 /* plan_blocks.c, for plan_tile: blocks and tiles of a kernel whose sum is a
  * CONTRACT that is worth them; false when it has none. */
 bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev);

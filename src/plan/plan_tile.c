@@ -622,6 +622,8 @@ void plan_tile(plan_kernel *k, const device_desc *dev)
         tile_call(k, dev);
         return;
     }
+    if (dev->kind == DEVICE_HOST)
+        plan_split_groups(k);
     plan_collapse(k);
     plan_cut_chains(k);
     if (dev->kind == DEVICE_HOST) {

@@ -16,7 +16,8 @@ typedef struct { const char *name, *title; } device_kind_info;
 extern const device_kind_info device_kind_table[DEVICE_KIND_COUNT];
 #define DEVICE_ANY ((1u << DEVICE_KIND_COUNT) - 1)
 typedef enum { DEVICE_HAS_F64 = 1, DEVICE_HAS_F16 = 2, DEVICE_HAS_AVX512 = 4,
-               DEVICE_HAS_SUBGROUPS = 8 } device_feature;
+               DEVICE_HAS_SUBGROUPS = 8,
+               DEVICE_HAS_VNNI = 16 /* of AVX-512 */ } device_feature;
 typedef enum { DEVICE_LIB_ONEDNN = 1, DEVICE_LIB_LAPACK = 2,
                DEVICE_LIB_BYTES = 4 /* oneDNN's products of s8 are exact here */
 } device_lib;

@@ -12,6 +12,12 @@ int sd_cpu_level(void)
     return __builtin_cpu_supports("x86-64-v4") ? 4 : 3;
 }
 
+bool sd_cpu_has_vnni(void)
+{
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx512vnni");
+}
+
 int64_t sd_memory_size(void)
 {
     int64_t most = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);

@@ -47,6 +47,19 @@ static sd_status lower_all(plan_mem *pm, hlo_comp *c)
     return NULL;
 }
 
+/* A program asks for an engine's processor only where it has the engine. */
+static void drop_features(plan *p)
+{
+    uint64_t all = 0, used = 0;
+
+    for (int i = 0; i < PLAN_ENGINE_COUNT; i++)
+        all |= plan_engine_table[i].needs;
+    for (int i = 0; i < p->nkernel; i++)
+        if (p->kernel[i]->blocks)
+            used |= plan_engine_table[p->kernel[i]->blocks->engine].needs;
+    p->program->device.features &= ~all | used;
+}
+
 /* Copies that became one place with what they copy are no steps: gone from
  * the module as well, which dumps show. */
 static void drop_copies(hlo_comp *c)
@@ -107,6 +120,7 @@ sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
         /* the list of kernels outlives the scratch */
         p->kernel =
             sd_arena_copy(a, p->kernel, (size_t)p->nkernel * sizeof *p->kernel);
+        drop_features(p);
     }
     sd_arena_destroy(pm.a);
 #ifndef NDEBUG

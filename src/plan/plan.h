@@ -184,6 +184,19 @@ typedef struct {
     bool sorts;   /* a step compares and swaps by code of its own */
 } plan_loop;
 
+typedef enum {
+#define ENGINE(id, needs, depth, bits) PLAN_ENGINE_##id,
+#include "engines.def"
+#undef ENGINE
+    PLAN_ENGINE_COUNT
+} plan_engine;
+typedef struct {
+    uint64_t needs; /* device_feature bits */
+    int depth;      /* positions of k that one instruction adds */
+    int bits;       /* of an operand, at most */
+} plan_engine_info;
+extern const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT];
+
 /* A CONTRACT in blocks, on the host: for each tile, for each chain of the sum,
  * the elements of both operands are computed once and written to areas
  * of the scratch, and `rows` x `vectors` accumulators at a time stay in
@@ -201,7 +214,15 @@ typedef struct {
  * those of k and k_in, from the start of the tile or chain, the last axis
  * fastest.  The last of N's is LANE.  A tile cuts m and n; m_in, n_in and k_in
  * are whole.  Axes of the sum before k have a chain, or several, each position.
- */
+ *
+ * An engine of some depth takes words of so many positions of k, which are what
+ * k and elements count in x and y above.  Its operands are those of the
+ * CONTRACT before they became wide.  One that does not lie along k is copied
+ * row by row to a stage, and from there woven into words; y is copied to the
+ * stage in any case, [k][n] or [n][k], and turned if need be.  What fills the
+ * last word is 0 in y.  One operand of vpdpbusd has a sign and the other has
+ * none: where x and y are of one kind, x is flipped, x ^ 0x80, which adds or
+ * takes 128 times the sum of y. */
 typedef struct {
     const plan_node *node;   /* the CONTRACT */
     const plan_node *x, *y;  /* its operands: y is the one that varies on LANE */
@@ -213,6 +234,11 @@ typedef struct {
     int x_along, y_along;    /* the axes along which vectors are read */
     int64_t x_m, x_k, y_panel, y_k, sum_m; /* in elements */
     size_t x_at, y_at, sum_at;           /* bytes, in the scratch */
+    plan_engine engine;
+    bool flip;
+    sd_dtype part;                       /* of which a word has several */
+    int64_t x_row, y_row;                /* of the stage, in parts */
+    size_t stage_at;
 } plan_blocks;
 
 /* LOOP, ROW and COLUMN differ in dumps only. */

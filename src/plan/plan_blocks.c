@@ -57,6 +57,59 @@ void plan_cut_chains(plan_kernel *k)
             cut_chain(k, k->node[i]);
 }
 
+/* ---- engines ---- */
+
+const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT] = {
+#define ENGINE(id, needs, depth, bits) \
+    [PLAN_ENGINE_##id] = {needs, depth, bits},
+#include "engines.def"
+#undef ENGINE
+};
+
+/* What becomes the CONTRACT's operand n, where that is a wider integer. */
+static const plan_node *narrow_integer(const plan_node *n)
+{
+    const plan_node *x = n->narg == 1 ? n->arg[0] : NULL;
+    sd_kind kind = x ? sd_dtype_kind(x->dtype) : SD_K_FLOAT;
+
+    return x && n->kind == PN_ELT && n->op == HLO_CONVERT &&
+                   (kind == SD_K_SINT || kind == SD_K_UINT) &&
+                   sd_dtype_table[x->dtype].bits >= 8
+               ? x
+               : NULL;
+}
+
+/* An operand as the engine has it: s16 holds all of s8, u8 and s16. */
+static bool fits_engine(const plan_node *n, const plan_engine_info *engine)
+{
+    int bits = n ? sd_dtype_table[n->dtype].bits : 64;
+
+    return bits < engine->bits ||
+           (bits == engine->bits &&
+            (bits == 8 || sd_dtype_kind(n->dtype) == SD_K_SINT));
+}
+
+static void choose_engine(plan_blocks *b, const device_desc *dev)
+{
+    const plan_node *x = narrow_integer(b->x), *y = narrow_integer(b->y);
+    int i = 0;
+
+    b->part = b->node->dtype;
+    b->engine = PLAN_ENGINE_FMA;
+    if (!x || !y || sd_dtype_table[b->node->dtype].bits != 32)
+        return;
+    while (plan_engine_table[i].needs & ~dev->features ||
+           !fits_engine(x, &plan_engine_table[i]) ||
+           !fits_engine(y, &plan_engine_table[i]))
+        if (++i == PLAN_ENGINE_FMA)
+            return;
+    b->engine = (plan_engine)i;
+    b->x = x;
+    b->y = y;
+    b->part = plan_engine_table[i].bits == 8 ? SD_S8 : SD_S16;
+    b->flip = b->part == SD_S8 && x->dtype == y->dtype;
+}
+
 /* ---- blocks ---- */
 
 static uint64_t outer_axes(const plan_kernel *k)
@@ -253,32 +306,58 @@ static void cut_tiles(plan_kernel *k, const plan_blocks *b, int units)
             plan_cut_axis(&k->axis[a], 1);
 }
 
+/* Rows of both operands as they are copied, before they are woven; the one
+ * along k has its words' place to itself.  Returns the bytes of the stage. */
+static size_t lay_out_stage(const plan_kernel *k, plan_blocks *b, int64_t mt,
+                            int64_t nt)
+{
+    int64_t w = k->lanes, depth = plan_engine_table[b->engine].depth;
+    int64_t words = (b->kt + depth - 1) / depth, along = round_up(words, w) + w;
+    int64_t x = 0, y;
+
+    b->x_row = b->x_m * depth;
+    b->y_row = along * depth;
+    y = nt * b->y_row;
+    if (!(b->node->over >> b->x_along & 1)) {
+        b->x_row = round_up(mt, w) + w;
+        x = words * depth * b->x_row;
+    }
+    if (!(b->node->over >> b->y_along & 1)) {
+        b->y_row = nt + w;
+        y = (words + 1) * depth * b->y_row; /* zeros after the last of k */
+    }
+    return round_bytes((size_t)(SD_MAX(x, y) + w) * sd_dtype_bytes(b->part));
+}
+
 /* Rows of x and of the sums do not lie powers of two apart: a register tile
  * reads many of them at once, and the cache has few places for such.  A vector
  * may be written beyond the end of what it is part of, by less than its length.
  */
 static void lay_out(plan_kernel *k, plan_blocks *b)
 {
+    int64_t depth = plan_engine_table[b->engine].depth;
+    int64_t kt = (b->kt + depth - 1) / depth;
+    bool rows = b->n_in && b->engine == PLAN_ENGINE_FMA;
     size_t each = sd_dtype_bytes(b->node->dtype);
     int64_t w = k->lanes, wide = b->vectors * w;
     int64_t mt = round_up(k->axis[b->m].tile * points(k, b->m_in), b->rows);
-    int64_t nt = round_up(k->axis[b->n].tile * points(k, b->n_in), wide), x;
+    int64_t nt = round_up(k->axis[b->n].tile * points(k, b->n_in), wide), x, y;
     bool by_rows = b->node->over >> b->x_along & 1;
 
-    b->x_m = by_rows ? round_up(b->kt, w) + w : 1;
+    b->x_m = by_rows ? round_up(kt, w) + w : 1;
     b->x_k = by_rows ? 1 : round_up(mt, w) + w;
-    b->y_k = b->n_in ? nt + w : wide;
-    b->y_panel = b->n_in ? wide : b->kt * wide + w;
+    b->y_k = rows ? nt + w : wide;
+    b->y_panel = rows ? wide : kt * wide + w;
     b->sum_m = nt + w;
-    x = by_rows ? mt * b->x_m : b->kt * b->x_k;
+    x = by_rows ? mt * b->x_m : kt * b->x_k;
     b->x_at = 0;
     b->y_at = round_bytes((size_t)x * each);
-    b->sum_at =
-        b->y_at +
-        round_bytes((size_t)(nt / wide * (b->n_in ? 0 : b->y_panel) +
-                             (b->n_in ? b->kt * b->y_k : 0) + w * b->y_k) *
-                    each);
-    k->local_bytes = b->sum_at + round_bytes((size_t)(mt * b->sum_m) * each);
+    y = rows ? kt * b->y_k : nt / wide * b->y_panel;
+    b->sum_at = b->y_at + round_bytes((size_t)(y + w * b->y_k) * each);
+    b->stage_at = b->sum_at + round_bytes((size_t)(mt * b->sum_m) * each);
+    k->local_bytes = b->stage_at;
+    if (depth > 1)
+        k->local_bytes += lay_out_stage(k, b, mt, nt);
 }
 
 /* Which operand is which, and which axes. */
@@ -323,6 +402,7 @@ bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev)
     last_k = last_of(c->over);
     b->x_along = lies_along(b->x, last_m, last_k) ? last_m : last_k;
     b->y_along = lies_along(b->y, last_k, lane) ? last_k : lane;
+    choose_engine(b, dev);
     cut_tiles(k, b, dev->units);
     lay_out(k, b);
     k->blocks = b;

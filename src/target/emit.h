@@ -214,6 +214,22 @@ void emit_blocks(emit *e, LLVMValueRef m0, LLVMValueRef m1, LLVMValueRef n0,
 /* Vector of them at the open position. */
 emit_value emit_block_sum(emit *e, const plan_node *n, int copy);
 
+/* v[i][j] = v[j][i], of w vectors. */
+void emit_turn(emit *e, LLVMValueRef *v, int w);
+
+/* ---- emit_engine.c: what blocks have instead of multiply_add ---- */
+
+typedef struct { /* from parts, whose rows are `row` parts, to words: word k of
+                    column n at n / wide * panel + k * `k` + n % wide */
+    LLVMValueRef from, to, words, columns;
+    int64_t row, wide, panel, k;
+} emit_words;
+/* acc and the words x and y of vectors: acc + the sum of products of parts. */
+LLVMValueRef emit_engine_add(emit *e, LLVMValueRef acc, LLVMValueRef x,
+                             LLVMValueRef y);
+void emit_engine_weave(emit *e, const emit_words *w); /* from [k][n] */
+void emit_engine_turn(emit *e, const emit_words *w);  /* from [n][k] */
+
 /* ---- emit_index.c ---- */
 
 void emit_index_init(emit *e);

@@ -12,6 +12,9 @@ typedef struct {
     LLVMValueRef k0, k1;         /* the chain, on axis k */
     LLVMValueRef first;          /* i1: no chain was before it */
     int lane;                    /* the kernel's LANE axis */
+    LLVMValueRef rows, columns;  /* of the tile */
+    LLVMValueRef words;          /* of the chain: elements of k, if fma's */
+    LLVMValueRef depth;          /* positions of k */
 } block;
 
 static LLVMValueRef area(emit *e, size_t at)
@@ -63,17 +66,39 @@ static LLVMValueRef local_k(emit *e, const block *t)
 
 /* ---- copies of the operands ---- */
 
+static bool by_words(const block *t)
+{
+    return t->b->engine != PLAN_ENGINE_FMA;
+}
+
+static void put(emit *e, const block *t, const plan_node *n, size_t area_at,
+                LLVMValueRef at)
+{
+    emit_value v = emit_splat_value(e, emit_node_value(e, n, 0), e->w);
+    sd_dtype type = n->dtype;
+
+    if (by_words(t) && t->b->part == SD_S16) {
+        v = emit_convert(e, v, type, SD_S16);
+        type = SD_S16;
+    }
+    if (t->b->flip && n == t->b->x)
+        v.re = LLVMBuildXor(e->b, v.re, emit_int_like(v.re, 0x80), "");
+    emit_mem_write(e, type, area(e, area_at), at, v);
+}
+
 static void put_x(emit *e, void *ctx)
 {
     const block *t = ctx;
     const plan_blocks *b = t->b;
-    emit_value v = emit_node_value(e, b->x, 0);
-    LLVMValueRef k =
-        LLVMBuildNSWMul(e->b, local_k(e, t), emit_si(e, b->x_k), "");
+    LLVMValueRef k = local_k(e, t), m = local_m(e, t);
 
-    emit_mem_write(e, b->x->dtype, area(e, b->x_at),
-                   mad(e, local_m(e, t), b->x_m, k),
-                   emit_splat_value(e, v, e->w));
+    if (!by_words(t))
+        put(e, t, b->x, b->x_at,
+            mad(e, m, b->x_m, mad(e, k, b->x_k, emit_si(e, 0))));
+    else if (b->node->over >> b->x_along & 1)
+        put(e, t, b->x, b->x_at, mad(e, m, b->x_row, k));
+    else
+        put(e, t, b->x, b->stage_at, mad(e, k, b->x_row, m));
 }
 
 /* The place in y's panels of row k and column n. */
@@ -91,15 +116,18 @@ static void put_y(emit *e, void *ctx)
 {
     const block *t = ctx;
     const plan_blocks *b = t->b;
-    emit_value v = emit_node_value(e, b->y, 0);
+    LLVMValueRef k = local_k(e, t), n = local_n(e, t);
 
-    emit_mem_write(e, b->y->dtype, area(e, b->y_at),
-                   place_y(e, b, local_k(e, t), local_n(e, t)),
-                   emit_splat_value(e, v, e->w));
+    if (!by_words(t))
+        put(e, t, b->y, b->y_at, place_y(e, b, k, n));
+    else if (b->y_along == t->lane)
+        put(e, t, b->y, b->stage_at, mad(e, k, b->y_row, n));
+    else
+        put(e, t, b->y, b->stage_at, mad(e, n, b->y_row, k));
 }
 
-/* v[i][j] = v[j][i]: blocks of half the size change places, and so on down. */
-static void turn(emit *e, LLVMValueRef *v, int w)
+/* Blocks of half the size change places, and so on down. */
+void emit_turn(emit *e, LLVMValueRef *v, int w)
 {
     for (int s = w / 2; s; s /= 2)
         for (int i = 0; i < w; i++) {
@@ -130,7 +158,7 @@ static void put_y_turned(emit *e, void *ctx)
 
         v[c] = emit_splat(e, emit_node_value(e, b->y, copy).re, e->w);
     }
-    turn(e, v, e->w);
+    emit_turn(e, v, e->w);
     for (int i = 0; i < e->w; i++) {
         at = LLVMBuildNSWAdd(e->b, k, emit_si(e, i), "");
         emit_mem_write(e, b->y->dtype, area(e, b->y_at), place_y(e, b, at, n),
@@ -239,12 +267,77 @@ static void copy_y(block *t)
 {
     int axis[EMIT_AXES], n = 0;
 
-    if (t->b->y_along != t->lane) {
+    if (t->b->y_along == t->lane) {
+        n = add_axes(t, axis, 0, chain_of(t));
+        run_along(t, axis, add_axes(t, axis, n, columns_of(t)), put_y);
+    } else if (by_words(t)) {
+        n = add_axes(t, axis, 0, columns_of(t));
+        run_along(t, axis, add_axes(t, axis, n, chain_of(t)), put_y);
+    } else {
         turn_along(t, axis, add_axes(t, axis, 0, columns_of(t)));
-        return;
     }
-    n = add_axes(t, axis, 0, chain_of(t));
-    run_along(t, axis, add_axes(t, axis, n, columns_of(t)), put_y);
+}
+
+/* ---- words of an engine ---- */
+
+/* What fills the last word of y is 0. */
+static void pad_words(block *t)
+{
+    const plan_blocks *b = t->b;
+    emit *e = t->e;
+    bool along_n = b->y_along == t->lane;
+    int depth = plan_engine_table[b->engine].depth;
+    emit_value zero = {LLVMConstNull(emit_widen(emit_type(e, b->part), e->w)),
+                       NULL};
+    emit_loop n;
+
+    emit_loop_open(e, &n, emit_si(e, 0), t->columns, along_n ? e->w : 1);
+    for (int i = 0; i < (along_n ? depth - 1 : 1); i++) {
+        LLVMValueRef k = LLVMBuildNSWAdd(e->b, t->depth, emit_si(e, i), "");
+
+        emit_mem_write(e, b->part, area(e, b->stage_at),
+                       along_n ? mad(e, k, b->y_row, n.at)
+                               : mad(e, n.at, b->y_row, k),
+                       zero);
+    }
+    emit_loop_close(e, &n);
+}
+
+static void weave_y(block *t)
+{
+    const plan_blocks *b = t->b;
+    emit *e = t->e;
+    emit_words w = {.from = area(e, b->stage_at),
+                    .to = area(e, b->y_at),
+                    .words = t->words,
+                    .columns = t->columns,
+                    .row = b->y_row,
+                    .wide = b->vectors * e->w,
+                    .panel = b->y_panel,
+                    .k = b->y_k};
+
+    pad_words(t);
+    if (b->y_along == t->lane)
+        emit_engine_weave(e, &w);
+    else
+        emit_engine_turn(e, &w);
+}
+
+static void weave_x(block *t)
+{
+    const plan_blocks *b = t->b;
+    emit *e = t->e;
+    emit_words w = {.from = area(e, b->stage_at),
+                    .to = area(e, b->x_at),
+                    .words = t->words,
+                    .columns = t->rows,
+                    .row = b->x_row,
+                    .wide = e->w,
+                    .panel = e->w,
+                    .k = b->x_k};
+
+    if (!(b->node->over >> b->x_along & 1))
+        emit_engine_weave(e, &w);
 }
 
 /* ---- register tiles ---- */
@@ -253,6 +346,8 @@ typedef struct {
     block *t;
     LLVMTypeRef part, vec;
     LLVMValueRef *acc;      /* [row * vectors + vector], stack slots */
+    LLVMValueRef *start;    /* [vector], what they begin with: flipped x; or
+                            NULL: zero */
     LLVMValueRef x, y, sum; /* where the tile's operands and sums begin */
 } registers;
 
@@ -309,8 +404,11 @@ static void step(registers *r, LLVMValueRef at)
             LLVMValueRef to = r->acc[m * b->vectors + v];
             emit_value acc = {LLVMBuildLoad2(e->b, r->vec, to, ""), NULL};
 
-            acc = emit_multiply_add(e, b->node->dtype, one,
-                                    (emit_value){row[v], NULL}, acc);
+            if (by_words(r->t))
+                acc.re = emit_engine_add(e, acc.re, one.re, row[v]);
+            else
+                acc = emit_multiply_add(e, b->node->dtype, one,
+                                        (emit_value){row[v], NULL}, acc);
             LLVMBuildStore(e->b, acc.re, to);
         }
     }
@@ -349,6 +447,47 @@ static int64_t extent_of(const emit *e, uint64_t axes)
     return (int64_t)plan_points(e->k, axes);
 }
 
+/* x ^ 0x80 is x + 128 without a sign, or x - 128 with one: what is too much is
+ * the product of 0x80 and y, by the same instruction. */
+static void start_flipped(registers *r)
+{
+    const plan_blocks *b = r->t->b;
+    emit *e = r->t->e;
+    LLVMValueRef x = emit_splat(e, LLVMConstInt(e->i32, 0x80808080, 0), e->w);
+    LLVMValueRef y, sum;
+    emit_loop k;
+
+    for (int v = 0; v < b->vectors; v++)
+        LLVMBuildStore(e->b, LLVMConstNull(r->vec), r->start[v]);
+    emit_loop_open(e, &k, emit_si(e, 0), r->t->words, 1);
+    y = LLVMBuildNSWMul(e->b, k.at, emit_si(e, b->y_k), "");
+    y = LLVMBuildGEP2(e->b, r->part, r->y, &y, 1, "");
+    for (int v = 0; v < b->vectors; v++) {
+        sum = LLVMBuildLoad2(e->b, r->vec, r->start[v], "");
+        sum = emit_engine_add(e, sum, x,
+                              load(r, r->vec, at_element(r, y, v * e->w)));
+        LLVMBuildStore(e->b, sum, r->start[v]);
+    }
+    emit_loop_close(e, &k);
+    for (int v = 0; v < b->vectors; v++) {
+        sum = LLVMBuildLoad2(e->b, r->vec, r->start[v], "");
+        LLVMBuildStore(e->b, LLVMBuildNeg(e->b, sum, ""), r->start[v]);
+    }
+}
+
+static void start(registers *r)
+{
+    const plan_blocks *b = r->t->b;
+    emit *e = r->t->e;
+
+    for (int i = 0; i < b->rows * b->vectors; i++)
+        LLVMBuildStore(
+            e->b,
+            b->flip ? LLVMBuildLoad2(e->b, r->vec, r->start[i % b->vectors], "")
+                    : LLVMConstNull(r->vec),
+            r->acc[i]);
+}
+
 /* A panel of y stays in the first level of cache while all rows of x pass. */
 static void multiply(block *t)
 {
@@ -359,30 +498,28 @@ static void multiply(block *t)
     registers r = {.t = t,
                    .part = emit_type(e, type),
                    .vec = emit_widen(emit_type(e, type), e->w)};
-    LLVMValueRef off, rows, columns, depth;
+    LLVMValueRef off;
     emit_loop n, m, k;
 
-    rows = LLVMBuildNSWMul(e->b, sub(e, t->m1, t->m0),
-                           emit_si(e, extent_of(e, b->m_in)), "");
-    columns = LLVMBuildNSWMul(e->b, sub(e, t->n1, t->n0),
-                              emit_si(e, extent_of(e, b->n_in)), "");
-    depth = LLVMBuildNSWMul(e->b, sub(e, t->k1, t->k0),
-                            emit_si(e, extent_of(e, b->k_in)), "");
+    r.start = sd_arena_array(e->a, LLVMValueRef, b->vectors);
+    for (int i = 0; i < b->vectors; i++)
+        r.start[i] = emit_alloca(e, r.vec);
     r.acc = sd_arena_array(e->a, LLVMValueRef, b->rows * b->vectors);
     for (int i = 0; i < b->rows * b->vectors; i++)
         r.acc[i] = emit_alloca(e, r.vec);
-    emit_loop_open(e, &n, emit_si(e, 0), columns, wide);
+    emit_loop_open(e, &n, emit_si(e, 0), t->columns, wide);
     off = LLVMBuildUDiv(e->b, n.at, emit_si(e, wide), "");
     off = LLVMBuildNSWMul(e->b, off, emit_si(e, b->y_panel), "");
     r.y = LLVMBuildGEP2(e->b, r.part, area(e, b->y_at), &off, 1, "");
-    emit_loop_open(e, &m, emit_si(e, 0), rows, b->rows);
+    if (b->flip)
+        start_flipped(&r);
+    emit_loop_open(e, &m, emit_si(e, 0), t->rows, b->rows);
     off = LLVMBuildNSWMul(e->b, m.at, emit_si(e, b->x_m), "");
     r.x = LLVMBuildGEP2(e->b, r.part, area(e, b->x_at), &off, 1, "");
     off = mad(e, m.at, b->sum_m, n.at);
     r.sum = LLVMBuildGEP2(e->b, r.part, area(e, b->sum_at), &off, 1, "");
-    for (int i = 0; i < b->rows * b->vectors; i++)
-        LLVMBuildStore(e->b, LLVMConstNull(r.vec), r.acc[i]);
-    emit_loop_open(e, &k, emit_si(e, 0), depth, 1);
+    start(&r);
+    emit_loop_open(e, &k, emit_si(e, 0), t->words, 1);
     step(&r, k.at);
     emit_loop_close(e, &k);
     finish(&r);
@@ -398,6 +535,7 @@ static void run_chains(block *t)
     emit *e = t->e;
     const plan_blocks *b = t->b;
     int64_t all = e->k->axis[b->k].extent, chunk = b->node->order.chunk;
+    int depth = plan_engine_table[b->engine].depth;
     LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     LLVMValueRef end = emit_si(e, all), is_first;
     emit_loop l;
@@ -413,8 +551,17 @@ static void run_chains(block *t)
                                 t->k1, end, "");
     is_first = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, emit_si(e, 0), "");
     t->first = t->first ? LLVMBuildAnd(e->b, t->first, is_first, "") : is_first;
+    t->depth = LLVMBuildNSWMul(e->b, sub(e, t->k1, t->k0),
+                               emit_si(e, extent_of(e, b->k_in)), "");
+    t->words = LLVMBuildUDiv(
+        e->b, LLVMBuildNSWAdd(e->b, t->depth, emit_si(e, depth - 1), ""),
+        emit_si(e, depth), "");
     copy_y(t);
+    if (by_words(t))
+        weave_y(t);
     copy_x(t);
+    if (by_words(t))
+        weave_x(t);
     multiply(t);
     emit_loop_close(e, &l);
     emit_level_close(e);
@@ -450,6 +597,11 @@ void emit_blocks(emit *e, LLVMValueRef m0, LLVMValueRef m1, LLVMValueRef n0,
                .n0 = n0,
                .n1 = n1,
                .lane = e->lane};
+
+    t.rows = LLVMBuildNSWMul(e->b, sub(e, m1, m0),
+                             emit_si(e, extent_of(e, t.b->m_in)), "");
+    t.columns = LLVMBuildNSWMul(e->b, sub(e, n1, n0),
+                                emit_si(e, extent_of(e, t.b->n_in)), "");
 
     run_depth(&t, t.b->node->over & ~chain_of(&t));
     e->block_m = m0;

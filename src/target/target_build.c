@@ -105,7 +105,9 @@ static sd_status module_init(module *mod, const device_desc *dev)
  * small kernel takes to compile, so machines are kept. */
 static int64_t machine_variant(const module *mod)
 {
-    return mod->dev->lanes * 2 + mod->quick;
+    bool vnni = mod->dev->features & DEVICE_HAS_VNNI;
+
+    return mod->dev->lanes * 4 + vnni * 2 + mod->quick;
 }
 
 static void drop_machine(void *tm)

@@ -16,7 +16,10 @@ static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
     char *message = NULL;
 
     LLVMTargetMachineOptionsSetCPU(o, v4 ? "x86-64-v4" : "x86-64-v3");
-    LLVMTargetMachineOptionsSetFeatures(o, v4 ? "-prefer-256-bit" : "");
+    LLVMTargetMachineOptionsSetFeatures(o, !v4 ? ""
+                                           : dev->features & DEVICE_HAS_VNNI
+                                               ? "-prefer-256-bit,+avx512vnni"
+                                               : "-prefer-256-bit");
     LLVMTargetMachineOptionsSetCodeGenOptLevel(
         o, quick ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault);
     LLVMTargetMachineOptionsSetRelocMode(o, LLVMRelocPIC);

@@ -393,6 +393,110 @@ static bool convolution_is_chain(const convolution *c, world *w)
     return bad == 0;
 }
 
+/* Products of narrow integers wrap as those of wide ones do, also of the least
+ * and the largest, and where a word of an engine is not full. */
+typedef struct {
+    sd_dtype x, y;
+    int64_t dim[3];
+    bool x_turned, y_turned;
+} integers;
+
+static const integers integer_products[] = {
+    {SD_S8, SD_S8, {30, 40, 100}, false, false},
+    {SD_S8, SD_S8, {37, 45, 301}, false, true},
+    {SD_S8, SD_S8, {70, 33, 702}, true, true},
+    {SD_U8, SD_U8, {65, 70, 339}, false, false},
+    {SD_U8, SD_U8, {20, 50, 63}, true, true},
+    {SD_S8, SD_U8, {70, 290, 22}, true, false},
+    {SD_U8, SD_S8, {13, 600, 65}, false, true},
+    {SD_S16, SD_S8, {50, 60, 77}, true, false},
+    {SD_S16, SD_S16, {33, 40, 603}, false, true},
+    {SD_U16, SD_S8, {33, 40, 60}, false, true},
+};
+
+static void fill_ends(hlo_value *v, uint64_t seed)
+{
+    sd_dtype t = v->shape->dtype;
+    int64_t most = (1ll << (sd_dtype_table[t].bits - 1)) - 1;
+
+    for (int64_t i = 0; i < sd_shape_count(v->shape); i++) {
+        uint64_t r = next_random(&seed);
+
+        sd_scalar_of_s64(t,
+                         r % 5 == 0   ? most
+                         : r % 5 == 1 ? -most - 1
+                                      : (int64_t)(r >> 8),
+                         (uint8_t *)v->data + (size_t)i * sd_dtype_bytes(t));
+    }
+}
+
+static int64_t integer_at(const hlo_value *v, bool turned, int64_t row,
+                          int64_t column)
+{
+    int64_t i = turned ? column * v->shape->dim[1] + row
+                       : row * v->shape->dim[1] + column;
+    sd_dtype t = v->shape->dtype;
+
+    return sd_scalar_to_s64(t,
+                            (uint8_t *)v->data + (size_t)i * sd_dtype_bytes(t));
+}
+
+static bool integers_wrap(const integers *p, world *w)
+{
+    sd_arena *a = sd_arena_create();
+    const int64_t *d = p->dim, x_dim[2] = {d[M], d[K]}, y_dim[2] = {d[K], d[N]};
+    const char *text = sd_arena_fmt(
+        a,
+        "HloModule m\nENTRY e { a = %s[%d,%d] parameter(0) b = %s[%d,%d] "
+        "parameter(1) x = s32[%d,%d] convert(a) y = s32[%d,%d] convert(b) "
+        "ROOT r = s32[%d,%d] dot(x, y), lhs_contracting_dims={%d}, "
+        "rhs_contracting_dims={%d} }",
+        sd_dtype_name(p->x), (int)x_dim[p->x_turned], (int)x_dim[!p->x_turned],
+        sd_dtype_name(p->y), (int)y_dim[p->y_turned], (int)y_dim[!p->y_turned],
+        (int)x_dim[p->x_turned], (int)x_dim[!p->x_turned],
+        (int)y_dim[p->y_turned], (int)y_dim[!p->y_turned], (int)d[M], (int)d[N],
+        !p->x_turned, p->y_turned);
+    program prog = {sd_arena_fmt(a, "%s by %s of %d, %d and %d",
+                                 sd_dtype_name(p->x), sd_dtype_name(p->y),
+                                 (int)d[M], (int)d[N], (int)d[K]),
+                    0, text};
+    hlo_module *m = parse(a, &prog);
+    hlo_value arg[2], want = hlo_value_make(a, m->entry->root->shape);
+    thunk_program *t;
+    sd_options opt;
+    int bad = 1;
+
+    sd_options_from_env(&opt);
+    for (int i = 0; i < 2; i++) {
+        arg[i] = hlo_value_make(a, m->entry->param[i]->shape);
+        fill_ends(&arg[i], (uint64_t)i + 7);
+    }
+    for (int64_t i = 0; i < d[M]; i++)
+        for (int64_t j = 0; j < d[N]; j++) {
+            int64_t sum = 0;
+
+            for (int64_t k = 0; k < d[K]; k++)
+                sum += integer_at(&arg[0], p->x_turned, i, k) *
+                       integer_at(&arg[1], p->y_turned, k, j);
+            ((int32_t *)want.data)[i * d[N] + j] = (int32_t)sum;
+        }
+    t = compile(a, &prog, w, &opt, false);
+    if (t)
+        bad = run(a, &prog, w, t, arg, 2, &want, 1);
+    thunk_program_release(t);
+    sd_arena_destroy(a);
+    return bad == 0;
+}
+
+static void test_products_of_integers_wrap(void **state)
+{
+    int bad = 0;
+
+    for (size_t i = 0; i < SD_COUNTOF(integer_products); i++)
+        bad += !integers_wrap(&integer_products[i], *state);
+    assert_int_equal(bad, 0);
+}
+
 static void test_products_are_chains(void **state)
 {
     int bad = 0;
@@ -539,6 +643,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_prestate(test_programs, &w),
         cmocka_unit_test_prestate(test_programs_with_care, &w),
         cmocka_unit_test_prestate(test_products_are_chains, &w),
+        cmocka_unit_test_prestate(test_products_of_integers_wrap, &w),
         cmocka_unit_test_prestate(test_used_machines_make_the_same_code, &w),
         cmocka_unit_test_prestate(test_long_kernels_have_their_own_batch, &w),
         cmocka_unit_test_prestate(test_dumped_ir_compiles, &w)};

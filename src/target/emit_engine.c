@@ -1,0 +1,123 @@
+/* Engines of blocks (engines.def): instructions that add several products at
+ * once, and the words that they take.  Host only. */
+#include "emit.h"
+
+static LLVMValueRef as_type(emit *e, LLVMValueRef v, LLVMTypeRef t)
+{
+    return LLVMTypeOf(v) == t ? v : LLVMBuildBitCast(e->b, v, t, "");
+}
+
+/* Versions of LLVM differ in whether the operands are words or their parts. */
+static LLVMValueRef call(emit *e, const char *name, LLVMValueRef *arg, int n)
+{
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMTypeRef param[3];
+
+    LLVMGetParamTypes(LLVMIntrinsicGetType(e->cx, id, NULL, 0), param);
+    for (int i = 0; i < n; i++)
+        arg[i] = as_type(e, arg[i], param[i]);
+    return emit_intrinsic2(e, name, NULL, 0, arg, n);
+}
+
+/* acc, one without signs, one with. */
+static LLVMValueRef add_bytes(emit *e, LLVMValueRef acc, LLVMValueRef x,
+                              LLVMValueRef y)
+{
+    const plan_blocks *b = e->k->blocks;
+    bool x_signed = (b->x->dtype == SD_S8) != b->flip;
+    LLVMValueRef arg[3] = {acc, x_signed ? y : x, x_signed ? x : y};
+
+    return call(e, "llvm.x86.avx512.vpdpbusd.512", arg, 3);
+}
+
+static LLVMValueRef add_pairs(emit *e, LLVMValueRef acc, LLVMValueRef x,
+                              LLVMValueRef y)
+{
+    LLVMValueRef arg[2] = {x, y};
+    LLVMValueRef two = call(e,
+                            e->w == 16 ? "llvm.x86.avx512.pmaddw.d.512"
+                                       : "llvm.x86.avx2.pmadd.wd",
+                            arg, 2);
+
+    return LLVMBuildAdd(e->b, acc, as_type(e, two, LLVMTypeOf(acc)), "");
+}
+
+LLVMValueRef emit_engine_add(emit *e, LLVMValueRef acc, LLVMValueRef x,
+                             LLVMValueRef y)
+{
+    return e->k->blocks->engine == PLAN_ENGINE_VPDPBUSD
+               ? add_bytes(e, acc, x, y)
+               : add_pairs(e, acc, x, y);
+}
+
+/* ---- words ---- */
+
+static LLVMValueRef mad(emit *e, LLVMValueRef x, int64_t by, LLVMValueRef y)
+{
+    return LLVMBuildNSWAdd(e->b, LLVMBuildNSWMul(e->b, x, emit_si(e, by), ""),
+                           y, "");
+}
+
+static LLVMValueRef plus(emit *e, LLVMValueRef x, int64_t y)
+{
+    return LLVMBuildNSWAdd(e->b, x, emit_si(e, y), "");
+}
+
+/* Word k of column n. */
+static LLVMValueRef word_place(emit *e, const emit_words *w, LLVMValueRef k,
+                               LLVMValueRef n)
+{
+    LLVMValueRef wide = emit_si(e, w->wide);
+    LLVMValueRef panel = LLVMBuildUDiv(e->b, n, wide, "");
+
+    n = LLVMBuildURem(e->b, n, wide, "");
+    return mad(e, panel, w->panel, mad(e, k, w->k, n));
+}
+
+static void put_words(emit *e, const emit_words *w, LLVMValueRef k,
+                      LLVMValueRef n, LLVMValueRef v)
+{
+    emit_mem_write(e, SD_S32, w->to, word_place(e, w, k, n),
+                   (emit_value){v, NULL});
+}
+
+void emit_engine_weave(emit *e, const emit_words *w)
+{
+    const plan_blocks *b = e->k->blocks;
+    int depth = plan_engine_table[b->engine].depth;
+    LLVMValueRef row[4], at;
+    emit_loop k, n;
+
+    assert(depth <= (int)SD_COUNTOF(row));
+    emit_loop_open(e, &k, emit_si(e, 0), w->words, 1);
+    emit_loop_open(e, &n, emit_si(e, 0), w->columns, e->w);
+    for (int i = 0; i < depth; i++) {
+        at = plus(e, mad(e, k.at, depth, emit_si(e, 0)), i);
+        row[i] =
+            emit_mem_read(e, b->part, w->from, mad(e, at, w->row, n.at), e->w)
+                .re;
+    }
+    put_words(e, w, k.at, n.at,
+              as_type(e, emit_weave(e, row, depth), emit_widen(e->i32, e->w)));
+    emit_loop_close(e, &n);
+    emit_loop_close(e, &k);
+}
+
+void emit_engine_turn(emit *e, const emit_words *w)
+{
+    int64_t row = w->row / plan_engine_table[e->k->blocks->engine].depth;
+    LLVMValueRef v[EMIT_MAX_LANES];
+    emit_loop k, n;
+
+    emit_loop_open(e, &n, emit_si(e, 0), w->columns, e->w);
+    emit_loop_open(e, &k, emit_si(e, 0), w->words, e->w);
+    for (int i = 0; i < e->w; i++)
+        v[i] = emit_mem_read(e, SD_S32, w->from,
+                             mad(e, plus(e, n.at, i), row, k.at), e->w)
+                   .re;
+    emit_turn(e, v, e->w);
+    for (int i = 0; i < e->w; i++)
+        put_words(e, w, plus(e, k.at, i), n.at, v[i]);
+    emit_loop_close(e, &k);
+    emit_loop_close(e, &n);
+}

@@ -110,6 +110,7 @@ struct emit {
     size_t local_bytes; /* of all areas */
     LLVMValueRef local; /* GPU: the group's local memory */
     bool calls_devlib;
+    bool loops;         /* a kernel is a loop of inlined ones */
     bool quick;         /* device functions stay calls */
     bool keeps_memory;  /* a function of a loop: small memory is local */
     emit_reduction **row; /* of a kernel with `rows` */

@@ -306,6 +306,6 @@ sd_status emit_whole_loop(emit *e, const plan_kernel *k)
     for (int i = 0; i < k->nslot; i++)
         close_cell(&l, i);
     LLVMBuildRetVoid(e->b);
-    e->calls_devlib = true; /* inlines */
+    e->loops = true;
     return NULL;
 }

@@ -23,7 +23,7 @@ typedef struct {
     LLVMTargetMachineRef tm;
     sd_shelf *shelf; /* borrowed; may be NULL */
     bool quick;
-    bool calls_devlib;
+    target_clean clean;
     bool want_text;
     char *no_opt, *with_opt;
     LLVMMemoryBufferRef asm_text, binary;
@@ -194,7 +194,7 @@ static sd_status optimise(module *mod)
 {
     LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
     LLVMErrorRef err =
-        LLVMRunPasses(mod->m, mod->ops->passes(mod->calls_devlib), mod->tm, o);
+        LLVMRunPasses(mod->m, mod->ops->passes(mod->clean), mod->tm, o);
     sd_status st = NULL;
 
     LLVMDisposePassBuilderOptions(o);
@@ -301,7 +301,10 @@ static sd_status emit_batch(batch *b)
     emit_types(&e, mod);
     for (int i = 0; i < b->count && !st; i++)
         st = emit_kernel(&e, b->p->kernel[b->kernel[i]]);
-    mod->calls_devlib = e.calls_devlib && !b->quick; /* inlined: clean up */
+    mod->clean = b->quick         ? TARGET_PLAIN
+                 : e.loops        ? TARGET_LOOPS
+                 : e.calls_devlib ? TARGET_CALLS
+                                  : TARGET_PLAIN;
     sd_arena_destroy(e.a);
     return st;
 }
@@ -535,8 +538,8 @@ sd_status target_compile_ir(const device_desc *dev, const char *ir, size_t len,
         LLVMDisposeMessage(message);
         goto done;
     }
-    /* it may call: the longer list does no harm */
-    mod.calls_devlib = !has_quick_flag(&mod);
+    /* it may have loops: the longest list does no harm */
+    mod.clean = has_quick_flag(&mod) ? TARGET_PLAIN : TARGET_LOOPS;
     st = module_machine(&mod, has_quick_flag(&mod));
     if (!st)
         st = verify(&mod);

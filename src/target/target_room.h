@@ -8,6 +8,11 @@
 #include "devlib.h"
 #include "target.h"
 
+/* What LLVM has to clean up in a module: what the emitters wrote; functions
+ * that are to be inlined; loops of inlined functions, whose variables become
+ * registers once loops of few turns inside them (a 3 x 3 product's) are gone. */
+typedef enum { TARGET_PLAIN, TARGET_CALLS, TARGET_LOOPS } target_clean;
+
 /* A target: the columns and functions of one kind of code.  device_kinds.def
  * says which kind of device has which. */
 typedef struct {
@@ -24,7 +29,7 @@ typedef struct {
     /* quick: code is wanted soon more than it is wanted fast */
     LLVMTargetMachineRef (*machine)(const device_desc *dev, bool quick);
     void (*prepare)(LLVMModuleRef m, LLVMContextRef cx); /* may be NULL */
-    const char *(*passes)(bool calls_devlib);
+    const char *(*passes)(target_clean what);
     /* After the passes: what code generation would get wrong.  May be NULL. */
     void (*repair)(LLVMModuleRef m, LLVMContextRef cx);
     sd_status (*check)(const char *data, size_t bytes); /* of a binary */

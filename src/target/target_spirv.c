@@ -130,12 +130,13 @@ static void repair(LLVMModuleRef m, LLVMContextRef cx)
     LLVMDisposeBuilder(b);
 }
 
-static const char *passes(bool calls_devlib)
+static const char *passes(target_clean what)
 {
     /* a whole algorithm gets numbers, which decide what of it is left */
-    return calls_devlib ? "always-inline,globaldce,function(sroa,early-cse,"
-                          "instsimplify,sccp,simplifycfg,early-cse)"
-                        : "function(sroa,early-cse,instsimplify,simplifycfg)";
+    return what > TARGET_PLAIN
+               ? "always-inline,globaldce,function(sroa,early-cse,"
+                 "instsimplify,sccp,simplifycfg,early-cse)"
+               : "function(sroa,early-cse,instsimplify,simplifycfg)";
 }
 
 const target_ops target_spirv = {.kind = THUNK_BIN_SPIRV,

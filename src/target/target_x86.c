@@ -44,11 +44,19 @@ static devlib_target library(const device_desc *dev)
     return dev->lanes == 16 ? DEVLIB_X86_V4 : DEVLIB_X86_V3;
 }
 
-static const char *passes(bool calls_devlib)
+#define INLINED  "always-inline,globaldce,function(sroa,early-cse,"
+#define UNROLLED "loop(loop-rotate,indvars,loop-unroll-full),sroa,early-cse,"
+#define CLEAN    "instcombine<no-verify-fixpoint>,simplifycfg)"
+
+static const char *passes(target_clean what)
 {
-    return calls_devlib ? "always-inline,globaldce,function(sroa,early-cse,"
-                          "instcombine<no-verify-fixpoint>,simplifycfg)"
-                        : "function(sroa,early-cse,simplifycfg)";
+    static const char *const list[] = {
+        [TARGET_PLAIN] = "function(sroa,early-cse,simplifycfg)",
+        [TARGET_CALLS] = INLINED CLEAN,
+        [TARGET_LOOPS] = INLINED UNROLLED CLEAN,
+    };
+
+    return list[what];
 }
 
 static bool may_import(const char *name)

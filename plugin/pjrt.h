@@ -126,6 +126,7 @@ struct PJRT_Client {
     PJRT_Memory **memories;
     _Atomic(compile_fn) compile;
     sd_shelf *shelf; /* what compiles share; may be NULL */
+    int64_t memory;  /* of the machine, as it was at the start */
     pthread_mutex_t lock; /* of mapped */
     pjrt_mapping *mapped;
 };

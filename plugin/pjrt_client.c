@@ -146,6 +146,7 @@ static sd_status create(PJRT_Client *c, const PJRT_Client_Create_Args *a)
         (st = xpu_client_create(&c->options, &c->x)))
         return st;
     c->shelf = sd_shelf_create();
+    c->memory = sd_memory_size();
     return make_devices(c);
 }
 
@@ -381,6 +382,7 @@ static sd_status compile_program(PJRT_Client *c, const device_desc *d,
     if (c) {
         sv.pool = xpu_client_pool(c->x);
         sv.shelf = c->shelf;
+        sv.memory = c->memory;
         sv.env = &c->options;
     }
     if (c && !sd_opt_bool(&c->options, SD_OPT_INTERRUPTS))

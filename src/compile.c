@@ -219,7 +219,9 @@ static size_t most_memory(const compile_services *sv)
     sd_options o = environment(sv);
     int64_t most = sd_opt_int(&o, SD_OPT_COMPILE_MEMORY);
 
-    return most ? (size_t)most << 20 : (size_t)sd_memory_size() / 2;
+    if (most)
+        return (size_t)most << 20;
+    return (size_t)(sv->memory ? sv->memory : sd_memory_size()) / 2;
 }
 
 /* A program that asks for more than there is ends here, not the process. */

@@ -21,6 +21,7 @@ typedef struct {
     sd_shelf *shelf;    /* for what compiles may share; NULL: nothing */
     const sd_options *env; /* NULL: read from the environment */
     sd_stop stop;       /* asked NULL: nobody ends it */
+    int64_t memory;     /* of the machine; 0: asked for, which reads a file */
 } compile_services;
 
 typedef sd_status (*compile_fn)(const compile_request *rq,

@@ -534,6 +534,63 @@ static void halve(emit *e, const plan_node *n, emit_value **v, int lanes,
             join_body(e, n, v[i], v[i + h], NULL);
 }
 
+/* Vectors of less than 128 bits cost code generation as much again, since it
+ * widens them node by node: small sums and maxima stay in such a register. */
+static int narrowest(emit *e, const emit_reduction *r)
+{
+    int w = 1;
+
+    if (r->n->body->op < 0 || emit_is_complex(r->n->arg[0]->dtype))
+        return 1;
+    for (int o = 0; o < r->n->nout; o++) {
+        if (r->type[o] == e->f32 || r->type[o] == e->i32)
+            w = SD_MAX(w, 4);
+        else if (r->type[o] == e->f64 || r->type[o] == e->i64)
+            w = SD_MAX(w, 2);
+    }
+    return SD_MIN(w, r->width);
+}
+
+/* Lane i of the result is lane h + i mod h. */
+static emit_value upper_half(emit *e, emit_value v, int h, int w)
+{
+    int lane[EMIT_MAX_LANES];
+
+    if (h == w)
+        return emit_extract_value(e, v, h, h);
+    for (int i = 0; i < w; i++)
+        lane[i] = h + i % h;
+    return (emit_value){emit_shuffle(e, v.re, NULL, lane, w), NULL};
+}
+
+/* Halves of one vector. */
+static void halve_within(emit *e, emit_reduction *r, emit_value *v,
+                         int64_t have)
+{
+    int least = narrowest(e, r);
+
+    for (int h = r->width / 2; h >= 1; h /= 2) {
+        LLVMValueRef on[EMIT_MAX_LANES];
+        emit_value *y = emit_values(e, r->n->nout);
+        int w = SD_MAX(h, least);
+
+        for (int o = 0; o < r->n->nout; o++) {
+            y[o] = upper_half(e, v[o], h, w);
+            v[o] = emit_extract_value(e, v[o], 0, w);
+        }
+        if (have <= h)
+            continue;
+        for (int j = 0; j < w; j++)
+            on[j] = emit_bool(e, j % h + h < have);
+        join_body(e, r->n, v, y,
+                  have >= 2 * h ? NULL
+                  : w == 1      ? on[0]
+                                : LLVMConstVector(on, (unsigned)w));
+    }
+    for (int o = 0; o < r->n->nout; o++)
+        v[o] = emit_extract_value(e, v[o], 0, 1);
+}
+
 /* Lanes in vectors of r->width: whole vectors first, then halves of one. */
 static void halve_vectors(emit *e, emit_reduction *r, emit_value **v,
                           int64_t have)
@@ -552,23 +609,7 @@ static void halve_vectors(emit *e, emit_reduction *r, emit_value **v,
             join_body(e, r->n, v[i], v[i + h],
                       n < w ? LLVMConstVector(on, (unsigned)w) : NULL);
         }
-    for (int h = w / 2; h >= 1; h /= 2) {
-        LLVMValueRef on[EMIT_MAX_LANES];
-        emit_value *y = emit_values(e, r->n->nout);
-
-        for (int o = 0; o < r->n->nout; o++) {
-            y[o] = emit_extract_value(e, v[0][o], h, h);
-            v[0][o] = emit_extract_value(e, v[0][o], 0, h);
-        }
-        if (have <= h)
-            continue;
-        for (int j = 0; j < h; j++)
-            on[j] = emit_bool(e, j + h < have);
-        join_body(e, r->n, v[0], y,
-                  have >= 2 * h ? NULL
-                  : h == 1      ? on[0]
-                                : LLVMConstVector(on, (unsigned)h));
-    }
+    halve_within(e, r, v[0], have);
 }
 
 /* One strided lane a work item: halving in local memory. */

@@ -5,19 +5,44 @@
  * binaries.  All of it lives in the compile's arena except the thunk_program,
  * which is the caller's.  One thread.
  *
- * A kernel is axes, index expressions, and a topological list of nodes; see
- * docs/adr/0001-kernel-form.md for how this differs from the first proposal.
+ * A kernel computes something at each point of a box.  An *axis* is one side of
+ * the box.  A *node* is one value at a point: a load, an operation on other
+ * nodes, a sum over some axes, a store.  An *index expression* (plan_expr) says
+ * where a load or store goes, given the position on each axis.  Softmax of 1000
+ * rows of 300 f32, as plan_print.c prints it for host:v4, with notes:
  *
- *   for each tile of the GRID axes                       (one work group)
- *     for the outer axes inside the tile                 (SEQ, LANE)
- *       for each stage s: for its inner axes             (SEQ, LANE, UNROLL)
- *         nodes that vary on those axes; accumulate REDUCEs of stage s,
- *         write STOREs of stage s
- *       after a stage its REDUCEs have values at the outer level
+ *   a0: 1000 outer map seq tile 31      33 tiles, of up to 31 rows each
+ *   a1: 300 inner reduce lane copies 4  a row; up to 4 vectors side by side
+ *   area 0: park n4, 1216 bytes at 0, stages 1 to 2
+ *   loops a0                            outside of all stages: the *nest*
+ *   stage 0 {a1}: 64 lanes vector x4    one *pass* over the row, for n2
+ *   stage 1 {a1}: 64 lanes rotate       one more, for n4 and n6
+ *   stage 2 {a1}: vector                one more, for n8
+ *   n0:f32 load s0[a1 + a0*300] @0
+ *   n2:f32 reduce maximum n0, n1 over {a1} lanes 64 @0
+ *   n3:f32 subtract n0, n2 @1           @1: no stage before 1 can know it
+ *   n4:f32 exponential n3 parked @1     stage 1 writes it, stage 2 reads it
+ *   n6:f32 reduce add n4, n5 over {a1} lanes 64 @1
+ *   n7:f32 divide n4, n6 @2
+ *   n8:f32 store n7 -> s1[a1 + a0*300] @2
  *
- * Exactly one axis has place LANE.  When it is outer, every inner loop runs
- * with it inside a vector (column reductions, elementwise, windows, dots).
- * When it is inner, REDUCEs over it join the lanes (row reductions). */
+ * which runs like this:
+ *
+ *   a tile: 31 rows                     a thread's; on a GPU a work group's
+ *   | loop a0
+ *   | | stage 0, loop a1: n0 -> n2            after the loop n2 has its value
+ *   | | stage 1, loop a1: n0, n3, n4 -> n6    n4 also goes to area 0
+ *   | | stage 2, loop a1: n4, n7 -> n8        n4 comes from area 0
+ *
+ * One axis has place LANE.  Its positions are the elements of a vector on the
+ * host and the work items of a group on a GPU.  An inner LANE, as above, means
+ * that sums over it join their lanes.  With an outer one all inner loops run
+ * inside of a vector: sums of columns, elementwise kernels, windows, products.
+ *
+ * plan_lower makes axes and nodes.  plan_tile adds all that depends on the
+ * device: places, tiles, copies, nest, passes, areas.  Emitters write it down.
+ * docs/adr/0001-kernel-form.md is the contract in full,
+ * docs/adr/0019-mapping-and-contractions.md says what comes next. */
 #ifndef PLAN_H
 #define PLAN_H
 
@@ -60,7 +85,13 @@ typedef struct {
     bool outer;    /* common to all stages; outer axes come first */
     bool grid;     /* cut into tiles of `tile`; only outer axes */
     int64_t tile;  /* grid: extent of one tile; else extent */
+    int copies;    /* positions that stand side by side in registers: of LANE,
+                      vectors of them.  Inner axes are never copied together */
 } plan_axis;
+enum {
+    PLAN_AXIS_COPIES = 64,  /* of one axis, at most */
+    PLAN_MOST_COPIES = 2000 /* nodes that a pass makes again for copies */
+};
 
 /* ---- nodes ---- */
 
@@ -125,9 +156,14 @@ struct plan_node {
     plan_body *body;
     plan_order order;
     uint8_t value[16];    /* CONST */
-    bool parked;          /* kept in group-local memory from its stage on, one
-                             element per inner-axis position (row kernels) */
+    bool parked;          /* kept in an area from pass `pass` on: an element each
+                             position of its inner axes */
     bool exclusive; /* SCAN */
+    int pass;       /* a sink's or a parked value's: which writes it.  -1: none,
+                       as of other nodes and of a CONTRACT in blocks */
+    int area;       /* of a node that has some: the first of them */
+    plan_node **index; /* nodes in its expressions (off, guards) */
+    int nindex;
 };
 
 typedef enum { PLAN_READ = 1, PLAN_WRITE = 2 } plan_access;
@@ -140,6 +176,50 @@ typedef struct { /* one pointer argument */
 } plan_slot;
 
 typedef struct { uint64_t axes; } plan_stage; /* inner axes it loops over */
+
+/* ---- how a stage runs ---- */
+
+/* What a pass does with the strided lanes of its sums (plan_order). */
+typedef enum {
+    PLAN_LANES_ONE,    /* one accumulator: any axes, in order */
+    PLAN_LANES_COPIES, /* lanes are copies of the loop's axis */
+    PLAN_LANES_MAJOR,  /* one lane after the other, kept in an array */
+    PLAN_LANES_VECTOR, /* over LANE: in vectors, or in work items; also a pass
+                          over LANE without sums */
+    PLAN_LANES_ROTATE, /* the same, the vectors of an array taking turns */
+    PLAN_LANES_CHUNK,  /* over LANE: fewer lanes than a vector or group has */
+    PLAN_LANES_ROWS    /* of a kernel by rows: LANE is the innermost loop, and
+                          accumulators lie in areas */
+} plan_lanes;
+
+/* Once round the loops of a stage.  Sums of a stage that keep unlike numbers of
+ * lanes, say one over 64 lanes and one over 1, have a pass each. */
+typedef struct {
+    int stage;
+    int lanes;      /* of its sums, as they are taken here; 0: it has none */
+    plan_lanes how;
+    int vectors;    /* of LANE in a step, if the pass runs over LANE */
+    int ahead;      /* loads are also prefetched so many positions of the
+                       innermost loop before they are needed; 0: they are not */
+    bool *needs;    /* [node]: is computed or read in it */
+} plan_pass;
+
+/* A piece of local memory (host: of a thread's scratch). */
+typedef enum {
+    PLAN_AREA_PARK, /* a parked value: row-major over its inner axes */
+    PLAN_AREA_JOIN, /* an element an item, where the items of a group join a
+                       sum; one area each result, from node->area on */
+    PLAN_AREA_SUMS, /* accumulators of a kernel by rows: a row a strided lane,
+                       an element a position of LANE in the tile */
+    PLAN_AREA_WORK  /* of a sort or a call */
+} plan_area_what;
+typedef struct {
+    plan_area_what what;
+    int owner;            /* node; WORK: -1 */
+    size_t offset, bytes;
+    size_t row;           /* SUMS: bytes from one row to the next */
+    int first, last;      /* stages from and to which it is alive */
+} plan_area;
 
 typedef struct { /* a kernel that sorts: rows x n, `inner` between elements */
     int64_t rows, n, inner; /* operands viewed as [rows/inner][n][inner] */
@@ -156,6 +236,8 @@ typedef struct { /* a kernel that sorts: rows x n, `inner` between elements */
     bool *down;             /* of a key: the largest comes first */
     int code_bits;          /* of all keys; at most 64 */
     size_t scratch;         /* bytes of a row's work space */
+    int lanes;              /* host: codes of neighbours are made in vectors of
+                               so many; 1: one by one */
 } plan_sort;
 
 /* The work space of a row that the host sorts by keys: items, which are a code
@@ -254,19 +336,24 @@ struct plan_kernel {
     plan_slot *slot;
     plan_stage *stage;
     int naxis, nouter, nnode, nslot, nstage;
+    int *nest;             /* axes whose loops are outside of the stages, the
+                              outermost first; LANE last, if it is one */
+    plan_pass *pass;       /* in their order; of a CONTRACT in blocks none */
+    plan_area *area;
+    int nnest, npass, narea;
     int lanes;             /* host: of a vector along LANE; GPUs: 1 */
     int group;             /* GPUs: work items of a group; fewer than the
                               device's only where LANE is an outer axis */
+    int subgroup;          /* GPUs: items of a sub-group; 0: left open */
     plan_sort *sort;
     hlo_call *call;        /* a kernel that is calls of a device function: slots
                               are its operands, its results, and work space of
                               all items where the device has no scratch */
     const plan_loop *loop; /* host: a kernel that is a whole loop */
     const plan_blocks *blocks; /* host: how its CONTRACT is done, or NULL */
-    bool rows;             /* host: stage 0 takes rows as they lie, with LANE
-                              inside its loop: accumulators in local memory */
-    size_t local_bytes;    /* parked values, lane joins, rows' accumulators,
-                              areas of blocks */
+    bool rows;             /* host, "by rows": stage 0 takes rows as they lie,
+                              with LANE inside its loop: PLAN_LANES_ROWS */
+    size_t local_bytes;    /* of all areas, and of those of blocks */
     int64_t tiles;         /* product over grid axes of ceil(extent/tile) */
     double flops, bytes;
     sd_arena *arena;       /* that all of it is in */
@@ -299,8 +386,10 @@ bool plan_is_rounding(const plan_node *n);
 /* The result of REDUCE n does not depend on the order of its elements. */
 bool plan_any_order(const plan_node *n);
 bool plan_slices_overlap(thunk_slice x, thunk_slice y);
-/* Local memory of the accumulators of n in a kernel with `rows`. */
-size_t plan_rows_bytes(const plan_kernel *k, const plan_node *n);
+/* The axis of place LANE, or -1: none, in a kernel that sorts or calls. */
+int plan_lane_of(const plan_kernel *k);
+/* The axes of the nest, as a mask. */
+uint64_t plan_nest_axes(const plan_kernel *k);
 void plan_sort_place(const plan_sort *s, plan_sort_areas *out);
 /* Of a row's work space. */
 size_t plan_sort_bytes(const plan_sort *s, bool host);

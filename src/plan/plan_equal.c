@@ -40,7 +40,8 @@ static bool same_node(const plan_node *x, const plan_node *y)
         x->nout != y->nout || x->out != y->out ||
         x->order.lanes != y->order.lanes || x->order.chunk != y->order.chunk ||
         x->order.cut != y->order.cut || x->parked != y->parked ||
-        x->exclusive != y->exclusive ||
+        x->exclusive != y->exclusive || x->pass != y->pass ||
+        x->area != y->area ||
         memcmp(x->value, y->value, sizeof x->value) != 0 ||
         plan_node_attributes(x) != plan_node_attributes(y))
         return false;
@@ -71,7 +72,7 @@ static bool same_axis(const plan_axis *x, const plan_axis *y)
 {
     return x->extent == y->extent && x->role == y->role &&
            x->place == y->place && x->outer == y->outer && x->grid == y->grid &&
-           x->tile == y->tile;
+           x->tile == y->tile && x->copies == y->copies;
 }
 
 static bool same_slot(const plan_slot *x, const plan_slot *y)
@@ -97,8 +98,8 @@ static bool same_sort(const plan_sort *x, const plan_sort *y)
     if (x->rows != y->rows || x->n != y->n || x->inner != y->inner ||
         x->keep != y->keep || x->nop != y->nop || x->nout != y->nout ||
         x->first_out != y->first_out || x->stable != y->stable ||
-        x->scratch != y->scratch || !same_body(x->less, y->less) ||
-        !same_keys(x, y))
+        x->scratch != y->scratch || x->lanes != y->lanes ||
+        !same_body(x->less, y->less) || !same_keys(x, y))
         return false;
     for (int i = 0; i < x->nop; i++)
         if (x->in[i] != y->in[i] || x->type[i] != y->type[i])
@@ -119,13 +120,45 @@ static bool same_call(const hlo_call *x, const hlo_call *y)
            memcmp(x->at, y->at, (size_t)x->nint * sizeof *x->at) == 0;
 }
 
+static bool same_pass(const plan_pass *x, const plan_pass *y)
+{
+    return x->stage == y->stage && x->lanes == y->lanes && x->how == y->how &&
+           x->vectors == y->vectors && x->ahead == y->ahead;
+}
+
+static bool same_area(const plan_area *x, const plan_area *y)
+{
+    return x->what == y->what && x->owner == y->owner &&
+           x->offset == y->offset && x->bytes == y->bytes && x->row == y->row &&
+           x->first == y->first && x->last == y->last;
+}
+
+/* How it runs, beside the places of its axes. */
+static bool same_mapping(const plan_kernel *x, const plan_kernel *y)
+{
+    if (x->nnest != y->nnest || x->npass != y->npass || x->narea != y->narea ||
+        x->lanes != y->lanes || x->group != y->group ||
+        x->subgroup != y->subgroup || x->rows != y->rows ||
+        x->local_bytes != y->local_bytes || x->tiles != y->tiles)
+        return false;
+    for (int i = 0; i < x->nnest; i++)
+        if (x->nest[i] != y->nest[i])
+            return false;
+    for (int i = 0; i < x->npass; i++)
+        if (!same_pass(&x->pass[i], &y->pass[i]))
+            return false;
+    for (int i = 0; i < x->narea; i++)
+        if (!same_area(&x->area[i], &y->area[i]))
+            return false;
+    return true;
+}
+
 bool plan_kernel_equal(const plan_kernel *x, const plan_kernel *y)
 {
     if (x->cls != y->cls || x->naxis != y->naxis || x->nouter != y->nouter ||
         x->nnode != y->nnode || x->nslot != y->nslot ||
-        x->nstage != y->nstage || x->rows != y->rows ||
-        x->local_bytes != y->local_bytes || x->tiles != y->tiles ||
-        x->flops != y->flops || x->lanes != y->lanes || x->bytes != y->bytes ||
+        x->nstage != y->nstage || x->flops != y->flops ||
+        x->bytes != y->bytes || !same_mapping(x, y) ||
         !same_sort(x->sort, y->sort) || !same_call(x->call, y->call))
         return false;
     for (int i = 0; i < x->naxis; i++)

@@ -201,7 +201,75 @@ static void print_blocks(sd_buf *b, const plan_kernel *k)
                p->kt, p->rows, p->vectors, p->x_along, p->y_along);
 }
 
-static void print_kernel_axes(sd_buf *b, const plan_kernel *k)
+/* 64 lanes vector x4: sums of 64 lanes, 4 vectors of LANE in a step. */
+static void print_pass(sd_buf *b, const plan_pass *p)
+{
+    static const char *const how[] = {
+        [PLAN_LANES_ONE] = "in order",  [PLAN_LANES_COPIES] = "copies",
+        [PLAN_LANES_MAJOR] = "in turn", [PLAN_LANES_VECTOR] = "vector",
+        [PLAN_LANES_ROTATE] = "rotate", [PLAN_LANES_CHUNK] = "chunk",
+        [PLAN_LANES_ROWS] = "by rows",
+    };
+
+    sd_buf_str(b, " ");
+    if (p->lanes > 1)
+        sd_buf_fmt(b, "%d lanes ", p->lanes);
+    sd_buf_str(b, how[p->how]);
+    if (p->vectors > 1)
+        sd_buf_fmt(b, " x%d", p->vectors);
+    if (p->ahead)
+        sd_buf_fmt(b, " ahead %d", p->ahead);
+}
+
+static void print_stage(sd_buf *b, const plan_kernel *k, int stage)
+{
+    const char *sep = ":";
+
+    sd_buf_fmt(b, "  stage %d ", stage);
+    print_axes(b, k->stage[stage].axes);
+    for (int i = 0; i < k->npass && k->stage[stage].axes; i++)
+        if (k->pass[i].stage == stage) {
+            sd_buf_str(b, sep);
+            print_pass(b, &k->pass[i]);
+            sep = ",";
+        }
+    sd_buf_str(b, "\n");
+}
+
+static void print_areas(sd_buf *b, const plan_kernel *k)
+{
+    static const char *const what[] = {
+        [PLAN_AREA_PARK] = "park",
+        [PLAN_AREA_JOIN] = "join",
+        [PLAN_AREA_SUMS] = "sums",
+        [PLAN_AREA_WORK] = "work",
+    };
+
+    for (int i = 0; i < k->narea; i++) {
+        const plan_area *x = &k->area[i];
+
+        sd_buf_fmt(b, "  area %d: %s", i, what[x->what]);
+        if (x->owner >= 0)
+            sd_buf_fmt(b, " n%d", x->owner);
+        sd_buf_fmt(b, ", %zu bytes at %zu", x->bytes, x->offset);
+        if (x->row)
+            sd_buf_fmt(b, ", row %zu", x->row);
+        if (k->nstage > 1)
+            sd_buf_fmt(b, ", stages %d to %d", x->first, x->last);
+        sd_buf_str(b, "\n");
+    }
+}
+
+/* The loops outside of the stages. */
+static void print_nest(sd_buf *b, const plan_kernel *k)
+{
+    for (int i = 0; i < k->nnest; i++)
+        sd_buf_fmt(b, "%s a%d", i ? "" : "  loops", k->nest[i]);
+    if (k->nnest)
+        sd_buf_str(b, "\n");
+}
+
+static void print_mapping(sd_buf *b, const plan_kernel *k)
 {
     static const char *const role[] = {"map", "reduce", "scan"};
     static const char *const place[] = {"seq", "lane", "unroll"};
@@ -214,15 +282,16 @@ static void print_kernel_axes(sd_buf *b, const plan_kernel *k)
                    place[x->place]);
         if (x->grid)
             sd_buf_fmt(b, " tile %" PRId64, x->tile);
+        if (x->copies > 1)
+            sd_buf_fmt(b, " copies %d", x->copies);
         sd_buf_str(b, "\n");
     }
+    print_areas(b, k);
     if (k->blocks)
         print_blocks(b, k);
-    for (int i = 0; i < k->nstage; i++) {
-        sd_buf_fmt(b, "  stage %d ", i);
-        print_axes(b, k->stage[i].axes);
-        sd_buf_str(b, "\n");
-    }
+    print_nest(b, k);
+    for (int i = 0; i < k->nstage; i++)
+        print_stage(b, k, i);
 }
 
 static void print_sort(sd_buf *b, const plan_sort *s)
@@ -266,7 +335,7 @@ void plan_print_kernel(sd_buf *b, const plan_kernel *k)
                cls[k->cls], k->rows ? " by rows" : "", k->tiles, k->local_bytes,
                k->flops, k->bytes);
     print_slots(b, k);
-    print_kernel_axes(b, k);
+    print_mapping(b, k);
     if (k->sort)
         print_sort(b, k->sort);
     if (k->call)

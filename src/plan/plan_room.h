@@ -197,8 +197,36 @@ void plan_collapse(plan_kernel *k);
 bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev);
 /* The order of the sums of CONTRACTs, for all devices. */
 void plan_cut_chains(plan_kernel *k);
+/* ---- the mapping (plan_tile*.c, plan_copies.c, plan_areas.c) ---- */
+
+/* So many operations make a tile worth its call. */
+enum { PLAN_TILE_WORK = 32768 };
+/* Places and tiles, and which values are parked. */
+void plan_tile_host(plan_kernel *k, const device_desc *dev);
+void plan_tile_gpu(plan_kernel *k, const device_desc *dev);
+/* The axis that is best LANE. */
+int plan_lane_axis(const plan_kernel *k, const device_desc *dev);
+/* Items that a GPU's group has at least. */
+int plan_least_group(const device_desc *dev);
+/* The outer axis along which a large operand lies that is read (or written)
+ * across the LANE axis, or -1. */
+int plan_crossing_axis(const plan_kernel *k, int lane);
+/* UNROLLs an axis along which the inner loops read the same, if there is one. */
+void plan_unroll_rows(plan_kernel *k, int lane);
 /* An axis in tiles of at most so many positions. */
 void plan_cut_axis(plan_axis *x, int64_t tile);
+int64_t plan_round_up(int64_t n, int64_t to);
+/* Parks what is dear to compute again, in at most `limit` bytes beside what
+ * joins take. */
+void plan_park(plan_kernel *k, int lane, size_t limit, bool host);
+/* Lanes of a sum in a kernel by rows. */
+int plan_row_lanes(const plan_node *n);
+/* Nest, copies and passes of a kernel whose axes have places. */
+void plan_choose_copies(plan_kernel *k, int lane, const device_desc *dev);
+/* Areas of a kernel that has passes; of one that sorts or calls. */
+void plan_lay_out(plan_kernel *k, int lane);
+void plan_add_work(plan_kernel *k, size_t bytes);
+
 /* The scatter of a kernel that is one, or NULL. */
 const plan_node *plan_scatter_of(const plan_kernel *k);
 /* The sort becomes a fusion, with the slices of its results (plan_fuse_sort.c).

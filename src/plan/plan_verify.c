@@ -60,6 +60,175 @@ static sd_status check_node(const plan_kernel *k, const plan_node *n)
     return NULL;
 }
 
+/* ---- the mapping ---- */
+
+/* The nest is every outer axis once, and of the others only a scatter's; LANE,
+ * if it is one, is the last. */
+static sd_status check_nest(const plan_kernel *k)
+{
+    uint64_t outer = (1ull << k->nouter) - 1, nest = 0;
+
+    for (int i = 0; i < k->nnest; i++) {
+        int a = k->nest[i];
+
+        if (a < 0 || a >= k->naxis || nest >> a & 1)
+            return bad(k, NULL, "a loop of no axis, or of one twice");
+        nest |= 1ull << a;
+        if (k->axis[a].place == PLAN_LANE && i != k->nnest - 1)
+            return bad(k, NULL, "LANE is not the innermost of the loops");
+    }
+    if ((nest & outer) != outer || (nest != outer && k->cls != PLAN_SCATTERING))
+        return bad(k, NULL, "the loops are not those of the outer axes");
+    return NULL;
+}
+
+/* Copies of axis a while pass p runs. */
+static int copies_in(const plan_kernel *k, const plan_pass *p, int a)
+{
+    const plan_axis *x = &k->axis[a];
+    bool inner = (k->stage[p->stage].axes & ~plan_nest_axes(k)) >> a & 1;
+
+    if (!inner)
+        return x->outer ? x->copies : 1;
+    if (x->place == PLAN_LANE)
+        return p->vectors;
+    return p->how == PLAN_LANES_COPIES || p->how == PLAN_LANES_ROWS ? x->copies
+                                                                    : 1;
+}
+
+static sd_status check_pass(const plan_kernel *k, const plan_pass *p)
+{
+    int64_t more = 0;
+
+    if (p->stage < 0 || p->stage >= k->nstage ||
+        (p > k->pass && p[-1].stage > p->stage))
+        return bad(k, NULL, "a pass of no stage, or out of turn");
+    if (p->vectors < 1 || p->vectors > PLAN_AXIS_COPIES || !p->needs)
+        return bad(k, NULL, "a pass without vectors, or without nodes");
+    for (int i = 0; i < k->nnode; i++) {
+        uint64_t on = k->node[i]->varies | k->node[i]->over;
+        int64_t n = 1;
+
+        for (int a = 0; p->needs[i] && a < k->naxis; a++)
+            if (on >> a & 1)
+                n *= copies_in(k, p, a);
+        more += n - 1;
+    }
+    if (more > PLAN_MOST_COPIES)
+        return bad(k, NULL, "a pass of too many copies");
+    return NULL;
+}
+
+/* A sink is written by a pass of its stage, a parked value by one before those
+ * that read it.  A CONTRACT in blocks has none. */
+static sd_status check_writer(const plan_kernel *k, const plan_node *n)
+{
+    bool sink = n->kind == PN_STORE || n->kind == PN_SCATTER || plan_is_sum(n);
+    bool blocks = k->blocks && n == k->blocks->node;
+
+    if (n->pass >= k->npass ||
+        (n->pass >= 0) != ((sink && !blocks) || n->parked))
+        return bad(k, n, "no pass writes it, or one that does not");
+    if (n->pass >= 0 && (k->pass[n->pass].stage < n->stage ||
+                         (sink && k->pass[n->pass].stage != n->stage) ||
+                         !k->pass[n->pass].needs[n->id]))
+        return bad(k, n, "a pass writes it that is not of its stage");
+    for (int i = 0; n->parked && i < n->pass; i++)
+        if (k->pass[i].needs[n->id])
+            return bad(k, n, "a pass reads it before it is parked");
+    return NULL;
+}
+
+static sd_status check_passes(const plan_kernel *k)
+{
+    sd_status st = NULL;
+
+    for (int i = 0; i < k->npass && !st; i++)
+        st = check_pass(k, &k->pass[i]);
+    for (int i = 0; i < k->nnode && !st; i++)
+        st = check_writer(k, k->node[i]);
+    return st;
+}
+
+/* Bytes that what lies in the area takes, as emitters write it. */
+static size_t area_needs(const plan_kernel *k, const plan_area *x)
+{
+    const plan_node *n = x->owner < 0 ? NULL : k->node[x->owner];
+    int lane = plan_lane_of(k);
+
+    switch (x->what) {
+    case PLAN_AREA_PARK:
+        return (size_t)plan_points(k, n->varies & ~plan_nest_axes(k)) *
+               sd_dtype_bytes(n->dtype);
+    case PLAN_AREA_JOIN:
+        return (size_t)k->group *
+               sd_dtype_bytes(n->arg[x - k->area - n->area]->dtype);
+    case PLAN_AREA_SUMS:
+        return (size_t)(plan_any_order(n) ? 1 : n->order.lanes) *
+               SD_MAX(x->row, ((size_t)k->axis[lane].tile + (size_t)k->lanes) *
+                                  sd_dtype_bytes(n->dtype));
+    default:
+        return x->bytes;
+    }
+}
+
+static bool overlap(const plan_area *x, const plan_area *y)
+{
+    return x->offset < y->offset + y->bytes &&
+           y->offset < x->offset + x->bytes && x->first <= y->last &&
+           y->first <= x->last;
+}
+
+static sd_status check_area(const plan_kernel *k, int i)
+{
+    const plan_area *x = &k->area[i];
+
+    if (x->owner >= k->nnode || (x->owner < 0) != (x->what == PLAN_AREA_WORK))
+        return bad(k, NULL, "an area of no node");
+    if (x->offset % 64 || x->offset + x->bytes > k->local_bytes)
+        return bad(k, NULL, "an area beyond local memory, or not aligned");
+    if (x->owner >= 0 &&
+        (k->node[x->owner]->area > i || x->first > x->last ||
+         x->first < k->node[x->owner]->stage || x->last >= k->nstage))
+        return bad(k, k->node[x->owner], "an area of other stages, or owners");
+    if (area_needs(k, x) > x->bytes)
+        return bad(k, NULL, "an area that is too small");
+    for (int j = 0; j < i; j++)
+        if (overlap(x, &k->area[j]))
+            return bad(k, NULL, "areas that overlap");
+    return NULL;
+}
+
+/* Passes read a parked value in the stages in which its area is alive. */
+static sd_status check_lives(const plan_kernel *k)
+{
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+
+        if (n->parked && (n->area >= k->narea || k->area[n->area].owner != i))
+            return bad(k, n, "parked, and no area of its own");
+        for (int p = 0; n->parked && p < k->npass; p++)
+            if (k->pass[p].needs[i] &&
+                (k->pass[p].stage < k->area[n->area].first ||
+                 k->pass[p].stage > k->area[n->area].last))
+                return bad(k, n, "read when its area is not alive");
+    }
+    return NULL;
+}
+
+static sd_status check_areas(const plan_kernel *k, const device_desc *dev)
+{
+    sd_status st = NULL;
+
+    for (int i = 0; i < k->narea && !st; i++)
+        st = check_area(k, i);
+    if (!st)
+        st = check_lives(k);
+    if (!st && dev->kind != DEVICE_HOST && k->local_bytes > dev->local_bytes)
+        st = bad(k, NULL, "more local memory than a group has");
+    return st;
+}
+
 /* The parts that items get are equal and together the whole. */
 static sd_status check_call(const plan_kernel *k, const hlo_call *c)
 {
@@ -71,7 +240,7 @@ static sd_status check_call(const plan_kernel *k, const hlo_call *c)
     return NULL;
 }
 
-static sd_status check_kernel(const plan_kernel *k)
+static sd_status check_kernel(const plan_kernel *k, const device_desc *dev)
 {
     bool whole = k->sort || k->call;
     int lanes = 0;
@@ -86,8 +255,9 @@ static sd_status check_kernel(const plan_kernel *k)
         lanes += x->place == PLAN_LANE;
         if (x->outer != (i < k->nouter))
             return bad(k, NULL, "outer axes do not come first");
-        if (x->extent < 1 || x->tile < 1 || (x->grid && !x->outer))
-            return bad(k, NULL, "an axis without extent or tile");
+        if (x->extent < 1 || x->tile < 1 || (x->grid && !x->outer) ||
+            (!whole && (x->copies < 1 || x->copies > PLAN_AXIS_COPIES)))
+            return bad(k, NULL, "an axis without extent, tile or copy");
         if (x->grid)
             tiles *= (x->extent + x->tile - 1) / x->tile;
     }
@@ -101,7 +271,9 @@ static sd_status check_kernel(const plan_kernel *k)
         if ((st = check_node(k, k->node[i])))
             return st;
     }
-    return NULL;
+    if (!whole && ((st = check_nest(k)) || (st = check_passes(k))))
+        return st;
+    return check_areas(k, dev);
 }
 
 sd_status plan_verify(const plan *p)
@@ -109,7 +281,7 @@ sd_status plan_verify(const plan *p)
     sd_status st;
 
     for (int i = 0; i < p->nkernel; i++)
-        if ((st = check_kernel(p->kernel[i])))
+        if ((st = check_kernel(p->kernel[i], p->dev)))
             return st;
     if (p->program->nkernel != p->nkernel)
         return sd_error(SD_INTERNAL, "%d kernels, %d of them in the program",

@@ -22,7 +22,7 @@
 #include "devlib.h"
 #include "plan.h"
 
-enum { EMIT_AXIS_COPIES = 64, EMIT_MAX_LANES = 16, EMIT_AXES = 64,
+enum { EMIT_MAX_LANES = 16, EMIT_AXES = 64,
        EMIT_MAX_LEVELS = 70 };
 
 /* One element or a vector of them: complex numbers are two values. */
@@ -41,7 +41,7 @@ typedef struct {
     int stride;       /* in copy numbers; 0: never copied */
     int radix;        /* most copies there may be */
     int64_t step;     /* positions from one copy to the next */
-    LLVMValueRef mask[EMIT_AXIS_COPIES]; /* NULL: all positions are valid */
+    LLVMValueRef mask[PLAN_AXIS_COPIES]; /* NULL: all positions are valid */
     int opening;        /* how often its loops were begun, main and rest as one */
     LLVMValueRef first; /* i1: the first position a reduction takes; NULL */
 } emit_axis;
@@ -59,7 +59,6 @@ typedef struct {
 } emit_loop;
 
 typedef struct { LLVMBasicBlockRef block; int standing; } emit_mark;
-typedef sd_vec(const plan_node *) emit_uses;
 
 /* Stores that write neighbouring elements, as one vector: by the last of them
  * in the kernel's list. */
@@ -87,7 +86,7 @@ struct emit {
     unsigned global_as, local_as;
     LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, local_ptr;
     LLVMTypeRef si, vi; /* of scalar positions; of an element of vectors */
-    LLVMValueRef fn, scratch, lid;
+    LLVMValueRef fn, lid;
     LLVMValueRef item_valid; /* GPU: this work item may write; NULL: all */
     LLVMValueRef first, last; /* tiles; GPUs: the group and the next */
     LLVMValueRef *slot; /* pointers */
@@ -102,13 +101,10 @@ struct emit {
     emit_value **several; /* results of REDUCEs: [node][out * ncopy + copy] */
     sd_map *expr;       /* plan_expr -> emit_slot[2 * ncopy] */
     void **running;     /* [node]: accumulators of a SCAN */
-    bool *needed;       /* [node]: by the pass that is being emitted */
-    emit_uses *uses;    /* [node]: nodes in its index expressions */
+    int pass;           /* that is being emitted: its number */
     const emit_woven **woven; /* [node]: of a STORE, or NULL */
-    size_t *park;       /* [node]: offset of its area: parked; GPU: joins */
-    bool *parked;       /* [node]: the area has been written */
-    size_t local_bytes; /* of all areas */
-    LLVMValueRef local; /* GPU: the group's local memory */
+    LLVMValueRef local; /* what areas lie in: the group's local memory, or on
+                           the host the thread's scratch */
     bool calls_devlib;
     bool loops;         /* a kernel is a loop of inlined ones */
     bool quick;         /* device functions stay calls */
@@ -185,7 +181,8 @@ LLVMValueRef emit_mask(emit *e, uint64_t axes, int copy); /* NULL: all */
 
 emit_value emit_node_value(emit *e, const plan_node *n, int copy);
 int emit_node_level(emit *e, const plan_node *n);
-void emit_note_uses(emit *e);
+/* The area of a parked value has been written. */
+bool emit_is_parked(const emit *e, const plan_node *n);
 
 /* ---- emit_kernel.c, emit_stage.c ---- */
 
@@ -205,7 +202,6 @@ void emit_axis_open(emit *e, int a, emit_loop *l, LLVMValueRef from,
 void emit_axis_close(emit *e, int a, emit_loop *l);
 void emit_barrier(emit *e);          /* for local memory */
 void emit_fence(emit *e, int flags); /* 1 local, 2 global memory */
-LLVMValueRef emit_local_array(emit *e, size_t bytes);
 
 /* ---- emit_contract.c ---- */
 
@@ -270,6 +266,8 @@ void emit_store(emit *e, const plan_node *n, int copy);
 void emit_scatter(emit *e, const plan_node *n, int copy);
 void emit_park_write(emit *e, const plan_node *n, int copy);
 emit_value emit_park_read(emit *e, const plan_node *n, int copy);
+/* Byte `plus` of area number `area`. */
+LLVMValueRef emit_area(emit *e, int area, size_t plus);
 /* One element (or w) of type t at element `index` behind p. */
 emit_value emit_mem_read(emit *e, sd_dtype t, LLVMValueRef p,
                          LLVMValueRef index, int w);
@@ -301,16 +299,7 @@ void emit_body(emit *e, const plan_body *body, const emit_value *arg,
 
 /* ---- emit_reduce.c: the accumulators of a stage's loops ---- */
 
-typedef enum {
-    EMIT_R_PLAIN,  /* one accumulator: any axes, in order */
-    EMIT_R_COPIES, /* strided lanes are copies of the loop's axis */
-    EMIT_R_MAJOR,  /* one strided lane after the other, kept in an array */
-    EMIT_R_VECTOR, /* LANE: 64 strided lanes in vectors, or in work items */
-    EMIT_R_ROTATE, /* the same, the vectors of an array taking turns */
-    EMIT_R_CHUNK   /* LANE: fewer lanes than a vector or a group has */
-} emit_reduce_how;
-emit_reduction *emit_reduce_begin(emit *e, const plan_node *n,
-                                  emit_reduce_how how);
+emit_reduction *emit_reduce_begin(emit *e, const plan_node *n, plan_lanes how);
 void emit_reduce_step(emit *e, emit_reduction *r, int copy);
 /* The end of a CONTRACT's chain. */
 void emit_reduce_chain(emit *e, emit_reduction *r);

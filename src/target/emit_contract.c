@@ -21,7 +21,7 @@ static LLVMValueRef area(emit *e, size_t at)
 {
     LLVMValueRef off = emit_i64(e, (int64_t)at);
 
-    return LLVMBuildGEP2(e->b, e->i8, e->scratch, &off, 1, "");
+    return LLVMBuildGEP2(e->b, e->i8, e->local, &off, 1, "");
 }
 
 static LLVMValueRef sub(emit *e, LLVMValueRef x, LLVMValueRef y)

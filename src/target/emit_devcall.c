@@ -34,7 +34,7 @@ static LLVMValueRef work_of(caller *c, LLVMValueRef item)
     emit *e = c->e;
 
     if (!e->gpu)
-        return e->scratch;
+        return e->local;
     return part(e, e->slot[e->k->nslot - 1], item, (int64_t)c->c->work);
 }
 
@@ -95,7 +95,7 @@ static void gpu_call(caller *c)
         call_item(c, group, lid);
         return;
     }
-    item = LLVMBuildMul(e->b, group, emit_i64(e, e->dev->group), "");
+    item = LLVMBuildMul(e->b, group, emit_i64(e, e->k->group), "");
     item = LLVMBuildAdd(e->b, item, lid, "");
     work = emit_block(e, "item");
     done = emit_block(e, "done");

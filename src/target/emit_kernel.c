@@ -11,7 +11,6 @@ typedef struct {
 
 typedef struct {
     emit *e;
-    int order[EMIT_AXES], norder; /* outer axes, LANE last */
     range range[EMIT_AXES];
 } nest;
 
@@ -68,7 +67,7 @@ static bool divides(const plan_axis *x, int64_t by)
 static void outer_unroll(nest *t, int i)
 {
     emit *e = t->e;
-    int a = t->order[i];
+    int a = e->k->nest[i];
     const plan_axis *x = &e->k->axis[a];
     emit_loop l;
 
@@ -173,9 +172,6 @@ static void go_inside(emit *e, void *ctx)
     outer(in->nest, in->next);
 }
 
-/* Vectors side by side where a block's sums are used. */
-enum { BLOCK_COPIES = 2 };
-
 static void outer_lane(nest *t, int i)
 {
     emit *e = t->e;
@@ -188,9 +184,7 @@ static void outer_lane(nest *t, int i)
     }
     if (e->k->rows)
         emit_rows(e, r.lo, r.hi);
-    emit_lane_loops(e, r.lo, r.hi,
-                    e->k->blocks ? BLOCK_COPIES : e->axis[e->lane].radix,
-                    go_inside, &in);
+    emit_lane_loops(e, r.lo, r.hi, e->k->axis[e->lane].copies, go_inside, &in);
 }
 
 /* Is axis a the outermost of those that a tile of blocks has? */
@@ -209,12 +203,12 @@ static void outer(nest *t, int i)
     emit_loop l;
     int a;
 
-    if (i == t->norder) {
+    if (i == e->k->nnest) {
         e->outer_depth = e->depth;
         emit_stages(e);
         return;
     }
-    a = t->order[i];
+    a = e->k->nest[i];
     if (begins_blocks(e, a))
         emit_blocks(e, t->range[b->m].lo, t->range[b->m].hi, t->range[b->n].lo,
                     t->range[b->n].hi);
@@ -301,147 +295,35 @@ static void tiles(nest *t, LLVMValueRef first, LLVMValueRef last)
 
 /* ---- copies ---- */
 
-/* Vectors side by side while inner axes run: whole lines and neighbouring ones
- * are read of each row (a column sum of 2048 x 4096 f32 takes 0.4 ms with 8,
- * 5 ms with one), as long as the code stays small. */
-static int column_copies(const emit *e)
+/* Copy numbers of the axes that are copied.  Inner axes share a digit: they are
+ * never copied two at once. */
+static void number_copies(emit *e)
 {
     const plan_kernel *k = e->k;
-    int body = 0;
-
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
-
-        if (n->kind == PN_SCAN || n->kind == PN_SCATTER)
-            return 1;
-        if (plan_is_sum(n)) /* a product's two, as multiply and add */
-            body += n->narg;
-        else if (n->varies & ~e->outer)
-            body++;
-        if (n->kind == PN_ELT && (hlo_op_table[n->op].props & HLO_P_HEAVY))
-            body += 8;
-    }
-    return body <= 5 ? 8 : body <= 12 ? 4 : body <= 24 ? 2 : 1;
-}
-
-/* Narrow floats are rounded after each operation, which makes an element's
- * chain of instructions longer than a core looks ahead: vectors side by side
- * keep it busy (gelu of 512 x 1024 bf16 takes 0.84 ms with one, 0.73 with two,
- * 0.59 with four, f16 0.60 with four, 0.53 with eight; silu of bf16 0.32 with
- * four, 0.29 with eight: Zen 4).  AVX2 has half the registers. */
-static int chain_copies(const emit *e)
-{
-    const plan_kernel *k = e->k;
-    int n = 0;
-
-    for (int i = 0; i < k->nnode; i++)
-        n += plan_is_rounding(k->node[i]);
-    if (n < 2 || k->nnode > 160)
-        return 1;
-    return k->nnode > 80 ? 2 : k->nnode > 40 || e->w < 16 ? 4 : 8;
-}
-
-/* Vectors in a step of LANE. */
-static int lane_copies(const emit *e)
-{
-    const plan_kernel *k = e->k;
-    int n = k->nnode <= 6 ? 2 : chain_copies(e);
-
-    if (e->gpu || e->lane < 0 || k->rows)
-        return 1;
-    if (k->blocks) /* a square of an operand is as many copies */
-        return k->blocks->y_along == e->lane ? BLOCK_COPIES : e->w;
-    if (!k->axis[e->lane].outer) /* a scatter applies a vector at a time */
-        return k->cls == PLAN_SCATTERING ? 1 : 64 / e->w;
-    if (e->w < e->dev->lanes) /* a scatter's narrow window as a whole */
-        return (int)SD_MIN((k->axis[e->lane].extent + e->w - 1) / e->w, 4);
-    for (int i = 0; i < k->nstage; i++)
-        if (k->stage[i].axes)
-            n = column_copies(e);
-    while (n > 1 && k->axis[e->lane].extent < (int64_t)n * e->w)
-        n /= 2;
-    return n;
-}
-
-static bool has_strided(const plan_kernel *k, int axis)
-{
-    for (int i = 0; i < k->nnode; i++)
-        if (k->node[i]->kind == PN_REDUCE && k->node[i]->order.lanes == 8 &&
-            k->node[i]->over == (uint64_t)1 << axis)
-            return true;
-    return false;
-}
-
-/* Which axes are copied.  Inner axes share a digit: never two at once. */
-static void plan_copies(emit *e)
-{
-    const plan_kernel *k = e->k;
-    bool wide = e->lane >= 0 && k->axis[e->lane].outer && lane_copies(e) >= 4;
-    bool strided = false;
+    int shared = 1;
 
     e->ncopy = 1;
     for (int a = 0; a < k->naxis; a++) {
-        const plan_axis *p = &k->axis[a];
         emit_axis *x = &e->axis[a];
 
-        x->n = x->radix = 1;
-        if (a == e->lane)
-            x->radix = lane_copies(e);
-        else if (p->place == PLAN_UNROLL && p->outer)
-            x->radix = (int)SD_MIN(p->grid ? p->tile : p->extent,
-                                   (int64_t)EMIT_AXIS_COPIES);
-        else if (!p->outer && has_strided(k, a))
-            strided =
-                k->rows || !wide; /* else one after the other: EMIT_R_MAJOR */
-        if (x->radix > 1) {
+        x->n = 1;
+        x->radix = k->axis[a].copies;
+        if (a == e->lane && k->blocks && k->blocks->y_along != a)
+            x->radix = SD_MAX(x->radix, e->w); /* a square of an operand */
+        if (a != e->lane && !k->axis[a].outer) {
+            shared = SD_MAX(shared, x->radix);
+        } else if (x->radix > 1) {
             x->stride = e->ncopy;
             e->ncopy *= x->radix;
         }
     }
-    for (int a = 0; strided && a < k->naxis; a++)
-        if (a != e->lane && !k->axis[a].outer && has_strided(k, a)) {
+    for (int a = k->nouter; a < k->naxis; a++)
+        if (a != e->lane && k->axis[a].copies > 1)
             e->axis[a].stride = e->ncopy;
-            e->axis[a].radix = 8;
-        }
-    if (strided)
-        e->ncopy *= 8;
+    e->ncopy *= shared;
 }
 
 /* ---- the function ---- */
-
-static void place_areas(emit *e)
-{
-    size_t at = 0;
-
-    e->park = sd_arena_array(e->a, size_t, e->k->nnode + 1);
-    for (int i = 0; i < e->k->nnode; i++) {
-        const plan_node *n = e->k->node[i];
-        size_t count = 1;
-
-        if (!n->parked)
-            continue;
-        for (int a = 0; a < e->k->naxis; a++)
-            if ((n->varies & ~e->outer) >> a & 1)
-                count *= (size_t)e->k->axis[a].extent;
-        e->park[i] = at;
-        at += (count * sd_dtype_bytes(n->dtype) + 63) / 64 * 64;
-    }
-    for (int i = 0; e->k->rows && i < e->k->nnode; i++)
-        if (e->k->node[i]->kind == PN_REDUCE) {
-            e->park[i] = at;
-            at += plan_rows_bytes(e->k, e->k->node[i]);
-        }
-    for (int i = 0; e->gpu && i < e->k->nnode; i++) {
-        const plan_node *n = e->k->node[i];
-
-        if (n->kind != PN_REDUCE || e->lane < 0 || !(n->over >> e->lane & 1))
-            continue;
-        e->park[i] = at;
-        for (int o = 0; o < n->nout; o++)
-            at += 64 * sd_dtype_bytes(n->arg[o]->dtype);
-    }
-    e->local_bytes = at;
-}
 
 static LLVMValueRef builtin_id(emit *e, const char *name)
 {
@@ -460,7 +342,7 @@ static LLVMValueRef builtin_id(emit *e, const char *name)
     return e->si == e->i64 ? v : LLVMBuildTrunc(e->b, v, e->si, "");
 }
 
-LLVMValueRef emit_local_array(emit *e, size_t bytes)
+static LLVMValueRef local_array(emit *e, size_t bytes)
 {
     LLVMTypeRef t = LLVMArrayType2(e->i8, bytes);
     LLVMValueRef v = LLVMAddGlobalInAddressSpace(
@@ -537,8 +419,8 @@ static void begin_gpu(emit *e)
     e->last = LLVMBuildAdd(e->b, e->first, emit_si(e, 1), "");
     for (int i = 0; i < e->k->nslot; i++)
         e->slot[i] = LLVMGetParam(e->fn, (unsigned)i);
-    if (e->local_bytes)
-        e->local = emit_local_array(e, e->local_bytes);
+    if (e->k->local_bytes)
+        e->local = local_array(e, e->k->local_bytes);
 }
 
 /* One function: pointers that were noalias arguments of a body of its own
@@ -561,7 +443,7 @@ static void begin_host(emit *e)
     }
     e->first = LLVMGetParam(e->fn, 1);
     e->last = LLVMGetParam(e->fn, 2);
-    e->scratch = LLVMGetParam(e->fn, 3);
+    e->local = LLVMGetParam(e->fn, 3);
 }
 
 static void emit_init(emit *e, const plan_kernel *k)
@@ -569,31 +451,19 @@ static void emit_init(emit *e, const plan_kernel *k)
     e->k = k;
     e->gpu = e->dev->kind != DEVICE_HOST;
     e->w = SD_MAX(k->lanes, 1);
-    e->lane = -1;
-    e->outer = 0;
-    for (int i = 0; i < k->naxis; i++) {
-        if (k->axis[i].place == PLAN_LANE)
-            e->lane = i;
-        /* Updates on the host go window by window, not element by element of
-         * the window: their order at one place is the same. */
-        if (k->axis[i].outer ||
-            (k->cls == PLAN_SCATTERING && !e->gpu && k->nstage == 1))
-            e->outer |= (uint64_t)1 << i;
-    }
+    e->lane = plan_lane_of(k);
+    e->outer = plan_nest_axes(k);
     memset(e->axis, 0, sizeof e->axis);
     memset(e->level, 0, sizeof e->level);
     e->depth = e->standing = e->outer_depth = 0;
-    plan_copies(e);
+    e->pass = 0;
+    number_copies(e);
     e->value = sd_arena_array(e->a, emit_slot, (k->nnode + 1) * e->ncopy);
     e->several = sd_arena_array(e->a, emit_value *, k->nnode + 1);
     e->running = sd_arena_array(e->a, void *, k->nnode + 1);
-    e->needed = sd_arena_array(e->a, bool, k->nnode + 1);
-    e->parked = sd_arena_array(e->a, bool, k->nnode + 1);
     e->slot = sd_arena_array(e->a, LLVMValueRef, k->nslot + 1);
-    emit_note_uses(e);
     emit_find_woven(e);
     emit_index_init(e);
-    place_areas(e);
 }
 
 static sd_status check_type(const emit *e, sd_dtype t)
@@ -619,32 +489,6 @@ static sd_status check_kernel(const emit *e)
     return st;
 }
 
-/* The rows of blocks come last; a scatter's batches, then axes that are outer
- * though the plan has them inner (see emit_init), then the other outer ones. */
-static int rank_of(const emit *e, int axis)
-{
-    const plan_axis *x = &e->k->axis[axis];
-
-    if (!x->outer)
-        return 1;
-    if (e->k->blocks)
-        return e->k->blocks->rest >> axis & 1 ? 1 : 2;
-    return e->k->cls == PLAN_SCATTERING && x->place == PLAN_UNROLL ? 0 : 2;
-}
-
-/* LANE innermost. */
-static void order_axes(nest *t)
-{
-    emit *e = t->e;
-
-    for (int r = 0; r < 3; r++)
-        for (int i = 0; i < e->k->naxis; i++)
-            if ((e->outer >> i & 1) && i != e->lane && rank_of(e, i) == r)
-                t->order[t->norder++] = i;
-    if (e->lane >= 0 && (e->outer >> e->lane & 1))
-        t->order[t->norder++] = e->lane;
-}
-
 sd_status emit_kernel(emit *e, const plan_kernel *k)
 {
     nest t = {.e = e};
@@ -661,7 +505,6 @@ sd_status emit_kernel(emit *e, const plan_kernel *k)
         begin_gpu(e);
     else
         begin_host(e);
-    order_axes(&t);
     if (k->sort)
         emit_sort(e);
     else if (k->call)

@@ -434,7 +434,7 @@ static void prefetch(emit *e, const plan_node *n, const place *a)
                            LLVMConstInt(e->i32, 1, 0)};
     int64_t s;
 
-    if (e->gpu || !e->ahead || a->access != EMIT_CONTIGUOUS || a->mask ||
+    if (!e->ahead || a->access != EMIT_CONTIGUOUS || a->mask ||
         !plan_expr_stride(n->off, e->ahead_axis, &s) ||
         s * (int64_t)sd_dtype_bytes(a->t) < 1024)
         return;
@@ -621,12 +621,11 @@ void emit_scatter(emit *e, const plan_node *n, int copy)
 
 /* ---- parked values ---- */
 
-static LLVMValueRef park_area(emit *e, const plan_node *n, size_t plus)
+LLVMValueRef emit_area(emit *e, int area, size_t plus)
 {
-    LLVMValueRef off = emit_i64(e, (int64_t)(e->park[n->id] + plus));
+    LLVMValueRef off = emit_i64(e, (int64_t)(e->k->area[area].offset + plus));
 
-    return LLVMBuildGEP2(e->b, e->i8, e->gpu ? e->local : e->scratch, &off, 1,
-                         "");
+    return LLVMBuildGEP2(e->b, e->i8, e->local, &off, 1, "");
 }
 
 /* Row-major over the inner axes that it varies on; and how many there are. */
@@ -670,7 +669,7 @@ void emit_park_write(emit *e, const plan_node *n, int copy)
     for (int part = 0; part < (v.im ? 2 : 1); part++) {
         emit_value x = {part ? v.im : v.re, NULL};
 
-        a.p = park_area(e, n,
+        a.p = emit_area(e, n->area,
                         (size_t)part * (size_t)count * sd_dtype_bytes(a.part));
         if (a.access == EMIT_CONTIGUOUS) {
             vector_write(e, &a, x);
@@ -689,7 +688,7 @@ emit_value emit_park_read(emit *e, const plan_node *n, int copy)
     emit_value v = {NULL, NULL}, x;
 
     for (int part = 0; part < (emit_is_complex(n->dtype) ? 2 : 1); part++) {
-        a.p = park_area(e, n,
+        a.p = emit_area(e, n->area,
                         (size_t)part * (size_t)count * sd_dtype_bytes(a.part));
         if (a.access == EMIT_UNIFORM && a.mask)
             a.at = emit_select(e, a.mask, a.at, emit_int_like(a.at, 0));

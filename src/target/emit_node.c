@@ -2,37 +2,9 @@
  * node list, so operands are there; asking is only a look-up. */
 #include "emit.h"
 
-static void note_expr_nodes(emit *e, const plan_expr *x, sd_map *seen,
-                            emit_uses *out)
+bool emit_is_parked(const emit *e, const plan_node *n)
 {
-    if (sd_map_has(seen, sd_key(x)))
-        return;
-    sd_map_set(seen, sd_key(x), (void *)out);
-    if (x->kind == PX_NODE)
-        *sd_push(e->a, out) = x->node;
-    if (x->a)
-        note_expr_nodes(e, x->a, seen, out);
-    if (x->b)
-        note_expr_nodes(e, x->b, seen, out);
-}
-
-void emit_note_uses(emit *e)
-{
-    const plan_kernel *k = e->k;
-
-    e->uses = sd_arena_array(e->a, emit_uses, k->nnode + 1);
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
-        sd_map *seen;
-
-        if (!n->off && !n->nguard)
-            continue;
-        seen = sd_map_create(e->a);
-        if (n->off)
-            note_expr_nodes(e, n->off, seen, &e->uses[i]);
-        for (int g = 0; g < n->nguard; g++)
-            note_expr_nodes(e, n->guard[g].e, seen, &e->uses[i]);
-    }
+    return n->parked && n->pass < e->pass;
 }
 
 /* A slot that is also written is read where its element is written. */
@@ -51,7 +23,7 @@ int emit_node_level(emit *e, const plan_node *n)
         return s->level;
     if (plan_is_sum(n) && !e->k->blocks)
         return e->outer_depth;
-    if (e->parked[n->id]) {
+    if (emit_is_parked(e, n)) {
         for (int i = 0; i < e->k->naxis; i++)
             if (varies >> i & 1)
                 level = SD_MAX(level, e->axis[i].level);
@@ -71,8 +43,8 @@ int emit_node_level(emit *e, const plan_node *n)
         return SD_MAX(level, e->outer_depth);
     for (int i = 0; i < n->narg; i++)
         level = SD_MAX(level, emit_node_level(e, n->arg[i]));
-    for (int i = 0; i < e->uses[n->id].n; i++)
-        level = SD_MAX(level, emit_node_level(e, e->uses[n->id].at[i]));
+    for (int i = 0; i < n->nindex; i++)
+        level = SD_MAX(level, emit_node_level(e, n->index[i]));
     return level;
 }
 
@@ -124,13 +96,13 @@ emit_value emit_node_value(emit *e, const plan_node *n, int copy)
 
     if (s->set)
         return s->v;
-    if (!e->parked[n->id] && n->kind != PN_CONTRACT)
+    if (!emit_is_parked(e, n) && n->kind != PN_CONTRACT)
         for (int i = 0; i < n->narg; i++)
             emit_node_value(e, n->arg[i],
                             emit_canon(e, copy, n->arg[i]->varies));
     level = emit_node_level(e, n);
     mark = emit_at(e, level);
-    if (e->parked[n->id]) {
+    if (emit_is_parked(e, n)) {
         v = emit_park_read(e, n, copy);
     } else {
         switch (n->kind) {

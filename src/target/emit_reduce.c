@@ -8,7 +8,7 @@
 
 struct emit_reduction {
     const plan_node *n;
-    emit_reduce_how how;
+    plan_lanes how;
     int lanes, width;   /* of an accumulator */
     bool identity;
     uint64_t keep;      /* axes that have accumulators of their own */
@@ -111,7 +111,7 @@ static void store_acc(emit *e, emit_reduction *r, int o, int c, emit_value v)
 /* How many vectors the strided lanes fill. */
 static int vectors(const emit_reduction *r)
 {
-    return r->how == EMIT_R_ROTATE ? r->lanes / r->width : 1;
+    return r->how == PLAN_LANES_ROTATE ? r->lanes / r->width : 1;
 }
 
 static void start_acc(emit *e, emit_reduction *r, int o, int c)
@@ -123,7 +123,7 @@ static void start_acc(emit *e, emit_reduction *r, int o, int c)
     else if (emit_is_complex(r->n->arg[o]->dtype))
         v.im = v.re;
     for (int q = 0; q < vectors(r); q++) {
-        r->turn = r->how == EMIT_R_ROTATE ? emit_i64(e, q) : NULL;
+        r->turn = r->how == PLAN_LANES_ROTATE ? emit_i64(e, q) : NULL;
         store_acc(e, r, o, c, v);
     }
 }
@@ -134,11 +134,11 @@ static void make_acc(emit *e, emit_reduction *r, int o, int c)
     LLVMTypeRef t = emit_widen(r->type[o], r->width);
     int i = o * r->nacc + c;
 
-    if (r->how == EMIT_R_ROTATE)
+    if (r->how == PLAN_LANES_ROTATE)
         t = LLVMArrayType2(t, (unsigned)vectors(r));
     r->re[i] = emit_alloca(e, t);
     r->im[i] = cplx ? emit_alloca(e, t) : NULL;
-    if (r->how == EMIT_R_MAJOR) {
+    if (r->how == PLAN_LANES_MAJOR) {
         LLVMTypeRef array = LLVMArrayType2(t, (unsigned)r->lanes);
 
         r->lane_re[i] = emit_alloca(e, array);
@@ -154,17 +154,16 @@ static void make_acc(emit *e, emit_reduction *r, int o, int c)
     start_acc(e, r, o, c);
 }
 
-static int width_of(emit *e, const plan_node *n, emit_reduce_how how, int lanes)
+static int width_of(emit *e, const plan_node *n, plan_lanes how, int lanes)
 {
-    if (how == EMIT_R_VECTOR || how == EMIT_R_ROTATE)
+    if (how == PLAN_LANES_VECTOR || how == PLAN_LANES_ROTATE)
         return e->w;
-    if (how == EMIT_R_CHUNK)
+    if (how == PLAN_LANES_CHUNK)
         return e->gpu ? 1 : SD_MIN(lanes, e->w);
     return e->lane >= 0 && (n->varies >> e->lane & 1) ? e->w : 1;
 }
 
-emit_reduction *emit_reduce_begin(emit *e, const plan_node *n,
-                                  emit_reduce_how how)
+emit_reduction *emit_reduce_begin(emit *e, const plan_node *n, plan_lanes how)
 {
     emit_reduction *r = sd_arena_new(e->a, emit_reduction);
     emit_value unused;
@@ -177,9 +176,9 @@ emit_reduction *emit_reduce_begin(emit *e, const plan_node *n,
     r->identity = n->kind == PN_REDUCE && n->nout == 1 &&
                   body_identity(e, n->body, n->arg[0]->dtype, &unused);
     r->keep = n->varies;
-    if (how == EMIT_R_COPIES || (how == EMIT_R_VECTOR && !e->gpu))
+    if (how == PLAN_LANES_COPIES || (how == PLAN_LANES_VECTOR && !e->gpu))
         r->keep |= n->over;
-    r->nacc = e->ncopy * (how == EMIT_R_CHUNK && e->gpu ? 8 : 1);
+    r->nacc = e->ncopy * (how == PLAN_LANES_CHUNK && e->gpu ? 8 : 1);
     total = n->nout * r->nacc;
     r->type = sd_arena_array(e->a, LLVMTypeRef, n->nout);
     r->re = sd_arena_array(e->a, LLVMValueRef, total);
@@ -243,7 +242,8 @@ static void accumulate(emit *e, emit_reduction *r, int c, const emit_value *x,
 /* No loop: each accumulator gets its first element, known as such. */
 static bool starts_here(const emit *e, const emit_reduction *r)
 {
-    bool yes = !e->gpu && (r->how == EMIT_R_VECTOR || r->how == EMIT_R_COPIES);
+    bool yes =
+        !e->gpu && (r->how == PLAN_LANES_VECTOR || r->how == PLAN_LANES_COPIES);
 
     for (int a = 0; yes && a < e->k->naxis; a++)
         yes = !(r->n->over >> a & 1) || is_true(e->axis[a].first);
@@ -329,7 +329,7 @@ static LLVMValueRef first_of(emit *e, const emit_reduction *r, int copy)
         /* later copies of a single accumulator are never first */
         if (!(r->keep >> a & 1) && emit_digit(e, copy, a))
             return NULL;
-        if (r->how == EMIT_R_ROTATE)
+        if (r->how == PLAN_LANES_ROTATE)
             v = LLVMBuildICmp(e->b, LLVMIntSLT, e->axis[a].at,
                               emit_si(e, r->lanes), "");
         else if (e->axis[a].first)
@@ -360,27 +360,18 @@ static void chunk_step(emit *e, emit_reduction *r, int copy, int acc,
     }
 }
 
-static LLVMValueRef area(emit *e, const plan_node *n, int out)
-{
-    size_t at = e->park[n->id];
-    LLVMValueRef off;
-
-    for (int o = 0; o < out; o++)
-        at += 64 * sd_dtype_bytes(n->arg[o]->dtype);
-    off = emit_i64(e, (int64_t)at);
-    return LLVMBuildGEP2(e->b, e->i8, e->local, &off, 1, "");
-}
-
 static void to_area(emit *e, const plan_node *n, const emit_value *x)
 {
     for (int o = 0; o < n->nout; o++)
-        emit_mem_write(e, n->arg[o]->dtype, area(e, n, o), e->lid, x[o]);
+        emit_mem_write(e, n->arg[o]->dtype, emit_area(e, n->area + o, 0),
+                       e->lid, x[o]);
 }
 
 static void of_area(emit *e, const plan_node *n, LLVMValueRef at, emit_value *x)
 {
     for (int o = 0; o < n->nout; o++)
-        x[o] = emit_mem_read(e, n->arg[o]->dtype, area(e, n, o), at, 1);
+        x[o] = emit_mem_read(e, n->arg[o]->dtype, emit_area(e, n->area + o, 0),
+                             at, 1);
 }
 
 /* A group's elements go to local memory and every item takes them all, in
@@ -392,7 +383,7 @@ static void chunk_items(emit *e, emit_reduction *r, int copy, int acc,
     LLVMValueRef base = LLVMBuildSub(e->b, e->axis[lane].at, e->lid, "");
     LLVMValueRef n =
         LLVMBuildSub(e->b, emit_si(e, e->k->axis[lane].extent), base, "");
-    LLVMValueRef group = emit_si(e, e->dev->group), at, start;
+    LLVMValueRef group = emit_si(e, e->k->group), at, start;
     LLVMValueRef first = first_of(e, r, copy), valid, f;
     emit_value *part = emit_values(e, r->n->nout);
     emit_loop l;
@@ -428,14 +419,14 @@ void emit_reduce_step(emit *e, emit_reduction *r, int copy)
 
         x[o] = emit_node_value(e, a, emit_canon(e, copy, a->varies));
     }
-    if (r->how == EMIT_R_ROTATE) {
+    if (r->how == PLAN_LANES_ROTATE) {
         r->turn =
             LLVMBuildUDiv(e->b, e->axis[e->lane].at, emit_si(e, e->w), "");
         r->turn = LLVMBuildAnd(e->b, r->turn, emit_si(e, vectors(r) - 1), "");
     }
-    if (r->how == EMIT_R_CHUNK && e->gpu)
+    if (r->how == PLAN_LANES_CHUNK && e->gpu)
         chunk_items(e, r, copy, acc, x);
-    else if (r->how == EMIT_R_CHUNK)
+    else if (r->how == PLAN_LANES_CHUNK)
         chunk_step(e, r, copy, acc, x);
     else
         accumulate(e, r, acc, x, e->gpu ? NULL : emit_mask(e, r->n->over, copy),
@@ -452,13 +443,10 @@ void emit_reduce_restart(emit *e, emit_reduction *r)
 /* An accumulator's place: its copy's row of the tile, at the open position. */
 static LLVMValueRef row_place(emit *e, const emit_reduction *r, int row)
 {
-    size_t lanes = r->how == EMIT_R_COPIES ? (size_t)r->lanes : 1;
-    size_t bytes = plan_rows_bytes(e->k, r->n) / lanes;
+    int area = r->n->area;
     LLVMValueRef at = LLVMBuildSub(e->b, e->axis[e->lane].at, e->row_from, "");
-    LLVMValueRef p =
-        emit_i64(e, (int64_t)(e->park[r->n->id] + (size_t)row * bytes));
+    LLVMValueRef p = emit_area(e, area, (size_t)row * e->k->area[area].row);
 
-    p = LLVMBuildGEP2(e->b, e->i8, e->scratch, &p, 1, "");
     return LLVMBuildGEP2(e->b, r->type[0], p, &at, 1, "");
 }
 
@@ -677,7 +665,7 @@ static void load_lane(emit *e, emit_reduction *r, int c, int lane,
 /* The stride between copy numbers of the lanes that are copies. */
 static int lane_stride(const emit *e, const emit_reduction *r)
 {
-    if (r->how == EMIT_R_CHUNK)
+    if (r->how == PLAN_LANES_CHUNK)
         return e->ncopy; /* on a GPU */
     for (int a = 0; a < e->k->naxis; a++)
         if ((r->n->over >> a & 1) && e->axis[a].stride)
@@ -689,32 +677,33 @@ static void join(emit *e, emit_reduction *r, int c, emit_value *out)
 {
     int64_t have = elements(e, r->n);
     int stride = lane_stride(e, r);
-    int parts = (r->how == EMIT_R_VECTOR && !e->gpu) || r->how == EMIT_R_ROTATE
-                    ? r->lanes / r->width
-                    : r->lanes;
+    int parts =
+        (r->how == PLAN_LANES_VECTOR && !e->gpu) || r->how == PLAN_LANES_ROTATE
+            ? r->lanes / r->width
+            : r->lanes;
     emit_value **v;
 
-    if (r->how == EMIT_R_PLAIN || (r->how == EMIT_R_CHUNK && !e->gpu) ||
-        (r->how == EMIT_R_VECTOR && e->gpu))
+    if (r->how == PLAN_LANES_ONE || (r->how == PLAN_LANES_CHUNK && !e->gpu) ||
+        (r->how == PLAN_LANES_VECTOR && e->gpu))
         parts = 1;
     v = sd_arena_array(e->a, emit_value *, parts);
     for (int i = 0; i < parts; i++) {
         v[i] = emit_values(e, r->n->nout);
-        if (r->how == EMIT_R_MAJOR) {
+        if (r->how == PLAN_LANES_MAJOR) {
             if (i < have)
                 load_lane(e, r, c, i, v[i]);
             continue;
         }
-        r->turn = r->how == EMIT_R_ROTATE ? emit_i64(e, i) : NULL;
+        r->turn = r->how == PLAN_LANES_ROTATE ? emit_i64(e, i) : NULL;
         for (int o = 0; o < r->n->nout; o++)
             v[i][o] = load_acc(e, r, o, r->turn ? c : c + i * stride);
     }
-    if (r->how == EMIT_R_VECTOR && e->gpu)
+    if (r->how == PLAN_LANES_VECTOR && e->gpu)
         halve_items(e, r, v[0], SD_MIN(have, (int64_t)r->lanes));
-    else if (r->how == EMIT_R_VECTOR || r->how == EMIT_R_ROTATE ||
-             (r->how == EMIT_R_CHUNK && !e->gpu))
+    else if (r->how == PLAN_LANES_VECTOR || r->how == PLAN_LANES_ROTATE ||
+             (r->how == PLAN_LANES_CHUNK && !e->gpu))
         halve_vectors(e, r, v, have);
-    else if (r->how != EMIT_R_PLAIN)
+    else if (r->how != PLAN_LANES_ONE)
         halve(e, r->n, v, r->lanes, have);
     memcpy(out, v[0], (size_t)r->n->nout * sizeof *out);
 }

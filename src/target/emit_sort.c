@@ -285,7 +285,7 @@ static void gpu_pass(sorter *s, const row *from, const row *to,
     emit_loop l;
     item x;
 
-    emit_loop_open(e, &l, e->lid, n, e->dev->group);
+    emit_loop_open(e, &l, e->lid, n, e->k->group);
     run = LLVMBuildUDiv(e->b, l.at, width, "");
     pos = LLVMBuildSub(e->b, l.at, LLVMBuildMul(e->b, run, width, ""), "");
     is_left = LLVMBuildICmp(e->b, LLVMIntEQ,
@@ -314,7 +314,7 @@ static void copy_out(sorter *s, const row *from, LLVMValueRef base)
     emit_loop l;
 
     emit_loop_open(e, &l, e->gpu ? e->lid : emit_si(e, 0),
-                   emit_si(e, sort->keep), e->gpu ? e->dev->group : 1);
+                   emit_si(e, sort->keep), e->gpu ? e->k->group : 1);
     for (int i = 0; i < sort->nout; i++) {
         int o = sort->out[i];
         LLVMValueRef p = e->slot[sort->first_out + i];
@@ -418,14 +418,11 @@ static LLVMValueRef work_space(sorter *s, LLVMValueRef r)
     int slot = s->s->first_out + s->s->nout;
     LLVMValueRef off;
 
-    if (!e->gpu)
-        return e->scratch;
-    if (e->k->nslot > slot) {
-        off = LLVMBuildMul(e->b, LLVMBuildZExtOrBitCast(e->b, r, e->i64, ""),
-                           emit_i64(e, (int64_t)s->s->scratch), "");
-        return LLVMBuildGEP2(e->b, e->i8, e->slot[slot], &off, 1, "");
-    }
-    return emit_local_array(e, s->s->scratch);
+    if (e->k->nslot <= slot)
+        return e->local;
+    off = LLVMBuildMul(e->b, LLVMBuildZExtOrBitCast(e->b, r, e->i64, ""),
+                       emit_i64(e, (int64_t)s->s->scratch), "");
+    return LLVMBuildGEP2(e->b, e->i8, e->slot[slot], &off, 1, "");
 }
 
 /* Element 0 of row r in an array of so many elements a row. */

@@ -31,7 +31,7 @@ static LLVMValueRef area(keyed *k, size_t offset)
 {
     LLVMValueRef off = emit_i64(k->e, (int64_t)offset);
 
-    return LLVMBuildGEP2(k->e->b, k->e->i8, k->e->scratch, &off, 1, "");
+    return LLVMBuildGEP2(k->e->b, k->e->i8, k->e->local, &off, 1, "");
 }
 
 /* Element i of integers of that type behind p. */
@@ -326,7 +326,7 @@ void emit_sort_row_by_keys(emit *e, LLVMValueRef r)
     k.code = k.at.half == 32 ? e->i32 : e->i64;
     k.from = emit_sort_base(e, r, s->n);
     k.to = emit_sort_base(e, r, s->keep);
-    k.w = s->inner == 1 && s->n >= e->dev->lanes ? e->dev->lanes : 1;
+    k.w = s->lanes;
     k.carries = s->nop == 1 && s->in[0] >= 0 && !k.at.few &&
                 s->n > PLAN_SORT_FEW && !emit_is_complex(s->type[0]) &&
                 (int)sd_dtype_bytes(s->type[0]) * 8 <= k.at.half;

@@ -1,20 +1,12 @@
-/* Stages: loops over inner axes around the nodes that vary on them.
- *
- * The reductions of a stage may want different strided lanes; those of one
- * kind share a pass over the loops, other kinds get a pass each. */
+/* Stages: loops over inner axes around the nodes that vary on them, pass by
+ * pass as the plan has it (plan_pass). */
 #include "emit.h"
 
 typedef struct {
     emit *e;
-    int stage, naxis, axis[EMIT_AXES];
-    int lanes;        /* of its reductions; 0: it has none */
-    emit_reduce_how how;
-    int vectors;      /* of LANE in a step, when it is one of the axes */
-    bool first;       /* of its stage: stores and parks */
-    bool any_order;   /* its reductions could keep lanes, and need not */
-    bool rows;        /* LANE is innermost, over a range */
-    LLVMValueRef from, to;
-    bool *sink;       /* [node] */
+    const plan_pass *plan;
+    int naxis, axis[EMIT_AXES]; /* its loops, the outermost first */
+    LLVMValueRef from, to;      /* by rows: LANE is innermost, over a range */
     emit_reduction **reduction;
     int nreduction;
 } pass;
@@ -24,38 +16,6 @@ static void loops(pass *p, int i);
 static bool is_sink(const plan_node *n)
 {
     return n->kind == PN_STORE || n->kind == PN_SCATTER || plan_is_sum(n);
-}
-
-/* ---- what a pass needs ---- */
-
-/* A stage of a row's results comes between others without a loop over its
- * elements: nothing that varies on these is parked there. */
-static bool parks_here(const pass *p, const plan_node *n)
-{
-    uint64_t axes = p->e->k->stage[p->stage].axes | p->e->outer;
-
-    return p->first && n->parked && !p->e->parked[n->id] &&
-           n->stage <= p->stage && !(n->varies & ~axes);
-}
-
-static void mark_needed(pass *p)
-{
-    emit *e = p->e;
-    const plan_kernel *k = e->k;
-
-    for (int i = k->nnode - 1; i >= 0; i--) {
-        const plan_node *n = k->node[i];
-
-        if (p->sink[i] || parks_here(p, n))
-            e->needed[i] = true;
-        if (!e->needed[i] || e->parked[i] || (is_sink(n) && !p->sink[i]))
-            continue;
-        for (int j = 0; j < n->narg; j++)
-            if (n->kind != PN_REDUCE || j < n->nout)
-                e->needed[n->arg[j]->id] = true;
-        for (int j = 0; j < e->uses[i].n; j++)
-            e->needed[e->uses[i].at[j]->id] = true;
-    }
 }
 
 /* ---- the innermost code ---- */
@@ -95,9 +55,9 @@ static void innermost(pass *p)
     for (int i = 0; i < e->k->nnode; i++) {
         const plan_node *n = e->k->node[i];
         uint64_t varies = all_vary(n);
-        bool parks = parks_here(p, n);
+        bool parks = n->parked && n->pass == e->pass;
 
-        if (!e->needed[i] || (is_sink(n) && !p->sink[i]))
+        if (!p->plan->needs[i] || (is_sink(n) && n->pass != e->pass))
             continue;
         for (int c = 0; c < e->ncopy; c++) {
             if (!is_sink(n) && emit_is_copy(e, c, n->varies)) {
@@ -234,17 +194,11 @@ static void run_chains(pass *p, int i, int64_t chunk)
     emit_level_close(e);
 }
 
-/* Rows that are read this many steps later: they lie too far apart for the
- * processor to see where it goes. */
-enum { AHEAD = 4, AHEAD_ROWS = 16 };
-
-/* Row after row into the same accumulators. */
-static void run_rows(pass *p, int i)
+/* What is loaded in this loop is also prefetched, if the pass says so. */
+static void look_ahead(pass *p, int i)
 {
     p->e->ahead_axis = p->axis[i];
-    p->e->ahead = AHEAD_ROWS;
-    run(p, i, 0, p->e->k->axis[p->axis[i]].extent, 1);
-    p->e->ahead = 0;
+    p->e->ahead = p->plan->ahead;
 }
 
 /* One strided lane after the other: bodies too large to be copied. */
@@ -257,16 +211,15 @@ static void run_major(pass *p, int i)
     emit_loop lane, l;
 
     emit_loop_open(e, &lane, emit_si(e, 0),
-                   emit_si(e, SD_MIN(n, (int64_t)p->lanes)), 1);
+                   emit_si(e, SD_MIN(n, (int64_t)p->plan->lanes)), 1);
     emit_level_open(e, pre);
     for (int r = 0; r < p->nreduction; r++)
         emit_reduce_restart(e, p->reduction[r]);
     pre = LLVMGetInsertBlock(e->b);
-    emit_loop_open(e, &l, lane.at, emit_si(e, n), p->lanes);
+    emit_loop_open(e, &l, lane.at, emit_si(e, n), p->plan->lanes);
     open_at(e, a, pre, l.at);
     e->axis[a].first = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, lane.at, "");
-    e->ahead_axis = a;
-    e->ahead = AHEAD * p->lanes;
+    look_ahead(p, i);
     loops(p, i + 1);
     e->ahead = 0;
     emit_loop_close(e, &l);
@@ -283,8 +236,8 @@ static void run_items(pass *p, int i)
 {
     emit *e = p->e;
     int a = p->axis[i];
-    int64_t n = e->k->axis[a].extent, group = e->dev->group;
-    bool together = p->how == EMIT_R_CHUNK && p->nreduction;
+    int64_t n = e->k->axis[a].extent, group = e->k->group;
+    bool together = p->plan->how == PLAN_LANES_CHUNK && p->nreduction;
     LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     LLVMValueRef at;
     emit_loop l;
@@ -303,16 +256,21 @@ static void run_items(pass *p, int i)
     close_axis(e, a);
 }
 
+static void innermost_loop(pass *p)
+{
+    if (p->plan->how == PLAN_LANES_ROWS)
+        emit_lane_loops(p->e, p->from, p->to, 1, row_step, p);
+    else
+        innermost(p);
+}
+
 static void loops(pass *p, int i)
 {
     emit *e = p->e;
     const plan_axis *x;
 
     if (i == p->naxis) {
-        if (p->rows)
-            emit_lane_loops(e, p->from, p->to, 1, row_step, p);
-        else
-            innermost(p);
+        innermost_loop(p);
         return;
     }
     x = &e->k->axis[p->axis[i]];
@@ -323,159 +281,73 @@ static void loops(pass *p, int i)
         if (e->gpu)
             run_items(p, i);
         else
-            run_copies(p, i, p->vectors, e->w);
+            run_copies(p, i, p->plan->vectors, e->w);
     } else if (chain_of(p, p->axis[i])) {
         run_chains(p, i, chain_of(p, p->axis[i]));
-    } else if (p->how == EMIT_R_MAJOR) {
+    } else if (p->plan->how == PLAN_LANES_MAJOR) {
         run_major(p, i);
-    } else if (p->how == EMIT_R_COPIES) {
-        run_copies(p, i, p->lanes, 1);
-    } else if (x->place == PLAN_UNROLL && x->extent <= 16) {
-        for (int64_t j = 0; j < x->extent; j++)
-            run(p, i, j, j + 1, 1);
-    } else if (p->any_order && i == p->naxis - 1) {
-        run_rows(p, i);
+    } else if (p->plan->how == PLAN_LANES_COPIES ||
+               p->plan->how == PLAN_LANES_ROWS) {
+        run_copies(p, i, p->plan->lanes, 1);
     } else {
+        if (i == p->naxis - 1)
+            look_ahead(p, i);
         run(p, i, 0, x->extent, 1);
+        e->ahead = 0;
     }
 }
 
 /* ---- passes ---- */
 
-/* About how many instructions a position of the inner axes costs. */
-static int weight(const pass *p)
+static pass begin_pass(emit *e, int number)
 {
-    const emit *e = p->e;
-    int w = 0;
+    const plan_kernel *k = e->k;
+    pass p = {.e = e, .plan = &k->pass[number]};
+    uint64_t axes = k->stage[p.plan->stage].axes & ~e->outer;
 
+    e->pass = number;
+    for (int i = 0; i < k->naxis; i++)
+        if (axes >> i & 1)
+            p.axis[p.naxis++] = i;
+    p.reduction = sd_arena_array(e->a, emit_reduction *, k->nnode + 1);
+    return p;
+}
+
+static void begin_sum(pass *p, const plan_node *n, plan_lanes how)
+{
+    if (plan_is_sum(n) && n->pass == p->e->pass)
+        p->reduction[p->nreduction++] = emit_reduce_begin(p->e, n, how);
+}
+
+static void run_pass(emit *e, int number)
+{
+    pass p = begin_pass(e, number);
+
+    for (int i = 0; i < e->k->nnode; i++)
+        begin_sum(&p, e->k->node[i], p.plan->how);
+    loops(&p, 0);
+    for (int i = 0; i < p.nreduction; i++)
+        emit_reduce_end(e, p.reduction[i]);
+}
+
+/* Strided lanes are copies of the row axis: rows l, l + 8, ... go to lane l.
+ * Sums that have no order need no lanes. */
+void emit_rows(emit *e, LLVMValueRef from, LLVMValueRef to)
+{
+    pass p = begin_pass(e, 0);
+
+    p.from = e->row_from = from;
+    p.to = to;
+    e->outer_depth = e->depth;
     for (int i = 0; i < e->k->nnode; i++) {
         const plan_node *n = e->k->node[i];
 
-        if (!e->needed[i] || !(n->varies & ~e->outer))
-            continue;
-        w += n->kind == PN_ELT && (hlo_op_table[n->op].props & HLO_P_HEAVY) ? 16
-                                                                            : 1;
+        if (n->kind == PN_REDUCE)
+            begin_sum(&p, n,
+                      plan_any_order(n) ? PLAN_LANES_ONE : PLAN_LANES_COPIES);
     }
-    return w;
-}
-
-/* Narrow floats that are rounded make chains that are longer than a core looks
- * ahead: their vectors stand side by side with a device function between them
- * too (softmax of 512 x 1024 bf16: 0.38 ms, then 0.34).  AVX2 would
- * take eight, for which it has too few registers. */
-enum { COPIED = 10, COPIED_ROUNDING = 48 };
-
-static int most_copied(const pass *p)
-{
-    const emit *e = p->e;
-
-    for (int i = 0; e->w == 16 && i < e->k->nnode; i++)
-        if (e->needed[i] && plan_is_rounding(e->k->node[i]) &&
-            (e->k->node[i]->varies & ~e->outer))
-            return COPIED_ROUNDING;
-    return COPIED;
-}
-
-/* Small bodies are copied: vectors side by side keep the units busy.  Large
- * ones have enough to do by themselves, and cost time to compile. */
-static void decide(pass *p)
-{
-    const emit *e = p->e;
-    int body = weight(p);
-    bool on_lane = false;
-
-    for (int i = 0; i < p->naxis; i++)
-        on_lane = on_lane || p->axis[i] == e->lane;
-    p->vectors = 1;
-    if (on_lane && p->lanes == 64) {
-        p->how =
-            !e->gpu && body > most_copied(p) ? EMIT_R_ROTATE : EMIT_R_VECTOR;
-        if (p->how == EMIT_R_VECTOR)
-            p->vectors = e->axis[e->lane].radix;
-    } else if (on_lane && !p->lanes) {
-        p->how = EMIT_R_VECTOR;
-        p->vectors = SD_MIN(e->axis[e->lane].radix, body <= 4    ? 4
-                                                    : body <= 10 ? 2
-                                                                 : 1);
-    } else if (on_lane) {
-        p->how = EMIT_R_CHUNK;
-    } else if (p->lanes <= 1) {
-        p->how = EMIT_R_PLAIN;
-    } else {
-        p->how = p->lanes == 8 && body <= 24 && e->axis[p->axis[0]].stride
-                     ? EMIT_R_COPIES
-                     : EMIT_R_MAJOR;
-    }
-}
-
-static void open_pass(pass *p, uint64_t axes)
-{
-    emit *e = p->e;
-    const plan_kernel *k = e->k;
-
-    p->naxis = 0;
-    for (int i = 0; i < k->naxis; i++)
-        if (axes >> i & 1)
-            p->axis[p->naxis++] = i;
-    memset(e->needed, 0, (size_t)k->nnode * sizeof *e->needed);
-    mark_needed(p);
-    p->reduction = sd_arena_array(e->a, emit_reduction *, k->nnode + 1);
-    p->nreduction = 0;
-}
-
-static void run_pass(pass *p, uint64_t axes)
-{
-    emit *e = p->e;
-
-    open_pass(p, axes);
-    decide(p);
-    for (int i = 0; i < e->k->nnode; i++)
-        if (p->sink[i] && plan_is_sum(e->k->node[i]))
-            p->reduction[p->nreduction++] =
-                emit_reduce_begin(e, e->k->node[i], p->how);
-    loops(p, 0);
-    for (int i = 0; i < p->nreduction; i++)
-        emit_reduce_end(e, p->reduction[i]);
-}
-
-/* A sum whose order shows in its result is eight sums side by side, on every
- * device the same.  A maximum, say, has no such order: the host reads its rows
- * one after the other, as they lie in memory, which is quicker. */
-static bool any_order(const emit *e, const plan_node *n)
-{
-    return !e->gpu && n->order.lanes == 8 && plan_any_order(n) &&
-           !(e->lane >= 0 && n->over >> e->lane & 1);
-}
-
-static int lanes_of(const emit *e, const plan_node *n)
-{
-    return any_order(e, n) ? 1 : n->order.lanes;
-}
-
-/* Strided lanes are copies of the row axis: rows l, l + 8, ... go to lane l. */
-void emit_rows(emit *e, LLVMValueRef from, LLVMValueRef to)
-{
-    pass p = {.e = e,
-              .rows = true,
-              .from = from,
-              .to = to,
-              .how = EMIT_R_COPIES,
-              .lanes = 8};
-
-    e->row_from = from;
-    e->outer_depth = e->depth;
-    p.sink = sd_arena_array(e->a, bool, e->k->nnode + 1);
-    for (int i = 0; i < e->k->nnode; i++)
-        p.sink[i] = e->k->node[i]->kind == PN_REDUCE;
-    open_pass(&p, e->k->stage[0].axes);
-    for (int i = 0; i < e->k->nnode; i++)
-        if (p.sink[i])
-            p.reduction[p.nreduction++] = emit_reduce_begin(
-                e, e->k->node[i],
-                any_order(e, e->k->node[i]) ? EMIT_R_PLAIN : EMIT_R_COPIES);
     emit_lane_loops(e, from, to, 1, row_start, &p);
-    e->ahead_axis = p.axis[0];
-    e->ahead = p.lanes;
+    look_ahead(&p, 0);
     loops(&p, 0);
     e->ahead = 0;
     e->row = p.reduction;
@@ -490,45 +362,11 @@ static void end_rows(emit *e)
     }
 }
 
-static void emit_stage(emit *e, int stage)
-{
-    const plan_kernel *k = e->k;
-    pass p = {.e = e, .stage = stage, .first = true};
-    bool *done = sd_arena_array(e->a, bool, k->nnode + 1), more = true;
-
-    while (more) {
-        more = false;
-        p.sink = sd_arena_array(e->a, bool, k->nnode + 1);
-        p.lanes = 0;
-        p.any_order = false;
-        for (int i = 0; i < k->nnode; i++) {
-            const plan_node *n = k->node[i];
-            int lanes = plan_is_sum(n) ? lanes_of(e, n) : p.lanes;
-
-            if (!is_sink(n) || n->stage != stage || done[i])
-                continue;
-            if (!p.lanes)
-                p.lanes = lanes;
-            more = more || lanes != p.lanes;
-            if (lanes != p.lanes)
-                continue;
-            p.sink[i] = done[i] = true;
-            p.any_order =
-                p.any_order || (n->kind == PN_REDUCE && any_order(e, n));
-        }
-        run_pass(&p, k->stage[stage].axes & ~e->outer);
-        for (int i = 0; p.first && i < k->nnode; i++)
-            e->parked[i] = e->parked[i] || (k->node[i]->parked && e->needed[i]);
-        p.first = false;
-    }
-}
-
 void emit_stages(emit *e)
 {
-    memset(e->parked, 0, (size_t)e->k->nnode * sizeof *e->parked);
-    if (e->k->rows)
-        end_rows(e);
-    for (int i = e->k->rows; i < e->k->nstage; i++)
-        if (!e->k->blocks || i != e->k->blocks->node->stage)
-            emit_stage(e, i);
+    for (int i = 0; i < e->k->npass; i++)
+        if (e->k->pass[i].how == PLAN_LANES_ROWS)
+            end_rows(e);
+        else
+            run_pass(e, i);
 }

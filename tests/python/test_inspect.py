@@ -149,9 +149,11 @@ def test_bias_and_relu_are_inside_the_call(artifact, name, label):
 
 
 def without_places(text):
-    """A plan without what a device may change: places, tiles, memory."""
+    """A plan without what a device may change: places, tiles, passes, memory."""
     text = re.sub(r"for (host|cl):\S+|\b\d+ tiles|, local \d+", "", text)
-    text = re.sub(r" (tile|tiles|group|local|unroll)[ =]\d+", "", text)
+    text = re.sub(r"^  (area|loops) .*\n", "", text, flags=re.M)
+    text = re.sub(r"^(  stage \d+ \{\S*\}):.*", r"\1", text, flags=re.M)
+    text = re.sub(r" (tile|tiles|group|local|unroll|copies)[ =]\d+", "", text)
     return re.sub(r" (seq|lane|unroll|parked|grid)\b", "", text)
 
 

@@ -242,6 +242,9 @@ typedef struct {
     plan_axis axis[1];
     plan_slot slot[2];
     plan_stage stage[1];
+    plan_pass pass[1];
+    plan_area area[1];
+    int nest[1];
     plan_sort sort;
     plan_node node[3], *list[3], *arg[2], *root[1], bnode, *blist[1];
     plan_body body;
@@ -306,7 +309,13 @@ static example *make_example(sd_arena *a)
                          .nouter = 1,
                          .nnode = 3,
                          .nslot = 2,
-                         .nstage = 1};
+                         .nstage = 1,
+                         .nest = x->nest,
+                         .pass = x->pass,
+                         .area = x->area,
+                         .nnest = 1,
+                         .npass = 1,
+                         .narea = 1};
     return x;
 }
 
@@ -349,6 +358,25 @@ static void kernels_are_equal_only_in_every_field(void **state)
     DIFFERS(call.work, 8);
     DIFFERS(call.nint, 1);
     DIFFERS(call.at[1], 5);
+    DIFFERS(k.group, 32);
+    DIFFERS(k.subgroup, 16);
+    DIFFERS(k.nnest, 0);
+    DIFFERS(k.npass, 0);
+    DIFFERS(k.narea, 0);
+    DIFFERS(nest[0], 1);
+    DIFFERS(pass[0].stage, 1);
+    DIFFERS(pass[0].lanes, 8);
+    DIFFERS(pass[0].how, PLAN_LANES_MAJOR);
+    DIFFERS(pass[0].vectors, 2);
+    DIFFERS(pass[0].ahead, 16);
+    DIFFERS(area[0].what, PLAN_AREA_WORK);
+    DIFFERS(area[0].owner, 1);
+    DIFFERS(area[0].offset, 64);
+    DIFFERS(area[0].bytes, 64);
+    DIFFERS(area[0].row, 64);
+    DIFFERS(area[0].first, 1);
+    DIFFERS(area[0].last, 1);
+    DIFFERS(axis[0].copies, 2);
     DIFFERS(axis[0].extent, 8);
     DIFFERS(axis[0].tile, 3);
     DIFFERS(axis[0].role, PLAN_SCAN);
@@ -375,6 +403,7 @@ static void kernels_are_equal_only_in_every_field(void **state)
     DIFFERS(type, SD_F16);
     DIFFERS(sort.stable, true);
     DIFFERS(sort.scratch, 8);
+    DIFFERS(sort.lanes, 16);
     DIFFERS(sort.less, NULL);
     DIFFERS(node[0].kind, PN_SCATTER);
     DIFFERS(node[1].op, HLO_ADD);
@@ -409,6 +438,8 @@ static void kernels_are_equal_only_in_every_field(void **state)
     DIFFERS(node[1].order.lanes, 8);
     DIFFERS(node[1].value[15], 1);
     DIFFERS(node[1].parked, true);
+    DIFFERS(node[1].pass, 1);
+    DIFFERS(node[1].area, 1);
     DIFFERS(node[1].exclusive, true);
     DIFFERS(in.u.compare.dir, HLO_LT);
     DIFFERS(in.u.compare.type, HLO_CMP_TOTAL);

@@ -31,6 +31,18 @@ static const char rows[] =
     "y = f32[20,300] multiply(x, x) "
     "ROOT s = f32[20] reduce(y, z), dimensions={1}, to_apply=add }";
 
+/* Two values of a row are parked. */
+static const char parked[] =
+    "HloModule m\n" ADD
+    "ENTRY e { x = f32[20,300] parameter(0) z = f32[] constant(0) "
+    "e = f32[20,300] exponential(x) t = f32[20,300] tanh(x) "
+    "p = f32[20] reduce(e, z), dimensions={1}, to_apply=add "
+    "q = f32[20] reduce(t, z), dimensions={1}, to_apply=add "
+    "v = f32[20,300] broadcast(p), dimensions={0} "
+    "w = f32[20,300] broadcast(q), dimensions={0} "
+    "l = f32[20,300] divide(e, v) r = f32[20,300] divide(t, w) "
+    "ROOT s = f32[20,300] add(l, r) }";
+
 static const char taken[] =
     "HloModule m\nENTRY e { x = f32[300] parameter(0) i = s32[64,1] "
     "parameter(1) ROOT r = f32[64] gather(x, i), offset_dims={}, "
@@ -117,6 +129,108 @@ static void no_lane(plan *p)
 {
     for (int i = 0; i < p->kernel[0]->naxis; i++)
         p->kernel[0]->axis[i].place = PLAN_SEQ;
+}
+
+static void a_loop_of_axis_99(plan *p)
+{
+    p->kernel[0]->nest[0] = 99;
+}
+
+static void lane_outside(plan *p)
+{
+    int *nest = p->kernel[0]->nest, first = nest[0];
+
+    nest[0] = nest[1];
+    nest[1] = first;
+}
+
+static void no_loops(plan *p)
+{
+    p->kernel[0]->nnest = 0;
+}
+
+static void a_pass_of_stage_99(plan *p)
+{
+    p->kernel[0]->pass[0].stage = 99;
+}
+
+static void no_vectors(plan *p)
+{
+    p->kernel[0]->pass[0].vectors = 0;
+}
+
+static void copies_of_copies(plan *p)
+{
+    p->kernel[0]->axis[0].copies = PLAN_AXIS_COPIES;
+    p->kernel[0]->pass[0].vectors = PLAN_AXIS_COPIES;
+}
+
+static void nobody_stores(plan *p)
+{
+    node_of(p, PN_STORE)->pass = -1;
+}
+
+static void a_store_in_the_first_pass(plan *p)
+{
+    node_of(p, PN_STORE)->pass = 0;
+}
+
+static plan_node *parked_of(const plan *p, int which)
+{
+    const plan_kernel *k = p->kernel[0];
+
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->parked && which-- == 0)
+            return k->node[i];
+    fail_msg("no such parked node");
+    return NULL;
+}
+
+static void parked_in_the_last_pass(plan *p)
+{
+    parked_of(p, 0)->pass = p->kernel[0]->npass - 1;
+}
+
+static void an_area_of_nobody(plan *p)
+{
+    p->kernel[0]->area[0].owner = -1;
+}
+
+static void an_area_off_its_line(plan *p)
+{
+    p->kernel[0]->area[0].offset = 32;
+}
+
+static void an_area_that_dies_first(plan *p)
+{
+    p->kernel[0]->area[0].last = -1;
+}
+
+static void a_short_area(plan *p)
+{
+    p->kernel[0]->area[0].bytes = 64;
+}
+
+static void one_area_on_another(plan *p)
+{
+    p->kernel[0]->area[1].offset = p->kernel[0]->area[0].offset;
+}
+
+static void one_area_for_two(plan *p)
+{
+    parked_of(p, 1)->area = parked_of(p, 0)->area;
+}
+
+static void an_area_that_is_gone(plan *p)
+{
+    p->kernel[0]->area[0].last = p->kernel[0]->area[0].first;
+}
+
+static void a_small_device(plan *p)
+{
+    static const device_desc small = {.kind = DEVICE_CL, .local_bytes = 64};
+
+    p->dev = &small;
 }
 
 static void one_tile_too_many(plan *p)
@@ -210,7 +324,27 @@ static void broken_plans_are_refused(void **state)
     } broken[] = {
         {rows, "1 kernels, 2 of them in the program", one_kernel_too_many},
         {rows, "outer axes do not come first", an_inner_axis_among_the_outer},
-        {rows, "an axis without extent or tile", no_tile},
+        {rows, "an axis without extent, tile or copy", no_tile},
+        {rows, "a loop of no axis, or of one twice", a_loop_of_axis_99},
+        {multiplied, "LANE is not the innermost of the loops", lane_outside},
+        {rows, "the loops are not those of the outer axes", no_loops},
+        {rows, "a pass of no stage, or out of turn", a_pass_of_stage_99},
+        {rows, "a pass without vectors, or without nodes", no_vectors},
+        {rows, "a pass of too many copies", copies_of_copies},
+        {rows, "no pass writes it, or one that does not", nobody_stores},
+        {parked, "a pass writes it that is not of its stage",
+         a_store_in_the_first_pass},
+        {parked, "a pass reads it before it is parked",
+         parked_in_the_last_pass},
+        {parked, "an area of no node", an_area_of_nobody},
+        {parked, "an area beyond local memory, or not aligned",
+         an_area_off_its_line},
+        {parked, "an area of other stages, or owners", an_area_that_dies_first},
+        {parked, "an area that is too small", a_short_area},
+        {parked, "areas that overlap", one_area_on_another},
+        {parked, "parked, and no area of its own", one_area_for_two},
+        {parked, "read when its area is not alive", an_area_that_is_gone},
+        {parked, "more local memory than a group has", a_small_device},
         {rows, "not one LANE axis", no_lane},
         {rows, "tiles are miscounted", one_tile_too_many},
         {rows, "not its own number", two_of_one_number},

@@ -52,10 +52,18 @@ static plan_kernel *kernel_of(sd_arena *a, const hlo_inst *in,
                              .place = PLAN_LANE,
                              .outer = true,
                              .grid = true,
-                             .tile = 4 * d->lanes};
+                             .tile = 4 * d->lanes,
+                             .copies = 2};
     k->naxis = k->nouter = k->nstage = 1;
     k->tiles = (N + k->axis->tile - 1) / k->axis->tile;
     k->stage = sd_arena_new(a, plan_stage);
+    k->nest = sd_arena_new(a, int);
+    k->pass = sd_arena_new(a, plan_pass);
+    k->pass->vectors = 1;
+    k->pass->needs = sd_arena_array(a, bool, in->narg + 2);
+    for (int i = 0; i < in->narg + 2; i++)
+        k->pass->needs[i] = true;
+    k->nnest = k->npass = 1;
     k->node = sd_arena_array(a, plan_node *, in->narg + 2);
     k->slot = sd_arena_array(a, plan_slot, in->narg + 1);
     *elt = (plan_node){.kind = PN_ELT,

@@ -1,0 +1,426 @@
+/* What is left of the mapping when axes have places and tiles: the order of the
+ * loops outside of the stages, the copies that stand side by side in registers,
+ * and the passes over a stage's loops. */
+#include "plan_room.h"
+
+/* ---- the loops outside of the stages ---- */
+
+/* On the host a scatter's updates are loops outside too, though the plan has
+ * them as inner axes: updates go window by window, not element by element of
+ * the window.  Their order at one place is the same. */
+static bool is_outside(const plan_kernel *k, int axis, bool host)
+{
+    return k->axis[axis].outer ||
+           (host && k->cls == PLAN_SCATTERING && k->nstage == 1);
+}
+
+/* The batches of a scatter come first, then its updates, then its window.  With
+ * blocks, their M comes last: what is outside of a block is outside of it. */
+static int rank_of(const plan_kernel *k, int axis)
+{
+    const plan_axis *x = &k->axis[axis];
+
+    if (!x->outer)
+        return 1;
+    if (k->blocks)
+        return k->blocks->rest >> axis & 1 ? 1 : 2;
+    return k->cls == PLAN_SCATTERING && x->place == PLAN_UNROLL ? 0 : 2;
+}
+
+static void order_nest(plan_kernel *k, int lane, bool host)
+{
+    k->nest = sd_arena_array(k->arena, int, k->naxis + 1);
+    k->nnest = 0;
+    for (int r = 0; r < 3; r++)
+        for (int i = 0; i < k->naxis; i++)
+            if (i != lane && is_outside(k, i, host) && rank_of(k, i) == r)
+                k->nest[k->nnest++] = i;
+    if (is_outside(k, lane, host))
+        k->nest[k->nnest++] = lane;
+}
+
+uint64_t plan_nest_axes(const plan_kernel *k)
+{
+    uint64_t axes = 0;
+
+    for (int i = 0; i < k->nnest; i++)
+        axes |= 1ull << k->nest[i];
+    return axes;
+}
+
+/* ---- copies of an axis ---- */
+
+/* Vectors side by side while inner axes run: whole lines and neighbouring ones
+ * are read of each row (a column sum of 2048 x 4096 f32 takes 0.4 ms with 8,
+ * 5 ms with one), as long as the code stays small. */
+static int column_copies(const plan_kernel *k)
+{
+    uint64_t nest = plan_nest_axes(k);
+    int body = 0;
+
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+
+        if (n->kind == PN_SCAN || n->kind == PN_SCATTER)
+            return 1;
+        if (plan_is_sum(n)) /* a product's two, as multiply and add */
+            body += n->narg;
+        else if (n->varies & ~nest)
+            body++;
+        if (n->kind == PN_ELT && (hlo_op_table[n->op].props & HLO_P_HEAVY))
+            body += 8;
+    }
+    return body <= 5 ? 8 : body <= 12 ? 4 : body <= 24 ? 2 : 1;
+}
+
+/* Narrow floats are rounded after each operation, which makes an element's
+ * chain of instructions longer than a core looks ahead: vectors side by side
+ * keep it busy (gelu of 512 x 1024 bf16 takes 0.84 ms with one, 0.73 with two,
+ * 0.59 with four, f16 0.60 with four, 0.53 with eight; silu of bf16 0.32 with
+ * four, 0.29 with eight: Zen 4).  AVX2 has half the registers. */
+static int chain_copies(const plan_kernel *k)
+{
+    int n = 0;
+
+    for (int i = 0; i < k->nnode; i++)
+        n += plan_is_rounding(k->node[i]);
+    if (n < 2 || k->nnode > 160)
+        return 1;
+    return k->nnode > 80 ? 2 : k->nnode > 40 || k->lanes < 16 ? 4 : 8;
+}
+
+enum {
+    BLOCK_COPIES = 2, /* vectors of a block's sums that are used at a time */
+    ROW_ELEMENTS = 64, /* elements of a row that a step takes */
+    WINDOW_COPIES = 4 /* vectors of a scatter's window */
+};
+
+/* Vectors in a step of LANE, on the host. */
+static int lane_copies(const plan_kernel *k, int lane, const device_desc *dev)
+{
+    const plan_axis *x = &k->axis[lane];
+    int n = k->nnode <= 6 ? 2 : chain_copies(k);
+
+    if (k->rows)
+        return 1;
+    if (k->blocks)
+        return BLOCK_COPIES;
+    if (!x->outer) /* a scatter applies a vector at a time */
+        return k->cls == PLAN_SCATTERING ? 1 : ROW_ELEMENTS / k->lanes;
+    if (k->lanes < dev->lanes) /* a scatter's narrow window as a whole */
+        return (int)SD_MIN((x->extent + k->lanes - 1) / k->lanes,
+                           WINDOW_COPIES);
+    for (int i = 0; i < k->nstage; i++)
+        if (k->stage[i].axes)
+            n = column_copies(k);
+    while (n > 1 && x->extent < (int64_t)n * k->lanes)
+        n /= 2;
+    return n;
+}
+
+/* Do sums over this axis alone keep 8 strided lanes? */
+static bool has_strided(const plan_kernel *k, int axis)
+{
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->kind == PN_REDUCE && k->node[i]->order.lanes == 8 &&
+            k->node[i]->over == 1ull << axis)
+            return true;
+    return false;
+}
+
+/* Nodes that are made a second time, or more often, for copies of the loops
+ * outside of the stages. */
+static int64_t made_again(const plan_kernel *k)
+{
+    int64_t more = 0;
+
+    for (int i = 0; i < k->nnode; i++) {
+        int64_t n = 1;
+
+        for (int j = 0; j < k->nnest; j++)
+            if (k->node[i]->varies >> k->nest[j] & 1)
+                n *= k->axis[k->nest[j]].copies;
+        more += n - 1;
+    }
+    return more;
+}
+
+/* Where the vectors of LANE are four or more, strided lanes are taken one after
+ * the other, and are not copies. */
+static void choose_copies(plan_kernel *k, int lane, const device_desc *dev)
+{
+    bool host = dev->kind == DEVICE_HOST, wide;
+    plan_axis *l = &k->axis[lane];
+
+    for (int a = 0; a < k->naxis; a++) {
+        plan_axis *x = &k->axis[a];
+
+        x->copies = x->place == PLAN_UNROLL
+                        ? (int)SD_MIN(x->grid ? x->tile : x->extent,
+                                      (int64_t)PLAN_AXIS_COPIES)
+                        : 1;
+    }
+    l->copies = host ? lane_copies(k, lane, dev) : 1;
+    wide = l->outer && l->copies >= 4;
+    while (l->copies > 1 && made_again(k) > PLAN_MOST_COPIES)
+        l->copies /= 2;
+    for (int a = k->nouter; a < k->naxis; a++)
+        if (a != lane && has_strided(k, a) && (k->rows || !wide))
+            k->axis[a].copies = 8;
+}
+
+/* ---- what the index expressions of a node need ---- */
+
+typedef struct {
+    sd_arena *a; /* the kernel's */
+    sd_map *seen; /* expression -> the node that was looked at last */
+    plan_node *n;
+    sd_vec(plan_node *) found;
+} search;
+
+static void find_nodes(search *s, const plan_expr *x)
+{
+    if (!x || sd_map_get(s->seen, sd_key(x)) == s->n)
+        return;
+    sd_map_set(s->seen, sd_key(x), s->n);
+    if (x->kind == PX_NODE)
+        *sd_push(s->a, &s->found) = x->node;
+    find_nodes(s, x->a);
+    find_nodes(s, x->b);
+}
+
+static void find_indices(plan_kernel *k)
+{
+    sd_arena *scratch = sd_arena_create();
+    sd_map *seen = sd_map_create(scratch);
+
+    for (int i = 0; i < k->nnode; i++) {
+        plan_node *n = k->node[i];
+        search s = {.a = k->arena, .seen = seen, .n = n};
+
+        find_nodes(&s, n->off);
+        for (int g = 0; g < n->nguard; g++)
+            find_nodes(&s, n->guard[g].e);
+        n->index = s.found.at;
+        n->nindex = s.found.n;
+    }
+    sd_arena_destroy(scratch);
+}
+
+/* ---- passes ---- */
+
+typedef struct {
+    plan_kernel *k;
+    uint64_t nest;
+    int lane;
+    bool host;
+    sd_vec(plan_pass) pass;
+} passes;
+
+static bool is_sink(const plan_node *n)
+{
+    return n->kind == PN_STORE || n->kind == PN_SCATTER || plan_is_sum(n);
+}
+
+/* A sum whose order shows in its result is eight sums side by side, on every
+ * device the same.  A maximum, say, has no such order: the host reads its rows
+ * one after the other, as they lie in memory, which is quicker. */
+static bool in_any_order(const passes *c, const plan_node *n)
+{
+    return c->host && n->kind == PN_REDUCE && n->order.lanes == 8 &&
+           plan_any_order(n) && !(n->over >> c->lane & 1);
+}
+
+static int lanes_of(const passes *c, const plan_node *n)
+{
+    return in_any_order(c, n) ? 1 : n->order.lanes;
+}
+
+static bool is_first(const passes *c, const plan_pass *p)
+{
+    return p == c->pass.at || p[-1].stage != p->stage;
+}
+
+/* The first pass of a stage also writes parked values, if it runs over all axes
+ * on which they vary. */
+static bool parks(const passes *c, const plan_pass *p, const plan_node *n)
+{
+    uint64_t axes = c->k->stage[p->stage].axes | c->nest;
+
+    return is_first(c, p) && n->parked && n->pass < 0 && n->stage <= p->stage &&
+           !(n->varies & ~axes);
+}
+
+/* Marks what pass number `at` computes, from its sinks back to their operands:
+ * not what it reads of areas that passes before it wrote, nor other sinks. */
+static void mark_needs(passes *c, int at)
+{
+    const plan_kernel *k = c->k;
+    plan_pass *p = &c->pass.at[at];
+
+    p->needs = sd_arena_array(k->arena, bool, k->nnode + 1);
+    for (int i = k->nnode - 1; i >= 0; i--) {
+        plan_node *n = k->node[i];
+
+        if (parks(c, p, n))
+            n->pass = at;
+        p->needs[i] = p->needs[i] || n->pass == at;
+        if (!p->needs[i] || (n->pass != at && (is_sink(n) || n->pass >= 0)))
+            continue;
+        for (int j = 0; j < n->narg; j++)
+            if (n->kind != PN_REDUCE || j < n->nout)
+                p->needs[n->arg[j]->id] = true;
+        for (int j = 0; j < n->nindex; j++)
+            p->needs[n->index[j]->id] = true;
+    }
+}
+
+/* About how many instructions a position of the inner axes costs. */
+static int weight(const passes *c, const plan_pass *p)
+{
+    int w = 0;
+
+    for (int i = 0; i < c->k->nnode; i++) {
+        const plan_node *n = c->k->node[i];
+
+        if (p->needs[i] && (n->varies & ~c->nest))
+            w += n->kind == PN_ELT && (hlo_op_table[n->op].props & HLO_P_HEAVY)
+                     ? 16
+                     : 1;
+    }
+    return w;
+}
+
+/* Narrow floats that are rounded make chains that are longer than a core looks
+ * ahead: their vectors stand side by side with a device function between them
+ * too (softmax of 512 x 1024 bf16: 0.38 ms, then 0.34).  AVX2 would
+ * take eight, for which it has too few registers. */
+enum { COPIED = 10, COPIED_ROUNDING = 48 };
+
+static int most_copied(const passes *c, const plan_pass *p)
+{
+    const plan_kernel *k = c->k;
+
+    for (int i = 0; k->lanes == 16 && i < k->nnode; i++)
+        if (p->needs[i] && plan_is_rounding(k->node[i]) &&
+            (k->node[i]->varies & ~c->nest))
+            return COPIED_ROUNDING;
+    return COPIED;
+}
+
+/* Rows that are read AHEAD turns of eight later, or AHEAD_ROWS rows where rows
+ * are taken one by one, are fetched into the cache: they lie too far apart for
+ * the processor to see where it goes. */
+enum { AHEAD = 4, AHEAD_ROWS = 16, MOST_COPIED_ROWS = 24 };
+
+/* Small bodies are copied: vectors side by side keep the units busy.  Large
+ * ones have enough to do by themselves, and cost time to compile. */
+static void choose_lanes(const passes *c, plan_pass *p)
+{
+    const plan_kernel *k = c->k;
+    uint64_t axes = k->stage[p->stage].axes & ~c->nest;
+    bool on_lane = axes >> c->lane & 1;
+    int body = weight(c, p), most = k->axis[c->lane].copies;
+
+    if (on_lane && p->lanes == 64) {
+        bool rotate = c->host && body > most_copied(c, p);
+
+        p->how = rotate ? PLAN_LANES_ROTATE : PLAN_LANES_VECTOR;
+        p->vectors = rotate ? 1 : most;
+    } else if (on_lane && !p->lanes) {
+        p->how = PLAN_LANES_VECTOR;
+        p->vectors = SD_MIN(most, body <= 4 ? 4 : body <= 10 ? 2 : 1);
+    } else if (on_lane) {
+        p->how = PLAN_LANES_CHUNK;
+    } else if (p->lanes <= 1) {
+        p->how = PLAN_LANES_ONE;
+    } else {
+        p->how = p->lanes == 8 && body <= MOST_COPIED_ROWS &&
+                         k->axis[__builtin_ctzll(axes)].copies > 1
+                     ? PLAN_LANES_COPIES
+                     : PLAN_LANES_MAJOR;
+    }
+    if (c->host && p->how == PLAN_LANES_MAJOR)
+        p->ahead = AHEAD * p->lanes;
+}
+
+/* The sinks of a stage that are in no pass yet: its stores and scatters, and of
+ * its sums those that keep as many lanes as the first.  False: some are left.
+ */
+static bool take_sinks(passes *c, int at)
+{
+    plan_pass *p = &c->pass.at[at];
+    bool all = true;
+
+    for (int i = 0; i < c->k->nnode; i++) {
+        plan_node *n = c->k->node[i];
+        int lanes = plan_is_sum(n) ? lanes_of(c, n) : p->lanes;
+
+        if (!is_sink(n) || n->stage != p->stage || n->pass >= 0)
+            continue;
+        if (!p->lanes)
+            p->lanes = lanes;
+        if (lanes != p->lanes) {
+            all = false;
+            continue;
+        }
+        n->pass = at;
+        if (in_any_order(c, n))
+            p->ahead = AHEAD_ROWS;
+    }
+    return all;
+}
+
+static void add_passes(passes *c, int stage)
+{
+    for (bool done = false; !done;) {
+        int at = c->pass.n;
+
+        *sd_push(c->k->arena, &c->pass) =
+            (plan_pass){.stage = stage, .vectors = 1};
+        done = take_sinks(c, at);
+        mark_needs(c, at);
+        choose_lanes(c, &c->pass.at[at]);
+    }
+}
+
+/* Rows are taken as they lie: their strided lanes are copies of the row axis,
+ * rows l, l + 8, ... go to lane l. */
+static void add_rows(passes *c)
+{
+    plan_kernel *k = c->k;
+
+    *sd_push(k->arena, &c->pass) = (plan_pass){
+        .how = PLAN_LANES_ROWS, .lanes = 8, .vectors = 1, .ahead = 8};
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->kind == PN_REDUCE)
+            k->node[i]->pass = 0;
+    mark_needs(c, 0);
+}
+
+static void choose_passes(plan_kernel *k, int lane, bool host)
+{
+    passes c = {.k = k, .nest = plan_nest_axes(k), .lane = lane, .host = host};
+
+    for (int i = 0; i < k->nnode; i++)
+        k->node[i]->pass = -1;
+    for (int i = 0; i < k->nstage; i++)
+        if (k->rows && i == 0)
+            add_rows(&c);
+        else if (!k->blocks || i != k->blocks->node->stage)
+            add_passes(&c, i);
+    for (int i = 0; i < k->nnode; i++)
+        k->node[i]->parked = k->node[i]->parked && k->node[i]->pass >= 0;
+    k->pass = c.pass.at;
+    k->npass = c.pass.n;
+}
+
+void plan_choose_copies(plan_kernel *k, int lane, const device_desc *dev)
+{
+    bool host = dev->kind == DEVICE_HOST;
+
+    order_nest(k, lane, host);
+    choose_copies(k, lane, dev);
+    find_indices(k);
+    choose_passes(k, lane, host);
+}

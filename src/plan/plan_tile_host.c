@@ -1,0 +1,214 @@
+/* The mapping on the host: a tile is what a thread takes at a time, LANE is the
+ * element of a vector. */
+#include "plan_room.h"
+
+/* A tile that transposes is BLOCK positions of LANE, which is a line of memory,
+ * by LONG of the axis that is crossed: the best of the blocks tried where
+ * strides are powers of two. */
+enum { BLOCK = 16, LONG = 256 };
+
+/* ---- points ---- */
+
+/* So many points a tile, taken from the fastest outer axis up. */
+static void cut_points(plan_kernel *k, int lane, int64_t want, int64_t width)
+{
+    int64_t have = 1;
+
+    for (int i = k->nouter - 1; i >= 0; i--) {
+        plan_axis *x = &k->axis[i];
+        int64_t tile = have >= want ? 1 : (want + have - 1) / have;
+
+        if (i == lane)
+            tile = plan_round_up(tile, width);
+        plan_cut_axis(x, tile);
+        have *= x->tile;
+    }
+}
+
+static void tile_points(plan_kernel *k, int lane, const device_desc *dev)
+{
+    double all = plan_points(k, (1ull << k->nouter) - 1);
+    double work = k->flops + k->bytes / 4;
+    double ntile = SD_MIN(work / PLAN_TILE_WORK, (double)dev->units * 16);
+    int cross = plan_crossing_axis(k, lane);
+    int64_t want;
+
+    if (ntile < 2)
+        return; /* one tile */
+    if (cross >= 0 && k->axis[lane].outer) {
+        for (int i = 0; i < k->nouter; i++)
+            plan_cut_axis(&k->axis[i], i == lane    ? BLOCK
+                                       : i == cross ? LONG
+                                                    : 1);
+        return;
+    }
+    want = (int64_t)(all / ntile);
+    cut_points(k, lane, SD_MAX(want, 1), 4 * (int64_t)dev->lanes);
+}
+
+/* ---- scatters on the host ---- */
+
+enum {
+    BATCHES = 4, /* tables that are filled in turns */
+    LEAST_TURNS = 64, /* fewer updates are not worth vectors of places, */
+    LEAST_COMPUTED = 2 /* nor are places and values of fewer operations */
+};
+
+/* The axis along which places lie closest, not one of a batch, whose places
+ * follow from indices of its own. */
+static int window_axis(const plan_kernel *k, const plan_node *scatter,
+                       int64_t *stride)
+{
+    int best = 0;
+    int64_t s;
+
+    *stride = INT64_MAX;
+    for (int i = 0; i < k->nouter; i++)
+        if (plan_expr_stride(scatter->off, i, &s) && s < *stride) {
+            *stride = s;
+            best = i;
+        }
+    return best;
+}
+
+/* The axis of the updates where a window is one element and much is computed
+ * for it: vectors of places and values are computed side by side, and then
+ * applied in order.  -1: there is nothing to compute, or what is written is
+ * read. */
+static int turns_axis(const plan_kernel *k, const plan_node *scatter)
+{
+    uint64_t over = scatter->over;
+    int axis = over ? __builtin_ctzll(over) : 0, computed = 0;
+
+    if (!over || over & (over - 1) || k->nstage != 1 ||
+        k->axis[axis].extent < LEAST_TURNS)
+        return -1;
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->kind == PN_LOAD &&
+            k->slot[k->node[i]->slot].access & PLAN_WRITE)
+            return -1;
+    for (int i = 0; i < k->nnode; i++)
+        computed +=
+            k->node[i]->kind == PN_ELT && k->node[i]->varies >> axis & 1;
+    return computed >= LEAST_COMPUTED ? axis : -1;
+}
+
+/* Narrow windows are whole vectors if these are few, since what a masked store
+ * wrote no load can take over.  A few batches side by side, so that an update
+ * need not wait for the one before it at the same place. */
+static bool tile_batches(plan_kernel *k, const plan_node *scatter, int units)
+{
+    int64_t stride;
+    int lane = window_axis(k, scatter, &stride);
+    int64_t n = k->axis[lane].extent;
+    int turns = n == 1 ? turns_axis(k, scatter) : -1;
+    bool any = false;
+
+    if (turns >= 0)
+        lane = turns;
+    else if (stride != 1)
+        k->lanes = 1;
+    else if (n / (n & -n) <= BATCHES)
+        k->lanes = (int)SD_MIN(n & -n, k->lanes);
+    while (turns < 0 && k->lanes / 2 >= n)
+        k->lanes /= 2;
+    k->axis[lane].place = PLAN_LANE;
+    for (int i = 0; i < k->nouter; i++)
+        if (!plan_expr_stride(scatter->off, i, &stride)) {
+            plan_cut_axis(
+                &k->axis[i],
+                n <= 2 ? SD_MIN(BATCHES, k->axis[i].extent / units / 2) : 1);
+            k->axis[i].place = PLAN_UNROLL;
+            any = true;
+        }
+    return any;
+}
+
+/* ---- rows ---- */
+
+/* Summing rows as they lie in memory pays from LEAST_ROWS rows on, when a tile
+ * has at least LEAST_LANE positions of the LANE axis. */
+enum { LEAST_ROWS = 32, LEAST_LANE = 256 };
+
+static bool adds_up(const plan_kernel *k, const plan_node *n, int lane)
+{
+    return n->stage == 0 && n->over == k->stage[0].axes && n->nout == 1 &&
+           n->order.lanes == 8 && (n->varies >> lane & 1) &&
+           sd_dtype_kind(n->dtype) != SD_K_COMPLEX &&
+           (plan_any_order(n) ||
+            (n->body->nroot == 1 &&
+             (n->body->op == HLO_ADD || n->body->op == HLO_MULTIPLY)));
+}
+
+/* Sums over rows, and then what is made of them. */
+static bool has_rows(const plan_kernel *k, int lane)
+{
+    uint64_t rows = k->nstage ? k->stage[0].axes : 0;
+    bool reads = false;
+    int64_t s;
+
+    if (!rows || (rows & (rows - 1)) || !k->axis[lane].outer ||
+        k->axis[__builtin_ctzll(rows)].extent < LEAST_ROWS)
+        return false;
+    for (int i = 1; i < k->nstage; i++)
+        if (k->stage[i].axes)
+            return false;
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+
+        if (n->kind == PN_SCAN || n->kind == PN_SCATTER ||
+            n->kind == PN_CONTRACT || (n->kind == PN_STORE && n->stage == 0) ||
+            (n->kind == PN_REDUCE && !adds_up(k, n, lane)))
+            return false;
+        reads = reads || (n->kind == PN_LOAD && (n->varies & rows) &&
+                          plan_expr_stride(n->off, lane, &s) && s == 1);
+    }
+    return reads;
+}
+
+/* So much of LANE that a tile's accumulators stay in the first level of cache:
+ * what is too large for the second is then read once, in the order it has. */
+static bool tile_rows(plan_kernel *k, int lane, const device_desc *dev)
+{
+    double all = plan_points(k, (1ull << k->nouter) - 1);
+    double ntile = dev->units * 4.0;
+    size_t each = 0;
+    int64_t tile, want;
+
+    if (k->bytes < 4 * (double)dev->cache_bytes || !has_rows(k, lane))
+        return false;
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->kind == PN_REDUCE)
+            each += (size_t)plan_row_lanes(k->node[i]) *
+                    sd_dtype_bytes(k->node[i]->dtype);
+    tile = (int64_t)(dev->local_bytes / 2 / each) & -64;
+    tile = SD_MIN(tile, SD_MAX((int64_t)(all / ntile) & -64, LEAST_LANE));
+    tile = SD_MIN(tile, k->axis[lane].extent);
+    if (tile < LEAST_LANE || all / (double)tile < dev->units)
+        return false;
+    want = SD_MAX((int64_t)(all / (double)dev->units / 16), 1);
+    for (int i = k->nouter - 1; i >= 0; i--) {
+        plan_cut_axis(&k->axis[i], i == lane ? tile : SD_MAX(want / tile, 1));
+        want = i == lane ? want : want / k->axis[i].tile;
+    }
+    k->rows = true;
+    return true;
+}
+
+void plan_tile_host(plan_kernel *k, const device_desc *dev)
+{
+    const plan_node *scatter = plan_scatter_of(k);
+    int lane;
+
+    k->lanes = dev->lanes;
+    if (scatter && tile_batches(k, scatter, dev->units))
+        return;
+    lane = scatter ? plan_lane_of(k) : plan_lane_axis(k, dev);
+    k->axis[lane].place = PLAN_LANE;
+    if (tile_rows(k, lane, dev) || plan_find_blocks(k, lane, dev))
+        return;
+    tile_points(k, lane, dev);
+    plan_unroll_rows(k, lane);
+    if (!k->axis[lane].outer)
+        plan_park(k, lane, dev->cache_bytes / 4, true);
+}

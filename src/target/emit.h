@@ -18,7 +18,6 @@
 #include <llvm-c/Core.h>
 
 #include "base.h"
-#include "device_desc.h"
 #include "devlib.h"
 #include "plan.h"
 
@@ -75,8 +74,9 @@ struct emit {
     LLVMContextRef cx;
     LLVMModuleRef m;
     LLVMBuilderRef b;
-    const device_desc *dev;
-    devlib_target devlib;
+    const char *device;   /* its name, for messages */
+    devlib_target devlib; /* whose device functions are called */
+    unsigned vector_bits; /* host: of a register */
     const plan_kernel *k;
     sd_status st;       /* the first thing that could not be done */
     bool gpu;

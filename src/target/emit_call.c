@@ -118,7 +118,7 @@ LLVMValueRef emit_devlib_kernel(emit *e, const char *name, LLVMTypeRef t)
         fn = f->code_bytes ? add_code(e, f, t, false) : link_bitcode(e, f);
     if (!fn)
         emit_fail(e, sd_error(SD_INTERNAL, "no device function %s for %s", name,
-                              e->dev->name));
+                              e->device));
     else if (LLVMGlobalGetValueType(fn) != t) {
         emit_fail(e, sd_error(SD_INTERNAL,
                               "the device function %s takes other arguments "
@@ -218,7 +218,7 @@ LLVMValueRef emit_devlib(emit *e, const char *stem, LLVMTypeRef elem,
     if (w > 1)
         return piecewise(e, stem, elem, arg, narg, w, 1);
     emit_fail(e, sd_error(SD_INTERNAL, "no device function %s for %s", stem,
-                          e->dev->name));
+                          e->device));
     return LLVMGetPoison(elem);
 }
 
@@ -238,6 +238,6 @@ LLVMValueRef emit_devlib_code(emit *e, const char *name, LLVMTypeRef result,
     if (fn)
         return LLVMBuildCall2(e->b, t, fn, arg, (unsigned)narg, "");
     emit_fail(e, sd_error(SD_INTERNAL, "no device function %s for %s", name,
-                          e->dev->name));
+                          e->device));
     return LLVMGetPoison(result);
 }

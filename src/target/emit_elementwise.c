@@ -192,7 +192,7 @@ static LLVMValueRef max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
                                   ? (max ? "llvm.smax" : "llvm.smin")
                                   : (max ? "llvm.umax" : "llvm.umin"),
                               ft, a, 2);
-    if (!e->gpu && e->dev->lanes == 16 && t == SD_F32)
+    if (!e->gpu && e->vector_bits == 512 && t == SD_F32)
         return range_max_min(e, max, x, y);
     if (!e->gpu)
         return emit_intrinsic(e, max ? "llvm.maximum" : "llvm.minimum", ft, a,

@@ -411,8 +411,8 @@ static void begin_gpu(emit *e)
     LLVMSetFunctionCallConv(e->fn, LLVMSPIRKERNELCallConv);
     add_attribute(e, e->fn, LLVMAttributeFunctionIndex, "nounwind");
     size_metadata(e, "reqd_work_group_size", 3, size);
-    if (e->dev->subgroup)
-        size_metadata(e, "intel_reqd_sub_group_size", 1, &e->dev->subgroup);
+    if (e->k->subgroup)
+        size_metadata(e, "intel_reqd_sub_group_size", 1, &e->k->subgroup);
     start_function(e);
     e->lid = builtin_id(e, "_Z12get_local_idj");
     e->first = builtin_id(e, "_Z12get_group_idj");
@@ -448,8 +448,8 @@ static void begin_host(emit *e)
 
 static void emit_init(emit *e, const plan_kernel *k)
 {
+    assert(k->naxis <= EMIT_AXES); /* a mask has no more bits */
     e->k = k;
-    e->gpu = e->dev->kind != DEVICE_HOST;
     e->w = SD_MAX(k->lanes, 1);
     e->lane = plan_lane_of(k);
     e->outer = plan_nest_axes(k);
@@ -466,29 +466,6 @@ static void emit_init(emit *e, const plan_kernel *k)
     emit_index_init(e);
 }
 
-static sd_status check_type(const emit *e, sd_dtype t)
-{
-    if (sd_dtype_part(t) == SD_F64 && !(e->dev->features & DEVICE_HAS_F64))
-        return sd_error(SD_UNIMPLEMENTED,
-                        "f64 on %s, which has none: use f32 (JAX without "
-                        "jax_enable_x64) or SUNDOG_DEVICE=host",
-                        e->dev->name);
-    return NULL;
-}
-
-static sd_status check_kernel(const emit *e)
-{
-    const plan_kernel *k = e->k;
-    sd_status st = NULL;
-
-    assert(k->naxis <= EMIT_AXES); /* a mask has no more bits */
-    for (int i = 0; i < k->nnode && !st; i++)
-        st = check_type(e, k->node[i]->dtype);
-    for (int i = 0; k->call && i < k->nslot && !st; i++)
-        st = check_type(e, k->slot[i].dtype);
-    return st;
-}
-
 sd_status emit_kernel(emit *e, const plan_kernel *k)
 {
     nest t = {.e = e};
@@ -496,10 +473,6 @@ sd_status emit_kernel(emit *e, const plan_kernel *k)
 
     if (k->loop)
         return sd_note(emit_whole_loop(e, k), "kernel %s", k->name);
-    e->k = k;
-    st = check_kernel(e);
-    if (st)
-        return sd_note(st, "kernel %s", k->name);
     emit_init(e, k);
     if (e->gpu)
         begin_gpu(e);

@@ -280,7 +280,7 @@ static LLVMValueRef hide(emit *e, LLVMValueRef x)
     unsigned all = bits * LLVMGetVectorSize(t);
     LLVMTypeRef fn = LLVMFunctionType(t, &t, 1, false);
 
-    if (bits < 8 || all < 128 || all > 32 * (unsigned)e->dev->lanes)
+    if (bits < 8 || all < 128 || all > e->vector_bits)
         return x;
     return LLVMBuildCall2(e->b, fn,
                           LLVMGetInlineAsm(fn, "", 0, "=x,0", 4, false, false,

@@ -278,16 +278,42 @@ static void emit_types(emit *e, const module *mod)
     e->local_ptr = LLVMPointerTypeInContext(cx, e->local_as);
 }
 
-/* To IR. */
+static sd_status check_type(const device_desc *dev, sd_dtype t)
+{
+    if (sd_dtype_part(t) == SD_F64 && !(dev->features & DEVICE_HAS_F64))
+        return sd_error(SD_UNIMPLEMENTED,
+                        "f64 on %s, which has none: use f32 (JAX without "
+                        "jax_enable_x64) or SUNDOG_DEVICE=host",
+                        dev->name);
+    return NULL;
+}
+
+static sd_status check_types(const device_desc *dev, const plan_kernel *k)
+{
+    sd_status st = NULL;
+
+    for (int i = 0; i < k->nnode && !st; i++)
+        st = check_type(dev, k->node[i]->dtype);
+    for (int i = 0; k->call && i < k->nslot && !st; i++)
+        st = check_type(dev, k->slot[i].dtype);
+    return sd_note(st, "kernel %s", k->name);
+}
+
+/* To IR.  What emitters know of the device beside what the plan says is in
+ * these fields, its device library and the address spaces. */
 static sd_status emit_batch(batch *b)
 {
+    const device_desc *dev = &b->p->program->device;
     module *mod = &b->mod;
-    emit e = {.dev = &b->p->program->device, .quick = b->quick};
-    sd_status st = module_init(mod, e.dev);
+    emit e = {.device = dev->name,
+              .vector_bits = 32 * (unsigned)dev->lanes,
+              .gpu = dev->kind != DEVICE_HOST,
+              .quick = b->quick};
+    sd_status st = module_init(mod, dev);
 
     if (st)
         return st;
-    e.devlib = mod->ops->devlib(e.dev);
+    e.devlib = mod->ops->devlib(dev);
     e.a = sd_arena_create();
     e.cx = mod->cx;
     e.m = mod->m =
@@ -299,8 +325,13 @@ static sd_status emit_batch(batch *b)
     if (mod->ops->prepare)
         mod->ops->prepare(mod->m, mod->cx);
     emit_types(&e, mod);
-    for (int i = 0; i < b->count && !st; i++)
-        st = emit_kernel(&e, b->p->kernel[b->kernel[i]]);
+    for (int i = 0; i < b->count && !st; i++) {
+        const plan_kernel *k = b->p->kernel[b->kernel[i]];
+
+        st = check_types(dev, k);
+        if (!st)
+            st = emit_kernel(&e, k);
+    }
     mod->clean = b->quick         ? TARGET_PLAIN
                  : e.loops        ? TARGET_LOOPS
                  : e.calls_devlib ? TARGET_CALLS

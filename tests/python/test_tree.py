@@ -54,6 +54,17 @@ def test_a_room_gets_only_the_headers_it_stands_on(room, tmp_path):
         assert got == (other in STANDS_ON[room]), f"{room} includes {other}.h"
 
 
+def test_emitters_do_not_see_the_device():
+    """plan_tile decides for a device; emitters write down what it says."""
+    folder = os.path.join(TOP, "src/target")
+    names = [n for n in os.listdir(folder) if n.startswith("emit")]
+    assert len(names) > 20
+    for name in names:
+        text = open(os.path.join(folder, name)).read()
+        found = re.search(r"device_desc|\bDEVICE_\w+|[>.]dev\b", text)
+        assert not found, f"{name}: {found.group()}"
+
+
 def test_every_header_compiles_alone():
     rooms = [f"-I{top}/src/{r}" for r in STANDS_ON
              for top in (TOP, BUILD)]  # some are generated

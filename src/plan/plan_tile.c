@@ -11,7 +11,8 @@ enum {
 
 /* ---- the LANE axis ---- */
 
-/* The inner axis whose reductions keep 64 strided lanes, or -1. */
+/* The inner axis of a REDUCE that keeps 64 strided lanes, as of the elements of
+ * a row; or -1. */
 static int row_axis(const plan_kernel *k)
 {
     for (int i = 0; i < k->nnode; i++) {
@@ -23,6 +24,8 @@ static int row_axis(const plan_kernel *k)
     return -1;
 }
 
+/* How well `off` is read along `axis`, from 0 to 1: 1 for neighbours, 0.05 for
+ * places of which nothing is known. */
 static double access_score(const plan_expr *off, int axis)
 {
     int64_t s;
@@ -32,6 +35,8 @@ static double access_score(const plan_expr *off, int axis)
     return s == 1 ? 1 : s == 0 ? 0.9 : s == -1 ? 0.7 : 0.1;
 }
 
+/* How good a LANE `axis` is: each load and store counts as often as it is made,
+ * and an axis of 4 positions is a quarter as good for vectors of 16. */
 static double axis_score(const plan_kernel *k, int axis, int width)
 {
     double score = 0;
@@ -49,8 +54,9 @@ static double axis_score(const plan_kernel *k, int axis, int width)
     return score * SD_MIN(fill, 1.0);
 }
 
-/* A running axis along which elements lie side by side: read as vectors, and
- * added one by one, it costs less than a lane a line.  Host only: work items
+/* The axis of a SCAN along which its elements lie side by side, or -1.  As LANE
+ * its elements are read in vectors and added one by one, which costs less than
+ * to read a line of memory for each lane.  Only the host does so: work items
  * cannot take turns. */
 static int running_axis(const plan_kernel *k, const device_desc *dev)
 {
@@ -137,8 +143,9 @@ int64_t plan_round_up(int64_t n, int64_t to)
 
 enum { REGISTER_ROWS = 4, MOST_UNROLLED_NODES = 40 };
 
-/* An outer axis along which what the inner loops read along LANE is the same:
- * a few positions of it at once read it once.  Contractions have one. */
+/* An outer axis on which some load of the inner loops does not vary that varies
+ * on LANE, or -1.  A few positions of that axis at once read such a load once.
+ * Contractions have one: the rows of x, while y is read. */
 static int reuse_axis(const plan_kernel *k, int lane)
 {
     uint64_t inner = 0, l = 1ull << lane;
@@ -190,8 +197,7 @@ static void count_tiles(plan_kernel *k)
                 (k->axis[i].extent + k->axis[i].tile - 1) / k->axis[i].tile;
 }
 
-/* Work space that is in no group's memory is one slot more, after the results.
- */
+/* Adds a slot after the results: work space that no group's memory holds. */
 static void add_work_slot(plan_kernel *k, int64_t bytes)
 {
     plan_slot *slot = sd_arena_array(k->arena, plan_slot, k->nslot + 1);
@@ -206,7 +212,7 @@ static void add_work_slot(plan_kernel *k, int64_t bytes)
     k->nslot++;
 }
 
-/* A row is a tile. */
+/* A tile is a row that is sorted. */
 static void tile_sort(plan_kernel *k, const device_desc *dev)
 {
     plan_sort *s = k->sort;
@@ -220,8 +226,9 @@ static void tile_sort(plan_kernel *k, const device_desc *dev)
         add_work_slot(k, s->rows * (int64_t)s->scratch);
 }
 
-/* On GPUs an item that is no group's work is a work item's; on the host many
- * items go side by side through vectors. */
+/* An item of a call, such as a matrix to factor, is the work of a whole group
+ * or of one work item on a GPU.  On the host HLO_CALL_LANES items go side by
+ * side through vectors where the call has a function for that. */
 static void tile_call(plan_kernel *k, const device_desc *dev)
 {
     hlo_call *c = k->call;

@@ -9,10 +9,10 @@ enum {
                      one item in so many */
 };
 
-/* Of 32 or 96 channels groups of 64 would leave a half or a quarter of the
- * items without work.  A group that is not larger than the axis also needs no
- * items that take the last position instead of their own, which would make
- * gathers of neighbouring reads. */
+/* Items of a group along the LANE axis x.  Where x is 32 or 96 channels, groups
+ * of 64 would leave a half or a quarter of the items without work.  In a group
+ * larger than the axis some items also take the last position instead of their
+ * own, which would make gathers of neighbouring reads. */
 static int group_of(const plan_axis *x, const device_desc *dev)
 {
     int best = dev->group;

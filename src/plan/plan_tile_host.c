@@ -9,7 +9,8 @@ enum { BLOCK = 16, LONG = 256 };
 
 /* ---- points ---- */
 
-/* So many points a tile, taken from the fastest outer axis up. */
+/* Cuts outer axes into tiles of about `want` points: the last axis is taken
+ * whole first, then the one before it. */
 static void cut_points(plan_kernel *k, int lane, int64_t want, int64_t width)
 {
     int64_t have = 1;
@@ -25,6 +26,8 @@ static void cut_points(plan_kernel *k, int lane, int64_t want, int64_t width)
     }
 }
 
+/* Tiles of equal work.  There are 16 for each thread at most, so that a thread
+ * that comes late leaves little to wait for. */
 static void tile_points(plan_kernel *k, int lane, const device_desc *dev)
 {
     double all = plan_points(k, (1ull << k->nouter) - 1);
@@ -54,8 +57,8 @@ enum {
     LEAST_COMPUTED = 2 /* nor are places and values of fewer operations */
 };
 
-/* The axis along which places lie closest, not one of a batch, whose places
- * follow from indices of its own. */
+/* The axis along which the places of `scatter` lie closest.  The axis of a
+ * batch is none of them: its places follow from indices of its own. */
 static int window_axis(const plan_kernel *k, const plan_node *scatter,
                        int64_t *stride)
 {
@@ -93,9 +96,11 @@ static int turns_axis(const plan_kernel *k, const plan_node *scatter)
     return computed >= LEAST_COMPUTED ? axis : -1;
 }
 
-/* Narrow windows are whole vectors if these are few, since what a masked store
- * wrote no load can take over.  A few batches side by side, so that an update
- * need not wait for the one before it at the same place. */
+/* Chooses LANE of a scatter, and how wide its vectors are; true when an axis of
+ * batches is UNROLLed.  A window of 12 elements is three vectors of 4 instead
+ * of a part of 16, since a load cannot take over what a masked store wrote.  A
+ * few batches stand side by side, so that an update need not wait for the one
+ * before it at the same place. */
 static bool tile_batches(plan_kernel *k, const plan_node *scatter, int units)
 {
     int64_t stride;
@@ -130,6 +135,8 @@ static bool tile_batches(plan_kernel *k, const plan_node *scatter, int units)
  * has at least LEAST_LANE positions of the LANE axis. */
 enum { LEAST_ROWS = 32, LEAST_LANE = 256 };
 
+/* Can n be summed by rows: over the rows alone, 8 strided lanes, one result of
+ * which each vector of LANE has its own? */
 static bool adds_up(const plan_kernel *k, const plan_node *n, int lane)
 {
     return n->stage == 0 && n->over == k->stage[0].axes && n->nout == 1 &&
@@ -140,7 +147,8 @@ static bool adds_up(const plan_kernel *k, const plan_node *n, int lane)
              (n->body->op == HLO_ADD || n->body->op == HLO_MULTIPLY)));
 }
 
-/* Sums over rows, and then what is made of them. */
+/* Does the kernel sum over rows in stage 0, and make something of the sums in
+ * stages without loops? */
 static bool has_rows(const plan_kernel *k, int lane)
 {
     uint64_t rows = k->nstage ? k->stage[0].axes : 0;
@@ -166,8 +174,9 @@ static bool has_rows(const plan_kernel *k, int lane)
     return reads;
 }
 
-/* So much of LANE that a tile's accumulators stay in the first level of cache:
- * what is too large for the second is then read once, in the order it has. */
+/* A kernel by rows: a tile has so much of LANE that its accumulators stay in
+ * the first level of cache while all rows pass.  What is too large for the
+ * second level is then read once, in the order it has in memory. */
 static bool tile_rows(plan_kernel *k, int lane, const device_desc *dev)
 {
     double all = plan_points(k, (1ull << k->nouter) - 1);

@@ -1,8 +1,9 @@
-/* A kernel: its function, the tiles and the outer loops.  What happens inside
- * of them is emit_stage.c.
+/* A kernel: its function, the loop over tiles, and the loops of the nest.  What
+ * happens inside of them is emit_stage.c.
  *
- * One grid axis needs no loop over tiles: tiles [first, last) of it are one
- * range of positions; unless a tile is what local memory holds. */
+ * A kernel that is cut along one axis needs no loop over tiles: tiles [first,
+ * last) are one range of positions.  One whose areas hold a tile, by rows or in
+ * blocks, has the loop nevertheless. */
 #include "emit.h"
 
 typedef struct {

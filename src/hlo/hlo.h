@@ -205,6 +205,7 @@ struct hlo_module {
     bool *donor;           /* per entry parameter: may be reused at will */
     int nreplica, npartition;
     bool excess_precision; /* chains of bf16 may keep f32: the user said so */
+    int64_t slice_size;    /* for tests: cut all to that; 0: as it pays */
     const char **output_name; /* per output; may be NULL */
     const char **param_memory, **output_memory; /* memory kinds; may be NULL */
     hlo_dims *param_layout, *output_layout; /* as the caller has the bytes; may

@@ -2,7 +2,8 @@
  *   dead       when neither the condition, nor the result, nor another live
  *              element needs it: it goes;
  *   constant   when the body returns it as it came and it starts as a scalar
- *              constant: uses inside become that constant;
+ *              constant, or as a large array that is cheaply made from nothing
+ *              (JAX takes masks out of scans): uses inside become that;
  *   returned   as it came: uses of the result become the start value.
  * A loop that runs not at all is its start value, one that runs once its
  * body.  Needs: conditions and bodies of one tuple parameter. */
@@ -48,6 +49,43 @@ static bool is_element(const hlo_inst *x, const hlo_inst *of, int64_t i)
 
 /* ---- elements that do not change ---- */
 
+enum { MOST_MADE = 6, LARGE = 1 << 16 };
+
+/* Cheap operations on iotas and numbers, not deeper than `most`. */
+static bool is_from_nothing(const hlo_inst *x, int most)
+{
+    if (!sd_shape_is_array(x->shape) || most < 0)
+        return false;
+    if (x->op == HLO_CONSTANT)
+        return x->shape->rank == 0;
+    if (!(hlo_info(x)->props & HLO_P_CHEAP) ||
+        (hlo_info(x)->cls > HLO_C_CONVERT && x->op != HLO_IOTA &&
+         x->op != HLO_BROADCAST && x->op != HLO_RESHAPE))
+        return false;
+    for (int i = 0; i < x->narg; i++)
+        if (!is_from_nothing(x->arg[i], most - 1))
+            return false;
+    return true;
+}
+
+static bool is_constant(const hlo_inst *start)
+{
+    if (start->op == HLO_CONSTANT)
+        return start->shape->rank == 0;
+    return sd_shape_is_array(start->shape) &&
+           sd_shape_count(start->shape) >= LARGE &&
+           is_from_nothing(start, MOST_MADE);
+}
+
+static hlo_inst *made_again(hlo_comp *c, hlo_inst *before, const hlo_inst *x)
+{
+    hlo_inst *arg[3] = {0};
+
+    for (int i = 0; i < x->narg; i++)
+        arg[i] = made_again(c, before, x->arg[i]);
+    return hlo_inst_clone(c, before, x, arg);
+}
+
 static bool put_constant(hlo_comp *c, hlo_inst *param, int64_t i,
                          const hlo_inst *value)
 {
@@ -64,7 +102,7 @@ static bool put_constant(hlo_comp *c, hlo_inst *param, int64_t i,
 
         if (root_only)
             continue;
-        hlo_inst *x = hlo_inst_clone(c, u->next, value, NULL);
+        hlo_inst *x = made_again(c, u->next, value);
 
         hlo_replace(u, x);
         if (c->root->op == HLO_TUPLE && i < c->root->narg &&
@@ -84,7 +122,7 @@ static bool settle_unchanged(loop *l)
 
         if (!is_element(l->body->root->arg[i], l->bp, i))
             continue;
-        if (start->op == HLO_CONSTANT && !start->shape->rank) {
+        if (is_constant(start)) {
             changed |= put_constant(l->cond, l->cp, i, start);
             changed |= put_constant(l->body, l->bp, i, start);
         }

@@ -56,6 +56,7 @@ static const group groups[] = {
     {8,
      {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_while),
       RUN(opt_conditional), RUN(opt_cse), RUN(opt_dce)}},
+    {1, {RUN(opt_slices)}}, /* dots as the program wrote them */
     {1,
      {RUN(lower_conv), RUN(lower_dot), RUN(lower_bitcast), RUN(lower_complex),
       RUN(lower_precision), RUN(lower_index), RUN(lower_concatenate),
@@ -421,6 +422,7 @@ sd_status hlo_optimize(hlo_module *m, const device_desc *dev,
     r.roundtrip = is_listed(how, "roundtrip");
     r.verify = r.verify || r.roundtrip || is_listed(how, "verify");
     m->excess_precision = opt && sd_opt_bool(opt, SD_OPT_EXCESS);
+    m->slice_size = opt ? sd_opt_int(opt, SD_OPT_SLICES) : 0;
     if (hook)
         hook(ctx, "start", m);
     /* passes trust what is verified; text and protobuf are not yet */

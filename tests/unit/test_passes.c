@@ -2,6 +2,7 @@
  *
  *   // run: dce cse          the passes, in this order; "all": the pipeline
  *   // eval: 1e-6            optional: how far values may move; off: not run
+ *   // slices: 256           optional: SUNDOG_SLICES
  *   // refuses: infeed       instead: the pipeline says UNIMPLEMENTED and this
  *   HloModule ...
  *   // gives:                optional: only the values are compared
@@ -30,6 +31,7 @@ typedef struct {
     size_t run_len, text_len, gives_len, refuses_len;
     bool has_eval, eval_off;
     double eval;
+    int64_t slices;
 } test_case;
 
 static int ran, failed;
@@ -167,6 +169,7 @@ static bool run_passes(const test_case *t, hlo_module *m)
     }
     if (is_word(t, "all"))
         return ok(t, "optimize", hlo_optimize(m, &dev, &opt, NULL, NULL));
+    m->slice_size = t->slices;
     while (at < end) {
         size_t n = strcspn(at, " \n");
         const hlo_pass *p;
@@ -254,6 +257,7 @@ static const char *read_case(const char *p, const char *begin, test_case *t)
     t->gives = t->refuses = NULL;
     t->has_eval = t->eval_off = false;
     t->eval = 0;
+    t->slices = 0;
     t->line = 1;
     for (const char *q = begin; q < p; q++)
         t->line += *q == '\n';
@@ -264,6 +268,10 @@ static const char *read_case(const char *p, const char *begin, test_case *t)
         t->has_eval = true;
         t->eval_off = starts(e, "// eval: off");
         t->eval = strtod(e + strlen("// eval: "), NULL);
+        e = next_line(e);
+    }
+    if (starts(e, "// slices: ")) {
+        t->slices = strtol(e + strlen("// slices: "), NULL, 10);
         e = next_line(e);
     }
     if (starts(e, "// refuses: ")) {

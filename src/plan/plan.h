@@ -85,12 +85,13 @@ typedef struct {
     bool outer;    /* common to all stages; outer axes come first */
     bool grid;     /* cut into tiles of `tile`; only outer axes */
     int64_t tile;  /* grid: extent of one tile; else extent */
-    int copies;    /* positions that stand side by side in registers: of LANE,
-                      vectors of them.  Inner axes are never copied together */
+    int copies;    /* so many positions stand side by side in registers; of
+                      LANE so many vectors.  An inner axis with copies is the
+                      only one that a pass has.  1: nothing is copied */
 } plan_axis;
 enum {
-    PLAN_AXIS_COPIES = 64,  /* of one axis, at most */
-    PLAN_MOST_COPIES = 2000 /* nodes that a pass makes again for copies */
+    PLAN_AXIS_COPIES = 64,  /* an axis has no more copies than that */
+    PLAN_MOST_COPIES = 2000 /* nor does a pass make more nodes again for them */
 };
 
 /* ---- nodes ---- */
@@ -156,13 +157,14 @@ struct plan_node {
     plan_body *body;
     plan_order order;
     uint8_t value[16];    /* CONST */
-    bool parked;          /* kept in an area from pass `pass` on: an element each
-                             position of its inner axes */
-    bool exclusive; /* SCAN */
-    int pass;       /* a sink's or a parked value's: which writes it.  -1: none,
-                       as of other nodes and of a CONTRACT in blocks */
-    int area;       /* of a node that has some: the first of them */
-    plan_node **index; /* nodes in its expressions (off, guards) */
+    bool parked;          /* an area keeps it for later passes, an element for
+                             each position of its inner axes */
+    bool exclusive;       /* SCAN */
+    int pass;             /* the number of the pass that writes it, if it is a
+                             sink or parked; -1: none does, as of other nodes
+                             and of a CONTRACT in blocks */
+    int area;             /* the number of its first area, if it has any */
+    plan_node **index;    /* the nodes that off and guards mention */
     int nindex;
 };
 
@@ -179,46 +181,55 @@ typedef struct { uint64_t axes; } plan_stage; /* inner axes it loops over */
 
 /* ---- how a stage runs ---- */
 
-/* What a pass does with the strided lanes of its sums (plan_order). */
+/* A pass goes once round the loops of a stage, for the stage's sinks: its
+ * stores, scatters and sums.  A sum over 64 lanes and one over 1 cannot share a
+ * loop, so sums that keep unlike numbers of lanes have a pass each; what else
+ * the stage writes is the first one's.
+ *
+ * plan_lanes says what becomes of the strided lanes of its sums (plan_order): */
 typedef enum {
-    PLAN_LANES_ONE,    /* one accumulator: any axes, in order */
-    PLAN_LANES_COPIES, /* lanes are copies of the loop's axis */
-    PLAN_LANES_MAJOR,  /* one lane after the other, kept in an array */
-    PLAN_LANES_VECTOR, /* over LANE: in vectors, or in work items; also a pass
-                          over LANE without sums */
-    PLAN_LANES_ROTATE, /* the same, the vectors of an array taking turns */
-    PLAN_LANES_CHUNK,  /* over LANE: fewer lanes than a vector or group has */
-    PLAN_LANES_ROWS    /* of a kernel by rows: LANE is the innermost loop, and
-                          accumulators lie in areas */
+    PLAN_LANES_ONE,    /* There is one: elements are added in order. */
+    PLAN_LANES_COPIES, /* Each lane is a copy of the loop's axis: 8 rows a step,
+                          row i into accumulator i. */
+    PLAN_LANES_MAJOR,  /* The loop runs once for each lane, rows 0, 8, 16 ..
+                          first; an array keeps what each has. */
+    PLAN_LANES_VECTOR, /* The loop is over LANE, and a lane is an element of
+                          some vector or a work item.  Passes over LANE without
+                          sums are of this kind too. */
+    PLAN_LANES_ROTATE, /* The same, but a step takes one vector, and the vectors
+                          of an array take turns as its accumulator. */
+    PLAN_LANES_CHUNK,  /* The loop is over LANE, and a vector or a group has more
+                          elements than the sum has lanes: it adds pieces. */
+    PLAN_LANES_ROWS    /* By rows: as COPIES, with a loop over LANE innermost
+                          and the accumulators in areas. */
 } plan_lanes;
-
-/* Once round the loops of a stage.  Sums of a stage that keep unlike numbers of
- * lanes, say one over 64 lanes and one over 1, have a pass each. */
 typedef struct {
     int stage;
-    int lanes;      /* of its sums, as they are taken here; 0: it has none */
+    int lanes;      /* strided lanes that it keeps of each sum; 0: no sums */
     plan_lanes how;
     int vectors;    /* of LANE in a step, if the pass runs over LANE */
-    int ahead;      /* loads are also prefetched so many positions of the
-                       innermost loop before they are needed; 0: they are not */
-    bool *needs;    /* [node]: is computed or read in it */
+    int ahead;      /* a load is also prefetched so many positions of the
+                       innermost loop before it is needed; 0: it is not */
+    bool *needs;    /* [node]: the pass computes it, or reads it from its area */
 } plan_pass;
 
-/* A piece of local memory (host: of a thread's scratch). */
+/* An area is a piece of local memory, or on the host of a thread's scratch. */
 typedef enum {
-    PLAN_AREA_PARK, /* a parked value: row-major over its inner axes */
-    PLAN_AREA_JOIN, /* an element an item, where the items of a group join a
-                       sum; one area each result, from node->area on */
-    PLAN_AREA_SUMS, /* accumulators of a kernel by rows: a row a strided lane,
-                       an element a position of LANE in the tile */
-    PLAN_AREA_WORK  /* of a sort or a call */
+    PLAN_AREA_PARK, /* The elements of a parked value, row-major over its inner
+                       axes. */
+    PLAN_AREA_JOIN, /* An element for each work item of a group, which join a sum
+                       here.  A sum of several results has as many areas. */
+    PLAN_AREA_SUMS, /* The accumulators of a kernel by rows: a row for each
+                       strided lane, an element for each position of LANE in a
+                       tile, and some padding. */
+    PLAN_AREA_WORK  /* The work space of a sort or a call. */
 } plan_area_what;
 typedef struct {
     plan_area_what what;
-    int owner;            /* node; WORK: -1 */
+    int owner;            /* the number of a node; -1: the kernel, for WORK */
     size_t offset, bytes;
     size_t row;           /* SUMS: bytes from one row to the next */
-    int first, last;      /* stages from and to which it is alive */
+    int first, last;      /* it is alive from stage `first` to stage `last` */
 } plan_area;
 
 typedef struct { /* a kernel that sorts: rows x n, `inner` between elements */
@@ -337,8 +348,10 @@ struct plan_kernel {
     plan_stage *stage;
     int naxis, nouter, nnode, nslot, nstage;
     int *nest;             /* axes whose loops are outside of the stages, the
-                              outermost first; LANE last, if it is one */
-    plan_pass *pass;       /* in their order; of a CONTRACT in blocks none */
+                              outermost first; LANE is the last if it is one.
+                              They are the outer axes, and on the host those
+                              over which a scatter runs */
+    plan_pass *pass;       /* in their order; a CONTRACT in blocks has none */
     plan_area *area;
     int nnest, npass, narea;
     int lanes;             /* host: of a vector along LANE; GPUs: 1 */

@@ -118,7 +118,7 @@ static int lane_copies(const plan_kernel *k, int lane, const device_desc *dev)
     return n;
 }
 
-/* Do sums over this axis alone keep 8 strided lanes? */
+/* Is there a sum over this axis alone that keeps 8 strided lanes? */
 static bool has_strided(const plan_kernel *k, int axis)
 {
     for (int i = 0; i < k->nnode; i++)
@@ -128,8 +128,8 @@ static bool has_strided(const plan_kernel *k, int axis)
     return false;
 }
 
-/* Nodes that are made a second time, or more often, for copies of the loops
- * outside of the stages. */
+/* How many nodes are made again for copies of the nest: one that varies on an
+ * axis with 4 copies counts 3. */
 static int64_t made_again(const plan_kernel *k)
 {
     int64_t more = 0;
@@ -145,8 +145,10 @@ static int64_t made_again(const plan_kernel *k)
     return more;
 }
 
-/* Where the vectors of LANE are four or more, strided lanes are taken one after
- * the other, and are not copies. */
+/* An inner axis has a copy for each strided lane of a sum over it.  Where a
+ * step takes four vectors of LANE or more it has none, because 8 times as many
+ * accumulators would not fit the registers: such lanes go one after the other.
+ */
 static void choose_copies(plan_kernel *k, int lane, const device_desc *dev)
 {
     bool host = dev->kind == DEVICE_HOST, wide;

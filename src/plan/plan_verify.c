@@ -1,4 +1,5 @@
-/* What emitters count on. */
+/* What emitters count on.  Each kernel is looked at by itself: first its axes
+ * and nodes, then the mapping, which is the nest, the passes and the areas. */
 #include "plan.h"
 
 static sd_status bad(const plan_kernel *k, const plan_node *n, const char *what)

@@ -6,8 +6,8 @@ typedef struct {
     emit *e;
     const plan_pass *plan;
     int naxis, axis[EMIT_AXES]; /* its loops, the outermost first */
-    LLVMValueRef from, to;      /* by rows: LANE is innermost, over a range */
-    emit_reduction **reduction;
+    LLVMValueRef from, to;      /* by rows: the range of the loop over LANE */
+    emit_reduction **reduction; /* the accumulators of its sums */
     int nreduction;
 } pass;
 
@@ -20,6 +20,8 @@ static bool is_sink(const plan_node *n)
 
 /* ---- the innermost code ---- */
 
+/* The axes on which what n does varies: a store into a column varies on its
+ * rows even if the value that it stores does not. */
 static uint64_t all_vary(const plan_node *n)
 {
     uint64_t v = n->varies | emit_guards_vary(n->guard, n->nguard);
@@ -48,6 +50,7 @@ static void emit_sink(pass *p, const plan_node *n, int copy)
             emit_reduce_step(e, p->reduction[i], copy);
 }
 
+/* What the pass needs of each node, in the order of the list, copy by copy. */
 static void innermost(pass *p)
 {
     emit *e = p->e;
@@ -71,6 +74,7 @@ static void innermost(pass *p)
     }
 }
 
+/* By rows: begins the accumulators of a vector of LANE. */
 static void row_start(emit *e, void *ctx)
 {
     pass *p = ctx;
@@ -81,6 +85,8 @@ static void row_start(emit *e, void *ctx)
     }
 }
 
+/* By rows: adds to the accumulators of a vector of LANE what rows have there.
+ */
 static void row_step(emit *e, void *ctx)
 {
     pass *p = ctx;

@@ -219,15 +219,16 @@ static void count_along(const plan_node *n, int axis, int depth, int *loads,
         count_along(n->arg[i], axis, depth - 1, loads, along);
 }
 
-/* Are vectors of n better read along axis a than along b? */
-static bool lies_along(const plan_node *n, int a, int b)
+/* Are vectors of n better read along axis a than along b?  Where both lie so,
+ * the longer one fills more of them. */
+static bool lies_along(const plan_kernel *k, const plan_node *n, int a, int b)
 {
     enum { DEPTH = 8 };
     int loads = 0, on_a = 0, on_b = 0;
 
     count_along(n, a, DEPTH, &loads, &on_a);
     count_along(n, b, DEPTH, &loads, &on_b);
-    return on_a > on_b;
+    return on_a == on_b ? k->axis[a].extent > k->axis[b].extent : on_a > on_b;
 }
 
 /* Rows of a register tile: as many accumulators as there are registers beside
@@ -400,8 +401,8 @@ bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev)
     b->rows = tile_rows(m, b->vectors, dev->lanes, per_vector);
     last_m = last_of(b->m_in | 1ull << b->m);
     last_k = last_of(c->over);
-    b->x_along = lies_along(b->x, last_m, last_k) ? last_m : last_k;
-    b->y_along = lies_along(b->y, last_k, lane) ? last_k : lane;
+    b->x_along = lies_along(k, b->x, last_m, last_k) ? last_m : last_k;
+    b->y_along = lies_along(k, b->y, last_k, lane) ? last_k : lane;
     choose_engine(b, dev);
     cut_tiles(k, b, dev->units);
     lay_out(k, b);

@@ -112,8 +112,9 @@ sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
     p->dev = dev;
     pm.a = sd_arena_create();
     note_turns(&pm);
-    if (!(st = plan_library(m, dev, opt)) && !(st = plan_alias(m)) &&
-        !(st = plan_fuse(m, opt))) {
+    if (!(st = plan_library(m, dev, opt)))
+        plan_split_phases(m);
+    if (!st && !(st = plan_alias(m)) && !(st = plan_fuse(m, opt))) {
         p->program = thunk_program_create(m->name, dev);
         pm.kernels = sd_map_create(pm.a);
         st = make_program(&pm);

@@ -387,6 +387,7 @@ typedef struct {
  * wrapped ("wrapped_multiply").  Library calls become custom-calls first. */
 sd_status plan_library(hlo_module *m, const device_desc *dev,
                        const sd_options *opt);
+void plan_split_phases(hlo_module *m); /* the same for every device */
 sd_status plan_alias(hlo_module *m);
 sd_status plan_fuse(hlo_module *m, /* the same for every device */
                     const sd_options *opt);

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 
+import jaxlib.version
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -13,6 +14,9 @@ sys.path.insert(0, HERE)
 # what it compiles is slow.  Ours does not read these.
 CHEAP_CPU = ("--xla_backend_optimization_level=0 "
              "--xla_llvm_disable_expensive_passes=true")
+# Half of what is left are emitters that later jaxlibs cannot do without.
+if jaxlib.version.__version_info__ < (0, 11):
+    CHEAP_CPU += " --xla_cpu_use_fusion_emitters=false"
 # Who is started in the background by a shell inherits that SIGINT is ignored,
 # and would hand that on to the processes whose interrupts are tested.
 signal.signal(signal.SIGINT, signal.default_int_handler)

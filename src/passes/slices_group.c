@@ -68,6 +68,59 @@ static int broadcast_dim(const hlo_inst *in, int dim)
     return SLICE_WHOLE;
 }
 
+/* Which of the dimensions that are not in `but` dim is; and back. */
+static int place_without(hlo_dims but, int dim)
+{
+    int n = 0;
+
+    for (int i = 0; i < dim; i++)
+        n += !pass_holds(but, i);
+    return n;
+}
+
+static int dim_without(hlo_dims but, int place)
+{
+    int dim = 0;
+
+    while (pass_holds(but, dim) || place-- > 0)
+        dim++;
+    return dim;
+}
+
+static int partner(hlo_dims of, hlo_dims with, int64_t dim)
+{
+    for (int i = 0; i < of.n; i++)
+        if (of.at[i] == dim)
+            return (int)with.at[i];
+    return SLICE_WHOLE;
+}
+
+/* Along the dimensions of its indices: a batch's are the operand's too. */
+static int gather_dim(const hlo_inst *in, int k, int dim)
+{
+    const hlo_gather *g = in->u.gather;
+    hlo_dims vector = {&g->index_vector_dim, 1};
+
+    if (pass_holds(g->offset_dims, dim))
+        return SLICE_NOT;
+    dim = dim_without(vector, place_without(g->offset_dims, dim));
+    return k ? dim : partner(g->indices_batch, g->operand_batch, dim);
+}
+
+/* Along batch dimensions. */
+static int scatter_dim(const hlo_inst *in, int k, int dim)
+{
+    const hlo_gather *g = in->u.gather;
+    hlo_dims vector = {&g->index_vector_dim, 1};
+    int at = partner(g->operand_batch, g->indices_batch, dim);
+
+    if (in->narg != 3 || at < 0)
+        return SLICE_NOT;
+    if (k < 2)
+        return k ? at : dim;
+    return dim_without(g->offset_dims, place_without(vector, at));
+}
+
 static bool is_all_of(const hlo_inst *slice, int dim)
 {
     return slice->u.slice.start[dim] == 0 && slice->u.slice.stride[dim] == 1 &&
@@ -120,6 +173,10 @@ int slice_operand_dim(const hlo_inst *in, int k, int dim)
         return reduce_dim(in, k, dim);
     case HLO_C_DOT:
         return dot_dim(in, k, dim);
+    case HLO_C_INDEXED:
+        return in->op == HLO_GATHER ? gather_dim(in, k, dim) : SLICE_NOT;
+    case HLO_C_SCATTER:
+        return scatter_dim(in, k, dim);
     case HLO_C_SORT:
         return in->op == HLO_SORT && in->dims.at[0] != dim ? dim : SLICE_NOT;
     default:
@@ -297,7 +354,7 @@ static void join_user(slice_group *g, hlo_inst *u, int k, int dim)
 
     if (!sd_shape_is_array(s) || slice_node_of(g, u)->again)
         return;
-    if (hlo_info(u)->cls == HLO_C_REDUCE || u->op == HLO_DOT ||
+    if (u->op == HLO_REDUCE || u->op == HLO_DOT || u->op == HLO_GATHER ||
         slice_is_large(g, slice_node_of(g, u)))
         for (as.dim = 0; as.dim < s->rank; as.dim++)
             if (slice_operand_dim(u, k, as.dim) == dim &&

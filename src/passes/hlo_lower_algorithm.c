@@ -35,7 +35,7 @@ static hlo_inst *product(hlo_inst *in, const hlo_algorithm *a)
     return pass_convert(p, pass_dtype(in), x);
 }
 
-static hlo_inst *lower(hlo_inst *in)
+static hlo_inst *lower_algorithm(hlo_inst *in)
 {
     const char *name = in->u.dot->algorithm;
 
@@ -59,7 +59,7 @@ static hlo_inst *widen(hlo_inst *in)
 
 bool hlo_lower_algorithm(hlo_module *m, const device_desc *dev)
 {
-    bool changed = pass_rewrite(m, HLO_DOT, lower);
+    bool changed = pass_rewrite(m, HLO_DOT, lower_algorithm);
 
     (void)dev;
     changed |= pass_rewrite(m, HLO_DOT, widen);

@@ -133,7 +133,7 @@ static hlo_inst *in_two(hlo_at p, hlo_inst *x, const sd_shape *d, int k)
     return hlo_make_reshape(p, x, d->rank + 2, dim);
 }
 
-static hlo_inst *lower(hlo_inst *in)
+static hlo_inst *lower_bitcast(hlo_inst *in)
 {
     hlo_at p = pass_at(in);
     hlo_inst *x = in->arg[0];
@@ -163,16 +163,17 @@ bool pass_is_plain_bitcast(const hlo_inst *in)
 }
 
 /* Two dimensions more than the result has are needed on the way. */
-static hlo_inst *rewrite(hlo_inst *in)
+static hlo_inst *rewrite_bitcast(hlo_inst *in)
 {
     int rank = SD_MAX(in->shape->rank, in->arg[0]->shape->rank);
 
-    return pass_is_plain_bitcast(in) || rank + 2 > SD_MAX_RANK ? NULL
-                                                               : lower(in);
+    return pass_is_plain_bitcast(in) || rank + 2 > SD_MAX_RANK
+               ? NULL
+               : lower_bitcast(in);
 }
 
 bool hlo_lower_bitcast(hlo_module *m, const device_desc *dev)
 {
     (void)dev;
-    return pass_rewrite(m, HLO_BITCAST_CONVERT, rewrite);
+    return pass_rewrite(m, HLO_BITCAST_CONVERT, rewrite_bitcast);
 }

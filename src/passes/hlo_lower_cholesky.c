@@ -142,7 +142,7 @@ static hlo_inst *factor(hlo_at p, hlo_inst *a)
     return nan_if_last(p, matrix_cut(p, u, n, n));
 }
 
-static hlo_inst *lower(hlo_inst *in)
+static hlo_inst *lower_cholesky(hlo_inst *in)
 {
     hlo_at p = pass_at(in);
     hlo_inst *a;
@@ -161,5 +161,5 @@ static hlo_inst *lower(hlo_inst *in)
 bool hlo_lower_cholesky(hlo_module *m, const device_desc *dev)
 {
     (void)dev;
-    return pass_rewrite(m, HLO_CHOLESKY, lower);
+    return pass_rewrite(m, HLO_CHOLESKY, lower_cholesky);
 }

@@ -523,7 +523,7 @@ typedef cplx (*binary)(hlo_at p, cplx x, cplx y);
 static const binary binaries[HLO_OP_COUNT] = {
     [HLO_DIVIDE] = divide, [HLO_POWER] = pow_of, [HLO_ATAN2] = atan2_of};
 
-static hlo_inst *lower(hlo_inst *in)
+static hlo_inst *lower_complex(hlo_inst *in)
 {
     hlo_at p = pass_at(in);
     hlo_inst *x = in->narg ? in->arg[0] : NULL;
@@ -572,5 +572,5 @@ bool hlo_lower_complex(hlo_module *m, const device_desc *dev)
     bool changed = dev->features & DEVICE_HAS_F64 &&
                    pass_rewrite(m, HLO_POWER, widen_power);
 
-    return pass_rewrite(m, HLO_OP_COUNT, lower) || changed;
+    return pass_rewrite(m, HLO_OP_COUNT, lower_complex) || changed;
 }

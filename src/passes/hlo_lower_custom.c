@@ -248,7 +248,7 @@ static hlo_inst *lower_size(hlo_inst *in)
                : NULL;
 }
 
-static hlo_inst *lower(hlo_inst *in)
+static hlo_inst *lower_custom(hlo_inst *in)
 {
     switch (hlo_info(in)->cls) {
     case HLO_C_CUSTOM:
@@ -275,7 +275,7 @@ bool hlo_lower_custom(hlo_module *m, const device_desc *dev)
                 is_nothing_target(in->u.custom->target)) {
                 hlo_remove(in);
                 changed = true;
-            } else if ((to = lower(in))) {
+            } else if ((to = lower_custom(in))) {
                 pass_replace(in, to);
                 changed = true;
             }

@@ -131,7 +131,7 @@ static hlo_inst *uniform_whole(draw *d, hlo_inst *low, hlo_inst *high)
     return pass_convert(d->p, t, x);
 }
 
-static void lower(hlo_inst *in, hlo_inst *turn, void *ctx)
+static void lower_distribution(hlo_inst *in, hlo_inst *turn, void *ctx)
 {
     enum { KEYS = 2 }; /* that one rng takes */
     int64_t *key = ctx;
@@ -155,5 +155,5 @@ bool hlo_lower_distribution(hlo_module *m, const device_desc *dev)
     int64_t key = 0;
 
     (void)dev;
-    return pass_for_each_draw(m, lower, &key);
+    return pass_for_each_draw(m, lower_distribution, &key);
 }

@@ -396,7 +396,7 @@ static bool is_canonical(const dot *d, int nbatch)
            d->s[0].x == d->in->arg[0] && d->s[1].x == d->in->arg[1];
 }
 
-static hlo_inst *lower(hlo_inst *in)
+static hlo_inst *lower_dot(hlo_inst *in)
 {
     hlo_at p = pass_at(in);
     int nbatch, k;
@@ -429,5 +429,5 @@ bool hlo_lower_dot(hlo_module *m, const device_desc *dev)
     bool changed = pass_rewrite(m, HLO_TRANSPOSE, swapped);
 
     (void)dev;
-    return pass_rewrite(m, HLO_DOT, lower) || changed;
+    return pass_rewrite(m, HLO_DOT, lower_dot) || changed;
 }

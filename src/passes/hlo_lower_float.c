@@ -185,7 +185,7 @@ static bool scatter_rounds(const hlo_inst *in)
            (op != HLO_MAXIMUM && op != HLO_MINIMUM);
 }
 
-static hlo_inst *lower(hlo_inst *in)
+static hlo_inst *lower_float(hlo_inst *in)
 {
     if (is_arithmetic(in))
         return lower_arithmetic(in);
@@ -327,6 +327,6 @@ bool hlo_lower_float(hlo_module *m, const device_desc *dev)
     }
     /* bodies come first and are lowered before what calls them; the wide ones
      * made on the way come last and need it no more */
-    changed = pass_rewrite(m, HLO_OP_COUNT, lower);
+    changed = pass_rewrite(m, HLO_OP_COUNT, lower_float);
     return pass_rewrite(m, HLO_OP_COUNT, cancel) || changed;
 }

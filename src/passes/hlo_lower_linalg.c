@@ -221,7 +221,7 @@ static hlo_inst *lower_call(hlo_inst *in, const device_desc *dev)
     return pass_is_narrow(c.type) ? widen_call(in, &c, n) : NULL;
 }
 
-static hlo_inst *lower(hlo_inst *in, const device_desc *dev)
+static hlo_inst *lower_linalg(hlo_inst *in, const device_desc *dev)
 {
     switch (in->op) {
     case HLO_CHOLESKY:
@@ -241,7 +241,7 @@ bool hlo_lower_linalg(hlo_module *m, const device_desc *dev)
 
     hlo_for_each_comp(c, m)
         hlo_for_each_inst(in, c) {
-            hlo_inst *to = lower(in, dev);
+            hlo_inst *to = lower_linalg(in, dev);
 
             if (!to)
                 continue;

@@ -118,7 +118,7 @@ static hlo_inst *lower_grad(const norm *b)
     return results(b, out);
 }
 
-static hlo_inst *lower(hlo_inst *in)
+static hlo_inst *lower_norms(hlo_inst *in)
 {
     norm b;
 
@@ -140,5 +140,5 @@ static hlo_inst *lower(hlo_inst *in)
 bool hlo_lower_norms(hlo_module *m, const device_desc *dev)
 {
     (void)dev;
-    return pass_rewrite(m, HLO_OP_COUNT, lower);
+    return pass_rewrite(m, HLO_OP_COUNT, lower_norms);
 }

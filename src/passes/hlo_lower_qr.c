@@ -363,7 +363,7 @@ static hlo_inst *lower_product(hlo_inst *in)
     return matrix_result(p, x, s);
 }
 
-static hlo_inst *rewrite(hlo_inst *in)
+static hlo_inst *rewrite_qr(hlo_inst *in)
 {
     const char *target = in->u.custom->target;
 
@@ -377,5 +377,5 @@ static hlo_inst *rewrite(hlo_inst *in)
 bool hlo_lower_qr(hlo_module *m, const device_desc *dev)
 {
     (void)dev;
-    return pass_rewrite(m, HLO_CUSTOM_CALL, rewrite);
+    return pass_rewrite(m, HLO_CUSTOM_CALL, rewrite_qr);
 }

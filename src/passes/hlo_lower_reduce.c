@@ -238,7 +238,7 @@ static void collapse(reduce *r)
         r->x[i] = pass_reshape(r->p, r->x[i], n, r->dim);
 }
 
-static hlo_inst *lower(hlo_inst *in)
+static hlo_inst *lower_reduce(hlo_inst *in)
 {
     reduce r;
     int64_t count = 1;
@@ -285,7 +285,7 @@ bool hlo_lower_reduce(hlo_module *m, const device_desc *dev)
                 x = to;
                 changed = true;
             }
-            if ((to = lower(x))) {
+            if ((to = lower_reduce(x))) {
                 hlo_replace(x, to);
                 changed = true;
             }

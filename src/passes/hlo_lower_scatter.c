@@ -174,7 +174,7 @@ static hlo_inst *loop(hlo_inst *in, int n)
     return hlo_make_tuple(p, n, l.x);
 }
 
-static hlo_inst *rewrite(hlo_inst *in)
+static hlo_inst *rewrite_scatter(hlo_inst *in)
 {
     int n = hlo_ninput(in);
     hlo_inst *to;
@@ -190,5 +190,5 @@ static hlo_inst *rewrite(hlo_inst *in)
 bool hlo_lower_scatter(hlo_module *m, const device_desc *dev)
 {
     (void)dev;
-    return pass_rewrite(m, HLO_SCATTER, rewrite);
+    return pass_rewrite(m, HLO_SCATTER, rewrite_scatter);
 }

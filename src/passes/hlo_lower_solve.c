@@ -98,7 +98,7 @@ hlo_inst *matrix_solve_lower(hlo_at p, hlo_inst *a, hlo_inst *b, bool unit)
     return matrix_cut(p, x, n, cols);
 }
 
-static hlo_inst *lower(hlo_inst *in)
+static hlo_inst *lower_solve(hlo_inst *in)
 {
     static const int64_t turned[] = {1, 2};
     hlo_at p = pass_at(in);
@@ -133,5 +133,5 @@ static hlo_inst *lower(hlo_inst *in)
 bool hlo_lower_solve(hlo_module *m, const device_desc *dev)
 {
     (void)dev;
-    return pass_rewrite(m, HLO_TRIANGULAR_SOLVE, lower);
+    return pass_rewrite(m, HLO_TRIANGULAR_SOLVE, lower_solve);
 }

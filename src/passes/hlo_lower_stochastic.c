@@ -88,7 +88,7 @@ static bool can_round(sd_dtype from, sd_dtype to)
     return is_float && pass_is_int(to) && sd_dtype_table[to].bits >= 8;
 }
 
-static hlo_inst *lower(hlo_inst *in)
+static hlo_inst *lower_stochastic(hlo_inst *in)
 {
     rounding r = {.p = pass_at(in), .to = pass_dtype(in), .wide = SD_F32};
     hlo_inst *x = in->arg[0], *bits = in->arg[1], *near, *low, *high, *way, *y;
@@ -119,5 +119,5 @@ static hlo_inst *lower(hlo_inst *in)
 bool hlo_lower_stochastic(hlo_module *m, const device_desc *dev)
 {
     (void)dev;
-    return pass_rewrite(m, HLO_STOCHASTIC_CONVERT, lower);
+    return pass_rewrite(m, HLO_STOCHASTIC_CONVERT, lower_stochastic);
 }

@@ -20,7 +20,7 @@ static hlo_comp *comparator(hlo_module *m, sd_dtype t, sd_dtype index)
     return c;
 }
 
-static hlo_inst *lower(hlo_inst *in)
+static hlo_inst *lower_topk(hlo_inst *in)
 {
     hlo_at p = pass_at(in);
     hlo_module *m = in->parent->module;
@@ -47,14 +47,15 @@ static hlo_inst *lower(hlo_inst *in)
     return hlo_make_tuple(p, 2, out);
 }
 
-static hlo_inst *rewrite(hlo_inst *in)
+static hlo_inst *rewrite_topk(hlo_inst *in)
 {
-    return in->shape->dtype == SD_TUPLE && in->arg[0]->shape->rank ? lower(in)
-                                                                   : NULL;
+    return in->shape->dtype == SD_TUPLE && in->arg[0]->shape->rank
+               ? lower_topk(in)
+               : NULL;
 }
 
 bool hlo_lower_topk(hlo_module *m, const device_desc *dev)
 {
     (void)dev;
-    return pass_rewrite(m, HLO_TOPK, rewrite);
+    return pass_rewrite(m, HLO_TOPK, rewrite_topk);
 }

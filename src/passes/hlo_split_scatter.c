@@ -133,7 +133,7 @@ static hlo_inst *reduce_pieces(const split *s, hlo_inst *x)
 }
 
 /* The few windows that no piece has come last. */
-static hlo_inst *rewrite(hlo_inst *in)
+static hlo_inst *split_one_scatter(hlo_inst *in)
 {
     split s;
     hlo_inst *y, *arg[3];
@@ -153,5 +153,5 @@ static hlo_inst *rewrite(hlo_inst *in)
 bool hlo_split_scatter(hlo_module *m, const device_desc *dev)
 {
     (void)dev;
-    return pass_rewrite(m, HLO_SCATTER, rewrite);
+    return pass_rewrite(m, HLO_SCATTER, split_one_scatter);
 }

@@ -251,12 +251,9 @@ static void run_step(looper *l, const thunk *t)
     case THUNK_WHILE:
         run_while(l, t);
         break;
-    case THUNK_COND:
-        run_cond(l, t);
-        break;
     default:
-        assert(t->kind == THUNK_CALL); /* others do not fit: target_loop.c */
-        run_seq(l, &t->seq[0]);
+        assert(t->kind == THUNK_COND); /* others do not fit: target_loop.c */
+        run_cond(l, t);
     }
 }
 

@@ -55,7 +55,6 @@ static bool fits(look *l, const thunk *t)
     case THUNK_WHILE:
         return t->trip < 0 && all_fit(l, t->seq, t->nseq);
     case THUNK_COND:
-    case THUNK_CALL:
         return all_fit(l, t->seq, t->nseq);
     default:
         return false;

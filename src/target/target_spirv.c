@@ -23,7 +23,7 @@ static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
     return tm;
 }
 
-static void start(void)
+static void start_spirv(void)
 {
     LLVMInitializeSPIRVTargetInfo();
     LLVMInitializeSPIRVTarget();
@@ -145,7 +145,7 @@ const target_ops target_spirv = {.kind = THUNK_BIN_SPIRV,
                                  .local_as = 3,
                                  .one_module = true,
                                  .in_child = true,
-                                 .start = start,
+                                 .start = start_spirv,
                                  .devlib = library,
                                  .machine = machine,
                                  .prepare = prepare,

@@ -31,7 +31,7 @@ static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
     return tm;
 }
 
-static void start(void)
+static void start_x86(void)
 {
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
@@ -95,7 +95,7 @@ static sd_status check_imports(const char *data, size_t bytes)
 
 const target_ops target_x86 = {.kind = THUNK_BIN_X86,
                                .triple = "x86_64-unknown-linux-gnu",
-                               .start = start,
+                               .start = start_x86,
                                .devlib = library,
                                .on_host = true,
                                .machine = machine,

@@ -49,7 +49,7 @@ struct thunk {
                              operands, then of each arg its XLA element type,
                              rank and dimensions */
     int nattr;
-    thunk_seq *seq;       /* WHILE: cond, body; COND: branches; CALL: body */
+    thunk_seq *seq;       /* WHILE: cond, body; COND: branches */
     int nseq;
     int64_t trip;         /* WHILE: known trip count, or -1; KERNEL that is a
                              loop: -1 when its flops and bytes say nothing */
@@ -127,7 +127,7 @@ void thunk_print(sd_buf *b, const thunk_program *p); /* thunk_sequence.txt */
 /* Every index in range, every slice inside its buffer, every kernel has its
  * binary: run on each program that was loaded or built. */
 sd_status thunk_verify(const thunk_program *p);
-#define THUNK_VERSION 3u /* of the bytes */
+#define THUNK_VERSION 4u /* of the bytes */
 sd_status thunk_save(const thunk_program *p, sd_buf *out);
 sd_status thunk_load(sd_bytes b, thunk_program **out);
 

@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-static sd_status find(const xpu_callback *list, int n, const thunk *t,
-                      const xpu_callback **out)
+static sd_status find_channel(const xpu_callback *list, int n, const thunk *t,
+                              const xpu_callback **out)
 {
     for (int i = 0; i < n; i++)
         if (list[i].channel == t->attr[0]) {
@@ -21,8 +21,8 @@ static sd_status find(const xpu_callback *list, int n, const thunk *t,
                     t->attr[0]);
 }
 
-static sd_status call(xpu_device *d, const xpu_callback *c, void *at,
-                      size_t bytes)
+static sd_status call_host(xpu_device *d, const xpu_callback *c, void *at,
+                           size_t bytes)
 {
     bool was = d->in_callback; /* callbacks nest */
     sd_status st;
@@ -45,7 +45,7 @@ static sd_status call_on_copy(const xpu_run *r, const xpu_callback *c, void *at,
     if (is_send)
         st = ops->peek(r->dev, copy, at, bytes);
     if (!st)
-        st = call(r->dev, c, copy, bytes);
+        st = call_host(r->dev, c, copy, bytes);
     if (!st && !is_send)
         st = ops->peek(r->dev, at, copy, bytes);
     free(copy);
@@ -58,11 +58,11 @@ static sd_status exchange(const xpu_run *r, const thunk *t,
     uint8_t *at = r->base[t->arg[0].buffer] + t->arg[0].offset;
     size_t bytes = t->arg[0].bytes;
     const xpu_callback *c;
-    sd_status st = find(list, n, t, &c);
+    sd_status st = find_channel(list, n, t, &c);
 
     if (st)
         return st;
-    return r->dev->ops->shared_memory ? call(r->dev, c, at, bytes)
+    return r->dev->ops->shared_memory ? call_host(r->dev, c, at, bytes)
                                       : call_on_copy(r, c, at, bytes, is_send);
 }
 

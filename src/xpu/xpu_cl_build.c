@@ -92,7 +92,7 @@ static sd_status build_all(const job *j)
     return NULL;
 }
 
-static void run(xpu_task *t)
+static void run_build(xpu_task *t)
 {
     job *j = (job *)t;
     xpu_event *done = j->done; /* the job is gone once it is set */
@@ -105,7 +105,7 @@ sd_status xpu_cl_build(xpu_cl_driver *d, cl_device_id id,
                        const thunk_program *p, cl_program *built,
                        cl_kernel *kernel)
 {
-    job j = {{.run = run}, d, id, p, built, kernel, NULL};
+    job j = {{.run = run_build}, d, id, p, built, kernel, NULL};
     xpu_event *done;
     sd_status st;
 

@@ -67,7 +67,7 @@ void xpu_event_release(xpu_event *e)
     free(e);
 }
 
-static void call(then *t, const sd_error *st)
+static void call_then(then *t, const sd_error *st)
 {
     then *first = NULL, *next;
 
@@ -112,7 +112,7 @@ bool xpu_event_set(xpu_event *e, sd_status st)
     rise(&e->word);
     rise(&e->queued);
     xpu_mark_release(atomic_exchange(&e->mark, NULL));
-    call(atomic_exchange(&e->list, CLOSED), st);
+    call_then(atomic_exchange(&e->list, CLOSED), st);
     xpu_event_release(e);
     return true;
 }

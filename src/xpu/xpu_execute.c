@@ -473,7 +473,7 @@ static bool is_nested(const execution *e)
 }
 
 /* Takes e, unless it returns an error. */
-static sd_status start(execution *e)
+static sd_status start_execution(execution *e)
 {
     sd_status st;
 
@@ -520,7 +520,7 @@ sd_status xpu_execute(xpu_program *x, const xpu_call *call, xpu_buffer **out,
     ready = xpu_event_retain(e->ended ? e->ended : e->done);
     nout = e->nout;
     memcpy(out, e->out, (size_t)nout * sizeof *out);
-    if ((st = start(e))) {
+    if ((st = start_execution(e))) {
         e->held = false;
         for (int i = 0; i < nout; i++)
             xpu_buffer_unuse(e->out[i], false);

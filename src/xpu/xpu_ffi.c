@@ -8,8 +8,8 @@
 
 /* ---- one call ---- */
 
-static sd_status call(xpu_ffi_site *s, XLA_FFI_ExecutionStage stage,
-                      xpu_device *dev, const xpu_run *run)
+static sd_status call_stage(xpu_ffi_site *s, XLA_FFI_ExecutionStage stage,
+                            xpu_device *dev, const xpu_run *run)
 {
     XLA_FFI_InvokeContext ctx = {dev, s, stage, run};
     bool buffers = stage != XLA_FFI_ExecutionStage_INSTANTIATE;
@@ -71,7 +71,7 @@ static sd_status call_all(const xpu_run *r, XLA_FFI_ExecutionStage stage)
 
     for (int i = 0; i < x->n && !st; i++)
         if (x->site[i].stage[stage])
-            st = call(&x->site[i], stage, x->dev, r);
+            st = call_stage(&x->site[i], stage, x->dev, r);
     return st;
 }
 
@@ -113,7 +113,7 @@ sd_status xpu_run_custom(const xpu_run *r, const thunk *t)
         bsearch(t, x->site, (size_t)x->n, sizeof *x->site, by_thunk);
 
     set_addresses(r, s);
-    return call(s, XLA_FFI_ExecutionStage_EXECUTE, x->dev, r);
+    return call_stage(s, XLA_FFI_ExecutionStage_EXECUTE, x->dev, r);
 }
 
 /* ---- loading ---- */
@@ -246,7 +246,7 @@ static sd_status make_site(xpu_ffi *x, xpu_ffi_site *s)
         return sd_note(st, "custom-call %s", s->t->target);
     if (!s->stage[XLA_FFI_ExecutionStage_INSTANTIATE])
         return NULL;
-    return call(s, XLA_FFI_ExecutionStage_INSTANTIATE, x->dev, NULL);
+    return call_stage(s, XLA_FFI_ExecutionStage_INSTANTIATE, x->dev, NULL);
 }
 
 sd_status xpu_ffi_load(xpu_program *p)

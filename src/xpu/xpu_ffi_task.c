@@ -21,7 +21,7 @@ int xpu_ffi_nthread(const xpu_client *c)
     return SD_MAX(c->nthread, 1);
 }
 
-static xpu_ffi_tasks *start(const xpu_client *c)
+static xpu_ffi_tasks *start_tasks(const xpu_client *c)
 {
     int n = xpu_ffi_nthread(c);
     xpu_ffi_tasks *t = calloc(1, sizeof *t + (size_t)n * sizeof *t->stream);
@@ -50,7 +50,7 @@ void xpu_ffi_finish(xpu_client *c)
     c->tasks = NULL;
 }
 
-static void run(xpu_task *task)
+static void run_task(xpu_task *task)
 {
     ffi_task *t = (ffi_task *)task;
 
@@ -66,14 +66,14 @@ sd_status xpu_ffi_schedule(xpu_client *c, XLA_FFI_Task *task, void *data)
 
     pthread_mutex_lock(&c->lock);
     if (!c->tasks)
-        c->tasks = start(c);
+        c->tasks = start_tasks(c);
     all = c->tasks;
     pthread_mutex_unlock(&c->lock);
     if (!t || !all) {
         free(t);
         return sd_no_memory(sizeof *t);
     }
-    *t = (ffi_task){{NULL, run}, task, data};
+    *t = (ffi_task){{NULL, run_task}, task, data};
     st = xpu_stream_push(
         &all->stream[atomic_fetch_add(&all->next, 1) % (unsigned)all->n],
         &t->task);

@@ -378,7 +378,7 @@ static sd_status run_parts(lapack *l, const libcall *c, char *const *ptr,
 /* Many matrices are shared among our threads, each done by one; few by the
  * library's.  How many threads that has is for the whole process, and others
  * may use it: it is as before when we are done. */
-static sd_status run(void *engine, const thunk *t, void *const *ptr)
+static sd_status run_lapack(void *engine, const thunk *t, void *const *ptr)
 {
     lapack *l = engine;
     libcall c = *t->call;
@@ -406,4 +406,4 @@ static uint64_t can(const void *engine)
     return 0;
 }
 
-const xpu_engine_kind xpu_lapack = {open_engine, close_engine, can, run};
+const xpu_engine_kind xpu_lapack = {open_engine, close_engine, can, run_lapack};

@@ -391,7 +391,7 @@ static void notice_fork(onednn *l)
     drop_calls(l);
 }
 
-static sd_status run(void *engine, const thunk *t, void *const *ptr)
+static sd_status run_onednn(void *engine, const thunk *t, void *const *ptr)
 {
     onednn *l = engine;
     onednn_call *c;
@@ -418,4 +418,4 @@ static uint64_t can(const void *engine)
     return ((const onednn *)engine)->sums_bytes ? DEVICE_LIB_BYTES : 0;
 }
 
-const xpu_engine_kind xpu_onednn = {open_engine, close_engine, can, run};
+const xpu_engine_kind xpu_onednn = {open_engine, close_engine, can, run_onednn};

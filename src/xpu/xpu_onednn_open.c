@@ -29,7 +29,7 @@ static bool bind(onednn *l)
 }
 
 /* Threads that are not OpenMP's we could not tell how many to be. */
-static bool start(onednn *l, char *said)
+static bool start_library(onednn *l, char *said)
 {
     const onednn_version *v = l->get_version();
     const char *but = "";
@@ -59,7 +59,7 @@ bool onednn_open(onednn *l, const xpu_engine_row *row, char *said)
     }
     if (!bind(l))
         snprintf(said, XPU_ENGINE_SAID, "a %s without its API", row->file);
-    else if (start(l, said))
+    else if (start_library(l, said))
         return true;
     dlclose(l->handle);
     l->handle = NULL;

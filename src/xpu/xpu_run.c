@@ -91,8 +91,6 @@ static sd_status run_thunk(const xpu_run *r, const thunk *t)
         return run_while(r, t);
     case THUNK_COND:
         return run_cond(r, t);
-    case THUNK_CALL:
-        return run_seq(r, &t->seq[0]);
     case THUNK_SEND:
         return xpu_run_send(r, t);
     case THUNK_RECV:
@@ -158,8 +156,6 @@ static double thunk_cost(const thunk_program *p, const thunk *t)
             most = SD_MAX(most, cost);
         }
         return most;
-    case THUNK_CALL:
-        return xpu_run_cost(p, &t->seq[0]);
     case THUNK_SEND: /* Python takes its time, and may wait for the caller */
     case THUNK_RECV:
         return INFINITY;
@@ -202,8 +198,6 @@ static int thunk_launches(const thunk *t)
         return n < 0 ? -1 : (int)SD_MIN((double)t->trip * n, MANY);
     case THUNK_COND: /* the host reads which */
         return -1;
-    case THUNK_CALL:
-        return xpu_run_launches(&t->seq[0]);
     case THUNK_SEND:
     case THUNK_RECV:
     case THUNK_CUSTOM:

@@ -53,7 +53,7 @@ static bool is_left_behind(const xpu_stream *s)
     return s->started && s->process != getpid();
 }
 
-static sd_status start(xpu_stream *s)
+static sd_status start_thread(xpu_stream *s)
 {
     int err = sd_thread_start(&s->thread, s->name, serve, s);
 
@@ -96,7 +96,7 @@ static sd_status be_served(xpu_stream *s)
 {
     if (s->stop || is_left_behind(s))
         return refuse(s);
-    return s->started ? NULL : start(s);
+    return s->started ? NULL : start_thread(s);
 }
 
 sd_status xpu_stream_start(xpu_stream *s)

@@ -236,7 +236,7 @@ static void queue(void *ctx, sd_status st)
 /* Takes the uses that t names, in every outcome; done is t->done.  While it is
  * in no queue what makes the source ready, the stream is left free: it may be
  * another transfer. */
-static sd_status start(xpu_device *d, const transfer *of, bool at_once)
+static sd_status start_transfer(xpu_device *d, const transfer *of, bool at_once)
 {
     bool waits = !of->from_host && !xpu_event_is_queued(of->buffer->ready);
     transfer *t = malloc(sizeof *t);
@@ -293,12 +293,12 @@ static sd_status from_host_later(xpu_device *d, xpu_memory mem, sd_dtype t,
     if (st)
         return st;
     xpu_buffer_use(*out, true);
-    st = start(d,
-               &(transfer){.buffer = *out,
-                           .from_host = data,
-                           .bytes = (*out)->bytes,
-                           .done = ready},
-               false);
+    st = start_transfer(d,
+                        &(transfer){.buffer = *out,
+                                    .from_host = data,
+                                    .bytes = (*out)->bytes,
+                                    .done = ready},
+                        false);
     if (st) {
         xpu_event_release(ready);
         xpu_buffer_release(*out);
@@ -374,7 +374,7 @@ static sd_status start_part(transfer *t, bool small, xpu_event **done)
         xpu_buffer_unuse(t->buffer, true);
         return sd_no_memory(0);
     }
-    st = start(t->buffer->dev, t, small);
+    st = start_transfer(t->buffer->dev, t, small);
     if (st)
         xpu_event_release(t->done);
     else
@@ -430,7 +430,8 @@ sd_status xpu_buffer_copy(xpu_buffer *b, xpu_device *d, xpu_memory mem,
         return st;
     }
     xpu_buffer_use(to, true);
-    st = start(d, &(transfer){.buffer = b, .to = to, .done = ready}, small);
+    st = start_transfer(d, &(transfer){.buffer = b, .to = to, .done = ready},
+                        small);
     xpu_event_release(ready);
     if (st)
         xpu_buffer_release(to);

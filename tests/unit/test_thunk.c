@@ -393,7 +393,10 @@ static void deep_programs_are_refused(void **state)
     for (int i = 0; i < 70; i++) {
         thunk *t = sd_arena_new(p->arena, thunk);
 
-        *t = (thunk){.kind = THUNK_CALL, .name = "call", .nseq = 1};
+        *t =
+            (thunk){.kind = THUNK_COND, .name = "branch", .narg = 1, .nseq = 1};
+        t->arg = sd_arena_new(p->arena, thunk_slice);
+        *t->arg = (thunk_slice){3, 0, 1};
         t->seq = sd_arena_new(p->arena, thunk_seq);
         *t->seq = p->seq;
         p->seq = (thunk_seq){t, 1};

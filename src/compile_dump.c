@@ -1,5 +1,7 @@
 #include "compile_dump.h"
 
+#include "passes.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -143,6 +145,11 @@ void compile_dump_pass(compile_dump *d, const char *pass, const hlo_module *m)
 {
     char *kind;
 
+    if (!strcmp(pass,
+                HLO_LEFT_WRONG)) { /* whoever asks for any dump wants it */
+        compile_dump_module(d, HLO_LEFT_WRONG, m);
+        return;
+    }
     if (!d->on || !d->has_pass_re || regexec(&d->pass_re, pass, 0, NULL, 0) ||
         asprintf(&kind, "%04d.after_%s", d->npass++, pass) < 0)
         return;

@@ -20,7 +20,9 @@ extern const int hlo_pass_count;
 const hlo_pass *hlo_pass_of_name(const char *name);
 
 /* Called before the first and after each pass that changed something; for
- * dumps.  May be NULL. */
+ * dumps.  May be NULL.  Where the verifier refuses what a pass left, it is called
+ * once more, under this name instead of a pass's. */
+#define HLO_LEFT_WRONG "left-wrong"
 typedef void (*hlo_pass_hook)(void *ctx, const char *pass, const hlo_module *m);
 
 /* The whole pipeline, to what plan takes: see pipeline.c for what holds of

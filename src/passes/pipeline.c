@@ -24,6 +24,8 @@
  * Each group runs until nothing changes, but not more than `rounds` times. */
 #include "passes_priv.h"
 
+#include <limits.h>
+
 const hlo_pass hlo_pass_table[] = {
 #define PASS(id, name, needed, help) {name, hlo_##id, help, needed},
 #include "passes.def"
@@ -43,32 +45,61 @@ typedef struct {
     int8_t pass[14]; /* P_x + 1; 0 ends */
 } group;
 
+/* Each group says what its passes need of those before, and what holds once it
+ * has run; that holds to the end, so every pass after it keeps it, and those
+ * that are not needed (passes.def) may be left out anywhere.  All passes keep
+ * what hlo_verify checks: use lists, operands before users, shapes by
+ * inference. */
 #define RUN(id) (P_##id + 1)
 static const group groups[] = {
+    /* Needs a verified module, no more.  Leaves the entry's parameters arrays;
+     * no call, fusion, dimension size nor one-participant collective; functions
+     * of elements without branches; a caller a loop's or branch's computation.
+     */
     {4,
      {RUN(lower_params), RUN(lower_custom), RUN(opt_inline), RUN(lower_branch),
       RUN(opt_tuple), RUN(opt_dce), RUN(opt_flatten)}},
+    /* Needs that functions of elements do not branch and that nothing is
+     * called. Leaves products as their types say, and none of the ops that are
+     * made of others: map, norms, random numbers, Fourier transforms,
+     * factorizations, topk, select-and-scatter.  lower_distribution makes
+     * rng-bit-generators, which lower_rng takes; what lower_linalg makes no
+     * calls of is left to lower_qr, lower_cholesky and lower_solve. */
     {1,
      {RUN(lower_algorithm), RUN(lower_map), RUN(lower_norms),
       RUN(lower_distribution), RUN(lower_rng), RUN(lower_stochastic),
       RUN(lower_fft), RUN(lower_linalg), RUN(lower_qr), RUN(lower_cholesky),
       RUN(lower_solve), RUN(lower_topk), RUN(lower_window)}},
+    /* Needs nothing, and leaves less to be done; makes none of what is gone. */
     {8,
      {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_while),
       RUN(opt_conditional), RUN(opt_cse), RUN(opt_dce)}},
-    {1, {RUN(opt_slices)}}, /* dots as the program wrote them */
+    /* Needs dots as the program wrote them; leaves loops over slices. */
+    {1, {RUN(opt_slices)}},
+    /* Needs the second group: what it made is lowered here.  Leaves dots
+     * and convolutions in plan's form, of bitcasts and complex arithmetic the
+     * few ops named above, scatters and gathers in one form, arithmetic of
+     * narrow floats in f32.  lower_float comes last, so that what the others
+     * made of narrow floats is rounded, too. */
     {1,
      {RUN(lower_conv), RUN(lower_dot), RUN(lower_bitcast), RUN(lower_complex),
       RUN(lower_precision), RUN(lower_index), RUN(lower_concatenate),
       RUN(lower_scatter), RUN(lower_float)}},
-    {4, /* lower_float leaves the narrow floats' reduce-precision as f32's */
+    /* Needs lower_float, which leaves the narrow floats' reduce-precision as
+     * f32's.  Leaves no reduce-precision, and indices in one form again where
+     * simplify made new ones. */
+    {4,
      {RUN(lower_precision), RUN(opt_simplify), RUN(opt_fold), RUN(lower_index),
       RUN(opt_tuple), RUN(opt_cse), RUN(opt_dce)}},
+    /* Needs scatters in one form.  Leaves one dimension a reduce: split_scatter
+     * makes reduces, and split_reduce takes those of one dimension. */
     {1, {RUN(split_scatter), RUN(lower_reduce), RUN(split_reduce)}},
+    /* Needs nothing; keeps reduces as they are split. */
     {4,
      {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_cse),
       RUN(opt_linalg), RUN(opt_dce)}},
-    /* what a barrier kept apart stays apart: no cse after it */
+    /* Leaves no barrier.  What one kept apart stays apart, so no cse may come
+     * after it. */
     {1, {RUN(lower_barrier), RUN(opt_tuple), RUN(opt_dce)}},
 };
 #undef RUN
@@ -143,6 +174,15 @@ static void order_comps(hlo_module *m)
 
 /* ---- checks ---- */
 
+static bool debug_build(void)
+{
+#ifdef NDEBUG
+    return false;
+#else
+    return true;
+#endif
+}
+
 static sd_status roundtrip(const hlo_module *m)
 {
     sd_arena *a = sd_arena_create();
@@ -175,6 +215,23 @@ typedef struct {
     void *ctx;
 } run;
 
+/* The program that a pass left wrong: to a dump, and in debug builds to the
+ * log.
+ */
+static void show(const run *r, const char *pass)
+{
+    sd_buf text = {0};
+
+    if (r->hook)
+        r->hook(r->ctx, HLO_LEFT_WRONG, r->m);
+    hlo_print(&text, r->m);
+    if (!text.oom)
+        sd_log(debug_build() ? SD_LOG_ERROR : SD_LOG_DEBUG,
+               "after pass %s:\n%.*s", pass,
+               (int)SD_MIN(text.len, (size_t)INT_MAX), text.at);
+    sd_buf_finish(&text);
+}
+
 /* What a pass leaves wrong is our mistake, not the program's. */
 static sd_status check(const run *r, const char *pass)
 {
@@ -186,6 +243,7 @@ static sd_status check(const run *r, const char *pass)
         st = roundtrip(r->m);
     if (!st)
         return NULL;
+    show(r, pass);
     own = sd_error(SD_INTERNAL, "after pass %s: %s", pass, st->message);
     sd_status_free(st);
     return own;
@@ -395,15 +453,6 @@ static sd_status refuse(hlo_module *m, const device_desc *dev)
                      more ? "; ..." : "");
     sd_buf_finish(&b);
     return st;
-}
-
-static bool debug_build(void)
-{
-#ifdef NDEBUG
-    return false;
-#else
-    return true;
-#endif
 }
 
 sd_status hlo_optimize(hlo_module *m, const device_desc *dev,

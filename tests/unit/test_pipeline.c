@@ -16,16 +16,18 @@ static void wrong_shape(void *ctx, const char *pass, const hlo_module *m)
 {
     int64_t dim = 5;
 
-    (void)ctx;
-    if (strcmp(pass, "start"))
+    if (!strcmp(pass, HLO_LEFT_WRONG))
+        ++*(int *)ctx;
+    else if (strcmp(pass, "start"))
         m->entry->root->shape = sd_shape_make(m->arena, SD_F32, 1, &dim);
 }
 
 /* Text has no way to say it: after the name it is a comment. */
 static void name_with_comment(void *ctx, const char *pass, const hlo_module *m)
 {
-    (void)ctx;
-    if (strcmp(pass, "start"))
+    if (!strcmp(pass, HLO_LEFT_WRONG))
+        ++*(int *)ctx;
+    else if (strcmp(pass, "start"))
         m->entry->root->name = "r /*x*/";
 }
 
@@ -36,12 +38,14 @@ static void is_found_out(hlo_pass_hook hook, const char *check, const char *why)
     device_desc dev;
     hlo_module *m;
     sd_status st;
+    int shown = 0;
 
     assert_true(device_desc_of_name("host:v3", &dev));
     assert_null(hlo_parse(a, text, sizeof text - 1, &m));
-    st = hlo_optimize(m, &dev, &opt, hook, NULL);
+    st = hlo_optimize(m, &dev, &opt, hook, &shown);
     assert_non_null(st);
     assert_int_equal(st->code, SD_INTERNAL);
+    assert_int_equal(shown, 1);
     assert_non_null(strstr(st->message, "after pass "));
     if (!strstr(st->message, why))
         fail_msg("'%s' does not say '%s'", st->message, why);

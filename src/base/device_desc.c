@@ -1,6 +1,8 @@
 /* The devices that can be described without being there. */
 #include "device_desc.h"
 
+#include <stdio.h>
+
 const device_kind_info device_kind_table[] = {
 #define DEVICE_KIND(id, name, title, open, code) [DEVICE_##id] = {name, title},
 #include "device_kinds.def"
@@ -42,6 +44,35 @@ bool device_desc_of_name(const char *name, device_desc *out)
         }
     return false;
 }
+
+/* ---- mistakes of drivers ---- */
+
+static const struct {
+    const char *device;
+    int first, last;
+} quirks[DEVICE_QUIRK_COUNT] = {
+#define QUIRK(id, device, first, last, what) \
+    [DEVICE_QUIRK_##id] = {device, first, last},
+#include "quirks.def"
+#undef QUIRK
+};
+
+bool device_has_quirk(const device_desc *d, device_quirk q)
+{
+    int major = 0, minor = 0;
+
+    if (strcmp(d->name, quirks[q].device))
+        return false;
+    if (!*d->driver)
+        return true;
+    if (sscanf(d->driver, "OpenCL %d.%d", &major, &minor) < 1)
+        return false;
+    return quirks[q].first / 1000 <= major && major <= quirks[q].last / 1000 &&
+           quirks[q].first <= major * 1000 + minor &&
+           major * 1000 + minor <= quirks[q].last;
+}
+
+/* ---- custom-calls ---- */
 
 const device_custom_info device_custom_table[] = {
 #define CUSTOM_CALL(id, name, devices) [DEVICE_CUSTOM_##id] = {name, devices},

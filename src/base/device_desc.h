@@ -39,6 +39,15 @@ typedef struct {
 /* The described device of that name (rows of devices.def: host:v3, host:v4,
  * cl:cpu, cl:pvc, cl:dg2-g10), false when there is none. */
 bool device_desc_of_name(const char *name, device_desc *out);
+/* Mistakes of drivers: quirks.def. */
+typedef enum {
+#define QUIRK(id, device, first, last, what) DEVICE_QUIRK_##id,
+#include "quirks.def"
+#undef QUIRK
+    DEVICE_QUIRK_COUNT
+} device_quirk;
+bool device_has_quirk(const device_desc *d, device_quirk q);
+
 /* Custom-call targets of our own: custom_call.def. */
 typedef enum {
 #define CUSTOM_CALL(id, name, devices) DEVICE_CUSTOM_##id,

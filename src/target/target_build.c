@@ -242,7 +242,7 @@ static sd_status module_compile(module *mod)
     if (st)
         return st;
     if (mod->ops->repair)
-        mod->ops->repair(mod->m, mod->cx);
+        mod->ops->repair(mod->m, mod->cx, mod->dev);
     if (mod->want_text) { /* code generation changes the module */
         LLVMModuleRef copy = LLVMCloneModule(mod->m);
 

@@ -31,7 +31,7 @@ typedef struct {
     void (*prepare)(LLVMModuleRef m, LLVMContextRef cx); /* may be NULL */
     const char *(*passes)(target_clean what);
     /* After the passes: what code generation would get wrong.  May be NULL. */
-    void (*repair)(LLVMModuleRef m, LLVMContextRef cx);
+    void (*repair)(LLVMModuleRef m, LLVMContextRef cx, const device_desc *dev);
     sd_status (*check)(const char *data, size_t bytes); /* of a binary */
 } target_ops;
 

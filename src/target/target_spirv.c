@@ -94,9 +94,7 @@ static LLVMValueRef ones(LLVMBuilderRef b, LLVMTypeRef t, LLVMModuleRef m)
     return LLVMBuildSub(b, v, LLVMConstInt(t, 2, false), "");
 }
 
-/* Intel's runtime for CPUs with AVX-512 gets ~max(a, b) and ~min(a, b) of s32
- * and s64 wrong in items past the last whole vector: for the constant -1 it
- * writes vpcmpeqd to a mask register instead of to a vector. */
+/* DEVICE_QUIRK_ONES_IN_MASK: -1 under ~ and before a minus. */
 static void hide_ones(LLVMBuilderRef b, LLVMModuleRef m, LLVMValueRef in)
 {
     unsigned at = LLVMGetInstructionOpcode(in) == LLVMXor ? 1 : 0;
@@ -110,8 +108,9 @@ static void hide_ones(LLVMBuilderRef b, LLVMModuleRef m, LLVMValueRef in)
     LLVMSetOperand(in, at, ones(b, t, m));
 }
 
-static void repair(LLVMModuleRef m, LLVMContextRef cx)
+static void repair(LLVMModuleRef m, LLVMContextRef cx, const device_desc *dev)
 {
+    bool hide = device_has_quirk(dev, DEVICE_QUIRK_ONES_IN_MASK);
     LLVMBuilderRef b = LLVMCreateBuilderInContext(cx);
     LLVMValueRef next;
 
@@ -123,8 +122,8 @@ static void repair(LLVMModuleRef m, LLVMContextRef cx)
                 next = LLVMGetNextInstruction(in);
                 if (LLVMIsAZExtInst(in))
                     mask_first(b, in);
-                else if (LLVMGetInstructionOpcode(in) == LLVMXor ||
-                         LLVMGetInstructionOpcode(in) == LLVMSub)
+                else if (hide && (LLVMGetInstructionOpcode(in) == LLVMXor ||
+                                  LLVMGetInstructionOpcode(in) == LLVMSub))
                     hide_ones(b, m, in);
             }
     LLVMDisposeBuilder(b);

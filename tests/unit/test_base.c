@@ -447,6 +447,29 @@ static void described_devices_are_found_by_name(void **state)
     assert_null(device_desc_at(device_desc_count()));
 }
 
+static bool has_ones_in_mask(const char *name, const char *driver)
+{
+    device_desc d;
+
+    assert_true(device_desc_of_name(name, &d));
+    snprintf(d.driver, sizeof d.driver, "%s", driver);
+    return device_has_quirk(&d, DEVICE_QUIRK_ONES_IN_MASK);
+}
+
+static void quirks_are_those_drivers_alone(void **state)
+{
+    (void)state;
+    assert_true(has_ones_in_mask("cl:cpu", ""));
+    assert_true(has_ones_in_mask("cl:cpu", "OpenCL 2026.21.7.0.1_1, AMD EPYC"));
+    assert_true(has_ones_in_mask("cl:cpu", "OpenCL 2024.18, x"));
+    assert_false(has_ones_in_mask("cl:cpu", "OpenCL 6.0, cpu-znver4"));
+    assert_false(has_ones_in_mask("cl:cpu", "OpenCL 3.1+debian, cpu"));
+    assert_false(has_ones_in_mask("cl:cpu", "OpenCL fake, Fake device"));
+    assert_false(has_ones_in_mask("cl:pvc", ""));
+    assert_false(has_ones_in_mask("cl:dg2-g10", "OpenCL 2026.21, Arc"));
+    assert_false(has_ones_in_mask("host:v4", ""));
+}
+
 typedef struct {
     int *worker;
     int nworker;
@@ -658,6 +681,7 @@ int main(void)
         cmocka_unit_test(excess_precision_is_read_from_xla_flags_as_written),
         cmocka_unit_test(settings_of_the_wrong_kind_are_refused),
         cmocka_unit_test(described_devices_are_found_by_name),
+        cmocka_unit_test(quirks_are_those_drivers_alone),
         cmocka_unit_test(pool_runs_each_item_once),
         cmocka_unit_test(shelf_gives_each_thing_to_one),
         cmocka_unit_test(cpus_follow_affinity_and_quota),

@@ -4,7 +4,8 @@
 #include <stdio.h>
 
 const device_kind_info device_kind_table[] = {
-#define DEVICE_KIND(id, name, title, open, code) [DEVICE_##id] = {name, title},
+#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch) \
+    [DEVICE_##id] = {name, title, flops, bytes, launch},
 #include "device_kinds.def"
 #undef DEVICE_KIND
 };

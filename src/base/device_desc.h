@@ -7,13 +7,25 @@
 #include "base.h"
 
 typedef enum {
-#define DEVICE_KIND(id, name, title, open, code) DEVICE_##id,
+#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch) DEVICE_##id,
 #include "device_kinds.def"
 #undef DEVICE_KIND
     DEVICE_KIND_COUNT
 } device_kind;
-typedef struct { const char *name, *title; } device_kind_info;
+typedef struct {
+    const char *name, *title;
+    double flops, bytes, launch; /* a ns, a ns, ns: of device_guess_ns */
+} device_kind_info;
 extern const device_kind_info device_kind_table[DEVICE_KIND_COUNT];
+/* THE cost model: a guess of the nanoseconds that such work takes on one thread,
+ * too high rather than too low, to tell small from large only. */
+static inline double device_guess_ns(device_kind k, double flops, double bytes)
+{
+    return flops / device_kind_table[k].flops +
+           bytes / device_kind_table[k].bytes;
+}
+/* By that guess: work on the host of no more is one thread's. */
+#define DEVICE_ALONE_NS 20e3
 #define DEVICE_ANY ((1u << DEVICE_KIND_COUNT) - 1)
 typedef enum { DEVICE_HAS_F64 = 1, DEVICE_HAS_F16 = 2, DEVICE_HAS_AVX512 = 4,
                DEVICE_HAS_SUBGROUPS = 8,

@@ -8,6 +8,7 @@
  * The scratch starts with the address of the run's mark: each turn looks at it
  * and ends the loop when somebody wants the run to end. */
 #include "emit.h"
+#include "target_room.h"
 
 enum { SMALL_CELL = 64, INLINE_NODES = 80, MOST_INLINED = 600 };
 #define INLINE_NS 100.0
@@ -39,7 +40,7 @@ static void add_attribute(emit *e, LLVMValueRef fn, const char *name)
 static bool is_inlined(const looper *l, const plan_kernel *k)
 {
     return !k->sort && !k->call && k->tiles == 1 && k->nnode <= INLINE_NODES &&
-           thunk_guess_ns(k->flops, k->bytes) <= INLINE_NS &&
+           target_guess_ns(k) <= INLINE_NS &&
            l->inlined + k->nnode <= MOST_INLINED;
 }
 

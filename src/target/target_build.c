@@ -44,9 +44,10 @@ typedef struct {
 
 /* NULL: nothing makes code for devices of that kind. */
 static const target_ops *const code_of[] = {
-#define CODE(t)                                  &target_##t
-#define NONE                                     NULL
-#define DEVICE_KIND(id, name, title, open, code) [DEVICE_##id] = code,
+#define CODE(t) &target_##t
+#define NONE    NULL
+#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch) \
+    [DEVICE_##id] = code,
 #include "device_kinds.def"
 #undef DEVICE_KIND
 #undef NONE
@@ -433,8 +434,7 @@ static bool is_quick(const target_ops *ops, const plan_kernel *k, bool repeated)
         return false;
     /* a sort by keys is machine code of the build */
     return !repeated && !(k->sort && !k->sort->keys) &&
-           thunk_guess_ns(k->flops, k->bytes) <=
-               (k->loop ? QUICK_LOOP_NS : QUICK_NS);
+           target_guess_ns(k) <= (k->loop ? QUICK_LOOP_NS : QUICK_NS);
 }
 
 /* ---- batches ---- */

@@ -10,8 +10,7 @@
 #include "target_room.h"
 
 enum { MOST_STEPS = 48, MOST_SLOTS = 96, MOST_COPY = 1 << 16 };
-#define KERNEL_NS 20e3 /* by the estimate that the runtime splits work by */
-#define TURN_NS   200e3
+#define TURN_NS 200e3 /* by the same guess */
 
 typedef struct {
     const plan *p;
@@ -20,6 +19,11 @@ typedef struct {
     bool sorts;
     plan_loop *loop;
 } look;
+
+double target_guess_ns(const plan_kernel *k)
+{
+    return device_guess_ns(DEVICE_HOST, k->flops, k->bytes);
+}
 
 /* ---- does it fit? ---- */
 
@@ -36,11 +40,11 @@ static bool all_fit(look *l, const thunk_seq *seq, int n)
 
 static bool kernel_fits(look *l, const plan_kernel *k)
 {
-    double ns = thunk_guess_ns(k->flops, k->bytes);
+    double ns = target_guess_ns(k);
 
     l->ns += ns;
     l->sorts |= k->sort && !k->sort->keys;
-    return ns <= KERNEL_NS && l->ns <= TURN_NS;
+    return ns <= DEVICE_ALONE_NS && l->ns <= TURN_NS;
 }
 
 static bool fits(look *l, const thunk *t)

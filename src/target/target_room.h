@@ -35,6 +35,9 @@ typedef struct {
     sd_status (*check)(const char *data, size_t bytes); /* of a binary */
 } target_ops;
 
+/* What a kernel takes on one thread of the host, by device_guess_ns. */
+double target_guess_ns(const plan_kernel *k);
+
 /* Loops of small steps become kernels of their own, which take the places of
  * their steps in the plan and its program: target_loop.c. */
 void target_loops(plan *p);

@@ -74,12 +74,6 @@ typedef struct { /* one entry point */
     bool loop;            /* host: runs as long as it likes, and looks at the
                              mark whose address its scratch begins with */
 } thunk_kernel;
-/* A guess of the nanoseconds that such work takes on one thread, too high rather
- * than too low: to tell small from large only. */
-static inline double thunk_guess_ns(double flops, double bytes)
-{
-    return flops / 8 + bytes / 12;
-}
 
 typedef struct { sd_dtype dtype; int rank; const int64_t *dim;
                  uint64_t bytes; const char *memory; } thunk_type;

@@ -98,9 +98,10 @@ static void close_devices(xpu_client *c)
 /* NULL: devices of that kind cannot be opened. */
 static sd_status (*const open_kind[])(xpu_client *c, const sd_options *opt,
                                       bool chosen) = {
-#define OPEN(f)                                  xpu_##f##_open
-#define NONE                                     NULL
-#define DEVICE_KIND(id, name, title, open, code) [DEVICE_##id] = open,
+#define OPEN(f) xpu_##f##_open
+#define NONE    NULL
+#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch) \
+    [DEVICE_##id] = open,
 #include "device_kinds.def"
 #undef DEVICE_KIND
 #undef NONE

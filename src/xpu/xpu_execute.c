@@ -6,17 +6,22 @@
 
 #include <stdlib.h>
 
-/* By an estimate that is five times too high for vectors: what takes less time
- * than waking another thread and being woken by it. */
+/* Without queues: a run of no more, by device_guess_ns, is the caller's, since
+ * it takes less time than to wake another thread and to be woken by it.  The
+ * guess is five times too high for vectors: 1 ms of it is some 200 us. */
 #define INLINE_NS 1e6
+/* But where runs took the caller longer than that so often in a row, the guess
+ * was too low, and another thread takes the next; one may be the machine's
+ * fault. */
 #define SLOW_NS   1000000u
-#define SLOW_RUNS 3 /* one may be the machine's fault */
+#define SLOW_RUNS 3
 
-/* Of a device with queues: what is launched in less time than that; and what
- * has run, by that estimate, before one of a CPU driver's threads is awake. */
+/* With queues: so many launches take less time than to wake another thread. */
 #define INLINE_LAUNCHES 32
-#define BRIEF_NS        1e5
-#define BRIEF_LAUNCHES  4
+/* On a device that lends (the host's own cores) so few launches of so little
+ * work have run before one of the driver's threads is awake. */
+#define BRIEF_NS       1e5
+#define BRIEF_LAUNCHES 4
 
 /* So far ahead may callers run before they wait: each run that is queued or in
  * flight already holds the memory of its outputs, and large arrays would fill

@@ -11,7 +11,6 @@
 #include <xmmintrin.h>
 
 #define HUGE_BYTES ((size_t)2 << 20)
-#define SPLIT_NS   20e3
 #define PARTS      8 /* a worker's: who wakes late leaves some to the others */
 #define SLICE_NS   50e6
 #define MOST_PARTS 1e6
@@ -176,9 +175,9 @@ static int count_parts(const thunk_kernel *k, int nworker)
 
     if (k->tiles == 1) /* loops of scalars are made of these */
         return 1;
-    ns = thunk_guess_ns(k->flops, k->bytes);
+    ns = device_guess_ns(DEVICE_HOST, k->flops, k->bytes);
     parts = ns / SLICE_NS;
-    if (nworker > 1 && ns > SPLIT_NS)
+    if (nworker > 1 && ns > DEVICE_ALONE_NS)
         parts = SD_MAX(parts, (double)nworker * PARTS);
     parts = SD_MIN(parts, (double)k->tiles);
     return parts < 1 ? 1 : (int)SD_MIN(parts, MOST_PARTS);

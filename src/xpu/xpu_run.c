@@ -136,9 +136,11 @@ sd_status xpu_run_program(xpu_run *r)
 /* ---- what a run costs ---- */
 
 /* In nanoseconds, on one thread, with its launch. */
-static double step_cost(double flops, double bytes)
+static double step_cost(const thunk_program *p, double flops, double bytes)
 {
-    return 150 + thunk_guess_ns(flops, bytes);
+    device_kind k = p->device.kind;
+
+    return device_kind_table[k].launch + device_guess_ns(k, flops, bytes);
 }
 
 static double thunk_cost(const thunk_program *p, const thunk *t)
@@ -165,10 +167,10 @@ static double thunk_cost(const thunk_program *p, const thunk *t)
         /* fall through */
     default:
         if (t->flops > 0 || t->bytes > 0)
-            return step_cost(t->flops, t->bytes);
+            return step_cost(p, t->flops, t->bytes);
         for (int i = 0; i < t->narg; i++)
             bytes += (double)t->arg[i].bytes;
-        return step_cost(0, bytes);
+        return step_cost(p, 0, bytes);
     }
 }
 

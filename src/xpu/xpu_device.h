@@ -374,7 +374,7 @@ struct xpu_program {
     int constants_cls;
     double cost_ns;        /* estimate of one run */
     _Atomic int64_t took_ns; /* in a device's queue, lately; -1: not known */
-    int nlaunch;           /* at most; -1: the host has steps in it, too */
+    int nlaunch;           /* xpu_run_launches */
     int max_arg;           /* of any thunk */
     xpu_ffi *ffi;          /* its custom-calls; NULL: none */
     bool aliases;          /* some output may take an argument's memory */
@@ -396,7 +396,8 @@ typedef struct {
 } xpu_run;
 sd_status xpu_run_program(xpu_run *r);
 double xpu_run_cost(const thunk_program *p, const thunk_seq *seq);
-/* At most so many; -1: the host has steps in it, too. */
+/* How many steps a run puts into the queue at most; -1: it cannot be told, since
+ * the host takes some steps itself while the program runs. */
 int xpu_run_launches(const thunk_seq *seq);
 
 /* xpu_callback.c */

@@ -73,7 +73,8 @@ static sd_status take_callbacks(execution *e, const xpu_call *call)
     return (e->ended = xpu_event_create()) ? NULL : sd_no_memory(0);
 }
 
-/* Dimensions of one may come and go: some clients hand over u8[1] as u8[]. */
+/* Dimensions of extent 1 are passed over: some clients hand over u8[1] as u8[].
+ */
 static bool same_type(const thunk_type *t, const xpu_buffer *b)
 {
     int i = 0, k = 0;
@@ -118,7 +119,7 @@ static bool is_donated(const xpu_program *x, const xpu_call *call, int i)
            !(call->keep && call->keep[i]);
 }
 
-/* What it becomes ready by may be queued behind us. */
+/* The work that makes b ready may be queued behind the run that wants b. */
 static bool is_to_come(const xpu_buffer *b)
 {
     return b->later && !xpu_event_is_queued(b->ready);
@@ -283,8 +284,6 @@ static void undo(execution *e)
     xpu_event_release(ended);
 }
 
-/* ---- when it runs ---- */
-
 /* ---- not too far ahead ---- */
 
 static bool is_too_far(const xpu_flights *f)
@@ -292,8 +291,9 @@ static bool is_too_far(const xpu_flights *f)
     return f->nahead >= MOST_QUEUED || f->ahead > MOST_AHEAD;
 }
 
-/* Who serves a device of ours waits for none: it may be waited for.  In a
- * forked child nothing ends. */
+/* A thread that serves one of the client's devices waits for none of them,
+ * since what it waits for may wait for it.  In a forked child no run ever ends.
+ */
 static bool may_wait(const xpu_device *d)
 {
     const xpu_client *c = d->client;
@@ -321,6 +321,8 @@ static void wait_for_those_before(xpu_device *d)
     pthread_mutex_unlock(&f->lock);
 }
 
+/* ---- when it runs ---- */
+
 static void run_queued(xpu_task *task)
 {
     xpu_execution_run((execution *)task);
@@ -339,8 +341,8 @@ static void arrive(void *ctx, sd_status st)
         xpu_execution_end(e, st);
 }
 
-/* Keeps e off the stream until what is to come is there.  Where memory fails
- * the stream waits in its stead. */
+/* Keeps e off the stream until its arguments are ready.  Where there is no
+ * memory left to be told of one, the stream waits for that one. */
 static void park(execution *e)
 {
     int n = e->nused;
@@ -394,7 +396,8 @@ static void judge(xpu_program *x, uint64_t ns)
         atomic_store_explicit(&x->slow, 0, memory_order_relaxed);
 }
 
-/* It would run at once, and waits for nothing. */
+/* Nothing keeps the run from starting, and it has ended before one of the
+ * driver's threads would be awake. */
 static bool is_brief(const execution *e)
 {
     const xpu_program *x = e->program;
@@ -405,7 +408,8 @@ static bool is_brief(const execution *e)
            all(e, xpu_event_is_ready);
 }
 
-/* With the caller's help, who also does what ends this run, and no other. */
+/* The caller's thread is lent to the driver until the run is done, and then
+ * ends this run itself, but no other. */
 static void launch_with_help(execution *e)
 {
     xpu_program *x = xpu_program_retain(e->program);
@@ -454,7 +458,8 @@ static void compute_now(execution *e)
     xpu_execution_tell(done, ended, st);
 }
 
-/* Runs e on this thread when it is small and its turn; takes e then. */
+/* Runs or launches e on this thread when it is small and nothing comes before
+ * it; e is taken then. */
 static bool run_now(execution *e)
 {
     if (!is_small(e) || !xpu_stream_try_own(&e->program->dev->compute))

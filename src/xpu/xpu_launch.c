@@ -181,8 +181,8 @@ sd_status xpu_execution_compute(execution *e)
 
 /* ---- with marks: into the queue ---- */
 
-/* What it took, or may take next time: half of the last, half of those before.
- */
+/* The time that the next run is thought to take: half of what the last one took
+ * and half of what was thought before it. */
 static void learn(xpu_program *x, int64_t ns)
 {
     int64_t old = atomic_load_explicit(&x->took_ns, memory_order_relaxed);
@@ -191,8 +191,8 @@ static void learn(xpu_program *x, int64_t ns)
                           memory_order_relaxed);
 }
 
-/* All that it waited for is ready; what it was made of in error counts before
- * what came of that. */
+/* All that the run waited for is ready.  The error of an argument is told
+ * before an error that may have come of it. */
 static void land(xpu_flight *f, sd_status st)
 {
     execution *e = (execution *)((char *)f - offsetof(execution, flight));
@@ -210,7 +210,8 @@ static void land(xpu_flight *f, sd_status st)
     xpu_execution_end(e, st);
 }
 
-/* Of a run with steps of the host these must not see what is in error. */
+/* Steps that the host takes within a run must not read arguments in error, so
+ * such a run waits for its arguments. */
 static sd_status follow_arguments(execution *e)
 {
     sd_status st = NULL;
@@ -222,7 +223,8 @@ static sd_status follow_arguments(execution *e)
     return st;
 }
 
-/* Where there is none, what is in flight gives some back. */
+/* When there is no memory left, the runs in flight are waited for: they give
+ * theirs back. */
 static sd_status take_work(execution *e)
 {
     xpu_device *d = e->program->dev;
@@ -260,8 +262,9 @@ static void launch(execution *e)
 
 /* ---- its turn ---- */
 
-/* On the compute stream's thread there is time to wait; a caller's looked
- * whether it fits, and a callback's run is part of one that is in flight. */
+/* Only the compute stream's thread waits.  A caller has asked before whether
+ * the run fits; a callback's run is part of one that is in flight, and would
+ * wait for itself. */
 static void wait_for_room(const execution *e)
 {
     xpu_device *d = e->program->dev;

@@ -33,7 +33,7 @@ static sd_status peek(const xpu_run *r, const thunk_slice *s, void *to,
 
 static sd_status run_seq(const xpu_run *r, const thunk_seq *seq);
 
-/* Of a loop whose trips are known the condition has nothing to say. */
+/* A loop whose trip count is known does not ask its condition. */
 static sd_status run_while(const xpu_run *r, const thunk *t)
 {
     sd_status st = NULL;
@@ -55,7 +55,8 @@ static sd_status run_while(const xpu_run *r, const thunk *t)
     return NULL;
 }
 
-/* A predicate takes branch 0 when true; an index out of range the last. */
+/* A predicate chooses branch 0 when it is true; an index that is out of range
+ * chooses the last branch. */
 static sd_status run_cond(const xpu_run *r, const thunk *t)
 {
     sd_status st;
@@ -185,7 +186,7 @@ double xpu_run_cost(const thunk_program *p, const thunk_seq *seq)
 
 /* ---- how much it puts into the queue ---- */
 
-/* Of one more than this nobody asks how many. */
+/* Counts stop here: who asks compares them with far smaller numbers. */
 #define MANY 1000000
 
 static int thunk_launches(const thunk *t)

@@ -242,3 +242,27 @@ def test_a_command_that_there_is_not_is_named():
     done = subprocess.run([TOOL, "devises"], capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.startswith("sundog: there is no command 'devises'\nusage")
+
+
+NOT_OF_MAX = """HloModule m
+ENTRY e {
+  x = s32[1000] parameter(0)
+  y = s32[1000] parameter(1)
+  z = s32[1000] maximum(x, y)
+  ROOT r = s32[1000] not(z)
+}
+"""
+
+
+@pytest.mark.parametrize("device, hidden", [("cpu", True), ("pvc", False),
+                                            ("dg2-g10", False)])
+def test_only_drivers_with_a_mistake_get_code_around_it(tmp_path, device,
+                                                         hidden):
+    """Intel's runtime for CPUs must not see the -1 of ~x (quirks.def)."""
+    program = tmp_path / "not.hlo"
+    program.write_text(NOT_OF_MAX)
+    subprocess.run([TOOL, "compile", f"--target=cl:{device}",
+                    f"--out={tmp_path}", program], check=True,
+                   capture_output=True)
+    code = (tmp_path / "module_0000.m.ir-with-opt.ll").read_text()
+    assert ("get_work_dim" in code) == hidden

@@ -16,8 +16,10 @@ import subprocess
 import sys
 import zipfile
 
-NAME, VERSION = "sundog", "0.1.0"
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+NAME = "sundog"
+with open(os.path.join(TOP, "python", NAME, "__init__.py")) as f:
+    VERSION = re.search(r'^__version__ = "(.*)"$', f.read(), re.M).group(1)
 LIBRARIES = ("libsundog.so", "libsundog-compiler.so")
 GLIBC = (2, 28)  # the oldest that a portable build loads on
 OF_GLIBC = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2",

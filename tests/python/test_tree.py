@@ -100,3 +100,15 @@ def test_the_page_of_messages_is_what_the_sources_say():
     r = subprocess.run(["python3", os.path.join(TOP, "tools/gen_errors.py"),
                         "check"], capture_output=True, text=True)
     assert r.returncode == 0, r.stderr
+
+
+def test_all_say_the_same_version():
+    says = {"meson.build": r"version: '(.*?)'",
+            "src/base/base.h": r'#define SD_VERSION "(.*)"',
+            "python/sundog/__init__.py": r'__version__ = "(.*)"',
+            "CHANGELOG.md": r"## ([0-9.]+)"}
+    versions = set()
+    for path, pattern in says.items():
+        with open(os.path.join(TOP, path)) as f:
+            versions.add(re.search(pattern, f.read()).group(1))
+    assert len(versions) == 1, versions

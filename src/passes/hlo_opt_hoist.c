@@ -46,8 +46,8 @@ static bool can_carry(const loop *l)
 {
     const hlo_inst *root = l->body->root;
 
-    return only_elements(l->in) && only_elements(l->cp) &&
-           only_elements(l->bp) && l->in != l->in->parent->root &&
+    return loop_only_elements(l->in) && loop_only_elements(l->cp) &&
+           loop_only_elements(l->bp) && l->in != l->in->parent->root &&
            !root->nuse && l->bp != root;
 }
 
@@ -58,8 +58,8 @@ static bool is_invariant(const loop *l, const hlo_inst *x)
     if (!sd_shape_is_array(x->shape))
         return false;
     if (x->op == HLO_GET_TUPLE_ELEMENT && x->arg[0] == l->bp)
-        return is_element(l->body->root->arg[x->u.tuple.index], l->bp,
-                          x->u.tuple.index);
+        return loop_is_element(l->body->root->arg[x->u.tuple.index], l->bp,
+                               x->u.tuple.index);
     if (x->op == HLO_CONSTANT || x->op == HLO_IOTA)
         return true;
     if (!x->narg || x->op == HLO_CUSTOM_CALL || x->op == HLO_RNG ||
@@ -112,10 +112,10 @@ static bool is_dear(const hlo_inst *x)
     }
 }
 
-static bool hoist_dear(loop *l)
+static bool hoist_dear(sd_arena *a, loop *l)
 {
+    sd_vec(hlo_inst *) dear = {0};
     size_t bytes = 0;
-    bool changed = false;
 
     hlo_for_each_inst(x, l->body) {
         size_t now = sd_shape_bytes(x->shape);
@@ -123,10 +123,11 @@ static bool hoist_dear(loop *l)
         if (!x->mark || !is_dear(x) || !x->nuse || bytes + now > MOST_BYTES)
             continue;
         bytes += now;
-        hlo_replace(x, carry(l, outside(l, x)));
-        changed = true;
+        *sd_push(a, &dear) = x;
     }
-    return changed;
+    for (int i = 0; i < dear.n; i++)
+        hlo_replace(dear.at[i], carry(l, outside(l, dear.at[i])));
+    return dear.n > 0;
 }
 
 /* ---- products of slices ---- */
@@ -188,10 +189,11 @@ static bool read_sliced(hlo_inst *dot, int64_t turns, sliced *s)
 
 static hlo_dims moved_up(sd_arena *a, hlo_dims d)
 {
-    d = hlo_dims_copy(a, d.at, d.n);
+    int64_t at[SD_MAX_RANK];
+
     for (int i = 0; i < d.n; i++)
-        d.at[i]++;
-    return d;
+        at[i] = d.at[i] + 1;
+    return hlo_dims_copy(a, at, d.n);
 }
 
 /* All products, before the loop. */
@@ -237,24 +239,23 @@ static void hoist_sliced(loop *l, const sliced *s)
                                          s->dot->shape->dim));
 }
 
-static bool hoist_slices(loop *l)
+static bool hoist_slices(sd_arena *a, loop *l)
 {
-    int64_t turns = count_turns(l);
-    bool changed = false;
+    sd_vec(sliced) all = {0};
+    int64_t turns = hlo_turns(l->in);
     sliced s;
 
-    if (turns < FEWEST_SLICES)
-        return false;
     hlo_for_each_inst(x, l->body)
-        if (read_sliced(x, turns, &s)) {
-            hoist_sliced(l, &s);
-            changed = true;
-        }
-    return changed;
+        if (read_sliced(x, turns, &s))
+            *sd_push(a, &all) = s;
+    for (int i = 0; i < all.n; i++)
+        hoist_sliced(l, &all.at[i]);
+    return all.n > 0;
 }
 
 bool hlo_opt_hoist(hlo_module *m, const device_desc *dev)
 {
+    sd_arena *a = sd_arena_create();
     bool changed = false;
 
     (void)dev;
@@ -262,13 +263,14 @@ bool hlo_opt_hoist(hlo_module *m, const device_desc *dev)
         hlo_for_each_inst(in, c) {
             loop l;
 
-            if (!read_loop(in, &l) || !can_carry(&l))
+            if (!loop_read(in, &l) || !can_carry(&l))
                 continue;
             hlo_for_each_inst(x, l.body)
                 x->tag = NULL;
             mark_invariants(&l);
-            changed |= hoist_dear(&l);
-            changed |= hoist_slices(&l);
+            changed |= hoist_dear(a, &l);
+            changed |= hoist_slices(a, &l);
         }
+    sd_arena_destroy(a);
     return changed;
 }

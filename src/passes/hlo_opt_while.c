@@ -7,45 +7,7 @@
  *   returned   as it came: uses of the result become the start value.
  * A loop that runs not at all is its start value, one that runs once its
  * body.  Needs: conditions and bodies of one tuple parameter. */
-#include "passes_priv.h"
-
-typedef struct {
-    hlo_inst *in, *init;
-    hlo_comp *cond, *body;
-    hlo_inst *cp, *bp; /* their parameters */
-    int n;
-} loop;
-
-static bool read_loop(hlo_inst *in, loop *l)
-{
-    if (in->op != HLO_WHILE || in->ncomp != 2 || in->shape->dtype != SD_TUPLE ||
-        in->arg[0]->op != HLO_TUPLE)
-        return false;
-    *l = (loop){in,   in->arg[0], in->comp[0],     in->comp[1],
-                NULL, NULL,       in->shape->nelem};
-    if (l->cond->nparam != 1 || l->body->nparam != 1 ||
-        l->body->root->op != HLO_TUPLE || l->cond->ncaller != 1 ||
-        l->body->ncaller != 1)
-        return false;
-    l->cp = l->cond->param[0];
-    l->bp = l->body->param[0];
-    return true;
-}
-
-/* Every use of a tuple takes it apart? */
-static bool only_elements(const hlo_inst *x)
-{
-    for (int i = 0; i < x->nuse; i++)
-        if (x->user[i]->op != HLO_GET_TUPLE_ELEMENT)
-            return false;
-    return true;
-}
-
-static bool is_element(const hlo_inst *x, const hlo_inst *of, int64_t i)
-{
-    return x->op == HLO_GET_TUPLE_ELEMENT && x->arg[0] == of &&
-           x->u.tuple.index == i;
-}
+#include "loop.h"
 
 /* ---- elements that do not change ---- */
 
@@ -94,7 +56,7 @@ static bool put_constant(hlo_comp *c, hlo_inst *param, int64_t i,
     for (int k = param->nuse - 1; k >= 0; k--) {
         hlo_inst *u = param->user[k];
 
-        if (!is_element(u, param, i) || u->nuse == 0)
+        if (!loop_is_element(u, param, i) || u->nuse == 0)
             continue;
         /* the root tuple keeps the element: it stays unchanging */
         bool root_only =
@@ -120,7 +82,7 @@ static bool settle_unchanged(loop *l)
     for (int i = 0; i < l->n; i++) {
         hlo_inst *start = l->init->arg[i];
 
-        if (!is_element(l->body->root->arg[i], l->bp, i))
+        if (!loop_is_element(l->body->root->arg[i], l->bp, i))
             continue;
         if (is_constant(start)) {
             changed |= put_constant(l->cond, l->cp, i, start);
@@ -129,7 +91,7 @@ static bool settle_unchanged(loop *l)
         for (int k = l->in->nuse - 1; k >= 0; k--) {
             hlo_inst *u = l->in->user[k];
 
-            if (is_element(u, l->in, i) && u->nuse) {
+            if (loop_is_element(u, l->in, i) && u->nuse) {
                 hlo_replace(u, start);
                 changed = true;
             }
@@ -246,9 +208,9 @@ static bool drop_dead(sd_arena *a, loop *l)
     int *to = sd_arena_array(a, int, l->n ? l->n : 1), n = 0;
     hlo_inst *root = l->body->root;
 
-    if (!only_elements(l->in) || !only_elements(l->cp) ||
-        !only_elements(l->bp) || l->in == l->in->parent->root || root->nuse ||
-        l->bp == root)
+    if (!loop_only_elements(l->in) || !loop_only_elements(l->cp) ||
+        !loop_only_elements(l->bp) || l->in == l->in->parent->root ||
+        root->nuse || l->bp == root)
         return false;
     find_live(a, l, live);
     for (int i = 0; i < l->n; i++)
@@ -257,7 +219,7 @@ static bool drop_dead(sd_arena *a, loop *l)
         return false;
     /* cut the dead chains first, so that no dead element is read any more */
     for (int i = 0; i < l->n; i++)
-        if (!live[i] && !is_element(root->arg[i], l->bp, i)) {
+        if (!live[i] && !loop_is_element(root->arg[i], l->bp, i)) {
             hlo_at p = {l->body, root, root};
 
             hlo_set_arg(root, i, hlo_make_gte(p, l->bp, i));
@@ -301,7 +263,7 @@ static bool few_trips(const loop *l, int *trips)
         return true;
     }
     next = l->body->root->arg[i];
-    if (next->op != HLO_ADD || !is_element(next->arg[0], l->bp, i) ||
+    if (next->op != HLO_ADD || !loop_is_element(next->arg[0], l->bp, i) ||
         !pass_int_const(next->arg[1], &step) || step <= 0)
         return false;
     if (!stays_in_range(pass_dtype(next), start, step))
@@ -338,7 +300,7 @@ bool hlo_opt_while(hlo_module *m, const device_desc *dev)
             hlo_inst *to;
             loop l;
 
-            if (!read_loop(in, &l))
+            if (!loop_read(in, &l))
                 continue;
             if ((to = unrolled(&l))) {
                 pass_replace(in, to);

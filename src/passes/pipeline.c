@@ -74,6 +74,12 @@ static const group groups[] = {
     {8,
      {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_while),
       RUN(opt_conditional), RUN(opt_cse), RUN(opt_dce)}},
+    /* Needs loops without dead elements.  Each round takes what is the same in
+     * every turn one loop further out; before slices are made, which are
+     * loops of a few turns over what is read in each. */
+    {4,
+     {RUN(opt_hoist), RUN(opt_simplify), RUN(opt_tuple), RUN(opt_while),
+      RUN(opt_cse), RUN(opt_dce)}},
     /* Needs dots as the program wrote them; leaves loops over slices. */
     {1, {RUN(opt_slices)}},
     /* Needs the second group: what it made is lowered here.  Leaves dots

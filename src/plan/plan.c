@@ -23,7 +23,7 @@ static void note_turns(plan_mem *pm)
     for (int i = 0; i < comps.n; i++)
         hlo_for_each_inst(in, comps.at[i])
             if (in->op == HLO_WHILE) {
-                int64_t n = plan_turns(in);
+                int64_t n = hlo_turns(in);
 
                 sd_map_set(pm->turns, sd_key(in),
                            sd_arena_copy(pm->a, &n, sizeof n));

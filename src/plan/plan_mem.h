@@ -41,7 +41,7 @@ typedef struct {
     sd_vec(storage *) all;
     sd_vec(hlo_inst *) copies; /* in order of time */
     sd_map *kernels;           /* fusion -> plan_kernel */
-    sd_map *turns;             /* while -> int64_t: plan_turns */
+    sd_map *turns;             /* while -> int64_t: hlo_turns */
 } plan_mem;
 
 static inline plan_home *home_of(const hlo_inst *in)
@@ -76,7 +76,6 @@ bool plan_pressure_eases(plan_pressure *p, const hlo_inst *in);
 bool plan_pressure_needs_none(const hlo_inst *in);
 void plan_pressure_step(plan_pressure *p, hlo_inst *in); /* it is the next */
 
-int64_t plan_turns(const hlo_inst *loop); /* a guess, or -1; before fusion */
 sd_status plan_schedule(hlo_comp *c); /* the order of its instructions */
 /* Gives each value its storage and each storage its slice. */
 sd_status plan_buffers(plan_mem *pm);

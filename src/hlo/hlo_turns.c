@@ -1,6 +1,6 @@
 /* How often a loop turns, as far as its HLO tells: a guess of its time and
  * nothing else, since the loop still asks its condition. */
-#include "plan_mem.h"
+#include "hlo.h"
 
 static bool is_number(const hlo_inst *x, int64_t *v)
 {
@@ -28,7 +28,7 @@ static bool is_element(const hlo_inst *x, const hlo_comp *c, int64_t *i)
 }
 
 /* "counter < limit", and one step that adds a number to it. */
-int64_t plan_turns(const hlo_inst *loop)
+int64_t hlo_turns(const hlo_inst *loop)
 {
     const hlo_comp *cond = loop->comp[0], *body = loop->comp[1];
     const hlo_inst *c = cond->root, *next, *first;

@@ -14,6 +14,7 @@ enum {
     LEAST_WORK = 4096,  /* multiplications */
     TILE = 256,         /* positions of M and of N in a tile, at most */
     LEAST_TILE = 48,    /* nor are tiles made smaller than this for threads */
+    MOST_ODD = 13,      /* vectors of N, of which one in vain is much */
     TILE_WORK = 1 << 19 /* multiplications that are worth a tile of their own */
 };
 
@@ -231,6 +232,15 @@ static bool lies_along(const plan_kernel *k, const plan_node *n, int a, int b)
     return on_a == on_b ? k->axis[a].extent > k->axis[b].extent : on_a > on_b;
 }
 
+/* Vectors of a register tile.  Two need less of x than one, but the last of an
+ * odd number is then computed in vain. */
+static int tile_vectors(int64_t n, int lanes)
+{
+    int64_t all = (n + lanes - 1) / lanes;
+
+    return all % 2 && all <= MOST_ODD ? 1 : 2;
+}
+
 /* Rows of a register tile: as many accumulators as there are registers beside
  * a row of y and an element of x, and few rows that are computed in vain. */
 static int tile_rows(int64_t m, int vectors, int lanes, int per_vector)
@@ -397,7 +407,7 @@ bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev)
         (double)m * (double)n * (double)depth < LEAST_WORK)
         return false;
     per_vector = (int)sd_dtype_bytes(c->dtype) / 4;
-    b->vectors = per_vector == 1 && n > dev->lanes ? 2 : 1;
+    b->vectors = per_vector == 1 ? tile_vectors(n, dev->lanes) : 1;
     b->rows = tile_rows(m, b->vectors, dev->lanes, per_vector);
     last_m = last_of(b->m_in | 1ull << b->m);
     last_k = last_of(c->over);

@@ -36,7 +36,8 @@
 #include <assert.h>
 
 enum {
-    CACHED = 1 << 18,  /* elements of a turn's largest member, unless told */
+    LARGE = 1 << 18,   /* elements: a matrix of so many is cut */
+    TURN = 1 << 20,    /* of a turn's largest member */
     MOST_DEPTH = 256,  /* of a sum that is made again: a head's size */
     LEAST_SAVED = 2,   /* in slices, and times what goes in and out */
     MOST_CACHED = 8,   /* larger turns, in slices ... */
@@ -71,9 +72,29 @@ static bool is_told(const hlo_comp *c)
     return c->module->slice_size != 0;
 }
 
-static int64_t cached(const hlo_comp *c)
+static int64_t large_size(const hlo_comp *c)
 {
-    return is_told(c) ? c->module->slice_size : CACHED;
+    return is_told(c) ? c->module->slice_size : LARGE;
+}
+
+/* Elements of a turn's largest member.  More than a cache's worth, since
+ * threads meet after each step of a turn; but of a matrix that is large itself,
+ * by its two longest dimensions, not more than half. */
+static int64_t turn_size(const hlo_inst *seed)
+{
+    int64_t longest = 1, next = 1;
+
+    if (is_told(seed->parent))
+        return large_size(seed->parent);
+    for (int i = 0; i < seed->shape->rank; i++) {
+        int64_t d = seed->shape->dim[i];
+
+        next = SD_MAX(next, SD_MIN(longest, d));
+        longest = SD_MAX(longest, d);
+    }
+    if (longest * next < LARGE)
+        return TURN;
+    return SD_MIN(TURN, longest * next / 2);
 }
 
 static size_t bytes_of(const hlo_inst *in)
@@ -261,15 +282,15 @@ static void weigh(slice_group *g, int axis, choice *c)
         if (is_kept(g, x) && !leaves(g, x))
             c->saved += bytes_of(x->in);
     }
-    rows = SD_MAX((double)cached(g->c) / (double)SD_MAX(c->row, 1),
-                  least_rows(c, g->extent));
+    rows = (double)turn_size(g->seed) / (double)SD_MAX(c->row, 1);
+    rows = SD_MAX(rows, least_rows(c, g->extent));
     c->rows = SD_MIN((int64_t)SD_MIN(rows, 1e9), g->extent / 2);
     c->rows = SD_MAX(c->rows, 1);
 }
 
 static bool is_worth(const choice *c, const slice_group *g, bool inside)
 {
-    int64_t turn = c->row * c->rows, slice = cached(g->c);
+    int64_t turn = c->row * c->rows, slice = large_size(g->c);
     size_t most = sizeof(float) * (size_t)slice;
 
     if (is_told(g->c))
@@ -623,14 +644,14 @@ static bool is_computed(const hlo_inst *in)
 }
 
 /* A large product of small arrays, or a large operand of a product. */
-static bool is_seed(const hlo_inst *in)
+static bool is_seed(const hlo_inst *in, bool inside)
 {
     int64_t n, around = 0;
 
     if (!sd_shape_is_array(in->shape))
         return false;
     n = sd_shape_count(in->shape);
-    if (n < cached(in->parent))
+    if (n < large_size(in->parent) || (inside && n <= turn_size(in)))
         return false;
     if (in->op == HLO_DOT)
         return is_told(in->parent) || n > sd_shape_count(in->arg[0]->shape) +
@@ -682,7 +703,7 @@ static bool slice_comp(sd_arena *a, hlo_comp *c, bool inside, work_list *work)
     while (more) {
         more = false;
         hlo_for_each_inst(in, c) {
-            if (ntried > MOST_TRIED || !is_seed(in) ||
+            if (ntried > MOST_TRIED || !is_seed(in, inside) ||
                 sd_map_has(tried, (uint64_t)in->id))
                 continue;
             ntried++;

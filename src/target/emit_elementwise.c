@@ -147,7 +147,8 @@ static LLVMValueRef call_range(emit *e, bool max, LLVMValueRef x,
     return LLVMBuildCall2(e->b, ft, fn, a, (unsigned)n, "");
 }
 
-/* Up to four elements, the rest zero. */
+/* Up to four elements, the rest whatever is there: zeros would be put there,
+ * by an instruction for each operand. */
 static LLVMValueRef of_four(emit *e, LLVMValueRef x)
 {
     int w = emit_width(x), lane[4] = {0, 1, 2, 2};
@@ -156,9 +157,9 @@ static LLVMValueRef of_four(emit *e, LLVMValueRef x)
         return x;
     if (w == 1)
         return LLVMBuildInsertElement(
-            e->b, LLVMConstNull(emit_widen(LLVMTypeOf(x), 4)), x,
+            e->b, LLVMGetPoison(emit_widen(LLVMTypeOf(x), 4)), x,
             LLVMConstInt(e->i32, 0, 0), "");
-    return emit_shuffle(e, x, LLVMConstNull(LLVMTypeOf(x)), lane, 4);
+    return emit_shuffle(e, x, NULL, lane, 4);
 }
 
 /* AVX-512 has an instruction that orders zeros and drops NaNs: with the NaNs

@@ -42,7 +42,7 @@ enum {
 
 typedef struct {
     int rounds;
-    int8_t pass[14]; /* P_x + 1; 0 ends */
+    int8_t pass[16]; /* P_x + 1; 0 ends */
 } group;
 
 /* Each group says what its passes need of those before, and what holds once it
@@ -64,12 +64,13 @@ static const group groups[] = {
      * made of others: map, norms, random numbers, Fourier transforms,
      * factorizations, topk, select-and-scatter.  lower_distribution makes
      * rng-bit-generators, which lower_rng takes; what lower_linalg makes no
-     * calls of is left to lower_qr, lower_cholesky and lower_solve. */
+     * calls of is left to lower_qr, lower_cholesky and lower_solve; lower_pick
+     * knows combiners as JAX writes them. */
     {1,
      {RUN(lower_algorithm), RUN(lower_map), RUN(lower_norms),
       RUN(lower_distribution), RUN(lower_rng), RUN(lower_stochastic),
       RUN(lower_fft), RUN(lower_linalg), RUN(lower_qr), RUN(lower_cholesky),
-      RUN(lower_solve), RUN(lower_topk), RUN(lower_window)}},
+      RUN(lower_solve), RUN(lower_topk), RUN(lower_window), RUN(lower_pick)}},
     /* Needs nothing, and leaves less to be done; makes none of what is gone. */
     {8,
      {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_while),

@@ -153,3 +153,23 @@ def test_complex_infinities_are_numpy_s(python, device):
             ["[inf] [inf+0.j]"])
     assert python(SPECIAL, env={"SUNDOG_DEVICE": device}).splitlines() == (
         once * 2)
+
+
+PICKING = """
+import numpy as np, jax, jax.numpy as jnp
+r = np.random.default_rng(0)
+for t in "float32", "float16", "bfloat16":
+    for shape, axis in ((50, 64), 1), ((7, 1000), 1), ((1000, 7), 0), ((99999,), 0):
+        for some in 0, .02, .3, 1:
+            x = r.integers(-9, 9, shape).astype(np.float32)
+            x[r.random(shape) < some] = np.nan
+            for f in "argmin", "argmax":
+                y = jax.jit(lambda x: getattr(jnp, f)(x, axis))(jnp.asarray(x, t))
+                z = getattr(np, f)(x, axis)
+                assert (np.asarray(y) == z).all(), (t, shape, axis, some, f)
+"""
+
+
+@DEVICES
+def test_the_first_of_several_nans_is_picked(python, device):
+    assert python(PICKING, env={"SUNDOG_DEVICE": device}) == ""

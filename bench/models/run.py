@@ -114,7 +114,8 @@ def measure(row, a, folder):
             raw[p.which].update(p("memory"), **p("curve", a.curve))
     x, y = (np.array(raw[w]["curve"]) for w in ("xpu", "cpu"))
     if x.size:
-        wrong = float(np.max([wrong, np.max(np.abs(x - y) / np.abs(y))]))
+        least = np.maximum(np.abs(y), 1e-4 * np.abs(y[0]))
+        wrong = float(np.max([wrong, np.max(np.abs(x - y) / least)]))
     return dict(name=row.name, off=wrong, tol=row.tol, **raw)
 
 

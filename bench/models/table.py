@@ -1,8 +1,9 @@
 """Which models are timed: one row registers one.
 
 tol: largest difference from JAX's CPU, of the largest magnitude; of a training
-step, of each loss of the curve.  Where it is a bf16 model's, JAX's CPU rounds
-after other operations.
+step, of each loss of the curve, or of a ten-thousandth of the first loss where
+a loss is less: it is the difference of numbers that are no smaller.  Where it is
+a bf16 model's, JAX's CPU rounds after other operations.
 """
 import dataclasses
 from typing import Callable
@@ -40,7 +41,9 @@ ROWS = [
     Row("resnet50", resnet.infer, 1e-4),
     Row("resnet50 train", resnet.train, 1e-3),
     Row("vit", vit.infer, 1e-4),
-    Row("t5 train", t5.train, 1e-3),
+    # JAX's CPU parts from itself by 3e-2 when weights move by half a unit of
+    # the last place: Adam makes whole steps of gradients that are nearly zero
+    Row("t5 train", t5.train, 5e-2),
     Row("lstm train", lstm.train, 1e-3),
     Row("keras cnn train", keras_cnn.train, 1e-3, own=True),
     Row("sd v1.4 128", lambda: sd.infer(128), 1e-4),

@@ -347,7 +347,7 @@ typedef struct {
     LLVMTypeRef part, vec;
     LLVMValueRef *acc;      /* [row * vectors + vector], stack slots */
     LLVMValueRef *start;    /* [vector], what they begin with: flipped x; or
-                         NULL: zero */
+                      NULL: zero */
     LLVMValueRef x, y, sum; /* where the tile's operands and sums begin */
 } registers;
 

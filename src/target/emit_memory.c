@@ -405,6 +405,19 @@ static LLVMValueRef any_lane(emit *e, LLVMValueRef mask)
                           1);
 }
 
+/* What is guarded may lie far outside, as the part of a roll that wraps around
+ * does in all rows but one: u[i + 1 - n].  A vector none of whose lanes is
+ * allowed would change nothing there, but a processor takes 100 ns and more to
+ * find that out of a page that does not exist; such vectors go to the start. */
+static void stay_inside(emit *e, place *a)
+{
+    int64_t start = a->access == EMIT_REVERSED ? a->w - 1 : 0;
+
+    if (a->access == EMIT_CONTIGUOUS || a->access == EMIT_REVERSED)
+        a->at = emit_select(e, any_lane(e, a->mask), a->at,
+                            emit_int_like(a->at, start));
+}
+
 /* Where an access goes and under which mask. */
 static void locate(emit *e, const plan_node *n, int copy, uint64_t varies,
                    place *a)
@@ -422,6 +435,8 @@ static void locate(emit *e, const plan_node *n, int copy, uint64_t varies,
     a->at = emit_expr(e, n->off, copy, vec);
     a->mask = emit_and(e, emit_guards(e, n->guard, n->nguard, copy, true),
                        emit_mask(e, varies, copy));
+    if (!e->gpu && n->nguard && a->mask)
+        stay_inside(e, a);
     if (a->access != EMIT_UNIFORM && a->mask)
         a->mask = emit_splat(e, a->mask, a->w);
 }

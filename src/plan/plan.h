@@ -422,6 +422,15 @@ static inline bool plan_is_sum(const plan_node *n)
 {
     return n->kind == PN_REDUCE || n->kind == PN_CONTRACT;
 }
+static inline bool plan_is_write(const plan_node *n) /* to memory */
+{
+    return n->kind == PN_STORE || n->kind == PN_SCATTER;
+}
+/* Nodes for whose sake a stage's loops run. */
+static inline bool plan_is_sink(const plan_node *n)
+{
+    return plan_is_write(n) || plan_is_sum(n);
+}
 
 /* ---- ask about expressions (plan_expr.c): for emitters ---- */
 

@@ -219,11 +219,6 @@ typedef struct {
     sd_vec(plan_pass) pass;
 } passes;
 
-static bool is_sink(const plan_node *n)
-{
-    return n->kind == PN_STORE || n->kind == PN_SCATTER || plan_is_sum(n);
-}
-
 /* A sum whose order shows in its result is eight sums side by side, on every
  * device the same.  A maximum, say, has no such order: the host reads its rows
  * one after the other, as they lie in memory, which is quicker. */
@@ -267,7 +262,8 @@ static void mark_needs(passes *c, int at)
         if (parks(c, p, n))
             n->pass = at;
         p->needs[i] = p->needs[i] || n->pass == at;
-        if (!p->needs[i] || (n->pass != at && (is_sink(n) || n->pass >= 0)))
+        if (!p->needs[i] ||
+            (n->pass != at && (plan_is_sink(n) || n->pass >= 0)))
             continue;
         for (int j = 0; j < n->narg; j++)
             if (n->kind != PN_REDUCE || j < n->nout)
@@ -358,7 +354,7 @@ static bool take_sinks(passes *c, int at)
         plan_node *n = c->k->node[i];
         int lanes = plan_is_sum(n) ? lanes_of(c, n) : p->lanes;
 
-        if (!is_sink(n) || n->stage != p->stage || n->pass >= 0)
+        if (!plan_is_sink(n) || n->stage != p->stage || n->pass >= 0)
             continue;
         if (!p->lanes)
             p->lanes = lanes;

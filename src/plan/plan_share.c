@@ -58,8 +58,7 @@ static bool can_overwrite(const plan_kernel *k, int in, int out, bool *needs)
         if (k->axis[i].place == PLAN_LANE)
             lane = 1ull << i;
     for (int i = 0; i < k->nnode; i++)
-        if (k->node[i]->slot == out &&
-            (k->node[i]->kind == PN_STORE || k->node[i]->kind == PN_SCATTER)) {
+        if (k->node[i]->slot == out && plan_is_write(k->node[i])) {
             if (store || k->node[i]->kind == PN_SCATTER || k->node[i]->nguard)
                 return false;
             store = k->node[i];
@@ -80,8 +79,7 @@ static bool can_overwrite(const plan_kernel *k, int in, int out, bool *needs)
             needs[n->id] |= place_needs(n->guard[j].e, needs);
         for (int j = 0; j < n->narg; j++) /* a REDUCE has been done before */
             needs[n->id] |= !plan_is_sum(n->arg[j]) && needs[n->arg[j]->id];
-        if (needs[n->id] && n != store &&
-            (n->kind == PN_STORE || plan_is_sum(n) || n->kind == PN_SCATTER) &&
+        if (needs[n->id] && n != store && plan_is_sink(n) &&
             (n->stage > store->stage ||
              (n->stage == store->stage && n->id > store->id &&
               !needs[store->id]))) /* else it has been read by then */

@@ -2,11 +2,6 @@
  * are given stages, and the figures are counted. */
 #include "plan_room.h"
 
-static bool writes(const plan_node *n) /* to memory */
-{
-    return n->kind == PN_STORE || n->kind == PN_SCATTER;
-}
-
 /* ---- dead nodes ---- */
 
 static void mark(plan_node *n);
@@ -38,7 +33,7 @@ static void drop_dead(plan_lowering *lw)
     int n = 0;
 
     for (int i = 0; i < lw->node.n; i++)
-        if (writes(lw->node.at[i]))
+        if (plan_is_write(lw->node.at[i]))
             mark(lw->node.at[i]);
     for (int i = 0; i < lw->node.n; i++) {
         plan_node *p = lw->node.at[i];
@@ -84,11 +79,6 @@ static int level_of(const plan_node *n)
     return l;
 }
 
-static bool is_sink(const plan_node *n)
-{
-    return writes(n) || plan_is_sum(n);
-}
-
 static uint64_t inner_of(const plan_lowering *lw, const plan_node *n)
 {
     return (n->varies | n->over) & ~lw->outer;
@@ -112,7 +102,7 @@ static void make_stages(plan_lowering *lw)
             uint64_t in = inner_of(lw, k->node[i]);
             int s = first;
 
-            if (level[i] != l || !is_sink(k->node[i]))
+            if (level[i] != l || !plan_is_sink(k->node[i]))
                 continue;
             while (s < stage.n && stage.at[s].axes != in)
                 s++;
@@ -122,7 +112,7 @@ static void make_stages(plan_lowering *lw)
             k->node[i]->stage = s;
         }
     for (int i = 0; i < k->nnode; i++)
-        if (!is_sink(k->node[i]))
+        if (!plan_is_sink(k->node[i]))
             k->node[i]->stage = level_of(k->node[i]);
     k->stage = stage.at;
     k->nstage = stage.n;
@@ -166,7 +156,7 @@ static void count(plan_lowering *lw)
         const plan_node *n = k->node[i];
 
         k->flops += node_cost(n) * plan_points(k, n->varies | n->over);
-        if (n->kind == PN_LOAD || writes(n))
+        if (n->kind == PN_LOAD || plan_is_write(n))
             moved[n->slot] = SD_MIN(moved[n->slot] + plan_points(k, n->varies),
                                     (double)k->slot[n->slot].count);
     }

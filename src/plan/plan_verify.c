@@ -28,7 +28,6 @@ static sd_status check_expr(const plan_kernel *k, const plan_node *n,
 static sd_status check_node(const plan_kernel *k, const plan_node *n)
 {
     uint64_t outer = (1ull << k->nouter) - 1;
-    bool sink = n->kind == PN_STORE || n->kind == PN_SCATTER;
     sd_status st;
 
     for (int i = 0; i < n->narg; i++)
@@ -39,7 +38,7 @@ static sd_status check_node(const plan_kernel *k, const plan_node *n)
             return st;
     if (n->off && (st = check_expr(k, n, n->off)))
         return st;
-    if ((n->kind == PN_LOAD || sink) &&
+    if ((n->kind == PN_LOAD || plan_is_write(n)) &&
         (n->slot < 0 || n->slot >= k->nslot || !n->off))
         return bad(k, n, "no such slot, or no place in it");
     if (n->kind == PN_LOAD && n->nguard == 0 &&
@@ -51,7 +50,7 @@ static sd_status check_node(const plan_kernel *k, const plan_node *n)
         return bad(k, n, "a product of other types, or over nothing");
     if (n->stage < 0 || n->stage > k->nstage)
         return bad(k, n, "no such stage");
-    if (plan_is_sum(n) || sink) {
+    if (plan_is_sink(n)) {
         if (n->stage >= k->nstage ||
             k->stage[n->stage].axes != ((n->varies | n->over) & ~outer))
             return bad(k, n, "not the axes of its stage");
@@ -124,7 +123,7 @@ static sd_status check_pass(const plan_kernel *k, const plan_pass *p)
  * that read it.  A CONTRACT in blocks has none. */
 static sd_status check_writer(const plan_kernel *k, const plan_node *n)
 {
-    bool sink = n->kind == PN_STORE || n->kind == PN_SCATTER || plan_is_sum(n);
+    bool sink = plan_is_sink(n);
     bool blocks = k->blocks && n == k->blocks->node;
 
     if (n->pass >= k->npass ||

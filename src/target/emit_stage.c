@@ -13,11 +13,6 @@ typedef struct {
 
 static void loops(pass *p, int i);
 
-static bool is_sink(const plan_node *n)
-{
-    return n->kind == PN_STORE || n->kind == PN_SCATTER || plan_is_sum(n);
-}
-
 /* ---- the innermost code ---- */
 
 /* The axes on which what n does varies: a store into a column varies on its
@@ -28,7 +23,7 @@ static uint64_t all_vary(const plan_node *n)
 
     if (n->off)
         v |= n->off->varies;
-    if (n->kind == PN_STORE || n->kind == PN_SCATTER)
+    if (plan_is_write(n))
         v |= n->arg[0]->varies;
     if (plan_is_sum(n))
         v |= n->over;
@@ -60,14 +55,14 @@ static void innermost(pass *p)
         uint64_t varies = all_vary(n);
         bool parks = n->parked && n->pass == e->pass;
 
-        if (!p->plan->needs[i] || (is_sink(n) && n->pass != e->pass))
+        if (!p->plan->needs[i] || (plan_is_sink(n) && n->pass != e->pass))
             continue;
         for (int c = 0; c < e->ncopy; c++) {
-            if (!is_sink(n) && emit_is_copy(e, c, n->varies)) {
+            if (!plan_is_sink(n) && emit_is_copy(e, c, n->varies)) {
                 emit_node_value(e, n, c);
                 if (parks)
                     emit_park_write(e, n, c);
-            } else if (is_sink(n) && emit_is_copy(e, c, varies)) {
+            } else if (plan_is_sink(n) && emit_is_copy(e, c, varies)) {
                 emit_sink(p, n, c);
             }
         }

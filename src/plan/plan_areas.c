@@ -24,17 +24,17 @@ static void find_needs(const plan_kernel *k, uint64_t lane, uint64_t *need)
     }
 }
 
-static size_t whole_lines(size_t bytes)
+size_t plan_whole_lines(size_t bytes)
 {
-    return (bytes + 63) & ~(size_t)63;
+    return (size_t)plan_round_up((int64_t)bytes, 64);
 }
 
 static size_t park_bytes(const plan_kernel *k, const plan_node *n)
 {
     uint64_t inner = n->varies >> k->nouter << k->nouter;
 
-    return whole_lines((size_t)plan_points(k, inner) *
-                       sd_dtype_bytes(n->dtype));
+    return plan_whole_lines((size_t)plan_points(k, inner) *
+                            sd_dtype_bytes(n->dtype));
 }
 
 bool plan_is_rounding(const plan_node *n)

@@ -18,16 +18,6 @@ enum {
     TILE_WORK = 1 << 19 /* multiplications that are worth a tile of their own */
 };
 
-static int64_t round_up(int64_t n, int64_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
-static size_t round_bytes(size_t n)
-{
-    return (n + 63) & ~(size_t)63;
-}
-
 /* ---- the order of the sum ---- */
 
 /* One chain of up to LONGEST terms, else of CHAIN: sums round less than in one
@@ -271,12 +261,12 @@ static void cut_evenly(plan_axis *x, int64_t most, int64_t each, int64_t unit)
     int64_t n = (x->extent + most - 1) / most, best = most, least = INT64_MAX;
 
     if (each == 1) {
-        plan_cut_axis(x, round_up((x->extent + n - 1) / n, unit));
+        plan_cut_axis(x, plan_round_up((x->extent + n - 1) / n, unit));
         return;
     }
     for (int64_t t = most; t >= (x->extent + n - 1) / n; t--) {
-        int64_t cost = x->extent / t * round_up(t * each, unit) +
-                       round_up(x->extent % t * each, unit);
+        int64_t cost = x->extent / t * plan_round_up(t * each, unit) +
+                       plan_round_up(x->extent % t * each, unit);
 
         if (cost < least) {
             least = cost;
@@ -323,21 +313,23 @@ static size_t lay_out_stage(const plan_kernel *k, plan_blocks *b, int64_t mt,
                             int64_t nt)
 {
     int64_t w = k->lanes, depth = plan_engine_table[b->engine].depth;
-    int64_t words = (b->kt + depth - 1) / depth, along = round_up(words, w) + w;
+    int64_t words = (b->kt + depth - 1) / depth,
+            along = plan_round_up(words, w) + w;
     int64_t x = 0, y;
 
     b->x_row = b->x_m * depth;
     b->y_row = along * depth;
     y = nt * b->y_row;
     if (!(b->node->over >> b->x_along & 1)) {
-        b->x_row = round_up(mt, w) + w;
+        b->x_row = plan_round_up(mt, w) + w;
         x = words * depth * b->x_row;
     }
     if (!(b->node->over >> b->y_along & 1)) {
         b->y_row = nt + w;
         y = (words + 1) * depth * b->y_row; /* zeros after the last of k */
     }
-    return round_bytes((size_t)(SD_MAX(x, y) + w) * sd_dtype_bytes(b->part));
+    return plan_whole_lines((size_t)(SD_MAX(x, y) + w) *
+                            sd_dtype_bytes(b->part));
 }
 
 /* Rows of x and of the sums do not lie powers of two apart: a register tile
@@ -351,21 +343,23 @@ static void lay_out(plan_kernel *k, plan_blocks *b)
     bool rows = b->n_in && b->engine == PLAN_ENGINE_FMA;
     size_t each = sd_dtype_bytes(b->node->dtype);
     int64_t w = k->lanes, wide = b->vectors * w;
-    int64_t mt = round_up(k->axis[b->m].tile * points(k, b->m_in), b->rows);
-    int64_t nt = round_up(k->axis[b->n].tile * points(k, b->n_in), wide), x, y;
+    int64_t mt =
+        plan_round_up(k->axis[b->m].tile * points(k, b->m_in), b->rows);
+    int64_t nt = plan_round_up(k->axis[b->n].tile * points(k, b->n_in), wide),
+            x, y;
     bool by_rows = b->node->over >> b->x_along & 1;
 
-    b->x_m = by_rows ? round_up(kt, w) + w : 1;
-    b->x_k = by_rows ? 1 : round_up(mt, w) + w;
+    b->x_m = by_rows ? plan_round_up(kt, w) + w : 1;
+    b->x_k = by_rows ? 1 : plan_round_up(mt, w) + w;
     b->y_k = rows ? nt + w : wide;
     b->y_panel = rows ? wide : kt * wide + w;
     b->sum_m = nt + w;
     x = by_rows ? mt * b->x_m : kt * b->x_k;
     b->x_at = 0;
-    b->y_at = round_bytes((size_t)x * each);
+    b->y_at = plan_whole_lines((size_t)x * each);
     y = rows ? kt * b->y_k : nt / wide * b->y_panel;
-    b->sum_at = b->y_at + round_bytes((size_t)(y + w * b->y_k) * each);
-    b->stage_at = b->sum_at + round_bytes((size_t)(mt * b->sum_m) * each);
+    b->sum_at = b->y_at + plan_whole_lines((size_t)(y + w * b->y_k) * each);
+    b->stage_at = b->sum_at + plan_whole_lines((size_t)(mt * b->sum_m) * each);
     k->local_bytes = b->stage_at;
     if (depth > 1)
         k->local_bytes += lay_out_stage(k, b, mt, nt);

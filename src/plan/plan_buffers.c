@@ -379,11 +379,6 @@ static int by_room(const void *a, const void *b)
     return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
 }
 
-static uint64_t rounded(uint64_t n)
-{
-    return (n + 63) & ~(uint64_t)63;
-}
-
 /* Lives are in order and apart: plan_share saw to it. */
 static bool live_together(const storage *x, const storage *y)
 {
@@ -427,12 +422,12 @@ static bool put_into(plan_mem *pm, place *p, storage *s)
             continue;
         if (at + s->bytes <= o->slice.offset)
             break;
-        at = rounded(o->slice.offset + o->bytes);
+        at = plan_whole_lines(o->slice.offset + o->bytes);
     }
     if (at > p->room - s->bytes)
         return false;
     s->slice = (thunk_slice){p->buffer, at, s->bytes};
-    p->end = SD_MAX(p->end, rounded(at + s->bytes));
+    p->end = SD_MAX(p->end, plan_whole_lines(at + s->bytes));
     sd_push(pm->a, &p->in);
     for (; k > 0 && p->in.at[k - 1]->slice.offset > at; k--)
         p->in.at[k] = p->in.at[k - 1];

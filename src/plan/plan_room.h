@@ -216,6 +216,8 @@ void plan_unroll_rows(plan_kernel *k, int lane);
 /* An axis in tiles of at most so many positions. */
 void plan_cut_axis(plan_axis *x, int64_t tile);
 int64_t plan_round_up(int64_t n, int64_t to);
+/* Of a cache: where buffers and areas begin. */
+size_t plan_whole_lines(size_t bytes);
 /* Parks what is dear to compute again, in at most `limit` bytes beside what
  * joins take. */
 void plan_park(plan_kernel *k, int lane, size_t limit, bool host);

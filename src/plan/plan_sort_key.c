@@ -221,7 +221,7 @@ static size_t take(size_t *at, int64_t n, size_t each)
 {
     size_t here = *at;
 
-    *at += ((size_t)n * each + 63) & ~(size_t)63;
+    *at += plan_whole_lines((size_t)n * each);
     return here;
 }
 
@@ -256,6 +256,6 @@ size_t plan_sort_bytes(const plan_sort *s, bool host)
     }
     for (int i = 0; i < s->nop; i++)
         each += sd_dtype_bytes(s->type[i]);
-    return (((size_t)s->n * each + 63) & ~(size_t)63) *
+    return plan_whole_lines((size_t)s->n * each) *
            (plan_sort_is_full(s) ? 1 : 2);
 }

@@ -75,8 +75,8 @@ typedef struct {
      * device's, in the order of launches, done on return.  Left out: memcpy. */
     sd_status (*peek)(xpu_device *d, void *to, const void *from, size_t bytes);
     /* Marks: docs/adr/0020.  All or none, but send and help; none, which record
-     * tells (NULL): what is put into a queue has run when the call returns.  COMPUTE by its owner, the rest, query and
-     * forget by any thread.
+     * tells (NULL): what is put into a queue has run when the call returns.
+     * COMPUTE by its owner, the rest, query and forget by any thread.
      * record: *out, a reference, is where q stands now.  fn(ctx, st) is called
      * once when it is reached, perhaps before record returns, on a thread of the
      * driver's: it may hand over, and nothing else.  Never after an error.

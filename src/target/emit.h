@@ -126,6 +126,8 @@ int emit_width(LLVMValueRef v);
 LLVMValueRef emit_splat(emit *e, LLVMValueRef v, int w); /* vectors stay */
 LLVMValueRef emit_i64(emit *e, int64_t v);
 LLVMValueRef emit_si(emit *e, int64_t v);       /* of type si */
+/* x * by + y */
+LLVMValueRef emit_mad(emit *e, LLVMValueRef x, int64_t by, LLVMValueRef y);
 LLVMValueRef emit_int_like(LLVMValueRef like, int64_t v);
 LLVMValueRef emit_fp_like(LLVMValueRef like, double v);
 LLVMValueRef emit_bool(emit *e, bool v);

@@ -29,13 +29,6 @@ static LLVMValueRef sub(emit *e, LLVMValueRef x, LLVMValueRef y)
     return LLVMBuildNSWSub(e->b, x, y, "");
 }
 
-/* x * by + y */
-static LLVMValueRef mad(emit *e, LLVMValueRef x, int64_t by, LLVMValueRef y)
-{
-    return LLVMBuildNSWAdd(e->b, LLVMBuildNSWMul(e->b, x, emit_si(e, by), ""),
-                           y, "");
-}
-
 /* Where `axis` and those of `in` stand, from `from` on, as one number. */
 static LLVMValueRef local(emit *e, int axis, uint64_t in, LLVMValueRef from,
                           int copy)
@@ -44,8 +37,8 @@ static LLVMValueRef local(emit *e, int axis, uint64_t in, LLVMValueRef from,
 
     for (int a = axis + 1; a < e->k->naxis; a++)
         if (in >> a & 1)
-            at = mad(e, at, e->k->axis[a].extent,
-                     emit_position(e, a, copy, false));
+            at = emit_mad(e, at, e->k->axis[a].extent,
+                          emit_position(e, a, copy, false));
     return at;
 }
 
@@ -94,11 +87,12 @@ static void put_x(emit *e, void *ctx)
 
     if (!by_words(t))
         put(e, t, b->x, b->x_at,
-            mad(e, m, b->x_m, mad(e, k, b->x_k, emit_si(e, 0))));
+            emit_mad(e, m, b->x_m,
+                     LLVMBuildNSWMul(e->b, k, emit_si(e, b->x_k), "")));
     else if (b->node->over >> b->x_along & 1)
-        put(e, t, b->x, b->x_at, mad(e, m, b->x_row, k));
+        put(e, t, b->x, b->x_at, emit_mad(e, m, b->x_row, k));
     else
-        put(e, t, b->x, b->stage_at, mad(e, k, b->x_row, m));
+        put(e, t, b->x, b->stage_at, emit_mad(e, k, b->x_row, m));
 }
 
 /* The place in y's panels of row k and column n. */
@@ -109,7 +103,7 @@ static LLVMValueRef place_y(emit *e, const plan_blocks *b, LLVMValueRef k,
     LLVMValueRef panel = LLVMBuildUDiv(e->b, n, wide, "");
 
     n = LLVMBuildURem(e->b, n, wide, "");
-    return mad(e, panel, b->y_panel, mad(e, k, b->y_k, n));
+    return emit_mad(e, panel, b->y_panel, emit_mad(e, k, b->y_k, n));
 }
 
 static void put_y(emit *e, void *ctx)
@@ -121,9 +115,9 @@ static void put_y(emit *e, void *ctx)
     if (!by_words(t))
         put(e, t, b->y, b->y_at, place_y(e, b, k, n));
     else if (b->y_along == t->lane)
-        put(e, t, b->y, b->stage_at, mad(e, k, b->y_row, n));
+        put(e, t, b->y, b->stage_at, emit_mad(e, k, b->y_row, n));
     else
-        put(e, t, b->y, b->stage_at, mad(e, n, b->y_row, k));
+        put(e, t, b->y, b->stage_at, emit_mad(e, n, b->y_row, k));
 }
 
 /* Blocks of half the size change places, and so on down. */
@@ -296,8 +290,8 @@ static void pad_words(block *t)
         LLVMValueRef k = LLVMBuildNSWAdd(e->b, t->depth, emit_si(e, i), "");
 
         emit_mem_write(e, b->part, area(e, b->stage_at),
-                       along_n ? mad(e, k, b->y_row, n.at)
-                               : mad(e, n.at, b->y_row, k),
+                       along_n ? emit_mad(e, k, b->y_row, n.at)
+                               : emit_mad(e, n.at, b->y_row, k),
                        zero);
     }
     emit_loop_close(e, &n);
@@ -346,8 +340,7 @@ typedef struct {
     block *t;
     LLVMTypeRef part, vec;
     LLVMValueRef *acc;      /* [row * vectors + vector], stack slots */
-    LLVMValueRef *start;    /* [vector], what they begin with: flipped x; or
-                      NULL: zero */
+    LLVMValueRef *start;    /* [vector], what they begin with; NULL: zero */
     LLVMValueRef x, y, sum; /* where the tile's operands and sums begin */
 } registers;
 
@@ -516,7 +509,7 @@ static void multiply(block *t)
     emit_loop_open(e, &m, emit_si(e, 0), t->rows, b->rows);
     off = LLVMBuildNSWMul(e->b, m.at, emit_si(e, b->x_m), "");
     r.x = LLVMBuildGEP2(e->b, r.part, area(e, b->x_at), &off, 1, "");
-    off = mad(e, m.at, b->sum_m, n.at);
+    off = emit_mad(e, m.at, b->sum_m, n.at);
     r.sum = LLVMBuildGEP2(e->b, r.part, area(e, b->sum_at), &off, 1, "");
     start(&r);
     emit_loop_open(e, &k, emit_si(e, 0), t->words, 1);
@@ -613,6 +606,6 @@ emit_value emit_block_sum(emit *e, const plan_node *n, int copy)
     const plan_blocks *b = e->k->blocks;
     LLVMValueRef at = local(e, b->n, b->n_in, e->block_n, copy);
 
-    at = mad(e, local(e, b->m, b->m_in, e->block_m, copy), b->sum_m, at);
+    at = emit_mad(e, local(e, b->m, b->m_in, e->block_m, copy), b->sum_m, at);
     return emit_mem_read(e, n->dtype, area(e, b->sum_at), at, e->w);
 }

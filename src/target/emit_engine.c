@@ -52,12 +52,6 @@ LLVMValueRef emit_engine_add(emit *e, LLVMValueRef acc, LLVMValueRef x,
 
 /* ---- words ---- */
 
-static LLVMValueRef mad(emit *e, LLVMValueRef x, int64_t by, LLVMValueRef y)
-{
-    return LLVMBuildNSWAdd(e->b, LLVMBuildNSWMul(e->b, x, emit_si(e, by), ""),
-                           y, "");
-}
-
 static LLVMValueRef plus(emit *e, LLVMValueRef x, int64_t y)
 {
     return LLVMBuildNSWAdd(e->b, x, emit_si(e, y), "");
@@ -71,7 +65,7 @@ static LLVMValueRef word_place(emit *e, const emit_words *w, LLVMValueRef k,
     LLVMValueRef panel = LLVMBuildUDiv(e->b, n, wide, "");
 
     n = LLVMBuildURem(e->b, n, wide, "");
-    return mad(e, panel, w->panel, mad(e, k, w->k, n));
+    return emit_mad(e, panel, w->panel, emit_mad(e, k, w->k, n));
 }
 
 static void put_words(emit *e, const emit_words *w, LLVMValueRef k,
@@ -92,10 +86,10 @@ void emit_engine_weave(emit *e, const emit_words *w)
     emit_loop_open(e, &k, emit_si(e, 0), w->words, 1);
     emit_loop_open(e, &n, emit_si(e, 0), w->columns, e->w);
     for (int i = 0; i < depth; i++) {
-        at = plus(e, mad(e, k.at, depth, emit_si(e, 0)), i);
-        row[i] =
-            emit_mem_read(e, b->part, w->from, mad(e, at, w->row, n.at), e->w)
-                .re;
+        at = emit_mad(e, k.at, depth, emit_si(e, i));
+        row[i] = emit_mem_read(e, b->part, w->from,
+                               emit_mad(e, at, w->row, n.at), e->w)
+                     .re;
     }
     put_words(e, w, k.at, n.at,
               as_type(e, emit_weave(e, row, depth), emit_widen(e->i32, e->w)));
@@ -113,7 +107,7 @@ void emit_engine_turn(emit *e, const emit_words *w)
     emit_loop_open(e, &k, emit_si(e, 0), w->words, e->w);
     for (int i = 0; i < e->w; i++)
         v[i] = emit_mem_read(e, SD_S32, w->from,
-                             mad(e, plus(e, n.at, i), row, k.at), e->w)
+                             emit_mad(e, plus(e, n.at, i), row, k.at), e->w)
                    .re;
     emit_turn(e, v, e->w);
     for (int i = 0; i < e->w; i++)

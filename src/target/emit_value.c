@@ -123,6 +123,12 @@ LLVMValueRef emit_si(emit *e, int64_t v)
     return LLVMConstInt(e->si, (uint64_t)v, 1);
 }
 
+LLVMValueRef emit_mad(emit *e, LLVMValueRef x, int64_t by, LLVMValueRef y)
+{
+    return LLVMBuildNSWAdd(e->b, LLVMBuildNSWMul(e->b, x, emit_si(e, by), ""),
+                           y, "");
+}
+
 LLVMValueRef emit_bool(emit *e, bool v)
 {
     return LLVMConstInt(e->i1, v, 0);

@@ -37,6 +37,7 @@ static void place(link *l, bool code)
     for (int i = 0; i < l->h->e_shnum; i++) {
         const Elf64_Shdr *s = &l->section[i];
         bool is_code = s->sh_flags & SHF_EXECINSTR;
+        size_t end = l->bytes;
 
         if (!is_loaded(s) || is_code != code || !s->sh_size)
             continue;
@@ -50,6 +51,7 @@ static void place(link *l, bool code)
         l->out = realloc(l->out, l->bytes);
         if (!l->out)
             die(l, "out of memory");
+        memset(l->out + end, 0, l->at[i] - end); /* builds are alike */
         memcpy(l->out + l->at[i], l->data + s->sh_offset, s->sh_size);
     }
 }

@@ -49,7 +49,7 @@ typedef struct {
 } device_desc;
 
 /* The described device of that name (rows of devices.def: host:v3, host:v4,
- * cl:cpu, cl:pvc, cl:dg2-g10), false when there is none. */
+ * cl:pvc, cuda:sm_90 ..), false when there is none. */
 bool device_desc_of_name(const char *name, device_desc *out);
 /* Mistakes of drivers: quirks.def. */
 typedef enum {

@@ -22,11 +22,16 @@
 #else
 #define DL_PIECE  DL_INLINE
 #define DL_GLOBAL __attribute__((address_space(1)))
+#ifdef __NVPTX__
+#define GROUP  ((int64_t)__nvvm_read_ptx_sreg_ntid_x())
+#define SYNC() __syncthreads()
+#else
 unsigned long dl_local_size(unsigned dim) __asm__("_Z14get_local_sizej");
 __attribute__((convergent)) void
 dl_barrier(unsigned flags) __asm__("_Z7barrierj");
-#define GROUP     ((int64_t)dl_local_size(0))
-#define SYNC()    dl_barrier(3)
+#define GROUP  ((int64_t)dl_local_size(0))
+#define SYNC() dl_barrier(3)
+#endif
 #endif
 
 #endif

@@ -36,9 +36,11 @@ static void mark_aliases(plan_kernel *k, const thunk_slice *arg)
                 k->slot[i].noalias = k->slot[j].noalias = false;
 }
 
+/* Letters, digits and `_`, no digit first: an identifier everywhere. */
 static const char *symbol_of(stepper *s, const char *name)
 {
-    char *base = sd_arena_str(s->pr->arena, name, strlen(name)), *sym = base;
+    const char *digit = *name >= '0' && *name <= '9' ? "_" : "";
+    char *base = sd_arena_fmt(s->pr->arena, "%s%s", digit, name), *sym = base;
 
     for (char *p = base; *p; p++)
         if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||

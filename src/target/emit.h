@@ -69,6 +69,23 @@ typedef struct {
 
 typedef struct emit_reduction emit_reduction;
 typedef struct emit emit;
+
+/* A GPU's ABI: what kernels for it look like beside the code of their bodies.
+ * A column of target_ops; emit_gpu.c writes down what all GPUs have. */
+typedef enum { EMIT_ITEM, /* the number of the work item in its group */
+               EMIT_GROUP /* the number of the group */ } emit_id;
+enum { EMIT_LOCAL = 1, EMIT_GLOBAL = 2 }; /* kinds of memory, as a mask */
+typedef struct {
+    unsigned kernel_cc;   /* calling convention of a kernel */
+    unsigned function_cc; /* of a function that a kernel calls */
+    size_t static_local;  /* more local memory is given by the launch; 0: none */
+    void (*mark)(emit *e); /* attributes and metadata of the kernel e->fn */
+    LLVMValueRef (*id)(emit *e, emit_id which); /* of i32 or of i64 */
+    /* All items of a group wait for each other, and see from then on what the
+     * others wrote to such memory. */
+    void (*barrier)(emit *e, unsigned memory);
+} emit_abi;
+
 struct emit {
     sd_arena *a;
     LLVMContextRef cx;
@@ -76,6 +93,7 @@ struct emit {
     LLVMBuilderRef b;
     const char *device;   /* its name, for messages */
     devlib_target devlib; /* whose device functions are called */
+    const emit_abi *abi;  /* of a GPU; NULL: the host */
     unsigned vector_bits; /* host: of a register */
     const plan_kernel *k;
     sd_status st;       /* the first thing that could not be done */
@@ -143,6 +161,8 @@ LLVMValueRef emit_shuffle(emit *e, LLVMValueRef x, LLVMValueRef y,
                           const int *lane, int n);
 void emit_return_to(emit *e, LLVMBasicBlockRef b); /* before a terminator */
 LLVMValueRef emit_alloca(emit *e, LLVMTypeRef t);
+/* Of fn, its parameter number `at` - 1, or its result. */
+void emit_attribute(emit *e, LLVMValueRef fn, unsigned at, const char *name);
 LLVMValueRef emit_select(emit *e, LLVMValueRef c, LLVMValueRef x,
                          LLVMValueRef y); /* widths are made equal */
 emit_value emit_select_value(emit *e, LLVMValueRef c, emit_value x,
@@ -202,8 +222,18 @@ void emit_lane_loops(emit *e, LLVMValueRef from, LLVMValueRef to, int copies,
 void emit_axis_open(emit *e, int a, emit_loop *l, LLVMValueRef from,
                     LLVMValueRef to, int64_t step);
 void emit_axis_close(emit *e, int a, emit_loop *l);
-void emit_barrier(emit *e);          /* for local memory */
-void emit_fence(emit *e, int flags); /* 1 local, 2 global memory */
+void emit_start_function(emit *e); /* the blocks that e->fn begins with */
+
+/* ---- emit_gpu.c ---- */
+
+void emit_begin_gpu(emit *e); /* the kernel's function, ids and slots */
+void emit_barrier(emit *e);   /* for local memory */
+void emit_fence(emit *e, unsigned memory); /* a barrier for such memory */
+/* The target's own function of that name: declared where it is not yet, with
+ * an attribute more than nounwind, and called. */
+LLVMValueRef emit_builtin(emit *e, const char *name, const char *attribute,
+                          LLVMTypeRef result, LLVMValueRef *arg, int narg);
+void emit_size_metadata(emit *e, const char *name, const int *size, int n);
 
 /* ---- emit_contract.c ---- */
 

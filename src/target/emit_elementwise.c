@@ -239,8 +239,7 @@ static LLVMValueRef do_power(elt *p, LLVMValueRef *x)
         return from_devlib(p, x);
     fn = emit_power_function(p->e, t, p->t);
     v = LLVMBuildCall2(p->b, LLVMFunctionType(t, arg, 2, 0), fn, x, 2, "");
-    if (p->e->gpu)
-        LLVMSetInstructionCallConv(v, LLVMSPIRFUNCCallConv);
+    LLVMSetInstructionCallConv(v, LLVMGetFunctionCallConv(fn));
     return wrapped(p, v);
 }
 

@@ -17,14 +17,6 @@ typedef struct {
 
 static void outer(nest *t, int i);
 
-static void add_attribute(emit *e, LLVMValueRef fn, unsigned at,
-                          const char *name)
-{
-    unsigned id = LLVMGetEnumAttributeKindForName(name, strlen(name));
-
-    LLVMAddAttributeAtIndex(fn, at, LLVMCreateEnumAttribute(e->cx, id, 0));
-}
-
 static LLVMValueRef min_of(emit *e, LLVMValueRef x, int64_t limit)
 {
     LLVMValueRef y = emit_int_like(x, limit);
@@ -326,58 +318,7 @@ static void number_copies(emit *e)
 
 /* ---- the function ---- */
 
-static LLVMValueRef builtin_id(emit *e, const char *name)
-{
-    LLVMTypeRef t = LLVMFunctionType(e->i64, &e->i32, 1, 0);
-    LLVMValueRef fn = LLVMGetNamedFunction(e->m, name), zero, v;
-
-    if (!fn) {
-        fn = LLVMAddFunction(e->m, name, t);
-        LLVMSetFunctionCallConv(fn, LLVMSPIRFUNCCallConv);
-        add_attribute(e, fn, LLVMAttributeFunctionIndex, "nounwind");
-        add_attribute(e, fn, LLVMAttributeFunctionIndex, "willreturn");
-    }
-    zero = LLVMConstInt(e->i32, 0, 0);
-    v = LLVMBuildCall2(e->b, t, fn, &zero, 1, "");
-    LLVMSetInstructionCallConv(v, LLVMSPIRFUNCCallConv);
-    return e->si == e->i64 ? v : LLVMBuildTrunc(e->b, v, e->si, "");
-}
-
-static LLVMValueRef local_array(emit *e, size_t bytes)
-{
-    LLVMTypeRef t = LLVMArrayType2(e->i8, bytes);
-    LLVMValueRef v = LLVMAddGlobalInAddressSpace(
-        e->m, t, sd_arena_fmt(e->a, "%s.local", e->k->name), e->local_as);
-
-    LLVMSetLinkage(v, LLVMInternalLinkage);
-    LLVMSetInitializer(v, LLVMGetUndef(t));
-    LLVMSetAlignment(v, 64);
-    return v;
-}
-
-void emit_barrier(emit *e)
-{
-    emit_fence(e, 1);
-}
-
-void emit_fence(emit *e, int flags)
-{
-    LLVMTypeRef t =
-        LLVMFunctionType(LLVMVoidTypeInContext(e->cx), &e->i32, 1, 0);
-    LLVMValueRef fn = LLVMGetNamedFunction(e->m, "_Z7barrierj"), v, local;
-
-    if (!fn) {
-        fn = LLVMAddFunction(e->m, "_Z7barrierj", t);
-        LLVMSetFunctionCallConv(fn, LLVMSPIRFUNCCallConv);
-        add_attribute(e, fn, LLVMAttributeFunctionIndex, "convergent");
-        add_attribute(e, fn, LLVMAttributeFunctionIndex, "nounwind");
-    }
-    local = LLVMConstInt(e->i32, (unsigned)flags, 0);
-    v = LLVMBuildCall2(e->b, t, fn, &local, 1, "");
-    LLVMSetInstructionCallConv(v, LLVMSPIRFUNCCallConv);
-}
-
-static void start_function(emit *e)
+void emit_start_function(emit *e)
 {
     LLVMBasicBlockRef start;
 
@@ -386,42 +327,6 @@ static void start_function(emit *e)
     LLVMPositionBuilderAtEnd(e->b, e->entry);
     LLVMBuildBr(e->b, start);
     LLVMPositionBuilderAtEnd(e->b, start);
-}
-
-static void size_metadata(emit *e, const char *name, int n, const int *size)
-{
-    LLVMMetadataRef at[3];
-
-    for (int i = 0; i < n; i++)
-        at[i] = LLVMValueAsMetadata(LLVMConstInt(e->i32, (unsigned)size[i], 0));
-    LLVMGlobalSetMetadata(
-        e->fn, LLVMGetMDKindIDInContext(e->cx, name, (unsigned)strlen(name)),
-        LLVMMDNodeInContext2(e->cx, at, (size_t)n));
-}
-
-static void begin_gpu(emit *e)
-{
-    LLVMTypeRef *t = sd_arena_array(e->a, LLVMTypeRef, e->k->nslot + 1);
-    int size[3] = {e->k->group, 1, 1};
-
-    for (int i = 0; i < e->k->nslot; i++)
-        t[i] = e->ptr;
-    e->fn = LLVMAddFunction(e->m, e->k->name,
-                            LLVMFunctionType(LLVMVoidTypeInContext(e->cx), t,
-                                             (unsigned)e->k->nslot, 0));
-    LLVMSetFunctionCallConv(e->fn, LLVMSPIRKERNELCallConv);
-    add_attribute(e, e->fn, LLVMAttributeFunctionIndex, "nounwind");
-    size_metadata(e, "reqd_work_group_size", 3, size);
-    if (e->k->subgroup)
-        size_metadata(e, "intel_reqd_sub_group_size", 1, &e->k->subgroup);
-    start_function(e);
-    e->lid = builtin_id(e, "_Z12get_local_idj");
-    e->first = builtin_id(e, "_Z12get_group_idj");
-    e->last = LLVMBuildAdd(e->b, e->first, emit_si(e, 1), "");
-    for (int i = 0; i < e->k->nslot; i++)
-        e->slot[i] = LLVMGetParam(e->fn, (unsigned)i);
-    if (e->k->local_bytes)
-        e->local = local_array(e, e->k->local_bytes);
 }
 
 /* One function: pointers that were noalias arguments of a body of its own
@@ -435,8 +340,8 @@ static void begin_host(emit *e)
     e->fn = LLVMAddFunction(
         e->m, e->k->name,
         LLVMFunctionType(LLVMVoidTypeInContext(e->cx), t, 4, 0));
-    add_attribute(e, e->fn, LLVMAttributeFunctionIndex, "nounwind");
-    start_function(e);
+    emit_attribute(e, e->fn, LLVMAttributeFunctionIndex, "nounwind");
+    emit_start_function(e);
     for (int i = 0; i < e->k->nslot; i++) {
         index = emit_i64(e, i);
         at = LLVMBuildGEP2(e->b, e->ptr, LLVMGetParam(e->fn, 0), &index, 1, "");
@@ -476,7 +381,7 @@ sd_status emit_kernel(emit *e, const plan_kernel *k)
         return sd_note(emit_whole_loop(e, k), "kernel %s", k->name);
     emit_init(e, k);
     if (e->gpu)
-        begin_gpu(e);
+        emit_begin_gpu(e);
     else
         begin_host(e);
     if (k->sort)

@@ -67,8 +67,8 @@ LLVMValueRef emit_power_function(emit *e, LLVMTypeRef t, sd_dtype dtype)
         return fn;
     fn = LLVMAddFunction(e->m, name, LLVMFunctionType(t, arg, 2, 0));
     LLVMSetLinkage(fn, LLVMInternalLinkage);
-    if (e->gpu)
-        LLVMSetFunctionCallConv(fn, LLVMSPIRFUNCCallConv);
+    if (e->abi)
+        LLVMSetFunctionCallConv(fn, e->abi->function_cc);
     e->fn = fn; /* where blocks go */
     LLVMPositionBuilderAtEnd(e->b, emit_block(e, "entry"));
     power_code(e, t, dtype, LLVMGetParam(fn, 0), LLVMGetParam(fn, 1));

@@ -303,7 +303,7 @@ static void gpu_pass(sorter *s, const row *from, const row *to,
                       "");
     write_item(s, to, at, x);
     emit_loop_close(e, &l);
-    emit_fence(e, 3);
+    emit_fence(e, EMIT_LOCAL | EMIT_GLOBAL);
 }
 
 /* The first `keep` elements, of those operands that are wanted. */

@@ -231,6 +231,13 @@ void emit_return_to(emit *e, LLVMBasicBlockRef b)
         LLVMPositionBuilderAtEnd(e->b, b);
 }
 
+void emit_attribute(emit *e, LLVMValueRef fn, unsigned at, const char *name)
+{
+    unsigned id = LLVMGetEnumAttributeKindForName(name, strlen(name));
+
+    LLVMAddAttributeAtIndex(fn, at, LLVMCreateEnumAttribute(e->cx, id, 0));
+}
+
 LLVMValueRef emit_alloca(emit *e, LLVMTypeRef t)
 {
     LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);

@@ -9,7 +9,7 @@
 #include "plan.h"
 
 /* Receives the texts that dumps want: kind is "ir-no-opt.ll",
- * "ir-with-opt.ll", "s" or "spv".  May be NULL; serialised by target. */
+ * "ir-with-opt.ll", "s", "spv" or "ptx".  May be NULL; serialised by target. */
 typedef void (*target_hook)(void *ctx, const char *kind, const void *data,
                             size_t bytes);
 

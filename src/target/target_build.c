@@ -42,23 +42,19 @@ typedef struct {
 
 /* ---- LLVM, once a process ---- */
 
-/* NULL: nothing makes code for devices of that kind. */
 static const target_ops *const code_of[] = {
 #define CODE(t) &target_##t
-#define NONE    NULL
 #define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch) \
     [DEVICE_##id] = code,
 #include "device_kinds.def"
 #undef DEVICE_KIND
-#undef NONE
 #undef CODE
 };
 
 static void start_llvm(void)
 {
     for (size_t i = 0; i < SD_COUNTOF(code_of); i++)
-        if (code_of[i])
-            code_of[i]->start();
+        code_of[i]->start();
 }
 
 static void need_llvm(void)
@@ -70,7 +66,7 @@ static void need_llvm(void)
 
 const char *target_version(void)
 {
-    return "LLVM " LLVM_VERSION_STRING " with x86-64 and SPIR-V";
+    return "LLVM " LLVM_VERSION_STRING " with x86-64, SPIR-V and PTX";
 }
 
 /* ---- a module ---- */
@@ -87,28 +83,22 @@ static void on_diagnostic(LLVMDiagnosticInfoRef d, void *ctx)
     LLVMDisposeMessage(text);
 }
 
-static sd_status module_init(module *mod, const device_desc *dev)
+static void module_init(module *mod, const device_desc *dev)
 {
     need_llvm();
     mod->dev = dev;
     mod->ops = code_of[dev->kind];
-    if (!mod->ops)
-        return sd_error(SD_UNIMPLEMENTED,
-                        "no code generator for %s: there are those of host "
-                        "and cl",
-                        dev->name);
     mod->cx = LLVMContextCreate();
     LLVMContextSetDiagnosticHandler(mod->cx, on_diagnostic, mod);
-    return NULL;
 }
 
 /* A machine's tables of what the target can do take longer to fill than a
  * small kernel takes to compile, so machines are kept. */
 static int64_t machine_variant(const module *mod)
 {
-    bool vnni = mod->dev->features & DEVICE_HAS_VNNI;
+    int variant = mod->ops->variant ? mod->ops->variant(mod->dev) : 0;
 
-    return mod->dev->lanes * 4 + vnni * 2 + mod->quick;
+    return variant * 2 + mod->quick;
 }
 
 static void drop_machine(void *tm)
@@ -248,12 +238,13 @@ static sd_status module_compile(module *mod)
         LLVMModuleRef copy = LLVMCloneModule(mod->m);
 
         mod->with_opt = LLVMPrintModuleToString(mod->m);
-        st = code(mod, copy, LLVMAssemblyFile, &mod->asm_text);
+        if (mod->ops->file != LLVMAssemblyFile)
+            st = code(mod, copy, LLVMAssemblyFile, &mod->asm_text);
         LLVMDisposeModule(copy);
         if (st)
             return st;
     }
-    st = code(mod, mod->m, LLVMObjectFile, &mod->binary);
+    st = code(mod, mod->m, mod->ops->file, &mod->binary);
     if (!st && mod->ops->check)
         st = mod->ops->check(LLVMGetBufferStart(mod->binary),
                              LLVMGetBufferSize(mod->binary));
@@ -310,11 +301,11 @@ static sd_status emit_batch(batch *b)
               .vector_bits = 32 * (unsigned)dev->lanes,
               .gpu = dev->kind != DEVICE_HOST,
               .quick = b->quick};
-    sd_status st = module_init(mod, dev);
+    sd_status st;
 
-    if (st)
-        return st;
+    module_init(mod, dev);
     e.devlib = mod->ops->devlib(dev);
+    e.abi = mod->ops->abi;
     e.a = sd_arena_create();
     e.cx = mod->cx;
     e.m = mod->m =
@@ -382,8 +373,8 @@ static void take_batch(plan *p, const batch *b, target_hook hook, void *ctx)
     if (hook && mod->asm_text)
         hook(ctx, "s", LLVMGetBufferStart(mod->asm_text),
              LLVMGetBufferSize(mod->asm_text));
-    if (hook && mod->ops->kind == THUNK_BIN_SPIRV)
-        hook(ctx, "spv", data, bytes);
+    if (hook && mod->ops->dump)
+        hook(ctx, mod->ops->dump, data, bytes);
 }
 
 typedef struct {
@@ -426,7 +417,7 @@ static void mark_repeated(const thunk_seq *s, bool in_loop, bool *repeated)
 /* It runs neither for long, nor again and again in one run. */
 static bool is_quick(const target_ops *ops, const plan_kernel *k, bool repeated)
 {
-    if (!ops || !ops->on_host)
+    if (!ops->on_host)
         return false;
     if (k->call) /* its work is in code that the build made */
         return true;
@@ -500,7 +491,7 @@ static const target_ops *loops_first(plan *p, const sd_options *opt)
 {
     const target_ops *ops = code_of[p->program->device.kind];
 
-    if (ops && ops->on_host && (!opt || sd_opt_bool(opt, SD_OPT_FUSE)))
+    if (ops->on_host && (!opt || sd_opt_bool(opt, SD_OPT_FUSE)))
         target_loops(p);
     return ops;
 }
@@ -509,7 +500,7 @@ sd_status target_build(plan *p, const sd_options *opt, sd_shelf *shelf,
                        sd_pool *pool, target_hook hook, void *ctx)
 {
     const target_ops *ops = loops_first(p, opt);
-    batches all = make_batches(p, ops, hook || (ops && ops->one_module));
+    batches all = make_batches(p, ops, hook || ops->one_module);
     taking t = {p, all.b, all.n, hook, ctx};
     batch *b = all.b;
     int n = all.n;
@@ -560,9 +551,7 @@ sd_status target_compile_ir(const device_desc *dev, const char *ir, size_t len,
     LLVMMemoryBufferRef mem;
     sd_status st;
 
-    st = module_init(&mod, dev);
-    if (st)
-        goto done;
+    module_init(&mod, dev);
     mem = LLVMCreateMemoryBufferWithMemoryRangeCopy(ir, len, "ir");
     if (LLVMParseIRInContext(mod.cx, mem, &mod.m, &message)) {
         st = sd_error(SD_INVALID, "LLVM IR: %s", message);

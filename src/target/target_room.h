@@ -6,6 +6,7 @@
 #include <llvm-c/TargetMachine.h>
 
 #include "devlib.h"
+#include "emit.h"
 #include "target.h"
 
 /* What LLVM has to clean up in a module: what the emitters wrote; functions
@@ -17,15 +18,20 @@ typedef enum { TARGET_PLAIN, TARGET_CALLS, TARGET_LOOPS } target_clean;
  * says which kind of device has which. */
 typedef struct {
     thunk_bin_kind kind;
+    LLVMCodeGenFileType file; /* what a binary is */
+    const char *dump;         /* what a dumped binary is called; NULL: none is */
     const char *triple;
     void (*start)(void); /* LLVM's registry, once a process */
     devlib_target (*devlib)(const device_desc *dev); /* its device library */
+    const emit_abi *abi;          /* of its kernels; NULL: the host's */
     unsigned global_as, local_as; /* address spaces */
     bool one_module;              /* all kernels of a program together */
     bool in_child;                /* code generation: see target_child.c */
     bool reuse;                   /* a machine serves one module after another */
     bool on_host;                 /* kernels are functions that a thread calls:
                                      loops and quick code make sense */
+    /* Which of its machines a device wants; NULL: there is one. */
+    int (*variant)(const device_desc *dev);
     /* quick: code is wanted soon more than it is wanted fast */
     LLVMTargetMachineRef (*machine)(const device_desc *dev, bool quick);
     void (*prepare)(LLVMModuleRef m, LLVMContextRef cx); /* may be NULL */
@@ -42,6 +48,6 @@ double target_guess_ns(const plan_kernel *k);
  * their steps in the plan and its program: target_loop.c. */
 void target_loops(plan *p);
 
-extern const target_ops target_x86, target_spirv;
+extern const target_ops target_x86, target_spirv, target_ptx;
 
 #endif

@@ -37,6 +37,42 @@ static devlib_target library(const device_desc *dev)
     return DEVLIB_SPIRV;
 }
 
+/* ---- the ABI: OpenCL's functions, by their C++ names ---- */
+
+static void mark(emit *e)
+{
+    int size[3] = {e->k->group, 1, 1};
+
+    emit_size_metadata(e, "reqd_work_group_size", size, 3);
+    if (e->k->subgroup)
+        emit_size_metadata(e, "intel_reqd_sub_group_size", &e->k->subgroup, 1);
+}
+
+static LLVMValueRef id(emit *e, emit_id which)
+{
+    static const char *const name[] = {[EMIT_ITEM] = "_Z12get_local_idj",
+                                       [EMIT_GROUP] = "_Z12get_group_idj"};
+    LLVMValueRef dimension = LLVMConstInt(e->i32, 0, 0);
+
+    return emit_builtin(e, name[which], "willreturn", e->i64, &dimension, 1);
+}
+
+static void barrier(emit *e, unsigned memory)
+{
+    LLVMValueRef flags = LLVMConstInt(e->i32, memory, 0); /* the same bits */
+
+    emit_builtin(e, "_Z7barrierj", "convergent", LLVMVoidTypeInContext(e->cx),
+                 &flags, 1);
+}
+
+static const emit_abi abi = {.kernel_cc = LLVMSPIRKERNELCallConv,
+                             .function_cc = LLVMSPIRFUNCCallConv,
+                             .mark = mark,
+                             .id = id,
+                             .barrier = barrier};
+
+/* ---- the module ---- */
+
 static void add_version(LLVMModuleRef m, LLVMContextRef cx, const char *name,
                         int major, int minor)
 {
@@ -139,6 +175,8 @@ static const char *passes(target_clean what)
 }
 
 const target_ops target_spirv = {.kind = THUNK_BIN_SPIRV,
+                                 .file = LLVMObjectFile,
+                                 .dump = "spv",
                                  .triple = "spirv64-unknown-unknown",
                                  .global_as = 1,
                                  .local_as = 3,
@@ -146,6 +184,7 @@ const target_ops target_spirv = {.kind = THUNK_BIN_SPIRV,
                                  .in_child = true,
                                  .start = start_spirv,
                                  .devlib = library,
+                                 .abi = &abi,
                                  .machine = machine,
                                  .prepare = prepare,
                                  .passes = passes,

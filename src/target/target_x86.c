@@ -5,6 +5,13 @@
 
 #include "target_room.h"
 
+static int variant(const device_desc *dev)
+{
+    bool v4 = dev->lanes == 16;
+
+    return v4 + (v4 && dev->features & DEVICE_HAS_VNNI);
+}
+
 /* Quick code keeps values of a block in registers only within the block: as
  * fast where loops are short (measured on rows of 96), in half the time. */
 static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
@@ -94,10 +101,12 @@ static sd_status check_imports(const char *data, size_t bytes)
 }
 
 const target_ops target_x86 = {.kind = THUNK_BIN_X86,
+                               .file = LLVMObjectFile,
                                .triple = "x86_64-unknown-linux-gnu",
                                .start = start_x86,
                                .devlib = library,
                                .on_host = true,
+                               .variant = variant,
                                .machine = machine,
                                .passes = passes,
                                .reuse = true,

@@ -107,14 +107,16 @@ static const char spirv[] =
     "define spir_kernel void @f(ptr addrspace(1) %p) {\n"
     "  store i32 1, ptr addrspace(1) %p\n  ret void\n}\n";
 
+static const char ptx[] = "define ptx_kernel void @f(ptr addrspace(1) %p) {\n"
+                          "  store i32 1, ptr addrspace(1) %p\n  ret void\n}\n";
+
 static sd_status compile(const char *device, const char *ir)
 {
-    device_desc dev = {.kind = DEVICE_CUDA, .name = "cuda:sm_90"};
+    device_desc dev;
     sd_buf out = {0};
     sd_status st;
 
-    if (strcmp(device, dev.name))
-        assert_true(device_desc_of_name(device, &dev));
+    assert_true(device_desc_of_name(device, &dev));
     st = target_compile_ir(&dev, ir, strlen(ir), &out);
     assert_true(st ? out.len == 0 : out.len > 0);
     sd_buf_finish(&out);
@@ -133,6 +135,7 @@ static void good_ir_compiles(void **state)
     (void)state;
     assert_null(compile("host:v3", good));
     assert_null(compile("cl:pvc", spirv));
+    assert_null(compile("cuda:sm_90", ptx));
 }
 
 static void bad_ir_is_refused(void **state)
@@ -153,6 +156,12 @@ static void bad_ir_is_refused(void **state)
                                     "  %y = call double @sin(double %x)\n"
                                     "  ret double %y\n}\n"),
                  SD_INTERNAL, "generated code imports sin");
+    want_refusal(compile("cuda:sm_90", "declare void @g()\n"
+                                       "define ptx_kernel void @f() {\n"
+                                       "  call void @g()\n  ret void\n}\n"),
+                 SD_INTERNAL, "generated code imports .extern .func g");
+    want_refusal(compile("cuda:sm_90", "module asm \"x\\00y\"\n"), SD_INTERNAL,
+                 "of generated PTX is 0");
 }
 
 static void llvm_without_a_target_or_passes_is_an_error(void **state)
@@ -165,8 +174,6 @@ static void llvm_without_a_target_or_passes_is_an_error(void **state)
     world.no_passes = true;
     want_refusal(compile("host:v3", good), SD_INTERNAL,
                  "LLVM's passes: no such");
-    want_refusal(compile("cuda:sm_90", good), SD_UNIMPLEMENTED,
-                 "no code generator for cuda:sm_90");
 }
 
 /* ---- the child ---- */

@@ -340,13 +340,14 @@ static void plans_read_as_before(void **state)
     static const struct {
         const char *name;
         size_t first, end; /* of the devices */
-    } row[] = {{"mlp", 0, 2},      {"softmax", 0, 2},
-               {"softmax0", 0, 2}, {"layer_norm_grad", 0, 2},
-               {"movement", 0, 2}, {"while_rows", 0, 2},
-               {"fft", 0, 2},      {"woven", 0, 2},
-               {"product", 0, 3},  {"conv", 2, 3}};
-    static const char *const device[] = {"host:v4", "cl:pvc", "host:v3"};
-    static const char *const suffix[] = {"v4", "pvc", "own"};
+    } row[] = {{"mlp", 0, 3},      {"softmax", 0, 3},
+               {"softmax0", 0, 3}, {"layer_norm_grad", 0, 3},
+               {"movement", 0, 3}, {"while_rows", 0, 3},
+               {"fft", 0, 3},      {"woven", 0, 3},
+               {"product", 0, 4},  {"conv", 3, 4}};
+    static const char *const device[] = {"host:v4", "cl:pvc", "cuda:sm_90",
+                                         "host:v3"};
+    static const char *const suffix[] = {"v4", "pvc", "sm_90", "own"};
 
     (void)state;
     for (size_t i = 0; i < SD_COUNTOF(row); i++)
@@ -359,7 +360,7 @@ static void plans_read_as_before(void **state)
             plan *p;
 
             assert_true(device_desc_of_name(device[j], &dev));
-            if (j == 2)
+            if (j == 3)
                 dev.libs = 0;
             p = make(a, row[i].name, &dev);
             plan_print(&is, p);

@@ -1,0 +1,95 @@
+/* What kernels of all GPUs have: a function with a pointer for each slot, run
+ * by groups of work items; the numbers of item and group; the group's local
+ * memory; barriers.  How a target says these things is its emit_abi. */
+#include "emit.h"
+
+static LLVMValueRef number(emit *e, emit_id which)
+{
+    LLVMValueRef v = e->abi->id(e, which);
+
+    return LLVMTypeOf(v) == e->si ? v
+           : e->si == e->i64      ? LLVMBuildZExt(e->b, v, e->i64, "")
+                                  : LLVMBuildTrunc(e->b, v, e->si, "");
+}
+
+/* The array of a size that only the launch knows has no elements here. */
+static LLVMValueRef local_array(emit *e, size_t bytes)
+{
+    bool launch = e->abi->static_local && bytes > e->abi->static_local;
+    LLVMTypeRef t = LLVMArrayType2(e->i8, launch ? 0 : bytes);
+    LLVMValueRef v = LLVMAddGlobalInAddressSpace(
+        e->m, t, sd_arena_fmt(e->a, "%s.local", e->k->name), e->local_as);
+
+    LLVMSetAlignment(v, 64);
+    if (launch)
+        return v;
+    LLVMSetLinkage(v, LLVMInternalLinkage);
+    LLVMSetInitializer(v, LLVMGetUndef(t));
+    return v;
+}
+
+void emit_begin_gpu(emit *e)
+{
+    LLVMTypeRef *t = sd_arena_array(e->a, LLVMTypeRef, e->k->nslot + 1);
+
+    for (int i = 0; i < e->k->nslot; i++)
+        t[i] = e->ptr;
+    e->fn = LLVMAddFunction(e->m, e->k->name,
+                            LLVMFunctionType(LLVMVoidTypeInContext(e->cx), t,
+                                             (unsigned)e->k->nslot, 0));
+    LLVMSetFunctionCallConv(e->fn, e->abi->kernel_cc);
+    emit_attribute(e, e->fn, LLVMAttributeFunctionIndex, "nounwind");
+    e->abi->mark(e);
+    emit_start_function(e);
+    e->lid = number(e, EMIT_ITEM);
+    e->first = number(e, EMIT_GROUP);
+    e->last = LLVMBuildAdd(e->b, e->first, emit_si(e, 1), "");
+    for (int i = 0; i < e->k->nslot; i++)
+        e->slot[i] = LLVMGetParam(e->fn, (unsigned)i);
+    if (e->k->local_bytes)
+        e->local = local_array(e, e->k->local_bytes);
+}
+
+void emit_barrier(emit *e)
+{
+    emit_fence(e, EMIT_LOCAL);
+}
+
+void emit_fence(emit *e, unsigned memory)
+{
+    e->abi->barrier(e, memory);
+}
+
+/* ---- what targets build their ABI from ---- */
+
+LLVMValueRef emit_builtin(emit *e, const char *name, const char *attribute,
+                          LLVMTypeRef result, LLVMValueRef *arg, int narg)
+{
+    LLVMValueRef fn = LLVMGetNamedFunction(e->m, name), v;
+    LLVMTypeRef at[4], t;
+
+    assert(narg <= 4);
+    for (int i = 0; i < narg; i++)
+        at[i] = LLVMTypeOf(arg[i]);
+    t = LLVMFunctionType(result, at, (unsigned)narg, 0);
+    if (!fn) {
+        fn = LLVMAddFunction(e->m, name, t);
+        LLVMSetFunctionCallConv(fn, e->abi->function_cc);
+        emit_attribute(e, fn, LLVMAttributeFunctionIndex, "nounwind");
+        emit_attribute(e, fn, LLVMAttributeFunctionIndex, attribute);
+    }
+    v = LLVMBuildCall2(e->b, t, fn, arg, (unsigned)narg, "");
+    LLVMSetInstructionCallConv(v, e->abi->function_cc);
+    return v;
+}
+
+void emit_size_metadata(emit *e, const char *name, const int *size, int n)
+{
+    LLVMMetadataRef at[3];
+
+    for (int i = 0; i < n; i++)
+        at[i] = LLVMValueAsMetadata(LLVMConstInt(e->i32, (unsigned)size[i], 0));
+    LLVMGlobalSetMetadata(
+        e->fn, LLVMGetMDKindIDInContext(e->cx, name, (unsigned)strlen(name)),
+        LLVMMDNodeInContext2(e->cx, at, (size_t)n));
+}

@@ -1,0 +1,164 @@
+/* PTX by LLVM's NVPTX, for ptxas or NVIDIA's driver, which make machine code of
+ * it.  A binary is its text, without a NUL.
+ *
+ * The bits are the host's: LLVM fuses no multiplication with an addition unless
+ * flags of the instructions allow it, and writes `.rn` behind each, so that
+ * ptxas does not either; division and square root are rounded exactly and small
+ * numbers kept, since no attribute asks for less. */
+#include <llvm-c/Target.h>
+#include <stdio.h>
+
+#include "target_room.h"
+
+/* Chips for which the code differs.  Another one gets the code of the next
+ * lower number, which every later chip runs too. */
+static const struct {
+    int number; /* compute capability: 90 is 9.0 */
+    const char *cpu, *features;
+} chips[] = {{80, "sm_80", "+ptx80"},
+             {90, "sm_90", "+ptx80"},
+             {100, "sm_100", "+ptx86"}};
+
+static int chip_of(const device_desc *dev)
+{
+    int number = 0, i = SD_COUNTOF(chips) - 1;
+
+    sscanf(dev->name, "cuda:sm_%d", &number);
+    while (i > 0 && chips[i].number > number)
+        i--;
+    return i;
+}
+
+static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
+{
+    LLVMTargetMachineOptionsRef o = LLVMCreateTargetMachineOptions();
+    int chip = chip_of(dev);
+    LLVMTargetMachineRef tm = NULL;
+    LLVMTargetRef t;
+    char *message = NULL;
+
+    (void)quick;
+    LLVMTargetMachineOptionsSetCPU(o, chips[chip].cpu);
+    LLVMTargetMachineOptionsSetFeatures(o, chips[chip].features);
+    LLVMTargetMachineOptionsSetCodeGenOptLevel(o, LLVMCodeGenLevelDefault);
+    if (!LLVMGetTargetFromTriple(target_ptx.triple, &t, &message))
+        tm = LLVMCreateTargetMachineWithOptions(t, target_ptx.triple, o);
+    LLVMDisposeMessage(message);
+    LLVMDisposeTargetMachineOptions(o);
+    return tm;
+}
+
+static void start_ptx(void)
+{
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+}
+
+static devlib_target library(const device_desc *dev)
+{
+    (void)dev;
+    return DEVLIB_PTX;
+}
+
+/* ---- the ABI ---- */
+
+static void mark_slot(emit *e, int i)
+{
+    static const char align[] = "align";
+    const plan_slot *s = &e->k->slot[i];
+    unsigned at = (unsigned)i + 1;
+
+    LLVMAddAttributeAtIndex(
+        e->fn, at,
+        LLVMCreateEnumAttribute(
+            e->cx, LLVMGetEnumAttributeKindForName(align, sizeof align - 1),
+            s->align));
+    if (!s->noalias)
+        return;
+    emit_attribute(e, e->fn, at, "noalias");
+    if (s->access == PLAN_READ)
+        emit_attribute(e, e->fn, at, "readonly");
+}
+
+static void mark(emit *e)
+{
+    static const char exactly[] = "nvvm.reqntid";
+    char group[16];
+    int n = snprintf(group, sizeof group, "%d", e->k->group);
+
+    LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
+                            LLVMCreateStringAttribute(e->cx, exactly,
+                                                      sizeof exactly - 1, group,
+                                                      (unsigned)n));
+    for (int i = 0; i < e->k->nslot; i++)
+        mark_slot(e, i);
+}
+
+static LLVMValueRef id(emit *e, emit_id which)
+{
+    static const char *const name[] = {
+        [EMIT_ITEM] = "llvm.nvvm.read.ptx.sreg.tid.x",
+        [EMIT_GROUP] = "llvm.nvvm.read.ptx.sreg.ctaid.x"};
+
+    return emit_builtin(e, name[which], "willreturn", e->i32, NULL, 0);
+}
+
+/* It is for all memory that the group shares. */
+static void barrier(emit *e, unsigned memory)
+{
+    LLVMValueRef number = LLVMConstInt(e->i32, 0, 0);
+
+    (void)memory;
+    emit_builtin(e, "llvm.nvvm.barrier.cta.sync.aligned.all", "convergent",
+                 LLVMVoidTypeInContext(e->cx), &number, 1);
+}
+
+static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
+                             .function_cc = LLVMCCallConv,
+                             .static_local = 48 << 10, /* ptxas takes no more */
+                             .mark = mark,
+                             .id = id,
+                             .barrier = barrier};
+
+/* ---- the module ---- */
+
+#define CLEAN "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg)"
+
+static const char *passes(target_clean what)
+{
+    return what > TARGET_PLAIN ? "always-inline,globaldce,function(" CLEAN
+                               : "function(" CLEAN;
+}
+
+/* A name that begins `what` in the text: of a function nobody has. */
+static sd_status check_text(const char *data, size_t bytes)
+{
+    static const char import[] = ".extern .func ";
+    const char *nul = memchr(data, 0, bytes), *at = data;
+
+    if (nul)
+        return sd_error(SD_INTERNAL, "byte %td of generated PTX is 0",
+                        nul - data);
+    at = memmem(data, bytes, import, sizeof import - 1);
+    if (at)
+        return sd_error(SD_INTERNAL, "generated code imports %.*s",
+                        (int)SD_MIN(data + bytes - at, 80), at);
+    return NULL;
+}
+
+const target_ops target_ptx = {.kind = THUNK_BIN_PTX,
+                               .file = LLVMAssemblyFile,
+                               .dump = "ptx",
+                               .triple = "nvptx64-nvidia-cuda",
+                               .global_as = 1,
+                               .local_as = 3,
+                               .reuse = true,
+                               .start = start_ptx,
+                               .devlib = library,
+                               .abi = &abi,
+                               .variant = chip_of,
+                               .machine = machine,
+                               .passes = passes,
+                               .check = check_text};

@@ -248,6 +248,11 @@ hlo_inst *hlo_make_transpose(hlo_at p, hlo_inst *x, const int64_t *perm);
 hlo_inst *hlo_make_reverse(hlo_at p, hlo_inst *x, const int64_t *dims, int n);
 hlo_inst *hlo_make_slice(hlo_at p, hlo_inst *x, const int64_t *start,
                          const int64_t *limit, const int64_t *stride);
+/* start: a scalar for each dimension, all of one type. */
+hlo_inst *hlo_make_dynamic_slice(hlo_at p, hlo_inst *x, hlo_inst *const *start,
+                                 const int64_t *size);
+hlo_inst *hlo_make_dynamic_update(hlo_at p, hlo_inst *x, hlo_inst *part,
+                                  hlo_inst *const *start);
 hlo_inst *hlo_make_pad(hlo_at p, hlo_inst *x, hlo_inst *value,
                        const int64_t *low, const int64_t *high,
                        const int64_t *interior); /* interior NULL: 0 */

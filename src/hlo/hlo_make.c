@@ -205,6 +205,31 @@ hlo_inst *hlo_make_slice(hlo_at p, hlo_inst *x, const int64_t *start,
     return in;
 }
 
+hlo_inst *hlo_make_dynamic_slice(hlo_at p, hlo_inst *x, hlo_inst *const *start,
+                                 const int64_t *size)
+{
+    hlo_inst *arg[SD_MAX_RANK + 1] = {x}, *in;
+    int rank = x->shape->rank;
+    const sd_shape *s = sd_shape_make(arena_of(p), x->shape->dtype, rank, size);
+
+    for (int i = 0; i < rank; i++)
+        arg[1 + i] = start[i];
+    in = make(p, HLO_DYNAMIC_SLICE, s, 1 + rank, arg);
+    in->dims = hlo_dims_copy(arena_of(p), size, rank);
+    return in;
+}
+
+hlo_inst *hlo_make_dynamic_update(hlo_at p, hlo_inst *x, hlo_inst *part,
+                                  hlo_inst *const *start)
+{
+    hlo_inst *arg[SD_MAX_RANK + 2] = {x, part};
+    int rank = x->shape->rank;
+
+    for (int i = 0; i < rank; i++)
+        arg[2 + i] = start[i];
+    return make(p, HLO_DYNAMIC_UPDATE_SLICE, x->shape, 2 + rank, arg);
+}
+
 hlo_inst *hlo_make_pad(hlo_at p, hlo_inst *x, hlo_inst *value,
                        const int64_t *low, const int64_t *high,
                        const int64_t *interior)

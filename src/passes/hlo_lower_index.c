@@ -66,7 +66,7 @@ static hlo_inst *lower_gather(hlo_inst *in)
     hlo_inst *x = in->arg[0], *at = in->arg[1];
     hlo_at p = pass_at(in);
     int64_t k = g->index_map.n;
-    hlo_inst *arg[SD_MAX_RANK + 1], *zero, *y;
+    hlo_inst *start[SD_MAX_RANK], *zero, *y;
 
     for (int i = 0; i < at->shape->rank; i++) /* one index vector, no batch */
         if (i != g->index_vector_dim && at->shape->dim[i] != 1)
@@ -75,21 +75,15 @@ static hlo_inst *lower_gather(hlo_inst *in)
         return NULL;
     at = pass_reshape(p, at, 1, &k);
     zero = hlo_make_scalar_s64(p, pass_dtype(at), 0);
-    arg[0] = x;
     for (int i = 0; i < x->shape->rank; i++)
-        arg[1 + i] = zero;
+        start[i] = zero;
     for (int64_t i = 0; i < k; i++) {
         int64_t end = i + 1;
 
         y = hlo_make_slice(p, at, &i, &end, NULL);
-        arg[1 + g->index_map.at[i]] = hlo_make_reshape(p, y, 0, NULL);
+        start[g->index_map.at[i]] = hlo_make_reshape(p, y, 0, NULL);
     }
-    y = hlo_inst_create(in->parent, in, HLO_DYNAMIC_SLICE,
-                        sd_shape_make(in->parent->module->arena, pass_dtype(in),
-                                      x->shape->rank, g->slice_sizes.at),
-                        1 + x->shape->rank, arg);
-    y->dims = g->slice_sizes;
-    y->op_name = in->op_name;
+    y = hlo_make_dynamic_slice(p, x, start, g->slice_sizes.at);
     return pass_reshape(p, y, in->shape->rank, in->shape->dim);
 }
 
@@ -281,10 +275,10 @@ static hlo_inst *canonical_scatter(scatter *s)
 /* A canonical scatter of one window, known to be inside, that replaces. */
 static hlo_inst *as_update_slice(const scatter *s)
 {
-    hlo_inst *in = s->in, *at = in->arg[s->n], *arg[SD_MAX_RANK + 2];
+    hlo_inst *in = s->in, *at = in->arg[s->n], *start[SD_MAX_RANK], *part;
     hlo_comp *body = in->comp[0];
     sd_dtype t = pass_dtype(at);
-    int64_t start[SD_MAX_RANK] = {0};
+    int64_t place[SD_MAX_RANK] = {0};
     const sd_shape *u;
 
     if (s->n != 1 || at->shape->rank != 2 || at->shape->dim[0] != 1 ||
@@ -301,14 +295,12 @@ static hlo_inst *as_update_slice(const scatter *s)
             return NULL;
         if (v < 0 || v > s->x->dim[d] - u->dim[d + 1])
             return NULL;
-        start[d] = v;
+        place[d] = v;
     }
-    arg[0] = in->arg[0];
-    arg[1] = hlo_make_reshape(s->p, in->arg[2], s->x->rank, u->dim + 1);
+    part = hlo_make_reshape(s->p, in->arg[2], s->x->rank, u->dim + 1);
     for (int i = 0; i < s->x->rank; i++)
-        arg[2 + i] = hlo_make_scalar_s64(s->p, t, start[i]);
-    return hlo_inst_create(in->parent, in, HLO_DYNAMIC_UPDATE_SLICE, s->x,
-                           2 + s->x->rank, arg);
+        start[i] = hlo_make_scalar_s64(s->p, t, place[i]);
+    return hlo_make_dynamic_update(s->p, in->arg[0], part, start);
 }
 
 static hlo_inst *lower_scatter(hlo_inst *in)

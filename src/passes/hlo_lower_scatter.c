@@ -62,43 +62,10 @@ typedef struct {
     hlo_inst *turn, *at;  /* at: [count, k] */
 } turn;
 
-static hlo_inst *slice_at(hlo_at p, hlo_inst *x, hlo_inst *const *start,
-                          const int64_t *size)
-{
-    sd_arena *a = p.c->module->arena;
-    hlo_inst *arg[SD_MAX_RANK + 1] = {x}, *y;
-    int rank = x->shape->rank;
-
-    for (int i = 0; i < rank; i++)
-        arg[1 + i] = start[i];
-    y = hlo_inst_create(p.c, p.before, HLO_DYNAMIC_SLICE,
-                        sd_shape_make(a, pass_dtype(x), rank, size), 1 + rank,
-                        arg);
-    y->dims = hlo_dims_copy(a, size, rank);
-    return y;
-}
-
-static hlo_inst *put_at(hlo_at p, hlo_inst *x, hlo_inst *part,
-                        hlo_inst *const *start)
-{
-    hlo_inst *arg[SD_MAX_RANK + 2] = {x, part};
-
-    for (int i = 0; i < x->shape->rank; i++)
-        arg[2 + i] = start[i];
-    return hlo_inst_create(p.c, p.before, HLO_DYNAMIC_UPDATE_SLICE, x->shape,
-                           2 + x->shape->rank, arg);
-}
-
 static hlo_inst *update_of(const turn *t, hlo_inst *updates)
 {
-    hlo_inst *start[SD_MAX_RANK] = {t->turn}, *y;
-    int64_t size[SD_MAX_RANK] = {1};
+    hlo_inst *y = pass_slice_at(t->p, updates, 0, t->turn, 1);
 
-    for (int i = 1; i < t->u->rank; i++) {
-        start[i] = hlo_make_scalar_s64(t->p, pass_dtype(t->turn), 0);
-        size[i] = t->u->dim[i];
-    }
-    y = slice_at(t->p, updates, start, size);
     return hlo_make_reshape(t->p, y, t->x->rank, t->u->dim + 1);
 }
 
@@ -116,7 +83,7 @@ static void find_place(const turn *t, hlo_inst **start, hlo_inst **inside)
         int64_t room = t->x->dim[d] - t->u->dim[d + 1];
         hlo_inst *at[] = {t->turn,
                           hlo_make_scalar_s64(t->p, pass_dtype(t->turn), k)};
-        hlo_inst *v = slice_at(t->p, t->at, at, one);
+        hlo_inst *v = hlo_make_dynamic_slice(t->p, t->at, at, one);
 
         start[d] = v = hlo_make_reshape(t->p, v, 0, NULL);
         *inside = hlo_make_binary(
@@ -138,7 +105,7 @@ static void take_turn(const turn *t, hlo_comp *f, int n, hlo_inst **x)
 
     find_place(t, start, &inside);
     for (int k = 0; k < n; k++) {
-        arg[k] = slice_at(t->p, x[k], start, t->u->dim + 1);
+        arg[k] = hlo_make_dynamic_slice(t->p, x[k], start, t->u->dim + 1);
         arg[n + k] = update_of(t, x[n + k]);
     }
     r = pass_vectorize(t->p, f, arg, arg[0]->shape);
@@ -146,7 +113,7 @@ static void take_turn(const turn *t, hlo_comp *f, int n, hlo_inst **x)
         hlo_inst *y = hlo_make_select(
             t->p, pass_spread(t->p, inside, arg[k]->shape), r->arg[k], arg[k]);
 
-        x[k] = put_at(t->p, x[k], y, start);
+        x[k] = hlo_make_dynamic_update(t->p, x[k], y, start);
     }
 }
 

@@ -338,37 +338,6 @@ static sd_arena *arena_of(const slice_loop *l)
     return l->g->c->module->arena;
 }
 
-/* Operands of a slice: x, the update if there is one, where it begins. */
-static int slice_operands(slice_loop *l, hlo_inst **arg, int n, int rank,
-                          int dim)
-{
-    hlo_inst *zero = hlo_make_scalar_s64(l->loop.at, SD_S32, 0);
-
-    for (int i = 0; i < rank; i++)
-        arg[n++] = i == dim ? l->start : zero;
-    return n;
-}
-
-static hlo_inst *slice_of(slice_loop *l, hlo_inst *x, int dim)
-{
-    const sd_shape *s = cut_shape(arena_of(l), x->shape, dim, l->rows);
-    hlo_inst *arg[SD_MAX_RANK + 1] = {x}, *in;
-    int n = slice_operands(l, arg, 1, s->rank, dim);
-
-    in = hlo_inst_create(l->loop.at.c, NULL, HLO_DYNAMIC_SLICE, s, n, arg);
-    in->dims = hlo_dims_copy(arena_of(l), s->dim, s->rank);
-    return in;
-}
-
-static hlo_inst *put_slice(slice_loop *l, hlo_inst *x, hlo_inst *part, int dim)
-{
-    hlo_inst *arg[SD_MAX_RANK + 2] = {x, part};
-    int n = slice_operands(l, arg, 2, x->shape->rank, dim);
-
-    return hlo_inst_create(l->loop.at.c, NULL, HLO_DYNAMIC_UPDATE_SLICE,
-                           x->shape, n, arg);
-}
-
 static hlo_inst *value_of(slice_loop *l, hlo_inst *in, int dim)
 {
     const slice_node *x = slice_node_of(l->g, in);
@@ -421,7 +390,8 @@ static void make_value(slice_loop *l, value *v)
     if (!v->again) {
         v->copy = l->loop.x[v->at];
         if (v->dim >= 0)
-            v->copy = slice_of(l, v->copy, v->dim);
+            v->copy =
+                pass_slice_at(l->loop.at, v->copy, v->dim, l->start, l->rows);
         return;
     }
     for (int k = 0; k < in->narg; k++)
@@ -563,7 +533,7 @@ static void write_results(slice_loop *l)
 
         *to = x->dim == SLICE_SUM
                   ? hlo_make_binary(l->loop.at, sum_op(x->in), *to, x->copy)
-                  : put_slice(l, *to, x->copy, x->dim);
+                  : pass_put_at(l->loop.at, *to, x->copy, x->dim, l->start);
     }
 }
 

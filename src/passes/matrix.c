@@ -187,23 +187,20 @@ static void start_at(hlo_at p, hlo_inst *row, hlo_inst *col, hlo_inst **at)
 hlo_inst *matrix_part(hlo_at p, hlo_inst *x, hlo_inst *row, hlo_inst *col,
                       int64_t rows, int64_t cols)
 {
-    hlo_inst *arg[4] = {x}, *in;
-    const sd_shape *s = shape_like(p, x, rows, cols);
+    int64_t size[] = {x->shape->dim[0], rows, cols};
+    hlo_inst *start[3];
 
-    start_at(p, row, col, arg + 1);
-    in = hlo_inst_create(p.c, p.before, HLO_DYNAMIC_SLICE, s, 4, arg);
-    in->dims = hlo_dims_copy(arena_of(p), s->dim, 3);
-    return in;
+    start_at(p, row, col, start);
+    return hlo_make_dynamic_slice(p, x, start, size);
 }
 
 hlo_inst *matrix_put(hlo_at p, hlo_inst *x, hlo_inst *part, hlo_inst *row,
                      hlo_inst *col)
 {
-    hlo_inst *arg[5] = {x, part};
+    hlo_inst *start[3];
 
-    start_at(p, row, col, arg + 2);
-    return hlo_inst_create(p.c, p.before, HLO_DYNAMIC_UPDATE_SLICE, x->shape, 5,
-                           arg);
+    start_at(p, row, col, start);
+    return hlo_make_dynamic_update(p, x, part, start);
 }
 
 /* ---- loops ---- */

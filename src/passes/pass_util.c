@@ -183,6 +183,35 @@ hlo_inst *pass_widened(hlo_at p, hlo_inst *x)
     return pass_is_narrow(pass_dtype(x)) ? hlo_make_convert(p, SD_F32, x) : x;
 }
 
+static void start_at(hlo_at p, int rank, int dim, hlo_inst *at,
+                     hlo_inst **start)
+{
+    hlo_inst *zero = hlo_make_scalar_s64(p, pass_dtype(at), 0);
+
+    for (int i = 0; i < rank; i++)
+        start[i] = i == dim ? at : zero;
+}
+
+hlo_inst *pass_slice_at(hlo_at p, hlo_inst *x, int dim, hlo_inst *at, int64_t n)
+{
+    hlo_inst *start[SD_MAX_RANK];
+    int64_t size[SD_MAX_RANK];
+
+    start_at(p, x->shape->rank, dim, at, start);
+    for (int i = 0; i < x->shape->rank; i++)
+        size[i] = i == dim ? n : x->shape->dim[i];
+    return hlo_make_dynamic_slice(p, x, start, size);
+}
+
+hlo_inst *pass_put_at(hlo_at p, hlo_inst *x, hlo_inst *part, int dim,
+                      hlo_inst *at)
+{
+    hlo_inst *start[SD_MAX_RANK];
+
+    start_at(p, x->shape->rank, dim, at, start);
+    return hlo_make_dynamic_update(p, x, part, start);
+}
+
 hlo_inst *pass_reshape(hlo_at p, hlo_inst *x, int rank, const int64_t *dim)
 {
     if (x->shape->rank == rank &&

@@ -74,6 +74,11 @@ hlo_inst *pass_convert(hlo_at p, sd_dtype t, hlo_inst *x);
 hlo_inst *pass_widened(hlo_at p, hlo_inst *x);
 /* Reshape that is left out when the dimensions are the same. */
 hlo_inst *pass_reshape(hlo_at p, hlo_inst *x, int rank, const int64_t *dim);
+/* n positions of dimension dim of x, from `at` on; and such a part put there. */
+hlo_inst *pass_slice_at(hlo_at p, hlo_inst *x, int dim, hlo_inst *at,
+                        int64_t n);
+hlo_inst *pass_put_at(hlo_at p, hlo_inst *x, hlo_inst *part, int dim,
+                      hlo_inst *at);
 /* A scatter in the form of hlo_lower_index.c. */
 bool pass_is_canonical_scatter(const hlo_inst *in);
 /* A bitcast-convert between reals, pred being none: all that plans take. */

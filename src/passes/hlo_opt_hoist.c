@@ -17,28 +17,27 @@ enum { MOST_BYTES = 64 << 20, FEWEST_SLICES = 8, MOST_ROWS = 256 };
 
 /* ---- what the loop carries ---- */
 
-/* The loop carries one more element, of which `start` is the value in every
- * turn; returns what the body reads it by. */
-static hlo_inst *carry(loop *l, hlo_inst *start)
+/* The loop carries n more elements, of which start[k] are the values in every
+ * turn; get[k] is what the body reads them by. */
+static void carry(loop *l, int n, hlo_inst *const *start, hlo_inst **get)
 {
     sd_arena *a = l->in->parent->module->arena;
-    hlo_inst **arg = sd_arena_array(a, hlo_inst *, l->n + 1), *root, *element;
-    hlo_inst *old = l->body->root;
+    hlo_inst **arg = sd_arena_array(a, hlo_inst *, l->n + n);
+    hlo_inst *old = l->body->root, *first = l->bp->next;
 
-    for (int i = 0; i < l->n; i++)
-        arg[i] = l->init->arg[i];
-    arg[l->n] = start;
-    l->init = hlo_make_tuple(pass_at(l->in), l->n + 1, arg);
+    memcpy(arg, l->init->arg, sizeof *arg * (size_t)l->n);
+    memcpy(arg + l->n, start, sizeof *arg * (size_t)n);
+    l->init = hlo_make_tuple(pass_at(l->in), l->n + n, arg);
     hlo_set_arg(l->in, 0, l->init);
     l->in->shape = l->cp->shape = l->bp->shape = l->init->shape;
-    element = hlo_make_gte((hlo_at){l->body, l->bp->next, start}, l->bp, l->n);
-    for (int i = 0; i < l->n; i++)
-        arg[i] = old->arg[i];
-    arg[l->n++] = element;
-    root = hlo_make_tuple((hlo_at){l->body, NULL, old}, l->n, arg);
-    hlo_set_root(l->body, root);
+    memcpy(arg, old->arg, sizeof *arg * (size_t)l->n);
+    for (int k = 0; k < n; k++)
+        arg[l->n + k] = get[k] =
+            hlo_make_gte((hlo_at){l->body, first, start[k]}, l->bp, l->n + k);
+    l->n += n;
+    hlo_set_root(l->body,
+                 hlo_make_tuple((hlo_at){l->body, NULL, old}, l->n, arg));
     hlo_remove(old);
-    return element;
 }
 
 /* The tuples are only taken apart, so that they may get another element. */
@@ -51,7 +50,14 @@ static bool can_carry(const loop *l)
            !root->nuse && l->bp != root;
 }
 
-/* ---- what is the same in every turn (mark: 1) ---- */
+/* ---- what is the same in every turn ---- */
+
+enum { /* in mark, of the body's instructions */
+       SAME = 1,    /* in every turn */
+       INSIDE = 2,  /* needed in the body */
+       TAKEN = 4,   /* an element of the carry takes its place */
+       OUTSIDE = 8, /* needed before the loop; tag: the copy there */
+};
 
 static bool is_invariant(const loop *l, const hlo_inst *x)
 {
@@ -66,31 +72,35 @@ static bool is_invariant(const loop *l, const hlo_inst *x)
         x->op == HLO_OPT_BARRIER || hlo_has_effect(x))
         return false;
     for (int i = 0; i < x->narg; i++)
-        if (!x->arg[i]->mark)
+        if (!(x->arg[i]->mark & SAME))
             return false;
     return true;
 }
 
-static void mark_invariants(const loop *l)
+/* A chain of them may be as long as the body, so nothing here recurses. */
+static void copy_outside(const loop *l)
 {
-    hlo_for_each_inst(x, l->body)
-        x->mark = is_invariant(l, x);
-}
+    sd_arena *a = l->body->module->arena;
 
-/* x, invariant, as it is before the loop.  tag: what was made of it. */
-static hlo_inst *outside(const loop *l, hlo_inst *x)
-{
-    hlo_inst *arg[SD_MAX_RANK + 1], **at = arg;
+    hlo_for_each_inst_backward(x, l->body)
+        for (int i = 0; i < x->narg; i++)
+            if (x->mark & OUTSIDE && x->op != HLO_GET_TUPLE_ELEMENT)
+                x->arg[i]->mark |= OUTSIDE;
+    hlo_for_each_inst(x, l->body) {
+        hlo_inst *few[SD_MAX_RANK + 1], **arg = few;
 
-    if (x->tag)
-        return x->tag;
-    if (x->op == HLO_GET_TUPLE_ELEMENT)
-        return x->tag = l->init->arg[x->u.tuple.index];
-    if (x->narg > (int)SD_COUNTOF(arg))
-        at = sd_arena_array(l->body->module->arena, hlo_inst *, x->narg);
-    for (int i = 0; i < x->narg; i++)
-        at[i] = outside(l, x->arg[i]);
-    return x->tag = hlo_inst_clone(l->in->parent, l->in, x, at);
+        if (!(x->mark & OUTSIDE))
+            continue;
+        if (x->op == HLO_GET_TUPLE_ELEMENT) {
+            x->tag = l->init->arg[x->u.tuple.index];
+            continue;
+        }
+        if (x->narg > (int)SD_COUNTOF(few))
+            arg = sd_arena_array(a, hlo_inst *, x->narg);
+        for (int i = 0; i < x->narg; i++)
+            arg[i] = x->arg[i]->tag;
+        x->tag = hlo_inst_clone(l->in->parent, l->in, x, arg);
+    }
 }
 
 /* ---- invariant and dear ---- */
@@ -110,24 +120,6 @@ static bool is_dear(const hlo_inst *x)
     default:
         return x->op == HLO_GATHER || (hlo_info(x)->props & HLO_P_HEAVY);
     }
-}
-
-static bool hoist_dear(sd_arena *a, loop *l)
-{
-    sd_vec(hlo_inst *) dear = {0};
-    size_t bytes = 0;
-
-    hlo_for_each_inst(x, l->body) {
-        size_t now = sd_shape_bytes(x->shape);
-
-        if (!x->mark || !is_dear(x) || !x->nuse || bytes + now > MOST_BYTES)
-            continue;
-        bytes += now;
-        *sd_push(a, &dear) = x;
-    }
-    for (int i = 0; i < dear.n; i++)
-        hlo_replace(dear.at[i], carry(l, outside(l, dear.at[i])));
-    return dear.n > 0;
 }
 
 /* ---- products of slices ---- */
@@ -172,12 +164,12 @@ static bool read_sliced(hlo_inst *dot, int64_t turns, sliced *s)
 {
     const hlo_dot *d = dot->u.dot;
 
-    if (dot->op != HLO_DOT || dot->mark || !dot->nuse)
+    if (dot->op != HLO_DOT || dot->mark & SAME)
         return false;
     for (int side = 0; side < 2; side++) {
         hlo_inst *slice = slice_under(dot->arg[side]);
 
-        if (!slice || !slice->arg[0]->mark || !dot->arg[1 - side]->mark)
+        if (!slice || !(slice->arg[0]->mark & dot->arg[1 - side]->mark & SAME))
             continue;
         *s = (sliced){dot, slice, side, d->lhs_batch.n};
         if (side)
@@ -203,8 +195,8 @@ static hlo_inst *whole_product(const loop *l, const sliced *s)
     hlo_dot *d = sd_arena_copy(a, s->dot->u.dot, sizeof *d);
     hlo_inst *arg[2];
 
-    arg[s->side] = outside(l, s->slice->arg[0]);
-    arg[1 - s->side] = outside(l, s->dot->arg[1 - s->side]);
+    arg[s->side] = s->slice->arg[0]->tag;
+    arg[1 - s->side] = s->dot->arg[1 - s->side]->tag;
     if (s->side) {
         d->rhs_batch = moved_up(a, d->rhs_batch);
         d->rhs_contract = moved_up(a, d->rhs_contract);
@@ -216,41 +208,80 @@ static hlo_inst *whole_product(const loop *l, const sliced *s)
                         pass_dtype(s->dot), d);
 }
 
-static void hoist_sliced(loop *l, const sliced *s)
+/* The turn's product, of all that the loop carries. */
+static hlo_inst *own_product(const sliced *s, hlo_inst *all)
 {
-    sd_arena *a = l->body->module->arena;
     hlo_at p = pass_at(s->dot);
-    hlo_inst *all = carry(l, whole_product(l, s)), *y;
-    hlo_inst *arg[SD_MAX_RANK + 1] = {all}, *index = s->slice->arg[1];
-    int64_t size[SD_MAX_RANK];
-    int rank = all->shape->rank;
+    hlo_inst *y = pass_slice_at(p, all, s->where, s->slice->arg[1], 1);
 
-    for (int i = 0; i < rank; i++) {
-        size[i] = i == s->where ? 1 : all->shape->dim[i];
-        arg[1 + i] = i == s->where
-                         ? index
-                         : hlo_make_scalar_s64(p, pass_dtype(index), 0);
-    }
-    y = hlo_inst_create(p.c, p.before, HLO_DYNAMIC_SLICE,
-                        sd_shape_make(a, pass_dtype(all), rank, size), 1 + rank,
-                        arg);
-    y->dims = hlo_dims_copy(a, size, rank);
-    hlo_replace(s->dot, hlo_make_reshape(p, y, s->dot->shape->rank,
-                                         s->dot->shape->dim));
+    return hlo_make_reshape(p, y, s->dot->shape->rank, s->dot->shape->dim);
 }
 
-static bool hoist_slices(sd_arena *a, loop *l)
-{
-    sd_vec(sliced) all = {0};
-    int64_t turns = hlo_turns(l->in);
-    sliced s;
+/* ---- the pass ---- */
 
-    hlo_for_each_inst(x, l->body)
-        if (read_sliced(x, turns, &s))
-            *sd_push(a, &all) = s;
-    for (int i = 0; i < all.n; i++)
-        hoist_sliced(l, &all.at[i]);
-    return all.n > 0;
+typedef struct {
+    hlo_inst *in;  /* what is the same, or a product of a slice */
+    sliced slices; /* dot: NULL if it is not */
+} taken;
+typedef sd_vec(taken) taken_list;
+
+/* From the end: what only such things need that are taken is not. */
+static void choose(sd_arena *a, const loop *l, taken_list *list)
+{
+    int64_t turns = hlo_turns(l->in);
+    size_t bytes = 0;
+
+    hlo_for_each_inst_backward(x, l->body) {
+        taken t = {.in = x};
+
+        if (x != l->body->root && !(x->mark & INSIDE) && !hlo_has_effect(x))
+            continue;
+        if (x->mark & SAME && is_dear(x) &&
+            bytes + sd_shape_bytes(x->shape) <= MOST_BYTES) {
+            bytes += sd_shape_bytes(x->shape);
+            x->mark |= TAKEN | OUTSIDE;
+        } else if (read_sliced(x, turns, &t.slices)) {
+            x->mark |= TAKEN;
+            t.slices.slice->arg[0]->mark |= OUTSIDE;
+            x->arg[1 - t.slices.side]->mark |= OUTSIDE;
+            t.slices.slice->arg[1]->mark |= INSIDE;
+        }
+        if (x->mark & TAKEN)
+            *sd_push(a, list) = t;
+        for (int i = 0; i < x->narg && !(x->mark & TAKEN); i++)
+            x->arg[i]->mark |= INSIDE;
+    }
+}
+
+static bool hoist(sd_arena *a, loop *l)
+{
+    taken_list list = {0};
+    hlo_inst **start, **get;
+    int n;
+
+    hlo_for_each_inst(x, l->body) {
+        x->tag = NULL;
+        x->mark = is_invariant(l, x) ? SAME : 0;
+    }
+    choose(a, l, &list);
+    if (!(n = list.n))
+        return false;
+    copy_outside(l);
+    start = sd_arena_array(a, hlo_inst *, n);
+    get = sd_arena_array(a, hlo_inst *, n);
+    for (int k = 0; k < n; k++) { /* in the order of the body */
+        const taken *t = &list.at[n - 1 - k];
+
+        start[k] = t->slices.dot ? whole_product(l, &t->slices) : t->in->tag;
+    }
+    carry(l, n, start, get);
+    for (int k = 0; k < n; k++) {
+        const taken *t = &list.at[n - 1 - k];
+
+        hlo_replace(t->in,
+                    t->slices.dot ? own_product(&t->slices, get[k]) : get[k]);
+    }
+    return true;
 }
 
 bool hlo_opt_hoist(hlo_module *m, const device_desc *dev)
@@ -263,13 +294,8 @@ bool hlo_opt_hoist(hlo_module *m, const device_desc *dev)
         hlo_for_each_inst(in, c) {
             loop l;
 
-            if (!loop_read(in, &l) || !can_carry(&l))
-                continue;
-            hlo_for_each_inst(x, l.body)
-                x->tag = NULL;
-            mark_invariants(&l);
-            changed |= hoist_dear(a, &l);
-            changed |= hoist_slices(a, &l);
+            if (loop_read(in, &l) && can_carry(&l))
+                changed |= hoist(a, &l);
         }
     sd_arena_destroy(a);
     return changed;

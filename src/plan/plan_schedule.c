@@ -8,14 +8,20 @@
  * for the readers of the old one while others can go. */
 #include "plan_mem.h"
 
+typedef struct heap heap;
 typedef struct {
     plan_pressed pressed; /* first: the instruction's tag */
     int waits;            /* operands that are not placed yet */
     int order, rank;
-    int at; /* place in the heap, or -1 */
-    int late_waits; /* of them, late ones */
+    heap *in; /* which it is in, or NULL */
+    int at;   /* its place there */
+    int late_waits; /* of `waits`, late ones */
     bool eases, late, wanted, done;
+    bool asked; /* for its late operands */
     sd_vec(hlo_inst *) old; /* values whose memory its results will take */
+    int old_at;             /* those before it are read */
+    int readers, stamp;     /* of this value: how many are not done */
+    sd_vec(hlo_inst *) waiting; /* for them */
 } ready_info;
 
 enum { RANK_NORMAL, RANK_UPDATE, RANK_LAST };
@@ -30,15 +36,19 @@ static int rank_of(const hlo_inst *in)
     return in == in->parent->root ? RANK_LAST : RANK_UPDATE;
 }
 
-typedef struct {
-    hlo_inst **at; /* a heap by rank, then what eases, then order */
+/* By price, or all for nothing; then rank, then what eases, then order. */
+struct heap {
+    hlo_inst **at;
     int n;
-} heap;
+    uint64_t (*price)(const hlo_inst *in);
+};
 
-static bool before(const hlo_inst *x, const hlo_inst *y)
+static bool before(const heap *h, const hlo_inst *x, const hlo_inst *y)
 {
     const ready_info *a = x->tag, *b = y->tag;
 
+    if (h->price && h->price(x) != h->price(y))
+        return h->price(x) < h->price(y);
     if (a->rank != b->rank)
         return a->rank < b->rank;
     return a->eases != b->eases ? a->eases : a->order < b->order;
@@ -56,40 +66,49 @@ static void swap_at(heap *h, int i, int j)
 
 static void rise(heap *h, int i)
 {
-    for (; i > 0 && before(h->at[i], h->at[(i - 1) / 2]); i = (i - 1) / 2)
+    for (; i > 0 && before(h, h->at[i], h->at[(i - 1) / 2]); i = (i - 1) / 2)
         swap_at(h, i, (i - 1) / 2);
+}
+
+static void sink(heap *h, int i)
+{
+    for (;;) {
+        int l = 2 * i + 1, best = i;
+
+        if (l < h->n && before(h, h->at[l], h->at[best]))
+            best = l;
+        if (l + 1 < h->n && before(h, h->at[l + 1], h->at[best]))
+            best = l + 1;
+        if (best == i)
+            return;
+        swap_at(h, i, best);
+        i = best;
+    }
 }
 
 static void push(heap *h, hlo_inst *in)
 {
-    int i = h->n++;
+    ready_info *f = in->tag;
 
-    h->at[i] = in;
-    ((ready_info *)in->tag)->at = i;
-    rise(h, i);
+    f->in = h;
+    f->at = h->n++;
+    h->at[f->at] = in;
+    rise(h, f->at);
 }
 
-static hlo_inst *pop(heap *h)
+static void take(hlo_inst *in)
 {
-    hlo_inst *top = h->at[0];
-    int i = 0;
+    ready_info *f = in->tag;
+    heap *h = f->in;
+    int i = f->at;
 
-    ((ready_info *)top->tag)->at = -1;
-    h->at[0] = h->at[--h->n];
-    if (h->n)
-        ((ready_info *)h->at[0]->tag)->at = 0;
-    for (;;) {
-        int l = 2 * i + 1, best = i;
-
-        if (l < h->n && before(h->at[l], h->at[best]))
-            best = l;
-        if (l + 1 < h->n && before(h->at[l + 1], h->at[best]))
-            best = l + 1;
-        if (best == i)
-            return top;
-        swap_at(h, i, best);
-        i = best;
-    }
+    f->in = NULL;
+    if (i == --h->n)
+        return;
+    h->at[i] = h->at[h->n];
+    ((ready_info *)h->at[i]->tag)->at = i;
+    rise(h, i);
+    sink(h, i);
 }
 
 /* ---- values that take the memory of others ---- */
@@ -134,20 +153,38 @@ static void pair_entry(sd_arena *a, hlo_comp *c)
     }
 }
 
-/* Others that are still to read what in would overwrite. */
-static bool should_wait(const hlo_inst *in)
+/* An instruction may have one value as several operands: true of the first.
+ * way: 1 or -1, and another one than in the search before. */
+static bool is_first_of(const hlo_inst *in, int k, int way)
 {
-    const ready_info *f = in->tag;
+    ready_info *x = in->arg[k]->tag;
+    int stamp = way * (((const ready_info *)in->tag)->order + 1);
+    bool first = x->stamp != stamp;
 
-    for (int i = 0; i < f->old.n; i++)
-        for (int j = 0; j < f->old.at[i]->nuse; j++) {
-            const hlo_inst *u = f->old.at[i]->user[j];
-            const ready_info *g = u->tag;
+    x->stamp = stamp;
+    return first;
+}
 
-            if (u != in && !g->done)
-                return true;
-        }
+static bool reads(const hlo_inst *in, const hlo_inst *value)
+{
+    for (int k = 0; k < in->narg; k++)
+        if (in->arg[k] == value)
+            return true;
     return false;
+}
+
+/* A value that in would overwrite and others are still to read, or NULL. */
+static hlo_inst *waits_for(const hlo_inst *in)
+{
+    ready_info *f = in->tag;
+
+    for (; f->old_at < f->old.n; f->old_at++) {
+        hlo_inst *old = f->old.at[f->old_at];
+
+        if (((const ready_info *)old->tag)->readers > reads(in, old))
+            return old;
+    }
+    return NULL;
 }
 
 /* What waiting no longer costs: bytes that have to be copied. */
@@ -161,59 +198,73 @@ static uint64_t price(const hlo_inst *in)
     return all;
 }
 
-/* The first that has nothing to wait for; if all have, the cheapest. */
-static hlo_inst *next_ready(heap *h, hlo_inst **aside)
-{
-    hlo_inst *got = NULL;
-    int n = 0, from = 0;
-
-    while (h->n && !got) {
-        hlo_inst *in;
-
-        /* the last copies overwrite what anything else may read */
-        if (n && ((ready_info *)h->at[0]->tag)->rank == RANK_LAST)
-            break;
-        in = pop(h);
-
-        if (should_wait(in))
-            aside[n++] = in;
-        else
-            got = in;
-    }
-    if (!got) {
-        for (int i = 1; i < n; i++)
-            if (price(aside[i]) < price(aside[0])) {
-                hlo_inst *t = aside[0];
-
-                aside[0] = aside[i];
-                aside[i] = t;
-            }
-        got = aside[from++];
-    }
-    while (from < n)
-        push(h, aside[from++]);
-    return got;
-}
-
 /* ---- an order ---- */
 
 typedef struct {
+    sd_arena *a;
     plan_pressure pressure;
-    heap ready;
-    hlo_inst **list; /* the order */
+    heap ready, aside; /* aside: ready, but waits for readers */
+    hlo_inst **list;   /* the order */
     int n;
     bool thrifty; /* what eases memory comes first, what needs none last */
 } order;
+
+/* The first that has nothing to wait for; if all have, the cheapest. */
+static hlo_inst *next_ready(order *o)
+{
+    hlo_inst *in, *old;
+
+    while (o->ready.n) {
+        in = o->ready.at[0];
+        /* the last copies overwrite what anything else may read */
+        if (o->aside.n && ((ready_info *)in->tag)->rank == RANK_LAST)
+            break;
+        take(in);
+        if (!(old = waits_for(in)))
+            return in;
+        push(&o->aside, in);
+        *sd_push(o->a, &((ready_info *)old->tag)->waiting) = in;
+    }
+    in = o->aside.at[0];
+    take(in);
+    return in;
+}
+
+/* in has read it.  The last reader need not wait for itself. */
+static void finish_reading(order *o, hlo_inst *value)
+{
+    ready_info *f = value->tag;
+
+    if (--f->readers > 1)
+        return;
+    for (int i = 0; i < f->waiting.n; i++) {
+        hlo_inst *w = f->waiting.at[i];
+
+        if (((ready_info *)w->tag)->in != &o->aside)
+            continue;
+        take(w);
+        push(&o->ready, w);
+    }
+    f->waiting.n = 0;
+}
+
+static void finish(order *o, hlo_inst *in)
+{
+    ((ready_info *)in->tag)->done = true;
+    for (int k = 0; k < in->narg; k++)
+        if (is_first_of(in, k, -1))
+            finish_reading(o, in->arg[k]);
+}
 
 static void eased(void *ctx, hlo_inst *in)
 {
     order *o = ctx;
     ready_info *f = in->tag;
 
-    if (!o->thrifty || f->done || f->at < 0 || f->eases)
+    if (!o->thrifty || f->done || !f->in || f->eases)
         return;
     f->eases = plan_pressure_eases(&o->pressure, in);
-    rise(&o->ready, f->at);
+    rise(f->in, f->at);
 }
 
 static void make_ready(order *o, hlo_inst *in)
@@ -237,10 +288,11 @@ static void start(sd_arena *a, hlo_comp *c)
         f->waits = in->narg;
         f->order = n++;
         f->rank = rank_of(in);
-        f->at = -1;
         in->tag = f;
         if (f->rank == RANK_UPDATE)
             *sd_push(a, &f->old) = in->arg[0];
+        for (int k = 0; k < in->narg; k++)
+            ((ready_info *)in->arg[k]->tag)->readers += is_first_of(in, k, 1);
     }
     if (c == c->module->entry)
         pair_entry(a, c);
@@ -267,18 +319,28 @@ static void find_late(hlo_comp *c)
     }
 }
 
-static void want(order *o, const hlo_inst *in)
+static void want(order *o, hlo_inst *in)
 {
-    for (int k = 0; k < in->narg; k++) {
-        ready_info *f = in->arg[k]->tag;
+    sd_vec(hlo_inst *) stack = {0};
 
-        if (f->done || f->wanted || !f->late)
+    *sd_push(o->a, &stack) = in;
+    while (stack.n) {
+        hlo_inst *x = stack.at[--stack.n];
+
+        if (((ready_info *)x->tag)->asked)
             continue;
-        f->wanted = true;
-        if (f->waits == 0)
-            make_ready(o, in->arg[k]);
-        else
-            want(o, in->arg[k]);
+        ((ready_info *)x->tag)->asked = true;
+        for (int k = 0; k < x->narg; k++) {
+            ready_info *f = x->arg[k]->tag;
+
+            if (f->done || f->wanted || !f->late)
+                continue;
+            f->wanted = true;
+            if (f->waits == 0)
+                make_ready(o, x->arg[k]);
+            else
+                *sd_push(o->a, &stack) = x->arg[k];
+        }
     }
 }
 
@@ -297,10 +359,11 @@ static void tell_user(order *o, const hlo_inst *in, hlo_inst *user)
 
 static void make_order(sd_arena *a, hlo_comp *c, int n, order *o)
 {
-    hlo_inst **aside = sd_arena_array(a, hlo_inst *, n + 1);
-
+    o->a = a;
     o->list = sd_arena_array(a, hlo_inst *, n + 1);
     o->ready.at = sd_arena_array(a, hlo_inst *, n + 1);
+    o->aside.at = sd_arena_array(a, hlo_inst *, n + 1);
+    o->aside.price = price;
     o->pressure.eased = eased;
     o->pressure.ctx = o;
     start(a, c);
@@ -315,11 +378,11 @@ static void make_order(sd_arena *a, hlo_comp *c, int n, order *o)
         else if (!f->late && f->waits == f->late_waits)
             want(o, in);
     }
-    while (o->ready.n) {
-        hlo_inst *in = next_ready(&o->ready, aside);
+    while (o->ready.n || o->aside.n) {
+        hlo_inst *in = next_ready(o);
 
         o->list[o->n++] = in;
-        ((ready_info *)in->tag)->done = true;
+        finish(o, in);
         plan_pressure_step(&o->pressure, in);
         for (int i = 0; i < in->nuse; i++)
             if (in->user[i]->parent == c)

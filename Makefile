@@ -2,7 +2,7 @@
 PY = .venv/bin/python
 C = build/check
 
-.PHONY: demo demo-sd bench-models bench-demo-sd models-pages test build wheel setup setup-test debug check conform jax-tests conform-ops conform-text numerics errors errors-page bench bless fmt lint \
+.PHONY: demo demo-sd bench-models bench-demo-sd models-pages test build wheel setup setup-test debug check conform ptx jax-tests conform-ops conform-text numerics errors errors-page bench bless fmt lint \
 	tsan soak fuzz fuzz-cover nightly hooks clean
 
 setup:
@@ -70,6 +70,14 @@ conform-text: setup-test         # StableHLO and HLO text, HLO protobuf; jaxlib 
 	@$(PY) tests/conform/text.py
 	@$(PY) tests/conform/roundtrip.py
 
+# SET=python or conform, EVERY=n (one program of n), CHIPS=sm_80,sm_90,sm_100
+SET ?= python
+EVERY ?= 1
+CHIPS ?= sm_80,sm_90,sm_100
+ptx: setup-test                  # what CUDA GPUs get, taken by ptxas; no GPU needed
+	@$(PY) tests/ptx/ptx.py --only '$(ONLY)' --every $(EVERY) --chips $(CHIPS) \
+	    $(if $(filter conform,$(SET)),--conform) $(if $(X64),--x64)
+
 numerics: setup-test             # docs/numerics.md's table is measured anew
 	@ninja -C build/release --quiet tests/unit/test_hlo_scalar
 	@tools/numerics.sh build/release
@@ -129,6 +137,8 @@ nightly: test tsan
 	@$(MAKE) conform DEVICE=eval X64=1
 	@$(MAKE) conform DEVICE=host X64=1
 	@$(MAKE) conform DEVICE=cl X64=1
+	@$(MAKE) ptx
+	@$(MAKE) ptx SET=conform X64=1
 	@SUNDOG_TEST_CALLBACKS=100000 $(PY) -m pytest -q -p no:cacheprovider \
 	    tests/python/test_callbacks.py -k flat
 	@for d in eval host cl; do $(MAKE) conform-ops DEVICE=$$d || exit 1; done

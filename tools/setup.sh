@@ -27,6 +27,8 @@ jax_test_packages="hypothesis==6.142.1 mpmath==1.3.0 cloudpickle==3.1.2
  pillow==13.0.0 portpicker==1.6.0 flatbuffers==25.12.19 filelock==4.2.11
  rich==15.0.0 matplotlib==3.11.2"
 cl_packages="intel-opencl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0"
+# ptxas, which takes what we make for CUDA GPUs or says what is wrong with it.
+ptxas_packages="nvidia-cuda-nvcc-cu12==12.9.86"
 
 packages=$build_packages
 [ "$want" = test ] || [ "$want" = jax-tests ] &&
@@ -63,6 +65,7 @@ pip_install() { # stamp name, packages
 [ -x .venv/bin/python ] || python3 -m venv .venv
 pip_install jax "$python_packages"
 pip_install cl "$cl_packages"
+[ "$want" = test ] && pip_install ptxas "$ptxas_packages"
 case $want in
 sd | test) pip_install sd "$python_packages $sd_packages" ;;
 models) pip_install models "$python_packages $models_packages" ;;

@@ -290,6 +290,7 @@ bool xpu_device_is_like(const xpu_device *x, const xpu_device *y);
  * chosen: the user asked for this kind, so an OpenCL CPU is good enough. */
 sd_status xpu_host_open(xpu_client *c, const sd_options *opt, bool chosen);
 sd_status xpu_cl_open(xpu_client *c, const sd_options *opt, bool chosen);
+sd_status xpu_cuda_open(xpu_client *c, const sd_options *opt, bool chosen);
 
 /* ---- interrupts: xpu_interrupt.c counts them, xpu_live.c ends runs ---- */
 

@@ -3,138 +3,14 @@
  * answers are garbage.  Always one clear error or a right result, nothing
  * leaks, and a host device beside it goes on. test_fake_cl libfakecl.so
  * kernels.spv kernels.o */
-#include "xpu_by_hand.h"
+#include "life.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { N = 4096, LARGE = 300000 }; /* copied at once, and queued */
-
 static const char *library;
 static long (*ncalls)(void), (*nlive)(void), (*nruns)(void), (*nfinishes)(void);
-static sd_buf spirv, elf;
-
-/* ---- a life ---- */
-
-typedef struct {
-    xpu_client *c;
-    xpu_program *square, *add;
-    xpu_buffer *a, *b, *sum, *large, *moved;
-    float *got;
-} life;
-
-static sd_status begin(life *l, const char *device)
-{
-    sd_options opt = {0};
-
-    opt.value[SD_OPT_DEVICE] = device;
-    opt.value[SD_OPT_THREADS] = "1";
-    opt.value[SD_OPT_HOST_DEVICES] = "1";
-    opt.value[SD_OPT_CL_SPLIT] = "2";
-    opt.value[SD_OPT_CL_LIBRARY] = library;
-    opt.value[SD_OPT_LIBRARIES] = "0";
-    return xpu_client_create(&opt, &l->c);
-}
-
-static sd_status load_programs(life *l, xpu_device *d)
-{
-    thunk_program *p = one_kernel(xpu_device_desc(d), "square", N, 2);
-    sd_status st = xpu_program_load(d, p, &l->square);
-    thunk t[2];
-
-    thunk_program_release(p);
-    if (st)
-        return st;
-    p = program(xpu_device_desc(d), 2, 1, N);
-    t[1] = call(p, kernel(p, "accumulate", N, 1), 1, 2, number(p, N));
-    p->buffer[2].alias = 0;
-    p->donatable[0] = true;
-    steps(p, 1, t + 1);
-    st = xpu_program_load(d, p, &l->add);
-    thunk_program_release(p);
-    return st;
-}
-
-static sd_status get(xpu_buffer *b, void *to, size_t bytes)
-{
-    xpu_event *e;
-    sd_status st = xpu_buffer_to_host(b, 0, to, bytes, &e);
-
-    if (st)
-        return st;
-    st = xpu_event_wait(e);
-    xpu_event_release(e);
-    return st;
-}
-
-static sd_status fill(life *l, xpu_device *d, float *data)
-{
-    int64_t n = N, large = LARGE;
-    xpu_event *done;
-    sd_status st;
-
-    for (int i = 0; i < LARGE; i++)
-        data[i] = (float)(i % 1000);
-    if ((st = xpu_buffer_from_host(d, XPU_MEM_DEVICE, SD_F32, 1, &n, data, NULL,
-                                   true, &l->a, NULL)) ||
-        (st = xpu_buffer_from_host(d, XPU_MEM_PINNED_HOST, SD_F32, 1, &large,
-                                   data, NULL, false, &l->large, &done)))
-        return st;
-    st = xpu_event_wait(done);
-    xpu_event_release(done);
-    return st;
-}
-
-/* a = data; b = a * a + 1; sum = a + b, in the place of a; and a large buffer
- * there, over to the last device and back. */
-static sd_status live(life *l, float *data)
-{
-    xpu_device *d = xpu_client_device(l->c, 0), *last;
-    sd_status st;
-
-    last = xpu_client_device(l->c, xpu_client_count(l->c) - 1);
-    if ((st = load_programs(l, d)) || (st = fill(l, d, data)) ||
-        (st = run1(l->square, l->a, &l->b, NULL)) ||
-        (st = run2(l->add, l->a, l->b, NULL, &l->sum)) ||
-        (st = get(l->sum, l->got, N * sizeof(float))))
-        return st;
-    for (int i = 0; i < N; i++)
-        assert_true(l->got[i] == data[i] + data[i] * data[i] + 1);
-    if ((st = xpu_buffer_copy(l->large, last, XPU_MEM_DEVICE, &l->moved)) ||
-        (st = get(l->moved, l->got, LARGE * sizeof(float))))
-        return st;
-    assert_memory_equal(l->got, data, LARGE * sizeof(float));
-    return NULL;
-}
-
-static void end(life *l)
-{
-    xpu_buffer *b[] = {l->a, l->b, l->sum, l->large, l->moved};
-
-    for (size_t i = 0; i < SD_COUNTOF(b); i++)
-        xpu_buffer_release(b[i]);
-    xpu_program_release(l->square);
-    xpu_program_release(l->add);
-    if (l->c)
-        xpu_client_destroy(l->c);
-}
-
-static sd_status whole_life(const char *device)
-{
-    float *data = malloc(2 * LARGE * sizeof(float));
-    life l = {.got = data + LARGE};
-    sd_status st;
-
-    device_name = device;
-    object = is_host() ? elf : spirv;
-    st = begin(&l, device);
-    if (!st)
-        st = live(&l, data);
-    end(&l);
-    free(data);
-    return st;
-}
 
 /* ---- trouble ---- */
 
@@ -342,7 +218,7 @@ static void test_auto(void **state)
 
         snprintf(words, sizeof words, "gpu=1,fail=%ld", n);
         setenv("FAKE_CL", words, 1);
-        ok(begin(&l, "auto"));
+        ok(life_begin(&l, "auto"));
         ncall = ncalls();
         name = xpu_device_desc(xpu_client_device(l.c, 0))->name;
         if (!strncmp(name, "host", 4)) {
@@ -352,7 +228,7 @@ static void test_auto(void **state)
         } else {
             assert_int_equal(xpu_client_count(l.c), 2);
         }
-        end(&l);
+        life_end(&l);
         assert_int_equal(nlive(), 0);
     } while (n++ <= ncall);
     printf("auto: %ld of %ld failing calls lead to the host\n", nhost, n - 1);
@@ -408,11 +284,13 @@ int main(int argc, char **argv)
     nfinishes = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cl_finishes");
     nlive = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cl_live");
     sd_log_init();
-    ok(sd_file_read(argv[2], &spirv));
-    ok(sd_file_read(argv[3], &elf));
+    ok(sd_file_read(argv[2], &life_code));
+    ok(sd_file_read(argv[3], &life_elf));
+    life_options.value[SD_OPT_CL_SPLIT] = "2";
+    life_options.value[SD_OPT_CL_LIBRARY] = library;
     bad = cmocka_run_group_tests(tests, NULL, NULL);
-    sd_buf_finish(&spirv);
-    sd_buf_finish(&elf);
+    sd_buf_finish(&life_code);
+    sd_buf_finish(&life_elf);
     dlclose(lib);
     return bad;
 }

@@ -317,9 +317,11 @@ for i in range(2):
 
 
 @pytest.mark.parametrize("env, why", [
-    ({"SUNDOG_DEVICE": "cuda"},
-     "INVALID_ARGUMENT: starting sundog: SUNDOG_DEVICE=cuda: one of auto, "
-     "host, cl is wanted"),
+    ({"SUNDOG_DEVICE": "tpu"},
+     "INVALID_ARGUMENT: starting sundog: SUNDOG_DEVICE=tpu: one of auto, "
+     "host, cl, cuda is wanted"),
+    ({"SUNDOG_DEVICE": "cuda", "NO_LIBRARY": "libcuda.so.1"},
+     "NOT_FOUND: starting sundog: no CUDA driver: "),
     ({"SUNDOG_DEVICE": "cl", "NO_LIBRARY": "libOpenCL.so:libintelocl.so"},
      "NOT_FOUND: starting sundog: no OpenCL device"),
 ])
@@ -332,8 +334,8 @@ def test_a_device_that_is_not_there_is_missed_once(said, env, why):
 
 
 def test_a_device_that_is_demanded_fails_once(said):
-    out, warnings = said(SUNDOG_DEVICE="cuda")
-    assert "SUNDOG_DEVICE=cuda" in out and warnings == []
+    out, warnings = said(SUNDOG_DEVICE="tpu")
+    assert "SUNDOG_DEVICE=tpu" in out and warnings == []
 
 
 def test_settings_of_other_clients_are_named_once(said):

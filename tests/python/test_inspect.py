@@ -232,10 +232,11 @@ def test_results_that_cannot_be_written_are_an_error():
 
 def test_what_is_described_is_listed_where_no_device_opens():
     done = subprocess.run([TOOL, "devices"], capture_output=True, text=True,
-                          env={**os.environ, "SUNDOG_DEVICE": "cuda"})
+                          env={**os.environ, "SUNDOG_DEVICE": "cuda",
+                               "SUNDOG_CUDA_LIBRARY": "/nowhere/libcuda.so.1"})
     assert done.returncode == 1
     assert "described  cl:pvc" in done.stdout and "here " not in done.stdout
-    assert done.stderr.startswith("sundog devices: SUNDOG_DEVICE=cuda: one of ")
+    assert done.stderr.startswith("sundog devices: SUNDOG_CUDA_LIBRARY: no CUDA driver: ")
 
 
 def test_a_command_that_there_is_not_is_named():

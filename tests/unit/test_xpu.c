@@ -1,6 +1,7 @@
 /* The runtime against hand-made programs whose kernels clang built.  Every
  * test runs on the device that argv names; the object is argv's too:
- *   test_xpu host kernels.o     test_xpu cl kernels.spv */
+ *   test_xpu host kernels.o     test_xpu cl kernels.spv
+ *   test_xpu cuda kernels.ptx */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +48,8 @@ static void test_async(void **state)
     xpu_client *c = open_client("1", "1");
     xpu_device *d = xpu_client_device(c, 0);
     /* A fake driver computes on one thread. */
-    int64_t n = is_host() || getenv("FAKE_CL") ? 4096 : 400000;
+    bool is_fake = getenv("FAKE_CL") || getenv("FAKE_CUDA");
+    int64_t n = is_host() || is_fake ? 4096 : 400000;
     xpu_program *x = simple(d, "slow", n, 20000);
     xpu_program *y = simple(d, "square", n, 2);
     xpu_buffer *a = buffer(d, n, 1, 0), *b, *s;

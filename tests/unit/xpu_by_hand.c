@@ -73,6 +73,10 @@ static thunk_type *types(thunk_program *p, int n, int64_t elements)
 thunk_program *program(const device_desc *d, int nparam, int noutput,
                        int64_t elements)
 {
+    static const thunk_bin_kind code[DEVICE_KIND_COUNT] = {
+        [DEVICE_HOST] = THUNK_BIN_X86,
+        [DEVICE_CL] = THUNK_BIN_SPIRV,
+        [DEVICE_CUDA] = THUNK_BIN_PTX};
     thunk_program *p = thunk_program_create("by_hand", d);
 
     p->param = types(p, nparam, elements);
@@ -88,9 +92,7 @@ thunk_program *program(const device_desc *d, int nparam, int noutput,
         thunk_add_buffer(p,
                          (thunk_buffer){THUNK_B_OUTPUT, i,
                                         (uint64_t)elements * 4, -1, false, 0});
-    thunk_add_binary(p,
-                     d->kind == DEVICE_HOST ? THUNK_BIN_X86 : THUNK_BIN_SPIRV,
-                     object.at, object.len);
+    thunk_add_binary(p, code[d->kind], object.at, object.len);
     p->kernel = sd_arena_array(p->arena, thunk_kernel, 8);
     return p;
 }

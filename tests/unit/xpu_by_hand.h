@@ -12,7 +12,7 @@
 
 #include "xpu.h"
 
-extern const char *device_name; /* host or cl */
+extern const char *device_name; /* host, cl or cuda */
 extern sd_buf object;           /* of xpu_kernels.c for that device */
 
 void ok(sd_status st);

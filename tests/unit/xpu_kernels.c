@@ -1,12 +1,17 @@
 /* Kernels for the runtime's tests: one source, built by clang as an x86-64
- * object (host ABI: tiles [first, last)) and as SPIR-V (a work group is a
- * tile).  A tile is 64 elements; the last slot of each kernel holds {n}. */
+ * object (host ABI: tiles [first, last)), as SPIR-V and as PTX (a work group is
+ * a tile).  A tile is 64 elements; the last slot of each kernel holds {n}. */
 typedef unsigned long size_type;
 
-#ifdef __SPIRV__
+#if defined __SPIRV__ || defined __NVPTX__
 #define GLOBAL __attribute__((address_space(1)))
+#ifdef __NVPTX__
+#define get_group_id(dim) __nvvm_read_ptx_sreg_ctaid_x()
+#define get_local_id(dim) __nvvm_read_ptx_sreg_tid_x()
+#else
 size_type __attribute__((overloadable)) get_group_id(unsigned dim);
 size_type __attribute__((overloadable)) get_local_id(unsigned dim);
+#endif
 #define KERNEL1(name, body) \
     __attribute__((device_kernel)) void name(GLOBAL float *a, GLOBAL float *b, \
                                              GLOBAL int *n) \
@@ -42,7 +47,7 @@ KERNEL1(step, if (i < 1) b[0] = b[0] + a[0])
 KERNEL1(slow, float x = a[i]; for (int k = 0; k < 10000; k++) x = x * 0.5f + 1;
         b[i] = x)
 
-#ifndef __SPIRV__
+#if !defined __SPIRV__ && !defined __NVPTX__
 void *memcpy(void *, const void *, unsigned long);
 static const float table[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 const float *const pointer[2] = {&table[1], &table[5]}; /* .data.rel.ro */

@@ -1,0 +1,685 @@
+/* CUDA devices by the driver's interface alone: PTX modules, memory from a pool
+ * of ours in the driver, a stream for each queue of xpu_device.h, one for
+ * copies that block and one for the pool.  Work is in the device's primary
+ * context, as other libraries' is, so that pointers are theirs too; a thread
+ * has it only within a call of ours.
+ *
+ * What follows a mark is told by a thread of ours that waits for it, one a
+ * queue: the driver's host functions are not called any more after a fault, and
+ * hold their stream up while they run.
+ *
+ * A fault (an address that is none, an instruction that is none) ends the
+ * context: the device is turned off, and every later call says why. */
+#include "xpu_cuda_api.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* A long loop is not queued whole: what is queued cannot be taken back when an
+ * interrupt comes. */
+#define MOST_QUEUED 4096
+#define LOOK_EVERY  16
+#define MOST_NS     100000000u
+
+/* What a kernel takes at the least; to sleep costs about as much. */
+#define SPIN_NS 50000u
+
+struct xpu_module {
+    const thunk_program *program; /* borrowed from the xpu_program */
+    cu_module *built; /* per binary */
+    cu_function *kernel; /* per kernel */
+};
+
+static const xpu_cuda_api *api_of(const xpu_cuda *v)
+{
+    return &v->driver->api;
+}
+
+static cu_pointer at(const void *p)
+{
+    return (cu_pointer)(uintptr_t)p;
+}
+
+/* Ends what enter began. */
+static sd_status leave_with(xpu_cuda *v, cu_result err, const char *call)
+{
+    xpu_cuda_leave(v);
+    return xpu_cuda_status(v->driver, v, err, call);
+}
+
+/* ---- memory ---- */
+
+/* The pool's stream is idle but for this, so it is waited for at once, and the
+ * memory is any stream's. */
+static cu_result from_pool(const xpu_cuda *v, size_t bytes, cu_pointer *out)
+{
+    const xpu_cuda_api *a = api_of(v);
+    cu_result err = a->MemAllocFromPoolAsync(out, bytes, v->pool, v->memory);
+
+    if (err)
+        return err;
+    if ((err = a->StreamSynchronize(v->memory)))
+        a->MemFreeAsync(*out, v->memory);
+    return err;
+}
+
+static sd_status cuda_alloc(xpu_device *d, xpu_memory mem, size_t bytes,
+                            void **out)
+{
+    xpu_cuda *v = d->impl;
+    const xpu_cuda_api *a = api_of(v);
+    const char *call = "cuMemAlloc";
+    sd_status st = xpu_cuda_enter(v);
+    cu_pointer p = 0;
+    void *host = NULL;
+    cu_result err;
+
+    *out = NULL;
+    if (st)
+        return st;
+    if (mem != XPU_MEM_DEVICE) {
+        call = "cuMemHostAlloc";
+        err = a->MemHostAlloc(&host, bytes, CU_HOST_PORTABLE | CU_HOST_MAPPED);
+    } else if (v->pool) {
+        call = "cuMemAllocFromPoolAsync";
+        err = from_pool(v, bytes, &p);
+    } else {
+        err = a->MemAlloc(&p, bytes);
+    }
+    xpu_cuda_leave(v);
+    if (!err)
+        *out = host ? host : (void *)(uintptr_t)p;
+    return err == CU_OUT_OF_MEMORY ? NULL
+                                   : xpu_cuda_status(v->driver, v, err, call);
+}
+
+/* False: a forked child, which has nothing to free.  What cannot be entered any
+ * more is freed all the same: the handles say whose they are. */
+static bool enter_to_free(xpu_cuda *v, bool *entered)
+{
+    if (!v->context || v->driver->process != getpid())
+        return false;
+    *entered = !api_of(v)->CtxPushCurrent(v->context);
+    return true;
+}
+
+static void leave_freed(const xpu_cuda *v, bool entered)
+{
+    if (entered)
+        xpu_cuda_leave(v);
+}
+
+static void cuda_free(xpu_device *d, xpu_memory mem, void *p, size_t bytes)
+{
+    xpu_cuda *v = d->impl;
+    bool entered;
+
+    (void)bytes;
+    if (!enter_to_free(v, &entered))
+        return;
+    if (mem != XPU_MEM_DEVICE)
+        api_of(v)->MemFreeHost(p);
+    else if (v->pool)
+        api_of(v)->MemFreeAsync(at(p), v->memory);
+    else
+        api_of(v)->MemFree(at(p));
+    leave_freed(v, entered);
+}
+
+/* ---- copies ---- */
+
+static bool is_pageable(const xpu_cuda *v, const void *p)
+{
+    unsigned type = 0;
+
+    return api_of(v)->PointerGetAttribute(&type, CU_PTR_MEMORY_TYPE, at(p)) ||
+           !type;
+}
+
+static sd_status copy_async(xpu_cuda *v, cu_stream s, void *to,
+                            const void *from, size_t n)
+{
+    return xpu_cuda_status(v->driver, v,
+                           api_of(v)->MemcpyAsync(at(to), at(from), n, s),
+                           "cuMemcpyAsync");
+}
+
+static sd_status cuda_copy(xpu_device *d, xpu_queue q, void *to,
+                           const void *from, size_t n)
+{
+    xpu_cuda *v = d->impl;
+    cu_stream s = v->queue[q];
+    sd_status st;
+
+    if (!n)
+        return NULL;
+    if ((st = xpu_cuda_enter(v)))
+        return st;
+    if (q == XPU_IN && is_pageable(v, from))
+        st = xpu_cuda_stage_copy(v, &v->stage[0], s, to, from, n);
+    else if (q == XPU_OUT && is_pageable(v, to))
+        st = xpu_cuda_stage_copy(v, &v->stage[1], s, to, from, n);
+    else
+        st = copy_async(v, s, to, from, n);
+    xpu_cuda_leave(v);
+    return st;
+}
+
+/* The driver stages what is pageable, and keeps the caller meanwhile. */
+static sd_status copy_and_wait(xpu_cuda *v, cu_stream s, void *to,
+                               const void *from, size_t n)
+{
+    sd_status st;
+
+    if (!n)
+        return NULL;
+    if ((st = xpu_cuda_enter(v)))
+        return st;
+    st = copy_async(v, s, to, from, n);
+    if (!st)
+        st = xpu_cuda_status(v->driver, v, api_of(v)->StreamSynchronize(s),
+                             "cuStreamSynchronize");
+    xpu_cuda_leave(v);
+    return st;
+}
+
+static sd_status cuda_transfer(xpu_device *d, void *to, const void *from,
+                               size_t n)
+{
+    xpu_cuda *v = d->impl;
+
+    return copy_and_wait(v, v->now, to, from, n);
+}
+
+/* One address space holds all devices and pinned memory, so the driver sees
+ * whose the pointers are. */
+static sd_status cuda_copy_between(xpu_device *to_dev, void *to,
+                                   xpu_device *from_dev, const void *from,
+                                   size_t n)
+{
+    (void)from_dev;
+    return cuda_transfer(to_dev, to, from, n);
+}
+
+static sd_status cuda_peek(xpu_device *d, void *to, const void *from, size_t n)
+{
+    xpu_cuda *v = d->impl;
+
+    v->nqueued = 0; /* it waits for what is queued */
+    return copy_and_wait(v, v->queue[XPU_COMPUTE], to, from, n);
+}
+
+/* ---- marks ---- */
+
+struct xpu_cuda_event {
+    xpu_cuda_event *next; /* among the free ones */
+    xpu_mark mark;
+    xpu_task task; /* of the queue's watch */
+    cu_event event;
+    xpu_mark_fn fn;
+    void *ctx;
+};
+
+static xpu_cuda_event *of_mark(const xpu_mark *m)
+{
+    return (xpu_cuda_event *)((char *)(uintptr_t)m -
+                              offsetof(xpu_cuda_event, mark));
+}
+
+static void cuda_forget(xpu_mark *mark)
+{
+    xpu_cuda *v = mark->dev->impl;
+    xpu_cuda_event *e = of_mark(mark);
+
+    pthread_mutex_lock(&v->lock);
+    e->next = v->events;
+    v->events = e;
+    pthread_mutex_unlock(&v->lock);
+}
+
+static xpu_cuda_event *take_event(xpu_cuda *v)
+{
+    xpu_cuda_event *e;
+
+    pthread_mutex_lock(&v->lock);
+    if ((e = v->events))
+        v->events = e->next;
+    pthread_mutex_unlock(&v->lock);
+    return e;
+}
+
+static sd_status get_event(xpu_cuda *v, xpu_cuda_event **out)
+{
+    xpu_cuda_event *e = take_event(v);
+    cu_result err;
+
+    if (!e) {
+        if (!(e = calloc(1, sizeof *e)))
+            return sd_no_memory(sizeof *e);
+        err = api_of(v)->EventCreate(&e->event,
+                                     CU_EVENT_SLEEPS | CU_EVENT_NO_TIMES);
+        if (err) {
+            free(e);
+            return xpu_cuda_status(v->driver, v, err, "cuEventCreate");
+        }
+    }
+    *out = e;
+    return NULL;
+}
+
+/* Short work ends before this thread would be awake again. */
+static sd_status await_event(xpu_cuda *v, cu_event event)
+{
+    const xpu_cuda_api *a = api_of(v);
+    sd_status st = xpu_cuda_enter(v);
+    uint64_t from = sd_now_ns();
+    cu_result err;
+
+    if (st)
+        return st;
+    while ((err = a->EventQuery(event)) == CU_NOT_READY &&
+           sd_now_ns() - from < SPIN_NS)
+        __builtin_ia32_pause();
+    if (err != CU_NOT_READY)
+        return leave_with(v, err, "cuEventQuery");
+    return leave_with(v, a->EventSynchronize(event), "cuEventSynchronize");
+}
+
+/* Whoever hears that it failed gives memory back: nothing may run then. */
+static sd_status await(xpu_cuda *v, const xpu_cuda_event *e)
+{
+    sd_status st = await_event(v, e->event);
+
+    if (st)
+        api_of(v)->StreamSynchronize(v->queue[e->mark.queue]);
+    return st;
+}
+
+/* What is handed over may be the last thing in flight: then the device may go,
+ * and we need no more of it. */
+static void watch(xpu_task *task)
+{
+    xpu_cuda_event *e =
+        (xpu_cuda_event *)((char *)task - offsetof(xpu_cuda_event, task));
+    sd_status st = await(e->mark.dev->impl, e);
+    xpu_mark_fn fn = e->fn;
+    void *ctx = e->ctx;
+
+    xpu_mark_release(&e->mark);
+    fn(ctx, st);
+}
+
+static sd_status tell_when_reached(xpu_cuda *v, xpu_cuda_event *e)
+{
+    sd_status st;
+
+    if (!e->fn)
+        return NULL;
+    xpu_mark_retain(&e->mark);
+    e->task.run = watch;
+    if ((st = xpu_stream_push(&v->watch[e->mark.queue], &e->task)))
+        xpu_mark_release(&e->mark);
+    return st;
+}
+
+static sd_status cuda_record(xpu_device *d, xpu_queue q, xpu_mark_fn fn,
+                             void *ctx, xpu_mark **out)
+{
+    xpu_cuda *v = d->impl;
+    xpu_cuda_event *e = NULL;
+    sd_status st;
+
+    if ((st = xpu_cuda_enter(v)))
+        return st;
+    if ((st = get_event(v, &e))) {
+        xpu_cuda_leave(v);
+        return st;
+    }
+    e->mark.dev = d;
+    e->mark.queue = q;
+    e->fn = fn;
+    e->ctx = ctx;
+    atomic_init(&e->mark.refs, 1);
+    st = leave_with(v, api_of(v)->EventRecord(e->event, v->queue[q]),
+                    "cuEventRecord");
+    if (st || (st = tell_when_reached(v, e))) {
+        xpu_mark_release(&e->mark);
+        return st;
+    }
+    *out = &e->mark;
+    return NULL;
+}
+
+static sd_status cuda_wait(xpu_device *d, xpu_queue q, xpu_mark *m)
+{
+    xpu_cuda *v = d->impl;
+    sd_status st = xpu_cuda_enter(v);
+
+    if (st)
+        return st;
+    return leave_with(
+        v, api_of(v)->StreamWaitEvent(v->queue[q], of_mark(m)->event, 0),
+        "cuStreamWaitEvent");
+}
+
+/* After a fault it never will be; when the driver does not say, it was not. */
+static bool cuda_query(const xpu_mark *m)
+{
+    xpu_cuda *v = m->dev->impl;
+    sd_status st = xpu_cuda_enter(v);
+    cu_result err = CU_NOT_READY;
+
+    if (!st) {
+        err = api_of(v)->EventQuery(of_mark(m)->event);
+        xpu_cuda_leave(v);
+    }
+    sd_status_free(st);
+    return err == CU_OK || atomic_load(&v->fault);
+}
+
+/* Asked for where something failed: the driver is, too, when it may not know
+ * what a fault has ended. */
+static sd_status cuda_sync(xpu_device *d, xpu_queue q)
+{
+    xpu_cuda *v = d->impl;
+    sd_status st = xpu_cuda_enter(v);
+
+    if (!st)
+        return leave_with(v, api_of(v)->StreamSynchronize(v->queue[q]),
+                          "cuStreamSynchronize");
+    if (v->driver->process == getpid())
+        api_of(v)->StreamSynchronize(v->queue[q]);
+    return st;
+}
+
+/* ---- kernels ---- */
+
+static void cuda_unload(xpu_device *d, xpu_module *m)
+{
+    xpu_cuda *v = d->impl;
+    bool entered = false, ours = enter_to_free(v, &entered);
+
+    for (int i = 0; i < m->program->nbinary && ours; i++)
+        if (m->built[i])
+            api_of(v)->ModuleUnload(m->built[i]);
+    leave_freed(v, entered);
+    free(m);
+}
+
+static sd_status cuda_load(xpu_device *d, const thunk_program *p,
+                           xpu_module **out)
+{
+    xpu_cuda *v = d->impl;
+    size_t n = (size_t)p->nbinary + (size_t)p->nkernel;
+    xpu_module *m = calloc(1, sizeof *m + n * sizeof(void *));
+    sd_status st;
+
+    if (!m)
+        return sd_no_memory(n * sizeof(void *));
+    m->program = p;
+    m->built = (cu_module *)(m + 1);
+    m->kernel = (cu_function *)(m->built + p->nbinary);
+    if (!(st = xpu_cuda_enter(v))) {
+        st = xpu_cuda_build(v, p, m->built, m->kernel);
+        xpu_cuda_leave(v);
+    }
+    if (st)
+        cuda_unload(d, m);
+    else
+        *out = m;
+    return st;
+}
+
+/* Every so many launches, for what they took so far: too many, or too long. */
+static cu_result wait_sometimes(xpu_cuda *v)
+{
+    if (!v->nqueued++)
+        v->since = sd_now_ns();
+    if (v->nqueued % LOOK_EVERY ||
+        (v->nqueued < MOST_QUEUED && sd_now_ns() - v->since < MOST_NS))
+        return CU_OK;
+    v->nqueued = 0;
+    return api_of(v)->StreamSynchronize(v->queue[XPU_COMPUTE]);
+}
+
+/* All parameters are pointers: the slots are the block that they make. */
+static sd_status launch(xpu_cuda *v, const thunk_kernel *k, cu_function fn,
+                        void **slot)
+{
+    size_t bytes = (size_t)k->nslot * sizeof *slot;
+    void *extra[] = {CU_PARAM_BUFFER, slot, CU_PARAM_BYTES, &bytes,
+                     CU_PARAM_END};
+    unsigned shared =
+        k->local_bytes > XPU_CUDA_STATIC_SHARED ? (unsigned)k->local_bytes : 0;
+    cu_result err;
+
+    if ((err = api_of(v)->LaunchKernel(fn, (unsigned)k->tiles, 1, 1,
+                                       (unsigned)k->group, 1, 1, shared,
+                                       v->queue[XPU_COMPUTE], NULL, extra)))
+        return xpu_cuda_status(v->driver, v, err, "cuLaunchKernel");
+    return xpu_cuda_status(v->driver, v, wait_sometimes(v),
+                           "cuStreamSynchronize");
+}
+
+static sd_status cuda_launch(xpu_device *d, xpu_module *m, int kernel,
+                             void **slot)
+{
+    const thunk_kernel *k = &m->program->kernel[kernel];
+    xpu_cuda *v = d->impl;
+    sd_status st;
+
+    if (k->tiles <= 0)
+        return NULL;
+    if (k->tiles > INT32_MAX)
+        return sd_error(SD_UNIMPLEMENTED,
+                        "%s has %" PRId64 " groups: a grid of CUDA has up to "
+                        "2147483647",
+                        k->symbol, k->tiles);
+    if ((st = xpu_cuda_enter(v)))
+        return st;
+    st = launch(v, k, m->kernel[kernel], slot);
+    xpu_cuda_leave(v);
+    return sd_note(st, "%s, %" PRId64 " groups of %d", k->symbol, k->tiles,
+                   k->group);
+}
+
+/* What a former run queued is its own to wait for. */
+static sd_status cuda_begin(xpu_device *d, xpu_module *m)
+{
+    (void)m;
+    ((xpu_cuda *)d->impl)->nqueued = 0;
+    return NULL;
+}
+
+/* ---- opening ---- */
+
+static void free_events(xpu_cuda *v, bool ours)
+{
+    xpu_cuda_event *e;
+
+    while ((e = take_event(v))) {
+        if (ours)
+            api_of(v)->EventDestroy(e->event);
+        free(e);
+    }
+    pthread_mutex_destroy(&v->lock);
+}
+
+static void destroy_stream(const xpu_cuda *v, cu_stream s)
+{
+    if (s)
+        api_of(v)->StreamDestroy(s);
+}
+
+static void cuda_close(xpu_device *d)
+{
+    xpu_cuda *v = d->impl;
+    bool entered = false, ours;
+
+    if (!v)
+        return;
+    for (int q = 0; q < XPU_QUEUE_COUNT; q++)
+        xpu_stream_finish(&v->watch[q]);
+    ours = enter_to_free(v, &entered);
+    for (int i = 0; i < 2; i++)
+        xpu_cuda_stage_finish(v, &v->stage[i], ours);
+    free_events(v, ours);
+    if (ours) {
+        for (int q = 0; q < XPU_QUEUE_COUNT; q++)
+            destroy_stream(v, v->queue[q]);
+        destroy_stream(v, v->now);
+        destroy_stream(v, v->memory);
+        if (v->pool)
+            api_of(v)->MemPoolDestroy(v->pool);
+        leave_freed(v, entered);
+        api_of(v)->PrimaryCtxRelease(v->id);
+    }
+    free(v);
+}
+
+static const xpu_device_ops cuda_ops = {
+    .name = "cuda",
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .copy = cuda_copy,
+    .copy_in = cuda_transfer,
+    .copy_out = cuda_transfer,
+    .copy_between = cuda_copy_between,
+    .load = cuda_load,
+    .unload = cuda_unload,
+    .begin = cuda_begin,
+    .launch = cuda_launch,
+    .peek = cuda_peek,
+    .record = cuda_record,
+    .wait = cuda_wait,
+    .query = cuda_query,
+    .forget = cuda_forget,
+    .sync = cuda_sync,
+    .close = cuda_close,
+};
+
+/* Of its own, so that other libraries' settings of the default pool are not
+ * ours.  It keeps nothing back from other processes. */
+static sd_status make_pool(xpu_cuda *v)
+{
+    const xpu_cuda_api *a = api_of(v);
+    cu_pool_props props = {.alloc_type = CU_ALLOC_PINNED,
+                           .location = {CU_AT_DEVICE, v->id}};
+    int has = 0;
+
+    if (a->DeviceGetAttribute(&has, CU_DEV_POOLS, v->id) || !has)
+        return NULL;
+    return xpu_cuda_status(v->driver, v, a->MemPoolCreate(&v->pool, &props),
+                           "cuMemPoolCreate");
+}
+
+static sd_status make_streams(xpu_cuda *v)
+{
+    const xpu_cuda_api *a = api_of(v);
+    cu_result err = a->StreamCreate(&v->now, CU_NON_BLOCKING);
+
+    if (!err)
+        err = a->StreamCreate(&v->memory, CU_NON_BLOCKING);
+    for (int q = 0; q < XPU_QUEUE_COUNT && !err; q++)
+        err = a->StreamCreate(&v->queue[q], CU_NON_BLOCKING);
+    return xpu_cuda_status(v->driver, v, err, "cuStreamCreate");
+}
+
+/* What close finishes, before anything can fail. */
+static xpu_cuda *make_impl(xpu_device *d, xpu_cuda_driver *driver)
+{
+    xpu_cuda *v = calloc(1, sizeof *v);
+    char name[32];
+
+    if (!v)
+        return NULL;
+    v->driver = driver;
+    v->dev = d;
+    pthread_mutex_init(&v->lock, NULL);
+    for (int q = 0; q < XPU_QUEUE_COUNT; q++) {
+        snprintf(name, sizeof name, "xpu%d-mark%d", d->id, q);
+        xpu_stream_init(&v->watch[q], name);
+    }
+    xpu_cuda_stage_init(&v->stage[0], false);
+    xpu_cuda_stage_init(&v->stage[1], true);
+    return v;
+}
+
+static sd_status open_device(xpu_client *c, xpu_cuda_driver *driver, int i)
+{
+    const xpu_cuda_api *a = &driver->api;
+    xpu_device *d;
+    sd_status st = xpu_client_add(c, &cuda_ops, &d);
+    cu_result err;
+    xpu_cuda *v;
+
+    if (st)
+        return st;
+    if (!(d->impl = v = make_impl(d, driver)))
+        return sd_no_memory(sizeof *v);
+    if ((err = a->DeviceGet(&v->id, i)))
+        return xpu_cuda_status(driver, NULL, err, "cuDeviceGet");
+    if ((st = xpu_cuda_describe(v, &d->desc, &d->limit)))
+        return st;
+    if ((err = a->PrimaryCtxRetain(&v->context, v->id))) {
+        v->context = NULL;
+        return xpu_cuda_status(driver, NULL, err, "cuDevicePrimaryCtxRetain");
+    }
+    if ((st = xpu_cuda_enter(v)))
+        return st;
+    if (!(st = make_streams(v)))
+        st = make_pool(v);
+    xpu_cuda_leave(v);
+    return st;
+}
+
+/* Between devices that can, copies go straight; else the driver takes them
+ * through the host's memory. */
+static void open_ways(xpu_client *c)
+{
+    for (int i = 0; i < c->ndev; i++)
+        for (int k = 0; k < c->ndev; k++) {
+            xpu_cuda *v = c->dev[i]->impl;
+            const xpu_cuda *peer = c->dev[k]->impl;
+            const xpu_cuda_api *a = api_of(v);
+            cu_access who = {{CU_AT_DEVICE, peer->id}, CU_READ_WRITE};
+            int can = 0;
+
+            if (i == k || a->DeviceCanAccessPeer(&can, peer->id, v->id) || !can)
+                continue;
+            if (v->pool)
+                a->MemPoolSetAccess(v->pool, &who, 1);
+            else if (!a->CtxPushCurrent(peer->context)) {
+                a->CtxEnablePeerAccess(v->context, 0);
+                xpu_cuda_leave(peer);
+            }
+        }
+}
+
+static void driver_close(void *driver)
+{
+    free(driver);
+}
+
+sd_status xpu_cuda_open(xpu_client *c, const sd_options *opt, bool chosen)
+{
+    xpu_cuda_driver *d = calloc(1, sizeof *d);
+    sd_status st;
+
+    (void)chosen; /* all that the driver shows are GPUs */
+    if (!d)
+        return sd_no_memory(sizeof *d);
+    if ((st = xpu_cuda_find(d, opt))) {
+        free(d);
+        return st;
+    }
+    c->driver = d;
+    c->driver_close = driver_close;
+    for (int i = 0; i < d->ndev && !st; i++)
+        st = open_device(c, d, i);
+    if (!st)
+        open_ways(c);
+    return st;
+}

@@ -1,0 +1,190 @@
+/* What we use of NVIDIA's driver (libcuda.so.1): our own declarations of the
+ * functions, types and numbers of its interface, one list of symbols.  Nothing
+ * of NVIDIA's is needed to build. */
+#ifndef XPU_CUDA_API_H
+#define XPU_CUDA_API_H
+
+#include "xpu_device.h"
+
+typedef int cu_result;
+typedef int cu_device;
+typedef uint64_t cu_pointer;
+typedef struct cu_context_st *cu_context;
+typedef struct cu_stream_st *cu_stream;
+typedef struct cu_event_st *cu_event;
+typedef struct cu_module_st *cu_module;
+typedef struct cu_function_st *cu_function;
+typedef struct cu_pool_st *cu_pool;
+typedef void (*cu_host_fn)(void *ctx);
+
+typedef struct { int type, id; } cu_location; /* CU_AT_DEVICE */
+typedef struct {
+    int alloc_type, handle_types;
+    cu_location location;
+    void *security;
+    size_t max_size;
+    uint16_t usage;
+    uint8_t reserved[54];
+} cu_pool_props;
+typedef struct { cu_location location; int flags; } cu_access;
+_Static_assert(sizeof(cu_pool_props) == 88, "as the driver lays it out");
+
+enum {
+    CU_OK = 0, CU_INVALID_VALUE = 1, CU_OUT_OF_MEMORY = 2, CU_DEINITIALIZED = 4,
+    CU_STUB_LIBRARY = 34, CU_NO_DEVICE = 100, CU_NOT_READY = 600,
+    CU_PEER_ALREADY = 704,
+    /* device attributes */
+    CU_DEV_UNITS = 16, CU_DEV_L2_BYTES = 38, CU_DEV_UNIFIED = 41,
+    CU_DEV_MAJOR = 75, CU_DEV_MINOR = 76, CU_DEV_POOLS = 115,
+    /* of a function, a pointer */
+    CU_FN_DYNAMIC_SHARED = 8, CU_PTR_MEMORY_TYPE = 2,
+    /* flags */
+    CU_NON_BLOCKING = 1, CU_EVENT_SLEEPS = 1, CU_EVENT_NO_TIMES = 2,
+    CU_HOST_PORTABLE = 1, CU_HOST_MAPPED = 2,
+    CU_ALLOC_PINNED = 1, CU_AT_DEVICE = 1, CU_READ_WRITE = 3,
+    CU_JIT_ERROR_LOG = 5, CU_JIT_ERROR_LOG_BYTES = 6,
+};
+/* The end of a list of a launch's extras, and its two words. */
+#define CU_PARAM_END    ((void *)0)
+#define CU_PARAM_BUFFER ((void *)1)
+#define CU_PARAM_BYTES  ((void *)2)
+
+/* Field, symbol, arguments. */
+#define XPU_CUDA_SYMBOLS(X) \
+    X(Init, cuInit, (unsigned flags)) \
+    X(DriverGetVersion, cuDriverGetVersion, (int *out)) \
+    X(GetErrorName, cuGetErrorName, (cu_result err, const char **out)) \
+    X(DeviceGetCount, cuDeviceGetCount, (int *out)) \
+    X(DeviceGet, cuDeviceGet, (cu_device *out, int i)) \
+    X(DeviceGetName, cuDeviceGetName, (char *out, int size, cu_device d)) \
+    X(DeviceGetAttribute, cuDeviceGetAttribute, \
+      (int *out, int what, cu_device d)) \
+    X(DeviceTotalMem, cuDeviceTotalMem_v2, (size_t *out, cu_device d)) \
+    X(DeviceCanAccessPeer, cuDeviceCanAccessPeer, \
+      (int *out, cu_device d, cu_device peer)) \
+    X(PrimaryCtxRetain, cuDevicePrimaryCtxRetain, \
+      (cu_context *out, cu_device d)) \
+    X(PrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (cu_device d)) \
+    X(CtxPushCurrent, cuCtxPushCurrent_v2, (cu_context c)) \
+    X(CtxPopCurrent, cuCtxPopCurrent_v2, (cu_context *out)) \
+    X(CtxEnablePeerAccess, cuCtxEnablePeerAccess, \
+      (cu_context peer, unsigned flags)) \
+    X(MemAlloc, cuMemAlloc_v2, (cu_pointer *out, size_t bytes)) \
+    X(MemFree, cuMemFree_v2, (cu_pointer p)) \
+    X(MemHostAlloc, cuMemHostAlloc, (void **out, size_t bytes, unsigned flags)) \
+    X(MemFreeHost, cuMemFreeHost, (void *p)) \
+    X(MemPoolCreate, cuMemPoolCreate, \
+      (cu_pool *out, const cu_pool_props *props)) \
+    X(MemPoolDestroy, cuMemPoolDestroy, (cu_pool p)) \
+    X(MemPoolSetAccess, cuMemPoolSetAccess, \
+      (cu_pool p, const cu_access *who, size_t n)) \
+    X(MemAllocFromPoolAsync, cuMemAllocFromPoolAsync, \
+      (cu_pointer *out, size_t bytes, cu_pool p, cu_stream s)) \
+    X(MemFreeAsync, cuMemFreeAsync, (cu_pointer p, cu_stream s)) \
+    X(MemcpyAsync, cuMemcpyAsync, \
+      (cu_pointer to, cu_pointer from, size_t bytes, cu_stream s)) \
+    X(PointerGetAttribute, cuPointerGetAttribute, \
+      (void *out, int what, cu_pointer p)) \
+    X(StreamCreate, cuStreamCreate, (cu_stream *out, unsigned flags)) \
+    X(StreamDestroy, cuStreamDestroy_v2, (cu_stream s)) \
+    X(StreamSynchronize, cuStreamSynchronize, (cu_stream s)) \
+    X(StreamWaitEvent, cuStreamWaitEvent, \
+      (cu_stream s, cu_event e, unsigned flags)) \
+    X(EventCreate, cuEventCreate, (cu_event *out, unsigned flags)) \
+    X(EventDestroy, cuEventDestroy_v2, (cu_event e)) \
+    X(EventRecord, cuEventRecord, (cu_event e, cu_stream s)) \
+    X(EventQuery, cuEventQuery, (cu_event e)) \
+    X(EventSynchronize, cuEventSynchronize, (cu_event e)) \
+    X(LaunchHostFunc, cuLaunchHostFunc, \
+      (cu_stream s, cu_host_fn fn, void *ctx)) \
+    X(ModuleLoadDataEx, cuModuleLoadDataEx, \
+      (cu_module *out, const void *image, unsigned n, int *option, \
+       void **value)) \
+    X(ModuleUnload, cuModuleUnload, (cu_module m)) \
+    X(ModuleGetFunction, cuModuleGetFunction, \
+      (cu_function *out, cu_module m, const char *name)) \
+    X(FuncSetAttribute, cuFuncSetAttribute, \
+      (cu_function f, int what, int value)) \
+    X(LaunchKernel, cuLaunchKernel, \
+      (cu_function f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, \
+       unsigned by, unsigned bz, unsigned shared, cu_stream s, void **params, \
+       void **extra))
+
+typedef struct {
+#define X(name, symbol, args) cu_result(*name) args;
+    XPU_CUDA_SYMBOLS(X)
+#undef X
+} xpu_cuda_api;
+
+/* The driver: what the devices of a client share. */
+typedef struct {
+    xpu_cuda_api api;
+    char library[256]; /* where the symbols came from */
+    int version;       /* 13000 */
+    int ndev;          /* that it shows */
+    pid_t process;     /* that opened it: no fork takes a context along */
+} xpu_cuda_driver;
+
+/* A way of pageable memory through pinned: xpu_cuda_stage.c. */
+#define XPU_CUDA_SLOTS 2
+typedef struct xpu_cuda_job xpu_cuda_job;
+typedef struct {
+    pthread_mutex_t lock; /* of who puts copies in */
+    pthread_mutex_t jobs_lock;
+    xpu_cuda_job *jobs;   /* put in and not run: the driver's until they are */
+    cu_stream aside;      /* of the host's part */
+    void *slot[XPU_CUDA_SLOTS];
+    cu_event full[XPU_CUDA_SLOTS], empty[XPU_CUDA_SLOTS];
+    unsigned next;
+    bool is_out;
+} xpu_cuda_stage;
+
+typedef struct xpu_cuda_event xpu_cuda_event; /* one that waits to be reused */
+
+/* A device: d->impl. */
+typedef struct {
+    xpu_cuda_driver *driver; /* borrowed from the client */
+    xpu_device *dev;         /* borrowed */
+    cu_device id;
+    cu_context context;      /* the device's primary one, as other libraries' */
+    cu_stream queue[XPU_QUEUE_COUNT];
+    cu_stream now;           /* of copies that block: they wait behind nothing */
+    cu_stream memory;        /* of the pool */
+    cu_pool pool;            /* NULL: plain allocations */
+    xpu_stream watch[XPU_QUEUE_COUNT]; /* wait for marks */
+    xpu_cuda_stage stage[2]; /* in, out */
+    pthread_mutex_t lock;    /* of events */
+    xpu_cuda_event *events;  /* free ones */
+    int nqueued;             /* launches since the last wait of this run */
+    uint64_t since;          /* when the first of them was launched */
+    _Atomic cu_result fault; /* what turned the device off */
+    const char *_Atomic culprit; /* the call that told */
+} xpu_cuda;
+
+sd_status xpu_cuda_find(xpu_cuda_driver *d, const sd_options *opt);
+sd_status xpu_cuda_describe(const xpu_cuda *v, device_desc *out,
+                            int64_t *memory);
+/* CU_OK: NULL.  A fault after which the context is dead turns v off; v may be
+ * NULL, of calls that belong to no device. */
+sd_status xpu_cuda_status(const xpu_cuda_driver *d, xpu_cuda *v, cu_result err,
+                          const char *call);
+/* The device's context becomes this thread's until leave; an error: it is off,
+ * or this is a forked child, and nothing may be called. */
+sd_status xpu_cuda_enter(xpu_cuda *v);
+void xpu_cuda_leave(const xpu_cuda *v);
+
+/* Between pageable memory and the device in the order of the stream s, without
+ * the caller's waiting; entered before. */
+sd_status xpu_cuda_stage_copy(xpu_cuda *v, xpu_cuda_stage *g, cu_stream s,
+                              void *to, const void *from, size_t bytes);
+void xpu_cuda_stage_init(xpu_cuda_stage *g, bool is_out);
+void xpu_cuda_stage_finish(xpu_cuda *v, xpu_cuda_stage *g, bool ours);
+
+/* module: per binary of p, fn: per kernel, NULL before; what was made is the
+ * caller's, on an error too.  Entered before. */
+sd_status xpu_cuda_build(xpu_cuda *v, const thunk_program *p, cu_module *module,
+                         cu_function *fn);
+/* Bytes of a group that need not be asked for in the launch. */
+#define XPU_CUDA_STATIC_SHARED (48u << 10)
+
+#endif

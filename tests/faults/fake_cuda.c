@@ -1,0 +1,863 @@
+/* A libcuda for tests: memory is the host's, kernels are those of xpu_kernels.c
+ * by name, and trouble comes on demand.  Opened by SUNDOG_CUDA_LIBRARY.  Unlike
+ * a driver it runs under every sanitizer, and it is strict: a call without a
+ * current context, by a host function or in a forked child is an error, copies
+ * end where their memory does, and what is pageable is copied as the driver
+ * does it, at once or when all before has run.
+ *
+ * FAKE_CUDA, words with commas, is read by cuInit, so that each client meets
+ * the trouble anew:
+ *   fail=N      call N fails with `error`; releases and frees never do
+ *   lose=N      call N and all after it do
+ *   error=CODE  CUDA_ERROR_UNKNOWN (999) when not given
+ *   exec=N      the Nth command of all that run is a fault: `error`, or
+ *               CUDA_ERROR_ILLEGAL_ADDRESS (700), is what the context says from
+ *               then on, nothing runs and no host function is called
+ *   init=CODE   cuInit fails              version=N  13000 when not given
+ *   devices=N   1 when not given          chip=N     90 when not given
+ *   memory=N    bytes of a device; 2^30 when not given
+ *   pools=0     plain allocations only    peers=0    no way between devices
+ *   kernels=any every kernel name exists and computes nothing
+ *   garbage     texts without sense, numbers of all ones
+ *   lag=N       each command takes N microseconds more
+ * Each stream has a thread, so that what is put in runs later, beside others.
+ * fake_cuda_calls and fake_cuda_live say how many calls there were and how many
+ * objects are alive; fake_cuda_runs how many commands have run;
+ * fake_cuda_hold(1) keeps kernels from running until fake_cuda_hold(0). */
+#include "xpu_cuda_api.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../unit/xpu_kernels.c"
+
+#define API       __attribute__((visibility("default")))
+#define MOST_ARGS 16
+#define MOST_DEV  8
+
+#define X(name, symbol, args) API cu_result symbol args;
+XPU_CUDA_SYMBOLS(X)
+#undef X
+API long fake_cuda_calls(void);
+API long fake_cuda_live(void);
+API long fake_cuda_runs(void);
+API void fake_cuda_hold(int on);
+
+static struct {
+    long fail, lose, exec, lag;
+    int error, fault, init, version, devices, chip;
+    size_t memory;
+    bool pools, peers, any_kernel, garbage;
+} is;
+static _Atomic long ncall, nlive, nrun;
+static pid_t process;
+
+/* Of streams, events, memory and contexts. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static bool is_held;
+
+struct cu_context_st {
+    int refs;
+    cu_result fault;
+};
+static struct cu_context_st context[MOST_DEV];
+static _Thread_local cu_context stack[8];
+static _Thread_local int depth;
+static _Thread_local bool in_host_function;
+
+struct cu_event_st {
+    int refs; /* its owner's, and of commands */
+    long want, done;
+};
+typedef struct command command;
+struct command {
+    command *next;
+    enum { LAUNCH, COPY, HOST, RECORD, WAIT } kind;
+    cu_event event;
+    long seq;
+    void (*fn)(void **, long, long, void *);
+    void *arg[MOST_ARGS];
+    long tiles;
+    void *to;
+    const void *from;
+    size_t bytes;
+    void *own; /* to free with it */
+    cu_host_fn host;
+    void *ctx;
+};
+struct cu_stream_st {
+    cu_context context;
+    pthread_t thread;
+    command *head, **tail;
+    bool busy, stop;
+};
+struct cu_module_st {
+    int nothing;
+};
+struct cu_function_st {
+    struct cu_function_st *next;
+    cu_module module;
+    void (*fn)(void **, long, long, void *);
+};
+static struct cu_function_st *functions;
+struct cu_pool_st {
+    int device;
+};
+typedef struct block block;
+struct block {
+    block *next;
+    char *at;
+    size_t bytes;
+    int device; /* -1: pinned */
+};
+static block *blocks;
+static size_t held[MOST_DEV];
+
+long fake_cuda_calls(void)
+{
+    return ncall;
+}
+
+long fake_cuda_live(void)
+{
+    return nlive;
+}
+
+long fake_cuda_runs(void)
+{
+    return nrun;
+}
+
+void fake_cuda_hold(int on)
+{
+    pthread_mutex_lock(&lock);
+    is_held = on;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- trouble ---- */
+
+static long word(const char *name, long otherwise)
+{
+    const char *all = getenv("FAKE_CUDA"), *at;
+    size_t n = strlen(name);
+
+    for (at = all; at && (at = strstr(at, name)); at += n)
+        if ((at == all || at[-1] == ',') && at[n] == '=')
+            return strtol(at + n + 1, NULL, 10);
+    return otherwise;
+}
+
+static void read_words(void)
+{
+    const char *all = getenv("FAKE_CUDA");
+
+    pthread_mutex_lock(&lock);
+    is.fail = word("fail", 0);
+    is.lose = word("lose", 0);
+    is.exec = word("exec", 0);
+    is.lag = word("lag", 0);
+    is.error = (int)word("error", 999);
+    is.fault = (int)word("error", 700);
+    is.init = (int)word("init", 0);
+    is.version = (int)word("version", 13000);
+    is.devices = (int)word("devices", 1);
+    is.chip = (int)word("chip", 90);
+    is.memory = (size_t)word("memory", 1l << 30);
+    is.pools = word("pools", 1);
+    is.peers = word("peers", 1);
+    is.any_kernel = all && strstr(all, "kernels=any");
+    is.garbage = all && strstr(all, "garbage");
+    ncall = nrun = 0;
+    process = getpid();
+    pthread_mutex_unlock(&lock);
+}
+
+/* Each call that may fail asks. */
+static cu_result trouble(void)
+{
+    long n = ++ncall;
+
+    if (in_host_function)
+        abort(); /* the driver deadlocks, or worse */
+    if (process != getpid())
+        return 3; /* CUDA_ERROR_NOT_INITIALIZED */
+    if (n == is.fail || (is.lose && n >= is.lose))
+        return is.error;
+    return CU_OK;
+}
+
+/* And those that want a context: the fault of it is theirs, too. */
+static cu_result trouble_in(cu_context c)
+{
+    cu_result err = trouble();
+
+    if (err)
+        return err;
+    if (!depth || stack[depth - 1]->refs <= 0)
+        return 201; /* CUDA_ERROR_INVALID_CONTEXT */
+    pthread_mutex_lock(&lock);
+    err = (c ? c : stack[depth - 1])->fault;
+    pthread_mutex_unlock(&lock);
+    return err;
+}
+
+static int here(void)
+{
+    return (int)(stack[depth - 1] - context);
+}
+
+static void *make(size_t size)
+{
+    void *p = calloc(1, size);
+
+    nlive += p != NULL;
+    return p;
+}
+
+static cu_result drop(void *p)
+{
+    free(p);
+    nlive--;
+    return CU_OK;
+}
+
+/* ---- the driver and its devices ---- */
+
+cu_result cuInit(unsigned flags)
+{
+    cu_result err;
+
+    (void)flags;
+    read_words();
+    err = trouble();
+    return err ? err : is.init;
+}
+
+cu_result cuDriverGetVersion(int *out)
+{
+    *out = is.version;
+    return trouble();
+}
+
+cu_result cuGetErrorName(cu_result err, const char **out)
+{
+    static const struct {
+        cu_result code;
+        const char *name;
+    } known[] = {{1, "CUDA_ERROR_INVALID_VALUE"},
+                 {2, "CUDA_ERROR_OUT_OF_MEMORY"},
+                 {3, "CUDA_ERROR_NOT_INITIALIZED"},
+                 {201, "CUDA_ERROR_INVALID_CONTEXT"},
+                 {214, "CUDA_ERROR_ECC_UNCORRECTABLE"},
+                 {218, "CUDA_ERROR_INVALID_PTX"},
+                 {500, "CUDA_ERROR_NOT_FOUND"},
+                 {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                 {716, "CUDA_ERROR_MISALIGNED_ADDRESS"},
+                 {719, "CUDA_ERROR_LAUNCH_FAILED"},
+                 {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"},
+                 {999, "CUDA_ERROR_UNKNOWN"}};
+
+    for (size_t i = 0; i < SD_COUNTOF(known); i++)
+        if (known[i].code == err) {
+            *out = known[i].name;
+            return CU_OK;
+        }
+    *out = NULL;
+    return CU_INVALID_VALUE;
+}
+
+cu_result cuDeviceGetCount(int *out)
+{
+    *out = is.garbage ? -1 : is.devices;
+    return trouble();
+}
+
+cu_result cuDeviceGet(cu_device *out, int i)
+{
+    *out = i;
+    return i < MOST_DEV ? trouble() : CU_INVALID_VALUE;
+}
+
+cu_result cuDeviceGetName(char *out, int size, cu_device d)
+{
+    (void)d;
+    if (is.garbage)
+        memset(out, 0xe9, (size_t)size);
+    else
+        snprintf(out, (size_t)size, "Fake GPU");
+    return trouble();
+}
+
+cu_result cuDeviceGetAttribute(int *out, int what, cu_device d)
+{
+    (void)d;
+    switch (what) {
+    case CU_DEV_UNITS:
+        *out = is.garbage ? -1 : 4;
+        break;
+    case CU_DEV_L2_BYTES:
+        *out = is.garbage ? -1 : 1 << 20;
+        break;
+    case CU_DEV_MAJOR:
+        *out = is.chip / 10;
+        break;
+    case CU_DEV_MINOR:
+        *out = is.chip % 10;
+        break;
+    case CU_DEV_POOLS:
+        *out = is.pools;
+        break;
+    case CU_DEV_UNIFIED:
+        *out = 1;
+        break;
+    default:
+        return CU_INVALID_VALUE;
+    }
+    return trouble();
+}
+
+cu_result cuDeviceTotalMem_v2(size_t *out, cu_device d)
+{
+    (void)d;
+    *out = is.garbage ? SIZE_MAX : is.memory;
+    return trouble();
+}
+
+cu_result cuDeviceCanAccessPeer(int *out, cu_device d, cu_device peer)
+{
+    (void)d, (void)peer;
+    *out = is.peers;
+    return trouble();
+}
+
+cu_result cuDevicePrimaryCtxRetain(cu_context *out, cu_device d)
+{
+    cu_result err = trouble();
+
+    if (err)
+        return err;
+    if (!context[d].refs++)
+        context[d].fault = CU_OK;
+    nlive++;
+    *out = &context[d];
+    return CU_OK;
+}
+
+cu_result cuDevicePrimaryCtxRelease_v2(cu_device d)
+{
+    context[d].refs--;
+    nlive--;
+    return CU_OK;
+}
+
+/* Entering fails as any call does; those that only free go on all the same. */
+cu_result cuCtxPushCurrent_v2(cu_context c)
+{
+    cu_result err = trouble();
+
+    if (err || depth == (int)SD_COUNTOF(stack))
+        return err ? err : CU_INVALID_VALUE;
+    stack[depth++] = c;
+    return CU_OK;
+}
+
+cu_result cuCtxPopCurrent_v2(cu_context *out)
+{
+    if (!depth)
+        return 201;
+    *out = stack[--depth];
+    return CU_OK;
+}
+
+cu_result cuCtxEnablePeerAccess(cu_context peer, unsigned flags)
+{
+    (void)peer, (void)flags;
+    return trouble_in(NULL);
+}
+
+/* ---- memory ---- */
+
+static cu_result add_block(size_t bytes, int device, void **out)
+{
+    block *b = malloc(sizeof *b);
+    char *p = aligned_alloc(256, (bytes + 255) & ~(size_t)255);
+
+    if (!b || !p) {
+        free(b);
+        free(p);
+        return CU_OUT_OF_MEMORY;
+    }
+    memset(p, 0, bytes); /* a loop that no kernel ends does not begin */
+    pthread_mutex_lock(&lock);
+    if (device >= 0 && held[device] + bytes > is.memory) {
+        pthread_mutex_unlock(&lock);
+        free(b);
+        free(p);
+        return CU_OUT_OF_MEMORY;
+    }
+    if (device >= 0)
+        held[device] += bytes;
+    *b = (block){blocks, p, bytes, device};
+    blocks = b;
+    pthread_mutex_unlock(&lock);
+    nlive++;
+    *out = p;
+    return CU_OK;
+}
+
+static cu_result take_block(const void *p)
+{
+    block *b = NULL;
+
+    pthread_mutex_lock(&lock);
+    for (block **at = &blocks; *at; at = &(*at)->next)
+        if ((*at)->at == p) {
+            b = *at;
+            *at = b->next;
+            if (b->device >= 0)
+                held[b->device] -= b->bytes;
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+    if (!b)
+        abort(); /* freed twice, or never ours */
+    free(b->at);
+    return drop(b);
+}
+
+/* The lock is held. */
+static const block *block_of(const void *p)
+{
+    for (const block *b = blocks; b; b = b->next)
+        if ((const char *)p >= b->at && (const char *)p < b->at + b->bytes)
+            return b;
+    return NULL;
+}
+
+static bool is_inside(const void *p, size_t n, bool *pageable)
+{
+    const block *b;
+    bool ok;
+
+    pthread_mutex_lock(&lock);
+    b = block_of(p);
+    ok = !b || (size_t)(b->at + b->bytes - (const char *)p) >= n;
+    pthread_mutex_unlock(&lock);
+    *pageable = !b;
+    return ok;
+}
+
+static cu_result alloc_device(cu_pointer *out, size_t bytes, int device)
+{
+    cu_result err = trouble_in(NULL);
+    void *p;
+
+    if (err || (err = add_block(bytes, device, &p)))
+        return err;
+    *out = (cu_pointer)(uintptr_t)p;
+    return CU_OK;
+}
+
+cu_result cuMemAlloc_v2(cu_pointer *out, size_t bytes)
+{
+    return alloc_device(out, bytes, depth ? here() : 0);
+}
+
+cu_result cuMemFree_v2(cu_pointer p)
+{
+    return take_block((void *)(uintptr_t)p);
+}
+
+cu_result cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
+{
+    cu_result err = trouble_in(NULL);
+
+    (void)flags;
+    return err ? err : add_block(bytes, -1, out);
+}
+
+cu_result cuMemFreeHost(void *p)
+{
+    return take_block(p);
+}
+
+cu_result cuMemPoolCreate(cu_pool *out, const cu_pool_props *props)
+{
+    cu_result err = trouble_in(NULL);
+    cu_pool p;
+
+    if (err)
+        return err;
+    if (props->alloc_type != CU_ALLOC_PINNED ||
+        props->location.type != CU_AT_DEVICE)
+        return CU_INVALID_VALUE;
+    if (!(p = make(sizeof *p)))
+        return CU_OUT_OF_MEMORY;
+    p->device = props->location.id;
+    *out = p;
+    return CU_OK;
+}
+
+cu_result cuMemPoolDestroy(cu_pool p)
+{
+    return drop(p);
+}
+
+cu_result cuMemPoolSetAccess(cu_pool p, const cu_access *who, size_t n)
+{
+    (void)p, (void)who, (void)n;
+    return trouble();
+}
+
+cu_result cuMemAllocFromPoolAsync(cu_pointer *out, size_t bytes, cu_pool p,
+                                  cu_stream s)
+{
+    (void)s;
+    return alloc_device(out, bytes, p->device);
+}
+
+cu_result cuMemFreeAsync(cu_pointer p, cu_stream s)
+{
+    (void)s;
+    return take_block((void *)(uintptr_t)p);
+}
+
+cu_result cuPointerGetAttribute(void *out, int what, cu_pointer p)
+{
+    unsigned *type = out;
+    const block *b;
+
+    pthread_mutex_lock(&lock);
+    b = block_of((void *)(uintptr_t)p);
+    pthread_mutex_unlock(&lock);
+    if (what != CU_PTR_MEMORY_TYPE || !b)
+        return CU_INVALID_VALUE;
+    *type = b->device < 0 ? 1 : 2;
+    return CU_OK;
+}
+
+/* ---- streams ---- */
+
+/* The lock is held. */
+static void drop_event(cu_event e)
+{
+    if (e && !--e->refs)
+        drop(e);
+}
+
+static void run(const command *c)
+{
+    float scratch[4096];
+
+    if (c->kind == LAUNCH && c->fn)
+        c->fn((void **)c->arg, 0, c->tiles, scratch);
+    else if (c->kind == COPY)
+        memmove(c->to, c->from, c->bytes);
+    else if (c->kind == HOST) {
+        in_host_function = true;
+        c->host(c->ctx);
+        in_host_function = false;
+    }
+}
+
+/* The lock is held.  In a dead context only marks go on being reached. */
+static void serve_one(cu_stream s, command *c)
+{
+    while (c->kind == LAUNCH && is_held)
+        pthread_cond_wait(&changed, &lock);
+    while (c->kind == WAIT && c->event->done < c->seq && !s->context->fault)
+        pthread_cond_wait(&changed, &lock);
+    if (c->kind < RECORD && !s->context->fault) {
+        if (++nrun == is.exec)
+            s->context->fault = is.fault;
+        pthread_mutex_unlock(&lock);
+        if (is.lag)
+            usleep((useconds_t)is.lag);
+        if (!s->context->fault)
+            run(c);
+        pthread_mutex_lock(&lock);
+    }
+    if (c->kind == RECORD)
+        c->event->done = SD_MAX(c->event->done, c->seq);
+    drop_event(c->event);
+    free(c->own);
+    free(c);
+}
+
+static void *serve(void *arg)
+{
+    cu_stream s = arg;
+    command *c;
+
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        while (!s->head && !s->stop)
+            pthread_cond_wait(&changed, &lock);
+        if (!(c = s->head))
+            break;
+        if (!(s->head = c->next))
+            s->tail = &s->head;
+        s->busy = true;
+        serve_one(s, c);
+        s->busy = false;
+        pthread_cond_broadcast(&changed);
+    }
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+cu_result cuStreamCreate(cu_stream *out, unsigned flags)
+{
+    cu_result err = trouble_in(NULL);
+    cu_stream s;
+
+    if (err || flags != CU_NON_BLOCKING)
+        return err ? err : CU_INVALID_VALUE;
+    if (!(s = make(sizeof *s)))
+        return CU_OUT_OF_MEMORY;
+    s->context = stack[depth - 1];
+    s->tail = &s->head;
+    if (pthread_create(&s->thread, NULL, serve, s)) {
+        drop(s);
+        return CU_OUT_OF_MEMORY;
+    }
+    *out = s;
+    return CU_OK;
+}
+
+cu_result cuStreamDestroy_v2(cu_stream s)
+{
+    pthread_mutex_lock(&lock);
+    s->stop = true;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    pthread_join(s->thread, NULL);
+    return drop(s);
+}
+
+static cu_result wait_idle(cu_stream s)
+{
+    cu_result err;
+
+    pthread_mutex_lock(&lock);
+    while (s->busy || s->head)
+        pthread_cond_wait(&changed, &lock);
+    err = s->context->fault;
+    pthread_mutex_unlock(&lock);
+    return err;
+}
+
+/* In trouble, too: what is lost writes nothing any more. */
+cu_result cuStreamSynchronize(cu_stream s)
+{
+    cu_result bad = wait_idle(s), err = trouble_in(s->context);
+
+    return err ? err : bad;
+}
+
+/* The lock is not held; an event's reference goes with the command. */
+static cu_result put(cu_stream s, const command *what)
+{
+    cu_result err = trouble_in(s->context);
+    command *c = err ? NULL : malloc(sizeof *c);
+
+    if (!c) {
+        free(what->own);
+        return err ? err : CU_OUT_OF_MEMORY;
+    }
+    *c = *what;
+    c->next = NULL;
+    pthread_mutex_lock(&lock);
+    if (c->event) {
+        c->event->refs++;
+        c->seq = c->kind == RECORD ? ++c->event->want : c->event->want;
+    }
+    *s->tail = c;
+    s->tail = &c->next;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    return CU_OK;
+}
+
+cu_result cuStreamWaitEvent(cu_stream s, cu_event e, unsigned flags)
+{
+    (void)flags;
+    return put(s, &(command){.kind = WAIT, .event = e});
+}
+
+cu_result cuLaunchHostFunc(cu_stream s, cu_host_fn fn, void *ctx)
+{
+    return put(s, &(command){.kind = HOST, .host = fn, .ctx = ctx});
+}
+
+/* From pageable memory: it has been read when the call returns.  To it: all has
+ * run by then. */
+cu_result cuMemcpyAsync(cu_pointer to, cu_pointer from, size_t bytes,
+                        cu_stream s)
+{
+    command c = {.kind = COPY,
+                 .to = (void *)(uintptr_t)to,
+                 .from = (const void *)(uintptr_t)from,
+                 .bytes = bytes};
+    bool host_to, host_from;
+    cu_result err;
+
+    if (!is_inside(c.to, bytes, &host_to) ||
+        !is_inside(c.from, bytes, &host_from))
+        return CU_INVALID_VALUE;
+    if (host_from && bytes) {
+        if (!(c.own = malloc(bytes)))
+            return CU_OUT_OF_MEMORY;
+        c.from = memcpy(c.own, c.from, bytes);
+    }
+    err = put(s, &c);
+    return err || !host_to ? err : wait_idle(s);
+}
+
+/* ---- events ---- */
+
+cu_result cuEventCreate(cu_event *out, unsigned flags)
+{
+    cu_result err = trouble_in(NULL);
+    cu_event e;
+
+    if (err || !(flags & CU_EVENT_NO_TIMES))
+        return err ? err : CU_INVALID_VALUE;
+    if (!(e = make(sizeof *e)))
+        return CU_OUT_OF_MEMORY;
+    e->refs = 1;
+    *out = e;
+    return CU_OK;
+}
+
+cu_result cuEventDestroy_v2(cu_event e)
+{
+    pthread_mutex_lock(&lock);
+    drop_event(e);
+    pthread_mutex_unlock(&lock);
+    return CU_OK;
+}
+
+cu_result cuEventRecord(cu_event e, cu_stream s)
+{
+    return put(s, &(command){.kind = RECORD, .event = e});
+}
+
+cu_result cuEventQuery(cu_event e)
+{
+    cu_result err = trouble_in(NULL);
+
+    if (err)
+        return err;
+    pthread_mutex_lock(&lock);
+    err = e->done < e->want ? CU_NOT_READY : CU_OK;
+    pthread_mutex_unlock(&lock);
+    return err;
+}
+
+cu_result cuEventSynchronize(cu_event e)
+{
+    cu_result err = trouble_in(NULL);
+
+    if (err)
+        return err;
+    pthread_mutex_lock(&lock);
+    while (e->done < e->want && !stack[depth - 1]->fault)
+        pthread_cond_wait(&changed, &lock);
+    err = stack[depth - 1]->fault;
+    pthread_mutex_unlock(&lock);
+    return err;
+}
+
+/* ---- kernels ---- */
+
+cu_result cuModuleLoadDataEx(cu_module *out, const void *image, unsigned n,
+                             int *option, void **value)
+{
+    cu_result err = trouble_in(NULL);
+    cu_module m;
+
+    if (!err && !strstr(image, ".version")) {
+        for (unsigned i = 0; i < n; i++)
+            if (option[i] == CU_JIT_ERROR_LOG)
+                strcpy(value[i], "the fake did not want to");
+        err = 218; /* CUDA_ERROR_INVALID_PTX */
+    }
+    if (err)
+        return err;
+    if (!(m = make(sizeof *m)))
+        return CU_OUT_OF_MEMORY;
+    *out = m;
+    return CU_OK;
+}
+
+cu_result cuModuleUnload(cu_module m)
+{
+    pthread_mutex_lock(&lock);
+    for (struct cu_function_st **at = &functions, *f; (f = *at);)
+        if (f->module == m) {
+            *at = f->next;
+            free(f);
+        } else {
+            at = &f->next;
+        }
+    pthread_mutex_unlock(&lock);
+    return drop(m);
+}
+
+static void nothing(void **slot, long first, long last, void *scratch)
+{
+    (void)slot, (void)first, (void)last, (void)scratch;
+}
+
+cu_result cuModuleGetFunction(cu_function *out, cu_module m, const char *name)
+{
+    static const struct {
+        const char *name;
+        void (*fn)(void **, long, long, void *);
+    } known[] = {{"square", square}, {"accumulate", accumulate},
+                 {"below", below},   {"step", step},
+                 {"slow", slow},     {"imports", imports}};
+    void (*fn)(void **, long, long, void *) = is.any_kernel ? nothing : NULL;
+    cu_result err = trouble_in(NULL);
+    cu_function f;
+
+    for (size_t i = 0; i < SD_COUNTOF(known); i++)
+        if (!strcmp(known[i].name, name))
+            fn = known[i].fn;
+    if (err || !fn)
+        return err ? err : 500; /* CUDA_ERROR_NOT_FOUND */
+    if (!(f = malloc(sizeof *f)))
+        return CU_OUT_OF_MEMORY;
+    pthread_mutex_lock(&lock);
+    *f = (struct cu_function_st){functions, m, fn};
+    functions = f;
+    pthread_mutex_unlock(&lock);
+    *out = f;
+    return CU_OK;
+}
+
+cu_result cuFuncSetAttribute(cu_function f, int what, int value)
+{
+    (void)f, (void)what, (void)value;
+    return trouble_in(NULL);
+}
+
+cu_result cuLaunchKernel(cu_function f, unsigned gx, unsigned gy, unsigned gz,
+                         unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                         cu_stream s, void **params, void **extra)
+{
+    command c = {.kind = LAUNCH, .fn = f->fn, .tiles = gx};
+    size_t bytes = *(const size_t *)extra[3];
+
+    (void)shared;
+    if (gy != 1 || gz != 1 || by != 1 || bz != 1 || !bx || bx > 1024 ||
+        params || extra[0] != CU_PARAM_BUFFER || extra[2] != CU_PARAM_BYTES)
+        return CU_INVALID_VALUE;
+    memcpy(c.arg, extra[1], SD_MIN(bytes, sizeof c.arg));
+    return put(s, &c);
+}

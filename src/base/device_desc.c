@@ -11,13 +11,15 @@ const device_kind_info device_kind_table[] = {
 };
 
 static const device_desc table[] = {
-#define DEVICE(n, k, l, u, g, s, local, cache, f, lib) \
+#define DEVICE(n, k, l, u, g, s, crowd_, access_, local, cache, f, lib) \
     {.kind = k, \
      .name = n, \
      .lanes = l, \
      .units = u, \
      .group = g, \
      .subgroup = s, \
+     .crowd = crowd_, \
+     .access = access_, \
      .local_bytes = local, \
      .cache_bytes = cache, \
      .features = f, \

@@ -42,6 +42,9 @@ typedef struct {
     int units;           /* threads or compute units */
     int group;           /* work items of a group we ask for; host: 1 */
     int subgroup;        /* required sub-group size; 0: leave it open */
+    int crowd;           /* GPUs: items of a group that streams memory */
+    int access;          /* GPUs: bytes that an item may read or write at once;
+                            0: an element */
     size_t local_bytes;  /* memory of a group (SLM); host: scratch in L1 */
     size_t cache_bytes;  /* L2 of a unit */
     uint64_t features;   /* device_feature bits */

@@ -39,6 +39,12 @@
  * that sums over it join their lanes.  With an outer one all inner loops run
  * inside of a vector: sums of columns, elementwise kernels, windows, products.
  *
+ * On a GPU an item takes one position of LANE, or `vector` neighbouring ones,
+ * which are copies: `load s0[..] by 4` is one access for four of them.  Where
+ * LANE does not fill a group, its items also lie along an outer axis of place
+ * CROWD: of a group of 256 items, 16 are along rows of 64 lanes by 4, and 16
+ * rows are the crowd.
+ *
  * plan_lower makes axes and nodes.  plan_tile adds all that depends on the
  * device: places, tiles, copies, nest, passes, areas.  Emitters write it down.
  * docs/adr/0001-kernel-form.md is the contract in full,
@@ -78,7 +84,9 @@ typedef struct { const plan_expr *e; int64_t lo, hi; } plan_guard; /* lo <= e < 
 /* ---- axes ---- */
 
 typedef enum { PLAN_MAP, PLAN_REDUCE, PLAN_SCAN } plan_role;
-typedef enum { PLAN_SEQ, PLAN_LANE, PLAN_UNROLL } plan_place;
+/* CROWD, on GPUs: an outer axis along which the items of a group lie that LANE
+ * leaves: item i is item i % items of LANE at position i / items of this. */
+typedef enum { PLAN_SEQ, PLAN_LANE, PLAN_UNROLL, PLAN_CROWD } plan_place;
 typedef struct {
     int64_t extent;
     uint8_t role, place;
@@ -164,6 +172,10 @@ struct plan_node {
                              sink or parked; -1: none does, as of other nodes
                              and of a CONTRACT in blocks */
     int area;             /* the number of its first area, if it has any */
+    int wide;             /* LOAD, STORE on GPUs: so many positions of LANE,
+                             copies of an item, are one access: neighbours in
+                             memory, or of a LOAD one element for all.  1: each
+                             is an access of its own */
     plan_node **index;    /* the nodes that off and guards mention */
     int nindex;
 };
@@ -355,8 +367,11 @@ struct plan_kernel {
     plan_area *area;
     int nnest, npass, narea;
     int lanes;             /* host: of a vector along LANE; GPUs: 1 */
-    int group;             /* GPUs: work items of a group; fewer than the
-                              device's only where LANE is an outer axis */
+    int group;             /* GPUs: work items of a group */
+    int items;             /* GPUs: of these along LANE, the others are along
+                              the axis of place CROWD */
+    int vector;            /* GPUs: neighbouring positions of LANE that an item
+                              takes: its copies */
     int subgroup;          /* GPUs: items of a sub-group; 0: left open */
     plan_sort *sort;
     hlo_call *call;        /* a kernel that is calls of a device function: slots
@@ -440,5 +455,10 @@ bool plan_expr_stride(const plan_expr *e, int axis, int64_t *stride);
 /* to - from, where that is a constant; of expressions of one kernel. */
 bool plan_expr_distance(const plan_expr *from, const plan_expr *to,
                         int64_t *distance);
+/* How e changes along n neighbouring positions of an axis, of which the first is
+ * a multiple of n: by *stride from one to the next, and at the first it is a
+ * multiple of *multiple (0: it is 0).  False when it jumps in between. */
+bool plan_expr_run(const plan_expr *e, int axis, int64_t n, int64_t *stride,
+                   int64_t *multiple);
 
 #endif

@@ -29,11 +29,17 @@ size_t plan_whole_lines(size_t bytes)
     return (size_t)plan_round_up((int64_t)bytes, 64);
 }
 
+/* Rows of a GPU's group, each of which has areas of its own, side by side. */
+static size_t group_rows(const plan_kernel *k)
+{
+    return (size_t)(k->group / SD_MAX(k->items, 1));
+}
+
 static size_t park_bytes(const plan_kernel *k, const plan_node *n)
 {
     uint64_t inner = n->varies >> k->nouter << k->nouter;
 
-    return plan_whole_lines((size_t)plan_points(k, inner) *
+    return plan_whole_lines((size_t)plan_points(k, inner) * group_rows(k) *
                             sd_dtype_bytes(n->dtype));
 }
 
@@ -84,7 +90,7 @@ static bool joins(const plan_kernel *k, const plan_node *n, int lane)
 
 static size_t join_bytes(const plan_kernel *k, const plan_node *n, int out)
 {
-    return (size_t)k->group * sd_dtype_bytes(n->arg[out]->dtype);
+    return (size_t)(k->group * k->vector) * sd_dtype_bytes(n->arg[out]->dtype);
 }
 
 void plan_park(plan_kernel *k, int lane, size_t limit, bool host)

@@ -118,6 +118,34 @@ static int lane_copies(const plan_kernel *k, int lane, const device_desc *dev)
     return n;
 }
 
+/* Positions of an inner LANE that an item takes at a time: as many vectors as
+ * keep memory busy while one sub-group waits. */
+enum { ITEM_BYTES = 64, ITEM_COPIES = 16, ITEM_NODES = 400 };
+
+static int item_copies(const plan_kernel *k, int lane)
+{
+    int bytes = 1, nodes = 1, n = k->vector;
+
+    if (k->vector == 1)
+        return 1;
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *x = k->node[i];
+
+        if (!(x->varies >> lane & 1))
+            continue;
+        nodes += x->kind == PN_ELT && (hlo_op_table[x->op].props & HLO_P_HEAVY)
+                     ? 16
+                     : 1;
+        if (x->kind == PN_LOAD)
+            bytes = SD_MAX(bytes, (int)sd_dtype_bytes(x->dtype));
+    }
+    while (2 * n <= ITEM_COPIES && 2 * n * bytes <= ITEM_BYTES &&
+           2 * n * nodes <= ITEM_NODES &&
+           (int64_t)2 * n * k->items <= k->axis[lane].extent)
+        n *= 2;
+    return n;
+}
+
 /* Is there a sum over this axis alone that keeps 8 strided lanes? */
 static bool has_strided(const plan_kernel *k, int axis)
 {
@@ -146,9 +174,9 @@ static int64_t made_again(const plan_kernel *k)
 }
 
 /* An inner axis has a copy for each strided lane of a sum over it.  Where a
- * step takes four vectors of LANE or more it has none, because 8 times as many
- * accumulators would not fit the registers: such lanes go one after the other.
- */
+ * step of the host takes four vectors of LANE or more it has none, because 8
+ * times as many accumulators would not fit the registers: such lanes go one
+ * after the other. */
 static void choose_copies(plan_kernel *k, int lane, const device_desc *dev)
 {
     bool host = dev->kind == DEVICE_HOST, wide;
@@ -162,9 +190,11 @@ static void choose_copies(plan_kernel *k, int lane, const device_desc *dev)
                                       (int64_t)PLAN_AXIS_COPIES)
                         : 1;
     }
-    l->copies = host ? lane_copies(k, lane, dev) : 1;
-    wide = l->outer && l->copies >= 4;
-    while (l->copies > 1 && made_again(k) > PLAN_MOST_COPIES)
+    l->copies = host       ? lane_copies(k, lane, dev)
+                : l->outer ? k->vector
+                           : item_copies(k, lane);
+    wide = host && l->outer && l->copies >= 4;
+    while (host && l->copies > 1 && made_again(k) > PLAN_MOST_COPIES)
         l->copies /= 2;
     for (int a = k->nouter; a < k->naxis; a++)
         if (a != lane && has_strided(k, a) && (k->rows || !wide))
@@ -327,7 +357,10 @@ static void choose_lanes(const passes *c, plan_pass *p)
         p->vectors = rotate ? 1 : most;
     } else if (on_lane && !p->lanes) {
         p->how = PLAN_LANES_VECTOR;
-        p->vectors = SD_MIN(most, body <= 4 ? 4 : body <= 10 ? 2 : 1);
+        p->vectors = c->host ? SD_MIN(most, body <= 4    ? 4
+                                            : body <= 10 ? 2
+                                                         : 1)
+                             : most;
     } else if (on_lane) {
         p->how = PLAN_LANES_CHUNK;
     } else if (p->lanes <= 1) {

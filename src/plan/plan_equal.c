@@ -41,7 +41,7 @@ static bool same_node(const plan_node *x, const plan_node *y)
         x->order.lanes != y->order.lanes || x->order.chunk != y->order.chunk ||
         x->order.cut != y->order.cut || x->parked != y->parked ||
         x->exclusive != y->exclusive || x->pass != y->pass ||
-        x->area != y->area ||
+        x->wide != y->wide || x->area != y->area ||
         memcmp(x->value, y->value, sizeof x->value) != 0 ||
         plan_node_attributes(x) != plan_node_attributes(y))
         return false;
@@ -137,9 +137,10 @@ static bool same_area(const plan_area *x, const plan_area *y)
 static bool same_mapping(const plan_kernel *x, const plan_kernel *y)
 {
     if (x->nnest != y->nnest || x->npass != y->npass || x->narea != y->narea ||
-        x->lanes != y->lanes || x->group != y->group ||
-        x->subgroup != y->subgroup || x->rows != y->rows ||
-        x->local_bytes != y->local_bytes || x->tiles != y->tiles)
+        x->lanes != y->lanes || x->group != y->group || x->items != y->items ||
+        x->vector != y->vector || x->subgroup != y->subgroup ||
+        x->rows != y->rows || x->local_bytes != y->local_bytes ||
+        x->tiles != y->tiles)
         return false;
     for (int i = 0; i < x->nnest; i++)
         if (x->nest[i] != y->nest[i])

@@ -671,3 +671,64 @@ bool plan_expr_distance(const plan_expr *from, const plan_expr *to,
     *distance = y - x;
     return true;
 }
+
+/* ---- runs of neighbours ---- */
+
+/* Of x / c or x % c, x a multiple of m that grows by s: does x stay between two
+ * multiples of c while n positions pass? */
+static bool stays(int64_t s, int64_t m, int64_t c, int64_t n)
+{
+    return s >= 0 && s * (n - 1) < gcd(m, c);
+}
+
+static bool cut_run(const plan_expr *e, int64_t n, int64_t *stride,
+                    int64_t *multiple)
+{
+    int64_t s = *stride, m = *multiple;
+    bool inside = stays(s, m, e->c, n), div = e->kind == PX_DIV;
+
+    if (!inside && s % e->c)
+        return false;
+    if (div)
+        *multiple = m % e->c ? 1 : m / e->c;
+    else
+        *multiple = gcd(m, e->c);
+    *stride = inside ? (div ? 0 : s) : (div ? s / e->c : 0);
+    return true;
+}
+
+bool plan_expr_run(const plan_expr *e, int axis, int64_t n, int64_t *stride,
+                   int64_t *multiple)
+{
+    int64_t s, m;
+
+    *stride = 0;
+    *multiple = 1;
+    switch (e->kind) {
+    case PX_CONST:
+        *multiple = e->c < 0 ? -e->c : e->c;
+        return true;
+    case PX_AXIS:
+        *stride = e->axis == axis;
+        *multiple = e->axis == axis ? n : 1;
+        return true;
+    case PX_NODE:
+        return !(e->varies >> axis & 1);
+    case PX_ADD:
+        if (!plan_expr_run(e->a, axis, n, stride, multiple) ||
+            !plan_expr_run(e->b, axis, n, &s, &m))
+            return false;
+        *stride += s;
+        *multiple = gcd(*multiple, m);
+        return true;
+    case PX_MUL:
+        if (!plan_expr_run(e->a, axis, n, stride, multiple))
+            return false;
+        *stride *= e->c;
+        *multiple *= e->c < 0 ? -e->c : e->c;
+        return true;
+    default:
+        return plan_expr_run(e->a, axis, n, stride, multiple) &&
+               cut_run(e, n, stride, multiple);
+    }
+}

@@ -154,6 +154,8 @@ static void print_node(sd_buf *b, const plan_node *n)
         sd_buf_fmt(b, "%s s%d[", n->kind == PN_LOAD ? "" : " ->", n->slot);
         print_expr(b, n->off);
         sd_buf_str(b, "]");
+        if (n->wide > 1)
+            sd_buf_fmt(b, " by %d", n->wide);
     } else if (n->off) {
         sd_buf_str(b, " ");
         print_expr(b, n->off);
@@ -272,7 +274,7 @@ static void print_nest(sd_buf *b, const plan_kernel *k)
 static void print_mapping(sd_buf *b, const plan_kernel *k)
 {
     static const char *const role[] = {"map", "reduce", "scan"};
-    static const char *const place[] = {"seq", "lane", "unroll"};
+    static const char *const place[] = {"seq", "lane", "unroll", "crowd"};
 
     for (int i = 0; i < k->naxis; i++) {
         const plan_axis *x = &k->axis[i];

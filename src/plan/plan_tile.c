@@ -259,8 +259,8 @@ void plan_tile(plan_kernel *k, const device_desc *dev)
 {
     int lane;
 
-    k->tiles = k->lanes = 1;
-    k->group = dev->group;
+    k->tiles = k->lanes = k->vector = 1;
+    k->group = k->items = dev->group;
     k->subgroup = dev->subgroup;
     if (k->sort) {
         tile_sort(k, dev);

@@ -29,15 +29,304 @@ static int group_of(const plan_axis *x, const device_desc *dev)
     return best;
 }
 
-void plan_tile_gpu(plan_kernel *k, const device_desc *dev)
+/* ---- groups that stream memory ---- */
+
+/* An item takes `vector` neighbouring positions of LANE, so that its loads and
+ * stores are as wide as the device has them; a group has several rows where one
+ * does not fill it. */
+enum {
+    LEAST_ITEMS = 64, /* a unit, before vectors become wider */
+    MOST_VECTOR = 16,
+    MOST_SUMS = 64, /* accumulators of an item, in registers */
+    MOST_MADE = 800, /* nodes of an item, heavy ones as HEAVY_NODES */
+    HEAVY_NODES = 40,
+    ROW_LANES = 64, /* strided lanes of a sum along a row */
+    SHORT_ROW = 1024, /* bytes of a row of which many fit the cache */
+    FEW_GROUPS = 8,
+    LEAST_GROUP = 16,
+    LONG_ITEMS = 32 /* items of a longer one that is read in several stages */
+};
+
+/* Is the mapping one that knows vectors?  Rows are: all sums over LANE keep 64
+ * strided lanes, and LANE is the only inner axis. */
+static bool streams(const plan_kernel *k, int lane)
 {
-    int lane = plan_lane_axis(k, dev);
+    const plan_axis *x = &k->axis[lane];
+
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+
+        if (n->kind == PN_SCAN || n->kind == PN_SCATTER ||
+            (n->over >> lane & 1 &&
+             (n->kind != PN_REDUCE || n->over != 1ull << lane ||
+              n->order.lanes != ROW_LANES)))
+            return false;
+    }
+    for (int i = 0; i < k->nstage && !x->outer; i++)
+        if (k->stage[i].axes & ~(1ull << lane))
+            return false;
+    return true;
+}
+
+/* Does g hold at all of v neighbouring positions or at none? */
+static bool guard_stays(const plan_guard *g, int lane, int64_t v)
+{
+    int64_t s, m;
+
+    if (!(g->e->varies >> lane & 1))
+        return true;
+    if (!plan_expr_run(g->e, lane, v, &s, &m))
+        return false;
+    return s == 0 || (s == 1 && m % v == 0 && g->lo % v == 0 && g->hi % v == 0);
+}
+
+/* So many of the copies of LANE are one access of at most `most` bytes. */
+static int wide(const plan_kernel *k, const plan_node *n, int lane, int v,
+                int64_t most)
+{
+    int64_t bytes = (int64_t)sd_dtype_bytes(n->dtype), s, m;
+    bool load = n->kind == PN_LOAD, stays;
+
+    if ((!load && n->kind != PN_STORE) ||
+        sd_dtype_kind(n->dtype) == SD_K_COMPLEX ||
+        !plan_expr_run(n->off, lane, v, &s, &m) || s > 1 || s < 0 ||
+        (s == 0 && (!load || !(n->varies >> lane & 1))))
+        return 1;
+    most = SD_MIN(most, (int64_t)k->slot[n->slot].align);
+    for (; v > 1; v /= 2) {
+        stays = true;
+        for (int i = 0; i < n->nguard && stays; i++)
+            stays = guard_stays(&n->guard[i], lane, v);
+        if (stays && (s == 0 || (v * bytes <= most && m % v == 0 &&
+                                 k->slot[n->slot].count >= v)))
+            break;
+    }
+    return v;
+}
+
+/* Bytes of the narrowest element that is read or written along LANE, and in
+ * *share how much of all that is moved along it would be so in wide accesses.
+ */
+static int64_t narrowest(const plan_kernel *k, int lane, int v, int64_t most,
+                         double *share)
+{
+    int64_t least = most;
+    double all = 1e-9, moved = 0;
+
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+        int64_t bytes = (int64_t)sd_dtype_bytes(n->dtype);
+        uint64_t varies = n->off ? n->varies | n->off->varies : 0;
+        double w = (double)bytes * plan_points(k, varies);
+
+        if ((n->kind != PN_LOAD && n->kind != PN_STORE) ||
+            !(varies >> lane & 1))
+            continue;
+        all += w;
+        if (wide(k, n, lane, v, most) == 1)
+            continue;
+        moved += w;
+        least = SD_MIN(least, bytes);
+    }
+    *share = moved / all;
+    return least;
+}
+
+/* How many nodes an item makes for a position of LANE. */
+static int64_t made(const plan_kernel *k, int lane)
+{
+    int64_t n = 0;
+
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->varies >> lane & 1)
+            n += k->node[i]->kind == PN_ELT &&
+                         (hlo_op_table[k->node[i]->op].props & HLO_P_HEAVY)
+                     ? HEAVY_NODES
+                     : 1;
+    return SD_MAX(n, 1);
+}
+
+/* Accumulators that an item has for a position of an outer LANE. */
+static int64_t accumulators(const plan_kernel *k, int lane)
+{
+    int64_t n = 0;
+
+    for (int i = 0; i < k->nnode; i++)
+        if (plan_is_sum(k->node[i]) && !(k->node[i]->over >> lane & 1))
+            n += (int64_t)k->node[i]->nout * SD_MAX(k->node[i]->order.lanes, 1);
+    return n;
+}
+
+/* Neighbouring positions that an item takes. */
+static int vector_of(const plan_kernel *k, int lane, const device_desc *dev)
+{
+    const plan_axis *x = &k->axis[lane];
+    double all = plan_points(k, (1ull << k->nouter) - 1), share;
+    int64_t nodes = made(k, lane), sums = accumulators(k, lane);
+    int v = MOST_VECTOR;
+
+    for (; v > 1; v /= 2) {
+        int64_t least = narrowest(k, lane, v, dev->access, &share);
+
+        if (x->extent % v || v * least > dev->access || share < 0.5 ||
+            v * nodes > MOST_MADE || v * sums > MOST_SUMS)
+            continue;
+        if (x->outer && all / (double)v < (double)dev->units * LEAST_ITEMS)
+            continue;
+        break;
+    }
+    return v;
+}
+
+/* Fewer items for a short row, more for one that several stages read: what all
+ * groups of a unit have in hand shall stay in its cache. */
+static int row_vector(const plan_kernel *k, int lane, int v)
+{
+    int64_t row = 0;
+
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->kind == PN_LOAD && k->node[i]->varies >> lane & 1)
+            row += k->axis[lane].extent *
+                   (int64_t)sd_dtype_bytes(k->node[i]->dtype);
+    return k->nstage > 1 && row > SHORT_ROW ? SD_MIN(v, ROW_LANES / LONG_ITEMS)
+                                            : v;
+}
+
+/* The outer axis of most positions, beside LANE: the last of several. */
+static int crowd_axis(const plan_kernel *k, int lane)
+{
+    int best = -1;
+
+    for (int i = 0; i < k->nouter; i++)
+        if (i != lane && k->axis[i].place == PLAN_SEQ &&
+            k->axis[i].extent > 1 &&
+            (best < 0 || k->axis[i].extent >= k->axis[best].extent))
+            best = i;
+    return best;
+}
+
+/* The other items of a group of `most` take further positions of an outer axis,
+ * as long as there are groups for all units.  The axis, or -1. */
+static int fill_group(plan_kernel *k, int lane, int most,
+                      const device_desc *dev)
+{
+    int a = crowd_axis(k, lane);
+    double all = plan_points(k, (1ull << k->nouter) - 1);
+    int64_t n = most / k->items;
+
+    if (k->axis[lane].outer)
+        all /= (double)k->items * k->vector;
+    while (n > 1 &&
+           (a < 0 || n > k->axis[a].extent ||
+            (k->items * n > dev->group && all / (double)n < 2.0 * dev->units)))
+        n /= 2;
+    if (n > 1) {
+        k->axis[a].place = PLAN_CROWD;
+        plan_cut_axis(&k->axis[a], n);
+        k->group = k->items * (int)n;
+    }
+    return a;
+}
+
+static int parked(const plan_kernel *k)
+{
+    int n = 0;
+
+    for (int i = 0; i < k->nnode; i++)
+        n += k->node[i]->parked;
+    return n;
+}
+
+/* Rows: 64 strided lanes of a sum are items by vectors.  A group has as many
+ * rows as local memory can hold what is parked of. */
+static void stream_rows(plan_kernel *k, int lane, const device_desc *dev)
+{
+    plan_axis *x;
+    int a, want;
+
+    k->vector = row_vector(k, lane, vector_of(k, lane, dev));
+    k->group = k->items = ROW_LANES / k->vector;
+    plan_park(k, lane, SIZE_MAX / 2, false);
+    want = parked(k);
+    a = fill_group(k, lane, dev->crowd, dev);
+    for (;;) {
+        for (int i = 0; i < k->nnode; i++)
+            k->node[i]->parked = false;
+        plan_park(k, lane, dev->local_bytes, false);
+        if (parked(k) == want || k->group == k->items)
+            return;
+        x = &k->axis[a];
+        plan_cut_axis(x, x->tile / 2);
+        k->group = k->items * (int)x->tile;
+        if (x->tile == 1)
+            x->place = PLAN_SEQ;
+    }
+}
+
+/* Items of a group, as few as give all units one. */
+static int crowd_of(const plan_kernel *k, int lane, const device_desc *dev)
+{
+    double all = plan_points(k, (1ull << k->nouter) - 1) / k->vector;
+    int n = dev->crowd;
+
+    for (int i = 0; i < k->nouter; i++)
+        if (i != lane && k->axis[i].place == PLAN_UNROLL)
+            all /= (double)k->axis[i].tile;
+    while (n > plan_least_group(dev) && all / n < 2.0 * dev->units)
+        n /= 2;
+    return n;
+}
+
+/* An outer LANE: an axis of few groups is cut into equal ones. */
+static void stream_points(plan_kernel *k, int lane, const device_desc *dev)
+{
+    int64_t n, groups;
+    int most, least = plan_least_group(dev);
+
+    k->vector = vector_of(k, lane, dev);
+    most = crowd_of(k, lane, dev);
+    n = k->axis[lane].extent / k->vector;
+    groups = (n + most - 1) / most;
+    k->items = groups > FEW_GROUPS ? most : (int)((n + groups - 1) / groups);
+    if (k->items > LEAST_GROUP)
+        k->items = (int)plan_round_up(k->items, LEAST_GROUP);
+    k->group = k->items;
+    if (fill_group(k, lane, most, dev) >= 0 && k->group >= least)
+        return;
+    for (int i = 0; i < k->nouter && k->group < least; i++)
+        if (k->axis[i].place == PLAN_CROWD) {
+            k->axis[i].place = PLAN_SEQ;
+            plan_cut_axis(&k->axis[i], 1);
+        }
+    if (k->group < least)
+        k->group = k->items = least;
+}
+
+static bool stream(plan_kernel *k, int lane, const device_desc *dev)
+{
+    if (!dev->access || plan_crossing_axis(k, lane) >= 0 || !streams(k, lane))
+        return false;
+    for (int i = 0; i < k->nouter; i++)
+        if (i != lane)
+            plan_cut_axis(&k->axis[i], 1);
+    if (k->axis[lane].outer) {
+        plan_unroll_rows(k, lane);
+        stream_points(k, lane, dev);
+        plan_cut_axis(&k->axis[lane], (int64_t)k->items * k->vector);
+    } else {
+        stream_rows(k, lane, dev);
+    }
+    return true;
+}
+
+/* One element an item: what has no rule of its own above. */
+static void tile_plainly(plan_kernel *k, int lane, const device_desc *dev)
+{
     double all = plan_points(k, (1ull << k->nouter) - 1);
     int cross = plan_crossing_axis(k, lane);
     int64_t steps;
 
-    k->axis[lane].place = PLAN_LANE;
-    k->group = group_of(&k->axis[lane], dev);
+    k->group = k->items = group_of(&k->axis[lane], dev);
     steps = (int64_t)(all / ((double)k->group * dev->units * 8));
     steps = SD_MIN(SD_MAX(steps, 1), GPU_STEPS);
     if (k->nstage == 0 || k->stage[0].axes)
@@ -49,4 +338,15 @@ void plan_tile_gpu(plan_kernel *k, const device_desc *dev)
     plan_unroll_rows(k, lane);
     if (!k->axis[lane].outer)
         plan_park(k, lane, dev->local_bytes, false);
+}
+
+void plan_tile_gpu(plan_kernel *k, const device_desc *dev)
+{
+    int lane = plan_lane_axis(k, dev);
+
+    k->axis[lane].place = PLAN_LANE;
+    if (!stream(k, lane, dev))
+        tile_plainly(k, lane, dev);
+    for (int i = 0; i < k->nnode; i++)
+        k->node[i]->wide = wide(k, k->node[i], lane, k->vector, dev->access);
 }

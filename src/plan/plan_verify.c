@@ -119,6 +119,68 @@ static sd_status check_pass(const plan_kernel *k, const plan_pass *p)
     return NULL;
 }
 
+/* Items of a group are those of LANE times those of the axis of place CROWD, of
+ * which there is none in groups that LANE fills. */
+static sd_status check_items(const plan_kernel *k)
+{
+    int lane = plan_lane_of(k), crowd = 0;
+
+    for (int i = 0; i < k->naxis; i++)
+        if (k->axis[i].place == PLAN_CROWD) {
+            crowd++;
+            if (!k->axis[i].outer || k->items < 1 ||
+                k->axis[i].tile * k->items != k->group)
+                return bad(k, NULL, "a crowd that is not a group's");
+        }
+    if (crowd > 1 || (!crowd && k->items != k->group))
+        return bad(k, NULL, "items that are in no row, or in several");
+    if (k->vector < 1 || k->axis[lane].extent % k->vector ||
+        k->axis[lane].copies % k->vector)
+        return bad(k, NULL, "vectors that LANE is no multiple of");
+    return NULL;
+}
+
+/* A guard holds at all of some neighbours, or at none. */
+static bool is_even(const plan_guard *g, int lane, int n)
+{
+    int64_t s, m;
+
+    return plan_expr_run(g->e, lane, n, &s, &m) &&
+           (s == 0 ||
+            (s == 1 && m % n == 0 && g->lo % n == 0 && g->hi % n == 0));
+}
+
+/* Several copies in one access: neighbours at a place as aligned as they are
+ * long, or one element. */
+static sd_status check_wide(const plan_kernel *k, const plan_node *n)
+{
+    const plan_slot *slot = &k->slot[n->slot];
+    int64_t bytes = n->wide * (int64_t)sd_dtype_bytes(n->dtype), s, m;
+    int lane = plan_lane_of(k);
+
+    if (n->wide <= 1)
+        return NULL;
+    if ((n->kind != PN_LOAD && n->kind != PN_STORE) || k->vector % n->wide ||
+        !plan_expr_run(n->off, lane, n->wide, &s, &m))
+        return bad(k, n, "an access of copies that are no neighbours");
+    if (s == 1 ? m % n->wide || slot->align % bytes || slot->count < n->wide
+               : s != 0 || n->kind == PN_STORE)
+        return bad(k, n, "a wide access that is not aligned");
+    for (int i = 0; i < n->nguard; i++)
+        if (!is_even(&n->guard[i], lane, n->wide))
+            return bad(k, n, "a wide access of which a part is guarded");
+    return NULL;
+}
+
+static sd_status check_gpu(const plan_kernel *k)
+{
+    sd_status st = check_items(k);
+
+    for (int i = 0; i < k->nnode && !st; i++)
+        st = check_wide(k, k->node[i]);
+    return st;
+}
+
 /* A sink is written by a pass of its stage, a parked value by one before those
  * that read it.  A CONTRACT in blocks has none. */
 static sd_status check_writer(const plan_kernel *k, const plan_node *n)
@@ -159,9 +221,10 @@ static size_t area_needs(const plan_kernel *k, const plan_area *x)
     switch (x->what) {
     case PLAN_AREA_PARK:
         return (size_t)plan_points(k, n->varies & ~plan_nest_axes(k)) *
+               (size_t)(k->group / SD_MAX(k->items, 1)) *
                sd_dtype_bytes(n->dtype);
     case PLAN_AREA_JOIN:
-        return (size_t)k->group *
+        return (size_t)(k->group * k->vector) *
                sd_dtype_bytes(n->arg[x - k->area - n->area]->dtype);
     case PLAN_AREA_SUMS:
         return (size_t)(plan_any_order(n) ? 1 : n->order.lanes) *
@@ -271,7 +334,8 @@ static sd_status check_kernel(const plan_kernel *k, const device_desc *dev)
         if ((st = check_node(k, k->node[i])))
             return st;
     }
-    if (!whole && ((st = check_nest(k)) || (st = check_passes(k))))
+    if (!whole && ((st = check_nest(k)) || (st = check_passes(k)) ||
+                   (dev->kind != DEVICE_HOST && (st = check_gpu(k)))))
         return st;
     return check_areas(k, dev);
 }

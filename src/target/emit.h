@@ -39,7 +39,8 @@ typedef struct {
     int n;            /* copies now */
     int stride;       /* in copy numbers; 0: never copied */
     int radix;        /* most copies there may be */
-    int64_t step;     /* positions from one copy to the next */
+    int near;         /* so many copies are neighbours; */
+    int64_t step;     /* positions from one such run of them to the next */
     LLVMValueRef mask[PLAN_AXIS_COPIES]; /* NULL: all positions are valid */
     int opening;        /* how often its loops were begun, main and rest as one */
     LLVMValueRef first; /* i1: the first position a reduction takes; NULL */
@@ -105,6 +106,8 @@ struct emit {
     LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, local_ptr;
     LLVMTypeRef si, vi; /* of scalar positions; of an element of vectors */
     LLVMValueRef fn, lid;
+    LLVMValueRef item, row; /* GPU: of lid, the number along LANE and that along
+                               the axis of place CROWD */
     LLVMValueRef item_valid; /* GPU: this work item may write; NULL: all */
     LLVMValueRef first, last; /* tiles; GPUs: the group and the next */
     LLVMValueRef *slot; /* pointers */
@@ -127,8 +130,8 @@ struct emit {
     bool loops;         /* a kernel is a loop of inlined ones */
     bool quick;         /* device functions stay calls */
     bool keeps_memory;  /* a function of a loop: small memory is local */
-    emit_reduction **row; /* of a kernel with `rows` */
-    int nrow;
+    emit_reduction **sum; /* of a kernel with `rows` */
+    int nsum;
     LLVMValueRef row_from; /* the tile's first position of LANE */
     LLVMValueRef block_m, block_n; /* where the tile of blocks begins */
     int ahead_axis;     /* loads are also prefetched this many positions of */
@@ -222,6 +225,8 @@ void emit_lane_loops(emit *e, LLVMValueRef from, LLVMValueRef to, int copies,
 void emit_axis_open(emit *e, int a, emit_loop *l, LLVMValueRef from,
                     LLVMValueRef to, int64_t step);
 void emit_axis_close(emit *e, int a, emit_loop *l);
+/* GPU: the first of this item's positions in a group's of LANE. */
+LLVMValueRef emit_item_start(emit *e);
 void emit_start_function(emit *e); /* the blocks that e->fn begins with */
 
 /* ---- emit_gpu.c ---- */
@@ -294,6 +299,8 @@ LLVMValueRef emit_vector_read(emit *e, sd_dtype part, LLVMValueRef p,
 /* ---- one file a node class ---- */
 
 emit_value emit_load(emit *e, const plan_node *n, int copy);
+/* n->wide copies in one access, all remembered; that of `copy`. */
+emit_value emit_wide_load(emit *e, const plan_node *n, int copy, int level);
 void emit_store(emit *e, const plan_node *n, int copy);
 void emit_scatter(emit *e, const plan_node *n, int copy);
 void emit_park_write(emit *e, const plan_node *n, int copy);

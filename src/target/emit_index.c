@@ -71,7 +71,8 @@ LLVMValueRef emit_position(emit *e, int axis, int copy, bool vec)
 {
     const emit_axis *x = &e->axis[axis];
     LLVMValueRef v = x->at;
-    int64_t d = emit_digit(e, copy, axis) * x->step;
+    int digit = emit_digit(e, copy, axis);
+    int64_t d = digit / x->near * x->step + digit % x->near;
 
     if (d)
         v = LLVMBuildNSWAdd(e->b, v, emit_si(e, d), "");

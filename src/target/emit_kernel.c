@@ -117,6 +117,19 @@ void emit_lane_loops(emit *e, LLVMValueRef from, LLVMValueRef to, int copies,
         lane_steps(e, rest, 1, !divides(x, e->w), body, ctx);
 }
 
+static void not_valid_before(emit *e, LLVMValueRef at, LLVMValueRef first)
+{
+    e->item_valid = emit_and(e, e->item_valid,
+                             LLVMBuildICmp(e->b, LLVMIntSGE, at, first, ""));
+}
+
+static void not_valid_from(emit *e, LLVMValueRef at, int64_t end)
+{
+    e->item_valid =
+        emit_and(e, e->item_valid,
+                 LLVMBuildICmp(e->b, LLVMIntSLT, at, emit_si(e, end), ""));
+}
+
 /* Every work item takes every step: one past the end computes at another's
  * position and writes nothing.  A branch around it would make the compilers
  * serialise the items of a partly full vector, and Intel's for CPUs then adds
@@ -125,31 +138,61 @@ void emit_lane_loops(emit *e, LLVMValueRef from, LLVMValueRef to, int copies,
  * reads are vectors; on a shorter axis they take the last position. */
 static LLVMValueRef item_position(emit *e, LLVMValueRef from)
 {
-    int64_t group = e->k->group, extent = e->k->axis[e->lane].extent;
-    LLVMValueRef at;
+    int64_t all = (int64_t)e->k->items * e->k->vector;
+    int64_t extent = e->k->axis[e->lane].extent;
+    LLVMValueRef own = emit_item_start(e), at;
 
-    if (divides(&e->k->axis[e->lane], group))
-        return LLVMBuildAdd(e->b, from, e->lid, "");
-    if (extent >= group) {
-        at = LLVMBuildAdd(e->b, min_of(e, from, extent - group), e->lid, "");
-        e->item_valid = LLVMBuildICmp(e->b, LLVMIntSGE, at, from, "");
+    if (divides(&e->k->axis[e->lane], all))
+        return LLVMBuildNSWAdd(e->b, from, own, "");
+    if (extent >= all) {
+        at = LLVMBuildNSWAdd(e->b, min_of(e, from, extent - all), own, "");
+        not_valid_before(e, at, from);
         return at;
     }
-    at = LLVMBuildAdd(e->b, from, e->lid, "");
-    e->item_valid = LLVMBuildICmp(e->b, LLVMIntSLT, at, emit_si(e, extent), "");
-    return min_of(e, at, extent - 1);
+    at = LLVMBuildNSWAdd(e->b, from, own, "");
+    not_valid_from(e, at, extent);
+    return min_of(e, at, extent - e->k->vector);
+}
+
+LLVMValueRef emit_item_start(emit *e)
+{
+    return e->k->vector == 1
+               ? e->item
+               : LLVMBuildNSWMul(e->b, e->item, emit_si(e, e->k->vector), "");
 }
 
 static void outer_items(nest *t, int i, range r)
 {
     emit *e = t->e;
+    LLVMValueRef valid = e->item_valid;
     emit_loop l;
 
-    open_axis(e, e->lane, &l, r, e->k->group);
+    open_axis(e, e->lane, &l, r, (int64_t)e->k->items * e->k->vector);
     e->axis[e->lane].at = item_position(e, l.at);
+    e->axis[e->lane].n = e->k->vector;
     outer(t, i + 1);
-    e->item_valid = NULL;
+    e->item_valid = valid;
     emit_axis_close(e, e->lane, &l);
+}
+
+/* One position an item.  Items past the end take the last position too. */
+static void outer_crowd(nest *t, int i)
+{
+    emit *e = t->e;
+    int a = e->k->nest[i];
+    const plan_axis *x = &e->k->axis[a];
+    LLVMValueRef at = LLVMBuildNSWAdd(e->b, t->range[a].lo, e->row, "");
+    LLVMValueRef valid = e->item_valid;
+
+    if (x->extent % x->tile) {
+        not_valid_from(e, at, x->extent);
+        at = min_of(e, at, x->extent - 1);
+    }
+    e->axis[a].at = at;
+    e->axis[a].level = e->depth;
+    outer(t, i + 1);
+    e->axis[a].level = 0;
+    e->item_valid = valid;
 }
 
 typedef struct {
@@ -209,6 +252,8 @@ static void outer(nest *t, int i)
         outer_lane(t, i);
     } else if (e->k->axis[a].place == PLAN_UNROLL) {
         outer_unroll(t, i);
+    } else if (e->k->axis[a].place == PLAN_CROWD) {
+        outer_crowd(t, i);
     } else {
         open_axis(e, a, &l, t->range[a], 1);
         outer(t, i + 1);
@@ -300,6 +345,7 @@ static void number_copies(emit *e)
         emit_axis *x = &e->axis[a];
 
         x->n = 1;
+        x->near = e->gpu && a == e->lane ? SD_MAX(k->vector, 1) : 1;
         x->radix = k->axis[a].copies;
         if (a == e->lane && k->blocks && k->blocks->y_along != a)
             x->radix = SD_MAX(x->radix, e->w); /* a square of an operand */
@@ -372,6 +418,16 @@ static void emit_init(emit *e, const plan_kernel *k)
     emit_index_init(e);
 }
 
+/* Items along LANE are neighbours in their group. */
+static void number_items(emit *e)
+{
+    LLVMValueRef n = emit_si(e, e->k->items);
+    bool rows = e->k->items < e->k->group;
+
+    e->item = rows ? LLVMBuildURem(e->b, e->lid, n, "") : e->lid;
+    e->row = rows ? LLVMBuildUDiv(e->b, e->lid, n, "") : emit_si(e, 0);
+}
+
 sd_status emit_kernel(emit *e, const plan_kernel *k)
 {
     nest t = {.e = e};
@@ -384,6 +440,8 @@ sd_status emit_kernel(emit *e, const plan_kernel *k)
         emit_begin_gpu(e);
     else
         begin_host(e);
+    if (e->gpu)
+        number_items(e);
     if (k->sort)
         emit_sort(e);
     else if (k->call)

@@ -489,6 +489,90 @@ emit_value emit_load(emit *e, const plan_node *n, int copy)
     return filled && a.mask ? emit_select_value(e, a.mask, v, fill) : v;
 }
 
+/* ---- several copies of an item in one access ---- */
+
+/* Copy number i of the run of copies that `copy` is in. */
+static int in_run(const emit *e, const plan_node *n, int copy, int i)
+{
+    int digit = emit_digit(e, copy, e->lane);
+
+    return copy + (i - digit % n->wide) * e->axis[e->lane].stride;
+}
+
+/* Copies are neighbours in memory, not one element for all. */
+static bool are_neighbours(const emit *e, const plan_node *n)
+{
+    int64_t s, m;
+
+    return plan_expr_run(n->off, e->lane, n->wide, &s, &m) && s == 1;
+}
+
+emit_value emit_wide_load(emit *e, const plan_node *n, int copy, int level)
+{
+    bool together = are_neighbours(e, n);
+    emit_value v[PLAN_AXIS_COPIES], fill;
+    LLVMValueRef all = NULL;
+    place a;
+
+    locate(e, n, in_run(e, n, copy, 0), n->varies, &a);
+    if (a.mask)
+        a.at = emit_select(e, a.mask, a.at, emit_int_like(a.at, 0));
+    if (together) {
+        all = plain_load(e, a.part, element(e, a.part, a.p, a.at), n->wide);
+        LLVMSetAlignment(all,
+                         (unsigned)n->wide * (unsigned)sd_dtype_bytes(a.part));
+    }
+    for (int i = 0; i < n->wide; i++) {
+        if (together)
+            v[i] = (emit_value){
+                of_memory(e, a.part, emit_extract(e, all, i, 1)), NULL};
+        else
+            v[i] = i ? v[0] : emit_mem_read(e, a.t, a.p, a.at, 1);
+    }
+    for (int i = 0; i < n->wide; i++) {
+        int c = in_run(e, n, copy, i);
+
+        if (n->narg && a.mask) {
+            fill = emit_node_value(e, n->arg[0],
+                                   emit_canon(e, c, n->arg[0]->varies));
+            v[i] = emit_select_value(e, a.mask, v[i], fill);
+        }
+        if (c != copy)
+            emit_remember(e, &e->value[n->id * e->ncopy + c], v[i], level);
+    }
+    return v[emit_digit(e, copy, e->lane) % n->wide];
+}
+
+static LLVMValueRef writer_mask(emit *e, const plan_node *n, LLVMValueRef mask);
+static LLVMBasicBlockRef when(emit *e, LLVMValueRef c);
+static void when_end(emit *e, LLVMBasicBlockRef no);
+
+/* The last copy of a run writes all. */
+static void wide_store(emit *e, const plan_node *n, int copy)
+{
+    const plan_node *arg = n->arg[0];
+    LLVMValueRef all, s;
+    LLVMBasicBlockRef no;
+    place a;
+
+    if (emit_digit(e, copy, e->lane) % n->wide != n->wide - 1)
+        return;
+    locate(e, n, in_run(e, n, copy, 0),
+           n->varies | n->off->varies | arg->varies, &a);
+    all = LLVMGetPoison(emit_widen(emit_mem_type(e, a.part), n->wide));
+    for (int i = 0; i < n->wide; i++) {
+        int c = emit_canon(e, in_run(e, n, copy, i), arg->varies);
+
+        all = LLVMBuildInsertElement(
+            e->b, all, to_memory(e, a.part, emit_node_value(e, arg, c).re),
+            LLVMConstInt(e->i32, (unsigned)i, 0), "");
+    }
+    no = when(e, writer_mask(e, n, a.mask));
+    s = LLVMBuildStore(e->b, all, element(e, a.part, a.p, a.at));
+    LLVMSetAlignment(s, (unsigned)n->wide * (unsigned)sd_dtype_bytes(a.part));
+    when_end(e, no);
+}
+
 /* Runs what follows only where c holds; ends with emit_when_end. */
 static LLVMBasicBlockRef when(emit *e, LLVMValueRef c)
 {
@@ -518,8 +602,8 @@ static LLVMValueRef writer_mask(emit *e, const plan_node *n, LLVMValueRef mask)
     if (e->gpu && e->lane >= 0 && !(e->outer >> e->lane & 1) &&
         !(n->off->varies >> e->lane & 1))
         return emit_and(e, mask,
-                        LLVMBuildICmp(e->b, LLVMIntEQ, e->lid,
-                                      emit_int_like(e->lid, 0), ""));
+                        LLVMBuildICmp(e->b, LLVMIntEQ, e->item,
+                                      emit_int_like(e->item, 0), ""));
     return mask;
 }
 
@@ -559,6 +643,10 @@ void emit_store(emit *e, const plan_node *n, int copy)
     LLVMBasicBlockRef no;
     place a;
 
+    if (n->wide > 1) {
+        wide_store(e, n, copy);
+        return;
+    }
     if (woven) {
         if (n->id == woven->last)
             write_woven(e, woven, copy);
@@ -657,6 +745,12 @@ static LLVMValueRef park_index(emit *e, const plan_node *n, int copy,
         v = LLVMBuildAdd(e->b, v, emit_position(e, i, copy, false), "");
         *count *= e->k->axis[i].extent;
     }
+    if (!e->gpu || e->k->items == e->k->group)
+        return v;
+    /* each row of a group has its part */
+    v = LLVMBuildAdd(e->b, LLVMBuildMul(e->b, e->row, emit_si(e, *count), ""),
+                     v, "");
+    *count *= e->k->group / e->k->items;
     return v;
 }
 

@@ -107,7 +107,8 @@ emit_value emit_node_value(emit *e, const plan_node *n, int copy)
     } else {
         switch (n->kind) {
         case PN_LOAD:
-            v = emit_load(e, n, copy);
+            v = n->wide > 1 ? emit_wide_load(e, n, copy, level)
+                            : emit_load(e, n, copy);
             break;
         case PN_CONST:
             v = emit_constant(e, n->dtype, n->value);

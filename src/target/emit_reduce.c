@@ -176,7 +176,7 @@ emit_reduction *emit_reduce_begin(emit *e, const plan_node *n, plan_lanes how)
     r->identity = n->kind == PN_REDUCE && n->nout == 1 &&
                   body_identity(e, n->body, n->arg[0]->dtype, &unused);
     r->keep = n->varies;
-    if (how == PLAN_LANES_COPIES || (how == PLAN_LANES_VECTOR && !e->gpu))
+    if (how == PLAN_LANES_COPIES || how == PLAN_LANES_VECTOR)
         r->keep |= n->over;
     r->nacc = e->ncopy * (how == PLAN_LANES_CHUNK && e->gpu ? 8 : 1);
     total = n->nout * r->nacc;
@@ -317,6 +317,28 @@ static void contract_step(emit *e, emit_reduction *r, int copy, int acc)
     store_acc(e, r, 0, acc, sum);
 }
 
+/* Copies of an axis that it runs over have so many accumulators: an item's
+ * vectors take turns. */
+static int own(const emit *e, const emit_reduction *r, int axis)
+{
+    return e->gpu && r->how == PLAN_LANES_VECTOR ? e->axis[axis].near
+                                                 : PLAN_AXIS_COPIES;
+}
+
+/* The accumulator that a copy adds to. */
+static int acc_of(const emit *e, const emit_reduction *r, int copy)
+{
+    int acc = emit_canon(e, copy, r->keep);
+
+    for (int a = 0; a < e->k->naxis; a++)
+        if (r->n->over >> a & 1) {
+            int digit = emit_digit(e, copy, a);
+
+            acc -= digit / own(e, r, a) * own(e, r, a) * e->axis[a].stride;
+        }
+    return acc;
+}
+
 static LLVMValueRef first_of(emit *e, const emit_reduction *r, int copy)
 {
     LLVMValueRef v = NULL;
@@ -327,7 +349,7 @@ static LLVMValueRef first_of(emit *e, const emit_reduction *r, int copy)
         if (!(r->n->over >> a & 1))
             continue;
         /* later copies of a single accumulator are never first */
-        if (!(r->keep >> a & 1) && emit_digit(e, copy, a))
+        if (emit_digit(e, copy, a) >= (r->keep >> a & 1 ? own(e, r, a) : 1))
             return NULL;
         if (r->how == PLAN_LANES_ROTATE)
             v = LLVMBuildICmp(e->b, LLVMIntSLT, e->axis[a].at,
@@ -360,11 +382,12 @@ static void chunk_step(emit *e, emit_reduction *r, int copy, int acc,
     }
 }
 
-static void to_area(emit *e, const plan_node *n, const emit_value *x)
+static void to_area(emit *e, const plan_node *n, LLVMValueRef at,
+                    const emit_value *x)
 {
     for (int o = 0; o < n->nout; o++)
-        emit_mem_write(e, n->arg[o]->dtype, emit_area(e, n->area + o, 0),
-                       e->lid, x[o]);
+        emit_mem_write(e, n->arg[o]->dtype, emit_area(e, n->area + o, 0), at,
+                       x[o]);
 }
 
 static void of_area(emit *e, const plan_node *n, LLVMValueRef at, emit_value *x)
@@ -390,7 +413,7 @@ static void chunk_items(emit *e, emit_reduction *r, int copy, int acc,
 
     n = LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, n, group, ""), n,
                         group, "");
-    to_area(e, r->n, x);
+    to_area(e, r->n, e->lid, x);
     emit_barrier(e);
     emit_loop_open(e, &l, emit_si(e, 0), n, r->lanes);
     start = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, emit_si(e, 0), "");
@@ -408,7 +431,7 @@ static void chunk_items(emit *e, emit_reduction *r, int copy, int acc,
 void emit_reduce_step(emit *e, emit_reduction *r, int copy)
 {
     emit_value *x = emit_values(e, r->n->nout);
-    int acc = emit_canon(e, copy, r->keep);
+    int acc = acc_of(e, r, copy);
 
     if (r->n->kind == PN_CONTRACT) {
         contract_step(e, r, copy, acc);
@@ -600,35 +623,63 @@ static void halve_vectors(emit *e, emit_reduction *r, emit_value **v,
     halve_within(e, r, v[0], have);
 }
 
-/* One strided lane a work item: halving in local memory. */
-static void halve_items(emit *e, emit_reduction *r, emit_value *v, int64_t have)
+/* v[0 .. vector) are lanes of this item: to and from the row's in its area. */
+static void lanes_to_area(emit *e, const plan_node *n, emit_value **v)
 {
-    LLVMBasicBlockRef yes, no;
-    emit_value *x = emit_values(e, r->n->nout);
-    emit_value *y = emit_values(e, r->n->nout);
-    LLVMValueRef c, other;
+    LLVMValueRef at = LLVMBuildMul(e->b, e->lid, emit_si(e, e->k->vector), "");
 
-    to_area(e, r->n, v);
+    for (int j = 0; j < e->k->vector; j++)
+        to_area(e, n, LLVMBuildAdd(e->b, at, emit_si(e, j), ""), v[j]);
+}
+
+static void lanes_of_area(emit *e, const plan_node *n, LLVMValueRef first,
+                          emit_value **v)
+{
+    LLVMValueRef row = LLVMBuildMul(
+        e->b, e->row, emit_si(e, (int64_t)e->k->items * e->k->vector), "");
+    LLVMValueRef at = LLVMBuildAdd(e->b, row, first, "");
+
+    for (int j = 0; j < e->k->vector; j++)
+        of_area(e, n, LLVMBuildAdd(e->b, at, emit_si(e, j), ""), v[j]);
+}
+
+/* Strided lanes of a row lie in items, `vector` of them in each: halving in
+ * local memory, and at last within an item. */
+static void halve_items(emit *e, emit_reduction *r, emit_value **v,
+                        int64_t have)
+{
+    int w = e->k->vector;
+    emit_value **x = sd_arena_array(e->a, emit_value *, w);
+    emit_value **y = sd_arena_array(e->a, emit_value *, w);
+    LLVMValueRef own = emit_item_start(e), c;
+    LLVMBasicBlockRef yes, no;
+
+    for (int j = 0; j < w; j++) {
+        x[j] = emit_values(e, r->n->nout);
+        y[j] = emit_values(e, r->n->nout);
+    }
+    lanes_to_area(e, r->n, v);
     emit_barrier(e);
-    for (int h = r->lanes / 2; h >= 1; h /= 2) {
+    for (int h = r->lanes / 2; h >= w; h /= 2) {
         if (have <= h)
             continue;
         yes = emit_block(e, "join");
         no = emit_block(e, "joined");
-        c = LLVMBuildICmp(e->b, LLVMIntSLT, e->lid,
+        c = LLVMBuildICmp(e->b, LLVMIntSLT, own,
                           emit_si(e, SD_MIN(have - h, (int64_t)h)), "");
         LLVMBuildCondBr(e->b, c, yes, no);
         LLVMPositionBuilderAtEnd(e->b, yes);
-        other = LLVMBuildAdd(e->b, e->lid, emit_si(e, h), "");
-        of_area(e, r->n, e->lid, x);
-        of_area(e, r->n, other, y);
-        join_body(e, r->n, x, y, NULL);
-        to_area(e, r->n, x);
+        lanes_of_area(e, r->n, own, x);
+        lanes_of_area(e, r->n, LLVMBuildAdd(e->b, own, emit_si(e, h), ""), y);
+        for (int j = 0; j < w; j++)
+            join_body(e, r->n, x[j], y[j], NULL);
+        lanes_to_area(e, r->n, x);
         LLVMBuildBr(e->b, no);
         LLVMPositionBuilderAtEnd(e->b, no);
         emit_barrier(e);
     }
-    of_area(e, r->n, emit_si(e, 0), v);
+    lanes_of_area(e, r->n, emit_si(e, 0), v);
+    halve(e, r->n, v, w, w);
     emit_barrier(e); /* before the area is written again */
 }
 
@@ -683,9 +734,10 @@ static void join(emit *e, emit_reduction *r, int c, emit_value *out)
             : r->lanes;
     emit_value **v;
 
-    if (r->how == PLAN_LANES_ONE || (r->how == PLAN_LANES_CHUNK && !e->gpu) ||
-        (r->how == PLAN_LANES_VECTOR && e->gpu))
+    if (r->how == PLAN_LANES_ONE || (r->how == PLAN_LANES_CHUNK && !e->gpu))
         parts = 1;
+    if (r->how == PLAN_LANES_VECTOR && e->gpu)
+        parts = e->k->vector;
     v = sd_arena_array(e->a, emit_value *, parts);
     for (int i = 0; i < parts; i++) {
         v[i] = emit_values(e, r->n->nout);
@@ -699,7 +751,7 @@ static void join(emit *e, emit_reduction *r, int c, emit_value *out)
             v[i][o] = load_acc(e, r, o, r->turn ? c : c + i * stride);
     }
     if (r->how == PLAN_LANES_VECTOR && e->gpu)
-        halve_items(e, r, v[0], SD_MIN(have, (int64_t)r->lanes));
+        halve_items(e, r, v, SD_MIN(have, (int64_t)r->lanes));
     else if (r->how == PLAN_LANES_VECTOR || r->how == PLAN_LANES_ROTATE ||
              (r->how == PLAN_LANES_CHUNK && !e->gpu))
         halve_vectors(e, r, v, have);

@@ -231,30 +231,65 @@ static void run_major(pass *p, int i)
     emit_level_close(e);
 }
 
-/* Work item l takes l, l + group, ...  Reductions that join after each chunk
- * hold barriers, so there all items go round together, under a mask. */
-static void run_items(pass *p, int i)
+/* Item i takes `n` copies a step: its vector, and the ones that lie a group's
+ * items further. */
+static void item_steps(pass *p, int i, int n, int64_t from, int64_t to)
 {
     emit *e = p->e;
     int a = p->axis[i];
-    int64_t n = e->k->axis[a].extent, group = e->k->group;
-    bool together = p->plan->how == PLAN_LANES_CHUNK && p->nreduction;
+    int64_t each = (int64_t)e->k->items * e->k->vector;
+    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
+    LLVMValueRef own = emit_item_start(e), start = emit_si(e, from);
+    bool whole = (to - from) % each == 0;
+    emit_loop l;
+
+    if (!whole)
+        start = from ? LLVMBuildNSWAdd(e->b, start, own, "") : own;
+    e->axis[a].n = n;
+    e->axis[a].step = each;
+    emit_loop_open(e, &l, start, emit_si(e, to), n / e->k->vector * each);
+    open_at(e, a, pre, whole ? LLVMBuildNSWAdd(e->b, l.at, own, "") : l.at);
+    e->axis[a].first = LLVMBuildICmp(e->b, LLVMIntEQ, e->axis[a].at, own, "");
+    loops(p, i + 1);
+    emit_loop_close(e, &l);
+    close_axis(e, a);
+}
+
+/* Reductions that join after each chunk hold barriers, so there all items go
+ * round together, under a mask. */
+static void run_together(pass *p, int i)
+{
+    emit *e = p->e;
+    int a = p->axis[i];
+    int64_t n = e->k->axis[a].extent;
     LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     LLVMValueRef at;
     emit_loop l;
 
-    emit_loop_open(e, &l, together ? emit_si(e, 0) : e->lid, emit_si(e, n),
-                   group);
-    at = together ? LLVMBuildAdd(e->b, l.at, e->lid, "") : l.at;
+    emit_loop_open(e, &l, emit_si(e, 0), emit_si(e, n), e->k->group);
+    at = LLVMBuildAdd(e->b, l.at, e->lid, "");
     open_at(e, a, pre, at);
-    e->axis[a].first = LLVMBuildICmp(e->b, LLVMIntEQ, l.at,
-                                     together ? emit_si(e, 0) : e->lid, "");
-    if (together)
-        e->axis[a].mask[0] =
-            LLVMBuildICmp(e->b, LLVMIntSLT, at, emit_si(e, n), "");
+    e->axis[a].mask[0] = LLVMBuildICmp(e->b, LLVMIntSLT, at, emit_si(e, n), "");
     loops(p, i + 1);
     emit_loop_close(e, &l);
     close_axis(e, a);
+}
+
+static void run_items(pass *p, int i)
+{
+    const plan_kernel *k = p->e->k;
+    int vectors = SD_MAX(p->plan->vectors, k->vector);
+    int64_t n = k->axis[p->axis[i]].extent, step = (int64_t)vectors * k->items;
+    int64_t full = vectors > k->vector ? n / step * step : 0;
+
+    if (p->plan->how == PLAN_LANES_CHUNK && p->nreduction) {
+        run_together(p, i);
+        return;
+    }
+    if (full)
+        item_steps(p, i, vectors, 0, full);
+    if (full < n)
+        item_steps(p, i, k->vector, full, n);
 }
 
 static void innermost_loop(pass *p)
@@ -351,15 +386,15 @@ void emit_rows(emit *e, LLVMValueRef from, LLVMValueRef to)
     look_ahead(&p, 0);
     loops(&p, 0);
     e->ahead = 0;
-    e->row = p.reduction;
-    e->nrow = p.nreduction;
+    e->sum = p.reduction;
+    e->nsum = p.nreduction;
 }
 
 static void end_rows(emit *e)
 {
-    for (int i = 0; i < e->nrow; i++) {
-        emit_reduce_get(e, e->row[i]);
-        emit_reduce_end(e, e->row[i]);
+    for (int i = 0; i < e->nsum; i++) {
+        emit_reduce_get(e, e->sum[i]);
+        emit_reduce_end(e, e->sum[i]);
     }
 }
 

@@ -402,8 +402,21 @@ static sd_status make_queue(const cl *v, cl_command_queue *out)
     return NULL;
 }
 
+/* Groups and accesses as those of the described device `name`, in small arrays
+ * too: as if it had one unit. */
+static void lay_out_as(device_desc *desc, const char *name)
+{
+    device_desc like;
+
+    if (!name || !device_desc_of_name(name, &like))
+        return;
+    desc->crowd = like.crowd;
+    desc->access = like.access;
+    desc->units = 1;
+}
+
 static sd_status open_device(xpu_client *c, xpu_cl_driver *driver,
-                             cl_device_id id)
+                             cl_device_id id, const sd_options *opt)
 {
     xpu_device *d;
     sd_status st = xpu_client_add(c, &cl_ops, &d);
@@ -418,6 +431,7 @@ static sd_status open_device(xpu_client *c, xpu_cl_driver *driver,
     d->lends = driver->is_cpu;
     if ((st = xpu_cl_describe(driver, id, &d->desc, &d->limit)))
         return st;
+    lay_out_as(&d->desc, sd_opt_str(opt, SD_OPT_CL_AS));
     for (int q = 0; q < XPU_QUEUE_COUNT && !st; q++)
         st = make_queue(v, &v->queue[q]);
     return st ? st : make_queue(v, &v->now);
@@ -445,6 +459,6 @@ sd_status xpu_cl_open(xpu_client *c, const sd_options *opt, bool chosen)
         return xpu_cl_status(err, "making a context");
     }
     for (int i = 0; i < d->ndev && !st; i++)
-        st = open_device(c, d, d->dev[i]);
+        st = open_device(c, d, d->dev[i], opt);
     return st;
 }

@@ -191,6 +191,10 @@ sd_status xpu_cl_describe(const xpu_cl_driver *d, cl_device_id id,
     out->kind = DEVICE_CL;
     out->lanes = 1;
     out->group = 64;
+    if (!out->crowd && is_gpu(d, id)) { /* one that devices.def has not */
+        out->crowd = 256;
+        out->access = 16;
+    }
     out->units = (int)units;
     out->local_bytes = (size_t)local;
     out->cache_bytes = (size_t)cache;

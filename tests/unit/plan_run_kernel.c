@@ -136,6 +136,27 @@ static void call_body(run *r, const plan_body *b, const value *param,
     free(v);
 }
 
+static int lane_of(const plan_kernel *k)
+{
+    for (int i = 0; i < k->naxis; i++)
+        if (k->axis[i].place == PLAN_LANE)
+            return i;
+    return 0;
+}
+
+/* Position `at` is one of `wide` that are read or written at once: as far from
+ * the first of them as on LANE, which is as aligned as they are long. */
+static void check_wide(run *r, const plan_node *n, int64_t at)
+{
+    int64_t i = n->wide > 1 ? r->pos[lane_of(r->k)] % n->wide : 0, s, m;
+
+    if (n->wide > 1 && plan_expr_run(n->off, lane_of(r->k), n->wide, &s, &m) &&
+        s && (at - i) % n->wide && !r->st)
+        r->st = sd_error(SD_INTERNAL,
+                         "%s: n%d takes %d elements, this one at %" PRId64,
+                         r->k->name, n->id, n->wide, at);
+}
+
 static value load(run *r, const plan_node *n)
 {
     const plan_slot *s = &r->k->slot[n->slot];
@@ -156,6 +177,7 @@ static value load(run *r, const plan_node *n)
                              r->k->name, n->id, at, s->count);
         return v;
     }
+    check_wide(r, n, at);
     memcpy(v.b, r->slot[n->slot] + (size_t)at * bytes, bytes);
     return v;
 }
@@ -223,14 +245,6 @@ static value compute(run *r, const plan_node *n)
             r->st = sd_error(SD_INTERNAL, "n%d has no value", n->id);
         return v;
     }
-}
-
-static int lane_of(const plan_kernel *k)
-{
-    for (int i = 0; i < k->naxis; i++)
-        if (k->axis[i].place == PLAN_LANE)
-            return i;
-    return 0;
 }
 
 static value eval(run *r, const plan_node *n)
@@ -375,6 +389,7 @@ static void sink(run *r, const plan_node *n)
                              r->k->name, n->id, at, s->count);
         return;
     }
+    check_wide(r, n, at);
     to = r->slot[n->slot] + (size_t)at * bytes;
     if (n->kind == PN_SCATTER) {
         memset(two, 0, sizeof two);

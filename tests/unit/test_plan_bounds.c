@@ -360,6 +360,9 @@ static void kernels_are_equal_only_in_every_field(void **state)
     DIFFERS(call.at[1], 5);
     DIFFERS(k.group, 32);
     DIFFERS(k.subgroup, 16);
+    DIFFERS(k.items, 16);
+    DIFFERS(k.vector, 4);
+    DIFFERS(node[0].wide, 4);
     DIFFERS(k.nnest, 0);
     DIFFERS(k.npass, 0);
     DIFFERS(k.narea, 0);

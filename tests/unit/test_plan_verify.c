@@ -63,18 +63,29 @@ static const char multiplied[] =
     "parameter(1) ROOT r = s32[9,10] dot(x, y), lhs_contracting_dims={1}, "
     "rhs_contracting_dims={0} }";
 
-static plan *plan_of(sd_arena *a, const char *text)
+/* Rows that a GPU's group shares, by vectors. */
+static const char streamed[] =
+    "HloModule m\nENTRY e { x = bf16[16384,768] parameter(0) b = bf16[768] "
+    "parameter(1) c = bf16[16384,768] broadcast(b), dimensions={1} "
+    "ROOT y = bf16[16384,768] maximum(x, c) }";
+
+static plan *plan_on(sd_arena *a, const char *text, const char *device)
 {
     hlo_module *m = parse(a, text);
     sd_options opt = {0};
     device_desc *dev = sd_arena_new(a, device_desc);
     plan *p;
 
-    assert_true(device_desc_of_name("host:v3", dev));
+    assert_true(device_desc_of_name(device, dev));
     want_success(hlo_optimize(m, dev, &opt, NULL, NULL));
     want_success(plan_make(a, m, dev, &opt, &p));
     want_success(plan_verify(p));
     return p;
+}
+
+static plan *plan_of(sd_arena *a, const char *text)
+{
+    return plan_on(a, text, text == streamed ? "cuda:sm_90" : "host:v3");
 }
 
 static plan_node *node_of(const plan *p, plan_node_kind kind)
@@ -233,6 +244,42 @@ static void a_small_device(plan *p)
     p->dev = &small;
 }
 
+static void a_crowd_of_three(plan *p)
+{
+    p->kernel[0]->items = p->kernel[0]->group / 3;
+}
+
+static void a_seat_for_nobody(plan *p)
+{
+    for (int i = 0; i < p->kernel[0]->naxis; i++)
+        if (p->kernel[0]->axis[i].place == PLAN_CROWD)
+            p->kernel[0]->axis[i].place = PLAN_SEQ;
+}
+
+static void vectors_of_7(plan *p)
+{
+    p->kernel[0]->vector = 7;
+}
+
+static void a_wide_constant(plan *p)
+{
+    node_of(p, PN_ELT)->wide = 8;
+}
+
+static void a_slot_off_its_line(plan *p)
+{
+    p->kernel[0]->slot[0].align = 4;
+}
+
+static void a_guard_through_the_middle(plan *p)
+{
+    plan_node *n = node_of(p, PN_LOAD);
+
+    n->guard = sd_arena_new(p->arena, plan_guard);
+    *n->guard = (plan_guard){n->off, 0, 13};
+    n->nguard = 1;
+}
+
 static void one_tile_too_many(plan *p)
 {
     p->kernel[0]->tiles++;
@@ -345,6 +392,15 @@ static void broken_plans_are_refused(void **state)
         {parked, "parked, and no area of its own", one_area_for_two},
         {parked, "read when its area is not alive", an_area_that_is_gone},
         {parked, "more local memory than a group has", a_small_device},
+        {streamed, "a crowd that is not a group's", a_crowd_of_three},
+        {streamed, "items that are in no row, or in several",
+         a_seat_for_nobody},
+        {streamed, "vectors that LANE is no multiple of", vectors_of_7},
+        {streamed, "an access of copies that are no neighbours",
+         a_wide_constant},
+        {streamed, "a wide access that is not aligned", a_slot_off_its_line},
+        {streamed, "a wide access of which a part is guarded",
+         a_guard_through_the_middle},
         {rows, "not one LANE axis", no_lane},
         {rows, "tiles are miscounted", one_tile_too_many},
         {rows, "not its own number", two_of_one_number},

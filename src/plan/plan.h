@@ -45,6 +45,8 @@
  * CROWD: of a group of 256 items, 16 are along rows of 64 lanes by 4, and 16
  * rows are the crowd.
  *
+ * What is read across LANE may be staged there: see PLAN_AREA_STAGE.
+ *
  * plan_lower makes axes and nodes.  plan_tile adds all that depends on the
  * device: places, tiles, copies, nest, passes, areas.  Emitters write it down.
  * docs/adr/0001-kernel-form.md is the contract in full,
@@ -167,6 +169,8 @@ struct plan_node {
     uint8_t value[16];    /* CONST */
     bool parked;          /* an area keeps it for later passes, an element for
                              each position of its inner axes */
+    bool staged;          /* LOAD on GPUs: the tile of LANE and CROWD is read to
+                             an area along CROWD, and taken from there */
     bool exclusive;       /* SCAN */
     int pass;             /* the number of the pass that writes it, if it is a
                              sink or parked; -1: none does, as of other nodes
@@ -231,6 +235,8 @@ typedef enum {
                        axes. */
     PLAN_AREA_JOIN, /* An element for each work item of a group, which join a sum
                        here.  A sum of several results has as many areas. */
+    PLAN_AREA_STAGE, /* A tile of a staged LOAD: a row for each position of LANE,
+                        an element for each of CROWD, and one of padding. */
     PLAN_AREA_SUMS, /* The accumulators of a kernel by rows: a row for each
                        strided lane, an element for each position of LANE in a
                        tile, and some padding. */
@@ -240,7 +246,7 @@ typedef struct {
     plan_area_what what;
     int owner;            /* the number of a node; -1: the kernel, for WORK */
     size_t offset, bytes;
-    size_t row;           /* SUMS: bytes from one row to the next */
+    size_t row;           /* SUMS, STAGE: bytes from one row to the next */
     int first, last;      /* it is alive from stage `first` to stage `last` */
 } plan_area;
 
@@ -417,6 +423,8 @@ bool plan_any_order(const plan_node *n);
 bool plan_slices_overlap(thunk_slice x, thunk_slice y);
 /* The axis of place LANE, or -1: none, in a kernel that sorts or calls. */
 int plan_lane_of(const plan_kernel *k);
+/* The axis along which the copies are that a LOAD or STORE takes at once. */
+int plan_wide_axis(const plan_kernel *k, const plan_node *n);
 /* The axes of the nest, as a mask. */
 uint64_t plan_nest_axes(const plan_kernel *k);
 void plan_sort_place(const plan_sort *s, plan_sort_areas *out);

@@ -176,6 +176,29 @@ static void add_rows(plan_kernel *k, areas *all, int lane)
     }
 }
 
+/* Neighbours along LANE lie a row apart: padding keeps them in unlike banks. */
+static void add_stages(plan_kernel *k, areas *all, int lane)
+{
+    for (int i = 0; i < k->nnode; i++) {
+        plan_node *n = k->node[i];
+        size_t row;
+
+        if (!n->staged)
+            continue;
+        row = (size_t)(k->axis[plan_wide_axis(k, n)].tile + 1) *
+              sd_dtype_bytes(n->dtype);
+        n->area = all->n;
+        add(k, all,
+            (plan_area){.what = PLAN_AREA_STAGE,
+                        .owner = i,
+                        .bytes =
+                            plan_whole_lines(row * (size_t)k->axis[lane].tile),
+                        .row = row,
+                        .first = n->stage,
+                        .last = k->nstage - 1});
+    }
+}
+
 /* One behind the other, one a result. */
 static void add_joins(plan_kernel *k, areas *all, int lane)
 {
@@ -204,6 +227,7 @@ void plan_lay_out(plan_kernel *k, int lane)
     add_parked(k, &all);
     if (k->rows)
         add_rows(k, &all, lane);
+    add_stages(k, &all, lane);
     add_joins(k, &all, lane);
     k->area = all.at;
     k->narea = all.n;

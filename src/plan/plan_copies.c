@@ -185,10 +185,11 @@ static void choose_copies(plan_kernel *k, int lane, const device_desc *dev)
     for (int a = 0; a < k->naxis; a++) {
         plan_axis *x = &k->axis[a];
 
-        x->copies = x->place == PLAN_UNROLL
-                        ? (int)SD_MIN(x->grid ? x->tile : x->extent,
-                                      (int64_t)PLAN_AXIS_COPIES)
-                        : 1;
+        x->copies =
+            x->place == PLAN_UNROLL ? (int)SD_MIN(x->grid ? x->tile : x->extent,
+                                                  (int64_t)PLAN_AXIS_COPIES)
+            : x->place == PLAN_CROWD ? (int)x->tile / (k->group / k->items)
+                                     : 1;
     }
     l->copies = host       ? lane_copies(k, lane, dev)
                 : l->outer ? k->vector

@@ -41,7 +41,7 @@ static bool same_node(const plan_node *x, const plan_node *y)
         x->order.lanes != y->order.lanes || x->order.chunk != y->order.chunk ||
         x->order.cut != y->order.cut || x->parked != y->parked ||
         x->exclusive != y->exclusive || x->pass != y->pass ||
-        x->wide != y->wide || x->area != y->area ||
+        x->wide != y->wide || x->staged != y->staged || x->area != y->area ||
         memcmp(x->value, y->value, sizeof x->value) != 0 ||
         plan_node_attributes(x) != plan_node_attributes(y))
         return false;

@@ -171,7 +171,10 @@ static void print_node(sd_buf *b, const plan_node *n)
         sd_buf_fmt(b, " in chains of %" PRId64 " a%d", n->order.chunk,
                    n->order.cut);
     sd_buf_fmt(b, "%s%s @%d\n", n->exclusive ? " exclusive" : "",
-               n->parked ? " parked" : "", n->stage);
+               n->parked   ? " parked"
+               : n->staged ? " staged"
+                           : "",
+               n->stage);
 }
 
 static void print_slots(sd_buf *b, const plan_kernel *k)
@@ -241,9 +244,8 @@ static void print_stage(sd_buf *b, const plan_kernel *k, int stage)
 static void print_areas(sd_buf *b, const plan_kernel *k)
 {
     static const char *const what[] = {
-        [PLAN_AREA_PARK] = "park",
-        [PLAN_AREA_JOIN] = "join",
-        [PLAN_AREA_SUMS] = "sums",
+        [PLAN_AREA_PARK] = "park",   [PLAN_AREA_JOIN] = "join",
+        [PLAN_AREA_STAGE] = "stage", [PLAN_AREA_SUMS] = "sums",
         [PLAN_AREA_WORK] = "work",
     };
 

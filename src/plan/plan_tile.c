@@ -255,6 +255,14 @@ int plan_lane_of(const plan_kernel *k)
     return -1;
 }
 
+int plan_wide_axis(const plan_kernel *k, const plan_node *n)
+{
+    for (int i = 0; n->staged && i < k->naxis; i++)
+        if (k->axis[i].place == PLAN_CROWD)
+            return i;
+    return plan_lane_of(k);
+}
+
 void plan_tile(plan_kernel *k, const device_desc *dev)
 {
     int lane;

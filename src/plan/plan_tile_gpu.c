@@ -302,6 +302,82 @@ static void stream_points(plan_kernel *k, int lane, const device_desc *dev)
         k->group = k->items = least;
 }
 
+/* ---- tiles that are turned in local memory ---- */
+
+enum { TURN_ITEMS = 32, TURN_BYTES = 4 };
+
+static bool names_node(const plan_expr *e)
+{
+    return e && (e->kind == PX_NODE || names_node(e->a) || names_node(e->b));
+}
+
+/* Is n read across LANE and along axis `cross`, all of it? */
+static bool crosses(const plan_node *n, int lane, int cross)
+{
+    int64_t s;
+
+    return n->kind == PN_LOAD && n->narg == 0 && n->nguard == 0 &&
+           !names_node(n->off) &&
+           (!plan_expr_stride(n->off, lane, &s) || (s & ~1 && s != -1)) &&
+           plan_expr_stride(n->off, cross, &s) && s == 1;
+}
+
+/* Marks what crosses; in *bytes the widest element of it and of what is
+ * written, in *all the bytes of a position of all tiles.  False: nothing does.
+ */
+static bool mark_staged(plan_kernel *k, int lane, int cross, int64_t *bytes,
+                        int64_t *all)
+{
+    *bytes = *all = 0;
+    for (int i = 0; i < k->nnode; i++) {
+        plan_node *n = k->node[i];
+        int64_t each = (int64_t)sd_dtype_bytes(n->dtype);
+
+        if (n->kind == PN_SCAN || n->kind == PN_SCATTER || plan_is_sum(n))
+            return false;
+        if (crosses(n, lane, cross))
+            *all += each;
+        if (crosses(n, lane, cross) || n->kind == PN_STORE)
+            *bytes = SD_MAX(*bytes, each);
+    }
+    for (int i = 0; *all && i < k->nnode; i++)
+        k->node[i]->staged = crosses(k->node[i], lane, cross);
+    return *all > 0;
+}
+
+/* A square of LANE and the crossed axis: 32 items by so many elements as make 4
+ * bytes, which neighbouring items read and write side by side. */
+static bool turn(plan_kernel *k, int lane, const device_desc *dev)
+{
+    int cross = plan_crossing_axis(k, lane);
+    int64_t bytes, all, nodes = made(k, lane), v, tile, rows;
+
+    if (!dev->access || dev->crowd < TURN_ITEMS || cross < 0 ||
+        !k->axis[lane].outer || k->nstage != 1 || k->stage[0].axes ||
+        !mark_staged(k, lane, cross, &bytes, &all))
+        return false;
+    rows = dev->crowd / TURN_ITEMS;
+    for (v = SD_MAX(TURN_BYTES / bytes, 1); v > 0; v /= 2) {
+        tile = TURN_ITEMS * v;
+        if (k->axis[lane].extent >= tile && k->axis[cross].extent >= tile &&
+            k->axis[lane].extent % v == 0 && k->axis[cross].extent % v == 0 &&
+            (size_t)(tile * (tile + 2) * all) <= dev->local_bytes &&
+            nodes * v * tile / rows <= MOST_MADE)
+            break;
+    }
+    for (int i = 0; i < k->nnode; i++)
+        k->node[i]->staged = k->node[i]->staged && v > 0;
+    if (v == 0)
+        return false;
+    k->vector = (int)v;
+    k->items = TURN_ITEMS;
+    k->group = TURN_ITEMS * (int)rows;
+    for (int i = 0; i < k->nouter; i++)
+        plan_cut_axis(&k->axis[i], i == lane || i == cross ? tile : 1);
+    k->axis[cross].place = PLAN_CROWD;
+    return true;
+}
+
 static bool stream(plan_kernel *k, int lane, const device_desc *dev)
 {
     if (!dev->access || plan_crossing_axis(k, lane) >= 0 || !streams(k, lane))
@@ -345,8 +421,9 @@ void plan_tile_gpu(plan_kernel *k, const device_desc *dev)
     int lane = plan_lane_axis(k, dev);
 
     k->axis[lane].place = PLAN_LANE;
-    if (!stream(k, lane, dev))
+    if (!turn(k, lane, dev) && !stream(k, lane, dev))
         tile_plainly(k, lane, dev);
     for (int i = 0; i < k->nnode; i++)
-        k->node[i]->wide = wide(k, k->node[i], lane, k->vector, dev->access);
+        k->node[i]->wide = wide(k, k->node[i], plan_wide_axis(k, k->node[i]),
+                                k->vector, dev->access);
 }

@@ -129,7 +129,8 @@ static sd_status check_items(const plan_kernel *k)
         if (k->axis[i].place == PLAN_CROWD) {
             crowd++;
             if (!k->axis[i].outer || k->items < 1 ||
-                k->axis[i].tile * k->items != k->group)
+                k->axis[i].tile * k->items !=
+                    (int64_t)k->group * k->axis[i].copies)
                 return bad(k, NULL, "a crowd that is not a group's");
         }
     if (crowd > 1 || (!crowd && k->items != k->group))
@@ -156,8 +157,13 @@ static sd_status check_wide(const plan_kernel *k, const plan_node *n)
 {
     const plan_slot *slot = &k->slot[n->slot];
     int64_t bytes = n->wide * (int64_t)sd_dtype_bytes(n->dtype), s, m;
-    int lane = plan_lane_of(k);
+    int lane = plan_wide_axis(k, n);
 
+    if (n->staged &&
+        (n->kind != PN_LOAD || lane == plan_lane_of(k) || n->nguard ||
+         n->narg || k->axis[lane].tile != k->axis[plan_lane_of(k)].tile ||
+         k->area[n->area].owner != n->id))
+        return bad(k, n, "a staged value that is no square of a slot");
     if (n->wide <= 1)
         return NULL;
     if ((n->kind != PN_LOAD && n->kind != PN_STORE) || k->vector % n->wide ||
@@ -223,6 +229,8 @@ static size_t area_needs(const plan_kernel *k, const plan_area *x)
         return (size_t)plan_points(k, n->varies & ~plan_nest_axes(k)) *
                (size_t)(k->group / SD_MAX(k->items, 1)) *
                sd_dtype_bytes(n->dtype);
+    case PLAN_AREA_STAGE:
+        return x->row * (size_t)k->axis[lane].tile;
     case PLAN_AREA_JOIN:
         return (size_t)(k->group * k->vector) *
                sd_dtype_bytes(n->arg[x - k->area - n->area]->dtype);

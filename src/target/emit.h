@@ -106,6 +106,9 @@ struct emit {
     LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, local_ptr;
     LLVMTypeRef si, vi; /* of scalar positions; of an element of vectors */
     LLVMValueRef fn, lid;
+    LLVMValueRef tile_lane, tile_crowd; /* GPU: where the tile begins that is in
+                                           local memory, along these axes */
+    bool stages_loads;      /* GPU: such a tile is being read */
     LLVMValueRef item, row; /* GPU: of lid, the number along LANE and that along
                                the axis of place CROWD */
     LLVMValueRef item_valid; /* GPU: this work item may write; NULL: all */
@@ -277,6 +280,12 @@ typedef enum { EMIT_UNIFORM, EMIT_CONTIGUOUS, EMIT_REVERSED, EMIT_STRIDED,
                EMIT_GATHERED } emit_access;
 emit_access emit_classify(emit *e, const plan_expr *off, int64_t *stride);
 uint64_t emit_guards_vary(const plan_guard *g, int n);
+
+/* ---- emit_turn.c ---- */
+
+/* GPU: reads the tiles of staged loads, if there are any, to their areas. */
+void emit_stage_loads(emit *e);
+emit_value emit_staged(emit *e, const plan_node *n, int copy);
 
 /* ---- emit_scatter.c ---- */
 

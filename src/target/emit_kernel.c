@@ -175,22 +175,33 @@ static void outer_items(nest *t, int i, range r)
     emit_axis_close(e, e->lane, &l);
 }
 
-/* One position an item.  Items past the end take the last position too. */
+/* One position an item, or several as copies.  One past the end is the last
+ * position too; a tile that reaches beyond the end begins early. */
 static void outer_crowd(nest *t, int i)
 {
     emit *e = t->e;
     int a = e->k->nest[i];
     const plan_axis *x = &e->k->axis[a];
-    LLVMValueRef at = LLVMBuildNSWAdd(e->b, t->range[a].lo, e->row, "");
-    LLVMValueRef valid = e->item_valid;
+    LLVMValueRef lo = t->range[a].lo, valid = e->item_valid, at;
+    bool partly = x->extent % x->tile, several = x->copies > 1;
 
-    if (x->extent % x->tile) {
+    at = several && partly ? min_of(e, lo, x->extent - x->tile) : lo;
+    at = LLVMBuildNSWAdd(e->b, at, e->row, "");
+    if (!several && partly) {
         not_valid_from(e, at, x->extent);
         at = min_of(e, at, x->extent - 1);
     }
     e->axis[a].at = at;
     e->axis[a].level = e->depth;
+    e->axis[a].n = x->copies;
+    e->axis[a].step = e->k->group / e->k->items;
+    for (int c = 0; several && partly && c < x->copies; c++)
+        e->axis[a].mask[c] = LLVMBuildICmp(
+            e->b, LLVMIntSGE, emit_position(e, a, c * e->axis[a].stride, false),
+            lo, "");
     outer(t, i + 1);
+    memset(e->axis[a].mask, 0, sizeof e->axis[a].mask);
+    e->axis[a].n = 1;
     e->axis[a].level = 0;
     e->item_valid = valid;
 }
@@ -240,6 +251,8 @@ static void outer(nest *t, int i)
     int a;
 
     if (i == e->k->nnest) {
+        if (e->gpu)
+            emit_stage_loads(e);
         e->outer_depth = e->depth;
         emit_stages(e);
         return;

@@ -107,8 +107,11 @@ emit_value emit_node_value(emit *e, const plan_node *n, int copy)
     } else {
         switch (n->kind) {
         case PN_LOAD:
-            v = n->wide > 1 ? emit_wide_load(e, n, copy, level)
-                            : emit_load(e, n, copy);
+            if (n->staged && !e->stages_loads)
+                v = emit_staged(e, n, copy);
+            else
+                v = n->wide > 1 ? emit_wide_load(e, n, copy, level)
+                                : emit_load(e, n, copy);
             break;
         case PN_CONST:
             v = emit_constant(e, n->dtype, n->value);

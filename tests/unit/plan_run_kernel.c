@@ -148,10 +148,12 @@ static int lane_of(const plan_kernel *k)
  * the first of them as on LANE, which is as aligned as they are long. */
 static void check_wide(run *r, const plan_node *n, int64_t at)
 {
-    int64_t i = n->wide > 1 ? r->pos[lane_of(r->k)] % n->wide : 0, s, m;
+    int64_t i = n->wide > 1 ? r->pos[plan_wide_axis(r->k, n)] % n->wide : 0, s,
+            m;
 
-    if (n->wide > 1 && plan_expr_run(n->off, lane_of(r->k), n->wide, &s, &m) &&
-        s && (at - i) % n->wide && !r->st)
+    if (n->wide > 1 &&
+        plan_expr_run(n->off, plan_wide_axis(r->k, n), n->wide, &s, &m) && s &&
+        (at - i) % n->wide && !r->st)
         r->st = sd_error(SD_INTERNAL,
                          "%s: n%d takes %d elements, this one at %" PRId64,
                          r->k->name, n->id, n->wide, at);

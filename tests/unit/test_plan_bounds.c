@@ -363,6 +363,7 @@ static void kernels_are_equal_only_in_every_field(void **state)
     DIFFERS(k.items, 16);
     DIFFERS(k.vector, 4);
     DIFFERS(node[0].wide, 4);
+    DIFFERS(node[0].staged, true);
     DIFFERS(k.nnest, 0);
     DIFFERS(k.npass, 0);
     DIFFERS(k.narea, 0);

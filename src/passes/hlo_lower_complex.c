@@ -492,6 +492,8 @@ static hlo_inst *lower_convert(hlo_at p, hlo_inst *in)
         return join(p, z);
     }
     z = parts(p, x);
+    if (to == SD_PRED) /* what is not zero is true, whichever part it is */
+        return bin(p, HLO_OR, is(p, HLO_NE, z.re, 0), is(p, HLO_NE, z.im, 0));
     if (!pass_is_complex(to))
         return pass_convert(p, to, z.re);
     z.re = hlo_make_convert(p, part, z.re);

@@ -100,6 +100,18 @@ typedef void (*random_maker)(random_gen *g);
 #include "random_makers.def"
 #undef MAKER
 
+/* ---- arguments and results: random_value.c ---- */
+
+enum { RANDOM_RESULTS = 64 };
+/* The value of a parameter of that name and number. */
+void random_fill(hlo_value *v, const char *name, int index);
+double random_largest(const hlo_value *v); /* finite magnitude of a part */
+/* Is got further from want than error?  name: of the device, for why. */
+bool random_differs(const char *name, int out, const hlo_value *got,
+                    const hlo_value *want, double error, sd_buf *why);
+/* "// error: 0 1e-6" at the text's start; what is not said is 0. */
+double *random_errors(sd_arena *a, const char *text, size_t len);
+
 /* ---- running programs: random_run.c ---- */
 
 typedef enum { RANDOM_AGREES, RANDOM_REFUSED, RANDOM_WRONG } random_verdict;

@@ -32,76 +32,6 @@ void random_world_close(random_world *w)
     w->client = NULL;
 }
 
-/* ---- arguments ---- */
-
-static uint64_t next_random(uint64_t *s)
-{
-    *s ^= *s << 13;
-    *s ^= *s >> 7;
-    return *s ^= *s << 17;
-}
-
-static void fill_wild(sd_dtype t, uint64_t r, void *at)
-{
-    static const double special[] = {0.0,   -0.0,  1,     -1,   0.5,
-                                     1e-3,  3.25,  -7.75, 1e30, -1e30,
-                                     65504, 1e-40, -300};
-
-    switch (r % 16) {
-    case 0:
-        sd_scalar_of_f64(t, NAN, at);
-        break;
-    case 1:
-        sd_scalar_of_f64(t, r & 16 ? INFINITY : -INFINITY, at);
-        break;
-    case 2:
-    case 3:
-    case 4:
-    case 5:
-        sd_scalar_of_f64(t, special[(r >> 8) % SD_COUNTOF(special)], at);
-        break;
-    default:
-        sd_scalar_of_f64(t, ((double)((r >> 8) % 200001) - 1e5) / 1024, at);
-    }
-}
-
-static void fill(hlo_value *v, const char *name, uint64_t seed)
-{
-    sd_dtype t = sd_dtype_part(v->shape->dtype);
-    int64_t n = sd_shape_count(v->shape) * (t == v->shape->dtype ? 1 : 2);
-    int64_t most = (int64_t)random_type_of(t).small;
-    sd_kind kind = sd_dtype_kind(t);
-
-    for (int64_t i = 0; i < n; i++) {
-        uint8_t *at = (uint8_t *)v->data + (size_t)i * sd_dtype_bytes(t);
-        uint64_t r = next_random(&seed) >> 8;
-        int64_t x = (int64_t)(r % (uint64_t)(2 * most + 1)) - most;
-
-        if (kind == SD_K_UINT || kind == SD_K_PRED)
-            x = x < 0 ? -x : x;
-        if (!strncmp(name, "wild", 4))
-            fill_wild(t, r, at);
-        else if (!strncmp(name, "wide", 4))
-            sd_scalar_of_s64(t, (int64_t)(r * 0x9e3779b97f4a7c15u), at);
-        else if (t == SD_F8E8M0FNU)
-            sd_scalar_of_f64(t, x > 0 ? 2 : 1, at);
-        else if (kind == SD_K_FLOAT)
-            sd_scalar_of_f64(t, (double)x, at);
-        else
-            sd_scalar_of_s64(t, t == SD_S2 && x > 1 ? 1 : x, at);
-    }
-}
-
-/* ---- comparing ---- */
-
-static double part_at(const hlo_value *v, int64_t i)
-{
-    sd_dtype t = sd_dtype_part(v->shape->dtype);
-
-    return sd_scalar_to_f64(t,
-                            (uint8_t *)v->data + (size_t)i * sd_dtype_bytes(t));
-}
-
 /* ---- running ---- */
 
 typedef struct {
@@ -219,64 +149,10 @@ static sd_status execute(const run *r, thunk_program *t, hlo_value *got)
     return st;
 }
 
-static double error_of(const run *r, int out, const hlo_value *want, int64_t n)
+static double error_of(const run *r, int out, const hlo_value *want)
 {
-    double most = 0;
-
-    if (r->p->error)
-        return r->p->error[out];
-    for (int64_t i = 0; i < n; i++)
-        if (isfinite(part_at(want, i)))
-            most = fmax(most, fabs(part_at(want, i)));
-    return r->p->relative * most;
-}
-
-static bool differs(const run *r, int out, const hlo_value *got,
-                    const hlo_value *want, sd_buf *why)
-{
-    sd_dtype t = sd_dtype_part(want->shape->dtype);
-    int64_t n = sd_shape_count(want->shape) * (t == want->shape->dtype ? 1 : 2);
-    size_t size = sd_dtype_bytes(t);
-    double error = error_of(r, out, want, n);
-
-    for (int64_t i = 0; i < n; i++) {
-        double x, y;
-
-        if (!memcmp((char *)got->data + (size_t)i * size,
-                    (char *)want->data + (size_t)i * size, size))
-            continue;
-        x = part_at(got, i);
-        y = part_at(want, i);
-        if (sd_dtype_kind(t) == SD_K_FLOAT &&
-            (x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= error))
-            continue;
-        sd_buf_fmt(why,
-                   "%s: result %d, %s, element %" PRId64
-                   ": %.17g, not %.17g (at most %.3g away)",
-                   r->w->name, out, sd_dtype_name(want->shape->dtype), i, x, y,
-                   error);
-        return true;
-    }
-    return false;
-}
-
-/* "// error: 0 1e-6" at the text's start; what is not said is 0. */
-static double *read_errors(sd_arena *a, const char *text, size_t len)
-{
-    static const char head[] = "// error:";
-    double *e = sd_arena_array(a, double, MOST_ARGS);
-    const char *s = sd_arena_str(a, text, len);
-
-    if (!(s = strstr(s, head)))
-        return e;
-    s += sizeof head - 1;
-    for (int i = 0; i < MOST_ARGS && *s == ' '; i++) {
-        char *end;
-
-        e[i] = strtod(s, &end);
-        s = end;
-    }
-    return e;
+    return r->p->error ? r->p->error[out]
+                       : r->p->relative * random_largest(want);
 }
 
 /* Small enough to be evaluated and run, element by element? */
@@ -345,8 +221,7 @@ static sd_status evaluate(run *r, bool *small)
         if (!sd_shape_is_array(s))
             return sd_error(SD_UNIMPLEMENTED, "an argument that is no array");
         r->arg[i] = hlo_value_make(r->a, s);
-        fill(&r->arg[i], m->entry->param[i]->name,
-             0x243f6a8885a308d3u + (uint64_t)i * 0x1000003);
+        random_fill(&r->arg[i], m->entry->param[i]->name, i);
     }
     st = hlo_eval(r->a, m->entry, r->arg, r->narg, &r->want);
     if (st && r->p->hostile) { /* an endless loop, say: not for a device */
@@ -386,10 +261,13 @@ static random_verdict run_it(run *r, sd_buf *why)
     thunk_program_release(t);
     if (st)
         return verdict_of(r, st, why);
-    for (int i = 0; small && i < count_results(r); i++)
-        if (differs(r, i, &got[i], r->want.elem ? &r->want.elem[i] : &r->want,
-                    why))
+    for (int i = 0; small && i < count_results(r); i++) {
+        const hlo_value *want = r->want.elem ? &r->want.elem[i] : &r->want;
+
+        if (random_differs(r->w->name, i, &got[i], want, error_of(r, i, want),
+                           why))
             return RANDOM_WRONG;
+    }
     return RANDOM_AGREES;
 }
 
@@ -478,7 +356,7 @@ random_verdict random_run(const random_world *w, const char *text, size_t len,
     sd_arena *a = sd_arena_create();
     random_program p = {.format = "hlo_text",
                         .bytes = {(const uint8_t *)text, len},
-                        .error = read_errors(a, text, len)};
+                        .error = random_errors(a, text, len)};
     random_verdict v = random_run_program(w, &p, why);
 
     sd_arena_destroy(a);

@@ -1,6 +1,8 @@
 /* The road to the compiler: libsundog-compiler.so, beside this library, opened
  * at the first compile.  It is never closed: LLVM does not survive that.  The
  * two share structs, so both must come from one build. */
+#include "pjrt_compiler.h"
+
 #include "interface.h"
 #include "pjrt.h"
 
@@ -23,16 +25,17 @@ static char *beside_us(void)
     return path;
 }
 
-static sd_status bind(void *lib, const char *path, compile_fn *out)
+static sd_status bind(void *lib, const char *path, const char *who,
+                      compile_fn *out)
 {
     const char *interface = dlsym(lib, "sundog_interface");
     compile_fn fn = (compile_fn)(uintptr_t)dlsym(lib, "sundog_compile");
 
     if (!fn || !interface || strcmp(interface, SUNDOG_INTERFACE))
         return sd_error(SD_PRECONDITION,
-                        "%s is of build %s, libsundog.so of build %s: install "
+                        "%s is of build %s, %s of build %s: install "
                         "both from one build",
-                        path, interface ? interface : "unknown",
+                        path, interface ? interface : "unknown", who,
                         SUNDOG_INTERFACE);
     *out = fn;
     return NULL;
@@ -47,24 +50,28 @@ static sd_status bind(void *lib, const char *path, compile_fn *out)
 #define FIRST_OWN RTLD_DEEPBIND
 #endif
 
+sd_status pjrt_compiler_open_at(const char *path, const char *who,
+                                compile_fn *out)
+{
+    void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL | FIRST_OWN);
+
+    if (lib)
+        return bind(lib, path, who, out);
+    return sd_error(SD_NOT_FOUND,
+                    "the compiler cannot be opened: %s; "
+                    "libsundog-compiler.so belongs beside libsundog.so; "
+                    "only a developers' build needs LLVM 22 (Debian's "
+                    "package libllvm22); programs that are compiled already "
+                    "still run",
+                    dlerror());
+}
+
 sd_status pjrt_compiler_open(compile_fn *out)
 {
     char *path = beside_us();
-    void *lib = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL | FIRST_OWN) : NULL;
-    sd_status st;
+    sd_status st = path ? pjrt_compiler_open_at(path, "libsundog.so", out)
+                        : sd_no_memory(0);
 
-    if (!path)
-        return sd_no_memory(0);
-    if (lib)
-        st = bind(lib, path, out);
-    else
-        st = sd_error(SD_NOT_FOUND,
-                      "the compiler cannot be opened: %s; "
-                      "libsundog-compiler.so belongs beside libsundog.so; "
-                      "only a developers' build needs LLVM 22 (Debian's "
-                      "package libllvm22); programs that are compiled already "
-                      "still run",
-                      dlerror());
     free(path);
     return st;
 }

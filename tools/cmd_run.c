@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "compile.h"
 #include "sundog.h"
 
 /* Small random values that suit every type, from --seed. */
@@ -155,17 +154,18 @@ sd_status tool_run(const tool_args *t)
     thunk_program *tp = NULL;
     compile_services sv = {.env = &o};
     compile_request rq = {0};
+    compile_fn compile;
     sd_status st;
 
     sd_options_from_env(&o);
     if ((st = tool_read(t->file[0], &bytes, &rq.format)) ||
-        (st = xpu_client_create(&o, &c)))
+        (st = tool_compiler(&compile)) || (st = xpu_client_create(&o, &c)))
         goto done;
     rq.format_len = strlen(rq.format);
     rq.program = (sd_bytes){(uint8_t *)bytes.at, bytes.len};
     rq.device = xpu_device_desc(xpu_client_device(c, 0));
     sv.pool = xpu_client_pool(c);
-    if (!(st = sundog_compile(&rq, &sv, &tp)))
+    if (!(st = compile(&rq, &sv, &tp)))
         st = execute(t, xpu_client_device(c, 0), tp);
 done:
     thunk_program_release(tp);

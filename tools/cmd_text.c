@@ -2,12 +2,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "compile.h"
 #include "frontend.h"
 #include "passes.h"
 #include "plan.h"
 #include "sundog.h"
-#include "target.h"
+
+#include <llvm/Config/llvm-config.h>
 
 /* Protobuf has small numbers everywhere, text none of them. */
 static bool is_text(const sd_buf *b)
@@ -170,17 +170,19 @@ sd_status tool_compile(const tool_args *t)
     compile_request rq = {.device = &dev};
     compile_services sv = {.env = &o};
     const char *dir = t->out ? t->out : ".";
+    compile_fn compile;
     sd_status st;
 
     sd_options_from_env(&o);
     o.value[SD_OPT_DUMP_TO] = dir;
     o.value[SD_OPT_DUMP_PASSES] = ".*";
     if ((st = sd_options_check(&o)) || (st = find_target(t, &dev)) ||
-        (st = tool_read(t->file[0], &bytes, &rq.format)))
+        (st = tool_read(t->file[0], &bytes, &rq.format)) ||
+        (st = tool_compiler(&compile)))
         goto done;
     rq.format_len = strlen(rq.format);
     rq.program = (sd_bytes){(uint8_t *)bytes.at, bytes.len};
-    if ((st = sundog_compile(&rq, &sv, &p)))
+    if ((st = compile(&rq, &sv, &p)))
         goto done;
     printf("%s for %s: %d kernels, %d buffers, %" PRIu64 " temp bytes; "
            "files in %s\n",
@@ -208,7 +210,7 @@ sd_status tool_devices(const tool_args *t)
     sd_status st;
 
     (void)t;
-    printf("sundog " SD_VERSION ", %s\n", target_version());
+    puts("sundog " SD_VERSION ", LLVM " LLVM_VERSION_STRING);
     sd_options_from_env(&o);
     st = xpu_client_create(&o, &c);
     for (int i = 0; !st && i < xpu_client_count(c); i++)

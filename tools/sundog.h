@@ -3,6 +3,7 @@
 #define TOOLS_SUNDOG_H
 
 #include "base.h"
+#include "compile.h"
 #include "hlo.h"
 #include "xpu.h"
 
@@ -12,7 +13,12 @@ typedef struct {
     const char *to;     /* --to=FORMAT */
     const char *out;    /* --out=PATH */
     uint64_t seed;      /* --seed=N */
+    const char *json;   /* --json=FILE */
+    const char *only;   /* --only=a,b */
     bool plan;          /* --plan */
+    bool quick;         /* --quick */
+    bool *bad;          /* what was looked for is there, and is bad: exit
+                           status 1 without another message */
     int nfile;
     char **file;
 } tool_args;
@@ -23,6 +29,10 @@ sd_status tool_mlir(const tool_args *t);
 sd_status tool_compile(const tool_args *t);
 sd_status tool_run(const tool_args *t);
 sd_status tool_devices(const tool_args *t);
+sd_status tool_selftest(const tool_args *t);
+
+/* sundog_compile of the library that belongs to this tool: compiler.c. */
+sd_status tool_compiler(compile_fn *out);
 
 /* The module in a file: MLIR (as text it is NAME.mlir), HLO text or protobuf,
  * told apart by its first bytes.  *format gets what PJRT would call it. */

@@ -8,6 +8,7 @@
  *   fail=N      call N fails with `error`; releases and frees never do
  *   lose=N      call N and all after it do: the device is lost
  *   error=CODE  CL_OUT_OF_RESOURCES (-5) when not given
+ *   crash=N     call N ends the process
  *   memory=N    bytes of device memory; 2^30 when not given
  *   platforms=N devices=N    how many there are; 1 when not given
  *   il=0        takes no SPIR-V            usm=0  shared virtual memory only
@@ -29,6 +30,7 @@
 #include <CL/cl_icd.h>
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,7 +53,7 @@ API long fake_cl_finishes(void);
 API void fake_cl_hold(int on);
 
 static struct {
-    long fail, lose, platforms, devices, tiles, exec, lag;
+    long fail, lose, crash, platforms, devices, tiles, exec, lag;
     int error;
     size_t memory;
     bool il, usm, gpu, any_kernel, garbage;
@@ -153,6 +155,7 @@ static void read_words(void)
     is.lag = word("lag", 0);
     is.fail = word("fail", 0);
     is.lose = word("lose", 0);
+    is.crash = word("crash", 0);
     is.error = (int)word("error", CL_OUT_OF_RESOURCES);
     is.memory = (size_t)word("memory", 1l << 30);
     is.platforms = word("platforms", 1);
@@ -172,6 +175,8 @@ static cl_int trouble(void)
 {
     long n = ++ncall;
 
+    if (n == is.crash)
+        raise(SIGSEGV);
     if (n == is.fail || (is.lose && n >= is.lose))
         return is.error;
     return CL_SUCCESS;

@@ -1,0 +1,91 @@
+"""`sundog selftest`: right devices are found right, and whatever a device does
+wrong is a line of a report that ends with a verdict."""
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
+TOOL = os.path.join(TOP, "build/release/tools/sundog")
+FAKE_CL = os.path.join(TOP, "build/release/tests/faults/libfakecl.so")
+
+
+def selftest(*args, **env):
+    full = {k: v for k, v in os.environ.items()
+            if not k.startswith(("SUNDOG_", "XLA_"))}
+    full.update(VIRTUAL_ENV=sys.prefix, **env)
+    return subprocess.run([TOOL, "selftest", *args], text=True, env=full,
+                          capture_output=True, timeout=170)
+
+
+def verdict(done):
+    return done.stdout.splitlines()[-1]
+
+
+def test_host_is_right(tmp_path):
+    start, path = time.monotonic(), tmp_path / "report.json"
+    done = selftest("--quick", f"--json={path}", "host")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert verdict(done).startswith("verdict: right on host:v"), done.stdout
+    assert "device host:v" in done.stdout
+    assert time.monotonic() - start < 60
+    report = json.loads(path.read_text())
+    assert report["verdict"] == verdict(done)
+    classes = {c["name"]: c for c in report["classes"]}
+    assert len(classes) == 22
+    for name in ("elementwise", "sorting", "Fourier", "linear algebra"):
+        assert classes[name]["right"] > 0 and classes[name]["wrong"] == 0
+    figures = {f["name"] for c in report["classes"] for f in c["figures"]}
+    assert {"copy", "row sums f32", "1 arguments, in a row",
+            "softmax f32, compiled"} <= figures
+
+
+def test_an_opencl_device_is_right():
+    done = selftest("--quick", "--only=devices,transfers,movement,sorting,"
+                    "donation,out of memory,concurrent runs", "cl")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert verdict(done).startswith("verdict: right on cl:cpu: ")
+    assert "device cl:cpu, 0: OpenCL" in done.stdout
+
+
+def test_a_device_that_computes_nothing_is_found_out():
+    done = selftest("--quick", "--only=transfers,reductions,donation", "cl",
+                    SUNDOG_CL_LIBRARY=FAKE_CL, FAKE_CL="kernels=any")
+    assert done.returncode == 1
+    assert re.search(r"transfers +16 right \(", done.stdout)
+    assert "WRONG rows_f32: cl:cpu: result 0, f32, element 0: " in done.stdout
+    assert verdict(done).endswith("wrong are: reductions; donation")
+
+
+# As it is lost at that call, it is the next child's again.
+@pytest.mark.parametrize("trouble, said", [
+    ("crash=300", "the process died, Segmentation fault"),
+    ("lose=300", "OpenCL, .*: CL_OUT_OF_RESOURCES"),
+    ("lag=100000000", "no answer in time, killed")])
+def test_what_befalls_a_child_is_its_line(trouble, said):
+    done = selftest("--quick", "--only=transfers,donation,concurrent runs",
+                    "cl", SUNDOG_CL_LIBRARY=FAKE_CL,
+                    FAKE_CL=f"kernels=any,{trouble}")
+    assert done.returncode == 1
+    assert re.search(r"^ +WRONG .*" + said, done.stdout, re.M), done.stdout
+    assert re.search(r"concurrent runs +0 right, 1 WRONG", done.stdout)
+    assert verdict(done).startswith("verdict: WRONG on cl:cpu: ")
+
+
+def test_why_there_is_no_device_is_said():
+    done = selftest("--quick", "--only=devices,transfers", "cl",
+                    SUNDOG_CL_LIBRARY=FAKE_CL, FAKE_CL="il=0")
+    assert done.returncode == 1
+    assert 'the OpenCL device "Fake device" takes no IL' in done.stdout
+    assert verdict(done) == "verdict: NO DEVICE was opened"
+
+
+def test_a_class_that_there_is_not_is_an_error():
+    done = selftest("--only=sorcery", "host")
+    assert done.returncode == 1
+    assert "--only=sorcery: no class has such a name" in done.stderr

@@ -20,7 +20,8 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NAME = "sundog"
 with open(os.path.join(TOP, "python", NAME, "__init__.py")) as f:
     VERSION = re.search(r'^__version__ = "(.*)"$', f.read(), re.M).group(1)
-LIBRARIES = ("libsundog.so", "libsundog-compiler.so")
+BINARIES = {"libsundog.so": "libsundog.so", "sundog": "tools/sundog",
+            "libsundog-compiler.so": "libsundog-compiler.so"}
 GLIBC = (2, 28)  # the oldest that a portable build loads on
 OF_GLIBC = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2",
             "ld-linux-x86-64.so.2"}
@@ -41,8 +42,8 @@ def needs(path):
 
 
 def platform(build):
-    for lib in LIBRARIES:
-        libraries, glibc = needs(os.path.join(build, lib))
+    for path in BINARIES.values():
+        libraries, glibc = needs(os.path.join(build, path))
         if libraries - OF_GLIBC or glibc > GLIBC:
             return "linux_x86_64"
     return "manylinux_%d_%d_x86_64" % GLIBC
@@ -60,8 +61,8 @@ def contents(build, tag):
     for f in sorted(os.listdir(package)):
         if f.endswith(".py"):
             yield f"{NAME}/{f}", open(os.path.join(package, f), "rb").read()
-    for lib in LIBRARIES:
-        yield f"{NAME}/{lib}", open(os.path.join(build, lib), "rb").read()
+    for name, path in BINARIES.items():
+        yield f"{NAME}/{name}", open(os.path.join(build, path), "rb").read()
     info = f"{NAME}-{VERSION}.dist-info"
     readme = open(os.path.join(TOP, "README.md")).read()
     yield f"{info}/METADATA", (
@@ -73,7 +74,8 @@ def contents(build, tag):
         "Wheel-Version: 1.0\nGenerator: make_wheel.py\n"
         f"Root-Is-Purelib: false\nTag: {tag}\n").encode()
     yield f"{info}/entry_points.txt", (
-        "[jax_plugins]\nxpu = sundog.jax_plugin\n").encode()
+        "[jax_plugins]\nxpu = sundog.jax_plugin\n\n"
+        "[console_scripts]\nsundog = sundog.__main__:main\n").encode()
     for name, text in licences("manylinux" in tag):
         yield f"{info}/licenses/{name}", text
 
@@ -94,8 +96,9 @@ def main(build, out):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as z:
         def write(name, data):
             item = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))
-            item.external_attr = (0o755 if name.endswith(".so")
-                                  else 0o644) << 16
+            is_binary = os.path.basename(name) in BINARIES
+            # "Regular file" too, or pip does not make it executable.
+            item.external_attr = (0o100755 if is_binary else 0o100644) << 16
             item.compress_type = zipfile.ZIP_DEFLATED
             z.writestr(item, data)
         for name, data in contents(build, tag):

@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 meson configure build/release -Dportable=true
-log=$(ninja -C build/release libsundog.so libsundog-compiler.so) || {
+log=$(ninja -C build/release libsundog.so libsundog-compiler.so tools/sundog) || {
     echo "$log"
     exit 1
 }
@@ -14,7 +14,7 @@ case $wheel in
 *-manylinux_*) ;;
 *) echo "wheel: its libraries need more than glibc 2.28:"; failed=1 ;;
 esac
-for lib in libsundog.so libsundog-compiler.so; do
+for lib in libsundog.so libsundog-compiler.so tools/sundog; do
     readelf -dVW build/release/$lib | awk -v lib=$lib '
         /\(NEEDED\)/ { gsub(/[][]/, "", $NF); needed = needed " " $NF }
         match($0, /Name: GLIBC_[0-9.]+ /) {
@@ -24,4 +24,5 @@ for lib in libsundog.so libsundog-compiler.so; do
         END { print lib ": glibc 2." newest ";" needed }'
 done
 [ -z "${failed:-}" ] || exit 1
+tests/wheel/bare_root.sh "$wheel" -m sundog selftest --quick host
 tests/wheel/bare_root.sh "$wheel" examples/demo.py

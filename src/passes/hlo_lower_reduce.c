@@ -1,8 +1,8 @@
 /* Every reduce has one dimension: transposes before it are folded away,
  * dimensions of extent 1 dropped, reduced neighbours collapsed; reduced
- * dimensions that are apart are peeled, fastest first, the inner ones starting
- * from the combiner's identity.  A combiner without one gets its dimensions
- * side by side by a transpose. */
+ * dimensions that are apart are peeled, fastest first but for short rows, all
+ * but the last starting from the combiner's identity.  A combiner without one
+ * gets its dimensions side by side by a transpose. */
 #include "passes_priv.h"
 
 typedef struct {
@@ -238,6 +238,27 @@ static void collapse(reduce *r)
         r->x[i] = pass_reshape(r->p, r->x[i], n, r->dim);
 }
 
+/* Elements of a short row, and least elements beside which rows are added. */
+enum { SHORT_ROW = 128, WIDE = 64 };
+
+/* The reduced dimension that goes next: the fastest.  Only rows that are short
+ * come after a longer dimension outside of them (the channels of a group after
+ * the places of a picture): what lies side by side is then added as vectors,
+ * where a short row each would be read by gathers. */
+static int next_dim(const reduce *r)
+{
+    int64_t beside = 1;
+    int last = r->rank - 1, d;
+
+    while (!r->over[last])
+        last--;
+    if (last < r->rank - 1 || r->dim[last] >= SHORT_ROW)
+        return last;
+    for (d = last; d > 0 && (d == last || !r->over[d]); d--)
+        beside *= r->dim[d];
+    return r->over[d] && r->dim[d] > r->dim[last] && beside >= WIDE ? d : last;
+}
+
 static hlo_inst *lower_reduce(hlo_inst *in)
 {
     reduce r;
@@ -254,18 +275,17 @@ static hlo_inst *lower_reduce(hlo_inst *in)
     if (in->dims.n <= 1 || count == 1)
         return NULL;
     runs = count_runs(r.over, r.dim, r.rank);
-    if (runs > 1 && !r.known)
+    if (runs > 1 && !r.known) {
         bring_together(&r);
+        runs = 1;
+    }
     collapse(&r);
-    for (int d = r.rank - 1; d >= 0; d--) {
-        hlo_inst *start;
+    while (runs-- > 0) {
+        hlo_inst *start = r.known && runs
+                              ? pass_identity(r.p, r.op, pass_dtype(r.x[0]))
+                              : NULL;
 
-        if (!r.over[d])
-            continue;
-        start = r.known && --runs > 0
-                    ? pass_identity(r.p, r.op, pass_dtype(r.x[0]))
-                    : NULL;
-        reduce_over(&r, d, start ? &start : r.init);
+        reduce_over(&r, next_dim(&r), start ? &start : r.init);
     }
     return reshaped_results(&r, result_shape(in)->rank, result_shape(in)->dim);
 }

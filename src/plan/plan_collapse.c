@@ -3,12 +3,26 @@
  * two where a convolution has groups of them. */
 #include "plan_room.h"
 
+enum { SHORT_ROW = 64 };
+
 typedef struct {
     plan_kernel *k;
     plan_px *px;
     int group[64]; /* old axis -> new axis */
     const plan_expr *as[64];
 } collapser;
+
+/* Is n read before the loops inside run?  A division is little there, and short
+ * rows would leave lanes idle in all turns (the variance of groups of ten
+ * channels reads a mean each group). */
+static bool is_read_before(const plan_kernel *k, const plan_node *n,
+                           int64_t row)
+{
+    uint64_t inner = ~0ull << k->nouter;
+
+    return n->kind == PN_LOAD && k->nouter < k->naxis && row < SHORT_ROW &&
+           !(n->varies & inner) && !n->nguard;
+}
 
 static bool every_expr_joins(const plan_kernel *k, int a, int b)
 {
@@ -17,6 +31,8 @@ static bool every_expr_joins(const plan_kernel *k, int a, int b)
     for (int i = 0; i < k->nnode; i++) {
         const plan_node *n = k->node[i];
 
+        if (is_read_before(k, n, eb))
+            continue;
         if (n->off && !plan_px_joins(n->off, a, b, eb))
             return false;
         for (int j = 0; j < n->nguard; j++)

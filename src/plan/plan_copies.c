@@ -56,21 +56,22 @@ uint64_t plan_nest_axes(const plan_kernel *k)
 static int column_copies(const plan_kernel *k)
 {
     uint64_t nest = plan_nest_axes(k);
-    int body = 0;
+    int body = 0, nsum = 0;
 
     for (int i = 0; i < k->nnode; i++) {
         const plan_node *n = k->node[i];
 
         if (n->kind == PN_SCAN || n->kind == PN_SCATTER)
             return 1;
+        nsum += plan_is_sum(n);
         if (plan_is_sum(n)) /* a product's two, as multiply and add */
             body += n->narg;
         else if (n->varies & ~nest)
-            body++;
+            body += plan_is_rounding(n) ? 6 : 1;
         if (n->kind == PN_ELT && (hlo_op_table[n->op].props & HLO_P_HEAVY))
             body += 8;
     }
-    return body <= 5 ? 8 : body <= 12 ? 4 : body <= 24 ? 2 : 1;
+    return body <= 5 ? 8 : body <= 12 ? 4 : body <= 24 && nsum < 3 ? 2 : 1;
 }
 
 /* Narrow floats are rounded after each operation, which makes an element's
@@ -86,7 +87,7 @@ static int chain_copies(const plan_kernel *k)
         n += plan_is_rounding(k->node[i]);
     if (n < 2 || k->nnode > 160)
         return 1;
-    return k->nnode > 80 ? 2 : k->nnode > 40 || k->lanes < 16 ? 4 : 8;
+    return k->nnode > 80 ? 2 : k->nnode > 24 || k->lanes < 16 ? 4 : 8;
 }
 
 enum {
@@ -113,7 +114,7 @@ static int lane_copies(const plan_kernel *k, int lane, const device_desc *dev)
     for (int i = 0; i < k->nstage; i++)
         if (k->stage[i].axes)
             n = column_copies(k);
-    while (n > 1 && x->extent < (int64_t)n * k->lanes)
+    while (n > 1 && (x->grid ? x->tile : x->extent) < (int64_t)n * k->lanes)
         n /= 2;
     return n;
 }

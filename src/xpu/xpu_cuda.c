@@ -660,7 +660,10 @@ static void open_ways(xpu_client *c)
 
 static void driver_close(void *driver)
 {
-    free(driver);
+    xpu_cuda_driver *d = driver;
+
+    pthread_mutex_destroy(&d->linker.lock);
+    free(d);
 }
 
 sd_status xpu_cuda_open(xpu_client *c, const sd_options *opt, bool chosen)
@@ -675,6 +678,7 @@ sd_status xpu_cuda_open(xpu_client *c, const sd_options *opt, bool chosen)
         free(d);
         return st;
     }
+    pthread_mutex_init(&d->linker.lock, NULL);
     c->driver = d;
     c->driver_close = driver_close;
     for (int i = 0; i < d->ndev && !st; i++)

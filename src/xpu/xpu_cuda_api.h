@@ -116,6 +116,23 @@ typedef struct {
 #undef X
 } xpu_cuda_api;
 
+/* nvJitLink: xpu_cuda_link.c. */
+#define XPU_CUDA_LINKER(X) \
+    X(Create, (void **out, uint32_t n, const char **option)) \
+    X(AddData, (void *h, int type, const void *data, size_t bytes, \
+                const char *name)) \
+    X(Complete, (void *h)) \
+    X(GetLinkedCubinSize, (void *h, size_t *out)) \
+    X(GetLinkedCubin, (void *h, void *out)) \
+    X(Destroy, (void **h))
+typedef struct {
+#define X(name, args) int(*name) args;
+    XPU_CUDA_LINKER(X)
+#undef X
+    pthread_mutex_t lock; /* of the first look */
+    bool looked, found;
+} xpu_cuda_linker;
+
 /* The driver: what the devices of a client share. */
 typedef struct {
     xpu_cuda_api api;
@@ -123,6 +140,7 @@ typedef struct {
     int version;       /* 13000 */
     int ndev;          /* that it shows */
     pid_t process;     /* that opened it: no fork takes a context along */
+    xpu_cuda_linker linker;
 } xpu_cuda_driver;
 
 /* A way of pageable memory through pinned: xpu_cuda_stage.c. */
@@ -146,6 +164,7 @@ typedef struct {
     xpu_cuda_driver *driver; /* borrowed from the client */
     xpu_device *dev;         /* borrowed */
     cu_device id;
+    int chip;                /* 90: of compute capability 9.0 */
     cu_context context;      /* the device's primary one, as other libraries' */
     cu_stream queue[XPU_QUEUE_COUNT];
     cu_stream now;           /* of copies that block: they wait behind nothing */
@@ -162,7 +181,7 @@ typedef struct {
 } xpu_cuda;
 
 sd_status xpu_cuda_find(xpu_cuda_driver *d, const sd_options *opt);
-sd_status xpu_cuda_describe(const xpu_cuda *v, device_desc *out,
+sd_status xpu_cuda_describe(xpu_cuda *v, device_desc *out,
                             int64_t *memory);
 /* CU_OK: NULL.  A fault after which the context is dead turns v off; v may be
  * NULL, of calls that belong to no device. */
@@ -184,6 +203,10 @@ void xpu_cuda_stage_finish(xpu_cuda *v, xpu_cuda_stage *g, bool ours);
  * caller's, on an error too.  Entered before. */
 sd_status xpu_cuda_build(xpu_cuda *v, const thunk_program *p, cu_module *module,
                          cu_function *fn);
+/* out[i]: the cubin of text[i], to free, or NULL: the driver is to compile it;
+ * text: per binary of p, ending with a NUL.  Any thread. */
+void xpu_cuda_link(xpu_cuda *v, const thunk_program *p, char *const *text,
+                   char **out);
 /* Bytes of a group that need not be asked for in the launch. */
 #define XPU_CUDA_STATIC_SHARED (48u << 10)
 

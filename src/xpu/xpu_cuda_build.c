@@ -1,5 +1,5 @@
-/* Loading a program's kernels: PTX text, which the driver compiles for the
- * card, or a cubin, which it takes as it is. */
+/* Loading a program's kernels: PTX text, which nvJitLink or the driver compiles
+ * for the card, or a cubin, which the driver takes as it is. */
 #include "xpu_cuda_api.h"
 
 #include <stdlib.h>
@@ -21,8 +21,7 @@ static sd_status build_failed(xpu_cuda *v, cu_result err, char *log)
                     log);
 }
 
-/* text ends with a NUL, as the driver wants it. */
-static sd_status load_text(xpu_cuda *v, const char *text, cu_module *out)
+static sd_status load_image(xpu_cuda *v, const void *image, cu_module *out)
 {
     char *log = calloc(1, LOG_BYTES);
     int option[] = {CU_JIT_ERROR_LOG, CU_JIT_ERROR_LOG_BYTES};
@@ -32,8 +31,8 @@ static sd_status load_text(xpu_cuda *v, const char *text, cu_module *out)
 
     if (!log)
         return sd_no_memory(LOG_BYTES);
-    err = v->driver->api.ModuleLoadDataEx(out, text, SD_COUNTOF(option), option,
-                                          value);
+    err = v->driver->api.ModuleLoadDataEx(out, image, SD_COUNTOF(option),
+                                          option, value);
     if (err) {
         *out = NULL;
         st = build_failed(v, err, log);
@@ -42,18 +41,52 @@ static sd_status load_text(xpu_cuda *v, const char *text, cu_module *out)
     return st;
 }
 
-static sd_status build(xpu_cuda *v, const thunk_binary *b, cu_module *out)
+/* What the linker made of a text may be newer than the driver. */
+static sd_status load(xpu_cuda *v, const char *text, const char *cubin,
+                      cu_module *out)
 {
-    char *text;
     sd_status st;
 
-    if (b->kind != THUNK_BIN_PTX)
-        return sd_error(SD_PRECONDITION, "a binary that is not PTX");
-    if (!(text = malloc(b->bytes + 1)))
-        return sd_no_memory(b->bytes + 1);
-    memcpy(text, b->data, b->bytes);
-    text[b->bytes] = 0;
-    st = load_text(v, text, out);
+    if (!cubin)
+        return load_image(v, text, out);
+    if (!(st = load_image(v, cubin, out)))
+        return NULL;
+    sd_log(SD_LOG_DEBUG, "nvJitLink's code is left alone: %s", st->message);
+    sd_status_free(st);
+    return load_image(v, text, out);
+}
+
+/* A NUL behind each, as the driver wants it. */
+static sd_status copy_texts(const thunk_program *p, char **text)
+{
+    for (int i = 0; i < p->nbinary; i++) {
+        const thunk_binary *b = &p->binary[i];
+
+        if (b->kind != THUNK_BIN_PTX)
+            return sd_error(SD_PRECONDITION, "a binary that is not PTX");
+        if (!(text[i] = malloc(b->bytes + 1)))
+            return sd_no_memory(b->bytes + 1);
+        memcpy(text[i], b->data, b->bytes);
+        text[i][b->bytes] = 0;
+    }
+    return NULL;
+}
+
+static sd_status load_all(xpu_cuda *v, const thunk_program *p,
+                          cu_module *module)
+{
+    size_t n = (size_t)p->nbinary;
+    char **text = calloc(n ? 2 * n : 1, sizeof *text), **cubin = text + n;
+    sd_status st;
+
+    if (!text)
+        return sd_no_memory(2 * n * sizeof *text);
+    if (!(st = copy_texts(p, text)))
+        xpu_cuda_link(v, p, text, cubin);
+    for (size_t i = 0; i < n && !st; i++)
+        st = load(v, text[i], cubin[i], &module[i]);
+    for (size_t i = 0; i < 2 * n; i++)
+        free(text[i]);
     free(text);
     return st;
 }
@@ -88,11 +121,10 @@ static sd_status find_kernel(xpu_cuda *v, const thunk_kernel *k, cu_module m,
 sd_status xpu_cuda_build(xpu_cuda *v, const thunk_program *p, cu_module *module,
                          cu_function *fn)
 {
-    sd_status st;
+    sd_status st = load_all(v, p, module);
 
-    for (int i = 0; i < p->nbinary; i++)
-        if ((st = build(v, &p->binary[i], &module[i])))
-            return st;
+    if (st)
+        return st;
     for (int i = 0; i < p->nkernel; i++)
         if ((st = find_kernel(v, &p->kernel[i], module[p->kernel[i].binary],
                               &fn[i])))

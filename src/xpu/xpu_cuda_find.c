@@ -171,8 +171,7 @@ static void clean(char *s)
             *s = '?';
 }
 
-sd_status xpu_cuda_describe(const xpu_cuda *v, device_desc *out,
-                            int64_t *memory)
+sd_status xpu_cuda_describe(xpu_cuda *v, device_desc *out, int64_t *memory)
 {
     facts f;
     sd_status st = ask_all(v, &f);
@@ -180,8 +179,8 @@ sd_status xpu_cuda_describe(const xpu_cuda *v, device_desc *out,
     if (st)
         return st;
     clean(f.name);
-    if (f.major * 10 < LEAST_CHIP || !f.unified ||
-        !describe_chip(f.major * 10 + f.minor, out))
+    v->chip = f.major * 10 + f.minor;
+    if (v->chip < LEAST_CHIP || !f.unified || !describe_chip(v->chip, out))
         return sd_error(SD_UNIMPLEMENTED,
                         "%s is of compute capability %d.%d: 8.0 is the least "
                         "that code is made for",

@@ -2,7 +2,7 @@
  * turn, each command where it runs is a fault, the device is lost at each call,
  * memory ends, answers are garbage.  Always one clear error or a right result,
  * nothing leaks, and a host device beside it goes on.
- *   test_fake_cuda libfakecuda.so kernels.ptx kernels.o */
+ *   test_fake_cuda libfakecuda.so kernels.ptx kernels.o libfakejitlink.so */
 #include "life.h"
 
 #include <dlfcn.h>
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 static const char *library;
+static void *linker;
 static long (*ncalls)(void), (*nlive)(void), (*nruns)(void);
 
 static sd_status with(const char *fmt, long n, const char *more)
@@ -236,6 +237,36 @@ static void test_garbage(void **state)
                 "(CUDA_VISIBLE_DEVICES may hide them)"));
 }
 
+/* nvJitLink compiles where it is there; whatever it does not do the driver
+ * does. */
+static void test_linker(void **state)
+{
+    long (*calls)(void) =
+        (long (*)(void))(uintptr_t)dlsym(linker, "fake_link_calls");
+    long (*live)(void) =
+        (long (*)(void))(uintptr_t)dlsym(linker, "fake_link_live");
+    char word[24];
+
+    (void)state;
+    assert_int_equal(calls(), 0);
+    unsetenv("FAKE_LINK");
+    ok(with("devices=%ld", 1, ""));
+    assert_int_equal(calls(), 10); /* two modules; Destroy does not count */
+    setenv("FAKE_LINK", "damaged", 1);
+    ok(with("devices=%ld", 1, ""));
+    for (int i = 1; i <= 10; i++) {
+        snprintf(word, sizeof word, "%ld", calls() + i);
+        setenv("FAKE_LINK", word, 1);
+        ok(with("devices=%ld", 1, ""));
+        assert_int_equal(live(), 0);
+        assert_int_equal(nlive(), 0);
+    }
+    unsetenv("FAKE_LINK");
+    each(ncalls, "fail=%ld", ",error=218");
+    assert_int_equal(live(), 0);
+    setenv("FAKE_LINK", "none", 1);
+}
+
 /* Programs that a device does not take, or a driver. */
 static void refused(xpu_device *d, thunk_program *p, sd_code code,
                     const char *words)
@@ -399,18 +430,22 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_off),
         cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_linker),
     };
-    void *lib = argc == 4 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *lib = argc == 5 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
     int bad;
 
-    if (!lib) {
-        fprintf(stderr, "test_fake_cuda libfakecuda.so PTX ELF\n");
+    if (lib) /* now the process has one of that name */
+        linker = dlopen(argv[4], RTLD_NOW | RTLD_LOCAL);
+    if (!linker) {
+        fprintf(stderr, "test_fake_cuda libfakecuda.so PTX ELF linker\n");
         return 2;
     }
     library = argv[1];
     ncalls = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cuda_calls");
     nruns = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cuda_runs");
     nlive = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cuda_live");
+    setenv("FAKE_LINK", "none", 1);
     sd_log_init();
     ok(sd_file_read(argv[2], &life_code));
     ok(sd_file_read(argv[3], &life_elf));
@@ -419,6 +454,7 @@ int main(int argc, char **argv)
     bad = cmocka_run_group_tests(tests, NULL, NULL);
     sd_buf_finish(&life_code);
     sd_buf_finish(&life_elf);
+    dlclose(linker);
     dlclose(lib);
     return bad;
 }

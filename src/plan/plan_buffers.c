@@ -352,13 +352,16 @@ static void walk(plan_mem *pm, hlo_comp *c, must_list *must)
 
 /* ---- places ---- */
 
+enum { BLOCK = 64 };
+typedef struct block block;
+
 /* Memory in which temporaries are placed: an output before it is computed, or
  * the slab, which grows. */
 typedef struct {
     const storage *output; /* NULL: the slab */
     int buffer;
     uint64_t room, end;
-    sd_vec(storage *) in; /* by offset */
+    sd_vec(block *) in; /* by offset */
 } place;
 
 static int by_size(const void *a, const void *b)
@@ -407,31 +410,90 @@ static bool is_in_device_memory(const hlo_module *m, int output)
     return !name || strcmp(name, "device") == 0;
 }
 
+/* Some storages of a place, which follow each other by offset: where a program
+ * is long, all live at other times than the one that is to be placed. */
+struct block {
+    storage *at[BLOCK];
+    int n, from, to; /* hull of the lives */
+};
+
+static void put_at(block *b, int k, storage *s)
+{
+    memmove(b->at + k + 1, b->at + k, sizeof *b->at * (size_t)(b->n - k));
+    b->at[k] = s;
+    b->from = b->n ? SD_MIN(b->from, s->from) : s->from;
+    b->to = b->n++ ? SD_MAX(b->to, s->to) : s->to;
+}
+
+/* The second half of a full block follows it as one of its own. */
+static void split(plan_mem *pm, place *p, int i)
+{
+    block *b, *half = sd_arena_new(pm->a, block), was = *p->in.at[i];
+
+    sd_push(pm->a, &p->in);
+    memmove(p->in.at + i + 2, p->in.at + i + 1,
+            sizeof *p->in.at * (size_t)(p->in.n - i - 2));
+    p->in.at[i + 1] = half;
+    b = p->in.at[i];
+    b->n = 0;
+    for (int k = 0; k < was.n; k++) {
+        block *to = k < was.n / 2 ? b : half;
+
+        put_at(to, to->n, was.at[k]);
+    }
+}
+
+/* After all that begin no later. */
+static void insert(plan_mem *pm, place *p, storage *s)
+{
+    int i = p->in.n - 1, k;
+
+    if (i < 0)
+        *sd_push(pm->a, &p->in) = sd_arena_new(pm->a, block), i = 0;
+    while (i > 0 && p->in.at[i]->at[0]->slice.offset > s->slice.offset)
+        i--;
+    if (p->in.at[i]->n == BLOCK) {
+        split(pm, p, i);
+        i += p->in.at[i + 1]->at[0]->slice.offset <= s->slice.offset;
+    }
+    for (k = p->in.at[i]->n; k > 0; k--)
+        if (p->in.at[i]->at[k - 1]->slice.offset <= s->slice.offset)
+            break;
+    put_at(p->in.at[i], k, s);
+}
+
+/* Moves *at past what of b lives with s, until there is room; true: there is,
+ * whatever follows. */
+static bool find_room(const block *b, const storage *s, uint64_t *at)
+{
+    if (b->from > s->to || s->from > b->to)
+        return false;
+    for (int i = 0; i < b->n; i++) {
+        const storage *o = b->at[i];
+
+        if (o->slice.offset + o->bytes <= *at || !live_together(o, s))
+            continue;
+        if (*at + s->bytes <= o->slice.offset)
+            return true;
+        *at = plan_whole_lines(o->slice.offset + o->bytes);
+    }
+    return false;
+}
+
 /* The lowest offset at which nothing lies that lives at the same time. */
 static bool put_into(plan_mem *pm, place *p, storage *s)
 {
     uint64_t at = 0;
-    int k = p->in.n;
 
     if (s->bytes > p->room || (p->output && live_together(p->output, s)))
         return false;
-    for (int i = 0; i < p->in.n; i++) {
-        const storage *o = p->in.at[i];
-
-        if (o->slice.offset + o->bytes <= at || !live_together(o, s))
-            continue;
-        if (at + s->bytes <= o->slice.offset)
-            break;
-        at = plan_whole_lines(o->slice.offset + o->bytes);
-    }
+    for (int i = 0; i < p->in.n && !find_room(p->in.at[i], s, &at); i++)
+        ;
     if (at > p->room - s->bytes)
         return false;
     s->slice = (thunk_slice){p->buffer, at, s->bytes};
     p->end = SD_MAX(p->end, plan_whole_lines(at + s->bytes));
-    sd_push(pm->a, &p->in);
-    for (; k > 0 && p->in.at[k - 1]->slice.offset > at; k--)
-        p->in.at[k] = p->in.at[k - 1];
-    p->in.at[k] = s;
+    insert(pm, p, s);
     return true;
 }
 

@@ -162,17 +162,16 @@ typedef sd_vec(cluster *) cluster_list;
 
 static void user_clusters(clusters *cs, const hlo_inst *in, cluster_list *out)
 {
+    cs->epoch++;
     for (int i = 0; i < in->nuse; i++) {
         cluster_info *f = info_of(in->user[i]);
 
         for (int j = 0; f && j < f->in.n; j++) {
             cluster *c = cluster_of(f->in.at[j]);
-            bool there = false;
 
-            for (int k = 0; k < out->n; k++)
-                there |= out->at[k] == c;
-            if (!there)
+            if (c->epoch != cs->epoch)
                 *sd_push(cs->a, out) = c;
+            c->epoch = cs->epoch;
         }
     }
 }

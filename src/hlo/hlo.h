@@ -308,7 +308,7 @@ static inline const hlo_op_info *hlo_info(const hlo_inst *in)
     return &hlo_op_table[in->op];
 }
 bool hlo_is_elementwise(const hlo_inst *in); /* unary .. convert, same dims */
-/* Turns of a while, as far as its HLO tells; a guess, or -1. */
+/* Turns of a while: exact where its HLO tells, else -1. */
 int64_t hlo_turns(const hlo_inst *loop);
 bool hlo_has_effect(const hlo_inst *in);     /* itself or what it calls */
 bool hlo_is_scalar_const(const hlo_inst *in, double *v); /* also broadcast */

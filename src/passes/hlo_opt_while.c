@@ -234,59 +234,19 @@ static bool drop_dead(sd_arena *a, loop *l)
 
 /* ---- trip count 0 and 1 ---- */
 
-/* Does the counter step once without wrapping? */
-static bool stays_in_range(sd_dtype t, int64_t start, int64_t step)
-{
-    int bits = SD_MIN(sd_dtype_table[t].bits, 63);
-    int64_t top = (INT64_C(1) << (bits - 1)) - 1;
-
-    return start <= top - step;
-}
-
-/* cond: gte(param, i) < limit; body: i + step; all constants.  Counts up to
- * two: more is the plan's business. */
-static bool few_trips(const loop *l, int *trips)
-{
-    const hlo_inst *c = l->cond->root, *next;
-    int64_t limit, start, step, i;
-
-    if (c->op != HLO_COMPARE || c->u.compare.dir != HLO_LT ||
-        c->u.compare.type != HLO_CMP_SIGNED ||
-        c->arg[0]->op != HLO_GET_TUPLE_ELEMENT || c->arg[0]->arg[0] != l->cp ||
-        !pass_int_const(c->arg[1], &limit))
-        return false;
-    i = c->arg[0]->u.tuple.index;
-    if (!pass_int_const(l->init->arg[i], &start))
-        return false;
-    if (start >= limit) {
-        *trips = 0;
-        return true;
-    }
-    next = l->body->root->arg[i];
-    if (next->op != HLO_ADD || !loop_is_element(next->arg[0], l->bp, i) ||
-        !pass_int_const(next->arg[1], &step) || step <= 0)
-        return false;
-    if (!stays_in_range(pass_dtype(next), start, step))
-        return false;
-    *trips = start + step >= limit ? 1 : 2;
-    return true;
-}
-
 static hlo_inst *unrolled(const loop *l)
 {
-    int64_t v;
-    int trips;
+    int64_t v, turns = hlo_turns(l->in);
 
     if (pass_int_const(l->cond->root, &v) && v == 0)
         return l->in->arg[0];
-    if (!few_trips(l, &trips) || trips > 1)
+    if (turns != 0 && turns != 1)
         return NULL;
     hlo_for_each_inst(x, l->cond)
         if (x->op != HLO_PARAMETER && hlo_has_effect(x))
             return NULL;
-    if (trips == 0)
-        return l->in->arg[0];
-    return pass_splice(pass_at(l->in), l->body, l->in->arg);
+    return turns ? pass_splice(pass_at(l->in), l->body, l->in->arg)
+                 : l->in->arg[0];
 }
 
 bool hlo_opt_while(hlo_module *m, const device_desc *dev)

@@ -30,41 +30,16 @@
  * All is decided by shapes, so the bits do not depend on the device; and a row
  * is computed as before, so only sums over the axis round otherwise.
  * Needs: dots as the program wrote them (lower-dot merges dimensions). */
-#include "matrix.h"
 #include "slices.h"
-
-#include <assert.h>
 
 enum {
     LARGE = 1 << 18,   /* elements: a matrix of so many is cut */
     TURN = 1 << 20,    /* of a turn's largest member */
-    MOST_DEPTH = 256,  /* of a sum that is made again: a head's size */
     LEAST_SAVED = 2,   /* in slices, and times what goes in and out */
     MOST_CACHED = 8,   /* larger turns, in slices ... */
     MANY_SLICES = 256, /* ... are worth it if so many are saved */
     MOST_TRIED = 256   /* seeds of a computation */
 };
-
-typedef struct { /* what a turn has that is no member of its loop */
-    hlo_inst *in;
-    int dim;
-    bool again;     /* made in the turn, else an input */
-    int at;         /* inputs: element of the state */
-    hlo_inst *copy; /* in the body */
-} value;
-
-typedef struct {
-    slice_group *g;
-    int level;
-    sd_map *seen;
-    sd_vec(value *) value;
-    sd_vec(slice_node *) out;
-    size_t whole, sums; /* bytes that every turn reads, or reads and writes */
-    int64_t rows, turns;
-    matrix_loop loop;
-    hlo_inst *start;   /* of the slice */
-    hlo_inst *repeats; /* positions that the turn before had; NULL: none */
-} slice_loop;
 
 /* Tests say a size, and want all that can be cut to be cut. */
 static bool is_told(const hlo_comp *c)
@@ -97,109 +72,6 @@ static int64_t turn_size(const hlo_inst *seed)
     return SD_MIN(TURN, longest * next / 2);
 }
 
-static size_t bytes_of(const hlo_inst *in)
-{
-    return sd_shape_bytes(slice_shape(in));
-}
-
-/* ---- what a loop needs ---- */
-
-static uint64_t key_of(const hlo_inst *in, int dim)
-{
-    return (uint64_t)in->id * (SD_MAX_RANK + 1) + (uint64_t)(dim + 1);
-}
-
-static void note_value(slice_loop *l, hlo_inst *in, int dim)
-{
-    const slice_node *x = slice_node_of(l->g, in);
-    uint64_t key = key_of(in, dim);
-    value *v;
-
-    if (slice_is_scalar_constant(in) || sd_map_has(l->seen, key))
-        return;
-    v = sd_arena_new(l->g->a, value);
-    *v = (value){.in = in, .dim = dim};
-    v->again = x->again && (dim < 0 || slice_can_cut(in, dim));
-    sd_map_set(l->seen, key, v);
-    for (int k = 0; k < in->narg && v->again; k++)
-        note_value(l, in->arg[k],
-                   dim < 0 ? dim : slice_operand_dim(in, k, dim));
-    if (!v->again && dim < 0)
-        l->whole += bytes_of(in);
-    *sd_push(l->g->a, &l->value) = v; /* after what it is made from */
-}
-
-static int64_t depth_of(const hlo_inst *dot)
-{
-    hlo_dims d = dot->u.dot->lhs_contract;
-    int64_t n = 1;
-
-    for (int i = 0; i < d.n; i++)
-        n *= dot->arg[0]->shape->dim[d.at[i]];
-    return n;
-}
-
-static bool may_make_again(const slice_group *g, const slice_node *x)
-{
-    return slice_is_large(g, x) && x->dim >= 0 && !x->wanted &&
-           x->in->shape->dtype != SD_TUPLE &&
-           (x->in->op != HLO_DOT || depth_of(x->in) <= MOST_DEPTH);
-}
-
-/* Operand k of a member that the loop computes. */
-static void need_operand(slice_loop *l, const slice_node *x, int k)
-{
-    hlo_inst *in = x->in->arg[k];
-    slice_node *y = slice_node_of(l->g, in);
-    int dim = slice_edge(x, k);
-    bool inside = y->member && y->dim >= 0 && y->dim == dim;
-
-    if (inside && (y->level == l->level || may_make_again(l->g, y))) {
-        y->needed = true;
-        return;
-    }
-    y->wanted |= y->member;
-    note_value(l, in, dim);
-}
-
-static bool is_used_outside(const slice_group *g, const slice_node *x)
-{
-    if (x->in == g->c->root)
-        return true;
-    for (int i = 0; i < x->in->nuse; i++)
-        if (!slice_node_of(g, x->in->user[i])->member)
-            return true;
-    return false;
-}
-
-static bool leaves(const slice_group *g, const slice_node *x)
-{
-    return sd_shape_is_array(x->in->shape) &&
-           (x->wanted || is_used_outside(g, x));
-}
-
-/* From what leaves the loop back to what it takes. */
-static void read_level(slice_loop *l, slice_group *g, int level)
-{
-    *l = (slice_loop){.g = g, .level = level, .seen = sd_map_create(g->a)};
-    for (int i = 0; i < g->member.n; i++) {
-        slice_node *x = g->member.at[i];
-
-        x->needed = x->level == level && leaves(g, x);
-        if (!x->needed)
-            continue;
-        *sd_push(g->a, &l->out) = x;
-        if (x->dim == SLICE_SUM)
-            l->sums += bytes_of(x->in);
-    }
-    for (int i = g->member.n - 1; i >= 0; i--) {
-        slice_node *x = g->member.at[i];
-
-        for (int k = 0; k < x->in->narg && x->needed; k++)
-            need_operand(l, x, k);
-    }
-}
-
 /* ---- is it worth it? ---- */
 
 typedef struct {
@@ -214,7 +86,7 @@ typedef struct {
 static double work_of(const hlo_inst *in)
 {
     return in->op == HLO_DOT
-               ? (double)sd_shape_count(in->shape) * (double)depth_of(in)
+               ? (double)sd_shape_count(in->shape) * (double)slice_depth(in)
                : 0;
 }
 
@@ -237,7 +109,7 @@ static void weigh_levels(slice_group *g, choice *c)
     slice_loop l;
 
     for (int level = g->nlevel - 1; level >= 0; level--) {
-        read_level(&l, g, level);
+        slice_loop_read(&l, g, level);
         c->nlevel += l.out.n > 0;
         c->sums = SD_MAX(c->sums, l.sums);
         c->whole = SD_MAX(c->whole, l.whole);
@@ -245,13 +117,13 @@ static void weigh_levels(slice_group *g, choice *c)
             if (g->member.at[i]->needed && g->member.at[i]->level < level)
                 c->again += work_of(g->member.at[i]->in);
         for (int i = 0; i < l.out.n; i++)
-            c->passed += bytes_of(l.out.at[i]->in);
+            c->passed += slice_bytes(l.out.at[i]->in);
         for (int i = 0; i < l.value.n; i++) {
             hlo_inst *in = l.value.at[i]->in;
 
             if (!l.value.at[i]->again && !sd_map_has(seen, sd_key(in))) {
                 sd_map_set(seen, sd_key(in), in);
-                c->passed += bytes_of(in);
+                c->passed += slice_bytes(in);
             }
         }
     }
@@ -279,8 +151,8 @@ static void weigh(slice_group *g, int axis, choice *c)
         if (!slice_is_large(g, x) || x->dim < 0)
             continue;
         c->row = SD_MAX(c->row, x->count / g->extent);
-        if (is_kept(g, x) && !leaves(g, x))
-            c->saved += bytes_of(x->in);
+        if (is_kept(g, x) && !slice_leaves(g, x))
+            c->saved += slice_bytes(x->in);
     }
     rows = (double)turn_size(g->seed) / (double)SD_MAX(c->row, 1);
     rows = SD_MAX(rows, least_rows(c, g->extent));
@@ -310,261 +182,6 @@ static bool is_better(const choice *x, const choice *y)
     return x->sums < y->sums;
 }
 
-/* ---- writing ---- */
-
-static const sd_shape *cut_shape(sd_arena *a, const sd_shape *s, int dim,
-                                 int64_t rows)
-{
-    int64_t d[SD_MAX_RANK];
-    const sd_shape *e[SD_MAX_RANK];
-
-    if (s->dtype == SD_TUPLE) {
-        const sd_shape **to =
-            s->nelem <= SD_MAX_RANK
-                ? e
-                : sd_arena_array(a, const sd_shape *, s->nelem);
-
-        for (int i = 0; i < s->nelem; i++)
-            to[i] = cut_shape(a, s->elem[i], dim, rows);
-        return sd_shape_tuple(a, s->nelem, to);
-    }
-    memcpy(d, s->dim, sizeof *d * (size_t)s->rank);
-    d[dim] = rows;
-    return sd_shape_make(a, s->dtype, s->rank, d);
-}
-
-static sd_arena *arena_of(const slice_loop *l)
-{
-    return l->g->c->module->arena;
-}
-
-static hlo_inst *value_of(slice_loop *l, hlo_inst *in, int dim)
-{
-    const slice_node *x = slice_node_of(l->g, in);
-    value *v;
-
-    if (slice_is_scalar_constant(in))
-        return hlo_inst_clone(l->loop.at.c, NULL, in, NULL);
-    if (x->member && x->needed && x->dim == dim)
-        return x->copy;
-    v = sd_map_get(l->seen, key_of(in, dim));
-    assert(v && v->copy);
-    return v->copy;
-}
-
-/* Positions of the slice, of an iota along the axis. */
-static hlo_inst *cut_iota(slice_loop *l, const sd_shape *s, int dim, sd_dtype t)
-{
-    hlo_at p = l->loop.at;
-    const sd_shape *places = sd_shape_with(arena_of(l), s, SD_S32);
-    hlo_inst *x = hlo_make_iota(p, places, dim);
-
-    x = hlo_make_binary(p, HLO_ADD, x, pass_spread(p, l->start, places));
-    return pass_convert(p, t, x);
-}
-
-/* in for the slice: dim is the axis in its result. */
-static hlo_inst *cut_clone(slice_loop *l, hlo_inst *in, int dim,
-                           hlo_inst *const *arg)
-{
-    const sd_shape *s = cut_shape(arena_of(l), in->shape, dim, l->rows);
-    hlo_inst *y;
-
-    if (in->op == HLO_IOTA && in->dims.at[0] == dim)
-        return cut_iota(l, s, dim, in->shape->dtype);
-    y = hlo_inst_clone(l->loop.at.c, NULL, in, arg);
-    y->shape = s;
-    if (in->op == HLO_SLICE) {
-        y->u.slice.limit =
-            sd_arena_copy(arena_of(l), in->u.slice.limit,
-                          sizeof(int64_t) * (size_t)in->shape->rank);
-        y->u.slice.limit[dim] = l->rows;
-    }
-    return y;
-}
-
-static void make_value(slice_loop *l, value *v)
-{
-    hlo_inst *arg[3] = {0}, *in = v->in;
-
-    if (!v->again) {
-        v->copy = l->loop.x[v->at];
-        if (v->dim >= 0)
-            v->copy =
-                pass_slice_at(l->loop.at, v->copy, v->dim, l->start, l->rows);
-        return;
-    }
-    for (int k = 0; k < in->narg; k++)
-        arg[k] =
-            value_of(l, in->arg[k],
-                     v->dim < 0 ? v->dim : slice_operand_dim(in, k, v->dim));
-    v->copy = v->dim < 0 ? hlo_inst_clone(l->loop.at.c, NULL, in, arg)
-                         : cut_clone(l, in, v->dim, arg);
-}
-
-/* ---- sums over the axis ---- */
-
-static sd_dtype sum_type(const hlo_inst *in)
-{
-    sd_dtype t = pass_dtype(in);
-
-    return pass_is_narrow(t) ? SD_F32 : t;
-}
-
-static hlo_op sum_op(const hlo_inst *in)
-{
-    hlo_op op = HLO_ADD;
-
-    if (in->op == HLO_REDUCE)
-        hlo_comp_is_binary(in->comp[0], &op);
-    return op;
-}
-
-/* x with `none` where the turn before has been. */
-static hlo_inst *without_repeats(slice_loop *l, hlo_inst *x, int dim,
-                                 hlo_inst *none)
-{
-    hlo_at p = l->loop.at;
-    hlo_inst *at;
-
-    if (!l->repeats)
-        return x;
-    at = hlo_make_iota(p, sd_shape_with(arena_of(l), x->shape, SD_S32), dim);
-    at = hlo_make_compare(p, HLO_GE, at, pass_spread(p, l->repeats, at->shape));
-    return hlo_make_select(p, at, x, pass_spread(p, none, x->shape));
-}
-
-static hlo_inst *part_of_sum(slice_loop *l, const slice_node *x,
-                             hlo_inst *const *arg)
-{
-    hlo_at p = l->loop.at;
-    sd_dtype t = sum_type(x->in);
-    hlo_op op = sum_op(x->in);
-    hlo_inst *y[2];
-
-    if (x->in->op == HLO_REDUCE) {
-        y[0] = pass_convert(p, t, arg[0]);
-        y[0] = without_repeats(l, y[0], x->over, pass_identity(p, op, t));
-        return hlo_make_reduce(p, y[0], pass_identity(p, op, t), x->in->dims.at,
-                               x->in->dims.n,
-                               hlo_scalar_comp(p.c->module, op, t));
-    }
-    for (int k = 0; k < 2; k++) /* both: 0 times NaN is NaN */
-        y[k] = without_repeats(l, arg[k], slice_edge(x, k),
-                               hlo_make_scalar(p, pass_dtype(arg[k]), 0));
-    return hlo_make_dot(p, y[0], y[1], t, x->in->u.dot);
-}
-
-/* ---- the loop ---- */
-
-static void make_member(slice_loop *l, slice_node *x)
-{
-    hlo_inst *in = x->in,
-             **arg = sd_arena_array(l->g->a, hlo_inst *, in->narg + 1);
-
-    for (int k = 0; k < in->narg; k++)
-        arg[k] = in->op == HLO_GET_TUPLE_ELEMENT
-                     ? slice_node_of(l->g, in->arg[k])->copy
-                     : value_of(l, in->arg[k], slice_edge(x, k));
-    x->copy = x->dim == SLICE_SUM ? part_of_sum(l, x, arg)
-                                  : cut_clone(l, in, x->dim, arg);
-}
-
-/* Of what the loop starts with: inputs, and where results go. */
-static hlo_inst *start_of(hlo_at p, const slice_group *g, const slice_node *x)
-{
-    const sd_shape *s = x->in->shape;
-    hlo_inst *init;
-
-    if (x->dim != SLICE_SUM || x->in->op == HLO_DOT)
-        return hlo_make_fill(
-            p,
-            sd_shape_with(g->c->module->arena, s,
-                          x->dim == SLICE_SUM ? sum_type(x->in) : s->dtype),
-            0);
-    init = pass_convert(p, sum_type(x->in), x->in->arg[1]);
-    return pass_spread(p, init, s);
-}
-
-static void open_loop(slice_loop *l, hlo_at p)
-{
-    slice_group *g = l->g;
-    hlo_inst **init =
-        sd_arena_array(g->a, hlo_inst *, l->value.n + l->out.n + 1);
-    int n = 0;
-
-    for (int i = 0; i < l->value.n; i++) {
-        value *v = l->value.at[i];
-        hlo_inst *made = slice_node_of(g, v->in)->out;
-
-        if (v->again)
-            continue;
-        v->at = n;
-        init[n++] = made ? made : v->in;
-    }
-    for (int i = 0; i < l->out.n; i++)
-        init[n++] = start_of(p, g, l->out.at[i]);
-    matrix_loop_open(&l->loop, p, "slice", n, init);
-}
-
-/* Where the turn's slice begins; the last one begins earlier if it has to. */
-static void find_start(slice_loop *l)
-{
-    hlo_at p = l->loop.at;
-    int64_t last = l->g->extent - l->rows;
-    hlo_inst *at = l->loop.i;
-
-    if (l->rows > 1)
-        at = hlo_make_binary(p, HLO_MULTIPLY, at,
-                             hlo_make_scalar_s64(p, SD_S32, l->rows));
-    l->start = at;
-    if (l->g->extent % l->rows == 0)
-        return;
-    l->start = hlo_make_binary(p, HLO_MINIMUM, at,
-                               hlo_make_scalar_s64(p, SD_S32, last));
-    l->repeats = hlo_make_binary(p, HLO_SUBTRACT, at, l->start);
-}
-
-static void write_results(slice_loop *l)
-{
-    for (int i = 0; i < l->out.n; i++) {
-        const slice_node *x = l->out.at[i];
-        hlo_inst **to = &l->loop.x[l->loop.n - l->out.n + i];
-
-        *to = x->dim == SLICE_SUM
-                  ? hlo_make_binary(l->loop.at, sum_op(x->in), *to, x->copy)
-                  : pass_put_at(l->loop.at, *to, x->copy, x->dim, l->start);
-    }
-}
-
-static hlo_comp *write_loop(slice_group *g, int level, int64_t rows)
-{
-    hlo_at p = {g->c, NULL, g->seed};
-    slice_loop l;
-
-    read_level(&l, g, level);
-    if (l.out.n == 0)
-        return NULL;
-    l.rows = rows;
-    l.turns = (g->extent + rows - 1) / rows;
-    open_loop(&l, p);
-    find_start(&l);
-    for (int i = 0; i < l.value.n; i++)
-        make_value(&l, l.value.at[i]);
-    for (int i = 0; i < g->member.n; i++)
-        if (g->member.at[i]->needed)
-            make_member(&l, g->member.at[i]);
-    write_results(&l);
-    matrix_loop_close(&l.loop, l.turns);
-    for (int i = 0; i < l.out.n; i++) {
-        slice_node *x = l.out.at[i];
-
-        x->out = pass_convert(p, pass_dtype(x->in),
-                              l.loop.x[l.loop.n - l.out.n + i]);
-    }
-    return l.loop.at.c;
-}
-
 /* A divisor near `want`, or slices that repeat as little as can be. */
 static int64_t even_rows(int64_t extent, int64_t want)
 {
@@ -585,7 +202,7 @@ static void write_loops(slice_group *g, const choice *c, sd_arena *a,
     int64_t rows = even_rows(g->extent, c->rows);
 
     for (int level = 0; level < g->nlevel; level++) {
-        hlo_comp *body = write_loop(g, level, rows);
+        hlo_comp *body = slice_loop_write(g, level, rows);
 
         if (body && rows == 1) /* else a turn is as small as it should be */
             *sd_push(a, work) = body;

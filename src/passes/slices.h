@@ -1,10 +1,10 @@
-/* Slices: what hlo_opt_slices.c (decides, and writes the loops) and
- * slices_group.c (follows an axis through a graph) share.  See
+/* Slices: what hlo_opt_slices.c (chooses groups), slices_group.c (follows an
+ * axis through a graph) and slices_write.c (writes the loops) share.  See
  * hlo_opt_slices.c for the idea. */
 #ifndef SLICES_H
 #define SLICES_H
 
-#include "passes_priv.h"
+#include "matrix.h"
 
 /* Where the axis is in an operand or a result, when it is no dimension. */
 enum { SLICE_WHOLE = -1, SLICE_SUM = -2, SLICE_NOT = -3 };
@@ -49,6 +49,10 @@ static inline const sd_shape *slice_shape(const hlo_inst *in)
     return in->shape->dtype == SD_TUPLE && in->shape->nelem ? in->shape->elem[0]
                                                             : in->shape;
 }
+static inline size_t slice_bytes(const hlo_inst *in)
+{
+    return sd_shape_bytes(slice_shape(in));
+}
 static inline bool slice_is_large(const slice_group *g, const slice_node *x)
 {
     return x->count >= g->large;
@@ -72,5 +76,38 @@ int slice_edge(const slice_node *x, int k);
  * the seed runs through, and the levels.  False: it cannot be cut there. */
 void slice_group_open(slice_group *g, sd_arena *a, hlo_inst *seed);
 bool slice_group_grow(slice_group *g, int axis);
+
+/* ---- the loops (slices_write.c) ---- */
+
+typedef struct { /* what a turn has that is no member of its loop */
+    hlo_inst *in;
+    int dim;
+    bool again;     /* made in the turn, else an input */
+    int at;         /* inputs: element of the state */
+    hlo_inst *copy; /* in the body */
+} slice_value;
+
+typedef struct {
+    slice_group *g;
+    int level; /* which of the group's loops */
+    sd_map *seen;
+    sd_vec(slice_value *) value;
+    sd_vec(slice_node *) out; /* what leaves it */
+    size_t whole, sums; /* bytes that every turn reads, or reads and writes */
+    int64_t rows, turns;
+    matrix_loop loop;
+    hlo_inst *start;   /* of the slice */
+    hlo_inst *repeats; /* positions that the turn before had; NULL: none */
+} slice_loop;
+
+/* Is x used outside of the group, or by another of its loops? */
+bool slice_leaves(const slice_group *g, const slice_node *x);
+int64_t slice_depth(const hlo_inst *dot); /* terms of one of its sums */
+/* The loop of that level, from what leaves it back to what it takes; marks what
+ * is needed, and what is wanted of the levels before. */
+void slice_loop_read(slice_loop *l, slice_group *g, int level);
+/* Writes it, `rows` positions a turn; returns the body, or NULL if nothing
+ * leaves it.  What it gives is in the members' `out`. */
+hlo_comp *slice_loop_write(slice_group *g, int level, int64_t rows);
 
 #endif

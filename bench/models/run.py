@@ -1,7 +1,7 @@
 """Models that people run, ours against JAX's CPU, in alternating turns.
 
 usage: run.py [--only REGEX] [--pairs N] [--seconds S] [--curve N] [--big]
-              [--device D] [--out FOLDER] [--check] [--limit S]
+              [--device D] [--out FOLDER] [--check] [--nudge] [--limit S]
 
 Each model gets a process on JAX's CPU and one on ours, which take turns, so
 that a busy machine meets both: N turns, or as many as S seconds have.  What the
@@ -9,7 +9,9 @@ first call computes and the losses of training are compared.  A model that is
 wrong, dies or takes longer than --limit for an answer fails the run at its end;
 the other models are measured all the same.  Raw results go to FOLDER
 (bench/results) as JSON, a model's in place of those it had; plot.py draws them.
---check: right or not, no times.
+--check: right or not, no times.  --nudge: the same of JAX's CPU with weights that
+differ in their last place, in the place of ours: what a tolerance cannot be
+below.
 """
 import argparse
 import datetime
@@ -37,13 +39,15 @@ class Failed(Exception):
 class Process:
     """A worker; its end is the end of the block."""
 
-    def __init__(self, which, name, device, limit):
-        env = bench.environment(which)
+    def __init__(self, which, name, device, limit, nudge=False):
+        on = "cpu" if nudge else which
+        env = bench.environment(on)
         env.update(PYTHONPATH=HERE, SUNDOG_DEVICE=device)
         self.which, self.limit = which, limit
         self.errors = tempfile.TemporaryFile("w+")
         self.p = subprocess.Popen(
-            [sys.executable, os.path.join(HERE, "worker.py"), which, name],
+            [sys.executable, os.path.join(HERE, "worker.py"), on, name,
+             *["nudge"] * nudge],
             env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=self.errors)
 
@@ -101,8 +105,9 @@ def turns(both, raw, a):
 
 def measure(row, a, folder):
     """One model's raw results."""
-    begin = lambda which: Process(which, row.name, a.device, a.limit)
-    with begin("cpu") as cpu, begin("xpu") as xpu:
+    begin = lambda which, nudge=False: Process(which, row.name, a.device,
+                                               a.limit, nudge)
+    with begin("cpu") as cpu, begin("xpu", a.nudge) as xpu:
         both = cpu, xpu
         for p in both:
             p.answer()              # it is there
@@ -192,6 +197,7 @@ def main():
     ap.add_argument("--curve", type=int, default=50)
     ap.add_argument("--big", action="store_true")
     ap.add_argument("--check", action="store_true")
+    ap.add_argument("--nudge", action="store_true")
     ap.add_argument("--limit", type=float, default=600)
     ap.add_argument("--device", default=os.environ.get("SUNDOG_DEVICE", "host"))
     ap.add_argument("--out", default=os.path.join(HERE, "..", "results"))
@@ -199,7 +205,8 @@ def main():
     os.environ["JAX_PLATFORMS"] = "cpu"
     from table import ROWS
     todo = [r for r in ROWS if re.search(a.only, r.name)
-            and (a.big or not r.big)]
+            and (a.big or not r.big) and not (a.nudge and r.own)]
+    a.check |= a.nudge
     if not todo:
         sys.exit(f"bench-models: no model is called {a.only!r}: "
                  + ", ".join(r.name for r in ROWS))

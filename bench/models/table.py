@@ -41,8 +41,8 @@ ROWS = [
     Row("resnet50", resnet.infer, 1e-4),
     Row("resnet50 train", resnet.train, 1e-3),
     Row("vit", vit.infer, 1e-4),
-    # JAX's CPU parts from itself by 3e-2 when weights move by half a unit of
-    # the last place: Adam makes whole steps of gradients that are nearly zero
+    # JAX's CPU parts from itself by 3e-2 (run.py --nudge): Adam makes whole
+    # steps of gradients that are nearly zero
     Row("t5 train", t5.train, 5e-2),
     Row("lstm train", lstm.train, 1e-3),
     Row("keras cnn train", keras_cnn.train, 1e-3, own=True),

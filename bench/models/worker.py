@@ -1,6 +1,8 @@
 """One model on one platform, told what to do by lines on its standard input.
 
-usage: worker.py PLATFORM ROW
+usage: worker.py PLATFORM ROW [nudge]
+nudge     weights in f32 are multiplied by 1 + 6e-8 or 1 - 6e-8, by turns of a
+          seed: the last place that rounding leaves open
 compile   first call after making the model: trace, compile, run
 run N     N calls
 curve N   losses of N steps from the beginning
@@ -27,20 +29,34 @@ def cpu_seconds():
     return r.ru_utime + r.ru_stime
 
 
+def nudged(weights):
+    rng = np.random.default_rng(3)
+
+    def one(x):
+        x = np.asarray(x)
+        if x.dtype != np.float32:
+            return x
+        return x * (1 + 6e-8 * rng.choice([-1, 1], x.shape)).astype(x.dtype)
+    return jax.tree.map(one, weights)
+
+
 class Jitted:
     """A Program on a device.  Its arrays on the host are let go, so that the
     peak is what a user has whose weights come from a file."""
 
-    def __init__(self, make, device):
-        self.make, self.device = make, device
+    def __init__(self, make, device, nudge):
+        self.make, self.device, self.nudge = make, device, nudge
         self.begin()
 
     def begin(self):
         self.constants = self.state = self.inputs = None
         p = self.make()
         self.fn, self.trains = p.fn, p.trains
+        weights = p.constants, p.state
+        if self.nudge:
+            weights = nudged(weights)
         self.constants, self.state, self.inputs = jax.block_until_ready(
-            jax.device_put((p.constants, p.state, p.inputs), self.device))
+            jax.device_put((*weights, p.inputs), self.device))
 
     def compile(self):
         start = clock()
@@ -63,7 +79,8 @@ class Own:
 
     trains = True
 
-    def __init__(self, make, device):
+    def __init__(self, make, device, nudge):
+        assert not nudge, "its weights are its own"
         self.make = make
         self.begin()
 
@@ -78,13 +95,14 @@ class Own:
 
 
 class Worker:
-    def __init__(self, platform, name):
+    def __init__(self, platform, name, nudge=""):
         row = next(r for r in ROWS if r.name == name)
         device = jax.devices(platform)[0]
         # The first compile loads the compiler: no part of any model's.
         jax.block_until_ready(jax.jit(lambda x: x + 1)(
             jax.device_put(np.ones(3), device)))
-        self.model = (Own if row.own else Jitted)(row.make, device)
+        self.model = (Own if row.own else Jitted)(row.make, device,
+                                                     nudge == "nudge")
         gc.collect()
         with open("/proc/self/clear_refs", "w") as f:
             f.write("5")       # the peak is counted from here on
@@ -121,7 +139,7 @@ class Worker:
 
 def main():
     told, sys.stdout = sys.stdout, sys.stderr     # libraries print, too
-    worker = Worker(*sys.argv[1:3])
+    worker = Worker(*sys.argv[1:])
     print(json.dumps(dict(ready=True)), file=told, flush=True)
     for line in sys.stdin:
         verb, *rest = line.rstrip("\n").split(" ", 1)

@@ -211,6 +211,8 @@ sd_status tool_devices(const tool_args *t)
 
     (void)t;
     puts("sundog " SD_VERSION ", LLVM " LLVM_VERSION_STRING);
+    setenv("SUNDOG_LOG", "info", 0); /* why a GPU was not taken */
+    sd_log_init();
     sd_options_from_env(&o);
     st = xpu_client_create(&o, &c);
     for (int i = 0; !st && i < xpu_client_count(c); i++)

@@ -239,6 +239,15 @@ def test_what_is_described_is_listed_where_no_device_opens():
     assert done.stderr.startswith("sundog devices: SUNDOG_CUDA_LIBRARY: no CUDA driver: ")
 
 
+def test_devices_says_why_a_gpu_was_not_taken():
+    done = subprocess.run([TOOL, "devices"], capture_output=True, text=True,
+                          env={**os.environ, "SUNDOG_DEVICE": "auto",
+                               "SUNDOG_CUDA_LIBRARY": "/nowhere/libcuda.so.1"})
+    assert done.returncode == 0 and "here       " in done.stdout
+    assert ("sundog info: no CUDA GPU: SUNDOG_CUDA_LIBRARY: no CUDA driver: "
+            "/nowhere/libcuda.so.1: cannot open") in done.stderr
+
+
 def test_a_command_that_there_is_not_is_named():
     done = subprocess.run([TOOL, "devises"], capture_output=True, text=True)
     assert done.returncode == 2

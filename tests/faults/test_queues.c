@@ -1,7 +1,8 @@
 /* A device's queues, on a fake driver whose kernels run when the test says so:
  * what is launched, what waits for what without the host, what stays until a
  * mark is reached, and what becomes of errors on the way.
- *   test_queues libfakecl.so kernels.spv */
+ *   test_queues cl libfakecl.so kernels.spv
+ *   test_queues cuda libfakecuda.so kernels.ptx */
 #include "xpu_by_hand.h"
 
 #include <dlfcn.h>
@@ -24,9 +25,12 @@ typedef struct {
 
 static fixture open_with(const char *words)
 {
+    char cuda[64];
     fixture f;
 
     setenv("FAKE_CL", words, 1);
+    snprintf(cuda, sizeof cuda, "devices=2,%s", words);
+    setenv("FAKE_CUDA", cuda, 1);
     f.c = open_client("1", "2");
     f.d = xpu_client_device(f.c, 0);
     f.square = simple(f.d, "square", N, 1e9); /* too long to be helped */
@@ -41,7 +45,8 @@ static void close_all(fixture *f)
     xpu_program_release(f->square);
     xpu_program_release(f->add);
     xpu_client_destroy(f->c);
-    assert_int_equal(nfinish(), 0);
+    if (nfinish)
+        assert_int_equal(nfinish(), 0);
     assert_int_equal(nlive(), 0);
 }
 
@@ -305,6 +310,41 @@ static void errors_of_the_device_arrive(void **state)
     close_all(&f);
 }
 
+/* A fault: everything that was on its way is in error, and says why. */
+static void a_fault_ends_all(void **state)
+{
+    fixture f = open_with("exec=4,error=716"); /* constants, f.a, then b */
+    xpu_buffer *b[2];
+    xpu_event *copied;
+    float got[N];
+
+    (void)state;
+    hold(1);
+    ok(run1(f.square, f.a, &b[0], NULL));
+    ok(run1(f.square, b[0], &b[1], NULL));
+    ok(xpu_buffer_to_host(b[1], 0, got, sizeof got, &copied));
+    hold(0);
+    for (int i = 0; i < 3; i++) {
+        sd_status st = xpu_event_wait(i < 2 ? xpu_buffer_ready(b[i]) : copied);
+
+        assert_non_null(st);
+        assert_non_null(strstr(st->message, "CUDA_ERROR_MISALIGNED_ADDRESS"));
+        sd_status_free(st);
+    }
+    xpu_event_release(copied);
+    xpu_buffer_release(b[0]);
+    xpu_buffer_release(b[1]);
+    close_all(&f);
+}
+
+static void *symbol(void *lib, const char *name)
+{
+    char whole[64];
+
+    snprintf(whole, sizeof whole, "fake_%s_%s", device_name, name);
+    return dlsym(lib, whole);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -313,23 +353,30 @@ int main(int argc, char **argv)
         cmocka_unit_test(memory_stays_until_the_mark),
         cmocka_unit_test(scratch_memory_is_shared),
         cmocka_unit_test(a_client_ends_what_is_in_flight),
-        cmocka_unit_test(errors_of_the_device_arrive),
     };
-    void *lib = argc == 3 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+    const struct CMUnitTest of_cl[] = {
+        cmocka_unit_test(errors_of_the_device_arrive)};
+    const struct CMUnitTest of_cuda[] = {cmocka_unit_test(a_fault_ends_all)};
+    void *lib = argc == 4 ? dlopen(argv[2], RTLD_NOW | RTLD_LOCAL) : NULL;
     int bad;
 
     if (!lib) {
-        fprintf(stderr, "test_queues libfakecl.so SPIRV\n");
+        fprintf(stderr, "test_queues cl|cuda LIBRARY KERNELS\n");
         return 2;
     }
-    nfinish = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cl_finishes");
-    nlive = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cl_live");
-    hold = (void (*)(int))(uintptr_t)dlsym(lib, "fake_cl_hold");
-    setenv("SUNDOG_CL_LIBRARY", argv[1], 1);
-    device_name = "cl";
+    device_name = argv[1];
+    nfinish = (long (*)(void))(uintptr_t)symbol(lib, "finishes");
+    nlive = (long (*)(void))(uintptr_t)symbol(lib, "live");
+    hold = (void (*)(int))(uintptr_t)symbol(lib, "hold");
+    setenv("SUNDOG_CL_LIBRARY", argv[2], 1);
+    setenv("SUNDOG_CUDA_LIBRARY", argv[2], 1);
     sd_log_init();
-    ok(sd_file_read(argv[2], &object));
+    ok(sd_file_read(argv[3], &object));
     bad = cmocka_run_group_tests(tests, NULL, NULL);
+    if (!strcmp(device_name, "cl"))
+        bad += cmocka_run_group_tests(of_cl, NULL, NULL);
+    else
+        bad += cmocka_run_group_tests(of_cuda, NULL, NULL);
     sd_buf_finish(&object);
     dlclose(lib);
     return bad;

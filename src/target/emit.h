@@ -85,6 +85,12 @@ typedef struct {
     /* All items of a group wait for each other, and see from then on what the
      * others wrote to such memory. */
     void (*barrier)(emit *e, unsigned memory);
+    /* Items number n * together .. of a group hand each other values without
+     * memory: v, an i32, of that one among them whose number is `from`, an i32.
+     * All of them ask.  together 0: they do not. */
+    int together;
+    LLVMValueRef (*shuffle)(emit *e, LLVMValueRef v, LLVMValueRef from);
+    bool f32_maximum; /* there are instructions for llvm.maximum, minimum of f32 */
 } emit_abi;
 
 struct emit {
@@ -237,6 +243,8 @@ void emit_start_function(emit *e); /* the blocks that e->fn begins with */
 void emit_begin_gpu(emit *e); /* the kernel's function, ids and slots */
 void emit_barrier(emit *e);   /* for local memory */
 void emit_fence(emit *e, unsigned memory); /* a barrier for such memory */
+/* v of the item whose number among `together` is `from`. */
+emit_value emit_from_item(emit *e, emit_value v, LLVMValueRef from);
 /* The target's own function of that name: declared where it is not yet, with
  * an attribute more than nounwind, and called. */
 LLVMValueRef emit_builtin(emit *e, const char *name, const char *attribute,

@@ -195,7 +195,7 @@ static LLVMValueRef max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
                               ft, a, 2);
     if (!e->gpu && e->vector_bits == 512 && t == SD_F32)
         return range_max_min(e, max, x, y);
-    if (!e->gpu)
+    if (!e->gpu || (e->abi->f32_maximum && ft == e->f32))
         return emit_intrinsic(e, max ? "llvm.maximum" : "llvm.minimum", ft, a,
                               2);
     /* OpenCL's fmax drops NaNs and does not order zeros. */

@@ -60,6 +60,48 @@ void emit_fence(emit *e, unsigned memory)
     e->abi->barrier(e, memory);
 }
 
+/* ---- values of other items ---- */
+
+/* In words of 32 bits. */
+static LLVMValueRef from_item(emit *e, LLVMValueRef v, LLVMValueRef from)
+{
+    LLVMTypeRef t = LLVMTypeOf(v), it, words;
+    unsigned bits = LLVMGetTypeKind(t) == LLVMIntegerTypeKind
+                        ? LLVMGetIntTypeWidth(t)
+                    : t == e->f64 ? 64
+                                  : 32;
+    LLVMValueRef x, got;
+
+    it = LLVMIntTypeInContext(e->cx, bits);
+    x = LLVMBuildBitCast(e->b, v, it, "");
+    if (bits <= 32) {
+        x = LLVMBuildZExtOrBitCast(e->b, x, e->i32, "");
+        x = e->abi->shuffle(e, x, from);
+        x = LLVMBuildTruncOrBitCast(e->b, x, it, "");
+        return LLVMBuildBitCast(e->b, x, t, "");
+    }
+    words = LLVMVectorType(e->i32, bits / 32);
+    x = LLVMBuildBitCast(e->b, x, words, "");
+    got = LLVMGetPoison(words);
+    for (unsigned i = 0; i < bits / 32; i++) {
+        LLVMValueRef at = LLVMConstInt(e->i32, i, 0);
+
+        got = LLVMBuildInsertElement(
+            e->b, got,
+            e->abi->shuffle(e, LLVMBuildExtractElement(e->b, x, at, ""), from),
+            at, "");
+    }
+    return LLVMBuildBitCast(e->b, LLVMBuildBitCast(e->b, got, it, ""), t, "");
+}
+
+emit_value emit_from_item(emit *e, emit_value v, LLVMValueRef from)
+{
+    v.re = from_item(e, v.re, from);
+    if (v.im)
+        v.im = from_item(e, v.im, from);
+    return v;
+}
+
 /* ---- what targets build their ABI from ---- */
 
 LLVMValueRef emit_builtin(emit *e, const char *name, const char *attribute,

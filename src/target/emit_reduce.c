@@ -643,10 +643,9 @@ static void lanes_of_area(emit *e, const plan_node *n, LLVMValueRef first,
         of_area(e, n, LLVMBuildAdd(e->b, at, emit_si(e, j), ""), v[j]);
 }
 
-/* Strided lanes of a row lie in items, `vector` of them in each: halving in
- * local memory, and at last within an item. */
-static void halve_items(emit *e, emit_reduction *r, emit_value **v,
-                        int64_t have)
+/* Halving in local memory. */
+static void halve_in_area(emit *e, emit_reduction *r, emit_value **v,
+                          int64_t have)
 {
     int w = e->k->vector;
     emit_value **x = sd_arena_array(e->a, emit_value *, w);
@@ -679,8 +678,94 @@ static void halve_items(emit *e, emit_reduction *r, emit_value **v,
         emit_barrier(e);
     }
     lanes_of_area(e, r->n, emit_si(e, 0), v);
-    halve(e, r->n, v, w, w);
-    emit_barrier(e); /* before the area is written again */
+}
+
+/* The items of a row, or halves of them, hand each other values. */
+static bool row_shuffles(const emit *e, const emit_reduction *r)
+{
+    int n = e->abi->together;
+
+    return n && e->k->group % n == 0 &&
+           e->k->items * e->k->vector == r->lanes &&
+           (n % e->k->items == 0 ||
+            (e->k->items == 2 * n && e->k->vector == 1));
+}
+
+/* v is lanes `own` and next of an item that is number `at` among those that run
+ * together: the row's joined ones. */
+static void halve_by_shuffles(emit *e, emit_reduction *r, emit_value **v,
+                              LLVMValueRef own, LLVMValueRef at, int64_t have)
+{
+    int w = e->k->vector, n = SD_MIN(e->k->items, e->abi->together);
+    emit_value *y = emit_values(e, r->n->nout);
+    LLVMValueRef from, on;
+
+    for (int d = n / 2; d >= 1; d /= 2) {
+        int h = d * w;
+
+        if (have <= h)
+            continue;
+        from = LLVMBuildAdd(e->b, at, LLVMConstInt(e->i32, (unsigned)d, 0), "");
+        on = have >= 2 * h ? NULL
+                           : LLVMBuildICmp(e->b, LLVMIntSLT, own,
+                                           emit_si(e, have - h), "");
+        for (int j = 0; j < w; j++) {
+            for (int o = 0; o < r->n->nout; o++)
+                y[o] = emit_from_item(e, v[j][o], from);
+            join_body(e, r->n, v[j], y, on);
+        }
+    }
+    from = LLVMBuildAnd(e->b, at, LLVMConstInt(e->i32, (unsigned)-n, 0), "");
+    for (int j = 0; j < w; j++)
+        for (int o = 0; o < r->n->nout; o++)
+            v[j][o] = emit_from_item(e, v[j][o], from);
+}
+
+/* Two items hand each other lanes in local memory, which leaves both halves of
+ * a row with the same ones. */
+static LLVMValueRef join_far(emit *e, emit_reduction *r, emit_value **v,
+                             LLVMValueRef own, int64_t have)
+{
+    int n = e->abi->together;
+    emit_value *y = emit_values(e, r->n->nout), **to = &y;
+    LLVMValueRef on;
+
+    own = LLVMBuildAnd(e->b, own, emit_si(e, n - 1), "");
+    lanes_to_area(e, r->n, v);
+    emit_barrier(e);
+    lanes_of_area(e, r->n, own, v);
+    if (have <= n)
+        return own;
+    lanes_of_area(e, r->n, LLVMBuildAdd(e->b, own, emit_si(e, n), ""), to);
+    on = have >= 2 * n
+             ? NULL
+             : LLVMBuildICmp(e->b, LLVMIntSLT, own, emit_si(e, have - n), "");
+    join_body(e, r->n, v[0], y, on);
+    return own;
+}
+
+/* Strided lanes of a row lie in items, `vector` of them in each: the items are
+ * halved, and at last what is within one. */
+static void halve_items(emit *e, emit_reduction *r, emit_value **v,
+                        int64_t have)
+{
+    LLVMValueRef own = emit_item_start(e), at;
+    bool far = !row_shuffles(e, r);
+
+    if (far) {
+        halve_in_area(e, r, v, have);
+    } else {
+        far = e->k->items > e->abi->together;
+        if (far)
+            own = join_far(e, r, v, own, have);
+        at = LLVMBuildAnd(e->b, e->lid, emit_si(e, e->abi->together - 1), "");
+        if (e->si != e->i32)
+            at = LLVMBuildTrunc(e->b, at, e->i32, "");
+        halve_by_shuffles(e, r, v, own, at, have);
+    }
+    halve(e, r->n, v, e->k->vector, e->k->vector);
+    if (far)
+        emit_barrier(e); /* before the area is written again */
 }
 
 static int64_t elements(const emit *e, const plan_node *n)

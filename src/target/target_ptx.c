@@ -40,7 +40,10 @@ static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
     (void)quick;
     LLVMTargetMachineOptionsSetCPU(o, chips[chip].cpu);
     LLVMTargetMachineOptionsSetFeatures(o, chips[chip].features);
-    LLVMTargetMachineOptionsSetCodeGenOptLevel(o, LLVMCodeGenLevelDefault);
+    /* Above None the loop passes of code generation run; they turn indices into
+     * pointers that step, with which ptxas unrolls less and needs a sixth more
+     * registers, and take half of the time. */
+    LLVMTargetMachineOptionsSetCodeGenOptLevel(o, LLVMCodeGenLevelNone);
     if (!LLVMGetTargetFromTriple(target_ptx.triple, &t, &message))
         tm = LLVMCreateTargetMachineWithOptions(t, target_ptx.triple, o);
     LLVMDisposeMessage(message);
@@ -115,16 +118,34 @@ static void barrier(emit *e, unsigned memory)
                  LLVMVoidTypeInContext(e->cx), &number, 1);
 }
 
+enum { WARP = 32 };
+
+static LLVMValueRef shuffle(emit *e, LLVMValueRef v, LLVMValueRef from)
+{
+    LLVMValueRef x[4] = {LLVMConstAllOnes(e->i32), v, from,
+                         LLVMConstInt(e->i32, WARP - 1, 0)};
+
+    return emit_builtin(e, "llvm.nvvm.shfl.sync.idx.i32", "convergent", e->i32,
+                        x, 4);
+}
+
 static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
                              .function_cc = LLVMCCallConv,
                              .static_local = 48 << 10, /* ptxas takes no more */
                              .mark = mark,
                              .id = id,
-                             .barrier = barrier};
+                             .barrier = barrier,
+                             .together = WARP,
+                             .shuffle = shuffle,
+                             .f32_maximum = true};
 
 /* ---- the module ---- */
 
-#define CLEAN "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg)"
+/* The last ones leave of neighbouring addresses one, and constants beside it.
+ */
+#define CLEAN \
+    "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg," \
+    "separate-const-offset-from-gep,slsr,early-cse,nvptx-tag-invariant-loads)"
 
 static const char *passes(target_clean what)
 {

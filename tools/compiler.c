@@ -9,18 +9,23 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const char library[] = "libsundog-compiler.so";
-
 /* Beside the tool, as in the wheel; else in the folder above, as in a build. */
-sd_status tool_compiler(compile_fn *out)
+void tool_library(const char *name, char *path, size_t size)
 {
-    char path[PATH_MAX + sizeof library + 8];
-    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
+    ssize_t got = readlink("/proc/self/exe", path, size - 1);
+    size_t n = got > 0 ? (size_t)got : 0;
 
     while (n > 0 && path[n - 1] != '/')
         n--;
-    snprintf(path + SD_MAX(n, 0), sizeof library + 8, "%s", library);
+    snprintf(path + n, size - n, "%s", name);
     if (access(path, F_OK) != 0)
-        snprintf(path + SD_MAX(n, 0), sizeof library + 8, "../%s", library);
+        snprintf(path + n, size - n, "../%s", name);
+}
+
+sd_status tool_compiler(compile_fn *out)
+{
+    char path[PATH_MAX];
+
+    tool_library("libsundog-compiler.so", path, sizeof path);
     return pjrt_compiler_open_at(path, "sundog", out);
 }

@@ -31,7 +31,9 @@ sd_status tool_run(const tool_args *t);
 sd_status tool_devices(const tool_args *t);
 sd_status tool_selftest(const tool_args *t);
 
-/* sundog_compile of the library that belongs to this tool: compiler.c. */
+/* The path of one of our shared objects: compiler.c. */
+void tool_library(const char *name, char *path, size_t size);
+/* sundog_compile of the library that belongs to this tool. */
 sd_status tool_compiler(compile_fn *out);
 
 /* The module in a file: MLIR (as text it is NAME.mlir), HLO text or protobuf,

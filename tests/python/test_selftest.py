@@ -12,7 +12,9 @@ import pytest
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
 TOOL = os.path.join(TOP, "build/release/tools/sundog")
-FAKE_CL = os.path.join(TOP, "build/release/tests/faults/libfakecl.so")
+FAULTS = os.path.join(TOP, "build/release/tests/faults")
+FAKE_CL = os.path.join(FAULTS, "libfakecl.so")
+FAKE_CUDA = os.path.join(FAULTS, "libfakecuda.so")
 
 
 def selftest(*args, **env):
@@ -33,6 +35,7 @@ def test_host_is_right(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert verdict(done).startswith("verdict: right on host:v"), done.stdout
     assert "device host:v" in done.stdout
+    assert "plugin: libsundog.so, PJRT C API 0." in done.stdout
     assert time.monotonic() - start < 60
     report = json.loads(path.read_text())
     assert report["verdict"] == verdict(done)
@@ -75,6 +78,15 @@ def test_what_befalls_a_child_is_its_line(trouble, said):
     assert re.search(r"^ +WRONG .*" + said, done.stdout, re.M), done.stdout
     assert re.search(r"concurrent runs +0 right, 1 WRONG", done.stdout)
     assert verdict(done).startswith("verdict: WRONG on cl:cpu: ")
+
+
+def test_cuda_is_taken_like_the_others():
+    done = selftest("--quick", "--only=devices,transfers,sorting", "cuda",
+                    SUNDOG_CUDA_LIBRARY=FAKE_CUDA, FAKE_CUDA="kernels=any")
+    assert done.returncode == 1
+    assert "device cuda:sm_90, 0: CUDA 13.0, Fake GPU" in done.stdout
+    assert re.search(r"transfers +1[56] right", done.stdout)
+    assert verdict(done).endswith("wrong are: sorting")
 
 
 def test_why_there_is_no_device_is_said():

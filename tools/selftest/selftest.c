@@ -137,7 +137,7 @@ static bool run_classes(selftest *s, selftest_report *r, const char *only)
         if (classes[i].opens && !opened)
             return false;
     }
-    return opened;
+    return true;
 }
 
 sd_status tool_selftest(const tool_args *t)

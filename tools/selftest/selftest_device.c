@@ -2,6 +2,12 @@
  * that runs out, runs of several threads. */
 #include "selftest.h"
 
+#include "sundog.h"
+
+#include "pjrt_abi.h"
+
+#include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -85,16 +91,36 @@ static void ask(selftest *s, const char *kind)
                                                  : strsignal(WTERMSIG(status)));
 }
 
+/* What frameworks load: everything else here is this tool's own. */
+static sd_status open_plugin(selftest *s)
+{
+    const PJRT_Api *(*entry)(void) = NULL;
+    char path[PATH_MAX];
+    void *lib;
+
+    tool_library("libsundog.so", path, sizeof path);
+    if ((lib = dlopen(path, RTLD_NOW | RTLD_LOCAL)))
+        *(void **)&entry = dlsym(lib, "GetPjrtApi");
+    if (!entry)
+        return sd_error(SD_NOT_FOUND, "%s", dlerror());
+    selftest_say(s, "plugin: libsundog.so, PJRT C API %d.%d",
+                 entry()->pjrt_api_version.major_version,
+                 entry()->pjrt_api_version.minor_version);
+    return NULL;
+}
+
 /* Which the programs of this process get, and why not others. */
 void selftest_devices(selftest *s, const char *text)
 {
     (void)text;
-    if (!selftest_begin(s, "devices"))
-        return;
-    say_machine(s);
-    for (int k = 0; k < DEVICE_KIND_COUNT; k++)
-        ask(s, device_kind_table[k].name);
-    selftest_end(s, NULL);
+    if (selftest_begin(s, "devices")) {
+        say_machine(s);
+        for (int k = 0; k < DEVICE_KIND_COUNT; k++)
+            ask(s, device_kind_table[k].name);
+        selftest_end(s, NULL);
+    }
+    if (selftest_begin(s, "the plugin"))
+        selftest_end(s, open_plugin(s));
 }
 
 /* ---- copies ---- */

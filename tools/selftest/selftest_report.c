@@ -102,6 +102,7 @@ static void wrong_classes(const selftest_report *r, sd_buf *out)
 bool selftest_report_ends(selftest_report *r)
 {
     const selftest_page *d = opened_page(r);
+    const char *device = d ? d->device : "this machine";
     sums s = sum_of(r);
     sd_buf names = {0};
 
@@ -120,7 +121,7 @@ bool selftest_report_ends(selftest_report *r)
         snprintf(r->verdict, sizeof r->verdict,
                  "verdict: right on %s: %d checks, %d refused, %d not run for "
                  "lack of time, in %.0f s",
-                 d->device, s.right, s.refused, s.left, s.seconds);
+                 device, s.right, s.refused, s.left, s.seconds);
     sd_buf_finish(&names);
     printf("%s\n", r->verdict);
     return r->opened && !s.wrong;

@@ -389,8 +389,8 @@ static bool live_together(const storage *x, const storage *y)
 
     if (x->from > y->to || y->from > x->to)
         return false;
-    while (i < x->life.n && j < y->life.n) {
-        const plan_life *a = &x->life.at[i], *b = &y->life.at[j];
+    while (i < x->all.n && j < y->all.n) {
+        const plan_life *a = &x->all.at[i], *b = &y->all.at[j];
 
         if (a->to < b->from)
             i++;
@@ -524,9 +524,9 @@ static void find_hull(storage *s)
 {
     s->from = PLAN_FOREVER;
     s->to = -1;
-    for (int i = 0; i < s->life.n; i++) {
-        s->from = SD_MIN(s->from, s->life.at[i].from);
-        s->to = SD_MAX(s->to, s->life.at[i].to);
+    for (int i = 0; i < s->all.n; i++) {
+        s->from = SD_MIN(s->from, s->all.at[i].from);
+        s->to = SD_MAX(s->to, s->all.at[i].to);
     }
 }
 

@@ -11,10 +11,12 @@ typedef struct storage storage;
 typedef struct {
     int from, to;
 } plan_life;       /* steps; to: last that reads */
+typedef sd_vec(plan_life) plan_lives;
 struct storage {   /* values that share memory, or may come to */
     storage *into; /* united with */
     uint64_t bytes;
-    sd_vec(plan_life) life;
+    plan_lives life; /* its own, as they are numbered */
+    plan_lives all;  /* of those that are united with it too, by begin */
     int param;  /* entry parameter whose memory it is, or -1 */
     int output; /* output whose memory it is, or -1 */
     const hlo_inst *constant;
@@ -50,8 +52,9 @@ static inline plan_home *home_of(const hlo_inst *in)
 }
 static inline storage *storage_of(storage *s)
 {
-    while (s->into)
-        s = s->into;
+    for (; s->into; s = s->into)
+        if (s->into->into)
+            s->into = s->into->into;
     return s;
 }
 
@@ -81,6 +84,7 @@ sd_status plan_schedule(hlo_comp *c); /* the order of its instructions */
 sd_status plan_buffers(plan_mem *pm);
 sd_status plan_share(plan_mem *pm); /* after the walk, before the places */
 void plan_unite(plan_mem *pm, storage *x, storage *y);
+const plan_lives *plan_all_lives(plan_mem *pm, storage *s);
 storage *plan_output_at(const plan_mem *pm, int64_t i);
 sd_status plan_steps(plan_mem *pm);
 /* Which element of the body's state x is, or -1 (plan_alias.c). */

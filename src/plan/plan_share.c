@@ -6,6 +6,41 @@
 #include <assert.h>
 #include <stdlib.h>
 
+static int by_begin(const void *a, const void *b)
+{
+    const plan_life *x = a, *y = b;
+
+    return x->from != y->from ? (x->from < y->from ? -1 : 1)
+                              : (x->to > y->to) - (x->to < y->to);
+}
+
+const plan_lives *plan_all_lives(plan_mem *pm, storage *s)
+{
+    if (s->all.n)
+        return &s->all;
+    for (int i = 0; i < s->life.n; i++)
+        *sd_push(pm->a, &s->all) = s->life.at[i];
+    if (s->all.n > 1)
+        qsort(s->all.at, (size_t)s->all.n, sizeof *s->all.at, by_begin);
+    return &s->all;
+}
+
+/* The fewer into the more: in most programs they come last. */
+static plan_lives merged(plan_mem *pm, plan_lives more, plan_lives fewer)
+{
+    if (more.n < fewer.n)
+        return merged(pm, fewer, more);
+    for (int i = 0; i < fewer.n; i++) {
+        int k = more.n;
+
+        sd_push(pm->a, &more);
+        for (; k > 0 && by_begin(&more.at[k - 1], &fewer.at[i]) > 0; k--)
+            more.at[k] = more.at[k - 1];
+        more.at[k] = fewer.at[i];
+    }
+    return more;
+}
+
 void plan_unite(plan_mem *pm, storage *x, storage *y)
 {
     x = storage_of(x);
@@ -13,8 +48,7 @@ void plan_unite(plan_mem *pm, storage *x, storage *y)
     if (x == y)
         return;
     assert(x->bytes == y->bytes);
-    for (int i = 0; i < y->life.n; i++)
-        *sd_push(pm->a, &x->life) = y->life.at[i];
+    x->all = merged(pm, *plan_all_lives(pm, x), *plan_all_lives(pm, y));
     if (y->param >= 0)
         x->param = y->param;
     if (y->output >= 0)
@@ -148,20 +182,47 @@ static bool life_ends_before(const sharing *sh, const plan_life *a,
            may_touch(sh, b->from, x, y);
 }
 
+/* The first of lives, which do not overlap, that does not end before t. */
+static int first_until(const plan_lives *l, int t)
+{
+    int lo = 0, hi = l->n;
+
+    while (lo < hi) {
+        int mid = lo + (hi - lo) / 2;
+
+        if (l->at[mid].to < t)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* Can no life of x, and none of y, lie in one of the other? */
+static bool are_apart(const sharing *sh, storage *x, storage *y)
+{
+    const plan_lives *all = plan_all_lives(sh->pm, x);
+    const plan_lives *few = plan_all_lives(sh->pm, y);
+
+    if (few->n > all->n)
+        return are_apart(sh, y, x);
+    for (int j = 0; j < few->n; j++) {
+        const plan_life *b = &few->at[j];
+
+        for (int i = first_until(all, b->from);
+             i < all->n && all->at[i].from <= b->to; i++)
+            if (!life_ends_before(sh, &all->at[i], b, x, y) &&
+                !life_ends_before(sh, b, &all->at[i], y, x))
+                return false;
+    }
+    return true;
+}
+
 static bool can_share(const sharing *sh, storage *x, storage *y)
 {
-    if (x->bytes != y->bytes || x->fixed || y->fixed ||
-        (x->output >= 0 && y->output >= 0) || (x->param >= 0 && y->param >= 0))
-        return false;
-    for (int i = 0; i < x->life.n; i++)
-        for (int j = 0; j < y->life.n; j++) {
-            const plan_life *a = &x->life.at[i], *b = &y->life.at[j];
-
-            if (!life_ends_before(sh, a, b, x, y) &&
-                !life_ends_before(sh, b, a, y, x))
-                return false;
-        }
-    return true;
+    return x->bytes == y->bytes && !x->fixed && !y->fixed &&
+           (x->output < 0 || y->output < 0) && (x->param < 0 || y->param < 0) &&
+           are_apart(sh, x, y);
 }
 
 static bool try_share(const sharing *sh, storage *x, storage *y)
@@ -239,32 +300,25 @@ static void donate(const sharing *sh)
         }
 }
 
-static int by_begin(const void *a, const void *b)
-{
-    const plan_life *x = a, *y = b;
-
-    return x->from != y->from ? (x->from < y->from ? -1 : 1)
-                              : (x->to > y->to) - (x->to < y->to);
-}
-
 /* Values that share memory must not live at the same time; what had to share
  * was put there without asking, so this is asked of all. */
-static sd_status check_lives(const plan_mem *pm)
+static sd_status check_lives(plan_mem *pm)
 {
     for (int i = 0; i < pm->all.n; i++) {
         storage *s = pm->all.at[i];
+        const plan_lives *l;
         int to = -2;
 
-        if (s->into || s->fixed || s->life.n < 2)
+        if (s->into)
             continue;
-        qsort(s->life.at, (size_t)s->life.n, sizeof *s->life.at, by_begin);
-        for (int j = 0; j < s->life.n; j++) {
-            if (s->life.at[j].from < to)
+        l = plan_all_lives(pm, s);
+        for (int j = 0; j < l->n && !s->fixed; j++) {
+            if (l->at[j].from < to)
                 return sd_error(SD_INTERNAL,
                                 "%s: two values at once in one "
                                 "place, at step %d",
-                                pm->m->name, s->life.at[j].from);
-            to = SD_MAX(to, s->life.at[j].to);
+                                pm->m->name, l->at[j].from);
+            to = SD_MAX(to, l->at[j].to);
         }
     }
     return NULL;

@@ -291,9 +291,10 @@ static void start(sd_arena *a, hlo_comp *c)
         in->tag = f;
         if (f->rank == RANK_UPDATE)
             *sd_push(a, &f->old) = in->arg[0];
+    }
+    hlo_for_each_inst(in, c) /* apart: the module may have a cycle */
         for (int k = 0; k < in->narg; k++)
             ((ready_info *)in->arg[k]->tag)->readers += is_first_of(in, k, 1);
-    }
     if (c == c->module->entry)
         pair_entry(a, c);
     else if (c->nparam == 1)

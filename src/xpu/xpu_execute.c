@@ -25,10 +25,13 @@
 
 /* So far ahead may callers run before they wait: each run that is queued or in
  * flight already holds the memory of its outputs, and large arrays would fill
- * what there is with those that are to come.  Transfers never wait: a caller
+ * what there is with those that are to come.  A card's own memory, of which a
+ * sixteenth may be ahead, serves programs alone: outputs of 1 GB, written in
+ * half a millisecond, need several runs ahead.  Transfers never wait: a caller
  * may hold a lock that the callbacks of an earlier one need. */
 #define MOST_QUEUED 256
 #define MOST_AHEAD  ((int64_t)128 << 20)
+#define OWN_AHEAD   16
 
 /* ---- one execution ---- */
 
@@ -286,9 +289,12 @@ static void undo(execution *e)
 
 /* ---- not too far ahead ---- */
 
-static bool is_too_far(const xpu_flights *f)
+static bool is_too_far(const xpu_device *d)
 {
-    return f->nahead >= MOST_QUEUED || f->ahead > MOST_AHEAD;
+    const xpu_flights *f = &d->flights;
+    int64_t own = d->ops->shared_memory ? 0 : d->limit / OWN_AHEAD;
+
+    return f->nahead >= MOST_QUEUED || f->ahead > SD_MAX(MOST_AHEAD, own);
 }
 
 /* A thread that serves one of the client's devices waits for none of them,
@@ -311,12 +317,12 @@ static void wait_for_those_before(xpu_device *d)
     bool far;
 
     pthread_mutex_lock(&f->lock);
-    far = is_too_far(f);
+    far = is_too_far(d);
     pthread_mutex_unlock(&f->lock);
     if (!far || !may_wait(d))
         return;
     pthread_mutex_lock(&f->lock);
-    while (is_too_far(f))
+    while (is_too_far(d))
         pthread_cond_wait(&f->fewer, &f->lock);
     pthread_mutex_unlock(&f->lock);
 }

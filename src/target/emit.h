@@ -90,6 +90,7 @@ typedef struct {
      * All of them ask.  together 0: they do not. */
     int together;
     LLVMValueRef (*shuffle)(emit *e, LLVMValueRef v, LLVMValueRef from);
+    bool bf16; /* there is an instruction that rounds f32 to it */
     bool f32_maximum; /* there are instructions for llvm.maximum, minimum of f32 */
 } emit_abi;
 

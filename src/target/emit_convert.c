@@ -195,6 +195,10 @@ LLVMValueRef emit_to_f32(emit *e, LLVMValueRef x, sd_dtype from)
 
 static LLVMValueRef narrow_of_f32(emit *e, LLVMValueRef x, sd_dtype to)
 {
+    if (to == SD_BF16 && e->abi && e->abi->bf16)
+        return LLVMBuildBitCast(
+            e->b, LLVMBuildFPTrunc(e->b, x, LLVMBFloatTypeInContext(e->cx), ""),
+            e->i16, "");
     if (to == SD_BF16)
         return bf16_of_f32(e, x);
     if (to == SD_F16 && e->gpu)

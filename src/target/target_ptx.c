@@ -137,6 +137,7 @@ static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
                              .barrier = barrier,
                              .together = WARP,
                              .shuffle = shuffle,
+                             .bf16 = true,
                              .f32_maximum = true};
 
 /* ---- the module ---- */
@@ -151,6 +152,57 @@ static const char *passes(target_clean what)
 {
     return what > TARGET_PLAIN ? "always-inline,globaldce,function(" CLEAN
                                : "function(" CLEAN;
+}
+
+/* x > c ? c : x with a constant c that is not 0, and the other way round, is
+ * the minimum: x where it is NaN. */
+static void take_limit(LLVMModuleRef m, LLVMBuilderRef b, LLVMValueRef select)
+{
+    LLVMValueRef cmp = LLVMGetOperand(select, 0), x, c, arg[2];
+    LLVMValueRef yes = LLVMGetOperand(select, 1),
+                 no = LLVMGetOperand(select, 2);
+    LLVMTypeRef t = LLVMTypeOf(select);
+    LLVMRealPredicate p;
+    const char *name;
+    unsigned id;
+
+    if (LLVMGetTypeKind(t) != LLVMFloatTypeKind || !LLVMIsAFCmpInst(cmp))
+        return;
+    p = LLVMGetFCmpPredicate(cmp);
+    x = LLVMGetOperand(cmp, 0);
+    c = LLVMGetOperand(cmp, 1);
+    if ((p != LLVMRealOGT && p != LLVMRealOLT) || !LLVMIsAConstantFP(c) ||
+        LLVMIsNull(c) || yes != c || no != x)
+        return;
+    name = p == LLVMRealOGT ? "llvm.minimum" : "llvm.maximum";
+    id = LLVMLookupIntrinsicID(name, strlen(name));
+    arg[0] = x;
+    arg[1] = c;
+    LLVMPositionBuilderBefore(b, select);
+    LLVMReplaceAllUsesWith(
+        select, LLVMBuildCall2(
+                    b, LLVMIntrinsicGetType(LLVMGetModuleContext(m), id, &t, 1),
+                    LLVMGetIntrinsicDeclaration(m, id, &t, 1), arg, 2, ""));
+    LLVMInstructionEraseFromParent(select);
+}
+
+/* What the device library says in steps and is one instruction here. */
+static void repair(LLVMModuleRef m, LLVMContextRef cx, const device_desc *dev)
+{
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(cx);
+    LLVMValueRef next;
+
+    (void)dev;
+    for (LLVMValueRef f = LLVMGetFirstFunction(m); f;
+         f = LLVMGetNextFunction(f))
+        for (LLVMBasicBlockRef bb = LLVMGetFirstBasicBlock(f); bb;
+             bb = LLVMGetNextBasicBlock(bb))
+            for (LLVMValueRef in = LLVMGetFirstInstruction(bb); in; in = next) {
+                next = LLVMGetNextInstruction(in);
+                if (LLVMIsASelectInst(in))
+                    take_limit(m, b, in);
+            }
+    LLVMDisposeBuilder(b);
 }
 
 /* A name that begins `what` in the text: of a function nobody has. */
@@ -182,4 +234,5 @@ const target_ops target_ptx = {.kind = THUNK_BIN_PTX,
                                .variant = chip_of,
                                .machine = machine,
                                .passes = passes,
+                               .repair = repair,
                                .check = check_text};

@@ -20,8 +20,6 @@ sd_status target_build(plan *p, const sd_options *opt, sd_shelf *shelf,
 /* The IR of every kernel, built, verified and dropped: what can go wrong in
  * the emitters without the time that LLVM takes.  For fuzzers. */
 sd_status target_check(const plan *p);
-/* LLVM's version, and whether the targets are there: for `sundog devices`. */
-const char *target_version(void);
 /* Optimised and compiled again from IR text alone (a test uses it on a dumped
  * ir-no-opt.ll): binary of the device in out. */
 sd_status target_compile_ir(const device_desc *dev, const char *ir, size_t len,

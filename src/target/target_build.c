@@ -3,7 +3,6 @@
  * and their binaries added in order, so a program has the same bytes for any
  * number of threads. */
 #include <llvm-c/Analysis.h>
-#include <llvm/Config/llvm-config.h>
 #include <llvm-c/IRReader.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
@@ -62,11 +61,6 @@ static void need_llvm(void)
     static pthread_once_t once = PTHREAD_ONCE_INIT; /* LLVM's own registry */
 
     pthread_once(&once, start_llvm);
-}
-
-const char *target_version(void)
-{
-    return "LLVM " LLVM_VERSION_STRING " with x86-64, SPIR-V and PTX";
 }
 
 /* ---- a module ---- */

@@ -29,23 +29,32 @@ def verdict(done):
     return done.stdout.splitlines()[-1]
 
 
-def test_host_is_right(tmp_path):
-    start, path = time.monotonic(), tmp_path / "report.json"
-    done = selftest("--quick", f"--json={path}", "host")
+# What a busy machine has no time for is not run: nothing here waits for that.
+def test_host_is_right_in_twenty_seconds():
+    start = time.monotonic()
+    done = selftest("--quick", "host")
     assert done.returncode == 0, done.stdout + done.stderr
     assert verdict(done).startswith("verdict: right on host:v"), done.stdout
     assert "device host:v" in done.stdout
     assert "plugin: libsundog.so, PJRT C API 0." in done.stdout
+    assert len(re.findall(r"^\[ ?\d+/22\] ", done.stdout, re.M)) == 22
     assert time.monotonic() - start < 60
+
+
+def test_the_report_is_there_as_json(tmp_path):
+    path = tmp_path / "report.json"
+    done = selftest("--only=sorting,Fourier,dispatch", f"--json={path}", "host")
+    assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(path.read_text())
     assert report["verdict"] == verdict(done)
+    assert report["device"].startswith("host:v")
     classes = {c["name"]: c for c in report["classes"]}
-    assert len(classes) == 22
-    for name in ("elementwise", "sorting", "Fourier", "linear algebra"):
-        assert classes[name]["right"] > 0 and classes[name]["wrong"] == 0
-    figures = {f["name"] for c in report["classes"] for f in c["figures"]}
-    assert {"copy", "row sums f32", "1 arguments, in a row",
-            "softmax f32, compiled"} <= figures
+    assert set(classes) == {"sorting", "Fourier", "dispatch"}
+    for c in classes.values():
+        assert c["right"] > 0 and c["wrong"] == 0
+    figure = classes["dispatch"]["figures"][0]
+    assert figure["name"] == "1 arguments, waited for"
+    assert figure["unit"] == "us" and figure["value"] > 0
 
 
 def test_an_opencl_device_is_right():
@@ -57,10 +66,10 @@ def test_an_opencl_device_is_right():
 
 
 def test_a_device_that_computes_nothing_is_found_out():
-    done = selftest("--quick", "--only=transfers,reductions,donation", "cl",
+    done = selftest("--only=transfers,reductions,donation", "cl",
                     SUNDOG_CL_LIBRARY=FAKE_CL, FAKE_CL="kernels=any")
     assert done.returncode == 1
-    assert re.search(r"transfers +16 right \(", done.stdout)
+    assert re.search(r"transfers +1\d right", done.stdout)
     assert "WRONG rows_f32: cl:cpu: result 0, f32, element 0: " in done.stdout
     assert verdict(done).endswith("wrong are: reductions; donation")
 
@@ -81,11 +90,11 @@ def test_what_befalls_a_child_is_its_line(trouble, said):
 
 
 def test_cuda_is_taken_like_the_others():
-    done = selftest("--quick", "--only=devices,transfers,sorting", "cuda",
+    done = selftest("--only=devices,transfers,sorting", "cuda",
                     SUNDOG_CUDA_LIBRARY=FAKE_CUDA, FAKE_CUDA="kernels=any")
     assert done.returncode == 1
     assert "device cuda:sm_90, 0: CUDA 13.0, Fake GPU" in done.stdout
-    assert re.search(r"transfers +1[56] right", done.stdout)
+    assert re.search(r"transfers +1\d right", done.stdout)
     assert verdict(done).endswith("wrong are: sorting")
 
 

@@ -81,6 +81,33 @@ static void park_dear(plan_kernel *k, int lane, size_t limit, bool host)
     }
 }
 
+/* A GPU reads a long row once, if several stages use it: what all its units
+ * have in hand of such rows is more than the caches hold. */
+enum { LONG_ROW = 4096 }; /* bytes */
+
+static void park_loads(plan_kernel *k, int lane, size_t limit)
+{
+    uint64_t *need = sd_arena_array(k->arena, uint64_t, k->nnode);
+    size_t used = 0;
+
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->parked)
+            return;
+    find_needs(k, 1ull << lane, need);
+    for (int i = 0; i < k->nnode; i++) {
+        plan_node *n = k->node[i];
+        size_t bytes = park_bytes(k, n);
+
+        if (n->kind != PN_LOAD || !(n->varies >> lane & 1) ||
+            (need[i] & (need[i] - 1)) == 0 || used + bytes > limit ||
+            k->slot[n->slot].access & PLAN_WRITE ||
+            k->axis[lane].extent * (int64_t)sd_dtype_bytes(n->dtype) < LONG_ROW)
+            continue;
+        n->parked = true;
+        used += bytes;
+    }
+}
+
 /* Does a GPU join the lanes of n in local memory? */
 static bool joins(const plan_kernel *k, const plan_node *n, int lane)
 {
@@ -107,6 +134,9 @@ void plan_park(plan_kernel *k, int lane, size_t limit, bool host)
      * other inner axes */
     if (inner == 1ull << lane && limit > taken)
         park_dear(k, lane, limit - taken, host);
+    if (inner == 1ull << lane && limit > taken && k->vector > 1 &&
+        k->nstage <= 60)
+        park_loads(k, lane, limit - taken);
 }
 
 /* ---- where they lie ---- */

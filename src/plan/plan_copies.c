@@ -119,32 +119,53 @@ static int lane_copies(const plan_kernel *k, int lane, const device_desc *dev)
     return n;
 }
 
-/* Positions of an inner LANE that an item takes at a time: as many vectors as
- * keep memory busy while one sub-group waits. */
-enum { ITEM_BYTES = 64, ITEM_COPIES = 16, ITEM_NODES = 400 };
+/* On a GPU what an item takes at a time of an axis: as many copies as keep
+ * memory busy while items wait.  FLIGHT bytes are on their way to a unit then,
+ * which has at most RESIDENT items.  A copy counts `each` times; `parts` items
+ * share out the axis. */
+enum { FLIGHT = 48 << 10, RESIDENT = 1024, ITEM_NODES = 400 };
 
-static int item_copies(const plan_kernel *k, int lane)
+static int flight_copies(const plan_kernel *k, int axis, int least, int each,
+                         int parts, const device_desc *dev)
 {
-    int bytes = 1, nodes = 1, n = k->vector;
+    double items = (double)k->tiles * k->group / dev->units, bytes = 1;
+    int nodes = 1, n = least;
 
-    if (k->vector == 1)
-        return 1;
     for (int i = 0; i < k->nnode; i++) {
         const plan_node *x = k->node[i];
 
-        if (!(x->varies >> lane & 1))
+        if (!(x->varies >> axis & 1))
             continue;
         nodes += x->kind == PN_ELT && (hlo_op_table[x->op].props & HLO_P_HEAVY)
                      ? 16
                      : 1;
         if (x->kind == PN_LOAD)
-            bytes = SD_MAX(bytes, (int)sd_dtype_bytes(x->dtype));
+            bytes = SD_MAX(bytes, (double)sd_dtype_bytes(x->dtype));
     }
-    while (2 * n <= ITEM_COPIES && 2 * n * bytes <= ITEM_BYTES &&
-           2 * n * nodes <= ITEM_NODES &&
-           (int64_t)2 * n * k->items <= k->axis[lane].extent)
+    items = SD_MIN(SD_MAX(items, 1), RESIDENT);
+    while (2 * n <= PLAN_AXIS_COPIES && n * each * bytes * items < FLIGHT &&
+           2 * n * each * nodes <= ITEM_NODES &&
+           (int64_t)2 * n * parts <= k->axis[axis].extent)
         n *= 2;
     return n;
+}
+
+/* Of an inner LANE: whole vectors, if all its sums have items for lanes, and so
+ * that steps are alike. */
+static int item_copies(const plan_kernel *k, int lane, const device_desc *dev)
+{
+    int64_t each = (int64_t)k->items * k->vector, steps, n;
+    int64_t all = SD_MAX(k->axis[lane].extent / each, 1);
+
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->kind == PN_REDUCE && k->node[i]->over >> lane & 1 &&
+            k->node[i]->order.lanes != 64)
+            return 1;
+    if (!dev->access)
+        return 1;
+    n = flight_copies(k, lane, k->vector, 1, k->items, dev) / k->vector;
+    steps = (all + n - 1) / n;
+    return (int)((all + steps - 1) / steps) * k->vector;
 }
 
 /* Is there a sum over this axis alone that keeps 8 strided lanes? */
@@ -194,13 +215,15 @@ static void choose_copies(plan_kernel *k, int lane, const device_desc *dev)
     }
     l->copies = host       ? lane_copies(k, lane, dev)
                 : l->outer ? k->vector
-                           : item_copies(k, lane);
+                           : item_copies(k, lane, dev);
     wide = host && l->outer && l->copies >= 4;
     while (host && l->copies > 1 && made_again(k) > PLAN_MOST_COPIES)
         l->copies /= 2;
     for (int a = k->nouter; a < k->naxis; a++)
         if (a != lane && has_strided(k, a) && (k->rows || !wide))
-            k->axis[a].copies = 8;
+            k->axis[a].copies = host || !dev->access
+                                    ? 8
+                                    : flight_copies(k, a, 8, l->copies, 1, dev);
 }
 
 /* ---- what the index expressions of a node need ---- */

@@ -179,17 +179,26 @@ static int vector_of(const plan_kernel *k, int lane, const device_desc *dev)
 }
 
 /* Fewer items for a short row, more for one that several stages read: what all
- * groups of a unit have in hand shall stay in its cache. */
-static int row_vector(const plan_kernel *k, int lane, int v)
+ * groups of a unit have in hand shall stay in its cache.  And all of them where
+ * rows are fewer than units, since each is then waited for. */
+static int row_vector(const plan_kernel *k, int lane, int v,
+                      const device_desc *dev)
 {
+    double rows = plan_points(k, (1ull << k->nouter) - 1);
     int64_t row = 0;
+    int stages = 0;
+
+    for (int i = 0; i < k->nstage; i++)
+        stages += k->stage[i].axes >> lane & 1;
 
     for (int i = 0; i < k->nnode; i++)
         if (k->node[i]->kind == PN_LOAD && k->node[i]->varies >> lane & 1)
             row += k->axis[lane].extent *
                    (int64_t)sd_dtype_bytes(k->node[i]->dtype);
-    return k->nstage > 1 && row > SHORT_ROW ? SD_MIN(v, ROW_LANES / LONG_ITEMS)
-                                            : v;
+    if (rows < dev->units)
+        return 1;
+    return stages > 1 && row > SHORT_ROW ? SD_MIN(v, ROW_LANES / LONG_ITEMS)
+                                         : v;
 }
 
 /* The outer axis of most positions, beside LANE: the last of several. */
@@ -244,7 +253,7 @@ static void stream_rows(plan_kernel *k, int lane, const device_desc *dev)
     plan_axis *x;
     int a, want;
 
-    k->vector = row_vector(k, lane, vector_of(k, lane, dev));
+    k->vector = row_vector(k, lane, vector_of(k, lane, dev), dev);
     k->group = k->items = ROW_LANES / k->vector;
     plan_park(k, lane, SIZE_MAX / 2, false);
     want = parked(k);

@@ -321,8 +321,9 @@ static void contract_step(emit *e, emit_reduction *r, int copy, int acc)
  * vectors take turns. */
 static int own(const emit *e, const emit_reduction *r, int axis)
 {
-    return e->gpu && r->how == PLAN_LANES_VECTOR ? e->axis[axis].near
-                                                 : PLAN_AXIS_COPIES;
+    return e->gpu && r->how == PLAN_LANES_VECTOR   ? e->axis[axis].near
+           : e->gpu && r->how == PLAN_LANES_COPIES ? r->lanes
+                                                   : PLAN_AXIS_COPIES;
 }
 
 /* The accumulator that a copy adds to. */

@@ -280,7 +280,8 @@ static void run_items(pass *p, int i)
     const plan_kernel *k = p->e->k;
     int vectors = SD_MAX(p->plan->vectors, k->vector);
     int64_t n = k->axis[p->axis[i]].extent, step = (int64_t)vectors * k->items;
-    int64_t full = vectors > k->vector ? n / step * step : 0;
+    int64_t each = (int64_t)k->vector * k->items, full = n / step * step;
+    int64_t rest = (n - full) / each * each;
 
     if (p->plan->how == PLAN_LANES_CHUNK && p->nreduction) {
         run_together(p, i);
@@ -288,8 +289,10 @@ static void run_items(pass *p, int i)
     }
     if (full)
         item_steps(p, i, vectors, 0, full);
-    if (full < n)
-        item_steps(p, i, k->vector, full, n);
+    if (rest)
+        item_steps(p, i, (int)(rest / k->items), full, full + rest);
+    if (full + rest < n)
+        item_steps(p, i, k->vector, full + rest, n);
 }
 
 static void innermost_loop(pass *p)
@@ -324,7 +327,7 @@ static void loops(pass *p, int i)
         run_major(p, i);
     } else if (p->plan->how == PLAN_LANES_COPIES ||
                p->plan->how == PLAN_LANES_ROWS) {
-        run_copies(p, i, p->plan->lanes, 1);
+        run_copies(p, i, x->copies, 1);
     } else {
         if (i == p->naxis - 1)
             look_ahead(p, i);

@@ -344,8 +344,8 @@ static void plans_read_as_before(void **state)
                {"softmax0", 0, 3},   {"layer_norm_grad", 0, 3},
                {"group_norm", 0, 1}, {"movement", 0, 3},
                {"while_rows", 0, 3}, {"fft", 0, 3},
-               {"woven", 0, 3},      {"product", 0, 4},
-               {"conv", 3, 4}};
+               {"woven", 0, 3},      {"streamed", 1, 3},
+               {"product", 0, 4},    {"conv", 3, 4}};
     static const char *const device[] = {"host:v4", "cl:pvc", "cuda:sm_90",
                                          "host:v3"};
     static const char *const suffix[] = {"v4", "pvc", "sm_90", "own"};

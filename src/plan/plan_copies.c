@@ -56,14 +56,13 @@ uint64_t plan_nest_axes(const plan_kernel *k)
 static int column_copies(const plan_kernel *k)
 {
     uint64_t nest = plan_nest_axes(k);
-    int body = 0, nsum = 0;
+    int body = 0;
 
     for (int i = 0; i < k->nnode; i++) {
         const plan_node *n = k->node[i];
 
         if (n->kind == PN_SCAN || n->kind == PN_SCATTER)
             return 1;
-        nsum += plan_is_sum(n);
         if (plan_is_sum(n)) /* a product's two, as multiply and add */
             body += n->narg;
         else if (n->varies & ~nest)
@@ -71,7 +70,7 @@ static int column_copies(const plan_kernel *k)
         if (n->kind == PN_ELT && (hlo_op_table[n->op].props & HLO_P_HEAVY))
             body += 8;
     }
-    return body <= 5 ? 8 : body <= 12 ? 4 : body <= 24 && nsum < 3 ? 2 : 1;
+    return body <= 5 ? 8 : body <= 12 ? 4 : body <= 24 ? 2 : 1;
 }
 
 /* Narrow floats are rounded after each operation, which makes an element's
@@ -101,6 +100,7 @@ static int lane_copies(const plan_kernel *k, int lane, const device_desc *dev)
 {
     const plan_axis *x = &k->axis[lane];
     int n = k->nnode <= 6 ? 2 : chain_copies(k);
+    int64_t reach = x->extent;
 
     if (k->rows)
         return 1;
@@ -112,9 +112,11 @@ static int lane_copies(const plan_kernel *k, int lane, const device_desc *dev)
         return (int)SD_MIN((x->extent + k->lanes - 1) / k->lanes,
                            WINDOW_COPIES);
     for (int i = 0; i < k->nstage; i++)
-        if (k->stage[i].axes)
+        if (k->stage[i].axes) {
             n = column_copies(k);
-    while (n > 1 && (x->grid ? x->tile : x->extent) < (int64_t)n * k->lanes)
+            reach = x->grid ? x->tile : x->extent;
+        }
+    while (n > 1 && reach < (int64_t)n * k->lanes)
         n /= 2;
     return n;
 }

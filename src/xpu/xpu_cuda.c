@@ -203,11 +203,32 @@ static sd_status cuda_copy_between(xpu_device *to_dev, void *to,
     return cuda_transfer(to_dev, to, from, n);
 }
 
+/* A predicate that a loop waits for each turn: into pinned memory the device
+ * writes it itself, and the driver has nothing to stage. */
+static sd_status read_word(xpu_cuda *v, void *to, const void *from, size_t n)
+{
+    sd_status st = copy_and_wait(v, v->queue[XPU_COMPUTE], v->word, from, n);
+
+    if (!st)
+        memcpy(to, v->word, n);
+    return st;
+}
+
 static sd_status cuda_peek(xpu_device *d, void *to, const void *from, size_t n)
 {
     xpu_cuda *v = d->impl;
+    bool word = n <= XPU_CUDA_WORD;
+    sd_status st;
 
     v->nqueued = 0; /* it waits for what is queued */
+    if (word) {
+        if ((st = xpu_cuda_enter(v)))
+            return st;
+        word = is_pageable(v, to);
+        xpu_cuda_leave(v);
+    }
+    if (word)
+        return read_word(v, to, from, n);
     return copy_and_wait(v, v->queue[XPU_COMPUTE], to, from, n);
 }
 
@@ -531,6 +552,8 @@ static void cuda_close(xpu_device *d)
             destroy_stream(v, v->queue[q]);
         destroy_stream(v, v->now);
         destroy_stream(v, v->memory);
+        if (v->word)
+            api_of(v)->MemFreeHost(v->word);
         if (v->pool)
             api_of(v)->MemPoolDestroy(v->pool);
         leave_freed(v, entered);
@@ -587,6 +610,14 @@ static sd_status make_streams(xpu_cuda *v)
     return xpu_cuda_status(v->driver, v, err, "cuStreamCreate");
 }
 
+static sd_status make_word(xpu_cuda *v)
+{
+    return xpu_cuda_status(
+        v->driver, v,
+        api_of(v)->MemHostAlloc(&v->word, XPU_CUDA_WORD, CU_HOST_PORTABLE),
+        "cuMemHostAlloc");
+}
+
 /* What close finishes, before anything can fail. */
 static xpu_cuda *make_impl(xpu_device *d, xpu_cuda_driver *driver)
 {
@@ -629,8 +660,8 @@ static sd_status open_device(xpu_client *c, xpu_cuda_driver *driver, int i)
     }
     if ((st = xpu_cuda_enter(v)))
         return st;
-    if (!(st = make_streams(v)))
-        st = make_pool(v);
+    if (!(st = make_streams(v)) && !(st = make_pool(v)))
+        st = make_word(v);
     xpu_cuda_leave(v);
     return st;
 }

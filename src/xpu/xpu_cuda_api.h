@@ -145,6 +145,7 @@ typedef struct {
 
 /* A way of pageable memory through pinned: xpu_cuda_stage.c. */
 #define XPU_CUDA_SLOTS 2
+#define XPU_CUDA_WORD  64u /* bytes */
 typedef struct xpu_cuda_job xpu_cuda_job;
 typedef struct {
     pthread_mutex_t lock; /* of who puts copies in */
@@ -170,6 +171,7 @@ typedef struct {
     cu_stream now;           /* of copies that block: they wait behind nothing */
     cu_stream memory;        /* of the pool */
     cu_pool pool;            /* NULL: plain allocations */
+    void *word;              /* pinned: what a peek reads */
     xpu_stream watch[XPU_QUEUE_COUNT]; /* wait for marks */
     xpu_cuda_stage stage[2]; /* in, out */
     pthread_mutex_t lock;    /* of events */

@@ -58,8 +58,7 @@ static hlo_inst *factor_row(hlo_at p, hlo_inst *t, hlo_inst *i)
 static hlo_inst *eliminate(hlo_at p, hlo_inst *t)
 {
     int64_t size = t->shape->dim[1], column[] = {t->shape->dim[0], size, 1};
-    const sd_shape *s = t->shape;
-    hlo_inst *row, *col, *y;
+    hlo_inst *row, *col;
     matrix_loop l;
 
     matrix_loop_open(&l, p, "factor", 1, &t);
@@ -67,12 +66,7 @@ static hlo_inst *eliminate(hlo_at p, hlo_inst *t)
     row = factor_row(l.at, t, l.i);
     col = matrix_part(l.at, row, NULL, NULL, 1, size);
     col = hlo_make_reshape(l.at, matrix_conj(l.at, col), 3, column);
-    row = matrix_spread(l.at, row, s);
-    y = hlo_make_binary(l.at, HLO_MULTIPLY, matrix_spread(l.at, col, s), row);
-    y = hlo_make_binary(l.at, HLO_SUBTRACT, t, y);
-    y = hlo_make_select(l.at, matrix_where(l.at, s, 1, HLO_GT, l.i), y, t);
-    l.x[0] =
-        hlo_make_select(l.at, matrix_where(l.at, s, 1, HLO_EQ, l.i), row, y);
+    l.x[0] = matrix_eliminate(l.at, t, l.i, row, col);
     matrix_loop_close(&l, size);
     return l.x[0];
 }

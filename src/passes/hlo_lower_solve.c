@@ -12,8 +12,7 @@
 static hlo_inst *eliminate(hlo_at p, hlo_inst *a, hlo_inst *e, bool unit)
 {
     int64_t size = a->shape->dim[1], w = e->shape->dim[2];
-    const sd_shape *s = e->shape;
-    hlo_inst *init[] = {a, e}, *row, *col, *y;
+    hlo_inst *init[] = {a, e}, *row, *col;
     matrix_loop l;
 
     matrix_loop_open(&l, p, "eliminate", 2, init);
@@ -26,13 +25,8 @@ static hlo_inst *eliminate(hlo_at p, hlo_inst *a, hlo_inst *e, bool unit)
         row = hlo_make_binary(l.at, HLO_DIVIDE, row,
                               matrix_spread(l.at, pivot, row->shape));
     }
-    row = matrix_spread(l.at, row, s);
     col = matrix_part(l.at, a, NULL, l.i, size, 1);
-    y = hlo_make_binary(l.at, HLO_MULTIPLY, matrix_spread(l.at, col, s), row);
-    y = hlo_make_binary(l.at, HLO_SUBTRACT, e, y);
-    y = hlo_make_select(l.at, matrix_where(l.at, s, 1, HLO_GT, l.i), y, e);
-    l.x[1] =
-        hlo_make_select(l.at, matrix_where(l.at, s, 1, HLO_EQ, l.i), row, y);
+    l.x[1] = matrix_eliminate(l.at, e, l.i, row, col);
     matrix_loop_close(&l, size);
     return l.x[1];
 }

@@ -203,6 +203,19 @@ hlo_inst *matrix_put(hlo_at p, hlo_inst *x, hlo_inst *part, hlo_inst *row,
     return hlo_make_dynamic_update(p, x, part, start);
 }
 
+hlo_inst *matrix_eliminate(hlo_at p, hlo_inst *x, hlo_inst *i, hlo_inst *row,
+                           hlo_inst *col)
+{
+    const sd_shape *s = x->shape;
+    hlo_inst *y;
+
+    row = matrix_spread(p, row, s);
+    y = hlo_make_binary(p, HLO_MULTIPLY, matrix_spread(p, col, s), row);
+    y = hlo_make_binary(p, HLO_SUBTRACT, x, y);
+    y = hlo_make_select(p, matrix_where(p, s, 1, HLO_GT, i), y, x);
+    return hlo_make_select(p, matrix_where(p, s, 1, HLO_EQ, i), row, y);
+}
+
 /* ---- loops ---- */
 
 void matrix_loop_open(matrix_loop *l, hlo_at p, const char *name, int n,

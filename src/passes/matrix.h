@@ -42,6 +42,9 @@ hlo_inst *matrix_part(hlo_at p, hlo_inst *x, hlo_inst *row, hlo_inst *col,
                       int64_t rows, int64_t cols);
 hlo_inst *matrix_put(hlo_at p, hlo_inst *x, hlo_inst *part, hlo_inst *row,
                      hlo_inst *col);
+/* x with `row` as row i, and col times row taken from the rows after it. */
+hlo_inst *matrix_eliminate(hlo_at p, hlo_inst *x, hlo_inst *i, hlo_inst *row,
+                           hlo_inst *col);
 
 /* A loop over i = 0, 1, .. trips - 1 with values that each turn replaces.
  * open makes the body, whose instructions go to `at`; close takes what the

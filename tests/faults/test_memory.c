@@ -8,6 +8,7 @@
 #include "memory_test.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -243,14 +244,17 @@ static void compiling_has_a_limit(void **state)
 }
 
 /* Two devices, so that there is a way from one to another. */
-static void choose_devices(const char *fake_cl)
+static void choose_devices(const char *kind, const char *path)
 {
-    setenv("SUNDOG_DEVICE", fake_cl ? "cl" : "host", 1);
+    setenv("SUNDOG_DEVICE", kind, 1);
     setenv("SUNDOG_HOST_DEVICES", "2", 1);
     setenv("SUNDOG_CL_SPLIT", "2", 1);
     setenv("FAKE_CL", "kernels=any,memory=4000000000", 1);
-    if (fake_cl)
-        setenv("SUNDOG_CL_LIBRARY", fake_cl, 1);
+    setenv("FAKE_CUDA", "kernels=any,devices=2,memory=4000000000", 1);
+    if (path) {
+        setenv("SUNDOG_CL_LIBRARY", path, 1);
+        setenv("SUNDOG_CUDA_LIBRARY", path, 1);
+    }
 }
 
 int main(int argc, char **argv)
@@ -266,12 +270,15 @@ int main(int argc, char **argv)
     int bad;
 
     if (argc < 2) {
-        fprintf(stderr, "test_memory FOLDER [libfakecl.so]\n");
+        fprintf(stderr, "test_memory FOLDER [cl|cuda LIBRARY [LINKER]]\n");
         return 2;
     }
     folder = argv[1];
-    choose_devices(argv[2]);
-    computes = !argv[2];
+    choose_devices(argc > 3 ? argv[2] : "host", argc > 3 ? argv[3] : NULL);
+    setenv("FAKE_LINK", "none", 1);
+    if (argc > 4) /* before the toolkit's, which would compile in earnest */
+        assert_non_null(dlopen(argv[4], RTLD_NOW | RTLD_LOCAL));
+    computes = argc <= 3;
     alarm(600); /* a wait without end is a failure too */
     api = GetPjrtApi();
     assert_null(open_client(&client));

@@ -89,6 +89,11 @@ static void ask(selftest *s, const char *kind)
         selftest_say(s, "not taken, %s: its driver %s", kind,
                      WTERMSIG(status) == SIGALRM ? "does not answer in 5 s"
                                                  : strsignal(WTERMSIG(status)));
+    else if (WEXITSTATUS(status))
+        selftest_say(s,
+                     "not taken, %s: its driver ends the process, exit status "
+                     "%d",
+                     kind, WEXITSTATUS(status));
 }
 
 /* What frameworks load: everything else here is this tool's own. */

@@ -138,7 +138,7 @@ nightly: test tsan
 	@$(MAKE) conform DEVICE=host X64=1
 	@$(MAKE) conform DEVICE=cl X64=1
 	@$(MAKE) ptx
-	@$(MAKE) ptx SET=conform X64=1
+	@$(MAKE) ptx SET=conform X64=1 EVERY=4
 	@SUNDOG_TEST_CALLBACKS=100000 $(PY) -m pytest -q -p no:cacheprovider \
 	    tests/python/test_callbacks.py -k flat
 	@for d in eval host cl; do $(MAKE) conform-ops DEVICE=$$d || exit 1; done

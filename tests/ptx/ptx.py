@@ -164,6 +164,8 @@ def results(a):
             left -= 1
         else:
             yield row
+    for w in workers:
+        w.join()
 
 
 def main():

@@ -186,7 +186,29 @@ static void take_limit(LLVMModuleRef m, LLVMBuilderRef b, LLVMValueRef select)
     LLVMInstructionEraseFromParent(select);
 }
 
-/* What the device library says in steps and is one instruction here. */
+/* PTX's shifts of 64 bits take the lower half of an amount, and give 0 from 64
+ * on: the test for that which stands behind one is left out by ptxas (of CUDA
+ * 13.0), also where the upper half says more (2^62 << 2^62 was 2^62). */
+static void limit_amount(LLVMModuleRef m, LLVMBuilderRef b, LLVMValueRef shift)
+{
+    static const char name[] = "llvm.umin";
+    unsigned id = LLVMLookupIntrinsicID(name, sizeof name - 1);
+    LLVMTypeRef t = LLVMTypeOf(shift);
+    LLVMValueRef arg[2] = {LLVMGetOperand(shift, 1), LLVMConstInt(t, 63, 0)};
+
+    if (LLVMGetTypeKind(t) != LLVMIntegerTypeKind ||
+        LLVMGetIntTypeWidth(t) != 64 || LLVMIsConstant(arg[0]))
+        return;
+    LLVMPositionBuilderBefore(b, shift);
+    LLVMSetOperand(
+        shift, 1,
+        LLVMBuildCall2(b,
+                       LLVMIntrinsicGetType(LLVMGetModuleContext(m), id, &t, 1),
+                       LLVMGetIntrinsicDeclaration(m, id, &t, 1), arg, 2, ""));
+}
+
+/* What the device library says in steps and is one instruction here, and what
+ * code generation gets wrong. */
 static void repair(LLVMModuleRef m, LLVMContextRef cx, const device_desc *dev)
 {
     LLVMBuilderRef b = LLVMCreateBuilderInContext(cx);
@@ -201,6 +223,9 @@ static void repair(LLVMModuleRef m, LLVMContextRef cx, const device_desc *dev)
                 next = LLVMGetNextInstruction(in);
                 if (LLVMIsASelectInst(in))
                     take_limit(m, b, in);
+                else if (LLVMGetInstructionOpcode(in) == LLVMShl ||
+                         LLVMGetInstructionOpcode(in) == LLVMLShr)
+                    limit_amount(m, b, in);
             }
     LLVMDisposeBuilder(b);
 }

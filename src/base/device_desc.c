@@ -11,7 +11,7 @@ const device_kind_info device_kind_table[] = {
 };
 
 static const device_desc table[] = {
-#define DEVICE(n, k, l, u, g, s, crowd_, access_, local, cache, f, lib) \
+#define DEVICE(n, k, l, u, g, s, crowd_, access_, file, local, cache, f, lib) \
     {.kind = k, \
      .name = n, \
      .lanes = l, \
@@ -20,6 +20,7 @@ static const device_desc table[] = {
      .subgroup = s, \
      .crowd = crowd_, \
      .access = access_, \
+     .registers = file, \
      .local_bytes = local, \
      .cache_bytes = cache, \
      .features = f, \

@@ -45,6 +45,7 @@ typedef struct {
     int crowd;           /* GPUs: items of a group that streams memory */
     int access;          /* GPUs: bytes that an item may read or write at once;
                             0: an element */
+    int registers;       /* GPUs: bytes of them that an item has; 0: unknown */
     size_t local_bytes;  /* memory of a group (SLM); host: scratch in L1 */
     size_t cache_bytes;  /* L2 of a unit */
     uint64_t features;   /* device_feature bits */

@@ -123,8 +123,10 @@ static int lane_copies(const plan_kernel *k, int lane, const device_desc *dev)
 
 /* On a GPU what an item takes at a time of an axis: as many copies as keep
  * memory busy while items wait.  FLIGHT bytes are on their way to a unit then,
- * which has at most RESIDENT items.  A copy counts `each` times; `parts` items
- * share out the axis. */
+ * which has at most RESIDENT items.  What is on its way to an item takes a
+ * quarter of its registers at most, in words: the other stages' values and
+ * addresses need the rest (a softmax of odd rows spilled 2 KB on pvc).  A copy
+ * counts `each` times; `parts` items share out the axis. */
 enum { FLIGHT = 48 << 10, RESIDENT = 1024, ITEM_NODES = 400 };
 
 static int flight_copies(const plan_kernel *k, int axis, int least, int each,
@@ -146,7 +148,8 @@ static int flight_copies(const plan_kernel *k, int axis, int least, int each,
     }
     items = SD_MIN(SD_MAX(items, 1), RESIDENT);
     while (2 * n <= PLAN_AXIS_COPIES && n * each * bytes * items < FLIGHT &&
-           2 * n * each * nodes <= ITEM_NODES &&
+           2 * n * each * SD_MAX(bytes, 4) * 4 <= dev->registers &&
+           2 * n * each * nodes <= SD_MIN(ITEM_NODES, dev->registers) &&
            (int64_t)2 * n * parts <= k->axis[axis].extent)
         n *= 2;
     return n;

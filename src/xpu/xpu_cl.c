@@ -402,8 +402,8 @@ static sd_status make_queue(const cl *v, cl_command_queue *out)
     return NULL;
 }
 
-/* Groups and accesses as those of the described device `name`, in small arrays
- * too: as if it had one unit. */
+/* Groups, accesses and registers as those of the described device `name`, in
+ * small arrays too: as if it had one unit. */
 static void lay_out_as(device_desc *desc, const char *name)
 {
     device_desc like;
@@ -412,6 +412,7 @@ static void lay_out_as(device_desc *desc, const char *name)
         return;
     desc->crowd = like.crowd;
     desc->access = like.access;
+    desc->registers = like.registers;
     desc->units = 1;
 }
 

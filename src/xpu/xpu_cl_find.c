@@ -194,6 +194,7 @@ sd_status xpu_cl_describe(const xpu_cl_driver *d, cl_device_id id,
     if (!out->crowd && is_gpu(d, id)) { /* one that devices.def has not */
         out->crowd = 256;
         out->access = 16;
+        out->registers = 256;
     }
     out->units = (int)units;
     out->local_bytes = (size_t)local;

@@ -153,8 +153,8 @@ def without_places(text):
     text = re.sub(r"for (host|cl):\S+|\b\d+ tiles|, local \d+", "", text)
     text = re.sub(r"^  (area|loops) .*\n", "", text, flags=re.M)
     text = re.sub(r"^(  stage \d+ \{\S*\}):.*", r"\1", text, flags=re.M)
-    text = re.sub(r" (tile|tiles|group|local|unroll|copies)[ =]\d+", "", text)
-    return re.sub(r" (seq|lane|unroll|parked|grid)\b", "", text)
+    text = re.sub(r" (tile|tiles|group|items|vector|local|unroll|copies)[ =]\d+", "", text)
+    return re.sub(r" (seq|lane|crowd|unroll|parked|staged|grid|by \d+)\b", "", text)
 
 
 @pytest.mark.parametrize("name,label", [

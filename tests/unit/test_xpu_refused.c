@@ -56,8 +56,8 @@ static void settings_that_mean_nothing(void **state)
         const char *value, *says;
     } c[] = {
         {SD_OPT_DEVICE, SD_INVALID, "moon",
-         "SUNDOG_DEVICE=moon: one of auto, host, cl is wanted (which devices "
-         "to use; auto: an OpenCL GPU, else the host)"},
+         "SUNDOG_DEVICE=moon: one of auto, host, cl, cuda is wanted (which devices "
+         "to use; auto: a GPU (CUDA before OpenCL), else the host)"},
         {SD_OPT_HOST_DEVICES, SD_INVALID, "0",
          "SUNDOG_HOST_DEVICES=0: a whole number from 1 to 64 is wanted ("
          "number of host devices)"},

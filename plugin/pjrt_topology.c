@@ -49,6 +49,15 @@ static uint64_t build_id(void)
     return h;
 }
 
+/* "sm_90" of "cuda:sm_90": where JAX reads "cuda" in a platform's version it
+ * takes the platform for XLA's GPU back end, with cuDNN as custom-calls. */
+static const char *chip_of(const char *name)
+{
+    const char *colon = strchr(name, ':');
+
+    return colon ? colon + 1 : name;
+}
+
 sd_status pjrt_topology_make(int n, const device_desc *const *desc,
                              PJRT_TopologyDescription **out)
 {
@@ -69,7 +78,7 @@ sd_status pjrt_topology_make(int n, const device_desc *const *desc,
     }
     snprintf(t->version, sizeof t->version,
              "sundog " SD_VERSION " build %016" PRIx64 " %s %s", build_id(),
-             desc[0]->name, desc[0]->driver);
+             chip_of(desc[0]->name), desc[0]->driver);
     t->attr[0] = pjrt_named_str("target", t->at[0].desc.name);
     t->attr[1] = pjrt_named_int("num_devices", n);
     *out = t;

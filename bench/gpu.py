@@ -1,0 +1,139 @@
+"""Programs that memory bounds, on a GPU, beside XLA's: bytes over time.
+
+usage: gpu.py [--only REGEX] [--rounds N] [--elements N] [--out FILE.json]
+
+Ours is what SUNDOG_DEVICE names; JAX's CUDA back end runs beside it where it is
+installed, in processes that take turns.  A program is put into the queue 20 times
+between two waits, so that a launch's cost hides, and no output is above 128 MiB.
+Read the TB/s beside the copy's, which is the roof.
+"""
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+
+BESIDE = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+IN_A_ROW, BEST_OF = 20, 5
+
+
+def entries(n):
+    """Name, function, what makes its arguments, and the bytes that it moves where
+    these are not the sum of arguments and results."""
+    import jax
+    import jax.numpy as jnp
+    f32, bf16, s8 = jnp.float32, jnp.bfloat16, jnp.int8
+
+    def made(shape, t):
+        x = jnp.arange(int(jnp.prod(jnp.array(shape))), dtype=jnp.int32)
+        x = ((x * 1103515245 + 12345) >> 16) % 2003
+        return (x.astype(f32) / 1001.5 - 1).reshape(shape).astype(t)
+
+    def rows(width, t):
+        return made((n // width, width), t)
+
+    def norm(x, g):
+        y = x.astype(f32)
+        m = y.mean(-1, keepdims=True)
+        v = ((y - m) ** 2).mean(-1, keepdims=True)
+        return ((y - m) * jax.lax.rsqrt(v + 1e-5) * g).astype(x.dtype)
+
+    def softmax(x):
+        return jax.nn.softmax(x.astype(f32), -1).astype(x.dtype)
+
+    def axpy(x, y):
+        return x * y + x
+
+    side = 1 << (n.bit_length() // 2)
+    yield "copy f32", lambda x: x + 1, lambda: [made((n,), f32)]
+    yield "elementwise f32", axpy, lambda: [made((n,), f32)] * 2
+    yield "elementwise bf16", axpy, lambda: [made((2 * n,), bf16)] * 2
+    yield "elementwise s8", axpy, lambda: [made((4 * n,), s8)] * 2
+    yield "bias bf16 768", lambda x, b: x + b, lambda: [rows(768, bf16), made((768,), bf16)]
+    yield "gelu bf16", jax.nn.gelu, lambda: [made((2 * n,), bf16)]
+    yield "convert f32 bf16", lambda x: x.astype(bf16), lambda: [made((n,), f32)]
+    for t, name in ((f32, "f32"), (bf16, "bf16")):
+        for width in (128, 1024, 4096, 32768):
+            yield f"softmax {name} {width}", softmax, lambda w=width, t=t: [rows(w, t)]
+        for width in (768, 4096):
+            yield f"layer norm {name} {width}", norm, lambda w=width, t=t: [rows(w, t), made((w,), f32)]
+        yield f"transpose {name}", lambda x: x.T + 0, lambda t=t: [made((side, n // side), t)]
+        yield f"row sum {name} 4096", lambda x: x.sum(-1), lambda t=t: [rows(4096, t)]
+        yield f"column sum {name} 1024", lambda x: x.sum(0), lambda t=t: [rows(1024, t)]
+    yield "all sum f32", lambda x: x.sum(), lambda: [made((n,), f32)]
+    yield "argmax f32 4096", lambda x: x.argmax(-1), lambda: [rows(4096, f32)]
+    yield ("gather rows f32 768", lambda x, i: x[i],
+           lambda: [rows(768, f32), jnp.arange(n // 1024) * 40503 % (n // 768)])
+    yield ("concatenate f32", lambda x, y: jnp.concatenate([x, y], -1), lambda: [made((n // 2048, 768), f32)] * 2)
+    yield "pad f32", lambda x: jnp.pad(x, ((0, 0), (4, 4))), lambda: [rows(1016, f32)]
+    yield ("layer norm grad f32 768", jax.grad(lambda x, g: (norm(x, g) ** 2).sum(), (0, 1)),
+           lambda: [rows(768, f32), made((768,), f32)])
+
+
+def size(tree):
+    import jax
+    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
+
+
+def measure(args):
+    """One back end: name, seconds, bytes, a line of JSON each."""
+    import time
+    import jax
+    for name, fn, make in entries(args.elements):
+        if not re.search(args.only, name):
+            continue
+        given = [jax.device_put(x) for x in make()]
+        call = jax.jit(fn).lower(*given).compile()
+        out = jax.block_until_ready(call(*given))
+        moved = 2 * size(out) if name.startswith("gather") else size(given) + size(out)
+        best = float("inf")
+        for _ in range(BEST_OF):
+            start = time.perf_counter()
+            for _ in range(IN_A_ROW):
+                out = call(*given)
+            jax.block_until_ready(out)
+            best = min(best, (time.perf_counter() - start) / IN_A_ROW)
+        print(json.dumps([name, best, moved]), flush=True)
+
+
+def child(args, platforms):
+    """What `measure` printed in a process on these platforms; empty: there is no such back end."""
+    command = [sys.executable, __file__, "--child", "--only", args.only, "--elements", str(args.elements)]
+    done = subprocess.run(command, env={**os.environ, **BESIDE, "JAX_PLATFORMS": platforms},
+                          capture_output=True, text=True)
+    if done.returncode and platforms != "cuda":
+        sys.exit(done.stderr)
+    return {r[0]: r[1:] for r in map(json.loads, done.stdout.splitlines())}
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--only", default="")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--elements", type=int, default=1 << 25)
+    p.add_argument("--out")
+    p.add_argument("--child", action="store_true")
+    args = p.parse_args()
+    if args.child:
+        return measure(args)
+    ours, theirs = [], []
+    for _ in range(args.rounds):
+        ours.append(child(args, "xpu,cpu"))
+        theirs.append(child(args, "cuda"))
+    print(f"{'':26s} {'us':>9s} {'TB/s':>6s} {'XLA TB/s':>9s} {'times as fast':>14s}")
+    table = {}
+    for name, (_, moved) in ours[0].items():
+        x = statistics.median(r[name][0] for r in ours)
+        y = statistics.median(r[name][0] for r in theirs) if theirs[0] else None
+        beside = f"{moved / y / 1e12:9.2f} {y / x:14.2f}" if y else ""
+        print(f"{name:26s} {x * 1e6:9.1f} {moved / x / 1e12:6.2f} {beside}")
+        table[name] = {"bytes": moved, "xpu": x, "cuda": y}
+    if args.out:
+        with open(args.out, "w") as f:
+            json.dump(table, f, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -19,9 +19,14 @@ static hlo_dims dims(ctx *c, pb_ints v)
 static const void *field_of(const ctx *c, const hlo_attr_row *r)
 {
     const char *p = (const char *)c->p;
+    const void *at;
+    const char *const *m;
 
-    if (r->msg && !(p = *(const char *const *)(const void *)(p + r->msg->at)))
-        return NULL;
+    if (r->msg) {
+        m = at = p + r->msg->at;
+        if (!(p = *m))
+            return NULL;
+    }
     return p + r->pb;
 }
 

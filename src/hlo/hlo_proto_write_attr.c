@@ -13,11 +13,12 @@ static pb_ints ints(sd_arena *a, const int64_t *at, int n)
  * that, which is made when it is not there. */
 static void *field_of(sd_arena *a, const hlo_attr_row *r, pb_inst *p)
 {
-    void **m;
+    char *bytes = (char *)p;
+    void *at, **m;
 
     if (!r->msg)
-        return (char *)p + r->pb;
-    m = (void **)(void *)((char *)p + r->msg->at);
+        return bytes + r->pb;
+    m = at = bytes + r->msg->at;
     if (!*m)
         *m = sd_arena_alloc(a, r->msg->bytes);
     return (char *)*m + r->pb;

@@ -123,7 +123,7 @@ static const struct {
 static void write_program(char *out, const char *type, int64_t rows,
                           int64_t cols, const char *body)
 {
-    char whole[TEXT], *to = out;
+    char whole[TEXT], *to = out, *end = out + TEXT;
 
     snprintf(whole, sizeof whole,
              "HloModule moving\n"
@@ -133,13 +133,13 @@ static void write_program(char *out, const char *type, int64_t rows,
              "maximum(a, b) }\n"
              "ENTRY main {\n  x = T[R,C] parameter(0)\n%s}\n",
              body);
-    for (const char *c = whole; *c && to < out + TEXT - 32; c++)
+    for (const char *c = whole; *c && to < end - 32; c++)
         if (*c == 'T' && c[1] == '[')
-            to += sprintf(to, "%s", type);
+            to += snprintf(to, (size_t)(end - to), "%s", type);
         else if (*c == 'R' && (c[1] == ',' || c[1] == ']'))
-            to += sprintf(to, "%" PRId64, rows);
+            to += snprintf(to, (size_t)(end - to), "%" PRId64, rows);
         else if (*c == 'C' && (c[1] == ',' || c[1] == ']'))
-            to += sprintf(to, "%" PRId64, cols);
+            to += snprintf(to, (size_t)(end - to), "%" PRId64, cols);
         else
             *to++ = *c;
     *to = 0;

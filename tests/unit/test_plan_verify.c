@@ -266,6 +266,16 @@ static void a_wide_constant(plan *p)
     node_of(p, PN_ELT)->wide = 8;
 }
 
+static void a_guarded_square(plan *p)
+{
+    plan_node *n = node_of(p, PN_LOAD);
+
+    n->staged = true;
+    n->nguard = 1;
+    n->guard = sd_arena_new(p->arena, plan_guard);
+    *n->guard = (plan_guard){n->off, 0, 1 << 30};
+}
+
 static void a_slot_off_its_line(plan *p)
 {
     p->kernel[0]->slot[0].align = 4;
@@ -398,6 +408,8 @@ static void broken_plans_are_refused(void **state)
         {streamed, "vectors that LANE is no multiple of", vectors_of_7},
         {streamed, "an access of copies that are no neighbours",
          a_wide_constant},
+        {streamed, "a staged value that is no square of a slot",
+         a_guarded_square},
         {streamed, "a wide access that is not aligned", a_slot_off_its_line},
         {streamed, "a wide access of which a part is guarded",
          a_guard_through_the_middle},

@@ -410,15 +410,29 @@ static void deep_programs_are_refused(void **state)
     refused(p, "sequences nest deeper than 64");
 }
 
+enum { HEAD = 28 }; /* bytes before the program's name, its sum among them */
+
+/* The sum is made to be that of the changed bytes, which then are refused. */
+static void is_refused_as_changed(sd_buf *saved, const char *says)
+{
+    uint64_t sum = sd_hash(saved->at + HEAD, saved->len - HEAD, THUNK_VERSION);
+    thunk_program *q;
+    sd_status st;
+
+    memcpy(saved->at + 20, &sum, 8);
+    st = thunk_load(bytes(saved), &q);
+    assert_non_null(st);
+    assert_non_null(strstr(st->message, says));
+    sd_status_free(st);
+    sd_buf_finish(saved);
+}
+
 /* The name's length is made to take in the first byte of what follows it. */
 static void a_device_name_that_is_too_long_is_refused(void **state)
 {
-    enum { HEAD = 28 };
-    thunk_program *p = example(), *q;
+    thunk_program *p = example();
     sd_buf saved = {0};
-    sd_status st;
     uint8_t *at;
-    uint64_t sum;
 
     (void)state;
     memset(p->device.name, 'x', sizeof p->device.name - 1);
@@ -426,13 +440,19 @@ static void a_device_name_that_is_too_long_is_refused(void **state)
     at = (uint8_t *)saved.at + HEAD + 4 + strlen(p->name) + 4;
     at[0] = sizeof p->device.name;
     at[4 + sizeof p->device.name - 1] = 'x';
-    sum = sd_hash(saved.at + HEAD, saved.len - HEAD, THUNK_VERSION);
-    memcpy(saved.at + 20, &sum, 8);
-    st = thunk_load(bytes(&saved), &q);
-    assert_non_null(st);
-    assert_non_null(strstr(st->message, "a shorter name"));
-    sd_status_free(st);
-    sd_buf_finish(&saved);
+    is_refused_as_changed(&saved, "a shorter name");
+    thunk_program_release(p);
+}
+
+static void a_program_without_a_name_is_refused(void **state)
+{
+    thunk_program *p = example();
+    sd_buf saved = {0};
+
+    (void)state;
+    assert_null(thunk_save(p, &saved));
+    memset(saved.at + HEAD, 0xff, 4);
+    is_refused_as_changed(&saved, "expected a name");
     thunk_program_release(p);
 }
 
@@ -477,6 +497,7 @@ int main(void)
         cmocka_unit_test(library_calls_know_their_memory),
         cmocka_unit_test(deep_programs_are_refused),
         cmocka_unit_test(a_device_name_that_is_too_long_is_refused),
+        cmocka_unit_test(a_program_without_a_name_is_refused),
         cmocka_unit_test(builders_grow),
     };
 

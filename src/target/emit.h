@@ -373,6 +373,24 @@ void emit_reduce_end(emit *e, emit_reduction *r);
 const plan_node *emit_reduction_node(const emit_reduction *r);
 
 emit_value emit_scan(emit *e, const plan_node *n, int copy, int out);
+
+/* ---- emit_join.c ---- */
+
+/* A value of each result of the sum n, in its areas. */
+void emit_to_area(emit *e, const plan_node *n, LLVMValueRef at,
+                  const emit_value *x);
+void emit_of_area(emit *e, const plan_node *n, LLVMValueRef at, emit_value *x);
+/* x becomes body(x, y), where `valid` holds or (NULL) everywhere. */
+void emit_join_body(emit *e, const plan_node *n, emit_value *x,
+                    const emit_value *y, LLVMValueRef valid);
+/* Strided lanes 0 .. lanes of which `have` hold something; v[i] is lane i, and
+ * v[0] becomes the result. */
+void emit_join_lanes(emit *e, const plan_node *n, emit_value **v, int lanes,
+                     int64_t have);
+/* The same where lanes lie in work items, `vector` of them in each. */
+void emit_join_items(emit *e, const plan_node *n, int lanes, emit_value **v,
+                     int64_t have);
+
 /* ---- emit_sort.c, emit_sort_keys.c ---- */
 
 void emit_sort(emit *e);

@@ -489,6 +489,40 @@ emit_value emit_load(emit *e, const plan_node *n, int copy)
     return filled && a.mask ? emit_select_value(e, a.mask, v, fill) : v;
 }
 
+/* Runs what follows only where c holds; ends with when_end. */
+static LLVMBasicBlockRef when(emit *e, LLVMValueRef c)
+{
+    LLVMBasicBlockRef yes, no;
+
+    if (!c)
+        return NULL;
+    yes = emit_block(e, "when");
+    no = emit_block(e, "after");
+    LLVMBuildCondBr(e->b, c, yes, no);
+    LLVMPositionBuilderAtEnd(e->b, yes);
+    return no;
+}
+
+static void when_end(emit *e, LLVMBasicBlockRef no)
+{
+    if (!no)
+        return;
+    LLVMBuildBr(e->b, no);
+    LLVMPositionBuilderAtEnd(e->b, no);
+}
+
+/* One item writes what does not vary on an inner LANE axis. */
+static LLVMValueRef writer_mask(emit *e, const plan_node *n, LLVMValueRef mask)
+{
+    mask = emit_and(e, mask, e->item_valid);
+    if (e->gpu && e->lane >= 0 && !(e->outer >> e->lane & 1) &&
+        !(n->off->varies >> e->lane & 1))
+        return emit_and(e, mask,
+                        LLVMBuildICmp(e->b, LLVMIntEQ, e->item,
+                                      emit_int_like(e->item, 0), ""));
+    return mask;
+}
+
 /* ---- several copies of an item in one access ---- */
 
 /* Copy number i of the run of copies that `copy` is in. */
@@ -543,10 +577,6 @@ emit_value emit_wide_load(emit *e, const plan_node *n, int copy, int level)
     return v[emit_digit(e, copy, e->lane) % n->wide];
 }
 
-static LLVMValueRef writer_mask(emit *e, const plan_node *n, LLVMValueRef mask);
-static LLVMBasicBlockRef when(emit *e, LLVMValueRef c);
-static void when_end(emit *e, LLVMBasicBlockRef no);
-
 /* The last copy of a run writes all. */
 static void wide_store(emit *e, const plan_node *n, int copy)
 {
@@ -571,40 +601,6 @@ static void wide_store(emit *e, const plan_node *n, int copy)
     s = LLVMBuildStore(e->b, all, element(e, a.part, a.p, a.at));
     LLVMSetAlignment(s, (unsigned)n->wide * (unsigned)sd_dtype_bytes(a.part));
     when_end(e, no);
-}
-
-/* Runs what follows only where c holds; ends with emit_when_end. */
-static LLVMBasicBlockRef when(emit *e, LLVMValueRef c)
-{
-    LLVMBasicBlockRef yes, no;
-
-    if (!c)
-        return NULL;
-    yes = emit_block(e, "when");
-    no = emit_block(e, "after");
-    LLVMBuildCondBr(e->b, c, yes, no);
-    LLVMPositionBuilderAtEnd(e->b, yes);
-    return no;
-}
-
-static void when_end(emit *e, LLVMBasicBlockRef no)
-{
-    if (!no)
-        return;
-    LLVMBuildBr(e->b, no);
-    LLVMPositionBuilderAtEnd(e->b, no);
-}
-
-/* One item writes what does not vary on an inner LANE axis. */
-static LLVMValueRef writer_mask(emit *e, const plan_node *n, LLVMValueRef mask)
-{
-    mask = emit_and(e, mask, e->item_valid);
-    if (e->gpu && e->lane >= 0 && !(e->outer >> e->lane & 1) &&
-        !(n->off->varies >> e->lane & 1))
-        return emit_and(e, mask,
-                        LLVMBuildICmp(e->b, LLVMIntEQ, e->item,
-                                      emit_int_like(e->item, 0), ""));
-    return mask;
 }
 
 /* Of what is woven the last store writes all. */

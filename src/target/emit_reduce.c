@@ -1,5 +1,5 @@
 /* Reductions: accumulators in stack slots (which SROA turns into registers),
- * one a strided lane and copy, and their joining in the order of plan_order.
+ * one a strided lane and copy, and what of them is joined (emit_join.c) when.
  *
  * A lane starts with its first element.  Where the body has an exact identity
  * (x op identity is x, bit by bit) the accumulator starts with that instead;
@@ -383,21 +383,6 @@ static void chunk_step(emit *e, emit_reduction *r, int copy, int acc,
     }
 }
 
-static void to_area(emit *e, const plan_node *n, LLVMValueRef at,
-                    const emit_value *x)
-{
-    for (int o = 0; o < n->nout; o++)
-        emit_mem_write(e, n->arg[o]->dtype, emit_area(e, n->area + o, 0), at,
-                       x[o]);
-}
-
-static void of_area(emit *e, const plan_node *n, LLVMValueRef at, emit_value *x)
-{
-    for (int o = 0; o < n->nout; o++)
-        x[o] = emit_mem_read(e, n->arg[o]->dtype, emit_area(e, n->area + o, 0),
-                             at, 1);
-}
-
 /* A group's elements go to local memory and every item takes them all, in
  * order: the accumulators are the same in all items. */
 static void chunk_items(emit *e, emit_reduction *r, int copy, int acc,
@@ -414,7 +399,7 @@ static void chunk_items(emit *e, emit_reduction *r, int copy, int acc,
 
     n = LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, n, group, ""), n,
                         group, "");
-    to_area(e, r->n, e->lid, x);
+    emit_to_area(e, r->n, e->lid, x);
     emit_barrier(e);
     emit_loop_open(e, &l, emit_si(e, 0), n, r->lanes);
     start = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, emit_si(e, 0), "");
@@ -422,7 +407,7 @@ static void chunk_items(emit *e, emit_reduction *r, int copy, int acc,
         at = LLVMBuildAdd(e->b, l.at, emit_si(e, j), "");
         valid = j ? LLVMBuildICmp(e->b, LLVMIntSLT, at, n, "") : NULL;
         f = first ? LLVMBuildAnd(e->b, first, start, "") : NULL;
-        of_area(e, r->n, at, part);
+        emit_of_area(e, r->n, at, part);
         accumulate(e, r, j * e->ncopy + acc, part, valid, f);
     }
     emit_loop_close(e, &l);
@@ -522,30 +507,6 @@ void emit_reduce_lane(emit *e, emit_reduction *r, LLVMValueRef lane)
 
 /* ---- joining ---- */
 
-static void join_body(emit *e, const plan_node *n, emit_value *x,
-                      const emit_value *y, LLVMValueRef valid)
-{
-    emit_value *arg = emit_values(e, 2 * n->nout);
-    emit_value *root = emit_values(e, n->nout);
-
-    for (int o = 0; o < n->nout; o++) {
-        arg[o] = x[o];
-        arg[n->nout + o] = y[o];
-    }
-    emit_body(e, n->body, arg, root);
-    for (int o = 0; o < n->nout; o++)
-        x[o] = valid ? emit_select_value(e, valid, root[o], x[o]) : root[o];
-}
-
-/* Strided lanes 0 .. n of which `have` hold something; v[i] is lane i. */
-static void halve(emit *e, const plan_node *n, emit_value **v, int lanes,
-                  int64_t have)
-{
-    for (int h = lanes / 2; h >= 1; h /= 2)
-        for (int i = 0; i < h && i + h < have; i++)
-            join_body(e, n, v[i], v[i + h], NULL);
-}
-
 /* Vectors of less than 128 bits cost code generation as much again, since it
  * widens them node by node: small sums and maxima stay in such a register. */
 static int narrowest(emit *e, const emit_reduction *r)
@@ -594,10 +555,10 @@ static void halve_within(emit *e, emit_reduction *r, emit_value *v,
             continue;
         for (int j = 0; j < w; j++)
             on[j] = emit_bool(e, j % h + h < have);
-        join_body(e, r->n, v, y,
-                  have >= 2 * h ? NULL
-                  : w == 1      ? on[0]
-                                : LLVMConstVector(on, (unsigned)w));
+        emit_join_body(e, r->n, v, y,
+                       have >= 2 * h ? NULL
+                       : w == 1      ? on[0]
+                                     : LLVMConstVector(on, (unsigned)w));
     }
     for (int o = 0; o < r->n->nout; o++)
         v[o] = emit_extract_value(e, v[o], 0, 1);
@@ -618,155 +579,10 @@ static void halve_vectors(emit *e, emit_reduction *r, emit_value **v,
                 continue;
             for (int j = 0; j < w; j++)
                 on[j] = emit_bool(e, j < n);
-            join_body(e, r->n, v[i], v[i + h],
-                      n < w ? LLVMConstVector(on, (unsigned)w) : NULL);
+            emit_join_body(e, r->n, v[i], v[i + h],
+                           n < w ? LLVMConstVector(on, (unsigned)w) : NULL);
         }
     halve_within(e, r, v[0], have);
-}
-
-/* v[0 .. vector) are lanes of this item: to and from the row's in its area. */
-static void lanes_to_area(emit *e, const plan_node *n, emit_value **v)
-{
-    LLVMValueRef at = LLVMBuildMul(e->b, e->lid, emit_si(e, e->k->vector), "");
-
-    for (int j = 0; j < e->k->vector; j++)
-        to_area(e, n, LLVMBuildAdd(e->b, at, emit_si(e, j), ""), v[j]);
-}
-
-static void lanes_of_area(emit *e, const plan_node *n, LLVMValueRef first,
-                          emit_value **v)
-{
-    LLVMValueRef row = LLVMBuildMul(
-        e->b, e->row, emit_si(e, (int64_t)e->k->items * e->k->vector), "");
-    LLVMValueRef at = LLVMBuildAdd(e->b, row, first, "");
-
-    for (int j = 0; j < e->k->vector; j++)
-        of_area(e, n, LLVMBuildAdd(e->b, at, emit_si(e, j), ""), v[j]);
-}
-
-/* Halving in local memory. */
-static void halve_in_area(emit *e, emit_reduction *r, emit_value **v,
-                          int64_t have)
-{
-    int w = e->k->vector;
-    emit_value **x = sd_arena_array(e->a, emit_value *, w);
-    emit_value **y = sd_arena_array(e->a, emit_value *, w);
-    LLVMValueRef own = emit_item_start(e), c;
-    LLVMBasicBlockRef yes, no;
-
-    for (int j = 0; j < w; j++) {
-        x[j] = emit_values(e, r->n->nout);
-        y[j] = emit_values(e, r->n->nout);
-    }
-    lanes_to_area(e, r->n, v);
-    emit_barrier(e);
-    for (int h = r->lanes / 2; h >= w; h /= 2) {
-        if (have <= h)
-            continue;
-        yes = emit_block(e, "join");
-        no = emit_block(e, "joined");
-        c = LLVMBuildICmp(e->b, LLVMIntSLT, own,
-                          emit_si(e, SD_MIN(have - h, (int64_t)h)), "");
-        LLVMBuildCondBr(e->b, c, yes, no);
-        LLVMPositionBuilderAtEnd(e->b, yes);
-        lanes_of_area(e, r->n, own, x);
-        lanes_of_area(e, r->n, LLVMBuildAdd(e->b, own, emit_si(e, h), ""), y);
-        for (int j = 0; j < w; j++)
-            join_body(e, r->n, x[j], y[j], NULL);
-        lanes_to_area(e, r->n, x);
-        LLVMBuildBr(e->b, no);
-        LLVMPositionBuilderAtEnd(e->b, no);
-        emit_barrier(e);
-    }
-    lanes_of_area(e, r->n, emit_si(e, 0), v);
-}
-
-/* The items of a row, or halves of them, hand each other values. */
-static bool row_shuffles(const emit *e, const emit_reduction *r)
-{
-    int n = e->abi->together;
-
-    return n && e->k->group % n == 0 &&
-           e->k->items * e->k->vector == r->lanes &&
-           (n % e->k->items == 0 ||
-            (e->k->items == 2 * n && e->k->vector == 1));
-}
-
-/* v is lanes `own` and next of an item that is number `at` among those that run
- * together: the row's joined ones. */
-static void halve_by_shuffles(emit *e, emit_reduction *r, emit_value **v,
-                              LLVMValueRef own, LLVMValueRef at, int64_t have)
-{
-    int w = e->k->vector, n = SD_MIN(e->k->items, e->abi->together);
-    emit_value *y = emit_values(e, r->n->nout);
-    LLVMValueRef from, on;
-
-    for (int d = n / 2; d >= 1; d /= 2) {
-        int h = d * w;
-
-        if (have <= h)
-            continue;
-        from = LLVMBuildAdd(e->b, at, LLVMConstInt(e->i32, (unsigned)d, 0), "");
-        on = have >= 2 * h ? NULL
-                           : LLVMBuildICmp(e->b, LLVMIntSLT, own,
-                                           emit_si(e, have - h), "");
-        for (int j = 0; j < w; j++) {
-            for (int o = 0; o < r->n->nout; o++)
-                y[o] = emit_from_item(e, v[j][o], from);
-            join_body(e, r->n, v[j], y, on);
-        }
-    }
-    from = LLVMBuildAnd(e->b, at, LLVMConstInt(e->i32, (unsigned)-n, 0), "");
-    for (int j = 0; j < w; j++)
-        for (int o = 0; o < r->n->nout; o++)
-            v[j][o] = emit_from_item(e, v[j][o], from);
-}
-
-/* Two items hand each other lanes in local memory, which leaves both halves of
- * a row with the same ones. */
-static LLVMValueRef join_far(emit *e, emit_reduction *r, emit_value **v,
-                             LLVMValueRef own, int64_t have)
-{
-    int n = e->abi->together;
-    emit_value *y = emit_values(e, r->n->nout), **to = &y;
-    LLVMValueRef on;
-
-    own = LLVMBuildAnd(e->b, own, emit_si(e, n - 1), "");
-    lanes_to_area(e, r->n, v);
-    emit_barrier(e);
-    lanes_of_area(e, r->n, own, v);
-    if (have <= n)
-        return own;
-    lanes_of_area(e, r->n, LLVMBuildAdd(e->b, own, emit_si(e, n), ""), to);
-    on = have >= 2 * n
-             ? NULL
-             : LLVMBuildICmp(e->b, LLVMIntSLT, own, emit_si(e, have - n), "");
-    join_body(e, r->n, v[0], y, on);
-    return own;
-}
-
-/* Strided lanes of a row lie in items, `vector` of them in each: the items are
- * halved, and at last what is within one. */
-static void halve_items(emit *e, emit_reduction *r, emit_value **v,
-                        int64_t have)
-{
-    LLVMValueRef own = emit_item_start(e), at;
-    bool far = !row_shuffles(e, r);
-
-    if (far) {
-        halve_in_area(e, r, v, have);
-    } else {
-        far = e->k->items > e->abi->together;
-        if (far)
-            own = join_far(e, r, v, own, have);
-        at = LLVMBuildAnd(e->b, e->lid, emit_si(e, e->abi->together - 1), "");
-        if (e->si != e->i32)
-            at = LLVMBuildTrunc(e->b, at, e->i32, "");
-        halve_by_shuffles(e, r, v, own, at, have);
-    }
-    halve(e, r->n, v, e->k->vector, e->k->vector);
-    if (far)
-        emit_barrier(e); /* before the area is written again */
 }
 
 static int64_t elements(const emit *e, const plan_node *n)
@@ -837,12 +653,12 @@ static void join(emit *e, emit_reduction *r, int c, emit_value *out)
             v[i][o] = load_acc(e, r, o, r->turn ? c : c + i * stride);
     }
     if (r->how == PLAN_LANES_VECTOR && e->gpu)
-        halve_items(e, r, v, SD_MIN(have, (int64_t)r->lanes));
+        emit_join_items(e, r->n, r->lanes, v, SD_MIN(have, (int64_t)r->lanes));
     else if (r->how == PLAN_LANES_VECTOR || r->how == PLAN_LANES_ROTATE ||
              (r->how == PLAN_LANES_CHUNK && !e->gpu))
         halve_vectors(e, r, v, have);
     else if (r->how != PLAN_LANES_ONE)
-        halve(e, r->n, v, r->lanes, have);
+        emit_join_lanes(e, r->n, v, r->lanes, have);
     memcpy(out, v[0], (size_t)r->n->nout * sizeof *out);
 }
 
@@ -882,7 +698,7 @@ static void join_copy(emit *e, emit_reduction *r, int c, emit_value *out)
         if ((id.re == init[0].re && id.im == init[0].im) || starts_with_one(n))
             init[0] = x[0];
         else
-            join_body(e, n, init, x, NULL);
+            emit_join_body(e, n, init, x, NULL);
     }
     for (int o = 0; o < n->nout; o++)
         out[o * e->ncopy] = init[o];

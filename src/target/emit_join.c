@@ -1,0 +1,186 @@
+/* Joining the strided lanes of a reduction: by halving, the largest distance
+ * first, body(lane i, lane i + h).  On a GPU the lanes of a row lie in work
+ * items, which hand them to each other through local memory or by shuffles. */
+#include "emit.h"
+
+void emit_to_area(emit *e, const plan_node *n, LLVMValueRef at,
+                  const emit_value *x)
+{
+    for (int o = 0; o < n->nout; o++)
+        emit_mem_write(e, n->arg[o]->dtype, emit_area(e, n->area + o, 0), at,
+                       x[o]);
+}
+
+void emit_of_area(emit *e, const plan_node *n, LLVMValueRef at, emit_value *x)
+{
+    for (int o = 0; o < n->nout; o++)
+        x[o] = emit_mem_read(e, n->arg[o]->dtype, emit_area(e, n->area + o, 0),
+                             at, 1);
+}
+
+void emit_join_body(emit *e, const plan_node *n, emit_value *x,
+                    const emit_value *y, LLVMValueRef valid)
+{
+    emit_value *arg = emit_values(e, 2 * n->nout);
+    emit_value *root = emit_values(e, n->nout);
+
+    for (int o = 0; o < n->nout; o++) {
+        arg[o] = x[o];
+        arg[n->nout + o] = y[o];
+    }
+    emit_body(e, n->body, arg, root);
+    for (int o = 0; o < n->nout; o++)
+        x[o] = valid ? emit_select_value(e, valid, root[o], x[o]) : root[o];
+}
+
+void emit_join_lanes(emit *e, const plan_node *n, emit_value **v, int lanes,
+                     int64_t have)
+{
+    for (int h = lanes / 2; h >= 1; h /= 2)
+        for (int i = 0; i < h && i + h < have; i++)
+            emit_join_body(e, n, v[i], v[i + h], NULL);
+}
+
+/* v[0 .. vector) are lanes of this item: to and from the row's in its area. */
+static void lanes_to_area(emit *e, const plan_node *n, emit_value **v)
+{
+    LLVMValueRef at = LLVMBuildMul(e->b, e->lid, emit_si(e, e->k->vector), "");
+
+    for (int j = 0; j < e->k->vector; j++)
+        emit_to_area(e, n, LLVMBuildAdd(e->b, at, emit_si(e, j), ""), v[j]);
+}
+
+static void lanes_of_area(emit *e, const plan_node *n, LLVMValueRef first,
+                          emit_value **v)
+{
+    LLVMValueRef row = LLVMBuildMul(
+        e->b, e->row, emit_si(e, (int64_t)e->k->items * e->k->vector), "");
+    LLVMValueRef at = LLVMBuildAdd(e->b, row, first, "");
+
+    for (int j = 0; j < e->k->vector; j++)
+        emit_of_area(e, n, LLVMBuildAdd(e->b, at, emit_si(e, j), ""), v[j]);
+}
+
+/* Halving in local memory. */
+static void halve_in_area(emit *e, const plan_node *n, int lanes,
+                          emit_value **v, int64_t have)
+{
+    int w = e->k->vector;
+    emit_value **x = sd_arena_array(e->a, emit_value *, w);
+    emit_value **y = sd_arena_array(e->a, emit_value *, w);
+    LLVMValueRef own = emit_item_start(e), c;
+    LLVMBasicBlockRef yes, no;
+
+    for (int j = 0; j < w; j++) {
+        x[j] = emit_values(e, n->nout);
+        y[j] = emit_values(e, n->nout);
+    }
+    lanes_to_area(e, n, v);
+    emit_barrier(e);
+    for (int h = lanes / 2; h >= w; h /= 2) {
+        if (have <= h)
+            continue;
+        yes = emit_block(e, "join");
+        no = emit_block(e, "joined");
+        c = LLVMBuildICmp(e->b, LLVMIntSLT, own,
+                          emit_si(e, SD_MIN(have - h, (int64_t)h)), "");
+        LLVMBuildCondBr(e->b, c, yes, no);
+        LLVMPositionBuilderAtEnd(e->b, yes);
+        lanes_of_area(e, n, own, x);
+        lanes_of_area(e, n, LLVMBuildAdd(e->b, own, emit_si(e, h), ""), y);
+        for (int j = 0; j < w; j++)
+            emit_join_body(e, n, x[j], y[j], NULL);
+        lanes_to_area(e, n, x);
+        LLVMBuildBr(e->b, no);
+        LLVMPositionBuilderAtEnd(e->b, no);
+        emit_barrier(e);
+    }
+    lanes_of_area(e, n, emit_si(e, 0), v);
+}
+
+/* The items of a row, or halves of them, hand each other values. */
+static bool row_shuffles(const emit *e, int lanes)
+{
+    int n = e->abi->together;
+
+    return n && e->k->group % n == 0 && e->k->items * e->k->vector == lanes &&
+           (n % e->k->items == 0 ||
+            (e->k->items == 2 * n && e->k->vector == 1));
+}
+
+/* v is lanes `own` and next of an item that is number `at` among those that run
+ * together: the row's joined ones. */
+static void halve_by_shuffles(emit *e, const plan_node *n, emit_value **v,
+                              LLVMValueRef own, LLVMValueRef at, int64_t have)
+{
+    int w = e->k->vector, items = SD_MIN(e->k->items, e->abi->together);
+    emit_value *y = emit_values(e, n->nout);
+    LLVMValueRef from, on;
+
+    for (int d = items / 2; d >= 1; d /= 2) {
+        int h = d * w;
+
+        if (have <= h)
+            continue;
+        from = LLVMBuildAdd(e->b, at, LLVMConstInt(e->i32, (unsigned)d, 0), "");
+        on = have >= 2 * h ? NULL
+                           : LLVMBuildICmp(e->b, LLVMIntSLT, own,
+                                           emit_si(e, have - h), "");
+        for (int j = 0; j < w; j++) {
+            for (int o = 0; o < n->nout; o++)
+                y[o] = emit_from_item(e, v[j][o], from);
+            emit_join_body(e, n, v[j], y, on);
+        }
+    }
+    from =
+        LLVMBuildAnd(e->b, at, LLVMConstInt(e->i32, (unsigned)-items, 0), "");
+    for (int j = 0; j < w; j++)
+        for (int o = 0; o < n->nout; o++)
+            v[j][o] = emit_from_item(e, v[j][o], from);
+}
+
+/* Two items hand each other lanes in local memory, which leaves both halves of
+ * a row with the same ones. */
+static LLVMValueRef join_far(emit *e, const plan_node *n, emit_value **v,
+                             LLVMValueRef own, int64_t have)
+{
+    int half = e->abi->together;
+    emit_value *y = emit_values(e, n->nout), **to = &y;
+    LLVMValueRef on;
+
+    own = LLVMBuildAnd(e->b, own, emit_si(e, half - 1), "");
+    lanes_to_area(e, n, v);
+    emit_barrier(e);
+    lanes_of_area(e, n, own, v);
+    if (have <= half)
+        return own;
+    lanes_of_area(e, n, LLVMBuildAdd(e->b, own, emit_si(e, half), ""), to);
+    on = have >= 2 * half ? NULL
+                          : LLVMBuildICmp(e->b, LLVMIntSLT, own,
+                                          emit_si(e, have - half), "");
+    emit_join_body(e, n, v[0], y, on);
+    return own;
+}
+
+/* The items are halved, and at last what is within one. */
+void emit_join_items(emit *e, const plan_node *n, int lanes, emit_value **v,
+                     int64_t have)
+{
+    LLVMValueRef own = emit_item_start(e), at;
+    bool far = !row_shuffles(e, lanes);
+
+    if (far) {
+        halve_in_area(e, n, lanes, v, have);
+    } else {
+        far = e->k->items > e->abi->together;
+        if (far)
+            own = join_far(e, n, v, own, have);
+        at = LLVMBuildAnd(e->b, e->lid, emit_si(e, e->abi->together - 1), "");
+        if (e->si != e->i32)
+            at = LLVMBuildTrunc(e->b, at, e->i32, "");
+        halve_by_shuffles(e, n, v, own, at, have);
+    }
+    emit_join_lanes(e, n, v, e->k->vector, e->k->vector);
+    if (far)
+        emit_barrier(e); /* before the area is written again */
+}

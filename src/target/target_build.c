@@ -86,6 +86,20 @@ static void module_init(module *mod, const device_desc *dev)
     LLVMContextSetDiagnosticHandler(mod->cx, on_diagnostic, mod);
 }
 
+LLVMTargetMachineRef target_machine(const char *triple,
+                                    LLVMTargetMachineOptionsRef o)
+{
+    LLVMTargetMachineRef tm = NULL;
+    char *message = NULL;
+    LLVMTargetRef t;
+
+    if (!LLVMGetTargetFromTriple(triple, &t, &message))
+        tm = LLVMCreateTargetMachineWithOptions(t, triple, o);
+    LLVMDisposeMessage(message);
+    LLVMDisposeTargetMachineOptions(o);
+    return tm;
+}
+
 /* A machine's tables of what the target can do take longer to fill than a
  * small kernel takes to compile, so machines are kept. */
 static int64_t machine_variant(const module *mod)

@@ -33,9 +33,6 @@ static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
 {
     LLVMTargetMachineOptionsRef o = LLVMCreateTargetMachineOptions();
     int chip = chip_of(dev);
-    LLVMTargetMachineRef tm = NULL;
-    LLVMTargetRef t;
-    char *message = NULL;
 
     (void)quick;
     LLVMTargetMachineOptionsSetCPU(o, chips[chip].cpu);
@@ -44,11 +41,7 @@ static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
      * pointers that step, with which ptxas unrolls less and needs a sixth more
      * registers, and take half of the time. */
     LLVMTargetMachineOptionsSetCodeGenOptLevel(o, LLVMCodeGenLevelNone);
-    if (!LLVMGetTargetFromTriple(target_ptx.triple, &t, &message))
-        tm = LLVMCreateTargetMachineWithOptions(t, target_ptx.triple, o);
-    LLVMDisposeMessage(message);
-    LLVMDisposeTargetMachineOptions(o);
-    return tm;
+    return target_machine(target_ptx.triple, o);
 }
 
 static void start_ptx(void)
@@ -187,8 +180,9 @@ static void take_limit(LLVMModuleRef m, LLVMBuilderRef b, LLVMValueRef select)
 }
 
 /* PTX's shifts of 64 bits take the lower half of an amount, and give 0 from 64
- * on: the test for that which stands behind one is left out by ptxas (of CUDA
- * 13.0), also where the upper half says more (2^62 << 2^62 was 2^62). */
+ * on.  The test of the whole amount that stands behind one had no effect in the
+ * machine code of CUDA 13.0's driver (2^62 << 2^62 was 2^62), so the amount is
+ * limited before. */
 static void limit_amount(LLVMModuleRef m, LLVMBuilderRef b, LLVMValueRef shift)
 {
     static const char name[] = "llvm.umin";
@@ -230,7 +224,7 @@ static void repair(LLVMModuleRef m, LLVMContextRef cx, const device_desc *dev)
     LLVMDisposeBuilder(b);
 }
 
-/* A name that begins `what` in the text: of a function nobody has. */
+/* Drivers read it up to a NUL, and link nothing to it. */
 static sd_status check_text(const char *data, size_t bytes)
 {
     static const char import[] = ".extern .func ";

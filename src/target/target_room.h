@@ -41,6 +41,10 @@ typedef struct {
     sd_status (*check)(const char *data, size_t bytes); /* of a binary */
 } target_ops;
 
+/* A machine with these options, which it takes; NULL: LLVM has none. */
+LLVMTargetMachineRef target_machine(const char *triple,
+                                    LLVMTargetMachineOptionsRef o);
+
 /* What a kernel takes on one thread of the host, by device_guess_ns. */
 double target_guess_ns(const plan_kernel *k);
 

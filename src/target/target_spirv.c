@@ -7,20 +7,13 @@
 static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
 {
     LLVMTargetMachineOptionsRef o = LLVMCreateTargetMachineOptions();
-    LLVMTargetMachineRef tm = NULL;
-    LLVMTargetRef t;
-    char *message = NULL;
 
     (void)dev;
     (void)quick;
     /* Above None the loop passes of code generation run; they turn indices
      * into pointers that step, which the devices' compilers undo badly. */
     LLVMTargetMachineOptionsSetCodeGenOptLevel(o, LLVMCodeGenLevelNone);
-    if (!LLVMGetTargetFromTriple(target_spirv.triple, &t, &message))
-        tm = LLVMCreateTargetMachineWithOptions(t, target_spirv.triple, o);
-    LLVMDisposeMessage(message);
-    LLVMDisposeTargetMachineOptions(o);
-    return tm;
+    return target_machine(target_spirv.triple, o);
 }
 
 static void start_spirv(void)

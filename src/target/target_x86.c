@@ -18,9 +18,6 @@ static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
 {
     bool v4 = dev->lanes == 16;
     LLVMTargetMachineOptionsRef o = LLVMCreateTargetMachineOptions();
-    LLVMTargetMachineRef tm = NULL;
-    LLVMTargetRef t;
-    char *message = NULL;
 
     LLVMTargetMachineOptionsSetCPU(o, v4 ? "x86-64-v4" : "x86-64-v3");
     LLVMTargetMachineOptionsSetFeatures(o, !v4 ? ""
@@ -31,11 +28,7 @@ static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
         o, quick ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault);
     LLVMTargetMachineOptionsSetRelocMode(o, LLVMRelocPIC);
     LLVMTargetMachineOptionsSetCodeModel(o, LLVMCodeModelSmall);
-    if (!LLVMGetTargetFromTriple(target_x86.triple, &t, &message))
-        tm = LLVMCreateTargetMachineWithOptions(t, target_x86.triple, o);
-    LLVMDisposeMessage(message);
-    LLVMDisposeTargetMachineOptions(o);
-    return tm;
+    return target_machine(target_x86.triple, o);
 }
 
 static void start_x86(void)

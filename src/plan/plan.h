@@ -468,5 +468,7 @@ bool plan_expr_distance(const plan_expr *from, const plan_expr *to,
  * multiple of *multiple (0: it is 0).  False when it jumps in between. */
 bool plan_expr_run(const plan_expr *e, int axis, int64_t n, int64_t *stride,
                    int64_t *multiple);
+/* Does the guard hold at all of n such neighbours, or at none? */
+bool plan_guard_is_even(const plan_guard *g, int axis, int64_t n);
 
 #endif

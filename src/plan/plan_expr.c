@@ -732,3 +732,12 @@ bool plan_expr_run(const plan_expr *e, int axis, int64_t n, int64_t *stride,
                cut_run(e, n, stride, multiple);
     }
 }
+
+bool plan_guard_is_even(const plan_guard *g, int axis, int64_t n)
+{
+    int64_t s, m;
+
+    return plan_expr_run(g->e, axis, n, &s, &m) &&
+           (s == 0 ||
+            (s == 1 && m % n == 0 && g->lo % n == 0 && g->hi % n == 0));
+}

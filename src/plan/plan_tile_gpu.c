@@ -68,18 +68,6 @@ static bool streams(const plan_kernel *k, int lane)
     return true;
 }
 
-/* Does g hold at all of v neighbouring positions or at none? */
-static bool guard_stays(const plan_guard *g, int lane, int64_t v)
-{
-    int64_t s, m;
-
-    if (!(g->e->varies >> lane & 1))
-        return true;
-    if (!plan_expr_run(g->e, lane, v, &s, &m))
-        return false;
-    return s == 0 || (s == 1 && m % v == 0 && g->lo % v == 0 && g->hi % v == 0);
-}
-
 /* So many of the copies of LANE are one access of at most `most` bytes. */
 static int wide(const plan_kernel *k, const plan_node *n, int lane, int v,
                 int64_t most)
@@ -96,7 +84,7 @@ static int wide(const plan_kernel *k, const plan_node *n, int lane, int v,
     for (; v > 1; v /= 2) {
         stays = true;
         for (int i = 0; i < n->nguard && stays; i++)
-            stays = guard_stays(&n->guard[i], lane, v);
+            stays = plan_guard_is_even(&n->guard[i], lane, v);
         if (stays && (s == 0 || (v * bytes <= most && m % v == 0 &&
                                  k->slot[n->slot].count >= v)))
             break;
@@ -190,7 +178,6 @@ static int row_vector(const plan_kernel *k, int lane, int v,
 
     for (int i = 0; i < k->nstage; i++)
         stages += k->stage[i].axes >> lane & 1;
-
     for (int i = 0; i < k->nnode; i++)
         if (k->node[i]->kind == PN_LOAD && k->node[i]->varies >> lane & 1)
             row += k->axis[lane].extent *

@@ -141,16 +141,6 @@ static sd_status check_items(const plan_kernel *k)
     return NULL;
 }
 
-/* A guard holds at all of some neighbours, or at none. */
-static bool is_even(const plan_guard *g, int lane, int n)
-{
-    int64_t s, m;
-
-    return plan_expr_run(g->e, lane, n, &s, &m) &&
-           (s == 0 ||
-            (s == 1 && m % n == 0 && g->lo % n == 0 && g->hi % n == 0));
-}
-
 /* Several copies in one access: neighbours at a place as aligned as they are
  * long, or one element. */
 static sd_status check_wide(const plan_kernel *k, const plan_node *n)
@@ -173,7 +163,7 @@ static sd_status check_wide(const plan_kernel *k, const plan_node *n)
                : s != 0 || n->kind == PN_STORE)
         return bad(k, n, "a wide access that is not aligned");
     for (int i = 0; i < n->nguard; i++)
-        if (!is_even(&n->guard[i], lane, n->wide))
+        if (!plan_guard_is_even(&n->guard[i], lane, n->wide))
             return bad(k, n, "a wide access of which a part is guarded");
     return NULL;
 }

@@ -10,15 +10,8 @@ typedef struct {
     xpu_cl_driver *driver; /* borrowed from the client */
     cl_device_id id;
     cl_command_queue queue[XPU_QUEUE_COUNT], now; /* now: what blocks */
-    int nqueued;           /* launches since the last wait of this run */
-    uint64_t since;        /* when the first of them was launched */
+    xpu_pace pace;
 } cl;
-
-/* A long loop is not queued whole: drivers keep memory for each launch, and
- * what is queued cannot be taken back when an interrupt comes. */
-#define MOST_QUEUED 4096
-#define LOOK_EVERY  16
-#define MOST_NS     100000000u
 
 static cl_int wait_for_all(const cl *v)
 {
@@ -32,18 +25,6 @@ static cl_int wait_for_all(const cl *v)
     err = a->WaitForEvents(1, &e);
     a->ReleaseEvent(e);
     return err;
-}
-
-/* Every so many launches, for what they took so far: too many, or too long. */
-static cl_int wait_sometimes(cl *v)
-{
-    if (!v->nqueued++)
-        v->since = sd_now_ns();
-    if (v->nqueued % LOOK_EVERY ||
-        (v->nqueued < MOST_QUEUED && sd_now_ns() - v->since < MOST_NS))
-        return CL_SUCCESS;
-    v->nqueued = 0;
-    return wait_for_all(v);
 }
 
 struct xpu_module {
@@ -150,7 +131,7 @@ static sd_status cl_copy_between(xpu_device *to_dev, void *to,
 
 static sd_status cl_peek(xpu_device *d, void *to, const void *from, size_t n)
 {
-    ((cl *)d->impl)->nqueued = 0; /* it waits for what is queued */
+    ((cl *)d->impl)->pace = (xpu_pace){0}; /* it waits for what is queued */
     return enqueue_copy(d, ((cl *)d->impl)->queue[XPU_COMPUTE], true, to, from,
                         n);
 }
@@ -314,8 +295,8 @@ static sd_status cl_launch(xpu_device *d, xpu_module *m, int kernel,
     if (!err)
         err = a->EnqueueNDRangeKernel(v->queue[XPU_COMPUTE], m->kernel[kernel],
                                       1, NULL, &all, &group, 0, NULL, NULL);
-    if (!err)
-        err = wait_sometimes(v);
+    if (!err && xpu_pace_is_due(&v->pace))
+        err = wait_for_all(v);
     return sd_note(xpu_cl_status(err, "launching"),
                    "%s, %" PRId64 " groups of %d", k->symbol, k->tiles,
                    k->group);
@@ -325,7 +306,7 @@ static sd_status cl_launch(xpu_device *d, xpu_module *m, int kernel,
 static sd_status cl_begin(xpu_device *d, xpu_module *m)
 {
     (void)m;
-    ((cl *)d->impl)->nqueued = 0;
+    ((cl *)d->impl)->pace = (xpu_pace){0};
     return NULL;
 }
 

@@ -17,12 +17,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A long loop is not queued whole: what is queued cannot be taken back when an
- * interrupt comes. */
-#define MOST_QUEUED 4096
-#define LOOK_EVERY  16
-#define MOST_NS     100000000u
-
 /* What a kernel takes at the least; to sleep costs about as much. */
 #define SPIN_NS 50000u
 
@@ -220,7 +214,7 @@ static sd_status cuda_peek(xpu_device *d, void *to, const void *from, size_t n)
     bool word = n <= XPU_CUDA_WORD;
     sd_status st;
 
-    v->nqueued = 0; /* it waits for what is queued */
+    v->pace = (xpu_pace){0}; /* it waits for what is queued */
     if (word) {
         if ((st = xpu_cuda_enter(v)))
             return st;
@@ -453,18 +447,6 @@ static sd_status cuda_load(xpu_device *d, const thunk_program *p,
     return st;
 }
 
-/* Every so many launches, for what they took so far: too many, or too long. */
-static cu_result wait_sometimes(xpu_cuda *v)
-{
-    if (!v->nqueued++)
-        v->since = sd_now_ns();
-    if (v->nqueued % LOOK_EVERY ||
-        (v->nqueued < MOST_QUEUED && sd_now_ns() - v->since < MOST_NS))
-        return CU_OK;
-    v->nqueued = 0;
-    return api_of(v)->StreamSynchronize(v->queue[XPU_COMPUTE]);
-}
-
 /* All parameters are pointers: the slots are the block that they make. */
 static sd_status launch(xpu_cuda *v, const thunk_kernel *k, cu_function fn,
                         void **slot)
@@ -480,7 +462,10 @@ static sd_status launch(xpu_cuda *v, const thunk_kernel *k, cu_function fn,
                                        (unsigned)k->group, 1, 1, shared,
                                        v->queue[XPU_COMPUTE], NULL, extra)))
         return xpu_cuda_status(v->driver, v, err, "cuLaunchKernel");
-    return xpu_cuda_status(v->driver, v, wait_sometimes(v),
+    if (!xpu_pace_is_due(&v->pace))
+        return NULL;
+    return xpu_cuda_status(v->driver, v,
+                           api_of(v)->StreamSynchronize(v->queue[XPU_COMPUTE]),
                            "cuStreamSynchronize");
 }
 
@@ -510,7 +495,7 @@ static sd_status cuda_launch(xpu_device *d, xpu_module *m, int kernel,
 static sd_status cuda_begin(xpu_device *d, xpu_module *m)
 {
     (void)m;
-    ((xpu_cuda *)d->impl)->nqueued = 0;
+    ((xpu_cuda *)d->impl)->pace = (xpu_pace){0};
     return NULL;
 }
 

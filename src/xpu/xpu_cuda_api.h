@@ -176,8 +176,7 @@ typedef struct {
     xpu_cuda_stage stage[2]; /* in, out */
     pthread_mutex_t lock;    /* of events */
     xpu_cuda_event *events;  /* free ones */
-    int nqueued;             /* launches since the last wait of this run */
-    uint64_t since;          /* when the first of them was launched */
+    xpu_pace pace;
     _Atomic cu_result fault; /* what turned the device off */
     const char *_Atomic culprit; /* the call that told */
 } xpu_cuda;

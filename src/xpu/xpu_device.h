@@ -208,6 +208,17 @@ void xpu_work_release(xpu_device *d, xpu_work *w); /* takes NULL */
 xpu_mark *xpu_mark_retain(xpu_mark *m);
 void xpu_mark_release(xpu_mark *m); /* takes NULL */
 
+/* A long loop is not queued whole: drivers keep memory for each launch, and
+ * what is queued cannot be taken back when an interrupt comes.  A run sets its
+ * pace to {0} when it begins, and after each wait. */
+typedef struct {
+    int n;          /* launches since then */
+    uint64_t since; /* when the first of them was launched */
+} xpu_pace;
+/* One more was launched: is it time to wait for all of them?  Every so many
+ * launches it is, when these are too many or took too long. */
+bool xpu_pace_is_due(xpu_pace *p);
+
 /* ---- memory: xpu_memory.c ---- */
 
 #define XPU_CLASSES 168 /* to 2^49 bytes */

@@ -15,6 +15,9 @@
  * that lasts this long hides what launching costs. */
 #define MOST_NS 100000000
 
+#define MOST_QUEUED 4096
+#define LOOK_EVERY  16
+
 void xpu_flights_init(xpu_flights *f)
 {
     pthread_mutex_init(&f->lock, NULL);
@@ -27,6 +30,17 @@ void xpu_flights_finish(xpu_flights *f)
 {
     pthread_cond_destroy(&f->fewer);
     pthread_mutex_destroy(&f->lock);
+}
+
+bool xpu_pace_is_due(xpu_pace *p)
+{
+    if (!p->n++)
+        p->since = sd_now_ns();
+    if (p->n % LOOK_EVERY ||
+        (p->n < MOST_QUEUED && sd_now_ns() - p->since < MOST_NS))
+        return false;
+    *p = (xpu_pace){0};
+    return true;
 }
 
 /* ---- marks ---- */

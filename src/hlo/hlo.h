@@ -52,6 +52,8 @@ bool hlo_op_of_name(const char *s, size_t len, hlo_op *out);
 typedef struct hlo_inst hlo_inst;
 typedef struct hlo_comp hlo_comp;
 typedef struct hlo_module hlo_module;
+typedef struct hlo_sharding hlo_sharding; /* hlo_sharding.h */
+typedef struct hlo_meshes hlo_meshes;
 
 typedef struct { const int64_t *at; int n; } hlo_dims;
 
@@ -204,6 +206,11 @@ struct hlo_module {
     int nalias;
     bool *donor;           /* per entry parameter: may be reused at will */
     int nreplica, npartition;
+    hlo_meshes *mesh;      /* what shardings name; NULL: not read */
+    /* Of a module that is cut (all after the spmd passes, if it has several
+     * participants): entry shapes are one participant's, and these say of what
+     * arrays they are parts; an entry each, none NULL.  Else NULL. */
+    const hlo_sharding **param_sharding, **output_sharding;
     bool excess_precision; /* chains of bf16 may keep f32: the user said so */
     int64_t slice_size;    /* for tests: cut all to that; 0: as it pays */
     const char **output_name; /* per output; may be NULL */

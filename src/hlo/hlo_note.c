@@ -4,8 +4,6 @@
 
 /* ---- shardings ---- */
 
-enum { REPLICATED, MAXIMAL, TUPLE, TILED, MANUAL, UNKNOWN, UNREDUCED };
-
 static const char *const type_name[] = {
     "replicated", "maximal", NULL, NULL, "manual", "unknown", "unreduced"};
 
@@ -39,7 +37,7 @@ static bool take_arrow(hlo_lexer *x)
 /* devices=[2,1]0,1 or devices=[2,1,2]<=[2,2]T(1,0) */
 static void take_tiles(hlo_lexer *x, pb_sharding *s)
 {
-    s->type = TILED;
+    s->type = HLO_PB_TILED;
     hlo_expect(x, "=");
     hlo_expect(x, "[");
     s->tile_dims = take_list(x, "]");
@@ -75,7 +73,7 @@ static void take_sharding(hlo_lexer *x, pb_sharding *s, int depth);
 
 static void take_elements(hlo_lexer *x, pb_sharding *s, int depth)
 {
-    s->type = TUPLE;
+    s->type = HLO_PB_TUPLE;
     while (!x->bad && !hlo_accept(x, "}")) {
         pb_sharding *e = sd_push(x->arena, &s->elem);
 
@@ -170,7 +168,7 @@ static const char *name_of(int64_t type)
 void hlo_sharding_print(sd_buf *b, const pb_sharding *s)
 {
     sd_buf_str(b, "{");
-    if (s->type == TUPLE) {
+    if (s->type == HLO_PB_TUPLE) {
         for (int i = 0; i < s->elem.n; i++) {
             sd_buf_str(b, i ? ", " : "");
             if (i && i % 5 == 0)
@@ -180,11 +178,11 @@ void hlo_sharding_print(sd_buf *b, const pb_sharding *s)
         sd_buf_str(b, "}");
         return;
     }
-    if (s->type == TILED)
+    if (s->type == HLO_PB_TILED)
         print_tiles(b, s);
     else
         sd_buf_str(b, name_of(s->type));
-    if (s->type == MAXIMAL && s->devices.n)
+    if (s->type == HLO_PB_MAXIMAL && s->devices.n)
         sd_buf_fmt(b, " device=%" PRId64, s->devices.at[0]);
     for (int i = 0; i < s->last_tile_dims.n; i++)
         sd_buf_fmt(b, i ? ", %s" : " last_tile_dims={%s",

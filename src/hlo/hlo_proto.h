@@ -27,6 +27,8 @@ sd_status hlo_attrs_of_pb(hlo_module *m, const pb_inst *p, hlo_inst *in);
 
 /* ---- kept text (hlo_note.c): false when it is not in XLA's grammar ---- */
 
+enum { HLO_PB_REPLICATED, HLO_PB_MAXIMAL, HLO_PB_TUPLE, HLO_PB_TILED,
+       HLO_PB_MANUAL, HLO_PB_UNKNOWN, HLO_PB_UNREDUCED }; /* OpSharding's type */
 bool hlo_sharding_parse(sd_arena *a, const char *text, pb_sharding *out);
 void hlo_sharding_print(sd_buf *b, const pb_sharding *s);
 bool hlo_attributes_parse(sd_arena *a, const char *text, pb_attributes *out);

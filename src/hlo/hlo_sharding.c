@@ -1,0 +1,407 @@
+/* Shardings as data: grids of participants, and what is asked of them.  What
+ * goes to others goes by tiles, as XLA and PJRT have it: tile dimensions are
+ * products of atoms, and the participants in their order are an iota of merged
+ * atoms, transposed. */
+#include "hlo_sharding_priv.h"
+
+#include <stdio.h>
+
+/* ---- grids ---- */
+
+static void put_primes(hlo_grid *g, int64_t n)
+{
+    for (int64_t p = 2; n > 1; p++)
+        while (n % p == 0) {
+            g->size[g->natom++] = p;
+            n /= p;
+            if (g->natom == HLO_MOST_ATOMS)
+                return;
+        }
+}
+
+const hlo_grid *hlo_grid_of(hlo_module *m, int n, const int64_t *axis,
+                            const int64_t *at)
+{
+    hlo_grid g = {.n = 1}, *keep;
+    const hlo_grid *known;
+    sd_buf key = {0};
+    int64_t stride = 1;
+
+    for (int i = 0; i < n; i++)
+        put_primes(&g, axis[i]);
+    for (int i = g.natom - 1; i >= 0; i--) {
+        g.stride[i] = stride;
+        stride *= g.size[i];
+    }
+    g.n = stride;
+    for (int64_t i = 0; at && i < g.n; i++)
+        if (at[i] != i)
+            g.at = at;
+    sd_buf_add(&key, g.size, sizeof g.size);
+    if (g.at)
+        sd_buf_add(&key, g.at, sizeof *at * (size_t)g.n);
+    if (key.oom)
+        sd_oom(0);
+    if (!(known = sd_names_get(m->mesh->known, key.at, key.len))) {
+        keep = sd_arena_copy(m->arena, &g, sizeof g);
+        sd_names_set(m->mesh->known, sd_arena_copy(m->arena, key.at, key.len),
+                     key.len, keep);
+        known = keep;
+    }
+    sd_buf_finish(&key);
+    return known;
+}
+
+int64_t hlo_grid_index(const hlo_grid *g, const hlo_atoms *a, int64_t p)
+{
+    int64_t place = p, at = 0;
+
+    if (g->at)
+        for (place = 0; place < g->n && g->at[place] != p; place++)
+            ;
+    if (place >= g->n)
+        return -1;
+    for (int i = 0; i < a->n; i++) {
+        int k = a->at[i];
+
+        at = at * g->size[k] + place / g->stride[k] % g->size[k];
+    }
+    return at;
+}
+
+/* The offset of index i along these atoms. */
+static int64_t offset_of(const hlo_grid *g, const hlo_atoms *a, int64_t i)
+{
+    int64_t at = 0;
+
+    for (int k = a->n - 1; k >= 0; k--) {
+        int64_t size = g->size[a->at[k]];
+
+        at += i % size * g->stride[a->at[k]];
+        i /= size;
+    }
+    return at;
+}
+
+hlo_atoms hlo_grid_rest(const hlo_grid *g, uint32_t used)
+{
+    hlo_atoms rest = {0};
+
+    for (int i = 0; i < g->natom; i++)
+        if (!(used >> i & 1))
+            rest.at[rest.n++] = (uint8_t)i;
+    return rest;
+}
+
+int64_t hlo_atoms_size(const hlo_grid *g, const hlo_atoms *a)
+{
+    int64_t n = 1;
+
+    for (int i = 0; i < a->n; i++)
+        n *= g->size[a->at[i]];
+    return n;
+}
+
+uint32_t hlo_atoms_mask(const hlo_atoms *a)
+{
+    uint32_t m = 0;
+
+    for (int i = 0; i < a->n; i++)
+        m |= UINT32_C(1) << a->at[i];
+    return m;
+}
+
+const int64_t *hlo_grid_groups(sd_arena *a, const hlo_grid *g,
+                               const hlo_atoms *along, int64_t *n,
+                               int64_t *size)
+{
+    hlo_atoms rest = hlo_grid_rest(g, hlo_atoms_mask(along));
+    int64_t *to = sd_arena_array(a, int64_t, g->n);
+
+    *size = hlo_atoms_size(g, along);
+    *n = g->n / *size;
+    for (int64_t i = 0; i < *n; i++)
+        for (int64_t k = 0; k < *size; k++) {
+            int64_t place = offset_of(g, &rest, i) + offset_of(g, along, k);
+
+            to[i * *size + k] = g->at ? g->at[place] : place;
+        }
+    return to;
+}
+
+/* ---- shardings ---- */
+
+hlo_sharding *hlo_sharding_draft(hlo_module *m, int rank)
+{
+    hlo_sharding *s = sd_arena_alloc(
+        m->arena, sizeof *s + sizeof *s->dim * (size_t)(rank + 1));
+
+    s->rank = rank;
+    s->single = -1;
+    s->grid = m->mesh->grid;
+    return s;
+}
+
+/* By its text, which says all but the grid and the priorities. */
+const hlo_sharding *hlo_sharding_keep(hlo_module *m, hlo_sharding *s)
+{
+    sd_buf key = {0};
+    const hlo_sharding *known;
+
+    hlo_sharding_text(&key, s);
+    sd_buf_add(&key, &s->grid, sizeof s->grid);
+    for (int i = 0; i < s->rank; i++)
+        sd_buf_u8(&key, (uint8_t)s->dim[i].priority);
+    if (key.oom)
+        sd_oom(0);
+    if (!(known = sd_names_get(m->mesh->known, key.at, key.len))) {
+        sd_names_set(m->mesh->known, sd_arena_copy(m->arena, key.at, key.len),
+                     key.len, s);
+        known = s;
+    }
+    sd_buf_finish(&key);
+    return known;
+}
+
+const hlo_sharding *hlo_sharding_replicated(hlo_module *m, int rank)
+{
+    hlo_meshes_need(m);
+    return hlo_sharding_keep(m, hlo_sharding_draft(m, rank));
+}
+
+const hlo_sharding *hlo_sharding_with(hlo_module *m, const hlo_sharding *s,
+                                      int d, hlo_atoms cut)
+{
+    hlo_sharding *to = sd_arena_copy(
+        m->arena, s, sizeof *s + sizeof *s->dim * (size_t)s->rank);
+
+    to->dim[d].cut = cut;
+    return hlo_sharding_keep(m, to);
+}
+
+int64_t hlo_sharding_parts(const hlo_sharding *s, int d)
+{
+    return hlo_atoms_size(s->grid, &s->dim[d].cut);
+}
+
+uint32_t hlo_sharding_used(const hlo_sharding *s)
+{
+    uint32_t m = 0;
+
+    for (int i = 0; i < s->rank; i++)
+        m |= hlo_atoms_mask(&s->dim[i].cut);
+    return m;
+}
+
+bool hlo_sharding_is_whole(const hlo_sharding *s)
+{
+    return s->single < 0 && !s->unreduced && !s->manual &&
+           !hlo_sharding_used(s);
+}
+
+/* ---- text by names ---- */
+
+static void put_part(sd_buf *b, const hlo_grid *g, const hlo_mesh_axis *x,
+                     int first, int n)
+{
+    int64_t before = 1, size = 1;
+
+    for (int i = x->first; i < first; i++)
+        before *= g->size[i];
+    for (int i = first; i < first + n; i++)
+        size *= g->size[i];
+    sd_buf_fmt(b, "'%s'", x->name);
+    if (size != x->size)
+        sd_buf_fmt(b, ":(%" PRId64 ")%" PRId64, before, size);
+}
+
+/* As few names as there are: neighbours of one axis are one part of it. */
+static void put_atoms(sd_buf *b, const hlo_sharding *s, const hlo_atoms *a)
+{
+    for (int i = 0, n; i < a->n; i += n) {
+        const hlo_mesh_axis *x = NULL;
+        hlo_mesh_axis one = {"", 0, a->at[i], 1};
+        char name[16];
+
+        for (int k = 0; s->mesh && k < s->mesh->naxis; k++)
+            if (a->at[i] >= s->mesh->axis[k].first &&
+                a->at[i] < s->mesh->axis[k].first + s->mesh->axis[k].n)
+                x = &s->mesh->axis[k];
+        if (!x) { /* by tiles: an axis an atom */
+            snprintf(name, sizeof name, "axis_%d", a->at[i]);
+            one.name = name;
+            one.size = s->grid->size[a->at[i]];
+            x = &one;
+        }
+        for (n = 1; i + n < a->n && a->at[i + n] == a->at[i] + n &&
+                    a->at[i + n] < x->first + x->n;
+             n++)
+            ;
+        sd_buf_str(b, i ? ", " : "");
+        put_part(b, s->grid, x, a->at[i], n);
+    }
+}
+
+static void put_mask(sd_buf *b, const hlo_sharding *s, const char *word,
+                     uint32_t mask)
+{
+    hlo_atoms a = hlo_grid_rest(s->grid, ~mask);
+
+    if (!mask)
+        return;
+    sd_buf_fmt(b, ", %s={", word);
+    put_atoms(b, s, &a);
+    sd_buf_str(b, "}");
+}
+
+static void put_mesh(sd_buf *b, const hlo_sharding *s)
+{
+    sd_buf_str(b, "mesh[");
+    if (s->mesh)
+        for (int i = 0; i < s->mesh->naxis; i++)
+            sd_buf_fmt(b, "%s'%s'=%" PRId64, i ? "," : "",
+                       s->mesh->axis[i].name, s->mesh->axis[i].size);
+    else
+        for (int i = 0; i < s->grid->natom; i++)
+            sd_buf_fmt(b, "%s'axis_%d'=%" PRId64, i ? "," : "", i,
+                       s->grid->size[i]);
+    sd_buf_str(b, "]");
+    if (!s->grid->at)
+        return;
+    for (int64_t i = 0; i < s->grid->n; i++)
+        sd_buf_fmt(b, "%s%" PRId64, i ? "," : ", device_ids=(", s->grid->at[i]);
+    sd_buf_str(b, ")");
+}
+
+void hlo_sharding_text(sd_buf *b, const hlo_sharding *s)
+{
+    if (s->single >= 0) {
+        sd_buf_fmt(b, "{maximal_mesh[device_id=%" PRId64 "]}", s->single);
+        return;
+    }
+    sd_buf_str(b, "{");
+    put_mesh(b, s);
+    sd_buf_str(b, ", [");
+    for (int i = 0; i < s->rank; i++) {
+        const hlo_dim_sharding *d = &s->dim[i];
+
+        sd_buf_str(b, i ? ", {" : "{");
+        put_atoms(b, s, &d->cut);
+        sd_buf_str(b, !d->open ? "}" : d->cut.n ? ", ?}" : "?}");
+    }
+    sd_buf_str(b, "]");
+    put_mask(b, s, "replicated", s->replicated);
+    put_mask(b, s, "unreduced", s->unreduced);
+    put_mask(b, s, "manual", s->manual);
+    if (s->partial)
+        sd_buf_str(b, s->partial == HLO_MAX_OF ? ", reduction=max"
+                                               : ", reduction=min");
+    sd_buf_str(b, "}");
+}
+
+/* ---- by tiles ---- */
+
+/* Dimensions, then what is left, by kind: of XLA's order of kinds. */
+static hlo_atoms tile_order(sd_arena *a, const hlo_sharding *s,
+                            pb_sharding *out)
+{
+    uint32_t used = hlo_sharding_used(s), special = s->unreduced | s->manual;
+    const struct {
+        int64_t type;
+        uint32_t mask;
+    } rest[] = {{HLO_PB_REPLICATED, ~(used | special)},
+                {HLO_PB_MANUAL, s->manual & ~used},
+                {HLO_PB_UNREDUCED, s->unreduced & ~used}};
+    hlo_atoms all = {0};
+
+    for (int i = 0; i < s->rank; i++) {
+        const hlo_atoms *c = &s->dim[i].cut;
+
+        *sd_push(a, &out->tile_dims) = hlo_atoms_size(s->grid, c);
+        memcpy(all.at + all.n, c->at, c->n);
+        all.n = (uint8_t)(all.n + c->n);
+    }
+    for (size_t i = 0; i < SD_COUNTOF(rest); i++) {
+        hlo_atoms c = hlo_grid_rest(s->grid, ~rest[i].mask);
+
+        if (!c.n)
+            continue;
+        *sd_push(a, &out->tile_dims) = hlo_atoms_size(s->grid, &c);
+        *sd_push(a, &out->last_tile_dims) = rest[i].type;
+        memcpy(all.at + all.n, c.at, c.n);
+        all.n = (uint8_t)(all.n + c.n);
+    }
+    return all;
+}
+
+/* Atoms that stay neighbours are one dimension of the iota. */
+static void put_iota(sd_arena *a, const hlo_grid *g, const hlo_atoms *order,
+                     pb_sharding *out)
+{
+    int block[HLO_MOST_ATOMS] = {0}, n = -1;
+
+    for (int i = 0; i < g->natom; i++) { /* block: by atom, in their order */
+        int k = 0;
+
+        while (order->at[k] != i)
+            k++;
+        if (k == 0 || i == 0 || order->at[k - 1] != i - 1) {
+            *sd_push(a, &out->iota_dims) = 1;
+            n++;
+        }
+        block[i] = n;
+        out->iota_dims.at[n] *= g->size[i];
+    }
+    for (int k = 0; k < order->n; k++)
+        if (k == 0 || order->at[k] != order->at[k - 1] + 1)
+            *sd_push(a, &out->iota_perm) = block[order->at[k]];
+}
+
+void hlo_sharding_to_pb(sd_arena *a, const hlo_sharding *s, pb_sharding *out)
+{
+    hlo_atoms order;
+
+    *out = (pb_sharding){.type = HLO_PB_TILED};
+    if (s->single >= 0) {
+        out->type = HLO_PB_MAXIMAL;
+        *sd_push(a, &out->devices) = s->single;
+        return;
+    }
+    order = tile_order(a, s, out);
+    if (!hlo_sharding_used(s) && out->last_tile_dims.n <= 1 && !s->unreduced) {
+        *out = (pb_sharding){.type =
+                                 s->manual ? HLO_PB_MANUAL : HLO_PB_REPLICATED};
+        return;
+    }
+    if (s->grid->at)
+        for (int64_t i = 0; i < s->grid->n; i++)
+            *sd_push(a, &out->devices) =
+                s->grid->at[offset_of(s->grid, &order, i)];
+    else
+        put_iota(a, s->grid, &order, out);
+    if (out->last_tile_dims.n == 1 &&
+        out->last_tile_dims.at[0] == HLO_PB_REPLICATED) {
+        out->replicate_last = 1;
+        out->last_tile_dims.n = 0;
+    }
+}
+
+void hlo_sharding_tiles(sd_buf *b, const hlo_sharding *s)
+{
+    sd_arena *a = sd_arena_create();
+    pb_sharding p;
+
+    hlo_sharding_to_pb(a, s, &p);
+    hlo_sharding_print(b, &p);
+    sd_arena_destroy(a);
+}
+
+void hlo_sharding_proto(sd_buf *b, const hlo_sharding *s)
+{
+    sd_arena *a = sd_arena_create();
+    pb_sharding p;
+
+    hlo_sharding_to_pb(a, s, &p);
+    pb_write(b, &pb_sharding_table, &p);
+    sd_arena_destroy(a);
+}

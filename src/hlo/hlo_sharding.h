@@ -1,0 +1,105 @@
+/* Which part of an array each participant has.
+ *
+ * Participants stand on a grid whose axes are as small as they get (atoms, of
+ * prime size); an axis of a mesh is a run of atoms, so that parts of axes and
+ * axes that overlap need no rules of their own.  A dimension is cut by a list
+ * of atoms, major to minor.  All live in the module's arena; equal shardings
+ * are one, so pointers compare. */
+#ifndef HLO_SHARDING_H
+#define HLO_SHARDING_H
+
+#include "hlo.h"
+
+enum { HLO_MOST_ATOMS = 32 };
+
+typedef struct {
+    int natom;
+    int64_t n;         /* places: the product of the sizes */
+    int64_t size[HLO_MOST_ATOMS], stride[HLO_MOST_ATOMS]; /* major to minor */
+    const int64_t *at; /* participant at a place; NULL: of the same number */
+} hlo_grid;
+
+typedef struct { /* atoms [first, first + n) of the mesh's grid */
+    const char *name;
+    int64_t size;
+    uint8_t first, n;
+} hlo_mesh_axis;
+
+typedef struct {
+    const char *name;
+    hlo_mesh_axis *axis;
+    int naxis;
+    const int64_t *ids; /* of its participants, as many as places; or NULL */
+    int64_t single;     /* no axes and one participant: that one; else -1 */
+    const hlo_grid *grid;
+} hlo_mesh;
+
+typedef struct { uint8_t n, at[HLO_MOST_ATOMS]; } hlo_atoms;
+
+typedef struct {
+    hlo_atoms cut;
+    bool open;
+    int8_t priority;
+} hlo_dim_sharding;
+
+typedef enum { HLO_SUM_OF, HLO_MAX_OF, HLO_MIN_OF } hlo_partial;
+
+struct hlo_sharding {
+    const hlo_grid *grid;
+    const hlo_mesh *mesh; /* that its text names; NULL: of tiles */
+    int64_t single;       /* all of it is that participant's alone; else -1 */
+    uint32_t replicated, unreduced, manual; /* masks of atoms */
+    hlo_partial partial;  /* what unreduced parts are to be made into */
+    int rank;
+    hlo_dim_sharding dim[];
+};
+
+/* ---- read ---- */
+
+/* The meshes that the module's frontend attributes name, into m->mesh. */
+sd_status hlo_meshes_read(hlo_module *m);
+/* Of a name without @; NULL: there is none. */
+const hlo_mesh *hlo_mesh_find(hlo_module *m, const char *name, size_t len);
+/* Shardy's text (#sdy.sharding<@mesh, [{"x"}, {}]>), or XLA's: by names
+ * ({mesh['x'=4], [{'x'}]}), tiles (devices=[4,1]<=[4]) and lists.  rank: of
+ * what it shards. */
+sd_status hlo_sharding_read(hlo_module *m, const char *text, int rank,
+                            const hlo_sharding **out);
+/* #sdy.sharding_per_value<[<...>, ...]>, one of it as well, or a tuple of
+ * XLA's: n of them for values of the given ranks. */
+sd_status hlo_shardings_read(hlo_module *m, const char *text, int n,
+                             const int *rank, const hlo_sharding **out);
+/* #sdy<manual_axes{"x"}>: the atoms of these axes of s's mesh. */
+sd_status hlo_axes_read(const hlo_mesh *mesh, const char *text, uint32_t *out);
+/* {axis_ref "x", ...} of a mesh into lists of participants. */
+sd_status hlo_mesh_groups(hlo_module *m, const char *text, hlo_collective *out);
+/* A frontend attribute's value; NULL: not there. */
+const char *hlo_attribute(sd_arena *a, const char *attributes, const char *key);
+
+/* ---- make, ask ---- */
+
+const hlo_sharding *hlo_sharding_replicated(hlo_module *m, int rank);
+/* s with dimension d cut by that. */
+const hlo_sharding *hlo_sharding_with(hlo_module *m, const hlo_sharding *s,
+                                      int d, hlo_atoms cut);
+/* In how many parts a dimension is cut; all of them. */
+int64_t hlo_sharding_parts(const hlo_sharding *s, int d);
+bool hlo_sharding_is_whole(const hlo_sharding *s); /* everybody has all */
+uint32_t hlo_sharding_used(const hlo_sharding *s); /* atoms in dimensions */
+/* Where participant p stands along these atoms; -1: it is not on the grid. */
+int64_t hlo_grid_index(const hlo_grid *g, const hlo_atoms *a, int64_t p);
+/* Participants that differ along these atoms alone, in their order: n groups
+ * of the same size, [n * size] of the arena. */
+const int64_t *hlo_grid_groups(sd_arena *a, const hlo_grid *g,
+                               const hlo_atoms *along, int64_t *n,
+                               int64_t *size);
+
+/* ---- write ---- */
+
+/* XLA's text by names: {mesh['x'=4,'y'=2], [{'x'}, {?}]} */
+void hlo_sharding_text(sd_buf *b, const hlo_sharding *s);
+/* By tiles, as text and as the bytes of OpSharding. */
+void hlo_sharding_tiles(sd_buf *b, const hlo_sharding *s);
+void hlo_sharding_proto(sd_buf *b, const hlo_sharding *s);
+
+#endif

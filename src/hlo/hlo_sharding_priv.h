@@ -1,0 +1,30 @@
+/* What the files of shardings share. */
+#ifndef HLO_SHARDING_PRIV_H
+#define HLO_SHARDING_PRIV_H
+
+#include "hlo_proto.h"
+#include "hlo_sharding.h"
+
+struct hlo_meshes {
+    hlo_mesh *at;
+    int n;
+    sd_names *by_name;    /* several names may be of one mesh */
+    const hlo_grid *grid; /* of most meshes */
+    sd_names *known;      /* grids and shardings, by what they are */
+};
+
+/* A module without meshes has a grid of its participants all the same. */
+void hlo_meshes_need(hlo_module *m);
+/* The grid of these axes, whose participants stand as `at` says, or in order;
+ * at is kept. */
+const hlo_grid *hlo_grid_of(hlo_module *m, int n, const int64_t *axis,
+                            const int64_t *at);
+hlo_atoms hlo_grid_rest(const hlo_grid *g, uint32_t used); /* atoms not in it */
+int64_t hlo_atoms_size(const hlo_grid *g, const hlo_atoms *a);
+uint32_t hlo_atoms_mask(const hlo_atoms *a);
+/* One to be filled, then kept, which gives the one that is equal. */
+hlo_sharding *hlo_sharding_draft(hlo_module *m, int rank);
+const hlo_sharding *hlo_sharding_keep(hlo_module *m, hlo_sharding *s);
+void hlo_sharding_to_pb(sd_arena *a, const hlo_sharding *s, pb_sharding *out);
+
+#endif

@@ -1,0 +1,830 @@
+/* Meshes and shardings from text: Shardy's, whose names stand in ", and XLA's
+ * by names, which stand in '.  What is by tiles is read by hlo_note.c and put
+ * on a grid here. */
+#include "hlo_sharding_priv.h"
+
+#include <ctype.h>
+
+typedef struct { /* a cursor with a sticky error */
+    hlo_module *m;
+    const char *text, *at;
+    sd_status st;
+} reader;
+
+static void fail(reader *r, const char *expected)
+{
+    if (!r->st)
+        r->st = sd_error(SD_INVALID,
+                         "sharding \"%.200s\": %s should be at \"%.24s\"",
+                         r->text, expected, r->at);
+    r->at = "";
+}
+
+static void skip(reader *r)
+{
+    while (isspace((unsigned char)*r->at))
+        r->at++;
+}
+
+static bool accept(reader *r, const char *s)
+{
+    size_t n = strlen(s);
+
+    skip(r);
+    if (strncmp(r->at, s, n) != 0)
+        return false;
+    r->at += n;
+    return true;
+}
+
+static void expect(reader *r, const char *s)
+{
+    if (!accept(r, s))
+        fail(r, s);
+}
+
+static int64_t take_int(reader *r)
+{
+    int64_t v = 0;
+    bool any = false;
+
+    skip(r);
+    for (; isdigit((unsigned char)*r->at) && v < INT32_MAX; any = true)
+        v = v * 10 + (*r->at++ - '0');
+    if (!any)
+        fail(r, "a number");
+    return v;
+}
+
+/* In either kind of quotes; after @ also without. */
+static sd_bytes take_name(reader *r)
+{
+    sd_bytes s = {0};
+    char q;
+
+    skip(r);
+    q = *r->at;
+    if (q == '"' || q == '\'') {
+        s.at = (const uint8_t *)++r->at;
+        while (*r->at && *r->at != q)
+            r->at++;
+        s.len = (size_t)((const uint8_t *)r->at - s.at);
+        if (*r->at == q)
+            r->at++;
+        else
+            fail(r, "the end of a name");
+    } else {
+        s.at = (const uint8_t *)r->at;
+        while (isalnum((unsigned char)*r->at) ||
+               (*r->at && strchr("_.$-", *r->at)))
+            r->at++;
+        s.len = (size_t)((const uint8_t *)r->at - s.at);
+        if (!s.len)
+            fail(r, "a name");
+    }
+    return s;
+}
+
+/* ---- meshes ---- */
+
+static bool same_mesh(const hlo_mesh *x, const hlo_mesh *y)
+{
+    bool same =
+        x->naxis == y->naxis && x->single == y->single && !x->ids == !y->ids;
+    int64_t n = 1;
+
+    for (int i = 0; same && i < x->naxis; i++) {
+        same = x->axis[i].size == y->axis[i].size &&
+               strcmp(x->axis[i].name, y->axis[i].name) == 0;
+        n *= x->axis[i].size;
+    }
+    return same &&
+           (!x->ids || !memcmp(x->ids, y->ids, sizeof(int64_t) * (size_t)n));
+}
+
+static hlo_mesh *add_mesh(hlo_module *m, sd_bytes name, const hlo_mesh *x)
+{
+    hlo_meshes *all = m->mesh;
+    hlo_mesh *to = NULL;
+    const char *s = sd_arena_str(m->arena, (const char *)name.at, name.len);
+
+    for (int i = 0; i < all->n && !to; i++)
+        if (same_mesh(&all->at[i], x))
+            to = &all->at[i];
+    if (!to) {
+        to = &all->at[all->n++];
+        *to = *x;
+        to->name = s;
+    }
+    sd_names_set(all->by_name, s, name.len, to);
+    return to;
+}
+
+enum { MOST_MESHES = 256, MOST_PLACES = 1 << 20 };
+
+/* ["x"=4, "y"=2] */
+static int64_t take_axes(reader *r, hlo_mesh *x)
+{
+    sd_vec(hlo_mesh_axis) axis = {0};
+    int64_t n = 1;
+
+    *x = (hlo_mesh){.single = -1};
+    expect(r, "[");
+    while (!r->st && !accept(r, "]")) {
+        sd_bytes name = take_name(r);
+        hlo_mesh_axis *a = sd_push(r->m->arena, &axis);
+
+        expect(r, "=");
+        *a = (hlo_mesh_axis){
+            .name = sd_arena_str(r->m->arena, (const char *)name.at, name.len)};
+        a->size = take_int(r);
+        if (!r->st &&
+            (a->size < 1 || !sd_mul_i64(n, a->size, &n) || n > MOST_PLACES))
+            fail(r, "an axis of a mesh of at most 2^20 participants");
+        accept(r, ",");
+    }
+    x->axis = axis.at;
+    x->naxis = axis.n;
+    return n;
+}
+
+/* The axes, device_ids=[0, 1] */
+static void take_mesh(reader *r, hlo_mesh *x)
+{
+    sd_vec(int64_t) ids = {0};
+    int64_t n = take_axes(r, x);
+
+    if (!accept(r, ","))
+        return;
+    expect(r, "device_ids");
+    expect(r, "=");
+    expect(r, "[");
+    while (!r->st && !accept(r, "]")) {
+        *sd_push(r->m->arena, &ids) = take_int(r);
+        accept(r, ",");
+    }
+    if (!r->st && ids.n != n)
+        fail(r, "as many device_ids as the mesh has places");
+    if (x->naxis)
+        x->ids = ids.at;
+    else if (ids.n)
+        x->single = ids.at[0];
+}
+
+/* Ends of axes, as products from the first on: 4x2 has 1, 4, 8.  Meshes share
+ * a grid if all their ends together divide one another in turn. */
+typedef struct {
+    int64_t at[HLO_MOST_ATOMS + 2];
+    int n;
+} cuts;
+
+static bool add_cut(cuts *c, int64_t v)
+{
+    int i = 0;
+
+    while (i < c->n && c->at[i] < v)
+        i++;
+    if (i < c->n && c->at[i] == v)
+        return true;
+    if (c->n == (int)SD_COUNTOF(c->at) || v % c->at[i - 1] ||
+        (i < c->n && c->at[i] % v))
+        return false;
+    memmove(&c->at[i + 1], &c->at[i], sizeof *c->at * (size_t)(c->n - i));
+    c->at[i] = v;
+    c->n++;
+    return true;
+}
+
+static int64_t places(const hlo_mesh *x)
+{
+    int64_t n = 1;
+
+    for (int i = 0; i < x->naxis; i++)
+        n *= x->axis[i].size;
+    return n;
+}
+
+static bool share(cuts *c, const hlo_mesh *x)
+{
+    cuts now = *c;
+    int64_t end = 1;
+
+    for (int i = 0; i < x->naxis; i++)
+        if (!add_cut(&now, end *= x->axis[i].size))
+            return false;
+    *c = now;
+    return true;
+}
+
+/* Which atoms of its grid each axis is. */
+static void place_axes(hlo_mesh *x)
+{
+    int k = 0;
+
+    for (int i = 0; i < x->naxis; i++) {
+        int64_t n = 1;
+
+        x->axis[i].first = (uint8_t)k;
+        while (n < x->axis[i].size)
+            n *= x->grid->size[k++];
+        x->axis[i].n = (uint8_t)(k - x->axis[i].first);
+    }
+}
+
+/* A mesh that does not fit, or has an order of its own, has its own grid. */
+static void place_meshes(hlo_module *m)
+{
+    hlo_meshes *all = m->mesh;
+    int64_t n = hlo_participants(m), axis[HLO_MOST_ATOMS + 2];
+    bool own[MOST_MESHES] = {false};
+    cuts c = {.at = {1, n}, .n = n > 1 ? 2 : 1};
+
+    for (int i = 0; i < all->n; i++)
+        own[i] = all->at[i].naxis &&
+                 (all->at[i].ids ||
+                  (places(&all->at[i]) != 1 &&
+                   (places(&all->at[i]) != n || !share(&c, &all->at[i]))));
+    for (int i = 1; i < c.n; i++)
+        axis[i - 1] = c.at[i] / c.at[i - 1];
+    all->grid = hlo_grid_of(m, c.n - 1, axis, NULL);
+    for (int i = 0; i < all->n; i++) {
+        hlo_mesh *x = &all->at[i];
+        int64_t *size = sd_arena_array(m->arena, int64_t, x->naxis + 1);
+
+        for (int k = 0; k < x->naxis; k++)
+            size[k] = x->axis[k].size;
+        x->grid = own[i] ? hlo_grid_of(m, x->naxis, size, x->ids) : all->grid;
+        place_axes(x);
+    }
+}
+
+const char *hlo_attribute(sd_arena *a, const char *attributes, const char *key)
+{
+    pb_attributes all;
+
+    if (!attributes || !hlo_attributes_parse(a, attributes, &all))
+        return NULL;
+    for (int i = 0; i < all.map.n; i++)
+        if (all.map.at[i].key.len == strlen(key) &&
+            !memcmp(all.map.at[i].key.at, key, strlen(key)))
+            return sd_arena_str(a, (const char *)all.map.at[i].value.at,
+                                all.map.at[i].value.len);
+    return NULL;
+}
+
+static void open_meshes(hlo_module *m)
+{
+    m->mesh = sd_arena_new(m->arena, hlo_meshes);
+    m->mesh->at = sd_arena_array(m->arena, hlo_mesh, MOST_MESHES);
+    m->mesh->by_name = sd_names_create(m->arena);
+    m->mesh->known = sd_names_create(m->arena);
+}
+
+sd_status hlo_meshes_read(hlo_module *m)
+{
+    const char *text =
+        hlo_attribute(m->arena, m->frontend_attrs, "xla.sdy.meshes");
+    reader r = {.m = m, .text = text, .at = text ? text : ""};
+
+    open_meshes(m);
+    if (text)
+        expect(&r, "{");
+    while (text && !r.st && !accept(&r, "}")) {
+        sd_bytes name;
+        hlo_mesh x;
+
+        accept(&r, "@");
+        name = take_name(&r);
+        expect(&r, "=");
+        accept(&r, "#sdy.mesh");
+        expect(&r, "<");
+        take_mesh(&r, &x);
+        expect(&r, ">");
+        accept(&r, ",");
+        if (!r.st && m->mesh->n == MOST_MESHES)
+            fail(&r, "fewer meshes");
+        if (!r.st)
+            add_mesh(m, name, &x);
+    }
+    if (!r.st)
+        place_meshes(m);
+    return r.st;
+}
+
+void hlo_meshes_need(hlo_module *m)
+{
+    if (m->mesh)
+        return;
+    open_meshes(m);
+    place_meshes(m);
+}
+
+const hlo_mesh *hlo_mesh_find(hlo_module *m, const char *name, size_t len)
+{
+    return m->mesh ? sd_names_get(m->mesh->by_name, name, len) : NULL;
+}
+
+/* ---- axes ---- */
+
+static const hlo_mesh_axis *find_axis(reader *r, const hlo_mesh *mesh,
+                                      sd_bytes name)
+{
+    if (r->st)
+        return NULL;
+    for (int i = 0; i < mesh->naxis; i++)
+        if (strlen(mesh->axis[i].name) == name.len &&
+            !memcmp(mesh->axis[i].name, name.at, name.len))
+            return &mesh->axis[i];
+    fail(r, "an axis of the mesh");
+    return NULL;
+}
+
+/* Atoms of (before)size of axis x. */
+static void add_part(reader *r, const hlo_mesh *mesh, const hlo_mesh_axis *x,
+                     int64_t before, int64_t size, hlo_atoms *to)
+{
+    int64_t at = 1, n = 1;
+    int k = x->first, end = x->first + x->n;
+
+    while (k < end && at < before)
+        at *= mesh->grid->size[k++];
+    for (; k < end && n < size && to->n < HLO_MOST_ATOMS; k++) {
+        n *= mesh->grid->size[k];
+        to->at[to->n++] = (uint8_t)k;
+    }
+    if (at != before || n != size)
+        fail(r, "a part of an axis that falls between its factors");
+}
+
+/* "x" or "x":(1)2 */
+static void take_axis(reader *r, const hlo_mesh *mesh, hlo_atoms *to)
+{
+    sd_bytes name = take_name(r);
+    const hlo_mesh_axis *x = r->st ? NULL : find_axis(r, mesh, name);
+    int64_t before = 1, size = x ? x->size : 1;
+
+    if (accept(r, ":")) {
+        expect(r, "(");
+        before = take_int(r);
+        expect(r, ")");
+        size = take_int(r);
+    }
+    if (x && !r->st)
+        add_part(r, mesh, x, before, size, to);
+}
+
+static uint32_t take_set(reader *r, const hlo_mesh *mesh)
+{
+    hlo_atoms a = {0};
+
+    expect(r, "=");
+    expect(r, "{");
+    while (!r->st && !accept(r, "}")) {
+        take_axis(r, mesh, &a);
+        accept(r, ",");
+    }
+    return hlo_atoms_mask(&a);
+}
+
+static void take_dim(reader *r, const hlo_mesh *mesh, hlo_dim_sharding *d)
+{
+    d->priority = -1;
+    expect(r, "{");
+    while (!r->st && !accept(r, "}")) {
+        if (accept(r, "?"))
+            d->open = true;
+        else
+            take_axis(r, mesh, &d->cut);
+        accept(r, ",");
+    }
+    if (accept(r, "p"))
+        d->priority = (int8_t)SD_MIN(take_int(r), 127);
+}
+
+/* Behind the mesh: [{"x"}, {?}], replicated={"y"}, ... */
+static void take_dims(reader *r, hlo_sharding *s)
+{
+    expect(r, "[");
+    for (int i = 0; !r->st && !accept(r, "]"); i++) {
+        if (i == s->rank) {
+            fail(r, "no more dimensions than the value has");
+            return;
+        }
+        take_dim(r, s->mesh, &s->dim[i]);
+        accept(r, ",");
+    }
+    while (!r->st && accept(r, ",")) {
+        if (accept(r, "replicated"))
+            s->replicated = take_set(r, s->mesh);
+        else if (accept(r, "unreduced"))
+            s->unreduced = take_set(r, s->mesh);
+        else if (accept(r, "manual"))
+            s->manual = take_set(r, s->mesh);
+        else if (accept(r, "reduction=max"))
+            s->partial = HLO_MAX_OF;
+        else if (accept(r, "reduction=min"))
+            s->partial = HLO_MIN_OF;
+        else if (!accept(r, "reduction=sum"))
+            fail(r, "replicated, unreduced, manual or reduction");
+    }
+}
+
+/* An atom stands once in a sharding. */
+static void check_once(reader *r, const hlo_sharding *s)
+{
+    uint32_t seen = 0, twice = 0;
+
+    for (int i = 0; i < s->rank; i++)
+        for (int k = 0; k < s->dim[i].cut.n; k++) {
+            uint32_t bit = UINT32_C(1) << s->dim[i].cut.at[k];
+
+            twice |= seen & bit;
+            seen |= bit;
+        }
+    twice |= seen & (s->replicated | s->unreduced);
+    if (twice)
+        fail(r, "each axis once");
+}
+
+static const hlo_mesh *named_mesh(reader *r)
+{
+    sd_bytes name;
+    const hlo_mesh *mesh;
+
+    expect(r, "@");
+    name = take_name(r);
+    mesh = hlo_mesh_find(r->m, (const char *)name.at, name.len);
+    if (!mesh)
+        fail(r, "a mesh of the module");
+    return mesh;
+}
+
+/* One that stands in the sharding itself; it joins the module's. */
+static const hlo_mesh *inline_mesh(reader *r, const hlo_mesh *x)
+{
+    hlo_mesh *to;
+
+    for (int i = 0; i < r->m->mesh->n; i++)
+        if (same_mesh(&r->m->mesh->at[i], x))
+            return &r->m->mesh->at[i];
+    to = sd_arena_copy(r->m->arena, x, sizeof *x);
+    if (!x->naxis) {
+        to->grid = r->m->mesh->grid;
+    } else {
+        int64_t *size = sd_arena_array(r->m->arena, int64_t, x->naxis);
+
+        for (int i = 0; i < x->naxis; i++)
+            size[i] = x->axis[i].size;
+        to->grid = hlo_grid_of(r->m, x->naxis, size, x->ids);
+    }
+    place_axes(to);
+    return to;
+}
+
+static const hlo_sharding *take_behind(reader *r, const hlo_mesh *mesh,
+                                       int rank)
+{
+    hlo_sharding *s = hlo_sharding_draft(r->m, rank);
+
+    if (r->st)
+        return NULL;
+    s->mesh = mesh;
+    s->grid = mesh->grid;
+    s->single = mesh->single;
+    expect(r, ",");
+    take_dims(r, s);
+    if (!r->st)
+        check_once(r, s);
+    return r->st ? NULL : hlo_sharding_keep(r->m, s);
+}
+
+/* <@mesh, [...]> */
+static const hlo_sharding *take_sdy(reader *r, int rank)
+{
+    const hlo_sharding *s;
+    const hlo_mesh *mesh;
+    hlo_mesh x;
+
+    expect(r, "<");
+    skip(r);
+    if (*r->at == '@') {
+        mesh = named_mesh(r);
+    } else {
+        accept(r, "#sdy.");
+        accept(r, "mesh");
+        expect(r, "<");
+        take_mesh(r, &x);
+        expect(r, ">");
+        mesh = r->st ? NULL : inline_mesh(r, &x);
+    }
+    s = take_behind(r, mesh, rank);
+    expect(r, ">");
+    return s;
+}
+
+/* ---- XLA's ---- */
+
+/* mesh['x'=4,'y'=2], device_ids=(...)?, [...] */
+static const hlo_sharding *take_named(reader *r, int rank)
+{
+    sd_vec(int64_t) ids = {0};
+    const hlo_mesh *mesh;
+    const char *back;
+    hlo_mesh x;
+
+    take_axes(r, &x);
+    back = r->at;
+    if (accept(r, ",") && accept(r, "device_ids=(")) {
+        while (!r->st && !accept(r, ")")) {
+            *sd_push(r->m->arena, &ids) = take_int(r);
+            accept(r, ",");
+        }
+        if (!r->st && ids.n != places(&x))
+            fail(r, "as many device_ids as the mesh has places");
+        x.ids = ids.at;
+    } else {
+        r->at = back;
+    }
+    mesh = r->st ? NULL : inline_mesh(r, &x);
+    return take_behind(r, mesh, rank);
+}
+
+/* Ends of both the iota's dimensions, as they are transposed, and the tiles:
+ * between two of them lies an axis of the grid. */
+static bool tile_grid(hlo_module *m, const pb_sharding *p, hlo_sharding *s,
+                      hlo_atoms *order)
+{
+    cuts c = {.at = {1}, .n = 1};
+    int64_t end = 1, axis[HLO_MOST_ATOMS + 2], size[HLO_MOST_ATOMS + 2];
+    int first[HLO_MOST_ATOMS + 2], n = 0;
+
+    for (int i = 0; i < p->iota_perm.n; i++)
+        if (!add_cut(&c, end *= p->iota_dims.at[p->iota_perm.at[i]]))
+            return false;
+    end = 1;
+    for (int i = 0; i < p->tile_dims.n; i++)
+        if (!add_cut(&c, end *= p->tile_dims.at[i]))
+            return false;
+    for (int i = 1; i < c.n; i++)
+        axis[i - 1] = c.at[i] / c.at[i - 1];
+    /* back into the iota's order */
+    for (int d = 0; d < p->iota_dims.n; d++) {
+        int64_t from = 1, to;
+        int k = 0, part = 0;
+
+        while (p->iota_perm.at[k] != d)
+            from *= p->iota_dims.at[p->iota_perm.at[k++]];
+        to = from * p->iota_dims.at[d];
+        while (c.at[part] < from)
+            part++;
+        for (; c.at[part] < to; part++) {
+            first[part] = n;
+            size[n++] = axis[part];
+        }
+    }
+    s->grid = hlo_grid_of(m, n, size, NULL);
+    for (int i = 0; i + 1 < c.n; i++) {
+        int64_t at = 1, left = axis[i];
+        int k = 0;
+
+        for (int j = 0; j < first[i]; j++)
+            at *= size[j];
+        for (int64_t seen = 1; seen < at; k++)
+            seen *= s->grid->size[k];
+        for (; left > 1; left /= s->grid->size[k++])
+            order->at[order->n++] = (uint8_t)k;
+    }
+    return true;
+}
+
+static bool list_grid(hlo_module *m, const pb_sharding *p, hlo_sharding *s,
+                      hlo_atoms *order)
+{
+    int64_t n = 1;
+    const int64_t *list = p->devices.at;
+
+    for (int i = 0; i < p->tile_dims.n; i++)
+        if (!sd_mul_i64(n, p->tile_dims.at[i], &n) || n > MOST_PLACES)
+            return false;
+    if (p->iota_dims.n) /* tiles that end inside of its dimensions */
+        list = hlo_iota_groups(m->arena, 1, n, pb_dims(p->iota_dims),
+                               pb_dims(p->iota_perm));
+    else if (n != p->devices.n)
+        return false;
+    for (int64_t i = 0; list && i < n; i++)
+        if (list[i] < 0 || list[i] >= hlo_participants(m))
+            return false;
+    if (!list)
+        return false;
+    s->grid = hlo_grid_of(m, p->tile_dims.n, p->tile_dims.at, list);
+    for (int i = 0; i < s->grid->natom; i++)
+        order->at[order->n++] = (uint8_t)i;
+    return true;
+}
+
+static bool sane_tiles(const pb_sharding *p, int rank)
+{
+    int64_t n = 1, places = 1;
+    int more = p->replicate_last ? 1 : p->last_tile_dims.n;
+    uint64_t seen = 0;
+
+    for (int i = 0; i < p->tile_dims.n; i++)
+        if (p->tile_dims.at[i] < 1 || !sd_mul_i64(n, p->tile_dims.at[i], &n))
+            return false;
+    for (int i = 0; i < p->iota_dims.n; i++) {
+        int64_t k = i < p->iota_perm.n ? p->iota_perm.at[i] : -1;
+
+        if (k < 0 || k >= p->iota_dims.n || seen >> k & 1 ||
+            p->iota_dims.at[i] < 1 ||
+            !sd_mul_i64(places, p->iota_dims.at[i], &places))
+            return false;
+        seen |= UINT64_C(1) << k;
+    }
+    return p->tile_dims.n == rank + more && n <= MOST_PLACES &&
+           p->iota_dims.n < HLO_MOST_ATOMS && (!p->iota_dims.n || places == n);
+}
+
+static const hlo_sharding *of_tiles(reader *r, const pb_sharding *p, int rank)
+{
+    hlo_sharding *s = hlo_sharding_draft(r->m, rank);
+    hlo_atoms order = {0};
+    int k = 0;
+
+    if (p->type == HLO_PB_MAXIMAL)
+        s->single = p->devices.n ? p->devices.at[0] : 0;
+    if (p->type == HLO_PB_MANUAL)
+        s->manual = hlo_atoms_mask(&(hlo_atoms){0}) |
+                    (uint32_t)((UINT64_C(1) << s->grid->natom) - 1);
+    if (p->type == HLO_PB_UNREDUCED)
+        s->unreduced = (uint32_t)((UINT64_C(1) << s->grid->natom) - 1);
+    if (p->type != HLO_PB_TILED)
+        return hlo_sharding_keep(r->m, s);
+    if (!sane_tiles(p, rank) ||
+        (!(p->iota_dims.n && tile_grid(r->m, p, s, &order)) &&
+         !list_grid(r->m, p, s, &order))) {
+        fail(r, "tiles that share out the participants");
+        return NULL;
+    }
+    for (int i = 0; i < p->tile_dims.n; i++) {
+        int64_t n = 1;
+        hlo_atoms cut = {0};
+        int64_t type =
+            i < rank || p->replicate_last ? 0 : p->last_tile_dims.at[i - rank];
+
+        for (; n < p->tile_dims.at[i]; n *= s->grid->size[order.at[k++]])
+            cut.at[cut.n++] = order.at[k];
+        if (i < rank)
+            s->dim[i].cut = cut;
+        else if (type == HLO_PB_MANUAL)
+            s->manual |= hlo_atoms_mask(&cut);
+        else if (type == HLO_PB_UNREDUCED)
+            s->unreduced |= hlo_atoms_mask(&cut);
+    }
+    return hlo_sharding_keep(r->m, s);
+}
+
+/* ---- the whole text ---- */
+
+static bool is_named(const char *text)
+{
+    while (isspace((unsigned char)*text) || *text == '{')
+        text++;
+    return strncmp(text, "mesh[", 5) == 0 ||
+           strncmp(text, "maximal_mesh[", 13) == 0;
+}
+
+static const hlo_sharding *take_xla_named(reader *r, int rank)
+{
+    const hlo_sharding *s;
+
+    expect(r, "{");
+    if (accept(r, "maximal_mesh[device_id=")) {
+        hlo_sharding *one = hlo_sharding_draft(r->m, rank);
+
+        one->single = take_int(r);
+        expect(r, "]");
+        s = hlo_sharding_keep(r->m, one);
+    } else {
+        expect(r, "mesh");
+        s = take_named(r, rank);
+    }
+    expect(r, "}");
+    return s;
+}
+
+static void read_tiles(reader *r, int n, const int *rank,
+                       const hlo_sharding **out)
+{
+    pb_sharding p;
+
+    if (!hlo_sharding_parse(r->m->arena, r->text, &p)) {
+        fail(r, "a sharding");
+        return;
+    }
+    if (p.type != HLO_PB_TUPLE) {
+        for (int i = 0; i < n && !r->st; i++)
+            out[i] = of_tiles(r, &p, rank[i]);
+    } else if (p.elem.n == n) {
+        for (int i = 0; i < n && !r->st; i++)
+            out[i] = of_tiles(r, &p.elem.at[i], rank[i]);
+    } else {
+        fail(r, "a sharding for each value");
+    }
+}
+
+sd_status hlo_shardings_read(hlo_module *m, const char *text, int n,
+                             const int *rank, const hlo_sharding **out)
+{
+    reader r = {.m = m, .text = text, .at = text};
+
+    hlo_meshes_need(m);
+    if (accept(&r, "#sdy.sharding_per_value")) {
+        expect(&r, "<");
+        expect(&r, "[");
+        for (int i = 0; i < n && !r.st; i++) {
+            out[i] = take_sdy(&r, rank[i]);
+            accept(&r, ",");
+        }
+        expect(&r, "]");
+        expect(&r, ">");
+    } else if (accept(&r, "#sdy.sharding")) {
+        out[0] = take_sdy(&r, rank[0]);
+    } else if (is_named(text)) {
+        out[0] = take_xla_named(&r, rank[0]);
+    } else {
+        read_tiles(&r, n, rank, out);
+        return r.st;
+    }
+    skip(&r);
+    if (!r.st && *r.at)
+        fail(&r, "the end");
+    return r.st;
+}
+
+sd_status hlo_sharding_read(hlo_module *m, const char *text, int rank,
+                            const hlo_sharding **out)
+{
+    return hlo_shardings_read(m, text, 1, &rank, out);
+}
+
+sd_status hlo_axes_read(const hlo_mesh *mesh, const char *text, uint32_t *out)
+{
+    reader r = {.text = text, .at = text};
+    hlo_atoms a = {0};
+
+    expect(&r, "#sdy<manual_axes");
+    expect(&r, "{");
+    while (!r.st && !accept(&r, "}")) {
+        take_axis(&r, mesh, &a);
+        accept(&r, ",");
+    }
+    if (!r.st)
+        *out = hlo_atoms_mask(&a);
+    return r.st;
+}
+
+/* <mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">, ...]> */
+sd_status hlo_mesh_groups(hlo_module *m, const char *text, hlo_collective *out)
+{
+    reader r = {.m = m, .text = text, .at = text};
+    hlo_atoms along = {0};
+    const hlo_mesh *mesh;
+
+    expect(&r, "#stablehlo.replica_group_mesh_axes");
+    expect(&r, "<");
+    expect(&r, "mesh");
+    expect(&r, "=");
+    mesh = named_mesh(&r);
+    expect(&r, ",");
+    expect(&r, "axes");
+    expect(&r, "=");
+    expect(&r, "[");
+    while (!r.st && !accept(&r, "]")) {
+        const hlo_mesh_axis *x;
+        int64_t before = 1, size;
+
+        expect(&r, "#stablehlo.axis_ref");
+        expect(&r, "<");
+        expect(&r, "name");
+        expect(&r, "=");
+        x = find_axis(&r, mesh, take_name(&r));
+        size = x ? x->size : 1;
+        if (accept(&r, ",")) {
+            expect(&r, "sub_axis_info");
+            expect(&r, "=");
+            expect(&r, "(");
+            before = take_int(&r);
+            expect(&r, ")");
+            size = take_int(&r);
+        }
+        expect(&r, ">");
+        if (!r.st)
+            add_part(&r, mesh, x, before, size, &along);
+        accept(&r, ",");
+    }
+    expect(&r, ">");
+    if (!r.st)
+        out->groups = hlo_grid_groups(m->arena, mesh->grid, &along,
+                                      &out->ngroup, &out->group_size);
+    return r.st;
+}

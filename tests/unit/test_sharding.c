@@ -1,0 +1,193 @@
+/* Shardings: text of every form in, tiles and names out.  With an argument
+ * (`convert`): lines of "participants;rank;text" from stdin, for a test that
+ * asks another library the same. */
+#include "hlo_sharding.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static hlo_module *module_of(sd_arena *a, int n, const char *meshes)
+{
+    hlo_module *m = hlo_module_create(a, "m");
+    sd_status st;
+
+    m->nreplica = 1;
+    m->npartition = n;
+    m->frontend_attrs = meshes;
+    st = hlo_meshes_read(m);
+    if (st)
+        fail_msg("%s", st->message);
+    return m;
+}
+
+#define MESHES(text) "{xla.sdy.meshes=\"{" text "}\"}"
+#define XY           "mesh = #sdy.mesh<[\\\"x\\\"=4, \\\"y\\\"=2]>"
+
+static void want_tiles(hlo_module *m, const char *text, int rank,
+                       const char *tiles, const char *names)
+{
+    const hlo_sharding *s, *again;
+    sd_status st = hlo_sharding_read(m, text, rank, &s);
+    sd_buf b = {0};
+
+    if (st)
+        fail_msg("%s", st->message);
+    hlo_sharding_tiles(&b, s);
+    sd_buf_u8(&b, 0);
+    assert_string_equal(b.at, tiles);
+    b.len = 0;
+    hlo_sharding_text(&b, s);
+    sd_buf_u8(&b, 0);
+    assert_string_equal(b.at, names);
+    st = hlo_sharding_read(m, b.at, rank, &again);
+    if (st)
+        fail_msg("%s", st->message);
+    sd_buf_finish(&b);
+}
+
+#define V3 "{mesh['x'=4,'y'=2], "
+
+static void by_names(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    hlo_module *m = module_of(a, 8, MESHES(XY));
+
+    (void)state;
+    want_tiles(m, "#sdy.sharding<@mesh, [{\"x\"}, {}]>", 2,
+               "{devices=[4,1,2]<=[8] last_tile_dim_replicate}",
+               V3 "[{'x'}, {}]}");
+    want_tiles(m, "#sdy.sharding<@mesh, [{\"y\"}, {\"x\"}]>", 2,
+               "{devices=[2,4]<=[4,2]T(1,0)}", V3 "[{'y'}, {'x'}]}");
+    want_tiles(m, "#sdy.sharding<@mesh, [{\"x\", \"y\"}, {?}]>", 2,
+               "{devices=[8,1]<=[8]}", V3 "[{'x', 'y'}, {?}]}");
+    want_tiles(m, "#sdy.sharding<@mesh, [{}, {\"y\"}]>", 2,
+               "{devices=[1,2,4]<=[4,2]T(1,0) last_tile_dim_replicate}",
+               V3 "[{}, {'y'}]}");
+    want_tiles(m, "#sdy.sharding<@mesh, [{\"x\":(2)2, ?}]>", 1,
+               "{devices=[2,4]<=[2,2,2]T(1,0,2) last_tile_dim_replicate}",
+               V3 "[{'x':(2)2, ?}]}");
+    want_tiles(m, "#sdy.sharding<@mesh, [{}], replicated={\"x\"}>", 1,
+               "{replicated}", V3 "[{}], replicated={'x'}}");
+    want_tiles(m, "#sdy.sharding<@mesh, [{\"x\"}], unreduced={\"y\"}>", 1,
+               "{devices=[4,2]<=[8] last_tile_dims={unreduced}}",
+               V3 "[{'x'}], unreduced={'y'}}");
+    want_tiles(m, "#sdy.sharding<@mesh, []>", 0, "{replicated}", V3 "[]}");
+    sd_arena_destroy(a);
+}
+
+static void by_tiles(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    hlo_module *m = module_of(a, 12, NULL);
+
+    (void)state;
+    want_tiles(m, "{devices=[4,3]<=[12]}", 2, "{devices=[4,3]<=[12]}",
+               "{mesh['axis_0'=2,'axis_1'=2,'axis_2'=3], [{'axis_0', "
+               "'axis_1'}, {'axis_2'}]}");
+    want_tiles(m, "{devices=[3,1,4]<=[4,3]T(1,0) last_tile_dim_replicate}", 2,
+               "{devices=[3,1,4]<=[4,3]T(1,0) last_tile_dim_replicate}",
+               "{mesh['axis_0'=2,'axis_1'=2,'axis_2'=3], [{'axis_2'}, {}]}");
+    want_tiles(m, "{devices=[6,2]<=[3,4]T(1,0)}", 2,
+               "{devices=[6,2]0,4,8,1,5,9,2,6,10,3,7,11}",
+               "{mesh['axis_0'=2,'axis_1'=3,'axis_2'=2], "
+               "device_ids=(0,4,8,1,5,9,2,6,10,3,7,11), [{'axis_0', "
+               "'axis_1'}, {'axis_2'}]}");
+    want_tiles(m, "{maximal device=3}", 2, "{maximal device=3}",
+               "{maximal_mesh[device_id=3]}");
+    sd_arena_destroy(a);
+}
+
+static void equal_ones_are_one(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    hlo_module *m =
+        module_of(a, 8,
+                  MESHES(XY ", b = #sdy.mesh<[\\\"x\\\"=4, \\\"y\\\"=2]>, "
+                            "d = #sdy.mesh<[\\\"d\\\"=8]>"));
+    const hlo_sharding *x, *y;
+
+    (void)state;
+    assert_null(hlo_sharding_read(m, "#sdy.sharding<@mesh, [{\"x\"}]>", 1, &x));
+    assert_null(hlo_sharding_read(m, "#sdy.sharding<@b, [{\"x\"}]>", 1, &y));
+    assert_ptr_equal(x, y);
+    assert_ptr_equal(hlo_mesh_find(m, "d", 1)->grid,
+                     hlo_mesh_find(m, "mesh", 4)->grid);
+    sd_arena_destroy(a);
+}
+
+static void want_refused(hlo_module *m, const char *text, const char *why)
+{
+    const hlo_sharding *s;
+    sd_status st = hlo_sharding_read(m, text, 2, &s);
+
+    if (!st || !strstr(st->message, why))
+        fail_msg("%s is not refused as %s", text, why);
+    sd_status_free(st);
+}
+
+static void refused(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    hlo_module *m = module_of(a, 8, MESHES(XY));
+
+    (void)state;
+    want_refused(m, "#sdy.sharding<@no, [{}, {}]>", "a mesh of the module");
+    want_refused(m, "#sdy.sharding<@mesh, [{\"z\"}, {}]>", "an axis");
+    want_refused(m, "#sdy.sharding<@mesh, [{\"x\"}, {\"x\"}]>", "each axis");
+    want_refused(m, "#sdy.sharding<@mesh, [{}, {}, {}]>", "dimensions");
+    want_refused(m, "#sdy.sharding<@mesh, [{\"x\":(3)2}, {}]>", "factors");
+    want_refused(m, "{devices=[4,4]<=[8]}", "tiles");
+    want_refused(m, "{mesh['x'=4", "");
+    sd_arena_destroy(a);
+}
+
+/* ---- for another library ---- */
+
+static void convert(char *line)
+{
+    char *n = strtok(line, ";"), *rank = strtok(NULL, ";"),
+         *text = strtok(NULL, "\n");
+    sd_arena *a = sd_arena_create();
+    hlo_module *m = module_of(a, atoi(n), NULL);
+    const hlo_sharding *s;
+    sd_status st = hlo_sharding_read(m, text, atoi(rank), &s);
+    sd_buf b = {0};
+
+    if (st) {
+        printf("error;%s\n", st->message);
+        sd_status_free(st);
+    } else {
+        hlo_sharding_proto(&b, s);
+        for (size_t i = 0; i < b.len; i++)
+            printf("%02x", (unsigned char)b.at[i]);
+        b.len = 0;
+        hlo_sharding_tiles(&b, s);
+        printf(";%.*s", (int)b.len, b.at);
+        b.len = 0;
+        hlo_sharding_text(&b, s);
+        printf(";%.*s\n", (int)b.len, b.at);
+    }
+    sd_buf_finish(&b);
+    sd_arena_destroy(a);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(by_names),
+        cmocka_unit_test(by_tiles),
+        cmocka_unit_test(equal_ones_are_one),
+        cmocka_unit_test(refused),
+    };
+    char line[4096];
+
+    if (argc > 1 && strcmp(argv[1], "convert") == 0) {
+        while (fgets(line, sizeof line, stdin))
+            convert(line);
+        return 0;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,11 +1,13 @@
-"""Programs that memory bounds, on a GPU, beside XLA's: bytes over time.
+"""Programs that memory bounds, on a GPU, beside XLA's: bytes over time; and what calls cost.
 
 usage: gpu.py [--only REGEX] [--rounds N] [--elements N] [--out FILE.json]
 
 Ours is what SUNDOG_DEVICE names; JAX's CUDA back end runs beside it where it is
 installed, in processes that take turns.  A program is put into the queue 20 times
 between two waits, so that a launch's cost hides, and no output is above 128 MiB.
-Read the TB/s beside the copy's, which is the roof.
+Read the TB/s beside the copy's, which is the roof.  Rows whose name begins with
+"call" move nothing: microseconds of a call that is waited for, of one in a row, and of
+a turn of a loop.
 """
 import argparse
 import json
@@ -72,6 +74,20 @@ def entries(n):
            lambda: [rows(768, f32), made((768,), f32)])
 
 
+def calls():
+    """Name, function, how many arguments of 8 numbers, the calls between two waits,
+    and the parts of one call that are counted."""
+    import jax
+
+    def loop(x):
+        return jax.lax.while_loop(lambda s: s[0] < 10000., lambda s: s + 1, x)
+
+    for n in 1, 100:
+        for row, name in (1, "waited for"), (500, "in a row"):
+            yield f"call of {n}, {name}", lambda *x: sum(x) + 1, n, row, 1
+    yield "call, a turn of a while loop", loop, 1, 1, 10000
+
+
 def size(tree):
     import jax
     return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
@@ -98,6 +114,25 @@ def measure(args):
         print(json.dumps([name, best, moved]), flush=True)
 
 
+def measure_calls(only):
+    """The same for what calls cost; no bytes."""
+    import time
+    import jax
+    for name, fn, n, row, parts in calls():
+        if not re.search(only, name):
+            continue
+        given = [jax.device_put(jax.numpy.ones((8,))) for _ in range(n)]
+        call, each = jax.jit(fn), []
+        jax.block_until_ready(call(*given))
+        for _ in range(5 if row * parts > 1 else 300):
+            start = time.perf_counter()
+            for _ in range(row):
+                out = call(*given)
+            jax.block_until_ready(out)
+            each.append((time.perf_counter() - start) / (row * parts))
+        print(json.dumps([name, statistics.median(each), 0]), flush=True)
+
+
 def child(args, platforms):
     """What `measure` printed in a process on these platforms; empty: there is no such back end."""
     command = [sys.executable, __file__, "--child", "--only", args.only, "--elements", str(args.elements)]
@@ -117,18 +152,19 @@ def main():
     p.add_argument("--child", action="store_true")
     args = p.parse_args()
     if args.child:
-        return measure(args)
+        measure(args)
+        return measure_calls(args.only)
     ours, theirs = [], []
     for _ in range(args.rounds):
         ours.append(child(args, "xpu,cpu"))
         theirs.append(child(args, "cuda"))
-    print(f"{'':26s} {'us':>9s} {'TB/s':>6s} {'XLA TB/s':>9s} {'times as fast':>14s}")
+    print(f"{'':28s} {'us':>9s} {'TB/s':>6s} {'XLA TB/s':>9s} {'times as fast':>14s}")
     table = {}
     for name, (_, moved) in ours[0].items():
         x = statistics.median(r[name][0] for r in ours)
         y = statistics.median(r[name][0] for r in theirs) if theirs[0] else None
-        beside = f"{moved / y / 1e12:9.2f} {y / x:14.2f}" if y else ""
-        print(f"{name:26s} {x * 1e6:9.1f} {moved / x / 1e12:6.2f} {beside}")
+        rate = [f"{moved / t / 1e12:.2f}" if t and moved else "" for t in (x, y)]
+        print(f"{name:28s} {x * 1e6:9.1f} {rate[0]:>6s} {rate[1]:>9s} {f'{y / x:.2f}' if y else '':>14s}")
         table[name] = {"bytes": moved, "xpu": x, "cuda": y}
     if args.out:
         with open(args.out, "w") as f:

@@ -41,7 +41,7 @@ def run(a, tool, file):
     except subprocess.TimeoutExpired:
         return f"took more than {a.limit} seconds", True
     if done.returncode == FOUND:
-        return done.stdout[-1500:] + done.stderr[-1500:], True
+        return done.stdout[:3000] + done.stderr[:1000], True
     return None, done.returncode == 0
 
 

@@ -250,6 +250,19 @@ typedef struct {
     int first, last;      /* it is alive from stage `first` to stage `last` */
 } plan_area;
 
+/* What a kernel that sorts does.  GPUs sort rows that are too long for a group
+ * in several kernels: see plan_part. */
+typedef enum {
+    PLAN_SORT_ROWS,  /* A tile is a row. */
+    PLAN_SORT_TILES, /* A tile is a piece of a row: `piece` elements, the last
+                        one of a row the rest.  Results are [rows][n]. */
+    PLAN_SORT_MERGE  /* Operands are [rows][n], in which runs are in order; two
+                        by two they are merged.  The slot after the results
+                        holds the length of a run, an s64, and all of a row's
+                        runs but the last are so long.  An item makes `each`
+                        neighbouring results, which two runs have: `each`
+                        divides a run. */
+} plan_sort_step;
 typedef struct { /* a kernel that sorts: rows x n, `inner` between elements */
     int64_t rows, n, inner; /* operands viewed as [rows/inner][n][inner] */
     int64_t keep;           /* so many of a row are wanted, the first ones */
@@ -267,6 +280,9 @@ typedef struct { /* a kernel that sorts: rows x n, `inner` between elements */
     size_t scratch;         /* bytes of a row's work space */
     int lanes;              /* host: codes of neighbours are made in vectors of
                                so many; 1: one by one */
+    plan_sort_step step;
+    int64_t piece;          /* TILES */
+    int each;               /* MERGE */
 } plan_sort;
 
 /* The work space of a row that the host sorts by keys: items, which are a code
@@ -352,6 +368,18 @@ typedef struct {
     size_t stage_at;
 } plan_blocks;
 
+/* GPUs: a kernel may be done by several, one after the other.  Their slots are
+ * pieces of its own, or numbers. */
+typedef struct {
+    int slot;       /* of the whole; -1: an s64 in the program's constants */
+    size_t at, bytes;
+    int64_t number;
+} plan_part_arg;
+typedef struct {
+    plan_kernel *kernel;
+    plan_part_arg *arg; /* one a slot of it */
+} plan_part;
+
 /* LOOP, ROW and COLUMN differ in dumps only. */
 typedef enum { PLAN_LOOP, PLAN_ROW, PLAN_COLUMN, PLAN_SCATTERING, PLAN_SORTING,
                PLAN_CALLING } plan_kernel_class;
@@ -384,6 +412,8 @@ struct plan_kernel {
                               are its operands, its results, and work space of
                               all items where the device has no scratch */
     const plan_loop *loop; /* host: a kernel that is a whole loop */
+    plan_part *part;       /* GPUs: what it is done by instead, if npart > 0 */
+    int npart;
     const plan_blocks *blocks; /* host: how its CONTRACT is done, or NULL */
     bool rows;             /* host, "by rows": stage 0 takes rows as they lie,
                               with LANE inside its loop: PLAN_LANES_ROWS */

@@ -99,6 +99,7 @@ static bool same_sort(const plan_sort *x, const plan_sort *y)
         x->keep != y->keep || x->nop != y->nop || x->nout != y->nout ||
         x->first_out != y->first_out || x->stable != y->stable ||
         x->scratch != y->scratch || x->lanes != y->lanes ||
+        x->step != y->step || x->piece != y->piece || x->each != y->each ||
         !same_body(x->less, y->less) || !same_keys(x, y))
         return false;
     for (int i = 0; i < x->nop; i++)

@@ -300,10 +300,14 @@ static void print_mapping(sd_buf *b, const plan_kernel *k)
 
 static void print_sort(sd_buf *b, const plan_sort *s)
 {
+    static const char *const step[] = {[PLAN_SORT_ROWS] = "sort",
+                                       [PLAN_SORT_TILES] = "sort tiles",
+                                       [PLAN_SORT_MERGE] = "merge"};
+
     sd_buf_fmt(b,
-               "  sort %d rows %" PRId64 " n %" PRId64 " inner %" PRId64
+               "  %s %d rows %" PRId64 " n %" PRId64 " inner %" PRId64
                " keep %" PRId64 "%s scratch %zu in",
-               s->nop, s->rows, s->n, s->inner, s->keep,
+               step[s->step], s->nop, s->rows, s->n, s->inner, s->keep,
                s->stable ? " stable" : "", s->scratch);
     for (int i = 0; i < s->nop; i++)
         sd_buf_fmt(b, s->in[i] < 0 ? " %s places" : " %s s%d",
@@ -314,6 +318,10 @@ static void print_sort(sd_buf *b, const plan_sort *s)
     print_body(b, s->less);
     if (s->keys)
         sd_buf_fmt(b, " codes of %d bits", s->code_bits);
+    if (s->piece)
+        sd_buf_fmt(b, " pieces of %" PRId64, s->piece);
+    if (s->each)
+        sd_buf_fmt(b, " %d an item", s->each);
     sd_buf_str(b, "\n");
 }
 

@@ -228,6 +228,12 @@ void plan_choose_copies(plan_kernel *k, int lane, const device_desc *dev);
 /* Areas of a kernel that has passes; of one that sorts or calls. */
 void plan_lay_out(plan_kernel *k, int lane);
 void plan_add_work(plan_kernel *k, size_t bytes);
+/* A slot after the results: work space that no group's memory holds. */
+void plan_add_work_slot(plan_kernel *k, int64_t bytes);
+/* plan_parts.c, for plan_tile: false where its rows are short. */
+bool plan_sort_in_parts(plan_kernel *k, const device_desc *dev);
+/* Items of a group that sorts n elements. */
+int plan_sort_group(int64_t n, const device_desc *dev);
 
 /* The scatter of a kernel that is one, or NULL. */
 const plan_node *plan_scatter_of(const plan_kernel *k);

@@ -256,6 +256,10 @@ size_t plan_sort_bytes(const plan_sort *s, bool host)
     }
     for (int i = 0; i < s->nop; i++)
         each += sd_dtype_bytes(s->type[i]);
+    if (s->step == PLAN_SORT_TILES)
+        return 2 * plan_whole_lines((size_t)s->piece * each);
+    if (s->step == PLAN_SORT_MERGE)
+        return 0;
     return plan_whole_lines((size_t)s->n * each) *
            (plan_sort_is_full(s) ? 1 : 2);
 }

@@ -1,6 +1,8 @@
 /* The schedule as thunks.  Kernels of equal content are one. */
 #include "plan_mem.h"
 
+#include <assert.h>
+
 typedef struct {
     plan_mem *pm;
     thunk_program *pr;
@@ -114,19 +116,60 @@ static thunk step(const stepper *s, thunk_kind kind, const hlo_inst *in,
     return t;
 }
 
-static thunk kernel_step(stepper *s, const hlo_inst *in)
+/* Slot i of a fusion's kernel. */
+static thunk_slice slot_of(const hlo_inst *in, int i)
 {
     const plan_home *p = home_of(in);
-    thunk t = step(s, THUNK_KERNEL, in, p->kernel->nslot);
+
+    return i < in->narg          ? slice_of(in->arg[i], 0)
+           : i < in->narg + p->n ? slice_of(in, i - in->narg)
+                                 : storage_of(p->work)->slice;
+}
+
+static void take_kernel(stepper *s, thunk *t, plan_kernel *k)
+{
+    mark_aliases(k, t->arg);
+    t->kernel = number_of(s, k);
+    t->flops = k->flops;
+    t->bytes = k->bytes;
+}
+
+static thunk kernel_step(stepper *s, const hlo_inst *in)
+{
+    plan_kernel *k = home_of(in)->kernel;
+    thunk t = step(s, THUNK_KERNEL, in, k->nslot);
 
     for (int i = 0; i < t.narg; i++)
-        t.arg[i] = i < in->narg          ? slice_of(in->arg[i], 0)
-                   : i < in->narg + p->n ? slice_of(in, i - in->narg)
-                                         : storage_of(p->work)->slice;
-    mark_aliases(p->kernel, t.arg);
-    t.kernel = number_of(s, p->kernel);
-    t.flops = p->kernel->flops;
-    t.bytes = p->kernel->bytes;
+        t.arg[i] = slot_of(in, i);
+    take_kernel(s, &t, k);
+    return t;
+}
+
+static thunk_slice number_slice(stepper *s, int64_t v)
+{
+    thunk_buffer b = {.kind = THUNK_B_CONST, .alias = -1, .bytes = sizeof v};
+
+    b.at = thunk_add_constant(s->pr, &v, sizeof v);
+    return (thunk_slice){thunk_add_buffer(s->pr, b), 0, sizeof v};
+}
+
+static thunk part_step(stepper *s, const hlo_inst *in, const plan_part *part)
+{
+    thunk t = step(s, THUNK_KERNEL, in, part->kernel->nslot);
+
+    for (int i = 0; i < t.narg; i++) {
+        const plan_part_arg *a = &part->arg[i];
+
+        if (a->slot < 0) {
+            t.arg[i] = number_slice(s, a->number);
+            continue;
+        }
+        t.arg[i] = slot_of(in, a->slot);
+        assert(a->at + a->bytes <= t.arg[i].bytes);
+        t.arg[i].offset += a->at;
+        t.arg[i].bytes = a->bytes;
+    }
+    take_kernel(s, &t, part->kernel);
     return t;
 }
 
@@ -301,8 +344,14 @@ static sd_status make_seq(stepper *s, const hlo_comp *c, thunk_seq *out)
     bool made;
 
     for (const hlo_inst *in = c->first; in; in = in->next) {
+        const plan_kernel *k =
+            in->op == HLO_FUSION ? home_of(in)->kernel : NULL;
         thunk t;
 
+        for (int i = 0; k && i < k->npart; i++)
+            *sd_push(s->pr->arena, &list) = part_step(s, in, &k->part[i]);
+        if (k && k->npart)
+            continue;
         if ((st = make_step(s, in, &t, &made)))
             return st;
         if (made)

@@ -197,8 +197,7 @@ static void count_tiles(plan_kernel *k)
                 (k->axis[i].extent + k->axis[i].tile - 1) / k->axis[i].tile;
 }
 
-/* Adds a slot after the results: work space that no group's memory holds. */
-static void add_work_slot(plan_kernel *k, int64_t bytes)
+void plan_add_work_slot(plan_kernel *k, int64_t bytes)
 {
     plan_slot *slot = sd_arena_array(k->arena, plan_slot, k->nslot + 1);
 
@@ -220,10 +219,15 @@ static void tile_sort(plan_kernel *k, const device_desc *dev)
     k->tiles = s->rows;
     s->lanes = s->inner == 1 && s->n >= dev->lanes ? dev->lanes : 1;
     s->scratch = plan_sort_bytes(s, dev->kind == DEVICE_HOST);
+    if (dev->kind != DEVICE_HOST) {
+        if (plan_sort_in_parts(k, dev))
+            return;
+        k->group = k->items = plan_sort_group(s->n, dev);
+    }
     if (dev->kind == DEVICE_HOST || s->scratch <= dev->local_bytes)
         plan_add_work(k, s->scratch);
     else
-        add_work_slot(k, s->rows * (int64_t)s->scratch);
+        plan_add_work_slot(k, s->rows * (int64_t)s->scratch);
 }
 
 /* An item of a call, such as a matrix to factor, is the work of a whole group
@@ -244,7 +248,7 @@ static void tile_call(plan_kernel *k, const device_desc *dev)
     if (host)
         plan_add_work(k, c->work);
     else if (c->work)
-        add_work_slot(k, c->items * (int64_t)c->work);
+        plan_add_work_slot(k, c->items * (int64_t)c->work);
 }
 
 int plan_lane_of(const plan_kernel *k)

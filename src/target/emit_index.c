@@ -44,8 +44,9 @@ void emit_index_init(emit *e)
     bool narrow = true;
 
     e->expr = sd_map_create(e->a);
-    if (k->sort) /* its places are in no expression; twice: ends of runs */
-        narrow = is_narrow(0, 2 * k->sort->n * k->sort->rows);
+    if (k->sort) /* its places are in no expression; ends of runs lie beyond */
+        narrow = is_narrow(0, (k->sort->step == PLAN_SORT_ROWS ? 2 : 4) *
+                                  k->sort->n * k->sort->rows);
     for (int i = 0; i < k->naxis; i++)
         narrow = narrow && is_narrow(0, k->axis[i].extent);
     for (int i = 0; i < k->nnode; i++) {

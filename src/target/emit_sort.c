@@ -7,36 +7,20 @@
  *
  * Host: a row a tile; runs of 8 by insertion, then merging without branches on
  * data.  GPU: a row a work group; an element's place in a merged run is its
- * own number in its run plus how many of the other run come before it, found
- * by bisection, so all items work in each pass.
+ * own number in its run emit_plus how many of the other run come before it,
+ * found by bisection, so all items work in each pass.
  *
  * A work space holds n elements of each operand, the widest type first: on the
  * host `scratch`; on a GPU the last slot (rows * scratch bytes) where the plan
  * gives one, else local memory. */
-#include "emit.h"
+#include "emit_sort.h"
 
 enum { RUN = 8 };
 
-typedef struct { /* one row in one buffer */
-    LLVMValueRef *p;   /* an operand; NULL: it is the place in the row */
-    LLVMValueRef base; /* element; NULL: 0 */
-    int64_t stride;
-} row;
-
-typedef struct {
-    emit *e;
-    const plan_sort *s;
-    int64_t n;
-    sd_dtype *type;
-    row in, other, work; /* other: the second of the two */
-    bool full;           /* other is the result */
-} sorter;
-
-typedef emit_value *item; /* a value an operand */
-
 /* ---- items ---- */
 
-static LLVMValueRef place_of(sorter *s, const row *r, LLVMValueRef i)
+static LLVMValueRef place_of(emit_sorter *s, const emit_sort_row *r,
+                             LLVMValueRef i)
 {
     emit *e = s->e;
 
@@ -53,18 +37,21 @@ emit_value emit_place(emit *e, sd_dtype t, LLVMValueRef i)
     return emit_convert(e, (emit_value){i, NULL}, SD_S64, t);
 }
 
-static item read_item(sorter *s, const row *r, LLVMValueRef i)
+emit_item emit_sort_read(emit_sorter *s, const emit_sort_row *r, LLVMValueRef i)
 {
     LLVMValueRef at = place_of(s, r, i);
-    item x = emit_values(s->e, s->s->nop);
+    emit_item x = emit_values(s->e, s->s->nop);
 
+    if (r->first)
+        i = LLVMBuildAdd(s->e->b, r->first, i, "");
     for (int o = 0; o < s->s->nop; o++)
         x[o] = r->p[o] ? emit_mem_read(s->e, s->type[o], r->p[o], at, 1)
                        : emit_place(s->e, s->type[o], i);
     return x;
 }
 
-static void write_item(sorter *s, const row *r, LLVMValueRef i, item x)
+void emit_sort_write(emit_sorter *s, const emit_sort_row *r, LLVMValueRef i,
+                     emit_item x)
 {
     LLVMValueRef at = place_of(s, r, i);
 
@@ -72,16 +59,17 @@ static void write_item(sorter *s, const row *r, LLVMValueRef i, item x)
         emit_mem_write(s->e, s->type[o], r->p[o], at, x[o]);
 }
 
-static item choose(sorter *s, LLVMValueRef c, item x, item y)
+emit_item emit_sort_choose(emit_sorter *s, LLVMValueRef c, emit_item x,
+                           emit_item y)
 {
-    item r = emit_values(s->e, s->s->nop);
+    emit_item r = emit_values(s->e, s->s->nop);
 
     for (int o = 0; o < s->s->nop; o++)
         r[o] = emit_select_value(s->e, c, x[o], y[o]);
     return r;
 }
 
-static LLVMValueRef less(sorter *s, item x, item y)
+LLVMValueRef emit_sort_less(emit_sorter *s, emit_item x, emit_item y)
 {
     emit_value *arg = emit_values(s->e, 2 * s->s->nop), root[1];
 
@@ -95,7 +83,7 @@ static LLVMValueRef less(sorter *s, item x, item y)
 
 /* ---- small pieces of code ---- */
 
-static LLVMValueRef variable(emit *e, LLVMValueRef v)
+LLVMValueRef emit_variable(emit *e, LLVMValueRef v)
 {
     LLVMValueRef p = emit_alloca(e, LLVMTypeOf(v));
 
@@ -103,33 +91,29 @@ static LLVMValueRef variable(emit *e, LLVMValueRef v)
     return p;
 }
 
-static LLVMValueRef get(emit *e, LLVMValueRef p)
+LLVMValueRef emit_get(emit *e, LLVMValueRef p)
 {
     return LLVMBuildLoad2(e->b, e->si, p, "");
 }
 
-static LLVMValueRef plus(emit *e, LLVMValueRef x, int64_t c)
+LLVMValueRef emit_plus(emit *e, LLVMValueRef x, int64_t c)
 {
     return LLVMBuildAdd(e->b, x, emit_si(e, c), "");
 }
 
-static LLVMValueRef below(emit *e, LLVMValueRef x, LLVMValueRef y)
+LLVMValueRef emit_below(emit *e, LLVMValueRef x, LLVMValueRef y)
 {
     return LLVMBuildICmp(e->b, LLVMIntSLT, x, y, "");
 }
 
-static LLVMValueRef smaller(emit *e, LLVMValueRef x, LLVMValueRef y)
+LLVMValueRef emit_smaller(emit *e, LLVMValueRef x, LLVMValueRef y)
 {
-    return LLVMBuildSelect(e->b, below(e, x, y), x, y, "");
+    return LLVMBuildSelect(e->b, emit_below(e, x, y), x, y, "");
 }
 
-typedef struct {
-    LLVMBasicBlockRef test, body, done;
-} while_loop;
-
-static while_loop while_begin(emit *e)
+emit_while emit_while_begin(emit *e)
 {
-    while_loop l = {emit_block(e, "while"), emit_block(e, "do"),
+    emit_while l = {emit_block(e, "while"), emit_block(e, "do"),
                     emit_block(e, "done")};
 
     LLVMBuildBr(e->b, l.test);
@@ -137,13 +121,13 @@ static while_loop while_begin(emit *e)
     return l;
 }
 
-static void while_test(emit *e, const while_loop *l, LLVMValueRef c)
+void emit_while_test(emit *e, const emit_while *l, LLVMValueRef c)
 {
     LLVMBuildCondBr(e->b, c, l->body, l->done);
     LLVMPositionBuilderAtEnd(e->b, l->body);
 }
 
-static void while_end(emit *e, const while_loop *l)
+void emit_while_end(emit *e, const emit_while *l)
 {
     LLVMBuildBr(e->b, l->test);
     LLVMPositionBuilderAtEnd(e->b, l->done);
@@ -152,138 +136,144 @@ static void while_end(emit *e, const while_loop *l)
 /* ---- host ---- */
 
 /* to[start, end) = from[start, end) in order. */
-static void insert_run(sorter *s, const row *from, const row *to,
-                       LLVMValueRef start, LLVMValueRef end)
+static void insert_run(emit_sorter *s, const emit_sort_row *from,
+                       const emit_sort_row *to, LLVMValueRef start,
+                       LLVMValueRef end)
 {
     emit *e = s->e;
     LLVMBasicBlockRef look;
     LLVMValueRef at, before;
-    while_loop w;
+    emit_while w;
     emit_loop l;
-    item x, y;
+    emit_item x, y;
 
     emit_loop_open(e, &l, start, end, 1);
-    x = read_item(s, from, l.at);
-    at = variable(e, l.at);
-    w = while_begin(e);
+    x = emit_sort_read(s, from, l.at);
+    at = emit_variable(e, l.at);
+    w = emit_while_begin(e);
     look = emit_block(e, "look");
-    LLVMBuildCondBr(e->b, below(e, start, get(e, at)), look, w.done);
+    LLVMBuildCondBr(e->b, emit_below(e, start, emit_get(e, at)), look, w.done);
     LLVMPositionBuilderAtEnd(e->b, look);
-    before = plus(e, get(e, at), -1);
-    y = read_item(s, to, before);
-    while_test(e, &w, less(s, x, y));
-    write_item(s, to, get(e, at), y);
+    before = emit_plus(e, emit_get(e, at), -1);
+    y = emit_sort_read(s, to, before);
+    emit_while_test(e, &w, emit_sort_less(s, x, y));
+    emit_sort_write(s, to, emit_get(e, at), y);
     LLVMBuildStore(e->b, before, at);
-    while_end(e, &w);
-    write_item(s, to, get(e, at), x);
+    emit_while_end(e, &w);
+    emit_sort_write(s, to, emit_get(e, at), x);
     emit_loop_close(e, &l);
 }
 
-static void insert_runs(sorter *s, const row *from, const row *to)
+static void insert_runs(emit_sorter *s, const emit_sort_row *from,
+                        const emit_sort_row *to)
 {
     emit *e = s->e;
     emit_loop l;
 
-    emit_loop_open(e, &l, emit_si(e, 0), emit_si(e, s->n), RUN);
+    emit_loop_open(e, &l, emit_si(e, 0), s->count, RUN);
     insert_run(s, from, to, l.at,
-               smaller(e, plus(e, l.at, RUN), emit_si(e, s->n)));
+               emit_smaller(e, emit_plus(e, l.at, RUN), s->count));
     emit_loop_close(e, &l);
 }
 
-static void copy_rest(sorter *s, const row *from, const row *to, LLVMValueRef i,
-                      LLVMValueRef end, LLVMValueRef k)
+static void copy_rest(emit_sorter *s, const emit_sort_row *from,
+                      const emit_sort_row *to, LLVMValueRef i, LLVMValueRef end,
+                      LLVMValueRef k)
 {
     emit *e = s->e;
-    while_loop w = while_begin(e);
-    item x;
+    emit_while w = emit_while_begin(e);
+    emit_item x;
 
-    while_test(e, &w, below(e, get(e, i), end));
-    x = read_item(s, from, get(e, i));
-    write_item(s, to, get(e, k), x);
-    LLVMBuildStore(e->b, plus(e, get(e, i), 1), i);
-    LLVMBuildStore(e->b, plus(e, get(e, k), 1), k);
-    while_end(e, &w);
+    emit_while_test(e, &w, emit_below(e, emit_get(e, i), end));
+    x = emit_sort_read(s, from, emit_get(e, i));
+    emit_sort_write(s, to, emit_get(e, k), x);
+    LLVMBuildStore(e->b, emit_plus(e, emit_get(e, i), 1), i);
+    LLVMBuildStore(e->b, emit_plus(e, emit_get(e, k), 1), k);
+    emit_while_end(e, &w);
 }
 
 /* from[lo, mid) and from[mid, hi) to to[lo, hi); of equals the left first. */
-static void merge_two(sorter *s, const row *from, const row *to,
-                      LLVMValueRef lo, LLVMValueRef mid, LLVMValueRef hi)
+static void merge_two(emit_sorter *s, const emit_sort_row *from,
+                      const emit_sort_row *to, LLVMValueRef lo,
+                      LLVMValueRef mid, LLVMValueRef hi)
 {
     emit *e = s->e;
-    LLVMValueRef i = variable(e, lo), j = variable(e, mid);
-    LLVMValueRef k = variable(e, lo), right, left;
-    while_loop w = while_begin(e);
-    item x, y;
+    LLVMValueRef i = emit_variable(e, lo), j = emit_variable(e, mid);
+    LLVMValueRef k = emit_variable(e, lo), right, left;
+    emit_while w = emit_while_begin(e);
+    emit_item x, y;
 
-    while_test(e, &w,
-               LLVMBuildAnd(e->b, below(e, get(e, i), mid),
-                            below(e, get(e, j), hi), ""));
-    x = read_item(s, from, get(e, i));
-    y = read_item(s, from, get(e, j));
-    right = less(s, y, x);
-    x = choose(s, right, y, x);
-    write_item(s, to, get(e, k), x);
+    emit_while_test(e, &w,
+                    LLVMBuildAnd(e->b, emit_below(e, emit_get(e, i), mid),
+                                 emit_below(e, emit_get(e, j), hi), ""));
+    x = emit_sort_read(s, from, emit_get(e, i));
+    y = emit_sort_read(s, from, emit_get(e, j));
+    right = emit_sort_less(s, y, x);
+    x = emit_sort_choose(s, right, y, x);
+    emit_sort_write(s, to, emit_get(e, k), x);
     left = LLVMBuildZExt(e->b, LLVMBuildNot(e->b, right, ""), e->si, "");
     right = LLVMBuildZExt(e->b, right, e->si, "");
-    LLVMBuildStore(e->b, LLVMBuildAdd(e->b, get(e, i), left, ""), i);
-    LLVMBuildStore(e->b, LLVMBuildAdd(e->b, get(e, j), right, ""), j);
-    LLVMBuildStore(e->b, plus(e, get(e, k), 1), k);
-    while_end(e, &w);
+    LLVMBuildStore(e->b, LLVMBuildAdd(e->b, emit_get(e, i), left, ""), i);
+    LLVMBuildStore(e->b, LLVMBuildAdd(e->b, emit_get(e, j), right, ""), j);
+    LLVMBuildStore(e->b, emit_plus(e, emit_get(e, k), 1), k);
+    emit_while_end(e, &w);
     copy_rest(s, from, to, i, mid, k);
     copy_rest(s, from, to, j, hi, k);
 }
 
-static void host_pass(sorter *s, const row *from, const row *to,
-                      LLVMValueRef width)
+static void host_pass(emit_sorter *s, const emit_sort_row *from,
+                      const emit_sort_row *to, LLVMValueRef width)
 {
     emit *e = s->e;
-    LLVMValueRef n = emit_si(e, s->n), lo = variable(e, emit_si(e, 0));
+    LLVMValueRef n = s->count, lo = emit_variable(e, emit_si(e, 0));
     LLVMValueRef start, mid, hi;
-    while_loop w = while_begin(e);
+    emit_while w = emit_while_begin(e);
 
-    while_test(e, &w, below(e, get(e, lo), n));
-    start = get(e, lo);
-    mid = smaller(e, LLVMBuildAdd(e->b, start, width, ""), n);
-    hi = smaller(e, LLVMBuildAdd(e->b, mid, width, ""), n);
+    emit_while_test(e, &w, emit_below(e, emit_get(e, lo), n));
+    start = emit_get(e, lo);
+    mid = emit_smaller(e, LLVMBuildAdd(e->b, start, width, ""), n);
+    hi = emit_smaller(e, LLVMBuildAdd(e->b, mid, width, ""), n);
     merge_two(s, from, to, start, mid, hi);
     LLVMBuildStore(e->b, hi, lo);
-    while_end(e, &w);
+    emit_while_end(e, &w);
 }
 
 /* ---- GPU ---- */
 
 /* How many of from[lo, hi) come before x; x stands to their left? */
-static LLVMValueRef count_before(sorter *s, const row *from, item x,
-                                 LLVMValueRef is_left, LLVMValueRef lo,
-                                 LLVMValueRef hi)
+static LLVMValueRef count_before(emit_sorter *s, const emit_sort_row *from,
+                                 emit_item x, LLVMValueRef is_left,
+                                 LLVMValueRef lo, LLVMValueRef hi)
 {
     emit *e = s->e;
-    LLVMValueRef a = variable(e, lo), b = variable(e, hi), m, c;
-    while_loop w = while_begin(e);
-    item y, p, q;
+    LLVMValueRef a = emit_variable(e, lo), b = emit_variable(e, hi), m, c;
+    emit_while w = emit_while_begin(e);
+    emit_item y, p, q;
 
-    while_test(e, &w, below(e, get(e, a), get(e, b)));
-    m = LLVMBuildAdd(e->b, get(e, a), get(e, b), "");
+    emit_while_test(e, &w, emit_below(e, emit_get(e, a), emit_get(e, b)));
+    m = LLVMBuildAdd(e->b, emit_get(e, a), emit_get(e, b), "");
     m = LLVMBuildLShr(e->b, m, emit_si(e, 1), "");
-    y = read_item(s, from, m);
-    p = choose(s, is_left, y, x);
-    q = choose(s, is_left, x, y);
+    y = emit_sort_read(s, from, m);
+    p = emit_sort_choose(s, is_left, y, x);
+    q = emit_sort_choose(s, is_left, x, y);
     /* left: those less than x; right: those that x is not less than */
-    c = LLVMBuildXor(e->b, less(s, p, q), LLVMBuildNot(e->b, is_left, ""), "");
-    LLVMBuildStore(e->b, LLVMBuildSelect(e->b, c, plus(e, m, 1), get(e, a), ""),
-                   a);
-    LLVMBuildStore(e->b, LLVMBuildSelect(e->b, c, get(e, b), m, ""), b);
-    while_end(e, &w);
-    return LLVMBuildSub(e->b, get(e, a), lo, "");
+    c = LLVMBuildXor(e->b, emit_sort_less(s, p, q),
+                     LLVMBuildNot(e->b, is_left, ""), "");
+    LLVMBuildStore(
+        e->b, LLVMBuildSelect(e->b, c, emit_plus(e, m, 1), emit_get(e, a), ""),
+        a);
+    LLVMBuildStore(e->b, LLVMBuildSelect(e->b, c, emit_get(e, b), m, ""), b);
+    emit_while_end(e, &w);
+    return LLVMBuildSub(e->b, emit_get(e, a), lo, "");
 }
 
-static void gpu_pass(sorter *s, const row *from, const row *to,
-                     LLVMValueRef width)
+static void gpu_pass(emit_sorter *s, const emit_sort_row *from,
+                     const emit_sort_row *to, LLVMValueRef width)
 {
     emit *e = s->e;
-    LLVMValueRef n = emit_si(e, s->n), run, other, end, pos, is_left, at;
+    LLVMValueRef n = s->count, run, other, end, pos, is_left, at;
     emit_loop l;
-    item x;
+    emit_item x;
 
     emit_loop_open(e, &l, e->lid, n, e->k->group);
     run = LLVMBuildUDiv(e->b, l.at, width, "");
@@ -293,32 +283,34 @@ static void gpu_pass(sorter *s, const row *from, const row *to,
                             emit_si(e, 0), "");
     other = LLVMBuildMul(e->b, LLVMBuildXor(e->b, run, emit_si(e, 1), ""),
                          width, "");
-    other = smaller(e, other, n);
-    end = smaller(e, LLVMBuildAdd(e->b, other, width, ""), n);
-    x = read_item(s, from, l.at);
+    other = emit_smaller(e, other, n);
+    end = emit_smaller(e, LLVMBuildAdd(e->b, other, width, ""), n);
+    x = emit_sort_read(s, from, l.at);
     at = LLVMBuildMul(e->b, LLVMBuildAnd(e->b, run, emit_si(e, -2), ""), width,
                       "");
     at = LLVMBuildAdd(e->b, at, pos, "");
     at = LLVMBuildAdd(e->b, at, count_before(s, from, x, is_left, other, end),
                       "");
-    write_item(s, to, at, x);
+    emit_sort_write(s, to, at, x);
     emit_loop_close(e, &l);
     emit_fence(e, EMIT_LOCAL | EMIT_GLOBAL);
 }
 
-/* The first `keep` elements, of those operands that are wanted. */
-static void copy_out(sorter *s, const row *from, LLVMValueRef base)
+/* The first `count` elements, of those operands that are wanted; base: where
+ * the results begin, stride: from one to the next. */
+static void copy_out(emit_sorter *s, const emit_sort_row *from,
+                     LLVMValueRef count, LLVMValueRef base, int64_t stride)
 {
     emit *e = s->e;
     const plan_sort *sort = s->s;
     emit_loop l;
 
-    emit_loop_open(e, &l, e->gpu ? e->lid : emit_si(e, 0),
-                   emit_si(e, sort->keep), e->gpu ? e->k->group : 1);
+    emit_loop_open(e, &l, e->gpu ? e->lid : emit_si(e, 0), count,
+                   e->gpu ? e->k->group : 1);
     for (int i = 0; i < sort->nout; i++) {
         int o = sort->out[i];
         LLVMValueRef p = e->slot[sort->first_out + i];
-        row to = {&p, base, sort->inner};
+        emit_sort_row to = {.p = &p, .base = base, .stride = stride};
         emit_value x = from->p[o] ? emit_mem_read(e, s->type[o], from->p[o],
                                                   place_of(s, from, l.at), 1)
                                   : emit_place(e, s->type[o], l.at);
@@ -330,8 +322,8 @@ static void copy_out(sorter *s, const row *from, LLVMValueRef base)
 
 /* ---- passes ---- */
 
-static void one_pass(sorter *s, const row *from, const row *to,
-                     LLVMValueRef width)
+static void one_pass(emit_sorter *s, const emit_sort_row *from,
+                     const emit_sort_row *to, LLVMValueRef width)
 {
     if (s->e->gpu)
         gpu_pass(s, from, to, width);
@@ -341,7 +333,7 @@ static void one_pass(sorter *s, const row *from, const row *to,
 
 /* The rest after the first: work to other once where their number is odd,
  * then there and back. */
-static void more_passes(sorter *s, int passes, int64_t width)
+static void more_passes(emit_sorter *s, int passes, int64_t width)
 {
     emit *e = s->e;
     LLVMValueRef w;
@@ -360,8 +352,10 @@ static void more_passes(sorter *s, int passes, int64_t width)
     emit_loop_close(e, &l);
 }
 
-/* result: where the row's results begin in their slots. */
-static void sort_row(sorter *s, LLVMValueRef result)
+/* result: where the first `keep` of the row's results begin in their slots, and
+ * how far it is from one to the next. */
+static void sort_row(emit_sorter *s, LLVMValueRef keep, LLVMValueRef result,
+                     int64_t stride)
 {
     int64_t width = s->e->gpu ? 1 : RUN;
     int passes = 0;
@@ -372,7 +366,7 @@ static void sort_row(sorter *s, LLVMValueRef result)
         insert_runs(s, &s->in, passes % 2 ? &s->work : &s->other);
         more_passes(s, passes, RUN);
     } else if (passes == 0) {
-        copy_out(s, &s->in, result);
+        copy_out(s, &s->in, keep, result, stride);
         return;
     } else {
         gpu_pass(s, &s->in, passes % 2 ? &s->other : &s->work,
@@ -380,12 +374,12 @@ static void sort_row(sorter *s, LLVMValueRef result)
         more_passes(s, passes - 1, 2);
     }
     if (!s->full)
-        copy_out(s, &s->other, result);
+        copy_out(s, &s->other, keep, result, stride);
 }
 
 /* ---- rows ---- */
 
-static size_t work_bytes(const sorter *s)
+static size_t work_bytes(const emit_sorter *s)
 {
     size_t each = 0;
 
@@ -395,10 +389,11 @@ static size_t work_bytes(const sorter *s)
 }
 
 /* Widest types first, so that all are aligned. */
-static row place_work(sorter *s, LLVMValueRef p, size_t at)
+static emit_sort_row place_work(emit_sorter *s, LLVMValueRef p, size_t at)
 {
     emit *e = s->e;
-    row r = {sd_arena_array(e->a, LLVMValueRef, s->s->nop), NULL, 1};
+    emit_sort_row r = {.p = sd_arena_array(e->a, LLVMValueRef, s->s->nop),
+                       .stride = 1};
 
     for (size_t bytes = 16; bytes; bytes /= 2)
         for (int o = 0; o < s->s->nop; o++) {
@@ -412,7 +407,7 @@ static row place_work(sorter *s, LLVMValueRef p, size_t at)
     return r;
 }
 
-static LLVMValueRef work_space(sorter *s, LLVMValueRef r)
+static LLVMValueRef work_space(emit_sorter *s, LLVMValueRef r)
 {
     emit *e = s->e;
     int slot = s->s->first_out + s->s->nout;
@@ -435,28 +430,67 @@ LLVMValueRef emit_sort_base(emit *e, LLVMValueRef r, int64_t n)
     return LLVMBuildAdd(e->b, base, LLVMBuildURem(e->b, r, inner, ""), "");
 }
 
-static void one_row(sorter *s, LLVMValueRef r)
+/* Row r as the slots of the operands have it. */
+static emit_sort_row operands(emit_sorter *s, LLVMValueRef r)
+{
+    emit *e = s->e;
+    const plan_sort *sort = s->s;
+    emit_sort_row in = {.base = emit_sort_base(e, r, sort->n),
+                        .stride = sort->inner};
+
+    in.p = sd_arena_array(e->a, LLVMValueRef, sort->nop);
+    for (int o = 0; o < sort->nop; o++)
+        in.p[o] = sort->in[o] < 0 ? NULL : e->slot[sort->in[o]];
+    return in;
+}
+
+static void one_row(emit_sorter *s, LLVMValueRef r)
 {
     emit *e = s->e;
     const plan_sort *sort = s->s;
     LLVMValueRef work = work_space(s, r);
 
-    s->in.p = sd_arena_array(e->a, LLVMValueRef, sort->nop);
-    for (int o = 0; o < sort->nop; o++)
-        s->in.p[o] = sort->in[o] < 0 ? NULL : e->slot[sort->in[o]];
-    s->in.base = emit_sort_base(e, r, s->n);
-    s->in.stride = sort->inner;
+    s->in = operands(s, r);
+    s->count = emit_si(e, s->n);
     s->work = place_work(s, work, 0);
-    s->other = (row){e->slot + sort->first_out, s->in.base, sort->inner};
+    s->other = (emit_sort_row){.p = e->slot + sort->first_out,
+                               .base = s->in.base,
+                               .stride = sort->inner};
     if (!s->full)
         s->other = place_work(s, work, work_bytes(s));
-    sort_row(s, emit_sort_base(e, r, sort->keep));
+    sort_row(s, emit_si(e, sort->keep), emit_sort_base(e, r, sort->keep),
+             sort->inner);
+}
+
+/* Piece number `at` of all rows; the results are rows side by side. */
+static void one_piece(emit_sorter *s, LLVMValueRef at)
+{
+    emit *e = s->e;
+    const plan_sort *sort = s->s;
+    LLVMValueRef n = emit_si(e, (sort->n + sort->piece - 1) / sort->piece);
+    LLVMValueRef r = LLVMBuildUDiv(e->b, at, n, ""), first, result;
+
+    first = LLVMBuildMul(e->b, LLVMBuildURem(e->b, at, n, ""),
+                         emit_si(e, sort->piece), "");
+    s->n = sort->piece;
+    s->count =
+        emit_smaller(e, LLVMBuildSub(e->b, emit_si(e, sort->n), first, ""),
+                     emit_si(e, sort->piece));
+    s->in = operands(s, r);
+    s->in.base = LLVMBuildAdd(
+        e->b, s->in.base,
+        LLVMBuildMul(e->b, first, emit_si(e, sort->inner), ""), "");
+    s->in.first = first;
+    s->work = place_work(s, e->local, 0);
+    s->other = place_work(s, e->local, work_bytes(s));
+    result = LLVMBuildMul(e->b, r, emit_si(e, sort->n), "");
+    sort_row(s, s->count, LLVMBuildAdd(e->b, result, first, ""), 1);
 }
 
 void emit_sort(emit *e)
 {
     const plan_sort *sort = e->k->sort;
-    sorter s = {.e = e, .s = sort, .n = sort->n, .type = sort->type};
+    emit_sorter s = {.e = e, .s = sort, .n = sort->n, .type = sort->type};
     size_t bytes = plan_sort_bytes(sort, !e->gpu);
     emit_loop l;
 
@@ -467,7 +501,15 @@ void emit_sort(emit *e)
                               bytes, sort->scratch));
         return;
     }
-    s.full = plan_sort_is_full(sort);
+    s.full = sort->step == PLAN_SORT_ROWS && plan_sort_is_full(sort);
+    if (sort->step == PLAN_SORT_TILES) {
+        one_piece(&s, e->first);
+        return;
+    }
+    if (sort->step == PLAN_SORT_MERGE) {
+        emit_merge(e);
+        return;
+    }
     if (e->gpu) {
         one_row(&s, e->first);
         return;

@@ -307,7 +307,7 @@ add("sort", sorts,
         == "i" else np.where(rng.rand(*shape) < 0.1, np.nan,
                              normal(rng, shape)).astype(dtype),
         rng.randint(0, 1000, size=shape).astype(np.int32)),
-    shapes((1,), (7,), (1000,), (5, 33), (3, 4, 65),
+    shapes((1,), (7,), (1000,), (5, 33), (3, 4, 65), (9001,), (2, 2500),
            dtypes=(np.float32, np.int32)))
 
 

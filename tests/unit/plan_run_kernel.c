@@ -499,7 +499,7 @@ static bool is_less(run *r, const plan_sort *s, char *const *x, int64_t i,
 
 /* Operand o of a row, element by element. */
 static void read_line(run *r, const plan_sort *s, int o, int64_t base,
-                      char *line)
+                      int64_t inner, char *line)
 {
     size_t b = sd_dtype_bytes(s->type[o]);
 
@@ -508,7 +508,40 @@ static void read_line(run *r, const plan_sort *s, int o, int64_t base,
             sd_scalar_of_s64(s->type[o], i, line + (size_t)i * b);
         else
             memcpy(line + (size_t)i * b,
-                   r->slot[s->in[o]] + (size_t)(base + i * s->inner) * b, b);
+                   r->slot[s->in[o]] + (size_t)(base + i * inner) * b, b);
+}
+
+/* The order of elements from .. to of a row, in at. */
+static void sort_span(run *r, const plan_sort *s, char *const *line,
+                      int64_t from, int64_t to, int64_t *at)
+{
+    for (int64_t i = from; i < to; i++) {
+        int64_t lo = from, hi = i;
+
+        while (lo < hi) {
+            int64_t mid = (lo + hi) / 2;
+
+            if (is_less(r, s, line, i, at[mid]))
+                hi = mid;
+            else
+                lo = mid + 1;
+        }
+        memmove(at + lo + 1, at + lo, (size_t)(i - lo) * sizeof *at);
+        at[lo] = i;
+    }
+}
+
+/* Runs of so many elements come in order, and go in pairs. */
+static int64_t span_of(const run *r, const plan_sort *s)
+{
+    int64_t width;
+
+    if (s->step == PLAN_SORT_ROWS)
+        return s->n;
+    if (s->step == PLAN_SORT_TILES)
+        return s->piece;
+    memcpy(&width, r->slot[s->first_out + s->nout], sizeof width);
+    return 2 * width;
 }
 
 static void sort_kernel(run *r)
@@ -516,28 +549,27 @@ static void sort_kernel(run *r)
     const plan_sort *s = r->k->sort;
     char *line[8];
     int64_t *at = sd_arena_array(r->a, int64_t, s->n + 1);
+    int64_t span = span_of(r, s), inner = s->inner;
+    int64_t out = s->step == PLAN_SORT_TILES ? 1 : inner;
 
+    if (s->step == PLAN_SORT_MERGE)
+        inner = 1;
     for (int o = 0; o < s->nop; o++)
         line[o] = sd_arena_alloc(r->a, (size_t)s->n * 16);
     for (int64_t row = 0; row < s->rows; row++) {
-        int64_t from = row / s->inner * s->inner, rest = row % s->inner;
+        int64_t to = row / out * out * s->keep + row % out;
 
         for (int o = 0; o < s->nop; o++)
-            read_line(r, s, o, from * s->n + rest, line[o]);
-        for (int64_t i = 0; i < s->n; i++) {
-            int64_t j = i;
-
-            for (; j > 0 && is_less(r, s, line, i, at[j - 1]); j--)
-                at[j] = at[j - 1];
-            at[j] = i;
-        }
+            read_line(r, s, o, row / inner * inner * s->n + row % inner, inner,
+                      line[o]);
+        for (int64_t i = 0; i < s->n; i += span)
+            sort_span(r, s, line, i, SD_MIN(i + span, s->n), at);
         for (int q = 0; q < s->nout; q++)
             for (int64_t i = 0; i < s->keep; i++) {
                 int o = s->out[q];
                 size_t b = sd_dtype_bytes(s->type[o]);
 
-                memcpy(r->slot[s->first_out + q] +
-                           (size_t)(from * s->keep + rest + i * s->inner) * b,
+                memcpy(r->slot[s->first_out + q] + (size_t)(to + i * out) * b,
                        line[o] + (size_t)at[i] * b, b);
             }
     }

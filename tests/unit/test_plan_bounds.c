@@ -408,6 +408,9 @@ static void kernels_are_equal_only_in_every_field(void **state)
     DIFFERS(sort.stable, true);
     DIFFERS(sort.scratch, 8);
     DIFFERS(sort.lanes, 16);
+    DIFFERS(sort.step, PLAN_SORT_TILES);
+    DIFFERS(sort.piece, 2);
+    DIFFERS(sort.each, 2);
     DIFFERS(sort.less, NULL);
     DIFFERS(node[0].kind, PN_SCATTER);
     DIFFERS(node[1].op, HLO_ADD);

@@ -1,0 +1,189 @@
+/* Merging runs of rows, two by two, on a GPU.  Each item makes a few results
+ * that are neighbours.  How many elements of the left run are among those
+ * before its first result is found by bisection (Green, McColl and Bader, "GPU
+ * Merge Path", 2012), and so where in both runs it begins; from there it takes
+ * the smaller one of two elements after the other, of equals the left one. */
+#include "emit_sort.h"
+
+typedef struct {
+    emit_sorter s;
+    emit_sort_row from;         /* the row, as the operands have it */
+    LLVMValueRef start, mid, end; /* of the two runs, in the row */
+    LLVMValueRef first;         /* result of the item, in the row */
+} merger;
+
+static LLVMValueRef larger(emit *e, LLVMValueRef x, LLVMValueRef y)
+{
+    return LLVMBuildSelect(e->b, emit_below(e, x, y), y, x, "");
+}
+
+static LLVMValueRef run_length(emit *e)
+{
+    const plan_sort *s = e->k->sort;
+    LLVMValueRef p = e->slot[s->first_out + s->nout];
+
+    return LLVMBuildIntCast2(e->b,
+                             emit_mem_read(e, SD_S64, p, emit_si(e, 0), 1).re,
+                             e->si, true, "");
+}
+
+static void find_runs(merger *m)
+{
+    emit *e = m->s.e;
+    LLVMValueRef n = emit_si(e, m->s.n), width = run_length(e), two;
+
+    two = LLVMBuildAdd(e->b, width, width, "");
+    m->start = LLVMBuildUDiv(e->b, m->first, two, "");
+    m->start = LLVMBuildMul(e->b, m->start, two, "");
+    m->mid = emit_smaller(e, LLVMBuildAdd(e->b, m->start, width, ""), n);
+    m->end = emit_smaller(e, LLVMBuildAdd(e->b, m->start, two, ""), n);
+}
+
+/* How many of the left run are among the first `before` results of the two. */
+static LLVMValueRef count_left(merger *m, LLVMValueRef before)
+{
+    emit *e = m->s.e;
+    LLVMValueRef left = LLVMBuildSub(e->b, m->mid, m->start, "");
+    LLVMValueRef right = LLVMBuildSub(e->b, m->end, m->mid, "");
+    LLVMValueRef a, b, at, other, is_after;
+    emit_item x, y;
+    emit_while w;
+
+    a = emit_variable(
+        e, larger(e, LLVMBuildSub(e->b, before, right, ""), emit_si(e, 0)));
+    b = emit_variable(e, emit_smaller(e, before, left));
+    w = emit_while_begin(e);
+    emit_while_test(e, &w, emit_below(e, emit_get(e, a), emit_get(e, b)));
+    at = LLVMBuildAdd(e->b, emit_get(e, a), emit_get(e, b), "");
+    at = LLVMBuildLShr(e->b, at, emit_si(e, 1), "");
+    other = LLVMBuildSub(e->b, emit_plus(e, before, -1), at, "");
+    x = emit_sort_read(&m->s, &m->from, LLVMBuildAdd(e->b, m->start, at, ""));
+    y = emit_sort_read(&m->s, &m->from, LLVMBuildAdd(e->b, m->mid, other, ""));
+    is_after = emit_sort_less(&m->s, y, x);
+    LLVMBuildStore(e->b,
+                   LLVMBuildSelect(e->b, is_after, emit_get(e, a),
+                                   emit_plus(e, at, 1), ""),
+                   a);
+    LLVMBuildStore(e->b,
+                   LLVMBuildSelect(e->b, is_after, at, emit_get(e, b), ""), b);
+    emit_while_end(e, &w);
+    return emit_get(e, a);
+}
+
+static LLVMValueRef *keep_item(emit_sorter *s, emit_item x)
+{
+    LLVMValueRef *p = sd_arena_array(s->e->a, LLVMValueRef, 2 * s->s->nop);
+
+    for (int o = 0; o < s->s->nop; o++) {
+        p[2 * o] = emit_variable(s->e, x[o].re);
+        if (x[o].im)
+            p[2 * o + 1] = emit_variable(s->e, x[o].im);
+    }
+    return p;
+}
+
+static void set_item(emit_sorter *s, LLVMValueRef *p, emit_item x)
+{
+    for (int o = 0; o < s->s->nop; o++) {
+        LLVMBuildStore(s->e->b, x[o].re, p[2 * o]);
+        if (x[o].im)
+            LLVMBuildStore(s->e->b, x[o].im, p[2 * o + 1]);
+    }
+}
+
+static LLVMValueRef kept(emit_sorter *s, LLVMValueRef p)
+{
+    return p ? LLVMBuildLoad2(s->e->b, LLVMGetAllocatedType(p), p, "") : NULL;
+}
+
+static emit_item get_item(emit_sorter *s, LLVMValueRef const *p)
+{
+    emit_item x = emit_values(s->e, s->s->nop);
+
+    for (int o = 0; o < s->s->nop; o++)
+        x[o] = (emit_value){kept(s, p[2 * o]), kept(s, p[2 * o + 1])};
+    return x;
+}
+
+/* What of x is wanted, as result number i of the row. */
+static void put_result(merger *m, LLVMValueRef base, LLVMValueRef i,
+                       emit_item x)
+{
+    emit *e = m->s.e;
+    const plan_sort *s = m->s.s;
+
+    i = LLVMBuildMul(e->b, i, emit_si(e, s->inner), "");
+    i = LLVMBuildAdd(e->b, base, i, "");
+    for (int k = 0; k < s->nout; k++)
+        emit_mem_write(e, m->s.type[s->out[k]], e->slot[s->first_out + k], i,
+                       x[s->out[k]]);
+}
+
+/* Element i of the row; where a run ends any will do. */
+static emit_item read_inside(merger *m, LLVMValueRef i)
+{
+    emit *e = m->s.e;
+
+    return emit_sort_read(&m->s, &m->from,
+                          emit_smaller(e, i, emit_si(e, m->s.n - 1)));
+}
+
+/* Results first .. last of the row, from element i of the left run and j of the
+ * right one on: one element is read for each that is written. */
+static void merge(merger *m, LLVMValueRef base, LLVMValueRef i, LLVMValueRef j,
+                  LLVMValueRef last)
+{
+    emit *e = m->s.e;
+    LLVMValueRef *left = keep_item(&m->s, read_inside(m, i));
+    LLVMValueRef *right = keep_item(&m->s, read_inside(m, j)), next, c, one;
+    emit_item x, y, z;
+    emit_loop l;
+
+    i = emit_variable(e, i);
+    j = emit_variable(e, j);
+    emit_loop_open(e, &l, m->first, last, 1);
+    x = get_item(&m->s, left);
+    y = get_item(&m->s, right);
+    /* the right one, if it is less or there is no left one */
+    c = LLVMBuildOr(
+        e->b, emit_sort_less(&m->s, y, x),
+        LLVMBuildNot(e->b, emit_below(e, emit_get(e, i), m->mid), ""), "");
+    c = LLVMBuildAnd(e->b, c, emit_below(e, emit_get(e, j), m->end), "");
+    put_result(m, base, l.at, emit_sort_choose(&m->s, c, y, x));
+    one = LLVMBuildZExt(e->b, c, e->si, "");
+    LLVMBuildStore(e->b, LLVMBuildAdd(e->b, emit_get(e, j), one, ""), j);
+    one = LLVMBuildSub(e->b, emit_si(e, 1), one, "");
+    LLVMBuildStore(e->b, LLVMBuildAdd(e->b, emit_get(e, i), one, ""), i);
+    next = LLVMBuildSelect(e->b, c, emit_get(e, j), emit_get(e, i), "");
+    z = read_inside(m, next);
+    set_item(&m->s, left, emit_sort_choose(&m->s, c, x, z));
+    set_item(&m->s, right, emit_sort_choose(&m->s, c, z, y));
+    emit_loop_close(e, &l);
+}
+
+void emit_merge(emit *e)
+{
+    const plan_sort *s = e->k->sort;
+    int64_t each = (int64_t)e->k->group * s->each;
+    LLVMValueRef tiles = emit_si(e, (s->keep + each - 1) / each), r, i, before;
+    merger m = {.s = {.e = e, .s = s, .n = s->n, .type = s->type}};
+    LLVMValueRef last;
+
+    r = LLVMBuildUDiv(e->b, e->first, tiles, "");
+    m.first = LLVMBuildMul(e->b, LLVMBuildURem(e->b, e->first, tiles, ""),
+                           emit_si(e, each), "");
+    m.first = LLVMBuildAdd(
+        e->b, m.first, LLVMBuildMul(e->b, e->lid, emit_si(e, s->each), ""), "");
+    m.first = emit_smaller(e, m.first, emit_si(e, s->keep));
+    last = emit_smaller(e, emit_plus(e, m.first, s->each), emit_si(e, s->keep));
+    m.from =
+        (emit_sort_row){.p = e->slot,
+                        .base = LLVMBuildMul(e->b, r, emit_si(e, s->n), ""),
+                        .stride = 1};
+    find_runs(&m);
+    before = LLVMBuildSub(e->b, m.first, m.start, "");
+    i = count_left(&m, before);
+    before = LLVMBuildSub(e->b, before, i, "");
+    merge(&m, emit_sort_base(e, r, s->keep), LLVMBuildAdd(e->b, m.start, i, ""),
+          LLVMBuildAdd(e->b, m.mid, before, ""), last);
+}

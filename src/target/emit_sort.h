@@ -1,0 +1,50 @@
+/* What kernels that sort by a comparator share: emit_sort.c, emit_merge.c. */
+#ifndef EMIT_SORT_H
+#define EMIT_SORT_H
+
+#include "emit.h"
+
+typedef struct { /* one row in one buffer */
+    LLVMValueRef *p;    /* an operand; NULL: it is the place in the row */
+    LLVMValueRef base;  /* element; NULL: 0 */
+    int64_t stride;
+    LLVMValueRef first; /* the place in the row of the first; NULL: 0 */
+} emit_sort_row;
+
+typedef struct {
+    emit *e;
+    const plan_sort *s;
+    int64_t n;          /* elements of a row, or of a piece of one, at most */
+    LLVMValueRef count; /* so many there are */
+    sd_dtype *type;
+    emit_sort_row in, other, work; /* other: the second of the two */
+    bool full;                     /* other is the result */
+} emit_sorter;
+
+typedef emit_value *emit_item; /* a value an operand */
+
+emit_item emit_sort_read(emit_sorter *s, const emit_sort_row *r,
+                         LLVMValueRef i);
+void emit_sort_write(emit_sorter *s, const emit_sort_row *r, LLVMValueRef i,
+                     emit_item x);
+emit_item emit_sort_choose(emit_sorter *s, LLVMValueRef c, emit_item x,
+                           emit_item y);
+LLVMValueRef emit_sort_less(emit_sorter *s, emit_item x, emit_item y);
+
+/* Positions that change. */
+LLVMValueRef emit_variable(emit *e, LLVMValueRef v);
+LLVMValueRef emit_get(emit *e, LLVMValueRef p);
+LLVMValueRef emit_plus(emit *e, LLVMValueRef x, int64_t c);
+LLVMValueRef emit_below(emit *e, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef emit_smaller(emit *e, LLVMValueRef x, LLVMValueRef y);
+
+typedef struct {
+    LLVMBasicBlockRef test, body, done;
+} emit_while;
+emit_while emit_while_begin(emit *e);
+void emit_while_test(emit *e, const emit_while *l, LLVMValueRef c);
+void emit_while_end(emit *e, const emit_while *l);
+
+void emit_merge(emit *e); /* emit_merge.c */
+
+#endif

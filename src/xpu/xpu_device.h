@@ -385,7 +385,7 @@ struct xpu_program {
     uint8_t *constants;    /* on the device */
     int constants_cls;
     double cost_ns;        /* estimate of one run */
-    _Atomic int64_t took_ns; /* in a device's queue, lately; -1: not known */
+    _Atomic int64_t took_ns; /* a run, lately; -1: not known */
     int nlaunch;           /* xpu_run_launches */
     int max_arg;           /* of any thunk */
     xpu_ffi *ffi;          /* its custom-calls; NULL: none */

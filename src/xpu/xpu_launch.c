@@ -158,29 +158,6 @@ static sd_status no_work_space(const execution *e, sd_status st)
     return sd_note(st, "work space of %s", e->program->thunks->name);
 }
 
-/* ---- without marks: to the end ---- */
-
-sd_status xpu_execution_compute(execution *e)
-{
-    xpu_program *x = e->program;
-    size_t bytes = x->thunks->temp_bytes;
-    void *temp = NULL;
-    sd_status st;
-    int cls;
-
-    if ((st = poison(e)))
-        return st;
-    if (bytes &&
-        (st = xpu_memory_try(x->dev, XPU_MEM_DEVICE, bytes, &temp, &cls)))
-        return no_work_space(e, st);
-    st = walk(e, temp);
-    if (temp)
-        xpu_memory_free(x->dev, XPU_MEM_DEVICE, temp, cls);
-    return sd_note(st, "running %s", x->thunks->name);
-}
-
-/* ---- with marks: into the queue ---- */
-
 /* The time that the next run is thought to take: half of what the last one took
  * and half of what was thought before it. */
 static void learn(xpu_program *x, int64_t ns)
@@ -190,6 +167,32 @@ static void learn(xpu_program *x, int64_t ns)
     atomic_store_explicit(&x->took_ns, old < 0 ? ns : (old + ns) / 2,
                           memory_order_relaxed);
 }
+
+/* ---- without marks: to the end ---- */
+
+sd_status xpu_execution_compute(execution *e)
+{
+    xpu_program *x = e->program;
+    size_t bytes = x->thunks->temp_bytes;
+    void *temp = NULL;
+    uint64_t from;
+    sd_status st;
+    int cls;
+
+    if ((st = poison(e)))
+        return st;
+    from = sd_now_ns();
+    if (bytes &&
+        (st = xpu_memory_try(x->dev, XPU_MEM_DEVICE, bytes, &temp, &cls)))
+        return no_work_space(e, st);
+    st = walk(e, temp);
+    if (temp)
+        xpu_memory_free(x->dev, XPU_MEM_DEVICE, temp, cls);
+    learn(x, (int64_t)(sd_now_ns() - from));
+    return sd_note(st, "running %s", x->thunks->name);
+}
+
+/* ---- with marks: into the queue ---- */
 
 /* All that the run waited for is ready.  The error of an argument is told
  * before an error that may have come of it. */

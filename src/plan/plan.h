@@ -324,7 +324,7 @@ typedef struct {
 } plan_engine_info;
 extern const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT];
 
-/* A CONTRACT in blocks, on the host: for each tile, for each chain of the sum,
+/* A CONTRACT in blocks.  On the host: for each tile, for each chain of the sum,
  * the elements of both operands are computed once and written to areas
  * of the scratch, and `rows` x `vectors` accumulators at a time stay in
  * registers while k runs.  Between blocks, and for what uses the sum, the
@@ -349,7 +349,18 @@ extern const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT];
  * stage in any case, [k][n] or [n][k], and turned if need be.  What fills the
  * last word is 0 in y.  One operand of vpdpbusd has a sign and the other has
  * none: where x and y are of one kind, x is flipped, x ^ 0x80, which adds or
- * takes 128 times the sum of y. */
+ * takes 128 times the sum of y.
+ *
+ * On a GPU a tile is a group's.  Its items copy `step` positions of a chain to
+ * areas of local memory, x_wide and y_wide neighbours at a time, while they
+ * multiply what lies in another such pair: element (m, k) of x at m * x_m +
+ * k * x_k as above, (n, k) of y at n * y_n + k * y_k.  An item has its sums and
+ * those of the open chain in registers: along_m x along_n items share a tile,
+ * and each has `rows` x `vectors` positions of it, `near` neighbours of m and n
+ * at a time: row i of item j is (i / near * along_m + j) * near + i % near.  At
+ * last `round` rows of sums at a time are written to an area, which lies where
+ * those of x and y were, and what uses them runs over these rows: items along
+ * LANE, rows of a group at once. */
 typedef struct {
     const plan_node *node;   /* the CONTRACT */
     const plan_node *x, *y;  /* its operands: y is the one that varies on LANE */
@@ -366,7 +377,15 @@ typedef struct {
     sd_dtype part;                       /* of which a word has several */
     int64_t x_row, y_row;                /* of the stage, in parts */
     size_t stage_at;
+    int64_t y_n;                         /* GPUs, from here on; in elements */
+    int step, x_wide, y_wide;            /* positions of k, elements */
+    int along_m, along_n, near;
+    int64_t mt, nt, round;               /* positions of M and N in a tile */
+    size_t buffer;                       /* bytes from one pair to the next */
 } plan_blocks;
+/* On a GPU: the axis along which `wide` of n goes, if n is read while operands
+ * are copied; -1: it is not. */
+int plan_copied_along(const plan_kernel *k, const plan_node *n);
 
 /* GPUs: a kernel may be done by several, one after the other.  Their slots are
  * pieces of its own, or numbers. */
@@ -414,7 +433,7 @@ struct plan_kernel {
     const plan_loop *loop; /* host: a kernel that is a whole loop */
     plan_part *part;       /* GPUs: what it is done by instead, if npart > 0 */
     int npart;
-    const plan_blocks *blocks; /* host: how its CONTRACT is done, or NULL */
+    const plan_blocks *blocks; /* how its CONTRACT is done, or NULL: by itself */
     bool rows;             /* host, "by rows": stage 0 takes rows as they lie,
                               with LANE inside its loop: PLAN_LANES_ROWS */
     size_t local_bytes;    /* of all areas, and of those of blocks */

@@ -110,7 +110,7 @@ static uint64_t outer_axes(const plan_kernel *k)
 
 /* The one sum of the kernel, where it is a CONTRACT in a stage of its own; or
  * NULL. */
-static const plan_node *only_contract(const plan_kernel *k)
+const plan_node *plan_only_contract(const plan_kernel *k)
 {
     const plan_node *c = NULL;
 
@@ -131,7 +131,7 @@ static const plan_node *only_contract(const plan_kernel *k)
     return c;
 }
 
-static bool is_type(sd_dtype t)
+bool plan_has_blocks_of(sd_dtype t)
 {
     sd_kind kind = sd_dtype_kind(t);
 
@@ -149,40 +149,42 @@ static int last_of(uint64_t axes)
     return 63 - __builtin_clzll(axes);
 }
 
-/* Of the axes in `left` the last ones, while they fit a tile: the first of them
- * is cut, the others, *in, are whole. */
-static int axes_of_tile(const plan_kernel *k, uint64_t left, uint64_t *in)
+/* Of the axes in `left` the last ones, while they fit a tile of `most` twice:
+ * the first of them is cut, the others, *in, are whole. */
+static int axes_of_tile(const plan_kernel *k, uint64_t left, int64_t most,
+                        uint64_t *in)
 {
     for (;;) {
         int a = last_of(left);
 
         left &= ~(1ull << a);
-        if (!left || points(k, *in | 1ull << a) > TILE / 2)
+        if (!left || points(k, *in | 1ull << a) > most / 2)
             return a;
         *in |= 1ull << a;
     }
 }
 
 /* M: the axes on which x varies and y does not. */
-static bool find_rows(const plan_kernel *k, plan_blocks *b)
+static bool find_rows(const plan_kernel *k, int64_t most, plan_blocks *b)
 {
     uint64_t alone = b->x->varies & ~b->y->varies & outer_axes(k);
 
     if (alone)
-        b->m = axes_of_tile(k, alone, &b->m_in);
+        b->m = axes_of_tile(k, alone, most, &b->m_in);
     return alone != 0;
 }
 
 /* N: LANE, and the axes before it on which y varies and x does not.  The rows
  * of a small image fill few vectors each; and what is copied of x is used for
  * the columns of a tile only. */
-static void find_columns(const plan_kernel *k, int lane, plan_blocks *b)
+static void find_columns(const plan_kernel *k, int lane, int64_t most,
+                         plan_blocks *b)
 {
     uint64_t alone = b->y->varies & ~b->x->varies & outer_axes(k);
 
     b->n = lane;
     if (last_of(alone) == lane)
-        b->n = axes_of_tile(k, alone, &b->n_in);
+        b->n = axes_of_tile(k, alone, most, &b->n_in);
 }
 
 /* A chain, of which k is the axis that is cut, or the first. */
@@ -212,7 +214,7 @@ static void count_along(const plan_node *n, int axis, int depth, int *loads,
 
 /* Are vectors of n better read along axis a than along b?  Where both lie so,
  * the longer one fills more of them. */
-static bool lies_along(const plan_kernel *k, const plan_node *n, int a, int b)
+bool plan_lies_along(const plan_kernel *k, const plan_node *n, int a, int b)
 {
     enum { DEPTH = 8 };
     int loads = 0, on_a = 0, on_b = 0;
@@ -365,17 +367,17 @@ static void lay_out(plan_kernel *k, plan_blocks *b)
         k->local_bytes += lay_out_stage(k, b, mt, nt);
 }
 
-/* Which operand is which, and which axes. */
-static bool find_sides(const plan_kernel *k, int lane, plan_blocks *b)
+bool plan_find_sides(const plan_kernel *k, int lane, int64_t most,
+                     plan_blocks *b)
 {
     const plan_node *c = b->node;
 
     b->y = c->arg[c->arg[1]->varies >> lane & 1];
     b->x = c->arg[b->y == c->arg[0]];
     if ((b->x->varies >> lane & 1) || !(b->y->varies >> lane & 1) ||
-        !find_rows(k, b))
+        !find_rows(k, most, b))
         return false;
-    find_columns(k, lane, b);
+    find_columns(k, lane, most, b);
     find_depth(k, b);
     b->rest =
         outer_axes(k) & ~(1ull << b->m | b->m_in | 1ull << b->n | b->n_in);
@@ -384,15 +386,15 @@ static bool find_sides(const plan_kernel *k, int lane, plan_blocks *b)
 
 bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev)
 {
-    const plan_node *c = only_contract(k);
+    const plan_node *c = plan_only_contract(k);
     plan_blocks *b = sd_arena_new(k->arena, plan_blocks);
     int64_t m, n, depth;
     int per_vector, last_m, last_k;
 
-    if (!c || !is_type(c->dtype) || !k->axis[lane].outer)
+    if (!c || !plan_has_blocks_of(c->dtype) || !k->axis[lane].outer)
         return false;
     b->node = c;
-    if (!find_sides(k, lane, b))
+    if (!plan_find_sides(k, lane, TILE, b))
         return false;
     m = points(k, b->m_in | 1ull << b->m);
     n = points(k, b->n_in | 1ull << b->n);
@@ -405,8 +407,8 @@ bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev)
     b->rows = tile_rows(m, b->vectors, dev->lanes, per_vector);
     last_m = last_of(b->m_in | 1ull << b->m);
     last_k = last_of(c->over);
-    b->x_along = lies_along(k, b->x, last_m, last_k) ? last_m : last_k;
-    b->y_along = lies_along(k, b->y, last_k, lane) ? last_k : lane;
+    b->x_along = plan_lies_along(k, b->x, last_m, last_k) ? last_m : last_k;
+    b->y_along = plan_lies_along(k, b->y, last_k, lane) ? last_k : lane;
     choose_engine(b, dev);
     cut_tiles(k, b, dev->units);
     lay_out(k, b);

@@ -191,6 +191,20 @@ static void print_slots(sd_buf *b, const plan_kernel *k)
     }
 }
 
+/* M x N x K of a group's tile, and of them what an item has. */
+static void print_group_blocks(sd_buf *b, const plan_kernel *k)
+{
+    const plan_blocks *p = k->blocks;
+
+    sd_buf_fmt(b,
+               "  blocks of n%d: a%d %" PRId64 " x a%d %" PRId64
+               " x a%d %" PRId64 " by %d, %d x %d items of %d x %d by %d, ",
+               p->node->id, p->m, p->mt, p->n, p->nt, p->k, p->kt, p->step,
+               p->along_m, p->along_n, p->rows, p->vectors, p->near);
+    sd_buf_fmt(b, "x along a%d by %d, y along a%d by %d, round %" PRId64 "\n",
+               p->x_along, p->x_wide, p->y_along, p->y_wide, p->round);
+}
+
 /* M x N x K of a tile, and of them what is in registers. */
 static void print_blocks(sd_buf *b, const plan_kernel *k)
 {
@@ -291,7 +305,9 @@ static void print_mapping(sd_buf *b, const plan_kernel *k)
         sd_buf_str(b, "\n");
     }
     print_areas(b, k);
-    if (k->blocks)
+    if (k->blocks && k->group > 1)
+        print_group_blocks(b, k);
+    else if (k->blocks)
         print_blocks(b, k);
     print_nest(b, k);
     for (int i = 0; i < k->nstage; i++)

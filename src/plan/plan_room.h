@@ -195,6 +195,17 @@ void plan_collapse(plan_kernel *k);
 /* plan_blocks.c, for plan_tile: blocks and tiles of a kernel whose sum is a
  * CONTRACT that is worth them; false when it has none. */
 bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev);
+/* plan_blocks_gpu.c: the same on a GPU, with its group. */
+bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev);
+/* What both ask (plan_blocks.c): the one sum of the kernel, where it is a
+ * CONTRACT in a stage of its own, or NULL; types of such a sum; which operand
+ * is which, and which axes, of which a tile has `most` positions; whether
+ * vectors of n are better read along axis a than along b. */
+const plan_node *plan_only_contract(const plan_kernel *k);
+bool plan_has_blocks_of(sd_dtype t);
+bool plan_find_sides(const plan_kernel *k, int lane, int64_t most,
+                     plan_blocks *b);
+bool plan_lies_along(const plan_kernel *k, const plan_node *n, int a, int b);
 /* The order of the sums of CONTRACTs, for all devices. */
 void plan_cut_chains(plan_kernel *k);
 /* ---- the mapping (plan_tile*.c, plan_copies.c, plan_areas.c) ---- */
@@ -213,6 +224,10 @@ int plan_least_group(const device_desc *dev);
 int plan_crossing_axis(const plan_kernel *k, int lane);
 /* UNROLLs an axis along which the inner loops read the same, if there is one. */
 void plan_unroll_rows(plan_kernel *k, int lane);
+/* Of v neighbouring positions of an axis, so many are one access of n of at
+ * most `most` bytes, on a GPU. */
+int plan_wide_run(const plan_kernel *k, const plan_node *n, int axis, int v,
+                  int64_t most);
 /* An axis in tiles of at most so many positions. */
 void plan_cut_axis(plan_axis *x, int64_t tile);
 int64_t plan_round_up(int64_t n, int64_t to);

@@ -259,8 +259,23 @@ int plan_lane_of(const plan_kernel *k)
     return -1;
 }
 
+int plan_copied_along(const plan_kernel *k, const plan_node *n)
+{
+    const plan_blocks *b = k->blocks;
+    uint64_t m = b ? b->m_in | 1ull << b->m : 0;
+
+    if (!b || k->group <= 1 || n->kind != PN_LOAD ||
+        !(n->varies & b->node->over))
+        return -1;
+    return n->varies & m ? b->x_along : b->y_along;
+}
+
 int plan_wide_axis(const plan_kernel *k, const plan_node *n)
 {
+    int along = plan_copied_along(k, n);
+
+    if (along >= 0)
+        return along;
     for (int i = 0; n->staged && i < k->naxis; i++)
         if (k->axis[i].place == PLAN_CROWD)
             return i;

@@ -68,9 +68,8 @@ static bool streams(const plan_kernel *k, int lane)
     return true;
 }
 
-/* So many of the copies of LANE are one access of at most `most` bytes. */
-static int wide(const plan_kernel *k, const plan_node *n, int lane, int v,
-                int64_t most)
+int plan_wide_run(const plan_kernel *k, const plan_node *n, int lane, int v,
+                  int64_t most)
 {
     int64_t bytes = (int64_t)sd_dtype_bytes(n->dtype), s, m;
     bool load = n->kind == PN_LOAD, stays;
@@ -111,7 +110,7 @@ static int64_t narrowest(const plan_kernel *k, int lane, int v, int64_t most,
             !(varies >> lane & 1))
             continue;
         all += w;
-        if (wide(k, n, lane, v, most) == 1)
+        if (plan_wide_run(k, n, lane, v, most) == 1)
             continue;
         moved += w;
         least = SD_MIN(least, bytes);
@@ -417,9 +416,12 @@ void plan_tile_gpu(plan_kernel *k, const device_desc *dev)
     int lane = plan_lane_axis(k, dev);
 
     k->axis[lane].place = PLAN_LANE;
+    if (plan_find_group_blocks(k, lane, dev))
+        return;
     if (!turn(k, lane, dev) && !stream(k, lane, dev))
         tile_plainly(k, lane, dev);
     for (int i = 0; i < k->nnode; i++)
-        k->node[i]->wide = wide(k, k->node[i], plan_wide_axis(k, k->node[i]),
-                                k->vector, dev->access);
+        k->node[i]->wide =
+            plan_wide_run(k, k->node[i], plan_wide_axis(k, k->node[i]),
+                          k->vector, dev->access);
 }

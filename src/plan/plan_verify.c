@@ -133,11 +133,34 @@ static sd_status check_items(const plan_kernel *k)
                     (int64_t)k->group * k->axis[i].copies)
                 return bad(k, NULL, "a crowd that is not a group's");
         }
-    if (crowd > 1 || (!crowd && k->items != k->group))
+    if (crowd > 1 || (!crowd && !k->blocks && k->items != k->group))
         return bad(k, NULL, "items that are in no row, or in several");
     if (k->vector < 1 || k->axis[lane].extent % k->vector ||
         k->axis[lane].copies % k->vector)
         return bad(k, NULL, "vectors that LANE is no multiple of");
+    return NULL;
+}
+
+/* A group's blocks: items have a tile between them, copies are whole, and both
+ * pairs of areas and a round of sums lie in local memory. */
+static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
+{
+    size_t each = sd_dtype_bytes(b->node->dtype);
+    int64_t run = (int64_t)b->along_m * b->near;
+
+    if (k->axis[b->m].tile * (int64_t)plan_points(k, b->m_in) > b->mt ||
+        k->axis[b->n].tile * (int64_t)plan_points(k, b->n_in) > b->nt)
+        return bad(k, b->node, "a tile that its items do not have");
+    if (b->round % run || b->mt % b->round || b->nt % k->vector ||
+        b->nt / k->vector != k->items || k->group % k->items)
+        return bad(k, b->node, "rounds of sums that are no whole rows");
+    if (b->step % b->x_wide || b->step % b->y_wide || b->mt % b->x_wide ||
+        b->nt % b->y_wide || k->axis[b->x_along].extent % b->x_wide ||
+        k->axis[b->y_along].extent % b->y_wide)
+        return bad(k, b->node, "copies that are cut");
+    if (2 * b->buffer > k->local_bytes ||
+        b->sum_at + (size_t)(b->round * b->sum_m) * each > k->local_bytes)
+        return bad(k, b->node, "areas that local memory does not hold");
     return NULL;
 }
 
@@ -147,8 +170,11 @@ static sd_status check_wide(const plan_kernel *k, const plan_node *n)
 {
     const plan_slot *slot = &k->slot[n->slot];
     int64_t bytes = n->wide * (int64_t)sd_dtype_bytes(n->dtype), s, m;
-    int lane = plan_wide_axis(k, n);
+    int lane = plan_wide_axis(k, n), most = k->vector;
 
+    if (plan_copied_along(k, n) >= 0)
+        most =
+            lane == k->blocks->x_along ? k->blocks->x_wide : k->blocks->y_wide;
     if (n->staged &&
         (n->kind != PN_LOAD || lane == plan_lane_of(k) || n->nguard ||
          n->narg || k->axis[lane].tile != k->axis[plan_lane_of(k)].tile ||
@@ -156,7 +182,7 @@ static sd_status check_wide(const plan_kernel *k, const plan_node *n)
         return bad(k, n, "a staged value that is no square of a slot");
     if (n->wide <= 1)
         return NULL;
-    if ((n->kind != PN_LOAD && n->kind != PN_STORE) || k->vector % n->wide ||
+    if ((n->kind != PN_LOAD && n->kind != PN_STORE) || most % n->wide ||
         !plan_expr_run(n->off, lane, n->wide, &s, &m))
         return bad(k, n, "an access of copies that are no neighbours");
     if (s == 1 ? m % n->wide || slot->align % bytes || slot->count < n->wide
@@ -172,6 +198,8 @@ static sd_status check_gpu(const plan_kernel *k)
 {
     sd_status st = check_items(k);
 
+    if (!st && k->blocks)
+        st = check_blocks(k, k->blocks);
     for (int i = 0; i < k->nnode && !st; i++)
         st = check_wide(k, k->node[i]);
     return st;

@@ -143,7 +143,8 @@ struct emit {
     emit_reduction **sum; /* of a kernel with `rows` */
     int nsum;
     LLVMValueRef row_from; /* the tile's first position of LANE */
-    LLVMValueRef block_m, block_n; /* where the tile of blocks begins */
+    LLVMValueRef block_m, block_n; /* where the tile of blocks begins; GPU: the
+                                      open row and column of its sums */
     int ahead_axis;     /* loads are also prefetched this many positions of */
     int64_t ahead;      /* it ahead; 0: they are not */
 };
@@ -260,7 +261,13 @@ void emit_blocks(emit *e, LLVMValueRef m0, LLVMValueRef m1, LLVMValueRef n0,
 /* Vector of them at the open position. */
 emit_value emit_block_sum(emit *e, const plan_node *n, int copy);
 
-/* v[i][j] = v[j][i], of w vectors. */
+/* ---- emit_group.c ---- */
+
+/* GPU: the tile that begins at m0 and n0, and what uses its sums. */
+void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0);
+emit_value emit_group_sum(emit *e, const plan_node *n, int copy);
+
+/* v[i][j] = v[j][i], of w vectors (emit_contract.c). */
 void emit_turn(emit *e, LLVMValueRef *v, int w);
 
 /* ---- emit_engine.c: what blocks have instead of multiply_add ---- */

@@ -258,6 +258,10 @@ static void outer(nest *t, int i)
         return;
     }
     a = e->k->nest[i];
+    if (e->gpu && begins_blocks(e, a)) {
+        emit_group_blocks(e, t->range[b->m].lo, t->range[b->n].lo);
+        return;
+    }
     if (begins_blocks(e, a))
         emit_blocks(e, t->range[b->m].lo, t->range[b->m].hi, t->range[b->n].lo,
                     t->range[b->n].hi);
@@ -346,6 +350,13 @@ static void tiles(nest *t, LLVMValueRef first, LLVMValueRef last)
 
 /* ---- copies ---- */
 
+/* Neighbours along axis a that are copied at once of an operand of blocks. */
+static int copied_along(const plan_blocks *b, int a)
+{
+    return SD_MAX(a == b->x_along ? b->x_wide : 1,
+                  a == b->y_along ? b->y_wide : 1);
+}
+
 /* Copy numbers of the axes that are copied.  Inner axes share a digit: they are
  * never copied two at once. */
 static void number_copies(emit *e)
@@ -360,7 +371,9 @@ static void number_copies(emit *e)
         x->n = 1;
         x->near = e->gpu && a == e->lane ? SD_MAX(k->vector, 1) : 1;
         x->radix = k->axis[a].copies;
-        if (a == e->lane && k->blocks && k->blocks->y_along != a)
+        if (k->blocks && e->gpu)
+            x->radix = SD_MAX(x->radix, copied_along(k->blocks, a));
+        else if (a == e->lane && k->blocks && k->blocks->y_along != a)
             x->radix = SD_MAX(x->radix, e->w); /* a square of an operand */
         if (a != e->lane && !k->axis[a].outer) {
             shared = SD_MAX(shared, x->radix);
@@ -370,7 +383,7 @@ static void number_copies(emit *e)
         }
     }
     for (int a = k->nouter; a < k->naxis; a++)
-        if (a != e->lane && k->axis[a].copies > 1)
+        if (a != e->lane && e->axis[a].radix > 1)
             e->axis[a].stride = e->ncopy;
     e->ncopy *= shared;
 }

@@ -120,7 +120,8 @@ emit_value emit_node_value(emit *e, const plan_node *n, int copy)
             v = index_value(e, n, copy);
             break;
         case PN_CONTRACT:
-            v = emit_block_sum(e, n, copy);
+            v = e->gpu ? emit_group_sum(e, n, copy)
+                       : emit_block_sum(e, n, copy);
             break;
         case PN_ELT:
             v = elementwise(e, n, copy);

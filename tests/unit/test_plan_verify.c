@@ -63,6 +63,12 @@ static const char multiplied[] =
     "parameter(1) ROOT r = s32[9,10] dot(x, y), lhs_contracting_dims={1}, "
     "rhs_contracting_dims={0} }";
 
+/* A product that a GPU's group does in blocks. */
+static const char blocked[] =
+    "HloModule m\nENTRY e { x = f32[200,640] parameter(0) y = f32[640,300] "
+    "parameter(1) ROOT r = f32[200,300] dot(x, y), lhs_contracting_dims={1}, "
+    "rhs_contracting_dims={0} }";
+
 /* Rows that a GPU's group shares, by vectors. */
 static const char streamed[] =
     "HloModule m\nENTRY e { x = bf16[16384,768] parameter(0) b = bf16[768] "
@@ -85,7 +91,9 @@ static plan *plan_on(sd_arena *a, const char *text, const char *device)
 
 static plan *plan_of(sd_arena *a, const char *text)
 {
-    return plan_on(a, text, text == streamed ? "cuda:sm_90" : "host:v3");
+    return plan_on(a, text,
+                   text == streamed || text == blocked ? "cuda:sm_90"
+                                                       : "host:v3");
 }
 
 static plan_node *node_of(const plan *p, plan_node_kind kind)
@@ -290,6 +298,31 @@ static void a_guard_through_the_middle(plan *p)
     n->nguard = 1;
 }
 
+static plan_blocks *blocks_of(const plan *p)
+{
+    return (plan_blocks *)(uintptr_t)p->kernel[0]->blocks;
+}
+
+static void a_tile_for_nobody(plan *p)
+{
+    blocks_of(p)->mt /= 2;
+}
+
+static void rounds_of_7(plan *p)
+{
+    blocks_of(p)->round = 7;
+}
+
+static void copies_of_3(plan *p)
+{
+    blocks_of(p)->x_wide = 3;
+}
+
+static void areas_of_a_gigabyte(plan *p)
+{
+    blocks_of(p)->buffer = 1u << 30;
+}
+
 static void one_tile_too_many(plan *p)
 {
     p->kernel[0]->tiles++;
@@ -413,6 +446,10 @@ static void broken_plans_are_refused(void **state)
         {streamed, "a wide access that is not aligned", a_slot_off_its_line},
         {streamed, "a wide access of which a part is guarded",
          a_guard_through_the_middle},
+        {blocked, "a tile that its items do not have", a_tile_for_nobody},
+        {blocked, "rounds of sums that are no whole rows", rounds_of_7},
+        {blocked, "copies that are cut", copies_of_3},
+        {blocked, "areas that local memory does not hold", areas_of_a_gigabyte},
         {rows, "not one LANE axis", no_lane},
         {rows, "tiles are miscounted", one_tile_too_many},
         {rows, "not its own number", two_of_one_number},

@@ -1,0 +1,299 @@
+/* Products in blocks on a GPU (ADR 25): whether a kernel's CONTRACT is done so
+ * by groups, how large a group's tile is, and what lies where in its memory.
+ *
+ * An element of x that lies in local memory is used for all columns of a tile,
+ * and one that is in registers for all columns of an item: of 128 x 128
+ * positions an item of 256 has 8 x 8, which are 64 multiplications for 16
+ * elements read. */
+#include "plan_room.h"
+
+enum {
+    LEAST_EXTENT = 16,   /* of M, N and K: below, most of a tile is in vain */
+    LEAST_WORK = 1 << 15, /* multiplications */
+    STEP_BYTES = 64,     /* of a row or column, in a pair of areas */
+    LEAST_STEP = 16,
+    ACCESS = 16,         /* bytes of a row's alignment, and of its padding */
+    EDGE = 64,           /* a tile of m x n costs m * n + EDGE * (m + n) */
+    ROUND_BYTES = 32 << 10,
+    MOST_MADE = 400      /* nodes of an item of what uses the sums */
+};
+
+static int64_t points(const plan_kernel *k, uint64_t axes)
+{
+    return (int64_t)plan_points(k, axes);
+}
+
+static uint64_t rows_of(const plan_blocks *b)
+{
+    return b->m_in | 1ull << b->m;
+}
+
+static uint64_t columns_of(const plan_blocks *b)
+{
+    return b->n_in | 1ull << b->n;
+}
+
+static int last_of(uint64_t axes)
+{
+    return 63 - __builtin_clzll(axes);
+}
+
+static int64_t tiles_of(const plan_kernel *k, int axis, uint64_t in, int64_t t)
+{
+    int64_t each = t / points(k, in);
+
+    return (k->axis[axis].extent + each - 1) / each;
+}
+
+/* ---- the tile of a group ---- */
+
+/* An item's rows and columns: two sets of accumulators take half of its
+ * registers at most. */
+static int most_of_item(const plan_kernel *k, const device_desc *dev, int bytes)
+{
+    (void)k;
+    return 2 * 8 * 8 * bytes * 2 <= dev->registers   ? 8
+           : 2 * 4 * 4 * bytes * 2 <= dev->registers ? 4
+                                                     : 2;
+}
+
+/* Bytes of a row's padding keep the banks apart and the alignment. */
+static int64_t padded(int64_t n, int64_t bytes)
+{
+    return n + ACCESS / bytes;
+}
+
+/* Lays out areas; false: local memory does not hold them. */
+static bool lay_out(plan_kernel *k, plan_blocks *b, const device_desc *dev)
+{
+    int64_t each = (int64_t)sd_dtype_bytes(b->part), y;
+    int64_t sum = (int64_t)sd_dtype_bytes(b->node->dtype), run;
+    size_t room;
+
+    b->x_m = b->y_n = 1;
+    b->x_k = padded(b->mt, each);
+    b->y_k = padded(b->nt, each);
+    b->x_at = 0;
+    b->y_at = plan_whole_lines((size_t)(b->step * b->x_k * each));
+    y = b->step * b->y_k * each;
+    b->buffer = b->y_at + plan_whole_lines((size_t)y);
+    b->sum_at = 0;
+    b->sum_m = padded(b->nt, sum);
+    run = (int64_t)b->along_m * b->near;
+    room = SD_MAX(2 * b->buffer, (size_t)ROUND_BYTES);
+    room = SD_MIN(room, dev->local_bytes);
+    b->round = b->mt;
+    while (b->round > run && (size_t)(b->round * b->sum_m * sum) > room)
+        b->round /= 2;
+    k->local_bytes = SD_MAX(2 * b->buffer, (size_t)(b->round * b->sum_m * sum));
+    return k->local_bytes <= dev->local_bytes;
+}
+
+/* The tile of least cost, in whole turns of all units. */
+static bool choose_tile(plan_kernel *k, plan_blocks *b, const device_desc *dev)
+{
+    int bytes = (int)sd_dtype_bytes(b->node->dtype), best_m = 0, best_n = 0;
+    int most = most_of_item(k, dev, bytes), along = 1;
+    double least = 1e300, rest = plan_points(k, b->rest);
+
+    while (4 * along * along <= dev->crowd)
+        along *= 2;
+    for (int m = most; m > 1; m /= 2)
+        for (int n = m; n > 1 && 2 * n >= m; n /= 2) {
+            int64_t mt = along * m, nt = along * n;
+            double cost, tiles;
+
+            if (mt < points(k, b->m_in) || nt < points(k, b->n_in))
+                continue;
+            tiles = rest * (double)tiles_of(k, b->m, b->m_in, mt) *
+                    (double)tiles_of(k, b->n, b->n_in, nt);
+            cost = (double)(mt * nt + EDGE * (mt + nt)) *
+                   SD_MAX(tiles / dev->units, 1);
+            if (cost < least) {
+                least = cost;
+                best_m = m;
+                best_n = n;
+            }
+        }
+    b->rows = best_m;
+    b->vectors = best_n;
+    b->along_m = b->along_n = along;
+    b->near = SD_MIN(SD_MIN(best_m, best_n), ACCESS / bytes);
+    b->mt = along * best_m;
+    b->nt = along * best_n;
+    k->group = along * along;
+    return best_m > 0;
+}
+
+/* ---- copies of the operands ---- */
+
+static void mark(const plan_node *n, bool *of);
+
+static void mark_named(const plan_expr *e, bool *of)
+{
+    if (!e)
+        return;
+    if (e->kind == PX_NODE)
+        mark(e->node, of);
+    mark_named(e->a, of);
+    mark_named(e->b, of);
+}
+
+/* Marks what n is made of. */
+static void mark(const plan_node *n, bool *of)
+{
+    if (of[n->id])
+        return;
+    of[n->id] = true;
+    for (int i = 0; i < n->narg; i++)
+        mark(n->arg[i], of);
+    mark_named(n->off, of);
+    for (int i = 0; i < n->nguard; i++)
+        mark_named(n->guard[i].e, of);
+}
+
+/* Vectors of v neighbours along an axis neither end within a tile nor within
+ * what a step takes of a chain. */
+static bool divides(const plan_kernel *k, const plan_blocks *b, int along,
+                    int64_t v)
+{
+    const plan_axis *x = &k->axis[along];
+    int64_t chunk = b->node->order.chunk;
+
+    return x->extent % v == 0 && x->tile % v == 0 && b->step % v == 0 &&
+           (along != b->k || chunk % v == 0);
+}
+
+/* Neighbours that an item copies at once of one operand, of which a step has
+ * `all` elements. */
+static int copied_at_once(const plan_kernel *k, const plan_blocks *b,
+                          const bool *of, int along, int64_t all,
+                          const device_desc *dev)
+{
+    int64_t least = dev->access;
+    int v;
+
+    for (int i = 0; i < k->nnode; i++)
+        if (of[i] && k->node[i]->kind == PN_LOAD &&
+            k->node[i]->varies >> along & 1)
+            least = SD_MIN(least, (int64_t)sd_dtype_bytes(k->node[i]->dtype));
+    for (v = (int)(dev->access / least); v > 1; v /= 2) {
+        bool any = false;
+
+        for (int i = 0; i < k->nnode; i++)
+            any = any ||
+                  (of[i] && k->node[i]->kind == PN_LOAD &&
+                   k->node[i]->varies >> along & 1 &&
+                   plan_wide_run(k, k->node[i], along, v, dev->access) > 1);
+        if (any && divides(k, b, along, v) && all / v >= k->group)
+            break;
+    }
+    return v;
+}
+
+/* Positions of LANE that an item takes of what uses the sums. */
+static int vector_of(const plan_kernel *k, const plan_blocks *b, int lane,
+                     const bool *copied, const device_desc *dev)
+{
+    const plan_axis *x = &k->axis[lane];
+    int64_t used = 0;
+    int v = ACCESS;
+
+    for (int i = 0; i < k->nnode; i++)
+        used += !copied[i];
+    for (; v > 1; v /= 2) {
+        bool all = true;
+
+        for (int i = 0; i < k->nnode; i++)
+            if (k->node[i]->kind == PN_STORE)
+                all = all &&
+                      plan_wide_run(k, k->node[i], lane, v, dev->access) == v;
+        if (all && x->extent % v == 0 && x->tile % v == 0 && b->nt >= v &&
+            v * used <= MOST_MADE)
+            break;
+    }
+    return v;
+}
+
+/* What is read while operands are copied goes along their axes, all else along
+ * LANE. */
+static void choose_accesses(plan_kernel *k, const plan_blocks *b, int lane,
+                            const bool *copied, const device_desc *dev)
+{
+    uint64_t sides = rows_of(b) | columns_of(b);
+
+    for (int i = 0; i < k->nnode; i++) {
+        plan_node *n = k->node[i];
+        int along = plan_copied_along(k, n);
+
+        if (!copied[i])
+            n->wide = plan_wide_run(k, n, lane, k->vector, dev->access);
+        else if (along >= 0 && n->varies & sides)
+            n->wide = plan_wide_run(
+                k, n, along, n->varies & rows_of(b) ? b->x_wide : b->y_wide,
+                dev->access);
+        else
+            n->wide = 1;
+    }
+}
+
+/* ---- blocks ---- */
+
+static bool is_worth(const plan_kernel *k, const plan_blocks *b)
+{
+    int64_t m = points(k, rows_of(b)), n = points(k, columns_of(b)),
+            depth = points(k, b->node->over);
+
+    return m >= LEAST_EXTENT && n >= LEAST_EXTENT && depth >= LEAST_EXTENT &&
+           (double)m * (double)n * (double)depth >= LEAST_WORK;
+}
+
+static void cut_tiles(plan_kernel *k, const plan_blocks *b)
+{
+    for (int a = 0; a < k->nouter; a++)
+        if (b->rest >> a & 1)
+            plan_cut_axis(&k->axis[a], 1);
+    plan_cut_axis(&k->axis[b->m], b->mt / points(k, b->m_in));
+    plan_cut_axis(&k->axis[b->n], b->nt / points(k, b->n_in));
+}
+
+bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
+{
+    const plan_node *c = plan_only_contract(k);
+    plan_blocks *b = sd_arena_new(k->arena, plan_blocks);
+    bool *copied = sd_arena_array(k->arena, bool, k->nnode + 1);
+    bool *of_x = sd_arena_array(k->arena, bool, k->nnode + 1);
+    int last_m, last_k, group = k->group, bytes;
+
+    if (!dev->access || !c || !plan_has_blocks_of(c->dtype) ||
+        !k->axis[lane].outer)
+        return false;
+    b->node = c;
+    if (!plan_find_sides(k, lane, 64, b) || !is_worth(k, b))
+        return false;
+    b->engine = PLAN_ENGINE_FMA;
+    b->part = c->dtype;
+    bytes = (int)sd_dtype_bytes(b->part);
+    b->step = SD_MAX(STEP_BYTES / bytes, LEAST_STEP);
+    if (!choose_tile(k, b, dev) || !lay_out(k, b, dev)) {
+        k->group = group;
+        k->local_bytes = 0;
+        return false;
+    }
+    cut_tiles(k, b);
+    last_m = last_of(rows_of(b));
+    last_k = last_of(c->over);
+    b->x_along = plan_lies_along(k, b->x, last_m, last_k) ? last_m : last_k;
+    b->y_along = plan_lies_along(k, b->y, last_k, lane) ? last_k : lane;
+    mark(b->x, of_x);
+    b->x_wide = copied_at_once(k, b, of_x, b->x_along, b->mt * b->step, dev);
+    mark(b->y, copied);
+    b->y_wide = copied_at_once(k, b, copied, b->y_along, b->nt * b->step, dev);
+    for (int i = 0; i < k->nnode; i++)
+        copied[i] = copied[i] || of_x[i];
+    k->vector = vector_of(k, b, lane, copied, dev);
+    k->items = (int)(b->nt / k->vector);
+    k->blocks = b;
+    choose_accesses(k, b, lane, copied, dev);
+    return true;
+}

@@ -1,0 +1,547 @@
+/* A CONTRACT in blocks on a GPU, as plan_blocks says.  A step of a chain is
+ * copied to one pair of areas while the items multiply out of the other:
+ *
+ *   read step 0
+ *   for each chain, for each of its steps:
+ *       write what was read to the areas whose turn it is; barrier
+ *       read the next step
+ *       multiply
+ *
+ * One barrier a step is enough: areas are written again two steps later, when
+ * all have passed the barrier that follows their last reading of them. */
+#include "emit.h"
+
+typedef struct { /* one operand, and what an item copies of it */
+    const plan_node *node;
+    int axis;          /* of x alone, or of y alone */
+    uint64_t in;
+    LLVMValueRef from; /* where the tile begins along it */
+    int64_t extent;    /* of the tile */
+    int along, wide;
+    int64_t side, deep; /* elements from one position to the next in the area */
+    size_t at;
+    int n; /* vectors that an item copies a step */
+    LLVMValueRef *m, *k, *v; /* of each: its place in the tile and the step; a
+                                stack slot */
+} operand;
+
+typedef struct {
+    emit *e;
+    const plan_blocks *b;
+    operand x, y;
+    int64_t chunk, each; /* positions of axis k in a chain; chains along k */
+    int64_t chains, steps; /* in all; of a chain */
+    LLVMTypeRef part;
+    LLVMValueRef im, in; /* the item's numbers along M and N */
+    LLVMValueRef *acc, *sum; /* [row * vectors + column], stack slots */
+} group;
+
+static LLVMValueRef plus(emit *e, LLVMValueRef x, LLVMValueRef y)
+{
+    return LLVMBuildNSWAdd(e->b, x, y, "");
+}
+
+static LLVMValueRef times(emit *e, LLVMValueRef x, int64_t by)
+{
+    return by == 1 ? x : LLVMBuildNSWMul(e->b, x, emit_si(e, by), "");
+}
+
+static LLVMValueRef over(emit *e, LLVMValueRef x, int64_t by)
+{
+    return by == 1 ? x : LLVMBuildUDiv(e->b, x, emit_si(e, by), "");
+}
+
+static LLVMValueRef rest(emit *e, LLVMValueRef x, int64_t by)
+{
+    return by == 1 ? emit_si(e, 0) : LLVMBuildURem(e->b, x, emit_si(e, by), "");
+}
+
+static LLVMValueRef below(emit *e, LLVMValueRef x, int64_t end)
+{
+    return LLVMBuildICmp(e->b, LLVMIntSLT, x, emit_si(e, end), "");
+}
+
+static int64_t extent_of(const emit *e, uint64_t axes)
+{
+    return (int64_t)plan_points(e->k, axes);
+}
+
+/* ---- positions ---- */
+
+static void open_axis(emit *e, int a, LLVMValueRef at, int copies)
+{
+    emit_axis *x = &e->axis[a];
+
+    x->at = at;
+    x->level = e->depth;
+    x->n = x->near = copies;
+    x->step = copies;
+}
+
+static void close_axes(emit *e, uint64_t axes)
+{
+    for (int a = 0; a < e->k->naxis; a++)
+        if (axes >> a & 1) {
+            e->axis[a].level = 0;
+            e->axis[a].n = 1;
+            memset(e->axis[a].mask, 0, sizeof e->axis[a].mask);
+        }
+}
+
+/* Position number `flat` of `axis` from `from` on and of those of `in`, the
+ * last axis fastest; of axis `along` it is the first of `copies`. */
+static void open_axes(emit *e, int axis, uint64_t in, LLVMValueRef from,
+                      LLVMValueRef flat, int along, int copies)
+{
+    for (int a = e->k->naxis - 1; a > axis; a--) {
+        int64_t n = e->k->axis[a].extent;
+
+        if (!(in >> a & 1))
+            continue;
+        open_axis(e, a, rest(e, flat, n), a == along ? copies : 1);
+        flat = over(e, flat, n);
+    }
+    open_axis(e, axis, plus(e, from, flat), axis == along ? copies : 1);
+}
+
+/* Nothing beyond the end of `axis` is read or written, nor where `valid` does
+ * not hold. */
+static LLVMValueRef limit_axis(emit *e, int axis, LLVMValueRef valid)
+{
+    emit_axis *x = &e->axis[axis];
+    const plan_axis *of = &e->k->axis[axis];
+
+    if (of->outer && of->extent % of->tile)
+        valid = emit_and(e, valid, below(e, x->at, of->extent));
+    for (int c = 0; c < x->n; c++)
+        x->mask[c] = valid;
+    return valid;
+}
+
+/* The open positions of a step's row or column number `flat`. */
+static void open_side(emit *e, const operand *o, LLVMValueRef flat)
+{
+    open_axes(e, o->axis, o->in, o->from, flat, o->along, o->wide);
+    limit_axis(e, o->axis, NULL);
+}
+
+/* Position `flat` of chain number `chain`; whether it has that many, or NULL:
+ * all have. */
+static LLVMValueRef open_depth(group *g, const operand *o, LLVMValueRef chain,
+                               LLVMValueRef flat)
+{
+    emit *e = g->e;
+    const plan_blocks *b = g->b;
+    LLVMValueRef before = over(e, chain, g->each), valid = NULL;
+    LLVMValueRef from = times(e, rest(e, chain, g->each), g->chunk);
+
+    for (int a = b->k - 1; a >= 0; a--)
+        if (b->node->over >> a & 1) {
+            open_axis(e, a, rest(e, before, e->k->axis[a].extent), 1);
+            before = over(e, before, e->k->axis[a].extent);
+        }
+    if (b->kt % b->step)
+        valid = below(e, flat, b->kt);
+    open_axes(e, b->k, b->k_in, from, flat, o->along, o->wide);
+    if (e->k->axis[b->k].extent % g->chunk)
+        valid = emit_and(e, valid,
+                         below(e, e->axis[b->k].at, e->k->axis[b->k].extent));
+    return limit_axis(e, b->k, valid);
+}
+
+/* ---- copies of the operands ---- */
+
+static bool is_deep(const group *g, const operand *o)
+{
+    return g->b->node->over >> o->along & 1;
+}
+
+/* Items that are neighbours copy neighbours. */
+static void share_out(group *g, operand *o)
+{
+    emit *e = g->e;
+    int64_t step = g->b->step, all = o->extent * step / o->wide;
+    int64_t row = (is_deep(g, o) ? step : o->extent) / o->wide;
+    LLVMTypeRef t = emit_widen(emit_mem_type(e, o->node->dtype), o->wide);
+
+    o->n = (int)((all + e->k->group - 1) / e->k->group);
+    o->m = sd_arena_array(e->a, LLVMValueRef, o->n);
+    o->k = sd_arena_array(e->a, LLVMValueRef, o->n);
+    o->v = sd_arena_array(e->a, LLVMValueRef, o->n);
+    for (int i = 0; i < o->n; i++) {
+        LLVMValueRef at = plus(e, e->lid, emit_si(e, (int64_t)i * e->k->group));
+        LLVMValueRef first = times(e, rest(e, at, row), o->wide),
+                     second = over(e, at, row);
+
+        o->k[i] = is_deep(g, o) ? first : second;
+        o->m[i] = is_deep(g, o) ? second : first;
+        o->v[i] = emit_alloca(e, t);
+    }
+}
+
+static LLVMValueRef computed(emit *e, const operand *o)
+{
+    LLVMTypeRef t = emit_widen(emit_mem_type(e, o->node->dtype), o->wide);
+    LLVMValueRef v = LLVMGetPoison(t), one;
+
+    for (int i = 0; i < o->wide; i++) {
+        int copy = emit_canon(e, i * e->axis[o->along].stride, o->node->varies);
+
+        one = emit_node_value(e, o->node, copy).re;
+        if (o->wide == 1)
+            return one;
+        v = LLVMBuildInsertElement(e->b, v, one,
+                                   LLVMConstInt(e->i32, (unsigned)i, 0), "");
+    }
+    return v;
+}
+
+/* Reads what the item has of step number `at`, and keeps it in registers.  What
+ * a chain lacks of its last step is 0. */
+static void read_operand(group *g, operand *o, LLVMValueRef at)
+{
+    emit *e = g->e;
+    int lane = e->lane;
+    uint64_t axes = g->b->node->over | o->in | (uint64_t)1 << o->axis;
+
+    e->lane = o->along;
+    for (int i = 0; i < o->n; i++) {
+        LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
+        LLVMValueRef chain, step, valid, v;
+        emit_loop once;
+
+        emit_loop_open(e, &once, emit_si(e, 0), emit_si(e, 1), 1);
+        emit_level_open(e, pre);
+        chain = over(e, at, g->steps);
+        step = g->chains == 1 ? at : rest(e, at, g->steps);
+        open_side(e, o, o->m[i]);
+        valid = open_depth(g, o, chain,
+                           plus(e, times(e, step, g->b->step), o->k[i]));
+        v = computed(e, o);
+        if (valid)
+            v = emit_select(e, valid, v, LLVMConstNull(LLVMTypeOf(v)));
+        LLVMBuildStore(e->b, v, o->v[i]);
+        emit_loop_close(e, &once);
+        emit_level_close(e);
+        close_axes(e, axes);
+    }
+    e->lane = lane;
+}
+
+static LLVMValueRef in_area(group *g, size_t at, LLVMValueRef turn,
+                            LLVMTypeRef t, LLVMValueRef index)
+{
+    emit *e = g->e;
+    LLVMValueRef off =
+        emit_mad(e, turn, (int64_t)g->b->buffer, emit_si(e, (int64_t)at));
+
+    off = LLVMBuildGEP2(e->b, e->i8, e->local, &off, 1, "");
+    return LLVMBuildGEP2(e->b, t, off, &index, 1, "");
+}
+
+static void put(LLVMValueRef p, LLVMValueRef v, emit *e, size_t bytes)
+{
+    LLVMSetAlignment(LLVMBuildStore(e->b, v, p), (unsigned)bytes);
+}
+
+/* Writes it to the areas of `turn`. */
+static void write_operand(group *g, operand *o, LLVMValueRef turn)
+{
+    emit *e = g->e;
+    size_t bytes = sd_dtype_bytes(o->node->dtype);
+    LLVMTypeRef t = emit_mem_type(e, o->node->dtype);
+    int64_t apart = is_deep(g, o) ? o->deep : o->side;
+
+    for (int i = 0; i < o->n; i++) {
+        LLVMValueRef index =
+            emit_mad(e, o->m[i], o->side, times(e, o->k[i], o->deep));
+        LLVMValueRef p = in_area(g, o->at, turn, t, index), at, one;
+        LLVMValueRef v =
+            LLVMBuildLoad2(e->b, emit_widen(t, o->wide), o->v[i], "");
+
+        if (apart == 1) {
+            put(p, v, e, bytes * (size_t)o->wide);
+            continue;
+        }
+        for (int c = 0; c < o->wide; c++) {
+            at = emit_si(e, c * apart);
+            one = emit_extract(e, v, c, 1);
+            put(LLVMBuildGEP2(e->b, t, p, &at, 1, ""), one, e, bytes);
+        }
+    }
+}
+
+/* ---- products ---- */
+
+enum { UNROLL = 4 };
+
+static emit_value get(emit *e, LLVMTypeRef t, LLVMValueRef p)
+{
+    return (emit_value){LLVMBuildLoad2(e->b, t, p, ""), NULL};
+}
+
+/* The item's rows or columns at position k of the step, from their area. */
+static void load_side(group *g, const operand *o, LLVMValueRef turn,
+                      LLVMValueRef k, LLVMValueRef item, int items, int n,
+                      LLVMValueRef *out)
+{
+    emit *e = g->e;
+    int near = g->b->near;
+    size_t bytes = sd_dtype_bytes(g->b->part);
+
+    for (int i = 0; i < n; i += near) {
+        LLVMValueRef at =
+            plus(e, times(e, item, near), emit_si(e, (int64_t)i * items));
+        LLVMValueRef p =
+            in_area(g, o->at, turn, g->part, plus(e, at, times(e, k, o->deep)));
+        LLVMValueRef v = LLVMBuildLoad2(e->b, emit_widen(g->part, near), p, "");
+
+        LLVMSetAlignment(v, (unsigned)(bytes * (size_t)near));
+        for (int c = 0; c < near; c++)
+            out[i + c] = emit_extract(e, v, c, 1);
+    }
+}
+
+static void multiply(group *g, LLVMValueRef turn)
+{
+    emit *e = g->e;
+    const plan_blocks *b = g->b;
+    LLVMValueRef x[PLAN_AXIS_COPIES], y[PLAN_AXIS_COPIES];
+    emit_loop k;
+
+    emit_loop_open(e, &k, emit_si(e, 0), emit_si(e, b->step), UNROLL);
+    for (int u = 0; u < UNROLL; u++) {
+        LLVMValueRef at = plus(e, k.at, emit_si(e, u));
+
+        load_side(g, &g->x, turn, at, g->im, b->along_m, b->rows, x);
+        load_side(g, &g->y, turn, at, g->in, b->along_n, b->vectors, y);
+        for (int i = 0; i < b->rows * b->vectors; i++) {
+            emit_value v = emit_multiply_add(
+                e, b->node->dtype, (emit_value){x[i / b->vectors], NULL},
+                (emit_value){y[i % b->vectors], NULL},
+                get(e, g->part, g->acc[i]));
+
+            LLVMBuildStore(e->b, v.re, g->acc[i]);
+        }
+    }
+    emit_loop_close(e, &k);
+}
+
+/* The chain's end. */
+static void add_chain(group *g)
+{
+    emit *e = g->e;
+    sd_dtype t[2] = {g->b->node->dtype, g->b->node->dtype};
+
+    if (g->chains == 1)
+        return;
+    for (int i = 0; i < g->b->rows * g->b->vectors; i++) {
+        emit_value v[2] = {get(e, g->part, g->sum[i]),
+                           get(e, g->part, g->acc[i])};
+
+        LLVMBuildStore(e->b, emit_elt(e, HLO_ADD, NULL, t[0], 2, v, t).re,
+                       g->sum[i]);
+        LLVMBuildStore(e->b, LLVMConstNull(g->part), g->acc[i]);
+    }
+}
+
+static void start(group *g)
+{
+    emit *e = g->e;
+    int n = g->b->rows * g->b->vectors;
+
+    g->acc = sd_arena_array(e->a, LLVMValueRef, n);
+    g->sum = g->acc;
+    if (g->chains > 1)
+        g->sum = sd_arena_array(e->a, LLVMValueRef, n);
+    for (int i = 0; i < n; i++) {
+        g->acc[i] = emit_alloca(e, g->part);
+        LLVMBuildStore(e->b, LLVMConstNull(g->part), g->acc[i]);
+        if (g->chains == 1)
+            continue;
+        g->sum[i] = emit_alloca(e, g->part);
+        LLVMBuildStore(e->b, LLVMConstNull(g->part), g->sum[i]);
+    }
+}
+
+/* Step `s` of chain `c`. */
+static void run_step(group *g, LLVMValueRef c, LLVMValueRef s)
+{
+    emit *e = g->e;
+    LLVMValueRef at = plus(e, times(e, c, g->steps), s), next, turn;
+    int64_t last = g->chains * g->steps - 1;
+
+    turn = LLVMBuildAnd(e->b, at, emit_si(e, 1), "");
+    write_operand(g, &g->x, turn);
+    write_operand(g, &g->y, turn);
+    emit_barrier(e);
+    next = LLVMBuildSelect(e->b, below(e, at, last), plus(e, at, emit_si(e, 1)),
+                           emit_si(e, last), "");
+    read_operand(g, &g->x, next);
+    read_operand(g, &g->y, next);
+    multiply(g, turn);
+}
+
+static void run_chains(group *g)
+{
+    emit *e = g->e;
+    LLVMBasicBlockRef pre;
+    emit_loop c, s;
+
+    read_operand(g, &g->x, emit_si(e, 0));
+    read_operand(g, &g->y, emit_si(e, 0));
+    pre = LLVMGetInsertBlock(e->b);
+    emit_loop_open(e, &c, emit_si(e, 0), emit_si(e, g->chains), 1);
+    emit_level_open(e, pre);
+    pre = LLVMGetInsertBlock(e->b);
+    emit_loop_open(e, &s, emit_si(e, 0), emit_si(e, g->steps), 1);
+    emit_level_open(e, pre);
+    run_step(g, c.at, s.at);
+    emit_loop_close(e, &s);
+    emit_level_close(e);
+    add_chain(g);
+    emit_loop_close(e, &c);
+    emit_level_close(e);
+}
+
+/* ---- what uses the sums ---- */
+
+static void put_run(group *g, int row, int64_t from)
+{
+    emit *e = g->e;
+    const plan_blocks *b = g->b;
+    int near = b->near;
+
+    for (int r = row; r < row + near; r++)
+        for (int c = 0; c < b->vectors; c++) {
+            LLVMValueRef m =
+                plus(e, times(e, g->im, near),
+                     emit_si(e, (int64_t)row * b->along_m - from + r % near));
+            LLVMValueRef n = plus(
+                e, times(e, g->in, near),
+                emit_si(e, (int64_t)(c / near * near) * b->along_n + c % near));
+            LLVMValueRef p = in_area(g, b->sum_at, emit_si(e, 0), g->part,
+                                     emit_mad(e, m, b->sum_m, n));
+
+            put(p, get(e, g->part, g->sum[r * b->vectors + c]).re, e,
+                sd_dtype_bytes(b->node->dtype));
+        }
+}
+
+/* Rows [round.at, + b->round) of the sums, to their area. */
+static void put_sums(group *g, LLVMValueRef at)
+{
+    emit *e = g->e;
+    const plan_blocks *b = g->b;
+
+    for (int64_t from = 0; from < b->mt; from += b->round) {
+        LLVMBasicBlockRef yes = NULL, no = NULL;
+
+        if (b->round < b->mt) {
+            yes = emit_block(e, "round");
+            no = emit_block(e, "other");
+            LLVMBuildCondBr(
+                e->b, LLVMBuildICmp(e->b, LLVMIntEQ, at, emit_si(e, from), ""),
+                yes, no);
+            LLVMPositionBuilderAtEnd(e->b, yes);
+        }
+        for (int row = 0; row < b->rows; row += b->near)
+            if (row * b->along_m >= from && row * b->along_m < from + b->round)
+                put_run(g, row, from);
+        if (!no)
+            continue;
+        LLVMBuildBr(e->b, no);
+        LLVMPositionBuilderAtEnd(e->b, no);
+    }
+}
+
+/* Where a tile has fewer rows or columns than its items have. */
+static LLVMValueRef inside(emit *e, const operand *o, LLVMValueRef flat)
+{
+    int64_t n = e->k->axis[o->axis].tile * extent_of(e, o->in);
+
+    return n < o->extent ? below(e, flat, n) : NULL;
+}
+
+static void use_row(group *g, LLVMValueRef round, LLVMValueRef row)
+{
+    emit *e = g->e;
+    operand *x = &g->x, *y = &g->y;
+    LLVMValueRef m = plus(e, round, row), n = emit_item_start(e);
+    uint64_t axes =
+        x->in | y->in | (uint64_t)1 << x->axis | (uint64_t)1 << y->axis;
+
+    e->block_m = row;
+    e->block_n = n;
+    open_axes(e, x->axis, x->in, x->from, m, -1, 1);
+    limit_axis(e, x->axis, inside(e, x, m));
+    open_axes(e, y->axis, y->in, y->from, n, e->lane, e->k->vector);
+    limit_axis(e, y->axis, inside(e, y, n));
+    e->outer_depth = e->depth;
+    emit_stages(e);
+    close_axes(e, axes);
+}
+
+static void use_sums(group *g)
+{
+    emit *e = g->e;
+    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
+    emit_loop round, row;
+
+    emit_loop_open(e, &round, emit_si(e, 0), emit_si(e, g->b->mt), g->b->round);
+    emit_level_open(e, pre);
+    emit_barrier(e);
+    put_sums(g, round.at);
+    emit_barrier(e);
+    pre = LLVMGetInsertBlock(e->b);
+    emit_loop_open(e, &row, e->row, emit_si(e, g->b->round),
+                   e->k->group / e->k->items);
+    emit_level_open(e, pre);
+    use_row(g, round.at, row.at);
+    emit_loop_close(e, &row);
+    emit_level_close(e);
+    emit_loop_close(e, &round);
+    emit_level_close(e);
+}
+
+emit_value emit_group_sum(emit *e, const plan_node *n, int copy)
+{
+    const plan_blocks *b = e->k->blocks;
+    LLVMValueRef at =
+        plus(e, e->block_n, emit_si(e, emit_digit(e, copy, e->lane)));
+    LLVMValueRef area = emit_si(e, (int64_t)b->sum_at);
+
+    area = LLVMBuildGEP2(e->b, e->i8, e->local, &area, 1, "");
+    return emit_mem_read(e, n->dtype, area,
+                         emit_mad(e, e->block_m, b->sum_m, at), 1);
+}
+
+/* ---- a tile ---- */
+
+void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
+{
+    const plan_blocks *b = e->k->blocks;
+    int64_t outside = 1, extent = e->k->axis[b->k].extent;
+    group g = {.e = e,
+               .b = b,
+               .x = {b->x, b->m, b->m_in, m0, b->mt, b->x_along, b->x_wide,
+                     b->x_m, b->x_k, b->x_at, 0, NULL, NULL, NULL},
+               .y = {b->y, b->n, b->n_in, n0, b->nt, b->y_along, b->y_wide,
+                     b->y_n, b->y_k, b->y_at, 0, NULL, NULL, NULL},
+               .part = emit_type(e, b->node->dtype)};
+
+    for (int a = 0; a < b->k; a++)
+        if (b->node->over >> a & 1)
+            outside *= e->k->axis[a].extent;
+    g.chunk = b->node->order.chunk ? b->node->order.chunk : extent;
+    g.each = (extent + g.chunk - 1) / g.chunk;
+    g.chains = outside * g.each;
+    g.steps = (b->kt + b->step - 1) / b->step;
+    g.im = over(e, e->lid, b->along_n);
+    g.in = rest(e, e->lid, b->along_n);
+    share_out(&g, &g.x);
+    share_out(&g, &g.y);
+    start(&g);
+    run_chains(&g);
+    use_sums(&g);
+}

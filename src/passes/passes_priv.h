@@ -87,6 +87,9 @@ bool pass_is_plain_bitcast(const hlo_inst *in);
 bool pass_same_comp(const hlo_comp *x, const hlo_comp *y);
 /* Integer constant (through broadcasts and converts of integers). */
 bool pass_int_const(const hlo_inst *in, int64_t *v);
+/* A collective that moves one array between participants, or the number of one:
+ * all that plans take (hlo_lower_collective.c). */
+bool pass_is_move(const hlo_inst *in);
 /* pass_foreign.c.  A typed custom-call of operands and results in other
  * layouts as one of row-major ones; NULL: it is that already. */
 hlo_inst *pass_foreign_row_major(hlo_inst *in);

@@ -5,6 +5,8 @@
  *     factorization, QR, FFT, select-and-scatter, reduce-precision, rng,
  *     rng-bit-generator, stochastic-convert, opt-barrier, dimension size,
  *     one-participant collective;
+ *   - collectives move one array between explicit groups, or are the number of
+ *     the participant;
  *   - arithmetic, reductions, scans and adding scatters of narrow floats are
  *     f32 between converts, each rounded to its type unless
  *     xla_allow_excess_precision was asked for; dots and convolutions take
@@ -67,10 +69,11 @@ static const group groups[] = {
      * calls of is left to lower_qr, lower_cholesky and lower_solve; lower_pick
      * knows combiners as JAX writes them. */
     {1,
-     {RUN(lower_algorithm), RUN(lower_map), RUN(lower_norms),
-      RUN(lower_distribution), RUN(lower_rng), RUN(lower_stochastic),
-      RUN(lower_fft), RUN(lower_linalg), RUN(lower_qr), RUN(lower_cholesky),
-      RUN(lower_solve), RUN(lower_topk), RUN(lower_window), RUN(lower_pick)}},
+     {RUN(lower_collective), RUN(lower_algorithm), RUN(lower_map),
+      RUN(lower_norms), RUN(lower_distribution), RUN(lower_rng),
+      RUN(lower_stochastic), RUN(lower_fft), RUN(lower_linalg), RUN(lower_qr),
+      RUN(lower_cholesky), RUN(lower_solve), RUN(lower_topk), RUN(lower_window),
+      RUN(lower_pick)}},
     /* Needs nothing, and leaves less to be done; makes none of what is gone. */
     {8,
      {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_while),
@@ -361,9 +364,10 @@ static bool can_do(const hlo_inst *in, const device_desc *dev)
     case HLO_C_NORM:
     case HLO_C_RNG:
     case HLO_C_DYNAMIC:
-    case HLO_C_COLLECTIVE:
     case HLO_C_MAP:
         return false;
+    case HLO_C_COLLECTIVE:
+        return dev->kind == DEVICE_HOST && pass_is_move(in);
     case HLO_C_CUSTOM:
         return hlo_device_call(in, &call) || !pass_foreign_why_not(in, dev);
     case HLO_C_TOKENS:

@@ -9,6 +9,7 @@ typedef struct {
     sd_map *by_hash; /* the last kernel of that hash */
     sd_names *symbols;
     sd_vec(plan_kernel *) kernel;
+    int ids; /* the buffer of the participant's numbers, or -1 */
 } stepper;
 
 static const char *keep(const thunk_program *pr, const char *s)
@@ -222,6 +223,49 @@ static sd_status cond_step(stepper *s, const hlo_inst *in, thunk *t)
     return st;
 }
 
+/* ---- participants ---- */
+
+/* Dimensions before dim count to outer; a block is what stands behind. */
+static thunk collective_step(stepper *s, const hlo_inst *in,
+                             thunk_collective_kind kind)
+{
+    const hlo_collective *h = in->u.coll;
+    thunk t = step(s, THUNK_COLLECTIVE, in, 2);
+    thunk_collective c = {.kind = kind,
+                          .outer = 1,
+                          .ngroup = h->ngroup,
+                          .size = h->group_size,
+                          .member = h->groups};
+
+    if (kind == THUNK_COLL_GATHER || kind == THUNK_COLL_ALL_TO_ALL)
+        for (int64_t i = 0; i < (in->dims.n ? in->dims.at[0] : h->dim); i++)
+            c.outer *= in->shape->dim[i];
+    t.arg[0] = slice_of(in->arg[0], 0);
+    t.arg[1] = slice_of(in, 0);
+    c.block = (int64_t)t.arg[0].bytes / c.outer;
+    if (kind == THUNK_COLL_ALL_TO_ALL)
+        c.block /= c.size;
+    t.bytes = 2.0 * (double)t.arg[1].bytes;
+    thunk_set_collective(s->pr, &t, &c);
+    return t;
+}
+
+/* The number is where the device has it; a copy of it lives as values do. */
+static thunk id_step(stepper *s, const hlo_inst *in)
+{
+    thunk t = step(s, THUNK_COPY, in, 2);
+    uint64_t at = in->op == HLO_PARTITION_ID ? sizeof(uint32_t) : 0;
+
+    if (s->ids < 0)
+        s->ids =
+            thunk_add_buffer(s->pr, (thunk_buffer){.kind = THUNK_B_IDS,
+                                                   .alias = -1,
+                                                   .bytes = THUNK_IDS_BYTES});
+    t.arg[0] = (thunk_slice){s->ids, at, sizeof(uint32_t)};
+    t.arg[1] = slice_of(in, 0);
+    return t;
+}
+
 /* Operands and results in order, empty ones too: libcall_args_of says the
  * same. */
 static thunk library_step(stepper *s, const hlo_inst *in)
@@ -275,6 +319,13 @@ static thunk foreign_step(stepper *s, const hlo_inst *in)
     return t;
 }
 
+static const thunk_collective_kind collective_kind[HLO_OP_COUNT] = {
+    [HLO_ALL_GATHER] = THUNK_COLL_GATHER,
+    [HLO_ALL_TO_ALL] = THUNK_COLL_ALL_TO_ALL,
+    [HLO_COLLECTIVE_PERMUTE] = THUNK_COLL_PERMUTE,
+    [HLO_COLLECTIVE_BROADCAST] = THUNK_COLL_BROADCAST,
+};
+
 static bool is_nothing(const hlo_inst *in)
 {
     const plan_home *p = home_of(in);
@@ -311,6 +362,17 @@ static sd_status make_step(stepper *s, const hlo_inst *in, thunk *t, bool *made)
                                          storage_of(home_of(in->arg[0])->at[0]);
         if (*made)
             *t = copy_step(s, in);
+        return NULL;
+    case HLO_ALL_GATHER:
+    case HLO_ALL_TO_ALL:
+    case HLO_COLLECTIVE_PERMUTE:
+    case HLO_COLLECTIVE_BROADCAST:
+        if ((*made = !is_nothing(in)))
+            *t = collective_step(s, in, collective_kind[in->op]);
+        return NULL;
+    case HLO_PARTITION_ID:
+    case HLO_REPLICA_ID:
+        *t = id_step(s, in);
         return NULL;
     case HLO_SEND:
         *t = host_step(s, THUNK_SEND, in);
@@ -414,7 +476,7 @@ static void fill_types(stepper *s)
 
 sd_status plan_steps(plan_mem *pm)
 {
-    stepper s = {.pm = pm, .pr = pm->p->program};
+    stepper s = {.pm = pm, .pr = pm->p->program, .ids = -1};
     sd_status st;
 
     s.by_hash = sd_map_create(pm->a);

@@ -11,7 +11,9 @@
 #include "libcall.h"
 
 typedef enum { THUNK_B_PARAM, THUNK_B_OUTPUT, THUNK_B_TEMP, THUNK_B_CONST,
+               THUNK_B_IDS, /* who runs it: replica and partition, two u32 */
                THUNK_B_COUNT } thunk_buffer_kind;
+enum { THUNK_IDS_BYTES = 8, THUNK_PARTICIPANTS = 1 << 20 /* at most */ };
 typedef struct {
     thunk_buffer_kind kind;
     int index;       /* PARAM, OUTPUT: number */
@@ -40,14 +42,16 @@ struct thunk {
     const char *name;     /* the HLO instruction's */
     const char *op_name;  /* JAX's; may be NULL */
     thunk_slice *arg;     /* KERNEL: the slots in order; LIBCALL: operands then
-                             results; COPY: from, to; WHILE: predicate;
+                             results; COPY, COLLECTIVE: from, to;
+                             WHILE: predicate;
                              COND: index (s32) or predicate (pred) */
     int narg;
     int kernel;           /* KERNEL */
     const libcall *call;  /* LIBCALL */
     const int64_t *attr;  /* SEND, RECV: the channel; CUSTOM: how many of arg are
                              operands, then of each arg its XLA element type,
-                             rank and dimensions */
+                             rank and dimensions; COLLECTIVE: a
+                             thunk_collective */
     int nattr;
     thunk_seq *seq;       /* WHILE: cond, body; COND: branches */
     int nseq;
@@ -59,6 +63,25 @@ struct thunk {
     const char *config;
     double flops, bytes;  /* estimate, for threading and profiles */
 };
+
+/* A COLLECTIVE fills its result with blocks of the operands of its group's
+ * members (thunk_collective.c), all of which run the same step.  Result r of
+ * participant number `me` of its group, operands x[] of the members:
+ *   GATHER      r[o][j] = x[j][o]
+ *   ALL_TO_ALL  r[o][j] = x[j][o][me]
+ *   BROADCAST   r = x[0]
+ *   PERMUTE     groups are pairs: r of the second is x of the first
+ * o counts to outer, j the members, an element is a block of bytes.  Zeros where
+ * there is no member. */
+typedef enum { THUNK_COLL_GATHER, THUNK_COLL_ALL_TO_ALL, THUNK_COLL_PERMUTE,
+               THUNK_COLL_BROADCAST, THUNK_COLL_COUNT } thunk_collective_kind;
+extern const char *const thunk_collective_name[THUNK_COLL_COUNT];
+typedef struct {
+    thunk_collective_kind kind;
+    int64_t outer, block;
+    int64_t ngroup, size;  /* groups, and places in each */
+    const int64_t *member; /* participants; -1 fills smaller groups */
+} thunk_collective;
 
 typedef enum { THUNK_BIN_X86, THUNK_BIN_SPIRV, THUNK_BIN_PTX } thunk_bin_kind;
 typedef struct { thunk_bin_kind kind; const uint8_t *data; size_t bytes; }
@@ -116,12 +139,18 @@ int thunk_add_binary(thunk_program *p, thunk_bin_kind k, const void *data,
                      size_t bytes);
 void thunk_add_section(thunk_program *p, const char *name, const void *data,
                        size_t bytes);
+void thunk_set_collective(thunk_program *p, thunk *t,
+                          const thunk_collective *c);
+thunk_collective thunk_collective_of(const thunk *t); /* of a COLLECTIVE */
+/* Its first place among the members, or -1. */
+int64_t thunk_collective_find(const thunk_collective *c, int64_t participant);
+int thunk_participants(const thunk_program *p); /* replicas x partitions */
 const thunk_section *thunk_find_section(const thunk_program *p, const char *n);
 void thunk_print(sd_buf *b, const thunk_program *p); /* thunk_sequence.txt */
 /* Every index in range, every slice inside its buffer, every kernel has its
  * binary: run on each program that was loaded or built. */
 sd_status thunk_verify(const thunk_program *p);
-#define THUNK_VERSION 5u /* of the bytes */
+#define THUNK_VERSION 6u /* of the bytes */
 sd_status thunk_save(const thunk_program *p, sd_buf *out);
 sd_status thunk_load(sd_bytes b, thunk_program **out);
 

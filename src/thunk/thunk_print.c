@@ -1,6 +1,6 @@
 /* The program for people: thunk_sequence.txt.  A table of what is in memory,
  * then one line a step; what a step runs inside stands indented below it. */
-#include "thunk.h"
+#include "thunk_priv.h"
 
 static void print_type(sd_buf *b, const char *what, int i, const thunk_type *t)
 {
@@ -31,6 +31,9 @@ static void print_buffer(sd_buf *b, int i, const thunk_buffer *u)
         break;
     case THUNK_B_CONST:
         sd_buf_fmt(b, "constants at %" PRIu64, u->at);
+        break;
+    case THUNK_B_IDS:
+        sd_buf_str(b, "ids");
         break;
     default:
         sd_buf_fmt(b, "kind %d", (int)u->kind);
@@ -73,6 +76,9 @@ static void print_detail(sd_buf *b, const thunk_program *p, const thunk *t)
         else if (t->turns >= 0)
             sd_buf_fmt(b, " turns=%" PRId64, t->turns);
         break;
+    case THUNK_COLLECTIVE:
+        thunk_print_collective(b, t);
+        return;
     default:
         if (t->target)
             sd_buf_fmt(b, " %s", t->target);

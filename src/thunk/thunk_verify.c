@@ -1,6 +1,6 @@
 /* What must hold before a program may run.  A loaded program comes from a
  * file, so nothing in it is believed. */
-#include "thunk.h"
+#include "thunk_priv.h"
 
 #define MAX_DEPTH 64
 
@@ -78,6 +78,13 @@ static sd_status check_buffer(const thunk_program *p, int i)
                             "not inside the %zu of constants",
                             i, b->bytes, p->constant_bytes);
         return NULL;
+    case THUNK_B_IDS:
+        if (b->bytes == THUNK_IDS_BYTES)
+            return NULL;
+        return sd_error(SD_INVALID,
+                        "buffer %d of a participant's numbers has %" PRIu64
+                        " bytes",
+                        i, b->bytes);
     default:
         return sd_error(SD_INVALID, "buffer %d has kind %d", i, (int)b->kind);
     }
@@ -182,10 +189,11 @@ static sd_status check_kernels(const thunk_program *p)
 static const struct {
     int8_t narg, nseq;
 } wanted[THUNK_KIND_COUNT] = {
-    [THUNK_KERNEL] = {-1, 0}, [THUNK_LIBCALL] = {-1, 0},
-    [THUNK_COPY] = {2, 0},    [THUNK_WHILE] = {1, 2},
-    [THUNK_COND] = {1, -1},   [THUNK_CUSTOM] = {-1, 0},
-    [THUNK_SEND] = {1, 0},    [THUNK_RECV] = {1, 0},
+    [THUNK_KERNEL] = {-1, 0},    [THUNK_LIBCALL] = {-1, 0},
+    [THUNK_COPY] = {2, 0},       [THUNK_WHILE] = {1, 2},
+    [THUNK_COND] = {1, -1},      [THUNK_CUSTOM] = {-1, 0},
+    [THUNK_SEND] = {1, 0},       [THUNK_RECV] = {1, 0},
+    [THUNK_COLLECTIVE] = {2, 0},
 };
 
 /* The types of a custom-call are those of its slices. */
@@ -323,6 +331,8 @@ static sd_status check_step(const thunk_program *p, const thunk *t)
         break;
     case THUNK_CUSTOM:
         return check_custom(t);
+    case THUNK_COLLECTIVE:
+        return thunk_check_collective(p, t);
     default:
         break;
     }
@@ -357,7 +367,8 @@ sd_status thunk_verify(const thunk_program *p)
 
     if ((unsigned)p->device.kind >= DEVICE_KIND_COUNT)
         st = sd_error(SD_INVALID, "device kind %d", (int)p->device.kind);
-    else if (p->nreplica < 1 || p->npartition < 1)
+    else if (p->nreplica < 1 || p->npartition < 1 ||
+             p->nreplica > THUNK_PARTICIPANTS / p->npartition)
         st = sd_error(SD_INVALID, "%d replicas, %d partitions", p->nreplica,
                       p->npartition);
     else if (!(st = check_types(p)) && !(st = check_buffers(p)) &&

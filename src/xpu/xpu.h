@@ -136,6 +136,12 @@ sd_status xpu_buffer_donate(xpu_buffer *b, xpu_event *dependency,
 /* ---- programs ---- */
 
 sd_status xpu_program_load(xpu_device *d, thunk_program *p, xpu_program **out);
+/* One participant's (partition * replicas + replica) of several; the other is
+ * participant 0. */
+sd_status xpu_program_load_as(xpu_device *d, thunk_program *p, int participant,
+                              xpu_program **out);
+/* Its participants meet in collectives: they run as one gang. */
+bool xpu_program_is_gang(const xpu_program *x);
 xpu_program *xpu_program_retain(xpu_program *x);
 void xpu_program_release(xpu_program *x);
 
@@ -161,6 +167,11 @@ typedef struct {
  * are deleted on return.  Inputs in error poison outputs and *done. */
 sd_status xpu_execute(xpu_program *x, const xpu_call *call, xpu_buffer **out,
                       xpu_event **done);
+/* All participants of a program at once, x[i] and call[i] being participant i's,
+ * each on a device of its own: done as one.  All are taken, or none; a member
+ * that fails fails all.  out[i], done[i] as above. */
+sd_status xpu_execute_gang(int n, xpu_program *const *x, const xpu_call *call,
+                           xpu_buffer **const *out, xpu_event **done);
 /* A run of that number that waits for its turn or its arguments fails with st
  * (taken) now; false: there is none. */
 bool xpu_device_poison(xpu_device *d, int launch, sd_status st);

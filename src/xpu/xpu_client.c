@@ -154,6 +154,7 @@ sd_status xpu_client_create(const sd_options *opt, xpu_client **out)
         return sd_no_memory(sizeof *c);
     atomic_init(&c->refs, 1);
     pthread_mutex_init(&c->lock, NULL);
+    pthread_mutex_init(&c->gang_lock, NULL);
     if ((st = sd_options_check(opt)) || (st = make_shared(c, opt)) ||
         (st = open_devices(c, opt))) {
         xpu_client_destroy(c);
@@ -180,6 +181,7 @@ void xpu_client_release(xpu_client *c)
     close_devices(c);
     xpu_event_release(c->ready);
     pthread_mutex_destroy(&c->lock);
+    pthread_mutex_destroy(&c->gang_lock);
     free(c->dev);
     free(c);
 }

@@ -14,6 +14,7 @@
 
 #define XPU_ALIGN 64u
 
+typedef struct xpu_gang xpu_gang;
 typedef struct xpu_ffi xpu_ffi;
 typedef struct xpu_ffi_tasks xpu_ffi_tasks;
 typedef struct xpu_module xpu_module; /* the device's own: loaded kernels */
@@ -260,6 +261,7 @@ struct xpu_device {
     xpu_stream lender;  /* its thread helps runs, and transfer's copies */
     xpu_flights flights;
     bool in_callback;   /* of the host, on the compute stream's thread */
+    int beside;         /* other members of the gang that runs */
     const _Atomic bool *cancel; /* of what runs: long launches look at it */
     xpu_cache cache[XPU_MEM_COUNT];
     int64_t limit;      /* bytes; set by open */
@@ -274,6 +276,7 @@ struct xpu_client {
     sd_pool *pool;       /* for running: shared by host devices */
     sd_pool *compile;    /* made at the first question */
     pthread_mutex_t lock; /* of compile */
+    pthread_mutex_t gang_lock; /* gangs are pushed one after the other */
     int nthread;
     bool perf_map;       /* name loaded kernels for the profiler */
     xpu_event *ready;    /* for buffers that are born ready */
@@ -389,6 +392,9 @@ struct xpu_program {
     int nlaunch;           /* xpu_run_launches */
     int max_arg;           /* of any thunk */
     xpu_ffi *ffi;          /* its custom-calls; NULL: none */
+    int participant;
+    uint8_t *ids;          /* on the device, behind the constants */
+    bool meets;            /* it has collectives: it runs in a gang */
     bool aliases;          /* some output may take an argument's memory */
 };
 
@@ -404,6 +410,8 @@ typedef struct {
     const xpu_user_data *user;
     int nuser;
     int64_t id; /* that no other run of the client has; set for handlers */
+    xpu_gang *gang; /* borrowed; NULL: it runs alone */
+    int me;         /* its number there */
     const _Atomic bool *cancel; /* true: the run is to end */
 } xpu_run;
 sd_status xpu_run_program(xpu_run *r);
@@ -412,6 +420,8 @@ double xpu_run_cost(const thunk_program *p, const thunk_seq *seq);
  * the host takes some steps itself while the program runs. */
 int xpu_run_launches(const thunk_seq *seq);
 
+/* xpu_collective.c: of a run in a gang */
+sd_status xpu_run_collective(const xpu_run *r, const thunk *t);
 /* xpu_callback.c */
 sd_status xpu_run_send(const xpu_run *r, const thunk *t);
 sd_status xpu_run_recv(const xpu_run *r, const thunk *t);

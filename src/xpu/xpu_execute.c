@@ -41,7 +41,7 @@
 
 typedef xpu_execution execution;
 
-static execution *execution_make(xpu_program *x)
+static execution *execution_alloc(xpu_program *x)
 {
     const thunk_program *p = x->thunks;
     size_t narg = (size_t)p->nparam, nout = (size_t)p->noutput;
@@ -132,6 +132,14 @@ static bool is_to_come(const xpu_buffer *b)
     return b->later && !xpu_event_is_queued(b->ready);
 }
 
+bool xpu_call_must_park(const xpu_call *call)
+{
+    for (int i = 0; i < call->narg; i++)
+        if (is_to_come(call->arg[i]))
+            return true;
+    return false;
+}
+
 static sd_status use_arguments(execution *e, const xpu_call *call)
 {
     const xpu_program *x = e->program;
@@ -140,8 +148,6 @@ static sd_status use_arguments(execution *e, const xpu_call *call)
     if (call->narg != p->nparam)
         return sd_error(SD_INVALID, "%d arguments, the program wants %d",
                         call->narg, p->nparam);
-    for (int i = 0; i < call->narg && !e->parked; i++)
-        e->parked = is_to_come(call->arg[i]);
     for (int i = 0; i < call->narg; i++) {
         xpu_buffer *b = call->arg[i];
 
@@ -269,10 +275,13 @@ static sd_status make_outputs(execution *e, const xpu_call *call)
 }
 
 /* The call failed: what was taken goes back, what was made goes away. */
-static void undo(execution *e)
+void xpu_execution_undo(execution *e)
 {
     xpu_event *done = e->done, *ended = e->ended;
 
+    for (int i = 0; i < e->nout && e->held; i++)
+        xpu_buffer_unuse(e->out[i], false);
+    e->held = false;
     for (int i = 0; i < e->nout; i++) {
         xpu_buffer *b = e->out[i];
 
@@ -315,7 +324,7 @@ static bool may_wait(const xpu_device *d)
            !xpu_stream_is_left_behind((xpu_stream *)&d->done);
 }
 
-static void wait_for_those_before(xpu_device *d)
+void xpu_execute_not_too_far(xpu_device *d)
 {
     xpu_flights *f = &d->flights;
     bool far;
@@ -535,20 +544,20 @@ static sd_status start_execution(execution *e)
     return st;
 }
 
-sd_status xpu_execute(xpu_program *x, const xpu_call *call, xpu_buffer **out,
-                      xpu_event **done)
+/* ---- all ---- */
+
+sd_status xpu_execution_make(xpu_program *x, const xpu_call *call, bool parked,
+                             xpu_execution **out)
 {
-    execution *e = execution_make(x);
-    xpu_event *ready;
+    execution *e = execution_alloc(x);
     sd_status st;
-    int nout;
 
     if (!e)
         return sd_no_memory(sizeof *e);
-    wait_for_those_before(x->dev);
+    e->parked = parked;
     if ((st = use_arguments(e, call)) || (st = check_donations(e, call)) ||
         (st = take_callbacks(e, call)) || (st = make_outputs(e, call))) {
-        undo(e);
+        xpu_execution_undo(e);
         return sd_note(st, "executing %s", x->thunks->name);
     }
     for (int i = 0; i < e->nout; i++)
@@ -556,20 +565,46 @@ sd_status xpu_execute(xpu_program *x, const xpu_call *call, xpu_buffer **out,
     e->held = true;
     e->task.run = run_queued;
     e->launch = call->launch;
-    ready = xpu_event_retain(e->ended ? e->ended : e->done);
-    nout = e->nout;
-    memcpy(out, e->out, (size_t)nout * sizeof *out);
-    if ((st = start_execution(e))) {
-        e->held = false;
-        for (int i = 0; i < nout; i++)
-            xpu_buffer_unuse(e->out[i], false);
-        undo(e);
-        xpu_event_release(ready);
-        return st;
-    }
+    *out = e;
+    return NULL;
+}
+
+xpu_event *xpu_execution_give(const execution *e, xpu_buffer **out)
+{
+    if (e->nout)
+        memcpy(out, e->out, (size_t)e->nout * sizeof *out);
+    return xpu_event_retain(e->ended ? e->ended : e->done);
+}
+
+void xpu_call_delete_donated(const xpu_program *x, const xpu_call *call)
+{
     for (int i = 0; i < call->narg; i++)
         if (is_donated(x, call, i))
             xpu_buffer_delete(call->arg[i]);
+}
+
+sd_status xpu_execute(xpu_program *x, const xpu_call *call, xpu_buffer **out,
+                      xpu_event **done)
+{
+    execution *e;
+    xpu_event *ready;
+    sd_status st;
+
+    if (x->meets)
+        return sd_error(SD_INVALID,
+                        "%s is a program of %d participants, who run it "
+                        "together or not at all",
+                        x->thunks->name, thunk_participants(x->thunks));
+    xpu_execute_not_too_far(x->dev);
+    if ((st = xpu_execution_make(x, call, xpu_call_must_park(call), &e)))
+        return st;
+    ready = xpu_execution_give(e, out);
+    if ((st = start_execution(e))) {
+        xpu_execution_undo(e);
+        xpu_event_release(ready);
+        return st;
+    }
+    xpu_call_delete_donated(x, call);
     if (done)
         *done = ready;
     else

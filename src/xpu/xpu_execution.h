@@ -35,10 +35,28 @@ struct xpu_execution {
     bool listed; /* in it */
     int64_t ahead; /* bytes of outputs that have memory of their own, */
     bool counted; /* and they are among the device's */
+    xpu_gang *gang; /* a reference; NULL: it runs alone */
+    int me; /* its number there */
+    sd_status refused; /* its stream did not take it */
     int nused; /* arguments that are in use so far */
     int nout; /* outputs made so far */
     bool held; /* outputs are in use too */
 };
+
+/* ---- xpu_execute.c ---- */
+
+/* Takes what the call brings and makes outputs; parked: it is to wait for
+ * arguments that may be queued behind it.  After an error all is as it was. */
+sd_status xpu_execution_make(xpu_program *x, const xpu_call *call, bool parked,
+                             xpu_execution **out);
+void xpu_execution_undo(xpu_execution *e); /* made, but not to be run */
+/* What its caller gets: its outputs, and a reference. */
+xpu_event *xpu_execution_give(const xpu_execution *e, xpu_buffer **out);
+/* Some argument's data may be queued behind the run. */
+bool xpu_call_must_park(const xpu_call *call);
+void xpu_call_delete_donated(const xpu_program *x, const xpu_call *call);
+/* Until no more is ahead on d than may be; not from a thread that serves it. */
+void xpu_execute_not_too_far(xpu_device *d);
 
 /* ---- xpu_launch.c ---- */
 

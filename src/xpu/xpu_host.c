@@ -169,10 +169,11 @@ static void run_part(void *ctx, int64_t i, int worker)
 }
 
 /* Some for each worker, and none so long that an interrupt waits for it. */
-static int count_parts(const thunk_kernel *k, int nworker)
+static int count_parts(const thunk_kernel *k, int nworker, int beside)
 {
     double ns, parts;
 
+    nworker -= beside; /* the other members of a gang have theirs */
     if (k->tiles == 1) /* loops of scalars are made of these */
         return 1;
     ns = device_guess_ns(DEVICE_HOST, k->flops, k->bytes);
@@ -191,7 +192,7 @@ static sd_status host_launch(xpu_device *d, xpu_module *m, int kernel,
     split s = {.fn = (kernel_fn)m->fn[kernel],
                .slot = slot,
                .tiles = k->tiles,
-               .parts = count_parts(k, h->nworker),
+               .parts = count_parts(k, h->nworker, d->beside),
                .loop = k->loop,
                .host = h,
                .cancel = d->cancel};

@@ -3,7 +3,7 @@
  * and the owner goes on to the next execution; a mark behind the last step ends
  * this one (xpu_flight.c).  Only a step that the host has in it, such as a
  * predicate that it reads, waits for what is in the queue. */
-#include "xpu_execution.h"
+#include "xpu_gang.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -45,6 +45,7 @@ void xpu_execution_free(execution *e)
     for (int i = 0; i < e->nout && e->held; i++)
         xpu_buffer_unuse(e->out[i], false);
     xpu_program_release(e->program);
+    xpu_gang_release(e->gang);
     free(e);
 }
 
@@ -91,6 +92,9 @@ static void set_bases(execution *e, uint8_t *temp)
         case THUNK_B_TEMP:
             e->base[i] = temp + b->at;
             break;
+        case THUNK_B_IDS:
+            e->base[i] = x->ids;
+            break;
         default:
             e->base[i] = x->constants + b->at;
             break;
@@ -129,15 +133,20 @@ static sd_status walk(execution *e, void *temp)
                  .nrecv = e->nrecv,
                  .user = e->user,
                  .nuser = e->nuser,
-                 .cancel = &e->cancel};
+                 .cancel = &e->cancel,
+                 .gang = e->gang,
+                 .me = e->me};
     const _Atomic bool *outer = d->cancel; /* callbacks' runs nest */
+    int beside = d->beside;
     sd_status st;
 
     set_bases(e, temp);
+    d->beside = e->gang ? xpu_gang_size(e->gang) - 1 : 0;
     d->cancel = &e->cancel;
     if (!(st = d->ops->begin(d, x->module)) && !(st = copy_aliases(e)))
         st = xpu_run_program(&r);
     d->cancel = outer;
+    d->beside = beside;
     return st;
 }
 
@@ -156,6 +165,24 @@ static sd_status poison(const execution *e)
 static sd_status no_work_space(const execution *e, sd_status st)
 {
     return sd_note(st, "work space of %s", e->program->thunks->name);
+}
+
+/* ---- as a member ---- */
+
+static sd_status leave_gang(const execution *e, sd_status st)
+{
+    return e->gang ? xpu_gang_leave(e->gang, e->me, st) : st;
+}
+
+/* Poisoned, or interrupted, before it began: the others must not wait. */
+static sd_status never_began(const execution *e, sd_status st)
+{
+    if (!e->gang)
+        return st;
+    sd_status_free(st);
+    if (!(st = xpu_event_error(e->done)))
+        st = xpu_interrupted(e->program->thunks->name);
+    return leave_gang(e, st);
 }
 
 /* The time that the next run is thought to take: half of what the last one took
@@ -254,13 +281,13 @@ static void launch(execution *e)
     e->flight.ns = atomic_load_explicit(&x->took_ns, memory_order_relaxed);
     e->flight.end = land;
     if ((st = xpu_flight_begin(&e->flight, x->dev, XPU_COMPUTE))) {
-        xpu_execution_end(e, st);
+        xpu_execution_end(e, leave_gang(e, st));
         return;
     }
     if (!(st = follow_arguments(e)) && !(st = take_work(e)))
         st = sd_note(walk(e, e->work ? e->work->at : NULL), "running %s",
                      x->thunks->name);
-    xpu_flight_launched(&e->flight, st, e->done);
+    xpu_flight_launched(&e->flight, leave_gang(e, st), e->done);
 }
 
 /* ---- its turn ---- */
@@ -286,11 +313,13 @@ void xpu_execution_run(execution *e)
         if (xpu_live_begin(e))
             launch(e);
         else
-            xpu_execution_end(e, NULL);
+            xpu_execution_end(e, never_began(e, NULL));
         return;
     }
     st = poison(e); /* waits for the arguments */
-    if (xpu_live_begin(e) && !st)
-        st = xpu_execution_compute(e);
+    if (!xpu_live_begin(e))
+        st = never_began(e, st);
+    else
+        st = leave_gang(e, st ? st : xpu_execution_compute(e));
     xpu_execution_end(e, st);
 }

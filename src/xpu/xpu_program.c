@@ -5,15 +5,16 @@
 #include <stdlib.h>
 
 /* Widest argument list, and whether everything has its engine here. */
-static sd_status check_seq(const xpu_device *d, const thunk_seq *seq,
-                           int *max_arg)
+static sd_status check_seq(xpu_program *x, const thunk_seq *seq)
 {
+    const xpu_device *d = x->dev;
     sd_status st;
 
     for (int i = 0; i < seq->n; i++) {
         const thunk *t = &seq->at[i];
 
-        *max_arg = SD_MAX(*max_arg, t->narg);
+        x->max_arg = SD_MAX(x->max_arg, t->narg);
+        x->meets |= t->kind == THUNK_COLLECTIVE;
         if (t->kind == THUNK_LIBCALL &&
             (libcall_table[t->call->op].lib & ~d->desc.libs))
             return sd_error(SD_PRECONDITION,
@@ -23,7 +24,7 @@ static sd_status check_seq(const xpu_device *d, const thunk_seq *seq,
                             libcall_library(t->call),
                             libcall_table[t->call->op].name);
         for (int k = 0; k < t->nseq; k++)
-            if ((st = check_seq(d, &t->seq[k], max_arg)))
+            if ((st = check_seq(x, &t->seq[k])))
                 return st;
     }
     return NULL;
@@ -59,15 +60,14 @@ static sd_status check_device(const xpu_device *d, const thunk_program *p)
     return NULL;
 }
 
-static sd_status check_program(const thunk_program *p)
+static sd_status check_program(const xpu_program *x)
 {
+    const thunk_program *p = x->thunks;
     xpu_memory m;
 
-    if (p->nreplica > 1 || p->npartition > 1)
-        return sd_error(SD_UNIMPLEMENTED,
-                        "a program of %d replicas and %d partitions: this "
-                        "version runs programs of one device",
-                        p->nreplica, p->npartition);
+    if (x->participant < 0 || x->participant >= thunk_participants(p))
+        return sd_error(SD_INVALID, "as participant %d of %d", x->participant,
+                        thunk_participants(p));
     for (int i = 0; i < p->noutput; i++)
         if (p->output[i].memory && !xpu_memory_of_name(p->output[i].memory, &m))
             return sd_error(SD_UNIMPLEMENTED,
@@ -77,21 +77,41 @@ static sd_status check_program(const thunk_program *p)
     return NULL;
 }
 
+static bool wants_ids(const thunk_program *p)
+{
+    for (int i = 0; i < p->nbuffer; i++)
+        if (p->buffer[i].kind == THUNK_B_IDS)
+            return true;
+    return false;
+}
+
+/* Behind the constants stand the numbers of the participant, as its program
+ * reads them. */
 static sd_status load_constants(xpu_program *x)
 {
     const thunk_program *p = x->thunks;
+    uint32_t id[2] = {(uint32_t)(x->participant % p->nreplica),
+                      (uint32_t)(x->participant / p->nreplica)};
+    size_t bytes = p->constant_bytes, at = (bytes + 63) & ~(size_t)63;
     xpu_device *d = x->dev;
+    bool ids = wants_ids(p);
+    void *memory;
     sd_status st;
-    void *at;
 
-    if (!p->constant_bytes)
+    if (ids)
+        bytes = at + sizeof id;
+    if (!bytes)
         return NULL;
-    st = xpu_memory_alloc(d, XPU_MEM_DEVICE, p->constant_bytes, &at,
-                          &x->constants_cls);
+    st = xpu_memory_alloc(d, XPU_MEM_DEVICE, bytes, &memory, &x->constants_cls);
     if (st)
         return st;
-    x->constants = at;
-    return d->ops->copy_in(d, at, p->constants, p->constant_bytes);
+    x->constants = memory;
+    x->ids = x->constants + at;
+    if (p->constant_bytes)
+        st = d->ops->copy_in(d, memory, p->constants, p->constant_bytes);
+    if (!st && ids)
+        st = d->ops->copy_in(d, x->ids, id, sizeof id);
+    return st;
 }
 
 static void destroy(xpu_program *x)
@@ -110,6 +130,12 @@ static void destroy(xpu_program *x)
 
 sd_status xpu_program_load(xpu_device *d, thunk_program *p, xpu_program **out)
 {
+    return xpu_program_load_as(d, p, 0, out);
+}
+
+sd_status xpu_program_load_as(xpu_device *d, thunk_program *p, int participant,
+                              xpu_program **out)
+{
     xpu_program *x = calloc(1, sizeof *x);
     sd_status st;
 
@@ -117,10 +143,11 @@ sd_status xpu_program_load(xpu_device *d, thunk_program *p, xpu_program **out)
         return sd_no_memory(sizeof *x);
     atomic_init(&x->refs, 1);
     x->dev = d;
+    x->participant = participant;
     xpu_client_retain(d->client);
     x->thunks = thunk_program_retain(p);
     if ((st = thunk_verify(p)) || (st = check_device(d, p)) ||
-        (st = check_program(p)) || (st = check_seq(d, &p->seq, &x->max_arg)) ||
+        (st = check_program(x)) || (st = check_seq(x, &p->seq)) ||
         (st = xpu_ffi_load(x)) || (st = load_constants(x)) ||
         (st = d->ops->load(d, p, &x->module))) {
         destroy(x);
@@ -135,6 +162,11 @@ sd_status xpu_program_load(xpu_device *d, thunk_program *p, xpu_program **out)
             x->aliases = true;
     *out = x;
     return NULL;
+}
+
+bool xpu_program_is_gang(const xpu_program *x)
+{
+    return x->meets;
 }
 
 xpu_program *xpu_program_retain(xpu_program *x)

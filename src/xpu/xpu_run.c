@@ -92,6 +92,8 @@ static sd_status run_thunk(const xpu_run *r, const thunk *t)
         return run_while(r, t);
     case THUNK_COND:
         return run_cond(r, t);
+    case THUNK_COLLECTIVE:
+        return xpu_run_collective(r, t);
     case THUNK_SEND:
         return xpu_run_send(r, t);
     case THUNK_RECV:
@@ -159,6 +161,7 @@ static double thunk_cost(const thunk_program *p, const thunk *t)
             most = SD_MAX(most, cost);
         }
         return most;
+    case THUNK_COLLECTIVE: /* others may be behind */
     case THUNK_SEND: /* Python takes its time, and may wait for the caller */
     case THUNK_RECV:
         return INFINITY;
@@ -201,6 +204,7 @@ static int thunk_launches(const thunk *t)
         return n < 0 ? -1 : (int)SD_MIN((double)t->trip * n, MANY);
     case THUNK_COND: /* the host reads which */
         return -1;
+    case THUNK_COLLECTIVE:
     case THUNK_SEND:
     case THUNK_RECV:
     case THUNK_CUSTOM:

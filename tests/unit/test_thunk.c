@@ -140,12 +140,56 @@ static void a_program_reads_as_a_list_of_steps(void **state)
     thunk_program_release(p);
 }
 
-static void a_saved_program_comes_back_whole(void **state)
+/* The example of four participants, whose copy is of its number, and whose
+ * library call a collective of that kind and groups. */
+static thunk_program *several(thunk_collective_kind kind, int64_t ngroup,
+                              int64_t size, const int64_t *member)
 {
-    thunk_program *p = example(), *q;
-    sd_buf saved = {0}, again = {0}, text = printed(p), back;
+    thunk_collective c = {kind, 2, 4, ngroup, size, member};
+    thunk_program *p = example();
+    thunk *copy = &p->seq.at[1], *t = &p->seq.at[2];
+
+    p->npartition = 4;
+    copy->arg[0] = (thunk_slice){
+        thunk_add_buffer(p, (thunk_buffer){.kind = THUNK_B_IDS,
+                                           .bytes = THUNK_IDS_BYTES,
+                                           .alias = -1}),
+        4, 4};
+    copy->arg[1].bytes = 4;
+    *t = (thunk){.kind = THUNK_COLLECTIVE,
+                 .name = "together.5",
+                 .narg = 2,
+                 .trip = -1,
+                 .arg = t->arg};
+    t->arg[0] = (thunk_slice){3, 0, 8};
+    t->arg[1] = (thunk_slice){3, 16, 16};
+    thunk_set_collective(p, t, &c);
+    return p;
+}
+
+static const int64_t pairs[] = {0, 2, 1, 3};
+
+static void participants_read_as_groups(void **state)
+{
+    static const int64_t uneven[] = {0, 2, 1, -1};
+    thunk_program *p = several(THUNK_COLL_GATHER, 2, 2, uneven);
+    sd_buf b = printed(p);
 
     (void)state;
+    assert_null(thunk_verify(p));
+    assert_non_null(strstr(b.at, "buffer 4: ids, 8 bytes\n"));
+    assert_non_null(
+        strstr(b.at, "002: collective together.5 all-gather outer=2 "
+                     "block=4 groups={{0,2},{1}} (b3[0 +8], b3[16 +16])"));
+    sd_buf_finish(&b);
+    thunk_program_release(p);
+}
+
+static void comes_back_whole(thunk_program *p)
+{
+    thunk_program *q;
+    sd_buf saved = {0}, again = {0}, text = printed(p), back;
+
     assert_null(thunk_save(p, &saved));
     assert_null(thunk_load(bytes(&saved), &q));
     back = printed(q);
@@ -166,16 +210,22 @@ static void a_saved_program_comes_back_whole(void **state)
     sd_buf_finish(&back);
 }
 
+static void a_saved_program_comes_back_whole(void **state)
+{
+    (void)state;
+    comes_back_whole(example());
+    comes_back_whole(several(THUNK_COLL_GATHER, 2, 2, pairs));
+}
+
 /* The sum is set right again after each damage, so that the reader itself is
  * tried: it may refuse, or load something that verifies, and nothing else. */
-static void damaged_programs_are_refused_or_sound(void **state)
+static void is_refused_or_sound(thunk_program *p)
 {
-    thunk_program *p = example(), *q;
+    thunk_program *q;
     sd_buf good = {0};
     size_t head = 8 + 4 + 8 + 8;
     sd_status st;
 
-    (void)state;
     assert_null(thunk_save(p, &good));
     for (size_t cut = 0; cut < good.len; cut++) {
         st = thunk_load((sd_bytes){(uint8_t *)good.at, cut}, &q);
@@ -208,6 +258,13 @@ static void damaged_programs_are_refused_or_sound(void **state)
     thunk_program_release(q);
     thunk_program_release(p);
     sd_buf_finish(&good);
+}
+
+static void damaged_programs_are_refused_or_sound(void **state)
+{
+    (void)state;
+    is_refused_or_sound(example());
+    is_refused_or_sound(several(THUNK_COLL_GATHER, 2, 2, pairs));
 }
 
 static void refused(thunk_program *p, const char *why)
@@ -249,6 +306,39 @@ static void a_wrong_table_is_named(void **state)
     refused(p, "kernel 0 has no name");
     (p = example())->kernel[0].loop = true;
     refused(p, "is a loop of");
+}
+
+static void a_wrong_collective_is_named(void **state)
+{
+    static const int64_t twice[] = {0, 2, 2, 3}, fifth[] = {0, 1, 2, 4};
+    int64_t number[] = {9, 2, 4, 2, 2, 0, 2, 1, 3};
+    thunk_program *p;
+
+    (void)state;
+    refused(several(THUNK_COLL_GATHER, 2, 2, twice),
+            "participant 2 stands twice");
+    refused(several(THUNK_COLL_GATHER, 2, 2, fifth), "participant 4 of 4");
+    refused(several(THUNK_COLL_PERMUTE, 1, 4, pairs), "pairs of 4");
+    refused(several(THUNK_COLL_ALL_TO_ALL, 2, 2, pairs),
+            "slice 0 of 8 bytes is not that of an all-to-all of 2 x 4 bytes "
+            "among 2");
+    (p = several(THUNK_COLL_GATHER, 2, 2, pairs))->npartition = 3;
+    refused(p, "participant 3 of 3");
+    p = several(THUNK_COLL_GATHER, 2, 2, pairs);
+    p->seq.at[2].arg[1].offset = 4;
+    refused(p, "its operand and its result overlap");
+    p = several(THUNK_COLL_GATHER, 2, 2, pairs);
+    p->seq.at[2].attr = number;
+    refused(p, "a collective of no kind");
+    p = several(THUNK_COLL_GATHER, 2, 2, pairs);
+    number[0] = THUNK_COLL_GATHER;
+    number[3] = 3;
+    p->seq.at[2].attr = number;
+    refused(p, "3 groups of 2 in 4 numbers");
+    (p = several(THUNK_COLL_GATHER, 2, 2, pairs))->buffer[4].bytes = 4;
+    refused(p, "buffer 4 of a participant's numbers has 4 bytes");
+    (p = several(THUNK_COLL_GATHER, 2, 2, pairs))->nreplica = 1 << 20;
+    refused(p, "1048576 replicas, 4 partitions");
 }
 
 static void two_outputs_in_one_parameter_are_refused(void **state)
@@ -488,6 +578,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_reads_as_a_list_of_steps),
+        cmocka_unit_test(participants_read_as_groups),
+        cmocka_unit_test(a_wrong_collective_is_named),
         cmocka_unit_test(a_saved_program_comes_back_whole),
         cmocka_unit_test(damaged_programs_are_refused_or_sound),
         cmocka_unit_test(a_wrong_table_is_named),

@@ -56,7 +56,8 @@ static void settings_that_mean_nothing(void **state)
         const char *value, *says;
     } c[] = {
         {SD_OPT_DEVICE, SD_INVALID, "moon",
-         "SUNDOG_DEVICE=moon: one of auto, host, cl, cuda is wanted (which devices "
+         "SUNDOG_DEVICE=moon: one of auto, host, cl, cuda is wanted (which "
+         "devices "
          "to use; auto: a GPU (CUDA before OpenCL), else the host)"},
         {SD_OPT_HOST_DEVICES, SD_INVALID, "0",
          "SUNDOG_HOST_DEVICES=0: a whole number from 1 to 64 is wanted ("
@@ -142,11 +143,6 @@ static void programs_for_something_else(void **state)
     thunk_program *p = square();
 
     (void)state;
-    p->nreplica = 2;
-    does_not_load(p, SD_UNIMPLEMENTED,
-                  "a program of 2 replicas and 1 partitions: this version runs "
-                  "programs of one device");
-    p = square();
     p->output->memory = "moon";
     does_not_load(p, SD_UNIMPLEMENTED,
                   "output 0 in memory 'moon': device, pinned_host and "

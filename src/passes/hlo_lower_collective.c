@@ -1,0 +1,304 @@
+/* Collectives into those that only move: what is left is an all-gather, an
+ * all-to-all, a permute or a broadcast of one array with explicit groups, and
+ * the numbers of the participant.  What is computed of what came is ordinary
+ * instructions, which all devices have, with the members' parts in the order of
+ * their group: the same bits in every run.
+ *
+ *   all-reduce      a gather of all and a chain of reductions; of what is
+ *                   large each member reduces a share (all-to-all), and the
+ *                   shares are gathered
+ *   reduce-scatter  an all-to-all and that chain
+ *   several arrays  one collective each
+ *
+ * Sums and products of narrow floats are computed in f32 and rounded once. */
+#include "passes_priv.h"
+
+#define SHARES_BYTES (256 << 10) /* gathered, of one participant */
+
+typedef struct {
+    const hlo_collective *coll; /* with groups */
+    int64_t n;                  /* places in a group */
+    bool uneven;                /* some are empty */
+} team;
+
+/* Participants are replicas or partitions: both at once are nobody's here. */
+static bool is_mixed(const hlo_module *m)
+{
+    return m->nreplica > 1 && m->npartition > 1;
+}
+
+static const hlo_collective *with_groups(hlo_inst *in)
+{
+    hlo_module *m = in->parent->module;
+    hlo_collective c = in->u.coll ? *in->u.coll : (hlo_collective){0};
+    int64_t n = hlo_participants(m), *all;
+
+    if (c.ngroup)
+        return in->u.coll;
+    all = sd_arena_array(m->arena, int64_t, n);
+    for (int64_t i = 0; i < n; i++)
+        all[i] = i;
+    c.groups = all;
+    c.ngroup = 1;
+    c.group_size = n;
+    return sd_arena_copy(m->arena, &c, sizeof c);
+}
+
+static team team_of(hlo_inst *in)
+{
+    team t = {.coll = with_groups(in)};
+
+    t.n = t.coll->group_size;
+    for (int64_t i = 0; i < t.coll->ngroup * t.n; i++)
+        t.uneven |= t.coll->groups[i] < 0;
+    return t;
+}
+
+static int64_t dim_of(const hlo_inst *in)
+{
+    return in->dims.n ? in->dims.at[0] : in->u.coll ? in->u.coll->dim : 0;
+}
+
+/* ---- moves ---- */
+
+static hlo_inst *move(hlo_at p, hlo_op op, const team *t, hlo_inst *x,
+                      int64_t dim)
+{
+    sd_arena *a = p.c->module->arena;
+    const sd_shape *s = x->shape;
+    int64_t size[SD_MAX_RANK];
+    hlo_collective *c = sd_arena_copy(a, t->coll, sizeof *c);
+    hlo_inst *in;
+
+    memcpy(size, s->dim, sizeof *size * (size_t)s->rank);
+    if (op == HLO_ALL_GATHER)
+        size[dim] *= t->n;
+    in = hlo_inst_create(p.c, p.before, op,
+                         sd_shape_make(a, s->dtype, s->rank, size), 1, &x);
+    hlo_take_source(in, p.like);
+    c->dim = dim;
+    c->split_count = t->n;
+    in->u.coll = c;
+    if (op == HLO_ALL_GATHER || op == HLO_ALL_TO_ALL)
+        in->dims = hlo_dims_copy(a, &dim, 1);
+    return in;
+}
+
+/* ---- what is computed of the members' parts ---- */
+
+/* How many members this participant's group has, as a scalar s32. */
+static hlo_inst *count_members(hlo_at p, const team *t)
+{
+    hlo_module *m = p.c->module;
+    int64_t n = hlo_participants(m), one = 1;
+    int32_t *count = sd_arena_array(m->arena, int32_t, n);
+    hlo_op op = m->npartition > 1 ? HLO_PARTITION_ID : HLO_REPLICA_ID;
+    const sd_shape *u32 = sd_shape_make(m->arena, SD_U32, 0, NULL);
+    hlo_inst *me = hlo_inst_create(p.c, p.before, op, u32, 0, NULL), *x;
+
+    for (int64_t g = 0; g < t->coll->ngroup; g++) {
+        const int64_t *member = t->coll->groups + g * t->n;
+        int32_t k = 0;
+
+        for (int64_t i = 0; i < t->n; i++)
+            k += member[i] >= 0;
+        for (int64_t i = 0; i < t->n; i++)
+            if (member[i] >= 0)
+                count[member[i]] = k;
+    }
+    x = hlo_make_constant(p, sd_shape_make(m->arena, SD_S32, 1, &n), count);
+    x = hlo_make_dynamic_slice(p, x, &me, &one);
+    return hlo_make_reshape(p, x, 0, NULL);
+}
+
+static hlo_inst *combine(hlo_at p, hlo_comp *body, hlo_inst *x, hlo_inst *y)
+{
+    hlo_inst *arg[2] = {x, y};
+    hlo_op op;
+
+    if (hlo_comp_is_binary(body, &op))
+        return hlo_make_binary(p, op, x, y);
+    return pass_vectorize(p, body, arg, x->shape);
+}
+
+static bool is_rounded_once(const hlo_comp *body, sd_dtype t)
+{
+    hlo_op op;
+
+    return pass_is_narrow(t) && hlo_comp_is_binary(body, &op) &&
+           (op == HLO_ADD || op == HLO_MULTIPLY);
+}
+
+/* The members' parts lie side by side along dim of x: their reduction. */
+static hlo_inst *chain(hlo_at p, const team *t, hlo_comp *body, hlo_inst *x,
+                       int64_t dim)
+{
+    const sd_shape *s = x->shape;
+    int64_t start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK];
+    int64_t each = s->dim[dim] / t->n;
+    bool wide = is_rounded_once(body, s->dtype);
+    hlo_inst *count = t->uneven ? count_members(p, t) : NULL, *sum = NULL;
+
+    memcpy(limit, s->dim, sizeof *limit * (size_t)s->rank);
+    for (int64_t i = 0; i < t->n; i++) {
+        hlo_inst *part, *more, *is;
+
+        start[dim] = i * each;
+        limit[dim] = (i + 1) * each;
+        part = hlo_make_slice(p, x, start, limit, NULL);
+        if (wide)
+            part = pass_widened(p, part);
+        if (!sum) {
+            sum = part;
+            continue;
+        }
+        more = combine(p, body, sum, part);
+        if (count) {
+            is = hlo_make_compare(p, HLO_GT, count,
+                                  hlo_make_scalar_s64(p, SD_S32, i));
+            more =
+                hlo_make_select(p, pass_spread(p, is, more->shape), more, sum);
+        }
+        sum = more;
+    }
+    return pass_convert(p, s->dtype, sum);
+}
+
+/* ---- all-reduce ---- */
+
+static hlo_inst *padded(hlo_at p, hlo_inst *x, int64_t to)
+{
+    int64_t low = 0, high = to - x->shape->dim[0];
+    hlo_inst *zero;
+
+    if (!high)
+        return x;
+    zero = hlo_make_fill(
+        p, sd_shape_make(p.c->module->arena, pass_dtype(x), 0, NULL), 0);
+    return hlo_make_pad(p, x, zero, &low, &high, NULL);
+}
+
+static hlo_inst *reduce_in_shares(hlo_at p, const team *t, hlo_comp *body,
+                                  hlo_inst *x)
+{
+    int64_t k = x->shape->dim[0], each = (k + t->n - 1) / t->n, zero = 0;
+    hlo_inst *y = padded(p, x, each * t->n);
+
+    y = chain(p, t, body, move(p, HLO_ALL_TO_ALL, t, y, 0), 0);
+    y = move(p, HLO_ALL_GATHER, t, y, 0);
+    return each * t->n == k ? y : hlo_make_slice(p, y, &zero, &k, NULL);
+}
+
+static hlo_inst *reduce_one(hlo_at p, const team *t, hlo_comp *body,
+                            hlo_inst *x)
+{
+    const sd_shape *s = x->shape;
+    int64_t k = sd_shape_count(s);
+
+    if (t->n == 1 || !k)
+        return x;
+    x = pass_reshape(p, x, 1, &k);
+    if (t->uneven || (int64_t)sd_shape_bytes(s) * t->n <= (int64_t)SHARES_BYTES)
+        x = chain(p, t, body, move(p, HLO_ALL_GATHER, t, x, 0), 0);
+    else
+        x = reduce_in_shares(p, t, body, x);
+    return pass_reshape(p, x, s->rank, s->dim);
+}
+
+/* ---- one of an instruction's arrays ---- */
+
+static hlo_inst *lower_array(hlo_inst *in, const team *t, int i)
+{
+    hlo_at p = pass_at(in);
+    hlo_inst *x = in->arg[i];
+    const sd_shape *to = in->narg == 1 ? in->shape : in->shape->elem[i];
+
+    switch (in->op) {
+    case HLO_ALL_REDUCE:
+        return reduce_one(p, t, in->comp[0], pass_convert(p, to->dtype, x));
+    case HLO_REDUCE_SCATTER:
+        x = pass_convert(p, to->dtype, x);
+        if (t->n == 1 || !sd_shape_count(x->shape))
+            return x;
+        return chain(p, t, in->comp[0],
+                     move(p, HLO_ALL_TO_ALL, t, x, dim_of(in)), dim_of(in));
+    default:
+        return move(p, in->op, t, x, dim_of(in));
+    }
+}
+
+static bool is_reduction(const hlo_inst *in)
+{
+    return in->op == HLO_ALL_REDUCE || in->op == HLO_REDUCE_SCATTER;
+}
+
+/* Parts of unequal groups are of unequal size, which only a reduction of whole
+ * arrays and a gather leave at one. */
+static bool can_lower(const hlo_inst *in, const team *t)
+{
+    if (is_reduction(in) && !pass_can_vectorize(in->comp[0]))
+        return false;
+    return !t->uneven || in->op == HLO_ALL_REDUCE || in->op == HLO_ALL_GATHER ||
+           in->op == HLO_COLLECTIVE_BROADCAST;
+}
+
+static hlo_inst *lower_moves(hlo_inst *in)
+{
+    team t = team_of(in);
+    hlo_inst **part;
+
+    if (!can_lower(in, &t))
+        return NULL;
+    if (t.n == 1 && in->op != HLO_COLLECTIVE_PERMUTE && !is_reduction(in))
+        return in->narg == 1 ? in->arg[0]
+                             : hlo_make_tuple(pass_at(in), in->narg, in->arg);
+    part = sd_arena_array(in->parent->module->arena, hlo_inst *, in->narg);
+    for (int i = 0; i < in->narg; i++)
+        part[i] = lower_array(in, &t, i);
+    return in->narg == 1 ? part[0]
+                         : hlo_make_tuple(pass_at(in), in->narg, part);
+}
+
+/* ---- all ---- */
+
+/* One array, explicit groups: it is a move, and stays. */
+bool pass_is_move(const hlo_inst *in)
+{
+    const hlo_module *m = in->parent->module;
+
+    if (hlo_participants(m) < 2 || is_mixed(m))
+        return false;
+    switch (in->op) {
+    case HLO_PARTITION_ID:
+    case HLO_REPLICA_ID:
+        return true;
+    case HLO_ALL_GATHER:
+    case HLO_ALL_TO_ALL:
+    case HLO_COLLECTIVE_PERMUTE:
+    case HLO_COLLECTIVE_BROADCAST:
+        return in->narg == 1 && sd_shape_is_array(in->shape) && in->u.coll &&
+               in->u.coll->ngroup &&
+               (in->u.coll->group_size > 1 || in->op == HLO_COLLECTIVE_PERMUTE);
+    default:
+        return false;
+    }
+}
+
+static hlo_inst *lower(hlo_inst *in)
+{
+    const hlo_module *m = in->parent->module;
+
+    if (hlo_info(in)->cls != HLO_C_COLLECTIVE || is_mixed(m))
+        return NULL;
+    if (in->op == HLO_COLLECTIVE_PERMUTE && !(in->u.coll && in->u.coll->ngroup))
+        return sd_shape_is_array(in->shape)
+                   ? hlo_make_fill(pass_at(in), in->shape, 0)
+                   : NULL;
+    return pass_is_move(in) ? NULL : lower_moves(in);
+}
+
+bool hlo_lower_collective(hlo_module *m, const device_desc *dev)
+{
+    (void)dev;
+    return hlo_participants(m) > 1 && pass_rewrite(m, HLO_OP_COUNT, lower);
+}

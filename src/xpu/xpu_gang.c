@@ -1,0 +1,319 @@
+/* Where the members of a gang meet.  A meet is a collective under way in one
+ * group: members come, and the last to come lets all go on; they read from each
+ * other, and the last that has read lets all go on again.
+ *
+ * All that counts is under one lock.  Who waits sleeps on a word of its own,
+ * which is raised by 2 to let it go on, and whose lowest bit says that the gang
+ * has failed.  Groups of different collectives overlap, and a member may be a
+ * turn of a loop ahead of members of other groups; but it is in one meet at a
+ * time, so there are never more meets than members. */
+#include "xpu_gang.h"
+
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SPIN_NS 2000u /* where each member has a core: less than to sleep */
+#define LOOK_NS 50000000L /* a member that waits looks for an interrupt */
+enum { FAILED = 1, GO = 2 };
+
+typedef struct {
+    const thunk *t; /* NULL: free */
+    int64_t group;
+    int expected, come, read;
+    int inside; /* members that have not gone yet */
+} meet;
+
+typedef struct {
+    _Atomic uint32_t word;
+    meet *at; /* where it is, or NULL */
+    bool waits; /* for others to come, */
+    bool gone; /* or has ended its run */
+    xpu_device *dev; /* borrowed */
+    void *operand;
+} member;
+
+struct xpu_gang {
+    _Atomic uint32_t refs;
+    int n;
+    const char *name; /* borrowed from the program, which members hold */
+    bool spins;
+    pthread_mutex_t lock;
+    pthread_cond_t still; /* nreading is 0 */
+    int nreading, nwait, ngone;
+    sd_status failed; /* owned: the first thing that went wrong */
+    meet *meet; /* n of them */
+    member member[];
+};
+
+xpu_gang *xpu_gang_create(int n, const char *name)
+{
+    size_t members = (size_t)n * sizeof(member);
+    xpu_gang *g = calloc(1, sizeof *g + members);
+
+    if (!g || !(g->meet = calloc((size_t)n, sizeof *g->meet))) {
+        free(g);
+        return NULL;
+    }
+    atomic_init(&g->refs, 1);
+    g->n = n;
+    g->name = name;
+    g->spins = n <= sd_cpu_count();
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_cond_init(&g->still, NULL);
+    return g;
+}
+
+xpu_gang *xpu_gang_retain(xpu_gang *g)
+{
+    atomic_fetch_add_explicit(&g->refs, 1, memory_order_relaxed);
+    return g;
+}
+
+void xpu_gang_release(xpu_gang *g)
+{
+    if (!g || atomic_fetch_sub_explicit(&g->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    pthread_cond_destroy(&g->still);
+    pthread_mutex_destroy(&g->lock);
+    sd_status_free(g->failed);
+    free(g->meet);
+    free(g);
+}
+
+int xpu_gang_size(const xpu_gang *g)
+{
+    return g->n;
+}
+
+/* ---- words ---- */
+
+static void wake(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void spin(const _Atomic uint32_t *word, uint32_t old)
+{
+    uint64_t end = sd_now_ns() + SPIN_NS;
+
+    while (atomic_load(word) == old && sd_now_ns() < end)
+        __builtin_ia32_pause();
+}
+
+/* Until the word is not that any more, or the run is interrupted where cancel
+ * (NULL: it is not asked) says so. */
+static void await(const xpu_run *r, uint32_t old, const _Atomic bool *cancel)
+{
+    _Atomic uint32_t *word = &r->gang->member[r->me].word;
+    struct timespec look = {.tv_nsec = LOOK_NS};
+
+    if (r->gang->spins)
+        spin(word, old);
+    while (atomic_load(word) == old) {
+        if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
+            return;
+        syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, old, &look, NULL, 0);
+    }
+}
+
+/* ---- under the lock ---- */
+
+static void let_go(xpu_gang *g, const meet *m, int me)
+{
+    for (int i = 0; i < g->n; i++)
+        if (g->member[i].at == m && i != me) {
+            g->member[i].waits = false;
+            atomic_fetch_add(&g->member[i].word, GO);
+            wake(&g->member[i].word);
+        }
+}
+
+static void fail(xpu_gang *g, sd_status st)
+{
+    if (g->failed) {
+        sd_status_free(st);
+        return;
+    }
+    g->failed = st;
+    for (int i = 0; i < g->n; i++) {
+        atomic_fetch_or(&g->member[i].word, FAILED);
+        wake(&g->member[i].word);
+    }
+}
+
+static const char *name_of(const thunk *t)
+{
+    return t->name ? t->name : thunk_kind_name[t->kind];
+}
+
+/* All others wait or have ended: who waits, waits for ever. */
+static void look_for_deadlock(xpu_gang *g)
+{
+    int a = -1, b = -1;
+
+    if (!g->nwait || g->nwait + g->ngone < g->n)
+        return;
+    for (int i = 0; i < g->n; i++)
+        if (g->member[i].waits) {
+            b = a >= 0 && b < 0 && g->member[i].at != g->member[a].at ? i : b;
+            a = a < 0 ? i : a;
+        }
+    if (b < 0)
+        fail(g, sd_error(SD_PRECONDITION,
+                         "%s: participant %d waits in %s for one that has "
+                         "ended without it: all of a group must come to a "
+                         "collective",
+                         g->name, a, name_of(g->member[a].at->t)));
+    else
+        fail(g, sd_error(SD_PRECONDITION,
+                         "%s: participant %d waits in %s, participant %d in "
+                         "%s, and neither can go on: all of a group must come "
+                         "to a collective",
+                         g->name, a, name_of(g->member[a].at->t), b,
+                         name_of(g->member[b].at->t)));
+}
+
+static meet *find_meet(xpu_gang *g, const thunk *t, int64_t group)
+{
+    meet *empty = NULL;
+
+    for (int i = 0; i < g->n; i++) {
+        meet *m = &g->meet[i];
+
+        if (m->t == t && m->group == group && m->come < m->expected)
+            return m;
+        if (!m->t)
+            empty = m;
+    }
+    return empty;
+}
+
+static void go_from(xpu_gang *g, int me)
+{
+    meet *m = g->member[me].at;
+
+    g->member[me].at = NULL;
+    if (!--m->inside)
+        *m = (meet){0};
+}
+
+static sd_status failure(const xpu_gang *g)
+{
+    return sd_status_copy(g->failed);
+}
+
+/* ---- meeting ---- */
+
+/* True: r is the last to come, and lets all go. */
+static bool come(const xpu_run *r, const thunk *t, int64_t group, int expected,
+                 void *operand)
+{
+    xpu_gang *g = r->gang;
+    member *x = &g->member[r->me];
+    meet *m = find_meet(g, t, group);
+
+    if (!m->t)
+        *m = (meet){.t = t, .group = group, .expected = expected};
+    x->at = m;
+    x->dev = r->dev;
+    x->operand = operand;
+    m->inside++;
+    if (++m->come == m->expected) {
+        g->nwait -= expected - 1;
+        g->nreading += expected;
+        let_go(g, m, r->me);
+        return true;
+    }
+    x->waits = true;
+    g->nwait++;
+    look_for_deadlock(g);
+    return false;
+}
+
+/* After a wait: nobody has let it go, so the gang has failed, or does now since
+ * its run was interrupted. */
+static sd_status give_up(xpu_gang *g, int me)
+{
+    if (!g->failed)
+        fail(g, xpu_interrupted(g->name));
+    g->member[me].waits = false;
+    g->nwait--;
+    go_from(g, me);
+    return failure(g);
+}
+
+sd_status xpu_gang_meet(const xpu_run *r, const thunk *t, int64_t group,
+                        int expected, void *operand)
+{
+    xpu_gang *g = r->gang;
+    member *x = &g->member[r->me];
+    sd_status st;
+    uint32_t old;
+    bool on;
+
+    pthread_mutex_lock(&g->lock);
+    old = atomic_load(&x->word);
+    st = failure(g);
+    on = st || come(r, t, group, expected, operand);
+    pthread_mutex_unlock(&g->lock);
+    if (on)
+        return st;
+    await(r, old, r->cancel);
+    pthread_mutex_lock(&g->lock);
+    if (x->waits)
+        st = give_up(g, r->me);
+    pthread_mutex_unlock(&g->lock);
+    return st;
+}
+
+void *xpu_gang_peer(const xpu_gang *g, int64_t i, xpu_device **dev)
+{
+    *dev = g->member[i].dev;
+    return g->member[i].operand;
+}
+
+sd_status xpu_gang_part(const xpu_run *r, sd_status st)
+{
+    xpu_gang *g = r->gang;
+    member *x = &g->member[r->me];
+    uint32_t old;
+    bool on;
+
+    pthread_mutex_lock(&g->lock);
+    if (!--g->nreading)
+        pthread_cond_broadcast(&g->still);
+    if (st)
+        fail(g, st);
+    old = atomic_load(&x->word);
+    on = ++x->at->read == x->at->expected;
+    if (on)
+        let_go(g, x->at, r->me);
+    on |= g->failed != NULL;
+    pthread_mutex_unlock(&g->lock);
+    if (!on) /* who still reads does so for a moment, interrupted or not */
+        await(r, old, NULL);
+    pthread_mutex_lock(&g->lock);
+    st = failure(g);
+    go_from(g, r->me);
+    pthread_mutex_unlock(&g->lock);
+    return st;
+}
+
+sd_status xpu_gang_leave(xpu_gang *g, int me, sd_status st)
+{
+    pthread_mutex_lock(&g->lock);
+    g->member[me].gone = true;
+    g->ngone++;
+    if (st)
+        fail(g, sd_note(st, "participant %d of %d", me, g->n));
+    else
+        look_for_deadlock(g);
+    while (g->failed && g->nreading)
+        pthread_cond_wait(&g->still, &g->lock);
+    st = failure(g);
+    pthread_mutex_unlock(&g->lock);
+    return st;
+}

@@ -1,0 +1,612 @@
+/* Gangs: programs over several devices as HLO text through passes, plan and
+ * target, run on host devices.  Participant p's one argument is s32[k] with
+ * x(p, i) = 1000 p + i, so that what each collective makes of it can be said in
+ * a line. */
+#include "hlo.h"
+#include "passes.h"
+#include "plan.h"
+#include "target.h"
+#include "xpu.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { DEVICES = 8, MOST_OUT = 4 };
+
+typedef struct {
+    xpu_client *client;
+    sd_options opt;
+} world;
+
+typedef struct {
+    const char *name;
+    int n, k;     /* participants; elements of the argument */
+    int64_t (*want)(int me, int out, int i); /* an element of a result */
+    const char *text;
+} program;
+
+static int64_t x(int p, int i)
+{
+    return 1000 * p + i;
+}
+
+static void check(sd_status st, const char *what)
+{
+    if (st)
+        fail_msg("%s: %s", what, st->message);
+}
+
+/* ---- what is wanted ---- */
+
+static int64_t sum4(int me, int out, int i)
+{
+    (void)me;
+    (void)out;
+    return 6000 + 4 * i;
+}
+
+static int64_t sum_and_twice(int me, int out, int i)
+{
+    return sum4(me, out, i) * (out + 1);
+}
+
+static int64_t sum_of_pairs(int me, int out, int i)
+{
+    (void)out;
+    return x(me, i) + x(me ^ 2, i);
+}
+
+static int64_t sum_of_uneven(int me, int out, int i)
+{
+    (void)out;
+    return me < 3 ? x(0, i) + x(1, i) + x(2, i) : x(3, i);
+}
+
+static int64_t max_and_product(int me, int out, int i)
+{
+    (void)me;
+    return out ? (2 + i) * (1000 + 2 + i) : x(1, i);
+}
+
+static int64_t gathered_rows(int me, int out, int i)
+{
+    (void)me;
+    (void)out;
+    return x(i / 6, i % 6);
+}
+
+/* s32[2,3] each, along dimension 1 */
+static int64_t gathered_columns(int me, int out, int i)
+{
+    int row = i / 12, column = i % 12;
+
+    (void)me;
+    (void)out;
+    return x(column / 3, row * 3 + column % 3);
+}
+
+/* s32[2,8] each: 2 columns for each */
+static int64_t scattered(int me, int out, int i)
+{
+    (void)out;
+    return 6000 + 4 * (i / 2 * 8 + me * 2 + i % 2);
+}
+
+static int64_t turned(int me, int out, int i)
+{
+    (void)out;
+    return x(i % 4, i / 4 * 4 + me);
+}
+
+static int64_t shifted(int me, int out, int i)
+{
+    (void)out;
+    return me == 0 ? 0 : x(me - 1, i);
+}
+
+static int64_t from_second(int me, int out, int i)
+{
+    (void)out;
+    return x(me < 2 ? 1 : 3, i);
+}
+
+static int64_t numbers(int me, int out, int i)
+{
+    return out ? x(me, i) + me : me;
+}
+
+static int64_t after_turns(int me, int out, int i)
+{
+    (void)me;
+    (void)out;
+    return (int64_t)(int32_t)((uint32_t)(6000 + 4 * i) << 18);
+}
+
+static int64_t large_sum(int me, int out, int i)
+{
+    (void)me;
+    (void)out;
+    return 28000 + 8 * (int64_t)i;
+}
+
+#define HEAD(n) "HloModule m, num_partitions=" #n "\n"
+#define ADD \
+    "add { a = s32[] parameter(0) b = s32[] parameter(1) " \
+    "ROOT c = s32[] add(a, b) }\n"
+
+static const program programs[] = {
+    {"all-reduce", 4, 5, sum4,
+     HEAD(4) ADD "ENTRY e { p = s32[5] parameter(0) ROOT r = s32[5] "
+                 "all-reduce(p), replica_groups={}, to_apply=add }"},
+    {"all-reduce in groups", 4, 5, sum_of_pairs,
+     HEAD(4) ADD "ENTRY e { p = s32[5] parameter(0) ROOT r = s32[5] "
+                 "all-reduce(p), replica_groups={{0,2},{1,3}}, to_apply=add }"},
+    {"all-reduce in unequal groups", 4, 5, sum_of_uneven,
+     HEAD(4) ADD "ENTRY e { p = s32[5] parameter(0) ROOT r = s32[5] "
+                 "all-reduce(p), replica_groups={{0,1,2},{3,-1,-1}}, "
+                 "to_apply=add }"},
+    {"all-reduce of two", 2, 3, max_and_product,
+     HEAD(2) "f { a = s32[] parameter(0) b = s32[] parameter(1) "
+             "ROOT c = s32[] maximum(a, b) }\n"
+             "g { a = s32[] parameter(0) b = s32[] parameter(1) "
+             "c = s32[] multiply(a, b) ROOT d = s32[] maximum(c, c) }\n"
+             "ENTRY e { p = s32[3] parameter(0) t = s32[] constant(2) "
+             "q = s32[3] broadcast(t), dimensions={} s = s32[3] add(p, q) "
+             "m = s32[3] all-reduce(p), replica_groups={{0,1}}, to_apply=f "
+             "n = s32[3] all-reduce(s), replica_groups={{0,1}}, to_apply=g "
+             "ROOT r = (s32[3], s32[3]) tuple(m, n) }"},
+    {"variadic all-reduce", 4, 5, sum_and_twice,
+     HEAD(4) ADD "ENTRY e { p = s32[5] parameter(0) q = s32[5] add(p, p) "
+                 "ROOT r = (s32[5], s32[5]) all-reduce(p, q), "
+                 "replica_groups={}, to_apply=add }"},
+    {"all-reduce in shares", 8, 100003, large_sum,
+     HEAD(8) ADD "ENTRY e { p = s32[100003] parameter(0) ROOT r = s32[100003] "
+                 "all-reduce(p), replica_groups={}, to_apply=add }"},
+    {"all-gather", 4, 6, gathered_rows,
+     HEAD(4) "ENTRY e { p = s32[6] parameter(0) ROOT r = s32[24] "
+             "all-gather(p), replica_groups={{0,1,2,3}}, dimensions={0} }"},
+    {"all-gather along columns", 4, 6, gathered_columns,
+     HEAD(4) "ENTRY e { p = s32[6] parameter(0) q = s32[2,3] reshape(p) "
+             "g = s32[2,12] all-gather(q), replica_groups={{0,1,2,3}}, "
+             "dimensions={1} ROOT r = s32[24] reshape(g) }"},
+    {"reduce-scatter", 4, 16, scattered,
+     HEAD(4) ADD "ENTRY e { p = s32[16] parameter(0) q = s32[2,8] reshape(p) "
+                 "g = s32[2,2] reduce-scatter(q), "
+                 "replica_groups={{0,1,2,3}}, dimensions={1}, to_apply=add "
+                 "ROOT r = s32[4] reshape(g) }"},
+    {"all-to-all", 4, 8, turned,
+     HEAD(4) "ENTRY e { p = s32[8] parameter(0) q = s32[2,4] reshape(p) "
+             "g = s32[2,4] all-to-all(q), replica_groups={{0,1,2,3}}, "
+             "dimensions={1} ROOT r = s32[8] reshape(g) }"},
+    {"collective-permute", 4, 5, shifted,
+     HEAD(4) "ENTRY e { p = s32[5] parameter(0) ROOT r = s32[5] "
+             "collective-permute(p), source_target_pairs={{0,1},{1,2},{2,3}} "
+             "}"},
+    {"collective-broadcast", 4, 5, from_second,
+     HEAD(4) "ENTRY e { p = s32[5] parameter(0) ROOT r = s32[5] "
+             "collective-broadcast(p), replica_groups={{1,0},{3,2}} }"},
+    {"partition-id", 4, 5, numbers,
+     HEAD(4) "ENTRY e { p = s32[5] parameter(0) i = u32[] partition-id() "
+             "j = s32[] convert(i) k = s32[5] broadcast(j), dimensions={} "
+             "s = s32[5] add(p, k) ROOT r = (u32[], s32[5]) tuple(i, s) }"},
+    {"all-reduce in a loop", 4, 5, after_turns,
+     HEAD(4) ADD
+     "cond { t = (s32[], s32[5]) parameter(0) i = s32[] "
+     "get-tuple-element(t), index=0 n = s32[] constant(10) "
+     "ROOT c = pred[] compare(i, n), direction=LT }\n"
+     "body { t = (s32[], s32[5]) parameter(0) i = s32[] "
+     "get-tuple-element(t), index=0 x = s32[5] get-tuple-element(t), index=1 "
+     "one = s32[] constant(1) j = s32[] add(i, one) y = s32[5] "
+     "all-reduce(x), replica_groups={}, to_apply=add "
+     "ROOT r = (s32[], s32[5]) tuple(j, y) }\n"
+     "ENTRY e { p = s32[5] parameter(0) z = s32[] constant(0) "
+     "t = (s32[], s32[5]) tuple(z, p) w = (s32[], s32[5]) while(t), "
+     "condition=cond, body=body ROOT r = s32[5] get-tuple-element(w), "
+     "index=1 }"},
+    {"nobody meets", 4, 5, numbers,
+     HEAD(4) "ENTRY e { p = s32[5] parameter(0) i = u32[] partition-id() "
+             "j = s32[] convert(i) k = s32[5] broadcast(j), dimensions={} "
+             "s = s32[5] add(p, k) ROOT r = (u32[], s32[5]) tuple(i, s) }"},
+};
+
+/* ---- running ---- */
+
+static thunk_program *compile(world *w, const char *name, const char *text)
+{
+    const device_desc *dev = xpu_device_desc(xpu_client_device(w->client, 0));
+    sd_arena *a = sd_arena_create();
+    thunk_program *t;
+    hlo_module *m;
+    plan *pl;
+
+    check(hlo_parse(a, text, strlen(text), &m), name);
+    check(hlo_verify(m), name);
+    check(hlo_optimize(m, dev, &w->opt, NULL, NULL), name);
+    check(plan_make(a, m, dev, &w->opt, &pl), name);
+    check(target_build(pl, &w->opt, NULL, NULL, NULL, NULL), name);
+    t = thunk_program_retain(pl->program);
+    plan_destroy(pl);
+    sd_arena_destroy(a);
+    return t;
+}
+
+typedef struct {
+    int n;
+    xpu_program *x[DEVICES];
+    xpu_buffer *arg[DEVICES], *out[DEVICES][MOST_OUT], **outs[DEVICES];
+    xpu_event *done[DEVICES];
+    xpu_call call[DEVICES];
+} gang;
+
+static void load(world *w, thunk_program *t, int n, gang *g)
+{
+    g->n = n;
+    for (int i = 0; i < n; i++) {
+        check(xpu_program_load_as(xpu_client_device(w->client, i), t, i,
+                                  &g->x[i]),
+              t->name);
+        g->outs[i] = g->out[i];
+        g->call[i] = (xpu_call){.arg = &g->arg[i], .narg = 1};
+    }
+}
+
+static void unload(gang *g)
+{
+    for (int i = 0; i < g->n; i++)
+        xpu_program_release(g->x[i]);
+}
+
+static void make_arguments(world *w, int k, gang *g)
+{
+    int64_t dim = k;
+    int32_t *data = malloc((size_t)k * sizeof *data);
+
+    assert_non_null(data);
+    for (int p = 0; p < g->n; p++) {
+        for (int i = 0; i < k; i++)
+            data[i] = (int32_t)x(p, i);
+        check(xpu_buffer_from_host(xpu_client_device(w->client, p),
+                                   XPU_MEM_DEVICE, SD_S32, 1, &dim, data, NULL,
+                                   true, &g->arg[p], NULL),
+              "an argument");
+    }
+    free(data);
+}
+
+static void drop_arguments(gang *g)
+{
+    for (int i = 0; i < g->n; i++)
+        xpu_buffer_release(g->arg[i]);
+}
+
+static int compare(const program *p, gang *g, int me, int o)
+{
+    xpu_buffer *b = g->out[me][o];
+    size_t n = xpu_buffer_bytes(b) / sizeof(int32_t);
+    int32_t *got = malloc(xpu_buffer_bytes(b));
+    xpu_event *read;
+    int bad = 0;
+
+    assert_non_null(got);
+    check(xpu_buffer_to_host(b, 0, got, n * sizeof *got, &read), p->name);
+    check(xpu_event_wait(read), p->name);
+    xpu_event_release(read);
+    for (size_t i = 0; i < n; i++)
+        if (got[i] != p->want(me, o, (int)i) && !bad++)
+            print_message("%s: participant %d, result %d, element %zu is %d, "
+                          "not %" PRId64 "\n",
+                          p->name, me, o, i, got[i], p->want(me, o, (int)i));
+    free(got);
+    return bad;
+}
+
+static bool one_program(world *w, const program *p, int times)
+{
+    thunk_program *t = compile(w, p->name, p->text);
+    gang g;
+    int bad = 0;
+
+    load(w, t, p->n, &g);
+    make_arguments(w, p->k, &g);
+    for (int k = 0; k < times; k++) {
+        check(xpu_execute_gang(p->n, g.x, g.call, g.outs, g.done), p->name);
+        for (int i = 0; i < p->n; i++)
+            check(xpu_event_wait(g.done[i]), p->name);
+        for (int i = 0; i < p->n; i++)
+            for (int o = 0; o < t->noutput; o++) {
+                bad += k ? 0 : compare(p, &g, i, o);
+                xpu_buffer_release(g.out[i][o]);
+            }
+        for (int i = 0; i < p->n; i++)
+            xpu_event_release(g.done[i]);
+    }
+    drop_arguments(&g);
+    unload(&g);
+    thunk_program_release(t);
+    return !bad;
+}
+
+static void test_programs(void **state)
+{
+    int bad = 0;
+
+    for (size_t i = 0; i < SD_COUNTOF(programs); i++)
+        if (!one_program(*state, &programs[i], 3)) {
+            print_message("FAILED %s\n", programs[i].name);
+            bad++;
+        }
+    assert_int_equal(bad, 0);
+}
+
+/* ---- what goes wrong ---- */
+
+/* Participant 0's argument says who takes part: where its first element is not
+ * what the others have, it takes the other branch. */
+static const char split[] = HEAD(4) ADD
+    "meet { x = s32[5] parameter(0) ROOT r = s32[5] all-reduce(x), "
+    "replica_groups={}, to_apply=add }\n"
+    "other { x = s32[5] parameter(0) ROOT r = s32[5] all-reduce(x), "
+    "replica_groups={}, to_apply=add }\n"
+    "alone { x = s32[5] parameter(0) ROOT r = s32[5] negate(x) }\n"
+    "ENTRY e { p = s32[5] parameter(0) i = u32[] partition-id() "
+    "j = s32[] convert(i) one = s32[] constant(1) "
+    "k = s32[] minimum(j, one) ROOT r = s32[5] conditional(k, p, p), "
+    "branch_computations={%s, meet} }";
+
+static void drop_run(gang *g)
+{
+    for (int i = 0; i < g->n; i++) {
+        xpu_buffer_release(g->out[i][0]);
+        xpu_event_release(g->done[i]);
+    }
+}
+
+static void all_fail(gang *g, sd_code code, const char *part)
+{
+    for (int i = 0; i < g->n; i++) {
+        sd_status st = xpu_event_wait(g->done[i]);
+
+        assert_non_null(st);
+        if (st->code != code || !strstr(st->message, part))
+            fail_msg("participant %d: %s", i, st->message);
+        sd_status_free(st);
+        st = xpu_event_wait(xpu_buffer_ready(g->out[i][0]));
+        assert_non_null(st);
+        sd_status_free(st);
+    }
+    drop_run(g);
+}
+
+static void run_well(gang *g)
+{
+    check(xpu_execute_gang(g->n, g->x, g->call, g->outs, g->done), "again");
+    for (int i = 0; i < g->n; i++)
+        check(xpu_event_wait(g->done[i]), "again");
+    drop_run(g);
+}
+
+static void diverges(world *w, const char *branch, const char *message)
+{
+    char text[2000];
+    thunk_program *t;
+    gang g;
+
+    snprintf(text, sizeof text, split, branch);
+    t = compile(w, branch, text);
+    load(w, t, 4, &g);
+    make_arguments(w, 5, &g);
+    for (int k = 0; k < 20; k++) {
+        check(xpu_execute_gang(4, g.x, g.call, g.outs, g.done), branch);
+        /* one that ended before the others came has done nothing wrong */
+        for (int i = 1; i < 4; i++) {
+            sd_status st = xpu_event_wait(g.done[i]);
+
+            if (!st || st->code != SD_PRECONDITION ||
+                !strstr(st->message, message))
+                fail_msg("%s: %s", branch, st ? st->message : "no error");
+            sd_status_free(st);
+        }
+        sd_status_free(xpu_event_wait(g.done[0]));
+        drop_run(&g);
+    }
+    drop_arguments(&g);
+    unload(&g);
+    thunk_program_release(t);
+}
+
+static void test_divergence(void **state)
+{
+    diverges(*state, "alone", "has ended without it");
+    diverges(*state, "other", "neither can go on");
+}
+
+typedef struct {
+    world *w;
+    thunk_program *t;
+    gang g;
+} summing;
+
+static void begin_sum(world *w, summing *s)
+{
+    s->w = w;
+    s->t = compile(w, programs[0].name, programs[0].text);
+    load(w, s->t, 4, &s->g);
+    make_arguments(w, 5, &s->g);
+}
+
+static void end_sum(summing *s)
+{
+    drop_arguments(&s->g);
+    unload(&s->g);
+    thunk_program_release(s->t);
+}
+
+/* An argument in error, ready or still to come, is everybody's error. */
+static void test_poisoned_argument(void **state)
+{
+    for (int late = 0; late < 2; late++) {
+        xpu_event *ready = xpu_event_create();
+        int64_t dim = 5;
+        xpu_buffer *was;
+        summing s;
+
+        begin_sum(*state, &s);
+        was = s.g.arg[2];
+        check(xpu_buffer_promise(xpu_client_device(s.w->client, 2),
+                                 XPU_MEM_DEVICE, SD_S32, 1, &dim, ready,
+                                 &s.g.arg[2]),
+              "a promise");
+        if (!late)
+            xpu_event_set(ready, sd_error(SD_DATA_LOSS, "it is lost"));
+        check(xpu_execute_gang(4, s.g.x, s.g.call, s.g.outs, s.g.done), "sum");
+        if (late)
+            xpu_event_set(ready, sd_error(SD_DATA_LOSS, "it is lost"));
+        all_fail(&s.g, SD_DATA_LOSS, "participant 2 of 4: it is lost");
+        xpu_buffer_release(s.g.arg[2]);
+        s.g.arg[2] = was;
+        run_well(&s.g);
+        xpu_event_release(ready);
+        end_sum(&s);
+    }
+}
+
+/* Refused whole: the others' arguments are as they were. */
+static void test_refused(void **state)
+{
+    xpu_buffer *was, *out;
+    xpu_program *x;
+    sd_status st;
+    summing s;
+
+    begin_sum(*state, &s);
+    was = s.g.arg[3];
+    s.g.arg[3] = s.g.arg[2];
+    st = xpu_execute_gang(4, s.g.x, s.g.call, s.g.outs, s.g.done);
+    assert_non_null(st);
+    assert_non_null(strstr(st->message, "argument 0 is on device 2"));
+    sd_status_free(st);
+    s.g.arg[3] = was;
+    x = s.g.x[3];
+    s.g.x[3] = s.g.x[2];
+    st = xpu_execute_gang(4, s.g.x, s.g.call, s.g.outs, s.g.done);
+    assert_non_null(st);
+    assert_non_null(strstr(st->message, "what stands as participant 3"));
+    sd_status_free(st);
+    s.g.x[3] = x;
+    st = xpu_execute_gang(3, s.g.x, s.g.call, s.g.outs, s.g.done);
+    assert_non_null(st);
+    assert_non_null(strstr(st->message, "3 participants of 4"));
+    sd_status_free(st);
+    st = xpu_execute(s.g.x[0], &s.g.call[0], &out, &s.g.done[0]);
+    assert_non_null(st);
+    assert_non_null(strstr(st->message, "together or not at all"));
+    sd_status_free(st);
+    st = xpu_program_load_as(xpu_client_device(s.w->client, 0), s.t, 4, &x);
+    assert_non_null(st);
+    assert_non_null(strstr(st->message, "as participant 4 of 4"));
+    sd_status_free(st);
+    check(xpu_program_load_as(xpu_client_device(s.w->client, 2), s.t, 3, &x),
+          "another");
+    st = xpu_execute_gang(4, (xpu_program *[]){s.g.x[0], s.g.x[1], s.g.x[2], x},
+                          s.g.call, s.g.outs, s.g.done);
+    assert_non_null(st);
+    assert_non_null(strstr(st->message, "participants 2 and 3 are both on"));
+    sd_status_free(st);
+    xpu_program_release(x);
+    run_well(&s.g);
+    end_sum(&s);
+}
+
+/* A member that is poisoned before it begins ends the others. */
+static void test_poisoned_member(void **state)
+{
+    xpu_event *ready = xpu_event_create();
+    int64_t dim = 5;
+    xpu_buffer *was;
+    summing s;
+
+    begin_sum(*state, &s);
+    was = s.g.arg[1];
+    check(xpu_buffer_promise(xpu_client_device(s.w->client, 1), XPU_MEM_DEVICE,
+                             SD_S32, 1, &dim, ready, &s.g.arg[1]),
+          "a promise");
+    for (int i = 0; i < 4; i++)
+        s.g.call[i].launch = 77;
+    check(xpu_execute_gang(4, s.g.x, s.g.call, s.g.outs, s.g.done), "sum");
+    assert_true(xpu_device_poison(xpu_client_device(s.w->client, 3), 77,
+                                  sd_error(SD_ABORTED, "nobody wants it")));
+    xpu_event_set(ready, NULL);
+    all_fail(&s.g, SD_ABORTED, "nobody wants it");
+    xpu_buffer_release(s.g.arg[1]);
+    s.g.arg[1] = was;
+    run_well(&s.g);
+    xpu_event_release(ready);
+    end_sum(&s);
+}
+
+/* ---- many at once ---- */
+
+static void *run_many(void *arg)
+{
+    summing *s = arg;
+
+    for (int k = 0; k < 200; k++)
+        run_well(&s->g);
+    return NULL;
+}
+
+/* Gangs over the same devices, from eight threads. */
+static void test_threads(void **state)
+{
+    pthread_t thread[8];
+    summing s[8];
+
+    for (int i = 0; i < 8; i++)
+        begin_sum(*state, &s[i]);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, run_many, &s[i]), 0);
+    for (int i = 0; i < 8; i++)
+        pthread_join(thread[i], NULL);
+    for (int i = 0; i < 8; i++)
+        end_sum(&s[i]);
+}
+
+static int begin(void **state)
+{
+    world *w = calloc(1, sizeof *w);
+
+    assert_non_null(w);
+    sd_options_from_env(&w->opt);
+    w->opt.value[SD_OPT_DEVICE] = "host";
+    w->opt.value[SD_OPT_HOST_DEVICES] = "8";
+    check(xpu_client_create(&w->opt, &w->client), "a client");
+    *state = w;
+    return 0;
+}
+
+static int end(void **state)
+{
+    world *w = *state;
+
+    xpu_client_destroy(w->client);
+    free(w);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_divergence),
+        cmocka_unit_test(test_poisoned_argument),
+        cmocka_unit_test(test_poisoned_member),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_threads),
+    };
+
+    return cmocka_run_group_tests_name("gang", tests, begin, end);
+}

@@ -234,11 +234,12 @@ struct PJRT_LoadedExecutable {
     _Atomic(xpu_program *) *programs;
     sd_buf assignment; /* DeviceAssignmentProto; empty: portable */
     bool portable;
+    bool meets; /* its devices run as one gang */
 };
 sd_status pjrt_load(PJRT_Client *c, PJRT_Executable *e, sd_bytes options,
                     PJRT_LoadedExecutable **out); /* retains e */
 sd_status pjrt_loaded_program(PJRT_LoadedExecutable *l, PJRT_Device *d,
-                              xpu_program **out); /* borrowed */
+                              int participant, xpu_program **out); /* borrowed */
 
 /* ---- traces: pjrt_profiler.c ---- */
 

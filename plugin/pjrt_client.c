@@ -394,26 +394,44 @@ static sd_status compile_program(PJRT_Client *c, const device_desc *d,
     return st;
 }
 
-/* Devices of one client may differ: the first that is to run it decides. */
-static sd_status first_device(PJRT_Client *c, sd_bytes options,
-                              const device_desc **out)
+/* Devices of one client may differ, but those that run one program may not. */
+static sd_status one_kind(PJRT_Client *c, const pjrt_compile_options *o,
+                          const device_desc **out)
+{
+    const device_desc *first = NULL;
+
+    for (int i = 0; i < (int64_t)o->nreplica * o->npartition; i++) {
+        int id = o->device ? o->device[i] : i;
+        PJRT_Device *d = pjrt_client_find(c, id);
+
+        if (!d)
+            return sd_error(SD_INVALID,
+                            "compiling for device %d: there are 0 to %d", id,
+                            c->n - 1);
+        if (!first)
+            first = &d->desc->desc;
+        if (memcmp(first, &d->desc->desc, sizeof *first))
+            return sd_error(SD_UNIMPLEMENTED,
+                            "a program over devices that differ: %s, and %s as "
+                            "device %d",
+                            first->name, d->desc->desc.name, id);
+    }
+    *out = first;
+    return NULL;
+}
+
+static sd_status target_of(PJRT_Client *c, sd_bytes options,
+                           const device_desc **out)
 {
     pjrt_compile_options o;
-    PJRT_Device *d;
-    int id;
     sd_status st = pjrt_options_read(options, &o);
 
     if (st)
         return sd_note(st, "PJRT_Client_Compile: failed to deserialize "
                            "CompileOptionsProto");
-    id = o.device ? o.device[0] : 0;
+    st = one_kind(c, &o, out);
     pjrt_options_finish(&o);
-    if (!(d = pjrt_client_find(c, id)))
-        return sd_error(SD_INVALID,
-                        "compiling for device %d: there are 0 to %d", id,
-                        c->n - 1);
-    *out = &d->desc->desc;
-    return NULL;
+    return st;
 }
 
 PJRT_Error *pjrt_client_compile(PJRT_Client_Compile_Args *a)
@@ -425,7 +443,7 @@ PJRT_Error *pjrt_client_compile(PJRT_Client_Compile_Args *a)
     PJRT_Executable *e;
     sd_status st;
 
-    if ((st = first_device(a->client, options, &d)) ||
+    if ((st = target_of(a->client, options, &d)) ||
         (st = compile_program(a->client, d, a->program, options, &p)) ||
         (st = pjrt_executable_make(p, options, &e)))
         return pjrt_return(st);

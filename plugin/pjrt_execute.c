@@ -16,10 +16,19 @@ typedef struct {
     const PJRT_ExecuteOptions *options;
     size_t narg;
     const thunk_program *p;
-    xpu_buffer **arg, **out;
     bool *keep; /* NULL: none */
-    void *heap;
 } run;
+
+/* What a run is on one device. */
+typedef struct {
+    PJRT_Device *device;
+    int participant;
+    xpu_buffer **arg, **out;
+    xpu_program *x; /* borrowed from the executable */
+    xpu_call call;
+    pjrt_callbacks *callbacks;
+    xpu_event *done; /* a reference, from when it was executed */
+} member;
 
 static void read_keep(run *r)
 {
@@ -60,16 +69,16 @@ static void free_when_done(pjrt_callbacks *callbacks, xpu_event *done)
 }
 
 /* Handles for what the run gave; on failure nothing is left behind. */
-static sd_status wrap_outputs(run *r, PJRT_Device *d, PJRT_Buffer **out)
+static sd_status wrap_outputs(const run *r, const member *m, PJRT_Buffer **out)
 {
     const int64_t *const *order = r->exe->exe->order;
     bool ok = true;
     int n = r->p->noutput;
 
     for (int i = 0; i < n; i++) {
-        PJRT_Memory *m = &d->memory[xpu_buffer_memory(r->out[i])];
+        PJRT_Memory *in = &m->device->memory[xpu_buffer_memory(m->out[i])];
 
-        out[i] = pjrt_buffer_wrap(m, r->out[i], order ? order[i] : NULL);
+        out[i] = pjrt_buffer_wrap(in, m->out[i], order ? order[i] : NULL);
         ok &= out[i] != NULL;
     }
     for (int i = 0; !ok && i < n; i++)
@@ -96,38 +105,61 @@ static sd_status check_layout(const run *r, size_t i, const PJRT_Buffer *b)
                     r->p->name, i, has.text, e->layout[k].text);
 }
 
-static sd_status run_on(run *r, PJRT_Device *d, int device,
-                        PJRT_Buffer *const *list, PJRT_Buffer **out,
-                        xpu_event **done)
+/* All that can be refused before anything runs. */
+static sd_status prepare(const run *r, member *m, PJRT_Buffer *const *list)
 {
-    xpu_call call = {
-        .narg = (int)r->narg, .keep = r->keep, .launch = r->options->launch_id};
-    pjrt_callbacks *callbacks = NULL;
-    uint64_t from = pjrt_profile_now();
-    xpu_program *x;
+    int device = m->participant; /* of the lists, and so of callbacks */
     sd_status st;
 
-    call.arg = r->arg;
+    m->call = (xpu_call){
+        .narg = (int)r->narg, .keep = r->keep, .launch = r->options->launch_id};
+    m->call.arg = m->arg;
     for (size_t i = 0; i < r->narg; i++) {
-        r->arg[i] = list[i]->x;
+        m->arg[i] = list[i]->x;
         if ((list[i]->order || r->exe->exe->order) &&
             (st = check_layout(r, i, list[i])))
             return st;
     }
-    if ((st = pjrt_loaded_program(r->exe, d, &x)) ||
-        (st = pjrt_callbacks_make(r->options, device, &call, &callbacks)))
+    if ((st = pjrt_loaded_program(r->exe, m->device, m->participant, &m->x)))
         return st;
-    if ((st = xpu_execute(x, &call, r->out, done))) {
-        pjrt_callbacks_free(callbacks);
+    return pjrt_callbacks_make(r->options, device, &m->call, &m->callbacks);
+}
+
+/* It is under way: *event is who waits for it, *out what it makes. */
+static sd_status hand_over(const run *r, member *m, uint64_t from,
+                           PJRT_Buffer **out, PJRT_Event **event)
+{
+    sd_status st;
+
+    if (m->callbacks)
+        free_when_done(m->callbacks, m->done);
+    m->callbacks = NULL;
+    if (from)
+        pjrt_profile_run(r->p->name, m->device->desc->id, from, m->done);
+    if ((st = wrap_outputs(r, m, out))) {
+        xpu_event_release(m->done);
         return st;
     }
-    if (callbacks)
-        free_when_done(callbacks, *done);
-    if (from)
-        pjrt_profile_run(r->p->name, d->desc->id, from, *done);
-    if ((st = wrap_outputs(r, d, out)))
-        xpu_event_release(*done);
-    return st;
+    if (event)
+        *event = pjrt_event(m->done);
+    else
+        xpu_event_release(m->done);
+    return NULL;
+}
+
+static sd_status run_on(const run *r, member *m, PJRT_Buffer *const *list,
+                        PJRT_Buffer **out, PJRT_Event **event)
+{
+    uint64_t from = pjrt_profile_now();
+    sd_status st = prepare(r, m, list);
+
+    if (st)
+        return st;
+    if ((st = xpu_execute(m->x, &m->call, m->out, &m->done))) {
+        pjrt_callbacks_free(m->callbacks);
+        return st;
+    }
+    return hand_over(r, m, from, out, event);
 }
 
 /* What a run would have to do and cannot is refused, not passed over. */
@@ -184,25 +216,6 @@ static sd_status check_call(const PJRT_LoadedExecutable_Execute_Args *a,
     return NULL;
 }
 
-static sd_status make_room(run *r, few *f)
-{
-    size_t no = (size_t)r->p->noutput, n = r->narg;
-    uint8_t *at;
-
-    r->arg = f->arg;
-    r->out = f->out;
-    r->keep = f->keep;
-    if (n <= FEW && no <= FEW)
-        return NULL;
-    at = r->heap = malloc((n + no) * sizeof(void *) + n);
-    if (!at)
-        return sd_no_memory((n + no) * sizeof(void *));
-    r->arg = (xpu_buffer **)at;
-    r->out = r->arg + n;
-    r->keep = (bool *)(r->out + no);
-    return NULL;
-}
-
 /* Undoes devices [0, n): their runs go on, their results are dropped. */
 static void drop(const run *r, int n, PJRT_Buffer **const *lists,
                  PJRT_Event **events)
@@ -215,6 +228,151 @@ static void drop(const run *r, int n, PJRT_Buffer **const *lists,
     }
 }
 
+static PJRT_Buffer *const *
+arguments_of(const PJRT_LoadedExecutable_Execute_Args *a, int d)
+{
+    return a->num_args ? a->argument_lists[d] : NULL;
+}
+
+static PJRT_Buffer **
+outputs_of(const run *r, const PJRT_LoadedExecutable_Execute_Args *a, int d)
+{
+    return r->p->noutput ? a->output_lists[d] : NULL;
+}
+
+static PJRT_Event **event_of(const PJRT_LoadedExecutable_Execute_Args *a, int d)
+{
+    return a->device_complete_events ? &a->device_complete_events[d] : NULL;
+}
+
+/* ---- devices that do not meet: one run after the other ---- */
+
+static sd_status execute_each(run *r,
+                              const PJRT_LoadedExecutable_Execute_Args *a,
+                              PJRT_Device *one)
+{
+    size_t no = (size_t)r->p->noutput, n = r->narg;
+    few f;
+    member m = {.arg = f.arg, .out = f.out};
+    uint8_t *heap = NULL;
+    sd_status st = NULL;
+
+    r->keep = f.keep;
+    if (n > FEW || no > FEW) {
+        if (!(heap = malloc((n + no) * sizeof(void *) + n)))
+            return sd_no_memory((n + no) * sizeof(void *));
+        m.arg = (xpu_buffer **)heap;
+        m.out = m.arg + n;
+        r->keep = (bool *)(m.out + no);
+    }
+    read_keep(r);
+    for (int d = 0; d < (int)a->num_devices && !st; d++) {
+        m.device = one ? one : r->exe->devices[d];
+        m.participant = d;
+        st = run_on(r, &m, arguments_of(a, d), outputs_of(r, a, d),
+                    event_of(a, d));
+        if (st)
+            drop(r, d, a->output_lists, a->device_complete_events);
+    }
+    free(heap);
+    return st;
+}
+
+/* ---- devices that meet: all at once ---- */
+
+typedef struct {
+    member *m;
+    xpu_program **x;
+    xpu_call *call;
+    xpu_buffer ***out;
+    xpu_event **done;
+    int n;
+} gang;
+
+static sd_status make_gang(run *r, int n, gang *g, void **heap)
+{
+    size_t each = r->narg + (size_t)r->p->noutput, k = (size_t)n;
+    size_t bytes = k * (sizeof *g->m + sizeof *g->call + 3 * sizeof(void *) +
+                        each * sizeof(void *)) +
+                   r->narg;
+    xpu_buffer **list;
+    uint8_t *at = calloc(1, bytes);
+
+    if (!(*heap = at))
+        return sd_no_memory(bytes);
+    *g = (gang){.m = (member *)at, .n = n};
+    g->call = (xpu_call *)(g->m + k);
+    g->x = (xpu_program **)(g->call + k);
+    g->done = (xpu_event **)(g->x + k);
+    g->out = (xpu_buffer ***)(g->done + k);
+    list = (xpu_buffer **)(g->out + k);
+    for (int i = 0; i < n; i++, list += each) {
+        g->m[i].device = r->exe->devices[i];
+        g->m[i].participant = i;
+        g->m[i].arg = list;
+        g->m[i].out = g->out[i] = list + r->narg;
+    }
+    r->keep = (bool *)list;
+    read_keep(r);
+    return NULL;
+}
+
+static sd_status start_gang(const run *r, gang *g,
+                            const PJRT_LoadedExecutable_Execute_Args *a)
+{
+    sd_status st = NULL;
+
+    for (int i = 0; i < g->n && !st; i++) {
+        st = prepare(r, &g->m[i], arguments_of(a, i));
+        g->x[i] = g->m[i].x;
+        g->call[i] = g->m[i].call;
+    }
+    if (!st)
+        st = xpu_execute_gang(g->n, g->x, g->call, g->out, g->done);
+    for (int i = 0; i < g->n && st; i++)
+        pjrt_callbacks_free(g->m[i].callbacks);
+    return st;
+}
+
+/* What is under way without a handle goes on, and its results go. */
+static void let_go(const run *r, member *m)
+{
+    if (m->callbacks)
+        free_when_done(m->callbacks, m->done);
+    for (int i = 0; i < r->p->noutput; i++)
+        xpu_buffer_release(m->out[i]);
+    xpu_event_release(m->done);
+}
+
+static sd_status execute_gang(run *r,
+                              const PJRT_LoadedExecutable_Execute_Args *a)
+{
+    uint64_t from = pjrt_profile_now();
+    void *heap = NULL;
+    sd_status st;
+    gang g;
+
+    if ((st = make_gang(r, (int)a->num_devices, &g, &heap)) ||
+        (st = start_gang(r, &g, a))) {
+        free(heap);
+        return st;
+    }
+    for (int i = 0; i < g.n; i++) {
+        g.m[i].done = g.done[i];
+        if (st) {
+            let_go(r, &g.m[i]);
+            continue;
+        }
+        st = hand_over(r, &g.m[i], from, outputs_of(r, a, i), event_of(a, i));
+        if (st)
+            drop(r, i, a->output_lists, a->device_complete_events);
+    }
+    free(heap);
+    return st;
+}
+
+/* ---- the entry ---- */
+
 PJRT_Error *
 pjrt_loaded_executable_execute(PJRT_LoadedExecutable_Execute_Args *a)
 {
@@ -222,25 +380,9 @@ pjrt_loaded_executable_execute(PJRT_LoadedExecutable_Execute_Args *a)
     run r = {
         .exe = l, .options = a->options, .narg = a->num_args, .p = l->exe->p};
     PJRT_Device *one = NULL;
-    few f;
-    sd_status st;
+    sd_status st = check_call(a, &one);
 
-    if ((st = check_call(a, &one)) || (st = make_room(&r, &f)))
-        return pjrt_return(st);
-    read_keep(&r);
-    for (int d = 0; d < (int)a->num_devices && !st; d++) {
-        xpu_event *done;
-
-        st = run_on(&r, one ? one : l->devices[d], d,
-                    r.narg ? a->argument_lists[d] : NULL,
-                    r.p->noutput ? a->output_lists[d] : NULL, &done);
-        if (st)
-            drop(&r, d, a->output_lists, a->device_complete_events);
-        else if (a->device_complete_events)
-            a->device_complete_events[d] = pjrt_event(done);
-        else
-            xpu_event_release(done);
-    }
-    free(r.heap);
+    if (!st)
+        st = l->meets ? execute_gang(&r, a) : execute_each(&r, a, one);
     return pjrt_return(st);
 }

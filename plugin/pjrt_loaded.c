@@ -18,7 +18,7 @@ static void destroy(PJRT_LoadedExecutable *l)
 }
 
 sd_status pjrt_loaded_program(PJRT_LoadedExecutable *l, PJRT_Device *d,
-                              xpu_program **out)
+                              int participant, xpu_program **out)
 {
     _Atomic(xpu_program *) *slot = &l->programs[d->desc->id];
     xpu_program *x = atomic_load_explicit(slot, memory_order_acquire);
@@ -26,7 +26,7 @@ sd_status pjrt_loaded_program(PJRT_LoadedExecutable *l, PJRT_Device *d,
     sd_status st;
 
     if (!x) {
-        if ((st = xpu_program_load(d->x, l->exe->p, &x)))
+        if ((st = xpu_program_load_as(d->x, l->exe->p, participant, &x)))
             return st;
         if (!atomic_compare_exchange_strong(slot, &other, x)) {
             xpu_program_release(x);
@@ -60,8 +60,14 @@ static sd_status place(PJRT_LoadedExecutable *l, const pjrt_compile_options *o)
             st = sd_error(SD_INVALID,
                           "%s is to run on device %d: there are 0 to %d",
                           l->exe->p->name, device[i], l->client->n - 1);
+        else if (l->programs[device[i]])
+            st = sd_error(SD_INVALID,
+                          "%s is to run twice on device %d: each participant "
+                          "has a device of its own",
+                          l->exe->p->name, device[i]);
         else
-            st = pjrt_loaded_program(l, l->devices[i], &x);
+            st = pjrt_loaded_program(l, l->devices[i], i, &x);
+        l->meets = !st && xpu_program_is_gang(x);
     }
     l->n = n;
     if (!st && !l->portable) {

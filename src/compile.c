@@ -12,19 +12,13 @@
 
 const char sundog_interface[] = SUNDOG_INTERFACE;
 
-static sd_status one_device(const frontend_options *fo)
+/* The options say how many run it; a module may say so, too. */
+static void take_participants(hlo_module *m, const frontend_options *fo)
 {
-    int64_t n = (int64_t)fo->nreplica * fo->npartition;
-
-    if (n <= 1)
-        return NULL;
-    return sd_error(SD_UNIMPLEMENTED,
-                    "a program over %" PRId64
-                    " devices (%d replicas x %d partitions): "
-                    "this version compiles for one device; place the "
-                    "arguments on one device, or use shard_map or pmap over "
-                    "one",
-                    n, fo->nreplica, fo->npartition);
+    if ((int64_t)fo->nreplica * fo->npartition <= 1)
+        return;
+    m->nreplica = fo->nreplica;
+    m->npartition = fo->npartition;
 }
 
 /* Orders of dimensions, minor to major, a byte each: of the outputs, then of
@@ -154,10 +148,9 @@ static sd_status compile(sd_arena *a, const compile_request *rq,
 
     if ((st = frontend_read_options(a, rq->options, &fo)))
         return st;
-    if ((st = one_device(&fo)))
-        return st;
     if ((st = frontend_read(a, rq->format, rq->format_len, rq->program, &m)))
         return st;
+    take_participants(m, &fo);
     compile_dump_open(&dump, &fo.options, m->name);
     compile_dump_module(&dump, "before_optimizations", m);
     ends(&times, T_READ);

@@ -50,7 +50,7 @@ sd_status tool_read(const char *path, sd_buf *bytes, const char **format)
     return NULL;
 }
 
-static sd_status read_module(sd_arena *a, const char *path, hlo_module **out)
+sd_status tool_module(sd_arena *a, const char *path, hlo_module **out)
 {
     sd_buf bytes = {0};
     const char *format;
@@ -117,7 +117,7 @@ sd_status tool_opt(const tool_args *t)
 
     sd_options_from_env(&o);
     if ((st = sd_options_check(&o)) || (st = find_target(t, &dev)) ||
-        (st = read_module(a, t->file[0], &m)))
+        (st = tool_module(a, t->file[0], &m)))
         goto done;
     st = t->passes ? named_passes(m, &dev, t->passes)
                    : hlo_optimize(m, &dev, &o, NULL, NULL);
@@ -144,7 +144,7 @@ sd_status tool_dump(const tool_args *t)
     sd_arena *a = sd_arena_create();
     sd_buf out = {0};
     hlo_module *m;
-    sd_status st = read_module(a, t->file[0], &m);
+    sd_status st = tool_module(a, t->file[0], &m);
 
     if (!st && !proto && !config && strcmp(to, "hlo_text"))
         st = sd_error(SD_NOT_FOUND,

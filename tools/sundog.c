@@ -45,6 +45,13 @@ static const command commands[] = {
     {"run", "[--seed=N] [--out=PREFIX] FILE [ARG.npy ...]",
      "compile for this machine and run; arguments left out are random",
      tool_run, 1, INT_MAX},
+    {"spmd", "[--stage=NAME] [--devices=N] [--check] [--seed=N] FILE",
+     "print a program of several participants as it is cut: import, "
+     "spmd-groups,\n"
+     "      spmd-borders, spmd-local (what each runs), optimized; --check: "
+     "evaluate it\n"
+     "      uncut and cut and compare",
+     tool_spmd, 1, 1},
     {"devices", "", "the devices found here and those that are described",
      tool_devices, 0, 0},
     {"selftest", "[--quick] [--only=CLASS,...] [--json=FILE] [DEVICE]",
@@ -105,6 +112,12 @@ static bool parse_flag(const command *c, tool_args *t, const char *arg)
         t->json = v;
     else if ((v = value_of(arg, "--only")))
         t->only = v;
+    else if ((v = value_of(arg, "--stage")))
+        t->stage = v;
+    else if ((v = value_of(arg, "--devices")))
+        return read_number(v, &t->devices) && t->devices < 1 << 20;
+    else if (!strcmp(arg, "--check"))
+        t->check = true;
     else if (!strcmp(arg, "--plan"))
         t->plan = true;
     else if (!strcmp(arg, "--quick"))

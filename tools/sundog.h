@@ -15,6 +15,9 @@ typedef struct {
     uint64_t seed;      /* --seed=N */
     const char *json;   /* --json=FILE */
     const char *only;   /* --only=a,b */
+    const char *stage;  /* --stage=NAME */
+    uint64_t devices;   /* --devices=N; 0: as the program says */
+    bool check;         /* --check */
     bool plan;          /* --plan */
     bool quick;         /* --quick */
     bool *bad;          /* what was looked for is there, and is bad: exit
@@ -28,6 +31,7 @@ sd_status tool_dump(const tool_args *t);
 sd_status tool_mlir(const tool_args *t);
 sd_status tool_compile(const tool_args *t);
 sd_status tool_run(const tool_args *t);
+sd_status tool_spmd(const tool_args *t);
 sd_status tool_devices(const tool_args *t);
 sd_status tool_selftest(const tool_args *t);
 
@@ -36,6 +40,7 @@ void tool_library(const char *name, char *path, size_t size);
 /* sundog_compile of the library that belongs to this tool. */
 sd_status tool_compiler(compile_fn *out);
 
+sd_status tool_module(sd_arena *a, const char *path, hlo_module **out);
 /* The module in a file: MLIR (as text it is NAME.mlir), HLO text or protobuf,
  * told apart by its first bytes.  *format gets what PJRT would call it. */
 sd_status tool_read(const char *path, sd_buf *bytes, const char **format);

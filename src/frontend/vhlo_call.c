@@ -1,4 +1,5 @@
 /* What leaves the program: custom calls, the host, other participants. */
+#include "hlo_sharding.h"
 #include "vhlo_import.h"
 
 enum { MAX_GROUP_ENTRIES = 1 << 20 };
@@ -300,11 +301,8 @@ static void read_groups(vhlo_import *im, mlir_op *op, hlo_collective *c)
     hlo_dims d;
 
     if (at->kind == MLIR_A_MESH_AXES) {
-        if (hlo_participants(im->m) != 1)
-            vhlo_fail(im, op, SD_UNIMPLEMENTED,
-                      "%s by axes of a mesh: only lists of participants are "
-                      "done",
-                      name);
+        if (hlo_participants(im->m) != 1 && !im->r->st)
+            im->r->st = hlo_mesh_groups(im->m, mlir_cstr(im->r, at->str), c);
         return; /* one participant: one group */
     }
     if (at->kind == MLIR_A_DENSE)
@@ -317,12 +315,6 @@ static void read_groups(vhlo_import *im, mlir_op *op, hlo_collective *c)
         return;
     }
     d = vhlo_ints(im, op, name, MAX_GROUP_ENTRIES);
-    for (int i = 0; i < d.n; i++)
-        if (d.at[i] < 0)
-            vhlo_fail(im, op, SD_UNIMPLEMENTED,
-                      "%s: groups of unequal sizes, where %" PRId64
-                      " fills the shorter, are not done",
-                      name, d.at[i]);
     c->groups = d.at;
     c->ngroup = d.n ? t->dim[0] : 0;
     c->group_size = d.n ? t->dim[1] : 0;
@@ -347,19 +339,76 @@ static void read_collective(vhlo_import *im, mlir_op *op, hlo_op to,
     if (to == HLO_REDUCE_SCATTER)
         c->dim = vhlo_int(im, op, "scatter_dimension");
     if (to == HLO_ALL_TO_ALL) {
-        int64_t join = vhlo_int(im, op, "concat_dimension");
-
         c->dim = vhlo_int(im, op, "split_dimension");
         c->split_count = vhlo_int(im, op, "split_count");
-        if (c->split_count != 1 && join != c->dim)
-            vhlo_fail(im, op, SD_UNIMPLEMENTED,
-                      "splits one dimension and joins another, %" PRId64
-                      " and %" PRId64 ": only one for both is done",
-                      c->dim, join);
     }
     if (to == HLO_COLLECTIVE_BROADCAST && int_or(im, op, "has_dynamic_root"))
         vhlo_fail(im, op, SD_UNIMPLEMENTED,
                   "has_dynamic_root: only roots known when compiling are done");
+}
+
+/* HLO's all-to-all joins the dimension that it splits: where another is to be
+ * joined, the parts move there afterwards. */
+static hlo_inst *joined(vhlo_import *im, hlo_inst *x, int64_t split, int64_t n,
+                        int64_t join)
+{
+    int64_t dim[SD_MAX_RANK], perm[SD_MAX_RANK];
+    int rank = x->shape->rank, k = 0;
+    hlo_at p = {im->c, NULL, x};
+
+    memcpy(dim, x->shape->dim, sizeof *dim * (size_t)split);
+    dim[split] = n;
+    dim[split + 1] = x->shape->dim[split] / n;
+    memcpy(dim + split + 2, x->shape->dim + split + 1,
+           sizeof *dim * (size_t)(rank - split - 1));
+    x = hlo_make_reshape(p, x, rank + 1, dim);
+    for (int i = 0; i < rank; i++) { /* i: of the array without the parts */
+        if (i == join)
+            perm[k++] = split;
+        perm[k++] = i + (i >= split);
+    }
+    x = hlo_make_transpose(p, x, perm);
+    for (int i = 0; i < rank; i++)
+        dim[i] = x->shape->dim[i + (i >= join)];
+    dim[join] = x->shape->dim[join] * x->shape->dim[join + 1];
+    for (int i = (int)join + 1; i < rank; i++)
+        dim[i] = x->shape->dim[i + 1];
+    return hlo_make_reshape(p, x, rank, dim);
+}
+
+static void all_to_all(vhlo_import *im, mlir_op *op, hlo_inst **arg,
+                       hlo_collective *c)
+{
+    int64_t join = vhlo_int(im, op, "concat_dimension");
+    int n = op->noperand;
+    const sd_shape **s = sd_arena_array(im->a, const sd_shape *, n + 1);
+    hlo_inst *in;
+
+    for (int i = 0; i < n; i++) {
+        s[i] = arg[i]->shape;
+        if (!sd_shape_is_array(s[i]) || s[i]->rank == SD_MAX_RANK || join < 0 ||
+            join >= s[i]->rank || c->dim < 0 || c->dim >= s[i]->rank ||
+            c->split_count < 1 || s[i]->dim[c->dim] % c->split_count)
+            vhlo_fail(im, op, SD_INVALID,
+                      "operand %d cannot be split in %" PRId64
+                      " along dimension %" PRId64 " and joined along %" PRId64,
+                      i, c->split_count, c->dim, join);
+    }
+    if (im->r->st)
+        return;
+    in = vhlo_emit(im, HLO_ALL_TO_ALL,
+                   n == 1 ? s[0] : sd_shape_tuple(im->a, n, s), n, arg);
+    in->u.coll = c;
+    in->dims = hlo_dims_copy(im->a, &c->dim, 1);
+    if (!vhlo_check(im, in))
+        return;
+    for (int i = 0; i < n; i++) {
+        hlo_inst *x = n == 1 ? in : vhlo_gte(im, in, i);
+
+        if (c->split_count > 1 && join != c->dim)
+            x = joined(im, x, c->dim, c->split_count, join);
+        op->result[i].inst = x;
+    }
 }
 
 void op_collective(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -377,6 +426,10 @@ void op_collective(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         return;
     if (!vhlo_has_operands(im, op))
         return;
+    if (to == HLO_ALL_TO_ALL) {
+        all_to_all(im, op, arg, c);
+        return;
+    }
     if (body && body->nparam && sd_shape_is_array(body->param[0]->shape))
         for (int i = 0; i < op->noperand; i++)
             arg[i] = vhlo_convert(im, arg[i], body->param[0]->shape->dtype);
@@ -389,4 +442,33 @@ void op_collective(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     if (body)
         hlo_set_comps(in, 1, &body);
     vhlo_bind(im, op, in);
+}
+
+/* A start does all of it, and its future is the values: when to wait is for
+ * the plan to say. */
+void op_async_start(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    mlir_block *b = vhlo_entry(im, op, 0, op->noperand);
+    hlo_inst **out;
+
+    if (!b)
+        return;
+    for (int i = 0; i < op->noperand; i++)
+        b->arg[i].inst = arg[i];
+    out = vhlo_block(im, op, 0, -1);
+    if (!im->r->st)
+        op->result[0].inst = vhlo_one_or_tuple(im, b->last->noperand, out);
+}
+
+void op_async_done(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    const sd_shape *s = arg[0]->shape;
+    int n = op->nresult;
+
+    if (n != (s->dtype == SD_TUPLE ? s->nelem : 1)) {
+        vhlo_fail(im, op, SD_INVALID, "%d results of a future of others", n);
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        op->result[i].inst = n == 1 ? arg[0] : vhlo_gte(im, arg[0], i);
 }

@@ -281,6 +281,47 @@ hlo_comp *vhlo_reducer(vhlo_import *im, mlir_op *op, int k, const char *name)
     return im->r->st ? NULL : c;
 }
 
+/* ---- a region that is called ---- */
+
+hlo_comp *vhlo_body(vhlo_import *im, mlir_op *op, int k, const char *name,
+                    hlo_inst *const *arg, hlo_inst ***all, int *nall)
+{
+    hlo_comp *saved = im->c, *c;
+    mlir_where where = im->where;
+    int n = op->noperand;
+    mlir_block *b = vhlo_entry(im, op, k, n);
+    captures cs;
+    hlo_inst **out;
+
+    if (!b || !find_captures(im, op, k, 1, &cs))
+        return NULL;
+    *nall = n + cs.nslot;
+    *all = sd_arena_array(im->r->a, hlo_inst *, *nall + 1);
+    if (n)
+        memcpy(*all, arg, sizeof **all * (size_t)n);
+    put_slots(&cs, *all + n);
+    c = im->c = hlo_comp_create(im->m, name);
+    for (int i = 0; i < n && !im->r->st; i++) {
+        const sd_shape *s = mlir_shape(im->r, b->arg[i].type);
+
+        if (s)
+            b->arg[i].inst =
+                hlo_make_param(c, s, sd_arena_fmt(im->a, "x%d", i));
+    }
+    for (int i = 0; i < cs.n && !im->r->st; i++)
+        cs.at[i].v->inst =
+            cs.at[i].slot < 0
+                ? clone_small(im, cs.at[i].outer)
+                : hlo_make_param(c, cs.at[i].outer->shape, "captured");
+    out = im->r->st ? NULL : vhlo_block(im, op, k, op->nresult);
+    im->where = where;
+    if (!im->r->st)
+        hlo_set_root(c, vhlo_one_or_tuple(im, op->nresult, out));
+    leave(&cs);
+    im->c = saved;
+    return im->r->st ? NULL : c;
+}
+
 /* ---- calls ---- */
 
 static void call(vhlo_import *im, mlir_op *op, hlo_inst **arg, const char *name)

@@ -40,7 +40,6 @@ void vhlo_fail(vhlo_import *im, const mlir_op *op, sd_code code,
 /* What is not supported does not end the import: it is listed, what depends
  * on it is passed over, and the list is the error in the end. */
 void vhlo_refuse(vhlo_import *im, const char *what);
-/* Shardy's operations are, where there is one participant. */
 bool vhlo_is_supported(vhlo_import *im, const mlir_op *op);
 /* What of a type no HLO has: "tensor of quantized type"; NULL: nothing. */
 const char *vhlo_odd_type(vhlo_import *im, uint64_t type);
@@ -118,7 +117,17 @@ void vhlo_precision(vhlo_import *im, mlir_op *op, hlo_prec *prec);
 hlo_inst *vhlo_broadcast_to(vhlo_import *im, mlir_op *op, hlo_inst *x,
                             hlo_dims bd, const sd_shape *to);
 
+/* Marks what main gives as sharded the way that text says: Shardy's, or XLA's
+ * by tiles; NULL: not said.  Gives the value to return.  vhlo_sharding.c */
+hlo_inst *vhlo_shard_result(vhlo_import *im, hlo_inst *in, const char *sdy,
+                            const char *tiles);
+
 /* ---- vhlo_control.c ---- */
+
+/* Region k as a computation of the block's arguments, what it captures, and
+ * that in `all`, behind the operands; NULL after an error. */
+hlo_comp *vhlo_body(vhlo_import *im, mlir_op *op, int k, const char *name,
+                    hlo_inst *const *arg, hlo_inst ***all, int *nall);
 
 /* A region of scalars: parameters are the block's arguments. */
 hlo_comp *vhlo_reducer(vhlo_import *im, mlir_op *op, int k, const char *name);
@@ -137,6 +146,8 @@ vhlo_fn_t op_gather, op_scatter, op_reduce, op_reduce_window,
 vhlo_fn_t op_einsum, op_unary_einsum, op_index_select; /* vhlo_legacy.c */
 vhlo_fn_t op_while, op_case, op_call, op_composite; /* vhlo_control.c */
 vhlo_fn_t op_identity;                              /* vhlo_import.c */
+vhlo_fn_t op_sharding, op_manual;                   /* vhlo_sharding.c */
+vhlo_fn_t op_async_start, op_async_done;            /* vhlo_call.c */
 vhlo_fn_t op_custom_call, op_send, op_recv, op_infeed, op_outfeed,
     op_collective;                                  /* vhlo_call.c */
 vhlo_fn_t op_square, op_conj, op_top_k, op_constant_like, op_chlo_broadcast,

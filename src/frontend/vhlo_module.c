@@ -1,6 +1,7 @@
 /* The module: which functions there are, which of them main needs, what the
  * attributes of main say.  Before anything is built the reachable operations
  * are looked over, so that one message names all that we cannot do. */
+#include "hlo_sharding.h"
 #include "vhlo_import.h"
 
 enum { MOST_PARTICIPANTS = 1 << 20 };
@@ -39,6 +40,8 @@ static void keep_meshes(vhlo_import *im, mlir_block *b)
     }
     sd_buf_finish(&all);
     sd_buf_finish(&attr);
+    if (!r->st && hlo_participants(im->m) > 1)
+        r->st = hlo_meshes_read(im->m);
 }
 
 static void collect_funcs(vhlo_import *im, mlir_block *b)
@@ -175,8 +178,7 @@ static void tell_refused(vhlo_import *im)
     if (im->nrefused && (!st || st->code == SD_UNIMPLEMENTED)) {
         sd_status_free(st);
         im->r->st = NULL;
-        mlir_fail(im->r, SD_UNIMPLEMENTED, "not supported%s: %.*s%s",
-                  hlo_participants(im->m) > 1 ? " on several participants" : "",
+        mlir_fail(im->r, SD_UNIMPLEMENTED, "not supported: %.*s%s",
                   (int)im->refused.len, im->refused.at ? im->refused.at : "",
                   more > 0 ? sd_arena_fmt(im->r->a, "; and %d more", more)
                            : "");
@@ -254,6 +256,27 @@ static void entry_params(vhlo_import *im, vhlo_func *f, int nout)
     m->nalias = alias.n;
 }
 
+/* Results that are to come out sharded pass through a mark that says so. */
+static void shard_results(vhlo_import *im, vhlo_func *f, const mlir_attr *list,
+                          int n)
+{
+    hlo_inst *root = f->comp->root, **out;
+
+    if (im->r->st || hlo_participants(im->m) == 1)
+        return;
+    out = sd_arena_array(im->r->a, hlo_inst *, n + 1);
+    im->c = f->comp;
+    im->where = (mlir_where){0};
+    for (int i = 0; i < n; i++) {
+        const mlir_attr *d = attrs_of(im->r, list, i);
+
+        out[i] = vhlo_shard_result(im, n == 1 ? root : root->arg[i],
+                                   vhlo_frontend_attrs(im, d),
+                                   dict_text(im->r, d, "mhlo.sharding"));
+    }
+    hlo_set_root(f->comp, vhlo_one_or_tuple(im, n, out));
+}
+
 static void entry_results(vhlo_import *im, vhlo_func *f, int n)
 {
     mlir_reader *r = im->r;
@@ -269,6 +292,7 @@ static void entry_results(vhlo_import *im, vhlo_func *f, int n)
         im->m->output_memory[i] = dict_text(r, d, "mhlo.memory_kind");
         vhlo_result_layout(im, f, i, n, dict_text(r, d, "mhlo.layout_mode"));
     }
+    shard_results(im, f, list, n);
 }
 
 /* Callees first, as in every module; depth is that of calls, bounded. */
@@ -333,11 +357,6 @@ void vhlo_import_module(mlir_reader *r, const char *entry, hlo_module **out)
                   entry ? entry : "main");
     if (!r->st)
         look_over(&im, f);
-    if (!r->st && !im.nrefused && im.m->npartition > 1)
-        mlir_fail(r, SD_UNIMPLEMENTED,
-                  "%s is one program for %d partitions: nothing here cuts it "
-                  "into theirs",
-                  im.m->name, im.m->npartition);
     if (!r->st)
         import_entry(&im, f);
     tell_refused(&im);

@@ -388,6 +388,11 @@ struct hlo_value {
 hlo_value hlo_value_make(sd_arena *a, const sd_shape *s); /* zeroed */
 sd_status hlo_eval(sd_arena *a, const hlo_comp *c, const hlo_value *arg,
                    int narg, hlo_value *out);
+/* Of all the module's participants at once: arg and out by participant, then
+ * by parameter; collectives join them.  One that misses some of a group's
+ * members, in a branch or a loop that they do not take, is an error. */
+sd_status hlo_eval_all(sd_arena *a, const hlo_comp *c,
+                       const hlo_value *const *arg, int narg, hlo_value *out);
 /* One instruction with constant operands; for folding and tests. */
 sd_status hlo_eval_inst(sd_arena *a, const hlo_inst *in, const hlo_value *arg,
                         hlo_value *out);

@@ -28,13 +28,13 @@ hlo_value hlo_value_make(sd_arena *a, const sd_shape *s)
     return v;
 }
 
-static hlo_value copy_value(sd_arena *a, const hlo_value *v)
+hlo_value hlo_value_copy(sd_arena *a, const hlo_value *v)
 {
     hlo_value to = hlo_value_make(a, v->shape);
 
     if (v->shape->dtype == SD_TUPLE)
         for (int i = 0; i < v->shape->nelem; i++)
-            to.elem[i] = copy_value(a, &v->elem[i]);
+            to.elem[i] = hlo_value_copy(a, &v->elem[i]);
     else if (v->data)
         memcpy(to.data, v->data, sd_shape_bytes(v->shape));
     return to;
@@ -62,23 +62,16 @@ bool hlo_step(int rank, const int64_t *dim, int64_t *ix)
 
 /* ---- computations ---- */
 
-typedef struct { /* a computation with operands as numbers */
-    const hlo_comp *c;
-    int n, root, most; /* most: operands of one instruction */
-    const hlo_inst **inst;
-    const int **arg;
-} frame;
-
-static frame *open_frame(hlo_ev *e, const hlo_comp *c)
+hlo_frame *hlo_open_frame(hlo_ev *e, const hlo_comp *c)
 {
-    frame *f = sd_map_get(e->frames, sd_key(c));
+    hlo_frame *f = sd_map_get(e->frames, sd_key(c));
     int i = 0;
 
     if (f)
         return f;
     sd_map *at = sd_map_create(e->keep);
 
-    f = sd_arena_new(e->keep, frame);
+    f = sd_arena_new(e->keep, hlo_frame);
     f->c = c;
     f->n = hlo_comp_count(c);
     f->inst = sd_arena_array(e->keep, const hlo_inst *, f->n + 1);
@@ -100,8 +93,7 @@ static frame *open_frame(hlo_ev *e, const hlo_comp *c)
     return f;
 }
 
-/* These hand on values that exist: nothing is made for them. */
-static bool passes_on(const hlo_inst *in)
+bool hlo_passes_on(const hlo_inst *in)
 {
     switch (in->op) {
     case HLO_PARAMETER:
@@ -117,9 +109,6 @@ static bool passes_on(const hlo_inst *in)
                hlo_info(in)->cls == HLO_C_CONTROL;
     }
 }
-
-static sd_status eval_one(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                          hlo_value *out);
 
 /* ---- what is too much ---- */
 
@@ -187,13 +176,18 @@ static sd_status spend(hlo_ev *e, double steps)
 }
 
 /* A generated or hostile program ends in a status, not in a day's work. */
-static sd_status afford(hlo_ev *e, const hlo_inst *in, const hlo_value *arg)
+sd_status hlo_afford(hlo_ev *e, const hlo_inst *in, const hlo_value *arg)
 {
-    e->bytes += passes_on(in) ? 0 : bytes_of(in->shape);
+    e->bytes += hlo_passes_on(in) ? 0 : bytes_of(in->shape);
     if (e->bytes > MAX_BYTES)
         return sd_error(SD_EXHAUSTED,
                         "evaluating values of more than 2^31 bytes");
     return spend(e, PER_INST + steps_of(in, arg));
+}
+
+sd_status hlo_afford_turn(hlo_ev *e)
+{
+    return spend(e, PER_LOOP);
 }
 
 /* ---- running a computation ---- */
@@ -201,7 +195,7 @@ static sd_status afford(hlo_ev *e, const hlo_inst *in, const hlo_value *arg)
 static sd_status run_comp(hlo_ev *e, const hlo_comp *c, const hlo_value *arg,
                           hlo_value *out)
 {
-    frame *f = open_frame(e, c);
+    hlo_frame *f = hlo_open_frame(e, c);
     hlo_value *val = sd_arena_array(e->arena, hlo_value, f->n + 1);
     hlo_value *in = sd_arena_array(e->arena, hlo_value, f->most + 1);
     sd_status st;
@@ -216,13 +210,13 @@ static sd_status run_comp(hlo_ev *e, const hlo_comp *c, const hlo_value *arg,
         }
         for (int k = 0; k < x->narg; k++)
             in[k] = val[f->arg[i][k]];
-        if ((st = afford(e, x, in)))
+        if ((st = hlo_afford(e, x, in)))
             return sd_note(st, "%s", x->name);
-        if (passes_on(x))
+        if (hlo_passes_on(x))
             val[i].shape = x->shape;
         else
             val[i] = hlo_value_make(e->arena, x->shape);
-        if ((st = eval_one(e, x, in, &val[i])))
+        if ((st = hlo_eval_one(e, x, in, &val[i])))
             return sd_note(st, "%s", x->name);
     }
     *out = val[f->root];
@@ -232,7 +226,7 @@ static sd_status run_comp(hlo_ev *e, const hlo_comp *c, const hlo_value *arg,
 /* ---- regions ---- */
 
 struct hlo_region {
-    frame *f;
+    hlo_frame *f;
     hlo_value *val, *in;
     bool simple, nested; /* one op; calls others */
     hlo_op op;
@@ -242,7 +236,7 @@ sd_status hlo_region_open(hlo_ev *e, const hlo_comp *c, hlo_region **out)
 {
     hlo_region *r = sd_arena_new(e->keep, hlo_region);
 
-    r->f = open_frame(e, c);
+    r->f = hlo_open_frame(e, c);
     r->simple = hlo_comp_is_binary(c, &r->op);
     r->val = sd_arena_array(e->keep, hlo_value, r->f->n + 1);
     r->in = sd_arena_array(e->keep, hlo_value, r->f->most + 1);
@@ -251,7 +245,7 @@ sd_status hlo_region_open(hlo_ev *e, const hlo_comp *c, hlo_region **out)
 
         r->nested |= x->ncomp > 0;
         r->val[i].shape = x->shape;
-        if (!passes_on(x))
+        if (!hlo_passes_on(x))
             r->val[i] = hlo_value_make(e->keep, x->shape);
     }
     *out = r;
@@ -267,7 +261,7 @@ bool hlo_region_op(const hlo_region *r, hlo_op *op)
 static sd_status run_region(hlo_ev *e, hlo_region *r, const void *const *arg,
                             void *const *result)
 {
-    frame *f = r->f;
+    hlo_frame *f = r->f;
     sd_status st;
 
     for (int i = 0; i < f->n; i++) {
@@ -279,7 +273,7 @@ static sd_status run_region(hlo_ev *e, hlo_region *r, const void *const *arg,
         }
         for (int k = 0; k < x->narg; k++)
             r->in[k] = r->val[f->arg[i][k]];
-        if ((st = eval_one(e, x, r->in, &r->val[i])))
+        if ((st = hlo_eval_one(e, x, r->in, &r->val[i])))
             return sd_note(st, "%s", x->name);
     }
     hlo_value *root = &r->val[f->root];
@@ -330,7 +324,7 @@ static sd_status run_step(hlo_ev *e, const hlo_comp *c, const hlo_value *state,
     e->arena = sd_arena_create();
     st = run_comp(e, c, state, &v);
     if (!st)
-        *out = copy_value(to, &v);
+        *out = hlo_value_copy(to, &v);
     sd_arena_destroy(e->arena);
     e->arena = back;
     e->bytes = bytes;
@@ -349,7 +343,7 @@ static sd_status eval_while(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
         if ((st = run_step(e, in->comp[0], &state, next, &go)) ||
             !*(char *)go.data)
             break;
-        if ((st = spend(e, PER_LOOP)) ||
+        if ((st = hlo_afford_turn(e)) ||
             (st = run_step(e, in->comp[1], &state, next, &after)))
             break;
         state = after;
@@ -357,22 +351,27 @@ static sd_status eval_while(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
         now = next;
     }
     if (!st)
-        *out = copy_value(e->arena, &state);
+        *out = hlo_value_copy(e->arena, &state);
     sd_arena_destroy(now);
     sd_arena_destroy(next);
     return st;
 }
 
-static sd_status eval_conditional(hlo_ev *e, const hlo_inst *in,
-                                  const hlo_value *arg, hlo_value *out)
+int64_t hlo_branch_taken(const hlo_inst *in, const hlo_value *arg)
 {
     sd_dtype t = arg[0].shape->dtype;
     int64_t i = sd_scalar_to_s64(t, arg[0].data);
 
     if (t == SD_PRED)
         i = !i; /* the branch for true stands first */
-    if (i < 0 || i >= in->ncomp)
-        i = in->ncomp - 1;
+    return i < 0 || i >= in->ncomp ? in->ncomp - 1 : i;
+}
+
+static sd_status eval_conditional(hlo_ev *e, const hlo_inst *in,
+                                  const hlo_value *arg, hlo_value *out)
+{
+    int64_t i = hlo_branch_taken(in, arg);
+
     return run_comp(e, in->comp[i], &arg[1 + i], out);
 }
 
@@ -507,8 +506,8 @@ static const hlo_eval_fn eval_class[HLO_CLASS_COUNT] = {
     [HLO_C_COLLECTIVE] = eval_alone,
 };
 
-static sd_status eval_one(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                          hlo_value *out)
+sd_status hlo_eval_one(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                       hlo_value *out)
 {
     return eval_class[hlo_info(in)->cls](e, in, arg, out);
 }
@@ -527,7 +526,7 @@ sd_status hlo_eval(sd_arena *a, const hlo_comp *c, const hlo_value *arg,
              : sd_error(SD_INVALID, "%s takes %d arguments, not %d", c->name,
                         c->nparam, narg);
     if (!st)
-        *out = copy_value(a, &v);
+        *out = hlo_value_copy(a, &v);
     sd_arena_destroy(scratch);
     return st;
 }
@@ -541,11 +540,11 @@ sd_status hlo_eval_inst(sd_arena *a, const hlo_inst *in, const hlo_value *arg,
     sd_status st;
 
     e.frames = sd_map_create(scratch);
-    if (!passes_on(in))
+    if (!hlo_passes_on(in))
         v = hlo_value_make(scratch, in->shape);
-    st = eval_one(&e, in, arg, &v);
+    st = hlo_eval_one(&e, in, arg, &v);
     if (!st)
-        *out = copy_value(a, &v);
+        *out = hlo_value_copy(a, &v);
     sd_arena_destroy(scratch);
     return st;
 }

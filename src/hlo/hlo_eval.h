@@ -18,6 +18,38 @@ typedef struct {
 typedef sd_status (*hlo_eval_fn)(hlo_ev *e, const hlo_inst *in,
                                  const hlo_value *arg, hlo_value *out);
 
+/* ---- running computations: hlo_eval.c ---- */
+
+typedef struct { /* a computation with operands as numbers */
+    const hlo_comp *c;
+    int n, root, most; /* most: operands of one instruction */
+    const hlo_inst **inst;
+    const int **arg;
+} hlo_frame;
+hlo_frame *hlo_open_frame(hlo_ev *e, const hlo_comp *c);
+/* These hand on values that exist: nothing is made for them. */
+bool hlo_passes_on(const hlo_inst *in);
+sd_status hlo_eval_one(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                       hlo_value *out);
+/* Steps and bytes of an instruction, and a loop's turn, against the limits. */
+sd_status hlo_afford(hlo_ev *e, const hlo_inst *in, const hlo_value *arg);
+sd_status hlo_afford_turn(hlo_ev *e);
+hlo_value hlo_value_copy(sd_arena *a, const hlo_value *v);
+int64_t hlo_branch_taken(const hlo_inst *in, const hlo_value *arg);
+
+/* ---- several participants: hlo_eval_gang.c, hlo_eval_join.c ---- */
+
+typedef struct { /* what stands at one instruction: of n participants */
+    int64_t n;
+    const bool *here;     /* those that run it */
+    hlo_value *const *in; /* by participant: its operands' values */
+    hlo_value *out;       /* by participant; made where here */
+} hlo_gang;
+sd_status hlo_eval_join(hlo_ev *e, const hlo_inst *in, const hlo_gang *g);
+/* The borders of a manual computation; false: in is none. */
+bool hlo_is_border(const hlo_inst *in);
+sd_status hlo_eval_border(hlo_ev *e, const hlo_inst *in, const hlo_gang *g);
+
 /* A computation on scalars, run many times. */
 typedef struct hlo_region hlo_region;
 sd_status hlo_region_open(hlo_ev *e, const hlo_comp *c, hlo_region **out);

@@ -269,6 +269,9 @@ static sd_status infer_regrouped(hlo_module *m, const hlo_inst *in, int arg,
     memcpy(dim, x->dim, sizeof *dim * (size_t)x->rank);
     if (n < 1)
         return hlo_bad(m, in, "groups without members");
+    for (int64_t i = 0; in->u.coll && i < in->u.coll->ngroup * n; i++)
+        if (in->u.coll->groups[i] < 0)
+            return hlo_bad(m, in, "needs groups of one size");
     if (in->op == HLO_ALL_GATHER) {
         if (!sd_mul_i64(dim[d], n, &dim[d]))
             dim[d] = INT64_MAX; /* which no array has */

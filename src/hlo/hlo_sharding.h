@@ -78,6 +78,10 @@ const char *hlo_attribute(sd_arena *a, const char *attributes, const char *key);
 
 /* ---- make, ask ---- */
 
+/* in's collective with its groups as lists of participants (replica times
+ * partitions + partition), -1 behind the members of shorter ones. */
+hlo_collective hlo_explicit_groups(sd_arena *a, const hlo_inst *in);
+
 const hlo_sharding *hlo_sharding_replicated(hlo_module *m, int rank);
 /* s with dimension d cut by that. */
 const hlo_sharding *hlo_sharding_with(hlo_module *m, const hlo_sharding *s,

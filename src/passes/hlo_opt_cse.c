@@ -16,8 +16,9 @@ static bool may_merge(const hlo_inst *in)
     case HLO_C_CUSTOM:
     case HLO_C_RNG:
     case HLO_C_TOKENS:
-    case HLO_C_COLLECTIVE:
         return false;
+    case HLO_C_COLLECTIVE: /* who one is stays the same */
+        return in->op == HLO_PARTITION_ID || in->op == HLO_REPLICA_ID;
     case HLO_C_TUPLE: /* barriers are there to keep things apart */
         return in->op != HLO_OPT_BARRIER;
     default:

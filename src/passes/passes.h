@@ -30,4 +30,9 @@ typedef void (*hlo_pass_hook)(void *ctx, const char *pass, const hlo_module *m);
 sd_status hlo_optimize(hlo_module *m, const device_desc *dev,
                        const sd_options *opt, hlo_pass_hook hook, void *ctx);
 
+/* Cuts a module of several participants into what each runs: hlo_optimize
+ * begins so, and what is cut already stays.  The hook is told after each
+ * stage: spmd-groups, spmd-borders, spmd-local. */
+sd_status hlo_spmd(hlo_module *m, hlo_pass_hook hook, void *ctx);
+
 #endif

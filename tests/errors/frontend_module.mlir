@@ -33,33 +33,10 @@ module attributes {mhlo.num_replicas = 0 : i32} {
   func.func @main() { return }
 }
 // -----
-// code: UNIMPLEMENTED
-// error: two is one program for 2 partitions: nothing here cuts it into theirs
-module @two attributes {mhlo.num_partitions = 2 : i32} {
-  func.func @main() { return }
-}
-// -----
-// code: UNIMPLEMENTED
-// error: not supported on several participants: sdy.sharding_constraint (-:4)
+// error: sharding "{m = #sdy.mesh<["x"=2, "y"]>}": = should be at "]>}"
 module attributes {mhlo.num_partitions = 2 : i32} {
-  sdy.mesh @m = <["x"=2]>
-  func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
-    %0 = sdy.sharding_constraint %a <@m, [{"x"}]> : tensor<2xf32>
-    return %0 : tensor<2xf32>
-  }
-}
-// -----
-// code: UNIMPLEMENTED
-// error: not supported on several participants: sdy.manual_computation (-:4)
-module attributes {mhlo.num_replicas = 2 : i32} {
-  sdy.mesh @m = <["x"=2]>
-  func.func @main(%a: tensor<4xf32>) -> tensor<2xf32> {
-    %0 = sdy.manual_computation(%a) in_shardings=[<@m, [{"x"}]>] out_shardings=[<@m, [{}]>] manual_axes={"x"} (%b: tensor<2xf32>) {
-      %1 = stablehlo.negate %b : tensor<2xf32>
-      sdy.return %1 : tensor<2xf32>
-    } : (tensor<4xf32>) -> tensor<2xf32>
-    return %0 : tensor<2xf32>
-  }
+  sdy.mesh @m = <["x"=2, "y"]>
+  func.func @main() { return }
 }
 // -----
 // error: func.func (-:1): parameter 0 aliases output 1 of 1

@@ -86,15 +86,15 @@ func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
   return %0 : tensor<2xf32>
 }
 // -----
-// code: UNIMPLEMENTED
-// error: stablehlo.all_gather (-:2): replica_groups: groups of unequal sizes, where -1 fills the shorter
+// error: needs groups of one size
+module attributes {mhlo.num_replicas = 3 : i32} {
 func.func @main(%a: tensor<2xf32>) -> tensor<4xf32> {
   %0 = "stablehlo.all_gather"(%a) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1], [2, -1]]> : tensor<2x2xi64>}> : (tensor<2xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+}
 // -----
-// code: UNIMPLEMENTED
-// error: stablehlo.all_gather (-:3): replica_groups by axes of a mesh: only lists of participants are done
+// error: stablehlo.all_gather (-:3): sharding "#stablehlo.replica_group_mesh_axes<mesh = @m, axes = [#stablehlo.axis_ref<name = "x">]>": a mesh of the module should be at ", axes
 module attributes {mhlo.num_replicas = 2 : i32} {
 func.func @main(%a: tensor<2xf32>) -> tensor<4xf32> {
   %0 = "stablehlo.all_gather"(%a) <{all_gather_dim = 0 : i64, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @m, axes = [#stablehlo.axis_ref<name = "x">]>}> : (tensor<2xf32>) -> tensor<4xf32>
@@ -102,10 +102,9 @@ func.func @main(%a: tensor<2xf32>) -> tensor<4xf32> {
 }
 }
 // -----
-// code: UNIMPLEMENTED
-// error: stablehlo.all_to_all (-:2): splits one dimension and joins another, 0 and 1: only one for both is done
+// error: stablehlo.all_to_all (-:2): operand 0 cannot be split in 3 along dimension 0 and joined along 1
 func.func @main(%a: tensor<2x2xf32>) -> tensor<1x4xf32> {
-  %0 = "stablehlo.all_to_all"(%a) <{split_dimension = 0 : i64, concat_dimension = 1 : i64, split_count = 2 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<2x2xf32>) -> tensor<1x4xf32>
+  %0 = "stablehlo.all_to_all"(%a) <{split_dimension = 0 : i64, concat_dimension = 1 : i64, split_count = 3 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<2x2xf32>) -> tensor<1x4xf32>
   return %0 : tensor<1x4xf32>
 }
 // -----

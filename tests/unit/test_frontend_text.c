@@ -235,10 +235,10 @@ static void lists_all_that_is_not_supported(void **state)
 {
     static const char text[] =
         "func.func @g(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
-        "  %0 = \"stablehlo.all_to_all\"(%x) <{split_dimension = 0 : i64,\n"
-        "    concat_dimension = 1 : i64, split_count = 2 : i64,\n"
+        "  %0 = \"stablehlo.collective_broadcast\"(%x) <{\n"
+        "    has_dynamic_root,\n"
         "    replica_groups = dense<[[0]]> : tensor<1x1xi64>}>\n"
-        "    : (tensor<2xf32>) -> tensor<2xf32> loc(\"jit(f)/a2a\")\n"
+        "    : (tensor<2xf32>) -> tensor<2xf32> loc(\"jit(f)/cb\")\n"
         "  return %0 : tensor<2xf32>\n}\n"
         "func.func @main(%a: tensor<2xf32>,\n"
         "    %q: tensor<2x!quant.uniform<i8:f32, 0.5>>) -> tensor<2xf32> {\n"
@@ -256,7 +256,7 @@ static void lists_all_that_is_not_supported(void **state)
         "stablehlo.convert (-:12): gives a tensor of tf32",
         "stablehlo.uniform_quantize (-:14)",
         "argument 1 of main: tensor of quantized type",
-        "stablehlo.all_to_all (jit(f)/a2a): splits one dimension"};
+        "stablehlo.collective_broadcast (jit(f)/cb): has_dynamic_root"};
     sd_arena *a = sd_arena_create();
     hlo_module *m;
     sd_status st = read_text(a, text, &m);

@@ -1,0 +1,39 @@
+/* Cutting a module of whole arrays into one participant's.  What is between
+ * the marks of the import (manual computations, shardings of parameters and
+ * results) is made of collectives; see spmd.c. */
+#ifndef SPMD_H
+#define SPMD_H
+
+#include "hlo_sharding.h"
+#include "passes_priv.h"
+
+/* ---- moving values (spmd_reshard.c) ---- */
+
+hlo_inst *spmd_number(hlo_at p); /* this participant's: an s32 scalar */
+/* Where this participant stands along the atoms: an s32 scalar. */
+hlo_inst *spmd_index(hlo_at p, const hlo_grid *g, const hlo_atoms *along);
+/* This participant's part of x along each dimension's atoms that are in mask;
+ * the whole of what parts like x are of; x summed (or the like) over the
+ * participants that differ along these atoms. */
+hlo_inst *spmd_cut(hlo_at p, hlo_inst *x, const hlo_sharding *s, uint32_t mask);
+hlo_inst *spmd_join(hlo_at p, hlo_inst *x, const hlo_sharding *s,
+                    uint32_t mask);
+hlo_inst *spmd_total(hlo_at p, hlo_inst *x, const hlo_sharding *s,
+                     uint32_t mask);
+/* x where this participant is the first along the atoms, else nothing to add. */
+hlo_inst *spmd_share(hlo_at p, hlo_inst *x, const hlo_sharding *s,
+                     uint32_t mask);
+/* x of that participant, to all. */
+hlo_inst *spmd_from(hlo_at p, hlo_inst *x, int64_t from);
+/* The dimensions that a participant has of a whole array along atoms in mask;
+ * an error where one does not divide. */
+sd_status spmd_local_shape(hlo_module *m, const sd_shape *whole,
+                           const hlo_sharding *s, uint32_t mask,
+                           const sd_shape **out);
+
+/* Groups of every collective as lists of participants' numbers. */
+void spmd_groups(hlo_module *m);
+/* An operation that is one participant's alone. */
+sd_status spmd_single(hlo_inst *in, int64_t who);
+
+#endif

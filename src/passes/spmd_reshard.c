@@ -1,0 +1,259 @@
+/* How parts of arrays become other parts: slices at this participant's place,
+ * and collectives among those that differ along some atoms. */
+#include "spmd.h"
+
+/* ---- places ---- */
+
+hlo_inst *spmd_number(hlo_at p)
+{
+    const hlo_module *m = p.c->module;
+    const sd_shape *s = sd_shape_make(m->arena, SD_U32, 0, NULL);
+    hlo_op op = m->npartition > 1 ? HLO_PARTITION_ID : HLO_REPLICA_ID;
+    hlo_inst *id = hlo_inst_create(p.c, p.before, op, s, 0, NULL);
+
+    hlo_take_source(id, p.like);
+    return hlo_make_convert(p, SD_S32, id);
+}
+
+/* A table has every order that there is. */
+static hlo_inst *look_up(hlo_at p, const hlo_grid *g, const hlo_atoms *along)
+{
+    sd_arena *a = p.c->module->arena;
+    int64_t n = hlo_participants(p.c->module), one = 1;
+    int32_t *at = sd_arena_array(a, int32_t, n);
+    hlo_inst *id = spmd_number(p), *table;
+
+    for (int64_t i = 0; i < n; i++)
+        at[i] = (int32_t)SD_MAX(hlo_grid_index(g, along, i), 0);
+    table = hlo_make_constant(p, sd_shape_make(a, SD_S32, 1, &n), at);
+    return hlo_make_reshape(p, hlo_make_dynamic_slice(p, table, &id, &one), 0,
+                            NULL);
+}
+
+static hlo_inst *scaled(hlo_at p, hlo_op op, hlo_inst *x, int64_t by)
+{
+    return by == 1
+               ? x
+               : hlo_make_binary(p, op, x, hlo_make_scalar_s64(p, SD_S32, by));
+}
+
+hlo_inst *spmd_index(hlo_at p, const hlo_grid *g, const hlo_atoms *along)
+{
+    hlo_inst *id, *sum = NULL;
+
+    if (!along->n)
+        return hlo_make_scalar_s64(p, SD_S32, 0);
+    if (g->at)
+        return look_up(p, g, along);
+    id = spmd_number(p);
+    for (int i = 0, n; i < along->n; i += n) { /* atoms in a row are one */
+        int first = along->at[i], last = first;
+        int64_t size = g->size[first];
+        hlo_inst *x;
+
+        for (n = 1; i + n < along->n && along->at[i + n] == last + 1; n++)
+            size *= g->size[++last];
+        x = scaled(p, HLO_DIVIDE, id, g->stride[last]);
+        if (g->stride[last] * size != g->n)
+            x = scaled(p, HLO_REMAINDER, x, size);
+        sum = sum ? hlo_make_binary(p, HLO_ADD,
+                                    scaled(p, HLO_MULTIPLY, sum, size), x)
+                  : x;
+    }
+    return sum;
+}
+
+static hlo_atoms masked(const hlo_atoms *a, uint32_t mask)
+{
+    hlo_atoms to = {0};
+
+    for (int i = 0; i < a->n; i++)
+        if (mask >> a->at[i] & 1)
+            to.at[to.n++] = a->at[i];
+    return to;
+}
+
+static hlo_atoms of_mask(uint32_t mask)
+{
+    hlo_atoms to = {0};
+
+    for (int i = 0; i < HLO_MOST_ATOMS; i++)
+        if (mask >> i & 1)
+            to.at[to.n++] = (uint8_t)i;
+    return to;
+}
+
+static int64_t size_of(const hlo_grid *g, const hlo_atoms *a)
+{
+    int64_t n = 1;
+
+    for (int i = 0; i < a->n; i++)
+        n *= g->size[a->at[i]];
+    return n;
+}
+
+sd_status spmd_local_shape(hlo_module *m, const sd_shape *whole,
+                           const hlo_sharding *s, uint32_t mask,
+                           const sd_shape **out)
+{
+    int64_t dim[SD_MAX_RANK];
+
+    *out = whole;
+    if (!sd_shape_is_array(whole) || s->single >= 0)
+        return NULL;
+    for (int i = 0; i < whole->rank; i++) {
+        hlo_atoms a = {0};
+        int64_t n;
+
+        if (i < s->rank)
+            a = masked(&s->dim[i].cut, mask);
+        n = size_of(s->grid, &a);
+        if (whole->dim[i] % n)
+            return sd_error(SD_INVALID,
+                            "dimension %d of %" PRId64 " is to be cut in "
+                            "%" PRId64 " equal parts",
+                            i, whole->dim[i], n);
+        dim[i] = whole->dim[i] / n;
+    }
+    *out = sd_shape_make(m->arena, whole->dtype, whole->rank, dim);
+    return NULL;
+}
+
+hlo_inst *spmd_cut(hlo_at p, hlo_inst *x, const hlo_sharding *s, uint32_t mask)
+{
+    hlo_inst *start[SD_MAX_RANK];
+    int64_t size[SD_MAX_RANK];
+    bool any = false;
+
+    if (!sd_shape_is_array(x->shape))
+        return x;
+    for (int i = 0; i < x->shape->rank; i++) {
+        hlo_atoms a = {0};
+
+        if (i < s->rank)
+            a = masked(&s->dim[i].cut, mask);
+        any |= a.n > 0;
+        size[i] = x->shape->dim[i] / size_of(s->grid, &a);
+        start[i] = scaled(p, HLO_MULTIPLY, spmd_index(p, s->grid, &a), size[i]);
+    }
+    return any ? hlo_make_dynamic_slice(p, x, start, size) : x;
+}
+
+/* ---- collectives ---- */
+
+static hlo_collective *among(hlo_module *m, const hlo_grid *g,
+                             const hlo_atoms *along)
+{
+    hlo_collective *c = sd_arena_new(m->arena, hlo_collective);
+
+    c->groups = hlo_grid_groups(m->arena, g, along, &c->ngroup, &c->group_size);
+    c->channel = 1;
+    c->use_global_ids = true;
+    c->dim = -1;
+    return c;
+}
+
+static hlo_inst *made(hlo_at p, hlo_op op, const sd_shape *s, hlo_inst *x,
+                      const hlo_collective *c)
+{
+    hlo_inst *in = hlo_inst_create(p.c, p.before, op, s, 1, &x);
+
+    in->u.coll = c;
+    if (c->dim >= 0)
+        in->dims = hlo_dims_copy(p.c->module->arena, &c->dim, 1);
+    hlo_take_source(in, p.like);
+    return in;
+}
+
+hlo_inst *spmd_join(hlo_at p, hlo_inst *x, const hlo_sharding *s, uint32_t mask)
+{
+    hlo_module *m = p.c->module;
+
+    for (int i = 0; i < s->rank && sd_shape_is_array(x->shape); i++) {
+        hlo_atoms a = masked(&s->dim[i].cut, mask);
+        int64_t dim[SD_MAX_RANK];
+        hlo_collective *c;
+
+        if (!a.n)
+            continue;
+        c = among(m, s->grid, &a);
+        c->dim = i;
+        memcpy(dim, x->shape->dim, sizeof *dim * (size_t)x->shape->rank);
+        dim[i] *= c->group_size;
+        x = made(p, HLO_ALL_GATHER,
+                 sd_shape_make(m->arena, pass_dtype(x), x->shape->rank, dim), x,
+                 c);
+    }
+    return x;
+}
+
+static hlo_op combiner(const hlo_sharding *s, sd_dtype t)
+{
+    if (s->partial == HLO_MAX_OF)
+        return HLO_MAXIMUM;
+    if (s->partial == HLO_MIN_OF)
+        return HLO_MINIMUM;
+    return t == SD_PRED ? HLO_OR : HLO_ADD;
+}
+
+hlo_inst *spmd_total(hlo_at p, hlo_inst *x, const hlo_sharding *s,
+                     uint32_t mask)
+{
+    hlo_module *m = p.c->module;
+    hlo_atoms a = of_mask(s->unreduced & mask);
+    hlo_comp *body;
+
+    if (!a.n || !sd_shape_is_array(x->shape))
+        return x;
+    body = hlo_scalar_comp(m, combiner(s, pass_dtype(x)), pass_dtype(x));
+    x = made(p, HLO_ALL_REDUCE, x->shape, x, among(m, s->grid, &a));
+    hlo_set_comps(x, 1, &body);
+    return x;
+}
+
+hlo_inst *spmd_share(hlo_at p, hlo_inst *x, const hlo_sharding *s,
+                     uint32_t mask)
+{
+    hlo_atoms a = of_mask(s->unreduced & mask);
+    hlo_inst *first;
+
+    if (!a.n || s->partial != HLO_SUM_OF || !sd_shape_is_array(x->shape))
+        return x;
+    first = hlo_make_compare(p, HLO_EQ, spmd_index(p, s->grid, &a),
+                             hlo_make_scalar_s64(p, SD_S32, 0));
+    return hlo_make_select(p, pass_spread(p, first, x->shape), x,
+                           hlo_make_fill(p, x->shape, 0));
+}
+
+hlo_inst *spmd_from(hlo_at p, hlo_inst *x, int64_t from)
+{
+    hlo_module *m = p.c->module;
+    hlo_collective *c = sd_arena_new(m->arena, hlo_collective);
+    int64_t n = hlo_participants(m), *at = sd_arena_array(m->arena, int64_t, n);
+
+    at[0] = from;
+    for (int64_t i = 0, k = 1; i < n; i++)
+        if (i != from)
+            at[k++] = i;
+    *c = (hlo_collective){.channel = 1,
+                          .groups = at,
+                          .ngroup = 1,
+                          .group_size = n,
+                          .dim = -1,
+                          .use_global_ids = true};
+    return made(p, HLO_COLLECTIVE_BROADCAST, x->shape, x, c);
+}
+
+/* ---- groups ---- */
+
+void spmd_groups(hlo_module *m)
+{
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c)
+            if (hlo_info(in)->cls == HLO_C_COLLECTIVE &&
+                in->op != HLO_PARTITION_ID && in->op != HLO_REPLICA_ID) {
+                hlo_collective g = hlo_explicit_groups(m->arena, in);
+
+                in->u.coll = sd_arena_copy(m->arena, &g, sizeof g);
+            }
+}

@@ -1,0 +1,237 @@
+/* spmd: a program of several participants on its way to what each runs. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "device_desc.h"
+#include "frontend.h"
+#include "hlo_sharding.h"
+#include "passes.h"
+#include "sundog.h"
+
+typedef struct {
+    const char *stage;
+    bool seen;
+} watch;
+
+static void show(const hlo_module *m)
+{
+    sd_buf text = {0};
+
+    hlo_print(&text, m);
+    fwrite(text.at, 1, text.len, stdout);
+    sd_buf_finish(&text);
+}
+
+static void at_stage(void *ctx, const char *pass, const hlo_module *m)
+{
+    watch *w = ctx;
+
+    if (w->seen || strcmp(w->stage, pass) != 0)
+        return;
+    w->seen = true;
+    show(m);
+}
+
+static void show_sharding(const char *what, int i, const hlo_sharding *s)
+{
+    sd_buf b = {0};
+
+    hlo_sharding_text(&b, s);
+    printf("// %s %d: %.*s\n", what, i, (int)b.len, b.at);
+    sd_buf_finish(&b);
+}
+
+static void show_shardings(const hlo_module *m)
+{
+    const sd_shape *root = m->entry->root->shape;
+    int n = root->dtype == SD_TUPLE ? root->nelem : 1;
+
+    if (!m->param_sharding)
+        return;
+    for (int i = 0; i < m->entry->nparam; i++)
+        show_sharding("parameter", i, m->param_sharding[i]);
+    for (int i = 0; i < n; i++)
+        show_sharding("result", i, m->output_sharding[i]);
+}
+
+static sd_status print_stage(hlo_module *m, const char *stage)
+{
+    watch w = {.stage = stage};
+    device_desc dev;
+    sd_status st;
+
+    if (strcmp(stage, "import") == 0) {
+        show(m);
+        return NULL;
+    }
+    if (strcmp(stage, "optimized") == 0 &&
+        device_desc_of_name("host:v3", &dev)) {
+        st = hlo_optimize(m, &dev, NULL, NULL, NULL);
+        w.seen = true;
+        if (!st)
+            show(m);
+    } else {
+        st = hlo_spmd(m, at_stage, &w);
+    }
+    if (!st && !w.seen)
+        st = sd_error(SD_NOT_FOUND, "no stage is called %s", stage);
+    if (!st)
+        show_shardings(m);
+    return st;
+}
+
+/* ---- uncut and cut ---- */
+
+static uint64_t next(uint64_t *seed)
+{
+    *seed =
+        *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *seed >> 33;
+}
+
+static hlo_value random_value(sd_arena *a, const sd_shape *s, uint64_t *seed)
+{
+    hlo_value v = hlo_value_make(a, s);
+    sd_dtype part = sd_dtype_part(s->dtype);
+    int64_t n = sd_shape_is_array(s) ? sd_shape_count(s) : 0;
+    size_t size = sd_dtype_bytes(part);
+
+    for (int i = 0; s->dtype == SD_TUPLE && i < s->nelem; i++)
+        v.elem[i] = random_value(a, s->elem[i], seed);
+    n *= n ? (int64_t)(sd_dtype_bytes(s->dtype) / size) : 0;
+    for (int64_t i = 0; i < n; i++)
+        if (sd_dtype_kind(part) == SD_K_FLOAT)
+            sd_scalar_of_f64(part, (double)(next(seed) % 4096) / 2048 - 1,
+                             (char *)v.data + (size_t)i * size);
+        else
+            sd_scalar_of_s64(part,
+                             (int64_t)(next(seed) % (part == SD_PRED ? 2 : 5)),
+                             (char *)v.data + (size_t)i * size);
+    return v;
+}
+
+/* Participant p's part of the whole. */
+static hlo_value part_of(sd_arena *a, const hlo_value *whole,
+                         const hlo_sharding *s, const sd_shape *local,
+                         int64_t p)
+{
+    hlo_value v = hlo_value_make(a, local);
+    size_t size = sd_dtype_bytes(local->dtype);
+    int64_t start[SD_MAX_RANK], ix[SD_MAX_RANK] = {0}, i = 0;
+
+    for (int d = 0; d < local->rank; d++)
+        start[d] = d < s->rank ? hlo_grid_index(s->grid, &s->dim[d].cut, p) *
+                                     local->dim[d]
+                               : 0;
+    while (i < sd_shape_count(local)) {
+        int64_t at = 0;
+
+        for (int d = 0; d < local->rank; d++)
+            at = at * whole->shape->dim[d] + start[d] + ix[d];
+        memcpy((char *)v.data + (size_t)i * size,
+               (const char *)whole->data + (size_t)at * size, size);
+        i++;
+        for (int d = local->rank - 1; d >= 0 && ++ix[d] == local->dim[d]; d--)
+            ix[d] = 0;
+    }
+    return v;
+}
+
+typedef struct {
+    sd_arena *a;
+    hlo_module *whole, *cut;
+    int64_t n;
+    hlo_value *arg;                /* of the whole */
+    hlo_value *want, *got;         /* by participant */
+} trial;
+
+static sd_status evaluate(trial *t)
+{
+    int narg = t->whole->entry->nparam;
+    const hlo_value **same = sd_arena_array(t->a, const hlo_value *, t->n);
+    const hlo_value **part = sd_arena_array(t->a, const hlo_value *, t->n);
+    sd_status st;
+
+    for (int64_t p = 0; p < t->n; p++) {
+        hlo_value *x = sd_arena_array(t->a, hlo_value, narg + 1);
+
+        for (int i = 0; i < narg; i++)
+            x[i] = part_of(t->a, &t->arg[i], t->cut->param_sharding[i],
+                           t->cut->entry->param[i]->shape, p);
+        same[p] = t->arg;
+        part[p] = x;
+    }
+    t->want = sd_arena_array(t->a, hlo_value, t->n);
+    t->got = sd_arena_array(t->a, hlo_value, t->n);
+    if ((st = hlo_eval_all(t->a, t->whole->entry, same, narg, t->want)))
+        return sd_note(st, "uncut");
+    return sd_note(hlo_eval_all(t->a, t->cut->entry, part, narg, t->got),
+                   "cut");
+}
+
+static sd_status compare(trial *t)
+{
+    const sd_shape *root = t->cut->entry->root->shape;
+    int n = root->dtype == SD_TUPLE ? root->nelem : 1;
+
+    for (int64_t p = 0; p < t->n; p++)
+        for (int i = 0; i < n; i++) {
+            const hlo_sharding *s = t->cut->output_sharding[i];
+            const hlo_value *want = &t->want[p], *got = &t->got[p];
+            hlo_value part;
+
+            if (root->dtype == SD_TUPLE) {
+                want = &want->elem[i];
+                got = &got->elem[i];
+            }
+            if (s->unreduced) /* parts that are to be added: not compared */
+                continue;
+            part = part_of(t->a, want, s, got->shape, p);
+            if (memcmp(part.data, got->data, sd_shape_bytes(got->shape)))
+                return sd_error(SD_INTERNAL,
+                                "result %d of participant %" PRId64
+                                " is another than of the uncut program",
+                                i, p);
+        }
+    return NULL;
+}
+
+static sd_status check(const tool_args *a, sd_arena *arena, hlo_module *whole)
+{
+    trial t = {.a = arena, .whole = whole};
+    uint64_t seed = a->seed;
+    sd_status st;
+
+    if ((st = tool_module(arena, a->file[0], &t.cut)))
+        return st;
+    t.cut->npartition = whole->npartition;
+    if ((st = hlo_verify(whole)) || (st = hlo_spmd(t.cut, NULL, NULL)) ||
+        (st = sd_note(hlo_verify(t.cut), "cut")))
+        return st;
+    if (!t.cut->param_sharding)
+        return sd_error(SD_INVALID, "%s is for one participant", whole->name);
+    t.n = hlo_participants(whole);
+    t.arg = sd_arena_array(arena, hlo_value, whole->entry->nparam + 1);
+    for (int i = 0; i < whole->entry->nparam; i++)
+        t.arg[i] = random_value(arena, whole->entry->param[i]->shape, &seed);
+    if ((st = evaluate(&t)) || (st = compare(&t)))
+        return st;
+    printf("%s: cut and uncut are equal on %" PRId64 " participants\n",
+           whole->name, t.n);
+    return NULL;
+}
+
+sd_status tool_spmd(const tool_args *t)
+{
+    sd_arena *a = sd_arena_create();
+    hlo_module *m;
+    sd_status st = tool_module(a, t->file[0], &m);
+
+    if (!st && t->devices)
+        m->npartition = (int)t->devices;
+    if (!st)
+        st = t->check ? check(t, a, m)
+                      : print_stage(m, t->stage ? t->stage : "spmd-local");
+    sd_arena_destroy(a);
+    return st;
+}

@@ -124,12 +124,15 @@ static void cuda_free(xpu_device *d, xpu_memory mem, void *p, size_t bytes)
 
 /* ---- copies ---- */
 
+/* Memory that the driver does not know has no type: no error, as asking for the
+ * one attribute would be. */
 static bool is_pageable(const xpu_cuda *v, const void *p)
 {
+    int what = CU_PTR_MEMORY_TYPE;
     unsigned type = 0;
+    void *out = &type;
 
-    return api_of(v)->PointerGetAttribute(&type, CU_PTR_MEMORY_TYPE, at(p)) ||
-           !type;
+    return api_of(v)->PointerGetAttributes(1, &what, &out, at(p)) || !type;
 }
 
 static sd_status copy_async(xpu_cuda *v, cu_stream s, void *to,

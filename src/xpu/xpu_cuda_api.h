@@ -83,8 +83,8 @@ enum {
     X(MemFreeAsync, cuMemFreeAsync, (cu_pointer p, cu_stream s)) \
     X(MemcpyAsync, cuMemcpyAsync, \
       (cu_pointer to, cu_pointer from, size_t bytes, cu_stream s)) \
-    X(PointerGetAttribute, cuPointerGetAttribute, \
-      (void *out, int what, cu_pointer p)) \
+    X(PointerGetAttributes, cuPointerGetAttributes, \
+      (unsigned n, int *what, void **out, cu_pointer p)) \
     X(StreamCreate, cuStreamCreate, (cu_stream *out, unsigned flags)) \
     X(StreamDestroy, cuStreamDestroy_v2, (cu_stream s)) \
     X(StreamSynchronize, cuStreamSynchronize, (cu_stream s)) \

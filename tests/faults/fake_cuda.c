@@ -526,17 +526,18 @@ cu_result cuMemFreeAsync(cu_pointer p, cu_stream s)
     return take_block((void *)(uintptr_t)p);
 }
 
-cu_result cuPointerGetAttribute(void *out, int what, cu_pointer p)
+cu_result cuPointerGetAttributes(unsigned n, int *what, void **out,
+                                 cu_pointer p)
 {
-    unsigned *type = out;
+    unsigned *type = out[0];
     const block *b;
 
+    if (n != 1 || what[0] != CU_PTR_MEMORY_TYPE)
+        return CU_INVALID_VALUE;
     pthread_mutex_lock(&lock);
     b = block_of((void *)(uintptr_t)p);
     pthread_mutex_unlock(&lock);
-    if (what != CU_PTR_MEMORY_TYPE || !b)
-        return CU_INVALID_VALUE;
-    *type = b->device < 0 ? 1 : 2;
+    *type = !b ? 0 : b->device < 0 ? 1 : 2;
     return CU_OK;
 }
 

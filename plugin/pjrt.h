@@ -17,6 +17,7 @@
 #include "base.h"
 #include "compile.h"
 #include "pjrt_slots.h"
+#include "pjrt_sundog.h"
 #include "xpu.h"
 
 #include <pthread.h>

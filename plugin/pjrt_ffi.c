@@ -2,28 +2,30 @@
  * the library, user data with the context of one Execute. */
 #include "pjrt.h"
 
-#include <strings.h>
-
 /* ---- registration ---- */
-
-static sd_status check_platform(const char *name, size_t len)
-{
-    if (len == strlen(PJRT_PLATFORM) &&
-        strncasecmp(name, PJRT_PLATFORM, len) == 0)
-        return NULL;
-    return sd_error(
-        SD_INVALID,
-        "a handler for platform %.*s; this plugin is " PJRT_PLATFORM, (int)len,
-        name);
-}
 
 PJRT_Error *pjrt_ffi_register_handler(PJRT_FFI_Register_Handler_Args *a)
 {
     xpu_ffi_bundle b = {.stage = {NULL, NULL, NULL, a->handler}};
-    sd_status st = check_platform(a->platform_name, a->platform_name_size);
+    device_kind kind;
+    sd_status st =
+        xpu_ffi_platform(a->platform_name, a->platform_name_size, &kind);
 
     if (!st)
-        st = xpu_ffi_register(a->target_name, a->target_name_size, &b);
+        st = xpu_ffi_register(a->target_name, a->target_name_size, kind, &b);
+    return pjrt_return(st);
+}
+
+/* All stages of one, for a kind of device. */
+PJRT_Error *pjrt_sundog_register_handler(pjrt_sundog_handler *a)
+{
+    xpu_ffi_bundle b;
+    device_kind kind;
+    sd_status st = xpu_ffi_platform(a->platform, a->platform_size, &kind);
+
+    memcpy(b.stage, a->stage, sizeof b.stage);
+    if (!st)
+        st = xpu_ffi_register(a->name, a->name_size, kind, &b);
     return pjrt_return(st);
 }
 
@@ -39,8 +41,8 @@ PJRT_Error *pjrt_gpu_register_custom_call(PJRT_Gpu_Register_Custom_Call_Args *a)
             "custom-call target %.*s has API version %d: handlers are "
             "called by typed FFI only (api_version=1)",
             (int)a->function_name_size, a->function_name, a->api_version));
-    return pjrt_return(
-        xpu_ffi_register(a->function_name, a->function_name_size, &b));
+    return pjrt_return(xpu_ffi_register(a->function_name, a->function_name_size,
+                                        DEVICE_HOST, &b));
 }
 
 PJRT_Error *pjrt_ffi_type_register(PJRT_FFI_Type_Register_Args *a)

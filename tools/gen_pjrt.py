@@ -271,7 +271,7 @@ def table(t):
                     '    return pjrt_unimplemented("%s");' % name, '}']
             fill.append('    .%s = check_%s,' % (name, fn))
         out += check(t, name, args)
-    last = 'NULL'
+    last = '(PJRT_Extension_Base *)(uintptr_t)&pjrt_sundog.base'
     for _, kind, struct in reversed(t.ext):
         var = snake(struct)
         out += ['static const %s %s = {' % (struct, var),

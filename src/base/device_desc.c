@@ -79,15 +79,23 @@ bool device_has_quirk(const device_desc *d, device_quirk q)
 /* ---- custom-calls ---- */
 
 const device_custom_info device_custom_table[] = {
-#define CUSTOM_CALL(id, name, devices) [DEVICE_CUSTOM_##id] = {name, devices},
+#define CUSTOM_CALL(id, name, devices, launches) \
+    [DEVICE_CUSTOM_##id] = {name, devices, launches},
 #include "custom_call.def"
 #undef CUSTOM_CALL
 };
 
-bool device_has_custom(device_kind kind, const char *name)
+const device_custom_info *device_custom_of_name(const char *name)
 {
     for (int i = 0; i < DEVICE_CUSTOM_COUNT; i++)
         if (strcmp(device_custom_table[i].name, name) == 0)
-            return device_custom_table[i].devices >> kind & 1;
-    return false;
+            return &device_custom_table[i];
+    return NULL;
+}
+
+bool device_has_custom(device_kind kind, const char *name)
+{
+    const device_custom_info *c = device_custom_of_name(name);
+
+    return c && c->devices >> kind & 1;
 }

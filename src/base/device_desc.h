@@ -27,6 +27,8 @@ static inline double device_guess_ns(device_kind k, double flops, double bytes)
 /* By that guess: work on the host of no more is one thread's. */
 #define DEVICE_ALONE_NS 20e3
 #define DEVICE_ANY ((1u << DEVICE_KIND_COUNT) - 1)
+/* Whose drivers compile kernels of others. */
+#define DEVICE_COMPILES (1u << DEVICE_CL | 1u << DEVICE_CUDA)
 typedef enum { DEVICE_HAS_F64 = 1, DEVICE_HAS_F16 = 2, DEVICE_HAS_AVX512 = 4,
                DEVICE_HAS_SUBGROUPS = 8,
                DEVICE_HAS_VNNI = 16 /* of AVX-512 */ } device_feature;
@@ -66,14 +68,19 @@ bool device_has_quirk(const device_desc *d, device_quirk q);
 
 /* Custom-call targets of our own: custom_call.def. */
 typedef enum {
-#define CUSTOM_CALL(id, name, devices) DEVICE_CUSTOM_##id,
+#define CUSTOM_CALL(id, name, devices, launches) DEVICE_CUSTOM_##id,
 #include "custom_call.def"
 #undef CUSTOM_CALL
     DEVICE_CUSTOM_COUNT
 } device_custom;
-typedef struct { const char *name; unsigned devices; } device_custom_info;
+typedef struct {
+    const char *name;
+    unsigned devices;
+    int launches;
+} device_custom_info;
 extern const device_custom_info device_custom_table[DEVICE_CUSTOM_COUNT];
-/* Is name the target of a row, and does that kind of device run it? */
+/* The row of that target, NULL when there is none. */
+const device_custom_info *device_custom_of_name(const char *name);
 bool device_has_custom(device_kind kind, const char *name);
 
 int device_desc_count(void);

@@ -136,9 +136,10 @@ const char *pass_foreign_why_not(const hlo_inst *in, const device_desc *dev)
                             kernel);
     if (u->api_version != HLO_TYPED_FFI)
         return "of an untyped API version: only typed FFI (4) is called";
-    if (!device_has_custom(dev->kind, u->target) && dev->kind != DEVICE_HOST)
-        return "a handler is host code, and this device's memory is not the "
-               "host's";
+    if (device_custom_of_name(u->target) &&
+        !device_has_custom(dev->kind, u->target))
+        return "a kernel by source, which no driver compiles for this device: "
+               "it runs on cl and cuda";
     for (int i = 0; i < in->narg; i++)
         if (in->arg[i]->shape->dtype == SD_TUPLE ||
             !is_foreign_type(in->arg[i]->shape))

@@ -184,8 +184,11 @@ typedef struct { /* instantiate, prepare, initialize, execute: each a
                     XLA_FFI_Handler; NULL: nothing to do, but execute */
     void *stage[XPU_FFI_STAGES];
 } xpu_ffi_bundle;
-/* Handlers are called once at once, for what they were compiled for. */
-sd_status xpu_ffi_register(const char *name, size_t len,
+/* "xpu:cl": of that kind of device; "xpu" alone means the host. */
+sd_status xpu_ffi_platform(const char *name, size_t len, device_kind *out);
+/* Handlers are called once at once, for what they were compiled for; each kind
+ * of device has its own of a name, since they know whose memory they get. */
+sd_status xpu_ffi_register(const char *name, size_t len, device_kind kind,
                            const xpu_ffi_bundle *b);
 /* *id 0: a new one is given. */
 sd_status xpu_ffi_register_type(const char *name, size_t len, int64_t *id,

@@ -6,12 +6,7 @@
 
 #include <stdlib.h>
 
-typedef struct {
-    xpu_cl_driver *driver; /* borrowed from the client */
-    cl_device_id id;
-    cl_command_queue queue[XPU_QUEUE_COUNT], now; /* now: what blocks */
-    xpu_pace pace;
-} cl;
+typedef xpu_cl cl;
 
 static cl_int wait_for_all(const cl *v)
 {
@@ -25,6 +20,11 @@ static cl_int wait_for_all(const cl *v)
     err = a->WaitForEvents(1, &e);
     a->ReleaseEvent(e);
     return err;
+}
+
+cl_int xpu_cl_keep_pace(xpu_cl *v)
+{
+    return xpu_pace_is_due(&v->pace) ? wait_for_all(v) : CL_SUCCESS;
 }
 
 struct xpu_module {
@@ -295,8 +295,8 @@ static sd_status cl_launch(xpu_device *d, xpu_module *m, int kernel,
     if (!err)
         err = a->EnqueueNDRangeKernel(v->queue[XPU_COMPUTE], m->kernel[kernel],
                                       1, NULL, &all, &group, 0, NULL, NULL);
-    if (!err && xpu_pace_is_due(&v->pace))
-        err = wait_for_all(v);
+    if (!err)
+        err = xpu_cl_keep_pace(v);
     return sd_note(xpu_cl_status(err, "launching"),
                    "%s, %" PRId64 " groups of %d", k->symbol, k->tiles,
                    k->group);
@@ -347,6 +347,11 @@ static const xpu_device_ops cl_ops = {
     .begin = cl_begin,
     .launch = cl_launch,
     .peek = cl_peek,
+    .lend = xpu_cl_lend,
+    .reclaim = xpu_cl_reclaim,
+    .kernel_make = xpu_cl_kernel_make,
+    .kernel_drop = xpu_cl_kernel_drop,
+    .kernel_launch = xpu_cl_kernel_launch,
     .record = cl_record,
     .send = cl_send,
     .wait = cl_wait,

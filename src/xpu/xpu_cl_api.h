@@ -18,6 +18,7 @@
     X(BuildProgram) X(GetProgramBuildInfo) X(ReleaseProgram) X(CreateKernel)   \
     X(ReleaseKernel) X(EnqueueNDRangeKernel) X(SVMAlloc) X(SVMFree)            \
     X(EnqueueSVMMemcpy) X(SetKernelArgSVMPointer)                              \
+    X(CreateProgramWithSource) X(GetKernelInfo) X(SetKernelArg)                \
     X(GetExtensionFunctionAddressForPlatform)
 /* A library of before OpenCL 2.1 lacks it: its devices take no SPIR-V. */
 #define XPU_CL_OPTIONAL(X) X(CreateProgramWithIL)
@@ -51,6 +52,18 @@ typedef struct {
     int ndev;
 } xpu_cl_driver;
 
+/* A device: d->impl. */
+typedef struct {
+    xpu_cl_driver *driver; /* borrowed from the client */
+    cl_device_id id;
+    cl_command_queue queue[XPU_QUEUE_COUNT], now; /* now: what blocks */
+    xpu_pace pace;
+} xpu_cl;
+
+/* One more launch was put into COMPUTE: waits for all of them when it is time
+ * to. */
+cl_int xpu_cl_keep_pace(xpu_cl *v);
+
 /* Opens a library and settles on its devices; d is zeroed before. */
 sd_status xpu_cl_find(xpu_cl_driver *d, const sd_options *opt, bool cpu_too);
 sd_status xpu_cl_describe(const xpu_cl_driver *d, cl_device_id id,
@@ -60,6 +73,21 @@ sd_status xpu_cl_describe(const xpu_cl_driver *d, cl_device_id id,
 sd_status xpu_cl_build(xpu_cl_driver *d, cl_device_id id,
                        const thunk_program *p, cl_program *built,
                        cl_kernel *kernel);
+/* fn(ctx) on the thread that builds; its answer. */
+sd_status xpu_cl_on_builder(xpu_cl_driver *d, sd_status (*fn)(void *ctx),
+                            void *ctx);
+/* BuildProgram failed: the compiler's own words are the best part of it. */
+sd_status xpu_cl_build_failed(const xpu_cl_driver *d, cl_device_id id,
+                              cl_program p, cl_int err, const char *what);
+
+/* Foreign calls: xpu_cl_foreign.c; slots of xpu_device_ops. */
+sd_status xpu_cl_lend(xpu_device *d, void **stream);
+sd_status xpu_cl_reclaim(xpu_device *d);
+sd_status xpu_cl_kernel_make(xpu_device *d, const xpu_kernel_source *s,
+                             xpu_kernel **out);
+void xpu_cl_kernel_drop(xpu_device *d, xpu_kernel *k);
+sd_status xpu_cl_kernel_launch(xpu_device *d, xpu_kernel *k, void *const *ptr);
+
 /* A driver's words, for messages: what is no printable ASCII becomes '?'. */
 void xpu_cl_clean(char *s);
 const char *xpu_cl_error(cl_int err); /* "CL_OUT_OF_RESOURCES" */

@@ -11,29 +11,27 @@
 #define MOST_LOG ((size_t)1 << 20) /* of a failed build, in bytes */
 
 typedef struct {
-    xpu_task task; /* first: the task is the job */
     xpu_cl_driver *driver;
     cl_device_id id;
     const thunk_program *program;
     cl_program *built;
     cl_kernel *kernel;
-    xpu_event *done;
 } job;
 
-/* The compiler's own words are the best part of the message. */
-static sd_status build_failed(const job *j, cl_program p, cl_int err)
+sd_status xpu_cl_build_failed(const xpu_cl_driver *d, cl_device_id id,
+                              cl_program p, cl_int err, const char *what)
 {
-    const xpu_cl_api *a = &j->driver->api;
+    const xpu_cl_api *a = &d->api;
     size_t n = 0;
     char *log = NULL;
     sd_status st;
 
-    if (!a->GetProgramBuildInfo(p, j->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &n) &&
+    if (!a->GetProgramBuildInfo(p, id, CL_PROGRAM_BUILD_LOG, 0, NULL, &n) &&
         n && n <= MOST_LOG && (log = calloc(1, n + 1))) {
-        a->GetProgramBuildInfo(p, j->id, CL_PROGRAM_BUILD_LOG, n, log, NULL);
+        a->GetProgramBuildInfo(p, id, CL_PROGRAM_BUILD_LOG, n, log, NULL);
         xpu_cl_clean(log);
     }
-    st = sd_error(SD_INTERNAL, "OpenCL, building a SPIR-V module: %s (%d): %s",
+    st = sd_error(SD_INTERNAL, "OpenCL, building %s: %s (%d): %s", what,
                   xpu_cl_error(err), (int)err,
                   log && *log ? log : "the driver gives no log");
     free(log);
@@ -65,12 +63,13 @@ static sd_status build(const job *j, const thunk_binary *b, cl_program *out)
         return xpu_cl_status(err, "reading a SPIR-V module");
     *out = p;
     if ((err = a->BuildProgram(p, 1, &j->id, build_options(j), NULL, NULL)))
-        return build_failed(j, p, err);
+        return xpu_cl_build_failed(j->driver, j->id, p, err, "a SPIR-V module");
     return NULL;
 }
 
-static sd_status build_all(const job *j)
+static sd_status build_all(void *ctx)
 {
+    const job *j = ctx;
     const thunk_program *p = j->program;
     sd_status st;
     cl_int err;
@@ -92,32 +91,49 @@ static sd_status build_all(const job *j)
     return NULL;
 }
 
-static void run_build(xpu_task *t)
-{
-    job *j = (job *)t;
-    xpu_event *done = j->done; /* the job is gone once it is set */
+/* ---- the thread that builds ---- */
 
-    xpu_event_set(done, build_all(j));
+typedef struct {
+    xpu_task task; /* first */
+    sd_status (*fn)(void *ctx);
+    void *ctx;
+    xpu_event *done;
+} order;
+
+static void run_order(xpu_task *t)
+{
+    order *o = (order *)t;
+    xpu_event *done = o->done; /* the order is gone once it is set */
+
+    xpu_event_set(done, o->fn(o->ctx));
     xpu_event_release(done);
+}
+
+sd_status xpu_cl_on_builder(xpu_cl_driver *d, sd_status (*fn)(void *ctx),
+                            void *ctx)
+{
+    order o = {{.run = run_order}, fn, ctx, NULL};
+    xpu_event *done;
+    sd_status st;
+
+    if (!d->is_cpu)
+        return fn(ctx);
+    if (!(done = xpu_event_create()))
+        return sd_no_memory(0);
+    o.done = xpu_event_retain(done);
+    if ((st = xpu_stream_push(&d->build, &o.task)))
+        xpu_event_release(o.done);
+    else
+        st = xpu_event_wait(done);
+    xpu_event_release(done);
+    return st;
 }
 
 sd_status xpu_cl_build(xpu_cl_driver *d, cl_device_id id,
                        const thunk_program *p, cl_program *built,
                        cl_kernel *kernel)
 {
-    job j = {{.run = run_build}, d, id, p, built, kernel, NULL};
-    xpu_event *done;
-    sd_status st;
+    job j = {d, id, p, built, kernel};
 
-    if (!d->is_cpu)
-        return build_all(&j);
-    if (!(done = xpu_event_create()))
-        return sd_no_memory(0);
-    j.done = xpu_event_retain(done);
-    if ((st = xpu_stream_push(&d->build, &j.task)))
-        xpu_event_release(j.done);
-    else
-        st = xpu_event_wait(done);
-    xpu_event_release(done);
-    return st;
+    return xpu_cl_on_builder(d, build_all, &j);
 }

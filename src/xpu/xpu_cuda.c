@@ -89,9 +89,8 @@ static sd_status cuda_alloc(xpu_device *d, xpu_memory mem, size_t bytes,
                                    : xpu_cuda_status(v->driver, v, err, call);
 }
 
-/* False: a forked child, which has nothing to free.  What cannot be entered any
- * more is freed all the same: the handles say whose they are. */
-static bool enter_to_free(xpu_cuda *v, bool *entered)
+/* The handles say whose they are. */
+bool xpu_cuda_enter_to_free(xpu_cuda *v, bool *entered)
 {
     if (!v->context || v->driver->process != getpid())
         return false;
@@ -111,7 +110,7 @@ static void cuda_free(xpu_device *d, xpu_memory mem, void *p, size_t bytes)
     bool entered;
 
     (void)bytes;
-    if (!enter_to_free(v, &entered))
+    if (!xpu_cuda_enter_to_free(v, &entered))
         return;
     if (mem != XPU_MEM_DEVICE)
         api_of(v)->MemFreeHost(p);
@@ -419,7 +418,7 @@ static sd_status cuda_sync(xpu_device *d, xpu_queue q)
 static void cuda_unload(xpu_device *d, xpu_module *m)
 {
     xpu_cuda *v = d->impl;
-    bool entered = false, ours = enter_to_free(v, &entered);
+    bool entered = false, ours = xpu_cuda_enter_to_free(v, &entered);
 
     for (int i = 0; i < m->program->nbinary && ours; i++)
         if (m->built[i])
@@ -533,7 +532,7 @@ static void cuda_close(xpu_device *d)
         return;
     for (int q = 0; q < XPU_QUEUE_COUNT; q++)
         xpu_stream_finish(&v->watch[q]);
-    ours = enter_to_free(v, &entered);
+    ours = xpu_cuda_enter_to_free(v, &entered);
     for (int i = 0; i < 2; i++)
         xpu_cuda_stage_finish(v, &v->stage[i], ours);
     free_events(v, ours);
@@ -565,6 +564,11 @@ static const xpu_device_ops cuda_ops = {
     .begin = cuda_begin,
     .launch = cuda_launch,
     .peek = cuda_peek,
+    .lend = xpu_cuda_lend,
+    .reclaim = xpu_cuda_reclaim,
+    .kernel_make = xpu_cuda_kernel_make,
+    .kernel_drop = xpu_cuda_kernel_drop,
+    .kernel_launch = xpu_cuda_kernel_launch,
     .record = cuda_record,
     .wait = cuda_wait,
     .query = cuda_query,

@@ -208,6 +208,21 @@ sd_status xpu_cuda_build(xpu_cuda *v, const thunk_program *p, cu_module *module,
  * text: per binary of p, ending with a NUL.  Any thread. */
 void xpu_cuda_link(xpu_cuda *v, const thunk_program *p, char *const *text,
                    char **out);
+/* PTX text, with its NUL, or a cubin; entered before. */
+sd_status xpu_cuda_load_image(xpu_cuda *v, const void *image, cu_module *out);
+/* False: a forked child, which has nothing to free.  What cannot be entered any
+ * more (*entered false) is freed all the same. */
+bool xpu_cuda_enter_to_free(xpu_cuda *v, bool *entered);
+
+/* Foreign calls: xpu_cuda_foreign.c; slots of xpu_device_ops. */
+sd_status xpu_cuda_lend(xpu_device *d, void **stream);
+sd_status xpu_cuda_reclaim(xpu_device *d);
+sd_status xpu_cuda_kernel_make(xpu_device *d, const xpu_kernel_source *s,
+                               xpu_kernel **out);
+void xpu_cuda_kernel_drop(xpu_device *d, xpu_kernel *k);
+sd_status xpu_cuda_kernel_launch(xpu_device *d, xpu_kernel *k,
+                                 void *const *ptr);
+
 /* Bytes of a group that need not be asked for in the launch. */
 #define XPU_CUDA_STATIC_SHARED (48u << 10)
 

@@ -21,7 +21,7 @@ static sd_status build_failed(xpu_cuda *v, cu_result err, char *log)
                     log);
 }
 
-static sd_status load_image(xpu_cuda *v, const void *image, cu_module *out)
+sd_status xpu_cuda_load_image(xpu_cuda *v, const void *image, cu_module *out)
 {
     char *log = calloc(1, LOG_BYTES);
     int option[] = {CU_JIT_ERROR_LOG, CU_JIT_ERROR_LOG_BYTES};
@@ -48,12 +48,12 @@ static sd_status load(xpu_cuda *v, const char *text, const char *cubin,
     sd_status st;
 
     if (!cubin)
-        return load_image(v, text, out);
-    if (!(st = load_image(v, cubin, out)))
+        return xpu_cuda_load_image(v, text, out);
+    if (!(st = xpu_cuda_load_image(v, cubin, out)))
         return NULL;
     sd_log(SD_LOG_DEBUG, "nvJitLink's code is left alone: %s", st->message);
     sd_status_free(st);
-    return load_image(v, text, out);
+    return xpu_cuda_load_image(v, text, out);
 }
 
 /* A NUL behind each, as the driver wants it. */

@@ -68,6 +68,19 @@ static sd_status nothing_waits(xpu_device *d, xpu_queue q)
     return NULL;
 }
 
+static sd_status lend_nothing(xpu_device *d, void **stream)
+{
+    (void)d;
+    *stream = NULL;
+    return NULL;
+}
+
+static sd_status reclaim_nothing(xpu_device *d)
+{
+    (void)d;
+    return NULL;
+}
+
 static void close_nothing(xpu_device *d)
 {
     (void)d;
@@ -105,6 +118,8 @@ xpu_device_ops xpu_ops_filled(const xpu_device_ops *ops)
     FILL(copy_out, transfer_now);
     FILL(copy_between, xpu_copy_through_host);
     FILL(peek, transfer_now);
+    FILL(lend, lend_nothing);
+    FILL(reclaim, reclaim_nothing);
     FILL(begin, begin_nothing);
     FILL(send, nothing_waits);
     FILL(sync, nothing_waits);

@@ -19,6 +19,23 @@ typedef struct xpu_ffi xpu_ffi;
 typedef struct xpu_ffi_tasks xpu_ffi_tasks;
 typedef struct xpu_module xpu_module; /* the device's own: loaded kernels */
 
+/* A kernel of the user's: what its driver is to compile, and how to start it. */
+typedef struct xpu_kernel xpu_kernel; /* the device's own: compiled */
+typedef enum { XPU_OPENCL_C, XPU_SPIRV, XPU_PTX, XPU_CUBIN,
+               XPU_SOURCE_COUNT } xpu_source_form;
+typedef struct { const void *at; size_t bytes; } xpu_scalar;
+typedef struct {
+    xpu_source_form form;
+    const char *code; /* a NUL behind it */
+    size_t bytes;
+    const char *entry, *options; /* options: of OpenCL's compiler */
+    uint32_t grid[3], block[3]; /* groups, items of one */
+    uint32_t local; /* bytes of a group that the launch asks for */
+    int npointer; /* parameters: the operands and results, */
+    int nscalar;  /* then these by value */
+    const xpu_scalar *scalar;
+} xpu_kernel_source;
+
 /* A device's queues.  What is put into one runs in that order; two run side by
  * side, but where one is told to wait for a mark in another. */
 typedef enum {
@@ -75,6 +92,19 @@ typedef struct {
     /* For a step of the host between launches: between its memory and the
      * device's, in the order of launches, done on return.  Left out: memcpy. */
     sd_status (*peek)(xpu_device *d, void *to, const void *from, size_t bytes);
+    /* For a foreign call, by the owner of COMPUTE: what is put into *stream (a
+     * CUstream, a cl_command_queue) lies in COMPUTE, and until reclaim this
+     * thread may call the driver.  Both or none; left out: there is no stream,
+     * which lend tells (NULL). */
+    sd_status (*lend)(xpu_device *d, void **stream);
+    sd_status (*reclaim)(xpu_device *d);
+    /* Kernels that come as source; make and drop by any thread, s stays until
+     * drop.  ptr: the operands, then the results.  All or none; left out: the
+     * device takes none (custom_call.def). */
+    sd_status (*kernel_make)(xpu_device *d, const xpu_kernel_source *s,
+                             xpu_kernel **out);
+    void (*kernel_drop)(xpu_device *d, xpu_kernel *k);
+    sd_status (*kernel_launch)(xpu_device *d, xpu_kernel *k, void *const *ptr);
     /* Marks: docs/adr/0020.  All or none, but send and help; none, which record
      * tells (NULL): what is put into a queue has run when the call returns.
      * COMPUTE by its owner, the rest, query and forget by any thread.

@@ -8,14 +8,14 @@
 
 /* ---- one call ---- */
 
-static sd_status call_stage(xpu_ffi_site *s, XLA_FFI_ExecutionStage stage,
-                            xpu_device *dev, const xpu_run *run)
+static sd_status call_handler(XLA_FFI_InvokeContext *ctx)
 {
-    XLA_FFI_InvokeContext ctx = {dev, s, stage, run};
+    xpu_ffi_site *s = ctx->site;
+    XLA_FFI_ExecutionStage stage = ctx->stage;
     bool buffers = stage != XLA_FFI_ExecutionStage_INSTANTIATE;
     XLA_FFI_CallFrame f = {.struct_size = XLA_FFI_CallFrame_STRUCT_SIZE,
                            .api = &xpu_ffi_api,
-                           .ctx = &ctx,
+                           .ctx = ctx,
                            .stage = stage,
                            .args = {.struct_size = XLA_FFI_Args_STRUCT_SIZE,
                                     .size = buffers ? s->narg : 0,
@@ -35,6 +35,26 @@ static sd_status call_stage(xpu_ffi_site *s, XLA_FFI_ExecutionStage stage,
             sd_status_free(later);
         else
             st = later;
+    }
+    return st;
+}
+
+/* While a program is loaded another may run: no stream is lent then. */
+static sd_status call_stage(xpu_ffi *x, xpu_ffi_site *s,
+                            XLA_FFI_ExecutionStage stage, const xpu_run *run)
+{
+    XLA_FFI_InvokeContext ctx = {
+        .dev = x->dev, .ffi = x, .site = s, .stage = stage, .run = run};
+    const xpu_device_ops *ops = x->dev->ops;
+    sd_status st = run ? ops->lend(x->dev, &ctx.stream) : NULL, bad;
+
+    if (!st) {
+        st = call_handler(&ctx);
+        bad = run ? ops->reclaim(x->dev) : NULL;
+        if (st)
+            sd_status_free(bad);
+        else
+            st = bad;
     }
     return sd_note(st, "custom-call %s", s->t->target);
 }
@@ -70,8 +90,8 @@ static sd_status call_all(const xpu_run *r, XLA_FFI_ExecutionStage stage)
     sd_status st = NULL;
 
     for (int i = 0; i < x->n && !st; i++)
-        if (x->site[i].stage[stage])
-            st = call_stage(&x->site[i], stage, x->dev, r);
+        if (x->site[i].stage && x->site[i].stage[stage])
+            st = call_stage(x, &x->site[i], stage, r);
     return st;
 }
 
@@ -112,8 +132,17 @@ sd_status xpu_run_custom(const xpu_run *r, const thunk *t)
     xpu_ffi_site *s =
         bsearch(t, x->site, (size_t)x->n, sizeof *x->site, by_thunk);
 
+    if (s->kernel) {
+        for (int i = 0, n = 0; i < t->narg; i++)
+            if (s->buffer[i].dtype != XLA_FFI_DataType_TOKEN)
+                s->kernel_ptr[n++] =
+                    r->base[t->arg[i].buffer] + t->arg[i].offset;
+        return sd_note(
+            x->dev->ops->kernel_launch(x->dev, s->kernel, s->kernel_ptr),
+            "kernel %s", s->kernel_name);
+    }
     set_addresses(r, s);
-    return call_stage(s, XLA_FFI_ExecutionStage_EXECUTE, x->dev, r);
+    return call_stage(x, s, XLA_FFI_ExecutionStage_EXECUTE, r);
 }
 
 /* ---- loading ---- */
@@ -152,19 +181,27 @@ static sd_status read_types(xpu_ffi *x, xpu_ffi_site *s)
     return NULL;
 }
 
+static bool is_kernel(const xpu_ffi_site *s)
+{
+    return strcmp(s->t->target,
+                  device_custom_table[DEVICE_CUSTOM_KERNEL].name) == 0;
+}
+
 static bool find_stages(const xpu_device *d, xpu_ffi *x, xpu_ffi_site *s)
 {
     const char *target = s->t->target;
     const xpu_ffi_handler *h;
     XLA_FFI_Handler **own;
 
+    if (is_kernel(s))
+        return true;
     if (device_has_custom(d->desc.kind, target)) {
         if ((own = get(x, XPU_FFI_STAGES, sizeof *own)))
             own[XLA_FFI_ExecutionStage_EXECUTE] = xpu_ffi_builtin(target);
         s->stage = own;
         return own != NULL;
     }
-    h = d->desc.kind == DEVICE_HOST ? xpu_ffi_find(target) : NULL;
+    h = xpu_ffi_find(target, d->desc.kind);
     if (!h)
         return false;
     s->stage = h->stage;
@@ -203,6 +240,7 @@ static int compare_sites(const void *a, const void *b)
 /* All that are missing, in one message. */
 static sd_status find_all(xpu_ffi *x)
 {
+    bool is_host = x->dev->desc.kind == DEVICE_HOST;
     sd_buf missing = {0}, known = {0};
     sd_status st = NULL;
 
@@ -211,14 +249,16 @@ static sd_status find_all(xpu_ffi *x)
             sd_buf_fmt(&missing, "%s%s", missing.len ? ", " : "",
                        x->site[i].t->target);
     if (missing.len) {
-        xpu_ffi_names(&known);
+        xpu_ffi_names(&known, x->dev->desc.kind);
         st = sd_error(SD_NOT_FOUND,
                       "no handler for custom-call target %.*s on %s; there "
                       "are: %.*s.  Register it with "
                       "jax.ffi.register_ffi_target(name, capsule, "
-                      "platform=\"xpu\")",
+                      "platform=\"xpu%s%s\")",
                       (int)missing.len, missing.at, x->dev->desc.name,
-                      (int)known.len, known.at ? known.at : "");
+                      (int)known.len, known.at ? known.at : "",
+                      is_host ? "" : ":",
+                      is_host ? "" : device_kind_table[x->dev->desc.kind].name);
     }
     sd_buf_finish(&missing);
     sd_buf_finish(&known);
@@ -238,15 +278,38 @@ static sd_status read_attrs(xpu_ffi *x, xpu_ffi_site *s)
     return st;
 }
 
+static sd_status make_kernel(xpu_ffi *x, xpu_ffi_site *s)
+{
+    xpu_kernel_source *k;
+    int n = 0;
+    sd_status st;
+
+    for (int i = 0; i < s->narg + s->nret; i++)
+        n += s->buffer[i].dtype != XLA_FFI_DataType_TOKEN;
+    if (!x->dev->ops->kernel_make)
+        return sd_error(SD_UNIMPLEMENTED,
+                        "device %d (%s) takes no kernels by source", x->dev->id,
+                        x->dev->desc.name);
+    if (!(s->kernel_ptr = get(x, (size_t)n, sizeof *s->kernel_ptr)))
+        return sd_no_memory((size_t)n * sizeof *s->kernel_ptr);
+    st = xpu_ffi_read_kernel(x->arena, &s->attrs, &x->dev->desc, n,
+                             &s->kernel_name, &k);
+    if (!st)
+        st = x->dev->ops->kernel_make(x->dev, k, &s->kernel);
+    return sd_note(st, "kernel %s", s->kernel_name ? s->kernel_name : "?");
+}
+
 static sd_status make_site(xpu_ffi *x, xpu_ffi_site *s)
 {
     sd_status st;
 
     if ((st = read_types(x, s)) || (st = read_attrs(x, s)))
         return sd_note(st, "custom-call %s", s->t->target);
+    if (is_kernel(s))
+        return make_kernel(x, s);
     if (!s->stage[XLA_FFI_ExecutionStage_INSTANTIATE])
         return NULL;
-    return call_stage(s, XLA_FFI_ExecutionStage_INSTANTIATE, x->dev, NULL);
+    return call_stage(x, s, XLA_FFI_ExecutionStage_INSTANTIATE, NULL);
 }
 
 sd_status xpu_ffi_load(xpu_program *p)
@@ -279,7 +342,11 @@ void xpu_ffi_unload(xpu_ffi *x)
 {
     if (!x)
         return;
-    for (int i = 0; i < x->n; i++)
+    for (int i = 0; i < x->n; i++) {
         drop_state(&x->site[i], XLA_FFI_ExecutionStage_INSTANTIATE);
+        if (x->site[i].kernel)
+            x->dev->ops->kernel_drop(x->dev, x->site[i].kernel);
+    }
+    xpu_ffi_drop_memory(x);
     sd_arena_destroy(x->arena);
 }

@@ -27,14 +27,23 @@ typedef struct xpu_ffi_handler xpu_ffi_handler;
 struct xpu_ffi_handler { /* never goes once registered */
     xpu_ffi_handler *next;
     char *name;
+    device_kind kind; /* that it was registered for */
     XLA_FFI_Handler *stage[XPU_FFI_STAGES]; /* by XLA_FFI_ExecutionStage */
 };
-const xpu_ffi_handler *xpu_ffi_find(const char *name); /* NULL: none */
-void xpu_ffi_names(sd_buf *b); /* of all, for messages */
+const xpu_ffi_handler *xpu_ffi_find(const char *name,
+                                    device_kind kind); /* NULL: none */
+void xpu_ffi_names(sd_buf *b, device_kind kind); /* of all, for messages */
 bool xpu_ffi_has_type(int64_t type_id);
 /* How a value of that type is destroyed; NULL: not at all, or not known. */
 void (*xpu_ffi_deleter(int64_t type_id))(void *);
 XLA_FFI_Handler *xpu_ffi_builtin(const char *name); /* xpu_ffi_builtin.c */
+
+/* ---- kernels that come as source: xpu_ffi_kernel.c ---- */
+
+/* From the attributes of a call on such a device; lives in the arena. */
+sd_status xpu_ffi_read_kernel(sd_arena *a, const XLA_FFI_Attrs *attrs,
+                              const device_desc *dev, int npointer,
+                              const char **name, xpu_kernel_source **out);
 
 /* ---- attributes: xpu_ffi_attr.c ---- */
 
@@ -59,7 +68,19 @@ typedef struct {
     XLA_FFI_RetType *ret_type;
     XLA_FFI_Attrs attrs;
     xpu_ffi_state state[XPU_FFI_STAGES]; /* that the stage left */
+    xpu_kernel *kernel; /* instead of all that: source that was compiled */
+    const char *kernel_name;
+    void **kernel_ptr; /* what it is launched with */
 } xpu_ffi_site;
+
+/* Of the device's, that a handler asked for. */
+typedef struct xpu_ffi_memory xpu_ffi_memory;
+struct xpu_ffi_memory {
+    xpu_flight flight; /* first: of its end */
+    xpu_ffi_memory *next;
+    void *at, *aligned;
+    int cls;
+};
 
 struct xpu_ffi {
     sd_arena *arena; /* owned; holds all */
@@ -67,10 +88,13 @@ struct xpu_ffi {
     xpu_ffi_site *site; /* by address of their thunks */
     int n;
     bool prepares; /* some site has a stage before execute */
+    xpu_ffi_memory *memory; /* not freed yet */
 };
 
 struct XLA_FFI_InvokeContext {
     xpu_device *dev;
+    xpu_ffi *ffi;
+    void *stream; /* NULL: there is none */
     xpu_ffi_site *site;
     XLA_FFI_ExecutionStage stage;
     const xpu_run *run; /* NULL: instantiating */
@@ -81,7 +105,9 @@ struct XLA_FFI_InvokeContext {
 int xpu_ffi_nthread(const xpu_client *c);
 sd_status xpu_ffi_schedule(xpu_client *c, XLA_FFI_Task *task, void *data);
 
-/* ---- results that come later: xpu_ffi_api.c ---- */
+/* ---- results that come later, device memory: xpu_ffi_api.c ---- */
+
+void xpu_ffi_drop_memory(xpu_ffi *x); /* what no handler freed */
 
 sd_status xpu_ffi_await(XLA_FFI_Future *f); /* takes f */
 

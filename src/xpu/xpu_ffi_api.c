@@ -40,11 +40,15 @@ static void error_destroy(XLA_FFI_Error_Destroy_Args *a)
  * is; nothing here depends on traits. */
 static XLA_FFI_Error *handler_register(XLA_FFI_Handler_Register_Args *a)
 {
+    device_kind kind;
+    sd_status st = xpu_ffi_platform(a->platform.ptr, a->platform.len, &kind);
     xpu_ffi_bundle b = {
         .stage = {(void *)a->bundle.instantiate, (void *)a->bundle.prepare,
                   (void *)a->bundle.initialize, (void *)a->bundle.execute}};
 
-    return xpu_ffi_error(xpu_ffi_register(a->name.ptr, a->name.len, &b));
+    if (!st)
+        st = xpu_ffi_register(a->name.ptr, a->name.len, kind, &b);
+    return xpu_ffi_error(st);
 }
 
 static XLA_FFI_Error *type_register(XLA_FFI_Type_Register_Args *a)
@@ -61,10 +65,13 @@ static XLA_FFI_Error *type_register(XLA_FFI_Type_Register_Args *a)
 
 static XLA_FFI_Error *stream_get(XLA_FFI_Stream_Get_Args *a)
 {
-    return ERROR(SD_UNIMPLEMENTED,
-                 "device %d (%s) has no stream that a "
-                 "handler could use",
-                 a->ctx->dev->id, a->ctx->dev->desc.name);
+    if (!a->ctx->stream)
+        return ERROR(SD_UNIMPLEMENTED,
+                     "device %d (%s) has no stream that a "
+                     "handler could use",
+                     a->ctx->dev->id, a->ctx->dev->desc.name);
+    a->stream = a->ctx->stream;
+    return NULL;
 }
 
 static XLA_FFI_Error *context_get(XLA_FFI_InvokeContext_Get_Args *a)
@@ -142,7 +149,63 @@ static XLA_FFI_Error *device_ordinal_get(XLA_FFI_DeviceOrdinal_Get_Args *a)
     return NULL;
 }
 
-/* ---- memory: the host's, whose the handlers are; it stays until freed ---- */
+/* ---- memory: where the buffers are; it stays until freed ---- */
+
+static void release(xpu_device *d, xpu_ffi_memory *m)
+{
+    xpu_memory_free(d, XPU_MEM_DEVICE, m->at, m->cls);
+    free(m);
+}
+
+static void reached(xpu_flight *f, sd_status st)
+{
+    sd_status_free(st); /* told by the run that it is of */
+    release(f->dev, (xpu_ffi_memory *)f);
+}
+
+/* A handler frees what the work that it queued still uses: the memory goes when
+ * that has run. */
+static void release_behind(xpu_device *d, xpu_ffi_memory *m)
+{
+    sd_status st;
+
+    m->flight.end = reached;
+    if (!(st = xpu_flight_begin(&m->flight, d, XPU_COMPUTE))) {
+        xpu_flight_launched(&m->flight, NULL, NULL);
+        return;
+    }
+    sd_status_free(st);
+    sd_status_free(d->ops->sync(d, XPU_COMPUTE));
+    release(d, m);
+}
+
+void xpu_ffi_drop_memory(xpu_ffi *x)
+{
+    for (xpu_ffi_memory *m; (m = x->memory);) {
+        x->memory = m->next;
+        release(x->dev, m);
+    }
+}
+
+static sd_status allocate(XLA_FFI_InvokeContext *c, size_t bytes, size_t align,
+                          void **out)
+{
+    size_t spare = align > XPU_ALIGN ? align : 0, all;
+    xpu_ffi_memory *m;
+    sd_status st;
+
+    if (!sd_add_size(bytes, spare, &all) || !(m = calloc(1, sizeof *m)))
+        return sd_no_memory(bytes);
+    if ((st = xpu_memory_try(c->dev, XPU_MEM_DEVICE, all, &m->at, &m->cls))) {
+        free(m);
+        return st;
+    }
+    m->aligned = (void *)(((uintptr_t)m->at + align - 1) & ~(align - 1));
+    m->next = c->ffi->memory;
+    c->ffi->memory = m;
+    *out = m->aligned;
+    return NULL;
+}
 
 static XLA_FFI_Error *memory_allocate(XLA_FFI_DeviceMemory_Allocate_Args *a)
 {
@@ -151,6 +214,8 @@ static XLA_FFI_Error *memory_allocate(XLA_FFI_DeviceMemory_Allocate_Args *a)
     if (align & (align - 1))
         return ERROR(SD_INVALID, "alignment %zu is no power of two",
                      a->alignment);
+    if (!a->ctx->dev->ops->shared_memory)
+        return xpu_ffi_error(allocate(a->ctx, a->size, align, &a->data));
     if (posix_memalign(&a->data, align, SD_MAX(a->size, (size_t)1)))
         return xpu_ffi_error(sd_no_memory(a->size));
     return NULL;
@@ -158,8 +223,22 @@ static XLA_FFI_Error *memory_allocate(XLA_FFI_DeviceMemory_Allocate_Args *a)
 
 static XLA_FFI_Error *memory_free(XLA_FFI_DeviceMemory_Free_Args *a)
 {
-    free(a->data);
-    return NULL;
+    xpu_device *d = a->ctx->dev;
+
+    if (d->ops->shared_memory) {
+        free(a->data);
+        return NULL;
+    }
+    for (xpu_ffi_memory **at = &a->ctx->ffi->memory, *m; (m = *at);
+         at = &m->next)
+        if (m->aligned == a->data) {
+            *at = m->next;
+            release_behind(d, m);
+            return NULL;
+        }
+    return a->data ? ERROR(SD_INVALID, "memory that no handler of this program "
+                                       "allocated is freed")
+                   : NULL;
 }
 
 /* ---- threads ---- */

@@ -4,6 +4,7 @@
 #include "xpu_ffi.h"
 
 #include <stdlib.h>
+#include <strings.h>
 
 #define MINOR_OLDEST 3 /* earlier ones lay states and bundles out otherwise */
 #define FIRST_TYPE   (INT64_C(1) << 32) /* ours; callers bring smaller ones */
@@ -70,10 +71,10 @@ static sd_status handshake(const char *name, XLA_FFI_Handler *h)
     return NULL;
 }
 
-static xpu_ffi_handler *find_handler(const char *name)
+static xpu_ffi_handler *find_handler(const char *name, device_kind kind)
 {
     for (xpu_ffi_handler *h = registry.handlers; h; h = h->next)
-        if (strcmp(h->name, name) == 0)
+        if (h->kind == kind && strcmp(h->name, name) == 0)
             return h;
     return NULL;
 }
@@ -85,7 +86,7 @@ static sd_status enter(xpu_ffi_handler *h)
     sd_status st = NULL;
 
     pthread_mutex_lock(&registry.lock);
-    if (!(other = find_handler(h->name))) {
+    if (!(other = find_handler(h->name, h->kind))) {
         h->next = registry.handlers;
         registry.handlers = h;
         h = NULL;
@@ -102,7 +103,31 @@ static sd_status enter(xpu_ffi_handler *h)
     return st;
 }
 
-sd_status xpu_ffi_register(const char *name, size_t len,
+sd_status xpu_ffi_platform(const char *name, size_t len, device_kind *out)
+{
+    static const char ours[] = "xpu";
+    size_t n = sizeof ours - 1;
+
+    if (len >= n && strncasecmp(name, ours, n) == 0) {
+        if (len == n) {
+            *out = DEVICE_HOST;
+            return NULL;
+        }
+        for (int k = 0; k < DEVICE_KIND_COUNT && name[n] == ':'; k++)
+            if (strlen(device_kind_table[k].name) == len - n - 1 &&
+                strncasecmp(name + n + 1, device_kind_table[k].name,
+                            len - n - 1) == 0) {
+                *out = (device_kind)k;
+                return NULL;
+            }
+    }
+    return sd_error(SD_INVALID,
+                    "a handler for platform %.*s; here are xpu (xpu:host), "
+                    "xpu:cl and xpu:cuda",
+                    (int)len, name);
+}
+
+sd_status xpu_ffi_register(const char *name, size_t len, device_kind kind,
                            const xpu_ffi_bundle *bundle)
 {
     xpu_ffi_handler *h;
@@ -119,6 +144,7 @@ sd_status xpu_ffi_register(const char *name, size_t len,
         free(h);
         return sd_no_memory(sizeof *h + len);
     }
+    h->kind = kind;
     for (int i = 0; i < XPU_FFI_STAGES && !st; i++) {
         h->stage[i] = (XLA_FFI_Handler *)bundle->stage[i];
         if (h->stage[i])
@@ -132,26 +158,28 @@ sd_status xpu_ffi_register(const char *name, size_t len,
     return enter(h);
 }
 
-const xpu_ffi_handler *xpu_ffi_find(const char *name)
+const xpu_ffi_handler *xpu_ffi_find(const char *name, device_kind kind)
 {
     const xpu_ffi_handler *h;
 
     pthread_mutex_lock(&registry.lock);
-    h = find_handler(name);
+    h = find_handler(name, kind);
     pthread_mutex_unlock(&registry.lock);
     return h;
 }
 
-void xpu_ffi_names(sd_buf *b)
+/* Of another kind of device with its name. */
+void xpu_ffi_names(sd_buf *b, device_kind kind)
 {
-    size_t was = b->len;
-
     for (int i = 0; i < DEVICE_CUSTOM_COUNT; i++)
-        sd_buf_fmt(b, "%s%s", b->len > was ? ", " : "",
-                   device_custom_table[i].name);
+        if (device_custom_table[i].devices >> kind & 1)
+            sd_buf_fmt(b, "%s%s", b->len ? ", " : "",
+                       device_custom_table[i].name);
     pthread_mutex_lock(&registry.lock);
     for (const xpu_ffi_handler *h = registry.handlers; h; h = h->next)
-        sd_buf_fmt(b, "%s%s", b->len > was ? ", " : "", h->name);
+        sd_buf_fmt(b, "%s%s%s%s", b->len ? ", " : "", h->name,
+                   h->kind == kind ? "" : " on ",
+                   h->kind == kind ? "" : device_kind_table[h->kind].name);
     pthread_mutex_unlock(&registry.lock);
 }
 

@@ -207,8 +207,12 @@ static int thunk_launches(const thunk *t)
     case THUNK_COLLECTIVE:
     case THUNK_SEND:
     case THUNK_RECV:
-    case THUNK_CUSTOM:
         return -1;
+    case THUNK_CUSTOM: { /* a handler does what it likes */
+        const device_custom_info *c = device_custom_of_name(t->target);
+
+        return c ? c->launches : -1;
+    }
     default:
         return 1;
     }

@@ -95,12 +95,13 @@ struct _cl_event {
 };
 struct _cl_program {
     const cl_icd_dispatch *table;
-    bool is_built;
+    bool is_built, is_wrong;
 };
 struct _cl_kernel {
     const cl_icd_dispatch *table;
     void (*fn)(void **, long, long, void *);
     void *arg[MOST_ARGS];
+    char number[MOST_ARGS][16]; /* by value */
 };
 static struct _cl_platform_id the_platform[2];
 static struct _cl_device_id the_device[8];
@@ -661,6 +662,20 @@ API cl_program clCreateProgramWithIL(cl_context c, const void *il, size_t n,
     return make(sizeof(struct _cl_program), err);
 }
 
+/* A text that has `oops` in it does not build. */
+API cl_program clCreateProgramWithSource(cl_context c, cl_uint n,
+                                         const char **text, const size_t *size,
+                                         cl_int *err)
+{
+    cl_program p = make(sizeof *p, err);
+
+    (void)c;
+    if (p)
+        p->is_wrong =
+            n != 1 || strstr(*text, "oops") || size[0] != strlen(*text);
+    return p;
+}
+
 API cl_int clBuildProgram(cl_program p, cl_uint n, const cl_device_id *d,
                           const char *options,
                           void(CL_CALLBACK *fn)(cl_program, void *), void *ctx)
@@ -668,6 +683,8 @@ API cl_int clBuildProgram(cl_program p, cl_uint n, const cl_device_id *d,
     cl_int bad = trouble();
 
     (void)n, (void)d, (void)options, (void)fn, (void)ctx;
+    if (!bad && p->is_wrong)
+        bad = CL_BUILD_PROGRAM_FAILURE;
     p->is_built = !bad;
     return bad;
 }
@@ -725,6 +742,24 @@ static cl_int set_arg(cl_kernel k, cl_uint i, const void *p)
     if (i < MOST_ARGS)
         k->arg[i] = (void *)(uintptr_t)p;
     return trouble();
+}
+
+/* All kernels have three parameters. */
+API cl_int clGetKernelInfo(cl_kernel k, cl_kernel_info what, size_t room,
+                           void *to, size_t *size)
+{
+    (void)k, (void)what;
+    return number(3, 4, room, to, size);
+}
+
+/* A number that a kernel reads through a pointer, as it has it from us. */
+API cl_int clSetKernelArg(cl_kernel k, cl_uint i, size_t n, const void *p)
+{
+    if (i >= MOST_ARGS || n > sizeof k->number[0])
+        return CL_INVALID_ARG_SIZE;
+    if (p)
+        memcpy(k->number[i], p, n);
+    return set_arg(k, i, k->number[i]);
 }
 
 API cl_int clSetKernelArgSVMPointer(cl_kernel k, cl_uint i, const void *p)
@@ -903,6 +938,9 @@ const cl_icd_dispatch fake_table = {
     .clReleaseProgram = clReleaseProgram,
     .clCreateKernel = clCreateKernel,
     .clReleaseKernel = clReleaseKernel,
+    .clCreateProgramWithSource = clCreateProgramWithSource,
+    .clGetKernelInfo = clGetKernelInfo,
+    .clSetKernelArg = clSetKernelArg,
     .clSetKernelArgSVMPointer = clSetKernelArgSVMPointer,
     .clEnqueueNDRangeKernel = clEnqueueNDRangeKernel,
     .clSVMAlloc = clSVMAlloc,

@@ -20,20 +20,22 @@
 #define THROUGH(X) \
     X(GetPlatformIDs) \
     X(GetPlatformInfo) \
-    X(GetDeviceIDs) X(GetDeviceInfo) X(CreateSubDevices) X(ReleaseDevice) \
-        X(CreateContext) X(ReleaseContext) X(Finish) X(Flush) \
-            X(EnqueueMarkerWithWaitList) X(EnqueueBarrierWithWaitList) \
-                X(SetEventCallback) X(GetEventInfo) X(WaitForEvents) \
-                    X(BuildProgram) X(GetProgramBuildInfo) X(ReleaseProgram) \
-                        X(CreateKernel) X(ReleaseKernel) X(SVMAlloc) \
-                            X(SVMFree) X(EnqueueSVMMemcpy) \
-                                X(SetKernelArgSVMPointer) \
-                                    X(CreateProgramWithIL) X(ReleaseEvent)
+    X(GetDeviceIDs) \
+    X(GetDeviceInfo) X(CreateSubDevices) X(ReleaseDevice) X(CreateContext) \
+        X(ReleaseContext) X(Finish) X(Flush) X(EnqueueMarkerWithWaitList) \
+            X(EnqueueBarrierWithWaitList) X(SetEventCallback) X(GetEventInfo) \
+                X(WaitForEvents) X(BuildProgram) X(GetProgramBuildInfo) \
+                    X(ReleaseProgram) X(CreateKernel) X(ReleaseKernel) \
+                        X(SVMAlloc) X(SVMFree) X(EnqueueSVMMemcpy) \
+                            X(SetKernelArgSVMPointer) \
+                                X(CreateProgramWithSource) X(GetKernelInfo) \
+                                    X(SetKernelArg) X(CreateProgramWithIL) \
+                                        X(ReleaseEvent)
 #define LOOKED_AT(X) \
     X(CreateCommandQueueWithProperties) \
     X(ReleaseCommandQueue) \
-    X(EnqueueNDRangeKernel) X(GetExtensionFunctionAddressForPlatform) \
-        X(GetEventProfilingInfo)
+    X(EnqueueNDRangeKernel) \
+    X(GetExtensionFunctionAddressForPlatform) X(GetEventProfilingInfo)
 
 #define X(name) \
     __attribute__((used)) static __typeof__(cl##name) *real_##name; \

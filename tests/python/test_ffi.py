@@ -13,14 +13,14 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    def make(minor=4):
+    def make(minor=4, source="handlers.c"):
         folder = tmp_path_factory.mktemp("ffi")
         subprocess.run([sys.executable, f"{TOP}/tools/gen_ffi.py",
                         f"{TOP}/abi/ffi.tsv", f"{folder}/ffi_abi.h"],
                        check=True)
         subprocess.run(["gcc", "-O1", "-g", "-Wall", "-shared", "-fPIC",
                         "-pthread", f"-I{folder}", f"-DMINOR={minor}",
-                        "-o", f"{folder}/h-{minor}.so", f"{HERE}/handlers.c"],
+                        "-o", f"{folder}/h-{minor}.so", f"{HERE}/{source}"],
                        check=True)
         return f"{folder}/h-{minor}.so"
     return make
@@ -46,6 +46,11 @@ def on(x):
 def same(got, want, name):
     np.testing.assert_array_equal(np.asarray(got), want, err_msg=name)
     print("ok", name)
+def capsule(address):
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [
+        ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(address, None, None)
 def fails(f, *texts):
     try:
         jax.block_until_ready(f())
@@ -164,11 +169,6 @@ print("ok list")
 
 
 STAGES = """
-def capsule(address):
-    new = ctypes.pythonapi.PyCapsule_New
-    new.restype, new.argtypes = ctypes.py_object, [
-        ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    return new(address, None, None)
 for name, id in (("state", lib.state_type_id()), ("run", lib.run_type_id())):
     jax.ffi.register_ffi_type(name, {
         "type_id": capsule(id), "type_info": capsule(lib.state_type_info())},
@@ -252,14 +252,53 @@ same(y, np.ones(3, np.float32), "sink")
 """
 
 
+# On `cl` a handler gets the queue, and the device's pointers.
 CL = """
-x = on(np.zeros(3, np.float32))
 register("number")
+x = on(np.arange(1000, dtype=np.float32))
+n = np.asarray(x)
 fails(lambda: jax.jit(lambda x: jax.ffi.ffi_call("number", out((3,)))(x))(x),
-      "UNIMPLEMENTED", "number", "host code")
+      "NOT_FOUND", "number on host", "xpu:cl")
 print("ok refused")
 y = jax.jit(lambda x: (jax.lax.dce_sink(x * 2), x + 1)[1])(x)
-same(y, np.ones(3, np.float32), "sink")
+same(y, n + 1, "sink")
+
+for h in ("queue_copy", "scratch_copy", "fail"):
+    jax.ffi.register_ffi_target(h, jax.ffi.pycapsule(getattr(lib, h)),
+                                platform="xpu:cl")
+copy = lambda x, name="queue_copy": jax.ffi.ffi_call(
+    name, out(x.shape), vmap_method="sequential")(x)
+same(jax.jit(lambda x: copy(x * 2) + 1)(x), n * 2 + 1, "order")
+same(jax.jit(lambda x: copy(x * 2, "scratch_copy") + 1)(x), n * 2 + 1,
+     "scratch")
+f = jax.jit(lambda x: jax.lax.while_loop(
+    lambda c: c[0] < 300, lambda c: (c[0] + 1, copy(
+        copy(c[1], "scratch_copy") + 1)), (0, x))[1])
+same(f(x), n + 300, "loop")
+same(jax.jit(jax.vmap(copy))(x.reshape(10, 100)), n.reshape(10, 100), "vmap")
+d = on(np.zeros(1000, np.float32))
+at = d.unsafe_buffer_pointer()
+e = jax.jit(lambda x: jax.ffi.ffi_call("queue_copy", out(x.shape),
+                                       input_output_aliases={0: 0})(x + 1),
+            donate_argnums=0)(d)
+same(e, np.ones(1000, np.float32), "donated")
+assert e.unsafe_buffer_pointer() == at and d.is_deleted()
+g = jax.jit(lambda x: jax.ffi.ffi_call("fail", out(x.shape))(
+    x * 2, text="the queue is gone"))
+fails(lambda: g(x), "DATA_LOSS", "the queue is gone", "custom-call fail")
+fails(lambda: jax.jit(lambda y: y * 2)(g(x)), "the queue is gone")
+same(jax.jit(copy)(x), n, "afterwards")
+jax.ffi.register_ffi_target("stages", {
+    "instantiate": jax.ffi.pycapsule(lib.instantiate),
+    "prepare": jax.ffi.pycapsule(lib.prepare),
+    "initialize": jax.ffi.pycapsule(lib.initialize),
+    "execute": jax.ffi.pycapsule(lib.staged_fill)}, platform="xpu:cl")
+for name, id in (("state", lib.state_type_id()), ("run", lib.run_type_id())):
+    jax.ffi.register_ffi_type(name, {
+        "type_id": capsule(id), "type_info": capsule(lib.state_type_info())},
+        platform="xpu:cl")
+fill = lambda k: jax.ffi.ffi_call("stages", out((4,), np.int64))(factor=k)
+same(jax.jit(lambda: (fill(3), fill(4)))()[1], [1, 4, 10, 100], "stages")
 """
 
 
@@ -312,7 +351,9 @@ def test_the_handshake_tells_versions_apart(host):
     assert host.oks("versions") == ["refused", "minor3", "minor4", "refused"]
 
 
-def test_cl_has_no_handlers_but_our_own(python, library):
-    out = parts.run(python, HEAD, {"cl": CL}, library(),
+def test_handlers_on_cl_get_the_queue(python, library):
+    out = parts.run(python, HEAD, {"cl": CL}, library(source="handlers_cl.c"),
                     env={"SUNDOG_DEVICE": "cl"})
-    assert out.oks("cl") == ["refused", "sink"]
+    assert out.oks("cl") == [
+        "refused", "sink", "order", "scratch", "loop", "vmap", "donated",
+        "afterwards", "stages"]

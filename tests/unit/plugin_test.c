@@ -243,8 +243,9 @@ void plugin_test_open(const PJRT_Api *a)
     for (const PJRT_Extension_Base *e = a->extension_start; e; e = e->next) {
         size_t slots = (e->struct_size - sizeof *e) / sizeof(void *);
 
-        if (e->type == PJRT_Extension_Type_Profiler)
-            slots = 0; /* a table of its own: test_plugin_profiler.c */
+        if (e->type == PJRT_Extension_Type_Profiler || !e->next)
+            slots =
+                0; /* test_plugin_profiler.c; our own: test_plugin_dlpack.c */
         assert(n < MOST_EXTENSIONS);
         memcpy(&extensions[n], e, e->struct_size);
         for (size_t i = 0; i < slots; i++, at++) {

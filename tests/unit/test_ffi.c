@@ -156,7 +156,7 @@ static sd_status enter(const char *name, XLA_FFI_Handler *h)
 {
     xpu_ffi_bundle b = {.stage = {NULL, NULL, NULL, (void *)h}};
 
-    return xpu_ffi_register(name, strlen(name), &b);
+    return xpu_ffi_register(name, strlen(name), DEVICE_HOST, &b);
 }
 
 static void handlers_are_registered_once(void **state)
@@ -166,8 +166,9 @@ static void handlers_are_registered_once(void **state)
     ok(enter("scale", scale));
     fails(enter("scale", from_the_past), SD_UNIMPLEMENTED);
     fails(enter("empty", NULL), SD_INVALID);
-    assert_null(xpu_ffi_find("empty"));
-    assert_non_null(xpu_ffi_find("scale"));
+    assert_null(xpu_ffi_find("empty", DEVICE_HOST));
+    assert_non_null(xpu_ffi_find("scale", DEVICE_HOST));
+    assert_null(xpu_ffi_find("scale", DEVICE_CL));
 }
 
 static void delete_nothing(void *p)
@@ -358,7 +359,7 @@ static void misuse_is_told(void **state)
     xpu_device *d = xpu_client_device(c, 0);
 
     (void)state;
-    ok(xpu_ffi_register("misuse", 6, &b));
+    ok(xpu_ffi_register("misuse", 6, DEVICE_HOST, &b));
     xpu_program_release(load(d, custom(xpu_device_desc(d), "misuse", "{}")));
     xpu_client_destroy(c);
 }

@@ -102,32 +102,47 @@ typedef struct {
     int64_t own;    /* rows that all of them have themselves, */
     int64_t most;   /* and that one of them has */
     bool spare;     /* vectors may run into the next row, which comes later */
+    bool both;      /* imaginary parts move, too */
     REAL part, part_im;
 } FN(group);
 #define BUNCH FN(group)
 
 DL_INLINE BUNCH FN(group_of)(const PLAN *f, const LIE *l, int64_t item,
-                             int64_t col, DL_GLOBAL REAL *p, int64_t rows)
+                             int64_t col, DL_GLOBAL REAL *p, int64_t rows,
+                             int out)
 {
     BUNCH g = {.col = col, .step = l->step, .im = l->im, .part = f->part,
                .part_im = f->part};
     int64_t first = item * f->width + col, left = f->nline - first;
+    int64_t line = left > 0 ? first : f->nline - 1;
+    int64_t c = line % f->lines_c, i = line / f->lines_c, b = i / f->lines_i;
 
+    i -= b * f->lines_i;
+    g.both = l->im || (!out && !f->real); /* the stage on reals reads reals */
     g.columns = f->width - col < LANES ? f->width - col : LANES;
     g.count = left < g.columns ? left : g.columns;
     g.beside = l->im == 1 ? 2 : 1;
     g.own = rows;
     g.spare = g.columns == LANES || (f->width < LANES && !l->whole);
-    for (int i = 0; i < LANES; i++) {
-        int64_t line = first + i < f->nline ? first + i : f->nline - 1;
+    for (int k = 0; k < LANES; k++) {
         int64_t own = FN(own_rows)(f, l, line, rows);
 
-        g.line[i] = line;
-        g.at[i] = p + FN(start)(f, l, line);
+        g.line[k] = line;
+        g.at[k] = p + b * l->b + i * l->i + c * l->c;
         g.own = own < g.own ? own : g.own;
         g.most = own > g.most ? own : g.most;
-        if (g.at[i] != g.at[0] + i * g.beside)
+        if (g.at[k] != g.at[0] + k * g.beside)
             g.beside = 0;
+        if (first + k + 1 >= f->nline)
+            continue;
+        line++; /* FN(start)'s divisions, by steps */
+        if (++c == f->lines_c) {
+            c = 0;
+            if (++i == f->lines_i) {
+                i = 0;
+                b++;
+            }
+        }
     }
     return g;
 }
@@ -176,7 +191,30 @@ DL_INLINE NUM FN(scaled)(const BUNCH *g, PLANES a, int64_t at)
     return (NUM){FN(get)(a.re + at) * g->part, FN(get)(a.im + at) * g->part_im};
 }
 
-/* LANES rows from j on, of lines whose numbers lie one behind the other. */
+DL_INLINE void FN(lay_in)(const BUNCH *g, PLANES a, int64_t at, NUM v)
+{
+    FN(put)(a.re + at, v.re);
+    if (g->both)
+        FN(put)(a.im + at, v.im);
+}
+
+/* LANES rows from j on, of lines of reals that lie one behind the other: short
+ * lines would feel what the general case has to ask for. */
+DL_INLINE void FN(load_reals)(const BUNCH *g, PLANES a, int64_t j,
+                              int64_t width)
+{
+    VEC re[LANES];
+
+#pragma clang loop unroll(full)
+    for (int k = 0; k < LANES; k++)
+        re[k] = FN(get)(g->at[k] + j);
+    FN(turn)(re);
+#pragma clang loop unroll(full)
+    for (int k = 0; k < LANES; k++)
+        FN(put)(a.re + (j + k) * width + g->col, re[k]);
+}
+
+/* The same of any lines whose numbers lie one behind the other. */
 DL_INLINE void FN(move_square)(const BUNCH *g, PLANES a, int64_t j,
                                int64_t width, int out)
 {
@@ -219,7 +257,7 @@ DL_INLINE void FN(move_rows)(const BUNCH *g, PLANES a, int64_t width,
         if (out)
             FN(lay_out)(p, g->beside, g->im, FN(scaled)(g, a, at));
         else
-            FN(lay)(a, at, FN(fetch)(p, g->beside, g->im));
+            FN(lay_in)(g, a, at, FN(fetch)(p, g->beside, g->im));
     }
     for (; along && width == 1 && j + LANES <= to; j += LANES) {
         DL_GLOBAL REAL *p = g->at[0] + j * g->step;
@@ -227,8 +265,11 @@ DL_INLINE void FN(move_rows)(const BUNCH *g, PLANES a, int64_t width,
         if (out)
             FN(lay_out)(p, g->step, g->im, FN(scaled)(g, a, j));
         else
-            FN(lay)(a, j, FN(fetch)(p, g->step, g->im));
+            FN(lay_in)(g, a, j, FN(fetch)(p, g->step, g->im));
     }
+    for (; along && width > 1 && !out && !g->both && j + LANES <= to;
+         j += LANES)
+        FN(load_reals)(g, a, j, width);
     for (; along && width > 1 && j + LANES <= to; j += LANES)
         FN(move_square)(g, a, j, width, out);
     for (; j < to; j++)
@@ -255,7 +296,7 @@ DL_INLINE void FN(move)(const PLAN *f, const LIE *l, int64_t item,
 {
     (void)lid;
     for (int64_t col = 0; col < f->width; col += LANES) {
-        BUNCH g = FN(group_of)(f, l, item, col, p, rows);
+        BUNCH g = FN(group_of)(f, l, item, col, p, rows, out);
 
         if (out && g.count <= 0)
             return;

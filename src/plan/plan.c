@@ -41,7 +41,10 @@ static sd_status lower_all(plan_mem *pm, hlo_comp *c)
             continue;
         if ((st = plan_lower(pm->p->arena, in, &k)))
             return st;
-        plan_tile(k, pm->p->dev);
+        if (pm->p->dev->kind == DEVICE_HOST || !plan_scatter_of(k))
+            plan_tile(k, pm->p->dev);
+        else if ((st = plan_tile_scatter(k, in, pm->p->dev)))
+            return st;
         sd_map_set(pm->kernels, sd_key(in), k);
     }
     return NULL;

@@ -118,7 +118,8 @@ typedef enum {
     PN_PARAM,   /* in a plan_body: parameter number `out` */
     PN_STORE,   /* arg[0] to slot at off where all guards hold */
     PN_SCATTER, /* slot[off] = body(slot[off], arg[0]) where guards hold; its
-                   kernel runs the `over` axes in order on one lane */
+                   kernel runs the `over` axes in order on one lane; over
+                   nothing: see `meets` and plan_runs */
 } plan_node_kind;
 
 typedef struct { /* a scalar function: reducer, comparator, combiner */
@@ -172,6 +173,8 @@ struct plan_node {
     bool staged;          /* LOAD on GPUs: the tile of LANE and CROWD is read to
                              an area along CROWD, and taken from there */
     bool exclusive;       /* SCAN */
+    bool meets;           /* SCATTER over nothing: positions may come to one
+                             place at once, in any order */
     int pass;             /* the number of the pass that writes it, if it is a
                              sink or parked; -1: none does, as of other nodes
                              and of a CONTRACT in blocks */
@@ -387,6 +390,18 @@ typedef struct {
  * are copied; -1: it is not. */
 int plan_copied_along(const plan_kernel *k, const plan_node *n);
 
+/* GPUs: a scatter whose updates have been sorted by their places.  A position of
+ * `axis`, which counts the updates of a batch, is one of the sorted list; where
+ * a run of equal places begins, it takes the updates of the whole run in their
+ * order, which are the positions that nodes see; elsewhere it takes none.
+ * Slots `key` and `update` hold, for each batch, the places (all ones: such an
+ * update is left out) and the numbers of the updates, s32. */
+typedef struct {
+    int axis, batch;  /* batch: its axis; -1: there is one */
+    int key, update;
+    bool last;        /* only the last update of a run counts */
+} plan_runs;
+
 /* GPUs: a kernel may be done by several, one after the other.  Their slots are
  * pieces of its own, or numbers. */
 typedef struct {
@@ -431,6 +446,7 @@ struct plan_kernel {
                               are its operands, its results, and work space of
                               all items where the device has no scratch */
     const plan_loop *loop; /* host: a kernel that is a whole loop */
+    const plan_runs *runs; /* GPUs, or NULL */
     plan_part *part;       /* GPUs: what it is done by instead, if npart > 0 */
     int npart;
     const plan_blocks *blocks; /* how its CONTRACT is done, or NULL: by itself */
@@ -469,6 +485,8 @@ double plan_points(const plan_kernel *k, uint64_t axes);
 bool plan_is_rounding(const plan_node *n);
 /* The result of REDUCE n does not depend on the order of its elements. */
 bool plan_any_order(const plan_node *n);
+/* Nor does what body makes of numbers of that type. */
+bool plan_body_any_order(const plan_body *body, sd_dtype t);
 bool plan_slices_overlap(thunk_slice x, thunk_slice y);
 /* The axis of place LANE, or -1: none, in a kernel that sorts or calls. */
 int plan_lane_of(const plan_kernel *k);

@@ -40,8 +40,9 @@ static bool same_node(const plan_node *x, const plan_node *y)
         x->nout != y->nout || x->out != y->out ||
         x->order.lanes != y->order.lanes || x->order.chunk != y->order.chunk ||
         x->order.cut != y->order.cut || x->parked != y->parked ||
-        x->exclusive != y->exclusive || x->pass != y->pass ||
-        x->wide != y->wide || x->staged != y->staged || x->area != y->area ||
+        x->exclusive != y->exclusive || x->meets != y->meets ||
+        x->pass != y->pass || x->wide != y->wide || x->staged != y->staged ||
+        x->area != y->area ||
         memcmp(x->value, y->value, sizeof x->value) != 0 ||
         plan_node_attributes(x) != plan_node_attributes(y))
         return false;
@@ -121,6 +122,14 @@ static bool same_call(const hlo_call *x, const hlo_call *y)
            memcmp(x->at, y->at, (size_t)x->nint * sizeof *x->at) == 0;
 }
 
+static bool same_runs(const plan_runs *x, const plan_runs *y)
+{
+    if (!x || !y)
+        return x == y;
+    return x->axis == y->axis && x->batch == y->batch && x->key == y->key &&
+           x->update == y->update && x->last == y->last;
+}
+
 static bool same_pass(const plan_pass *x, const plan_pass *y)
 {
     return x->stage == y->stage && x->lanes == y->lanes && x->how == y->how &&
@@ -161,7 +170,8 @@ bool plan_kernel_equal(const plan_kernel *x, const plan_kernel *y)
         x->nnode != y->nnode || x->nslot != y->nslot ||
         x->nstage != y->nstage || x->flops != y->flops ||
         x->bytes != y->bytes || !same_mapping(x, y) ||
-        !same_sort(x->sort, y->sort) || !same_call(x->call, y->call))
+        !same_runs(x->runs, y->runs) || !same_sort(x->sort, y->sort) ||
+        !same_call(x->call, y->call))
         return false;
     for (int i = 0; i < x->naxis; i++)
         if (!same_axis(&x->axis[i], &y->axis[i]))

@@ -483,6 +483,21 @@ static void lower_woven(plan_lowering *lw)
     }
 }
 
+sd_status plan_lower_places(sd_arena *a, hlo_inst *fusion, sd_dtype type,
+                            plan_kernel **out)
+{
+    const hlo_inst *root = fusion->comp[0]->root;
+    plan_lowering lw;
+
+    if (root->op == HLO_GET_TUPLE_ELEMENT)
+        root = root->arg[0];
+    begin(&lw, a, fusion, (plan_strands){.all = 1});
+    if (!(lw.st = plan_lower_scatter_places(&lw, root, type)))
+        plan_finish_kernel(&lw);
+    *out = lw.k;
+    return sd_note(lw.st, "planning %s", fusion->name);
+}
+
 sd_status plan_lower(sd_arena *a, hlo_inst *fusion, plan_kernel **out)
 {
     hlo_comp *c = fusion->comp[0];

@@ -138,16 +138,21 @@ static plan_node *lower_reduce(plan_lowering *lw, const hlo_inst *in, int out,
     return make_reduce(lw, in, out, nout, arg, body, over, lanes);
 }
 
-bool plan_any_order(const plan_node *n)
+bool plan_body_any_order(const plan_body *body, sd_dtype t)
 {
-    sd_kind kind = sd_dtype_kind(n->arg[0]->dtype);
+    sd_kind kind = sd_dtype_kind(t);
     bool whole = kind != SD_K_FLOAT && kind != SD_K_COMPLEX;
-    int op = n->body->op;
+    int op = body->op;
 
-    return n->nout == 1 && n->body->nroot == 1 &&
+    return body->nroot == 1 &&
            (op == HLO_MAXIMUM || op == HLO_MINIMUM || op == HLO_AND ||
             op == HLO_OR || op == HLO_XOR ||
             (whole && (op == HLO_ADD || op == HLO_MULTIPLY)));
+}
+
+bool plan_any_order(const plan_node *n)
+{
+    return n->nout == 1 && plan_body_any_order(n->body, n->arg[0]->dtype);
 }
 
 /* ---- contractions ---- */

@@ -153,6 +153,48 @@ sd_status plan_lower_scatter(plan_lowering *lw, const hlo_inst *in)
     return lw->st;
 }
 
+sd_status plan_lower_scatter_places(plan_lowering *lw, const hlo_inst *in,
+                                    sd_dtype type)
+{
+    const sd_shape *s = in->arg[0]->shape, *u = in->arg[2]->shape;
+    int row = in->u.gather->operand_batch.n, slot = lw->k->nslot;
+    const plan_expr *index[2], *at[SD_MAX_RANK];
+    plan_guard *g = sd_arena_array(lw->a, plan_guard, s->rank + 1);
+    plan_slot *slots = sd_arena_array(lw->a, plan_slot, slot + 1);
+    plan_node n = {.kind = PN_STORE, .dtype = type, .slot = slot, .narg = 1};
+    plan_node *place, *inside;
+    int ng = 0;
+
+    for (int d = 0; d <= row; d++)
+        index[d] = plan_axis_add(lw, u->dim[d], PLAN_MAP, true);
+    at[0] = plan_px_const(lw->px, 0);
+    for (int d = row; d < s->rank; d++) {
+        int64_t room = s->dim[d] - u->dim[d + 1] + 1;
+
+        at[d] = scatter_start(lw, in, d, index);
+        if (at[d]->lo < 0 || at[d]->hi >= room)
+            g[ng++] = (plan_guard){at[d], 0, room};
+    }
+    place =
+        plan_node_index(lw, type, plan_px_linear(lw->px, s->rank, s->dim, at));
+    if ((inside = plan_node_holds(lw, g, ng)))
+        place = plan_node_elt(
+            lw, HLO_SELECT, type, NULL, 3,
+            (plan_node *[]){inside, place, plan_node_const(lw, type, -1)});
+    memcpy(slots, lw->k->slot, (size_t)slot * sizeof *slots);
+    slots[slot] = (plan_slot){.dtype = type,
+                              .count = u->dim[0] * (row ? u->dim[1] : 1),
+                              .access = PLAN_WRITE,
+                              .align = 16,
+                              .noalias = true};
+    lw->k->slot = slots;
+    lw->k->nslot++;
+    n.arg = one(lw, place);
+    n.off = plan_px_linear(lw->px, row + 1, u->dim, index);
+    plan_node_new(lw, n);
+    return lw->st;
+}
+
 /* The running axis is a loop of one lane; from the end means that the places,
  * not the loop, go backwards. */
 sd_status plan_lower_scan(plan_lowering *lw, const hlo_inst *in)

@@ -158,20 +158,26 @@ plan_node *plan_node_elt(plan_lowering *lw, int op, sd_dtype t,
 
 /* The instruction of an ELT carries its attributes; one that no HLO asked for
  * gets an instruction that is in no computation. */
-static plan_node *compare(plan_lowering *lw, hlo_cmp_dir dir, plan_node *x,
-                          plan_node *y)
+hlo_inst *plan_compare_inst(sd_arena *a, hlo_cmp_dir dir, sd_dtype t)
 {
-    hlo_inst *in = sd_arena_new(lw->a, hlo_inst);
-    sd_kind k = sd_dtype_kind(x->dtype);
+    hlo_inst *in = sd_arena_new(a, hlo_inst);
+    sd_kind k = sd_dtype_kind(t);
 
     in->op = HLO_COMPARE;
     in->name = "bound";
-    in->shape = sd_shape_make(lw->a, SD_PRED, 0, NULL);
+    in->shape = sd_shape_make(a, SD_PRED, 0, NULL);
     in->u.compare.dir = dir;
     in->u.compare.type = k == SD_K_SINT    ? HLO_CMP_SIGNED
                          : k == SD_K_FLOAT ? HLO_CMP_FLOAT
                                            : HLO_CMP_UNSIGNED;
-    return plan_node_elt(lw, HLO_COMPARE, SD_PRED, in, 2,
+    return in;
+}
+
+static plan_node *compare(plan_lowering *lw, hlo_cmp_dir dir, plan_node *x,
+                          plan_node *y)
+{
+    return plan_node_elt(lw, HLO_COMPARE, SD_PRED,
+                         plan_compare_inst(lw->a, dir, x->dtype), 2,
                          (plan_node *[]){x, y});
 }
 
@@ -194,8 +200,7 @@ static plan_node *bound(plan_lowering *lw, const plan_expr *e, hlo_cmp_dir dir,
                    plan_node_const(lw, t, limit));
 }
 
-/* pred: all guards of g hold; NULL when that is known. */
-static plan_node *holds(plan_lowering *lw, const plan_guard *g, int n)
+plan_node *plan_node_holds(plan_lowering *lw, const plan_guard *g, int n)
 {
     plan_node *all = NULL;
 
@@ -381,7 +386,7 @@ plan_node *plan_node_filled(plan_lowering *lw, plan_node *x,
         l.arg[0] = fill;
         return plan_node_new(lw, l);
     }
-    p = holds(lw, g, n);
+    p = plan_node_holds(lw, g, n);
     if (!p)
         return x;
     return plan_node_elt(lw, HLO_SELECT, x->dtype, NULL, 3,

@@ -170,7 +170,8 @@ static void print_node(sd_buf *b, const plan_node *n)
     if (n->order.chunk)
         sd_buf_fmt(b, " in chains of %" PRId64 " a%d", n->order.chunk,
                    n->order.cut);
-    sd_buf_fmt(b, "%s%s @%d\n", n->exclusive ? " exclusive" : "",
+    sd_buf_fmt(b, "%s%s%s @%d\n", n->exclusive ? " exclusive" : "",
+               n->meets ? " meeting" : "",
                n->parked   ? " parked"
                : n->staged ? " staged"
                            : "",
@@ -341,6 +342,14 @@ static void print_sort(sd_buf *b, const plan_sort *s)
     sd_buf_str(b, "\n");
 }
 
+static void print_runs(sd_buf *b, const plan_runs *r)
+{
+    sd_buf_fmt(b, "  runs a%d by s%d of s%d", r->axis, r->key, r->update);
+    if (r->batch >= 0)
+        sd_buf_fmt(b, " of batch a%d", r->batch);
+    sd_buf_fmt(b, "%s\n", r->last ? ", the last of each" : "");
+}
+
 static void print_call(sd_buf *b, const hlo_call *c)
 {
     sd_buf_fmt(b, "  call %s%s items %" PRId64 " (", c->fn,
@@ -368,6 +377,8 @@ void plan_print_kernel(sd_buf *b, const plan_kernel *k)
         print_sort(b, k->sort);
     if (k->call)
         print_call(b, k->call);
+    if (k->runs)
+        print_runs(b, k->runs);
     for (int i = 0; i < k->nnode; i++)
         print_node(b, k->node[i]);
 }

@@ -175,6 +175,10 @@ uint64_t plan_node_attributes(const plan_node *n);
 plan_node *plan_node_filled(plan_lowering *lw, plan_node *x,
                             const plan_guard *g, int n, plan_guards outside,
                             plan_node *fill);
+/* pred: all guards of g hold; NULL when that is known. */
+plan_node *plan_node_holds(plan_lowering *lw, const plan_guard *g, int n);
+/* An instruction in no computation, for the attributes of an ELT. */
+hlo_inst *plan_compare_inst(sd_arena *a, hlo_cmp_dir dir, sd_dtype t);
 plan_guards plan_guards_join(sd_arena *a, plan_guards x, const plan_guard *g,
                              int n);
 const plan_expr *plan_axis_add(plan_lowering *lw, int64_t extent,
@@ -245,6 +249,9 @@ void plan_lay_out(plan_kernel *k, int lane);
 void plan_add_work(plan_kernel *k, size_t bytes);
 /* A slot after the results: work space that no group's memory holds. */
 void plan_add_work_slot(plan_kernel *k, int64_t bytes);
+/* plan_scatter.c: as plan_tile, of a GPU's kernel that is a scatter. */
+sd_status plan_tile_scatter(plan_kernel *k, hlo_inst *fusion,
+                            const device_desc *dev);
 /* plan_parts.c, for plan_tile: false where its rows are short. */
 bool plan_sort_in_parts(plan_kernel *k, const device_desc *dev);
 /* Items of a group that sorts n elements. */
@@ -266,6 +273,14 @@ uint64_t plan_kernel_hash(const plan_kernel *k); /* equal for equal ones */
 sd_status plan_lower_call(plan_lowering *lw, const hlo_inst *in);
 sd_status plan_lower_sort(plan_lowering *lw, const hlo_inst *in);
 sd_status plan_lower_scatter(plan_lowering *lw, const hlo_inst *in);
+/* The kernel of fusion's scatter that writes where updates go, by batch: the
+ * place of a window's first element within its batch, or all ones where the
+ * window is not inside; to a slot after the fusion's. */
+sd_status plan_lower_places(sd_arena *a, hlo_inst *fusion, sd_dtype type,
+                            plan_kernel **out);
+/* For plan_lower_places: the store. */
+sd_status plan_lower_scatter_places(plan_lowering *lw, const hlo_inst *in,
+                                    sd_dtype type);
 sd_status plan_lower_update(plan_lowering *lw, const hlo_inst *in);
 sd_status plan_lower_scan(plan_lowering *lw, const hlo_inst *in);
 

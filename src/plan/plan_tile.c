@@ -96,6 +96,8 @@ int plan_lane_axis(const plan_kernel *k, const device_desc *dev)
     for (int i = k->nouter - 1; i >= 0; i--) {
         double s = axis_score(k, i, width);
 
+        if (k->runs && i == k->runs->batch) /* its loop is outside of runs */
+            continue;
         if (s > most) {
             most = s;
             best = i;
@@ -299,7 +301,8 @@ void plan_tile(plan_kernel *k, const device_desc *dev)
     }
     if (dev->kind == DEVICE_HOST)
         plan_split_groups(k);
-    plan_collapse(k);
+    if (!k->runs) /* names an axis */
+        plan_collapse(k);
     plan_cut_chains(k);
     if (dev->kind == DEVICE_HOST)
         plan_tile_host(k, dev);

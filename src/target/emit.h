@@ -303,6 +303,16 @@ uint64_t emit_guards_vary(const plan_guard *g, int n);
 void emit_stage_loads(emit *e);
 emit_value emit_staged(emit *e, const plan_node *n, int copy);
 
+/* ---- emit_runs.c ---- */
+
+/* The loop over the updates of a run, at an open position of its axis. */
+void emit_run_open(emit *e, emit_loop *l);
+
+/* ---- emit_atomic.c ---- */
+
+/* At p, of 32 bits: body(what is there, v), though other items do the same. */
+void emit_atomic(emit *e, const plan_node *n, LLVMValueRef p, emit_value v);
+
 /* ---- emit_scatter.c ---- */
 
 /* The updates of n are LANE's. */

@@ -13,6 +13,7 @@ typedef struct {
 typedef struct {
     emit *e;
     range range[EMIT_AXES];
+    bool in_run; /* of updates: plan_runs */
 } nest;
 
 static void outer(nest *t, int i);
@@ -243,6 +244,26 @@ static bool begins_blocks(const emit *e, int a)
     return b && a == __builtin_ctzll(outer & ~(b->rest | 1ull << e->lane));
 }
 
+/* Is the axis just opened that of a list of runs? */
+static bool begins_run(const nest *t, int i)
+{
+    const plan_kernel *k = t->e->k;
+
+    return k->runs && !t->in_run && i > 0 && k->nest[i - 1] == k->runs->axis;
+}
+
+static void outer_run(nest *t, int i)
+{
+    emit *e = t->e;
+    emit_loop l;
+
+    emit_run_open(e, &l);
+    t->in_run = true;
+    outer(t, i);
+    t->in_run = false;
+    emit_axis_close(e, e->k->runs->axis, &l);
+}
+
 static void outer(nest *t, int i)
 {
     emit *e = t->e;
@@ -250,6 +271,10 @@ static void outer(nest *t, int i)
     emit_loop l;
     int a;
 
+    if (begins_run(t, i)) {
+        outer_run(t, i);
+        return;
+    }
     if (i == e->k->nnest) {
         if (e->gpu)
             emit_stage_loads(e);

@@ -712,9 +712,13 @@ void emit_scatter(emit *e, const plan_node *n, int copy)
     }
     a.mask = writer_mask(e, n, a.mask);
     no = when(e, a.mask ? any_lane(e, a.mask) : NULL);
-    old = emit_mem_read(e, a.t, a.p, a.at, 1);
     v = emit_extract_value(e, v, 0, 1);
-    emit_mem_write(e, a.t, a.p, a.at, combine(e, n, old, v));
+    if (n->meets) {
+        emit_atomic(e, n, element(e, a.part, a.p, a.at), v);
+    } else {
+        old = emit_mem_read(e, a.t, a.p, a.at, 1);
+        emit_mem_write(e, a.t, a.p, a.at, combine(e, n, old, v));
+    }
     when_end(e, no);
 }
 

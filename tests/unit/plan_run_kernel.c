@@ -466,12 +466,46 @@ static void point(run *r)
     sd_arena_destroy(a);
 }
 
+static void outer(run *r, int axis);
+
+static int64_t listed(const run *r, int slot, int64_t i)
+{
+    sd_dtype t = r->k->slot[slot].dtype;
+
+    return sd_scalar_to_s64(t, r->slot[slot] + (size_t)i * sd_dtype_bytes(t));
+}
+
+/* Position i of the list of updates: all of a run that begins there. */
+static void take_run(run *r, int64_t i)
+{
+    const plan_runs *p = r->k->runs;
+    int64_t n = r->k->axis[p->axis].extent;
+    int64_t base = p->batch < 0 ? 0 : r->pos[p->batch] * n, end = i;
+    int64_t key = listed(r, p->key, base + i);
+    bool left_out =
+        r->k->slot[p->key].dtype == SD_U32 ? key == UINT32_MAX : key == -1;
+
+    if (left_out || (i && listed(r, p->key, base + i - 1) == key))
+        return;
+    while (end < n && listed(r, p->key, base + end) == key)
+        end++;
+    for (i = p->last ? end - 1 : i; i < end; i++) {
+        r->pos[p->axis] = listed(r, p->update, base + i);
+        outer(r, p->axis + 1);
+    }
+}
+
 static void outer(run *r, int axis)
 {
     const plan_kernel *k = r->k;
 
     if (axis == k->nouter) {
         point(r);
+        return;
+    }
+    if (k->runs && axis == k->runs->axis) {
+        for (int64_t i = 0; i < k->axis[axis].extent; i++)
+            take_run(r, r->backward ? k->axis[axis].extent - 1 - i : i);
         return;
     }
     for (int64_t i = 0; i < k->axis[axis].extent; i++) {

@@ -246,6 +246,7 @@ typedef struct {
     plan_area area[1];
     int nest[1];
     plan_sort sort;
+    plan_runs runs;
     plan_node node[3], *list[3], *arg[2], *root[1], bnode, *blist[1];
     plan_body body;
     plan_guard guard[1];
@@ -304,6 +305,7 @@ static example *make_example(sd_arena *a)
                          .slot = x->slot,
                          .stage = x->stage,
                          .sort = &x->sort,
+                         .runs = &x->runs,
                          .call = &x->call,
                          .naxis = 1,
                          .nouter = 1,
@@ -352,6 +354,12 @@ static void kernels_are_equal_only_in_every_field(void **state)
     DIFFERS(k.bytes, 1);
     DIFFERS(k.sort, NULL);
     DIFFERS(k.call, NULL);
+    DIFFERS(k.runs, NULL);
+    DIFFERS(runs.axis, 1);
+    DIFFERS(runs.batch, -1);
+    DIFFERS(runs.key, 1);
+    DIFFERS(runs.update, 2);
+    DIFFERS(runs.last, true);
     DIFFERS(call.fn, "g");
     DIFFERS(call.whole, true);
     DIFFERS(call.items, 4);
@@ -364,6 +372,7 @@ static void kernels_are_equal_only_in_every_field(void **state)
     DIFFERS(k.vector, 4);
     DIFFERS(node[0].wide, 4);
     DIFFERS(node[0].staged, true);
+    DIFFERS(node[0].meets, true);
     DIFFERS(k.nnest, 0);
     DIFFERS(k.npass, 0);
     DIFFERS(k.narea, 0);

@@ -217,6 +217,7 @@ struct PJRT_Executable {
     int64_t *orders;       /* their numbers */
     const char **shardings; /* OpSharding of each, all empty: replicated */
     size_t *sharding_sizes;
+    bool is_cut;           /* they are its section's */
 };
 sd_status pjrt_executable_make(thunk_program *p, sd_bytes options,
                                PJRT_Executable **out); /* takes p */

@@ -76,6 +76,30 @@ static sd_status read_layouts(PJRT_Executable *e)
     return NULL;
 }
 
+/* Section "shardings": OpSharding of the outputs, then of the parameters, each
+ * after its length.  Without it arrays are whole, where one device has them. */
+static sd_status read_shardings(PJRT_Executable *e)
+{
+    const thunk_program *p = e->p;
+    const thunk_section *s = thunk_find_section(p, "shardings");
+    int n = p->noutput + p->nparam;
+    sd_cursor c;
+
+    e->is_cut = s != NULL;
+    if (!s)
+        return NULL;
+    c = sd_cursor_of((sd_bytes){s->data, s->bytes});
+    for (int i = 0; i < n; i++) {
+        sd_bytes b = sd_read_bytes(&c, sd_read_u32(&c));
+
+        e->shardings[i] = (const char *)b.at;
+        e->sharding_sizes[i] = b.len;
+    }
+    if (sd_cursor_left(&c))
+        sd_cursor_fail(&c, "the end");
+    return sd_cursor_status(&c, "shardings");
+}
+
 static bool fill_types(PJRT_Executable *e)
 {
     const thunk_program *p = e->p;
@@ -163,6 +187,8 @@ sd_status pjrt_executable_make(thunk_program *p, sd_bytes options,
     st = read_layouts(e);
     if (!st && (!fill_types(e) || !fill_cost(e) || e->options.oom))
         st = sd_no_memory(sizeof *e);
+    if (!st)
+        st = read_shardings(e);
     if (st) {
         pjrt_executable_release(e);
         return st;
@@ -351,17 +377,22 @@ PJRT_Error *pjrt_executable_parameter_memory_kinds(
     return NULL;
 }
 
-/* On one device every array is whole.  A program of several partitions says
- * nothing yet: NULL, and the framework looks elsewhere. */
+/* On one device every array is whole.  A program of several that was not cut
+ * says nothing (NULL), and the framework looks elsewhere. */
+static bool has_shardings(const PJRT_Executable *e)
+{
+    return e->is_cut || e->p->npartition == 1;
+}
+
 PJRT_Error *pjrt_shardings_pjrt_executable_parameter_shardings(
     PJRT_Shardings_PJRT_Executable_ParameterShardings_Args *a)
 {
     const PJRT_Executable *e = a->executable;
-    bool one = e->p->npartition == 1;
+    bool has = has_shardings(e);
 
-    a->num_parameters = one ? (size_t)e->p->nparam : 0;
-    a->shardings = one ? e->shardings + e->p->noutput : NULL;
-    a->sharding_sizes = one ? e->sharding_sizes + e->p->noutput : NULL;
+    a->num_parameters = has ? (size_t)e->p->nparam : 0;
+    a->shardings = has ? e->shardings + e->p->noutput : NULL;
+    a->sharding_sizes = has ? e->sharding_sizes + e->p->noutput : NULL;
     return NULL;
 }
 
@@ -370,11 +401,11 @@ PJRT_Error *pjrt_shardings_pjrt_executable_output_shardings(
 {
     const PJRT_Executable *e = a->executable;
     /* no outputs are one empty tuple to the framework, which wants one entry */
-    bool one = e->p->npartition == 1 && e->p->noutput > 0;
+    bool has = has_shardings(e) && e->p->noutput > 0;
 
-    a->num_outputs = one ? (size_t)e->p->noutput : 0;
-    a->shardings = one ? e->shardings : NULL;
-    a->sharding_sizes = one ? e->sharding_sizes : NULL;
+    a->num_outputs = has ? (size_t)e->p->noutput : 0;
+    a->shardings = has ? e->shardings : NULL;
+    a->sharding_sizes = has ? e->sharding_sizes : NULL;
     return NULL;
 }
 

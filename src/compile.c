@@ -3,6 +3,7 @@
 
 #include "compile_dump.h"
 #include "frontend.h"
+#include "hlo_sharding.h"
 #include "interface.h"
 #include "passes.h"
 #include "plan.h"
@@ -44,11 +45,35 @@ static void add_layouts(const plan *p, sd_buf *b)
         thunk_add_section(p->program, "layouts", b->at, b->len);
 }
 
+/* OpSharding of the outputs, then of the parameters, each after its length: of a
+ * program that was cut. */
+static void add_shardings(const plan *p, sd_buf *b)
+{
+    const hlo_module *m = p->m;
+    const thunk_program *t = p->program;
+
+    if (!m->param_sharding || !m->output_sharding)
+        return;
+    for (int i = 0; i < t->noutput + t->nparam; i++) {
+        const hlo_sharding *s = i < t->noutput
+                                    ? m->output_sharding[i]
+                                    : m->param_sharding[i - t->noutput];
+        sd_buf one = {0};
+
+        hlo_sharding_proto(&one, s);
+        sd_buf_u32(b, (uint32_t)one.len);
+        sd_buf_add(b, one.at, one.len);
+        b->oom |= one.oom;
+        sd_buf_finish(&one);
+    }
+    thunk_add_section(p->program, "shardings", b->at, b->len);
+}
+
 /* Text in the making is no arena's: it lives where a lack of memory is met. */
 typedef struct {
     const plan *p;
     const compile_request *rq;
-    sd_buf layouts, proto;
+    sd_buf layouts, shardings, proto;
 } sections_job;
 
 /* What PJRT is asked about later travels with the program, opaque to thunk:
@@ -62,8 +87,9 @@ static sd_status write_sections(void *ctx)
 
     thunk_add_section(p, "options", j->rq->options.at, j->rq->options.len);
     add_layouts(j->p, &j->layouts);
+    add_shardings(j->p, &j->shardings);
     hlo_proto_write(&j->proto, j->p->m, true, 64);
-    if (j->layouts.oom || j->proto.oom)
+    if (j->layouts.oom || j->shardings.oom || j->proto.oom)
         sd_oom(0);
     thunk_add_section(p, "hlo_proto", j->proto.at, j->proto.len);
     return NULL;
@@ -75,6 +101,7 @@ static sd_status add_sections(const plan *p, const compile_request *rq)
     sd_status st = sd_catch_oom(0, write_sections, &j);
 
     sd_buf_finish(&j.layouts);
+    sd_buf_finish(&j.shardings);
     sd_buf_finish(&j.proto);
     return st;
 }

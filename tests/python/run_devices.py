@@ -1,0 +1,354 @@
+"""Programs over several devices: each on SUNDOG_HOST_DEVICES devices of `xpu`
+and on as many of JAX's CPU, whose results it must equal.  Arguments: names of
+programs (none: all).  One line a program: `ok NAME`, or what is wrong."""
+import os
+import sys
+import traceback
+from functools import partial
+
+N = int(os.environ.setdefault("SUNDOG_HOST_DEVICES", "8"))
+os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={N}"
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+from jax import lax  # noqa: E402
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P  # noqa: E402
+
+shard_map = getattr(jax, "shard_map", None)
+if shard_map is None:
+    from jax.experimental.shard_map import shard_map
+
+PROGRAMS = {}
+
+
+def program(fn):
+    PROGRAMS[fn.__name__] = fn
+    return fn
+
+
+def line(devices):
+    return Mesh(np.array(devices), ("x",))
+
+
+def grid(devices):
+    return Mesh(np.array(devices).reshape(-1, 2), ("x", "y"))
+
+
+def whole(n, k):
+    return np.arange(n * k, dtype=np.float32).reshape(n, k) % 97
+
+
+def mapped(mesh, f, *args, out=P("x"), spec=P("x")):
+    fn = shard_map(f, mesh=mesh, in_specs=(spec,) * len(args), out_specs=out)
+    return jax.jit(fn)(*args)
+
+
+# ---- collectives by hand ----
+
+@program
+def psum(devices):
+    return mapped(line(devices), lambda a: lax.psum(a, "x"), whole(N, 6),
+                  out=P())
+
+
+@program
+def psum_large(devices):
+    return mapped(line(devices), lambda a: lax.psum(a, "x"),
+                  whole(N, 100003), out=P())
+
+
+@program
+def pmean_pmax_pmin(devices):
+    def f(a):
+        return lax.pmean(a, "x"), lax.pmax(a, "x"), lax.pmin(a, "x")
+    return mapped(line(devices), f, whole(N, 5), out=P())
+
+
+@program
+def psum_of_types(devices):
+    out = []
+    for t in (np.int8, np.uint32, np.int32, np.float16, jnp.bfloat16,
+              np.complex64):
+        out.append(mapped(line(devices), lambda a: lax.psum(a, "x"),
+                          (whole(N, 5) % 7).astype(t), out=P()))
+    return out
+
+
+@program
+def psum_of_axes(devices):
+    m = grid(devices)
+    x = whole(N, 8)
+    return [mapped(m, lambda a: lax.psum(a, "y"), x, spec=P("x", "y"),
+                   out=P("x")),
+            mapped(m, lambda a: lax.psum(a, "x"), x, spec=P("x", "y"),
+                   out=P(None, "y")),
+            mapped(m, lambda a: lax.psum(a, ("x", "y")), x, spec=P("x", "y"),
+                   out=P())]
+
+
+@program
+def psum_of_a_tree(devices):
+    def f(a):
+        return lax.psum({"a": a, "b": [a * 2, (a > 3).astype(jnp.int32)]}, "x")
+    return mapped(line(devices), f, whole(N, 5), out=P())
+
+
+@program
+def all_gather(devices):
+    def f(a):
+        return (lax.all_gather(a, "x"), lax.all_gather(a, "x", tiled=True),
+                lax.all_gather(a, "x", axis=1, tiled=True))
+    return mapped(line(devices), f, whole(N, 6), out=P("x"))
+
+
+@program
+def psum_scatter(devices):
+    def f(a):
+        return (lax.psum_scatter(a, "x", scatter_dimension=1, tiled=True),
+                lax.psum_scatter(a.reshape(N, -1), "x"))
+    return mapped(line(devices), f, whole(N, 16), out=P("x"))
+
+
+@program
+def all_to_all(devices):
+    def f(a):
+        b = a.reshape(N, -1)
+        return (lax.all_to_all(b, "x", 0, 0, tiled=True),
+                lax.all_to_all(b, "x", 0, 1, tiled=True),
+                lax.all_to_all(b.T, "x", 1, 0, tiled=True))
+    return mapped(line(devices), f, whole(N, 8 * 24), out=P("x"))
+
+
+@program
+def ppermute(devices):
+    def f(a):
+        ring = [(i, (i + 1) % N) for i in range(N)]
+        return (lax.ppermute(a, "x", ring), lax.ppermute(a, "x", ring[:-2]),
+                lax.pshuffle(a, "x", [(3 * i) % N for i in range(N)]))
+    return mapped(line(devices), f, whole(N, 5), out=P("x"))
+
+
+@program
+def axis_index(devices):
+    m = grid(devices)
+
+    def f(a):
+        return a + 10 * lax.axis_index("x") + 1000 * lax.axis_index("y")
+    return mapped(m, f, whole(N, 4), spec=P("x", "y"), out=P("x", "y"))
+
+
+@program
+def in_a_loop(devices):
+    def f(a):
+        def turn(i, x):
+            return x + lax.psum(x, "x") / (i + 2.0)
+        return lax.fori_loop(0, 5, turn, a)
+    return mapped(line(devices), f, whole(N, 5))
+
+
+@program
+def in_a_scan(devices):
+    def f(a):
+        def turn(x, _):
+            x = lax.ppermute(x, "x", [(i, (i + 1) % N) for i in range(N)])
+            return x, lax.psum(x, "x")
+        x, ys = lax.scan(turn, a, None, length=3)
+        return x, ys[None]
+    return mapped(line(devices), f, whole(N, 5))
+
+
+@program
+def in_a_branch(devices):
+    def f(a):
+        some = lax.psum(a.sum(), "x") > 10
+        return lax.cond(some, lambda x: lax.psum(x, "x"),
+                        lambda x: lax.pmax(x, "x"), a)
+    return mapped(line(devices), f, whole(N, 5), out=P())
+
+
+@program
+def gradient(devices):
+    def loss(w, x):
+        y = jnp.tanh(x @ w)
+        return lax.pmean((y * y).sum(), "x")
+
+    def f(w, x):
+        return jax.grad(loss)(w, x)
+    m = line(devices)
+    fn = shard_map(f, mesh=m, in_specs=(P(), P("x")), out_specs=P())
+    return jax.jit(fn)(whole(4, 3) / 50, whole(N, 4) / 90)
+
+
+@program
+def ring_of_products(devices):
+    def f(a, b):
+        def turn(i, s):
+            b, y = s
+            y = y + a @ b
+            return lax.ppermute(b, "x", [(j, (j + 1) % N)
+                                         for j in range(N)]), y
+        zero = lax.pcast(jnp.zeros((4, 4)), "x", to="varying") \
+            if hasattr(lax, "pcast") else jnp.zeros((4, 4)) + 0 * a[:, :4]
+        return lax.fori_loop(0, N, turn, (b, zero))[1]
+    return mapped(line(devices), f, whole(4 * N, 4) / 9, whole(4 * N, 4) / 9)
+
+
+# ---- pmap ----
+
+@program
+def pmap_psum(devices):
+    f = jax.pmap(lambda a: lax.psum(a, "i"), "i", devices=devices)
+    return f(whole(N, 5))
+
+
+@program
+def pmap_train(devices):
+    @partial(jax.pmap, axis_name="i", devices=devices)
+    def step(w, x):
+        g = jax.grad(lambda w: ((x @ w) ** 2).mean())(w)
+        return w - 0.01 * lax.pmean(g, "i")
+    w = np.broadcast_to(whole(3, 2) / 9, (N, 3, 2))
+    for _ in range(3):
+        w = step(w, whole(N * 4, 3).reshape(N, 4, 3) / 97)
+    return w
+
+
+@program
+def pmap_rng(devices):
+    f = jax.pmap(lambda k: jax.random.uniform(k, (4,)), devices=devices)
+    return f(jax.random.split(jax.random.key(3), N))
+
+
+# ---- shardings, which the compiler cuts by ----
+
+def put(x, mesh, spec):
+    return jax.device_put(x, NamedSharding(mesh, spec))
+
+
+@program
+def elementwise_sharded(devices):
+    x = put(whole(N, 6), line(devices), P("x"))
+    return jax.jit(lambda a: jnp.sin(a) * 2 + a)(x)
+
+
+@program
+def resharded(devices):
+    m = grid(devices)
+    x = put(whole(N, 8), m, P("x", "y"))
+    out = NamedSharding(m, P("y", "x"))
+    return jax.jit(lambda a: a + 1, out_shardings=out)(x)
+
+
+@program
+def replicated_and_sharded(devices):
+    m = line(devices)
+    x, w = put(whole(2 * N, 8), m, P("x")), put(whole(8, 5), m, P())
+    return jax.jit(lambda a, b: (a @ b, (a @ b).sum(0)))(x, w)
+
+
+@program
+def constrained(devices):
+    m = grid(devices)
+
+    def f(a):
+        b = lax.with_sharding_constraint(a * 2, NamedSharding(m, P(None, "y")))
+        return b.sum(1), b.T
+    return jax.jit(f)(put(whole(N, 8), m, P("x", "y")))
+
+
+@program
+def data_parallel(devices):
+    m = line(devices)
+
+    def loss(p, x, y):
+        h = jnp.tanh(x @ p["a"] + p["b"])
+        return ((h @ p["c"] - y) ** 2).mean()
+
+    @jax.jit
+    def step(p, x, y):
+        l, g = jax.value_and_grad(loss)(p, x, y)
+        return jax.tree.map(lambda a, b: a - 0.1 * b, p, g), l
+    p = {"a": whole(6, 8) / 97, "b": np.zeros(8, np.float32),
+         "c": whole(8, 2) / 97}
+    p = jax.tree.map(lambda a: put(a, m, P()), p)
+    x, y = (put(whole(4 * N, k) / 97, m, P("x")) for k in (6, 2))
+    for _ in range(3):
+        p, l = step(p, x, y)
+    return p, l
+
+
+@program
+def donated(devices):
+    m = line(devices)
+    f = jax.jit(lambda a: a * 2 + 1, donate_argnums=0)
+    x = put(whole(N, 6), m, P("x"))
+    for _ in range(3):
+        x = f(x)
+    return x
+
+
+@program
+def some_of_the_devices(devices):
+    m = Mesh(np.array(devices)[::-1][:N // 2], ("x",))
+    return mapped(m, lambda a: lax.psum(a, "x") + lax.axis_index("x"),
+                  whole(N, 6))
+
+
+@program
+def many_in_flight(devices):
+    f = jax.jit(shard_map(lambda a: lax.psum(a, "x") / N + a,
+                          mesh=line(devices), in_specs=P("x"),
+                          out_specs=P("x")))
+    g = jax.jit(lambda a: a * 0.5)
+    x = whole(N, 6)
+    for _ in range(30):
+        x = g(f(x))
+    return x
+
+
+# ---- held against JAX's CPU ----
+
+def leaves(out):
+    return [np.asarray(a) for a in jax.tree.leaves(out)]
+
+
+def shardings(out):
+    return [str(a.sharding.spec) if hasattr(a.sharding, "spec") else ""
+            for a in jax.tree.leaves(out)]
+
+
+def differs(name):
+    with jax.default_device(jax.devices("xpu")[0]):
+        ours = PROGRAMS[name](jax.devices("xpu")[:N])
+        got, specs = leaves(ours), shardings(ours)
+    with jax.default_device(jax.devices("cpu")[0]):
+        theirs = PROGRAMS[name](jax.devices("cpu")[:N])
+        want = leaves(theirs)
+    for i, (a, b) in enumerate(zip(got, want, strict=True)):
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return f"{i}: {a.dtype}{a.shape}, not {b.dtype}{b.shape}"
+        a, b = (x.astype(np.complex64 if x.dtype.kind == "c" else np.float64)
+                for x in (a, b))
+        if not np.allclose(a, b, rtol=2e-5, atol=1e-5):
+            return f"{i}: {a.ravel()[:8]}, not {b.ravel()[:8]}"
+    if specs != shardings(theirs):
+        print(f"note {name}: {specs}, JAX's CPU {shardings(theirs)}")
+    return None
+
+
+def main():
+    assert len(jax.devices("xpu")) == N, jax.devices("xpu")
+    bad = 0
+    for name in sys.argv[1:] or PROGRAMS:
+        try:
+            wrong = differs(name)
+        except Exception:  # noqa: BLE001
+            wrong = traceback.format_exc(limit=-4)[-1500:]
+        print(f"{name}: {wrong}" if wrong else f"ok {name}", flush=True)
+        bad += wrong is not None
+    sys.exit(bad > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -45,8 +45,8 @@ static void add_layouts(const plan *p, sd_buf *b)
         thunk_add_section(p->program, "layouts", b->at, b->len);
 }
 
-/* OpSharding of the outputs, then of the parameters, each after its length: of a
- * program that was cut. */
+/* OpSharding of the outputs, then of the parameters, each after its length: of
+ * a program that was cut. */
 static void add_shardings(const plan *p, sd_buf *b)
 {
     const hlo_module *m = p->m;

@@ -11,12 +11,13 @@
  *   several arrays  one collective each
  *
  * Sums and products of narrow floats are computed in f32 and rounded once. */
+#include "hlo_sharding.h"
 #include "passes_priv.h"
 
 #define SHARES_BYTES (256 << 10) /* gathered, of one participant */
 
 typedef struct {
-    const hlo_collective *coll; /* with groups */
+    const hlo_collective *coll; /* with groups of participants */
     int64_t n;                  /* places in a group */
     bool uneven;                /* some are empty */
 } team;
@@ -27,26 +28,10 @@ static bool is_mixed(const hlo_module *m)
     return m->nreplica > 1 && m->npartition > 1;
 }
 
-static const hlo_collective *with_groups(hlo_inst *in)
-{
-    hlo_module *m = in->parent->module;
-    hlo_collective c = in->u.coll ? *in->u.coll : (hlo_collective){0};
-    int64_t n = hlo_participants(m), *all;
-
-    if (c.ngroup)
-        return in->u.coll;
-    all = sd_arena_array(m->arena, int64_t, n);
-    for (int64_t i = 0; i < n; i++)
-        all[i] = i;
-    c.groups = all;
-    c.ngroup = 1;
-    c.group_size = n;
-    return sd_arena_copy(m->arena, &c, sizeof c);
-}
-
 static team team_of(hlo_inst *in)
 {
-    team t = {.coll = with_groups(in)};
+    hlo_collective c = hlo_explicit_groups(in->parent->module->arena, in);
+    team t = {.coll = sd_arena_copy(in->parent->module->arena, &c, sizeof c)};
 
     t.n = t.coll->group_size;
     for (int64_t i = 0; i < t.coll->ngroup * t.n; i++)
@@ -86,31 +71,6 @@ static hlo_inst *move(hlo_at p, hlo_op op, const team *t, hlo_inst *x,
 
 /* ---- what is computed of the members' parts ---- */
 
-/* How many members this participant's group has, as a scalar s32. */
-static hlo_inst *count_members(hlo_at p, const team *t)
-{
-    hlo_module *m = p.c->module;
-    int64_t n = hlo_participants(m), one = 1;
-    int32_t *count = sd_arena_array(m->arena, int32_t, n);
-    hlo_op op = m->npartition > 1 ? HLO_PARTITION_ID : HLO_REPLICA_ID;
-    const sd_shape *u32 = sd_shape_make(m->arena, SD_U32, 0, NULL);
-    hlo_inst *me = hlo_inst_create(p.c, p.before, op, u32, 0, NULL), *x;
-
-    for (int64_t g = 0; g < t->coll->ngroup; g++) {
-        const int64_t *member = t->coll->groups + g * t->n;
-        int32_t k = 0;
-
-        for (int64_t i = 0; i < t->n; i++)
-            k += member[i] >= 0;
-        for (int64_t i = 0; i < t->n; i++)
-            if (member[i] >= 0)
-                count[member[i]] = k;
-    }
-    x = hlo_make_constant(p, sd_shape_make(m->arena, SD_S32, 1, &n), count);
-    x = hlo_make_dynamic_slice(p, x, &me, &one);
-    return hlo_make_reshape(p, x, 0, NULL);
-}
-
 static hlo_inst *combine(hlo_at p, hlo_comp *body, hlo_inst *x, hlo_inst *y)
 {
     hlo_inst *arg[2] = {x, y};
@@ -137,15 +97,94 @@ static hlo_inst *chain(hlo_at p, const team *t, hlo_comp *body, hlo_inst *x,
     int64_t start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK];
     int64_t each = s->dim[dim] / t->n;
     bool wide = is_rounded_once(body, s->dtype);
-    hlo_inst *count = t->uneven ? count_members(p, t) : NULL, *sum = NULL;
+    hlo_inst *sum = NULL;
 
     memcpy(limit, s->dim, sizeof *limit * (size_t)s->rank);
     for (int64_t i = 0; i < t->n; i++) {
-        hlo_inst *part, *more, *is;
+        hlo_inst *part;
 
         start[dim] = i * each;
         limit[dim] = (i + 1) * each;
         part = hlo_make_slice(p, x, start, limit, NULL);
+        if (wide)
+            part = pass_widened(p, part);
+        sum = sum ? combine(p, body, sum, part) : part;
+    }
+    return pass_convert(p, s->dtype, sum);
+}
+
+/* ---- groups of unequal size ---- */
+
+/* For each participant the members of its group (itself where it has none), in
+ * their order, then -1. */
+static int32_t *member_table(const hlo_module *m, const team *t)
+{
+    int64_t n = hlo_participants(m), all = n * t->n;
+    int32_t *at = sd_arena_array(m->arena, int32_t, all);
+    const int64_t *member = t->coll->groups;
+
+    for (int64_t i = 0; i < all; i++)
+        at[i] = i % t->n ? -1 : (int32_t)(i / t->n);
+    for (int64_t i = 0; i < t->coll->ngroup * t->n; i++) {
+        int64_t first = i / t->n * t->n, j = 0;
+
+        for (int64_t k = first; member[i] >= 0 && k < first + t->n; k++)
+            if (member[k] >= 0)
+                at[member[i] * t->n + j++] = (int32_t)member[k];
+    }
+    return at;
+}
+
+/* Column i of this participant's row of the table, as a scalar. */
+static hlo_inst *entry_of(hlo_at p, const int32_t *table, int64_t n, int64_t i)
+{
+    hlo_module *m = p.c->module;
+    int64_t count = hlo_participants(m), one = 1;
+    int32_t *column = sd_arena_array(m->arena, int32_t, count);
+    hlo_op op = m->npartition > 1 ? HLO_PARTITION_ID : HLO_REPLICA_ID;
+    const sd_shape *u32 = sd_shape_make(m->arena, SD_U32, 0, NULL);
+    hlo_inst *me = hlo_inst_create(p.c, p.before, op, u32, 0, NULL), *x;
+
+    for (int64_t k = 0; k < count; k++)
+        column[k] = table[k * n + i];
+    x = hlo_make_constant(p, sd_shape_make(m->arena, SD_S32, 1, &count),
+                          column);
+    x = hlo_make_dynamic_slice(p, x, &me, &one);
+    return hlo_make_reshape(p, x, 0, NULL);
+}
+
+static hlo_inst *gather_from_all(hlo_at p, const team *t, hlo_inst *x)
+{
+    hlo_module *m = p.c->module;
+    int64_t n = hlo_participants(m);
+    int64_t *member = sd_arena_array(m->arena, int64_t, n);
+    hlo_collective all = *t->coll;
+    team everybody = {&all, n, false};
+
+    for (int64_t i = 0; i < n; i++)
+        member[i] = i;
+    all.groups = member;
+    all.ngroup = 1;
+    all.group_size = n;
+    return move(p, HLO_ALL_GATHER, &everybody, x, 0);
+}
+
+/* Everybody's x is gathered, and each takes those of its group: as many as the
+ * largest has, of which those past its own count for nothing. */
+static hlo_inst *reduce_unequal(hlo_at p, const team *t, hlo_comp *body,
+                                hlo_inst *x)
+{
+    const int32_t *table = member_table(p.c->module, t);
+    int64_t k = x->shape->dim[0], dim[] = {hlo_participants(p.c->module), k};
+    bool wide = is_rounded_once(body, pass_dtype(x));
+    hlo_inst *sum = NULL;
+
+    x = hlo_make_reshape(p, gather_from_all(p, t, x), 2, dim);
+    for (int64_t i = 0; i < t->n; i++) {
+        hlo_inst *at = entry_of(p, table, t->n, i), *is, *more;
+        hlo_inst *part = pass_slice_at(p, x, 0, at, 1);
+
+        part = hlo_make_reshape(p, part, 1, &k);
         if (wide)
             part = pass_widened(p, part);
         if (!sum) {
@@ -153,15 +192,10 @@ static hlo_inst *chain(hlo_at p, const team *t, hlo_comp *body, hlo_inst *x,
             continue;
         }
         more = combine(p, body, sum, part);
-        if (count) {
-            is = hlo_make_compare(p, HLO_GT, count,
-                                  hlo_make_scalar_s64(p, SD_S32, i));
-            more =
-                hlo_make_select(p, pass_spread(p, is, more->shape), more, sum);
-        }
-        sum = more;
+        is = hlo_make_compare(p, HLO_GE, at, hlo_make_scalar_s64(p, SD_S32, 0));
+        sum = hlo_make_select(p, pass_spread(p, is, more->shape), more, sum);
     }
-    return pass_convert(p, s->dtype, sum);
+    return pass_convert(p, pass_dtype(x), sum);
 }
 
 /* ---- all-reduce ---- */
@@ -198,7 +232,9 @@ static hlo_inst *reduce_one(hlo_at p, const team *t, hlo_comp *body,
     if (t->n == 1 || !k)
         return x;
     x = pass_reshape(p, x, 1, &k);
-    if (t->uneven || (int64_t)sd_shape_bytes(s) * t->n <= (int64_t)SHARES_BYTES)
+    if (t->uneven)
+        x = reduce_unequal(p, t, body, x);
+    else if ((int64_t)sd_shape_bytes(s) * t->n <= (int64_t)SHARES_BYTES)
         x = chain(p, t, body, move(p, HLO_ALL_GATHER, t, x, 0), 0);
     else
         x = reduce_in_shares(p, t, body, x);
@@ -232,13 +268,12 @@ static bool is_reduction(const hlo_inst *in)
     return in->op == HLO_ALL_REDUCE || in->op == HLO_REDUCE_SCATTER;
 }
 
-/* Parts of unequal groups are of unequal size, which only a reduction of whole
- * arrays and a gather leave at one. */
+/* Parts of unequal groups are of unequal size, but those of an all-reduce. */
 static bool can_lower(const hlo_inst *in, const team *t)
 {
     if (is_reduction(in) && !pass_can_vectorize(in->comp[0]))
         return false;
-    return !t->uneven || in->op == HLO_ALL_REDUCE || in->op == HLO_ALL_GATHER ||
+    return !t->uneven || in->op == HLO_ALL_REDUCE ||
            in->op == HLO_COLLECTIVE_BROADCAST;
 }
 
@@ -277,7 +312,7 @@ bool pass_is_move(const hlo_inst *in)
     case HLO_COLLECTIVE_PERMUTE:
     case HLO_COLLECTIVE_BROADCAST:
         return in->narg == 1 && sd_shape_is_array(in->shape) && in->u.coll &&
-               in->u.coll->ngroup &&
+               in->u.coll->ngroup && in->u.coll->use_global_ids &&
                (in->u.coll->group_size > 1 || in->op == HLO_COLLECTIVE_PERMUTE);
     default:
         return false;

@@ -133,6 +133,8 @@ static int64_t large_sum(int me, int out, int i)
     return 28000 + 8 * (int64_t)i;
 }
 
+#define G       "channel_id=1, use_global_device_ids=true, replica_groups="
+#define PAIRS   "channel_id=1, source_target_pairs="
 #define HEAD(n) "HloModule m, num_partitions=" #n "\n"
 #define ADD \
     "add { a = s32[] parameter(0) b = s32[] parameter(1) " \
@@ -141,13 +143,13 @@ static int64_t large_sum(int me, int out, int i)
 static const program programs[] = {
     {"all-reduce", 4, 5, sum4,
      HEAD(4) ADD "ENTRY e { p = s32[5] parameter(0) ROOT r = s32[5] "
-                 "all-reduce(p), replica_groups={}, to_apply=add }"},
+                 "all-reduce(p), " G "{}, to_apply=add }"},
     {"all-reduce in groups", 4, 5, sum_of_pairs,
      HEAD(4) ADD "ENTRY e { p = s32[5] parameter(0) ROOT r = s32[5] "
-                 "all-reduce(p), replica_groups={{0,2},{1,3}}, to_apply=add }"},
+                 "all-reduce(p), " G "{{0,2},{1,3}}, to_apply=add }"},
     {"all-reduce in unequal groups", 4, 5, sum_of_uneven,
      HEAD(4) ADD "ENTRY e { p = s32[5] parameter(0) ROOT r = s32[5] "
-                 "all-reduce(p), replica_groups={{0,1,2},{3,-1,-1}}, "
+                 "all-reduce(p), " G "{{0,1,2},{3}}, "
                  "to_apply=add }"},
     {"all-reduce of two", 2, 3, max_and_product,
      HEAD(2) "f { a = s32[] parameter(0) b = s32[] parameter(1) "
@@ -156,39 +158,39 @@ static const program programs[] = {
              "c = s32[] multiply(a, b) ROOT d = s32[] maximum(c, c) }\n"
              "ENTRY e { p = s32[3] parameter(0) t = s32[] constant(2) "
              "q = s32[3] broadcast(t), dimensions={} s = s32[3] add(p, q) "
-             "m = s32[3] all-reduce(p), replica_groups={{0,1}}, to_apply=f "
-             "n = s32[3] all-reduce(s), replica_groups={{0,1}}, to_apply=g "
+             "m = s32[3] all-reduce(p), " G "{{0,1}}, to_apply=f "
+             "n = s32[3] all-reduce(s), " G "{{0,1}}, to_apply=g "
              "ROOT r = (s32[3], s32[3]) tuple(m, n) }"},
     {"variadic all-reduce", 4, 5, sum_and_twice,
      HEAD(4) ADD "ENTRY e { p = s32[5] parameter(0) q = s32[5] add(p, p) "
                  "ROOT r = (s32[5], s32[5]) all-reduce(p, q), "
-                 "replica_groups={}, to_apply=add }"},
+                 "" G "{}, to_apply=add }"},
     {"all-reduce in shares", 8, 100003, large_sum,
      HEAD(8) ADD "ENTRY e { p = s32[100003] parameter(0) ROOT r = s32[100003] "
-                 "all-reduce(p), replica_groups={}, to_apply=add }"},
+                 "all-reduce(p), " G "{}, to_apply=add }"},
     {"all-gather", 4, 6, gathered_rows,
      HEAD(4) "ENTRY e { p = s32[6] parameter(0) ROOT r = s32[24] "
-             "all-gather(p), replica_groups={{0,1,2,3}}, dimensions={0} }"},
+             "all-gather(p), " G "{{0,1,2,3}}, dimensions={0} }"},
     {"all-gather along columns", 4, 6, gathered_columns,
      HEAD(4) "ENTRY e { p = s32[6] parameter(0) q = s32[2,3] reshape(p) "
-             "g = s32[2,12] all-gather(q), replica_groups={{0,1,2,3}}, "
+             "g = s32[2,12] all-gather(q), " G "{{0,1,2,3}}, "
              "dimensions={1} ROOT r = s32[24] reshape(g) }"},
     {"reduce-scatter", 4, 16, scattered,
      HEAD(4) ADD "ENTRY e { p = s32[16] parameter(0) q = s32[2,8] reshape(p) "
                  "g = s32[2,2] reduce-scatter(q), "
-                 "replica_groups={{0,1,2,3}}, dimensions={1}, to_apply=add "
+                 "" G "{{0,1,2,3}}, dimensions={1}, to_apply=add "
                  "ROOT r = s32[4] reshape(g) }"},
     {"all-to-all", 4, 8, turned,
      HEAD(4) "ENTRY e { p = s32[8] parameter(0) q = s32[2,4] reshape(p) "
-             "g = s32[2,4] all-to-all(q), replica_groups={{0,1,2,3}}, "
+             "g = s32[2,4] all-to-all(q), " G "{{0,1,2,3}}, "
              "dimensions={1} ROOT r = s32[8] reshape(g) }"},
     {"collective-permute", 4, 5, shifted,
      HEAD(4) "ENTRY e { p = s32[5] parameter(0) ROOT r = s32[5] "
-             "collective-permute(p), source_target_pairs={{0,1},{1,2},{2,3}} "
+             "collective-permute(p), " PAIRS "{{0,1},{1,2},{2,3}} "
              "}"},
     {"collective-broadcast", 4, 5, from_second,
      HEAD(4) "ENTRY e { p = s32[5] parameter(0) ROOT r = s32[5] "
-             "collective-broadcast(p), replica_groups={{1,0},{3,2}} }"},
+             "collective-broadcast(p), " G "{{1,0},{3,2}} }"},
     {"partition-id", 4, 5, numbers,
      HEAD(4) "ENTRY e { p = s32[5] parameter(0) i = u32[] partition-id() "
              "j = s32[] convert(i) k = s32[5] broadcast(j), dimensions={} "
@@ -201,7 +203,7 @@ static const program programs[] = {
      "body { t = (s32[], s32[5]) parameter(0) i = s32[] "
      "get-tuple-element(t), index=0 x = s32[5] get-tuple-element(t), index=1 "
      "one = s32[] constant(1) j = s32[] add(i, one) y = s32[5] "
-     "all-reduce(x), replica_groups={}, to_apply=add "
+     "all-reduce(x), " G "{}, to_apply=add "
      "ROOT r = (s32[], s32[5]) tuple(j, y) }\n"
      "ENTRY e { p = s32[5] parameter(0) z = s32[] constant(0) "
      "t = (s32[], s32[5]) tuple(z, p) w = (s32[], s32[5]) while(t), "
@@ -348,9 +350,9 @@ static void test_programs(void **state)
  * what the others have, it takes the other branch. */
 static const char split[] = HEAD(4) ADD
     "meet { x = s32[5] parameter(0) ROOT r = s32[5] all-reduce(x), "
-    "replica_groups={}, to_apply=add }\n"
+    "" G "{}, to_apply=add }\n"
     "other { x = s32[5] parameter(0) ROOT r = s32[5] all-reduce(x), "
-    "replica_groups={}, to_apply=add }\n"
+    "" G "{}, to_apply=add }\n"
     "alone { x = s32[5] parameter(0) ROOT r = s32[5] negate(x) }\n"
     "ENTRY e { p = s32[5] parameter(0) i = u32[] partition-id() "
     "j = s32[] convert(i) one = s32[] constant(1) "

@@ -11,7 +11,8 @@ const device_kind_info device_kind_table[] = {
 };
 
 static const device_desc table[] = {
-#define DEVICE(n, k, l, u, g, s, crowd_, access_, file, local, cache, f, lib) \
+#define DEVICE(n, k, l, u, g, s, crowd_, access_, file, local, most, cache, f, \
+               lib) \
     {.kind = k, \
      .name = n, \
      .lanes = l, \
@@ -22,6 +23,7 @@ static const device_desc table[] = {
      .access = access_, \
      .registers = file, \
      .local_bytes = local, \
+     .local_most = most, \
      .cache_bytes = cache, \
      .features = f, \
      .libs = lib},

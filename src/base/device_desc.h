@@ -31,7 +31,9 @@ static inline double device_guess_ns(device_kind k, double flops, double bytes)
 #define DEVICE_COMPILES (1u << DEVICE_CL | 1u << DEVICE_CUDA)
 typedef enum { DEVICE_HAS_F64 = 1, DEVICE_HAS_F16 = 2, DEVICE_HAS_AVX512 = 4,
                DEVICE_HAS_SUBGROUPS = 8,
-               DEVICE_HAS_VNNI = 16 /* of AVX-512 */ } device_feature;
+               DEVICE_HAS_VNNI = 16, /* of AVX-512 */
+               DEVICE_HAS_MMA = 32 /* warps multiply matrices: mma.sync of
+                                      bf16, f16 and bytes */ } device_feature;
 typedef enum { DEVICE_LIB_ONEDNN = 1, DEVICE_LIB_LAPACK = 2,
                DEVICE_LIB_BYTES = 4 /* oneDNN's products of s8 are exact here */
 } device_lib;
@@ -49,6 +51,8 @@ typedef struct {
                             0: an element */
     int registers;       /* GPUs: bytes of them that an item has; 0: unknown */
     size_t local_bytes;  /* memory of a group (SLM); host: scratch in L1 */
+    size_t local_most;   /* GPUs: what a group may have that leaves its unit to
+                            no other; 0: no more than that */
     size_t cache_bytes;  /* L2 of a unit */
     uint64_t features;   /* device_feature bits */
     uint64_t libs;       /* device_lib bits: calls that the plan may use */

@@ -103,6 +103,17 @@ static sd_status make_program(plan_mem *pm)
     return st;
 }
 
+/* No matrix instructions, whose sums have bits of their own. */
+static const device_desc *without_engines(sd_arena *a, const device_desc *dev)
+{
+    device_desc *d = sd_arena_copy(a, dev, sizeof *dev);
+
+    for (int i = 0; i < PLAN_ENGINE_COUNT; i++)
+        if (plan_engine_table[i].m)
+            d->features &= ~plan_engine_table[i].needs;
+    return d;
+}
+
 sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
                     const sd_options *opt, plan **out)
 {
@@ -112,7 +123,7 @@ sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
 
     p->arena = a;
     p->m = m;
-    p->dev = dev;
+    p->dev = sd_opt_bool(opt, SD_OPT_ENGINES) ? dev : without_engines(a, dev);
     pm.a = sd_arena_create();
     note_turns(&pm);
     if (!(st = plan_library(m, dev, opt)))

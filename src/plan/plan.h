@@ -316,6 +316,7 @@ typedef struct {
 
 typedef enum {
 #define ENGINE(id, needs, depth, bits) PLAN_ENGINE_##id,
+#define MATRIX(id, needs, part, sum, m, n, k) PLAN_ENGINE_##id,
 #include "engines.def"
 #undef ENGINE
     PLAN_ENGINE_COUNT
@@ -324,6 +325,8 @@ typedef struct {
     uint64_t needs; /* device_feature bits */
     int depth;      /* positions of k that one instruction adds */
     int bits;       /* of an operand, at most */
+    sd_dtype part, sum; /* of a matrix instruction: x and y, and their sums; */
+    int m, n;       /* of how many rows and columns.  0: it is none */
 } plan_engine_info;
 extern const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT];
 
@@ -363,7 +366,9 @@ extern const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT];
  * at a time: row i of item j is (i / near * along_m + j) * near + i % near.  At
  * last `round` rows of sums at a time are written to an area, which lies where
  * those of x and y were, and what uses them runs over these rows: items along
- * LANE, rows of a group at once. */
+ * LANE, rows of a group at once.  Where the engine is a matrix instruction, a
+ * sub-group stands for an item in all this; x and y are those of the CONTRACT
+ * before they became wide, and a chain is the whole sum. */
 typedef struct {
     const plan_node *node;   /* the CONTRACT */
     const plan_node *x, *y;  /* its operands: y is the one that varies on LANE */

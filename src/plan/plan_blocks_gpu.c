@@ -10,11 +10,15 @@
 enum {
     LEAST_EXTENT = 16,   /* of M, N and K: below, most of a tile is in vain */
     LEAST_WORK = 1 << 15, /* multiplications */
-    STEP_BYTES = 64,     /* of a row or column, in a pair of areas */
+    STEP_BYTES = 64,     /* of a row or column, in a pair of areas, */
+    MATRIX_STEP = 128,   /* and of those that matrix instructions take */
     LEAST_STEP = 16,
     ACCESS = 16,         /* bytes of a row's alignment, and of its padding */
     EDGE = 64,           /* a tile of m x n costs m * n + EDGE * (m + n) */
     ROUND_BYTES = 32 << 10,
+    MATRIX = 16,         /* rows and columns that a sub-group has at a time */
+    MATRIX_ROWS = 64,
+    MATRIX_COLUMNS = 64, /* and at most in all */
     MOST_MADE = 400      /* nodes of an item of what uses the sums */
 };
 
@@ -45,13 +49,60 @@ static int64_t tiles_of(const plan_kernel *k, int axis, uint64_t in, int64_t t)
     return (k->axis[axis].extent + each - 1) / each;
 }
 
+/* ---- engines ---- */
+
+/* What became the CONTRACT's operand n by a convert, where that is of type t.
+ */
+static const plan_node *narrow(const plan_node *n, sd_dtype t)
+{
+    const plan_node *x = n->narg == 1 ? n->arg[0] : NULL;
+
+    return x && n->kind == PN_ELT && n->op == HLO_CONVERT && x->dtype == t
+               ? x
+               : NULL;
+}
+
+/* The program's product is one of that type: of f32 stay what they are, also
+ * where what they are made of would fit. */
+static bool asks_for(const plan_node *c, sd_dtype t)
+{
+    return sd_dtype_kind(t) != SD_K_FLOAT ||
+           (c->in->arg[0]->shape->dtype == t &&
+            c->in->arg[1]->shape->dtype == t);
+}
+
+static void choose_engine(plan_blocks *b, const device_desc *dev)
+{
+    const plan_node *c = b->node;
+
+    b->engine = PLAN_ENGINE_FMA;
+    b->part = c->dtype;
+    for (int i = 0; i < PLAN_ENGINE_COUNT; i++) {
+        const plan_engine_info *e = &plan_engine_table[i];
+        const plan_node *x = narrow(b->x, e->part), *y = narrow(b->y, e->part);
+
+        if (!e->m || e->needs & ~dev->features || e->sum != c->dtype || !x ||
+            !y || !asks_for(c, e->part))
+            continue;
+        b->engine = (plan_engine)i;
+        b->part = e->part;
+        b->x = x;
+        b->y = y;
+        return;
+    }
+}
+
+static bool has_matrices(const plan_blocks *b)
+{
+    return plan_engine_table[b->engine].m > 0;
+}
+
 /* ---- the tile of a group ---- */
 
 /* An item's rows and columns: two sets of accumulators take half of its
  * registers at most. */
-static int most_of_item(const plan_kernel *k, const device_desc *dev, int bytes)
+static int most_of_item(const device_desc *dev, int bytes)
 {
-    (void)k;
     return 2 * 8 * 8 * bytes * 2 <= dev->registers   ? 8
            : 2 * 4 * 4 * bytes * 2 <= dev->registers ? 4
                                                      : 2;
@@ -63,51 +114,104 @@ static int64_t padded(int64_t n, int64_t bytes)
     return n + ACCESS / bytes;
 }
 
+/* An area has the axis innermost along which it is read at once: for fma M or
+ * N.  Matrices may be turned as they are read, but those of bytes. */
+static int64_t lay_out_side(const plan_blocks *b, int along, int64_t n,
+                            int64_t *side, int64_t *deep)
+{
+    int64_t each = (int64_t)sd_dtype_bytes(b->part);
+    bool rows = has_matrices(b) && (b->node->over >> along & 1 || each == 1);
+
+    *side = rows ? padded(b->step, each) : 1;
+    *deep = rows ? 1 : padded(n, each);
+    return (rows ? n * *side : b->step * *deep) * each;
+}
+
 /* Lays out areas; false: local memory does not hold them. */
 static bool lay_out(plan_kernel *k, plan_blocks *b, const device_desc *dev)
 {
-    int64_t each = (int64_t)sd_dtype_bytes(b->part), y;
     int64_t sum = (int64_t)sd_dtype_bytes(b->node->dtype), run;
+    size_t most = has_matrices(b) ? SD_MAX(dev->local_bytes, dev->local_most)
+                                  : dev->local_bytes;
     size_t room;
 
-    b->x_m = b->y_n = 1;
-    b->x_k = padded(b->mt, each);
-    b->y_k = padded(b->nt, each);
     b->x_at = 0;
-    b->y_at = plan_whole_lines((size_t)(b->step * b->x_k * each));
-    y = b->step * b->y_k * each;
-    b->buffer = b->y_at + plan_whole_lines((size_t)y);
+    b->y_at = plan_whole_lines(
+        (size_t)lay_out_side(b, b->x_along, b->mt, &b->x_m, &b->x_k));
+    b->buffer = b->y_at + plan_whole_lines((size_t)lay_out_side(
+                              b, b->y_along, b->nt, &b->y_n, &b->y_k));
     b->sum_at = 0;
     b->sum_m = padded(b->nt, sum);
     run = (int64_t)b->along_m * b->near;
     room = SD_MAX(2 * b->buffer, (size_t)ROUND_BYTES);
-    room = SD_MIN(room, dev->local_bytes);
+    room = SD_MIN(room, most);
     b->round = b->mt;
     while (b->round > run && (size_t)(b->round * b->sum_m * sum) > room)
         b->round /= 2;
     k->local_bytes = SD_MAX(2 * b->buffer, (size_t)(b->round * b->sum_m * sum));
-    return k->local_bytes <= dev->local_bytes;
+    return k->local_bytes <= most;
+}
+
+/* Items, or sub-groups, along M and N, and in *m and *n how many rows and
+ * columns each has at most, in *least_m and *least_n at least. */
+static void share_out(plan_blocks *b, const device_desc *dev, int *m, int *n,
+                      int *least_m, int *least_n)
+{
+    int bytes = (int)sd_dtype_bytes(b->node->dtype);
+
+    b->along_m = b->along_n = 1;
+    if (has_matrices(b)) {
+        int all = dev->crowd / dev->subgroup;
+
+        while (2 * b->along_m * b->along_n <= all)
+            *(b->along_m < b->along_n ? &b->along_m : &b->along_n) *= 2;
+        *m = MATRIX_ROWS;
+        /* bytes that are turned on their way need registers for that */
+        *n = MATRIX_COLUMNS / (sd_dtype_bytes(b->part) == 1 ? 2 : 1);
+        *least_m = *least_n = MATRIX;
+        return;
+    }
+    while (4 * b->along_m * b->along_n <= dev->crowd) {
+        b->along_m *= 2;
+        b->along_n *= 2;
+    }
+    *m = *n = most_of_item(dev, bytes);
+    *least_m = *least_n = 2;
+}
+
+/* Tiles of m rows and n columns an item; false: that is no tile, or local
+ * memory does not hold its areas. */
+static bool set_tile(plan_kernel *k, plan_blocks *b, int m, int n,
+                     const device_desc *dev)
+{
+    int bytes = (int)sd_dtype_bytes(b->node->dtype);
+
+    b->rows = m;
+    b->vectors = n;
+    b->mt = (int64_t)b->along_m * m;
+    b->nt = (int64_t)b->along_n * n;
+    b->near = has_matrices(b) ? MATRIX : SD_MIN(SD_MIN(m, n), ACCESS / bytes);
+    return b->mt >= points(k, b->m_in) && b->nt >= points(k, b->n_in) &&
+           b->mt <= 2 * b->nt && b->nt <= 2 * b->mt && lay_out(k, b, dev);
 }
 
 /* The tile of least cost, in whole turns of all units. */
 static bool choose_tile(plan_kernel *k, plan_blocks *b, const device_desc *dev)
 {
-    int bytes = (int)sd_dtype_bytes(b->node->dtype), best_m = 0, best_n = 0;
-    int most = most_of_item(k, dev, bytes), along = 1;
+    int most_m, most_n, least_m, least_n, best_m = 0, best_n = 0;
     double least = 1e300, rest = plan_points(k, b->rest);
 
-    while (4 * along * along <= dev->crowd)
-        along *= 2;
-    for (int m = most; m > 1; m /= 2)
-        for (int n = m; n > 1 && 2 * n >= m; n /= 2) {
-            int64_t mt = along * m, nt = along * n;
+    share_out(b, dev, &most_m, &most_n, &least_m, &least_n);
+    k->group = b->along_m * b->along_n * (has_matrices(b) ? dev->subgroup : 1);
+    for (int m = most_m; m >= least_m; m /= 2)
+        for (int n = most_n; n >= least_n; n /= 2) {
             double cost, tiles;
 
-            if (mt < points(k, b->m_in) || nt < points(k, b->n_in))
+            if (!set_tile(k, b, m, n, dev))
                 continue;
-            tiles = rest * (double)tiles_of(k, b->m, b->m_in, mt) *
-                    (double)tiles_of(k, b->n, b->n_in, nt);
-            cost = (double)(mt * nt + EDGE * (mt + nt)) *
+            tiles = rest * (double)tiles_of(k, b->m, b->m_in, b->mt) *
+                    (double)tiles_of(k, b->n, b->n_in, b->nt);
+            cost = (double)(b->mt * b->nt + EDGE * (b->mt + b->nt)) *
                    SD_MAX(tiles / dev->units, 1);
             if (cost < least) {
                 least = cost;
@@ -115,14 +219,7 @@ static bool choose_tile(plan_kernel *k, plan_blocks *b, const device_desc *dev)
                 best_n = n;
             }
         }
-    b->rows = best_m;
-    b->vectors = best_n;
-    b->along_m = b->along_n = along;
-    b->near = SD_MIN(SD_MIN(best_m, best_n), ACCESS / bytes);
-    b->mt = along * best_m;
-    b->nt = along * best_n;
-    k->group = along * along;
-    return best_m > 0;
+    return best_m > 0 && set_tile(k, b, best_m, best_n, dev);
 }
 
 /* ---- copies of the operands ---- */
@@ -158,7 +255,7 @@ static bool divides(const plan_kernel *k, const plan_blocks *b, int along,
                     int64_t v)
 {
     const plan_axis *x = &k->axis[along];
-    int64_t chunk = b->node->order.chunk;
+    int64_t chunk = has_matrices(b) ? 0 : b->node->order.chunk;
 
     return x->extent % v == 0 && x->tile % v == 0 && b->step % v == 0 &&
            (along != b->k || chunk % v == 0);
@@ -248,6 +345,14 @@ static bool is_worth(const plan_kernel *k, const plan_blocks *b)
            (double)m * (double)n * (double)depth >= LEAST_WORK;
 }
 
+/* One chain of all that is summed. */
+static void find_whole_depth(const plan_kernel *k, plan_blocks *b)
+{
+    b->k = __builtin_ctzll(b->node->over);
+    b->k_in = b->node->over & (b->node->over - 1);
+    b->kt = points(k, b->node->over);
+}
+
 static void cut_tiles(plan_kernel *k, const plan_blocks *b)
 {
     for (int a = 0; a < k->nouter; a++)
@@ -271,20 +376,22 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
     b->node = c;
     if (!plan_find_sides(k, lane, 64, b) || !is_worth(k, b))
         return false;
-    b->engine = PLAN_ENGINE_FMA;
-    b->part = c->dtype;
+    choose_engine(b, dev);
     bytes = (int)sd_dtype_bytes(b->part);
-    b->step = SD_MAX(STEP_BYTES / bytes, LEAST_STEP);
-    if (!choose_tile(k, b, dev) || !lay_out(k, b, dev)) {
+    b->step = has_matrices(b) ? MATRIX_STEP / bytes
+                              : SD_MAX(STEP_BYTES / bytes, LEAST_STEP);
+    if (has_matrices(b))
+        find_whole_depth(k, b);
+    last_m = last_of(rows_of(b));
+    last_k = last_of(c->over);
+    b->x_along = plan_lies_along(k, b->x, last_m, last_k) ? last_m : last_k;
+    b->y_along = plan_lies_along(k, b->y, last_k, lane) ? last_k : lane;
+    if (!choose_tile(k, b, dev)) {
         k->group = group;
         k->local_bytes = 0;
         return false;
     }
     cut_tiles(k, b);
-    last_m = last_of(rows_of(b));
-    last_k = last_of(c->over);
-    b->x_along = plan_lies_along(k, b->x, last_m, last_k) ? last_m : last_k;
-    b->y_along = plan_lies_along(k, b->y, last_k, lane) ? last_k : lane;
     mark(b->x, of_x);
     b->x_wide = copied_at_once(k, b, of_x, b->x_along, b->mt * b->step, dev);
     mark(b->y, copied);

@@ -196,12 +196,17 @@ static void print_slots(sd_buf *b, const plan_kernel *k)
 static void print_group_blocks(sd_buf *b, const plan_kernel *k)
 {
     const plan_blocks *p = k->blocks;
+    const plan_engine_info *e = &plan_engine_table[p->engine];
 
     sd_buf_fmt(b,
                "  blocks of n%d: a%d %" PRId64 " x a%d %" PRId64
-               " x a%d %" PRId64 " by %d, %d x %d items of %d x %d by %d, ",
+               " x a%d %" PRId64 " by %d, %d x %d %s of %d x %d by %d, ",
                p->node->id, p->m, p->mt, p->n, p->nt, p->k, p->kt, p->step,
-               p->along_m, p->along_n, p->rows, p->vectors, p->near);
+               p->along_m, p->along_n, e->m ? "sub-groups" : "items", p->rows,
+               p->vectors, p->near);
+    if (e->m)
+        sd_buf_fmt(b, "by %s %d x %d x %d, ", sd_dtype_name(e->part), e->m,
+                   e->n, e->depth);
     sd_buf_fmt(b, "x along a%d by %d, y along a%d by %d, round %" PRId64 "\n",
                p->x_along, p->x_wide, p->y_along, p->y_wide, p->round);
 }

@@ -313,7 +313,9 @@ static sd_status check_areas(const plan_kernel *k, const device_desc *dev)
         st = check_area(k, i);
     if (!st)
         st = check_lives(k);
-    if (!st && dev->kind != DEVICE_HOST && k->local_bytes > dev->local_bytes)
+    if (!st && dev->kind != DEVICE_HOST &&
+        k->local_bytes > (k->blocks ? SD_MAX(dev->local_bytes, dev->local_most)
+                                    : dev->local_bytes))
         st = bad(k, NULL, "more local memory than a group has");
     return st;
 }

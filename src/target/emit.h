@@ -90,6 +90,13 @@ typedef struct {
      * All of them ask.  together 0: they do not. */
     int together;
     LLVMValueRef (*shuffle)(emit *e, LLVMValueRef v, LLVMValueRef from);
+    /* Matrix instructions.  Four squares of 8 x 16 bytes from local memory: item
+     * i of a sub-group says where row i % 8 of square i / 8 begins, and gets of
+     * each the four bytes that multiply wants; turned: of elements of two bytes,
+     * row and column exchanged.  acc + x * y by the engine of the kernel. */
+    void (*squares)(emit *e, LLVMValueRef p, bool turned, LLVMValueRef *v);
+    void (*multiply)(emit *e, LLVMValueRef *acc, const LLVMValueRef *x,
+                     const LLVMValueRef *y);
     bool bf16; /* there is an instruction that rounds f32 to it */
     bool f32_maximum; /* there are instructions for llvm.maximum, minimum of f32 */
 } emit_abi;

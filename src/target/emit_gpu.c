@@ -18,7 +18,7 @@ static LLVMValueRef local_array(emit *e, size_t bytes)
     bool launch = e->abi->static_local && bytes > e->abi->static_local;
     LLVMTypeRef t = LLVMArrayType2(e->i8, launch ? 0 : bytes);
     LLVMValueRef v = LLVMAddGlobalInAddressSpace(
-        e->m, t, sd_arena_fmt(e->a, "%s.local", e->k->name), e->local_as);
+        e->m, t, sd_arena_fmt(e->a, "%s_$_local", e->k->name), e->local_as);
 
     LLVMSetAlignment(v, 64);
     if (launch)

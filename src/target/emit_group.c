@@ -31,9 +31,14 @@ typedef struct {
     operand x, y;
     int64_t chunk, each; /* positions of axis k in a chain; chains along k */
     int64_t chains, steps; /* in all; of a chain */
-    LLVMTypeRef part;
+    LLVMTypeRef part; /* of the sums */
     LLVMValueRef im, in; /* the item's numbers along M and N */
-    LLVMValueRef *acc, *sum; /* [row * vectors + column], stack slots */
+    LLVMValueRef *acc, *sum; /* [row * vectors + column], or as place_of says:
+                                stack slots */
+    int nacc;
+    bool matrix; /* the engine is a matrix instruction */
+    LLVMValueRef quad, pair; /* of an item in its sub-group: number / 4, % 4 */
+    LLVMValueRef x_own, y_own; /* bytes to the row of a square that it names */
 } group;
 
 static LLVMValueRef plus(emit *e, LLVMValueRef x, LLVMValueRef y)
@@ -302,7 +307,7 @@ static void load_side(group *g, const operand *o, LLVMValueRef turn,
     }
 }
 
-static void multiply(group *g, LLVMValueRef turn)
+static void multiply_items(group *g, LLVMValueRef turn)
 {
     emit *e = g->e;
     const plan_blocks *b = g->b;
@@ -327,6 +332,138 @@ static void multiply(group *g, LLVMValueRef turn)
     emit_loop_close(e, &k);
 }
 
+/* ---- products by matrix instructions ---- */
+
+/* A sub-group has squares of 16 x 16 sums.  Of one it has two halves of 8
+ * columns, and of each an item has rows number / 4 and 8 more, columns number %
+ * 4 * 2 and the next. */
+enum { SQUARE = 16, HALF = 8, SQUARE_BYTES = 16 };
+
+static int place_of(const group *g, int row, int column, int half)
+{
+    return ((row * (g->b->vectors / SQUARE) + column) * 2 + half) * 4;
+}
+
+/* Where an item's row of a square begins: of x the squares are rows 0 and 8 of
+ * the first of K, then of the second; of y they are the first of K and the
+ * second of columns 0, then of columns 8. */
+static void own_rows(group *g)
+{
+    emit *e = g->e;
+    const plan_blocks *b = g->b;
+    int64_t each = (int64_t)sd_dtype_bytes(b->part);
+    LLVMValueRef i = rest(e, e->lid, e->k->subgroup), m, n, k;
+    LLVMValueRef low = rest(e, i, HALF), which = rest(e, over(e, i, HALF), 2);
+    LLVMValueRef high = over(e, i, SQUARE);
+
+    g->quad = over(e, i, 4);
+    g->pair = rest(e, i, 4);
+    m = b->x_m == 1 ? times(e, which, HALF) : rest(e, i, SQUARE);
+    k = b->x_m == 1 ? plus(e, times(e, high, HALF), low)
+                    : times(e, high, SQUARE_BYTES / each);
+    m = plus(e, times(e, g->im, SQUARE), m);
+    g->x_own = plus(e, times(e, m, b->x_m * each), times(e, k, b->x_k * each));
+    n = b->y_n == 1 ? times(e, high, HALF) : plus(e, times(e, high, HALF), low);
+    k = b->y_n == 1 ? rest(e, i, SQUARE) : times(e, which, SQUARE_BYTES / each);
+    n = plus(e, times(e, g->in, SQUARE), n);
+    g->y_own = plus(e, times(e, n, b->y_n * each), times(e, k, b->y_k * each));
+}
+
+/* Four squares, `at` elements behind the item's own place in an area. */
+static void load_squares(group *g, const operand *o, LLVMValueRef turn,
+                         LLVMValueRef own, int64_t at, LLVMValueRef *v)
+{
+    emit *e = g->e;
+    LLVMValueRef p = in_area(g, o->at, turn, e->i8, own);
+    LLVMValueRef more = emit_si(e, at * (int64_t)sd_dtype_bytes(g->b->part));
+
+    p = LLVMBuildGEP2(e->b, e->i8, p, &more, 1, "");
+    e->abi->squares(e, p, o->side == 1, v);
+}
+
+static void multiply_square(group *g, int row, int column,
+                            const LLVMValueRef *x, const LLVMValueRef *y)
+{
+    emit *e = g->e;
+
+    for (int half = 0; half < 2; half++) {
+        LLVMValueRef *slot = &g->acc[place_of(g, row, column, half)], acc[4];
+
+        for (int i = 0; i < 4; i++)
+            acc[i] = get(e, g->part, slot[i]).re;
+        e->abi->multiply(e, acc, x, y + (ptrdiff_t)2 * half);
+        for (int i = 0; i < 4; i++)
+            LLVMBuildStore(e->b, acc[i], slot[i]);
+    }
+}
+
+static void multiply_matrices(group *g, LLVMValueRef turn)
+{
+    const plan_blocks *b = g->b;
+    int depth = plan_engine_table[b->engine].depth;
+    LLVMValueRef x[PLAN_AXIS_COPIES / SQUARE][4], y[4];
+
+    for (int k = 0; k < b->step; k += depth) {
+        for (int r = 0; r < b->rows / SQUARE; r++)
+            load_squares(g, &g->x, turn, g->x_own,
+                         (int64_t)r * b->along_m * SQUARE * b->x_m + k * b->x_k,
+                         x[r]);
+        for (int c = 0; c < b->vectors / SQUARE; c++) {
+            load_squares(g, &g->y, turn, g->y_own,
+                         (int64_t)c * b->along_n * SQUARE * b->y_n + k * b->y_k,
+                         y);
+            for (int r = 0; r < b->rows / SQUARE; r++)
+                multiply_square(g, r, c, x[r], y);
+        }
+    }
+}
+
+/* Sums `slot[0]` and slot[1] of row m and of column n and the next. */
+static void put_two(group *g, LLVMValueRef m, LLVMValueRef n,
+                    const LLVMValueRef *slot)
+{
+    emit *e = g->e;
+    LLVMTypeRef two = LLVMVectorType(g->part, 2);
+    LLVMValueRef p = in_area(g, g->b->sum_at, emit_si(e, 0), g->part,
+                             emit_mad(e, m, g->b->sum_m, n));
+    LLVMValueRef v = LLVMGetPoison(two);
+
+    for (int c = 0; c < 2; c++)
+        v = LLVMBuildInsertElement(e->b, v, get(e, g->part, slot[c]).re,
+                                   LLVMConstInt(e->i32, (unsigned)c, 0), "");
+    put(p, v, e, 2 * sd_dtype_bytes(g->b->node->dtype));
+}
+
+/* Of the squares in row `row`, into the area that begins with row `from`. */
+static void put_squares(group *g, int row, int64_t from)
+{
+    emit *e = g->e;
+    const plan_blocks *b = g->b;
+    LLVMValueRef m = plus(e, times(e, g->im, SQUARE), g->quad);
+    LLVMValueRef n = plus(e, times(e, g->in, SQUARE), times(e, g->pair, 2));
+
+    m = plus(e, m, emit_si(e, (int64_t)row * b->along_m - from));
+    for (int c = 0; c < b->vectors / SQUARE; c++)
+        for (int i = 0; i < 4; i++) {
+            int half = i / 2, low = i % 2;
+            int64_t at = (int64_t)c * b->along_n * SQUARE + half * HALF;
+
+            put_two(g, plus(e, m, emit_si(e, low * HALF)),
+                    plus(e, n, emit_si(e, at)),
+                    &g->sum[place_of(g, row / SQUARE, c, half) + 2 * low]);
+        }
+}
+
+/* ---- chains ---- */
+
+static void multiply(group *g, LLVMValueRef turn)
+{
+    if (g->matrix)
+        multiply_matrices(g, turn);
+    else
+        multiply_items(g, turn);
+}
+
 /* The chain's end. */
 static void add_chain(group *g)
 {
@@ -335,7 +472,7 @@ static void add_chain(group *g)
 
     if (g->chains == 1)
         return;
-    for (int i = 0; i < g->b->rows * g->b->vectors; i++) {
+    for (int i = 0; i < g->nacc; i++) {
         emit_value v[2] = {get(e, g->part, g->sum[i]),
                            get(e, g->part, g->acc[i])};
 
@@ -350,6 +487,9 @@ static void start(group *g)
     emit *e = g->e;
     int n = g->b->rows * g->b->vectors;
 
+    if (g->matrix)
+        n /= e->k->subgroup;
+    g->nacc = n;
     g->acc = sd_arena_array(e->a, LLVMValueRef, n);
     g->sum = g->acc;
     if (g->chains > 1)
@@ -428,7 +568,15 @@ static void put_run(group *g, int row, int64_t from)
         }
 }
 
-/* Rows [round.at, + b->round) of the sums, to their area. */
+static void put_rows(group *g, int row, int64_t from)
+{
+    if (g->matrix)
+        put_squares(g, row, from);
+    else
+        put_run(g, row, from);
+}
+
+/* Rows [at, + b->round) of the sums, to their area. */
 static void put_sums(group *g, LLVMValueRef at)
 {
     emit *e = g->e;
@@ -447,7 +595,7 @@ static void put_sums(group *g, LLVMValueRef at)
         }
         for (int row = 0; row < b->rows; row += b->near)
             if (row * b->along_m >= from && row * b->along_m < from + b->round)
-                put_run(g, row, from);
+                put_rows(g, row, from);
         if (!no)
             continue;
         LLVMBuildBr(e->b, no);
@@ -528,17 +676,23 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
                      b->x_m, b->x_k, b->x_at, 0, NULL, NULL, NULL},
                .y = {b->y, b->n, b->n_in, n0, b->nt, b->y_along, b->y_wide,
                      b->y_n, b->y_k, b->y_at, 0, NULL, NULL, NULL},
-               .part = emit_type(e, b->node->dtype)};
+               .part = emit_type(e, b->node->dtype),
+               .matrix = plan_engine_table[b->engine].m > 0};
+    LLVMValueRef item = e->lid;
 
     for (int a = 0; a < b->k; a++)
         if (b->node->over >> a & 1)
             outside *= e->k->axis[a].extent;
-    g.chunk = b->node->order.chunk ? b->node->order.chunk : extent;
+    g.chunk = b->node->order.chunk && !g.matrix ? b->node->order.chunk : extent;
     g.each = (extent + g.chunk - 1) / g.chunk;
     g.chains = outside * g.each;
     g.steps = (b->kt + b->step - 1) / b->step;
-    g.im = over(e, e->lid, b->along_n);
-    g.in = rest(e, e->lid, b->along_n);
+    if (g.matrix)
+        item = over(e, item, e->k->subgroup);
+    g.im = over(e, item, b->along_n);
+    g.in = rest(e, item, b->along_n);
+    if (g.matrix)
+        own_rows(&g);
     share_out(&g, &g.x);
     share_out(&g, &g.y);
     start(&g);

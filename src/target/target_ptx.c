@@ -122,6 +122,46 @@ static LLVMValueRef shuffle(emit *e, LLVMValueRef v, LLVMValueRef from)
                         x, 4);
 }
 
+/* Of an instruction that gives n values. */
+static void call_several(emit *e, const char *name, LLVMTypeRef over,
+                         LLVMValueRef *arg, int narg, LLVMValueRef *v, int n)
+{
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMTypeRef param[10];
+    LLVMValueRef all;
+
+    LLVMGetParamTypes(LLVMIntrinsicGetType(e->cx, id, &over, over != NULL),
+                      param);
+    for (int i = 0; i < narg; i++)
+        if (LLVMTypeOf(arg[i]) != param[i])
+            arg[i] = LLVMBuildBitCast(e->b, arg[i], param[i], "");
+    all = emit_intrinsic2(e, name, &over, over != NULL, arg, narg);
+    for (int i = 0; i < n; i++)
+        v[i] = LLVMBuildExtractValue(e->b, all, (unsigned)i, "");
+}
+
+static void squares(emit *e, LLVMValueRef p, bool turned, LLVMValueRef *v)
+{
+    call_several(e,
+                 turned ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16"
+                        : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16",
+                 LLVMTypeOf(p), &p, 1, v, 4);
+}
+
+static void multiply(emit *e, LLVMValueRef *acc, const LLVMValueRef *x,
+                     const LLVMValueRef *y)
+{
+    static const char *const name[PLAN_ENGINE_COUNT] = {
+        [PLAN_ENGINE_MMA_BF16] = "llvm.nvvm.mma.m16n8k16.row.col.bf16",
+        [PLAN_ENGINE_MMA_F16] = "llvm.nvvm.mma.m16n8k16.row.col.f32.f32",
+        [PLAN_ENGINE_MMA_S8] = "llvm.nvvm.mma.m16n8k32.row.col.s8",
+        [PLAN_ENGINE_MMA_U8] = "llvm.nvvm.mma.m16n8k32.row.col.u8"};
+    LLVMValueRef arg[10] = {x[0], x[1],   x[2],   x[3],   y[0],
+                            y[1], acc[0], acc[1], acc[2], acc[3]};
+
+    call_several(e, name[e->k->blocks->engine], NULL, arg, 10, acc, 4);
+}
+
 static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
                              .function_cc = LLVMCCallConv,
                              .static_local = 48 << 10, /* ptxas takes no more */
@@ -130,6 +170,8 @@ static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
                              .barrier = barrier,
                              .together = WARP,
                              .shuffle = shuffle,
+                             .squares = squares,
+                             .multiply = multiply,
                              .bf16 = true,
                              .f32_maximum = true};
 

@@ -35,7 +35,8 @@ enum {
     CU_PEER_ALREADY = 704,
     /* device attributes */
     CU_DEV_UNITS = 16, CU_DEV_L2_BYTES = 38, CU_DEV_UNIFIED = 41,
-    CU_DEV_MAJOR = 75, CU_DEV_MINOR = 76, CU_DEV_POOLS = 115,
+    CU_DEV_MAJOR = 75, CU_DEV_MINOR = 76, CU_DEV_SHARED = 97,
+    CU_DEV_POOLS = 115,
     /* of a function, a pointer */
     CU_FN_DYNAMIC_SHARED = 8, CU_PTR_MEMORY_TYPE = 2,
     /* flags */

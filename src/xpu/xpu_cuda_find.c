@@ -113,7 +113,7 @@ void xpu_cuda_leave(const xpu_cuda *v)
 /* ---- what a device is ---- */
 
 typedef struct {
-    int major, minor, unified, units, cache;
+    int major, minor, unified, units, cache, shared;
     size_t bytes;
     char name[97];
 } facts;
@@ -139,6 +139,7 @@ static sd_status ask_all(const xpu_cuda *v, facts *f)
         (st = ask(v, CU_DEV_UNIFIED, 1, &f->unified)) ||
         (st = ask(v, CU_DEV_UNITS, MOST_UNITS, &f->units)) ||
         (st = ask(v, CU_DEV_L2_BYTES, INT32_MAX, &f->cache)) ||
+        (st = ask(v, CU_DEV_SHARED, INT32_MAX, &f->shared)) ||
         (st = xpu_cuda_status(
              d, NULL,
              d->api.DeviceGetName(f->name, (int)sizeof f->name - 1, v->id),
@@ -187,6 +188,7 @@ sd_status xpu_cuda_describe(xpu_cuda *v, device_desc *out, int64_t *memory)
                         f.name, f.major, f.minor);
     out->units = SD_MAX(f.units, 1);
     out->cache_bytes = (size_t)f.cache;
+    out->local_most = SD_MIN(out->local_most, (size_t)f.shared);
     snprintf(out->driver, sizeof out->driver, "CUDA %d.%d, %s",
              v->driver->version / 1000 % 1000, v->driver->version % 1000 / 10,
              f.name);

@@ -302,6 +302,9 @@ cu_result cuDeviceGetAttribute(int *out, int what, cu_device d)
     case CU_DEV_L2_BYTES:
         *out = is.garbage ? -1 : 1 << 20;
         break;
+    case CU_DEV_SHARED:
+        *out = is.garbage ? -1 : 99 << 10;
+        break;
     case CU_DEV_MAJOR:
         *out = is.chip / 10;
         break;

@@ -1,6 +1,8 @@
 """Do the skeleton programs have the bits of `host` on another device?
 
-usage: same_bits.py DEVICE [--only REGEX]         SUNDOG_LIBRARIES=0 in both
+usage: same_bits.py DEVICE [--only REGEX]
+
+Both with SUNDOG_LIBRARIES=0 and SUNDOG_ENGINES=0.
 
 Each device computes in a process of its own, with 64-bit types off and on; any
 NaN stands for any other.  Prints the programs that differ and "N of M programs
@@ -48,6 +50,7 @@ def compute(only):
 def on(device, only):
     done = subprocess.run([sys.executable, __file__, device, "--child", "--only", only],
                           env={**os.environ, "SUNDOG_DEVICE": device, "SUNDOG_LIBRARIES": "0",
+                               "SUNDOG_ENGINES": "0",
                                "JAX_PLATFORMS": "xpu,cpu"},
                           stdout=subprocess.PIPE, text=True, check=True)
     return dict(map(json.loads, done.stdout.splitlines()))

@@ -171,6 +171,8 @@ static void count_steps(const thunk_seq *s, counts *c)
     }
 }
 
+static bool engines_off;
+
 static plan *make(sd_arena *a, const char *name, const device_desc *dev)
 {
     sd_buf text = {0};
@@ -182,6 +184,8 @@ static plan *make(sd_arena *a, const char *name, const device_desc *dev)
     want_success(sd_file_read(path, &text));
     want_success(hlo_parse(a, text.at, text.len, &m));
     sd_buf_finish(&text);
+    if (engines_off)
+        assert_true(sd_options_set(a, &opt, "SUNDOG_ENGINES", 14, "0", 1));
     want_success(hlo_optimize(m, dev, &opt, NULL, NULL));
     want_success(plan_make(a, m, dev, &opt, &p));
     want_success(hlo_verify(m));
@@ -304,6 +308,42 @@ static void products_of_bytes_are_of_f32_without_vnni(void **state)
     }
 }
 
+/* A GPU's matrix instructions multiply what is narrow, never f32, and nothing
+ * where the setting says so. */
+static void engines_multiply_what_is_narrow(void **state)
+{
+    static const struct {
+        const char *name;
+        plan_engine engine;
+    } row[] = {{"matmul_bf16", PLAN_ENGINE_MMA_BF16},
+               {"matmul_s8", PLAN_ENGINE_MMA_S8},
+               {"matmul", PLAN_ENGINE_FMA}};
+
+    (void)state;
+    for (size_t i = 0; i < 2 * SD_COUNTOF(row); i++) {
+        sd_arena *a = sd_arena_create();
+        bool off = i >= SD_COUNTOF(row);
+        plan_engine want =
+            off ? PLAN_ENGINE_FMA : row[i % SD_COUNTOF(row)].engine;
+        const plan_blocks *b = NULL;
+        device_desc dev;
+        plan *p;
+
+        engines_off = off;
+        assert_true(device_desc_of_name("cuda:sm_90", &dev));
+        p = make(a, row[i % SD_COUNTOF(row)].name, &dev);
+        for (int j = 0; j < p->nkernel; j++)
+            b = p->kernel[j]->blocks ? p->kernel[j]->blocks : b;
+        assert_non_null(b);
+        assert_int_equal(b->engine, want);
+        assert_int_equal(!!(p->program->device.features & DEVICE_HAS_MMA),
+                         want != PLAN_ENGINE_FMA);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+        engines_off = false;
+    }
+}
+
 /* Fusions are the same for every device: the module differs in calls only. */
 static void devices_share_their_fusions(void **state)
 {
@@ -340,12 +380,13 @@ static void plans_read_as_before(void **state)
     static const struct {
         const char *name;
         size_t first, end; /* of the devices */
-    } row[] = {{"mlp", 0, 3},        {"softmax", 0, 3},
-               {"softmax0", 0, 3},   {"layer_norm_grad", 0, 3},
-               {"group_norm", 0, 1}, {"movement", 0, 3},
-               {"while_rows", 0, 3}, {"fft", 0, 3},
-               {"woven", 0, 3},      {"streamed", 1, 3},
-               {"product", 0, 4},    {"conv", 3, 4}};
+    } row[] = {{"mlp", 0, 3},         {"softmax", 0, 3},
+               {"softmax0", 0, 3},    {"layer_norm_grad", 0, 3},
+               {"group_norm", 0, 1},  {"movement", 0, 3},
+               {"while_rows", 0, 3},  {"fft", 0, 3},
+               {"woven", 0, 3},       {"streamed", 1, 3},
+               {"product", 0, 4},     {"conv", 3, 4},
+               {"matmul_bf16", 2, 3}, {"matmul_s8", 2, 3}};
     static const char *const device[] = {"host:v4", "cl:pvc", "cuda:sm_90",
                                          "host:v3"};
     static const char *const suffix[] = {"v4", "pvc", "sm_90", "own"};
@@ -409,6 +450,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(reshapes_keep_their_elements),
         cmocka_unit_test(programs_plan_and_run),
         cmocka_unit_test(products_of_bytes_are_of_f32_without_vnni),
+        cmocka_unit_test(engines_multiply_what_is_narrow),
         cmocka_unit_test(devices_share_their_fusions),
         cmocka_unit_test(donated_loops_run_in_place),
         cmocka_unit_test(plans_read_as_before),

@@ -165,6 +165,7 @@ struct PJRT_Buffer {
     xpu_buffer *x; /* a reference */
     PJRT_Memory *memory;
     int64_t *order; /* how its dimensions lie; NULL: row-major */
+    PJRT_Buffer *shown, **shown_at; /* among those of pjrt_sundog.c, or NULL */
 };
 /* What a caller says of an array, read and checked. */
 typedef struct {

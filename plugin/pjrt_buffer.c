@@ -40,6 +40,7 @@ void pjrt_buffer_free(PJRT_Buffer *b)
     if (!b)
         return;
     c = b->memory->device->client;
+    pjrt_sundog_hide(b);
     if (b->x)
         xpu_buffer_release(b->x);
     free(b->order);
@@ -206,6 +207,8 @@ PJRT_Error *pjrt_buffer_unsafe_pointer(PJRT_Buffer_UnsafePointer_Args *a)
     void *p = NULL;
     sd_status st = find_pointer(a->buffer, &p);
 
+    if (!st)
+        pjrt_sundog_show(a->buffer);
     a->buffer_pointer = (uintptr_t)p;
     return pjrt_return(st);
 }

@@ -52,8 +52,18 @@ PJRT_Error *pjrt_client_create_uninitialized_buffer(
     return hand_out(st, m, x, st ? NULL : t.order, &a->buffer);
 }
 
-/* The stream that the memory was filled on is of no use to us: devices with
- * streams of the framework's are none of ours. */
+/* After an error the memory is still the caller's. */
+static sd_status follow_stream(PJRT_Buffer *b, void *stream)
+{
+    sd_status st = xpu_buffer_follow(b->x, stream);
+
+    if (st)
+        xpu_buffer_disown(b->x);
+    return st;
+}
+
+/* The stream that fills the memory is waited for, where the device has such
+ * streams. */
 PJRT_Error *pjrt_client_create_view_of_device_buffer(
     PJRT_Client_CreateViewOfDeviceBuffer_Args *a)
 {
@@ -70,6 +80,8 @@ PJRT_Error *pjrt_client_create_view_of_device_buffer(
         st = xpu_buffer_view(m->device->x, m->kind, t.dtype, t.rank, t.dim,
                              a->device_buffer_ptr, a->on_delete_callback,
                              a->on_delete_callback_arg, &b->x);
+    if (!st && a->stream)
+        st = follow_stream(b, (void *)a->stream);
     return hand_out_filled(st, b, &a->buffer);
 }
 

@@ -451,8 +451,9 @@ def page(found):
 def main():
     found, foreign = messages()
     if sys.argv[1:] == ["write"]:
+        text = page(found)  # before the page is opened: it may fail
         with open(PAGE, "w") as f:
-            f.write(page(found))
+            f.write(text)
     elif sys.argv[1:] == ["check"]:
         with open(PAGE) as f:
             if f.read() != page(found):

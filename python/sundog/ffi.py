@@ -24,6 +24,11 @@ class Extension(ctypes.Structure):
                 ("function", Pointer)]
 
 
+class Own(ctypes.Structure):  # pjrt_sundog_extension
+    _fields_ = [("struct_size", Size), ("type", Number), ("next", Pointer),
+                ("register_handler", Pointer), ("share", Pointer)]
+
+
 class RegisterHandler(ctypes.Structure):
     _fields_ = [("struct_size", Size), ("name", ctypes.c_char_p),
                 ("platform", ctypes.c_char_p), ("name_size", Size),
@@ -82,6 +87,15 @@ class Plugin:
             at = e.next
         raise LookupError(f"the plugin has no extension {extension}")
 
+    def own(self):
+        at = Api.from_address(self.api).extensions
+        while at:
+            e = Own.from_address(at)
+            if e.type == OWN:
+                return e
+            at = e.next
+        raise LookupError("the plugin has no extension of Sundog's")
+
     def slot(self, offset):
         f = Pointer.from_address(self.api + offset).value
         return ctypes.CFUNCTYPE(Pointer, Pointer)(f)
@@ -113,7 +127,7 @@ class Plugin:
                              f"{', '.join(sorted(unknown))}")
         text, where = (x.encode() if isinstance(x, str) else x
                        for x in (name, platform))
-        self.call(self.function(OWN), RegisterHandler(
+        self.call(self.own().register_handler, RegisterHandler(
             ctypes.sizeof(RegisterHandler), text, where, len(text), len(where),
             *(pointer(stages[s]) if s in stages else None for s in STAGES)))
 

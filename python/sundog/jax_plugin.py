@@ -17,7 +17,7 @@ log = logging.getLogger("sundog")
 
 def initialize():
     for step in (quiet, register, client_settings, donation, fail_quietly,
-                 compilation_cache, python_callbacks, dlpack,
+                 compilation_cache, python_callbacks,
                  when_plugins_are_known):
         attempt(step)
 
@@ -144,11 +144,6 @@ def python_callbacks():
     callbacks.install()
 
 
-def dlpack():
-    from . import dlpack
-    dlpack.install()
-
-
 def when_plugins_are_known():
     """Lowerings need a platform that JAX knows, and one that the environment
     names is known only after this module: JAX calls back then, for each
@@ -166,6 +161,7 @@ def when_plugins_are_known():
         attempt(linear_algebra)
         attempt(kernels)
         attempt(foreign_calls, c_api)
+        attempt(dlpack, c_api)
 
     xla_bridge.register_plugin_callbacks(known)
 
@@ -207,3 +203,8 @@ def buffer_callbacks():
 def foreign_calls(c_api):
     from . import ffi
     ffi.install(c_api, PLATFORM)
+
+
+def dlpack(c_api):
+    from . import dlpack, ffi
+    dlpack.install(ffi.Plugin(c_api))

@@ -95,6 +95,15 @@ sd_status xpu_buffer_view(xpu_device *d, xpu_memory mem, sd_dtype t, int rank,
                           void (*on_delete)(void *pointer, void *ctx),
                           void *ctx, xpu_buffer **out);
 
+void xpu_buffer_disown(xpu_buffer *b); /* of a view: on_delete is not called */
+/* Of a view that was just made: it is ready when what is in that stream of
+ * another library has run; where the device knows none it is as
+ * it was. */
+sd_status xpu_buffer_follow(xpu_buffer *b, void *stream);
+/* What is put into that stream from now on begins when b is ready; without
+ * streams of others b is waited for. */
+sd_status xpu_buffer_lead(xpu_buffer *b, void *stream);
+
 /* From host memory, strides in bytes (NULL: dense row-major).  The data are
  * read before the call returns when during_call; else before *done is set
  * (done may be NULL when during_call). */

@@ -229,6 +229,11 @@ sd_status xpu_buffer_view(xpu_device *d, xpu_memory mem, sd_dtype t, int rank,
     return NULL;
 }
 
+void xpu_buffer_disown(xpu_buffer *b)
+{
+    b->on_delete = NULL;
+}
+
 const char *const xpu_memory_name[XPU_MEM_COUNT] = {
     [XPU_MEM_DEVICE] = "device",
     [XPU_MEM_PINNED_HOST] = "pinned_host",

@@ -383,6 +383,18 @@ static sd_status cuda_wait(xpu_device *d, xpu_queue q, xpu_mark *m)
         "cuStreamWaitEvent");
 }
 
+static sd_status cuda_lead(xpu_device *d, void *stream, xpu_mark *m)
+{
+    xpu_cuda *v = d->impl;
+    sd_status st = xpu_cuda_enter(v);
+
+    if (st)
+        return st;
+    return leave_with(v,
+                      api_of(v)->StreamWaitEvent(stream, of_mark(m)->event, 0),
+                      "cuStreamWaitEvent");
+}
+
 /* After a fault it never will be; when the driver does not say, it was not. */
 static bool cuda_query(const xpu_mark *m)
 {
@@ -566,6 +578,8 @@ static const xpu_device_ops cuda_ops = {
     .peek = cuda_peek,
     .lend = xpu_cuda_lend,
     .reclaim = xpu_cuda_reclaim,
+    .follow = xpu_cuda_follow,
+    .lead = cuda_lead,
     .kernel_make = xpu_cuda_kernel_make,
     .kernel_drop = xpu_cuda_kernel_drop,
     .kernel_launch = xpu_cuda_kernel_launch,

@@ -111,9 +111,15 @@ enum {
        unsigned by, unsigned bz, unsigned shared, cu_stream s, void **params, \
        void **extra))
 
+/* Since CUDA 12.4: NULL before. */
+#define XPU_CUDA_OPTIONAL(X) \
+    X(FuncGetParamInfo, cuFuncGetParamInfo, \
+      (cu_function f, size_t i, size_t *offset, size_t *size))
+
 typedef struct {
 #define X(name, symbol, args) cu_result(*name) args;
     XPU_CUDA_SYMBOLS(X)
+    XPU_CUDA_OPTIONAL(X)
 #undef X
 } xpu_cuda_api;
 
@@ -218,6 +224,7 @@ bool xpu_cuda_enter_to_free(xpu_cuda *v, bool *entered);
 /* Foreign calls: xpu_cuda_foreign.c; slots of xpu_device_ops. */
 sd_status xpu_cuda_lend(xpu_device *d, void **stream);
 sd_status xpu_cuda_reclaim(xpu_device *d);
+sd_status xpu_cuda_follow(xpu_device *d, xpu_queue q, void *stream);
 sd_status xpu_cuda_kernel_make(xpu_device *d, const xpu_kernel_source *s,
                                xpu_kernel **out);
 void xpu_cuda_kernel_drop(xpu_device *d, xpu_kernel *k);

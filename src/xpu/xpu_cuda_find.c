@@ -212,6 +212,10 @@ static sd_status open_library(xpu_cuda_driver *d, const char *path)
         missing = missing ? missing : #symbol;
     XPU_CUDA_SYMBOLS(X)
 #undef X
+#define X(name, symbol, args) \
+    d->api.name = (cu_result(*) args)(uintptr_t)dlsym(lib, #symbol);
+    XPU_CUDA_OPTIONAL(X)
+#undef X
     snprintf(d->library, sizeof d->library, "%s", path);
     if (missing)
         return sd_error(SD_UNIMPLEMENTED,

@@ -39,6 +39,33 @@ sd_status xpu_cuda_reclaim(xpu_device *d)
     return st;
 }
 
+/* The driver keeps what an event stood for, and the event until it is reached.
+ */
+sd_status xpu_cuda_follow(xpu_device *d, xpu_queue q, void *stream)
+{
+    xpu_cuda *v = d->impl;
+    const char *call = "cuEventCreate";
+    sd_status st = xpu_cuda_enter(v);
+    cu_event e = NULL;
+    cu_result err;
+
+    if (st)
+        return st;
+    err = api_of(v)->EventCreate(&e, CU_EVENT_NO_TIMES);
+    if (!err) {
+        call = "cuEventRecord";
+        err = api_of(v)->EventRecord(e, stream);
+    }
+    if (!err) {
+        call = "cuStreamWaitEvent";
+        err = api_of(v)->StreamWaitEvent(v->queue[q], e, 0);
+    }
+    if (e)
+        api_of(v)->EventDestroy(e);
+    xpu_cuda_leave(v);
+    return xpu_cuda_status(v->driver, v, err, call);
+}
+
 /* ---- kernels ---- */
 
 struct xpu_kernel {
@@ -68,6 +95,28 @@ static size_t lay_out(const xpu_kernel_source *s, uint8_t *to)
     return at;
 }
 
+/* The driver reads as many parameters as the kernel has, so one that has others
+ * would compute with what lies behind them. */
+static sd_status check_parameters(const xpu_cuda *v, const xpu_kernel *k)
+{
+    const xpu_kernel_source *s = k->source;
+    size_t want = (size_t)(s->npointer + s->nscalar), n = 0, at, size, end = 0;
+
+    if (!api_of(v)->FuncGetParamInfo)
+        return NULL;
+    while (n <= want && !api_of(v)->FuncGetParamInfo(k->fn, n, &at, &size)) {
+        end = at + size;
+        n++;
+    }
+    if (n == want && end == k->bytes)
+        return NULL;
+    return sd_error(SD_INVALID,
+                    "%s has %s%zu parameters in %zu bytes, and the call gives "
+                    "%zu in %zu: %d operands and results, %d numbers",
+                    s->entry, n > want ? "at least " : "", n, end, want,
+                    k->bytes, s->npointer, s->nscalar);
+}
+
 static sd_status find_function(xpu_cuda *v, xpu_kernel *k)
 {
     const xpu_kernel_source *s = k->source;
@@ -79,8 +128,10 @@ static sd_status find_function(xpu_cuda *v, xpu_kernel *k)
         err = api_of(v)->FuncSetAttribute(k->fn, CU_FN_DYNAMIC_SHARED,
                                           (int)s->local);
     }
-    return sd_note(xpu_cuda_status(v->driver, v, err, call),
-                   "%s, %u bytes of local memory", s->entry, s->local);
+    if (err)
+        return sd_note(xpu_cuda_status(v->driver, v, err, call),
+                       "%s, %u bytes of local memory", s->entry, s->local);
+    return check_parameters(v, k);
 }
 
 void xpu_cuda_kernel_drop(xpu_device *d, xpu_kernel *k)

@@ -98,6 +98,12 @@ typedef struct {
      * which lend tells (NULL). */
     sd_status (*lend)(xpu_device *d, void **stream);
     sd_status (*reclaim)(xpu_device *d);
+    /* Streams of other libraries (a CUstream); any thread.  follow: what is put
+     * into q from now on begins when all that is in theirs now has run.  lead:
+     * what is put into theirs begins when m is reached.  Both or none; left
+     * out: there are none. */
+    sd_status (*follow)(xpu_device *d, xpu_queue q, void *stream);
+    sd_status (*lead)(xpu_device *d, void *stream, xpu_mark *m);
     /* Kernels that come as source; make and drop by any thread, s stays until
      * drop.  ptr: the operands, then the results.  All or none; left out: the
      * device takes none (custom_call.def). */

@@ -38,6 +38,7 @@
 
 #define X(name, symbol, args) API cu_result symbol args;
 XPU_CUDA_SYMBOLS(X)
+XPU_CUDA_OPTIONAL(X)
 #undef X
 API long fake_cuda_calls(void);
 API long fake_cuda_live(void);
@@ -818,6 +819,19 @@ static void nothing(void **slot, long first, long last, void *scratch)
     (void)slot, (void)first, (void)last, (void)scratch;
 }
 
+/* x[n], y[n], a, n by value: y = a * x. */
+static void scale(void **slot, long first, long last, void *scratch)
+{
+    float *x = slot[0], *y = slot[1], a;
+    int n;
+
+    (void)first, (void)last, (void)scratch;
+    memcpy(&a, &slot[2], sizeof a);
+    memcpy(&n, (char *)&slot[2] + sizeof a, sizeof n);
+    for (int i = 0; i < n; i++)
+        y[i] = a * x[i];
+}
+
 cu_result cuModuleGetFunction(cu_function *out, cu_module m, const char *name)
 {
     static const struct {
@@ -825,7 +839,8 @@ cu_result cuModuleGetFunction(cu_function *out, cu_module m, const char *name)
         void (*fn)(void **, long, long, void *);
     } known[] = {{"square", square}, {"accumulate", accumulate},
                  {"below", below},   {"step", step},
-                 {"slow", slow},     {"imports", imports}};
+                 {"slow", slow},     {"imports", imports},
+                 {"scale", scale}};
     void (*fn)(void **, long, long, void *) = is.any_kernel ? nothing : NULL;
     cu_result err = trouble_in(NULL);
     cu_function f;
@@ -842,6 +857,19 @@ cu_result cuModuleGetFunction(cu_function *out, cu_module m, const char *name)
     functions = f;
     pthread_mutex_unlock(&lock);
     *out = f;
+    return CU_OK;
+}
+
+cu_result cuFuncGetParamInfo(cu_function f, size_t i, size_t *offset,
+                             size_t *size)
+{
+    static const size_t at[] = {0, 8, 16, 20, 24};
+    size_t n = f->fn == scale ? 4 : 3;
+
+    if (i >= n)
+        return CU_INVALID_VALUE;
+    *offset = f->fn == scale ? at[i] : 8 * i;
+    *size = f->fn == scale ? at[i + 1] - at[i] : 8;
     return CU_OK;
 }
 

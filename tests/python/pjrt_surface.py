@@ -16,6 +16,7 @@ from jax.sharding import SingleDeviceSharding
 XPU = jax.devices("xpu")
 CPU = jax.devices("cpu")[0]
 KINDS = ("device", "pinned_host", "unpinned_host")
+KIND = XPU[0].device_kind.split(":")[0]
 A = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
@@ -90,9 +91,54 @@ def dlpack():
     np.testing.assert_array_equal(back, A)
     back = jax.device_put(jnp.from_dlpack(np.asfortranarray(A)), XPU[0])
     np.testing.assert_array_equal(back, A)
-    raises(BufferError, "copy=False", lambda: x.__dlpack__(copy=False))
+    if KIND == "host":
+        shared_on_host()
+    else:
+        raises(BufferError, "copy=False", lambda: x.__dlpack__(copy=False))
     x.delete()
-    np.testing.assert_array_equal(there, A)  # a copy
+    gc.collect()
+    np.testing.assert_array_equal(there, A)  # a copy, or it keeps the memory
+    raises(BufferError, "not on DLPack device (2, 0)",
+           lambda: jax.device_put(A, XPU[0]).__dlpack__(dl_device=(2, 0)))
+
+
+def aligned(a):
+    room = np.empty(a.nbytes + 64, np.uint8)
+    at = -room.ctypes.data % 64
+    room[at:at + a.nbytes] = np.frombuffer(a.tobytes(), np.uint8)
+    return room[at:at + a.nbytes].view(a.dtype).reshape(a.shape)
+
+
+def shared_on_host():
+    x = jax.device_put(A, XPU[0])
+    there = np.from_dlpack(x)
+    assert there.ctypes.data == x.unsafe_buffer_pointer()
+    assert not there.flags.writeable
+    x.__dlpack__(copy=False)  # a capsule that nobody takes
+    copied = jax.dlpack.from_dlpack(x, copy=True)
+    assert copied.unsafe_buffer_pointer() != x.unsafe_buffer_pointer()
+    f = jax.jit(lambda x: x + 1, donate_argnums=0)
+    at = x.unsafe_buffer_pointer()
+    y = f(x)
+    assert x.is_deleted() and y.unsafe_buffer_pointer() != at
+    np.testing.assert_array_equal(there, A)
+    np.testing.assert_array_equal(y, A + 1)
+    for t in ("bool", "int8", "uint16", "float16", "complex64"):
+        a = np.ones((3, 5)).astype(t)
+        np.testing.assert_array_equal(
+            np.from_dlpack(jax.device_put(a, XPU[0])), a)
+    # in
+    a = aligned(A)
+    x = jax.dlpack.from_dlpack(a, device=XPU[0])
+    assert x.unsafe_buffer_pointer() == a.ctypes.data
+    np.testing.assert_array_equal(jax.jit(lambda x: x * 2)(x), A * 2)
+    x = jax.dlpack.from_dlpack(a, device=XPU[0], copy=True)
+    assert x.unsafe_buffer_pointer() != a.ctypes.data
+    for bad in (a.T, a.reshape(-1)[1:]):
+        x = jax.dlpack.from_dlpack(bad, device=XPU[0])
+        np.testing.assert_array_equal(x, bad)
+        raises(ValueError, "cannot be an array on xpu",
+               lambda: jax.dlpack.from_dlpack(bad, device=XPU[0], copy=False))
 
 
 def narrow_types():

@@ -108,7 +108,7 @@ PJRT_Error *start(PJRT_LoadedExecutable *l, PJRT_Buffer **arg, size_t n,
 
 #define THEMES(X) \
     X(table) X(client) X(buffer) X(create) X(async) X(event) X(run) X(stream) \
-    X(executable) X(options) X(topology) X(extension) X(profiler) X(empty) \
+    X(executable) X(options) X(topology) X(extension) X(own) X(profiler) X(empty) \
     X(life)
 #define X(name) \
     const struct CMUnitTest *theme_##name(size_t *n);

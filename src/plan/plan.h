@@ -258,7 +258,8 @@ typedef struct {
 typedef enum {
     PLAN_SORT_ROWS,  /* A tile is a row. */
     PLAN_SORT_TILES, /* A tile is a piece of a row: `piece` elements, the last
-                        one of a row the rest.  Results are [rows][n]. */
+                        one of a row the rest.  Results are rows of the
+                        first `keep` of each piece, side by side. */
     PLAN_SORT_MERGE  /* Operands are [rows][n], in which runs are in order; two
                         by two they are merged.  The slot after the results
                         holds the length of a run, an s64, and all of a row's

@@ -9,16 +9,20 @@
  * The length of a run is an operand of the merging kernel, so that all mergings
  * between two buffers are one kernel.  Buffers are parts of the work space,
  * after the results; the results are one of the two where they have all of the
- * operands and all of a row, side by side. */
+ * operands and all of a row, side by side.
+ *
+ * Where few of a row are wanted, only so many of each piece are kept, and those
+ * of all pieces are the next row to be sorted so, until it is a piece. */
 #include "plan_room.h"
 
 enum {
     MOST_PIECE = 2048,
     LEAST_PIECE = 64, /* elements so large that fewer fit are not worth it */
     GROUP_SHARE = 8,  /* elements of a piece that an item has */
-    MERGE_EACH = 8
+    MERGE_EACH = 8,
+    FEW = 4 /* a piece has so many times as many elements as are kept of it */
 };
-enum { WORK_0, WORK_1, RESULTS };
+enum { WORK_0, WORK_1, RESULTS, OPERANDS };
 
 typedef struct {
     plan_kernel *k;
@@ -26,7 +30,6 @@ typedef struct {
     size_t *at;     /* of an operand, in a buffer of the work space */
     size_t bytes;   /* of such a buffer */
     int64_t piece;
-    bool direct;    /* the results are a buffer */
 } parts;
 
 int plan_sort_group(int64_t n, const device_desc *dev)
@@ -51,9 +54,10 @@ static int64_t piece_of(const plan_sort *s, const device_desc *dev)
     return piece;
 }
 
-static size_t operand_bytes(const plan_sort *s, int o)
+/* Of rows of n elements. */
+static size_t operand_bytes(const plan_sort *s, int o, int64_t n)
 {
-    return (size_t)s->rows * (size_t)s->n * sd_dtype_bytes(s->type[o]);
+    return (size_t)s->rows * (size_t)n * sd_dtype_bytes(s->type[o]);
 }
 
 /* A kernel for a part of p, with a sort of its own and no slots. */
@@ -66,6 +70,8 @@ static plan_kernel *part_kernel(const parts *p, const char *what, int nslot)
     k->sort = sd_arena_copy(a, p->k->sort, sizeof *k->sort);
     k->slot = sd_arena_array(a, plan_slot, nslot);
     k->nslot = nslot;
+    k->part = NULL;
+    k->npart = 0;
     return k;
 }
 
@@ -82,11 +88,12 @@ static void add_slot(plan_kernel *k, plan_part_arg *arg, int i,
                              .noalias = true};
 }
 
-/* Operand o in a buffer. */
-static plan_part_arg in_buffer(const parts *p, int buffer, int o)
+/* Operand o in a buffer, in rows of n elements. */
+static plan_part_arg in_buffer(const parts *p, int buffer, int o, int64_t n)
 {
     const plan_sort *s = p->k->sort;
-    plan_part_arg a = {.slot = s->first_out + o, .bytes = operand_bytes(s, o)};
+    plan_part_arg a = {.slot = s->first_out + o,
+                       .bytes = operand_bytes(s, o, n)};
 
     if (buffer != RESULTS) {
         a.slot = s->first_out + s->nout;
@@ -105,31 +112,94 @@ static void want_all(const parts *p, plan_sort *s)
     s->keep = s->n;
 }
 
-static plan_part sort_pieces(const parts *p, int to)
+/* The whole's operands. */
+static void add_operands(const parts *p, plan_kernel *k, plan_part_arg *arg)
 {
-    const plan_sort *s = p->k->sort;
-    int nslot = s->first_out + s->nop;
-    plan_kernel *k = part_kernel(p, "tiles", nslot);
-    plan_part_arg *arg = sd_arena_array(k->arena, plan_part_arg, nslot);
-
-    for (int i = 0; i < s->first_out; i++) {
+    for (int i = 0; i < p->k->sort->first_out; i++) {
         const plan_slot *from = &p->k->slot[i];
         size_t bytes = (size_t)from->count * sd_dtype_bytes(from->dtype);
 
         add_slot(k, arg, i, (plan_part_arg){.slot = i, .bytes = bytes},
                  from->dtype, PLAN_READ);
     }
+}
+
+/* Rows of n elements side by side in a buffer. */
+static void add_buffer(const parts *p, plan_kernel *k, plan_part_arg *arg,
+                       int buffer, int64_t n)
+{
+    plan_sort *s = k->sort;
+
+    s->in = sd_arena_array(k->arena, int, s->nop);
+    s->first_out = s->nop;
+    s->inner = 1;
+    s->n = n;
+    for (int o = 0; o < s->nop; o++) {
+        s->in[o] = o;
+        add_slot(k, arg, o, in_buffer(p, buffer, o, n), s->type[o], PLAN_READ);
+    }
+}
+
+static int64_t count_pieces(const parts *p, int64_t n)
+{
+    return (n + p->piece - 1) / p->piece;
+}
+
+/* Elements of a row of n when `keep` of each piece are kept. */
+static int64_t kept_of(const parts *p, int64_t n, int64_t keep)
+{
+    int64_t whole = count_pieces(p, n) - 1;
+
+    return whole * SD_MIN(keep, p->piece) + SD_MIN(keep, n - whole * p->piece);
+}
+
+static plan_part sort_pieces(const parts *p, int from, int64_t n, int64_t keep,
+                             int to)
+{
+    const plan_sort *s = p->k->sort;
+    int nin = from == OPERANDS ? s->first_out : s->nop;
+    plan_kernel *k = part_kernel(p, "tiles", nin + s->nop);
+    plan_part_arg *arg = sd_arena_array(k->arena, plan_part_arg, nin + s->nop);
+
+    if (from == OPERANDS)
+        add_operands(p, k, arg);
+    else
+        add_buffer(p, k, arg, from, n);
     for (int o = 0; o < s->nop; o++)
-        add_slot(k, arg, s->first_out + o, in_buffer(p, to, o), s->type[o],
-                 PLAN_WRITE);
+        add_slot(k, arg, nin + o, in_buffer(p, to, o, kept_of(p, n, keep)),
+                 s->type[o], PLAN_WRITE);
     want_all(p, k->sort);
+    k->sort->keep = keep;
     k->sort->step = PLAN_SORT_TILES;
     k->sort->piece = p->piece;
     k->sort->scratch = plan_sort_bytes(k->sort, false);
-    k->tiles = s->rows * ((s->n + p->piece - 1) / p->piece);
+    k->tiles = s->rows * count_pieces(p, n);
     k->group = k->items = plan_sort_group(p->piece, p->dev);
     plan_add_work(k, k->sort->scratch);
-    k->local_bytes = k->sort->scratch;
+    k->flops = (double)(s->rows * n) * s->nop;
+    return (plan_part){k, arg};
+}
+
+/* The end of choosing a few: rows of n elements, no more than a piece. */
+static plan_part sort_rest(const parts *p, int from, int64_t n)
+{
+    const plan_sort *s = p->k->sort;
+    plan_kernel *k = part_kernel(p, "rest", s->nop + s->nout);
+    plan_part_arg *arg =
+        sd_arena_array(k->arena, plan_part_arg, s->nop + s->nout);
+
+    add_buffer(p, k, arg, from, n);
+    for (int i = 0; i < s->nout; i++) {
+        plan_part_arg a = in_buffer(p, RESULTS, i, 0);
+
+        a.bytes = operand_bytes(s, s->out[i], s->keep);
+        add_slot(k, arg, s->nop + i, a, s->type[s->out[i]], PLAN_WRITE);
+    }
+    k->sort->scratch = plan_sort_bytes(k->sort, false);
+    k->tiles = s->rows;
+    k->group = k->items = plan_sort_group(n, p->dev);
+    plan_add_work(k, k->sort->scratch);
+    k->flops = (double)(s->rows * n) * s->nop;
     return (plan_part){k, arg};
 }
 
@@ -144,22 +214,16 @@ static plan_part merge_runs(const parts *p, int from, int to, int64_t width,
     plan_sort *m = k->sort;
     int64_t each;
 
-    m->in = sd_arena_array(k->arena, int, s->nop);
-    m->first_out = s->nop;
-    for (int o = 0; o < s->nop; o++) {
-        m->in[o] = o;
-        add_slot(k, arg, o, in_buffer(p, from, o), s->type[o], PLAN_READ);
-    }
-    if (!last) {
+    add_buffer(p, k, arg, from, s->n);
+    if (last)
+        m->inner = s->inner;
+    else
         want_all(p, m);
-        m->inner = 1;
-    }
     for (int i = 0; i < nout; i++) {
-        plan_part_arg a = in_buffer(p, last ? RESULTS : to, i);
+        plan_part_arg a = in_buffer(p, last ? RESULTS : to, i, s->n);
 
         if (last)
-            a.bytes = (size_t)(s->rows * s->keep) *
-                      sd_dtype_bytes(s->type[s->out[i]]);
+            a.bytes = operand_bytes(s, s->out[i], s->keep);
         add_slot(k, arg, s->nop + i, a, s->type[m->out[i]], PLAN_WRITE);
     }
     add_slot(k, arg, n,
@@ -175,42 +239,77 @@ static plan_part merge_runs(const parts *p, int from, int to, int64_t width,
     return (plan_part){k, arg};
 }
 
-static void place_work(parts *p, int merges)
+/* Work space for buffers with rows of n elements. */
+static void place_work(parts *p, int64_t n, int buffers)
 {
     const plan_sort *s = p->k->sort;
 
     p->at = sd_arena_array(p->k->arena, size_t, s->nop);
     for (int o = 0; o < s->nop; o++) {
         p->at[o] = p->bytes;
-        p->bytes += plan_whole_lines(operand_bytes(s, o));
+        p->bytes += plan_whole_lines(operand_bytes(s, o, n));
     }
-    p->direct = s->inner == 1 && plan_sort_is_full(s);
-    plan_add_work_slot(p->k,
-                       (int64_t)p->bytes * (p->direct || merges == 1 ? 1 : 2));
+    plan_add_work_slot(p->k, (int64_t)p->bytes * buffers);
+}
+
+static void add_part(plan_kernel *k, plan_part part)
+{
+    k->part[k->npart++] = part;
+}
+
+static void sort_all(parts *p)
+{
+    plan_kernel *k = p->k;
+    const plan_sort *s = k->sort;
+    bool direct = s->inner == 1 && plan_sort_is_full(s);
+    int merges = 0, buffer, other = direct ? RESULTS : WORK_1;
+
+    while (p->piece << merges < s->n)
+        merges++;
+    place_work(p, s->n, direct || merges == 1 ? 1 : 2);
+    buffer = merges % 2 ? WORK_0 : other;
+    k->part = sd_arena_array(k->arena, plan_part, merges + 1);
+    add_part(k, sort_pieces(p, OPERANDS, s->n, s->n, buffer));
+    for (int i = 0; i < merges; i++) {
+        int to = buffer == WORK_0 ? other : WORK_0;
+
+        add_part(k, merge_runs(p, buffer, to, p->piece << i,
+                               i == merges - 1 && !direct));
+        buffer = to;
+    }
+}
+
+static void choose_few(parts *p)
+{
+    plan_kernel *k = p->k;
+    int64_t keep = k->sort->keep, n = kept_of(p, k->sort->n, keep);
+    int buffer = WORK_0, steps = 2;
+
+    for (int64_t rest = n; rest > p->piece; rest = kept_of(p, rest, keep))
+        steps++;
+    place_work(p, n, steps > 2 ? 2 : 1);
+    k->part = sd_arena_array(k->arena, plan_part, steps);
+    add_part(k, sort_pieces(p, OPERANDS, k->sort->n, keep, buffer));
+    for (; n > p->piece; n = kept_of(p, n, keep)) {
+        int to = buffer == WORK_0 ? WORK_1 : WORK_0;
+
+        add_part(k, sort_pieces(p, buffer, n, keep, to));
+        buffer = to;
+    }
+    add_part(k, sort_rest(p, buffer, n));
 }
 
 bool plan_sort_in_parts(plan_kernel *k, const device_desc *dev)
 {
     const plan_sort *s = k->sort;
     parts p = {.k = k, .dev = dev, .piece = piece_of(s, dev)};
-    int merges = 0, buffer, other;
 
     if (p.piece < LEAST_PIECE || s->n <= p.piece ||
         (s->scratch <= dev->local_bytes && s->rows >= dev->units))
         return false;
-    while (p.piece << merges < s->n)
-        merges++;
-    place_work(&p, merges);
-    other = p.direct ? RESULTS : WORK_1;
-    buffer = merges % 2 ? WORK_0 : other;
-    k->part = sd_arena_array(k->arena, plan_part, merges + 1);
-    k->part[k->npart++] = sort_pieces(&p, buffer);
-    for (int i = 0; i < merges; i++) {
-        int to = buffer == WORK_0 ? other : WORK_0;
-
-        k->part[k->npart++] = merge_runs(&p, buffer, to, p.piece << i,
-                                         i == merges - 1 && !p.direct);
-        buffer = to;
-    }
+    if (s->inner == 1 && s->keep <= p.piece / FEW)
+        choose_few(&p);
+    else
+        sort_all(&p);
     return true;
 }

@@ -467,11 +467,14 @@ static void one_piece(emit_sorter *s, LLVMValueRef at)
 {
     emit *e = s->e;
     const plan_sort *sort = s->s;
-    LLVMValueRef n = emit_si(e, (sort->n + sort->piece - 1) / sort->piece);
-    LLVMValueRef r = LLVMBuildUDiv(e->b, at, n, ""), first, result;
+    int64_t n = (sort->n + sort->piece - 1) / sort->piece;
+    int64_t keep = SD_MIN(sort->keep, sort->piece);
+    int64_t row =
+        (n - 1) * keep + SD_MIN(keep, sort->n - (n - 1) * sort->piece);
+    LLVMValueRef r = LLVMBuildUDiv(e->b, at, emit_si(e, n), ""), first, result;
 
-    first = LLVMBuildMul(e->b, LLVMBuildURem(e->b, at, n, ""),
-                         emit_si(e, sort->piece), "");
+    at = LLVMBuildURem(e->b, at, emit_si(e, n), "");
+    first = LLVMBuildMul(e->b, at, emit_si(e, sort->piece), "");
     s->n = sort->piece;
     s->count =
         emit_smaller(e, LLVMBuildSub(e->b, emit_si(e, sort->n), first, ""),
@@ -483,8 +486,10 @@ static void one_piece(emit_sorter *s, LLVMValueRef at)
     s->in.first = first;
     s->work = place_work(s, e->local, 0);
     s->other = place_work(s, e->local, work_bytes(s));
-    result = LLVMBuildMul(e->b, r, emit_si(e, sort->n), "");
-    sort_row(s, s->count, LLVMBuildAdd(e->b, result, first, ""), 1);
+    result = LLVMBuildMul(e->b, r, emit_si(e, row), "");
+    result = LLVMBuildAdd(e->b, result,
+                          LLVMBuildMul(e->b, at, emit_si(e, keep), ""), "");
+    sort_row(s, emit_smaller(e, s->count, emit_si(e, keep)), result, 1);
 }
 
 void emit_sort(emit *e)

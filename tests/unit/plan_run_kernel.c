@@ -578,34 +578,53 @@ static int64_t span_of(const run *r, const plan_sort *s)
     return 2 * width;
 }
 
+/* Element i of a row in order, as result number `to` of those. */
+static void put_sorted(run *r, const plan_sort *s, char *const *line, int64_t i,
+                       int64_t to)
+{
+    for (int q = 0; q < s->nout; q++) {
+        size_t b = sd_dtype_bytes(s->type[s->out[q]]);
+
+        memcpy(r->slot[s->first_out + q] + (size_t)to * b,
+               line[s->out[q]] + (size_t)i * b, b);
+    }
+}
+
+/* Runs of `span` elements of a row, of each of which the first ones. */
+static void sort_line(run *r, const plan_sort *s, char *const *line,
+                      int64_t row, int64_t *at)
+{
+    int64_t span = span_of(r, s), to;
+    bool tiles = s->step == PLAN_SORT_TILES;
+    int64_t inner = tiles ? 1 : s->inner, spans = (s->n + span - 1) / span;
+    int64_t kept = SD_MIN(s->keep, span), last = s->n - (spans - 1) * span;
+    int64_t length = tiles ? (spans - 1) * kept + SD_MIN(kept, last) : s->keep;
+
+    to = row / inner * inner * length + row % inner;
+    for (int64_t i = 0; i < spans; i++) {
+        int64_t from = i * span, end = SD_MIN(from + span, s->n);
+
+        sort_span(r, s, line, from, end, at);
+        end = SD_MIN(end, tiles ? from + kept : s->keep);
+        for (int64_t j = from; j < end; j++, to += inner)
+            put_sorted(r, s, line, at[j], to);
+    }
+}
+
 static void sort_kernel(run *r)
 {
     const plan_sort *s = r->k->sort;
     char *line[8];
     int64_t *at = sd_arena_array(r->a, int64_t, s->n + 1);
-    int64_t span = span_of(r, s), inner = s->inner;
-    int64_t out = s->step == PLAN_SORT_TILES ? 1 : inner;
+    int64_t inner = s->step == PLAN_SORT_MERGE ? 1 : s->inner;
 
-    if (s->step == PLAN_SORT_MERGE)
-        inner = 1;
     for (int o = 0; o < s->nop; o++)
         line[o] = sd_arena_alloc(r->a, (size_t)s->n * 16);
     for (int64_t row = 0; row < s->rows; row++) {
-        int64_t to = row / out * out * s->keep + row % out;
-
         for (int o = 0; o < s->nop; o++)
             read_line(r, s, o, row / inner * inner * s->n + row % inner, inner,
                       line[o]);
-        for (int64_t i = 0; i < s->n; i += span)
-            sort_span(r, s, line, i, SD_MIN(i + span, s->n), at);
-        for (int q = 0; q < s->nout; q++)
-            for (int64_t i = 0; i < s->keep; i++) {
-                int o = s->out[q];
-                size_t b = sd_dtype_bytes(s->type[o]);
-
-                memcpy(r->slot[s->first_out + q] + (size_t)(to + i * out) * b,
-                       line[o] + (size_t)at[i] * b, b);
-            }
+        sort_line(r, s, line, row, at);
     }
 }
 

@@ -46,11 +46,11 @@ static const command commands[] = {
      "compile for this machine and run; arguments left out are random",
      tool_run, 1, INT_MAX},
     {"spmd", "[--stage=NAME] [--devices=N] [--check] [--seed=N] FILE",
-     "print a program of several participants as it is cut: import, "
-     "spmd-groups,\n"
-     "      spmd-borders, spmd-local (what each runs), optimized; --check: "
-     "evaluate it\n"
-     "      uncut and cut and compare",
+     "print a program of several participants: import, spmd-import (calls "
+     "inlined),\n"
+     "      spmd-local (what each runs), optimized; --check: evaluate it uncut "
+     "and cut\n"
+     "      and compare",
      tool_spmd, 1, 1},
     {"devices", "", "the devices found here and those that are described",
      tool_devices, 0, 0},

@@ -46,9 +46,10 @@ typedef struct { /* what stands at one instruction: of n participants */
     hlo_value *out;       /* by participant; made where here */
 } hlo_gang;
 sd_status hlo_eval_join(hlo_ev *e, const hlo_inst *in, const hlo_gang *g);
-/* The borders of a manual computation; false: in is none. */
-bool hlo_is_border(const hlo_inst *in);
-sd_status hlo_eval_border(hlo_ev *e, const hlo_inst *in, const hlo_gang *g);
+/* Custom calls that are the business of all: the borders of a manual
+ * computation, a ragged all-to-all.  False: in is none. */
+bool hlo_is_joint(const hlo_inst *in);
+sd_status hlo_eval_joint(hlo_ev *e, const hlo_inst *in, const hlo_gang *g);
 
 /* A computation on scalars, run many times. */
 typedef struct hlo_region hlo_region;

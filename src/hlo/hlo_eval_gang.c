@@ -136,8 +136,8 @@ static sd_status together(crew *w, const hlo_inst *in, const hlo_gang *g)
         return hlo_eval_join(w->e, in, g);
     if (hlo_info(in)->cls == HLO_C_CONTROL)
         return control(w, in, g);
-    if (hlo_is_border(in))
-        return hlo_eval_border(w->e, in, g);
+    if (hlo_is_joint(in))
+        return hlo_eval_joint(w->e, in, g);
     for (int64_t p = 0; p < g->n; p++)
         if (g->here[p] && (st = hlo_eval_one(w->e, in, g->in[p], &g->out[p])))
             return st;
@@ -159,7 +159,7 @@ static sd_status gather_operands(crew *w, const hlo_frame *f, int i,
             in[p][k] = val[f->arg[i][k]][p];
         if ((st = hlo_afford(w->e, x, in[p])))
             return st;
-        if (hlo_passes_on(x) && !hlo_is_border(x))
+        if (hlo_passes_on(x) && !hlo_is_joint(x))
             g->out[p].shape = x->shape;
         else
             g->out[p] = hlo_value_make(w->e->arena, x->shape);

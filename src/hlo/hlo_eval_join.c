@@ -184,14 +184,6 @@ sd_status hlo_eval_join(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
 
 /* ---- borders ---- */
 
-bool hlo_is_border(const hlo_inst *in)
-{
-    return in->op == HLO_CUSTOM_CALL &&
-           (strcmp(in->u.custom->target, "xla.sdy.GlobalToLocalShape") == 0 ||
-            strcmp(in->u.custom->target, "xla.sdy.LocalToGlobalShape") == 0) &&
-           hlo_participants(in->parent->module) > 1;
-}
-
 typedef struct {
     const hlo_sharding *s;
     uint32_t manual;
@@ -289,7 +281,7 @@ static sd_status cross(hlo_ev *e, const hlo_inst *in, const hlo_gang *g, int i,
     return NULL;
 }
 
-sd_status hlo_eval_border(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
+static sd_status border(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
 {
     hlo_module *m = in->parent->module;
     bool enter = strstr(in->u.custom->target, "GlobalTo") != NULL;
@@ -320,4 +312,75 @@ sd_status hlo_eval_border(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
             return st;
     }
     return NULL;
+}
+
+/* ---- rows that members send each other ---- */
+
+static int64_t int_at(const hlo_value *v, int64_t i)
+{
+    return sd_scalar_to_s64(v->shape->dtype, hlo_at_elem(v, i));
+}
+
+/* Rows of member `from` to member `to`, which has place k in the group. */
+static sd_status send_rows(const hlo_inst *in, const hlo_gang *g, int64_t from,
+                           int64_t to, int64_t k)
+{
+    const hlo_value *x = g->in[from];
+    int64_t at = int_at(&x[2], k), n = int_at(&x[3], k);
+    int64_t put = int_at(&x[4], k);
+
+    if (at < 0 || n < 0 || put < 0 || n > x[0].shape->dim[0] - at ||
+        n > g->out[to].shape->dim[0] - put)
+        return hlo_misfit(in);
+    copy_part(&x[0], at, &g->out[to], put, 0, n);
+    return NULL;
+}
+
+static sd_status ragged(const hlo_inst *in, const hlo_gang *g)
+{
+    hlo_collective c;
+    sd_status st;
+    bool come;
+
+    if (!hlo_config_groups(in->parent->module, in->u.custom, &c) ||
+        in->narg != 6 || !sd_shape_equal(in->shape, in->arg[1]->shape) ||
+        !in->shape->rank)
+        return hlo_misfit(in);
+    for (int i = 2; i < 6; i++)
+        if (in->arg[i]->shape->rank != 1 ||
+            in->arg[i]->shape->dim[0] != c.group_size)
+            return hlo_misfit(in);
+    for (int64_t q = 0; q < c.ngroup; q++) {
+        const int64_t *who = c.groups + q * c.group_size;
+
+        if ((st = who_comes(in, g, who, c.group_size, &come)))
+            return st;
+        for (int64_t k = 0; come && k < c.group_size; k++) {
+            memcpy(g->out[who[k]].data, g->in[who[k]][1].data,
+                   sd_shape_bytes(in->shape));
+            for (int64_t i = 0; i < c.group_size; i++)
+                if ((st = send_rows(in, g, who[i], who[k], k)))
+                    return st;
+        }
+    }
+    return NULL;
+}
+
+bool hlo_is_joint(const hlo_inst *in)
+{
+    static const char *const joint[] = {"xla.sdy.GlobalToLocalShape",
+                                        "xla.sdy.LocalToGlobalShape",
+                                        HLO_RAGGED_TARGET};
+
+    for (size_t i = 0; in->op == HLO_CUSTOM_CALL && i < SD_COUNTOF(joint); i++)
+        if (strcmp(in->u.custom->target, joint[i]) == 0)
+            return true;
+    return false;
+}
+
+sd_status hlo_eval_joint(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
+{
+    return strcmp(in->u.custom->target, HLO_RAGGED_TARGET) == 0
+               ? ragged(in, g)
+               : border(e, in, g);
 }

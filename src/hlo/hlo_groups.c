@@ -72,3 +72,61 @@ hlo_collective hlo_explicit_groups(sd_arena *a, const hlo_inst *in)
     c.use_global_ids = true;
     return c;
 }
+
+/* ---- in a custom call's configuration ---- */
+
+/* dense<[[0, 1], [2, 3]]>: a group a row, all of one size */
+static bool take_rows(sd_arena *a, const char *s, hlo_collective *c)
+{
+    numbers all = {0};
+    int64_t row = 0;
+    int depth = 0;
+
+    for (; *s && *s != '>'; s++) {
+        if (*s == '[' && ++depth == 2)
+            row = all.n;
+        if (*s == ']' && depth-- == 2) {
+            if (c->ngroup++ && all.n - row != c->group_size)
+                return false;
+            c->group_size = all.n - row;
+        }
+        if (*s >= '0' && *s <= '9') {
+            *sd_push(a, &all) = 0;
+            for (; *s >= '0' && *s <= '9'; s++)
+                all.at[all.n - 1] =
+                    all.at[all.n - 1] % (1 << 24) * 10 + (*s - '0');
+            s--;
+        }
+    }
+    c->groups = all.at;
+    return *s && !depth && c->ngroup && c->group_size;
+}
+
+bool hlo_config_groups(hlo_module *m, const hlo_custom *u, hlo_collective *out)
+{
+    const char *s = u->config ? strstr(u->config, "replica_groups = ") : NULL;
+    sd_status st;
+
+    *out = (hlo_collective){.use_global_ids = true, .channel = 1, .dim = -1};
+    if (!s)
+        return false;
+    s += strlen("replica_groups = ");
+    if (strncmp(s, "dense<", 6) == 0) {
+        if (!take_rows(m->arena, s + 6, out))
+            return false;
+    } else {
+        const char *end = strstr(s, "]>");
+
+        if (!end)
+            return false;
+        st = hlo_mesh_groups(
+            m, sd_arena_str(m->arena, s, (size_t)(end + 2 - s)), out);
+        sd_status_free(st);
+        if (st)
+            return false;
+    }
+    for (int64_t i = 0; i < out->ngroup * out->group_size; i++)
+        if (out->groups[i] >= hlo_participants(m))
+            return false;
+    return true;
+}

@@ -169,6 +169,16 @@ const hlo_sharding *hlo_sharding_replicated(hlo_module *m, int rank)
     return hlo_sharding_keep(m, hlo_sharding_draft(m, rank));
 }
 
+const hlo_sharding *hlo_sharding_blank(hlo_module *m, const hlo_sharding *like,
+                                       int rank)
+{
+    hlo_sharding *s = hlo_sharding_draft(m, rank);
+
+    s->grid = like->grid;
+    s->mesh = like->mesh;
+    return hlo_sharding_keep(m, s);
+}
+
 const hlo_sharding *hlo_sharding_with(hlo_module *m, const hlo_sharding *s,
                                       int d, hlo_atoms cut)
 {

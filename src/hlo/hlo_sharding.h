@@ -76,6 +76,14 @@ sd_status hlo_mesh_groups(hlo_module *m, const char *text, hlo_collective *out);
 /* A frontend attribute's value; NULL: not there. */
 const char *hlo_attribute(sd_arena *a, const char *attributes, const char *key);
 
+/* The groups that a custom call's configuration has, as XLA's collectives that
+ * are custom calls; false: none, or not of this module. */
+bool hlo_config_groups(hlo_module *m, const hlo_custom *u, hlo_collective *out);
+/* A custom call in which members of a group send each other rows of arrays:
+ * operand, output, where each part begins here, how many rows it has, where it
+ * goes there, and how many come. */
+#define HLO_RAGGED_TARGET "ragged_all_to_all"
+
 /* ---- make, ask ---- */
 
 /* in's collective with its groups as lists of participants (replica times
@@ -83,6 +91,9 @@ const char *hlo_attribute(sd_arena *a, const char *attributes, const char *key);
 hlo_collective hlo_explicit_groups(sd_arena *a, const hlo_inst *in);
 
 const hlo_sharding *hlo_sharding_replicated(hlo_module *m, int rank);
+/* Of the same mesh, with nothing cut. */
+const hlo_sharding *hlo_sharding_blank(hlo_module *m, const hlo_sharding *like,
+                                       int rank);
 /* s with dimension d cut by that. */
 const hlo_sharding *hlo_sharding_with(hlo_module *m, const hlo_sharding *s,
                                       int d, hlo_atoms cut);

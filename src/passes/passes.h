@@ -32,7 +32,7 @@ sd_status hlo_optimize(hlo_module *m, const device_desc *dev,
 
 /* Cuts a module of several participants into what each runs: hlo_optimize
  * begins so, and what is cut already stays.  The hook is told after each
- * stage: spmd-groups, spmd-borders, spmd-local. */
+ * stage: spmd-import, spmd-local. */
 sd_status hlo_spmd(hlo_module *m, hlo_pass_hook hook, void *ctx);
 
 #endif

@@ -490,9 +490,9 @@ sd_status hlo_optimize(hlo_module *m, const device_desc *dev,
         return st;
     if (r.roundtrip && (st = check(&r, "start")))
         return st;
-    if ((st = hlo_spmd(m, hook, ctx)) || (st = check(&r, "spmd")))
-        return st;
     if ((st = refuse_growth(m)))
+        return st;
+    if ((st = hlo_spmd(m, hook, ctx)) || (st = check(&r, "spmd")))
         return st;
     for (size_t i = 0; i < SD_COUNTOF(groups); i++)
         if ((st = run_group(&r, &groups[i])))

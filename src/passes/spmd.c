@@ -1,14 +1,20 @@
 /* A module of whole arrays, one for all participants, becomes what each of
  * them runs.
  *
- * Every program is right before it is fast: what stands outside of manual
- * computations is computed whole on each participant.  Parameters that arrive
- * cut are gathered, results that must leave cut are sliced, and the borders of
- * manual computations are slices and gathers along their axes.  Inside of them
- * the program says itself what moves.  Afterwards no mark of the import is
- * left, and m->param_sharding and m->output_sharding say what the entry's
- * arrays are parts of. */
-#include "spmd.h"
+ * Every program is right before it is fast: an operation without a rule is
+ * computed whole on each participant.  Parameters arrive in parts, and so do
+ * the results of manual computations and of constraints; parts go on through
+ * the operations that have a rule, forward, and are gathered where one has
+ * none (spmd_flow.c).  What an open result is had in is what it is reported as.
+ * Inside of manual computations the program says itself what moves.
+ * Afterwards no mark of the import is left, and m->param_sharding and
+ * m->output_sharding say what the entry's arrays are parts of. */
+#include "spmd_flow.h"
+
+typedef struct {
+    hlo_module *m;
+    spmd_flow *flow;
+} cutter;
 
 enum { ALL = -1 }; /* as a mask: every atom */
 
@@ -49,6 +55,15 @@ static sd_status read_list(const hlo_inst *in, const char *key, int n,
 
 /* ---- the borders of manual computations ---- */
 
+static sd_status misfit(const hlo_inst *in, int i)
+{
+    return named(sd_error(SD_INVALID,
+                          "value %d of a manual computation does not have the "
+                          "shape that its sharding gives",
+                          i),
+                 in);
+}
+
 static sd_status manual_atoms(const hlo_inst *in, const hlo_sharding *s,
                               uint32_t *mask)
 {
@@ -62,39 +77,64 @@ static sd_status manual_atoms(const hlo_inst *in, const hlo_sharding *s,
     return named(hlo_axes_read(s->mesh, text, mask), in);
 }
 
-static sd_status cross(hlo_inst *in, bool enter, const hlo_sharding *s, int i,
-                       hlo_inst **out)
+static sd_status enter(cutter *t, hlo_inst *in, const hlo_sharding *s, int i,
+                       uint32_t mask, hlo_inst **out)
 {
-    hlo_module *m = in->parent->module;
-    const sd_shape *whole = enter ? in->arg[i]->shape : result_shape(in, i);
-    const sd_shape *part = enter ? result_shape(in, i) : in->arg[i]->shape;
-    const sd_shape *local;
-    uint32_t mask;
-    hlo_at p = pass_at(in);
     hlo_inst *x = in->arg[i];
-    sd_status st;
+    const sd_shape *local;
+    sd_status st = named(spmd_local_shape(t->m, x->shape, s, mask, &local), in);
 
-    if ((st = manual_atoms(in, s, &mask)) ||
-        (st = named(spmd_local_shape(m, whole, s, mask, &local), in)))
+    if (st)
         return st;
-    if (!sd_shape_equal(local, part))
-        return named(sd_error(SD_INVALID,
-                              "value %d of a manual computation does not have "
-                              "the shape that its sharding gives",
-                              i),
-                     in);
-    *out = enter ? spmd_cut(p, spmd_share(p, x, s, mask), s, mask)
-                 : spmd_join(p, spmd_total(p, x, s, mask), s, mask);
+    if (!sd_shape_equal(local, result_shape(in, i)))
+        return misfit(in, i);
+    *out = x;
+    if (sd_shape_is_array(x->shape))
+        *out = spmd_share(pass_at(in),
+                          spmd_as(t->flow, pass_at(in), x,
+                                  spmd_cuts(t->m, s, x->shape->rank, mask)),
+                          s, mask);
     return NULL;
 }
 
-static sd_status border(hlo_inst *in, bool enter)
+/* Stands for the whole of which x is a part by s, until all is settled. */
+static hlo_inst *stand_in(cutter *t, hlo_inst *in, const sd_shape *whole,
+                          hlo_inst *x, const hlo_sharding *s)
 {
-    hlo_module *m = in->parent->module;
+    hlo_inst *to = hlo_inst_create(in->parent, in, HLO_COPY, whole, 1, &x);
+
+    hlo_take_source(to, in);
+    spmd_set_part(t->flow, to, x, s);
+    return to;
+}
+
+static sd_status leave(cutter *t, hlo_inst *in, const hlo_sharding *s, int i,
+                       uint32_t mask, hlo_inst **out)
+{
+    const sd_shape *whole = result_shape(in, i), *local;
+    hlo_inst *x = spmd_whole(t->flow, in->arg[i]);
+    sd_status st = named(spmd_local_shape(t->m, whole, s, mask, &local), in);
+
+    if (st)
+        return st;
+    if (!sd_shape_equal(local, x->shape))
+        return misfit(in, i);
+    x = spmd_total(pass_at(in), x, s, mask);
+    *out =
+        sd_shape_equal(local, whole)
+            ? x
+            : stand_in(t, in, whole, x, spmd_cuts(t->m, s, whole->rank, mask));
+    return NULL;
+}
+
+static sd_status border(cutter *t, hlo_inst *in, bool into)
+{
+    hlo_module *m = t->m;
     int n = in->narg;
     const hlo_sharding **s =
         sd_arena_array(m->arena, const hlo_sharding *, n + 1);
     hlo_inst **x = sd_arena_array(m->arena, hlo_inst *, n + 1);
+    uint32_t mask;
     sd_status st;
     bool has;
 
@@ -103,14 +143,15 @@ static sd_status border(hlo_inst *in, bool enter)
                               "%d operands and %d results of a border", n,
                               nresult(in)),
                      in);
-    if ((st = read_list(
-             in, enter ? "xla.sdy.in_shardings" : "xla.sdy.out_shardings", n, s,
-             &has)))
+    if ((st = read_list(in,
+                        into ? "xla.sdy.in_shardings" : "xla.sdy.out_shardings",
+                        n, s, &has)))
         return st;
     for (int i = 0; i < n; i++) {
         if (!has)
             s[i] = hlo_sharding_replicated(m, 0);
-        if ((st = cross(in, enter, s[i], i, &x[i])))
+        if ((st = manual_atoms(in, s[i], &mask)) ||
+            (st = (into ? enter : leave)(t, in, s[i], i, mask, &x[i])))
             return st;
     }
     pass_replace(in, in->shape->dtype == SD_TUPLE
@@ -121,11 +162,11 @@ static sd_status border(hlo_inst *in, bool enter)
 
 /* The same in programs without Shardy: the sharding stands on the operand that
  * goes in, and on the call that comes out. */
-static sd_status tiles_border(hlo_inst *in, bool enter)
+static sd_status tiles_border(cutter *t, hlo_inst *in, bool into)
 {
-    hlo_module *m = in->parent->module;
-    const hlo_inst *from = enter ? in->arg[0] : in;
-    const sd_shape *whole = enter ? in->arg[0]->shape : in->shape, *local;
+    hlo_module *m = t->m;
+    const hlo_inst *from = into ? in->arg[0] : in;
+    const sd_shape *whole = into ? in->arg[0]->shape : in->shape, *local;
     const hlo_sharding *s;
     hlo_inst *x;
     sd_status st;
@@ -139,13 +180,15 @@ static sd_status tiles_border(hlo_inst *in, bool enter)
                     in)) ||
         (st = named(spmd_local_shape(m, whole, s, (uint32_t)ALL, &local), in)))
         return st;
-    if (!sd_shape_equal(local, enter ? in->shape : in->arg[0]->shape))
+    if (!sd_shape_equal(local, into ? in->shape : in->arg[0]->shape))
         return named(sd_error(SD_UNIMPLEMENTED,
                               "a manual computation with automatic axes, in a "
                               "program without Shardy"),
                      in);
-    x = enter ? spmd_cut(pass_at(in), in->arg[0], s, (uint32_t)ALL)
-              : spmd_join(pass_at(in), in->arg[0], s, (uint32_t)ALL);
+    x = spmd_whole(t->flow, in->arg[0]);
+    x = into ? spmd_cut(pass_at(in), x, s, (uint32_t)ALL)
+             : stand_in(t, in, whole, x,
+                        spmd_cuts(m, s, whole->rank, (uint32_t)ALL));
     pass_replace(in, x);
     return NULL;
 }
@@ -165,38 +208,6 @@ static sd_status single(hlo_inst *in)
     return !st && s && s->single >= 0 ? spmd_single(in, s->single) : st;
 }
 
-static sd_status cut_inst(hlo_inst *in)
-{
-    if (in->op != HLO_CUSTOM_CALL)
-        return NULL;
-    if (is_mark(in, "xla.sdy.GlobalToLocalShape"))
-        return border(in, true);
-    if (is_mark(in, "xla.sdy.LocalToGlobalShape"))
-        return border(in, false);
-    if (is_mark(in, "SPMDFullToShardShape"))
-        return tiles_border(in, true);
-    if (is_mark(in, "SPMDShardToFullShape"))
-        return tiles_border(in, false);
-    if (is_mark(in, "Sharding") || is_mark(in, "xla.sdy.FuncResultSharding"))
-        return NULL;
-    return single(in);
-}
-
-/* Constraints do not change values; the last of them are the results'. */
-static void drop_constraints(hlo_module *m)
-{
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c) {
-            if (in->op != HLO_PARAMETER)
-                in->sharding = NULL;
-            if (is_mark(in, "Sharding") && in->narg == 1 &&
-                sd_shape_equal(in->shape, in->arg[0]->shape))
-                pass_replace(in, in->arg[0]);
-        }
-}
-
-/* ---- the entry ---- */
-
 static sd_status own_sharding(const hlo_inst *in, const hlo_sharding **out)
 {
     hlo_module *m = in->parent->module;
@@ -210,6 +221,13 @@ static sd_status own_sharding(const hlo_inst *in, const hlo_sharding **out)
         text = in->sharding;
     if (text)
         st = named(hlo_sharding_read(m, text, rank, out), in);
+    return st;
+}
+
+static sd_status io_sharding(const hlo_inst *in, const hlo_sharding **out)
+{
+    sd_status st = own_sharding(in, out);
+
     if (!st && (*out)->single >= 0)
         st = named(sd_error(SD_UNIMPLEMENTED,
                             "an array of one participant alone among the "
@@ -217,6 +235,101 @@ static sd_status own_sharding(const hlo_inst *in, const hlo_sharding **out)
                    in);
     return st;
 }
+
+/* In programs without Shardy a constraint in front of a manual computation is
+ * what its border reads. */
+static bool is_operand_of_border(const hlo_inst *in)
+{
+    for (int i = 0; i < in->nuse; i++)
+        if (is_mark(in->user[i], "SPMDFullToShardShape"))
+            return true;
+    return false;
+}
+
+/* The part that a constraint asks for, where that is the same everywhere; what
+ * it leaves open stays as it is. */
+static sd_status constraint(cutter *t, hlo_inst *in)
+{
+    hlo_module *m = t->m;
+    hlo_inst *x = in->arg[0];
+    const hlo_sharding *s, *now = spmd_part_sharding(t->flow, x);
+    const sd_shape *local;
+    bool open = false;
+    sd_status st = own_sharding(in, &s);
+
+    if (st)
+        return st;
+    for (int d = 0; d < s->rank; d++)
+        open |= s->dim[d].open && !s->dim[d].cut.n;
+    s = spmd_cuts(m, s, in->shape->rank, (uint32_t)ALL);
+    st = spmd_local_shape(m, in->shape, s, (uint32_t)ALL, &local);
+    if (st || (open && now)) { /* uneven parts are not done: it is no error */
+        sd_status_free(st);
+        pass_replace(in, x);
+        return NULL;
+    }
+    if (hlo_sharding_is_whole(s))
+        pass_replace(in, spmd_whole(t->flow, x));
+    else
+        spmd_set_part(t->flow, in, spmd_as(t->flow, pass_at(in), x, s), s);
+    return NULL;
+}
+
+static bool is_constraint(const hlo_inst *in)
+{
+    return is_mark(in, "Sharding") && in->narg == 1 &&
+           sd_shape_is_array(in->shape) &&
+           sd_shape_equal(in->shape, in->arg[0]->shape) &&
+           (in->frontend_attrs || in->sharding);
+}
+
+/* An element of a tuple that was just made is what it was made of. */
+static bool is_taken_apart(const hlo_inst *in)
+{
+    return in->op == HLO_GET_TUPLE_ELEMENT && in->arg[0]->op == HLO_TUPLE;
+}
+
+static sd_status cut_inst(cutter *t, hlo_inst *in)
+{
+    if (is_taken_apart(in)) {
+        pass_replace(in, in->arg[0]->arg[in->u.tuple.index]);
+        return NULL;
+    }
+    if (in->op != HLO_CUSTOM_CALL) {
+        spmd_apply(t->flow, in);
+        return NULL;
+    }
+    if (is_mark(in, "xla.sdy.GlobalToLocalShape"))
+        return border(t, in, true);
+    if (is_mark(in, "xla.sdy.LocalToGlobalShape"))
+        return border(t, in, false);
+    if (is_mark(in, "SPMDFullToShardShape"))
+        return tiles_border(t, in, true);
+    if (is_mark(in, "SPMDShardToFullShape"))
+        return tiles_border(t, in, false);
+    if (is_constraint(in) && !is_operand_of_border(in))
+        return constraint(t, in);
+    if (is_mark(in, "xla.sdy.FuncResultSharding"))
+        return NULL;
+    for (int i = 0; i < in->narg; i++)
+        hlo_set_arg(in, i, spmd_whole(t->flow, in->arg[i]));
+    return is_mark(in, HLO_RAGGED_TARGET) ? spmd_ragged(in) : single(in);
+}
+
+/* Of the import nothing is left. */
+static void drop_marks(hlo_module *m)
+{
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c) {
+            if (in->op != HLO_PARAMETER)
+                in->sharding = NULL;
+            if (is_mark(in, "Sharding") && in->narg == 1 &&
+                sd_shape_equal(in->shape, in->arg[0]->shape))
+                pass_replace(in, in->arg[0]);
+        }
+}
+
+/* ---- the entry ---- */
 
 static const char *tiles_text(sd_arena *a, const hlo_sharding *s)
 {
@@ -241,16 +354,17 @@ static hlo_inst *behind_params(const hlo_comp *c)
     return in;
 }
 
-static sd_status cut_param(hlo_module *m, int i)
+static sd_status cut_param(cutter *t, int i)
 {
+    hlo_module *m = t->m;
     hlo_comp *c = m->entry;
-    hlo_inst *p = c->param[i], *x, *whole;
+    hlo_inst *p = c->param[i], *x, *part;
     const hlo_sharding *s;
     const sd_shape *local;
     hlo_at at = {c, behind_params(c), p};
     sd_status st;
 
-    if ((st = own_sharding(p, &s)) ||
+    if ((st = io_sharding(p, &s)) ||
         (st =
              named(spmd_local_shape(m, p->shape, s, (uint32_t)ALL, &local), p)))
         return st;
@@ -258,9 +372,8 @@ static sd_status cut_param(hlo_module *m, int i)
     p->sharding = tiles_text(m->arena, s);
     if (hlo_sharding_is_whole(s))
         return NULL;
-    /* uses move to a stand-in first, so that what gathers may use p itself */
     x = hlo_inst_create(c, at.before, HLO_COPY, p->shape, 1, &p);
-    for (int k = 0; k < p->nuse;)
+    for (int k = 0; k < p->nuse;) /* what it is summed by may use p itself */
         if (p->user[k] != x)
             hlo_replace_use(p->user[k], p, x);
         else
@@ -269,36 +382,45 @@ static sd_status cut_param(hlo_module *m, int i)
         hlo_set_root(c, x);
     p->shape = local;
     at.before = x;
-    whole =
-        spmd_join(at, spmd_total(at, p, s, (uint32_t)ALL), s, (uint32_t)ALL);
-    hlo_replace(x, whole);
-    hlo_remove(x);
+    part = spmd_total(at, p, s, (uint32_t)ALL);
+    spmd_set_part(t->flow, x, part,
+                  spmd_cuts(m, s, x->shape->rank, (uint32_t)ALL));
     return NULL;
 }
 
-static sd_status cut_result(hlo_module *m, int i, hlo_inst **x)
+static sd_status cut_result(cutter *t, int i, hlo_inst **x)
 {
+    hlo_module *m = t->m;
     hlo_inst *in = *x;
-    const hlo_sharding *s = hlo_sharding_replicated(m, in->shape->rank);
+    bool asked = is_mark(in, "xla.sdy.FuncResultSharding") && in->narg == 1;
+    const hlo_sharding *s;
     const sd_shape *local;
-    hlo_at at = {m->entry, m->entry->root == in ? NULL : m->entry->root, in};
-    sd_status st;
+    hlo_at at = {m->entry, NULL, in};
+    int rank = in->shape->rank;
+    sd_status st = NULL;
 
-    if (is_mark(in, "xla.sdy.FuncResultSharding") && in->narg == 1) {
-        if ((st = own_sharding(in, &s)))
-            return st;
-        *x = in->arg[0];
+    if (asked) {
+        st = io_sharding(in, &s);
+        in = in->arg[0];
+    } else if (!(s = spmd_part_sharding(t->flow, in))) {
+        s = hlo_sharding_replicated(m, rank);
     }
-    m->output_sharding[i] = s;
-    if ((st = named(spmd_local_shape(m, (*x)->shape, s, (uint32_t)ALL, &local),
+    if (st ||
+        (st = named(spmd_local_shape(m, in->shape, s, (uint32_t)ALL, &local),
                     in)))
         return st;
-    *x = spmd_cut(at, spmd_share(at, *x, s, (uint32_t)ALL), s, (uint32_t)ALL);
+    m->output_sharding[i] = s;
+    if (sd_shape_is_array(in->shape)) {
+        in = spmd_as(t->flow, at, in, spmd_cuts(m, s, rank, (uint32_t)ALL));
+        in = spmd_share(at, in, s, (uint32_t)ALL);
+    }
+    *x = in;
     return NULL;
 }
 
-static sd_status cut_results(hlo_module *m)
+static sd_status cut_results(cutter *t)
 {
+    hlo_module *m = t->m;
     hlo_inst *root = m->entry->root, **x, *to;
     bool tuple = root->shape->dtype == SD_TUPLE;
     int n = tuple ? root->shape->nelem : 1;
@@ -311,14 +433,15 @@ static sd_status cut_results(hlo_module *m)
         x[i] = !tuple                  ? root
                : root->op == HLO_TUPLE ? root->arg[i]
                                        : hlo_make_gte(end, root, i);
-        if ((st = cut_result(m, i, &x[i])))
+        if ((st = cut_result(t, i, &x[i])))
             return st;
     }
     to = tuple ? hlo_make_tuple(end, n, x) : x[0];
     hlo_set_root(m->entry, to);
     hlo_for_each_inst_backward(in, m->entry) /* the marks, and the old tuple */
         if (in->nuse == 0 && in != to &&
-            (in == root || is_mark(in, "xla.sdy.FuncResultSharding")))
+            ((in == root && tuple) ||
+             is_mark(in, "xla.sdy.FuncResultSharding")))
             hlo_remove(in);
     return NULL;
 }
@@ -343,51 +466,63 @@ static void keep_aliases(hlo_module *m)
 
 /* ---- all of it ---- */
 
-static sd_status cut_borders(hlo_module *m)
+static sd_status cut_params(cutter *t)
 {
-    sd_status st;
+    int n = t->m->entry->nparam;
+    sd_status st = NULL;
 
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-            if ((st = cut_inst(in)))
-                return st;
-    drop_constraints(m);
-    return NULL;
+    t->m->param_sharding =
+        sd_arena_array(t->m->arena, const hlo_sharding *, n + 1);
+    for (int i = 0; i < n && !st; i++)
+        st = cut_param(t, i);
+    return st;
 }
 
-static sd_status cut_entry(hlo_module *m)
+static sd_status cut(hlo_module *m, sd_arena *a)
 {
-    int n = m->entry->nparam;
+    cutter t = {m, spmd_flow_create(a, m)};
     sd_status st;
 
-    m->param_sharding = sd_arena_array(m->arena, const hlo_sharding *, n + 1);
-    for (int i = 0; i < n; i++)
-        if ((st = cut_param(m, i)))
-            return st;
-    if ((st = cut_results(m)))
+    if ((st = cut_params(&t)))
         return st;
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c)
+            if (in->op != HLO_PARAMETER && !spmd_part_sharding(t.flow, in) &&
+                (st = cut_inst(&t, in)))
+                return st;
+    if ((st = cut_results(&t)))
+        return st;
+    spmd_settle(t.flow);
+    drop_marks(m);
     keep_aliases(m);
     return NULL;
 }
 
+/* Calls hide from each other what their values are cut by. */
+static void inline_calls(hlo_module *m)
+{
+    hlo_opt_inline(m, NULL);
+    hlo_opt_tuple(m, NULL);
+    hlo_opt_dce(m, NULL);
+}
+
 sd_status hlo_spmd(hlo_module *m, hlo_pass_hook hook, void *ctx)
 {
+    sd_arena *a;
     sd_status st;
 
     if (hlo_participants(m) == 1 || m->param_sharding)
         return NULL;
     if (!m->mesh && (st = hlo_meshes_read(m)))
         return st;
+    inline_calls(m);
     spmd_groups(m);
     if (hook)
-        hook(ctx, "spmd-groups", m);
-    if ((st = cut_borders(m)))
-        return st;
-    if (hook)
-        hook(ctx, "spmd-borders", m);
-    if ((st = cut_entry(m)))
-        return st;
-    if (hook)
+        hook(ctx, "spmd-import", m);
+    a = sd_arena_create();
+    st = cut(m, a);
+    sd_arena_destroy(a);
+    if (!st && hook)
         hook(ctx, "spmd-local", m);
-    return NULL;
+    return st;
 }

@@ -20,6 +20,11 @@ hlo_inst *spmd_join(hlo_at p, hlo_inst *x, const hlo_sharding *s,
                     uint32_t mask);
 hlo_inst *spmd_total(hlo_at p, hlo_inst *x, const hlo_sharding *s,
                      uint32_t mask);
+/* A part by s as the part by `to`, of the same grid. */
+hlo_inst *spmd_move(hlo_at p, hlo_inst *x, const hlo_sharding *s,
+                    const hlo_sharding *to);
+hlo_inst *spmd_all_reduce(hlo_at p, hlo_inst *x, const hlo_grid *g,
+                          const hlo_atoms *along, hlo_op op);
 /* x where this participant is the first along the atoms, else nothing to add. */
 hlo_inst *spmd_share(hlo_at p, hlo_inst *x, const hlo_sharding *s,
                      uint32_t mask);
@@ -31,6 +36,13 @@ sd_status spmd_local_shape(hlo_module *m, const sd_shape *whole,
                            const hlo_sharding *s, uint32_t mask,
                            const sd_shape **out);
 
+/* Operands of all members of the groups, stacked along a new first dimension;
+ * this participant's place in its group. */
+hlo_inst *spmd_stack(hlo_at p, hlo_inst *x, const hlo_collective *groups);
+hlo_inst *spmd_place(hlo_at p, const hlo_collective *groups);
+
+/* A ragged all-to-all as gathers (spmd_ragged.c). */
+sd_status spmd_ragged(hlo_inst *in);
 /* Groups of every collective as lists of participants' numbers. */
 void spmd_groups(hlo_module *m);
 /* An operation that is one participant's alone. */

@@ -15,19 +15,38 @@ hlo_inst *spmd_number(hlo_at p)
     return hlo_make_convert(p, SD_S32, id);
 }
 
-/* A table has every order that there is. */
-static hlo_inst *look_up(hlo_at p, const hlo_grid *g, const hlo_atoms *along)
+/* A participant's entry of a table of all of them. */
+static hlo_inst *look_up(hlo_at p, const int32_t *at)
 {
     sd_arena *a = p.c->module->arena;
     int64_t n = hlo_participants(p.c->module), one = 1;
-    int32_t *at = sd_arena_array(a, int32_t, n);
     hlo_inst *id = spmd_number(p), *table;
 
-    for (int64_t i = 0; i < n; i++)
-        at[i] = (int32_t)SD_MAX(hlo_grid_index(g, along, i), 0);
     table = hlo_make_constant(p, sd_shape_make(a, SD_S32, 1, &n), at);
     return hlo_make_reshape(p, hlo_make_dynamic_slice(p, table, &id, &one), 0,
                             NULL);
+}
+
+/* A table has every order that there is. */
+static hlo_inst *index_of(hlo_at p, const hlo_grid *g, const hlo_atoms *along)
+{
+    int64_t n = hlo_participants(p.c->module);
+    int32_t *at = sd_arena_array(p.c->module->arena, int32_t, n);
+
+    for (int64_t i = 0; i < n; i++)
+        at[i] = (int32_t)SD_MAX(hlo_grid_index(g, along, i), 0);
+    return look_up(p, at);
+}
+
+hlo_inst *spmd_place(hlo_at p, const hlo_collective *c)
+{
+    int64_t n = hlo_participants(p.c->module);
+    int32_t *at = sd_arena_array(p.c->module->arena, int32_t, n);
+
+    for (int64_t i = 0; i < c->ngroup * c->group_size; i++)
+        if (c->groups[i] >= 0)
+            at[c->groups[i]] = (int32_t)(i % c->group_size);
+    return look_up(p, at);
 }
 
 static hlo_inst *scaled(hlo_at p, hlo_op op, hlo_inst *x, int64_t by)
@@ -41,10 +60,8 @@ hlo_inst *spmd_index(hlo_at p, const hlo_grid *g, const hlo_atoms *along)
 {
     hlo_inst *id, *sum = NULL;
 
-    if (!along->n)
-        return hlo_make_scalar_s64(p, SD_S32, 0);
     if (g->at)
-        return look_up(p, g, along);
+        return index_of(p, g, along);
     id = spmd_number(p);
     for (int i = 0, n; i < along->n; i += n) { /* atoms in a row are one */
         int first = along->at[i], last = first;
@@ -121,22 +138,29 @@ sd_status spmd_local_shape(hlo_module *m, const sd_shape *whole,
 
 hlo_inst *spmd_cut(hlo_at p, hlo_inst *x, const hlo_sharding *s, uint32_t mask)
 {
-    hlo_inst *start[SD_MAX_RANK];
+    hlo_inst *start[SD_MAX_RANK], *zero = NULL;
     int64_t size[SD_MAX_RANK];
     bool any = false;
 
     if (!sd_shape_is_array(x->shape))
+        return x;
+    for (int i = 0; i < SD_MIN(s->rank, x->shape->rank); i++)
+        any |= masked(&s->dim[i].cut, mask).n > 0;
+    if (!any)
         return x;
     for (int i = 0; i < x->shape->rank; i++) {
         hlo_atoms a = {0};
 
         if (i < s->rank)
             a = masked(&s->dim[i].cut, mask);
-        any |= a.n > 0;
         size[i] = x->shape->dim[i] / size_of(s->grid, &a);
-        start[i] = scaled(p, HLO_MULTIPLY, spmd_index(p, s->grid, &a), size[i]);
+        if (a.n)
+            start[i] =
+                scaled(p, HLO_MULTIPLY, spmd_index(p, s->grid, &a), size[i]);
+        else
+            start[i] = zero = zero ? zero : hlo_make_scalar_s64(p, SD_S32, 0);
     }
-    return any ? hlo_make_dynamic_slice(p, x, start, size) : x;
+    return hlo_make_dynamic_slice(p, x, start, size);
 }
 
 /* ---- collectives ---- */
@@ -196,19 +220,24 @@ static hlo_op combiner(const hlo_sharding *s, sd_dtype t)
     return t == SD_PRED ? HLO_OR : HLO_ADD;
 }
 
+hlo_inst *spmd_all_reduce(hlo_at p, hlo_inst *x, const hlo_grid *g,
+                          const hlo_atoms *along, hlo_op op)
+{
+    hlo_comp *body = hlo_scalar_comp(p.c->module, op, pass_dtype(x));
+
+    x = made(p, HLO_ALL_REDUCE, x->shape, x, among(p.c->module, g, along));
+    hlo_set_comps(x, 1, &body);
+    return x;
+}
+
 hlo_inst *spmd_total(hlo_at p, hlo_inst *x, const hlo_sharding *s,
                      uint32_t mask)
 {
-    hlo_module *m = p.c->module;
     hlo_atoms a = of_mask(s->unreduced & mask);
-    hlo_comp *body;
 
     if (!a.n || !sd_shape_is_array(x->shape))
         return x;
-    body = hlo_scalar_comp(m, combiner(s, pass_dtype(x)), pass_dtype(x));
-    x = made(p, HLO_ALL_REDUCE, x->shape, x, among(m, s->grid, &a));
-    hlo_set_comps(x, 1, &body);
-    return x;
+    return spmd_all_reduce(p, x, s->grid, &a, combiner(s, pass_dtype(x)));
 }
 
 hlo_inst *spmd_share(hlo_at p, hlo_inst *x, const hlo_sharding *s,
@@ -223,6 +252,38 @@ hlo_inst *spmd_share(hlo_at p, hlo_inst *x, const hlo_sharding *s,
                              hlo_make_scalar_s64(p, SD_S32, 0));
     return hlo_make_select(p, pass_spread(p, first, x->shape), x,
                            hlo_make_fill(p, x->shape, 0));
+}
+
+/* Atoms of x from n on. */
+static hlo_atoms from(const hlo_atoms *x, int n)
+{
+    hlo_atoms to = {0};
+
+    for (int i = n; i < x->n; i++)
+        to.at[to.n++] = x->at[i];
+    return to;
+}
+
+/* What both begin with stays, in each dimension; the rest of the one is
+ * gathered and the rest of the other sliced. */
+hlo_inst *spmd_move(hlo_at p, hlo_inst *x, const hlo_sharding *s,
+                    const hlo_sharding *to)
+{
+    hlo_module *m = p.c->module;
+    const hlo_sharding *gather = hlo_sharding_blank(m, s, s->rank);
+    const hlo_sharding *slice = hlo_sharding_blank(m, to, to->rank);
+
+    for (int d = 0; d < s->rank; d++) {
+        const hlo_atoms *a = &s->dim[d].cut, *b = &to->dim[d].cut;
+        int n = 0;
+
+        while (n < a->n && n < b->n && a->at[n] == b->at[n])
+            n++;
+        gather = hlo_sharding_with(m, gather, d, from(a, n));
+        slice = hlo_sharding_with(m, slice, d, from(b, n));
+    }
+    x = spmd_join(p, x, gather, ~UINT32_C(0));
+    return spmd_cut(p, x, slice, ~UINT32_C(0));
 }
 
 hlo_inst *spmd_from(hlo_at p, hlo_inst *x, int64_t from)
@@ -242,6 +303,23 @@ hlo_inst *spmd_from(hlo_at p, hlo_inst *x, int64_t from)
                           .dim = -1,
                           .use_global_ids = true};
     return made(p, HLO_COLLECTIVE_BROADCAST, x->shape, x, c);
+}
+
+hlo_inst *spmd_stack(hlo_at p, hlo_inst *x, const hlo_collective *groups)
+{
+    hlo_module *m = p.c->module;
+    hlo_collective *c = sd_arena_copy(m->arena, groups, sizeof *c);
+    int64_t dim[SD_MAX_RANK];
+    int rank = x->shape->rank + 1;
+
+    dim[0] = 1;
+    if (rank > 1)
+        memcpy(dim + 1, x->shape->dim, sizeof *dim * (size_t)(rank - 1));
+    x = hlo_make_reshape(p, x, rank, dim);
+    dim[0] = c->group_size;
+    c->dim = 0;
+    return made(p, HLO_ALL_GATHER,
+                sd_shape_make(m->arena, pass_dtype(x), rank, dim), x, c);
 }
 
 /* ---- groups ---- */

@@ -1,0 +1,240 @@
+/* Values in parts.  A value of a module that is being cut may be had as this
+ * participant's part, with the sharding that says which part it is.  Parts
+ * begin at parameters, at manual computations' results and at constraints, and
+ * go on through the operations that have a rule (spmd_rule.c); where one has
+ * none, or wants another sharding, the part is moved or gathered. */
+#include "spmd_flow.h"
+#include "spmd_rule.h"
+
+typedef struct {
+    hlo_inst *local, *whole; /* whole: once somebody wanted it */
+    const hlo_sharding *s;
+    sd_map *as;              /* sharding -> the part by it */
+} part;
+
+struct spmd_flow {
+    sd_arena *a;
+    hlo_module *m;
+    sd_map *parts; /* instruction -> part */
+};
+
+enum { EVERY = -1 };
+
+spmd_flow *spmd_flow_create(sd_arena *a, hlo_module *m)
+{
+    spmd_flow *f = sd_arena_new(a, spmd_flow);
+
+    *f = (spmd_flow){a, m, sd_map_create(a)};
+    return f;
+}
+
+static part *part_of(const spmd_flow *f, const hlo_inst *in)
+{
+    return sd_map_get(f->parts, sd_key(in));
+}
+
+void spmd_set_part(spmd_flow *f, const hlo_inst *in, hlo_inst *local,
+                   const hlo_sharding *s)
+{
+    part *x = sd_arena_new(f->a, part);
+
+    *x = (part){.local = local, .s = s};
+    sd_map_set(f->parts, sd_key(in), x);
+}
+
+const hlo_sharding *spmd_part_sharding(const spmd_flow *f, const hlo_inst *in)
+{
+    const part *x = part_of(f, in);
+
+    return x ? x->s : NULL;
+}
+
+const hlo_sharding *spmd_cuts(hlo_module *m, const hlo_sharding *s, int rank,
+                              uint32_t mask)
+{
+    const hlo_sharding *to = hlo_sharding_blank(m, s, rank);
+
+    for (int d = 0; d < SD_MIN(rank, s->rank); d++) {
+        hlo_atoms a = {0};
+
+        for (int i = 0; i < s->dim[d].cut.n; i++)
+            if (mask >> s->dim[d].cut.at[i] & 1)
+                a.at[a.n++] = s->dim[d].cut.at[i];
+        to = hlo_sharding_with(m, to, d, a);
+    }
+    return to;
+}
+
+hlo_inst *spmd_whole(spmd_flow *f, hlo_inst *in)
+{
+    part *x = part_of(f, in);
+
+    if (!x)
+        return in;
+    if (!x->whole)
+        x->whole = spmd_join(pass_at(in), x->local, x->s, (uint32_t)EVERY);
+    return x->whole;
+}
+
+/* Scalars spread over an array are spread over its part. */
+static hlo_inst *cut_whole(spmd_flow *f, hlo_at p, hlo_inst *in,
+                           const hlo_sharding *s)
+{
+    const sd_shape *local;
+    sd_status st =
+        spmd_local_shape(f->m, in->shape, s, (uint32_t)EVERY, &local);
+
+    sd_status_free(st);
+    if (!st && in->op == HLO_BROADCAST && !in->arg[0]->shape->rank)
+        return hlo_make_broadcast(p, in->arg[0], local, NULL, 0);
+    return spmd_cut(p, in, s, (uint32_t)EVERY);
+}
+
+hlo_inst *spmd_as(spmd_flow *f, hlo_at p, hlo_inst *in, const hlo_sharding *s)
+{
+    part *x = part_of(f, in);
+    hlo_inst *to;
+
+    if (!x)
+        return cut_whole(f, p, in, s);
+    if (x->s == s)
+        return x->local;
+    if (!x->as)
+        x->as = sd_map_create(f->a);
+    if ((to = sd_map_get(x->as, sd_key(s))) && to->parent == p.c)
+        return to;
+    to = x->s->grid == s->grid
+             ? spmd_move(p, x->local, x->s, s)
+             : spmd_cut(p, spmd_whole(f, in), s, (uint32_t)EVERY);
+    sd_map_set(x->as, sd_key(s), to);
+    return to;
+}
+
+/* ---- operations ---- */
+
+typedef struct { /* by factor: the atoms that cut it */
+    const hlo_sharding *like;
+    hlo_atoms cut[SPMD_MOST_FACTORS];
+    uint32_t used;
+} choice;
+
+static int64_t parts_in(const hlo_grid *g, const hlo_atoms *a)
+{
+    int64_t n = 1;
+
+    for (int i = 0; i < a->n; i++)
+        n *= g->size[a->at[i]];
+    return n;
+}
+
+/* Takes what operand k's part is cut by, where nothing stands against it. */
+static void take(const spmd_rule *r, int k, const hlo_sharding *s, choice *c)
+{
+    if (!c->like)
+        c->like = s;
+    if (c->like->grid != s->grid)
+        return;
+    for (int d = 0; d < s->rank; d++) {
+        const hlo_atoms *a = &s->dim[d].cut;
+        int f = r->arg[k][d];
+        uint32_t mask = 0;
+
+        for (int i = 0; i < a->n; i++)
+            mask |= UINT32_C(1) << a->at[i];
+        if (!a->n || f < 0 || c->cut[f].n || (mask & c->used) ||
+            r->factor[f].size % parts_in(s->grid, a))
+            continue;
+        c->cut[f] = *a;
+        c->used |= mask;
+    }
+}
+
+/* The largest operand first: it is the dearest to move. */
+static bool choose(const spmd_flow *f, const hlo_inst *in, const spmd_rule *r,
+                   choice *c)
+{
+    uint64_t done = 0;
+
+    *c = (choice){0};
+    for (;;) {
+        int best = -1;
+
+        for (int k = 0; k < in->narg; k++)
+            if (!(done >> k & 1) && part_of(f, in->arg[k]) &&
+                (best < 0 || sd_shape_bytes(in->arg[k]->shape) >
+                                 sd_shape_bytes(in->arg[best]->shape)))
+                best = k;
+        if (best < 0)
+            return c->used != 0;
+        done |= UINT64_C(1) << best;
+        take(r, best, part_of(f, in->arg[best])->s, c);
+    }
+}
+
+static const hlo_sharding *sharding_of(const spmd_flow *f, const choice *c,
+                                       const int8_t *factor, int rank)
+{
+    const hlo_sharding *s = hlo_sharding_blank(f->m, c->like, rank);
+
+    for (int d = 0; d < rank; d++)
+        if (factor[d] >= 0 && c->cut[factor[d]].n)
+            s = hlo_sharding_with(f->m, s, d, c->cut[factor[d]]);
+    return s;
+}
+
+static hlo_inst *combined(hlo_at p, const spmd_rule *r, const choice *c,
+                          hlo_inst *x)
+{
+    hlo_atoms along = {0};
+
+    for (int i = 0; i < r->n; i++)
+        for (int k = 0; r->factor[i].partial && k < c->cut[i].n; k++)
+            along.at[along.n++] = c->cut[i].at[k];
+    return along.n ? spmd_all_reduce(p, x, c->like->grid, &along, r->combine)
+                   : x;
+}
+
+bool spmd_apply(spmd_flow *f, hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    const hlo_sharding *s;
+    const sd_shape *local;
+    hlo_inst *arg[SPMD_MOST_ARGS], *x;
+    spmd_rule r;
+    choice c;
+    sd_status st;
+
+    if (!spmd_rule_of(in, &r) || !choose(f, in, &r, &c))
+        return false;
+    s = sharding_of(f, &c, r.result, in->shape->rank);
+    st = spmd_local_shape(f->m, in->shape, s, (uint32_t)EVERY, &local);
+    sd_status_free(st);
+    if (st)
+        return false;
+    for (int k = 0; k < in->narg; k++)
+        arg[k] = spmd_as(f, p, in->arg[k],
+                         sharding_of(f, &c, r.arg[k], in->arg[k]->shape->rank));
+    if (!(x = spmd_on_parts(in, local, arg)))
+        return false;
+    spmd_set_part(f, in, combined(p, &r, &c, x), s);
+    return true;
+}
+
+/* ---- the end ---- */
+
+/* Who still reads a value that is had in parts gets it gathered; then nobody
+ * reads those, and they go. */
+void spmd_settle(spmd_flow *f)
+{
+    hlo_for_each_comp(c, f->m) {
+        hlo_for_each_inst(in, c)
+            for (int i = 0; !part_of(f, in) && i < in->narg; i++)
+                if (part_of(f, in->arg[i]))
+                    hlo_set_arg(in, i, spmd_whole(f, in->arg[i]));
+        if (part_of(f, c->root))
+            hlo_set_root(c, spmd_whole(f, c->root));
+        hlo_for_each_inst_backward(in, c)
+            if (part_of(f, in) && in->nuse == 0 && in != c->root)
+                hlo_remove(in);
+    }
+}

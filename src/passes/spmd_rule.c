@@ -1,0 +1,300 @@
+/* Which dimensions of an operation's operands and result go together.  A rule
+ * names factors: a dimension that is cut cuts every dimension of its factor,
+ * and an operation whose operands are all cut alike is the same operation on
+ * the parts.  A factor of operands alone leaves partial results. */
+#include "spmd_rule.h"
+
+enum { NONE = -1 };
+
+static int new_factor(spmd_rule *r, int64_t size, bool partial)
+{
+    r->factor[r->n] = (spmd_factor){size, partial};
+    return r->n++;
+}
+
+static void pass(spmd_rule *r, int f, int arg, int dim)
+{
+    r->arg[arg][dim] = (int8_t)f;
+}
+
+static int of_result(spmd_rule *r, const hlo_inst *in, int dim)
+{
+    int f = new_factor(r, in->shape->dim[dim], false);
+
+    r->result[dim] = (int8_t)f;
+    return f;
+}
+
+/* ---- one function a class ---- */
+
+/* Of arrays that are alike, and scalars that choose between them. */
+static bool elementwise(const hlo_inst *in, spmd_rule *r)
+{
+    for (int k = 0; k < in->narg; k++)
+        if (in->arg[k]->shape->rank &&
+            !sd_shape_same_dims(in->arg[k]->shape, in->shape))
+            return false;
+    for (int d = 0; d < in->shape->rank; d++) {
+        int f = of_result(r, in, d);
+
+        for (int k = 0; k < in->narg; k++)
+            if (in->arg[k]->shape->rank == in->shape->rank)
+                pass(r, f, k, d);
+    }
+    return true;
+}
+
+static bool broadcast(const hlo_inst *in, spmd_rule *r)
+{
+    for (int d = 0; d < in->dims.n; d++)
+        pass(r, of_result(r, in, (int)in->dims.at[d]), 0, d);
+    return true;
+}
+
+static bool transpose(const hlo_inst *in, spmd_rule *r)
+{
+    for (int d = 0; d < in->shape->rank; d++)
+        pass(r, of_result(r, in, d), 0, (int)in->dims.at[d]);
+    return true;
+}
+
+static int64_t gcd(int64_t x, int64_t y)
+{
+    while (y) {
+        int64_t rest = x % y;
+
+        x = y;
+        y = rest;
+    }
+    return x;
+}
+
+/* Dimensions of equal products are the same elements: the outermost of each
+ * side go together as far as both divide. */
+static bool reshape(const hlo_inst *in, spmd_rule *r)
+{
+    const sd_shape *x = in->arg[0]->shape, *y = in->shape;
+    int i = 0, k = 0;
+
+    if (!sd_shape_count(x))
+        return false;
+    while (i < x->rank && k < y->rank) {
+        int64_t nx, ny;
+        int f;
+
+        while (i < x->rank && x->dim[i] == 1)
+            i++;
+        while (k < y->rank && y->dim[k] == 1)
+            k++;
+        if (i == x->rank || k == y->rank)
+            break;
+        f = new_factor(r, gcd(x->dim[i], y->dim[k]), false);
+        pass(r, f, 0, i);
+        r->result[k] = (int8_t)f;
+        nx = x->dim[i++];
+        ny = y->dim[k++];
+        while (nx != ny)
+            if (nx < ny)
+                nx *= x->dim[i++];
+            else
+                ny *= y->dim[k++];
+    }
+    return true;
+}
+
+/* How partial results become one; false: they do not. */
+static bool combines(const hlo_comp *body, const hlo_inst *init, sd_dtype t,
+                     hlo_op *op)
+{
+    double v;
+
+    if (!hlo_comp_is_binary(body, op))
+        return false;
+    switch (*op) {
+    case HLO_MAXIMUM:
+    case HLO_MINIMUM:
+    case HLO_AND:
+    case HLO_OR: /* whatever it begins with may come in twice */
+        return !pass_is_complex(t);
+    case HLO_ADD:
+        return hlo_is_scalar_const(init, &v) && v == 0;
+    case HLO_MULTIPLY:
+        return hlo_is_scalar_const(init, &v) && v == 1;
+    default:
+        return false;
+    }
+}
+
+static bool reduce(const hlo_inst *in, spmd_rule *r)
+{
+    const sd_shape *x = in->arg[0]->shape;
+    bool sums = in->narg == 2 &&
+                combines(in->comp[0], in->arg[1], x->dtype, &r->combine);
+    int k = 0;
+
+    if (in->narg != 2)
+        return false;
+    for (int d = 0; d < x->rank; d++)
+        if (!pass_holds(in->dims, d))
+            pass(r, of_result(r, in, k++), 0, d);
+        else if (sums)
+            pass(r, new_factor(r, x->dim[d], true), 0, d);
+    return true;
+}
+
+static bool dot(const hlo_inst *in, spmd_rule *r)
+{
+    const hlo_dot *u = in->u.dot;
+    int k = 0;
+
+    r->combine = HLO_ADD;
+    for (int i = 0; i < u->lhs_batch.n; i++) {
+        int f = of_result(r, in, k++);
+
+        pass(r, f, 0, (int)u->lhs_batch.at[i]);
+        pass(r, f, 1, (int)u->rhs_batch.at[i]);
+    }
+    for (int a = 0; a < 2; a++)
+        for (int d = 0; d < in->arg[a]->shape->rank; d++)
+            if (!pass_holds(a ? u->rhs_batch : u->lhs_batch, d) &&
+                !pass_holds(a ? u->rhs_contract : u->lhs_contract, d))
+                pass(r, of_result(r, in, k++), a, d);
+    for (int i = 0; i < u->lhs_contract.n; i++) {
+        int d = (int)u->lhs_contract.at[i];
+        int f = new_factor(r, in->arg[0]->shape->dim[d], true);
+
+        pass(r, f, 0, d);
+        pass(r, f, 1, (int)u->rhs_contract.at[i]);
+    }
+    return true;
+}
+
+/* Dimensions that stay as they are, of slices, pads and the like. */
+static bool stays(const hlo_inst *in, int d)
+{
+    switch (in->op) {
+    case HLO_CONCATENATE:
+    case HLO_REVERSE:
+    case HLO_SORT:
+        return !pass_holds(in->dims, d);
+    case HLO_PAD:
+        return !in->u.pad.low[d] && !in->u.pad.high[d] &&
+               !in->u.pad.interior[d];
+    case HLO_DYNAMIC_UPDATE_SLICE:
+        return in->arg[1]->shape->dim[d] == in->shape->dim[d];
+    case HLO_SLICE:
+    case HLO_DYNAMIC_SLICE:
+        return in->arg[0]->shape->dim[d] == in->shape->dim[d] &&
+               (in->op != HLO_SLICE || in->u.slice.stride[d] == 1);
+    case HLO_REDUCE_WINDOW:
+        return in->u.window.dim[d].size == 1 &&
+               in->u.window.dim[d].stride == 1 &&
+               in->u.window.dim[d].base_dilation == 1 &&
+               !in->u.window.dim[d].pad_low && !in->u.window.dim[d].pad_high;
+    default:
+        return false;
+    }
+}
+
+static bool same_dims(const hlo_inst *in, spmd_rule *r)
+{
+    if (!sd_shape_is_array(in->shape))
+        return false;
+    for (int d = 0; d < in->shape->rank; d++) {
+        int f = stays(in, d) ? of_result(r, in, d) : NONE;
+
+        for (int k = 0; f >= 0 && k < in->narg; k++)
+            if (in->arg[k]->shape->rank == in->shape->rank)
+                pass(r, f, k, d);
+    }
+    return true;
+}
+
+static bool conv(const hlo_inst *in, spmd_rule *r)
+{
+    const hlo_conv *u = in->u.conv;
+
+    if (u->batch_groups != 1)
+        return false;
+    pass(r, of_result(r, in, (int)u->out_batch), 0, (int)u->in_batch);
+    if (u->feature_groups != 1)
+        return true;
+    r->combine = HLO_ADD;
+    pass(r, of_result(r, in, (int)u->out_feature), 1, (int)u->k_out);
+    return true;
+}
+
+bool spmd_rule_of(const hlo_inst *in, spmd_rule *r)
+{
+    *r = (spmd_rule){0};
+    if (!sd_shape_is_array(in->shape) || in->narg > SPMD_MOST_ARGS)
+        return false;
+    memset(r->arg, NONE, sizeof r->arg);
+    memset(r->result, NONE, sizeof r->result);
+    for (int i = 0; i < in->narg; i++)
+        if (!sd_shape_is_array(in->arg[i]->shape))
+            return false;
+    switch (in->op) {
+    case HLO_BROADCAST:
+        return broadcast(in, r);
+    case HLO_TRANSPOSE:
+        return transpose(in, r);
+    case HLO_RESHAPE:
+        return reshape(in, r);
+    case HLO_REDUCE:
+        return reduce(in, r);
+    case HLO_DOT:
+        return dot(in, r);
+    case HLO_CONVOLUTION:
+        return conv(in, r);
+    case HLO_COPY:
+        return elementwise(in, r);
+    case HLO_CONCATENATE:
+    case HLO_REVERSE:
+    case HLO_SORT:
+    case HLO_PAD:
+    case HLO_SLICE:
+    case HLO_DYNAMIC_SLICE:
+    case HLO_DYNAMIC_UPDATE_SLICE:
+    case HLO_REDUCE_WINDOW:
+        return same_dims(in, r);
+    default:
+        return hlo_info(in)->cls <= HLO_C_CONVERT && elementwise(in, r);
+    }
+}
+
+/* ---- the operation on parts ---- */
+
+static const int64_t *scaled(sd_arena *a, const int64_t *v, const sd_shape *was,
+                             const sd_shape *is)
+{
+    int64_t *to = sd_arena_array(a, int64_t, was->rank + 1);
+
+    for (int d = 0; d < was->rank; d++)
+        to[d] = is->dim[d] == was->dim[d] ? v[d] : is->dim[d];
+    return to;
+}
+
+hlo_inst *spmd_on_parts(hlo_inst *in, const sd_shape *s, hlo_inst *const *arg)
+{
+    hlo_module *m = in->parent->module;
+    hlo_inst *x = hlo_inst_create(in->parent, in, in->op, s, in->narg, arg);
+    sd_status st;
+
+    x->dims = in->dims;
+    x->u = in->u;
+    hlo_take_source(x, in);
+    if (in->ncomp)
+        hlo_set_comps(x, in->ncomp, in->comp);
+    if (in->op == HLO_SLICE)
+        x->u.slice.limit =
+            (int64_t *)scaled(m->arena, in->u.slice.limit, in->shape, s);
+    if (in->op == HLO_DYNAMIC_SLICE)
+        x->dims = hlo_dims_copy(m->arena, s->dim, s->rank);
+    st = hlo_verify_inst(m, x);
+    if (!st)
+        return x;
+    sd_status_free(st);
+    hlo_remove(x);
+    return NULL;
+}

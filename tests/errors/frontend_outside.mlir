@@ -120,3 +120,13 @@ func.func @main() {
   "stablehlo.all_gather"() <{all_gather_dim = 0 : i64, replica_groups = dense<[[0]]> : tensor<1x1xi64>}> : () -> ()
   return
 }
+// -----
+// error: stablehlo.async_done (-:6): 2 results of a future of others
+func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = "stablehlo.async_start"(%a) ({
+  ^bb0(%x: tensor<2xf32>):
+    stablehlo.return %x : tensor<2xf32>
+  }) : (tensor<2xf32>) -> !stablehlo.future<tensor<2xf32>>
+  %1:2 = "stablehlo.async_done"(%0) : (!stablehlo.future<tensor<2xf32>>) -> (tensor<2xf32>, tensor<2xf32>)
+  return %1#0 : tensor<2xf32>
+}

@@ -141,6 +141,69 @@ static void refused(void **state)
     want_refused(m, "#sdy.sharding<@mesh, [{\"x\":(3)2}, {}]>", "factors");
     want_refused(m, "{devices=[4,4]<=[8]}", "tiles");
     want_refused(m, "{mesh['x'=4", "");
+    want_refused(m, "{mesh['x=4", "the end of a name");
+    want_refused(m, "#sdy.sharding<@, [{}, {}]>", "a name");
+    want_refused(m, "{mesh['x'=a], [{}, {}]}", "a number");
+    want_refused(m, "{mesh['x'=4000000], [{}, {}]}", "2^20 participants");
+    want_refused(m, "{mesh['x'=2], device_ids=(0), [{}, {}]}", "as many");
+    want_refused(m, "{nothing}", "a sharding");
+    want_refused(m, "{{replicated}, {replicated}}", "for each value");
+    want_refused(m, "#sdy.sharding<@mesh, [{}], other={\"x\"}>", "manual or");
+    want_refused(m, "#sdy.sharding<@mesh, [{}]> more", "the end");
+    sd_arena_destroy(a);
+}
+
+/* ---- all participants at once ---- */
+
+static const char psum[] =
+    "HloModule m, num_partitions=2\n"
+    "add { a = f32[] parameter(0) b = f32[] parameter(1)\n"
+    "  ROOT s = f32[] add(a, b) }\n"
+    "yes { p = f32[2]{0} parameter(0)\n"
+    "  ROOT r = f32[2]{0} all-reduce(p), channel_id=1,\n"
+    "    replica_groups=%s, use_global_device_ids=true, to_apply=add }\n"
+    "no { ROOT p = f32[2]{0} parameter(0) }\n"
+    "ENTRY e { x = f32[2]{0} parameter(0) id = u32[] partition-id()\n"
+    "  one = u32[] constant(1)\n"
+    "  c = pred[] compare(id, one), direction=EQ\n"
+    "  ROOT r = f32[2]{0} conditional(c, x, x), true_computation=yes,\n"
+    "    false_computation=no }\n";
+
+static sd_status sum_in_branch(sd_arena *a, const char *groups, hlo_value *out)
+{
+    char text[1024];
+    int n = snprintf(text, sizeof text, psum, groups);
+    float x[2][2] = {{1, 2}, {3, 4}};
+    hlo_module *m;
+    sd_status st = hlo_parse(a, text, (size_t)n, &m);
+    hlo_value v[2];
+    const hlo_value *arg[2] = {&v[0], &v[1]};
+
+    if (st)
+        return st;
+    for (int p = 0; p < 2; p++) {
+        v[p] = hlo_value_make(a, m->entry->param[0]->shape);
+        memcpy(v[p].data, x[p], sizeof x[p]);
+    }
+    return hlo_eval_all(a, m->entry, arg, 1, out);
+}
+
+/* Participant 1 alone takes the branch: a group of its own is whole there. */
+static void who_is_missing_is_told(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    hlo_value out[2];
+    sd_status st = sum_in_branch(a, "{{0},{1}}", out);
+
+    (void)state;
+    if (st)
+        fail_msg("%s", st->message);
+    assert_true(((float *)out[0].data)[0] == 1);
+    assert_true(((float *)out[1].data)[1] == 4);
+    st = sum_in_branch(a, "{{0,1}}", out);
+    if (!st || !strstr(st->message, "participant 0 does not come"))
+        fail_msg("%s", st ? st->message : "no error");
+    sd_status_free(st);
     sd_arena_destroy(a);
 }
 
@@ -181,6 +244,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(by_tiles),
         cmocka_unit_test(equal_ones_are_one),
         cmocka_unit_test(refused),
+        cmocka_unit_test(who_is_missing_is_told),
     };
     char line[4096];
 

@@ -24,7 +24,7 @@ static cl_int wait_for_all(const cl *v)
 
 cl_int xpu_cl_keep_pace(xpu_cl *v)
 {
-    return xpu_pace_is_due(&v->pace) ? wait_for_all(v) : CL_SUCCESS;
+    return xpu_pace_is_due(&v->pace, 1) ? wait_for_all(v) : CL_SUCCESS;
 }
 
 struct xpu_module {

@@ -20,12 +20,6 @@
 /* What a kernel takes at the least; to sleep costs about as much. */
 #define SPIN_NS 50000u
 
-struct xpu_module {
-    const thunk_program *program; /* borrowed from the xpu_program */
-    cu_module *built; /* per binary */
-    cu_function *kernel; /* per kernel */
-};
-
 static const xpu_cuda_api *api_of(const xpu_cuda *v)
 {
     return &v->driver->api;
@@ -432,6 +426,7 @@ static void cuda_unload(xpu_device *d, xpu_module *m)
     xpu_cuda *v = d->impl;
     bool entered = false, ours = xpu_cuda_enter_to_free(v, &entered);
 
+    xpu_cuda_drop_pieces(v, m, ours);
     for (int i = 0; i < m->program->nbinary && ours; i++)
         if (m->built[i])
             api_of(v)->ModuleUnload(m->built[i]);
@@ -456,6 +451,8 @@ static sd_status cuda_load(xpu_device *d, const thunk_program *p,
         st = xpu_cuda_build(v, p, m->built, m->kernel);
         xpu_cuda_leave(v);
     }
+    if (!st)
+        xpu_cuda_find_pieces(v, m);
     if (st)
         cuda_unload(d, m);
     else
@@ -470,15 +467,13 @@ static sd_status launch(xpu_cuda *v, const thunk_kernel *k, cu_function fn,
     size_t bytes = (size_t)k->nslot * sizeof *slot;
     void *extra[] = {CU_PARAM_BUFFER, slot, CU_PARAM_BYTES, &bytes,
                      CU_PARAM_END};
-    unsigned shared =
-        k->local_bytes > XPU_CUDA_STATIC_SHARED ? (unsigned)k->local_bytes : 0;
     cu_result err;
 
-    if ((err = api_of(v)->LaunchKernel(fn, (unsigned)k->tiles, 1, 1,
-                                       (unsigned)k->group, 1, 1, shared,
-                                       v->queue[XPU_COMPUTE], NULL, extra)))
+    if ((err = api_of(v)->LaunchKernel(
+             fn, (unsigned)k->tiles, 1, 1, (unsigned)k->group, 1, 1,
+             xpu_cuda_shared(k), v->queue[XPU_COMPUTE], NULL, extra)))
         return xpu_cuda_status(v->driver, v, err, "cuLaunchKernel");
-    if (!xpu_pace_is_due(&v->pace))
+    if (!xpu_pace_is_due(&v->pace, 1))
         return NULL;
     return xpu_cuda_status(v->driver, v,
                            api_of(v)->StreamSynchronize(v->queue[XPU_COMPUTE]),
@@ -555,6 +550,10 @@ static void cuda_close(xpu_device *d)
         destroy_stream(v, v->memory);
         if (v->word)
             api_of(v)->MemFreeHost(v->word);
+        if (v->loops.module)
+            api_of(v)->ModuleUnload(v->loops.module);
+        if (v->loops.stop)
+            api_of(v)->MemFree(v->loops.stop);
         if (v->pool)
             api_of(v)->MemPoolDestroy(v->pool);
         leave_freed(v, entered);
@@ -575,6 +574,7 @@ static const xpu_device_ops cuda_ops = {
     .unload = cuda_unload,
     .begin = cuda_begin,
     .launch = cuda_launch,
+    .replay = xpu_cuda_replay,
     .peek = cuda_peek,
     .lend = xpu_cuda_lend,
     .reclaim = xpu_cuda_reclaim,

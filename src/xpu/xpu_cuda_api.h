@@ -15,6 +15,10 @@ typedef struct cu_event_st *cu_event;
 typedef struct cu_module_st *cu_module;
 typedef struct cu_function_st *cu_function;
 typedef struct cu_pool_st *cu_pool;
+typedef struct cu_graph_st *cu_graph;
+typedef struct cu_graph_node_st *cu_graph_node;
+typedef struct cu_graph_exec_st *cu_graph_exec;
+typedef uint64_t cu_condition;
 typedef void (*cu_host_fn)(void *ctx);
 
 typedef struct { int type, id; } cu_location; /* CU_AT_DEVICE */
@@ -28,6 +32,36 @@ typedef struct {
 } cu_pool_props;
 typedef struct { cu_location location; int flags; } cu_access;
 _Static_assert(sizeof(cu_pool_props) == 88, "as the driver lays it out");
+typedef struct { /* of a graph's node */
+    cu_function fn;
+    unsigned grid[3], group[3], shared;
+    void **params, **extra, *kernel;
+    cu_context context;
+} cu_kernel_params;
+_Static_assert(sizeof(cu_kernel_params) == 72, "as the driver lays it out");
+typedef struct {
+    size_t x, y, z, lod;
+    int type; /* CU_MEMORY_DEVICE */
+    void *host;
+    cu_pointer at;
+    void *array, *reserved;
+    size_t pitch, height;
+} cu_copy_side;
+typedef struct {
+    cu_copy_side from, to;
+    size_t width, height, depth; /* bytes of a row, rows, slices */
+} cu_copy_params;
+_Static_assert(sizeof(cu_copy_params) == 200, "as the driver lays it out");
+typedef struct {
+    int type, reserved[3]; /* CU_NODE_CONDITION */
+    cu_condition handle;
+    int kind; /* CU_IF, CU_WHILE */
+    unsigned size;
+    cu_graph *body; /* the driver writes it */
+    cu_context context;
+    uint64_t unused[26];
+} cu_node_params;
+_Static_assert(sizeof(cu_node_params) == 256, "as the driver lays it out");
 
 enum {
     CU_OK = 0, CU_INVALID_VALUE = 1, CU_OUT_OF_MEMORY = 2, CU_DEINITIALIZED = 4,
@@ -43,6 +77,7 @@ enum {
     CU_NON_BLOCKING = 1, CU_EVENT_SLEEPS = 1, CU_EVENT_NO_TIMES = 2,
     CU_HOST_PORTABLE = 1, CU_HOST_MAPPED = 2,
     CU_ALLOC_PINNED = 1, CU_AT_DEVICE = 1, CU_READ_WRITE = 3,
+    CU_MEMORY_DEVICE = 2, CU_NODE_CONDITION = 13, CU_IF = 0, CU_WHILE = 1,
     CU_JIT_ERROR_LOG = 5, CU_JIT_ERROR_LOG_BYTES = 6,
 };
 /* The end of a list of a launch's extras, and its two words. */
@@ -116,11 +151,43 @@ enum {
     X(FuncGetParamInfo, cuFuncGetParamInfo, \
       (cu_function f, size_t i, size_t *offset, size_t *size))
 
+/* Of graphs, and (CUDA 12.3) of those with loops and branches in them: where
+ * one is not there, none of its list is used. */
+#define XPU_CUDA_GRAPH_SYMBOLS(X) \
+    X(StreamQuery, cuStreamQuery, (cu_stream s)) \
+    X(GraphCreate, cuGraphCreate, (cu_graph *out, unsigned flags)) \
+    X(GraphDestroy, cuGraphDestroy, (cu_graph g)) \
+    X(GraphAddKernelNode, cuGraphAddKernelNode_v2, \
+      (cu_graph_node *out, cu_graph g, const cu_graph_node *after, size_t n, \
+       const cu_kernel_params *p)) \
+    X(GraphAddMemcpyNode, cuGraphAddMemcpyNode, \
+      (cu_graph_node *out, cu_graph g, const cu_graph_node *after, size_t n, \
+       const cu_copy_params *p, cu_context c)) \
+    X(GraphInstantiate, cuGraphInstantiateWithFlags, \
+      (cu_graph_exec *out, cu_graph g, uint64_t flags)) \
+    X(GraphExecDestroy, cuGraphExecDestroy, (cu_graph_exec x)) \
+    X(GraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams_v2, \
+      (cu_graph_exec x, cu_graph_node n, const cu_kernel_params *p)) \
+    X(GraphExecMemcpyNodeSetParams, cuGraphExecMemcpyNodeSetParams, \
+      (cu_graph_exec x, cu_graph_node n, const cu_copy_params *p, \
+       cu_context c)) \
+    X(GraphLaunch, cuGraphLaunch, (cu_graph_exec x, cu_stream s))
+#define XPU_CUDA_LOOP_SYMBOLS(X) \
+    X(GraphConditionalHandleCreate, cuGraphConditionalHandleCreate, \
+      (cu_condition *out, cu_graph g, cu_context c, unsigned value, \
+       unsigned flags)) \
+    X(GraphAddNode, cuGraphAddNode, \
+      (cu_graph_node *out, cu_graph g, const cu_graph_node *after, size_t n, \
+       cu_node_params *p))
+
 typedef struct {
 #define X(name, symbol, args) cu_result(*name) args;
     XPU_CUDA_SYMBOLS(X)
     XPU_CUDA_OPTIONAL(X)
+    XPU_CUDA_GRAPH_SYMBOLS(X)
+    XPU_CUDA_LOOP_SYMBOLS(X)
 #undef X
+    bool has_graphs, has_loops;
 } xpu_cuda_api;
 
 /* nvJitLink: xpu_cuda_link.c. */
@@ -167,6 +234,15 @@ typedef struct {
 
 typedef struct xpu_cuda_event xpu_cuda_event; /* one that waits to be reused */
 
+/* What graphs with loops in them need, made for the first: the kernels that
+ * tell a node its condition, and a word of the device's that ends loops. */
+typedef struct {
+    enum { XPU_CUDA_NOT_LOOKED, XPU_CUDA_LOOPS, XPU_CUDA_NO_LOOPS } state;
+    cu_module module;
+    cu_function turn, branch; /* of a loop, of branches */
+    cu_pointer stop;
+} xpu_cuda_loops;
+
 /* A device: d->impl. */
 typedef struct {
     xpu_cuda_driver *driver; /* borrowed from the client */
@@ -184,6 +260,8 @@ typedef struct {
     pthread_mutex_t lock;    /* of events */
     xpu_cuda_event *events;  /* free ones */
     xpu_pace pace;
+    xpu_cuda_loops loops;
+    _Atomic int64_t nodes;   /* of all graphs */
     _Atomic cu_result fault; /* what turned the device off */
     const char *_Atomic culprit; /* the call that told */
 } xpu_cuda;
@@ -233,5 +311,58 @@ sd_status xpu_cuda_kernel_launch(xpu_device *d, xpu_kernel *k,
 
 /* Bytes of a group that need not be asked for in the launch. */
 #define XPU_CUDA_STATIC_SHARED (48u << 10)
+static inline unsigned xpu_cuda_shared(const thunk_kernel *k)
+{
+    return k->local_bytes > XPU_CUDA_STATIC_SHARED ? (unsigned)k->local_bytes
+                                                   : 0;
+}
+
+/* ---- graphs ---- */
+
+/* A recorded piece of a program: xpu_cuda_record.c.  Its nodes stay, since they
+ * name what changes; word has what each of them was given. */
+typedef struct {
+    cu_graph graph;
+    cu_graph_exec exec;
+    cu_graph_node *node;
+    void **word;
+    uint8_t **base; /* the addresses that it was recorded for */
+    uint64_t used;  /* when, in replays of its piece */
+    int nnode;
+} xpu_cuda_graph;
+/* Steps that follow each other and need nothing of the host: xpu_cuda_graph.c. */
+#define XPU_CUDA_GRAPHS 4 /* of a piece, each for other addresses */
+typedef struct {
+    const thunk *first; /* borrowed from the program */
+    int n;              /* steps, */
+    int nnode, nword;   /* and what a graph of them has at most */
+    bool branches, loops; /* on the device */
+    bool refused;       /* by the driver */
+    uint64_t nrun;
+    xpu_cuda_graph *graph[XPU_CUDA_GRAPHS];
+} xpu_cuda_piece;
+
+struct xpu_module {
+    const thunk_program *program; /* borrowed from the xpu_program */
+    cu_module *built;             /* per binary */
+    cu_function *kernel;          /* per kernel */
+    xpu_cuda_piece *piece;        /* by first; NULL: none */
+    int npiece;
+};
+
+/* Entered before; an error leaves nothing (*call: which it is of). */
+cu_result xpu_cuda_record(xpu_cuda *v, const xpu_run *r,
+                          const xpu_cuda_piece *p, xpu_cuda_graph **out,
+                          const char **call);
+/* The same steps at other addresses.  After an error g is to be destroyed. */
+cu_result xpu_cuda_update(xpu_cuda *v, const xpu_run *r,
+                          const xpu_cuda_piece *p, xpu_cuda_graph *g,
+                          const char **call);
+void xpu_cuda_graph_destroy(xpu_cuda *v, xpu_cuda_graph *g, bool ours);
+
+/* Finds a module's pieces; without host memory there are none. */
+void xpu_cuda_find_pieces(xpu_cuda *v, xpu_module *m);
+void xpu_cuda_drop_pieces(xpu_cuda *v, xpu_module *m, bool ours);
+sd_status xpu_cuda_replay(const xpu_run *r, const thunk *first, int *n);
 
 #endif

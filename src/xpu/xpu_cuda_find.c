@@ -198,6 +198,22 @@ sd_status xpu_cuda_describe(xpu_cuda *v, device_desc *out, int64_t *memory)
 
 /* ---- the library ---- */
 
+/* A driver that lacks some goes on without. */
+static void find_graphs(xpu_cuda_api *a, void *lib)
+{
+    a->has_graphs = a->has_loops = true;
+#define X(name, symbol, args) \
+    if (!(a->name = (cu_result(*) args)(uintptr_t)dlsym(lib, #symbol))) \
+        a->has_graphs = false;
+    XPU_CUDA_GRAPH_SYMBOLS(X)
+#undef X
+#define X(name, symbol, args) \
+    if (!(a->name = (cu_result(*) args)(uintptr_t)dlsym(lib, #symbol))) \
+        a->has_loops = false;
+    XPU_CUDA_LOOP_SYMBOLS(X)
+#undef X
+}
+
 static sd_status open_library(xpu_cuda_driver *d, const char *path)
 {
     void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -217,6 +233,7 @@ static sd_status open_library(xpu_cuda_driver *d, const char *path)
     XPU_CUDA_OPTIONAL(X)
 #undef X
     snprintf(d->library, sizeof d->library, "%s", path);
+    find_graphs(&d->api, lib);
     if (missing)
         return sd_error(SD_UNIMPLEMENTED,
                         "%s has no %s: it is older than CUDA 12.0, or no "

@@ -14,7 +14,7 @@ static const xpu_cuda_api *api_of(const xpu_cuda *v)
 /* What somebody else launches counts as one. */
 static sd_status keep_pace(xpu_cuda *v)
 {
-    if (!xpu_pace_is_due(&v->pace))
+    if (!xpu_pace_is_due(&v->pace, 1))
         return NULL;
     return xpu_cuda_status(v->driver, v,
                            api_of(v)->StreamSynchronize(v->queue[XPU_COMPUTE]),

@@ -61,6 +61,14 @@ static sd_status begin_nothing(xpu_device *d, xpu_module *m)
     return NULL;
 }
 
+static sd_status replay_nothing(const xpu_run *r, const thunk *first, int *n)
+{
+    (void)r;
+    (void)first;
+    *n = 0;
+    return NULL;
+}
+
 static sd_status nothing_waits(xpu_device *d, xpu_queue q)
 {
     (void)d;
@@ -121,6 +129,7 @@ xpu_device_ops xpu_ops_filled(const xpu_device_ops *ops)
     FILL(lend, lend_nothing);
     FILL(reclaim, reclaim_nothing);
     FILL(begin, begin_nothing);
+    FILL(replay, replay_nothing);
     FILL(send, nothing_waits);
     FILL(sync, nothing_waits);
     FILL(close, close_nothing);

@@ -18,6 +18,7 @@ typedef struct xpu_gang xpu_gang;
 typedef struct xpu_ffi xpu_ffi;
 typedef struct xpu_ffi_tasks xpu_ffi_tasks;
 typedef struct xpu_module xpu_module; /* the device's own: loaded kernels */
+typedef struct xpu_run xpu_run;
 
 /* A kernel of the user's: what its driver is to compile, and how to start it. */
 typedef struct xpu_kernel xpu_kernel; /* the device's own: compiled */
@@ -86,6 +87,9 @@ typedef struct {
     sd_status (*begin)(xpu_device *d, xpu_module *m);
     sd_status (*launch)(xpu_device *d, xpu_module *m, int kernel,
                         void **slot);
+    /* Puts in some of the steps that begin with `first` as one: *n of them; 0
+     * or left out: they are taken one by one. */
+    sd_status (*replay)(const xpu_run *r, const thunk *first, int *n);
     /* Left out: the device has no libraries (desc.libs is 0), and no program
      * that calls one is loaded. */
     sd_status (*libcall)(xpu_device *d, const thunk *t, void *const *ptr);
@@ -252,9 +256,9 @@ typedef struct {
     int n;          /* launches since then */
     uint64_t since; /* when the first of them was launched */
 } xpu_pace;
-/* One more was launched: is it time to wait for all of them?  Every so many
- * launches it is, when these are too many or took too long. */
-bool xpu_pace_is_due(xpu_pace *p);
+/* So many more were launched: is it time to wait for all of them?  Every so
+ * many launches it is, when these are too many or took too long. */
+bool xpu_pace_is_due(xpu_pace *p, int n);
 
 /* ---- memory: xpu_memory.c ---- */
 
@@ -436,7 +440,7 @@ struct xpu_program {
 
 /* One run: base[buffer] are addresses on the device, slot has max_arg
  * pointers of room.  The compute stream's owner calls. */
-typedef struct {
+struct xpu_run {
     xpu_device *dev;
     const xpu_program *program;
     uint8_t **base;
@@ -449,7 +453,7 @@ typedef struct {
     xpu_gang *gang; /* borrowed; NULL: it runs alone */
     int me;         /* its number there */
     const _Atomic bool *cancel; /* true: the run is to end */
-} xpu_run;
+};
 sd_status xpu_run_program(xpu_run *r);
 double xpu_run_cost(const thunk_program *p, const thunk_seq *seq);
 /* How many steps a run puts into the queue at most; -1: it cannot be told, since

@@ -32,11 +32,14 @@ void xpu_flights_finish(xpu_flights *f)
     pthread_mutex_destroy(&f->lock);
 }
 
-bool xpu_pace_is_due(xpu_pace *p)
+bool xpu_pace_is_due(xpu_pace *p, int n)
 {
-    if (!p->n++)
+    int before = p->n;
+
+    if (!p->n)
         p->since = sd_now_ns();
-    if (p->n % LOOK_EVERY ||
+    p->n += n;
+    if (p->n / LOOK_EVERY == before / LOOK_EVERY ||
         (p->n < MOST_QUEUED && sd_now_ns() - p->since < MOST_NS))
         return false;
     *p = (xpu_pace){0};

@@ -109,12 +109,18 @@ static sd_status run_thunk(const xpu_run *r, const thunk *t)
 static sd_status run_seq(const xpu_run *r, const thunk_seq *seq)
 {
     sd_status st;
+    int n;
 
-    for (int i = 0; i < seq->n; i++) {
+    for (int i = 0; i < seq->n; i += n) {
         const thunk *t = &seq->at[i];
 
         if (atomic_load_explicit(r->cancel, memory_order_relaxed))
             return xpu_interrupted(r->program->thunks->name);
+        if ((st = r->dev->ops->replay(r, t, &n)))
+            return st;
+        if (n)
+            continue;
+        n = 1;
         if ((st = run_thunk(r, t)))
             return sd_note(st, "%s%s%s", t->name ? t->name : "?",
                            t->op_name ? " " : "", t->op_name ? t->op_name : "");

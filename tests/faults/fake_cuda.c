@@ -21,8 +21,10 @@
  *   garbage     texts without sense, numbers of all ones
  *   lag=N       each command takes N microseconds more
  * Each stream has a thread, so that what is put in runs later, beside others.
+ * With FAKE_OLD it is a driver that has no graphs.
  * fake_cuda_calls and fake_cuda_live say how many calls there were and how many
- * objects are alive; fake_cuda_runs how many commands have run;
+ * objects are alive, fake_cuda_graphs how many of these are graphs to launch;
+ * fake_cuda_runs how many commands have run, fake_cuda_replays how many graphs;
  * fake_cuda_hold(1) keeps kernels from running until fake_cuda_hold(0). */
 #include "xpu_cuda_api.h"
 
@@ -39,10 +41,16 @@
 #define X(name, symbol, args) API cu_result symbol args;
 XPU_CUDA_SYMBOLS(X)
 XPU_CUDA_OPTIONAL(X)
+#ifndef FAKE_OLD
+XPU_CUDA_GRAPH_SYMBOLS(X)
+XPU_CUDA_LOOP_SYMBOLS(X)
+#endif
 #undef X
 API long fake_cuda_calls(void);
 API long fake_cuda_live(void);
+API long fake_cuda_graphs(void);
 API long fake_cuda_runs(void);
+API long fake_cuda_replays(void);
 API void fake_cuda_hold(int on);
 
 static struct {
@@ -51,7 +59,7 @@ static struct {
     size_t memory;
     bool pools, peers, any_kernel, garbage;
 } is;
-static _Atomic long ncall, nlive, nrun;
+static _Atomic long ncall, nlive, nrun, ngraph, nreplay;
 static pid_t process;
 
 /* Of streams, events, memory and contexts. */
@@ -75,7 +83,7 @@ struct cu_event_st {
 typedef struct command command;
 struct command {
     command *next;
-    enum { LAUNCH, COPY, HOST, RECORD, WAIT } kind;
+    enum { LAUNCH, COPY, HOST, GRAPH, RECORD, WAIT } kind;
     cu_event event;
     long seq;
     void (*fn)(void **, long, long, void *);
@@ -87,6 +95,7 @@ struct command {
     void *own; /* to free with it */
     cu_host_fn host;
     void *ctx;
+    cu_graph graph; /* its own */
 };
 struct cu_stream_st {
     cu_context context;
@@ -105,6 +114,26 @@ struct cu_function_st {
 static struct cu_function_st *functions;
 struct cu_pool_st {
     int device;
+};
+/* A chain of nodes. */
+struct cu_graph_node_st {
+    cu_graph_node next;
+    cu_graph_node id; /* in the graph that this one is a copy of */
+    command what; /* LAUNCH, COPY; GRAPH: */
+    _Atomic unsigned *condition;
+    bool repeats;
+    cu_graph body;
+};
+struct cu_graph_st {
+    cu_graph_node first, last;
+    cu_graph root;
+    struct condition {
+        struct condition *next;
+        _Atomic unsigned value;
+    } *conditions; /* of a root */
+};
+struct cu_graph_exec_st {
+    cu_graph graph;
 };
 typedef struct block block;
 struct block {
@@ -126,9 +155,19 @@ long fake_cuda_live(void)
     return nlive;
 }
 
+long fake_cuda_graphs(void)
+{
+    return ngraph;
+}
+
 long fake_cuda_runs(void)
 {
     return nrun;
+}
+
+long fake_cuda_replays(void)
+{
+    return nreplay;
 }
 
 void fake_cuda_hold(int on)
@@ -172,7 +211,7 @@ static void read_words(void)
     is.peers = word("peers", 1);
     is.any_kernel = all && strstr(all, "kernels=any");
     is.garbage = all && strstr(all, "garbage");
-    ncall = nrun = 0;
+    ncall = nrun = nreplay = 0;
     process = getpid();
     pthread_mutex_unlock(&lock);
 }
@@ -554,6 +593,19 @@ static void drop_event(cu_event e)
         drop(e);
 }
 
+/* A word goes over whole, as on a card: a kernel may look at it meanwhile. */
+static void copy(const command *c)
+{
+    uint32_t word;
+
+    if (c->bytes != sizeof word || (uintptr_t)c->to % sizeof word) {
+        memmove(c->to, c->from, c->bytes);
+        return;
+    }
+    memcpy(&word, c->from, sizeof word);
+    atomic_store((_Atomic uint32_t *)c->to, word);
+}
+
 static void run(const command *c)
 {
     float scratch[4096];
@@ -561,7 +613,7 @@ static void run(const command *c)
     if (c->kind == LAUNCH && c->fn)
         c->fn((void **)c->arg, 0, c->tiles, scratch);
     else if (c->kind == COPY)
-        memmove(c->to, c->from, c->bytes);
+        copy(c);
     else if (c->kind == HOST) {
         in_host_function = true;
         c->host(c->ctx);
@@ -570,25 +622,55 @@ static void run(const command *c)
 }
 
 /* The lock is held.  In a dead context only marks go on being reached. */
-static void serve_one(cu_stream s, command *c)
+static void work(cu_stream s, const command *c)
 {
+    bool fault;
+
     while (c->kind == LAUNCH && is_held)
         pthread_cond_wait(&changed, &lock);
+    if (s->context->fault)
+        return;
+    if (++nrun == is.exec)
+        s->context->fault = is.fault;
+    fault = s->context->fault;
+    pthread_mutex_unlock(&lock);
+    if (is.lag)
+        usleep((useconds_t)is.lag);
+    if (!fault)
+        run(c);
+    pthread_mutex_lock(&lock);
+}
+
+static void work_graph(cu_stream s, const struct cu_graph_st *g)
+{
+    for (cu_graph_node n = g->first; n && !s->context->fault; n = n->next)
+        if (n->what.kind != GRAPH) {
+            work(s, &n->what);
+        } else {
+            while (*n->condition && !s->context->fault) {
+                work_graph(s, n->body);
+                if (!n->repeats)
+                    break;
+            }
+        }
+}
+
+static void drop_graph(cu_graph g);
+
+/* Likewise. */
+static void serve_one(cu_stream s, command *c)
+{
     while (c->kind == WAIT && c->event->done < c->seq && !s->context->fault)
         pthread_cond_wait(&changed, &lock);
-    if (c->kind < RECORD && !s->context->fault) {
-        if (++nrun == is.exec)
-            s->context->fault = is.fault;
-        pthread_mutex_unlock(&lock);
-        if (is.lag)
-            usleep((useconds_t)is.lag);
-        if (!s->context->fault)
-            run(c);
-        pthread_mutex_lock(&lock);
-    }
+    if (c->kind < GRAPH)
+        work(s, c);
+    if (c->kind == GRAPH)
+        work_graph(s, c->graph);
+    nreplay += c->kind == GRAPH;
     if (c->kind == RECORD)
         c->event->done = SD_MAX(c->event->done, c->seq);
     drop_event(c->event);
+    drop_graph(c->graph);
     free(c->own);
     free(c);
 }
@@ -672,6 +754,7 @@ static cu_result put(cu_stream s, const command *what)
 
     if (!c) {
         free(what->own);
+        drop_graph(what->graph);
         return err ? err : CU_OUT_OF_MEMORY;
     }
     *c = *what;
@@ -814,6 +897,29 @@ cu_result cuModuleUnload(cu_module m)
     return drop(m);
 }
 
+/* What the runtime's own kernels do, in graphs. */
+static void tell(void *condition, unsigned value)
+{
+    *(_Atomic unsigned *)condition = value;
+}
+
+static void turn(void **slot, long first, long last, void *scratch)
+{
+    (void)first, (void)last, (void)scratch;
+    tell(slot[0],
+         *(uint8_t *)slot[1] && !atomic_load((_Atomic uint32_t *)slot[2]));
+}
+
+static void branch(void **slot, long first, long last, void *scratch)
+{
+    uint64_t how = (uintptr_t)slot[2];
+    uint32_t most = (uint32_t)(how >> 32) & 0x7fffffff, which;
+
+    (void)first, (void)last, (void)scratch;
+    which = how >> 63 ? !*(uint8_t *)slot[1] : *(uint32_t *)slot[1];
+    tell(slot[0], SD_MIN(which, most) == (uint32_t)how);
+}
+
 static void nothing(void **slot, long first, long last, void *scratch)
 {
     (void)slot, (void)first, (void)last, (void)scratch;
@@ -837,10 +943,11 @@ cu_result cuModuleGetFunction(cu_function *out, cu_module m, const char *name)
     static const struct {
         const char *name;
         void (*fn)(void **, long, long, void *);
-    } known[] = {{"square", square}, {"accumulate", accumulate},
-                 {"below", below},   {"step", step},
-                 {"slow", slow},     {"imports", imports},
-                 {"scale", scale}};
+    } known[] = {{"square", square},       {"accumulate", accumulate},
+                 {"below", below},         {"step", step},
+                 {"slow", slow},           {"imports", imports},
+                 {"scale", scale},         {"sundog_turn", turn},
+                 {"sundog_branch", branch}};
     void (*fn)(void **, long, long, void *) = is.any_kernel ? nothing : NULL;
     cu_result err = trouble_in(NULL);
     cu_function f;
@@ -879,17 +986,292 @@ cu_result cuFuncSetAttribute(cu_function f, int what, int value)
     return trouble_in(NULL);
 }
 
+static cu_result read_args(command *c, void **params, void **extra)
+{
+    size_t bytes;
+
+    if (params || extra[0] != CU_PARAM_BUFFER || extra[2] != CU_PARAM_BYTES)
+        return CU_INVALID_VALUE;
+    bytes = *(const size_t *)extra[3];
+    memcpy(c->arg, extra[1], SD_MIN(bytes, sizeof c->arg));
+    return CU_OK;
+}
+
 cu_result cuLaunchKernel(cu_function f, unsigned gx, unsigned gy, unsigned gz,
                          unsigned bx, unsigned by, unsigned bz, unsigned shared,
                          cu_stream s, void **params, void **extra)
 {
     command c = {.kind = LAUNCH, .fn = f->fn, .tiles = gx};
-    size_t bytes = *(const size_t *)extra[3];
 
     (void)shared;
     if (gy != 1 || gz != 1 || by != 1 || bz != 1 || !bx || bx > 1024 ||
-        params || extra[0] != CU_PARAM_BUFFER || extra[2] != CU_PARAM_BYTES)
+        read_args(&c, params, extra))
         return CU_INVALID_VALUE;
-    memcpy(c.arg, extra[1], SD_MIN(bytes, sizeof c.arg));
     return put(s, &c);
 }
+
+/* ---- graphs ---- */
+
+static void drop_graph(cu_graph g)
+{
+    cu_graph_node n;
+    struct condition *c;
+
+    if (!g)
+        return;
+    while ((n = g->first)) {
+        g->first = n->next;
+        drop_graph(n->body);
+        free(n);
+    }
+    while ((c = g->conditions)) {
+        g->conditions = c->next;
+        free(c);
+    }
+    drop(g);
+}
+
+#ifndef FAKE_OLD
+static cu_graph make_graph(cu_graph root)
+{
+    cu_graph g = make(sizeof *g);
+
+    if (g)
+        g->root = root ? root : g;
+    return g;
+}
+
+static cu_graph_node append(cu_graph g, const struct cu_graph_node_st *what)
+{
+    cu_graph_node n = malloc(sizeof *n);
+
+    if (!n)
+        return NULL;
+    *n = *what;
+    n->next = NULL;
+    *(g->last ? &g->last->next : &g->first) = n;
+    g->last = n;
+    return n;
+}
+
+/* Its nodes' conditions stay those of the first. */
+static cu_graph copy_graph(cu_graph from)
+{
+    cu_graph g = make_graph(NULL);
+
+    for (cu_graph_node n = from->first; n && g; n = n->next) {
+        struct cu_graph_node_st copied = *n;
+
+        copied.id = n->id ? n->id : n;
+        copied.body = n->body ? copy_graph(n->body) : NULL;
+        if ((n->body && !copied.body) || !append(g, &copied)) {
+            drop_graph(copied.body);
+            drop_graph(g);
+            return NULL;
+        }
+    }
+    return g;
+}
+
+static cu_graph_node find_node(cu_graph g, cu_graph_node id)
+{
+    for (cu_graph_node n = g->first, in; n; n = n->next) {
+        if (n->id == id)
+            return n;
+        if (n->body && (in = find_node(n->body, id)))
+            return in;
+    }
+    return NULL;
+}
+
+/* Asked in vain it is no call that counts: nobody knows how often it is. */
+cu_result cuStreamQuery(cu_stream s)
+{
+    bool is_idle;
+    cu_result fault;
+
+    pthread_mutex_lock(&lock);
+    fault = s->context->fault;
+    is_idle = !s->busy && !s->head;
+    pthread_mutex_unlock(&lock);
+    return fault ? fault : is_idle ? trouble_in(s->context) : CU_NOT_READY;
+}
+
+cu_result cuGraphCreate(cu_graph *out, unsigned flags)
+{
+    cu_result err = trouble();
+
+    if (err || flags)
+        return err ? err : CU_INVALID_VALUE;
+    return (*out = make_graph(NULL)) ? CU_OK : CU_OUT_OF_MEMORY;
+}
+
+cu_result cuGraphDestroy(cu_graph g)
+{
+    drop_graph(g);
+    return CU_OK;
+}
+
+/* One behind the other: no node of ours waits for two, or for none. */
+static cu_result add(cu_graph_node *out, cu_graph g, const cu_graph_node *after,
+                     size_t n, const struct cu_graph_node_st *what)
+{
+    cu_result err = trouble_in(NULL);
+
+    if (!err && (n != (g->last != NULL) || (n && *after != g->last)))
+        err = CU_INVALID_VALUE;
+    if (err || !(*out = append(g, what)))
+        drop_graph(what->body);
+    return err ? err : *out ? CU_OK : CU_OUT_OF_MEMORY;
+}
+
+static cu_result read_kernel(command *c, const cu_kernel_params *p)
+{
+    *c = (command){.kind = LAUNCH, .fn = p->fn->fn, .tiles = p->grid[0]};
+    if (p->grid[1] != 1 || p->grid[2] != 1 || p->group[1] != 1 ||
+        p->group[2] != 1 || !p->group[0] || p->group[0] > 1024)
+        return CU_INVALID_VALUE;
+    return read_args(c, p->params, p->extra);
+}
+
+cu_result cuGraphAddKernelNode_v2(cu_graph_node *out, cu_graph g,
+                                  const cu_graph_node *after, size_t n,
+                                  const cu_kernel_params *p)
+{
+    struct cu_graph_node_st node = {0};
+    cu_result err = read_kernel(&node.what, p);
+
+    return err ? err : add(out, g, after, n, &node);
+}
+
+static cu_result read_copy(command *c, const cu_copy_params *p)
+{
+    bool host_to, host_from;
+
+    *c = (command){.kind = COPY,
+                   .to = (void *)(uintptr_t)p->to.at,
+                   .from = (const void *)(uintptr_t)p->from.at,
+                   .bytes = p->width};
+    if (p->from.type != CU_MEMORY_DEVICE || p->to.type != CU_MEMORY_DEVICE ||
+        p->height != 1 || p->depth != 1 || !p->width ||
+        !is_inside(c->to, c->bytes, &host_to) ||
+        !is_inside(c->from, c->bytes, &host_from) || host_to || host_from)
+        return CU_INVALID_VALUE;
+    return CU_OK;
+}
+
+cu_result cuGraphAddMemcpyNode(cu_graph_node *out, cu_graph g,
+                               const cu_graph_node *after, size_t n,
+                               const cu_copy_params *p, cu_context c)
+{
+    struct cu_graph_node_st node = {0};
+    cu_result err = read_copy(&node.what, p);
+
+    if (err || c != stack[depth - 1])
+        return CU_INVALID_VALUE;
+    return add(out, g, after, n, &node);
+}
+
+cu_result cuGraphConditionalHandleCreate(cu_condition *out, cu_graph g,
+                                         cu_context c, unsigned value,
+                                         unsigned flags)
+{
+    struct condition *made;
+    cu_result err = trouble_in(c);
+
+    if (err || flags || g->root != g)
+        return err ? err : CU_INVALID_VALUE;
+    if (!(made = calloc(1, sizeof *made)))
+        return CU_OUT_OF_MEMORY;
+    made->value = value;
+    made->next = g->conditions;
+    g->conditions = made;
+    *out = (uintptr_t)&made->value;
+    return CU_OK;
+}
+
+cu_result cuGraphAddNode(cu_graph_node *out, cu_graph g,
+                         const cu_graph_node *after, size_t n,
+                         cu_node_params *p)
+{
+    struct cu_graph_node_st node = {.what.kind = GRAPH,
+                                    .repeats = p->kind == CU_WHILE};
+    cu_result err;
+
+    if (p->type != CU_NODE_CONDITION || p->size != 1 ||
+        (p->kind != CU_IF && p->kind != CU_WHILE) ||
+        p->context != stack[depth - 1])
+        return CU_INVALID_VALUE;
+    node.condition = (_Atomic unsigned *)(uintptr_t)p->handle;
+    if (!(node.body = make_graph(g->root)))
+        return CU_OUT_OF_MEMORY;
+    if ((err = add(out, g, after, n, &node)))
+        return err;
+    p->body = &(*out)->body;
+    return CU_OK;
+}
+
+cu_result cuGraphInstantiateWithFlags(cu_graph_exec *out, cu_graph g,
+                                      uint64_t flags)
+{
+    cu_result err = trouble_in(NULL);
+    cu_graph_exec x;
+
+    if (err || flags)
+        return err ? err : CU_INVALID_VALUE;
+    if (!(x = make(sizeof *x)))
+        return CU_OUT_OF_MEMORY;
+    if (!(x->graph = copy_graph(g))) {
+        drop(x);
+        return CU_OUT_OF_MEMORY;
+    }
+    ngraph++;
+    *out = x;
+    return CU_OK;
+}
+
+cu_result cuGraphExecDestroy(cu_graph_exec x)
+{
+    ngraph--;
+    drop_graph(x->graph);
+    return drop(x);
+}
+
+static cu_result set_node(cu_graph_exec x, cu_graph_node id,
+                          const command *what)
+{
+    cu_graph_node n = find_node(x->graph, id);
+    cu_result err = trouble_in(NULL);
+
+    if (err || !n || n->what.kind != what->kind || n->what.fn != what->fn)
+        return err ? err : CU_INVALID_VALUE;
+    n->what = *what;
+    return CU_OK;
+}
+
+cu_result cuGraphExecKernelNodeSetParams_v2(cu_graph_exec x, cu_graph_node n,
+                                            const cu_kernel_params *p)
+{
+    command c;
+    cu_result err = read_kernel(&c, p);
+
+    return err ? err : set_node(x, n, &c);
+}
+
+cu_result cuGraphExecMemcpyNodeSetParams(cu_graph_exec x, cu_graph_node n,
+                                         const cu_copy_params *p, cu_context in)
+{
+    command c;
+    cu_result err = read_copy(&c, p);
+
+    (void)in;
+    return err ? err : set_node(x, n, &c);
+}
+
+cu_result cuGraphLaunch(cu_graph_exec x, cu_stream s)
+{
+    cu_graph g = copy_graph(x->graph);
+
+    return g ? put(s, &(command){.kind = GRAPH, .graph = g}) : CU_OUT_OF_MEMORY;
+}
+#endif

@@ -189,6 +189,17 @@ const hlo_sharding *hlo_sharding_with(hlo_module *m, const hlo_sharding *s,
     return hlo_sharding_keep(m, to);
 }
 
+const hlo_sharding *hlo_sharding_unreduced(hlo_module *m, const hlo_sharding *s,
+                                           uint32_t atoms, hlo_partial partial)
+{
+    hlo_sharding *to = sd_arena_copy(
+        m->arena, s, sizeof *s + sizeof *s->dim * (size_t)s->rank);
+
+    to->unreduced = atoms;
+    to->partial = atoms ? partial : HLO_SUM_OF;
+    return hlo_sharding_keep(m, to);
+}
+
 int64_t hlo_sharding_parts(const hlo_sharding *s, int d)
 {
     return hlo_atoms_size(s->grid, &s->dim[d].cut);

@@ -97,6 +97,9 @@ const hlo_sharding *hlo_sharding_blank(hlo_module *m, const hlo_sharding *like,
 /* s with dimension d cut by that. */
 const hlo_sharding *hlo_sharding_with(hlo_module *m, const hlo_sharding *s,
                                       int d, hlo_atoms cut);
+/* s of parts that are still to be summed (or the like) along these atoms. */
+const hlo_sharding *hlo_sharding_unreduced(hlo_module *m, const hlo_sharding *s,
+                                           uint32_t atoms, hlo_partial partial);
 /* In how many parts a dimension is cut; all of them. */
 int64_t hlo_sharding_parts(const hlo_sharding *s, int d);
 bool hlo_sharding_is_whole(const hlo_sharding *s); /* everybody has all */

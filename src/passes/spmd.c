@@ -90,10 +90,8 @@ static sd_status enter(cutter *t, hlo_inst *in, const hlo_sharding *s, int i,
         return misfit(in, i);
     *out = x;
     if (sd_shape_is_array(x->shape))
-        *out = spmd_share(pass_at(in),
-                          spmd_as(t->flow, pass_at(in), x,
-                                  spmd_cuts(t->m, s, x->shape->rank, mask)),
-                          s, mask);
+        *out = spmd_as(t->flow, pass_at(in), x,
+                       spmd_cuts(t->m, s, x->shape->rank, mask));
     return NULL;
 }
 
@@ -358,7 +356,7 @@ static sd_status cut_param(cutter *t, int i)
 {
     hlo_module *m = t->m;
     hlo_comp *c = m->entry;
-    hlo_inst *p = c->param[i], *x, *part;
+    hlo_inst *p = c->param[i], *x;
     const hlo_sharding *s;
     const sd_shape *local;
     hlo_at at = {c, behind_params(c), p};
@@ -381,9 +379,7 @@ static sd_status cut_param(cutter *t, int i)
     if (c->root == p)
         hlo_set_root(c, x);
     p->shape = local;
-    at.before = x;
-    part = spmd_total(at, p, s, (uint32_t)ALL);
-    spmd_set_part(t->flow, x, part,
+    spmd_set_part(t->flow, x, p,
                   spmd_cuts(m, s, x->shape->rank, (uint32_t)ALL));
     return NULL;
 }
@@ -412,7 +408,6 @@ static sd_status cut_result(cutter *t, int i, hlo_inst **x)
     m->output_sharding[i] = s;
     if (sd_shape_is_array(in->shape)) {
         in = spmd_as(t->flow, at, in, spmd_cuts(m, s, rank, (uint32_t)ALL));
-        in = spmd_share(at, in, s, (uint32_t)ALL);
     }
     *x = in;
     return NULL;

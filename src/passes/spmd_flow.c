@@ -62,7 +62,7 @@ const hlo_sharding *spmd_cuts(hlo_module *m, const hlo_sharding *s, int rank,
                 a.at[a.n++] = s->dim[d].cut.at[i];
         to = hlo_sharding_with(m, to, d, a);
     }
-    return to;
+    return hlo_sharding_unreduced(m, to, s->unreduced & mask, s->partial);
 }
 
 hlo_inst *spmd_whole(spmd_flow *f, hlo_inst *in)
@@ -72,7 +72,10 @@ hlo_inst *spmd_whole(spmd_flow *f, hlo_inst *in)
     if (!x)
         return in;
     if (!x->whole)
-        x->whole = spmd_join(pass_at(in), x->local, x->s, (uint32_t)EVERY);
+        x->whole =
+            spmd_join(pass_at(in),
+                      spmd_total(pass_at(in), x->local, x->s, (uint32_t)EVERY),
+                      x->s, (uint32_t)EVERY);
     return x->whole;
 }
 
@@ -86,8 +89,10 @@ static hlo_inst *cut_whole(spmd_flow *f, hlo_at p, hlo_inst *in,
 
     sd_status_free(st);
     if (!st && in->op == HLO_BROADCAST && !in->arg[0]->shape->rank)
-        return hlo_make_broadcast(p, in->arg[0], local, NULL, 0);
-    return spmd_cut(p, in, s, (uint32_t)EVERY);
+        in = hlo_make_broadcast(p, in->arg[0], local, NULL, 0);
+    else
+        in = spmd_cut(p, in, s, (uint32_t)EVERY);
+    return spmd_share(p, in, s, (uint32_t)EVERY);
 }
 
 hlo_inst *spmd_as(spmd_flow *f, hlo_at p, hlo_inst *in, const hlo_sharding *s)
@@ -103,9 +108,9 @@ hlo_inst *spmd_as(spmd_flow *f, hlo_at p, hlo_inst *in, const hlo_sharding *s)
         x->as = sd_map_create(f->a);
     if ((to = sd_map_get(x->as, sd_key(s))) && to->parent == p.c)
         return to;
-    to = x->s->grid == s->grid
+    to = x->s->grid == s->grid && x->s->partial == s->partial
              ? spmd_move(p, x->local, x->s, s)
-             : spmd_cut(p, spmd_whole(f, in), s, (uint32_t)EVERY);
+             : cut_whole(f, p, spmd_whole(f, in), s);
     sd_map_set(x->as, sd_key(s), to);
     return to;
 }

@@ -265,7 +265,8 @@ static hlo_atoms from(const hlo_atoms *x, int n)
 }
 
 /* What both begin with stays, in each dimension; the rest of the one is
- * gathered and the rest of the other sliced. */
+ * gathered and the rest of the other sliced.  What is to be summed in both is
+ * left as it is. */
 hlo_inst *spmd_move(hlo_at p, hlo_inst *x, const hlo_sharding *s,
                     const hlo_sharding *to)
 {
@@ -282,8 +283,10 @@ hlo_inst *spmd_move(hlo_at p, hlo_inst *x, const hlo_sharding *s,
         gather = hlo_sharding_with(m, gather, d, from(a, n));
         slice = hlo_sharding_with(m, slice, d, from(b, n));
     }
+    x = spmd_total(p, x, s, ~to->unreduced);
     x = spmd_join(p, x, gather, ~UINT32_C(0));
-    return spmd_cut(p, x, slice, ~UINT32_C(0));
+    x = spmd_cut(p, x, slice, ~UINT32_C(0));
+    return spmd_share(p, x, to, ~s->unreduced);
 }
 
 hlo_inst *spmd_from(hlo_at p, hlo_inst *x, int64_t from)

@@ -1,13 +1,13 @@
-"""Programs that memory bounds, on a GPU, beside XLA's: bytes over time; and what calls cost.
+"""Programs on a GPU beside XLA's: those that memory bounds, others, and what calls cost.
 
 usage: gpu.py [--only REGEX] [--rounds N] [--elements N] [--out FILE.json]
 
 Ours is what SUNDOG_DEVICE names; JAX's CUDA back end runs beside it where it is
 installed, in processes that take turns.  A program is put into the queue 20 times
 between two waits, so that a launch's cost hides, and no output is above 128 MiB.
-Read the TB/s beside the copy's, which is the roof.  Rows whose name begins with
-"call" move nothing: microseconds of a call that is waited for, of one in a row, and of
-a turn of a loop.
+Read the TB/s beside the copy's, which is the roof.  Rows without TB/s are products,
+sorts and scatters, and calls that do nothing: one that is waited for, one in a row, a
+turn of a loop.
 """
 import argparse
 import json
@@ -74,6 +74,49 @@ def entries(n):
            lambda: [rows(768, f32), made((768,), f32)])
 
 
+def made_of(n, below, seed):
+    """Whole numbers that lie anywhere below a bound."""
+    import numpy
+    return numpy.random.default_rng(seed).integers(0, below, n).astype("i4")
+
+
+def others(n):
+    """Name, function, what makes its arguments: products, sorts, scatters, which memory
+    does not bound."""
+    import jax
+    import jax.numpy as jnp
+    numbers = jax.lax.iota(jnp.float32, n) * 0.37 % 1.0
+
+    for t in (jnp.float32, jnp.bfloat16, jnp.float16, jnp.int8):
+        wide = jnp.int32 if t == jnp.int8 else None
+        for side in (1024, 2048, 4096):
+            yield (f"product {jnp.dtype(t).name} {side}",
+                   lambda x, wide=wide: jax.lax.dot(x, x, precision="highest", preferred_element_type=wide),
+                   lambda t=t, side=side: [jnp.ones((side, side), t)])
+    yield ("products bf16 64 x 512 x 64", lambda x: jnp.einsum("bij,bkj->bik", x, x),
+           lambda: [jnp.ones((64, 512, 64), jnp.bfloat16)])
+    for t in (jnp.float32, jnp.bfloat16):
+        yield (f"conv 3x3 {jnp.dtype(t).name} 56 x 64",
+               lambda x, k: jax.lax.conv_general_dilated(x, k, (1, 1), "SAME",
+                                                         dimension_numbers=("NHWC", "HWIO", "NHWC")),
+               lambda t=t: [jnp.ones((32, 56, 56, 64), t), jnp.ones((3, 3, 64, 64), t)])
+    keys, ids = made_of(n, 1 << 30, 0), made_of(n, n // 16, 1)
+    for rows in (1, 32, n // 256, n // 8192):
+        yield f"sort {rows} x {n // rows}", lambda x: jnp.sort(x, -1), lambda r=rows: [jnp.asarray(keys).reshape(r, -1)]
+    yield "argsort", jnp.argsort, lambda: [jnp.asarray(keys)]
+    yield "sort of columns 1024", lambda x: jnp.sort(x, 0), lambda: [jnp.asarray(keys).reshape(-1, n // 1024)]
+    yield "10 largest", lambda x: jax.lax.top_k(x, 10), lambda: [numbers]
+    yield "1000 largest of 32 rows", lambda x: jax.lax.top_k(x, 1000), lambda: [numbers.reshape(32, -1)]
+    for name, x in (("f32", numbers), ("s32", jnp.asarray(keys))):
+        yield (f"sums {name} into {n // 16}", lambda x, i: jax.ops.segment_sum(x, i, n // 16),
+               lambda x=x: [x, jnp.asarray(ids)])
+    yield "sums f32 into 1000", lambda x, i: jax.ops.segment_sum(x, i, 1000), lambda: [numbers, jnp.asarray(ids % 1000)]
+    yield "bincount of 65536", lambda i: jnp.bincount(i, length=65536), lambda: [jnp.asarray(ids % 65536)]
+    yield ("embedding's gradient", lambda d, i: jnp.zeros((50257, 768)).at[i].add(d),
+           lambda: [jnp.ones((8192, 768)), jnp.asarray(made_of(8192, 50257, 2))])
+    yield "set of many", lambda x, i: x.at[i].set(1.0), lambda: [numbers, jnp.asarray(ids[:1 << 20])]
+
+
 def calls():
     """Name, function, how many arguments of 8 numbers, the calls between two waits,
     and the parts of one call that are counted."""
@@ -93,12 +136,12 @@ def size(tree):
     return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
 
-def measure(args):
-    """One back end: name, seconds, bytes, a line of JSON each."""
+def measure(programs, counts, only):
+    """One back end: name, seconds, bytes (0: not counted), a line of JSON each."""
     import time
     import jax
-    for name, fn, make in entries(args.elements):
-        if not re.search(args.only, name):
+    for name, fn, make in programs:
+        if not re.search(only, name):
             continue
         given = [jax.device_put(x) for x in make()]
         call = jax.jit(fn).lower(*given).compile()
@@ -111,7 +154,7 @@ def measure(args):
                 out = call(*given)
             jax.block_until_ready(out)
             best = min(best, (time.perf_counter() - start) / IN_A_ROW)
-        print(json.dumps([name, best, moved]), flush=True)
+        print(json.dumps([name, best, moved if counts else 0]), flush=True)
 
 
 def measure_calls(only):
@@ -152,7 +195,8 @@ def main():
     p.add_argument("--child", action="store_true")
     args = p.parse_args()
     if args.child:
-        measure(args)
+        measure(entries(args.elements), True, args.only)
+        measure(others(args.elements), False, args.only)
         return measure_calls(args.only)
     ours, theirs = [], []
     for _ in range(args.rounds):

@@ -447,6 +447,8 @@ struct plan_kernel {
     int vector;            /* GPUs: neighbouring positions of LANE that an item
                               takes: its copies */
     int subgroup;          /* GPUs: items of a sub-group; 0: left open */
+    bool masks_steps;      /* GPUs: whether an item has a position is asked at each
+                              step, also where all have one (DEVICE_QUIRK_ONE_STEP) */
     plan_sort *sort;
     hlo_call *call;        /* a kernel that is calls of a device function: slots
                               are its operands, its results, and work space of

@@ -416,6 +416,7 @@ void plan_tile_gpu(plan_kernel *k, const device_desc *dev)
     int lane = plan_lane_axis(k, dev);
 
     k->axis[lane].place = PLAN_LANE;
+    k->masks_steps = device_has_quirk(dev, DEVICE_QUIRK_ONE_STEP);
     if (plan_find_group_blocks(k, lane, dev))
         return;
     if (!turn(k, lane, dev) && !stream(k, lane, dev))

@@ -240,9 +240,7 @@ static void item_steps(pass *p, int i, int n, int64_t from, int64_t to)
     int64_t each = (int64_t)e->k->items * e->k->vector;
     LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     LLVMValueRef own = emit_item_start(e), start = emit_si(e, from);
-    /* Intel's runtime for CPUs, whose vectors have one element, adds wrong sums
-     * where LLVM sees that there is one step and takes the loop away. */
-    bool whole = e->k->vector > 1 && (to - from) % each == 0;
+    bool whole = !e->k->masks_steps && (to - from) % each == 0;
     emit_loop l;
 
     if (!whole)

@@ -480,9 +480,9 @@ static void bad_programs_and_options_are_errors(void **state)
         .program = &p, .compile_options = options,
         .compile_options_size = sizeof options);
     p = hlo();
-    BAD(UNIMPLEMENTED, "a program over 2 devices (2 replicas x 1 partitions)",
+    BAD(INVALID_ARGUMENT, "compiling for device 2: there are 0 to 1",
         Client_Compile, .client = client, .program = &p,
-        .compile_options = "\x1a\4\x20\2\x28\1", .compile_options_size = 6);
+        .compile_options = "\x1a\4\x20\2\x28\2", .compile_options_size = 6);
     p.code_size = 60;
     BAD(INVALID_ARGUMENT, "", Client_Compile, .client = client, .program = &p,
         .compile_options = options, .compile_options_size = sizeof options);

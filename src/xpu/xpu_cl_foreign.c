@@ -114,8 +114,6 @@ sd_status xpu_cl_kernel_make(xpu_device *d, const xpu_kernel_source *s,
     xpu_cl *v = d->impl;
     sd_status st;
 
-    if (s->form == XPU_SPIRV && !v->driver->api.CreateProgramWithIL)
-        return sd_error(SD_UNIMPLEMENTED, "%s takes no SPIR-V", d->desc.name);
     if (!(k = calloc(1, sizeof *k)))
         return sd_no_memory(sizeof *k);
     k->source = s;

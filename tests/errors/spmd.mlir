@@ -47,3 +47,17 @@ module attributes {mhlo.num_partitions = 2 : i32} {
     return %0 : tensor<4xf32>
   }
 }
+// -----
+// code: UNIMPLEMENTED
+// error: evaluating a manual computation's unreduced result
+// stage: evaluate all
+module attributes {mhlo.num_partitions = 2 : i32} {
+  sdy.mesh @m = <["x"=2]>
+  func.func @main() -> tensor<4xf32> {
+    %a = stablehlo.constant dense<1.0> : tensor<4xf32>
+    %0 = sdy.manual_computation(%a) in_shardings=[<@m, [{}]>] out_shardings=[<@m, [{}], unreduced={"x"}>] manual_axes={"x"} (%b: tensor<4xf32>) {
+      sdy.return %b : tensor<4xf32>
+    } : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}

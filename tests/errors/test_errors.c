@@ -7,8 +7,9 @@
  *   HloModule ...
  *
  * read: read, made HLO and verified.  evaluate: then evaluated, without
- * arguments.  compile: the whole road for the described device host:v3.
- * Lines are counted from the first of the program.
+ * arguments; evaluate all: all its participants at once.  compile: the whole
+ * road for the described device host:v3. Lines are counted from the first of
+ * the program.
  *
  *   test_errors FOLDER [NAME]       all files, or those whose names hold NAME
  *   test_errors --print FOLDER ...  also what each case says */
@@ -21,10 +22,17 @@
 
 enum { MAX_WANTED = 8 };
 
-typedef enum { STAGE_READ, STAGE_EVALUATE, STAGE_COMPILE, STAGE_COUNT } stage;
+typedef enum {
+    STAGE_READ,
+    STAGE_EVALUATE,
+    STAGE_EVALUATE_ALL,
+    STAGE_COMPILE,
+    STAGE_COUNT
+} stage;
 static const char *const stage_name[STAGE_COUNT] = {
     [STAGE_READ] = "read",
     [STAGE_EVALUATE] = "evaluate",
+    [STAGE_EVALUATE_ALL] = "evaluate all",
     [STAGE_COMPILE] = "compile",
 };
 
@@ -78,6 +86,14 @@ static sd_status evaluate(sd_arena *a, const hlo_module *m)
     return hlo_eval(a, m->entry, NULL, 0, &out);
 }
 
+static sd_status evaluate_all(sd_arena *a, const hlo_module *m)
+{
+    int64_t n = hlo_participants(m);
+    const hlo_value **none = sd_arena_array(a, const hlo_value *, n);
+
+    return hlo_eval_all(a, m->entry, none, 0, sd_arena_array(a, hlo_value, n));
+}
+
 static sd_status compile(const test_case *c)
 {
     sd_options o = {0};
@@ -111,6 +127,8 @@ static sd_status run(const test_case *c)
         st = hlo_verify(m);
     if (!st && c->stage == STAGE_EVALUATE)
         st = evaluate(a, m);
+    if (!st && c->stage == STAGE_EVALUATE_ALL)
+        st = evaluate_all(a, m);
     sd_arena_destroy(a);
     return st;
 }

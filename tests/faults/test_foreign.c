@@ -220,6 +220,19 @@ static XLA_FFI_Error *handler_copies(XLA_FFI_CallFrame *f, void *stream,
                                             : NULL;
 }
 
+static void is_refused(XLA_FFI_CallFrame *f, XLA_FFI_Error *e, const char *says)
+{
+    XLA_FFI_Error_GetDetails_Args m = {
+        XLA_FFI_Error_GetDetails_Args_STRUCT_SIZE, NULL, .error = e};
+    XLA_FFI_Error_Destroy_Args d = {XLA_FFI_Error_Destroy_Args_STRUCT_SIZE,
+                                    NULL, e};
+
+    assert_non_null(e);
+    f->api->XLA_FFI_Error_GetDetails(&m);
+    assert_non_null(strstr(m.message, says));
+    f->api->XLA_FFI_Error_Destroy(&d);
+}
+
 /* By way of memory of the device, which it frees at once. */
 static XLA_FFI_Error *through_memory(XLA_FFI_CallFrame *f)
 {
@@ -248,6 +261,9 @@ static XLA_FFI_Error *through_memory(XLA_FFI_CallFrame *f)
         (e = f->api->XLA_FFI_DeviceMemory_Allocate(&a)))
         return e;
     assert_int_equal((uintptr_t)a.data % 1024, 0);
+    d.data = (void *)f;
+    is_refused(f, f->api->XLA_FFI_DeviceMemory_Free(&d),
+               "memory that no handler of this program allocated is freed");
     d.data = a.data;
     if (!(e = handler_copies(f, s.stream, a.data,
                              ((XLA_FFI_Buffer *)f->args.args[0])->data)))

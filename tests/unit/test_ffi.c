@@ -285,6 +285,12 @@ static void what_is_missing_is_named(void **state)
     p = custom(xpu_device_desc(d), "scale", "{a = [1]}");
     fails(xpu_program_load(d, p, &x), SD_INVALID);
     thunk_program_release(p);
+    p = custom(xpu_device_desc(d), "sundog_kernel", "{name = \"mine\"}");
+    st = xpu_program_load(d, p, &x);
+    assert_non_null(st);
+    assert_non_null(strstr(st->message, "takes no kernels by source"));
+    fails(st, SD_UNIMPLEMENTED);
+    thunk_program_release(p);
     xpu_client_destroy(c);
 }
 

@@ -153,6 +153,31 @@ static void refused(void **state)
     sd_arena_destroy(a);
 }
 
+static void many_meshes_are_refused(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    hlo_module *m = module_of(a, 2, MESHES(XY));
+    sd_buf text = {0};
+    sd_status st;
+
+    (void)state;
+    sd_buf_str(&text, "{xla.sdy.meshes=\"{");
+    for (int i = 0; i < 257; i++)
+        sd_buf_fmt(&text, "%sm%d = #sdy.mesh<[\\\"x%d\\\"=2]>", i ? ", " : "",
+                   i, i);
+    sd_buf_str(&text, "}\"}");
+    sd_buf_u8(&text, 0);
+    m->mesh = NULL;
+    m->frontend_attrs = (const char *)text.at;
+    st = hlo_meshes_read(m);
+    assert_non_null(st);
+    if (!strstr(st->message, "fewer meshes"))
+        fail_msg("%s", st->message);
+    sd_status_free(st);
+    sd_buf_finish(&text);
+    sd_arena_destroy(a);
+}
+
 /* ---- all participants at once ---- */
 
 static const char psum[] =
@@ -244,6 +269,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(by_tiles),
         cmocka_unit_test(equal_ones_are_one),
         cmocka_unit_test(refused),
+        cmocka_unit_test(many_meshes_are_refused),
         cmocka_unit_test(who_is_missing_is_told),
     };
     char line[4096];

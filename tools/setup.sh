@@ -15,7 +15,10 @@ build_packages="gcc libc6-dev pkg-config meson ninja-build llvm-22-dev
  libcmocka-dev libmpfr-dev libstdc++-12-dev libzstd-dev zlib1g-dev"
 test_packages="spirv-tools ocl-icd-libopencl1 intel-opencl-icd binutils
  libclang-rt-22-dev"
-python_packages="jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6 pytest==9.2.0 absl-py==2.3.1"
+# jax.export writes programs with flatbuffers.
+flatbuffers="flatbuffers==25.12.19"
+python_packages="jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6 pytest==9.2.0 absl-py==2.3.1
+ $flatbuffers"
 # The last diffusers and transformers that have Flax classes, and what goes
 # together with them on this JAX.
 sd_packages="diffusers==0.35.2 transformers==4.57.6 huggingface_hub==0.36.2
@@ -24,7 +27,7 @@ sd_packages="diffusers==0.35.2 transformers==4.57.6 huggingface_hub==0.36.2
 models_packages="keras==3.12.0 matplotlib==3.11.2"
 # What JAX's own tests import.
 jax_test_packages="hypothesis==6.142.1 mpmath==1.3.0 cloudpickle==3.1.2
- pillow==13.0.0 portpicker==1.6.0 flatbuffers==25.12.19 filelock==4.2.11
+ pillow==13.0.0 portpicker==1.6.0 $flatbuffers filelock==4.2.11
  rich==15.0.0 matplotlib==3.11.2"
 cl_packages="intel-opencl-rt==2026.2.0 intel-cmplr-lib-rt==2026.2.0"
 # ptxas, which takes what we make for CUDA GPUs or says what is wrong with it.

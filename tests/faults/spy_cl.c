@@ -21,8 +21,9 @@
     X(GetPlatformIDs) \
     X(GetPlatformInfo) \
     X(GetDeviceIDs) \
-    X(GetDeviceInfo) X(CreateSubDevices) X(ReleaseDevice) X(CreateContext) \
-        X(ReleaseContext) X(Finish) X(Flush) X(EnqueueMarkerWithWaitList) \
+    X(GetDeviceInfo) \
+    X(CreateSubDevices) X(ReleaseDevice) X(CreateContext) X(ReleaseContext) \
+        X(Finish) X(Flush) X(EnqueueMarkerWithWaitList) \
             X(EnqueueBarrierWithWaitList) X(SetEventCallback) X(GetEventInfo) \
                 X(WaitForEvents) X(BuildProgram) X(GetProgramBuildInfo) \
                     X(ReleaseProgram) X(CreateKernel) X(ReleaseKernel) \

@@ -244,8 +244,7 @@ void plugin_test_open(const PJRT_Api *a)
         size_t slots = (e->struct_size - sizeof *e) / sizeof(void *);
 
         if (e->type == PJRT_Extension_Type_Profiler || !e->next)
-            slots =
-                0; /* test_plugin_profiler.c; our own: test_plugin_own.c */
+            slots = 0; /* test_plugin_profiler.c; our own: test_plugin_own.c */
         assert(n < MOST_EXTENSIONS);
         memcpy(&extensions[n], e, e->struct_size);
         for (size_t i = 0; i < slots; i++, at++) {

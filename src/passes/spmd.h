@@ -37,9 +37,9 @@ sd_status spmd_local_shape(hlo_module *m, const sd_shape *whole,
                            const sd_shape **out);
 
 /* Operands of all members of the groups, stacked along a new first dimension;
- * this participant's place in its group. */
+ * this participant's place in its group of c. */
 hlo_inst *spmd_stack(hlo_at p, hlo_inst *x, const hlo_collective *groups);
-hlo_inst *spmd_place(hlo_at p, const hlo_collective *groups);
+hlo_inst *spmd_place(hlo_at p, const hlo_collective *c);
 
 /* A ragged all-to-all as gathers (spmd_ragged.c). */
 sd_status spmd_ragged(hlo_inst *in);

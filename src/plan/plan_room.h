@@ -230,7 +230,7 @@ int plan_crossing_axis(const plan_kernel *k, int lane);
 void plan_unroll_rows(plan_kernel *k, int lane);
 /* Of v neighbouring positions of an axis, so many are one access of n of at
  * most `most` bytes, on a GPU. */
-int plan_wide_run(const plan_kernel *k, const plan_node *n, int axis, int v,
+int plan_wide_run(const plan_kernel *k, const plan_node *n, int lane, int v,
                   int64_t most);
 /* An axis in tiles of at most so many positions. */
 void plan_cut_axis(plan_axis *x, int64_t tile);

@@ -100,7 +100,8 @@ static size_t lay_out(const xpu_kernel_source *s, uint8_t *to)
 static sd_status check_parameters(const xpu_cuda *v, const xpu_kernel *k)
 {
     const xpu_kernel_source *s = k->source;
-    size_t want = (size_t)(s->npointer + s->nscalar), n = 0, at, size, end = 0;
+    size_t want = (size_t)s->npointer + (size_t)s->nscalar, n = 0, at, size,
+           end = 0;
 
     if (!api_of(v)->FuncGetParamInfo)
         return NULL;

@@ -22,7 +22,7 @@ int xpu_gang_size(const xpu_gang *g);
  * this run was interrupted. */
 sd_status xpu_gang_meet(const xpu_run *r, const thunk *t, int64_t group,
                         int expected, void *operand);
-void *xpu_gang_peer(const xpu_gang *g, int64_t member, xpu_device **dev);
+void *xpu_gang_peer(const xpu_gang *g, int64_t i, xpu_device **dev);
 /* st (taken): reading failed.  Returns when all have read. */
 sd_status xpu_gang_part(const xpu_run *r, sd_status st);
 /* Member `me` goes, with st (taken): what its run ends with. */

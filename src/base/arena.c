@@ -308,6 +308,17 @@ char *sd_arena_fmt(sd_arena *a, const char *fmt, ...)
     return q;
 }
 
+int64_t sd_gcd(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 bool sd_mul_i64(int64_t a, int64_t b, int64_t *out)
 {
     int64_t r;

@@ -102,6 +102,7 @@ char *sd_arena_fmt(sd_arena *a, const char *fmt, ...) SD_PRINTF(2, 3);
 bool sd_mul_i64(int64_t a, int64_t b, int64_t *out);
 bool sd_mul_size(size_t a, size_t b, size_t *out);
 bool sd_add_size(size_t a, size_t b, size_t *out);
+int64_t sd_gcd(int64_t a, int64_t b); /* of 0 and b: b */
 
 /* A growable array in an arena: elements stay where they are only until the
  * next push.  sd_vec(int) v = {0}; *sd_push(a, &v) = 3; v.at[0]; v.n */

@@ -1,6 +1,6 @@
 /* Meshes and shardings from text: Shardy's, whose names stand in ", and XLA's
  * by names, which stand in '.  What is by tiles is read by hlo_note.c and put
- * on a grid here. */
+ * on a grid by hlo_sharding_tiles.c. */
 #include "hlo_sharding_priv.h"
 
 #include <ctype.h>
@@ -87,41 +87,6 @@ static sd_bytes take_name(reader *r)
 
 /* ---- meshes ---- */
 
-static bool same_mesh(const hlo_mesh *x, const hlo_mesh *y)
-{
-    bool same =
-        x->naxis == y->naxis && x->single == y->single && !x->ids == !y->ids;
-    int64_t n = 1;
-
-    for (int i = 0; same && i < x->naxis; i++) {
-        same = x->axis[i].size == y->axis[i].size &&
-               strcmp(x->axis[i].name, y->axis[i].name) == 0;
-        n *= x->axis[i].size;
-    }
-    return same &&
-           (!x->ids || !memcmp(x->ids, y->ids, sizeof(int64_t) * (size_t)n));
-}
-
-static hlo_mesh *add_mesh(hlo_module *m, sd_bytes name, const hlo_mesh *x)
-{
-    hlo_meshes *all = m->mesh;
-    hlo_mesh *to = NULL;
-    const char *s = sd_arena_str(m->arena, (const char *)name.at, name.len);
-
-    for (int i = 0; i < all->n && !to; i++)
-        if (same_mesh(&all->at[i], x))
-            to = &all->at[i];
-    if (!to) {
-        to = &all->at[all->n++];
-        *to = *x;
-        to->name = s;
-    }
-    sd_names_set(all->by_name, s, name.len, to);
-    return to;
-}
-
-enum { MOST_MESHES = 256, MOST_PLACES = 1 << 20 };
-
 /* ["x"=4, "y"=2] */
 static int64_t take_axes(reader *r, hlo_mesh *x)
 {
@@ -139,7 +104,7 @@ static int64_t take_axes(reader *r, hlo_mesh *x)
             .name = sd_arena_str(r->m->arena, (const char *)name.at, name.len)};
         a->size = take_int(r);
         if (!r->st &&
-            (a->size < 1 || !sd_mul_i64(n, a->size, &n) || n > MOST_PLACES))
+            (a->size < 1 || !sd_mul_i64(n, a->size, &n) || n > HLO_MOST_PLACES))
             fail(r, "an axis of a mesh of at most 2^20 participants");
         accept(r, ",");
     }
@@ -171,93 +136,6 @@ static void take_mesh(reader *r, hlo_mesh *x)
         x->single = ids.at[0];
 }
 
-/* Ends of axes, as products from the first on: 4x2 has 1, 4, 8.  Meshes share
- * a grid if all their ends together divide one another in turn. */
-typedef struct {
-    int64_t at[HLO_MOST_ATOMS + 2];
-    int n;
-} cuts;
-
-static bool add_cut(cuts *c, int64_t v)
-{
-    int i = 0;
-
-    while (i < c->n && c->at[i] < v)
-        i++;
-    if (i < c->n && c->at[i] == v)
-        return true;
-    if (c->n == (int)SD_COUNTOF(c->at) || v % c->at[i - 1] ||
-        (i < c->n && c->at[i] % v))
-        return false;
-    memmove(&c->at[i + 1], &c->at[i], sizeof *c->at * (size_t)(c->n - i));
-    c->at[i] = v;
-    c->n++;
-    return true;
-}
-
-static int64_t places(const hlo_mesh *x)
-{
-    int64_t n = 1;
-
-    for (int i = 0; i < x->naxis; i++)
-        n *= x->axis[i].size;
-    return n;
-}
-
-static bool share(cuts *c, const hlo_mesh *x)
-{
-    cuts now = *c;
-    int64_t end = 1;
-
-    for (int i = 0; i < x->naxis; i++)
-        if (!add_cut(&now, end *= x->axis[i].size))
-            return false;
-    *c = now;
-    return true;
-}
-
-/* Which atoms of its grid each axis is. */
-static void place_axes(hlo_mesh *x)
-{
-    int k = 0;
-
-    for (int i = 0; i < x->naxis; i++) {
-        int64_t n = 1;
-
-        x->axis[i].first = (uint8_t)k;
-        while (n < x->axis[i].size)
-            n *= x->grid->size[k++];
-        x->axis[i].n = (uint8_t)(k - x->axis[i].first);
-    }
-}
-
-/* A mesh that does not fit, or has an order of its own, has its own grid. */
-static void place_meshes(hlo_module *m)
-{
-    hlo_meshes *all = m->mesh;
-    int64_t n = hlo_participants(m), axis[HLO_MOST_ATOMS + 2];
-    bool own[MOST_MESHES] = {false};
-    cuts c = {.at = {1, n}, .n = n > 1 ? 2 : 1};
-
-    for (int i = 0; i < all->n; i++)
-        own[i] = all->at[i].naxis &&
-                 (all->at[i].ids ||
-                  (places(&all->at[i]) != 1 &&
-                   (places(&all->at[i]) != n || !share(&c, &all->at[i]))));
-    for (int i = 1; i < c.n; i++)
-        axis[i - 1] = c.at[i] / c.at[i - 1];
-    all->grid = hlo_grid_of(m, c.n - 1, axis, NULL);
-    for (int i = 0; i < all->n; i++) {
-        hlo_mesh *x = &all->at[i];
-        int64_t *size = sd_arena_array(m->arena, int64_t, x->naxis + 1);
-
-        for (int k = 0; k < x->naxis; k++)
-            size[k] = x->axis[k].size;
-        x->grid = own[i] ? hlo_grid_of(m, x->naxis, size, x->ids) : all->grid;
-        place_axes(x);
-    }
-}
-
 const char *hlo_attribute(sd_arena *a, const char *attributes, const char *key)
 {
     pb_attributes all;
@@ -272,21 +150,13 @@ const char *hlo_attribute(sd_arena *a, const char *attributes, const char *key)
     return NULL;
 }
 
-static void open_meshes(hlo_module *m)
-{
-    m->mesh = sd_arena_new(m->arena, hlo_meshes);
-    m->mesh->at = sd_arena_array(m->arena, hlo_mesh, MOST_MESHES);
-    m->mesh->by_name = sd_names_create(m->arena);
-    m->mesh->known = sd_names_create(m->arena);
-}
-
 sd_status hlo_meshes_read(hlo_module *m)
 {
     const char *text =
         hlo_attribute(m->arena, m->frontend_attrs, "xla.sdy.meshes");
     reader r = {.m = m, .text = text, .at = text ? text : ""};
 
-    open_meshes(m);
+    hlo_meshes_open(m);
     if (text)
         expect(&r, "{");
     while (text && !r.st && !accept(&r, "}")) {
@@ -301,27 +171,14 @@ sd_status hlo_meshes_read(hlo_module *m)
         take_mesh(&r, &x);
         expect(&r, ">");
         accept(&r, ",");
-        if (!r.st && m->mesh->n == MOST_MESHES)
+        if (!r.st && m->mesh->n == HLO_MOST_MESHES)
             fail(&r, "fewer meshes");
         if (!r.st)
-            add_mesh(m, name, &x);
+            hlo_mesh_add(m, name, &x);
     }
     if (!r.st)
-        place_meshes(m);
+        hlo_meshes_place(m);
     return r.st;
-}
-
-void hlo_meshes_need(hlo_module *m)
-{
-    if (m->mesh)
-        return;
-    open_meshes(m);
-    place_meshes(m);
-}
-
-const hlo_mesh *hlo_mesh_find(hlo_module *m, const char *name, size_t len)
-{
-    return m->mesh ? sd_names_get(m->mesh->by_name, name, len) : NULL;
 }
 
 /* ---- axes ---- */
@@ -459,28 +316,6 @@ static const hlo_mesh *named_mesh(reader *r)
     return mesh;
 }
 
-/* One that stands in the sharding itself; it joins the module's. */
-static const hlo_mesh *inline_mesh(reader *r, const hlo_mesh *x)
-{
-    hlo_mesh *to;
-
-    for (int i = 0; i < r->m->mesh->n; i++)
-        if (same_mesh(&r->m->mesh->at[i], x))
-            return &r->m->mesh->at[i];
-    to = sd_arena_copy(r->m->arena, x, sizeof *x);
-    if (!x->naxis) {
-        to->grid = r->m->mesh->grid;
-    } else {
-        int64_t *size = sd_arena_array(r->m->arena, int64_t, x->naxis);
-
-        for (int i = 0; i < x->naxis; i++)
-            size[i] = x->axis[i].size;
-        to->grid = hlo_grid_of(r->m, x->naxis, size, x->ids);
-    }
-    place_axes(to);
-    return to;
-}
-
 static const hlo_sharding *take_behind(reader *r, const hlo_mesh *mesh,
                                        int rank)
 {
@@ -515,7 +350,7 @@ static const hlo_sharding *take_sdy(reader *r, int rank)
         expect(r, "<");
         take_mesh(r, &x);
         expect(r, ">");
-        mesh = r->st ? NULL : inline_mesh(r, &x);
+        mesh = r->st ? NULL : hlo_mesh_join(r->m, &x);
     }
     s = take_behind(r, mesh, rank);
     expect(r, ">");
@@ -539,148 +374,14 @@ static const hlo_sharding *take_named(reader *r, int rank)
             *sd_push(r->m->arena, &ids) = take_int(r);
             accept(r, ",");
         }
-        if (!r->st && ids.n != places(&x))
+        if (!r->st && ids.n != hlo_mesh_places(&x))
             fail(r, "as many device_ids as the mesh has places");
         x.ids = ids.at;
     } else {
         r->at = back;
     }
-    mesh = r->st ? NULL : inline_mesh(r, &x);
+    mesh = r->st ? NULL : hlo_mesh_join(r->m, &x);
     return take_behind(r, mesh, rank);
-}
-
-/* Ends of both the iota's dimensions, as they are transposed, and the tiles:
- * between two of them lies an axis of the grid. */
-static bool tile_grid(hlo_module *m, const pb_sharding *p, hlo_sharding *s,
-                      hlo_atoms *order)
-{
-    cuts c = {.at = {1}, .n = 1};
-    int64_t end = 1, axis[HLO_MOST_ATOMS + 2], size[HLO_MOST_ATOMS + 2];
-    int first[HLO_MOST_ATOMS + 2], n = 0;
-
-    for (int i = 0; i < p->iota_perm.n; i++)
-        if (!add_cut(&c, end *= p->iota_dims.at[p->iota_perm.at[i]]))
-            return false;
-    end = 1;
-    for (int i = 0; i < p->tile_dims.n; i++)
-        if (!add_cut(&c, end *= p->tile_dims.at[i]))
-            return false;
-    for (int i = 1; i < c.n; i++)
-        axis[i - 1] = c.at[i] / c.at[i - 1];
-    /* back into the iota's order */
-    for (int d = 0; d < p->iota_dims.n; d++) {
-        int64_t from = 1, to;
-        int k = 0, part = 0;
-
-        while (p->iota_perm.at[k] != d)
-            from *= p->iota_dims.at[p->iota_perm.at[k++]];
-        to = from * p->iota_dims.at[d];
-        while (c.at[part] < from)
-            part++;
-        for (; c.at[part] < to; part++) {
-            first[part] = n;
-            size[n++] = axis[part];
-        }
-    }
-    s->grid = hlo_grid_of(m, n, size, NULL);
-    for (int i = 0; i + 1 < c.n; i++) {
-        int64_t at = 1, left = axis[i];
-        int k = 0;
-
-        for (int j = 0; j < first[i]; j++)
-            at *= size[j];
-        for (int64_t seen = 1; seen < at; k++)
-            seen *= s->grid->size[k];
-        for (; left > 1; left /= s->grid->size[k++])
-            order->at[order->n++] = (uint8_t)k;
-    }
-    return true;
-}
-
-static bool list_grid(hlo_module *m, const pb_sharding *p, hlo_sharding *s,
-                      hlo_atoms *order)
-{
-    int64_t n = 1;
-    const int64_t *list = p->devices.at;
-
-    for (int i = 0; i < p->tile_dims.n; i++)
-        if (!sd_mul_i64(n, p->tile_dims.at[i], &n) || n > MOST_PLACES)
-            return false;
-    if (p->iota_dims.n) /* tiles that end inside of its dimensions */
-        list = hlo_iota_groups(m->arena, 1, n, pb_dims(p->iota_dims),
-                               pb_dims(p->iota_perm));
-    else if (n != p->devices.n)
-        return false;
-    for (int64_t i = 0; list && i < n; i++)
-        if (list[i] < 0 || list[i] >= hlo_participants(m))
-            return false;
-    if (!list)
-        return false;
-    s->grid = hlo_grid_of(m, p->tile_dims.n, p->tile_dims.at, list);
-    for (int i = 0; i < s->grid->natom; i++)
-        order->at[order->n++] = (uint8_t)i;
-    return true;
-}
-
-static bool sane_tiles(const pb_sharding *p, int rank)
-{
-    int64_t n = 1, places = 1;
-    int more = p->replicate_last ? 1 : p->last_tile_dims.n;
-    uint64_t seen = 0;
-
-    for (int i = 0; i < p->tile_dims.n; i++)
-        if (p->tile_dims.at[i] < 1 || !sd_mul_i64(n, p->tile_dims.at[i], &n))
-            return false;
-    for (int i = 0; i < p->iota_dims.n; i++) {
-        int64_t k = i < p->iota_perm.n ? p->iota_perm.at[i] : -1;
-
-        if (k < 0 || k >= p->iota_dims.n || seen >> k & 1 ||
-            p->iota_dims.at[i] < 1 ||
-            !sd_mul_i64(places, p->iota_dims.at[i], &places))
-            return false;
-        seen |= UINT64_C(1) << k;
-    }
-    return p->tile_dims.n == rank + more && n <= MOST_PLACES &&
-           p->iota_dims.n < HLO_MOST_ATOMS && (!p->iota_dims.n || places == n);
-}
-
-static const hlo_sharding *of_tiles(reader *r, const pb_sharding *p, int rank)
-{
-    hlo_sharding *s = hlo_sharding_draft(r->m, rank);
-    hlo_atoms order = {0};
-    int k = 0;
-
-    if (p->type == HLO_PB_MAXIMAL)
-        s->single = p->devices.n ? p->devices.at[0] : 0;
-    if (p->type == HLO_PB_MANUAL)
-        s->manual = hlo_atoms_mask(&(hlo_atoms){0}) |
-                    (uint32_t)((UINT64_C(1) << s->grid->natom) - 1);
-    if (p->type == HLO_PB_UNREDUCED)
-        s->unreduced = (uint32_t)((UINT64_C(1) << s->grid->natom) - 1);
-    if (p->type != HLO_PB_TILED)
-        return hlo_sharding_keep(r->m, s);
-    if (!sane_tiles(p, rank) ||
-        (!(p->iota_dims.n && tile_grid(r->m, p, s, &order)) &&
-         !list_grid(r->m, p, s, &order))) {
-        fail(r, "tiles that share out the participants");
-        return NULL;
-    }
-    for (int i = 0; i < p->tile_dims.n; i++) {
-        int64_t n = 1;
-        hlo_atoms cut = {0};
-        int64_t type =
-            i < rank || p->replicate_last ? 0 : p->last_tile_dims.at[i - rank];
-
-        for (; n < p->tile_dims.at[i]; n *= s->grid->size[order.at[k++]])
-            cut.at[cut.n++] = order.at[k];
-        if (i < rank)
-            s->dim[i].cut = cut;
-        else if (type == HLO_PB_MANUAL)
-            s->manual |= hlo_atoms_mask(&cut);
-        else if (type == HLO_PB_UNREDUCED)
-            s->unreduced |= hlo_atoms_mask(&cut);
-    }
-    return hlo_sharding_keep(r->m, s);
 }
 
 /* ---- the whole text ---- */
@@ -709,6 +410,15 @@ static const hlo_sharding *take_xla_named(reader *r, int rank)
         s = take_named(r, rank);
     }
     expect(r, "}");
+    return s;
+}
+
+static const hlo_sharding *of_tiles(reader *r, const pb_sharding *p, int rank)
+{
+    const hlo_sharding *s = hlo_sharding_of_tiles(r->m, p, rank);
+
+    if (!s)
+        fail(r, "tiles that share out the participants");
     return s;
 }
 

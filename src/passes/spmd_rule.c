@@ -58,17 +58,6 @@ static bool transpose(const hlo_inst *in, spmd_rule *r)
     return true;
 }
 
-static int64_t gcd(int64_t x, int64_t y)
-{
-    while (y) {
-        int64_t rest = x % y;
-
-        x = y;
-        y = rest;
-    }
-    return x;
-}
-
 /* Dimensions of equal products are the same elements: the outermost of each
  * side go together as far as both divide. */
 static bool reshape(const hlo_inst *in, spmd_rule *r)
@@ -88,7 +77,7 @@ static bool reshape(const hlo_inst *in, spmd_rule *r)
             k++;
         if (i == x->rank || k == y->rank)
             break;
-        f = new_factor(r, gcd(x->dim[i], y->dim[k]), false);
+        f = new_factor(r, sd_gcd(x->dim[i], y->dim[k]), false);
         pass(r, f, 0, i);
         r->result[k] = (int8_t)f;
         nx = x->dim[i++];

@@ -515,6 +515,16 @@ void plan_print(sd_buf *b, const plan *p);
 void plan_print_kernel(sd_buf *b, const plan_kernel *k);
 sd_status plan_verify(const plan *p);
 
+/* Of a CONTRACT in blocks: the axes of its rows and of its columns. */
+static inline uint64_t plan_block_rows(const plan_blocks *b)
+{
+    return b->m_in | 1ull << b->m;
+}
+static inline uint64_t plan_block_columns(const plan_blocks *b)
+{
+    return b->n_in | 1ull << b->n;
+}
+
 /* Nodes that run over all of some axes and have a value after their stage. */
 static inline bool plan_is_sum(const plan_node *n)
 {

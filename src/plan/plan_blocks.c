@@ -146,18 +146,13 @@ static int64_t points(const plan_kernel *k, uint64_t axes)
     return (int64_t)plan_points(k, axes);
 }
 
-static int last_of(uint64_t axes)
-{
-    return 63 - __builtin_clzll(axes);
-}
-
 /* Of the axes in `left` the last ones, while they fit a tile of `most` twice:
  * the first of them is cut, the others, *in, are whole. */
 static int axes_of_tile(const plan_kernel *k, uint64_t left, int64_t most,
                         uint64_t *in)
 {
     for (;;) {
-        int a = last_of(left);
+        int a = plan_last_axis(left);
 
         left &= ~(1ull << a);
         if (!left || points(k, *in | 1ull << a) > most / 2)
@@ -185,7 +180,7 @@ static void find_columns(const plan_kernel *k, int lane, int64_t most,
     uint64_t alone = b->y->varies & ~b->x->varies & outer_axes(k);
 
     b->n = lane;
-    if (last_of(alone) == lane)
+    if (plan_last_axis(alone) == lane)
         b->n = axes_of_tile(k, alone, most, &b->n_in);
 }
 
@@ -381,8 +376,7 @@ bool plan_find_sides(const plan_kernel *k, int lane, int64_t most,
         return false;
     find_columns(k, lane, most, b);
     find_depth(k, b);
-    b->rest =
-        outer_axes(k) & ~(1ull << b->m | b->m_in | 1ull << b->n | b->n_in);
+    b->rest = outer_axes(k) & ~(plan_block_rows(b) | plan_block_columns(b));
     return true;
 }
 
@@ -398,8 +392,8 @@ bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev)
     b->node = c;
     if (!plan_find_sides(k, lane, TILE, b))
         return false;
-    m = points(k, b->m_in | 1ull << b->m);
-    n = points(k, b->n_in | 1ull << b->n);
+    m = points(k, plan_block_rows(b));
+    n = points(k, plan_block_columns(b));
     depth = points(k, c->over);
     if (m < LEAST_EXTENT || depth < LEAST_EXTENT || n < dev->lanes / 2 ||
         (double)m * (double)n * (double)depth < LEAST_WORK)
@@ -407,8 +401,8 @@ bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev)
     per_vector = (int)sd_dtype_bytes(c->dtype) / 4;
     b->vectors = per_vector == 1 ? tile_vectors(n, dev->lanes) : 1;
     b->rows = tile_rows(m, b->vectors, dev->lanes, per_vector);
-    last_m = last_of(b->m_in | 1ull << b->m);
-    last_k = last_of(c->over);
+    last_m = plan_last_axis(plan_block_rows(b));
+    last_k = plan_last_axis(c->over);
     b->x_along = plan_lies_along(k, b->x, last_m, last_k) ? last_m : last_k;
     b->y_along = plan_lies_along(k, b->y, last_k, lane) ? last_k : lane;
     choose_engine(b, dev);

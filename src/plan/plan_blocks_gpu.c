@@ -27,21 +27,6 @@ static int64_t points(const plan_kernel *k, uint64_t axes)
     return (int64_t)plan_points(k, axes);
 }
 
-static uint64_t rows_of(const plan_blocks *b)
-{
-    return b->m_in | 1ull << b->m;
-}
-
-static uint64_t columns_of(const plan_blocks *b)
-{
-    return b->n_in | 1ull << b->n;
-}
-
-static int last_of(uint64_t axes)
-{
-    return 63 - __builtin_clzll(axes);
-}
-
 static int64_t tiles_of(const plan_kernel *k, int axis, uint64_t in, int64_t t)
 {
     int64_t each = t / points(k, in);
@@ -317,7 +302,7 @@ static int vector_of(const plan_kernel *k, const plan_blocks *b, int lane,
 static void choose_accesses(plan_kernel *k, const plan_blocks *b, int lane,
                             const bool *copied, const device_desc *dev)
 {
-    uint64_t sides = rows_of(b) | columns_of(b);
+    uint64_t sides = plan_block_rows(b) | plan_block_columns(b);
 
     for (int i = 0; i < k->nnode; i++) {
         plan_node *n = k->node[i];
@@ -326,9 +311,10 @@ static void choose_accesses(plan_kernel *k, const plan_blocks *b, int lane,
         if (!copied[i])
             n->wide = plan_wide_run(k, n, lane, k->vector, dev->access);
         else if (along >= 0 && n->varies & sides)
-            n->wide = plan_wide_run(
-                k, n, along, n->varies & rows_of(b) ? b->x_wide : b->y_wide,
-                dev->access);
+            n->wide = plan_wide_run(k, n, along,
+                                    n->varies & plan_block_rows(b) ? b->x_wide
+                                                                   : b->y_wide,
+                                    dev->access);
         else
             n->wide = 1;
     }
@@ -338,7 +324,8 @@ static void choose_accesses(plan_kernel *k, const plan_blocks *b, int lane,
 
 static bool is_worth(const plan_kernel *k, const plan_blocks *b)
 {
-    int64_t m = points(k, rows_of(b)), n = points(k, columns_of(b)),
+    int64_t m = points(k, plan_block_rows(b)),
+            n = points(k, plan_block_columns(b)),
             depth = points(k, b->node->over);
 
     return m >= LEAST_EXTENT && n >= LEAST_EXTENT && depth >= LEAST_EXTENT &&
@@ -382,8 +369,8 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
                               : SD_MAX(STEP_BYTES / bytes, LEAST_STEP);
     if (has_matrices(b))
         find_whole_depth(k, b);
-    last_m = last_of(rows_of(b));
-    last_k = last_of(c->over);
+    last_m = plan_last_axis(plan_block_rows(b));
+    last_k = plan_last_axis(c->over);
     b->x_along = plan_lies_along(k, b->x, last_m, last_k) ? last_m : last_k;
     b->y_along = plan_lies_along(k, b->y, last_k, lane) ? last_k : lane;
     if (!choose_tile(k, b, dev)) {

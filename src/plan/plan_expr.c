@@ -350,17 +350,6 @@ static void split(plan_px *p, const plan_expr *e, int64_t k,
     *r = part_of(p, e, k, false);
 }
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t t = a % b;
-
-        a = b;
-        b = t;
-    }
-    return a;
-}
-
 /* The greatest g that divides k and all coefficients; *rest the constant. */
 static int64_t common(const plan_expr *e, int64_t k, int64_t *rest)
 {
@@ -372,7 +361,7 @@ static int64_t common(const plan_expr *e, int64_t k, int64_t *rest)
         if (t->kind == PX_CONST)
             *rest = c;
         else
-            k = gcd(k, c < 0 ? -c : c);
+            k = sd_gcd(k, c < 0 ? -c : c);
     }
     return k;
 }
@@ -678,7 +667,7 @@ bool plan_expr_distance(const plan_expr *from, const plan_expr *to,
  * multiples of c while n positions pass? */
 static bool stays(int64_t s, int64_t m, int64_t c, int64_t n)
 {
-    return s >= 0 && s * (n - 1) < gcd(m, c);
+    return s >= 0 && s * (n - 1) < sd_gcd(m, c);
 }
 
 static bool cut_run(const plan_expr *e, int64_t n, int64_t *stride,
@@ -692,7 +681,7 @@ static bool cut_run(const plan_expr *e, int64_t n, int64_t *stride,
     if (div)
         *multiple = m % e->c ? 1 : m / e->c;
     else
-        *multiple = gcd(m, e->c);
+        *multiple = sd_gcd(m, e->c);
     *stride = inside ? (div ? 0 : s) : (div ? s / e->c : 0);
     return true;
 }
@@ -719,7 +708,7 @@ bool plan_expr_run(const plan_expr *e, int axis, int64_t n, int64_t *stride,
             !plan_expr_run(e->b, axis, n, &s, &m))
             return false;
         *stride += s;
-        *multiple = gcd(*multiple, m);
+        *multiple = sd_gcd(*multiple, m);
         return true;
     case PX_MUL:
         if (!plan_expr_run(e->a, axis, n, stride, multiple))

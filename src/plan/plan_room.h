@@ -115,6 +115,11 @@ typedef struct {
     int n;
 } plan_guards;
 
+static inline int plan_last_axis(uint64_t axes) /* of a set that has one */
+{
+    return 63 - __builtin_clzll(axes);
+}
+
 /* Strands of a kernel, and of an axis: powers of two. */
 enum { PLAN_MOST_STRANDS = 8 };
 static inline bool plan_is_turn(int64_t n)

@@ -23,18 +23,14 @@ enum {
 typedef struct {
     plan_kernel *k, *whole;
     const device_desc *dev;
-    const hlo_inst *in; /* the scatter */
     int64_t batches, updates;
     sd_dtype type;                     /* of a place */
     size_t place, key, update, rest;   /* offsets in the work space */
 } sorted;
 
-static plan_node *scatter_node(const plan_kernel *k)
+static plan_node *scatter_of(const plan_kernel *k)
 {
-    for (int i = 0; i < k->nnode; i++)
-        if (k->node[i]->kind == PN_SCATTER)
-            return k->node[i];
-    return NULL;
+    return k->node[plan_scatter_of(k)->id];
 }
 
 /* The only inner axis, which counts the updates, becomes an outer one. */
@@ -181,7 +177,7 @@ static void take_runs(sorted *s)
     plan_kernel *k = s->k;
     int n = k->nslot, row = k->nouter;
     int64_t all = s->batches * s->updates;
-    plan_node *node = scatter_node(k);
+    plan_node *node = scatter_of(k);
     plan_slot *slot = sd_arena_array(k->arena, plan_slot, n + 2);
     plan_runs runs = {.axis = row,
                       .batch = s->batches > 1 ? 0 : -1,
@@ -250,8 +246,8 @@ static bool is_word(sd_dtype t)
 sd_status plan_tile_scatter(plan_kernel *k, hlo_inst *fusion,
                             const device_desc *dev)
 {
-    plan_node *n = scatter_node(k);
-    sorted s = {.k = k, .dev = dev, .in = n->in};
+    plan_node *n = scatter_of(k);
+    sorted s = {.k = k, .dev = dev};
     const sd_shape *u = n->in->arg[2]->shape;
     int batch = n->in->u.gather->operand_batch.n;
 

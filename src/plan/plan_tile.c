@@ -264,7 +264,7 @@ int plan_lane_of(const plan_kernel *k)
 int plan_copied_along(const plan_kernel *k, const plan_node *n)
 {
     const plan_blocks *b = k->blocks;
-    uint64_t m = b ? b->m_in | 1ull << b->m : 0;
+    uint64_t m = b ? plan_block_rows(b) : 0;
 
     if (!b || k->group <= 1 || n->kind != PN_LOAD ||
         !(n->varies & b->node->over))

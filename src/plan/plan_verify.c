@@ -158,6 +158,9 @@ static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
         b->nt % b->y_wide || k->axis[b->x_along].extent % b->x_wide ||
         k->axis[b->y_along].extent % b->y_wide)
         return bad(k, b->node, "copies that are cut");
+    if (b->mt * b->step / b->x_wide % k->group ||
+        b->nt * b->step / b->y_wide % k->group)
+        return bad(k, b->node, "copies that not all items have");
     if (2 * b->buffer > k->local_bytes ||
         b->sum_at + (size_t)(b->round * b->sum_m) * each > k->local_bytes)
         return bad(k, b->node, "areas that local memory does not hold");
@@ -173,8 +176,8 @@ static sd_status check_wide(const plan_kernel *k, const plan_node *n)
     int lane = plan_wide_axis(k, n), most = k->vector;
 
     if (plan_copied_along(k, n) >= 0)
-        most =
-            lane == k->blocks->x_along ? k->blocks->x_wide : k->blocks->y_wide;
+        most = n->varies & plan_block_rows(k->blocks) ? k->blocks->x_wide
+                                                      : k->blocks->y_wide;
     if (n->staged &&
         (n->kind != PN_LOAD || lane == plan_lane_of(k) || n->nguard ||
          n->narg || k->axis[lane].tile != k->axis[plan_lane_of(k)].tile ||

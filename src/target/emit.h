@@ -268,14 +268,14 @@ void emit_blocks(emit *e, LLVMValueRef m0, LLVMValueRef m1, LLVMValueRef n0,
 /* Vector of them at the open position. */
 emit_value emit_block_sum(emit *e, const plan_node *n, int copy);
 
+/* v[i][j] = v[j][i], of w vectors. */
+void emit_turn(emit *e, LLVMValueRef *v, int w);
+
 /* ---- emit_group.c ---- */
 
 /* GPU: the tile that begins at m0 and n0, and what uses its sums. */
 void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0);
 emit_value emit_group_sum(emit *e, const plan_node *n, int copy);
-
-/* v[i][j] = v[j][i], of w vectors (emit_contract.c). */
-void emit_turn(emit *e, LLVMValueRef *v, int w);
 
 /* ---- emit_engine.c: what blocks have instead of multiply_add ---- */
 

@@ -49,6 +49,7 @@ static void compare_and_swap(emit *e, const plan_node *n, LLVMValueRef p,
     emit_value arg[2] = {{NULL, NULL}, v}, root[1];
 
     first = LLVMBuildLoad2(e->b, e->i32, p, "");
+    LLVMSetVolatile(first, true); /* others write there: it is read once */
     enter = LLVMGetInsertBlock(e->b);
     LLVMBuildBr(e->b, again);
     LLVMPositionBuilderAtEnd(e->b, again);

@@ -31,7 +31,7 @@ typedef struct {
     operand x, y;
     int64_t chunk, each; /* positions of axis k in a chain; chains along k */
     int64_t chains, steps; /* in all; of a chain */
-    LLVMTypeRef part; /* of the sums */
+    LLVMTypeRef type; /* of the sums */
     LLVMValueRef im, in; /* the item's numbers along M and N */
     LLVMValueRef *acc, *sum; /* [row * vectors + column], or as place_of says:
                                 stack slots */
@@ -298,8 +298,8 @@ static void load_side(group *g, const operand *o, LLVMValueRef turn,
         LLVMValueRef at =
             plus(e, times(e, item, near), emit_si(e, (int64_t)i * items));
         LLVMValueRef p =
-            in_area(g, o->at, turn, g->part, plus(e, at, times(e, k, o->deep)));
-        LLVMValueRef v = LLVMBuildLoad2(e->b, emit_widen(g->part, near), p, "");
+            in_area(g, o->at, turn, g->type, plus(e, at, times(e, k, o->deep)));
+        LLVMValueRef v = LLVMBuildLoad2(e->b, emit_widen(g->type, near), p, "");
 
         LLVMSetAlignment(v, (unsigned)(bytes * (size_t)near));
         for (int c = 0; c < near; c++)
@@ -324,7 +324,7 @@ static void multiply_items(group *g, LLVMValueRef turn)
             emit_value v = emit_multiply_add(
                 e, b->node->dtype, (emit_value){x[i / b->vectors], NULL},
                 (emit_value){y[i % b->vectors], NULL},
-                get(e, g->part, g->acc[i]));
+                get(e, g->type, g->acc[i]));
 
             LLVMBuildStore(e->b, v.re, g->acc[i]);
         }
@@ -390,7 +390,7 @@ static void multiply_square(group *g, int row, int column,
         LLVMValueRef *slot = &g->acc[place_of(g, row, column, half)], acc[4];
 
         for (int i = 0; i < 4; i++)
-            acc[i] = get(e, g->part, slot[i]).re;
+            acc[i] = get(e, g->type, slot[i]).re;
         e->abi->multiply(e, acc, x, y + (ptrdiff_t)2 * half);
         for (int i = 0; i < 4; i++)
             LLVMBuildStore(e->b, acc[i], slot[i]);
@@ -423,13 +423,13 @@ static void put_two(group *g, LLVMValueRef m, LLVMValueRef n,
                     const LLVMValueRef *slot)
 {
     emit *e = g->e;
-    LLVMTypeRef two = LLVMVectorType(g->part, 2);
-    LLVMValueRef p = in_area(g, g->b->sum_at, emit_si(e, 0), g->part,
+    LLVMTypeRef two = LLVMVectorType(g->type, 2);
+    LLVMValueRef p = in_area(g, g->b->sum_at, emit_si(e, 0), g->type,
                              emit_mad(e, m, g->b->sum_m, n));
     LLVMValueRef v = LLVMGetPoison(two);
 
     for (int c = 0; c < 2; c++)
-        v = LLVMBuildInsertElement(e->b, v, get(e, g->part, slot[c]).re,
+        v = LLVMBuildInsertElement(e->b, v, get(e, g->type, slot[c]).re,
                                    LLVMConstInt(e->i32, (unsigned)c, 0), "");
     put(p, v, e, 2 * sd_dtype_bytes(g->b->node->dtype));
 }
@@ -473,12 +473,12 @@ static void add_chain(group *g)
     if (g->chains == 1)
         return;
     for (int i = 0; i < g->nacc; i++) {
-        emit_value v[2] = {get(e, g->part, g->sum[i]),
-                           get(e, g->part, g->acc[i])};
+        emit_value v[2] = {get(e, g->type, g->sum[i]),
+                           get(e, g->type, g->acc[i])};
 
         LLVMBuildStore(e->b, emit_elt(e, HLO_ADD, NULL, t[0], 2, v, t).re,
                        g->sum[i]);
-        LLVMBuildStore(e->b, LLVMConstNull(g->part), g->acc[i]);
+        LLVMBuildStore(e->b, LLVMConstNull(g->type), g->acc[i]);
     }
 }
 
@@ -495,12 +495,12 @@ static void start(group *g)
     if (g->chains > 1)
         g->sum = sd_arena_array(e->a, LLVMValueRef, n);
     for (int i = 0; i < n; i++) {
-        g->acc[i] = emit_alloca(e, g->part);
-        LLVMBuildStore(e->b, LLVMConstNull(g->part), g->acc[i]);
+        g->acc[i] = emit_alloca(e, g->type);
+        LLVMBuildStore(e->b, LLVMConstNull(g->type), g->acc[i]);
         if (g->chains == 1)
             continue;
-        g->sum[i] = emit_alloca(e, g->part);
-        LLVMBuildStore(e->b, LLVMConstNull(g->part), g->sum[i]);
+        g->sum[i] = emit_alloca(e, g->type);
+        LLVMBuildStore(e->b, LLVMConstNull(g->type), g->sum[i]);
     }
 }
 
@@ -560,10 +560,10 @@ static void put_run(group *g, int row, int64_t from)
             LLVMValueRef n = plus(
                 e, times(e, g->in, near),
                 emit_si(e, (int64_t)(c / near * near) * b->along_n + c % near));
-            LLVMValueRef p = in_area(g, b->sum_at, emit_si(e, 0), g->part,
+            LLVMValueRef p = in_area(g, b->sum_at, emit_si(e, 0), g->type,
                                      emit_mad(e, m, b->sum_m, n));
 
-            put(p, get(e, g->part, g->sum[r * b->vectors + c]).re, e,
+            put(p, get(e, g->type, g->sum[r * b->vectors + c]).re, e,
                 sd_dtype_bytes(b->node->dtype));
         }
 }
@@ -676,7 +676,7 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
                      b->x_m, b->x_k, b->x_at, 0, NULL, NULL, NULL},
                .y = {b->y, b->n, b->n_in, n0, b->nt, b->y_along, b->y_wide,
                      b->y_n, b->y_k, b->y_at, 0, NULL, NULL, NULL},
-               .part = emit_type(e, b->node->dtype),
+               .type = emit_type(e, b->node->dtype),
                .matrix = plan_engine_table[b->engine].m > 0};
     LLVMValueRef item = e->lid;
 

@@ -7,7 +7,7 @@
  *
  * Host: a row a tile; runs of 8 by insertion, then merging without branches on
  * data.  GPU: a row a work group; an element's place in a merged run is its
- * own number in its run emit_plus how many of the other run come before it,
+ * own number in its run plus how many of the other run come before it,
  * found by bisection, so all items work in each pass.
  *
  * A work space holds n elements of each operand, the widest type first: on the

@@ -299,6 +299,7 @@ static void check_once(reader *r, const hlo_sharding *s)
             seen |= bit;
         }
     twice |= seen & (s->replicated | s->unreduced);
+    twice |= s->unreduced & (s->replicated | s->manual);
     if (twice)
         fail(r, "each axis once");
 }

@@ -117,10 +117,9 @@ static sd_status leave(cutter *t, hlo_inst *in, const hlo_sharding *s, int i,
         return st;
     if (!sd_shape_equal(local, x->shape))
         return misfit(in, i);
-    x = spmd_total(pass_at(in), x, s, mask);
     *out =
         sd_shape_equal(local, whole)
-            ? x
+            ? spmd_total(pass_at(in), x, s, mask)
             : stand_in(t, in, whole, x, spmd_cuts(t->m, s, whole->rank, mask));
     return NULL;
 }

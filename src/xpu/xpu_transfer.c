@@ -430,6 +430,7 @@ sd_status xpu_buffer_copy(xpu_buffer *b, xpu_device *d, xpu_memory mem,
         return st;
     }
     xpu_buffer_use(to, true);
+    to->later = b->later; /* so is what comes of it: xpu_call_must_park */
     st = start_transfer(d, &(transfer){.buffer = b, .to = to, .done = ready},
                         small);
     xpu_event_release(ready);

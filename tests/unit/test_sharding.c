@@ -140,6 +140,10 @@ static void refused(void **state)
     want_refused(m, "#sdy.sharding<@mesh, [{}, {}, {}]>", "dimensions");
     want_refused(m, "#sdy.sharding<@mesh, [{\"x\":(3)2}, {}]>", "factors");
     want_refused(m, "{devices=[4,4]<=[8]}", "tiles");
+    want_refused(m, "{devices=[8]<=[8]T(0,99999)}", "tiles");
+    want_refused(
+        m, "#sdy.sharding<@mesh, [{}], unreduced={\"x\"}, manual={\"x\"}>",
+        "each axis");
     want_refused(m, "{mesh['x'=4", "");
     want_refused(m, "{mesh['x=4", "the end of a name");
     want_refused(m, "#sdy.sharding<@, [{}, {}]>", "a name");

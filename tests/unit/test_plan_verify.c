@@ -318,6 +318,13 @@ static void copies_of_3(plan *p)
     blocks_of(p)->x_wide = 3;
 }
 
+static void copies_for_few(plan *p)
+{
+    plan_blocks *b = blocks_of(p);
+
+    b->step = b->x_wide * b->y_wide;
+}
+
 static void areas_of_a_gigabyte(plan *p)
 {
     blocks_of(p)->buffer = 1u << 30;
@@ -449,6 +456,7 @@ static void broken_plans_are_refused(void **state)
         {blocked, "a tile that its items do not have", a_tile_for_nobody},
         {blocked, "rounds of sums that are no whole rows", rounds_of_7},
         {blocked, "copies that are cut", copies_of_3},
+        {blocked, "copies that not all items have", copies_for_few},
         {blocked, "areas that local memory does not hold", areas_of_a_gigabyte},
         {rows, "not one LANE axis", no_lane},
         {rows, "tiles are miscounted", one_tile_too_many},

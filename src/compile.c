@@ -13,13 +13,23 @@
 
 const char sundog_interface[] = SUNDOG_INTERFACE;
 
-/* The options say how many run it; a module may say so, too. */
-static void take_participants(hlo_module *m, const frontend_options *fo)
+/* The options say how many run it; a module may say so, too, and is cut as it
+ * says: its meshes are of so many. */
+static sd_status take_participants(hlo_module *m, const frontend_options *fo)
 {
-    if ((int64_t)fo->nreplica * fo->npartition <= 1)
-        return;
+    if ((int64_t)fo->nreplica * fo->npartition <= 1 ||
+        (fo->nreplica == m->nreplica && fo->npartition == m->npartition))
+        return NULL;
+    if (hlo_participants(m) > 1)
+        return sd_error(SD_INVALID,
+                        "%s is of %d replicas and %d partitions, the options "
+                        "are for %d and %d",
+                        m->name, m->nreplica, m->npartition, fo->nreplica,
+                        fo->npartition);
     m->nreplica = fo->nreplica;
     m->npartition = fo->npartition;
+    m->mesh = NULL;
+    return NULL;
 }
 
 /* Orders of dimensions, minor to major, a byte each: of the outputs, then of
@@ -177,7 +187,8 @@ static sd_status compile(sd_arena *a, const compile_request *rq,
         return st;
     if ((st = frontend_read(a, rq->format, rq->format_len, rq->program, &m)))
         return st;
-    take_participants(m, &fo);
+    if ((st = take_participants(m, &fo)))
+        return sd_note(st, "compiling %s for %s", m->name, rq->device->name);
     compile_dump_open(&dump, &fo.options, m->name);
     compile_dump_module(&dump, "before_optimizations", m);
     ends(&times, T_READ);

@@ -1,4 +1,5 @@
 /* spmd: a program of several participants on its way to what each runs. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -169,6 +170,40 @@ static sd_status evaluate(trial *t)
                    "cut");
 }
 
+/* The parts that p's group has along the atoms that s leaves unreduced, made
+ * into what they are parts of. */
+static hlo_value joined(sd_arena *a, const hlo_sharding *s, int64_t n,
+                        const hlo_value **part, int64_t p)
+{
+    hlo_atoms rest = {0};
+    hlo_value v = hlo_value_make(a, part[p]->shape);
+    sd_dtype t = sd_dtype_part(v.shape->dtype);
+    size_t size = sd_dtype_bytes(t), count = sd_shape_bytes(v.shape) / size;
+
+    for (int i = 0; i < s->grid->natom; i++)
+        if (!(s->unreduced >> i & 1))
+            rest.at[rest.n++] = (uint8_t)i;
+    for (size_t i = 0; i < count; i++) {
+        double sum = sd_scalar_to_f64(t, (char *)part[p]->data + i * size);
+
+        for (int64_t q = 0; q < n; q++) {
+            double x = sd_scalar_to_f64(t, (char *)part[q]->data + i * size);
+
+            if (q == p || hlo_grid_index(s->grid, &rest, q) !=
+                              hlo_grid_index(s->grid, &rest, p))
+                continue;
+            sum = s->partial == HLO_MAX_OF   ? SD_MAX(sum, x)
+                  : s->partial == HLO_MIN_OF ? SD_MIN(sum, x)
+                                             : sum + x;
+        }
+        if (sd_dtype_kind(t) == SD_K_FLOAT)
+            sd_scalar_of_f64(t, sum, (char *)v.data + i * size);
+        else
+            sd_scalar_of_s64(t, (int64_t)sum, (char *)v.data + i * size);
+    }
+    return v;
+}
+
 /* Numbers of floats are added in another order where they are cut: a few
  * roundings of the largest. */
 static bool close_to(const hlo_value *x, const hlo_value *y)
@@ -191,37 +226,52 @@ static bool close_to(const hlo_value *x, const hlo_value *y)
             continue;
         most = SD_MAX(most, v < 0 ? -v : v);
         worst = SD_MAX(worst, v < w ? w - v : v - w);
-        if (v != v || w != w)
+        if (!isfinite(v) || !isfinite(w))
             return false;
     }
     return worst <= eps * most;
+}
+
+static sd_status compare_result(trial *t, int i)
+{
+    const hlo_sharding *s = t->cut->output_sharding[i];
+    const hlo_value **got = sd_arena_array(t->a, const hlo_value *, t->n);
+    bool is_tuple = t->cut->entry->root->shape->dtype == SD_TUPLE;
+
+    for (int64_t p = 0; p < t->n; p++)
+        got[p] = is_tuple ? &t->got[p].elem[i] : &t->got[p];
+    for (int64_t p = 0; p < t->n; p++) {
+        const hlo_value *want = is_tuple ? &t->want[p].elem[i] : &t->want[p];
+        hlo_value part = part_of(t->a, want, s, got[p]->shape, p);
+        hlo_value all = s->unreduced ? joined(t->a, s, t->n, got, p) : *got[p];
+
+        if (!close_to(&part, &all))
+            return sd_error(SD_INTERNAL,
+                            "result %d of participant %" PRId64
+                            " is another than of the uncut program",
+                            i, p);
+    }
+    return NULL;
 }
 
 static sd_status compare(trial *t)
 {
     const sd_shape *root = t->cut->entry->root->shape;
     int n = root->dtype == SD_TUPLE ? root->nelem : 1;
+    sd_status st = NULL;
 
-    for (int64_t p = 0; p < t->n; p++)
-        for (int i = 0; i < n; i++) {
-            const hlo_sharding *s = t->cut->output_sharding[i];
-            const hlo_value *want = &t->want[p], *got = &t->got[p];
-            hlo_value part;
+    for (int i = 0; !st && i < n; i++)
+        st = compare_result(t, i);
+    return st;
+}
 
-            if (root->dtype == SD_TUPLE) {
-                want = &want->elem[i];
-                got = &got->elem[i];
-            }
-            if (s->unreduced) /* parts that are to be added: not compared */
-                continue;
-            part = part_of(t->a, want, s, got->shape, p);
-            if (!close_to(&part, got))
-                return sd_error(SD_INTERNAL,
-                                "result %d of participant %" PRId64
-                                " is another than of the uncut program",
-                                i, p);
-        }
-    return NULL;
+/* Meshes that were placed are of as many participants as there were. */
+static void set_participants(hlo_module *m, int n)
+{
+    if (m->npartition == n)
+        return;
+    m->npartition = n;
+    m->mesh = NULL;
 }
 
 static sd_status check(const tool_args *a, sd_arena *arena, hlo_module *whole)
@@ -232,7 +282,7 @@ static sd_status check(const tool_args *a, sd_arena *arena, hlo_module *whole)
 
     if ((st = tool_module(arena, a->file[0], &t.cut)))
         return st;
-    t.cut->npartition = whole->npartition;
+    set_participants(t.cut, whole->npartition);
     if ((st = hlo_verify(whole)) || (st = hlo_spmd(t.cut, NULL, NULL)) ||
         (st = sd_note(hlo_verify(t.cut), "cut")))
         return st;
@@ -256,7 +306,7 @@ sd_status tool_spmd(const tool_args *t)
     sd_status st = tool_module(a, t->file[0], &m);
 
     if (!st && t->devices)
-        m->npartition = (int)t->devices;
+        set_participants(m, (int)t->devices);
     if (!st)
         st = t->check ? check(t, a, m)
                       : print_stage(m, t->stage ? t->stage : "spmd-local");

@@ -96,6 +96,8 @@ static bool take_rows(sd_arena *a, const char *s, hlo_collective *c)
                 all.at[all.n - 1] =
                     all.at[all.n - 1] % (1 << 24) * 10 + (*s - '0');
             s--;
+        } else if (!strchr("[], ", *s)) {
+            return false;
         }
     }
     c->groups = all.at;

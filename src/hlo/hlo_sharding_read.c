@@ -88,7 +88,7 @@ static sd_bytes take_name(reader *r)
 /* ---- meshes ---- */
 
 /* ["x"=4, "y"=2] */
-static int64_t take_axes(reader *r, hlo_mesh *x)
+static void take_axes(reader *r, hlo_mesh *x)
 {
     sd_vec(hlo_mesh_axis) axis = {0};
     int64_t n = 1;
@@ -110,30 +110,38 @@ static int64_t take_axes(reader *r, hlo_mesh *x)
     }
     x->axis = axis.at;
     x->naxis = axis.n;
-    return n;
+}
+
+/* 0, 1] or the like: who stands at the mesh's places.  One without axes names
+ * one participant, whichever. */
+static void take_ids(reader *r, const char *end, hlo_mesh *x)
+{
+    sd_vec(int64_t) ids = {0};
+
+    while (!r->st && !accept(r, end)) {
+        *sd_push(r->m->arena, &ids) = take_int(r);
+        accept(r, ",");
+    }
+    if (!r->st && ids.n != hlo_mesh_places(x))
+        fail(r, "as many device_ids as the mesh has places");
+    if (!r->st && x->naxis && !hlo_is_order(r->m->arena, ids.at, ids.n))
+        fail(r, "each participant once in device_ids");
+    if (x->naxis)
+        x->ids = ids.at;
+    else if (ids.n)
+        x->single = ids.at[0];
 }
 
 /* The axes, device_ids=[0, 1] */
 static void take_mesh(reader *r, hlo_mesh *x)
 {
-    sd_vec(int64_t) ids = {0};
-    int64_t n = take_axes(r, x);
-
+    take_axes(r, x);
     if (!accept(r, ","))
         return;
     expect(r, "device_ids");
     expect(r, "=");
     expect(r, "[");
-    while (!r->st && !accept(r, "]")) {
-        *sd_push(r->m->arena, &ids) = take_int(r);
-        accept(r, ",");
-    }
-    if (!r->st && ids.n != n)
-        fail(r, "as many device_ids as the mesh has places");
-    if (x->naxis)
-        x->ids = ids.at;
-    else if (ids.n)
-        x->single = ids.at[0];
+    take_ids(r, "]", x);
 }
 
 const char *hlo_attribute(sd_arena *a, const char *attributes, const char *key)
@@ -213,14 +221,13 @@ static void add_part(reader *r, const hlo_mesh *mesh, const hlo_mesh_axis *x,
         fail(r, "a part of an axis that falls between its factors");
 }
 
-/* "x" or "x":(1)2 */
-static void take_axis(reader *r, const hlo_mesh *mesh, hlo_atoms *to)
+/* All of axis x, or where it is a part: (1)2 */
+static void take_part(reader *r, const hlo_mesh *mesh, const hlo_mesh_axis *x,
+                      bool is_part, hlo_atoms *to)
 {
-    sd_bytes name = take_name(r);
-    const hlo_mesh_axis *x = r->st ? NULL : find_axis(r, mesh, name);
     int64_t before = 1, size = x ? x->size : 1;
 
-    if (accept(r, ":")) {
+    if (is_part) {
         expect(r, "(");
         before = take_int(r);
         expect(r, ")");
@@ -228,6 +235,15 @@ static void take_axis(reader *r, const hlo_mesh *mesh, hlo_atoms *to)
     }
     if (x && !r->st)
         add_part(r, mesh, x, before, size, to);
+}
+
+/* "x" or "x":(1)2 */
+static void take_axis(reader *r, const hlo_mesh *mesh, hlo_atoms *to)
+{
+    sd_bytes name = take_name(r);
+    const hlo_mesh_axis *x = r->st ? NULL : find_axis(r, mesh, name);
+
+    take_part(r, mesh, x, accept(r, ":"), to);
 }
 
 static uint32_t take_set(reader *r, const hlo_mesh *mesh)
@@ -286,22 +302,39 @@ static void take_dims(reader *r, hlo_sharding *s)
     }
 }
 
+/* Adds atoms to those seen; gives those that had been seen before. */
+static uint32_t see(const hlo_atoms *a, uint32_t *seen)
+{
+    uint32_t twice = 0;
+
+    for (int k = 0; k < a->n; k++) {
+        twice |= *seen & UINT32_C(1) << a->at[k];
+        *seen |= UINT32_C(1) << a->at[k];
+    }
+    return twice;
+}
+
 /* An atom stands once in a sharding. */
 static void check_once(reader *r, const hlo_sharding *s)
 {
     uint32_t seen = 0, twice = 0;
 
     for (int i = 0; i < s->rank; i++)
-        for (int k = 0; k < s->dim[i].cut.n; k++) {
-            uint32_t bit = UINT32_C(1) << s->dim[i].cut.at[k];
-
-            twice |= seen & bit;
-            seen |= bit;
-        }
+        twice |= see(&s->dim[i].cut, &seen);
     twice |= seen & (s->replicated | s->unreduced);
     twice |= s->unreduced & (s->replicated | s->manual);
     if (twice)
         fail(r, "each axis once");
+}
+
+/* A module may name others; what it is cut by has all participants, or one. */
+static const hlo_mesh *of_all(reader *r, const hlo_mesh *mesh)
+{
+    int64_t n = mesh && !r->st ? hlo_mesh_places(mesh) : 1;
+
+    if (n > 1 && n != hlo_participants(r->m))
+        fail(r, "a mesh of all participants");
+    return r->st ? NULL : mesh;
 }
 
 static const hlo_mesh *named_mesh(reader *r)
@@ -314,7 +347,7 @@ static const hlo_mesh *named_mesh(reader *r)
     mesh = hlo_mesh_find(r->m, (const char *)name.at, name.len);
     if (!mesh)
         fail(r, "a mesh of the module");
-    return mesh;
+    return of_all(r, mesh);
 }
 
 static const hlo_sharding *take_behind(reader *r, const hlo_mesh *mesh,
@@ -351,7 +384,7 @@ static const hlo_sharding *take_sdy(reader *r, int rank)
         expect(r, "<");
         take_mesh(r, &x);
         expect(r, ">");
-        mesh = r->st ? NULL : hlo_mesh_join(r->m, &x);
+        mesh = of_all(r, r->st ? NULL : hlo_mesh_join(r->m, &x));
     }
     s = take_behind(r, mesh, rank);
     expect(r, ">");
@@ -363,25 +396,17 @@ static const hlo_sharding *take_sdy(reader *r, int rank)
 /* mesh['x'=4,'y'=2], device_ids=(...)?, [...] */
 static const hlo_sharding *take_named(reader *r, int rank)
 {
-    sd_vec(int64_t) ids = {0};
     const hlo_mesh *mesh;
     const char *back;
     hlo_mesh x;
 
     take_axes(r, &x);
     back = r->at;
-    if (accept(r, ",") && accept(r, "device_ids=(")) {
-        while (!r->st && !accept(r, ")")) {
-            *sd_push(r->m->arena, &ids) = take_int(r);
-            accept(r, ",");
-        }
-        if (!r->st && ids.n != hlo_mesh_places(&x))
-            fail(r, "as many device_ids as the mesh has places");
-        x.ids = ids.at;
-    } else {
+    if (accept(r, ",") && accept(r, "device_ids=("))
+        take_ids(r, ")", &x);
+    else if (!r->st)
         r->at = back;
-    }
-    mesh = r->st ? NULL : hlo_mesh_join(r->m, &x);
+    mesh = of_all(r, r->st ? NULL : hlo_mesh_join(r->m, &x));
     return take_behind(r, mesh, rank);
 }
 
@@ -419,7 +444,7 @@ static const hlo_sharding *of_tiles(reader *r, const pb_sharding *p, int rank)
     const hlo_sharding *s = hlo_sharding_of_tiles(r->m, p, rank);
 
     if (!s)
-        fail(r, "tiles that share out the participants");
+        fail(r, "tiles that share out all participants");
     return s;
 }
 
@@ -494,11 +519,31 @@ sd_status hlo_axes_read(const hlo_mesh *mesh, const char *text, uint32_t *out)
     return r.st;
 }
 
+/* #stablehlo.axis_ref<name = "x", sub_axis_info = (1)2> */
+static void take_axis_ref(reader *r, const hlo_mesh *mesh, hlo_atoms *to)
+{
+    const hlo_mesh_axis *x;
+    bool is_part;
+
+    expect(r, "#stablehlo.axis_ref");
+    expect(r, "<");
+    expect(r, "name");
+    expect(r, "=");
+    x = find_axis(r, mesh, take_name(r));
+    if ((is_part = accept(r, ","))) {
+        expect(r, "sub_axis_info");
+        expect(r, "=");
+    }
+    take_part(r, mesh, x, is_part, to);
+    expect(r, ">");
+}
+
 /* <mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">, ...]> */
 sd_status hlo_mesh_groups(hlo_module *m, const char *text, hlo_collective *out)
 {
     reader r = {.m = m, .text = text, .at = text};
     hlo_atoms along = {0};
+    uint32_t seen = 0;
     const hlo_mesh *mesh;
 
     expect(&r, "#stablehlo.replica_group_mesh_axes");
@@ -511,29 +556,12 @@ sd_status hlo_mesh_groups(hlo_module *m, const char *text, hlo_collective *out)
     expect(&r, "=");
     expect(&r, "[");
     while (!r.st && !accept(&r, "]")) {
-        const hlo_mesh_axis *x;
-        int64_t before = 1, size;
-
-        expect(&r, "#stablehlo.axis_ref");
-        expect(&r, "<");
-        expect(&r, "name");
-        expect(&r, "=");
-        x = find_axis(&r, mesh, take_name(&r));
-        size = x ? x->size : 1;
-        if (accept(&r, ",")) {
-            expect(&r, "sub_axis_info");
-            expect(&r, "=");
-            expect(&r, "(");
-            before = take_int(&r);
-            expect(&r, ")");
-            size = take_int(&r);
-        }
-        expect(&r, ">");
-        if (!r.st)
-            add_part(&r, mesh, x, before, size, &along);
+        take_axis_ref(&r, mesh, &along);
         accept(&r, ",");
     }
     expect(&r, ">");
+    if (!r.st && see(&along, &seen))
+        fail(&r, "each axis once");
     if (!r.st)
         out->groups = hlo_grid_groups(m->arena, mesh->grid, &along,
                                       &out->ngroup, &out->group_size);

@@ -49,6 +49,18 @@ static bool tile_grid(hlo_module *m, const pb_sharding *p, hlo_sharding *s,
     return true;
 }
 
+bool hlo_is_order(sd_arena *a, const int64_t *at, int64_t n)
+{
+    bool *seen = sd_arena_array(a, bool, n);
+
+    for (int64_t i = 0; i < n; i++) {
+        if (at[i] < 0 || at[i] >= n || seen[at[i]])
+            return false;
+        seen[at[i]] = true;
+    }
+    return true;
+}
+
 static bool list_grid(hlo_module *m, const pb_sharding *p, hlo_sharding *s,
                       hlo_atoms *order)
 {
@@ -63,10 +75,7 @@ static bool list_grid(hlo_module *m, const pb_sharding *p, hlo_sharding *s,
                                pb_dims(p->iota_perm));
     else if (n != p->devices.n)
         return false;
-    for (int64_t i = 0; list && i < n; i++)
-        if (list[i] < 0 || list[i] >= hlo_participants(m))
-            return false;
-    if (!list)
+    if (!list || !hlo_is_order(m->arena, list, n))
         return false;
     s->grid = hlo_grid_of(m, p->tile_dims.n, p->tile_dims.at, list);
     for (int i = 0; i < s->grid->natom; i++)
@@ -74,7 +83,7 @@ static bool list_grid(hlo_module *m, const pb_sharding *p, hlo_sharding *s,
     return true;
 }
 
-static bool sane_tiles(const pb_sharding *p, int rank)
+static bool sane_tiles(const hlo_module *m, const pb_sharding *p, int rank)
 {
     int64_t n = 1, places = 1;
     int more = p->replicate_last ? 1 : p->last_tile_dims.n;
@@ -94,8 +103,8 @@ static bool sane_tiles(const pb_sharding *p, int rank)
             return false;
         seen |= UINT64_C(1) << k;
     }
-    return p->tile_dims.n == rank + more && n <= HLO_MOST_PLACES &&
-           (!p->iota_dims.n || places == n);
+    return p->tile_dims.n == rank + more && n == hlo_participants(m) &&
+           n <= HLO_MOST_PLACES && (!p->iota_dims.n || places == n);
 }
 
 const hlo_sharding *hlo_sharding_of_tiles(hlo_module *m, const pb_sharding *p,
@@ -105,8 +114,11 @@ const hlo_sharding *hlo_sharding_of_tiles(hlo_module *m, const pb_sharding *p,
     hlo_atoms order = {0};
     int k = 0;
 
-    if (p->type == HLO_PB_MAXIMAL)
+    if (p->type == HLO_PB_MAXIMAL) {
         s->single = p->devices.n ? p->devices.at[0] : 0;
+        if (s->single < 0)
+            return NULL;
+    }
     if (p->type == HLO_PB_MANUAL)
         s->manual = hlo_atoms_mask(&(hlo_atoms){0}) |
                     (uint32_t)((UINT64_C(1) << s->grid->natom) - 1);
@@ -114,7 +126,7 @@ const hlo_sharding *hlo_sharding_of_tiles(hlo_module *m, const pb_sharding *p,
         s->unreduced = (uint32_t)((UINT64_C(1) << s->grid->natom) - 1);
     if (p->type != HLO_PB_TILED)
         return hlo_sharding_keep(m, s);
-    if (!sane_tiles(p, rank) ||
+    if (!sane_tiles(m, p, rank) ||
         (!(p->iota_dims.n && tile_grid(m, p, s, &order)) &&
          !list_grid(m, p, s, &order)))
         return NULL;

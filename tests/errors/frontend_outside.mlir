@@ -94,6 +94,24 @@ func.func @main(%a: tensor<2xf32>) -> tensor<4xf32> {
 }
 }
 // -----
+// error: each axis once should be at
+module attributes {mhlo.num_partitions = 2 : i32} {
+sdy.mesh @m = <["x"=2]>
+func.func @main(%a: tensor<2xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.all_gather"(%a) <{all_gather_dim = 0 : i64, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @m, axes = [#stablehlo.axis_ref<name = "x">, #stablehlo.axis_ref<name = "x">]>}> : (tensor<2xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+}
+// -----
+// error: a mesh of all participants should be at
+module attributes {mhlo.num_partitions = 4 : i32} {
+sdy.mesh @m = <["x"=2]>
+func.func @main(%a: tensor<2xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.all_gather"(%a) <{all_gather_dim = 0 : i64, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @m, axes = [#stablehlo.axis_ref<name = "x">]>}> : (tensor<2xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+}
+// -----
 // error: stablehlo.all_gather (-:3): sharding "#stablehlo.replica_group_mesh_axes<mesh = @m, axes = [#stablehlo.axis_ref<name = "x">]>": a mesh of the module should be at ", axes
 module attributes {mhlo.num_replicas = 2 : i32} {
 func.func @main(%a: tensor<2xf32>) -> tensor<4xf32> {

@@ -61,3 +61,31 @@ module attributes {mhlo.num_partitions = 2 : i32} {
     return %0 : tensor<4xf32>
   }
 }
+// -----
+// error: main is of 1 replicas and 2 partitions, the options are for 1 and 4
+// stage: compile
+// partitions: 4
+module @main attributes {mhlo.num_partitions = 2 : i32} {
+  sdy.mesh @m = <["x"=2]>
+  func.func @main(%a: tensor<4xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]>}) -> tensor<4xf32> {
+    return %a : tensor<4xf32>
+  }
+}
+// -----
+// error: a mesh of all participants should be at
+// stage: compile
+module attributes {mhlo.num_partitions = 4 : i32} {
+  sdy.mesh @m = <["x"=2]>
+  func.func @main(%a: tensor<4xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]>}) -> tensor<4xf32> {
+    return %a : tensor<4xf32>
+  }
+}
+// -----
+// error: each participant once in device_ids should be at
+// stage: compile
+module attributes {mhlo.num_partitions = 2 : i32} {
+  sdy.mesh @m = <["x"=2], device_ids=[1, 1]>
+  func.func @main(%a: tensor<4xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]>}) -> tensor<4xf32> {
+    return %a : tensor<4xf32>
+  }
+}

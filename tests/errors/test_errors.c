@@ -4,6 +4,7 @@
  *   // error: expected a shape      the message has this; several: all of them
  *   // code: UNIMPLEMENTED          optional; else INVALID_ARGUMENT
  *   // stage: compile               optional: how far it goes; else read
+ *   // partitions: 4                optional: the compile's own options say so
  *   HloModule ...
  *
  * read: read, made HLO and verified.  evaluate: then evaluated, without
@@ -60,7 +61,7 @@ typedef struct {
     int line; /* of its first line */
     sd_bytes want[MAX_WANTED];
     int nwant;
-    int code, stage;
+    int code, stage, npartition; /* 0: the options do not say */
     sd_bytes program;
 } test_case;
 
@@ -96,6 +97,9 @@ static sd_status evaluate_all(sd_arena *a, const hlo_module *m)
 
 static sd_status compile(const test_case *c)
 {
+    /* CompileOptionsProto's build options: replicas, partitions */
+    const uint8_t counts[] = {3 << 3 | 2, 4,      4 << 3,
+                              1,          5 << 3, (uint8_t)c->npartition};
     sd_options o = {0};
     device_desc dev;
     thunk_program *p = NULL;
@@ -106,6 +110,8 @@ static sd_status compile(const test_case *c)
                           .device = &dev};
     sd_status st;
 
+    if (c->npartition)
+        rq.options = (sd_bytes){counts, sizeof counts};
     if (!device_desc_of_name("host:v3", &dev))
         return sd_error(SD_INTERNAL, "no device is called host:v3");
     st = sundog_compile(&rq, &sv, &p);
@@ -208,6 +214,8 @@ static bool read_head(test_case *c)
             c->code = index_of(value, code_name, SD_COUNTOF(code_name));
         else if (has_key(line, "// stage: ", &value))
             c->stage = index_of(value, stage_name, STAGE_COUNT);
+        else if (has_key(line, "// partitions: ", &value) && value.len)
+            c->npartition = value.at[0] - '0';
         else
             return c->code > 0 && c->stage >= 0;
         c->program = rest;

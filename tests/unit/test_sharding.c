@@ -131,7 +131,8 @@ static void want_refused(hlo_module *m, const char *text, const char *why)
 static void refused(void **state)
 {
     sd_arena *a = sd_arena_create();
-    hlo_module *m = module_of(a, 8, MESHES(XY));
+    hlo_module *m =
+        module_of(a, 8, MESHES(XY ", four = #sdy.mesh<[\\\"x\\\"=4]>"));
 
     (void)state;
     want_refused(m, "#sdy.sharding<@no, [{}, {}]>", "a mesh of the module");
@@ -150,10 +151,70 @@ static void refused(void **state)
     want_refused(m, "{mesh['x'=a], [{}, {}]}", "a number");
     want_refused(m, "{mesh['x'=4000000], [{}, {}]}", "2^20 participants");
     want_refused(m, "{mesh['x'=2], device_ids=(0), [{}, {}]}", "as many");
+    want_refused(m, "#sdy.sharding<@four, [{\"x\"}, {}]>", "of all part");
+    want_refused(m, "{mesh['x'=4], [{'x'}, {}]}", "of all participants");
+    want_refused(m, "#sdy.sharding<mesh<[\"x\"=4]>, [{}, {}]>", "of all part");
+    want_refused(m, "{mesh['x'=8], device_ids=(0,1,2,3,4,5,6,8), [{}, {}]}",
+                 "each participant once");
+    want_refused(m, "{mesh['x'=8], device_ids=(0,1,2,3,4,5,6,6), [{}, {}]}",
+                 "each participant once");
+    want_refused(m, "{devices=[4,1]<=[4]}", "tiles that share out all");
+    want_refused(m, "{devices=[1,1]0}", "tiles that share out all");
+    want_refused(m, "{devices=[8,1]0,1,2,3,4,5,6,6}", "tiles that share");
     want_refused(m, "{nothing}", "a sharding");
     want_refused(m, "{{replicated}, {replicated}}", "for each value");
     want_refused(m, "#sdy.sharding<@mesh, [{}], other={\"x\"}>", "manual or");
     want_refused(m, "#sdy.sharding<@mesh, [{}]> more", "the end");
+    sd_arena_destroy(a);
+}
+
+/* A module names meshes that it does not use; one participant needs none of
+ * them, and all of it may be one's. */
+static void one_participant_is_enough(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    hlo_module *m = module_of(
+        a, 8,
+        MESHES("one = #sdy.mesh<[], device_ids=[3]>, "
+               "none = #sdy.mesh<[]>, four = #sdy.mesh<[\\\"x\\\"=4]>"));
+    const hlo_sharding *s;
+
+    (void)state;
+    assert_null(hlo_sharding_read(m, "#sdy.sharding<@one, [{}]>", 1, &s));
+    assert_int_equal(s->single, 3);
+    assert_null(hlo_sharding_read(m, "#sdy.sharding<@none, [{}]>", 1, &s));
+    assert_true(hlo_sharding_is_whole(s));
+    assert_null(hlo_sharding_read(m, "{mesh['x'=1], [{'x'}]}", 1, &s));
+    assert_true(hlo_sharding_is_whole(s));
+    sd_arena_destroy(a);
+}
+
+static void groups_of_a_call(void **state)
+{
+    static const struct {
+        const char *config;
+        int n, size; /* 0: none */
+    } list[] = {
+        {"{replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>}", 2, 2},
+        {"{replica_groups = dense<[[0, 1], [2, -1]]> : tensor<2x2xi64>}", 0, 0},
+        {"{replica_groups = dense<[[0, 1], [2]]> : tensor<2x2xi64>}", 0, 0},
+        {"{replica_groups = dense<[[0, 4]]> : tensor<1x2xi64>}", 0, 0},
+        {"{other = 1}", 0, 0},
+    };
+    sd_arena *a = sd_arena_create();
+    hlo_module *m = module_of(a, 4, NULL);
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(list); i++) {
+        hlo_custom u = {.config = list[i].config};
+        hlo_collective c;
+
+        assert_int_equal(hlo_config_groups(m, &u, &c), list[i].n > 0);
+        if (list[i].n) {
+            assert_int_equal(c.ngroup, list[i].n);
+            assert_int_equal(c.group_size, list[i].size);
+        }
+    }
     sd_arena_destroy(a);
 }
 
@@ -273,6 +334,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(by_tiles),
         cmocka_unit_test(equal_ones_are_one),
         cmocka_unit_test(refused),
+        cmocka_unit_test(one_participant_is_enough),
+        cmocka_unit_test(groups_of_a_call),
         cmocka_unit_test(many_meshes_are_refused),
         cmocka_unit_test(who_is_missing_is_told),
     };

@@ -503,6 +503,8 @@ int plan_wide_axis(const plan_kernel *k, const plan_node *n);
 /* The axes of the nest, as a mask. */
 uint64_t plan_nest_axes(const plan_kernel *k);
 void plan_sort_place(const plan_sort *s, plan_sort_areas *out);
+/* Elements of a row of n when `keep` of each piece are kept. */
+int64_t plan_sort_kept(int64_t n, int64_t piece, int64_t keep);
 /* Of a row's work space. */
 size_t plan_sort_bytes(const plan_sort *s, bool host);
 /* All operands are results, in full, so a result can be a work space too. */

@@ -145,12 +145,11 @@ static int64_t count_pieces(const parts *p, int64_t n)
     return (n + p->piece - 1) / p->piece;
 }
 
-/* Elements of a row of n when `keep` of each piece are kept. */
-static int64_t kept_of(const parts *p, int64_t n, int64_t keep)
+int64_t plan_sort_kept(int64_t n, int64_t piece, int64_t keep)
 {
-    int64_t whole = count_pieces(p, n) - 1;
+    int64_t whole = (n - 1) / piece;
 
-    return whole * SD_MIN(keep, p->piece) + SD_MIN(keep, n - whole * p->piece);
+    return whole * SD_MIN(keep, piece) + SD_MIN(keep, n - whole * piece);
 }
 
 static plan_part sort_pieces(const parts *p, int from, int64_t n, int64_t keep,
@@ -166,7 +165,8 @@ static plan_part sort_pieces(const parts *p, int from, int64_t n, int64_t keep,
     else
         add_buffer(p, k, arg, from, n);
     for (int o = 0; o < s->nop; o++)
-        add_slot(k, arg, nin + o, in_buffer(p, to, o, kept_of(p, n, keep)),
+        add_slot(k, arg, nin + o,
+                 in_buffer(p, to, o, plan_sort_kept(n, p->piece, keep)),
                  s->type[o], PLAN_WRITE);
     want_all(p, k->sort);
     k->sort->keep = keep;
@@ -282,15 +282,17 @@ static void sort_all(parts *p)
 static void choose_few(parts *p)
 {
     plan_kernel *k = p->k;
-    int64_t keep = k->sort->keep, n = kept_of(p, k->sort->n, keep);
+    int64_t keep = k->sort->keep,
+            n = plan_sort_kept(k->sort->n, p->piece, keep);
     int buffer = WORK_0, steps = 2;
 
-    for (int64_t rest = n; rest > p->piece; rest = kept_of(p, rest, keep))
+    for (int64_t rest = n; rest > p->piece;
+         rest = plan_sort_kept(rest, p->piece, keep))
         steps++;
     place_work(p, n, steps > 2 ? 2 : 1);
     k->part = sd_arena_array(k->arena, plan_part, steps);
     add_part(k, sort_pieces(p, OPERANDS, k->sort->n, keep, buffer));
-    for (; n > p->piece; n = kept_of(p, n, keep)) {
+    for (; n > p->piece; n = plan_sort_kept(n, p->piece, keep)) {
         int to = buffer == WORK_0 ? WORK_1 : WORK_0;
 
         add_part(k, sort_pieces(p, buffer, n, keep, to));

@@ -274,6 +274,12 @@ void plan_find_sort_keys(sd_arena *a, plan_sort *s);
 /* plan_equal.c: all but the name. */
 bool plan_kernel_equal(const plan_kernel *x, const plan_kernel *y);
 uint64_t plan_kernel_hash(const plan_kernel *k); /* equal for equal ones */
+/* plan_verify.c: an error that names kernel and node (or NULL). */
+sd_status plan_bad(const plan_kernel *k, const plan_node *n, const char *what);
+/* plan_verify_sort.c, for plan_verify */
+sd_status plan_verify_sort(const plan_kernel *k, const device_desc *dev);
+sd_status plan_verify_scatter(const plan_kernel *k, const device_desc *dev);
+sd_status plan_verify_steps(const plan *p, const thunk_seq *seq);
 /* Whole kernels of one instruction. */
 sd_status plan_lower_call(plan_lowering *lw, const hlo_inst *in);
 sd_status plan_lower_sort(plan_lowering *lw, const hlo_inst *in);

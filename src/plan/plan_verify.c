@@ -1,8 +1,8 @@
 /* What emitters count on.  Each kernel is looked at by itself: first its axes
  * and nodes, then the mapping, which is the nest, the passes and the areas. */
-#include "plan.h"
+#include "plan_room.h"
 
-static sd_status bad(const plan_kernel *k, const plan_node *n, const char *what)
+sd_status plan_bad(const plan_kernel *k, const plan_node *n, const char *what)
 {
     return sd_error(SD_INTERNAL, "%s: n%d: %s", k->name, n ? n->id : -1, what);
 }
@@ -14,12 +14,12 @@ static sd_status check_expr(const plan_kernel *k, const plan_node *n,
 
     if (e->kind == PX_AXIS &&
         (e->axis >= k->naxis || e->hi != k->axis[e->axis].extent - 1))
-        return bad(k, n, "an expression of an axis that is not there");
+        return plan_bad(k, n, "an expression of an axis that is not there");
     if (e->kind == PX_NODE &&
         (e->node->id >= n->id || k->node[e->node->id] != e->node))
-        return bad(k, n, "an expression of a later node");
+        return plan_bad(k, n, "an expression of a later node");
     if ((e->kind == PX_DIV || e->kind == PX_MOD) && e->c < 1)
-        return bad(k, n, "division by less than one");
+        return plan_bad(k, n, "division by less than one");
     if (e->a && (st = check_expr(k, n, e->a)))
         return st;
     return e->b ? check_expr(k, n, e->b) : NULL;
@@ -32,7 +32,7 @@ static sd_status check_node(const plan_kernel *k, const plan_node *n)
 
     for (int i = 0; i < n->narg; i++)
         if (n->arg[i]->id >= n->id || k->node[n->arg[i]->id] != n->arg[i])
-            return bad(k, n, "an operand that is not before it");
+            return plan_bad(k, n, "an operand that is not before it");
     for (int i = 0; i < n->nguard; i++)
         if ((st = check_expr(k, n, n->guard[i].e)))
             return st;
@@ -40,23 +40,23 @@ static sd_status check_node(const plan_kernel *k, const plan_node *n)
         return st;
     if ((n->kind == PN_LOAD || plan_is_write(n)) &&
         (n->slot < 0 || n->slot >= k->nslot || !n->off))
-        return bad(k, n, "no such slot, or no place in it");
+        return plan_bad(k, n, "no such slot, or no place in it");
     if (n->kind == PN_LOAD && n->nguard == 0 &&
         (n->off->lo < 0 || n->off->hi >= k->slot[n->slot].count))
-        return bad(k, n, "reads outside its slot");
+        return plan_bad(k, n, "reads outside its slot");
     if (n->kind == PN_CONTRACT &&
         (n->narg != 2 || !n->over || n->arg[0]->dtype != n->dtype ||
          n->arg[1]->dtype != n->dtype))
-        return bad(k, n, "a product of other types, or over nothing");
+        return plan_bad(k, n, "a product of other types, or over nothing");
     if (n->stage < 0 || n->stage > k->nstage)
-        return bad(k, n, "no such stage");
+        return plan_bad(k, n, "no such stage");
     if (plan_is_sink(n)) {
         if (n->stage >= k->nstage ||
             k->stage[n->stage].axes != ((n->varies | n->over) & ~outer))
-            return bad(k, n, "not the axes of its stage");
+            return plan_bad(k, n, "not the axes of its stage");
     }
     if (plan_is_sum(n) && n->varies & ~outer)
-        return bad(k, n, "a reduction that varies on an inner axis");
+        return plan_bad(k, n, "a reduction that varies on an inner axis");
     return NULL;
 }
 
@@ -72,13 +72,13 @@ static sd_status check_nest(const plan_kernel *k)
         int a = k->nest[i];
 
         if (a < 0 || a >= k->naxis || nest >> a & 1)
-            return bad(k, NULL, "a loop of no axis, or of one twice");
+            return plan_bad(k, NULL, "a loop of no axis, or of one twice");
         nest |= 1ull << a;
         if (k->axis[a].place == PLAN_LANE && i != k->nnest - 1)
-            return bad(k, NULL, "LANE is not the innermost of the loops");
+            return plan_bad(k, NULL, "LANE is not the innermost of the loops");
     }
     if ((nest & outer) != outer || (nest != outer && k->cls != PLAN_SCATTERING))
-        return bad(k, NULL, "the loops are not those of the outer axes");
+        return plan_bad(k, NULL, "the loops are not those of the outer axes");
     return NULL;
 }
 
@@ -102,9 +102,9 @@ static sd_status check_pass(const plan_kernel *k, const plan_pass *p)
 
     if (p->stage < 0 || p->stage >= k->nstage ||
         (p > k->pass && p[-1].stage > p->stage))
-        return bad(k, NULL, "a pass of no stage, or out of turn");
+        return plan_bad(k, NULL, "a pass of no stage, or out of turn");
     if (p->vectors < 1 || p->vectors > PLAN_AXIS_COPIES || !p->needs)
-        return bad(k, NULL, "a pass without vectors, or without nodes");
+        return plan_bad(k, NULL, "a pass without vectors, or without nodes");
     for (int i = 0; i < k->nnode; i++) {
         uint64_t on = k->node[i]->varies | k->node[i]->over;
         int64_t n = 1;
@@ -115,7 +115,7 @@ static sd_status check_pass(const plan_kernel *k, const plan_pass *p)
         more += n - 1;
     }
     if (more > PLAN_MOST_COPIES)
-        return bad(k, NULL, "a pass of too many copies");
+        return plan_bad(k, NULL, "a pass of too many copies");
     return NULL;
 }
 
@@ -131,13 +131,13 @@ static sd_status check_items(const plan_kernel *k)
             if (!k->axis[i].outer || k->items < 1 ||
                 k->axis[i].tile * k->items !=
                     (int64_t)k->group * k->axis[i].copies)
-                return bad(k, NULL, "a crowd that is not a group's");
+                return plan_bad(k, NULL, "a crowd that is not a group's");
         }
     if (crowd > 1 || (!crowd && !k->blocks && k->items != k->group))
-        return bad(k, NULL, "items that are in no row, or in several");
+        return plan_bad(k, NULL, "items that are in no row, or in several");
     if (k->vector < 1 || k->axis[lane].extent % k->vector ||
         k->axis[lane].copies % k->vector)
-        return bad(k, NULL, "vectors that LANE is no multiple of");
+        return plan_bad(k, NULL, "vectors that LANE is no multiple of");
     return NULL;
 }
 
@@ -150,20 +150,20 @@ static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
 
     if (k->axis[b->m].tile * (int64_t)plan_points(k, b->m_in) > b->mt ||
         k->axis[b->n].tile * (int64_t)plan_points(k, b->n_in) > b->nt)
-        return bad(k, b->node, "a tile that its items do not have");
+        return plan_bad(k, b->node, "a tile that its items do not have");
     if (b->round % run || b->mt % b->round || b->nt % k->vector ||
         b->nt / k->vector != k->items || k->group % k->items)
-        return bad(k, b->node, "rounds of sums that are no whole rows");
+        return plan_bad(k, b->node, "rounds of sums that are no whole rows");
     if (b->step % b->x_wide || b->step % b->y_wide || b->mt % b->x_wide ||
         b->nt % b->y_wide || k->axis[b->x_along].extent % b->x_wide ||
         k->axis[b->y_along].extent % b->y_wide)
-        return bad(k, b->node, "copies that are cut");
+        return plan_bad(k, b->node, "copies that are cut");
     if (b->mt * b->step / b->x_wide % k->group ||
         b->nt * b->step / b->y_wide % k->group)
-        return bad(k, b->node, "copies that not all items have");
+        return plan_bad(k, b->node, "copies that not all items have");
     if (2 * b->buffer > k->local_bytes ||
         b->sum_at + (size_t)(b->round * b->sum_m) * each > k->local_bytes)
-        return bad(k, b->node, "areas that local memory does not hold");
+        return plan_bad(k, b->node, "areas that local memory does not hold");
     return NULL;
 }
 
@@ -182,18 +182,18 @@ static sd_status check_wide(const plan_kernel *k, const plan_node *n)
         (n->kind != PN_LOAD || lane == plan_lane_of(k) || n->nguard ||
          n->narg || k->axis[lane].tile != k->axis[plan_lane_of(k)].tile ||
          k->area[n->area].owner != n->id))
-        return bad(k, n, "a staged value that is no square of a slot");
+        return plan_bad(k, n, "a staged value that is no square of a slot");
     if (n->wide <= 1)
         return NULL;
     if ((n->kind != PN_LOAD && n->kind != PN_STORE) || most % n->wide ||
         !plan_expr_run(n->off, lane, n->wide, &s, &m))
-        return bad(k, n, "an access of copies that are no neighbours");
+        return plan_bad(k, n, "an access of copies that are no neighbours");
     if (s == 1 ? m % n->wide || slot->align % bytes || slot->count < n->wide
                : s != 0 || n->kind == PN_STORE)
-        return bad(k, n, "a wide access that is not aligned");
+        return plan_bad(k, n, "a wide access that is not aligned");
     for (int i = 0; i < n->nguard; i++)
         if (!plan_guard_is_even(&n->guard[i], lane, n->wide))
-            return bad(k, n, "a wide access of which a part is guarded");
+            return plan_bad(k, n, "a wide access of which a part is guarded");
     return NULL;
 }
 
@@ -217,14 +217,14 @@ static sd_status check_writer(const plan_kernel *k, const plan_node *n)
 
     if (n->pass >= k->npass ||
         (n->pass >= 0) != ((sink && !blocks) || n->parked))
-        return bad(k, n, "no pass writes it, or one that does not");
+        return plan_bad(k, n, "no pass writes it, or one that does not");
     if (n->pass >= 0 && (k->pass[n->pass].stage < n->stage ||
                          (sink && k->pass[n->pass].stage != n->stage) ||
                          !k->pass[n->pass].needs[n->id]))
-        return bad(k, n, "a pass writes it that is not of its stage");
+        return plan_bad(k, n, "a pass writes it that is not of its stage");
     for (int i = 0; n->parked && i < n->pass; i++)
         if (k->pass[i].needs[n->id])
-            return bad(k, n, "a pass reads it before it is parked");
+            return plan_bad(k, n, "a pass reads it before it is parked");
     return NULL;
 }
 
@@ -276,18 +276,19 @@ static sd_status check_area(const plan_kernel *k, int i)
     const plan_area *x = &k->area[i];
 
     if (x->owner >= k->nnode || (x->owner < 0) != (x->what == PLAN_AREA_WORK))
-        return bad(k, NULL, "an area of no node");
+        return plan_bad(k, NULL, "an area of no node");
     if (x->offset % 64 || x->offset + x->bytes > k->local_bytes)
-        return bad(k, NULL, "an area beyond local memory, or not aligned");
+        return plan_bad(k, NULL, "an area beyond local memory, or not aligned");
     if (x->owner >= 0 &&
         (k->node[x->owner]->area > i || x->first > x->last ||
          x->first < k->node[x->owner]->stage || x->last >= k->nstage))
-        return bad(k, k->node[x->owner], "an area of other stages, or owners");
+        return plan_bad(k, k->node[x->owner],
+                        "an area of other stages, or owners");
     if (area_needs(k, x) > x->bytes)
-        return bad(k, NULL, "an area that is too small");
+        return plan_bad(k, NULL, "an area that is too small");
     for (int j = 0; j < i; j++)
         if (overlap(x, &k->area[j]))
-            return bad(k, NULL, "areas that overlap");
+            return plan_bad(k, NULL, "areas that overlap");
     return NULL;
 }
 
@@ -298,12 +299,12 @@ static sd_status check_lives(const plan_kernel *k)
         const plan_node *n = k->node[i];
 
         if (n->parked && (n->area >= k->narea || k->area[n->area].owner != i))
-            return bad(k, n, "parked, and no area of its own");
+            return plan_bad(k, n, "parked, and no area of its own");
         for (int p = 0; n->parked && p < k->npass; p++)
             if (k->pass[p].needs[i] &&
                 (k->pass[p].stage < k->area[n->area].first ||
                  k->pass[p].stage > k->area[n->area].last))
-                return bad(k, n, "read when its area is not alive");
+                return plan_bad(k, n, "read when its area is not alive");
     }
     return NULL;
 }
@@ -319,7 +320,7 @@ static sd_status check_areas(const plan_kernel *k, const device_desc *dev)
     if (!st && dev->kind != DEVICE_HOST &&
         k->local_bytes > (k->blocks ? SD_MAX(dev->local_bytes, dev->local_most)
                                     : dev->local_bytes))
-        st = bad(k, NULL, "more local memory than a group has");
+        st = plan_bad(k, NULL, "more local memory than a group has");
     return st;
 }
 
@@ -327,10 +328,10 @@ static sd_status check_areas(const plan_kernel *k, const device_desc *dev)
 static sd_status check_call(const plan_kernel *k, const hlo_call *c)
 {
     if (c->items < 1 || c->nint < 0 || c->nint > HLO_CALL_INTS)
-        return bad(k, NULL, "a call of no items, or of too many numbers");
+        return plan_bad(k, NULL, "a call of no items, or of too many numbers");
     for (int i = 0; !c->whole && i < k->nslot; i++)
         if (k->slot[i].count % c->items)
-            return bad(k, NULL, "a call's items do not divide a slot");
+            return plan_bad(k, NULL, "a call's items do not divide a slot");
     return NULL;
 }
 
@@ -341,31 +342,33 @@ static sd_status check_kernel(const plan_kernel *k, const device_desc *dev)
     int64_t tiles = 1;
     sd_status st;
 
-    if (k->call && (st = check_call(k, k->call)))
+    if ((k->call && (st = check_call(k, k->call))) ||
+        (k->sort && (st = plan_verify_sort(k, dev))))
         return st;
     for (int i = 0; i < k->naxis; i++) {
         const plan_axis *x = &k->axis[i];
 
         lanes += x->place == PLAN_LANE;
         if (x->outer != (i < k->nouter))
-            return bad(k, NULL, "outer axes do not come first");
+            return plan_bad(k, NULL, "outer axes do not come first");
         if (x->extent < 1 || x->tile < 1 || (x->grid && !x->outer) ||
             (!whole && (x->copies < 1 || x->copies > PLAN_AXIS_COPIES)))
-            return bad(k, NULL, "an axis without extent, tile or copy");
+            return plan_bad(k, NULL, "an axis without extent, tile or copy");
         if (x->grid)
             tiles *= (x->extent + x->tile - 1) / x->tile;
     }
     if (!whole && lanes != 1)
-        return bad(k, NULL, "not one LANE axis");
+        return plan_bad(k, NULL, "not one LANE axis");
     if (!whole && tiles != k->tiles)
-        return bad(k, NULL, "tiles are miscounted");
+        return plan_bad(k, NULL, "tiles are miscounted");
     for (int i = 0; i < k->nnode; i++) {
         if (k->node[i]->id != i)
-            return bad(k, k->node[i], "not its own number");
+            return plan_bad(k, k->node[i], "not its own number");
         if ((st = check_node(k, k->node[i])))
             return st;
     }
     if (!whole && ((st = check_nest(k)) || (st = check_passes(k)) ||
+                   (st = plan_verify_scatter(k, dev)) ||
                    (dev->kind != DEVICE_HOST && (st = check_gpu(k)))))
         return st;
     return check_areas(k, dev);
@@ -381,5 +384,5 @@ sd_status plan_verify(const plan *p)
     if (p->program->nkernel != p->nkernel)
         return sd_error(SD_INTERNAL, "%d kernels, %d of them in the program",
                         p->nkernel, p->program->nkernel);
-    return NULL;
+    return plan_verify_steps(p, &p->program->seq);
 }

@@ -469,8 +469,7 @@ static void one_piece(emit_sorter *s, LLVMValueRef at)
     const plan_sort *sort = s->s;
     int64_t n = (sort->n + sort->piece - 1) / sort->piece;
     int64_t keep = SD_MIN(sort->keep, sort->piece);
-    int64_t row =
-        (n - 1) * keep + SD_MIN(keep, sort->n - (n - 1) * sort->piece);
+    int64_t row = plan_sort_kept(sort->n, sort->piece, sort->keep);
     LLVMValueRef r = LLVMBuildUDiv(e->b, at, emit_si(e, n), ""), first, result;
 
     at = LLVMBuildURem(e->b, at, emit_si(e, n), "");

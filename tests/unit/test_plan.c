@@ -210,18 +210,15 @@ static const hlo_value *leaf_of(const hlo_value *v, int i)
     return v->elem ? &v->elem[i] : v;
 }
 
-static counts try_program(const char *name, const char *device)
+static counts run_program(const char *name, const device_desc *dev)
 {
     sd_arena *a = sd_arena_create();
     hlo_comp *c = reference(a, name);
     hlo_value *arg = sd_arena_array(a, hlo_value, c->nparam + 1), want;
     void **in = sd_arena_array(a, void *, c->nparam + 1), **out;
-    device_desc dev;
     counts n = {0};
-    plan *p;
+    plan *p = make(a, name, dev);
 
-    assert_true(device_desc_of_name(device, &dev));
-    p = make(a, name, &dev);
     count_steps(&p->program->seq, &n);
     n.temp = p->program->temp_bytes;
     for (int i = 0; i < c->nparam; i++) {
@@ -241,6 +238,14 @@ static counts try_program(const char *name, const char *device)
     plan_destroy(p);
     sd_arena_destroy(a);
     return n;
+}
+
+static counts try_program(const char *name, const char *device)
+{
+    device_desc dev;
+
+    assert_true(device_desc_of_name(device, &dev));
+    return run_program(name, &dev);
 }
 
 /* Kernels and calls on the described host, kernels on the described GPU,
@@ -275,6 +280,26 @@ static void programs_plan_and_run(void **state)
         assert_int_equal(h.temp, programs[i].temp);
         assert_int_equal(g.kernel, programs[i].gpu_kernel);
         assert_int_equal(g.libcall, 0);
+    }
+}
+
+/* f32 [m][k] times bf16 [n][k]: operands of unlike widths, both along k. */
+static void products_of_unlike_types_are_one_kernel(void **state)
+{
+    static const char *const device[] = {"host:v3", "host:v4", "cl:pvc",
+                                         "cl:dg2-g10", "cuda:sm_90"};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(device); i++) {
+        device_desc dev;
+        counts n;
+
+        assert_true(device_desc_of_name(device[i], &dev));
+        dev.libs = 0;
+        seed = i;
+        n = run_program("product_widened", &dev);
+        assert_int_equal(n.kernel, 1);
+        assert_int_equal(n.libcall + n.copy, 0);
     }
 }
 
@@ -449,6 +474,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(split_axes_join_again),
         cmocka_unit_test(reshapes_keep_their_elements),
         cmocka_unit_test(programs_plan_and_run),
+        cmocka_unit_test(products_of_unlike_types_are_one_kernel),
         cmocka_unit_test(products_of_bytes_are_of_f32_without_vnni),
         cmocka_unit_test(engines_multiply_what_is_narrow),
         cmocka_unit_test(devices_share_their_fusions),

@@ -49,16 +49,19 @@ conform: setup-test
 
 # JAX_SOURCE: JAX's repository, a checkout at the wheel's tag or a bare one.
 # FILES=lax,nn or A or B, SHARD=i/n, SAMPLE=n (one test of n), X64=0 or 1.
+# DEVICES=8: those of several devices (tier M), on so many.
 JAX_SOURCE ?=
 SHARD ?= 1/1
 SAMPLE ?= 1
 WORKERS ?= 1
+DEVICES ?= 1
 jax-tests:                       # JAX's own tests: docs/conformance.md
 	@[ -n '$(JAX_SOURCE)' ] || { echo "jax-tests: JAX_SOURCE=path: JAX's repository, a checkout at the wheel's tag or a bare one"; exit 2; }
 	@tools/setup.sh jax-tests
-	@$(PY) tests/jax/run.py --device $(DEVICE) --source '$(JAX_SOURCE)' --files '$(FILES)' \
+	@$(PY) tests/jax/run.py --device $(DEVICE) --devices $(DEVICES) --source '$(JAX_SOURCE)' --files '$(FILES)' \
 	    --shard $(SHARD) --sample $(SAMPLE) --workers $(WORKERS) $(if $(X64),--x64 $(X64))
-	@$(PY) tests/jax/table.py --devices $(DEVICE) --print
+	@$(PY) tests/jax/table.py --print \
+	    --devices $(DEVICE)$(if $(filter-out 1,$(DEVICES)),-$(DEVICES))
 
 conform-ops: DEVICE = eval       # every op x type x shape; also DEVICE=host, cl
 conform-ops: setup-test

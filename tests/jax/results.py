@@ -1,6 +1,7 @@
 """What is known of JAX's tests: their files, and the results so far, which lie
 in build/jax-tests: R/<jaxlib>/x64-N/ and <device>/<jaxlib>-<commit>/U-x64-N/,
-a file of JSON lines for each test file."""
+a file of JSON lines for each test file.  Of several devices they lie in
+R-<n>/ and <device>-<n>/."""
 import json
 import os
 import subprocess
@@ -13,14 +14,24 @@ OUT = os.environ.get("OUT_OF_JAX_TESTS",
                      os.path.join(TOP, "build", "jax-tests"))
 
 
-def files(spec=""):
+def label(device, n):
+    """What n devices of a kind are called; one is called as its kind."""
+    return f"{device}-{n}" if n > 1 else device
+
+
+def tiers(device):
+    """Of the files that a device of this label runs when none are named."""
+    return "M" if "-" in device else "A,B"
+
+
+def files(spec):
     """(tier, file, tests) of the list; spec: tiers or names, by comma."""
     with open(os.path.join(HERE, "files.tsv")) as f:
         rows = [line.split() for line in f if not line.startswith("#")]
     rows = [(tier, name, int(n)) for tier, name, n in rows]
     by_name = {name: (tier, name, n) for tier, name, n in rows}
     chosen = []
-    for word in (spec or "A,B").split(","):
+    for word in spec.split(","):
         name = os.path.basename(word).removesuffix(".py")
         name = name if name.endswith("_test") else name + "_test"
         of_tier = [r for r in rows if r[0] == word]
@@ -71,7 +82,9 @@ def checkout(source, tag):
 
 def folder_of(mode, x64, device, commit):
     if mode == "R":
-        return os.path.join(OUT, "R", jaxlib_version(), f"x64-{x64}")
+        _, several, n = device.partition("-")
+        return os.path.join(OUT, "R" + several + n, jaxlib_version(),
+                            f"x64-{x64}")
     return os.path.join(OUT, device, f"{jaxlib_version()}-{commit}",
                         f"{mode}-x64-{x64}")
 

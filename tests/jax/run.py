@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """JAX's own tests on a device of ours; docs/conformance.md says what counts.
 
-  R  on JAX's CPU, with exactly one device; run once and kept
+  R  on JAX's CPU, with as many devices (one); run once and kept
   P  what passes in R
   U  P on `xpu`
   D  of those, what skips in U, told that it is on a CPU
@@ -27,6 +27,7 @@ from results import HERE, Results
 
 OURS = ("JAX_", "XLA_", "SUNDOG_", "PJRT_")  # settings that we make
 TO_START = 300  # seconds until a process has collected its tests
+SPLIT = {"host": "SUNDOG_HOST_DEVICES", "cl": "SUNDOG_CL_SPLIT"}
 ONCE_MORE = 2  # times that a file may end its process before a test starts
 
 
@@ -46,9 +47,14 @@ class Job:
         env = {k: v for k, v in os.environ.items() if not k.startswith(OURS)}
         env.update(JAX_ENABLE_X64=str(self.x64), JAX_PLATFORMS="cpu",
                    PYTHONFAULTHANDLER="1")
+        n = self.run.args.devices
+        if n > 1:
+            env["JAX_NUM_CPU_DEVICES"] = str(n)
         if self.mode != "R":
-            env.update(JAX_PLATFORMS="xpu,cpu",
-                       SUNDOG_DEVICE=self.run.args.device)
+            device = self.run.args.device
+            env.update(JAX_PLATFORMS="xpu,cpu", SUNDOG_DEVICE=device)
+            if n > 1:
+                env[SPLIT[device]] = str(n)
         return env
 
     def cut(self):
@@ -183,8 +189,8 @@ class Run:
         self.until = time.time() + (args.seconds or float("inf"))
         commit = args.commit or known.our_commit()
         self.results = {
-            (mode, x64): Results(known.folder_of(mode, x64, args.device,
-                                                 commit))
+            (mode, x64): Results(known.folder_of(
+                mode, x64, known.label(args.device, args.devices), commit))
             for mode in "RUD" for x64 in (0, 1)}
         self.say_lock = threading.Lock()
         self.began = time.time()
@@ -210,7 +216,8 @@ class Run:
 
     def jobs_of(self, modes, x64s):
         for x64 in x64s:
-            for _, file, n in known.files(self.args.files):
+            for _, file, n in known.files(self.args.files or known.tiers(
+                    known.label(self.args.device, self.args.devices))):
                 n //= self.args.sample * self.shard[1]
                 parts = n // self.args.job + 1 if self.args.workers > 1 else 1
                 for mode in modes:
@@ -253,8 +260,11 @@ def arguments():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--device", default="host",
                    help="host, cl, or cpu: JAX's own, R alone")
+    p.add_argument("--devices", type=int, default=1,
+                   help="so many of it, and of JAX's CPU")
     p.add_argument("--files", default="",
-                   help="names or tiers by comma; A,B when not given")
+                   help="names or tiers by comma; A,B when not given, M of "
+                   "several devices")
     p.add_argument("--x64", default="0,1", type=lambda s: [
         int(x) for x in s.split(",")])
     p.add_argument("--shard", default="1/1", help="I/N")

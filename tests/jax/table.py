@@ -41,6 +41,7 @@ tracing; on `cl` each kernel is compiled by the driver, which is several times a
 | use more processes, two cores each | `WORKERS=8` |
 | take one width | `X64=1` |
 | stop, and go on | end it; the same command goes on where it was, `tests/jax/run.py --seconds N` ends itself |
+| run those of several devices (tier M), R on as many of JAX's CPU | `DEVICES=8` |
 | keep results elsewhere | `OUT_OF_JAX_TESTS=folder` |
 
 Results are JSON lines, a file for each test file, by jaxlib and commit. `tests/jax/nightly.sh` takes a fixed sample of 15 minutes and fails where a test fails that
@@ -115,7 +116,7 @@ def table(device, commit, failed):
     yield (f"| {device} | tier | P | run | passed | of them by D | % | "
            "P, x64 | run | passed | of them by D | % |")
     yield "|---" * 12 + "|"
-    for tier, file, _ in known.files():
+    for tier, file, _ in known.files(known.tiers(device)):
         row = [file, tier]
         for x64 in (0, 1):
             f = File(file, x64, device, commit)
@@ -132,7 +133,7 @@ def table(device, commit, failed):
                 total[tier, key, x64] += n
         if row[3] or row[8]:
             yield "| " + " | ".join(map(str, row)) + " |"
-    for tier in "AB":
+    for tier in known.tiers(device).split(","):
         row = [f"**all of {tier}**", tier]
         for x64 in (0, 1):
             p, run, passed, d = (total[tier, key, x64]
@@ -159,7 +160,7 @@ def runs(device, commit):
         if r["shard"] != "1/1":
             one += f", part {r['shard']}"
         bits = " and ".join(("off", "on")[x] for x in r["x64"])
-        yield (f"{r['date']}: {one} of {r['files'] or 'tiers A and B'} at "
+        yield (f"{r['date']}: {one} of {r['files'] or 'all files'} at "
                f"`{r['tag']}`, 64-bit types {bits}, on {r['cores']} cores"
                + (f", {r['minutes']} minutes." if "minutes" in r else "."))
         yield ""
@@ -211,7 +212,7 @@ def commits(device, jaxlib):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--commit", default="")
-    p.add_argument("--devices", default="host,cl")
+    p.add_argument("--devices", default="host,cl,host-8")
     p.add_argument("--jaxlib", default=None)
     p.add_argument("--print", action="store_true")
     p.add_argument("--strict", action="store_true")

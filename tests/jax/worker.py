@@ -103,7 +103,7 @@ def main(request, folder, file, descriptor):
     sys.argv = [file] + (["--jax_test_dut=" + request["dut"]]
                          if request["dut"] else [])
     import jax._src.test_util as jtu
-    jtu.request_cpu_devices = lambda n: None  # one device, as on ours
+    jtu.request_cpu_devices = lambda n: None  # as many as on ours
     if request["alone"]:
         from jax._src import xla_bridge
         xla_bridge.discover_pjrt_plugins = lambda: None

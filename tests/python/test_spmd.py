@@ -20,10 +20,52 @@ NOT_EVALUATED = {"callback", "pure_callback", "io_callback_in_shard_map",
                  "custom_call_ffi", "fft_chol_solve", "custom_partitioning",
                  "shard_alike"}  # and one has no text that is read
 # UNIMPLEMENTED by name: here, and on JAX's CPU.
-NOT_RUN = {"custom_partitioning", "ragged_all_to_all"}
-# XLA:CPU's running sums along a sharded dimension do not begin with the first
-# element; what a callback gives it leaves on one device.
-WRONG_ON_CPU = {"cumsum", "pure_callback"}
+NOT_RUN_HERE = {"custom_partitioning"}
+NOT_RUN_ON_CPU = {"ragged_all_to_all"}
+# What JAX's CPU with 8 devices differs by from itself with one, where the same
+# programs are not cut: 1.7e-5 of the largest element after five steps of
+# `scan`, 5e-6 elsewhere.  Ours differs from it by 2.3e-5 there.
+NEAR = 5e-5
+# Results that are reported in other parts than by JAX's CPU.  Only shrinks.
+OTHER_SPECS = {
+    "cond", "conv_spatial", "cumsum", "custom_call_ffi", "dus_ds",
+    "fft_chol_solve", "gather", "key_array_sharded",
+    "pad_slice_rev_concat", "pool", "pure_callback", "remat", "scan",
+    "scatter", "shard_alike", "sm_partial_auto", "sm_partial_auto_wsc",
+    "sort", "topk_argmax", "while", "wsc_unconstrained"}
+
+
+def exact(name):
+    """What is known better than by JAX's CPU, and how near it has to be (None:
+    as all): [(array, distance)].  XLA:CPU's running sums along a sharded
+    dimension do not begin with the first element, and what a callback gives it
+    leaves on one device; a solution is as wrong as its matrix is badly
+    conditioned."""
+    rng = np.random.default_rng(0)
+    if name == "fft_chol_solve":
+        a = rng.standard_normal((16, 8, 8)).astype(np.float32).astype(float)
+        eps = np.finfo(np.float32).eps * np.linalg.cond(a)[:, None, None]
+        return [(np.fft.fft(a), None),
+                (np.linalg.cholesky(a @ a.swapaxes(1, 2) + np.eye(8)), None),
+                (np.broadcast_to(np.eye(8), a.shape), eps)]
+    x = rng.standard_normal((16, 32)).astype(np.float32)
+    if name == "cumsum":
+        return [(x.cumsum(0), None), (x.cumsum(1), None),
+                (np.logaddexp.accumulate(x, 0), None)]
+    return [(x * 2, None)] if name == "pure_callback" else None
+
+
+def distant(got, want, allowed=None):
+    """How got is not want; None: it is."""
+    if got.shape != want.shape:
+        return f"{got.shape}, not {want.shape}"
+    if got.dtype.kind not in "fc":
+        return None if np.array_equal(got, want) else "integers differ"
+    if allowed is None:
+        allowed = NEAR * max(1, np.abs(want).max(initial=0))
+    bad = ~(np.abs(got - want) <= allowed)
+    return (f"{bad.sum()} of {bad.size} differ, by up to "
+            f"{np.abs(got - want).max()}") if bad.any() else None
 
 
 def programs(*args):
@@ -118,23 +160,17 @@ def test_eight_devices_give_what_jax_gives(tmp_path):
     programs("run", "xpu", tmp_path / "xpu")
     want = pickle.load(open(tmp_path / "cpu", "rb"))
     got = pickle.load(open(tmp_path / "xpu", "rb"))
-    bad = []
-    for name, w in want.items():
-        if name in NOT_RUN:
-            assert isinstance(got[name], str) or isinstance(w, str)
-            continue
-        if isinstance(got[name], str) or isinstance(w, str):
-            bad.append((name, got[name], w if isinstance(w, str) else ""))
-            continue
-        for x, y in zip(got[name][0], w[0]):
-            if name in WRONG_ON_CPU:
-                continue
-            # sums of products are right to roundings of their largest terms,
-            # solutions to as many more as the worst of 16 random matrices costs
-            most = max(5, np.abs(y).max(initial=0))
-            most *= 10 if name == "fft_chol_solve" else 1
-            try:
-                np.testing.assert_allclose(x, y, rtol=1e-4, atol=2e-5 * most)
-            except AssertionError as e:
-                bad.append((name, str(e)[:300]))
+    assert {n for n in want if isinstance(got[n], str)} == NOT_RUN_HERE
+    assert {n for n in want if isinstance(want[n], str)} == NOT_RUN_ON_CPU
+    assert got["custom_partitioning"].count("UNIMPLEMENTED")
+    bad, other = [], set()
+    for name in want.keys() - NOT_RUN_HERE - NOT_RUN_ON_CPU:
+        right = exact(name) or [(y, None) for y in want[name][0]]
+        for x, (y, allowed) in zip(got[name][0], right, strict=True):
+            how = distant(x, y, allowed)
+            if how:
+                bad.append((name, how))
+        if got[name][1] != want[name][1]:
+            other.add(name)
     assert not bad, "\n".join(map(str, bad))
+    assert other <= OTHER_SPECS, other - OTHER_SPECS

@@ -299,10 +299,24 @@ sd_status xpu_cuda_load_image(xpu_cuda *v, const void *image, cu_module *out);
  * more (*entered false) is freed all the same. */
 bool xpu_cuda_enter_to_free(xpu_cuda *v, bool *entered);
 
+/* n more nodes are in the compute stream: waits for it when an interrupt could
+ * be due.  Entered before. */
+sd_status xpu_cuda_keep_pace(xpu_cuda *v, int n);
+
+/* Marks: xpu_cuda_mark.c; slots of xpu_device_ops, and the pool's end. */
+sd_status xpu_cuda_record(xpu_device *d, xpu_queue q, xpu_mark_fn fn, void *ctx,
+                          xpu_mark **out);
+sd_status xpu_cuda_wait(xpu_device *d, xpu_queue q, xpu_mark *m);
+sd_status xpu_cuda_lead(xpu_device *d, void *stream, xpu_mark *m);
+sd_status xpu_cuda_follow(xpu_device *d, xpu_queue q, void *stream);
+bool xpu_cuda_query(const xpu_mark *m);
+void xpu_cuda_forget(xpu_mark *mark);
+sd_status xpu_cuda_sync(xpu_device *d, xpu_queue q);
+void xpu_cuda_free_events(xpu_cuda *v, bool ours);
+
 /* Foreign calls: xpu_cuda_foreign.c; slots of xpu_device_ops. */
 sd_status xpu_cuda_lend(xpu_device *d, void **stream);
 sd_status xpu_cuda_reclaim(xpu_device *d);
-sd_status xpu_cuda_follow(xpu_device *d, xpu_queue q, void *stream);
 sd_status xpu_cuda_kernel_make(xpu_device *d, const xpu_kernel_source *s,
                                xpu_kernel **out);
 void xpu_cuda_kernel_drop(xpu_device *d, xpu_kernel *k);
@@ -351,13 +365,13 @@ struct xpu_module {
 };
 
 /* Entered before; an error leaves nothing (*call: which it is of). */
-cu_result xpu_cuda_record(xpu_cuda *v, const xpu_run *r,
-                          const xpu_cuda_piece *p, xpu_cuda_graph **out,
-                          const char **call);
+cu_result xpu_cuda_graph_record(xpu_cuda *v, const xpu_run *r,
+                                const xpu_cuda_piece *p,
+                                xpu_cuda_graph **out, const char **call);
 /* The same steps at other addresses.  After an error g is to be destroyed. */
-cu_result xpu_cuda_update(xpu_cuda *v, const xpu_run *r,
-                          const xpu_cuda_piece *p, xpu_cuda_graph *g,
-                          const char **call);
+cu_result xpu_cuda_graph_update(xpu_cuda *v, const xpu_run *r,
+                                const xpu_cuda_piece *p, xpu_cuda_graph *g,
+                                const char **call);
 void xpu_cuda_graph_destroy(xpu_cuda *v, xpu_cuda_graph *g, bool ours);
 
 /* Finds a module's pieces; without host memory there are none. */

@@ -11,16 +11,6 @@ static const xpu_cuda_api *api_of(const xpu_cuda *v)
     return &v->driver->api;
 }
 
-/* What somebody else launches counts as one. */
-static sd_status keep_pace(xpu_cuda *v)
-{
-    if (!xpu_pace_is_due(&v->pace, 1))
-        return NULL;
-    return xpu_cuda_status(v->driver, v,
-                           api_of(v)->StreamSynchronize(v->queue[XPU_COMPUTE]),
-                           "cuStreamSynchronize");
-}
-
 sd_status xpu_cuda_lend(xpu_device *d, void **stream)
 {
     xpu_cuda *v = d->impl;
@@ -33,37 +23,11 @@ sd_status xpu_cuda_lend(xpu_device *d, void **stream)
 
 sd_status xpu_cuda_reclaim(xpu_device *d)
 {
-    sd_status st = keep_pace(d->impl);
+    sd_status st =
+        xpu_cuda_keep_pace(d->impl, 1); /* who knows what it put in */
 
     xpu_cuda_leave(d->impl);
     return st;
-}
-
-/* The driver keeps what an event stood for, and the event until it is reached.
- */
-sd_status xpu_cuda_follow(xpu_device *d, xpu_queue q, void *stream)
-{
-    xpu_cuda *v = d->impl;
-    const char *call = "cuEventCreate";
-    sd_status st = xpu_cuda_enter(v);
-    cu_event e = NULL;
-    cu_result err;
-
-    if (st)
-        return st;
-    err = api_of(v)->EventCreate(&e, CU_EVENT_NO_TIMES);
-    if (!err) {
-        call = "cuEventRecord";
-        err = api_of(v)->EventRecord(e, stream);
-    }
-    if (!err) {
-        call = "cuStreamWaitEvent";
-        err = api_of(v)->StreamWaitEvent(v->queue[q], e, 0);
-    }
-    if (e)
-        api_of(v)->EventDestroy(e);
-    xpu_cuda_leave(v);
-    return xpu_cuda_status(v->driver, v, err, call);
 }
 
 /* ---- kernels ---- */
@@ -187,7 +151,7 @@ static sd_status launch(xpu_cuda *v, xpu_kernel *k)
     if (st)
         return sd_note(st, "%u x %u x %u groups of %u x %u x %u", g[0], g[1],
                        g[2], b[0], b[1], b[2]);
-    return keep_pace(v);
+    return xpu_cuda_keep_pace(v, 1);
 }
 
 sd_status xpu_cuda_kernel_launch(xpu_device *d, xpu_kernel *k, void *const *ptr)

@@ -80,7 +80,8 @@ static int measure_piece(const xpu_module *m, bool loops, const thunk_seq *seq,
     for (; i < seq->n && all->nnode < MOST_NODES; i++) {
         sizes s = *all;
 
-        if (!measure(m, loops, &seq->at[i], &s) || s.nnode > MOST_OF_ALL)
+        if (!measure(m, loops, &seq->at[i], &s) ||
+            s.nnode > (s.loops ? MOST_OF_ALL : MOST_NODES))
             break;
         *all = s;
     }
@@ -284,7 +285,7 @@ static xpu_cuda_graph **place_for(const xpu_cuda *v, xpu_cuda_piece *p,
 static cu_result update(xpu_cuda *v, xpu_cuda_piece *p, const xpu_run *r,
                         xpu_cuda_graph **at, const char **call)
 {
-    cu_result err = xpu_cuda_update(v, r, p, *at, call);
+    cu_result err = xpu_cuda_graph_update(v, r, p, *at, call);
 
     if (!err)
         return CU_OK;
@@ -292,7 +293,7 @@ static cu_result update(xpu_cuda *v, xpu_cuda_piece *p, const xpu_run *r,
     err = v->driver->api.StreamSynchronize(v->queue[XPU_COMPUTE]);
     xpu_cuda_graph_destroy(v, *at, true);
     *at = NULL;
-    return err ? err : xpu_cuda_record(v, r, p, at, call);
+    return err ? err : xpu_cuda_graph_record(v, r, p, at, call);
 }
 
 static cu_result put_in(xpu_cuda *v, xpu_cuda_piece *p, const xpu_run *r,
@@ -305,7 +306,7 @@ static cu_result put_in(xpu_cuda *v, xpu_cuda_piece *p, const xpu_run *r,
     if (!at)
         return CU_OK;
     if (!*at)
-        err = xpu_cuda_record(v, r, p, at, call);
+        err = xpu_cuda_graph_record(v, r, p, at, call);
     else if (!is_for(*at, r))
         err = update(v, p, r, at, call);
     if (err)
@@ -371,11 +372,7 @@ static sd_status pace(xpu_cuda *v, const xpu_cuda_piece *p, const xpu_run *r)
 {
     if (p->loops)
         return await_loops(v, r);
-    if (!xpu_pace_is_due(&v->pace, p->nnode))
-        return NULL;
-    return xpu_cuda_status(
-        v->driver, v, v->driver->api.StreamSynchronize(v->queue[XPU_COMPUTE]),
-        "cuStreamSynchronize");
+    return xpu_cuda_keep_pace(v, p->nnode);
 }
 
 /* What the driver does not take is launched, but after a fault.  Other graphs

@@ -282,9 +282,9 @@ static cu_result record_all(recorder *r, const xpu_cuda_piece *p)
     return a->GraphInstantiate(&r->g->exec, r->g->graph, 0);
 }
 
-cu_result xpu_cuda_record(xpu_cuda *v, const xpu_run *run,
-                          const xpu_cuda_piece *p, xpu_cuda_graph **out,
-                          const char **call)
+cu_result xpu_cuda_graph_record(xpu_cuda *v, const xpu_run *run,
+                                const xpu_cuda_piece *p, xpu_cuda_graph **out,
+                                const char **call)
 {
     size_t n = (size_t)p->nnode + (size_t)p->nword +
                (size_t)run->program->thunks->nbuffer;
@@ -311,9 +311,9 @@ cu_result xpu_cuda_record(xpu_cuda *v, const xpu_run *run,
     return CU_OK;
 }
 
-cu_result xpu_cuda_update(xpu_cuda *v, const xpu_run *run,
-                          const xpu_cuda_piece *p, xpu_cuda_graph *g,
-                          const char **call)
+cu_result xpu_cuda_graph_update(xpu_cuda *v, const xpu_run *run,
+                                const xpu_cuda_piece *p, xpu_cuda_graph *g,
+                                const char **call)
 {
     const thunk_seq seq = {(thunk *)(uintptr_t)p->first, p->n};
     recorder r = {.v = v, .run = run, .g = g};

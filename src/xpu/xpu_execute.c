@@ -360,23 +360,28 @@ static void arrive(void *ctx, sd_status st)
         xpu_execution_end(e, st);
 }
 
-/* Keeps e off the stream until its arguments are ready.  Where there is no
- * memory left to be told of one, the stream waits for that one. */
-static void park(execution *e)
+/* Where there is no memory left to be told of an argument, the stream waits for
+ * that one. */
+void xpu_execution_await(const execution *e, _Atomic int *waits,
+                         xpu_event_fn fn, void *ctx)
 {
-    int n = e->nused;
-
-    atomic_init(&e->waits, 1);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < e->nused; i++) {
         xpu_event *ready = e->arg[i]->ready;
         sd_status st;
 
         if (xpu_event_is_ready(ready))
             continue;
-        atomic_fetch_add(&e->waits, 1);
-        if ((st = xpu_event_then(ready, arrive, e)))
-            arrive(e, st);
+        atomic_fetch_add(waits, 1);
+        if ((st = xpu_event_then(ready, fn, ctx)))
+            fn(ctx, st);
     }
+}
+
+/* Keeps e off the stream until its arguments are ready. */
+static void park(execution *e)
+{
+    atomic_init(&e->waits, 1);
+    xpu_execution_await(e, &e->waits, arrive, e);
     arrive(e, NULL);
 }
 

@@ -87,21 +87,10 @@ static void arrive(void *ctx, sd_status st)
         push_all(c);
 }
 
-/* Where there is no memory left to be told of an argument, its member's stream
- * waits for it. */
 static void park(crew *c)
 {
     for (int i = 0; i < c->n; i++)
-        for (int k = 0; k < c->e[i]->nused; k++) {
-            xpu_event *ready = c->e[i]->arg[k]->ready;
-            sd_status st;
-
-            if (xpu_event_is_ready(ready))
-                continue;
-            atomic_fetch_add(&c->waits, 1);
-            if ((st = xpu_event_then(ready, arrive, c)))
-                arrive(c, st);
-        }
+        xpu_execution_await(c->e[i], &c->waits, arrive, c);
     arrive(c, NULL);
 }
 

@@ -55,6 +55,10 @@ xpu_event *xpu_execution_give(const xpu_execution *e, xpu_buffer **out);
 /* Some argument's data may be queued behind the run. */
 bool xpu_call_must_park(const xpu_call *call);
 void xpu_call_delete_donated(const xpu_program *x, const xpu_call *call);
+/* fn with ctx when each argument that is not ready yet is, or in error; each is
+ * counted in *waits before, where one of the caller's own keeps e alive. */
+void xpu_execution_await(const xpu_execution *e, _Atomic int *waits,
+                         xpu_event_fn fn, void *ctx);
 /* Until no more is ahead on d than may be; not from a thread that serves it. */
 void xpu_execute_not_too_far(xpu_device *d);
 

@@ -21,12 +21,12 @@
  *   garbage     texts without sense, numbers of all ones
  *   lag=N       each command takes N microseconds more
  * Each stream has a thread, so that what is put in runs later, beside others.
- * With FAKE_OLD it is a driver that has no graphs.
+ * Graphs are in fake_cuda_graph.c; with FAKE_OLD it is a driver that has none.
  * fake_cuda_calls and fake_cuda_live say how many calls there were and how many
  * objects are alive, fake_cuda_graphs how many of these are graphs to launch;
  * fake_cuda_runs how many commands have run, fake_cuda_replays how many graphs;
  * fake_cuda_hold(1) keeps kernels from running until fake_cuda_hold(0). */
-#include "xpu_cuda_api.h"
+#include "fake_cuda.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,17 +34,11 @@
 
 #include "../unit/xpu_kernels.c"
 
-#define API       __attribute__((visibility("default")))
-#define MOST_ARGS 16
-#define MOST_DEV  8
+#define MOST_DEV 8
 
 #define X(name, symbol, args) API cu_result symbol args;
 XPU_CUDA_SYMBOLS(X)
 XPU_CUDA_OPTIONAL(X)
-#ifndef FAKE_OLD
-XPU_CUDA_GRAPH_SYMBOLS(X)
-XPU_CUDA_LOOP_SYMBOLS(X)
-#endif
 #undef X
 API long fake_cuda_calls(void);
 API long fake_cuda_live(void);
@@ -59,18 +53,14 @@ static struct {
     size_t memory;
     bool pools, peers, any_kernel, garbage;
 } is;
-static _Atomic long ncall, nlive, nrun, ngraph, nreplay;
+_Atomic long fake_ngraph;
+static _Atomic long ncall, nlive, nrun, nreplay;
 static pid_t process;
 
-/* Of streams, events, memory and contexts. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool is_held;
 
-struct cu_context_st {
-    int refs;
-    cu_result fault;
-};
 static struct cu_context_st context[MOST_DEV];
 static _Thread_local cu_context stack[8];
 static _Thread_local int depth;
@@ -80,60 +70,12 @@ struct cu_event_st {
     int refs; /* its owner's, and of commands */
     long want, done;
 };
-typedef struct command command;
-struct command {
-    command *next;
-    enum { LAUNCH, COPY, HOST, GRAPH, RECORD, WAIT } kind;
-    cu_event event;
-    long seq;
-    void (*fn)(void **, long, long, void *);
-    void *arg[MOST_ARGS];
-    long tiles;
-    void *to;
-    const void *from;
-    size_t bytes;
-    void *own; /* to free with it */
-    cu_host_fn host;
-    void *ctx;
-    cu_graph graph; /* its own */
-};
-struct cu_stream_st {
-    cu_context context;
-    pthread_t thread;
-    command *head, **tail;
-    bool busy, stop;
-};
 struct cu_module_st {
     int nothing;
-};
-struct cu_function_st {
-    struct cu_function_st *next;
-    cu_module module;
-    void (*fn)(void **, long, long, void *);
 };
 static struct cu_function_st *functions;
 struct cu_pool_st {
     int device;
-};
-/* A chain of nodes. */
-struct cu_graph_node_st {
-    cu_graph_node next;
-    cu_graph_node id; /* in the graph that this one is a copy of */
-    command what; /* LAUNCH, COPY; GRAPH: */
-    _Atomic unsigned *condition;
-    bool repeats;
-    cu_graph body;
-};
-struct cu_graph_st {
-    cu_graph_node first, last;
-    cu_graph root;
-    struct condition {
-        struct condition *next;
-        _Atomic unsigned value;
-    } *conditions; /* of a root */
-};
-struct cu_graph_exec_st {
-    cu_graph graph;
 };
 typedef struct block block;
 struct block {
@@ -157,7 +99,7 @@ long fake_cuda_live(void)
 
 long fake_cuda_graphs(void)
 {
-    return ngraph;
+    return fake_ngraph;
 }
 
 long fake_cuda_runs(void)
@@ -172,10 +114,10 @@ long fake_cuda_replays(void)
 
 void fake_cuda_hold(int on)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&fake_lock);
     is_held = on;
     pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&fake_lock);
 }
 
 /* ---- trouble ---- */
@@ -195,7 +137,7 @@ static void read_words(void)
 {
     const char *all = getenv("FAKE_CUDA");
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&fake_lock);
     is.fail = word("fail", 0);
     is.lose = word("lose", 0);
     is.exec = word("exec", 0);
@@ -213,11 +155,11 @@ static void read_words(void)
     is.garbage = all && strstr(all, "garbage");
     ncall = nrun = nreplay = 0;
     process = getpid();
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&fake_lock);
 }
 
 /* Each call that may fail asks. */
-static cu_result trouble(void)
+cu_result fake_trouble(void)
 {
     long n = ++ncall;
 
@@ -231,18 +173,23 @@ static cu_result trouble(void)
 }
 
 /* And those that want a context: the fault of it is theirs, too. */
-static cu_result trouble_in(cu_context c)
+cu_result fake_trouble_in(cu_context c)
 {
-    cu_result err = trouble();
+    cu_result err = fake_trouble();
 
     if (err)
         return err;
     if (!depth || stack[depth - 1]->refs <= 0)
         return 201; /* CUDA_ERROR_INVALID_CONTEXT */
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&fake_lock);
     err = (c ? c : stack[depth - 1])->fault;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&fake_lock);
     return err;
+}
+
+cu_context fake_context(void)
+{
+    return depth ? stack[depth - 1] : NULL;
 }
 
 static int here(void)
@@ -250,7 +197,7 @@ static int here(void)
     return (int)(stack[depth - 1] - context);
 }
 
-static void *make(size_t size)
+void *fake_make(size_t size)
 {
     void *p = calloc(1, size);
 
@@ -258,7 +205,7 @@ static void *make(size_t size)
     return p;
 }
 
-static cu_result drop(void *p)
+cu_result fake_drop(void *p)
 {
     free(p);
     nlive--;
@@ -273,14 +220,14 @@ cu_result cuInit(unsigned flags)
 
     (void)flags;
     read_words();
-    err = trouble();
+    err = fake_trouble();
     return err ? err : is.init;
 }
 
 cu_result cuDriverGetVersion(int *out)
 {
     *out = is.version;
-    return trouble();
+    return fake_trouble();
 }
 
 cu_result cuGetErrorName(cu_result err, const char **out)
@@ -313,13 +260,13 @@ cu_result cuGetErrorName(cu_result err, const char **out)
 cu_result cuDeviceGetCount(int *out)
 {
     *out = is.garbage ? -1 : is.devices;
-    return trouble();
+    return fake_trouble();
 }
 
 cu_result cuDeviceGet(cu_device *out, int i)
 {
     *out = i;
-    return i < MOST_DEV ? trouble() : CU_INVALID_VALUE;
+    return i < MOST_DEV ? fake_trouble() : CU_INVALID_VALUE;
 }
 
 cu_result cuDeviceGetName(char *out, int size, cu_device d)
@@ -329,7 +276,7 @@ cu_result cuDeviceGetName(char *out, int size, cu_device d)
         memset(out, 0xe9, (size_t)size);
     else
         snprintf(out, (size_t)size, "Fake GPU");
-    return trouble();
+    return fake_trouble();
 }
 
 cu_result cuDeviceGetAttribute(int *out, int what, cu_device d)
@@ -360,26 +307,26 @@ cu_result cuDeviceGetAttribute(int *out, int what, cu_device d)
     default:
         return CU_INVALID_VALUE;
     }
-    return trouble();
+    return fake_trouble();
 }
 
 cu_result cuDeviceTotalMem_v2(size_t *out, cu_device d)
 {
     (void)d;
     *out = is.garbage ? SIZE_MAX : is.memory;
-    return trouble();
+    return fake_trouble();
 }
 
 cu_result cuDeviceCanAccessPeer(int *out, cu_device d, cu_device peer)
 {
     (void)d, (void)peer;
     *out = is.peers;
-    return trouble();
+    return fake_trouble();
 }
 
 cu_result cuDevicePrimaryCtxRetain(cu_context *out, cu_device d)
 {
-    cu_result err = trouble();
+    cu_result err = fake_trouble();
 
     if (err)
         return err;
@@ -400,7 +347,7 @@ cu_result cuDevicePrimaryCtxRelease_v2(cu_device d)
 /* Entering fails as any call does; those that only free go on all the same. */
 cu_result cuCtxPushCurrent_v2(cu_context c)
 {
-    cu_result err = trouble();
+    cu_result err = fake_trouble();
 
     if (err || depth == (int)SD_COUNTOF(stack))
         return err ? err : CU_INVALID_VALUE;
@@ -419,7 +366,7 @@ cu_result cuCtxPopCurrent_v2(cu_context *out)
 cu_result cuCtxEnablePeerAccess(cu_context peer, unsigned flags)
 {
     (void)peer, (void)flags;
-    return trouble_in(NULL);
+    return fake_trouble_in(NULL);
 }
 
 /* ---- memory ---- */
@@ -435,9 +382,9 @@ static cu_result add_block(size_t bytes, int device, void **out)
         return CU_OUT_OF_MEMORY;
     }
     memset(p, 0, bytes); /* a loop that no kernel ends does not begin */
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&fake_lock);
     if (device >= 0 && held[device] + bytes > is.memory) {
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&fake_lock);
         free(b);
         free(p);
         return CU_OUT_OF_MEMORY;
@@ -446,7 +393,7 @@ static cu_result add_block(size_t bytes, int device, void **out)
         held[device] += bytes;
     *b = (block){blocks, p, bytes, device};
     blocks = b;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&fake_lock);
     nlive++;
     *out = p;
     return CU_OK;
@@ -456,7 +403,7 @@ static cu_result take_block(const void *p)
 {
     block *b = NULL;
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&fake_lock);
     for (block **at = &blocks; *at; at = &(*at)->next)
         if ((*at)->at == p) {
             b = *at;
@@ -465,11 +412,11 @@ static cu_result take_block(const void *p)
                 held[b->device] -= b->bytes;
             break;
         }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&fake_lock);
     if (!b)
         abort(); /* freed twice, or never ours */
     free(b->at);
-    return drop(b);
+    return fake_drop(b);
 }
 
 /* The lock is held. */
@@ -481,22 +428,22 @@ static const block *block_of(const void *p)
     return NULL;
 }
 
-static bool is_inside(const void *p, size_t n, bool *pageable)
+bool fake_is_inside(const void *p, size_t n, bool *pageable)
 {
     const block *b;
     bool ok;
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&fake_lock);
     b = block_of(p);
     ok = !b || (size_t)(b->at + b->bytes - (const char *)p) >= n;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&fake_lock);
     *pageable = !b;
     return ok;
 }
 
 static cu_result alloc_device(cu_pointer *out, size_t bytes, int device)
 {
-    cu_result err = trouble_in(NULL);
+    cu_result err = fake_trouble_in(NULL);
     void *p;
 
     if (err || (err = add_block(bytes, device, &p)))
@@ -517,7 +464,7 @@ cu_result cuMemFree_v2(cu_pointer p)
 
 cu_result cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
 {
-    cu_result err = trouble_in(NULL);
+    cu_result err = fake_trouble_in(NULL);
 
     (void)flags;
     return err ? err : add_block(bytes, -1, out);
@@ -530,7 +477,7 @@ cu_result cuMemFreeHost(void *p)
 
 cu_result cuMemPoolCreate(cu_pool *out, const cu_pool_props *props)
 {
-    cu_result err = trouble_in(NULL);
+    cu_result err = fake_trouble_in(NULL);
     cu_pool p;
 
     if (err)
@@ -538,7 +485,7 @@ cu_result cuMemPoolCreate(cu_pool *out, const cu_pool_props *props)
     if (props->alloc_type != CU_ALLOC_PINNED ||
         props->location.type != CU_AT_DEVICE)
         return CU_INVALID_VALUE;
-    if (!(p = make(sizeof *p)))
+    if (!(p = fake_make(sizeof *p)))
         return CU_OUT_OF_MEMORY;
     p->device = props->location.id;
     *out = p;
@@ -547,13 +494,13 @@ cu_result cuMemPoolCreate(cu_pool *out, const cu_pool_props *props)
 
 cu_result cuMemPoolDestroy(cu_pool p)
 {
-    return drop(p);
+    return fake_drop(p);
 }
 
 cu_result cuMemPoolSetAccess(cu_pool p, const cu_access *who, size_t n)
 {
     (void)p, (void)who, (void)n;
-    return trouble();
+    return fake_trouble();
 }
 
 cu_result cuMemAllocFromPoolAsync(cu_pointer *out, size_t bytes, cu_pool p,
@@ -577,9 +524,9 @@ cu_result cuPointerGetAttributes(unsigned n, int *what, void **out,
 
     if (n != 1 || what[0] != CU_PTR_MEMORY_TYPE)
         return CU_INVALID_VALUE;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&fake_lock);
     b = block_of((void *)(uintptr_t)p);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&fake_lock);
     *type = !b ? 0 : b->device < 0 ? 1 : 2;
     return CU_OK;
 }
@@ -590,7 +537,7 @@ cu_result cuPointerGetAttributes(unsigned n, int *what, void **out,
 static void drop_event(cu_event e)
 {
     if (e && !--e->refs)
-        drop(e);
+        fake_drop(e);
 }
 
 /* A word goes over whole, as on a card: a kernel may look at it meanwhile. */
@@ -627,18 +574,18 @@ static void work(cu_stream s, const command *c)
     bool fault;
 
     while (c->kind == LAUNCH && is_held)
-        pthread_cond_wait(&changed, &lock);
+        pthread_cond_wait(&changed, &fake_lock);
     if (s->context->fault)
         return;
     if (++nrun == is.exec)
         s->context->fault = is.fault;
     fault = s->context->fault;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&fake_lock);
     if (is.lag)
         usleep((useconds_t)is.lag);
     if (!fault)
         run(c);
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&fake_lock);
 }
 
 static void work_graph(cu_stream s, const struct cu_graph_st *g)
@@ -655,13 +602,11 @@ static void work_graph(cu_stream s, const struct cu_graph_st *g)
         }
 }
 
-static void drop_graph(cu_graph g);
-
 /* Likewise. */
 static void serve_one(cu_stream s, command *c)
 {
     while (c->kind == WAIT && c->event->done < c->seq && !s->context->fault)
-        pthread_cond_wait(&changed, &lock);
+        pthread_cond_wait(&changed, &fake_lock);
     if (c->kind < GRAPH)
         work(s, c);
     if (c->kind == GRAPH)
@@ -670,7 +615,7 @@ static void serve_one(cu_stream s, command *c)
     if (c->kind == RECORD)
         c->event->done = SD_MAX(c->event->done, c->seq);
     drop_event(c->event);
-    drop_graph(c->graph);
+    fake_drop_graph(c->graph);
     free(c->own);
     free(c);
 }
@@ -680,10 +625,10 @@ static void *serve(void *arg)
     cu_stream s = arg;
     command *c;
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&fake_lock);
     for (;;) {
         while (!s->head && !s->stop)
-            pthread_cond_wait(&changed, &lock);
+            pthread_cond_wait(&changed, &fake_lock);
         if (!(c = s->head))
             break;
         if (!(s->head = c->next))
@@ -693,23 +638,23 @@ static void *serve(void *arg)
         s->busy = false;
         pthread_cond_broadcast(&changed);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&fake_lock);
     return NULL;
 }
 
 cu_result cuStreamCreate(cu_stream *out, unsigned flags)
 {
-    cu_result err = trouble_in(NULL);
+    cu_result err = fake_trouble_in(NULL);
     cu_stream s;
 
     if (err || flags != CU_NON_BLOCKING)
         return err ? err : CU_INVALID_VALUE;
-    if (!(s = make(sizeof *s)))
+    if (!(s = fake_make(sizeof *s)))
         return CU_OUT_OF_MEMORY;
     s->context = stack[depth - 1];
     s->tail = &s->head;
     if (pthread_create(&s->thread, NULL, serve, s)) {
-        drop(s);
+        fake_drop(s);
         return CU_OUT_OF_MEMORY;
     }
     *out = s;
@@ -718,48 +663,48 @@ cu_result cuStreamCreate(cu_stream *out, unsigned flags)
 
 cu_result cuStreamDestroy_v2(cu_stream s)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&fake_lock);
     s->stop = true;
     pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&fake_lock);
     pthread_join(s->thread, NULL);
-    return drop(s);
+    return fake_drop(s);
 }
 
 static cu_result wait_idle(cu_stream s)
 {
     cu_result err;
 
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&fake_lock);
     while (s->busy || s->head)
-        pthread_cond_wait(&changed, &lock);
+        pthread_cond_wait(&changed, &fake_lock);
     err = s->context->fault;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&fake_lock);
     return err;
 }
 
 /* In trouble, too: what is lost writes nothing any more. */
 cu_result cuStreamSynchronize(cu_stream s)
 {
-    cu_result bad = wait_idle(s), err = trouble_in(s->context);
+    cu_result bad = wait_idle(s), err = fake_trouble_in(s->context);
 
     return err ? err : bad;
 }
 
 /* The lock is not held; an event's reference goes with the command. */
-static cu_result put(cu_stream s, const command *what)
+cu_result fake_put(cu_stream s, const command *what)
 {
-    cu_result err = trouble_in(s->context);
+    cu_result err = fake_trouble_in(s->context);
     command *c = err ? NULL : malloc(sizeof *c);
 
     if (!c) {
         free(what->own);
-        drop_graph(what->graph);
+        fake_drop_graph(what->graph);
         return err ? err : CU_OUT_OF_MEMORY;
     }
     *c = *what;
     c->next = NULL;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&fake_lock);
     if (c->event) {
         c->event->refs++;
         c->seq = c->kind == RECORD ? ++c->event->want : c->event->want;
@@ -767,19 +712,19 @@ static cu_result put(cu_stream s, const command *what)
     *s->tail = c;
     s->tail = &c->next;
     pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&fake_lock);
     return CU_OK;
 }
 
 cu_result cuStreamWaitEvent(cu_stream s, cu_event e, unsigned flags)
 {
     (void)flags;
-    return put(s, &(command){.kind = WAIT, .event = e});
+    return fake_put(s, &(command){.kind = WAIT, .event = e});
 }
 
 cu_result cuLaunchHostFunc(cu_stream s, cu_host_fn fn, void *ctx)
 {
-    return put(s, &(command){.kind = HOST, .host = fn, .ctx = ctx});
+    return fake_put(s, &(command){.kind = HOST, .host = fn, .ctx = ctx});
 }
 
 /* From pageable memory: it has been read when the call returns.  To it: all has
@@ -794,15 +739,15 @@ cu_result cuMemcpyAsync(cu_pointer to, cu_pointer from, size_t bytes,
     bool host_to, host_from;
     cu_result err;
 
-    if (!is_inside(c.to, bytes, &host_to) ||
-        !is_inside(c.from, bytes, &host_from))
+    if (!fake_is_inside(c.to, bytes, &host_to) ||
+        !fake_is_inside(c.from, bytes, &host_from))
         return CU_INVALID_VALUE;
     if (host_from && bytes) {
         if (!(c.own = malloc(bytes)))
             return CU_OUT_OF_MEMORY;
         c.from = memcpy(c.own, c.from, bytes);
     }
-    err = put(s, &c);
+    err = fake_put(s, &c);
     return err || !host_to ? err : wait_idle(s);
 }
 
@@ -810,12 +755,12 @@ cu_result cuMemcpyAsync(cu_pointer to, cu_pointer from, size_t bytes,
 
 cu_result cuEventCreate(cu_event *out, unsigned flags)
 {
-    cu_result err = trouble_in(NULL);
+    cu_result err = fake_trouble_in(NULL);
     cu_event e;
 
     if (err || !(flags & CU_EVENT_NO_TIMES))
         return err ? err : CU_INVALID_VALUE;
-    if (!(e = make(sizeof *e)))
+    if (!(e = fake_make(sizeof *e)))
         return CU_OUT_OF_MEMORY;
     e->refs = 1;
     *out = e;
@@ -824,40 +769,40 @@ cu_result cuEventCreate(cu_event *out, unsigned flags)
 
 cu_result cuEventDestroy_v2(cu_event e)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&fake_lock);
     drop_event(e);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&fake_lock);
     return CU_OK;
 }
 
 cu_result cuEventRecord(cu_event e, cu_stream s)
 {
-    return put(s, &(command){.kind = RECORD, .event = e});
+    return fake_put(s, &(command){.kind = RECORD, .event = e});
 }
 
 cu_result cuEventQuery(cu_event e)
 {
-    cu_result err = trouble_in(NULL);
+    cu_result err = fake_trouble_in(NULL);
 
     if (err)
         return err;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&fake_lock);
     err = e->done < e->want ? CU_NOT_READY : CU_OK;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&fake_lock);
     return err;
 }
 
 cu_result cuEventSynchronize(cu_event e)
 {
-    cu_result err = trouble_in(NULL);
+    cu_result err = fake_trouble_in(NULL);
 
     if (err)
         return err;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&fake_lock);
     while (e->done < e->want && !stack[depth - 1]->fault)
-        pthread_cond_wait(&changed, &lock);
+        pthread_cond_wait(&changed, &fake_lock);
     err = stack[depth - 1]->fault;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&fake_lock);
     return err;
 }
 
@@ -866,7 +811,7 @@ cu_result cuEventSynchronize(cu_event e)
 cu_result cuModuleLoadDataEx(cu_module *out, const void *image, unsigned n,
                              int *option, void **value)
 {
-    cu_result err = trouble_in(NULL);
+    cu_result err = fake_trouble_in(NULL);
     cu_module m;
 
     if (!err && !strstr(image, ".version")) {
@@ -877,7 +822,7 @@ cu_result cuModuleLoadDataEx(cu_module *out, const void *image, unsigned n,
     }
     if (err)
         return err;
-    if (!(m = make(sizeof *m)))
+    if (!(m = fake_make(sizeof *m)))
         return CU_OUT_OF_MEMORY;
     *out = m;
     return CU_OK;
@@ -885,7 +830,7 @@ cu_result cuModuleLoadDataEx(cu_module *out, const void *image, unsigned n,
 
 cu_result cuModuleUnload(cu_module m)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&fake_lock);
     for (struct cu_function_st **at = &functions, *f; (f = *at);)
         if (f->module == m) {
             *at = f->next;
@@ -893,8 +838,8 @@ cu_result cuModuleUnload(cu_module m)
         } else {
             at = &f->next;
         }
-    pthread_mutex_unlock(&lock);
-    return drop(m);
+    pthread_mutex_unlock(&fake_lock);
+    return fake_drop(m);
 }
 
 /* What the runtime's own kernels do, in graphs. */
@@ -949,7 +894,7 @@ cu_result cuModuleGetFunction(cu_function *out, cu_module m, const char *name)
                  {"scale", scale},         {"sundog_turn", turn},
                  {"sundog_branch", branch}};
     void (*fn)(void **, long, long, void *) = is.any_kernel ? nothing : NULL;
-    cu_result err = trouble_in(NULL);
+    cu_result err = fake_trouble_in(NULL);
     cu_function f;
 
     for (size_t i = 0; i < SD_COUNTOF(known); i++)
@@ -959,10 +904,10 @@ cu_result cuModuleGetFunction(cu_function *out, cu_module m, const char *name)
         return err ? err : 500; /* CUDA_ERROR_NOT_FOUND */
     if (!(f = malloc(sizeof *f)))
         return CU_OUT_OF_MEMORY;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&fake_lock);
     *f = (struct cu_function_st){functions, m, fn};
     functions = f;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&fake_lock);
     *out = f;
     return CU_OK;
 }
@@ -983,10 +928,10 @@ cu_result cuFuncGetParamInfo(cu_function f, size_t i, size_t *offset,
 cu_result cuFuncSetAttribute(cu_function f, int what, int value)
 {
     (void)f, (void)what, (void)value;
-    return trouble_in(NULL);
+    return fake_trouble_in(NULL);
 }
 
-static cu_result read_args(command *c, void **params, void **extra)
+cu_result fake_read_args(command *c, void **params, void **extra)
 {
     size_t bytes;
 
@@ -1005,273 +950,7 @@ cu_result cuLaunchKernel(cu_function f, unsigned gx, unsigned gy, unsigned gz,
 
     (void)shared;
     if (gy != 1 || gz != 1 || by != 1 || bz != 1 || !bx || bx > 1024 ||
-        read_args(&c, params, extra))
+        fake_read_args(&c, params, extra))
         return CU_INVALID_VALUE;
-    return put(s, &c);
+    return fake_put(s, &c);
 }
-
-/* ---- graphs ---- */
-
-static void drop_graph(cu_graph g)
-{
-    cu_graph_node n;
-    struct condition *c;
-
-    if (!g)
-        return;
-    while ((n = g->first)) {
-        g->first = n->next;
-        drop_graph(n->body);
-        free(n);
-    }
-    while ((c = g->conditions)) {
-        g->conditions = c->next;
-        free(c);
-    }
-    drop(g);
-}
-
-#ifndef FAKE_OLD
-static cu_graph make_graph(cu_graph root)
-{
-    cu_graph g = make(sizeof *g);
-
-    if (g)
-        g->root = root ? root : g;
-    return g;
-}
-
-static cu_graph_node append(cu_graph g, const struct cu_graph_node_st *what)
-{
-    cu_graph_node n = malloc(sizeof *n);
-
-    if (!n)
-        return NULL;
-    *n = *what;
-    n->next = NULL;
-    *(g->last ? &g->last->next : &g->first) = n;
-    g->last = n;
-    return n;
-}
-
-/* Its nodes' conditions stay those of the first. */
-static cu_graph copy_graph(cu_graph from)
-{
-    cu_graph g = make_graph(NULL);
-
-    for (cu_graph_node n = from->first; n && g; n = n->next) {
-        struct cu_graph_node_st copied = *n;
-
-        copied.id = n->id ? n->id : n;
-        copied.body = n->body ? copy_graph(n->body) : NULL;
-        if ((n->body && !copied.body) || !append(g, &copied)) {
-            drop_graph(copied.body);
-            drop_graph(g);
-            return NULL;
-        }
-    }
-    return g;
-}
-
-static cu_graph_node find_node(cu_graph g, cu_graph_node id)
-{
-    for (cu_graph_node n = g->first, in; n; n = n->next) {
-        if (n->id == id)
-            return n;
-        if (n->body && (in = find_node(n->body, id)))
-            return in;
-    }
-    return NULL;
-}
-
-/* Asked in vain it is no call that counts: nobody knows how often it is. */
-cu_result cuStreamQuery(cu_stream s)
-{
-    bool is_idle;
-    cu_result fault;
-
-    pthread_mutex_lock(&lock);
-    fault = s->context->fault;
-    is_idle = !s->busy && !s->head;
-    pthread_mutex_unlock(&lock);
-    return fault ? fault : is_idle ? trouble_in(s->context) : CU_NOT_READY;
-}
-
-cu_result cuGraphCreate(cu_graph *out, unsigned flags)
-{
-    cu_result err = trouble();
-
-    if (err || flags)
-        return err ? err : CU_INVALID_VALUE;
-    return (*out = make_graph(NULL)) ? CU_OK : CU_OUT_OF_MEMORY;
-}
-
-cu_result cuGraphDestroy(cu_graph g)
-{
-    drop_graph(g);
-    return CU_OK;
-}
-
-/* One behind the other: no node of ours waits for two, or for none. */
-static cu_result add(cu_graph_node *out, cu_graph g, const cu_graph_node *after,
-                     size_t n, const struct cu_graph_node_st *what)
-{
-    cu_result err = trouble_in(NULL);
-
-    if (!err && (n != (g->last != NULL) || (n && *after != g->last)))
-        err = CU_INVALID_VALUE;
-    if (err || !(*out = append(g, what)))
-        drop_graph(what->body);
-    return err ? err : *out ? CU_OK : CU_OUT_OF_MEMORY;
-}
-
-static cu_result read_kernel(command *c, const cu_kernel_params *p)
-{
-    *c = (command){.kind = LAUNCH, .fn = p->fn->fn, .tiles = p->grid[0]};
-    if (p->grid[1] != 1 || p->grid[2] != 1 || p->group[1] != 1 ||
-        p->group[2] != 1 || !p->group[0] || p->group[0] > 1024)
-        return CU_INVALID_VALUE;
-    return read_args(c, p->params, p->extra);
-}
-
-cu_result cuGraphAddKernelNode_v2(cu_graph_node *out, cu_graph g,
-                                  const cu_graph_node *after, size_t n,
-                                  const cu_kernel_params *p)
-{
-    struct cu_graph_node_st node = {0};
-    cu_result err = read_kernel(&node.what, p);
-
-    return err ? err : add(out, g, after, n, &node);
-}
-
-static cu_result read_copy(command *c, const cu_copy_params *p)
-{
-    bool host_to, host_from;
-
-    *c = (command){.kind = COPY,
-                   .to = (void *)(uintptr_t)p->to.at,
-                   .from = (const void *)(uintptr_t)p->from.at,
-                   .bytes = p->width};
-    if (p->from.type != CU_MEMORY_DEVICE || p->to.type != CU_MEMORY_DEVICE ||
-        p->height != 1 || p->depth != 1 || !p->width ||
-        !is_inside(c->to, c->bytes, &host_to) ||
-        !is_inside(c->from, c->bytes, &host_from) || host_to || host_from)
-        return CU_INVALID_VALUE;
-    return CU_OK;
-}
-
-cu_result cuGraphAddMemcpyNode(cu_graph_node *out, cu_graph g,
-                               const cu_graph_node *after, size_t n,
-                               const cu_copy_params *p, cu_context c)
-{
-    struct cu_graph_node_st node = {0};
-    cu_result err = read_copy(&node.what, p);
-
-    if (err || c != stack[depth - 1])
-        return CU_INVALID_VALUE;
-    return add(out, g, after, n, &node);
-}
-
-cu_result cuGraphConditionalHandleCreate(cu_condition *out, cu_graph g,
-                                         cu_context c, unsigned value,
-                                         unsigned flags)
-{
-    struct condition *made;
-    cu_result err = trouble_in(c);
-
-    if (err || flags || g->root != g)
-        return err ? err : CU_INVALID_VALUE;
-    if (!(made = calloc(1, sizeof *made)))
-        return CU_OUT_OF_MEMORY;
-    made->value = value;
-    made->next = g->conditions;
-    g->conditions = made;
-    *out = (uintptr_t)&made->value;
-    return CU_OK;
-}
-
-cu_result cuGraphAddNode(cu_graph_node *out, cu_graph g,
-                         const cu_graph_node *after, size_t n,
-                         cu_node_params *p)
-{
-    struct cu_graph_node_st node = {.what.kind = GRAPH,
-                                    .repeats = p->kind == CU_WHILE};
-    cu_result err;
-
-    if (p->type != CU_NODE_CONDITION || p->size != 1 ||
-        (p->kind != CU_IF && p->kind != CU_WHILE) ||
-        p->context != stack[depth - 1])
-        return CU_INVALID_VALUE;
-    node.condition = (_Atomic unsigned *)(uintptr_t)p->handle;
-    if (!(node.body = make_graph(g->root)))
-        return CU_OUT_OF_MEMORY;
-    if ((err = add(out, g, after, n, &node)))
-        return err;
-    p->body = &(*out)->body;
-    return CU_OK;
-}
-
-cu_result cuGraphInstantiateWithFlags(cu_graph_exec *out, cu_graph g,
-                                      uint64_t flags)
-{
-    cu_result err = trouble_in(NULL);
-    cu_graph_exec x;
-
-    if (err || flags)
-        return err ? err : CU_INVALID_VALUE;
-    if (!(x = make(sizeof *x)))
-        return CU_OUT_OF_MEMORY;
-    if (!(x->graph = copy_graph(g))) {
-        drop(x);
-        return CU_OUT_OF_MEMORY;
-    }
-    ngraph++;
-    *out = x;
-    return CU_OK;
-}
-
-cu_result cuGraphExecDestroy(cu_graph_exec x)
-{
-    ngraph--;
-    drop_graph(x->graph);
-    return drop(x);
-}
-
-static cu_result set_node(cu_graph_exec x, cu_graph_node id,
-                          const command *what)
-{
-    cu_graph_node n = find_node(x->graph, id);
-    cu_result err = trouble_in(NULL);
-
-    if (err || !n || n->what.kind != what->kind || n->what.fn != what->fn)
-        return err ? err : CU_INVALID_VALUE;
-    n->what = *what;
-    return CU_OK;
-}
-
-cu_result cuGraphExecKernelNodeSetParams_v2(cu_graph_exec x, cu_graph_node n,
-                                            const cu_kernel_params *p)
-{
-    command c;
-    cu_result err = read_kernel(&c, p);
-
-    return err ? err : set_node(x, n, &c);
-}
-
-cu_result cuGraphExecMemcpyNodeSetParams(cu_graph_exec x, cu_graph_node n,
-                                         const cu_copy_params *p, cu_context in)
-{
-    command c;
-    cu_result err = read_copy(&c, p);
-
-    (void)in;
-    return err ? err : set_node(x, n, &c);
-}
-
-cu_result cuGraphLaunch(cu_graph_exec x, cu_stream s)
-{
-    cu_graph g = copy_graph(x->graph);
-
-    return g ? put(s, &(command){.kind = GRAPH, .graph = g}) : CU_OUT_OF_MEMORY;
-}
-#endif

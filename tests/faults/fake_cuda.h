@@ -1,0 +1,87 @@
+/* What the two halves of the fake libcuda share: fake_cuda.c, which says what it
+ * does, and the graphs of fake_cuda_graph.c. */
+#ifndef FAKE_CUDA_H
+#define FAKE_CUDA_H
+
+#include "xpu_cuda_api.h"
+
+#define API       __attribute__((visibility("default")))
+#define MOST_ARGS 16
+
+struct cu_context_st {
+    int refs;
+    cu_result fault;
+};
+typedef struct command command;
+struct command {
+    command *next;
+    enum { LAUNCH, COPY, HOST, GRAPH, RECORD, WAIT } kind;
+    cu_event event;
+    long seq;
+    void (*fn)(void **, long, long, void *);
+    void *arg[MOST_ARGS];
+    long tiles;
+    void *to;
+    const void *from;
+    size_t bytes;
+    void *own; /* to free with it */
+    cu_host_fn host;
+    void *ctx;
+    cu_graph graph; /* its own */
+};
+struct cu_stream_st {
+    cu_context context;
+    pthread_t thread;
+    command *head, **tail;
+    bool busy, stop;
+};
+struct cu_function_st {
+    struct cu_function_st *next;
+    cu_module module;
+    void (*fn)(void **, long, long, void *);
+};
+/* A chain of nodes. */
+struct cu_graph_node_st {
+    cu_graph_node next;
+    cu_graph_node id; /* in the graph that this one is a copy of */
+    command what; /* LAUNCH, COPY; GRAPH: */
+    _Atomic unsigned *condition;
+    bool repeats;
+    cu_graph body;
+};
+struct cu_graph_st {
+    cu_graph_node first, last;
+    cu_graph root;
+    struct condition {
+        struct condition *next;
+        _Atomic unsigned value;
+    } *conditions; /* of a root */
+};
+struct cu_graph_exec_st {
+    cu_graph graph;
+};
+
+extern pthread_mutex_t fake_lock; /* of streams, events, memory and contexts */
+extern _Atomic long fake_ngraph;
+
+/* Each call that may fail asks; those that want a context, too, whose fault is
+ * theirs. */
+cu_result fake_trouble(void);
+cu_result fake_trouble_in(cu_context c);
+/* The thread's current one, NULL: none. */
+cu_context fake_context(void);
+
+/* An object that counts as alive until it is dropped. */
+void *fake_make(size_t size);
+cu_result fake_drop(void *p);
+
+/* All n bytes from p on are in one allocation, or none knows them. */
+bool fake_is_inside(const void *p, size_t n, bool *pageable);
+cu_result fake_read_args(command *c, void **params, void **extra);
+/* Takes what the command owns, also when it fails. */
+cu_result fake_put(cu_stream s, const command *what);
+
+/* NULL: nothing. */
+void fake_drop_graph(cu_graph g);
+
+#endif

@@ -165,7 +165,8 @@ struct PJRT_Buffer {
     xpu_buffer *x; /* a reference */
     PJRT_Memory *memory;
     int64_t *order; /* how its dimensions lie; NULL: row-major */
-    PJRT_Buffer *shown, **shown_at; /* among those of pjrt_sundog.c, or NULL */
+    bool was_shown; /* it is on pjrt_sundog.c's list, between these: */
+    PJRT_Buffer *shown, **shown_at; /* NULL: the last; not on it */
 };
 /* What a caller says of an array, read and checked. */
 typedef struct {

@@ -23,6 +23,7 @@ static void unlink_shown(PJRT_Buffer *b)
 
 void pjrt_sundog_show(PJRT_Buffer *b)
 {
+    b->was_shown = true;
     pthread_mutex_lock(&shown.lock);
     unlink_shown(b);
     if ((b->shown = shown.first))
@@ -32,8 +33,11 @@ void pjrt_sundog_show(PJRT_Buffer *b)
     pthread_mutex_unlock(&shown.lock);
 }
 
+/* Who never showed it waits for nobody's lock. */
 void pjrt_sundog_hide(PJRT_Buffer *b)
 {
+    if (!b->was_shown)
+        return;
     pthread_mutex_lock(&shown.lock);
     unlink_shown(b);
     pthread_mutex_unlock(&shown.lock);

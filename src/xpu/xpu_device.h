@@ -316,7 +316,7 @@ struct xpu_client {
     sd_pool *pool;       /* for running: shared by host devices */
     sd_pool *compile;    /* made at the first question */
     pthread_mutex_t lock; /* of compile */
-    pthread_mutex_t gang_lock; /* gangs are pushed one after the other */
+    pthread_mutex_t gang_lock; /* whole gangs and single runs are pushed */
     int nthread;
     bool perf_map;       /* name loaded kernels for the profiler */
     xpu_event *ready;    /* for buffers that are born ready */
@@ -421,7 +421,6 @@ void xpu_buffer_untake(xpu_buffer *b); /* as if never taken */
 
 struct xpu_program {
     _Atomic uint32_t refs;
-    _Atomic int slow;      /* runs in a row that took long on the caller */
     xpu_device *dev;       /* borrowed */
     thunk_program *thunks; /* a reference */
     xpu_module *module;

@@ -15,10 +15,9 @@
  * five times too high for vectors and 25 times for products; then all go by
  * what runs took lately. */
 #define INLINE_NS 1000000
-/* With queues: where runs took the caller longer than that so often in a row,
- * the guess was too low; one may be the machine's fault. */
-#define SLOW_NS   1000000u
-#define SLOW_RUNS 3
+/* With queues: where runs take that long the guess was too low, and callers do
+ * not lend themselves to them. */
+#define SLOW_NS 1000000
 
 /* With queues: so many launches take less time than to wake another thread. */
 #define INLINE_LAUNCHES 32
@@ -347,6 +346,22 @@ static void run_queued(xpu_task *task)
     xpu_execution_run((execution *)task);
 }
 
+/* Of several devices no program stands between the members of a gang: it would
+ * be behind the one and ahead of the other, and what comes of it may not be. */
+static sd_status push(execution *e)
+{
+    xpu_device *d = e->program->dev;
+    xpu_client *c = d->client;
+    sd_status st;
+
+    if (c->ndev == 1)
+        return xpu_stream_push(&d->compute, &e->task);
+    pthread_mutex_lock(&c->gang_lock);
+    st = xpu_stream_push(&d->compute, &e->task);
+    pthread_mutex_unlock(&c->gang_lock);
+    return st;
+}
+
 /* One more argument is there, or in error. */
 static void arrive(void *ctx, sd_status st)
 {
@@ -356,7 +371,7 @@ static void arrive(void *ctx, sd_status st)
     if (atomic_fetch_sub(&e->waits, 1) != 1)
         return;
     xpu_execution_count(e);
-    if ((st = xpu_stream_push(&e->program->dev->compute, &e->task)))
+    if ((st = push(e)))
         xpu_execution_end(e, st);
 }
 
@@ -423,15 +438,6 @@ static bool is_small(const execution *e)
            xpu_flight_fits(x->dev, took_lately(x));
 }
 
-/* It took the caller so long: was the estimate wrong? */
-static void judge(xpu_program *x, uint64_t ns)
-{
-    if (ns > SLOW_NS)
-        atomic_fetch_add_explicit(&x->slow, 1, memory_order_relaxed);
-    else if (atomic_load_explicit(&x->slow, memory_order_relaxed))
-        atomic_store_explicit(&x->slow, 0, memory_order_relaxed);
-}
-
 /* Nothing keeps the run from starting, and it has ended before one of the
  * driver's threads would be awake. */
 static bool is_brief(const execution *e)
@@ -440,31 +446,27 @@ static bool is_brief(const execution *e)
 
     return x->dev->lends && x->nlaunch <= BRIEF_LAUNCHES &&
            x->cost_ns <= BRIEF_NS && xpu_flight_fits(x->dev, INT64_MAX) &&
-           atomic_load_explicit(&x->slow, memory_order_relaxed) < SLOW_RUNS &&
-           all(e, xpu_event_is_ready);
+           took_lately(x) <= SLOW_NS && all(e, xpu_event_is_ready);
 }
 
 /* The caller's thread is lent to the driver until the run is done, and then
  * ends this run itself, but no other. */
 static void launch_with_help(execution *e)
 {
-    xpu_program *x = xpu_program_retain(e->program);
+    xpu_device *d = e->program->dev;
     xpu_event *done = xpu_event_retain(e->done);
     const xpu_task *end = &e->flight.task;
-    uint64_t from = sd_now_ns();
     xpu_mark *m;
 
     e->flight.helped = true;
     xpu_execution_run(e);
     if ((m = xpu_event_mark(done))) {
-        x->dev->ops->help(m);
+        d->ops->help(m);
         xpu_mark_release(m);
     }
-    xpu_stream_run_first(&x->dev->done, end);
-    xpu_stream_disown(&x->dev->done);
-    judge(x, sd_now_ns() - from);
+    xpu_stream_run_first(&d->done, end);
+    xpu_stream_disown(&d->done);
     xpu_event_release(done);
-    xpu_program_release(x);
 }
 
 static void launch_now(execution *e)
@@ -542,7 +544,7 @@ static sd_status start_execution(execution *e)
         xpu_execution_run(e);
         return NULL;
     }
-    if ((st = xpu_stream_push(&e->program->dev->compute, &e->task))) {
+    if ((st = push(e))) {
         xpu_execution_uncount(e);
         xpu_live_remove(e);
     }

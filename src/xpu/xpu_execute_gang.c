@@ -4,7 +4,9 @@
  *
  * Gangs are pushed under one lock, so two of them stand in the same order in
  * every stream, and no member of the one waits for a member of the other that
- * stands behind it.  For the same reason a member is never run by the caller.
+ * stands behind it.  For the same reason a member is never run by the caller,
+ * and programs of one device are pushed under that lock, too: one that stands
+ * behind a member may have results that another, ahead of a member, waits for.
  */
 #include "xpu_gang.h"
 
@@ -58,19 +60,21 @@ static sd_status check_gang(int n, xpu_program *const *x)
 /* A task that a stream did not take ends here, and the others by it. */
 static void push_all(crew *c)
 {
-    sd_status st;
-
     pthread_mutex_lock(&c->client->gang_lock);
     for (int i = 0; i < c->n; i++) {
         xpu_execution *e = c->e[i];
+        sd_status st;
 
         xpu_execution_count(e);
-        if (!(st = xpu_stream_push(&e->program->dev->compute, &e->task)))
-            c->e[i] = NULL;
+        if ((st = xpu_stream_push(&e->program->dev->compute, &e->task)))
+            e->refused = st;
         else
-            e->refused = xpu_gang_leave(c->gang, i, st);
+            c->e[i] = NULL;
     }
     pthread_mutex_unlock(&c->client->gang_lock);
+    for (int i = 0; i < c->n; i++)
+        if (c->e[i])
+            c->e[i]->refused = xpu_gang_leave(c->gang, i, c->e[i]->refused);
     for (int i = 0; i < c->n; i++)
         if (c->e[i])
             xpu_execution_end(c->e[i], c->e[i]->refused);

@@ -432,12 +432,17 @@ typedef struct {
     gang g;
 } summing;
 
-static void begin_sum(world *w, summing *s)
+static void begin_sum_of(world *w, summing *s, int n, const char *text)
 {
     s->w = w;
-    s->t = compile(w, programs[0].name, programs[0].text);
-    load(w, s->t, 4, &s->g);
+    s->t = compile(w, "sum", text);
+    load(w, s->t, n, &s->g);
     make_arguments(w, 5, &s->g);
+}
+
+static void begin_sum(world *w, summing *s)
+{
+    begin_sum_of(w, s, 4, programs[0].text);
 }
 
 static void end_sum(summing *s)
@@ -577,6 +582,77 @@ static void test_threads(void **state)
         end_sum(&s[i]);
 }
 
+/* A program of one device, on the first and the last of those of a gang. */
+typedef struct {
+    summing gang;
+    thunk_program *t;
+    xpu_program *first, *last;
+    _Atomic bool stop;
+} passing;
+
+static void *run_gangs(void *arg)
+{
+    passing *s = arg;
+
+    while (!s->stop)
+        run_well(&s->gang.g);
+    return NULL;
+}
+
+static xpu_buffer *run_alone(xpu_program *x, xpu_buffer *arg)
+{
+    xpu_buffer *out;
+
+    check(xpu_execute(x, &(xpu_call){.arg = &arg, .narg = 1}, &out, NULL),
+          "alone");
+    return out;
+}
+
+/* The first device's result goes to the last one's program: whoever of them is
+ * between the members of a gang makes all wait for ever. */
+static void pass_on(passing *s)
+{
+    xpu_buffer *made = run_alone(s->first, s->gang.g.arg[0]), *sent, *out;
+    xpu_client *c = s->gang.w->client;
+
+    check(xpu_buffer_copy(made, xpu_client_device(c, DEVICES - 1),
+                          XPU_MEM_DEVICE, &sent),
+          "a copy");
+    out = run_alone(s->last, sent);
+    check(xpu_event_wait(xpu_buffer_ready(out)), "passed on");
+    xpu_buffer_release(made);
+    xpu_buffer_release(sent);
+    xpu_buffer_release(out);
+}
+
+static void test_gangs_and_others(void **state)
+{
+    passing s = {.stop = false};
+    pthread_t thread;
+    world *w = *state;
+
+    begin_sum_of(w, &s.gang, DEVICES,
+                 HEAD(8) ADD "ENTRY e { p = s32[5] parameter(0) ROOT r = "
+                             "s32[5] all-reduce(p), " G "{}, to_apply=add }");
+    s.t = compile(w, "alone",
+                  "HloModule m ENTRY e { p = s32[5] parameter(0) "
+                  "ROOT r = s32[5] negate(p) }");
+    check(xpu_program_load(xpu_client_device(w->client, 0), s.t, &s.first),
+          "first");
+    check(xpu_program_load(xpu_client_device(w->client, DEVICES - 1), s.t,
+                           &s.last),
+          "last");
+    assert_int_equal(pthread_create(&thread, NULL, run_gangs, &s), 0);
+    for (int k = 0; k < 1000; k++)
+        pass_on(&s);
+    s.stop = true;
+    pthread_join(thread, NULL);
+    xpu_program_release(s.first);
+    xpu_program_release(s.last);
+    thunk_program_release(s.t);
+    end_sum(&s.gang);
+}
+
 static int begin(void **state)
 {
     world *w = calloc(1, sizeof *w);
@@ -608,6 +684,7 @@ int main(void)
         cmocka_unit_test(test_poisoned_member),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_gangs_and_others),
     };
 
     return cmocka_run_group_tests_name("gang", tests, begin, end);

@@ -542,7 +542,7 @@ static inline bool plan_is_sink(const plan_node *n)
     return plan_is_write(n) || plan_is_sum(n);
 }
 
-/* ---- ask about expressions (plan_expr.c): for emitters ---- */
+/* ---- ask about expressions (plan_expr_ask.c): for emitters ---- */
 
 /* The coefficient of axis in e where e is c*axis + rest with rest free of
  * axis; false when e depends on it in another way. */

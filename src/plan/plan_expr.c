@@ -156,10 +156,9 @@ static sum *sum_open(plan_px *p)
     return s;
 }
 
-/* Of a sum as sum_close makes it, one term after the other: *rest starts as
- * the whole and ends as NULL.  An ADD has at most one ADD below it, so this
- * takes as many steps as there are terms, and no stack. */
-static const plan_expr *next_term(const plan_expr **rest, int64_t *c)
+/* An ADD has at most one ADD below it, so this takes as many steps as there are
+ * terms, and no stack. */
+const plan_expr *plan_px_next_term(const plan_expr **rest, int64_t *c)
 {
     const plan_expr *e = *rest, *t = e;
 
@@ -191,7 +190,7 @@ static void sum_add(sum *s, const plan_expr *e, int64_t c)
 {
     while (e) {
         int64_t k;
-        const plan_expr *t = next_term(&e, &k);
+        const plan_expr *t = plan_px_next_term(&e, &k);
 
         if (t->kind == PX_CONST)
             s->k0 = wrap_mad(s->k0, c, k);
@@ -330,7 +329,7 @@ static const plan_expr *part_of(plan_px *p, const plan_expr *e, int64_t k,
 
     while (e) {
         int64_t c;
-        const plan_expr *t = next_term(&e, &c);
+        const plan_expr *t = plan_px_next_term(&e, &c);
 
         if (t->kind == PX_CONST)
             s->k0 =
@@ -356,7 +355,7 @@ static int64_t common(const plan_expr *e, int64_t k, int64_t *rest)
     *rest = 0;
     while (e) {
         int64_t c;
-        const plan_expr *t = next_term(&e, &c);
+        const plan_expr *t = plan_px_next_term(&e, &c);
 
         if (t->kind == PX_CONST)
             *rest = c;
@@ -387,7 +386,7 @@ static const plan_expr *flatten_div(plan_px *p, const plan_expr *e, int64_t k,
     int n = 0;
 
     while (rest) {
-        t = next_term(&rest, &c);
+        t = plan_px_next_term(&rest, &c);
         n += t->kind != PX_CONST;
         if (t->kind == PX_DIV && c == 1)
             div = t;
@@ -398,7 +397,7 @@ static const plan_expr *flatten_div(plan_px *p, const plan_expr *e, int64_t k,
     *m = div->c;
     s = sum_open(p);
     for (rest = e; rest;) {
-        t = next_term(&rest, &c);
+        t = plan_px_next_term(&rest, &c);
         if (t != div)
             sum_add(s, t, t->kind == PX_CONST ? *m : wrap_mad(0, c, *m));
     }
@@ -564,7 +563,7 @@ void plan_px_reshape(plan_px *p, const sd_shape *from,
     }
 }
 
-/* ---- substitution and questions ---- */
+/* ---- substitution ---- */
 
 const plan_expr *plan_px_subst(plan_px *p, const plan_expr *e,
                                const plan_expr *const *with)
@@ -587,146 +586,4 @@ const plan_expr *plan_px_subst(plan_px *p, const plan_expr *e,
         return plan_px_mod(p, plan_px_subst(p, e->a, with), e->c);
     }
     return e;
-}
-
-/* What axis is multiplied by where it stands by itself. */
-static int64_t coefficient(const plan_expr *e, int axis)
-{
-    while (e) {
-        int64_t c;
-        const plan_expr *t = next_term(&e, &c);
-
-        if (t->kind == PX_AXIS && t->axis == axis)
-            return c;
-    }
-    return 0;
-}
-
-bool plan_px_joins(const plan_expr *e, int a, int b, int64_t eb)
-{
-    if (!(e->varies & (1ull << a | 1ull << b)))
-        return true;
-    if (coefficient(e, a) != coefficient(e, b) * eb)
-        return false;
-    while (e) { /* of a node its own expressions are asked */
-        int64_t c;
-        const plan_expr *t = next_term(&e, &c);
-
-        if ((t->kind == PX_DIV || t->kind == PX_MOD) &&
-            !plan_px_joins(t->a, a, b, eb))
-            return false;
-    }
-    return true;
-}
-
-bool plan_expr_stride(const plan_expr *e, int axis, int64_t *stride)
-{
-    *stride = 0;
-    if (!(e->varies >> axis & 1))
-        return true;
-    for (const plan_expr *rest = e; rest;) {
-        int64_t c;
-        const plan_expr *t = next_term(&rest, &c);
-
-        if (t->kind != PX_AXIS && t->varies >> axis & 1)
-            return false;
-    }
-    *stride = coefficient(e, axis);
-    return true;
-}
-
-/* A sum has its constant outermost. */
-static const plan_expr *without_constant(const plan_expr *e, int64_t *c)
-{
-    const plan_expr *x =
-        e->kind == PX_ADD && e->a->kind == PX_CONST ? e->a : e->b;
-
-    *c = e->kind == PX_CONST ? e->c : 0;
-    if (e->kind == PX_CONST)
-        return NULL;
-    if (e->kind != PX_ADD || x->kind != PX_CONST)
-        return e;
-    *c = x->c;
-    return x == e->a ? e->b : e->a;
-}
-
-bool plan_expr_distance(const plan_expr *from, const plan_expr *to,
-                        int64_t *distance)
-{
-    int64_t x, y;
-
-    if (without_constant(from, &x) != without_constant(to, &y))
-        return false;
-    *distance = y - x;
-    return true;
-}
-
-/* ---- runs of neighbours ---- */
-
-/* Of x / c or x % c, x a multiple of m that grows by s: does x stay between two
- * multiples of c while n positions pass? */
-static bool stays(int64_t s, int64_t m, int64_t c, int64_t n)
-{
-    return s >= 0 && s * (n - 1) < sd_gcd(m, c);
-}
-
-static bool cut_run(const plan_expr *e, int64_t n, int64_t *stride,
-                    int64_t *multiple)
-{
-    int64_t s = *stride, m = *multiple;
-    bool inside = stays(s, m, e->c, n), div = e->kind == PX_DIV;
-
-    if (!inside && s % e->c)
-        return false;
-    if (div)
-        *multiple = m % e->c ? 1 : m / e->c;
-    else
-        *multiple = sd_gcd(m, e->c);
-    *stride = inside ? (div ? 0 : s) : (div ? s / e->c : 0);
-    return true;
-}
-
-bool plan_expr_run(const plan_expr *e, int axis, int64_t n, int64_t *stride,
-                   int64_t *multiple)
-{
-    int64_t s, m;
-
-    *stride = 0;
-    *multiple = 1;
-    switch (e->kind) {
-    case PX_CONST:
-        *multiple = e->c < 0 ? -e->c : e->c;
-        return true;
-    case PX_AXIS:
-        *stride = e->axis == axis;
-        *multiple = e->axis == axis ? n : 1;
-        return true;
-    case PX_NODE:
-        return !(e->varies >> axis & 1);
-    case PX_ADD:
-        if (!plan_expr_run(e->a, axis, n, stride, multiple) ||
-            !plan_expr_run(e->b, axis, n, &s, &m))
-            return false;
-        *stride += s;
-        *multiple = sd_gcd(*multiple, m);
-        return true;
-    case PX_MUL:
-        if (!plan_expr_run(e->a, axis, n, stride, multiple))
-            return false;
-        *stride *= e->c;
-        *multiple *= e->c < 0 ? -e->c : e->c;
-        return true;
-    default:
-        return plan_expr_run(e->a, axis, n, stride, multiple) &&
-               cut_run(e, n, stride, multiple);
-    }
-}
-
-bool plan_guard_is_even(const plan_guard *g, int axis, int64_t n)
-{
-    int64_t s, m;
-
-    return plan_expr_run(g->e, axis, n, &s, &m) &&
-           (s == 0 ||
-            (s == 1 && m % n == 0 && g->lo % n == 0 && g->hi % n == 0));
 }

@@ -37,6 +37,9 @@ void plan_px_reshape(plan_px *p, const sd_shape *from,
 /* e of any table made again in p, axis i being with[i]. */
 const plan_expr *plan_px_subst(plan_px *p, const plan_expr *e,
                                const plan_expr *const *with);
+/* Of a sum, one term after the other, times *c: *rest starts as the whole and
+ * ends as NULL. */
+const plan_expr *plan_px_next_term(const plan_expr **rest, int64_t *c);
 /* If joining axes a and b (extent eb) to one keeps e as simple as it is. */
 bool plan_px_joins(const plan_expr *e, int a, int b, int64_t eb);
 

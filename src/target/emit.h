@@ -167,6 +167,9 @@ LLVMValueRef emit_i64(emit *e, int64_t v);
 LLVMValueRef emit_si(emit *e, int64_t v);       /* of type si */
 /* x * by + y */
 LLVMValueRef emit_mad(emit *e, LLVMValueRef x, int64_t by, LLVMValueRef y);
+LLVMValueRef emit_plus(emit *e, LLVMValueRef x, int64_t c);
+LLVMValueRef emit_below(emit *e, LLVMValueRef x, LLVMValueRef y); /* signed */
+LLVMValueRef emit_smaller(emit *e, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef emit_int_like(LLVMValueRef like, int64_t v);
 LLVMValueRef emit_fp_like(LLVMValueRef like, double v);
 LLVMValueRef emit_bool(emit *e, bool v);
@@ -211,6 +214,18 @@ void emit_remember(emit *e, emit_slot *s, emit_value v, int level);
 void emit_loop_open(emit *e, emit_loop *l, LLVMValueRef from, LLVMValueRef to,
                     int64_t step);
 void emit_loop_close(emit *e, emit_loop *l);
+/* What follows runs while c holds, which is asked before each turn. */
+typedef struct { LLVMBasicBlockRef test, body, done; } emit_while;
+emit_while emit_while_begin(emit *e);
+void emit_while_test(emit *e, const emit_while *l, LLVMValueRef c);
+void emit_while_end(emit *e, const emit_while *l);
+/* What follows runs where c holds (NULL: always), until emit_when_end of what
+ * this returns. */
+LLVMBasicBlockRef emit_when(emit *e, LLVMValueRef c);
+void emit_when_end(emit *e, LLVMBasicBlockRef no);
+/* A number that changes, in memory; what a position of type si is now. */
+LLVMValueRef emit_variable(emit *e, LLVMValueRef v);
+LLVMValueRef emit_get(emit *e, LLVMValueRef p);
 /* A level whose loop was entered from pre. */
 void emit_level_open(emit *e, LLVMBasicBlockRef pre);
 void emit_level_close(emit *e);
@@ -334,9 +349,38 @@ LLVMValueRef emit_read_strided(emit *e, sd_dtype part, LLVMValueRef p,
 /* x0[0] x1[0] .. x0[1] x1[1] ..; n is a power of two. */
 LLVMValueRef emit_weave(emit *e, LLVMValueRef const *x, int n);
 void emit_find_woven(emit *e);
+
+/* ---- emit_vector.c: memory to and from registers ---- */
+
+typedef struct { /* a vector of memory at an offset */
+    sd_dtype t, part;
+    LLVMValueRef p;
+    emit_access access;
+    LLVMValueRef at;    /* scalar offset; GATHERED: vector */
+    LLVMValueRef mask;  /* NULL: all */
+    int64_t stride;     /* STRIDED, CONTIGUOUS */
+    int w;
+} emit_span;
+/* What is read where the mask fails is unspecified. */
+emit_value emit_span_read(emit *e, const emit_span *a);
+void emit_span_write(emit *e, const emit_span *a, emit_value v);
 /* A vector of memory at p; mask NULL: all of it. */
 LLVMValueRef emit_vector_read(emit *e, sd_dtype part, LLVMValueRef p,
                               LLVMValueRef mask, int w);
+void emit_vector_write(emit *e, sd_dtype part, LLVMValueRef v, LLVMValueRef p,
+                       LLVMValueRef mask);
+/* One element (or w) of type t at element `index` behind p. */
+emit_value emit_mem_read(emit *e, sd_dtype t, LLVMValueRef p,
+                         LLVMValueRef index, int w);
+void emit_mem_write(emit *e, sd_dtype t, LLVMValueRef p, LLVMValueRef index,
+                    emit_value v);
+/* Its address; where among parts that of a complex number is; and what a part
+ * is in registers and in memory. */
+LLVMValueRef emit_element(emit *e, sd_dtype part, LLVMValueRef p,
+                          LLVMValueRef index);
+LLVMValueRef emit_pair_index(emit *e, LLVMValueRef index, int part);
+LLVMValueRef emit_of_memory(emit *e, sd_dtype t, LLVMValueRef v);
+LLVMValueRef emit_to_memory(emit *e, sd_dtype t, LLVMValueRef v);
 
 /* ---- one file a node class ---- */
 
@@ -349,11 +393,6 @@ void emit_park_write(emit *e, const plan_node *n, int copy);
 emit_value emit_park_read(emit *e, const plan_node *n, int copy);
 /* Byte `plus` of area number `area`. */
 LLVMValueRef emit_area(emit *e, int area, size_t plus);
-/* One element (or w) of type t at element `index` behind p. */
-emit_value emit_mem_read(emit *e, sd_dtype t, LLVMValueRef p,
-                         LLVMValueRef index, int w);
-void emit_mem_write(emit *e, sd_dtype t, LLVMValueRef p, LLVMValueRef index,
-                    emit_value v);
 emit_value emit_elt(emit *e, int op, const hlo_inst *in, sd_dtype t,
                     int narg, const emit_value *arg, const sd_dtype *arg_t);
 emit_value emit_convert(emit *e, emit_value x, sd_dtype from, sd_dtype to);

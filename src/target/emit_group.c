@@ -583,23 +583,16 @@ static void put_sums(group *g, LLVMValueRef at)
     const plan_blocks *b = g->b;
 
     for (int64_t from = 0; from < b->mt; from += b->round) {
-        LLVMBasicBlockRef yes = NULL, no = NULL;
+        LLVMValueRef now = NULL;
+        LLVMBasicBlockRef no;
 
-        if (b->round < b->mt) {
-            yes = emit_block(e, "round");
-            no = emit_block(e, "other");
-            LLVMBuildCondBr(
-                e->b, LLVMBuildICmp(e->b, LLVMIntEQ, at, emit_si(e, from), ""),
-                yes, no);
-            LLVMPositionBuilderAtEnd(e->b, yes);
-        }
+        if (b->round < b->mt)
+            now = LLVMBuildICmp(e->b, LLVMIntEQ, at, emit_si(e, from), "");
+        no = emit_when(e, now);
         for (int row = 0; row < b->rows; row += b->near)
             if (row * b->along_m >= from && row * b->along_m < from + b->round)
                 put_rows(g, row, from);
-        if (!no)
-            continue;
-        LLVMBuildBr(e->b, no);
-        LLVMPositionBuilderAtEnd(e->b, no);
+        emit_when_end(e, no);
     }
 }
 

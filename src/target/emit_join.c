@@ -69,7 +69,7 @@ static void halve_in_area(emit *e, const plan_node *n, int lanes,
     emit_value **x = sd_arena_array(e->a, emit_value *, w);
     emit_value **y = sd_arena_array(e->a, emit_value *, w);
     LLVMValueRef own = emit_item_start(e), c;
-    LLVMBasicBlockRef yes, no;
+    LLVMBasicBlockRef no;
 
     for (int j = 0; j < w; j++) {
         x[j] = emit_values(e, n->nout);
@@ -80,19 +80,14 @@ static void halve_in_area(emit *e, const plan_node *n, int lanes,
     for (int h = lanes / 2; h >= w; h /= 2) {
         if (have <= h)
             continue;
-        yes = emit_block(e, "join");
-        no = emit_block(e, "joined");
-        c = LLVMBuildICmp(e->b, LLVMIntSLT, own,
-                          emit_si(e, SD_MIN(have - h, (int64_t)h)), "");
-        LLVMBuildCondBr(e->b, c, yes, no);
-        LLVMPositionBuilderAtEnd(e->b, yes);
+        c = emit_below(e, own, emit_si(e, SD_MIN(have - h, (int64_t)h)));
+        no = emit_when(e, c);
         lanes_of_area(e, n, own, x);
         lanes_of_area(e, n, LLVMBuildAdd(e->b, own, emit_si(e, h), ""), y);
         for (int j = 0; j < w; j++)
             emit_join_body(e, n, x[j], y[j], NULL);
         lanes_to_area(e, n, x);
-        LLVMBuildBr(e->b, no);
-        LLVMPositionBuilderAtEnd(e->b, no);
+        emit_when_end(e, no);
         emit_barrier(e);
     }
     lanes_of_area(e, n, emit_si(e, 0), v);

@@ -106,6 +106,62 @@ void emit_loop_close(emit *e, emit_loop *l)
     LLVMPositionBuilderAtEnd(e->b, l->exit);
 }
 
+LLVMValueRef emit_variable(emit *e, LLVMValueRef v)
+{
+    LLVMValueRef p = emit_alloca(e, LLVMTypeOf(v));
+
+    LLVMBuildStore(e->b, v, p);
+    return p;
+}
+
+LLVMValueRef emit_get(emit *e, LLVMValueRef p)
+{
+    return LLVMBuildLoad2(e->b, e->si, p, "");
+}
+
+emit_while emit_while_begin(emit *e)
+{
+    emit_while l = {emit_block(e, "while"), emit_block(e, "do"),
+                    emit_block(e, "done")};
+
+    LLVMBuildBr(e->b, l.test);
+    LLVMPositionBuilderAtEnd(e->b, l.test);
+    return l;
+}
+
+void emit_while_test(emit *e, const emit_while *l, LLVMValueRef c)
+{
+    LLVMBuildCondBr(e->b, c, l->body, l->done);
+    LLVMPositionBuilderAtEnd(e->b, l->body);
+}
+
+void emit_while_end(emit *e, const emit_while *l)
+{
+    LLVMBuildBr(e->b, l->test);
+    LLVMPositionBuilderAtEnd(e->b, l->done);
+}
+
+LLVMBasicBlockRef emit_when(emit *e, LLVMValueRef c)
+{
+    LLVMBasicBlockRef yes, no;
+
+    if (!c)
+        return NULL;
+    yes = emit_block(e, "when");
+    no = emit_block(e, "after");
+    LLVMBuildCondBr(e->b, c, yes, no);
+    LLVMPositionBuilderAtEnd(e->b, yes);
+    return no;
+}
+
+void emit_when_end(emit *e, LLVMBasicBlockRef no)
+{
+    if (!no)
+        return;
+    LLVMBuildBr(e->b, no);
+    LLVMPositionBuilderAtEnd(e->b, no);
+}
+
 int emit_digit(const emit *e, int copy, int axis)
 {
     const emit_axis *x = &e->axis[axis];

@@ -1,6 +1,6 @@
 /* GPU: runs of updates that go to one place, of a list that is sorted by places
  * (plan_runs).  Whoever stands where a run begins takes all of it. */
-#include "emit_sort.h"
+#include "emit.h"
 
 typedef struct {
     emit *e;

@@ -54,12 +54,11 @@ static void apply(emit *e, const plan_node *n, const updates *u, LLVMValueRef i)
 {
     LLVMValueRef p = LLVMBuildGEP2(e->b, u->type, u->place, &i, 1, "");
     LLVMValueRef at = LLVMBuildLoad2(e->b, u->type, p, ""), on;
-    LLVMBasicBlockRef yes = emit_block(e, "update"), no = emit_block(e, "next");
+    LLVMBasicBlockRef no;
     emit_value arg[2], root[1];
 
     on = LLVMBuildICmp(e->b, LLVMIntSGE, at, emit_int_like(at, 0), "");
-    LLVMBuildCondBr(e->b, on, yes, no);
-    LLVMPositionBuilderAtEnd(e->b, yes);
+    no = emit_when(e, on);
     at = LLVMBuildSExtOrBitCast(e->b, at, e->i64, "");
     arg[1] = u->value ? emit_mem_read(e, n->dtype, u->value, i, 1) : u->same;
     root[0] = arg[1];
@@ -68,8 +67,7 @@ static void apply(emit *e, const plan_node *n, const updates *u, LLVMValueRef i)
         emit_body(e, n->body, arg, root);
     }
     emit_mem_write(e, n->dtype, e->slot[n->slot], at, root[0]);
-    LLVMBuildBr(e->b, no);
-    LLVMPositionBuilderAtEnd(e->b, no);
+    emit_when_end(e, no);
 }
 
 void emit_scatter_in_turns(emit *e, const plan_node *n, int copy)

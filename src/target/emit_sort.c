@@ -81,58 +81,6 @@ LLVMValueRef emit_sort_less(emit_sorter *s, emit_item x, emit_item y)
     return root[0].re;
 }
 
-/* ---- small pieces of code ---- */
-
-LLVMValueRef emit_variable(emit *e, LLVMValueRef v)
-{
-    LLVMValueRef p = emit_alloca(e, LLVMTypeOf(v));
-
-    LLVMBuildStore(e->b, v, p);
-    return p;
-}
-
-LLVMValueRef emit_get(emit *e, LLVMValueRef p)
-{
-    return LLVMBuildLoad2(e->b, e->si, p, "");
-}
-
-LLVMValueRef emit_plus(emit *e, LLVMValueRef x, int64_t c)
-{
-    return LLVMBuildAdd(e->b, x, emit_si(e, c), "");
-}
-
-LLVMValueRef emit_below(emit *e, LLVMValueRef x, LLVMValueRef y)
-{
-    return LLVMBuildICmp(e->b, LLVMIntSLT, x, y, "");
-}
-
-LLVMValueRef emit_smaller(emit *e, LLVMValueRef x, LLVMValueRef y)
-{
-    return LLVMBuildSelect(e->b, emit_below(e, x, y), x, y, "");
-}
-
-emit_while emit_while_begin(emit *e)
-{
-    emit_while l = {emit_block(e, "while"), emit_block(e, "do"),
-                    emit_block(e, "done")};
-
-    LLVMBuildBr(e->b, l.test);
-    LLVMPositionBuilderAtEnd(e->b, l.test);
-    return l;
-}
-
-void emit_while_test(emit *e, const emit_while *l, LLVMValueRef c)
-{
-    LLVMBuildCondBr(e->b, c, l->body, l->done);
-    LLVMPositionBuilderAtEnd(e->b, l->body);
-}
-
-void emit_while_end(emit *e, const emit_while *l)
-{
-    LLVMBuildBr(e->b, l->test);
-    LLVMPositionBuilderAtEnd(e->b, l->done);
-}
-
 /* ---- host ---- */
 
 /* to[start, end) = from[start, end) in order. */

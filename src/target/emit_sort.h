@@ -31,20 +31,6 @@ emit_item emit_sort_choose(emit_sorter *s, LLVMValueRef c, emit_item x,
                            emit_item y);
 LLVMValueRef emit_sort_less(emit_sorter *s, emit_item x, emit_item y);
 
-/* Positions that change. */
-LLVMValueRef emit_variable(emit *e, LLVMValueRef v);
-LLVMValueRef emit_get(emit *e, LLVMValueRef p);
-LLVMValueRef emit_plus(emit *e, LLVMValueRef x, int64_t c);
-LLVMValueRef emit_below(emit *e, LLVMValueRef x, LLVMValueRef y);
-LLVMValueRef emit_smaller(emit *e, LLVMValueRef x, LLVMValueRef y);
-
-typedef struct {
-    LLVMBasicBlockRef test, body, done;
-} emit_while;
-emit_while emit_while_begin(emit *e);
-void emit_while_test(emit *e, const emit_while *l, LLVMValueRef c);
-void emit_while_end(emit *e, const emit_while *l);
-
 void emit_merge(emit *e); /* emit_merge.c */
 
 #endif

@@ -129,6 +129,21 @@ LLVMValueRef emit_mad(emit *e, LLVMValueRef x, int64_t by, LLVMValueRef y)
                            y, "");
 }
 
+LLVMValueRef emit_plus(emit *e, LLVMValueRef x, int64_t c)
+{
+    return LLVMBuildAdd(e->b, x, emit_si(e, c), "");
+}
+
+LLVMValueRef emit_below(emit *e, LLVMValueRef x, LLVMValueRef y)
+{
+    return LLVMBuildICmp(e->b, LLVMIntSLT, x, y, "");
+}
+
+LLVMValueRef emit_smaller(emit *e, LLVMValueRef x, LLVMValueRef y)
+{
+    return LLVMBuildSelect(e->b, emit_below(e, x, y), x, y, "");
+}
+
 LLVMValueRef emit_bool(emit *e, bool v)
 {
     return LLVMConstInt(e->i1, v, 0);

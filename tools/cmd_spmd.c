@@ -146,6 +146,17 @@ typedef struct {
     hlo_value *want, *got;         /* by participant */
 } trial;
 
+/* Of what is to be summed the first has all, and the others nothing. */
+static bool is_first(const hlo_sharding *s, int64_t p)
+{
+    hlo_atoms along = {0};
+
+    for (int i = 0; i < s->grid->natom; i++)
+        if (s->unreduced >> i & 1)
+            along.at[along.n++] = (uint8_t)i;
+    return hlo_grid_index(s->grid, &along, p) == 0;
+}
+
 static sd_status evaluate(trial *t)
 {
     int narg = t->whole->entry->nparam;
@@ -156,9 +167,14 @@ static sd_status evaluate(trial *t)
     for (int64_t p = 0; p < t->n; p++) {
         hlo_value *x = sd_arena_array(t->a, hlo_value, narg + 1);
 
-        for (int i = 0; i < narg; i++)
-            x[i] = part_of(t->a, &t->arg[i], t->cut->param_sharding[i],
-                           t->cut->entry->param[i]->shape, p);
+        for (int i = 0; i < narg; i++) {
+            const hlo_sharding *s = t->cut->param_sharding[i];
+
+            x[i] =
+                part_of(t->a, &t->arg[i], s, t->cut->entry->param[i]->shape, p);
+            if (s->partial == HLO_SUM_OF && !is_first(s, p))
+                memset(x[i].data, 0, sd_shape_bytes(x[i].shape));
+        }
         same[p] = t->arg;
         part[p] = x;
     }

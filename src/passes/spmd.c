@@ -118,8 +118,8 @@ static sd_status leave(cutter *t, hlo_inst *in, const hlo_sharding *s, int i,
     if (!sd_shape_equal(local, x->shape))
         return misfit(in, i);
     *out =
-        sd_shape_equal(local, whole)
-            ? spmd_total(pass_at(in), x, s, mask)
+        sd_shape_equal(local, whole) && !(s->unreduced & mask)
+            ? x
             : stand_in(t, in, whole, x, spmd_cuts(t->m, s, whole->rank, mask));
     return NULL;
 }
@@ -397,7 +397,9 @@ static sd_status cut_result(cutter *t, int i, hlo_inst **x)
     if (asked) {
         st = io_sharding(in, &s);
         in = in->arg[0];
-    } else if (!(s = spmd_part_sharding(t->flow, in))) {
+    } else if ((s = spmd_part_sharding(t->flow, in))) {
+        s = hlo_sharding_unreduced(m, s, 0, HLO_SUM_OF);
+    } else {
         s = hlo_sharding_replicated(m, rank);
     }
     if (st ||

@@ -7,7 +7,8 @@
 #include "spmd_rule.h"
 
 typedef struct {
-    hlo_inst *local, *whole; /* whole: once somebody wanted it */
+    hlo_inst *local;
+    hlo_inst *total, *whole; /* once somebody wanted them */
     const hlo_sharding *s;
     sd_map *as;              /* sharding -> the part by it */
 } part;
@@ -65,6 +66,14 @@ const hlo_sharding *spmd_cuts(hlo_module *m, const hlo_sharding *s, int rank,
     return hlo_sharding_unreduced(m, to, s->unreduced & mask, s->partial);
 }
 
+/* The part with nothing left to be summed. */
+static hlo_inst *total_of(hlo_inst *in, part *x)
+{
+    if (!x->total)
+        x->total = spmd_total(pass_at(in), x->local, x->s, (uint32_t)EVERY);
+    return x->total;
+}
+
 hlo_inst *spmd_whole(spmd_flow *f, hlo_inst *in)
 {
     part *x = part_of(f, in);
@@ -73,9 +82,7 @@ hlo_inst *spmd_whole(spmd_flow *f, hlo_inst *in)
         return in;
     if (!x->whole)
         x->whole =
-            spmd_join(pass_at(in),
-                      spmd_total(pass_at(in), x->local, x->s, (uint32_t)EVERY),
-                      x->s, (uint32_t)EVERY);
+            spmd_join(pass_at(in), total_of(in, x), x->s, (uint32_t)EVERY);
     return x->whole;
 }
 
@@ -98,18 +105,24 @@ static hlo_inst *cut_whole(spmd_flow *f, hlo_at p, hlo_inst *in,
 hlo_inst *spmd_as(spmd_flow *f, hlo_at p, hlo_inst *in, const hlo_sharding *s)
 {
     part *x = part_of(f, in);
+    const hlo_sharding *now;
     hlo_inst *to;
 
     if (!x)
         return cut_whole(f, p, in, s);
     if (x->s == s)
         return x->local;
+    now = x->s->unreduced & s->unreduced
+              ? x->s
+              : hlo_sharding_unreduced(f->m, x->s, 0, HLO_SUM_OF);
+    if (now == s)
+        return total_of(in, x);
     if (!x->as)
         x->as = sd_map_create(f->a);
     if ((to = sd_map_get(x->as, sd_key(s))) && to->parent == p.c)
         return to;
-    to = x->s->grid == s->grid && x->s->partial == s->partial
-             ? spmd_move(p, x->local, x->s, s)
+    to = now->grid == s->grid && now->partial == s->partial
+             ? spmd_move(p, now == x->s ? x->local : total_of(in, x), now, s)
              : cut_whole(f, p, spmd_whole(f, in), s);
     sd_map_set(x->as, sd_key(s), to);
     return to;
@@ -187,16 +200,31 @@ static const hlo_sharding *sharding_of(const spmd_flow *f, const choice *c,
     return s;
 }
 
+/* What the parts of a result are to be made into, where that can wait until
+ * somebody wants it; else it is done. */
 static hlo_inst *combined(hlo_at p, const spmd_rule *r, const choice *c,
-                          hlo_inst *x)
+                          hlo_inst *x, const hlo_sharding **s)
 {
+    hlo_module *m = p.c->module;
     hlo_atoms along = {0};
+    uint32_t mask = 0;
 
     for (int i = 0; i < r->n; i++)
-        for (int k = 0; r->factor[i].partial && k < c->cut[i].n; k++)
+        for (int k = 0; r->factor[i].partial && k < c->cut[i].n; k++) {
             along.at[along.n++] = c->cut[i].at[k];
-    return along.n ? spmd_all_reduce(p, x, c->like->grid, &along, r->combine)
-                   : x;
+            mask |= UINT32_C(1) << c->cut[i].at[k];
+        }
+    if (!along.n)
+        return x;
+    if (r->combine == HLO_ADD)
+        *s = hlo_sharding_unreduced(m, *s, mask, HLO_SUM_OF);
+    else if (r->combine == HLO_MAXIMUM)
+        *s = hlo_sharding_unreduced(m, *s, mask, HLO_MAX_OF);
+    else if (r->combine == HLO_MINIMUM)
+        *s = hlo_sharding_unreduced(m, *s, mask, HLO_MIN_OF);
+    else
+        x = spmd_all_reduce(p, x, c->like->grid, &along, r->combine);
+    return x;
 }
 
 bool spmd_apply(spmd_flow *f, hlo_inst *in)
@@ -221,7 +249,8 @@ bool spmd_apply(spmd_flow *f, hlo_inst *in)
                          sharding_of(f, &c, r.arg[k], in->arg[k]->shape->rank));
     if (!(x = spmd_on_parts(in, local, arg)))
         return false;
-    spmd_set_part(f, in, combined(p, &r, &c, x), s);
+    x = combined(p, &r, &c, x, &s);
+    spmd_set_part(f, in, x, s);
     return true;
 }
 

@@ -264,29 +264,68 @@ static hlo_atoms from(const hlo_atoms *x, int n)
     return to;
 }
 
+/* A part at its place among zeros, along what cuts s. */
+static hlo_inst *among_zeros(hlo_at p, hlo_inst *x, const hlo_sharding *s)
+{
+    hlo_inst *start[SD_MAX_RANK], *zero = hlo_make_scalar_s64(p, SD_S32, 0);
+    int64_t dim[SD_MAX_RANK];
+    const sd_shape *to;
+
+    if (!hlo_sharding_used(s))
+        return x;
+    for (int d = 0; d < s->rank; d++) {
+        const hlo_atoms *a = &s->dim[d].cut;
+
+        dim[d] = x->shape->dim[d] * size_of(s->grid, a);
+        start[d] = a->n ? scaled(p, HLO_MULTIPLY, spmd_index(p, s->grid, a),
+                                 x->shape->dim[d])
+                        : zero;
+    }
+    to = sd_shape_make(p.c->module->arena, pass_dtype(x), s->rank, dim);
+    return hlo_make_dynamic_update(p, hlo_make_fill(p, to, 0), x, start);
+}
+
+static uint32_t atoms_of(const hlo_atoms *a)
+{
+    uint32_t mask = 0;
+
+    for (int i = 0; i < a->n; i++)
+        mask |= UINT32_C(1) << a->at[i];
+    return mask;
+}
+
 /* What both begin with stays, in each dimension; the rest of the one is
  * gathered and the rest of the other sliced.  What is to be summed in both is
- * left as it is. */
+ * left as it is, and parts that are to be summed are put among zeros. */
 hlo_inst *spmd_move(hlo_at p, hlo_inst *x, const hlo_sharding *s,
                     const hlo_sharding *to)
 {
     hlo_module *m = p.c->module;
     const hlo_sharding *gather = hlo_sharding_blank(m, s, s->rank);
     const hlo_sharding *slice = hlo_sharding_blank(m, to, to->rank);
+    const hlo_sharding *spread = gather;
+    uint32_t sums = to->partial == HLO_SUM_OF ? to->unreduced : 0, done;
 
     for (int d = 0; d < s->rank; d++) {
         const hlo_atoms *a = &s->dim[d].cut, *b = &to->dim[d].cut;
+        hlo_atoms rest;
         int n = 0;
 
         while (n < a->n && n < b->n && a->at[n] == b->at[n])
             n++;
-        gather = hlo_sharding_with(m, gather, d, from(a, n));
+        rest = from(a, n);
+        if (atoms_of(&rest) & ~sums)
+            gather = hlo_sharding_with(m, gather, d, rest);
+        else
+            spread = hlo_sharding_with(m, spread, d, rest);
         slice = hlo_sharding_with(m, slice, d, from(b, n));
     }
+    done = s->unreduced | hlo_sharding_used(spread);
     x = spmd_total(p, x, s, ~to->unreduced);
     x = spmd_join(p, x, gather, ~UINT32_C(0));
+    x = among_zeros(p, x, spread);
     x = spmd_cut(p, x, slice, ~UINT32_C(0));
-    return spmd_share(p, x, to, ~s->unreduced);
+    return spmd_share(p, x, to, ~done);
 }
 
 hlo_inst *spmd_from(hlo_at p, hlo_inst *x, int64_t from)

@@ -264,6 +264,28 @@ def constrained(devices):
 
 
 @program
+def unreduced(devices):
+    """What is left to be summed stays apart: each device's part is looked at."""
+    types = (jax.sharding.AxisType.Explicit,)
+    m = Mesh(np.array(devices), ("x",), axis_types=types)
+    sums = NamedSharding(m, P(None, None, unreduced={"x"}))
+
+    def product(a, b):
+        return jnp.einsum("ab,bc->ac", a, b, out_sharding=sums)
+
+    def same(a):
+        return jax.shard_map(lambda a: a, mesh=m, in_specs=P("x"),
+                             out_specs=P(unreduced={"x"}))(a)
+    with jax.set_mesh(m):
+        x = put(whole(N, 6), m, P("x"))
+        parts = [jax.jit(same)(x), jax.jit(lambda a: a, out_shardings=sums)(x),
+                 jax.jit(product)(put(whole(6, N), m, P(None, "x")), x)]
+        sums = [jax.jit(lambda a: jax.sharding.reshard(a, P()))(a)
+                for a in parts]
+        return [s.data for a in parts for s in a.addressable_shards] + sums
+
+
+@program
 def data_parallel(devices):
     m = line(devices)
 

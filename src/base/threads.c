@@ -11,6 +11,11 @@
  * sleeps in the kernel: machines are shared, and a spinning pool would take
  * what others could use.
  *
+ * Where the kernel has once woken a worker on its waker's processor it often
+ * goes on doing so for seconds, though another is idle, and the waker has done
+ * everything before the worker gets its turn.  So who wakes a worker that fell
+ * asleep where he is himself bars it from there; awake, it lifts that.
+ *
  * A pool that is busy (another caller's run, or a run inside a run) does not
  * make its caller wait: the items then run on the caller's thread alone. */
 #include "base.h"
@@ -35,6 +40,9 @@ typedef struct {
     _Alignas(64) _Atomic uint32_t go; /* changes with each call to work */
     _Atomic uint32_t asleep;
     _Atomic int64_t next; /* of its items: who adds one to it runs that one */
+    _Atomic int tid, cpu; /* where it fell asleep */
+    _Atomic bool barred; /* from some of these: */
+    cpu_set_t whole;
     pthread_t thread;
     sd_pool *pool; /* borrowed */
     int index;
@@ -90,11 +98,39 @@ static bool spin(_Atomic uint32_t *word, uint32_t seen, uint64_t ns)
     }
 }
 
+/* A bar that its worker has not seen stays, and it lifts both at once.  Sets of
+ * more than 1,024 processors are left to the kernel. */
+static void bar_from(worker *w, int cpu)
+{
+    cpu_set_t rest;
+    int tid = atomic_load(&w->tid);
+
+    if (!atomic_load(&w->barred) &&
+        sched_getaffinity(tid, sizeof w->whole, &w->whole))
+        return;
+    rest = w->whole;
+    CPU_CLR((size_t)cpu, &rest);
+    if (CPU_COUNT(&rest) && !sched_setaffinity(tid, sizeof rest, &rest))
+        atomic_store(&w->barred, true);
+}
+
+static void lift_bar(worker *w)
+{
+    if (atomic_exchange(&w->barred, false))
+        (void)sched_setaffinity(0, sizeof w->whole, &w->whole);
+}
+
 static void wake(worker *w)
 {
+    int here;
+
     atomic_fetch_add(&w->go, 1);
-    if (atomic_load(&w->asleep))
-        futex_wake(&w->go);
+    if (!atomic_load(&w->asleep))
+        return;
+    here = sched_getcpu();
+    if (here >= 0 && here < CPU_SETSIZE && here == atomic_load(&w->cpu))
+        bar_from(w, here);
+    futex_wake(&w->go);
 }
 
 static void wake_children(sd_pool *p, int w)
@@ -149,12 +185,15 @@ static void *worker_main(void *arg)
     uint32_t seen = 0;
 
     fesetenv(FE_DFL_ENV); /* not that of whoever made the pool */
+    atomic_store(&w->tid, (int)syscall(SYS_gettid));
     while (!atomic_load(&p->stop)) {
         if (!spin(&w->go, seen, WORKER_SPIN_NS)) {
+            atomic_store(&w->cpu, sched_getcpu());
             atomic_store(&w->asleep, 1);
             while (atomic_load(&w->go) == seen)
                 futex_wait(&w->go, seen);
             atomic_store(&w->asleep, 0);
+            lift_bar(w);
         }
         seen = atomic_load(&w->go);
         help(p, w->index);

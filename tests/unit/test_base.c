@@ -521,6 +521,66 @@ static void pool_runs_each_item_once(void **state)
     assert_true(sd_cpu_count() >= 1);
 }
 
+typedef struct {
+    cpu_set_t all;
+    bool widen; /* the worker may run anywhere from now on */
+    _Atomic bool came;
+    int cpu, nallowed;
+} place;
+
+/* Item 0 is the caller's, who waits for the worker to take item 1. */
+static void note_place(void *ctx, int64_t i, int worker)
+{
+    place *p = ctx;
+    cpu_set_t now;
+
+    (void)worker;
+    for (uint64_t end = sd_now_ns() + 10000000000u; !i && !p->came;)
+        assert_true(sd_now_ns() < end);
+    if (!i)
+        return;
+    if (p->widen)
+        (void)sched_setaffinity(0, sizeof p->all, &p->all);
+    p->cpu = sched_getcpu();
+    CPU_ZERO(&now);
+    (void)sched_getaffinity(0, sizeof now, &now);
+    p->nallowed = CPU_COUNT(&now);
+    p->came = true;
+}
+
+/* Of the runs before which the worker fell asleep where the caller is. */
+static void pool_wakes_apart_from_its_caller(void **state)
+{
+    place p = {.widen = true};
+    cpu_set_t one;
+    sd_pool *pool;
+    int here = 0, was = -1, met = 0, apart = 0;
+
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof p.all, &p.all), 0);
+    if (CPU_COUNT(&p.all) < 2)
+        skip();
+    while (!CPU_ISSET((size_t)here, &p.all))
+        here++;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)here, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_null(sd_pool_create(2, &pool));
+    for (int k = 0; k < 100; k++) {
+        p.came = false;
+        sd_pool_run(pool, 2, note_place, &p);
+        met += was == here;
+        apart += was == here && p.cpu != here;
+        was = p.cpu;
+        assert_int_equal(p.nallowed, CPU_COUNT(&p.all));
+        p.widen = false;
+        usleep(200); /* it falls asleep */
+    }
+    assert_true(apart * 2 >= met); /* the kernel may move it afterwards */
+    sd_pool_destroy(pool);
+    assert_int_equal(sched_setaffinity(0, sizeof p.all, &p.all), 0);
+}
+
 static int ndestroyed;
 
 static void count_destroyed(void *thing)
@@ -683,6 +743,7 @@ int main(void)
         cmocka_unit_test(described_devices_are_found_by_name),
         cmocka_unit_test(quirks_are_those_drivers_alone),
         cmocka_unit_test(pool_runs_each_item_once),
+        cmocka_unit_test(pool_wakes_apart_from_its_caller),
         cmocka_unit_test(shelf_gives_each_thing_to_one),
         cmocka_unit_test(cpus_follow_affinity_and_quota),
     };

@@ -8,7 +8,7 @@
 static void fill_random(uint64_t *state, sd_dtype t, void *data, int64_t n)
 {
     size_t size = sd_dtype_bytes(t);
-    bool cplx = sd_dtype_kind(t) == SD_K_COMPLEX;
+    bool cplx = sd_is_complex(t);
     sd_dtype part = sd_dtype_part(t);
 
     if (cplx) {
@@ -20,7 +20,7 @@ static void fill_random(uint64_t *state, sd_dtype t, void *data, int64_t n)
 
         *state = *state * 6364136223846793005u + 1442695040888963407u;
         u = (double)(*state >> 11) * 0x1p-53;
-        if (sd_dtype_kind(t) == SD_K_FLOAT || cplx)
+        if (sd_is_float(t) || cplx)
             sd_scalar_of_f64(part, 2 * u - 1, (char *)data + (size_t)i * size);
         else
             sd_scalar_of_s64(t, (int64_t)(u * (t == SD_PRED ? 2 : 10)),
@@ -81,7 +81,7 @@ static void print_value(const thunk_type *type, const uint8_t *data)
     for (int64_t i = 0; i < SD_MIN(n, 8); i++) {
         const uint8_t *p = data + (size_t)i * size;
 
-        if (sd_dtype_kind(part) == SD_K_FLOAT)
+        if (sd_is_float(part))
             printf(" %.9g", sd_scalar_to_f64(part, p));
         else
             printf(" %" PRId64, sd_scalar_to_s64(part, p));

@@ -191,6 +191,22 @@ static inline sd_kind sd_dtype_kind(sd_dtype t)
 {
     return (sd_kind)sd_dtype_table[t].kind;
 }
+static inline bool sd_is_float(sd_dtype t)
+{
+    return sd_dtype_kind(t) == SD_K_FLOAT;
+}
+static inline bool sd_is_complex(sd_dtype t)
+{
+    return sd_dtype_kind(t) == SD_K_COMPLEX;
+}
+static inline bool sd_is_signed(sd_dtype t) /* integers */
+{
+    return sd_dtype_kind(t) == SD_K_SINT;
+}
+static inline bool sd_is_int(sd_dtype t) /* not pred */
+{
+    return sd_is_signed(t) || sd_dtype_kind(t) == SD_K_UINT;
+}
 static inline const char *sd_dtype_name(sd_dtype t)
 {
     return sd_dtype_table[t].name;

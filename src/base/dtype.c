@@ -211,7 +211,7 @@ static int64_t load_int(sd_dtype t, const void *p)
     memcpy(&u, p, sd_dtype_bytes(t));
     if (t == SD_PRED)
         return u != 0;
-    if (sd_dtype_kind(t) == SD_K_SINT)
+    if (sd_is_signed(t))
         return (int64_t)(u << drop) >> drop;
     return (int64_t)(u << drop >> drop);
 }
@@ -230,7 +230,7 @@ void sd_scalar_of_s64(sd_dtype t, int64_t v, void *p)
 
     if (t == SD_PRED)
         u = v != 0;
-    else if (sd_dtype_kind(t) == SD_K_SINT)
+    else if (sd_is_signed(t))
         u = (uint64_t)((int64_t)(u << drop) >> drop);
     else
         u = u << drop >> drop;
@@ -305,7 +305,7 @@ double sd_scalar_to_f64(sd_dtype t, const void *p)
 static void store_int(sd_dtype t, double v, void *p)
 {
     unsigned bits = sd_dtype_table[t].bits;
-    bool is_signed = sd_dtype_kind(t) == SD_K_SINT;
+    bool is_signed = sd_is_signed(t);
     double top = ldexp(1, (int)bits - (is_signed ? 1 : 0)); /* first too big */
     uint64_t max = ~UINT64_C(0) >> (64 - bits + (is_signed ? 1 : 0));
 

@@ -201,6 +201,7 @@ bool mlir_is_bytecode(sd_bytes file);
 void mlir_read(mlir_reader *r, sd_bytes file);
 uint64_t mlir_varint(sd_cursor *c);
 int64_t mlir_svarint(sd_cursor *c);
+uint64_t mlir_varint_flag(sd_cursor *c, bool *flag); /* of the lowest bit */
 void mlir_fail(mlir_reader *r, sd_code code, const char *fmt, ...)
     SD_PRINTF(3, 4);
 /* A code of newer versions; thing: "vhlo type" */

@@ -85,7 +85,7 @@ int64_t mlir_svarint(sd_cursor *c)
     return (int64_t)((u >> 1) ^ (0 - (u & 1)));
 }
 
-static uint64_t varint_flag(sd_cursor *c, bool *flag)
+uint64_t mlir_varint_flag(sd_cursor *c, bool *flag)
 {
     uint64_t u = mlir_varint(c);
 
@@ -279,7 +279,7 @@ static void read_dialect_list(mlir_reader *r, sd_cursor *c)
     for (uint64_t i = 0; i < n && !c->bad && !r->st; i++) {
         bool versioned = false;
         uint64_t s =
-            r->version < 1 ? mlir_varint(c) : varint_flag(c, &versioned);
+            r->version < 1 ? mlir_varint(c) : mlir_varint_flag(c, &versioned);
         unsigned id;
 
         r->dialect[i].name = mlir_str(r, s);
@@ -307,8 +307,8 @@ static void read_dialects(mlir_reader *r)
         }
         for (uint64_t i = 0; i < n && !c.bad && !r->st; i++) {
             bool registered;
-            uint64_t s =
-                r->version < 5 ? mlir_varint(&c) : varint_flag(&c, &registered);
+            uint64_t s = r->version < 5 ? mlir_varint(&c)
+                                        : mlir_varint_flag(&c, &registered);
 
             mlir_new_name(r, name_of(r, &r->dialect[d], mlir_str(r, s)));
         }
@@ -332,7 +332,7 @@ static void read_groups(mlir_reader *r, sd_cursor *c, sd_cursor *data,
         }
         for (uint64_t i = 0; i < n && !c->bad; i++, k++) {
             e[k].dialect = r->dialect[d].id;
-            e[k].data = sd_read_bytes(data, varint_flag(c, &e[k].coded));
+            e[k].data = sd_read_bytes(data, mlir_varint_flag(c, &e[k].coded));
         }
     }
 }

@@ -18,14 +18,6 @@ typedef sd_vec(mlir_value *) scope;
 static void read_region(mlir_reader *r, sd_cursor *c, scope *sc, mlir_region *g,
                         int depth);
 
-static uint64_t varint_flag(sd_cursor *c, bool *flag)
-{
-    uint64_t u = mlir_varint(c);
-
-    *flag = u & 1;
-    return u >> 1;
-}
-
 /* A count of things of a byte at least. */
 static int read_count(sd_cursor *c, uint64_t n)
 {
@@ -46,7 +38,7 @@ static void skip_uses(sd_cursor *c, int n)
 
         if (n > 1)
             mlir_varint(c);
-        uint64_t m = varint_flag(c, &pairs);
+        uint64_t m = mlir_varint_flag(c, &pairs);
 
         for (uint64_t j = 0; j < m && !c->bad; j++)
             mlir_varint(c);
@@ -102,7 +94,7 @@ static void read_op_regions(mlir_reader *r, sd_cursor *c, scope *sc,
                             mlir_op *op, int depth)
 {
     bool isolated;
-    int n = read_count(c, varint_flag(c, &isolated));
+    int n = read_count(c, mlir_varint_flag(c, &isolated));
     bool nested = isolated && r->version >= 2;
     sd_vec(mlir_region *) list = {0};
     sd_cursor inner = *c;
@@ -230,7 +222,7 @@ static void read_args(mlir_reader *r, sd_cursor *c, scope *sc, int *next,
 
         if (!v)
             return;
-        v->type = (uint32_t)(r->version >= 4 ? varint_flag(c, &has_loc)
+        v->type = (uint32_t)(r->version >= 4 ? mlir_varint_flag(c, &has_loc)
                                              : mlir_varint(c));
         b->arg_loc[i] = has_loc ? (uint32_t)mlir_varint(c) : MLIR_ABSENT;
         if (!i)
@@ -245,7 +237,7 @@ static void read_block(mlir_reader *r, sd_cursor *c, scope *sc, int *next,
                        mlir_block *b, int depth)
 {
     bool has_args;
-    uint64_t n = varint_flag(c, &has_args);
+    uint64_t n = mlir_varint_flag(c, &has_args);
 
     if (has_args)
         read_args(r, c, sc, next, b);

@@ -67,7 +67,7 @@ static void float_value(mlir_parser *t, const mlir_type *type, void *out)
 static bool is_float(const mlir_type *x)
 {
     return x->kind == MLIR_T_ELEM
-               ? sd_dtype_kind(x->dtype) == SD_K_FLOAT
+               ? sd_is_float(x->dtype)
                : x->kind == MLIR_T_OTHER && x->text && x->text[0] != 'i' &&
                      x->text[0] != 's' && x->text[0] != 'u' && x->width > 0;
 }
@@ -122,8 +122,7 @@ typedef struct {
 static void element(mlir_parser *t, dense_list *d, uint8_t *out)
 {
     mlir_type part = {0};
-    bool paired = d->elem->kind == MLIR_T_ELEM &&
-                  sd_dtype_kind(d->elem->dtype) == SD_K_COMPLEX;
+    bool paired = d->elem->kind == MLIR_T_ELEM && sd_is_complex(d->elem->dtype);
     uint64_t v = 0;
 
     if (paired) {

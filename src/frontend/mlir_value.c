@@ -255,8 +255,7 @@ hlo_dims mlir_ints(mlir_reader *r, const mlir_attr *at, int max)
         return ints_of_list(r, at, max);
     if ((at->kind != MLIR_A_DENSE && at->kind != MLIR_A_DENSE_ARRAY) ||
         !dense_count(r, at, &t, &n) ||
-        (sd_dtype_kind(t) != SD_K_SINT && sd_dtype_kind(t) != SD_K_UINT &&
-         sd_dtype_kind(t) != SD_K_PRED)) {
+        (!sd_is_int(t) && sd_dtype_kind(t) != SD_K_PRED)) {
         mlir_want(r, at, "integers");
         return (hlo_dims){0};
     }
@@ -268,9 +267,9 @@ hlo_dims mlir_ints(mlir_reader *r, const mlir_attr *at, int max)
     for (int64_t i = 0; i < n; i++) {
         bits = 0;
         mlir_dense_elem(&d, i, &bits);
-        v[i] = t == SD_PRED ? bits != 0
-                            : extend(bits, sd_dtype_table[t].bits,
-                                     sd_dtype_kind(t) == SD_K_SINT);
+        v[i] = t == SD_PRED
+                   ? bits != 0
+                   : extend(bits, sd_dtype_table[t].bits, sd_is_signed(t));
     }
     return (hlo_dims){v, (int)n};
 }

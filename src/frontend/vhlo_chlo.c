@@ -164,7 +164,7 @@ void op_mulhi(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
     hlo_at p = {im->c, NULL, NULL};
     sd_dtype t = arg[0]->shape->dtype;
-    bool is_signed = sd_dtype_kind(t) == SD_K_SINT;
+    bool is_signed = sd_is_signed(t);
     int bits = sd_dtype_table[t].bits;
     sd_dtype wide = is_signed ? SD_S64 : SD_U64;
     hlo_inst *x = arg[0], *y = arg[1], *by;
@@ -274,7 +274,7 @@ void op_conj(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 
     if (!s)
         return;
-    if (sd_dtype_kind(s->dtype) != SD_K_COMPLEX) {
+    if (!sd_is_complex(s->dtype)) {
         op->result[0].inst = arg[0];
         return;
     }

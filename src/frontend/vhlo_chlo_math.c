@@ -466,8 +466,7 @@ static const struct {
 
 bool chlo_is_float(vhlo_import *im, mlir_op *op, const hlo_inst *x)
 {
-    if (sd_shape_is_array(x->shape) &&
-        sd_dtype_kind(x->shape->dtype) == SD_K_FLOAT)
+    if (sd_shape_is_array(x->shape) && sd_is_float(x->shape->dtype))
         return true;
     vhlo_fail(im, op, SD_INVALID, "of %s, which should be a float",
               sd_dtype_name(x->shape->dtype));
@@ -500,7 +499,7 @@ void op_chlo_unary(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     while (strcmp(unary[i].name, name) != 0)
         i++;
     if (unary[i].complex && sd_shape_is_array(x->shape) &&
-        sd_dtype_kind(x->shape->dtype) == SD_K_COMPLEX) {
+        sd_is_complex(x->shape->dtype)) {
         chlo_bind(im, op, of_complex(im, x, unary[i].complex));
         return;
     }

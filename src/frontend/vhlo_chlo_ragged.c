@@ -30,14 +30,6 @@ static bool refuse(const ragged *d, const char *what)
     return false;
 }
 
-static bool holds(hlo_dims d, int64_t x)
-{
-    for (int i = 0; i < d.n; i++)
-        if (d.at[i] == x)
-            return true;
-    return false;
-}
-
 /* Each is a dimension of the operand, and none is there twice. */
 static bool are_dims(const ragged *d, int k)
 {
@@ -78,12 +70,13 @@ static hlo_dims prefix_of(const ragged *d)
 
     for (int i = 0; i < d->batch[LHS].n; i++)
         at[n++] = d->batch[LHS].at[i];
-    if (holds(kind, d->cut)) {
+    if (hlo_dims_hold(kind, d->cut)) {
         for (int i = 0; kind.at[i] != d->cut; i++)
             at[n++] = kind.at[i];
     } else {
         for (; other < d->cut; other++)
-            if (!holds(d->batch[LHS], other) && !holds(kind, other))
+            if (!hlo_dims_hold(d->batch[LHS], other) &&
+                !hlo_dims_hold(kind, other))
                 at[n++] = other;
     }
     return (hlo_dims){at, n};
@@ -130,14 +123,15 @@ static bool read(ragged *d)
     if (cut.n != 1 || cut.at[0] < 0 || cut.at[0] >= d->arg[LHS]->shape->rank)
         return refuse(d, "one dimension of lhs should be ragged");
     d->cut = cut.at[0];
-    if (holds(d->batch[LHS], d->cut))
+    if (hlo_dims_hold(d->batch[LHS], d->cut))
         return d->group.n == 0 ||
                refuse(d, "rhs has groups only where lhs's are not contracted "
                          "and no batch");
     d->prefix = prefix_of(d);
     if (!sizes_fit(d))
         return false;
-    if (holds(d->contract[LHS], d->cut) ? d->group.n != 0 : d->group.n != 1)
+    if (hlo_dims_hold(d->contract[LHS], d->cut) ? d->group.n != 0
+                                                : d->group.n != 1)
         return refuse(d, "rhs has groups only where lhs's are not contracted "
                          "and no batch");
     return !d->group.n || d->arg[RHS]->shape->dim[d->group.at[0]] == d->g ||
@@ -263,11 +257,11 @@ void op_ragged_dot(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     dot->rhs_batch = d.batch[RHS];
     dot->lhs_contract = d.contract[LHS];
     dot->rhs_contract = d.contract[RHS];
-    if (!holds(d.batch[LHS], d.cut))
+    if (!hlo_dims_hold(d.batch[LHS], d.cut))
         find_groups(&d);
-    if (holds(d.contract[LHS], d.cut))
+    if (hlo_dims_hold(d.contract[LHS], d.cut))
         contracted_is_cut(&d, dot, x);
-    else if (!holds(d.batch[LHS], d.cut))
+    else if (!hlo_dims_hold(d.batch[LHS], d.cut))
         free_is_cut(&d, dot, x);
     in = vhlo_emit(im, HLO_DOT, s, 2, x);
     in->u.dot = dot;

@@ -294,6 +294,8 @@ hlo_inst *hlo_inst_clone(hlo_comp *c, hlo_inst *before, const hlo_inst *in,
                          hlo_inst *const *arg);
 hlo_comp *hlo_comp_clone(hlo_module *m, const hlo_comp *c, const char *name);
 hlo_dims hlo_dims_copy(sd_arena *a, const int64_t *at, int n);
+bool hlo_dims_hold(hlo_dims d, int64_t x);
+bool hlo_dims_rise(hlo_dims d); /* each is more than the one before it */
 bool hlo_is_row_major(hlo_dims order); /* of dimensions, minor to major */
 int hlo_comp_count(const hlo_comp *c); /* instructions */
 void hlo_comp_sort(hlo_comp *c);       /* operands first again, stable */

@@ -1,6 +1,7 @@
 /* The graph's edges: every change to operands, order, roots and calls goes
  * through here, so that use lists and caller counts are always right. */
 #include "hlo_priv.h"
+#include "hlo_text.h"
 
 #include <assert.h>
 
@@ -39,7 +40,7 @@ static const char *take_name(hlo_module *m, const char *s, size_t len,
     return e->name;
 }
 
-static bool is_name_char(char ch)
+bool hlo_is_name_char(char ch)
 {
     return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') ||
            (ch >= '0' && ch <= '9') || ch == '_' || ch == '.' || ch == '-';
@@ -51,7 +52,7 @@ static char *clean_name(sd_arena *a, const char *base)
     char *s = sd_arena_str(a, len ? base : "_", len ? len : 1);
 
     for (char *p = s; *p; p++)
-        if (!is_name_char(*p))
+        if (!hlo_is_name_char(*p))
             *p = '_';
     if ((s[0] >= '0' && s[0] <= '9') || s[0] == '.' || s[0] == '-')
         s[0] = '_';

@@ -99,7 +99,7 @@ static sd_status apply(hlo_op op, const hlo_inst *in, const hlo_value *arg,
                        hlo_value *out)
 {
     if (in->narg != 1 || !sd_shape_equal(in->shape, arg[0].shape) ||
-        sd_dtype_kind(in->shape->dtype) != SD_K_FLOAT)
+        !sd_is_float(in->shape->dtype))
         return hlo_misfit(in);
     for (int64_t i = 0; i < sd_shape_count(in->shape); i++)
         hlo_scalar_op(op, in->shape->dtype, hlo_at_elem(&arg[0], i), NULL,

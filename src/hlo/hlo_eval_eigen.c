@@ -452,8 +452,7 @@ static schur schur_of(hlo_la *l, bool vectors)
 {
     int64_t n = l->c->n;
     schur s = {l->a, n, sd_arena_array(l->a, hlo_wide, n * n + 1),
-               vectors ? identity(l->a, n) : NULL,
-               sd_dtype_kind(l->c->type) == SD_K_FLOAT};
+               vectors ? identity(l->a, n) : NULL, sd_is_float(l->c->type)};
 
     memcpy(s.h, l->in[0], sizeof *s.h * (size_t)(n * n));
     l->failed = !to_schur(&s);

@@ -13,7 +13,7 @@ static bool step_away(sd_dtype t, const void *p, bool negative, void *out)
     uint64_t bits = 0, sign = UINT64_C(1) << (sd_dtype_table[t].bits - 1);
     int64_t v;
 
-    if (sd_dtype_kind(t) != SD_K_FLOAT) {
+    if (!sd_is_float(t)) {
         v = sd_scalar_to_s64(t, p);
         sd_scalar_of_s64(t, negative ? v - 1 : v + 1, out);
         return sd_scalar_to_s64(t, out) == (negative ? v - 1 : v + 1);
@@ -33,7 +33,7 @@ static void step_below(sd_dtype from, const void *x, sd_dtype to, void *out)
     uint64_t bits = 0;
 
     hlo_scalar_convert(from, x, to, out);
-    if (sd_dtype_kind(to) != SD_K_FLOAT ||
+    if (!sd_is_float(to) ||
         !(fabs(sd_scalar_to_f64(to, out)) > fabs(sd_scalar_to_f64(from, x))))
         return;
     memcpy(&bits, out, sd_dtype_bytes(to));
@@ -193,7 +193,7 @@ static void extend(hlo_value *v)
     for (int64_t i = 0; i < n; i++) {
         uint8_t *p = (uint8_t *)hlo_at_elem(v, i);
 
-        if (sd_dtype_kind(t) == SD_K_FLOAT)
+        if (sd_is_float(t))
             *p &= (uint8_t)((1 << sd_dtype_table[t].bits) - 1);
         else
             sd_scalar_of_s64(t, *p, p);

@@ -40,8 +40,7 @@ static void sum_add(sum *s, const hlo_value *x, int64_t i, const hlo_value *y,
     hlo_wide v = hlo_wide_load(tx, a), w = hlo_wide_load(ty, b);
     long double re = creall(v) * creall(w), im = 0;
 
-    if (sd_dtype_kind(tx) == SD_K_COMPLEX ||
-        sd_dtype_kind(ty) == SD_K_COMPLEX) {
+    if (sd_is_complex(tx) || sd_is_complex(ty)) {
         re -= cimagl(v) * cimagl(w);
         im = creall(v) * cimagl(w) + cimagl(v) * creall(w);
     }
@@ -58,14 +57,6 @@ static void sum_put(const sum *s, hlo_value *out, int64_t i)
         *hlo_at_elem(out, i) = s->i != 0;
     else
         sd_scalar_of_s64(t, (int64_t)s->i, hlo_at_elem(out, i));
-}
-
-static bool holds(hlo_dims d, int64_t x)
-{
-    for (int i = 0; i < d.n; i++)
-        if (d.at[i] == x)
-            return true;
-    return false;
 }
 
 static void round_to(const hlo_value *x, bool tf32, hlo_value *y)
@@ -129,10 +120,12 @@ sd_status hlo_eval_dot(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
         rmove[n] = rs[d->rhs_batch.at[k]];
     }
     for (int k = 0; k < l->rank; k++)
-        if (!holds(d->lhs_batch, k) && !holds(d->lhs_contract, k))
+        if (!hlo_dims_hold(d->lhs_batch, k) &&
+            !hlo_dims_hold(d->lhs_contract, k))
             lmove[n++] = ls[k];
     for (int k = 0; k < r->rank; k++)
-        if (!holds(d->rhs_batch, k) && !holds(d->rhs_contract, k))
+        if (!hlo_dims_hold(d->rhs_batch, k) &&
+            !hlo_dims_hold(d->rhs_contract, k))
             rmove[n++] = rs[k];
     for (int k = 0; k < d->lhs_contract.n; k++) {
         size[k] = l->dim[d->lhs_contract.at[k]];

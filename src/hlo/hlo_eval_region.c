@@ -65,7 +65,7 @@ static sd_status reducer_add(reducer *r, const hlo_value *x, int64_t i)
 
         if (r->op == HLO_ADD)
             r->sum = CMPLXL(a + creall(v), b + cimagl(v));
-        else if (sd_dtype_kind(r->t) == SD_K_FLOAT)
+        else if (sd_is_float(r->t))
             r->sum = CMPLXL(a * creall(v), 0);
         else
             r->sum = CMPLXL(a * creall(v) - b * cimagl(v),

@@ -201,7 +201,7 @@ static sd_status eval_distribution(hlo_ev *e, const hlo_inst *in,
                                    const hlo_value *arg, hlo_value *out)
 {
     sd_dtype t = out->shape->dtype;
-    bool is_float = sd_dtype_kind(t) == SD_K_FLOAT;
+    bool is_float = sd_is_float(t);
     int64_t n = sd_shape_count(out->shape);
 
     for (int64_t i = 0; i < n; i++) {

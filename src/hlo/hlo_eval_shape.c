@@ -226,14 +226,6 @@ static void move_part(const hlo_value *whole, const hlo_value *part,
 
 /* ---- gather ---- */
 
-static bool holds(hlo_dims d, int64_t x)
-{
-    for (int i = 0; i < d.n; i++)
-        if (d.at[i] == x)
-            return true;
-    return false;
-}
-
 /* For the batch position b of the indices (all dimensions but the index
  * vector's): the window's first element in the operand, not clamped. */
 static void read_window_start(const hlo_gather *g, const hlo_value *ix,
@@ -268,16 +260,17 @@ static void split_index(const hlo_gather *g, int rank_out, int rank_in,
     int64_t window[SD_MAX_RANK];
 
     for (int i = 0; i < rank_out; i++) {
-        if (holds(g->offset_dims, i))
+        if (hlo_dims_hold(g->offset_dims, i))
             window[k++] = ix[i];
         else
             batch[nb++] = ix[i];
     }
     k = 0;
     for (int i = 0; i < rank_in; i++)
-        offset[i] = holds(g->collapsed, i) || holds(g->operand_batch, i)
-                        ? 0
-                        : window[k++];
+        offset[i] =
+            hlo_dims_hold(g->collapsed, i) || hlo_dims_hold(g->operand_batch, i)
+                ? 0
+                : window[k++];
 }
 
 static void eval_gather(const hlo_inst *in, const hlo_value *arg,
@@ -331,7 +324,8 @@ static bool window_fits(const hlo_gather *g, const sd_shape *s,
     int k = 0;
 
     for (int d = 0; d < s->rank; d++) {
-        bool one = holds(g->collapsed, d) || holds(g->operand_batch, d);
+        bool one = hlo_dims_hold(g->collapsed, d) ||
+                   hlo_dims_hold(g->operand_batch, d);
         int64_t size = one ? 1 : updates->dim[g->offset_dims.at[k++]];
 
         if (start[d] < 0 || start[d] > s->dim[d] - size)

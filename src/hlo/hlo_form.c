@@ -4,12 +4,6 @@
 
 #include <stdio.h>
 
-bool hlo_is_name_char(char ch)
-{
-    return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') ||
-           (ch >= '0' && ch <= '9') || ch == '_' || ch == '.' || ch == '-';
-}
-
 void hlo_print_quoted(sd_buf *b, const char *s, size_t len)
 {
     sd_buf_str(b, "\"");

@@ -254,11 +254,6 @@ const sd_shape *hlo_one_or_tuple(hlo_module *m, int n, const sd_shape *const *s)
     return n == 1 ? s[0] : sd_shape_tuple(m->arena, n, s);
 }
 
-bool hlo_is_int(sd_dtype t)
-{
-    return sd_dtype_kind(t) == SD_K_SINT || sd_dtype_kind(t) == SD_K_UINT;
-}
-
 /* ---- the elementwise classes ---- */
 
 int hlo_type_bit(sd_dtype t)

@@ -28,8 +28,6 @@ sd_status hlo_want_dims(hlo_module *m, const hlo_inst *in, const char *what,
 sd_status hlo_want_pair(hlo_module *m, const hlo_inst *in, const char *what,
                         const sd_shape *x, int64_t i, const sd_shape *y,
                         int64_t k);
-bool hlo_dims_hold(hlo_dims d, int64_t x);
-bool hlo_dims_rise(hlo_dims d);
 /* Region k: scalars of these types in, scalars of those out. */
 sd_status hlo_want_region(hlo_module *m, const hlo_inst *in, int k, int nparam,
                           const sd_dtype *param, int nresult,
@@ -41,7 +39,6 @@ sd_status hlo_result(hlo_module *m, const hlo_inst *in, sd_dtype t, int rank,
 /* One shape is itself, several are a tuple. */
 const sd_shape *hlo_one_or_tuple(hlo_module *m, int n,
                                  const sd_shape *const *s);
-bool hlo_is_int(sd_dtype t);
 /* The extent n with its padding and holes, and how many places a window takes
  * along it; false when a number is out of range. */
 bool hlo_window_count(const hlo_window_dim *w, int64_t n, int64_t *padded,

@@ -58,7 +58,7 @@ static sd_status no_overlap(hlo_module *m, const hlo_inst *in, hlo_dims a,
 
 static bool is_f8(sd_dtype t)
 {
-    return sd_dtype_kind(t) == SD_K_FLOAT && sd_dtype_table[t].bits == 8;
+    return sd_is_float(t) && sd_dtype_table[t].bits == 8;
 }
 
 static sd_status want_algorithm(hlo_module *m, const hlo_inst *in, sd_dtype to)
@@ -72,8 +72,7 @@ static sd_status want_algorithm(hlo_module *m, const hlo_inst *in, sd_dtype to)
     a = hlo_algorithm_of(name);
     if (!a)
         return hlo_bad(m, in, "algorithm %s is none of XLA's", name);
-    if (sd_dtype_kind(l) != SD_K_FLOAT || sd_dtype_kind(r) != SD_K_FLOAT ||
-        sd_dtype_kind(to) != SD_K_FLOAT)
+    if (!sd_is_float(l) || !sd_is_float(r) || !sd_is_float(to))
         return hlo_bad(m, in, "algorithm %s is for floats, not for %s by %s",
                        name, sd_dtype_name(l), sd_dtype_name(r));
     if (a->operand == HLO_AS_IS && a->sum != HLO_AS_IS &&
@@ -238,7 +237,7 @@ sd_status hlo_infer_rng(hlo_module *m, const hlo_inst *in, const sd_shape **out)
         return hlo_bad(m, in, "threefry's state is u64[2]");
     if (s->dtype != SD_TUPLE || s->nelem != 2 ||
         !sd_shape_equal(s->elem[0], x) || !sd_shape_is_array(s->elem[1]) ||
-        !hlo_is_int(s->elem[1]->dtype))
+        !sd_is_int(s->elem[1]->dtype))
         return hlo_bad(m, in, "gives the state and an array of integers");
     return NULL;
 }

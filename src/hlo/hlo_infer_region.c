@@ -302,7 +302,7 @@ static sd_status infer_topk(hlo_module *m, const hlo_inst *in,
     if (x->rank < 1 || in->dims.n != 1 || in->dims.at[0] < 0 ||
         in->dims.at[0] > x->dim[x->rank - 1])
         return hlo_bad(m, in, "k must fit the last dimension");
-    if (sd_dtype_kind(x->dtype) == SD_K_COMPLEX)
+    if (sd_is_complex(x->dtype))
         return hlo_bad(m, in, "complex numbers have no order");
     memcpy(dim, x->dim, sizeof *dim * (size_t)x->rank);
     dim[x->rank - 1] = in->dims.at[0];

@@ -220,7 +220,7 @@ static sd_status want_starts(hlo_module *m, const hlo_inst *in, int from,
     for (int i = from; i < in->narg; i++) {
         if ((st = hlo_want_array(m, in, i)))
             return st;
-        if (!hlo_is_int(in->arg[i]->shape->dtype))
+        if (!sd_is_int(in->arg[i]->shape->dtype))
             return hlo_bad(m, in, "start %d must be an integer", i - from);
         if ((st = hlo_want_scalar(m, in, i, in->arg[from]->shape->dtype)))
             return st;
@@ -273,7 +273,7 @@ sd_status hlo_check_index_map(hlo_module *m, const hlo_inst *in,
     const hlo_gather *g = in->u.gather;
     sd_status st;
 
-    if (!hlo_is_int(ix->dtype))
+    if (!sd_is_int(ix->dtype))
         return hlo_bad(m, in, "indices must be integers");
     if (g->index_vector_dim < 0 || g->index_vector_dim > ix->rank)
         return hlo_bad(m, in, "index_vector_dim %" PRId64 " of rank %d",

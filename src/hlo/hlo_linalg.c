@@ -197,8 +197,7 @@ static sd_status read_operands(reading *r)
     if (!sd_shape_is_array(s) || s->rank < len[0] - 1)
         return hlo_bad(r->m, r->in, "operand 0 of %s must have %d dimensions",
                        r->row->name, len[0] - 1);
-    if (sd_dtype_kind(s->dtype) != SD_K_FLOAT &&
-        sd_dtype_kind(s->dtype) != SD_K_COMPLEX)
+    if (!sd_is_float(s->dtype) && !sd_is_complex(s->dtype))
         return hlo_bad(r->m, r->in, "%s is of floating or complex numbers",
                        r->row->name);
     r->c.type = s->dtype;

@@ -273,7 +273,6 @@ bool hlo_call_linalg(const hlo_inst *in, hlo_call *out)
     out->items = c.batch;
     out->work = (size_t)bytes * 64;
     fill_lanes(&f, &c);
-    out->flops = f.flops * (double)c.batch *
-                 (sd_dtype_kind(c.type) == SD_K_COMPLEX ? 4 : 1);
+    out->flops = f.flops * (double)c.batch * (sd_is_complex(c.type) ? 4 : 1);
     return true;
 }

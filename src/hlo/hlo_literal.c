@@ -220,7 +220,7 @@ static void parse_float(hlo_lexer *x, sd_dtype t, void *p)
 static void parse_int(hlo_lexer *x, sd_dtype t, void *p)
 {
     char text[64], *end;
-    bool is_signed = sd_dtype_kind(t) == SD_K_SINT;
+    bool is_signed = sd_is_signed(t);
     int64_t v;
 
     if (!take_number(x, text, sizeof text)) {

@@ -144,7 +144,7 @@ static bool scalar_value(sd_dtype t, const void *p, double *v)
     char back[16] = {0};
     double x;
 
-    if (sd_dtype_kind(t) == SD_K_COMPLEX) {
+    if (sd_is_complex(t)) {
         sd_dtype part = sd_dtype_part(t);
         const char *imag = (const char *)p + sd_dtype_bytes(part);
 
@@ -153,7 +153,7 @@ static bool scalar_value(sd_dtype t, const void *p, double *v)
                 return false;
         t = part;
     }
-    if (sd_dtype_kind(t) == SD_K_FLOAT) {
+    if (sd_is_float(t)) {
         x = sd_scalar_to_f64(t, p);
     } else {
         int64_t i = sd_scalar_to_s64(t, p);

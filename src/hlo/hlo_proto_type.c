@@ -211,7 +211,7 @@ static sd_status read_elements(sd_dtype t, pb_pack p, int64_t n, char *to)
     if (!p.len)
         return NULL;
     memcpy(to, p.at, p.len);
-    if (sd_dtype_table[t].bits < 8 && sd_dtype_kind(t) == SD_K_FLOAT)
+    if (sd_dtype_table[t].bits < 8 && sd_is_float(t))
         for (int64_t i = 0; i < n; i++)
             to[i] &= (char)((1 << sd_dtype_table[t].bits) - 1);
     else if (sd_dtype_table[t].bits < 8)

@@ -27,7 +27,7 @@ static long double load_real(sd_dtype t, const void *p)
 
 hlo_wide hlo_wide_load(sd_dtype t, const void *p)
 {
-    if (sd_dtype_kind(t) != SD_K_COMPLEX)
+    if (!sd_is_complex(t))
         return load_real(t, p);
     sd_dtype part = sd_dtype_part(t);
 
@@ -69,7 +69,7 @@ static void store_real(sd_dtype t, long double v, void *p)
 
 void hlo_wide_store(sd_dtype t, hlo_wide v, void *p)
 {
-    if (sd_dtype_kind(t) != SD_K_COMPLEX) {
+    if (!sd_is_complex(t)) {
         store_real(t, creall(v), p);
         return;
     }
@@ -87,11 +87,6 @@ int64_t hlo_index_load(sd_dtype t, const void *p)
 }
 
 /* ---- integers and preds: sign-extended where the type has a sign ---- */
-
-static bool is_signed(sd_dtype t)
-{
-    return sd_dtype_kind(t) == SD_K_SINT;
-}
 
 /* the element's own bits, no copies of its sign */
 static uint64_t own_bits(sd_dtype t, uint64_t a)
@@ -132,7 +127,7 @@ static uint64_t divide(sd_dtype t, uint64_t a, uint64_t b)
 {
     if (b == 0)
         return UINT64_MAX;
-    if (!is_signed(t))
+    if (!sd_is_signed(t))
         return a / b;
     return b == UINT64_MAX ? -a : (uint64_t)((int64_t)a / (int64_t)b);
 }
@@ -142,14 +137,14 @@ static uint64_t remain(sd_dtype t, uint64_t a, uint64_t b)
 {
     if (b == 0)
         return a;
-    if (!is_signed(t))
+    if (!sd_is_signed(t))
         return a % b;
     return b == UINT64_MAX ? 0 : (uint64_t)((int64_t)a % (int64_t)b);
 }
 
 static bool less_int(sd_dtype t, uint64_t a, uint64_t b)
 {
-    return is_signed(t) ? (int64_t)a < (int64_t)b : a < b;
+    return sd_is_signed(t) ? (int64_t)a < (int64_t)b : a < b;
 }
 
 static uint64_t larger(sd_dtype t, uint64_t a, uint64_t b)
@@ -167,7 +162,7 @@ static uint64_t power(sd_dtype t, uint64_t base, uint64_t e)
 {
     uint64_t r = 1;
 
-    if (is_signed(t) && e >> 63) {
+    if (sd_is_signed(t) && e >> 63) {
         if (base == UINT64_MAX)
             return e & 1 ? base : 1;
         return base == 1;
@@ -320,9 +315,9 @@ void hlo_scalar_op(hlo_op op, sd_dtype t, const void *a, const void *b,
     if (op == HLO_COMPLEX) {
         memcpy(out, a, n);
         memcpy((char *)out + n, b, n);
-    } else if (sd_dtype_kind(t) == SD_K_COMPLEX) {
+    } else if (sd_is_complex(t)) {
         cplx_op(op, t, a, b, out);
-    } else if (sd_dtype_kind(t) == SD_K_FLOAT) {
+    } else if (sd_is_float(t)) {
         float_op(op, t, a, b, out);
     } else {
         int_op(op, t, a, b, out);
@@ -399,7 +394,7 @@ bool hlo_scalar_compare(hlo_cmp_dir dir, hlo_cmp_type type, sd_dtype t,
 /* Truncated, saturated, NaN is 0. */
 static int64_t int_of_float(sd_dtype to, double v)
 {
-    bool sg = sd_dtype_kind(to) == SD_K_SINT;
+    bool sg = sd_is_signed(to);
     int bits = sd_dtype_table[to].bits - sg;
     double top = ldexp(1, bits); /* one beyond the largest */
 

@@ -32,7 +32,7 @@ static bool is_element(const hlo_inst *x, const hlo_comp *c, int64_t *i)
 static bool stays_in_range(sd_dtype t, int64_t start, int64_t step,
                            int64_t turns)
 {
-    int bits = sd_dtype_table[t].bits - (sd_dtype_kind(t) == SD_K_SINT);
+    int bits = sd_dtype_table[t].bits - sd_is_signed(t);
     int64_t top = bits >= 63 ? INT64_MAX : (INT64_C(1) << bits) - 1, way, end;
 
     return !__builtin_mul_overflow(turns, step, &way) &&
@@ -43,10 +43,9 @@ static bool stays_in_range(sd_dtype t, int64_t start, int64_t step,
 static bool is_below(const hlo_inst *c)
 {
     return c->op == HLO_COMPARE && c->u.compare.dir == HLO_LT &&
-           c->u.compare.type ==
-               (sd_dtype_kind(c->arg[0]->shape->dtype) == SD_K_SINT
-                    ? HLO_CMP_SIGNED
-                    : HLO_CMP_UNSIGNED);
+           c->u.compare.type == (sd_is_signed(c->arg[0]->shape->dtype)
+                                     ? HLO_CMP_SIGNED
+                                     : HLO_CMP_UNSIGNED);
 }
 
 int64_t hlo_turns(const hlo_inst *loop)

@@ -49,7 +49,7 @@ static hlo_inst *widen(hlo_inst *in)
     sd_dtype t = pass_dtype(in);
     hlo_inst *x;
 
-    if (!pass_is_float(t) || t == SD_F64 ||
+    if (!sd_is_float(t) || t == SD_F64 ||
         (pass_dtype(in->arg[0]) != SD_F64 && pass_dtype(in->arg[1]) != SD_F64))
         return NULL;
     x = hlo_inst_clone(in->parent, in, in, in->arg);

@@ -141,7 +141,7 @@ static hlo_inst *lower_bitcast(hlo_inst *in)
     bool whole = sd_shape_same_dims(x->shape, in->shape);
     int from_bits;
 
-    if (pass_is_complex(pass_dtype(x)) && to != pass_dtype(x)) {
+    if (sd_is_complex(pass_dtype(x)) && to != pass_dtype(x)) {
         x = split_complex(p, x);
         whole = false;
     }

@@ -13,13 +13,13 @@
 
 static hlo_inst *real_part(hlo_at p, hlo_inst *x)
 {
-    return pass_is_complex(pass_dtype(x)) ? hlo_make_unary(p, HLO_REAL, x) : x;
+    return sd_is_complex(pass_dtype(x)) ? hlo_make_unary(p, HLO_REAL, x) : x;
 }
 
 /* The real x as a value of type t. */
 static hlo_inst *of_real(hlo_at p, sd_dtype t, hlo_inst *x)
 {
-    if (!pass_is_complex(t))
+    if (!sd_is_complex(t))
         return x;
     return hlo_make_binary(p, HLO_COMPLEX, x, hlo_make_fill(p, x->shape, 0));
 }
@@ -28,7 +28,7 @@ static hlo_inst *divide_by_real(hlo_at p, hlo_inst *x, hlo_inst *by)
 {
     hlo_inst *re, *im;
 
-    if (!pass_is_complex(pass_dtype(x)))
+    if (!sd_is_complex(pass_dtype(x)))
         return hlo_make_binary(p, HLO_DIVIDE, x, by);
     re = hlo_make_unary(p, HLO_REAL, x);
     im = hlo_make_unary(p, HLO_IMAG, x);

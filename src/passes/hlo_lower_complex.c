@@ -486,7 +486,7 @@ static hlo_inst *lower_convert(hlo_at p, hlo_inst *in)
     hlo_inst *x = in->arg[0];
     cplx z;
 
-    if (!pass_is_complex(pass_dtype(x))) {
+    if (!sd_is_complex(pass_dtype(x))) {
         z.re = pass_convert(p, part, x);
         z.im = fill(p, z.re, 0);
         return join(p, z);
@@ -494,7 +494,7 @@ static hlo_inst *lower_convert(hlo_at p, hlo_inst *in)
     z = parts(p, x);
     if (to == SD_PRED) /* what is not zero is true, whichever part it is */
         return bin(p, HLO_OR, is(p, HLO_NE, z.re, 0), is(p, HLO_NE, z.im, 0));
-    if (!pass_is_complex(to))
+    if (!sd_is_complex(to))
         return pass_convert(p, to, z.re);
     z.re = hlo_make_convert(p, part, z.re);
     z.im = hlo_make_convert(p, part, z.im);
@@ -532,12 +532,12 @@ static hlo_inst *lower_complex(hlo_inst *in)
 
     if (!sd_shape_is_array(in->shape))
         return NULL;
-    if (in->op == HLO_IOTA && pass_is_complex(pass_dtype(in)))
+    if (in->op == HLO_IOTA && sd_is_complex(pass_dtype(in)))
         return lower_iota(p, in);
-    if (!x || (in->op == HLO_CONVERT ? !pass_is_complex(pass_dtype(x)) &&
-                                           !pass_is_complex(pass_dtype(in))
-                                     : !sd_shape_is_array(x->shape) ||
-                                           !pass_is_complex(pass_dtype(x))))
+    if (!x ||
+        (in->op == HLO_CONVERT
+             ? !sd_is_complex(pass_dtype(x)) && !sd_is_complex(pass_dtype(in))
+             : !sd_shape_is_array(x->shape) || !sd_is_complex(pass_dtype(x))))
         return NULL;
     if (in->op == HLO_CONVERT)
         return lower_convert(p, in);

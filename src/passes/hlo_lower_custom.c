@@ -117,8 +117,8 @@ static hlo_comp *in_total_order(hlo_comp *c)
     hlo_at p;
 
     if (r->op != HLO_COMPARE || r->u.compare.type != HLO_CMP_FLOAT ||
-        !pass_is_float(pass_dtype(r->arg[0])) ||
-        r->arg[0]->op != HLO_PARAMETER || r->arg[1]->op != HLO_PARAMETER)
+        !sd_is_float(pass_dtype(r->arg[0])) || r->arg[0]->op != HLO_PARAMETER ||
+        r->arg[1]->op != HLO_PARAMETER)
         return c;
     f = hlo_comp_clone(c->module, c, c->name);
     r = f->root;
@@ -180,7 +180,7 @@ static hlo_inst *lower_custom_call(hlo_inst *in)
     for (size_t i = 0; i < SD_COUNTOF(unary_targets); i++)
         if (strcmp(t, unary_targets[i].target) == 0 && in->narg == 1 &&
             sd_shape_equal(in->shape, in->arg[0]->shape) &&
-            pass_is_float(pass_dtype(in)))
+            sd_is_float(pass_dtype(in)))
             return hlo_make_unary(pass_at(in), unary_targets[i].op, in->arg[0]);
     return pass_foreign_row_major(in);
 }

@@ -106,7 +106,7 @@ static hlo_inst *as_word(const draw *d, hlo_inst *x, sd_dtype word)
 {
     sd_dtype t = pass_dtype(x), same = word == SD_U64 ? SD_S64 : SD_S32;
 
-    if (sd_dtype_kind(t) != SD_K_SINT)
+    if (!sd_is_signed(t))
         return pass_convert(d->p, word, x);
     x = pass_convert(d->p, same, x);
     return hlo_make_bitcast_convert(d->p, word, x);
@@ -126,7 +126,7 @@ static hlo_inst *uniform_whole(draw *d, hlo_inst *low, hlo_inst *high)
     x = bin(d, HLO_REMAINDER, words(d, word),
             pass_spread(d->p, room, d->shape));
     x = bin(d, HLO_ADD, x, pass_spread(d->p, from, d->shape));
-    if (sd_dtype_kind(t) == SD_K_SINT)
+    if (sd_is_signed(t))
         x = hlo_make_bitcast_convert(d->p, word == SD_U64 ? SD_S64 : SD_S32, x);
     return pass_convert(d->p, t, x);
 }
@@ -142,7 +142,7 @@ static void lower_distribution(hlo_inst *in, hlo_inst *turn, void *ctx)
         d.work = SD_F64;
     if (in->u.rng.distribution == HLO_RNG_NORMAL)
         x = normal(&d, in->arg[0], in->arg[1]);
-    else if (pass_is_float(pass_dtype(in)))
+    else if (sd_is_float(pass_dtype(in)))
         x = uniform_float(&d, in->arg[0], in->arg[1]);
     else
         x = uniform_whole(&d, in->arg[0], in->arg[1]);

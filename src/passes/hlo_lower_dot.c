@@ -265,7 +265,7 @@ static sd_dtype accumulator(const dot *d)
     sd_dtype t = pass_dtype(d->in);
 
     for (int s = 0; s < 2; s++)
-        if (pass_dtype(d->s[s].x) == SD_F64 && pass_is_float(t))
+        if (pass_dtype(d->s[s].x) == SD_F64 && sd_is_float(t))
             return SD_F64;
     return pass_is_narrow(t) ? SD_F32 : t;
 }

@@ -24,7 +24,7 @@ static hlo_inst *signed_index(hlo_at p, hlo_inst *x)
     case SD_U32:
         return hlo_make_convert(p, SD_S64, x);
     default:
-        return pass_is_int(pass_dtype(x)) ? hlo_make_convert(p, SD_S32, x) : x;
+        return sd_is_int(pass_dtype(x)) ? hlo_make_convert(p, SD_S32, x) : x;
     }
 }
 
@@ -121,7 +121,7 @@ static int index_order(const scatter *s, int64_t *perm)
         perm[n] = g->indices_batch.at[n];
     for (int k = 0; k < s->in->arg[s->n]->shape->rank; k++)
         if (k != g->index_vector_dim &&
-            !(s->nbatch && pass_holds(g->indices_batch, k)))
+            !(s->nbatch && hlo_dims_hold(g->indices_batch, k)))
             perm[n++] = k;
     return n;
 }
@@ -174,17 +174,17 @@ static hlo_inst *update_windows(const scatter *s, hlo_inst *u)
     int n = index_order(s, perm), m = 0, w = 0;
 
     for (int i = 0; i < u->shape->rank; i++)
-        if (!pass_holds(g->offset_dims, i))
+        if (!hlo_dims_hold(g->offset_dims, i))
             place[m++] = i;
     for (int i = 0; i < n; i++)
         perm[i] = place[perm[i] - (perm[i] > g->index_vector_dim)];
     for (int i = 0; i < u->shape->rank; i++)
-        if (pass_holds(g->offset_dims, i))
+        if (hlo_dims_hold(g->offset_dims, i))
             perm[n++] = i;
     m = 0;
     for (int i = s->nbatch; i < s->x->rank; i++)
         dim[m++] =
-            pass_holds(g->collapsed, i) || pass_holds(g->operand_batch, i)
+            hlo_dims_hold(g->collapsed, i) || hlo_dims_hold(g->operand_batch, i)
                 ? 1
                 : u->shape->dim[g->offset_dims.at[w++]];
     if (u->shape->rank)

@@ -34,7 +34,7 @@ static bool read_picker(const hlo_comp *c, picker *p)
         return false;
     *p = (picker){c->param[0], c->param[1], c->param[2], c->param[3], NULL,
                   NULL,        NULL,        NULL,        NULL};
-    if (!pass_is_float(pass_dtype(p->a)) || !pass_is_int(pass_dtype(p->i)) ||
+    if (!sd_is_float(pass_dtype(p->a)) || !sd_is_int(pass_dtype(p->i)) ||
         !selects(root->arg[0], p->a, p->b) ||
         !selects(root->arg[1], p->i, p->j))
         return false;

@@ -65,7 +65,7 @@ static void make_reflector(hlo_at p, hlo_inst *alpha, hlo_inst *square,
                            reflector *r)
 {
     sd_dtype t = pass_dtype(alpha);
-    bool is_complex = pass_is_complex(t);
+    bool is_complex = sd_is_complex(t);
     hlo_inst *re = alpha, *all = square, *none, *beta, *zero, *one;
 
     zero = zeros_like(p, square);
@@ -108,7 +108,7 @@ static hlo_inst *reflect_column(hlo_at p, hlo_inst *a, hlo_inst *t, hlo_inst *j,
     w = scaled(p, a, matrix_conj(p, x));
     w = reduced(p, w, HLO_ADD, 1);
     square = matrix_part(p, w, NULL, t, 1, 1);
-    if (pass_is_complex(s->dtype))
+    if (sd_is_complex(s->dtype))
         square = hlo_make_unary(p, HLO_REAL, square);
     make_reflector(p, matrix_part(p, a, j, t, 1, 1), square, &r);
     *tau = r.tau;
@@ -177,7 +177,7 @@ static hlo_inst *gram(hlo_at p, hlo_inst *v)
     hlo_inst *unit = hlo_make_fill(p, of, 1.5 * exp2(part == SD_F64 ? 27 : 12));
     hlo_inst *high, *low, *rest;
 
-    if (pass_is_complex(pass_dtype(v)))
+    if (sd_is_complex(pass_dtype(v)))
         unit = bin(p, HLO_COMPLEX, unit, unit);
     high = bin(p, HLO_SUBTRACT, bin(p, HLO_ADD, v, unit), unit);
     low = bin(p, HLO_SUBTRACT, v, high);
@@ -235,7 +235,7 @@ static hlo_inst *safe_scale(hlo_at p, hlo_inst *a)
     const sd_shape *s;
     hlo_inst *most, *y;
 
-    if (pass_is_complex(pass_dtype(a))) {
+    if (sd_is_complex(pass_dtype(a))) {
         most = hlo_make_unary(p, HLO_ABS, hlo_make_unary(p, HLO_REAL, a));
         y = hlo_make_unary(p, HLO_ABS, hlo_make_unary(p, HLO_IMAG, a));
         most = bin(p, HLO_MAXIMUM, most, y);
@@ -256,7 +256,7 @@ static hlo_inst *safe_scale(hlo_at p, hlo_inst *a)
 /* x * v, v real, [n, 1, 1] */
 static hlo_inst *scaled_by_real(hlo_at p, hlo_inst *x, hlo_inst *v)
 {
-    if (pass_is_complex(pass_dtype(x)))
+    if (sd_is_complex(pass_dtype(x)))
         v = bin(p, HLO_COMPLEX, v, zeros_like(p, v));
     return scaled(p, x, v);
 }
@@ -264,8 +264,7 @@ static hlo_inst *scaled_by_real(hlo_at p, hlo_inst *x, hlo_inst *v)
 static bool is_stack(const sd_shape *s)
 {
     return sd_shape_is_array(s) && s->rank >= 2 &&
-           (sd_dtype_kind(s->dtype) == SD_K_FLOAT ||
-            sd_dtype_kind(s->dtype) == SD_K_COMPLEX);
+           (sd_is_float(s->dtype) || sd_is_complex(s->dtype));
 }
 
 /* Is s one vector of n for each matrix of a stack? */

@@ -257,7 +257,7 @@ static hlo_inst *lower_rng(hlo_inst *in)
 
     if (st->dtype != SD_U64 || st->rank != 1 || st->dim[0] < 2 ||
         st->dim[0] > (is_philox ? 3 : 2) || bits < 8 ||
-        out->rank >= SD_MAX_RANK || !pass_is_int(out->dtype))
+        out->rank >= SD_MAX_RANK || !sd_is_int(out->dtype))
         return NULL;
     to = sd_shape_make(g.a, bits == 64 ? SD_U64 : SD_U32, out->rank, out->dim);
     x = is_philox ? philox_bits(&g, to, &used) : threefry_bits(&g, to, &used);

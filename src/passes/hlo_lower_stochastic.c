@@ -68,7 +68,7 @@ static hlo_inst *has_next(const rounding *r, hlo_inst *low, hlo_inst *high)
 {
     hlo_inst *is = hlo_make_unary(r->p, HLO_IS_FINITE, r->x), *next;
 
-    if (pass_is_float(r->to))
+    if (sd_is_float(r->to))
         next = hlo_make_unary(r->p, HLO_IS_FINITE, widened(r, high));
     else
         next = hlo_make_select(r->p, r->less,
@@ -82,10 +82,10 @@ static bool can_round(sd_dtype from, sd_dtype to)
     bool is_float =
         from == SD_F16 || from == SD_BF16 || from == SD_F32 || from == SD_F64;
 
-    if (pass_is_float(to))
+    if (sd_is_float(to))
         return is_float && to != SD_F64 && to != SD_F8E8M0FNU &&
                sd_dtype_table[to].bits >= 8;
-    return is_float && pass_is_int(to) && sd_dtype_table[to].bits >= 8;
+    return is_float && sd_is_int(to) && sd_dtype_table[to].bits >= 8;
 }
 
 static hlo_inst *lower_stochastic(hlo_inst *in)
@@ -101,9 +101,9 @@ static hlo_inst *lower_stochastic(hlo_inst *in)
     r.less =
         hlo_make_compare(r.p, HLO_LT, r.x, hlo_make_fill(r.p, r.x->shape, 0));
     near = hlo_make_convert(r.p, r.to, x);
-    (pass_is_float(r.to) ? float_ends : whole_ends)(&r, near, &low, &high);
+    (sd_is_float(r.to) ? float_ends : whole_ends)(&r, near, &low, &high);
     way = size_of(&r, bin(&r, HLO_SUBTRACT, r.x, widened(&r, low)));
-    if (pass_is_float(r.to)) {
+    if (sd_is_float(r.to)) {
         y = bin(&r, HLO_SUBTRACT, widened(&r, high), widened(&r, low));
         way = bin(&r, HLO_DIVIDE, way, size_of(&r, y));
     }

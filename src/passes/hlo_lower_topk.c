@@ -14,7 +14,7 @@ static hlo_comp *comparator(hlo_module *m, sd_dtype t, sd_dtype index)
     hlo_make_param(c, i, "i");
     hlo_make_param(c, i, "j");
     less = hlo_make_compare((hlo_at){c, NULL, NULL}, HLO_GT, x, y);
-    if (pass_is_float(t))
+    if (sd_is_float(t))
         less->u.compare.type = HLO_CMP_TOTAL;
     hlo_set_root(c, less);
     return c;

@@ -64,8 +64,8 @@ static bool is_exact(const hlo_inst *in)
     case HLO_C_UNARY:
     case HLO_C_BINARY:
     case HLO_C_TERNARY:
-        return (hlo_info(in)->ulp == 0 || pass_is_int(pass_dtype(in))) &&
-               !pass_is_complex(pass_dtype(in->arg[0]));
+        return (hlo_info(in)->ulp == 0 || sd_is_int(pass_dtype(in))) &&
+               !sd_is_complex(pass_dtype(in->arg[0]));
     case HLO_C_COMPARE:
     case HLO_C_CONVERT:
     case HLO_C_BITCAST:

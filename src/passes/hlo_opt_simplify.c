@@ -37,7 +37,7 @@ static bool is_exact(const hlo_inst *in) /* integers and pred */
 {
     sd_dtype t = pass_dtype(in);
 
-    return pass_is_int(t) || t == SD_PRED;
+    return sd_is_int(t) || t == SD_PRED;
 }
 
 static hlo_inst *zero_like(hlo_inst *in)
@@ -55,7 +55,7 @@ static hlo_inst *fill_pred(hlo_inst *in, bool v)
 /* Of complex numbers that compare equal, 0 and -0, extremes give the first. */
 static bool first_wins(const hlo_inst *in)
 {
-    return pass_is_complex(pass_dtype(in)) &&
+    return sd_is_complex(pass_dtype(in)) &&
            (in->op == HLO_MAXIMUM || in->op == HLO_MINIMUM);
 }
 
@@ -77,7 +77,7 @@ static hlo_inst *const_to_right(hlo_inst *in)
  * that could be left out: -0 + 0 is 0, and inf * 0 is NaN. */
 static hlo_inst *add_zero(hlo_inst *in)
 {
-    if (pass_is_complex(pass_dtype(in)))
+    if (sd_is_complex(pass_dtype(in)))
         return NULL;
     return is_const(in->arg[1], is_exact(in) ? 0.0 : -0.0) ? in->arg[0] : NULL;
 }
@@ -103,7 +103,7 @@ static hlo_inst *subtract_itself(hlo_inst *in)
 
 static hlo_inst *multiply_one(hlo_inst *in)
 {
-    return !pass_is_complex(pass_dtype(in)) && is_const(in->arg[1], 1)
+    return !sd_is_complex(pass_dtype(in)) && is_const(in->arg[1], 1)
                ? in->arg[0]
                : NULL;
 }
@@ -115,7 +115,7 @@ static hlo_inst *multiply_zero(hlo_inst *in)
 
 static hlo_inst *multiply_minus_one(hlo_inst *in)
 {
-    return pass_is_float(pass_dtype(in)) && is_const(in->arg[1], -1)
+    return sd_is_float(pass_dtype(in)) && is_const(in->arg[1], -1)
                ? hlo_make_unary(pass_at(in), HLO_NEGATE, in->arg[0])
                : NULL;
 }
@@ -183,7 +183,7 @@ static hlo_inst *power_small(hlo_inst *in)
 
     if (!hlo_is_scalar_const(in->arg[1], &v))
         return NULL;
-    if (pass_is_complex(t)) /* infinities have no logarithm to multiply */
+    if (sd_is_complex(t)) /* infinities have no logarithm to multiply */
         return v == 2 ? hlo_make_binary(p, HLO_MULTIPLY, x, x) : NULL;
     if (v == 0)
         return hlo_make_fill(p, in->shape, 1);
@@ -195,7 +195,7 @@ static hlo_inst *power_small(hlo_inst *in)
         y = hlo_make_binary(p, HLO_MULTIPLY, x, x);
         return hlo_make_binary(p, HLO_MULTIPLY, y, x);
     }
-    if (v == -1 && pass_is_float(t))
+    if (v == -1 && sd_is_float(t))
         return hlo_make_binary(p, HLO_DIVIDE, hlo_make_fill(p, in->shape, 1),
                                x);
     return NULL;
@@ -281,8 +281,8 @@ static hlo_inst *extreme_neutral(hlo_inst *in)
 {
     double v;
 
-    if (!pass_is_float(pass_dtype(in)) ||
-        !hlo_is_scalar_const(in->arg[1], &v) || !isinf(v))
+    if (!sd_is_float(pass_dtype(in)) || !hlo_is_scalar_const(in->arg[1], &v) ||
+        !isinf(v))
         return NULL;
     return signbit(v) == (in->op == HLO_MAXIMUM) ? in->arg[0] : NULL;
 }
@@ -405,12 +405,12 @@ static hlo_inst *convert_chain(hlo_inst *in)
 
     if (middle == to)
         return x;
-    if (x->op != HLO_CONVERT || pass_is_complex(to))
+    if (x->op != HLO_CONVERT || sd_is_complex(to))
         return NULL;
     x = x->arg[0];
     from = pass_dtype(x);
-    if (!fits(from, middle) || (pass_is_int(from) && pass_is_float(middle) &&
-                                pass_is_int(to) && !fits(from, to)))
+    if (!fits(from, middle) || (sd_is_int(from) && sd_is_float(middle) &&
+                                sd_is_int(to) && !fits(from, to)))
         return NULL;
     return pass_convert(pass_at(in), to, x);
 }
@@ -435,7 +435,7 @@ static hlo_inst *part_of_complex(hlo_inst *in) /* real, imag */
 
     if (x->op == HLO_COMPLEX)
         return x->arg[in->op == HLO_IMAG];
-    if (pass_is_complex(pass_dtype(x)))
+    if (sd_is_complex(pass_dtype(x)))
         return NULL;
     return in->op == HLO_REAL ? x : hlo_make_fill(pass_at(in), in->shape, 0);
 }
@@ -446,7 +446,7 @@ static hlo_inst *complex_of_parts(hlo_inst *in)
 
     return re->op == HLO_REAL && im->op == HLO_IMAG &&
                    re->arg[0] == im->arg[0] &&
-                   pass_is_complex(pass_dtype(re->arg[0]))
+                   sd_is_complex(pass_dtype(re->arg[0]))
                ? re->arg[0]
                : NULL;
 }

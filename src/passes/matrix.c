@@ -35,7 +35,7 @@ hlo_inst *matrix_conj(hlo_at p, hlo_inst *x)
 {
     hlo_inst *im;
 
-    if (!pass_is_complex(pass_dtype(x)))
+    if (!sd_is_complex(pass_dtype(x)))
         return x;
     im = hlo_make_unary(p, HLO_IMAG, x);
     return hlo_make_binary(p, HLO_COMPLEX, hlo_make_unary(p, HLO_REAL, x),

@@ -115,7 +115,7 @@ bool pass_has_identity(hlo_op op, sd_dtype t)
     case HLO_AND:
     case HLO_OR:
     case HLO_XOR:
-        return k == SD_K_PRED || pass_is_int(t);
+        return k == SD_K_PRED || sd_is_int(t);
     default:
         return false;
     }
@@ -143,7 +143,7 @@ static hlo_inst *make_extreme(hlo_at p, sd_dtype t, int sign)
 
 hlo_inst *pass_identity(hlo_at p, hlo_op op, sd_dtype t)
 {
-    bool real = pass_is_float(t);
+    bool real = sd_is_float(t);
 
     if (!pass_has_identity(op, t))
         return NULL;

@@ -18,29 +18,10 @@ static inline sd_dtype pass_dtype(const hlo_inst *in)
 {
     return in->shape->dtype;
 }
-static inline bool pass_is_float(sd_dtype t)
-{
-    return sd_dtype_kind(t) == SD_K_FLOAT;
-}
-static inline bool pass_is_complex(sd_dtype t)
-{
-    return sd_dtype_kind(t) == SD_K_COMPLEX;
-}
-static inline bool pass_is_int(sd_dtype t)
-{
-    return sd_dtype_kind(t) == SD_K_SINT || sd_dtype_kind(t) == SD_K_UINT;
-}
 /* Floats that are computed in f32. */
 static inline bool pass_is_narrow(sd_dtype t)
 {
-    return pass_is_float(t) && t != SD_F32 && t != SD_F64;
-}
-static inline bool pass_holds(hlo_dims d, int64_t v)
-{
-    for (int i = 0; i < d.n; i++)
-        if (d.at[i] == v)
-            return true;
-    return false;
+    return sd_is_float(t) && t != SD_F32 && t != SD_F64;
 }
 
 /* rng_turn.c.  Calls draw with each rng that can be told apart from itself in

@@ -325,7 +325,7 @@ static sd_status refuse_growth(hlo_module *m)
 static bool is_complex_op(const hlo_inst *in)
 {
     return in->narg && sd_shape_is_array(in->arg[0]->shape) &&
-           pass_is_complex(pass_dtype(in->arg[0]));
+           sd_is_complex(pass_dtype(in->arg[0]));
 }
 
 static bool can_do_complex(hlo_op op)

@@ -26,21 +26,13 @@ hlo_inst *simplify_constant(hlo_inst *in)
     return pass_spread(pass_at(in), x, in->shape);
 }
 
-static bool is_rising(hlo_dims d)
-{
-    for (int i = 1; i < d.n; i++)
-        if (d.at[i] <= d.at[i - 1])
-            return false;
-    return true;
-}
-
 hlo_inst *simplify_broadcast(hlo_inst *in)
 {
     hlo_inst *x = in->arg[0];
     int64_t dims[SD_MAX_RANK];
 
     if (sd_shape_count(x->shape) == sd_shape_count(in->shape) &&
-        is_rising(in->dims) && (x->shape->rank || !in->shape->rank))
+        hlo_dims_rise(in->dims) && (x->shape->rank || !in->shape->rank))
         return pass_reshape(pass_at(in), x, in->shape->rank, in->shape->dim);
     if (x->op != HLO_BROADCAST)
         return NULL;

@@ -29,8 +29,8 @@ static int reshaped_dim(const sd_shape *to, const sd_shape *from, int dim)
 
 static bool is_free(const hlo_dot *d, int k, int64_t i)
 {
-    return !pass_holds(k ? d->rhs_batch : d->lhs_batch, i) &&
-           !pass_holds(k ? d->rhs_contract : d->lhs_contract, i);
+    return !hlo_dims_hold(k ? d->rhs_batch : d->lhs_batch, i) &&
+           !hlo_dims_hold(k ? d->rhs_contract : d->lhs_contract, i);
 }
 
 /* A dot's result has the batch dimensions, then the free ones of each side. */
@@ -55,7 +55,7 @@ static int reduce_dim(const hlo_inst *in, int k, int dim)
     if (k >= in->narg / 2)
         return SLICE_WHOLE;
     for (int i = 0; i < in->arg[k]->shape->rank; i++)
-        if (!pass_holds(in->dims, i) && at++ == dim)
+        if (!hlo_dims_hold(in->dims, i) && at++ == dim)
             return i;
     return SLICE_NOT;
 }
@@ -74,7 +74,7 @@ static int place_without(hlo_dims but, int dim)
     int n = 0;
 
     for (int i = 0; i < dim; i++)
-        n += !pass_holds(but, i);
+        n += !hlo_dims_hold(but, i);
     return n;
 }
 
@@ -82,7 +82,7 @@ static int dim_without(hlo_dims but, int place)
 {
     int dim = 0;
 
-    while (pass_holds(but, dim) || place-- > 0)
+    while (hlo_dims_hold(but, dim) || place-- > 0)
         dim++;
     return dim;
 }
@@ -101,7 +101,7 @@ static int gather_dim(const hlo_inst *in, int k, int dim)
     const hlo_gather *g = in->u.gather;
     hlo_dims vector = {&g->index_vector_dim, 1};
 
-    if (pass_holds(g->offset_dims, dim))
+    if (hlo_dims_hold(g->offset_dims, dim))
         return SLICE_NOT;
     dim = dim_without(vector, place_without(g->offset_dims, dim));
     return k ? dim : partner(g->indices_batch, g->operand_batch, dim);
@@ -139,7 +139,7 @@ static int moved_dim(const hlo_inst *in, int k, int dim)
         return (int)in->dims.at[dim];
     case HLO_REVERSE:
     case HLO_CONCATENATE:
-        return pass_holds(in->dims, dim) ? SLICE_NOT : dim;
+        return hlo_dims_hold(in->dims, dim) ? SLICE_NOT : dim;
     case HLO_SLICE:
         return is_all_of(in, dim) ? dim : SLICE_NOT;
     case HLO_PAD:
@@ -320,8 +320,8 @@ static bool can_sum(const hlo_inst *in)
     hlo_op op;
 
     if (in->op == HLO_DOT)
-        return pass_is_float(t) || pass_is_complex(t) ||
-               (pass_is_int(t) && sd_dtype_table[t].bits >= 32);
+        return sd_is_float(t) || sd_is_complex(t) ||
+               (sd_is_int(t) && sd_dtype_table[t].bits >= 32);
     return in->op == HLO_REDUCE && in->narg == 2 &&
            hlo_comp_is_binary(in->comp[0], &op) &&
            pass_has_identity(op, pass_is_narrow(t) ? SD_F32 : t);
@@ -334,7 +334,7 @@ static void join_sum(slice_group *g, hlo_inst *u, int k, int dim)
 
     if (!can_sum(u))
         return;
-    if (u->op == HLO_REDUCE && k == 0 && pass_holds(u->dims, dim))
+    if (u->op == HLO_REDUCE && k == 0 && hlo_dims_hold(u->dims, dim))
         as.over = dim;
     if (u->op == HLO_DOT) {
         hlo_dims d = k ? u->u.dot->rhs_contract : u->u.dot->lhs_contract;

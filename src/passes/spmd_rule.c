@@ -104,7 +104,7 @@ static bool combines(const hlo_comp *body, const hlo_inst *init, sd_dtype t,
     case HLO_MINIMUM:
     case HLO_AND:
     case HLO_OR: /* whatever it begins with may come in twice */
-        return !pass_is_complex(t);
+        return !sd_is_complex(t);
     case HLO_ADD:
         return hlo_is_scalar_const(init, &v) && v == 0;
     case HLO_MULTIPLY:
@@ -124,7 +124,7 @@ static bool reduce(const hlo_inst *in, spmd_rule *r)
     if (in->narg != 2)
         return false;
     for (int d = 0; d < x->rank; d++)
-        if (!pass_holds(in->dims, d))
+        if (!hlo_dims_hold(in->dims, d))
             pass(r, of_result(r, in, k++), 0, d);
         else if (sums)
             pass(r, new_factor(r, x->dim[d], true), 0, d);
@@ -145,8 +145,8 @@ static bool dot(const hlo_inst *in, spmd_rule *r)
     }
     for (int a = 0; a < 2; a++)
         for (int d = 0; d < in->arg[a]->shape->rank; d++)
-            if (!pass_holds(a ? u->rhs_batch : u->lhs_batch, d) &&
-                !pass_holds(a ? u->rhs_contract : u->lhs_contract, d))
+            if (!hlo_dims_hold(a ? u->rhs_batch : u->lhs_batch, d) &&
+                !hlo_dims_hold(a ? u->rhs_contract : u->lhs_contract, d))
                 pass(r, of_result(r, in, k++), a, d);
     for (int i = 0; i < u->lhs_contract.n; i++) {
         int d = (int)u->lhs_contract.at[i];
@@ -165,7 +165,7 @@ static bool stays(const hlo_inst *in, int d)
     case HLO_CONCATENATE:
     case HLO_REVERSE:
     case HLO_SORT:
-        return !pass_holds(in->dims, d);
+        return !hlo_dims_hold(in->dims, d);
     case HLO_PAD:
         return !in->u.pad.low[d] && !in->u.pad.high[d] &&
                !in->u.pad.interior[d];

@@ -48,8 +48,8 @@ bool plan_is_rounding(const plan_node *n)
     const plan_node *x = n->narg == 1 ? n->arg[0] : NULL;
 
     return n->kind == PN_ELT && n->op == HLO_CONVERT && n->dtype == SD_F32 &&
-           x->kind == PN_ELT && x->op == HLO_CONVERT &&
-           sd_dtype_kind(x->dtype) == SD_K_FLOAT && x->arg[0]->dtype == SD_F32;
+           x->kind == PN_ELT && x->op == HLO_CONVERT && sd_is_float(x->dtype) &&
+           x->arg[0]->dtype == SD_F32;
 }
 
 /* A dear value takes longer to compute again than to read: that of a device

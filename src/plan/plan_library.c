@@ -183,7 +183,7 @@ epilogue plan_find_epilogue(hlo_inst *product, int64_t dim, bool scaled)
     sd_dtype t = product->shape->dtype;
     int64_t n = product->shape->dim[dim];
 
-    if (sd_dtype_kind(t) != SD_K_FLOAT)
+    if (!sd_is_float(t))
         return e;
     for (;;) {
         hlo_inst *u;

@@ -46,11 +46,9 @@ static const plan_expr *dynamic(plan_viewer *viewer, const hlo_inst *in, int k,
         return n->off;
     most = sd_dtype_table[t].bits >= 63
                ? INT64_MAX
-               : (1ll << (sd_dtype_table[t].bits -
-                          (sd_dtype_kind(t) == SD_K_SINT))) -
-                     1;
+               : (1ll << (sd_dtype_table[t].bits - sd_is_signed(t))) - 1;
     most = SD_MIN(most, hi);
-    if (sd_dtype_kind(t) == SD_K_SINT)
+    if (sd_is_signed(t))
         n = plan_node_elt(lw, HLO_CLAMP, t, in, 3,
                           (plan_node *[]){plan_node_const(lw, t, 0), n,
                                           plan_node_const(lw, t, most)});
@@ -58,7 +56,7 @@ static const plan_expr *dynamic(plan_viewer *viewer, const hlo_inst *in, int k,
         n = plan_node_elt(lw, HLO_MINIMUM, t, in, 2,
                           (plan_node *[]){n, plan_node_const(lw, t, most)});
     /* sign extension must not see an unsigned number as negative */
-    if (sd_dtype_kind(t) != SD_K_SINT)
+    if (!sd_is_signed(t))
         n = plan_node_convert(lw, SD_S64, n);
     return plan_px_node(lw->px, n, 0, most);
 }

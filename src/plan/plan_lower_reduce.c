@@ -188,9 +188,7 @@ static plan_body *any_body(plan_lowering *lw)
 
 static sd_dtype accumulator(sd_dtype t)
 {
-    return sd_dtype_kind(t) == SD_K_FLOAT && sd_dtype_table[t].bits < 32
-               ? SD_F32
-               : t;
+    return sd_is_float(t) && sd_dtype_table[t].bits < 32 ? SD_F32 : t;
 }
 
 static plan_node *contract_truths(plan_lowering *lw, const hlo_inst *in,

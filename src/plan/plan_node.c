@@ -128,7 +128,7 @@ plan_node *plan_node_const(plan_lowering *lw, sd_dtype t, int64_t v)
 {
     uint8_t data[16] = {0};
 
-    if (sd_dtype_kind(t) == SD_K_COMPLEX || sd_dtype_kind(t) == SD_K_FLOAT)
+    if (sd_is_complex(t) || sd_is_float(t))
         sd_scalar_of_f64(t, (double)v, data);
     else
         sd_scalar_of_s64(t, v, data);
@@ -139,7 +139,7 @@ plan_node *plan_node_index(plan_lowering *lw, sd_dtype t, const plan_expr *e)
 {
     if (e->kind == PX_CONST)
         return plan_node_const(lw, t, e->c);
-    if (sd_dtype_kind(t) == SD_K_COMPLEX)
+    if (sd_is_complex(t))
         return plan_node_convert(lw, t,
                                  plan_node_index(lw, sd_dtype_part(t), e));
     return plan_node_new(lw,

@@ -55,12 +55,11 @@ static void print_value(sd_buf *b, const plan_node *n)
     size_t bytes = sd_dtype_bytes(n->dtype);
 
     sd_buf_str(b, " ");
-    if (sd_dtype_kind(n->dtype) == SD_K_FLOAT)
+    if (sd_is_float(n->dtype))
         sd_buf_fmt(b, "%.9g ", sd_scalar_to_f64(n->dtype, n->value));
-    else if (sd_dtype_kind(n->dtype) != SD_K_COMPLEX)
+    else if (!sd_is_complex(n->dtype))
         sd_buf_fmt(b, "%" PRId64, sd_scalar_to_s64(n->dtype, n->value));
-    if (sd_dtype_kind(n->dtype) != SD_K_FLOAT &&
-        sd_dtype_kind(n->dtype) != SD_K_COMPLEX)
+    if (!sd_is_float(n->dtype) && !sd_is_complex(n->dtype))
         return;
     sd_buf_str(b, "0x"); /* NaN payloads and the sign of 0 count */
     for (size_t i = bytes; i-- > 0;)

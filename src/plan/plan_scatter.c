@@ -240,7 +240,7 @@ static sd_status sort_updates(sorted *s, hlo_inst *fusion)
 /* What devices of all kinds change in one step. */
 static bool is_word(sd_dtype t)
 {
-    return sd_dtype_bytes(t) == 4 && sd_dtype_kind(t) != SD_K_COMPLEX;
+    return sd_dtype_bytes(t) == 4 && !sd_is_complex(t);
 }
 
 sd_status plan_tile_scatter(plan_kernel *k, hlo_inst *fusion,

@@ -71,9 +71,8 @@ static bool is_order(const plan_node *n, hlo_cmp_dir *dir)
     if (!x)
         return false;
     *dir = n->in->u.compare.dir;
-    return sd_dtype_kind(x->dtype) == SD_K_FLOAT
-               ? n->in->u.compare.type == HLO_CMP_TOTAL
-               : sd_dtype_kind(x->dtype) != SD_K_COMPLEX;
+    return sd_is_float(x->dtype) ? n->in->u.compare.type == HLO_CMP_TOTAL
+                                 : !sd_is_complex(x->dtype);
 }
 
 /* n is f(x) < f(y), in any of its spellings. */

@@ -74,8 +74,7 @@ int plan_wide_run(const plan_kernel *k, const plan_node *n, int lane, int v,
     int64_t bytes = (int64_t)sd_dtype_bytes(n->dtype), s, m;
     bool load = n->kind == PN_LOAD, stays;
 
-    if ((!load && n->kind != PN_STORE) ||
-        sd_dtype_kind(n->dtype) == SD_K_COMPLEX ||
+    if ((!load && n->kind != PN_STORE) || sd_is_complex(n->dtype) ||
         !plan_expr_run(n->off, lane, v, &s, &m) || s > 1 || s < 0 ||
         (s == 0 && (!load || !(n->varies >> lane & 1))))
         return 1;

@@ -141,7 +141,7 @@ static bool adds_up(const plan_kernel *k, const plan_node *n, int lane)
 {
     return n->stage == 0 && n->over == k->stage[0].axes && n->nout == 1 &&
            n->order.lanes == 8 && (n->varies >> lane & 1) &&
-           sd_dtype_kind(n->dtype) != SD_K_COMPLEX &&
+           !sd_is_complex(n->dtype) &&
            (plan_any_order(n) ||
             (n->body->nroot == 1 &&
              (n->body->op == HLO_ADD || n->body->op == HLO_MULTIPLY)));

@@ -78,8 +78,7 @@ static bool varies_inside(const cluster *c, const cluster_member *m)
 /* Six operations an element and more shuffles than loading it takes. */
 static bool is_complex_product(const hlo_inst *in)
 {
-    return in->op == HLO_MULTIPLY &&
-           sd_dtype_kind(in->shape->dtype) == SD_K_COMPLEX;
+    return in->op == HLO_MULTIPLY && sd_is_complex(in->shape->dtype);
 }
 
 /* It is needed between others only, as where lists are interleaved: at every

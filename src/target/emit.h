@@ -197,10 +197,7 @@ emit_value emit_extract_value(emit *e, emit_value v, int first, int w);
 emit_value emit_hide_value(emit *e, emit_value v);
 emit_value *emit_values(emit *e, int n); /* an array, to be filled */
 emit_value emit_constant(emit *e, sd_dtype t, const void *bits);
-bool emit_is_complex(sd_dtype t);
 bool emit_is_narrow_float(sd_dtype t);
-bool emit_is_signed(sd_dtype t); /* integers */
-bool emit_is_int(sd_dtype t);    /* integers; not pred */
 /* Keeps the first.  Emitters go on with poison: the kernel is thrown away, but
  * all that others ask for must be there. */
 void emit_fail(emit *e, sd_status st);

@@ -5,9 +5,9 @@
 
 static bool instruction_of(const plan_node *n, LLVMAtomicRMWBinOp *op)
 {
-    bool sign = emit_is_signed(n->dtype);
+    bool sign = sd_is_signed(n->dtype);
 
-    if (!emit_is_int(n->dtype))
+    if (!sd_is_int(n->dtype))
         return false;
     switch (n->body->op) {
     case HLO_ADD:

@@ -38,9 +38,9 @@ LLVMValueRef emit_order_code(emit *e, LLVMValueRef x, sd_dtype t)
     int bits = SD_MAX(sd_dtype_table[t].bits, 8);
     LLVMTypeRef type =
         emit_widen(LLVMIntTypeInContext(e->cx, (unsigned)bits), emit_width(x));
-    bool is_signed = emit_is_signed(t);
+    bool is_signed = sd_is_signed(t);
 
-    if (sd_dtype_kind(t) == SD_K_FLOAT && t != SD_F8E8M0FNU) {
+    if (sd_is_float(t) && t != SD_F8E8M0FNU) {
         x = total_key(e, x, t);
         is_signed = true;
     }
@@ -76,14 +76,14 @@ LLVMValueRef emit_compare(emit *e, int dir, int type, emit_value x,
 {
     LLVMValueRef re, im;
 
-    if (emit_is_complex(t)) { /* EQ and NE only */
+    if (sd_is_complex(t)) { /* EQ and NE only */
         re = compare_float(e, dir, x.re, y.re);
         im = compare_float(e, dir, x.im, y.im);
         return dir == HLO_NE ? LLVMBuildOr(e->b, re, im, "")
                              : LLVMBuildAnd(e->b, re, im, "");
     }
-    if (sd_dtype_kind(t) != SD_K_FLOAT)
-        return compare_int(e, dir, emit_is_signed(t), x.re, y.re);
+    if (!sd_is_float(t))
+        return compare_int(e, dir, sd_is_signed(t), x.re, y.re);
     if (type == HLO_CMP_TOTAL)
         return compare_int(e, dir, t != SD_F8E8M0FNU,
                            t == SD_F8E8M0FNU ? x.re : total_key(e, x.re, t),

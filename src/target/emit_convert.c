@@ -16,9 +16,9 @@ LLVMValueRef emit_wrap(emit *e, LLVMValueRef x, sd_dtype t)
 {
     int bits = sd_dtype_table[t].bits;
 
-    if (!emit_is_int(t) || bits >= 8)
+    if (!sd_is_int(t) || bits >= 8)
         return x;
-    if (!emit_is_signed(t))
+    if (!sd_is_signed(t))
         return LLVMBuildAnd(e->b, x, emit_int_like(x, (1 << bits) - 1), "");
     x = LLVMBuildShl(e->b, x, emit_int_like(x, 8 - bits), "");
     return LLVMBuildAShr(e->b, x, emit_int_like(x, 8 - bits), "");
@@ -276,8 +276,8 @@ static LLVMValueRef resize_int(emit *e, LLVMValueRef x, sd_dtype from,
     if (fb > tb)
         x = LLVMBuildTrunc(e->b, x, t, "");
     else if (fb < tb)
-        x = emit_is_signed(from) ? LLVMBuildSExt(e->b, x, t, "")
-                                 : LLVMBuildZExt(e->b, x, t, "");
+        x = sd_is_signed(from) ? LLVMBuildSExt(e->b, x, t, "")
+                               : LLVMBuildZExt(e->b, x, t, "");
     return emit_wrap(e, x, to);
 }
 
@@ -285,7 +285,7 @@ static LLVMValueRef resize_int(emit *e, LLVMValueRef x, sd_dtype from,
 static LLVMValueRef int_of_float(emit *e, LLVMValueRef x, sd_dtype to)
 {
     int bits = sd_dtype_table[to].bits;
-    bool s = emit_is_signed(to);
+    bool s = sd_is_signed(to);
     LLVMTypeRef t = like_width(emit_type(e, to), x);
     double top = __builtin_ldexp(1.0, s ? bits - 1 : bits);
     int64_t max = s ? (int64_t)(((uint64_t)1 << (bits - 1)) - 1)
@@ -311,9 +311,9 @@ static LLVMValueRef float_of(emit *e, LLVMValueRef x, sd_dtype from,
 
     if (from == SD_PRED)
         return LLVMBuildUIToFP(e->b, x, t, "");
-    if (emit_is_int(from))
-        return emit_is_signed(from) ? LLVMBuildSIToFP(e->b, x, t, "")
-                                    : LLVMBuildUIToFP(e->b, x, t, "");
+    if (sd_is_int(from))
+        return sd_is_signed(from) ? LLVMBuildSIToFP(e->b, x, t, "")
+                                  : LLVMBuildUIToFP(e->b, x, t, "");
     if (from == to)
         return x;
     return to == SD_F64 ? LLVMBuildFPExt(e->b, x, t, "")
@@ -325,8 +325,8 @@ static LLVMValueRef narrow_of(emit *e, LLVMValueRef x, sd_dtype from,
 {
     if (from == SD_F64)
         x = f32_odd_of_f64(e, x);
-    else if (emit_is_int(from) && sd_dtype_table[from].bits > 24)
-        x = f32_odd_of_int(e, x, emit_is_signed(from));
+    else if (sd_is_int(from) && sd_dtype_table[from].bits > 24)
+        x = f32_odd_of_int(e, x, sd_is_signed(from));
     else
         x = float_of(e, x, from, SD_F32);
     return narrow_of_f32(e, x, to);
@@ -334,7 +334,7 @@ static LLVMValueRef narrow_of(emit *e, LLVMValueRef x, sd_dtype from,
 
 static LLVMValueRef pred_of(emit *e, LLVMValueRef x, sd_dtype from)
 {
-    if (emit_is_int(from))
+    if (sd_is_int(from))
         return LLVMBuildICmp(e->b, LLVMIntNE, x, emit_int_like(x, 0), "");
     return LLVMBuildFCmp(e->b, LLVMRealUNE, x, emit_fp_like(x, 0.0), "");
 }
@@ -354,11 +354,11 @@ static LLVMValueRef convert_part(emit *e, LLVMValueRef x, sd_dtype from,
         return pred_of(e, x, from);
     if (emit_is_narrow_float(to))
         return narrow_of(e, x, from, to);
-    if (!emit_is_int(to))
+    if (!sd_is_int(to))
         return float_of(e, x, from, to);
     if (from == SD_PRED)
         return LLVMBuildZExt(e->b, x, like_width(emit_type(e, to), x), "");
-    if (emit_is_int(from))
+    if (sd_is_int(from))
         return resize_int(e, x, from, to);
     return int_of_float(e, x, to);
 }
@@ -373,7 +373,7 @@ emit_value emit_convert(emit *e, emit_value x, sd_dtype from, sd_dtype to)
         return v;
     }
     v.re = convert_part(e, x.re, f, t);
-    if (emit_is_complex(to))
+    if (sd_is_complex(to))
         v.im = x.im ? convert_part(e, x.im, f, t) : emit_fp_like(v.re, 0.0);
     return v;
 }

@@ -74,7 +74,7 @@ static LLVMValueRef int_divide(elt *p, LLVMValueRef *x, bool rest)
     LLVMValueRef zero =
         LLVMBuildICmp(p->b, LLVMIntEQ, x[1], emit_int_like(x[1], 0), "");
     LLVMValueRef one = emit_int_like(x[1], 1), bad = zero, by, q;
-    bool s = emit_is_signed(p->t);
+    bool s = sd_is_signed(p->t);
 
     if (s) {
         int64_t least = (int64_t)(UINT64_MAX << (bits_of(p) - 1));
@@ -187,9 +187,9 @@ static LLVMValueRef max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
 
     if (t == SD_PRED)
         return max ? LLVMBuildOr(e->b, x, y, "") : LLVMBuildAnd(e->b, x, y, "");
-    if (emit_is_int(t))
+    if (sd_is_int(t))
         return emit_intrinsic(e,
-                              emit_is_signed(t)
+                              sd_is_signed(t)
                                   ? (max ? "llvm.smax" : "llvm.smin")
                                   : (max ? "llvm.umax" : "llvm.umin"),
                               ft, a, 2);
@@ -303,7 +303,7 @@ static LLVMValueRef do_shr_arith(elt *p, LLVMValueRef *x)
 {
     LLVMValueRef ok = amount_fits(p, x[1]), v = x[0], n;
 
-    if (bits_of(p) < 8 && !emit_is_signed(p->t)) { /* its top bit is a sign */
+    if (bits_of(p) < 8 && !sd_is_signed(p->t)) { /* its top bit is a sign */
         v = LLVMBuildShl(p->b, v, emit_int_like(v, 8 - bits_of(p)), "");
         v = LLVMBuildAShr(p->b, v, emit_int_like(v, 8 - bits_of(p)), "");
     }
@@ -336,7 +336,7 @@ static LLVMValueRef do_abs(elt *p, LLVMValueRef *x)
 
     if (is_float(p))
         return emit_intrinsic(p->e, "llvm.fabs", p->type, x, 1);
-    if (!emit_is_signed(p->t))
+    if (!sd_is_signed(p->t))
         return x[0];
     return wrapped(p, emit_intrinsic(p->e, "llvm.abs", p->type, a, 2));
 }
@@ -362,10 +362,10 @@ static LLVMValueRef do_sign(elt *p, LLVMValueRef *x)
             x[0], v);
     }
     zero = emit_int_like(x[0], 0);
-    v = LLVMBuildICmp(p->b, emit_is_signed(p->t) ? LLVMIntSGT : LLVMIntUGT,
-                      x[0], zero, "");
+    v = LLVMBuildICmp(p->b, sd_is_signed(p->t) ? LLVMIntSGT : LLVMIntUGT, x[0],
+                      zero, "");
     v = LLVMBuildZExt(p->b, v, p->type, "");
-    if (!emit_is_signed(p->t))
+    if (!sd_is_signed(p->t))
         return v;
     return LLVMBuildOr(
         p->b, v,
@@ -472,7 +472,7 @@ static emit_value bitcast_value(emit *e, emit_value x, sd_dtype from,
     v.re = LLVMBuildBitCast(e->b, x.re, t, "");
     /* f4 and u4 are plain bits, s4 is kept extended */
     v.re = emit_wrap(e, v.re, to);
-    if (sd_dtype_table[to].bits < 8 && !emit_is_int(to))
+    if (sd_dtype_table[to].bits < 8 && !sd_is_int(to))
         v.re = LLVMBuildAnd(
             e->b, v.re, emit_int_like(v.re, (1 << sd_dtype_table[to].bits) - 1),
             "");
@@ -497,7 +497,7 @@ static emit_value one_op(elt *p, sd_dtype t, int narg, emit_value *arg)
     emit_value v = {NULL, NULL};
     LLVMValueRef x[8];
 
-    if (emit_is_complex(t))
+    if (sd_is_complex(t))
         return complex_op(p, arg);
     if (!fn && hlo_op_table[p->op].fn)
         fn = from_devlib;

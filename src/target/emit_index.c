@@ -109,7 +109,7 @@ static LLVMValueRef node_index(emit *e, const plan_node *n, int copy, bool vec)
 
     if (!vec)
         v = emit_extract(e, v, 0, 1);
-    return to_index(e, v, sd_dtype_kind(n->dtype) == SD_K_SINT, vec);
+    return to_index(e, v, sd_is_signed(n->dtype), vec);
 }
 
 /* Rounds down, as the bounds say: reads whose offset the bounds keep inside

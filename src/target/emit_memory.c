@@ -84,7 +84,7 @@ emit_value emit_load(emit *e, const plan_node *n, int copy)
         if (filled)
             return fill;
         v.re = LLVMConstNull(emit_type(e, n->dtype));
-        v.im = emit_is_complex(n->dtype) ? v.re : NULL;
+        v.im = sd_is_complex(n->dtype) ? v.re : NULL;
         return v;
     }
     locate(e, n, copy, n->varies, &a);
@@ -389,7 +389,7 @@ emit_value emit_park_read(emit *e, const plan_node *n, int copy)
     emit_span a = park_place(e, n, copy, &count);
     emit_value v = {NULL, NULL}, x;
 
-    for (int part = 0; part < (emit_is_complex(n->dtype) ? 2 : 1); part++) {
+    for (int part = 0; part < (sd_is_complex(n->dtype) ? 2 : 1); part++) {
         a.p = emit_area(e, n->area,
                         (size_t)part * (size_t)count * sd_dtype_bytes(a.part));
         if (a.access == EMIT_UNIFORM && a.mask)

@@ -46,7 +46,7 @@ static void power_code(emit *e, LLVMTypeRef t, sd_dtype dtype, LLVMValueRef x,
     one_bit(e, t, state);
     emit_loop_close(e, &l);
     acc = LLVMBuildLoad2(e->b, t, state[0], "");
-    if (emit_is_signed(dtype))
+    if (sd_is_signed(dtype))
         acc = emit_select(
             e, LLVMBuildICmp(e->b, LLVMIntSLT, n, emit_int_like(n, 0), ""),
             negative_power(e, x, n), acc);

@@ -28,7 +28,7 @@ const plan_node *emit_reduction_node(const emit_reduction *r)
 static bool real_identity(emit *e, int op, sd_dtype t, LLVMValueRef *out)
 {
     LLVMTypeRef type = emit_type(e, t);
-    bool f = sd_dtype_kind(t) == SD_K_FLOAT, s = emit_is_signed(t);
+    bool f = sd_is_float(t), s = sd_is_signed(t);
     int bits = sd_dtype_table[t].bits;
     uint64_t top = (uint64_t)1 << (bits - 1);
     uint64_t all = top | (top - 1), bytes;
@@ -68,7 +68,7 @@ static bool body_identity(emit *e, const plan_body *body, sd_dtype t,
     out->im = NULL;
     if (body->op < 0 || body->nroot != 1 || emit_is_narrow_float(t))
         return false;
-    if (!emit_is_complex(t))
+    if (!sd_is_complex(t))
         return real_identity(e, body->op, t, &out->re);
     if (body->op != HLO_ADD)
         return false;
@@ -120,7 +120,7 @@ static void start_acc(emit *e, emit_reduction *r, int o, int c)
 
     if (r->identity) /* a CONTRACT starts at 0 */
         body_identity(e, r->n->body, r->n->arg[o]->dtype, &v);
-    else if (emit_is_complex(r->n->arg[o]->dtype))
+    else if (sd_is_complex(r->n->arg[o]->dtype))
         v.im = v.re;
     for (int q = 0; q < vectors(r); q++) {
         r->turn = r->how == PLAN_LANES_ROTATE ? emit_i64(e, q) : NULL;
@@ -130,7 +130,7 @@ static void start_acc(emit *e, emit_reduction *r, int o, int c)
 
 static void make_acc(emit *e, emit_reduction *r, int o, int c)
 {
-    bool cplx = emit_is_complex(r->n->arg[o]->dtype);
+    bool cplx = sd_is_complex(r->n->arg[o]->dtype);
     LLVMTypeRef t = emit_widen(r->type[o], r->width);
     int i = o * r->nacc + c;
 
@@ -259,7 +259,7 @@ emit_value emit_multiply_add(emit *e, sd_dtype t, emit_value x, emit_value y,
     sd_dtype type[2] = {t, t};
     LLVMValueRef v[3];
 
-    if (sd_dtype_kind(t) == SD_K_FLOAT) {
+    if (sd_is_float(t)) {
         int w = emit_width(acc.re);
 
         v[0] = emit_splat(e, x.re, w);
@@ -513,7 +513,7 @@ static int narrowest(emit *e, const emit_reduction *r)
 {
     int w = 1;
 
-    if (r->n->body->op < 0 || emit_is_complex(r->n->arg[0]->dtype))
+    if (r->n->body->op < 0 || sd_is_complex(r->n->arg[0]->dtype))
         return 1;
     for (int o = 0; o < r->n->nout; o++) {
         if (r->type[o] == e->f32 || r->type[o] == e->i32)
@@ -670,7 +670,7 @@ static bool starts_with_one(const plan_node *n)
     sd_dtype part = sd_dtype_part(init->dtype);
 
     return n->nout == 1 && n->body->op == HLO_MULTIPLY &&
-           emit_is_complex(init->dtype) && init->kind == PN_CONST &&
+           sd_is_complex(init->dtype) && init->kind == PN_CONST &&
            sd_scalar_to_f64(part, init->value) == 1 &&
            sd_scalar_to_f64(part, init->value + sd_dtype_bytes(part)) == 0;
 }

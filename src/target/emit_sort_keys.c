@@ -328,7 +328,7 @@ void emit_sort_row_by_keys(emit *e, LLVMValueRef r)
     k.to = emit_sort_base(e, r, s->keep);
     k.w = s->lanes;
     k.carries = s->nop == 1 && s->in[0] >= 0 && !k.at.few &&
-                s->n > PLAN_SORT_FEW && !emit_is_complex(s->type[0]) &&
+                s->n > PLAN_SORT_FEW && !sd_is_complex(s->type[0]) &&
                 (int)sd_dtype_bytes(s->type[0]) * 8 <= k.at.half;
     items = k.at.few ? choose_few(&k) : sort_all(&k);
     if (k.carries)

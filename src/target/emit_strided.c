@@ -87,7 +87,7 @@ static emit_woven *find_strands(emit *e, const plan_node *first)
 {
     const plan_kernel *k = e->k;
     emit_woven *w = sd_arena_new(e->a, emit_woven);
-    int parts = emit_is_complex(first->dtype) ? 2 : 1;
+    int parts = sd_is_complex(first->dtype) ? 2 : 1;
     int64_t n;
 
     if (emit_classify(e, first->off, &n) != EMIT_STRIDED ||

@@ -17,29 +17,14 @@ emit_value emit_poison(emit *e, sd_dtype t, int w)
 {
     emit_value v = {LLVMGetPoison(emit_widen(emit_type(e, t), w)), NULL};
 
-    if (emit_is_complex(t))
+    if (sd_is_complex(t))
         v.im = v.re;
     return v;
 }
 
-bool emit_is_complex(sd_dtype t)
-{
-    return sd_dtype_kind(t) == SD_K_COMPLEX;
-}
-
 bool emit_is_narrow_float(sd_dtype t)
 {
-    return sd_dtype_kind(t) == SD_K_FLOAT && sd_dtype_table[t].bits < 32;
-}
-
-bool emit_is_signed(sd_dtype t)
-{
-    return sd_dtype_kind(t) == SD_K_SINT;
-}
-
-bool emit_is_int(sd_dtype t)
-{
-    return sd_dtype_kind(t) == SD_K_SINT || sd_dtype_kind(t) == SD_K_UINT;
+    return sd_is_float(t) && sd_dtype_table[t].bits < 32;
 }
 
 static LLVMTypeRef int_type(emit *e, size_t bytes)
@@ -346,7 +331,7 @@ static LLVMValueRef part_constant(emit *e, sd_dtype t, const void *p)
     }
     if (t == SD_PRED)
         return emit_bool(e, *(const uint8_t *)p != 0);
-    if (emit_is_int(t))
+    if (sd_is_int(t))
         u = (uint64_t)sd_scalar_to_s64(t, p);
     else
         memcpy(&u, p, sd_dtype_bytes(t));
@@ -367,7 +352,7 @@ emit_value emit_constant(emit *e, sd_dtype t, const void *bits)
     sd_dtype part = sd_dtype_part(t);
     emit_value v = {part_constant(e, part, bits), NULL};
 
-    if (emit_is_complex(t))
+    if (sd_is_complex(t))
         v.im = part_constant(e, part,
                              (const uint8_t *)bits + sd_dtype_bytes(part));
     return v;

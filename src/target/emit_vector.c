@@ -217,7 +217,7 @@ emit_value emit_mem_read(emit *e, sd_dtype t, LLVMValueRef p,
     sd_dtype part = sd_dtype_part(t);
     LLVMValueRef v;
 
-    if (!emit_is_complex(t)) {
+    if (!sd_is_complex(t)) {
         v = plain_load(e, part, emit_element(e, part, p, index), w);
         return (emit_value){emit_of_memory(e, part, v), NULL};
     }
@@ -274,7 +274,7 @@ static LLVMValueRef offsets(emit *e, const emit_span *a)
 static LLVMValueRef gather_part(emit *e, const emit_span *a, LLVMValueRef off,
                                 int part)
 {
-    if (emit_is_complex(a->t))
+    if (sd_is_complex(a->t))
         off = emit_pair_index(e, off, part);
     return gather(e, a->part, emit_element(e, a->part, a->p, off), a->w);
 }
@@ -287,7 +287,7 @@ static emit_value gather_at(emit *e, const emit_span *a)
     if (a->mask)
         off = emit_select(e, a->mask, off, emit_int_like(off, 0));
     v.re = gather_part(e, a, off, 0);
-    if (emit_is_complex(a->t))
+    if (sd_is_complex(a->t))
         v.im = gather_part(e, a, off, 1);
     return v;
 }
@@ -295,7 +295,7 @@ static emit_value gather_at(emit *e, const emit_span *a)
 /* The parts of complex numbers lie two apart. */
 static emit_value strided_at(emit *e, const emit_span *a)
 {
-    bool pairs = emit_is_complex(a->t);
+    bool pairs = sd_is_complex(a->t);
     int stride = (int)a->stride * (pairs ? 2 : 1);
     emit_value v = {NULL, NULL};
 
@@ -314,20 +314,20 @@ emit_value emit_span_read(emit *e, const emit_span *a)
     LLVMValueRef p, v;
 
     if (a->access == EMIT_STRIDED ||
-        (a->access == EMIT_CONTIGUOUS && a->mask && emit_is_complex(a->t))) {
+        (a->access == EMIT_CONTIGUOUS && a->mask && sd_is_complex(a->t))) {
         emit_value s = strided_at(e, a);
 
         s.re = emit_of_memory(e, a->part, s.re);
         return s;
     }
     if (a->access == EMIT_GATHERED ||
-        (emit_is_complex(a->t) && a->access == EMIT_REVERSED)) {
+        (sd_is_complex(a->t) && a->access == EMIT_REVERSED)) {
         emit_value g = gather_at(e, a);
 
         g.re = emit_of_memory(e, a->part, g.re);
         return g;
     }
-    if (emit_is_complex(a->t))
+    if (sd_is_complex(a->t))
         return emit_mem_read(e, a->t, a->p, a->at, a->w);
     p = emit_element(e, a->part, a->p, a->at);
     if (a->access == EMIT_REVERSED) {

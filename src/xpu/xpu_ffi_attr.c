@@ -155,7 +155,7 @@ static sd_dtype read_type(reader *r)
         return read_real_type(r);
     t = read_real_type(r);
     whole = sd_dtype_complex(t);
-    if (sd_dtype_kind(whole) != SD_K_COMPLEX)
+    if (!sd_is_complex(whole))
         fail(r, "complex<f32> or complex<f64>");
     want(r, ">");
     return r->st ? SD_S64 : whole;
@@ -164,7 +164,7 @@ static sd_dtype read_type(reader *r)
 /* One number of type t; infinities and NaNs are written as their bits. */
 static void read_number(reader *r, sd_dtype t, void *to)
 {
-    bool real = sd_dtype_kind(t) == SD_K_FLOAT;
+    bool real = sd_is_float(t);
     char *end = NULL;
 
     skip(r);
@@ -172,7 +172,7 @@ static void read_number(reader *r, sd_dtype t, void *to)
         *(uint8_t *)to = r->at[-2] == 'u';
         return;
     }
-    if (sd_dtype_kind(t) == SD_K_COMPLEX) {
+    if (sd_is_complex(t)) {
         sd_dtype part = sd_dtype_part(t);
 
         want(r, "(");

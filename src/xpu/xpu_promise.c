@@ -235,7 +235,7 @@ static void pack(sd_dtype t, size_t n, uint8_t *wide, uint8_t *packed,
 
         if (!back)
             *p = (uint8_t)(*p | (wide[i] & mask) << at);
-        else if (sd_dtype_kind(t) == SD_K_SINT)
+        else if (sd_is_signed(t))
             sd_scalar_of_s64(t, *p >> at & mask, &wide[i]);
         else
             wide[i] = (uint8_t)(*p >> at & mask);

@@ -44,7 +44,7 @@ static void fill_ends(hlo_value *v, const char *name, int index)
         uint8_t *at = (uint8_t *)v->data + (size_t)i * sd_dtype_bytes(t);
         uint64_t r = next_random(&state);
 
-        if (sd_dtype_kind(t) == SD_K_FLOAT)
+        if (sd_is_float(t))
             fill_float(t, r, at);
         else
             sd_scalar_of_s64(t,
@@ -65,7 +65,7 @@ static bool is_near(sd_dtype t, const void *x, const void *y, double ulp)
 
     if (!memcmp(x, y, sd_dtype_bytes(t)))
         return true;
-    if (sd_dtype_kind(t) != SD_K_FLOAT)
+    if (!sd_is_float(t))
         return false;
     a = sd_scalar_to_f64(t, x);
     b = sd_scalar_to_f64(t, y);
@@ -88,7 +88,7 @@ static bool is_near(sd_dtype t, const void *x, const void *y, double ulp)
 
 static void say_value(sd_buf *why, sd_dtype t, const void *p)
 {
-    if (sd_dtype_kind(t) == SD_K_FLOAT)
+    if (sd_is_float(t))
         sd_buf_fmt(why, "%.9g", sd_scalar_to_f64(t, p));
     else
         sd_buf_fmt(why, "%" PRId64, sd_scalar_to_s64(t, p));
@@ -172,8 +172,8 @@ static bool is_for(hlo_op op, sd_dtype t, group g)
     if (op == HLO_SELECT)
         return true;
     if (op == HLO_CLAMP)
-        return t != SD_F8E8M0FNU && sd_dtype_kind(t) != SD_K_COMPLEX;
-    if (sd_dtype_kind(t) == SD_K_COMPLEX)
+        return t != SD_F8E8M0FNU && !sd_is_complex(t);
+    if (sd_is_complex(t))
         return op == HLO_ADD || op == HLO_SUBTRACT || op == HLO_NEGATE ||
                op == HLO_REAL || op == HLO_IMAG;
     return (o->types & hlo_type_bit(t)) && t != SD_F8E8M0FNU;
@@ -182,14 +182,14 @@ static bool is_for(hlo_op op, sd_dtype t, group g)
 static void add_comparisons(program *p)
 {
     sd_dtype t = p->x->shape->dtype;
-    bool cplx = sd_dtype_kind(t) == SD_K_COMPLEX;
+    bool cplx = sd_is_complex(t);
     hlo_at at = {p->m->entry, NULL, NULL};
 
     for (int dir = HLO_EQ; dir <= (cplx ? HLO_NE : HLO_LT); dir++) {
         hlo_inst *in = hlo_make_compare(at, (hlo_cmp_dir)dir, p->x, p->y);
 
         p->out[p->nout++] = in;
-        if (sd_dtype_kind(t) != SD_K_FLOAT)
+        if (!sd_is_float(t))
             continue;
         in = hlo_make_compare(at, (hlo_cmp_dir)dir, p->x, p->y);
         in->u.compare.type = HLO_CMP_TOTAL;
@@ -203,14 +203,13 @@ static void add_conversions(program *p)
     hlo_at at = {p->m->entry, NULL, NULL};
 
     for (sd_dtype to = 0; to < SD_TUPLE; to++) {
-        bool cplx = sd_dtype_kind(to) == SD_K_COMPLEX;
+        bool cplx = sd_is_complex(to);
 
         if (to == t)
             continue;
         p->out[p->nout++] = hlo_make_convert(at, to, p->x);
         if (sd_dtype_table[to].bits == sd_dtype_table[t].bits &&
-            to != SD_PRED && t != SD_PRED && !cplx &&
-            sd_dtype_kind(t) != SD_K_COMPLEX)
+            to != SD_PRED && t != SD_PRED && !cplx && !sd_is_complex(t))
             p->out[p->nout++] = hlo_make_bitcast_convert(at, to, p->x);
     }
 }

@@ -149,11 +149,6 @@ void chlo_atan(const chlo_fn *f, hlo_inst *z[2])
     turned(f, z, chlo_atanh);
 }
 
-static hlo_inst *real_cosh(const chlo_fn *f, hlo_inst *x)
-{
-    return add(chlo_half_exp(f, x), chlo_half_exp(f, fn(NEGATE, x)));
-}
-
 /* A real argument has a real value, whatever the other factor is. */
 static hlo_inst *times_sine(const chlo_fn *f, hlo_inst *x, hlo_inst *y)
 {
@@ -165,13 +160,13 @@ void chlo_sinh(const chlo_fn *f, hlo_inst *z[2])
     hlo_inst *x = z[0], *y = z[1];
 
     z[0] = mul(chlo_real_sinh(f, x), fn(COS, y));
-    z[1] = times_sine(f, real_cosh(f, x), y);
+    z[1] = times_sine(f, chlo_real_cosh(f, x), y);
 }
 
 void chlo_cosh(const chlo_fn *f, hlo_inst *z[2])
 {
     hlo_inst *x = z[0], *y = z[1];
 
-    z[0] = mul(real_cosh(f, x), fn(COS, y));
+    z[0] = mul(chlo_real_cosh(f, x), fn(COS, y));
     z[1] = times_sine(f, chlo_real_sinh(f, x), y);
 }

@@ -137,7 +137,7 @@ hlo_inst *chlo_half_exp(const chlo_fn *f, hlo_inst *x)
     return mul(mul(num(0.5), root), root);
 }
 
-static hlo_inst *do_cosh(const chlo_fn *f, hlo_inst *x)
+hlo_inst *chlo_real_cosh(const chlo_fn *f, hlo_inst *x)
 {
     return add(chlo_half_exp(f, x), chlo_half_exp(f, fn(NEGATE, x)));
 }
@@ -456,7 +456,7 @@ static const struct {
     {"chlo.atan", do_atan, chlo_atan},
     {"chlo.atanh", do_atanh, chlo_atanh},
     {"chlo.bessel_i1e", do_bessel_i1e, NULL},
-    {"chlo.cosh", do_cosh, chlo_cosh},
+    {"chlo.cosh", chlo_real_cosh, chlo_cosh},
     {"chlo.digamma", do_digamma, NULL},
     {"chlo.erf_inv", do_erf_inv, NULL},
     {"chlo.erfc", do_erfc, NULL},

@@ -255,6 +255,8 @@ const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *dict)
 
 void vhlo_bind(vhlo_import *im, mlir_op *op, hlo_inst *in)
 {
+    if (!in || im->r->st)
+        return;
     if (op->dict >= 0) {
         const char *fa =
             vhlo_frontend_attrs(im, mlir_attr_at(im->r, (uint64_t)op->dict));

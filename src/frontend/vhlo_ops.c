@@ -17,15 +17,9 @@ static hlo_inst *emit(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     return vhlo_emit(im, op_of(im, op), s, op->noperand, arg);
 }
 
-static void bind(vhlo_import *im, mlir_op *op, hlo_inst *in)
-{
-    if (in && !im->r->st)
-        vhlo_bind(im, op, in);
-}
-
 void op_simple(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
-    bind(im, op, emit(im, op, arg));
+    vhlo_bind(im, op, emit(im, op, arg));
 }
 
 /* select's predicate and clamp's bounds may be scalars. */
@@ -38,7 +32,7 @@ void op_scalars(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     arg[0] = vhlo_fill(im, arg[0], s);
     if (op_of(im, op) == HLO_CLAMP)
         arg[2] = vhlo_fill(im, arg[2], s);
-    bind(im, op, emit(im, op, arg));
+    vhlo_bind(im, op, emit(im, op, arg));
 }
 
 static hlo_cmp_type compare_type(sd_dtype t, bool total)
@@ -71,7 +65,7 @@ void op_compare(vhlo_import *im, mlir_op *op, hlo_inst **arg)
                   "comparison_direction %" PRId64 " and compare_type %" PRId64
                   " do not fit %s",
                   dir, type, sd_dtype_name(arg[0]->shape->dtype));
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 /* ---- constants ---- */
@@ -113,7 +107,7 @@ void op_constant(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         hlo_inst *x =
             literal(im, sd_shape_make(im->a, s->dtype, 0, NULL), data);
 
-        bind(im, op, vhlo_fill(im, x, s));
+        vhlo_bind(im, op, vhlo_fill(im, x, s));
         return;
     }
     data = sd_arena_alloc(im->a, sd_shape_bytes(s));
@@ -123,7 +117,7 @@ void op_constant(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         mlir_dense_elem(&d, i, data + i);
     for (int64_t i = 0; s->dtype == SD_PRED && i < d.n; i++)
         data[i] = data[i] != 0;
-    bind(im, op, literal(im, s, data));
+    vhlo_bind(im, op, literal(im, s, data));
 }
 
 /* ---- dimensions ---- */
@@ -143,7 +137,7 @@ void op_dim(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 
     if (in && !im->r->st)
         in->dims = hlo_dims_copy(im->a, &d, 1);
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 /* transpose, reverse, dynamic-slice: a list */
@@ -154,7 +148,7 @@ void op_dims(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 
     if (in)
         in->dims = d;
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 /* New dimensions in front. */
@@ -176,7 +170,7 @@ void op_broadcast(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     for (int i = 0; i < n; i++)
         dim[i] = k + i;
     in->dims = hlo_dims_copy(im->a, dim, n);
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 static bool dims_are(hlo_dims d, int n, int rank)
@@ -289,7 +283,7 @@ void op_broadcast_in_dim(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         op->noperand == 2 ? shape_or_const(im, op, 1) : vhlo_shape(im, op);
 
     if (to && !im->r->st)
-        bind(im, op, vhlo_broadcast_to(im, op, arg[0], bd, to));
+        vhlo_bind(im, op, vhlo_broadcast_to(im, op, arg[0], bd, to));
 }
 
 /* ---- slices and padding ---- */
@@ -314,7 +308,7 @@ static void slice(vhlo_import *im, mlir_op *op, hlo_inst *x, hlo_dims start,
     in->u.slice.start = (int64_t *)start.at;
     in->u.slice.limit = (int64_t *)limit.at;
     in->u.slice.stride = (int64_t *)stride.at;
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 void op_slice(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -344,7 +338,7 @@ static void pad(vhlo_import *im, mlir_op *op, hlo_inst **arg, hlo_dims low,
     in->u.pad.low = (int64_t *)low.at;
     in->u.pad.high = (int64_t *)high.at;
     in->u.pad.interior = (int64_t *)interior.at;
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 void op_pad(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -375,7 +369,7 @@ void op_dynamic_reshape(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     const sd_shape *s = shape_or_const(im, op, 1);
 
     if (s && !im->r->st)
-        bind(im, op, vhlo_emit(im, HLO_RESHAPE, s, 1, arg));
+        vhlo_bind(im, op, vhlo_emit(im, HLO_RESHAPE, s, 1, arg));
 }
 
 void op_dynamic_iota(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -389,7 +383,7 @@ void op_dynamic_iota(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         return;
     in = vhlo_emit(im, HLO_IOTA, s, 0, NULL);
     in->dims = hlo_dims_copy(im->a, &d, 1);
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 /* The shape is static, so the size is known. */
@@ -412,7 +406,7 @@ void op_get_dimension_size(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         return;
     size = sd_arena_new(im->a, int32_t);
     *size = (int32_t)s->dim[d];
-    bind(im, op, literal(im, to, size));
+    vhlo_bind(im, op, literal(im, to, size));
 }
 
 void op_set_dimension_size(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -447,7 +441,7 @@ void op_rng(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     in = vhlo_emit(im, HLO_RNG, s, 2, arg);
     in->u.rng.distribution = (hlo_rng_distribution)vhlo_choice(
         im, op, "rng_distribution", HLO_RNG_UNIFORM, HLO_RNG_NORMAL);
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 void op_rng_bits(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -459,7 +453,7 @@ void op_rng_bits(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     if (!in)
         return;
     in->u.rng.algo = (hlo_rng_algo)algo;
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 void op_fft(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -472,7 +466,7 @@ void op_fft(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         return;
     in->u.fft.type = (hlo_fft_type)type;
     in->u.fft.length = len;
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 void op_cholesky(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -485,7 +479,7 @@ void op_cholesky(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         in->u.linalg.lower = lower;
         in->u.linalg.trans = HLO_TRANSPOSE_NONE;
     }
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 void op_triangular_solve(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -500,7 +494,7 @@ void op_triangular_solve(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     in->u.linalg.lower = vhlo_int(im, op, "lower") != 0;
     in->u.linalg.unit = vhlo_int(im, op, "unit_diagonal") != 0;
     in->u.linalg.trans = (hlo_transpose_kind)trans;
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 void op_batch_norm(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -513,7 +507,7 @@ void op_batch_norm(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         in->u.norm.epsilon = epsilon;
         in->u.norm.feature = feature;
     }
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 void op_reduce_precision(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -531,7 +525,7 @@ void op_reduce_precision(vhlo_import *im, mlir_op *op, hlo_inst **arg)
                   e, m);
     in->u.precision.exponent = (int)e;
     in->u.precision.mantissa = (int)m;
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 /* ---- tuples ---- */
@@ -543,7 +537,7 @@ void op_get_tuple_element(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 
     if (in)
         in->u.tuple.index = i;
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 void op_barrier(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -553,5 +547,5 @@ void op_barrier(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     if (!vhlo_as_many(im, op))
         return;
     x = vhlo_one_or_tuple(im, op->noperand, arg);
-    bind(im, op, vhlo_emit(im, HLO_OPT_BARRIER, x->shape, 1, &x));
+    vhlo_bind(im, op, vhlo_emit(im, HLO_OPT_BARRIER, x->shape, 1, &x));
 }

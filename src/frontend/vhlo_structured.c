@@ -1,12 +1,6 @@
 /* Operations with dimension numbers, windows or a computation on scalars. */
 #include "vhlo_import.h"
 
-static void bind(vhlo_import *im, mlir_op *op, hlo_inst *in)
-{
-    if (in && !im->r->st)
-        vhlo_bind(im, op, in);
-}
-
 /* The element type of the reducer's argument i: since 0.17 it may be wider
  * than the operand's, and the operand is then converted first. */
 static hlo_inst *widen(vhlo_import *im, hlo_comp *c, int i, hlo_inst *x)
@@ -44,7 +38,7 @@ void op_reduce(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 
     if (in)
         in->dims = d;
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 void op_map(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -59,7 +53,7 @@ void op_map(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     in = vhlo_emit(im, HLO_MAP, s, op->noperand, arg);
     in->dims = d;
     hlo_set_comps(in, 1, &body);
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 void op_sort(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -80,7 +74,7 @@ void op_sort(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     in->dims = hlo_dims_copy(im->a, &d, 1);
     in->u.sort.stable = stable;
     hlo_set_comps(in, 1, &body);
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 /* ---- windows ---- */
@@ -118,7 +112,7 @@ void op_reduce_window(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         in->u.window.dim = win;
         in->u.window.n = n;
     }
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 void op_select_and_scatter(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -141,7 +135,7 @@ void op_select_and_scatter(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     in->u.window.dim = win;
     in->u.window.n = n;
     hlo_set_comps(in, 2, c);
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 /* ---- gather, scatter ---- */
@@ -167,7 +161,7 @@ void op_gather(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         return;
     in = vhlo_emit(im, HLO_GATHER, s, 2, arg);
     in->u.gather = g;
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 void op_scatter(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -197,7 +191,7 @@ void op_scatter(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     in = vhlo_emit(im, HLO_SCATTER, s, op->noperand, arg);
     in->u.gather = g;
     hlo_set_comps(in, 1, &body);
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 /* ---- dot ---- */
@@ -290,7 +284,7 @@ void op_dot(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         return;
     in = vhlo_emit(im, HLO_DOT, s, 2, arg);
     in->u.dot = d;
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }
 
 /* ---- convolution ---- */
@@ -364,5 +358,5 @@ void op_convolution(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         return;
     in = vhlo_emit(im, HLO_CONVOLUTION, s, 2, arg);
     in->u.conv = v;
-    bind(im, op, in);
+    vhlo_bind(im, op, in);
 }

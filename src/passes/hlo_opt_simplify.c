@@ -91,7 +91,7 @@ static hlo_inst *add_negated(hlo_inst *in)
     return NULL;
 }
 
-static hlo_inst *subtract_zero(hlo_inst *in)
+static hlo_inst *drop_zero(hlo_inst *in)
 {
     return is_const(in->arg[1], 0) ? in->arg[0] : NULL;
 }
@@ -250,11 +250,6 @@ static hlo_inst *xor_const(hlo_inst *in)
 {
     if (in->arg[0] == in->arg[1])
         return zero_like(in);
-    return is_const(in->arg[1], 0) ? in->arg[0] : NULL;
-}
-
-static hlo_inst *shift_zero(hlo_inst *in)
-{
     return is_const(in->arg[1], 0) ? in->arg[0] : NULL;
 }
 
@@ -545,7 +540,7 @@ typedef hlo_inst *(*rule)(hlo_inst *in);
     }
 static const rule *const rules[HLO_OP_COUNT] = {
     [HLO_ADD] = RULES(const_to_right, add_zero, add_negated),
-    [HLO_SUBTRACT] = RULES(subtract_zero, subtract_itself),
+    [HLO_SUBTRACT] = RULES(drop_zero, subtract_itself),
     [HLO_MULTIPLY] =
         RULES(const_to_right, multiply_one, multiply_zero, multiply_minus_one),
     [HLO_DIVIDE] = RULES(divide_one, divide_power_of_two, divide_unsigned),
@@ -557,9 +552,9 @@ static const rule *const rules[HLO_OP_COUNT] = {
     [HLO_AND] = RULES(const_to_right, same_twice, and_const),
     [HLO_OR] = RULES(const_to_right, same_twice, or_const),
     [HLO_XOR] = RULES(const_to_right, xor_const),
-    [HLO_SHL] = RULES(shift_zero),
-    [HLO_SHR_ARITH] = RULES(shift_zero),
-    [HLO_SHR_LOGIC] = RULES(shift_zero),
+    [HLO_SHL] = RULES(drop_zero),
+    [HLO_SHR_ARITH] = RULES(drop_zero),
+    [HLO_SHR_LOGIC] = RULES(drop_zero),
     [HLO_MAXIMUM] = RULES(const_to_right, same_twice, extreme_neutral),
     [HLO_MINIMUM] = RULES(const_to_right, same_twice, extreme_neutral),
     [HLO_COMPARE] = RULES(compare_itself, compare_pred, compare_unsigned_zero),

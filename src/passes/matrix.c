@@ -1,11 +1,6 @@
 /* Stacks of matrices, and loops that count; see matrix.h. */
 #include "matrix.h"
 
-static sd_arena *arena_of(hlo_at p)
-{
-    return p.c->module->arena;
-}
-
 /* ---- matrices ---- */
 
 hlo_inst *matrix_stack(hlo_at p, hlo_inst *x)
@@ -23,7 +18,7 @@ static const sd_shape *shape_like(hlo_at p, const hlo_inst *like, int64_t rows,
 {
     int64_t dim[3] = {like->shape->dim[0], rows, cols};
 
-    return sd_shape_make(arena_of(p), pass_dtype(like), 3, dim);
+    return sd_shape_make(p.c->module->arena, pass_dtype(like), 3, dim);
 }
 
 hlo_inst *matrix_result(hlo_at p, hlo_inst *x, const sd_shape *s)
@@ -119,7 +114,7 @@ hlo_inst *matrix_spread(hlo_at p, hlo_inst *x, const sd_shape *to)
 
 static hlo_inst *places(hlo_at p, const sd_shape *s, int dim)
 {
-    return hlo_make_iota(p, sd_shape_with(arena_of(p), s, SD_S32), dim);
+    return hlo_make_iota(p, sd_shape_with(p.c->module->arena, s, SD_S32), dim);
 }
 
 hlo_inst *matrix_where(hlo_at p, const sd_shape *s, int dim, hlo_cmp_dir dir,
@@ -221,7 +216,7 @@ hlo_inst *matrix_eliminate(hlo_at p, hlo_inst *x, hlo_inst *i, hlo_inst *row,
 void matrix_loop_open(matrix_loop *l, hlo_at p, const char *name, int n,
                       hlo_inst *const *init)
 {
-    hlo_inst **all = sd_arena_array(arena_of(p), hlo_inst *, n + 1);
+    hlo_inst **all = sd_arena_array(p.c->module->arena, hlo_inst *, n + 1);
     hlo_comp *body = hlo_comp_create(p.c->module, name);
     hlo_inst *state;
 
@@ -231,7 +226,7 @@ void matrix_loop_open(matrix_loop *l, hlo_at p, const char *name, int n,
     l->init = hlo_make_tuple(p, n + 1, all);
     state = hlo_make_param(body, l->init->shape, "state");
     l->i = hlo_make_gte(l->at, state, 0);
-    l->x = sd_arena_array(arena_of(p), hlo_inst *, n);
+    l->x = sd_arena_array(p.c->module->arena, hlo_inst *, n);
     for (int k = 0; k < n; k++)
         l->x[k] = hlo_make_gte(l->at, state, k + 1);
 }
@@ -250,7 +245,8 @@ static hlo_comp *condition(const matrix_loop *l, int64_t trips)
 
 void matrix_loop_close(matrix_loop *l, int64_t trips)
 {
-    hlo_inst **all = sd_arena_array(arena_of(l->at), hlo_inst *, l->n + 1);
+    hlo_inst **all =
+        sd_arena_array(l->at.c->module->arena, hlo_inst *, l->n + 1);
     hlo_inst *loop;
     hlo_comp *comps[] = {condition(l, trips), l->at.c};
 

@@ -8,129 +8,76 @@
  * other. */
 enum { LEAST_SIDE = 24 };
 
-static libcall eigh_call(const hlo_linalg *c)
+/* Op COUNT: LAPACK does not do it. */
+static libcall call_of(const hlo_linalg *c)
 {
-    return (libcall){
-        .op = LIBCALL_EIGH,
-        .eigh = {c->type, c->batch, .n = c->n, .lower = c->attr[0]}};
-}
-
-static libcall svd_call(const hlo_linalg *c)
-{
-    return (libcall){.op = LIBCALL_SVD,
-                     .svd = {c->type, c->batch, .m = c->m, .n = c->n,
-                             .full = c->attr[0], .vectors = c->attr[1]}};
-}
-
-static libcall eig_call(const hlo_linalg *c)
-{
-    return (libcall){.op = LIBCALL_EIG,
-                     .eig = {c->type, c->batch, .n = c->n, .left = c->attr[0],
-                             .right = c->attr[1]}};
-}
-
-static libcall schur_call(const hlo_linalg *c)
-{
-    return (libcall){
-        .op = LIBCALL_SCHUR,
-        .schur = {c->type, c->batch, .n = c->n, .vectors = c->attr[0]}};
-}
-
-static libcall hessenberg_call(const hlo_linalg *c)
-{
-    return (libcall){.op = LIBCALL_HESSENBERG,
-                     .hessenberg = {c->type, c->batch, .n = c->n}};
-}
-
-static libcall tridiagonal_call(const hlo_linalg *c)
-{
-    return (libcall){
-        .op = LIBCALL_TRIDIAGONAL,
-        .tridiagonal = {c->type, c->batch, .n = c->n, .lower = c->attr[0]}};
-}
-
-/* LAPACK gives up at a zero pivot; with perturb the call goes on. */
-static libcall tridiagonal_solve_call(const hlo_linalg *c)
-{
-    return (libcall){
-        .op = c->attr[0] ? LIBCALL_COUNT : LIBCALL_TRIDIAGONAL_SOLVE,
-        .tridiagonal_solve = {c->type, c->batch, .n = c->n, .p = c->p}};
-}
-
-static libcall geqp3_call(const hlo_linalg *c)
-{
-    return (libcall){.op = LIBCALL_GEQP3,
-                     .geqp3 = {c->type, c->batch, .m = c->m, .n = c->n}};
-}
-
-static libcall lu_call(const hlo_linalg *c)
-{
-    return (libcall){.op = LIBCALL_LU,
-                     .lu = {c->type, c->batch, .m = c->m, .n = c->n}};
-}
-
-static libcall qr_call(const hlo_linalg *c)
-{
-    return (libcall){.op = LIBCALL_QR,
-                     .qr = {c->type, c->batch, .m = c->m, .n = c->n}};
-}
-
-static libcall householder_product_call(const hlo_linalg *c)
-{
-    return (libcall){
-        .op = LIBCALL_REFLECTIONS,
-        .reflections = {c->type, c->batch, .m = c->m, .n = c->n, .t = c->t}};
-}
-
-static libcall ormqr_call(const hlo_linalg *c)
-{
-    return (libcall){.op = LIBCALL_REFLECT,
-                     .reflect = {c->type, c->batch, .m = c->m, .n = c->n,
-                                 .t = c->t, .p = c->p, .q = c->q,
-                                 .left = c->attr[0], .adjoint = c->attr[1]}};
-}
-
-static libcall cholesky_call(const hlo_linalg *c)
-{
-    return (libcall){
-        .op = LIBCALL_CHOLESKY,
-        .cholesky = {c->type, c->batch, .n = c->n, .lower = c->attr[0]}};
-}
-
-static libcall triangular_solve_call(const hlo_linalg *c)
-{
-    return (libcall){.op = LIBCALL_SOLVE,
-                     .solve = {c->type, c->batch, .p = c->p, .q = c->q,
-                               .left = c->attr[0], .lower = c->attr[1],
-                               .unit = c->attr[2],
-                               .transpose = c->attr[3] - HLO_TRANSPOSE_NONE}};
-}
-
-/* Sparse systems are ours alone. */
-static libcall spsolve_call(const hlo_linalg *c)
-{
-    (void)c;
+    switch (c->id) {
+    case HLO_LA_EIGH:
+        return (libcall){
+            .op = LIBCALL_EIGH,
+            .eigh = {c->type, c->batch, .n = c->n, .lower = c->attr[0]}};
+    case HLO_LA_SVD:
+        return (libcall){.op = LIBCALL_SVD,
+                         .svd = {c->type, c->batch, .m = c->m, .n = c->n,
+                                 .full = c->attr[0], .vectors = c->attr[1]}};
+    case HLO_LA_EIG:
+        return (libcall){.op = LIBCALL_EIG,
+                         .eig = {c->type, c->batch, .n = c->n,
+                                 .left = c->attr[0], .right = c->attr[1]}};
+    case HLO_LA_SCHUR:
+        return (libcall){
+            .op = LIBCALL_SCHUR,
+            .schur = {c->type, c->batch, .n = c->n, .vectors = c->attr[0]}};
+    case HLO_LA_HESSENBERG:
+        return (libcall){.op = LIBCALL_HESSENBERG,
+                         .hessenberg = {c->type, c->batch, .n = c->n}};
+    case HLO_LA_TRIDIAGONAL:
+        return (libcall){
+            .op = LIBCALL_TRIDIAGONAL,
+            .tridiagonal = {c->type, c->batch, .n = c->n, .lower = c->attr[0]}};
+    case HLO_LA_TRIDIAGONAL_SOLVE:
+        if (c->attr[0]) /* LAPACK gives up at a zero pivot, a call with perturb
+                           not */
+            break;
+        return (libcall){
+            .op = LIBCALL_TRIDIAGONAL_SOLVE,
+            .tridiagonal_solve = {c->type, c->batch, .n = c->n, .p = c->p}};
+    case HLO_LA_GEQP3:
+        return (libcall){.op = LIBCALL_GEQP3,
+                         .geqp3 = {c->type, c->batch, .m = c->m, .n = c->n}};
+    case HLO_LA_LU:
+        return (libcall){.op = LIBCALL_LU,
+                         .lu = {c->type, c->batch, .m = c->m, .n = c->n}};
+    case HLO_LA_QR:
+        return (libcall){.op = LIBCALL_QR,
+                         .qr = {c->type, c->batch, .m = c->m, .n = c->n}};
+    case HLO_LA_HOUSEHOLDER_PRODUCT:
+        return (libcall){.op = LIBCALL_REFLECTIONS,
+                         .reflections = {c->type, c->batch, .m = c->m,
+                                         .n = c->n, .t = c->t}};
+    case HLO_LA_ORMQR:
+        return (libcall){.op = LIBCALL_REFLECT,
+                         .reflect = {c->type, c->batch, .m = c->m, .n = c->n,
+                                     .t = c->t, .p = c->p, .q = c->q,
+                                     .left = c->attr[0],
+                                     .adjoint = c->attr[1]}};
+    case HLO_LA_CHOLESKY:
+        return (libcall){
+            .op = LIBCALL_CHOLESKY,
+            .cholesky = {c->type, c->batch, .n = c->n, .lower = c->attr[0]}};
+    case HLO_LA_TRIANGULAR_SOLVE:
+        return (libcall){
+            .op = LIBCALL_SOLVE,
+            .solve = {c->type, c->batch, .p = c->p, .q = c->q,
+                      .left = c->attr[0], .lower = c->attr[1],
+                      .unit = c->attr[2],
+                      .transpose = c->attr[3] - HLO_TRANSPOSE_NONE}};
+    case HLO_LA_SPSOLVE: /* sparse systems are ours alone */
+    case HLO_LA_COUNT:
+        break;
+    }
     return (libcall){.op = LIBCALL_COUNT};
 }
-
-/* By row of hlo_linalg.def; COUNT: LAPACK does not do it. */
-static libcall (*const calls[HLO_LA_COUNT])(const hlo_linalg *c) = {
-    [HLO_LA_EIGH] = eigh_call,
-    [HLO_LA_SVD] = svd_call,
-    [HLO_LA_EIG] = eig_call,
-    [HLO_LA_SCHUR] = schur_call,
-    [HLO_LA_HESSENBERG] = hessenberg_call,
-    [HLO_LA_TRIDIAGONAL] = tridiagonal_call,
-    [HLO_LA_TRIDIAGONAL_SOLVE] = tridiagonal_solve_call,
-    [HLO_LA_GEQP3] = geqp3_call,
-    [HLO_LA_LU] = lu_call,
-    [HLO_LA_QR] = qr_call,
-    [HLO_LA_HOUSEHOLDER_PRODUCT] = householder_product_call,
-    [HLO_LA_ORMQR] = ormqr_call,
-    [HLO_LA_CHOLESKY] = cholesky_call,
-    [HLO_LA_TRIANGULAR_SOLVE] = triangular_solve_call,
-    [HLO_LA_SPSOLVE] = spsolve_call,
-};
 
 /* Of large matrices LAPACK's products are blocked and on all cores; many small
  * ones go side by side through vectors.  A matrix has many Schur forms: which
@@ -156,7 +103,7 @@ bool plan_library_lapack(hlo_inst *in, const device_desc *dev)
     if (!(dev->libs & DEVICE_LIB_LAPACK) || !hlo_linalg_read(in, &c) ||
         !hlo_linalg_has_code(c.type) || !is_worth_it(in, &c))
         return false;
-    call = calls[c.id](&c);
+    call = call_of(&c);
     if (call.op == LIBCALL_COUNT)
         return false;
     u = sd_arena_copy(a, in->u.custom, sizeof *u);

@@ -396,6 +396,8 @@ emit_value emit_convert(emit *e, emit_value x, sd_dtype from, sd_dtype to);
 /* f32 v from memory has the bits of a bf16 in its upper half and no others. */
 void emit_note_widened(emit *e, LLVMValueRef v);
 LLVMValueRef emit_to_f32(emit *e, LLVMValueRef x, sd_dtype from);
+/* The integers that are as wide as x, of f32 or f64. */
+LLVMTypeRef emit_int_type_like(emit *e, LLVMValueRef x, sd_dtype t);
 LLVMValueRef emit_compare(emit *e, int dir, int type, emit_value x,
                           emit_value y, sd_dtype t);
 /* An unsigned integer, as wide as t in memory, that orders as t does: integers

@@ -1,7 +1,7 @@
 /* Comparisons, the total order of floats among them. */
 #include "emit.h"
 
-static LLVMTypeRef as_int(emit *e, LLVMValueRef x, sd_dtype t)
+LLVMTypeRef emit_int_type_like(emit *e, LLVMValueRef x, sd_dtype t)
 {
     return emit_widen(t == SD_F64 ? e->i64 : e->i32, emit_width(x));
 }
@@ -18,7 +18,7 @@ static LLVMValueRef total_key(emit *e, LLVMValueRef x, sd_dtype t)
     LLVMValueRef sign, key, nan;
 
     if (!emit_is_narrow_float(t))
-        x = LLVMBuildBitCast(e->b, x, as_int(e, x, t), "");
+        x = LLVMBuildBitCast(e->b, x, emit_int_type_like(e, x, t), "");
     if (bits < 8) {
         x = LLVMBuildShl(e->b, x, emit_int_like(x, 8 - bits), "");
         bits = 8;

@@ -23,11 +23,6 @@ static int bits_of(const elt *p)
     return sd_dtype_table[p->t].bits;
 }
 
-static LLVMTypeRef as_int(emit *e, LLVMValueRef x, sd_dtype t)
-{
-    return emit_widen(t == SD_F64 ? e->i64 : e->i32, emit_width(x));
-}
-
 /* The passes leave no such op: hlo_optimize refuses what it cannot lower. */
 static void has_no_code(emit *e, int op, sd_dtype t)
 {
@@ -199,7 +194,7 @@ static LLVMValueRef max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
         return emit_intrinsic(e, max ? "llvm.maximum" : "llvm.minimum", ft, a,
                               2);
     /* OpenCL's fmax drops NaNs and does not order zeros. */
-    it = as_int(e, x, t);
+    it = emit_int_type_like(e, x, t);
     r = LLVMBuildSelect(
         e->b, LLVMBuildFCmp(e->b, max ? LLVMRealOGT : LLVMRealOLT, x, y, ""), x,
         y, "");

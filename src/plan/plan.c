@@ -13,19 +13,28 @@ static void collect(sd_arena *a, hlo_comp *c, comp_list *out)
                 collect(a, in->comp[i], out);
 }
 
+/* What a condition does besides must be done. */
+static bool may_be_left_out(const hlo_comp *cond)
+{
+    hlo_for_each_inst(x, cond)
+        if (x->op != HLO_PARAMETER && hlo_has_effect(x))
+            return false;
+    return true;
+}
+
 /* Where a loop's counter is still to be seen. */
-static void note_turns(plan_mem *pm)
+static void note_trips(plan_mem *pm)
 {
     comp_list comps = {0};
 
-    pm->turns = sd_map_create(pm->a);
+    pm->trip = sd_map_create(pm->a);
     collect(pm->a, pm->m->entry, &comps);
     for (int i = 0; i < comps.n; i++)
         hlo_for_each_inst(in, comps.at[i])
             if (in->op == HLO_WHILE) {
-                int64_t n = hlo_turns(in);
+                int64_t n = may_be_left_out(in->comp[0]) ? hlo_turns(in) : -1;
 
-                sd_map_set(pm->turns, sd_key(in),
+                sd_map_set(pm->trip, sd_key(in),
                            sd_arena_copy(pm->a, &n, sizeof n));
             }
 }
@@ -125,7 +134,7 @@ sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
     p->m = m;
     p->dev = sd_opt_bool(opt, SD_OPT_ENGINES) ? dev : without_engines(a, dev);
     pm.a = sd_arena_create();
-    note_turns(&pm);
+    note_trips(&pm);
     if (!(st = plan_library(m, dev, opt)))
         plan_split_phases(m);
     if (!st && !(st = plan_alias(m)) && !(st = plan_fuse(m, opt))) {

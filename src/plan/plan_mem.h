@@ -43,7 +43,7 @@ typedef struct {
     sd_vec(storage *) all;
     sd_vec(hlo_inst *) copies; /* in order of time */
     sd_map *kernels;           /* fusion -> plan_kernel */
-    sd_map *turns;             /* while -> int64_t: hlo_turns */
+    sd_map *trip;              /* while -> int64_t: thunk.h */
 } plan_mem;
 
 static inline plan_home *home_of(const hlo_inst *in)

@@ -110,8 +110,7 @@ static thunk step(const stepper *s, thunk_kind kind, const hlo_inst *in,
                .name = keep(s->pr, in->name),
                .op_name = keep(s->pr, in->op_name),
                .narg = narg,
-               .trip = -1,
-               .turns = -1};
+               .trip = -1};
 
     t.arg = sd_arena_array(s->pr->arena, thunk_slice, narg + 1);
     return t;
@@ -197,13 +196,13 @@ static thunk host_step(stepper *s, thunk_kind kind, const hlo_inst *in)
 
 static sd_status while_step(stepper *s, const hlo_inst *in, thunk *t)
 {
-    const int64_t *turns;
+    const int64_t *trip;
     sd_status st;
 
     *t = step(s, THUNK_WHILE, in, 1);
     t->arg[0] = slice_of(in->comp[0]->root, 0);
-    if ((turns = sd_map_get(s->pm->turns, sd_key(in))))
-        t->turns = *turns;
+    if ((trip = sd_map_get(s->pm->trip, sd_key(in))))
+        t->trip = *trip;
     t->nseq = 2;
     t->seq = sd_arena_array(s->pr->arena, thunk_seq, 2);
     st = make_seq(s, in->comp[0], &t->seq[0]);

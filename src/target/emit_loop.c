@@ -195,6 +195,8 @@ static LLVMValueRef read_flag(looper *l, const thunk_slice *s)
     return LLVMBuildICmp(e->b, LLVMIntNE, v, LLVMConstNull(e->i8), "");
 }
 
+/* Its condition is asked also where its turns are known: a comparison in
+ * registers, from which LLVM knows what the counter can be. */
 static void run_while(looper *l, const thunk *t)
 {
     emit *e = l->e;

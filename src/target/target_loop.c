@@ -57,7 +57,6 @@ static bool fits(look *l, const thunk *t)
     case THUNK_COPY:
         return t->arg[1].bytes <= MOST_COPY;
     case THUNK_WHILE:
-        return t->trip < 0 && all_fit(l, t->seq, t->nseq);
     case THUNK_COND:
         return all_fit(l, t->seq, t->nseq);
     default:
@@ -134,7 +133,7 @@ typedef struct {
 
 static void add_work(work *w, const thunk *t, double times)
 {
-    int64_t n = t->kind == THUNK_WHILE ? t->turns : 1;
+    int64_t n = t->kind == THUNK_WHILE ? t->trip : 1;
 
     w->flops += times * t->flops;
     w->bytes += times * t->bytes;

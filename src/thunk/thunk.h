@@ -55,9 +55,9 @@ struct thunk {
     int nattr;
     thunk_seq *seq;       /* WHILE: cond, body; COND: branches */
     int nseq;
-    int64_t trip;         /* WHILE: known trip count, or -1; KERNEL that is a
-                             loop: -1 when its flops and bytes say nothing */
-    int64_t turns;        /* WHILE: a guess of the same, or -1 */
+    int64_t trip;         /* WHILE: how often it turns, whatever its condition
+                             says, or -1; KERNEL that is a loop: -1 when its
+                             flops and bytes say nothing */
     const char *target;   /* CUSTOM: name; config: its attributes, as MLIR
                              prints a dictionary */
     const char *config;
@@ -150,7 +150,7 @@ void thunk_print(sd_buf *b, const thunk_program *p); /* thunk_sequence.txt */
 /* Every index in range, every slice inside its buffer, every kernel has its
  * binary: run on each program that was loaded or built. */
 sd_status thunk_verify(const thunk_program *p);
-#define THUNK_VERSION 6u /* of the bytes */
+#define THUNK_VERSION 7u /* of the bytes */
 sd_status thunk_save(const thunk_program *p, sd_buf *out);
 sd_status thunk_load(sd_bytes b, thunk_program **out);
 

@@ -108,7 +108,6 @@ static void put_seq(sd_buf *b, const thunk_seq *s)
         put_int(b, t->kernel);
         put_numbers(b, t);
         put_i64(b, t->trip);
-        put_i64(b, t->turns);
         put_str(b, t->target);
         put_str(b, t->config);
         put_f64(b, t->flops);
@@ -379,7 +378,6 @@ static void get_step(loader *l, thunk *t, int depth)
     t->kernel = get_int(l);
     get_numbers(l, t);
     t->trip = get_i64(l);
-    t->turns = get_i64(l);
     t->target = get_str(l);
     t->config = get_str(l);
     t->flops = get_f64(l);

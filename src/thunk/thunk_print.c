@@ -73,8 +73,6 @@ static void print_detail(sd_buf *b, const thunk_program *p, const thunk *t)
     case THUNK_WHILE:
         if (t->trip >= 0)
             sd_buf_fmt(b, " trip=%" PRId64, t->trip);
-        else if (t->turns >= 0)
-            sd_buf_fmt(b, " turns=%" PRId64, t->turns);
         break;
     case THUNK_COLLECTIVE:
         thunk_print_collective(b, t);

@@ -351,6 +351,7 @@ typedef struct {
     int n;              /* steps, */
     int nnode, nword;   /* and what a graph of them has at most */
     bool branches, loops; /* on the device */
+    bool repeats;       /* what it runs: it is recorded the first time */
     bool refused;       /* by the driver */
     uint64_t nrun;
     xpu_cuda_graph *graph[XPU_CUDA_GRAPHS];
@@ -373,6 +374,14 @@ cu_result xpu_cuda_graph_update(xpu_cuda *v, const xpu_run *r,
                                 const xpu_cuda_piece *p, xpu_cuda_graph *g,
                                 const char **call);
 void xpu_cuda_graph_destroy(xpu_cuda *v, xpu_cuda_graph *g, bool ours);
+
+/* How a loop is recorded: turns before a node that turns for as long as its
+ * predicate says, and turns of that between two looks at the predicate; 0: there
+ * is no node. */
+typedef struct {
+    int before, each;
+} xpu_cuda_turns;
+xpu_cuda_turns xpu_cuda_turns_of(const xpu_module *m, const thunk *loop);
 
 /* Finds a module's pieces; without host memory there are none. */
 void xpu_cuda_find_pieces(xpu_cuda *v, xpu_module *m);

@@ -14,12 +14,14 @@
  * device's: a node takes 3 KB there and 6 here. */
 #define MOST_NODES  1024
 #define MOST_OF_ALL 32768
+/* Of turns of a loop that are recorded one behind the other. */
+#define MOST_IN_A_TURN 64
 
 /* ---- pieces ---- */
 
 typedef struct {
     int nnode, nword;
-    bool loops, branches;
+    bool loops, branches, repeats;
 } sizes;
 
 static bool measure_seq(const xpu_module *m, bool loops, const thunk_seq *seq,
@@ -31,8 +33,60 @@ static void add_nodes(sizes *s, int n, int nword)
     s->nword += n * nword;
 }
 
-/* False: it needs the host.  Once a loop's condition is before it, once a
- * turn. */
+static void add_times(sizes *s, const sizes *more, int times)
+{
+    s->nnode += times * more->nnode;
+    s->nword += times * more->nword;
+    s->loops |= more->loops;
+    s->branches |= more->branches;
+    s->repeats |= more->repeats;
+}
+
+/* Some turns of a loop of known turns go into one of its node, since a look at
+ * the predicate takes longer than small kernels do; all turns of a short loop
+ * need no node. */
+static xpu_cuda_turns turns_of(const thunk *loop, int nbody)
+{
+    int most = SD_MAX(MOST_IN_A_TURN / SD_MAX(nbody, 1), 1);
+
+    if (loop->trip < 0)
+        return (xpu_cuda_turns){0, 1};
+    if (loop->trip <= most)
+        return (xpu_cuda_turns){(int)loop->trip, 0};
+    return (xpu_cuda_turns){(int)(loop->trip % most), most};
+}
+
+xpu_cuda_turns xpu_cuda_turns_of(const xpu_module *m, const thunk *loop)
+{
+    sizes body = {0};
+
+    measure_seq(m, true, &loop->seq[1], &body);
+    return turns_of(loop, body.nnode);
+}
+
+/* Where there is a node, the condition is before it and at each turn's end. */
+static bool measure_loop(const xpu_module *m, bool loops, const thunk *t,
+                         sizes *s)
+{
+    sizes body = {0}, cond = {0};
+    xpu_cuda_turns n;
+
+    if (!measure_seq(m, loops, &t->seq[1], &body) ||
+        !measure_seq(m, loops, &t->seq[0], &cond) ||
+        s->nnode + body.nnode + cond.nnode > MOST_OF_ALL)
+        return false;
+    n = turns_of(t, body.nnode);
+    s->repeats = true;
+    add_times(s, &body, n.before + n.each);
+    if (!n.each)
+        return true;
+    add_times(s, &cond, 2);
+    add_nodes(s, 2, 3);
+    s->loops = true;
+    return loops;
+}
+
+/* False: it needs the host. */
 static bool measure(const xpu_module *m, bool loops, const thunk *t, sizes *s)
 {
     bool ok = true;
@@ -45,11 +99,7 @@ static bool measure(const xpu_module *m, bool loops, const thunk *t, sizes *s)
         add_nodes(s, 1, 2);
         return true;
     case THUNK_WHILE:
-        s->loops = true;
-        add_nodes(s, 2, 3);
-        return loops && t->trip < 0 && measure_seq(m, loops, &t->seq[0], s) &&
-               measure_seq(m, loops, &t->seq[1], s) &&
-               measure_seq(m, loops, &t->seq[0], s);
+        return measure_loop(m, loops, t, s);
     case THUNK_COND:
         s->branches = true;
         add_nodes(s, t->nseq, 3);
@@ -107,6 +157,7 @@ static int find_pieces(const xpu_module *m, bool loops, const thunk_seq *seq,
                                           .nnode = s.nnode,
                                           .nword = s.nword,
                                           .loops = s.loops,
+                                          .repeats = s.repeats,
                                           .branches = s.branches};
         count++;
     }
@@ -421,7 +472,7 @@ sd_status xpu_cuda_replay(const xpu_run *r, const thunk *first, int *n)
     if (!m->npiece || !(p = bsearch(&key, m->piece, (size_t)m->npiece,
                                     sizeof *m->piece, by_first)))
         return NULL;
-    if (p->refused || (!p->nrun++ && !p->loops))
+    if (p->refused || (!p->nrun++ && !p->repeats))
         return NULL;
     if ((st = xpu_cuda_enter(v)))
         return st;

@@ -1,8 +1,9 @@
 /* Recording a piece of a program as a graph: a node a launch or copy, each
  * behind the one before it, as in the stream.  A loop whose condition the
  * device computes is a node with a graph in it, which runs again for as long as
- * a kernel of ours, which reads the predicate, tells it to; branches are a node
- * each, told before the first of them runs, since it may write over the index.
+ * a kernel of ours, which reads the predicate, tells it to, of a loop of known
+ * turns once for several of them; branches are a node each, told before the
+ * first of them runs, since it may write over the index.
  *
  * At other addresses the same walk over the steps compares what each node was
  * given with what it is to have now, and changes those that differ. */
@@ -189,7 +190,16 @@ static cu_result record_turn(recorder *r, const thunk *t, cu_condition *handle)
                             r->v->loops.stop);
 }
 
-static cu_result record_while(recorder *r, const thunk *t)
+static cu_result record_times(recorder *r, const thunk_seq *seq, int n)
+{
+    cu_result err = CU_OK;
+
+    for (int i = 0; i < n && !err; i++)
+        err = record_seq(r, seq);
+    return err;
+}
+
+static cu_result record_node(recorder *r, const thunk *t, int each)
 {
     cu_graph in = r->in;
     cu_graph_node outer;
@@ -200,10 +210,19 @@ static cu_result record_while(recorder *r, const thunk *t)
         (err = record_turn(r, t, &handle)) ||
         (err = go_inside(r, CU_WHILE, handle, &outer)))
         return err;
-    if (!(err = record_seq(r, &t->seq[1])))
+    if (!(err = record_times(r, &t->seq[1], each)))
         err = record_turn(r, t, &handle);
     go_outside(r, in, outer);
     return err;
+}
+
+static cu_result record_while(recorder *r, const thunk *t)
+{
+    const xpu_module *m = r->run->program->module;
+    xpu_cuda_turns n = xpu_cuda_turns_of(m, t);
+    cu_result err = record_times(r, &t->seq[1], n.before);
+
+    return err || !n.each ? err : record_node(r, t, n.each);
 }
 
 /* Which branch this is, of how many, and how its number is written. */

@@ -457,7 +457,7 @@ sd_status xpu_run_program(xpu_run *r);
 double xpu_run_cost(const thunk_program *p, const thunk_seq *seq);
 /* How many steps a run puts into the queue at most; -1: it cannot be told, since
  * the host takes some steps itself while the program runs. */
-int xpu_run_launches(const thunk_seq *seq);
+int xpu_run_launches(const xpu_device *d, const thunk_seq *seq);
 
 /* xpu_collective.c: of a run in a gang */
 sd_status xpu_run_collective(const xpu_run *r, const thunk *t);

@@ -155,7 +155,7 @@ sd_status xpu_program_load_as(xpu_device *d, thunk_program *p, int participant,
                        d->desc.name);
     }
     x->cost_ns = xpu_run_cost(p, &p->seq);
-    x->nlaunch = xpu_run_launches(&p->seq);
+    x->nlaunch = xpu_run_launches(d, &p->seq);
     atomic_init(&x->took_ns, -1);
     for (int i = 0; i < p->nbuffer; i++)
         if (p->buffer[i].kind == THUNK_B_OUTPUT && p->buffer[i].alias >= 0)

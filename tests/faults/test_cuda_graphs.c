@@ -52,14 +52,18 @@ typedef struct {
     int num, one, below, step, add, x, y, pred, inner_pred, start;
 } parts;
 
-/* while (y[0] < y[1]) y[0] += 1, from {0, 2} */
+/* while (y[0] < y[1]) y[0] += 1, from {0, 2}: two turns, which it may say */
+static int64_t inner_trip = -1;
 static thunk inner_loop(const parts *w)
 {
+    thunk t;
     thunk cond = call(w->p, w->below, w->y, w->inner_pred, w->num);
     thunk body = call(w->p, w->step, w->one, w->y, w->num);
     thunk_seq seq[2] = {seq_of(w->p, 1, &cond), seq_of(w->p, 1, &body)};
 
-    return control(w->p, THUNK_WHILE, w->inner_pred, 1, 2, seq);
+    t = control(w->p, THUNK_WHILE, w->inner_pred, 1, 2, seq);
+    t.trip = inner_trip;
+    return t;
 }
 
 /* while (x[0] < x[1]) { x[0] += 1; y = start; the inner loop; x[0] += y[0] } */
@@ -276,6 +280,134 @@ static void test_graphs_fail(void **state)
     assert_true(nlaunched > 20);
 }
 
+static void test_known_inner_loop(void **state)
+{
+    inner_trip = 2;
+    test_right(state);
+    test_old_driver(state);
+    test_graphs_fail(state);
+    each(ncalls, "fail", "", -1);
+    inner_trip = -1;
+}
+
+static void begin(life *l)
+{
+    use(library, "");
+    device_name = "cuda";
+    object = life_code;
+    ok(life_begin(l, "cuda"));
+}
+
+/* x = a; while (x[0] < x[1]) x[0] += 1, `trip` turns; out = x */
+static thunk_program *counting(const device_desc *d, int64_t trip)
+{
+    static const float unit[2] = {1, 0};
+    parts w = {.p = program(d, 1, 1, N)};
+    thunk_program *p = w.p;
+    thunk t[3], cond, body;
+    thunk_seq seq[2];
+
+    w.num = number(p, N);
+    w.one = constant(p, unit, sizeof unit);
+    w.x = temp(p, N * 4);
+    w.pred = temp(p, 64);
+    cond = call(p, kernel(p, "below", 2, 1), w.x, w.pred, w.num);
+    body = call(p, kernel(p, "step", 2, 1), w.one, w.x, w.num);
+    seq[0] = seq_of(p, 1, &cond);
+    seq[1] = seq_of(p, 1, &body);
+    t[0] = copy_step(p, 0, w.x, N * 4);
+    t[1] = control(p, THUNK_WHILE, w.pred, 1, 2, seq);
+    t[1].trip = trip;
+    t[2] = copy_step(p, w.x, 1, N * 4);
+    steps(p, 3, t);
+    return p;
+}
+
+/* Short loops are turns in a row, long ones look at the predicate now and then;
+ * commands: two copies, the turns, two kernels a look, and some of the fetch.
+ */
+static void test_known_trips(void **state)
+{
+    static const struct {
+        int64_t trip;
+        long looks;
+    } c[] = {{0, 0}, {1, 0}, {64, 0}, {65, 2}, {1000, 16}, {1024, 17}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(c); i++) {
+        float trip = (float)c[i].trip, *v;
+        long before = 0, commands;
+        xpu_program *x;
+        xpu_buffer *a, *b;
+        life l = {0};
+
+        begin(&l);
+        x = load(
+            xpu_client_device(l.c, 0),
+            counting(xpu_device_desc(xpu_client_device(l.c, 0)), c[i].trip));
+        a = buffer(xpu_client_device(l.c, 0), N, 3, trip);
+        for (int run = 0; run < 3; run++) {
+            before = nruns();
+            ok(run1(x, a, &b, NULL));
+            v = fetch(b);
+            assert_true(v[0] == 3 + trip);
+            free(v);
+            xpu_buffer_release(b);
+        }
+        commands = 2 + c[i].trip + 2 * c[i].looks;
+        assert_in_range(nruns() - before, commands, commands + 4);
+        assert_int_equal(nreplays(), 3);
+        xpu_buffer_release(a);
+        xpu_program_release(x);
+        life_end(&l);
+        assert_int_equal(nlive(), 0);
+    }
+}
+
+/* A branch that is longer than a graph may be is graphs of its own. */
+static void test_long_branch(void **state)
+{
+    static const int32_t which = 1;
+    thunk *t = calloc(LONG + LONG, sizeof *t), all[2];
+    thunk_seq branch[2] = {{0}};
+    thunk_program *p;
+    xpu_program *x;
+    xpu_buffer *a, *b;
+    xpu_device *d;
+    life l = {0};
+    float *v;
+    int num, add;
+
+    (void)state;
+    begin(&l);
+    d = xpu_client_device(l.c, 0);
+    p = program(xpu_device_desc(d), 1, 1, N);
+    num = number(p, N);
+    add = kernel(p, "accumulate", N, 1);
+    for (int i = 0; i < LONG + LONG; i++)
+        t[i] = call(p, add, 0, 1, num);
+    branch[1] = seq_of(p, LONG + LONG, t);
+    all[0] = copy_step(p, 0, 1, N * 4);
+    all[1] =
+        control(p, THUNK_COND, constant(p, &which, sizeof which), 4, 2, branch);
+    steps(p, 2, all);
+    x = load(d, p);
+    a = buffer(d, N, 1, 0);
+    for (int run = 0; run < 3; run++) {
+        ok(run1(x, a, &b, NULL));
+        v = fetch(b);
+        assert_true(v[1] == 1 + LONG + LONG);
+        free(v);
+        xpu_buffer_release(b);
+    }
+    assert_in_range(ngraphs(), 2, 3);
+    xpu_program_release(x);
+    xpu_buffer_release(a);
+    life_end(&l);
+    assert_int_equal(nlive(), 0);
+    free(t);
+}
+
 /* A chain that is as long as a graph, 40 times. */
 static void test_share(void **state)
 {
@@ -286,10 +418,7 @@ static void test_share(void **state)
     xpu_buffer *a, *b;
 
     (void)state;
-    use(library, "");
-    device_name = "cuda";
-    object = life_code;
-    ok(life_begin(&l, "cuda"));
+    begin(&l);
     d = xpu_client_device(l.c, 0);
     a = buffer(d, N, 1, 0);
     for (size_t i = 0; i < SD_COUNTOF(x); i++) {
@@ -330,6 +459,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_each_call_fails),
         cmocka_unit_test(test_device_lost),
         cmocka_unit_test(test_each_command_fails),
+        cmocka_unit_test(test_known_inner_loop),
+        cmocka_unit_test(test_known_trips),
+        cmocka_unit_test(test_long_branch),
         cmocka_unit_test(test_share),
     };
     void *lib = argc == 4 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;

@@ -1,5 +1,8 @@
 """A loop of small steps is one kernel on the host; it gives what its steps give
-one by one."""
+one by one.  A condition that does more than compare is asked each turn, also
+where it is known how often the loop turns."""
+
+import pytest
 
 PROGRAMS = """
 import zlib, numpy as np, jax, jax.numpy as jnp
@@ -87,3 +90,44 @@ print(jax.jit(lambda x: x + 1)(1))
 def test_an_endless_loop_inside_of_a_loop_ends_at_an_interrupt(python):
     out = python(ENDLESS, env={"SUNDOG_DEVICE": "host"}, timeout=120)
     assert out.split() == ["KeyboardInterrupt", "2"]
+
+
+COUNTED = """
+import numpy as np, jax, jax.numpy as jnp
+from jax import lax
+
+def turns(t, start, more, step):
+    t = jnp.dtype(t)
+    def body(s):
+        return step(s[0], t.type), jnp.sin(s[1]) + s[1].T, s[2] + 1
+    i, x, n = lax.while_loop(lambda s: more(s[0], t.type), body, (
+        t.type(start), jnp.ones((40, 40)), jnp.int32(0)))
+    return i, n, x
+
+for f in [lambda: turns('int32', 0, lambda i, t: i < t(0), lambda i, t: i + t(1)),
+          lambda: turns('int32', 9, lambda i, t: i > t(-4), lambda i, t: i - t(3)),
+          lambda: turns('uint8', 245, lambda i, t: i < t(254), lambda i, t: i + t(10)),
+          lambda: turns('uint8', 9, lambda i, t: i != t(0), lambda i, t: i - t(1)),
+          lambda: turns('int8', 120, lambda i, t: i >= t(0), lambda i, t: i + t(3)),
+          lambda: turns('uint8', 200, lambda i, t: t(190) <= i, lambda i, t: i + t(30)),
+          lambda: turns('uint32', 0, lambda i, t: t(70) > i, lambda i, t: i + t(1))]:
+    i, n, x = jax.jit(f)()
+    print(int(i), int(n), float(abs(x).max()) > 0)
+
+asked = []
+def more(s):
+    jax.debug.callback(lambda i: asked.append(int(i)), s[0])
+    return s[0] < 3
+print(jax.jit(lambda x: lax.while_loop(
+    more, lambda s: (s[0] + 1, s[1] * 2), (0, x))[1])(jnp.float32(1)))
+jax.effects_barrier()
+print(sorted(asked))
+"""
+# Their counters' last values, and how often they turn.
+COUNTS = ["0 0", "-6 5", "255 1", "0 9", "-127 3", "4 2", "70 70"]
+
+
+@pytest.mark.parametrize("device", ["host", "cl"])
+def test_loops_turn_as_often_as_their_conditions_say(python, device):
+    out = python(COUNTED, env={"SUNDOG_DEVICE": device}).strip().split("\n")
+    assert out == [f"{c} True" for c in COUNTS] + ["8.0", "[0, 1, 2, 3]"]

@@ -16,10 +16,25 @@ static char *address(const machine *m, thunk_slice s)
 
 static sd_status run_seq(const machine *m, const thunk_seq *s);
 
+/* The condition has the last word on a count that is known. */
+static sd_status run_while(const machine *m, const thunk *t, const char *pred)
+{
+    sd_status st = NULL;
+    int64_t n = 0;
+
+    while (!st && !(st = run_seq(m, &t->seq[0])) && *pred) {
+        st = run_seq(m, &t->seq[1]);
+        n++;
+    }
+    if (!st && t->trip >= 0 && n != t->trip)
+        return sd_error(SD_INTERNAL, "%s turns %" PRId64 " times, not %" PRId64,
+                        t->name, n, t->trip);
+    return st;
+}
+
 static sd_status run_step(const machine *m, const thunk *t)
 {
     char *ptr[80];
-    sd_status st = NULL;
     int32_t which;
 
     for (int i = 0; i < t->narg; i++)
@@ -34,9 +49,7 @@ static sd_status run_step(const machine *m, const thunk *t)
         plan_run_libcall(t, ptr);
         return NULL;
     case THUNK_WHILE:
-        while (!st && !(st = run_seq(m, &t->seq[0])) && *ptr[0])
-            st = run_seq(m, &t->seq[1]);
-        return st;
+        return run_while(m, t, ptr[0]);
     case THUNK_COND:
         which = t->arg[0].bytes == 1 ? !*ptr[0] : *(int32_t *)(void *)ptr[0];
         if (which < 0 || which >= t->nseq)

@@ -339,6 +339,7 @@ static sd_status send_rows(const hlo_inst *in, const hlo_gang *g, int64_t from,
 static sd_status ragged(const hlo_inst *in, const hlo_gang *g)
 {
     hlo_collective c;
+    int64_t pieces;
     sd_status st;
     bool come;
 
@@ -348,8 +349,10 @@ static sd_status ragged(const hlo_inst *in, const hlo_gang *g)
         return hlo_misfit(in);
     for (int i = 2; i < 6; i++)
         if (in->arg[i]->shape->rank != 1 ||
-            in->arg[i]->shape->dim[0] != c.group_size)
+            in->arg[i]->shape->dim[0] != in->arg[2]->shape->dim[0] ||
+            in->arg[i]->shape->dim[0] % c.group_size)
             return hlo_misfit(in);
+    pieces = in->arg[2]->shape->dim[0] / c.group_size;
     for (int64_t q = 0; q < c.ngroup; q++) {
         const int64_t *who = c.groups + q * c.group_size;
 
@@ -358,8 +361,9 @@ static sd_status ragged(const hlo_inst *in, const hlo_gang *g)
         for (int64_t k = 0; come && k < c.group_size; k++) {
             memcpy(g->out[who[k]].data, g->in[who[k]][1].data,
                    sd_shape_bytes(in->shape));
-            for (int64_t i = 0; i < c.group_size; i++)
-                if ((st = send_rows(in, g, who[i], who[k], k)))
+            for (int64_t i = 0; i < c.group_size * pieces; i++)
+                if ((st = send_rows(in, g, who[i / pieces], who[k],
+                                    k * pieces + i % pieces)))
                     return st;
         }
     }

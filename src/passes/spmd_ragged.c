@@ -1,6 +1,7 @@
 /* A ragged all-to-all: members of a group send each other rows, so many as
- * each says.  Here everybody gets all the rows and all the numbers, and reads
- * for each row of the result the one that was sent there, if any was. */
+ * each says, in one piece or in as many pieces to each.  Here everybody gets
+ * all the rows and all the numbers, and reads for each row of the result the
+ * one that was sent there, if any was. */
 #include "spmd.h"
 
 enum { OPERAND, OUTPUT, FROM, COUNT, TO, NARG = 6 };
@@ -14,19 +15,23 @@ static bool fits(const hlo_inst *in, const hlo_collective *c)
 
     for (int i = FROM; ok && i < NARG; i++)
         ok = in->arg[i]->shape->rank == 1 &&
-             in->arg[i]->shape->dim[0] == c->group_size;
-    return ok;
+             in->arg[i]->shape->dim[0] == in->arg[FROM]->shape->dim[0];
+    return ok && in->arg[FROM]->shape->dim[0] >= c->group_size &&
+           in->arg[FROM]->shape->dim[0] % c->group_size == 0;
 }
 
-/* What each member says of this participant, a number a member, spread over
- * the rows of the result: s32[n, rows]. */
+/* What each member says of this participant, a number a piece, spread over
+ * the rows of the result: s32[n * pieces, rows]. */
 static hlo_inst *said(hlo_at p, hlo_inst *x, const hlo_collective *c,
                       hlo_inst *place, const sd_shape *grid)
 {
     hlo_inst *all = spmd_stack(p, pass_convert(p, SD_S32, x), c);
-    int64_t first = 0;
+    int64_t first = 0, pieces = grid->dim[0] / c->group_size;
 
-    all = hlo_make_reshape(p, pass_slice_at(p, all, 1, place, 1), 1, grid->dim);
+    place = hlo_make_binary(p, HLO_MULTIPLY, place,
+                            hlo_make_scalar_s64(p, SD_S32, pieces));
+    all = hlo_make_reshape(p, pass_slice_at(p, all, 1, place, pieces), 1,
+                           grid->dim);
     return hlo_make_broadcast(p, all, grid, &first, 1);
 }
 
@@ -58,7 +63,8 @@ static hlo_inst *take_rows(hlo_at p, hlo_inst *x, hlo_inst *flat,
 static hlo_inst *senders(hlo_at p, const hlo_inst *in, const hlo_collective *c)
 {
     hlo_module *m = p.c->module;
-    int64_t dim[2] = {c->group_size, in->shape->dim[0]}, first = 0;
+    int64_t dim[2] = {in->arg[FROM]->shape->dim[0], in->shape->dim[0]};
+    int64_t first = 0, pieces = dim[0] / c->group_size;
     int64_t rows = in->arg[OPERAND]->shape->dim[0];
     const sd_shape *grid = sd_shape_make(m->arena, SD_S32, 2, dim);
     hlo_inst *place = spmd_place(p, c), *row, *at, *ok;
@@ -69,7 +75,9 @@ static hlo_inst *senders(hlo_at p, const hlo_inst *in, const hlo_collective *c)
         p, HLO_AND, hlo_make_compare(p, HLO_GE, row, hlo_make_fill(p, grid, 0)),
         hlo_make_compare(p, HLO_LT, row,
                          said(p, in->arg[COUNT], c, place, grid)));
-    at = hlo_make_binary(p, HLO_MULTIPLY, hlo_make_iota(p, grid, 0),
+    at = hlo_make_binary(p, HLO_DIVIDE, hlo_make_iota(p, grid, 0),
+                         pass_fill_s64(p, grid, SD_S32, pieces));
+    at = hlo_make_binary(p, HLO_MULTIPLY, at,
                          pass_fill_s64(p, grid, SD_S32, rows));
     at =
         hlo_make_binary(p, HLO_ADD, at, said(p, in->arg[FROM], c, place, grid));
@@ -90,8 +98,8 @@ sd_status spmd_ragged(hlo_inst *in)
 
     if (!hlo_config_groups(m, in->u.custom, &c) || !fits(in, &c))
         return sd_error(SD_UNIMPLEMENTED,
-                        "%s: groups or operands of another form than one "
-                        "number a member",
+                        "%s: groups or operands of another form than as many "
+                        "numbers for each member",
                         hlo_describe(m, in));
     flat = senders(p, in, &c);
     rows = flat->shape;

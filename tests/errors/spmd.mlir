@@ -39,7 +39,7 @@ module attributes {mhlo.num_partitions = 2 : i32} {
 }
 // -----
 // code: UNIMPLEMENTED
-// error: groups or operands of another form than one number a member
+// error: groups or operands of another form than as many numbers for each member
 // stage: compile
 module attributes {mhlo.num_partitions = 2 : i32} {
   func.func @main(%a: tensor<4xf32>, %b: tensor<2xi32>) -> tensor<4xf32> {

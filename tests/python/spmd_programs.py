@@ -276,6 +276,13 @@ def _():
     def f(o,out,io,ss,oo,rs): return lax.ragged_all_to_all(o,out,io[0],ss[0],oo[0],rs[0],axis_name='d')
     i=sds((8,8),jnp.int32)
     return jax.jit(sm(f,(P('d'),)*6,P('d'),mesh=M8,check_vma=False)).lower(sds((64,)),sds((64,)),i,i,i,i)
+@prog('ragged_all_to_all_in_pieces')
+def _():
+    def f(o,out,io,ss,oo,rs):
+        n=[jnp.broadcast_to(x,(3,8)) for x in (io,ss,oo,rs)]
+        return jax.vmap(lambda o,out,*n:lax.ragged_all_to_all(o,out,*n,axis_name='d'))(o,out,*n)
+    i=sds((8,8),jnp.int32)
+    return jax.jit(sm(f,(P(None,'d'),)*2+(P('d'),)*4,P(None,'d'),mesh=M8,check_vma=False)).lower(sds((3,64)),sds((3,64)),i,i,i,i)
 @prog('psum_groups')
 def _(): return jax.jit(sm(lambda a: lax.psum(a,'d',axis_index_groups=[[0,1,2,3],[4,5,6,7]]),P('d'),P('d'),mesh=M8,check_vma=False)).lower(sds((16,4)))
 @prog('psum_uneven_groups')

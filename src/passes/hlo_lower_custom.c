@@ -2,7 +2,7 @@
  * name; collectives of one participant; sizes that are static. */
 #include "passes_priv.h"
 
-static bool is_identity_target(const char *t)
+bool pass_is_identity_target(const char *t)
 {
     static const char *const names[] = {"Sharding",
                                         "SPMDFullToShardShape",
@@ -171,7 +171,7 @@ static hlo_inst *lower_custom_call(hlo_inst *in)
 {
     const char *t = in->u.custom->target;
 
-    if (is_identity_target(t))
+    if (pass_is_identity_target(t))
         return as_one(in);
     if (strcmp(t, "ApproxTopK") == 0)
         return lower_approx_topk(in);

@@ -55,6 +55,8 @@ hlo_inst *pass_convert(hlo_at p, sd_dtype t, hlo_inst *x);
 hlo_inst *pass_widened(hlo_at p, hlo_inst *x);
 /* Reshape that is left out when the dimensions are the same. */
 hlo_inst *pass_reshape(hlo_at p, hlo_inst *x, int rank, const int64_t *dim);
+/* A custom-call that is its operand, as far as values go. */
+bool pass_is_identity_target(const char *target);
 /* n positions of dimension dim of x, from `at` on; and such a part put there. */
 hlo_inst *pass_slice_at(hlo_at p, hlo_inst *x, int dim, hlo_inst *at,
                         int64_t n);

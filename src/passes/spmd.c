@@ -280,6 +280,14 @@ static bool is_constraint(const hlo_inst *in)
            (in->frontend_attrs || in->sharding);
 }
 
+/* What says of its operand where it lies, or how: of each part as of all. */
+static bool is_same(const hlo_inst *in)
+{
+    return pass_is_identity_target(in->u.custom->target) && in->narg == 1 &&
+           sd_shape_is_array(in->shape) &&
+           sd_shape_equal(in->shape, in->arg[0]->shape);
+}
+
 /* An element of a tuple that was just made is what it was made of. */
 static bool is_taken_apart(const hlo_inst *in)
 {
@@ -308,6 +316,10 @@ static sd_status cut_inst(cutter *t, hlo_inst *in)
         return constraint(t, in);
     if (is_mark(in, "xla.sdy.FuncResultSharding"))
         return NULL;
+    if (is_same(in)) {
+        pass_replace(in, in->arg[0]);
+        return NULL;
+    }
     for (int i = 0; i < in->narg; i++)
         hlo_set_arg(in, i, spmd_whole(t->flow, in->arg[i]));
     return is_mark(in, HLO_RAGGED_TARGET) ? spmd_ragged(in) : single(in);

@@ -1,12 +1,14 @@
 """Programs over several devices: each on SUNDOG_HOST_DEVICES devices of `xpu`
-and on as many of JAX's CPU, whose results it must equal.  Arguments: names of
+(SUNDOG_CL_SPLIT of cl) and on as many of JAX's CPU, whose results it must equal.  Arguments: names of
 programs (none: all).  One line a program: `ok NAME`, or what is wrong."""
 import os
 import sys
 import traceback
 from functools import partial
 
-N = int(os.environ.setdefault("SUNDOG_HOST_DEVICES", "8"))
+N = int(os.environ["SUNDOG_CL_SPLIT"]
+        if os.environ.get("SUNDOG_DEVICE") == "cl" else
+        os.environ.setdefault("SUNDOG_HOST_DEVICES", "8"))
 os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={N}"
 
 import jax  # noqa: E402

@@ -280,10 +280,12 @@ static bool is_constraint(const hlo_inst *in)
            (in->frontend_attrs || in->sharding);
 }
 
-/* What says of its operand where it lies, or how: of each part as of all. */
+/* What says of its operand where it lies, or how: of each part as of all.  A
+ * sharding that is left is read by the border behind it. */
 static bool is_same(const hlo_inst *in)
 {
-    return pass_is_identity_target(in->u.custom->target) && in->narg == 1 &&
+    return !is_mark(in, "Sharding") &&
+           pass_is_identity_target(in->u.custom->target) && in->narg == 1 &&
            sd_shape_is_array(in->shape) &&
            sd_shape_equal(in->shape, in->arg[0]->shape);
 }

@@ -144,12 +144,9 @@ def landing(where, device):
     return None
 
 
-def view(tensor, where, device):
-    """tensor's memory as an array on device; it stays until the array goes."""
+def view(capsule, where, stream, device):
+    """A tensor's memory as an array on device; it stays until the array goes."""
     from jax._src.lib import _jax, jaxlib_extension_version
-    cuda = int(where[0]) == CUDA
-    stream = LEGACY if cuda else None
-    capsule = tensor.__dlpack__(stream=stream)
     more = (None, int(where[0])) if jaxlib_extension_version >= 467 else (None,)
     x = _jax.dlpack_managed_tensor_to_buffer(capsule, device, stream, *more)
     return jax.numpy.asarray(x)
@@ -165,11 +162,10 @@ class Tensor(ctypes.Structure):  # DLTensor
                 ("offset", ctypes.c_uint64)]
 
 
-def why_not(tensor):
+def why_not(capsule):
     """What keeps a tensor from being an array of ours in place, or None."""
     get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", python))
-    capsule = tensor.__dlpack__()
     t = Tensor.from_address(get(capsule, NAME))
     if ((t.data or 0) + t.offset) % ALIGN:
         return f"it does not begin at a multiple of {ALIGN} bytes"
@@ -199,16 +195,19 @@ def staying(theirs):
         here = landing(where, at)
         if here is None:
             return theirs(x, device=device, copy=copy)
-        why = why_not(x)
+        stream = LEGACY if int(where[0]) == CUDA else None
+        capsule = x.__dlpack__(stream=stream)
+        why = why_not(capsule)
         if why and (int(where[0]) == CUDA or copy is False):
             raise ValueError(f"the tensor cannot be an array on {here} in place: "
                              f"{why}; make a dense copy of it first")
         if why:
+            del capsule
             return theirs(x, device=device, copy=copy)
         if copy is False and at not in (None, here):
             raise ValueError(f"a tensor on {here} is a copy on {at}: copy=False "
                              f"cannot be met")
-        y = view(x, where, here)
+        y = view(capsule, where, stream, here)
         y = jax.numpy.array(y, copy=True) if copy else y
         return y if at in (None, here) else jax.device_put(y, at)
     return from_dlpack

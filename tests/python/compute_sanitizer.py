@@ -4,18 +4,21 @@ usage: compute_sanitizer.py SUNDOG [--sanitizer PATH] [--tools memcheck,...] [--
 
 SUNDOG is the command-line tool; each program of a file (HLO text may hold several)
 runs on random arguments in a process of its own (`sundog run`).  Prints what a tool found, and for each tool "N of M
-programs are clean"; what Sundog refuses counts apart.  Exits 1 when one is not clean.  compute-sanitizer comes with CUDA, and in PyPI's
+programs are clean"; what Sundog refuses with a message of its own counts apart, what ends otherwise is not clean.
+Exits 1 when one is not clean or none ran.  compute-sanitizer comes with CUDA, and in PyPI's
 `nvidia-cuda-sanitizer-api`.
 """
 import argparse
 import concurrent.futures
 import os
+import re
 import subprocess
 import sys
 import tempfile
 
 TOOLS = "memcheck,racecheck,synccheck"
 FOUND = 99
+REFUSED = re.compile(r"^sundog run: (?!.*CUDA_ERROR)", re.M)
 
 
 def apart(files, folder):
@@ -41,8 +44,12 @@ def run(a, tool, file):
     except subprocess.TimeoutExpired:
         return f"took more than {a.limit} seconds", True
     if done.returncode == FOUND:
-        return done.stdout[:3000] + done.stderr[:1000], True
-    return None, done.returncode == 0
+        return "found\n" + done.stdout[:3000] + done.stderr[:1000], True
+    if done.returncode == 1 and REFUSED.search(done.stderr):
+        return None, False
+    if done.returncode:
+        return f"ended with {done.returncode}\n" + done.stdout[:1000] + done.stderr[:2000], True
+    return None, True
 
 
 def main():
@@ -64,6 +71,7 @@ def main():
                     failed = True
                     print(f"{tool} {os.path.basename(file)}:\n{found}", flush=True)
             ran = sum(r for _, r in said)
+            failed |= not ran
             clean = sum(r and not found for found, r in said)
             print(f"{tool}: {clean} of {ran} programs are clean, {len(said) - ran} were refused", flush=True)
     sys.exit(failed)

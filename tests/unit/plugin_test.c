@@ -1,6 +1,8 @@
 /* The table between the tests and the plugin, and what the tests share. */
 #include "plugin_test.h"
 
+#include "pjrt_sundog.h"
+
 #include <assert.h>
 
 const char *library;
@@ -243,7 +245,8 @@ void plugin_test_open(const PJRT_Api *a)
     for (const PJRT_Extension_Base *e = a->extension_start; e; e = e->next) {
         size_t slots = (e->struct_size - sizeof *e) / sizeof(void *);
 
-        if (e->type == PJRT_Extension_Type_Profiler || !e->next)
+        if (e->type == PJRT_Extension_Type_Profiler ||
+            e->type == PJRT_SUNDOG_TYPE)
             slots = 0; /* test_plugin_profiler.c; our own: test_plugin_own.c */
         assert(n < MOST_EXTENSIONS);
         memcpy(&extensions[n], e, e->struct_size);

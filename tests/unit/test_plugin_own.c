@@ -1,5 +1,5 @@
-/* The extension of our own: handlers for a kind of device, and tensors of
- * DLPack around a buffer's memory. */
+/* The extension of our own, at the list's end: handlers for a kind of device,
+ * and tensors of DLPack around a buffer's memory. */
 #include "plugin_test.h"
 
 #include "pjrt_sundog.h"

@@ -233,7 +233,6 @@ const sd_shape *sd_shape_make(sd_arena *a, sd_dtype t, int rank,
                               const int64_t *dim);
 const sd_shape *sd_shape_tuple(sd_arena *a, int n, const sd_shape *const *elem);
 const sd_shape *sd_shape_with(sd_arena *a, const sd_shape *s, sd_dtype t);
-const sd_shape *sd_shape_copy(sd_arena *a, const sd_shape *s);
 bool sd_shape_equal(const sd_shape *x, const sd_shape *y); /* not the layout */
 bool sd_shape_same_dims(const sd_shape *x, const sd_shape *y);
 int64_t sd_shape_count(const sd_shape *s);  /* elements; 1 for rank 0 */
@@ -253,9 +252,6 @@ double sd_scalar_to_f64(sd_dtype t, const void *p);
 void sd_scalar_of_f64(sd_dtype t, double v, void *p);
 int64_t sd_scalar_to_s64(sd_dtype t, const void *p); /* integers and pred */
 void sd_scalar_of_s64(sd_dtype t, int64_t v, void *p); /* wraps */
-float sd_f16_to_f32(uint16_t h);
-uint16_t sd_f16_of_f32(float f);
-uint16_t sd_bf16_of_f32(float f);
 
 /* ---- options: one table, options.def ---- */
 

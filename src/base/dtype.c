@@ -181,26 +181,6 @@ static uint8_t e8m0_of_f64(double v)
     return e > 127 ? 0xff : (uint8_t)(e + 127);
 }
 
-float sd_f16_to_f32(uint16_t h)
-{
-    return (float)narrow_to_f64(&formats[SD_F16], h);
-}
-
-uint16_t sd_f16_of_f32(float f)
-{
-    return (uint16_t)narrow_of_f64(&formats[SD_F16], (double)f);
-}
-
-uint16_t sd_bf16_of_f32(float f)
-{
-    uint32_t u;
-
-    memcpy(&u, &f, 4);
-    if (isnan(f))
-        return (uint16_t)((u >> 16) | 0x40);
-    return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
-
 /* ---- scalars ---- */
 
 static int64_t load_int(sd_dtype t, const void *p)

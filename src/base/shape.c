@@ -40,23 +40,6 @@ const sd_shape *sd_shape_with(sd_arena *a, const sd_shape *s, sd_dtype t)
     return r;
 }
 
-const sd_shape *sd_shape_copy(sd_arena *a, const sd_shape *s)
-{
-    sd_shape *r = sd_arena_copy(a, s, sizeof *s);
-
-    r->dim = copy_dims(a, s->dim, s->rank);
-    if (s->layout)
-        r->layout = copy_dims(a, s->layout, s->rank);
-    if (s->dtype == SD_TUPLE) {
-        const sd_shape **elem = sd_arena_array(a, const sd_shape *, s->nelem);
-
-        for (int i = 0; i < s->nelem; i++)
-            elem[i] = sd_shape_copy(a, s->elem[i]);
-        r->elem = elem;
-    }
-    return r;
-}
-
 bool sd_shape_same_dims(const sd_shape *x, const sd_shape *y)
 {
     if (x->rank != y->rank)

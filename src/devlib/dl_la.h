@@ -360,17 +360,6 @@ DL_INLINE void add_conj_rows(int64_t count, factors a, DL_GLOBAL const T *x,
     EACH_TILE(j, n, ADD);
 #undef ADD
 }
-/* y += a conj(x) */
-DL_INLINE void add_conj(int64_t n, T a, CONST_TP x, TP y)
-{
-    for (int64_t i = 0; i < n; i++)
-        y[i] = mac(y[i], a, conj_of(x[i]));
-}
-DL_INLINE void scale_row(int64_t n, R a, TP x)
-{
-    for (int64_t i = 0; i < n; i++)
-        x[i] = scale(x[i], a);
-}
 DL_INLINE void fill_row(int64_t n, T a, TP x)
 {
     for (int64_t i = 0; i < n; i++)

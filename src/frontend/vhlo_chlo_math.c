@@ -130,7 +130,7 @@ static hlo_inst *do_atanh(const chlo_fn *f, hlo_inst *x)
 }
 
 /* e^x / 2, which has room where e^x has none. */
-hlo_inst *chlo_half_exp(const chlo_fn *f, hlo_inst *x)
+static hlo_inst *half_exp(const chlo_fn *f, hlo_inst *x)
 {
     hlo_inst *root = fn(EXP, mul(num(0.5), x));
 
@@ -139,14 +139,14 @@ hlo_inst *chlo_half_exp(const chlo_fn *f, hlo_inst *x)
 
 hlo_inst *chlo_real_cosh(const chlo_fn *f, hlo_inst *x)
 {
-    return add(chlo_half_exp(f, x), chlo_half_exp(f, fn(NEGATE, x)));
+    return add(half_exp(f, x), half_exp(f, fn(NEGATE, x)));
 }
 
 hlo_inst *chlo_real_sinh(const chlo_fn *f, hlo_inst *x)
 {
     hlo_inst *one = num(1), *e = fn(EXPM1, x), *y;
 
-    y = sub(chlo_half_exp(f, x), chlo_half_exp(f, fn(NEGATE, x)));
+    y = sub(half_exp(f, x), half_exp(f, fn(NEGATE, x)));
     return pick(is(LT, size_of(f, x), one),
                 mul(num(0.5), add(e, quo(e, add(e, one)))), y);
 }

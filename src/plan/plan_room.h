@@ -58,10 +58,6 @@ struct plan_viewer {
     const plan_expr **axis; /* inner axes of a reduction over nred dims */
 };
 typedef struct {
-    const plan_expr *e;
-    int64_t lo, hi;
-} plan_bound;
-typedef struct {
     const plan_expr *index[SD_MAX_RANK]; /* of the operand */
     plan_guard guard[3 * SD_MAX_RANK];   /* where it may be read */
     int nguard;

@@ -14,7 +14,7 @@ static int by_begin(const void *a, const void *b)
                               : (x->to > y->to) - (x->to < y->to);
 }
 
-const plan_lives *plan_all_lives(plan_mem *pm, storage *s)
+static const plan_lives *all_lives(plan_mem *pm, storage *s)
 {
     if (s->all.n)
         return &s->all;
@@ -48,7 +48,7 @@ void plan_unite(plan_mem *pm, storage *x, storage *y)
     if (x == y)
         return;
     assert(x->bytes == y->bytes);
-    x->all = merged(pm, *plan_all_lives(pm, x), *plan_all_lives(pm, y));
+    x->all = merged(pm, *all_lives(pm, x), *all_lives(pm, y));
     if (y->param >= 0)
         x->param = y->param;
     if (y->output >= 0)
@@ -201,8 +201,8 @@ static int first_until(const plan_lives *l, int t)
 /* Can no life of x, and none of y, lie in one of the other? */
 static bool are_apart(const sharing *sh, storage *x, storage *y)
 {
-    const plan_lives *all = plan_all_lives(sh->pm, x);
-    const plan_lives *few = plan_all_lives(sh->pm, y);
+    const plan_lives *all = all_lives(sh->pm, x);
+    const plan_lives *few = all_lives(sh->pm, y);
 
     if (few->n > all->n)
         return are_apart(sh, y, x);
@@ -311,7 +311,7 @@ static sd_status check_lives(plan_mem *pm)
 
         if (s->into)
             continue;
-        l = plan_all_lives(pm, s);
+        l = all_lives(pm, s);
         for (int j = 0; j < l->n && !s->fixed; j++) {
             if (l->at[j].from < to)
                 return sd_error(SD_INTERNAL,

@@ -236,8 +236,6 @@ LLVMValueRef emit_mask(emit *e, uint64_t axes, int copy); /* NULL: all */
 
 emit_value emit_node_value(emit *e, const plan_node *n, int copy);
 int emit_node_level(emit *e, const plan_node *n);
-/* The area of a parked value has been written. */
-bool emit_is_parked(const emit *e, const plan_node *n);
 
 /* ---- emit_kernel.c, emit_stage.c ---- */
 

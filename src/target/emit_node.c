@@ -2,7 +2,7 @@
  * node list, so operands are there; asking is only a look-up. */
 #include "emit.h"
 
-bool emit_is_parked(const emit *e, const plan_node *n)
+static bool is_parked(const emit *e, const plan_node *n)
 {
     return n->parked && n->pass < e->pass;
 }
@@ -23,7 +23,7 @@ int emit_node_level(emit *e, const plan_node *n)
         return s->level;
     if (plan_is_sum(n) && !e->k->blocks)
         return e->outer_depth;
-    if (emit_is_parked(e, n)) {
+    if (is_parked(e, n)) {
         for (int i = 0; i < e->k->naxis; i++)
             if (varies >> i & 1)
                 level = SD_MAX(level, e->axis[i].level);
@@ -96,13 +96,13 @@ emit_value emit_node_value(emit *e, const plan_node *n, int copy)
 
     if (s->set)
         return s->v;
-    if (!emit_is_parked(e, n) && n->kind != PN_CONTRACT)
+    if (!is_parked(e, n) && n->kind != PN_CONTRACT)
         for (int i = 0; i < n->narg; i++)
             emit_node_value(e, n->arg[i],
                             emit_canon(e, copy, n->arg[i]->varies));
     level = emit_node_level(e, n);
     mark = emit_at(e, level);
-    if (emit_is_parked(e, n)) {
+    if (is_parked(e, n)) {
         v = emit_park_read(e, n, copy);
     } else {
         switch (n->kind) {

@@ -50,8 +50,8 @@ emit_item emit_sort_read(emit_sorter *s, const emit_sort_row *r, LLVMValueRef i)
     return x;
 }
 
-void emit_sort_write(emit_sorter *s, const emit_sort_row *r, LLVMValueRef i,
-                     emit_item x)
+static void write_item(emit_sorter *s, const emit_sort_row *r, LLVMValueRef i,
+                       emit_item x)
 {
     LLVMValueRef at = place_of(s, r, i);
 
@@ -105,10 +105,10 @@ static void insert_run(emit_sorter *s, const emit_sort_row *from,
     before = emit_plus(e, emit_get(e, at), -1);
     y = emit_sort_read(s, to, before);
     emit_while_test(e, &w, emit_sort_less(s, x, y));
-    emit_sort_write(s, to, emit_get(e, at), y);
+    write_item(s, to, emit_get(e, at), y);
     LLVMBuildStore(e->b, before, at);
     emit_while_end(e, &w);
-    emit_sort_write(s, to, emit_get(e, at), x);
+    write_item(s, to, emit_get(e, at), x);
     emit_loop_close(e, &l);
 }
 
@@ -134,7 +134,7 @@ static void copy_rest(emit_sorter *s, const emit_sort_row *from,
 
     emit_while_test(e, &w, emit_below(e, emit_get(e, i), end));
     x = emit_sort_read(s, from, emit_get(e, i));
-    emit_sort_write(s, to, emit_get(e, k), x);
+    write_item(s, to, emit_get(e, k), x);
     LLVMBuildStore(e->b, emit_plus(e, emit_get(e, i), 1), i);
     LLVMBuildStore(e->b, emit_plus(e, emit_get(e, k), 1), k);
     emit_while_end(e, &w);
@@ -158,7 +158,7 @@ static void merge_two(emit_sorter *s, const emit_sort_row *from,
     y = emit_sort_read(s, from, emit_get(e, j));
     right = emit_sort_less(s, y, x);
     x = emit_sort_choose(s, right, y, x);
-    emit_sort_write(s, to, emit_get(e, k), x);
+    write_item(s, to, emit_get(e, k), x);
     left = LLVMBuildZExt(e->b, LLVMBuildNot(e->b, right, ""), e->si, "");
     right = LLVMBuildZExt(e->b, right, e->si, "");
     LLVMBuildStore(e->b, LLVMBuildAdd(e->b, emit_get(e, i), left, ""), i);
@@ -239,7 +239,7 @@ static void gpu_pass(emit_sorter *s, const emit_sort_row *from,
     at = LLVMBuildAdd(e->b, at, pos, "");
     at = LLVMBuildAdd(e->b, at, count_before(s, from, x, is_left, other, end),
                       "");
-    emit_sort_write(s, to, at, x);
+    write_item(s, to, at, x);
     emit_loop_close(e, &l);
     emit_fence(e, EMIT_LOCAL | EMIT_GLOBAL);
 }

@@ -25,8 +25,6 @@ typedef emit_value *emit_item; /* a value an operand */
 
 emit_item emit_sort_read(emit_sorter *s, const emit_sort_row *r,
                          LLVMValueRef i);
-void emit_sort_write(emit_sorter *s, const emit_sort_row *r, LLVMValueRef i,
-                     emit_item x);
 emit_item emit_sort_choose(emit_sorter *s, LLVMValueRef c, emit_item x,
                            emit_item y);
 LLVMValueRef emit_sort_less(emit_sorter *s, emit_item x, emit_item y);

@@ -118,7 +118,7 @@ static void close_engine(void *engine)
 
 /* ---- what operations use ---- */
 
-lapack_job lapack_job_of(lapack *l, int worker, sd_dtype type)
+static lapack_job job_of(lapack *l, int worker, sd_dtype type)
 {
     bool complex = type == SD_C64 || type == SD_C128;
     bool wide = type == SD_F64 || type == SD_C128;
@@ -307,7 +307,7 @@ static sd_status operate(lapack *l, int worker, const libcall *c,
                          char *const *p)
 {
     sd_dtype type = type_of(c);
-    lapack_job j = lapack_job_of(l, worker, type);
+    lapack_job j = job_of(l, worker, type);
 
     if (type != SD_F32 && type != SD_F64 && type != SD_C64 && type != SD_C128)
         return sd_error(SD_UNIMPLEMENTED, "LAPACK's %s of %s",

@@ -73,7 +73,6 @@ typedef struct {
     size_t size, part; /* bytes of an element and of its real part */
 } lapack_job;
 
-lapack_job lapack_job_of(lapack *l, int worker, sd_dtype type);
 /* At least that many bytes, kept for later calls; what is in it is not. */
 sd_status lapack_area(const lapack_job *j, int area, size_t n, size_t size,
                       void **out);

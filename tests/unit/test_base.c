@@ -233,6 +233,7 @@ static uint32_t bits_of(sd_dtype t, double v)
 static void narrow_floats_overflow_as_their_kind_does(void **state)
 {
     uint8_t b;
+    uint32_t half;
 
     (void)state;
     assert_int_equal(bits_of(SD_F16, 65520), 0x7c00);
@@ -252,8 +253,9 @@ static void narrow_floats_overflow_as_their_kind_does(void **state)
     assert_int_equal(bits_of(SD_F8E8M0FNU, -1), 255);
     b = 0;
     assert_true(sd_scalar_to_f64(SD_F8E8M0FNU, &b) == ldexp(1, -127));
-    assert_int_equal(sd_bf16_of_f32(1.00390625f), 0x3f80);
-    assert_true(isnan(sd_f16_to_f32(sd_f16_of_f32(NAN))));
+    assert_int_equal(bits_of(SD_BF16, 1.00390625), 0x3f80);
+    half = bits_of(SD_F16, NAN);
+    assert_true(isnan(sd_scalar_to_f64(SD_F16, &half)));
 }
 
 static void integers_wrap_and_clamp(void **state)
@@ -320,7 +322,6 @@ static void shapes_print_and_refuse_what_overflows(void **state)
     sd_shape_print(&b, tuple, true);
     assert_string_equal(b.at, "(f32[2,3]{1,0}, s32[])");
     sd_buf_finish(&b);
-    assert_true(sd_shape_equal(tuple, sd_shape_copy(a, tuple)));
     assert_int_equal(sd_shape_bytes(s), 24);
     assert_int_equal(sd_shape_count(elem[1]), 1);
     assert_false(sd_shape_equal(s, sd_shape_with(a, s, SD_S32)));

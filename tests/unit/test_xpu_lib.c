@@ -201,9 +201,9 @@ static void products_of_bf16(void **state)
         skip_because("a processor without AVX-512");
     }
     for (int i = 0; i < M * K; i++)
-        x[i] = sd_bf16_of_f32(next(&s));
+        sd_scalar_of_f64(SD_BF16, next(&s), &x[i]);
     for (int i = 0; i < K * N; i++)
-        y[i] = sd_bf16_of_f32(next(&s));
+        sd_scalar_of_f64(SD_BF16, next(&s), &y[i]);
     run(l, &c, (void *[]){x, y, r});
     for (int q = 0; q < M * N; q++) {
         double v = 0;

@@ -1,5 +1,6 @@
 """Runs the skeleton programs on `xpu` and on JAX's CPU in one process and
-compares; prints one line a case, exits 1 when one fails.
+compares; prints one line a case, exits 1 when one fails.  Several devices take
+the cases in turn, with --x64 the other ones.
 
 usage: run_programs.py [--x64] [--only REGEX]     SUNDOG_DEVICE says where
 """
@@ -58,22 +59,23 @@ def main():
     cases = [(f"{p.name} {label}", check, (p, label))
              for p in programs.PROGRAMS.values() for label in p.specs]
     cases.append(("mlp_train 100 steps", train, ()))
-    for device in jax.devices("xpu"):
-        for name, fn, spec in cases:
-            if not re.search(a.only, name):
-                continue
-            start, n = time.perf_counter(), n + 1
-            try:
-                fn(*spec, a.x64, device, cpu)
-                status, text = "ok", ""
-            except Exception as error:
-                failed += 1
-                status = "FAIL"
-                text = "".join(traceback.format_exception_only(error))
-            print(f"{status} {device!r} {name} "
-                  f"{time.perf_counter() - start:.2f}s", flush=True)
-            if text:
-                print("    " + text.strip().replace("\n", "\n    ")[:2000])
+    devices = jax.devices("xpu")
+    for turn, (name, fn, spec) in enumerate(cases):
+        device = devices[(turn + a.x64) % len(devices)]
+        if not re.search(a.only, name):
+            continue
+        start, n = time.perf_counter(), n + 1
+        try:
+            fn(*spec, a.x64, device, cpu)
+            status, text = "ok", ""
+        except Exception as error:
+            failed += 1
+            status = "FAIL"
+            text = "".join(traceback.format_exception_only(error))
+        print(f"{status} {device!r} {name} "
+              f"{time.perf_counter() - start:.2f}s", flush=True)
+        if text:
+            print("    " + text.strip().replace("\n", "\n    ")[:2000])
     print(f"{n - failed} passed, {failed} failed")
     sys.exit(failed != 0)
 

@@ -456,22 +456,36 @@ static sd_status cut_results(cutter *t)
     return NULL;
 }
 
-/* A result takes a parameter's memory where both are still of one shape. */
+/* A result takes a parameter's memory where both are still of one size.  One
+ * that is given for any result, and that none of them can take, stays its
+ * owner's. */
 static void keep_aliases(hlo_module *m)
 {
-    const sd_shape *root = m->entry->root->shape;
-    int n = 0;
+    const hlo_inst *root = m->entry->root;
+    int n = 0, nout = nresult(root);
+    bool *taken = sd_arena_array(m->arena, bool, nout + 1);
 
     for (int i = 0; i < m->nalias; i++) {
         hlo_alias x = m->alias[i];
-        const sd_shape *to =
-            root->dtype == SD_TUPLE ? root->elem[x.output_index] : root;
 
-        if (sd_shape_bytes(to) ==
-            sd_shape_bytes(m->entry->param[x.param]->shape))
+        if (sd_shape_bytes(result_shape(root, (int)x.output_index)) ==
+            sd_shape_bytes(m->entry->param[x.param]->shape)) {
             m->alias[n++] = x;
+            taken[x.output_index] = true;
+        }
     }
     m->nalias = n;
+    for (int i = 0; m->donor && i < m->entry->nparam; i++) {
+        size_t bytes = sd_shape_bytes(m->entry->param[i]->shape);
+        int o = 0;
+
+        while (o < nout &&
+               (taken[o] || sd_shape_bytes(result_shape(root, o)) != bytes))
+            o++;
+        if (m->donor[i] && o < nout)
+            taken[o] = true;
+        m->donor[i] &= o < nout;
+    }
 }
 
 /* ---- all of it ---- */

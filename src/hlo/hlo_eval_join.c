@@ -197,9 +197,8 @@ static bool part_of(const crossing *t, const sd_shape *whole,
     for (int d = 0; d < part->rank; d++) {
         hlo_atoms a = {0};
 
-        for (int k = 0; d < t->s->rank && k < t->s->dim[d].cut.n; k++)
-            if (t->manual >> t->s->dim[d].cut.at[k] & 1)
-                a.at[a.n++] = t->s->dim[d].cut.at[k];
+        if (d < t->s->rank)
+            a = hlo_atoms_in(&t->s->dim[d].cut, t->manual);
         start[d] = hlo_grid_index(t->s->grid, &a, p) * part->dim[d];
         if (start[d] < 0 || start[d] > whole->dim[d] - part->dim[d])
             return false;

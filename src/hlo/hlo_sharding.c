@@ -1,133 +1,9 @@
-/* Shardings as data: grids of participants, and what is asked of them.  What
- * goes to others goes by tiles, as XLA and PJRT have it: tile dimensions are
- * products of atoms, and the participants in their order are an iota of merged
- * atoms, transposed. */
+/* Shardings as data, and what is asked of them.  What goes to others goes by
+ * tiles, as XLA and PJRT have it: tile dimensions are products of atoms, and
+ * the participants in their order are an iota of merged atoms, transposed. */
 #include "hlo_sharding_priv.h"
 
 #include <stdio.h>
-
-/* ---- grids ---- */
-
-static void put_primes(hlo_grid *g, int64_t n)
-{
-    for (int64_t p = 2; n > 1; p++)
-        while (n % p == 0) {
-            g->size[g->natom++] = p;
-            n /= p;
-            if (g->natom == HLO_MOST_ATOMS)
-                return;
-        }
-}
-
-const hlo_grid *hlo_grid_of(hlo_module *m, int n, const int64_t *axis,
-                            const int64_t *at)
-{
-    hlo_grid g = {.n = 1}, *keep;
-    const hlo_grid *known;
-    sd_buf key = {0};
-    int64_t stride = 1;
-
-    for (int i = 0; i < n; i++)
-        put_primes(&g, axis[i]);
-    for (int i = g.natom - 1; i >= 0; i--) {
-        g.stride[i] = stride;
-        stride *= g.size[i];
-    }
-    g.n = stride;
-    for (int64_t i = 0; at && i < g.n; i++)
-        if (at[i] != i)
-            g.at = at;
-    sd_buf_add(&key, g.size, sizeof g.size);
-    if (g.at)
-        sd_buf_add(&key, g.at, sizeof *at * (size_t)g.n);
-    if (key.oom)
-        sd_oom(0);
-    if (!(known = sd_names_get(m->mesh->known, key.at, key.len))) {
-        keep = sd_arena_copy(m->arena, &g, sizeof g);
-        sd_names_set(m->mesh->known, sd_arena_copy(m->arena, key.at, key.len),
-                     key.len, keep);
-        known = keep;
-    }
-    sd_buf_finish(&key);
-    return known;
-}
-
-int64_t hlo_grid_index(const hlo_grid *g, const hlo_atoms *a, int64_t p)
-{
-    int64_t place = p, at = 0;
-
-    if (g->at)
-        for (place = 0; place < g->n && g->at[place] != p; place++)
-            ;
-    if (place >= g->n)
-        return -1;
-    for (int i = 0; i < a->n; i++) {
-        int k = a->at[i];
-
-        at = at * g->size[k] + place / g->stride[k] % g->size[k];
-    }
-    return at;
-}
-
-/* The offset of index i along these atoms. */
-static int64_t offset_of(const hlo_grid *g, const hlo_atoms *a, int64_t i)
-{
-    int64_t at = 0;
-
-    for (int k = a->n - 1; k >= 0; k--) {
-        int64_t size = g->size[a->at[k]];
-
-        at += i % size * g->stride[a->at[k]];
-        i /= size;
-    }
-    return at;
-}
-
-hlo_atoms hlo_grid_rest(const hlo_grid *g, uint32_t used)
-{
-    hlo_atoms rest = {0};
-
-    for (int i = 0; i < g->natom; i++)
-        if (!(used >> i & 1))
-            rest.at[rest.n++] = (uint8_t)i;
-    return rest;
-}
-
-int64_t hlo_atoms_size(const hlo_grid *g, const hlo_atoms *a)
-{
-    int64_t n = 1;
-
-    for (int i = 0; i < a->n; i++)
-        n *= g->size[a->at[i]];
-    return n;
-}
-
-uint32_t hlo_atoms_mask(const hlo_atoms *a)
-{
-    uint32_t m = 0;
-
-    for (int i = 0; i < a->n; i++)
-        m |= UINT32_C(1) << a->at[i];
-    return m;
-}
-
-const int64_t *hlo_grid_groups(sd_arena *a, const hlo_grid *g,
-                               const hlo_atoms *along, int64_t *n,
-                               int64_t *size)
-{
-    hlo_atoms rest = hlo_grid_rest(g, hlo_atoms_mask(along));
-    int64_t *to = sd_arena_array(a, int64_t, g->n);
-
-    *size = hlo_atoms_size(g, along);
-    *n = g->n / *size;
-    for (int64_t i = 0; i < *n; i++)
-        for (int64_t k = 0; k < *size; k++) {
-            int64_t place = offset_of(g, &rest, i) + offset_of(g, along, k);
-
-            to[i * *size + k] = g->at ? g->at[place] : place;
-        }
-    return to;
-}
 
 /* ---- shardings ---- */
 
@@ -142,7 +18,7 @@ hlo_sharding *hlo_sharding_draft(hlo_module *m, int rank)
     return s;
 }
 
-/* By its text, which says all but the grid and the priorities. */
+/* By its text, which says all but the grid. */
 const hlo_sharding *hlo_sharding_keep(hlo_module *m, hlo_sharding *s)
 {
     sd_buf key = {0};
@@ -150,8 +26,6 @@ const hlo_sharding *hlo_sharding_keep(hlo_module *m, hlo_sharding *s)
 
     hlo_sharding_text(&key, s);
     sd_buf_add(&key, &s->grid, sizeof s->grid);
-    for (int i = 0; i < s->rank; i++)
-        sd_buf_u8(&key, (uint8_t)s->dim[i].priority);
     if (key.oom)
         sd_oom(0);
     if (!(known = sd_names_get(m->mesh->known, key.at, key.len))) {
@@ -198,11 +72,6 @@ const hlo_sharding *hlo_sharding_unreduced(hlo_module *m, const hlo_sharding *s,
     to->unreduced = atoms;
     to->partial = atoms ? partial : HLO_SUM_OF;
     return hlo_sharding_keep(m, to);
-}
-
-int64_t hlo_sharding_parts(const hlo_sharding *s, int d)
-{
-    return hlo_atoms_size(s->grid, &s->dim[d].cut);
 }
 
 uint32_t hlo_sharding_used(const hlo_sharding *s)
@@ -397,7 +266,7 @@ void hlo_sharding_to_pb(sd_arena *a, const hlo_sharding *s, pb_sharding *out)
     if (s->grid->at)
         for (int64_t i = 0; i < s->grid->n; i++)
             *sd_push(a, &out->devices) =
-                s->grid->at[offset_of(s->grid, &order, i)];
+                s->grid->at[hlo_grid_offset(s->grid, &order, i)];
     else
         put_iota(a, s->grid, &order, out);
     if (out->last_tile_dims.n == 1 &&

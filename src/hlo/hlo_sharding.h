@@ -1,23 +1,12 @@
 /* Which part of an array each participant has.
  *
- * Participants stand on a grid whose axes are as small as they get (atoms, of
- * prime size); an axis of a mesh is a run of atoms, so that parts of axes and
- * axes that overlap need no rules of their own.  A dimension is cut by a list
- * of atoms, major to minor.  All live in the module's arena; equal shardings
+ * Participants stand on a grid (hlo_grid.h).  A dimension is cut by a list of
+ * its atoms, major to minor.  All live in the module's arena; equal shardings
  * are one, so pointers compare. */
 #ifndef HLO_SHARDING_H
 #define HLO_SHARDING_H
 
-#include "hlo.h"
-
-enum { HLO_MOST_ATOMS = 32 };
-
-typedef struct {
-    int natom;
-    int64_t n;         /* places: the product of the sizes */
-    int64_t size[HLO_MOST_ATOMS], stride[HLO_MOST_ATOMS]; /* major to minor */
-    const int64_t *at; /* participant at a place; NULL: of the same number */
-} hlo_grid;
+#include "hlo_grid.h"
 
 typedef struct { /* atoms [first, first + n) of the mesh's grid */
     const char *name;
@@ -34,13 +23,7 @@ typedef struct {
     const hlo_grid *grid;
 } hlo_mesh;
 
-typedef struct { uint8_t n, at[HLO_MOST_ATOMS]; } hlo_atoms;
-
-typedef struct {
-    hlo_atoms cut;
-    bool open;
-    int8_t priority;
-} hlo_dim_sharding;
+typedef struct { hlo_atoms cut; bool open; } hlo_dim_sharding;
 
 typedef enum { HLO_SUM_OF, HLO_MAX_OF, HLO_MIN_OF } hlo_partial;
 
@@ -69,9 +52,10 @@ sd_status hlo_sharding_read(hlo_module *m, const char *text, int rank,
  * XLA's: n of them for values of the given ranks. */
 sd_status hlo_shardings_read(hlo_module *m, const char *text, int n,
                              const int *rank, const hlo_sharding **out);
-/* #sdy<manual_axes{"x"}>: the atoms of these axes of s's mesh. */
+/* #sdy<manual_axes{"x"}>: the atoms of these axes of the mesh. */
 sd_status hlo_axes_read(const hlo_mesh *mesh, const char *text, uint32_t *out);
-/* {axis_ref "x", ...} of a mesh into lists of participants. */
+/* #stablehlo.replica_group_mesh_axes<mesh = @m, axes = [...]>: the
+ * participants that differ along these axes alone, into out's groups. */
 sd_status hlo_mesh_groups(hlo_module *m, const char *text, hlo_collective *out);
 /* A frontend attribute's value; NULL: not there. */
 const char *hlo_attribute(sd_arena *a, const char *attributes, const char *key);
@@ -100,17 +84,8 @@ const hlo_sharding *hlo_sharding_with(hlo_module *m, const hlo_sharding *s,
 /* s of parts that are still to be summed (or the like) along these atoms. */
 const hlo_sharding *hlo_sharding_unreduced(hlo_module *m, const hlo_sharding *s,
                                            uint32_t atoms, hlo_partial partial);
-/* In how many parts a dimension is cut; all of them. */
-int64_t hlo_sharding_parts(const hlo_sharding *s, int d);
 bool hlo_sharding_is_whole(const hlo_sharding *s); /* everybody has all */
 uint32_t hlo_sharding_used(const hlo_sharding *s); /* atoms in dimensions */
-/* Where participant p stands along these atoms; -1: it is not on the grid. */
-int64_t hlo_grid_index(const hlo_grid *g, const hlo_atoms *a, int64_t p);
-/* Participants that differ along these atoms alone, in their order: n groups
- * of the same size, [n * size] of the arena. */
-const int64_t *hlo_grid_groups(sd_arena *a, const hlo_grid *g,
-                               const hlo_atoms *along, int64_t *n,
-                               int64_t *size);
 
 /* ---- write ---- */
 

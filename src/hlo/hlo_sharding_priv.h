@@ -46,9 +46,8 @@ const hlo_grid *hlo_grid_of(hlo_module *m, int n, const int64_t *axis,
                             const int64_t *at);
 /* Each of 0 to n - 1 once. */
 bool hlo_is_order(sd_arena *a, const int64_t *at, int64_t n);
-hlo_atoms hlo_grid_rest(const hlo_grid *g, uint32_t used); /* atoms not in it */
-int64_t hlo_atoms_size(const hlo_grid *g, const hlo_atoms *a);
-uint32_t hlo_atoms_mask(const hlo_atoms *a);
+/* The offset of index i along these atoms. */
+int64_t hlo_grid_offset(const hlo_grid *g, const hlo_atoms *a, int64_t i);
 /* One to be filled, then kept, which gives the one that is equal. */
 hlo_sharding *hlo_sharding_draft(hlo_module *m, int rank);
 const hlo_sharding *hlo_sharding_keep(hlo_module *m, hlo_sharding *s);

@@ -261,7 +261,6 @@ static uint32_t take_set(reader *r, const hlo_mesh *mesh)
 
 static void take_dim(reader *r, const hlo_mesh *mesh, hlo_dim_sharding *d)
 {
-    d->priority = -1;
     expect(r, "{");
     while (!r->st && !accept(r, "}")) {
         if (accept(r, "?"))
@@ -270,8 +269,8 @@ static void take_dim(reader *r, const hlo_mesh *mesh, hlo_dim_sharding *d)
             take_axis(r, mesh, &d->cut);
         accept(r, ",");
     }
-    if (accept(r, "p"))
-        d->priority = (int8_t)SD_MIN(take_int(r), 127);
+    if (accept(r, "p")) /* in whose order Shardy goes: it changes no result */
+        take_int(r);
 }
 
 /* Behind the mesh: [{"x"}, {?}], replicated={"y"}, ... */

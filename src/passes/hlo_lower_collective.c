@@ -16,6 +16,30 @@
 
 #define SHARES_BYTES (256 << 10) /* gathered, of one participant */
 
+/* ---- the number of the participant ---- */
+
+hlo_inst *pass_participant(hlo_at p)
+{
+    const hlo_module *m = p.c->module;
+    const sd_shape *u32 = sd_shape_make(m->arena, SD_U32, 0, NULL);
+    hlo_op op = m->npartition > 1 ? HLO_PARTITION_ID : HLO_REPLICA_ID;
+    hlo_inst *id = hlo_inst_create(p.c, p.before, op, u32, 0, NULL);
+
+    hlo_take_source(id, p.like);
+    return id;
+}
+
+hlo_inst *pass_own_entry(hlo_at p, const int32_t *table)
+{
+    sd_arena *a = p.c->module->arena;
+    int64_t n = hlo_participants(p.c->module), one = 1;
+    hlo_inst *id = pass_participant(p), *x;
+
+    x = hlo_make_constant(p, sd_shape_make(a, SD_S32, 1, &n), table);
+    return hlo_make_reshape(p, hlo_make_dynamic_slice(p, x, &id, &one), 0,
+                            NULL);
+}
+
 typedef struct {
     const hlo_collective *coll; /* with groups of participants */
     int64_t n;                  /* places in a group */
@@ -139,18 +163,12 @@ static int32_t *member_table(const hlo_module *m, const team *t)
 static hlo_inst *entry_of(hlo_at p, const int32_t *table, int64_t n, int64_t i)
 {
     hlo_module *m = p.c->module;
-    int64_t count = hlo_participants(m), one = 1;
+    int64_t count = hlo_participants(m);
     int32_t *column = sd_arena_array(m->arena, int32_t, count);
-    hlo_op op = m->npartition > 1 ? HLO_PARTITION_ID : HLO_REPLICA_ID;
-    const sd_shape *u32 = sd_shape_make(m->arena, SD_U32, 0, NULL);
-    hlo_inst *me = hlo_inst_create(p.c, p.before, op, u32, 0, NULL), *x;
 
     for (int64_t k = 0; k < count; k++)
         column[k] = table[k * n + i];
-    x = hlo_make_constant(p, sd_shape_make(m->arena, SD_S32, 1, &count),
-                          column);
-    x = hlo_make_dynamic_slice(p, x, &me, &one);
-    return hlo_make_reshape(p, x, 0, NULL);
+    return pass_own_entry(p, column);
 }
 
 static hlo_inst *gather_from_all(hlo_at p, const team *t, hlo_inst *x)

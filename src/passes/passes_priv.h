@@ -73,6 +73,10 @@ bool pass_int_const(const hlo_inst *in, int64_t *v);
 /* A collective that moves one array between participants, or the number of one:
  * all that plans take (hlo_lower_collective.c). */
 bool pass_is_move(const hlo_inst *in);
+/* The participant's own number, a u32 scalar; its own entry of a table of all
+ * participants, an s32 scalar. */
+hlo_inst *pass_participant(hlo_at p);
+hlo_inst *pass_own_entry(hlo_at p, const int32_t *table);
 /* pass_foreign.c.  A typed custom-call of operands and results in other
  * layouts as one of row-major ones; NULL: it is that already. */
 hlo_inst *pass_foreign_row_major(hlo_inst *in);

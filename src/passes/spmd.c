@@ -16,8 +16,6 @@ typedef struct {
     spmd_flow *flow;
 } cutter;
 
-enum { ALL = -1 }; /* as a mask: every atom */
-
 static bool is_mark(const hlo_inst *in, const char *target)
 {
     return in->op == HLO_CUSTOM_CALL &&
@@ -175,7 +173,7 @@ static sd_status tiles_border(cutter *t, hlo_inst *in, bool into)
                      in);
     if ((st = named(hlo_sharding_read(m, from->sharding, whole->rank, &s),
                     in)) ||
-        (st = named(spmd_local_shape(m, whole, s, (uint32_t)ALL, &local), in)))
+        (st = named(spmd_local_shape(m, whole, s, HLO_ALL_ATOMS, &local), in)))
         return st;
     if (!sd_shape_equal(local, into ? in->shape : in->arg[0]->shape))
         return named(sd_error(SD_UNIMPLEMENTED,
@@ -183,9 +181,9 @@ static sd_status tiles_border(cutter *t, hlo_inst *in, bool into)
                               "program without Shardy"),
                      in);
     x = spmd_whole(t->flow, in->arg[0]);
-    x = into ? spmd_cut(pass_at(in), x, s, (uint32_t)ALL)
+    x = into ? spmd_cut(pass_at(in), x, s, HLO_ALL_ATOMS)
              : stand_in(t, in, whole, x,
-                        spmd_cuts(m, s, whole->rank, (uint32_t)ALL));
+                        spmd_cuts(m, s, whole->rank, HLO_ALL_ATOMS));
     pass_replace(in, x);
     return NULL;
 }
@@ -258,8 +256,8 @@ static sd_status constraint(cutter *t, hlo_inst *in)
         return st;
     for (int d = 0; d < s->rank; d++)
         open |= s->dim[d].open && !s->dim[d].cut.n;
-    s = spmd_cuts(m, s, in->shape->rank, (uint32_t)ALL);
-    st = spmd_local_shape(m, in->shape, s, (uint32_t)ALL, &local);
+    s = spmd_cuts(m, s, in->shape->rank, HLO_ALL_ATOMS);
+    st = spmd_local_shape(m, in->shape, s, HLO_ALL_ATOMS, &local);
     if (st || (open && now)) { /* uneven parts are not done: it is no error */
         sd_status_free(st);
         pass_replace(in, x);
@@ -377,7 +375,7 @@ static sd_status cut_param(cutter *t, int i)
 
     if ((st = io_sharding(p, &s)) ||
         (st =
-             named(spmd_local_shape(m, p->shape, s, (uint32_t)ALL, &local), p)))
+             named(spmd_local_shape(m, p->shape, s, HLO_ALL_ATOMS, &local), p)))
         return st;
     m->param_sharding[i] = s;
     p->sharding = tiles_text(m->arena, s);
@@ -393,7 +391,7 @@ static sd_status cut_param(cutter *t, int i)
         hlo_set_root(c, x);
     p->shape = local;
     spmd_set_part(t->flow, x, p,
-                  spmd_cuts(m, s, x->shape->rank, (uint32_t)ALL));
+                  spmd_cuts(m, s, x->shape->rank, HLO_ALL_ATOMS));
     return NULL;
 }
 
@@ -417,12 +415,12 @@ static sd_status cut_result(cutter *t, int i, hlo_inst **x)
         s = hlo_sharding_replicated(m, rank);
     }
     if (st ||
-        (st = named(spmd_local_shape(m, in->shape, s, (uint32_t)ALL, &local),
+        (st = named(spmd_local_shape(m, in->shape, s, HLO_ALL_ATOMS, &local),
                     in)))
         return st;
     m->output_sharding[i] = s;
     if (sd_shape_is_array(in->shape)) {
-        in = spmd_as(t->flow, at, in, spmd_cuts(m, s, rank, (uint32_t)ALL));
+        in = spmd_as(t->flow, at, in, spmd_cuts(m, s, rank, HLO_ALL_ATOMS));
     }
     *x = in;
     return NULL;
@@ -537,6 +535,11 @@ sd_status hlo_spmd(hlo_module *m, hlo_pass_hook hook, void *ctx)
 
     if (hlo_participants(m) == 1 || m->param_sharding)
         return NULL;
+    if (m->nreplica > 1 && m->npartition > 1)
+        return sd_error(SD_UNIMPLEMENTED,
+                        "%d replicas of %d partitions: a program has one or "
+                        "the other",
+                        m->nreplica, m->npartition);
     if (!m->mesh && (st = hlo_meshes_read(m)))
         return st;
     inline_calls(m);

@@ -19,8 +19,6 @@ struct spmd_flow {
     sd_map *parts; /* instruction -> part */
 };
 
-enum { EVERY = -1 };
-
 spmd_flow *spmd_flow_create(sd_arena *a, hlo_module *m)
 {
     spmd_flow *f = sd_arena_new(a, spmd_flow);
@@ -55,14 +53,8 @@ const hlo_sharding *spmd_cuts(hlo_module *m, const hlo_sharding *s, int rank,
 {
     const hlo_sharding *to = hlo_sharding_blank(m, s, rank);
 
-    for (int d = 0; d < SD_MIN(rank, s->rank); d++) {
-        hlo_atoms a = {0};
-
-        for (int i = 0; i < s->dim[d].cut.n; i++)
-            if (mask >> s->dim[d].cut.at[i] & 1)
-                a.at[a.n++] = s->dim[d].cut.at[i];
-        to = hlo_sharding_with(m, to, d, a);
-    }
+    for (int d = 0; d < SD_MIN(rank, s->rank); d++)
+        to = hlo_sharding_with(m, to, d, hlo_atoms_in(&s->dim[d].cut, mask));
     return hlo_sharding_unreduced(m, to, s->unreduced & mask, s->partial);
 }
 
@@ -70,7 +62,7 @@ const hlo_sharding *spmd_cuts(hlo_module *m, const hlo_sharding *s, int rank,
 static hlo_inst *total_of(hlo_inst *in, part *x)
 {
     if (!x->total)
-        x->total = spmd_total(pass_at(in), x->local, x->s, (uint32_t)EVERY);
+        x->total = spmd_total(pass_at(in), x->local, x->s, HLO_ALL_ATOMS);
     return x->total;
 }
 
@@ -81,8 +73,7 @@ hlo_inst *spmd_whole(spmd_flow *f, hlo_inst *in)
     if (!x)
         return in;
     if (!x->whole)
-        x->whole =
-            spmd_join(pass_at(in), total_of(in, x), x->s, (uint32_t)EVERY);
+        x->whole = spmd_join(pass_at(in), total_of(in, x), x->s, HLO_ALL_ATOMS);
     return x->whole;
 }
 
@@ -91,15 +82,14 @@ static hlo_inst *cut_whole(spmd_flow *f, hlo_at p, hlo_inst *in,
                            const hlo_sharding *s)
 {
     const sd_shape *local;
-    sd_status st =
-        spmd_local_shape(f->m, in->shape, s, (uint32_t)EVERY, &local);
+    sd_status st = spmd_local_shape(f->m, in->shape, s, HLO_ALL_ATOMS, &local);
 
     sd_status_free(st);
     if (!st && in->op == HLO_BROADCAST && !in->arg[0]->shape->rank)
         in = hlo_make_broadcast(p, in->arg[0], local, NULL, 0);
     else
-        in = spmd_cut(p, in, s, (uint32_t)EVERY);
-    return spmd_share(p, in, s, (uint32_t)EVERY);
+        in = spmd_cut(p, in, s, HLO_ALL_ATOMS);
+    return spmd_share(p, in, s, HLO_ALL_ATOMS);
 }
 
 hlo_inst *spmd_as(spmd_flow *f, hlo_at p, hlo_inst *in, const hlo_sharding *s)
@@ -136,15 +126,6 @@ typedef struct { /* by factor: the atoms that cut it */
     uint32_t used;
 } choice;
 
-static int64_t parts_in(const hlo_grid *g, const hlo_atoms *a)
-{
-    int64_t n = 1;
-
-    for (int i = 0; i < a->n; i++)
-        n *= g->size[a->at[i]];
-    return n;
-}
-
 /* Takes what operand k's part is cut by, where nothing stands against it. */
 static void take(const spmd_rule *r, int k, const hlo_sharding *s, choice *c)
 {
@@ -155,12 +136,10 @@ static void take(const spmd_rule *r, int k, const hlo_sharding *s, choice *c)
     for (int d = 0; d < s->rank; d++) {
         const hlo_atoms *a = &s->dim[d].cut;
         int f = r->arg[k][d];
-        uint32_t mask = 0;
+        uint32_t mask = hlo_atoms_mask(a);
 
-        for (int i = 0; i < a->n; i++)
-            mask |= UINT32_C(1) << a->at[i];
         if (!a->n || f < 0 || c->cut[f].n || (mask & c->used) ||
-            r->factor[f].size % parts_in(s->grid, a))
+            r->factor[f].size % hlo_atoms_size(s->grid, a))
             continue;
         c->cut[f] = *a;
         c->used |= mask;
@@ -240,7 +219,7 @@ bool spmd_apply(spmd_flow *f, hlo_inst *in)
     if (!spmd_rule_of(in, &r) || !choose(f, in, &r, &c))
         return false;
     s = sharding_of(f, &c, r.result, in->shape->rank);
-    st = spmd_local_shape(f->m, in->shape, s, (uint32_t)EVERY, &local);
+    st = spmd_local_shape(f->m, in->shape, s, HLO_ALL_ATOMS, &local);
     sd_status_free(st);
     if (st)
         return false;

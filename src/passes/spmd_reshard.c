@@ -6,25 +6,7 @@
 
 hlo_inst *spmd_number(hlo_at p)
 {
-    const hlo_module *m = p.c->module;
-    const sd_shape *s = sd_shape_make(m->arena, SD_U32, 0, NULL);
-    hlo_op op = m->npartition > 1 ? HLO_PARTITION_ID : HLO_REPLICA_ID;
-    hlo_inst *id = hlo_inst_create(p.c, p.before, op, s, 0, NULL);
-
-    hlo_take_source(id, p.like);
-    return hlo_make_convert(p, SD_S32, id);
-}
-
-/* A participant's entry of a table of all of them. */
-static hlo_inst *look_up(hlo_at p, const int32_t *at)
-{
-    sd_arena *a = p.c->module->arena;
-    int64_t n = hlo_participants(p.c->module), one = 1;
-    hlo_inst *id = spmd_number(p), *table;
-
-    table = hlo_make_constant(p, sd_shape_make(a, SD_S32, 1, &n), at);
-    return hlo_make_reshape(p, hlo_make_dynamic_slice(p, table, &id, &one), 0,
-                            NULL);
+    return hlo_make_convert(p, SD_S32, pass_participant(p));
 }
 
 /* A table has every order that there is. */
@@ -35,7 +17,7 @@ static hlo_inst *index_of(hlo_at p, const hlo_grid *g, const hlo_atoms *along)
 
     for (int64_t i = 0; i < n; i++)
         at[i] = (int32_t)SD_MAX(hlo_grid_index(g, along, i), 0);
-    return look_up(p, at);
+    return pass_own_entry(p, at);
 }
 
 hlo_inst *spmd_place(hlo_at p, const hlo_collective *c)
@@ -46,7 +28,7 @@ hlo_inst *spmd_place(hlo_at p, const hlo_collective *c)
     for (int64_t i = 0; i < c->ngroup * c->group_size; i++)
         if (c->groups[i] >= 0)
             at[c->groups[i]] = (int32_t)(i % c->group_size);
-    return look_up(p, at);
+    return pass_own_entry(p, at);
 }
 
 static hlo_inst *scaled(hlo_at p, hlo_op op, hlo_inst *x, int64_t by)
@@ -80,35 +62,6 @@ hlo_inst *spmd_index(hlo_at p, const hlo_grid *g, const hlo_atoms *along)
     return sum;
 }
 
-static hlo_atoms masked(const hlo_atoms *a, uint32_t mask)
-{
-    hlo_atoms to = {0};
-
-    for (int i = 0; i < a->n; i++)
-        if (mask >> a->at[i] & 1)
-            to.at[to.n++] = a->at[i];
-    return to;
-}
-
-static hlo_atoms of_mask(uint32_t mask)
-{
-    hlo_atoms to = {0};
-
-    for (int i = 0; i < HLO_MOST_ATOMS; i++)
-        if (mask >> i & 1)
-            to.at[to.n++] = (uint8_t)i;
-    return to;
-}
-
-static int64_t size_of(const hlo_grid *g, const hlo_atoms *a)
-{
-    int64_t n = 1;
-
-    for (int i = 0; i < a->n; i++)
-        n *= g->size[a->at[i]];
-    return n;
-}
-
 sd_status spmd_local_shape(hlo_module *m, const sd_shape *whole,
                            const hlo_sharding *s, uint32_t mask,
                            const sd_shape **out)
@@ -123,8 +76,8 @@ sd_status spmd_local_shape(hlo_module *m, const sd_shape *whole,
         int64_t n;
 
         if (i < s->rank)
-            a = masked(&s->dim[i].cut, mask);
-        n = size_of(s->grid, &a);
+            a = hlo_atoms_in(&s->dim[i].cut, mask);
+        n = hlo_atoms_size(s->grid, &a);
         if (whole->dim[i] % n)
             return sd_error(SD_INVALID,
                             "dimension %d of %" PRId64 " is to be cut in "
@@ -145,15 +98,15 @@ hlo_inst *spmd_cut(hlo_at p, hlo_inst *x, const hlo_sharding *s, uint32_t mask)
     if (!sd_shape_is_array(x->shape))
         return x;
     for (int i = 0; i < SD_MIN(s->rank, x->shape->rank); i++)
-        any |= masked(&s->dim[i].cut, mask).n > 0;
+        any |= hlo_atoms_in(&s->dim[i].cut, mask).n > 0;
     if (!any)
         return x;
     for (int i = 0; i < x->shape->rank; i++) {
         hlo_atoms a = {0};
 
         if (i < s->rank)
-            a = masked(&s->dim[i].cut, mask);
-        size[i] = x->shape->dim[i] / size_of(s->grid, &a);
+            a = hlo_atoms_in(&s->dim[i].cut, mask);
+        size[i] = x->shape->dim[i] / hlo_atoms_size(s->grid, &a);
         if (a.n)
             start[i] =
                 scaled(p, HLO_MULTIPLY, spmd_index(p, s->grid, &a), size[i]);
@@ -194,7 +147,7 @@ hlo_inst *spmd_join(hlo_at p, hlo_inst *x, const hlo_sharding *s, uint32_t mask)
     hlo_module *m = p.c->module;
 
     for (int i = 0; i < s->rank && sd_shape_is_array(x->shape); i++) {
-        hlo_atoms a = masked(&s->dim[i].cut, mask);
+        hlo_atoms a = hlo_atoms_in(&s->dim[i].cut, mask);
         int64_t dim[SD_MAX_RANK];
         hlo_collective *c;
 
@@ -233,7 +186,7 @@ hlo_inst *spmd_all_reduce(hlo_at p, hlo_inst *x, const hlo_grid *g,
 hlo_inst *spmd_total(hlo_at p, hlo_inst *x, const hlo_sharding *s,
                      uint32_t mask)
 {
-    hlo_atoms a = of_mask(s->unreduced & mask);
+    hlo_atoms a = hlo_grid_rest(s->grid, ~(s->unreduced & mask));
 
     if (!a.n || !sd_shape_is_array(x->shape))
         return x;
@@ -243,7 +196,7 @@ hlo_inst *spmd_total(hlo_at p, hlo_inst *x, const hlo_sharding *s,
 hlo_inst *spmd_share(hlo_at p, hlo_inst *x, const hlo_sharding *s,
                      uint32_t mask)
 {
-    hlo_atoms a = of_mask(s->unreduced & mask);
+    hlo_atoms a = hlo_grid_rest(s->grid, ~(s->unreduced & mask));
     hlo_inst *first;
 
     if (!a.n || s->partial != HLO_SUM_OF || !sd_shape_is_array(x->shape))
@@ -276,22 +229,13 @@ static hlo_inst *among_zeros(hlo_at p, hlo_inst *x, const hlo_sharding *s)
     for (int d = 0; d < s->rank; d++) {
         const hlo_atoms *a = &s->dim[d].cut;
 
-        dim[d] = x->shape->dim[d] * size_of(s->grid, a);
+        dim[d] = x->shape->dim[d] * hlo_atoms_size(s->grid, a);
         start[d] = a->n ? scaled(p, HLO_MULTIPLY, spmd_index(p, s->grid, a),
                                  x->shape->dim[d])
                         : zero;
     }
     to = sd_shape_make(p.c->module->arena, pass_dtype(x), s->rank, dim);
     return hlo_make_dynamic_update(p, hlo_make_fill(p, to, 0), x, start);
-}
-
-static uint32_t atoms_of(const hlo_atoms *a)
-{
-    uint32_t mask = 0;
-
-    for (int i = 0; i < a->n; i++)
-        mask |= UINT32_C(1) << a->at[i];
-    return mask;
 }
 
 /* What both begin with stays, in each dimension; the rest of the one is
@@ -314,7 +258,7 @@ hlo_inst *spmd_move(hlo_at p, hlo_inst *x, const hlo_sharding *s,
         while (n < a->n && n < b->n && a->at[n] == b->at[n])
             n++;
         rest = from(a, n);
-        if (atoms_of(&rest) & ~sums)
+        if (hlo_atoms_mask(&rest) & ~sums)
             gather = hlo_sharding_with(m, gather, d, rest);
         else
             spread = hlo_sharding_with(m, spread, d, rest);
@@ -322,9 +266,9 @@ hlo_inst *spmd_move(hlo_at p, hlo_inst *x, const hlo_sharding *s,
     }
     done = s->unreduced | hlo_sharding_used(spread);
     x = spmd_total(p, x, s, ~to->unreduced);
-    x = spmd_join(p, x, gather, ~UINT32_C(0));
+    x = spmd_join(p, x, gather, HLO_ALL_ATOMS);
     x = among_zeros(p, x, spread);
-    x = spmd_cut(p, x, slice, ~UINT32_C(0));
+    x = spmd_cut(p, x, slice, HLO_ALL_ATOMS);
     return spmd_share(p, x, to, ~done);
 }
 

@@ -208,7 +208,6 @@ static bool conv(const hlo_inst *in, spmd_rule *r)
     pass(r, of_result(r, in, (int)u->out_batch), 0, (int)u->in_batch);
     if (u->feature_groups != 1)
         return true;
-    r->combine = HLO_ADD;
     pass(r, of_result(r, in, (int)u->out_feature), 1, (int)u->k_out);
     return true;
 }

@@ -47,11 +47,14 @@ sd_status spmd_single(hlo_inst *in, int64_t who)
     hlo_inst *args, *three[3], *out, **x;
     hlo_comp *c[2];
 
-    if (who >= hlo_participants(m) || !is_plain(in))
-        return sd_error(SD_UNIMPLEMENTED,
-                        "%s on participant %" PRId64 " alone, of %" PRId64
-                        ", with tokens",
+    if (who >= hlo_participants(m))
+        return sd_error(SD_INVALID,
+                        "%s: participant %" PRId64 " alone, of %" PRId64,
                         hlo_describe(m, in), who, hlo_participants(m));
+    if (!is_plain(in))
+        return sd_error(SD_UNIMPLEMENTED,
+                        "%s: a token, of one participant alone",
+                        hlo_describe(m, in));
     args = hlo_make_tuple(p, in->narg, in->arg);
     c[0] = branch(in, args->shape, true);
     c[1] = branch(in, args->shape, false);

@@ -103,6 +103,15 @@ static sd_dtype type_of(const hlo_linalg *c, char letter)
     }
 }
 
+int hlo_linalg_batch(const hlo_inst *in)
+{
+    const hlo_linalg_row *row = row_of(in->u.custom->target);
+    const char *at = row ? row->operands : "", *word;
+    int len = next_word(&at, &word);
+
+    return row && in->narg ? in->arg[0]->shape->rank - (len - 1) : 0;
+}
+
 /* ---- operands ---- */
 
 static sd_status read_attrs(reading *r)

@@ -38,6 +38,8 @@ static inline bool hlo_linalg_has_code(sd_dtype t)
 bool hlo_linalg_read(const hlo_inst *in, hlo_linalg *out);
 /* Is that the name of one? */
 bool hlo_is_linalg_name(const char *target);
+/* In how many dimensions the matrices of a call stand; 0: it is none. */
+int hlo_linalg_batch(const hlo_inst *in);
 /* The device function that computes it; false: there is none. */
 bool hlo_call_linalg(const hlo_inst *in, hlo_call *out);
 /* A call with the results that its row promises; attr in the row's order. */

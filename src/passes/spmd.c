@@ -27,16 +27,6 @@ static sd_status named(sd_status st, const hlo_inst *in)
     return sd_note(st, "%s", hlo_describe(in->parent->module, in));
 }
 
-static int nresult(const hlo_inst *in)
-{
-    return in->shape->dtype == SD_TUPLE ? in->shape->nelem : 1;
-}
-
-static const sd_shape *result_shape(const hlo_inst *in, int i)
-{
-    return in->shape->dtype == SD_TUPLE ? in->shape->elem[i] : in->shape;
-}
-
 /* The n shardings that a frontend attribute of in has; false: none. */
 static sd_status read_list(const hlo_inst *in, const char *key, int n,
                            const hlo_sharding **out, bool *has)
@@ -84,7 +74,7 @@ static sd_status enter(cutter *t, hlo_inst *in, const hlo_sharding *s, int i,
 
     if (st)
         return st;
-    if (!sd_shape_equal(local, result_shape(in, i)))
+    if (!sd_shape_equal(local, spmd_result(in, i)))
         return misfit(in, i);
     *out = x;
     if (sd_shape_is_array(x->shape))
@@ -107,7 +97,7 @@ static hlo_inst *stand_in(cutter *t, hlo_inst *in, const sd_shape *whole,
 static sd_status leave(cutter *t, hlo_inst *in, const hlo_sharding *s, int i,
                        uint32_t mask, hlo_inst **out)
 {
-    const sd_shape *whole = result_shape(in, i), *local;
+    const sd_shape *whole = spmd_result(in, i), *local;
     hlo_inst *x = spmd_whole(t->flow, in->arg[i]);
     sd_status st = named(spmd_local_shape(t->m, whole, s, mask, &local), in);
 
@@ -133,10 +123,10 @@ static sd_status border(cutter *t, hlo_inst *in, bool into)
     sd_status st;
     bool has;
 
-    if (n != nresult(in))
+    if (n != spmd_nresult(in))
         return named(sd_error(SD_INVALID,
                               "%d operands and %d results of a border", n,
-                              nresult(in)),
+                              spmd_nresult(in)),
                      in);
     if ((st = read_list(in,
                         into ? "xla.sdy.in_shardings" : "xla.sdy.out_shardings",
@@ -320,6 +310,8 @@ static sd_status cut_inst(cutter *t, hlo_inst *in)
         pass_replace(in, in->arg[0]);
         return NULL;
     }
+    if (spmd_apply(t->flow, in))
+        return NULL;
     for (int i = 0; i < in->narg; i++)
         hlo_set_arg(in, i, spmd_whole(t->flow, in->arg[i]));
     return is_mark(in, HLO_RAGGED_TARGET) ? spmd_ragged(in) : single(in);
@@ -441,6 +433,8 @@ static sd_status cut_results(cutter *t)
         x[i] = !tuple                  ? root
                : root->op == HLO_TUPLE ? root->arg[i]
                                        : hlo_make_gte(end, root, i);
+        if (tuple && root->op != HLO_TUPLE)
+            spmd_apply(t->flow, x[i]);
         if ((st = cut_result(t, i, &x[i])))
             return st;
     }
@@ -460,13 +454,13 @@ static sd_status cut_results(cutter *t)
 static void keep_aliases(hlo_module *m)
 {
     const hlo_inst *root = m->entry->root;
-    int n = 0, nout = nresult(root);
+    int n = 0, nout = spmd_nresult(root);
     bool *taken = sd_arena_array(m->arena, bool, nout + 1);
 
     for (int i = 0; i < m->nalias; i++) {
         hlo_alias x = m->alias[i];
 
-        if (sd_shape_bytes(result_shape(root, (int)x.output_index)) ==
+        if (sd_shape_bytes(spmd_result(root, (int)x.output_index)) ==
             sd_shape_bytes(m->entry->param[x.param]->shape)) {
             m->alias[n++] = x;
             taken[x.output_index] = true;
@@ -478,7 +472,7 @@ static void keep_aliases(hlo_module *m)
         int o = 0;
 
         while (o < nout &&
-               (taken[o] || sd_shape_bytes(result_shape(root, o)) != bytes))
+               (taken[o] || sd_shape_bytes(spmd_result(root, o)) != bytes))
             o++;
         if (m->donor[i] && o < nout)
             taken[o] = true;

@@ -7,6 +7,16 @@
 #include "hlo_sharding.h"
 #include "passes_priv.h"
 
+/* The results of one that may be a tuple. */
+static inline int spmd_nresult(const hlo_inst *in)
+{
+    return in->shape->dtype == SD_TUPLE ? in->shape->nelem : 1;
+}
+static inline const sd_shape *spmd_result(const hlo_inst *in, int i)
+{
+    return in->shape->dtype == SD_TUPLE ? in->shape->elem[i] : in->shape;
+}
+
 /* ---- moving values (spmd_reshard.c) ---- */
 
 hlo_inst *spmd_number(hlo_at p); /* this participant's: an s32 scalar */

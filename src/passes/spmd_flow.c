@@ -10,20 +10,22 @@ typedef struct {
     hlo_inst *local;
     hlo_inst *total, *whole; /* once somebody wanted them */
     const hlo_sharding *s;
-    sd_map *as;              /* sharding -> the part by it */
+    const hlo_sharding **each; /* of a tuple's elements; s is NULL */
+    sd_map *as;                /* sharding -> the part by it */
 } part;
 
 struct spmd_flow {
     sd_arena *a;
     hlo_module *m;
     sd_map *parts; /* instruction -> part */
+    sd_map *anew;  /* instruction -> {sharding -> its part by it} */
 };
 
 spmd_flow *spmd_flow_create(sd_arena *a, hlo_module *m)
 {
     spmd_flow *f = sd_arena_new(a, spmd_flow);
 
-    *f = (spmd_flow){a, m, sd_map_create(a)};
+    *f = (spmd_flow){a, m, sd_map_create(a), sd_map_create(a)};
     return f;
 }
 
@@ -66,27 +68,38 @@ static hlo_inst *total_of(hlo_inst *in, part *x)
     return x->total;
 }
 
+static hlo_inst *whole_tuple(hlo_inst *in, const part *x)
+{
+    hlo_at p = pass_at(in);
+    int n = in->shape->nelem;
+    hlo_inst **e = sd_arena_array(p.c->module->arena, hlo_inst *, n);
+
+    for (int i = 0; i < n; i++)
+        e[i] = spmd_join(p, hlo_make_gte(p, x->local, i), x->each[i],
+                         HLO_ALL_ATOMS);
+    return hlo_make_tuple(p, n, e);
+}
+
 hlo_inst *spmd_whole(spmd_flow *f, hlo_inst *in)
 {
     part *x = part_of(f, in);
 
     if (!x)
         return in;
+    if (!x->whole && x->each)
+        x->whole = whole_tuple(in, x);
     if (!x->whole)
         x->whole = spmd_join(pass_at(in), total_of(in, x), x->s, HLO_ALL_ATOMS);
     return x->whole;
 }
 
-/* Scalars spread over an array are spread over its part. */
+static hlo_inst *made_anew(spmd_flow *f, hlo_inst *in, const hlo_sharding *s);
+
 static hlo_inst *cut_whole(spmd_flow *f, hlo_at p, hlo_inst *in,
                            const hlo_sharding *s)
 {
-    const sd_shape *local;
-    sd_status st = spmd_local_shape(f->m, in->shape, s, HLO_ALL_ATOMS, &local);
-
-    sd_status_free(st);
-    if (!st && in->op == HLO_BROADCAST && !in->arg[0]->shape->rank)
-        in = hlo_make_broadcast(p, in->arg[0], local, NULL, 0);
+    if (sd_map_get(f->anew, sd_key(in)))
+        in = made_anew(f, in, hlo_sharding_unreduced(f->m, s, 0, HLO_SUM_OF));
     else
         in = spmd_cut(p, in, s, HLO_ALL_ATOMS);
     return spmd_share(p, in, s, HLO_ALL_ATOMS);
@@ -206,31 +219,219 @@ static hlo_inst *combined(hlo_at p, const spmd_rule *r, const choice *c,
     return x;
 }
 
-bool spmd_apply(spmd_flow *f, hlo_inst *in)
+/* The shape of this participant's results; NULL: they are not of equal parts.
+ * Results in a tuple are cut in the same dimensions. */
+static const sd_shape *shape_of(const spmd_flow *f, const hlo_inst *in,
+                                const spmd_rule *r, const choice *c,
+                                const hlo_sharding **s)
+{
+    int n = spmd_nresult(in);
+    const sd_shape **local = sd_arena_array(f->a, const sd_shape *, n + 1);
+
+    for (int i = 0; i < n; i++) {
+        const sd_shape *whole = spmd_result(in, i);
+        sd_status st;
+
+        s[i] = sharding_of(f, c, r->result, whole->rank);
+        st = spmd_local_shape(f->m, whole, s[i], HLO_ALL_ATOMS, &local[i]);
+        sd_status_free(st);
+        if (st)
+            return NULL;
+    }
+    return in->shape->dtype == SD_TUPLE ? sd_shape_tuple(f->m->arena, n, local)
+                                        : local[0];
+}
+
+static void set_parts(spmd_flow *f, const hlo_inst *in, hlo_inst *local,
+                      const hlo_sharding **each)
+{
+    spmd_set_part(f, in, local, NULL);
+    part_of(f, in)->each = each;
+}
+
+static bool take_element(spmd_flow *f, hlo_inst *in)
+{
+    const part *x = part_of(f, in->arg[0]);
+    int i = (int)in->u.tuple.index;
+
+    if (x)
+        spmd_set_part(f, in, hlo_make_gte(pass_at(in), x->local, i),
+                      x->each[i]);
+    return x != NULL;
+}
+
+static bool apply_rule(spmd_flow *f, hlo_inst *in)
 {
     hlo_at p = pass_at(in);
-    const hlo_sharding *s;
+    const hlo_sharding **s =
+        sd_arena_array(f->a, const hlo_sharding *, spmd_nresult(in) + 1);
     const sd_shape *local;
     hlo_inst *arg[SPMD_MOST_ARGS], *x;
     spmd_rule r;
     choice c;
-    sd_status st;
 
-    if (!spmd_rule_of(in, &r) || !choose(f, in, &r, &c))
-        return false;
-    s = sharding_of(f, &c, r.result, in->shape->rank);
-    st = spmd_local_shape(f->m, in->shape, s, HLO_ALL_ATOMS, &local);
-    sd_status_free(st);
-    if (st)
+    if (!spmd_rule_of(in, &r) || !choose(f, in, &r, &c) ||
+        !(local = shape_of(f, in, &r, &c, s)))
         return false;
     for (int k = 0; k < in->narg; k++)
         arg[k] = spmd_as(f, p, in->arg[k],
                          sharding_of(f, &c, r.arg[k], in->arg[k]->shape->rank));
     if (!(x = spmd_on_parts(in, local, arg)))
         return false;
-    x = combined(p, &r, &c, x, &s);
-    spmd_set_part(f, in, x, s);
+    if (local->dtype == SD_TUPLE) {
+        set_parts(f, in, x, s);
+        return true;
+    }
+    x = combined(p, &r, &c, x, &s[0]);
+    spmd_set_part(f, in, x, s[0]);
     return true;
+}
+
+/* Whole, and computed of numbers alone, an element at a time. */
+static bool is_anew(const spmd_flow *f, const hlo_inst *in)
+{
+    bool ok = in->op == HLO_BROADCAST || in->op == HLO_TRANSPOSE ||
+              in->op == HLO_RESHAPE || in->op == HLO_IOTA ||
+              in->op == HLO_CONSTANT || hlo_info(in)->cls <= HLO_C_CONVERT;
+
+    ok &= sd_shape_is_array(in->shape) && in->shape->rank;
+    for (int i = 0; ok && i < in->narg; i++)
+        ok = sd_shape_is_array(in->arg[i]->shape) &&
+             (!in->arg[i]->shape->rank ||
+              sd_map_get(f->anew, sd_key(in->arg[i])));
+    return ok;
+}
+
+bool spmd_apply(spmd_flow *f, hlo_inst *in)
+{
+    if (in->op == HLO_GET_TUPLE_ELEMENT)
+        return take_element(f, in);
+    if (apply_rule(f, in))
+        return true;
+    if (is_anew(f, in))
+        sd_map_set(f->anew, sd_key(in), sd_map_create(f->a));
+    return false;
+}
+
+/* ---- made anew ---- */
+
+/* What everybody can compute of numbers alone (random bits are) is computed
+ * for a user that wants a part as that part, of such parts: no element of the
+ * whole is made that nobody wants. */
+
+static hlo_inst *cut_iota(hlo_inst *in, const sd_shape *local,
+                          const hlo_sharding *s)
+{
+    hlo_at p = pass_at(in);
+    int d = (int)in->dims.at[0];
+    const sd_shape *ints =
+        sd_shape_make(p.c->module->arena, SD_S32, local->rank, local->dim);
+    hlo_inst *from;
+
+    if (local->dim[d] == in->shape->dim[d])
+        return hlo_make_iota(p, local, d);
+    if (in->shape->dim[d] > INT32_MAX)
+        return NULL;
+    /* numbers of few bits are rounded once, as those of the whole are */
+    from =
+        hlo_make_binary(p, HLO_MULTIPLY, spmd_index(p, s->grid, &s->dim[d].cut),
+                        hlo_make_scalar_s64(p, SD_S32, local->dim[d]));
+    return pass_convert(
+        p, local->dtype,
+        hlo_make_binary(p, HLO_ADD, hlo_make_iota(p, ints, d),
+                        hlo_make_broadcast(p, from, ints, NULL, 0)));
+}
+
+/* The operands' shardings that give a result by s; false: none do. */
+static bool operands_for(const spmd_flow *f, const hlo_inst *in,
+                         const hlo_sharding *s, const hlo_sharding **arg)
+{
+    choice c = {.like = s};
+    spmd_rule r;
+
+    if (!spmd_rule_of(in, &r))
+        return false;
+    for (int d = 0; d < s->rank; d++) {
+        const hlo_atoms *a = &s->dim[d].cut;
+        int k = r.result[d];
+
+        if (a->n && k >= 0) {
+            if (r.factor[k].size % hlo_atoms_size(s->grid, a))
+                return false;
+            c.cut[k] = *a;
+        } else if (a->n && in->op != HLO_BROADCAST) {
+            return false;
+        }
+    }
+    for (int k = 0; k < in->narg; k++)
+        arg[k] = sharding_of(f, &c, r.arg[k], in->arg[k]->shape->rank);
+    return true;
+}
+
+typedef struct {
+    hlo_inst *in;
+    const hlo_sharding *s;
+} want;
+typedef sd_vec(want) want_list;
+
+static hlo_inst *known_as(const spmd_flow *f, const hlo_inst *in,
+                          const hlo_sharding *s)
+{
+    sd_map *as = sd_map_get(f->anew, sd_key(in));
+
+    return as ? sd_map_get(as, sd_key(s)) : NULL;
+}
+
+/* in by s of operands that are there; NULL: there are operands to be made
+ * first, which have been put on the list. */
+static hlo_inst *make_part(spmd_flow *f, want w, want_list *todo)
+{
+    const hlo_sharding *by[SPMD_MOST_ARGS];
+    hlo_inst *arg[SPMD_MOST_ARGS], *x = NULL;
+    hlo_at p = pass_at(w.in);
+    int before = todo->n;
+    const sd_shape *local;
+    sd_status st =
+        spmd_local_shape(f->m, w.in->shape, w.s, HLO_ALL_ATOMS, &local);
+
+    sd_status_free(st);
+    if (!st && w.in->op == HLO_IOTA) {
+        x = cut_iota(w.in, local, w.s);
+    } else if (!st && w.in->op != HLO_CONSTANT &&
+               operands_for(f, w.in, w.s, by)) {
+        for (int k = 0; k < w.in->narg; k++) {
+            arg[k] = w.in->arg[k];
+            if (!arg[k]->shape->rank)
+                arg[k] = spmd_whole(f, arg[k]);
+            else if (hlo_sharding_used(by[k]) &&
+                     !(arg[k] = known_as(f, w.in->arg[k], by[k])))
+                *sd_push(f->a, todo) = (want){w.in->arg[k], by[k]};
+        }
+        if (todo->n > before)
+            return NULL;
+        x = spmd_on_parts(w.in, local, arg);
+    }
+    return x ? x
+             : spmd_cut((hlo_at){p.c, w.in->next, w.in}, w.in, w.s,
+                        HLO_ALL_ATOMS);
+}
+
+/* With a list: programs are deeper than the stack. */
+static hlo_inst *made_anew(spmd_flow *f, hlo_inst *in, const hlo_sharding *s)
+{
+    want_list todo = {0};
+
+    *sd_push(f->a, &todo) = (want){in, s};
+    while (todo.n) {
+        want w = todo.at[todo.n - 1];
+        hlo_inst *x = known_as(f, w.in, w.s);
+
+        if (!x && (x = make_part(f, w, &todo)))
+            sd_map_set(sd_map_get(f->anew, sd_key(w.in)), sd_key(w.s), x);
+        if (x)
+            todo.n--;
+    }
+    return known_as(f, in, s);
 }
 
 /* ---- the end ---- */

@@ -4,6 +4,8 @@
  * the parts.  A factor of operands alone leaves partial results. */
 #include "spmd_rule.h"
 
+#include "hlo_linalg.h"
+
 enum { NONE = -1 };
 
 static int new_factor(spmd_rule *r, int64_t size, bool partial)
@@ -19,7 +21,7 @@ static void pass(spmd_rule *r, int f, int arg, int dim)
 
 static int of_result(spmd_rule *r, const hlo_inst *in, int dim)
 {
-    int f = new_factor(r, in->shape->dim[dim], false);
+    int f = new_factor(r, spmd_result(in, 0)->dim[dim], false);
 
     r->result[dim] = (int8_t)f;
     return f;
@@ -187,16 +189,120 @@ static bool stays(const hlo_inst *in, int d)
 
 static bool same_dims(const hlo_inst *in, spmd_rule *r)
 {
-    if (!sd_shape_is_array(in->shape))
+    int rank = spmd_result(in, 0)->rank;
+
+    if (in->op != HLO_SORT && !sd_shape_is_array(in->shape))
         return false;
-    for (int d = 0; d < in->shape->rank; d++) {
+    for (int d = 0; d < rank; d++) {
         int f = stays(in, d) ? of_result(r, in, d) : NONE;
 
         for (int k = 0; f >= 0 && k < in->narg; k++)
-            if (in->arg[k]->shape->rank == in->shape->rank)
+            if (in->arg[k]->shape->rank == rank)
                 pass(r, f, k, d);
     }
     return true;
+}
+
+/* The k-th of dimensions 0 to n - 1 that are not in the list. */
+static int nth_other(int n, hlo_dims list, int k)
+{
+    for (int d = 0; d < n; d++)
+        if (!hlo_dims_hold(list, d) && !k--)
+            return d;
+    return NONE;
+}
+
+/* Of a gather's result or a scatter's updates: windows, dimension w, and what
+ * they are of, which is a scatter's result too. */
+static void tie_window(const hlo_inst *in, spmd_rule *r, int f, int w, int dim)
+{
+    bool gather = in->op == HLO_GATHER;
+
+    if (dim >= 0)
+        pass(r, f, 0, dim);
+    if (!gather)
+        pass(r, f, 2, w);
+    r->result[gather ? w : dim] = (int8_t)f;
+}
+
+static int batch_of_index(const hlo_gather *g, int d)
+{
+    for (int i = 0; i < g->indices_batch.n; i++)
+        if (g->indices_batch.at[i] == d)
+            return (int)g->operand_batch.at[i];
+    return NONE;
+}
+
+/* Dimensions that windows have whole go with the windows', and those of the
+ * batch with the indices'.  Each place of a gather's indices is alone with its
+ * own window; a scatter's meet. */
+static bool indexed(const hlo_inst *in, spmd_rule *r)
+{
+    const hlo_gather *g = in->u.gather;
+    bool gather = in->op == HLO_GATHER;
+    const sd_shape *x = in->arg[0]->shape, *at = in->arg[1]->shape;
+    const sd_shape *y = gather ? in->shape : in->arg[2]->shape;
+    hlo_dims vector = {&g->index_vector_dim, 1};
+
+    if (in->narg != (gather ? 2 : 3))
+        return false;
+    for (int d = 0, k = 0; d < x->rank; d++) {
+        int w;
+
+        if (hlo_dims_hold(g->collapsed, d) ||
+            hlo_dims_hold(g->operand_batch, d))
+            continue;
+        w = (int)g->offset_dims.at[k++];
+        if (y->dim[w] == x->dim[d])
+            tie_window(in, r, new_factor(r, x->dim[d], false), w, d);
+    }
+    for (int k = 0; k < y->rank - g->offset_dims.n; k++) {
+        int d = nth_other(at->rank, vector, k), same = batch_of_index(g, d), f;
+
+        if (same < 0 && !gather)
+            continue;
+        f = new_factor(r, at->dim[d], false);
+        pass(r, f, 1, d);
+        tie_window(in, r, f, nth_other(y->rank, g->offset_dims, k), same);
+    }
+    return true;
+}
+
+static bool begins_with(const sd_shape *s, const sd_shape *like, int n)
+{
+    for (int d = 0; d < n; d++)
+        if (d >= s->rank || s->dim[d] != like->dim[d])
+            return false;
+    return true;
+}
+
+/* Matrices, rows and lines: each is by itself, in the first n dimensions.  Not
+ * every custom call's shapes have been checked. */
+static bool batch(const hlo_inst *in, int n, spmd_rule *r)
+{
+    for (int k = 0; k < in->narg; k++)
+        if (!begins_with(in->arg[k]->shape, in->arg[0]->shape, n))
+            return false;
+    for (int i = 0; i < spmd_nresult(in); i++)
+        if (!begins_with(spmd_result(in, i), in->arg[0]->shape, n))
+            return false;
+    for (int d = 0; d < n; d++) {
+        int f = of_result(r, in, d);
+
+        for (int k = 0; k < in->narg; k++)
+            pass(r, f, k, d);
+    }
+    return n > 0;
+}
+
+static int call_batch(const hlo_inst *in)
+{
+    const char *target = in->u.custom->target;
+
+    if (strcmp(target, "Qr") == 0 ||
+        strcmp(target, "ProductOfElementaryHouseholderReflectors") == 0)
+        return in->arg[0]->shape->rank - 2;
+    return hlo_linalg_batch(in);
 }
 
 static bool conv(const hlo_inst *in, spmd_rule *r)
@@ -214,9 +320,16 @@ static bool conv(const hlo_inst *in, spmd_rule *r)
 
 bool spmd_rule_of(const hlo_inst *in, spmd_rule *r)
 {
+    bool tuples =
+        in->op == HLO_SORT || in->op == HLO_TOPK || in->op == HLO_CUSTOM_CALL;
+
     *r = (spmd_rule){0};
-    if (!sd_shape_is_array(in->shape) || in->narg > SPMD_MOST_ARGS)
+    if (in->narg > SPMD_MOST_ARGS || !spmd_nresult(in) ||
+        (!tuples && !sd_shape_is_array(in->shape)))
         return false;
+    for (int i = 0; i < spmd_nresult(in); i++)
+        if (!sd_shape_is_array(spmd_result(in, i)))
+            return false;
     memset(r->arg, NONE, sizeof r->arg);
     memset(r->result, NONE, sizeof r->result);
     for (int i = 0; i < in->narg; i++)
@@ -246,6 +359,18 @@ bool spmd_rule_of(const hlo_inst *in, spmd_rule *r)
     case HLO_DYNAMIC_UPDATE_SLICE:
     case HLO_REDUCE_WINDOW:
         return same_dims(in, r);
+    case HLO_GATHER:
+    case HLO_SCATTER:
+        return indexed(in, r);
+    case HLO_CHOLESKY:
+    case HLO_TRIANGULAR_SOLVE:
+        return batch(in, in->arg[0]->shape->rank - 2, r);
+    case HLO_FFT:
+        return batch(in, in->arg[0]->shape->rank - in->u.fft.length.n, r);
+    case HLO_TOPK:
+        return batch(in, in->arg[0]->shape->rank - 1, r);
+    case HLO_CUSTOM_CALL:
+        return in->narg && batch(in, call_batch(in), r);
     default:
         return hlo_info(in)->cls <= HLO_C_CONVERT && elementwise(in, r);
     }
@@ -261,6 +386,20 @@ static const int64_t *scaled(sd_arena *a, const int64_t *v, const sd_shape *was,
     for (int d = 0; d < was->rank; d++)
         to[d] = is->dim[d] == was->dim[d] ? v[d] : is->dim[d];
     return to;
+}
+
+/* Windows that have a dimension whole have the part's whole. */
+static void cut_windows(hlo_inst *x, const hlo_inst *in)
+{
+    sd_arena *a = in->parent->module->arena;
+    hlo_gather g = *in->u.gather;
+
+    g.slice_sizes.at =
+        scaled(a, g.slice_sizes.at, in->arg[0]->shape, x->arg[0]->shape);
+    for (int i = 0; i < g.operand_batch.n; i++)
+        ((int64_t *)g.slice_sizes.at)[g.operand_batch.at[i]] =
+            in->u.gather->slice_sizes.at[g.operand_batch.at[i]];
+    x->u.gather = sd_arena_copy(a, &g, sizeof g);
 }
 
 hlo_inst *spmd_on_parts(hlo_inst *in, const sd_shape *s, hlo_inst *const *arg)
@@ -279,6 +418,8 @@ hlo_inst *spmd_on_parts(hlo_inst *in, const sd_shape *s, hlo_inst *const *arg)
             (int64_t *)scaled(m->arena, in->u.slice.limit, in->shape, s);
     if (in->op == HLO_DYNAMIC_SLICE)
         x->dims = hlo_dims_copy(m->arena, s->dim, s->rank);
+    if (in->op == HLO_GATHER)
+        cut_windows(x, in);
     st = hlo_verify_inst(m, x);
     if (!st)
         return x;

@@ -287,6 +287,77 @@ def unreduced(devices):
         return [s.data for a in parts for s in a.addressable_shards] + sums
 
 
+def in_parts(devices, f, *args):
+    """f of args in parts along their first dimension: nothing is gathered."""
+    args = [put(a, line(devices), P("x")) for a in args]
+    fn = jax.jit(f)
+    if devices[0].platform == "xpu":
+        assert "all-" not in fn.lower(*args).compile().as_text()
+    return fn(*args)
+
+
+def matrices(n, k):
+    rng = np.random.default_rng(n)
+    return rng.standard_normal((2 * N, n, k), np.float32)
+
+
+@program
+def matrices_by_themselves(devices):
+    linalg = lax.linalg
+
+    def f(a, b):
+        c = a @ a.mT + jnp.eye(5)
+        x, y = linalg.cholesky(c), linalg.eigh(c)[1]
+        q, r = linalg.qr(a, full_matrices=False)
+        lu, pivots, perm = linalg.lu(a)
+        s = linalg.svd(a, full_matrices=False)[1]
+        z = linalg.triangular_solve(x, b, left_side=True, lower=True)
+        return (x, y, jnp.abs(q), jnp.abs(r), lu, pivots, perm, s, z,
+                jnp.fft.fft2(a), jnp.fft.rfft(b))
+    return in_parts(devices, f, matrices(5, 5), matrices(5, 4))
+
+
+@program
+def rows_by_themselves(devices):
+    def f(a):
+        i = jnp.argsort(a, axis=1)
+        values, where = lax.top_k(a, 3)
+        keys = lax.sort((jnp.floor(a), a), num_keys=2, dimension=1)
+        return i, jnp.take_along_axis(a, i, 1), values, where, *keys
+    return in_parts(devices, f, matrices(7, 4))
+
+
+@program
+def places_by_themselves(devices):
+    def f(a, i):
+        b = jax.vmap(lambda x, k: x.at[k].add(2.0))(a, i)
+        return (b, jax.vmap(lambda x, k: x[k])(a, i), a[:, 1:3],
+                a.at[:, jnp.array([3, 1])].set(0), jnp.arange(9.0)[i])
+    i = np.arange(N * 6, dtype=np.int32).reshape(2 * N, 3) % 7
+    return in_parts(devices, f, matrices(7, 4), i)
+
+
+@program
+def made_anew(devices):
+    """Nothing of the whole's shape is left of what is made on the way."""
+    shape = (6 * N, 37)
+
+    def f(x):
+        key = jax.random.key(jnp.uint32(7))
+        with jax.threefry_partitionable(True):
+            y = jax.random.bits(key, shape)
+        at = lax.broadcasted_iota(jnp.bfloat16, shape, 0)
+        more = jnp.arange(6 * N, dtype=jnp.uint8)[:, None] * 3
+        return x + y.astype(jnp.float32), x + at, x + more, x.T + y.T
+    x = put(whole(*shape), line(devices), P("x"))
+    fn = jax.jit(f)
+    if devices[0].platform == "xpu" and N > 1:
+        text = fn.lower(x).compile().as_text()
+        assert f"[{shape[0]},{shape[1]}]" not in text, text
+        assert "all-" not in text
+    return fn(x)
+
+
 @program
 def data_parallel(devices):
     m = line(devices)

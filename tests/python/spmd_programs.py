@@ -323,6 +323,24 @@ def _():
 def _():
     with jax._src.config.use_shardy_partitioner(False):
         return jax.jit(lambda a: lax.with_sharding_constraint(jnp.sin(a),S('y','x'))+1).lower(sds((16,32),sh=S('x',None)))
+@prog('several_results')
+def _():
+    f=lambda a: (lax.sort((jnp.floor(a),a),num_keys=2,dimension=1),lax.top_k(a,4),jnp.argsort(a,axis=0),lax.sort((a,-a),dimension=0)[1])
+    return jax.jit(f).lower(sds((16,32),sh=S('x','y')))
+@prog('gather_scatter_in_batches')
+def _():
+    def f(a,i):
+        b=jax.vmap(lambda x,k: x.at[k].add(2.0))(a,i)
+        return b,jax.vmap(lambda x,k: x[k])(a,i),a.at[:,jnp.array([3,1])].set(0),jnp.arange(9.0)[i],a[:,i[0]]
+    return jax.jit(f).lower(sds((16,6,8),sh=S('x',None,'y')),sds((16,3),jnp.int32,S('x',None)))
+@prog('made_anew')
+def _():
+    def f(x):
+        y=jax.random.uniform(jax.random.key(7),x.shape)
+        at=lax.broadcasted_iota(jnp.bfloat16,x.shape,1)
+        more=(jnp.arange(x.size,dtype=jnp.uint8)*3).reshape(x.shape)
+        return x+y,x*at,x+more,(x.T+y.T),lax.with_sharding_constraint(y,S('y','x')),y.sum()
+    return jax.jit(f).lower(sds((24,600),sh=S('x','y')))
 
 
 # ---- what is done with them ----

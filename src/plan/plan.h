@@ -317,7 +317,7 @@ typedef struct {
 
 typedef enum {
 #define ENGINE(id, needs, depth, bits) PLAN_ENGINE_##id,
-#define MATRIX(id, needs, part, sum, m, n, k) PLAN_ENGINE_##id,
+#define MATRIX(id, needs, part, sum, m, n, k, items, panels) PLAN_ENGINE_##id,
 #include "engines.def"
 #undef ENGINE
     PLAN_ENGINE_COUNT
@@ -328,6 +328,8 @@ typedef struct {
     int bits;       /* of an operand, at most */
     sd_dtype part, sum; /* of a matrix instruction: x and y, and their sums; */
     int m, n;       /* of how many rows and columns.  0: it is none */
+    int items;      /* of the sub-group that it takes */
+    bool panels;    /* x and y lie in panels of `depth` positions of k */
 } plan_engine_info;
 extern const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT];
 
@@ -361,7 +363,9 @@ extern const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT];
  * On a GPU a tile is a group's.  Its items copy `step` positions of a chain to
  * areas of local memory, x_wide and y_wide neighbours at a time, while they
  * multiply what lies in another such pair: element (m, k) of x at m * x_m +
- * k * x_k as above, (n, k) of y at n * y_n + k * y_k.  An item has its sums and
+ * k * x_k as above, (n, k) of y at n * y_n + k * y_k; where the engine wants
+ * panels, at k / depth * x_panel + m * x_m + k % depth * x_k, which is so of y
+ * too.  An item has its sums and
  * those of the open chain in registers: along_m x along_n items share a tile,
  * and each has `rows` x `vectors` positions of it, `near` neighbours of m and n
  * at a time: row i of item j is (i / near * along_m + j) * near + i % near.  At
@@ -386,7 +390,7 @@ typedef struct {
     sd_dtype part;                       /* of which a word has several */
     int64_t x_row, y_row;                /* of the stage, in parts */
     size_t stage_at;
-    int64_t y_n;                         /* GPUs, from here on; in elements */
+    int64_t y_n, x_panel;                /* GPUs, from here on; in elements */
     int step, x_wide, y_wide;            /* positions of k, elements */
     int along_m, along_n, near;
     int64_t mt, nt, round;               /* positions of M and N in a tile */

@@ -52,9 +52,9 @@ void plan_cut_chains(plan_kernel *k)
 
 const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT] = {
 #define ENGINE(id, needs, depth, bits) \
-    [PLAN_ENGINE_##id] = {needs, depth, bits, 0, 0, 0, 0},
-#define MATRIX(id, needs, part, sum, m, n, k) \
-    [PLAN_ENGINE_##id] = {needs, k, 0, part, sum, m, n},
+    [PLAN_ENGINE_##id] = {needs, depth, bits, 0, 0, 0, 0, 0, false},
+#define MATRIX(id, needs, part, sum, m, n, k, items, panels) \
+    [PLAN_ENGINE_##id] = {needs, k, 0, part, sum, m, n, items, panels},
 #include "engines.def"
 #undef ENGINE
 };

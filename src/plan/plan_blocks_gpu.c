@@ -12,13 +12,13 @@ enum {
     LEAST_WORK = 1 << 15, /* multiplications */
     STEP_BYTES = 64,     /* of a row or column, in a pair of areas, */
     MATRIX_STEP = 128,   /* and of those that matrix instructions take */
+    PANEL_STEP = 32,     /* positions of k that they take in panels */
     LEAST_STEP = 16,
     ACCESS = 16,         /* bytes of a row's alignment, and of its padding */
     EDGE = 64,           /* a tile of m x n costs m * n + EDGE * (m + n) */
     ROUND_BYTES = 32 << 10,
     MATRIX = 16,         /* rows and columns that a sub-group has at a time */
-    MATRIX_ROWS = 64,
-    MATRIX_COLUMNS = 64, /* and at most in all */
+    MATRIX_MOST = 64,    /* and at most in all */
     MOST_MADE = 400      /* nodes of an item of what uses the sums */
 };
 
@@ -102,11 +102,19 @@ static int64_t padded(int64_t n, int64_t bytes)
 /* An area has the axis innermost along which it is read at once: for fma M or
  * N.  Matrices may be turned as they are read, but those of bytes. */
 static int64_t lay_out_side(const plan_blocks *b, int along, int64_t n,
-                            int64_t *side, int64_t *deep)
+                            int64_t *side, int64_t *deep, int64_t *panel)
 {
     int64_t each = (int64_t)sd_dtype_bytes(b->part);
     bool rows = has_matrices(b) && (b->node->over >> along & 1 || each == 1);
+    const plan_engine_info *e = &plan_engine_table[b->engine];
 
+    *panel = 0;
+    if (e->panels) {
+        *side = e->depth;
+        *deep = 1;
+        *panel = n * e->depth;
+        return b->step * n * each;
+    }
     *side = rows ? padded(b->step, each) : 1;
     *deep = rows ? 1 : padded(n, each);
     return (rows ? n * *side : b->step * *deep) * each;
@@ -121,10 +129,11 @@ static bool lay_out(plan_kernel *k, plan_blocks *b, const device_desc *dev)
     size_t room;
 
     b->x_at = 0;
-    b->y_at = plan_whole_lines(
-        (size_t)lay_out_side(b, b->x_along, b->mt, &b->x_m, &b->x_k));
-    b->buffer = b->y_at + plan_whole_lines((size_t)lay_out_side(
-                              b, b->y_along, b->nt, &b->y_n, &b->y_k));
+    b->y_at = plan_whole_lines((size_t)lay_out_side(
+        b, b->x_along, b->mt, &b->x_m, &b->x_k, &b->x_panel));
+    b->buffer =
+        b->y_at + plan_whole_lines((size_t)lay_out_side(
+                      b, b->y_along, b->nt, &b->y_n, &b->y_k, &b->y_panel));
     b->sum_at = 0;
     b->sum_m = padded(b->nt, sum);
     run = (int64_t)b->along_m * b->near;
@@ -146,13 +155,13 @@ static void share_out(plan_blocks *b, const device_desc *dev, int *m, int *n,
 
     b->along_m = b->along_n = 1;
     if (has_matrices(b)) {
-        int all = dev->crowd / dev->subgroup;
+        int all = dev->crowd / plan_engine_table[b->engine].items;
 
         while (2 * b->along_m * b->along_n <= all)
             *(b->along_m < b->along_n ? &b->along_m : &b->along_n) *= 2;
-        *m = MATRIX_ROWS;
+        *m = MATRIX_MOST;
         /* bytes that are turned on their way need registers for that */
-        *n = MATRIX_COLUMNS / (sd_dtype_bytes(b->part) == 1 ? 2 : 1);
+        *n = MATRIX_MOST / (sd_dtype_bytes(b->part) == 1 ? 2 : 1);
         *least_m = *least_n = MATRIX;
         return;
     }
@@ -164,8 +173,19 @@ static void share_out(plan_blocks *b, const device_desc *dev, int *m, int *n,
     *least_m = *least_n = 2;
 }
 
+/* The sums of m x n positions take half of a sub-group's registers at most; of
+ * Intel's, whose compiler keeps what is copied in whole words, a quarter. */
+static bool holds_squares(const plan_blocks *b, int m, int n,
+                          const device_desc *dev)
+{
+    return !has_matrices(b) || (plan_engine_table[b->engine].panels ? 4 : 2) *
+                                       m * n *
+                                       (int)sd_dtype_bytes(b->node->dtype) <=
+                                   dev->registers * dev->subgroup;
+}
+
 /* Tiles of m rows and n columns an item; false: that is no tile, or local
- * memory does not hold its areas. */
+ * memory or registers do not hold it. */
 static bool set_tile(plan_kernel *k, plan_blocks *b, int m, int n,
                      const device_desc *dev)
 {
@@ -176,8 +196,9 @@ static bool set_tile(plan_kernel *k, plan_blocks *b, int m, int n,
     b->mt = (int64_t)b->along_m * m;
     b->nt = (int64_t)b->along_n * n;
     b->near = has_matrices(b) ? MATRIX : SD_MIN(SD_MIN(m, n), ACCESS / bytes);
-    return b->mt >= points(k, b->m_in) && b->nt >= points(k, b->n_in) &&
-           b->mt <= 2 * b->nt && b->nt <= 2 * b->mt && lay_out(k, b, dev);
+    return holds_squares(b, m, n, dev) && b->mt >= points(k, b->m_in) &&
+           b->nt >= points(k, b->n_in) && b->mt <= 2 * b->nt &&
+           b->nt <= 2 * b->mt && lay_out(k, b, dev);
 }
 
 /* The tile of least cost, in whole turns of all units. */
@@ -187,7 +208,9 @@ static bool choose_tile(plan_kernel *k, plan_blocks *b, const device_desc *dev)
     double least = 1e300, rest = plan_points(k, b->rest);
 
     share_out(b, dev, &most_m, &most_n, &least_m, &least_n);
-    k->group = b->along_m * b->along_n * (has_matrices(b) ? dev->subgroup : 1);
+    if (has_matrices(b))
+        k->subgroup = plan_engine_table[b->engine].items;
+    k->group = b->along_m * b->along_n * (has_matrices(b) ? k->subgroup : 1);
     for (int m = most_m; m >= least_m; m /= 2)
         for (int n = most_n; n >= least_n; n /= 2) {
             double cost, tiles;
@@ -365,8 +388,9 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
         return false;
     choose_engine(b, dev);
     bytes = (int)sd_dtype_bytes(b->part);
-    b->step = has_matrices(b) ? MATRIX_STEP / bytes
-                              : SD_MAX(STEP_BYTES / bytes, LEAST_STEP);
+    b->step = plan_engine_table[b->engine].panels ? PANEL_STEP
+              : has_matrices(b) ? MATRIX_STEP / bytes
+                                : SD_MAX(STEP_BYTES / bytes, LEAST_STEP);
     if (has_matrices(b))
         find_whole_depth(k, b);
     last_m = plan_last_axis(plan_block_rows(b));
@@ -375,6 +399,7 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
     b->y_along = plan_lies_along(k, b->y, last_k, lane) ? last_k : lane;
     if (!choose_tile(k, b, dev)) {
         k->group = group;
+        k->subgroup = dev->subgroup;
         k->local_bytes = 0;
         return false;
     }

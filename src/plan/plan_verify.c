@@ -147,6 +147,7 @@ static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
 {
     size_t each = sd_dtype_bytes(b->node->dtype);
     int64_t run = (int64_t)b->along_m * b->near;
+    const plan_engine_info *e = &plan_engine_table[b->engine];
 
     if (k->axis[b->m].tile * (int64_t)plan_points(k, b->m_in) > b->mt ||
         k->axis[b->n].tile * (int64_t)plan_points(k, b->n_in) > b->nt)
@@ -161,6 +162,9 @@ static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
     if (b->mt * b->step / b->x_wide % k->group ||
         b->nt * b->step / b->y_wide % k->group)
         return plan_bad(k, b->node, "copies that not all items have");
+    if (e->m && (k->subgroup != e->items ||
+                 k->group != b->along_m * b->along_n * e->items))
+        return plan_bad(k, b->node, "sub-groups that its engine does not take");
     if (2 * b->buffer > k->local_bytes ||
         b->sum_at + (size_t)(b->round * b->sum_m) * each > k->local_bytes)
         return plan_bad(k, b->node, "areas that local memory does not hold");

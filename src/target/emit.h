@@ -76,6 +76,10 @@ typedef struct emit emit;
 typedef enum { EMIT_ITEM, /* the number of the work item in its group */
                EMIT_GROUP /* the number of the group */ } emit_id;
 enum { EMIT_LOCAL = 1, EMIT_GLOBAL = 2 }; /* kinds of memory, as a mask */
+/* A matrix in local memory: x, whose rows are `side` elements apart, or y, whose
+ * columns are; positions of k are `deep` apart. */
+typedef struct { bool y; int64_t side, deep; } emit_side;
+enum { EMIT_SQUARE = 16, EMIT_PIECES = 4 };
 typedef struct {
     unsigned kernel_cc;   /* calling convention of a kernel */
     unsigned function_cc; /* of a function that a kernel calls */
@@ -90,13 +94,22 @@ typedef struct {
      * All of them ask.  together 0: they do not. */
     int together;
     LLVMValueRef (*shuffle)(emit *e, LLVMValueRef v, LLVMValueRef from);
-    /* Matrix instructions.  Four squares of 8 x 16 bytes from local memory: item
-     * i of a sub-group says where row i % 8 of square i / 8 begins, and gets of
-     * each the four bytes that multiply wants; turned: of elements of two bytes,
-     * row and column exchanged.  acc + x * y by the engine of the kernel. */
-    void (*squares)(emit *e, LLVMValueRef p, bool turned, LLVMValueRef *v);
+    /* Matrix instructions, by the engine of the kernel: squares of EMIT_SQUARE x
+     * EMIT_SQUARE sums, which the items of a sub-group share.  own: bytes from
+     * an area to where item i reads of the square that begins with row or column
+     * `from`; square: what it reads of it, at most EMIT_PIECES values; multiply:
+     * acc + x * y; place: where in the square item i's first sum is; beside: how
+     * many rows and columns behind it sum number `sum` is, and with it the `run`
+     * - 1 that follow along N. */
+    LLVMValueRef (*own)(emit *e, const emit_side *s, LLVMValueRef from,
+                        LLVMValueRef i);
+    void (*square)(emit *e, const emit_side *s, LLVMValueRef p,
+                   LLVMValueRef *v);
     void (*multiply)(emit *e, LLVMValueRef *acc, const LLVMValueRef *x,
                      const LLVMValueRef *y);
+    void (*place)(emit *e, LLVMValueRef i, LLVMValueRef *m, LLVMValueRef *n);
+    void (*beside)(const emit *e, int sum, int *m, int *n);
+    int run, pack; /* pack: sums of one acc, a vector; 1: it is a number */
     bool bf16; /* there is an instruction that rounds f32 to it */
     bool f32_maximum; /* there are instructions for llvm.maximum, minimum of f32 */
 } emit_abi;

@@ -19,6 +19,7 @@ typedef struct { /* one operand, and what an item copies of it */
     int64_t extent;    /* of the tile */
     int along, wide;
     int64_t side, deep; /* elements from one position to the next in the area */
+    int64_t panel; /* from one panel of k to the next; 0: there is one */
     size_t at;
     int n; /* vectors that an item copies a step */
     LLVMValueRef *m, *k, *v; /* of each: its place in the tile and the step; a
@@ -37,8 +38,9 @@ typedef struct {
                                 stack slots */
     int nacc;
     bool matrix; /* the engine is a matrix instruction */
-    LLVMValueRef quad, pair; /* of an item in its sub-group: number / 4, % 4 */
-    LLVMValueRef x_own, y_own; /* bytes to the row of a square that it names */
+    LLVMTypeRef slot; /* of a stack slot: one sum, or a matrix's several */
+    LLVMValueRef mate; /* the item's number in its sub-group */
+    LLVMValueRef x_own, y_own; /* bytes to what it reads of a square */
 } group;
 
 static LLVMValueRef plus(emit *e, LLVMValueRef x, LLVMValueRef y)
@@ -249,6 +251,18 @@ static void put(LLVMValueRef p, LLVMValueRef v, emit *e, size_t bytes)
     LLVMSetAlignment(LLVMBuildStore(e->b, v, p), (unsigned)bytes);
 }
 
+/* Elements from the beginning of a row to position k of vector i. */
+static LLVMValueRef depth_at(group *g, const operand *o, int i)
+{
+    emit *e = g->e;
+    int depth = plan_engine_table[g->b->engine].depth;
+
+    if (!o->panel)
+        return times(e, o->k[i], o->deep);
+    return emit_mad(e, over(e, o->k[i], depth), o->panel,
+                    times(e, rest(e, o->k[i], depth), o->deep));
+}
+
 /* Writes it to the areas of `turn`. */
 static void write_operand(group *g, operand *o, LLVMValueRef turn)
 {
@@ -258,8 +272,7 @@ static void write_operand(group *g, operand *o, LLVMValueRef turn)
     int64_t apart = is_deep(g, o) ? o->deep : o->side;
 
     for (int i = 0; i < o->n; i++) {
-        LLVMValueRef index =
-            emit_mad(e, o->m[i], o->side, times(e, o->k[i], o->deep));
+        LLVMValueRef index = emit_mad(e, o->m[i], o->side, depth_at(g, o, i));
         LLVMValueRef p = in_area(g, o->at, turn, t, index), at, one;
         LLVMValueRef v =
             LLVMBuildLoad2(e->b, emit_widen(t, o->wide), o->v[i], "");
@@ -334,104 +347,111 @@ static void multiply_items(group *g, LLVMValueRef turn)
 
 /* ---- products by matrix instructions ---- */
 
-/* A sub-group has squares of 16 x 16 sums.  Of one it has two halves of 8
- * columns, and of each an item has rows number / 4 and 8 more, columns number %
- * 4 * 2 and the next. */
-enum { SQUARE = 16, HALF = 8, SQUARE_BYTES = 16 };
+/* A sub-group has squares of 16 x 16 sums, of which an item has some. */
+enum { SQUARE = EMIT_SQUARE };
 
-static int place_of(const group *g, int row, int column, int half)
+/* Values of an item in a square. */
+static int values(const emit *e)
 {
-    return ((row * (g->b->vectors / SQUARE) + column) * 2 + half) * 4;
+    return SQUARE * SQUARE / e->k->subgroup / e->abi->pack;
 }
 
-/* Where an item's row of a square begins: of x the squares are rows 0 and 8 of
- * the first of K, then of the second; of y they are the first of K and the
- * second of columns 0, then of columns 8. */
-static void own_rows(group *g)
+static int place_of(const group *g, int row, int column)
 {
-    emit *e = g->e;
-    const plan_blocks *b = g->b;
-    int64_t each = (int64_t)sd_dtype_bytes(b->part);
-    LLVMValueRef i = rest(e, e->lid, e->k->subgroup), m, n, k;
-    LLVMValueRef low = rest(e, i, HALF), which = rest(e, over(e, i, HALF), 2);
-    LLVMValueRef high = over(e, i, SQUARE);
-
-    g->quad = over(e, i, 4);
-    g->pair = rest(e, i, 4);
-    m = b->x_m == 1 ? times(e, which, HALF) : rest(e, i, SQUARE);
-    k = b->x_m == 1 ? plus(e, times(e, high, HALF), low)
-                    : times(e, high, SQUARE_BYTES / each);
-    m = plus(e, times(e, g->im, SQUARE), m);
-    g->x_own = plus(e, times(e, m, b->x_m * each), times(e, k, b->x_k * each));
-    n = b->y_n == 1 ? times(e, high, HALF) : plus(e, times(e, high, HALF), low);
-    k = b->y_n == 1 ? rest(e, i, SQUARE) : times(e, which, SQUARE_BYTES / each);
-    n = plus(e, times(e, g->in, SQUARE), n);
-    g->y_own = plus(e, times(e, n, b->y_n * each), times(e, k, b->y_k * each));
+    return (row * (g->b->vectors / SQUARE) + column) * values(g->e);
 }
 
-/* Four squares, `at` elements behind the item's own place in an area. */
-static void load_squares(group *g, const operand *o, LLVMValueRef turn,
-                         LLVMValueRef own, int64_t at, LLVMValueRef *v)
+static emit_side side_of(const operand *o, bool y)
+{
+    return (emit_side){y, o->side, o->deep};
+}
+
+/* Bytes from an area to what the item reads of the sub-group's first square. */
+static void own_squares(group *g)
 {
     emit *e = g->e;
-    LLVMValueRef p = in_area(g, o->at, turn, e->i8, own);
-    LLVMValueRef more = emit_si(e, at * (int64_t)sd_dtype_bytes(g->b->part));
+    emit_side x = side_of(&g->x, false), y = side_of(&g->y, true);
+
+    g->mate = rest(e, e->lid, e->k->subgroup);
+    g->x_own = e->abi->own(e, &x, times(e, g->im, SQUARE), g->mate);
+    g->y_own = e->abi->own(e, &y, times(e, g->in, SQUARE), g->mate);
+}
+
+/* Of the square that begins with row or column `from`, positions k on. */
+static void load_square(group *g, const operand *o, LLVMValueRef turn,
+                        int64_t from, int k, LLVMValueRef *v)
+{
+    emit *e = g->e;
+    bool y = o == &g->y;
+    emit_side side = side_of(o, y);
+    int depth = plan_engine_table[g->b->engine].depth;
+    int64_t at = o->panel ? k / depth * o->panel : k * o->deep;
+    LLVMValueRef p = in_area(g, o->at, turn, e->i8, y ? g->y_own : g->x_own);
+    LLVMValueRef more =
+        emit_si(e, (from * o->side + at) * (int64_t)sd_dtype_bytes(g->b->part));
 
     p = LLVMBuildGEP2(e->b, e->i8, p, &more, 1, "");
-    e->abi->squares(e, p, o->side == 1, v);
+    e->abi->square(e, &side, p, v);
 }
 
 static void multiply_square(group *g, int row, int column,
                             const LLVMValueRef *x, const LLVMValueRef *y)
 {
     emit *e = g->e;
+    LLVMValueRef *slot = &g->acc[place_of(g, row, column)], acc[SQUARE];
+    int n = values(e);
 
-    for (int half = 0; half < 2; half++) {
-        LLVMValueRef *slot = &g->acc[place_of(g, row, column, half)], acc[4];
-
-        for (int i = 0; i < 4; i++)
-            acc[i] = get(e, g->type, slot[i]).re;
-        e->abi->multiply(e, acc, x, y + (ptrdiff_t)2 * half);
-        for (int i = 0; i < 4; i++)
-            LLVMBuildStore(e->b, acc[i], slot[i]);
-    }
+    assert(n <= SQUARE);
+    for (int i = 0; i < n; i++)
+        acc[i] = get(e, g->slot, slot[i]).re;
+    e->abi->multiply(e, acc, x, y);
+    for (int i = 0; i < n; i++)
+        LLVMBuildStore(e->b, acc[i], slot[i]);
 }
 
 static void multiply_matrices(group *g, LLVMValueRef turn)
 {
     const plan_blocks *b = g->b;
     int depth = plan_engine_table[b->engine].depth;
-    LLVMValueRef x[PLAN_AXIS_COPIES / SQUARE][4], y[4];
+    LLVMValueRef x[PLAN_AXIS_COPIES / SQUARE][EMIT_PIECES], y[EMIT_PIECES];
 
     for (int k = 0; k < b->step; k += depth) {
         for (int r = 0; r < b->rows / SQUARE; r++)
-            load_squares(g, &g->x, turn, g->x_own,
-                         (int64_t)r * b->along_m * SQUARE * b->x_m + k * b->x_k,
-                         x[r]);
+            load_square(g, &g->x, turn, (int64_t)r * b->along_m * SQUARE, k,
+                        x[r]);
         for (int c = 0; c < b->vectors / SQUARE; c++) {
-            load_squares(g, &g->y, turn, g->y_own,
-                         (int64_t)c * b->along_n * SQUARE * b->y_n + k * b->y_k,
-                         y);
+            load_square(g, &g->y, turn, (int64_t)c * b->along_n * SQUARE, k, y);
             for (int r = 0; r < b->rows / SQUARE; r++)
                 multiply_square(g, r, c, x[r], y);
         }
     }
 }
 
-/* Sums `slot[0]` and slot[1] of row m and of column n and the next. */
-static void put_two(group *g, LLVMValueRef m, LLVMValueRef n,
-                    const LLVMValueRef *slot)
+/* Sum number i of the square whose values begin at `slot`. */
+static LLVMValueRef sum_in(group *g, const LLVMValueRef *slot, int i)
 {
     emit *e = g->e;
-    LLVMTypeRef two = LLVMVectorType(g->type, 2);
+    int pack = e->abi->pack;
+
+    return emit_extract(e, get(e, g->slot, slot[i / pack]).re, i % pack, 1);
+}
+
+/* Sums `i` of that square and those that follow along N, to row m from column n
+ * on. */
+static void put_few(group *g, LLVMValueRef m, LLVMValueRef n,
+                    const LLVMValueRef *slot, int i)
+{
+    emit *e = g->e;
+    int run = e->abi->run;
     LLVMValueRef p = in_area(g, g->b->sum_at, emit_si(e, 0), g->type,
                              emit_mad(e, m, g->b->sum_m, n));
-    LLVMValueRef v = LLVMGetPoison(two);
+    LLVMValueRef v = LLVMGetPoison(emit_widen(g->type, run));
 
-    for (int c = 0; c < 2; c++)
-        v = LLVMBuildInsertElement(e->b, v, get(e, g->type, slot[c]).re,
+    for (int c = 0; run > 1 && c < run; c++)
+        v = LLVMBuildInsertElement(e->b, v, sum_in(g, slot, i + c),
                                    LLVMConstInt(e->i32, (unsigned)c, 0), "");
-    put(p, v, e, 2 * sd_dtype_bytes(g->b->node->dtype));
+    put(p, run > 1 ? v : sum_in(g, slot, i), e,
+        (size_t)run * sd_dtype_bytes(g->b->node->dtype));
 }
 
 /* Of the squares in row `row`, into the area that begins with row `from`. */
@@ -439,18 +459,20 @@ static void put_squares(group *g, int row, int64_t from)
 {
     emit *e = g->e;
     const plan_blocks *b = g->b;
-    LLVMValueRef m = plus(e, times(e, g->im, SQUARE), g->quad);
-    LLVMValueRef n = plus(e, times(e, g->in, SQUARE), times(e, g->pair, 2));
+    LLVMValueRef m, n;
+    int below, right;
 
+    e->abi->place(e, g->mate, &m, &n);
+    m = plus(e, times(e, g->im, SQUARE), m);
+    n = plus(e, times(e, g->in, SQUARE), n);
     m = plus(e, m, emit_si(e, (int64_t)row * b->along_m - from));
     for (int c = 0; c < b->vectors / SQUARE; c++)
-        for (int i = 0; i < 4; i++) {
-            int half = i / 2, low = i % 2;
-            int64_t at = (int64_t)c * b->along_n * SQUARE + half * HALF;
-
-            put_two(g, plus(e, m, emit_si(e, low * HALF)),
-                    plus(e, n, emit_si(e, at)),
-                    &g->sum[place_of(g, row / SQUARE, c, half) + 2 * low]);
+        for (int i = 0; i < values(e) * e->abi->pack; i += e->abi->run) {
+            e->abi->beside(e, i, &below, &right);
+            put_few(g, plus(e, m, emit_si(e, below)),
+                    plus(e, n,
+                         emit_si(e, (int64_t)c * b->along_n * SQUARE + right)),
+                    &g->sum[place_of(g, row / SQUARE, c)], i);
         }
 }
 
@@ -487,20 +509,23 @@ static void start(group *g)
     emit *e = g->e;
     int n = g->b->rows * g->b->vectors;
 
-    if (g->matrix)
-        n /= e->k->subgroup;
+    g->slot = g->type;
+    if (g->matrix) {
+        n /= e->k->subgroup * e->abi->pack;
+        g->slot = emit_widen(g->type, e->abi->pack);
+    }
     g->nacc = n;
     g->acc = sd_arena_array(e->a, LLVMValueRef, n);
     g->sum = g->acc;
     if (g->chains > 1)
         g->sum = sd_arena_array(e->a, LLVMValueRef, n);
     for (int i = 0; i < n; i++) {
-        g->acc[i] = emit_alloca(e, g->type);
-        LLVMBuildStore(e->b, LLVMConstNull(g->type), g->acc[i]);
+        g->acc[i] = emit_alloca(e, g->slot);
+        LLVMBuildStore(e->b, LLVMConstNull(g->slot), g->acc[i]);
         if (g->chains == 1)
             continue;
-        g->sum[i] = emit_alloca(e, g->type);
-        LLVMBuildStore(e->b, LLVMConstNull(g->type), g->sum[i]);
+        g->sum[i] = emit_alloca(e, g->slot);
+        LLVMBuildStore(e->b, LLVMConstNull(g->slot), g->sum[i]);
     }
 }
 
@@ -666,9 +691,9 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
     group g = {.e = e,
                .b = b,
                .x = {b->x, b->m, b->m_in, m0, b->mt, b->x_along, b->x_wide,
-                     b->x_m, b->x_k, b->x_at, 0, NULL, NULL, NULL},
+                     b->x_m, b->x_k, b->x_panel, b->x_at, 0, NULL, NULL, NULL},
                .y = {b->y, b->n, b->n_in, n0, b->nt, b->y_along, b->y_wide,
-                     b->y_n, b->y_k, b->y_at, 0, NULL, NULL, NULL},
+                     b->y_n, b->y_k, b->y_panel, b->y_at, 0, NULL, NULL, NULL},
                .type = emit_type(e, b->node->dtype),
                .matrix = plan_engine_table[b->engine].m > 0};
     LLVMValueRef item = e->lid;
@@ -685,7 +710,7 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
     g.im = over(e, item, b->along_n);
     g.in = rest(e, item, b->along_n);
     if (g.matrix)
-        own_rows(&g);
+        own_squares(&g);
     share_out(&g, &g.x);
     share_out(&g, &g.y);
     start(&g);

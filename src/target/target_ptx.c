@@ -140,14 +140,68 @@ static void call_several(emit *e, const char *name, LLVMTypeRef over,
         v[i] = LLVMBuildExtractValue(e->b, all, (unsigned)i, "");
 }
 
-static void squares(emit *e, LLVMValueRef p, bool turned, LLVMValueRef *v)
+/* ---- squares of 16 x 16 sums ---- */
+
+static LLVMValueRef plus(emit *e, LLVMValueRef x, LLVMValueRef y)
+{
+    return LLVMBuildNSWAdd(e->b, x, y, "");
+}
+
+static LLVMValueRef times(emit *e, LLVMValueRef x, int64_t by)
+{
+    return by == 1 ? x : LLVMBuildNSWMul(e->b, x, emit_si(e, by), "");
+}
+
+static LLVMValueRef over(emit *e, LLVMValueRef x, int64_t by)
+{
+    return LLVMBuildUDiv(e->b, x, emit_si(e, by), "");
+}
+
+static LLVMValueRef rest(emit *e, LLVMValueRef x, int64_t by)
+{
+    return LLVMBuildURem(e->b, x, emit_si(e, by), "");
+}
+
+enum { HALF = EMIT_SQUARE / 2, ROW_BYTES = 16 };
+
+/* ldmatrix reads four squares of 8 rows of 16 bytes, and item i names row i % 8
+ * of square i / 8.  Of x the squares are rows 0 and 8 of the first of K, then
+ * of the second; of y they are the first of K and the second of columns 0, then
+ * of columns 8. */
+static LLVMValueRef own(emit *e, const emit_side *s, LLVMValueRef from,
+                        LLVMValueRef i)
+{
+    int64_t each = (int64_t)sd_dtype_bytes(e->k->blocks->part);
+    LLVMValueRef low = rest(e, i, HALF), which = rest(e, over(e, i, HALF), 2);
+    LLVMValueRef high = over(e, i, EMIT_SQUARE), side, deep;
+    bool turned = s->side == 1;
+
+    if (s->y) {
+        side =
+            turned ? times(e, high, HALF) : plus(e, times(e, high, HALF), low);
+        deep = turned ? rest(e, i, EMIT_SQUARE)
+                      : times(e, which, ROW_BYTES / each);
+    } else {
+        side = turned ? times(e, which, HALF) : rest(e, i, EMIT_SQUARE);
+        deep = turned ? plus(e, times(e, high, HALF), low)
+                      : times(e, high, ROW_BYTES / each);
+    }
+    side = plus(e, from, side);
+    return plus(e, times(e, side, s->side * each),
+                times(e, deep, s->deep * each));
+}
+
+/* Turned: of elements of two bytes, row and column exchanged. */
+static void square(emit *e, const emit_side *s, LLVMValueRef p, LLVMValueRef *v)
 {
     call_several(e,
-                 turned ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16"
-                        : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16",
+                 s->side == 1
+                     ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16"
+                     : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16",
                  LLVMTypeOf(p), &p, 1, v, 4);
 }
 
+/* Two halves of 8 columns. */
 static void multiply(emit *e, LLVMValueRef *acc, const LLVMValueRef *x,
                      const LLVMValueRef *y)
 {
@@ -156,10 +210,28 @@ static void multiply(emit *e, LLVMValueRef *acc, const LLVMValueRef *x,
         [PLAN_ENGINE_MMA_F16] = "llvm.nvvm.mma.m16n8k16.row.col.f32.f32",
         [PLAN_ENGINE_MMA_S8] = "llvm.nvvm.mma.m16n8k32.row.col.s8",
         [PLAN_ENGINE_MMA_U8] = "llvm.nvvm.mma.m16n8k32.row.col.u8"};
-    LLVMValueRef arg[10] = {x[0], x[1],   x[2],   x[3],   y[0],
-                            y[1], acc[0], acc[1], acc[2], acc[3]};
 
-    call_several(e, name[e->k->blocks->engine], NULL, arg, 10, acc, 4);
+    for (int half = 0; half < 2; half++, acc += 4, y += 2) {
+        LLVMValueRef arg[10] = {x[0], x[1],   x[2],   x[3],   y[0],
+                                y[1], acc[0], acc[1], acc[2], acc[3]};
+
+        call_several(e, name[e->k->blocks->engine], NULL, arg, 10, acc, 4);
+    }
+}
+
+/* Of a half an item has rows i / 4 and 8 more, of each columns i % 4 * 2 and
+ * the next. */
+static void place(emit *e, LLVMValueRef i, LLVMValueRef *m, LLVMValueRef *n)
+{
+    *m = over(e, i, 4);
+    *n = times(e, rest(e, i, 4), 2);
+}
+
+static void beside(const emit *e, int sum, int *m, int *n)
+{
+    (void)e;
+    *m = sum / 2 % 2 * HALF;
+    *n = sum / 4 * HALF + sum % 2;
 }
 
 static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
@@ -170,8 +242,13 @@ static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
                              .barrier = barrier,
                              .together = WARP,
                              .shuffle = shuffle,
-                             .squares = squares,
+                             .own = own,
+                             .square = square,
                              .multiply = multiply,
+                             .place = place,
+                             .beside = beside,
+                             .run = 2,
+                             .pack = 1,
                              .bf16 = true,
                              .f32_maximum = true};
 

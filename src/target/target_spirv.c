@@ -58,11 +58,126 @@ static void barrier(emit *e, unsigned memory)
                  &flags, 1);
 }
 
+/* ---- Intel's matrix engine: 8 rows, a column an item, 32 bytes of k ---- */
+
+enum { ROWS = 8, PANEL_BYTES = 32 };
+
+/* Item i has the same bytes of each row of x, and all of column i of y. */
+static LLVMValueRef own(emit *e, const emit_side *s, LLVMValueRef from,
+                        LLVMValueRef i)
+{
+    int bytes = s->y ? PANEL_BYTES : PANEL_BYTES / e->k->subgroup;
+
+    assert(s->side * (int64_t)sd_dtype_bytes(e->k->blocks->part) ==
+               PANEL_BYTES &&
+           s->deep == 1);
+    return emit_mad(e, from, PANEL_BYTES,
+                    LLVMBuildNSWMul(e->b, i, emit_si(e, bytes), ""));
+}
+
+static LLVMValueRef bytes_behind(emit *e, LLVMValueRef p, int64_t n)
+{
+    LLVMValueRef at = emit_si(e, n);
+
+    return LLVMBuildGEP2(e->b, e->i8, p, &at, 1, "");
+}
+
+/* 8 rows of x: a number of each. */
+static LLVMValueRef rows_at(emit *e, LLVMValueRef p)
+{
+    unsigned bytes = PANEL_BYTES / (unsigned)e->k->subgroup;
+    LLVMTypeRef t = LLVMIntTypeInContext(e->cx, 8 * bytes);
+    LLVMValueRef v = LLVMGetPoison(LLVMVectorType(t, ROWS)), one;
+
+    for (unsigned r = 0; r < ROWS; r++) {
+        one = LLVMBuildLoad2(e->b, t, bytes_behind(e, p, r * PANEL_BYTES), "");
+        LLVMSetAlignment(one, bytes);
+        v = LLVMBuildInsertElement(e->b, v, one, LLVMConstInt(e->i32, r, 0),
+                                   "");
+    }
+    return v;
+}
+
+/* A column of y, in two reads of as many bytes as one takes. */
+static LLVMValueRef column_at(emit *e, LLVMValueRef p)
+{
+    static const int whole[ROWS] = {0, 1, 2, 3, 4, 5, 6, 7};
+    LLVMTypeRef t = LLVMVectorType(e->i32, ROWS / 2);
+    LLVMValueRef part[2];
+
+    for (int i = 0; i < 2; i++) {
+        part[i] = LLVMBuildLoad2(e->b, t,
+                                 bytes_behind(e, p, i * PANEL_BYTES / 2), "");
+        LLVMSetAlignment(part[i], PANEL_BYTES / 2);
+    }
+    return emit_shuffle(e, part[0], part[1], whole, ROWS);
+}
+
+static void square(emit *e, const emit_side *s, LLVMValueRef p, LLVMValueRef *v)
+{
+    int each = s->y ? e->k->subgroup : ROWS;
+
+    for (int i = 0; i < EMIT_SQUARE / each; i++) {
+        LLVMValueRef at = bytes_behind(e, p, i * each * PANEL_BYTES);
+
+        v[i] = s->y ? column_at(e, at) : rows_at(e, at);
+    }
+}
+
+/* Columns by columns, of each the upper rows and the lower ones. */
+static void multiply(emit *e, LLVMValueRef *acc, const LLVMValueRef *x,
+                     const LLVMValueRef *y)
+{
+    static const char *const name[PLAN_ENGINE_COUNT] = {
+#define NAME(n, type) "_Z" #n "intel_sub_group_" type
+        [PLAN_ENGINE_DPAS16_BF16] =
+            NAME(40, "bf16_bf16_matrix_mad_k16Dv8_sDv8_iDv8_f"),
+        [PLAN_ENGINE_DPAS16_F16] =
+            NAME(38, "f16_f16_matrix_mad_k16Dv8_sDv8_iDv8_f"),
+        [PLAN_ENGINE_DPAS16_S8] = NAME(36, "i8_i8_matrix_mad_k32Dv8_sDv8_iS0_"),
+        [PLAN_ENGINE_DPAS16_U8] =
+            NAME(36, "u8_u8_matrix_mad_k32Dv8_tDv8_jDv8_i"),
+        [PLAN_ENGINE_DPAS8_BF16] =
+            NAME(40, "bf16_bf16_matrix_mad_k16Dv8_iS_Dv8_f"),
+        [PLAN_ENGINE_DPAS8_F16] =
+            NAME(38, "f16_f16_matrix_mad_k16Dv8_iS_Dv8_f"),
+        [PLAN_ENGINE_DPAS8_S8] = NAME(36, "i8_i8_matrix_mad_k32Dv8_iS_S_"),
+        [PLAN_ENGINE_DPAS8_U8] = NAME(36, "u8_u8_matrix_mad_k32Dv8_jS_Dv8_i")
+#undef NAME
+    };
+
+    for (int i = 0; i < EMIT_SQUARE / e->k->subgroup * 2; i++) {
+        LLVMValueRef arg[3] = {x[i % 2], y[i / 2], acc[i]};
+
+        acc[i] = emit_builtin(e, name[e->k->blocks->engine], "convergent",
+                              LLVMTypeOf(acc[i]), arg, 3);
+    }
+}
+
+static void place(emit *e, LLVMValueRef i, LLVMValueRef *m, LLVMValueRef *n)
+{
+    *m = emit_si(e, 0);
+    *n = i;
+}
+
+static void beside(const emit *e, int sum, int *m, int *n)
+{
+    *m = sum % EMIT_SQUARE;
+    *n = sum / EMIT_SQUARE * e->k->subgroup;
+}
+
 static const emit_abi abi = {.kernel_cc = LLVMSPIRKERNELCallConv,
                              .function_cc = LLVMSPIRFUNCCallConv,
                              .mark = mark,
                              .id = id,
-                             .barrier = barrier};
+                             .barrier = barrier,
+                             .own = own,
+                             .square = square,
+                             .multiply = multiply,
+                             .place = place,
+                             .beside = beside,
+                             .run = 1,
+                             .pack = ROWS};
 
 /* ---- the module ---- */
 

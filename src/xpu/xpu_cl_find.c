@@ -200,7 +200,10 @@ sd_status xpu_cl_describe(const xpu_cl_driver *d, cl_device_id id,
     out->local_bytes = (size_t)local;
     out->cache_bytes = (size_t)cache;
     out->libs = 0;
-    out->features = 0;
+    out->features &=
+        has_extension(d, id, "cl_intel_subgroup_matrix_multiply_accumulate")
+            ? DEVICE_HAS_DPAS16 | DEVICE_HAS_DPAS8
+            : 0;
     if (ask_number(d, id, CL_DEVICE_DOUBLE_FP_CONFIG))
         out->features |= DEVICE_HAS_F64;
     if (has_extension(d, id, "cl_khr_fp16"))

@@ -222,6 +222,40 @@ def test_intel_gpu_code(artifact, tmp_path, device, name, label):
         assert row[1] in ("16", "32") and row[3] == "0", r.stdout
 
 
+PRODUCT = """HloModule m
+ENTRY e {{
+  x = {of}[512,512] parameter(0)
+  y = {of}[512,512] parameter(1)
+  ROOT d = {sum}[512,512] dot(x, y), lhs_contracting_dims={{{x}}}, rhs_contracting_dims={{{y}}}
+}}
+"""
+
+
+@pytest.mark.parametrize("device,simd", [("pvc", "16"), ("dg2-g10", "8")])
+@pytest.mark.parametrize("of,sum", [("bf16", "f32"), ("f16", "f32"),
+                                    ("s8", "s32"), ("u8", "s32")])
+def test_intel_products_take_the_matrix_engine(tmp_path, device, simd, of, sum):
+    for x, y in ((1, 0), (0, 1)):
+        path = tmp_path / "product.hlo"
+        path.write_text(PRODUCT.format(of=of, sum=sum, x=x, y=y))
+        for engines in ("1", "0"):
+            out = tmp_path / f"out{x}{engines}"
+            subprocess.run([TOOL, "compile", f"--target=cl:{device}",
+                            f"--out={out}", path], check=True,
+                           capture_output=True,
+                           env={**os.environ, "SUNDOG_ENGINES": engines})
+            spv = glob.glob(str(out / "*.spv"))
+            subprocess.run(["spirv-val", *spv], check=True)
+            r = subprocess.run(
+                [sys.executable, os.path.join(TOP, "tools/intel_isa.py"),
+                 "--device", device, *spv], capture_output=True, text=True)
+            assert r.returncode == 0, r.stdout + r.stderr
+            row, = (l.split("\t") for l in r.stdout.splitlines()[1:])
+            assert row[3] == "0", r.stdout
+            assert (int(row[8]) > 0) == (engines == "1"), r.stdout
+            assert engines == "0" or row[1] == simd, r.stdout
+
+
 def test_results_that_cannot_be_written_are_an_error():
     with open("/dev/full", "w") as full:
         done = subprocess.run([TOOL, "options"], stdout=full,

@@ -338,11 +338,16 @@ static void products_of_bytes_are_of_f32_without_vnni(void **state)
 static void engines_multiply_what_is_narrow(void **state)
 {
     static const struct {
-        const char *name;
+        const char *name, *device;
         plan_engine engine;
-    } row[] = {{"matmul_bf16", PLAN_ENGINE_MMA_BF16},
-               {"matmul_s8", PLAN_ENGINE_MMA_S8},
-               {"matmul", PLAN_ENGINE_FMA}};
+    } row[] = {{"matmul_bf16", "cuda:sm_90", PLAN_ENGINE_MMA_BF16},
+               {"matmul_s8", "cuda:sm_90", PLAN_ENGINE_MMA_S8},
+               {"matmul", "cuda:sm_90", PLAN_ENGINE_FMA},
+               {"matmul_bf16", "cl:pvc", PLAN_ENGINE_DPAS16_BF16},
+               {"matmul_s8", "cl:pvc", PLAN_ENGINE_DPAS16_S8},
+               {"matmul", "cl:pvc", PLAN_ENGINE_FMA},
+               {"matmul_bf16", "cl:dg2-g10", PLAN_ENGINE_DPAS8_BF16},
+               {"matmul_s8", "cl:dg2-g10", PLAN_ENGINE_DPAS8_S8}};
 
     (void)state;
     for (size_t i = 0; i < 2 * SD_COUNTOF(row); i++) {
@@ -355,14 +360,16 @@ static void engines_multiply_what_is_narrow(void **state)
         plan *p;
 
         engines_off = off;
-        assert_true(device_desc_of_name("cuda:sm_90", &dev));
+        assert_true(device_desc_of_name(row[i % SD_COUNTOF(row)].device, &dev));
         p = make(a, row[i % SD_COUNTOF(row)].name, &dev);
         for (int j = 0; j < p->nkernel; j++)
             b = p->kernel[j]->blocks ? p->kernel[j]->blocks : b;
         assert_non_null(b);
         assert_int_equal(b->engine, want);
-        assert_int_equal(!!(p->program->device.features & DEVICE_HAS_MMA),
-                         want != PLAN_ENGINE_FMA);
+        assert_int_equal(
+            !!(p->program->device.features &
+               (DEVICE_HAS_MMA | DEVICE_HAS_DPAS16 | DEVICE_HAS_DPAS8)),
+            want != PLAN_ENGINE_FMA);
         plan_destroy(p);
         sd_arena_destroy(a);
         engines_off = false;
@@ -411,7 +418,7 @@ static void plans_read_as_before(void **state)
                {"while_rows", 0, 3},  {"fft", 0, 3},
                {"woven", 0, 3},       {"streamed", 1, 3},
                {"product", 0, 4},     {"conv", 3, 4},
-               {"matmul_bf16", 2, 3}, {"matmul_s8", 2, 3}};
+               {"matmul_bf16", 1, 3}, {"matmul_s8", 1, 3}};
     static const char *const device[] = {"host:v4", "cl:pvc", "cuda:sm_90",
                                          "host:v3"};
     static const char *const suffix[] = {"v4", "pvc", "sm_90", "own"};

@@ -191,14 +191,11 @@ static sd_status evaluate(trial *t)
 static hlo_value joined(sd_arena *a, const hlo_sharding *s, int64_t n,
                         const hlo_value **part, int64_t p)
 {
-    hlo_atoms rest = {0};
+    hlo_atoms rest = hlo_grid_rest(s->grid, s->unreduced);
     hlo_value v = hlo_value_make(a, part[p]->shape);
     sd_dtype t = sd_dtype_part(v.shape->dtype);
     size_t size = sd_dtype_bytes(t), count = sd_shape_bytes(v.shape) / size;
 
-    for (int i = 0; i < s->grid->natom; i++)
-        if (!(s->unreduced >> i & 1))
-            rest.at[rest.n++] = (uint8_t)i;
     for (size_t i = 0; i < count; i++) {
         double sum = sd_scalar_to_f64(t, (char *)part[p]->data + i * size);
 

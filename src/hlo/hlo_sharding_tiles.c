@@ -111,6 +111,7 @@ const hlo_sharding *hlo_sharding_of_tiles(hlo_module *m, const pb_sharding *p,
                                           int rank)
 {
     hlo_sharding *s = hlo_sharding_draft(m, rank);
+    uint32_t all = (uint32_t)((UINT64_C(1) << s->grid->natom) - 1);
     hlo_atoms order = {0};
     int k = 0;
 
@@ -120,10 +121,9 @@ const hlo_sharding *hlo_sharding_of_tiles(hlo_module *m, const pb_sharding *p,
             return NULL;
     }
     if (p->type == HLO_PB_MANUAL)
-        s->manual = hlo_atoms_mask(&(hlo_atoms){0}) |
-                    (uint32_t)((UINT64_C(1) << s->grid->natom) - 1);
+        s->manual = all;
     if (p->type == HLO_PB_UNREDUCED)
-        s->unreduced = (uint32_t)((UINT64_C(1) << s->grid->natom) - 1);
+        s->unreduced = all;
     if (p->type != HLO_PB_TILED)
         return hlo_sharding_keep(m, s);
     if (!sane_tiles(m, p, rank) ||

@@ -1,5 +1,5 @@
 /* How often a loop turns, where its HLO tells: a counter that starts at a
- * number, goes up or down by one and is compared with a third. */
+ * number, goes up or down by a second and is compared with a third. */
 #include "hlo.h"
 
 static bool is_number(const hlo_inst *x, int64_t *v)

@@ -199,15 +199,14 @@ static hlo_inst *combined(hlo_at p, const spmd_rule *r, const choice *c,
 {
     hlo_module *m = p.c->module;
     hlo_atoms along = {0};
-    uint32_t mask = 0;
+    uint32_t mask;
 
     for (int i = 0; i < r->n; i++)
-        for (int k = 0; r->factor[i].partial && k < c->cut[i].n; k++) {
+        for (int k = 0; r->factor[i].partial && k < c->cut[i].n; k++)
             along.at[along.n++] = c->cut[i].at[k];
-            mask |= UINT32_C(1) << c->cut[i].at[k];
-        }
     if (!along.n)
         return x;
+    mask = hlo_atoms_mask(&along);
     if (r->combine == HLO_ADD)
         *s = hlo_sharding_unreduced(m, *s, mask, HLO_SUM_OF);
     else if (r->combine == HLO_MAXIMUM)

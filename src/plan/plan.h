@@ -332,6 +332,9 @@ typedef struct {
     bool panels;    /* x and y lie in panels of `depth` positions of k */
 } plan_engine_info;
 extern const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT];
+/* Rows and columns of a square: what a sub-group has of matrix instructions at a
+ * time. */
+enum { PLAN_SQUARE = 16 };
 
 /* A CONTRACT in blocks.  On the host: for each tile, for each chain of the sum,
  * the elements of both operands are computed once and written to areas
@@ -493,6 +496,7 @@ sd_status plan_lower(sd_arena *a, hlo_inst *fusion, plan_kernel **out);
 void plan_tile(plan_kernel *k, const device_desc *dev);
 /* How often the loops over these axes go round together. */
 double plan_points(const plan_kernel *k, uint64_t axes);
+int64_t plan_extent(const plan_kernel *k, uint64_t axes); /* where it fits */
 /* f32 -> narrow float -> f32: the second convert of the two. */
 bool plan_is_rounding(const plan_node *n);
 /* The result of REDUCE n does not depend on the order of its elements. */

@@ -141,11 +141,6 @@ bool plan_has_blocks_of(sd_dtype t)
            sd_dtype_table[t].bits >= 32;
 }
 
-static int64_t points(const plan_kernel *k, uint64_t axes)
-{
-    return (int64_t)plan_points(k, axes);
-}
-
 /* Of the axes in `left` the last ones, while they fit a tile of `most` twice:
  * the first of them is cut, the others, *in, are whole. */
 static int axes_of_tile(const plan_kernel *k, uint64_t left, int64_t most,
@@ -155,7 +150,7 @@ static int axes_of_tile(const plan_kernel *k, uint64_t left, int64_t most,
         int a = plan_last_axis(left);
 
         left &= ~(1ull << a);
-        if (!left || points(k, *in | 1ull << a) > most / 2)
+        if (!left || plan_extent(k, *in | 1ull << a) > most / 2)
             return a;
         *in |= 1ull << a;
     }
@@ -192,7 +187,7 @@ static void find_depth(const plan_kernel *k, plan_blocks *b)
     b->k = c->order.chunk ? c->order.cut : __builtin_ctzll(c->over);
     b->k_in = c->over >> b->k >> 1 << 1 << b->k;
     b->kt = (c->order.chunk ? c->order.chunk : k->axis[b->k].extent) *
-            points(k, b->k_in);
+            plan_extent(k, b->k_in);
 }
 
 /* Loads that n is made of, and how many of them lie along axis. */
@@ -279,14 +274,14 @@ static void cut_evenly(plan_axis *x, int64_t most, int64_t each, int64_t unit)
 static void cut_tiles(plan_kernel *k, const plan_blocks *b, int units)
 {
     plan_axis *m = &k->axis[b->m], *n = &k->axis[b->n];
-    int64_t wide = b->vectors * k->lanes, depth = points(k, b->node->over);
-    int64_t each_m = points(k, b->m_in), each_n = points(k, b->n_in);
+    int64_t wide = b->vectors * k->lanes, depth = plan_extent(k, b->node->over);
+    int64_t each_m = plan_extent(k, b->m_in), each_n = plan_extent(k, b->n_in);
     int64_t mt = SD_MIN(m->extent, SD_MAX(TILE / each_m, 1));
     int64_t nt = SD_MIN(n->extent, SD_MAX(TILE / each_n, 1));
 
     for (;;) {
         int64_t rows = mt * each_m, columns = nt * each_n;
-        int64_t all = points(k, b->rest) * ((m->extent + mt - 1) / mt) *
+        int64_t all = plan_extent(k, b->rest) * ((m->extent + mt - 1) / mt) *
                       ((n->extent + nt - 1) / nt);
         bool by_rows = mt > 1 && rows >= 2 * LEAST_TILE;
         bool by_columns = nt > 1 && columns >= 2 * SD_MAX(wide, LEAST_TILE);
@@ -343,8 +338,9 @@ static void lay_out(plan_kernel *k, plan_blocks *b)
     size_t each = sd_dtype_bytes(b->node->dtype);
     int64_t w = k->lanes, wide = b->vectors * w;
     int64_t mt =
-        plan_round_up(k->axis[b->m].tile * points(k, b->m_in), b->rows);
-    int64_t nt = plan_round_up(k->axis[b->n].tile * points(k, b->n_in), wide),
+        plan_round_up(k->axis[b->m].tile * plan_extent(k, b->m_in), b->rows);
+    int64_t nt = plan_round_up(k->axis[b->n].tile * plan_extent(k, b->n_in),
+                               wide),
             x, y;
     bool by_rows = b->node->over >> b->x_along & 1;
 
@@ -392,9 +388,9 @@ bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev)
     b->node = c;
     if (!plan_find_sides(k, lane, TILE, b))
         return false;
-    m = points(k, plan_block_rows(b));
-    n = points(k, plan_block_columns(b));
-    depth = points(k, c->over);
+    m = plan_extent(k, plan_block_rows(b));
+    n = plan_extent(k, plan_block_columns(b));
+    depth = plan_extent(k, c->over);
     if (m < LEAST_EXTENT || depth < LEAST_EXTENT || n < dev->lanes / 2 ||
         (double)m * (double)n * (double)depth < LEAST_WORK)
         return false;

@@ -17,19 +17,13 @@ enum {
     ACCESS = 16,         /* bytes of a row's alignment, and of its padding */
     EDGE = 64,           /* a tile of m x n costs m * n + EDGE * (m + n) */
     ROUND_BYTES = 32 << 10,
-    MATRIX = 16,         /* rows and columns that a sub-group has at a time */
-    MATRIX_MOST = 64,    /* and at most in all */
-    MOST_MADE = 400      /* nodes of an item of what uses the sums */
+    MATRIX_MOST = 64, /* rows and columns of a sub-group's squares, at most */
+    MOST_MADE = 400 /* nodes of an item of what uses the sums */
 };
-
-static int64_t points(const plan_kernel *k, uint64_t axes)
-{
-    return (int64_t)plan_points(k, axes);
-}
 
 static int64_t tiles_of(const plan_kernel *k, int axis, uint64_t in, int64_t t)
 {
-    int64_t each = t / points(k, in);
+    int64_t each = t / plan_extent(k, in);
 
     return (k->axis[axis].extent + each - 1) / each;
 }
@@ -162,7 +156,7 @@ static void share_out(plan_blocks *b, const device_desc *dev, int *m, int *n,
         *m = MATRIX_MOST;
         /* bytes that are turned on their way need registers for that */
         *n = MATRIX_MOST / (sd_dtype_bytes(b->part) == 1 ? 2 : 1);
-        *least_m = *least_n = MATRIX;
+        *least_m = *least_n = PLAN_SQUARE;
         return;
     }
     while (4 * b->along_m * b->along_n <= dev->crowd) {
@@ -195,9 +189,10 @@ static bool set_tile(plan_kernel *k, plan_blocks *b, int m, int n,
     b->vectors = n;
     b->mt = (int64_t)b->along_m * m;
     b->nt = (int64_t)b->along_n * n;
-    b->near = has_matrices(b) ? MATRIX : SD_MIN(SD_MIN(m, n), ACCESS / bytes);
-    return holds_squares(b, m, n, dev) && b->mt >= points(k, b->m_in) &&
-           b->nt >= points(k, b->n_in) && b->mt <= 2 * b->nt &&
+    b->near =
+        has_matrices(b) ? PLAN_SQUARE : SD_MIN(SD_MIN(m, n), ACCESS / bytes);
+    return holds_squares(b, m, n, dev) && b->mt >= plan_extent(k, b->m_in) &&
+           b->nt >= plan_extent(k, b->n_in) && b->mt <= 2 * b->nt &&
            b->nt <= 2 * b->mt && lay_out(k, b, dev);
 }
 
@@ -347,9 +342,9 @@ static void choose_accesses(plan_kernel *k, const plan_blocks *b, int lane,
 
 static bool is_worth(const plan_kernel *k, const plan_blocks *b)
 {
-    int64_t m = points(k, plan_block_rows(b)),
-            n = points(k, plan_block_columns(b)),
-            depth = points(k, b->node->over);
+    int64_t m = plan_extent(k, plan_block_rows(b)),
+            n = plan_extent(k, plan_block_columns(b)),
+            depth = plan_extent(k, b->node->over);
 
     return m >= LEAST_EXTENT && n >= LEAST_EXTENT && depth >= LEAST_EXTENT &&
            (double)m * (double)n * (double)depth >= LEAST_WORK;
@@ -360,7 +355,7 @@ static void find_whole_depth(const plan_kernel *k, plan_blocks *b)
 {
     b->k = __builtin_ctzll(b->node->over);
     b->k_in = b->node->over & (b->node->over - 1);
-    b->kt = points(k, b->node->over);
+    b->kt = plan_extent(k, b->node->over);
 }
 
 static void cut_tiles(plan_kernel *k, const plan_blocks *b)
@@ -368,8 +363,8 @@ static void cut_tiles(plan_kernel *k, const plan_blocks *b)
     for (int a = 0; a < k->nouter; a++)
         if (b->rest >> a & 1)
             plan_cut_axis(&k->axis[a], 1);
-    plan_cut_axis(&k->axis[b->m], b->mt / points(k, b->m_in));
-    plan_cut_axis(&k->axis[b->n], b->nt / points(k, b->n_in));
+    plan_cut_axis(&k->axis[b->m], b->mt / plan_extent(k, b->m_in));
+    plan_cut_axis(&k->axis[b->n], b->nt / plan_extent(k, b->n_in));
 }
 
 bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)

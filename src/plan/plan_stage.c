@@ -130,6 +130,11 @@ double plan_points(const plan_kernel *k, uint64_t axes)
     return n;
 }
 
+int64_t plan_extent(const plan_kernel *k, uint64_t axes)
+{
+    return (int64_t)plan_points(k, axes);
+}
+
 static double node_cost(const plan_node *n)
 {
     if (plan_is_sum(n))

@@ -79,7 +79,7 @@ enum { EMIT_LOCAL = 1, EMIT_GLOBAL = 2 }; /* kinds of memory, as a mask */
 /* A matrix in local memory: x, whose rows are `side` elements apart, or y, whose
  * columns are; positions of k are `deep` apart. */
 typedef struct { bool y; int64_t side, deep; } emit_side;
-enum { EMIT_SQUARE = 16, EMIT_PIECES = 4 };
+enum { EMIT_PIECES = 4 };
 typedef struct {
     unsigned kernel_cc;   /* calling convention of a kernel */
     unsigned function_cc; /* of a function that a kernel calls */
@@ -94,8 +94,8 @@ typedef struct {
      * All of them ask.  together 0: they do not. */
     int together;
     LLVMValueRef (*shuffle)(emit *e, LLVMValueRef v, LLVMValueRef from);
-    /* Matrix instructions, by the engine of the kernel: squares of EMIT_SQUARE x
-     * EMIT_SQUARE sums, which the items of a sub-group share.  own: bytes from
+    /* Matrix instructions, by the engine of the kernel: squares of PLAN_SQUARE x
+     * PLAN_SQUARE sums, which the items of a sub-group share.  own: bytes from
      * an area to where item i reads of the square that begins with row or column
      * `from`; square: what it reads of it, at most EMIT_PIECES values; multiply:
      * acc + x * y; place: where in the square item i's first sum is; beside: how
@@ -181,6 +181,10 @@ LLVMValueRef emit_si(emit *e, int64_t v);       /* of type si */
 /* x * by + y */
 LLVMValueRef emit_mad(emit *e, LLVMValueRef x, int64_t by, LLVMValueRef y);
 LLVMValueRef emit_plus(emit *e, LLVMValueRef x, int64_t c);
+LLVMValueRef emit_add(emit *e, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef emit_times(emit *e, LLVMValueRef x, int64_t by);
+LLVMValueRef emit_over(emit *e, LLVMValueRef x, int64_t by); /* of what is not */
+LLVMValueRef emit_rest(emit *e, LLVMValueRef x, int64_t by); /* negative */
 LLVMValueRef emit_below(emit *e, LLVMValueRef x, LLVMValueRef y); /* signed */
 LLVMValueRef emit_smaller(emit *e, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef emit_int_like(LLVMValueRef like, int64_t v);

@@ -435,11 +435,6 @@ static void finish(registers *r)
     LLVMPositionBuilderAtEnd(e->b, done);
 }
 
-static int64_t extent_of(const emit *e, uint64_t axes)
-{
-    return (int64_t)plan_points(e->k, axes);
-}
-
 /* x ^ 0x80 is x + 128 without a sign, or x - 128 with one: what is too much is
  * the product of 0x80 and y, by the same instruction. */
 static void start_flipped(registers *r)
@@ -545,7 +540,7 @@ static void run_chains(block *t)
     is_first = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, emit_si(e, 0), "");
     t->first = t->first ? LLVMBuildAnd(e->b, t->first, is_first, "") : is_first;
     t->depth = LLVMBuildNSWMul(e->b, sub(e, t->k1, t->k0),
-                               emit_si(e, extent_of(e, b->k_in)), "");
+                               emit_si(e, plan_extent(e->k, b->k_in)), "");
     t->words = LLVMBuildUDiv(
         e->b, LLVMBuildNSWAdd(e->b, t->depth, emit_si(e, depth - 1), ""),
         emit_si(e, depth), "");
@@ -592,9 +587,9 @@ void emit_blocks(emit *e, LLVMValueRef m0, LLVMValueRef m1, LLVMValueRef n0,
                .lane = e->lane};
 
     t.rows = LLVMBuildNSWMul(e->b, sub(e, m1, m0),
-                             emit_si(e, extent_of(e, t.b->m_in)), "");
+                             emit_si(e, plan_extent(e->k, t.b->m_in)), "");
     t.columns = LLVMBuildNSWMul(e->b, sub(e, n1, n0),
-                                emit_si(e, extent_of(e, t.b->n_in)), "");
+                                emit_si(e, plan_extent(e->k, t.b->n_in)), "");
 
     run_depth(&t, t.b->node->over & ~chain_of(&t));
     e->block_m = m0;

@@ -52,11 +52,6 @@ LLVMValueRef emit_engine_add(emit *e, LLVMValueRef acc, LLVMValueRef x,
 
 /* ---- words ---- */
 
-static LLVMValueRef plus(emit *e, LLVMValueRef x, int64_t y)
-{
-    return LLVMBuildNSWAdd(e->b, x, emit_si(e, y), "");
-}
-
 /* Word k of column n. */
 static LLVMValueRef word_place(emit *e, const emit_words *w, LLVMValueRef k,
                                LLVMValueRef n)
@@ -106,12 +101,14 @@ void emit_engine_turn(emit *e, const emit_words *w)
     emit_loop_open(e, &n, emit_si(e, 0), w->columns, e->w);
     emit_loop_open(e, &k, emit_si(e, 0), w->words, e->w);
     for (int i = 0; i < e->w; i++)
-        v[i] = emit_mem_read(e, SD_S32, w->from,
-                             emit_mad(e, plus(e, n.at, i), row, k.at), e->w)
-                   .re;
+        v[i] =
+            emit_mem_read(
+                e, SD_S32, w->from,
+                emit_mad(e, emit_add(e, n.at, emit_si(e, i)), row, k.at), e->w)
+                .re;
     emit_turn(e, v, e->w);
     for (int i = 0; i < e->w; i++)
-        put_words(e, w, plus(e, k.at, i), n.at, v[i]);
+        put_words(e, w, emit_add(e, k.at, emit_si(e, i)), n.at, v[i]);
     emit_loop_close(e, &k);
     emit_loop_close(e, &n);
 }

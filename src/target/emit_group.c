@@ -43,34 +43,9 @@ typedef struct {
     LLVMValueRef x_own, y_own; /* bytes to what it reads of a square */
 } group;
 
-static LLVMValueRef plus(emit *e, LLVMValueRef x, LLVMValueRef y)
-{
-    return LLVMBuildNSWAdd(e->b, x, y, "");
-}
-
-static LLVMValueRef times(emit *e, LLVMValueRef x, int64_t by)
-{
-    return by == 1 ? x : LLVMBuildNSWMul(e->b, x, emit_si(e, by), "");
-}
-
-static LLVMValueRef over(emit *e, LLVMValueRef x, int64_t by)
-{
-    return by == 1 ? x : LLVMBuildUDiv(e->b, x, emit_si(e, by), "");
-}
-
-static LLVMValueRef rest(emit *e, LLVMValueRef x, int64_t by)
-{
-    return by == 1 ? emit_si(e, 0) : LLVMBuildURem(e->b, x, emit_si(e, by), "");
-}
-
 static LLVMValueRef below(emit *e, LLVMValueRef x, int64_t end)
 {
     return LLVMBuildICmp(e->b, LLVMIntSLT, x, emit_si(e, end), "");
-}
-
-static int64_t extent_of(const emit *e, uint64_t axes)
-{
-    return (int64_t)plan_points(e->k, axes);
 }
 
 /* ---- positions ---- */
@@ -105,10 +80,10 @@ static void open_axes(emit *e, int axis, uint64_t in, LLVMValueRef from,
 
         if (!(in >> a & 1))
             continue;
-        open_axis(e, a, rest(e, flat, n), a == along ? copies : 1);
-        flat = over(e, flat, n);
+        open_axis(e, a, emit_rest(e, flat, n), a == along ? copies : 1);
+        flat = emit_over(e, flat, n);
     }
-    open_axis(e, axis, plus(e, from, flat), axis == along ? copies : 1);
+    open_axis(e, axis, emit_add(e, from, flat), axis == along ? copies : 1);
 }
 
 /* Nothing beyond the end of `axis` is read or written, nor where `valid` does
@@ -139,13 +114,13 @@ static LLVMValueRef open_depth(group *g, const operand *o, LLVMValueRef chain,
 {
     emit *e = g->e;
     const plan_blocks *b = g->b;
-    LLVMValueRef before = over(e, chain, g->each), valid = NULL;
-    LLVMValueRef from = times(e, rest(e, chain, g->each), g->chunk);
+    LLVMValueRef before = emit_over(e, chain, g->each), valid = NULL;
+    LLVMValueRef from = emit_times(e, emit_rest(e, chain, g->each), g->chunk);
 
     for (int a = b->k - 1; a >= 0; a--)
         if (b->node->over >> a & 1) {
-            open_axis(e, a, rest(e, before, e->k->axis[a].extent), 1);
-            before = over(e, before, e->k->axis[a].extent);
+            open_axis(e, a, emit_rest(e, before, e->k->axis[a].extent), 1);
+            before = emit_over(e, before, e->k->axis[a].extent);
         }
     if (b->kt % b->step)
         valid = below(e, flat, b->kt);
@@ -176,9 +151,10 @@ static void share_out(group *g, operand *o)
     o->k = sd_arena_array(e->a, LLVMValueRef, o->n);
     o->v = sd_arena_array(e->a, LLVMValueRef, o->n);
     for (int i = 0; i < o->n; i++) {
-        LLVMValueRef at = plus(e, e->lid, emit_si(e, (int64_t)i * e->k->group));
-        LLVMValueRef first = times(e, rest(e, at, row), o->wide),
-                     second = over(e, at, row);
+        LLVMValueRef at =
+            emit_add(e, e->lid, emit_si(e, (int64_t)i * e->k->group));
+        LLVMValueRef first = emit_times(e, emit_rest(e, at, row), o->wide),
+                     second = emit_over(e, at, row);
 
         o->k[i] = is_deep(g, o) ? first : second;
         o->m[i] = is_deep(g, o) ? second : first;
@@ -219,11 +195,11 @@ static void read_operand(group *g, operand *o, LLVMValueRef at)
 
         emit_loop_open(e, &once, emit_si(e, 0), emit_si(e, 1), 1);
         emit_level_open(e, pre);
-        chain = over(e, at, g->steps);
-        step = g->chains == 1 ? at : rest(e, at, g->steps);
+        chain = emit_over(e, at, g->steps);
+        step = g->chains == 1 ? at : emit_rest(e, at, g->steps);
         open_side(e, o, o->m[i]);
-        valid = open_depth(g, o, chain,
-                           plus(e, times(e, step, g->b->step), o->k[i]));
+        valid = open_depth(
+            g, o, chain, emit_add(e, emit_times(e, step, g->b->step), o->k[i]));
         v = computed(e, o);
         if (valid)
             v = emit_select(e, valid, v, LLVMConstNull(LLVMTypeOf(v)));
@@ -258,9 +234,9 @@ static LLVMValueRef depth_at(group *g, const operand *o, int i)
     int depth = plan_engine_table[g->b->engine].depth;
 
     if (!o->panel)
-        return times(e, o->k[i], o->deep);
-    return emit_mad(e, over(e, o->k[i], depth), o->panel,
-                    times(e, rest(e, o->k[i], depth), o->deep));
+        return emit_times(e, o->k[i], o->deep);
+    return emit_mad(e, emit_over(e, o->k[i], depth), o->panel,
+                    emit_times(e, emit_rest(e, o->k[i], depth), o->deep));
 }
 
 /* Writes it to the areas of `turn`. */
@@ -308,10 +284,10 @@ static void load_side(group *g, const operand *o, LLVMValueRef turn,
     size_t bytes = sd_dtype_bytes(g->b->part);
 
     for (int i = 0; i < n; i += near) {
-        LLVMValueRef at =
-            plus(e, times(e, item, near), emit_si(e, (int64_t)i * items));
-        LLVMValueRef p =
-            in_area(g, o->at, turn, g->type, plus(e, at, times(e, k, o->deep)));
+        LLVMValueRef at = emit_add(e, emit_times(e, item, near),
+                                   emit_si(e, (int64_t)i * items));
+        LLVMValueRef p = in_area(g, o->at, turn, g->type,
+                                 emit_add(e, at, emit_times(e, k, o->deep)));
         LLVMValueRef v = LLVMBuildLoad2(e->b, emit_widen(g->type, near), p, "");
 
         LLVMSetAlignment(v, (unsigned)(bytes * (size_t)near));
@@ -329,7 +305,7 @@ static void multiply_items(group *g, LLVMValueRef turn)
 
     emit_loop_open(e, &k, emit_si(e, 0), emit_si(e, b->step), UNROLL);
     for (int u = 0; u < UNROLL; u++) {
-        LLVMValueRef at = plus(e, k.at, emit_si(e, u));
+        LLVMValueRef at = emit_add(e, k.at, emit_si(e, u));
 
         load_side(g, &g->x, turn, at, g->im, b->along_m, b->rows, x);
         load_side(g, &g->y, turn, at, g->in, b->along_n, b->vectors, y);
@@ -348,7 +324,7 @@ static void multiply_items(group *g, LLVMValueRef turn)
 /* ---- products by matrix instructions ---- */
 
 /* A sub-group has squares of 16 x 16 sums, of which an item has some. */
-enum { SQUARE = EMIT_SQUARE };
+enum { SQUARE = PLAN_SQUARE };
 
 /* Values of an item in a square. */
 static int values(const emit *e)
@@ -372,9 +348,9 @@ static void own_squares(group *g)
     emit *e = g->e;
     emit_side x = side_of(&g->x, false), y = side_of(&g->y, true);
 
-    g->mate = rest(e, e->lid, e->k->subgroup);
-    g->x_own = e->abi->own(e, &x, times(e, g->im, SQUARE), g->mate);
-    g->y_own = e->abi->own(e, &y, times(e, g->in, SQUARE), g->mate);
+    g->mate = emit_rest(e, e->lid, e->k->subgroup);
+    g->x_own = e->abi->own(e, &x, emit_times(e, g->im, SQUARE), g->mate);
+    g->y_own = e->abi->own(e, &y, emit_times(e, g->in, SQUARE), g->mate);
 }
 
 /* Of the square that begins with row or column `from`, positions k on. */
@@ -463,16 +439,17 @@ static void put_squares(group *g, int row, int64_t from)
     int below, right;
 
     e->abi->place(e, g->mate, &m, &n);
-    m = plus(e, times(e, g->im, SQUARE), m);
-    n = plus(e, times(e, g->in, SQUARE), n);
-    m = plus(e, m, emit_si(e, (int64_t)row * b->along_m - from));
+    m = emit_add(e, emit_times(e, g->im, SQUARE), m);
+    n = emit_add(e, emit_times(e, g->in, SQUARE), n);
+    m = emit_add(e, m, emit_si(e, (int64_t)row * b->along_m - from));
     for (int c = 0; c < b->vectors / SQUARE; c++)
         for (int i = 0; i < values(e) * e->abi->pack; i += e->abi->run) {
             e->abi->beside(e, i, &below, &right);
-            put_few(g, plus(e, m, emit_si(e, below)),
-                    plus(e, n,
+            put_few(
+                g, emit_add(e, m, emit_si(e, below)),
+                emit_add(e, n,
                          emit_si(e, (int64_t)c * b->along_n * SQUARE + right)),
-                    &g->sum[place_of(g, row / SQUARE, c)], i);
+                &g->sum[place_of(g, row / SQUARE, c)], i);
         }
 }
 
@@ -533,15 +510,16 @@ static void start(group *g)
 static void run_step(group *g, LLVMValueRef c, LLVMValueRef s)
 {
     emit *e = g->e;
-    LLVMValueRef at = plus(e, times(e, c, g->steps), s), next, turn;
+    LLVMValueRef at = emit_add(e, emit_times(e, c, g->steps), s), next, turn;
     int64_t last = g->chains * g->steps - 1;
 
     turn = LLVMBuildAnd(e->b, at, emit_si(e, 1), "");
     write_operand(g, &g->x, turn);
     write_operand(g, &g->y, turn);
     emit_barrier(e);
-    next = LLVMBuildSelect(e->b, below(e, at, last), plus(e, at, emit_si(e, 1)),
-                           emit_si(e, last), "");
+    next =
+        LLVMBuildSelect(e->b, below(e, at, last),
+                        emit_add(e, at, emit_si(e, 1)), emit_si(e, last), "");
     read_operand(g, &g->x, next);
     read_operand(g, &g->y, next);
     multiply(g, turn);
@@ -579,11 +557,11 @@ static void put_run(group *g, int row, int64_t from)
 
     for (int r = row; r < row + near; r++)
         for (int c = 0; c < b->vectors; c++) {
-            LLVMValueRef m =
-                plus(e, times(e, g->im, near),
-                     emit_si(e, (int64_t)row * b->along_m - from + r % near));
-            LLVMValueRef n = plus(
-                e, times(e, g->in, near),
+            LLVMValueRef m = emit_add(
+                e, emit_times(e, g->im, near),
+                emit_si(e, (int64_t)row * b->along_m - from + r % near));
+            LLVMValueRef n = emit_add(
+                e, emit_times(e, g->in, near),
                 emit_si(e, (int64_t)(c / near * near) * b->along_n + c % near));
             LLVMValueRef p = in_area(g, b->sum_at, emit_si(e, 0), g->type,
                                      emit_mad(e, m, b->sum_m, n));
@@ -624,7 +602,7 @@ static void put_sums(group *g, LLVMValueRef at)
 /* Where a tile has fewer rows or columns than its items have. */
 static LLVMValueRef inside(emit *e, const operand *o, LLVMValueRef flat)
 {
-    int64_t n = e->k->axis[o->axis].tile * extent_of(e, o->in);
+    int64_t n = e->k->axis[o->axis].tile * plan_extent(e->k, o->in);
 
     return n < o->extent ? below(e, flat, n) : NULL;
 }
@@ -633,7 +611,7 @@ static void use_row(group *g, LLVMValueRef round, LLVMValueRef row)
 {
     emit *e = g->e;
     operand *x = &g->x, *y = &g->y;
-    LLVMValueRef m = plus(e, round, row), n = emit_item_start(e);
+    LLVMValueRef m = emit_add(e, round, row), n = emit_item_start(e);
     uint64_t axes =
         x->in | y->in | (uint64_t)1 << x->axis | (uint64_t)1 << y->axis;
 
@@ -674,7 +652,7 @@ emit_value emit_group_sum(emit *e, const plan_node *n, int copy)
 {
     const plan_blocks *b = e->k->blocks;
     LLVMValueRef at =
-        plus(e, e->block_n, emit_si(e, emit_digit(e, copy, e->lane)));
+        emit_add(e, e->block_n, emit_si(e, emit_digit(e, copy, e->lane)));
     LLVMValueRef area = emit_si(e, (int64_t)b->sum_at);
 
     area = LLVMBuildGEP2(e->b, e->i8, e->local, &area, 1, "");
@@ -706,9 +684,9 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
     g.chains = outside * g.each;
     g.steps = (b->kt + b->step - 1) / b->step;
     if (g.matrix)
-        item = over(e, item, e->k->subgroup);
-    g.im = over(e, item, b->along_n);
-    g.in = rest(e, item, b->along_n);
+        item = emit_over(e, item, e->k->subgroup);
+    g.im = emit_over(e, item, b->along_n);
+    g.in = emit_rest(e, item, b->along_n);
     if (g.matrix)
         own_squares(&g);
     share_out(&g, &g.x);

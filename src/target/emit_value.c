@@ -119,6 +119,26 @@ LLVMValueRef emit_plus(emit *e, LLVMValueRef x, int64_t c)
     return LLVMBuildAdd(e->b, x, emit_si(e, c), "");
 }
 
+LLVMValueRef emit_add(emit *e, LLVMValueRef x, LLVMValueRef y)
+{
+    return LLVMBuildNSWAdd(e->b, x, y, "");
+}
+
+LLVMValueRef emit_times(emit *e, LLVMValueRef x, int64_t by)
+{
+    return by == 1 ? x : LLVMBuildNSWMul(e->b, x, emit_si(e, by), "");
+}
+
+LLVMValueRef emit_over(emit *e, LLVMValueRef x, int64_t by)
+{
+    return by == 1 ? x : LLVMBuildUDiv(e->b, x, emit_si(e, by), "");
+}
+
+LLVMValueRef emit_rest(emit *e, LLVMValueRef x, int64_t by)
+{
+    return by == 1 ? emit_si(e, 0) : LLVMBuildURem(e->b, x, emit_si(e, by), "");
+}
+
 LLVMValueRef emit_below(emit *e, LLVMValueRef x, LLVMValueRef y)
 {
     return LLVMBuildICmp(e->b, LLVMIntSLT, x, y, "");

@@ -57,14 +57,20 @@ static LLVMValueRef masked_load(emit *e, sd_dtype part, LLVMValueRef p,
     return v;
 }
 
-static void masked_store(emit *e, sd_dtype part, LLVMValueRef v, LLVMValueRef p,
-                         LLVMValueRef mask)
+/* masked.store or masked.scatter. */
+static void put_masked(emit *e, const char *name, sd_dtype part, LLVMValueRef v,
+                       LLVMValueRef p, LLVMValueRef mask)
 {
     LLVMTypeRef over[2] = {LLVMTypeOf(v), LLVMTypeOf(p)};
     LLVMValueRef arg[3] = {v, p, mask};
 
-    align_arg(emit_intrinsic2(e, "llvm.masked.store", over, 2, arg, 3), 1,
-              part);
+    align_arg(emit_intrinsic2(e, name, over, 2, arg, 3), 1, part);
+}
+
+static void masked_store(emit *e, sd_dtype part, LLVMValueRef v, LLVMValueRef p,
+                         LLVMValueRef mask)
+{
+    put_masked(e, "llvm.masked.store", part, v, p, mask);
 }
 
 static LLVMValueRef gather(emit *e, sd_dtype part, LLVMValueRef p, int w)
@@ -82,13 +88,9 @@ static LLVMValueRef gather(emit *e, sd_dtype part, LLVMValueRef p, int w)
 static void scatter(emit *e, sd_dtype part, LLVMValueRef v, LLVMValueRef p,
                     LLVMValueRef mask)
 {
-    LLVMTypeRef over[2] = {LLVMTypeOf(v), LLVMTypeOf(p)};
-    LLVMValueRef arg[3] = {v, p, mask};
-
     if (!mask)
-        arg[2] = emit_splat(e, emit_bool(e, true), emit_width(v));
-    align_arg(emit_intrinsic2(e, "llvm.masked.scatter", over, 2, arg, 3), 1,
-              part);
+        mask = emit_splat(e, emit_bool(e, true), emit_width(v));
+    put_masked(e, "llvm.masked.scatter", part, v, p, mask);
 }
 
 typedef struct {

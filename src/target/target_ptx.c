@@ -142,27 +142,7 @@ static void call_several(emit *e, const char *name, LLVMTypeRef over,
 
 /* ---- squares of 16 x 16 sums ---- */
 
-static LLVMValueRef plus(emit *e, LLVMValueRef x, LLVMValueRef y)
-{
-    return LLVMBuildNSWAdd(e->b, x, y, "");
-}
-
-static LLVMValueRef times(emit *e, LLVMValueRef x, int64_t by)
-{
-    return by == 1 ? x : LLVMBuildNSWMul(e->b, x, emit_si(e, by), "");
-}
-
-static LLVMValueRef over(emit *e, LLVMValueRef x, int64_t by)
-{
-    return LLVMBuildUDiv(e->b, x, emit_si(e, by), "");
-}
-
-static LLVMValueRef rest(emit *e, LLVMValueRef x, int64_t by)
-{
-    return LLVMBuildURem(e->b, x, emit_si(e, by), "");
-}
-
-enum { HALF = EMIT_SQUARE / 2, ROW_BYTES = 16 };
+enum { HALF = PLAN_SQUARE / 2, ROW_BYTES = 16 };
 
 /* ldmatrix reads four squares of 8 rows of 16 bytes, and item i names row i % 8
  * of square i / 8.  Of x the squares are rows 0 and 8 of the first of K, then
@@ -172,23 +152,25 @@ static LLVMValueRef own(emit *e, const emit_side *s, LLVMValueRef from,
                         LLVMValueRef i)
 {
     int64_t each = (int64_t)sd_dtype_bytes(e->k->blocks->part);
-    LLVMValueRef low = rest(e, i, HALF), which = rest(e, over(e, i, HALF), 2);
-    LLVMValueRef high = over(e, i, EMIT_SQUARE), side, deep;
+    LLVMValueRef low = emit_rest(e, i, HALF),
+                 which = emit_rest(e, emit_over(e, i, HALF), 2);
+    LLVMValueRef high = emit_over(e, i, PLAN_SQUARE), side, deep;
     bool turned = s->side == 1;
 
     if (s->y) {
-        side =
-            turned ? times(e, high, HALF) : plus(e, times(e, high, HALF), low);
-        deep = turned ? rest(e, i, EMIT_SQUARE)
-                      : times(e, which, ROW_BYTES / each);
+        side = turned ? emit_times(e, high, HALF)
+                      : emit_add(e, emit_times(e, high, HALF), low);
+        deep = turned ? emit_rest(e, i, PLAN_SQUARE)
+                      : emit_times(e, which, ROW_BYTES / each);
     } else {
-        side = turned ? times(e, which, HALF) : rest(e, i, EMIT_SQUARE);
-        deep = turned ? plus(e, times(e, high, HALF), low)
-                      : times(e, high, ROW_BYTES / each);
+        side =
+            turned ? emit_times(e, which, HALF) : emit_rest(e, i, PLAN_SQUARE);
+        deep = turned ? emit_add(e, emit_times(e, high, HALF), low)
+                      : emit_times(e, high, ROW_BYTES / each);
     }
-    side = plus(e, from, side);
-    return plus(e, times(e, side, s->side * each),
-                times(e, deep, s->deep * each));
+    side = emit_add(e, from, side);
+    return emit_add(e, emit_times(e, side, s->side * each),
+                    emit_times(e, deep, s->deep * each));
 }
 
 /* Turned: of elements of two bytes, row and column exchanged. */
@@ -223,8 +205,8 @@ static void multiply(emit *e, LLVMValueRef *acc, const LLVMValueRef *x,
  * the next. */
 static void place(emit *e, LLVMValueRef i, LLVMValueRef *m, LLVMValueRef *n)
 {
-    *m = over(e, i, 4);
-    *n = times(e, rest(e, i, 4), 2);
+    *m = emit_over(e, i, 4);
+    *n = emit_times(e, emit_rest(e, i, 4), 2);
 }
 
 static void beside(const emit *e, int sum, int *m, int *n)

@@ -117,7 +117,7 @@ static void square(emit *e, const emit_side *s, LLVMValueRef p, LLVMValueRef *v)
 {
     int each = s->y ? e->k->subgroup : ROWS;
 
-    for (int i = 0; i < EMIT_SQUARE / each; i++) {
+    for (int i = 0; i < PLAN_SQUARE / each; i++) {
         LLVMValueRef at = bytes_behind(e, p, i * each * PANEL_BYTES);
 
         v[i] = s->y ? column_at(e, at) : rows_at(e, at);
@@ -146,7 +146,7 @@ static void multiply(emit *e, LLVMValueRef *acc, const LLVMValueRef *x,
 #undef NAME
     };
 
-    for (int i = 0; i < EMIT_SQUARE / e->k->subgroup * 2; i++) {
+    for (int i = 0; i < PLAN_SQUARE / e->k->subgroup * 2; i++) {
         LLVMValueRef arg[3] = {x[i % 2], y[i / 2], acc[i]};
 
         acc[i] = emit_builtin(e, name[e->k->blocks->engine], "convergent",
@@ -162,8 +162,8 @@ static void place(emit *e, LLVMValueRef i, LLVMValueRef *m, LLVMValueRef *n)
 
 static void beside(const emit *e, int sum, int *m, int *n)
 {
-    *m = sum % EMIT_SQUARE;
-    *n = sum / EMIT_SQUARE * e->k->subgroup;
+    *m = sum % PLAN_SQUARE;
+    *n = sum / PLAN_SQUARE * e->k->subgroup;
 }
 
 static const emit_abi abi = {.kernel_cc = LLVMSPIRKERNELCallConv,

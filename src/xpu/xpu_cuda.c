@@ -12,11 +12,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const xpu_cuda_api *api_of(const xpu_cuda *v)
-{
-    return &v->driver->api;
-}
-
 static cu_pointer at(const void *p)
 {
     return (cu_pointer)(uintptr_t)p;
@@ -28,7 +23,7 @@ static cu_pointer at(const void *p)
  * memory is any stream's. */
 static cu_result from_pool(const xpu_cuda *v, size_t bytes, cu_pointer *out)
 {
-    const xpu_cuda_api *a = api_of(v);
+    const xpu_cuda_api *a = &v->driver->api;
     cu_result err = a->MemAllocFromPoolAsync(out, bytes, v->pool, v->memory);
 
     if (err)
@@ -42,7 +37,7 @@ static sd_status cuda_alloc(xpu_device *d, xpu_memory mem, size_t bytes,
                             void **out)
 {
     xpu_cuda *v = d->impl;
-    const xpu_cuda_api *a = api_of(v);
+    const xpu_cuda_api *a = &v->driver->api;
     const char *call = "cuMemAlloc";
     sd_status st = xpu_cuda_enter(v);
     cu_pointer p = 0;
@@ -73,7 +68,7 @@ bool xpu_cuda_enter_to_free(xpu_cuda *v, bool *entered)
 {
     if (!v->context || v->driver->process != getpid())
         return false;
-    *entered = !api_of(v)->CtxPushCurrent(v->context);
+    *entered = !v->driver->api.CtxPushCurrent(v->context);
     return true;
 }
 
@@ -92,11 +87,11 @@ static void cuda_free(xpu_device *d, xpu_memory mem, void *p, size_t bytes)
     if (!xpu_cuda_enter_to_free(v, &entered))
         return;
     if (mem != XPU_MEM_DEVICE)
-        api_of(v)->MemFreeHost(p);
+        v->driver->api.MemFreeHost(p);
     else if (v->pool)
-        api_of(v)->MemFreeAsync(at(p), v->memory);
+        v->driver->api.MemFreeAsync(at(p), v->memory);
     else
-        api_of(v)->MemFree(at(p));
+        v->driver->api.MemFree(at(p));
     leave_freed(v, entered);
 }
 
@@ -110,14 +105,14 @@ static bool is_pageable(const xpu_cuda *v, const void *p)
     unsigned type = 0;
     void *out = &type;
 
-    return api_of(v)->PointerGetAttributes(1, &what, &out, at(p)) || !type;
+    return v->driver->api.PointerGetAttributes(1, &what, &out, at(p)) || !type;
 }
 
 static sd_status copy_async(xpu_cuda *v, cu_stream s, void *to,
                             const void *from, size_t n)
 {
     return xpu_cuda_status(v->driver, v,
-                           api_of(v)->MemcpyAsync(at(to), at(from), n, s),
+                           v->driver->api.MemcpyAsync(at(to), at(from), n, s),
                            "cuMemcpyAsync");
 }
 
@@ -154,7 +149,7 @@ static sd_status copy_and_wait(xpu_cuda *v, cu_stream s, void *to,
         return st;
     st = copy_async(v, s, to, from, n);
     if (!st)
-        st = xpu_cuda_status(v->driver, v, api_of(v)->StreamSynchronize(s),
+        st = xpu_cuda_status(v->driver, v, v->driver->api.StreamSynchronize(s),
                              "cuStreamSynchronize");
     xpu_cuda_leave(v);
     return st;
@@ -213,9 +208,9 @@ sd_status xpu_cuda_keep_pace(xpu_cuda *v, int n)
 {
     if (!xpu_pace_is_due(&v->pace, n))
         return NULL;
-    return xpu_cuda_status(v->driver, v,
-                           api_of(v)->StreamSynchronize(v->queue[XPU_COMPUTE]),
-                           "cuStreamSynchronize");
+    return xpu_cuda_status(
+        v->driver, v, v->driver->api.StreamSynchronize(v->queue[XPU_COMPUTE]),
+        "cuStreamSynchronize");
 }
 
 static void cuda_unload(xpu_device *d, xpu_module *m)
@@ -226,7 +221,7 @@ static void cuda_unload(xpu_device *d, xpu_module *m)
     xpu_cuda_drop_pieces(v, m, ours);
     for (int i = 0; i < m->program->nbinary && ours; i++)
         if (m->built[i])
-            api_of(v)->ModuleUnload(m->built[i]);
+            v->driver->api.ModuleUnload(m->built[i]);
     leave_freed(v, entered);
     free(m);
 }
@@ -266,7 +261,7 @@ static sd_status launch(xpu_cuda *v, const thunk_kernel *k, cu_function fn,
                      CU_PARAM_END};
     cu_result err;
 
-    if ((err = api_of(v)->LaunchKernel(
+    if ((err = v->driver->api.LaunchKernel(
              fn, (unsigned)k->tiles, 1, 1, (unsigned)k->group, 1, 1,
              xpu_cuda_shared(k), v->queue[XPU_COMPUTE], NULL, extra)))
         return xpu_cuda_status(v->driver, v, err, "cuLaunchKernel");
@@ -308,7 +303,7 @@ static sd_status cuda_begin(xpu_device *d, xpu_module *m)
 static void destroy_stream(const xpu_cuda *v, cu_stream s)
 {
     if (s)
-        api_of(v)->StreamDestroy(s);
+        v->driver->api.StreamDestroy(s);
 }
 
 static void cuda_close(xpu_device *d)
@@ -330,15 +325,15 @@ static void cuda_close(xpu_device *d)
         destroy_stream(v, v->now);
         destroy_stream(v, v->memory);
         if (v->word)
-            api_of(v)->MemFreeHost(v->word);
+            v->driver->api.MemFreeHost(v->word);
         if (v->loops.module)
-            api_of(v)->ModuleUnload(v->loops.module);
+            v->driver->api.ModuleUnload(v->loops.module);
         if (v->loops.stop)
-            api_of(v)->MemFree(v->loops.stop);
+            v->driver->api.MemFree(v->loops.stop);
         if (v->pool)
-            api_of(v)->MemPoolDestroy(v->pool);
+            v->driver->api.MemPoolDestroy(v->pool);
         leave_freed(v, entered);
-        api_of(v)->PrimaryCtxRelease(v->id);
+        v->driver->api.PrimaryCtxRelease(v->id);
     }
     free(v);
 }
@@ -376,7 +371,7 @@ static const xpu_device_ops cuda_ops = {
  * ours.  It keeps nothing back from other processes. */
 static sd_status make_pool(xpu_cuda *v)
 {
-    const xpu_cuda_api *a = api_of(v);
+    const xpu_cuda_api *a = &v->driver->api;
     cu_pool_props props = {.alloc_type = CU_ALLOC_PINNED,
                            .location = {CU_AT_DEVICE, v->id}};
     int has = 0;
@@ -389,7 +384,7 @@ static sd_status make_pool(xpu_cuda *v)
 
 static sd_status make_streams(xpu_cuda *v)
 {
-    const xpu_cuda_api *a = api_of(v);
+    const xpu_cuda_api *a = &v->driver->api;
     cu_result err = a->StreamCreate(&v->now, CU_NON_BLOCKING);
 
     if (!err)
@@ -403,7 +398,7 @@ static sd_status make_word(xpu_cuda *v)
 {
     return xpu_cuda_status(
         v->driver, v,
-        api_of(v)->MemHostAlloc(&v->word, XPU_CUDA_WORD, CU_HOST_PORTABLE),
+        v->driver->api.MemHostAlloc(&v->word, XPU_CUDA_WORD, CU_HOST_PORTABLE),
         "cuMemHostAlloc");
 }
 
@@ -463,7 +458,7 @@ static void open_ways(xpu_client *c)
         for (int k = 0; k < c->ndev; k++) {
             xpu_cuda *v = c->dev[i]->impl;
             const xpu_cuda *peer = c->dev[k]->impl;
-            const xpu_cuda_api *a = api_of(v);
+            const xpu_cuda_api *a = &v->driver->api;
             cu_access who = {{CU_AT_DEVICE, peer->id}, CU_READ_WRITE};
             int can = 0;
 

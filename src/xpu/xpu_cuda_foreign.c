@@ -6,11 +6,6 @@
 
 #include <stdlib.h>
 
-static const xpu_cuda_api *api_of(const xpu_cuda *v)
-{
-    return &v->driver->api;
-}
-
 sd_status xpu_cuda_lend(xpu_device *d, void **stream)
 {
     xpu_cuda *v = d->impl;
@@ -67,9 +62,10 @@ static sd_status check_parameters(const xpu_cuda *v, const xpu_kernel *k)
     size_t want = (size_t)s->npointer + (size_t)s->nscalar, n = 0, at, size,
            end = 0;
 
-    if (!api_of(v)->FuncGetParamInfo)
+    if (!v->driver->api.FuncGetParamInfo)
         return NULL;
-    while (n <= want && !api_of(v)->FuncGetParamInfo(k->fn, n, &at, &size)) {
+    while (n <= want &&
+           !v->driver->api.FuncGetParamInfo(k->fn, n, &at, &size)) {
         end = at + size;
         n++;
     }
@@ -85,13 +81,14 @@ static sd_status check_parameters(const xpu_cuda *v, const xpu_kernel *k)
 static sd_status find_function(xpu_cuda *v, xpu_kernel *k)
 {
     const xpu_kernel_source *s = k->source;
-    cu_result err = api_of(v)->ModuleGetFunction(&k->fn, k->module, s->entry);
+    cu_result err =
+        v->driver->api.ModuleGetFunction(&k->fn, k->module, s->entry);
     const char *call = "cuModuleGetFunction";
 
     if (!err && s->local > XPU_CUDA_STATIC_SHARED) {
         call = "cuFuncSetAttribute";
-        err = api_of(v)->FuncSetAttribute(k->fn, CU_FN_DYNAMIC_SHARED,
-                                          (int)s->local);
+        err = v->driver->api.FuncSetAttribute(k->fn, CU_FN_DYNAMIC_SHARED,
+                                              (int)s->local);
     }
     if (err)
         return sd_note(xpu_cuda_status(v->driver, v, err, call),
@@ -105,7 +102,7 @@ void xpu_cuda_kernel_drop(xpu_device *d, xpu_kernel *k)
     bool entered = false;
 
     if (k->module && xpu_cuda_enter_to_free(v, &entered)) {
-        api_of(v)->ModuleUnload(k->module);
+        v->driver->api.ModuleUnload(k->module);
         if (entered)
             xpu_cuda_leave(v);
     }
@@ -142,11 +139,12 @@ static sd_status launch(xpu_cuda *v, xpu_kernel *k)
     void *extra[] = {CU_PARAM_BUFFER, k->parameter, CU_PARAM_BYTES, &k->bytes,
                      CU_PARAM_END};
     const uint32_t *g = s->grid, *b = s->block;
-    sd_status st = xpu_cuda_status(
-        v->driver, v,
-        api_of(v)->LaunchKernel(k->fn, g[0], g[1], g[2], b[0], b[1], b[2],
-                                s->local, v->queue[XPU_COMPUTE], NULL, extra),
-        "cuLaunchKernel");
+    sd_status st =
+        xpu_cuda_status(v->driver, v,
+                        v->driver->api.LaunchKernel(
+                            k->fn, g[0], g[1], g[2], b[0], b[1], b[2], s->local,
+                            v->queue[XPU_COMPUTE], NULL, extra),
+                        "cuLaunchKernel");
 
     if (st)
         return sd_note(st, "%u x %u x %u groups of %u x %u x %u", g[0], g[1],

@@ -11,11 +11,6 @@
 /* What a kernel takes at the least; to sleep costs about as much. */
 #define SPIN_NS 50000u
 
-static const xpu_cuda_api *api_of(const xpu_cuda *v)
-{
-    return &v->driver->api;
-}
-
 /* Ends what enter began. */
 static sd_status leave_with(xpu_cuda *v, cu_result err, const char *call)
 {
@@ -70,8 +65,8 @@ static sd_status get_event(xpu_cuda *v, xpu_cuda_event **out)
     if (!e) {
         if (!(e = calloc(1, sizeof *e)))
             return sd_no_memory(sizeof *e);
-        err = api_of(v)->EventCreate(&e->event,
-                                     CU_EVENT_SLEEPS | CU_EVENT_NO_TIMES);
+        err = v->driver->api.EventCreate(&e->event,
+                                         CU_EVENT_SLEEPS | CU_EVENT_NO_TIMES);
         if (err) {
             free(e);
             return xpu_cuda_status(v->driver, v, err, "cuEventCreate");
@@ -87,7 +82,7 @@ void xpu_cuda_free_events(xpu_cuda *v, bool ours)
 
     while ((e = take_event(v))) {
         if (ours)
-            api_of(v)->EventDestroy(e->event);
+            v->driver->api.EventDestroy(e->event);
         free(e);
     }
     pthread_mutex_destroy(&v->lock);
@@ -100,7 +95,7 @@ void xpu_cuda_free_events(xpu_cuda *v, bool ours)
  * memcheck sees no order in a query, and takes the free after it for a race. */
 static sd_status await_event(xpu_cuda *v, cu_event event)
 {
-    const xpu_cuda_api *a = api_of(v);
+    const xpu_cuda_api *a = &v->driver->api;
     sd_status st = xpu_cuda_enter(v);
     uint64_t from = sd_now_ns();
     cu_result err;
@@ -121,7 +116,7 @@ static sd_status await(xpu_cuda *v, const xpu_cuda_event *e)
     sd_status st = await_event(v, e->event);
 
     if (st)
-        api_of(v)->StreamSynchronize(v->queue[e->mark.queue]);
+        v->driver->api.StreamSynchronize(v->queue[e->mark.queue]);
     return st;
 }
 
@@ -170,7 +165,7 @@ sd_status xpu_cuda_record(xpu_device *d, xpu_queue q, xpu_mark_fn fn, void *ctx,
     e->fn = fn;
     e->ctx = ctx;
     atomic_init(&e->mark.refs, 1);
-    st = leave_with(v, api_of(v)->EventRecord(e->event, v->queue[q]),
+    st = leave_with(v, v->driver->api.EventRecord(e->event, v->queue[q]),
                     "cuEventRecord");
     if (st || (st = tell_when_reached(v, e))) {
         xpu_mark_release(&e->mark);
@@ -188,7 +183,7 @@ sd_status xpu_cuda_wait(xpu_device *d, xpu_queue q, xpu_mark *m)
     if (st)
         return st;
     return leave_with(
-        v, api_of(v)->StreamWaitEvent(v->queue[q], of_mark(m)->event, 0),
+        v, v->driver->api.StreamWaitEvent(v->queue[q], of_mark(m)->event, 0),
         "cuStreamWaitEvent");
 }
 
@@ -200,7 +195,7 @@ bool xpu_cuda_query(const xpu_mark *m)
     cu_result err = CU_NOT_READY;
 
     if (!st) {
-        err = api_of(v)->EventQuery(of_mark(m)->event);
+        err = v->driver->api.EventQuery(of_mark(m)->event);
         xpu_cuda_leave(v);
     }
     sd_status_free(st);
@@ -215,10 +210,10 @@ sd_status xpu_cuda_sync(xpu_device *d, xpu_queue q)
     sd_status st = xpu_cuda_enter(v);
 
     if (!st)
-        return leave_with(v, api_of(v)->StreamSynchronize(v->queue[q]),
+        return leave_with(v, v->driver->api.StreamSynchronize(v->queue[q]),
                           "cuStreamSynchronize");
     if (v->driver->process == getpid())
-        api_of(v)->StreamSynchronize(v->queue[q]);
+        v->driver->api.StreamSynchronize(v->queue[q]);
     return st;
 }
 
@@ -236,17 +231,17 @@ sd_status xpu_cuda_follow(xpu_device *d, xpu_queue q, void *stream)
 
     if (st)
         return st;
-    err = api_of(v)->EventCreate(&e, CU_EVENT_NO_TIMES);
+    err = v->driver->api.EventCreate(&e, CU_EVENT_NO_TIMES);
     if (!err) {
         call = "cuEventRecord";
-        err = api_of(v)->EventRecord(e, stream);
+        err = v->driver->api.EventRecord(e, stream);
     }
     if (!err) {
         call = "cuStreamWaitEvent";
-        err = api_of(v)->StreamWaitEvent(v->queue[q], e, 0);
+        err = v->driver->api.StreamWaitEvent(v->queue[q], e, 0);
     }
     if (e)
-        api_of(v)->EventDestroy(e);
+        v->driver->api.EventDestroy(e);
     xpu_cuda_leave(v);
     return xpu_cuda_status(v->driver, v, err, call);
 }
@@ -258,7 +253,7 @@ sd_status xpu_cuda_lead(xpu_device *d, void *stream, xpu_mark *m)
 
     if (st)
         return st;
-    return leave_with(v,
-                      api_of(v)->StreamWaitEvent(stream, of_mark(m)->event, 0),
-                      "cuStreamWaitEvent");
+    return leave_with(
+        v, v->driver->api.StreamWaitEvent(stream, of_mark(m)->event, 0),
+        "cuStreamWaitEvent");
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # tools/fuzz_cover.sh [TARGET...]: per fuzz target, how many lines of each room
-# its corpus reaches: tests/fuzz/corpus, and what build/fuzz/out has found
-# beside it; then all of them together.  A target counts the files that are
+# its inputs reach: those of tests/fuzz, and what build/fuzz/out has found
+# beside them; then all of them together.  A target counts the files that are
 # linked into it.  By clang's source coverage, in a build of its own.
 set -eu
 cd "$(dirname "$0")/.."
@@ -36,12 +36,12 @@ printf '%-10s %8s %8s %8s %8s %8s %8s %8s\n' \
 objects=
 for t in $targets; do
     bin=$b/tests/fuzz/replay_$t
-    corpus=tests/fuzz/corpus/$t
-    [ -d "$corpus" ] || corpus=tests/fuzz/corpus/mlir_text
-    found=build/fuzz/out/$t/corpus
+    of=$t
+    [ "$t" = mlir_write ] && of=mlir_text
+    inputs=$(ls -d tests/fuzz/corpus/$of tests/fuzz/found/$of.tar \
+        "build/fuzz/out/$t/corpus" 2>/dev/null || true)
     rm -f $b/"$t"-*.profraw
-    LLVM_PROFILE_FILE=$b/$t-%p.profraw "$bin" "$corpus" \
-        $([ -d "$found" ] && echo "$found") >/dev/null
+    LLVM_PROFILE_FILE=$b/$t-%p.profraw "$bin" $inputs >/dev/null
     llvm-profdata-22 merge -o $b/"$t".profdata $b/"$t"-*.profraw
     row "$t" $b/"$t".profdata "$bin"
     objects="$objects -object $bin"

@@ -14,5 +14,5 @@ done
 ldd "$out"/fuzz_bytecode | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' |
     grep -Ev '/lib(c|m|dl|rt|resolv|pthread|stdc\+\+|gcc_s)\.so' |
     xargs -I{} cp -L {} "$out/lib/"
-cp -r "$here/corpus" "$here/run_all.sh" "$out/"
+cp -r "$here/corpus" "$here/found" "$here/run_all.sh" "$out/"
 du -sh "$out"

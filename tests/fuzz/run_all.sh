@@ -3,10 +3,10 @@
 #
 # Every fuzz target for SECONDS, side by side, JOBS processes each (1 when left
 # out), from the binaries fuzz_* of the folder BINARIES (build/fuzz/tests/fuzz
-# when left out) and the corpora beside this script.  OUT keeps, per target, a
-# log, the merged corpus and every finding; what was in OUT before is taken up
-# again.  TARGETS="thunk options" runs those alone; LEAKS=0 looks for no leaks,
-# where a process may not be traced.
+# when left out) and the inputs beside this script (corpus and found).  OUT
+# keeps, per target, a log, the merged inputs and every finding; what was in OUT
+# before is taken up again.  TARGETS="thunk options" runs those alone; LEAKS=0
+# looks for no leaks, where a process may not be traced.
 #
 # A folder lib beside the binaries is searched for libraries first: with
 # libLLVM there they run on a machine that has no LLVM.
@@ -28,6 +28,7 @@ export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 fuzz() {
     t=$1
     mkdir -p "$out/$t/corpus" "$out/$t/findings"
+    [ -f "$here/found/$t.tar" ] && tar -xf "$here/found/$t.tar" -C "$out/$t/corpus"
     "$bin/fuzz_$t" -fork="$jobs" -max_total_time="$seconds" \
         -rss_limit_mb=2048 -timeout=10 -max_len=16384 \
         -ignore_crashes=1 -ignore_ooms=1 -ignore_timeouts=1 \

@@ -285,7 +285,6 @@ void hlo_replace_use(hlo_inst *user, hlo_inst *from, hlo_inst *to);
  * goes; hlo_has_effect is true of parameters, so dead code keeps them. */
 void hlo_remove(hlo_inst *in);
 void hlo_set_root(hlo_comp *c, hlo_inst *root);
-void hlo_move_before(hlo_inst *in, hlo_inst *before);
 void hlo_rename(hlo_inst *in, const char *base);
 /* The framework's name and source line, for messages; from may be NULL. */
 void hlo_take_source(hlo_inst *to, const hlo_inst *from);

@@ -260,15 +260,6 @@ static void unlink_inst(hlo_inst *in)
     in->prev = in->next = NULL;
 }
 
-void hlo_move_before(hlo_inst *in, hlo_inst *before)
-{
-    if (in == before)
-        return;
-    assert(!before || before->parent == in->parent);
-    unlink_inst(in);
-    link_before(in->parent, in, before);
-}
-
 /* ---- instructions: edges ---- */
 
 static void add_user(hlo_inst *of, hlo_inst *user)

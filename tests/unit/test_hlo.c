@@ -261,7 +261,9 @@ static void edges_stay_right(void **state)
     assert_ptr_equal(t->arg[0], neg);
     assert_null(hlo_verify(m));
 
-    hlo_move_before(t, mul1); /* wrong on purpose */
+    hlo_inst *late = hlo_make_unary((hlo_at){c, NULL, NULL}, HLO_NEGATE, mul1);
+
+    hlo_set_arg(neg, 0, late); /* wrong on purpose */
     sd_status st = hlo_verify(m);
 
     assert_non_null(st);

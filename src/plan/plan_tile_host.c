@@ -52,7 +52,8 @@ static void tile_points(plan_kernel *k, int lane, const device_desc *dev)
 /* ---- scatters on the host ---- */
 
 enum {
-    BATCHES = 4, /* tables that are filled in turns */
+    BATCHES = 4, /* tables that are filled in turns; 2 if they are not small: */
+    SMALL_TABLE = 64, /* places */
     LEAST_TURNS = 64, /* fewer updates are not worth vectors of places, */
     LEAST_COMPUTED = 2 /* nor are places and values of fewer operations */
 };
@@ -96,11 +97,22 @@ static int turns_axis(const plan_kernel *k, const plan_node *scatter)
     return computed >= LEAST_COMPUTED ? axis : -1;
 }
 
+/* So many tables side by side, that an update need not wait for the one before
+ * it at the same place.  Updates to many places seldom meet, and what is read
+ * of the tables lies alike in its pages more often than not: a cache of 8 ways
+ * has no room for four lines of indices, values and places each. */
+static int64_t side_by_side(const plan_kernel *k, const plan_node *scatter,
+                            int axis, int units)
+{
+    int64_t n = k->axis[axis].extent;
+    int64_t places = k->slot[scatter->slot].count / n;
+
+    return SD_MIN(places <= SMALL_TABLE ? BATCHES : BATCHES / 2, n / units / 2);
+}
+
 /* Chooses LANE of a scatter, and how wide its vectors are; true when an axis of
  * batches is UNROLLed.  A window of 12 elements is three vectors of 4 instead
- * of a part of 16, since a load cannot take over what a masked store wrote.  A
- * few batches stand side by side, so that an update need not wait for the one
- * before it at the same place. */
+ * of a part of 16, since a load cannot take over what a masked store wrote. */
 static bool tile_batches(plan_kernel *k, const plan_node *scatter, int units)
 {
     int64_t stride;
@@ -120,9 +132,8 @@ static bool tile_batches(plan_kernel *k, const plan_node *scatter, int units)
     k->axis[lane].place = PLAN_LANE;
     for (int i = 0; i < k->nouter; i++)
         if (!plan_expr_stride(scatter->off, i, &stride)) {
-            plan_cut_axis(
-                &k->axis[i],
-                n <= 2 ? SD_MIN(BATCHES, k->axis[i].extent / units / 2) : 1);
+            plan_cut_axis(&k->axis[i],
+                          n <= 2 ? side_by_side(k, scatter, i, units) : 1);
             k->axis[i].place = PLAN_UNROLL;
             any = true;
         }

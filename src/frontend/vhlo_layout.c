@@ -1,8 +1,6 @@
 /* Layouts that the framework asks of main's arguments and results
- * (mhlo.layout_mode).  Inside, every array is row-major: an argument's bytes
- * are read as an array of the permuted dimensions and transposed, a result is
- * transposed and its bytes are handed out under its own dimensions.  What was
- * asked for stays with the module, for those who ask later. */
+ * (mhlo.layout_mode), or leaves to us.  They stay with the module, for
+ * hlo_layouts_apply and for those who ask later. */
 #include "vhlo_import.h"
 
 #include <stdlib.h>
@@ -34,13 +32,33 @@ static bool read_order(vhlo_import *im, mlir_op *op, const char *mode, int rank,
     return !im->r->st;
 }
 
-/* What is asked of x; no dimensions: row-major, or nothing. */
-static hlo_dims order_of(vhlo_import *im, mlir_op *op, const char *mode,
-                         const hlo_inst *x)
+/* A transposed array lies as what it is made of, so that nothing moves. */
+static hlo_dims order_of_transposed(vhlo_import *im, const hlo_inst *x)
 {
     int64_t order[SD_MAX_RANK];
     int n = x->shape->rank;
 
+    while (x->op == HLO_CUSTOM_CALL && x->narg == 1 &&
+           !strcmp(x->u.custom->target, "Sharding"))
+        x = x->arg[0];
+    if (x->op != HLO_TRANSPOSE)
+        return (hlo_dims){0};
+    for (int i = 0; i < n; i++)
+        order[n - 1 - x->dims.at[i]] = i;
+    return hlo_is_row_major((hlo_dims){order, n})
+               ? (hlo_dims){0}
+               : hlo_dims_copy(im->a, order, n);
+}
+
+/* What is asked of x; no dimensions: row-major, or nothing. */
+static hlo_dims order_of(vhlo_import *im, mlir_op *op, const char *mode,
+                         const hlo_inst *x, bool is_result)
+{
+    int64_t order[SD_MAX_RANK];
+    int n = x->shape->rank;
+
+    if (mode && is_result && !strcmp(mode, "auto"))
+        return order_of_transposed(im, x);
     if (!mode || !strcmp(mode, "default") || !strcmp(mode, "auto") ||
         !read_order(im, op, mode, n, order))
         return (hlo_dims){0};
@@ -49,65 +67,17 @@ static hlo_dims order_of(vhlo_import *im, mlir_op *op, const char *mode,
                : hlo_dims_copy(im->a, order, n);
 }
 
-/* perm: the dimensions from major to minor; back undoes it; dim as they lie. */
-typedef struct {
-    int64_t perm[SD_MAX_RANK], back[SD_MAX_RANK], dim[SD_MAX_RANK];
-} lie;
-
-static lie lie_of(const hlo_inst *x, hlo_dims order)
-{
-    lie l;
-
-    for (int i = 0; i < order.n; i++) {
-        l.perm[i] = order.at[order.n - 1 - i];
-        l.back[l.perm[i]] = i;
-        l.dim[i] = x->shape->dim[l.perm[i]];
-    }
-    return l;
-}
-
-static hlo_inst *after_params(hlo_comp *c)
-{
-    hlo_for_each_inst(in, c)
-        if (in->op != HLO_PARAMETER)
-            return in;
-    return NULL;
-}
-
 void vhlo_param_layout(vhlo_import *im, vhlo_func *f, int i, const char *mode)
 {
-    hlo_inst *x = f->comp->param[i], *bytes, *y;
-    hlo_dims order = order_of(im, f->op, mode, x);
-    hlo_at p = {f->comp, NULL, x};
-    lie l;
-
-    im->m->param_layout[i] = order;
-    if (!order.n)
-        return;
-    p.before = after_params(f->comp);
-    l = lie_of(x, order);
-    bytes = hlo_make_reshape(p, x, order.n, l.dim);
-    y = hlo_make_transpose(p, bytes, l.back);
-    hlo_replace(x, y);
-    hlo_set_arg(bytes, 0, x);
+    im->m->param_layout[i] =
+        order_of(im, f->op, mode, f->comp->param[i], false);
 }
 
 void vhlo_result_layout(vhlo_import *im, vhlo_func *f, int i, int n,
                         const char *mode)
 {
-    hlo_inst *root = f->comp->root, *x = n == 1 ? root : root->arg[i], *y;
-    hlo_dims order = order_of(im, f->op, mode, x);
-    hlo_at p = {f->comp, n == 1 ? NULL : root, x};
-    lie l;
+    const hlo_inst *root = f->comp->root;
 
-    im->m->output_layout[i] = order;
-    if (!order.n)
-        return;
-    l = lie_of(x, order);
-    y = hlo_make_transpose(p, x, l.perm);
-    y = hlo_make_reshape(p, y, order.n, x->shape->dim);
-    if (n == 1)
-        hlo_set_root(f->comp, y);
-    else
-        hlo_set_arg(root, i, y);
+    im->m->output_layout[i] =
+        order_of(im, f->op, mode, n == 1 ? root : root->arg[i], true);
 }

@@ -293,6 +293,8 @@ static void entry_results(vhlo_import *im, vhlo_func *f, int n)
         vhlo_result_layout(im, f, i, n, dict_text(r, d, "mhlo.layout_mode"));
     }
     shard_results(im, f, list, n);
+    if (!r->st && hlo_participants(im->m) == 1)
+        hlo_layouts_apply(im->m);
 }
 
 /* Callees first, as in every module; depth is that of calls, bounded. */

@@ -217,6 +217,7 @@ struct hlo_module {
     const char **param_memory, **output_memory; /* memory kinds; may be NULL */
     hlo_dims *param_layout, *output_layout; /* as the caller has the bytes; may
                               be NULL; no dimensions: row-major, as inside */
+    bool laid_out;         /* hlo_layouts_apply was there */
     const char *frontend_attrs; /* the module's own; may be NULL */
     sd_map *names;         /* how often a base name was given */
     bool made[HLO_OP_COUNT]; /* was there ever one of the op? */
@@ -296,6 +297,10 @@ hlo_dims hlo_dims_copy(sd_arena *a, const int64_t *at, int n);
 bool hlo_dims_hold(hlo_dims d, int64_t x);
 bool hlo_dims_rise(hlo_dims d); /* each is more than the one before it */
 bool hlo_is_row_major(hlo_dims order); /* of dimensions, minor to major */
+/* The entry comes to read and write bytes that lie as m->param_layout and
+ * m->output_layout say; of several participants, after the program was cut.
+ * (hlo_layout.c) */
+void hlo_layouts_apply(hlo_module *m);
 int hlo_comp_count(const hlo_comp *c); /* instructions */
 void hlo_comp_sort(hlo_comp *c);       /* operands first again, stable */
 

@@ -492,7 +492,10 @@ sd_status hlo_optimize(hlo_module *m, const device_desc *dev,
         return st;
     if ((st = refuse_growth(m)))
         return st;
-    if ((st = hlo_spmd(m, hook, ctx)) || (st = check(&r, "spmd")))
+    if ((st = hlo_spmd(m, hook, ctx)))
+        return st;
+    hlo_layouts_apply(m);
+    if ((st = check(&r, "spmd")))
         return st;
     for (size_t i = 0; i < SD_COUNTOF(groups); i++)
         if ((st = run_group(&r, &groups[i])))

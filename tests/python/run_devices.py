@@ -417,6 +417,24 @@ def many_in_flight(devices):
     return x
 
 
+@program
+def layouts(devices):
+    """Of an array that lies by columns each device has its part so."""
+    from jax.experimental.layout import Format, Layout
+    s = NamedSharding(grid(devices), P("x", "y"))
+    by_columns = Format(Layout((1, 0)), s)
+    a = jax.device_put(whole(4 * N, 6), by_columns)
+    b = jax.device_put(whole(4 * N, 6), s)
+    assert a.format.layout.major_to_minor == (1, 0), a.format
+    y, z = jax.jit(lambda a, b: (a + 1, a - b[::-1]),
+                   out_shardings=(by_columns, s))(a, b)
+    assert y.format.layout.major_to_minor == (1, 0), y.format
+    auto = jax.jit(lambda b: b.T, out_shardings=Format(Layout.AUTO))
+    t = auto.lower(b).compile()(b)
+    assert t.format.layout.major_to_minor == (1, 0), t.format
+    return a, y, z, t
+
+
 # ---- held against JAX's CPU ----
 
 def leaves(out):

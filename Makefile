@@ -2,7 +2,7 @@
 PY = .venv/bin/python
 C = build/check
 
-.PHONY: demo demo-sd bench-models bench-demo-sd models-pages test build wheel setup setup-test debug check conform ptx jax-tests conform-ops conform-text numerics errors errors-page bench bless fmt lint \
+.PHONY: demo demo-sd bench-models bench-demo-sd models-pages test build wheel setup setup-test debug check conform ptx isa jax-tests conform-ops conform-text numerics errors errors-page bench bless fmt lint \
 	tsan soak fuzz fuzz-cover nightly hooks clean
 
 setup:
@@ -80,6 +80,11 @@ CHIPS ?= sm_80,sm_90,sm_100
 ptx: setup-test                  # what CUDA GPUs get, taken by ptxas; no GPU needed
 	@$(PY) tests/ptx/ptx.py --only '$(ONLY)' --every $(EVERY) --chips $(CHIPS) \
 	    $(if $(filter conform,$(SET)),--conform) $(if $(X64),--x64)
+
+# docs/isa.md; SET=conform is longer, SHARD=i/n, and goes on where it was
+isa: setup-test                  # what Intel's GPUs get, by Intel's compiler; no GPU needed
+	@$(PY) tools/isa.py --only '$(ONLY)' --every $(EVERY) --shard $(SHARD) $(if $(X64),--x64) \
+	    $(if $(filter conform,$(SET)),--set conform,$(if $(filter-out .*,$(ONLY)),,--page --again))
 
 numerics: setup-test             # docs/numerics.md's table is measured anew
 	@ninja -C build/release --quiet tests/unit/test_hlo_scalar

@@ -256,6 +256,33 @@ def test_intel_products_take_the_matrix_engine(tmp_path, device, simd, of, sum):
             assert engines == "0" or row[1] == simd, r.stdout
 
 
+def isa(tmp_path, *more, env=None):
+    return subprocess.run(
+        [sys.executable, os.path.join(TOP, "tools/isa.py"), "--out",
+         str(tmp_path), "--chips", "pvc", *more], capture_output=True,
+        text=True, env={**os.environ, **(env or {})})
+
+
+def test_machine_code_of_a_set_is_counted_and_kept(tmp_path):
+    only = ("--only", "^(product bf16 500|elementwise s8)")
+    done = isa(tmp_path, *only)
+    assert done.stdout.startswith("2 of 2 programs build for pvc; 2 kernels")
+    rows = [l.split("\t") for l in open(tmp_path / "standard-pvc.tsv")]
+    product = dict(zip(rows[0], next(r for r in rows if "500" in r[0])))
+    assert int(product["dpas"]) > 0 and int(product["loop"]) > 0
+    assert float(product["flops"]) >= 2 * 500 * 300 * 700
+    # a second run takes what is there
+    kept = (tmp_path / "standard-pvc.tsv").read_text().replace("builds", "no")
+    (tmp_path / "standard-pvc.tsv").write_text(kept)
+    assert isa(tmp_path, *only).stdout.startswith("0 of 0 programs")
+
+
+def test_without_intels_compiler_a_user_reads_what_to_install(tmp_path):
+    done = isa(tmp_path, env={"PATH": str(tmp_path)})
+    assert done.returncode == 1
+    assert "apt-get install intel-opencl-icd" in done.stderr
+
+
 def test_results_that_cannot_be_written_are_an_error():
     with open("/dev/full", "w") as full:
         done = subprocess.run([TOOL, "options"], stdout=full,

@@ -3,7 +3,7 @@ PY = .venv/bin/python
 C = build/check
 
 .PHONY: demo demo-sd bench-models bench-demo-sd models-pages test build wheel setup setup-test debug check conform ptx isa jax-tests conform-ops conform-text numerics errors errors-page bench bless fmt lint \
-	tsan soak fuzz fuzz-cover nightly hooks clean
+	tsan soak fuzz spmd-fuzz fuzz-cover nightly hooks clean
 
 setup:
 	@tools/setup.sh build
@@ -137,6 +137,10 @@ T ?= bytecode
 N ?= 60
 fuzz: setup-test                 # T=all: every target side by side
 	@tools/fuzz.sh $(T) $(N)
+
+SEED ?= 1
+spmd-fuzz: setup-test            # random programs, cut and uncut
+	@build/release/tools/sundog spmd --random=$(N) --seed=$(SEED)
 
 fuzz-cover: setup-test           # lines of each room that the corpora reach
 	@tools/fuzz_cover.sh

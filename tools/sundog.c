@@ -45,13 +45,14 @@ static const command commands[] = {
     {"run", "[--seed=N] [--out=PREFIX] FILE [ARG.npy ...]",
      "compile for this machine and run; arguments left out are random",
      tool_run, 1, INT_MAX},
-    {"spmd", "[--stage=NAME] [--devices=N] [--check] [--seed=N] FILE",
+    {"spmd",
+     "[--stage=NAME] [--devices=N] [--check] [--random=N] [--seed=N] [FILE]",
      "print a program of several participants: import, spmd-import (calls "
      "inlined),\n"
      "      spmd-local (what each runs), optimized; --check: evaluate it uncut "
      "and cut\n"
-     "      and compare",
-     tool_spmd, 1, 1},
+     "      and compare; without FILE: check N random programs, from seed on",
+     tool_spmd, 0, 1},
     {"devices", "", "the devices found here and those that are described",
      tool_devices, 0, 0},
     {"selftest", "[--quick] [--only=CLASS,...] [--json=FILE] [DEVICE]",
@@ -116,6 +117,8 @@ static bool parse_flag(const command *c, tool_args *t, const char *arg)
         t->stage = v;
     else if ((v = value_of(arg, "--devices")))
         return read_number(v, &t->devices) && t->devices < 1 << 20;
+    else if ((v = value_of(arg, "--random")))
+        return read_number(v, &t->random);
     else if (!strcmp(arg, "--check"))
         t->check = true;
     else if (!strcmp(arg, "--plan"))

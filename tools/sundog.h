@@ -17,6 +17,7 @@ typedef struct {
     const char *only;   /* --only=a,b */
     const char *stage;  /* --stage=NAME */
     uint64_t devices;   /* --devices=N; 0: as the program says */
+    uint64_t random;    /* --random=N; 0: none */
     bool check;         /* --check */
     bool plan;          /* --plan */
     bool quick;         /* --quick */

@@ -8,13 +8,16 @@
  *                   large each member reduces a share (all-to-all), and the
  *                   shares are gathered
  *   reduce-scatter  an all-to-all and that chain
- *   several arrays  one collective each
+ *   several arrays  one collective each; small ones that are summed lie side by
+ *                   side in one
  *
  * Sums and products of narrow floats are computed in f32 and rounded once. */
 #include "hlo_sharding.h"
 #include "passes_priv.h"
 
 #define SHARES_BYTES (256 << 10) /* gathered, of one participant */
+#define SMALL_BYTES \
+    (64 << 10)   /* of one array: a meeting is dearer than a copy */
 
 /* ---- the number of the participant ---- */
 
@@ -281,6 +284,47 @@ static hlo_inst *lower_array(hlo_inst *in, const team *t, int i)
     }
 }
 
+static bool goes_with(const hlo_inst *in, const team *t, int i, sd_dtype type)
+{
+    const sd_shape *s = in->shape->elem[i];
+
+    return in->op == HLO_ALL_REDUCE && !t->uneven && s->dtype == type &&
+           sd_shape_bytes(s) <= SMALL_BYTES;
+}
+
+/* All small arrays of the i-th's type, it is the first, into their places of
+ * part; false: it is alone. */
+static bool lower_together(hlo_inst *in, const team *t, int i, hlo_inst **part)
+{
+    hlo_at p = pass_at(in);
+    sd_dtype type = in->shape->elem[i]->dtype;
+    hlo_inst **x = sd_arena_array(p.c->module->arena, hlo_inst *, in->narg);
+    int64_t start = 0, limit;
+    int n = 0;
+
+    for (int k = i; k < in->narg; k++)
+        if (goes_with(in, t, k, type)) {
+            int64_t count = sd_shape_count(in->shape->elem[k]);
+
+            x[n++] =
+                pass_reshape(p, pass_convert(p, type, in->arg[k]), 1, &count);
+        }
+    if (n < 2)
+        return false;
+    x[0] = reduce_one(p, t, in->comp[0], hlo_make_concatenate(p, n, x, 0));
+    for (int k = i; k < in->narg; k++)
+        if (goes_with(in, t, k, type)) {
+            const sd_shape *s = in->shape->elem[k];
+
+            limit = start + sd_shape_count(s);
+            part[k] =
+                pass_reshape(p, hlo_make_slice(p, x[0], &start, &limit, NULL),
+                             s->rank, s->dim);
+            start = limit;
+        }
+    return true;
+}
+
 static bool is_reduction(const hlo_inst *in)
 {
     return in->op == HLO_ALL_REDUCE || in->op == HLO_REDUCE_SCATTER;
@@ -307,7 +351,10 @@ static hlo_inst *lower_moves(hlo_inst *in)
                              : hlo_make_tuple(pass_at(in), in->narg, in->arg);
     part = sd_arena_array(in->parent->module->arena, hlo_inst *, in->narg);
     for (int i = 0; i < in->narg; i++)
-        part[i] = lower_array(in, &t, i);
+        if (!part[i] &&
+            !(in->narg > 1 && goes_with(in, &t, i, in->shape->elem[i]->dtype) &&
+              lower_together(in, &t, i, part)))
+            part[i] = lower_array(in, &t, i);
     return in->narg == 1 ? part[0]
                          : hlo_make_tuple(pass_at(in), in->narg, part);
 }

@@ -510,6 +510,7 @@ static sd_status cut(hlo_module *m, sd_arena *a)
         return st;
     spmd_settle(t.flow);
     drop_marks(m);
+    spmd_combine(m);
     keep_aliases(m);
     return NULL;
 }

@@ -33,6 +33,8 @@ hlo_inst *spmd_total(hlo_at p, hlo_inst *x, const hlo_sharding *s,
 /* A part by s as the part by `to`, of the same grid. */
 hlo_inst *spmd_move(hlo_at p, hlo_inst *x, const hlo_sharding *s,
                     const hlo_sharding *to);
+/* Does that move make sums and share them out at once? */
+bool spmd_scatters(const hlo_sharding *s, const hlo_sharding *to);
 hlo_inst *spmd_all_reduce(hlo_at p, hlo_inst *x, const hlo_grid *g,
                           const hlo_atoms *along, hlo_op op);
 /* x where this participant is the first along the atoms, else nothing to add. */
@@ -55,6 +57,8 @@ hlo_inst *spmd_place(hlo_at p, const hlo_collective *c);
 sd_status spmd_ragged(hlo_inst *in);
 /* Groups of every collective as lists of participants' numbers. */
 void spmd_groups(hlo_module *m);
+/* Sums that do not wait for each other are made together (spmd_combine.c). */
+void spmd_combine(hlo_module *m);
 /* An operation that is one participant's alone. */
 sd_status spmd_single(hlo_inst *in, int64_t who);
 

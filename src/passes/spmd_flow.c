@@ -9,7 +9,8 @@
 typedef struct {
     hlo_inst *local;
     hlo_inst *total, *whole; /* once somebody wanted them */
-    const hlo_sharding *s;
+    hlo_inst *shares;        /* the total, shared out by share */
+    const hlo_sharding *s, *share;
     const hlo_sharding **each; /* of a tuple's elements; s is NULL */
     sd_map *as;                /* sharding -> the part by it */
 } part;
@@ -60,12 +61,41 @@ const hlo_sharding *spmd_cuts(hlo_module *m, const hlo_sharding *s, int rank,
     return hlo_sharding_unreduced(m, to, s->unreduced & mask, s->partial);
 }
 
-/* The part with nothing left to be summed. */
+/* The part with nothing left to be summed: what was summed in shares is
+ * gathered, which moves as much as the other half of a sum would. */
 static hlo_inst *total_of(hlo_inst *in, part *x)
 {
+    hlo_module *m = in->parent->module;
+
     if (!x->total)
-        x->total = spmd_total(pass_at(in), x->local, x->s, HLO_ALL_ATOMS);
+        x->total =
+            x->shares
+                ? spmd_move(pass_at(in), x->shares, x->share,
+                            hlo_sharding_unreduced(m, x->s, 0, HLO_SUM_OF))
+                : spmd_total(pass_at(in), x->local, x->s, HLO_ALL_ATOMS);
     return x->total;
+}
+
+/* Does s cut all that now cuts, and more? */
+static bool refines(const hlo_sharding *s, const hlo_sharding *now)
+{
+    for (int d = 0; d < now->rank; d++)
+        if (memcmp(s->dim[d].cut.at, now->dim[d].cut.at, now->dim[d].cut.n))
+            return false;
+    return true;
+}
+
+/* Sums that are wanted in parts, in shares: in front of whoever wants the
+ * total later. */
+static hlo_inst *shares_of(hlo_inst *in, part *x, const hlo_sharding *s)
+{
+    hlo_inst *to = spmd_move(pass_at(in), x->local, x->s, s);
+
+    if (!x->shares && !s->unreduced && refines(s, x->s)) {
+        x->shares = to;
+        x->share = s;
+    }
+    return to;
 }
 
 static hlo_inst *whole_tuple(hlo_inst *in, const part *x)
@@ -80,6 +110,9 @@ static hlo_inst *whole_tuple(hlo_inst *in, const part *x)
     return hlo_make_tuple(p, n, e);
 }
 
+static hlo_inst *spread_again(spmd_flow *f, hlo_inst *in,
+                              const hlo_sharding *s);
+
 hlo_inst *spmd_whole(spmd_flow *f, hlo_inst *in)
 {
     part *x = part_of(f, in);
@@ -88,6 +121,9 @@ hlo_inst *spmd_whole(spmd_flow *f, hlo_inst *in)
         return in;
     if (!x->whole && x->each)
         x->whole = whole_tuple(in, x);
+    if (!x->whole && in->op == HLO_BROADCAST)
+        x->whole = spread_again(
+            f, in, hlo_sharding_blank(f->m, x->s, in->shape->rank));
     if (!x->whole)
         x->whole = spmd_join(pass_at(in), total_of(in, x), x->s, HLO_ALL_ATOMS);
     return x->whole;
@@ -113,6 +149,7 @@ hlo_inst *spmd_as(spmd_flow *f, hlo_at p, hlo_inst *in, const hlo_sharding *s)
 
     if (!x)
         return cut_whole(f, p, in, s);
+    p = pass_at(in); /* in front of every user */
     if (x->s == s)
         return x->local;
     now = x->s->unreduced & s->unreduced
@@ -122,11 +159,15 @@ hlo_inst *spmd_as(spmd_flow *f, hlo_at p, hlo_inst *in, const hlo_sharding *s)
         return total_of(in, x);
     if (!x->as)
         x->as = sd_map_create(f->a);
-    if ((to = sd_map_get(x->as, sd_key(s))) && to->parent == p.c)
+    if ((to = sd_map_get(x->as, sd_key(s))))
         return to;
-    to = now->grid == s->grid && now->partial == s->partial
-             ? spmd_move(p, now == x->s ? x->local : total_of(in, x), now, s)
-             : cut_whole(f, p, spmd_whole(f, in), s);
+    if (!x->total && spmd_scatters(x->s, s))
+        to = shares_of(in, x, s);
+    else if (in->op != HLO_BROADCAST || !(to = spread_again(f, in, s)))
+        to =
+            now->grid == s->grid && now->partial == s->partial
+                ? spmd_move(p, now == x->s ? x->local : total_of(in, x), now, s)
+                : cut_whole(f, p, spmd_whole(f, in), s);
     sd_map_set(x->as, sd_key(s), to);
     return to;
 }
@@ -365,6 +406,23 @@ static bool operands_for(const spmd_flow *f, const hlo_inst *in,
     for (int k = 0; k < in->narg; k++)
         arg[k] = sharding_of(f, &c, r.arg[k], in->arg[k]->shape->rank);
     return true;
+}
+
+/* A broadcast by another sharding: its operand is less to move. */
+static hlo_inst *spread_again(spmd_flow *f, hlo_inst *in, const hlo_sharding *s)
+{
+    const hlo_sharding *by;
+    const sd_shape *local;
+    hlo_inst *x;
+    sd_status st = spmd_local_shape(f->m, in->shape, s, HLO_ALL_ATOMS, &local);
+
+    sd_status_free(st);
+    if (st || s->unreduced || !operands_for(f, in, s, &by))
+        return NULL;
+    x = in->arg[0];
+    x = hlo_sharding_used(by) ? spmd_as(f, pass_at(in), x, by)
+                              : spmd_whole(f, x);
+    return spmd_on_parts(in, local, &x);
 }
 
 typedef struct {

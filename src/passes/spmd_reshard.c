@@ -173,14 +173,38 @@ static hlo_op combiner(const hlo_sharding *s, sd_dtype t)
     return t == SD_PRED ? HLO_OR : HLO_ADD;
 }
 
-hlo_inst *spmd_all_reduce(hlo_at p, hlo_inst *x, const hlo_grid *g,
-                          const hlo_atoms *along, hlo_op op)
+static hlo_inst *reduced(hlo_at p, hlo_op how, const sd_shape *s, hlo_inst *x,
+                         const hlo_collective *c, hlo_op op)
 {
     hlo_comp *body = hlo_scalar_comp(p.c->module, op, pass_dtype(x));
 
-    x = made(p, HLO_ALL_REDUCE, x->shape, x, among(p.c->module, g, along));
+    x = made(p, how, s, x, c);
     hlo_set_comps(x, 1, &body);
     return x;
+}
+
+hlo_inst *spmd_all_reduce(hlo_at p, hlo_inst *x, const hlo_grid *g,
+                          const hlo_atoms *along, hlo_op op)
+{
+    return reduced(p, HLO_ALL_REDUCE, x->shape, x, among(p.c->module, g, along),
+                   op);
+}
+
+/* Each of those that differ along these atoms gets its share, in dimension d,
+ * of the sum that all of them would have. */
+static hlo_inst *reduce_scatter(hlo_at p, hlo_inst *x, const hlo_sharding *s,
+                                const hlo_atoms *along, int d)
+{
+    hlo_module *m = p.c->module;
+    hlo_collective *c = among(m, s->grid, along);
+    int64_t dim[SD_MAX_RANK];
+
+    c->dim = d;
+    memcpy(dim, x->shape->dim, sizeof *dim * (size_t)x->shape->rank);
+    dim[d] /= c->group_size;
+    return reduced(p, HLO_REDUCE_SCATTER,
+                   sd_shape_make(m->arena, pass_dtype(x), x->shape->rank, dim),
+                   x, c, combiner(s, pass_dtype(x)));
 }
 
 hlo_inst *spmd_total(hlo_at p, hlo_inst *x, const hlo_sharding *s,
@@ -238,6 +262,77 @@ static hlo_inst *among_zeros(hlo_at p, hlo_inst *x, const hlo_sharding *s)
     return hlo_make_dynamic_update(p, hlo_make_fill(p, to, 0), x, start);
 }
 
+/* How many atoms both begin with. */
+static int common(const hlo_atoms *x, const hlo_atoms *y)
+{
+    int n = 0;
+
+    while (n < x->n && n < y->n && x->at[n] == y->at[n])
+        n++;
+    return n;
+}
+
+/* Of the atoms by which dimension d of `to` is cut beyond what cuts it by s,
+ * how many may be done before anything is gathered; 0 unless s is summed along
+ * the last of them, which gives each its own part of the sum at once. */
+static int nshared(const hlo_sharding *s, const hlo_sharding *to, int d)
+{
+    const hlo_atoms *a = &s->dim[d].cut, *b = &to->dim[d].cut;
+    uint32_t sums = s->unreduced & ~to->unreduced, used = hlo_sharding_used(s);
+    int last = 0;
+
+    if (common(a, b) < a->n)
+        return 0;
+    for (int i = a->n; i < b->n && !(used >> b->at[i] & 1); i++)
+        if (sums >> b->at[i] & 1)
+            last = i + 1 - a->n;
+    return last;
+}
+
+static hlo_atoms up_to(const hlo_atoms *x, int n)
+{
+    hlo_atoms to = *x;
+
+    to.n = (uint8_t)n;
+    return to;
+}
+
+bool spmd_scatters(const hlo_sharding *s, const hlo_sharding *to)
+{
+    bool any = false;
+
+    if (s->grid != to->grid || s->rank != to->rank ||
+        (to->unreduced && to->partial != s->partial))
+        return false;
+    for (int d = 0; d < s->rank; d++)
+        any |= nshared(s, to, d) > 0;
+    return any;
+}
+
+/* Dimension d of x by atoms a, in runs of those along which x is summed, too,
+ * and of others. */
+static hlo_inst *cut_sums(hlo_at p, hlo_inst *x, const hlo_sharding *s, int d,
+                          const hlo_atoms *a, uint32_t sums)
+{
+    hlo_module *m = p.c->module;
+
+    for (int i = 0; i < a->n;) {
+        bool sum = sums >> a->at[i] & 1;
+        hlo_atoms run = {0};
+
+        while (i < a->n && (sums >> a->at[i] & 1) == sum)
+            run.at[run.n++] = a->at[i++];
+        if (sum)
+            x = reduce_scatter(p, x, s, &run, d);
+        else
+            x = spmd_cut(
+                p, x,
+                hlo_sharding_with(m, hlo_sharding_blank(m, s, s->rank), d, run),
+                HLO_ALL_ATOMS);
+    }
+    return x;
+}
+
 /* What both begin with stays, in each dimension; the rest of the one is
  * gathered and the rest of the other sliced.  What is to be summed in both is
  * left as it is, and parts that are to be summed are put among zeros. */
@@ -249,23 +344,28 @@ hlo_inst *spmd_move(hlo_at p, hlo_inst *x, const hlo_sharding *s,
     const hlo_sharding *slice = hlo_sharding_blank(m, to, to->rank);
     const hlo_sharding *spread = gather;
     uint32_t sums = to->partial == HLO_SUM_OF ? to->unreduced : 0, done;
+    uint32_t shared = 0;
 
     for (int d = 0; d < s->rank; d++) {
         const hlo_atoms *a = &s->dim[d].cut, *b = &to->dim[d].cut;
-        hlo_atoms rest;
-        int n = 0;
+        int n = common(a, b);
+        hlo_atoms rest = from(a, n), more = from(b, n);
 
-        while (n < a->n && n < b->n && a->at[n] == b->at[n])
-            n++;
-        rest = from(a, n);
         if (hlo_atoms_mask(&rest) & ~sums)
             gather = hlo_sharding_with(m, gather, d, rest);
         else
             spread = hlo_sharding_with(m, spread, d, rest);
-        slice = hlo_sharding_with(m, slice, d, from(b, n));
+        if (nshared(s, to, d)) {
+            hlo_atoms now = up_to(&more, nshared(s, to, d));
+
+            x = cut_sums(p, x, s, d, &now, s->unreduced & ~to->unreduced);
+            shared |= hlo_atoms_mask(&now);
+            more = from(&more, now.n);
+        }
+        slice = hlo_sharding_with(m, slice, d, more);
     }
     done = s->unreduced | hlo_sharding_used(spread);
-    x = spmd_total(p, x, s, ~to->unreduced);
+    x = spmd_total(p, x, s, ~(to->unreduced | shared));
     x = spmd_join(p, x, gather, HLO_ALL_ATOMS);
     x = among_zeros(p, x, spread);
     x = spmd_cut(p, x, slice, HLO_ALL_ATOMS);

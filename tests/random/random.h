@@ -44,6 +44,7 @@ struct random_gen {
     int npool;
     int depth;           /* loops and branches around */
     bool scalars;        /* a region: rank 0, elementwise */
+    bool even;           /* extents that have many divisors */
 };
 
 /* Reserves of a type: see random_type.c. */
@@ -57,8 +58,14 @@ typedef struct {
 random_type random_type_of(sd_dtype t); /* complex: its part */
 
 hlo_module *random_module(sd_arena *a, uint64_t seed, sd_buf *text);
+/* The same of extents that have many divisors. */
+hlo_module *random_even_module(sd_arena *a, uint64_t seed, sd_buf *text);
 /* random_narrow.c: of narrow floats, for random_run_apart. */
 hlo_module *random_narrow(sd_arena *a, uint64_t seed, sd_buf *text);
+
+/* random_parts.c: m over several participants, with shardings; false: it has
+ * collectives of one. */
+bool random_parts(hlo_module *m, uint64_t seed);
 
 uint64_t random_next(random_gen *g);
 int64_t random_below(random_gen *g, int64_t n); /* [0, n) */

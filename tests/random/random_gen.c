@@ -93,15 +93,16 @@ static const sd_shape *fresh_shape(random_gen *g, sd_dtype t)
 {
     static const int64_t extents[] = {1, 2, 2,  3,  3,  4,  5,  7,
                                       8, 9, 13, 16, 17, 31, 33, 65};
+    static const int64_t even[] = {2, 4, 8, 12};
     int rank = random_chance(g, 4)    ? 5 + (int)random_below(g, 4)
                : random_chance(g, 15) ? 0
                                       : 1 + (int)random_below(g, 4);
     int64_t dim[8], n = 1;
 
     for (int i = 0; i < rank; i++) {
-        dim[i] = random_chance(g, 1)
-                     ? 0
-                     : extents[random_below(g, rank > 4 ? 5 : 16)];
+        dim[i] = random_chance(g, 1) ? 0
+                 : g->even ? even[random_below(g, rank > 3 ? 2 : 4)]
+                           : extents[random_below(g, rank > 4 ? 5 : 16)];
         while (n * dim[i] > MOST_ELEMENTS)
             dim[i] /= 2;
         n *= SD_MAX(dim[i], 1);
@@ -458,9 +459,10 @@ static void set_root(random_gen *g, sd_buf *text)
         hlo_set_root(g->c, hlo_make_tuple(random_at(g), n, out));
 }
 
-hlo_module *random_module(sd_arena *a, uint64_t seed, sd_buf *text)
+static hlo_module *make_module(sd_arena *a, uint64_t seed, bool even,
+                               sd_buf *text)
 {
-    random_gen g = {.state = seed, .a = a};
+    random_gen g = {.state = seed, .a = a, .even = even};
 
     g.m = hlo_module_create(a, "random");
     g.c = g.m->entry = hlo_comp_create(g.m, "main");
@@ -472,4 +474,14 @@ hlo_module *random_module(sd_arena *a, uint64_t seed, sd_buf *text)
     permute_layouts(&g);
     hlo_print(text, g.m);
     return g.m;
+}
+
+hlo_module *random_module(sd_arena *a, uint64_t seed, sd_buf *text)
+{
+    return make_module(a, seed, false, text);
+}
+
+hlo_module *random_even_module(sd_arena *a, uint64_t seed, sd_buf *text)
+{
+    return make_module(a, seed, true, text);
 }

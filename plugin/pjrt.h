@@ -30,6 +30,8 @@
      offsetof(__typeof__(*(args)), field) + sizeof((args)->field))
 #define PJRT_NEW(type) ((type *)calloc(1, sizeof(type)))
 
+extern const compile_partitioner pjrt_partitioner; /* pjrt_partition.c */
+
 /* ---- errors, events: pjrt_error.c, pjrt_event.c ---- */
 
 PJRT_Error *pjrt_return(sd_status st); /* takes st; NULL stays NULL */

@@ -384,6 +384,7 @@ static sd_status compile_program(PJRT_Client *c, const device_desc *d,
         sv.shelf = c->shelf;
         sv.memory = c->memory;
         sv.env = &c->options;
+        sv.partitioner = &pjrt_partitioner;
     }
     if (c && !sd_opt_bool(&c->options, SD_OPT_INTERRUPTS))
         return fn(&rq, &sv, out);

@@ -2,6 +2,7 @@
 #include "compile.h"
 
 #include "compile_dump.h"
+#include "compile_partition.h"
 #include "frontend.h"
 #include "hlo_sharding.h"
 #include "interface.h"
@@ -180,6 +181,7 @@ static sd_status compile(sd_arena *a, const compile_request *rq,
     frontend_options fo = {.options = environment(sv)};
     stage_times times = {.last = sd_now_ns()};
     compile_dump dump = {0};
+    hlo_partitioner by = compile_partitioner_of(sv->partitioner);
     hlo_module *m;
     sd_status st;
 
@@ -189,6 +191,7 @@ static sd_status compile(sd_arena *a, const compile_request *rq,
         return st;
     if ((st = take_participants(m, &fo)))
         return sd_note(st, "compiling %s for %s", m->name, rq->device->name);
+    m->partitioner = sv->partitioner ? &by : NULL;
     compile_dump_open(&dump, &fo.options, m->name);
     compile_dump_module(&dump, "before_optimizations", m);
     ends(&times, T_READ);

@@ -24,6 +24,7 @@ HEADERS = ('pjrt_c_api.h', 'pjrt_c_api_layouts_extension.h',
            'pjrt_c_api_memory_descriptions_extension.h',
            'pjrt_c_api_ffi_extension.h', 'pjrt_c_api_gpu_extension.h',
            'pjrt_c_api_shardings_extension.h',
+           'pjrt_c_api_custom_partitioner_extension.h',
            'pjrt_c_api_raw_buffer_extension.h', 'pjrt_c_api_device_event.h',
            'pjrt_c_api_abi_version_extension.h',
            'pjrt_c_api_profiler_extension.h', 'profiler_c_api.h')

@@ -162,6 +162,7 @@ def when_plugins_are_known():
         attempt(kernels)
         attempt(foreign_calls, c_api)
         attempt(dlpack, c_api)
+        attempt(partitioning, c_api)
 
     xla_bridge.register_plugin_callbacks(known)
 
@@ -208,3 +209,13 @@ def foreign_calls(c_api):
 def dlpack(c_api):
     from . import dlpack, ffi
     dlpack.install(ffi.Plugin(c_api))
+
+
+def partitioning(c_api):
+    from jax._src.interpreters import mlir
+
+    from . import partitioning
+    partitioning.install(c_api)
+    for primitive, rule in partitioning.lowerings():
+        mlir.register_lowering(primitive, rule, platform=PLATFORM,
+                               cacheable=False)

@@ -18,14 +18,21 @@ static void read_either(mlir_reader *r, sd_bytes program)
 }
 
 /* Everything the reader makes dies here; what the module keeps is copied. */
-static sd_status read_mlir(sd_arena *a, sd_bytes program, hlo_module **out)
+static sd_status read_mlir(sd_arena *a, sd_bytes program,
+                           const hlo_module *whole, hlo_module **out)
 {
-    mlir_reader r = {.a = sd_arena_create(), .out = a};
+    mlir_reader r = {.a = sd_arena_create(), .out = a, .whole = whole};
 
     read_either(&r, program);
     vhlo_import_module(&r, NULL, out);
     sd_arena_destroy(r.a);
     return r.st;
+}
+
+sd_status frontend_read_part(sd_arena *a, sd_bytes program,
+                             const hlo_module *whole, hlo_module **out)
+{
+    return read_mlir(a, program, whole, out);
 }
 
 sd_status frontend_write_mlir(sd_bytes program, sd_buf *out)
@@ -64,7 +71,7 @@ sd_status frontend_read(sd_arena *a, const char *format, size_t format_len,
                         "\"hlo_text\" are read",
                         (int)SD_MIN(format_len, (size_t)64), format);
     if (mlir_is_bytecode(program) || looks_like_text(program))
-        return read_mlir(a, program, out);
+        return read_mlir(a, program, NULL, out);
     return sd_error(SD_INVALID,
                     "offset 0: expected MLIR bytecode's magic 4D 4C EF 52, or "
                     "MLIR's text, in a program of %zu bytes",

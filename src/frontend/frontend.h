@@ -20,6 +20,10 @@ typedef struct {
  * read from version 0.9.0 to 1.20.0, which plugin/pjrt_api.c tells frameworks. */
 sd_status frontend_read(sd_arena *a, const char *format, size_t format_len,
                         sd_bytes program, hlo_module **out);
+/* What each of whole's participants runs, of format "mlir"; its own number of
+ * participants is not asked. */
+sd_status frontend_read_part(sd_arena *a, sd_bytes program,
+                             const hlo_module *whole, hlo_module **out);
 /* The program, of format "mlir", as StableHLO text in generic form. */
 sd_status frontend_write_mlir(sd_bytes program, sd_buf *out);
 sd_status frontend_read_options(sd_arena *a, sd_bytes proto,

@@ -194,6 +194,7 @@ struct mlir_reader {
     sd_map *loc_line;      /* location + 1 -> that number */
     int nloc;
     mlir_op *module;
+    const hlo_module *whole; /* of which this is a participant's part; or NULL */
 };
 
 /* mlir_bytecode.c */

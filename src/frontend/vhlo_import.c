@@ -233,6 +233,7 @@ const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *dict)
 {
     const mlir_attr *d = mlir_dict_get(im->r, dict, "mhlo.frontend_attributes");
     const mlir_attr *sharding = mlir_dict_get(im->r, dict, "sdy.sharding");
+    const mlir_attr *rule = mlir_dict_get(im->r, dict, "sdy.sharding_rule");
     sd_buf b = {0};
     const char *text = NULL;
 
@@ -245,6 +246,8 @@ const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *dict)
     }
     if (sharding->kind == MLIR_A_OPAQUE)
         vhlo_put_frontend_attr(im, &b, "xla.sdy.sharding", sharding);
+    if (rule->kind == MLIR_A_OPAQUE)
+        vhlo_put_frontend_attr(im, &b, "xla.sdy.sharding_rule", rule);
     if (b.len && !b.oom) {
         sd_buf_str(&b, "}");
         text = sd_arena_str(im->a, b.at, b.len);

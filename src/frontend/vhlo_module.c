@@ -351,6 +351,10 @@ void vhlo_import_module(mlir_reader *r, const char *entry, hlo_module **out)
     im.m = hlo_module_create(r->out, module_name(r, op));
     im.m->nreplica = (int)module_int(r, op, "mhlo.num_replicas");
     im.m->npartition = (int)module_int(r, op, "mhlo.num_partitions");
+    if (r->whole) {
+        im.m->nreplica = r->whole->nreplica;
+        im.m->npartition = r->whole->npartition;
+    }
     keep_meshes(&im, op->region[0]->block[0]);
     collect_funcs(&im, op->region[0]->block[0]);
     f = vhlo_find_func(&im, entry ? entry : "main");

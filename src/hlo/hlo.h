@@ -54,6 +54,7 @@ typedef struct hlo_comp hlo_comp;
 typedef struct hlo_module hlo_module;
 typedef struct hlo_sharding hlo_sharding; /* hlo_sharding.h */
 typedef struct hlo_meshes hlo_meshes;
+typedef struct hlo_partitioner hlo_partitioner; /* hlo_sharding.h, too */
 
 typedef struct { const int64_t *at; int n; } hlo_dims;
 
@@ -211,6 +212,7 @@ struct hlo_module {
      * participants): entry shapes are one participant's, and these say of what
      * arrays they are parts; an entry each, none NULL.  Else NULL. */
     const hlo_sharding **param_sharding, **output_sharding;
+    const hlo_partitioner *partitioner; /* borrowed; NULL: there is none */
     bool excess_precision; /* chains of bf16 may keep f32: the user said so */
     int64_t slice_size;    /* for tests: cut all to that; 0: as it pays */
     const char **output_name; /* per output; may be NULL */
@@ -381,6 +383,7 @@ sd_status hlo_parse(sd_arena *a, const char *text, size_t len,
  * more than most elements are written without them, and not read back. */
 sd_status hlo_proto_read(sd_arena *a, sd_bytes b, bool with_config,
                          hlo_module **out);
+void hlo_shape_proto(sd_buf *b, const sd_shape *s); /* ShapeProto */
 void hlo_proto_write(sd_buf *b, const hlo_module *m, bool with_config,
                      int64_t most);
 

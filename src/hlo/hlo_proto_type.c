@@ -116,6 +116,16 @@ void hlo_shape_to_pb(sd_arena *a, const sd_shape *s, pb_shape *out)
     }
 }
 
+void hlo_shape_proto(sd_buf *b, const sd_shape *s)
+{
+    sd_arena *a = sd_arena_create();
+    pb_shape p;
+
+    hlo_shape_to_pb(a, s, &p);
+    pb_write(b, &pb_shape_table, &p);
+    sd_arena_destroy(a);
+}
+
 /* ---- literals ---- */
 
 /* Which field holds the elements of a type; varint: as numbers, else as their

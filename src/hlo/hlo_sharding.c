@@ -286,12 +286,21 @@ void hlo_sharding_tiles(sd_buf *b, const hlo_sharding *s)
     sd_arena_destroy(a);
 }
 
-void hlo_sharding_proto(sd_buf *b, const hlo_sharding *s)
+void hlo_shardings_proto(sd_buf *b, const hlo_sharding *const *s, int n,
+                         bool tuple)
 {
     sd_arena *a = sd_arena_create();
-    pb_sharding p;
+    pb_sharding p = {.type = HLO_PB_TUPLE};
 
-    hlo_sharding_to_pb(a, s, &p);
+    if (!tuple)
+        hlo_sharding_to_pb(a, s[0], &p);
+    for (int i = 0; tuple && i < n; i++)
+        hlo_sharding_to_pb(a, s[i], sd_push(a, &p.elem));
     pb_write(b, &pb_sharding_table, &p);
     sd_arena_destroy(a);
+}
+
+void hlo_sharding_proto(sd_buf *b, const hlo_sharding *s)
+{
+    hlo_shardings_proto(b, &s, 1, false);
 }

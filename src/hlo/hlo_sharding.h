@@ -57,6 +57,9 @@ sd_status hlo_axes_read(const hlo_mesh *mesh, const char *text, uint32_t *out);
 /* #stablehlo.replica_group_mesh_axes<mesh = @m, axes = [...]>: the
  * participants that differ along these axes alone, into out's groups. */
 sd_status hlo_mesh_groups(hlo_module *m, const char *text, hlo_collective *out);
+/* The same of OpSharding's bytes. */
+sd_status hlo_shardings_of_proto(hlo_module *m, sd_bytes proto, int n,
+                                 const int *rank, const hlo_sharding **out);
 /* A frontend attribute's value; NULL: not there. */
 const char *hlo_attribute(sd_arena *a, const char *attributes, const char *key);
 
@@ -94,5 +97,22 @@ void hlo_sharding_text(sd_buf *b, const hlo_sharding *s);
 /* By tiles, as text and as the bytes of OpSharding. */
 void hlo_sharding_tiles(sd_buf *b, const hlo_sharding *s);
 void hlo_sharding_proto(sd_buf *b, const hlo_sharding *s);
+/* Of n values, which are a tuple if `tuple`. */
+void hlo_shardings_proto(sd_buf *b, const hlo_sharding *const *s, int n,
+                         bool tuple);
+
+/* ---- custom calls that are partitioned in a way of their own ---- */
+
+struct hlo_partitioner {
+    void *ctx;
+    bool (*knows)(void *ctx, const char *target);
+    /* The module of what each participant runs of its parts of the operands,
+     * which gives its part of each result: of in, whose values would be cut by
+     * arg and result.  Both come back as they are to be.  The module lives in
+     * in's arena. */
+    sd_status (*partition)(void *ctx, const hlo_inst *in,
+                           const hlo_sharding **arg,
+                           const hlo_sharding **result, hlo_module **out);
+};
 
 #endif

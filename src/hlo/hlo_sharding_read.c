@@ -447,24 +447,43 @@ static const hlo_sharding *of_tiles(reader *r, const pb_sharding *p, int rank)
     return s;
 }
 
+static void take_tiles(reader *r, const pb_sharding *p, int n, const int *rank,
+                       const hlo_sharding **out)
+{
+    if (p->type != HLO_PB_TUPLE) {
+        for (int i = 0; i < n && !r->st; i++)
+            out[i] = of_tiles(r, p, rank[i]);
+    } else if (p->elem.n == n) {
+        for (int i = 0; i < n && !r->st; i++)
+            out[i] = of_tiles(r, &p->elem.at[i], rank[i]);
+    } else {
+        fail(r, "a sharding for each value");
+    }
+}
+
 static void read_tiles(reader *r, int n, const int *rank,
                        const hlo_sharding **out)
 {
     pb_sharding p;
 
-    if (!hlo_sharding_parse(r->m->arena, r->text, &p)) {
+    if (hlo_sharding_parse(r->m->arena, r->text, &p))
+        take_tiles(r, &p, n, rank, out);
+    else
         fail(r, "a sharding");
-        return;
-    }
-    if (p.type != HLO_PB_TUPLE) {
-        for (int i = 0; i < n && !r->st; i++)
-            out[i] = of_tiles(r, &p, rank[i]);
-    } else if (p.elem.n == n) {
-        for (int i = 0; i < n && !r->st; i++)
-            out[i] = of_tiles(r, &p.elem.at[i], rank[i]);
-    } else {
-        fail(r, "a sharding for each value");
-    }
+}
+
+sd_status hlo_shardings_of_proto(hlo_module *m, sd_bytes proto, int n,
+                                 const int *rank, const hlo_sharding **out)
+{
+    reader r = {.m = m, .text = "of OpSharding's bytes"};
+    pb_sharding p = {0};
+
+    r.at = r.text;
+    hlo_meshes_need(m);
+    if ((r.st = pb_read(m->arena, &pb_sharding_table, proto, &p)))
+        return r.st;
+    take_tiles(&r, &p, n, rank, out);
+    return r.st;
 }
 
 sd_status hlo_shardings_read(hlo_module *m, const char *text, int n,

@@ -294,6 +294,8 @@ static sd_status cut_inst(cutter *t, hlo_inst *in)
         spmd_apply(t->flow, in);
         return NULL;
     }
+    if (spmd_is_custom(in))
+        return spmd_custom(t->flow, in);
     if (is_mark(in, "xla.sdy.GlobalToLocalShape"))
         return border(t, in, true);
     if (is_mark(in, "xla.sdy.LocalToGlobalShape"))

@@ -19,5 +19,8 @@ hlo_inst *spmd_as(spmd_flow *f, hlo_at p, hlo_inst *in, const hlo_sharding *s);
 /* Does the operation on parts, if it has a rule and an operand in parts. */
 bool spmd_apply(spmd_flow *f, hlo_inst *in);
 void spmd_settle(spmd_flow *f);
+/* What the module's partitioner knows becomes what that says (spmd_custom.c). */
+bool spmd_is_custom(const hlo_inst *in);
+sd_status spmd_custom(spmd_flow *f, hlo_inst *in);
 
 #endif

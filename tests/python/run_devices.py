@@ -15,6 +15,8 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
+from jax.experimental.custom_partitioning import (  # noqa: E402
+    custom_partitioning)
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P  # noqa: E402
 
 PROGRAMS = {}
@@ -433,6 +435,61 @@ def layouts(devices):
     t = auto.lower(b).compile()(b)
     assert t.format.layout.major_to_minor == (1, 0), t.format
     return a, y, z, t
+
+
+@custom_partitioning
+def centered(x, w):
+    """Rows less their mean, times w; summed."""
+    y = (x - x.mean(1, keepdims=True)) @ w
+    return y, y.sum(0)
+
+
+def centered_in_parts(mesh, args, results):
+    x, w = args
+    axes = x.sharding.spec[0]
+
+    def parts(x, w):
+        y = (x - x.mean(1, keepdims=True)) @ w
+        return y, lax.psum(y.sum(0), axes) if axes else y.sum(0)
+    rows = NamedSharding(mesh, P(axes, None))
+    everywhere = NamedSharding(mesh, P())
+    return mesh, parts, (rows, everywhere), (rows, everywhere)
+
+
+centered.def_partition(centered_in_parts, sharding_rule="i j, j k -> i k, k",
+                       need_replication_factors=("j", "k"))
+
+
+@program
+def partitioned_by_hand(devices):
+    """An operation whose parts its author computes, with a collective."""
+    m = line(devices)
+    x, w = whole(4 * N, 8), whole(8, 8)
+    f = jax.jit(centered)
+    if devices[0].platform == "cpu":  # which cannot
+        return [jax.jit(centered.fun)(x, w)] * 3
+    y = f(put(x, m, P("x")), put(w, m, P(None, "x")))
+    assert y[0].sharding.is_equivalent_to(NamedSharding(m, P("x")), 2)
+    return y, f(put(x, m, P()), put(w, m, P())), f(put(x, m, P("x")),
+                                                   put(w, m, P("x")))
+
+
+@program
+def shardings_inside(devices):
+    m = line(devices)
+    seen = []
+
+    @jax.jit
+    def f(a):
+        b = a * 2
+        jax.debug.inspect_array_sharding(b, callback=seen.append)
+        c = b.sum(0)
+        jax.debug.inspect_array_sharding(c, callback=seen.append)
+        return c
+    with jax.set_mesh(m):
+        c = f(put(whole(4 * N, 6), m, P("x")))
+    assert [s.spec for s in seen] == [P("x"), P()], seen
+    return c
 
 
 # ---- held against JAX's CPU ----

@@ -351,6 +351,36 @@ static void handlers_are_registered(void **state)
           "has API version 0");
 }
 
+static void refuses(JAX_CustomCallPartitioner_Callbacks *by,
+                    JAX_CustomCallPartitioner_Partition_Args *a)
+{
+    (void)by;
+    a->header.has_error = true;
+}
+
+static void partitioners_partition(void **state)
+{
+    const PJRT_Custom_Partitioner_Extension *x =
+        plugin_extension(PJRT_Extension_Type_Custom_Partitioner);
+    static JAX_CustomCallPartitioner_Callbacks by; /* stays registered */
+    EXT(a, Register_Custom_Partitioner, .name = "test_cut", .name_size = 8,
+        .callbacks = &by);
+    EXT(b, Register_Batch_Partitionable, .name = "test_cut", .name_size = 8);
+
+    (void)state;
+    by.partition = NULL;
+    wrong(x->register_custom_partitioner(&a), PJRT_Error_Code_INVALID_ARGUMENT,
+          "a partitioner of custom-call test_cut without a function that "
+          "partitions");
+    by.partition = refuses;
+    for (int i = 0; i < 2; i++) {
+        ok(x->register_custom_partitioner(&a), "register");
+        ok(x->register_batch_partitionable(&b), "register");
+        a.name = b.name = NULL;
+        a.name_size = b.name_size = 0;
+    }
+}
+
 static void types_and_user_data_are_kept(void **state)
 {
     static int datum;
@@ -379,4 +409,5 @@ TESTS(extension, T(layouts_are_row_major_unless_asked),
       T(memories_are_described_without_a_client), T(abi_versions_are_compared),
       T(programs_have_no_abi_version), T(programs_of_other_machines_do_not_fit),
       T(damaged_abi_versions_are_refused), T(abi_versions_come_back_from_bytes),
-      T(handlers_are_registered), T(types_and_user_data_are_kept))
+      T(handlers_are_registered), T(partitioners_partition),
+      T(types_and_user_data_are_kept))

@@ -14,6 +14,7 @@
 typedef struct {
     hlo_module *m;
     spmd_flow *flow;
+    sd_map *done; /* computations */
 } cutter;
 
 static bool is_mark(const hlo_inst *in, const char *target)
@@ -232,12 +233,12 @@ static bool is_operand_of_border(const hlo_inst *in)
 }
 
 /* The part that a constraint asks for, where that is the same everywhere; what
- * it leaves open stays as it is. */
-static sd_status constraint(cutter *t, hlo_inst *in)
+ * it leaves open stays as it is: false, uneven parts are not made either. */
+static sd_status asked_for(const hlo_inst *in, const hlo_sharding *now,
+                           const hlo_sharding **out, bool *asks)
 {
-    hlo_module *m = t->m;
-    hlo_inst *x = in->arg[0];
-    const hlo_sharding *s, *now = spmd_part_sharding(t->flow, x);
+    hlo_module *m = in->parent->module;
+    const hlo_sharding *s;
     const sd_shape *local;
     bool open = false;
     sd_status st = own_sharding(in, &s);
@@ -246,14 +247,25 @@ static sd_status constraint(cutter *t, hlo_inst *in)
         return st;
     for (int d = 0; d < s->rank; d++)
         open |= s->dim[d].open && !s->dim[d].cut.n;
-    s = spmd_cuts(m, s, in->shape->rank, HLO_ALL_ATOMS);
-    st = spmd_local_shape(m, in->shape, s, HLO_ALL_ATOMS, &local);
-    if (st || (open && now)) { /* uneven parts are not done: it is no error */
-        sd_status_free(st);
+    *out = spmd_cuts(m, s, in->shape->rank, HLO_ALL_ATOMS);
+    st = spmd_local_shape(m, in->shape, *out, HLO_ALL_ATOMS, &local);
+    *asks = !st && !(open && now);
+    sd_status_free(st);
+    return NULL;
+}
+
+static sd_status constraint(cutter *t, hlo_inst *in)
+{
+    hlo_inst *x = in->arg[0];
+    const hlo_sharding *s;
+    bool asks;
+    sd_status st = asked_for(in, spmd_part_sharding(t->flow, x), &s, &asks);
+
+    if (st)
+        return st;
+    if (!asks)
         pass_replace(in, x);
-        return NULL;
-    }
-    if (hlo_sharding_is_whole(s))
+    else if (hlo_sharding_is_whole(s))
         pass_replace(in, spmd_whole(t->flow, x));
     else
         spmd_set_part(t->flow, in, spmd_as(t->flow, pass_at(in), x, s), s);
@@ -290,6 +302,8 @@ static sd_status cut_inst(cutter *t, hlo_inst *in)
         pass_replace(in, in->arg[0]->arg[in->u.tuple.index]);
         return NULL;
     }
+    if (in->op == HLO_WHILE || in->op == HLO_CONDITIONAL)
+        return spmd_cut_flow(t->flow, in);
     if (in->op != HLO_CUSTOM_CALL) {
         spmd_apply(t->flow, in);
         return NULL;
@@ -317,6 +331,40 @@ static sd_status cut_inst(cutter *t, hlo_inst *in)
     for (int i = 0; i < in->narg; i++)
         hlo_set_arg(in, i, spmd_whole(t->flow, in->arg[i]));
     return is_mark(in, HLO_RAGGED_TARGET) ? spmd_ragged(in) : single(in);
+}
+
+/* What a mark will be had by, for guesses: errors are found when it is cut. */
+static bool guess_mark(const hlo_inst *in, int i, const hlo_sharding *now,
+                       const hlo_sharding **out)
+{
+    hlo_module *m = in->parent->module;
+    int n = spmd_nresult(in);
+    const hlo_sharding **s =
+        sd_arena_array(m->arena, const hlo_sharding *, n + 1);
+    sd_status st = NULL;
+    uint32_t mask;
+    bool has = false;
+
+    *out = now;
+    if (is_mark(in, "xla.sdy.LocalToGlobalShape")) {
+        *out = NULL;
+        st = read_list(in, "xla.sdy.out_shardings", n, s, &has);
+        if (!st && has && !(st = manual_atoms(in, s[i], &mask)) &&
+            sd_shape_is_array(spmd_result(in, i)))
+            *out = spmd_cuts(m, s[i], spmd_result(in, i)->rank, mask);
+    } else if (is_mark(in, "xla.sdy.GlobalToLocalShape")) {
+        *out = NULL;
+    } else if (is_constraint(in)) {
+        st = asked_for(in, now, &s[0], &has);
+        if (!st && has)
+            *out = hlo_sharding_is_whole(s[0]) ? NULL : s[0];
+    } else if (!is_same(in)) {
+        return false;
+    }
+    if (st)
+        *out = NULL;
+    sd_status_free(st);
+    return true;
 }
 
 /* Of the import nothing is left. */
@@ -432,11 +480,7 @@ static sd_status cut_results(cutter *t)
     x = sd_arena_array(m->arena, hlo_inst *, n + 1);
     m->output_sharding = sd_arena_array(m->arena, const hlo_sharding *, n + 1);
     for (int i = 0; i < n; i++) {
-        x[i] = !tuple                  ? root
-               : root->op == HLO_TUPLE ? root->arg[i]
-                                       : hlo_make_gte(end, root, i);
-        if (tuple && root->op != HLO_TUPLE)
-            spmd_apply(t->flow, x[i]);
+        x[i] = spmd_element(t->flow, end, root, i);
         if ((st = cut_result(t, i, &x[i])))
             return st;
     }
@@ -496,18 +540,35 @@ static sd_status cut_params(cutter *t)
     return st;
 }
 
-static sd_status cut(hlo_module *m, sd_arena *a)
+/* Each once: loops and branches cut what they call, for what they give it. */
+static sd_status cut_comp(void *ctx, hlo_comp *c)
 {
-    cutter t = {m, spmd_flow_create(a, m)};
+    cutter *t = ctx;
     sd_status st;
 
-    if ((st = cut_params(&t)))
+    if (sd_map_has(t->done, sd_key(c)))
+        return NULL;
+    sd_map_set(t->done, sd_key(c), c);
+    hlo_for_each_inst(in, c)
+        if (in->op != HLO_PARAMETER && !spmd_is_part(t->flow, in) &&
+            (st = cut_inst(t, in)))
+            return st;
+    return NULL;
+}
+
+static sd_status cut(hlo_module *m, sd_arena *a)
+{
+    cutter t = {m, spmd_flow_create(a, m), sd_map_create(a)};
+    sd_status st;
+
+    t.flow->ctx = &t;
+    t.flow->cut = cut_comp;
+    t.flow->mark = guess_mark;
+    if ((st = cut_params(&t)) || (st = cut_comp(&t, m->entry)))
         return st;
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
-            if (in->op != HLO_PARAMETER && !spmd_part_sharding(t.flow, in) &&
-                (st = cut_inst(&t, in)))
-                return st;
+        if ((st = cut_comp(&t, c)))
+            return st;
     if ((st = cut_results(&t)))
         return st;
     spmd_settle(t.flow);

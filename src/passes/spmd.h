@@ -33,6 +33,12 @@ hlo_inst *spmd_total(hlo_at p, hlo_inst *x, const hlo_sharding *s,
 /* A part by s as the part by `to`, of the same grid. */
 hlo_inst *spmd_move(hlo_at p, hlo_inst *x, const hlo_sharding *s,
                     const hlo_sharding *to);
+/* About how many bytes of an array that takes a participant; NULL: whole. */
+double spmd_move_bytes(const sd_shape *whole, const hlo_sharding *s,
+                       const hlo_sharding *to);
+/* What cuts both: of each dimension's atoms those that both begin with. */
+const hlo_sharding *spmd_common(hlo_module *m, const hlo_sharding *s,
+                                const hlo_sharding *to);
 /* Does that move make sums and share them out at once? */
 bool spmd_scatters(const hlo_sharding *s, const hlo_sharding *to);
 hlo_inst *spmd_all_reduce(hlo_at p, hlo_inst *x, const hlo_grid *g,

@@ -11,22 +11,19 @@ typedef struct {
     hlo_inst *total, *whole; /* once somebody wanted them */
     hlo_inst *shares;        /* the total, shared out by share */
     const hlo_sharding *s, *share;
-    const hlo_sharding **each; /* of a tuple's elements; s is NULL */
+    const hlo_sharding *const *each; /* of a tuple's elements; s is NULL */
     sd_map *as;                /* sharding -> the part by it */
 } part;
-
-struct spmd_flow {
-    sd_arena *a;
-    hlo_module *m;
-    sd_map *parts; /* instruction -> part */
-    sd_map *anew;  /* instruction -> {sharding -> its part by it} */
-};
 
 spmd_flow *spmd_flow_create(sd_arena *a, hlo_module *m)
 {
     spmd_flow *f = sd_arena_new(a, spmd_flow);
 
-    *f = (spmd_flow){a, m, sd_map_create(a), sd_map_create(a)};
+    *f = (spmd_flow){.a = a,
+                     .m = m,
+                     .parts = sd_map_create(a),
+                     .anew = sd_map_create(a),
+                     .guess = sd_map_create(a)};
     return f;
 }
 
@@ -42,6 +39,28 @@ void spmd_set_part(spmd_flow *f, const hlo_inst *in, hlo_inst *local,
 
     *x = (part){.local = local, .s = s};
     sd_map_set(f->parts, sd_key(in), x);
+}
+
+void spmd_set_finer(spmd_flow *f, hlo_inst *in, hlo_inst *local,
+                    const hlo_sharding *s, const hlo_sharding *finer)
+{
+    hlo_at p = pass_at(in);
+    hlo_inst *to = s ? spmd_move(p, local, s, finer)
+                     : spmd_cut(p, local, finer, HLO_ALL_ATOMS);
+    part *x;
+
+    spmd_set_part(f, in, to, finer);
+    x = part_of(f, in);
+    x->as = sd_map_create(f->a);
+    if (s)
+        sd_map_set(x->as, sd_key(s), local);
+    else
+        x->whole = local;
+}
+
+bool spmd_is_part(const spmd_flow *f, const hlo_inst *in)
+{
+    return part_of(f, in) != NULL;
 }
 
 const hlo_sharding *spmd_part_sharding(const spmd_flow *f, const hlo_inst *in)
@@ -104,9 +123,11 @@ static hlo_inst *whole_tuple(hlo_inst *in, const part *x)
     int n = in->shape->nelem;
     hlo_inst **e = sd_arena_array(p.c->module->arena, hlo_inst *, n);
 
-    for (int i = 0; i < n; i++)
-        e[i] = spmd_join(p, hlo_make_gte(p, x->local, i), x->each[i],
-                         HLO_ALL_ATOMS);
+    for (int i = 0; i < n; i++) {
+        e[i] = hlo_make_gte(p, x->local, i);
+        if (x->each[i])
+            e[i] = spmd_join(p, e[i], x->each[i], HLO_ALL_ATOMS);
+    }
     return hlo_make_tuple(p, n, e);
 }
 
@@ -211,14 +232,14 @@ static bool choose(const spmd_flow *f, const hlo_inst *in, const spmd_rule *r,
         int best = -1;
 
         for (int k = 0; k < in->narg; k++)
-            if (!(done >> k & 1) && part_of(f, in->arg[k]) &&
+            if (!(done >> k & 1) && spmd_now(f, in->arg[k]) &&
                 (best < 0 || sd_shape_bytes(in->arg[k]->shape) >
                                  sd_shape_bytes(in->arg[best]->shape)))
                 best = k;
         if (best < 0)
             return c->used != 0;
         done |= UINT64_C(1) << best;
-        take(r, best, part_of(f, in->arg[best])->s, c);
+        take(r, best, spmd_now(f, in->arg[best]), c);
     }
 }
 
@@ -233,30 +254,33 @@ static const hlo_sharding *sharding_of(const spmd_flow *f, const choice *c,
     return s;
 }
 
-/* What the parts of a result are to be made into, where that can wait until
- * somebody wants it; else it is done. */
-static hlo_inst *combined(hlo_at p, const spmd_rule *r, const choice *c,
-                          hlo_inst *x, const hlo_sharding **s)
+/* The atoms along which the parts of a result are still to be made one. */
+static hlo_atoms partial_along(const spmd_rule *r, const choice *c)
 {
-    hlo_module *m = p.c->module;
     hlo_atoms along = {0};
-    uint32_t mask;
 
     for (int i = 0; i < r->n; i++)
         for (int k = 0; r->factor[i].partial && k < c->cut[i].n; k++)
             along.at[along.n++] = c->cut[i].at[k];
-    if (!along.n)
-        return x;
-    mask = hlo_atoms_mask(&along);
+    return along;
+}
+
+/* A result by s, where that can wait until somebody wants it; else s. */
+static const hlo_sharding *waiting(const spmd_flow *f, const spmd_rule *r,
+                                   const choice *c, const hlo_sharding *s)
+{
+    hlo_atoms along = partial_along(r, c);
+    uint32_t mask = hlo_atoms_mask(&along);
+
+    if (!mask)
+        return s;
     if (r->combine == HLO_ADD)
-        *s = hlo_sharding_unreduced(m, *s, mask, HLO_SUM_OF);
-    else if (r->combine == HLO_MAXIMUM)
-        *s = hlo_sharding_unreduced(m, *s, mask, HLO_MAX_OF);
-    else if (r->combine == HLO_MINIMUM)
-        *s = hlo_sharding_unreduced(m, *s, mask, HLO_MIN_OF);
-    else
-        x = spmd_all_reduce(p, x, c->like->grid, &along, r->combine);
-    return x;
+        return hlo_sharding_unreduced(f->m, s, mask, HLO_SUM_OF);
+    if (r->combine == HLO_MAXIMUM)
+        return hlo_sharding_unreduced(f->m, s, mask, HLO_MAX_OF);
+    if (r->combine == HLO_MINIMUM)
+        return hlo_sharding_unreduced(f->m, s, mask, HLO_MIN_OF);
+    return s;
 }
 
 /* The shape of this participant's results; NULL: they are not of equal parts.
@@ -282,22 +306,84 @@ static const sd_shape *shape_of(const spmd_flow *f, const hlo_inst *in,
                                         : local[0];
 }
 
-static void set_parts(spmd_flow *f, const hlo_inst *in, hlo_inst *local,
-                      const hlo_sharding **each)
+void spmd_set_parts(spmd_flow *f, const hlo_inst *in, hlo_inst *local,
+                    const hlo_sharding *const *each)
 {
     spmd_set_part(f, in, local, NULL);
     part_of(f, in)->each = each;
+}
+
+hlo_inst *spmd_element(spmd_flow *f, hlo_at p, hlo_inst *x, int i)
+{
+    const part *had = part_of(f, x);
+    hlo_inst *e;
+
+    if (x->shape->dtype != SD_TUPLE)
+        return x;
+    if (x->op == HLO_TUPLE)
+        return x->arg[i];
+    if (had && !had->each[i])
+        return hlo_make_gte(p, had->local, i);
+    e = hlo_make_gte(p, x, i);
+    if (had)
+        spmd_set_part(f, e,
+                      hlo_make_gte((hlo_at){p.c, e, p.like}, had->local, i),
+                      had->each[i]);
+    return e;
 }
 
 static bool take_element(spmd_flow *f, hlo_inst *in)
 {
     const part *x = part_of(f, in->arg[0]);
     int i = (int)in->u.tuple.index;
+    hlo_inst *to;
 
-    if (x)
-        spmd_set_part(f, in, hlo_make_gte(pass_at(in), x->local, i),
-                      x->each[i]);
-    return x != NULL;
+    if (!x)
+        return false;
+    to = hlo_make_gte(pass_at(in), x->local, i);
+    if (x->each[i])
+        spmd_set_part(f, in, to, x->each[i]);
+    else
+        pass_replace(in, to);
+    return true;
+}
+
+/* What is passed through, in the parts that it is had in. */
+static bool pass_barrier(spmd_flow *f, hlo_inst *in)
+{
+    hlo_inst *x = in->arg[0], *to;
+    const part *had = part_of(f, x);
+    const hlo_sharding **each;
+    hlo_inst **e;
+    bool any = false;
+
+    if (x->op != HLO_TUPLE) {
+        if (!had)
+            return false;
+        to = hlo_inst_create(in->parent, in, in->op, had->local->shape, 1,
+                             (hlo_inst *[]){had->local});
+        spmd_set_part(f, in, to, had->s);
+        part_of(f, in)->each = had->each;
+        return true;
+    }
+    each = sd_arena_array(f->a, const hlo_sharding *, x->narg + 1);
+    e = sd_arena_array(f->a, hlo_inst *, x->narg + 1);
+    for (int i = 0; i < x->narg; i++) {
+        each[i] = spmd_now(f, x->arg[i]);
+        e[i] = each[i] ? spmd_as(f, pass_at(in), x->arg[i], each[i])
+                       : spmd_whole(f, x->arg[i]);
+        any |= each[i] != NULL;
+    }
+    if (!any)
+        return false;
+    to = hlo_make_tuple(pass_at(in), x->narg, e);
+    to = hlo_inst_create(in->parent, in, in->op, to->shape, 1, &to);
+    hlo_take_source(to, in);
+    spmd_set_parts(f, in, to, each);
+    hlo_set_arg(in, 0, to);
+    if (!x->nuse && x != in->parent->root)
+        hlo_remove(x);
+    return true;
 }
 
 static bool apply_rule(spmd_flow *f, hlo_inst *in)
@@ -306,7 +392,9 @@ static bool apply_rule(spmd_flow *f, hlo_inst *in)
     const hlo_sharding **s =
         sd_arena_array(f->a, const hlo_sharding *, spmd_nresult(in) + 1);
     const sd_shape *local;
+    const hlo_sharding *to;
     hlo_inst *arg[SPMD_MOST_ARGS], *x;
+    hlo_atoms along;
     spmd_rule r;
     choice c;
 
@@ -319,11 +407,14 @@ static bool apply_rule(spmd_flow *f, hlo_inst *in)
     if (!(x = spmd_on_parts(in, local, arg)))
         return false;
     if (local->dtype == SD_TUPLE) {
-        set_parts(f, in, x, s);
+        spmd_set_parts(f, in, x, s);
         return true;
     }
-    x = combined(p, &r, &c, x, &s[0]);
-    spmd_set_part(f, in, x, s[0]);
+    along = partial_along(&r, &c);
+    to = waiting(f, &r, &c, s[0]);
+    if (along.n && to == s[0])
+        x = spmd_all_reduce(p, x, c.like->grid, &along, r.combine);
+    spmd_set_part(f, in, x, to);
     return true;
 }
 
@@ -346,11 +437,135 @@ bool spmd_apply(spmd_flow *f, hlo_inst *in)
 {
     if (in->op == HLO_GET_TUPLE_ELEMENT)
         return take_element(f, in);
+    if (in->op == HLO_OPT_BARRIER)
+        return pass_barrier(f, in);
     if (apply_rule(f, in))
         return true;
     if (is_anew(f, in))
         sd_map_set(f->anew, sd_key(in), sd_map_create(f->a));
     return false;
+}
+
+/* ---- guesses ---- */
+
+typedef struct {
+    const hlo_sharding *s;
+    const hlo_sharding *const *each;
+} seen;
+
+void spmd_see(spmd_flow *f, const hlo_inst *in, const hlo_sharding *s,
+              const hlo_sharding *const *each)
+{
+    seen *x = sd_map_get(f->guess, sd_key(in));
+
+    if (!x) {
+        x = sd_arena_new(f->a, seen);
+        sd_map_set(f->guess, sd_key(in), x);
+    }
+    *x = (seen){s, each};
+}
+
+const hlo_sharding *spmd_now(const spmd_flow *f, const hlo_inst *x)
+{
+    const seen *g;
+
+    if (!f->guessing)
+        return spmd_part_sharding(f, x);
+    g = sd_map_get(f->guess, sd_key(x));
+    return g ? g->s : NULL;
+}
+
+const hlo_sharding *spmd_now_at(const spmd_flow *f, const hlo_inst *x, int i)
+{
+    const hlo_sharding *const *each;
+
+    if (x->shape->dtype != SD_TUPLE)
+        return spmd_now(f, x);
+    if (x->op == HLO_TUPLE)
+        return spmd_now(f, x->arg[i]);
+    if (f->guessing) {
+        const seen *g = sd_map_get(f->guess, sd_key(x));
+
+        each = g ? g->each : NULL;
+    } else {
+        const part *had = part_of(f, x);
+
+        each = had ? had->each : NULL;
+    }
+    return each ? each[i] : NULL;
+}
+
+static void guess_rule(spmd_flow *f, const hlo_inst *in)
+{
+    const hlo_sharding **s =
+        sd_arena_array(f->a, const hlo_sharding *, spmd_nresult(in) + 1);
+    spmd_rule r;
+    choice c;
+    bool ok = spmd_rule_of(in, &r) && choose(f, in, &r, &c) &&
+              shape_of(f, in, &r, &c, s);
+
+    for (int k = 0; k < in->narg; k++) {
+        const sd_shape *whole = in->arg[k]->shape;
+
+        f->cost += spmd_move_bytes(
+            whole, spmd_now(f, in->arg[k]),
+            ok ? sharding_of(f, &c, r.arg[k], whole->rank) : NULL);
+    }
+    if (!ok)
+        spmd_see(f, in, NULL, NULL);
+    else if (in->shape->dtype == SD_TUPLE)
+        spmd_see(f, in, NULL, s);
+    else
+        spmd_see(f, in, waiting(f, &r, &c, s[0]), NULL);
+}
+
+static bool guess_mark(spmd_flow *f, const hlo_inst *in)
+{
+    int n = spmd_nresult(in);
+    const hlo_sharding **s = sd_arena_array(f->a, const hlo_sharding *, n + 1);
+    const hlo_sharding *now = in->narg ? spmd_now(f, in->arg[0]) : NULL;
+
+    for (int i = 0; i < n; i++)
+        if (!f->mark(in, i, now, &s[i]))
+            return false;
+    if (in->shape->dtype == SD_TUPLE) {
+        spmd_see(f, in, NULL, s);
+    } else {
+        f->cost += spmd_move_bytes(in->shape, now, s[0]);
+        spmd_see(f, in, s[0], NULL);
+    }
+    return true;
+}
+
+static void guess_barrier(spmd_flow *f, const hlo_inst *in)
+{
+    const hlo_inst *x = in->arg[0];
+    int n = x->shape->dtype == SD_TUPLE ? x->shape->nelem : 0;
+    const hlo_sharding **s = sd_arena_array(f->a, const hlo_sharding *, n + 1);
+
+    for (int i = 0; i < n; i++)
+        s[i] = spmd_now_at(f, x, i);
+    spmd_see(f, in, n ? NULL : spmd_now(f, x), n ? s : NULL);
+}
+
+void spmd_guess(spmd_flow *f, const hlo_inst *in)
+{
+    switch (in->op) {
+    case HLO_GET_TUPLE_ELEMENT:
+        spmd_see(f, in, spmd_now_at(f, in->arg[0], (int)in->u.tuple.index),
+                 NULL);
+        break;
+    case HLO_OPT_BARRIER:
+        guess_barrier(f, in);
+        break;
+    case HLO_WHILE:
+    case HLO_CONDITIONAL:
+        spmd_guess_flow(f, in);
+        break;
+    default:
+        if (in->op != HLO_CUSTOM_CALL || !guess_mark(f, in))
+            guess_rule(f, in);
+    }
 }
 
 /* ---- made anew ---- */

@@ -4,11 +4,40 @@
 
 #include "spmd.h"
 
-typedef struct spmd_flow spmd_flow;
+typedef struct {
+    sd_arena *a;
+    hlo_module *m;
+    sd_map *parts; /* instruction -> how it is had */
+    sd_map *anew;  /* instruction -> {sharding -> its part by it} */
+    /* Guesses: of an instruction of the computation that is looked at, what it
+     * would be had by, and what all of them would move. */
+    sd_map *guess;
+    bool guessing;
+    double cost;
+    int depth; /* of loops */
+    /* The owner's: cuts a computation whose parameters have been set; what the
+     * i-th result of a mark is had by, `now` being its operand, false: it is
+     * none. */
+    void *ctx;
+    sd_status (*cut)(void *ctx, hlo_comp *c);
+    bool (*mark)(const hlo_inst *in, int i, const hlo_sharding *now,
+                 const hlo_sharding **s);
+} spmd_flow;
+
 spmd_flow *spmd_flow_create(sd_arena *a, hlo_module *m);
 /* in, which stays until spmd_settle, can be had as the part local. */
 void spmd_set_part(spmd_flow *f, const hlo_inst *in, hlo_inst *local,
                    const hlo_sharding *s);
+/* The same of a tuple; each: by element, NULL: whole. */
+void spmd_set_parts(spmd_flow *f, const hlo_inst *in, hlo_inst *local,
+                    const hlo_sharding *const *each);
+/* A part by s (NULL: the whole), to be had by what cuts more unless somebody
+ * wants it as it is. */
+void spmd_set_finer(spmd_flow *f, hlo_inst *in, hlo_inst *local,
+                    const hlo_sharding *s, const hlo_sharding *finer);
+bool spmd_is_part(const spmd_flow *f, const hlo_inst *in);
+/* Element i of x, or x, if that is no tuple. */
+hlo_inst *spmd_element(spmd_flow *f, hlo_at p, hlo_inst *x, int i);
 /* NULL: it is whole. */
 const hlo_sharding *spmd_part_sharding(const spmd_flow *f, const hlo_inst *in);
 /* What s says of dimensions, along atoms in mask and no more. */
@@ -18,9 +47,22 @@ hlo_inst *spmd_whole(spmd_flow *f, hlo_inst *in);
 hlo_inst *spmd_as(spmd_flow *f, hlo_at p, hlo_inst *in, const hlo_sharding *s);
 /* Does the operation on parts, if it has a rule and an operand in parts. */
 bool spmd_apply(spmd_flow *f, hlo_inst *in);
+/* Loops and branches, with the computations that they call (spmd_loop.c). */
+sd_status spmd_cut_flow(spmd_flow *f, hlo_inst *in);
 void spmd_settle(spmd_flow *f);
 /* What the module's partitioner knows becomes what that says (spmd_custom.c). */
 bool spmd_is_custom(const hlo_inst *in);
 sd_status spmd_custom(spmd_flow *f, hlo_inst *in);
+
+/* ---- guesses ---- */
+
+/* By what x is had, or guessed to be, and element i of it: NULL: whole. */
+const hlo_sharding *spmd_now(const spmd_flow *f, const hlo_inst *x);
+const hlo_sharding *spmd_now_at(const spmd_flow *f, const hlo_inst *x, int i);
+void spmd_see(spmd_flow *f, const hlo_inst *in, const hlo_sharding *s,
+              const hlo_sharding *const *each);
+/* By what in would be had, of what has been seen of its operands. */
+void spmd_guess(spmd_flow *f, const hlo_inst *in);
+void spmd_guess_flow(spmd_flow *f, const hlo_inst *in);
 
 #endif

@@ -309,6 +309,42 @@ bool spmd_scatters(const hlo_sharding *s, const hlo_sharding *to)
     return any;
 }
 
+const hlo_sharding *spmd_common(hlo_module *m, const hlo_sharding *s,
+                                const hlo_sharding *to)
+{
+    const hlo_sharding *both = hlo_sharding_blank(m, s, s->rank);
+
+    for (int d = 0; to && to->grid == s->grid && d < s->rank; d++)
+        both = hlo_sharding_with(
+            m, both, d,
+            up_to(&s->dim[d].cut, common(&s->dim[d].cut, &to->dim[d].cut)));
+    return both;
+}
+
+double spmd_move_bytes(const sd_shape *whole, const hlo_sharding *s,
+                       const hlo_sharding *to)
+{
+    double bytes = (double)sd_shape_bytes(whole), sum = 2 * bytes;
+    int64_t kept = 1, had = 1;
+
+    if (!s || !sd_shape_is_array(whole))
+        return 0;
+    for (int d = 0; d < s->rank; d++) {
+        hlo_atoms a = s->dim[d].cut, b = a;
+
+        b.n = 0;
+        if (to && to->grid == s->grid)
+            b = up_to(&a, common(&a, &to->dim[d].cut));
+        had *= hlo_atoms_size(s->grid, &a);
+        kept *= hlo_atoms_size(s->grid, &b);
+    }
+    if (to && spmd_scatters(s, to))
+        sum = bytes;
+    if (!(s->unreduced & ~(to ? to->unreduced : 0)))
+        sum = 0;
+    return sum / (double)had + (kept < had ? bytes / (double)kept : 0);
+}
+
 /* Dimension d of x by atoms a, in runs of those along which x is summed, too,
  * and of others. */
 static hlo_inst *cut_sums(hlo_at p, hlo_inst *x, const hlo_sharding *s, int d,

@@ -35,14 +35,16 @@ def bytes_of(shapes):
                for t, dims in re.findall(r"([a-z]+\d*)\[([\d,]*)\]", shapes))
 
 
-def moved(path, name, *flags):
-    """{kind: (how many, bytes)} of the program that each device runs."""
-    r = subprocess.run([TOOL, "spmd", *flags,
-                        os.path.join(path, name + ".mlir")],
+def moved(path, name, turns=1):
+    """{kind: (how many, bytes)} of the program that each device runs, with loops
+    of so many turns."""
+    r = subprocess.run([TOOL, "spmd", os.path.join(path, name + ".mlir")],
                        capture_output=True, text=True, timeout=120)
     assert r.returncode == 0, r.stderr
     count, size, shape = Counter(), Counter(), {}
     for line in r.stdout.splitlines():
+        if line.endswith("{"):
+            times = 1 if line.startswith("ENTRY") else turns
         m = re.match(r"\s*(?:ROOT )?%(\S+) = (.*?) ([a-z-]+)\((.*?)\)", line)
         if not m:
             continue
@@ -50,8 +52,8 @@ def moved(path, name, *flags):
         if m[3] in KINDS:
             sent = m[2] if m[3] == "all-gather" else " ".join(
                 shape[x.strip(" %")] for x in m[4].split(","))
-            count[m[3]] += 1
-            size[m[3]] += bytes_of(sent)
+            count[m[3]] += times
+            size[m[3]] += times * bytes_of(sent)
     return {k: (count[k], size[k]) for k in count}
 
 
@@ -71,6 +73,28 @@ def test_data_parallel(lowered):
     check(lowered, "dp")
     assert moved(lowered, "dp") == {
         "all-reduce": (1, 4 * (W1 + B1 + W2 + B2 + LOSS))}
+
+
+# Six layers h + tanh(h @ a) @ b in a scan: a [6, 32, 64], b [6, 64, 32]; h is
+# [64, 32].
+LAYERS, WEIGHT, STATE = 6, 32 * 64, 64 * 32
+
+
+def test_data_parallel_scan(lowered):
+    """A layer's two gradients meet once in its turn, and the loss once."""
+    check(lowered, "scan_dp")
+    assert moved(lowered, "scan_dp", LAYERS) == {
+        "all-reduce": (LAYERS + 1, 4 * (LAYERS * 2 * WEIGHT + LOSS))}
+
+
+def test_tensor_parallel_scan(lowered):
+    """Of each layer the state of a quarter of the batch is summed over the two
+    that have half of the layer each, forward and backward, and the gradients of
+    a half over the four that have other data; nothing else moves."""
+    check(lowered, "scan_tp")
+    assert moved(lowered, "scan_tp", LAYERS) == {
+        "all-reduce": (3 * LAYERS + 1, 4 * (
+            LAYERS * (2 * STATE // 4 + 2 * WEIGHT // 2) + LOSS))}
 
 
 def test_random_programs_cut_are_what_they_are_uncut():

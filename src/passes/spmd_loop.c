@@ -1,0 +1,392 @@
+/* Loops and branches in parts.  Every element of what a loop carries has one
+ * sharding, in which it comes in, goes from turn to turn and comes out; what a
+ * branch takes it takes as it is, and all branches give a result by the same.
+ *
+ * What a body would do is guessed without doing it: which parts it gives for
+ * the parts that it gets, and how many bytes it moves.  An element that starts
+ * whole takes what the body gives.  Where the body gives other parts than it
+ * got, either those it got are kept, or what both have in common; the fewer
+ * bytes a turn, the better. */
+#include "spmd_flow.h"
+
+enum { MOST_ROUNDS = 8, MOST_DEPTH = 3 };
+
+typedef const hlo_sharding *const *shardings;
+
+static int nelement(const hlo_inst *x)
+{
+    return x->shape->dtype == SD_TUPLE ? x->shape->nelem : 1;
+}
+
+static const sd_shape *element_shape(const hlo_inst *x, int i)
+{
+    return x->shape->dtype == SD_TUPLE ? x->shape->elem[i] : x->shape;
+}
+
+/* How dimensions are cut and no more; NULL: not at all. */
+static const hlo_sharding *cuts(spmd_flow *f, const hlo_sharding *s)
+{
+    return s && hlo_sharding_used(s)
+               ? hlo_sharding_unreduced(f->m, s, 0, HLO_SUM_OF)
+               : NULL;
+}
+
+static const hlo_sharding **list(spmd_flow *f, int n)
+{
+    return sd_arena_array(f->a, const hlo_sharding *, n + 1);
+}
+
+static const hlo_sharding **what_is_had(spmd_flow *f, const hlo_inst *x)
+{
+    int n = nelement(x);
+    const hlo_sharding **s = list(f, n);
+
+    for (int i = 0; i < n; i++)
+        s[i] = cuts(f, spmd_now_at(f, x, i));
+    return s;
+}
+
+static bool any_of(int n, shardings s)
+{
+    for (int i = 0; i < n; i++)
+        if (s[i])
+            return true;
+    return false;
+}
+
+/* ---- guesses ---- */
+
+/* What c gives for that, with what is still to be summed. */
+static const hlo_sharding **guess_comp(spmd_flow *f, const hlo_comp *c,
+                                       shardings s)
+{
+    const hlo_inst *p = c->param[0];
+    int n = nelement(c->root);
+    const hlo_sharding **out = list(f, n);
+    bool before = f->guessing;
+
+    f->guessing = true;
+    if (p->shape->dtype == SD_TUPLE)
+        spmd_see(f, p, NULL, s);
+    else
+        spmd_see(f, p, s[0], NULL);
+    hlo_for_each_inst(in, c)
+        if (in->op != HLO_PARAMETER)
+            spmd_guess(f, in);
+    for (int i = 0; i < n; i++)
+        out[i] = spmd_now_at(f, c->root, i);
+    f->guessing = before;
+    return out;
+}
+
+/* Bytes of a turn that carries its state by s, and what its body gives. */
+static double turn(spmd_flow *f, const hlo_inst *in, shardings s,
+                   const hlo_sharding ***out)
+{
+    double before = f->cost, bytes;
+
+    f->cost = 0;
+    guess_comp(f, in->comp[0], s);
+    *out = guess_comp(f, in->comp[1], s);
+    for (int i = 0; i < nelement(in); i++)
+        f->cost += spmd_move_bytes(element_shape(in, i), (*out)[i], s[i]);
+    bytes = f->cost;
+    f->cost = before;
+    return bytes;
+}
+
+/* What starts whole, as the body gives it. */
+static bool grow(spmd_flow *f, int n, const hlo_sharding **s, shardings out)
+{
+    bool any = false;
+
+    for (int i = 0; i < n; i++)
+        if (!s[i] && (s[i] = cuts(f, out[i])))
+            any = true;
+    return any;
+}
+
+static bool shrink(spmd_flow *f, int n, const hlo_sharding **s, shardings out)
+{
+    bool any = false;
+
+    for (int i = 0; i < n; i++) {
+        const hlo_sharding *less =
+            s[i] ? cuts(f, spmd_common(f->m, s[i], out[i])) : NULL;
+
+        any |= less != s[i];
+        s[i] = less;
+    }
+    return any;
+}
+
+static const hlo_sharding **carry(spmd_flow *f, const hlo_inst *in)
+{
+    int n = nelement(in);
+    const hlo_sharding **s = what_is_had(f, in->arg[0]);
+    const hlo_sharding **less = list(f, n), **out;
+    double bytes, fewer;
+
+    if (f->depth >= MOST_DEPTH)
+        return s;
+    f->depth++;
+    bytes = turn(f, in, s, &out);
+    for (int k = 0; k < MOST_ROUNDS && grow(f, n, s, out); k++)
+        bytes = turn(f, in, s, &out);
+    memcpy(less, s, sizeof *s * (size_t)n);
+    fewer = bytes;
+    for (int k = 0; k < MOST_ROUNDS && shrink(f, n, less, out); k++)
+        fewer = turn(f, in, less, &out);
+    f->depth--;
+    return fewer < bytes ? less : s;
+}
+
+static int64_t nparts(const hlo_sharding *s)
+{
+    int64_t n = 1;
+
+    for (int d = 0; d < s->rank; d++)
+        n *= hlo_atoms_size(s->grid, &s->dim[d].cut);
+    return n;
+}
+
+/* What moves the fewest bytes of those that a branch gives; of several the one
+ * that cuts most. */
+static const hlo_sharding *best_of(spmd_flow *f, const hlo_inst *in, int i,
+                                   const hlo_sharding ***out)
+{
+    const sd_shape *whole = element_shape(in, i);
+    const hlo_sharding *best = NULL;
+    double fewest = 0;
+
+    for (int k = 0; k < in->ncomp; k++) {
+        const hlo_sharding *s = cuts(f, out[k][i]);
+        double bytes = 0;
+
+        for (int j = 0; s && j < in->ncomp; j++)
+            bytes += spmd_move_bytes(whole, out[j][i], s);
+        if (s && (!best || bytes < fewest ||
+                  (bytes <= fewest && nparts(s) > nparts(best)))) {
+            best = s;
+            fewest = bytes;
+        }
+    }
+    return best;
+}
+
+static const hlo_sharding **branches(spmd_flow *f, const hlo_inst *in)
+{
+    int n = nelement(in);
+    const hlo_sharding **s = list(f, n);
+    const hlo_sharding ***out =
+        sd_arena_array(f->a, const hlo_sharding **, in->ncomp + 1);
+
+    for (int k = 0; k < in->ncomp; k++)
+        out[k] = guess_comp(f, in->comp[k], what_is_had(f, in->arg[1 + k]));
+    for (int i = 0; i < n; i++)
+        s[i] = best_of(f, in, i, out);
+    return s;
+}
+
+void spmd_guess_flow(spmd_flow *f, const hlo_inst *in)
+{
+    const hlo_sharding **s =
+                           in->op == HLO_WHILE ? carry(f, in) : branches(f, in),
+                       **out;
+
+    if (in->op == HLO_WHILE)
+        f->cost += turn(f, in, s, &out);
+    if (in->shape->dtype == SD_TUPLE)
+        spmd_see(f, in, NULL, s);
+    else
+        spmd_see(f, in, s[0], NULL);
+}
+
+/* ---- the same done ---- */
+
+static const sd_shape *local_shape(spmd_flow *f, const hlo_inst *x, shardings s)
+{
+    int n = nelement(x);
+    const sd_shape **e = sd_arena_array(f->a, const sd_shape *, n + 1);
+
+    for (int i = 0; i < n; i++) {
+        e[i] = element_shape(x, i);
+        if (s[i]) /* of equal parts, or nothing had been had by it */
+            sd_status_free(
+                spmd_local_shape(f->m, e[i], s[i], HLO_ALL_ATOMS, &e[i]));
+    }
+    return x->shape->dtype == SD_TUPLE ? sd_shape_tuple(f->m->arena, n, e)
+                                       : e[0];
+}
+
+/* x by s, a tuple again if it is one. */
+static hlo_inst *parts_of(spmd_flow *f, hlo_at p, hlo_inst *x, shardings s)
+{
+    int n = nelement(x);
+    hlo_inst **e = sd_arena_array(f->a, hlo_inst *, n + 1);
+
+    for (int i = 0; i < n; i++) {
+        e[i] = spmd_element(f, p, x, i);
+        e[i] = s[i] ? spmd_as(f, p, e[i], s[i]) : spmd_whole(f, e[i]);
+    }
+    return x->shape->dtype == SD_TUPLE ? hlo_make_tuple(p, n, e) : e[0];
+}
+
+/* c's parameter becomes what is had by s; a copy stands for the whole. */
+static void open_param(spmd_flow *f, hlo_comp *c, shardings s)
+{
+    hlo_inst *p = c->param[0], *x;
+    const sd_shape *whole = p->shape;
+
+    x = hlo_inst_create(c, p->next, HLO_COPY, whole, 1, &p);
+    hlo_replace(p, x);
+    hlo_set_arg(x, 0, p);
+    p->shape = local_shape(f, x, s);
+    if (whole->dtype == SD_TUPLE)
+        spmd_set_parts(f, x, p, s);
+    else
+        spmd_set_part(f, x, p, s[0]);
+}
+
+static void drop_tuple(hlo_inst *x)
+{
+    if (x->op == HLO_TUPLE && x->nuse == 0 && x != x->parent->root)
+        hlo_remove(x);
+}
+
+static void close_root(spmd_flow *f, hlo_comp *c, shardings s)
+{
+    hlo_inst *root = c->root;
+
+    hlo_set_root(c, parts_of(f, (hlo_at){c, NULL, root}, root, s));
+    drop_tuple(root);
+}
+
+/* A caller that is cut has computations of its own. */
+static void own_comps(spmd_flow *f, hlo_inst *in)
+{
+    hlo_comp **c = sd_arena_array(f->a, hlo_comp *, in->ncomp + 1);
+    bool any = false;
+
+    for (int k = 0; k < in->ncomp; k++) {
+        c[k] = in->comp[k];
+        for (int j = 0; j < k; j++)
+            any |= in->comp[j] == c[k];
+        any |= c[k]->ncaller > 1;
+    }
+    for (int k = 0; any && k < in->ncomp; k++)
+        if (c[k]->ncaller > 1)
+            c[k] = hlo_comp_clone(f->m, c[k], c[k]->name);
+    if (any)
+        hlo_set_comps(in, in->ncomp, c);
+}
+
+/* `to` does what in did, on parts: in stands for what it gives. */
+static void take_over(spmd_flow *f, hlo_inst *in, hlo_inst *to, shardings s)
+{
+    hlo_comp **c = sd_arena_array(f->a, hlo_comp *, in->ncomp + 1);
+    int n = in->ncomp;
+
+    memcpy(c, in->comp, sizeof *c * (size_t)n);
+    hlo_set_comps(in, 0, NULL);
+    hlo_set_comps(to, n, c);
+    hlo_take_source(to, in);
+    for (int k = 0; k < in->narg; k++) {
+        hlo_inst *was = in->arg[k];
+
+        hlo_set_arg(in, k, to->arg[k]);
+        drop_tuple(was);
+    }
+    if (in->shape->dtype == SD_TUPLE)
+        spmd_set_parts(f, in, to, s);
+    else if (s[0])
+        spmd_set_part(f, in, to, s[0]);
+    else
+        pass_replace(in, to);
+}
+
+static sd_status cut_all(spmd_flow *f, const hlo_inst *in)
+{
+    sd_status st = NULL;
+
+    for (int k = 0; k < in->ncomp && !st; k++)
+        st = f->cut(f->ctx, in->comp[k]);
+    return st;
+}
+
+/* What came in in more parts than it is carried in goes on in those. */
+static void show_as(spmd_flow *f, hlo_inst *in, hlo_inst *to, shardings s,
+                    shardings came)
+{
+    for (int k = 0; k < in->nuse; k++) {
+        hlo_inst *u = in->user[k];
+        int i = u->op == HLO_GET_TUPLE_ELEMENT ? (int)u->u.tuple.index : -1;
+
+        if (i >= 0 && came[i] && came[i] != s[i])
+            spmd_set_finer(f, u, hlo_make_gte(pass_at(u), to, i), s[i],
+                           came[i]);
+    }
+}
+
+static sd_status loop(spmd_flow *f, hlo_inst *in)
+{
+    const hlo_sharding **came = what_is_had(f, in->arg[0]);
+    const hlo_sharding **s = carry(f, in);
+    hlo_comp *cond, *body;
+    hlo_inst *x;
+    sd_status st;
+
+    if (!any_of(nelement(in), s) && !any_of(nelement(in), came))
+        return cut_all(f, in);
+    own_comps(f, in);
+    cond = in->comp[0];
+    body = in->comp[1];
+    open_param(f, cond, s);
+    open_param(f, body, s);
+    if ((st = cut_all(f, in)))
+        return st;
+    hlo_set_root(cond, spmd_whole(f, cond->root));
+    close_root(f, body, s);
+    x = parts_of(f, pass_at(in), in->arg[0], s);
+    x = hlo_inst_create(in->parent, in, HLO_WHILE, x->shape, 1, &x);
+    take_over(f, in, x, s);
+    if (in->shape->dtype == SD_TUPLE)
+        show_as(f, in, x, s, came);
+    return NULL;
+}
+
+static sd_status conditional(spmd_flow *f, hlo_inst *in)
+{
+    const hlo_sharding **s = branches(f, in);
+    hlo_inst **arg = sd_arena_array(f->a, hlo_inst *, in->narg + 1);
+    bool any = any_of(nelement(in), s);
+    sd_status st;
+
+    for (int k = 1; k < in->narg; k++)
+        any |= any_of(nelement(in->arg[k]), what_is_had(f, in->arg[k]));
+    if (!any)
+        return cut_all(f, in);
+    own_comps(f, in);
+    arg[0] = spmd_whole(f, in->arg[0]);
+    for (int k = 1; k < in->narg; k++) {
+        const hlo_sharding **had = what_is_had(f, in->arg[k]);
+
+        arg[k] = parts_of(f, pass_at(in), in->arg[k], had);
+        if (any_of(nelement(in->arg[k]), had))
+            open_param(f, in->comp[k - 1], had);
+    }
+    if ((st = cut_all(f, in)))
+        return st;
+    for (int k = 0; k < in->ncomp; k++)
+        close_root(f, in->comp[k], s);
+    take_over(f, in,
+              hlo_inst_create(in->parent, in, HLO_CONDITIONAL,
+                              local_shape(f, in, s), in->narg, arg),
+              s);
+    return NULL;
+}
+
+sd_status spmd_cut_flow(spmd_flow *f, hlo_inst *in)
+{
+    return in->op == HLO_WHILE ? loop(f, in) : conditional(f, in);
+}

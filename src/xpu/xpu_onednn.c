@@ -21,6 +21,7 @@ static sd_status open_engine(const xpu_engine_row *row, sd_pool *pool,
 
     if (!l)
         return sd_no_memory(sizeof *l);
+    l->pool = pool;
     l->nthread = pool ? sd_pool_size(pool) : 1;
     l->owner = getpid();
     if (!onednn_open(l, row, said)) {
@@ -32,7 +33,7 @@ static sd_status open_engine(const xpu_engine_row *row, sd_pool *pool,
     return NULL;
 }
 
-static void drop_call(onednn *l, onednn_call *c)
+void onednn_drop(onednn *l, onednn_call *c)
 {
     for (int i = 0; i < ONEDNN_OPERANDS; i++) {
         if (c->op[i].user)
@@ -48,13 +49,14 @@ static void drop_call(onednn *l, onednn_call *c)
         l->memory_destroy(c->scratch);
     if (c->prim)
         l->primitive_destroy(c->prim);
+    onednn_winograd_drop(l, c->winograd);
     memset(c, 0, sizeof *c);
 }
 
 static void drop_calls(onednn *l)
 {
     for (int i = 0; i < l->n; i++)
-        drop_call(l, &l->at[i]);
+        onednn_drop(l, &l->at[i]);
     l->n = 0;
 }
 
@@ -288,9 +290,14 @@ static sd_status make_call(onednn *l, onednn_call *c, const libcall *call,
     memset(c, 0, sizeof *c);
     c->call = *call;
     c->hash = hash;
-    st = call->op == LIBCALL_MATMUL ? onednn_matmul(l, c) : onednn_conv(l, c);
+    if (call->op == LIBCALL_MATMUL)
+        st = onednn_matmul(l, c);
+    else if (onednn_winograd_fits(l, &call->conv))
+        st = onednn_winograd_make(l, &call->conv, &c->winograd);
+    else
+        st = onednn_conv(l, c);
     if (st)
-        drop_call(l, c);
+        onednn_drop(l, c);
     return st;
 }
 
@@ -324,7 +331,7 @@ static sd_status find_call(onednn *l, const libcall *call, onednn_call **out)
     return NULL;
 }
 
-static sd_status grow_work(onednn *l, size_t bytes)
+sd_status onednn_work(onednn *l, size_t bytes)
 {
     char *p;
 
@@ -391,24 +398,43 @@ static void notice_fork(onednn *l)
     drop_calls(l);
 }
 
+/* Small work is done sooner by one thread than others wake; by its shape alone,
+ * for the same results in every run. */
+static void set_threads(const onednn *l, const libcall *c)
+{
+    if (l->set_threads)
+        l->set_threads(libcall_flops(c) < SMALL_FLOPS ? 1 : l->nthread);
+}
+
+static sd_status run_direct(onednn *l, onednn_call *c, void *const *ptr)
+{
+    sd_status st = c->prim ? NULL : onednn_conv(l, c);
+    int e;
+
+    if (!st)
+        st = onednn_work(l, c->work);
+    if (!st && (e = execute(l, c, ptr)))
+        st = onednn_refused(e, "execution");
+    return st;
+}
+
 static sd_status run_onednn(void *engine, const thunk *t, void *const *ptr)
 {
     onednn *l = engine;
     onednn_call *c;
     sd_status st;
-    int e;
+    bool done = false;
 
     pthread_mutex_lock(&l->lock);
     notice_fork(l);
-    /* small work is done sooner by one thread than others wake; by its shape
-     * alone, for the same results in every run */
-    if (l->set_threads)
-        l->set_threads(libcall_flops(t->call) < SMALL_FLOPS ? 1 : l->nthread);
+    set_threads(l, t->call);
     st = find_call(l, t->call, &c);
-    if (!st)
-        st = grow_work(l, c->work);
-    if (!st && (e = execute(l, c, ptr)))
-        st = onednn_refused(e, "execution");
+    if (!st && c->winograd)
+        st = onednn_winograd_run(l, c->winograd, ptr, &done);
+    if (!st && !done) {
+        set_threads(l, t->call);
+        st = run_direct(l, c, ptr);
+    }
     pthread_mutex_unlock(&l->lock);
     return st;
 }

@@ -153,6 +153,7 @@ typedef struct {
 } onednn_operand;
 
 enum { ONEDNN_OPERANDS = 4 }; /* two inputs, bias, result */
+typedef struct onednn_winograd onednn_winograd;
 typedef struct {
     libcall call; /* what it is for */
     uint64_t hash; /* of its words */
@@ -161,6 +162,9 @@ typedef struct {
     int nop;     /* the result last */
     int add;     /* slot of what is added into the result, or -1 */
     size_t result_bytes, scratch_at, work;
+    /* Does it instead where this is set and the results turn out finite; prim
+     * and its operands are made when they first do not. */
+    onednn_winograd *winograd;
 } onednn_call;
 
 typedef struct onednn onednn;
@@ -206,6 +210,7 @@ extern const onednn_way onednn_v2, onednn_v3;
 struct onednn {
     const onednn_way *way;
     void *handle, *engine, *stream;
+    sd_pool *pool; /* or NULL */
     int nthread;
     /* Without VNNI it adds pairs of products of s8 in 16 bits, which saturate
      * (127 * 127 twice is 32,258, -128 * -128 twice is one too many). */
@@ -243,7 +248,17 @@ sd_status onednn_refused(int e, const char *what); /* their status */
 sd_status onednn_build(onednn *l, onednn_call *c, onednn_recipe *r,
                        const char *what);
 void onednn_recipe_finish(onednn *l, onednn_recipe *r);
+void onednn_drop(onednn *l, onednn_call *c); /* what it holds */
+sd_status onednn_work(onednn *l, size_t bytes); /* at least so much of it */
 sd_status onednn_matmul(onednn *l, onednn_call *c);
 sd_status onednn_conv(onednn *l, onednn_call *c);
+
+bool onednn_winograd_fits(const onednn *l, const libcall_conv *c);
+sd_status onednn_winograd_make(onednn *l, const libcall_conv *c,
+                               onednn_winograd **out);
+void onednn_winograd_drop(onednn *l, onednn_winograd *w); /* takes NULL */
+/* *done false: a result is not finite, and nothing that it reads has changed. */
+sd_status onednn_winograd_run(onednn *l, const onednn_winograd *w,
+                              void *const *ptr, bool *done);
 
 #endif

@@ -72,9 +72,29 @@ static request convolution(libcall_direction direction, bool last)
     return r;
 }
 
+/* 3 x 3 and large enough that it is done by 16 products. */
+static request winograd(void)
+{
+    request r = convolution(LIBCALL_FORWARD, true);
+    libcall_conv *c = &r.call.conv;
+
+    c->ci = c->co = 32;
+    for (int i = 0; i < 2; i++) {
+        c->in[i] = c->out[i] = 8;
+        c->kernel[i] = 3;
+        c->low[i] = c->high[i] = 1;
+        c->in_step[2 + i] = c->out_step[2 + i] = i ? 32 : 8 * 32;
+        c->kernel_step[2 + i] = i ? 32 * 32 : 3 * 32 * 32;
+    }
+    c->in_step[0] = c->out_step[0] = 8 * 8 * 32;
+    c->kernel_step[0] = 1;
+    c->kernel_step[1] = 32;
+    return r;
+}
+
 static sd_status run(xpu_lib *l, const request *r)
 {
-    static _Alignas(64) char room[6][256];
+    static _Alignas(64) char room[6][3 * 3 * 32 * 32 * sizeof(float)];
     void *ptr[] = {room[0], room[1], room[2], room[3], room[4], room[5]};
     thunk t = {.kind = THUNK_LIBCALL,
                .name = r->name,
@@ -163,7 +183,8 @@ static void each_call_fails(void **state)
                    convolution(LIBCALL_FORWARD, false),
                    convolution(LIBCALL_FORWARD, true),
                    convolution(LIBCALL_TO_DATA, false),
-                   convolution(LIBCALL_TO_WEIGHTS, false)};
+                   convolution(LIBCALL_TO_WEIGHTS, false),
+                   winograd()};
     long total = 0;
 
     (void)state;

@@ -1,5 +1,5 @@
 """Products and convolutions without libraries: run_products.py, whose digests
-of bits are the same everywhere."""
+of bits are the same everywhere.  With oneDNN: run_winograd.py."""
 
 
 def digests(python, *parts, **env):
@@ -17,3 +17,12 @@ def test_bits_on_the_host(python):
 def test_bits_on_opencl(python):
     few = ("dot 37x45x300", "dot 6x17x2000", "dot s8", "dot batch", "15x17x3->20")
     assert digests(python, *few, SUNDOG_DEVICE="cl") == digests(python, *few)
+
+
+def test_winograd(python):
+    for threads in "1", "3":
+        python("run_winograd.py", env={"SUNDOG_DEVICE": "host", "SUNDOG_THREADS": threads})
+
+
+def test_winograd_without_libraries(python):
+    python("run_winograd.py", env={"SUNDOG_DEVICE": "host", "SUNDOG_LIBRARIES": "0"})

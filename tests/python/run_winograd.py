@@ -1,0 +1,96 @@
+"""3 x 3 convolutions of f32, which oneDNN's engine does by Winograd's products,
+against NumPy in double: borders of every kind, what comes after, gradients, and
+numbers that are not finite, which one tile must not hand to its neighbours."""
+
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+assert jax.devices()[0].platform == "xpu"
+SHAPES = [  # images, rows, columns, channels, features, padding
+    (2, 16, 16, 64, 32, ((1, 1), (1, 1))),
+    (1, 13, 17, 72, 40, ((1, 1), (1, 1))),
+    (3, 12, 11, 32, 64, ((0, 0), (0, 0))),
+    (1, 19, 14, 40, 96, ((0, 1), (2, 0))),
+    (1, 16, 16, 32, 32, ((2, 2), (2, 2))),
+]
+
+
+def conv(x, w, pad):
+    return jax.lax.conv_general_dilated(
+        x, w, (1, 1), pad, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+def direct(x, w, pad):
+    x = np.pad(x.astype(np.float64), ((0, 0), *pad, (0, 0)))
+    n, rows, columns, _ = x.shape
+    out = np.zeros((n, rows - 2, columns - 2, w.shape[3]))
+    for i in range(3):
+        for j in range(3):
+            out += x[:, i:i + rows - 2, j:j + columns - 2] @ w[i, j].astype(
+                np.float64)
+    return out
+
+
+def numbers(shape):
+    n, rows, columns, channels, features, pad = shape
+    rng = np.random.default_rng(1)
+
+    def draw(*s):
+        return rng.standard_normal(s).astype(np.float32)
+    x, w = draw(n, rows, columns, channels), draw(3, 3, channels, features)
+    want = direct(x, w, pad)
+    return x, w, draw(features), draw(*want.shape), want
+
+
+def close(got, want):
+    np.testing.assert_allclose(got, want, rtol=0,
+                               atol=2e-6 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_comes_after(shape):
+    x, w, b, r, want = numbers(shape)
+    pad = shape[-1]
+    close(jax.jit(lambda x, w: conv(x, w, pad))(x, w), want)
+    close(jax.jit(lambda x, w, b: jax.nn.relu(conv(x, w, pad) + b))(
+        x, w, b), np.maximum(want + b, 0))
+    close(jax.jit(lambda x, w, b, r: conv(x, w, pad) + b + r)(
+        x, w, b, r), want + b + r)
+    # the sum's other operand is in the memory of the result
+    close(jax.jit(lambda x, w, r: conv(x, w, pad) + 2 * jax.numpy.tanh(r))(
+        x, w, r), want + 2 * np.tanh(r.astype(np.float64)))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_gradients(shape):
+    x, w, _, r, _ = numbers(shape)
+    pad = shape[-1]
+    back = tuple((2 - low, 2 - high) for low, high in pad)
+    dx = jax.jit(lambda x, w, r: jax.vjp(
+        lambda x: conv(x, w, pad), x)[1](r)[0])(x, w, r)
+    close(dx, direct(r, w[::-1, ::-1].swapaxes(2, 3), back))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_not_finite(bad):
+    x, w, _, r, _ = numbers(SHAPES[1])
+    x[0, 5, 6, 3] = bad
+    with np.errstate(invalid="ignore"):
+        want = direct(x, w, SHAPES[1][-1])
+    assert np.isfinite(want).sum() == want.size - 9 * want.shape[-1]
+    for got, add in [
+            (jax.jit(lambda x, w: conv(x, w, "SAME"))(x, w), 0),
+            (jax.jit(lambda x, w, r: conv(x, w, "SAME")
+                     + 2 * jax.numpy.tanh(r))(x, w, r), 2 * np.tanh(r))]:
+        got = np.asarray(got)
+        fine = np.isfinite(want)
+        np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+        np.testing.assert_array_equal(got[~fine], want[~fine])
+        close(got[fine], (want + add)[fine])
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-q", "-p", "no:cacheprovider", *sys.argv[1:]]))

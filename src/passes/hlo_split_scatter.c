@@ -5,7 +5,13 @@
  * after lower_index, whose form has a batch dimension for this. */
 #include "passes_priv.h"
 
-enum { MOST_PIECES = 64, FEW_PIECES = 4, LEAST_WORK = 4096 };
+enum {
+    MOST_PIECES = 64,
+    FEW_PIECES = 4,
+    LEAST_WORK = 4096,
+    WIDE = 16,            /* elements of a window */
+    SMALL_TABLE = 1 << 16 /* bytes */
+};
 
 typedef struct {
     hlo_inst *in;
@@ -15,12 +21,16 @@ typedef struct {
 } split;
 
 /* The tables are an eighth as large as the updates; of the first few as much
- * as a half. */
+ * as a half.  Wide windows go to small tables only: into large ones a thread of
+ * the host does better with a range of the places (plan_tile_host.c). */
 static int64_t pieces_of(const split *s, int64_t updates, int64_t places)
 {
     int64_t each = updates / places, n = 1;
     int64_t most = SD_MAX(each / 8, SD_MIN(each / 2, FEW_PIECES));
 
+    if (updates / s->count >= WIDE &&
+        places * (int64_t)sd_dtype_bytes(pass_dtype(s->in)) > SMALL_TABLE)
+        return 1;
     most = SD_MIN(SD_MIN(most, updates / LEAST_WORK), s->count);
     while (2 * n <= SD_MIN(most, MOST_PIECES / s->batch))
         n *= 2;

@@ -467,6 +467,9 @@ struct plan_kernel {
     const plan_blocks *blocks; /* how its CONTRACT is done, or NULL: by itself */
     bool rows;             /* host, "by rows": stage 0 takes rows as they lie,
                               with LANE inside its loop: PLAN_LANES_ROWS */
+    bool ranges;           /* host: axis 0 cuts the places of a scatter into
+                              ranges, and a position of it takes those of the
+                              updates, in order, that go to its range */
     size_t local_bytes;    /* of all areas, and of those of blocks */
     int64_t tiles;         /* product over grid axes of ceil(extent/tile) */
     double flops, bytes;
@@ -504,6 +507,8 @@ bool plan_any_order(const plan_node *n);
 /* Nor does what body makes of numbers of that type. */
 bool plan_body_any_order(const plan_body *body, sd_dtype t);
 bool plan_slices_overlap(thunk_slice x, thunk_slice y);
+/* The scatter of a kernel that is one, or NULL. */
+const plan_node *plan_scatter_of(const plan_kernel *k);
 /* The axis of place LANE, or -1: none, in a kernel that sorts or calls. */
 int plan_lane_of(const plan_kernel *k);
 /* The axis along which the copies are that a LOAD or STORE takes at once. */

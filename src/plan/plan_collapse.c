@@ -183,6 +183,38 @@ void plan_split_groups(plan_kernel *k)
     rebuild(&c, axis, k->naxis + 1, k->nouter + 1);
 }
 
+/* ---- ranges of places ---- */
+
+/* Axis 0 becomes one of ranges of start, of which guard `which` of the scatter
+ * n is: each position of it takes the updates that go to its range. */
+void plan_split_places(plan_kernel *k, plan_node *n, int which, int64_t ranges)
+{
+    collapser c = {.k = k, .px = plan_px_create(k->arena)};
+    plan_axis *axis = sd_arena_array(k->arena, plan_axis, k->naxis + 1);
+    plan_guard *g = sd_arena_array(k->arena, plan_guard, n->nguard + 1);
+    int64_t each = (n->guard[which].hi + ranges - 1) / ranges;
+    const plan_expr *range = plan_px_axis(c.px, 0, ranges);
+
+    for (int i = 0; i < k->naxis; i++) {
+        c.group[i] = i + 1;
+        axis[i + 1] = k->axis[i];
+        c.as[i] = plan_px_axis(c.px, i + 1, k->axis[i].extent);
+    }
+    axis[0] = (plan_axis){.extent = ranges,
+                          .tile = ranges,
+                          .role = PLAN_MAP,
+                          .place = PLAN_SEQ,
+                          .outer = true};
+    rebuild(&c, axis, k->naxis + 1, k->nouter + 1);
+    memcpy(g, n->guard, (size_t)n->nguard * sizeof *g);
+    g[n->nguard] = (plan_guard){
+        plan_px_mad(c.px, n->guard[which].e, -each, range), 0, each};
+    n->guard = g;
+    n->nguard++;
+    n->varies |= 1;
+    k->ranges = true;
+}
+
 /* ---- neighbours ---- */
 
 const plan_node *plan_scatter_of(const plan_kernel *k)

@@ -14,8 +14,9 @@ static bool is_outside(const plan_kernel *k, int axis, bool host)
            (host && k->cls == PLAN_SCATTERING && k->nstage == 1);
 }
 
-/* The batches of a scatter come first, then its updates, then its window.  With
- * blocks, their M comes last: what is outside of a block is outside of it. */
+/* The batches or ranges of a scatter come first, then its updates, then its
+ * window.  With blocks, their M comes last: what is outside of a block is
+ * outside of it. */
 static int rank_of(const plan_kernel *k, int axis)
 {
     const plan_axis *x = &k->axis[axis];
@@ -24,6 +25,8 @@ static int rank_of(const plan_kernel *k, int axis)
         return 1;
     if (k->blocks)
         return k->blocks->rest >> axis & 1 ? 1 : 2;
+    if (k->ranges && axis == 0)
+        return 0;
     return k->cls == PLAN_SCATTERING && x->place == PLAN_UNROLL ? 0 : 2;
 }
 

@@ -373,8 +373,11 @@ void plan_print_kernel(sd_buf *b, const plan_kernel *k)
     sd_buf_fmt(b, "kernel %s\n", k->name);
     sd_buf_fmt(b,
                "  %s%s, %" PRId64 " tiles, local %zu, %.0f flops, %.0f bytes\n",
-               cls[k->cls], k->rows ? " by rows" : "", k->tiles, k->local_bytes,
-               k->flops, k->bytes);
+               cls[k->cls],
+               k->rows     ? " by rows"
+               : k->ranges ? " by ranges"
+                           : "",
+               k->tiles, k->local_bytes, k->flops, k->bytes);
     print_slots(b, k);
     print_mapping(b, k);
     if (k->sort)

@@ -199,6 +199,8 @@ void plan_finish_kernel(plan_lowering *lw);
 /* plan_collapse.c, for plan_tile */
 enum { PLAN_LEAST_GROUP = 8 }; /* features: fewer fill no vector */
 void plan_split_groups(plan_kernel *k); /* an axis of a CONTRACT's groups */
+/* An axis of ranges of what a scatter's guard bounds: plan_kernel.ranges. */
+void plan_split_places(plan_kernel *k, plan_node *n, int which, int64_t ranges);
 void plan_collapse(plan_kernel *k);
 /* plan_blocks.c, for plan_tile: blocks and tiles of a kernel whose sum is a
  * CONTRACT that is worth them; false when it has none. */
@@ -261,8 +263,6 @@ bool plan_sort_in_parts(plan_kernel *k, const device_desc *dev);
 /* Items of a group that sorts n elements. */
 int plan_sort_group(int64_t n, const device_desc *dev);
 
-/* The scatter of a kernel that is one, or NULL. */
-const plan_node *plan_scatter_of(const plan_kernel *k);
 /* The sort becomes a fusion, with the slices of its results (plan_fuse_sort.c).
  */
 void plan_fuse_sort(hlo_inst *in);

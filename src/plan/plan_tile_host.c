@@ -55,7 +55,13 @@ enum {
     BATCHES = 4, /* tables that are filled in turns; 2 if they are not small: */
     SMALL_TABLE = 64, /* places */
     LEAST_TURNS = 64, /* fewer updates are not worth vectors of places, */
-    LEAST_COMPUTED = 2 /* nor are places and values of fewer operations */
+    LEAST_COMPUTED = 2, /* nor are places and values of fewer operations */
+    MOST_RANGES = 16, /* of places: each looks at all updates, */
+    MANY_UPDATES = 1 << 18, /* which is work if there are so many; */
+    MOST_COMPUTED = 12, /* operations of an update that each does; */
+    HEAVY = 16, /* one such counts for */
+    LEAST_RANGE = 8192, /* elements of updates for each range */
+    LEAST_WINDOW = 64 /* bytes: to leave out a smaller one is no gain */
 };
 
 /* The axis along which the places of `scatter` lie closest.  The axis of a
@@ -63,11 +69,11 @@ enum {
 static int window_axis(const plan_kernel *k, const plan_node *scatter,
                        int64_t *stride)
 {
-    int best = 0;
+    int best = k->ranges;
     int64_t s;
 
     *stride = INT64_MAX;
-    for (int i = 0; i < k->nouter; i++)
+    for (int i = k->ranges; i < k->nouter; i++)
         if (plan_expr_stride(scatter->off, i, &s) && s < *stride) {
             *stride = s;
             best = i;
@@ -76,9 +82,9 @@ static int window_axis(const plan_kernel *k, const plan_node *scatter,
 }
 
 /* The axis of the updates where a window is one element and much is computed
- * for it: vectors of places and values are computed side by side, and then
- * applied in order.  -1: there is nothing to compute, or what is written is
- * read. */
+ * for it, or where those of a range are picked: vectors of places and values
+ * are computed side by side, and then applied in order.  -1: there is nothing
+ * to compute, or what is written is read. */
 static int turns_axis(const plan_kernel *k, const plan_node *scatter)
 {
     uint64_t over = scatter->over;
@@ -94,8 +100,84 @@ static int turns_axis(const plan_kernel *k, const plan_node *scatter)
     for (int i = 0; i < k->nnode; i++)
         computed +=
             k->node[i]->kind == PN_ELT && k->node[i]->varies >> axis & 1;
-    return computed >= LEAST_COMPUTED ? axis : -1;
+    return computed >= LEAST_COMPUTED || k->ranges ? axis : -1;
 }
+
+/* ---- scatters by ranges ---- */
+
+/* What is computed for an update before it is seen whether its range wants it:
+ * for windows little, since their loop comes after that. */
+static int computed_for(const plan_kernel *k, uint64_t over)
+{
+    int all = 0;
+
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+
+        if (n->kind == PN_ELT && n->varies & over)
+            all += hlo_op_table[n->op].props & HLO_P_HEAVY ? HEAVY : 1;
+    }
+    return all;
+}
+
+/* A window lies in one range, and updates can be looked at in any order: none
+ * reads what another writes. */
+static bool has_ranges(const plan_kernel *k, const plan_node *scatter,
+                       int64_t window)
+{
+    const hlo_gather *g = scatter->in->u.gather;
+    const sd_shape *u = scatter->in->arg[2]->shape;
+    uint64_t over = scatter->over;
+
+    if (!over || over & (over - 1) || k->nstage != 1 || g->operand_batch.n)
+        return false;
+    if (window == 1
+            ? computed_for(k, over) > MOST_COMPUTED
+            : window * (int64_t)sd_dtype_bytes(scatter->dtype) < LEAST_WINDOW)
+        return false;
+    for (int i = 0; i < g->index_map.n; i++)
+        if (u->dim[g->index_map.at[i] + 1] != 1)
+            return false;
+    for (int i = 0; i < k->nnode; i++)
+        if (k->node[i]->kind == PN_LOAD && !k->slot[k->node[i]->slot].noalias)
+            return false;
+    return true;
+}
+
+/* A few for each thread, so that one that comes late leaves little to wait for,
+ * if the updates are few. */
+static int64_t count_ranges(int64_t updates, int64_t window, int units)
+{
+    int64_t each = window > 1 ? 2 : updates < MANY_UPDATES ? 4 : 1;
+    int64_t most = updates * window / LEAST_RANGE;
+
+    return SD_MIN(SD_MIN(units * each, MOST_RANGES), most);
+}
+
+/* Threads share a scatter's places: each has its ranges, which no other writes
+ * to, and goes through all updates for them.  So none waits for another's
+ * memory, and each place has its updates in their order. */
+static void share_places(plan_kernel *k, plan_node *scatter,
+                         const device_desc *dev)
+{
+    int64_t stride, window, ranges;
+    int lane = window_axis(k, scatter, &stride), which = -1;
+
+    window = k->axis[lane].extent;
+    if (dev->units == 1 || !has_ranges(k, scatter, window) ||
+        (window == 1 && !(dev->features & DEVICE_HAS_AVX512)))
+        return;
+    for (int i = scatter->nguard - 1; i >= 0; i--)
+        if (scatter->guard[i].lo == 0 &&
+            scatter->guard[i].e->varies & scatter->over)
+            which = i;
+    ranges = count_ranges(k->axis[__builtin_ctzll(scatter->over)].extent,
+                          window, dev->units);
+    if (which >= 0 && ranges > 1 && scatter->guard[which].hi >= 2 * ranges)
+        plan_split_places(k, scatter, which, ranges);
+}
+
+/* ---- scatters of batches ---- */
 
 /* So many tables side by side, that an update need not wait for the one before
  * it at the same place.  Updates to many places seldom meet, and what is read
@@ -221,13 +303,18 @@ void plan_tile_host(plan_kernel *k, const device_desc *dev)
     int lane;
 
     k->lanes = dev->lanes;
+    if (scatter)
+        share_places(k, k->node[scatter->id], dev);
     if (scatter && tile_batches(k, scatter, dev->units))
         return;
     lane = scatter ? plan_lane_of(k) : plan_lane_axis(k, dev);
     k->axis[lane].place = PLAN_LANE;
     if (tile_rows(k, lane, dev) || plan_find_blocks(k, lane, dev))
         return;
-    tile_points(k, lane, dev);
+    if (k->ranges)
+        plan_cut_axis(&k->axis[0], 1);
+    else
+        tile_points(k, lane, dev);
     plan_unroll_rows(k, lane);
     if (!k->axis[lane].outer)
         plan_park(k, lane, dev->cache_bytes / 4, true);

@@ -371,6 +371,10 @@ static sd_status check_kernel(const plan_kernel *k, const device_desc *dev)
         if ((st = check_node(k, k->node[i])))
             return st;
     }
+    if (k->ranges &&
+        (k->cls != PLAN_SCATTERING || dev->kind != DEVICE_HOST ||
+         k->axis[0].tile != 1 || plan_scatter_of(k)->varies % 2 == 0))
+        return plan_bad(k, NULL, "ranges of what is no scatter by them");
     if (!whole && ((st = check_nest(k)) || (st = check_passes(k)) ||
                    (st = plan_verify_scatter(k, dev)) ||
                    (dev->kind != DEVICE_HOST && (st = check_gpu(k)))))

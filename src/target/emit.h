@@ -69,6 +69,7 @@ typedef struct {
 } emit_woven;
 
 typedef struct emit_reduction emit_reduction;
+typedef struct emit_picked emit_picked;
 typedef struct emit emit;
 
 /* A GPU's ABI: what kernels for it look like beside the code of their bodies.
@@ -165,6 +166,7 @@ struct emit {
     LLVMValueRef row_from; /* the tile's first position of LANE */
     LLVMValueRef block_m, block_n; /* where the tile of blocks begins; GPU: the
                                       open row and column of its sums */
+    emit_picked *picked; /* what is put aside of a scatter by ranges */
     int ahead_axis;     /* loads are also prefetched this many positions of */
     int64_t ahead;      /* it ahead; 0: they are not */
 };
@@ -352,6 +354,9 @@ void emit_atomic(emit *e, const plan_node *n, LLVMValueRef p, emit_value v);
 /* The updates of n are LANE's. */
 bool emit_takes_turns(const emit *e, const plan_node *n);
 void emit_scatter_in_turns(emit *e, const plan_node *n, int copy);
+/* Around the loop over updates, for kernels by ranges. */
+void emit_pick_begin(emit *e);
+void emit_pick_end(emit *e);
 
 /* ---- emit_strided.c ---- */
 

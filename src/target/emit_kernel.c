@@ -220,11 +220,25 @@ static void go_inside(emit *e, void *ctx)
     outer(in->nest, in->next);
 }
 
+/* A window that goes nowhere is left out before its loop, which would read what
+ * goes into it: by the guards of the scatter, where they hold for all of it.
+ * NULL: they are asked inside. */
+static LLVMBasicBlockRef begin_window(emit *e)
+{
+    const plan_node *n = e->gpu ? NULL : plan_scatter_of(e->k);
+
+    if (!n || emit_guards_vary(n->guard, n->nguard) >> e->lane & 1 ||
+        e->ncopy > e->k->axis[e->lane].copies)
+        return NULL;
+    return emit_when(e, emit_guards(e, n->guard, n->nguard, 0, false));
+}
+
 static void outer_lane(nest *t, int i)
 {
     emit *e = t->e;
     range r = t->range[e->lane];
     inside in = {t, i + 1};
+    LLVMBasicBlockRef no;
 
     if (e->gpu) {
         outer_items(t, i, r);
@@ -232,7 +246,11 @@ static void outer_lane(nest *t, int i)
     }
     if (e->k->rows)
         emit_rows(e, r.lo, r.hi);
+    no = begin_window(e);
+    emit_pick_begin(e);
     emit_lane_loops(e, r.lo, r.hi, e->k->axis[e->lane].copies, go_inside, &in);
+    emit_pick_end(e);
+    emit_when_end(e, no);
 }
 
 /* Is axis a the outermost of those that a tile of blocks has? */

@@ -1,7 +1,7 @@
 /* Updates of single elements on the host: LANE is their number.  Places and
  * values are computed as vectors, put aside, and applied one by one in order;
  * those of batches in turns, so that an update need not wait for the one
- * before it at the same place. */
+ * before it at the same place; of a range of places those that go there. */
 #include "emit.h"
 
 enum { MOST_BATCHES = 8, AT_ONCE = 4 /* updates in a step of the loop */ };
@@ -26,39 +26,72 @@ static LLVMValueRef room_for(emit *e, LLVMTypeRef t, int n)
     return p;
 }
 
-static updates put_aside(emit *e, const plan_node *n, int copy)
+/* Where a vector of updates goes; *on: which of them go there, NULL: all. */
+static LLVMValueRef places_of(emit *e, const plan_node *n, int copy,
+                              LLVMValueRef *on)
+{
+    uint64_t axes = n->varies | n->over | n->off->varies;
+
+    *on = emit_and(e, emit_guards(e, n->guard, n->nguard, copy, true),
+                   emit_mask(e, axes, copy));
+    return emit_splat(e, emit_expr(e, n->off, copy, true), e->w);
+}
+
+static emit_value value_of(emit *e, const plan_node *n, int copy)
 {
     const plan_node *arg = n->arg[0];
-    LLVMTypeRef part = emit_mem_type(e, sd_dtype_part(n->dtype));
-    emit_value v = emit_node_value(e, arg, emit_canon(e, copy, arg->varies));
-    uint64_t axes = n->varies | n->over | n->off->varies;
-    LLVMValueRef at, on;
-    updates u = {.same = v};
 
-    at = emit_splat(e, emit_expr(e, n->off, copy, true), e->w);
-    on = emit_and(e, emit_guards(e, n->guard, n->nguard, copy, true),
-                  emit_mask(e, axes, copy));
-    if (on)
-        at = emit_select(e, on, at, emit_int_like(at, -1));
-    u.type = LLVMGetElementType(LLVMTypeOf(at));
-    u.place = room_for(e, u.type, e->w);
-    LLVMBuildStore(e->b, at, u.place);
-    if (emit_width(v.re) > 1) {
-        u.value = room_for(e, part, 2 * e->w); /* complex numbers have two */
-        emit_mem_write(e, n->dtype, u.value, emit_i64(e, 0), v);
-    }
+    return emit_node_value(e, arg, emit_canon(e, copy, arg->varies));
+}
+
+/* Room for `room` of them, whose values are like v. */
+static updates room_of(emit *e, const plan_node *n, LLVMValueRef at,
+                       emit_value v, int room)
+{
+    updates u = {.same = v, .type = LLVMGetElementType(LLVMTypeOf(at))};
+    int parts = sd_is_complex(n->dtype) ? 2 : 1;
+
+    u.place = room_for(e, u.type, room);
+    if (emit_width(v.re) > 1)
+        u.value = room_for(e, emit_mem_type(e, sd_dtype_part(n->dtype)),
+                           parts * room);
     return u;
 }
 
-static void apply(emit *e, const plan_node *n, const updates *u, LLVMValueRef i)
+static void put_at(emit *e, const plan_node *n, const updates *u,
+                   LLVMValueRef i, LLVMValueRef at, emit_value v)
 {
     LLVMValueRef p = LLVMBuildGEP2(e->b, u->type, u->place, &i, 1, "");
-    LLVMValueRef at = LLVMBuildLoad2(e->b, u->type, p, ""), on;
-    LLVMBasicBlockRef no;
+
+    LLVMSetAlignment(LLVMBuildStore(e->b, at, p), 4);
+    if (u->value)
+        emit_mem_write(e, n->dtype, u->value, i, v);
+}
+
+static updates put_aside(emit *e, const plan_node *n, int copy)
+{
+    emit_value v = value_of(e, n, copy);
+    LLVMValueRef on, at = places_of(e, n, copy, &on);
+    updates u = room_of(e, n, at, v, e->w);
+
+    if (on)
+        at = emit_select(e, on, at, emit_int_like(at, -1));
+    put_at(e, n, &u, emit_i64(e, 0), at, v);
+    return u;
+}
+
+static LLVMValueRef place_at(emit *e, const updates *u, LLVMValueRef i)
+{
+    LLVMValueRef p = LLVMBuildGEP2(e->b, u->type, u->place, &i, 1, "");
+
+    return LLVMBuildLoad2(e->b, u->type, p, "");
+}
+
+static void apply_at(emit *e, const plan_node *n, const updates *u,
+                     LLVMValueRef i, LLVMValueRef at)
+{
     emit_value arg[2], root[1];
 
-    on = LLVMBuildICmp(e->b, LLVMIntSGE, at, emit_int_like(at, 0), "");
-    no = emit_when(e, on);
     at = LLVMBuildSExtOrBitCast(e->b, at, e->i64, "");
     arg[1] = u->value ? emit_mem_read(e, n->dtype, u->value, i, 1) : u->same;
     root[0] = arg[1];
@@ -67,6 +100,118 @@ static void apply(emit *e, const plan_node *n, const updates *u, LLVMValueRef i)
         emit_body(e, n->body, arg, root);
     }
     emit_mem_write(e, n->dtype, e->slot[n->slot], at, root[0]);
+}
+
+static void apply(emit *e, const plan_node *n, const updates *u, LLVMValueRef i)
+{
+    LLVMValueRef at = place_at(e, u, i);
+    LLVMBasicBlockRef no = emit_when(
+        e, LLVMBuildICmp(e->b, LLVMIntSGE, at, emit_int_like(at, 0), ""));
+
+    apply_at(e, n, u, i, at);
+    emit_when_end(e, no);
+}
+
+/* ---- updates of a range of places ---- */
+
+enum { ROOM = 512 };
+
+/* Vectors of updates are put aside with a list of those that go to the range.
+ * It is made by compressing their numbers, since a branch would be guessed
+ * wrong.  When there is no more room those of the list are applied, and what is
+ * left at the end. */
+struct emit_picked {
+    const plan_node *of;  /* NULL: nothing was put aside yet */
+    updates all;
+    LLVMValueRef list;        /* in memory: numbers, i32 */
+    LLVMValueRef seen, found; /* in memory: how many of both there are, i64 */
+};
+
+void emit_pick_begin(emit *e)
+{
+    emit_picked *p;
+
+    e->picked = NULL;
+    if (!e->k->ranges || e->k->axis[e->lane].outer)
+        return;
+    p = e->picked = sd_arena_new(e->a, emit_picked);
+    p->seen = emit_variable(e, emit_i64(e, 0));
+    p->found = emit_variable(e, emit_i64(e, 0));
+}
+
+static LLVMValueRef get_i64(emit *e, LLVMValueRef p)
+{
+    return LLVMBuildLoad2(e->b, e->i64, p, "");
+}
+
+static void apply_picked(emit *e)
+{
+    const emit_picked *p = e->picked;
+    LLVMValueRef i;
+    emit_loop l;
+
+    emit_loop_open(e, &l, emit_i64(e, 0), get_i64(e, p->found), 1);
+    i = LLVMBuildGEP2(e->b, e->i32, p->list, &l.at, 1, "");
+    i = LLVMBuildLoad2(e->b, e->i32, i, "");
+    i = LLVMBuildZExt(e->b, i, e->i64, "");
+    apply_at(e, p->of, &p->all, i, place_at(e, &p->all, i));
+    emit_loop_close(e, &l);
+    LLVMBuildStore(e->b, emit_i64(e, 0), p->seen);
+    LLVMBuildStore(e->b, emit_i64(e, 0), p->found);
+}
+
+void emit_pick_end(emit *e)
+{
+    if (e->picked && e->picked->of)
+        apply_picked(e);
+    e->picked = NULL;
+}
+
+/* The numbers of those that are on, to the list; how many they are. */
+static LLVMValueRef list_those(emit *e, LLVMValueRef seen, LLVMValueRef found,
+                               LLVMValueRef on)
+{
+    const emit_picked *p = e->picked;
+    LLVMTypeRef bits = LLVMIntTypeInContext(e->cx, (unsigned)e->w);
+    LLVMValueRef at = LLVMBuildGEP2(e->b, e->i32, p->list, &found, 1, "");
+    LLVMValueRef n, arg[3];
+
+    n = emit_splat(e, LLVMBuildTrunc(e->b, seen, e->i32, ""), e->w);
+    arg[0] = LLVMBuildAdd(e->b, n, emit_iota(e, e->i32, e->w), "");
+    arg[1] = on;
+    arg[2] = LLVMGetPoison(LLVMTypeOf(n));
+    n = emit_intrinsic(e, "llvm.experimental.vector.compress", LLVMTypeOf(n),
+                       arg, 3);
+    LLVMSetAlignment(LLVMBuildStore(e->b, n, at), 4);
+    n = LLVMBuildBitCast(e->b, on, bits, "");
+    n = emit_intrinsic(e, "llvm.ctpop", bits, &n, 1);
+    return LLVMBuildZExt(e->b, n, e->i64, "");
+}
+
+static void pick(emit *e, const plan_node *n, int copy)
+{
+    emit_picked *p = e->picked;
+    emit_value v = value_of(e, n, copy);
+    LLVMValueRef on, at = places_of(e, n, copy, &on);
+    LLVMValueRef seen = get_i64(e, p->seen), found = get_i64(e, p->found);
+    LLVMBasicBlockRef no;
+
+    if (e->k->slot[n->slot].count <= INT32_MAX)
+        at = LLVMBuildTruncOrBitCast(e->b, at, emit_widen(e->i32, e->w), "");
+    if (!p->of) {
+        p->of = n;
+        p->all = room_of(e, n, at, v, ROOM);
+        p->list = room_for(e, e->i32, ROOM + e->w);
+    }
+    on = emit_splat(e, on ? on : emit_bool(e, true), e->w);
+    put_at(e, n, &p->all, seen, at, v);
+    found = emit_add(e, found, list_those(e, seen, found, on));
+    seen = emit_plus(e, seen, e->w);
+    LLVMBuildStore(e->b, found, p->found);
+    LLVMBuildStore(e->b, seen, p->seen);
+    no = emit_when(e,
+                   LLVMBuildICmp(e->b, LLVMIntEQ, seen, emit_i64(e, ROOM), ""));
+    apply_picked(e);
     emit_when_end(e, no);
 }
 
@@ -78,6 +223,10 @@ void emit_scatter_in_turns(emit *e, const plan_node *n, int copy)
     int nu = 0, last = copy;
     emit_loop l;
 
+    if (e->picked) {
+        pick(e, n, copy);
+        return;
+    }
     for (int c = copy + 1; c < e->ncopy; c++)
         if (emit_is_copy(e, c, all))
             last = c;

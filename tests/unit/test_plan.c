@@ -412,13 +412,22 @@ static void plans_read_as_before(void **state)
     static const struct {
         const char *name;
         size_t first, end; /* of the devices */
-    } row[] = {{"mlp", 0, 3},         {"softmax", 0, 3},
-               {"softmax0", 0, 3},    {"layer_norm_grad", 0, 3},
-               {"group_norm", 0, 1},  {"movement", 0, 3},
-               {"while_rows", 0, 3},  {"fft", 0, 3},
-               {"woven", 0, 3},       {"streamed", 1, 3},
-               {"product", 0, 4},     {"conv", 3, 4},
-               {"matmul_bf16", 1, 3}, {"matmul_s8", 1, 3}};
+    } row[] = {{"mlp", 0, 3},
+               {"softmax", 0, 3},
+               {"softmax0", 0, 3},
+               {"layer_norm_grad", 0, 3},
+               {"group_norm", 0, 1},
+               {"movement", 0, 3},
+               {"while_rows", 0, 3},
+               {"fft", 0, 3},
+               {"woven", 0, 3},
+               {"streamed", 1, 3},
+               {"product", 0, 4},
+               {"conv", 3, 4},
+               {"matmul_bf16", 1, 3},
+               {"matmul_s8", 1, 3},
+               {"scatter_ranges", 0, 1},
+               {"scatter_ranges_rows", 0, 1}};
     static const char *const device[] = {"host:v4", "cl:pvc", "cuda:sm_90",
                                          "host:v3"};
     static const char *const suffix[] = {"v4", "pvc", "sm_90", "own"};

@@ -348,6 +348,7 @@ static void kernels_are_equal_only_in_every_field(void **state)
     DIFFERS(k.lanes, 8);
     DIFFERS(k.nstage, 0);
     DIFFERS(k.rows, true);
+    DIFFERS(k.ranges, true);
     DIFFERS(k.local_bytes, 4);
     DIFFERS(k.tiles, 2);
     DIFFERS(k.flops, 1);

@@ -573,6 +573,11 @@ static void sums_that_meet(plan *p)
     scatter_of(p)->meets = true;
 }
 
+static void ranges_of_rows(plan *p)
+{
+    p->kernel[0]->ranges = true;
+}
+
 static void a_slot_too_few(plan *p)
 {
     p->program->seq.at[0].narg--;
@@ -673,6 +678,7 @@ static void broken_plans_are_refused(void **state)
         {scattered, "meets where the order of updates shows", sums_that_meet},
         {scattered, "runs of updates, and no scatter", runs_in_a_loop},
         {met, "meets, and takes whole runs", runs_that_meet},
+        {rows, "ranges of what is no scatter by them", ranges_of_rows},
         {rows, "a step with other slots than its kernel", a_slot_too_few},
         {rows, "a slot beyond the memory that it gets", a_short_argument},
         {rows, "slots that overlap and say they do not",

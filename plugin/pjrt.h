@@ -72,6 +72,7 @@ PJRT_NamedValue pjrt_named_str(const char *name, const char *v); /* borrowed */
 
 struct PJRT_DeviceDescription {
     int id;
+    int process;
     device_desc desc;
     char name[32];
     char debug[128];
@@ -108,7 +109,7 @@ static inline int pjrt_memory_kind_number(xpu_memory kind)
 }
 
 struct PJRT_Device {
-    xpu_device *x;
+    xpu_device *x; /* NULL: it is another process's, and has no memories */
     PJRT_Client *client;
     PJRT_DeviceDescription *desc;
     PJRT_Memory memory[XPU_MEM_COUNT];
@@ -123,10 +124,12 @@ struct PJRT_Client {
     sd_arena *arena; /* holds the options' strings */
     sd_options options;
     PJRT_TopologyDescription *topology;
-    int n;
+    int64_t process, nprocess; /* of how many */
+    int n;                     /* devices of all processes, */
+    int first, nhere;          /* and which of them are this one's */
     PJRT_Device *at;
     PJRT_Device **devices;
-    PJRT_Memory **memories;
+    PJRT_Memory **memories; /* of those that are here */
     _Atomic(compile_fn) compile;
     sd_shelf *shelf; /* what compiles share; may be NULL */
     int64_t memory;  /* of the machine, as it was at the start */
@@ -159,6 +162,18 @@ struct PJRT_Layouts_MemoryLayout {
 };
 void pjrt_layout_write(PJRT_Layouts_MemoryLayout *l, int rank,
                        const int64_t *order);
+
+/* A device of another process is an error. */
+sd_status pjrt_device_is_here(const PJRT_Device *d);
+
+/* ---- other processes: pjrt_processes.c ---- */
+
+/* What the job's processes say of each other; false: not an option of that. */
+bool pjrt_processes_option(PJRT_Client *c, const char *name, size_t len,
+                           const char *text);
+/* *world (malloc'ed): the devices of all. */
+sd_status pjrt_processes_join(PJRT_Client *c, const PJRT_Client_Create_Args *a,
+                              xpu_place **world, int *n);
 
 /* ---- buffers: pjrt_buffer.c, pjrt_create.c, pjrt_transfer.c,
  *      pjrt_async.c ---- */
@@ -233,9 +248,11 @@ struct PJRT_LoadedExecutable {
     PJRT_Client *client;
     PJRT_Executable *exe; /* a reference */
     _Atomic bool deleted;
-    int n; /* devices */
+    int n; /* devices of this process: */
     PJRT_Device **devices;
     PJRT_LogicalDeviceIds *logical;
+    int *participant;
+    xpu_places places; /* of all; its process is NULL where all are here */
     /* By the device's id; a portable one is loaded where it first runs. */
     _Atomic(xpu_program *) *programs;
     sd_buf assignment; /* DeviceAssignmentProto; empty: portable */

@@ -79,7 +79,7 @@ sd_status pjrt_place(PJRT_Device *d, PJRT_Memory *m, PJRT_Memory **out)
     if (!m && !d)
         return sd_error(SD_INVALID, "neither a device nor a memory is given");
     *out = m ? m : &d->memory[XPU_MEM_DEVICE];
-    return NULL;
+    return m ? NULL : pjrt_device_is_here(d);
 }
 
 PJRT_Error *pjrt_buffer_destroy(PJRT_Buffer_Destroy_Args *a)

@@ -26,8 +26,7 @@ typedef struct {
 } creation;
 
 /* Options are named as in the environment; a framework's own that we do not
- * know are passed over.  Several processes are refused: silently working
- * alone would give wrong sums.  On the arena, so under sd_catch_oom. */
+ * know are passed over.  On the arena, so under sd_catch_oom. */
 static sd_status read_options(void *ctx)
 {
     const PJRT_Client_Create_Args *a = ((creation *)ctx)->a;
@@ -37,12 +36,8 @@ static sd_status read_options(void *ctx)
         const PJRT_NamedValue *v = &a->create_options[i];
         const char *text = option_text(c->arena, v);
 
-        if (v->name_size == 9 && !memcmp(v->name, "num_nodes", 9) && text &&
-            strtol(text, NULL, 10) > 1)
-            return sd_error(SD_UNIMPLEMENTED,
-                            "%s processes: this version "
-                            "runs in one",
-                            text);
+        if (pjrt_processes_option(c, v->name, v->name_size, text))
+            continue;
         if (!text || !sd_options_set(c->arena, &c->options, v->name,
                                      v->name_size, text, strlen(text)))
             sd_log(SD_LOG_INFO, "client option '%.*s' is not known",
@@ -56,40 +51,58 @@ static sd_status read_options(void *ctx)
 static void init_device(PJRT_Client *c, int i)
 {
     PJRT_Device *d = &c->at[i];
+    int here = i - c->first;
 
-    d->x = xpu_client_device(c->x, i);
     d->client = c;
     d->desc = &c->topology->at[i];
     d->self = d;
     c->devices[i] = d;
+    if (here < 0 || here >= c->nhere)
+        return;
+    d->x = xpu_client_device(c->x, here);
     for (int m = 0; m < XPU_MEM_COUNT; m++) {
         int id = i * XPU_MEM_COUNT + m;
 
         pjrt_memory_init(&d->memory[m], id, (xpu_memory)m, d);
-        d->list[m] = c->memories[id] = &d->memory[m];
+        d->list[m] = c->memories[here * XPU_MEM_COUNT + m] = &d->memory[m];
     }
 }
 
-static sd_status make_devices(PJRT_Client *c)
+static sd_status list_devices(PJRT_Client *c, const xpu_place *world, int n)
 {
-    int n = xpu_client_count(c->x);
-    const device_desc **desc;
+    const device_desc **desc = sd_arena_try(c->arena, (size_t)n * sizeof *desc);
     sd_status st;
 
-    desc = sd_arena_try(c->arena, (size_t)n * sizeof *desc);
+    c->nhere = xpu_client_count(c->x);
     c->at = calloc((size_t)n, sizeof *c->at);
     c->devices = calloc((size_t)n, sizeof *c->devices);
-    c->memories = calloc((size_t)n * XPU_MEM_COUNT, sizeof *c->memories);
+    c->memories = calloc((size_t)c->nhere * XPU_MEM_COUNT, sizeof *c->memories);
     if (!desc || !c->at || !c->devices || !c->memories)
         return sd_no_memory((size_t)n * sizeof *c->at);
-    for (int i = 0; i < n; i++)
-        desc[i] = xpu_device_desc(xpu_client_device(c->x, i));
+    for (int i = 0; i < n; i++) {
+        desc[i] = &world[i].desc;
+        c->first += world[i].process < c->process;
+    }
     if ((st = pjrt_topology_make(n, desc, &c->topology)))
         return st;
     c->n = n;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        c->topology->at[i].process = world[i].process;
         init_device(c, i);
+    }
     return NULL;
+}
+
+static sd_status make_devices(PJRT_Client *c, const PJRT_Client_Create_Args *a)
+{
+    xpu_place *world = NULL;
+    int n = 0;
+    sd_status st = pjrt_processes_join(c, a, &world, &n);
+
+    if (!st)
+        st = list_devices(c, world, n);
+    free(world);
+    return st;
 }
 
 struct pjrt_mapping {
@@ -100,7 +113,7 @@ struct pjrt_mapping {
 static void destroy(PJRT_Client *c)
 {
     for (int i = 0; i < c->n; i++)
-        for (int m = 0; m < XPU_MEM_COUNT; m++)
+        for (int m = 0; m < XPU_MEM_COUNT && c->at[i].x; m++)
             pjrt_memory_finish(&c->at[i].memory[m]);
     for (pjrt_mapping *m = c->mapped, *next; m; m = next) {
         next = m->next;
@@ -147,7 +160,7 @@ static sd_status create(PJRT_Client *c, const PJRT_Client_Create_Args *a)
         return st;
     c->shelf = sd_shelf_create();
     c->memory = sd_memory_size();
-    return make_devices(c);
+    return make_devices(c, a);
 }
 
 PJRT_Error *pjrt_client_create(PJRT_Client_Create_Args *a)
@@ -189,7 +202,7 @@ PJRT_Error *pjrt_client_platform_name(PJRT_Client_PlatformName_Args *a)
 
 PJRT_Error *pjrt_client_process_index(PJRT_Client_ProcessIndex_Args *a)
 {
-    a->process_index = 0;
+    a->process_index = (int)a->client->process;
     return NULL;
 }
 
@@ -217,8 +230,8 @@ PJRT_Error *pjrt_client_devices(PJRT_Client_Devices_Args *a)
 PJRT_Error *
 pjrt_client_addressable_devices(PJRT_Client_AddressableDevices_Args *a)
 {
-    a->addressable_devices = a->client->devices;
-    a->num_addressable_devices = (size_t)a->client->n;
+    a->addressable_devices = a->client->devices + a->client->first;
+    a->num_addressable_devices = (size_t)a->client->nhere;
     return NULL;
 }
 
@@ -227,10 +240,8 @@ PJRT_Device *pjrt_client_find(const PJRT_Client *c, int64_t id)
     return id >= 0 && id < c->n ? c->devices[id] : NULL;
 }
 
-static PJRT_Error *look_up(PJRT_Client *c, int id, PJRT_Device **out)
+static PJRT_Error *found(PJRT_Device *d, int id, PJRT_Device **out)
 {
-    PJRT_Device *d = pjrt_client_find(c, id);
-
     if (!d)
         return pjrt_return(sd_error(SD_INVALID,
                                     "No matching device found for "
@@ -242,20 +253,24 @@ static PJRT_Error *look_up(PJRT_Client *c, int id, PJRT_Device **out)
 
 PJRT_Error *pjrt_client_lookup_device(PJRT_Client_LookupDevice_Args *a)
 {
-    return look_up(a->client, a->id, &a->device);
+    return found(pjrt_client_find(a->client, a->id), a->id, &a->device);
 }
 
 PJRT_Error *pjrt_client_lookup_addressable_device(
     PJRT_Client_LookupAddressableDevice_Args *a)
 {
-    return look_up(a->client, a->local_hardware_id, &a->addressable_device);
+    PJRT_Client *c = a->client;
+    int i = a->local_hardware_id;
+
+    return found(i >= 0 && i < c->nhere ? c->devices[c->first + i] : NULL, i,
+                 &a->addressable_device);
 }
 
 PJRT_Error *
 pjrt_client_addressable_memories(PJRT_Client_AddressableMemories_Args *a)
 {
     a->addressable_memories = a->client->memories;
-    a->num_addressable_memories = (size_t)a->client->n * XPU_MEM_COUNT;
+    a->num_addressable_memories = (size_t)a->client->nhere * XPU_MEM_COUNT;
     return NULL;
 }
 
@@ -395,7 +410,8 @@ static sd_status compile_program(PJRT_Client *c, const device_desc *d,
     return st;
 }
 
-/* Devices of one client may differ, but those that run one program may not. */
+/* Devices of one client may differ, but those that run one program may not;
+ * of other processes each compiles for its own. */
 static sd_status one_kind(PJRT_Client *c, const pjrt_compile_options *o,
                           const device_desc **out)
 {
@@ -409,6 +425,8 @@ static sd_status one_kind(PJRT_Client *c, const pjrt_compile_options *o,
             return sd_error(SD_INVALID,
                             "compiling for device %d: there are 0 to %d", id,
                             c->n - 1);
+        if (!d->x)
+            continue;
         if (!first)
             first = &d->desc->desc;
         if (memcmp(first, &d->desc->desc, sizeof *first))
@@ -417,7 +435,7 @@ static sd_status one_kind(PJRT_Client *c, const pjrt_compile_options *o,
                             "device %d",
                             first->name, d->desc->desc.name, id);
     }
-    *out = first;
+    *out = first ? first : &c->devices[c->first]->desc->desc;
     return NULL;
 }
 

@@ -218,6 +218,8 @@ static PJRT_Error *copy(PJRT_Buffer *b, PJRT_Memory *to, PJRT_Buffer **out)
 
 PJRT_Error *pjrt_buffer_copy_to_device(PJRT_Buffer_CopyToDevice_Args *a)
 {
+    if (!a->dst_device->x)
+        return pjrt_return(pjrt_device_is_here(a->dst_device));
     return copy(a->buffer, &a->dst_device->memory[XPU_MEM_DEVICE],
                 &a->dst_buffer);
 }

@@ -10,7 +10,7 @@ PJRT_Error *pjrt_device_description_id(PJRT_DeviceDescription_Id_Args *a)
 PJRT_Error *pjrt_device_description_process_index(
     PJRT_DeviceDescription_ProcessIndex_Args *a)
 {
-    a->process_index = 0;
+    a->process_index = a->device_description->process;
     return NULL;
 }
 
@@ -53,13 +53,24 @@ PJRT_Error *pjrt_device_get_description(PJRT_Device_GetDescription_Args *a)
 
 PJRT_Error *pjrt_device_is_addressable(PJRT_Device_IsAddressable_Args *a)
 {
-    a->is_addressable = true;
+    a->is_addressable = a->device->x != NULL;
     return NULL;
+}
+
+sd_status pjrt_device_is_here(const PJRT_Device *d)
+{
+    if (d->x)
+        return NULL;
+    return sd_error(SD_INVALID,
+                    "%s is process %d's, and this is process %" PRId64,
+                    d->desc->name, d->desc->process, d->client->process);
 }
 
 PJRT_Error *pjrt_device_local_hardware_id(PJRT_Device_LocalHardwareId_Args *a)
 {
-    a->local_hardware_id = a->device->desc->id;
+    const PJRT_Device *d = a->device;
+
+    a->local_hardware_id = d->x ? d->desc->id - d->client->first : -1;
     return NULL;
 }
 
@@ -67,14 +78,14 @@ PJRT_Error *
 pjrt_device_addressable_memories(PJRT_Device_AddressableMemories_Args *a)
 {
     a->memories = a->device->list;
-    a->num_memories = XPU_MEM_COUNT;
+    a->num_memories = a->device->x ? XPU_MEM_COUNT : 0;
     return NULL;
 }
 
 PJRT_Error *pjrt_device_default_memory(PJRT_Device_DefaultMemory_Args *a)
 {
     a->memory = &a->device->memory[XPU_MEM_DEVICE];
-    return NULL;
+    return pjrt_return(pjrt_device_is_here(a->device));
 }
 
 static void keep_attributes(PJRT_Device_Attributes *d)
@@ -111,6 +122,8 @@ PJRT_Error *pjrt_device_memory_stats(PJRT_Device_MemoryStats_Args *a)
         if (PJRT_HAS(a, field##_is_set)) \
             a->field##_is_set = false; \
     } while (0)
+    if (!a->device->x)
+        return pjrt_return(pjrt_device_is_here(a->device));
     xpu_device_stats(a->device->x, &s);
     a->bytes_in_use = s.in_use;
     STAT(peak_bytes_in_use, s.peak);
@@ -131,8 +144,9 @@ PJRT_Error *pjrt_device_memory_stats(PJRT_Device_MemoryStats_Args *a)
 
 PJRT_Error *pjrt_device_clear_memory_stats(PJRT_Device_ClearMemoryStats_Args *a)
 {
-    xpu_device_clear_stats(a->device->x);
-    return NULL;
+    if (a->device->x)
+        xpu_device_clear_stats(a->device->x);
+    return pjrt_return(pjrt_device_is_here(a->device));
 }
 
 /* Of a run that waits; one that has begun is left to end. */
@@ -141,6 +155,8 @@ PJRT_Error *pjrt_device_poison_execution(PJRT_Device_PoisonExecution_Args *a)
     if (a->error_code == PJRT_Error_Code_OK)
         return pjrt_return(sd_error(
             SD_INVALID, "PJRT_Device_PoisonExecution: the code is OK"));
+    if (!a->device->x)
+        return pjrt_return(pjrt_device_is_here(a->device));
     a->poisoned =
         a->launch_id &&
         xpu_device_poison(a->device->x, a->launch_id,

@@ -22,6 +22,7 @@ typedef struct {
 /* What a run is on one device. */
 typedef struct {
     PJRT_Device *device;
+    int at; /* its place in the caller's lists */
     int participant;
     xpu_buffer **arg, **out;
     xpu_program *x; /* borrowed from the executable */
@@ -108,7 +109,6 @@ static sd_status check_layout(const run *r, size_t i, const PJRT_Buffer *b)
 /* All that can be refused before anything runs. */
 static sd_status prepare(const run *r, member *m, PJRT_Buffer *const *list)
 {
-    int device = m->participant; /* of the lists, and so of callbacks */
     sd_status st;
 
     m->call = (xpu_call){
@@ -122,7 +122,7 @@ static sd_status prepare(const run *r, member *m, PJRT_Buffer *const *list)
     }
     if ((st = pjrt_loaded_program(r->exe, m->device, m->participant, &m->x)))
         return st;
-    return pjrt_callbacks_make(r->options, device, &m->call, &m->callbacks);
+    return pjrt_callbacks_make(r->options, m->at, &m->call, &m->callbacks);
 }
 
 /* It is under way: *event is who waits for it, *out what it makes. */
@@ -175,8 +175,8 @@ static sd_status check_options(const PJRT_ExecuteOptions *o, const char *name)
                         name);
     if (PJRT_HAS(o, multi_slice_config) && o->multi_slice_config)
         return sd_error(SD_UNIMPLEMENTED,
-                        "%s: multi_slice_config: this version runs in one "
-                        "process",
+                        "%s: multi_slice_config: there are no slices of "
+                        "devices here",
                         name);
     return NULL;
 }
@@ -202,6 +202,8 @@ static sd_status check_call(const PJRT_LoadedExecutable_Execute_Args *a,
                             p->name, l->n, a->num_devices);
         return NULL;
     }
+    if ((st = pjrt_device_is_here(*one)))
+        return st;
     if (a->num_devices != 1)
         return sd_error(SD_INVALID, "%s: %zu argument lists for one device",
                         p->name, a->num_devices);
@@ -268,7 +270,8 @@ static sd_status execute_each(run *r,
     read_keep(r);
     for (int d = 0; d < (int)a->num_devices && !st; d++) {
         m.device = one ? one : r->exe->devices[d];
-        m.participant = d;
+        m.at = d;
+        m.participant = one ? 0 : r->exe->participant[d];
         st = run_on(r, &m, arguments_of(a, d), outputs_of(r, a, d),
                     event_of(a, d));
         if (st)
@@ -308,7 +311,8 @@ static sd_status make_gang(run *r, int n, gang *g, void **heap)
     list = (xpu_buffer **)(g->out + k);
     for (int i = 0; i < n; i++, list += each) {
         g->m[i].device = r->exe->devices[i];
-        g->m[i].participant = i;
+        g->m[i].at = i;
+        g->m[i].participant = r->exe->participant[i];
         g->m[i].arg = list;
         g->m[i].out = g->out[i] = list + r->narg;
     }
@@ -320,6 +324,7 @@ static sd_status make_gang(run *r, int n, gang *g, void **heap)
 static sd_status start_gang(const run *r, gang *g,
                             const PJRT_LoadedExecutable_Execute_Args *a)
 {
+    const xpu_places *at = &r->exe->places;
     sd_status st = NULL;
 
     for (int i = 0; i < g->n && !st; i++) {
@@ -328,7 +333,8 @@ static sd_status start_gang(const run *r, gang *g,
         g->call[i] = g->m[i].call;
     }
     if (!st)
-        st = xpu_execute_gang(g->n, g->x, g->call, g->out, g->done);
+        st = xpu_execute_among(at->process ? at : NULL, g->n, g->x, g->call,
+                               g->out, g->done);
     for (int i = 0; i < g->n && st; i++)
         pjrt_callbacks_free(g->m[i].callbacks);
     return st;
@@ -382,7 +388,7 @@ pjrt_loaded_executable_execute(PJRT_LoadedExecutable_Execute_Args *a)
     PJRT_Device *one = NULL;
     sd_status st = check_call(a, &one);
 
-    if (!st)
+    if (!st && a->num_devices) /* none: all of it is other processes' */
         st = l->meets ? execute_gang(&r, a) : execute_each(&r, a, one);
     return pjrt_return(st);
 }

@@ -12,6 +12,8 @@ static void destroy(PJRT_LoadedExecutable *l)
     pjrt_executable_release(l->exe);
     free(l->devices);
     free(l->logical);
+    free(l->participant);
+    free((int *)(uintptr_t)l->places.process);
     sd_buf_finish(&l->assignment);
     pjrt_client_release(l->client);
     free(l);
@@ -37,39 +39,79 @@ sd_status pjrt_loaded_program(PJRT_LoadedExecutable *l, PJRT_Device *d,
     return NULL;
 }
 
+static sd_status make_lists(PJRT_LoadedExecutable *l, int n)
+{
+    size_t k = (size_t)n;
+
+    l->devices = calloc(k, sizeof *l->devices);
+    l->logical = calloc(k, sizeof *l->logical);
+    l->participant = calloc(k, sizeof *l->participant);
+    l->programs = calloc((size_t)l->client->n, sizeof *l->programs);
+    l->places.process = calloc(k, sizeof *l->places.process);
+    if (!l->devices || !l->logical || !l->participant || !l->programs ||
+        !l->places.process)
+        return sd_no_memory(k * sizeof *l->devices);
+    return NULL;
+}
+
+static sd_status place_one(PJRT_LoadedExecutable *l, int i, int id,
+                           int nreplica)
+{
+    PJRT_Device *d = pjrt_client_find(l->client, id);
+    xpu_program *x;
+    sd_status st;
+
+    if (!d)
+        return sd_error(SD_INVALID,
+                        "%s is to run on device %d: there are 0 to %d",
+                        l->exe->p->name, id, l->client->n - 1);
+    if (!d->x)
+        return NULL;
+    if (l->programs[id])
+        return sd_error(SD_INVALID,
+                        "%s is to run twice on device %d: each participant "
+                        "has a device of its own",
+                        l->exe->p->name, id);
+    if ((st = pjrt_loaded_program(l, d, i, &x)))
+        return st;
+    l->devices[l->n] = d;
+    l->logical[l->n] = (PJRT_LogicalDeviceIds){i % nreplica, i / nreplica};
+    l->participant[l->n++] = i;
+    l->meets = xpu_program_is_gang(x);
+    return NULL;
+}
+
+/* For those that other processes take part in. */
+static void say_where(PJRT_LoadedExecutable *l, int n, const int *device)
+{
+    int *process = (int *)(uintptr_t)l->places.process;
+
+    l->places.n = n;
+    l->places.id = sd_hash(device, (size_t)n * sizeof *device, 0);
+    for (int i = 0; i < n; i++)
+        process[i] = l->client->devices[device[i]]->desc->process;
+    if (l->n == n) {
+        free(process);
+        l->places.process = NULL;
+    }
+}
+
 /* Places 0, 1, ... when none are given; a portable program is wherever its
  * caller wants it. */
 static sd_status place(PJRT_LoadedExecutable *l, const pjrt_compile_options *o)
 {
     int n = o->nreplica * o->npartition;
     int *device = malloc((size_t)n * sizeof *device);
-    xpu_program *x;
-    sd_status st = NULL;
+    sd_status st = make_lists(l, n);
 
-    l->devices = calloc((size_t)n, sizeof *l->devices);
-    l->logical = calloc((size_t)n, sizeof *l->logical);
-    l->programs = calloc((size_t)l->client->n, sizeof *l->programs);
-    if (!device || !l->devices || !l->logical || !l->programs)
-        st = sd_no_memory((size_t)n * sizeof *l->devices);
+    if (!st && !device)
+        st = sd_no_memory((size_t)n * sizeof *device);
     for (int i = 0; i < n && !st; i++) {
         device[i] = o->device ? o->device[i] : i;
-        l->devices[i] = pjrt_client_find(l->client, device[i]);
-        l->logical[i] =
-            (PJRT_LogicalDeviceIds){i % o->nreplica, i / o->nreplica};
-        if (!l->devices[i])
-            st = sd_error(SD_INVALID,
-                          "%s is to run on device %d: there are 0 to %d",
-                          l->exe->p->name, device[i], l->client->n - 1);
-        else if (l->programs[device[i]])
-            st = sd_error(SD_INVALID,
-                          "%s is to run twice on device %d: each participant "
-                          "has a device of its own",
-                          l->exe->p->name, device[i]);
-        else
-            st = pjrt_loaded_program(l, l->devices[i], i, &x);
-        l->meets = !st && xpu_program_is_gang(x);
+        st = place_one(l, i, device[i], o->nreplica);
     }
-    l->n = n;
+    if (!st)
+        say_where(l, n, device);
     if (!st && !l->portable) {
         pjrt_options_assignment(&l->assignment, o->nreplica, o->npartition,
                                 device);

@@ -43,6 +43,21 @@ void xpu_device_stats(xpu_device *d, xpu_memory_stats *out);
 void xpu_device_clear_stats(xpu_device *d); /* peaks and counts begin anew */
 sd_status xpu_device_sync(xpu_device *d); /* waits for its stream */
 
+/* ---- several processes: xpu_join.c, docs/adr/0031 ---- */
+
+/* Where the processes of a job find what the others say. */
+typedef struct {
+    /* Waits for the key so long; appends. */
+    sd_status (*get)(void *ctx, const char *key, int timeout_ms, sd_buf *out);
+    sd_status (*put)(void *ctx, const char *key, sd_bytes value);
+    void *ctx;
+} xpu_store;
+typedef struct { int process; device_desc desc; } xpu_place;
+/* Makes c process `me` of n, before anything runs there; waits for the others.
+ * *world (malloc'ed): the devices of all, those of process 0 first. */
+sd_status xpu_client_join(xpu_client *c, const sd_options *opt, int me, int n,
+                          const xpu_store *s, xpu_place **world, int *nworld);
+
 /* ---- interrupts (SIGINT): xpu_interrupt.c ----
  * From watch to unwatch, which may be several and nest, a handler of ours stands
  * before the process's own, where there is one. */
@@ -181,6 +196,17 @@ sd_status xpu_execute(xpu_program *x, const xpu_call *call, xpu_buffer **out,
  * that fails fails all.  out[i], done[i] as above. */
 sd_status xpu_execute_gang(int n, xpu_program *const *x, const xpu_call *call,
                            xpu_buffer **const *out, xpu_event **done);
+/* Where the participants of a program are, as all processes say alike. */
+typedef struct {
+    int n;
+    const int *process; /* [n] */
+    uint64_t id; /* of the devices in their order: runs are numbered by it */
+} xpu_places;
+/* The same of a program that has participants in other processes: x[i], n of
+ * them, are those of this one in their order. */
+sd_status xpu_execute_among(const xpu_places *p, int n, xpu_program *const *x,
+                            const xpu_call *call, xpu_buffer **const *out,
+                            xpu_event **done);
 /* A run of that number that waits for its turn or its arguments fails with st
  * (taken) now; false: there is none. */
 bool xpu_device_poison(xpu_device *d, int launch, sd_status st);

@@ -1,5 +1,5 @@
 /* The client: which devices there are, and what they share. */
-#include "xpu_device.h"
+#include "xpu_far.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,6 +155,7 @@ sd_status xpu_client_create(const sd_options *opt, xpu_client **out)
     atomic_init(&c->refs, 1);
     pthread_mutex_init(&c->lock, NULL);
     pthread_mutex_init(&c->gang_lock, NULL);
+    c->last_crew = &c->crews;
     if ((st = sd_options_check(opt)) || (st = make_shared(c, opt)) ||
         (st = open_devices(c, opt))) {
         xpu_client_destroy(c);
@@ -194,6 +195,8 @@ void xpu_client_destroy(xpu_client *c)
         return;
     stop_devices(c); /* may be interrupted */
     xpu_live_stop(c);
+    xpu_far_destroy(c->far);
+    c->far = NULL;
     sd_pool_destroy(c->pool);
     sd_pool_destroy(c->compile);
     c->pool = c->compile = NULL;

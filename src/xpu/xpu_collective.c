@@ -21,15 +21,28 @@ static bool takes_part(const thunk_collective *c, int64_t group, int64_t i)
                                          : c->member[group * c->size + i] >= 0;
 }
 
-static int count_members(const moving *m)
+static bool is_here(const moving *m, int64_t participant)
 {
-    int64_t n = m->c.kind == THUNK_COLL_PERMUTE
-                    ? thunk_participants(m->r->program->thunks)
-                    : m->c.size;
+    const xpu_far_run *far = xpu_gang_far(m->r->gang);
+
+    return !far || xpu_far_is_here(far, participant);
+}
+
+/* In this process; *far: there are others. */
+static int count_members(const moving *m, bool *far)
+{
+    bool pairs = m->c.kind == THUNK_COLL_PERMUTE;
+    int64_t n = pairs ? thunk_participants(m->r->program->thunks) : m->c.size;
     int sum = 0;
 
-    for (int64_t i = 0; i < n; i++)
-        sum += takes_part(&m->c, m->group, i);
+    *far = false;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t who = pairs ? i : m->c.member[m->group * m->c.size + i];
+        bool part = takes_part(&m->c, m->group, i);
+
+        sum += part && is_here(m, who);
+        *far |= part && !is_here(m, who);
+    }
     return sum;
 }
 
@@ -39,8 +52,13 @@ static sd_status copy(const moving *m, size_t at, int64_t member, size_t from,
                       size_t bytes)
 {
     xpu_device *d = m->r->dev, *peer;
-    const uint8_t *p = xpu_gang_peer(m->r->gang, member, &peer);
+    const uint8_t *p;
 
+    if (!is_here(m, member))
+        return d->ops->copy_in(
+            d, m->to + at, xpu_swapped(m->r, &m->c, m->group, member) + from,
+            bytes);
+    p = xpu_gang_peer(m->r->gang, member, &peer);
     if (!xpu_device_is_like(d, peer))
         return xpu_copy_through_host(d, m->to + at, peer, p + from, bytes);
     return d->ops->copy_between(d, m->to + at, peer, p + from, bytes);
@@ -64,12 +82,14 @@ static sd_status zero(const moving *m, size_t at, size_t bytes)
 }
 
 /* Block j of each row of the result, from the member at place j: the first of
- * its row in a gather, that of this participant in an all-to-all. */
+ * its row in a gather, that of this participant in an all-to-all, which is all
+ * that another process has sent. */
 static sd_status read_column(const moving *m, int64_t j)
 {
     const thunk_collective *c = &m->c;
-    bool all = c->kind == THUNK_COLL_ALL_TO_ALL;
     int64_t member = c->member[m->group * c->size + j];
+    bool all =
+        c->kind == THUNK_COLL_ALL_TO_ALL && member >= 0 && is_here(m, member);
     size_t block = (size_t)c->block;
     sd_status st = NULL;
 
@@ -124,14 +144,19 @@ sd_status xpu_run_collective(const xpu_run *r, const thunk *t)
                 .bytes = t->arg[1].bytes};
     void *operand = r->base[t->arg[0].buffer] + t->arg[0].offset;
     int64_t place = thunk_collective_find(&m.c, r->me);
+    bool leads = false, far;
     sd_status st;
+    int here;
 
     if (place < 0)
         return zero(&m, 0, m.bytes);
     m.group = m.c.kind == THUNK_COLL_PERMUTE ? 0 : place / m.c.size;
     m.at = place % m.c.size;
+    here = count_members(&m, &far);
     if ((st = r->dev->ops->sync(r->dev, XPU_COMPUTE)) ||
-        (st = xpu_gang_meet(r, t, m.group, count_members(&m), operand)))
+        (st = xpu_gang_meet(r, t, m.group, here, operand,
+                            far ? &leads : NULL)) ||
+        (leads && (st = xpu_swap(r, t, m.group))))
         return st;
     return xpu_gang_part(r, read_all(&m));
 }

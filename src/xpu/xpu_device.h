@@ -317,6 +317,8 @@ struct xpu_client {
     sd_pool *compile;    /* made at the first question */
     pthread_mutex_t lock; /* of compile */
     pthread_mutex_t gang_lock; /* whole gangs and single runs are pushed */
+    struct xpu_far *far;       /* other processes; NULL: there are none */
+    struct crew *crews, **last_crew; /* of runs with them, as they began */
     int nthread;
     bool perf_map;       /* name loaded kernels for the profiler */
     xpu_event *ready;    /* for buffers that are born ready */
@@ -434,6 +436,9 @@ struct xpu_program {
     int participant;
     uint8_t *ids;          /* on the device, behind the constants */
     bool meets;            /* it has collectives: it runs in a gang */
+    const thunk **collective; /* its collectives: their numbers, */
+    int ncollective;
+    uint64_t meeting;      /* and what all processes must have alike */
     bool aliases;          /* some output may take an argument's memory */
 };
 

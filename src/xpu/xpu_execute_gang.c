@@ -7,18 +7,25 @@
  * stands behind it.  For the same reason a member is never run by the caller,
  * and programs of one device are pushed under that lock, too: one that stands
  * behind a member may have results that another, ahead of a member, waits for.
- */
+ *
+ * Runs with other processes are begun by all of them in one order, and pushed
+ * in that order, too: one whose arguments are there waits for those that were
+ * begun before it, or two processes would each wait in another one's run. */
 #include "xpu_gang.h"
 
 #include <stdlib.h>
 
-typedef struct {
+typedef struct crew crew;
+struct crew {
+    crew *next;
     xpu_gang *gang;   /* a reference */
     xpu_client *client;
     _Atomic int waits; /* arguments that are still to come, and one */
+    bool queued; /* among the client's crews, until it is pushed */
+    bool ready;  /* nothing is to come any more */
     int n;
     xpu_execution *e[];
-} crew;
+};
 
 /* ---- what a call must be ---- */
 
@@ -40,27 +47,33 @@ static sd_status check_devices(int n, xpu_program *const *x)
     return NULL;
 }
 
-static sd_status check_gang(int n, xpu_program *const *x)
+/* at: where they are; NULL: all here. */
+static sd_status check_gang(const xpu_places *at, int n, xpu_program *const *x)
 {
     const thunk_program *p = x[0]->thunks;
+    int all = thunk_participants(p),
+        me = at ? xpu_far_me(x[0]->dev->client->far) : 0;
+    int k = 0;
 
-    if (n != thunk_participants(p))
-        return sd_error(SD_INVALID, "%s: %d participants of %d", p->name, n,
-                        thunk_participants(p));
-    for (int i = 0; i < n; i++)
-        if (x[i]->thunks != p || x[i]->participant != i)
+    for (int i = 0; i < all && (!at || at->n == all); i++) {
+        if (at && at->process[i] != me)
+            continue;
+        if (k < n && (x[k]->thunks != p || x[k]->participant != i))
             return sd_error(SD_INVALID,
                             "%s: what stands as participant %d is %s's %d",
-                            p->name, i, x[i]->thunks->name, x[i]->participant);
+                            p->name, i, x[k]->thunks->name, x[k]->participant);
+        k++;
+    }
+    if (k != n)
+        return sd_error(SD_INVALID, "%s: %d participants of %d", p->name, n, k);
     return check_devices(n, x);
 }
 
 /* ---- on its way ---- */
 
-/* A task that a stream did not take ends here, and the others by it. */
-static void push_all(crew *c)
+/* Under the lock. */
+static void push(crew *c)
 {
-    pthread_mutex_lock(&c->client->gang_lock);
     for (int i = 0; i < c->n; i++) {
         xpu_execution *e = c->e[i];
         sd_status st;
@@ -71,15 +84,55 @@ static void push_all(crew *c)
         else
             c->e[i] = NULL;
     }
-    pthread_mutex_unlock(&c->client->gang_lock);
+}
+
+/* A task that a stream did not take ends here, and the others by it. */
+static void finish(crew *c)
+{
     for (int i = 0; i < c->n; i++)
         if (c->e[i])
-            c->e[i]->refused = xpu_gang_leave(c->gang, i, c->e[i]->refused);
+            c->e[i]->refused =
+                xpu_gang_leave(c->gang, c->e[i]->me, c->e[i]->refused);
     for (int i = 0; i < c->n; i++)
         if (c->e[i])
             xpu_execution_end(c->e[i], c->e[i]->refused);
     xpu_gang_release(c->gang);
     free(c);
+}
+
+/* Of those that were begun with other processes, the first ones: as a list. */
+static crew *push_in_order(xpu_client *client)
+{
+    crew *first = client->crews, *last = NULL;
+
+    while (client->crews && client->crews->ready) {
+        last = client->crews;
+        push(last);
+        client->crews = last->next;
+    }
+    if (!client->crews)
+        client->last_crew = &client->crews;
+    if (last)
+        last->next = NULL;
+    return last ? first : NULL;
+}
+
+static void push_all(crew *c)
+{
+    xpu_client *client = c->client;
+    crew *pushed = c;
+
+    pthread_mutex_lock(&client->gang_lock);
+    c->ready = true;
+    if (c->queued)
+        pushed = push_in_order(client);
+    else
+        push(c);
+    pthread_mutex_unlock(&client->gang_lock);
+    for (crew *next; pushed; pushed = next) {
+        next = pushed->next;
+        finish(pushed);
+    }
 }
 
 static void arrive(void *ctx, sd_status st)
@@ -100,58 +153,102 @@ static void park(crew *c)
 
 /* ---- the call ---- */
 
-static void undo(crew *c)
+/* Nothing of it is pushed; others may have waited for that. */
+static void undo(crew *c, const sd_error *st)
 {
-    for (int i = 0; i < c->n; i++)
+    for (int i = 0; i < c->n; i++) {
         if (c->e[i])
             xpu_execution_undo(c->e[i]);
-    xpu_gang_release(c->gang);
-    free(c);
+        c->e[i] = NULL;
+    }
+    c->n = 0;
+    if (c->queued)
+        xpu_far_fail(xpu_gang_far(c->gang), st);
+    push_all(c);
 }
 
-static sd_status make_crew(int n, xpu_program *const *x, const xpu_call *call,
-                           bool parked, crew **out)
+/* It has its number among the runs of all processes before anything can fail
+ * that does not fail in all of them; NULL: it is alone here. */
+static sd_status begin(const xpu_places *at, int n, xpu_program *const *x,
+                       crew *c)
+{
+    xpu_client *client = c->client;
+    xpu_far_run *far = NULL;
+    sd_status st = NULL;
+
+    pthread_mutex_lock(&client->gang_lock);
+    if (at)
+        st = xpu_far_begin(client->far, at, x[0], &far);
+    if (!st && !(c->gang = xpu_gang_create(thunk_participants(x[0]->thunks), n,
+                                           far, x[0]->thunks->name)))
+        st = sd_no_memory(0);
+    if (!st && far) {
+        c->queued = true;
+        *client->last_crew = c;
+        client->last_crew = &c->next;
+    }
+    pthread_mutex_unlock(&client->gang_lock);
+    if (st && far) {
+        xpu_far_fail(far, st);
+        xpu_far_end(far);
+    }
+    return st;
+}
+
+static sd_status make_members(crew *c, xpu_program *const *x,
+                              const xpu_call *call, bool parked)
+{
+    sd_status st = NULL;
+
+    for (int i = 0; i < c->n && !st; i++)
+        st = xpu_stream_start(&x[i]->dev->compute);
+    for (int i = 0; i < c->n && !st; i++)
+        if (!(st = xpu_execution_make(x[i], &call[i], parked, &c->e[i]))) {
+            c->e[i]->gang = xpu_gang_retain(c->gang);
+            c->e[i]->me = x[i]->participant;
+        }
+    return st;
+}
+
+static sd_status make_crew(const xpu_places *at, int n, xpu_program *const *x,
+                           const xpu_call *call, bool parked, crew **out)
 {
     size_t bytes = sizeof(crew) + (size_t)n * sizeof(xpu_execution *);
     crew *c = calloc(1, bytes);
-    sd_status st = NULL;
+    sd_status st;
 
-    if (!c || !(c->gang = xpu_gang_create(n, x[0]->thunks->name))) {
-        free(c);
+    if (!c)
         return sd_no_memory(bytes);
-    }
     c->client = x[0]->dev->client;
     c->n = n;
     atomic_init(&c->waits, 1);
-    for (int i = 0; i < n && !st; i++)
-        st = xpu_stream_start(&x[i]->dev->compute);
-    for (int i = 0; i < n && !st; i++)
-        if (!(st = xpu_execution_make(x[i], &call[i], parked, &c->e[i]))) {
-            c->e[i]->gang = xpu_gang_retain(c->gang);
-            c->e[i]->me = i;
-        }
-    if (st) {
-        undo(c);
+    if ((st = begin(at, n, x, c))) {
+        free(c);
+        return st;
+    }
+    if ((st = make_members(c, x, call, parked))) {
+        undo(c, st);
         return st;
     }
     *out = c;
     return NULL;
 }
 
-sd_status xpu_execute_gang(int n, xpu_program *const *x, const xpu_call *call,
-                           xpu_buffer **const *out, xpu_event **done)
+sd_status xpu_execute_among(const xpu_places *at, int n, xpu_program *const *x,
+                            const xpu_call *call, xpu_buffer **const *out,
+                            xpu_event **done)
 {
     bool parked = false;
     sd_status st;
     crew *c;
 
-    if ((st = check_gang(n, x)))
+    if ((st = check_gang(at, n, x)))
         return st;
     for (int i = 0; i < n; i++) {
         xpu_execute_not_too_far(x[i]->dev);
         parked |= xpu_call_must_park(&call[i]);
     }
-    if ((st = make_crew(n, x, call, parked, &c)))
+    if ((st = make_crew(at, n, x, call, parked, &c)))
         return st;
     for (int i = 0; i < n; i++) {
         done[i] = xpu_execution_give(c->e[i], out[i]);
@@ -164,4 +261,10 @@ sd_status xpu_execute_gang(int n, xpu_program *const *x, const xpu_call *call,
     for (int i = 0; i < n; i++)
         xpu_call_delete_donated(x[i], &call[i]);
     return NULL;
+}
+
+sd_status xpu_execute_gang(int n, xpu_program *const *x, const xpu_call *call,
+                           xpu_buffer **const *out, xpu_event **done)
+{
+    return xpu_execute_among(NULL, n, x, call, out, done);
 }

@@ -24,6 +24,7 @@ typedef struct {
     int64_t group;
     int expected, come, read;
     int inside; /* members that have not gone yet */
+    xpu_far_message *in; /* of other processes */
 } meet;
 
 typedef struct {
@@ -37,7 +38,9 @@ typedef struct {
 
 struct xpu_gang {
     _Atomic uint32_t refs;
-    int n;
+    int n;    /* participants, and so places for members, */
+    int here; /* that are members: of this process */
+    xpu_far_run *far;
     const char *name; /* borrowed from the program, which members hold */
     bool spins;
     pthread_mutex_t lock;
@@ -48,7 +51,7 @@ struct xpu_gang {
     member member[];
 };
 
-xpu_gang *xpu_gang_create(int n, const char *name)
+xpu_gang *xpu_gang_create(int n, int here, xpu_far_run *far, const char *name)
 {
     size_t members = (size_t)n * sizeof(member);
     xpu_gang *g = calloc(1, sizeof *g + members);
@@ -59,8 +62,10 @@ xpu_gang *xpu_gang_create(int n, const char *name)
     }
     atomic_init(&g->refs, 1);
     g->n = n;
+    g->here = here;
+    g->far = far;
     g->name = name;
-    g->spins = n <= sd_cpu_count();
+    g->spins = here <= sd_cpu_count();
     pthread_mutex_init(&g->lock, NULL);
     pthread_cond_init(&g->still, NULL);
     return g;
@@ -79,13 +84,19 @@ void xpu_gang_release(xpu_gang *g)
     pthread_cond_destroy(&g->still);
     pthread_mutex_destroy(&g->lock);
     sd_status_free(g->failed);
+    xpu_far_end(g->far);
     free(g->meet);
     free(g);
 }
 
 int xpu_gang_size(const xpu_gang *g)
 {
-    return g->n;
+    return g->here;
+}
+
+xpu_far_run *xpu_gang_far(const xpu_gang *g)
+{
+    return g->far;
 }
 
 /* ---- words ---- */
@@ -154,7 +165,7 @@ static void look_for_deadlock(xpu_gang *g)
 {
     int a = -1, b = -1;
 
-    if (!g->nwait || g->nwait + g->ngone < g->n)
+    if (!g->nwait || g->nwait + g->ngone < g->here)
         return;
     for (int i = 0; i < g->n; i++)
         if (g->member[i].waits) {
@@ -191,13 +202,18 @@ static meet *find_meet(xpu_gang *g, const thunk *t, int64_t group)
     return empty;
 }
 
-static void go_from(xpu_gang *g, int me)
+/* What is left of the meet: to be freed, without the lock. */
+static xpu_far_message *go_from(xpu_gang *g, int me)
 {
     meet *m = g->member[me].at;
+    xpu_far_message *in = NULL;
 
     g->member[me].at = NULL;
-    if (!--m->inside)
+    if (!--m->inside) {
+        in = m->in;
         *m = (meet){0};
+    }
+    return in;
 }
 
 static sd_status failure(const xpu_gang *g)
@@ -207,9 +223,9 @@ static sd_status failure(const xpu_gang *g)
 
 /* ---- meeting ---- */
 
-/* True: r is the last to come, and lets all go. */
+/* True: r is the last to come, and lets all go, or leads. */
 static bool come(const xpu_run *r, const thunk *t, int64_t group, int expected,
-                 void *operand)
+                 void *operand, bool *leads)
 {
     xpu_gang *g = r->gang;
     member *x = &g->member[r->me];
@@ -221,7 +237,12 @@ static bool come(const xpu_run *r, const thunk *t, int64_t group, int expected,
     x->dev = r->dev;
     x->operand = operand;
     m->inside++;
-    if (++m->come == m->expected) {
+    if (++m->come == m->expected && leads) {
+        *leads = true;
+        g->nreading++;
+        return true;
+    }
+    if (m->come == m->expected) {
         g->nwait -= expected - 1;
         g->nreading += expected;
         let_go(g, m, r->me);
@@ -241,12 +262,12 @@ static sd_status give_up(xpu_gang *g, int me)
         fail(g, xpu_interrupted(g->name));
     g->member[me].waits = false;
     g->nwait--;
-    go_from(g, me);
+    go_from(g, me); /* nothing has come: it was not let go */
     return failure(g);
 }
 
 sd_status xpu_gang_meet(const xpu_run *r, const thunk *t, int64_t group,
-                        int expected, void *operand)
+                        int expected, void *operand, bool *leads)
 {
     xpu_gang *g = r->gang;
     member *x = &g->member[r->me];
@@ -257,7 +278,7 @@ sd_status xpu_gang_meet(const xpu_run *r, const thunk *t, int64_t group,
     pthread_mutex_lock(&g->lock);
     old = atomic_load(&x->word);
     st = failure(g);
-    on = st || come(r, t, group, expected, operand);
+    on = st || come(r, t, group, expected, operand, leads);
     pthread_mutex_unlock(&g->lock);
     if (on)
         return st;
@@ -267,6 +288,55 @@ sd_status xpu_gang_meet(const xpu_run *r, const thunk *t, int64_t group,
         st = give_up(g, r->me);
     pthread_mutex_unlock(&g->lock);
     return st;
+}
+
+bool xpu_gang_goes_on(const void *run)
+{
+    const xpu_run *r = run;
+
+    return !(atomic_load(&r->gang->member[r->me].word) & FAILED) &&
+           !(r->cancel &&
+             atomic_load_explicit(r->cancel, memory_order_relaxed));
+}
+
+static void stop_reading(xpu_gang *g)
+{
+    if (!--g->nreading)
+        pthread_cond_broadcast(&g->still);
+}
+
+sd_status xpu_gang_open(const xpu_run *r, sd_status st, xpu_far_message *in)
+{
+    xpu_gang *g = r->gang;
+    meet *m = g->member[r->me].at;
+
+    if (!st && !xpu_gang_goes_on(r))
+        st = xpu_interrupted(g->name); /* where nothing else has failed it */
+    pthread_mutex_lock(&g->lock);
+    if (st)
+        fail(g, st);
+    if ((st = failure(g))) {
+        stop_reading(g);
+        go_from(g, r->me);
+    } else {
+        m->in = in;
+        in = NULL;
+        g->nwait -= m->expected - 1;
+        g->nreading += m->expected - 1;
+        let_go(g, m, r->me);
+    }
+    pthread_mutex_unlock(&g->lock);
+    xpu_far_message_free(in);
+    return st;
+}
+
+const uint8_t *xpu_gang_sent(const xpu_run *r, int process)
+{
+    const xpu_far_message *in = r->gang->member[r->me].at->in;
+
+    while (in->from != process)
+        in = in->next;
+    return in->data;
 }
 
 void *xpu_gang_peer(const xpu_gang *g, int64_t i, xpu_device **dev)
@@ -279,12 +349,12 @@ sd_status xpu_gang_part(const xpu_run *r, sd_status st)
 {
     xpu_gang *g = r->gang;
     member *x = &g->member[r->me];
+    xpu_far_message *in;
     uint32_t old;
     bool on;
 
     pthread_mutex_lock(&g->lock);
-    if (!--g->nreading)
-        pthread_cond_broadcast(&g->still);
+    stop_reading(g);
     if (st)
         fail(g, st);
     old = atomic_load(&x->word);
@@ -297,8 +367,9 @@ sd_status xpu_gang_part(const xpu_run *r, sd_status st)
         await(r, old, NULL);
     pthread_mutex_lock(&g->lock);
     st = failure(g);
-    go_from(g, r->me);
+    in = go_from(g, r->me);
     pthread_mutex_unlock(&g->lock);
+    xpu_far_message_free(in);
     return st;
 }
 
@@ -315,5 +386,7 @@ sd_status xpu_gang_leave(xpu_gang *g, int me, sd_status st)
         pthread_cond_wait(&g->still, &g->lock);
     st = failure(g);
     pthread_mutex_unlock(&g->lock);
+    if (st && g->far)
+        xpu_far_fail(g->far, st);
     return st;
 }

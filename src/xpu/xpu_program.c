@@ -4,6 +4,22 @@
 
 #include <stdlib.h>
 
+/* Numbered in the order in which they stand, which is one in all processes. */
+static sd_status add_collective(xpu_program *x, const thunk *t)
+{
+    size_t bytes = ((size_t)x->ncollective + 1) * sizeof(thunk *);
+    const thunk **more = realloc(x->collective, bytes);
+
+    if (!more)
+        return sd_no_memory(bytes);
+    x->collective = more;
+    x->collective[x->ncollective++] = t;
+    x->meets = true;
+    x->meeting =
+        sd_hash(t->attr, (size_t)t->nattr * sizeof *t->attr, x->meeting);
+    return NULL;
+}
+
 /* Widest argument list, and whether everything has its engine here. */
 static sd_status check_seq(xpu_program *x, const thunk_seq *seq)
 {
@@ -14,7 +30,8 @@ static sd_status check_seq(xpu_program *x, const thunk_seq *seq)
         const thunk *t = &seq->at[i];
 
         x->max_arg = SD_MAX(x->max_arg, t->narg);
-        x->meets |= t->kind == THUNK_COLLECTIVE;
+        if (t->kind == THUNK_COLLECTIVE && (st = add_collective(x, t)))
+            return st;
         if (t->kind == THUNK_LIBCALL &&
             (libcall_table[t->call->op].lib & ~d->desc.libs))
             return sd_error(SD_PRECONDITION,
@@ -77,6 +94,23 @@ static sd_status check_program(const xpu_program *x)
     return NULL;
 }
 
+/* What another process must have alike to meet this one: not the code, which
+ * is made for each machine. */
+static void sum_up(xpu_program *x)
+{
+    const thunk_program *p = x->thunks;
+
+    for (int i = 0; i < p->nparam + p->noutput; i++) {
+        const thunk_type *t =
+            i < p->nparam ? &p->param[i] : &p->output[i - p->nparam];
+
+        x->meeting = sd_hash(t->dim, (size_t)t->rank * sizeof *t->dim,
+                             x->meeting + (uint64_t)t->dtype);
+    }
+    x->meeting = sd_hash(p->name, strlen(p->name),
+                         x->meeting + (uint64_t)thunk_participants(p));
+}
+
 static bool wants_ids(const thunk_program *p)
 {
     for (int i = 0; i < p->nbuffer; i++)
@@ -123,6 +157,7 @@ static void destroy(xpu_program *x)
     if (x->constants)
         xpu_memory_free(x->dev, XPU_MEM_DEVICE, x->constants, x->constants_cls);
     xpu_ffi_unload(x->ffi);
+    free(x->collective);
     thunk_program_release(x->thunks);
     free(x);
     xpu_client_release(c);
@@ -154,6 +189,7 @@ sd_status xpu_program_load_as(xpu_device *d, thunk_program *p, int participant,
         return sd_note(st, "loading %s on device %d (%s)", p->name, d->id,
                        d->desc.name);
     }
+    sum_up(x);
     x->cost_ns = xpu_run_cost(p, &p->seq);
     x->nlaunch = xpu_run_launches(d, &p->seq);
     atomic_init(&x->took_ns, -1);

@@ -1,6 +1,8 @@
 /* Clients, devices, memories. */
 #include "plugin_test.h"
 
+#include <pthread.h>
+
 static bool names(const PJRT_NamedValue *v, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
@@ -259,13 +261,176 @@ static void options_reach_the_client(void **state)
     assert_int_equal(d.num_devices, 3);
     DO(x, Client_Destroy, .client = c.client);
     o[2].string_value = "2";
-    BAD(UNIMPLEMENTED, "2 processes", Client_Create, .create_options = o,
-        .num_options = 3);
+    BAD(INVALID_ARGUMENT, "2 processes, and no key-value store", Client_Create,
+        .create_options = o, .num_options = 3);
+    o[1] = option("node_id");
+    o[1].type = PJRT_NamedValue_kInt64;
+    o[1].int64_value = 5;
+    BAD(INVALID_ARGUMENT, "node_id 5 of num_nodes 2", Client_Create,
+        .create_options = o, .num_options = 3);
     o[3].type = PJRT_NamedValue_kString;
     o[3].string_value = "moon";
     o[3].value_size = 4;
     BAD(INVALID_ARGUMENT, "SUNDOG_DEVICE=moon", Client_Create,
         .create_options = o + 3, .num_options = 1);
+}
+
+/* ---- two processes, each a client here ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t news;
+    char *value[2];
+    size_t size[2];
+    int nfreed;
+} store = {.lock = PTHREAD_MUTEX_INITIALIZER, .news = PTHREAD_COND_INITIALIZER};
+
+static void free_value(char *value)
+{
+    store.nfreed++;
+    free(value);
+}
+
+static PJRT_Error *store_get(PJRT_KeyValueGetCallback_Args *a)
+{
+    int i = a->key[a->key_size - 1] - '0';
+
+    if (a->user_arg != &store)
+        return (*a->callback_error)(PJRT_Error_Code_DATA_LOSS, "no store", 8);
+    pthread_mutex_lock(&store.lock);
+    while (!store.value[i])
+        pthread_cond_wait(&store.news, &store.lock);
+    a->value = malloc(store.size[i]);
+    memcpy(a->value, store.value[i], store.size[i]);
+    a->value_size = store.size[i];
+    a->value_deleter_callback = free_value;
+    pthread_mutex_unlock(&store.lock);
+    return NULL;
+}
+
+static PJRT_Error *store_put(PJRT_KeyValuePutCallback_Args *a)
+{
+    int i = a->key[a->key_size - 1] - '0';
+
+    if (a->user_arg != &store)
+        return (*a->callback_error)(PJRT_Error_Code_DATA_LOSS, "no store", 8);
+    pthread_mutex_lock(&store.lock);
+    store.value[i] = malloc(a->value_size);
+    memcpy(store.value[i], a->value, a->value_size);
+    store.size[i] = a->value_size;
+    pthread_cond_broadcast(&store.news);
+    pthread_mutex_unlock(&store.lock);
+    return NULL;
+}
+
+typedef struct {
+    PJRT_NamedValue option[2];
+    PJRT_Client_Create_Args a;
+    PJRT_Error *e;
+} node;
+
+static void *create_node(void *arg)
+{
+    node *n = arg;
+
+    n->e = plugin->PJRT_Client_Create(&n->a);
+    return NULL;
+}
+
+static void node_init(node *n, int me, void *stored)
+{
+    n->option[0] = option("node_id");
+    n->option[1] = option("num_nodes");
+    for (int i = 0; i < 2; i++)
+        n->option[i].type = PJRT_NamedValue_kInt64;
+    n->option[0].int64_value = me;
+    n->option[1].int64_value = 2;
+    n->a = (PJRT_Client_Create_Args){.struct_size =
+                                         PJRT_Client_Create_Args_STRUCT_SIZE,
+                                     .create_options = n->option,
+                                     .num_options = 2,
+                                     .kv_get_callback = store_get,
+                                     .kv_get_user_arg = stored,
+                                     .kv_put_callback = store_put,
+                                     .kv_put_user_arg = stored};
+}
+
+static void another_process_has_it(PJRT_Client *c, PJRT_Device *d)
+{
+    const char *says = "xpu(id=2) is process 1's, and this is process 0";
+    float one = 1;
+
+    DO(a, Device_IsAddressable, .device = d);
+    assert_false(a.is_addressable);
+    DO(m, Device_AddressableMemories, .device = d);
+    assert_int_equal(m.num_memories, 0);
+    DO(l, Device_LocalHardwareId, .device = d);
+    assert_int_equal(l.local_hardware_id, -1);
+    BAD(INVALID_ARGUMENT, says, Device_DefaultMemory, .device = d);
+    BAD(INVALID_ARGUMENT, says, Device_MemoryStats, .device = d);
+    BAD(INVALID_ARGUMENT, says, Device_ClearMemoryStats, .device = d);
+    BAD(INVALID_ARGUMENT, says, Device_PoisonExecution, .device = d,
+        .launch_id = 1, .error_code = PJRT_Error_Code_ABORTED);
+    BAD(INVALID_ARGUMENT, says, Client_BufferFromHostBuffer, .client = c,
+        .device = d, .data = &one, .type = PJRT_Buffer_Type_F32);
+}
+
+static void check_world(PJRT_Client *c, int me)
+{
+    DO(all, Client_Devices, .client = c);
+    DO(here, Client_AddressableDevices, .client = c);
+    DO(memories, Client_AddressableMemories, .client = c);
+    DO(p, Client_ProcessIndex, .client = c);
+    DO(local, Client_LookupAddressableDevice, .client = c,
+       .local_hardware_id = 1);
+
+    assert_int_equal(p.process_index, me);
+    assert_int_equal(all.num_devices, 4);
+    assert_int_equal(here.num_addressable_devices, 2);
+    assert_int_equal(memories.num_addressable_memories, 6);
+    assert_ptr_equal(here.addressable_devices[0], all.devices[2 * me]);
+    assert_ptr_equal(local.addressable_device, all.devices[2 * me + 1]);
+    BAD(INVALID_ARGUMENT, "No matching device", Client_LookupAddressableDevice,
+        .client = c, .local_hardware_id = 2);
+    for (int i = 0; i < 4; i++) {
+        DO(d, Device_GetDescription, .device = all.devices[i]);
+        DO(id, DeviceDescription_Id,
+           .device_description = d.device_description);
+        DO(of, DeviceDescription_ProcessIndex,
+           .device_description = d.device_description);
+        assert_int_equal(id.id, i);
+        assert_int_equal(of.process_index, i / 2);
+    }
+    if (!me)
+        another_process_has_it(c, all.devices[2]);
+}
+
+static void processes_find_each_other(void **state)
+{
+    pthread_t t[2];
+    node n[2];
+
+    (void)state;
+    node_init(&n[0], 0, NULL);
+    wrong(plugin->PJRT_Client_Create(&n[0].a), PJRT_Error_Code_DATA_LOSS,
+          "telling the other processes: no store");
+    for (int i = 0; i < 2; i++) {
+        node_init(&n[i], i, &store);
+        assert_int_equal(pthread_create(&t[i], NULL, create_node, &n[i]), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(t[i], NULL);
+    for (int i = 0; i < 2; i++) {
+        ok(n[i].e, "a node");
+        check_world(n[i].a.client, i);
+    }
+    for (int i = 0; i < 2; i++) {
+        DO(d, Client_Destroy, .client = n[i].a.client);
+        free(store.value[i]);
+        store.value[i] = NULL;
+    }
+    assert_int_equal(store.nfreed, 2);
+    store.nfreed = 0;
 }
 
 static void news_of_processes_are_taken(void **state)
@@ -317,5 +482,6 @@ TESTS(client, T(the_plugin_says_what_it_reads), T(the_client_names_its_things),
       T(memories_know_their_devices), T(memories_carry_user_data),
       T(assignments_are_nominal), T(memory_is_counted),
       T(older_callers_are_not_written_past), T(mapped_memory_is_remembered),
-      T(options_reach_the_client), T(news_of_processes_are_taken),
-      T(tracking_events_come_and_go), T(errors_work_by_their_own_table))
+      T(options_reach_the_client), T(processes_find_each_other),
+      T(news_of_processes_are_taken), T(tracking_events_come_and_go),
+      T(errors_work_by_their_own_table))

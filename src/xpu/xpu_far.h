@@ -1,0 +1,101 @@
+/* Other processes of the same job: docs/adr/0031.  Runs are numbered by each
+ * process alike, for each set of places that programs run on; a message says
+ * which run and which of its collectives it belongs to, so messages need no
+ * order but that of two between the same processes in the same collective.
+ * What moves them is a wire, a table of four functions. */
+#ifndef XPU_FAR_H
+#define XPU_FAR_H
+
+#include "xpu_device.h"
+
+#include <sys/uio.h>
+
+typedef struct xpu_far xpu_far;
+typedef struct xpu_far_run xpu_far_run;
+typedef struct xpu_wire xpu_wire;
+
+/* ---- messages, as they travel: little-endian, as all that we run on ---- */
+
+enum { XPU_FAR_MAGIC = 0x31474453, XPU_FAR_TEXT = 1024 };
+typedef enum { XPU_FAR_DATA = 1, XPU_FAR_FAILED = 2 } xpu_far_kind;
+typedef struct {
+    uint32_t magic, kind;
+    uint64_t places, run; /* which run it is of */
+    uint64_t program;     /* what the sender runs there */
+    int64_t group;
+    uint32_t step; /* DATA: the collective; FAILED: the error's code */
+    uint32_t none;
+    uint64_t bytes; /* that follow: blocks; the error's words */
+} xpu_far_head;
+
+typedef struct xpu_far_message xpu_far_message;
+struct xpu_far_message {
+    xpu_far_message *next;
+    int from;
+    xpu_far_head head;
+    uint8_t data[];
+};
+/* For a wire, which reads head.bytes into data; NULL: no memory. */
+xpu_far_message *xpu_far_message_make(int from, const xpu_far_head *h);
+void xpu_far_message_free(xpu_far_message *m); /* with those behind it */
+
+/* ---- a wire ---- */
+
+typedef struct {
+    const char *name;
+    /* *offer gets what the others need to reach this process. */
+    sd_status (*open)(xpu_far *f, int me, int n, const char *address,
+                      sd_buf *offer, xpu_wire **out);
+    /* Reaches all within so long; offer[n], where its own is not read. */
+    sd_status (*join)(xpu_wire *w, const sd_bytes *offer, int seconds);
+    /* Any thread.  Returns when what is sent may change.  Whoever reads there
+     * always reads on, so it ends; a mark at *cancel ends it, and the
+     * connection, where nobody does for a second. */
+    sd_status (*send)(xpu_wire *w, int to, const xpu_far_head *h,
+                      const struct iovec *part, int npart,
+                      const _Atomic bool *cancel);
+    void (*close)(xpu_wire *w); /* takes what open or join left */
+} xpu_wire_ops;
+extern const xpu_wire_ops xpu_wire_sockets; /* xpu_sockets.c */
+
+/* By the wire: m (taken) has come; process `who` is gone, as st (taken) says. */
+void xpu_far_deliver(xpu_far *f, xpu_far_message *m);
+void xpu_far_lose(xpu_far *f, int who, sd_status st);
+
+/* ---- this process among n ---- */
+
+sd_status xpu_far_create(int me, int n, xpu_far **out);
+/* Takes NULL.  Runs that never came to run may still be ended. */
+void xpu_far_destroy(xpu_far *f);
+sd_status xpu_far_open(xpu_far *f, const xpu_wire_ops *ops,
+                       const char *address, sd_buf *offer);
+sd_status xpu_far_join(xpu_far *f, const sd_bytes *offer, int seconds);
+int xpu_far_me(const xpu_far *f);
+
+/* ---- a run that others take part in ---- */
+
+/* The next over these places.  Whoever begins one that then does not come to
+ * run says so (fail), or the others wait. */
+sd_status xpu_far_begin(xpu_far *f, const xpu_places *p,
+                        const xpu_program *program, xpu_far_run **out);
+void xpu_far_end(xpu_far_run *r); /* takes NULL */
+/* It has failed here: the others are told, once. */
+void xpu_far_fail(xpu_far_run *r, const sd_error *st);
+bool xpu_far_is_here(const xpu_far_run *r, int64_t participant);
+int xpu_far_process(const xpu_far_run *r, int64_t participant);
+int xpu_far_count(const xpu_far_run *r); /* processes of the job */
+
+typedef struct { /* with one other process, in one collective */
+    int process;
+    struct iovec *part; /* what it gets */
+    int npart;
+    size_t want; /* bytes that come from it */
+    xpu_far_message *in; /* and here they are: a reference */
+} xpu_far_peer;
+/* Sends and receives.  False, and nothing else, from `go_on` ends it. */
+sd_status xpu_far_exchange(xpu_far_run *r, int step, int64_t group,
+                           xpu_far_peer *peer, int npeer,
+                           bool (*go_on)(const void *ctx), const void *ctx,
+                           const _Atomic bool *cancel);
+
+#endif

@@ -232,8 +232,23 @@ static bool is_operand_of_border(const hlo_inst *in)
     return false;
 }
 
+/* What s leaves open, as it is now. */
+static const hlo_sharding *filled(hlo_module *m, const hlo_sharding *s,
+                                  const hlo_sharding *asked,
+                                  const hlo_sharding *now)
+{
+    for (int d = 0; d < s->rank; d++) {
+        uint32_t mask = hlo_atoms_mask(&now->dim[d].cut);
+
+        if (asked->dim[d].open && !s->dim[d].cut.n &&
+            !(mask & (hlo_sharding_used(s) | s->unreduced)))
+            s = hlo_sharding_with(m, s, d, now->dim[d].cut);
+    }
+    return s;
+}
+
 /* The part that a constraint asks for, where that is the same everywhere; what
- * it leaves open stays as it is: false, uneven parts are not made either. */
+ * it leaves open stays as it is.  False: uneven parts are not made. */
 static sd_status asked_for(const hlo_inst *in, const hlo_sharding *now,
                            const hlo_sharding **out, bool *asks)
 {
@@ -248,6 +263,10 @@ static sd_status asked_for(const hlo_inst *in, const hlo_sharding *now,
     for (int d = 0; d < s->rank; d++)
         open |= s->dim[d].open && !s->dim[d].cut.n;
     *out = spmd_cuts(m, s, in->shape->rank, HLO_ALL_ATOMS);
+    if (open && now && now->grid == (*out)->grid) {
+        *out = filled(m, *out, s, now);
+        open = false;
+    }
     st = spmd_local_shape(m, in->shape, *out, HLO_ALL_ATOMS, &local);
     *asks = !st && !(open && now);
     sd_status_free(st);
@@ -365,6 +384,47 @@ static bool guess_mark(const hlo_inst *in, int i, const hlo_sharding *now,
         *out = NULL;
     sd_status_free(st);
     return true;
+}
+
+static bool says(const hlo_inst *in)
+{
+    return is_mark(in, "xla.sdy.FuncResultSharding") ||
+           is_mark(in, "xla.sdy.LocalToGlobalShape") ||
+           is_mark(in, "xla.sdy.GlobalToLocalShape") || is_constraint(in) ||
+           is_same(in);
+}
+
+/* What a mark wants its operand in. */
+static bool asks(const hlo_inst *in, int k, const hlo_sharding *now,
+                 const hlo_sharding **out)
+{
+    hlo_module *m = in->parent->module;
+    int rank = in->arg[k]->shape->rank;
+    const hlo_sharding **s =
+        sd_arena_array(m->arena, const hlo_sharding *, in->narg + 1);
+    uint32_t mask = HLO_ALL_ATOMS;
+    bool has = true;
+    sd_status st = NULL;
+
+    *out = NULL;
+    if (is_mark(in, "xla.sdy.FuncResultSharding")) {
+        st = own_sharding(in, &s[k]);
+    } else if (is_mark(in, "xla.sdy.GlobalToLocalShape")) {
+        st = read_list(in, "xla.sdy.in_shardings", in->narg, s, &has);
+        if (!st && has)
+            st = manual_atoms(in, s[k], &mask);
+    } else if (is_mark(in, "xla.sdy.LocalToGlobalShape")) {
+        return true;
+    } else if (is_constraint(in)) {
+        st = asked_for(in, now, &s[k], &has);
+    } else {
+        return false;
+    }
+    if (!st && has && sd_shape_is_array(in->arg[k]->shape))
+        *out = spmd_cuts(m, s[k], rank, mask);
+    has &= !st;
+    sd_status_free(st);
+    return has;
 }
 
 /* Of the import nothing is left. */
@@ -564,7 +624,12 @@ static sd_status cut(hlo_module *m, sd_arena *a)
     t.flow->ctx = &t;
     t.flow->cut = cut_comp;
     t.flow->mark = guess_mark;
-    if ((st = cut_params(&t)) || (st = cut_comp(&t, m->entry)))
+    t.flow->is_mark = says;
+    t.flow->asks = asks;
+    if ((st = cut_params(&t)))
+        return st;
+    spmd_want(t.flow, m->entry, NULL);
+    if ((st = cut_comp(&t, m->entry)))
         return st;
     hlo_for_each_comp(c, m)
         if ((st = cut_comp(&t, c)))

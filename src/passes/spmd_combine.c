@@ -1,7 +1,7 @@
 /* Sums that do not wait for each other are one collective of several arrays:
  * a step's gradients meet once.  How far an all-reduce is from the
- * computation's parameters, counted in all-reduces, says which do not: of two
- * at the same distance neither needs the other. */
+ * computation's results, counted in all-reduces, says which do not: of two at
+ * the same distance neither needs the other, and gradients are at the end. */
 #include "spmd.h"
 
 enum { MOST_BYTES = 32 << 20 }; /* that are held back for one meeting */
@@ -39,14 +39,15 @@ static sum_list find_sums(sd_arena *a, hlo_comp *c)
 {
     sum_list to = {0};
 
-    hlo_for_each_inst(in, c) {
+    hlo_for_each_inst(in, c)
         in->mark = 0;
+    hlo_for_each_inst_backward(in, c)
         for (int i = 0; i < in->narg; i++)
-            in->mark = SD_MAX(in->mark, in->arg[i]->mark);
+            in->arg[i]->mark =
+                SD_MAX(in->arg[i]->mark, in->mark + (in->op == HLO_ALL_REDUCE));
+    hlo_for_each_inst(in, c)
         if (is_sum(in))
             *sd_push(a, &to) = (sum){in, in->mark, false};
-        in->mark += in->op == HLO_ALL_REDUCE;
-    }
     return to;
 }
 

@@ -23,7 +23,9 @@ spmd_flow *spmd_flow_create(sd_arena *a, hlo_module *m)
                      .m = m,
                      .parts = sd_map_create(a),
                      .anew = sd_map_create(a),
-                     .guess = sd_map_create(a)};
+                     .guess = sd_map_create(a),
+                     .wants = sd_map_create(a),
+                     .carried = sd_map_create(a)};
     return f;
 }
 
@@ -131,6 +133,30 @@ static hlo_inst *whole_tuple(hlo_inst *in, const part *x)
     return hlo_make_tuple(p, n, e);
 }
 
+/* The whole of what only lies elsewhere is made of the whole that it is of,
+ * which others may want, too, and a broadcast's is less to move. */
+static bool is_moved(const hlo_inst *in, const part *x)
+{
+    return (in->op == HLO_BROADCAST || in->op == HLO_TRANSPOSE ||
+            in->op == HLO_RESHAPE) &&
+           x && !x->whole && !x->s->unreduced;
+}
+
+static void move_whole(spmd_flow *f, hlo_inst *in)
+{
+    sd_vec(hlo_inst *) chain = {0};
+    hlo_inst *x;
+
+    for (; is_moved(in, part_of(f, in)); in = in->arg[0])
+        *sd_push(f->a, &chain) = in;
+    x = spmd_whole(f, in);
+    while (x && chain.n) {
+        in = chain.at[--chain.n];
+        if ((x = spmd_on_parts(in, in->shape, &x)))
+            part_of(f, in)->whole = x;
+    }
+}
+
 static hlo_inst *spread_again(spmd_flow *f, hlo_inst *in,
                               const hlo_sharding *s);
 
@@ -142,9 +168,8 @@ hlo_inst *spmd_whole(spmd_flow *f, hlo_inst *in)
         return in;
     if (!x->whole && x->each)
         x->whole = whole_tuple(in, x);
-    if (!x->whole && in->op == HLO_BROADCAST)
-        x->whole = spread_again(
-            f, in, hlo_sharding_blank(f->m, x->s, in->shape->rank));
+    if (is_moved(in, x))
+        move_whole(f, in);
     if (!x->whole)
         x->whole = spmd_join(pass_at(in), total_of(in, x), x->s, HLO_ALL_ATOMS);
     return x->whole;
@@ -173,6 +198,8 @@ hlo_inst *spmd_as(spmd_flow *f, hlo_at p, hlo_inst *in, const hlo_sharding *s)
     p = pass_at(in); /* in front of every user */
     if (x->s == s)
         return x->local;
+    if (hlo_sharding_is_whole(s))
+        return spmd_whole(f, in);
     now = x->s->unreduced & s->unreduced
               ? x->s
               : hlo_sharding_unreduced(f->m, x->s, 0, HLO_SUM_OF);
@@ -199,6 +226,7 @@ typedef struct { /* by factor: the atoms that cut it */
     const hlo_sharding *like;
     hlo_atoms cut[SPMD_MOST_FACTORS];
     uint32_t used;
+    uint32_t sums; /* along which operands are summed after it, not before */
 } choice;
 
 /* Takes what operand k's part is cut by, where nothing stands against it. */
@@ -221,6 +249,67 @@ static void take(const spmd_rule *r, int k, const hlo_sharding *s, choice *c)
     }
 }
 
+typedef struct { /* guessed */
+    const hlo_sharding *s;
+    const hlo_sharding *const *each;
+    bool anew;
+} seen;
+
+static bool was_anew(const spmd_flow *f, const hlo_inst *in)
+{
+    const seen *g;
+
+    if (!f->guessing)
+        return sd_map_has(f->anew, sd_key(in));
+    g = sd_map_get(f->guess, sd_key(in));
+    return g && g->anew;
+}
+
+static bool is_anew(const spmd_flow *f, const hlo_inst *in);
+
+/* What operands leave open, as users want it. */
+static void take_want(const spmd_flow *f, const hlo_inst *in,
+                      const spmd_rule *r, choice *c)
+{
+    const hlo_sharding *w = spmd_wanted(f, in);
+
+    if (!w || is_anew(f, in) || (c->like && c->like->grid != w->grid))
+        return;
+    c->like = w;
+    for (int d = 0; d < w->rank; d++) {
+        const hlo_atoms *a = &w->dim[d].cut;
+        int k = r->result[d];
+        uint32_t mask = hlo_atoms_mask(a);
+
+        if (!a->n || k < 0 || c->cut[k].n || (mask & (c->used | c->sums)) ||
+            r->factor[k].size % hlo_atoms_size(w->grid, a))
+            continue;
+        c->cut[k] = *a;
+        c->used |= mask;
+    }
+}
+
+/* The sum of sums is the sum of parts' sums, and what only moves them waits,
+ * too: what nobody else uses meets once, behind all of it. */
+static uint32_t sums_of(const spmd_flow *f, const hlo_inst *in, uint32_t used)
+{
+    bool adds = in->op == HLO_ADD || in->op == HLO_SUBTRACT;
+    const hlo_sharding *s = NULL;
+    uint32_t sums = 0;
+
+    if (!adds && in->op != HLO_NEGATE && in->op != HLO_TRANSPOSE &&
+        in->op != HLO_RESHAPE)
+        return 0;
+    for (int k = 0; k < in->narg; k++) {
+        s = spmd_now(f, in->arg[k]);
+        if (!s || s->partial != HLO_SUM_OF || in->arg[k]->nuse > 1 ||
+            pass_dtype(in) == SD_PRED || (k && s->unreduced != sums))
+            return 0;
+        sums = s->unreduced;
+    }
+    return sums & used ? 0 : sums;
+}
+
 /* The largest operand first: it is the dearest to move. */
 static bool choose(const spmd_flow *f, const hlo_inst *in, const spmd_rule *r,
                    choice *c)
@@ -237,10 +326,13 @@ static bool choose(const spmd_flow *f, const hlo_inst *in, const spmd_rule *r,
                                  sd_shape_bytes(in->arg[best]->shape)))
                 best = k;
         if (best < 0)
-            return c->used != 0;
+            break;
         done |= UINT64_C(1) << best;
         take(r, best, spmd_now(f, in->arg[best]), c);
     }
+    c->sums = sums_of(f, in, c->used);
+    take_want(f, in, r, c);
+    return c->used || c->sums;
 }
 
 static const hlo_sharding *sharding_of(const spmd_flow *f, const choice *c,
@@ -272,6 +364,8 @@ static const hlo_sharding *waiting(const spmd_flow *f, const spmd_rule *r,
     hlo_atoms along = partial_along(r, c);
     uint32_t mask = hlo_atoms_mask(&along);
 
+    if (c->sums)
+        return hlo_sharding_unreduced(f->m, s, c->sums, HLO_SUM_OF);
     if (!mask)
         return s;
     if (r->combine == HLO_ADD)
@@ -280,6 +374,35 @@ static const hlo_sharding *waiting(const spmd_flow *f, const spmd_rule *r,
         return hlo_sharding_unreduced(f->m, s, mask, HLO_MAX_OF);
     if (r->combine == HLO_MINIMUM)
         return hlo_sharding_unreduced(f->m, s, mask, HLO_MIN_OF);
+    return s;
+}
+
+/* The same, but that a sum that all users want in shares is shared out at once:
+ * those that want nothing get along with shares. */
+static const hlo_sharding *result_by(const spmd_flow *f, const hlo_inst *in,
+                                     const spmd_rule *r, const choice *c,
+                                     const hlo_sharding *s)
+{
+    const hlo_sharding *to = waiting(f, r, c, s), *w = spmd_wanted(f, in);
+
+    return w && to->unreduced && spmd_scatters(to, w) ? w : to;
+}
+
+/* How operand k is taken: sums that wait stay so, and what a scatter adds to is
+ * one participant's alone to bring. */
+static const hlo_sharding *operand_by(const spmd_flow *f, const hlo_inst *in,
+                                      const spmd_rule *r, const choice *c,
+                                      int k)
+{
+    const hlo_sharding *s =
+        sharding_of(f, c, r->arg[k], in->arg[k]->shape->rank);
+    hlo_atoms along = partial_along(r, c);
+
+    if (c->sums)
+        return hlo_sharding_unreduced(f->m, s, c->sums, HLO_SUM_OF);
+    if (in->op == HLO_SCATTER && k == 0 && along.n && r->combine == HLO_ADD)
+        return hlo_sharding_unreduced(f->m, s, hlo_atoms_mask(&along),
+                                      HLO_SUM_OF);
     return s;
 }
 
@@ -392,7 +515,7 @@ static bool apply_rule(spmd_flow *f, hlo_inst *in)
     const hlo_sharding **s =
         sd_arena_array(f->a, const hlo_sharding *, spmd_nresult(in) + 1);
     const sd_shape *local;
-    const hlo_sharding *to;
+    const hlo_sharding *to, *w;
     hlo_inst *arg[SPMD_MOST_ARGS], *x;
     hlo_atoms along;
     spmd_rule r;
@@ -402,8 +525,7 @@ static bool apply_rule(spmd_flow *f, hlo_inst *in)
         !(local = shape_of(f, in, &r, &c, s)))
         return false;
     for (int k = 0; k < in->narg; k++)
-        arg[k] = spmd_as(f, p, in->arg[k],
-                         sharding_of(f, &c, r.arg[k], in->arg[k]->shape->rank));
+        arg[k] = spmd_as(f, p, in->arg[k], operand_by(f, in, &r, &c, k));
     if (!(x = spmd_on_parts(in, local, arg)))
         return false;
     if (local->dtype == SD_TUPLE) {
@@ -414,7 +536,10 @@ static bool apply_rule(spmd_flow *f, hlo_inst *in)
     to = waiting(f, &r, &c, s[0]);
     if (along.n && to == s[0])
         x = spmd_all_reduce(p, x, c.like->grid, &along, r.combine);
-    spmd_set_part(f, in, x, to);
+    w = result_by(f, in, &r, &c, s[0]);
+    if (w != to)
+        x = spmd_move(p, x, to, w);
+    spmd_set_part(f, in, x, w);
     return true;
 }
 
@@ -428,9 +553,28 @@ static bool is_anew(const spmd_flow *f, const hlo_inst *in)
     ok &= sd_shape_is_array(in->shape) && in->shape->rank;
     for (int i = 0; ok && i < in->narg; i++)
         ok = sd_shape_is_array(in->arg[i]->shape) &&
-             (!in->arg[i]->shape->rank ||
-              sd_map_get(f->anew, sd_key(in->arg[i])));
+             (!in->arg[i]->shape->rank || was_anew(f, in->arg[i]));
     return ok;
+}
+
+/* For whoever asks why a program is slow (SUNDOG_LOG): what gathers operands to
+ * be done whole by everybody. */
+static void note_whole(const spmd_flow *f, const hlo_inst *in)
+{
+    spmd_rule r;
+
+    for (int k = 0; k < in->narg && in->op != HLO_TUPLE; k++) {
+        const hlo_sharding *s = spmd_part_sharding(f, in->arg[k]);
+
+        if (!s || !hlo_sharding_used(s))
+            continue;
+        sd_log(SD_LOG_INFO, "spmd: %s is computed whole on each device: %s",
+               hlo_describe(f->m, in),
+               spmd_rule_of(in, &r)
+                   ? "its operands are cut where it goes across"
+                   : "it has no rule");
+        return;
+    }
 }
 
 bool spmd_apply(spmd_flow *f, hlo_inst *in)
@@ -441,17 +585,14 @@ bool spmd_apply(spmd_flow *f, hlo_inst *in)
         return pass_barrier(f, in);
     if (apply_rule(f, in))
         return true;
-    if (is_anew(f, in))
-        sd_map_set(f->anew, sd_key(in), sd_map_create(f->a));
+    note_whole(f, in);
+    if (!is_anew(f, in))
+        return false;
+    sd_map_set(f->anew, sd_key(in), sd_map_create(f->a));
     return false;
 }
 
 /* ---- guesses ---- */
-
-typedef struct {
-    const hlo_sharding *s;
-    const hlo_sharding *const *each;
-} seen;
 
 void spmd_see(spmd_flow *f, const hlo_inst *in, const hlo_sharding *s,
               const hlo_sharding *const *each)
@@ -462,7 +603,7 @@ void spmd_see(spmd_flow *f, const hlo_inst *in, const hlo_sharding *s,
         x = sd_arena_new(f->a, seen);
         sd_map_set(f->guess, sd_key(in), x);
     }
-    *x = (seen){s, each};
+    *x = (seen){s, each, false};
 }
 
 const hlo_sharding *spmd_now(const spmd_flow *f, const hlo_inst *x)
@@ -495,6 +636,44 @@ const hlo_sharding *spmd_now_at(const spmd_flow *f, const hlo_inst *x, int i)
     return each ? each[i] : NULL;
 }
 
+bool spmd_see_part(spmd_flow *f, const hlo_inst *in)
+{
+    const part *x = part_of(f, in);
+
+    if (x)
+        spmd_see(f, in, x->s, x->each);
+    return x != NULL;
+}
+
+spmd_need spmd_needs(spmd_flow *f, const hlo_inst *in, const hlo_sharding **arg)
+{
+    const hlo_sharding **s =
+        sd_arena_array(f->a, const hlo_sharding *, spmd_nresult(in) + 1);
+    spmd_rule r;
+    choice c;
+
+    if (!spmd_rule_of(in, &r))
+        return SPMD_WHOLE;
+    if (!choose(f, in, &r, &c))
+        return SPMD_ANY;
+    if (!shape_of(f, in, &r, &c, s))
+        return SPMD_WHOLE;
+    for (int k = 0; k < in->narg; k++) {
+        arg[k] = operand_by(f, in, &r, &c, k);
+        if (hlo_sharding_is_whole(arg[k]))
+            arg[k] = NULL;
+    }
+    return SPMD_CUT;
+}
+
+static void guess_result(spmd_flow *f, const hlo_inst *in,
+                         const hlo_sharding *s, const hlo_sharding *to)
+{
+    if (s != to)
+        f->cost += spmd_move_bytes(in->shape, s, to);
+    spmd_see(f, in, to, NULL);
+}
+
 static void guess_rule(spmd_flow *f, const hlo_inst *in)
 {
     const hlo_sharding **s =
@@ -507,16 +686,16 @@ static void guess_rule(spmd_flow *f, const hlo_inst *in)
     for (int k = 0; k < in->narg; k++) {
         const sd_shape *whole = in->arg[k]->shape;
 
-        f->cost += spmd_move_bytes(
-            whole, spmd_now(f, in->arg[k]),
-            ok ? sharding_of(f, &c, r.arg[k], whole->rank) : NULL);
+        f->cost += spmd_move_bytes(whole, spmd_now(f, in->arg[k]),
+                                   ok ? operand_by(f, in, &r, &c, k) : NULL);
     }
     if (!ok)
         spmd_see(f, in, NULL, NULL);
     else if (in->shape->dtype == SD_TUPLE)
         spmd_see(f, in, NULL, s);
     else
-        spmd_see(f, in, waiting(f, &r, &c, s[0]), NULL);
+        guess_result(f, in, waiting(f, &r, &c, s[0]),
+                     result_by(f, in, &r, &c, s[0]));
 }
 
 static bool guess_mark(spmd_flow *f, const hlo_inst *in)
@@ -563,8 +742,14 @@ void spmd_guess(spmd_flow *f, const hlo_inst *in)
         spmd_guess_flow(f, in);
         break;
     default:
-        if (in->op != HLO_CUSTOM_CALL || !guess_mark(f, in))
+        if (in->op == HLO_CUSTOM_CALL && guess_mark(f, in))
+            break;
+        if (!is_anew(f, in)) {
             guess_rule(f, in);
+        } else {
+            spmd_see(f, in, NULL, NULL);
+            ((seen *)sd_map_get(f->guess, sd_key(in)))->anew = true;
+        }
     }
 }
 

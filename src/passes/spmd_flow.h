@@ -12,6 +12,8 @@ typedef struct {
     /* Guesses: of an instruction of the computation that is looked at, what it
      * would be had by, and what all of them would move. */
     sd_map *guess;
+    sd_map *wants;   /* instruction -> what its users want (spmd_want.c) */
+    sd_map *carried; /* loop -> what it was guessed to carry */
     bool guessing;
     double cost;
     int depth; /* of loops */
@@ -21,6 +23,10 @@ typedef struct {
     void *ctx;
     sd_status (*cut)(void *ctx, hlo_comp *c);
     bool (*mark)(const hlo_inst *in, int i, const hlo_sharding *now,
+                 const hlo_sharding **s);
+    /* Is in such a mark?  What its k-th operand is wanted in, false: as it is. */
+    bool (*is_mark)(const hlo_inst *in);
+    bool (*asks)(const hlo_inst *in, int k, const hlo_sharding *now,
                  const hlo_sharding **s);
 } spmd_flow;
 
@@ -64,5 +70,20 @@ void spmd_see(spmd_flow *f, const hlo_inst *in, const hlo_sharding *s,
 /* By what in would be had, of what has been seen of its operands. */
 void spmd_guess(spmd_flow *f, const hlo_inst *in);
 void spmd_guess_flow(spmd_flow *f, const hlo_inst *in);
+/* What is known of in already is seen; false: nothing is. */
+bool spmd_see_part(spmd_flow *f, const hlo_inst *in);
+
+/* ---- wants (spmd_want.c) ---- */
+
+/* Of the computation's values, its results being wanted in these (NULL: they
+ * are open). */
+void spmd_want(spmd_flow *f, const hlo_comp *c,
+               const hlo_sharding *const *result);
+/* NULL: as it comes. */
+const hlo_sharding *spmd_wanted(const spmd_flow *f, const hlo_inst *in);
+/* What in takes its operands by: whole, as they come, or by arg (NULL: whole). */
+typedef enum { SPMD_WHOLE, SPMD_ANY, SPMD_CUT } spmd_need;
+spmd_need spmd_needs(spmd_flow *f, const hlo_inst *in,
+                     const hlo_sharding **arg);
 
 #endif

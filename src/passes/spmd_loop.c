@@ -120,15 +120,45 @@ static bool shrink(spmd_flow *f, int n, const hlo_sharding **s, shardings out)
     return any;
 }
 
-static const hlo_sharding **carry(spmd_flow *f, const hlo_inst *in)
+/* What is had, and what is whole as whoever takes it out wants it. */
+static const hlo_sharding **start(spmd_flow *f, const hlo_inst *in)
+{
+    const hlo_sharding **s = what_is_had(f, in->arg[0]);
+    const sd_shape *local;
+
+    for (int k = 0; k < in->nuse; k++) {
+        const hlo_inst *u = in->user[k];
+        int i = u->op == HLO_GET_TUPLE_ELEMENT ? (int)u->u.tuple.index : -1;
+        const hlo_sharding *w = i >= 0 && !s[i] ? spmd_wanted(f, u) : NULL;
+        sd_status st =
+            w ? spmd_local_shape(f->m, u->shape, w, HLO_ALL_ATOMS, &local)
+              : NULL;
+
+        if (w && !st)
+            s[i] = w;
+        sd_status_free(st);
+    }
+    return s;
+}
+
+typedef struct {
+    shardings start;
+    const hlo_sharding **s;
+    double bytes; /* of a turn */
+} carried;
+
+static const carried *decide(spmd_flow *f, const hlo_inst *in,
+                             const hlo_sharding **s)
 {
     int n = nelement(in);
-    const hlo_sharding **s = what_is_had(f, in->arg[0]);
     const hlo_sharding **less = list(f, n), **out;
+    carried *to = sd_arena_new(f->a, carried);
     double bytes, fewer;
 
+    to->start = memcpy(list(f, n), s, sizeof *s * (size_t)n);
+    to->s = s;
     if (f->depth >= MOST_DEPTH)
-        return s;
+        return to;
     f->depth++;
     bytes = turn(f, in, s, &out);
     for (int k = 0; k < MOST_ROUNDS && grow(f, n, s, out); k++)
@@ -138,7 +168,23 @@ static const hlo_sharding **carry(spmd_flow *f, const hlo_inst *in)
     for (int k = 0; k < MOST_ROUNDS && shrink(f, n, less, out); k++)
         fewer = turn(f, in, less, &out);
     f->depth--;
-    return fewer < bytes ? less : s;
+    to->s = fewer < bytes ? less : s;
+    to->bytes = SD_MIN(fewer, bytes);
+    return to;
+}
+
+/* Guesses come back to the same loop with the same state. */
+static const carried *carry(spmd_flow *f, const hlo_inst *in)
+{
+    const hlo_sharding **s = start(f, in);
+    const carried *was = sd_map_get(f->carried, sd_key(in));
+
+    if (!was || !f->guessing ||
+        memcmp(was->start, s, sizeof *s * (size_t)nelement(in))) {
+        was = decide(f, in, s);
+        sd_map_set(f->carried, sd_key(in), (void *)was);
+    }
+    return was;
 }
 
 static int64_t nparts(const hlo_sharding *s)
@@ -190,12 +236,16 @@ static const hlo_sharding **branches(spmd_flow *f, const hlo_inst *in)
 
 void spmd_guess_flow(spmd_flow *f, const hlo_inst *in)
 {
-    const hlo_sharding **s =
-                           in->op == HLO_WHILE ? carry(f, in) : branches(f, in),
-                       **out;
+    const hlo_sharding **s;
 
-    if (in->op == HLO_WHILE)
-        f->cost += turn(f, in, s, &out);
+    if (in->op == HLO_WHILE) {
+        const carried *x = carry(f, in);
+
+        s = x->s;
+        f->cost += x->bytes;
+    } else {
+        s = branches(f, in);
+    }
     if (in->shape->dtype == SD_TUPLE)
         spmd_see(f, in, NULL, s);
     else
@@ -331,18 +381,21 @@ static void show_as(spmd_flow *f, hlo_inst *in, hlo_inst *to, shardings s,
 static sd_status loop(spmd_flow *f, hlo_inst *in)
 {
     const hlo_sharding **came = what_is_had(f, in->arg[0]);
-    const hlo_sharding **s = carry(f, in);
+    const hlo_sharding **s = carry(f, in)->s;
     hlo_comp *cond, *body;
     hlo_inst *x;
     sd_status st;
 
-    if (!any_of(nelement(in), s) && !any_of(nelement(in), came))
+    if (!any_of(nelement(in), s) && !any_of(nelement(in), came)) {
+        spmd_want(f, in->comp[1], s);
         return cut_all(f, in);
+    }
     own_comps(f, in);
     cond = in->comp[0];
     body = in->comp[1];
     open_param(f, cond, s);
     open_param(f, body, s);
+    spmd_want(f, body, s);
     if ((st = cut_all(f, in)))
         return st;
     hlo_set_root(cond, spmd_whole(f, cond->root));
@@ -364,8 +417,11 @@ static sd_status conditional(spmd_flow *f, hlo_inst *in)
 
     for (int k = 1; k < in->narg; k++)
         any |= any_of(nelement(in->arg[k]), what_is_had(f, in->arg[k]));
-    if (!any)
+    if (!any) {
+        for (int k = 0; k < in->ncomp; k++)
+            spmd_want(f, in->comp[k], s);
         return cut_all(f, in);
+    }
     own_comps(f, in);
     arg[0] = spmd_whole(f, in->arg[0]);
     for (int k = 1; k < in->narg; k++) {
@@ -374,6 +430,7 @@ static sd_status conditional(spmd_flow *f, hlo_inst *in)
         arg[k] = parts_of(f, pass_at(in), in->arg[k], had);
         if (any_of(nelement(in->arg[k]), had))
             open_param(f, in->comp[k - 1], had);
+        spmd_want(f, in->comp[k - 1], s);
     }
     if ((st = cut_all(f, in)))
         return st;

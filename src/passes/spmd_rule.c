@@ -233,6 +233,16 @@ static int batch_of_index(const hlo_gather *g, int d)
     return NONE;
 }
 
+/* Can updates that several participants have meet after all of them? */
+static bool meets(const hlo_comp *body, sd_dtype t, hlo_op *op)
+{
+    if (!hlo_comp_is_binary(body, op))
+        return false;
+    return *op == HLO_ADD ? t != SD_PRED
+                          : (*op == HLO_MAXIMUM || *op == HLO_MINIMUM) &&
+                                !sd_is_complex(t);
+}
+
 /* Dimensions that windows have whole go with the windows', and those of the
  * batch with the indices'.  Each place of a gather's indices is alone with its
  * own window; a scatter's meet. */
@@ -243,6 +253,8 @@ static bool indexed(const hlo_inst *in, spmd_rule *r)
     const sd_shape *x = in->arg[0]->shape, *at = in->arg[1]->shape;
     const sd_shape *y = gather ? in->shape : in->arg[2]->shape;
     hlo_dims vector = {&g->index_vector_dim, 1};
+    bool sums =
+        !gather && in->ncomp == 1 && meets(in->comp[0], x->dtype, &r->combine);
 
     if (in->narg != (gather ? 2 : 3))
         return false;
@@ -259,8 +271,14 @@ static bool indexed(const hlo_inst *in, spmd_rule *r)
     for (int k = 0; k < y->rank - g->offset_dims.n; k++) {
         int d = nth_other(at->rank, vector, k), same = batch_of_index(g, d), f;
 
-        if (same < 0 && !gather)
+        if (same < 0 && !gather) {
+            if (sums) { /* each adds its own updates */
+                f = new_factor(r, at->dim[d], true);
+                pass(r, f, 1, d);
+                pass(r, f, 2, nth_other(y->rank, g->offset_dims, k));
+            }
             continue;
+        }
         f = new_factor(r, at->dim[d], false);
         pass(r, f, 1, d);
         tie_window(in, r, f, nth_other(y->rank, g->offset_dims, k), same);

@@ -94,6 +94,72 @@ def scan_tp():
     return scanned(grid, P(None, None, "y"), P(None, "y"), P("x"))
 
 
+# ---- a small transformer by Adam ----
+
+L, D, H, K, F, V, B, T = 3, 32, 4, 8, 64, 40, 16, 8
+SHAPES = {"q": (D, H, K), "k": (D, H, K), "v": (D, H, K), "o": (H, K, D),
+          "up": (D, F), "down": (F, D), "g": (D,)}
+HALVES = {"q": P(None, "y"), "k": P(None, "y"), "v": P(None, "y"),
+          "o": P("y"), "up": P(None, "y"), "down": P("y"), "g": P()}
+
+
+def norm(x, g):
+    return x * lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-2) * g
+
+
+def layer(p, x):
+    h = norm(x, p["g"])
+    q, k, v = [jnp.einsum("btd,dhk->bthk", h, p[n]) for n in "qkv"]
+    s = jnp.einsum("bthk,bshk->bhts", q, k) / K
+    s = jnp.where(jnp.tril(jnp.ones((T, T), bool)), s, -1e9)
+    a = jnp.einsum("bhts,bshk->bthk", jax.nn.softmax(s, axis=-1), v)
+    x = x + jnp.einsum("bthk,hkd->btd", a, p["o"])
+    return x + jax.nn.gelu(x @ p["up"]) @ p["down"]
+
+
+def transformer_loss(p, ids):
+    x = p["embed"][ids]
+    for w in p["layers"]:
+        x = layer(w, x)
+    logits = jax.nn.log_softmax(x @ p["embed"].T / D)
+    return -jnp.mean(jnp.take_along_axis(logits[:, :-1], ids[:, 1:, None], -1))
+
+
+def adam(p, m, v, ids):
+    loss, g = jax.value_and_grad(transformer_loss)(p, ids)
+    m = jax.tree.map(lambda m, a: .9 * m + .1 * a, m, g)
+    v = jax.tree.map(lambda v, a: .99 * v * v + .01 * a * a, v, g)
+    p = jax.tree.map(lambda p, m, v: p - 1e-3 * m / (jnp.sqrt(v) + 1), p, m, v)
+    return loss, p, m, v
+
+
+def transformer(mesh, embed, weights, ids):
+    p = {"embed": arg(mesh, embed, V, D),
+         "layers": [{n: arg(mesh, weights(n), *s) for n, s in SHAPES.items()}
+                    for _ in range(L)]}
+    out = jax.tree.map(lambda a: a.sharding, p)
+    return jax.jit(adam, donate_argnums=(0, 1, 2), out_shardings=(
+        NamedSharding(mesh, P()), out, out, out)).lower(
+        p, p, p, jax.ShapeDtypeStruct((B, T), jnp.int32,
+                                      sharding=NamedSharding(mesh, ids)))
+
+
+@step
+def transformer_dp():
+    return transformer(line, P(), lambda n: P(), P("d"))
+
+
+@step
+def transformer_fsdp():
+    return transformer(line, P("d"), lambda n: P(None, "d") if len(
+        SHAPES[n]) == 2 else P("d") if n != "o" else P(None, None, "d"), P("d"))
+
+
+@step
+def transformer_tp():
+    return transformer(grid, P(), HALVES.get, P("x"))
+
+
 def main(out):
     for name, lower in STEPS.items():
         with open(os.path.join(out, name + ".mlir"), "w") as f:

@@ -51,7 +51,7 @@ def moved(path, name, turns=1):
         shape[m[1]] = m[2]
         if m[3] in KINDS:
             sent = m[2] if m[3] == "all-gather" else " ".join(
-                shape[x.strip(" %")] for x in m[4].split(","))
+                shape[x] for x in re.findall(r"%([^\s,]+)", m[4]))
             count[m[3]] += times
             size[m[3]] += times * bytes_of(sent)
     return {k: (count[k], size[k]) for k in count}
@@ -75,6 +75,25 @@ def test_data_parallel(lowered):
         "all-reduce": (1, 4 * (W1 + B1 + W2 + B2 + LOSS))}
 
 
+def test_fully_sharded(lowered):
+    """Each parameter is gathered once (the second layer's weight serves forward
+    and backward), each gradient is summed in shares, and the loss meets."""
+    check(lowered, "fsdp")
+    assert moved(lowered, "fsdp") == {
+        "all-gather": (4, 4 * (W1 + B1 + W2 + B2)),
+        "reduce-scatter": (4, 4 * (W1 + B1 + W2 + B2)),
+        "all-reduce": (1, 4 * LOSS)}
+
+
+def test_tensor_parallel(lowered):
+    """The second layer's halves are summed for a quarter of the batch over the
+    two that have them; then all gradients and the loss over the four, halves of
+    all but the last bias."""
+    check(lowered, "tp")
+    assert moved(lowered, "tp") == {
+        "all-reduce": (2, 4 * (64 // 4 * 16 + (W1 + B1 + W2) // 2 + B2 + LOSS))}
+
+
 # Six layers h + tanh(h @ a) @ b in a scan: a [6, 32, 64], b [6, 64, 32]; h is
 # [64, 32].
 LAYERS, WEIGHT, STATE = 6, 32 * 64, 64 * 32
@@ -87,6 +106,16 @@ def test_data_parallel_scan(lowered):
         "all-reduce": (LAYERS + 1, 4 * (LAYERS * 2 * WEIGHT + LOSS))}
 
 
+def test_fully_sharded_scan(lowered):
+    """Each layer's two weights are gathered in its turns forward and backward,
+    its gradients are summed in shares, and the loss meets once."""
+    check(lowered, "scan_fsdp")
+    assert moved(lowered, "scan_fsdp", LAYERS) == {
+        "all-gather": (4 * LAYERS, 4 * LAYERS * 4 * WEIGHT),
+        "reduce-scatter": (2 * LAYERS, 4 * LAYERS * 2 * WEIGHT),
+        "all-reduce": (1, 4 * LOSS)}
+
+
 def test_tensor_parallel_scan(lowered):
     """Of each layer the state of a quarter of the batch is summed over the two
     that have half of the layer each, forward and backward, and the gradients of
@@ -95,6 +124,39 @@ def test_tensor_parallel_scan(lowered):
     assert moved(lowered, "scan_tp", LAYERS) == {
         "all-reduce": (3 * LAYERS + 1, 4 * (
             LAYERS * (2 * STATE // 4 + 2 * WEIGHT // 2) + LOSS))}
+
+
+# Three layers of a transformer of width 32 with 40 words and Adam: q, k, v, o
+# [32, 4, 8], up and down [32, 64], a norm's scale; 16 sequences of 8.
+DEPTH, NORM, EMBED = 3, 32, 40 * 32
+MATRICES = 4 * 32 * 32 + 2 * 32 * 64
+SEQUENCES = 16 * 8 * 32
+
+
+def test_transformer_data_parallel(lowered):
+    check(lowered, "transformer_dp")
+    assert moved(lowered, "transformer_dp") == {
+        "all-reduce": (1, 4 * (DEPTH * (MATRICES + NORM) + EMBED + LOSS))}
+
+
+def test_transformer_fully_sharded(lowered):
+    """Seven arrays a layer and the embedding, which the first and the last layer
+    share, are gathered once; their gradients are summed in shares."""
+    check(lowered, "transformer_fsdp")
+    all = 4 * (DEPTH * (MATRICES + NORM) + EMBED)
+    assert moved(lowered, "transformer_fsdp") == {
+        "all-gather": (7 * DEPTH + 1, all),
+        "reduce-scatter": (7 * DEPTH + 1, all), "all-reduce": (1, 4 * LOSS)}
+
+
+def test_transformer_tensor_parallel(lowered):
+    """Attention and MLP are summed once each forward and once each backward,
+    for a quarter of the sequences over two; all gradients meet once over four."""
+    check(lowered, "transformer_tp")
+    assert moved(lowered, "transformer_tp") == {
+        "all-reduce": (4 * DEPTH + 1, 4 * (
+            4 * DEPTH * SEQUENCES // 4 + DEPTH * (MATRICES // 2 + NORM)
+            + EMBED + LOSS))}
 
 
 def test_random_programs_cut_are_what_they_are_uncut():

@@ -366,9 +366,16 @@ enum { PLAN_SQUARE = 16 };
  * On a GPU a tile is a group's.  Its items copy `step` positions of a chain to
  * areas of local memory, x_wide and y_wide neighbours at a time, while they
  * multiply what lies in another such pair: element (m, k) of x at m * x_m +
- * k * x_k as above, (n, k) of y at n * y_n + k * y_k; where the engine wants
- * panels, at k / depth * x_panel + m * x_m + k % depth * x_k, which is so of y
- * too.  An item has its sums and
+ * k * x_k as above, (n, k) of y at n * y_n + k * y_k.  Where the engine wants
+ * panels, (m, k) is at k / depth * x_panel + m * x_m + k % depth * x_k, so that
+ * a row's part of a panel is 32 bytes; in y a panel has blocks of as many columns
+ * as a sub-group has items, of which each has a word, 4 bytes of K, then the next:
+ * (n, k) is at
+ *
+ *   k / depth * y_panel + n / items * items * depth +
+ *   k % depth / word * y_k + n % items * y_n + k % word
+ *
+ * An item has its sums and
  * those of the open chain in registers: along_m x along_n items share a tile,
  * and each has `rows` x `vectors` positions of it, `near` neighbours of m and n
  * at a time: row i of item j is (i / near * along_m + j) * near + i % near.  At
@@ -399,6 +406,19 @@ typedef struct {
     int64_t mt, nt, round;               /* positions of M and N in a tile */
     size_t buffer;                       /* bytes from one pair to the next */
 } plan_blocks;
+/* Panels of GPUs: elements of a word, 4 bytes. */
+static inline int plan_word(const plan_blocks *b)
+{
+    return 4 / (int)sd_dtype_bytes(b->part);
+}
+/* An item copies so many positions of k at a time of an operand that lies along
+ * `along`: those of one word, where that is not k. */
+static inline int plan_woven_rows(const plan_blocks *b, int along)
+{
+    return plan_engine_table[b->engine].panels && !(b->node->over >> along & 1)
+               ? plan_word(b)
+               : 1;
+}
 /* On a GPU: the axis along which `wide` of n goes, if n is read while operands
  * are copied; -1: it is not. */
 int plan_copied_along(const plan_kernel *k, const plan_node *n);

@@ -12,10 +12,11 @@ enum {
     LEAST_WORK = 1 << 15, /* multiplications */
     STEP_BYTES = 64,     /* of a row or column, in a pair of areas, */
     MATRIX_STEP = 128,   /* and of those that matrix instructions take */
-    PANEL_STEP = 32,     /* positions of k that they take in panels */
+    PANEL_STEP = 4,      /* and in panels so many an item of a sub-group */
     LEAST_STEP = 16,
-    ACCESS = 16,         /* bytes of a row's alignment, and of its padding */
-    EDGE = 64,           /* a tile of m x n costs m * n + EDGE * (m + n) */
+    SIDE = 64, /* positions of axes that a tile does not cut, at most */
+    ACCESS = 16, /* bytes of a row's alignment, and of its padding */
+    EDGE = 64, /* a tile of m x n costs m * n + EDGE * (m + n) */
     ROUND_BYTES = 32 << 10,
     MATRIX_MOST = 64, /* rows and columns of a sub-group's squares, at most */
     MOST_MADE = 400 /* nodes of an item of what uses the sums */
@@ -104,8 +105,10 @@ static int64_t lay_out_side(const plan_blocks *b, int along, int64_t n,
 
     *panel = 0;
     if (e->panels) {
-        *side = e->depth;
-        *deep = 1;
+        bool y = along == b->y_along && side == &b->y_n;
+
+        *side = y ? plan_word(b) : e->depth;
+        *deep = y ? e->items * plan_word(b) : 1;
         *panel = n * e->depth;
         return b->step * n * each;
     }
@@ -167,15 +170,13 @@ static void share_out(plan_blocks *b, const device_desc *dev, int *m, int *n,
     *least_m = *least_n = 2;
 }
 
-/* The sums of m x n positions take half of a sub-group's registers at most; of
- * Intel's, whose compiler keeps what is copied in whole words, a quarter. */
+/* The sums of m x n positions take half of a sub-group's registers at most. */
 static bool holds_squares(const plan_blocks *b, int m, int n,
                           const device_desc *dev)
 {
-    return !has_matrices(b) || (plan_engine_table[b->engine].panels ? 4 : 2) *
-                                       m * n *
-                                       (int)sd_dtype_bytes(b->node->dtype) <=
-                                   dev->registers * dev->subgroup;
+    return !has_matrices(b) ||
+           2 * m * n * (int)sd_dtype_bytes(b->node->dtype) <=
+               dev->registers * dev->subgroup;
 }
 
 /* Tiles of m rows and n columns an item; false: that is no tile, or local
@@ -285,7 +286,8 @@ static int copied_at_once(const plan_kernel *k, const plan_blocks *b,
                   (of[i] && k->node[i]->kind == PN_LOAD &&
                    k->node[i]->varies >> along & 1 &&
                    plan_wide_run(k, k->node[i], along, v, dev->access) > 1);
-        if (any && divides(k, b, along, v) && all / v >= k->group)
+        if (any && divides(k, b, along, v) &&
+            all / v >= k->group * plan_woven_rows(b, along))
             break;
     }
     return v;
@@ -358,6 +360,23 @@ static void find_whole_depth(const plan_kernel *k, plan_blocks *b)
     b->kt = plan_extent(k, b->node->over);
 }
 
+/* M and N, and what multiplies: panels take longer rows of an image whole, so
+ * that a tile has several. */
+static bool choose_sides(const plan_kernel *k, int lane, const plan_node *c,
+                         plan_blocks *b, const device_desc *dev)
+{
+    bool found = false;
+
+    for (int64_t most = 2 * SIDE; most >= SIDE && !found; most /= 2) {
+        *b = (plan_blocks){.node = c};
+        if (!plan_find_sides(k, lane, most, b))
+            return false;
+        choose_engine(b, dev);
+        found = plan_engine_table[b->engine].panels || most == SIDE;
+    }
+    return found;
+}
+
 static void cut_tiles(plan_kernel *k, const plan_blocks *b)
 {
     for (int a = 0; a < k->nouter; a++)
@@ -367,27 +386,38 @@ static void cut_tiles(plan_kernel *k, const plan_blocks *b)
     plan_cut_axis(&k->axis[b->n], b->nt / plan_extent(k, b->n_in));
 }
 
+/* Positions of k in a pair of areas. */
+static int step_of(const plan_blocks *b)
+{
+    const plan_engine_info *e = &plan_engine_table[b->engine];
+    int bytes = (int)sd_dtype_bytes(b->part), step;
+
+    if (!e->m)
+        return SD_MAX(STEP_BYTES / bytes, LEAST_STEP);
+    if (!e->panels)
+        return MATRIX_STEP / bytes;
+    for (step = PANEL_STEP * e->items / bytes;
+         step > e->depth && b->kt <= step / 2; step /= 2)
+        continue;
+    return step;
+}
+
 bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
 {
     const plan_node *c = plan_only_contract(k);
     plan_blocks *b = sd_arena_new(k->arena, plan_blocks);
     bool *copied = sd_arena_array(k->arena, bool, k->nnode + 1);
     bool *of_x = sd_arena_array(k->arena, bool, k->nnode + 1);
-    int last_m, last_k, group = k->group, bytes;
+    int last_m, last_k, group = k->group;
 
     if (!dev->access || !c || !plan_has_blocks_of(c->dtype) ||
         !k->axis[lane].outer)
         return false;
-    b->node = c;
-    if (!plan_find_sides(k, lane, 64, b) || !is_worth(k, b))
+    if (!choose_sides(k, lane, c, b, dev) || !is_worth(k, b))
         return false;
-    choose_engine(b, dev);
-    bytes = (int)sd_dtype_bytes(b->part);
-    b->step = plan_engine_table[b->engine].panels ? PANEL_STEP
-              : has_matrices(b) ? MATRIX_STEP / bytes
-                                : SD_MAX(STEP_BYTES / bytes, LEAST_STEP);
     if (has_matrices(b))
         find_whole_depth(k, b);
+    b->step = step_of(b);
     last_m = plan_last_axis(plan_block_rows(b));
     last_k = plan_last_axis(c->over);
     b->x_along = plan_lies_along(k, b->x, last_m, last_k) ? last_m : last_k;

@@ -159,8 +159,10 @@ static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
         b->nt % b->y_wide || k->axis[b->x_along].extent % b->x_wide ||
         k->axis[b->y_along].extent % b->y_wide)
         return plan_bad(k, b->node, "copies that are cut");
-    if (b->mt * b->step / b->x_wide % k->group ||
-        b->nt * b->step / b->y_wide % k->group)
+    if (b->mt * b->step / b->x_wide %
+            (k->group * plan_woven_rows(b, b->x_along)) ||
+        b->nt * b->step / b->y_wide %
+            (k->group * plan_woven_rows(b, b->y_along)))
         return plan_bad(k, b->node, "copies that not all items have");
     if (e->m && (k->subgroup != e->items ||
                  k->group != b->along_m * b->along_n * e->items))

@@ -104,6 +104,10 @@ typedef struct {
      * - 1 that follow along N. */
     LLVMValueRef (*own)(emit *e, const emit_side *s, LLVMValueRef from,
                         LLVMValueRef i);
+    /* NULL, or what all items of a sub-group read from one place: its offset, the
+     * same for all, as a value that their compiler knows to be so. */
+    LLVMValueRef (*uniform)(emit *e, LLVMValueRef v);
+    LLVMValueRef (*zero)(emit *e); /* 0 that no compiler knows; may be NULL */
     void (*square)(emit *e, const emit_side *s, LLVMValueRef p,
                    LLVMValueRef *v);
     void (*multiply)(emit *e, LLVMValueRef *acc, const LLVMValueRef *x,

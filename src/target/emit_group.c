@@ -8,7 +8,11 @@
  *       multiply
  *
  * One barrier a step is enough: areas are written again two steps later, when
- * all have passed the barrier that follows their last reading of them. */
+ * all have passed the barrier that follows their last reading of them.
+ *
+ * Where operands lie in panels the loop is turned: it ends with the writing of
+ * the next step and the barrier.  What was read then lives in one turn alone;
+ * Intel's compiler copies every register that a loop hands on. */
 #include "emit.h"
 
 typedef struct { /* one operand, and what an item copies of it */
@@ -21,7 +25,8 @@ typedef struct { /* one operand, and what an item copies of it */
     int64_t side, deep; /* elements from one position to the next in the area */
     int64_t panel; /* from one panel of k to the next; 0: there is one */
     size_t at;
-    int n; /* vectors that an item copies a step */
+    int n; /* vectors that an item copies a step; */
+    int per; /* so many in a row are positions of k of one word each */
     LLVMValueRef *m, *k, *v; /* of each: its place in the tile and the step; a
                                 stack slot */
 } operand;
@@ -41,6 +46,7 @@ typedef struct {
     LLVMTypeRef slot; /* of a stack slot: one sum, or a matrix's several */
     LLVMValueRef mate; /* the item's number in its sub-group */
     LLVMValueRef x_own, y_own; /* bytes to what it reads of a square */
+    LLVMValueRef x_now, y_now; /* and from local memory on, this step's; NULL */
 } group;
 
 static LLVMValueRef below(emit *e, LLVMValueRef x, int64_t end)
@@ -107,13 +113,29 @@ static void open_side(emit *e, const operand *o, LLVMValueRef flat)
     limit_axis(e, o->axis, NULL);
 }
 
-/* Position `flat` of chain number `chain`; whether it has that many, or NULL:
- * all have. */
+/* The last axis of K, if a step of panels never ends behind its end; -1. */
+static int even_axis(const group *g)
+{
+    const plan_blocks *b = g->b;
+    int last = 63 - __builtin_clzll((uint64_t)1 << b->k | b->k_in);
+
+    return plan_engine_table[b->engine].panels &&
+                   g->e->k->axis[last].extent % b->step == 0
+               ? last
+               : -1;
+}
+
+/* Position k of step `step` of chain number `chain`; whether it has that many,
+ * or NULL: all have.  Where steps are even, where one begins is the same for
+ * all items and all that they copy. */
 static LLVMValueRef open_depth(group *g, const operand *o, LLVMValueRef chain,
-                               LLVMValueRef flat)
+                               LLVMValueRef step, LLVMValueRef k)
 {
     emit *e = g->e;
     const plan_blocks *b = g->b;
+    int even = even_axis(g);
+    LLVMValueRef start = emit_times(e, step, b->step);
+    LLVMValueRef flat = emit_add(e, start, k);
     LLVMValueRef before = emit_over(e, chain, g->each), valid = NULL;
     LLVMValueRef from = emit_times(e, emit_rest(e, chain, g->each), g->chunk);
 
@@ -124,7 +146,10 @@ static LLVMValueRef open_depth(group *g, const operand *o, LLVMValueRef chain,
         }
     if (b->kt % b->step)
         valid = below(e, flat, b->kt);
-    open_axes(e, b->k, b->k_in, from, flat, o->along, o->wide);
+    open_axes(e, b->k, b->k_in, from, even < 0 ? flat : start, o->along,
+              o->wide);
+    if (even >= 0)
+        e->axis[even].at = emit_add(e, e->axis[even].at, k);
     if (e->k->axis[b->k].extent % g->chunk)
         valid = emit_and(e, valid,
                          below(e, e->axis[b->k].at, e->k->axis[b->k].extent));
@@ -146,16 +171,18 @@ static void share_out(group *g, operand *o)
     int64_t row = (is_deep(g, o) ? step : o->extent) / o->wide;
     LLVMTypeRef t = emit_widen(emit_mem_type(e, o->node->dtype), o->wide);
 
+    o->per = plan_woven_rows(g->b, o->along);
     o->n = (int)((all + e->k->group - 1) / e->k->group);
     o->m = sd_arena_array(e->a, LLVMValueRef, o->n);
     o->k = sd_arena_array(e->a, LLVMValueRef, o->n);
     o->v = sd_arena_array(e->a, LLVMValueRef, o->n);
     for (int i = 0; i < o->n; i++) {
-        LLVMValueRef at =
-            emit_add(e, e->lid, emit_si(e, (int64_t)i * e->k->group));
+        LLVMValueRef at = emit_add(
+            e, e->lid, emit_si(e, (int64_t)(i / o->per) * e->k->group));
         LLVMValueRef first = emit_times(e, emit_rest(e, at, row), o->wide),
                      second = emit_over(e, at, row);
 
+        second = emit_mad(e, second, o->per, emit_si(e, i % o->per));
         o->k[i] = is_deep(g, o) ? first : second;
         o->m[i] = is_deep(g, o) ? second : first;
         o->v[i] = emit_alloca(e, t);
@@ -198,8 +225,7 @@ static void read_operand(group *g, operand *o, LLVMValueRef at)
         chain = emit_over(e, at, g->steps);
         step = g->chains == 1 ? at : emit_rest(e, at, g->steps);
         open_side(e, o, o->m[i]);
-        valid = open_depth(
-            g, o, chain, emit_add(e, emit_times(e, step, g->b->step), o->k[i]));
+        valid = open_depth(g, o, chain, step, o->k[i]);
         v = computed(e, o);
         if (valid)
             v = emit_select(e, valid, v, LLVMConstNull(LLVMTypeOf(v)));
@@ -227,16 +253,159 @@ static void put(LLVMValueRef p, LLVMValueRef v, emit *e, size_t bytes)
     LLVMSetAlignment(LLVMBuildStore(e->b, v, p), (unsigned)bytes);
 }
 
-/* Elements from the beginning of a row to position k of vector i. */
-static LLVMValueRef depth_at(group *g, const operand *o, int i)
+/* ---- panels ---- */
+
+enum { MOST_WORDS = 16 }; /* of a vector: positions of bytes */
+
+/* n in each element of what has v's type: i32, or a vector of it. */
+static LLVMValueRef number_like(emit *e, LLVMValueRef v, uint32_t n)
+{
+    bool vector = LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMVectorTypeKind;
+
+    return emit_splat(e, LLVMConstInt(e->i32, n, 0),
+                      vector ? (int)LLVMGetVectorSize(LLVMTypeOf(v)) : 1);
+}
+
+/* What v has where `mask` has ones, and w elsewhere. */
+static LLVMValueRef blend(emit *e, LLVMValueRef v, LLVMValueRef w,
+                          uint32_t mask)
+{
+    LLVMValueRef yes = number_like(e, v, mask), no = number_like(e, v, ~mask);
+
+    return LLVMBuildOr(e->b, LLVMBuildAnd(e->b, v, yes, ""),
+                       LLVMBuildAnd(e->b, w, no, ""), "");
+}
+
+/* Words v and w, in parts of `bits`: *lo gets the even parts of both in turn,
+ * *hi the odd ones. */
+static void zip(emit *e, LLVMValueRef v, LLVMValueRef w, unsigned bits,
+                LLVMValueRef *lo, LLVMValueRef *hi)
+{
+    uint32_t even = bits == 16 ? 0xffff : 0x00ff00ff;
+    LLVMValueRef by = number_like(e, v, bits);
+
+    *lo = blend(e, v, LLVMBuildShl(e->b, w, by, ""), even);
+    *hi = blend(e, LLVMBuildLShr(e->b, v, by, ""), w, even);
+}
+
+/* Word n of the result is what the o->per vectors have at place n. */
+static void weave(group *g, const operand *o, const LLVMValueRef *v,
+                  LLVMValueRef *word)
 {
     emit *e = g->e;
-    int depth = plan_engine_table[g->b->engine].depth;
+    int few = o->wide / o->per;
+    unsigned bits = 32 / (unsigned)o->per;
+    LLVMValueRef in[4], out[4], at;
 
-    if (!o->panel)
-        return emit_times(e, o->k[i], o->deep);
-    return emit_mad(e, emit_over(e, o->k[i], depth), o->panel,
-                    emit_times(e, emit_rest(e, o->k[i], depth), o->deep));
+    for (int i = 0; i < o->per; i++)
+        in[i] = LLVMBuildBitCast(e->b, v[i], emit_widen(e->i32, few), "");
+    if (o->per == 2) {
+        zip(e, in[0], in[1], bits, &out[0], &out[1]);
+    } else {
+        zip(e, in[0], in[1], bits, &out[0], &out[1]);
+        zip(e, in[2], in[3], bits, &out[2], &out[3]);
+        zip(e, out[0], out[2], 16, &in[0], &in[2]);
+        zip(e, out[1], out[3], 16, &in[1], &in[3]);
+        memcpy(out, in, sizeof out);
+    }
+    for (int n = 0; n < o->wide; n++) {
+        at = LLVMConstInt(e->i32, (unsigned)(n / o->per), 0);
+        word[n] = few > 1
+                      ? LLVMBuildExtractElement(e->b, out[n % o->per], at, "")
+                      : out[n % o->per];
+    }
+}
+
+/* Elements from the beginning of the area to (m, k) of vector i. */
+static LLVMValueRef panel_at(group *g, const operand *o, int i)
+{
+    emit *e = g->e;
+    const plan_engine_info *of = &plan_engine_table[g->b->engine];
+    int word = plan_word(g->b);
+    LLVMValueRef k = emit_rest(e, o->k[i], of->depth), m = o->m[i], at;
+
+    at = emit_times(e, emit_over(e, o->k[i], of->depth), o->panel);
+    if (o == &g->x)
+        return emit_add(e, at, emit_mad(e, m, of->depth, k));
+    at = emit_add(e, at,
+                  emit_times(e, emit_over(e, m, of->items),
+                             (int64_t)of->depth * of->items));
+    at = emit_add(e, at, emit_times(e, emit_rest(e, m, of->items), o->side));
+    at = emit_add(e, at, emit_times(e, emit_over(e, k, word), o->deep));
+    return emit_add(e, at, emit_rest(e, k, word));
+}
+
+/* Words from place `at` on, `apart` elements from one to the next: four at a
+ * time where they are neighbours. */
+static void put_words(group *g, LLVMValueRef p, const LLVMValueRef *word, int n,
+                      int64_t apart)
+{
+    emit *e = g->e;
+    int each = apart == plan_word(g->b) ? SD_MIN(n, 4) : 1;
+
+    for (int i = 0; i < n; i += each) {
+        LLVMValueRef at = emit_si(e, i * apart * 4 / plan_word(g->b));
+        LLVMValueRef v = LLVMGetPoison(emit_widen(e->i32, each));
+
+        for (int c = 0; each > 1 && c < each; c++)
+            v = LLVMBuildInsertElement(
+                e->b, v, word[i + c], LLVMConstInt(e->i32, (unsigned)c, 0), "");
+        put(LLVMBuildGEP2(e->b, e->i8, p, &at, 1, ""), each > 1 ? v : word[i],
+            e, 4 * (size_t)each);
+    }
+}
+
+/* Vector i, of less than a word or cut within one. */
+static void put_parts(group *g, const operand *o, LLVMValueRef p,
+                      LLVMValueRef v)
+{
+    emit *e = g->e;
+    size_t bytes = sd_dtype_bytes(o->node->dtype);
+    int64_t apart = is_deep(g, o) ? 1 : o->side;
+
+    for (int c = 0; c < o->wide; c++) {
+        LLVMValueRef at = emit_si(e, c * apart * (int64_t)bytes);
+
+        put(LLVMBuildGEP2(e->b, e->i8, p, &at, 1, ""), emit_extract(e, v, c, 1),
+            e, bytes);
+    }
+}
+
+/* Writes it to the panels of `turn`, in words where there are whole ones. */
+static void write_panels(group *g, operand *o, LLVMValueRef turn)
+{
+    emit *e = g->e;
+    LLVMTypeRef t = emit_widen(emit_mem_type(e, o->node->dtype), o->wide);
+    LLVMValueRef v[4], word[MOST_WORDS];
+    int per = plan_word(g->b);
+    bool whole = o->wide % per == 0 && (is_deep(g, o) || o->per == per);
+
+    for (int i = 0; i < o->n; i += o->per) {
+        LLVMValueRef p =
+            in_area(g, o->at, turn, emit_mem_type(e, o->node->dtype),
+                    panel_at(g, o, i));
+
+        for (int c = 0; c < o->per; c++)
+            v[c] = LLVMBuildLoad2(e->b, t, o->v[i + c], "");
+        if (!whole) {
+            put_parts(g, o, p, v[0]);
+            for (int c = 1; c < o->per; c++)
+                put_parts(g, o,
+                          in_area(g, o->at, turn,
+                                  emit_mem_type(e, o->node->dtype),
+                                  panel_at(g, o, i + c)),
+                          v[c]);
+        } else if (is_deep(g, o)) {
+            v[0] = LLVMBuildBitCast(e->b, v[0],
+                                    emit_widen(e->i32, o->wide / per), "");
+            for (int c = 0; c < o->wide / per; c++)
+                word[c] = emit_extract(e, v[0], c, 1);
+            put_words(g, p, word, o->wide / per, o == &g->x ? per : o->deep);
+        } else {
+            weave(g, o, v, word);
+            put_words(g, p, word, o->wide, o->side);
+        }
+    }
 }
 
 /* Writes it to the areas of `turn`. */
@@ -247,8 +416,13 @@ static void write_operand(group *g, operand *o, LLVMValueRef turn)
     LLVMTypeRef t = emit_mem_type(e, o->node->dtype);
     int64_t apart = is_deep(g, o) ? o->deep : o->side;
 
+    if (o->panel) {
+        write_panels(g, o, turn);
+        return;
+    }
     for (int i = 0; i < o->n; i++) {
-        LLVMValueRef index = emit_mad(e, o->m[i], o->side, depth_at(g, o, i));
+        LLVMValueRef index =
+            emit_mad(e, o->m[i], o->side, emit_times(e, o->k[i], o->deep));
         LLVMValueRef p = in_area(g, o->at, turn, t, index), at, one;
         LLVMValueRef v =
             LLVMBuildLoad2(e->b, emit_widen(t, o->wide), o->v[i], "");
@@ -362,9 +536,13 @@ static void load_square(group *g, const operand *o, LLVMValueRef turn,
     emit_side side = side_of(o, y);
     int depth = plan_engine_table[g->b->engine].depth;
     int64_t at = o->panel ? k / depth * o->panel : k * o->deep;
-    LLVMValueRef p = in_area(g, o->at, turn, e->i8, y ? g->y_own : g->x_own);
-    LLVMValueRef more =
-        emit_si(e, (from * o->side + at) * (int64_t)sd_dtype_bytes(g->b->part));
+    LLVMValueRef now = y ? g->y_now : g->x_now;
+    LLVMValueRef p =
+        now ? LLVMBuildGEP2(e->b, e->i8, e->local, &now, 1, "")
+            : in_area(g, o->at, turn, e->i8, y ? g->y_own : g->x_own);
+    int64_t side_of_one = o->panel ? depth : o->side;
+    LLVMValueRef more = emit_si(e, (from * side_of_one + at) *
+                                       (int64_t)sd_dtype_bytes(g->b->part));
 
     p = LLVMBuildGEP2(e->b, e->i8, p, &more, 1, "");
     e->abi->square(e, &side, p, v);
@@ -385,13 +563,46 @@ static void multiply_square(group *g, int row, int column,
         LLVMBuildStore(e->b, acc[i], slot[i]);
 }
 
+/* Of panels, those of the operand stay in registers that has fewer squares. */
+static void multiply_tall(group *g, LLVMValueRef turn, int k)
+{
+    const plan_blocks *b = g->b;
+    LLVMValueRef x[EMIT_PIECES], y[PLAN_AXIS_COPIES / SQUARE][EMIT_PIECES];
+
+    for (int c = 0; c < b->vectors / SQUARE; c++)
+        load_square(g, &g->y, turn, (int64_t)c * b->along_n * SQUARE, k, y[c]);
+    for (int r = 0; r < b->rows / SQUARE; r++) {
+        load_square(g, &g->x, turn, (int64_t)r * b->along_m * SQUARE, k, x);
+        for (int c = 0; c < b->vectors / SQUARE; c++)
+            multiply_square(g, r, c, x, y[c]);
+    }
+}
+
+/* Where this step's areas begin: with an unrolled loop's steps in view, Intel's
+ * compiler keeps each of their addresses in a register. */
+static LLVMValueRef begin_area(group *g, const operand *o, LLVMValueRef turn,
+                               LLVMValueRef own)
+{
+    emit *e = g->e;
+    LLVMValueRef at =
+        emit_mad(e, turn, (int64_t)g->b->buffer, emit_si(e, (int64_t)o->at));
+
+    return e->abi->uniform ? e->abi->uniform(e, emit_add(e, at, own)) : NULL;
+}
+
 static void multiply_matrices(group *g, LLVMValueRef turn)
 {
     const plan_blocks *b = g->b;
     int depth = plan_engine_table[b->engine].depth;
     LLVMValueRef x[PLAN_AXIS_COPIES / SQUARE][EMIT_PIECES], y[EMIT_PIECES];
 
+    g->x_now = begin_area(g, &g->x, turn, g->x_own);
+    g->y_now = begin_area(g, &g->y, turn, g->y_own);
     for (int k = 0; k < b->step; k += depth) {
+        if (g->x.panel && b->rows > b->vectors) {
+            multiply_tall(g, turn, k);
+            continue;
+        }
         for (int r = 0; r < b->rows / SQUARE; r++)
             load_square(g, &g->x, turn, (int64_t)r * b->along_m * SQUARE, k,
                         x[r]);
@@ -506,6 +717,13 @@ static void start(group *g)
     }
 }
 
+static void write_step(group *g, LLVMValueRef turn)
+{
+    write_operand(g, &g->x, turn);
+    write_operand(g, &g->y, turn);
+    emit_barrier(g->e);
+}
+
 /* Step `s` of chain `c`. */
 static void run_step(group *g, LLVMValueRef c, LLVMValueRef s)
 {
@@ -514,30 +732,46 @@ static void run_step(group *g, LLVMValueRef c, LLVMValueRef s)
     int64_t last = g->chains * g->steps - 1;
 
     turn = LLVMBuildAnd(e->b, at, emit_si(e, 1), "");
-    write_operand(g, &g->x, turn);
-    write_operand(g, &g->y, turn);
-    emit_barrier(e);
+    if (!g->x.panel)
+        write_step(g, turn);
     next =
         LLVMBuildSelect(e->b, below(e, at, last),
                         emit_add(e, at, emit_si(e, 1)), emit_si(e, last), "");
     read_operand(g, &g->x, next);
     read_operand(g, &g->y, next);
     multiply(g, turn);
+    if (g->x.panel)
+        write_step(g, LLVMBuildXor(e->b, turn, emit_si(e, 1), ""));
+}
+
+/* Steps of a chain.  With the number in view Intel's compiler unrolls the loop,
+ * keeps the addresses of all its steps in registers, and runs out of them. */
+static LLVMValueRef turns(group *g)
+{
+    emit *e = g->e;
+    LLVMValueRef n = emit_si(e, g->steps);
+
+    return e->abi->zero && g->x.panel ? emit_add(e, n, e->abi->zero(e)) : n;
 }
 
 static void run_chains(group *g)
 {
     emit *e = g->e;
     LLVMBasicBlockRef pre;
+    LLVMValueRef to;
     emit_loop c, s;
 
     read_operand(g, &g->x, emit_si(e, 0));
     read_operand(g, &g->y, emit_si(e, 0));
+    if (g->x.panel)
+        write_step(g, emit_si(e, 0));
     pre = LLVMGetInsertBlock(e->b);
     emit_loop_open(e, &c, emit_si(e, 0), emit_si(e, g->chains), 1);
     emit_level_open(e, pre);
     pre = LLVMGetInsertBlock(e->b);
+    to = turns(g);
     emit_loop_open(e, &s, emit_si(e, 0), emit_si(e, g->steps), 1);
+    s.to = to; /* opened with the number, which is known not to be 0 */
     emit_level_open(e, pre);
     run_step(g, c.at, s.at);
     emit_loop_close(e, &s);
@@ -666,14 +900,15 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
 {
     const plan_blocks *b = e->k->blocks;
     int64_t outside = 1, extent = e->k->axis[b->k].extent;
-    group g = {.e = e,
-               .b = b,
-               .x = {b->x, b->m, b->m_in, m0, b->mt, b->x_along, b->x_wide,
-                     b->x_m, b->x_k, b->x_panel, b->x_at, 0, NULL, NULL, NULL},
-               .y = {b->y, b->n, b->n_in, n0, b->nt, b->y_along, b->y_wide,
-                     b->y_n, b->y_k, b->y_panel, b->y_at, 0, NULL, NULL, NULL},
-               .type = emit_type(e, b->node->dtype),
-               .matrix = plan_engine_table[b->engine].m > 0};
+    group g = {
+        .e = e,
+        .b = b,
+        .x = {b->x, b->m, b->m_in, m0, b->mt, b->x_along, b->x_wide, b->x_m,
+              b->x_k, b->x_panel, b->x_at, 0, 1, NULL, NULL, NULL},
+        .y = {b->y, b->n, b->n_in, n0, b->nt, b->y_along, b->y_wide, b->y_n,
+              b->y_k, b->y_panel, b->y_at, 0, 1, NULL, NULL, NULL},
+        .type = emit_type(e, b->node->dtype),
+        .matrix = plan_engine_table[b->engine].m > 0};
     LLVMValueRef item = e->lid;
 
     for (int a = 0; a < b->k; a++)

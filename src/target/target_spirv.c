@@ -62,17 +62,37 @@ static void barrier(emit *e, unsigned memory)
 
 enum { ROWS = 8, PANEL_BYTES = 32 };
 
-/* Item i has the same bytes of each row of x, and all of column i of y. */
+/* The first item's: what the compiler knows to be the same for all of a
+ * sub-group is one number. */
+static LLVMValueRef uniform(emit *e, LLVMValueRef v)
+{
+    LLVMValueRef arg[2] = {LLVMBuildIntCast2(e->b, v, e->i32, true, ""),
+                           LLVMConstInt(e->i32, 0, 0)};
+
+    v = emit_builtin(e, "_Z19sub_group_broadcastjj", "convergent", e->i32, arg,
+                     2);
+    return LLVMBuildIntCast2(e->b, v, e->si, true, "");
+}
+
+/* Our launches begin at 0. */
+static LLVMValueRef zero(emit *e)
+{
+    LLVMValueRef dimension = LLVMConstInt(e->i32, 0, 0);
+
+    return LLVMBuildIntCast2(e->b,
+                             emit_builtin(e, "_Z17get_global_offsetj",
+                                          "willreturn", e->i64, &dimension, 1),
+                             e->si, true, "");
+}
+
+/* 8 rows of x, and a column an item of y, are 32 bytes for each row or column,
+ * one after the other. */
 static LLVMValueRef own(emit *e, const emit_side *s, LLVMValueRef from,
                         LLVMValueRef i)
 {
-    int bytes = s->y ? PANEL_BYTES : PANEL_BYTES / e->k->subgroup;
-
-    assert(s->side * (int64_t)sd_dtype_bytes(e->k->blocks->part) ==
-               PANEL_BYTES &&
-           s->deep == 1);
-    return emit_mad(e, from, PANEL_BYTES,
-                    LLVMBuildNSWMul(e->b, i, emit_si(e, bytes), ""));
+    (void)s;
+    (void)i;
+    return emit_times(e, from, PANEL_BYTES);
 }
 
 static LLVMValueRef bytes_behind(emit *e, LLVMValueRef p, int64_t n)
@@ -82,46 +102,25 @@ static LLVMValueRef bytes_behind(emit *e, LLVMValueRef p, int64_t n)
     return LLVMBuildGEP2(e->b, e->i8, p, &at, 1, "");
 }
 
-/* 8 rows of x: a number of each. */
-static LLVMValueRef rows_at(emit *e, LLVMValueRef p)
+/* 8 numbers of `bits` of each item, which lie in memory item by item, the
+ * second ones behind all first ones. */
+static LLVMValueRef block_at(emit *e, LLVMValueRef p, unsigned bits)
 {
-    unsigned bytes = PANEL_BYTES / (unsigned)e->k->subgroup;
-    LLVMTypeRef t = LLVMIntTypeInContext(e->cx, 8 * bytes);
-    LLVMValueRef v = LLVMGetPoison(LLVMVectorType(t, ROWS)), one;
-
-    for (unsigned r = 0; r < ROWS; r++) {
-        one = LLVMBuildLoad2(e->b, t, bytes_behind(e, p, r * PANEL_BYTES), "");
-        LLVMSetAlignment(one, bytes);
-        v = LLVMBuildInsertElement(e->b, v, one, LLVMConstInt(e->i32, r, 0),
-                                   "");
-    }
-    return v;
-}
-
-/* A column of y, in two reads of as many bytes as one takes. */
-static LLVMValueRef column_at(emit *e, LLVMValueRef p)
-{
-    static const int whole[ROWS] = {0, 1, 2, 3, 4, 5, 6, 7};
-    LLVMTypeRef t = LLVMVectorType(e->i32, ROWS / 2);
-    LLVMValueRef part[2];
-
-    for (int i = 0; i < 2; i++) {
-        part[i] = LLVMBuildLoad2(e->b, t,
-                                 bytes_behind(e, p, i * PANEL_BYTES / 2), "");
-        LLVMSetAlignment(part[i], PANEL_BYTES / 2);
-    }
-    return emit_shuffle(e, part[0], part[1], whole, ROWS);
+    return emit_builtin(e,
+                        bits == 16 ? "__builtin_IB_simd_block_read_8_local_h"
+                                   : "__builtin_IB_simd_block_read_8_local",
+                        "convergent",
+                        LLVMVectorType(LLVMIntTypeInContext(e->cx, bits), ROWS),
+                        &p, 1);
 }
 
 static void square(emit *e, const emit_side *s, LLVMValueRef p, LLVMValueRef *v)
 {
     int each = s->y ? e->k->subgroup : ROWS;
+    unsigned bits = s->y ? 32 : 8 * PANEL_BYTES / (unsigned)e->k->subgroup;
 
-    for (int i = 0; i < PLAN_SQUARE / each; i++) {
-        LLVMValueRef at = bytes_behind(e, p, i * each * PANEL_BYTES);
-
-        v[i] = s->y ? column_at(e, at) : rows_at(e, at);
-    }
+    for (int i = 0; i < PLAN_SQUARE / each; i++)
+        v[i] = block_at(e, bytes_behind(e, p, i * each * PANEL_BYTES), bits);
 }
 
 /* Columns by columns, of each the upper rows and the lower ones. */
@@ -172,6 +171,8 @@ static const emit_abi abi = {.kernel_cc = LLVMSPIRKERNELCallConv,
                              .id = id,
                              .barrier = barrier,
                              .own = own,
+                             .uniform = uniform,
+                             .zero = zero,
                              .square = square,
                              .multiply = multiply,
                              .place = place,

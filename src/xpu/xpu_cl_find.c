@@ -201,7 +201,8 @@ sd_status xpu_cl_describe(const xpu_cl_driver *d, cl_device_id id,
     out->cache_bytes = (size_t)cache;
     out->libs = 0;
     out->features &=
-        has_extension(d, id, "cl_intel_subgroup_matrix_multiply_accumulate")
+        has_extension(d, id, "cl_intel_subgroup_matrix_multiply_accumulate") &&
+                has_extension(d, id, "cl_intel_subgroup_local_block_io")
             ? DEVICE_HAS_DPAS16 | DEVICE_HAS_DPAS8
             : 0;
     if (ask_number(d, id, CL_DEVICE_DOUBLE_FP_CONFIG))

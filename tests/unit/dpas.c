@@ -79,3 +79,22 @@ ENGINE(intel_sub_group_f16_f16_matrix_mad_k16, short8, int8, int8, float8, 2,
 ENGINE(intel_sub_group_i8_i8_matrix_mad_k32, short8, int8, int8, int8, 1, of_s8)
 ENGINE(intel_sub_group_u8_u8_matrix_mad_k32, ushort8, uint8, uint8, int8, 1,
        of_u8)
+
+/* Blocks of local memory: 8 numbers of each item. */
+unsigned __attribute__((overloadable)) get_sub_group_local_id(void);
+unsigned __attribute__((overloadable)) get_max_sub_group_size(void);
+#define LOCAL const __attribute__((address_space(3)))
+
+#define BLOCK(name, type, number) \
+    type name(LOCAL char *p) /* as the kernels have it: a byte's */ \
+    { \
+        unsigned item = get_sub_group_local_id(), \
+                 all = get_max_sub_group_size(); \
+        type v; \
+        for (unsigned i = 0; i < 8; i++) \
+            v[i] = *(LOCAL number *)(p + (i * all + item) * sizeof(number)); \
+        return v; \
+    }
+
+BLOCK(__builtin_IB_simd_block_read_8_local_h, ushort8, unsigned short)
+BLOCK(__builtin_IB_simd_block_read_8_local, uint8, unsigned)

@@ -2,7 +2,8 @@
  * that call the engine's functions are linked to dpas.c, which has the same
  * functions over broadcasts, and held against the evaluator: sums of bytes
  * exactly, sums of floats within what an order of additions may change.
- * Arguments: spirv-link, dpas.c as SPIR-V. */
+ * Arguments: spirv-link, dpas.c as SPIR-V; then the first of the random
+ * programs and how many, which without them are a few. */
 #include "hlo.h"
 #include "passes.h"
 #include "plan.h"
@@ -18,6 +19,8 @@
 #include <cmocka.h>
 
 static const char *linker, *engine;
+static uint64_t first_drawn = 1;
+static int drawn = 4;
 
 typedef struct {
     xpu_client *client;
@@ -37,6 +40,13 @@ typedef struct {
     const char *of, *sum;
     int m, n, k, x_turned, y_turned;
 } product;
+
+typedef struct {
+    const char *text, *name;
+    int64_t terms; /* of one sum */
+    uint64_t seed; /* of the arguments */
+    bool any;      /* it may have no engine */
+} program;
 
 /* What uses the sums reads a row of its own, too, if they are floats. */
 static const char *write_product(sd_arena *a, const product *p)
@@ -162,9 +172,11 @@ static device_desc device_with(const world *w, const char *like)
     return dev;
 }
 
-static thunk_program *compile(sd_arena *a, const char *text, world *w,
+/* NULL: it has no engine, and need not. */
+static thunk_program *compile(sd_arena *a, const program *of, world *w,
                               const device_desc *dev)
 {
+    const char *text = of->text;
     hlo_module *m = parse(a, text);
     thunk_program *t;
     bool found = false;
@@ -177,6 +189,10 @@ static thunk_program *compile(sd_arena *a, const char *text, world *w,
     for (int i = 0; i < p->nkernel; i++)
         found = found || (p->kernel[i]->blocks &&
                           plan_engine_table[p->kernel[i]->blocks->engine].m);
+    if (!found && of->any) {
+        plan_destroy(p);
+        return NULL;
+    }
     if (!found)
         fail_msg("no engine in %s", text);
     check(
@@ -221,29 +237,29 @@ static hlo_value run(sd_arena *a, world *w, thunk_program *t,
 
 /* Sums of K + 1 floats in two orders differ by no more than so many roundings
  * of the sum of their sizes. */
-static int compare(const product *p, const char *like, const hlo_value *got,
+static int compare(const program *p, const char *like, const hlo_value *got,
                    const hlo_value *want, const hlo_value *sizes)
 {
     bool exact = sd_dtype_kind(want->shape->dtype) != SD_K_FLOAT;
     int bad = 0;
 
     for (int64_t i = 0; i < sd_shape_count(want->shape); i++) {
-        double most = exact ? 0 : (p->k + 1) * 0x1p-23 * at(sizes, i);
+        double most =
+            exact ? 0 : (double)(p->terms + 1) * 0x1p-23 * at(sizes, i);
 
         if (fabs(at(got, i) - at(want, i)) <= most || bad++)
             continue;
-        print_message("%s %d x %d x %d of %s, turned %d %d: element %" PRId64
-                      " is %.9g, not %.9g\n",
-                      like, p->m, p->n, p->k, p->of, p->x_turned, p->y_turned,
-                      i, at(got, i), at(want, i));
+        print_message("%s %s: element %" PRId64 " is %.9g, not %.9g\n", like,
+                      p->name, i, at(got, i), at(want, i));
     }
     return bad;
 }
 
-static int one_product(world *w, const char *like, const product *p)
+/* 1: right, 0: wrong, -1: no engine. */
+static int one_program(sd_arena *a, world *w, const char *like,
+                       const program *p)
 {
-    sd_arena *a = sd_arena_create();
-    const char *text = write_product(a, p);
+    const char *text = p->text;
     hlo_module *m = parse(a, text);
     device_desc dev = device_with(w, like);
     hlo_value arg[3], got, want, sizes;
@@ -252,18 +268,31 @@ static int one_product(world *w, const char *like, const product *p)
 
     for (int i = 0; i < 3; i++) {
         arg[i] = hlo_value_make(a, m->entry->param[i]->shape);
-        fill(&arg[i], (uint64_t)i + 3);
+        fill(&arg[i], p->seed + (uint64_t)i + 3);
     }
+    if (!(t = compile(a, p, w, &dev)))
+        return -1;
     check(hlo_eval(a, m->entry, arg, 3, &want), text);
-    t = compile(a, text, w, &dev);
     got = run(a, w, t, arg, want.shape);
     for (int i = 0; i < 3; i++)
         take_signs(&arg[i]);
     check(hlo_eval(a, m->entry, arg, 3, &sizes), text);
     bad = compare(p, like, &got, &want, &sizes);
     thunk_program_release(t);
+    return bad == 0;
+}
+
+static int one_product(world *w, const char *like, const product *p)
+{
+    sd_arena *a = sd_arena_create();
+    program of = {.text = write_product(a, p), .terms = p->k};
+    int right;
+
+    of.name = sd_arena_fmt(a, "%d x %d x %d of %s, turned %d %d", p->m, p->n,
+                           p->k, p->of, p->x_turned, p->y_turned);
+    right = one_program(a, w, like, &of);
     sd_arena_destroy(a);
-    return bad > 0;
+    return right != 1;
 }
 
 static void test_products(void **state)
@@ -289,18 +318,148 @@ static void test_products(void **state)
     assert_int_equal(bad, 0);
 }
 
+/* ---- drawn programs ---- */
+
+static int draw(uint64_t *seed, int least, int most)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return least + (int)(*seed >> 33) % (most - least + 1);
+}
+
+/* What uses a result of that shape: a number each, of the last dimension. */
+static const char *write_end(sd_arena *a, const char *sum, const char *dims,
+                             int last)
+{
+    return sd_arena_fmt(a,
+                        " w = %s[%s] broadcast(b), dimensions={%d}\n"
+                        " ROOT r = %s[%s] add(d, w)\n}\n",
+                        sum, dims, last, sum, dims);
+}
+
+static const char *write_begin(sd_arena *a, const char *of, const char *sum,
+                               const char *x, const char *y, int n, int twice)
+{
+    return sd_arena_fmt(a,
+                        "HloModule m\nENTRY e {\n x = %s[%s] parameter(0)\n"
+                        " y = %s[%s] parameter(1)\n b = %s[%d] parameter(2)\n"
+                        " z = %s[%s] %s\n",
+                        of, x, of, y, sum, n, of, y,
+                        twice ? "add(y, y)" : "copy(y)");
+}
+
+/* Matrices of up to 3 batches, either way up. */
+static const char *draw_product(sd_arena *a, uint64_t *s, const char *of,
+                                const char *sum, int64_t *terms)
+{
+    int b = draw(s, 1, 3), m = draw(s, 16, 140), n = draw(s, 16, 140),
+        k = draw(s, 16, 140);
+    int x = draw(s, 0, 1), y = draw(s, 0, 1), twice = draw(s, 0, 1);
+    const char *result = sd_arena_fmt(a, "%d,%d,%d", b, m, n);
+
+    *terms = k;
+    return sd_arena_fmt(
+        a,
+        "%s d = %s[%s] dot(x, z), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+        "lhs_contracting_dims={%d}, rhs_contracting_dims={%d}\n%s",
+        write_begin(
+            a, of, sum, sd_arena_fmt(a, "%d,%d,%d", b, x ? k : m, x ? m : k),
+            sd_arena_fmt(a, "%d,%d,%d", b, y ? n : k, y ? k : n), n, twice),
+        sum, result, x ? 1 : 2, y ? 2 : 1, write_end(a, sum, result, 2));
+}
+
+/* One dimension of a window: its text, and how many places it has. */
+typedef struct {
+    int size, stride, low, high, apart, places;
+} window;
+
+static window draw_window(uint64_t *s, int extent)
+{
+    window w = {.size = draw(s, 1, 3), .stride = draw(s, 1, 2)};
+
+    w.low = draw(s, 0, 2);
+    w.high = draw(s, 0, 2);
+    w.apart = draw(s, 1, 2);
+    w.places =
+        (extent + w.low + w.high - (w.size - 1) * w.apart - 1) / w.stride + 1;
+    return w;
+}
+
+/* Images with features first or last. */
+static const char *draw_convolution(sd_arena *a, uint64_t *s, const char *of,
+                                    const char *sum, int64_t *terms)
+{
+    int b = draw(s, 1, 2), h = draw(s, 7, 20), w = draw(s, 7, 40),
+        c = draw(s, 3, 40), o = draw(s, 16, 48);
+    int first = draw(s, 0, 1), twice = draw(s, 0, 1);
+    window v = draw_window(s, h), u = draw_window(s, w);
+    const char *x = first ? sd_arena_fmt(a, "%d,%d,%d,%d", b, c, h, w)
+                          : sd_arena_fmt(a, "%d,%d,%d,%d", b, h, w, c);
+    const char *y = first
+                        ? sd_arena_fmt(a, "%d,%d,%d,%d", o, c, v.size, u.size)
+                        : sd_arena_fmt(a, "%d,%d,%d,%d", v.size, u.size, c, o);
+    const char *result =
+        first ? sd_arena_fmt(a, "%d,%d,%d,%d", b, o, v.places, u.places)
+              : sd_arena_fmt(a, "%d,%d,%d,%d", b, v.places, u.places, o);
+
+    *terms = (int64_t)v.size * u.size * c;
+    return sd_arena_fmt(
+        a,
+        "%s d = %s[%s] convolution(x, z), window={size=%dx%d stride=%dx%d "
+        "pad=%d_%dx%d_%d rhs_dilate=%dx%d}, dim_labels=%s\n%s",
+        write_begin(a, of, sum, x, y, o, twice), sum, result, v.size, u.size,
+        v.stride, u.stride, v.low, v.high, u.low, u.high, v.apart, u.apart,
+        first ? "bf01_oi01->bf01" : "b01f_01io->b01f",
+        write_end(a, sum, result, first ? 1 : 3));
+}
+
+static int one_drawn(world *w, uint64_t seed)
+{
+    static const char *const like[] = {"cl:pvc", "cl:dg2-g10"};
+    static const char *const type[][2] = {
+        {"bf16", "f32"}, {"f16", "f32"}, {"s8", "s32"}, {"u8", "s32"}};
+    sd_arena *a = sd_arena_create();
+    uint64_t s = seed * 0x9e3779b97f4a7c15u;
+    program p = {.seed = seed, .any = true};
+    const char *const *t = type[draw(&s, 0, 3)];
+    int right;
+
+    p.text = draw(&s, 0, 1) ? draw_product(a, &s, t[0], t[1], &p.terms)
+                            : draw_convolution(a, &s, t[0], t[1], &p.terms);
+    p.name = sd_arena_fmt(a, "program %" PRIu64 ":\n%s", seed, p.text);
+    right = one_program(a, w, like[draw(&s, 0, 1)], &p);
+    sd_arena_destroy(a);
+    return right;
+}
+
+static void test_drawn(void **state)
+{
+    int count[3] = {0};
+
+    for (int i = 0; i < drawn; i++)
+        count[1 + one_drawn(*state, first_drawn + (uint64_t)i)]++;
+    print_message("%d right, %d wrong, %d without an engine\n", count[2],
+                  count[1], count[0]);
+    assert_int_equal(count[1], 0);
+    assert_true(count[2] > drawn / 2);
+}
+
 int main(int argc, char **argv)
 {
     world w = {0};
     sd_options opt;
     sd_status st;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_prestate(test_products, &w)};
+        cmocka_unit_test_prestate(test_products, &w),
+        cmocka_unit_test_prestate(test_drawn, &w)};
 
     if (argc < 3)
         return 77; /* skipped, says Meson: there is no spirv-link */
     linker = argv[1];
     engine = argv[2];
+    if (argc > 4) {
+        first_drawn = strtoull(argv[3], NULL, 10);
+        drawn = atoi(argv[4]);
+    }
     sd_log_init();
     sd_options_from_env(&opt);
     opt.value[SD_OPT_DEVICE] = "cl";

@@ -8,7 +8,7 @@
 
 enum {
     FEW = 4,         /* positions that are a strand each */
-    MOST_WOVEN = 256 /* nodes of the kernel that comes out */
+    MOST_WOVEN = 1024 /* nodes of the kernel that comes out */
 };
 
 /* After how many positions of axis the choices of e begin anew: what stands

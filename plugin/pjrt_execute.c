@@ -386,9 +386,11 @@ pjrt_loaded_executable_execute(PJRT_LoadedExecutable_Execute_Args *a)
     run r = {
         .exe = l, .options = a->options, .narg = a->num_args, .p = l->exe->p};
     PJRT_Device *one = NULL;
-    sd_status st = check_call(a, &one);
+    sd_status st;
 
-    if (!st && a->num_devices) /* none: all of it is other processes' */
+    if (!l->n && !a->num_devices) /* all of it is other processes' */
+        return NULL;
+    if (!(st = check_call(a, &one)))
         st = l->meets ? execute_gang(&r, a) : execute_each(&r, a, one);
     return pjrt_return(st);
 }

@@ -43,9 +43,9 @@ struct xpu_far {
 
 xpu_far_message *xpu_far_message_make(int from, const xpu_far_head *h)
 {
-    xpu_far_message *m;
+    xpu_far_message *m = malloc(sizeof *m + h->bytes);
 
-    if (h->bytes > SIZE_MAX / 2 || !(m = malloc(sizeof *m + h->bytes)))
+    if (!m)
         return NULL;
     m->next = NULL;
     m->from = from;

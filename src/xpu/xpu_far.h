@@ -17,6 +17,7 @@ typedef struct xpu_wire xpu_wire;
 /* ---- messages, as they travel: little-endian, as all that we run on ---- */
 
 enum { XPU_FAR_MAGIC = 0x31474453, XPU_FAR_TEXT = 1024 };
+#define XPU_FAR_MOST (UINT64_C(1) << 39) /* bytes; what says more is no message */
 typedef enum { XPU_FAR_DATA = 1, XPU_FAR_FAILED = 2 } xpu_far_kind;
 typedef struct {
     uint32_t magic, kind;

@@ -254,7 +254,7 @@ static bool is_head(const xpu_far_head *h)
     if (h->kind == XPU_FAR_FAILED)
         return h->bytes <= XPU_FAR_TEXT && h->step >= SD_CANCELLED &&
                h->step <= SD_DATA_LOSS;
-    return h->kind == XPU_FAR_DATA;
+    return h->kind == XPU_FAR_DATA && h->bytes <= XPU_FAR_MOST;
 }
 
 /* All that there is of a head, or of what follows one, was read. */

@@ -18,7 +18,7 @@ N = MESH.size
 
 def spread(a, spec=P("x"), mesh=MESH):
     return jax.make_array_from_callback(a.shape, NamedSharding(mesh, spec),
-                                        lambda i: a[i])
+                                        lambda i: a[i], dtype=a.dtype)
 
 
 def over(f, out=P("x"), **how):
@@ -88,6 +88,11 @@ def of_some():
     a = np.arange(len(jax.local_devices()) * 2.0, dtype=np.float32)
     check("of one process", jax.jit(lambda v: v.sum())(
         jax.device_put(a, NamedSharding(mine, P("x")))), a.sum())
+    theirs = Mesh(np.array([d for d in jax.devices()
+                            if d.process_index == PROCESSES - 1]), ("x",))
+    b = np.arange(theirs.size * 2.0, dtype=np.float32)
+    check("of another", jax.jit(lambda v: v * 2)(
+        spread(b, P("x"), theirs)), b * 2)
 
 
 def utilities():

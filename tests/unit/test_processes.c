@@ -810,7 +810,7 @@ static void no_code(head *h, uint8_t *data)
 static void endless(head *h, uint8_t *data)
 {
     (void)data;
-    h->bytes = UINT64_MAX / 2;
+    h->bytes = UINT64_MAX;
 }
 
 static void too_short(head *h, uint8_t *data)
@@ -847,7 +847,7 @@ static void test_answers(void **state)
     answered(no_kind, sizeof(head), false, SD_UNAVAILABLE, "is no message");
     answered(no_code, sizeof(head), false, SD_UNAVAILABLE, "is no message");
     answered(endless, sizeof(head), false, SD_UNAVAILABLE,
-             "there is no memory for what it sends");
+             "it sends what is no message");
     answered(too_short, sizeof(head) + 4, false, SD_PRECONDITION,
              "process 1 of 2 sends 4 bytes, not 40");
     answered(another, sizeof(head) + 40, false, SD_PRECONDITION,

@@ -95,11 +95,12 @@ static sd_status write_sections(void *ctx)
 {
     sections_job *j = ctx;
     thunk_program *p = j->p->program;
+    const hlo_module *m = j->p->m;
 
     thunk_add_section(p, "options", j->rq->options.at, j->rq->options.len);
     add_layouts(j->p, &j->layouts);
     add_shardings(j->p, &j->shardings);
-    hlo_proto_write(&j->proto, j->p->m, true, 64);
+    hlo_proto_write(&j->proto, m->shown ? m->shown : m, true, 64);
     if (j->layouts.oom || j->shardings.oom || j->proto.oom)
         sd_oom(0);
     thunk_add_section(p, "hlo_proto", j->proto.at, j->proto.len);

@@ -26,7 +26,7 @@ enum { MLIR_MAX_DEPTH = 96, /* regions in regions */
 #define MLIR_ABSENT UINT32_MAX /* instead of an attribute's or type's number */
 
 typedef enum { MLIR_D_OTHER, MLIR_D_BUILTIN, MLIR_D_VHLO, MLIR_D_SDY,
-               MLIR_D_CHLO } mlir_dialect_id;
+               MLIR_D_CHLO, MLIR_D_STABLEHLO } mlir_dialect_id;
 
 typedef struct { sd_bytes name; mlir_dialect_id id; } mlir_dialect;
 

@@ -244,7 +244,8 @@ static mlir_dialect_id dialect_of(sd_bytes s)
     } known[] = {{"builtin", MLIR_D_BUILTIN},
                  {"vhlo", MLIR_D_VHLO},
                  {"sdy", MLIR_D_SDY},
-                 {"chlo", MLIR_D_CHLO}};
+                 {"chlo", MLIR_D_CHLO},
+                 {"stablehlo", MLIR_D_STABLEHLO}};
 
     for (size_t i = 0; i < SD_COUNTOF(known); i++)
         if (s.len == strlen(known[i].name) &&

@@ -467,6 +467,13 @@ static void read_vhlo(mlir_reader *r, sd_cursor *c, mlir_type *t)
     }
 }
 
+/* Shardy's operations have stablehlo's token, between casts from and to
+ * VHLO's. */
+static bool is_token(sd_cursor c)
+{
+    return mlir_varint(&c) == 0 && !c.bad;
+}
+
 const mlir_type *mlir_type_at(mlir_reader *r, uint64_t index)
 {
     static const mlir_type bad = {.kind = MLIR_T_BAD, .what = "bad type"};
@@ -489,14 +496,14 @@ const mlir_type *mlir_type_at(mlir_reader *r, uint64_t index)
     t = sd_arena_new(r->a, mlir_type);
     c = mlir_cursor(r, e->data);
     r->depth++;
-    bool coded = e->coded;
-
-    if (!coded || (e->dialect != MLIR_D_VHLO && e->dialect != MLIR_D_BUILTIN))
-        set_other(t, "type of another dialect", NULL), c.at = c.end;
-    else if (e->dialect == MLIR_D_VHLO)
+    if (e->coded && e->dialect == MLIR_D_VHLO)
         read_vhlo(r, &c, t);
-    else
+    else if (e->coded && e->dialect == MLIR_D_BUILTIN)
         read_builtin(r, &c, t);
+    else if (e->coded && e->dialect == MLIR_D_STABLEHLO && is_token(c))
+        t->kind = MLIR_T_TOKEN, c.at = c.end;
+    else
+        set_other(t, "type of another dialect", NULL), c.at = c.end;
     r->depth--;
     if (!c.bad && sd_cursor_left(&c))
         sd_cursor_fail(&c, "the end of the type");

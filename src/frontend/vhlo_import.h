@@ -146,7 +146,7 @@ vhlo_fn_t op_gather, op_scatter, op_reduce, op_reduce_window,
 vhlo_fn_t op_einsum, op_unary_einsum, op_index_select; /* vhlo_legacy.c */
 vhlo_fn_t op_while, op_case, op_call, op_composite; /* vhlo_control.c */
 vhlo_fn_t op_identity;                              /* vhlo_import.c */
-vhlo_fn_t op_sharding, op_manual;                   /* vhlo_sharding.c */
+vhlo_fn_t op_sharding, op_group, op_manual;         /* vhlo_sharding.c */
 vhlo_fn_t op_async_start, op_async_done;            /* vhlo_call.c */
 vhlo_fn_t op_custom_call, op_send, op_recv, op_infeed, op_outfeed,
     op_collective;                                  /* vhlo_call.c */

@@ -1,6 +1,7 @@
 /* What a program says of its shardings, in XLA's form: a constraint is a
  * custom-call, a manual computation a call between two that change shapes.
  * On one participant they say nothing, and are not made. */
+#include "hlo_sharding.h"
 #include "vhlo_import.h"
 
 static hlo_inst *marker(vhlo_import *im, const char *target,
@@ -47,6 +48,39 @@ void op_sharding(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     }
     if (vhlo_check(im, in))
         op->result[0].inst = in;
+}
+
+/* What v is of another type; NULL: it is none. */
+static mlir_value *cast_of(const vhlo_import *im, const mlir_value *v)
+{
+    const char *name = v->def ? vhlo_op_name(im->r, v->def) : "";
+
+    return strcmp(name, "builtin.unrealized_conversion_cast") == 0 &&
+                   v->def->noperand == 1
+               ? v->def->operand[0]
+               : NULL;
+}
+
+/* Who reads the value from here on reads it through the group's mark. */
+void op_group(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    hlo_inst *in = arg[0];
+    hlo_custom *u;
+    sd_buf b = {0};
+
+    if (is_alone(im) || !sd_shape_is_array(in->shape) || !in->shape->rank)
+        return;
+    vhlo_put_frontend_attr(im, &b, "xla.sdy.sharding_group_id",
+                           vhlo_need(im, op, "group_id"));
+    in = marker(im, HLO_GROUP_TARGET, in->shape, 1, arg);
+    u = sd_arena_copy(im->a, in->u.custom, sizeof *u);
+    u->has_side_effect = true; /* one that nobody reads counts */
+    in->u.custom = u;
+    in->frontend_attrs = braces(im, &b);
+    if (!vhlo_check(im, in))
+        return;
+    for (mlir_value *v = op->operand[0]; v; v = cast_of(im, v))
+        v->inst = in;
 }
 
 hlo_inst *vhlo_shard_result(vhlo_import *im, hlo_inst *in, const char *sdy,

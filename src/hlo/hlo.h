@@ -212,6 +212,8 @@ struct hlo_module {
      * participants): entry shapes are one participant's, and these say of what
      * arrays they are parts; an entry each, none NULL.  Else NULL. */
     const hlo_sharding **param_sharding, **output_sharding;
+    const hlo_module *shown; /* what is told of it, its collectives by their
+                              names; NULL: itself */
     const hlo_partitioner *partitioner; /* borrowed; NULL: there is none */
     bool excess_precision; /* chains of bf16 may keep f32: the user said so */
     int64_t slice_size;    /* for tests: cut all to that; 0: as it pays */
@@ -295,6 +297,7 @@ void hlo_take_source(hlo_inst *to, const hlo_inst *from);
 hlo_inst *hlo_inst_clone(hlo_comp *c, hlo_inst *before, const hlo_inst *in,
                          hlo_inst *const *arg);
 hlo_comp *hlo_comp_clone(hlo_module *m, const hlo_comp *c, const char *name);
+hlo_module *hlo_module_clone(const hlo_module *m); /* in the same arena */
 hlo_dims hlo_dims_copy(sd_arena *a, const int64_t *at, int n);
 bool hlo_dims_hold(hlo_dims d, int64_t x);
 bool hlo_dims_rise(hlo_dims d); /* each is more than the one before it */

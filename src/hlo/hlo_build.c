@@ -465,6 +465,16 @@ hlo_comp *hlo_comp_clone(hlo_module *m, const hlo_comp *c, const char *name)
     return clone_comp(m, c, name, sd_map_create(m->arena));
 }
 
+hlo_module *hlo_module_clone(const hlo_module *m)
+{
+    hlo_module *to = sd_arena_copy(m->arena, m, sizeof *m);
+
+    to->first = to->last = NULL;
+    to->names = sd_map_create(m->arena);
+    to->entry = hlo_comp_clone(to, m->entry, m->entry->name);
+    return to;
+}
+
 hlo_dims hlo_dims_copy(sd_arena *a, const int64_t *at, int n)
 {
     hlo_dims d = {NULL, n};

@@ -3,6 +3,7 @@
  * name. */
 #include "hlo_eval.h"
 #include "hlo_linalg.h"
+#include "hlo_sharding.h"
 
 sd_status hlo_misfit(const hlo_inst *in)
 {
@@ -142,6 +143,7 @@ static const struct {
     {"mhlo.topk", eval_topk},
     {"shape_assertion", eval_nothing},
     {HLO_CALL_FFT, hlo_eval_fft_lines},
+    {HLO_GROUP_TARGET, eval_same},
     {"xla.sdy.FuncResultSharding", eval_same},
     {"xla.sdy.GlobalToLocalShape", eval_same},
     {"xla.sdy.LocalToGlobalShape", eval_same},

@@ -66,6 +66,8 @@ const char *hlo_attribute(sd_arena *a, const char *attributes, const char *key);
 /* The groups that a custom call's configuration has, as XLA's collectives that
  * are custom calls; false: none, or not of this module. */
 bool hlo_config_groups(hlo_module *m, const hlo_custom *u, hlo_collective *out);
+/* A custom call that marks a value: those of one group are cut alike. */
+#define HLO_GROUP_TARGET "sundog.sharding_group"
 /* A custom call in which members of a group send each other rows of arrays:
  * operand, output, where each part begins here, how many rows it has, where it
  * goes there, and how many come. */

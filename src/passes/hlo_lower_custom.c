@@ -1,5 +1,6 @@
 /* Custom-calls that are identities on one device or HLO ops under another
  * name; collectives of one participant; sizes that are static. */
+#include "hlo_sharding.h"
 #include "passes_priv.h"
 
 bool pass_is_identity_target(const char *t)
@@ -14,6 +15,7 @@ bool pass_is_identity_target(const char *t)
                                         "xla.sdy.GlobalToLocalShape",
                                         "xla.sdy.LocalToGlobalShape",
                                         "xla.sdy.FuncResultSharding",
+                                        HLO_GROUP_TARGET,
                                         "xla.sdy.PropagationBarrier"};
 
     for (size_t i = 0; i < SD_COUNTOF(names); i++)

@@ -497,8 +497,11 @@ sd_status hlo_optimize(hlo_module *m, const device_desc *dev,
     hlo_layouts_apply(m);
     if ((st = check(&r, "spmd")))
         return st;
-    for (size_t i = 0; i < SD_COUNTOF(groups); i++)
+    for (size_t i = 0; i < SD_COUNTOF(groups); i++) {
         if ((st = run_group(&r, &groups[i])))
             return st;
+        if (i == 0 && hlo_participants(m) > 1) /* collectives go next */
+            m->shown = hlo_module_clone(m);
+    }
     return refuse(m, dev);
 }

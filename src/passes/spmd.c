@@ -329,6 +329,10 @@ static sd_status cut_inst(cutter *t, hlo_inst *in)
     }
     if (spmd_is_custom(in))
         return spmd_custom(t->flow, in);
+    if (spmd_is_group(in)) {
+        spmd_group(t->flow, in);
+        return NULL;
+    }
     if (is_mark(in, "xla.sdy.GlobalToLocalShape"))
         return border(t, in, true);
     if (is_mark(in, "xla.sdy.LocalToGlobalShape"))

@@ -2,6 +2,7 @@
 (SUNDOG_CL_SPLIT of cl) and on as many of JAX's CPU, whose results it must equal.  Arguments: names of
 programs (none: all).  One line a program: `ok NAME`, or what is wrong."""
 import os
+import re
 import sys
 import traceback
 from functools import partial
@@ -15,8 +16,10 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
+from jax.experimental import io_callback  # noqa: E402
 from jax.experimental.custom_partitioning import (  # noqa: E402
     custom_partitioning)
+from jax.experimental.shard_alike import shard_alike  # noqa: E402
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P  # noqa: E402
 
 PROGRAMS = {}
@@ -490,6 +493,46 @@ def shardings_inside(devices):
         c = f(put(whole(4 * N, 6), m, P("x")))
     assert [s.spec for s in seen] == [P("x"), P()], seen
     return c
+
+
+@program
+def alike(devices):
+    m = grid(devices)
+    s = NamedSharding(m, P("x", "y"))
+    a = put(whole(4 * N, 6), m, P("x", "y"))
+
+    @jax.jit
+    def f(a):
+        b = jnp.cumsum(jnp.ones(a.shape), 1)  # which nothing else would cut
+        c, d = shard_alike(a * 2, b)
+        return c + d, shard_alike(d, jnp.flip(a, 0))
+    out = f(a)
+    assert all(y.sharding.is_equivalent_to(s, 2) for y in jax.tree.leaves(out))
+    return out
+
+
+@program
+def ordered_callbacks(devices):
+    m = line(devices)
+    seen = []
+
+    def f(a):
+        io_callback(lambda a: seen.append(a.sum()), (), a, ordered=True)
+        return a + 1
+    y = mapped(m, f, whole(N, 6))
+    jax.effects_barrier()
+    assert len(seen) == N, seen
+    return y
+
+
+@program
+def sums_are_named(devices):
+    """A program's text has its collectives, not what they are made of."""
+    x = put(whole(4 * N, 6), line(devices), P("x"))
+    f = jax.jit(lambda a: (jnp.tanh(a).sum(), a.max(0)))
+    text = f.lower(x).compile().as_text()
+    assert len(re.findall(r"all-reduce(-start)?\(", text)) == 2, text
+    return f(x)
 
 
 # ---- held against JAX's CPU ----

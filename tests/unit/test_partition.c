@@ -1,5 +1,6 @@
 /* Custom calls that are partitioned in a way of their own: what a partitioner
- * is asked, and what its answer makes of the call. */
+ * is asked, and what its answer makes of the call.  Marks of values that are
+ * cut alike. */
 #include "passes.h"
 
 #include "hlo_sharding.h"
@@ -198,6 +199,37 @@ static void rules_that_are_none(void **state)
     }
 }
 
+/* ---- values that are cut alike ---- */
+
+#define MARK(name, x, id) \
+    name " = f32[8,4] custom-call(" x "), " \
+         "custom_call_target=\"sundog.sharding_group\", " \
+         "custom_call_has_side_effect=true, frontend_attributes={" \
+         "xla.sdy.sharding_group_id=\"" id "\"}\n"
+
+static void the_finest_part_decides(void **state)
+{
+    teller t = {.body = ""};
+    hlo_module *m;
+
+    (void)state;
+    want_success(cut(
+        &t,
+        HEAD PARAM("a", "f32[8,4]", "0", "{\\\"x\\\"}, {}") PARAM(
+            "b", "f32[8,4]", "1",
+            "{\\\"x\\\"}, {\\\"y\\\"}") PARAM("c", "f32[8,4]", "2", "{}, {}")
+            MARK("d", "a", "0") MARK("e", "b", "0") MARK("f", "c", "0") MARK(
+                "g", "c",
+                "1") "ROOT r = (f32[8,4], f32[8,4], f32[8,4]) tuple(d, f, g)\n"
+                     "}\n",
+        &m));
+    assert_int_equal(m->entry->root->shape->elem[0]->dim[1], 2);
+    assert_int_equal(m->entry->root->shape->elem[1]->dim[0], 4);
+    assert_int_equal(m->entry->root->shape->elem[1]->dim[1], 2);
+    assert_int_equal(m->entry->root->shape->elem[2]->dim[0], 8);
+    end(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +237,7 @@ int main(void)
         cmocka_unit_test(what_is_answered_counts),
         cmocka_unit_test(dimensions_of_several_factors),
         cmocka_unit_test(rules_that_are_none),
+        cmocka_unit_test(the_finest_part_decides),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

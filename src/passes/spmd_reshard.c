@@ -369,8 +369,76 @@ static hlo_inst *cut_sums(hlo_at p, hlo_inst *x, const hlo_sharding *s, int d,
     return x;
 }
 
-/* What both begin with stays, in each dimension; the rest of the one is
- * gathered and the rest of the other sliced.  What is to be summed in both is
+/* Those that differ along these atoms, the last that dimension `from` is cut
+ * by, send each other their parts: it is cut by them no more, dimension `to`
+ * is. */
+static hlo_inst *exchange(hlo_at p, hlo_inst *x, const hlo_grid *g,
+                          const hlo_atoms *along, int from, int to)
+{
+    hlo_collective *c = among(p.c->module, g, along);
+    int rank = x->shape->rank, k = 0;
+    int64_t n = c->group_size, dim[SD_MAX_RANK], perm[SD_MAX_RANK];
+
+    for (int d = 0; d < rank; d++) {
+        if (d == to) {
+            perm[0] = k;
+            dim[k++] = n;
+        }
+        perm[d + 1] = k;
+        dim[k++] = d == to ? x->shape->dim[d] / n : x->shape->dim[d];
+    }
+    x = hlo_make_transpose(p, hlo_make_reshape(p, x, rank + 1, dim), perm);
+    c->dim = 0;
+    c->split_count = n;
+    x = made(p, HLO_ALL_TO_ALL, x->shape, x, c);
+    for (int d = k = 0; d < rank; d++) {
+        if (d == from)
+            perm[k++] = 0;
+        perm[k++] = d + 1;
+        dim[d] = x->shape->dim[d + 1] * (d == from ? n : 1);
+    }
+    return hlo_make_reshape(p, hlo_make_transpose(p, x, perm), rank, dim);
+}
+
+/* The longest end of x that y begins with. */
+static hlo_atoms handed_on(const hlo_atoms *x, const hlo_atoms *y)
+{
+    for (int i = 0; i < x->n; i++) {
+        hlo_atoms end = from(x, i);
+
+        if (common(&end, y) == end.n)
+            return end;
+    }
+    return (hlo_atoms){0};
+}
+
+/* What leaves one dimension for another is exchanged, of both lists. */
+static hlo_inst *exchange_all(hlo_at p, hlo_inst *x,
+                              const hlo_sharding **gather,
+                              const hlo_sharding **slice)
+{
+    hlo_module *m = p.c->module;
+
+    for (int i = 0; i < x->shape->rank; i++)
+        for (int j = 0; j < x->shape->rank; j++) {
+            const hlo_atoms *a = &(*gather)->dim[i].cut;
+            const hlo_atoms *b = &(*slice)->dim[j].cut;
+            hlo_atoms along = handed_on(a, b);
+
+            if (i == j || !along.n || (*gather)->dim[j].cut.n ||
+                x->shape->rank == SD_MAX_RANK)
+                continue;
+            x = exchange(p, x, (*gather)->grid, &along, i, j);
+            *gather =
+                hlo_sharding_with(m, *gather, i, up_to(a, a->n - along.n));
+            *slice = hlo_sharding_with(m, *slice, j, from(b, along.n));
+        }
+    return x;
+}
+
+/* What both begin with stays, in each dimension; what leaves one dimension for
+ * another is exchanged, the rest of the one is gathered and the rest of the
+ * other sliced.  What is to be summed in both is
  * left as it is, and parts that are to be summed are put among zeros. */
 hlo_inst *spmd_move(hlo_at p, hlo_inst *x, const hlo_sharding *s,
                     const hlo_sharding *to)
@@ -402,6 +470,8 @@ hlo_inst *spmd_move(hlo_at p, hlo_inst *x, const hlo_sharding *s,
     }
     done = s->unreduced | hlo_sharding_used(spread);
     x = spmd_total(p, x, s, ~(to->unreduced | shared));
+    if (!hlo_sharding_used(spread))
+        x = exchange_all(p, x, &gather, &slice);
     x = spmd_join(p, x, gather, HLO_ALL_ATOMS);
     x = among_zeros(p, x, spread);
     x = spmd_cut(p, x, slice, HLO_ALL_ATOMS);

@@ -119,17 +119,19 @@ static bool combines(const hlo_comp *body, const hlo_inst *init, sd_dtype t,
 static bool reduce(const hlo_inst *in, spmd_rule *r)
 {
     const sd_shape *x = in->arg[0]->shape;
-    bool sums = in->narg == 2 &&
-                combines(in->comp[0], in->arg[1], x->dtype, &r->combine);
-    int k = 0;
+    int n = in->narg / 2, k = 0; /* arrays, and what each begins with */
+    bool sums =
+        n == 1 && combines(in->comp[0], in->arg[1], x->dtype, &r->combine);
 
-    if (in->narg != 2)
-        return false;
     for (int d = 0; d < x->rank; d++)
-        if (!hlo_dims_hold(in->dims, d))
-            pass(r, of_result(r, in, k++), 0, d);
-        else if (sums)
+        if (!hlo_dims_hold(in->dims, d)) {
+            int f = of_result(r, in, k++);
+
+            for (int i = 0; i < n; i++)
+                pass(r, f, i, d);
+        } else if (sums) {
             pass(r, new_factor(r, x->dim[d], true), 0, d);
+        }
     return true;
 }
 
@@ -338,8 +340,8 @@ static bool conv(const hlo_inst *in, spmd_rule *r)
 
 bool spmd_rule_of(const hlo_inst *in, spmd_rule *r)
 {
-    bool tuples =
-        in->op == HLO_SORT || in->op == HLO_TOPK || in->op == HLO_CUSTOM_CALL;
+    bool tuples = in->op == HLO_SORT || in->op == HLO_TOPK ||
+                  in->op == HLO_REDUCE || in->op == HLO_CUSTOM_CALL;
 
     *r = (spmd_rule){0};
     if (in->narg > SPMD_MOST_ARGS || !spmd_nresult(in) ||

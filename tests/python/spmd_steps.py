@@ -160,6 +160,37 @@ def transformer_tp():
     return transformer(grid, P(), HALVES.get, P("x"))
 
 
+# ---- a mixture of experts: 16 experts of 32 x 64, two a device ----
+
+EXPERTS, GROUPS, TOKENS, ROOM = 16, 8, 32, 4
+
+
+def moe_loss(p, x, y):
+    def on(a, *spec):
+        return lax.with_sharding_constraint(a, NamedSharding(line, P(*spec)))
+    gates = jax.nn.softmax(x @ p["router"])
+    best = jax.nn.one_hot(jnp.argmax(gates, -1), EXPERTS)
+    at = jnp.cumsum(best, 1) * best - 1
+    where = best[..., None] * jax.nn.one_hot(at.astype(jnp.int32), ROOM)
+    sent = on(jnp.einsum("gsec,gsd->egcd", where, x), None, "d")
+    h = jax.nn.relu(jnp.einsum("egcd,edf->egcf", on(sent, "d"), p["in"]))
+    h = on(jnp.einsum("egcf,efd->egcd", h, p["out"]), "d")
+    back = on(h, None, "d")
+    out = jnp.einsum("gsec,gse,egcd->gsd", where, gates, back)
+    return jnp.mean((out - y) ** 2)
+
+
+@step
+def moe():
+    p = {"router": arg(line, P(), 32, EXPERTS),
+         "in": arg(line, P("d"), EXPERTS, 32, 64),
+         "out": arg(line, P("d"), EXPERTS, 64, 32)}
+    x = arg(line, P("d"), GROUPS, TOKENS, 32)
+    out = jax.tree.map(lambda a: a.sharding, p)
+    return jax.jit(lambda p, x, y: sgd(moe_loss, p, x, y), out_shardings=(
+        NamedSharding(line, P()), out)).lower(p, x, x)
+
+
 def main(out):
     for name, lower in STEPS.items():
         with open(os.path.join(out, name + ".mlir"), "w") as f:

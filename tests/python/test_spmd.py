@@ -31,7 +31,7 @@ OTHER_SPECS = {
     "cond", "conv_spatial", "cumsum", "dus_ds", "key_array_sharded",
     "made_anew", "pad_slice_rev_concat", "pool", "pure_callback", "scan",
     "scatter", "several_results", "shard_alike", "sm_partial_auto",
-    "sm_partial_auto_wsc", "sort", "topk_argmax"}
+    "sm_partial_auto_wsc", "sort"}
 
 
 def exact(name):

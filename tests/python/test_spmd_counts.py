@@ -159,6 +159,16 @@ def test_transformer_tensor_parallel(lowered):
             + EMBED + LOSS))}
 
 
+def test_mixture_of_experts(lowered):
+    """Tokens go to their experts and back, and so do what comes back's
+    gradients, to the experts; what a device sends is its own eighth, [16 experts,
+    8 groups, 4 places, 32].  The router's gradient and the loss meet."""
+    check(lowered, "moe")
+    assert moved(lowered, "moe") == {
+        "all-to-all": (3, 3 * 4 * 16 * 8 * 4 * 32 // 8),
+        "all-reduce": (1, 4 * (32 * 16 + LOSS))}
+
+
 def test_random_programs_cut_are_what_they_are_uncut():
     r = subprocess.run([TOOL, "spmd", "--random=1500", "--seed=1"],
                        capture_output=True, text=True, timeout=600)

@@ -5,7 +5,12 @@
 
 #include <math.h>
 
-enum { LEAST_WORK = 32768, LEAST_MATRIX = 4096 };
+enum {
+    LEAST_WORK = 32768,
+    LEAST_MATRIX = 4096,
+    OWN_MATRIX = 24 * 24 * 24, /* of a batch, in vectors of 16 */
+    OWN_COLUMNS = 3
+};
 
 /* ---- what follows ---- */
 
@@ -333,6 +338,17 @@ static hlo_inst *operand_of(hlo_inst *in, int k, bool *flipped)
     return hlo_make_transpose((hlo_at){in->parent, in, in}, x, perm);
 }
 
+/* The library's loop over a batch of small matrices costs more than kernels of
+ * our own, which also share it over threads, where their vectors are long. */
+static int64_t least_matrix(const device_desc *dev, const hlo_inst *in,
+                            int64_t n)
+{
+    bool own = dev->features & DEVICE_HAS_AVX512 && n >= OWN_COLUMNS &&
+               in->shape->dtype == SD_F32;
+
+    return own ? OWN_MATRIX : LEAST_MATRIX;
+}
+
 bool plan_library_matmul(hlo_inst *in, const device_desc *dev)
 {
     const hlo_dot *d = in->u.dot;
@@ -350,7 +366,7 @@ bool plan_library_matmul(hlo_inst *in, const device_desc *dev)
     n = extent_of_free(in->arg[1]->shape, d->rhs_batch, d->rhs_contract);
     batch = sd_shape_count(in->shape) / SD_MAX(m * n, 1);
     if (!sd_mul_i64(m, n, &work) || !sd_mul_i64(work, k, &work) ||
-        work < LEAST_MATRIX || !sd_mul_i64(work, batch, &work) ||
+        work < least_matrix(dev, in, n) || !sd_mul_i64(work, batch, &work) ||
         work < LEAST_WORK)
         return false;
     /* a vector as the right side has no dimension that a bias runs over */

@@ -81,6 +81,8 @@ sd_status sd_catch(const sd_stop *stop, size_t most,
 const sd_stop *sd_stop_current(void); /* for threads that help; may be NULL */
 sd_status sd_stopped(void); /* CANCELLED: what is under way is to end */
 int64_t sd_memory_size(void); /* the machine's, or the control group's */
+int64_t sd_memory_left(void); /* of it, with what caches would give back */
+int64_t sd_memory_left_at(const char *root); /* with the file system there: tests */
 
 typedef struct sd_arena sd_arena;
 sd_arena *sd_arena_create(void);

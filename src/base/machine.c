@@ -18,23 +18,74 @@ bool sd_cpu_has_vnni(void)
     return __builtin_cpu_supports("avx512vnni");
 }
 
+/* The file's first number, or the one that follows `word` at the beginning of a
+ * line; -1: there is none. */
+static int64_t number_in(const char *root, const char *name, const char *word)
+{
+    char path[512], line[256];
+    int64_t n = -1, x;
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s%s", root, name);
+    f = fopen(path, "re");
+
+    while (f && n < 0 && fgets(line, sizeof line, f)) {
+        size_t skip = word ? strlen(word) : 0;
+
+        if (skip && strncmp(line, word, skip) != 0)
+            continue;
+        if (sscanf(line + skip, "%" SCNd64, &x) == 1)
+            n = x;
+        else if (!word)
+            break;
+    }
+    if (f)
+        fclose(f);
+    return n;
+}
+
+/* Control groups, versions 2 and 1; `cache` of what is used would be given
+ * back. */
+static const struct {
+    const char *limit, *used, *stat, *cache;
+} group[] = {
+    {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current",
+     "/sys/fs/cgroup/memory.stat", "file "},
+    {"/sys/fs/cgroup/memory/memory.limit_in_bytes",
+     "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+     "/sys/fs/cgroup/memory/memory.stat", "total_cache "},
+};
+
 int64_t sd_memory_size(void)
 {
     int64_t most = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    static const char *const file[] = {
-        "/sys/fs/cgroup/memory.max",
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-    };
 
-    for (size_t i = 0; i < SD_COUNTOF(file); i++) {
-        FILE *f = fopen(file[i], "re");
-        int64_t n;
+    for (size_t i = 0; i < SD_COUNTOF(group); i++) {
+        int64_t n = number_in("", group[i].limit, NULL);
 
-        if (!f)
-            continue;
-        if (fscanf(f, "%" SCNd64, &n) == 1 && n > 0)
+        if (n > 0)
             most = SD_MIN(most, n);
-        fclose(f);
     }
     return most;
+}
+
+int64_t sd_memory_left_at(const char *root)
+{
+    int64_t free = number_in(root, "/proc/meminfo", "MemAvailable:");
+    int64_t left = free >= 0 ? free << 10 : sd_memory_size();
+
+    for (size_t i = 0; i < SD_COUNTOF(group); i++) {
+        int64_t limit = number_in(root, group[i].limit, NULL);
+        int64_t used = number_in(root, group[i].used, NULL);
+        int64_t cache = number_in(root, group[i].stat, group[i].cache);
+
+        if (limit > 0 && used >= 0)
+            left = SD_MIN(left, limit - SD_MAX(used - SD_MAX(cache, 0), 0));
+    }
+    return SD_MAX(left, 0);
+}
+
+int64_t sd_memory_left(void)
+{
+    return sd_memory_left_at("");
 }

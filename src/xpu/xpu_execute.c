@@ -213,7 +213,9 @@ static xpu_memory memory_of(const thunk_type *t)
 static sd_status give_memory(execution *e, xpu_buffer *b)
 {
     void *at;
-    sd_status st = xpu_memory_alloc(b->dev, b->mem, b->bytes, &at, &b->cls);
+    xpu_use use = {"results of ", e->program->thunks->name};
+    sd_status st =
+        xpu_memory_alloc(b->dev, b->mem, use, b->bytes, &at, &b->cls);
 
     if (st) {
         b->cls = -1;

@@ -10,10 +10,11 @@
 #include <unistd.h>
 #include <xmmintrin.h>
 
-#define HUGE_BYTES ((size_t)2 << 20)
-#define PARTS      8 /* a worker's: who wakes late leaves some to the others */
-#define SLICE_NS   50e6
-#define MOST_PARTS 1e6
+#define HUGE_BYTES  ((size_t)2 << 20)
+#define LARGE_BYTES ((size_t)64 << 20)
+#define PARTS       8 /* a worker's: who wakes late leaves some to the others */
+#define SLICE_NS    50e6
+#define MOST_PARTS  1e6
 
 typedef void (*kernel_fn)(void **slot, int64_t first, int64_t last,
                           void *scratch);
@@ -36,15 +37,23 @@ struct xpu_module {
 
 /* Big blocks start on a huge page and ask for more of them: a fresh small
  * page costs microseconds in a virtual machine. */
+/* The system promises more than it has and ends processes that take the promise
+ * at its word, so a large block is asked for only where it is there. */
 static sd_status host_alloc(xpu_device *d, xpu_memory mem, size_t bytes,
                             void **out)
 {
     size_t slack = bytes >= HUGE_BYTES ? HUGE_BYTES : 0, head;
-    uint8_t *p = mmap(NULL, bytes + slack, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int64_t left = bytes >= LARGE_BYTES ? sd_memory_left() : INT64_MAX;
+    uint8_t *p;
 
     (void)d;
     (void)mem;
+    if ((int64_t)bytes > left)
+        return sd_error(SD_EXHAUSTED,
+                        "the machine has %" PRId64 " bytes of memory left",
+                        left);
+    p = mmap(NULL, bytes + slack, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) {
         *out = NULL;
         return NULL;

@@ -210,7 +210,9 @@ sd_status xpu_execution_compute(execution *e)
         return st;
     from = sd_now_ns();
     if (bytes &&
-        (st = xpu_memory_try(x->dev, XPU_MEM_DEVICE, bytes, &temp, &cls)))
+        (st = xpu_memory_try(x->dev, XPU_MEM_DEVICE,
+                             (xpu_use){"temporaries of ", x->thunks->name},
+                             bytes, &temp, &cls)))
         return no_work_space(e, st);
     st = walk(e, temp);
     if (temp)

@@ -7,12 +7,16 @@
  * system's. */
 #include "xpu_device.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define SMALL_MOST ((size_t)1 << 20)
 #define SLAB_BYTES ((size_t)8 << 20)
 #define HUGE_BYTES ((size_t)2 << 20)
 #define WINDOW     4096 /* frees */
+
+enum { MOST_HOLDERS = 1 << 12, TOLD_HOLDERS = 5, HOLDER_SHIFT = 8 };
+_Static_assert(XPU_CLASSES < 1 << HOLDER_SHIFT, "a tag holds a class");
 
 /* Class 0 to 7: (cls + 1) * 64; then 512 * 1.25, 1.5, 1.75, 2, ... */
 static size_t class_bytes(int cls)
@@ -82,38 +86,109 @@ void xpu_cache_finish(xpu_cache *c)
     }
     for (int i = 0; i < XPU_CLASSES; i++)
         free(c->list[i].at);
+    free(c->holder);
     pthread_mutex_destroy(&c->lock);
 }
 
-static sd_status exhausted(const xpu_cache *c, size_t bytes)
+/* ---- who holds large blocks ---- */
+
+/* The holder's number; 0: not told apart. */
+static int holder_of(xpu_cache *c, xpu_use use)
 {
-    return sd_error(SD_EXHAUSTED,
-                    "out of memory on device %d (%s): asked for %zu bytes; in "
-                    "use %" PRId64 ", held %" PRId64 ", limit %" PRId64
-                    ", largest allocation so far %" PRId64,
-                    c->dev->id, c->dev->desc.name, bytes, c->stat.in_use,
-                    c->stat.held, c->stat.limit, c->stat.largest);
+    char name[sizeof c->holder->name];
+    int empty = 0;
+
+    snprintf(name, sizeof name, "%s%s", use.what, use.of);
+    for (int i = 1; i < c->nholder; i++) {
+        if (!strcmp(c->holder[i].name, name))
+            return i;
+        if (!c->holder[i].bytes)
+            empty = i;
+    }
+    if (!empty) {
+        int n = c->nholder ? 2 * c->nholder : 16;
+        struct xpu_holder *more =
+            n <= MOST_HOLDERS ? realloc(c->holder, (size_t)n * sizeof *more)
+                              : NULL;
+
+        if (!more)
+            return 0;
+        empty = SD_MAX(c->nholder, 1);
+        memset(more + c->nholder, 0, (size_t)(n - c->nholder) * sizeof *more);
+        c->holder = more;
+        c->nholder = n;
+    }
+    memcpy(c->holder[empty].name, name, sizeof name);
+    return empty;
 }
+
+/* "; held by results of jit_step: 1024, ...": the largest, above `below`. */
+static void print_holders(sd_buf *b, const xpu_cache *c)
+{
+    int64_t below = INT64_MAX;
+
+    for (int told = 0; told < TOLD_HOLDERS;) {
+        int64_t most = 0;
+
+        for (int i = 1; i < c->nholder; i++)
+            if (c->holder[i].bytes < below)
+                most = SD_MAX(most, c->holder[i].bytes);
+        if (!most)
+            return;
+        for (int i = 1; i < c->nholder && told < TOLD_HOLDERS; i++)
+            if (c->holder[i].bytes == most)
+                sd_buf_fmt(b, "%s%s: %" PRId64, told++ ? ", " : "; held by ",
+                           c->holder[i].name, most);
+        below = most;
+    }
+}
+
+/* why: the device's own words; NULL: the limit. */
+static sd_status exhausted(const xpu_cache *c, size_t bytes, sd_status why)
+{
+    const char *name = c->dev->desc.name;
+    sd_buf held = {0};
+    sd_status st;
+
+    print_holders(&held, c);
+    if (why)
+        st = sd_note(why,
+                     "allocating %zu bytes on device %d (%s), in use %" PRId64
+                     "%.*s",
+                     bytes, c->dev->id, name, c->stat.in_use, (int)held.len,
+                     held.len ? held.at : "");
+    else
+        st =
+            sd_error(SD_EXHAUSTED,
+                     "out of memory on device %d (%s): asked for %zu bytes; in "
+                     "use %" PRId64 ", held %" PRId64 ", limit %" PRId64
+                     ", largest allocation so far %" PRId64 "%.*s",
+                     c->dev->id, name, bytes, c->stat.in_use, c->stat.held,
+                     c->stat.limit, c->stat.largest, (int)held.len,
+                     held.len ? held.at : "");
+    sd_buf_finish(&held);
+    return st;
+}
+
+/* ---- blocks ---- */
 
 static sd_status from_system(xpu_cache *c, size_t bytes, void **out)
 {
+    const int64_t keep[] = {INT64_MAX, c->stat.limit - (int64_t)bytes, -1};
     sd_status st = NULL;
     void *p = NULL;
 
-    for (int again = 0; again < 2; again++) {
-        if (c->stat.held + (int64_t)bytes <= c->stat.limit) {
-            sd_status_free(st);
-            st = c->dev->ops->alloc(c->dev, c->mem, bytes, &p);
-            if (!st && p)
-                break;
-        }
-        trim(c, again ? -1 : c->stat.limit - (int64_t)bytes);
+    /* what lies here unused goes back where it is in the way */
+    for (size_t i = 0; i < SD_COUNTOF(keep) && !p; i++) {
+        trim(c, keep[i]);
+        if (c->stat.held + (int64_t)bytes > c->stat.limit)
+            continue;
+        sd_status_free(st);
+        if ((st = c->dev->ops->alloc(c->dev, c->mem, bytes, &p)))
+            p = NULL;
     }
-    if (st)
-        return sd_note(st, "allocating %zu bytes on device %d (%s)", bytes,
-                       c->dev->id, c->dev->desc.name);
     if (!p)
-        return exhausted(c, bytes);
+        return exhausted(c, bytes, st);
     c->stat.held += (int64_t)bytes;
     c->stat.held_peak = SD_MAX(c->stat.held_peak, c->stat.held);
     *out = p;
@@ -156,24 +231,35 @@ static void *take_free(xpu_cache *c, int *cls)
     return NULL;
 }
 
-static sd_status take(xpu_cache *c, size_t bytes, void **out, int *cls)
+static sd_status find_block(xpu_cache *c, size_t bytes, void **out, int *cls)
+{
+    if (bytes > (size_t)1 << 48)
+        return exhausted(c, bytes, NULL);
+    *cls = class_of(bytes);
+    if ((*out = take_free(c, cls)))
+        return NULL;
+    if (class_bytes(*cls) <= SMALL_MOST)
+        return cut_small(c, class_bytes(*cls), out);
+    return from_system(c, block_bytes(*cls), out);
+}
+
+/* *tag: the class, and above it the holder. */
+static sd_status take(xpu_cache *c, xpu_use use, size_t bytes, void **out,
+                      int *tag)
 {
     xpu_memory_stats *s = &c->stat;
-    sd_status st = NULL;
-    void *p;
+    int cls = 0, holder = 0;
+    sd_status st;
+    void *p = NULL;
 
-    if (bytes > (size_t)1 << 48)
-        return exhausted(c, bytes);
-    *cls = class_of(bytes);
     pthread_mutex_lock(&c->lock);
-    if (!(p = take_free(c, cls))) {
-        if (class_bytes(*cls) <= SMALL_MOST)
-            st = cut_small(c, class_bytes(*cls), &p);
-        else
-            st = from_system(c, block_bytes(*cls), &p);
-    }
-    if (!st) {
-        s->in_use += (int64_t)class_bytes(*cls);
+    if (!(st = find_block(c, bytes, &p, &cls))) {
+        int64_t n = (int64_t)class_bytes(cls);
+
+        if (n > (int64_t)SMALL_MOST && (holder = holder_of(c, use)))
+            c->holder[holder].bytes += n;
+        *tag = holder << HOLDER_SHIFT | cls;
+        s->in_use += n;
         s->allocs++;
         s->peak = SD_MAX(s->peak, s->in_use);
         s->largest = SD_MAX(s->largest, (int64_t)bytes);
@@ -214,11 +300,14 @@ static int64_t high_water(xpu_cache *c)
     return peak + peak / 2 + ((int64_t)64 << 20);
 }
 
-static void give(xpu_cache *c, void *p, int cls)
+static void give(xpu_cache *c, void *p, int tag)
 {
+    int cls = tag & ((1 << HOLDER_SHIFT) - 1), holder = tag >> HOLDER_SHIFT;
     int64_t most;
 
     pthread_mutex_lock(&c->lock);
+    if (holder)
+        c->holder[holder].bytes -= (int64_t)class_bytes(cls);
     c->stat.in_use -= (int64_t)class_bytes(cls);
     if (!keep(&c->list[cls], p) && class_bytes(cls) > SMALL_MOST)
         to_system(c, p, block_bytes(cls));
@@ -235,22 +324,22 @@ static xpu_cache *cache_of(xpu_device *d, xpu_memory mem)
     return &d->cache[mem == XPU_MEM_UNPINNED_HOST ? XPU_MEM_PINNED_HOST : mem];
 }
 
-sd_status xpu_memory_try(xpu_device *d, xpu_memory mem, size_t bytes,
-                         void **out, int *cls)
+sd_status xpu_memory_try(xpu_device *d, xpu_memory mem, xpu_use use,
+                         size_t bytes, void **out, int *cls)
 {
-    return take(cache_of(d, mem), bytes, out, cls);
+    return take(cache_of(d, mem), use, bytes, out, cls);
 }
 
-sd_status xpu_memory_alloc(xpu_device *d, xpu_memory mem, size_t bytes,
-                           void **out, int *cls)
+sd_status xpu_memory_alloc(xpu_device *d, xpu_memory mem, xpu_use use,
+                           size_t bytes, void **out, int *cls)
 {
-    sd_status st = xpu_memory_try(d, mem, bytes, out, cls);
+    sd_status st = xpu_memory_try(d, mem, use, bytes, out, cls);
 
     if (!st || st->code != SD_EXHAUSTED || xpu_device_is_mine(d))
         return st;
     sd_status_free(st);
     (void)xpu_device_sync(d);
-    return xpu_memory_try(d, mem, bytes, out, cls);
+    return xpu_memory_try(d, mem, use, bytes, out, cls);
 }
 
 void xpu_memory_free(xpu_device *d, xpu_memory mem, void *p, int cls)

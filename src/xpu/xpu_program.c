@@ -136,7 +136,9 @@ static sd_status load_constants(xpu_program *x)
         bytes = at + sizeof id;
     if (!bytes)
         return NULL;
-    st = xpu_memory_alloc(d, XPU_MEM_DEVICE, bytes, &memory, &x->constants_cls);
+    st =
+        xpu_memory_alloc(d, XPU_MEM_DEVICE, (xpu_use){"constants of ", p->name},
+                         bytes, &memory, &x->constants_cls);
     if (st)
         return st;
     x->constants = memory;

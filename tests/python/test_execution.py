@@ -1,4 +1,7 @@
-"""Asynchrony, donation, determinism."""
+"""Asynchrony, donation, determinism, memory."""
+import re
+
+import pytest
 
 ASYNC = """
 import time, jax, jax.numpy as jnp, numpy as np
@@ -16,21 +19,14 @@ while True:  # a program of 200 ms or so, on any machine
     if time.perf_counter() - start > 0.2:
         break
     n *= 2
-start = time.perf_counter()
 y = f(x)
-returned = time.perf_counter() - start
-ready = y.is_ready()
+print(y.is_ready())
 jax.block_until_ready(y)
-total = time.perf_counter() - start
-print(returned, ready, total)
 """
 
 
 def test_execute_returns_before_the_work_is_done(python):
-    returned, ready, total = python(ASYNC).split()
-    # Not a bar on speed: returning must not wait for the work.
-    assert float(total) > 0.1 and ready == "False"
-    assert float(returned) < 0.05
+    assert python(ASYNC).split() == ["False"]
 
 
 DONATE = """
@@ -113,3 +109,32 @@ print(rss() - start)
 
 def test_four_threads(python):
     assert int(python(THREADS)) < 32 << 20
+
+
+HOLDERS = """
+import jax, jax.numpy as jnp, numpy as np
+d = jax.devices('xpu')[0]
+x = jax.device_put(np.ones(3 << 20, np.float32), d)
+def grown(x):
+    return jnp.concatenate([x, x + 1])
+y = jax.jit(grown)(x)
+try:
+    jax.jit(lambda x: jnp.zeros((1 << 44,)) + x[0])(y)
+except jax.errors.JaxRuntimeError as e:
+    print(e)
+del y
+try:
+    jax.block_until_ready(jax.jit(lambda x: jnp.zeros((1 << 44,)) + x[0])(x))
+except jax.errors.JaxRuntimeError as e:
+    print(e)
+"""
+
+
+@pytest.mark.parametrize("device", ["host", "cl"])
+def test_out_of_memory_names_who_holds_it(python, device):
+    before, after = python(HOLDERS, env={"SUNDOG_DEVICE": device}).splitlines()
+    for said in before, after:
+        assert said.startswith("RESOURCE_EXHAUSTED: ")
+        assert "asked for 70368744177664 bytes" in said
+    assert re.search(r"; held by results of jit_grown: \d+, arrays put there: \d+$", before)
+    assert re.search(r"; held by arrays put there: \d+$", after)

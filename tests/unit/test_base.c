@@ -666,6 +666,38 @@ static void cpus_follow_affinity_and_quota(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
 }
 
+static void memory_left(void **state)
+{
+    char root[] = "/tmp/test_base.XXXXXX", cmd[64];
+    const char *v2 = "/sys/fs/cgroup", *v1 = "/sys/fs/cgroup/memory";
+    char path[64];
+
+    (void)state;
+    assert_true(sd_memory_left() > 0 && sd_memory_left() < sd_memory_size());
+    assert_non_null(mkdtemp(root));
+    put_file(root, "/proc/meminfo",
+             "MemTotal: 9000 kB\nMemFree: 10 kB\nMemAvailable: 2000 kB\n");
+    assert_int_equal(sd_memory_left_at(root), 2000 << 10);
+    snprintf(path, sizeof path, "%s/memory.max", v2);
+    put_file(root, path, "max\n"); /* no limit */
+    snprintf(path, sizeof path, "%s/memory.current", v2);
+    put_file(root, path, "900000\n");
+    assert_int_equal(sd_memory_left_at(root), 2000 << 10);
+    snprintf(path, sizeof path, "%s/memory.max", v2);
+    put_file(root, path, "1000000\n");
+    assert_int_equal(sd_memory_left_at(root), 100000);
+    snprintf(path, sizeof path, "%s/memory.stat", v2);
+    put_file(root, path, "anon 5\nfile 200000\nfile_mapped 7\n");
+    assert_int_equal(sd_memory_left_at(root), 300000);
+    snprintf(path, sizeof path, "%s/memory.limit_in_bytes", v1);
+    put_file(root, path, "500000\n");
+    snprintf(path, sizeof path, "%s/memory.usage_in_bytes", v1);
+    put_file(root, path, "600000\n");
+    assert_int_equal(sd_memory_left_at(root), 0);
+    snprintf(cmd, sizeof cmd, "rm -r %s", root);
+    assert_int_equal(system(cmd), 0);
+}
+
 /* Work that its caller wants ended: where an arena grows, and where it asks. */
 static int nasked;
 
@@ -747,6 +779,7 @@ int main(void)
         cmocka_unit_test(pool_wakes_apart_from_its_caller),
         cmocka_unit_test(shelf_gives_each_thing_to_one),
         cmocka_unit_test(cpus_follow_affinity_and_quota),
+        cmocka_unit_test(memory_left),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -120,11 +120,9 @@ typedef struct {
     int n;
 } job;
 
-static void *join(void *arg)
+/* One at a time: clients look for libraries by the process's environment. */
+static void open_client(process *p)
 {
-    process *p = arg;
-    xpu_store s = {get, put, p->shelf};
-
     sd_options_from_env(&p->opt);
     p->opt.value[SD_OPT_DEVICE] = "host";
     p->opt.value[SD_OPT_HOST_DEVICES] = "8";
@@ -132,9 +130,16 @@ static void *join(void *arg)
     p->opt.value[SD_OPT_PATIENCE] = p->patience ? p->patience : "60";
     if (p->address)
         p->opt.value[SD_OPT_ADDRESS] = p->address;
-    if (!(p->st = xpu_client_create(&p->opt, &p->client)))
-        p->st = xpu_client_join(p->client, &p->opt, p->me, p->n, &s, &p->world,
-                                &p->nworld);
+    want_success(xpu_client_create(&p->opt, &p->client));
+}
+
+static void *join(void *arg)
+{
+    process *p = arg;
+    xpu_store s = {get, put, p->shelf};
+
+    p->st = xpu_client_join(p->client, &p->opt, p->me, p->n, &s, &p->world,
+                            &p->nworld);
     return NULL;
 }
 
@@ -156,8 +161,10 @@ static job *begin_job(int n)
     shelf_init(&j->shelf);
     for (int i = 0; i < n; i++) {
         j->at[i] = (process){.shelf = &j->shelf, .me = i, .n = n};
-        assert_int_equal(pthread_create(&t[i], NULL, join, &j->at[i]), 0);
+        open_client(&j->at[i]);
     }
+    for (int i = 0; i < n; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, join, &j->at[i]), 0);
     for (int i = 0; i < n; i++)
         pthread_join(t[i], NULL);
     for (int i = 0; i < n; i++)
@@ -543,6 +550,7 @@ static void hears(const void *words, size_t n, sd_code code, const char *text)
     p.shelf = &s;
     if (words)
         put(&s, "/0", (sd_bytes){words, n});
+    open_client(&p);
     join(&p);
     want_refusal(p.st, code, text);
     leave(&p);
@@ -572,6 +580,7 @@ static void said_by_nobody(process *p, const char *address, int me, int n,
                    .n = n,
                    .address = address,
                    .patience = "1"};
+    open_client(p);
     join(p);
     want_refusal(p->st, code, text);
     leave(p);
@@ -657,6 +666,7 @@ static void begin_victim(victim *v, const char *patience)
     memset(v, 0, sizeof *v);
     shelf_init(&v->shelf);
     v->p = (process){.shelf = &v->shelf, .n = 2, .patience = patience};
+    open_client(&v->p);
     assert_int_equal(pthread_create(&v->t, NULL, join, &v->p), 0);
     want_success(get(&v->shelf, "/0", 60000, &words));
     assert_non_null(at = memmem(words.at, words.len, "tcp ", 4));

@@ -4,6 +4,15 @@
 
 #include "spmd.h"
 
+typedef struct { /* how a value is had */
+    hlo_inst *local;
+    hlo_inst *total, *whole; /* once somebody wanted them */
+    hlo_inst *shares;        /* the total, shared out by share */
+    const hlo_sharding *s, *share;
+    const hlo_sharding *const *each; /* of a tuple's elements; s is NULL */
+    sd_map *as;                      /* sharding -> the part by it */
+} spmd_part;
+
 typedef struct {
     sd_arena *a;
     hlo_module *m;
@@ -41,6 +50,7 @@ void spmd_set_parts(spmd_flow *f, const hlo_inst *in, hlo_inst *local,
  * wants it as it is. */
 void spmd_set_finer(spmd_flow *f, hlo_inst *in, hlo_inst *local,
                     const hlo_sharding *s, const hlo_sharding *finer);
+spmd_part *spmd_part_of(const spmd_flow *f, const hlo_inst *in); /* or NULL */
 bool spmd_is_part(const spmd_flow *f, const hlo_inst *in);
 /* Element i of x, or x, if that is no tuple. */
 hlo_inst *spmd_element(spmd_flow *f, hlo_at p, hlo_inst *x, int i);
@@ -51,7 +61,8 @@ const hlo_sharding *spmd_cuts(hlo_module *m, const hlo_sharding *s, int rank,
                               uint32_t mask);
 hlo_inst *spmd_whole(spmd_flow *f, hlo_inst *in);
 hlo_inst *spmd_as(spmd_flow *f, hlo_at p, hlo_inst *in, const hlo_sharding *s);
-/* Does the operation on parts, if it has a rule and an operand in parts. */
+/* Does the operation on parts, if it has a rule and an operand in parts
+ * (spmd_apply.c). */
 bool spmd_apply(spmd_flow *f, hlo_inst *in);
 /* Loops and branches, with the computations that they call (spmd_loop.c). */
 sd_status spmd_cut_flow(spmd_flow *f, hlo_inst *in);
@@ -63,7 +74,15 @@ sd_status spmd_custom(spmd_flow *f, hlo_inst *in);
 bool spmd_is_group(const hlo_inst *in);
 void spmd_group(spmd_flow *f, hlo_inst *in);
 
-/* ---- guesses ---- */
+/* ---- made anew (spmd_anew.c) ---- */
+
+/* Is in whole, and computed of numbers alone, an element at a time? */
+bool spmd_is_anew(const spmd_flow *f, const hlo_inst *in);
+hlo_inst *spmd_made_anew(spmd_flow *f, hlo_inst *in, const hlo_sharding *s);
+/* A broadcast by another sharding: its operand is less to move; or NULL. */
+hlo_inst *spmd_spread_again(spmd_flow *f, hlo_inst *in, const hlo_sharding *s);
+
+/* ---- guesses (spmd_guess.c) ---- */
 
 /* By what x is had, or guessed to be, and element i of it: NULL: whole. */
 const hlo_sharding *spmd_now(const spmd_flow *f, const hlo_inst *x);
@@ -75,6 +94,8 @@ void spmd_guess(spmd_flow *f, const hlo_inst *in);
 void spmd_guess_flow(spmd_flow *f, const hlo_inst *in);
 /* What is known of in already is seen; false: nothing is. */
 bool spmd_see_part(spmd_flow *f, const hlo_inst *in);
+/* Has in been found to be, or guessed, of those that are made anew? */
+bool spmd_was_anew(const spmd_flow *f, const hlo_inst *in);
 
 /* ---- wants (spmd_want.c) ---- */
 

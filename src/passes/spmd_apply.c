@@ -1,0 +1,125 @@
+/* Operations on parts. */
+#include "spmd_choice.h"
+
+static bool take_element(spmd_flow *f, hlo_inst *in)
+{
+    const spmd_part *x = spmd_part_of(f, in->arg[0]);
+    int i = (int)in->u.tuple.index;
+    hlo_inst *to;
+
+    if (!x)
+        return false;
+    to = hlo_make_gte(pass_at(in), x->local, i);
+    if (x->each[i])
+        spmd_set_part(f, in, to, x->each[i]);
+    else
+        pass_replace(in, to);
+    return true;
+}
+
+/* What is passed through, in the parts that it is had in. */
+static bool pass_barrier(spmd_flow *f, hlo_inst *in)
+{
+    hlo_inst *x = in->arg[0], *to;
+    const spmd_part *had = spmd_part_of(f, x);
+    const hlo_sharding **each;
+    hlo_inst **e;
+    bool any = false;
+
+    if (x->op != HLO_TUPLE) {
+        if (!had)
+            return false;
+        to = hlo_inst_create(in->parent, in, in->op, had->local->shape, 1,
+                             (hlo_inst *[]){had->local});
+        spmd_set_part(f, in, to, had->s);
+        spmd_part_of(f, in)->each = had->each;
+        return true;
+    }
+    each = sd_arena_array(f->a, const hlo_sharding *, x->narg + 1);
+    e = sd_arena_array(f->a, hlo_inst *, x->narg + 1);
+    for (int i = 0; i < x->narg; i++) {
+        each[i] = spmd_now(f, x->arg[i]);
+        e[i] = each[i] ? spmd_as(f, pass_at(in), x->arg[i], each[i])
+                       : spmd_whole(f, x->arg[i]);
+        any |= each[i] != NULL;
+    }
+    if (!any)
+        return false;
+    to = hlo_make_tuple(pass_at(in), x->narg, e);
+    to = hlo_inst_create(in->parent, in, in->op, to->shape, 1, &to);
+    hlo_take_source(to, in);
+    spmd_set_parts(f, in, to, each);
+    hlo_set_arg(in, 0, to);
+    if (!x->nuse && x != in->parent->root)
+        hlo_remove(x);
+    return true;
+}
+
+static bool apply_rule(spmd_flow *f, hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    const hlo_sharding **s =
+        sd_arena_array(f->a, const hlo_sharding *, spmd_nresult(in) + 1);
+    const sd_shape *local;
+    const hlo_sharding *to, *w;
+    hlo_inst *arg[SPMD_MOST_ARGS], *x;
+    hlo_atoms along;
+    spmd_rule r;
+    spmd_choice c;
+
+    if (!spmd_rule_of(in, &r) || !spmd_choose(f, in, &r, &c) ||
+        !(local = spmd_results_of(f, in, &r, &c, s)))
+        return false;
+    for (int k = 0; k < in->narg; k++)
+        arg[k] = spmd_as(f, p, in->arg[k], spmd_operand_by(f, in, &r, &c, k));
+    if (!(x = spmd_on_parts(in, local, arg)))
+        return false;
+    if (local->dtype == SD_TUPLE) {
+        spmd_set_parts(f, in, x, s);
+        return true;
+    }
+    along = spmd_partial_along(&r, &c);
+    to = spmd_waiting(f, &r, &c, s[0]);
+    if (along.n && to == s[0])
+        x = spmd_all_reduce(p, x, c.like->grid, &along, r.combine);
+    w = spmd_result_by(f, in, &r, &c, s[0]);
+    if (w != to)
+        x = spmd_move(p, x, to, w);
+    spmd_set_part(f, in, x, w);
+    return true;
+}
+
+/* For whoever asks why a program is slow (SUNDOG_LOG): what gathers operands to
+ * be done whole by everybody. */
+static void note_whole(const spmd_flow *f, const hlo_inst *in)
+{
+    spmd_rule r;
+
+    for (int k = 0; k < in->narg && in->op != HLO_TUPLE; k++) {
+        const hlo_sharding *s = spmd_part_sharding(f, in->arg[k]);
+
+        if (!s || !hlo_sharding_used(s))
+            continue;
+        sd_log(SD_LOG_INFO, "spmd: %s is computed whole on each device: %s",
+               hlo_describe(f->m, in),
+               spmd_rule_of(in, &r)
+                   ? "its operands are cut where it goes across"
+                   : "it has no rule");
+        return;
+    }
+}
+
+bool spmd_apply(spmd_flow *f, hlo_inst *in)
+{
+    if (in->op == HLO_GET_TUPLE_ELEMENT)
+        return take_element(f, in);
+    if (in->op == HLO_OPT_BARRIER)
+        return pass_barrier(f, in);
+    if (apply_rule(f, in))
+        return true;
+    note_whole(f, in);
+    if (!spmd_is_anew(f, in))
+        return false;
+    sd_map_set(f->anew, sd_key(in), sd_map_create(f->a));
+    return false;
+}

@@ -66,24 +66,6 @@ static sd_status manual_atoms(const hlo_inst *in, const hlo_sharding *s,
     return named(hlo_axes_read(s->mesh, text, mask), in);
 }
 
-static sd_status enter(cutter *t, hlo_inst *in, const hlo_sharding *s, int i,
-                       uint32_t mask, hlo_inst **out)
-{
-    hlo_inst *x = in->arg[i];
-    const sd_shape *local;
-    sd_status st = named(spmd_local_shape(t->m, x->shape, s, mask, &local), in);
-
-    if (st)
-        return st;
-    if (!sd_shape_equal(local, spmd_result(in, i)))
-        return misfit(in, i);
-    *out = x;
-    if (sd_shape_is_array(x->shape))
-        *out = spmd_as(t->flow, pass_at(in), x,
-                       spmd_cuts(t->m, s, x->shape->rank, mask));
-    return NULL;
-}
-
 /* Stands for the whole of which x is a part by s, until all is settled. */
 static hlo_inst *stand_in(cutter *t, hlo_inst *in, const sd_shape *whole,
                           hlo_inst *x, const hlo_sharding *s)
@@ -95,21 +77,93 @@ static hlo_inst *stand_in(cutter *t, hlo_inst *in, const sd_shape *whole,
     return to;
 }
 
+/* What now says along axes that the computation leaves automatic; NULL: there
+ * is nothing. */
+static const hlo_sharding *automatic(hlo_module *m, const hlo_sharding *now,
+                                     const hlo_sharding *s, uint32_t mask)
+{
+    const hlo_sharding *to;
+
+    if (!now || now->grid != s->grid)
+        return NULL;
+    to = hlo_sharding_unreduced(m, spmd_cuts(m, now, now->rank, ~mask), 0,
+                                HLO_SUM_OF);
+    return hlo_sharding_is_whole(to) ? NULL : to;
+}
+
+/* An array cut by s along the manual axes, each part by `in` again; NULL: they
+ * do not go together. */
+static const hlo_sharding *both(hlo_module *m, const sd_shape *whole,
+                                const hlo_sharding *s, const hlo_sharding *in)
+{
+    const hlo_sharding *to = s;
+    const sd_shape *local;
+    sd_status st;
+
+    if (!in || in->rank != s->rank ||
+        hlo_sharding_used(in) & (hlo_sharding_used(s) | s->unreduced))
+        return NULL;
+    for (int d = 0; d < s->rank; d++) {
+        hlo_atoms cut = s->dim[d].cut;
+
+        for (int i = 0; i < in->dim[d].cut.n; i++)
+            cut.at[cut.n++] = in->dim[d].cut.at[i];
+        to = hlo_sharding_with(m, to, d, cut);
+    }
+    st = spmd_local_shape(m, whole, to, HLO_ALL_ATOMS, &local);
+    sd_status_free(st);
+    return st ? NULL : to;
+}
+
+static sd_status enter(cutter *t, hlo_inst *in, const hlo_sharding *s, int i,
+                       uint32_t mask, hlo_inst **out)
+{
+    hlo_inst *x = in->arg[i];
+    const sd_shape *local;
+    const hlo_sharding *rest, *to;
+    hlo_at p = pass_at(in);
+    sd_status st = named(spmd_local_shape(t->m, x->shape, s, mask, &local), in);
+
+    if (st)
+        return st;
+    if (!sd_shape_equal(local, spmd_result(in, i)))
+        return misfit(in, i);
+    *out = x;
+    if (!sd_shape_is_array(x->shape))
+        return NULL;
+    rest = automatic(t->m, spmd_part_sharding(t->flow, x), s, mask);
+    s = spmd_cuts(t->m, s, x->shape->rank, mask);
+    if ((to = both(t->m, x->shape, s, rest)))
+        *out = stand_in(t, in, local, spmd_as(t->flow, p, x, to), rest);
+    else
+        *out = spmd_as(t->flow, p, x, s);
+    return NULL;
+}
+
 static sd_status leave(cutter *t, hlo_inst *in, const hlo_sharding *s, int i,
                        uint32_t mask, hlo_inst **out)
 {
     const sd_shape *whole = spmd_result(in, i), *local;
-    hlo_inst *x = spmd_whole(t->flow, in->arg[i]);
+    const hlo_sharding *rest, *to = NULL;
+    hlo_inst *x = in->arg[i];
     sd_status st = named(spmd_local_shape(t->m, whole, s, mask, &local), in);
 
     if (st)
         return st;
     if (!sd_shape_equal(local, x->shape))
         return misfit(in, i);
-    *out =
-        sd_shape_equal(local, whole) && !(s->unreduced & mask)
-            ? x
-            : stand_in(t, in, whole, x, spmd_cuts(t->m, s, whole->rank, mask));
+    if (sd_shape_is_array(whole)) {
+        rest = automatic(t->m, spmd_part_sharding(t->flow, x), s, mask);
+        s = spmd_cuts(t->m, s, whole->rank, mask);
+        to = both(t->m, whole, s, rest);
+    }
+    if (to)
+        x = spmd_as(t->flow, pass_at(in), x, rest);
+    else
+        x = spmd_whole(t->flow, x);
+    *out = to || !sd_shape_equal(local, whole) || s->unreduced & mask
+               ? stand_in(t, in, whole, x, to ? to : s)
+               : x;
     return NULL;
 }
 
@@ -356,6 +410,18 @@ static sd_status cut_inst(cutter *t, hlo_inst *in)
     return is_mark(in, HLO_RAGGED_TARGET) ? spmd_ragged(in) : single(in);
 }
 
+static const hlo_sharding *guess_border(hlo_module *m, const sd_shape *whole,
+                                        const hlo_sharding *s,
+                                        const hlo_sharding *now, uint32_t mask,
+                                        bool into)
+{
+    const hlo_sharding *rest = automatic(m, now, s, mask), *to;
+
+    s = spmd_cuts(m, s, whole->rank, mask);
+    to = both(m, whole, s, rest);
+    return into ? to ? rest : NULL : to ? to : s;
+}
+
 /* What a mark will be had by, for guesses: errors are found when it is cut. */
 static bool guess_mark(const hlo_inst *in, int i, const hlo_sharding *now,
                        const hlo_sharding **out)
@@ -369,14 +435,22 @@ static bool guess_mark(const hlo_inst *in, int i, const hlo_sharding *now,
     bool has = false;
 
     *out = now;
-    if (is_mark(in, "xla.sdy.LocalToGlobalShape")) {
+    if (is_mark(in, "xla.sdy.LocalToGlobalShape") ||
+        is_mark(in, "xla.sdy.GlobalToLocalShape")) {
+        bool into = is_mark(in, "xla.sdy.GlobalToLocalShape");
+        const sd_shape *whole = spmd_result(in, i);
+
         *out = NULL;
-        st = read_list(in, "xla.sdy.out_shardings", n, s, &has);
+        if (n != in->narg)
+            return true;
+        if (into)
+            whole = in->arg[i]->shape;
+        st = read_list(in,
+                       into ? "xla.sdy.in_shardings" : "xla.sdy.out_shardings",
+                       n, s, &has);
         if (!st && has && !(st = manual_atoms(in, s[i], &mask)) &&
-            sd_shape_is_array(spmd_result(in, i)))
-            *out = spmd_cuts(m, s[i], spmd_result(in, i)->rank, mask);
-    } else if (is_mark(in, "xla.sdy.GlobalToLocalShape")) {
-        *out = NULL;
+            sd_shape_is_array(whole))
+            *out = guess_border(m, whole, s[i], now, mask, into);
     } else if (is_constraint(in)) {
         st = asked_for(in, now, &s[0], &has);
         if (!st && has)

@@ -41,6 +41,10 @@ const hlo_sharding *spmd_common(hlo_module *m, const hlo_sharding *s,
                                 const hlo_sharding *to);
 /* Does that move make sums and share them out at once? */
 bool spmd_scatters(const hlo_sharding *s, const hlo_sharding *to);
+/* The part of whoever is as far from the last along the atoms as this participant
+ * is from the first. */
+hlo_inst *spmd_turn(hlo_at p, hlo_inst *x, const hlo_grid *g,
+                    const hlo_atoms *along);
 hlo_inst *spmd_all_reduce(hlo_at p, hlo_inst *x, const hlo_grid *g,
                           const hlo_atoms *along, hlo_op op);
 /* x where this participant is the first along the atoms, else nothing to add. */

@@ -55,6 +55,19 @@ static bool pass_barrier(spmd_flow *f, hlo_inst *in)
     return true;
 }
 
+/* Each part is turned round, and then all of them are. */
+static hlo_inst *turn_parts(hlo_at p, const hlo_inst *in, hlo_inst *x,
+                            const hlo_sharding *s)
+{
+    for (int i = 0; i < in->dims.n; i++) {
+        const hlo_atoms *cut = &s->dim[in->dims.at[i]].cut;
+
+        if (cut->n)
+            x = spmd_turn(p, x, s->grid, cut);
+    }
+    return x;
+}
+
 static bool apply_rule(spmd_flow *f, hlo_inst *in)
 {
     hlo_at p = pass_at(in);
@@ -78,6 +91,8 @@ static bool apply_rule(spmd_flow *f, hlo_inst *in)
         spmd_set_parts(f, in, x, s);
         return true;
     }
+    if (in->op == HLO_REVERSE)
+        x = turn_parts(p, in, x, s[0]);
     along = spmd_partial_along(&r, &c);
     to = spmd_waiting(f, &r, &c, s[0]);
     if (along.n && to == s[0])

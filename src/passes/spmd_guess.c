@@ -127,11 +127,13 @@ static bool guess_mark(spmd_flow *f, const hlo_inst *in)
 {
     int n = spmd_nresult(in);
     const hlo_sharding **s = sd_arena_array(f->a, const hlo_sharding *, n + 1);
-    const hlo_sharding *now = in->narg ? spmd_now(f, in->arg[0]) : NULL;
+    const hlo_sharding *now = NULL;
 
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        now = i < in->narg ? spmd_now(f, in->arg[i]) : NULL;
         if (!f->mark(in, i, now, &s[i]))
             return false;
+    }
     if (in->shape->dtype == SD_TUPLE) {
         spmd_see(f, in, NULL, s);
     } else {

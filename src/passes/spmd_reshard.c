@@ -142,6 +142,26 @@ static hlo_inst *made(hlo_at p, hlo_op op, const sd_shape *s, hlo_inst *x,
     return in;
 }
 
+hlo_inst *spmd_turn(hlo_at p, hlo_inst *x, const hlo_grid *g,
+                    const hlo_atoms *along)
+{
+    hlo_module *m = p.c->module;
+    hlo_collective *c = among(m, g, along);
+    int64_t size = c->group_size, n = c->ngroup * size;
+    int64_t *pair = sd_arena_array(m->arena, int64_t, 2 * n);
+
+    for (int64_t i = 0; i < n; i++) {
+        int64_t of = i / size * size;
+
+        pair[2 * i] = c->groups[i];
+        pair[2 * i + 1] = c->groups[of + size - 1 - (i - of)];
+    }
+    c->groups = pair;
+    c->ngroup = n;
+    c->group_size = 2;
+    return made(p, HLO_COLLECTIVE_PERMUTE, x->shape, x, c);
+}
+
 hlo_inst *spmd_join(hlo_at p, hlo_inst *x, const hlo_sharding *s, uint32_t mask)
 {
     hlo_module *m = p.c->module;

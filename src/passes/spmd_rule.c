@@ -166,8 +166,9 @@ static bool dot(const hlo_inst *in, spmd_rule *r)
 static bool stays(const hlo_inst *in, int d)
 {
     switch (in->op) {
-    case HLO_CONCATENATE:
     case HLO_REVERSE:
+        return true; /* parts change places where it is d (spmd_apply.c) */
+    case HLO_CONCATENATE:
     case HLO_SORT:
         return !hlo_dims_hold(in->dims, d);
     case HLO_PAD:
@@ -370,6 +371,10 @@ bool spmd_rule_of(const hlo_inst *in, spmd_rule *r)
         return conv(in, r);
     case HLO_COPY:
         return elementwise(in, r);
+    case HLO_ALL_REDUCE: /* a manual computation's, of automatic parts */
+    case HLO_COLLECTIVE_PERMUTE:
+        return in->narg == 1 && sd_shape_is_array(in->shape) &&
+               elementwise(in, r);
     case HLO_CONCATENATE:
     case HLO_REVERSE:
     case HLO_SORT:

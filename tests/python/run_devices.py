@@ -440,6 +440,37 @@ def layouts(devices):
     return a, y, z, t
 
 
+@program
+def turned_round(devices):
+    """Along dimensions that are cut: parts change places."""
+    m = grid(devices)
+    a = jax.device_put(whole(4 * N, 2 * N), NamedSharding(m, P("x", "y")))
+    b = jax.device_put(whole(6, 4 * N), NamedSharding(m, P(None, ("y", "x"))))
+    return jax.jit(lambda a, b: (a[::-1], a[:, ::-1] * 2, a[::-1, ::-1],
+                                 b[::-1, ::-1] + 1))(a, b)
+
+
+@program
+def automatic_axes(devices):
+    """What a manual computation leaves automatic stays in parts through it."""
+    m = Mesh(np.array(devices).reshape(2, -1), ("x", "y"))
+    a = jax.device_put(whole(4 * N, 2 * N), NamedSharding(m, P("x", "y")))
+
+    def local(a):
+        def turn(c, k):
+            return jnp.tanh(c) + k * lax.axis_index("x"), c.sum()
+        return lax.scan(turn, a, jnp.arange(3.))
+
+    f = jax.shard_map(local, mesh=m, in_specs=P("x"), out_specs=(P("x"), P()),
+                      axis_names={"x"}, check_vma=False)
+    g = jax.shard_map(lambda a: lax.psum(a * 2, "x"), mesh=m, in_specs=P("x"),
+                      out_specs=P(), axis_names={"x"})
+    y, sums = jax.jit(f)(a)
+    z = jax.jit(g)(a)
+    assert y.sharding.spec == P("x", "y"), y.sharding.spec
+    return y, z, jax.jit(jax.grad(lambda a: (g(a) ** 2).sum()))(a)
+
+
 @custom_partitioning
 def centered(x, w):
     """Rows less their mean, times w; summed."""

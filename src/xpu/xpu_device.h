@@ -280,13 +280,13 @@ void xpu_cache_init(xpu_cache *c, xpu_device *d, xpu_memory mem,
                     int64_t limit);
 void xpu_cache_finish(xpu_cache *c);
 /* What memory is for, as an error names who holds it: "results of jit_step". */
-typedef struct { const char *what, *of; } xpu_use;
+typedef struct { const char *what, *of; } xpu_purpose;
 /* From the device's cache of that memory; *cls goes back to free, zero bytes
  * give a pointer too.  Alloc waits for queued work when memory is short, so
  * the caller must own no stream; try does not. */
-sd_status xpu_memory_try(xpu_device *d, xpu_memory mem, xpu_use use,
+sd_status xpu_memory_try(xpu_device *d, xpu_memory mem, xpu_purpose use,
                          size_t bytes, void **out, int *cls);
-sd_status xpu_memory_alloc(xpu_device *d, xpu_memory mem, xpu_use use,
+sd_status xpu_memory_alloc(xpu_device *d, xpu_memory mem, xpu_purpose use,
                            size_t bytes, void **out, int *cls);
 void xpu_memory_free(xpu_device *d, xpu_memory mem, void *p, int cls);
 

@@ -213,7 +213,7 @@ static xpu_memory memory_of(const thunk_type *t)
 static sd_status give_memory(execution *e, xpu_buffer *b)
 {
     void *at;
-    xpu_use use = {"results of ", e->program->thunks->name};
+    xpu_purpose use = {"results of ", e->program->thunks->name};
     sd_status st =
         xpu_memory_alloc(b->dev, b->mem, use, b->bytes, &at, &b->cls);
 

@@ -197,7 +197,7 @@ static sd_status allocate(XLA_FFI_InvokeContext *c, size_t bytes, size_t align,
     if (!sd_add_size(bytes, spare, &all) || !(m = calloc(1, sizeof *m)))
         return sd_no_memory(bytes);
     if ((st = xpu_memory_try(c->dev, XPU_MEM_DEVICE,
-                             (xpu_use){"scratch of foreign calls", ""}, all,
+                             (xpu_purpose){"scratch of foreign calls", ""}, all,
                              &m->at, &m->cls))) {
         free(m);
         return st;

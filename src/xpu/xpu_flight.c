@@ -352,7 +352,7 @@ sd_status xpu_work_take(xpu_device *d, size_t bytes, bool alone, xpu_work **out)
             return sd_no_memory(sizeof *w);
         *w = (xpu_work){.refs = 1, .bytes = bytes};
         st = xpu_memory_try(d, XPU_MEM_DEVICE,
-                            (xpu_use){"temporaries of programs in a row", ""},
+                            (xpu_purpose){"temporaries of programs in a row", ""},
                             bytes, &w->at, &w->cls);
         if (st) {
             free(w);

@@ -211,7 +211,7 @@ sd_status xpu_execution_compute(execution *e)
     from = sd_now_ns();
     if (bytes &&
         (st = xpu_memory_try(x->dev, XPU_MEM_DEVICE,
-                             (xpu_use){"temporaries of ", x->thunks->name},
+                             (xpu_purpose){"temporaries of ", x->thunks->name},
                              bytes, &temp, &cls)))
         return no_work_space(e, st);
     st = walk(e, temp);

@@ -93,7 +93,7 @@ void xpu_cache_finish(xpu_cache *c)
 /* ---- who holds large blocks ---- */
 
 /* The holder's number; 0: not told apart. */
-static int holder_of(xpu_cache *c, xpu_use use)
+static int holder_of(xpu_cache *c, xpu_purpose use)
 {
     char name[sizeof c->holder->name];
     int empty = 0;
@@ -122,7 +122,9 @@ static int holder_of(xpu_cache *c, xpu_use use)
     return empty;
 }
 
-/* "; held by results of jit_step: 1024, ...": the largest, above `below`. */
+/* "; held by results of jit_step: 1024, ...": the TOLD_HOLDERS largest, in that
+ * order: each round tells those that hold `most`, the next less than `below`.
+ */
 static void print_holders(sd_buf *b, const xpu_cache *c)
 {
     int64_t below = INT64_MAX;
@@ -174,13 +176,13 @@ static sd_status exhausted(const xpu_cache *c, size_t bytes, sd_status why)
 
 static sd_status from_system(xpu_cache *c, size_t bytes, void **out)
 {
-    const int64_t keep[] = {INT64_MAX, c->stat.limit - (int64_t)bytes, -1};
+    const int64_t rest[] = {INT64_MAX, c->stat.limit - (int64_t)bytes, -1};
     sd_status st = NULL;
     void *p = NULL;
 
     /* what lies here unused goes back where it is in the way */
-    for (size_t i = 0; i < SD_COUNTOF(keep) && !p; i++) {
-        trim(c, keep[i]);
+    for (size_t i = 0; i < SD_COUNTOF(rest) && !p; i++) {
+        trim(c, rest[i]);
         if (c->stat.held + (int64_t)bytes > c->stat.limit)
             continue;
         sd_status_free(st);
@@ -244,7 +246,7 @@ static sd_status find_block(xpu_cache *c, size_t bytes, void **out, int *cls)
 }
 
 /* *tag: the class, and above it the holder. */
-static sd_status take(xpu_cache *c, xpu_use use, size_t bytes, void **out,
+static sd_status take(xpu_cache *c, xpu_purpose use, size_t bytes, void **out,
                       int *tag)
 {
     xpu_memory_stats *s = &c->stat;
@@ -324,13 +326,13 @@ static xpu_cache *cache_of(xpu_device *d, xpu_memory mem)
     return &d->cache[mem == XPU_MEM_UNPINNED_HOST ? XPU_MEM_PINNED_HOST : mem];
 }
 
-sd_status xpu_memory_try(xpu_device *d, xpu_memory mem, xpu_use use,
+sd_status xpu_memory_try(xpu_device *d, xpu_memory mem, xpu_purpose use,
                          size_t bytes, void **out, int *cls)
 {
     return take(cache_of(d, mem), use, bytes, out, cls);
 }
 
-sd_status xpu_memory_alloc(xpu_device *d, xpu_memory mem, xpu_use use,
+sd_status xpu_memory_alloc(xpu_device *d, xpu_memory mem, xpu_purpose use,
                            size_t bytes, void **out, int *cls)
 {
     sd_status st = xpu_memory_try(d, mem, use, bytes, out, cls);

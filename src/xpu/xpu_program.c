@@ -137,7 +137,7 @@ static sd_status load_constants(xpu_program *x)
     if (!bytes)
         return NULL;
     st =
-        xpu_memory_alloc(d, XPU_MEM_DEVICE, (xpu_use){"constants of ", p->name},
+        xpu_memory_alloc(d, XPU_MEM_DEVICE, (xpu_purpose){"constants of ", p->name},
                          bytes, &memory, &x->constants_cls);
     if (st)
         return st;

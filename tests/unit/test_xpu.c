@@ -632,6 +632,42 @@ static void test_dispatch(void **state)
     xpu_client_destroy(c);
 }
 
+static int64_t left = -1; /* what the machine is to have; -1: what it has */
+int64_t __real_sd_memory_left(void), __wrap_sd_memory_left(void);
+
+int64_t __wrap_sd_memory_left(void)
+{
+    return left < 0 ? __real_sd_memory_left() : left;
+}
+
+static void test_machine_without_memory(void **state)
+{
+    const int64_t some = 3 << 20, many = 224 << 20;
+    xpu_client *c = open_client("1", "1");
+    xpu_device *d = xpu_client_device(c, 0);
+    xpu_buffer *a, *b;
+    sd_status st;
+
+    (void)state;
+    ok(xpu_buffer_alloc(d, XPU_MEM_DEVICE, SD_U8, 1, &some, &a));
+    left = 100 << 20;
+    st = xpu_buffer_alloc(d, XPU_MEM_DEVICE, SD_U8, 1, &many, &b);
+    assert_non_null(st);
+    assert_int_equal(st->code, SD_EXHAUSTED);
+    if (!strstr(st->message,
+                "allocating 234881024 bytes on device 0 (host:v") ||
+        !strstr(st->message,
+                ", in use 3145728; held by arrays put there: 3145728: the "
+                "machine has 104857600 bytes of memory left"))
+        fail_msg("%s", st->message);
+    sd_status_free(st);
+    left = -1;
+    ok(xpu_buffer_alloc(d, XPU_MEM_DEVICE, SD_U8, 1, &many, &b));
+    xpu_buffer_release(a);
+    xpu_buffer_release(b);
+    xpu_client_destroy(c);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest both[] = {
@@ -651,6 +687,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_views),
         cmocka_unit_test(test_imports),
         cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_machine_without_memory),
         cmocka_unit_test(test_learns_what_is_short),
     };
     int bad;

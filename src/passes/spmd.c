@@ -17,20 +17,48 @@ typedef struct {
     sd_map *done; /* computations */
 } cutter;
 
-static bool is_mark(const hlo_inst *in, const char *target)
+/* ---- marks ---- */
+
+static const char *const marks[] = {
+    [SPMD_INTO] = "xla.sdy.GlobalToLocalShape",
+    [SPMD_OUT] = "xla.sdy.LocalToGlobalShape",
+    [SPMD_INTO_TILES] = "SPMDFullToShardShape",
+    [SPMD_OUT_TILES] = "SPMDShardToFullShape",
+    [SPMD_RESULT] = "xla.sdy.FuncResultSharding",
+    [SPMD_CONSTRAINT] = "Sharding",
+};
+
+/* A constraint says something, and what says nothing, but where or how its
+ * operand lies, is of each part as of all. */
+spmd_mark spmd_mark_of(const hlo_inst *in)
 {
-    return in->op == HLO_CUSTOM_CALL &&
-           strcmp(in->u.custom->target, target) == 0;
+    spmd_mark mark = SPMD_NO_MARK;
+    const char *target;
+    bool one;
+
+    if (in->op != HLO_CUSTOM_CALL)
+        return SPMD_NO_MARK;
+    target = in->u.custom->target;
+    for (int i = 1; i < (int)SD_COUNTOF(marks); i++)
+        if (strcmp(target, marks[i]) == 0)
+            mark = (spmd_mark)i;
+    one = in->narg == 1 && sd_shape_is_array(in->shape) &&
+          sd_shape_equal(in->shape, in->arg[0]->shape);
+    if (mark == SPMD_CONSTRAINT)
+        return one && (in->frontend_attrs || in->sharding) ? mark
+                                                           : SPMD_NO_MARK;
+    if (!mark && one && pass_is_identity_target(target))
+        return SPMD_SAME;
+    return mark;
 }
 
-static sd_status named(sd_status st, const hlo_inst *in)
+sd_status spmd_named(sd_status st, const hlo_inst *in)
 {
     return sd_note(st, "%s", hlo_describe(in->parent->module, in));
 }
 
-/* The n shardings that a frontend attribute of in has; false: none. */
-static sd_status read_list(const hlo_inst *in, const char *key, int n,
-                           const hlo_sharding **out, bool *has)
+sd_status spmd_read_list(const hlo_inst *in, const char *key, int n,
+                         const hlo_sharding **out, bool *has)
 {
     hlo_module *m = in->parent->module;
     const char *text = hlo_attribute(m->arena, in->frontend_attrs, key);
@@ -39,198 +67,8 @@ static sd_status read_list(const hlo_inst *in, const char *key, int n,
     *has = text != NULL;
     for (int i = 0; i < n; i++)
         rank[i] = SD_MAX_RANK;
-    return text ? named(hlo_shardings_read(m, text, n, rank, out), in) : NULL;
-}
-
-/* ---- the borders of manual computations ---- */
-
-static sd_status misfit(const hlo_inst *in, int i)
-{
-    return named(sd_error(SD_INVALID,
-                          "value %d of a manual computation does not have the "
-                          "shape that its sharding gives",
-                          i),
-                 in);
-}
-
-static sd_status manual_atoms(const hlo_inst *in, const hlo_sharding *s,
-                              uint32_t *mask)
-{
-    hlo_module *m = in->parent->module;
-    const char *text =
-        hlo_attribute(m->arena, in->frontend_attrs, "xla.sdy.manual_axes");
-
-    *mask = 0;
-    if (!text || !s->mesh || !s->mesh->naxis)
-        return NULL;
-    return named(hlo_axes_read(s->mesh, text, mask), in);
-}
-
-/* Stands for the whole of which x is a part by s, until all is settled. */
-static hlo_inst *stand_in(cutter *t, hlo_inst *in, const sd_shape *whole,
-                          hlo_inst *x, const hlo_sharding *s)
-{
-    hlo_inst *to = hlo_inst_create(in->parent, in, HLO_COPY, whole, 1, &x);
-
-    hlo_take_source(to, in);
-    spmd_set_part(t->flow, to, x, s);
-    return to;
-}
-
-/* What now says along axes that the computation leaves automatic; NULL: there
- * is nothing. */
-static const hlo_sharding *automatic(hlo_module *m, const hlo_sharding *now,
-                                     const hlo_sharding *s, uint32_t mask)
-{
-    const hlo_sharding *to;
-
-    if (!now || now->grid != s->grid)
-        return NULL;
-    to = hlo_sharding_unreduced(m, spmd_cuts(m, now, now->rank, ~mask), 0,
-                                HLO_SUM_OF);
-    return hlo_sharding_is_whole(to) ? NULL : to;
-}
-
-/* An array cut by s along the manual axes, each part by `in` again; NULL: they
- * do not go together. */
-static const hlo_sharding *both(hlo_module *m, const sd_shape *whole,
-                                const hlo_sharding *s, const hlo_sharding *in)
-{
-    const hlo_sharding *to = s;
-    const sd_shape *local;
-    sd_status st;
-
-    if (!in || in->rank != s->rank ||
-        hlo_sharding_used(in) & (hlo_sharding_used(s) | s->unreduced))
-        return NULL;
-    for (int d = 0; d < s->rank; d++) {
-        hlo_atoms cut = s->dim[d].cut;
-
-        for (int i = 0; i < in->dim[d].cut.n; i++)
-            cut.at[cut.n++] = in->dim[d].cut.at[i];
-        to = hlo_sharding_with(m, to, d, cut);
-    }
-    st = spmd_local_shape(m, whole, to, HLO_ALL_ATOMS, &local);
-    sd_status_free(st);
-    return st ? NULL : to;
-}
-
-static sd_status enter(cutter *t, hlo_inst *in, const hlo_sharding *s, int i,
-                       uint32_t mask, hlo_inst **out)
-{
-    hlo_inst *x = in->arg[i];
-    const sd_shape *local;
-    const hlo_sharding *rest, *to;
-    hlo_at p = pass_at(in);
-    sd_status st = named(spmd_local_shape(t->m, x->shape, s, mask, &local), in);
-
-    if (st)
-        return st;
-    if (!sd_shape_equal(local, spmd_result(in, i)))
-        return misfit(in, i);
-    *out = x;
-    if (!sd_shape_is_array(x->shape))
-        return NULL;
-    rest = automatic(t->m, spmd_part_sharding(t->flow, x), s, mask);
-    s = spmd_cuts(t->m, s, x->shape->rank, mask);
-    if ((to = both(t->m, x->shape, s, rest)))
-        *out = stand_in(t, in, local, spmd_as(t->flow, p, x, to), rest);
-    else
-        *out = spmd_as(t->flow, p, x, s);
-    return NULL;
-}
-
-static sd_status leave(cutter *t, hlo_inst *in, const hlo_sharding *s, int i,
-                       uint32_t mask, hlo_inst **out)
-{
-    const sd_shape *whole = spmd_result(in, i), *local;
-    const hlo_sharding *rest, *to = NULL;
-    hlo_inst *x = in->arg[i];
-    sd_status st = named(spmd_local_shape(t->m, whole, s, mask, &local), in);
-
-    if (st)
-        return st;
-    if (!sd_shape_equal(local, x->shape))
-        return misfit(in, i);
-    if (sd_shape_is_array(whole)) {
-        rest = automatic(t->m, spmd_part_sharding(t->flow, x), s, mask);
-        s = spmd_cuts(t->m, s, whole->rank, mask);
-        to = both(t->m, whole, s, rest);
-    }
-    if (to)
-        x = spmd_as(t->flow, pass_at(in), x, rest);
-    else
-        x = spmd_whole(t->flow, x);
-    *out = to || !sd_shape_equal(local, whole) || s->unreduced & mask
-               ? stand_in(t, in, whole, x, to ? to : s)
-               : x;
-    return NULL;
-}
-
-static sd_status border(cutter *t, hlo_inst *in, bool into)
-{
-    hlo_module *m = t->m;
-    int n = in->narg;
-    const hlo_sharding **s =
-        sd_arena_array(m->arena, const hlo_sharding *, n + 1);
-    hlo_inst **x = sd_arena_array(m->arena, hlo_inst *, n + 1);
-    uint32_t mask;
-    sd_status st;
-    bool has;
-
-    if (n != spmd_nresult(in))
-        return named(sd_error(SD_INVALID,
-                              "%d operands and %d results of a border", n,
-                              spmd_nresult(in)),
-                     in);
-    if ((st = read_list(in,
-                        into ? "xla.sdy.in_shardings" : "xla.sdy.out_shardings",
-                        n, s, &has)))
-        return st;
-    for (int i = 0; i < n; i++) {
-        if (!has)
-            s[i] = hlo_sharding_replicated(m, 0);
-        if ((st = manual_atoms(in, s[i], &mask)) ||
-            (st = (into ? enter : leave)(t, in, s[i], i, mask, &x[i])))
-            return st;
-    }
-    pass_replace(in, in->shape->dtype == SD_TUPLE
-                         ? hlo_make_tuple(pass_at(in), n, x)
-                         : x[0]);
-    return NULL;
-}
-
-/* The same in programs without Shardy: the sharding stands on the operand that
- * goes in, and on the call that comes out. */
-static sd_status tiles_border(cutter *t, hlo_inst *in, bool into)
-{
-    hlo_module *m = t->m;
-    const hlo_inst *from = into ? in->arg[0] : in;
-    const sd_shape *whole = into ? in->arg[0]->shape : in->shape, *local;
-    const hlo_sharding *s;
-    hlo_inst *x;
-    sd_status st;
-
-    if (!from->sharding || in->narg != 1)
-        return named(sd_error(SD_UNIMPLEMENTED,
-                              "a manual computation's border without its "
-                              "sharding"),
-                     in);
-    if ((st = named(hlo_sharding_read(m, from->sharding, whole->rank, &s),
-                    in)) ||
-        (st = named(spmd_local_shape(m, whole, s, HLO_ALL_ATOMS, &local), in)))
-        return st;
-    if (!sd_shape_equal(local, into ? in->shape : in->arg[0]->shape))
-        return named(sd_error(SD_UNIMPLEMENTED,
-                              "a manual computation with automatic axes, in a "
-                              "program without Shardy"),
-                     in);
-    x = spmd_whole(t->flow, in->arg[0]);
-    x = into ? spmd_cut(pass_at(in), x, s, HLO_ALL_ATOMS)
-             : stand_in(t, in, whole, x,
-                        spmd_cuts(m, s, whole->rank, HLO_ALL_ATOMS));
-    pass_replace(in, x);
-    return NULL;
+    return text ? spmd_named(hlo_shardings_read(m, text, n, rank, out), in)
+                : NULL;
 }
 
 /* A call that is one participant's alone (a host callback). */
@@ -238,13 +76,13 @@ static sd_status single(hlo_inst *in)
 {
     const hlo_sharding *s = NULL;
     bool has;
-    sd_status st = read_list(in, "xla.sdy.sharding", 1, &s, &has);
+    sd_status st = spmd_read_list(in, "xla.sdy.sharding", 1, &s, &has);
 
     if (!st && !has && in->sharding &&
         strncmp(in->sharding, "{maximal", 8) == 0)
-        st = named(hlo_sharding_read(in->parent->module, in->sharding,
-                                     SD_MAX_RANK, &s),
-                   in);
+        st = spmd_named(hlo_sharding_read(in->parent->module, in->sharding,
+                                          SD_MAX_RANK, &s),
+                        in);
     return !st && s && s->single >= 0 ? spmd_single(in, s->single) : st;
 }
 
@@ -260,7 +98,7 @@ static sd_status own_sharding(const hlo_inst *in, const hlo_sharding **out)
     if (!text)
         text = in->sharding;
     if (text)
-        st = named(hlo_sharding_read(m, text, rank, out), in);
+        st = spmd_named(hlo_sharding_read(m, text, rank, out), in);
     return st;
 }
 
@@ -269,10 +107,10 @@ static sd_status io_sharding(const hlo_inst *in, const hlo_sharding **out)
     sd_status st = own_sharding(in, out);
 
     if (!st && (*out)->single >= 0)
-        st = named(sd_error(SD_UNIMPLEMENTED,
-                            "an array of one participant alone among the "
-                            "program's arguments or results"),
-                   in);
+        st = spmd_named(sd_error(SD_UNIMPLEMENTED,
+                                 "an array of one participant alone among the "
+                                 "program's arguments or results"),
+                        in);
     return st;
 }
 
@@ -281,7 +119,7 @@ static sd_status io_sharding(const hlo_inst *in, const hlo_sharding **out)
 static bool is_operand_of_border(const hlo_inst *in)
 {
     for (int i = 0; i < in->nuse; i++)
-        if (is_mark(in->user[i], "SPMDFullToShardShape"))
+        if (spmd_mark_of(in->user[i]) == SPMD_INTO_TILES)
             return true;
     return false;
 }
@@ -345,24 +183,6 @@ static sd_status constraint(cutter *t, hlo_inst *in)
     return NULL;
 }
 
-static bool is_constraint(const hlo_inst *in)
-{
-    return is_mark(in, "Sharding") && in->narg == 1 &&
-           sd_shape_is_array(in->shape) &&
-           sd_shape_equal(in->shape, in->arg[0]->shape) &&
-           (in->frontend_attrs || in->sharding);
-}
-
-/* What says of its operand where it lies, or how: of each part as of all.  A
- * sharding that is left is read by the border behind it. */
-static bool is_same(const hlo_inst *in)
-{
-    return !is_mark(in, "Sharding") &&
-           pass_is_identity_target(in->u.custom->target) && in->narg == 1 &&
-           sd_shape_is_array(in->shape) &&
-           sd_shape_equal(in->shape, in->arg[0]->shape);
-}
-
 /* An element of a tuple that was just made is what it was made of. */
 static bool is_taken_apart(const hlo_inst *in)
 {
@@ -387,119 +207,94 @@ static sd_status cut_inst(cutter *t, hlo_inst *in)
         spmd_group(t->flow, in);
         return NULL;
     }
-    if (is_mark(in, "xla.sdy.GlobalToLocalShape"))
-        return border(t, in, true);
-    if (is_mark(in, "xla.sdy.LocalToGlobalShape"))
-        return border(t, in, false);
-    if (is_mark(in, "SPMDFullToShardShape"))
-        return tiles_border(t, in, true);
-    if (is_mark(in, "SPMDShardToFullShape"))
-        return tiles_border(t, in, false);
-    if (is_constraint(in) && !is_operand_of_border(in))
-        return constraint(t, in);
-    if (is_mark(in, "xla.sdy.FuncResultSharding"))
+    switch (spmd_mark_of(in)) {
+    case SPMD_INTO:
+    case SPMD_OUT:
+    case SPMD_INTO_TILES:
+    case SPMD_OUT_TILES:
+        return spmd_border(t->flow, in);
+    case SPMD_CONSTRAINT:
+        if (!is_operand_of_border(in))
+            return constraint(t, in);
+        break;
+    case SPMD_RESULT:
         return NULL;
-    if (is_same(in)) {
+    case SPMD_SAME:
         pass_replace(in, in->arg[0]);
         return NULL;
+    case SPMD_NO_MARK:
+        break;
     }
     if (spmd_apply(t->flow, in))
         return NULL;
     for (int i = 0; i < in->narg; i++)
         hlo_set_arg(in, i, spmd_whole(t->flow, in->arg[i]));
-    return is_mark(in, HLO_RAGGED_TARGET) ? spmd_ragged(in) : single(in);
-}
-
-static const hlo_sharding *guess_border(hlo_module *m, const sd_shape *whole,
-                                        const hlo_sharding *s,
-                                        const hlo_sharding *now, uint32_t mask,
-                                        bool into)
-{
-    const hlo_sharding *rest = automatic(m, now, s, mask), *to;
-
-    s = spmd_cuts(m, s, whole->rank, mask);
-    to = both(m, whole, s, rest);
-    return into ? to ? rest : NULL : to ? to : s;
+    return strcmp(in->u.custom->target, HLO_RAGGED_TARGET) == 0
+               ? spmd_ragged(in)
+               : single(in);
 }
 
 /* What a mark will be had by, for guesses: errors are found when it is cut. */
 static bool guess_mark(const hlo_inst *in, int i, const hlo_sharding *now,
                        const hlo_sharding **out)
 {
-    hlo_module *m = in->parent->module;
-    int n = spmd_nresult(in);
-    const hlo_sharding **s =
-        sd_arena_array(m->arena, const hlo_sharding *, n + 1);
-    sd_status st = NULL;
-    uint32_t mask;
-    bool has = false;
+    const hlo_sharding *s;
+    bool has;
+    sd_status st;
 
     *out = now;
-    if (is_mark(in, "xla.sdy.LocalToGlobalShape") ||
-        is_mark(in, "xla.sdy.GlobalToLocalShape")) {
-        bool into = is_mark(in, "xla.sdy.GlobalToLocalShape");
-        const sd_shape *whole = spmd_result(in, i);
-
-        *out = NULL;
-        if (n != in->narg)
-            return true;
-        if (into)
-            whole = in->arg[i]->shape;
-        st = read_list(in,
-                       into ? "xla.sdy.in_shardings" : "xla.sdy.out_shardings",
-                       n, s, &has);
-        if (!st && has && !(st = manual_atoms(in, s[i], &mask)) &&
-            sd_shape_is_array(whole))
-            *out = guess_border(m, whole, s[i], now, mask, into);
-    } else if (is_constraint(in)) {
-        st = asked_for(in, now, &s[0], &has);
-        if (!st && has)
-            *out = hlo_sharding_is_whole(s[0]) ? NULL : s[0];
-    } else if (!is_same(in)) {
+    switch (spmd_mark_of(in)) {
+    case SPMD_INTO:
+    case SPMD_OUT:
+        *out = spmd_guess_border(in, i, now);
+        return true;
+    case SPMD_CONSTRAINT:
+        st = asked_for(in, now, &s, &has);
+        if (st || (has && hlo_sharding_is_whole(s)))
+            *out = NULL;
+        else if (has)
+            *out = s;
+        sd_status_free(st);
+        return true;
+    case SPMD_SAME:
+        return true;
+    default:
         return false;
     }
-    if (st)
-        *out = NULL;
-    sd_status_free(st);
-    return true;
 }
 
 static bool says(const hlo_inst *in)
 {
-    return is_mark(in, "xla.sdy.FuncResultSharding") ||
-           is_mark(in, "xla.sdy.LocalToGlobalShape") ||
-           is_mark(in, "xla.sdy.GlobalToLocalShape") || is_constraint(in) ||
-           is_same(in);
+    spmd_mark mark = spmd_mark_of(in);
+
+    return mark && mark != SPMD_INTO_TILES && mark != SPMD_OUT_TILES;
 }
 
 /* What a mark wants its operand in. */
 static bool asks(const hlo_inst *in, int k, const hlo_sharding *now,
                  const hlo_sharding **out)
 {
-    hlo_module *m = in->parent->module;
-    int rank = in->arg[k]->shape->rank;
-    const hlo_sharding **s =
-        sd_arena_array(m->arena, const hlo_sharding *, in->narg + 1);
-    uint32_t mask = HLO_ALL_ATOMS;
+    const hlo_sharding *s;
     bool has = true;
-    sd_status st = NULL;
+    sd_status st;
 
     *out = NULL;
-    if (is_mark(in, "xla.sdy.FuncResultSharding")) {
-        st = own_sharding(in, &s[k]);
-    } else if (is_mark(in, "xla.sdy.GlobalToLocalShape")) {
-        st = read_list(in, "xla.sdy.in_shardings", in->narg, s, &has);
-        if (!st && has)
-            st = manual_atoms(in, s[k], &mask);
-    } else if (is_mark(in, "xla.sdy.LocalToGlobalShape")) {
-        return true;
-    } else if (is_constraint(in)) {
-        st = asked_for(in, now, &s[k], &has);
-    } else {
+    switch (spmd_mark_of(in)) {
+    case SPMD_INTO:
+    case SPMD_OUT:
+        return spmd_border_asks(in, k, out);
+    case SPMD_RESULT:
+        st = own_sharding(in, &s);
+        break;
+    case SPMD_CONSTRAINT:
+        st = asked_for(in, now, &s, &has);
+        break;
+    default:
         return false;
     }
     if (!st && has && sd_shape_is_array(in->arg[k]->shape))
-        *out = spmd_cuts(m, s[k], rank, mask);
+        *out = spmd_cuts(in->parent->module, s, in->arg[k]->shape->rank,
+                         HLO_ALL_ATOMS);
     has &= !st;
     sd_status_free(st);
     return has;
@@ -512,8 +307,9 @@ static void drop_marks(hlo_module *m)
         hlo_for_each_inst(in, c) {
             if (in->op != HLO_PARAMETER)
                 in->sharding = NULL;
-            if (is_mark(in, "Sharding") && in->narg == 1 &&
-                sd_shape_equal(in->shape, in->arg[0]->shape))
+            if (in->op == HLO_CUSTOM_CALL &&
+                strcmp(in->u.custom->target, "Sharding") == 0 &&
+                in->narg == 1 && sd_shape_equal(in->shape, in->arg[0]->shape))
                 pass_replace(in, in->arg[0]);
         }
 }
@@ -554,8 +350,8 @@ static sd_status cut_param(cutter *t, int i)
     sd_status st;
 
     if ((st = io_sharding(p, &s)) ||
-        (st =
-             named(spmd_local_shape(m, p->shape, s, HLO_ALL_ATOMS, &local), p)))
+        (st = spmd_named(
+             spmd_local_shape(m, p->shape, s, HLO_ALL_ATOMS, &local), p)))
         return st;
     m->param_sharding[i] = s;
     p->sharding = tiles_text(m->arena, s);
@@ -579,7 +375,7 @@ static sd_status cut_result(cutter *t, int i, hlo_inst **x)
 {
     hlo_module *m = t->m;
     hlo_inst *in = *x;
-    bool asked = is_mark(in, "xla.sdy.FuncResultSharding") && in->narg == 1;
+    bool asked = spmd_mark_of(in) == SPMD_RESULT && in->narg == 1;
     const hlo_sharding *s;
     const sd_shape *local;
     hlo_at at = {m->entry, NULL, in};
@@ -595,8 +391,8 @@ static sd_status cut_result(cutter *t, int i, hlo_inst **x)
         s = hlo_sharding_replicated(m, rank);
     }
     if (st ||
-        (st = named(spmd_local_shape(m, in->shape, s, HLO_ALL_ATOMS, &local),
-                    in)))
+        (st = spmd_named(
+             spmd_local_shape(m, in->shape, s, HLO_ALL_ATOMS, &local), in)))
         return st;
     m->output_sharding[i] = s;
     if (sd_shape_is_array(in->shape)) {
@@ -626,8 +422,7 @@ static sd_status cut_results(cutter *t)
     hlo_set_root(m->entry, to);
     hlo_for_each_inst_backward(in, m->entry) /* the marks, and the old tuple */
         if (in->nuse == 0 && in != to &&
-            ((in == root && tuple) ||
-             is_mark(in, "xla.sdy.FuncResultSharding")))
+            ((in == root && tuple) || spmd_mark_of(in) == SPMD_RESULT))
             hlo_remove(in);
     return NULL;
 }

@@ -39,6 +39,36 @@ typedef struct {
                  const hlo_sharding **s);
 } spmd_flow;
 
+/* ---- marks (spmd.c) ---- */
+
+typedef enum {
+    SPMD_NO_MARK,
+    SPMD_INTO, /* borders of manual computations */
+    SPMD_OUT,
+    SPMD_INTO_TILES, /* the same in programs without Shardy */
+    SPMD_OUT_TILES,
+    SPMD_RESULT,     /* what a result is asked in */
+    SPMD_CONSTRAINT,
+    SPMD_SAME        /* says nothing of parts */
+} spmd_mark;
+spmd_mark spmd_mark_of(const hlo_inst *in);
+/* The n shardings that a frontend attribute of in has; false: none. */
+sd_status spmd_read_list(const hlo_inst *in, const char *key, int n,
+                         const hlo_sharding **out, bool *has);
+sd_status spmd_named(sd_status st, const hlo_inst *in); /* with in's words */
+
+/* ---- borders (spmd_border.c) ---- */
+
+sd_status spmd_border(spmd_flow *f, hlo_inst *in);
+/* What the i-th value of an SPMD_INTO or _OUT will be had by, its operand being
+ * had by `now`; NULL: whole.  What it wants its k-th operand in; false: as it
+ * comes. */
+const hlo_sharding *spmd_guess_border(const hlo_inst *in, int i,
+                                      const hlo_sharding *now);
+bool spmd_border_asks(const hlo_inst *in, int k, const hlo_sharding **out);
+
+/* ---- parts (spmd_flow.c) ---- */
+
 spmd_flow *spmd_flow_create(sd_arena *a, hlo_module *m);
 /* in, which stays until spmd_settle, can be had as the part local. */
 void spmd_set_part(spmd_flow *f, const hlo_inst *in, hlo_inst *local,

@@ -61,3 +61,9 @@ print("all said")
 def test_a_member_that_fails_fails_all(python, env):
     r = python(FAILS, env=env, check=False, timeout=120)
     assert "all said" in r.stdout, r.stdout[-2000:] + r.stderr[-4000:]
+
+
+def test_whole_programs(python):
+    """Examples of several devices, and experts, factorizations and Fourier
+    transforms as users write them: one device's results, the same bits twice."""
+    python("run_sharded.py", env=EIGHT, timeout=600)

@@ -304,7 +304,7 @@ emit_value emit_block_sum(emit *e, const plan_node *n, int copy);
 /* v[i][j] = v[j][i], of w vectors. */
 void emit_turn(emit *e, LLVMValueRef *v, int w);
 
-/* ---- emit_group.c ---- */
+/* ---- emit_group.c, emit_panel.c, emit_square.c ---- */
 
 /* GPU: the tile that begins at m0 and n0, and what uses its sums. */
 void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0);
@@ -476,6 +476,10 @@ void emit_join_lanes(emit *e, const plan_node *n, emit_value **v, int lanes,
 /* The same where lanes lie in work items, `vector` of them in each. */
 void emit_join_items(emit *e, const plan_node *n, int lanes, emit_value **v,
                      int64_t have);
+/* Host: the same where lanes lie in vectors of `width`: whole vectors first, then
+ * halves of one. */
+void emit_join_vectors(emit *e, const plan_node *n, int lanes, int width,
+                       emit_value **v, int64_t have);
 
 /* ---- emit_sort.c, emit_sort_keys.c ---- */
 

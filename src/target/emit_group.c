@@ -13,41 +13,7 @@
  * Where operands lie in panels the loop is turned: it ends with the writing of
  * the next step and the barrier.  What was read then lives in one turn alone;
  * Intel's compiler copies every register that a loop hands on. */
-#include "emit.h"
-
-typedef struct { /* one operand, and what an item copies of it */
-    const plan_node *node;
-    int axis;          /* of x alone, or of y alone */
-    uint64_t in;
-    LLVMValueRef from; /* where the tile begins along it */
-    int64_t extent;    /* of the tile */
-    int along, wide;
-    int64_t side, deep; /* elements from one position to the next in the area */
-    int64_t panel; /* from one panel of k to the next; 0: there is one */
-    size_t at;
-    int n; /* vectors that an item copies a step; */
-    int per; /* so many in a row are positions of k of one word each */
-    LLVMValueRef *m, *k, *v; /* of each: its place in the tile and the step; a
-                                stack slot */
-} operand;
-
-typedef struct {
-    emit *e;
-    const plan_blocks *b;
-    operand x, y;
-    int64_t chunk, each; /* positions of axis k in a chain; chains along k */
-    int64_t chains, steps; /* in all; of a chain */
-    LLVMTypeRef type; /* of the sums */
-    LLVMValueRef im, in; /* the item's numbers along M and N */
-    LLVMValueRef *acc, *sum; /* [row * vectors + column], or as place_of says:
-                                stack slots */
-    int nacc;
-    bool matrix; /* the engine is a matrix instruction */
-    LLVMTypeRef slot; /* of a stack slot: one sum, or a matrix's several */
-    LLVMValueRef mate; /* the item's number in its sub-group */
-    LLVMValueRef x_own, y_own; /* bytes to what it reads of a square */
-    LLVMValueRef x_now, y_now; /* and from local memory on, this step's; NULL */
-} group;
+#include "emit_group.h"
 
 static LLVMValueRef below(emit *e, LLVMValueRef x, int64_t end)
 {
@@ -107,14 +73,14 @@ static LLVMValueRef limit_axis(emit *e, int axis, LLVMValueRef valid)
 }
 
 /* The open positions of a step's row or column number `flat`. */
-static void open_side(emit *e, const operand *o, LLVMValueRef flat)
+static void open_side(emit *e, const emit_operand *o, LLVMValueRef flat)
 {
     open_axes(e, o->axis, o->in, o->from, flat, o->along, o->wide);
     limit_axis(e, o->axis, NULL);
 }
 
 /* The last axis of K, if a step of panels never ends behind its end; -1. */
-static int even_axis(const group *g)
+static int even_axis(const emit_tile *g)
 {
     const plan_blocks *b = g->b;
     int last = 63 - __builtin_clzll((uint64_t)1 << b->k | b->k_in);
@@ -128,8 +94,9 @@ static int even_axis(const group *g)
 /* Position k of step `step` of chain number `chain`; whether it has that many,
  * or NULL: all have.  Where steps are even, where one begins is the same for
  * all items and all that they copy. */
-static LLVMValueRef open_depth(group *g, const operand *o, LLVMValueRef chain,
-                               LLVMValueRef step, LLVMValueRef k)
+static LLVMValueRef open_depth(emit_tile *g, const emit_operand *o,
+                               LLVMValueRef chain, LLVMValueRef step,
+                               LLVMValueRef k)
 {
     emit *e = g->e;
     const plan_blocks *b = g->b;
@@ -158,17 +125,17 @@ static LLVMValueRef open_depth(group *g, const operand *o, LLVMValueRef chain,
 
 /* ---- copies of the operands ---- */
 
-static bool is_deep(const group *g, const operand *o)
+bool emit_is_deep(const emit_tile *g, const emit_operand *o)
 {
     return g->b->node->over >> o->along & 1;
 }
 
 /* Items that are neighbours copy neighbours. */
-static void share_out(group *g, operand *o)
+static void share_out(emit_tile *g, emit_operand *o)
 {
     emit *e = g->e;
     int64_t step = g->b->step, all = o->extent * step / o->wide;
-    int64_t row = (is_deep(g, o) ? step : o->extent) / o->wide;
+    int64_t row = (emit_is_deep(g, o) ? step : o->extent) / o->wide;
     LLVMTypeRef t = emit_widen(emit_mem_type(e, o->node->dtype), o->wide);
 
     o->per = plan_woven_rows(g->b, o->along);
@@ -183,13 +150,13 @@ static void share_out(group *g, operand *o)
                      second = emit_over(e, at, row);
 
         second = emit_mad(e, second, o->per, emit_si(e, i % o->per));
-        o->k[i] = is_deep(g, o) ? first : second;
-        o->m[i] = is_deep(g, o) ? second : first;
+        o->k[i] = emit_is_deep(g, o) ? first : second;
+        o->m[i] = emit_is_deep(g, o) ? second : first;
         o->v[i] = emit_alloca(e, t);
     }
 }
 
-static LLVMValueRef computed(emit *e, const operand *o)
+static LLVMValueRef computed(emit *e, const emit_operand *o)
 {
     LLVMTypeRef t = emit_widen(emit_mem_type(e, o->node->dtype), o->wide);
     LLVMValueRef v = LLVMGetPoison(t), one;
@@ -208,7 +175,7 @@ static LLVMValueRef computed(emit *e, const operand *o)
 
 /* Reads what the item has of step number `at`, and keeps it in registers.  What
  * a chain lacks of its last step is 0. */
-static void read_operand(group *g, operand *o, LLVMValueRef at)
+static void read_operand(emit_tile *g, emit_operand *o, LLVMValueRef at)
 {
     emit *e = g->e;
     int lane = e->lane;
@@ -237,7 +204,7 @@ static void read_operand(group *g, operand *o, LLVMValueRef at)
     e->lane = lane;
 }
 
-static LLVMValueRef in_area(group *g, size_t at, LLVMValueRef turn,
+LLVMValueRef emit_tile_area(emit_tile *g, size_t at, LLVMValueRef turn,
                             LLVMTypeRef t, LLVMValueRef index)
 {
     emit *e = g->e;
@@ -248,193 +215,38 @@ static LLVMValueRef in_area(group *g, size_t at, LLVMValueRef turn,
     return LLVMBuildGEP2(e->b, t, off, &index, 1, "");
 }
 
-static void put(LLVMValueRef p, LLVMValueRef v, emit *e, size_t bytes)
+void emit_tile_put(LLVMValueRef p, LLVMValueRef v, emit *e, size_t bytes)
 {
     LLVMSetAlignment(LLVMBuildStore(e->b, v, p), (unsigned)bytes);
 }
 
-/* ---- panels ---- */
-
-enum { MOST_WORDS = 16 }; /* of a vector: positions of bytes */
-
-/* n in each element of what has v's type: i32, or a vector of it. */
-static LLVMValueRef number_like(emit *e, LLVMValueRef v, uint32_t n)
-{
-    bool vector = LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMVectorTypeKind;
-
-    return emit_splat(e, LLVMConstInt(e->i32, n, 0),
-                      vector ? (int)LLVMGetVectorSize(LLVMTypeOf(v)) : 1);
-}
-
-/* What v has where `mask` has ones, and w elsewhere. */
-static LLVMValueRef blend(emit *e, LLVMValueRef v, LLVMValueRef w,
-                          uint32_t mask)
-{
-    LLVMValueRef yes = number_like(e, v, mask), no = number_like(e, v, ~mask);
-
-    return LLVMBuildOr(e->b, LLVMBuildAnd(e->b, v, yes, ""),
-                       LLVMBuildAnd(e->b, w, no, ""), "");
-}
-
-/* Words v and w, in parts of `bits`: *lo gets the even parts of both in turn,
- * *hi the odd ones. */
-static void zip(emit *e, LLVMValueRef v, LLVMValueRef w, unsigned bits,
-                LLVMValueRef *lo, LLVMValueRef *hi)
-{
-    uint32_t even = bits == 16 ? 0xffff : 0x00ff00ff;
-    LLVMValueRef by = number_like(e, v, bits);
-
-    *lo = blend(e, v, LLVMBuildShl(e->b, w, by, ""), even);
-    *hi = blend(e, LLVMBuildLShr(e->b, v, by, ""), w, even);
-}
-
-/* Word n of the result is what the o->per vectors have at place n. */
-static void weave(group *g, const operand *o, const LLVMValueRef *v,
-                  LLVMValueRef *word)
-{
-    emit *e = g->e;
-    int few = o->wide / o->per;
-    unsigned bits = 32 / (unsigned)o->per;
-    LLVMValueRef in[4], out[4], at;
-
-    for (int i = 0; i < o->per; i++)
-        in[i] = LLVMBuildBitCast(e->b, v[i], emit_widen(e->i32, few), "");
-    if (o->per == 2) {
-        zip(e, in[0], in[1], bits, &out[0], &out[1]);
-    } else {
-        zip(e, in[0], in[1], bits, &out[0], &out[1]);
-        zip(e, in[2], in[3], bits, &out[2], &out[3]);
-        zip(e, out[0], out[2], 16, &in[0], &in[2]);
-        zip(e, out[1], out[3], 16, &in[1], &in[3]);
-        memcpy(out, in, sizeof out);
-    }
-    for (int n = 0; n < o->wide; n++) {
-        at = LLVMConstInt(e->i32, (unsigned)(n / o->per), 0);
-        word[n] = few > 1
-                      ? LLVMBuildExtractElement(e->b, out[n % o->per], at, "")
-                      : out[n % o->per];
-    }
-}
-
-/* Elements from the beginning of the area to (m, k) of vector i. */
-static LLVMValueRef panel_at(group *g, const operand *o, int i)
-{
-    emit *e = g->e;
-    const plan_engine_info *of = &plan_engine_table[g->b->engine];
-    int word = plan_word(g->b);
-    LLVMValueRef k = emit_rest(e, o->k[i], of->depth), m = o->m[i], at;
-
-    at = emit_times(e, emit_over(e, o->k[i], of->depth), o->panel);
-    if (o == &g->x)
-        return emit_add(e, at, emit_mad(e, m, of->depth, k));
-    at = emit_add(e, at,
-                  emit_times(e, emit_over(e, m, of->items),
-                             (int64_t)of->depth * of->items));
-    at = emit_add(e, at, emit_times(e, emit_rest(e, m, of->items), o->side));
-    at = emit_add(e, at, emit_times(e, emit_over(e, k, word), o->deep));
-    return emit_add(e, at, emit_rest(e, k, word));
-}
-
-/* Words from place `at` on, `apart` elements from one to the next: four at a
- * time where they are neighbours. */
-static void put_words(group *g, LLVMValueRef p, const LLVMValueRef *word, int n,
-                      int64_t apart)
-{
-    emit *e = g->e;
-    int each = apart == plan_word(g->b) ? SD_MIN(n, 4) : 1;
-
-    for (int i = 0; i < n; i += each) {
-        LLVMValueRef at = emit_si(e, i * apart * 4 / plan_word(g->b));
-        LLVMValueRef v = LLVMGetPoison(emit_widen(e->i32, each));
-
-        for (int c = 0; each > 1 && c < each; c++)
-            v = LLVMBuildInsertElement(
-                e->b, v, word[i + c], LLVMConstInt(e->i32, (unsigned)c, 0), "");
-        put(LLVMBuildGEP2(e->b, e->i8, p, &at, 1, ""), each > 1 ? v : word[i],
-            e, 4 * (size_t)each);
-    }
-}
-
-/* Vector i, of less than a word or cut within one. */
-static void put_parts(group *g, const operand *o, LLVMValueRef p,
-                      LLVMValueRef v)
-{
-    emit *e = g->e;
-    size_t bytes = sd_dtype_bytes(o->node->dtype);
-    int64_t apart = is_deep(g, o) ? 1 : o->side;
-
-    for (int c = 0; c < o->wide; c++) {
-        LLVMValueRef at = emit_si(e, c * apart * (int64_t)bytes);
-
-        put(LLVMBuildGEP2(e->b, e->i8, p, &at, 1, ""), emit_extract(e, v, c, 1),
-            e, bytes);
-    }
-}
-
-/* Writes it to the panels of `turn`, in words where there are whole ones. */
-static void write_panels(group *g, operand *o, LLVMValueRef turn)
-{
-    emit *e = g->e;
-    LLVMTypeRef t = emit_widen(emit_mem_type(e, o->node->dtype), o->wide);
-    LLVMValueRef v[4], word[MOST_WORDS];
-    int per = plan_word(g->b);
-    bool whole = o->wide % per == 0 && (is_deep(g, o) || o->per == per);
-
-    for (int i = 0; i < o->n; i += o->per) {
-        LLVMValueRef p =
-            in_area(g, o->at, turn, emit_mem_type(e, o->node->dtype),
-                    panel_at(g, o, i));
-
-        for (int c = 0; c < o->per; c++)
-            v[c] = LLVMBuildLoad2(e->b, t, o->v[i + c], "");
-        if (!whole) {
-            put_parts(g, o, p, v[0]);
-            for (int c = 1; c < o->per; c++)
-                put_parts(g, o,
-                          in_area(g, o->at, turn,
-                                  emit_mem_type(e, o->node->dtype),
-                                  panel_at(g, o, i + c)),
-                          v[c]);
-        } else if (is_deep(g, o)) {
-            v[0] = LLVMBuildBitCast(e->b, v[0],
-                                    emit_widen(e->i32, o->wide / per), "");
-            for (int c = 0; c < o->wide / per; c++)
-                word[c] = emit_extract(e, v[0], c, 1);
-            put_words(g, p, word, o->wide / per, o == &g->x ? per : o->deep);
-        } else {
-            weave(g, o, v, word);
-            put_words(g, p, word, o->wide, o->side);
-        }
-    }
-}
-
 /* Writes it to the areas of `turn`. */
-static void write_operand(group *g, operand *o, LLVMValueRef turn)
+static void write_operand(emit_tile *g, emit_operand *o, LLVMValueRef turn)
 {
     emit *e = g->e;
     size_t bytes = sd_dtype_bytes(o->node->dtype);
     LLVMTypeRef t = emit_mem_type(e, o->node->dtype);
-    int64_t apart = is_deep(g, o) ? o->deep : o->side;
+    int64_t apart = emit_is_deep(g, o) ? o->deep : o->side;
 
     if (o->panel) {
-        write_panels(g, o, turn);
+        emit_write_panels(g, o, turn);
         return;
     }
     for (int i = 0; i < o->n; i++) {
         LLVMValueRef index =
             emit_mad(e, o->m[i], o->side, emit_times(e, o->k[i], o->deep));
-        LLVMValueRef p = in_area(g, o->at, turn, t, index), at, one;
+        LLVMValueRef p = emit_tile_area(g, o->at, turn, t, index), at, one;
         LLVMValueRef v =
             LLVMBuildLoad2(e->b, emit_widen(t, o->wide), o->v[i], "");
 
         if (apart == 1) {
-            put(p, v, e, bytes * (size_t)o->wide);
+            emit_tile_put(p, v, e, bytes * (size_t)o->wide);
             continue;
         }
         for (int c = 0; c < o->wide; c++) {
             at = emit_si(e, c * apart);
             one = emit_extract(e, v, c, 1);
-            put(LLVMBuildGEP2(e->b, t, p, &at, 1, ""), one, e, bytes);
+            emit_tile_put(LLVMBuildGEP2(e->b, t, p, &at, 1, ""), one, e, bytes);
         }
     }
 }
@@ -449,7 +261,7 @@ static emit_value get(emit *e, LLVMTypeRef t, LLVMValueRef p)
 }
 
 /* The item's rows or columns at position k of the step, from their area. */
-static void load_side(group *g, const operand *o, LLVMValueRef turn,
+static void load_side(emit_tile *g, const emit_operand *o, LLVMValueRef turn,
                       LLVMValueRef k, LLVMValueRef item, int items, int n,
                       LLVMValueRef *out)
 {
@@ -460,8 +272,9 @@ static void load_side(group *g, const operand *o, LLVMValueRef turn,
     for (int i = 0; i < n; i += near) {
         LLVMValueRef at = emit_add(e, emit_times(e, item, near),
                                    emit_si(e, (int64_t)i * items));
-        LLVMValueRef p = in_area(g, o->at, turn, g->type,
-                                 emit_add(e, at, emit_times(e, k, o->deep)));
+        LLVMValueRef p =
+            emit_tile_area(g, o->at, turn, g->type,
+                           emit_add(e, at, emit_times(e, k, o->deep)));
         LLVMValueRef v = LLVMBuildLoad2(e->b, emit_widen(g->type, near), p, "");
 
         LLVMSetAlignment(v, (unsigned)(bytes * (size_t)near));
@@ -470,7 +283,7 @@ static void load_side(group *g, const operand *o, LLVMValueRef turn,
     }
 }
 
-static void multiply_items(group *g, LLVMValueRef turn)
+static void multiply_items(emit_tile *g, LLVMValueRef turn)
 {
     emit *e = g->e;
     const plan_blocks *b = g->b;
@@ -495,187 +308,18 @@ static void multiply_items(group *g, LLVMValueRef turn)
     emit_loop_close(e, &k);
 }
 
-/* ---- products by matrix instructions ---- */
-
-/* A sub-group has squares of 16 x 16 sums, of which an item has some. */
-enum { SQUARE = PLAN_SQUARE };
-
-/* Values of an item in a square. */
-static int values(const emit *e)
-{
-    return SQUARE * SQUARE / e->k->subgroup / e->abi->pack;
-}
-
-static int place_of(const group *g, int row, int column)
-{
-    return (row * (g->b->vectors / SQUARE) + column) * values(g->e);
-}
-
-static emit_side side_of(const operand *o, bool y)
-{
-    return (emit_side){y, o->side, o->deep};
-}
-
-/* Bytes from an area to what the item reads of the sub-group's first square. */
-static void own_squares(group *g)
-{
-    emit *e = g->e;
-    emit_side x = side_of(&g->x, false), y = side_of(&g->y, true);
-
-    g->mate = emit_rest(e, e->lid, e->k->subgroup);
-    g->x_own = e->abi->own(e, &x, emit_times(e, g->im, SQUARE), g->mate);
-    g->y_own = e->abi->own(e, &y, emit_times(e, g->in, SQUARE), g->mate);
-}
-
-/* Of the square that begins with row or column `from`, positions k on. */
-static void load_square(group *g, const operand *o, LLVMValueRef turn,
-                        int64_t from, int k, LLVMValueRef *v)
-{
-    emit *e = g->e;
-    bool y = o == &g->y;
-    emit_side side = side_of(o, y);
-    int depth = plan_engine_table[g->b->engine].depth;
-    int64_t at = o->panel ? k / depth * o->panel : k * o->deep;
-    LLVMValueRef now = y ? g->y_now : g->x_now;
-    LLVMValueRef p =
-        now ? LLVMBuildGEP2(e->b, e->i8, e->local, &now, 1, "")
-            : in_area(g, o->at, turn, e->i8, y ? g->y_own : g->x_own);
-    int64_t side_of_one = o->panel ? depth : o->side;
-    LLVMValueRef more = emit_si(e, (from * side_of_one + at) *
-                                       (int64_t)sd_dtype_bytes(g->b->part));
-
-    p = LLVMBuildGEP2(e->b, e->i8, p, &more, 1, "");
-    e->abi->square(e, &side, p, v);
-}
-
-static void multiply_square(group *g, int row, int column,
-                            const LLVMValueRef *x, const LLVMValueRef *y)
-{
-    emit *e = g->e;
-    LLVMValueRef *slot = &g->acc[place_of(g, row, column)], acc[SQUARE];
-    int n = values(e);
-
-    assert(n <= SQUARE);
-    for (int i = 0; i < n; i++)
-        acc[i] = get(e, g->slot, slot[i]).re;
-    e->abi->multiply(e, acc, x, y);
-    for (int i = 0; i < n; i++)
-        LLVMBuildStore(e->b, acc[i], slot[i]);
-}
-
-/* Of panels, those of the operand stay in registers that has fewer squares. */
-static void multiply_tall(group *g, LLVMValueRef turn, int k)
-{
-    const plan_blocks *b = g->b;
-    LLVMValueRef x[EMIT_PIECES], y[PLAN_AXIS_COPIES / SQUARE][EMIT_PIECES];
-
-    for (int c = 0; c < b->vectors / SQUARE; c++)
-        load_square(g, &g->y, turn, (int64_t)c * b->along_n * SQUARE, k, y[c]);
-    for (int r = 0; r < b->rows / SQUARE; r++) {
-        load_square(g, &g->x, turn, (int64_t)r * b->along_m * SQUARE, k, x);
-        for (int c = 0; c < b->vectors / SQUARE; c++)
-            multiply_square(g, r, c, x, y[c]);
-    }
-}
-
-/* Where this step's areas begin: with an unrolled loop's steps in view, Intel's
- * compiler keeps each of their addresses in a register. */
-static LLVMValueRef begin_area(group *g, const operand *o, LLVMValueRef turn,
-                               LLVMValueRef own)
-{
-    emit *e = g->e;
-    LLVMValueRef at =
-        emit_mad(e, turn, (int64_t)g->b->buffer, emit_si(e, (int64_t)o->at));
-
-    return e->abi->uniform ? e->abi->uniform(e, emit_add(e, at, own)) : NULL;
-}
-
-static void multiply_matrices(group *g, LLVMValueRef turn)
-{
-    const plan_blocks *b = g->b;
-    int depth = plan_engine_table[b->engine].depth;
-    LLVMValueRef x[PLAN_AXIS_COPIES / SQUARE][EMIT_PIECES], y[EMIT_PIECES];
-
-    g->x_now = begin_area(g, &g->x, turn, g->x_own);
-    g->y_now = begin_area(g, &g->y, turn, g->y_own);
-    for (int k = 0; k < b->step; k += depth) {
-        if (g->x.panel && b->rows > b->vectors) {
-            multiply_tall(g, turn, k);
-            continue;
-        }
-        for (int r = 0; r < b->rows / SQUARE; r++)
-            load_square(g, &g->x, turn, (int64_t)r * b->along_m * SQUARE, k,
-                        x[r]);
-        for (int c = 0; c < b->vectors / SQUARE; c++) {
-            load_square(g, &g->y, turn, (int64_t)c * b->along_n * SQUARE, k, y);
-            for (int r = 0; r < b->rows / SQUARE; r++)
-                multiply_square(g, r, c, x[r], y);
-        }
-    }
-}
-
-/* Sum number i of the square whose values begin at `slot`. */
-static LLVMValueRef sum_in(group *g, const LLVMValueRef *slot, int i)
-{
-    emit *e = g->e;
-    int pack = e->abi->pack;
-
-    return emit_extract(e, get(e, g->slot, slot[i / pack]).re, i % pack, 1);
-}
-
-/* Sums `i` of that square and those that follow along N, to row m from column n
- * on. */
-static void put_few(group *g, LLVMValueRef m, LLVMValueRef n,
-                    const LLVMValueRef *slot, int i)
-{
-    emit *e = g->e;
-    int run = e->abi->run;
-    LLVMValueRef p = in_area(g, g->b->sum_at, emit_si(e, 0), g->type,
-                             emit_mad(e, m, g->b->sum_m, n));
-    LLVMValueRef v = LLVMGetPoison(emit_widen(g->type, run));
-
-    for (int c = 0; run > 1 && c < run; c++)
-        v = LLVMBuildInsertElement(e->b, v, sum_in(g, slot, i + c),
-                                   LLVMConstInt(e->i32, (unsigned)c, 0), "");
-    put(p, run > 1 ? v : sum_in(g, slot, i), e,
-        (size_t)run * sd_dtype_bytes(g->b->node->dtype));
-}
-
-/* Of the squares in row `row`, into the area that begins with row `from`. */
-static void put_squares(group *g, int row, int64_t from)
-{
-    emit *e = g->e;
-    const plan_blocks *b = g->b;
-    LLVMValueRef m, n;
-    int below, right;
-
-    e->abi->place(e, g->mate, &m, &n);
-    m = emit_add(e, emit_times(e, g->im, SQUARE), m);
-    n = emit_add(e, emit_times(e, g->in, SQUARE), n);
-    m = emit_add(e, m, emit_si(e, (int64_t)row * b->along_m - from));
-    for (int c = 0; c < b->vectors / SQUARE; c++)
-        for (int i = 0; i < values(e) * e->abi->pack; i += e->abi->run) {
-            e->abi->beside(e, i, &below, &right);
-            put_few(
-                g, emit_add(e, m, emit_si(e, below)),
-                emit_add(e, n,
-                         emit_si(e, (int64_t)c * b->along_n * SQUARE + right)),
-                &g->sum[place_of(g, row / SQUARE, c)], i);
-        }
-}
-
 /* ---- chains ---- */
 
-static void multiply(group *g, LLVMValueRef turn)
+static void multiply(emit_tile *g, LLVMValueRef turn)
 {
     if (g->matrix)
-        multiply_matrices(g, turn);
+        emit_multiply_squares(g, turn);
     else
         multiply_items(g, turn);
 }
 
 /* The chain's end. */
-static void add_chain(group *g)
+static void add_chain(emit_tile *g)
 {
     emit *e = g->e;
     sd_dtype t[2] = {g->b->node->dtype, g->b->node->dtype};
@@ -692,7 +336,7 @@ static void add_chain(group *g)
     }
 }
 
-static void start(group *g)
+static void start(emit_tile *g)
 {
     emit *e = g->e;
     int n = g->b->rows * g->b->vectors;
@@ -717,7 +361,7 @@ static void start(group *g)
     }
 }
 
-static void write_step(group *g, LLVMValueRef turn)
+static void write_step(emit_tile *g, LLVMValueRef turn)
 {
     write_operand(g, &g->x, turn);
     write_operand(g, &g->y, turn);
@@ -725,7 +369,7 @@ static void write_step(group *g, LLVMValueRef turn)
 }
 
 /* Step `s` of chain `c`. */
-static void run_step(group *g, LLVMValueRef c, LLVMValueRef s)
+static void run_step(emit_tile *g, LLVMValueRef c, LLVMValueRef s)
 {
     emit *e = g->e;
     LLVMValueRef at = emit_add(e, emit_times(e, c, g->steps), s), next, turn;
@@ -746,7 +390,7 @@ static void run_step(group *g, LLVMValueRef c, LLVMValueRef s)
 
 /* Steps of a chain.  With the number in view Intel's compiler unrolls the loop,
  * keeps the addresses of all its steps in registers, and runs out of them. */
-static LLVMValueRef turns(group *g)
+static LLVMValueRef turns(emit_tile *g)
 {
     emit *e = g->e;
     LLVMValueRef n = emit_si(e, g->steps);
@@ -754,7 +398,7 @@ static LLVMValueRef turns(group *g)
     return e->abi->zero && g->x.panel ? emit_add(e, n, e->abi->zero(e)) : n;
 }
 
-static void run_chains(group *g)
+static void run_chains(emit_tile *g)
 {
     emit *e = g->e;
     LLVMBasicBlockRef pre;
@@ -783,7 +427,7 @@ static void run_chains(group *g)
 
 /* ---- what uses the sums ---- */
 
-static void put_run(group *g, int row, int64_t from)
+static void put_run(emit_tile *g, int row, int64_t from)
 {
     emit *e = g->e;
     const plan_blocks *b = g->b;
@@ -797,24 +441,25 @@ static void put_run(group *g, int row, int64_t from)
             LLVMValueRef n = emit_add(
                 e, emit_times(e, g->in, near),
                 emit_si(e, (int64_t)(c / near * near) * b->along_n + c % near));
-            LLVMValueRef p = in_area(g, b->sum_at, emit_si(e, 0), g->type,
-                                     emit_mad(e, m, b->sum_m, n));
+            LLVMValueRef p =
+                emit_tile_area(g, b->sum_at, emit_si(e, 0), g->type,
+                               emit_mad(e, m, b->sum_m, n));
 
-            put(p, get(e, g->type, g->sum[r * b->vectors + c]).re, e,
-                sd_dtype_bytes(b->node->dtype));
+            emit_tile_put(p, get(e, g->type, g->sum[r * b->vectors + c]).re, e,
+                          sd_dtype_bytes(b->node->dtype));
         }
 }
 
-static void put_rows(group *g, int row, int64_t from)
+static void put_rows(emit_tile *g, int row, int64_t from)
 {
     if (g->matrix)
-        put_squares(g, row, from);
+        emit_put_squares(g, row, from);
     else
         put_run(g, row, from);
 }
 
 /* Rows [at, + b->round) of the sums, to their area. */
-static void put_sums(group *g, LLVMValueRef at)
+static void put_sums(emit_tile *g, LLVMValueRef at)
 {
     emit *e = g->e;
     const plan_blocks *b = g->b;
@@ -834,17 +479,17 @@ static void put_sums(group *g, LLVMValueRef at)
 }
 
 /* Where a tile has fewer rows or columns than its items have. */
-static LLVMValueRef inside(emit *e, const operand *o, LLVMValueRef flat)
+static LLVMValueRef inside(emit *e, const emit_operand *o, LLVMValueRef flat)
 {
     int64_t n = e->k->axis[o->axis].tile * plan_extent(e->k, o->in);
 
     return n < o->extent ? below(e, flat, n) : NULL;
 }
 
-static void use_row(group *g, LLVMValueRef round, LLVMValueRef row)
+static void use_row(emit_tile *g, LLVMValueRef round, LLVMValueRef row)
 {
     emit *e = g->e;
-    operand *x = &g->x, *y = &g->y;
+    emit_operand *x = &g->x, *y = &g->y;
     LLVMValueRef m = emit_add(e, round, row), n = emit_item_start(e);
     uint64_t axes =
         x->in | y->in | (uint64_t)1 << x->axis | (uint64_t)1 << y->axis;
@@ -860,7 +505,7 @@ static void use_row(group *g, LLVMValueRef round, LLVMValueRef row)
     close_axes(e, axes);
 }
 
-static void use_sums(group *g)
+static void use_sums(emit_tile *g)
 {
     emit *e = g->e;
     LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
@@ -900,7 +545,7 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
 {
     const plan_blocks *b = e->k->blocks;
     int64_t outside = 1, extent = e->k->axis[b->k].extent;
-    group g = {
+    emit_tile g = {
         .e = e,
         .b = b,
         .x = {b->x, b->m, b->m_in, m0, b->mt, b->x_along, b->x_wide, b->x_m,
@@ -923,7 +568,7 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
     g.im = emit_over(e, item, b->along_n);
     g.in = emit_rest(e, item, b->along_n);
     if (g.matrix)
-        own_squares(&g);
+        emit_own_squares(&g);
     share_out(&g, &g.x);
     share_out(&g, &g.y);
     start(&g);

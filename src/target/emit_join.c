@@ -179,3 +179,83 @@ void emit_join_items(emit *e, const plan_node *n, int lanes, emit_value **v,
     if (far)
         emit_barrier(e); /* before the area is written again */
 }
+
+/* ---- vectors ---- */
+
+/* Vectors of less than 128 bits cost code generation as much again, since it
+ * widens them node by node: small sums and maxima stay in such a register. */
+static int narrowest(emit *e, const plan_node *n, int width)
+{
+    int w = 1;
+
+    if (n->body->op < 0 || sd_is_complex(n->arg[0]->dtype))
+        return 1;
+    for (int o = 0; o < n->nout; o++) {
+        LLVMTypeRef t = emit_type(e, n->arg[o]->dtype);
+
+        if (t == e->f32 || t == e->i32)
+            w = SD_MAX(w, 4);
+        else if (t == e->f64 || t == e->i64)
+            w = SD_MAX(w, 2);
+    }
+    return SD_MIN(w, width);
+}
+
+/* Lane i of the result is lane h + i mod h. */
+static emit_value upper_half(emit *e, emit_value v, int h, int w)
+{
+    int lane[EMIT_MAX_LANES];
+
+    if (h == w)
+        return emit_extract_value(e, v, h, h);
+    for (int i = 0; i < w; i++)
+        lane[i] = h + i % h;
+    return (emit_value){emit_shuffle(e, v.re, NULL, lane, w), NULL};
+}
+
+/* Halves of one vector. */
+static void halve_within(emit *e, const plan_node *n, int width, emit_value *v,
+                         int64_t have)
+{
+    int least = narrowest(e, n, width);
+
+    for (int h = width / 2; h >= 1; h /= 2) {
+        LLVMValueRef on[EMIT_MAX_LANES];
+        emit_value *y = emit_values(e, n->nout);
+        int w = SD_MAX(h, least);
+
+        for (int o = 0; o < n->nout; o++) {
+            y[o] = upper_half(e, v[o], h, w);
+            v[o] = emit_extract_value(e, v[o], 0, w);
+        }
+        if (have <= h)
+            continue;
+        for (int j = 0; j < w; j++)
+            on[j] = emit_bool(e, j % h + h < have);
+        emit_join_body(e, n, v, y,
+                       have >= 2 * h ? NULL
+                       : w == 1      ? on[0]
+                                     : LLVMConstVector(on, (unsigned)w));
+    }
+    for (int o = 0; o < n->nout; o++)
+        v[o] = emit_extract_value(e, v[o], 0, 1);
+}
+
+void emit_join_vectors(emit *e, const plan_node *n, int lanes, int width,
+                       emit_value **v, int64_t have)
+{
+    for (int h = lanes / width / 2; h >= 1; h /= 2)
+        for (int i = 0; i < h; i++) {
+            int64_t more = have - (int64_t)(i + h) * width;
+            LLVMValueRef on[EMIT_MAX_LANES];
+
+            if (more <= 0)
+                continue;
+            for (int j = 0; j < width; j++)
+                on[j] = emit_bool(e, j < more);
+            emit_join_body(e, n, v[i], v[i + h],
+                           more < width ? LLVMConstVector(on, (unsigned)width)
+                                        : NULL);
+        }
+    halve_within(e, n, width, v[0], have);
+}

@@ -507,84 +507,6 @@ void emit_reduce_lane(emit *e, emit_reduction *r, LLVMValueRef lane)
 
 /* ---- joining ---- */
 
-/* Vectors of less than 128 bits cost code generation as much again, since it
- * widens them node by node: small sums and maxima stay in such a register. */
-static int narrowest(emit *e, const emit_reduction *r)
-{
-    int w = 1;
-
-    if (r->n->body->op < 0 || sd_is_complex(r->n->arg[0]->dtype))
-        return 1;
-    for (int o = 0; o < r->n->nout; o++) {
-        if (r->type[o] == e->f32 || r->type[o] == e->i32)
-            w = SD_MAX(w, 4);
-        else if (r->type[o] == e->f64 || r->type[o] == e->i64)
-            w = SD_MAX(w, 2);
-    }
-    return SD_MIN(w, r->width);
-}
-
-/* Lane i of the result is lane h + i mod h. */
-static emit_value upper_half(emit *e, emit_value v, int h, int w)
-{
-    int lane[EMIT_MAX_LANES];
-
-    if (h == w)
-        return emit_extract_value(e, v, h, h);
-    for (int i = 0; i < w; i++)
-        lane[i] = h + i % h;
-    return (emit_value){emit_shuffle(e, v.re, NULL, lane, w), NULL};
-}
-
-/* Halves of one vector. */
-static void halve_within(emit *e, emit_reduction *r, emit_value *v,
-                         int64_t have)
-{
-    int least = narrowest(e, r);
-
-    for (int h = r->width / 2; h >= 1; h /= 2) {
-        LLVMValueRef on[EMIT_MAX_LANES];
-        emit_value *y = emit_values(e, r->n->nout);
-        int w = SD_MAX(h, least);
-
-        for (int o = 0; o < r->n->nout; o++) {
-            y[o] = upper_half(e, v[o], h, w);
-            v[o] = emit_extract_value(e, v[o], 0, w);
-        }
-        if (have <= h)
-            continue;
-        for (int j = 0; j < w; j++)
-            on[j] = emit_bool(e, j % h + h < have);
-        emit_join_body(e, r->n, v, y,
-                       have >= 2 * h ? NULL
-                       : w == 1      ? on[0]
-                                     : LLVMConstVector(on, (unsigned)w));
-    }
-    for (int o = 0; o < r->n->nout; o++)
-        v[o] = emit_extract_value(e, v[o], 0, 1);
-}
-
-/* Lanes in vectors of r->width: whole vectors first, then halves of one. */
-static void halve_vectors(emit *e, emit_reduction *r, emit_value **v,
-                          int64_t have)
-{
-    int w = r->width;
-
-    for (int h = r->lanes / w / 2; h >= 1; h /= 2)
-        for (int i = 0; i < h; i++) {
-            int64_t n = have - (int64_t)(i + h) * w;
-            LLVMValueRef on[EMIT_MAX_LANES];
-
-            if (n <= 0)
-                continue;
-            for (int j = 0; j < w; j++)
-                on[j] = emit_bool(e, j < n);
-            emit_join_body(e, r->n, v[i], v[i + h],
-                           n < w ? LLVMConstVector(on, (unsigned)w) : NULL);
-        }
-    halve_within(e, r, v[0], have);
-}
-
 static int64_t elements(const emit *e, const plan_node *n)
 {
     int64_t v = 1;
@@ -656,7 +578,7 @@ static void join(emit *e, emit_reduction *r, int c, emit_value *out)
         emit_join_items(e, r->n, r->lanes, v, SD_MIN(have, (int64_t)r->lanes));
     else if (r->how == PLAN_LANES_VECTOR || r->how == PLAN_LANES_ROTATE ||
              (r->how == PLAN_LANES_CHUNK && !e->gpu))
-        halve_vectors(e, r, v, have);
+        emit_join_vectors(e, r->n, r->lanes, r->width, v, have);
     else if (r->how != PLAN_LANES_ONE)
         emit_join_lanes(e, r->n, v, r->lanes, have);
     memcpy(out, v[0], (size_t)r->n->nout * sizeof *out);

@@ -1,0 +1,65 @@
+/* What products in blocks of groups share: emit_group.c, emit_panel.c,
+ * emit_square.c. */
+#ifndef EMIT_GROUP_H
+#define EMIT_GROUP_H
+
+#include "emit.h"
+
+typedef struct { /* one operand, and what an item copies of it */
+    const plan_node *node;
+    int axis;          /* of x alone, or of y alone */
+    uint64_t in;
+    LLVMValueRef from; /* where the tile begins along it */
+    int64_t extent;    /* of the tile */
+    int along, wide;
+    int64_t side, deep; /* elements from one position to the next in the area */
+    int64_t panel; /* from one panel of k to the next; 0: there is one */
+    size_t at;
+    int n; /* vectors that an item copies a step; */
+    int per; /* so many in a row are positions of k of one word each */
+    LLVMValueRef *m, *k, *v; /* of each: its place in the tile and the step; a
+                                stack slot */
+} emit_operand;
+
+typedef struct {
+    emit *e;
+    const plan_blocks *b;
+    emit_operand x, y;
+    int64_t chunk, each; /* positions of axis k in a chain; chains along k */
+    int64_t chains, steps; /* in all; of a chain */
+    LLVMTypeRef type; /* of the sums */
+    LLVMValueRef im, in; /* the item's numbers along M and N */
+    LLVMValueRef *acc, *sum; /* [row * vectors + column], or as place_of says:
+                                stack slots */
+    int nacc;
+    bool matrix; /* the engine is a matrix instruction */
+    LLVMTypeRef slot; /* of a stack slot: one sum, or a matrix's several */
+    LLVMValueRef mate; /* the item's number in its sub-group */
+    LLVMValueRef x_own, y_own; /* bytes to what it reads of a square */
+    LLVMValueRef x_now, y_now; /* and from local memory on, this step's; NULL */
+} emit_tile;
+
+/* ---- emit_group.c ---- */
+
+/* Does what is copied of o lie along K? */
+bool emit_is_deep(const emit_tile *g, const emit_operand *o);
+/* Element `index` of the area at `at`, of the pair's number `turn`. */
+LLVMValueRef emit_tile_area(emit_tile *g, size_t at, LLVMValueRef turn,
+                            LLVMTypeRef t, LLVMValueRef index);
+void emit_tile_put(LLVMValueRef p, LLVMValueRef v, emit *e, size_t bytes);
+
+/* ---- emit_panel.c: operands of engines that read by blocks ---- */
+
+/* What was read of o, to the panels of `turn`, in words where there are whole
+ * ones. */
+void emit_write_panels(emit_tile *g, emit_operand *o, LLVMValueRef turn);
+
+/* ---- emit_square.c: products by matrix instructions ---- */
+
+/* Bytes from an area to what the item reads of the sub-group's first square. */
+void emit_own_squares(emit_tile *g);
+void emit_multiply_squares(emit_tile *g, LLVMValueRef turn);
+/* The squares in row `row`, into the area that begins with row `from`. */
+void emit_put_squares(emit_tile *g, int row, int64_t from);
+
+#endif

@@ -1,0 +1,156 @@
+/* Operands of engines that read local memory by blocks, in panels: K in pieces
+ * of what one instruction takes, of y in words as the engine wants them
+ * (ADR 25). */
+#include "emit_group.h"
+
+enum { MOST_WORDS = 16 }; /* of a vector: positions of bytes */
+
+/* n in each element of what has v's type: i32, or a vector of it. */
+static LLVMValueRef number_like(emit *e, LLVMValueRef v, uint32_t n)
+{
+    bool vector = LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMVectorTypeKind;
+
+    return emit_splat(e, LLVMConstInt(e->i32, n, 0),
+                      vector ? (int)LLVMGetVectorSize(LLVMTypeOf(v)) : 1);
+}
+
+/* What v has where `mask` has ones, and w elsewhere. */
+static LLVMValueRef blend(emit *e, LLVMValueRef v, LLVMValueRef w,
+                          uint32_t mask)
+{
+    LLVMValueRef yes = number_like(e, v, mask), no = number_like(e, v, ~mask);
+
+    return LLVMBuildOr(e->b, LLVMBuildAnd(e->b, v, yes, ""),
+                       LLVMBuildAnd(e->b, w, no, ""), "");
+}
+
+/* Words v and w, in parts of `bits`: *lo gets the even parts of both in turn,
+ * *hi the odd ones. */
+static void zip(emit *e, LLVMValueRef v, LLVMValueRef w, unsigned bits,
+                LLVMValueRef *lo, LLVMValueRef *hi)
+{
+    uint32_t even = bits == 16 ? 0xffff : 0x00ff00ff;
+    LLVMValueRef by = number_like(e, v, bits);
+
+    *lo = blend(e, v, LLVMBuildShl(e->b, w, by, ""), even);
+    *hi = blend(e, LLVMBuildLShr(e->b, v, by, ""), w, even);
+}
+
+/* Word n of the result is what the o->per vectors have at place n. */
+static void weave(emit_tile *g, const emit_operand *o, const LLVMValueRef *v,
+                  LLVMValueRef *word)
+{
+    emit *e = g->e;
+    int few = o->wide / o->per;
+    unsigned bits = 32 / (unsigned)o->per;
+    LLVMValueRef in[4], out[4], at;
+
+    for (int i = 0; i < o->per; i++)
+        in[i] = LLVMBuildBitCast(e->b, v[i], emit_widen(e->i32, few), "");
+    if (o->per == 2) {
+        zip(e, in[0], in[1], bits, &out[0], &out[1]);
+    } else {
+        zip(e, in[0], in[1], bits, &out[0], &out[1]);
+        zip(e, in[2], in[3], bits, &out[2], &out[3]);
+        zip(e, out[0], out[2], 16, &in[0], &in[2]);
+        zip(e, out[1], out[3], 16, &in[1], &in[3]);
+        memcpy(out, in, sizeof out);
+    }
+    for (int n = 0; n < o->wide; n++) {
+        at = LLVMConstInt(e->i32, (unsigned)(n / o->per), 0);
+        word[n] = few > 1
+                      ? LLVMBuildExtractElement(e->b, out[n % o->per], at, "")
+                      : out[n % o->per];
+    }
+}
+
+/* Elements from the beginning of the area to (m, k) of vector i. */
+static LLVMValueRef panel_at(emit_tile *g, const emit_operand *o, int i)
+{
+    emit *e = g->e;
+    const plan_engine_info *of = &plan_engine_table[g->b->engine];
+    int word = plan_word(g->b);
+    LLVMValueRef k = emit_rest(e, o->k[i], of->depth), m = o->m[i], at;
+
+    at = emit_times(e, emit_over(e, o->k[i], of->depth), o->panel);
+    if (o == &g->x)
+        return emit_add(e, at, emit_mad(e, m, of->depth, k));
+    at = emit_add(e, at,
+                  emit_times(e, emit_over(e, m, of->items),
+                             (int64_t)of->depth * of->items));
+    at = emit_add(e, at, emit_times(e, emit_rest(e, m, of->items), o->side));
+    at = emit_add(e, at, emit_times(e, emit_over(e, k, word), o->deep));
+    return emit_add(e, at, emit_rest(e, k, word));
+}
+
+/* Words from place `at` on, `apart` elements from one to the next: four at a
+ * time where they are neighbours. */
+static void put_words(emit_tile *g, LLVMValueRef p, const LLVMValueRef *word,
+                      int n, int64_t apart)
+{
+    emit *e = g->e;
+    int each = apart == plan_word(g->b) ? SD_MIN(n, 4) : 1;
+
+    for (int i = 0; i < n; i += each) {
+        LLVMValueRef at = emit_si(e, i * apart * 4 / plan_word(g->b));
+        LLVMValueRef v = LLVMGetPoison(emit_widen(e->i32, each));
+
+        for (int c = 0; each > 1 && c < each; c++)
+            v = LLVMBuildInsertElement(
+                e->b, v, word[i + c], LLVMConstInt(e->i32, (unsigned)c, 0), "");
+        emit_tile_put(LLVMBuildGEP2(e->b, e->i8, p, &at, 1, ""),
+                      each > 1 ? v : word[i], e, 4 * (size_t)each);
+    }
+}
+
+/* Vector i, of less than a word or cut within one. */
+static void put_parts(emit_tile *g, const emit_operand *o, LLVMValueRef p,
+                      LLVMValueRef v)
+{
+    emit *e = g->e;
+    size_t bytes = sd_dtype_bytes(o->node->dtype);
+    int64_t apart = emit_is_deep(g, o) ? 1 : o->side;
+
+    for (int c = 0; c < o->wide; c++) {
+        LLVMValueRef at = emit_si(e, c * apart * (int64_t)bytes);
+
+        emit_tile_put(LLVMBuildGEP2(e->b, e->i8, p, &at, 1, ""),
+                      emit_extract(e, v, c, 1), e, bytes);
+    }
+}
+
+void emit_write_panels(emit_tile *g, emit_operand *o, LLVMValueRef turn)
+{
+    emit *e = g->e;
+    LLVMTypeRef t = emit_widen(emit_mem_type(e, o->node->dtype), o->wide);
+    LLVMValueRef v[4], word[MOST_WORDS];
+    int per = plan_word(g->b);
+    bool whole = o->wide % per == 0 && (emit_is_deep(g, o) || o->per == per);
+
+    for (int i = 0; i < o->n; i += o->per) {
+        LLVMValueRef p =
+            emit_tile_area(g, o->at, turn, emit_mem_type(e, o->node->dtype),
+                           panel_at(g, o, i));
+
+        for (int c = 0; c < o->per; c++)
+            v[c] = LLVMBuildLoad2(e->b, t, o->v[i + c], "");
+        if (!whole) {
+            put_parts(g, o, p, v[0]);
+            for (int c = 1; c < o->per; c++)
+                put_parts(g, o,
+                          emit_tile_area(g, o->at, turn,
+                                         emit_mem_type(e, o->node->dtype),
+                                         panel_at(g, o, i + c)),
+                          v[c]);
+        } else if (emit_is_deep(g, o)) {
+            v[0] = LLVMBuildBitCast(e->b, v[0],
+                                    emit_widen(e->i32, o->wide / per), "");
+            for (int c = 0; c < o->wide / per; c++)
+                word[c] = emit_extract(e, v[0], c, 1);
+            put_words(g, p, word, o->wide / per, o == &g->x ? per : o->deep);
+        } else {
+            weave(g, o, v, word);
+            put_words(g, p, word, o->wide, o->side);
+        }
+    }
+}

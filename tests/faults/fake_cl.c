@@ -17,34 +17,23 @@
  *   garbage     texts without end or sense, numbers of all ones
  *   exec=N      the command that runs as the Nth of all ends with `error`
  *   lag=N       each command takes N microseconds more
- * Each queue has a thread of its own, so that what is put in runs later, beside
- * others, and callbacks of events come from there.
+ * Each queue has a thread of its own (fake_cl_queue.c), so that what is put in
+ * runs later, beside others, and callbacks of events come from there.
  * fake_cl_calls and fake_cl_live say how many calls there were and how many
  * objects are alive; fake_cl_runs how many commands have run; fake_cl_finishes
  * how often somebody waited for a whole queue.  fake_cl_hold(1) keeps kernels
  * from running until fake_cl_hold(0). */
-#define CL_TARGET_OPENCL_VERSION 300
-#define CL_USE_DEPRECATED_OPENCL_1_1_APIS
-#include <CL/cl.h>
-#include <CL/cl_ext.h>
-#include <CL/cl_icd.h>
+#include "fake_cl.h"
 
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../unit/xpu_kernels.c"
 
-#define API       __attribute__((visibility("default")))
-#define UNITS     4u
-#define MOST_ARGS 16u
-#define HEAD      64u /* before each block of memory: its size */
+#define UNITS 4u
+#define HEAD  64u /* before each block of memory: its size */
 
 API long fake_cl_calls(void);
 API long fake_cl_live(void);
@@ -52,86 +41,43 @@ API long fake_cl_runs(void);
 API long fake_cl_finishes(void);
 API void fake_cl_hold(int on);
 
-static struct {
-    long fail, lose, crash, platforms, devices, tiles, exec, lag;
-    int error;
-    size_t memory;
-    bool il, usm, gpu, any_kernel, garbage;
-} is;
-static _Atomic long ncall, nlive, nrun, nfinish;
+struct fake_cl_words fake_cl_is;
+_Atomic long fake_cl_ncall, fake_cl_nlive, fake_cl_nrun, fake_cl_nfinish;
 static _Atomic size_t held;
 
-/* Of queues and events, and of what is read above. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static bool is_held;
+pthread_mutex_t fake_cl_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_cond_t fake_cl_changed = PTHREAD_COND_INITIALIZER;
+bool fake_cl_is_held;
 
-/* Objects begin with the loader's table, as it demands. */
-extern const cl_icd_dispatch fake_table;
-struct _cl_platform_id {
-    const cl_icd_dispatch *table;
-};
-struct _cl_device_id {
-    const cl_icd_dispatch *table;
-    bool is_sub;
-};
-struct _cl_context {
-    const cl_icd_dispatch *table;
-};
-typedef struct command command;
-struct _cl_command_queue {
-    const cl_icd_dispatch *table;
-    pthread_t thread;
-    command *head, **tail;
-    bool busy, stop;
-    cl_int error; /* of a command since the last marker */
-};
-struct _cl_event {
-    const cl_icd_dispatch *table;
-    int refs;
-    cl_int status;
-    void(CL_CALLBACK *fn)(cl_event, cl_int, void *); /* one is enough */
-    void *ctx;
-};
-struct _cl_program {
-    const cl_icd_dispatch *table;
-    bool is_built, is_wrong;
-};
-struct _cl_kernel {
-    const cl_icd_dispatch *table;
-    void (*fn)(void **, long, long, void *);
-    void *arg[MOST_ARGS];
-    char number[MOST_ARGS][16]; /* by value */
-};
 static struct _cl_platform_id the_platform[2];
 static struct _cl_device_id the_device[8];
 
 long fake_cl_calls(void)
 {
-    return ncall;
+    return fake_cl_ncall;
 }
 
 long fake_cl_live(void)
 {
-    return nlive;
+    return fake_cl_nlive;
 }
 
 long fake_cl_runs(void)
 {
-    return nrun;
+    return fake_cl_nrun;
 }
 
 long fake_cl_finishes(void)
 {
-    return nfinish;
+    return fake_cl_nfinish;
 }
 
 void fake_cl_hold(int on)
 {
-    pthread_mutex_lock(&lock);
-    is_held = on;
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&fake_cl_lock);
+    fake_cl_is_held = on;
+    pthread_cond_broadcast(&fake_cl_changed);
+    pthread_mutex_unlock(&fake_cl_lock);
 }
 
 /* ---- trouble ---- */
@@ -151,65 +97,65 @@ static void read_words(void)
 {
     const char *all = getenv("FAKE_CL");
 
-    pthread_mutex_lock(&lock);
-    is.exec = word("exec", 0);
-    is.lag = word("lag", 0);
-    is.fail = word("fail", 0);
-    is.lose = word("lose", 0);
-    is.crash = word("crash", 0);
-    is.error = (int)word("error", CL_OUT_OF_RESOURCES);
-    is.memory = (size_t)word("memory", 1l << 30);
-    is.platforms = word("platforms", 1);
-    is.devices = word("devices", 1);
-    is.tiles = word("tiles", 0);
-    is.il = word("il", 1);
-    is.usm = word("usm", 1);
-    is.gpu = word("gpu", 0);
-    is.any_kernel = all && strstr(all, "kernels=any");
-    is.garbage = all && strstr(all, "garbage");
-    ncall = nrun = nfinish = 0;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&fake_cl_lock);
+    fake_cl_is.exec = word("exec", 0);
+    fake_cl_is.lag = word("lag", 0);
+    fake_cl_is.fail = word("fail", 0);
+    fake_cl_is.lose = word("lose", 0);
+    fake_cl_is.crash = word("crash", 0);
+    fake_cl_is.error = (int)word("error", CL_OUT_OF_RESOURCES);
+    fake_cl_is.memory = (size_t)word("memory", 1l << 30);
+    fake_cl_is.platforms = word("platforms", 1);
+    fake_cl_is.devices = word("devices", 1);
+    fake_cl_is.tiles = word("tiles", 0);
+    fake_cl_is.il = word("il", 1);
+    fake_cl_is.usm = word("usm", 1);
+    fake_cl_is.gpu = word("gpu", 0);
+    fake_cl_is.any_kernel = all && strstr(all, "kernels=any");
+    fake_cl_is.garbage = all && strstr(all, "garbage");
+    fake_cl_ncall = fake_cl_nrun = fake_cl_nfinish = 0;
+    pthread_mutex_unlock(&fake_cl_lock);
 }
 
 /* Each call that may fail asks. */
-static cl_int trouble(void)
+cl_int fake_cl_trouble(void)
 {
-    long n = ++ncall;
+    long n = ++fake_cl_ncall;
 
-    if (n == is.crash)
+    if (n == fake_cl_is.crash)
         raise(SIGSEGV);
-    if (n == is.fail || (is.lose && n >= is.lose))
-        return is.error;
+    if (n == fake_cl_is.fail || (fake_cl_is.lose && n >= fake_cl_is.lose))
+        return fake_cl_is.error;
     return CL_SUCCESS;
 }
 
-static void *make(size_t size, cl_int *err)
+void *fake_cl_make(size_t size, cl_int *err)
 {
-    cl_int bad = trouble();
+    cl_int bad = fake_cl_trouble();
     void *p = bad ? NULL : calloc(1, size);
 
     if (err)
         *err = bad ? bad : p ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
     if (p) {
         *(const cl_icd_dispatch **)p = &fake_table;
-        nlive++;
+        fake_cl_nlive++;
     }
     return p;
 }
 
-static cl_int drop(void *p)
+cl_int fake_cl_drop(void *p)
 {
     free(p);
-    nlive--;
+    fake_cl_nlive--;
     return CL_SUCCESS;
 }
 
 /* ---- answers ---- */
 
-static cl_int answer(const void *p, size_t n, size_t room, void *to,
-                     size_t *size)
+cl_int fake_cl_answer(const void *p, size_t n, size_t room, void *to,
+                      size_t *size)
 {
-    cl_int bad = trouble();
+    cl_int bad = fake_cl_trouble();
 
     if (bad)
         return bad;
@@ -225,32 +171,32 @@ static cl_int answer(const void *p, size_t n, size_t room, void *to,
 
 static cl_int text(const char *s, size_t room, void *to, size_t *size)
 {
-    if (!is.garbage)
-        return answer(s, strlen(s) + 1, room, to, size);
+    if (!fake_cl_is.garbage)
+        return fake_cl_answer(s, strlen(s) + 1, room, to, size);
     if (size)
         *size = SIZE_MAX;
     if (to)
         memset(to, 0xe9, room); /* all of it, no end, no UTF-8 */
     if (to && room > 8)
         memcpy(to, "\033[2J SPIR-V", 8 + (room > 11 ? 3 : 0));
-    return trouble();
+    return fake_cl_trouble();
 }
 
 static cl_int number(cl_ulong v, size_t n, size_t room, void *to, size_t *size)
 {
-    if (is.garbage)
+    if (fake_cl_is.garbage)
         v = ~0ull;
-    return answer(&v, n, room, to, size);
+    return fake_cl_answer(&v, n, room, to, size);
 }
 
 static cl_int list(long have, cl_uint room, cl_uint *n)
 {
-    cl_int bad = trouble();
+    cl_int bad = fake_cl_trouble();
 
     if (bad)
         return bad;
     if (n)
-        *n = is.garbage ? 0x7fffffff : (cl_uint)have;
+        *n = fake_cl_is.garbage ? 0x7fffffff : (cl_uint)have;
     (void)room;
     return CL_SUCCESS;
 }
@@ -260,13 +206,14 @@ API cl_int clGetPlatformIDs(cl_uint room, cl_platform_id *out, cl_uint *n)
     cl_int bad;
 
     read_words();
-    if ((bad = list(is.platforms, room, n)))
+    if ((bad = list(fake_cl_is.platforms, room, n)))
         return bad;
-    for (cl_uint i = 0; out && i < room && i < is.platforms && i < 2; i++) {
+    for (cl_uint i = 0; out && i < room && i < fake_cl_is.platforms && i < 2;
+         i++) {
         the_platform[i].table = &fake_table;
         out[i] = &the_platform[i];
     }
-    return is.platforms ? CL_SUCCESS : CL_PLATFORM_NOT_FOUND_KHR;
+    return fake_cl_is.platforms ? CL_SUCCESS : CL_PLATFORM_NOT_FOUND_KHR;
 }
 
 API cl_int clIcdGetPlatformIDsKHR(cl_uint room, cl_platform_id *out, cl_uint *n)
@@ -290,7 +237,7 @@ API cl_int clGetPlatformInfo(cl_platform_id p, cl_platform_info what,
 
 static cl_device_type device_type(void)
 {
-    return is.gpu ? CL_DEVICE_TYPE_GPU : CL_DEVICE_TYPE_CPU;
+    return fake_cl_is.gpu ? CL_DEVICE_TYPE_GPU : CL_DEVICE_TYPE_CPU;
 }
 
 API cl_int clGetDeviceIDs(cl_platform_id p, cl_device_type type, cl_uint room,
@@ -299,11 +246,12 @@ API cl_int clGetDeviceIDs(cl_platform_id p, cl_device_type type, cl_uint room,
     cl_int bad;
 
     (void)p;
-    if (!(type & device_type()) || !is.devices)
+    if (!(type & device_type()) || !fake_cl_is.devices)
         return CL_DEVICE_NOT_FOUND;
-    if ((bad = list(is.devices, room, n)))
+    if ((bad = list(fake_cl_is.devices, room, n)))
         return bad;
-    for (cl_uint i = 0; out && i < room && i < is.devices && i < 8; i++) {
+    for (cl_uint i = 0; out && i < room && i < fake_cl_is.devices && i < 8;
+         i++) {
         the_device[i].table = &fake_table;
         out[i] = &the_device[i];
     }
@@ -322,7 +270,7 @@ API cl_int clGetDeviceInfo(cl_device_id d, cl_device_info what, size_t room,
     case CL_DEVICE_LOCAL_MEM_SIZE:
         return number(32768, 8, room, to, size);
     case CL_DEVICE_GLOBAL_MEM_SIZE:
-        return number(is.memory, 8, room, to, size);
+        return number(fake_cl_is.memory, 8, room, to, size);
     case CL_DEVICE_GLOBAL_MEM_CACHE_SIZE:
         return number(1 << 20, 8, room, to, size);
     case CL_DEVICE_SINGLE_FP_CONFIG:
@@ -335,10 +283,11 @@ API cl_int clGetDeviceInfo(cl_device_id d, cl_device_info what, size_t room,
     case CL_DRIVER_VERSION:
         return text("1.0", room, to, size);
     case CL_DEVICE_IL_VERSION:
-        return text(is.il ? "SPIR-V_1.2" : "", room, to, size);
+        return text(fake_cl_is.il ? "SPIR-V_1.2" : "", room, to, size);
     case CL_DEVICE_EXTENSIONS:
-        return text(is.usm ? "cl_khr_fp16 cl_intel_unified_shared_memory"
-                           : "cl_khr_fp16",
+        return text(fake_cl_is.usm
+                        ? "cl_khr_fp16 cl_intel_unified_shared_memory"
+                        : "cl_khr_fp16",
                     room, to, size);
     default:
         return CL_INVALID_VALUE;
@@ -352,13 +301,13 @@ API cl_int clCreateSubDevices(cl_device_id d,
                               cl_uint room, cl_device_id *out, cl_uint *n)
 {
     cl_uint parts;
-    cl_int bad = trouble();
+    cl_int bad = fake_cl_trouble();
 
     (void)d;
     if (bad)
         return bad;
-    if (how[0] == CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN && is.tiles)
-        parts = (cl_uint)is.tiles;
+    if (how[0] == CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN && fake_cl_is.tiles)
+        parts = (cl_uint)fake_cl_is.tiles;
     else if (how[0] == CL_DEVICE_PARTITION_EQUALLY && how[1] >= 1 &&
              how[1] <= UNITS)
         parts = UNITS / (cl_uint)how[1];
@@ -372,7 +321,7 @@ API cl_int clCreateSubDevices(cl_device_id d,
         if (!sub)
             return CL_OUT_OF_HOST_MEMORY;
         *sub = (struct _cl_device_id){&fake_table, true};
-        nlive++;
+        fake_cl_nlive++;
         out[i] = sub;
     }
     return CL_SUCCESS;
@@ -380,7 +329,7 @@ API cl_int clCreateSubDevices(cl_device_id d,
 
 API cl_int clReleaseDevice(cl_device_id d)
 {
-    return d->is_sub ? drop(d) : CL_SUCCESS;
+    return d->is_sub ? fake_cl_drop(d) : CL_SUCCESS;
 }
 
 API cl_context clCreateContext(const cl_context_properties *p, cl_uint n,
@@ -390,261 +339,12 @@ API cl_context clCreateContext(const cl_context_properties *p, cl_uint n,
                                void *ctx, cl_int *err)
 {
     (void)p, (void)n, (void)d, (void)fn, (void)ctx;
-    return make(sizeof(struct _cl_context), err);
+    return fake_cl_make(sizeof(struct _cl_context), err);
 }
 
 API cl_int clReleaseContext(cl_context c)
 {
-    return drop(c);
-}
-
-/* ---- queues and events ---- */
-
-struct command {
-    command *next;
-    cl_event event, wait; /* references; may be NULL */
-    bool marks;
-    void (*fn)(void **, long, long, void *);
-    void *arg[MOST_ARGS];
-    long tiles;
-    void *to;
-    const void *from;
-    size_t bytes;
-};
-
-/* The lock is held. */
-static void drop_event(cl_event e)
-{
-    if (e && !--e->refs)
-        drop(e);
-}
-
-static cl_int await_event(cl_event e)
-{
-    while (e && e->status > 0)
-        pthread_cond_wait(&changed, &lock);
-    return e && e->status < 0 ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST
-                              : CL_SUCCESS;
-}
-
-static void complete(cl_event e, cl_int status)
-{
-    if (!e)
-        return;
-    e->status = status;
-    pthread_cond_broadcast(&changed);
-    if (!e->fn)
-        return;
-    pthread_mutex_unlock(&lock);
-    e->fn(e, status, e->ctx);
-    pthread_mutex_lock(&lock);
-}
-
-static cl_int run(const command *c)
-{
-    float scratch[4096];
-
-    if (++nrun == is.exec)
-        return is.error;
-    if (c->fn)
-        c->fn((void **)c->arg, 0, c->tiles, scratch);
-    else if (c->to)
-        memmove(c->to, c->from, c->bytes);
-    return CL_SUCCESS;
-}
-
-/* A marker ends as what came before it since the last one did. */
-static void serve_one(cl_command_queue q, command *c)
-{
-    cl_int err = await_event(c->wait);
-    useconds_t lag = (useconds_t)is.lag;
-
-    while (c->fn && is_held)
-        pthread_cond_wait(&changed, &lock);
-    pthread_mutex_unlock(&lock);
-    if (lag)
-        usleep(lag);
-    if (!err)
-        err = run(c);
-    pthread_mutex_lock(&lock);
-    if (err)
-        q->error = err;
-    if (c->marks) {
-        err = q->error;
-        q->error = CL_SUCCESS;
-    }
-    complete(c->event, err);
-    drop_event(c->event);
-    drop_event(c->wait);
-    free(c);
-}
-
-static void *serve(void *arg)
-{
-    cl_command_queue q = arg;
-    command *c;
-
-    pthread_mutex_lock(&lock);
-    for (;;) {
-        while (!q->head && !q->stop)
-            pthread_cond_wait(&changed, &lock);
-        if (!(c = q->head))
-            break;
-        if (!(q->head = c->next))
-            q->tail = &q->head;
-        q->busy = true;
-        serve_one(q, c);
-        q->busy = false;
-        pthread_cond_broadcast(&changed);
-    }
-    pthread_mutex_unlock(&lock);
-    return NULL;
-}
-
-API cl_command_queue clCreateCommandQueueWithProperties(
-    cl_context c, cl_device_id d, const cl_queue_properties *p, cl_int *err)
-{
-    cl_command_queue q = make(sizeof *q, err);
-
-    (void)c, (void)d, (void)p;
-    if (!q)
-        return NULL;
-    q->tail = &q->head;
-    if (pthread_create(&q->thread, NULL, serve, q)) {
-        *err = CL_OUT_OF_HOST_MEMORY;
-        drop(q);
-        return NULL;
-    }
-    return q;
-}
-
-static void wait_idle(cl_command_queue q)
-{
-    while (q->busy || q->head)
-        pthread_cond_wait(&changed, &lock);
-}
-
-API cl_int clReleaseCommandQueue(cl_command_queue q)
-{
-    pthread_mutex_lock(&lock);
-    q->stop = true;
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
-    pthread_join(q->thread, NULL);
-    return drop(q);
-}
-
-/* In trouble, too: what is lost writes nothing any more. */
-API cl_int clFinish(cl_command_queue q)
-{
-    pthread_mutex_lock(&lock);
-    wait_idle(q);
-    pthread_mutex_unlock(&lock);
-    nfinish++;
-    return trouble();
-}
-
-API cl_int clFlush(cl_command_queue q)
-{
-    (void)q;
-    return trouble();
-}
-
-/* what is copied; *event where asked for is the caller's. */
-static cl_int put(cl_command_queue q, const command *what, cl_event wait,
-                  cl_event *event)
-{
-    command *c = malloc(sizeof *c);
-    cl_int err = trouble();
-    cl_event e = NULL;
-
-    if (!err && !c)
-        err = CL_OUT_OF_HOST_MEMORY;
-    if (!err && event && !(e = calloc(1, sizeof *e)))
-        err = CL_OUT_OF_HOST_MEMORY;
-    if (err) {
-        free(c);
-        return err;
-    }
-    *c = *what;
-    pthread_mutex_lock(&lock);
-    if (e) {
-        *e = (struct _cl_event){&fake_table, 2, CL_QUEUED, NULL, NULL};
-        nlive++;
-        *event = e;
-    }
-    c->event = e;
-    if ((c->wait = wait))
-        wait->refs++;
-    c->next = NULL;
-    *q->tail = c;
-    q->tail = &c->next;
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
-    return CL_SUCCESS;
-}
-
-API cl_int clEnqueueMarkerWithWaitList(cl_command_queue q, cl_uint n,
-                                       const cl_event *wait, cl_event *event)
-{
-    return put(q, &(command){.marks = true}, n ? *wait : NULL, event);
-}
-
-API cl_int clEnqueueBarrierWithWaitList(cl_command_queue q, cl_uint n,
-                                        const cl_event *wait, cl_event *event)
-{
-    return put(q, &(command){.marks = false}, n ? *wait : NULL, event);
-}
-
-API cl_int clSetEventCallback(cl_event e, cl_int type,
-                              void(CL_CALLBACK *fn)(cl_event, cl_int, void *),
-                              void *ctx)
-{
-    cl_int bad = trouble(), status;
-
-    (void)type;
-    if (bad)
-        return bad;
-    pthread_mutex_lock(&lock);
-    if ((status = e->status) > 0) {
-        e->fn = fn;
-        e->ctx = ctx;
-    }
-    pthread_mutex_unlock(&lock);
-    if (status <= 0)
-        fn(e, status, ctx);
-    return CL_SUCCESS;
-}
-
-API cl_int clGetEventInfo(cl_event e, cl_event_info what, size_t room, void *to,
-                          size_t *size)
-{
-    cl_int status;
-
-    (void)what;
-    pthread_mutex_lock(&lock);
-    status = e->status;
-    pthread_mutex_unlock(&lock);
-    return answer(&status, sizeof status, room, to, size);
-}
-
-API cl_int clWaitForEvents(cl_uint n, const cl_event *e)
-{
-    cl_int err;
-
-    (void)n;
-    pthread_mutex_lock(&lock);
-    err = await_event(*e);
-    pthread_mutex_unlock(&lock);
-    return err ? err : trouble();
-}
-
-API cl_int clReleaseEvent(cl_event e)
-{
-    pthread_mutex_lock(&lock);
-    drop_event(e);
-    pthread_mutex_unlock(&lock);
-    return CL_SUCCESS;
+    return fake_cl_drop(c);
 }
 
 /* ---- programs ---- */
@@ -659,7 +359,7 @@ API cl_program clCreateProgramWithIL(cl_context c, const void *il, size_t n,
         *err = CL_INVALID_VALUE;
         return NULL;
     }
-    return make(sizeof(struct _cl_program), err);
+    return fake_cl_make(sizeof(struct _cl_program), err);
 }
 
 /* A text that has `oops` in it does not build. */
@@ -667,7 +367,7 @@ API cl_program clCreateProgramWithSource(cl_context c, cl_uint n,
                                          const char **text, const size_t *size,
                                          cl_int *err)
 {
-    cl_program p = make(sizeof *p, err);
+    cl_program p = fake_cl_make(sizeof *p, err);
 
     (void)c;
     if (p)
@@ -680,7 +380,7 @@ API cl_int clBuildProgram(cl_program p, cl_uint n, const cl_device_id *d,
                           const char *options,
                           void(CL_CALLBACK *fn)(cl_program, void *), void *ctx)
 {
-    cl_int bad = trouble();
+    cl_int bad = fake_cl_trouble();
 
     (void)n, (void)d, (void)options, (void)fn, (void)ctx;
     if (!bad && p->is_wrong)
@@ -699,7 +399,7 @@ API cl_int clGetProgramBuildInfo(cl_program p, cl_device_id d,
 
 API cl_int clReleaseProgram(cl_program p)
 {
-    return drop(p);
+    return fake_cl_drop(p);
 }
 
 static void nothing(void **slot, long first, long last, void *scratch)
@@ -726,7 +426,8 @@ API cl_kernel clCreateKernel(cl_program p, const char *name, cl_int *err)
                  {"below", below},   {"step", step},
                  {"slow", slow},     {"imports", imports},
                  {"scale", scale}};
-    void (*fn)(void **, long, long, void *) = is.any_kernel ? nothing : NULL;
+    void (*fn)(void **, long, long, void *) =
+        fake_cl_is.any_kernel ? nothing : NULL;
     cl_kernel k;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -736,23 +437,23 @@ API cl_kernel clCreateKernel(cl_program p, const char *name, cl_int *err)
         *err = fn ? CL_INVALID_PROGRAM_EXECUTABLE : CL_INVALID_KERNEL_NAME;
         return NULL;
     }
-    if ((k = make(sizeof *k, err)))
+    if ((k = fake_cl_make(sizeof *k, err)))
         k->fn = fn;
     return k;
 }
 
 API cl_int clReleaseKernel(cl_kernel k)
 {
-    return drop(k);
+    return fake_cl_drop(k);
 }
 
 static cl_int set_arg(cl_kernel k, cl_uint i, const void *p)
 {
-    if (i >= MOST_ARGS && !is.any_kernel)
+    if (i >= MOST_ARGS && !fake_cl_is.any_kernel)
         return CL_INVALID_ARG_INDEX;
     if (i < MOST_ARGS)
         k->arg[i] = (void *)(uintptr_t)p;
-    return trouble();
+    return fake_cl_trouble();
 }
 
 API cl_int clGetKernelInfo(cl_kernel k, cl_kernel_info what, size_t room,
@@ -791,7 +492,7 @@ API cl_int clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel k, cl_uint dims,
 
     (void)dims, (void)offset;
     memcpy(c.arg, k->arg, sizeof c.arg);
-    return put(q, &c, n ? *wait : NULL, event);
+    return fake_cl_put(q, &c, n ? *wait : NULL, event);
 }
 
 /* ---- memory ---- */
@@ -799,10 +500,10 @@ API cl_int clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel k, cl_uint dims,
 static void *get_memory(size_t bytes, size_t align, cl_int *err)
 {
     size_t whole = (bytes + HEAD + align - 1) / align * align;
-    cl_int bad = trouble();
+    cl_int bad = fake_cl_trouble();
     char *p = NULL;
 
-    if (!bad && (held += whole) > is.memory) {
+    if (!bad && (held += whole) > fake_cl_is.memory) {
         held -= whole;
         bad = CL_MEM_OBJECT_ALLOCATION_FAILURE;
     }
@@ -814,7 +515,7 @@ static void *get_memory(size_t bytes, size_t align, cl_int *err)
         return NULL;
     memset(p, 0, whole); /* a loop that no kernel ends does not begin */
     *(size_t *)(void *)p = whole;
-    nlive++;
+    fake_cl_nlive++;
     return p + HEAD;
 }
 
@@ -823,7 +524,7 @@ static void put_memory(void *p)
     if (!p)
         return;
     held -= *(size_t *)(void *)((char *)p - HEAD);
-    drop((char *)p - HEAD);
+    fake_cl_drop((char *)p - HEAD);
 }
 
 API void *clSVMAlloc(cl_context c, cl_svm_mem_flags flags, size_t bytes,
@@ -861,39 +562,6 @@ static cl_int free_usm(cl_context c, void *p)
     return CL_SUCCESS;
 }
 
-static cl_int copy(cl_command_queue q, bool blocking, void *to,
-                   const void *from, size_t n)
-{
-    command c = {.to = to, .from = from, .bytes = n};
-    cl_event e;
-    cl_int err = put(q, &c, NULL, blocking ? &e : NULL);
-
-    if (err || !blocking)
-        return err;
-    pthread_mutex_lock(&lock);
-    await_event(e);
-    err = e->status;
-    drop_event(e);
-    pthread_mutex_unlock(&lock);
-    return err;
-}
-
-API cl_int clEnqueueSVMMemcpy(cl_command_queue q, cl_bool blocking, void *to,
-                              const void *from, size_t bytes, cl_uint n,
-                              const cl_event *wait, cl_event *event)
-{
-    (void)n, (void)wait, (void)event;
-    return copy(q, blocking, to, from, bytes);
-}
-
-static cl_int copy_usm(cl_command_queue q, cl_bool blocking, void *to,
-                       const void *from, size_t bytes, cl_uint n,
-                       const cl_event *wait, cl_event *event)
-{
-    (void)n, (void)wait, (void)event;
-    return copy(q, blocking, to, from, bytes);
-}
-
 /* ---- the ways in ---- */
 
 API void *clGetExtensionFunctionAddress(const char *name)
@@ -907,7 +575,7 @@ API void *clGetExtensionFunctionAddress(const char *name)
         {"clDeviceMemAllocINTEL", (void *)alloc_device},
         {"clMemFreeINTEL", (void *)free_usm},
         {"clSetKernelArgMemPointerINTEL", (void *)set_arg_usm},
-        {"clEnqueueMemcpyINTEL", (void *)copy_usm},
+        {"clEnqueueMemcpyINTEL", (void *)fake_cl_copy_usm},
     };
 
     for (size_t i = 0; i < sizeof extra / sizeof *extra; i++)
@@ -920,7 +588,7 @@ API void *clGetExtensionFunctionAddressForPlatform(cl_platform_id p,
                                                    const char *name)
 {
     (void)p;
-    return trouble() ? NULL : clGetExtensionFunctionAddress(name);
+    return fake_cl_trouble() ? NULL : clGetExtensionFunctionAddress(name);
 }
 
 const cl_icd_dispatch fake_table = {

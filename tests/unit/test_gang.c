@@ -1,11 +1,6 @@
 /* Gangs: programs over several devices as HLO text through passes, plan and
  * target, run on host devices. */
 #include "gang_programs.h"
-#include "hlo.h"
-#include "passes.h"
-#include "plan.h"
-#include "target.h"
-#include "xpu.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -29,23 +24,9 @@ static void check(sd_status st, const char *what)
 
 /* ---- running ---- */
 
-static thunk_program *compile(world *w, const char *name, const char *text)
+static thunk_program *compile(world *w, const char *text)
 {
-    const device_desc *dev = xpu_device_desc(xpu_client_device(w->client, 0));
-    sd_arena *a = sd_arena_create();
-    thunk_program *t;
-    hlo_module *m;
-    plan *pl;
-
-    check(hlo_parse(a, text, strlen(text), &m), name);
-    check(hlo_verify(m), name);
-    check(hlo_optimize(m, dev, &w->opt, NULL, NULL), name);
-    check(plan_make(a, m, dev, &w->opt, &pl), name);
-    check(target_build(pl, &w->opt, NULL, NULL, NULL, NULL), name);
-    t = thunk_program_retain(pl->program);
-    plan_destroy(pl);
-    sd_arena_destroy(a);
-    return t;
+    return gang_compile(xpu_client_device(w->client, 0), &w->opt, text);
 }
 
 typedef struct {
@@ -76,19 +57,8 @@ static void unload(gang *g)
 
 static void make_arguments(world *w, int k, gang *g)
 {
-    int64_t dim = k;
-    int32_t *data = malloc((size_t)k * sizeof *data);
-
-    assert_non_null(data);
-    for (int p = 0; p < g->n; p++) {
-        for (int i = 0; i < k; i++)
-            data[i] = (int32_t)x(p, i);
-        check(xpu_buffer_from_host(xpu_client_device(w->client, p),
-                                   XPU_MEM_DEVICE, SD_S32, 1, &dim, data, NULL,
-                                   true, &g->arg[p], NULL),
-              "an argument");
-    }
-    free(data);
+    for (int p = 0; p < g->n; p++)
+        g->arg[p] = gang_argument(xpu_client_device(w->client, p), p, k);
 }
 
 static void drop_arguments(gang *g)
@@ -97,30 +67,9 @@ static void drop_arguments(gang *g)
         xpu_buffer_release(g->arg[i]);
 }
 
-static int compare(const program *p, gang *g, int me, int o)
+static bool one_program(world *w, const gang_program *p, int times)
 {
-    xpu_buffer *b = g->out[me][o];
-    size_t n = xpu_buffer_bytes(b) / sizeof(int32_t);
-    int32_t *got = malloc(xpu_buffer_bytes(b));
-    xpu_event *read;
-    int bad = 0;
-
-    assert_non_null(got);
-    check(xpu_buffer_to_host(b, 0, got, n * sizeof *got, &read), p->name);
-    check(xpu_event_wait(read), p->name);
-    xpu_event_release(read);
-    for (size_t i = 0; i < n; i++)
-        if (got[i] != p->want(me, o, (int)i) && !bad++)
-            print_message("%s: participant %d, result %d, element %zu is %d, "
-                          "not %" PRId64 "\n",
-                          p->name, me, o, i, got[i], p->want(me, o, (int)i));
-    free(got);
-    return bad;
-}
-
-static bool one_program(world *w, const program *p, int times)
-{
-    thunk_program *t = compile(w, p->name, p->text);
+    thunk_program *t = compile(w, p->text);
     gang g;
     int bad = 0;
 
@@ -132,7 +81,7 @@ static bool one_program(world *w, const program *p, int times)
             check(xpu_event_wait(g.done[i]), p->name);
         for (int i = 0; i < p->n; i++)
             for (int o = 0; o < t->noutput; o++) {
-                bad += k ? 0 : compare(p, &g, i, o);
+                bad += k ? 0 : gang_count_wrong(p, g.out[i][o], i, o);
                 xpu_buffer_release(g.out[i][o]);
             }
         for (int i = 0; i < p->n; i++)
@@ -148,9 +97,9 @@ static void test_programs(void **state)
 {
     int bad = 0;
 
-    for (size_t i = 0; i < SD_COUNTOF(programs); i++)
-        if (!one_program(*state, &programs[i], 3)) {
-            print_message("FAILED %s\n", programs[i].name);
+    for (size_t i = 0; i < (size_t)gang_program_count; i++)
+        if (!one_program(*state, &gang_programs[i], 3)) {
+            print_message("FAILED %s\n", gang_programs[i].name);
             bad++;
         }
     assert_int_equal(bad, 0);
@@ -210,7 +159,7 @@ static void diverges(world *w, const char *branch, const char *message)
     gang g;
 
     snprintf(text, sizeof text, split, branch);
-    t = compile(w, branch, text);
+    t = compile(w, text);
     load(w, t, 4, &g);
     make_arguments(w, 5, &g);
     for (int k = 0; k < 20; k++) {
@@ -247,14 +196,14 @@ typedef struct {
 static void begin_sum_of(world *w, summing *s, int n, const char *text)
 {
     s->w = w;
-    s->t = compile(w, "sum", text);
+    s->t = compile(w, text);
     load(w, s->t, n, &s->g);
     make_arguments(w, 5, &s->g);
 }
 
 static void begin_sum(world *w, summing *s)
 {
-    begin_sum_of(w, s, 4, programs[0].text);
+    begin_sum_of(w, s, 4, gang_programs[0].text);
 }
 
 static void end_sum(summing *s)
@@ -446,9 +395,8 @@ static void test_gangs_and_others(void **state)
     begin_sum_of(w, &s.gang, DEVICES,
                  HEAD(8) ADD "ENTRY e { p = s32[5] parameter(0) ROOT r = "
                              "s32[5] all-reduce(p), " G "{}, to_apply=add }");
-    s.t = compile(w, "alone",
-                  "HloModule m ENTRY e { p = s32[5] parameter(0) "
-                  "ROOT r = s32[5] negate(p) }");
+    s.t = compile(w, "HloModule m ENTRY e { p = s32[5] parameter(0) "
+                     "ROOT r = s32[5] negate(p) }");
     check(xpu_program_load(xpu_client_device(w->client, 0), s.t, &s.first),
           "first");
     check(xpu_program_load(xpu_client_device(w->client, DEVICES - 1), s.t,

@@ -18,8 +18,13 @@ const char sundog_interface[] = SUNDOG_INTERFACE;
  * says: its meshes are of so many. */
 static sd_status take_participants(hlo_module *m, const frontend_options *fo)
 {
-    if ((int64_t)fo->nreplica * fo->npartition <= 1 ||
-        (fo->nreplica == m->nreplica && fo->npartition == m->npartition))
+    if ((int64_t)fo->nreplica * fo->npartition <= 1)
+        return NULL;
+    if (fo->open_param.n)
+        m->open_param = fo->open_param;
+    if (fo->open_output.n)
+        m->open_output = fo->open_output;
+    if (fo->nreplica == m->nreplica && fo->npartition == m->npartition)
         return NULL;
     if (hlo_participants(m) > 1)
         return sd_error(SD_INVALID,

@@ -230,9 +230,24 @@ static sd_status read_count(uint64_t v, const char *what, int *out)
     return NULL;
 }
 
+typedef sd_vec(int64_t) truths;
+
+/* A repeated bool: one, or packed. */
+static sd_status read_truths(sd_arena *a, const field *f, truths *list)
+{
+    sd_cursor c = sd_cursor_of(f->b);
+
+    if (f->wire == WIRE_VARINT)
+        *sd_push(a, list) = f->v != 0;
+    while (f->wire == WIRE_BYTES && !c.bad && sd_cursor_left(&c))
+        *sd_push(a, list) = sd_read_leb(&c) != 0;
+    return sd_cursor_status(&c, "a list of truths");
+}
+
 static sd_status read_build(sd_arena *a, sd_bytes b, frontend_options *o)
 {
     sd_cursor c = sd_cursor_of(b);
+    truths param = {0}, output = {0};
     sd_status st = NULL;
     field f;
 
@@ -243,7 +258,13 @@ static sd_status read_build(sd_arena *a, sd_bytes b, frontend_options *o)
             st = read_count(f.v, "num_replicas", &o->nreplica);
         else if (f.tag == 5 && f.wire == WIRE_VARINT)
             st = read_count(f.v, "num_partitions", &o->npartition);
+        else if (f.tag == 12)
+            st = read_truths(a, &f, &output);
+        else if (f.tag == 18)
+            st = read_truths(a, &f, &param);
     }
+    o->open_param = (hlo_dims){param.at, param.n};
+    o->open_output = (hlo_dims){output.at, output.n};
     return st ? st : sd_cursor_status(&c, "ExecutableBuildOptionsProto");
 }
 

@@ -10,6 +10,7 @@
 /* What a compile is asked for (CompileOptionsProto), decoded. */
 typedef struct {
     int nreplica, npartition;
+    hlo_dims open_param, open_output; /* as a module has them */
     bool portable;
     sd_options options; /* the caller's (the environment's), overlaid with
                            debug_options and overrides */

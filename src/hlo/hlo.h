@@ -208,6 +208,10 @@ struct hlo_module {
     bool *donor;           /* per entry parameter: may be reused at will */
     int nreplica, npartition;
     hlo_meshes *mesh;      /* what shardings name; NULL: not read */
+    /* Entry parameters, results: is the sharding of one that has none the
+     * cutter's to choose?  One number is for all; none: of results it is, of
+     * parameters it is not. */
+    hlo_dims open_param, open_output;
     /* Of a module that is cut (all after the spmd passes, if it has several
      * participants): entry shapes are one participant's, and these say of what
      * arrays they are parts; an entry each, none NULL.  Else NULL. */

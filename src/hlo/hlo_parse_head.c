@@ -2,6 +2,8 @@
  * frames before the computations. */
 #include "hlo_proto.h"
 
+#define PROPAGATION "allow_spmd_sharding_propagation_to_"
+
 /* ---- attributes ---- */
 
 /* { {0}: (1, {}, may-alias), ... } */
@@ -112,6 +114,23 @@ static void take_attributes(hlo_lexer *x, hlo_module *m)
         hlo_fail(x, "attributes, {name=\"value\",...}");
 }
 
+/* {true,false} */
+static hlo_dims take_truths(hlo_lexer *x)
+{
+    sd_vec(int64_t) v = {0};
+
+    hlo_expect(x, "{");
+    do {
+        bool yes = hlo_accept_word(x, "true");
+
+        if (!yes && !hlo_accept_word(x, "false"))
+            hlo_fail(x, "true or false");
+        *sd_push(x->arena, &v) = yes;
+    } while (hlo_accept(x, ",") && !x->bad);
+    hlo_expect(x, "}");
+    return (hlo_dims){v.at, v.n};
+}
+
 static void take_module_attr(hlo_lexer *x, hlo_word key, hlo_module *m,
                              hlo_head *h)
 {
@@ -123,6 +142,10 @@ static void take_module_attr(hlo_lexer *x, hlo_word key, hlo_module *m,
         m->nreplica = take_count(x);
     else if (hlo_word_is(key, "num_partitions"))
         m->npartition = take_count(x);
+    else if (hlo_word_is(key, PROPAGATION "parameters"))
+        m->open_param = take_truths(x);
+    else if (hlo_word_is(key, PROPAGATION "output"))
+        m->open_output = take_truths(x);
     else if (hlo_word_is(key, "entry_computation_layout"))
         take_entry_layout(x, h);
     else if (hlo_word_is(key, "frontend_attributes"))

@@ -205,6 +205,16 @@ static void print_entry_layout(sd_buf *b, const hlo_module *m)
     sd_buf_str(b, "}");
 }
 
+static void print_open(sd_buf *b, const char *what, hlo_dims open)
+{
+    if (!open.n)
+        return;
+    sd_buf_fmt(b, ", allow_spmd_sharding_propagation_to_%s={", what);
+    for (int i = 0; i < open.n; i++)
+        sd_buf_fmt(b, "%s%s", i ? "," : "", open.at[i] ? "true" : "false");
+    sd_buf_str(b, "}");
+}
+
 static void print_header(sd_buf *b, const hlo_module *m)
 {
     bool tuple =
@@ -235,6 +245,8 @@ static void print_header(sd_buf *b, const hlo_module *m)
         sd_buf_fmt(b, ", replica_count=%d", m->nreplica);
     if (m->npartition != 1)
         sd_buf_fmt(b, ", num_partitions=%d", m->npartition);
+    print_open(b, "parameters", m->open_param);
+    print_open(b, "output", m->open_output);
     if (m->frontend_attrs)
         print_attributes(b, m->frontend_attrs);
     sd_buf_str(b, "\n");

@@ -339,19 +339,31 @@ static hlo_inst *behind_params(const hlo_comp *c)
     return in;
 }
 
-static sd_status cut_param(cutter *t, int i)
+/* Is the i-th left open, where there is no list as they are without one? */
+static bool is_open(hlo_dims list, int i, bool without)
+{
+    if (list.n <= 1)
+        return list.n ? list.at[0] : without;
+    return i < list.n && list.at[i];
+}
+
+static bool has_sharding(const hlo_module *m, const hlo_inst *in)
+{
+    return in->sharding ||
+           hlo_attribute(m->arena, in->frontend_attrs, "xla.sdy.sharding");
+}
+
+static sd_status cut_param(cutter *t, int i, const hlo_sharding *s)
 {
     hlo_module *m = t->m;
     hlo_comp *c = m->entry;
     hlo_inst *p = c->param[i], *x;
-    const hlo_sharding *s;
     const sd_shape *local;
     hlo_at at = {c, behind_params(c), p};
-    sd_status st;
+    sd_status st =
+        spmd_named(spmd_local_shape(m, p->shape, s, HLO_ALL_ATOMS, &local), p);
 
-    if ((st = io_sharding(p, &s)) ||
-        (st = spmd_named(
-             spmd_local_shape(m, p->shape, s, HLO_ALL_ATOMS, &local), p)))
+    if (st)
         return st;
     m->param_sharding[i] = s;
     p->sharding = tiles_text(m->arena, s);
@@ -376,6 +388,7 @@ static sd_status cut_result(cutter *t, int i, hlo_inst **x)
     hlo_module *m = t->m;
     hlo_inst *in = *x;
     bool asked = spmd_mark_of(in) == SPMD_RESULT && in->narg == 1;
+    bool open = is_open(m->open_output, i, true);
     const hlo_sharding *s;
     const sd_shape *local;
     hlo_at at = {m->entry, NULL, in};
@@ -385,7 +398,7 @@ static sd_status cut_result(cutter *t, int i, hlo_inst **x)
     if (asked) {
         st = io_sharding(in, &s);
         in = in->arg[0];
-    } else if ((s = spmd_part_sharding(t->flow, in))) {
+    } else if (open && (s = spmd_part_sharding(t->flow, in))) {
         s = hlo_sharding_unreduced(m, s, 0, HLO_SUM_OF);
     } else {
         s = hlo_sharding_replicated(m, rank);
@@ -463,14 +476,52 @@ static void keep_aliases(hlo_module *m)
 
 static sd_status cut_params(cutter *t)
 {
-    int n = t->m->entry->nparam;
+    hlo_module *m = t->m;
+    int n = m->entry->nparam;
+    const hlo_sharding *s;
     sd_status st = NULL;
 
-    t->m->param_sharding =
-        sd_arena_array(t->m->arena, const hlo_sharding *, n + 1);
+    m->param_sharding = sd_arena_array(m->arena, const hlo_sharding *, n + 1);
     for (int i = 0; i < n && !st; i++)
-        st = cut_param(t, i);
+        if (!(st = io_sharding(m->entry->param[i], &s)))
+            st = cut_param(t, i, s);
     return st;
+}
+
+/* Parameters that are left open come as all who read them want them. */
+static sd_status cut_open_params(cutter *t, const bool *open)
+{
+    hlo_module *m = t->m;
+    bool any = false;
+    sd_status st = NULL;
+
+    for (int i = 0; i < m->entry->nparam && !st; i++) {
+        const hlo_inst *p = m->entry->param[i];
+        const hlo_sharding *s = open[i] ? spmd_wanted(t->flow, p) : NULL;
+        const sd_shape *local;
+        sd_status odd =
+            s ? spmd_local_shape(m, p->shape, s, HLO_ALL_ATOMS, &local) : NULL;
+
+        if (s && !odd) {
+            st = cut_param(t, i, s);
+            any = true;
+        }
+        sd_status_free(odd);
+    }
+    if (any && !st)
+        spmd_want(t->flow, m->entry, NULL);
+    return st;
+}
+
+static const bool *open_params(const hlo_module *m)
+{
+    int n = m->entry->nparam;
+    bool *open = sd_arena_array(m->arena, bool, n + 1);
+
+    for (int i = 0; i < n; i++)
+        open[i] = is_open(m->open_param, i, false) &&
+                  !has_sharding(m, m->entry->param[i]);
+    return open;
 }
 
 /* Each once: loops and branches cut what they call, for what they give it. */
@@ -492,6 +543,7 @@ static sd_status cut_comp(void *ctx, hlo_comp *c)
 static sd_status cut(hlo_module *m, sd_arena *a)
 {
     cutter t = {m, spmd_flow_create(a, m), sd_map_create(a)};
+    const bool *open;
     sd_status st;
 
     t.flow->ctx = &t;
@@ -499,9 +551,12 @@ static sd_status cut(hlo_module *m, sd_arena *a)
     t.flow->mark = guess_mark;
     t.flow->is_mark = says;
     t.flow->asks = asks;
+    open = open_params(m);
     if ((st = cut_params(&t)))
         return st;
     spmd_want(t.flow, m->entry, NULL);
+    if ((st = cut_open_params(&t, open)))
+        return st;
     if ((st = cut_comp(&t, m->entry)))
         return st;
     hlo_for_each_comp(c, m)
@@ -513,6 +568,7 @@ static sd_status cut(hlo_module *m, sd_arena *a)
     drop_marks(m);
     spmd_combine(m);
     keep_aliases(m);
+    m->open_param = m->open_output = (hlo_dims){0};
     return NULL;
 }
 

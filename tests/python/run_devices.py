@@ -566,6 +566,19 @@ def sums_are_named(devices):
     return f(x)
 
 
+@program
+def open_arguments(devices):
+    """Arguments that say nothing of their sharding come as all who read them
+    want them."""
+    x = whole(4 * N, 6)
+    f = jax.jit(lambda a, b, c, d: (a + b, c @ a, d * 2, (a @ d, d.sum())))
+    args = (put(x, line(devices), P("x")), x, x.T / 9, whole(6, 5))
+    came = [str(s.spec)
+            for s in f.lower(*args).compile().input_shardings[0]]
+    assert came == ["P('x',)", "P('x',)", "P(None, 'x')", "P()"], came
+    return f(*args)
+
+
 # ---- held against JAX's CPU ----
 
 def leaves(out):

@@ -159,5 +159,8 @@ bool random_parts(hlo_module *m, uint64_t seed)
             hlo_for_each_inst(in, c)
                 constrain(&g, x, in);
     ask_for_results(&g, x, m->entry);
+    m->open_param = hlo_dims_copy(m->arena, (int64_t[]){1}, 1);
+    if (random_chance(&g, 10))
+        m->open_output = hlo_dims_copy(m->arena, (int64_t[]){0}, 1);
     return true;
 }

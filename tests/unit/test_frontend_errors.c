@@ -572,6 +572,7 @@ static const struct {
     {5, {0x1a, 3, 0x1a, 1, 0x0b}, "DebugOptions: expected a wire type"},
     {3, {0x3a, 1, 0x0b}, "an option: expected a wire type"},
     {5, {0x3a, 3, 0x12, 1, 0x0b}, "an option's value: expected a wire type"},
+    {6, {0x1a, 4, 0x92, 1, 1, 0x80}, "a list of truths: expected a varint"},
     {7,
      {0x1a, 5, 0x20, 0x80, 0x80, 0x80, 1},
      "num_replicas is 2097152, which should be 0 to 1048576"},

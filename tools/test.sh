@@ -21,11 +21,12 @@ say "messages that no C test produced, and docs/errors.md"
 say "thread tests under TSan"
 [ -f build/tsan/build.ninja ] || meson setup build/tsan \
     --buildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false >/dev/null
-log=$(ninja -C build/tsan tests/unit/test_base tests/unit/test_xpu tests/unit/test_xpu_interrupt \
+log=$(ninja -C build/tsan tests/unit/test_threads tests/unit/test_xpu tests/unit/test_xpu_interrupt \
     tests/unit/xpu_kernels.o tests/unit/xpu_kernels.spv tests/unit/xpu_kernels.ptx \
     tests/faults/libfakecl.so tests/faults/test_fake_cl tests/faults/test_queues \
     tests/faults/libfakecuda.so \
-    tests/unit/test_plugin tests/unit/test_gang tests/unit/test_processes tests/faults/test_foreign libsundog.so) || { echo "$log"; exit 1; }
+    tests/unit/test_plugin tests/unit/test_gang tests/unit/test_processes \
+    tests/unit/test_process_words tests/faults/test_foreign libsundog.so) || { echo "$log"; exit 1; }
 meson test -C build/tsan --no-rebuild --print-errorlogs --suite threads
 say "tests on an OpenCL device, and the soak, in the release build"
 log=$(ninja -C build/release) || { echo "$log"; exit 1; }

@@ -326,16 +326,23 @@ static int call_batch(const hlo_inst *in)
     return hlo_linalg_batch(in);
 }
 
+/* Features are summed, and so is a batch in the gradient of a kernel, which has
+ * it there. */
 static bool conv(const hlo_inst *in, spmd_rule *r)
 {
     const hlo_conv *u = in->u.conv;
+    int f;
 
-    if (u->batch_groups != 1)
-        return false;
-    pass(r, of_result(r, in, (int)u->out_batch), 0, (int)u->in_batch);
+    if (u->batch_groups == 1)
+        pass(r, of_result(r, in, (int)u->out_batch), 0, (int)u->in_batch);
     if (u->feature_groups != 1)
         return true;
-    pass(r, of_result(r, in, (int)u->out_feature), 1, (int)u->k_out);
+    if (u->batch_groups == 1)
+        pass(r, of_result(r, in, (int)u->out_feature), 1, (int)u->k_out);
+    r->combine = HLO_ADD;
+    f = new_factor(r, in->arg[0]->shape->dim[u->in_feature], true);
+    pass(r, f, 0, (int)u->in_feature);
+    pass(r, f, 1, (int)u->k_in);
     return true;
 }
 

@@ -44,6 +44,23 @@ def fsdp():
         p, arg(line, P("d"), 64, 32), arg(line, P("d"), 64, 16))
 
 
+def conv_loss(w, x, y):
+    for k in w["convs"]:
+        x = jnp.tanh(lax.conv_general_dilated(
+            x, k, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            feature_group_count=x.shape[-1] // k.shape[2]))
+    return jnp.mean((x.mean((1, 2)) @ w["out"] - y) ** 2)
+
+
+@step
+def conv_dp():
+    w = {"convs": [arg(line, P(), 3, 3, 3, 16), arg(line, P(), 3, 3, 16, 24),
+                   arg(line, P(), 3, 3, 1, 24)],
+         "out": arg(line, P(), 24, 10)}
+    return jax.jit(lambda w, x, y: sgd(conv_loss, w, x, y)).lower(
+        w, arg(line, P("d"), 32, 16, 16, 3), arg(line, P("d"), 32, 10))
+
+
 @step
 def tp():
     p = mlp(grid, P(None, "y"), P("y"), P("y"), P())

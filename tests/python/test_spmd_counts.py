@@ -75,6 +75,14 @@ def test_data_parallel(lowered):
         "all-reduce": (1, 4 * (W1 + B1 + W2 + B2 + LOSS))}
 
 
+def test_convolutions_data_parallel(lowered):
+    """The gradients of kernels are sums over the batch, too, and so are those
+    of a kernel of one feature each."""
+    check(lowered, "conv_dp")
+    assert moved(lowered, "conv_dp") == {
+        "all-reduce": (1, 4 * (9 * 3 * 16 + 9 * 16 * 24 + 9 * 24 + 24 * 10 + LOSS))}
+
+
 def test_fully_sharded(lowered):
     """Each parameter is gathered once (the second layer's weight serves forward
     and backward), each gradient is summed in shares, and the loss meets."""

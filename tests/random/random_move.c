@@ -13,7 +13,7 @@ static hlo_inst *some(random_gen *g)
 void random_make_broadcast(random_gen *g)
 {
     hlo_inst *x = some(g);
-    int64_t dim[10], dims[8], n = sd_shape_count(x->shape);
+    int64_t dim[10], dims[SD_MAX_RANK], n = sd_shape_count(x->shape);
     int rank = 0, k = 0;
 
     if (x->shape->rank > 5)
@@ -40,7 +40,7 @@ void random_make_broadcast(random_gen *g)
 void random_make_reshape(random_gen *g)
 {
     hlo_inst *x = some(g);
-    int64_t dim[8], n = sd_shape_count(x->shape);
+    int64_t dim[SD_MAX_RANK], n = sd_shape_count(x->shape);
     int rank = (int)random_below(g, 6);
 
     if (n != 1 && rank == 0)
@@ -59,7 +59,7 @@ void random_make_reshape(random_gen *g)
 void random_make_transpose(random_gen *g)
 {
     hlo_inst *x = some(g);
-    int64_t perm[8];
+    int64_t perm[SD_MAX_RANK];
     int rank = x->shape->rank;
 
     for (int i = 0; i < rank; i++) {
@@ -75,7 +75,7 @@ void random_make_transpose(random_gen *g)
 void random_make_reverse(random_gen *g)
 {
     hlo_inst *x = some(g);
-    int64_t dims[8];
+    int64_t dims[SD_MAX_RANK];
     int n = 0;
 
     for (int i = 0; i < x->shape->rank; i++)
@@ -88,7 +88,7 @@ void random_make_reverse(random_gen *g)
 void random_make_slice(random_gen *g)
 {
     hlo_inst *x = some(g);
-    int64_t start[8], limit[8], stride[8];
+    int64_t start[SD_MAX_RANK], limit[SD_MAX_RANK], stride[SD_MAX_RANK];
 
     for (int i = 0; i < x->shape->rank; i++) {
         int64_t n = x->shape->dim[i], a = random_below(g, n + 1),
@@ -106,7 +106,7 @@ void random_make_pad(random_gen *g)
 {
     hlo_inst *arg[2] = {some(g), NULL};
     const sd_shape *s = arg[0]->shape;
-    int64_t low[8], high[8], interior[8], n = 1;
+    int64_t low[SD_MAX_RANK], high[SD_MAX_RANK], interior[SD_MAX_RANK], n = 1;
 
     for (int i = 0; i < s->rank; i++) {
         int64_t extent;
@@ -129,7 +129,7 @@ void random_make_concatenate(random_gen *g)
 {
     hlo_inst *arg[4] = {some(g)};
     const sd_shape *s = arg[0]->shape;
-    int64_t dim[8], d;
+    int64_t dim[SD_MAX_RANK], d;
     int n = 1 + (int)random_below(g, 4);
 
     if (s->rank == 0 || sd_shape_count(s) > 1500)
@@ -170,7 +170,7 @@ void random_make_dynamic_slice(random_gen *g)
     hlo_inst *arg[9] = {some(g)}, *in;
     const sd_shape *s = arg[0]->shape;
     sd_dtype t = random_dtype(g, HLO_T_INT);
-    int64_t size[8];
+    int64_t size[SD_MAX_RANK];
 
     for (int i = 0; i < s->rank; i++) {
         size[i] = s->dim[i] - (s->dim[i] && random_chance(g, 70)
@@ -189,7 +189,7 @@ void random_make_dynamic_update(random_gen *g)
     hlo_inst *arg[10] = {some(g)}, *in;
     const sd_shape *s = arg[0]->shape;
     sd_dtype t = random_dtype(g, HLO_T_INT);
-    int64_t dim[8];
+    int64_t dim[SD_MAX_RANK];
 
     for (int i = 0; i < s->rank; i++) {
         dim[i] = random_below(g, s->dim[i] + 1);
@@ -205,8 +205,9 @@ void random_make_dynamic_update(random_gen *g)
  * collapsed or windows.  extent: of the window along each dimension. */
 typedef struct {
     hlo_gather g;
-    int64_t map[8], batch[8], ibatch[8], collapsed[8], offset[16], extent[8];
-    int64_t ix_dim[8];
+    int64_t map[SD_MAX_RANK], batch[SD_MAX_RANK], ibatch[SD_MAX_RANK],
+        collapsed[SD_MAX_RANK], offset[16], extent[SD_MAX_RANK];
+    int64_t ix_dim[SD_MAX_RANK];
     int ix_rank, nwindow;
 } index_plan;
 
@@ -214,7 +215,7 @@ static void plan_indices(random_gen *g, const sd_shape *x, bool scatter,
                          index_plan *p)
 {
     int nmap = 0, nbatch = 0, ncollapsed = 0, w = 0, k = 0;
-    int64_t lead = random_below(g, 3), batch_dims[8];
+    int64_t lead = random_below(g, 3), batch_dims[SD_MAX_RANK];
 
     *p = (index_plan){0};
     for (int i = 0; i < x->rank; i++) {
@@ -317,7 +318,7 @@ static bool combiner(random_gen *g, sd_dtype t, hlo_op *op)
 static const sd_shape *updates_shape(random_gen *g, const sd_shape *x,
                                      const index_plan *p)
 {
-    int64_t dim[16], window[8];
+    int64_t dim[16], window[SD_MAX_RANK];
     int rank = p->nwindow, w = 0, b = 0;
 
     for (int i = 0; i < p->ix_rank; i++)

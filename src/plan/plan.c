@@ -112,13 +112,18 @@ static sd_status make_program(plan_mem *pm)
     return st;
 }
 
-/* No matrix instructions, whose sums have bits of their own. */
-static const device_desc *without_engines(sd_arena *a, const device_desc *dev)
+/* No matrix instructions that nobody wants, whose sums have bits of their own.
+ */
+static const device_desc *with_engines(sd_arena *a, const device_desc *dev,
+                                       const sd_options *opt)
 {
+    bool all = sd_opt_bool(opt, SD_OPT_ENGINES),
+         wide = sd_opt_bool(opt, SD_OPT_WGMMA);
     device_desc *d = sd_arena_copy(a, dev, sizeof *dev);
 
     for (int i = 0; i < PLAN_ENGINE_COUNT; i++)
-        if (plan_engine_table[i].m)
+        if (plan_engine_table[i].m &&
+            (!all || (!wide && plan_engine_table[i].several)))
             d->features &= ~plan_engine_table[i].needs;
     return d;
 }
@@ -132,7 +137,7 @@ sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
 
     p->arena = a;
     p->m = m;
-    p->dev = sd_opt_bool(opt, SD_OPT_ENGINES) ? dev : without_engines(a, dev);
+    p->dev = with_engines(a, dev, opt);
     pm.a = sd_arena_create();
     note_trips(&pm);
     if (!(st = plan_library(m, dev, opt)))

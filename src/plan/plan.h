@@ -330,11 +330,13 @@ typedef struct {
     int m, n;       /* of how many rows and columns.  0: it is none */
     int items;      /* of the sub-group that it takes */
     bool panels;    /* x and y lie in panels of `depth` positions of k */
+    int several;    /* sub-groups of a wide one, which reads x and y itself; 0 */
 } plan_engine_info;
 extern const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT];
 /* Rows and columns of a square: what a sub-group has of matrix instructions at a
- * time. */
-enum { PLAN_SQUARE = 16 };
+ * time; bytes of a line that a wide one reads, whose 16-byte parts it expects
+ * exchanged: part i of line n lies at i ^ n % 8. */
+enum { PLAN_SQUARE = 16, PLAN_LINE = 128, PLAN_LINES = 8, PLAN_LINE_PART = 16 };
 
 /* A CONTRACT in blocks.  On the host: for each tile, for each chain of the sum,
  * the elements of both operands are computed once and written to areas
@@ -374,6 +376,11 @@ enum { PLAN_SQUARE = 16 };
  *
  *   k / depth * y_panel + n / items * items * depth +
  *   k % depth / word * y_k + n % items * y_n + k % word
+ *
+ * A wide engine wants lines of 128 bytes.  Where an operand lies along k, or its
+ * elements are bytes, line m has the step's positions of k, x_k is 1.  Else x_m
+ * is 1, and a line has the 64 neighbours of m at one k: (m, k) is in line
+ * m / 64 * step + k.  y is laid out likewise.
  *
  * An item has its sums and
  * those of the open chain in registers: along_m x along_n items share a tile,

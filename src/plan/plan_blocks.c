@@ -52,9 +52,11 @@ void plan_cut_chains(plan_kernel *k)
 
 const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT] = {
 #define ENGINE(id, needs, depth, bits) \
-    [PLAN_ENGINE_##id] = {needs, depth, bits, 0, 0, 0, 0, 0, false},
+    [PLAN_ENGINE_##id] = {needs, depth, bits, 0, 0, 0, 0, 0, false, 0},
 #define MATRIX(id, needs, part, sum, m, n, k, items, panels) \
-    [PLAN_ENGINE_##id] = {needs, k, 0, part, sum, m, n, items, panels},
+    [PLAN_ENGINE_##id] = {needs, k, 0, part, sum, m, n, items, panels, 0},
+#define WIDE(id, needs, part, sum, m, n, k, items, several) \
+    [PLAN_ENGINE_##id] = {needs, k, 0, part, sum, m, n, items, false, several},
 #include "engines.def"
 #undef ENGINE
 };

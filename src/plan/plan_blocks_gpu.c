@@ -19,6 +19,7 @@ enum {
     EDGE = 64, /* a tile of m x n costs m * n + EDGE * (m + n) */
     ROUND_BYTES = 32 << 10,
     MATRIX_MOST = 64, /* rows and columns of a sub-group's squares, at most */
+    WIDE_LEAST = 64, /* columns of a tile */
     MOST_MADE = 400 /* nodes of an item of what uses the sums */
 };
 
@@ -51,7 +52,22 @@ static bool asks_for(const plan_node *c, sd_dtype t)
             c->in->arg[1]->shape->dtype == t);
 }
 
-static void choose_engine(plan_blocks *b, const device_desc *dev)
+/* A wide engine's tiles are large: of a product that has none for half of all
+ * units, smaller ones are done sooner. */
+static bool has_wide_tiles(const plan_kernel *k, const plan_blocks *b,
+                           const device_desc *dev)
+{
+    double m = (double)plan_extent(k, plan_block_rows(b)),
+           n = (double)plan_extent(k, plan_block_columns(b));
+    const int side = 2 * WIDE_LEAST;
+
+    return m >= side && n >= WIDE_LEAST &&
+           m * n * plan_points(k, b->rest) >=
+               (double)side * side * dev->units / 2;
+}
+
+static void choose_engine(const plan_kernel *k, plan_blocks *b,
+                          const device_desc *dev)
 {
     const plan_node *c = b->node;
 
@@ -62,7 +78,8 @@ static void choose_engine(plan_blocks *b, const device_desc *dev)
         const plan_node *x = narrow(b->x, e->part), *y = narrow(b->y, e->part);
 
         if (!e->m || e->needs & ~dev->features || e->sum != c->dtype || !x ||
-            !y || !asks_for(c, e->part))
+            !y || !asks_for(c, e->part) ||
+            (e->several && !has_wide_tiles(k, b, dev)))
             continue;
         b->engine = (plan_engine)i;
         b->part = e->part;
@@ -75,6 +92,11 @@ static void choose_engine(plan_blocks *b, const device_desc *dev)
 static bool has_matrices(const plan_blocks *b)
 {
     return plan_engine_table[b->engine].m > 0;
+}
+
+static bool is_wide(const plan_blocks *b)
+{
+    return plan_engine_table[b->engine].several > 0;
 }
 
 /* ---- the tile of a group ---- */
@@ -111,6 +133,11 @@ static int64_t lay_out_side(const plan_blocks *b, int along, int64_t n,
         *deep = y ? e->items * plan_word(b) : 1;
         *panel = n * e->depth;
         return b->step * n * each;
+    }
+    if (is_wide(b)) {
+        *side = rows ? b->step : 1;
+        *deep = rows ? 1 : PLAN_LINE / each;
+        return n * PLAN_LINE;
     }
     *side = rows ? padded(b->step, each) : 1;
     *deep = rows ? 1 : padded(n, each);
@@ -151,6 +178,13 @@ static void share_out(plan_blocks *b, const device_desc *dev, int *m, int *n,
     int bytes = (int)sd_dtype_bytes(b->node->dtype);
 
     b->along_m = b->along_n = 1;
+    if (is_wide(b)) {
+        b->along_m = dev->crowd / plan_engine_table[b->engine].items;
+        *m = *least_m = PLAN_SQUARE;
+        *n = plan_engine_table[b->engine].n;
+        *least_n = WIDE_LEAST;
+        return;
+    }
     if (has_matrices(b)) {
         int all = dev->crowd / plan_engine_table[b->engine].items;
 
@@ -371,7 +405,7 @@ static bool choose_sides(const plan_kernel *k, int lane, const plan_node *c,
         *b = (plan_blocks){.node = c};
         if (!plan_find_sides(k, lane, most, b))
             return false;
-        choose_engine(b, dev);
+        choose_engine(k, b, dev);
         found = plan_engine_table[b->engine].panels || most == SIDE;
     }
     return found;

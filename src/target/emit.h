@@ -81,6 +81,13 @@ enum { EMIT_LOCAL = 1, EMIT_GLOBAL = 2 }; /* kinds of memory, as a mask */
  * columns are; positions of k are `deep` apart. */
 typedef struct { bool y; int64_t side, deep; } emit_side;
 enum { EMIT_PIECES = 4 };
+/* What a wide engine multiplies at once: from where x and y lie on in local
+ * memory, whether their lines are positions of K, columns, instructions. */
+typedef struct {
+    LLVMValueRef x, y;
+    bool x_deep, y_deep;
+    int columns, times;
+} emit_wide;
 typedef struct {
     unsigned kernel_cc;   /* calling convention of a kernel */
     unsigned function_cc; /* of a function that a kernel calls */
@@ -114,6 +121,12 @@ typedef struct {
                      const LLVMValueRef *y);
     void (*place)(emit *e, LLVMValueRef i, LLVMValueRef *m, LLVMValueRef *n);
     void (*beside)(const emit *e, int sum, int *m, int *n);
+    /* Wide engines: acc + x * y begins and goes on by itself, until `wait` has
+     * the n sums; settle: after the next barrier wide engines see, too, what the
+     * item wrote to local memory. */
+    void (*begin)(emit *e, const emit_wide *w, LLVMValueRef *acc);
+    void (*wait)(emit *e, LLVMValueRef *acc, int n);
+    void (*settle)(emit *e);
     int run, pack; /* pack: sums of one acc, a vector; 1: it is a number */
     bool bf16; /* there is an instruction that rounds f32 to it */
     bool f32_maximum; /* there are instructions for llvm.maximum, minimum of f32 */

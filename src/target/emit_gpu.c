@@ -12,6 +12,12 @@ static LLVMValueRef number(emit *e, emit_id which)
                                   : LLVMBuildTrunc(e->b, v, e->si, "");
 }
 
+/* Its operands begin where eight lines do. */
+static bool is_wide(const plan_kernel *k)
+{
+    return k->blocks && plan_engine_table[k->blocks->engine].several;
+}
+
 /* The array of a size that only the launch knows has no elements here. */
 static LLVMValueRef local_array(emit *e, size_t bytes)
 {
@@ -20,7 +26,7 @@ static LLVMValueRef local_array(emit *e, size_t bytes)
     LLVMValueRef v = LLVMAddGlobalInAddressSpace(
         e->m, t, sd_arena_fmt(e->a, "%s_$_local", e->k->name), e->local_as);
 
-    LLVMSetAlignment(v, 64);
+    LLVMSetAlignment(v, is_wide(e->k) ? PLAN_LINES * PLAN_LINE : 64);
     if (launch)
         return v;
     LLVMSetLinkage(v, LLVMInternalLinkage);

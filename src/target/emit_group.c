@@ -154,6 +154,8 @@ static void share_out(emit_tile *g, emit_operand *o)
         o->m[i] = emit_is_deep(g, o) ? second : first;
         o->v[i] = emit_alloca(e, t);
     }
+    if (g->wide)
+        emit_wide_places(g, o);
 }
 
 static LLVMValueRef computed(emit *e, const emit_operand *o)
@@ -175,7 +177,7 @@ static LLVMValueRef computed(emit *e, const emit_operand *o)
 
 /* Reads what the item has of step number `at`, and keeps it in registers.  What
  * a chain lacks of its last step is 0. */
-static void read_operand(emit_tile *g, emit_operand *o, LLVMValueRef at)
+void emit_tile_read(emit_tile *g, emit_operand *o, LLVMValueRef at)
 {
     emit *e = g->e;
     int lane = e->lane;
@@ -381,8 +383,8 @@ static void run_step(emit_tile *g, LLVMValueRef c, LLVMValueRef s)
     next =
         LLVMBuildSelect(e->b, below(e, at, last),
                         emit_add(e, at, emit_si(e, 1)), emit_si(e, last), "");
-    read_operand(g, &g->x, next);
-    read_operand(g, &g->y, next);
+    emit_tile_read(g, &g->x, next);
+    emit_tile_read(g, &g->y, next);
     multiply(g, turn);
     if (g->x.panel)
         write_step(g, LLVMBuildXor(e->b, turn, emit_si(e, 1), ""));
@@ -405,8 +407,8 @@ static void run_chains(emit_tile *g)
     LLVMValueRef to;
     emit_loop c, s;
 
-    read_operand(g, &g->x, emit_si(e, 0));
-    read_operand(g, &g->y, emit_si(e, 0));
+    emit_tile_read(g, &g->x, emit_si(e, 0));
+    emit_tile_read(g, &g->y, emit_si(e, 0));
     if (g->x.panel)
         write_step(g, emit_si(e, 0));
     pre = LLVMGetInsertBlock(e->b);
@@ -549,11 +551,12 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
         .e = e,
         .b = b,
         .x = {b->x, b->m, b->m_in, m0, b->mt, b->x_along, b->x_wide, b->x_m,
-              b->x_k, b->x_panel, b->x_at, 0, 1, NULL, NULL, NULL},
+              b->x_k, b->x_panel, b->x_at, 0, 1, NULL, NULL, NULL, NULL},
         .y = {b->y, b->n, b->n_in, n0, b->nt, b->y_along, b->y_wide, b->y_n,
-              b->y_k, b->y_panel, b->y_at, 0, 1, NULL, NULL, NULL},
+              b->y_k, b->y_panel, b->y_at, 0, 1, NULL, NULL, NULL, NULL},
         .type = emit_type(e, b->node->dtype),
-        .matrix = plan_engine_table[b->engine].m > 0};
+        .matrix = plan_engine_table[b->engine].m > 0,
+        .wide = plan_engine_table[b->engine].several > 0};
     LLVMValueRef item = e->lid;
 
     for (int a = 0; a < b->k; a++)
@@ -572,6 +575,9 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
     share_out(&g, &g.x);
     share_out(&g, &g.y);
     start(&g);
-    run_chains(&g);
+    if (g.wide)
+        emit_wide_run(&g);
+    else
+        run_chains(&g);
     use_sums(&g);
 }

@@ -1,5 +1,5 @@
 /* What products in blocks of groups share: emit_group.c, emit_panel.c,
- * emit_square.c. */
+ * emit_square.c, emit_wide.c. */
 #ifndef EMIT_GROUP_H
 #define EMIT_GROUP_H
 
@@ -19,6 +19,7 @@ typedef struct { /* one operand, and what an item copies of it */
     int per; /* so many in a row are positions of k of one word each */
     LLVMValueRef *m, *k, *v; /* of each: its place in the tile and the step; a
                                 stack slot */
+    LLVMValueRef *place; /* wide engines: bytes from the area to it */
 } emit_operand;
 
 typedef struct {
@@ -32,7 +33,8 @@ typedef struct {
     LLVMValueRef *acc, *sum; /* [row * vectors + column], or as place_of says:
                                 stack slots */
     int nacc;
-    bool matrix; /* the engine is a matrix instruction */
+    bool matrix; /* the engine is a matrix instruction, */
+    bool wide; /* which reads local memory itself */
     LLVMTypeRef slot; /* of a stack slot: one sum, or a matrix's several */
     LLVMValueRef mate; /* the item's number in its sub-group */
     LLVMValueRef x_own, y_own; /* bytes to what it reads of a square */
@@ -41,6 +43,8 @@ typedef struct {
 
 /* ---- emit_group.c ---- */
 
+/* Reads what the item has of o in step number `at`, into its stack slots. */
+void emit_tile_read(emit_tile *g, emit_operand *o, LLVMValueRef at);
 /* Does what is copied of o lie along K? */
 bool emit_is_deep(const emit_tile *g, const emit_operand *o);
 /* Element `index` of the area at `at`, of the pair's number `turn`. */
@@ -61,5 +65,12 @@ void emit_own_squares(emit_tile *g);
 void emit_multiply_squares(emit_tile *g, LLVMValueRef turn);
 /* The squares in row `row`, into the area that begins with row `from`. */
 void emit_put_squares(emit_tile *g, int row, int64_t from);
+
+/* ---- emit_wide.c: products by engines that read local memory themselves ---- */
+
+/* Where the vectors go that an item copies. */
+void emit_wide_places(emit_tile *g, emit_operand *o);
+/* All steps, for the sums of g->acc. */
+void emit_wide_run(emit_tile *g);
 
 #endif

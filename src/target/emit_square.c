@@ -24,6 +24,8 @@ void emit_own_squares(emit_tile *g)
     emit_side x = side_of(&g->x, false), y = side_of(&g->y, true);
 
     g->mate = emit_rest(e, e->lid, e->k->subgroup);
+    if (g->wide)
+        return;
     g->x_own = e->abi->own(e, &x, emit_times(e, g->im, PLAN_SQUARE), g->mate);
     g->y_own = e->abi->own(e, &y, emit_times(e, g->in, PLAN_SQUARE), g->mate);
 }

@@ -11,18 +11,23 @@
 #include "target_room.h"
 
 /* Chips for which the code differs.  Another one gets the code of the next
- * lower number, which every later chip runs too. */
+ * lower number, which every later chip runs too.  What has wgmma runs on its
+ * chip alone. */
 static const struct {
     int number; /* compute capability: 90 is 9.0 */
     const char *cpu, *features;
 } chips[] = {{80, "sm_80", "+ptx80"},
              {90, "sm_90", "+ptx80"},
-             {100, "sm_100", "+ptx86"}};
+             {100, "sm_100", "+ptx86"},
+             {90, "sm_90a", "+ptx80"}};
+enum { ALONE = SD_COUNTOF(chips) - 1 };
 
 static int chip_of(const device_desc *dev)
 {
-    int number = 0, i = SD_COUNTOF(chips) - 1;
+    int number = 0, i = ALONE - 1;
 
+    if (dev->features & DEVICE_HAS_WGMMA)
+        return ALONE;
     sscanf(dev->name, "cuda:sm_%d", &number);
     while (i > 0 && chips[i].number > number)
         i--;
@@ -216,6 +221,115 @@ static void beside(const emit *e, int sum, int *m, int *n)
     *n = sum / 4 * HALF + sum % 2;
 }
 
+/* ---- products by wgmma: 64 x n sums of four warps ---- */
+
+enum { MOST_SUMS = 128 }; /* of an item */
+
+/* A volatile instruction that takes and gives n sums of one type and takes two
+ * descriptors, or none. */
+static void call_text(emit *e, const char *text, LLVMValueRef *acc, int n,
+                      const LLVMValueRef *from)
+{
+    LLVMTypeRef t = LLVMTypeOf(acc[0]), in[MOST_SUMS + 2], all;
+    LLVMValueRef arg[MOST_SUMS + 2], fn, v;
+    int narg = n + (from ? 2 : 0);
+    sd_buf how = {0};
+
+    assert(n <= MOST_SUMS);
+    for (int i = 0; i < n; i++)
+        sd_buf_fmt(&how, "=%c,", t == e->f32 ? 'f' : 'r');
+    for (int i = 0; i < n; i++)
+        sd_buf_fmt(&how, "%d,", i);
+    sd_buf_fmt(&how, "%s~{memory}", from ? "l,l," : "");
+    for (int i = 0; i < narg; i++) {
+        arg[i] = i < n ? acc[i] : from[i - n];
+        in[i] = LLVMTypeOf(arg[i]);
+    }
+    all = LLVMStructTypeInContext(e->cx, in, (unsigned)n, false);
+    all = LLVMFunctionType(all, in, (unsigned)narg, false);
+    fn = LLVMGetInlineAsm(all, text, strlen(text), how.at, how.len, true, false,
+                          LLVMInlineAsmDialectATT, false);
+    v = LLVMBuildCall2(e->b, all, fn, arg, (unsigned)narg, "");
+    LLVMAddCallSiteAttribute(
+        v, LLVMAttributeFunctionIndex,
+        LLVMCreateEnumAttribute(
+            e->cx, LLVMGetEnumAttributeKindForName("convergent", 10), 0));
+    for (int i = 0; i < n; i++)
+        acc[i] = LLVMBuildExtractValue(e->b, v, (unsigned)i, "");
+    sd_buf_finish(&how);
+}
+
+/* What tells wgmma of an operand (PTX, "matrix descriptor"): its address,
+ * distances in units of 16 bytes, and lines whose parts are exchanged.  Along K
+ * eight lines are 1,024 bytes from the next eight.  Else these are positions of
+ * K, and 64 neighbours are a step's lines from the next 64. */
+static LLVMValueRef describe(emit *e, LLVMValueRef p, bool deep)
+{
+    uint64_t apart = deep ? 1 : (uint64_t)e->k->blocks->step * PLAN_LINE / 16;
+    uint64_t rest = apart << 16 | (uint64_t)PLAN_LINES * PLAN_LINE / 16 << 32 |
+                    (uint64_t)1 << 62;
+    LLVMValueRef at = LLVMBuildPtrToInt(e->b, p, e->i64, "");
+
+    at = LLVMBuildAnd(e->b, at, LLVMConstInt(e->i64, 0x3ffff, 0), "");
+    at = LLVMBuildLShr(e->b, at, LLVMConstInt(e->i64, 4, 0), "");
+    return LLVMBuildOr(e->b, at, LLVMConstInt(e->i64, rest, 0), "");
+}
+
+/* One after the other along K: 32 bytes of a line, or as many lines. */
+static void begin(emit *e, const emit_wide *w, LLVMValueRef *acc)
+{
+    static const char *const type[PLAN_ENGINE_COUNT] = {
+        [PLAN_ENGINE_WGMMA_BF16] = "f32.bf16.bf16",
+        [PLAN_ENGINE_WGMMA_F16] = "f32.f16.f16",
+        [PLAN_ENGINE_WGMMA_S8] = "s32.s8.s8",
+        [PLAN_ENGINE_WGMMA_U8] = "s32.u8.u8"};
+    plan_engine engine = e->k->blocks->engine;
+    int n = w->columns / 2, depth = plan_engine_table[engine].depth;
+    bool bytes = plan_engine_table[engine].sum != SD_F32;
+    LLVMValueRef from[2] = {describe(e, w->x, w->x_deep),
+                            describe(e, w->y, w->y_deep)};
+    sd_buf text = {0};
+
+    sd_buf_fmt(&text,
+               "{.reg .pred p; .reg .b64 x, y; setp.eq.b32 p, 0, 0; "
+               "mov.b64 x, $%d; mov.b64 y, $%d; "
+               "wgmma.fence.sync.aligned;",
+               2 * n, 2 * n + 1);
+    for (int i = 0; i < w->times; i++) {
+        sd_buf_fmt(&text, " wgmma.mma_async.sync.aligned.m64n%dk%d.%s {",
+                   w->columns, depth, type[engine]);
+        for (int s = 0; s < n; s++)
+            sd_buf_fmt(&text, "$%d%s", s, s + 1 < n ? ", " : "}, x, y, p");
+        if (!bytes)
+            sd_buf_fmt(&text, ", 1, 1, %d, %d", !w->x_deep, !w->y_deep);
+        sd_buf_fmt(&text, "; add.s64 x, x, %d; add.s64 y, y, %d;",
+                   w->x_deep ? 2 : depth * PLAN_LINE / 16,
+                   w->y_deep ? 2 : depth * PLAN_LINE / 16);
+    }
+    sd_buf_fmt(&text, " wgmma.commit_group.sync.aligned;}%c", 0);
+    call_text(e, text.at, acc, n, from);
+    sd_buf_finish(&text);
+}
+
+static void wait(emit *e, LLVMValueRef *acc, int n)
+{
+    call_text(e, "wgmma.wait_group.sync.aligned 0;", acc, n, NULL);
+}
+
+/* wgmma reads by another way than ordinary accesses. */
+static void settle(emit *e)
+{
+    static const char fence[] = "fence.proxy.async.shared::cta;";
+    LLVMTypeRef t =
+        LLVMFunctionType(LLVMVoidTypeInContext(e->cx), NULL, 0, false);
+
+    LLVMBuildCall2(e->b, t,
+                   LLVMGetInlineAsm(t, fence, sizeof fence - 1, "~{memory}", 9,
+                                    true, false, LLVMInlineAsmDialectATT,
+                                    false),
+                   NULL, 0, "");
+}
+
 static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
                              .function_cc = LLVMCCallConv,
                              .static_local = 48 << 10, /* ptxas takes no more */
@@ -229,6 +343,9 @@ static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
                              .multiply = multiply,
                              .place = place,
                              .beside = beside,
+                             .begin = begin,
+                             .wait = wait,
+                             .settle = settle,
                              .run = 2,
                              .pack = 1,
                              .bf16 = true,

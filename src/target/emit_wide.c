@@ -1,0 +1,192 @@
+/* Products in blocks by a wide engine: several sub-groups ask for one
+ * instruction, which reads both operands from local memory by itself while
+ * items go on:
+ *
+ *   read step 0, write it; read step 1; barrier
+ *   for each step:
+ *       begin to multiply what lies in the areas whose turn it is
+ *       write what was read to the others
+ *       read the next but one
+ *       wait for the sums; barrier
+ *
+ * What is read has a whole product's time to arrive.  Operands lie as
+ * plan_blocks says, in lines of 128 bytes, so that eight lines' parts of one
+ * number lie in all banks. */
+#include "emit_group.h"
+
+static int64_t bytes_of(const emit_tile *g)
+{
+    return (int64_t)sd_dtype_bytes(g->b->part);
+}
+
+/* ---- where operands lie ---- */
+
+/* Bytes from an area to (m, k). */
+static LLVMValueRef place_of(emit_tile *g, const emit_operand *o,
+                             LLVMValueRef m, LLVMValueRef k)
+{
+    emit *e = g->e;
+    int64_t each = bytes_of(g), line = PLAN_LINE / each;
+    bool deep = o->deep == 1;
+    LLVMValueRef row = deep ? m : k, in, at;
+
+    in = emit_times(e, deep ? k : emit_rest(e, m, line), each);
+    in = LLVMBuildXor(
+        e->b, in, emit_times(e, emit_rest(e, row, PLAN_LINES), PLAN_LINE_PART),
+        "");
+    at = emit_mad(e, row, PLAN_LINE, in);
+    return deep
+               ? at
+               : emit_mad(e, emit_over(e, m, line), g->b->step * PLAN_LINE, at);
+}
+
+/* Of vectors that are whole turns of lines apart only the distance differs. */
+void emit_wide_places(emit_tile *g, emit_operand *o)
+{
+    emit *e = g->e;
+    int64_t row = (emit_is_deep(g, o) ? g->b->step : o->extent) / o->wide,
+            lines;
+
+    o->place = sd_arena_array(e->a, LLVMValueRef, o->n);
+    for (int i = 0; i < o->n; i++) {
+        lines = (int64_t)i * e->k->group / row;
+        if (lines * row == (int64_t)i * e->k->group &&
+            lines % PLAN_LINES == 0 && emit_is_deep(g, o) == (o->deep == 1))
+            o->place[i] =
+                emit_add(e, i ? o->place[0] : place_of(g, o, o->m[0], o->k[0]),
+                         emit_si(e, lines * PLAN_LINE));
+        else
+            o->place[i] = place_of(g, o, o->m[i], o->k[i]);
+    }
+}
+
+static void put(emit_tile *g, const emit_operand *o, LLVMValueRef turn,
+                LLVMValueRef at, LLVMValueRef v, size_t bytes)
+{
+    emit *e = g->e;
+    LLVMValueRef p = emit_tile_area(g, o->at, turn, e->i8, at);
+
+    emit_tile_put(p, v, e, bytes);
+}
+
+/* Elements of an operand of bytes that lies along M or N go to as many lines.
+ */
+static void write_lines(emit_tile *g, const emit_operand *o, LLVMValueRef turn,
+                        int i, LLVMValueRef v)
+{
+    emit *e = g->e;
+
+    for (int c = 0; c < o->wide; c++)
+        put(g, o, turn,
+            place_of(g, o, emit_add(e, o->m[i], emit_si(e, c)), o->k[i]),
+            emit_extract(e, v, c, 1), (size_t)bytes_of(g));
+}
+
+static void write_operand(emit_tile *g, const emit_operand *o,
+                          LLVMValueRef turn)
+{
+    emit *e = g->e;
+    LLVMTypeRef t = emit_widen(emit_mem_type(e, o->node->dtype), o->wide);
+
+    for (int i = 0; i < o->n; i++) {
+        LLVMValueRef v = LLVMBuildLoad2(e->b, t, o->v[i], "");
+
+        if (emit_is_deep(g, o) == (o->deep == 1))
+            put(g, o, turn, o->place[i], v, (size_t)(bytes_of(g) * o->wide));
+        else
+            write_lines(g, o, turn, i, v);
+    }
+}
+
+/* ---- products ---- */
+
+static void load_sums(emit_tile *g, LLVMValueRef *acc)
+{
+    for (int i = 0; i < g->nacc; i++)
+        acc[i] = LLVMBuildLoad2(g->e->b, g->slot, g->acc[i], "");
+}
+
+static void store_sums(emit_tile *g, LLVMValueRef *acc)
+{
+    for (int i = 0; i < g->nacc; i++)
+        LLVMBuildStore(g->e->b, acc[i], g->acc[i]);
+}
+
+/* The sub-groups that ask together have neighbouring rows of x. */
+static void begin(emit_tile *g, LLVMValueRef turn, LLVMValueRef *acc)
+{
+    emit *e = g->e;
+    const plan_engine_info *of = &plan_engine_table[g->b->engine];
+    LLVMValueRef rows = emit_times(e, emit_over(e, g->im, of->several),
+                                   (int64_t)of->m * PLAN_LINE);
+    emit_wide w = {.x = emit_tile_area(g, g->x.at, turn, e->i8, rows),
+                   .y = emit_tile_area(g, g->y.at, turn, e->i8, emit_si(e, 0)),
+                   .x_deep = g->x.deep == 1,
+                   .y_deep = g->y.deep == 1,
+                   .columns = g->b->vectors,
+                   .times = g->b->step / of->depth};
+
+    e->abi->begin(e, &w, acc);
+}
+
+static LLVMValueRef at_most(emit *e, LLVMValueRef x, int64_t most)
+{
+    LLVMValueRef c = emit_si(e, most);
+
+    return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, x, c, ""), x,
+                           c, "");
+}
+
+static void write_step(emit_tile *g, LLVMValueRef turn)
+{
+    write_operand(g, &g->x, turn);
+    write_operand(g, &g->y, turn);
+}
+
+static void read_step(emit_tile *g, LLVMValueRef at)
+{
+    emit_tile_read(g, &g->x, at);
+    emit_tile_read(g, &g->y, at);
+}
+
+/* Here and not behind the writes, where ptxas 12.9 ends in a fault of its own
+ * for operands of bytes. */
+static void settle(emit_tile *g)
+{
+    g->e->abi->settle(g->e);
+    emit_barrier(g->e);
+}
+
+static void run_step(emit_tile *g, LLVMValueRef at, LLVMValueRef *acc)
+{
+    emit *e = g->e;
+    LLVMValueRef turn = LLVMBuildAnd(e->b, at, emit_si(e, 1), "");
+
+    load_sums(g, acc);
+    begin(g, turn, acc);
+    write_step(g, LLVMBuildXor(e->b, turn, emit_si(e, 1), ""));
+    read_step(g, at_most(e, emit_add(e, at, emit_si(e, 2)), g->steps - 1));
+    e->abi->wait(e, acc, g->nacc);
+    store_sums(g, acc);
+    settle(g);
+}
+
+void emit_wide_run(emit_tile *g)
+{
+    emit *e = g->e;
+    LLVMValueRef *acc = sd_arena_array(e->a, LLVMValueRef, g->nacc);
+    LLVMBasicBlockRef pre;
+    emit_loop s;
+
+    assert(g->chains == 1 && g->b->along_n == 1);
+    read_step(g, emit_si(e, 0));
+    write_step(g, emit_si(e, 0));
+    read_step(g, emit_si(e, SD_MIN(1, g->steps - 1)));
+    settle(g);
+    pre = LLVMGetInsertBlock(e->b);
+    emit_loop_open(e, &s, emit_si(e, 0), emit_si(e, g->steps), 1);
+    emit_level_open(e, pre);
+    run_step(g, s.at, acc);
+    emit_loop_close(e, &s);
+    emit_level_close(e);
+}

@@ -1,0 +1,313 @@
+"""PTX of ours, run by numpy: no GPU is needed.
+
+A group's items go on side by side, one instruction at a time: those that are
+furthest behind.  What stands in kernels of products is known, wgmma as well; an
+instruction that is not is an error.  Beside the values it is tried that
+
+* no item reads or writes local memory that another wrote since the last barrier,
+* wgmma reads what was written before a fence of its proxy and a barrier, and
+* what it reads stays until it is waited for: it is done when it begins, and once
+  more when it ends.
+"""
+import re
+
+import numpy as np
+
+LOCAL = 1024            # where a group's memory begins
+MASK32 = np.uint64(0xffffffff)
+TYPES = {"b8": 1, "u8": 1, "b16": 2, "u16": 2, "b32": 4, "u32": 4, "s32": 4, "f32": 4,
+         "b64": 8, "u64": 8, "s64": 8}
+
+
+class Kernel:
+    """The one entry of a text."""
+
+    def __init__(self, text):
+        body = text[text.index(".visible .entry"):]
+        self.name = re.match(r"\.visible \.entry (\S+)\(", body).group(1)
+        self.items = int(re.search(r"\.reqntid (\d+)", body).group(1))
+        self.code, self.label = [], {}
+        text = re.sub(r"//[^\n]*", "", body[body.index("\n{") + 2:body.rindex("\n}")])
+        inner = {}
+        for line in re.split(r"[;\n]", text.replace("{.reg", "\n.reg")):
+            line = line.strip()
+            if line == "}" or not line or re.match(r"\.(reg|shared|param|loc|pragma)\b", line):
+                continue
+            if line.endswith(":"):
+                self.label[line[:-1]] = len(self.code)
+                continue
+            guard = re.match(r"@(!?)(%p\d+)\s+", line)
+            line = line[guard.end():] if guard else line
+            name, _, rest = line.partition("\t") if "\t" in line else line.partition(" ")
+            self.code.append((guard and guard.groups(), name.strip().split("."), operands(rest)))
+
+
+def operands(text):
+    """Lists for {..}, tuples for [..]."""
+    out = []
+    for m in re.finditer(r"\{([^}]*)\}|\[([^\]]*)\]|([^\s,]+)", text):
+        vector, address, plain = m.groups()
+        out.append([v.strip() for v in vector.split(",")] if vector is not None else
+                   tuple(address.split("+")) if address is not None else plain)
+    return out
+
+
+class Group:
+    """A group that runs the kernel over arrays of bytes, one a parameter."""
+
+    def __init__(self, kernel, memory, number, local):
+        self.k, self.memory, self.n = kernel, memory, kernel.items
+        self.local = np.zeros(LOCAL + local, np.uint8)
+        self.writer = np.full(len(self.local), -1, np.int64)
+        self.written = np.full(len(self.local), -1, np.int64)
+        self.fresh = np.zeros(len(self.local), bool)     # no fence yet
+        self.epoch = 0
+        self.running = []
+        item = np.arange(self.n, dtype=np.uint64)
+        self.reg = {"%tid.x": item, "%ctaid.x": np.full(self.n, number, np.uint64)}
+        self.at = np.zeros(self.n, np.int64)
+
+    # ---- values ----
+
+    def get(self, x):
+        if x in self.reg:
+            return self.reg[x]
+        if x.startswith("0f"):
+            v = int(x[2:], 16)
+        elif re.match(r"-?(0x[0-9a-fA-F]+U?|\d+)$", x):
+            v = int(x.rstrip("U"), 0)
+        elif x.endswith("_$_local"):
+            v = LOCAL
+        else:
+            raise ValueError(f"operand {x}")
+        return np.full(self.n, v & (1 << 64) - 1, np.uint64)
+
+    def set(self, x, v, mask):
+        old = self.reg.setdefault(x, np.zeros(self.n, np.uint64))
+        self.reg[x] = np.where(mask, v.astype(np.uint64), old)
+
+    # ---- memory ----
+
+    def address(self, x):
+        v = self.get(x[0]).astype(np.int64)
+        return v + int(x[1]) if len(x) > 1 else v
+
+    def ordered(self, at, who, what):
+        """at: bytes [items, n] of local memory."""
+        other = (self.written[at] == self.epoch) & (self.writer[at] != who[:, None])
+        if other.any():
+            raise ValueError(f"{what}: no barrier since another item wrote it")
+
+    def access(self, name, x, bytes_, mask):
+        who = np.nonzero(mask)[0]
+        at = self.address(x)[who][:, None] + np.arange(bytes_)
+        if (at[:, 0] % bytes_).any():
+            raise ValueError("an access that is not aligned")
+        if name[1] == "shared":
+            self.ordered(at, who, ".".join(name))
+            return who, self.local, at
+        which = at[0, 0] >> 40
+        return who, self.memory[which - 1], at - (which << 40)
+
+    def load(self, name, ops, mask):
+        each = TYPES[name[-1]]
+        to = ops[0] if isinstance(ops[0], list) else [ops[0]]
+        who, memory, at = self.access(name, ops[1], each * len(to), mask)
+        for i, r in enumerate(to):
+            v = np.zeros(self.n, np.uint64)
+            for b in range(each):
+                v[who] |= memory[at[:, i * each + b]].astype(np.uint64) << np.uint64(8 * b)
+            self.set(r, v, mask)
+
+    def store(self, name, ops, mask):
+        each = TYPES[name[-1]]
+        of = ops[1] if isinstance(ops[1], list) else [ops[1]]
+        who, memory, at = self.access(name, ops[0], each * len(of), mask)
+        for i, r in enumerate(of):
+            v = self.get(r)[who].astype("<u8").view(np.uint8).reshape(-1, 8)
+            for b in range(each):
+                memory[at[:, i * each + b]] = v[:, b]
+        if memory is self.local:
+            self.writer[at] = who[:, None]
+            self.written[at] = self.epoch
+            self.fresh[at] = True
+
+    # ---- wgmma ----
+
+    def tile(self, d, rows, depth, each, deep):
+        """Where the elements [rows, depth] are that descriptor d tells of."""
+        d = int(d)
+        start, lead, stride = (d & 0x3fff) << 4, (d >> 16 & 0x3fff) << 4, (d >> 32 & 0x3fff) << 4
+        assert d >> 62 == 1, "not 128 bytes exchanged"
+        r, k = np.arange(rows)[:, None], np.arange(depth)[None, :]
+        if deep:
+            at = r % 8 * 128 + r // 8 * stride + k * each
+        else:
+            at = r % 64 * each + r // 64 * lead + k % 8 * 128 + k // 8 * stride
+        at = at + start
+        return at ^ (at >> 7 & 7) << 4
+
+    def elements(self, at, kind):
+        each = 1 if kind in ("s8", "u8") else 2
+        if (self.fresh[at] | (self.written[at] == self.epoch)).any():
+            raise ValueError("wgmma reads what has no fence and barrier behind it")
+        v = sum(self.local[at + b].astype(np.uint32) << 8 * b for b in range(each))
+        if kind == "bf16":
+            return (v << 16).astype(np.uint32).view(np.float32).astype(np.float64)
+        if kind == "f16":
+            return v.astype(np.uint16).view(np.float16).astype(np.float64)
+        return v.astype(np.uint8).view(np.int8 if kind == "s8" else np.uint8).astype(np.float64)
+
+    def product(self, name, ops):
+        """What it adds to the sums of each four warps."""
+        m, n, depth = map(int, re.match(r"m(\d+)n(\d+)k(\d+)", name[4]).groups())
+        kind, turned = name[6], [int(x) for x in ops[6:8]] or [0, 0]
+        each = 1 if kind in ("s8", "u8") else 2
+        out = []
+        for first in range(0, self.n, 128):
+            x, y = (set(self.get(o)[first:first + 128].tolist()) for o in ops[1:3])
+            assert len(x) == len(y) == 1, "items of one product name several"
+            x = self.elements(self.tile(x.pop(), m, depth, each, not turned[0]), kind)
+            y = self.elements(self.tile(y.pop(), n, depth, each, not turned[1]), kind)
+            out.append(x @ y.T)
+        return np.stack(out)
+
+    def begin(self, name, ops, mask):
+        assert mask.all() and "".join(ops[3:4]) == "p"
+        first = self.product(name, ops)
+        self.running.append((name, ops, [self.get(o) for o in ops[1:3]], first))
+        l = np.arange(self.n)
+        for i, r in enumerate(ops[0]):
+            row = l % 128 // 32 * 16 + l % 32 // 4 + i // 2 % 2 * 8
+            v = first[l // 128, row, i // 4 * 8 + l % 4 * 2 + i % 2]
+            old = self.get(r).astype(np.uint32)
+            if name[5] == "f32":
+                new = (old.view(np.float32).astype(np.float64) + v).astype(np.float32)
+            else:
+                new = (old.view(np.int32).astype(np.int64) + v.astype(np.int64)).astype(np.int32)
+            self.set(r, new.view(np.uint32), True)
+
+    def wait(self):
+        for name, ops, at, first in self.running:
+            self.set("wx", at[0], True)
+            self.set("wy", at[1], True)
+            if not np.array_equal(self.product(name, [ops[0], "wx", "wy", *ops[3:]]), first):
+                raise ValueError("what wgmma reads was written before it was waited for")
+        self.running = []
+
+    # ---- instructions ----
+
+    def step(self):
+        pc = self.at.min()
+        mask = self.at == pc
+        guard, name, ops = self.k.code[pc]
+        if guard:
+            mask = mask & ((self.get(guard[1]) != 0) != (guard[0] == "!"))
+        self.at[self.at == pc] += 1
+        key = name[0]
+        if key == "bra":
+            self.at[mask] = self.k.label[ops[0]]
+        elif key == "ret":
+            self.at[mask] = len(self.k.code)
+        elif key in ("ld", "st") and name[1] != "param":
+            if mask.any():
+                (self.load if key == "ld" else self.store)(name, ops, mask)
+        elif key == "ld":
+            number = int(ops[1][0].rsplit("_", 1)[1])
+            self.set(ops[0], np.full(self.n, number + 1 << 40, np.uint64), mask)
+        elif key == "bar":
+            assert mask.all(), "a barrier that not all reach"
+            self.epoch += 1
+        elif key == "fence":
+            assert name[1:3] == ["proxy", "async"] and mask.all()
+            self.fresh[:] = False
+        elif key == "wgmma":
+            {"mma_async": lambda: self.begin(name, ops, mask), "fence": lambda: None,
+             "commit_group": lambda: None, "wait_group": self.wait}[name[1]]()
+        elif isinstance(ops[0], list):
+            assert key == "mov"
+            bits = 8 * TYPES[name[1]] // len(ops[0])
+            for i, r in enumerate(ops[0]):
+                v = self.get(ops[1]) >> np.uint64(bits * i)
+                self.set(r, v & np.uint64((1 << bits) - 1), mask)
+        else:
+            of = [self.get(o) for o in ops[1:] if not isinstance(o, list)]
+            self.set(ops[0], self.value(name, of, ops), mask)
+
+    def value(self, name, v, ops):
+        key, bits = name[0], 8 * TYPES.get(name[-1], 8)
+        cut = np.uint64((1 << bits) - 1) if bits < 64 else ~np.uint64(0)
+        if key == "cvt":
+            return self.converted(name, v)
+        if name[-1] == "f32" and key != "mov":
+            return self.real(name, v)
+        if key == "mov":
+            return v[0] & cut if not isinstance(ops[1], list) else self.joined(bits, ops[1])
+        if key == "setp":
+            sign = name[-1][0] == "s" and bits == 32
+            a, b = ((x & cut).astype(np.uint32).view(np.int32) if sign else x & cut for x in v)
+            return {"eq": a == b, "ne": a != b, "lt": a < b, "gt": a > b, "le": a <= b,
+                    "ge": a >= b}[name[1]]
+        if key == "prmt":
+            return self.permuted(v)
+        if key == "bfe":
+            return v[0] >> v[1] & (np.uint64(1) << v[2]) - np.uint64(1)
+        if key == "mul" and name[1] == "hi":
+            return (v[0] & MASK32) * (v[1] & MASK32) >> np.uint64(32)
+        if key == "mad":
+            return v[0] * v[1] + v[2] & cut
+        if key in ("min", "max"):
+            assert name[1] == "u32"
+            return getattr(np, key + "imum")(v[0] & MASK32, v[1] & MASK32)
+        shift = np.minimum(v[1], np.uint64(63)) if len(v) > 1 else None
+        return {"add": lambda: v[0] + v[1], "sub": lambda: v[0] - v[1], "mul": lambda: v[0] * v[1],
+                "and": lambda: v[0] & v[1], "or": lambda: v[0] | v[1], "xor": lambda: v[0] ^ v[1],
+                "shl": lambda: v[0] << shift, "shr": lambda: (v[0] & cut) >> shift,
+                "selp": lambda: np.where(v[2] != 0, v[0], v[1])}[key]() & cut
+
+    @staticmethod
+    def real(name, v):
+        a, b = (x.astype(np.uint32).view(np.float32) for x in v[:2])
+        f = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[name[0]]
+        assert name[1] in ("rn", "NaN"), name
+        return f(a, b).view(np.uint32)
+
+    def joined(self, bits, parts):
+        bits //= len(parts)
+        return sum(self.get(p) << np.uint64(bits * i) for i, p in enumerate(parts))
+
+    def permuted(self, v):
+        pair, out = v[0] & MASK32 | v[1] << np.uint64(32), np.zeros(self.n, np.uint64)
+        for i in range(4):
+            which = v[2] >> np.uint64(4 * i) & np.uint64(7)
+            out |= (pair >> which * np.uint64(8) & np.uint64(255)) << np.uint64(8 * i)
+        return out
+
+    def converted(self, name, v):
+        if name[1:] == ["s64", "s32"]:
+            return v[0].astype(np.uint32).view(np.int32).astype(np.int64)
+        if name[1] in ("u64", "u32", "u16"):
+            return v[0] & np.uint64((1 << 8 * min(TYPES[name[1]], TYPES[name[2]])) - 1)
+        assert name[1:] in (["rn", "bf16x2", "f32"], ["rn", "f16x2", "f32"]), name
+        out = np.zeros(self.n, np.uint64)
+        for x, at in zip(v, (16, 0)):
+            x = x.astype(np.uint32)
+            if name[2] == "bf16x2":
+                x = x + (x >> 16 & 1) + 0x7fff >> 16
+            else:
+                x = x.view(np.float32).astype(np.float16).view(np.uint16)
+            out |= x.astype(np.uint64) << np.uint64(at)
+        return out
+
+    def run(self):
+        while (self.at < len(self.k.code)).any():
+            self.step()
+        assert not self.running, "wgmma that nobody waits for"
+
+
+def run(text, arrays, groups, local):
+    """Runs these groups over arrays, one a parameter, in place."""
+    kernel = Kernel(text)
+    memory = [a.reshape(-1).view(np.uint8) for a in arrays]
+    for g in groups:
+        Group(kernel, memory, g, local).run()

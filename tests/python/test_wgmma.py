@@ -1,0 +1,143 @@
+"""Products by wgmma (SUNDOG_WGMMA=1): what they become is taken by ptxas and run by
+tests/ptx/simulate.py.  Sums of small integers are exact, whatever their order."""
+import glob
+import os
+import re
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(TOP, "tests/ptx"))
+import ptx  # noqa: E402
+import simulate  # noqa: E402
+
+TYPES = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "s8": np.int8, "u8": np.uint8,
+         "f32": np.float32, "s32": np.int32}
+TOOL = os.path.join(TOP, "build/release/tools/sundog")
+LOCAL = 227 << 10
+
+
+def compiled(tmp, hlo, wgmma="1"):
+    """The text, groups, items and local memory of the one kernel, and its blocks' line."""
+    source = tmp / "program.hlo"
+    source.write_text(hlo)
+    subprocess.run([TOOL, "compile", "--target=cuda:sm_90", f"--out={tmp}", source], check=True,
+                   capture_output=True, env={**os.environ, "SUNDOG_WGMMA": wgmma})
+    [path] = glob.glob(f"{tmp}/*.ptx")
+    plan = open(glob.glob(f"{tmp}/*plan.txt")[0]).read()
+    return open(path).read(), plan, path
+
+
+def random(kind, *shape):
+    low = 0 if kind == "u8" else -4
+    return np.random.RandomState(len(shape)).randint(low, 5, shape).astype(TYPES[kind])
+
+
+def entry(args, body):
+    """HLO of parameters p0, p1, .. of these arrays."""
+    name = {np.dtype(t): n for n, t in TYPES.items()}
+    return "HloModule m\nENTRY main {\n" + "".join(
+        f"p{i} = {name[a.dtype]}{list(a.shape)} parameter({i})\n" for i, a in enumerate(args)
+    ).replace(", ", ",") + body + "\n}\n"
+
+
+def product(kind, out, turned, m=1160, n=1000, k=200):
+    """Of x [m, k], or turned [k, m], and y [k, n] or [n, k]."""
+    x, y = random(kind, m, k), random(kind, k, n)
+    want = x.astype(np.float64) @ y.astype(np.float64)
+    args = [np.ascontiguousarray(x.T if turned[0] == "t" else x),
+            np.ascontiguousarray(y.T if turned[1] == "t" else y)]
+    body = (f"ROOT r = {out}[{m},{n}] dot(p0, p1), "
+            f"lhs_contracting_dims={{{int(turned[0] == 'n')}}}, "
+            f"rhs_contracting_dims={{{int(turned[1] == 't')}}}")
+    return args, body, want.astype(TYPES[out])
+
+
+def with_epilogue():
+    x, y, b = random("bf16", 1160, 200), random("bf16", 200, 1000), random("f32", 1000)
+    want = np.maximum(x.astype(np.float32) @ y.astype(np.float32) + b, 0)
+    return [x, y, b], """
+        d = f32[1160,1000] dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+        w = f32[1160,1000] broadcast(p2), dimensions={1}
+        s = f32[1160,1000] add(d, w)
+        z = f32[] constant(0)
+        n = f32[1160,1000] broadcast(z), dimensions={}
+        ROOT r = f32[1160,1000] maximum(s, n)""", want
+
+
+def of_batch():
+    x, y = random("bf16", 9, 384, 72), random("bf16", 9, 72, 320)
+    want = np.einsum("bmk,bkn->bmn", x.astype(np.float32), y.astype(np.float32))
+    return [x, y], """ROOT r = f32[9,384,320] dot(p0, p1), lhs_batch_dims={0}, rhs_batch_dims={0},
+        lhs_contracting_dims={2}, rhs_contracting_dims={1}""", want
+
+
+def convolution():
+    x, y = random("bf16", 8, 28, 28, 24), random("bf16", 3, 3, 24, 192)
+    wide = np.pad(x.astype(np.float32), ((0, 0), (1, 1), (1, 1), (0, 0)))
+    want = sum(wide[:, i:i + 28, j:j + 28] @ y[i, j].astype(np.float32)
+               for i in range(3) for j in range(3))
+    return [x, y], """ROOT r = f32[8,28,28,192] convolution(p0, p1), window={size=3x3 pad=1_1x1_1},
+        dim_labels=b01f_01io->b01f""", want
+
+
+PROGRAMS = {
+    "bf16 nn": lambda: product("bf16", "bf16", "nn"),
+    "bf16 tt": lambda: product("bf16", "f32", "tt"),
+    "f16 nt": lambda: product("f16", "f16", "nt"),
+    "f16 tn": lambda: product("f16", "f32", "tn"),
+    "s8 nn": lambda: product("s8", "s32", "nn"),
+    "s8 tt": lambda: product("s8", "s32", "tt"),
+    "u8 nt": lambda: product("u8", "s32", "nt"),
+    "odd": lambda: product("bf16", "f32", "nn", 1159, 1001, 77),
+    "short": lambda: product("bf16", "f32", "nn", 1160, 1000, 24),
+    "wide": lambda: product("bf16", "bf16", "nn", 2304, 2048, 136),
+    "epilogue": with_epilogue, "batch": of_batch, "convolution": convolution}
+
+
+def judged(text, plan, args, want):
+    """Elements that some groups wrote, all of which must be right."""
+    count = int(re.search(r"tiles=(\d+)", plan).group(1))
+    out = np.full(want.shape, 99).astype(want.dtype)
+    whole = [a.copy() for a in args]
+    simulate.run(text, [*whole, out], sorted({0, count // 3, count - 1}), LOCAL)
+    assert all(np.array_equal(a, b) for a, b in zip(whole, args))
+    wrote = out != np.array(99).astype(want.dtype)
+    assert np.array_equal(out[wrote], want[wrote])
+    return int(wrote.sum())
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_products(name, tmp_path):
+    args, body, want = PROGRAMS[name]()
+    text, plan, path = compiled(tmp_path, entry(args, body))
+    assert ".target sm_90a" in text and "64 x 256 x" in plan
+    done = subprocess.run([ptx.find_ptxas(), "-arch=sm_90a", "-v", "-o", os.devnull, path],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "serialized" not in done.stderr and " 0 bytes spill stores" in done.stderr
+    assert judged(text, plan, args, want) > 128 * 64
+
+
+def test_what_is_left_out_is_found(tmp_path):
+    args, body, want = product("bf16", "bf16", "nn")
+    text, plan, _ = compiled(tmp_path, entry(args, body))
+    for gone, said in (("fence.proxy.async.shared::cta;", "no fence"),
+                       ("bar.sync \t0;", "barrier"),
+                       ("wgmma.wait_group.sync.aligned 0;", "nobody waits")):
+        assert gone in text
+        with pytest.raises((ValueError, AssertionError), match=said):
+            judged(text.replace(gone, ""), plan, args, want)
+
+
+def test_only_where_it_is_asked_for(tmp_path):
+    args, body, _ = product("bf16", "bf16", "nn")
+    text, plan, _ = compiled(tmp_path, entry(args, body), wgmma="0")
+    assert ".target sm_90\n" in text and "wgmma" not in text and "16 x 8 x 16" in plan
+    args, body, _ = product("bf16", "bf16", "nn", 256, 256, 256)
+    (tmp_path / "small").mkdir()
+    assert "wgmma" not in compiled(tmp_path / "small", entry(args, body))[0]

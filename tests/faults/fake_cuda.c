@@ -21,11 +21,12 @@
  *   garbage     texts without sense, numbers of all ones
  *   lag=N       each command takes N microseconds more
  * Each stream has a thread, so that what is put in runs later, beside others.
- * Graphs are in fake_cuda_graph.c; with FAKE_OLD it is a driver that has none.
- * fake_cuda_calls and fake_cuda_live say how many calls there were and how many
- * objects are alive, fake_cuda_graphs how many of these are graphs to launch;
- * fake_cuda_runs how many commands have run, fake_cuda_replays how many graphs;
- * fake_cuda_hold(1) keeps kernels from running until fake_cuda_hold(0). */
+ * Streams and events are in fake_cuda_stream.c, graphs in fake_cuda_graph.c;
+ * with FAKE_OLD it is a driver that has none. fake_cuda_calls and
+ * fake_cuda_live say how many calls there were and how many objects are alive,
+ * fake_cuda_graphs how many of these are graphs to launch; fake_cuda_runs how
+ * many commands have run, fake_cuda_replays how many graphs; fake_cuda_hold(1)
+ * keeps kernels from running until fake_cuda_hold(0). */
 #include "fake_cuda.h"
 
 #include <stdio.h>
@@ -36,10 +37,6 @@
 
 #define MOST_DEV 8
 
-#define X(name, symbol, args) API cu_result symbol args;
-XPU_CUDA_SYMBOLS(X)
-XPU_CUDA_OPTIONAL(X)
-#undef X
 API long fake_cuda_calls(void);
 API long fake_cuda_live(void);
 API long fake_cuda_graphs(void);
@@ -47,29 +44,20 @@ API long fake_cuda_runs(void);
 API long fake_cuda_replays(void);
 API void fake_cuda_hold(int on);
 
-static struct {
-    long fail, lose, exec, lag;
-    int error, fault, init, version, devices, chip;
-    size_t memory;
-    bool pools, peers, any_kernel, garbage;
-} is;
-_Atomic long fake_ngraph;
-static _Atomic long ncall, nlive, nrun, nreplay;
+struct fake_words fake_is;
+_Atomic long fake_ngraph, fake_nrun, fake_nreplay;
+static _Atomic long ncall, nlive;
 static pid_t process;
 
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static bool is_held;
+pthread_cond_t fake_changed = PTHREAD_COND_INITIALIZER;
+bool fake_is_held;
 
 static struct cu_context_st context[MOST_DEV];
 static _Thread_local cu_context stack[8];
 static _Thread_local int depth;
-static _Thread_local bool in_host_function;
+_Thread_local bool fake_in_host_function;
 
-struct cu_event_st {
-    int refs; /* its owner's, and of commands */
-    long want, done;
-};
 struct cu_module_st {
     int nothing;
 };
@@ -104,19 +92,19 @@ long fake_cuda_graphs(void)
 
 long fake_cuda_runs(void)
 {
-    return nrun;
+    return fake_nrun;
 }
 
 long fake_cuda_replays(void)
 {
-    return nreplay;
+    return fake_nreplay;
 }
 
 void fake_cuda_hold(int on)
 {
     pthread_mutex_lock(&fake_lock);
-    is_held = on;
-    pthread_cond_broadcast(&changed);
+    fake_is_held = on;
+    pthread_cond_broadcast(&fake_changed);
     pthread_mutex_unlock(&fake_lock);
 }
 
@@ -138,22 +126,22 @@ static void read_words(void)
     const char *all = getenv("FAKE_CUDA");
 
     pthread_mutex_lock(&fake_lock);
-    is.fail = word("fail", 0);
-    is.lose = word("lose", 0);
-    is.exec = word("exec", 0);
-    is.lag = word("lag", 0);
-    is.error = (int)word("error", 999);
-    is.fault = (int)word("error", 700);
-    is.init = (int)word("init", 0);
-    is.version = (int)word("version", 13000);
-    is.devices = (int)word("devices", 1);
-    is.chip = (int)word("chip", 90);
-    is.memory = (size_t)word("memory", 1l << 30);
-    is.pools = word("pools", 1);
-    is.peers = word("peers", 1);
-    is.any_kernel = all && strstr(all, "kernels=any");
-    is.garbage = all && strstr(all, "garbage");
-    ncall = nrun = nreplay = 0;
+    fake_is.fail = word("fail", 0);
+    fake_is.lose = word("lose", 0);
+    fake_is.exec = word("exec", 0);
+    fake_is.lag = word("lag", 0);
+    fake_is.error = (int)word("error", 999);
+    fake_is.fault = (int)word("error", 700);
+    fake_is.init = (int)word("init", 0);
+    fake_is.version = (int)word("version", 13000);
+    fake_is.devices = (int)word("devices", 1);
+    fake_is.chip = (int)word("chip", 90);
+    fake_is.memory = (size_t)word("memory", 1l << 30);
+    fake_is.pools = word("pools", 1);
+    fake_is.peers = word("peers", 1);
+    fake_is.any_kernel = all && strstr(all, "kernels=any");
+    fake_is.garbage = all && strstr(all, "garbage");
+    ncall = fake_nrun = fake_nreplay = 0;
     process = getpid();
     pthread_mutex_unlock(&fake_lock);
 }
@@ -163,12 +151,12 @@ cu_result fake_trouble(void)
 {
     long n = ++ncall;
 
-    if (in_host_function)
+    if (fake_in_host_function)
         abort(); /* the driver deadlocks, or worse */
     if (process != getpid())
         return 3; /* CUDA_ERROR_NOT_INITIALIZED */
-    if (n == is.fail || (is.lose && n >= is.lose))
-        return is.error;
+    if (n == fake_is.fail || (fake_is.lose && n >= fake_is.lose))
+        return fake_is.error;
     return CU_OK;
 }
 
@@ -221,12 +209,12 @@ cu_result cuInit(unsigned flags)
     (void)flags;
     read_words();
     err = fake_trouble();
-    return err ? err : is.init;
+    return err ? err : fake_is.init;
 }
 
 cu_result cuDriverGetVersion(int *out)
 {
-    *out = is.version;
+    *out = fake_is.version;
     return fake_trouble();
 }
 
@@ -259,7 +247,7 @@ cu_result cuGetErrorName(cu_result err, const char **out)
 
 cu_result cuDeviceGetCount(int *out)
 {
-    *out = is.garbage ? -1 : is.devices;
+    *out = fake_is.garbage ? -1 : fake_is.devices;
     return fake_trouble();
 }
 
@@ -272,7 +260,7 @@ cu_result cuDeviceGet(cu_device *out, int i)
 cu_result cuDeviceGetName(char *out, int size, cu_device d)
 {
     (void)d;
-    if (is.garbage)
+    if (fake_is.garbage)
         memset(out, 0xe9, (size_t)size);
     else
         snprintf(out, (size_t)size, "Fake GPU");
@@ -284,22 +272,22 @@ cu_result cuDeviceGetAttribute(int *out, int what, cu_device d)
     (void)d;
     switch (what) {
     case CU_DEV_UNITS:
-        *out = is.garbage ? -1 : 4;
+        *out = fake_is.garbage ? -1 : 4;
         break;
     case CU_DEV_L2_BYTES:
-        *out = is.garbage ? -1 : 1 << 20;
+        *out = fake_is.garbage ? -1 : 1 << 20;
         break;
     case CU_DEV_SHARED:
-        *out = is.garbage ? -1 : 99 << 10;
+        *out = fake_is.garbage ? -1 : 99 << 10;
         break;
     case CU_DEV_MAJOR:
-        *out = is.chip / 10;
+        *out = fake_is.chip / 10;
         break;
     case CU_DEV_MINOR:
-        *out = is.chip % 10;
+        *out = fake_is.chip % 10;
         break;
     case CU_DEV_POOLS:
-        *out = is.pools;
+        *out = fake_is.pools;
         break;
     case CU_DEV_UNIFIED:
         *out = 1;
@@ -313,14 +301,14 @@ cu_result cuDeviceGetAttribute(int *out, int what, cu_device d)
 cu_result cuDeviceTotalMem_v2(size_t *out, cu_device d)
 {
     (void)d;
-    *out = is.garbage ? SIZE_MAX : is.memory;
+    *out = fake_is.garbage ? SIZE_MAX : fake_is.memory;
     return fake_trouble();
 }
 
 cu_result cuDeviceCanAccessPeer(int *out, cu_device d, cu_device peer)
 {
     (void)d, (void)peer;
-    *out = is.peers;
+    *out = fake_is.peers;
     return fake_trouble();
 }
 
@@ -383,7 +371,7 @@ static cu_result add_block(size_t bytes, int device, void **out)
     }
     memset(p, 0, bytes); /* a loop that no kernel ends does not begin */
     pthread_mutex_lock(&fake_lock);
-    if (device >= 0 && held[device] + bytes > is.memory) {
+    if (device >= 0 && held[device] + bytes > fake_is.memory) {
         pthread_mutex_unlock(&fake_lock);
         free(b);
         free(p);
@@ -531,281 +519,6 @@ cu_result cuPointerGetAttributes(unsigned n, int *what, void **out,
     return CU_OK;
 }
 
-/* ---- streams ---- */
-
-/* The lock is held. */
-static void drop_event(cu_event e)
-{
-    if (e && !--e->refs)
-        fake_drop(e);
-}
-
-/* A word goes over whole, as on a card: a kernel may look at it meanwhile. */
-static void copy(const command *c)
-{
-    uint32_t word;
-
-    if (c->bytes != sizeof word || (uintptr_t)c->to % sizeof word) {
-        memmove(c->to, c->from, c->bytes);
-        return;
-    }
-    memcpy(&word, c->from, sizeof word);
-    atomic_store((_Atomic uint32_t *)c->to, word);
-}
-
-static void run(const command *c)
-{
-    float scratch[4096];
-
-    if (c->kind == LAUNCH && c->fn)
-        c->fn((void **)c->arg, 0, c->tiles, scratch);
-    else if (c->kind == COPY)
-        copy(c);
-    else if (c->kind == HOST) {
-        in_host_function = true;
-        c->host(c->ctx);
-        in_host_function = false;
-    }
-}
-
-/* The lock is held.  In a dead context only marks go on being reached. */
-static void work(cu_stream s, const command *c)
-{
-    bool fault;
-
-    while (c->kind == LAUNCH && is_held)
-        pthread_cond_wait(&changed, &fake_lock);
-    if (s->context->fault)
-        return;
-    if (++nrun == is.exec)
-        s->context->fault = is.fault;
-    fault = s->context->fault;
-    pthread_mutex_unlock(&fake_lock);
-    if (is.lag)
-        usleep((useconds_t)is.lag);
-    if (!fault)
-        run(c);
-    pthread_mutex_lock(&fake_lock);
-}
-
-static void work_graph(cu_stream s, const struct cu_graph_st *g)
-{
-    for (cu_graph_node n = g->first; n && !s->context->fault; n = n->next)
-        if (n->what.kind != GRAPH) {
-            work(s, &n->what);
-        } else {
-            while (*n->condition && !s->context->fault) {
-                work_graph(s, n->body);
-                if (!n->repeats)
-                    break;
-            }
-        }
-}
-
-/* Likewise. */
-static void serve_one(cu_stream s, command *c)
-{
-    while (c->kind == WAIT && c->event->done < c->seq && !s->context->fault)
-        pthread_cond_wait(&changed, &fake_lock);
-    if (c->kind < GRAPH)
-        work(s, c);
-    if (c->kind == GRAPH)
-        work_graph(s, c->graph);
-    nreplay += c->kind == GRAPH;
-    if (c->kind == RECORD)
-        c->event->done = SD_MAX(c->event->done, c->seq);
-    drop_event(c->event);
-    fake_drop_graph(c->graph);
-    free(c->own);
-    free(c);
-}
-
-static void *serve(void *arg)
-{
-    cu_stream s = arg;
-    command *c;
-
-    pthread_mutex_lock(&fake_lock);
-    for (;;) {
-        while (!s->head && !s->stop)
-            pthread_cond_wait(&changed, &fake_lock);
-        if (!(c = s->head))
-            break;
-        if (!(s->head = c->next))
-            s->tail = &s->head;
-        s->busy = true;
-        serve_one(s, c);
-        s->busy = false;
-        pthread_cond_broadcast(&changed);
-    }
-    pthread_mutex_unlock(&fake_lock);
-    return NULL;
-}
-
-cu_result cuStreamCreate(cu_stream *out, unsigned flags)
-{
-    cu_result err = fake_trouble_in(NULL);
-    cu_stream s;
-
-    if (err || flags != CU_NON_BLOCKING)
-        return err ? err : CU_INVALID_VALUE;
-    if (!(s = fake_make(sizeof *s)))
-        return CU_OUT_OF_MEMORY;
-    s->context = stack[depth - 1];
-    s->tail = &s->head;
-    if (pthread_create(&s->thread, NULL, serve, s)) {
-        fake_drop(s);
-        return CU_OUT_OF_MEMORY;
-    }
-    *out = s;
-    return CU_OK;
-}
-
-cu_result cuStreamDestroy_v2(cu_stream s)
-{
-    pthread_mutex_lock(&fake_lock);
-    s->stop = true;
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&fake_lock);
-    pthread_join(s->thread, NULL);
-    return fake_drop(s);
-}
-
-static cu_result wait_idle(cu_stream s)
-{
-    cu_result err;
-
-    pthread_mutex_lock(&fake_lock);
-    while (s->busy || s->head)
-        pthread_cond_wait(&changed, &fake_lock);
-    err = s->context->fault;
-    pthread_mutex_unlock(&fake_lock);
-    return err;
-}
-
-/* In trouble, too: what is lost writes nothing any more. */
-cu_result cuStreamSynchronize(cu_stream s)
-{
-    cu_result bad = wait_idle(s), err = fake_trouble_in(s->context);
-
-    return err ? err : bad;
-}
-
-/* The lock is not held; an event's reference goes with the command. */
-cu_result fake_put(cu_stream s, const command *what)
-{
-    cu_result err = fake_trouble_in(s->context);
-    command *c = err ? NULL : malloc(sizeof *c);
-
-    if (!c) {
-        free(what->own);
-        fake_drop_graph(what->graph);
-        return err ? err : CU_OUT_OF_MEMORY;
-    }
-    *c = *what;
-    c->next = NULL;
-    pthread_mutex_lock(&fake_lock);
-    if (c->event) {
-        c->event->refs++;
-        c->seq = c->kind == RECORD ? ++c->event->want : c->event->want;
-    }
-    *s->tail = c;
-    s->tail = &c->next;
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&fake_lock);
-    return CU_OK;
-}
-
-cu_result cuStreamWaitEvent(cu_stream s, cu_event e, unsigned flags)
-{
-    (void)flags;
-    return fake_put(s, &(command){.kind = WAIT, .event = e});
-}
-
-cu_result cuLaunchHostFunc(cu_stream s, cu_host_fn fn, void *ctx)
-{
-    return fake_put(s, &(command){.kind = HOST, .host = fn, .ctx = ctx});
-}
-
-/* From pageable memory: it has been read when the call returns.  To it: all has
- * run by then. */
-cu_result cuMemcpyAsync(cu_pointer to, cu_pointer from, size_t bytes,
-                        cu_stream s)
-{
-    command c = {.kind = COPY,
-                 .to = (void *)(uintptr_t)to,
-                 .from = (const void *)(uintptr_t)from,
-                 .bytes = bytes};
-    bool host_to, host_from;
-    cu_result err;
-
-    if (!fake_is_inside(c.to, bytes, &host_to) ||
-        !fake_is_inside(c.from, bytes, &host_from))
-        return CU_INVALID_VALUE;
-    if (host_from && bytes) {
-        if (!(c.own = malloc(bytes)))
-            return CU_OUT_OF_MEMORY;
-        c.from = memcpy(c.own, c.from, bytes);
-    }
-    err = fake_put(s, &c);
-    return err || !host_to ? err : wait_idle(s);
-}
-
-/* ---- events ---- */
-
-cu_result cuEventCreate(cu_event *out, unsigned flags)
-{
-    cu_result err = fake_trouble_in(NULL);
-    cu_event e;
-
-    if (err || !(flags & CU_EVENT_NO_TIMES))
-        return err ? err : CU_INVALID_VALUE;
-    if (!(e = fake_make(sizeof *e)))
-        return CU_OUT_OF_MEMORY;
-    e->refs = 1;
-    *out = e;
-    return CU_OK;
-}
-
-cu_result cuEventDestroy_v2(cu_event e)
-{
-    pthread_mutex_lock(&fake_lock);
-    drop_event(e);
-    pthread_mutex_unlock(&fake_lock);
-    return CU_OK;
-}
-
-cu_result cuEventRecord(cu_event e, cu_stream s)
-{
-    return fake_put(s, &(command){.kind = RECORD, .event = e});
-}
-
-cu_result cuEventQuery(cu_event e)
-{
-    cu_result err = fake_trouble_in(NULL);
-
-    if (err)
-        return err;
-    pthread_mutex_lock(&fake_lock);
-    err = e->done < e->want ? CU_NOT_READY : CU_OK;
-    pthread_mutex_unlock(&fake_lock);
-    return err;
-}
-
-cu_result cuEventSynchronize(cu_event e)
-{
-    cu_result err = fake_trouble_in(NULL);
-
-    if (err)
-        return err;
-    pthread_mutex_lock(&fake_lock);
-    while (e->done < e->want && !stack[depth - 1]->fault)
-        pthread_cond_wait(&changed, &fake_lock);
-    err = stack[depth - 1]->fault;
-    pthread_mutex_unlock(&fake_lock);
-    return err;
-}
-
 /* ---- kernels ---- */
 
 cu_result cuModuleLoadDataEx(cu_module *out, const void *image, unsigned n,
@@ -893,7 +606,8 @@ cu_result cuModuleGetFunction(cu_function *out, cu_module m, const char *name)
                  {"slow", slow},           {"imports", imports},
                  {"scale", scale},         {"sundog_turn", turn},
                  {"sundog_branch", branch}};
-    void (*fn)(void **, long, long, void *) = is.any_kernel ? nothing : NULL;
+    void (*fn)(void **, long, long, void *) =
+        fake_is.any_kernel ? nothing : NULL;
     cu_result err = fake_trouble_in(NULL);
     cu_function f;
 

@@ -1,5 +1,5 @@
-/* What the two halves of the fake libcuda share: fake_cuda.c, which says what it
- * does, and the graphs of fake_cuda_graph.c. */
+/* What the files of the fake libcuda share: fake_cuda.c, which says what it
+ * does, the streams of fake_cuda_stream.c and the graphs of fake_cuda_graph.c. */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
 
@@ -7,6 +7,12 @@
 
 #define API       __attribute__((visibility("default")))
 #define MOST_ARGS 16
+
+/* What it exports, but for graphs. */
+#define X(name, symbol, args) API cu_result symbol args;
+XPU_CUDA_SYMBOLS(X)
+XPU_CUDA_OPTIONAL(X)
+#undef X
 
 struct cu_context_st {
     int refs;
@@ -61,8 +67,20 @@ struct cu_graph_exec_st {
     cu_graph graph;
 };
 
+/* The words of FAKE_CUDA. */
+struct fake_words {
+    long fail, lose, exec, lag;
+    int error, fault, init, version, devices, chip;
+    size_t memory;
+    bool pools, peers, any_kernel, garbage;
+};
+extern struct fake_words fake_is;
+
 extern pthread_mutex_t fake_lock; /* of streams, events, memory and contexts */
-extern _Atomic long fake_ngraph;
+extern pthread_cond_t fake_changed;
+extern bool fake_is_held; /* no kernel runs */
+extern _Atomic long fake_ngraph, fake_nrun, fake_nreplay;
+extern _Thread_local bool fake_in_host_function;
 
 /* Each call that may fail asks; those that want a context, too, whose fault is
  * theirs. */

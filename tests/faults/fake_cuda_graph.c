@@ -1,6 +1,6 @@
 /* The graphs of the fake libcuda: chains of nodes, copied when they are made
  * ready and when they are put in, and run by the stream's thread in
- * fake_cuda.c.  Built with FAKE_OLD there are none to make. */
+ * fake_cuda_stream.c.  Built with FAKE_OLD there are none to make. */
 #include "fake_cuda.h"
 
 #include <stdlib.h>

@@ -1,0 +1,283 @@
+/* Streams and events of the libcuda for tests: each stream has a thread that
+ * runs its commands, and launches graphs of them. */
+#include "fake_cuda.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+struct cu_event_st {
+    int refs; /* its owner's, and of commands */
+    long want, done;
+};
+/* The lock is held. */
+static void drop_event(cu_event e)
+{
+    if (e && !--e->refs)
+        fake_drop(e);
+}
+
+/* A word goes over whole, as on a card: a kernel may look at it meanwhile. */
+static void copy(const command *c)
+{
+    uint32_t word;
+
+    if (c->bytes != sizeof word || (uintptr_t)c->to % sizeof word) {
+        memmove(c->to, c->from, c->bytes);
+        return;
+    }
+    memcpy(&word, c->from, sizeof word);
+    atomic_store((_Atomic uint32_t *)c->to, word);
+}
+
+static void run(const command *c)
+{
+    float scratch[4096];
+
+    if (c->kind == LAUNCH && c->fn)
+        c->fn((void **)c->arg, 0, c->tiles, scratch);
+    else if (c->kind == COPY)
+        copy(c);
+    else if (c->kind == HOST) {
+        fake_in_host_function = true;
+        c->host(c->ctx);
+        fake_in_host_function = false;
+    }
+}
+
+/* The lock is held.  In a dead context only marks go on being reached. */
+static void work(cu_stream s, const command *c)
+{
+    bool fault;
+
+    while (c->kind == LAUNCH && fake_is_held)
+        pthread_cond_wait(&fake_changed, &fake_lock);
+    if (s->context->fault)
+        return;
+    if (++fake_nrun == fake_is.exec)
+        s->context->fault = fake_is.fault;
+    fault = s->context->fault;
+    pthread_mutex_unlock(&fake_lock);
+    if (fake_is.lag)
+        usleep((useconds_t)fake_is.lag);
+    if (!fault)
+        run(c);
+    pthread_mutex_lock(&fake_lock);
+}
+
+static void work_graph(cu_stream s, const struct cu_graph_st *g)
+{
+    for (cu_graph_node n = g->first; n && !s->context->fault; n = n->next)
+        if (n->what.kind != GRAPH) {
+            work(s, &n->what);
+        } else {
+            while (*n->condition && !s->context->fault) {
+                work_graph(s, n->body);
+                if (!n->repeats)
+                    break;
+            }
+        }
+}
+
+/* Likewise. */
+static void serve_one(cu_stream s, command *c)
+{
+    while (c->kind == WAIT && c->event->done < c->seq && !s->context->fault)
+        pthread_cond_wait(&fake_changed, &fake_lock);
+    if (c->kind < GRAPH)
+        work(s, c);
+    if (c->kind == GRAPH)
+        work_graph(s, c->graph);
+    fake_nreplay += c->kind == GRAPH;
+    if (c->kind == RECORD)
+        c->event->done = SD_MAX(c->event->done, c->seq);
+    drop_event(c->event);
+    fake_drop_graph(c->graph);
+    free(c->own);
+    free(c);
+}
+
+static void *serve(void *arg)
+{
+    cu_stream s = arg;
+    command *c;
+
+    pthread_mutex_lock(&fake_lock);
+    for (;;) {
+        while (!s->head && !s->stop)
+            pthread_cond_wait(&fake_changed, &fake_lock);
+        if (!(c = s->head))
+            break;
+        if (!(s->head = c->next))
+            s->tail = &s->head;
+        s->busy = true;
+        serve_one(s, c);
+        s->busy = false;
+        pthread_cond_broadcast(&fake_changed);
+    }
+    pthread_mutex_unlock(&fake_lock);
+    return NULL;
+}
+
+cu_result cuStreamCreate(cu_stream *out, unsigned flags)
+{
+    cu_result err = fake_trouble_in(NULL);
+    cu_stream s;
+
+    if (err || flags != CU_NON_BLOCKING)
+        return err ? err : CU_INVALID_VALUE;
+    if (!(s = fake_make(sizeof *s)))
+        return CU_OUT_OF_MEMORY;
+    s->context = fake_context();
+    s->tail = &s->head;
+    if (pthread_create(&s->thread, NULL, serve, s)) {
+        fake_drop(s);
+        return CU_OUT_OF_MEMORY;
+    }
+    *out = s;
+    return CU_OK;
+}
+
+cu_result cuStreamDestroy_v2(cu_stream s)
+{
+    pthread_mutex_lock(&fake_lock);
+    s->stop = true;
+    pthread_cond_broadcast(&fake_changed);
+    pthread_mutex_unlock(&fake_lock);
+    pthread_join(s->thread, NULL);
+    return fake_drop(s);
+}
+
+static cu_result wait_idle(cu_stream s)
+{
+    cu_result err;
+
+    pthread_mutex_lock(&fake_lock);
+    while (s->busy || s->head)
+        pthread_cond_wait(&fake_changed, &fake_lock);
+    err = s->context->fault;
+    pthread_mutex_unlock(&fake_lock);
+    return err;
+}
+
+/* In trouble, too: what is lost writes nothing any more. */
+cu_result cuStreamSynchronize(cu_stream s)
+{
+    cu_result bad = wait_idle(s), err = fake_trouble_in(s->context);
+
+    return err ? err : bad;
+}
+
+/* The lock is not held; an event's reference goes with the command. */
+cu_result fake_put(cu_stream s, const command *what)
+{
+    cu_result err = fake_trouble_in(s->context);
+    command *c = err ? NULL : malloc(sizeof *c);
+
+    if (!c) {
+        free(what->own);
+        fake_drop_graph(what->graph);
+        return err ? err : CU_OUT_OF_MEMORY;
+    }
+    *c = *what;
+    c->next = NULL;
+    pthread_mutex_lock(&fake_lock);
+    if (c->event) {
+        c->event->refs++;
+        c->seq = c->kind == RECORD ? ++c->event->want : c->event->want;
+    }
+    *s->tail = c;
+    s->tail = &c->next;
+    pthread_cond_broadcast(&fake_changed);
+    pthread_mutex_unlock(&fake_lock);
+    return CU_OK;
+}
+
+cu_result cuStreamWaitEvent(cu_stream s, cu_event e, unsigned flags)
+{
+    (void)flags;
+    return fake_put(s, &(command){.kind = WAIT, .event = e});
+}
+
+cu_result cuLaunchHostFunc(cu_stream s, cu_host_fn fn, void *ctx)
+{
+    return fake_put(s, &(command){.kind = HOST, .host = fn, .ctx = ctx});
+}
+
+/* From pageable memory: it has been read when the call returns.  To it: all has
+ * run by then. */
+cu_result cuMemcpyAsync(cu_pointer to, cu_pointer from, size_t bytes,
+                        cu_stream s)
+{
+    command c = {.kind = COPY,
+                 .to = (void *)(uintptr_t)to,
+                 .from = (const void *)(uintptr_t)from,
+                 .bytes = bytes};
+    bool host_to, host_from;
+    cu_result err;
+
+    if (!fake_is_inside(c.to, bytes, &host_to) ||
+        !fake_is_inside(c.from, bytes, &host_from))
+        return CU_INVALID_VALUE;
+    if (host_from && bytes) {
+        if (!(c.own = malloc(bytes)))
+            return CU_OUT_OF_MEMORY;
+        c.from = memcpy(c.own, c.from, bytes);
+    }
+    err = fake_put(s, &c);
+    return err || !host_to ? err : wait_idle(s);
+}
+
+/* ---- events ---- */
+
+cu_result cuEventCreate(cu_event *out, unsigned flags)
+{
+    cu_result err = fake_trouble_in(NULL);
+    cu_event e;
+
+    if (err || !(flags & CU_EVENT_NO_TIMES))
+        return err ? err : CU_INVALID_VALUE;
+    if (!(e = fake_make(sizeof *e)))
+        return CU_OUT_OF_MEMORY;
+    e->refs = 1;
+    *out = e;
+    return CU_OK;
+}
+
+cu_result cuEventDestroy_v2(cu_event e)
+{
+    pthread_mutex_lock(&fake_lock);
+    drop_event(e);
+    pthread_mutex_unlock(&fake_lock);
+    return CU_OK;
+}
+
+cu_result cuEventRecord(cu_event e, cu_stream s)
+{
+    return fake_put(s, &(command){.kind = RECORD, .event = e});
+}
+
+cu_result cuEventQuery(cu_event e)
+{
+    cu_result err = fake_trouble_in(NULL);
+
+    if (err)
+        return err;
+    pthread_mutex_lock(&fake_lock);
+    err = e->done < e->want ? CU_NOT_READY : CU_OK;
+    pthread_mutex_unlock(&fake_lock);
+    return err;
+}
+
+cu_result cuEventSynchronize(cu_event e)
+{
+    cu_result err = fake_trouble_in(NULL);
+
+    if (err)
+        return err;
+    pthread_mutex_lock(&fake_lock);
+    while (e->done < e->want && !fake_context()->fault)
+        pthread_cond_wait(&fake_changed, &fake_lock);
+    err = fake_context()->fault;
+    pthread_mutex_unlock(&fake_lock);
+    return err;
+}

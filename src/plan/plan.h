@@ -400,6 +400,8 @@ typedef struct {
     int64_t kt;              /* positions of k and k_in in a chain */
     int rows, vectors;
     int x_along, y_along;    /* the axes along which vectors are read */
+    int ahead;               /* host: rows of an operand that are prefetched
+                                while it is copied */
     int64_t x_m, x_k, y_panel, y_k, sum_m; /* in elements */
     size_t x_at, y_at, sum_at;           /* bytes, in the scratch */
     plan_engine engine;

@@ -15,7 +15,10 @@ enum {
     TILE = 256,         /* positions of M and of N in a tile, at most */
     LEAST_TILE = 48,    /* nor are tiles made smaller than this for threads */
     MOST_ODD = 13,      /* vectors of N, of which one in vain is much */
-    TILE_WORK = 1 << 19 /* multiplications that are worth a tile of their own */
+    TILE_WORK =
+        1 << 19, /* multiplications that are worth a tile of their own */
+    AHEAD = 16 /* rows of an operand: one is a kilobyte in a page of its own,
+                * too short for what the processor foresees */
 };
 
 /* ---- the order of the sum ---- */
@@ -404,6 +407,7 @@ bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev)
     b->x_along = plan_lies_along(k, b->x, last_m, last_k) ? last_m : last_k;
     b->y_along = plan_lies_along(k, b->y, last_k, lane) ? last_k : lane;
     choose_engine(b, dev);
+    b->ahead = dev->lanes == 8 ? AHEAD : 0; /* elsewhere not measured */
     cut_tiles(k, b, dev->units);
     lay_out(k, b);
     k->blocks = b;

@@ -139,9 +139,9 @@ static bool same_blocks(const plan_blocks *x, const plan_blocks *y)
            x->node->id == y->node->id && x->x->id == y->x->id &&
            x->y->id == y->y->id && x->m == y->m && x->n == y->n &&
            x->k == y->k && x->kt == y->kt && x->x_along == y->x_along &&
-           x->y_along == y->y_along && x->rows == y->rows &&
-           x->vectors == y->vectors && x->near == y->near &&
-           x->step == y->step && x->x_wide == y->x_wide &&
+           x->y_along == y->y_along && x->ahead == y->ahead &&
+           x->rows == y->rows && x->vectors == y->vectors &&
+           x->near == y->near && x->step == y->step && x->x_wide == y->x_wide &&
            x->y_wide == y->y_wide && x->along_m == y->along_m &&
            x->along_n == y->along_n && x->mt == y->mt && x->nt == y->nt &&
            x->round == y->round && x->buffer == y->buffer;
@@ -167,9 +167,8 @@ static bool same_mapping(const plan_kernel *x, const plan_kernel *y)
         x->lanes != y->lanes || x->group != y->group || x->items != y->items ||
         x->vector != y->vector || x->subgroup != y->subgroup ||
         x->rows != y->rows || x->ranges != y->ranges ||
-        x->local_bytes != y->local_bytes ||
-        x->tiles != y->tiles || x->masks_steps != y->masks_steps ||
-        !same_blocks(x->blocks, y->blocks))
+        x->local_bytes != y->local_bytes || x->tiles != y->tiles ||
+        x->masks_steps != y->masks_steps || !same_blocks(x->blocks, y->blocks))
         return false;
     for (int i = 0; i < x->nnest; i++)
         if (x->nest[i] != y->nest[i])

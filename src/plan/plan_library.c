@@ -8,8 +8,12 @@
 enum {
     LEAST_WORK = 32768,
     LEAST_MATRIX = 4096,
-    OWN_MATRIX = 24 * 24 * 24, /* of a batch, in vectors of 16 */
-    OWN_COLUMNS = 3
+    OWN_MATRIX = 24 * 24 * 24,   /* of a batch, in vectors of 16 */
+    OWN_MATRIX_8 = 32 * 32 * 32, /* in vectors of 8 */
+    OWN_COLUMNS = 3,
+    CROWDED = 2048,         /* bytes from line to line, or a multiple */
+    CROWDED_WORK = 1 << 20, /* below, calls and tiles cost more than lines */
+    SHORT_SIDES = 260       /* half of what two equal sides have */
 };
 
 /* ---- what follows ---- */
@@ -343,10 +347,38 @@ static hlo_inst *operand_of(hlo_inst *in, int k, bool *flipped)
 static int64_t least_matrix(const device_desc *dev, const hlo_inst *in,
                             int64_t n)
 {
-    bool own = dev->features & DEVICE_HAS_AVX512 && n >= OWN_COLUMNS &&
-               in->shape->dtype == SD_F32;
+    if (n < OWN_COLUMNS || in->shape->dtype != SD_F32)
+        return LEAST_MATRIX;
+    return dev->features & DEVICE_HAS_AVX512 ? OWN_MATRIX : OWN_MATRIX_8;
+}
 
-    return own ? OWN_MATRIX : LEAST_MATRIX;
+/* Has operand k two dimensions beside those of the batch, and does its
+ * contracted one lie before the other, so that the sum runs down its lines? */
+static bool is_read_down(const hlo_inst *in, int k)
+{
+    const hlo_dot *d = in->u.dot;
+    int nbatch = k ? d->rhs_batch.n : d->lhs_batch.n;
+    int64_t con = k ? d->rhs_contract.at[0] : d->lhs_contract.at[0];
+
+    return in->arg[k]->shape->rank == nbatch + 2 && con == nbatch;
+}
+
+/* Lines that lie half pages apart, or a multiple, have few places in the first
+ * level of cache.  Without AVX-512 oneDNN reads the operands of products with a
+ * short side where they lie, down such lines at half its speed; our blocks copy
+ * them first, as it does itself where both sides are long.  Measured with
+ * oneDNN 2.7 on two cores with AVX2 (docs/libraries.md). */
+static bool is_crowded(const device_desc *dev, const hlo_inst *in, int64_t m,
+                       int64_t n, int64_t work)
+{
+    int64_t words = CROWDED / (int64_t)sizeof(float);
+
+    return !(dev->features & DEVICE_HAS_AVX512) && in->shape->dtype == SD_F32 &&
+           1.0 / (double)m + 1.0 / (double)n >= 1.0 / SHORT_SIDES &&
+           m >= PLAN_LEAST_GROUP && n >= PLAN_LEAST_GROUP &&
+           work >= CROWDED_WORK &&
+           ((is_read_down(in, 1) && n % words == 0) ||
+            (is_read_down(in, 0) && m % words == 0));
 }
 
 bool plan_library_matmul(hlo_inst *in, const device_desc *dev)
@@ -367,7 +399,7 @@ bool plan_library_matmul(hlo_inst *in, const device_desc *dev)
     batch = sd_shape_count(in->shape) / SD_MAX(m * n, 1);
     if (!sd_mul_i64(m, n, &work) || !sd_mul_i64(work, k, &work) ||
         work < least_matrix(dev, in, n) || !sd_mul_i64(work, batch, &work) ||
-        work < LEAST_WORK)
+        work < LEAST_WORK || is_crowded(dev, in, m, n, work))
         return false;
     /* a vector as the right side has no dimension that a bias runs over */
     if (in->arg[1]->shape->rank == d->rhs_batch.n + 2)

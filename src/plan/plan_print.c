@@ -218,11 +218,14 @@ static void print_blocks(sd_buf *b, const plan_kernel *k)
     sd_buf_fmt(b,
                "  blocks of n%d: a%d %" PRId64 " x a%d %" PRId64
                " x a%d %" PRId64
-               ", in registers %d x %d vectors, x along a%d, y along a%d\n",
+               ", in registers %d x %d vectors, x along a%d, y along a%d",
                p->node->id, p->m,
                k->axis[p->m].tile * (int64_t)plan_points(k, p->m_in), p->n,
                k->axis[p->n].tile * (int64_t)plan_points(k, p->n_in), p->k,
                p->kt, p->rows, p->vectors, p->x_along, p->y_along);
+    if (p->ahead)
+        sd_buf_fmt(b, ", %d ahead", p->ahead);
+    sd_buf_str(b, "\n");
 }
 
 /* 64 lanes vector x4: sums of 64 lanes, 4 vectors of LANE in a step. */

@@ -176,6 +176,12 @@ static LLVMValueRef end_of(const block *t, int axis)
                              : emit_si(t->e, t->e->k->axis[axis].extent);
 }
 
+static void look_ahead(const block *t, int axis)
+{
+    t->e->ahead_axis = axis;
+    t->e->ahead = t->b->ahead;
+}
+
 /* `body` for vectors along the last of n axes, which is LANE meanwhile, inside
  * loops over the others. */
 static void run_along(block *t, const int *axis, int n, emit_lane_body body)
@@ -187,7 +193,10 @@ static void run_along(block *t, const int *axis, int n, emit_lane_body body)
 
     if (n > 1) {
         emit_axis_open(e, *axis, &l, from, to, 1);
+        if (!e->ahead)
+            look_ahead(t, *axis);
         run_along(t, axis + 1, n - 1, body);
+        e->ahead = 0;
         emit_axis_close(e, *axis, &l);
         return;
     }

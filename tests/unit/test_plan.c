@@ -173,23 +173,32 @@ static void count_steps(const thunk_seq *s, counts *c)
 
 static bool engines_off;
 
-static plan *make(sd_arena *a, const char *name, const device_desc *dev)
+static plan *make_of_text(sd_arena *a, const char *text, size_t len,
+                          const device_desc *dev)
 {
-    sd_buf text = {0};
     sd_options opt = {0};
     hlo_module *m;
     plan *p;
-    char *path = sd_arena_fmt(a, "%s/%s.hlo", folder, name);
 
-    want_success(sd_file_read(path, &text));
-    want_success(hlo_parse(a, text.at, text.len, &m));
-    sd_buf_finish(&text);
+    want_success(hlo_parse(a, text, len, &m));
     if (engines_off)
         assert_true(sd_options_set(a, &opt, "SUNDOG_ENGINES", 14, "0", 1));
     want_success(hlo_optimize(m, dev, &opt, NULL, NULL));
     want_success(plan_make(a, m, dev, &opt, &p));
     want_success(hlo_verify(m));
     want_success(plan_verify(p));
+    return p;
+}
+
+static plan *make(sd_arena *a, const char *name, const device_desc *dev)
+{
+    sd_buf text = {0};
+    plan *p;
+
+    want_success(
+        sd_file_read(sd_arena_fmt(a, "%s/%s.hlo", folder, name), &text));
+    p = make_of_text(a, text.at, text.len, dev);
+    sd_buf_finish(&text);
     return p;
 }
 
@@ -328,6 +337,55 @@ static void products_of_bytes_are_of_f32_without_vnni(void **state)
         call = first_call(&p->program->seq);
         assert_non_null(call);
         assert_int_equal(call->matmul.lhs, vnni ? SD_S8 : SD_F32);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+    }
+}
+
+/* Without AVX-512 our blocks do what oneDNN reads down crowded lines, small
+ * matrices of a batch, and bytes; with it nothing of that. */
+static void products_go_where_they_are_fast(void **state)
+{
+    static const struct {
+        const char *type, *sum;
+        int batch, m, n, k, x, y; /* x and y: their contracted dimension */
+        bool v3, v4; /* is it a call there? */
+    } row[] = {{"f32", "f32", 1, 256, 1024, 1024, 2, 1, false, true},
+               {"f32", "f32", 1, 256, 1000, 1024, 2, 1, true, true},
+               {"f32", "f32", 1, 1024, 1024, 1024, 2, 1, true, true},
+               {"f32", "f32", 1, 256, 1024, 1024, 2, 2, true, true},
+               {"f32", "f32", 1, 1024, 256, 512, 1, 1, false, true},
+               {"f32", "f32", 1, 1000, 256, 512, 1, 2, true, true},
+               {"f32", "f32", 1, 4, 1024, 1024, 2, 1, true, true},
+               {"f32", "f32", 1000, 16, 16, 16, 2, 1, false, false},
+               {"f32", "f32", 1000, 28, 28, 28, 2, 1, false, true},
+               {"f32", "f32", 1000, 40, 40, 40, 2, 1, true, true},
+               {"s8", "s32", 1, 256, 256, 256, 2, 1, false, true}};
+
+    (void)state;
+    for (size_t i = 0; i < 2 * SD_COUNTOF(row); i++) {
+        sd_arena *a = sd_arena_create();
+        size_t j = i / 2;
+        int m = row[j].m, n = row[j].n, k = row[j].k;
+        bool down = row[j].x == 1, flat = row[j].y == 1;
+        const char *text = sd_arena_fmt(
+            a,
+            "HloModule m\nENTRY e {\n"
+            "  x = %s[%d,%d,%d]{2,1,0} parameter(0)\n"
+            "  y = %s[%d,%d,%d]{2,1,0} parameter(1)\n"
+            "  ROOT d = %s[%d,%d,%d]{2,1,0} dot(x, y), lhs_batch_dims={0}, "
+            "rhs_batch_dims={0}, lhs_contracting_dims={%d}, "
+            "rhs_contracting_dims={%d}\n}\n",
+            row[j].type, row[j].batch, down ? k : m, down ? m : k, row[j].type,
+            row[j].batch, flat ? k : n, flat ? n : k, row[j].sum, row[j].batch,
+            m, n, row[j].x, row[j].y);
+        device_desc dev;
+        plan *p;
+
+        assert_true(device_desc_of_name(i % 2 ? "host:v4" : "host:v3", &dev));
+        p = make_of_text(a, text, strlen(text), &dev);
+        assert_int_equal(first_call(&p->program->seq) != NULL,
+                         i % 2 ? row[j].v4 : row[j].v3);
         plan_destroy(p);
         sd_arena_destroy(a);
     }
@@ -492,6 +550,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(programs_plan_and_run),
         cmocka_unit_test(products_of_unlike_types_are_one_kernel),
         cmocka_unit_test(products_of_bytes_are_of_f32_without_vnni),
+        cmocka_unit_test(products_go_where_they_are_fast),
         cmocka_unit_test(engines_multiply_what_is_narrow),
         cmocka_unit_test(devices_share_their_fusions),
         cmocka_unit_test(donated_loops_run_in_place),

@@ -76,6 +76,9 @@ typedef struct {
     libcall_arg at[8];
 } libcall_args;
 libcall_args libcall_args_of(const libcall *c);
+/* A 3 x 3 convolution of f32 or bf16 that Winograd's products do sooner than the
+ * direct way: in bf16 also where the library has none. */
+bool libcall_conv_is_winograd(const libcall_conv *c);
 double libcall_flops(const libcall *c); /* about; for threads and profiles */
 
 #endif

@@ -235,6 +235,28 @@ libcall_args libcall_args_of(const libcall *c)
 
 /* ---- work ---- */
 
+bool libcall_conv_is_winograd(const libcall_conv *c)
+{
+    enum {
+        EACH = 8,            /* channels and features, a multiple of it */
+        LEAST_CHANNELS = 32, /* with fewer, turns take what products gain */
+        LEAST_RESULTS = 32   /* and so does the kernel's turn */
+    };
+    bool is = c->direction == LIBCALL_FORWARD && c->nspatial == 2 &&
+              c->groups == 1 &&
+              (c->in_type == SD_F32 || c->in_type == SD_BF16) &&
+              c->kernel_type == c->in_type && c->out_type == c->in_type &&
+              SD_MIN(c->ci, c->co) >= LEAST_CHANNELS && c->ci % EACH == 0 &&
+              c->co % EACH == 0 && c->in_step[1] == 1 && c->out_step[1] == 1 &&
+              (c->kernel_step[0] == 1 || c->kernel_step[1] == 1) &&
+              c->batch * c->out[0] * c->out[1] >= LEAST_RESULTS;
+
+    for (int i = 0; i < 2; i++)
+        is =
+            is && c->kernel[i] == 3 && c->stride[i] == 1 && c->dilation[i] == 1;
+    return is;
+}
+
 static double matmul_flops(const libcall_matmul *c)
 {
     return 2.0 * (double)c->batch * (double)c->m * (double)c->n * (double)c->k;

@@ -187,13 +187,20 @@ static bool backward_weights(const hlo_inst *in, libcall_conv *f)
            find_high(f);
 }
 
-static bool type_fits(const device_desc *dev, const hlo_inst *in)
+static bool type_fits(const hlo_inst *in)
 {
     sd_dtype t = in->shape->dtype;
 
-    if (in->arg[0]->shape->dtype != t || in->arg[1]->shape->dtype != t)
-        return false;
-    return t == SD_F32 || (t == SD_BF16 && dev->features & DEVICE_HAS_AVX512);
+    return in->arg[0]->shape->dtype == t && in->arg[1]->shape->dtype == t &&
+           (t == SD_F32 || t == SD_BF16);
+}
+
+/* The library has bf16 where there is AVX-512, Winograd's products everywhere.
+ */
+static bool has_type(const device_desc *dev, const libcall_conv *f)
+{
+    return f->in_type == SD_F32 || dev->features & DEVICE_HAS_AVX512 ||
+           libcall_conv_is_winograd(f);
 }
 
 static double work_of(const libcall_conv *f)
@@ -227,7 +234,6 @@ static void call(hlo_inst *in, const libcall_conv *f, hlo_inst *kernel)
 
     if (f->direction == LIBCALL_FORWARD)
         e = plan_find_epilogue(in, in->u.conv->out_feature, false);
-    c.conv.in_type = c.conv.kernel_type = c.conv.out_type = in->shape->dtype;
     c.conv.bias = e.bias ? LIBCALL_BIAS_VECTOR : LIBCALL_BIAS_UNUSED;
     c.conv.add = e.add != NULL;
     c.conv.activation = e.activation;
@@ -241,7 +247,7 @@ bool plan_library_conv(hlo_inst *in, const device_desc *dev)
     hlo_inst *kernel = in->arg[1];
     bool turn = false;
 
-    if (!type_fits(dev, in) || c->nspatial < 1 || c->nspatial > 3 ||
+    if (!type_fits(in) || c->nspatial < 1 || c->nspatial > 3 ||
         sd_shape_count(in->shape) == 0)
         return false;
     if (!backward_weights(in, &f) && !forward(in, &f) &&
@@ -249,7 +255,8 @@ bool plan_library_conv(hlo_inst *in, const device_desc *dev)
         return false;
     if (f.direction != LIBCALL_TO_DATA)
         kernel = in->arg[1];
-    if (work_of(&f) < LEAST_WORK || is_long_row(&f))
+    f.in_type = f.kernel_type = f.out_type = in->shape->dtype;
+    if (work_of(&f) < LEAST_WORK || is_long_row(&f) || !has_type(dev, &f))
         return false;
     if (turn)
         kernel = hlo_make_reverse((hlo_at){in->parent, in, in}, kernel,

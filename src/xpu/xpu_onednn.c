@@ -49,7 +49,7 @@ void onednn_drop(onednn *l, onednn_call *c)
         l->memory_destroy(c->scratch);
     if (c->prim)
         l->primitive_destroy(c->prim);
-    onednn_winograd_drop(l, c->winograd);
+    onednn_winograd_drop(c->winograd);
     memset(c, 0, sizeof *c);
 }
 
@@ -292,7 +292,7 @@ static sd_status make_call(onednn *l, onednn_call *c, const libcall *call,
     c->hash = hash;
     if (call->op == LIBCALL_MATMUL)
         st = onednn_matmul(l, c);
-    else if (onednn_winograd_fits(l, &call->conv))
+    else if (onednn_winograd_fits(&call->conv))
         st = onednn_winograd_make(l, &call->conv, &c->winograd);
     else
         st = onednn_conv(l, c);

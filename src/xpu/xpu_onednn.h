@@ -253,10 +253,10 @@ sd_status onednn_work(onednn *l, size_t bytes); /* at least so much of it */
 sd_status onednn_matmul(onednn *l, onednn_call *c);
 sd_status onednn_conv(onednn *l, onednn_call *c);
 
-bool onednn_winograd_fits(const onednn *l, const libcall_conv *c);
-sd_status onednn_winograd_make(onednn *l, const libcall_conv *c,
+bool onednn_winograd_fits(const libcall_conv *c);
+sd_status onednn_winograd_make(const onednn *l, const libcall_conv *c,
                                onednn_winograd **out);
-void onednn_winograd_drop(onednn *l, onednn_winograd *w); /* takes NULL */
+void onednn_winograd_drop(onednn_winograd *w); /* takes NULL */
 /* *done false: a result is not finite, and nothing that it reads has changed. */
 sd_status onednn_winograd_run(onednn *l, const onednn_winograd *w,
                               void *const *ptr, bool *done);

@@ -1,90 +1,65 @@
-/* 3 x 3 convolutions of f32 by Winograd's F(2 x 2, 3 x 3).
+/* 3 x 3 convolutions by Winograd's F(2 x 2, 3 x 3).
  *
  * A tile of 2 x 2 results needs 4 x 4 inputs.  With three constant matrices it
  * is  A' (sum over channels of (G w G') * (B' x B)) A,  where * is element by
  * element: 16 multiplications a channel instead of 36.  So there are 16
- * products of matrices, tiles x channels by channels x features, which the
- * library does, and turns before and after it, which are additions and are done
- * here.  B' and A' hold 0, 1 and -1, G halves too, and a sum over the channels
- * is a ninth as long as the direct one: results are nearer to the true ones
- * than the library's own.
+ * products of matrices, tiles x channels by channels x features, and turns
+ * before and after them, which are additions.  B' and A' hold 0, 1 and -1, G
+ * halves too, and a sum over the channels is a ninth as long as the direct one:
+ * results are nearer to the true ones than the library's own.
  *
  * Where an input is infinite or not a number, or a turn overflows, a whole tile
  * would be not a number, of which the direct convolution gives parts.  Each
- * result is looked at, and the caller does such a convolution directly.
+ * result is looked at, and such a convolution is done directly: by the library,
+ * or here where it has none of bf16.
  *
- * Blocks of tiles are done by the threads of the pool, each from the first turn
- * to the last in an area of its own, with a product on that one thread. */
+ * The tiles of a block are turned by all threads.  Then each takes a piece of
+ * them and a group of features, turns that part of the kernel a few channels at
+ * a time, multiplies, and turns the sums back, in an area that stays in the
+ * caches of its core.  So the turned kernel, 16 / 9 of it, is whole only where
+ * there are many tiles, which take less time to read it than to turn it anew.
+ */
 #include "xpu_onednn.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Every processor that is taken as `host` has it. */
-#pragma GCC target("avx2")
+#include "xpu_winograd.h"
 
 enum {
-    KERNEL = 3,            /* positions of the kernel, of one dimension */
-    STEP = 2,              /* results of a tile */
-    SIDE = 4,              /* inputs of a tile */
-    POINTS = SIDE * SIDE,  /* products */
-    LANES = 8,             /* channels at a time */
-    MOST_TILES = 128,      /* of a block: its areas lie in caches */
-    LEAST_CHANNELS = 32,   /* with fewer the turns take what products gain */
-    LEAST_POSITIONS = 128 /* and so does the kernel's turn with fewer results */
+    MOST_TILES = 128, /* of a piece */
+    MOST_FEATURES = 64, /* of a group */
+    TURNED_BYTES = 4 << 20, /* of a block's turned tiles, a thread */
+    EACH_TURN = 4, /* tiles that a thread turns at a time */
+    MANY_PIECES = 3, /* from here on the kernel is turned once */
+    WHOLE_BYTES = 32 << 20 /* if it is no larger */
 };
-
-typedef float lanes __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int32_t bits __attribute__((vector_size(32)));
-
-typedef struct {
-    onednn_call product; /* of a block: POINTS x tiles x channels */
-    void *stream;
-} strand;
 
 struct onednn_winograd {
     libcall_conv c;
-    bool turned; /* the kernel's channels lie side by side, not its features */
+    bool narrow; /* bf16 */
     int64_t high, wide; /* tiles of an image */
-    int64_t tiles, block; /* of all images; of a block */
+    int64_t tiles, block, piece; /* of all images; of a block; of a piece */
+    int64_t group; /* features */
+    int64_t deep, chunks; /* channels at a time, and how often */
+    bool whole; /* the kernel is turned before, for all */
+    int64_t panels; /* bytes of a turned piece of it */
     /* floats from one of POINTS matrices to the next */
-    int64_t x_apart, kernel_apart, sums_apart;
-    /* places in the workspace: the turned kernel, `ci` zeros, a copy of what is
-     * added, and an area a strand */
-    size_t kernel_at, zeros_at, kept_at, area_at, work;
-    size_t area, sums_at, scratch_at; /* its bytes; places in it */
-    int n;
-    strand strand[]; /* n, one a thread of the pool */
+    int64_t x_apart, sums_apart;
+    /* places in the workspace: the turned tiles, `ci` zeros, a copy of what is
+     * added, and an area a thread */
+    size_t x_at, kernel_at, zeros_at, kept_at, area_at, work;
+    size_t area, sums_at; /* its bytes; where in it the sums are */
 };
 
-bool onednn_winograd_fits(const onednn *l, const libcall_conv *c)
+bool onednn_winograd_fits(const libcall_conv *c)
 {
-    bool fits = l->set_threads && c->direction == LIBCALL_FORWARD &&
-                c->nspatial == 2 && c->groups == 1 && c->in_type == SD_F32 &&
-                c->kernel_type == SD_F32 && c->out_type == SD_F32 &&
-                SD_MIN(c->ci, c->co) >= LEAST_CHANNELS && c->ci % LANES == 0 &&
-                c->co % LANES == 0 && c->in_step[1] == 1 &&
-                c->out_step[1] == 1 &&
-                (c->kernel_step[0] == 1 || c->kernel_step[1] == 1) &&
-                c->batch * c->out[0] * c->out[1] >= LEAST_POSITIONS;
-
-    for (int i = 0; i < 2; i++)
-        fits = fits && c->kernel[i] == KERNEL && c->stride[i] == 1 &&
-               c->dilation[i] == 1;
-    return fits;
+    if (c->in_type == SD_BF16 && __builtin_cpu_supports("avx512bw"))
+        return false; /* the library has instructions for it */
+    return libcall_conv_is_winograd(c);
 }
 
 /* ---- turns ---- */
-
-static inline lanes get(const float *p)
-{
-    return *(const lanes *)p;
-}
-
-static inline void put(float *p, lanes v)
-{
-    *(lanes *)p = v;
-}
 
 /* B' times a column whose elements are `step` apart. */
 static inline void turn_input(lanes *x, int step)
@@ -95,16 +70,6 @@ static inline void turn_input(lanes *x, int step)
     x[step] = b + c;
     x[2 * step] = c - b;
     x[3 * step] = b - d;
-}
-
-/* G times one: three elements become four. */
-static inline void turn_kernel(lanes *w, int step)
-{
-    lanes a = w[0], b = w[step], c = w[2 * step];
-
-    w[step] = (a + b + c) * 0.5f;
-    w[2 * step] = (a - b + c) * 0.5f;
-    w[3 * step] = c;
 }
 
 /* A' times one: four become two. */
@@ -119,38 +84,12 @@ static inline void turn_sums(lanes *m, int step)
 typedef struct {
     onednn *l;
     const onednn_winograd *w;
-    const float *x, *kernel, *bias, *add;
-    float *y;
-    atomic_int error; /* the library's first */
+    const char *x;
+    const void *kernel, *bias, *add;
+    char *y;
+    int64_t first, many; /* the block's tiles */
     atomic_bool odd; /* a sum is infinite or not a number */
 } run;
-
-/* Row `row` of the kernel, of a channel, or of a feature where it is turned. */
-static void turn_kernels(void *ctx, int64_t row, int worker)
-{
-    const run *r = ctx;
-    const libcall_conv *c = &r->w->c;
-    int64_t each = r->w->kernel_apart;
-    int64_t columns = r->w->turned ? c->ci : c->co;
-    float *to = (float *)(r->l->work + r->w->kernel_at) + row * columns;
-    const float *from = r->kernel + row * c->kernel_step[!r->w->turned];
-
-    (void)worker;
-    for (int64_t k = 0; k < columns; k += LANES) {
-        lanes w[POINTS];
-
-        for (int i = 0; i < KERNEL; i++)
-            for (int j = 0; j < KERNEL; j++)
-                w[i * SIDE + j] = get(from + k + i * c->kernel_step[2] +
-                                      j * c->kernel_step[3]);
-        for (int j = 0; j < KERNEL; j++)
-            turn_kernel(w + j, SIDE);
-        for (int i = 0; i < SIDE; i++)
-            turn_kernel(w + i * SIDE, 1);
-        for (int p = 0; p < POINTS; p++)
-            put(to + p * each + k, w[p]);
-    }
-}
 
 /* Of a tile's first result. */
 typedef struct {
@@ -163,65 +102,124 @@ static place place_of(const onednn_winograd *w, int64_t tile)
                    tile % w->wide * STEP};
 }
 
-static void turn_tile(const run *r, int64_t tile, float *to)
+static int64_t bytes_of(const onednn_winograd *w)
+{
+    return w->narrow ? 2 : 4;
+}
+
+/* Where channels of tiles lie that have been turned: matrices of some channels
+ * each, POINTS for the first of them, then for the next. */
+static float *turned_at(const run *r, int64_t channel, int64_t t)
+{
+    const onednn_winograd *w = r->w;
+    float *x = (float *)(r->l->work + w->x_at);
+
+    return x + channel / w->deep * POINTS * w->x_apart + t * MOST_CHANNELS +
+           channel % w->deep;
+}
+
+static inline void turn_channels(const run *r, const char *const *from,
+                                 int64_t t, bool narrow)
+{
+    int64_t each = r->w->x_apart;
+
+    for (int64_t k = 0; k < r->w->c.ci; k += LANES) {
+        float *to = turned_at(r, k, t);
+        lanes x[POINTS];
+
+        for (int p = 0; p < POINTS; p++)
+            x[p] = get_of(from[p], k, narrow);
+        for (int j = 0; j < SIDE; j++)
+            turn_input(x + j, SIDE);
+        for (int i = 0; i < SIDE; i++)
+            turn_input(x + i * SIDE, 1);
+        for (int p = 0; p < POINTS; p++)
+            put(to + p * each, x[p]);
+    }
+}
+
+static void turn_tile(const run *r, int64_t t)
 {
     const libcall_conv *c = &r->w->c;
-    const float *zeros = (const float *)(r->l->work + r->w->zeros_at);
-    const float *from[POINTS];
-    int64_t each = r->w->x_apart;
-    place at = place_of(r->w, tile);
+    const char *from[POINTS];
+    place at = place_of(r->w, r->first + t);
 
     for (int p = 0; p < POINTS; p++) {
         int64_t y = at.y - c->low[0] + p / SIDE,
                 x = at.x - c->low[1] + p % SIDE;
         bool in = y >= 0 && y < c->in[0] && x >= 0 && x < c->in[1];
 
-        from[p] = in ? r->x + at.image * c->in_step[0] + y * c->in_step[2] +
-                           x * c->in_step[3]
-                     : zeros;
+        from[p] = in ? r->x + (at.image * c->in_step[0] + y * c->in_step[2] +
+                               x * c->in_step[3]) *
+                                  bytes_of(r->w)
+                     : r->l->work + r->w->zeros_at;
     }
-    for (int64_t k = 0; k < c->ci; k += LANES) {
-        lanes x[POINTS];
-
-        for (int p = 0; p < POINTS; p++)
-            x[p] = get(from[p] + k);
-        for (int j = 0; j < SIDE; j++)
-            turn_input(x + j, SIDE);
-        for (int i = 0; i < SIDE; i++)
-            turn_input(x + i * SIDE, 1);
-        for (int p = 0; p < POINTS; p++)
-            put(to + p * each + k, x[p]);
-    }
+    if (r->w->narrow)
+        turn_channels(r, from, t, true);
+    else
+        turn_channels(r, from, t, false);
 }
 
-/* sum: of the convolution; what comes after it. */
-static inline lanes finish(const run *r, lanes sum, int64_t feature, int64_t at)
+static void turn_tiles(void *ctx, int64_t i, int worker)
 {
+    run *r = ctx;
+
+    (void)worker;
+    for (int64_t t = i * EACH_TURN; t < SD_MIN((i + 1) * EACH_TURN, r->many);
+         t++)
+        turn_tile(r, t);
+}
+
+/* To nearest even by adding just under half; what is not a number stays so. */
+static inline void put_narrow(char *to, lanes v)
+{
+    bits u = (bits)v, odd = (bits)(v != v);
+    bits even = u + 0x7fff + ((u >> 16) & 1);
+
+    u = (odd & (u | 0x400000)) | (~odd & even);
+    *(halves *)to = __builtin_convertvector((u >> 16) & 0xffff, halves);
+}
+
+/* sum: of the convolution; what comes after it, stored. */
+static inline void finish(const run *r, lanes sum, int64_t feature, int64_t at)
+{
+    bool narrow = r->w->narrow;
     lanes none = {0};
 
     if (r->bias)
-        sum += get(r->bias + feature);
+        sum += get_of(r->bias, feature, narrow);
     if (r->add)
-        sum += get(r->add + at);
+        sum += get_of(r->add, at, narrow);
     if (r->w->c.activation == LIBCALL_RELU)
-        sum = (lanes)((bits)sum & (bits)(sum > none));
-    return sum;
+        sum = (lanes)((bits)sum & ~(bits)(sum <= none));
+    if (narrow)
+        put_narrow(r->y + at * 2, sum);
+    else
+        put((float *)r->y + at, sum);
 }
 
-/* Whether every sum is finite. */
-static bool turn_result(const run *r, int64_t tile, const float *from)
+static bool is_zero(lanes seen)
+{
+    bits odd = (bits)(seen != (lanes){0});
+
+    for (int i = 1; i < LANES; i++)
+        odd[0] |= odd[i];
+    return !odd[0];
+}
+
+/* Whether every sum is finite.  from: of the tile's features from one on. */
+static bool turn_result(const run *r, int64_t tile, const float *from,
+                        int64_t feature, int64_t features)
 {
     const libcall_conv *c = &r->w->c;
-    int64_t each = r->w->sums_apart;
     place at = place_of(r->w, tile);
     lanes none = {0}, seen = {0};
-    bits odd;
 
-    for (int64_t k = 0; k < c->co; k += LANES) {
+    for (int64_t k = 0; k < features; k += LANES) {
         lanes m[POINTS];
 
         for (int p = 0; p < POINTS; p++)
-            m[p] = get(from + p * each + k);
+            m[p] = get(from + p * r->w->sums_apart + k);
         for (int j = 0; j < SIDE; j++)
             turn_sums(m + j, SIDE);
         for (int i = 0; i < STEP; i++)
@@ -230,100 +228,148 @@ static bool turn_result(const run *r, int64_t tile, const float *from)
             for (int j = 0; j < STEP; j++) {
                 int64_t to = at.image * c->out_step[0] +
                              (at.y + i) * c->out_step[2] +
-                             (at.x + j) * c->out_step[3] + k;
+                             (at.x + j) * c->out_step[3] + feature + k;
 
                 seen += m[i * SIDE + j] * none; /* 0, or not a number */
                 if (at.y + i < c->out[0] && at.x + j < c->out[1])
-                    put(r->y + to, finish(r, m[i * SIDE + j], k, to));
+                    finish(r, m[i * SIDE + j], feature + k, to);
             }
     }
-    odd = seen != none;
-    for (int i = 1; i < LANES; i++)
-        odd[0] |= odd[i];
-    return !odd[0];
+    return is_zero(seen);
 }
 
-/* ---- products ---- */
-
-/* Writing a turn goes along POINTS matrices at once.  Where they were whole
- * pages apart, all of them would want the same few lines of a cache. */
-static int64_t apart(int64_t rows, int64_t columns)
+/* A group of features, of all or some tiles; own: a thread's room for the
+ * turned kernel, where that is not whole. */
+static winograd_piece piece_of(const run *r, int64_t group, char *own)
 {
-    enum { PAGE = 4096 / sizeof(float), LINE = 64 / sizeof(float) };
+    const onednn_winograd *w = r->w;
+    const libcall_conv *c = &w->c;
+    bool turned = c->kernel_step[0] != 1;
 
-    return (rows * columns + PAGE - 1) / PAGE * PAGE + LINE;
+    return (winograd_piece){.kernel = r->kernel,
+                            .narrow = w->narrow,
+                            .turned = turned,
+                            .row = c->kernel_step[!turned],
+                            .y = c->kernel_step[2],
+                            .x = c->kernel_step[3],
+                            .feature = group * w->group,
+                            .features =
+                                SD_MIN(w->group, c->co - group * w->group),
+                            .from_apart = w->x_apart,
+                            .panels = (float *)own,
+                            .sums_apart = w->sums_apart};
 }
 
-/* The product of a block, made for one thread. */
-static sd_status make_product(onednn *l, const onednn_winograd *w,
-                              onednn_call *call)
+/* The piece goes to chunk i of the channels. */
+static void go_to(const run *r, winograd_piece *p, int64_t i)
 {
-    int64_t k = w->c.ci, n = w->c.co;
-    int64_t dim[ROLES][3] = {{POINTS, w->block, k},
-                             {POINTS, k, n},
-                             {1, 1, n},
-                             {POINTS, w->block, n}};
-    int64_t step[ROLES][3] = {
-        {w->x_apart, k, 1},
-        {w->kernel_apart, w->turned ? 1 : n, w->turned ? k : 1},
-        {n, n, 1},
-        {w->sums_apart, n, 1}};
-    onednn_recipe r = {.bias = -1, .add = -1, .result = 2, .alpha = 1};
-    sd_status st;
-    int e = 0;
+    const onednn_winograd *w = r->w;
+    int64_t group = p->feature / w->group;
 
-    for (int i = 0; i < ROLES && !e; i++)
-        e = l->way->md_of_strides(l, &r.user[i], 3, dim[i], onednn_type(SD_F32),
-                                  step[i]);
-    st = e ? onednn_refused(e, "matmul") : onednn_build(l, call, &r, "matmul");
-    onednn_recipe_finish(l, &r);
-    return st;
+    p->channel = i * w->deep;
+    p->channels = SD_MIN(w->deep, w->c.ci - p->channel);
+    p->first = i == 0;
+    if (w->whole)
+        p->panels = (float *)(r->l->work + w->kernel_at +
+                              (group * w->chunks + i) * w->panels);
 }
 
-/* The product of the tiles that strand s has turned into its area. */
-static int multiply(const run *r, const strand *s, char *area)
+static void turn_part(void *ctx, int64_t i, int worker)
 {
-    onednn *l = r->l;
-    const onednn_call *p = &s->product;
-    char *data[] = {area, l->work + r->w->kernel_at, area + r->w->sums_at};
-    onednn_arg a[ONEDNN_OPERANDS];
-    int e = 0;
+    run *r = ctx;
+    winograd_piece p = piece_of(r, i / r->w->chunks, NULL);
 
-    for (int i = 0; i < 3 && !e; i++) {
-        a[i] = (onednn_arg){p->op[i].arg, p->op[i].user};
-        e = l->memory_set_data_handle(a[i].memory, data[i]);
-    }
-    if (p->scratch) {
-        a[3] = (onednn_arg){DNNL_ARG_SCRATCH, p->scratch};
-        if (!e)
-            e = l->memory_set_data_handle(p->scratch, area + r->w->scratch_at);
-    }
-    l->set_threads(1); /* a number of the calling thread's */
-    if (!e)
-        e = l->primitive_execute(p->prim, s->stream, p->scratch ? 4 : 3, a);
-    return e ? e : l->stream_wait(s->stream);
+    (void)worker;
+    go_to(r, &p, i % r->w->chunks);
+    winograd_turn(&p);
 }
 
-static void do_block(void *ctx, int64_t i, int worker)
+/* A piece of the block's tiles, a group of features. */
+static void do_piece(void *ctx, int64_t i, int worker)
 {
     run *r = ctx;
     const onednn_winograd *w = r->w;
     char *area = r->l->work + w->area_at + (size_t)worker * w->area;
-    float *x = (float *)area, *sums = (float *)(area + w->sums_at);
-    int64_t first = i * w->block, many = SD_MIN(w->block, w->tiles - first);
-    int e;
+    int64_t pieces = (r->many + w->piece - 1) / w->piece;
+    int64_t first = i % pieces * w->piece;
+    winograd_piece p = piece_of(r, i / pieces, area);
+    int64_t row = (p.features + PANEL - 1) / PANEL * PANEL;
 
-    if (atomic_load(&r->error) || atomic_load(&r->odd))
+    p.tiles = SD_MIN(w->piece, r->many - first);
+    p.sums = (float *)(area + w->sums_at);
+    if (atomic_load(&r->odd))
         return;
-    for (int64_t t = 0; t < many; t++)
-        turn_tile(r, first + t, x + t * w->c.ci);
-    if ((e = multiply(r, &w->strand[worker], area))) {
-        atomic_store(&r->error, e);
-        return;
+    for (int64_t k = 0; k < w->chunks; k++) {
+        go_to(r, &p, k);
+        p.from = turned_at(r, p.channel, first);
+        if (!w->whole)
+            winograd_turn(&p);
+        winograd_multiply(&p);
     }
-    for (int64_t t = 0; t < many; t++)
-        if (!turn_result(r, first + t, sums + t * w->c.co))
+    for (int64_t t = 0; t < p.tiles; t++)
+        if (!turn_result(r, r->first + first + t, p.sums + t * row, p.feature,
+                         p.features))
             atomic_store(&r->odd, true);
+}
+
+/* ---- directly ---- */
+
+/* The kernel's element at a position (its number), of a channel and eight
+ * features from one on. */
+static lanes kernel_of(const run *r, int64_t position, int64_t k, int64_t f)
+{
+    const libcall_conv *c = &r->w->c;
+    int64_t at = position / KERNEL * c->kernel_step[2] +
+                 position % KERNEL * c->kernel_step[3] + k * c->kernel_step[1] +
+                 f * c->kernel_step[0];
+    const uint16_t *kernel = r->kernel;
+    bits u;
+
+    if (c->kernel_step[0] == 1)
+        return get_of(kernel, at, true);
+    for (int i = 0; i < LANES; i++)
+        u[i] = kernel[at + i * c->kernel_step[0]] << 16;
+    return (lanes)u;
+}
+
+/* Eight features of a result. */
+static lanes direct_sum(const run *r, place at, int64_t f)
+{
+    const libcall_conv *c = &r->w->c;
+    lanes sum = {0};
+
+    for (int64_t i = 0; i < KERNEL * KERNEL; i++) {
+        int64_t y = at.y - c->low[0] + i / KERNEL,
+                x = at.x - c->low[1] + i % KERNEL;
+        int64_t from =
+            at.image * c->in_step[0] + y * c->in_step[2] + x * c->in_step[3];
+
+        if (y < 0 || y >= c->in[0] || x < 0 || x >= c->in[1])
+            continue;
+        for (int64_t k = 0; k < c->ci; k++) {
+            uint32_t u = (uint32_t)((const uint16_t *)r->x)[from + k] << 16;
+            float one;
+
+            memcpy(&one, &u, sizeof one);
+            sum += one * kernel_of(r, i, k, f);
+        }
+    }
+    return sum;
+}
+
+/* A row of results in bf16, where the library would have no way. */
+static void direct_row(void *ctx, int64_t i, int worker)
+{
+    run *r = ctx;
+    const libcall_conv *c = &r->w->c;
+    place at = {i / c->out[0], i % c->out[0], 0};
+
+    (void)worker;
+    for (; at.x < c->out[1]; at.x++)
+        for (int64_t f = 0; f < c->co; f += LANES)
+            finish(r, direct_sum(r, at, f), f,
+                   at.image * c->out_step[0] + at.y * c->out_step[2] +
+                       at.x * c->out_step[3] + f);
 }
 
 /* ---- a call ---- */
@@ -341,77 +387,107 @@ static int64_t result_of(const onednn_winograd *w)
 {
     const libcall_conv *c = &w->c;
 
-    return c->batch * c->out[0] * c->out[1] * c->co;
+    return c->batch * c->out[0] * c->out[1] * c->co * bytes_of(w);
 }
 
-static void lay_out(onednn_winograd *w)
+static int64_t pieces_of(int64_t n, int64_t most)
 {
-    const onednn_call *p = &w->strand[0].product;
+    return (n + most - 1) / most;
+}
+
+/* n in as many even pieces as have `most` at most. */
+static int64_t even(int64_t n, int64_t most)
+{
+    int64_t pieces = pieces_of(n, most);
+
+    return (n + pieces - 1) / pieces;
+}
+
+static int64_t groups_of(const onednn_winograd *w)
+{
+    return pieces_of(w->c.co, w->group);
+}
+
+/* Bytes of all of the turned kernel. */
+static int64_t whole_of(const onednn_winograd *w)
+{
+    return groups_of(w) * w->chunks * w->panels;
+}
+
+/* What threads share out does not change a bit of a result; how the channels
+ * are cut does, and follows from their number alone. */
+static void cut(onednn_winograd *w, int threads)
+{
+    int64_t most = (int64_t)TURNED_BYTES * threads /
+                   (int64_t)(POINTS * sizeof(float)) / w->c.ci;
+
+    w->high = (w->c.out[0] + STEP - 1) / STEP;
+    w->wide = (w->c.out[1] + STEP - 1) / STEP;
+    w->tiles = w->c.batch * w->high * w->wide;
+    w->block = even(w->tiles, SD_MAX(most, MOST_TILES));
+    w->piece = even(w->block, MOST_TILES);
+    w->group = MOST_FEATURES;
+    while (w->group > PANEL &&
+           pieces_of(w->block, w->piece) * pieces_of(w->c.co, w->group) <
+               2 * threads)
+        w->group /= 2;
+    w->deep = (even(w->c.ci, MOST_CHANNELS) + LANES - 1) / LANES * LANES;
+    w->chunks = pieces_of(w->c.ci, w->deep);
+    w->panels =
+        (winograd_panels(w->deep, w->group) * (int64_t)sizeof(float) + 63) /
+        64 * 64;
+    w->whole = pieces_of(w->tiles, w->piece) >= MANY_PIECES &&
+               whole_of(w) <= WHOLE_BYTES;
+    w->x_apart = w->block * MOST_CHANNELS + LINE;
+    w->sums_apart = w->piece * w->group + LINE;
+}
+
+static void lay_out(onednn_winograd *w, int threads)
+{
     int64_t each = sizeof(float);
 
-    take(&w->area, POINTS * w->x_apart * each);
+    take(&w->area, w->panels);
     w->sums_at = take(&w->area, POINTS * w->sums_apart * each);
-    w->scratch_at =
-        take(&w->area, p->scratch ? (int64_t)(p->work - p->scratch_at) : 0);
-    w->kernel_at = take(&w->work, POINTS * w->kernel_apart * each);
+    w->x_at = take(&w->work, w->chunks * POINTS * w->x_apart * each);
+    w->kernel_at = take(&w->work, w->whole ? whole_of(w) : 0);
     w->zeros_at = take(&w->work, w->c.ci * each);
-    w->kept_at = take(&w->work, w->c.add ? result_of(w) * each : 0);
-    w->area_at = take(&w->work, (int64_t)w->area * w->n);
+    w->kept_at = take(&w->work, w->c.add ? result_of(w) : 0);
+    w->area_at = take(&w->work, (int64_t)w->area * threads);
 }
 
-/* Blocks of much the same size, as many as there are strands or a multiple. */
-static int64_t block_of(int64_t tiles, int strands)
+void onednn_winograd_drop(onednn_winograd *w)
 {
-    int64_t turns = (tiles + MOST_TILES * strands - 1) / (MOST_TILES * strands);
-
-    return (tiles + turns * strands - 1) / (turns * strands);
-}
-
-void onednn_winograd_drop(onednn *l, onednn_winograd *w)
-{
-    for (int i = 0; w && i < w->n; i++) {
-        onednn_drop(l, &w->strand[i].product);
-        if (w->strand[i].stream)
-            l->stream_destroy(w->strand[i].stream);
-    }
     free(w);
 }
 
-sd_status onednn_winograd_make(onednn *l, const libcall_conv *c,
+sd_status onednn_winograd_make(const onednn *l, const libcall_conv *c,
                                onednn_winograd **out)
 {
-    onednn_winograd *w =
-        calloc(1, sizeof *w + (size_t)l->nthread * sizeof *w->strand);
-    sd_status st = NULL;
-    int e = 0;
+    onednn_winograd *w = calloc(1, sizeof *w);
 
     if (!w)
         return sd_no_memory(sizeof *w);
     w->c = *c;
-    w->turned = c->kernel_step[0] != 1;
-    w->high = (c->out[0] + STEP - 1) / STEP;
-    w->wide = (c->out[1] + STEP - 1) / STEP;
-    w->tiles = c->batch * w->high * w->wide;
-    w->block = block_of(w->tiles, l->nthread);
-    w->x_apart = apart(w->block, w->c.ci);
-    w->kernel_apart = apart(c->ci, c->co);
-    w->sums_apart = apart(w->block, w->c.co);
-    l->set_threads(1);
-    for (; w->n < l->nthread && !st && !e; w->n++) {
-        st = make_product(l, w, &w->strand[w->n].product);
-        if (!st)
-            e = l->stream_create(&w->strand[w->n].stream, l->engine,
-                                 DNNL_STREAM_DEFAULT);
-    }
-    if (e)
-        st = onednn_refused(e, "matmul");
-    if (st) {
-        onednn_winograd_drop(l, w);
-        return st;
-    }
-    lay_out(w);
+    w->narrow = c->in_type == SD_BF16;
+    cut(w, l->nthread);
+    lay_out(w, l->nthread);
     *out = w;
     return NULL;
+}
+
+static void do_blocks(run *r)
+{
+    const onednn_winograd *w = r->w;
+    int64_t groups = groups_of(w);
+
+    if (w->whole)
+        sd_pool_run(r->l->pool, groups * w->chunks, turn_part, r);
+    for (r->first = 0; r->first < w->tiles; r->first += w->block) {
+        r->many = SD_MIN(w->block, w->tiles - r->first);
+        sd_pool_run(r->l->pool, pieces_of(r->many, EACH_TURN), turn_tiles, r);
+        sd_pool_run(r->l->pool, pieces_of(r->many, w->piece) * groups, do_piece,
+                    r);
+    }
 }
 
 sd_status onednn_winograd_run(onednn *l, const onednn_winograd *w,
@@ -420,7 +496,6 @@ sd_status onednn_winograd_run(onednn *l, const onednn_winograd *w,
     const libcall_conv *c = &w->c;
     int bias = c->bias != LIBCALL_BIAS_NONE;
     void *y = ptr[2 + bias + c->add];
-    size_t bytes = (size_t)result_of(w) * sizeof(float);
     run r = {.l = l,
              .w = w,
              .x = ptr[0],
@@ -430,20 +505,21 @@ sd_status onednn_winograd_run(onednn *l, const onednn_winograd *w,
              .add = c->add ? ptr[2 + bias] : NULL};
     sd_status st = onednn_work(l, w->work);
     bool inside = c->add && r.add == y;
-    int e;
 
     if (st)
         return st;
     memset(l->work + w->zeros_at, 0, (size_t)w->c.ci * sizeof(float));
     if (inside) { /* the direct way would need it again */
-        memcpy(l->work + w->kept_at, y, bytes);
-        r.add = (const float *)(l->work + w->kept_at);
+        memcpy(l->work + w->kept_at, y, (size_t)result_of(w));
+        r.add = l->work + w->kept_at;
     }
-    sd_pool_run(l->pool, w->turned ? c->co : c->ci, turn_kernels, &r);
-    sd_pool_run(l->pool, (w->tiles + w->block - 1) / w->block, do_block, &r);
-    e = atomic_load(&r.error);
+    do_blocks(&r);
     *done = !atomic_load(&r.odd);
-    if (inside && !*done)
-        memcpy(y, l->work + w->kept_at, bytes);
-    return e ? onednn_refused(e, "execution") : NULL;
+    if (!*done && w->narrow) {
+        sd_pool_run(l->pool, c->batch * c->out[0], direct_row, &r);
+        *done = true;
+    } else if (!*done && inside) {
+        memcpy(y, l->work + w->kept_at, (size_t)result_of(w));
+    }
+    return NULL;
 }

@@ -1,6 +1,9 @@
-"""3 x 3 convolutions of f32, which oneDNN's engine does by Winograd's products,
-against NumPy in double: borders of every kind, what comes after, gradients, and
-numbers that are not finite, which one tile must not hand to its neighbours."""
+"""3 x 3 convolutions of f32 and bf16, which oneDNN's engine does by Winograd's
+products, against NumPy in double: borders of every kind, what comes after,
+gradients, and numbers that are not finite, which one tile must not hand to its
+neighbours.  The last line is a digest of the bits of some results."""
+
+import hashlib
 
 import sys
 
@@ -15,7 +18,10 @@ SHAPES = [  # images, rows, columns, channels, features, padding
     (3, 12, 11, 32, 64, ((0, 0), (0, 0))),
     (1, 19, 14, 40, 96, ((0, 1), (2, 0))),
     (1, 16, 16, 32, 32, ((2, 2), (2, 2))),
+    (2, 4, 4, 200, 80, ((1, 1), (1, 1))),     # the kernel's turn in pieces
+    (3, 24, 40, 136, 104, ((1, 1), (1, 1))),  # and turned before, whole
 ]
+TYPES = [jax.numpy.float32, jax.numpy.bfloat16]
 
 
 def conv(x, w, pad):
@@ -34,12 +40,12 @@ def direct(x, w, pad):
     return out
 
 
-def numbers(shape):
+def numbers(shape, dtype=np.float32):
     n, rows, columns, channels, features, pad = shape
     rng = np.random.default_rng(1)
 
     def draw(*s):
-        return rng.standard_normal(s).astype(np.float32)
+        return rng.standard_normal(s).astype(dtype)
     x, w = draw(n, rows, columns, channels), draw(3, 3, channels, features)
     want = direct(x, w, pad)
     return x, w, draw(features), draw(*want.shape), want
@@ -74,9 +80,28 @@ def test_gradients(shape):
     close(dx, direct(r, w[::-1, ::-1].swapaxes(2, 3), back))
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_narrow(shape):
+    """What is between a sum and its rounding: half a place in the last bit."""
+    x, w, b, r, want = numbers(shape, TYPES[1])
+    pad = shape[-1]
+
+    def near(got, want):
+        off = np.abs(np.asarray(got, np.float64) - want)
+        assert (off <= 2**-8 * np.abs(want) + 2e-6 * np.abs(want).max()).all()
+    near(jax.jit(lambda x, w: conv(x, w, pad))(x, w), want)
+    near(jax.jit(lambda x, w: jax.nn.relu(conv(x, w, pad)))(x, w),
+         np.maximum(want, 0))
+    back = tuple((2 - low, 2 - high) for low, high in pad)
+    near(jax.jit(lambda x, w, r: jax.vjp(
+        lambda x: conv(x, w, pad), x)[1](r)[0])(x, w, r),
+        direct(r, w[::-1, ::-1].swapaxes(2, 3), back))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_not_finite(bad):
-    x, w, _, r, _ = numbers(SHAPES[1])
+def test_not_finite(bad, dtype):
+    x, w, _, r, _ = numbers(SHAPES[1], dtype)
     x[0, 5, 6, 3] = bad
     with np.errstate(invalid="ignore"):
         want = direct(x, w, SHAPES[1][-1])
@@ -85,12 +110,28 @@ def test_not_finite(bad):
             (jax.jit(lambda x, w: conv(x, w, "SAME"))(x, w), 0),
             (jax.jit(lambda x, w, r: conv(x, w, "SAME")
                      + 2 * jax.numpy.tanh(r))(x, w, r), 2 * np.tanh(r))]:
-        got = np.asarray(got)
+        got = np.asarray(got, np.float64)
         fine = np.isfinite(want)
         np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
         np.testing.assert_array_equal(got[~fine], want[~fine])
-        close(got[fine], (want + add)[fine])
+        if dtype == np.float32:
+            close(got[fine], (want + add)[fine])
+        else:  # rounded three times
+            np.testing.assert_allclose(got[fine], (want + add)[fine],
+                                       rtol=2**-7, atol=0.3)
+
+
+def digest():
+    found = hashlib.sha256()
+    for dtype in TYPES:
+        for shape in SHAPES[1], *SHAPES[-2:]:
+            x, w, _, _, _ = numbers(shape, dtype)
+            y = jax.jit(lambda x, w: conv(x, w, "SAME"))(x, w)
+            found.update(np.asarray(y).tobytes())
+    return found.hexdigest()
 
 
 if __name__ == "__main__":
-    sys.exit(pytest.main([__file__, "-q", "-p", "no:cacheprovider", *sys.argv[1:]]))
+    failed = pytest.main([__file__, "-q", "-p", "no:cacheprovider", *sys.argv[1:]])
+    print(digest())
+    sys.exit(failed)

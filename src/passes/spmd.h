@@ -45,6 +45,10 @@ bool spmd_scatters(const hlo_sharding *s, const hlo_sharding *to);
  * is from the first. */
 hlo_inst *spmd_turn(hlo_at p, hlo_inst *x, const hlo_grid *g,
                     const hlo_atoms *along);
+/* x of whoever is `by` places further along the atoms, at the places that who
+ * names; zeros elsewhere. */
+hlo_inst *spmd_shift(hlo_at p, hlo_inst *x, const hlo_grid *g,
+                     const hlo_atoms *along, int64_t by, const bool *who);
 hlo_inst *spmd_all_reduce(hlo_at p, hlo_inst *x, const hlo_grid *g,
                           const hlo_atoms *along, hlo_op op);
 /* x where this participant is the first along the atoms, else nothing to add. */

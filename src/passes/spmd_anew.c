@@ -79,7 +79,7 @@ hlo_inst *spmd_spread_again(spmd_flow *f, hlo_inst *in, const hlo_sharding *s)
     x = in->arg[0];
     x = hlo_sharding_used(by) ? spmd_as(f, pass_at(in), x, by)
                               : spmd_whole(f, x);
-    return spmd_on_parts(in, local, &x);
+    return spmd_on_parts(in, local, &x, 0);
 }
 
 typedef struct {
@@ -123,7 +123,7 @@ static hlo_inst *make_part(spmd_flow *f, want w, want_list *todo)
         }
         if (todo->n > before)
             return NULL;
-        x = spmd_on_parts(w.in, local, arg);
+        x = spmd_on_parts(w.in, local, arg, 0);
     }
     return x ? x
              : spmd_cut((hlo_at){p.c, w.in->next, w.in}, w.in, w.s,

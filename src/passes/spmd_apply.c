@@ -1,5 +1,6 @@
 /* Operations on parts. */
 #include "spmd_choice.h"
+#include "spmd_halo.h"
 
 static bool take_element(spmd_flow *f, hlo_inst *in)
 {
@@ -76,6 +77,7 @@ static bool apply_rule(spmd_flow *f, hlo_inst *in)
     const sd_shape *local;
     const hlo_sharding *to, *w;
     hlo_inst *arg[SPMD_MOST_ARGS], *x;
+    uint32_t across = 0;
     hlo_atoms along;
     spmd_rule r;
     spmd_choice c;
@@ -85,7 +87,10 @@ static bool apply_rule(spmd_flow *f, hlo_inst *in)
         return false;
     for (int k = 0; k < in->narg; k++)
         arg[k] = spmd_as(f, p, in->arg[k], spmd_operand_by(f, in, &r, &c, k));
-    if (!(x = spmd_on_parts(in, local, arg)))
+    if (in->narg && (across = spmd_across(&r, &c, in->arg[0]->shape->rank)))
+        arg[0] = spmd_intervals(in, p, arg, spmd_operand_by(f, in, &r, &c, 0),
+                                across);
+    if (!(x = spmd_on_parts(in, local, arg, across)))
         return false;
     if (local->dtype == SD_TUPLE) {
         spmd_set_parts(f, in, x, s);

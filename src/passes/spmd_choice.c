@@ -1,10 +1,11 @@
 /* Which atoms cut what of an operation on parts: those that its operands lie
  * by, the largest first, then those that its users want. */
 #include "spmd_choice.h"
+#include "spmd_halo.h"
 
 /* Takes what operand k's part is cut by, where nothing stands against it. */
-static void take(const spmd_rule *r, int k, const hlo_sharding *s,
-                 spmd_choice *c)
+static void take(const hlo_inst *in, const spmd_rule *r, int k,
+                 const hlo_sharding *s, spmd_choice *c)
 {
     if (!c->like)
         c->like = s;
@@ -16,7 +17,9 @@ static void take(const spmd_rule *r, int k, const hlo_sharding *s,
         uint32_t mask = hlo_atoms_mask(a);
 
         if (!a->n || f < 0 || c->cut[f].n || (mask & c->used) ||
-            r->factor[f].size % hlo_atoms_size(s->grid, a))
+            r->factor[f].size % hlo_atoms_size(s->grid, a) ||
+            (r->factor[f].across &&
+             !spmd_reaches(in, d, hlo_atoms_size(s->grid, a))))
             continue;
         c->cut[f] = *a;
         c->used |= mask;
@@ -37,7 +40,8 @@ static void take_want(const spmd_flow *f, const hlo_inst *in,
         int k = r->result[d];
         uint32_t mask = hlo_atoms_mask(a);
 
-        if (!a->n || k < 0 || c->cut[k].n || (mask & (c->used | c->sums)) ||
+        if (!a->n || k < 0 || c->cut[k].n || r->factor[k].across ||
+            (mask & (c->used | c->sums)) ||
             r->factor[k].size % hlo_atoms_size(w->grid, a))
             continue;
         c->cut[k] = *a;
@@ -84,7 +88,7 @@ bool spmd_choose(const spmd_flow *f, const hlo_inst *in, const spmd_rule *r,
         if (best < 0)
             break;
         done |= UINT64_C(1) << best;
-        take(r, best, spmd_now(f, in->arg[best]), c);
+        take(in, r, best, spmd_now(f, in->arg[best]), c);
     }
     c->sums = sums_of(f, in, c->used);
     take_want(f, in, r, c);
@@ -101,6 +105,19 @@ const hlo_sharding *spmd_factors_sharding(const spmd_flow *f,
         if (factor[d] >= 0 && c->cut[factor[d]].n)
             s = hlo_sharding_with(f->m, s, d, c->cut[factor[d]]);
     return s;
+}
+
+uint32_t spmd_across(const spmd_rule *r, const spmd_choice *c, int rank)
+{
+    uint32_t dims = 0;
+
+    for (int d = 0; d < rank; d++) {
+        int f = r->arg[0][d];
+
+        if (f >= 0 && r->factor[f].across && c->cut[f].n)
+            dims |= UINT32_C(1) << d;
+    }
+    return dims;
 }
 
 hlo_atoms spmd_partial_along(const spmd_rule *r, const spmd_choice *c)

@@ -20,6 +20,8 @@ bool spmd_choose(const spmd_flow *f, const hlo_inst *in, const spmd_rule *r,
 const hlo_sharding *spmd_factors_sharding(const spmd_flow *f,
                                           const spmd_choice *c,
                                           const int8_t *factor, int rank);
+/* Dimensions of operand 0 that are cut and gone across. */
+uint32_t spmd_across(const spmd_rule *r, const spmd_choice *c, int rank);
 /* The atoms along which the parts of a result are still to be made one. */
 hlo_atoms spmd_partial_along(const spmd_rule *r, const spmd_choice *c);
 /* A result by s, where that can wait until somebody wants it; else s. */

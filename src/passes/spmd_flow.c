@@ -143,7 +143,7 @@ static void move_whole(spmd_flow *f, hlo_inst *in)
     x = spmd_whole(f, in);
     while (x && chain.n) {
         in = chain.at[--chain.n];
-        if ((x = spmd_on_parts(in, in->shape, &x)))
+        if ((x = spmd_on_parts(in, in->shape, &x, 0)))
             spmd_part_of(f, in)->whole = x;
     }
 }

@@ -142,6 +142,29 @@ static hlo_inst *made(hlo_at p, hlo_op op, const sd_shape *s, hlo_inst *x,
     return in;
 }
 
+hlo_inst *spmd_shift(hlo_at p, hlo_inst *x, const hlo_grid *g,
+                     const hlo_atoms *along, int64_t by, const bool *who)
+{
+    hlo_module *m = p.c->module;
+    hlo_collective *c = among(m, g, along);
+    int64_t size = c->group_size, n = c->ngroup * size, k = 0;
+    int64_t *pair = sd_arena_array(m->arena, int64_t, 2 * n + 1);
+
+    for (int64_t i = 0; i < n; i++) {
+        int64_t place = i % size;
+
+        if (!who[place] || place + by < 0 || place + by >= size)
+            continue;
+        pair[k++] = c->groups[i + by];
+        pair[k++] = c->groups[i];
+    }
+    c->groups = pair;
+    c->ngroup = k / 2;
+    c->group_size = 2;
+    return k ? made(p, HLO_COLLECTIVE_PERMUTE, x->shape, x, c)
+             : hlo_make_fill(p, x->shape, 0);
+}
+
 hlo_inst *spmd_turn(hlo_at p, hlo_inst *x, const hlo_grid *g,
                     const hlo_atoms *along)
 {

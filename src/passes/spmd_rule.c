@@ -5,12 +5,13 @@
 #include "spmd_rule.h"
 
 #include "hlo_linalg.h"
+#include "spmd_halo.h"
 
 enum { NONE = -1 };
 
 static int new_factor(spmd_rule *r, int64_t size, bool partial)
 {
-    r->factor[r->n] = (spmd_factor){size, partial};
+    r->factor[r->n] = (spmd_factor){size, partial, false};
     return r->n++;
 }
 
@@ -162,6 +163,18 @@ static bool dot(const hlo_inst *in, spmd_rule *r)
     return true;
 }
 
+/* Dimension d of operand 0 is read in intervals for dimension `to`.  A window
+ * does not see what it is padded with, so that has to be nothing to it. */
+static void goes_across(spmd_rule *r, const hlo_inst *in, int d, int to)
+{
+    int f = new_factor(r, sd_gcd(in->arg[0]->shape->dim[d], in->shape->dim[to]),
+                       false);
+
+    r->factor[f].across = true;
+    pass(r, f, 0, d);
+    r->result[to] = (int8_t)f;
+}
+
 /* Dimensions that stay as they are, of slices, pads and the like. */
 static bool stays(const hlo_inst *in, int d)
 {
@@ -202,6 +215,10 @@ static bool same_dims(const hlo_inst *in, spmd_rule *r)
         for (int k = 0; f >= 0 && k < in->narg; k++)
             if (in->arg[k]->shape->rank == rank)
                 pass(r, f, k, d);
+        if (f < 0 && spmd_goes_across(in, d) &&
+            (in->op != HLO_REDUCE_WINDOW ||
+             combines(in->comp[0], in->arg[1], pass_dtype(in), &r->combine)))
+            goes_across(r, in, d, d);
     }
     return true;
 }
@@ -333,6 +350,8 @@ static bool conv(const hlo_inst *in, spmd_rule *r)
     const hlo_conv *u = in->u.conv;
     int f;
 
+    for (int i = 0; i < u->nspatial; i++)
+        goes_across(r, in, (int)u->in_spatial.at[i], (int)u->out_spatial.at[i]);
     if (u->batch_groups == 1)
         pass(r, of_result(r, in, (int)u->out_batch), 0, (int)u->in_batch);
     if (u->feature_groups != 1)
@@ -434,7 +453,8 @@ static void cut_windows(hlo_inst *x, const hlo_inst *in)
     x->u.gather = sd_arena_copy(a, &g, sizeof g);
 }
 
-hlo_inst *spmd_on_parts(hlo_inst *in, const sd_shape *s, hlo_inst *const *arg)
+hlo_inst *spmd_on_parts(hlo_inst *in, const sd_shape *s, hlo_inst *const *arg,
+                        uint32_t across)
 {
     hlo_module *m = in->parent->module;
     hlo_inst *x = hlo_inst_create(in->parent, in, in->op, s, in->narg, arg);
@@ -452,6 +472,8 @@ hlo_inst *spmd_on_parts(hlo_inst *in, const sd_shape *s, hlo_inst *const *arg)
         x->dims = hlo_dims_copy(m->arena, s->dim, s->rank);
     if (in->op == HLO_GATHER)
         cut_windows(x, in);
+    if (across)
+        spmd_on_intervals(x, across);
     st = hlo_verify_inst(m, x);
     if (!st)
         return x;

@@ -9,6 +9,7 @@ enum { SPMD_MOST_ARGS = 40, SPMD_MOST_FACTORS = 3 * SD_MAX_RANK };
 typedef struct {
     int64_t size; /* in what it may be cut divides this */
     bool partial; /* of operands alone: results are to be combined */
+    bool across;  /* of operand 0 other parts are read, too (spmd_halo.c) */
 } spmd_factor;
 
 typedef struct {
@@ -20,7 +21,9 @@ typedef struct {
 
 /* False: the operation needs its operands whole. */
 bool spmd_rule_of(const hlo_inst *in, spmd_rule *out);
-/* in of operands that are parts, giving a part of shape s; NULL: it cannot. */
-hlo_inst *spmd_on_parts(hlo_inst *in, const sd_shape *s, hlo_inst *const *arg);
+/* in of operands that are parts, giving a part of shape s; NULL: it cannot.
+ * Of operand 0 intervals are given in the dimensions of `across`. */
+hlo_inst *spmd_on_parts(hlo_inst *in, const sd_shape *s, hlo_inst *const *arg,
+                        uint32_t across);
 
 #endif

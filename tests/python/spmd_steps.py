@@ -1,6 +1,7 @@
 """Training steps over eight devices, as StableHLO: spmd_steps.py DIR."""
 import os
 import sys
+from functools import partial
 
 os.environ.update(XLA_FLAGS="--xla_force_host_platform_device_count=8",
                   JAX_PLATFORMS="cpu")
@@ -50,6 +51,50 @@ def conv_loss(w, x, y):
             x, k, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"),
             feature_group_count=x.shape[-1] // k.shape[2]))
     return jnp.mean((x.mean((1, 2)) @ w["out"] - y) ** 2)
+
+
+@step
+def conv_space():
+    """Rows of an image lie over devices: forward of a small network."""
+    def f(x, k1, k2):
+        dims = ("NHWC", "HWIO", "NHWC")
+        x = jnp.tanh(lax.conv_general_dilated(x, k1, (1, 1), "SAME",
+                                              dimension_numbers=dims))
+        x = lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1),
+                              "VALID")
+        return lax.conv_general_dilated(x, k2, (2, 2), "SAME",
+                                        dimension_numbers=dims)
+    return jax.jit(f).lower(arg(line, P(None, "d"), 2, 64, 16, 3),
+                            arg(line, P(), 3, 3, 3, 8),
+                            arg(line, P(), 5, 5, 8, 4))
+
+
+@step
+def across():
+    """Slices, pads, windows and convolutions across rows that are cut."""
+    def f(x, k):
+        wide = x[None, :, :, None]
+        conv = partial(lax.conv_general_dilated, wide, k[:, :, None, None],
+                       dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        lo, hi = jnp.float32(2), jnp.float32(0)
+        return (x[:32], x[32:], x[::2], x[1::4], x[16:48:2],
+                lax.pad(x, lo, ((3, 5, 0), (1, 0, 0))),
+                lax.pad(x, hi, ((0, 1, 1), (0, 0, 0))),
+                lax.pad(x, lo, ((0, 1, 1), (0, 0, 1))),
+                lax.pad(x, lo, ((-7, -1, 0), (0, 0, 0))),
+                lax.pad(x, hi, ((64, 0, 0), (0, 0, 0))),
+                lax.reduce_window(x, -jnp.inf, lax.max, (3, 1), (1, 1), "SAME"),
+                lax.reduce_window(x, 0., lax.add, (4, 2), (2, 1), "SAME"),
+                lax.reduce_window(x, 1., lax.mul, (5, 1), (1, 1), "SAME",
+                                  window_dilation=(3, 1)),
+                conv(window_strides=(1, 1), padding="SAME"),
+                conv(window_strides=(4, 1), padding="SAME"),
+                conv(window_strides=(1, 1), padding=((20, 20), (0, 0)),
+                     rhs_dilation=(20, 1)),
+                conv(window_strides=(1, 1), padding=((1, 2), (1, 1)),
+                     lhs_dilation=(2, 1)),
+                x.cumsum(0))
+    return jax.jit(f).lower(arg(line, P("d"), 64, 6), arg(line, P(), 3, 3))
 
 
 @step

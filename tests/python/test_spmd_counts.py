@@ -83,6 +83,23 @@ def test_convolutions_data_parallel(lowered):
         "all-reduce": (1, 4 * (9 * 3 * 16 + 9 * 16 * 24 + 9 * 24 + 24 * 10 + LOSS))}
 
 
+def test_convolutions_in_space(lowered):
+    """Of an image of 64 rows in eight parts a window of 3 needs a row of each
+    neighbour, of 16 columns and 3 features; pooling by two nothing; a window of
+    5 with stride 2 a row from above and two from below, of 8 columns and 8
+    features.  Two images."""
+    check(lowered, "conv_space")
+    assert moved(lowered, "conv_space") == {
+        "collective-permute": (4, 4 * 2 * (2 * 16 * 3 + 3 * 8 * 8))}
+
+
+def test_what_goes_across_parts(lowered):
+    """Only a window that reaches over all of the image, and running sums, are
+    computed whole."""
+    check(lowered, "across")
+    assert moved(lowered, "across")["all-gather"] == (1, 4 * 64 * 6)
+
+
 def test_fully_sharded(lowered):
     """Each parameter is gathered once (the second layer's weight serves forward
     and backward), each gradient is summed in shares, and the loss meets."""

@@ -63,6 +63,9 @@ hlo_module *random_even_module(sd_arena *a, uint64_t seed, sd_buf *text);
 /* random_narrow.c: of narrow floats, for random_run_apart. */
 hlo_module *random_narrow(sd_arena *a, uint64_t seed, sd_buf *text);
 
+/* A window over an extent, padded so that the result is often in as many parts as
+ * that: in modules of even extents. */
+void random_even_out(random_gen *g, hlo_window_dim *w, int64_t extent);
 /* random_parts.c: m over several participants, with shardings; false: it has
  * collectives of one. */
 bool random_parts(hlo_module *m, uint64_t seed);

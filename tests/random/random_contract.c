@@ -173,7 +173,11 @@ void random_make_conv(random_gen *g)
     kd[c->k_in] = each;
     kd[c->k_out] = (1 + random_below(g, 4)) * groups;
     for (int i = 0; i < c->nspatial; i++) {
-        xd[c->in_spatial.at[i]] = 1 + random_below(g, 7);
+        int64_t extent =
+            g->even ? INT64_C(2) << random_below(g, 3) : 1 + random_below(g, 7);
+
+        random_even_out(g, &c->win[i], extent);
+        xd[c->in_spatial.at[i]] = extent;
         kd[c->k_spatial.at[i]] = c->win[i].size;
     }
     arg[0] = random_want(g, random_dims(g, t, rank, xd), need);

@@ -97,6 +97,11 @@ void random_make_slice(random_gen *g)
         start[i] = SD_MIN(a, b) / (1 + random_below(g, 3));
         limit[i] = random_chance(g, 2) ? SD_MAX(a, b) : n;
         stride[i] = random_chance(g, 30) ? 1 + random_below(g, 4) : 1;
+        if (g->even && n > 1 && random_chance(g, 50)) { /* half of it */
+            stride[i] = 1 + random_below(g, 2);
+            start[i] = random_below(g, stride[i] == 1 ? n / 2 + 1 : 2);
+            limit[i] = stride[i] == 1 ? start[i] + n / 2 : n;
+        }
     }
     random_keep(g, hlo_make_slice(random_at(g), x, start, limit, stride),
                 *random_fact_of(x));
@@ -114,6 +119,13 @@ void random_make_pad(random_gen *g)
         low[i] = random_chance(g, 50) ? random_below(g, 6) - 2 : 0;
         high[i] = random_chance(g, 50) ? random_below(g, 6) - 2 : 0;
         interior[i] = random_chance(g, 20) ? random_below(g, 3) : 0;
+        if (g->even && random_chance(g, 50)) { /* twice, or as much */
+            bool twice = random_chance(g, 50);
+
+            interior[i] = twice && random_chance(g, 50);
+            low[i] = interior[i] ? random_below(g, 2) : random_below(g, 4) - 1;
+            high[i] = (interior[i] ? 1 : twice ? s->dim[i] : 0) - low[i];
+        }
         extent = s->dim[i] + low[i] + high[i] +
                  SD_MAX(s->dim[i] - 1, 0) * interior[i];
         if (extent < 0 || (n *= SD_MAX(extent, 1)) > 4000)

@@ -187,6 +187,17 @@ void random_make_reduce_pair(random_gen *g)
 
 /* ---- windows ---- */
 
+void random_even_out(random_gen *g, hlo_window_dim *w, int64_t extent)
+{
+    int64_t dilated = (extent - 1) * w->base_dilation + 1;
+    int64_t out = extent * w->base_dilation / w->stride;
+
+    if (g->even && extent > 0 && out > 0 && random_chance(g, 60))
+        w->pad_high = (out - 1) * w->stride +
+                      (w->size - 1) * w->window_dilation + 1 - w->pad_low -
+                      dilated;
+}
+
 static hlo_window_dim *some_window(random_gen *g, const sd_shape *s, bool plain,
                                    int64_t *n)
 {
@@ -212,6 +223,7 @@ static hlo_window_dim *some_window(random_gen *g, const sd_shape *s, bool plain,
             w[i].base_dilation = 1 + random_below(g, 3);
         if (!plain && random_chance(g, 20))
             w[i].window_dilation = 1 + random_below(g, 3);
+        random_even_out(g, &w[i], s->dim[i]);
         *n *= w[i].size;
     }
     return w;

@@ -424,9 +424,11 @@ static inline int plan_word(const plan_blocks *b)
  * `along`: those of one word, where that is not k. */
 static inline int plan_woven_rows(const plan_blocks *b, int along)
 {
-    return plan_engine_table[b->engine].panels && !(b->node->over >> along & 1)
-               ? plan_word(b)
-               : 1;
+    const plan_engine_info *e = &plan_engine_table[b->engine];
+    bool bytes = e->several && sd_dtype_bytes(b->part) == 1;
+
+    return (e->panels || bytes) && !(b->node->over >> along & 1) ? plan_word(b)
+                                                                 : 1;
 }
 /* On a GPU: the axis along which `wide` of n goes, if n is read while operands
  * are copied; -1: it is not. */

@@ -182,6 +182,8 @@ static void share_out(plan_blocks *b, const device_desc *dev, int *m, int *n,
         b->along_m = dev->crowd / plan_engine_table[b->engine].items;
         *m = *least_m = PLAN_SQUARE;
         *n = plan_engine_table[b->engine].n;
+        if (plan_woven_rows(b, b->x_along) * plan_woven_rows(b, b->y_along) > 1)
+            *n /= 2; /* words are woven in registers */
         *least_n = WIDE_LEAST;
         return;
     }

@@ -149,6 +149,8 @@ static void share_out(emit_tile *g, emit_operand *o)
         LLVMValueRef first = emit_times(e, emit_rest(e, at, row), o->wide),
                      second = emit_over(e, at, row);
 
+        if (g->wide && o->per > 1)
+            emit_wide_share(g, o, at, &first, &second);
         second = emit_mad(e, second, o->per, emit_si(e, i % o->per));
         o->k[i] = emit_is_deep(g, o) ? first : second;
         o->m[i] = emit_is_deep(g, o) ? second : first;

@@ -54,6 +54,11 @@ void emit_tile_put(LLVMValueRef p, LLVMValueRef v, emit *e, size_t bytes);
 
 /* ---- emit_panel.c: operands of engines that read by blocks ---- */
 
+enum { EMIT_WORDS = 16 }; /* of a vector: positions of bytes */
+/* Word n of the result is what the o->per vectors have at place n, where these
+ * have words. */
+void emit_weave_words(emit_tile *g, const emit_operand *o,
+                      const LLVMValueRef *v, LLVMValueRef *word);
 /* What was read of o, to the panels of `turn`, in words where there are whole
  * ones. */
 void emit_write_panels(emit_tile *g, emit_operand *o, LLVMValueRef turn);
@@ -68,6 +73,10 @@ void emit_put_squares(emit_tile *g, int row, int64_t from);
 
 /* ---- emit_wide.c: products by engines that read local memory themselves ---- */
 
+/* The vector along o, and the word of K, that is the item's number `at`, where
+ * o->per vectors are woven. */
+void emit_wide_share(emit_tile *g, const emit_operand *o, LLVMValueRef at,
+                     LLVMValueRef *first, LLVMValueRef *second);
 /* Where the vectors go that an item copies. */
 void emit_wide_places(emit_tile *g, emit_operand *o);
 /* All steps, for the sums of g->acc. */

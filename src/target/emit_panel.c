@@ -3,8 +3,6 @@
  * (ADR 25). */
 #include "emit_group.h"
 
-enum { MOST_WORDS = 16 }; /* of a vector: positions of bytes */
-
 /* n in each element of what has v's type: i32, or a vector of it. */
 static LLVMValueRef number_like(emit *e, LLVMValueRef v, uint32_t n)
 {
@@ -36,9 +34,8 @@ static void zip(emit *e, LLVMValueRef v, LLVMValueRef w, unsigned bits,
     *hi = blend(e, LLVMBuildLShr(e->b, v, by, ""), w, even);
 }
 
-/* Word n of the result is what the o->per vectors have at place n. */
-static void weave(emit_tile *g, const emit_operand *o, const LLVMValueRef *v,
-                  LLVMValueRef *word)
+void emit_weave_words(emit_tile *g, const emit_operand *o,
+                      const LLVMValueRef *v, LLVMValueRef *word)
 {
     emit *e = g->e;
     int few = o->wide / o->per;
@@ -123,7 +120,7 @@ void emit_write_panels(emit_tile *g, emit_operand *o, LLVMValueRef turn)
 {
     emit *e = g->e;
     LLVMTypeRef t = emit_widen(emit_mem_type(e, o->node->dtype), o->wide);
-    LLVMValueRef v[4], word[MOST_WORDS];
+    LLVMValueRef v[4], word[EMIT_WORDS];
     int per = plan_word(g->b);
     bool whole = o->wide % per == 0 && (emit_is_deep(g, o) || o->per == per);
 
@@ -149,7 +146,7 @@ void emit_write_panels(emit_tile *g, emit_operand *o, LLVMValueRef turn)
                 word[c] = emit_extract(e, v[0], c, 1);
             put_words(g, p, word, o->wide / per, o == &g->x ? per : o->deep);
         } else {
-            weave(g, o, v, word);
+            emit_weave_words(g, o, v, word);
             put_words(g, p, word, o->wide, o->side);
         }
     }

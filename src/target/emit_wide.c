@@ -14,6 +14,8 @@
  * number lie in all banks. */
 #include "emit_group.h"
 
+enum { SECTOR = 32 }; /* bytes of memory that are read at once */
+
 static int64_t bytes_of(const emit_tile *g)
 {
     return (int64_t)sd_dtype_bytes(g->b->part);
@@ -40,6 +42,23 @@ static LLVMValueRef place_of(emit_tile *g, const emit_operand *o,
                : emit_mad(e, emit_over(e, m, line), g->b->step * PLAN_LINE, at);
 }
 
+/* Items that are neighbours read a sector of memory, and then the next word of
+ * K: words of one line lie in different banks, those of lines that are a vector
+ * apart in the same. */
+void emit_wide_share(emit_tile *g, const emit_operand *o, LLVMValueRef at,
+                     LLVMValueRef *first, LLVMValueRef *second)
+{
+    emit *e = g->e;
+    int64_t row = o->extent / o->wide, words = g->b->step / o->per;
+    int64_t near = SD_MIN(row, SD_MAX(SECTOR / o->wide, 1));
+
+    assert(row % near == 0);
+    *first = emit_mad(e, emit_over(e, at, near * words), near,
+                      emit_rest(e, at, near));
+    *first = emit_times(e, *first, o->wide);
+    *second = emit_rest(e, emit_over(e, at, near), words);
+}
+
 /* Of vectors that are whole turns of lines apart only the distance differs. */
 void emit_wide_places(emit_tile *g, emit_operand *o)
 {
@@ -47,11 +66,12 @@ void emit_wide_places(emit_tile *g, emit_operand *o)
     int64_t row = (emit_is_deep(g, o) ? g->b->step : o->extent) / o->wide,
             lines;
 
+    if (o->per > 1)
+        return; /* each line has its own */
     o->place = sd_arena_array(e->a, LLVMValueRef, o->n);
     for (int i = 0; i < o->n; i++) {
         lines = (int64_t)i * e->k->group / row;
-        if (lines * row == (int64_t)i * e->k->group &&
-            lines % PLAN_LINES == 0 && emit_is_deep(g, o) == (o->deep == 1))
+        if (lines * row == (int64_t)i * e->k->group && lines % PLAN_LINES == 0)
             o->place[i] =
                 emit_add(e, i ? o->place[0] : place_of(g, o, o->m[0], o->k[0]),
                          emit_si(e, lines * PLAN_LINE));
@@ -69,17 +89,41 @@ static void put(emit_tile *g, const emit_operand *o, LLVMValueRef turn,
     emit_tile_put(p, v, e, bytes);
 }
 
-/* Elements of an operand of bytes that lies along M or N go to as many lines.
- */
-static void write_lines(emit_tile *g, const emit_operand *o, LLVMValueRef turn,
-                        int i, LLVMValueRef v)
+/* Words of what the o->per vectors from v on have at the same places. */
+static void words_of(emit_tile *g, const emit_operand *o, const LLVMValueRef *v,
+                     LLVMValueRef *word)
 {
     emit *e = g->e;
 
+    if (o->wide % o->per == 0) {
+        emit_weave_words(g, o, v, word);
+        return;
+    }
+    for (int c = 0; c < o->wide; c++) {
+        word[c] = LLVMConstInt(e->i32, 0, 0);
+        for (int i = 0; i < o->per; i++) {
+            LLVMValueRef one =
+                LLVMBuildZExt(e->b, emit_extract(e, v[i], c, 1), e->i32, "");
+
+            one = LLVMBuildShl(e->b, one,
+                               LLVMConstInt(e->i32, 8 * (unsigned)i, 0), "");
+            word[c] = LLVMBuildOr(e->b, word[c], one, "");
+        }
+    }
+}
+
+/* Bytes that do not lie along K: words of it go to as many lines. */
+static void write_lines(emit_tile *g, const emit_operand *o, LLVMValueRef turn,
+                        int i, const LLVMValueRef *v)
+{
+    emit *e = g->e;
+    LLVMValueRef word[EMIT_WORDS];
+
+    words_of(g, o, v, word);
     for (int c = 0; c < o->wide; c++)
         put(g, o, turn,
             place_of(g, o, emit_add(e, o->m[i], emit_si(e, c)), o->k[i]),
-            emit_extract(e, v, c, 1), (size_t)bytes_of(g));
+            word[c], 4);
 }
 
 static void write_operand(emit_tile *g, const emit_operand *o,
@@ -87,14 +131,16 @@ static void write_operand(emit_tile *g, const emit_operand *o,
 {
     emit *e = g->e;
     LLVMTypeRef t = emit_widen(emit_mem_type(e, o->node->dtype), o->wide);
+    LLVMValueRef v[4];
 
-    for (int i = 0; i < o->n; i++) {
-        LLVMValueRef v = LLVMBuildLoad2(e->b, t, o->v[i], "");
-
-        if (emit_is_deep(g, o) == (o->deep == 1))
-            put(g, o, turn, o->place[i], v, (size_t)(bytes_of(g) * o->wide));
-        else
+    assert(o->per <= (int)SD_COUNTOF(v) && o->wide <= EMIT_WORDS);
+    for (int i = 0; i < o->n; i += o->per) {
+        for (int c = 0; c < o->per; c++)
+            v[c] = LLVMBuildLoad2(e->b, t, o->v[i + c], "");
+        if (o->per > 1)
             write_lines(g, o, turn, i, v);
+        else
+            put(g, o, turn, o->place[i], v[0], (size_t)(bytes_of(g) * o->wide));
     }
 }
 

@@ -18,16 +18,18 @@ KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all",
 BYTES = {"f32": 4, "s32": 4, "u32": 4, "pred": 1, "bf16": 2, "f64": 8}
 
 
-@pytest.fixture(scope="module")
-def lowered(tmp_path_factory):
-    path = tmp_path_factory.mktemp("steps")
+def lower(script, path):
     env = {k: v for k, v in os.environ.items()
            if not k.startswith(("JAX_", "XLA_", "SUNDOG_"))}
-    r = subprocess.run([sys.executable, os.path.join(HERE, "spmd_steps.py"),
-                        path], env=env, capture_output=True, text=True,
-                       timeout=300)
+    r = subprocess.run([sys.executable, os.path.join(HERE, script), path],
+                       env=env, capture_output=True, text=True, timeout=300)
     assert r.returncode == 0, r.stderr[-3000:]
     return path
+
+
+@pytest.fixture(scope="module")
+def lowered(tmp_path_factory):
+    return lower("spmd_steps.py", tmp_path_factory.mktemp("steps"))
 
 
 def bytes_of(shapes):
@@ -192,6 +194,21 @@ def test_mixture_of_experts(lowered):
     assert moved(lowered, "moe") == {
         "all-to-all": (3, 3 * 4 * 16 * 8 * 4 * 32 // 8),
         "all-reduce": (1, 4 * (32 * 16 + LOSS))}
+
+
+def test_gpt3_over_256_devices(tmp_path):
+    """96 layers of width 12,288, scanned and made again backward, on 32 x 8
+    devices, on paper alone: each has the sequences of 8 of 256 and an eighth of
+    every layer.  Forward the states of a layer are summed twice over eight, made
+    again once and backward twice; its six gradients, the embedding's and the
+    loss over the 32 that have other sequences."""
+    lower("spmd_gpt3.py", tmp_path / "gpt3.mlir")
+    layers, width, words = 96, 12288, 50304
+    state = 256 // 32 * 2048 * width
+    assert moved(tmp_path, "gpt3", layers) == {"all-reduce": (
+        layers * (5 + 6) + 2,
+        4 * (layers * (5 * state + 12 * width ** 2 // 8) + words * width
+             + LOSS))}
 
 
 def test_random_programs_cut_are_what_they_are_uncut():

@@ -106,7 +106,7 @@ MODELS ?= .*
 bench-models:
 	@tools/setup.sh models
 	@$(PY) bench/models/run.py --device $(DEVICE) --only '$(MODELS)' $(BIG); s=$$?; \
-	    $(PY) bench/models/plot.py bench/results/models-$(DEVICE).json build/models.png && exit $$s
+	    $(PY) bench/models/plot.py $$(ls -t bench/results/models-$(DEVICE)*.json | head -1) build/models.png && exit $$s
 
 # The figures of demo-sd, kept; and the tables of docs/models.md and
 # docs/stable-diffusion.md from what bench-models and this have kept.

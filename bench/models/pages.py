@@ -119,6 +119,8 @@ def main():
         sys.exit("pages: no bench/results/models-host.json: make bench-models")
     rewrite("models.md", "models", models(rows))
     draw(rows, os.path.join(ROOT, "docs", "models.png"))
+    rewrite("models.md", "without AVX-512",
+            models(results("models-host-avx2.json")))
     sd = [r for r in rows if r["name"].startswith("sd ")]
     if sd:
         rewrite("stable-diffusion.md", "true shapes", true_shapes(sd))

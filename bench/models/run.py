@@ -8,7 +8,8 @@ that a busy machine meets both: N turns, or as many as S seconds have.  What the
 first call computes and the losses of training are compared.  A model that is
 wrong, dies or takes longer than --limit for an answer fails the run at its end;
 the other models are measured all the same.  Raw results go to FOLDER
-(bench/results) as JSON, a model's in place of those it had; plot.py draws them.
+(bench/results) as JSON, a model's in place of those it had, and machines without
+AVX-512 have files of their own (-avx2); plot.py draws them.
 --check: right or not, no times.  --nudge: the same of JAX's CPU with weights that
 differ in their last place, in the place of ours: what a tolerance cannot be
 below.
@@ -162,11 +163,22 @@ def summary(rows):
             yield k, float(np.exp(np.mean(np.log(found)))), min(found)
 
 
+def cpuinfo(key, default=""):
+    with open("/proc/cpuinfo") as f:
+        return next((l.split(":")[1].strip() for l in f
+                     if l.startswith(key)), default)
+
+
+def level():
+    """What tells machines apart that are called the same, and in the names of
+    their files."""
+    return "" if "avx512f" in cpuinfo("flags").split() else "-avx2"
+
+
 def where():
     """Machine, date and commit that raw results belong to."""
-    with open("/proc/cpuinfo") as f:
-        cpu = next((l.split(":")[1].strip() for l in f
-                    if l.startswith("model name")), platform.machine())
+    cpu = cpuinfo("model name", platform.machine())
+    cpu += " (without AVX-512)" * (level() == "-avx2")
     git = lambda *words: subprocess.run(["git", "-C", HERE, *words], text=True,
                                         capture_output=True).stdout.strip()
     import jax
@@ -224,7 +236,7 @@ def main():
             found.append(r)
             print(line(r), flush=True)
             if not a.check:
-                keep(os.path.join(a.out, f"models-{a.device}.json"), r,
+                keep(os.path.join(a.out, f"models-{a.device}{level()}.json"), r,
                      [r.name for r in ROWS])
     for k, mean, least in summary(found):
         print(f"{k}: geometric mean {mean:.2f}, least {least:.2f}")

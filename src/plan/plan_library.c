@@ -78,7 +78,7 @@ static hlo_inst *scaled_array(hlo_inst *x, sd_dtype t, bool scaled,
 /* x does not depend on the call: of what is in the call so far the sum with x
  * is the only user. */
 static bool take_add(epilogue *e, hlo_inst *x, int64_t dim, sd_dtype t,
-                     bool scaled)
+                     plan_scales scaled)
 {
     hlo_inst *bias = spread_vector(x, dim, t), *add;
     double v, beta;
@@ -89,6 +89,8 @@ static bool take_add(epilogue *e, hlo_inst *x, int64_t dim, sd_dtype t,
         e->bias = bias;
         return true;
     }
+    if (e->alpha != 1 && scaled != PLAN_SCALES_ADDED)
+        return false;
     add = scaled_array(x, t, scaled, &beta);
     if (!add || hlo_is_scalar_const(add, &v) || add->op == HLO_BROADCAST)
         return false;
@@ -100,7 +102,7 @@ static bool take_add(epilogue *e, hlo_inst *x, int64_t dim, sd_dtype t,
 /* One op more: `wide` is what the call gives so far, where the op reads it
  * (converted, for narrow floats). */
 static bool take_op(epilogue *e, hlo_inst *op, hlo_inst *wide, int64_t dim,
-                    sd_dtype t, bool scaled)
+                    sd_dtype t, plan_scales scaled)
 {
     hlo_inst *x;
     double v;
@@ -141,7 +143,7 @@ static bool take_narrow(epilogue *e, hlo_inst *up, int64_t dim, sd_dtype t)
     if (up->shape->dtype != SD_F32)
         return false;
     while (op && (excess || op->op == HLO_MAXIMUM) &&
-           take_op(&got, op, wide, dim, t, false)) {
+           take_op(&got, op, wide, dim, t, PLAN_SCALES_NONE)) {
         wide = op;
         op = only_user(wide);
         if (op && op->op == HLO_CONVERT && op->shape->dtype == t) {
@@ -186,7 +188,7 @@ static void compare_relu_instead(hlo_inst *x)
             hlo_replace_use(x->user[i], x, relu);
 }
 
-epilogue plan_find_epilogue(hlo_inst *product, int64_t dim, bool scaled)
+epilogue plan_find_epilogue(hlo_inst *product, int64_t dim, plan_scales scaled)
 {
     epilogue e = {.last = product, .alpha = 1, .beta = 1};
     sd_dtype t = product->shape->dtype;
@@ -381,6 +383,16 @@ static bool is_crowded(const device_desc *dev, const hlo_inst *in, int64_t m,
             (is_read_down(in, 0) && m % words == 0));
 }
 
+/* Without AVX-512 oneDNN 2.7 does a product that is scaled and then added to by
+ * its reference code, a thousand times slower. */
+static plan_scales scales_of(const device_desc *dev, const hlo_inst *in)
+{
+    if (in->shape->dtype != SD_F32)
+        return PLAN_SCALES_NONE;
+    return dev->features & DEVICE_HAS_AVX512 ? PLAN_SCALES_ADDED
+                                             : PLAN_SCALES_ALONE;
+}
+
 bool plan_library_matmul(hlo_inst *in, const device_desc *dev)
 {
     const hlo_dot *d = in->u.dot;
@@ -403,8 +415,7 @@ bool plan_library_matmul(hlo_inst *in, const device_desc *dev)
         return false;
     /* a vector as the right side has no dimension that a bias runs over */
     if (in->arg[1]->shape->rank == d->rhs_batch.n + 2)
-        e = plan_find_epilogue(in, in->shape->rank - 1,
-                               in->shape->dtype == SD_F32);
+        e = plan_find_epilogue(in, in->shape->rank - 1, scales_of(dev, in));
     else
         e = (epilogue){.last = in, .alpha = 1, .beta = 1};
     for (int i = 0; i < 2; i++)

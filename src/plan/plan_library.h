@@ -12,8 +12,14 @@ typedef struct {    /* what follows a product and goes into the call */
     double alpha, beta; /* factors of the product and of add */
 } epilogue;
 
-/* dim: the feature dimension of the product; scaled: factors too. */
-epilogue plan_find_epilogue(hlo_inst *product, int64_t dim, bool scaled);
+typedef enum { /* factors that go into the call, too */
+    PLAN_SCALES_NONE,
+    PLAN_SCALES_ALONE, /* the product's: only where nothing is added to it */
+    PLAN_SCALES_ADDED
+} plan_scales;
+
+/* dim: the feature dimension of the product. */
+epilogue plan_find_epilogue(hlo_inst *product, int64_t dim, plan_scales scaled);
 /* Puts the call in place of e->last: arg, then what e has. */
 void plan_make_call(hlo_inst *product, const libcall *c, hlo_inst *const arg[2],
                     const epilogue *e);

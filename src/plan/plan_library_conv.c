@@ -233,7 +233,7 @@ static void call(hlo_inst *in, const libcall_conv *f, hlo_inst *kernel)
     libcall c = {.op = LIBCALL_CONV, .conv = *f};
 
     if (f->direction == LIBCALL_FORWARD)
-        e = plan_find_epilogue(in, in->u.conv->out_feature, false);
+        e = plan_find_epilogue(in, in->u.conv->out_feature, PLAN_SCALES_NONE);
     c.conv.bias = e.bias ? LIBCALL_BIAS_VECTOR : LIBCALL_BIAS_UNUSED;
     c.conv.add = e.add != NULL;
     c.conv.activation = e.activation;

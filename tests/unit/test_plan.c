@@ -391,6 +391,40 @@ static void products_go_where_they_are_fast(void **state)
     }
 }
 
+/* c + x y / 2 is one call with AVX-512; without it oneDNN would do that by its
+ * reference code, so the sum is ours. */
+static void factors_and_sums_share_a_call_with_avx512(void **state)
+{
+    static const char text[] =
+        "HloModule m\nENTRY e {\n"
+        "  x = f32[600,256]{1,0} parameter(0)\n"
+        "  y = f32[256,600]{1,0} parameter(1)\n"
+        "  c = f32[600,600]{1,0} parameter(2)\n"
+        "  d = f32[600,600]{1,0} dot(x, y), lhs_contracting_dims={1}, "
+        "rhs_contracting_dims={0}\n"
+        "  h = f32[] constant(0.5)\n"
+        "  b = f32[600,600]{1,0} broadcast(h), dimensions={}\n"
+        "  s = f32[600,600]{1,0} multiply(d, b)\n"
+        "  ROOT r = f32[600,600]{1,0} add(c, s)\n}\n";
+
+    (void)state;
+    for (int v4 = 0; v4 < 2; v4++) {
+        sd_arena *a = sd_arena_create();
+        const libcall *call;
+        device_desc dev;
+        plan *p;
+
+        assert_true(device_desc_of_name(v4 ? "host:v4" : "host:v3", &dev));
+        p = make_of_text(a, text, sizeof text - 1, &dev);
+        call = first_call(&p->program->seq);
+        assert_non_null(call);
+        assert_true(call->matmul.alpha == 0.5);
+        assert_int_equal(call->matmul.add, v4);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+    }
+}
+
 /* A GPU's matrix instructions multiply what is narrow, never f32, and nothing
  * where the setting says so. */
 static void engines_multiply_what_is_narrow(void **state)
@@ -551,6 +585,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(products_of_unlike_types_are_one_kernel),
         cmocka_unit_test(products_of_bytes_are_of_f32_without_vnni),
         cmocka_unit_test(products_go_where_they_are_fast),
+        cmocka_unit_test(factors_and_sums_share_a_call_with_avx512),
         cmocka_unit_test(engines_multiply_what_is_narrow),
         cmocka_unit_test(devices_share_their_fusions),
         cmocka_unit_test(donated_loops_run_in_place),

@@ -8,6 +8,7 @@
  * got, either those it got are kept, or what both have in common; the fewer
  * bytes a turn, the better. */
 #include "spmd_flow.h"
+#include "spmd_rule.h"
 
 enum { MOST_ROUNDS = 8, MOST_DEPTH = 3 };
 
@@ -141,6 +142,56 @@ static const hlo_sharding **start(spmd_flow *f, const hlo_inst *in)
     return s;
 }
 
+/* As all who use x in a body that was just guessed take it; NULL: otherwise, or
+ * not all alike. */
+static const hlo_sharding *taken_by(spmd_flow *f, const hlo_inst *x,
+                                    const hlo_inst *root)
+{
+    const hlo_sharding *arg[SPMD_MOST_ARGS], *all = NULL;
+
+    for (int i = 0; i < x->nuse; i++) {
+        const hlo_inst *u = x->user[i];
+
+        if (u == root)
+            continue;
+        if (spmd_needs(f, u, arg) != SPMD_CUT)
+            return NULL;
+        for (int k = 0; k < u->narg; k++) {
+            if (u->arg[k] != x)
+                continue;
+            if (!arg[k] || arg[k]->unreduced)
+                return NULL;
+            all = all ? spmd_common(f->m, all, arg[k]) : arg[k];
+        }
+    }
+    return cuts(f, all);
+}
+
+/* What is made of numbers alone and goes through a loop as it is, is made in
+ * the parts that the body wants. */
+static bool take_constants(spmd_flow *f, const hlo_inst *in,
+                           const hlo_sharding **s)
+{
+    const hlo_inst *x = in->arg[0], *p = in->comp[1]->param[0];
+    const hlo_inst *root = in->comp[1]->root;
+    bool any = false, before = f->guessing;
+
+    if (x->op != HLO_TUPLE || root->op != HLO_TUPLE)
+        return false;
+    for (int k = 0; k < p->nuse; k++) {
+        const hlo_inst *g = p->user[k];
+        int i = g->op == HLO_GET_TUPLE_ELEMENT ? (int)g->u.tuple.index : -1;
+
+        if (i < 0 || s[i] || root->arg[i] != g || !spmd_was_anew(f, x->arg[i]))
+            continue;
+        f->guessing = true;
+        s[i] = taken_by(f, g, root);
+        f->guessing = before;
+        any |= s[i] != NULL;
+    }
+    return any;
+}
+
 typedef struct {
     shardings start;
     const hlo_sharding **s;
@@ -162,6 +213,8 @@ static const carried *decide(spmd_flow *f, const hlo_inst *in,
     f->depth++;
     bytes = turn(f, in, s, &out);
     for (int k = 0; k < MOST_ROUNDS && grow(f, n, s, out); k++)
+        bytes = turn(f, in, s, &out);
+    if (take_constants(f, in, s))
         bytes = turn(f, in, s, &out);
     memcpy(less, s, sizeof *s * (size_t)n);
     fewer = bytes;

@@ -209,6 +209,11 @@ def test_gpt3_over_256_devices(tmp_path):
         layers * (5 + 6) + 2,
         4 * (layers * (5 * state + 12 * width ** 2 // 8) + words * width
              + LOSS))}
+    text = subprocess.run([TOOL, "spmd", tmp_path / "gpt3.mlir"],
+                          capture_output=True, text=True).stdout
+    carried = " ".join(x for x in text.splitlines() if x.startswith("%body"))
+    assert "pred[8,12,2048,2048]" in carried  # the mask
+    assert "[256,96,2048,2048]" not in carried
 
 
 def test_random_programs_cut_are_what_they_are_uncut():

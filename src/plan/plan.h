@@ -485,6 +485,8 @@ struct plan_kernel {
     int vector;            /* GPUs: neighbouring positions of LANE that an item
                               takes: its copies */
     int subgroup;          /* GPUs: items of a sub-group; 0: left open */
+    bool large;            /* GPUs: its items have twice the registers, and half as
+                              many of them run at once: Intel's, if asked */
     bool masks_steps;      /* GPUs: whether an item has a position is asked at each
                               step, also where all have one (DEVICE_QUIRK_ONE_STEP) */
     plan_sort *sort;

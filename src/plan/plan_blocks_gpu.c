@@ -11,13 +11,14 @@ enum {
     LEAST_EXTENT = 16,   /* of M, N and K: below, most of a tile is in vain */
     LEAST_WORK = 1 << 15, /* multiplications */
     STEP_BYTES = 64,     /* of a row or column, in a pair of areas, */
-    MATRIX_STEP = 128,   /* and of those that matrix instructions take */
-    PANEL_STEP = 4,      /* and in panels so many an item of a sub-group */
+    MATRIX_STEP = 128,   /* and of those that matrix instructions take; */
+    PANEL_STEPS = 8,     /* so many panels at most */
     LEAST_STEP = 16,
     SIDE = 64, /* positions of axes that a tile does not cut, at most */
     ACCESS = 16, /* bytes of a row's alignment, and of its padding */
     EDGE = 64, /* a tile of m x n costs m * n + EDGE * (m + n) */
     ROUND_BYTES = 32 << 10,
+    READ = 32, /* and where a sub-group has p x q of it, READ * (p + q) each */
     MATRIX_MOST = 64, /* rows and columns of a sub-group's squares, at most */
     WIDE_LEAST = 64, /* columns of a tile */
     MOST_MADE = 400 /* nodes of an item of what uses the sums */
@@ -170,49 +171,82 @@ static bool lay_out(plan_kernel *k, plan_blocks *b, const device_desc *dev)
     return k->local_bytes <= most;
 }
 
-/* Items, or sub-groups, along M and N, and in *m and *n how many rows and
- * columns each has at most, in *least_m and *least_n at least. */
-static void share_out(plan_blocks *b, const device_desc *dev, int *m, int *n,
-                      int *least_m, int *least_n)
+/* Rows and columns that an item, or a sub-group, has at most and at least. */
+typedef struct {
+    int m, n, least_m, least_n;
+} tile_limits;
+
+/* Items, or sub-groups, along M and N, about as many along each. */
+static tile_limits share_out(plan_blocks *b, const device_desc *dev)
 {
-    int bytes = (int)sd_dtype_bytes(b->node->dtype);
+    int bytes = (int)sd_dtype_bytes(b->node->dtype), most;
 
     b->along_m = b->along_n = 1;
     if (is_wide(b)) {
         b->along_m = dev->crowd / plan_engine_table[b->engine].items;
-        *m = *least_m = PLAN_SQUARE;
-        *n = plan_engine_table[b->engine].n;
+        most = plan_engine_table[b->engine].n;
         if (plan_woven_rows(b, b->x_along) * plan_woven_rows(b, b->y_along) > 1)
-            *n /= 2; /* words are woven in registers */
-        *least_n = WIDE_LEAST;
-        return;
+            most /= 2; /* words are woven in registers */
+        return (tile_limits){PLAN_SQUARE, most, PLAN_SQUARE, WIDE_LEAST};
     }
     if (has_matrices(b)) {
         int all = dev->crowd / plan_engine_table[b->engine].items;
 
         while (2 * b->along_m * b->along_n <= all)
             *(b->along_m < b->along_n ? &b->along_m : &b->along_n) *= 2;
-        *m = MATRIX_MOST;
         /* bytes that are turned on their way need registers for that */
-        *n = MATRIX_MOST / (sd_dtype_bytes(b->part) == 1 ? 2 : 1);
-        *least_m = *least_n = PLAN_SQUARE;
-        return;
+        most =
+            sd_dtype_bytes(b->part) == 1 && !plan_engine_table[b->engine].panels
+                ? MATRIX_MOST / 2
+                : MATRIX_MOST;
+        return (tile_limits){MATRIX_MOST, most, PLAN_SQUARE, PLAN_SQUARE};
     }
     while (4 * b->along_m * b->along_n <= dev->crowd) {
         b->along_m *= 2;
         b->along_n *= 2;
     }
-    *m = *n = most_of_item(dev, bytes);
-    *least_m = *least_n = 2;
+    most = most_of_item(dev, bytes);
+    return (tile_limits){most, most, 2, 2};
+}
+
+/* Bytes of registers that an item of kernel k has; devices say it of their own
+ * sub-groups. */
+static int64_t registers_of(const plan_kernel *k, const device_desc *dev)
+{
+    int64_t all = (int64_t)dev->registers * SD_MAX(dev->subgroup, 1);
+
+    return all / SD_MAX(k->subgroup, 1) * (k->large ? 2 : 1);
 }
 
 /* The sums of m x n positions take half of a sub-group's registers at most. */
-static bool holds_squares(const plan_blocks *b, int m, int n,
-                          const device_desc *dev)
+static bool holds_squares(const plan_kernel *k, const plan_blocks *b, int m,
+                          int n, const device_desc *dev)
 {
-    return !has_matrices(b) ||
-           2 * m * n * (int)sd_dtype_bytes(b->node->dtype) <=
-               dev->registers * dev->subgroup;
+    int64_t sums = (int64_t)m * n * (int64_t)sd_dtype_bytes(b->node->dtype);
+
+    return 2 * sums <= registers_of(k, dev) * k->subgroup;
+}
+
+/* Positions of k in a pair of areas.  What is copied in panels takes 3 of 16
+ * registers at most; where panels divide the last axis of K, steps do. */
+static int step_of(const plan_kernel *k, const plan_blocks *b,
+                   const device_desc *dev)
+{
+    const plan_engine_info *e = &plan_engine_table[b->engine];
+    int64_t bytes = (int64_t)sd_dtype_bytes(b->part), last;
+    int step;
+
+    if (!e->m)
+        return (int)SD_MAX(STEP_BYTES / bytes, LEAST_STEP);
+    if (!e->panels)
+        return (int)(MATRIX_STEP / bytes);
+    last = k->axis[plan_last_axis(b->node->over)].extent;
+    for (step = PANEL_STEPS * e->depth; step > e->depth; step /= 2)
+        if (16 * (b->mt + b->nt) * step * bytes <=
+                3 * registers_of(k, dev) * k->group &&
+            b->kt > step / 2 && (last % step == 0 || last % e->depth))
+            break;
+    return step;
 }
 
 /* Tiles of m rows and n columns an item; false: that is no tile, or local
@@ -221,6 +255,8 @@ static bool set_tile(plan_kernel *k, plan_blocks *b, int m, int n,
                      const device_desc *dev)
 {
     int bytes = (int)sd_dtype_bytes(b->node->dtype);
+    bool panels = plan_engine_table[b->engine].panels;
+    int most = panels ? 4 : 2; /* times as long as wide */
 
     b->rows = m;
     b->vectors = n;
@@ -228,38 +264,61 @@ static bool set_tile(plan_kernel *k, plan_blocks *b, int m, int n,
     b->nt = (int64_t)b->along_n * n;
     b->near =
         has_matrices(b) ? PLAN_SQUARE : SD_MIN(SD_MIN(m, n), ACCESS / bytes);
-    return holds_squares(b, m, n, dev) && b->mt >= plan_extent(k, b->m_in) &&
-           b->nt >= plan_extent(k, b->n_in) && b->mt <= 2 * b->nt &&
-           b->nt <= 2 * b->mt && lay_out(k, b, dev);
+    k->large = panels;
+    if (has_matrices(b) && !holds_squares(k, b, m, n, dev))
+        return false;
+    if (b->mt < plan_extent(k, b->m_in) || b->nt < plan_extent(k, b->n_in) ||
+        b->mt > most * b->nt || b->nt > most * b->mt)
+        return false;
+    b->step = step_of(k, b, dev);
+    while (!lay_out(k, b, dev)) {
+        if (!panels || b->step == plan_engine_table[b->engine].depth)
+            return false;
+        b->step /= 2;
+    }
+    return true;
 }
 
-/* The tile of least cost, in whole turns of all units. */
+/* What a tile costs, in whole turns of all units. */
+static double cost_of(const plan_kernel *k, const plan_blocks *b,
+                      const device_desc *dev)
+{
+    double tiles = plan_points(k, b->rest) *
+                   (double)tiles_of(k, b->m, b->m_in, b->mt) *
+                   (double)tiles_of(k, b->n, b->n_in, b->nt);
+    int64_t cost = b->mt * b->nt + EDGE * (b->mt + b->nt);
+
+    if (plan_engine_table[b->engine].panels)
+        cost +=
+            (int64_t)READ * b->along_m * b->along_n * (b->rows + b->vectors);
+    return (double)cost * SD_MAX(tiles / dev->units, 1);
+}
+
+/* The tile of least cost; sub-groups whose operands lie in panels may also
+ * stand in fewer columns. */
 static bool choose_tile(plan_kernel *k, plan_blocks *b, const device_desc *dev)
 {
-    int most_m, most_n, least_m, least_n, best_m = 0, best_n = 0;
-    double least = 1e300, rest = plan_points(k, b->rest);
+    tile_limits of = share_out(b, dev);
+    plan_blocks best = {0};
+    double least = 1e300;
 
-    share_out(b, dev, &most_m, &most_n, &least_m, &least_n);
     if (has_matrices(b))
         k->subgroup = plan_engine_table[b->engine].items;
     k->group = b->along_m * b->along_n * (has_matrices(b) ? k->subgroup : 1);
-    for (int m = most_m; m >= least_m; m /= 2)
-        for (int n = most_n; n >= least_n; n /= 2) {
-            double cost, tiles;
-
-            if (!set_tile(k, b, m, n, dev))
-                continue;
-            tiles = rest * (double)tiles_of(k, b->m, b->m_in, b->mt) *
-                    (double)tiles_of(k, b->n, b->n_in, b->nt);
-            cost = (double)(b->mt * b->nt + EDGE * (b->mt + b->nt)) *
-                   SD_MAX(tiles / dev->units, 1);
-            if (cost < least) {
-                least = cost;
-                best_m = m;
-                best_n = n;
-            }
-        }
-    return best_m > 0 && set_tile(k, b, best_m, best_n, dev);
+    do {
+        for (int m = of.m; m >= of.least_m; m /= 2)
+            for (int n = of.n; n >= of.least_n; n /= 2)
+                if (set_tile(k, b, m, n, dev) && cost_of(k, b, dev) < least) {
+                    least = cost_of(k, b, dev);
+                    best = *b;
+                }
+        b->along_m *= 2;
+        b->along_n /= 2;
+    } while (plan_engine_table[b->engine].panels && b->along_n);
+    if (!best.rows)
+        return false;
+    *b = best;
+    return set_tile(k, b, best.rows, best.vectors, dev);
 }
 
 /* ---- copies of the operands ---- */
@@ -290,13 +349,17 @@ static void mark(const plan_node *n, bool *of)
 }
 
 /* Vectors of v neighbours along an axis neither end within a tile nor within
- * what a step takes of a chain. */
+ * what a step takes of a chain, nor within a block of a panel's columns. */
 static bool divides(const plan_kernel *k, const plan_blocks *b, int along,
                     int64_t v)
 {
+    const plan_engine_info *e = &plan_engine_table[b->engine];
     const plan_axis *x = &k->axis[along];
     int64_t chunk = has_matrices(b) ? 0 : b->node->order.chunk;
 
+    if (e->panels && along == b->y_along && !(b->node->over >> along & 1) &&
+        v > e->items)
+        return false;
     return x->extent % v == 0 && x->tile % v == 0 && b->step % v == 0 &&
            (along != b->k || chunk % v == 0);
 }
@@ -422,22 +485,6 @@ static void cut_tiles(plan_kernel *k, const plan_blocks *b)
     plan_cut_axis(&k->axis[b->n], b->nt / plan_extent(k, b->n_in));
 }
 
-/* Positions of k in a pair of areas. */
-static int step_of(const plan_blocks *b)
-{
-    const plan_engine_info *e = &plan_engine_table[b->engine];
-    int bytes = (int)sd_dtype_bytes(b->part), step;
-
-    if (!e->m)
-        return SD_MAX(STEP_BYTES / bytes, LEAST_STEP);
-    if (!e->panels)
-        return MATRIX_STEP / bytes;
-    for (step = PANEL_STEP * e->items / bytes;
-         step > e->depth && b->kt <= step / 2; step /= 2)
-        continue;
-    return step;
-}
-
 bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
 {
     const plan_node *c = plan_only_contract(k);
@@ -453,7 +500,6 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
         return false;
     if (has_matrices(b))
         find_whole_depth(k, b);
-    b->step = step_of(b);
     last_m = plan_last_axis(plan_block_rows(b));
     last_k = plan_last_axis(c->over);
     b->x_along = plan_lies_along(k, b->x, last_m, last_k) ? last_m : last_k;
@@ -461,6 +507,7 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
     if (!choose_tile(k, b, dev)) {
         k->group = group;
         k->subgroup = dev->subgroup;
+        k->large = false;
         k->local_bytes = 0;
         return false;
     }

@@ -166,7 +166,7 @@ static bool same_mapping(const plan_kernel *x, const plan_kernel *y)
     if (x->nnest != y->nnest || x->npass != y->npass || x->narea != y->narea ||
         x->lanes != y->lanes || x->group != y->group || x->items != y->items ||
         x->vector != y->vector || x->subgroup != y->subgroup ||
-        x->rows != y->rows || x->ranges != y->ranges ||
+        x->large != y->large || x->rows != y->rows || x->ranges != y->ranges ||
         x->local_bytes != y->local_bytes || x->tiles != y->tiles ||
         x->masks_steps != y->masks_steps || !same_blocks(x->blocks, y->blocks))
         return false;

@@ -374,13 +374,14 @@ void plan_print_kernel(sd_buf *b, const plan_kernel *k)
         [PLAN_SORTING] = "sort",  [PLAN_CALLING] = "call"};
 
     sd_buf_fmt(b, "kernel %s\n", k->name);
-    sd_buf_fmt(b,
-               "  %s%s, %" PRId64 " tiles, local %zu, %.0f flops, %.0f bytes\n",
-               cls[k->cls],
-               k->rows     ? " by rows"
-               : k->ranges ? " by ranges"
-                           : "",
-               k->tiles, k->local_bytes, k->flops, k->bytes);
+    sd_buf_fmt(
+        b, "  %s%s, %" PRId64 " tiles, local %zu%s, %.0f flops, %.0f bytes\n",
+        cls[k->cls],
+        k->rows     ? " by rows"
+        : k->ranges ? " by ranges"
+                    : "",
+        k->tiles, k->local_bytes, k->large ? ", large registers" : "", k->flops,
+        k->bytes);
     print_slots(b, k);
     print_mapping(b, k);
     if (k->sort)

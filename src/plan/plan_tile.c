@@ -284,6 +284,71 @@ int plan_wide_axis(const plan_kernel *k, const plan_node *n)
     return plan_lane_of(k);
 }
 
+/* ---- sub-groups ---- */
+
+/* How many values of n an item has side by side. */
+static int64_t side_by_side(const plan_kernel *k, const plan_node *n)
+{
+    int64_t all = SD_MAX(n->nout, 1);
+
+    for (int a = 0; a < k->naxis; a++)
+        if (n->varies >> a & 1)
+            all *= SD_MAX(k->axis[a].copies, 1);
+    return all;
+}
+
+/* Bytes of registers that a pass takes of an item: of sums, in *sums, and in
+ * all if no value made room for the next one. */
+static int64_t registers_of(const plan_kernel *k, const plan_pass *p,
+                            int64_t *sums)
+{
+    int64_t all = 0;
+
+    *sums = 0;
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+        int64_t each = (int64_t)SD_MAX(sd_dtype_bytes(n->dtype), 4);
+
+        if (!p->needs[i] || n->kind == PN_CONST || n->kind == PN_STORE)
+            continue;
+        if (plan_is_sum(n))
+            *sums += each * side_by_side(k, n) *
+                     (p->how == PLAN_LANES_COPIES ? p->lanes : 1);
+        else
+            all += each * side_by_side(k, n);
+    }
+    all += *sums;
+    return all;
+}
+
+/* Registers are a sub-group's: where an item's sums take half of its share, or
+ * what stages over a row make side by side takes all, sub-groups have half as
+ * many items; and those of them twice the registers whose sums alone would take
+ * half of that again.  Items that hand each other values count on how many they
+ * are, and engines on their own number. */
+static void narrow_groups(plan_kernel *k, const device_desc *dev)
+{
+    const plan_blocks *b = k->blocks;
+    int64_t have = dev->registers, sums = 0, all = 0;
+
+    if (dev->kind != DEVICE_CL || !dev->subgroup || !have ||
+        (b && plan_engine_table[b->engine].m))
+        return;
+    if (b) /* the open chain's and the sum's */
+        sums = 2ll * b->rows * b->vectors *
+               (int64_t)sd_dtype_bytes(b->node->dtype);
+    for (int i = 0; !b && i < k->npass; i++) {
+        int64_t of, most = registers_of(k, &k->pass[i], &of);
+
+        sums = SD_MAX(sums, of);
+        all = SD_MAX(all, most);
+    }
+    if (2 * sums < have && (all < have || !k->narea))
+        return;
+    k->subgroup /= 2;
+    k->large = sums >= have;
+}
+
 void plan_tile(plan_kernel *k, const device_desc *dev)
 {
     int lane;
@@ -312,4 +377,5 @@ void plan_tile(plan_kernel *k, const device_desc *dev)
     lane = plan_lane_of(k);
     plan_choose_copies(k, lane, dev);
     plan_lay_out(k, lane);
+    narrow_groups(k, dev);
 }

@@ -132,6 +132,11 @@ typedef struct {
     bool f32_maximum; /* there are instructions for llvm.maximum, minimum of f32 */
 } emit_abi;
 
+/* Where loads are known to go: node number i reads element at[i] + by[i] of its
+ * slot.  at is made once, before a loop, and by, which is the same for all items,
+ * in each of its turns.  NULL: it is not known. */
+typedef struct { LLVMValueRef *at, *by; } emit_known;
+
 struct emit {
     sd_arena *a;
     LLVMContextRef cx;
@@ -186,6 +191,7 @@ struct emit {
     emit_picked *picked; /* what is put aside of a scatter by ranges */
     int ahead_axis;     /* loads are also prefetched this many positions of */
     int64_t ahead;      /* it ahead; 0: they are not */
+    const emit_known *known; /* while operands of blocks are read; NULL */
 };
 
 /* ---- emit_value.c: types, constants, small arithmetic ---- */

@@ -158,6 +158,8 @@ static void share_out(emit_tile *g, emit_operand *o)
     }
     if (g->wide)
         emit_wide_places(g, o);
+    if (o->panel)
+        emit_place_panels(g, o);
 }
 
 static LLVMValueRef computed(emit *e, const emit_operand *o)
@@ -177,6 +179,112 @@ static LLVMValueRef computed(emit *e, const emit_operand *o)
     return v;
 }
 
+/* ---- where an operand is read ---- */
+
+/* Axes of K of which all items have the same position in a step, but for what
+ * they have of the last one. */
+static bool steps_alike(const emit_tile *g)
+{
+    return g->x.panel && g->chains == 1 && (even_axis(g) >= 0 || !g->b->k_in) &&
+           g->b->k == __builtin_ctzll(g->b->node->over);
+}
+
+/* Marks the loads that n is made of; false: one of them goes where no steps
+ * lead, or takes several accesses, or something asks for positions of K. */
+static bool mark_loads(const emit_tile *g, const emit_operand *o,
+                       const plan_node *n, bool *of)
+{
+    uint64_t over = g->b->node->over;
+    bool good = n->kind != PN_INDEX || !(n->off->varies & over);
+
+    if (n->kind == PN_LOAD && n->varies & over) {
+        good = !(n->varies >> o->along & 1) || n->wide == o->wide;
+        for (int a = 0; a < g->e->k->naxis && good; a++) {
+            int64_t s;
+
+            good = !(over >> a & 1) || plan_expr_stride(n->off, a, &s);
+        }
+        of[n->id] = good;
+    }
+    for (int i = 0; i < n->narg && good; i++)
+        good = mark_loads(g, o, n->arg[i], of);
+    return good;
+}
+
+/* Where vector i is read in step 0, which is left open for it. */
+static void note_start(emit_tile *g, emit_operand *o, int i, const bool *of)
+{
+    emit *e = g->e;
+    int last = 63 - __builtin_clzll(g->b->node->over);
+    int nnode = e->k->nnode;
+    emit_known *to = &o->from_start[i];
+    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
+    emit_loop once;
+
+    to->at = sd_arena_array(e->a, LLVMValueRef, nnode + 1);
+    to->by = sd_arena_array(e->a, LLVMValueRef, nnode + 1);
+    emit_loop_open(e, &once, emit_si(e, 0), emit_si(e, 1), 1);
+    emit_level_open(e, pre);
+    open_side(e, o, o->m[i]);
+    for (int a = 0; a < e->k->naxis; a++)
+        if (g->b->node->over >> a & 1)
+            open_axis(e, a, a == last ? o->k[i] : emit_si(e, 0),
+                      a == o->along ? o->wide : 1);
+    for (int n = 0; n < nnode; n++)
+        if (of[n])
+            to->at[n] = emit_expr(e, e->k->node[n]->off, 0, false);
+    emit_loop_close(e, &once);
+    emit_level_close(e);
+    close_axes(e, g->b->node->over | o->in | (uint64_t)1 << o->axis);
+}
+
+/* What steps change of the places that an operand is read at is the same for
+ * all items, where it is a sum of positions: then all else is found before
+ * them. */
+static void find_starts(emit_tile *g, emit_operand *o)
+{
+    emit *e = g->e;
+    bool *of = sd_arena_array(e->a, bool, e->k->nnode + 1);
+    int lane = e->lane;
+
+    if (!steps_alike(g) || !mark_loads(g, o, o->node, of))
+        return;
+    o->from_start = sd_arena_array(e->a, emit_known, o->n);
+    e->lane = o->along;
+    for (int i = 0; i < o->n; i++)
+        note_start(g, o, i, of);
+    e->lane = lane;
+}
+
+/* What step number `at` adds to the places of all that is read of o. */
+static void find_steps(emit_tile *g, emit_operand *o, LLVMValueRef at)
+{
+    emit *e = g->e;
+    uint64_t over = g->b->node->over;
+    LLVMValueRef flat = emit_times(e, at, g->b->step), by[EMIT_AXES];
+
+    for (int a = e->k->naxis - 1; a >= 0; a--)
+        if (over >> a & 1) {
+            by[a] =
+                a == g->b->k ? flat : emit_rest(e, flat, e->k->axis[a].extent);
+            flat = emit_over(e, flat, e->k->axis[a].extent);
+        }
+    for (int n = 0; n < e->k->nnode; n++) {
+        LLVMValueRef sum = emit_si(e, 0);
+        int64_t s;
+
+        if (!o->from_start[0].at[n])
+            continue;
+        for (int a = 0; a < e->k->naxis; a++)
+            if (over >> a & 1 && plan_expr_stride(e->k->node[n]->off, a, &s))
+                sum = emit_mad(e, by[a], s, sum);
+        for (int i = 0; i < o->n; i++)
+            o->from_start[i].by[n] = sum;
+    }
+}
+
+/* ---- reading and writing ---- */
+
 /* Reads what the item has of step number `at`, and keeps it in registers.  What
  * a chain lacks of its last step is 0. */
 void emit_tile_read(emit_tile *g, emit_operand *o, LLVMValueRef at)
@@ -185,6 +293,8 @@ void emit_tile_read(emit_tile *g, emit_operand *o, LLVMValueRef at)
     int lane = e->lane;
     uint64_t axes = g->b->node->over | o->in | (uint64_t)1 << o->axis;
 
+    if (o->from_start)
+        find_steps(g, o, at);
     e->lane = o->along;
     for (int i = 0; i < o->n; i++) {
         LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
@@ -197,7 +307,9 @@ void emit_tile_read(emit_tile *g, emit_operand *o, LLVMValueRef at)
         step = g->chains == 1 ? at : emit_rest(e, at, g->steps);
         open_side(e, o, o->m[i]);
         valid = open_depth(g, o, chain, step, o->k[i]);
+        e->known = o->from_start ? &o->from_start[i] : NULL;
         v = computed(e, o);
+        e->known = NULL;
         if (valid)
             v = emit_select(e, valid, v, LLVMConstNull(LLVMTypeOf(v)));
         LLVMBuildStore(e->b, v, o->v[i]);
@@ -549,16 +661,15 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
 {
     const plan_blocks *b = e->k->blocks;
     int64_t outside = 1, extent = e->k->axis[b->k].extent;
-    emit_tile g = {
-        .e = e,
-        .b = b,
-        .x = {b->x, b->m, b->m_in, m0, b->mt, b->x_along, b->x_wide, b->x_m,
-              b->x_k, b->x_panel, b->x_at, 0, 1, NULL, NULL, NULL, NULL},
-        .y = {b->y, b->n, b->n_in, n0, b->nt, b->y_along, b->y_wide, b->y_n,
-              b->y_k, b->y_panel, b->y_at, 0, 1, NULL, NULL, NULL, NULL},
-        .type = emit_type(e, b->node->dtype),
-        .matrix = plan_engine_table[b->engine].m > 0,
-        .wide = plan_engine_table[b->engine].several > 0};
+    emit_tile g = {.e = e,
+                   .b = b,
+                   .x = {b->x, b->m, b->m_in, m0, b->mt, b->x_along, b->x_wide,
+                         b->x_m, b->x_k, b->x_panel, b->x_at, .per = 1},
+                   .y = {b->y, b->n, b->n_in, n0, b->nt, b->y_along, b->y_wide,
+                         b->y_n, b->y_k, b->y_panel, b->y_at, .per = 1},
+                   .type = emit_type(e, b->node->dtype),
+                   .matrix = plan_engine_table[b->engine].m > 0,
+                   .wide = plan_engine_table[b->engine].several > 0};
     LLVMValueRef item = e->lid;
 
     for (int a = 0; a < b->k; a++)
@@ -576,6 +687,8 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
         emit_own_squares(&g);
     share_out(&g, &g.x);
     share_out(&g, &g.y);
+    find_starts(&g, &g.x);
+    find_starts(&g, &g.y);
     start(&g);
     if (g.wide)
         emit_wide_run(&g);

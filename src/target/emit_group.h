@@ -20,6 +20,8 @@ typedef struct { /* one operand, and what an item copies of it */
     LLVMValueRef *m, *k, *v; /* of each: its place in the tile and the step; a
                                 stack slot */
     LLVMValueRef *place; /* wide engines: bytes from the area to it */
+    LLVMValueRef *to; /* of panels: bytes from a pair of areas to its place */
+    emit_known *from_start; /* of each: where its loads go in step 0; NULL */
 } emit_operand;
 
 typedef struct {
@@ -50,6 +52,7 @@ bool emit_is_deep(const emit_tile *g, const emit_operand *o);
 /* Element `index` of the area at `at`, of the pair's number `turn`. */
 LLVMValueRef emit_tile_area(emit_tile *g, size_t at, LLVMValueRef turn,
                             LLVMTypeRef t, LLVMValueRef index);
+/* Stores v, of so many bytes. */
 void emit_tile_put(LLVMValueRef p, LLVMValueRef v, emit *e, size_t bytes);
 
 /* ---- emit_panel.c: operands of engines that read by blocks ---- */
@@ -59,6 +62,7 @@ enum { EMIT_WORDS = 16 }; /* of a vector: positions of bytes */
  * have words. */
 void emit_weave_words(emit_tile *g, const emit_operand *o,
                       const LLVMValueRef *v, LLVMValueRef *word);
+void emit_place_panels(emit_tile *g, emit_operand *o); /* finds o->to */
 /* What was read of o, to the panels of `turn`, in words where there are whole
  * ones. */
 void emit_write_panels(emit_tile *g, emit_operand *o, LLVMValueRef turn);

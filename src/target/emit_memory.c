@@ -29,6 +29,51 @@ static void stay_inside(emit *e, emit_span *a)
                             emit_int_like(a->at, start));
 }
 
+/* Where a load of blocks goes: what its step adds moves the slot's beginning,
+ * which is one addition, unless a mask asks for places in it. */
+static bool go_where_known(emit *e, const plan_node *n, emit_span *a)
+{
+    const emit_known *to = e->known;
+
+    if (!to || !to->at[n->id])
+        return false;
+    a->at = to->at[n->id];
+    if (a->mask)
+        a->at = LLVMBuildNSWAdd(e->b, a->at, to->by[n->id], "");
+    else
+        a->p = emit_element(e, a->part, a->p, to->by[n->id]);
+    return true;
+}
+
+/* v, of n words, but 0 where mask fails: a word at a time. */
+static LLVMValueRef or_zeros(emit *e, LLVMValueRef mask, LLVMValueRef v, int n)
+{
+    LLVMTypeRef t = LLVMTypeOf(v), words = emit_widen(e->i32, n);
+    LLVMValueRef w = LLVMGetPoison(words), zero = LLVMConstNull(e->i32);
+
+    v = LLVMBuildBitCast(e->b, v, words, "");
+    for (int i = 0; i < n; i++)
+        w = n == 1 ? emit_select(e, mask, v, zero)
+                   : LLVMBuildInsertElement(
+                         e->b, w,
+                         emit_select(e, mask, emit_extract(e, v, i, 1), zero),
+                         LLVMConstInt(e->i32, (unsigned)i, 0), "");
+    return LLVMBuildBitCast(e->b, w, t, "");
+}
+
+/* Every bit of what a masked load gives is 0. */
+static bool gives_zeros(const plan_node *n)
+{
+    const plan_node *fill = n->narg ? n->arg[0] : NULL;
+
+    if (!fill || fill->kind != PN_CONST || sd_is_complex(fill->dtype))
+        return false;
+    for (size_t i = 0; i < sd_dtype_bytes(fill->dtype); i++)
+        if (fill->value[i])
+            return false;
+    return true;
+}
+
 /* Where an access goes and under which mask. */
 static void locate(emit *e, const plan_node *n, int copy, uint64_t varies,
                    emit_span *a)
@@ -43,9 +88,10 @@ static void locate(emit *e, const plan_node *n, int copy, uint64_t varies,
         a->access = EMIT_GATHERED;
     a->w = e->w;
     vec = a->access == EMIT_GATHERED;
-    a->at = emit_expr(e, n->off, copy, vec);
     a->mask = emit_and(e, emit_guards(e, n->guard, n->nguard, copy, true),
                        emit_mask(e, varies, copy));
+    if (!go_where_known(e, n, a))
+        a->at = emit_expr(e, n->off, copy, vec);
     if (!e->gpu && n->nguard && a->mask)
         stay_inside(e, a);
     if (a->access != EMIT_UNIFORM && a->mask)
@@ -74,7 +120,6 @@ emit_value emit_load(emit *e, const plan_node *n, int copy)
 {
     bool filled = n->narg > 0;
     emit_value fill = {NULL, NULL}, v;
-    LLVMValueRef any;
     emit_span a;
 
     if (filled)
@@ -89,10 +134,9 @@ emit_value emit_load(emit *e, const plan_node *n, int copy)
     }
     locate(e, n, copy, n->varies, &a);
     if (a.access == EMIT_UNIFORM) {
-        if (a.mask) {
-            any = any_lane(e, a.mask);
-            a.at = emit_select(e, any, a.at, emit_int_like(a.at, 0));
-        }
+        if (a.mask)
+            a.at = emit_select(e, any_lane(e, a.mask), a.at,
+                               emit_int_like(a.at, 0));
         v = emit_mem_read(e, a.t, a.p, a.at, 1);
     } else {
         prefetch(e, n, &a);
@@ -135,7 +179,9 @@ emit_value emit_wide_load(emit *e, const plan_node *n, int copy, int level)
 {
     bool together = are_neighbours(e, n);
     emit_value v[PLAN_AXIS_COPIES], fill;
+    int bytes = n->wide * (int)sd_dtype_bytes(n->dtype);
     LLVMValueRef all = NULL;
+    bool filled;
     emit_span a;
 
     locate(e, n, in_run(e, n, copy, 0), n->varies, &a);
@@ -147,6 +193,9 @@ emit_value emit_wide_load(emit *e, const plan_node *n, int copy, int level)
         LLVMSetAlignment(all,
                          (unsigned)n->wide * (unsigned)sd_dtype_bytes(a.part));
     }
+    filled = together && a.mask && e->known && bytes % 4 == 0 && gives_zeros(n);
+    if (filled)
+        all = or_zeros(e, a.mask, all, bytes / 4);
     for (int i = 0; i < n->wide; i++) {
         if (together)
             v[i] = (emit_value){
@@ -157,7 +206,7 @@ emit_value emit_wide_load(emit *e, const plan_node *n, int copy, int level)
     for (int i = 0; i < n->wide; i++) {
         int c = in_run(e, n, copy, i);
 
-        if (n->narg && a.mask) {
+        if (n->narg && a.mask && !filled) {
             fill = emit_node_value(e, n->arg[0],
                                    emit_canon(e, c, n->arg[0]->varies));
             v[i] = emit_select_value(e, a.mask, v[i], fill);

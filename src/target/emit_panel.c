@@ -116,6 +116,17 @@ static void put_parts(emit_tile *g, const emit_operand *o, LLVMValueRef p,
     }
 }
 
+void emit_place_panels(emit_tile *g, emit_operand *o)
+{
+    emit *e = g->e;
+    int64_t bytes = (int64_t)sd_dtype_bytes(o->node->dtype);
+
+    o->to = sd_arena_array(e->a, LLVMValueRef, o->n);
+    for (int i = 0; i < o->n; i++)
+        o->to[i] =
+            emit_mad(e, panel_at(g, o, i), bytes, emit_si(e, (int64_t)o->at));
+}
+
 void emit_write_panels(emit_tile *g, emit_operand *o, LLVMValueRef turn)
 {
     emit *e = g->e;
@@ -123,22 +134,20 @@ void emit_write_panels(emit_tile *g, emit_operand *o, LLVMValueRef turn)
     LLVMValueRef v[4], word[EMIT_WORDS];
     int per = plan_word(g->b);
     bool whole = o->wide % per == 0 && (emit_is_deep(g, o) || o->per == per);
+    LLVMValueRef pair = emit_tile_area(g, 0, turn, e->i8, emit_si(e, 0));
 
     for (int i = 0; i < o->n; i += o->per) {
-        LLVMValueRef p =
-            emit_tile_area(g, o->at, turn, emit_mem_type(e, o->node->dtype),
-                           panel_at(g, o, i));
+        LLVMValueRef p = LLVMBuildGEP2(e->b, e->i8, pair, &o->to[i], 1, "");
 
         for (int c = 0; c < o->per; c++)
             v[c] = LLVMBuildLoad2(e->b, t, o->v[i + c], "");
         if (!whole) {
             put_parts(g, o, p, v[0]);
             for (int c = 1; c < o->per; c++)
-                put_parts(g, o,
-                          emit_tile_area(g, o->at, turn,
-                                         emit_mem_type(e, o->node->dtype),
-                                         panel_at(g, o, i + c)),
-                          v[c]);
+                put_parts(
+                    g, o,
+                    LLVMBuildGEP2(e->b, e->i8, pair, &o->to[i + c], 1, ""),
+                    v[c]);
         } else if (emit_is_deep(g, o)) {
             v[0] = LLVMBuildBitCast(e->b, v[0],
                                     emit_widen(e->i32, o->wide / per), "");

@@ -7,6 +7,7 @@
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "emit.h"
@@ -34,6 +35,7 @@ typedef struct {
     const int *kernel; /* numbers */
     int count;
     bool quick;
+    bool large; /* plan_kernel's, of all of them */
     module mod;
     sd_status st;
     const sd_stop *stop; /* of the compile; borrowed */
@@ -360,31 +362,6 @@ static void run_batch(void *ctx, int64_t i, int worker)
     put_machine(&b->mod); /* before the next batch wants one */
 }
 
-static void give(target_hook hook, void *ctx, const char *kind,
-                 const char *text)
-{
-    if (hook && text)
-        hook(ctx, kind, text, strlen(text));
-}
-
-static void take_batch(plan *p, const batch *b, target_hook hook, void *ctx)
-{
-    const module *mod = &b->mod;
-    const char *data = LLVMGetBufferStart(mod->binary);
-    size_t bytes = LLVMGetBufferSize(mod->binary);
-    int binary = thunk_add_binary(p->program, mod->ops->kind, data, bytes);
-
-    for (int i = 0; i < b->count; i++)
-        p->program->kernel[b->kernel[i]].binary = binary;
-    give(hook, ctx, "ir-no-opt.ll", mod->no_opt);
-    give(hook, ctx, "ir-with-opt.ll", mod->with_opt);
-    if (hook && mod->asm_text)
-        hook(ctx, "s", LLVMGetBufferStart(mod->asm_text),
-             LLVMGetBufferSize(mod->asm_text));
-    if (hook && mod->ops->dump)
-        hook(ctx, mod->ops->dump, data, bytes);
-}
-
 typedef struct {
     plan *p;
     const batch *b;
@@ -393,12 +370,52 @@ typedef struct {
     void *ctx;
 } taking;
 
+/* Text, or n bytes; of the kernels that have more registers by another name. */
+static void give(const taking *t, const batch *b, const char *kind,
+                 const char *data, size_t n)
+{
+    char name[32];
+
+    if (!t->hook || !data)
+        return;
+    snprintf(name, sizeof name, "%s%s", b->large ? "large." : "", kind);
+    t->hook(t->ctx, name, data, n);
+}
+
+static void give_text(const taking *t, const batch *b, const char *kind,
+                      const char *text)
+{
+    if (text)
+        give(t, b, kind, text, strlen(text));
+}
+
+static void take_batch(const taking *t, const batch *b)
+{
+    plan *p = t->p;
+    const module *mod = &b->mod;
+    const char *data = LLVMGetBufferStart(mod->binary);
+    size_t bytes = LLVMGetBufferSize(mod->binary);
+    int binary = thunk_add_binary(
+        p->program, b->large ? mod->ops->large_kind : mod->ops->kind, data,
+        bytes);
+
+    for (int i = 0; i < b->count; i++)
+        p->program->kernel[b->kernel[i]].binary = binary;
+    give_text(t, b, "ir-no-opt.ll", mod->no_opt);
+    give_text(t, b, "ir-with-opt.ll", mod->with_opt);
+    if (mod->asm_text)
+        give(t, b, "s", LLVMGetBufferStart(mod->asm_text),
+             LLVMGetBufferSize(mod->asm_text));
+    if (mod->ops->dump)
+        give(t, b, mod->ops->dump, data, bytes);
+}
+
 static sd_status take_all(void *ctx)
 {
     const taking *t = ctx;
 
     for (int i = 0; i < t->n; i++)
-        take_batch(t->p, &t->b[i], t->hook, t->ctx);
+        take_batch(t, &t->b[i]);
     return NULL;
 }
 
@@ -465,6 +482,24 @@ static void cut(batches *all, const plan *p, const int *kernel, int n,
     }
 }
 
+/* One module, and one of the kernels that have more registers. */
+static void cut_by_registers(batches *all, const plan *p, bool quick)
+{
+    int n = 0, large = 0;
+
+    for (int i = 0; i < p->nkernel; i++)
+        if (!p->kernel[i]->large)
+            all->kernel[n++] = i;
+    for (int i = 0; i < p->nkernel; i++)
+        if (p->kernel[i]->large)
+            all->kernel[n + large++] = i;
+    cut(all, p, all->kernel, n, quick, SD_MAX(n, 1));
+    if (large) {
+        cut(all, p, all->kernel + n, large, quick, large);
+        all->b[all->n - 1].large = true;
+    }
+}
+
 /* together: as one module, with care unless all are quick. */
 static batches make_batches(const plan *p, const target_ops *ops, bool together)
 {
@@ -482,9 +517,7 @@ static batches make_batches(const plan *p, const target_ops *ops, bool together)
             careful[ncareful++] = i;
     memcpy(all.kernel + nquick, careful, (size_t)ncareful * sizeof *careful);
     if (together) {
-        for (int i = 0; i < n; i++)
-            all.kernel[i] = i;
-        cut(&all, p, all.kernel, n, !ncareful, SD_MAX(n, 1));
+        cut_by_registers(&all, p, !ncareful);
         return all;
     }
     /* the long ones first: threads end together */

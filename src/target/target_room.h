@@ -18,6 +18,7 @@ typedef enum { TARGET_PLAIN, TARGET_CALLS, TARGET_LOOPS } target_clean;
  * says which kind of device has which. */
 typedef struct {
     thunk_bin_kind kind;
+    thunk_bin_kind large_kind; /* of kernels that are plan_kernel's large */
     LLVMCodeGenFileType file; /* what a binary is */
     const char *dump;         /* what a dumped binary is called; NULL: none is */
     const char *triple;

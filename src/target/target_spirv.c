@@ -284,6 +284,7 @@ static const char *passes(target_clean what)
 }
 
 const target_ops target_spirv = {.kind = THUNK_BIN_SPIRV,
+                                 .large_kind = THUNK_BIN_SPIRV_LARGE,
                                  .file = LLVMObjectFile,
                                  .dump = "spv",
                                  .triple = "spirv64-unknown-unknown",

@@ -83,7 +83,10 @@ typedef struct {
     const int64_t *member; /* participants; -1 fills smaller groups */
 } thunk_collective;
 
-typedef enum { THUNK_BIN_X86, THUNK_BIN_SPIRV, THUNK_BIN_PTX } thunk_bin_kind;
+typedef enum {
+    THUNK_BIN_X86, THUNK_BIN_SPIRV, THUNK_BIN_PTX,
+    THUNK_BIN_SPIRV_LARGE /* to be built for twice the registers an item */
+} thunk_bin_kind;
 typedef struct { thunk_bin_kind kind; const uint8_t *data; size_t bytes; }
     thunk_binary;
 typedef struct { /* one entry point */

@@ -153,7 +153,7 @@ static sd_status check_kernels(const thunk_program *p)
     uint64_t most = most_scratch(p);
 
     for (int i = 0; i < p->nbinary; i++)
-        if ((unsigned)p->binary[i].kind > THUNK_BIN_PTX)
+        if ((unsigned)p->binary[i].kind > THUNK_BIN_SPIRV_LARGE)
             return sd_error(SD_INVALID, "binary %d has kind %d", i,
                             (int)p->binary[i].kind);
     for (int i = 0; i < p->nkernel; i++) {

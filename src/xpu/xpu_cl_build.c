@@ -6,6 +6,7 @@
  * which wait.  GPUs' drivers build on the caller's thread. */
 #include "xpu_cl_api.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define MOST_LOG ((size_t)1 << 20) /* of a failed build, in bytes */
@@ -38,31 +39,43 @@ sd_status xpu_cl_build_failed(const xpu_cl_driver *d, cl_device_id id,
     return st;
 }
 
-/* Division and square root are IEEE's where the device can. */
-static const char *build_options(const job *j)
+/* Division and square root are IEEE's where the device can.  Of Intel's GPUs
+ * an item may have twice the registers, which is a word of the whole module;
+ * other devices do not know it. */
+static void write_options(const job *j, thunk_bin_kind kind, char *out,
+                          size_t bytes)
 {
     cl_device_fp_config fp = 0;
+    cl_device_type type = 0;
 
     j->driver->api.GetDeviceInfo(j->id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof fp,
                                  &fp, NULL);
-    return fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
-               ? "-cl-fp32-correctly-rounded-divide-sqrt"
-               : "";
+    j->driver->api.GetDeviceInfo(j->id, CL_DEVICE_TYPE, sizeof type, &type,
+                                 NULL);
+    snprintf(out, bytes, "%s%s",
+             fp & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
+                 ? "-cl-fp32-correctly-rounded-divide-sqrt"
+                 : "",
+             kind == THUNK_BIN_SPIRV_LARGE && type & CL_DEVICE_TYPE_GPU
+                 ? " -cl-intel-256-GRF-per-thread"
+                 : "");
 }
 
 static sd_status build(const job *j, const thunk_binary *b, cl_program *out)
 {
     const xpu_cl_api *a = &j->driver->api;
+    char options[96];
     cl_program p;
     cl_int err;
 
-    if (b->kind != THUNK_BIN_SPIRV)
+    if (b->kind != THUNK_BIN_SPIRV && b->kind != THUNK_BIN_SPIRV_LARGE)
         return sd_error(SD_PRECONDITION, "a binary that is not SPIR-V");
     p = a->CreateProgramWithIL(j->driver->context, b->data, b->bytes, &err);
     if (err)
         return xpu_cl_status(err, "reading a SPIR-V module");
     *out = p;
-    if ((err = a->BuildProgram(p, 1, &j->id, build_options(j), NULL, NULL)))
+    write_options(j, b->kind, options, sizeof options);
+    if ((err = a->BuildProgram(p, 1, &j->id, options, NULL, NULL)))
         return xpu_cl_build_failed(j->driver, j->id, p, err, "a SPIR-V module");
     return NULL;
 }

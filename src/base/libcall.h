@@ -7,9 +7,11 @@
 
 #include "device_desc.h"
 
-typedef enum { /* backend_config's activation_mode */
+typedef enum {
     LIBCALL_NO_ACTIVATION,
-    LIBCALL_RELU = 2
+#define ACTIVATION(id, mode, two, three) LIBCALL_##id = mode,
+#include "libcall.def"
+    LIBCALL_ACTIVATION_COUNT
 } libcall_activation;
 typedef enum {
     LIBCALL_BIAS_NONE,   /* no operand */

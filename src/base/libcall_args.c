@@ -244,6 +244,7 @@ bool libcall_conv_is_winograd(const libcall_conv *c)
     };
     bool is = c->direction == LIBCALL_FORWARD && c->nspatial == 2 &&
               c->groups == 1 &&
+              (!c->activation || c->activation == LIBCALL_RELU) &&
               (c->in_type == SD_F32 || c->in_type == SD_BF16) &&
               c->kernel_type == c->in_type && c->out_type == c->in_type &&
               SD_MIN(c->ci, c->co) >= LEAST_CHANNELS && c->ci % EACH == 0 &&

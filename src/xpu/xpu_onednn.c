@@ -117,7 +117,8 @@ static int make_attr(onednn *l, const onednn_recipe *r, void **out)
         goto done;
     if (r->add >= 0 && (e = l->way->append_sum(l, post, (float)r->beta)))
         goto done;
-    if (r->activation == LIBCALL_RELU && (e = l->way->append_relu(l, post)))
+    if (r->activation &&
+        (e = l->way->append_activation(l, post, r->activation)))
         goto done;
     e = l->primitive_attr_set_post_ops(attr, post);
 done:

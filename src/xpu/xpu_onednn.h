@@ -194,9 +194,8 @@ typedef struct {
     int (*md_of_any)(onednn *l, onednn_md **out, int n, const int64_t *dim,
                      int type);
     void (*md_destroy)(onednn *l, onednn_md *md); /* takes NULL */
-    /* alpha * x, the larger of x and 0 */
     int (*append_scale)(onednn *l, void *post, float alpha);
-    int (*append_relu)(onednn *l, void *post);
+    int (*append_activation)(onednn *l, void *post, libcall_activation what);
     int (*append_sum)(onednn *l, void *post, float scale);
     /* md: what each role is described by; hint: a forward primitive_desc */
     int (*matmul)(onednn *l, void **pd, const onednn_md *const *md, void *attr);

@@ -12,7 +12,7 @@ const device_kind_info device_kind_table[] = {
 
 static const device_desc table[] = {
 #define DEVICE(n, k, l, u, g, s, crowd_, access_, file, local, most, cache, f, \
-               lib) \
+               lib, called) \
     {.kind = k, \
      .name = n, \
      .lanes = l, \
@@ -27,6 +27,14 @@ static const device_desc table[] = {
      .cache_bytes = cache, \
      .features = f, \
      .libs = lib},
+#include "devices.def"
+#undef DEVICE
+};
+
+static const char *const names[] = {
+#define DEVICE(n, k, l, u, g, s, crowd, access, file, local, most, cache, f, \
+               lib, called) \
+    called,
 #include "devices.def"
 #undef DEVICE
 };
@@ -49,6 +57,19 @@ bool device_desc_of_name(const char *name, device_desc *out)
             return true;
         }
     return false;
+}
+
+const char *device_name_of_product(const char *product)
+{
+    for (size_t i = 0; i < SD_COUNTOF(table); i++)
+        for (const char *at = names[i]; *at; at += *at == '|') {
+            size_t n = strcspn(at, "|");
+
+            if (memmem(product, strlen(product), at, n))
+                return table[i].name;
+            at += n;
+        }
+    return NULL;
 }
 
 /* ---- mistakes of drivers ---- */

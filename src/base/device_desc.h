@@ -66,6 +66,8 @@ typedef struct {
 /* The described device of that name (rows of devices.def: host:v3, host:v4,
  * cl:pvc, cuda:sm_90 ..), false when there is none. */
 bool device_desc_of_name(const char *name, device_desc *out);
+/* The described device that a driver calls so, NULL when there is none. */
+const char *device_name_of_product(const char *product);
 /* Mistakes of drivers: quirks.def. */
 typedef enum {
 #define QUIRK(id, device, first, last, what) DEVICE_QUIRK_##id,

@@ -17,6 +17,19 @@ static const char device_words[] = "auto"
 #undef OPEN
     ;
 
+/* Described devices of OpenCL, each after a comma. */
+static const char cl_words[] = ""
+#define OF_DEVICE_HOST(name)
+#define OF_DEVICE_CL(name) ", " name
+#define OF_DEVICE_CUDA(name)
+#define DEVICE(name, kind, ...) OF_##kind(name)
+#include "devices.def"
+#undef DEVICE
+#undef OF_DEVICE_HOST
+#undef OF_DEVICE_CL
+#undef OF_DEVICE_CUDA
+    ;
+
 const sd_option_info sd_option_table[SD_OPT_COUNT] = {
 #define STR              SD_T_STR, 0, 0, NULL
 #define WORD(words)      SD_T_WORD, 0, 0, words

@@ -152,13 +152,11 @@ static bool is_gpu(const xpu_cl_driver *d, cl_device_id id)
 /* Intel's compiler names, where the product's name tells. */
 static const char *chip(const char *name, bool gpu)
 {
+    const char *described = device_name_of_product(name);
+
     if (!gpu)
         return "cl:cpu";
-    if (strstr(name, "GPU Max"))
-        return "cl:pvc";
-    if (strstr(name, "Arc(TM) A7") || strstr(name, "Arc(TM) A5"))
-        return "cl:dg2-g10";
-    return "cl:gpu";
+    return described ? described : "cl:gpu";
 }
 
 static void name_device(const xpu_cl_driver *d, cl_device_id id,

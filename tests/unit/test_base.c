@@ -293,6 +293,20 @@ static void described_devices_are_found_by_name(void **state)
     assert_null(device_desc_at(device_desc_count()));
 }
 
+static void drivers_names_tell_described_devices(void **state)
+{
+    (void)state;
+    assert_string_equal(
+        device_name_of_product("Intel(R) Arc(TM) A770 Graphics"), "cl:dg2-g10");
+    assert_string_equal(
+        device_name_of_product("Intel(R) Arc(TM) A580 Graphics"), "cl:dg2-g10");
+    assert_string_equal(
+        device_name_of_product("Intel(R) Data Center GPU Max 1100"), "cl:pvc");
+    assert_null(device_name_of_product("Intel(R) Arc(TM) B580 Graphics"));
+    assert_null(device_name_of_product("Intel(R) Data Center GPU"));
+    assert_null(device_name_of_product(""));
+}
+
 static bool has_ones_in_mask(const char *name, const char *driver)
 {
     device_desc d;
@@ -330,6 +344,7 @@ int main(void)
         cmocka_unit_test(excess_precision_is_read_from_xla_flags_as_written),
         cmocka_unit_test(settings_of_the_wrong_kind_are_refused),
         cmocka_unit_test(described_devices_are_found_by_name),
+        cmocka_unit_test(drivers_names_tell_described_devices),
         cmocka_unit_test(quirks_are_those_drivers_alone),
     };
 

@@ -75,28 +75,50 @@ const char *device_name_of_product(const char *product)
 /* ---- mistakes of drivers ---- */
 
 static const struct {
-    const char *device;
+    device_quirk quirk;
+    const char *devices;
     int first, last;
-} quirks[DEVICE_QUIRK_COUNT] = {
-#define QUIRK(id, device, first, last, what) \
-    [DEVICE_QUIRK_##id] = {device, first, last},
+} drivers[] = {
+#define DRIVER(id, devices, first, last) \
+    {DEVICE_QUIRK_##id, devices, first, last},
 #include "quirks.def"
-#undef QUIRK
 };
 
-bool device_has_quirk(const device_desc *d, device_quirk q)
+static bool is_of_name(const char *name, const char *row)
+{
+    size_t n = strcspn(row, "*");
+
+    return row[n] ? !strncmp(name, row, n) : !strcmp(name, row);
+}
+
+/* As major * 1000 + minor; -1 where the text has none. */
+static int64_t version_of(const char *driver)
 {
     int major = 0, minor = 0;
 
-    if (strcmp(d->name, quirks[q].device))
-        return false;
-    if (!*d->driver)
-        return true;
-    if (sscanf(d->driver, "OpenCL %d.%d", &major, &minor) < 1)
-        return false;
-    return quirks[q].first / 1000 <= major && major <= quirks[q].last / 1000 &&
-           quirks[q].first <= major * 1000 + minor &&
-           major * 1000 + minor <= quirks[q].last;
+    if (sscanf(driver, "%*s %d.%d", &major, &minor) < 1 || major < 0 ||
+        minor < 0)
+        return -1;
+    return (int64_t)major * 1000 + SD_MIN(minor, 999);
+}
+
+bool device_has_driver(const device_desc *d, const char *devices, int first,
+                       int last)
+{
+    int64_t v = version_of(d->driver);
+
+    return is_of_name(d->name, devices) &&
+           (!*d->driver || (first <= v && v <= last));
+}
+
+bool device_has_quirk(const device_desc *d, device_quirk q)
+{
+    for (size_t i = 0; i < SD_COUNTOF(drivers); i++)
+        if (drivers[i].quirk == q &&
+            device_has_driver(d, drivers[i].devices, drivers[i].first,
+                              drivers[i].last))
+            return true;
+    return false;
 }
 
 /* ---- custom-calls ---- */

@@ -70,12 +70,14 @@ bool device_desc_of_name(const char *name, device_desc *out);
 const char *device_name_of_product(const char *product);
 /* Mistakes of drivers: quirks.def. */
 typedef enum {
-#define QUIRK(id, device, first, last, what) DEVICE_QUIRK_##id,
+#define QUIRK(id, what) DEVICE_QUIRK_##id,
 #include "quirks.def"
-#undef QUIRK
     DEVICE_QUIRK_COUNT
 } device_quirk;
 bool device_has_quirk(const device_desc *d, device_quirk q);
+/* As a row DRIVER there says it. */
+bool device_has_driver(const device_desc *d, const char *devices, int first,
+                       int last);
 
 /* Custom-call targets of our own: custom_call.def. */
 typedef enum {

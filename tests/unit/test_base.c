@@ -330,6 +330,31 @@ static void quirks_are_those_drivers_alone(void **state)
     assert_false(has_ones_in_mask("host:v4", ""));
 }
 
+static bool is_driver(const char *driver, const char *devices, int first,
+                      int last)
+{
+    device_desc d;
+
+    assert_true(device_desc_of_name("cuda:sm_90", &d));
+    snprintf(d.driver, sizeof d.driver, "%s", driver);
+    return device_has_driver(&d, devices, first, last);
+}
+
+static void drivers_are_told_by_name_and_version(void **state)
+{
+    (void)state;
+    assert_true(is_driver("CUDA 12.8, NVIDIA H200", "cuda:*", 12000, 12008));
+    assert_false(is_driver("CUDA 12.8, NVIDIA H200", "cuda:*", 12000, 12007));
+    assert_false(is_driver("CUDA 13.0, NVIDIA H200", "cuda:*", 12000, 12999));
+    assert_true(
+        is_driver("CUDA 13.0, NVIDIA H200", "cuda:sm_90", 13000, 13000));
+    assert_false(is_driver("CUDA 13.0, NVIDIA H200", "cuda:sm_9", 0, 99999));
+    assert_false(is_driver("CUDA 13.0, NVIDIA H200", "cl:*", 0, 99999));
+    assert_true(is_driver("OpenCL 24.35.30872, Arc", "cuda:*", 24035, 24035));
+    assert_false(is_driver("CUDA fake", "cuda:*", 0, 99999));
+    assert_true(is_driver("", "cuda:*", 1, 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +371,7 @@ int main(void)
         cmocka_unit_test(described_devices_are_found_by_name),
         cmocka_unit_test(drivers_names_tell_described_devices),
         cmocka_unit_test(quirks_are_those_drivers_alone),
+        cmocka_unit_test(drivers_are_told_by_name_and_version),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -153,7 +153,7 @@ void thunk_print(sd_buf *b, const thunk_program *p); /* thunk_sequence.txt */
 /* Every index in range, every slice inside its buffer, every kernel has its
  * binary: run on each program that was loaded or built. */
 sd_status thunk_verify(const thunk_program *p);
-#define THUNK_VERSION 7u /* of the bytes */
+#define THUNK_VERSION 8u /* of the bytes */
 sd_status thunk_save(const thunk_program *p, sd_buf *out);
 sd_status thunk_load(sd_bytes b, thunk_program **out);
 

@@ -59,6 +59,7 @@ static void put_device(sd_buf *b, const device_desc *d)
     put_int(b, d->access);
     put_int(b, d->registers);
     sd_buf_u64(b, d->local_bytes);
+    sd_buf_u64(b, d->local_most);
     sd_buf_u64(b, d->cache_bytes);
     sd_buf_u64(b, d->features);
     sd_buf_u64(b, d->libs);
@@ -319,6 +320,7 @@ static void get_device(loader *l, device_desc *d)
     d->access = get_int(l);
     d->registers = get_int(l);
     d->local_bytes = (size_t)sd_read_u64(&l->c);
+    d->local_most = (size_t)sd_read_u64(&l->c);
     d->cache_bytes = (size_t)sd_read_u64(&l->c);
     d->features = sd_read_u64(&l->c);
     d->libs = sd_read_u64(&l->c);

@@ -10,6 +10,7 @@
 
 enum {
     ROWS = 6, /* tiles at a time: 12 sums of 8 in 16 registers */
+    WIDE_ROWS = 12, /* the same with registers of 16, of which there are 32 */
     AHEAD = 4 /* rows of the kernel that are asked of memory early */
 };
 
@@ -223,17 +224,59 @@ static void multiply_some(const winograd_piece *p, int64_t rows, const float *x,
     }
 }
 
+/* WIDE_ROWS tiles by a panel, of which a register holds a whole row.  The sums
+ * are the same chains as above, so they have the same bits. */
+static __attribute__((target("avx512f"))) void
+multiply_wide(const winograd_piece *p, const float *x, const float *panel,
+              float *sums, int64_t sums_row)
+{
+    __m512 s[WIDE_ROWS];
+
+#pragma GCC unroll 12
+    for (int r = 0; r < WIDE_ROWS; r++) {
+        __builtin_prefetch(sums + r * sums_row, 1);
+        s[r] = _mm512_setzero_ps();
+    }
+    for (int64_t k = 0; k < p->channels; k++) {
+        __m512 row = _mm512_loadu_ps(panel + k * PANEL);
+
+#pragma GCC unroll 12
+        for (int r = 0; r < WIDE_ROWS; r++)
+            s[r] = _mm512_fmadd_ps(_mm512_set1_ps(x[r * MOST_CHANNELS + k]),
+                                   row, s[r]);
+    }
+#pragma GCC unroll 12
+    for (int r = 0; r < WIDE_ROWS; r++) {
+        float *to = sums + r * sums_row;
+
+        if (!p->first)
+            s[r] = _mm512_add_ps(_mm512_loadu_ps(to), s[r]);
+        _mm512_storeu_ps(to, s[r]);
+    }
+}
+
 void winograd_multiply(const winograd_piece *p)
 {
     int64_t apart = panels_apart(p->channels, p->features);
     int64_t many = panels_of(p->features), row = many * PANEL;
+    bool wide = __builtin_cpu_supports("avx512f");
 
     for (int i = 0; i < POINTS; i++)
-        for (int64_t t = 0; t < p->tiles; t += ROWS)
-            for (int64_t n = 0; n < many; n++)
-                multiply_some(p, SD_MIN(ROWS, p->tiles - t),
-                              p->from + i * p->from_apart + t * MOST_CHANNELS,
-                              p->panels + i * apart + n * PANEL * p->channels,
-                              p->sums + i * p->sums_apart + t * row + n * PANEL,
-                              row);
+        for (int64_t t = 0, rows; t < p->tiles; t += rows) {
+            rows = wide && p->tiles - t >= WIDE_ROWS
+                       ? WIDE_ROWS
+                       : SD_MIN(ROWS, p->tiles - t);
+            for (int64_t n = 0; n < many; n++) {
+                const float *x =
+                    p->from + i * p->from_apart + t * MOST_CHANNELS;
+                const float *panel =
+                    p->panels + i * apart + n * PANEL * p->channels;
+                float *sums = p->sums + i * p->sums_apart + t * row + n * PANEL;
+
+                if (rows == WIDE_ROWS)
+                    multiply_wide(p, x, panel, sums, row);
+                else
+                    multiply_some(p, rows, x, panel, sums, row);
+            }
+        }
 }

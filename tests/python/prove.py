@@ -17,7 +17,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.join(HERE, "..", "..")
 BUILD = os.path.join(TOP, "build/release")
-PY, ON, WGMMA = sys.executable, {}, {"SUNDOG_WGMMA": "1"}
+PY, ON, NARROW = sys.executable, {}, {"SUNDOG_WGMMA": "0"}
 
 
 def steps(device, sanitizer):
@@ -31,9 +31,9 @@ def steps(device, sanitizer):
     gpu = [PY, os.path.join(TOP, "bench/gpu.py"), "--rounds", "1", "--only"]
     yield "selftest", 60, ON, [os.path.join(BUILD, "tools/sundog"), "selftest", device]
     yield "products", 60, ON, [PY, of("run_products.py")]
-    yield "products_wgmma", 60, WGMMA, [PY, of("run_products.py")]
+    yield "products_mma", 60, NARROW, [PY, of("run_products.py")]
     yield "speed_products", 60, ON, gpu + ["product"]
-    yield "speed_products_wgmma", 60, WGMMA, gpu + ["product"]
+    yield "speed_products_mma", 60, NARROW, gpu + ["product"]
     yield "speed_calls", 90, ON, gpu + ["call"]
     yield "same_bits", 120, ON, [PY, of("same_bits.py"), device]
     yield "programs", 120, ON, [PY, of("run_programs.py")]

@@ -120,6 +120,8 @@ static hlo_dims take_truths(hlo_lexer *x)
     sd_vec(int64_t) v = {0};
 
     hlo_expect(x, "{");
+    if (hlo_accept(x, "}"))
+        return (hlo_dims){0};
     do {
         bool yes = hlo_accept_word(x, "true");
 

@@ -30,8 +30,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../unit/xpu_kernels.c"
-
 #define UNITS 4u
 #define HEAD  64u /* before each block of memory: its size */
 
@@ -44,10 +42,6 @@ API void fake_cl_hold(int on);
 struct fake_cl_words fake_cl_is;
 _Atomic long fake_cl_ncall, fake_cl_nlive, fake_cl_nrun, fake_cl_nfinish;
 static _Atomic size_t held;
-
-pthread_mutex_t fake_cl_lock = PTHREAD_MUTEX_INITIALIZER;
-pthread_cond_t fake_cl_changed = PTHREAD_COND_INITIALIZER;
-bool fake_cl_is_held;
 
 static struct _cl_platform_id the_platform[2];
 static struct _cl_device_id the_device[8];
@@ -74,30 +68,21 @@ long fake_cl_finishes(void)
 
 void fake_cl_hold(int on)
 {
-    pthread_mutex_lock(&fake_cl_lock);
-    fake_cl_is_held = on;
-    pthread_cond_broadcast(&fake_cl_changed);
-    pthread_mutex_unlock(&fake_cl_lock);
+    fake_hold(on);
 }
 
 /* ---- trouble ---- */
 
 static long word(const char *name, long otherwise)
 {
-    const char *all = getenv("FAKE_CL"), *at;
-    size_t n = strlen(name);
-
-    for (at = all; at && (at = strstr(at, name)); at += n)
-        if ((at == all || at[-1] == ',') && at[n] == '=')
-            return strtol(at + n + 1, NULL, 10);
-    return otherwise;
+    return fake_word("FAKE_CL", name, otherwise);
 }
 
 static void read_words(void)
 {
     const char *all = getenv("FAKE_CL");
 
-    pthread_mutex_lock(&fake_cl_lock);
+    pthread_mutex_lock(&fake_lock);
     fake_cl_is.exec = word("exec", 0);
     fake_cl_is.lag = word("lag", 0);
     fake_cl_is.fail = word("fail", 0);
@@ -114,7 +99,7 @@ static void read_words(void)
     fake_cl_is.any_kernel = all && strstr(all, "kernels=any");
     fake_cl_is.garbage = all && strstr(all, "garbage");
     fake_cl_ncall = fake_cl_nrun = fake_cl_nfinish = 0;
-    pthread_mutex_unlock(&fake_cl_lock);
+    pthread_mutex_unlock(&fake_lock);
 }
 
 /* Each call that may fail asks. */
@@ -402,11 +387,6 @@ API cl_int clReleaseProgram(cl_program p)
     return fake_cl_drop(p);
 }
 
-static void nothing(void **slot, long first, long last, void *scratch)
-{
-    (void)slot, (void)first, (void)last, (void)scratch;
-}
-
 /* x[n], y[n], a, n by value: y = a * x. */
 static void scale(void **slot, long first, long last, void *scratch)
 {
@@ -419,20 +399,12 @@ static void scale(void **slot, long first, long last, void *scratch)
 
 API cl_kernel clCreateKernel(cl_program p, const char *name, cl_int *err)
 {
-    static const struct {
-        const char *name;
-        void (*fn)(void **, long, long, void *);
-    } known[] = {{"square", square}, {"accumulate", accumulate},
-                 {"below", below},   {"step", step},
-                 {"slow", slow},     {"imports", imports},
-                 {"scale", scale}};
-    void (*fn)(void **, long, long, void *) =
-        fake_cl_is.any_kernel ? nothing : NULL;
+    fake_kernel *fn =
+        fake_find_kernel(name, fake_cl_is.any_kernel ? fake_nothing : NULL);
     cl_kernel k;
 
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (!strcmp(known[i].name, name))
-            fn = known[i].fn;
+    if (!strcmp(name, "scale"))
+        fn = scale;
     if (!fn || !p->is_built) {
         *err = fn ? CL_INVALID_PROGRAM_EXECUTABLE : CL_INVALID_KERNEL_NAME;
         return NULL;
@@ -488,10 +460,10 @@ API cl_int clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel k, cl_uint dims,
                                   const size_t *group, cl_uint n,
                                   const cl_event *wait, cl_event *event)
 {
-    command c = {.fn = k->fn, .tiles = (long)(*all / *group)};
+    command c = {.is.fn = k->fn, .is.tiles = (long)(*all / *group)};
 
     (void)dims, (void)offset;
-    memcpy(c.arg, k->arg, sizeof c.arg);
+    memcpy(c.is.arg, k->arg, sizeof c.is.arg);
     return fake_cl_put(q, &c, n ? *wait : NULL, event);
 }
 

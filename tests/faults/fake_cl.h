@@ -9,13 +9,10 @@
 #include <CL/cl_ext.h>
 #include <CL/cl_icd.h>
 
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 
-#define API       __attribute__((visibility("default")))
-#define MOST_ARGS 16u
+#include "fake.h"
 
 /* The words of FAKE_CL. */
 struct fake_cl_words {
@@ -26,11 +23,6 @@ struct fake_cl_words {
 };
 extern struct fake_cl_words fake_cl_is;
 extern _Atomic long fake_cl_ncall, fake_cl_nlive, fake_cl_nrun, fake_cl_nfinish;
-
-/* Of queues and events, and of what is read above. */
-extern pthread_mutex_t fake_cl_lock;
-extern pthread_cond_t fake_cl_changed;
-extern bool fake_cl_is_held;
 
 /* Objects begin with the loader's table, as it demands. */
 extern const cl_icd_dispatch fake_table;
@@ -44,12 +36,9 @@ struct _cl_device_id {
 struct _cl_context {
     const cl_icd_dispatch *table;
 };
-typedef struct command command;
 struct _cl_command_queue {
     const cl_icd_dispatch *table;
-    pthread_t thread;
-    command *head, **tail;
-    bool busy, stop;
+    fake_worker worker;
     cl_int error; /* of a command since the last marker */
 };
 struct _cl_event {
@@ -65,22 +54,16 @@ struct _cl_program {
 };
 struct _cl_kernel {
     const cl_icd_dispatch *table;
-    void (*fn)(void **, long, long, void *);
+    fake_kernel *fn;
     void *arg[MOST_ARGS];
     char number[MOST_ARGS][16]; /* by value */
 };
 
-struct command {
-    command *next;
+typedef struct {
+    fake_command is;
     cl_event event, wait; /* references; may be NULL */
     bool marks;
-    void (*fn)(void **, long, long, void *);
-    void *arg[MOST_ARGS];
-    long tiles;
-    void *to;
-    const void *from;
-    size_t bytes;
-};
+} command;
 
 /* Each call that may fail asks. */
 cl_int fake_cl_trouble(void);

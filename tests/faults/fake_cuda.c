@@ -33,8 +33,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../unit/xpu_kernels.c"
-
 #define MOST_DEV 8
 
 API long fake_cuda_calls(void);
@@ -48,10 +46,6 @@ struct fake_words fake_is;
 _Atomic long fake_ngraph, fake_nrun, fake_nreplay;
 static _Atomic long ncall, nlive;
 static pid_t process;
-
-pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
-pthread_cond_t fake_changed = PTHREAD_COND_INITIALIZER;
-bool fake_is_held;
 
 static struct cu_context_st context[MOST_DEV];
 static _Thread_local cu_context stack[8];
@@ -102,23 +96,14 @@ long fake_cuda_replays(void)
 
 void fake_cuda_hold(int on)
 {
-    pthread_mutex_lock(&fake_lock);
-    fake_is_held = on;
-    pthread_cond_broadcast(&fake_changed);
-    pthread_mutex_unlock(&fake_lock);
+    fake_hold(on);
 }
 
 /* ---- trouble ---- */
 
 static long word(const char *name, long otherwise)
 {
-    const char *all = getenv("FAKE_CUDA"), *at;
-    size_t n = strlen(name);
-
-    for (at = all; at && (at = strstr(at, name)); at += n)
-        if ((at == all || at[-1] == ',') && at[n] == '=')
-            return strtol(at + n + 1, NULL, 10);
-    return otherwise;
+    return fake_word("FAKE_CUDA", name, otherwise);
 }
 
 static void read_words(void)
@@ -578,11 +563,6 @@ static void branch(void **slot, long first, long last, void *scratch)
     tell(slot[0], SD_MIN(which, most) == (uint32_t)how);
 }
 
-static void nothing(void **slot, long first, long last, void *scratch)
-{
-    (void)slot, (void)first, (void)last, (void)scratch;
-}
-
 /* x[n], y[n], a, n by value: y = a * x. */
 static void scale(void **slot, long first, long last, void *scratch)
 {
@@ -600,20 +580,17 @@ cu_result cuModuleGetFunction(cu_function *out, cu_module m, const char *name)
 {
     static const struct {
         const char *name;
-        void (*fn)(void **, long, long, void *);
-    } known[] = {{"square", square},       {"accumulate", accumulate},
-                 {"below", below},         {"step", step},
-                 {"slow", slow},           {"imports", imports},
-                 {"scale", scale},         {"sundog_turn", turn},
-                 {"sundog_branch", branch}};
-    void (*fn)(void **, long, long, void *) =
-        fake_is.any_kernel ? nothing : NULL;
+        fake_kernel *fn;
+    } own[] = {
+        {"scale", scale}, {"sundog_turn", turn}, {"sundog_branch", branch}};
+    fake_kernel *fn =
+        fake_find_kernel(name, fake_is.any_kernel ? fake_nothing : NULL);
     cu_result err = fake_trouble_in(NULL);
     cu_function f;
 
-    for (size_t i = 0; i < SD_COUNTOF(known); i++)
-        if (!strcmp(known[i].name, name))
-            fn = known[i].fn;
+    for (size_t i = 0; i < SD_COUNTOF(own); i++)
+        if (!strcmp(own[i].name, name))
+            fn = own[i].fn;
     if (err || !fn)
         return err ? err : 500; /* CUDA_ERROR_NOT_FOUND */
     if (!(f = malloc(sizeof *f)))
@@ -652,7 +629,7 @@ cu_result fake_read_args(command *c, void **params, void **extra)
     if (params || extra[0] != CU_PARAM_BUFFER || extra[2] != CU_PARAM_BYTES)
         return CU_INVALID_VALUE;
     bytes = *(const size_t *)extra[3];
-    memcpy(c->arg, extra[1], SD_MIN(bytes, sizeof c->arg));
+    memcpy(c->is.arg, extra[1], SD_MIN(bytes, sizeof c->is.arg));
     return CU_OK;
 }
 
@@ -660,7 +637,7 @@ cu_result cuLaunchKernel(cu_function f, unsigned gx, unsigned gy, unsigned gz,
                          unsigned bx, unsigned by, unsigned bz, unsigned shared,
                          cu_stream s, void **params, void **extra)
 {
-    command c = {.kind = LAUNCH, .fn = f->fn, .tiles = gx};
+    command c = {.is = {.fn = f->fn, .tiles = gx}, .kind = LAUNCH};
 
     (void)shared;
     if (gy != 1 || gz != 1 || by != 1 || bz != 1 || !bx || bx > 1024 ||

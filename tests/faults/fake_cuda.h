@@ -3,10 +3,8 @@
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
 
+#include "fake.h"
 #include "xpu_cuda_api.h"
-
-#define API       __attribute__((visibility("default")))
-#define MOST_ARGS 16
 
 /* What it exports, but for graphs. */
 #define X(name, symbol, args) API cu_result symbol args;
@@ -18,33 +16,24 @@ struct cu_context_st {
     int refs;
     cu_result fault;
 };
-typedef struct command command;
-struct command {
-    command *next;
+typedef struct {
+    fake_command is;
     enum { LAUNCH, COPY, HOST, GRAPH, RECORD, WAIT } kind;
     cu_event event;
     long seq;
-    void (*fn)(void **, long, long, void *);
-    void *arg[MOST_ARGS];
-    long tiles;
-    void *to;
-    const void *from;
-    size_t bytes;
     void *own; /* to free with it */
     cu_host_fn host;
     void *ctx;
     cu_graph graph; /* its own */
-};
+} command;
 struct cu_stream_st {
     cu_context context;
-    pthread_t thread;
-    command *head, **tail;
-    bool busy, stop;
+    fake_worker worker;
 };
 struct cu_function_st {
     struct cu_function_st *next;
     cu_module module;
-    void (*fn)(void **, long, long, void *);
+    fake_kernel *fn;
 };
 /* A chain of nodes. */
 struct cu_graph_node_st {
@@ -76,9 +65,6 @@ struct fake_words {
 };
 extern struct fake_words fake_is;
 
-extern pthread_mutex_t fake_lock; /* of streams, events, memory and contexts */
-extern pthread_cond_t fake_changed;
-extern bool fake_is_held; /* no kernel runs */
 extern _Atomic long fake_ngraph, fake_nrun, fake_nreplay;
 extern _Thread_local bool fake_in_host_function;
 

@@ -90,7 +90,7 @@ cu_result cuStreamQuery(cu_stream s)
 
     pthread_mutex_lock(&fake_lock);
     fault = s->context->fault;
-    is_idle = !s->busy && !s->head;
+    is_idle = !s->worker.busy && !s->worker.head;
     pthread_mutex_unlock(&fake_lock);
     return fault ? fault : is_idle ? fake_trouble_in(s->context) : CU_NOT_READY;
 }
@@ -125,7 +125,8 @@ static cu_result add(cu_graph_node *out, cu_graph g, const cu_graph_node *after,
 
 static cu_result read_kernel(command *c, const cu_kernel_params *p)
 {
-    *c = (command){.kind = LAUNCH, .fn = p->fn->fn, .tiles = p->grid[0]};
+    *c =
+        (command){.is = {.fn = p->fn->fn, .tiles = p->grid[0]}, .kind = LAUNCH};
     if (p->grid[1] != 1 || p->grid[2] != 1 || p->group[1] != 1 ||
         p->group[2] != 1 || !p->group[0] || p->group[0] > 1024)
         return CU_INVALID_VALUE;
@@ -146,14 +147,15 @@ static cu_result read_copy(command *c, const cu_copy_params *p)
 {
     bool host_to, host_from;
 
-    *c = (command){.kind = COPY,
-                   .to = (void *)(uintptr_t)p->to.at,
-                   .from = (const void *)(uintptr_t)p->from.at,
-                   .bytes = p->width};
+    *c = (command){.is = {.to = (void *)(uintptr_t)p->to.at,
+                          .from = (const void *)(uintptr_t)p->from.at,
+                          .bytes = p->width},
+                   .kind = COPY};
     if (p->from.type != CU_MEMORY_DEVICE || p->to.type != CU_MEMORY_DEVICE ||
         p->height != 1 || p->depth != 1 || !p->width ||
-        !fake_is_inside(c->to, c->bytes, &host_to) ||
-        !fake_is_inside(c->from, c->bytes, &host_from) || host_to || host_from)
+        !fake_is_inside(c->is.to, c->is.bytes, &host_to) ||
+        !fake_is_inside(c->is.from, c->is.bytes, &host_from) || host_to ||
+        host_from)
         return CU_INVALID_VALUE;
     return CU_OK;
 }
@@ -241,7 +243,7 @@ static cu_result set_node(cu_graph_exec x, cu_graph_node id,
     cu_graph_node n = find_node(x->graph, id);
     cu_result err = fake_trouble_in(NULL);
 
-    if (err || !n || n->what.kind != what->kind || n->what.fn != what->fn)
+    if (err || !n || n->what.kind != what->kind || n->what.is.fn != what->is.fn)
         return err ? err : CU_INVALID_VALUE;
     n->what = *what;
     return CU_OK;

@@ -17,7 +17,7 @@ static void drop_event(cu_event e)
 }
 
 /* A word goes over whole, as on a card: a kernel may look at it meanwhile. */
-static void copy(const command *c)
+static void copy(const fake_command *c)
 {
     uint32_t word;
 
@@ -31,12 +31,10 @@ static void copy(const command *c)
 
 static void run(const command *c)
 {
-    float scratch[4096];
-
-    if (c->kind == LAUNCH && c->fn)
-        c->fn((void **)c->arg, 0, c->tiles, scratch);
+    if (c->kind == LAUNCH && c->is.fn)
+        fake_run_kernel(&c->is);
     else if (c->kind == COPY)
-        copy(c);
+        copy(&c->is);
     else if (c->kind == HOST) {
         fake_in_host_function = true;
         c->host(c->ctx);
@@ -79,8 +77,11 @@ static void work_graph(cu_stream s, const struct cu_graph_st *g)
 }
 
 /* Likewise. */
-static void serve_one(cu_stream s, command *c)
+static void serve(void *owner, fake_command *one)
 {
+    cu_stream s = owner;
+    command *c = (command *)one;
+
     while (c->kind == WAIT && c->event->done < c->seq && !s->context->fault)
         pthread_cond_wait(&fake_changed, &fake_lock);
     if (c->kind < GRAPH)
@@ -96,28 +97,6 @@ static void serve_one(cu_stream s, command *c)
     free(c);
 }
 
-static void *serve(void *arg)
-{
-    cu_stream s = arg;
-    command *c;
-
-    pthread_mutex_lock(&fake_lock);
-    for (;;) {
-        while (!s->head && !s->stop)
-            pthread_cond_wait(&fake_changed, &fake_lock);
-        if (!(c = s->head))
-            break;
-        if (!(s->head = c->next))
-            s->tail = &s->head;
-        s->busy = true;
-        serve_one(s, c);
-        s->busy = false;
-        pthread_cond_broadcast(&fake_changed);
-    }
-    pthread_mutex_unlock(&fake_lock);
-    return NULL;
-}
-
 cu_result cuStreamCreate(cu_stream *out, unsigned flags)
 {
     cu_result err = fake_trouble_in(NULL);
@@ -128,8 +107,7 @@ cu_result cuStreamCreate(cu_stream *out, unsigned flags)
     if (!(s = fake_make(sizeof *s)))
         return CU_OUT_OF_MEMORY;
     s->context = fake_context();
-    s->tail = &s->head;
-    if (pthread_create(&s->thread, NULL, serve, s)) {
+    if (!fake_start(&s->worker, serve, s)) {
         fake_drop(s);
         return CU_OUT_OF_MEMORY;
     }
@@ -139,11 +117,7 @@ cu_result cuStreamCreate(cu_stream *out, unsigned flags)
 
 cu_result cuStreamDestroy_v2(cu_stream s)
 {
-    pthread_mutex_lock(&fake_lock);
-    s->stop = true;
-    pthread_cond_broadcast(&fake_changed);
-    pthread_mutex_unlock(&fake_lock);
-    pthread_join(s->thread, NULL);
+    fake_stop(&s->worker);
     return fake_drop(s);
 }
 
@@ -152,8 +126,7 @@ static cu_result wait_idle(cu_stream s)
     cu_result err;
 
     pthread_mutex_lock(&fake_lock);
-    while (s->busy || s->head)
-        pthread_cond_wait(&fake_changed, &fake_lock);
+    fake_wait_idle(&s->worker);
     err = s->context->fault;
     pthread_mutex_unlock(&fake_lock);
     return err;
@@ -179,15 +152,12 @@ cu_result fake_put(cu_stream s, const command *what)
         return err ? err : CU_OUT_OF_MEMORY;
     }
     *c = *what;
-    c->next = NULL;
     pthread_mutex_lock(&fake_lock);
     if (c->event) {
         c->event->refs++;
         c->seq = c->kind == RECORD ? ++c->event->want : c->event->want;
     }
-    *s->tail = c;
-    s->tail = &c->next;
-    pthread_cond_broadcast(&fake_changed);
+    fake_append(&s->worker, &c->is);
     pthread_mutex_unlock(&fake_lock);
     return CU_OK;
 }
@@ -208,20 +178,20 @@ cu_result cuLaunchHostFunc(cu_stream s, cu_host_fn fn, void *ctx)
 cu_result cuMemcpyAsync(cu_pointer to, cu_pointer from, size_t bytes,
                         cu_stream s)
 {
-    command c = {.kind = COPY,
-                 .to = (void *)(uintptr_t)to,
-                 .from = (const void *)(uintptr_t)from,
-                 .bytes = bytes};
+    command c = {.is = {.to = (void *)(uintptr_t)to,
+                        .from = (const void *)(uintptr_t)from,
+                        .bytes = bytes},
+                 .kind = COPY};
     bool host_to, host_from;
     cu_result err;
 
-    if (!fake_is_inside(c.to, bytes, &host_to) ||
-        !fake_is_inside(c.from, bytes, &host_from))
+    if (!fake_is_inside(c.is.to, bytes, &host_to) ||
+        !fake_is_inside(c.is.from, bytes, &host_from))
         return CU_INVALID_VALUE;
     if (host_from && bytes) {
         if (!(c.own = malloc(bytes)))
             return CU_OUT_OF_MEMORY;
-        c.from = memcpy(c.own, c.from, bytes);
+        c.is.from = memcpy(c.own, c.is.from, bytes);
     }
     err = fake_put(s, &c);
     return err || !host_to ? err : wait_idle(s);

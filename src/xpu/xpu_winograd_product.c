@@ -203,25 +203,20 @@ multiply_rows(const winograd_piece *p, const int rows, const float *x,
 static void multiply_some(const winograd_piece *p, int64_t rows, const float *x,
                           const float *panel, float *sums, int64_t sums_row)
 {
+    /* each number is a constant of its own body */
+#define CASE(n) \
+    case n: \
+        multiply_rows(p, n, x, panel, sums, sums_row); \
+        break
     switch (rows) {
-    case 1:
-        multiply_rows(p, 1, x, panel, sums, sums_row);
-        break;
-    case 2:
-        multiply_rows(p, 2, x, panel, sums, sums_row);
-        break;
-    case 3:
-        multiply_rows(p, 3, x, panel, sums, sums_row);
-        break;
-    case 4:
-        multiply_rows(p, 4, x, panel, sums, sums_row);
-        break;
-    case 5:
-        multiply_rows(p, 5, x, panel, sums, sums_row);
-        break;
-    default:
-        multiply_rows(p, ROWS, x, panel, sums, sums_row);
+        CASE(1);
+        CASE(2);
+        CASE(3);
+        CASE(4);
+        CASE(5);
+        CASE(ROWS);
     }
+#undef CASE
 }
 
 /* WIDE_ROWS tiles by a panel, of which a register holds a whole row.  The sums

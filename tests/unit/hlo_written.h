@@ -6,6 +6,11 @@
 
 #include "hlo.h"
 
+/* The sum that programs of one type apply. */
+#define ADD \
+    "add { a = f32[] parameter(0) b = f32[] parameter(1) " \
+    "ROOT c = f32[] add(a, b) }\n"
+
 static inline hlo_module *parse(sd_arena *a, const char *text, size_t len)
 {
     hlo_module *m = NULL;

@@ -18,6 +18,8 @@
 
 #include <cmocka.h>
 
+#include "hlo_written.h"
+
 static const char *linker, *engine;
 static uint64_t first_drawn = 1;
 static int drawn = 4;
@@ -68,14 +70,6 @@ static const char *write_product(sd_arena *a, const product *p)
                         x, dims[0], x, dims[1], s, p->n, s, p->m, p->n,
                         !p->x_turned, p->y_turned, s, p->m, p->n, s, p->m,
                         p->n);
-}
-
-static hlo_module *parse(sd_arena *a, const char *text)
-{
-    hlo_module *m;
-
-    check(hlo_parse(a, text, strlen(text), &m), text);
-    return m;
 }
 
 static void fill(hlo_value *v, uint64_t seed)
@@ -179,7 +173,7 @@ static thunk_program *compile(sd_arena *a, const program *of, world *w,
                               const device_desc *dev)
 {
     const char *text = of->text;
-    hlo_module *m = parse(a, text);
+    hlo_module *m = parse_text(a, text);
     thunk_program *t;
     bool found = false;
     sd_options opt;
@@ -262,7 +256,7 @@ static int one_program(sd_arena *a, world *w, const char *like,
                        const program *p)
 {
     const char *text = p->text;
-    hlo_module *m = parse(a, text);
+    hlo_module *m = parse_text(a, text);
     device_desc dev = device_with(w, like, p->large);
     hlo_value arg[3], got, want, sizes;
     thunk_program *t;

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "hlo_written.h"
 #include "want_error.h"
 
 static const char *folder;
@@ -177,10 +178,9 @@ static plan *make_of_text(sd_arena *a, const char *text, size_t len,
                           const device_desc *dev)
 {
     sd_options opt = {0};
-    hlo_module *m;
+    hlo_module *m = parse(a, text, len);
     plan *p;
 
-    want_success(hlo_parse(a, text, len, &m));
     if (engines_off)
         assert_true(sd_options_set(a, &opt, "SUNDOG_ENGINES", 14, "0", 1));
     want_success(hlo_optimize(m, dev, &opt, NULL, NULL));
@@ -209,7 +209,7 @@ static hlo_comp *reference(sd_arena *a, const char *name)
 
     want_success(
         sd_file_read(sd_arena_fmt(a, "%s/%s.hlo", folder, name), &text));
-    want_success(hlo_parse(a, text.at, text.len, &m));
+    m = parse(a, text.at, text.len);
     sd_buf_finish(&text);
     return m->entry;
 }

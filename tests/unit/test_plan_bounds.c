@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "hlo_written.h"
 #include "want_error.h"
 
 /* ---- expressions ---- */
@@ -82,11 +83,10 @@ static plan *plan_text(sd_arena *a, const char *text, const char *device)
 {
     sd_options opt = {0};
     device_desc dev;
-    hlo_module *m;
+    hlo_module *m = parse_text(a, text);
     plan *p;
 
     assert_true(device_desc_of_name(device, &dev));
-    want_success(hlo_parse(a, text, strlen(text), &m));
     want_success(hlo_optimize(m, &dev, &opt, NULL, NULL));
     want_success(plan_make(a, m, &dev, &opt, &p));
     want_success(plan_verify(p));
@@ -537,9 +537,7 @@ static int kernels_of(void (*write)(sd_buf *b, int n), int n)
 /* x = tanh(x w + b), and a sum of squares; too small for a library. */
 static void write_layers(sd_buf *b, int n)
 {
-    sd_buf_str(b, "HloModule layers\n"
-                  "add { a = f32[] parameter(0) b = f32[] parameter(1) "
-                  "ROOT c = f32[] add(a, b) }\n"
+    sd_buf_str(b, "HloModule layers\n" ADD
                   "ENTRY e { x0 = f32[8,16]{1,0} parameter(0)\n");
     for (int i = 0; i < n; i++)
         sd_buf_fmt(b,

@@ -10,19 +10,8 @@
 
 #include <cmocka.h>
 
+#include "hlo_written.h"
 #include "want_error.h"
-
-#define ADD \
-    "add { a = f32[] parameter(0) b = f32[] parameter(1) " \
-    "ROOT c = f32[] add(a, b) }\n"
-
-static hlo_module *parse(sd_arena *a, const char *text)
-{
-    hlo_module *m;
-
-    want_success(hlo_parse(a, text, strlen(text), &m));
-    return m;
-}
 
 /* ---- fusions that plan_fuse does not make ---- */
 
@@ -30,7 +19,7 @@ static void fusion_is_refused(const char *comps, const char *entry,
                               sd_code code, const char *why)
 {
     sd_arena *a = sd_arena_create();
-    hlo_module *m = parse(
+    hlo_module *m = parse_text(
         a, sd_arena_fmt(a, "HloModule m\n%sENTRY e { %s }", comps, entry));
     plan_kernel *k;
 
@@ -156,7 +145,7 @@ static void a_fusion_of_many_windows_is_refused(void **state)
 static void cycles_are_refused(void **state)
 {
     sd_arena *a = sd_arena_create();
-    hlo_module *m = parse(
+    hlo_module *m = parse_text(
         a, "HloModule m\nENTRY e { p = f32[4] parameter(0) x = f32[4] add(p, "
            "p) y = f32[4] add(x, p) ROOT z = f32[4] negate(y) }");
     hlo_inst *y = m->entry->root->arg[0];
@@ -176,7 +165,7 @@ static void lives_that_cross_are_refused(void **state)
     plan_home home = {.n = 1, .at = &s};
 
     (void)state;
-    pm.m = parse(a, "HloModule m\nENTRY e { ROOT c = f32[] constant(1) }");
+    pm.m = parse_text(a, "HloModule m\nENTRY e { ROOT c = f32[] constant(1) }");
     pm.m->entry->root->tag = &home;
     *sd_push(a, &s->life) = (plan_life){0, 5};
     *sd_push(a, &s->life) = (plan_life){3, 7};

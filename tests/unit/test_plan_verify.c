@@ -9,19 +9,8 @@
 
 #include <cmocka.h>
 
+#include "hlo_written.h"
 #include "want_error.h"
-
-#define ADD \
-    "add { a = f32[] parameter(0) b = f32[] parameter(1) " \
-    "ROOT c = f32[] add(a, b) }\n"
-
-static hlo_module *parse(sd_arena *a, const char *text)
-{
-    hlo_module *m;
-
-    want_success(hlo_parse(a, text, strlen(text), &m));
-    return m;
-}
 
 static const char rows[] =
     "HloModule m\n" ADD
@@ -94,7 +83,7 @@ static const char scattered[] = SCATTER("f32"), met[] = SCATTER("s32");
 
 static plan *plan_on(sd_arena *a, const char *text, const char *device)
 {
-    hlo_module *m = parse(a, text);
+    hlo_module *m = parse_text(a, text);
     sd_options opt = {0};
     device_desc *dev = sd_arena_new(a, device_desc);
     plan *p;

@@ -137,6 +137,8 @@ sd_status hlo_eval_dot(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
         sum s = sum_for(&arg[0], &arg[1], out);
         int64_t cx[SD_MAX_RANK] = {0}, lb = 0, rb = 0;
 
+        if (depth == 1) /* one product is itself, -0 too */
+            s.w = CMPLXL(-0.0L, -0.0L);
         for (int k = 0; k < n; k++) {
             lb += ix[k] * lmove[k];
             rb += ix[k] * rmove[k];

@@ -16,60 +16,31 @@ static int source_of(int i, int stride, int w)
     return SD_MIN(i * stride / w, stride - 1);
 }
 
-/* Is lane i of a mask false whatever the program does, as behind the end of a
- * short row? */
-static bool is_never(LLVMValueRef mask, int i)
-{
-    LLVMValueRef lane;
-
-    if (LLVMIsConstant(mask)) {
-        lane = LLVMGetAggregateElement(mask, (unsigned)i);
-        return lane && LLVMIsNull(lane);
-    }
-    return LLVMIsAInstruction(mask) &&
-           LLVMGetInstructionOpcode(mask) == LLVMAnd &&
-           (is_never(LLVMGetOperand(mask, 0), i) ||
-            is_never(LLVMGetOperand(mask, 1), i));
-}
-
-/* The mask of vector j: true for elements that are wanted and allowed; NULL
- * where there are none. */
+/* The mask of vector j: true for elements that are wanted and allowed. */
 static LLVMValueRef part_of_mask(emit *e, LLVMValueRef mask, int j, int stride,
                                  int w)
 {
     int lane[EMIT_MAX_LANES];
-    bool any = false;
 
     for (int p = 0; p < w; p++)
         lane[p] = w;
     for (int i = 0; i < w; i++)
-        if (source_of(i, stride, w) == j && !is_never(mask, i)) {
+        if (source_of(i, stride, w) == j)
             lane[i * stride - start_of(j, stride, w)] = i;
-            any = true;
-        }
-    if (!any)
-        return NULL;
     return emit_shuffle(e, mask, LLVMConstNull(LLVMTypeOf(mask)), lane, w);
 }
 
-/* A vector of which nothing is allowed is not read: LLVM 22 reads all of such a
- * one, as its mask is of no consequence, and that may be beyond the end of the
- * memory. */
 LLVMValueRef emit_read_strided(emit *e, sd_dtype part, LLVMValueRef p,
                                LLVMValueRef mask, int stride, int w)
 {
-    LLVMValueRef all = NULL, v, at, m = NULL;
+    LLVMValueRef all = NULL, v, at;
     int lane[EMIT_MAX_LANES];
 
-    if (mask) /* what is not allowed is 0 */
-        all = LLVMConstNull(emit_widen(emit_mem_type(e, part), w));
     for (int j = 0; j < stride; j++) {
-        if (mask && !(m = part_of_mask(e, mask, j, stride, w)))
-            continue;
         at = emit_si(e, start_of(j, stride, w));
         v = emit_vector_read(
             e, part, LLVMBuildGEP2(e->b, emit_mem_type(e, part), p, &at, 1, ""),
-            m, w);
+            mask ? part_of_mask(e, mask, j, stride, w) : NULL, w);
         for (int i = 0; i < w; i++)
             lane[i] = source_of(i, stride, w) == j
                           ? i * stride - start_of(j, stride, w) + w

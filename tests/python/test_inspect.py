@@ -219,7 +219,9 @@ def test_intel_gpu_code(artifact, tmp_path, device, name, label):
     rows = [l.split("\t") for l in r.stdout.splitlines()[1:]]
     assert rows
     for row in rows:
-        assert row[1] in ("8", "16", "32") and row[3] == "0", r.stdout
+        # pvc has no sub-groups of 8
+        assert row[1] in ("8", "16", "32")[device == "pvc":], r.stdout
+        assert row[3] == "0", r.stdout
 
 
 PRODUCT = """HloModule m

@@ -174,6 +174,30 @@ static LLVMValueRef range_max_min(emit *e, bool max, LLVMValueRef x,
                            LLVMBuildFAdd(e->b, x, y, ""), r, "");
 }
 
+/* Of one element LLVM branches by the sign, which of few numbers is any.  Of
+ * two zeros each order of operands gives the second, and bits that both have
+ * are those of +0. */
+static LLVMValueRef max_min_of_one(emit *e, bool max, LLVMValueRef x,
+                                   LLVMValueRef y, sd_dtype t)
+{
+    LLVMRealPredicate p = max ? LLVMRealOGT : LLVMRealOLT;
+    LLVMTypeRef it = emit_int_type_like(e, x, t);
+    LLVMValueRef r[2], nan;
+
+    for (int i = 0; i < 2; i++) {
+        LLVMValueRef u = i ? y : x, v = i ? x : y;
+
+        r[i] =
+            LLVMBuildSelect(e->b, LLVMBuildFCmp(e->b, p, u, v, ""), u, v, "");
+        r[i] = LLVMBuildBitCast(e->b, r[i], it, "");
+    }
+    r[0] = max ? LLVMBuildAnd(e->b, r[0], r[1], "")
+               : LLVMBuildOr(e->b, r[0], r[1], "");
+    nan = LLVMBuildFCmp(e->b, LLVMRealUNO, x, y, "");
+    return LLVMBuildSelect(e->b, nan, LLVMBuildFAdd(e->b, x, y, ""),
+                           LLVMBuildBitCast(e->b, r[0], LLVMTypeOf(x), ""), "");
+}
+
 static LLVMValueRef max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
                             sd_dtype t)
 {
@@ -190,6 +214,8 @@ static LLVMValueRef max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
                               ft, a, 2);
     if (!e->gpu && e->vector_bits == 512 && t == SD_F32)
         return range_max_min(e, max, x, y);
+    if (!e->gpu && emit_width(x) == 1)
+        return max_min_of_one(e, max, x, y, t);
     if (!e->gpu || (e->abi->f32_maximum && ft == e->f32))
         return emit_intrinsic(e, max ? "llvm.maximum" : "llvm.minimum", ft, a,
                               2);

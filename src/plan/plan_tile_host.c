@@ -65,7 +65,9 @@ enum {
 };
 
 /* The axis along which the places of `scatter` lie closest.  The axis of a
- * batch is none of them: its places follow from indices of its own. */
+ * batch is none of them, since its places follow from indices of its own, but
+ * where it is the only one: a window of 13 rows that each batch has is one axis
+ * with the batches where rows of both lie evenly. */
 static int window_axis(const plan_kernel *k, const plan_node *scatter,
                        int64_t *stride)
 {
@@ -213,7 +215,7 @@ static bool tile_batches(plan_kernel *k, const plan_node *scatter, int units)
         k->lanes /= 2;
     k->axis[lane].place = PLAN_LANE;
     for (int i = 0; i < k->nouter; i++)
-        if (!plan_expr_stride(scatter->off, i, &stride)) {
+        if (i != lane && !plan_expr_stride(scatter->off, i, &stride)) {
             plan_cut_axis(&k->axis[i],
                           n <= 2 ? side_by_side(k, scatter, i, units) : 1);
             k->axis[i].place = PLAN_UNROLL;

@@ -253,6 +253,20 @@ typedef struct {
     int kind; /* how it failed: a signal's number, or -1 for a wrong value */
 } failure;
 
+/* Extents are cut as text, which may leave none. */
+static bool is_program(const char *text, size_t len)
+{
+    sd_arena *a = sd_arena_create();
+    hlo_module *m;
+    sd_status st = hlo_parse(a, text, len, &m);
+
+    if (!st)
+        st = hlo_verify(m);
+    sd_arena_destroy(a);
+    sd_status_free(st);
+    return !st;
+}
+
 static int outcome(const char *device, const question *q, const char *text,
                    size_t len)
 {
@@ -268,7 +282,8 @@ static int outcome(const char *device, const question *q, const char *text,
             exit(0);
         w = open_world(device);
         restart_clock();
-        if (q->run(&w, text, len, &why) != RANDOM_WRONG)
+        if (!is_program(text, len) ||
+            q->run(&w, text, len, &why) != RANDOM_WRONG)
             exit(0);
         sd_buf_u8(&why, 0);
         /* values that differ, or a status */

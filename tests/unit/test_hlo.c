@@ -220,6 +220,42 @@ static void mistakes_are_named(void **state)
     }
 }
 
+/* An empty list, as XLA prints it of a program without arguments, is no list.
+ */
+static void open_lists_are_read(void **state)
+{
+    static const struct {
+        const char *list;
+        int n;
+        int64_t first, last;
+    } of[] = {
+        {"{}", 0, 0, 0}, {"{true}", 1, 1, 1}, {"{true,true,false}", 3, 1, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(of); i++) {
+        sd_arena *a = sd_arena_create();
+        hlo_module *m = parse_text(
+            a, sd_arena_fmt(
+                   a,
+                   "HloModule m, allow_spmd_sharding_propagation_to_parameters="
+                   "%s, allow_spmd_sharding_propagation_to_output=%s\n"
+                   "ENTRY e { ROOT r = f32[] constant(1) }",
+                   of[i].list, of[i].list));
+        hlo_dims both[] = {m->open_param, m->open_output};
+
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(both[k].n, of[i].n);
+            if (!of[i].n)
+                continue;
+            assert_int_equal(both[k].at[0], of[i].first);
+            assert_int_equal(both[k].at[of[i].n - 1], of[i].last);
+        }
+        assert_int_equal(m->npartition, 1); /* what follows is read, too */
+        assert_non_null(m->entry->root);
+        sd_arena_destroy(a);
+    }
+}
+
 /* ---- the graph ---- */
 
 static void edges_stay_right(void **state)
@@ -610,6 +646,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(clones_print_alike),
         cmocka_unit_test(broken_text_is_refused),
         cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(open_lists_are_read),
         cmocka_unit_test(edges_stay_right),
         cmocka_unit_test(running_sums_are_recognised),
         cmocka_unit_test(evaluator_knows),

@@ -139,14 +139,13 @@ static const hlo_sharding *filled(hlo_module *m, const hlo_sharding *s,
     return s;
 }
 
-/* The part that a constraint asks for, where that is the same everywhere; what
- * it leaves open stays as it is.  False: uneven parts are not made. */
+/* The part that a constraint asks for; what it leaves open stays as it is.
+ * False: nothing is asked for. */
 static sd_status asked_for(const hlo_inst *in, const hlo_sharding *now,
                            const hlo_sharding **out, bool *asks)
 {
     hlo_module *m = in->parent->module;
     const hlo_sharding *s;
-    const sd_shape *local;
     bool open = false;
     sd_status st = own_sharding(in, &s);
 
@@ -159,9 +158,7 @@ static sd_status asked_for(const hlo_inst *in, const hlo_sharding *now,
         *out = filled(m, *out, s, now);
         open = false;
     }
-    st = spmd_local_shape(m, in->shape, *out, HLO_ALL_ATOMS, &local);
-    *asks = !st && !(open && now);
-    sd_status_free(st);
+    *asks = !(open && now);
     return NULL;
 }
 
@@ -399,7 +396,8 @@ static sd_status cut_result(cutter *t, int i, hlo_inst **x)
         st = io_sharding(in, &s);
         in = in->arg[0];
     } else if (open && (s = spmd_part_sharding(t->flow, in))) {
-        s = hlo_sharding_unreduced(m, s, 0, HLO_SUM_OF);
+        s = spmd_evenly(m, in->shape,
+                        hlo_sharding_unreduced(m, s, 0, HLO_SUM_OF));
     } else {
         s = hlo_sharding_replicated(m, rank);
     }
@@ -566,6 +564,7 @@ static sd_status cut(hlo_module *m, sd_arena *a)
         return st;
     spmd_settle(t.flow);
     drop_marks(m);
+    hlo_opt_dce(m, NULL); /* slices whose source was taken in their place */
     spmd_combine(m);
     keep_aliases(m);
     m->open_param = m->open_output = (hlo_dims){0};
@@ -596,6 +595,7 @@ sd_status hlo_spmd(hlo_module *m, hlo_pass_hook hook, void *ctx)
         return st;
     inline_calls(m);
     spmd_groups(m);
+    spmd_updates(m);
     if (hook)
         hook(ctx, "spmd-import", m);
     a = sd_arena_create();

@@ -17,6 +17,30 @@ static inline const sd_shape *spmd_result(const hlo_inst *in, int i)
     return in->shape->dtype == SD_TUPLE ? in->shape->elem[i] : in->shape;
 }
 
+/* ---- parts that are not equal (spmd_uneven.c) ---- */
+
+/* Elements of a part of n, the last ones having fewer or none; do at least half
+ * of the parts' places have one? */
+int64_t spmd_each(int64_t size, int64_t n);
+bool spmd_is_worth(int64_t size, int64_t n);
+bool spmd_is_even(const sd_shape *whole, const hlo_sharding *s);
+/* s without what gives unequal parts. */
+const hlo_sharding *spmd_evenly(hlo_module *m, const sd_shape *whole,
+                                const hlo_sharding *s);
+/* Does each dimension that is not cut alike by both divide? */
+bool spmd_moves_evenly(const sd_shape *whole, const hlo_sharding *s,
+                       const hlo_sharding *to);
+/* A part's shape, equal or not. */
+const sd_shape *spmd_part_shape(hlo_module *m, const sd_shape *whole,
+                                const hlo_sharding *s);
+/* A whole array as long as all its parts along atoms in mask, and back. */
+hlo_inst *spmd_lengthened(hlo_at p, hlo_inst *x, const hlo_sharding *s,
+                          uint32_t mask);
+hlo_inst *spmd_shortened(hlo_at p, hlo_inst *x, const sd_shape *whole);
+/* The part x with fill behind the end of dimension d, of so many elements. */
+hlo_inst *spmd_inside(hlo_at p, hlo_inst *x, const hlo_sharding *s, int d,
+                      int64_t size, hlo_inst *fill);
+
 /* ---- moving values (spmd_reshard.c) ---- */
 
 hlo_inst *spmd_number(hlo_at p); /* this participant's: an s32 scalar */
@@ -71,6 +95,9 @@ hlo_inst *spmd_place(hlo_at p, const hlo_collective *c);
 sd_status spmd_ragged(hlo_inst *in);
 /* Groups of every collective as lists of participants' numbers. */
 void spmd_groups(hlo_module *m);
+/* Scatters of one window at a place that is known become updates
+ * (spmd_place.c). */
+void spmd_updates(hlo_module *m);
 /* Sums that do not wait for each other are made together (spmd_combine.c). */
 void spmd_combine(hlo_module *m);
 /* An operation that is one participant's alone. */

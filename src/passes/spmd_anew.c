@@ -53,7 +53,7 @@ static bool operands_for(const spmd_flow *f, const hlo_inst *in,
         int k = r.result[d];
 
         if (a->n && k >= 0) {
-            if (r.factor[k].size % hlo_atoms_size(s->grid, a))
+            if (!spmd_fits(&r.factor[k], hlo_atoms_size(s->grid, a)))
                 return false;
             c.cut[k] = *a;
         } else if (a->n && in->op != HLO_BROADCAST) {
@@ -69,17 +69,13 @@ static bool operands_for(const spmd_flow *f, const hlo_inst *in,
 hlo_inst *spmd_spread_again(spmd_flow *f, hlo_inst *in, const hlo_sharding *s)
 {
     const hlo_sharding *by;
-    const sd_shape *local;
-    hlo_inst *x;
-    sd_status st = spmd_local_shape(f->m, in->shape, s, HLO_ALL_ATOMS, &local);
+    hlo_inst *x = in->arg[0];
 
-    sd_status_free(st);
-    if (st || s->unreduced || !operands_for(f, in, s, &by))
+    if (s->unreduced || !operands_for(f, in, s, &by))
         return NULL;
-    x = in->arg[0];
     x = hlo_sharding_used(by) ? spmd_as(f, pass_at(in), x, by)
                               : spmd_whole(f, x);
-    return spmd_on_parts(in, local, &x, 0);
+    return spmd_on_parts(in, spmd_part_shape(f->m, in->shape, s), &x, 0);
 }
 
 typedef struct {
@@ -104,15 +100,11 @@ static hlo_inst *make_part(spmd_flow *f, want w, want_list *todo)
     hlo_inst *arg[SPMD_MOST_ARGS], *x = NULL;
     hlo_at p = pass_at(w.in);
     int before = todo->n;
-    const sd_shape *local;
-    sd_status st =
-        spmd_local_shape(f->m, w.in->shape, w.s, HLO_ALL_ATOMS, &local);
+    const sd_shape *local = spmd_part_shape(f->m, w.in->shape, w.s);
 
-    sd_status_free(st);
-    if (!st && w.in->op == HLO_IOTA) {
+    if (w.in->op == HLO_IOTA) {
         x = cut_iota(w.in, local, w.s);
-    } else if (!st && w.in->op != HLO_CONSTANT &&
-               operands_for(f, w.in, w.s, by)) {
+    } else if (w.in->op != HLO_CONSTANT && operands_for(f, w.in, w.s, by)) {
         for (int k = 0; k < w.in->narg; k++) {
             arg[k] = w.in->arg[k];
             if (!arg[k]->shape->rank)

@@ -69,6 +69,26 @@ static hlo_inst *turn_parts(hlo_at p, const hlo_inst *in, hlo_inst *x,
     return x;
 }
 
+/* Operand k, without what lies behind the end of dimensions that are summed. */
+static hlo_inst *without_rests(const hlo_inst *in, hlo_at p, int k, hlo_inst *x,
+                               const spmd_rule *r, const spmd_choice *c,
+                               const hlo_sharding *s)
+{
+    const sd_shape *whole = in->arg[k]->shape;
+
+    for (int d = 0; d < whole->rank; d++) {
+        int f = r->arg[k][d];
+
+        if (f >= 0 && r->factor[f].partial &&
+            whole->dim[d] % hlo_atoms_size(s->grid, &c->cut[f]))
+            x = spmd_inside(p, x, s, d, whole->dim[d],
+                            in->op == HLO_REDUCE
+                                ? in->arg[1]
+                                : hlo_make_scalar(p, pass_dtype(x), 0));
+    }
+    return x;
+}
+
 static bool apply_rule(spmd_flow *f, hlo_inst *in)
 {
     hlo_at p = pass_at(in);
@@ -85,8 +105,16 @@ static bool apply_rule(spmd_flow *f, hlo_inst *in)
     if (!spmd_rule_of(in, &r) || !spmd_choose(f, in, &r, &c) ||
         !(local = spmd_results_of(f, in, &r, &c, s)))
         return false;
-    for (int k = 0; k < in->narg; k++)
-        arg[k] = spmd_as(f, p, in->arg[k], spmd_operand_by(f, in, &r, &c, k));
+    if (spmd_is_placed(in) && spmd_across(&r, &c, in->shape->rank)) {
+        spmd_put(f, in);
+        return true;
+    }
+    for (int k = 0; k < in->narg; k++) {
+        const hlo_sharding *by = spmd_operand_by(f, in, &r, &c, k);
+
+        arg[k] =
+            without_rests(in, p, k, spmd_as(f, p, in->arg[k], by), &r, &c, by);
+    }
     if (in->narg && (across = spmd_across(&r, &c, in->arg[0]->shape->rank)))
         arg[0] = spmd_intervals(in, p, arg, spmd_operand_by(f, in, &r, &c, 0),
                                 across);

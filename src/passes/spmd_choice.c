@@ -17,7 +17,7 @@ static void take(const hlo_inst *in, const spmd_rule *r, int k,
         uint32_t mask = hlo_atoms_mask(a);
 
         if (!a->n || f < 0 || c->cut[f].n || (mask & c->used) ||
-            r->factor[f].size % hlo_atoms_size(s->grid, a) ||
+            !spmd_fits(&r->factor[f], hlo_atoms_size(s->grid, a)) ||
             (r->factor[f].across &&
              !spmd_reaches(in, d, hlo_atoms_size(s->grid, a))))
             continue;
@@ -155,7 +155,10 @@ const hlo_sharding *spmd_result_by(const spmd_flow *f, const hlo_inst *in,
 {
     const hlo_sharding *to = spmd_waiting(f, r, c, s), *w = spmd_wanted(f, in);
 
-    return w && to->unreduced && spmd_scatters(to, w) ? w : to;
+    return w && to->unreduced && spmd_is_even(in->shape, to) &&
+                   spmd_scatters(to, w)
+               ? w
+               : to;
 }
 
 /* How operand k is taken: sums that wait stay so, and what a scatter adds to is
@@ -185,13 +188,9 @@ const sd_shape *spmd_results_of(const spmd_flow *f, const hlo_inst *in,
 
     for (int i = 0; i < n; i++) {
         const sd_shape *whole = spmd_result(in, i);
-        sd_status st;
 
         s[i] = spmd_factors_sharding(f, c, r->result, whole->rank);
-        st = spmd_local_shape(f->m, whole, s[i], HLO_ALL_ATOMS, &local[i]);
-        sd_status_free(st);
-        if (st)
-            return NULL;
+        local[i] = spmd_part_shape(f->m, whole, s[i]);
     }
     return in->shape->dtype == SD_TUPLE ? sd_shape_tuple(f->m->arena, n, local)
                                         : local[0];

@@ -207,6 +207,12 @@ static void take_dim(const rule *r, const factors *dim, const hlo_atoms *a,
     }
 }
 
+/* How x is had where its parts are equal: no partitioner sees others. */
+static const hlo_sharding *even_part(const spmd_flow *f, const hlo_inst *x)
+{
+    return spmd_evenly(f->m, x->shape, spmd_part_sharding(f, x));
+}
+
 /* The largest operand first: it is the dearest to move. */
 static void choose(const spmd_flow *f, const hlo_inst *in, const rule *r,
                    choice *c)
@@ -226,7 +232,7 @@ static void choose(const spmd_flow *f, const hlo_inst *in, const rule *r,
         if (best < 0)
             return;
         done[best] = 1;
-        s = spmd_part_sharding(f, in->arg[best]);
+        s = even_part(f, in->arg[best]);
         if (!c->like)
             c->like = s;
         for (int d = 0; d < s->rank && s->grid == c->like->grid; d++)
@@ -393,7 +399,7 @@ sd_status spmd_custom(spmd_flow *f, hlo_inst *in)
     for (int v = 0; v < r.nvalue; v++)
         s[v] = r.is_said || v >= in->narg || !spmd_part_sharding(f, in->arg[v])
                    ? proposed(m, &r, &c, v)
-                   : of_mesh(m, &c, spmd_part_sharding(f, in->arg[v]));
+                   : of_mesh(m, &c, even_part(f, in->arg[v]));
     if ((st = by->partition(by->ctx, in, s, s + in->narg, &body)))
         goto fail;
     for (int v = 0; v < r.nvalue; v++)

@@ -119,7 +119,9 @@ static hlo_inst *whole_tuple(hlo_inst *in, const spmd_part *x)
     for (int i = 0; i < n; i++) {
         e[i] = hlo_make_gte(p, x->local, i);
         if (x->each[i])
-            e[i] = spmd_join(p, e[i], x->each[i], HLO_ALL_ATOMS);
+            e[i] =
+                spmd_shortened(p, spmd_join(p, e[i], x->each[i], HLO_ALL_ATOMS),
+                               in->shape->elem[i]);
     }
     return hlo_make_tuple(p, n, e);
 }
@@ -159,7 +161,10 @@ hlo_inst *spmd_whole(spmd_flow *f, hlo_inst *in)
     if (is_moved(in, x))
         move_whole(f, in);
     if (!x->whole)
-        x->whole = spmd_join(pass_at(in), total_of(in, x), x->s, HLO_ALL_ATOMS);
+        x->whole = spmd_shortened(
+            pass_at(in),
+            spmd_join(pass_at(in), total_of(in, x), x->s, HLO_ALL_ATOMS),
+            in->shape);
     return x->whole;
 }
 
@@ -196,7 +201,9 @@ hlo_inst *spmd_as(spmd_flow *f, hlo_at p, hlo_inst *in, const hlo_sharding *s)
         x->as = sd_map_create(f->a);
     if ((to = sd_map_get(x->as, sd_key(s))))
         return to;
-    if (!x->total && spmd_scatters(x->s, s))
+    if (!spmd_moves_evenly(in->shape, x->s, s))
+        to = cut_whole(f, p, spmd_whole(f, in), s);
+    else if (!x->total && spmd_scatters(x->s, s))
         to = shares_of(in, x, s);
     else if (in->op != HLO_BROADCAST || !(to = spmd_spread_again(f, in, s)))
         to =

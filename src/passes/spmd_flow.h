@@ -94,6 +94,10 @@ hlo_inst *spmd_as(spmd_flow *f, hlo_at p, hlo_inst *in, const hlo_sharding *s);
 /* Does the operation on parts, if it has a rule and an operand in parts
  * (spmd_apply.c). */
 bool spmd_apply(spmd_flow *f, hlo_inst *in);
+/* Operations that are pads and choices where they go across; false: in is none
+ * of them (spmd_place.c). */
+bool spmd_is_placed(const hlo_inst *in);
+void spmd_put(spmd_flow *f, hlo_inst *in);
 /* Loops and branches, with the computations that they call (spmd_loop.c). */
 sd_status spmd_cut_flow(spmd_flow *f, hlo_inst *in);
 void spmd_settle(spmd_flow *f);

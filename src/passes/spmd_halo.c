@@ -7,14 +7,14 @@
 
 #include <math.h>
 
-enum { MOST_PIECES = 5 };
+enum { MOST_PIECES = 5, MOST_JOINED = 8 };
 
 /* Of one dimension of the operand, in n parts of `each` elements: participant i
- * reads `size` of them from i * per + from on, those outside of the array being
- * `fill` (NULL: there are none).  gap: elements are so far apart, as `each` and
- * the rest count. */
+ * reads `size` of them from i * per + from on, those outside of the array,
+ * which has `all`, being `fill` (NULL: there are none).  gap: elements are so
+ * far apart, as `each` and the rest count. */
 typedef struct {
-    int64_t n, each, per, from, size, gap;
+    int64_t n, each, all, per, from, size, gap;
     hlo_inst *fill;
 } span;
 
@@ -54,7 +54,7 @@ static void span_of_window(const hlo_window_dim *w, int64_t out, span *x)
 
 static span span_of(const hlo_inst *in, int d, int64_t n)
 {
-    int64_t out = in->shape->dim[result_dim(in, d)] / n;
+    int64_t out = spmd_each(in->shape->dim[result_dim(in, d)], n);
     span x = {.n = n, .per = out, .size = out, .gap = 1};
 
     switch (in->op) {
@@ -75,7 +75,8 @@ static span span_of(const hlo_inst *in, int d, int64_t n)
     default:
         span_of_window(window_of(in, d), out, &x);
     }
-    x.each = in->arg[0]->shape->dim[d] / n * x.gap;
+    x.each = spmd_each(in->arg[0]->shape->dim[d], n) * x.gap;
+    x.all = in->arg[0]->shape->dim[d] * x.gap;
     return x;
 }
 
@@ -85,7 +86,7 @@ static bool reads(const span *x, int64_t i, int64_t *first, int64_t *last)
     int64_t from = i * x->per + x->from, to = from + x->size;
 
     from = SD_MAX(from, 0);
-    to = SD_MIN(to, x->n * x->each);
+    to = SD_MIN(to, x->all);
     if (from >= to)
         return false;
     *first = from / x->each - i;
@@ -111,6 +112,8 @@ static bool pieces(const span *x, int64_t *first, int64_t *last)
 
 bool spmd_goes_across(const hlo_inst *in, int d)
 {
+    int64_t start[SD_MAX_RANK];
+
     switch (in->op) {
     case HLO_SLICE:
     case HLO_PAD:
@@ -119,9 +122,47 @@ bool spmd_goes_across(const hlo_inst *in, int d)
         return in->narg == 2;
     case HLO_CONVOLUTION:
         return place_in(in->u.conv->in_spatial, d) >= 0;
+    case HLO_CONCATENATE:
+        return true;
+    case HLO_DYNAMIC_UPDATE_SLICE:
+        return spmd_update_places(in, start);
     default:
         return false;
     }
+}
+
+/* An array of `size` elements that is read from `from` on, as an array of
+ * `all`. */
+static bool reaches_place(int64_t all, int64_t size, int64_t from, int64_t n)
+{
+    int64_t first, last, per = spmd_each(all, n);
+    span x = {.n = n,
+              .each = spmd_each(size, n),
+              .all = size,
+              .per = per,
+              .from = from,
+              .size = per,
+              .gap = 1};
+
+    return !spmd_is_worth(size, n) || pieces(&x, &first, &last);
+}
+
+static bool reaches_all(const hlo_inst *in, int d, int64_t n)
+{
+    int64_t all = in->shape->dim[d], at = 0, start[SD_MAX_RANK];
+
+    if (in->op == HLO_DYNAMIC_UPDATE_SLICE)
+        return spmd_update_places(in, start) &&
+               reaches_place(all, in->arg[1]->shape->dim[d], -start[d], n);
+    for (int k = 0; k < in->narg; k++) {
+        int64_t from;
+        const hlo_inst *x = spmd_piece(in->arg[k], d, &from);
+
+        if (!reaches_place(all, x->shape->dim[d], from - at, n))
+            return false;
+        at += in->arg[k]->shape->dim[d];
+    }
+    return in->narg <= MOST_JOINED;
 }
 
 bool spmd_reaches(const hlo_inst *in, int d, int64_t n)
@@ -131,6 +172,8 @@ bool spmd_reaches(const hlo_inst *in, int d, int64_t n)
 
     if (!sd_shape_count(in->arg[0]->shape) || !sd_shape_count(in->shape))
         return false;
+    if (in->op == HLO_CONCATENATE || in->op == HLO_DYNAMIC_UPDATE_SLICE)
+        return reaches_all(in, d, n);
     x = span_of(in, d, n);
     return pieces(&x, &first, &last);
 }
@@ -187,11 +230,12 @@ static hlo_inst *filled(hlo_at p, hlo_inst *x, int d, const span *w,
     hlo_module *m = p.c->module;
     const sd_shape *ints =
         sd_shape_make(m->arena, SD_S32, x->shape->rank, x->shape->dim);
-    int64_t all = w->n * w->each;
+    bool rests = w->n * w->each != w->all; /* anything behind the end */
     hlo_inst *at, *in;
     double v;
 
-    if (!w->fill || (hlo_is_scalar_const(w->fill, &v) && v == 0 && !signbit(v)))
+    if (!w->fill ||
+        (!rests && hlo_is_scalar_const(w->fill, &v) && v == 0 && !signbit(v)))
         return x;
     at =
         hlo_make_binary(p, HLO_ADD,
@@ -202,7 +246,8 @@ static hlo_inst *filled(hlo_at p, hlo_inst *x, int d, const span *w,
                          pass_spread(p, at, ints));
     in = hlo_make_binary(
         p, HLO_AND, hlo_make_compare(p, HLO_GE, at, hlo_make_fill(p, ints, 0)),
-        hlo_make_compare(p, HLO_LT, at, hlo_make_fill(p, ints, (double)all)));
+        hlo_make_compare(p, HLO_LT, at,
+                         hlo_make_fill(p, ints, (double)w->all)));
     return hlo_make_select(p, in, x, pass_spread(p, w->fill, x->shape));
 }
 
@@ -265,6 +310,8 @@ hlo_inst *spmd_intervals(const hlo_inst *in, hlo_at p, hlo_inst *const *arg,
         w = span_of(in, d, hlo_atoms_size(s->grid, &s->dim[d].cut));
         if (w.fill)
             w.fill = arg[1];
+        else if (in->op == HLO_CONVOLUTION)
+            w.fill = hlo_make_scalar(p, pass_dtype(x), 0);
         x = interval(p, x, d, &w, s);
     }
     return x;

@@ -314,9 +314,8 @@ static const sd_shape *local_shape(spmd_flow *f, const hlo_inst *x, shardings s)
 
     for (int i = 0; i < n; i++) {
         e[i] = element_shape(x, i);
-        if (s[i]) /* of equal parts, or nothing had been had by it */
-            sd_status_free(
-                spmd_local_shape(f->m, e[i], s[i], HLO_ALL_ATOMS, &e[i]));
+        if (s[i])
+            e[i] = spmd_part_shape(f->m, e[i], s[i]);
     }
     return x->shape->dtype == SD_TUPLE ? sd_shape_tuple(f->m->arena, n, e)
                                        : e[0];
@@ -425,7 +424,8 @@ static void show_as(spmd_flow *f, hlo_inst *in, hlo_inst *to, shardings s,
         hlo_inst *u = in->user[k];
         int i = u->op == HLO_GET_TUPLE_ELEMENT ? (int)u->u.tuple.index : -1;
 
-        if (i >= 0 && came[i] && came[i] != s[i])
+        if (i >= 0 && came[i] && came[i] != s[i] &&
+            (!s[i] || spmd_moves_evenly(u->shape, s[i], came[i])))
             spmd_set_finer(f, u, hlo_make_gte(pass_at(u), to, i), s[i],
                            came[i]);
     }

@@ -101,6 +101,7 @@ hlo_inst *spmd_cut(hlo_at p, hlo_inst *x, const hlo_sharding *s, uint32_t mask)
         any |= hlo_atoms_in(&s->dim[i].cut, mask).n > 0;
     if (!any)
         return x;
+    x = spmd_lengthened(p, x, s, mask);
     for (int i = 0; i < x->shape->rank; i++) {
         hlo_atoms a = {0};
 

@@ -5,14 +5,27 @@
 #include "spmd_rule.h"
 
 #include "hlo_linalg.h"
+#include "spmd_flow.h"
 #include "spmd_halo.h"
 
 enum { NONE = -1 };
 
 static int new_factor(spmd_rule *r, int64_t size, bool partial)
 {
-    r->factor[r->n] = (spmd_factor){size, partial, false};
+    r->factor[r->n] = (spmd_factor){.size = size, .partial = partial};
     return r->n++;
+}
+
+/* Nothing of it minds what lies behind the end. */
+static int loosely(spmd_rule *r, int f)
+{
+    r->factor[f].any = r->factor[f].size;
+    return f;
+}
+
+bool spmd_fits(const spmd_factor *f, int64_t n)
+{
+    return f->size % n == 0 || (f->any && spmd_is_worth(f->any, n));
 }
 
 static void pass(spmd_rule *r, int f, int arg, int dim)
@@ -40,6 +53,8 @@ static bool elementwise(const hlo_inst *in, spmd_rule *r)
     for (int d = 0; d < in->shape->rank; d++) {
         int f = of_result(r, in, d);
 
+        if (!in->ncomp)
+            loosely(r, f);
         for (int k = 0; k < in->narg; k++)
             if (in->arg[k]->shape->rank == in->shape->rank)
                 pass(r, f, k, d);
@@ -50,14 +65,14 @@ static bool elementwise(const hlo_inst *in, spmd_rule *r)
 static bool broadcast(const hlo_inst *in, spmd_rule *r)
 {
     for (int d = 0; d < in->dims.n; d++)
-        pass(r, of_result(r, in, (int)in->dims.at[d]), 0, d);
+        pass(r, loosely(r, of_result(r, in, (int)in->dims.at[d])), 0, d);
     return true;
 }
 
 static bool transpose(const hlo_inst *in, spmd_rule *r)
 {
     for (int d = 0; d < in->shape->rank; d++)
-        pass(r, of_result(r, in, d), 0, (int)in->dims.at[d]);
+        pass(r, loosely(r, of_result(r, in, d)), 0, (int)in->dims.at[d]);
     return true;
 }
 
@@ -85,6 +100,8 @@ static bool reshape(const hlo_inst *in, spmd_rule *r)
         r->result[k] = (int8_t)f;
         nx = x->dim[i++];
         ny = y->dim[k++];
+        if (nx == ny)
+            loosely(r, f);
         while (nx != ny)
             if (nx < ny)
                 nx *= x->dim[i++];
@@ -126,12 +143,12 @@ static bool reduce(const hlo_inst *in, spmd_rule *r)
 
     for (int d = 0; d < x->rank; d++)
         if (!hlo_dims_hold(in->dims, d)) {
-            int f = of_result(r, in, k++);
+            int f = loosely(r, of_result(r, in, k++));
 
             for (int i = 0; i < n; i++)
                 pass(r, f, i, d);
         } else if (sums) {
-            pass(r, new_factor(r, x->dim[d], true), 0, d);
+            pass(r, loosely(r, new_factor(r, x->dim[d], true)), 0, d);
         }
     return true;
 }
@@ -143,7 +160,7 @@ static bool dot(const hlo_inst *in, spmd_rule *r)
 
     r->combine = HLO_ADD;
     for (int i = 0; i < u->lhs_batch.n; i++) {
-        int f = of_result(r, in, k++);
+        int f = loosely(r, of_result(r, in, k++));
 
         pass(r, f, 0, (int)u->lhs_batch.at[i]);
         pass(r, f, 1, (int)u->rhs_batch.at[i]);
@@ -152,10 +169,10 @@ static bool dot(const hlo_inst *in, spmd_rule *r)
         for (int d = 0; d < in->arg[a]->shape->rank; d++)
             if (!hlo_dims_hold(a ? u->rhs_batch : u->lhs_batch, d) &&
                 !hlo_dims_hold(a ? u->rhs_contract : u->lhs_contract, d))
-                pass(r, of_result(r, in, k++), a, d);
+                pass(r, loosely(r, of_result(r, in, k++)), a, d);
     for (int i = 0; i < u->lhs_contract.n; i++) {
         int d = (int)u->lhs_contract.at[i];
-        int f = new_factor(r, in->arg[0]->shape->dim[d], true);
+        int f = loosely(r, new_factor(r, in->arg[0]->shape->dim[d], true));
 
         pass(r, f, 0, d);
         pass(r, f, 1, (int)u->rhs_contract.at[i]);
@@ -171,8 +188,20 @@ static void goes_across(spmd_rule *r, const hlo_inst *in, int d, int to)
                        false);
 
     r->factor[f].across = true;
+    r->factor[f].any = SD_MIN(in->arg[0]->shape->dim[d], in->shape->dim[to]);
     pass(r, f, 0, d);
     r->result[to] = (int8_t)f;
+}
+
+/* What is put together along d; what is put into another is moved there. */
+static void placed(spmd_rule *r, const hlo_inst *in, int d)
+{
+    int f = loosely(r, of_result(r, in, d));
+
+    r->factor[f].across = true;
+    for (int k = 0; k < in->narg; k++)
+        if (k == 0 || in->op == HLO_CONCATENATE)
+            pass(r, f, k, d);
 }
 
 /* Dimensions that stay as they are, of slices, pads and the like. */
@@ -212,12 +241,17 @@ static bool same_dims(const hlo_inst *in, spmd_rule *r)
     for (int d = 0; d < rank; d++) {
         int f = stays(in, d) ? of_result(r, in, d) : NONE;
 
+        if (f >= 0 && in->op != HLO_REVERSE)
+            loosely(r, f);
         for (int k = 0; f >= 0 && k < in->narg; k++)
             if (in->arg[k]->shape->rank == rank)
                 pass(r, f, k, d);
-        if (f < 0 && spmd_goes_across(in, d) &&
-            (in->op != HLO_REDUCE_WINDOW ||
-             combines(in->comp[0], in->arg[1], pass_dtype(in), &r->combine)))
+        if (f < 0 && spmd_is_placed(in) && spmd_goes_across(in, d))
+            placed(r, in, d);
+        else if (f < 0 && spmd_goes_across(in, d) &&
+                 (in->op != HLO_REDUCE_WINDOW ||
+                  combines(in->comp[0], in->arg[1], pass_dtype(in),
+                           &r->combine)))
             goes_across(r, in, d, d);
     }
     return true;

@@ -8,6 +8,7 @@ enum { SPMD_MOST_ARGS = 40, SPMD_MOST_FACTORS = 3 * SD_MAX_RANK };
 
 typedef struct {
     int64_t size; /* in what it may be cut divides this */
+    int64_t any;  /* or, where not 0, goes into this: in unequal parts */
     bool partial; /* of operands alone: results are to be combined */
     bool across;  /* of operand 0 other parts are read, too (spmd_halo.c) */
 } spmd_factor;
@@ -19,6 +20,8 @@ typedef struct {
     hlo_op combine; /* of partial results */
 } spmd_rule;
 
+/* Can it be cut in n? */
+bool spmd_fits(const spmd_factor *f, int64_t n);
 /* False: the operation needs its operands whole. */
 bool spmd_rule_of(const hlo_inst *in, spmd_rule *out);
 /* in of operands that are parts, giving a part of shape s; NULL: it cannot.

@@ -47,6 +47,11 @@ static void ask(spmd_flow *f, const hlo_inst *x, const hlo_sharding *s)
     if (!sd_shape_is_array(x->shape) || !x->shape->rank)
         return;
     w = want_of(f, x);
+    if (s && !spmd_is_even(x->shape, s)) {
+        s = spmd_evenly(f->m, x->shape, s);
+        if (!hlo_sharding_used(s))
+            return; /* unequal parts go forward alone */
+    }
     if (s && w->s && w->s != s)
         s = spmd_common(f->m, w->s, s);
     if (s && hlo_sharding_used(s))

@@ -97,6 +97,49 @@ def across():
     return jax.jit(f).lower(arg(line, P("d"), 64, 6), arg(line, P(), 3, 3))
 
 
+# ---- parts that are not equal, and arrays put beside and into others ----
+
+def of_rows(f, rows=64, spec=P("d")):
+    return jax.jit(f).lower(arg(line, spec, rows, 6))
+
+
+@step
+def rolled():
+    return of_rows(lambda x: jnp.roll(x, 1, 0) + jnp.roll(x, -3, 0))
+
+
+@step
+def shifted():
+    return of_rows(lambda x: jnp.concatenate([jnp.ones((1, 6)), x[:-1]]) - x)
+
+
+@step
+def joined():
+    return of_rows(lambda x: jnp.concatenate([x, x * 2]))
+
+
+@step
+def differences():
+    return of_rows(lambda x: jnp.square(x[1:] - x[:-1]).mean())
+
+
+@step
+def heat():
+    def f(u):
+        mid, up, down = u[1:-1, 1:-1], u[:-2, 1:-1], u[2:, 1:-1]
+        return u.at[1:-1, 1:-1].set(mid + .1 * (up + down - 2 * mid))
+    return of_rows(lambda u: lax.fori_loop(0, 10, lambda i, u: f(u), u))
+
+
+@step
+def uneven():
+    def f(x, w):
+        x = lax.with_sharding_constraint(x, NamedSharding(line, P("d")))
+        h = jnp.exp(x @ w)
+        return h.T @ (x - h), h.max(0), h.prod(0)
+    return jax.jit(f).lower(arg(line, P(), 67, 6), arg(line, P(), 6, 6))
+
+
 @step
 def conv_dp():
     w = {"convs": [arg(line, P(), 3, 3, 3, 16), arg(line, P(), 3, 3, 16, 24),

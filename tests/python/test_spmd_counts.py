@@ -102,6 +102,44 @@ def test_what_goes_across_parts(lowered):
     assert moved(lowered, "across")["all-gather"] == (1, 4 * 64 * 6)
 
 
+@pytest.mark.parametrize("name,rows", [
+    ("rolled", [1, 1, 3, 3]),  # what moves on, and what comes round
+    ("shifted", [1]),
+    # parts of 16 rows out of parts of 8: each half's come from up to four
+    # other places
+    ("joined", [8] * 8),
+])
+def test_put_beside_each_other(lowered, name, rows):
+    check(lowered, name)
+    assert moved(lowered, name) == {
+        "collective-permute": (len(rows), 4 * 6 * sum(rows))}
+
+
+def test_differences_of_rows(lowered):
+    """63 rows are in parts of 8, too: each needs a row of the next, and what
+    lies behind the last is not summed."""
+    check(lowered, "differences")
+    assert moved(lowered, "differences") == {
+        "collective-permute": (1, 4 * 6), "all-reduce": (1, 4)}
+
+
+def test_stencil_in_a_loop(lowered):
+    """62 rows of the inside: what is in the middle comes from one row further
+    on, what is below from two; the result goes one row back, without the two
+    columns of the border."""
+    check(lowered, "heat")
+    assert moved(lowered, "heat", 10) == {
+        "collective-permute": (3 * 10, 10 * 4 * (6 + 2 * 6 + 4))}
+
+
+def test_constraints_that_do_not_divide(lowered):
+    """67 rows over eight: sums, maxima and products of rows are of those that
+    there are."""
+    check(lowered, "uneven")
+    assert moved(lowered, "uneven") == {
+        "all-reduce": (3, 4 * (6 * 6 + 6 + 6))}
+
+
 def test_fully_sharded(lowered):
     """Each parameter is gathered once (the second layer's weight serves forward
     and backward), each gradient is summed in shares, and the loss meets."""

@@ -37,10 +37,10 @@ static const char *mesh_text(random_gen *g, const axes *x)
     return kept(g, &b);
 }
 
-/* Each axis cuts a dimension that it divides, or none.  Extents of random
- * programs are small: one that nothing divides is often met. */
+/* Each axis cuts a dimension that it divides, or any (odd), or none.  Extents
+ * of random programs are small: one that nothing divides is often met. */
 static const char *sharding_text(random_gen *g, const axes *x,
-                                 const sd_shape *s)
+                                 const sd_shape *s, bool odd)
 {
     int64_t left[SD_MAX_RANK];
     int at[MOST_AXES];
@@ -55,9 +55,9 @@ static const char *sharding_text(random_gen *g, const axes *x,
         for (int k = 0; k < s->rank && at[i] < 0; k++) {
             int d = (first + k) % s->rank;
 
-            if (left[d] % x->size[i] == 0 && random_chance(g, 80)) {
+            if ((odd || left[d] % x->size[i] == 0) && random_chance(g, 80)) {
                 at[i] = d;
-                left[d] /= x->size[i];
+                left[d] = (left[d] + x->size[i] - 1) / x->size[i];
             }
         }
     }
@@ -91,7 +91,9 @@ static hlo_inst *marked(random_gen *g, const axes *x, const char *target,
 
     u->target = target;
     to->u.custom = u;
-    to->frontend_attrs = sharding_text(g, x, in->shape);
+    to->frontend_attrs =
+        sharding_text(g, x, in->shape,
+                      strcmp(target, "Sharding") == 0 && random_chance(g, 50));
     return to;
 }
 
@@ -153,7 +155,7 @@ bool random_parts(hlo_module *m, uint64_t seed)
     for (int i = 0; i < m->entry->nparam; i++)
         if (is_cuttable(m->entry->param[i]) && random_chance(&g, 85))
             m->entry->param[i]->frontend_attrs =
-                sharding_text(&g, x, m->entry->param[i]->shape);
+                sharding_text(&g, x, m->entry->param[i]->shape, false);
     hlo_for_each_comp(c, m)
         if (is_run(c))
             hlo_for_each_inst(in, c)

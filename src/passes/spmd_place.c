@@ -1,0 +1,216 @@
+/* Arrays that are put beside or into others along a dimension that is cut:
+ * concatenations, updates at places that are known.  Each is moved to its place
+ * by a pad, which goes across parts (spmd_halo.c), and a choice by position
+ * takes what is to be seen.  Rolled and shifted arrays are so, and stencils. */
+#include "spmd_flow.h"
+#include "spmd_halo.h"
+#include "spmd_rule.h"
+
+/* ---- updates ---- */
+
+bool spmd_update_places(const hlo_inst *in, int64_t *start)
+{
+    for (int d = 0; d < in->shape->rank; d++) {
+        if (!pass_int_const(in->arg[2 + d], &start[d]))
+            return false;
+        start[d] = SD_MAX(
+            0, SD_MIN(start[d], in->shape->dim[d] - in->arg[1]->shape->dim[d]));
+    }
+    return true;
+}
+
+/* The i-th number of a vector of n that are known. */
+static bool known_at(const hlo_inst *x, int i, int64_t *v)
+{
+    return x->op == HLO_CONCATENATE ? pass_int_const(x->arg[i], v)
+                                    : pass_int_const(x, v);
+}
+
+/* Where a scatter of one window puts it: the window's first element in every
+ * dimension of operand 0.  False: not known, or not all of it lies inside. */
+static bool scatter_places(const hlo_inst *in, int64_t *start)
+{
+    const hlo_gather *g = in->u.gather;
+    const sd_shape *x = in->arg[0]->shape, *at = in->arg[1]->shape;
+    const sd_shape *y = in->arg[2]->shape;
+    int n = g->index_map.n;
+
+    if (at->rank != 1 || g->index_vector_dim != 0 || g->operand_batch.n ||
+        g->offset_dims.n != y->rank ||
+        (in->arg[1]->op == HLO_CONCATENATE && in->arg[1]->narg != n))
+        return false;
+    memset(start, 0, sizeof *start * (size_t)x->rank);
+    for (int i = 0; i < n; i++)
+        if (!known_at(in->arg[1], i, &start[g->index_map.at[i]]))
+            return false;
+    for (int d = 0, k = 0; d < x->rank; d++) {
+        int64_t size =
+            hlo_dims_hold(g->collapsed, d) ? 1 : y->dim[g->offset_dims.at[k++]];
+
+        if (start[d] < 0 || start[d] + size > x->dim[d])
+            return false;
+    }
+    return true;
+}
+
+/* The window with the dimensions that it lacks. */
+static hlo_inst *window_of(hlo_at p, const hlo_inst *in)
+{
+    const hlo_gather *g = in->u.gather;
+    int64_t dim[SD_MAX_RANK];
+
+    for (int d = 0, k = 0; d < in->shape->rank; d++)
+        dim[d] = hlo_dims_hold(g->collapsed, d)
+                     ? 1
+                     : in->arg[2]->shape->dim[g->offset_dims.at[k++]];
+    return pass_reshape(p, in->arg[2], in->shape->rank, dim);
+}
+
+/* A scatter of one window at a known place as an update of a slice. */
+static hlo_inst *update_of(hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    int64_t start[SD_MAX_RANK], limit[SD_MAX_RANK], stride[SD_MAX_RANK];
+    hlo_inst *at[SD_MAX_RANK], *w;
+    int rank = in->shape->rank;
+    hlo_op op;
+
+    if (in->narg != 3 || !sd_shape_is_array(in->shape) || in->ncomp != 1 ||
+        !sd_shape_count(in->arg[2]->shape))
+        return NULL;
+    if (in->comp[0]->root == in->comp[0]->param[1])
+        op = HLO_COPY;
+    else if (!hlo_comp_is_binary(in->comp[0], &op) || op != HLO_ADD)
+        return NULL;
+    if (!scatter_places(in, start))
+        return NULL;
+    w = window_of(p, in);
+    for (int d = 0; d < rank; d++) {
+        limit[d] = start[d] + w->shape->dim[d];
+        stride[d] = 1;
+        at[d] = hlo_make_scalar_s64(p, SD_S32, start[d]);
+    }
+    if (op == HLO_ADD)
+        w = hlo_make_binary(
+            p, op, hlo_make_slice(p, in->arg[0], start, limit, stride), w);
+    return hlo_make_dynamic_update(p, in->arg[0], w, at);
+}
+
+void spmd_updates(hlo_module *m)
+{
+    pass_rewrite(m, HLO_SCATTER, update_of);
+}
+
+/* ---- concatenations ---- */
+
+const hlo_inst *spmd_piece(const hlo_inst *x, int d, int64_t *from)
+{
+    *from = 0;
+    if (x->op != HLO_SLICE)
+        return x;
+    for (int i = 0; i < x->shape->rank; i++)
+        if (x->u.slice.stride[i] != 1 ||
+            (i != d && x->shape->dim[i] != x->arg[0]->shape->dim[i]))
+            return x;
+    *from = x->u.slice.start[d];
+    return x->arg[0];
+}
+
+/* ---- both as pads and choices ---- */
+
+static const sd_shape *ints_like(hlo_at p, const sd_shape *s)
+{
+    return sd_shape_make(p.c->module->arena, SD_S32, s->rank, s->dim);
+}
+
+/* x from `low` on in dimension d, of so many elements. */
+static hlo_inst *placed(hlo_at p, hlo_inst *x, int d, int64_t low, int64_t size)
+{
+    int64_t pad[3][SD_MAX_RANK] = {0};
+
+    pad[0][d] = low;
+    pad[1][d] = size - low - x->shape->dim[d];
+    return pad[0][d] || pad[1][d]
+               ? hlo_make_pad(p, x, hlo_make_scalar(p, pass_dtype(x), 0),
+                              pad[0], pad[1], pad[2])
+               : x;
+}
+
+/* Is a place of dimension d before `end`? */
+static hlo_inst *before(hlo_at p, const sd_shape *s, int d, int64_t end)
+{
+    const sd_shape *ints = ints_like(p, s);
+
+    return hlo_make_compare(p, HLO_LT, hlo_make_iota(p, ints, d),
+                            pass_fill_s64(p, ints, SD_S32, end));
+}
+
+/* An operand that is cut in d itself stays; a slice is of what it is of, which
+ * is moved once. */
+static hlo_inst *source(const spmd_flow *f, hlo_inst *x, int d, int64_t *from)
+{
+    const hlo_inst *of = spmd_piece(x, d, from);
+    const hlo_sharding *s = spmd_part_sharding(f, of);
+
+    if (of != x && s && s->dim[d].cut.n)
+        return x->arg[0];
+    *from = 0;
+    return x;
+}
+
+static hlo_inst *joined(const spmd_flow *f, hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    int d = (int)in->dims.at[0];
+    int64_t size = in->shape->dim[d], at = size, from;
+    hlo_inst *all = NULL, *x;
+
+    for (int k = in->narg - 1; k >= 0; k--) {
+        int64_t end = at;
+
+        at -= in->arg[k]->shape->dim[d];
+        x = source(f, in->arg[k], d, &from);
+        x = placed(p, x, d, at - from, size);
+        all =
+            all ? hlo_make_select(p, before(p, in->shape, d, end), x, all) : x;
+    }
+    return all;
+}
+
+static hlo_inst *updated(hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    hlo_inst *x = in->arg[1], *inside = NULL;
+    int64_t start[SD_MAX_RANK];
+
+    spmd_update_places(in, start);
+    for (int d = 0; d < in->shape->rank; d++) {
+        int64_t end = start[d] + x->shape->dim[d];
+        hlo_inst *now;
+
+        if (in->arg[1]->shape->dim[d] == in->shape->dim[d])
+            continue;
+        x = placed(p, x, d, start[d], in->shape->dim[d]);
+        now = before(p, in->shape, d, end);
+        now = hlo_make_binary(
+            p, HLO_AND, now,
+            hlo_make_unary(p, HLO_NOT, before(p, in->shape, d, start[d])));
+        inside = inside ? hlo_make_binary(p, HLO_AND, inside, now) : now;
+    }
+    return hlo_make_select(p, inside, x, in->arg[0]);
+}
+
+bool spmd_is_placed(const hlo_inst *in)
+{
+    return in->op == HLO_CONCATENATE || in->op == HLO_DYNAMIC_UPDATE_SLICE;
+}
+
+void spmd_put(spmd_flow *f, hlo_inst *in)
+{
+    hlo_inst *was = in->prev, *x;
+    hlo_inst *to = in->op == HLO_CONCATENATE ? joined(f, in) : updated(in);
+
+    for (x = was ? was->next : in->parent->first; x != in; x = x->next)
+        spmd_apply(f, x);
+    pass_replace(in, to);
+}

@@ -1,15 +1,14 @@
-/* devlib_split: the device library as one bitcode blob a function, and one of
- * machine code where the target names a processor.
+/* devlib_split: the device library for one target, as one bitcode blob a
+ * function, and one of machine code where the target names a processor.
  *
- *   devlib_split OUT.c OUT.bin -t NAME TRIPLE CPU a.bc b.bc -w c.bc -t NAME ...
+ *   devlib_split OUT.c OUT.bin NAME TRIPLE CPU a.bc b.bc -w c.bc
  *
- * For each target NAME (an enumerator DEVLIB_NAME) every function of the
- * bitcode files is cut out, given TRIPLE, the C calling convention and only
- * those attributes that do not bind it to a machine, and appended to OUT.bin;
- * OUT.c holds that file and a sorted table for each target.  A function that
- * calls another, or needs data of the module, stops the build: what is linked
- * into a kernel must vanish when inlined.  One that takes no pointer touches
- * no memory.
+ * Every function of the bitcode files is cut out, given TRIPLE, the C calling
+ * convention and only those attributes that do not bind it to a machine, and
+ * appended to OUT.bin; OUT.c holds that file and a sorted table, devlib_NAME.
+ * A function that calls another, or needs data of the module, stops the build:
+ * what is linked into a kernel must vanish when inlined.  One that takes no
+ * pointer touches no memory.
  *
  * Files after -w hold whole algorithms: they may use memory and call functions
  * of their own.  Where there is machine code it is all that is kept. */
@@ -339,19 +338,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const blob *)a)->name, ((const blob *)b)->name);
 }
 
-static void write_table(FILE *c, const target *t)
-{
-    fprintf(c, "static const devlib_function table_%s[] = {\n", t->name);
-    for (int i = 0; i < t->n; i++)
-        fprintf(c,
-                "    { \"%s\", devlib_blobs + %zu, %zu, "
-                "devlib_blobs + %zu, %zu },\n",
-                t->blob[i].name, t->blob[i].at, t->blob[i].bytes,
-                t->blob[i].code_at, t->blob[i].code_bytes);
-    fprintf(c, "};\n");
-}
-
-static void write_c(const char *path, const char *bin, target *t, int n)
+static void write_c(const char *path, const char *bin, const target *t)
 {
     FILE *c = fopen(path, "w");
 
@@ -360,31 +347,33 @@ static void write_c(const char *path, const char *bin, target *t, int n)
     fprintf(c,
             "/* made by devlib_split */\n#include \"devlib_table.h\"\n"
             "__asm__(\".pushsection .rodata\\n.balign 64\\n"
-            ".hidden devlib_blobs\\n.global devlib_blobs\\n"
+            ".local devlib_blobs\\n"
             "devlib_blobs: .incbin \\\"%s\\\"\\n.popsection\");\n"
-            "extern const uint8_t devlib_blobs[];\n",
+            "extern const uint8_t devlib_blobs[]"
+            " __attribute__((visibility(\"hidden\")));\n"
+            "static const devlib_function table[] = {\n",
             bin);
-    for (int i = 0; i < n; i++)
-        write_table(c, &t[i]);
-    fprintf(c, "const devlib_table devlib_tables[DEVLIB_TARGET_COUNT] = {\n");
-    for (int i = 0; i < n; i++)
-        fprintf(c, "    [DEVLIB_%s] = { table_%s, %d },\n", t[i].name,
-                t[i].name, t[i].n);
-    fprintf(c, "};\n");
+    for (int i = 0; i < t->n; i++)
+        fprintf(c,
+                "    { \"%s\", devlib_blobs + %zu, %zu, "
+                "devlib_blobs + %zu, %zu },\n",
+                t->blob[i].name, t->blob[i].at, t->blob[i].bytes,
+                t->blob[i].code_at, t->blob[i].code_bytes);
+    fprintf(c, "};\nconst devlib_table devlib_%s = { table, %d };\n", t->name,
+            t->n);
     if (fclose(c))
         die("cannot write", path);
 }
 
 int main(int argc, char **argv)
 {
-    target t[8] = {0};
+    target t = {0};
     char *full;
     FILE *bin;
     bool whole = false;
-    int n = 0;
 
     if (argc < 7)
-        die("usage: OUT.c OUT.bin -t NAME TRIPLE FILES...", argv[0]);
+        die("usage: OUT.c OUT.bin NAME TRIPLE CPU FILES...", argv[0]);
     LLVMInitializeAllTargetInfos();
     LLVMInitializeAllTargets();
     LLVMInitializeAllTargetMCs();
@@ -392,30 +381,18 @@ int main(int argc, char **argv)
     bin = fopen(argv[2], "wb");
     if (!bin)
         die("cannot write", argv[2]);
-    for (int i = 3; i < argc; i++) {
-        if (!strcmp(argv[i], "-w")) {
+    t.name = argv[3];
+    t.triple = argv[4];
+    t.cpu = argv[5];
+    open_target(&t);
+    for (int i = 6; i < argc; i++)
+        if (!strcmp(argv[i], "-w"))
             whole = true;
-            continue;
-        }
-        if (strcmp(argv[i], "-t")) {
-            if (!n)
-                die("a file before any target", argv[i]);
-            add_file(&t[n - 1], argv[i], whole, bin);
-            continue;
-        }
-        whole = false;
-        if (n == 8 || i + 3 >= argc)
-            die("too many targets, or one without triple and cpu", argv[i]);
-        t[n].name = argv[++i];
-        t[n].triple = argv[++i];
-        t[n].cpu = argv[++i];
-        open_target(&t[n]);
-        n++;
-    }
+        else
+            add_file(&t, argv[i], whole, bin);
     if (fclose(bin) || !(full = realpath(argv[2], NULL)))
         die("cannot write", argv[2]);
-    for (int i = 0; i < n; i++)
-        qsort(t[i].blob, (size_t)t[i].n, sizeof *t[i].blob, by_name);
-    write_c(argv[1], full, t, n);
+    qsort(t.blob, (size_t)t.n, sizeof *t.blob, by_name);
+    write_c(argv[1], full, &t);
     return 0;
 }

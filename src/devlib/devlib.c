@@ -5,11 +5,16 @@
 
 const devlib_function *devlib_find(devlib_target t, const char *name)
 {
-    int lo = 0, hi = devlib_tables[t].n;
+    static const devlib_table *const tables[] = {
+#define X(name) &devlib_##name,
+        DEVLIB_TARGETS(X)
+#undef X
+    };
+    int lo = 0, hi = tables[t]->n;
 
     while (lo < hi) {
         int mid = lo + (hi - lo) / 2;
-        const devlib_function *f = &devlib_tables[t].at[mid];
+        const devlib_function *f = &tables[t]->at[mid];
         int d = strcmp(name, f->name);
 
         if (!d)

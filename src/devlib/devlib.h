@@ -11,8 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum { DEVLIB_X86_V3, DEVLIB_X86_V4, DEVLIB_SPIRV, DEVLIB_PTX,
-               DEVLIB_TARGET_COUNT } devlib_target;
+#define DEVLIB_TARGETS(X) X(X86_V3) X(X86_V4) X(SPIRV) X(PTX)
+#define X(name) DEVLIB_##name,
+typedef enum { DEVLIB_TARGETS(X) DEVLIB_TARGET_COUNT } devlib_target;
+#undef X
 typedef struct {
     const char *name;
     const uint8_t *bitcode;

@@ -1,10 +1,12 @@
-/* The table that tools/devlib_split.c generates. */
+/* The tables that tools/devlib_split.c generates, one for each target. */
 #ifndef DEVLIB_TABLE_H
 #define DEVLIB_TABLE_H
 
 #include "devlib.h"
 
 typedef struct { const devlib_function *at; int n; } devlib_table;
-extern const devlib_table devlib_tables[DEVLIB_TARGET_COUNT];
+#define X(name) extern const devlib_table devlib_##name;
+DEVLIB_TARGETS(X)
+#undef X
 
 #endif

@@ -13,7 +13,7 @@ static hlo_inst *some(random_gen *g)
 void random_make_broadcast(random_gen *g)
 {
     hlo_inst *x = some(g);
-    int64_t dim[10], dims[SD_MAX_RANK], n = sd_shape_count(x->shape);
+    int64_t dim[SD_MAX_RANK], dims[SD_MAX_RANK], n = sd_shape_count(x->shape);
     int rank = 0, k = 0;
 
     if (x->shape->rank > 5)

@@ -198,7 +198,7 @@ void random_make_dynamic_slice(random_gen *g)
 
 void random_make_dynamic_update(random_gen *g)
 {
-    hlo_inst *arg[10] = {some(g)}, *in;
+    hlo_inst *arg[2 + SD_MAX_RANK] = {some(g)}, *in;
     const sd_shape *s = arg[0]->shape;
     sd_dtype t = random_dtype(g, HLO_T_INT);
     int64_t dim[SD_MAX_RANK];

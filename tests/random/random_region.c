@@ -97,7 +97,7 @@ static int some_dims(random_gen *g, const sd_shape *s, int64_t *dims,
 void random_make_reduce(random_gen *g)
 {
     const sd_shape *s = random_shape(g, random_dtype(g, HLO_T_ANY));
-    int64_t dims[8], n;
+    int64_t dims[SD_MAX_RANK], n;
     int k = some_dims(g, s, dims, &n);
     random_fact f;
     hlo_op op;
@@ -162,7 +162,7 @@ void random_make_reduce_pair(random_gen *g)
     bool pick = random_chance(g, 50);
     random_need need = {INFINITY, true, true}; /* no NaN: ties are clear */
     hlo_inst *arg[4], *in;
-    int64_t dims[8], n;
+    int64_t dims[SD_MAX_RANK], n;
     int k = some_dims(g, s, dims, &n);
     hlo_comp *c =
         pick ? arg_body(g, t, u, random_chance(g, 50)) : pair_body(g, t, u);
@@ -266,7 +266,7 @@ void random_make_select_scatter(random_gen *g)
     sd_dtype t = random_dtype(g, HLO_T_ANY & ~HLO_T_CPLX);
     const sd_shape *s = random_shape(g, t);
     random_type k = random_type_of(t);
-    int64_t n, dim[8];
+    int64_t n, dim[SD_MAX_RANK];
     hlo_window_dim *w = some_window(g, s, true, &n);
     hlo_inst *arg[3], *in;
     hlo_comp *c[2];
@@ -384,7 +384,7 @@ void random_make_map(random_gen *g)
 {
     hlo_inst *arg[2] = {random_pick(g, HLO_T_ANY, anything), NULL}, *in;
     const sd_shape *s = arg[0]->shape;
-    int64_t dims[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    int64_t dims[SD_MAX_RANK];
     random_gen r = *g;
 
     if (g->scalars)
@@ -406,6 +406,8 @@ void random_make_map(random_gen *g)
     hlo_set_root(r.c, r.pool[r.npool - 1]);
     g->state = r.state;
     in = random_inst(g, HLO_MAP, NULL, 2, arg);
+    for (int i = 0; i < s->rank; i++)
+        dims[i] = i;
     in->dims = hlo_dims_copy(g->a, dims, s->rank);
     hlo_set_comps(in, 1, &r.c);
     random_infer(g, in);

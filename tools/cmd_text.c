@@ -173,9 +173,13 @@ sd_status tool_compile(const tool_args *t)
     compile_fn compile;
     sd_status st;
 
+    if (t->time)
+        setenv("SUNDOG_LOG", "debug", 1); /* the compiler says it there */
     sd_options_from_env(&o);
-    o.value[SD_OPT_DUMP_TO] = dir;
-    o.value[SD_OPT_DUMP_PASSES] = ".*";
+    if (!t->time) {
+        o.value[SD_OPT_DUMP_TO] = dir;
+        o.value[SD_OPT_DUMP_PASSES] = ".*";
+    }
     if ((st = sd_options_check(&o)) || (st = find_target(t, &dev)) ||
         (st = tool_read(t->file[0], &bytes, &rq.format)) ||
         (st = tool_compiler(&compile)))
@@ -184,9 +188,9 @@ sd_status tool_compile(const tool_args *t)
     rq.program = (sd_bytes){(uint8_t *)bytes.at, bytes.len};
     if ((st = compile(&rq, &sv, &p)))
         goto done;
-    printf("%s for %s: %d kernels, %d buffers, %" PRIu64 " temp bytes; "
-           "files in %s\n",
-           p->name, dev.name, p->nkernel, p->nbuffer, p->temp_bytes, dir);
+    printf("%s for %s: %d kernels, %d buffers, %" PRIu64 " temp bytes%s%s\n",
+           p->name, dev.name, p->nkernel, p->nbuffer, p->temp_bytes,
+           t->time ? "" : "; files in ", t->time ? "" : dir);
 done:
     thunk_program_release(p);
     sd_buf_finish(&bytes);

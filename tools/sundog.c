@@ -39,8 +39,9 @@ static const command commands[] = {
      "each,\n"
      "      NAME.mlir",
      tool_mlir, 1, INT_MAX},
-    {"compile", "--target=NAME [--out=DIR] FILE",
-     "compile for a device that need not be there; write the dump files",
+    {"compile", "--target=NAME [--out=DIR] [--time] FILE",
+     "compile for a device that need not be there; write the dump files;\n"
+     "      --time: where the time goes instead, on one thread",
      tool_compile, 1, 1},
     {"run", "[--seed=N] [--out=PREFIX] FILE [ARG.npy ...]",
      "compile for this machine and run; arguments left out are random",
@@ -125,6 +126,8 @@ static bool parse_flag(const command *c, tool_args *t, const char *arg)
         t->plan = true;
     else if (!strcmp(arg, "--quick"))
         t->quick = true;
+    else if (!strcmp(arg, "--time"))
+        t->time = true;
     else
         return false;
     return true;

@@ -21,6 +21,7 @@ typedef struct {
     bool check;         /* --check */
     bool plan;          /* --plan */
     bool quick;         /* --quick */
+    bool time;          /* --time */
     bool *bad;          /* what was looked for is there, and is bad: exit
                            status 1 without another message */
     int nfile;

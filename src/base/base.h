@@ -331,5 +331,6 @@ typedef enum { SD_LOG_ERROR, SD_LOG_WARN, SD_LOG_INFO, SD_LOG_DEBUG } sd_level;
 void sd_log_init(void); /* reads the filter once; before threads start */
 void sd_log(sd_level l, const char *fmt, ...) SD_PRINTF(2, 3);
 uint64_t sd_now_ns(void);
+uint64_t sd_thread_ns(void); /* processor time of this thread */
 
 #endif

@@ -52,10 +52,20 @@ void sd_log(sd_level l, const char *fmt, ...)
     sd_buf_finish(&b);
 }
 
-uint64_t sd_now_ns(void)
+static uint64_t now(clockid_t clock)
 {
     struct timespec t;
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t sd_now_ns(void)
+{
+    return now(CLOCK_MONOTONIC);
+}
+
+uint64_t sd_thread_ns(void)
+{
+    return now(CLOCK_THREAD_CPUTIME_ID);
 }

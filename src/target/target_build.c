@@ -14,9 +14,14 @@
 #include "target_child.h"
 #include "target_room.h"
 
+/* What a batch does, one after the other: IR, LLVM's passes over it, and
+ * LLVM's code generation. */
+typedef enum { T_EMIT, T_CLEAN, T_CODE, T_COUNT } part;
+
 typedef struct {
     const target_ops *ops;
     const device_desc *dev;
+    uint64_t since, ns[T_COUNT]; /* processor time */
     LLVMContextRef cx;
     LLVMModuleRef m;
     LLVMBuilderRef b;
@@ -40,6 +45,49 @@ typedef struct {
     sd_status st;
     const sd_stop *stop; /* of the compile; borrowed */
 } batch;
+
+/* ---- where the time goes ---- */
+
+static void part_ends(module *mod, part t)
+{
+    uint64_t now = sd_thread_ns();
+
+    mod->ns[t] += now - mod->since;
+    mod->since = now;
+}
+
+static void log_ns(const char *what, const uint64_t *ns)
+{
+    const double ms = 1e-6;
+
+    sd_log(SD_LOG_DEBUG, "%s: IR %.2f ms, passes %.2f ms, machine code %.2f ms",
+           what, (double)ns[T_EMIT] * ms, (double)ns[T_CLEAN] * ms,
+           (double)ns[T_CODE] * ms);
+}
+
+/* Each batch, then quick and careful ones together: processor time. */
+static void log_times(const plan *p, const batch *b, int n)
+{
+    uint64_t sum[2][T_COUNT] = {{0}};
+    int kernels[2] = {0};
+    char what[160];
+
+    for (int i = 0; i < n; i++) {
+        const plan_kernel *k = p->kernel[b[i].kernel[0]];
+
+        snprintf(what, sizeof what, "%s and %d more, %s", k->name,
+                 b[i].count - 1, b[i].quick ? "quick" : "careful");
+        log_ns(what, b[i].mod.ns);
+        kernels[b[i].quick] += b[i].count;
+        for (int t = 0; t < T_COUNT; t++)
+            sum[b[i].quick][t] += b[i].mod.ns[t];
+    }
+    for (int q = 0; q < 2; q++) {
+        snprintf(what, sizeof what, "%d %s kernels", kernels[q],
+                 q ? "quick" : "careful");
+        log_ns(what, sum[q]);
+    }
+}
 
 /* ---- LLVM, once a process ---- */
 
@@ -240,6 +288,7 @@ static sd_status module_compile(module *mod)
     if (mod->want_text)
         mod->no_opt = LLVMPrintModuleToString(mod->m);
     st = optimise(mod);
+    part_ends(mod, T_CLEAN);
     if (st)
         return st;
     if (mod->ops->repair)
@@ -255,6 +304,7 @@ static sd_status module_compile(module *mod)
             return st;
     }
     st = code(mod, mod->m, mod->ops->file, &mod->binary);
+    part_ends(mod, T_CODE);
     if (!st && mod->ops->check)
         st = mod->ops->check(LLVMGetBufferStart(mod->binary),
                              LLVMGetBufferSize(mod->binary));
@@ -347,8 +397,10 @@ static sd_status build_batch(void *ctx)
     batch *b = ctx;
     sd_status st;
 
+    b->mod.since = sd_thread_ns();
     if ((st = sd_stopped()) || (st = emit_batch(b)) || (st = sd_stopped()))
         return st;
+    part_ends(&b->mod, T_EMIT);
     return module_compile(&b->mod);
 }
 
@@ -563,6 +615,7 @@ sd_status target_build(plan *p, const sd_options *opt, sd_shelf *shelf,
         else
             sd_status_free(b[i].st);
     }
+    log_times(p, b, n);
     if (!st) /* caught here: LLVM's objects are no arena's */
         st = sd_catch_oom(0, take_all, &t);
     for (int i = 0; i < n; i++)

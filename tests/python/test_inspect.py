@@ -339,3 +339,24 @@ def test_only_drivers_with_a_mistake_get_code_around_it(tmp_path, device,
                    capture_output=True)
     code = (tmp_path / "module_0000.m.ir-with-opt.ll").read_text()
     assert ("get_work_dim" in code) == hidden
+
+
+def compiled(tmp_path, text, *flags):
+    """What `sundog compile` says of a program in HLO text for host:v3."""
+    path = tmp_path / "program.hlo"
+    path.write_text(text)
+    return subprocess.run([TOOL, "compile", "--target=host:v3", *flags,
+                           str(path)], text=True, capture_output=True,
+                          check=True, cwd=tmp_path)
+
+
+def test_compile_says_where_its_time_goes(tmp_path):
+    run = compiled(tmp_path, """HloModule m
+ENTRY f { p = f32[64]{0} parameter(0)  ROOT r = f32[64]{0} negate(p) }
+""", "--time")
+    assert re.search(r"wrapped_negate and 0 more, quick: IR [\d.]+ ms, passes "
+                     r"[\d.]+ ms, machine code [\d.]+ ms", run.stderr)
+    assert "0 careful kernels" in run.stderr
+    assert re.search(r"m: reading [\d.]+ ms, passes [\d.]+ ms, plan", run.stderr)
+    assert "files in" not in run.stdout
+    assert os.listdir(tmp_path) == ["program.hlo"]      # no dumps

@@ -386,6 +386,9 @@ void emit_pick_end(emit *e);
 /* Of w * stride elements from p on the first of each `stride`. */
 LLVMValueRef emit_read_strided(emit *e, sd_dtype part, LLVMValueRef p,
                                LLVMValueRef mask, int stride, int w);
+/* Of those the w that are `stride` apart, one by one; it may be negative. */
+LLVMValueRef emit_read_steps(emit *e, sd_dtype part, LLVMValueRef p,
+                             int64_t stride, int w);
 /* x0[0] x1[0] .. x0[1] x1[1] ..; n is a power of two. */
 LLVMValueRef emit_weave(emit *e, LLVMValueRef const *x, int n);
 void emit_find_woven(emit *e);

@@ -74,6 +74,16 @@ static bool gives_zeros(const plan_node *n)
     return true;
 }
 
+/* Without AVX-512 LLVM makes of a gather of known steps a vector of addresses
+ * that it takes apart again: the elements are read one by one at once. */
+static bool is_read_by_steps(const emit *e, const plan_node *n,
+                             const emit_span *a)
+{
+    return a->access == EMIT_GATHERED && a->stride && n->kind == PN_LOAD &&
+           !e->gpu && e->vector_bits == 256 && !a->mask &&
+           !sd_is_complex(n->dtype);
+}
+
 /* Where an access goes and under which mask. */
 static void locate(emit *e, const plan_node *n, int copy, uint64_t varies,
                    emit_span *a)
@@ -87,9 +97,11 @@ static void locate(emit *e, const plan_node *n, int copy, uint64_t varies,
     if (a->access == EMIT_STRIDED && n->kind == PN_SCATTER)
         a->access = EMIT_GATHERED;
     a->w = e->w;
-    vec = a->access == EMIT_GATHERED;
     a->mask = emit_and(e, emit_guards(e, n->guard, n->nguard, copy, true),
                        emit_mask(e, varies, copy));
+    if (is_read_by_steps(e, n, a))
+        a->access = EMIT_STRIDED;
+    vec = a->access == EMIT_GATHERED;
     if (!go_where_known(e, n, a))
         a->at = emit_expr(e, n->off, copy, vec);
     if (!e->gpu && n->nguard && a->mask)

@@ -30,6 +30,24 @@ static LLVMValueRef part_of_mask(emit *e, LLVMValueRef mask, int j, int stride,
     return emit_shuffle(e, mask, LLVMConstNull(LLVMTypeOf(mask)), lane, w);
 }
 
+/* One by one: far apart, so that a vector of memory has one of them. */
+LLVMValueRef emit_read_steps(emit *e, sd_dtype part, LLVMValueRef p,
+                             int64_t stride, int w)
+{
+    LLVMTypeRef t = emit_mem_type(e, part);
+    LLVMValueRef v = LLVMGetPoison(emit_widen(t, w));
+
+    for (int i = 0; i < w; i++) {
+        LLVMValueRef at = emit_si(e, i * stride), q;
+
+        q = LLVMBuildGEP2(e->b, t, p, &at, 1, "");
+        v = LLVMBuildInsertElement(e->b, v,
+                                   emit_vector_read(e, part, q, NULL, 1),
+                                   LLVMConstInt(e->i32, (unsigned)i, 0), "");
+    }
+    return v;
+}
+
 LLVMValueRef emit_read_strided(emit *e, sd_dtype part, LLVMValueRef p,
                                LLVMValueRef mask, int stride, int w)
 {

@@ -85,6 +85,33 @@ static LLVMValueRef gather(emit *e, sd_dtype part, LLVMValueRef p, int w)
     return v;
 }
 
+/* Does an instruction of AVX2 gather elements at these offsets?  LLVM does not
+ * use it, as it is no faster on old processors than the elements one by one,
+ * for which it then writes three times the code: that takes most of the time
+ * in which a kernel of several such reads is compiled. */
+static bool has_gather(const emit *e, sd_dtype part, LLVMValueRef off)
+{
+    return !e->gpu && e->vector_bits == 256 && sd_dtype_bytes(part) == 4 &&
+           emit_width(off) == 8 &&
+           LLVMGetElementType(LLVMTypeOf(off)) == e->i32;
+}
+
+/* All lanes: a sign that is set asks for a lane. */
+static LLVMValueRef gather_words(emit *e, sd_dtype part, LLVMValueRef p,
+                                 LLVMValueRef off)
+{
+    bool is_float = part == SD_F32;
+    LLVMTypeRef t = LLVMVectorType(is_float ? e->f32 : e->i32, 8);
+    LLVMValueRef all = LLVMConstAllOnes(LLVMVectorType(e->i32, 8));
+    LLVMValueRef arg[5] = {LLVMConstNull(t), p, off, LLVMConstBitCast(all, t),
+                           LLVMConstInt(e->i8, 4, 0)};
+
+    return emit_intrinsic2(e,
+                           is_float ? "llvm.x86.avx2.gather.d.ps.256"
+                                    : "llvm.x86.avx2.gather.d.d.256",
+                           NULL, 0, arg, 5);
+}
+
 static void scatter(emit *e, sd_dtype part, LLVMValueRef v, LLVMValueRef p,
                     LLVMValueRef mask)
 {
@@ -334,6 +361,8 @@ static LLVMValueRef gather_part(emit *e, const emit_span *a, LLVMValueRef off,
 {
     if (sd_is_complex(a->t))
         off = emit_pair_index(e, off, part);
+    if (has_gather(e, a->part, off))
+        return gather_words(e, a->part, a->p, off);
     return gather(e, a->part, emit_element(e, a->part, a->p, off), a->w);
 }
 
@@ -357,6 +386,11 @@ static emit_value strided_at(emit *e, const emit_span *a)
     int stride = (int)a->stride * (pairs ? 2 : 1);
     emit_value v = {NULL, NULL};
 
+    if (a->access == EMIT_STRIDED && (a->stride < 0 || a->stride > a->w / 2)) {
+        v.re = emit_read_steps(
+            e, a->part, emit_element(e, a->part, a->p, a->at), a->stride, a->w);
+        return v;
+    }
     for (int part = 0; part <= pairs; part++) {
         LLVMValueRef at = pairs ? emit_pair_index(e, a->at, part) : a->at;
 

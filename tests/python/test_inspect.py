@@ -360,3 +360,26 @@ ENTRY f { p = f32[64]{0} parameter(0)  ROOT r = f32[64]{0} negate(p) }
     assert re.search(r"m: reading [\d.]+ ms, passes [\d.]+ ms, plan", run.stderr)
     assert "files in" not in run.stdout
     assert os.listdir(tmp_path) == ["program.hlo"]      # no dumps
+
+
+@pytest.mark.parametrize("text,read", [
+    ("""p = f32[64,40]{1,0} parameter(0)  z = f32[] constant(0)
+  ROOT r = f32[64]{0} reduce(p, z), dimensions={1}, to_apply=add""", None),
+    ("""p = f32[960]{0} parameter(0)  q = f32[16]{0} parameter(1)
+  w = f32[16,60]{1,0} broadcast(q), dimensions={0}
+  v = f32[960]{0} reshape(w)
+  ROOT r = f32[960]{0} add(p, v)""", "llvm.x86.avx2.gather.d.ps.256")])
+def test_elements_far_apart_without_avx512(tmp_path, text, read):
+    """LLVM makes of a gather there a vector of addresses, and takes it apart
+    again: most of the time in which such a kernel was compiled, and a
+    transposition took twice as long."""
+    compiled(tmp_path, f"""HloModule m
+add {{ a = f32[] parameter(0)  b = f32[] parameter(1)
+      ROOT r = f32[] add(a, b) }}
+ENTRY f {{ {text}
+}}
+""", f"--out={tmp_path}/d")
+    [ir] = glob.glob(f"{tmp_path}/d/*ir-with-opt.ll")
+    text = open(ir).read()
+    assert "llvm.masked.gather" not in text
+    assert not read or read in text

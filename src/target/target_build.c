@@ -6,6 +6,7 @@
 #include <llvm-c/IRReader.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -478,21 +479,25 @@ static sd_status take_all(void *ctx)
  * of two scalars take 71 us in quick code, 22 in careful code. */
 enum { QUICK_NS = 50000, QUICK_LOOP_NS = 2000 };
 
-static void mark_repeated(const thunk_seq *s, bool in_loop, bool *repeated)
+/* How often the loops around a kernel turn in one run; loops that do not say
+ * how often they turn do it without end. */
+static void note_turns(const thunk_seq *s, double now, double *turns)
 {
     for (int i = 0; i < s->n; i++) {
         const thunk *t = &s->at[i];
+        double inner = now;
 
-        if (t->kind == THUNK_KERNEL && in_loop)
-            repeated[t->kernel] = true;
+        if (t->kind == THUNK_WHILE)
+            inner = t->trip < 0 ? INFINITY : now * (double)SD_MAX(t->trip, 1);
+        if (t->kind == THUNK_KERNEL)
+            turns[t->kernel] = SD_MAX(turns[t->kernel], now);
         for (int j = 0; j < t->nseq; j++)
-            mark_repeated(&t->seq[j], in_loop || t->kind == THUNK_WHILE,
-                          repeated);
+            note_turns(&t->seq[j], inner, turns);
     }
 }
 
-/* It runs neither for long, nor again and again in one run. */
-static bool is_quick(const target_ops *ops, const plan_kernel *k, bool repeated)
+/* It does not run for long, all turns of one run together. */
+static bool is_quick(const target_ops *ops, const plan_kernel *k, double turns)
 {
     if (!ops->on_host)
         return false;
@@ -501,8 +506,8 @@ static bool is_quick(const target_ops *ops, const plan_kernel *k, bool repeated)
     if (k->loop && (!k->loop->counted || k->loop->sorts))
         return false;
     /* a sort by keys is machine code of the build */
-    return !repeated && !(k->sort && !k->sort->keys) &&
-           target_guess_ns(k) <= (k->loop ? QUICK_LOOP_NS : QUICK_NS);
+    return !(k->sort && !k->sort->keys) &&
+           turns * target_guess_ns(k) <= (k->loop ? QUICK_LOOP_NS : QUICK_NS);
 }
 
 /* ---- batches ---- */
@@ -559,11 +564,13 @@ static batches make_batches(const plan *p, const target_ops *ops, bool together)
     batches all = {sd_arena_array(p->arena, int, n + 1),
                    sd_arena_array(p->arena, batch, n + 1), 0};
     int *careful = sd_arena_array(p->arena, int, n + 1);
-    bool *repeated = sd_arena_array(p->arena, bool, n + 1);
+    double *turns = sd_arena_array(p->arena, double, n + 1);
 
-    mark_repeated(&p->program->seq, false, repeated);
     for (int i = 0; i < n; i++)
-        if (is_quick(ops, p->kernel[i], repeated[i]))
+        turns[i] = 1;
+    note_turns(&p->program->seq, 1, turns);
+    for (int i = 0; i < n; i++)
+        if (is_quick(ops, p->kernel[i], turns[i]))
             all.kernel[nquick++] = i;
         else
             careful[ncareful++] = i;

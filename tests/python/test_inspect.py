@@ -362,6 +362,36 @@ ENTRY f { p = f32[64]{0} parameter(0)  ROOT r = f32[64]{0} negate(p) }
     assert os.listdir(tmp_path) == ["program.hlo"]      # no dumps
 
 
+TURNS = """HloModule m
+add { a = f32[] parameter(0)  b = f32[] parameter(1)
+      ROOT r = f32[] add(a, b) }
+body { s = (s32[], f32[80,300]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[80,300]{1,0} get-tuple-element(s), index=1
+  one = s32[] constant(1)  next = s32[] add(i, one)  zero = f32[] constant(0)
+  sums = f32[80]{0} reduce(x, zero), dimensions={1}, to_apply=add
+  wide = f32[80,300]{1,0} broadcast(sums), dimensions={0}
+  y = f32[80,300]{1,0} add(x, wide)
+  ROOT r = (s32[], f32[80,300]{1,0}) tuple(next, y) }
+cond { s = (s32[], f32[80,300]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(s), index=0  n = s32[] constant(TURNS)
+  ROOT r = pred[] compare(i, n), direction=LT }
+ENTRY f { p = f32[80,300]{1,0} parameter(0)  zero = s32[] constant(0)
+  s = (s32[], f32[80,300]{1,0}) tuple(zero, p)
+  w = (s32[], f32[80,300]{1,0}) while(s), condition=cond, body=body
+  ROOT r = f32[80,300]{1,0} get-tuple-element(w), index=1 }
+"""
+
+
+def test_kernels_of_few_turns_are_compiled_quickly(tmp_path):
+    """By what all turns take together; a turn is too long for the loop to be a
+    kernel itself."""
+    careful = [int(re.search(r"(\d+) careful kernels", compiled(
+        tmp_path, TURNS.replace("TURNS", str(n)), "--time").stderr).group(1))
+        for n in (2, 1000)]
+    assert careful[0] < careful[1]
+
+
 @pytest.mark.parametrize("text,read", [
     ("""p = f32[64,40]{1,0} parameter(0)  z = f32[] constant(0)
   ROOT r = f32[64]{0} reduce(p, z), dimensions={1}, to_apply=add""", None),

@@ -3,6 +3,8 @@
 #include "spmd_choice.h"
 #include "spmd_halo.h"
 
+#include <math.h>
+
 /* Takes what operand k's part is cut by, where nothing stands against it. */
 static void take(const hlo_inst *in, const spmd_rule *r, int k,
                  const hlo_sharding *s, spmd_choice *c)
@@ -70,13 +72,18 @@ static uint32_t sums_of(const spmd_flow *f, const hlo_inst *in, uint32_t used)
     return sums & used ? 0 : sums;
 }
 
-/* The largest operand first: it is the dearest to move. */
-bool spmd_choose(const spmd_flow *f, const hlo_inst *in, const spmd_rule *r,
-                 spmd_choice *c)
+/* The largest operand first: it is the dearest to move; or `first`, if that is
+ * one. */
+static void choose(const spmd_flow *f, const hlo_inst *in, const spmd_rule *r,
+                   int first, spmd_choice *c)
 {
     uint64_t done = 0;
 
     *c = (spmd_choice){0};
+    if (first >= 0) {
+        done = UINT64_C(1) << first;
+        take(in, r, first, spmd_now(f, in->arg[first]), c);
+    }
     for (;;) {
         int best = -1;
 
@@ -92,6 +99,51 @@ bool spmd_choose(const spmd_flow *f, const hlo_inst *in, const spmd_rule *r,
     }
     c->sums = sums_of(f, in, c->used);
     take_want(f, in, r, c);
+}
+
+/* Do both operands of a product lie along some of the same atoms? */
+static bool compete(const spmd_flow *f, const hlo_inst *in)
+{
+    const hlo_sharding *a, *b;
+
+    if (in->op != HLO_DOT)
+        return false;
+    a = spmd_now(f, in->arg[0]);
+    b = spmd_now(f, in->arg[1]);
+    return a && b && a->grid == b->grid &&
+           hlo_sharding_used(a) & hlo_sharding_used(b);
+}
+
+/* About how many bytes operands and result move. */
+static double bytes_of(const spmd_flow *f, const hlo_inst *in,
+                       const spmd_rule *r, const spmd_choice *c)
+{
+    const hlo_sharding *s, *to = spmd_wanted(f, in);
+    double bytes = 0;
+
+    if (!c->like)
+        return HUGE_VAL;
+    s = spmd_factors_sharding(f, c, r->result, in->shape->rank);
+    for (int k = 0; k < in->narg; k++)
+        bytes += spmd_move_bytes(in->arg[k]->shape, spmd_now(f, in->arg[k]),
+                                 spmd_operand_by(f, in, r, c, k));
+    return bytes +
+           spmd_move_bytes(in->shape, spmd_waiting(f, r, c, s), to ? to : s);
+}
+
+bool spmd_choose(const spmd_flow *f, const hlo_inst *in, const spmd_rule *r,
+                 spmd_choice *c)
+{
+    choose(f, in, r, -1, c);
+    if (compete(f, in)) {
+        bool second = sd_shape_bytes(in->arg[0]->shape) >=
+                      sd_shape_bytes(in->arg[1]->shape);
+        spmd_choice other;
+
+        choose(f, in, r, second, &other);
+        if (bytes_of(f, in, r, &other) < bytes_of(f, in, r, c))
+            *c = other;
+    }
     return c->used || c->sums;
 }
 

@@ -73,6 +73,9 @@ hlo_inst *spmd_turn(hlo_at p, hlo_inst *x, const hlo_grid *g,
  * names; zeros elsewhere. */
 hlo_inst *spmd_shift(hlo_at p, hlo_inst *x, const hlo_grid *g,
                      const hlo_atoms *along, int64_t by, const bool *who);
+/* x of whoever is at that place along the atoms. */
+hlo_inst *spmd_of_place(hlo_at p, hlo_inst *x, const hlo_grid *g,
+                        const hlo_atoms *along, int64_t place);
 hlo_inst *spmd_all_reduce(hlo_at p, hlo_inst *x, const hlo_grid *g,
                           const hlo_atoms *along, hlo_op op);
 /* x where this participant is the first along the atoms, else nothing to add. */

@@ -159,6 +159,11 @@ static void note_whole(const spmd_flow *f, const hlo_inst *in)
 
 bool spmd_apply(spmd_flow *f, hlo_inst *in)
 {
+    int few =
+        in->narg ? spmd_few_of(in, spmd_part_sharding(f, in->arg[0])) : -1;
+
+    if (few >= 0)
+        in = spmd_send_few(f, in, few);
     if (in->op == HLO_GET_TUPLE_ELEMENT)
         return take_element(f, in);
     if (in->op == HLO_OPT_BARRIER)

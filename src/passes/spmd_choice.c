@@ -131,6 +131,8 @@ static double bytes_of(const spmd_flow *f, const hlo_inst *in,
            spmd_move_bytes(in->shape, spmd_waiting(f, r, c, s), to ? to : s);
 }
 
+/* A product that need not be summed afterwards is cut by the smaller operand,
+ * if that moves less. */
 bool spmd_choose(const spmd_flow *f, const hlo_inst *in, const spmd_rule *r,
                  spmd_choice *c)
 {
@@ -141,7 +143,8 @@ bool spmd_choose(const spmd_flow *f, const hlo_inst *in, const spmd_rule *r,
         spmd_choice other;
 
         choose(f, in, r, second, &other);
-        if (bytes_of(f, in, r, &other) < bytes_of(f, in, r, c))
+        if (spmd_partial_along(r, &other).n < spmd_partial_along(r, c).n &&
+            bytes_of(f, in, r, &other) < bytes_of(f, in, r, c))
             *c = other;
     }
     return c->used || c->sums;

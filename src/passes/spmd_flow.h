@@ -98,6 +98,11 @@ bool spmd_apply(spmd_flow *f, hlo_inst *in);
  * of them (spmd_place.c). */
 bool spmd_is_placed(const hlo_inst *in);
 void spmd_put(spmd_flow *f, hlo_inst *in);
+/* Does in, of a part by s, want a few elements of a dimension that is cut, which
+ * one or two participants have?  Which dimension, or -1.  What it becomes then: a
+ * slice of what these have sent (spmd_place.c). */
+int spmd_few_of(const hlo_inst *in, const hlo_sharding *s);
+hlo_inst *spmd_send_few(spmd_flow *f, hlo_inst *in, int d);
 /* Loops and branches, with the computations that they call (spmd_loop.c). */
 sd_status spmd_cut_flow(spmd_flow *f, hlo_inst *in);
 void spmd_settle(spmd_flow *f);

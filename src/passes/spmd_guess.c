@@ -108,7 +108,9 @@ static void guess_rule(spmd_flow *f, const hlo_inst *in)
               spmd_results_of(f, in, &r, &c, s);
 
     for (int k = 0; k < in->narg; k++) {
-        const sd_shape *whole = in->arg[k]->shape;
+        const hlo_sharding *now = spmd_now(f, in->arg[k]);
+        bool few = spmd_few_of(in, now) >= 0;
+        const sd_shape *whole = few ? in->shape : in->arg[k]->shape;
 
         f->cost +=
             spmd_move_bytes(whole, spmd_now(f, in->arg[k]),

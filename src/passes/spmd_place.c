@@ -214,3 +214,89 @@ void spmd_put(spmd_flow *f, hlo_inst *in)
         spmd_apply(f, x);
     pass_replace(in, to);
 }
+
+/* ---- a few elements ---- */
+
+/* A concatenation moves what it is a slice of. */
+static bool is_joined(const hlo_inst *in, int d)
+{
+    for (int k = 0; k < in->nuse; k++)
+        if (in->user[k]->op == HLO_CONCATENATE && in->user[k]->dims.at[0] == d)
+            return true;
+    return false;
+}
+
+int spmd_few_of(const hlo_inst *in, const hlo_sharding *s)
+{
+    int at = -1;
+
+    if (in->op != HLO_SLICE || !s || s->unreduced || !sd_shape_count(in->shape))
+        return -1;
+    for (int d = 0; d < in->shape->rank; d++) {
+        int64_t size = in->arg[0]->shape->dim[d], n, each;
+        int64_t from = in->u.slice.start[d], to = in->u.slice.limit[d];
+
+        n = hlo_atoms_size(s->grid, &s->dim[d].cut);
+        each = spmd_each(size, n);
+        if (n == 1 || (to - from) * 2 > each)
+            continue;
+        if (at >= 0 || (to - 1) / each > from / each + 1 || is_joined(in, d))
+            return -1;
+        at = d;
+    }
+    return at;
+}
+
+/* Of the part at `place`, what lies in [from, to) of the whole, from there. */
+static hlo_inst *sent(hlo_at p, hlo_inst *x, const hlo_sharding *s, int d,
+                      int64_t place, int64_t from, int64_t to)
+{
+    int64_t start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK], stride[SD_MAX_RANK];
+    int64_t each = x->shape->dim[d];
+
+    for (int i = 0; i < x->shape->rank; i++) {
+        limit[i] = x->shape->dim[i];
+        stride[i] = 1;
+    }
+    start[d] = SD_MAX(from - place * each, 0);
+    limit[d] = SD_MIN(to - place * each, each);
+    return spmd_of_place(p, hlo_make_slice(p, x, start, limit, stride), s->grid,
+                         &s->dim[d].cut, place);
+}
+
+/* in as a slice of its elements in dimension d, which all have. */
+hlo_inst *spmd_send_few(spmd_flow *f, hlo_inst *in, int d)
+{
+    hlo_at p = pass_at(in);
+    const spmd_part *had = spmd_part_of(f, in->arg[0]);
+    int rank = in->shape->rank;
+    int64_t start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK], stride[SD_MAX_RANK];
+    int64_t first = in->u.slice.start[d], end = in->u.slice.limit[d];
+    int64_t each = had->local->shape->dim[d];
+    hlo_inst *piece[2], *x, *few, *to;
+    const hlo_sharding *rest;
+    int n = 0;
+
+    for (int64_t k = first / each; k <= (end - 1) / each; k++)
+        piece[n++] = sent(p, had->local, had->s, d, k, first, end);
+    x = n > 1 ? hlo_make_concatenate(p, n, piece, d) : piece[0];
+    for (int i = 0; i < rank; i++) {
+        limit[i] = in->arg[0]->shape->dim[i];
+        stride[i] = 1;
+    }
+    start[d] = first;
+    limit[d] = end;
+    few = hlo_make_slice(p, in->arg[0], start, limit, stride);
+    rest = hlo_sharding_with(f->m, had->s, d, (hlo_atoms){0});
+    if (hlo_sharding_used(rest))
+        spmd_set_part(f, few, x, rest);
+    else
+        few = x;
+    memcpy(start, in->u.slice.start, sizeof *start * (size_t)rank);
+    memcpy(limit, in->u.slice.limit, sizeof *limit * (size_t)rank);
+    start[d] = 0;
+    limit[d] = end - first;
+    to = hlo_make_slice(p, few, start, limit, in->u.slice.stride);
+    pass_replace(in, to);
+    return to;
+}

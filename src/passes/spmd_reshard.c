@@ -166,6 +166,20 @@ hlo_inst *spmd_shift(hlo_at p, hlo_inst *x, const hlo_grid *g,
              : hlo_make_fill(p, x->shape, 0);
 }
 
+hlo_inst *spmd_of_place(hlo_at p, hlo_inst *x, const hlo_grid *g,
+                        const hlo_atoms *along, int64_t place)
+{
+    hlo_module *m = p.c->module;
+    hlo_collective *c = among(m, g, along);
+    int64_t size = c->group_size, n = c->ngroup * size;
+    int64_t *to = sd_arena_array(m->arena, int64_t, n);
+
+    for (int64_t i = 0; i < n; i++) /* the first is who sends */
+        to[i] = c->groups[i / size * size + (i + place) % size];
+    c->groups = to;
+    return made(p, HLO_COLLECTIVE_BROADCAST, x->shape, x, c);
+}
+
 hlo_inst *spmd_turn(hlo_at p, hlo_inst *x, const hlo_grid *g,
                     const hlo_atoms *along)
 {

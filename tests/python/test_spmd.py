@@ -27,10 +27,8 @@ NOT_RUN_ON_CPU = {"ragged_all_to_all", "ragged_all_to_all_in_pieces"}
 NEAR = 5e-5
 # Results that are reported in other parts than by JAX's CPU.  Only shrinks.
 OTHER_SPECS = {
-    "cond", "cumsum", "dus_ds", "key_array_sharded",
-    "made_anew", "pad_slice_rev_concat", "pure_callback", "scan",
-    "scatter", "several_results", "shard_alike", "sm_partial_auto",
-    "sm_partial_auto_wsc", "sort"}
+    "cond", "cumsum", "dus_ds", "key_array_sharded", "made_anew",
+    "pure_callback", "scan", "scatter", "several_results", "sort"}
 
 
 def exact(name):

@@ -123,6 +123,13 @@ def test_differences_of_rows(lowered):
         "collective-permute": (1, 4 * 6), "all-reduce": (1, 4)}
 
 
+def test_a_few_rows_are_sent(lowered):
+    """The first row by who has it, one element each of the last two."""
+    check(lowered, "ends")
+    assert moved(lowered, "ends") == {
+        "collective-broadcast": (2, 4 * (6 + 2 * 6))}
+
+
 def test_stencil_in_a_loop(lowered):
     """62 rows of the inside: what is in the middle comes from one row further
     on, what is below from two; the result goes one row back, without the two

@@ -37,7 +37,9 @@ typedef enum { DEVICE_HAS_F64 = 1, DEVICE_HAS_F16 = 2, DEVICE_HAS_AVX512 = 4,
                DEVICE_HAS_DPAS16 = 64, /* Intel's engine, of the same, for 16 */
                DEVICE_HAS_DPAS8 = 128 /* items, or for 8 */,
                DEVICE_HAS_WGMMA = 256 /* four warps multiply what lies in local
-                                         memory: of Hopper alone */
+                                         memory: of Hopper alone */,
+               DEVICE_HAS_VOTES = 512 /* items of a sub-group tell each other a
+                                         bit each, as a word */
 } device_feature;
 typedef enum { DEVICE_LIB_ONEDNN = 1, DEVICE_LIB_LAPACK = 2,
                DEVICE_LIB_BYTES = 4 /* oneDNN's products of s8 are exact here */

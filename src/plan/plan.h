@@ -260,12 +260,24 @@ typedef enum {
     PLAN_SORT_TILES, /* A tile is a piece of a row: `piece` elements, the last
                         one of a row the rest.  Results are rows of the
                         first `keep` of each piece, side by side. */
-    PLAN_SORT_MERGE  /* Operands are [rows][n], in which runs are in order; two
+    PLAN_SORT_MERGE, /* Operands are [rows][n], in which runs are in order; two
                         by two they are merged.  The slot after the results
                         holds the length of a run, an s64, and all of a row's
                         runs but the last are so long.  An item makes `each`
                         neighbouring results, which two runs have: `each`
                         divides a run. */
+    PLAN_SORT_COUNT, /* These three sort by a digit, `bits` bits of the codes
+                        from bit `shift` on, an s64 in the last slot.  A tile
+                        is a piece, of which an item has `each` elements.  The
+                        slot after the results has numbers, u32
+                        [rows][1 << bits][pieces + 1].  This one writes how
+                        many elements of a piece have a digit. */
+    PLAN_SORT_SUM,   /* A tile is a digit of a row: each of its numbers but the
+                        last becomes the sum of those before it, and the last
+                        the sum of all.  That is the only slot. */
+    PLAN_SORT_MOVE   /* An element goes behind those of smaller digits in the
+                        row, those of its digit in pieces before its own, and
+                        those of its digit before it in its piece. */
 } plan_sort_step;
 typedef struct { /* a kernel that sorts: rows x n, `inner` between elements */
     int64_t rows, n, inner; /* operands viewed as [rows/inner][n][inner] */
@@ -280,13 +292,18 @@ typedef struct { /* a kernel that sorts: rows x n, `inner` between elements */
     plan_body *keys;        /* the comparator as an order: numbers made of
                                parameters 2*o, most significant first; or NULL */
     bool *down;             /* of a key: the largest comes first */
-    int code_bits;          /* of all keys; at most 64 */
+    int code_bits;          /* of all keys; at most 64.  Of the places of a
+                               scatter, the lower ones that matter */
     size_t scratch;         /* bytes of a row's work space */
     int lanes;              /* host: codes of neighbours are made in vectors of
                                so many; 1: one by one */
     plan_sort_step step;
-    int64_t piece;          /* TILES */
-    int each;               /* MERGE */
+    int64_t piece;          /* TILES, COUNT, SUM, MOVE */
+    int each;               /* MERGE, COUNT, SUM, MOVE */
+    int64_t inner_out;      /* MOVE: between elements of the results */
+    int bits;               /* of a digit */
+    int team;               /* COUNT, MOVE: neighbouring items that have a
+                               counter of each digit in common: they vote */
 } plan_sort;
 
 /* The work space of a row that the host sorts by keys: items, which are a code
@@ -301,6 +318,17 @@ typedef struct {
     size_t state, codes; /* few: the search; codes of a block */
     size_t bytes;
 } plan_sort_areas;
+
+/* The local memory of a group that sorts by a digit: offsets. */
+typedef struct {
+    size_t counters;     /* u32 [group / team][1 << bits]; MOVE: later operands of
+                            the piece, one after the other */
+    size_t first, apart; /* MOVE, u32 [1 << bits]: of a digit, where it begins in
+                            the piece, and how far the result is from there */
+    size_t digits;       /* MOVE, u8 [piece] */
+    size_t sums;         /* MOVE, SUM, u64 [group] */
+    size_t bytes;
+} plan_digit_areas;
 
 /* A while step as one kernel, made by a target: what it runs, and the memory
  * that its steps name, overlapping parts as one.  The scratch of such a kernel
@@ -485,6 +513,8 @@ struct plan_kernel {
     int vector;            /* GPUs: neighbouring positions of LANE that an item
                               takes: its copies */
     int subgroup;          /* GPUs: items of a sub-group; 0: left open */
+    int beside;            /* GPUs: so many groups share a unit at least, and its
+                              registers; 0: left open */
     bool large;            /* GPUs: its items have twice the registers, and half as
                               many of them run at once: Intel's, if asked */
     bool masks_steps;      /* GPUs: whether an item has a position is asked at each
@@ -549,6 +579,16 @@ int plan_wide_axis(const plan_kernel *k, const plan_node *n);
 /* The axes of the nest, as a mask. */
 uint64_t plan_nest_axes(const plan_kernel *k);
 void plan_sort_place(const plan_sort *s, plan_sort_areas *out);
+void plan_digit_place(const plan_sort *s, plan_digit_areas *out);
+static inline bool plan_sort_has_digits(const plan_sort *s)
+{
+    return s->step == PLAN_SORT_COUNT || s->step == PLAN_SORT_SUM ||
+           s->step == PLAN_SORT_MOVE;
+}
+static inline int64_t plan_sort_pieces(const plan_sort *s) /* of a row */
+{
+    return (s->n + s->piece - 1) / s->piece;
+}
 /* Elements of a row of n when `keep` of each piece are kept. */
 int64_t plan_sort_kept(int64_t n, int64_t piece, int64_t keep);
 /* Of a row's work space. */

@@ -101,7 +101,9 @@ static bool same_sort(const plan_sort *x, const plan_sort *y)
         x->first_out != y->first_out || x->stable != y->stable ||
         x->scratch != y->scratch || x->lanes != y->lanes ||
         x->step != y->step || x->piece != y->piece || x->each != y->each ||
-        !same_body(x->less, y->less) || !same_keys(x, y))
+        x->bits != y->bits || x->team != y->team ||
+        x->inner_out != y->inner_out || !same_body(x->less, y->less) ||
+        !same_keys(x, y))
         return false;
     for (int i = 0; i < x->nop; i++)
         if (x->in[i] != y->in[i] || x->type[i] != y->type[i])
@@ -187,7 +189,7 @@ bool plan_kernel_equal(const plan_kernel *x, const plan_kernel *y)
     if (x->cls != y->cls || x->naxis != y->naxis || x->nouter != y->nouter ||
         x->nnode != y->nnode || x->nslot != y->nslot ||
         x->nstage != y->nstage || x->flops != y->flops ||
-        x->bytes != y->bytes || !same_mapping(x, y) ||
+        x->bytes != y->bytes || !same_mapping(x, y) || x->beside != y->beside ||
         !same_runs(x->runs, y->runs) || !same_sort(x->sort, y->sort) ||
         !same_call(x->call, y->call))
         return false;

@@ -13,7 +13,7 @@
  *
  * Where few of a row are wanted, only so many of each piece are kept, and those
  * of all pieces are the next row to be sorted so, until it is a piece. */
-#include "plan_room.h"
+#include "plan_parts.h"
 
 enum {
     MOST_PIECE = 2048,
@@ -22,15 +22,6 @@ enum {
     MERGE_EACH = 8,
     FEW = 4 /* a piece has so many times as many elements as are kept of it */
 };
-enum { WORK_0, WORK_1, RESULTS, OPERANDS };
-
-typedef struct {
-    plan_kernel *k;
-    const device_desc *dev;
-    size_t *at;     /* of an operand, in a buffer of the work space */
-    size_t bytes;   /* of such a buffer */
-    int64_t piece;
-} parts;
 
 int plan_sort_group(int64_t n, const device_desc *dev)
 {
@@ -54,14 +45,12 @@ static int64_t piece_of(const plan_sort *s, const device_desc *dev)
     return piece;
 }
 
-/* Of rows of n elements. */
-static size_t operand_bytes(const plan_sort *s, int o, int64_t n)
+size_t plan_part_bytes(const plan_sort *s, int o, int64_t n)
 {
     return (size_t)s->rows * (size_t)n * sd_dtype_bytes(s->type[o]);
 }
 
-/* A kernel for a part of p, with a sort of its own and no slots. */
-static plan_kernel *part_kernel(const parts *p, const char *what, int nslot)
+plan_kernel *plan_part_kernel(const plan_parts *p, const char *what, int nslot)
 {
     sd_arena *a = p->k->arena;
     plan_kernel *k = sd_arena_copy(a, p->k, sizeof *k);
@@ -75,8 +64,8 @@ static plan_kernel *part_kernel(const parts *p, const char *what, int nslot)
     return k;
 }
 
-static void add_slot(plan_kernel *k, plan_part_arg *arg, int i,
-                     plan_part_arg from, sd_dtype t, plan_access access)
+void plan_part_slot(plan_kernel *k, plan_part_arg *arg, int i,
+                    plan_part_arg from, sd_dtype t, plan_access access)
 {
     size_t each = sd_dtype_bytes(t);
 
@@ -88,22 +77,20 @@ static void add_slot(plan_kernel *k, plan_part_arg *arg, int i,
                              .noalias = true};
 }
 
-/* Operand o in a buffer, in rows of n elements. */
-static plan_part_arg in_buffer(const parts *p, int buffer, int o, int64_t n)
+plan_part_arg plan_part_in(const plan_parts *p, int buffer, int o, int64_t n)
 {
     const plan_sort *s = p->k->sort;
     plan_part_arg a = {.slot = s->first_out + o,
-                       .bytes = operand_bytes(s, o, n)};
+                       .bytes = plan_part_bytes(s, o, n)};
 
-    if (buffer != RESULTS) {
+    if (buffer != PLAN_RESULTS) {
         a.slot = s->first_out + s->nout;
-        a.at = p->at[o] + (buffer == WORK_1 ? p->bytes : 0);
+        a.at = p->at[o] + (buffer == PLAN_WORK_1 ? p->bytes : 0);
     }
     return a;
 }
 
-/* All operands are wanted. */
-static void want_all(const parts *p, plan_sort *s)
+void plan_part_want_all(const plan_parts *p, plan_sort *s)
 {
     s->nout = s->nop;
     s->out = sd_arena_array(p->k->arena, int, s->nop);
@@ -112,21 +99,19 @@ static void want_all(const parts *p, plan_sort *s)
     s->keep = s->n;
 }
 
-/* The whole's operands. */
-static void add_operands(const parts *p, plan_kernel *k, plan_part_arg *arg)
+void plan_part_operands(const plan_parts *p, plan_kernel *k, plan_part_arg *arg)
 {
     for (int i = 0; i < p->k->sort->first_out; i++) {
         const plan_slot *from = &p->k->slot[i];
         size_t bytes = (size_t)from->count * sd_dtype_bytes(from->dtype);
 
-        add_slot(k, arg, i, (plan_part_arg){.slot = i, .bytes = bytes},
-                 from->dtype, PLAN_READ);
+        plan_part_slot(k, arg, i, (plan_part_arg){.slot = i, .bytes = bytes},
+                       from->dtype, PLAN_READ);
     }
 }
 
-/* Rows of n elements side by side in a buffer. */
-static void add_buffer(const parts *p, plan_kernel *k, plan_part_arg *arg,
-                       int buffer, int64_t n)
+void plan_part_buffer(const plan_parts *p, plan_kernel *k, plan_part_arg *arg,
+                      int buffer, int64_t n)
 {
     plan_sort *s = k->sort;
 
@@ -136,11 +121,12 @@ static void add_buffer(const parts *p, plan_kernel *k, plan_part_arg *arg,
     s->n = n;
     for (int o = 0; o < s->nop; o++) {
         s->in[o] = o;
-        add_slot(k, arg, o, in_buffer(p, buffer, o, n), s->type[o], PLAN_READ);
+        plan_part_slot(k, arg, o, plan_part_in(p, buffer, o, n), s->type[o],
+                       PLAN_READ);
     }
 }
 
-static int64_t count_pieces(const parts *p, int64_t n)
+static int64_t count_pieces(const plan_parts *p, int64_t n)
 {
     return (n + p->piece - 1) / p->piece;
 }
@@ -152,23 +138,24 @@ int64_t plan_sort_kept(int64_t n, int64_t piece, int64_t keep)
     return whole * SD_MIN(keep, piece) + SD_MIN(keep, n - whole * piece);
 }
 
-static plan_part sort_pieces(const parts *p, int from, int64_t n, int64_t keep,
-                             int to)
+static plan_part sort_pieces(const plan_parts *p, int from, int64_t n,
+                             int64_t keep, int to)
 {
     const plan_sort *s = p->k->sort;
-    int nin = from == OPERANDS ? s->first_out : s->nop;
-    plan_kernel *k = part_kernel(p, "tiles", nin + s->nop);
+    int nin = from == PLAN_OPERANDS ? s->first_out : s->nop;
+    plan_kernel *k = plan_part_kernel(p, "tiles", nin + s->nop);
     plan_part_arg *arg = sd_arena_array(k->arena, plan_part_arg, nin + s->nop);
 
-    if (from == OPERANDS)
-        add_operands(p, k, arg);
+    if (from == PLAN_OPERANDS)
+        plan_part_operands(p, k, arg);
     else
-        add_buffer(p, k, arg, from, n);
+        plan_part_buffer(p, k, arg, from, n);
     for (int o = 0; o < s->nop; o++)
-        add_slot(k, arg, nin + o,
-                 in_buffer(p, to, o, plan_sort_kept(n, p->piece, keep)),
-                 s->type[o], PLAN_WRITE);
-    want_all(p, k->sort);
+        plan_part_slot(
+            k, arg, nin + o,
+            plan_part_in(p, to, o, plan_sort_kept(n, p->piece, keep)),
+            s->type[o], PLAN_WRITE);
+    plan_part_want_all(p, k->sort);
     k->sort->keep = keep;
     k->sort->step = PLAN_SORT_TILES;
     k->sort->piece = p->piece;
@@ -181,19 +168,19 @@ static plan_part sort_pieces(const parts *p, int from, int64_t n, int64_t keep,
 }
 
 /* The end of choosing a few: rows of n elements, no more than a piece. */
-static plan_part sort_rest(const parts *p, int from, int64_t n)
+static plan_part sort_rest(const plan_parts *p, int from, int64_t n)
 {
     const plan_sort *s = p->k->sort;
-    plan_kernel *k = part_kernel(p, "rest", s->nop + s->nout);
+    plan_kernel *k = plan_part_kernel(p, "rest", s->nop + s->nout);
     plan_part_arg *arg =
         sd_arena_array(k->arena, plan_part_arg, s->nop + s->nout);
 
-    add_buffer(p, k, arg, from, n);
+    plan_part_buffer(p, k, arg, from, n);
     for (int i = 0; i < s->nout; i++) {
-        plan_part_arg a = in_buffer(p, RESULTS, i, 0);
+        plan_part_arg a = plan_part_in(p, PLAN_RESULTS, i, 0);
 
-        a.bytes = operand_bytes(s, s->out[i], s->keep);
-        add_slot(k, arg, s->nop + i, a, s->type[s->out[i]], PLAN_WRITE);
+        a.bytes = plan_part_bytes(s, s->out[i], s->keep);
+        plan_part_slot(k, arg, s->nop + i, a, s->type[s->out[i]], PLAN_WRITE);
     }
     k->sort->scratch = plan_sort_bytes(k->sort, false);
     k->tiles = s->rows;
@@ -204,31 +191,31 @@ static plan_part sort_rest(const parts *p, int from, int64_t n)
 }
 
 /* last: into the results, as they are wanted. */
-static plan_part merge_runs(const parts *p, int from, int to, int64_t width,
-                            bool last)
+static plan_part merge_runs(const plan_parts *p, int from, int to,
+                            int64_t width, bool last)
 {
     const plan_sort *s = p->k->sort;
     int nout = last ? s->nout : s->nop, n = s->nop + nout;
-    plan_kernel *k = part_kernel(p, "merge", n + 1);
+    plan_kernel *k = plan_part_kernel(p, "merge", n + 1);
     plan_part_arg *arg = sd_arena_array(k->arena, plan_part_arg, n + 1);
     plan_sort *m = k->sort;
     int64_t each;
 
-    add_buffer(p, k, arg, from, s->n);
+    plan_part_buffer(p, k, arg, from, s->n);
     if (last)
         m->inner = s->inner;
     else
-        want_all(p, m);
+        plan_part_want_all(p, m);
     for (int i = 0; i < nout; i++) {
-        plan_part_arg a = in_buffer(p, last ? RESULTS : to, i, s->n);
+        plan_part_arg a = plan_part_in(p, last ? PLAN_RESULTS : to, i, s->n);
 
         if (last)
-            a.bytes = operand_bytes(s, s->out[i], s->keep);
-        add_slot(k, arg, s->nop + i, a, s->type[m->out[i]], PLAN_WRITE);
+            a.bytes = plan_part_bytes(s, s->out[i], s->keep);
+        plan_part_slot(k, arg, s->nop + i, a, s->type[m->out[i]], PLAN_WRITE);
     }
-    add_slot(k, arg, n,
-             (plan_part_arg){.slot = -1, .bytes = 8, .number = width}, SD_S64,
-             PLAN_READ);
+    plan_part_slot(k, arg, n,
+                   (plan_part_arg){.slot = -1, .bytes = 8, .number = width},
+                   SD_S64, PLAN_READ);
     m->step = PLAN_SORT_MERGE;
     m->each = MERGE_EACH;
     m->scratch = 0;
@@ -239,79 +226,78 @@ static plan_part merge_runs(const parts *p, int from, int to, int64_t width,
     return (plan_part){k, arg};
 }
 
-/* Work space for buffers with rows of n elements. */
-static void place_work(parts *p, int64_t n, int buffers)
+void plan_part_work(plan_parts *p, int64_t n, int buffers, size_t more)
 {
     const plan_sort *s = p->k->sort;
 
     p->at = sd_arena_array(p->k->arena, size_t, s->nop);
     for (int o = 0; o < s->nop; o++) {
         p->at[o] = p->bytes;
-        p->bytes += plan_whole_lines(operand_bytes(s, o, n));
+        p->bytes += plan_whole_lines(plan_part_bytes(s, o, n));
     }
-    plan_add_work_slot(p->k, (int64_t)p->bytes * buffers);
+    plan_add_work_slot(p->k, (int64_t)(p->bytes * (size_t)buffers + more));
 }
 
-static void add_part(plan_kernel *k, plan_part part)
+void plan_part_add(plan_kernel *k, plan_part part)
 {
     k->part[k->npart++] = part;
 }
 
-static void sort_all(parts *p)
+static void sort_all(plan_parts *p)
 {
     plan_kernel *k = p->k;
     const plan_sort *s = k->sort;
     bool direct = s->inner == 1 && plan_sort_is_full(s);
-    int merges = 0, buffer, other = direct ? RESULTS : WORK_1;
+    int merges = 0, buffer, other = direct ? PLAN_RESULTS : PLAN_WORK_1;
 
     while (p->piece << merges < s->n)
         merges++;
-    place_work(p, s->n, direct || merges == 1 ? 1 : 2);
-    buffer = merges % 2 ? WORK_0 : other;
+    plan_part_work(p, s->n, direct || merges == 1 ? 1 : 2, 0);
+    buffer = merges % 2 ? PLAN_WORK_0 : other;
     k->part = sd_arena_array(k->arena, plan_part, merges + 1);
-    add_part(k, sort_pieces(p, OPERANDS, s->n, s->n, buffer));
+    plan_part_add(k, sort_pieces(p, PLAN_OPERANDS, s->n, s->n, buffer));
     for (int i = 0; i < merges; i++) {
-        int to = buffer == WORK_0 ? other : WORK_0;
+        int to = buffer == PLAN_WORK_0 ? other : PLAN_WORK_0;
 
-        add_part(k, merge_runs(p, buffer, to, p->piece << i,
-                               i == merges - 1 && !direct));
+        plan_part_add(k, merge_runs(p, buffer, to, p->piece << i,
+                                    i == merges - 1 && !direct));
         buffer = to;
     }
 }
 
-static void choose_few(parts *p)
+static void choose_few(plan_parts *p)
 {
     plan_kernel *k = p->k;
     int64_t keep = k->sort->keep,
             n = plan_sort_kept(k->sort->n, p->piece, keep);
-    int buffer = WORK_0, steps = 2;
+    int buffer = PLAN_WORK_0, steps = 2;
 
     for (int64_t rest = n; rest > p->piece;
          rest = plan_sort_kept(rest, p->piece, keep))
         steps++;
-    place_work(p, n, steps > 2 ? 2 : 1);
+    plan_part_work(p, n, steps > 2 ? 2 : 1, 0);
     k->part = sd_arena_array(k->arena, plan_part, steps);
-    add_part(k, sort_pieces(p, OPERANDS, k->sort->n, keep, buffer));
+    plan_part_add(k, sort_pieces(p, PLAN_OPERANDS, k->sort->n, keep, buffer));
     for (; n > p->piece; n = plan_sort_kept(n, p->piece, keep)) {
-        int to = buffer == WORK_0 ? WORK_1 : WORK_0;
+        int to = buffer == PLAN_WORK_0 ? PLAN_WORK_1 : PLAN_WORK_0;
 
-        add_part(k, sort_pieces(p, buffer, n, keep, to));
+        plan_part_add(k, sort_pieces(p, buffer, n, keep, to));
         buffer = to;
     }
-    add_part(k, sort_rest(p, buffer, n));
+    plan_part_add(k, sort_rest(p, buffer, n));
 }
 
 bool plan_sort_in_parts(plan_kernel *k, const device_desc *dev)
 {
     const plan_sort *s = k->sort;
-    parts p = {.k = k, .dev = dev, .piece = piece_of(s, dev)};
+    plan_parts p = {.k = k, .dev = dev, .piece = piece_of(s, dev)};
 
     if (p.piece < LEAST_PIECE || s->n <= p.piece ||
         (s->scratch <= dev->local_bytes && s->rows >= dev->units))
         return false;
     if (s->inner == 1 && s->keep <= p.piece / FEW)
         choose_few(&p);
-    else
+    else if (!plan_sort_by_digits(&p))
         sort_all(&p);
     return true;
 }

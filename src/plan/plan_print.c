@@ -324,9 +324,10 @@ static void print_mapping(sd_buf *b, const plan_kernel *k)
 
 static void print_sort(sd_buf *b, const plan_sort *s)
 {
-    static const char *const step[] = {[PLAN_SORT_ROWS] = "sort",
-                                       [PLAN_SORT_TILES] = "sort tiles",
-                                       [PLAN_SORT_MERGE] = "merge"};
+    static const char *const step[] = {
+        [PLAN_SORT_ROWS] = "sort",      [PLAN_SORT_TILES] = "sort tiles",
+        [PLAN_SORT_MERGE] = "merge",    [PLAN_SORT_COUNT] = "count digits",
+        [PLAN_SORT_SUM] = "sum digits", [PLAN_SORT_MOVE] = "move by digits"};
 
     sd_buf_fmt(b,
                "  %s %d rows %" PRId64 " n %" PRId64 " inner %" PRId64
@@ -346,6 +347,11 @@ static void print_sort(sd_buf *b, const plan_sort *s)
         sd_buf_fmt(b, " pieces of %" PRId64, s->piece);
     if (s->each)
         sd_buf_fmt(b, " %d an item", s->each);
+    if (s->bits)
+        sd_buf_fmt(b, " digits of %d bits, counted by %d items", s->bits,
+                   s->team);
+    if (s->step == PLAN_SORT_MOVE && s->inner_out != s->inner)
+        sd_buf_fmt(b, " to inner %" PRId64, s->inner_out);
     sd_buf_str(b, "\n");
 }
 
@@ -380,8 +386,11 @@ void plan_print_kernel(sd_buf *b, const plan_kernel *k)
         k->rows     ? " by rows"
         : k->ranges ? " by ranges"
                     : "",
-        k->tiles, k->local_bytes, k->large ? ", large registers" : "", k->flops,
-        k->bytes);
+        k->tiles, k->local_bytes,
+        k->large    ? ", large registers"
+        : k->beside ? ", two of a unit"
+                    : "",
+        k->flops, k->bytes);
     print_slots(b, k);
     print_mapping(b, k);
     if (k->sort)

@@ -102,6 +102,11 @@ static plan_kernel *sort_kernel(const sorted *s)
     t->out = sd_arena_copy(a, (int[]){0, 1}, 2 * sizeof(int));
     t->type =
         sd_arena_copy(a, (sd_dtype[]){s->type, SD_S32}, 2 * sizeof(sd_dtype));
+    /* of a place that is left out, these bits are ones, too: it comes last */
+    plan_find_sort_keys(a, t);
+    t->code_bits = 1;
+    while (s->k->slot[scatter_of(s->k)->slot].count >> t->code_bits)
+        t->code_bits++;
     *k = (plan_kernel){.name = sd_arena_fmt(a, "%s_sort", s->k->name),
                        .cls = PLAN_SORTING,
                        .sort = t,

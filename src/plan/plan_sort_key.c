@@ -243,9 +243,32 @@ void plan_sort_place(const plan_sort *s, plan_sort_areas *out)
     out->bytes = at;
 }
 
+/* The widest operand has the most room; counters are no more needed by then. */
+void plan_digit_place(const plan_sort *s, plan_digit_areas *out)
+{
+    int64_t group = s->piece / s->each, digits = (int64_t)1 << s->bits;
+    bool moves = s->step == PLAN_SORT_MOVE;
+    size_t at = 0, wide = 0, most;
+
+    for (int i = 0; moves && i < s->nop; i++)
+        wide = SD_MAX(wide, sd_dtype_bytes(s->type[i]));
+    most = s->step == PLAN_SORT_SUM
+               ? 0
+               : (size_t)(group / s->team * digits) * sizeof(uint32_t);
+    most = SD_MAX(most, (size_t)s->piece * wide);
+    out->counters = take(&at, (int64_t)most, 1);
+    out->first = take(&at, moves ? digits : 0, sizeof(uint32_t));
+    out->apart = take(&at, moves ? digits : 0, sizeof(uint32_t));
+    out->digits = take(&at, moves ? s->piece : 0, 1);
+    out->sums =
+        take(&at, s->step == PLAN_SORT_COUNT ? 0 : group, sizeof(uint64_t));
+    out->bytes = at;
+}
+
 /* Merging takes turns between two buffers; the result may be one of them. */
 size_t plan_sort_bytes(const plan_sort *s, bool host)
 {
+    plan_digit_areas digit;
     plan_sort_areas at;
     size_t each = 0;
 
@@ -259,6 +282,10 @@ size_t plan_sort_bytes(const plan_sort *s, bool host)
         return 2 * plan_whole_lines((size_t)s->piece * each);
     if (s->step == PLAN_SORT_MERGE)
         return 0;
+    if (plan_sort_has_digits(s)) {
+        plan_digit_place(s, &digit);
+        return digit.bytes;
+    }
     return plan_whole_lines((size_t)s->n * each) *
            (plan_sort_is_full(s) ? 1 : 2);
 }

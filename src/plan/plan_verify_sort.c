@@ -34,6 +34,26 @@ static sd_status check_operands(const plan_kernel *k, const plan_sort *s)
     return NULL;
 }
 
+static bool has_numbers(const plan_kernel *k, const plan_sort *s)
+{
+    int at = s->first_out + s->nout;
+    int64_t n = s->rows * (plan_sort_pieces(s) + 1) << s->bits;
+
+    return has_slot(k, at, SD_U32, n) &&
+           (s->step == PLAN_SORT_SUM || has_slot(k, at + 1, SD_S64, 1));
+}
+
+/* A group has an item for each digit, and counters for each team. */
+static bool has_shape(const plan_kernel *k, const plan_sort *s)
+{
+    return s->each > 0 && s->bits > 0 && s->bits <= 8 && s->team > 0 &&
+           s->piece == (int64_t)k->group * s->each &&
+           k->group >= 1 << s->bits && k->group % s->team == 0 &&
+           (s->step == PLAN_SORT_SUM || s->keys) &&
+           (s->step != PLAN_SORT_MOVE ||
+            (s->inner_out > 0 && s->rows % s->inner_out == 0));
+}
+
 /* Which tiles there are follows from the step; pieces and merges are a GPU's.
  */
 static sd_status check_step(const plan_kernel *k, const plan_sort *s,
@@ -49,6 +69,12 @@ static sd_status check_step(const plan_kernel *k, const plan_sort *s,
         tiles *= quotient_up(s->keep, (int64_t)k->group * s->each);
         if (!has_slot(k, s->first_out + s->nout, SD_S64, 1))
             return plan_bad(k, NULL, "a merge without the length of a run");
+    }
+    if (plan_sort_has_digits(s)) {
+        tiles *= s->step == PLAN_SORT_SUM ? (int64_t)1 << s->bits
+                                          : plan_sort_pieces(s);
+        if (!has_numbers(k, s))
+            return plan_bad(k, NULL, "a sort by digits without its numbers");
     }
     if (k->tiles != tiles)
         return plan_bad(k, NULL, "tiles of a sort are miscounted");
@@ -69,6 +95,8 @@ sd_status plan_verify_sort(const plan_kernel *k, const device_desc *dev)
     if ((s->step == PLAN_SORT_TILES && s->piece < 1) ||
         (s->step == PLAN_SORT_MERGE && s->each < 1))
         return plan_bad(k, NULL, "a part of a sort that does nothing");
+    if (plan_sort_has_digits(s) && !has_shape(k, s))
+        return plan_bad(k, NULL, "digits that a group cannot count");
     st = check_operands(k, s);
     return st ? st : check_step(k, s, dev);
 }
@@ -144,6 +172,21 @@ static bool cuts_runs(const plan *p, const plan_sort *s, const thunk *t)
     return width < 1 || width % s->each;
 }
 
+/* There is such a digit. */
+static bool has_digit(const plan *p, const plan_sort *s, const thunk *t)
+{
+    const thunk_program *pr = p->program;
+    thunk_slice shift;
+    int64_t bit;
+
+    if (!s || (s->step != PLAN_SORT_COUNT && s->step != PLAN_SORT_MOVE))
+        return true;
+    shift = t->arg[s->first_out + s->nout + 1];
+    memcpy(&bit, pr->constants + pr->buffer[shift.buffer].at + shift.offset,
+           sizeof bit);
+    return bit >= 0 && bit < s->code_bits;
+}
+
 static sd_status check_memory(const plan *p, const thunk *t)
 {
     const plan_kernel *k = p->kernel[t->kernel];
@@ -164,6 +207,8 @@ static sd_status check_memory(const plan *p, const thunk *t)
     }
     if (cuts_runs(p, k->sort, t))
         return plan_bad(k, NULL, "items that share a run's end");
+    if (!has_digit(p, k->sort, t))
+        return plan_bad(k, NULL, "a digit that codes do not have");
     return NULL;
 }
 

@@ -102,6 +102,10 @@ typedef struct {
      * All of them ask.  together 0: they do not. */
     int together;
     LLVMValueRef (*shuffle)(emit *e, LLVMValueRef v, LLVMValueRef from);
+    /* They vote: bit i of an i32 is c, an i1, of item i among them; and wait for
+     * each other, and see what the others wrote to local memory.  May be NULL. */
+    LLVMValueRef (*vote)(emit *e, LLVMValueRef c);
+    void (*meet)(emit *e);
     /* Matrix instructions, by the engine of the kernel: squares of PLAN_SQUARE x
      * PLAN_SQUARE sums, which the items of a sub-group share.  own: bytes from
      * an area to where item i reads of the square that begins with row or column
@@ -508,6 +512,9 @@ void emit_join_vectors(emit *e, const plan_node *n, int lanes, int width,
 void emit_sort(emit *e);
 void emit_sort_row_by_keys(emit *e, LLVMValueRef r); /* host */
 LLVMValueRef emit_sort_base(emit *e, LLVMValueRef r, int64_t n);
+/* The codes of w elements, of type `type`; arg: what s->keys takes. */
+LLVMValueRef emit_sort_code(emit *e, const plan_sort *s, const emit_value *arg,
+                            LLVMTypeRef type, int w);
 emit_value emit_place(emit *e, sd_dtype t, LLVMValueRef i); /* as an iota */
 void emit_device_call(emit *e);
 

@@ -462,6 +462,10 @@ void emit_sort(emit *e)
         emit_merge(e);
         return;
     }
+    if (plan_sort_has_digits(sort)) {
+        emit_digits(e);
+        return;
+    }
     if (e->gpu) {
         one_row(&s, e->first);
         return;

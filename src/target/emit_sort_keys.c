@@ -57,6 +57,30 @@ static void store(keyed *k, LLVMTypeRef t, LLVMValueRef v, LLVMValueRef p)
 
 /* ---- codes ---- */
 
+LLVMValueRef emit_sort_code(emit *e, const plan_sort *s, const emit_value *arg,
+                            LLVMTypeRef type, int w)
+{
+    emit_value *key = emit_values(e, s->keys->nroot);
+    LLVMValueRef all = NULL;
+
+    emit_body(e, s->keys, arg, key);
+    for (int n = 0; n < s->keys->nroot; n++) {
+        sd_dtype t = s->keys->root[n]->dtype;
+        LLVMValueRef c = emit_order_code(e, emit_splat(e, key[n].re, w), t);
+        int bits = SD_MAX(sd_dtype_table[t].bits, 8);
+
+        if (s->down[n])
+            c = LLVMBuildNot(e->b, c, "");
+        c = LLVMBuildIntCast2(e->b, c, emit_widen(type, w), false, "");
+        if (all)
+            c = LLVMBuildOr(
+                e->b, LLVMBuildShl(e->b, all, emit_int_like(all, bits), ""), c,
+                "");
+        all = c;
+    }
+    return all;
+}
+
 static emit_value read_operand(keyed *k, int o, LLVMValueRef i, int w)
 {
     emit *e = k->e;
@@ -84,29 +108,12 @@ static LLVMValueRef codes(keyed *k, LLVMValueRef i, int w)
     emit *e = k->e;
     const plan_body *keys = k->s->keys;
     emit_value *arg = emit_values(e, keys->nparam);
-    emit_value *key = emit_values(e, keys->nroot);
-    LLVMValueRef all = NULL;
 
     for (int n = 0; n < keys->nnode; n++)
         if (keys->node[n]->kind == PN_PARAM)
             arg[keys->node[n]->out] =
                 read_operand(k, keys->node[n]->out / 2, i, w);
-    emit_body(e, keys, arg, key);
-    for (int n = 0; n < keys->nroot; n++) {
-        sd_dtype t = keys->root[n]->dtype;
-        LLVMValueRef c = emit_order_code(e, emit_splat(e, key[n].re, w), t);
-        int bits = SD_MAX(sd_dtype_table[t].bits, 8);
-
-        if (k->s->down[n])
-            c = LLVMBuildNot(e->b, c, "");
-        c = widened(k, c, k->code);
-        if (all)
-            c = LLVMBuildOr(
-                e->b, LLVMBuildShl(e->b, all, emit_int_like(all, bits), ""), c,
-                "");
-        all = c;
-    }
-    return all;
+    return emit_sort_code(e, k->s, arg, k->code, w);
 }
 
 /* ---- items ---- */

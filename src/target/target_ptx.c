@@ -83,16 +83,22 @@ static void mark_slot(emit *e, int i)
         emit_attribute(e, e->fn, at, "readonly");
 }
 
-static void mark(emit *e)
+static void mark_number(emit *e, const char *name, int number)
 {
-    static const char exactly[] = "nvvm.reqntid";
-    char group[16];
-    int n = snprintf(group, sizeof group, "%d", e->k->group);
+    char text[16];
+    int n = snprintf(text, sizeof text, "%d", number);
 
     LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
-                            LLVMCreateStringAttribute(e->cx, exactly,
-                                                      sizeof exactly - 1, group,
-                                                      (unsigned)n));
+                            LLVMCreateStringAttribute(e->cx, name,
+                                                      (unsigned)strlen(name),
+                                                      text, (unsigned)n));
+}
+
+static void mark(emit *e)
+{
+    mark_number(e, "nvvm.reqntid", e->k->group);
+    if (e->k->beside)
+        mark_number(e, "nvvm.minctasm", e->k->beside);
     for (int i = 0; i < e->k->nslot; i++)
         mark_slot(e, i);
 }
@@ -125,6 +131,22 @@ static LLVMValueRef shuffle(emit *e, LLVMValueRef v, LLVMValueRef from)
 
     return emit_builtin(e, "llvm.nvvm.shfl.sync.idx.i32", "convergent", e->i32,
                         x, 4);
+}
+
+static LLVMValueRef vote(emit *e, LLVMValueRef c)
+{
+    LLVMValueRef x[2] = {LLVMConstAllOnes(e->i32), c};
+
+    return emit_builtin(e, "llvm.nvvm.vote.ballot.sync", "convergent", e->i32,
+                        x, 2);
+}
+
+static void meet(emit *e)
+{
+    LLVMValueRef all = LLVMConstAllOnes(e->i32);
+
+    emit_builtin(e, "llvm.nvvm.bar.warp.sync", "convergent",
+                 LLVMVoidTypeInContext(e->cx), &all, 1);
 }
 
 /* Of an instruction that gives n values. */
@@ -338,6 +360,8 @@ static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
                              .barrier = barrier,
                              .together = WARP,
                              .shuffle = shuffle,
+                             .vote = vote,
+                             .meet = meet,
                              .own = own,
                              .square = square,
                              .multiply = multiply,

@@ -10,6 +10,13 @@
 sd_status plan_run(const plan *p, void *const *arg, void *const *out,
                    bool backward);
 sd_status plan_run_kernel(const plan_kernel *k, char **slot, bool backward);
+void plan_run_sort(const plan_kernel *k, char **slot, sd_arena *a);
+/* Function b on param[0 .. nparam) into out[0 .. nroot). */
+typedef struct {
+    uint8_t b[16];
+} plan_run_value;
+void plan_run_body(const plan_body *b, const plan_run_value *param,
+                   plan_run_value *out);
 /* ptr: operands, then results. */
 void plan_run_libcall(const thunk *t, char **ptr);
 

@@ -6,9 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-typedef struct {
-    uint8_t b[16];
-} value;
+typedef plan_run_value value;
 
 typedef struct {
     const plan_kernel *k;
@@ -111,13 +109,10 @@ static void element(const plan_node *n, value *arg, sd_dtype t, value *out)
     }
 }
 
-/* Function b on param[0 .. nparam) into out[0 .. nroot). */
-static void call_body(run *r, const plan_body *b, const value *param,
-                      value *out)
+void plan_run_body(const plan_body *b, const value *param, value *out)
 {
     value *v = calloc((size_t)b->nnode, sizeof *v), arg[4];
 
-    (void)r;
     for (int i = 0; i < b->nnode; i++) {
         const plan_node *n = b->node[i];
 
@@ -199,7 +194,7 @@ static value scan(run *r, const plan_node *n, int out)
         arg[i] = acc[i];
         arg[k + i] = eval(r, n->arg[i]);
     }
-    call_body(r, n->body, arg, got);
+    plan_run_body(n->body, arg, got);
     for (int i = 0; i < k; i++) {
         acc[k + i] = n->exclusive ? arg[i] : got[i];
         acc[i] = got[i];
@@ -302,7 +297,7 @@ static void take(run *r, const plan_node *n, partial *p)
         arg[i] = p->lane[l][i];
         arg[k + i] = x[i];
     }
-    call_body(r, n->body, arg, p->lane[l]);
+    plan_run_body(n->body, arg, p->lane[l]);
 }
 
 /* Is this position the first of a chain? */
@@ -363,14 +358,14 @@ static void finish(run *r, const plan_node *n, partial *p)
                 arg[i] = p->lane[l][i];
                 arg[k + i] = p->lane[l + h][i];
             }
-            call_body(r, n->body, arg, p->lane[l]);
+            plan_run_body(n->body, arg, p->lane[l]);
         }
     r->now++;
     for (int i = 0; i < k; i++) {
         arg[i] = eval(r, n->arg[k + i]);
         arg[k + i] = p->lane[0][i];
     }
-    call_body(r, n->body, arg, r->reduced[n->id]);
+    plan_run_body(n->body, arg, r->reduced[n->id]);
 }
 
 static void sink(run *r, const plan_node *n)
@@ -397,7 +392,7 @@ static void sink(run *r, const plan_node *n)
         memset(two, 0, sizeof two);
         memcpy(two[0].b, to, bytes);
         two[1] = v;
-        call_body(r, n->body, two, got);
+        plan_run_body(n->body, two, got);
         v = got[0];
     }
     memcpy(to, v.b, bytes);
@@ -514,120 +509,6 @@ static void outer(run *r, int axis)
     }
 }
 
-/* ---- sort: insertion, which is stable ---- */
-
-static bool is_less(run *r, const plan_sort *s, char *const *x, int64_t i,
-                    int64_t j)
-{
-    value arg[16] = {{{0}}}, got[1];
-
-    for (int o = 0; o < s->nop; o++) {
-        size_t b = sd_dtype_bytes(s->type[o]);
-
-        memcpy(arg[2 * o].b, x[o] + (size_t)i * b, b);
-        memcpy(arg[2 * o + 1].b, x[o] + (size_t)j * b, b);
-    }
-    call_body(r, s->less, arg, got);
-    return got[0].b[0];
-}
-
-/* Operand o of a row, element by element. */
-static void read_line(run *r, const plan_sort *s, int o, int64_t base,
-                      int64_t inner, char *line)
-{
-    size_t b = sd_dtype_bytes(s->type[o]);
-
-    for (int64_t i = 0; i < s->n; i++)
-        if (s->in[o] < 0)
-            sd_scalar_of_s64(s->type[o], i, line + (size_t)i * b);
-        else
-            memcpy(line + (size_t)i * b,
-                   r->slot[s->in[o]] + (size_t)(base + i * inner) * b, b);
-}
-
-/* The order of elements from .. to of a row, in at. */
-static void sort_span(run *r, const plan_sort *s, char *const *line,
-                      int64_t from, int64_t to, int64_t *at)
-{
-    for (int64_t i = from; i < to; i++) {
-        int64_t lo = from, hi = i;
-
-        while (lo < hi) {
-            int64_t mid = (lo + hi) / 2;
-
-            if (is_less(r, s, line, i, at[mid]))
-                hi = mid;
-            else
-                lo = mid + 1;
-        }
-        memmove(at + lo + 1, at + lo, (size_t)(i - lo) * sizeof *at);
-        at[lo] = i;
-    }
-}
-
-/* Runs of so many elements come in order, and go in pairs. */
-static int64_t span_of(const run *r, const plan_sort *s)
-{
-    int64_t width;
-
-    if (s->step == PLAN_SORT_ROWS)
-        return s->n;
-    if (s->step == PLAN_SORT_TILES)
-        return s->piece;
-    memcpy(&width, r->slot[s->first_out + s->nout], sizeof width);
-    return 2 * width;
-}
-
-/* Element i of a row in order, as result number `to` of those. */
-static void put_sorted(run *r, const plan_sort *s, char *const *line, int64_t i,
-                       int64_t to)
-{
-    for (int q = 0; q < s->nout; q++) {
-        size_t b = sd_dtype_bytes(s->type[s->out[q]]);
-
-        memcpy(r->slot[s->first_out + q] + (size_t)to * b,
-               line[s->out[q]] + (size_t)i * b, b);
-    }
-}
-
-/* Runs of `span` elements of a row, of each of which the first ones. */
-static void sort_line(run *r, const plan_sort *s, char *const *line,
-                      int64_t row, int64_t *at)
-{
-    int64_t span = span_of(r, s), to;
-    bool tiles = s->step == PLAN_SORT_TILES;
-    int64_t inner = tiles ? 1 : s->inner, spans = (s->n + span - 1) / span;
-    int64_t kept = SD_MIN(s->keep, span), last = s->n - (spans - 1) * span;
-    int64_t length = tiles ? (spans - 1) * kept + SD_MIN(kept, last) : s->keep;
-
-    to = row / inner * inner * length + row % inner;
-    for (int64_t i = 0; i < spans; i++) {
-        int64_t from = i * span, end = SD_MIN(from + span, s->n);
-
-        sort_span(r, s, line, from, end, at);
-        end = SD_MIN(end, tiles ? from + kept : s->keep);
-        for (int64_t j = from; j < end; j++, to += inner)
-            put_sorted(r, s, line, at[j], to);
-    }
-}
-
-static void sort_kernel(run *r)
-{
-    const plan_sort *s = r->k->sort;
-    char *line[8];
-    int64_t *at = sd_arena_array(r->a, int64_t, s->n + 1);
-    int64_t inner = s->step == PLAN_SORT_MERGE ? 1 : s->inner;
-
-    for (int o = 0; o < s->nop; o++)
-        line[o] = sd_arena_alloc(r->a, (size_t)s->n * 16);
-    for (int64_t row = 0; row < s->rows; row++) {
-        for (int o = 0; o < s->nop; o++)
-            read_line(r, s, o, row / inner * inner * s->n + row % inner, inner,
-                      line[o]);
-        sort_line(r, s, line, row, at);
-    }
-}
-
 /* ---- a call of a device function: what the instruction says ---- */
 
 static void call_kernel(run *r)
@@ -671,7 +552,7 @@ sd_status plan_run_kernel(const plan_kernel *k, char **slot, bool backward)
     }
     r.now = 1;
     if (k->sort)
-        sort_kernel(&r);
+        plan_run_sort(k, slot, r.a);
     else if (k->call)
         call_kernel(&r);
     else

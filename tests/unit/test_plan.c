@@ -308,6 +308,25 @@ static void products_of_unlike_types_are_one_kernel(void **state)
     }
 }
 
+/* As where launches cost little, so that rows need not be long. */
+static void long_rows_are_sorted_by_digits(void **state)
+{
+    (void)state;
+    for (int i = 0; i < device_desc_count(); i++) {
+        device_desc dev = *device_desc_at(i);
+        counts n;
+
+        if (dev.kind == DEVICE_HOST)
+            continue;
+        dev.access = 0;
+        seed = (uint64_t)i;
+        n = run_program("sort_digits", &dev);
+        /* one digit: count, sum, move; two or more: first and last are others
+         */
+        assert_int_equal(n.kernel, dev.kind == DEVICE_CUDA ? 14 : 20);
+    }
+}
+
 static const libcall *first_call(const thunk_seq *s)
 {
     for (int i = 0; i < s->n; i++)
@@ -579,6 +598,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(split_axes_join_again),
         cmocka_unit_test(reshapes_keep_their_elements),
         cmocka_unit_test(programs_plan_and_run),
+        cmocka_unit_test(long_rows_are_sorted_by_digits),
         cmocka_unit_test(products_of_unlike_types_are_one_kernel),
         cmocka_unit_test(products_of_bytes_are_of_f32_without_vnni),
         cmocka_unit_test(products_go_where_they_are_fast),

@@ -419,6 +419,10 @@ static void kernels_are_equal_only_in_every_field(void **state)
     DIFFERS(sort.scratch, 8);
     DIFFERS(sort.lanes, 16);
     DIFFERS(sort.step, PLAN_SORT_TILES);
+    DIFFERS(sort.bits, 5);
+    DIFFERS(sort.team, 32);
+    DIFFERS(sort.inner_out, 7);
+    DIFFERS(k.beside, 2);
     DIFFERS(sort.piece, 2);
     DIFFERS(sort.each, 2);
     DIFFERS(sort.less, NULL);

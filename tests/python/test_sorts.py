@@ -1,0 +1,11 @@
+"""Long sorts and scatters: run_sorts.py, on each device that is here."""
+
+
+def test_on_the_host(python):
+    python("run_sorts.py", "--elements=70001", env={"SUNDOG_DEVICE": "host"})
+
+
+# digit by digit from some 100,000 elements on; Intel's runtime compiles slowly
+def test_on_opencl(python):
+    python("run_sorts.py", "--elements=300007", "--only=^(argsort (int32|float32|uint8)|payloads|sums|set|sort columns)$",
+           env={"SUNDOG_DEVICE": "cl"})

@@ -88,6 +88,7 @@ typedef struct {
     const void *kernel, *bias, *add;
     char *y;
     int64_t first, many; /* the block's tiles */
+    int64_t parts; /* of the kernel that are turned with them */
     atomic_bool odd; /* a sum is infinite or not a number */
 } run;
 
@@ -160,11 +161,8 @@ static void turn_tile(const run *r, int64_t t)
         turn_channels(r, from, t, false);
 }
 
-static void turn_tiles(void *ctx, int64_t i, int worker)
+static void turn_tiles(const run *r, int64_t i)
 {
-    run *r = ctx;
-
-    (void)worker;
     for (int64_t t = i * EACH_TURN; t < SD_MIN((i + 1) * EACH_TURN, r->many);
          t++)
         turn_tile(r, t);
@@ -274,14 +272,25 @@ static void go_to(const run *r, winograd_piece *p, int64_t i)
                               (group * w->chunks + i) * w->panels);
 }
 
-static void turn_part(void *ctx, int64_t i, int worker)
+static void turn_part(const run *r, int64_t i)
 {
-    run *r = ctx;
     winograd_piece p = piece_of(r, i / r->w->chunks, NULL);
 
-    (void)worker;
     go_to(r, &p, i % r->w->chunks);
     winograd_turn(&p);
+}
+
+/* What products need, in one run: parts of the kernel, which take longer and so
+ * come first, and a few tiles at a time. */
+static void turn(void *ctx, int64_t i, int worker)
+{
+    const run *r = ctx;
+
+    (void)worker;
+    if (i < r->parts)
+        turn_part(r, i);
+    else
+        turn_tiles(r, i - r->parts);
 }
 
 /* A piece of the block's tiles, a group of features. */
@@ -480,11 +489,11 @@ static void do_blocks(run *r)
     const onednn_winograd *w = r->w;
     int64_t groups = groups_of(w);
 
-    if (w->whole)
-        sd_pool_run(r->l->pool, groups * w->chunks, turn_part, r);
     for (r->first = 0; r->first < w->tiles; r->first += w->block) {
         r->many = SD_MIN(w->block, w->tiles - r->first);
-        sd_pool_run(r->l->pool, pieces_of(r->many, EACH_TURN), turn_tiles, r);
+        r->parts = w->whole && r->first == 0 ? groups * w->chunks : 0;
+        sd_pool_run(r->l->pool, r->parts + pieces_of(r->many, EACH_TURN), turn,
+                    r);
         sd_pool_run(r->l->pool, pieces_of(r->many, w->piece) * groups, do_piece,
                     r);
     }

@@ -13,7 +13,11 @@ enum {
     OWN_COLUMNS = 3,
     CROWDED = 2048,         /* bytes from line to line, or a multiple */
     CROWDED_WORK = 1 << 20, /* below, calls and tiles cost more than lines */
-    SHORT_SIDES = 260       /* half of what two equal sides have */
+    SHORT_SIDES = 260,      /* half of what two equal sides have */
+    MANY_UNITS = 8,
+    LEAST_SIDE = 48,
+    LEAST_SHARE = 2 * LEAST_SIDE * LEAST_SIDE, /* of the result, a thread */
+    MUCH_SHARE = 1 << 26 /* multiplications of a thread */
 };
 
 /* ---- what follows ---- */
@@ -383,6 +387,18 @@ static bool is_crowded(const device_desc *dev, const hlo_inst *in, int64_t m,
             (is_read_down(in, 0) && m % words == 0));
 }
 
+/* Where many threads have little of a product each, the library's meet for as
+ * long as they multiply, and others of ours follow; our blocks of a result that
+ * all threads have tiles of need one such meeting (docs/libraries.md). */
+static bool is_spread_thin(const device_desc *dev, const hlo_inst *in,
+                           int64_t m, int64_t n, int64_t batch, int64_t work)
+{
+    return in->shape->dtype == SD_F32 && dev->units >= MANY_UNITS &&
+           m >= LEAST_SIDE && n >= LEAST_SIDE &&
+           m * n * batch >= (int64_t)dev->units * LEAST_SHARE &&
+           work / dev->units < MUCH_SHARE;
+}
+
 /* Without AVX-512 oneDNN 2.7 does a product that is scaled and then added to by
  * its reference code, a thousand times slower. */
 static plan_scales scales_of(const device_desc *dev, const hlo_inst *in)
@@ -411,7 +427,8 @@ bool plan_library_matmul(hlo_inst *in, const device_desc *dev)
     batch = sd_shape_count(in->shape) / SD_MAX(m * n, 1);
     if (!sd_mul_i64(m, n, &work) || !sd_mul_i64(work, k, &work) ||
         work < least_matrix(dev, in, n) || !sd_mul_i64(work, batch, &work) ||
-        work < LEAST_WORK || is_crowded(dev, in, m, n, work))
+        work < LEAST_WORK || is_crowded(dev, in, m, n, work) ||
+        is_spread_thin(dev, in, m, n, batch, work))
         return false;
     /* a vector as the right side has no dimension that a bias runs over */
     if (in->arg[1]->shape->rank == d->rhs_batch.n + 2)

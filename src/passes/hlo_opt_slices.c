@@ -53,23 +53,11 @@ static int64_t large_size(const hlo_comp *c)
 }
 
 /* Elements of a turn's largest member.  More than a cache's worth, since
- * threads meet after each step of a turn; but of a matrix that is large itself,
- * by its two longest dimensions, not more than half. */
-static int64_t turn_size(const hlo_inst *seed)
+ * threads meet after each step of a turn: several whole matrices of 512 x 512,
+ * one of 1,024 x 1,024, rows of larger ones. */
+static int64_t turn_size(const hlo_comp *c)
 {
-    int64_t longest = 1, next = 1;
-
-    if (is_told(seed->parent))
-        return large_size(seed->parent);
-    for (int i = 0; i < seed->shape->rank; i++) {
-        int64_t d = seed->shape->dim[i];
-
-        next = SD_MAX(next, SD_MIN(longest, d));
-        longest = SD_MAX(longest, d);
-    }
-    if (longest * next < LARGE)
-        return TURN;
-    return SD_MIN(TURN, longest * next / 2);
+    return is_told(c) ? large_size(c) : TURN;
 }
 
 /* ---- is it worth it? ---- */
@@ -154,7 +142,7 @@ static void weigh(slice_group *g, int axis, choice *c)
         if (is_kept(g, x) && !slice_leaves(g, x))
             c->saved += slice_bytes(x->in);
     }
-    rows = (double)turn_size(g->seed) / (double)SD_MAX(c->row, 1);
+    rows = (double)turn_size(g->c) / (double)SD_MAX(c->row, 1);
     rows = SD_MAX(rows, least_rows(c, g->extent));
     c->rows = SD_MIN((int64_t)SD_MIN(rows, 1e9), g->extent / 2);
     c->rows = SD_MAX(c->rows, 1);
@@ -238,7 +226,7 @@ static bool is_seed(const hlo_inst *in, bool inside)
     if (!sd_shape_is_array(in->shape))
         return false;
     n = sd_shape_count(in->shape);
-    if (n < large_size(in->parent) || (inside && n <= turn_size(in)))
+    if (n < large_size(in->parent) || (inside && n <= turn_size(in->parent)))
         return false;
     if (in->op == HLO_DOT)
         return is_told(in->parent) || n > sd_shape_count(in->arg[0]->shape) +

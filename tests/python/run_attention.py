@@ -64,8 +64,12 @@ def cross_entropy(x, w, y):
     return jax.nn.logsumexp(s, -1) - jnp.take_along_axis(s, y[:, None], -1)[:, 0]
 
 
+TURN = 2**20  # elements of the largest array that a turn has, for any T
+
+
 def check(name, f, *args, tol, most=None):
-    """most: elements that every array of the compiled program stays below."""
+    """most: elements that every array of the compiled program has at most;
+    the programs that name TURN have more than that where they are not cut."""
     there = [jax.tree.map(lambda a: jax.device_put(a, XPU), x) for x in args]
     c = jax.jit(f).lower(*there).compile()
     got = c(*there)
@@ -75,42 +79,42 @@ def check(name, f, *args, tol, most=None):
         compare.check(g, w, tol, name)
     shapes = [[int(n) for n in x.split(",")] for x in re.findall(r"\b[a-z]+\d+\[([\d,]+)\]", c.as_text())]
     largest = max(shapes, key=np.prod)
-    assert most is None or np.prod(largest) < most, (name, largest)
+    assert most is None or np.prod(largest) <= most, (name, largest)
     print("ok", name, largest)
 
 
 def forward():
-    for t, s in ((512, 512), (777, 777), (1000, 1000), (1021, 600)):
-        q, k, v = numbers(np.float32, 1, 2, t, 32), numbers(np.float32, 1, 2, s, 32), numbers(np.float32, 1, 2, s, 32)
+    for h, t, s in ((8, 512, 512), (2, 777, 777), (2, 1000, 1000), (1, 1100, 1300), (2, 1021, 600)):
+        q, k, v = numbers(np.float32, 1, h, t, 32), numbers(np.float32, 1, h, s, 32), numbers(np.float32, 1, h, s, 32)
         for f in (attention, causal, biased):
-            check(f"{f.__name__} {t} x {s}", f, q, k, v, tol=20, most=t * s)
+            check(f"{f.__name__} {t} x {s}", f, q, k, v, tol=20, most=TURN)
     for dtype in (np.float16, jnp.bfloat16):
         q, k, v = (numbers(dtype, 3, 640, 64) for _ in range(3))
-        check(f"causal {np.dtype(dtype).name}", causal, q, k, v, tol=2, most=640 * 640)
+        check(f"causal {np.dtype(dtype).name}", causal, q, k, v, tol=2, most=TURN)
     q, k, v = (numbers(np.float32, 2, 600, h, 64) for h in (8, 2, 2))
-    check("two heads of k and v", jax.nn.dot_product_attention, q, k, v, tol=20, most=2 * 8 * 600 * 65)
+    check("two heads of k and v", jax.nn.dot_product_attention, q, k, v, tol=20, most=TURN)
     # rows that see nothing are NaN, and one NaN of k is everybody's
-    q, k, v = (numbers(np.float32, 1, 1024, 32) for _ in range(3))
-    seen = np.ones(1024, bool)
+    q, k, v = (numbers(np.float32, 1, 1100, 32) for _ in range(3))
+    seen = np.ones(1100, bool)
     seen[100:300] = False
     check("rows that see nothing", lambda q, k, v, m: attention(q, k, v, m[:, None]), q, k, v, seen, tol=20,
-          most=1024 * 1024)
+          most=TURN)
     k[0, 700, 3] = np.nan
-    check("NaN", causal, q, k, v, tol=20, most=1024 * 1024)
+    check("NaN", causal, q, k, v, tol=20, most=TURN)
 
 
 def gradients():
-    for t in (512, 777, 1021):
-        q, k, v = (numbers(np.float32, 1, 2, t, 32) for _ in range(3))
-        check(f"gradient {t}", grad(causal), q, k, v, tol=60, most=t * t)
-    q, k, v = (numbers(np.float32, 1021, 32) for _ in range(3))
-    check("gradient of one head", grad(attention), q, k, v, tol=60, most=1021 * 1021)
-    q, k, v = (numbers(jnp.bfloat16, 1021, 64) for _ in range(3))
-    check("gradient bf16", grad(attention), q, k, v, tol=8, most=1021 * 1021)
+    for h, t in ((8, 512), (2, 777), (2, 1021)):
+        q, k, v = (numbers(np.float32, 1, h, t, 32) for _ in range(3))
+        check(f"gradient {t}", grad(causal), q, k, v, tol=60, most=TURN)
+    q, k, v = (numbers(np.float32, 1101, 32) for _ in range(3))
+    check("gradient of one head", grad(attention), q, k, v, tol=60, most=TURN)
+    q, k, v = (numbers(jnp.bfloat16, 1101, 64) for _ in range(3))
+    check("gradient bf16", grad(attention), q, k, v, tol=8, most=TURN)
     x, ws = numbers(np.float32, 2, 768, 128), numbers(np.float32, 3, 4, 128, 128) / 12
-    check("layers", layers, x, ws, tol=100, most=768 * 768)
-    check("gradient of layers", grad(layers, 2), x, ws, tol=1000, most=768 * 768)
-    check("gradient of a scan of layers", grad(scanned, 2), x, ws, tol=1000, most=3 * 768 * 256 + 1)
+    check("layers", layers, x, ws, tol=100, most=TURN)
+    check("gradient of layers", grad(layers, 2), x, ws, tol=1000, most=TURN)
+    check("gradient of a scan of layers", grad(scanned, 2), x, ws, tol=1000, most=TURN)
 
 
 def relatives():
@@ -120,8 +124,8 @@ def relatives():
     check("its gradient", lambda x, w: grad(lambda x, w: cross_entropy(x, w, y), 2)(x, w), x, w, tol=200)
     x, y = numbers(np.float32, 1500, 16), numbers(np.float32, 2500, 16)
     far = lambda x, y: jnp.sum(x * x, 1)[:, None] + jnp.sum(y * y, 1) - 2 * x @ y.T
-    check("nearest", lambda x, y: jnp.argmin(far(x, y), 1), x, y, tol=1, most=1500 * 2500)
-    check("kernel matrix", lambda x, y: jnp.exp(-far(x, y) / 16) @ y, x, y, tol=100, most=1500 * 2500)
+    check("nearest", lambda x, y: jnp.argmin(far(x, y), 1), x, y, tol=1, most=1500 * 2500 - 1)
+    check("kernel matrix", lambda x, y: jnp.exp(-far(x, y) / 16) @ y, x, y, tol=100, most=1500 * 2500 - 1)
 
 
 for part in sys.argv[1:]:

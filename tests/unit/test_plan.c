@@ -406,6 +406,38 @@ static void products_go_where_they_are_fast(void **state)
     }
 }
 
+/* A product of which 16 threads have little each is ours. */
+static void thin_products_of_many_threads_are_ours(void **state)
+{
+    static const struct {
+        int units, m, n, k;
+        bool call;
+    } row[] = {{2, 256, 768, 3072, true},    {16, 256, 768, 3072, false},
+               {16, 1024, 1024, 1024, true}, {16, 1024, 1000, 1024, false},
+               {16, 32, 4096, 1024, true},   {16, 200, 200, 3072, true}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(row); i++) {
+        sd_arena *a = sd_arena_create();
+        const char *text = sd_arena_fmt(
+            a,
+            "HloModule m\nENTRY e {\n  x = f32[%d,%d]{1,0} parameter(0)\n"
+            "  y = f32[%d,%d]{1,0} parameter(1)\n"
+            "  ROOT d = f32[%d,%d]{1,0} dot(x, y), lhs_contracting_dims={1}, "
+            "rhs_contracting_dims={0}\n}\n",
+            row[i].m, row[i].k, row[i].k, row[i].n, row[i].m, row[i].n);
+        device_desc dev;
+        plan *p;
+
+        assert_true(device_desc_of_name("host:v4", &dev));
+        dev.units = row[i].units;
+        p = make_of_text(a, text, strlen(text), &dev);
+        assert_int_equal(first_call(&p->program->seq) != NULL, row[i].call);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+    }
+}
+
 /* c + x y / 2 is one call with AVX-512; without it oneDNN would do that by its
  * reference code, so the sum is ours. */
 static void factors_and_sums_share_a_call_with_avx512(void **state)
@@ -602,6 +634,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(products_of_unlike_types_are_one_kernel),
         cmocka_unit_test(products_of_bytes_are_of_f32_without_vnni),
         cmocka_unit_test(products_go_where_they_are_fast),
+        cmocka_unit_test(thin_products_of_many_threads_are_ours),
         cmocka_unit_test(factors_and_sums_share_a_call_with_avx512),
         cmocka_unit_test(engines_multiply_what_is_narrow),
         cmocka_unit_test(devices_share_their_fusions),

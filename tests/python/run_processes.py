@@ -8,6 +8,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
+sys.stdout.reconfigure(line_buffering=True)  # it may end by a signal
 ME, PROCESSES, PORT = map(int, sys.argv[1:4])
 ENDS = sys.argv[4]
 LAST = ME == PROCESSES - 1
@@ -138,7 +139,7 @@ def ends():
         os._exit(0)
     fails(total, x, f"{who} is gone")
     fails(total, x, f"{who} is gone")
-    print("ok ends", flush=True)
+    print("ok ends")
     os._exit(0)  # JAX's own service would wait for who is gone
 
 

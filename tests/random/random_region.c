@@ -38,6 +38,8 @@ static hlo_inst *reducible(random_gen *g, int64_t n, hlo_op *op, random_fact *f,
     f->bits = false;
     if (random_is_float(t) && *op == HLO_ADD)
         f->bound = (f->bound + 1) * (double)(n + 1);
+    if (sd_is_int(t) && *op != HLO_MAXIMUM && *op != HLO_MINIMUM)
+        *f = random_exact_int(t); /* it may wrap */
     return x;
 }
 

@@ -2,8 +2,6 @@
 #include "hlo_sharding.h"
 #include "vhlo_import.h"
 
-enum { MAX_GROUP_ENTRIES = 1 << 20 };
-
 /* ---- custom calls ---- */
 
 /* The typed form has a dictionary, in one of two places; the old a string.
@@ -110,31 +108,31 @@ static void read_aliases(vhlo_import *im, mlir_op *op, hlo_custom *u)
     }
 }
 
-static void read_called(vhlo_import *im, mlir_op *op, hlo_inst *in)
+hlo_comp **vhlo_called(vhlo_import *im, mlir_op *op, int *n)
 {
     const mlir_attr *list = vhlo_attr(im, op, "called_computations");
     hlo_comp **c;
 
-    if (list->kind != MLIR_A_ARRAY || !list->nlist)
-        return;
-    c = sd_arena_array(im->r->a, hlo_comp *, list->nlist);
-    for (int i = 0; i < list->nlist; i++) {
+    *n = list->kind == MLIR_A_ARRAY ? list->nlist : 0;
+    c = sd_arena_array(im->r->a, hlo_comp *, *n + 1);
+    for (int i = 0; i < *n && !im->r->st; i++) {
         const mlir_attr *at = mlir_attr_at(im->r, list->list[i]);
         const char *name = mlir_text(im->r, at);
 
         if (!name)
             vhlo_want(im, op, "called_computations", at, "a function's name");
-        if (!(c[i] = vhlo_func_comp(im, op, name)))
-            return;
+        c[i] = im->r->st ? NULL : vhlo_func_comp(im, op, name);
     }
-    hlo_set_comps(in, list->nlist, c);
+    return c;
 }
 
 void op_custom_call(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
     hlo_custom *u = sd_arena_new(im->a, hlo_custom);
     const sd_shape *s = vhlo_shape(im, op);
+    hlo_comp **called;
     hlo_inst *in;
+    int ncalled;
 
     u->target = vhlo_string(im, op, "call_target_name");
     u->api_version = vhlo_choice(im, op, "api_version", 0, HLO_TYPED_FFI);
@@ -142,13 +140,20 @@ void op_custom_call(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     read_config(im, op, u);
     if (!s || im->r->st)
         return;
+    if (vhlo_is_async(u->target)) {
+        vhlo_async(im, op, arg, u->target, s);
+        return;
+    }
     layouts(im, op, arg, s, u);
     read_aliases(im, op, u);
     in = vhlo_emit(im, HLO_CUSTOM_CALL, s, op->noperand, arg);
     in->u.custom = u;
-    read_called(im, op, in);
-    if (!im->r->st)
-        vhlo_bind(im, op, in);
+    called = vhlo_called(im, op, &ncalled);
+    if (im->r->st)
+        return;
+    if (ncalled)
+        hlo_set_comps(in, ncalled, called);
+    vhlo_bind(im, op, in);
 }
 
 /* ---- send, receive ---- */
@@ -314,7 +319,7 @@ static void read_groups(vhlo_import *im, mlir_op *op, hlo_collective *c)
                   name);
         return;
     }
-    d = vhlo_ints(im, op, name, MAX_GROUP_ENTRIES);
+    d = vhlo_ints(im, op, name, VHLO_GROUP_ENTRIES);
     c->groups = d.at;
     c->ngroup = d.n ? t->dim[0] : 0;
     c->group_size = d.n ? t->dim[1] : 0;
@@ -377,9 +382,8 @@ static hlo_inst *joined(vhlo_import *im, hlo_inst *x, int64_t split, int64_t n,
 }
 
 static void all_to_all(vhlo_import *im, mlir_op *op, hlo_inst **arg,
-                       hlo_collective *c)
+                       hlo_collective *c, int64_t join)
 {
-    int64_t join = vhlo_int(im, op, "concat_dimension");
     int n = op->noperand;
     const sd_shape **s = sd_arena_array(im->a, const sd_shape *, n + 1);
     hlo_inst *in;
@@ -411,23 +415,14 @@ static void all_to_all(vhlo_import *im, mlir_op *op, hlo_inst **arg,
     }
 }
 
-void op_collective(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+void vhlo_collective(vhlo_import *im, mlir_op *op, hlo_op to, hlo_collective *c,
+                     int64_t join, const sd_shape *s, hlo_comp *body,
+                     hlo_inst **arg)
 {
-    hlo_op to = im->r->name.at[op->name].row->op;
-    hlo_collective *c = sd_arena_new(im->a, hlo_collective);
-    const sd_shape *s = vhlo_shape(im, op);
-    hlo_comp *body = NULL;
     hlo_inst *in;
 
-    read_collective(im, op, to, c);
-    if (op->nregion)
-        body = vhlo_reducer(im, op, 0, "region");
-    if (!s || im->r->st)
-        return;
-    if (!vhlo_has_operands(im, op))
-        return;
     if (to == HLO_ALL_TO_ALL) {
-        all_to_all(im, op, arg, c);
+        all_to_all(im, op, arg, c, join);
         return;
     }
     if (body && body->nparam && sd_shape_is_array(body->param[0]->shape))
@@ -442,6 +437,23 @@ void op_collective(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     if (body)
         hlo_set_comps(in, 1, &body);
     vhlo_bind(im, op, in);
+}
+
+void op_collective(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    hlo_op to = im->r->name.at[op->name].row->op;
+    hlo_collective *c = sd_arena_new(im->a, hlo_collective);
+    const sd_shape *s = vhlo_shape(im, op);
+    hlo_comp *body = NULL;
+    int64_t join = -1;
+
+    read_collective(im, op, to, c);
+    if (to == HLO_ALL_TO_ALL)
+        join = vhlo_int(im, op, "concat_dimension");
+    if (op->nregion)
+        body = vhlo_reducer(im, op, 0, "region");
+    if (s && !im->r->st && vhlo_has_operands(im, op))
+        vhlo_collective(im, op, to, c, join, s, body, arg);
 }
 
 /* A start does all of it, and its future is the values: when to wait is for

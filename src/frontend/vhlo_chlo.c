@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-static const char *text_of(vhlo_import *im, const sd_shape *s)
+const char *vhlo_shape_text(vhlo_import *im, const sd_shape *s)
 {
     sd_buf b = {0};
     const char *text;
@@ -25,7 +25,7 @@ void chlo_bind(vhlo_import *im, mlir_op *op, hlo_inst *in)
         vhlo_bind(im, op, in);
     else
         vhlo_fail(im, op, SD_INVALID, "gives %s, and its type says %s",
-                  text_of(im, in->shape), text_of(im, s));
+                  vhlo_shape_text(im, in->shape), vhlo_shape_text(im, s));
 }
 
 bool chlo_spread(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -173,7 +173,7 @@ void op_mulhi(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         !sd_shape_equal(x->shape, y->shape)) {
         vhlo_fail(im, op, SD_INVALID,
                   "of %s and %s, which should be integers of one shape",
-                  text_of(im, x->shape), text_of(im, y->shape));
+                  vhlo_shape_text(im, x->shape), vhlo_shape_text(im, y->shape));
         return;
     }
     if (bits == 64) {

@@ -6,7 +6,10 @@
 
 #include "mlir.h"
 
-enum { VHLO_MAX_REFUSED = 32 }; /* things of one message */
+enum {
+    VHLO_MAX_REFUSED = 32,        /* things of one message */
+    VHLO_GROUP_ENTRIES = 1 << 20, /* of a collective */
+};
 
 typedef struct vhlo_func vhlo_func;
 struct vhlo_func {
@@ -69,6 +72,7 @@ hlo_inst *vhlo_fill(vhlo_import *im, hlo_inst *scalar, const sd_shape *to);
 /* The declared shape of the results, a tuple of them when not one.  NULL
  * after an error. */
 const sd_shape *vhlo_shape(vhlo_import *im, const mlir_op *op);
+const char *vhlo_shape_text(vhlo_import *im, const sd_shape *s);
 /* {a="b"} of an operation's, argument's or module's dictionary d: its frontend
  * attributes, and Shardy's sharding as one of them.  NULL: none. */
 const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *d);
@@ -131,6 +135,21 @@ hlo_comp *vhlo_body(vhlo_import *im, mlir_op *op, int k, const char *name,
 
 /* A region of scalars: parameters are the block's arguments. */
 hlo_comp *vhlo_reducer(vhlo_import *im, mlir_op *op, int k, const char *name);
+
+/* ---- vhlo_call.c, vhlo_async.c ---- */
+
+/* The functions that a custom call names; n: how many. */
+hlo_comp **vhlo_called(vhlo_import *im, mlir_op *op, int *n);
+/* The operation's results are a collective of c, of shape s, that reduces by body
+ * (NULL: none); an all-to-all joins along `join`. */
+void vhlo_collective(vhlo_import *im, mlir_op *op, hlo_op to,
+                     hlo_collective *c, int64_t join, const sd_shape *s,
+                     hlo_comp *body, hlo_inst **arg);
+/* Is the custom call an asynchronous collective?  The operation as one, of a
+ * result of shape s. */
+bool vhlo_is_async(const char *target);
+void vhlo_async(vhlo_import *im, mlir_op *op, hlo_inst **arg,
+                const char *target, const sd_shape *s);
 
 typedef void vhlo_fn_t(vhlo_import *im, mlir_op *op, hlo_inst **arg);
 vhlo_fn_t op_simple, op_scalars, op_compare, op_constant, op_dim, op_dims,

@@ -148,3 +148,162 @@ func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
   %1:2 = "stablehlo.async_done"(%0) : (!stablehlo.future<tensor<2xf32>>) -> (tensor<2xf32>, tensor<2xf32>)
   return %1#0 : tensor<2xf32>
 }
+// -----
+// error: all-reduce-start: the frontend attribute async_collective_config should be a text
+func.func private @add(%x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.add %x, %y : tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-reduce-start", called_computations = [@add], api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
+// error: all-gather-start: async_collective_config should have a brace at byte 0
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-gather-start", mhlo.frontend_attributes = {async_collective_config = "[]"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
+// error: all-gather-start: async_collective_config should have a name in quotes at byte 1
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-gather-start", mhlo.frontend_attributes = {async_collective_config = "{replica_groups: []}"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
+// error: all-gather-start: async_collective_config should have a name in quotes at byte 2
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-gather-start", mhlo.frontend_attributes = {async_collective_config = "{\22replica_groups"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
+// error: all-gather-start: async_collective_config should have a colon at byte 18
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-gather-start", mhlo.frontend_attributes = {async_collective_config = "{\22replica_groups\22 [[0]]}"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
+// error: all-gather-start: async_collective_config should have a list of lists of participants at byte 19
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-gather-start", mhlo.frontend_attributes = {async_collective_config = "{\22replica_groups\22: 1}"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
+// error: all-gather-start: async_collective_config should have a list of participants at byte 20
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-gather-start", mhlo.frontend_attributes = {async_collective_config = "{\22replica_groups\22: [0]}"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
+// error: all-gather-start: async_collective_config should have an integer at byte 21
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-gather-start", mhlo.frontend_attributes = {async_collective_config = "{\22replica_groups\22: [[x]]}"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
+// error: all-gather-start: async_collective_config should have a comma or a bracket at byte 22
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-gather-start", mhlo.frontend_attributes = {async_collective_config = "{\22replica_groups\22: [[0; 1]]}"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
+// error: all-gather-start: async_collective_config should have a comma or a brace at byte 24
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-gather-start", mhlo.frontend_attributes = {async_collective_config = "{\22replica_groups\22: [[0]]"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
+// error: all-gather-start: async_collective_config should have true or false at byte 26
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-gather-start", mhlo.frontend_attributes = {async_collective_config = "{\22use_global_device_ids\22: 1}"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
+// error: all-gather-start: async_collective_config should have its end at byte 64
+func.func @main(%a: tensor<4xf32>) -> tensor<8xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-gather-start", mhlo.frontend_attributes = {async_collective_config = "{\22replica_groups\22: [[0, 1], [2, 3]], \22all_gather_dimension\22: 0} x"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+// -----
+// error: reduce-scatter-start: async_collective_config should have true at byte 10
+func.func private @add(%x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.add %x, %y : tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "reduce-scatter-start", mhlo.frontend_attributes = {async_collective_config = "{\22tiled\22: false}"}, called_computations = [@add], api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
+// error: collective-permute-start: async_collective_config should have a source and a target, and no more, before at byte 26
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "collective-permute-start", mhlo.frontend_attributes = {async_collective_config = "{\22permutation\22: [[0, 1, 2]]}"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
+// code: UNIMPLEMENTED
+// error: all-gather-start: async_collective_config has a setting sub_group, which is not known
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-gather-start", mhlo.frontend_attributes = {async_collective_config = "{\22sub_group\22: 1}"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
+// error: all-gather-start: async_collective_config has no replica_groups
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-gather-start", mhlo.frontend_attributes = {async_collective_config = "{\22channel_id\22: 1}"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
+// error: all-gather-start: async_collective_config has no all_gather_dimension
+func.func @main(%a: tensor<4xf32>) -> tensor<8xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-gather-start", mhlo.frontend_attributes = {async_collective_config = "{\22replica_groups\22: [[0, 1], [2, 3]]}"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+// -----
+// error: all-to-all-start: async_collective_config has no split_count
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-to-all-start", mhlo.frontend_attributes = {async_collective_config = "{\22replica_groups\22: [[0, 1], [2, 3]], \22split_dimension\22: 0, \22concat_dimension\22: 0}"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
+// error: all-to-all-start: async_collective_config has no concat_dimension
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-to-all-start", mhlo.frontend_attributes = {async_collective_config = "{\22replica_groups\22: [[0, 1], [2, 3]], \22split_dimension\22: 0, \22split_count\22: 2}"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
+// error: reduce-scatter-start: async_collective_config has no scatter_dimension
+func.func private @add(%x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.add %x, %y : tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func @main(%a: tensor<4xf32>) -> tensor<2xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "reduce-scatter-start", mhlo.frontend_attributes = {async_collective_config = "{\22replica_groups\22: [[0, 1], [2, 3]]}"}, called_computations = [@add], api_version = 1 : i32} : (tensor<4xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+// -----
+// error: all-reduce-start: 0 called computations, where the one that reduces should be
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-reduce-start", mhlo.frontend_attributes = {async_collective_config = "{\22replica_groups\22: [[0, 1], [2, 3]]}"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
+// error: all-reduce-done: the result is f32[8] of a start of f32[4]
+func.func @main(%a: tensor<4xf32>) -> tensor<8xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-reduce-done", api_version = 1 : i32} : (tensor<4xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+// -----
+// error: all-to-all-start: the result is declared as f32[8], and is f32[4]
+module @m attributes {mhlo.num_partitions = 4 : i32} {
+func.func @main(%a: tensor<4xf32>) -> tensor<8xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-to-all-start", mhlo.frontend_attributes = {async_collective_config = "{\22replica_groups\22: [[0, 1], [2, 3]], \22split_dimension\22: 0, \22concat_dimension\22: 0, \22split_count\22: 2}"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+}
+// -----
+// error: all-reduce-start: 2 operands and 1 results, where one of each should be
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a, %a) {call_target_name = "all-reduce-start", api_version = 1 : i32} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -16,6 +16,7 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from jax import lax  # noqa: E402
+from jax._src.lax import parallel  # noqa: E402
 from jax.experimental import io_callback  # noqa: E402
 from jax.experimental.custom_partitioning import (  # noqa: E402
     custom_partitioning)
@@ -67,6 +68,22 @@ def pmean_pmax_pmin(devices):
     def f(a):
         return lax.pmean(a, "x"), lax.pmax(a, "x"), lax.pmin(a, "x")
     return mapped(line(devices), f, whole(N, 5), out=P())
+
+
+@program
+def started_and_done(devices):
+    """JAX 0.10 sends operations, 0.11 custom calls."""
+    n = len(devices)
+    ring = [(i, (i + 1) % n) for i in range(n)]
+
+    def f(a):
+        started = [parallel.psum_start(a, "x"),
+                   parallel.all_gather_start(a, "x", tiled=True),
+                   parallel.psum_scatter_start(a, "x", tiled=True),
+                   parallel.all_to_all_start(a, "x", 0, 0, tiled=True),
+                   parallel.ppermute_start(a, "x", ring)]
+        return (jnp.tanh(a), *(s.done() for s in started))
+    return mapped(line(devices), f, whole(n * n, 6))
 
 
 @program

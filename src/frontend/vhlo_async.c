@@ -1,0 +1,353 @@
+/* Asynchronous collectives as JAX 0.11 sends them: custom calls.  A start, such
+ * as all-reduce-start, has what the collective needs as JSON in the frontend
+ * attribute async_collective_config, and its reducer among the called
+ * computations; its result has the type of the value itself.
+ *
+ *   {"replica_groups": [[0, 1], [2, 3]], "channel_id": 1,
+ *    "use_global_device_ids": true}
+ *
+ * As with the operations (op_async_start) a start does all of it, and the done
+ * passes it on: when to wait is for the plan to say. */
+#include "vhlo_import.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+typedef struct { /* which collective, and what its settings are called */
+    const char *name;
+    hlo_op op;
+    const char *groups, *dim;
+    int members; /* of each group; 0: any number */
+    bool reduces;
+} kind;
+
+static const kind kinds[] = {
+    {"all-reduce", HLO_ALL_REDUCE, "replica_groups", NULL, 0, true},
+    {"all-gather", HLO_ALL_GATHER, "replica_groups", "all_gather_dimension", 0,
+     false},
+    {"reduce-scatter", HLO_REDUCE_SCATTER, "replica_groups",
+     "scatter_dimension", 0, true},
+    {"all-to-all", HLO_ALL_TO_ALL, "replica_groups", "split_dimension", 0,
+     false},
+    {"collective-permute", HLO_COLLECTIVE_PERMUTE, "permutation", NULL, 2,
+     false},
+};
+
+/* Settings that were given, as bits. */
+enum { HAS_GROUPS = 1, HAS_DIM = 2, HAS_JOIN = 4, HAS_COUNT = 8 };
+
+typedef struct {
+    vhlo_import *im;
+    mlir_op *op;
+    const kind *kind;
+    const char *text, *at, *end;
+    hlo_collective *c;
+    int64_t join;
+    unsigned has;
+} config;
+
+static const kind *kind_of(const char *target, const char *end)
+{
+    for (size_t i = 0; i < SD_COUNTOF(kinds); i++) {
+        size_t n = strlen(kinds[i].name);
+
+        if (strncmp(target, kinds[i].name, n) == 0 &&
+            strcmp(target + n, end) == 0)
+            return &kinds[i];
+    }
+    return NULL;
+}
+
+/* ---- JSON, as much of it as is sent ---- */
+
+static bool going(const config *j)
+{
+    return !j->im->r->st;
+}
+
+static void want(config *j, const char *what)
+{
+    if (going(j))
+        vhlo_fail(
+            j->im, j->op, SD_INVALID,
+            "%s-start: async_collective_config should have %s at byte %td",
+            j->kind->name, what, j->at - j->text);
+}
+
+static char peek(config *j)
+{
+    while (j->at < j->end && (*j->at == ' ' || *j->at == '\t' ||
+                              *j->at == '\n' || *j->at == '\r'))
+        j->at++;
+    return j->at < j->end ? *j->at : '\0';
+}
+
+static bool take(config *j, char c)
+{
+    bool is = peek(j) == c && j->at < j->end;
+
+    j->at += is;
+    return is;
+}
+
+static int64_t integer(config *j)
+{
+    char *end = NULL;
+    int64_t v = 0;
+
+    errno = 0;
+    if (peek(j) == '-' || (peek(j) >= '0' && *j->at <= '9'))
+        v = strtoll(j->at, &end, 10);
+    if (!end || end == j->at || errno)
+        want(j, "an integer");
+    else
+        j->at = end;
+    return v;
+}
+
+static bool word(config *j, const char *w)
+{
+    size_t n = strlen(w);
+    bool is = peek(j) == *w && (size_t)(j->end - j->at) >= n &&
+              memcmp(j->at, w, n) == 0;
+
+    j->at += is ? n : 0;
+    return is;
+}
+
+static bool boolean(config *j)
+{
+    bool v = word(j, "true");
+
+    if (!v && !word(j, "false"))
+        want(j, "true or false");
+    return v;
+}
+
+/* The text between quotes; NULL after an error. */
+static const char *key(config *j)
+{
+    const char *from, *to;
+
+    if (!take(j, '"')) {
+        want(j, "a name in quotes");
+        return NULL;
+    }
+    from = j->at;
+    to = memchr(from, '"', (size_t)(j->end - from));
+    if (!to) {
+        want(j, "a name in quotes");
+        return NULL;
+    }
+    j->at = to + 1;
+    return sd_arena_str(j->im->r->a, from, (size_t)(to - from));
+}
+
+typedef struct {
+    sd_vec(int64_t) member;
+    sd_vec(int) count; /* of each group */
+    int most;
+} lists;
+
+/* Behind an entry of a list: is another to come? */
+static bool goes_on(config *j)
+{
+    if (!going(j) || take(j, ','))
+        return going(j);
+    if (!take(j, ']'))
+        want(j, "a comma or a bracket");
+    return false;
+}
+
+static void group(config *j, lists *x)
+{
+    sd_arena *a = j->im->r->a;
+    int was = x->member.n;
+
+    if (!take(j, '[')) {
+        want(j, "a list of participants");
+        return;
+    }
+    if (!take(j, ']'))
+        do
+            *sd_push(a, &x->member) = integer(j);
+        while (goes_on(j));
+    *sd_push(a, &x->count) = x->member.n - was;
+    x->most = SD_MAX(x->most, x->member.n - was);
+    if (going(j) && j->kind->members && x->member.n - was != j->kind->members)
+        want(j, "a source and a target, and no more, before");
+}
+
+/* [[0, 1], [2]]: shorter groups are filled with -1. */
+static void groups(config *j)
+{
+    lists x = {0};
+    int64_t *to;
+    int n = 0;
+
+    if (!take(j, '['))
+        want(j, "a list of lists of participants");
+    else if (!take(j, ']'))
+        do
+            group(j, &x);
+        while (goes_on(j));
+    if (going(j) && (int64_t)x.count.n * x.most > VHLO_GROUP_ENTRIES)
+        want(j, "fewer participants before");
+    if (!going(j))
+        return;
+    to = sd_arena_array(j->im->a, int64_t, (int64_t)x.count.n *x.most + 1);
+    for (int i = 0; i < x.count.n; i++)
+        for (int k = 0; k < x.most; k++)
+            to[i * x.most + k] = k < x.count.at[i] ? x.member.at[n++] : -1;
+    j->c->groups = to;
+    j->c->ngroup = x.count.n;
+    j->c->group_size = x.most;
+    j->has |= HAS_GROUPS;
+}
+
+/* ---- settings ---- */
+
+static void setting(config *j, const char *name)
+{
+    const kind *k = j->kind;
+
+    if (strcmp(name, k->groups) == 0) {
+        groups(j);
+    } else if (strcmp(name, "channel_id") == 0) {
+        j->c->channel = integer(j);
+    } else if (strcmp(name, "use_global_device_ids") == 0) {
+        j->c->use_global_ids = boolean(j);
+    } else if (k->dim && strcmp(name, k->dim) == 0) {
+        j->c->dim = integer(j);
+        j->has |= HAS_DIM;
+    } else if (k->op == HLO_ALL_TO_ALL &&
+               strcmp(name, "concat_dimension") == 0) {
+        j->join = integer(j);
+        j->has |= HAS_JOIN;
+    } else if (k->op == HLO_ALL_TO_ALL && strcmp(name, "split_count") == 0) {
+        j->c->split_count = integer(j);
+        j->has |= HAS_COUNT;
+    } else if (k->op == HLO_REDUCE_SCATTER && strcmp(name, "tiled") == 0) {
+        if (!word(j, "true"))
+            want(j, "true");
+    } else {
+        vhlo_fail(j->im, j->op, SD_UNIMPLEMENTED,
+                  "%s-start: async_collective_config has a setting %s, which "
+                  "is not known",
+                  k->name, name);
+    }
+}
+
+static void lacks(config *j, unsigned bit, const char *name)
+{
+    if (going(j) && !(j->has & bit))
+        vhlo_fail(j->im, j->op, SD_INVALID,
+                  "%s-start: async_collective_config has no %s", j->kind->name,
+                  name);
+}
+
+static void read_config(config *j)
+{
+    if (!take(j, '{'))
+        want(j, "a brace");
+    while (going(j)) {
+        const char *name = key(j);
+
+        if (going(j) && !take(j, ':'))
+            want(j, "a colon");
+        if (going(j))
+            setting(j, name);
+        if (take(j, ','))
+            continue;
+        if (!take(j, '}'))
+            want(j, "a comma or a brace");
+        break;
+    }
+    if (peek(j))
+        want(j, "its end");
+    lacks(j, HAS_GROUPS, j->kind->groups);
+    if (j->kind->dim)
+        lacks(j, HAS_DIM, j->kind->dim);
+    if (j->kind->op == HLO_ALL_TO_ALL) {
+        lacks(j, HAS_JOIN, "concat_dimension");
+        lacks(j, HAS_COUNT, "split_count");
+    }
+}
+
+/* ---- the calls ---- */
+
+bool vhlo_is_async(const char *target)
+{
+    return kind_of(target, "-start") || kind_of(target, "-done");
+}
+
+static void start(vhlo_import *im, mlir_op *op, hlo_inst **arg, const kind *k,
+                  const sd_shape *s)
+{
+    const mlir_attr *at = mlir_dict_get(
+        im->r, mlir_discardable(im->r, op, "mhlo.frontend_attributes"),
+        "async_collective_config");
+    hlo_collective *c = sd_arena_new(im->a, hlo_collective);
+    config j = {.im = im, .op = op, .kind = k, .c = c, .join = -1};
+    hlo_comp *body = NULL;
+    int n = 0;
+
+    if (at->kind != MLIR_A_STRING) {
+        vhlo_fail(im, op, SD_INVALID,
+                  "%s-start: the frontend attribute async_collective_config"
+                  " should be a text",
+                  k->name);
+        return;
+    }
+    j.text = j.at = mlir_cstr(im->r, at->str);
+    j.end = j.text + strlen(j.text);
+    c->dim = -1;
+    read_config(&j);
+    if (im->r->st)
+        return;
+    if (k->reduces) {
+        hlo_comp **called = vhlo_called(im, op, &n);
+
+        if (n != 1 && !im->r->st)
+            vhlo_fail(im, op, SD_INVALID,
+                      "%s-start: %d called computations, where the one that "
+                      "reduces should be",
+                      k->name, n);
+        if (im->r->st)
+            return;
+        body = called[0];
+    }
+    vhlo_collective(im, op, k->op, c, j.join, s, body, arg);
+    if (im->r->st)
+        return;
+    op->result[0].inst->frontend_attrs = NULL; /* it is what they say */
+    if (!sd_shape_equal(op->result[0].inst->shape, s))
+        vhlo_fail(im, op, SD_INVALID,
+                  "%s-start: the result is declared as %s, and is %s", k->name,
+                  vhlo_shape_text(im, s),
+                  vhlo_shape_text(im, op->result[0].inst->shape));
+}
+
+void vhlo_async(vhlo_import *im, mlir_op *op, hlo_inst **arg,
+                const char *target, const sd_shape *s)
+{
+    const kind *k = kind_of(target, "-start");
+
+    if (op->noperand != 1 || op->nresult != 1) {
+        vhlo_fail(im, op, SD_INVALID,
+                  "%s: %d operands and %d results, where one of each should be",
+                  target, op->noperand, op->nresult);
+        return;
+    }
+    if (k) {
+        start(im, op, arg, k, s);
+        return;
+    }
+    if (!sd_shape_equal(arg[0]->shape, s)) {
+        vhlo_fail(im, op, SD_INVALID, "%s: the result is %s of a start of %s",
+                  target, vhlo_shape_text(im, s),
+                  vhlo_shape_text(im, arg[0]->shape));
+        return;
+    }
+    op->result[0].inst = arg[0];
+}

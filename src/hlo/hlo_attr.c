@@ -275,6 +275,23 @@ static size_t plain_bytes(hlo_attr_kind k)
     }
 }
 
+static size_t group_bytes(const hlo_collective *c)
+{
+    return sizeof *c->groups * (size_t)(c->ngroup * c->group_size);
+}
+
+static bool same_meeting(const hlo_collective *x, const hlo_collective *y)
+{
+    if (!x || !y)
+        return x == y;
+    return x->channel == y->channel && x->ngroup == y->ngroup &&
+           x->group_size == y->group_size && x->dim == y->dim &&
+           x->split_count == y->split_count &&
+           x->use_global_ids == y->use_global_ids &&
+           x->host_transfer == y->host_transfer &&
+           (!x->groups || !memcmp(x->groups, y->groups, group_bytes(x)));
+}
+
 static bool same_attr(const hlo_attr_row *r, const hlo_inst *x,
                       const hlo_inst *y)
 {
@@ -305,8 +322,9 @@ static bool same_attr(const hlo_attr_row *r, const hlo_inst *x,
         return x->u.sort.stable == y->u.sort.stable;
     case HLO_A_LITERAL:
         return same_literal(x, y);
-    case HLO_A_CUSTOM:
     case HLO_A_COLLECTIVE:
+        return same_meeting(x->u.coll, y->u.coll);
+    case HLO_A_CUSTOM:
         return false; /* nobody asks yet */
     default:
         return memcmp(p, q, plain_bytes(r->kind)) == 0;
@@ -327,7 +345,6 @@ static bool is_comparable(hlo_op op)
     case HLO_C_CUSTOM:
     case HLO_C_TOKENS:
     case HLO_C_DYNAMIC:
-    case HLO_C_COLLECTIVE:
         return false;
     default:
         return true;
@@ -365,6 +382,10 @@ uint64_t hlo_hash_attributes(const hlo_inst *in, uint64_t h)
         return bytes ? sd_hash(in->u.slice.start, bytes, h) : h;
     case HLO_A_PAD:
         return bytes ? sd_hash(in->u.pad.low, bytes, h) : h;
+    case HLO_A_COLLECTIVE:
+        return in->u.coll
+                   ? sd_hash(in->u.coll->groups, group_bytes(in->u.coll), h)
+                   : h;
     default:
         return sd_hash(hlo_attr_field(r, in), plain_bytes(r->kind), h);
     }

@@ -1,6 +1,7 @@
 /* Equal instructions become one: a hash table over each computation in its
  * order.  Regions of equal content count as equal (JAX writes one for each
- * use).  What has an effect and loops, branches and calls stay. */
+ * use), and so do meetings: all participants run one program.  What has an
+ * effect and loops, branches and calls stay. */
 #include "passes_priv.h"
 
 typedef struct entry entry;
@@ -17,8 +18,6 @@ static bool may_merge(const hlo_inst *in)
     case HLO_C_RNG:
     case HLO_C_TOKENS:
         return false;
-    case HLO_C_COLLECTIVE: /* who one is stays the same */
-        return in->op == HLO_PARTITION_ID || in->op == HLO_REPLICA_ID;
     case HLO_C_TUPLE: /* barriers are there to keep things apart */
         return in->op != HLO_OPT_BARRIER;
     default:

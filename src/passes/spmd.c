@@ -380,6 +380,15 @@ static sd_status cut_param(cutter *t, int i, const hlo_sharding *s)
     return NULL;
 }
 
+/* What a result that was left open is had in, but where that is for the sake of
+ * the operation that gives it alone. */
+static const hlo_sharding *open_sharding(const spmd_flow *f, const hlo_inst *in)
+{
+    const spmd_part *x = spmd_part_of(f, in);
+
+    return !x ? NULL : x->by_itself ? x->by_itself : x->s;
+}
+
 static sd_status cut_result(cutter *t, int i, hlo_inst **x)
 {
     hlo_module *m = t->m;
@@ -395,7 +404,7 @@ static sd_status cut_result(cutter *t, int i, hlo_inst **x)
     if (asked) {
         st = io_sharding(in, &s);
         in = in->arg[0];
-    } else if (open && (s = spmd_part_sharding(t->flow, in))) {
+    } else if (open && (s = open_sharding(t->flow, in))) {
         s = spmd_evenly(m, in->shape,
                         hlo_sharding_unreduced(m, s, 0, HLO_SUM_OF));
     } else {
@@ -565,6 +574,7 @@ static sd_status cut(hlo_module *m, sd_arena *a)
     spmd_settle(t.flow);
     drop_marks(m);
     hlo_opt_dce(m, NULL); /* slices whose source was taken in their place */
+    hlo_opt_cse(m, NULL); /* two who want the same of others ask once */
     spmd_combine(m);
     keep_aliases(m);
     m->open_param = m->open_output = (hlo_dims){0};

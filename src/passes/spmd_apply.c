@@ -1,6 +1,8 @@
 /* Operations on parts. */
 #include "spmd_choice.h"
 #include "spmd_halo.h"
+#include "spmd_lines.h"
+#include "spmd_pick.h"
 
 static bool take_element(spmd_flow *f, hlo_inst *in)
 {
@@ -11,10 +13,12 @@ static bool take_element(spmd_flow *f, hlo_inst *in)
     if (!x)
         return false;
     to = hlo_make_gte(pass_at(in), x->local, i);
-    if (x->each[i])
+    if (x->each[i]) {
         spmd_set_part(f, in, to, x->each[i]);
-    else
+        spmd_part_of(f, in)->by_itself = x->by_itself;
+    } else {
         pass_replace(in, to);
+    }
     return true;
 }
 
@@ -89,6 +93,90 @@ static hlo_inst *without_rests(const hlo_inst *in, hlo_at p, int k, hlo_inst *x,
     return x;
 }
 
+/* For whoever asks why a program is slow (SUNDOG_LOG): what gathers operands to
+ * be done whole by everybody, or by some of them alike. */
+static void note_gathered(const spmd_flow *f, const hlo_inst *in,
+                          const spmd_choice *c)
+{
+    spmd_rule r;
+
+    if (in->op == HLO_TUPLE)
+        return;
+    for (int k = 0; k < in->narg; k++) {
+        const hlo_sharding *s = spmd_part_sharding(f, in->arg[k]);
+        uint32_t left = s ? hlo_sharding_used(s) & ~c->used : 0;
+
+        if (!left)
+            continue;
+        sd_log(SD_LOG_INFO, "spmd: %s is computed whole on %s: %s",
+               hlo_describe(f->m, in), c->used ? "some devices" : "each device",
+               spmd_rule_of(in, &r)
+                   ? "its operands are cut where it goes across"
+                   : "it has no rule");
+        return;
+    }
+}
+
+/* in of operands that are cut as c says. */
+static hlo_inst *on_parts(const spmd_flow *f, hlo_inst *in, const spmd_rule *r,
+                          const spmd_choice *c, const sd_shape *local,
+                          hlo_inst **arg)
+{
+    hlo_at p = pass_at(in);
+    int rank = in->narg ? in->arg[0]->shape->rank : 0;
+    uint32_t across = spmd_across(r, c, rank), picked = spmd_picked(r, c, rank);
+    int run = spmd_running(r, c, rank);
+    const hlo_sharding *s = in->narg ? spmd_operand_by(f, in, r, c, 0) : NULL;
+
+    if (run >= 0)
+        return spmd_run(in, p, arg, s, run);
+    if (picked)
+        return spmd_pick(in, p, local, arg, s, picked);
+    if (across)
+        arg[0] = spmd_intervals(in, p, arg, s, across);
+    return spmd_on_parts(in, local, arg, across);
+}
+
+static const hlo_sharding *sliced_by_itself(const spmd_flow *f,
+                                            const hlo_inst *in)
+{
+    const spmd_part *x = spmd_part_of(f, in->arg[0]);
+    const hlo_sharding *s = x ? x->by_itself : NULL;
+
+    for (int d = 0; s && d < s->rank; d++)
+        if (in->shape->dim[d] != in->arg[0]->shape->dim[d])
+            s = hlo_sharding_with(f->m, s, d, (hlo_atoms){0});
+    return s;
+}
+
+/* The sharding in which in, had by s, would go on if it did not have to be
+ * whole along some dimension: what its operand has, or what is left of s; NULL:
+ * that is s itself. */
+static const hlo_sharding *by_itself(const spmd_flow *f, const hlo_inst *in,
+                                     const spmd_choice *c,
+                                     const hlo_sharding *s)
+{
+    if (in->op == HLO_SLICE) /* the first few of a sort */
+        return sliced_by_itself(f, in);
+    if (!c->moved)
+        return NULL;
+    return sd_shape_same_dims(in->arg[0]->shape, spmd_result(in, 0))
+               ? spmd_now(f, in->arg[0])
+               : spmd_cuts(f->m, s, s->rank, ~c->moved);
+}
+
+static void set_tuple(spmd_flow *f, hlo_inst *in, hlo_inst *x,
+                      const spmd_rule *r, const spmd_choice *c,
+                      const hlo_sharding *const *s)
+{
+    hlo_atoms along = spmd_partial_along(r, c);
+
+    if (along.n)
+        x = spmd_pick_again(in, pass_at(in), x, c->like->grid, &along);
+    spmd_set_parts(f, in, x, s);
+    spmd_part_of(f, in)->by_itself = by_itself(f, in, c, s[0]);
+}
+
 static bool apply_rule(spmd_flow *f, hlo_inst *in)
 {
     hlo_at p = pass_at(in);
@@ -97,7 +185,6 @@ static bool apply_rule(spmd_flow *f, hlo_inst *in)
     const sd_shape *local;
     const hlo_sharding *to, *w;
     hlo_inst *arg[SPMD_MOST_ARGS], *x;
-    uint32_t across = 0;
     hlo_atoms along;
     spmd_rule r;
     spmd_choice c;
@@ -115,13 +202,10 @@ static bool apply_rule(spmd_flow *f, hlo_inst *in)
         arg[k] =
             without_rests(in, p, k, spmd_as(f, p, in->arg[k], by), &r, &c, by);
     }
-    if (in->narg && (across = spmd_across(&r, &c, in->arg[0]->shape->rank)))
-        arg[0] = spmd_intervals(in, p, arg, spmd_operand_by(f, in, &r, &c, 0),
-                                across);
-    if (!(x = spmd_on_parts(in, local, arg, across)))
+    if (!(x = on_parts(f, in, &r, &c, local, arg)))
         return false;
     if (local->dtype == SD_TUPLE) {
-        spmd_set_parts(f, in, x, s);
+        set_tuple(f, in, x, &r, &c, s);
         return true;
     }
     if (in->op == HLO_REVERSE)
@@ -134,27 +218,30 @@ static bool apply_rule(spmd_flow *f, hlo_inst *in)
     if (w != to)
         x = spmd_move(p, x, to, w);
     spmd_set_part(f, in, x, w);
+    spmd_part_of(f, in)->by_itself = by_itself(f, in, &c, w);
+    note_gathered(f, in, &c);
     return true;
 }
 
-/* For whoever asks why a program is slow (SUNDOG_LOG): what gathers operands to
- * be done whole by everybody. */
-static void note_whole(const spmd_flow *f, const hlo_inst *in)
+/* A transform that is cut in one of the dimensions along which it goes. */
+static bool goes_by_lines(const spmd_flow *f, const hlo_inst *in)
 {
-    spmd_rule r;
+    const hlo_sharding *s =
+        in->op == HLO_FFT ? spmd_part_sharding(f, in->arg[0]) : NULL;
 
-    for (int k = 0; k < in->narg && in->op != HLO_TUPLE; k++) {
-        const hlo_sharding *s = spmd_part_sharding(f, in->arg[k]);
+    for (int i = 1; s && in->u.fft.length.n > 1 && i <= in->u.fft.length.n; i++)
+        if (s->dim[s->rank - i].cut.n)
+            return true;
+    return false;
+}
 
-        if (!s || !hlo_sharding_used(s))
-            continue;
-        sd_log(SD_LOG_INFO, "spmd: %s is computed whole on each device: %s",
-               hlo_describe(f->m, in),
-               spmd_rule_of(in, &r)
-                   ? "its operands are cut where it goes across"
-                   : "it has no rule");
-        return;
-    }
+static void put_lines(spmd_flow *f, hlo_inst *in)
+{
+    hlo_inst *was = in->prev, *to = spmd_by_lines(in), *x;
+
+    for (x = was ? was->next : in->parent->first; x != in; x = x->next)
+        spmd_apply(f, x);
+    pass_replace(in, to);
 }
 
 bool spmd_apply(spmd_flow *f, hlo_inst *in)
@@ -164,13 +251,17 @@ bool spmd_apply(spmd_flow *f, hlo_inst *in)
 
     if (few >= 0)
         in = spmd_send_few(f, in, few);
+    if (goes_by_lines(f, in)) {
+        put_lines(f, in);
+        return true;
+    }
     if (in->op == HLO_GET_TUPLE_ELEMENT)
         return take_element(f, in);
     if (in->op == HLO_OPT_BARRIER)
         return pass_barrier(f, in);
     if (apply_rule(f, in))
         return true;
-    note_whole(f, in);
+    note_gathered(f, in, &(spmd_choice){0});
     if (!spmd_is_anew(f, in))
         return false;
     sd_map_set(f->anew, sd_key(in), sd_map_create(f->a));

@@ -2,12 +2,31 @@
  * by, the largest first, then those that its users want. */
 #include "spmd_choice.h"
 #include "spmd_halo.h"
+#include "spmd_pick.h"
 
 #include <math.h>
 
+/* Ways to do it: PICKS reads and writes a dimension that is cut in parts, at
+ * places that are known when it runs; SPREADS moves what cuts a line to another
+ * dimension of the operand. */
+enum { PICKS = 1, SPREADS = 2 };
+
+typedef struct {
+    int first; /* the operand that it is cut by; -1: the largest */
+    unsigned ways;
+} way;
+
+static bool may_cut(const hlo_inst *in, const spmd_factor *f, int d, int64_t n,
+                    unsigned ways)
+{
+    return spmd_fits(f, n) && (!f->across || spmd_reaches(in, d, n)) &&
+           (!f->picked || ((ways & PICKS) && spmd_can_pick(in, d, n))) &&
+           (!f->again || f->size % n == 0);
+}
+
 /* Takes what operand k's part is cut by, where nothing stands against it. */
 static void take(const hlo_inst *in, const spmd_rule *r, int k,
-                 const hlo_sharding *s, spmd_choice *c)
+                 const hlo_sharding *s, unsigned ways, spmd_choice *c)
 {
     if (!c->like)
         c->like = s;
@@ -19,12 +38,53 @@ static void take(const hlo_inst *in, const spmd_rule *r, int k,
         uint32_t mask = hlo_atoms_mask(a);
 
         if (!a->n || f < 0 || c->cut[f].n || (mask & c->used) ||
-            !spmd_fits(&r->factor[f], hlo_atoms_size(s->grid, a)) ||
-            (r->factor[f].across &&
-             !spmd_reaches(in, d, hlo_atoms_size(s->grid, a))))
+            !may_cut(in, &r->factor[f], d, hlo_atoms_size(s->grid, a), ways))
             continue;
         c->cut[f] = *a;
         c->used |= mask;
+    }
+}
+
+/* A dimension of operand k that each of them has for itself, and room for more
+ * atoms behind those that cut it; or -1. */
+static int room_for(const hlo_inst *in, const spmd_rule *r, int k,
+                    const hlo_atoms *more, const hlo_grid *g,
+                    const spmd_choice *c)
+{
+    for (int d = 0; d < in->arg[k]->shape->rank; d++) {
+        int f = r->arg[k][d];
+        const spmd_factor *x = &r->factor[SD_MAX(f, 0)];
+        int64_t n;
+
+        if (f < 0 || x->partial || x->across || x->picked || x->running)
+            continue;
+        n = hlo_atoms_size(g, &c->cut[f]) * hlo_atoms_size(g, more);
+        if (x->size % n == 0 && c->cut[f].n + more->n <= HLO_MOST_ATOMS)
+            return f;
+    }
+    return -1;
+}
+
+/* What cuts operand k in dimensions that have to be whole cuts others. */
+static void spread(const hlo_inst *in, const spmd_rule *r, int k,
+                   const hlo_sharding *s, unsigned ways, spmd_choice *c)
+{
+    if (c->like->grid != s->grid)
+        return;
+    for (int d = 0; d < s->rank; d++) {
+        const hlo_atoms *a = &s->dim[d].cut;
+        uint32_t mask = hlo_atoms_mask(a);
+        int f = r->arg[k][d];
+
+        if (!a->n || (mask & c->used) ||
+            (f >= 0 &&
+             may_cut(in, &r->factor[f], d, hlo_atoms_size(s->grid, a), ways)) ||
+            (f = room_for(in, r, k, a, s->grid, c)) < 0)
+            continue;
+        for (int i = 0; i < a->n; i++)
+            c->cut[f].at[c->cut[f].n++] = a->at[i];
+        c->used |= mask;
+        c->moved |= mask;
     }
 }
 
@@ -43,7 +103,7 @@ static void take_want(const spmd_flow *f, const hlo_inst *in,
         uint32_t mask = hlo_atoms_mask(a);
 
         if (!a->n || k < 0 || c->cut[k].n || r->factor[k].across ||
-            (mask & (c->used | c->sums)) ||
+            r->factor[k].picked || (mask & (c->used | c->sums)) ||
             r->factor[k].size % hlo_atoms_size(w->grid, a))
             continue;
         c->cut[k] = *a;
@@ -74,29 +134,36 @@ static uint32_t sums_of(const spmd_flow *f, const hlo_inst *in, uint32_t used)
 
 /* The largest operand first: it is the dearest to move; or `first`, if that is
  * one. */
-static void choose(const spmd_flow *f, const hlo_inst *in, const spmd_rule *r,
-                   int first, spmd_choice *c)
+static int by_size(const spmd_flow *f, const hlo_inst *in, int first, int *at)
 {
     uint64_t done = 0;
+    int n = 0;
 
-    *c = (spmd_choice){0};
-    if (first >= 0) {
-        done = UINT64_C(1) << first;
-        take(in, r, first, spmd_now(f, in->arg[first]), c);
-    }
     for (;;) {
-        int best = -1;
+        int best = n ? -1 : first;
 
-        for (int k = 0; k < in->narg; k++)
+        for (int k = 0; k < in->narg && (n || first < 0); k++)
             if (!(done >> k & 1) && spmd_now(f, in->arg[k]) &&
                 (best < 0 || sd_shape_bytes(in->arg[k]->shape) >
                                  sd_shape_bytes(in->arg[best]->shape)))
                 best = k;
         if (best < 0)
-            break;
+            return n;
         done |= UINT64_C(1) << best;
-        take(in, r, best, spmd_now(f, in->arg[best]), c);
+        at[n++] = best;
     }
+}
+
+static void choose(const spmd_flow *f, const hlo_inst *in, const spmd_rule *r,
+                   way w, spmd_choice *c)
+{
+    int at[SPMD_MOST_ARGS], n = by_size(f, in, w.first, at);
+
+    *c = (spmd_choice){0};
+    for (int i = 0; i < n; i++)
+        take(in, r, at[i], spmd_now(f, in->arg[at[i]]), w.ways, c);
+    for (int i = 0; i < n && (w.ways & SPREADS); i++)
+        spread(in, r, at[i], spmd_now(f, in->arg[at[i]]), w.ways, c);
     c->sums = sums_of(f, in, c->used);
     take_want(f, in, r, c);
 }
@@ -123,28 +190,76 @@ static double bytes_of(const spmd_flow *f, const hlo_inst *in,
 
     if (!c->like)
         return HUGE_VAL;
-    s = spmd_factors_sharding(f, c, r->result, in->shape->rank);
     for (int k = 0; k < in->narg; k++)
         bytes += spmd_move_bytes(in->arg[k]->shape, spmd_now(f, in->arg[k]),
                                  spmd_operand_by(f, in, r, c, k));
+    if (!sd_shape_is_array(in->shape))
+        return bytes;
+    s = spmd_factors_sharding(f, c, r->result, in->shape->rank);
     return bytes +
            spmd_move_bytes(in->shape, spmd_waiting(f, r, c, s), to ? to : s);
 }
 
 /* A product that need not be summed afterwards is cut by the smaller operand,
  * if that moves less. */
-bool spmd_choose(const spmd_flow *f, const hlo_inst *in, const spmd_rule *r,
-                 spmd_choice *c)
+static void choose_operand(const spmd_flow *f, const hlo_inst *in,
+                           const spmd_rule *r, spmd_choice *c)
 {
-    choose(f, in, r, -1, c);
+    choose(f, in, r, (way){-1, 0}, c);
     if (compete(f, in)) {
         bool second = sd_shape_bytes(in->arg[0]->shape) >=
                       sd_shape_bytes(in->arg[1]->shape);
         spmd_choice other;
 
-        choose(f, in, r, second, &other);
+        choose(f, in, r, (way){second, 0}, &other);
         if (spmd_partial_along(r, &other).n < spmd_partial_along(r, c).n &&
             bytes_of(f, in, r, &other) < bytes_of(f, in, r, c))
+            *c = other;
+    }
+}
+
+/* Is operand k cut where it will be read whole? */
+static bool is_gathered(const spmd_flow *f, const hlo_inst *in,
+                        const spmd_choice *c)
+{
+    for (int k = 0; k < in->narg; k++) {
+        const hlo_sharding *s = spmd_now(f, in->arg[k]);
+
+        if (s && hlo_sharding_used(s) & ~c->used)
+            return true;
+    }
+    return false;
+}
+
+/* What only lies elsewhere is not moved to be moved. */
+static unsigned ways_of(const hlo_inst *in, const spmd_rule *r)
+{
+    unsigned ways = in->op == HLO_RESHAPE || in->op == HLO_TRANSPOSE ||
+                            in->op == HLO_BROADCAST
+                        ? 0
+                        : SPREADS;
+
+    for (int i = 0; i < r->n; i++)
+        if (r->factor[i].picked)
+            ways |= PICKS;
+    return ways;
+}
+
+/* Where operands would be gathered, by another way that moves no more. */
+bool spmd_choose(const spmd_flow *f, const hlo_inst *in, const spmd_rule *r,
+                 spmd_choice *c)
+{
+    unsigned ways = ways_of(in, r);
+
+    choose_operand(f, in, r, c);
+    for (unsigned w = 1; w <= ways && is_gathered(f, in, c); w++) {
+        spmd_choice other;
+
+        if (w & ~ways)
+            continue;
+        choose(f, in, r, (way){-1, w}, &other);
+        if (other.used != c->used &&
+            bytes_of(f, in, r, &other) <= bytes_of(f, in, r, c))
             *c = other;
     }
     return c->used || c->sums;
@@ -173,6 +288,30 @@ uint32_t spmd_across(const spmd_rule *r, const spmd_choice *c, int rank)
             dims |= UINT32_C(1) << d;
     }
     return dims;
+}
+
+uint32_t spmd_picked(const spmd_rule *r, const spmd_choice *c, int rank)
+{
+    uint32_t dims = 0;
+
+    for (int d = 0; d < rank; d++) {
+        int f = r->arg[0][d];
+
+        if (f >= 0 && r->factor[f].picked && c->cut[f].n)
+            dims |= UINT32_C(1) << d;
+    }
+    return dims;
+}
+
+int spmd_running(const spmd_rule *r, const spmd_choice *c, int rank)
+{
+    for (int d = 0; d < rank; d++) {
+        int f = r->arg[0][d];
+
+        if (f >= 0 && r->factor[f].running && c->cut[f].n)
+            return d;
+    }
+    return -1;
 }
 
 hlo_atoms spmd_partial_along(const spmd_rule *r, const spmd_choice *c)

@@ -10,7 +10,8 @@ typedef struct { /* by factor: the atoms that cut it */
     const hlo_sharding *like;
     hlo_atoms cut[SPMD_MOST_FACTORS];
     uint32_t used;
-    uint32_t sums; /* along which operands are summed after it, not before */
+    uint32_t sums;  /* along which operands are summed after it, not before */
+    uint32_t moved; /* those that cut a line, and cut another dimension now */
 } spmd_choice;
 
 /* False: nothing is cut. */
@@ -22,6 +23,9 @@ const hlo_sharding *spmd_factors_sharding(const spmd_flow *f,
                                           const int8_t *factor, int rank);
 /* Dimensions of operand 0 that are cut and gone across. */
 uint32_t spmd_across(const spmd_rule *r, const spmd_choice *c, int rank);
+/* Those that are picked from; the one that runs, or -1. */
+uint32_t spmd_picked(const spmd_rule *r, const spmd_choice *c, int rank);
+int spmd_running(const spmd_rule *r, const spmd_choice *c, int rank);
 /* The atoms along which the parts of a result are still to be made one. */
 hlo_atoms spmd_partial_along(const spmd_rule *r, const spmd_choice *c);
 /* A result by s, where that can wait until somebody wants it; else s. */

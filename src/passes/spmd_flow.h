@@ -8,6 +8,9 @@ typedef struct { /* how a value is had */
     hlo_inst *local;
     hlo_inst *total, *whole; /* once somebody wanted them */
     hlo_inst *shares;        /* the total, shared out by share */
+    /* Of lines that were moved to be whole: by what its operand was had; or
+     * NULL. */
+    const hlo_sharding *by_itself;
     const hlo_sharding *s, *share;
     const hlo_sharding *const *each; /* of a tuple's elements; s is NULL */
     sd_map *as;                      /* sharding -> the part by it */

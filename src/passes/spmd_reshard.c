@@ -379,28 +379,63 @@ const hlo_sharding *spmd_common(hlo_module *m, const hlo_sharding *s,
     return both;
 }
 
+/* The longest end of x that y begins with. */
+static hlo_atoms handed_on(const hlo_atoms *x, const hlo_atoms *y)
+{
+    for (int i = 0; i < x->n; i++) {
+        hlo_atoms end = from(x, i);
+
+        if (common(&end, y) == end.n)
+            return end;
+    }
+    return (hlo_atoms){0};
+}
+
+/* Atoms of dimension d that another dimension takes on. */
+static hlo_atoms given_away(const hlo_sharding *s, const hlo_sharding *to,
+                            int d)
+{
+    hlo_atoms rest =
+        from(&s->dim[d].cut, common(&s->dim[d].cut, &to->dim[d].cut));
+
+    for (int i = 0; i < s->rank && rest.n; i++) {
+        const hlo_atoms *a = &s->dim[i].cut, *b = &to->dim[i].cut;
+        int n = common(a, b);
+        hlo_atoms more = from(b, n), along = handed_on(&rest, &more);
+
+        if (i != d && n == a->n && along.n)
+            return along;
+    }
+    return (hlo_atoms){0};
+}
+
 double spmd_move_bytes(const sd_shape *whole, const hlo_sharding *s,
                        const hlo_sharding *to)
 {
     double bytes = (double)sd_shape_bytes(whole), sum = 2 * bytes;
     int64_t kept = 1, had = 1;
+    int turns = 0;
 
     if (!s || !sd_shape_is_array(whole))
         return 0;
     for (int d = 0; d < s->rank; d++) {
-        hlo_atoms a = s->dim[d].cut, b = a;
+        hlo_atoms a = s->dim[d].cut, b = a, other = {0};
 
         b.n = 0;
-        if (to && to->grid == s->grid)
+        if (to && to->grid == s->grid) {
             b = up_to(&a, common(&a, &to->dim[d].cut));
+            other = given_away(s, to, d);
+        }
         had *= hlo_atoms_size(s->grid, &a);
-        kept *= hlo_atoms_size(s->grid, &b);
+        kept *= hlo_atoms_size(s->grid, &b) * hlo_atoms_size(s->grid, &other);
+        turns += other.n > 0;
     }
     if (to && spmd_scatters(s, to))
         sum = bytes;
     if (!(s->unreduced & ~(to ? to->unreduced : 0)))
         sum = 0;
-    return sum / (double)had + (kept < had ? bytes / (double)kept : 0);
+    return (sum + turns * bytes) / (double)had +
+           (kept < had ? bytes / (double)kept : 0);
 }
 
 /* Dimension d of x by atoms a, in runs of those along which x is summed, too,
@@ -456,18 +491,6 @@ static hlo_inst *exchange(hlo_at p, hlo_inst *x, const hlo_grid *g,
         dim[d] = x->shape->dim[d + 1] * (d == from ? n : 1);
     }
     return hlo_make_reshape(p, hlo_make_transpose(p, x, perm), rank, dim);
-}
-
-/* The longest end of x that y begins with. */
-static hlo_atoms handed_on(const hlo_atoms *x, const hlo_atoms *y)
-{
-    for (int i = 0; i < x->n; i++) {
-        hlo_atoms end = from(x, i);
-
-        if (common(&end, y) == end.n)
-            return end;
-    }
-    return (hlo_atoms){0};
 }
 
 /* What leaves one dimension for another is exchanged, of both lists. */

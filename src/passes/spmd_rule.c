@@ -7,6 +7,8 @@
 #include "hlo_linalg.h"
 #include "spmd_flow.h"
 #include "spmd_halo.h"
+#include "spmd_lines.h"
+#include "spmd_pick.h"
 
 enum { NONE = -1 };
 
@@ -140,6 +142,7 @@ static bool reduce(const hlo_inst *in, spmd_rule *r)
     int n = in->narg / 2, k = 0; /* arrays, and what each begins with */
     bool sums =
         n == 1 && combines(in->comp[0], in->arg[1], x->dtype, &r->combine);
+    bool picks = n > 1 && spmd_is_pick(in->comp[0], n);
 
     for (int d = 0; d < x->rank; d++)
         if (!hlo_dims_hold(in->dims, d)) {
@@ -149,6 +152,12 @@ static bool reduce(const hlo_inst *in, spmd_rule *r)
                 pass(r, f, i, d);
         } else if (sums) {
             pass(r, loosely(r, new_factor(r, x->dim[d], true)), 0, d);
+        } else if (picks) {
+            int f = new_factor(r, x->dim[d], true);
+
+            r->factor[f].again = true;
+            for (int i = 0; i < n; i++)
+                pass(r, f, i, d);
         }
     return true;
 }
@@ -204,6 +213,37 @@ static void placed(spmd_rule *r, const hlo_inst *in, int d)
             pass(r, f, k, d);
 }
 
+/* Dimension d is read or written at places that are known when it runs; what is
+ * read is still to be summed. */
+static void picked(spmd_rule *r, const hlo_inst *in, int d)
+{
+    bool reads = in->op == HLO_DYNAMIC_SLICE || in->op == HLO_GATHER;
+    int f = loosely(r, new_factor(r, in->arg[0]->shape->dim[d], reads));
+
+    r->factor[f].picked = true;
+    pass(r, f, 0, d);
+    if (reads)
+        r->combine = HLO_ADD;
+    else
+        r->result[d] = (int8_t)f;
+}
+
+/* A running sum, or the like, along dimension d: false: it is none. */
+static bool runs(spmd_rule *r, const hlo_inst *in, int d)
+{
+    bool reverse;
+    int64_t dim;
+    hlo_op op;
+
+    if (in->op != HLO_REDUCE_WINDOW || in->narg != 2 ||
+        !hlo_is_cumulative(in, &dim, &reverse) || dim != d ||
+        !combines(in->comp[0], in->arg[1], pass_dtype(in), &op))
+        return false;
+    r->factor[loosely(r, of_result(r, in, d))].running = true;
+    pass(r, r->n - 1, 0, d);
+    return true;
+}
+
 /* Dimensions that stay as they are, of slices, pads and the like. */
 static bool stays(const hlo_inst *in, int d)
 {
@@ -246,7 +286,11 @@ static bool same_dims(const hlo_inst *in, spmd_rule *r)
         for (int k = 0; f >= 0 && k < in->narg; k++)
             if (in->arg[k]->shape->rank == rank)
                 pass(r, f, k, d);
-        if (f < 0 && spmd_is_placed(in) && spmd_goes_across(in, d))
+        if (f < 0 && runs(r, in, d))
+            continue;
+        if (f < 0 && spmd_picks(in, d))
+            picked(r, in, d);
+        else if (f < 0 && spmd_is_placed(in) && spmd_goes_across(in, d))
             placed(r, in, d);
         else if (f < 0 && spmd_goes_across(in, d) &&
                  (in->op != HLO_REDUCE_WINDOW ||
@@ -315,6 +359,8 @@ static bool indexed(const hlo_inst *in, spmd_rule *r)
     for (int d = 0, k = 0; d < x->rank; d++) {
         int w;
 
+        if (spmd_picks(in, d))
+            picked(r, in, d);
         if (hlo_dims_hold(g->collapsed, d) ||
             hlo_dims_hold(g->operand_batch, d))
             continue;
@@ -365,6 +411,14 @@ static bool batch(const hlo_inst *in, int n, spmd_rule *r)
             pass(r, f, k, d);
     }
     return n > 0;
+}
+
+/* Each is solved for by itself. */
+static void right_sides(const hlo_inst *in, spmd_rule *r)
+{
+    int d = in->shape->rank - (in->u.linalg.left ? 1 : 2);
+
+    pass(r, of_result(r, in, d), 1, d);
 }
 
 static int call_batch(const hlo_inst *in)
@@ -449,7 +503,10 @@ bool spmd_rule_of(const hlo_inst *in, spmd_rule *r)
         return indexed(in, r);
     case HLO_CHOLESKY:
     case HLO_TRIANGULAR_SOLVE:
-        return batch(in, in->arg[0]->shape->rank - 2, r);
+        batch(in, in->arg[0]->shape->rank - 2, r);
+        if (in->op == HLO_TRIANGULAR_SOLVE)
+            right_sides(in, r);
+        return r->n > 0;
     case HLO_FFT:
         return batch(in, in->arg[0]->shape->rank - in->u.fft.length.n, r);
     case HLO_TOPK:
@@ -484,6 +541,9 @@ static void cut_windows(hlo_inst *x, const hlo_inst *in)
     for (int i = 0; i < g.operand_batch.n; i++)
         ((int64_t *)g.slice_sizes.at)[g.operand_batch.at[i]] =
             in->u.gather->slice_sizes.at[g.operand_batch.at[i]];
+    for (int i = 0; i < g.collapsed.n; i++)
+        ((int64_t *)g.slice_sizes.at)[g.collapsed.at[i]] =
+            in->u.gather->slice_sizes.at[g.collapsed.at[i]];
     x->u.gather = sd_arena_copy(a, &g, sizeof g);
 }
 

@@ -11,6 +11,9 @@ typedef struct {
     int64_t any;  /* or, where not 0, goes into this: in unequal parts */
     bool partial; /* of operands alone: results are to be combined */
     bool across;  /* of operand 0 other parts are read, too (spmd_halo.c) */
+    bool picked;  /* or what is read or written is known when it runs */
+    bool running; /* or what all parts before come to (spmd_lines.c) */
+    bool again;   /* partial results are reduced as the operands were */
 } spmd_factor;
 
 typedef struct {

@@ -145,6 +145,75 @@ def uneven():
     return jax.jit(f).lower(arg(line, P(), 67, 6), arg(line, P(), 6, 6))
 
 
+# ---- along lines that are cut, and at places that are known when it runs ----
+
+def of_lines(f, *rest, shape=(64, 16), dtype=jnp.float32):
+    x = jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(
+        line, P("d")))
+    return jax.jit(f).lower(x, *rest)
+
+
+@step
+def running():
+    return of_lines(lambda x: (
+        jnp.cumsum(x, 0), lax.cumprod(x, 0), lax.cummax(x, 0, reverse=True),
+        jnp.cumsum(x[1:] * x[:-1], 0).max(0),
+        jnp.cumsum(x.astype(jnp.int32), 0),
+        lax.cummin(x[1:] - x[:-1], 0, reverse=True).max(0)))
+
+
+@step
+def ordered():
+    return of_lines(lambda x: (jnp.sort(x, 0), jnp.argsort(-x, 0),
+                               lax.top_k(x.T, 4)))
+
+
+@step
+def spectrum():
+    return of_lines(lambda x: jnp.fft.ifft(jnp.fft.fft(x, axis=0) * 2, axis=0))
+
+
+@step
+def spectrum_2d():
+    return of_lines(lambda x: jnp.fft.fft2(x))
+
+
+@step
+def solved():
+    return jax.jit(lambda a, b: lax.linalg.triangular_solve(
+        jnp.tril(a) + 8 * jnp.eye(8), b, left_side=True, lower=True)).trace(
+            arg(line, P(), 8, 8), arg(line, P(None, "d"), 8, 64)).lower(
+                lowering_platforms=("tpu",))  # as an operation
+
+
+@step
+def greatest():
+    return of_lines(lambda x: (jnp.argmax(x, 0), jnp.argmin(x, 0)))
+
+
+@step
+def looked_up():
+    ids = jax.ShapeDtypeStruct((12,), jnp.int32,
+                               sharding=NamedSharding(line, P()))
+    return of_lines(lambda t, i: t[i], ids)
+
+
+@step
+def added_to_rows():
+    ids = jax.ShapeDtypeStruct((12,), jnp.int32,
+                               sharding=NamedSharding(line, P()))
+    return of_lines(lambda t, i: t.at[i].add(1.), ids)
+
+
+@step
+def cache():
+    def f(x, at, row):
+        x = lax.dynamic_update_slice(x, row, (at, 0))
+        return x, lax.dynamic_slice(x, (at - 3, 0), (2, 16))
+    return of_lines(f, jax.ShapeDtypeStruct((), jnp.int32),
+                    arg(line, P(), 4, 16))
+
+
 @step
 def conv_dp():
     w = {"convs": [arg(line, P(), 3, 3, 3, 16), arg(line, P(), 3, 3, 16, 24),

@@ -15,7 +15,8 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 TOOL = os.path.join(TOP, "build/release/tools/sundog")
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all",
          "collective-permute", "collective-broadcast")
-BYTES = {"f32": 4, "s32": 4, "u32": 4, "pred": 1, "bf16": 2, "f64": 8}
+BYTES = {"f32": 4, "s32": 4, "u32": 4, "pred": 1, "bf16": 2, "f64": 8,
+         "c64": 8}
 
 
 def lower(script, path):
@@ -96,10 +97,72 @@ def test_convolutions_in_space(lowered):
 
 
 def test_what_goes_across_parts(lowered):
-    """Only a window that reaches over all of the image, and running sums, are
-    computed whole."""
+    """Only a window that reaches over all of the image is computed whole; of a
+    running sum each needs what the others' parts come to."""
     check(lowered, "across")
-    assert moved(lowered, "across")["all-gather"] == (1, 4 * 64 * 6)
+    assert moved(lowered, "across")["all-gather"] == (
+        2, 4 * 64 * 6 + 4 * 8 * 6)
+
+
+# Along the 64 rows of an array of 16 columns.
+ROWS, COLUMNS = 64, 16
+ALL, ENDS = 4 * ROWS * COLUMNS, 4 * 8 * COLUMNS
+
+
+def test_running_sums(lowered):
+    """Of each what the parts come to is gathered; x[1:] goes one row on, once.
+    Of the parts of 63 rows the maxima meet."""
+    check(lowered, "running")
+    assert moved(lowered, "running") == {
+        "all-gather": (6, 6 * ENDS), "collective-permute": (1, 4 * COLUMNS),
+        "all-reduce": (1, 2 * 4 * COLUMNS)}
+
+
+def test_sorts_of_a_cut_dimension(lowered):
+    """The cut goes to the columns, keys alone or keys and places, and what is
+    given as it came goes back; the four greatest of each are gathered."""
+    check(lowered, "ordered")
+    assert moved(lowered, "ordered") == {
+        "all-to-all": (5, 5 * ALL // 8),
+        "all-gather": (2, 2 * 4 * 4 * COLUMNS)}
+
+
+def test_transforms_of_a_cut_dimension(lowered):
+    """There once, as complex numbers; the result stays in those parts."""
+    check(lowered, "spectrum")
+    assert moved(lowered, "spectrum") == {"all-to-all": (1, 2 * ALL // 8)}
+
+
+def test_transforms_of_two_dimensions(lowered):
+    """Rows are whole; for the columns the cut goes over to the rows."""
+    check(lowered, "spectrum_2d")
+    assert moved(lowered, "spectrum_2d") == {"all-to-all": (1, 2 * ALL // 8)}
+
+
+@pytest.mark.parametrize("name", ["solved", "added_to_rows"])
+def test_nothing_moves(lowered, name):
+    """Right sides are solved for by themselves, and who has a row adds to it."""
+    check(lowered, name)
+    assert moved(lowered, name) == {}
+
+
+def test_greatest_of_a_cut_dimension(lowered):
+    """Values and places of each part's greatest and least."""
+    check(lowered, "greatest")
+    assert moved(lowered, "greatest") == {"all-gather": (4, 4 * ENDS)}
+
+
+def test_rows_by_number(lowered):
+    """Twelve rows of a table in eight parts: a sum in which all but one are
+    nothing."""
+    check(lowered, "looked_up")
+    assert moved(lowered, "looked_up") == {"all-reduce": (1, 4 * 12 * COLUMNS)}
+
+
+def test_slices_at_a_variable(lowered):
+    """Four rows are written by who has them, and two are read."""
+    check(lowered, "cache")
+    assert moved(lowered, "cache") == {"all-reduce": (1, 4 * 2 * COLUMNS)}
 
 
 @pytest.mark.parametrize("name,rows", [

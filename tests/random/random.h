@@ -66,6 +66,8 @@ hlo_module *random_narrow(sd_arena *a, uint64_t seed, sd_buf *text);
 /* A window over an extent, padded so that the result is often in as many parts as
  * that: in modules of even extents. */
 void random_even_out(random_gen *g, hlo_window_dim *w, int64_t extent);
+/* random_contract.c: a Fourier transform; in such modules, too. */
+void random_make_fft(random_gen *g);
 /* random_parts.c: m over several participants, with shardings; false: it has
  * collectives of one. */
 bool random_parts(hlo_module *m, uint64_t seed);

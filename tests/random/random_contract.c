@@ -250,3 +250,46 @@ void random_make_rng(random_gen *g)
     random_keep(g, hlo_make_gte(random_at(g), in, 0), random_exact_int(SD_U64));
     random_keep(g, hlo_make_gte(random_at(g), in, 1), random_exact_int(t));
 }
+
+/* ---- Fourier transforms: for modules of even extents (random_parts.c) ---- */
+
+static const sd_shape *transformed(random_gen *g, hlo_fft_type type,
+                                   const sd_shape *s)
+{
+    int64_t dim[SD_MAX_RANK];
+    sd_dtype part = sd_dtype_part(s->dtype);
+
+    memcpy(dim, s->dim, sizeof *dim * (size_t)s->rank);
+    if (type == HLO_FFT_RFFT)
+        dim[s->rank - 1] = dim[s->rank - 1] / 2 + 1;
+    return random_dims(g, type == HLO_FFT_IRFFT ? part : sd_dtype_complex(part),
+                       s->rank, dim);
+}
+
+void random_make_fft(random_gen *g)
+{
+    sd_dtype part = random_chance(g, 70) ? SD_F32 : SD_F64;
+    bool real = random_chance(g, 30);
+    hlo_fft_type type = real                   ? HLO_FFT_RFFT
+                        : random_chance(g, 50) ? HLO_FFT_FFT
+                                               : HLO_FFT_IFFT;
+    const sd_shape *s = random_shape(g, real ? part : sd_dtype_complex(part));
+    random_type k = random_type_of(part);
+    hlo_inst *x, *in;
+    int64_t n = 1;
+    int lines = 1 + (int)random_below(g, 2);
+
+    if (s->rank < lines || sd_shape_count(s) == 0)
+        return;
+    for (int d = s->rank - lines; d < s->rank; d++)
+        n *= s->dim[d];
+    x = random_want(g, s, (random_need){64, true, false});
+    in = random_inst(g, HLO_FFT, transformed(g, type, s), 1, &x);
+    in->u.fft.type = type;
+    in->u.fft.length = hlo_dims_copy(g->a, s->dim + s->rank - lines, lines);
+    random_infer(g, in);
+    /* each part of a sum of n products of parts with turns, in log n steps */
+    random_keep(g, in,
+                (random_fact){2 * 64 * (double)n, 64 * (double)n * k.ulp * 16,
+                              false, false});
+}

@@ -212,6 +212,17 @@ static hlo_window_dim *some_window(random_gen *g, const sd_shape *s, bool plain,
             continue;
         w[i].size = 1 + random_below(g, 4);
         w[i].stride = 1 + random_below(g, 3);
+        if (g->even && random_chance(g, 30) && s->dim[i] > 0) {
+            bool back = random_chance(g, 50); /* from the end, or on */
+
+            w[i] = (hlo_window_dim){.size = s->dim[i],
+                                    .stride = 1,
+                                    .base_dilation = 1,
+                                    .window_dilation = 1};
+            *(back ? &w[i].pad_high : &w[i].pad_low) = w[i].size - 1;
+            *n *= w[i].size;
+            continue;
+        }
         if (random_chance(g, 10) && s->dim[i] <= 64 && s->dim[i] > 0) {
             w[i].size = s->dim[i]; /* as cumulative sums are written */
             w[i].stride = 1;
@@ -340,6 +351,10 @@ void random_make_sort(random_gen *g)
     const sd_shape *s;
     hlo_comp *c;
 
+    if (g->even && random_chance(g, 30)) {
+        random_make_fft(g);
+        return;
+    }
     arg[0] = random_pick(g, HLO_T_ANY & ~HLO_T_CPLX, exact);
     s = arg[0]->shape;
     if (s->rank == 0 || !random_total_order(arg[0]))

@@ -1,0 +1,332 @@
+/* Places in a dimension that is cut which are known only when the program runs:
+ * rows of a table by their numbers, slices and updates at a variable.  Each
+ * participant does its own part of it.  What is read has -0, which adds
+ * nothing, where it lies elsewhere, and is still to be summed; what is written
+ * elsewhere falls out of range, or is not chosen. */
+#include "spmd_pick.h"
+
+bool spmd_picks(const hlo_inst *in, int d)
+{
+    int64_t start[SD_MAX_RANK];
+
+    switch (in->op) {
+    case HLO_GATHER:
+    case HLO_SCATTER:
+        return hlo_dims_hold(in->u.gather->collapsed, d) &&
+               hlo_dims_hold(in->u.gather->index_map, d);
+    case HLO_DYNAMIC_SLICE:
+        return in->shape->dim[d] < in->arg[0]->shape->dim[d];
+    case HLO_DYNAMIC_UPDATE_SLICE:
+        return in->arg[1]->shape->dim[d] < in->shape->dim[d] &&
+               !spmd_update_places(in, start);
+    default:
+        return false;
+    }
+}
+
+/* A slice has to fit into a part. */
+bool spmd_can_pick(const hlo_inst *in, int d, int64_t n)
+{
+    int64_t part = spmd_each(in->arg[0]->shape->dim[d], n);
+
+    if (!sd_shape_count(in->arg[0]->shape) || !sd_shape_count(in->shape))
+        return false;
+    if (in->op == HLO_DYNAMIC_SLICE)
+        return in->shape->dim[d] <= part;
+    return in->op != HLO_DYNAMIC_UPDATE_SLICE ||
+           in->arg[1]->shape->dim[d] <= part;
+}
+
+/* ---- numbers ---- */
+
+static hlo_inst *s32(hlo_at p, int64_t v)
+{
+    return hlo_make_scalar_s64(p, SD_S32, v);
+}
+
+/* Indices of a byte or two cannot hold what they are compared with. */
+static hlo_inst *widened(hlo_at p, hlo_inst *x)
+{
+    return sd_dtype_bytes(pass_dtype(x)) < 4 ? hlo_make_convert(p, SD_S32, x)
+                                             : x;
+}
+
+static hlo_inst *clamped(hlo_at p, hlo_inst *x, int64_t low, int64_t high)
+{
+    sd_dtype t = pass_dtype(x);
+
+    x = hlo_make_binary(p, HLO_MAXIMUM, x, pass_fill_s64(p, x->shape, t, low));
+    return hlo_make_binary(p, HLO_MINIMUM, x,
+                           pass_fill_s64(p, x->shape, t, high));
+}
+
+/* Where this participant's part begins, of parts of so many. */
+static hlo_inst *begin(hlo_at p, const hlo_sharding *s, int d, int64_t each)
+{
+    return hlo_make_binary(
+        p, HLO_MULTIPLY, spmd_index(p, s->grid, &s->dim[d].cut), s32(p, each));
+}
+
+static hlo_inst *nothing(hlo_at p, sd_dtype t)
+{
+    hlo_inst *x = sd_is_complex(t) ? NULL : pass_identity(p, HLO_ADD, t);
+
+    return x ? x : hlo_make_scalar(p, t, 0);
+}
+
+/* ---- slices ---- */
+
+typedef struct { /* of the part: a window of it that holds all that is meant */
+    hlo_inst *start[SD_MAX_RANK];
+    hlo_inst
+        *off[SD_MAX_RANK]; /* and how much further on that begins; NULL: 0 */
+} window;
+
+static window window_of(const hlo_inst *in, hlo_at p, hlo_inst *const *at,
+                        const hlo_inst *part, const int64_t *size,
+                        const hlo_sharding *s, uint32_t dims)
+{
+    const sd_shape *whole = in->arg[0]->shape;
+    window w = {0};
+
+    for (int d = 0; d < whole->rank; d++) {
+        bool picked = dims >> d & 1;
+        int64_t all = picked ? whole->dim[d] : part->shape->dim[d];
+        hlo_inst *x = clamped(p, widened(p, at[d]), 0, all - size[d]);
+
+        x = pass_convert(p, SD_S32, x);
+        if (picked) {
+            x = hlo_make_binary(p, HLO_SUBTRACT, x,
+                                begin(p, s, d, part->shape->dim[d]));
+            w.start[d] = clamped(p, x, 0, part->shape->dim[d] - size[d]);
+            w.off[d] = hlo_make_binary(p, HLO_SUBTRACT, x, w.start[d]);
+        } else {
+            w.start[d] = x;
+        }
+    }
+    return w;
+}
+
+/* What x has `by` further on in dimension d; fill where that is outside. */
+static hlo_inst *moved(hlo_at p, hlo_inst *x, int d, hlo_inst *by,
+                       hlo_inst *fill)
+{
+    int64_t pad[3][SD_MAX_RANK] = {0}, size[SD_MAX_RANK];
+    hlo_inst *start[SD_MAX_RANK], *zero = s32(p, 0);
+    int64_t n = x->shape->dim[d];
+
+    for (int i = 0; i < x->shape->rank; i++) {
+        size[i] = x->shape->dim[i];
+        start[i] = zero;
+    }
+    pad[0][d] = pad[1][d] = n;
+    start[d] = hlo_make_binary(p, HLO_ADD, by, s32(p, n));
+    x = hlo_make_pad(p, x, fill, pad[0], pad[1], pad[2]);
+    return hlo_make_dynamic_slice(p, x, start, size);
+}
+
+static hlo_inst *slice(const hlo_inst *in, hlo_at p, const sd_shape *local,
+                       hlo_inst *const *arg, const hlo_sharding *s,
+                       uint32_t dims)
+{
+    window w = window_of(in, p, arg + 1, arg[0], local->dim, s, dims);
+    hlo_inst *x = hlo_make_dynamic_slice(p, arg[0], w.start, local->dim);
+
+    for (int d = 0; d < local->rank; d++)
+        if (w.off[d])
+            x = moved(p, x, d, w.off[d], nothing(p, pass_dtype(x)));
+    return x;
+}
+
+/* Of the window what is updated, and else what was there. */
+static hlo_inst *update(const hlo_inst *in, hlo_at p, hlo_inst *const *arg,
+                        const hlo_sharding *s, uint32_t dims)
+{
+    hlo_inst *x = arg[1], *is = NULL;
+    const int64_t *size = x->shape->dim;
+    window w = window_of(in, p, arg + 2, arg[0], size, s, dims);
+    const sd_shape *ints =
+        sd_shape_make(p.c->module->arena, SD_S32, x->shape->rank, size);
+    hlo_inst *old = hlo_make_dynamic_slice(p, arg[0], w.start, size);
+
+    for (int d = 0; d < ints->rank; d++) {
+        hlo_inst *at, *here;
+
+        if (!w.off[d])
+            continue;
+        at = hlo_make_binary(p, HLO_SUBTRACT, hlo_make_iota(p, ints, d),
+                             pass_spread(p, w.off[d], ints));
+        here = hlo_make_binary(
+            p, HLO_AND,
+            hlo_make_compare(p, HLO_GE, at, pass_fill_s64(p, ints, SD_S32, 0)),
+            hlo_make_compare(p, HLO_LT, at,
+                             pass_fill_s64(p, ints, SD_S32, size[d])));
+        is = is ? hlo_make_binary(p, HLO_AND, is, here) : here;
+        x = moved(p, x, d, hlo_make_unary(p, HLO_NEGATE, w.off[d]),
+                  hlo_make_scalar(p, pass_dtype(x), 0));
+    }
+    return hlo_make_dynamic_update(p, arg[0], hlo_make_select(p, is, x, old),
+                                   w.start);
+}
+
+/* ---- gathers and scatters ---- */
+
+/* A number for each component of the indices, spread over all of them. */
+static hlo_inst *components(hlo_at p, const hlo_gather *g, const hlo_inst *at,
+                            hlo_inst *const *v)
+{
+    hlo_inst **x = sd_arena_array(p.c->module->arena, hlo_inst *, SD_MAX_RANK);
+    const sd_shape *to = sd_shape_make(p.c->module->arena, pass_dtype(v[0]),
+                                       at->shape->rank, at->shape->dim);
+    int64_t one = 1;
+
+    if (g->index_vector_dim == at->shape->rank)
+        return pass_spread(p, v[0], to);
+    for (int i = 0; i < g->index_map.n; i++)
+        x[i] = hlo_make_reshape(p, v[i], 1, &one);
+    if (g->index_map.n > 1)
+        x[0] = hlo_make_concatenate(p, g->index_map.n, x, 0);
+    return hlo_make_broadcast(p, x[0], to, &g->index_vector_dim, 1);
+}
+
+/* The indices less where this participant's part begins. */
+static hlo_inst *own_indices(hlo_at p, const hlo_gather *g, hlo_inst *at,
+                             const hlo_inst *part, const hlo_sharding *s,
+                             uint32_t dims)
+{
+    hlo_inst *v[SD_MAX_RANK];
+    sd_dtype t = pass_dtype(at);
+
+    for (int i = 0; i < g->index_map.n; i++) {
+        int d = (int)g->index_map.at[i];
+
+        v[i] = dims >> d & 1
+                   ? pass_convert(p, t, begin(p, s, d, part->shape->dim[d]))
+                   : hlo_make_scalar_s64(p, t, 0);
+    }
+    return hlo_make_binary(p, HLO_SUBTRACT, at, components(p, g, at, v));
+}
+
+/* As a gather does it, of the whole. */
+static hlo_inst *inside_whole(const hlo_inst *in, hlo_at p, hlo_inst *at)
+{
+    const hlo_gather *g = in->u.gather;
+    sd_dtype t = pass_dtype(at);
+    hlo_inst *v[SD_MAX_RANK];
+
+    for (int i = 0; i < g->index_map.n; i++) {
+        int64_t d = g->index_map.at[i];
+
+        v[i] = hlo_make_scalar_s64(
+            p, t, in->arg[0]->shape->dim[d] - g->slice_sizes.at[d]);
+    }
+    at = hlo_make_binary(p, HLO_MAXIMUM, at, pass_fill_s64(p, at->shape, t, 0));
+    return hlo_make_binary(p, HLO_MINIMUM, at, components(p, g, at, v));
+}
+
+static hlo_inst *component(hlo_at p, const hlo_gather *g, hlo_inst *at, int i)
+{
+    int64_t start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK], dim[SD_MAX_RANK];
+    int v = (int)g->index_vector_dim, rank = at->shape->rank, n = 0;
+
+    if (v == rank)
+        return at;
+    for (int d = 0; d < rank; d++) {
+        limit[d] = at->shape->dim[d];
+        if (d != v)
+            dim[n++] = limit[d];
+    }
+    start[v] = i;
+    limit[v] = i + 1;
+    return hlo_make_reshape(p, hlo_make_slice(p, at, start, limit, NULL),
+                            rank - 1, dim);
+}
+
+/* Which of the places are in this participant's part, as an array like the
+ * result. */
+static hlo_inst *are_here(hlo_at p, const hlo_gather *g, hlo_inst *at,
+                          const hlo_inst *part, const sd_shape *result,
+                          uint32_t dims)
+{
+    hlo_inst *here = NULL;
+    int64_t to[SD_MAX_RANK];
+    int n = 0;
+
+    for (int i = 0; i < g->index_map.n; i++) {
+        int d = (int)g->index_map.at[i];
+        hlo_inst *x, *is;
+
+        if (!(dims >> d & 1))
+            continue;
+        x = component(p, g, at, i);
+        is = hlo_make_binary(
+            p, HLO_AND,
+            hlo_make_compare(p, HLO_GE, x,
+                             pass_fill_s64(p, x->shape, SD_S32, 0)),
+            hlo_make_compare(
+                p, HLO_LT, x,
+                pass_fill_s64(p, x->shape, SD_S32, part->shape->dim[d])));
+        here = here ? hlo_make_binary(p, HLO_AND, here, is) : is;
+    }
+    for (int d = 0; d < result->rank; d++)
+        if (!hlo_dims_hold(g->offset_dims, d))
+            to[n++] = d;
+    return hlo_make_broadcast(
+        p, here,
+        sd_shape_make(p.c->module->arena, SD_PRED, result->rank, result->dim),
+        to, n);
+}
+
+/* What is near is not known of parts. */
+static void unsorted(hlo_inst *x)
+{
+    hlo_gather g = *x->u.gather;
+
+    g.sorted = false;
+    x->u.gather = sd_arena_copy(x->parent->module->arena, &g, sizeof g);
+}
+
+static hlo_inst *gather(hlo_inst *in, hlo_at p, const sd_shape *local,
+                        hlo_inst *const *arg, const hlo_sharding *s,
+                        uint32_t dims)
+{
+    const hlo_gather *g = in->u.gather;
+    hlo_inst *at = inside_whole(in, p, widened(p, arg[1])), *x;
+
+    at = own_indices(p, g, pass_convert(p, SD_S32, at), arg[0], s, dims);
+    x = spmd_on_parts(in, local, (hlo_inst *[]){arg[0], at}, 0);
+    if (!x)
+        return NULL;
+    unsorted(x);
+    return hlo_make_select(p, are_here(p, g, at, arg[0], local, dims), x,
+                           pass_spread(p, nothing(p, pass_dtype(x)), local));
+}
+
+static hlo_inst *scatter(hlo_inst *in, hlo_at p, const sd_shape *local,
+                         hlo_inst *const *arg, const hlo_sharding *s,
+                         uint32_t dims)
+{
+    hlo_inst *at =
+        own_indices(p, in->u.gather, widened(p, arg[1]), arg[0], s, dims);
+    hlo_inst *x =
+        spmd_on_parts(in, local, (hlo_inst *[]){arg[0], at, arg[2]}, 0);
+
+    if (x)
+        unsorted(x);
+    return x;
+}
+
+hlo_inst *spmd_pick(hlo_inst *in, hlo_at p, const sd_shape *local,
+                    hlo_inst *const *arg, const hlo_sharding *s, uint32_t dims)
+{
+    switch (in->op) {
+    case HLO_DYNAMIC_SLICE:
+        return slice(in, p, local, arg, s, dims);
+    case HLO_DYNAMIC_UPDATE_SLICE:
+        return update(in, p, arg, s, dims);
+    case HLO_GATHER:
+        return gather(in, p, local, arg, s, dims);
+    default:
+        return scatter(in, p, local, arg, s, dims);
+    }
+}

@@ -162,7 +162,8 @@ static void set_attributes(LLVMValueRef fn)
         LLVMAddAttributeAtIndex(fn, at, LLVMCreateEnumAttribute(cx, kind, 0));
 }
 
-/* Only intrinsics may be called, and no memory touched but a pointer's. */
+/* Only intrinsics and instructions written as such may be called, and no memory
+ * touched but a pointer's. */
 static void check_body(LLVMValueRef fn)
 {
     for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(fn); b;
@@ -171,7 +172,8 @@ static void check_body(LLVMValueRef fn)
              i = LLVMGetNextInstruction(i)) {
             LLVMOpcode op = LLVMGetInstructionOpcode(i);
 
-            if (op == LLVMCall && !LLVMGetIntrinsicID(LLVMGetCalledValue(i)))
+            if (op == LLVMCall && !LLVMIsAInlineAsm(LLVMGetCalledValue(i)) &&
+                !LLVMGetIntrinsicID(LLVMGetCalledValue(i)))
                 die("calls a function that was not inlined",
                     LLVMGetValueName(fn));
             if ((op == LLVMLoad || op == LLVMStore || op == LLVMAlloca) &&

@@ -38,8 +38,11 @@ typedef enum { DEVICE_HAS_F64 = 1, DEVICE_HAS_F16 = 2, DEVICE_HAS_AVX512 = 4,
                DEVICE_HAS_DPAS8 = 128 /* items, or for 8 */,
                DEVICE_HAS_WGMMA = 256 /* four warps multiply what lies in local
                                          memory: of Hopper alone */,
-               DEVICE_HAS_VOTES = 512 /* items of a sub-group tell each other a
-                                         bit each, as a word */
+               DEVICE_HAS_VOTES = 512, /* items of a sub-group tell each other a
+                                          bit each, as a word */
+               DEVICE_HAS_NARROW = 1024 /* functions of bf16 by instructions that
+                                           approximate are right for each bf16:
+                                           tried on such a chip */
 } device_feature;
 typedef enum { DEVICE_LIB_ONEDNN = 1, DEVICE_LIB_LAPACK = 2,
                DEVICE_LIB_BYTES = 4 /* oneDNN's products of s8 are exact here */

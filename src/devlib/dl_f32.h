@@ -4,40 +4,60 @@
 
 #include "dl.h"
 
-/* e^r = 1 + r + r^2 q(r) for |r| <= log(2)/2; x = k log(2) + r. */
-DL_INLINE f32v exp_reduce32(f32v x, u32v *n, f32v *r)
+/* e^r - 1 = r + r^2 q(r) for |r| <= log(2)/2; x = k log(2) + r.  *raw ends in
+ * the bits of k: more of them than an exponent has are not needed. */
+DL_INLINE f32v exp_reduce32(f32v x, u32v *raw)
 {
-    f32v k = round32(x, F(0x1.715476p+0f), n), q;
+    f32v t = FMAF(x, F(0x1.715476p+0f), F(ROUND32)), k, r, q;
 
-    *r = FMAF(k, F(-0x1.62e43p-1f), x);
-    *r = FMAF(k, F(0x1.05c61p-29f), *r);
+    *raw = bits32(t);
+    k = t - F(ROUND32);
+    r = FMAF(k, F(-0x1.62e43p-1f), x);
+    r = FMAF(k, F(0x1.05c61p-29f), r);
     q = F(0x1.6ad718p-10f);
-    q = H32(*r, q, 0x1.123f4ep-7f);
-    q = H32(*r, q, 0x1.55584cp-5f);
-    q = H32(*r, q, 0x1.55548ap-3f);
-    q = H32(*r, q, 0x1.fffffcp-2f);
-    return FMAF(*r * *r, q, *r);
+    q = H32(r, q, 0x1.123f4ep-7f);
+    q = H32(r, q, 0x1.55584cp-5f);
+    q = H32(r, q, 0x1.55548ap-3f);
+    q = H32(r, q, 0x1.fffffcp-2f);
+    return FMAF(r * r, q, r);
 }
 
-/* |x| < 87: neither overflow nor subnormals. */
+/* |x| < 87: neither overflow nor subnormals.  A power of two times (p + 1) is
+ * rounded as p + 1 is. */
 DL_INLINE f32v exp_small32(f32v x)
 {
-    f32v r, p;
-    u32v n;
+    f32v p, s;
+    u32v raw;
 
-    p = exp_reduce32(x, &n, &r);
-    return (p + F(1)) * pow2_32(n);
+    p = exp_reduce32(x, &raw);
+    s = pow2_32(raw);
+    return FMAF(p, s, s);
+}
+
+/* (p + 1) 2^k in two steps, of which the first is rounded as p + 1 is: k is the
+ * sum of its halves, the one rounded down and the other up.  What lies above k
+ * in raw leaves with the bits above an exponent. */
+DL_INLINE f32v exp_join32(f32v p, u32v raw)
+{
+#if SD_LANES == 16
+    return scale32(p + F(1), raw - U(0x4b400000));
+#else
+    u32v half = raw >> U(1);
+    f32v s = pow2_32(half);
+
+    return FMAF(p, s, s) * pow2_32(raw - half);
+#endif
 }
 
 DL_INLINE f32v exp32(f32v x)
 {
-    f32v r, p;
-    u32v n;
+    f32v p;
+    u32v raw;
 
     x = SEL(x > F(89.0f), F(89.0f), x);
     x = SEL(x < F(-104.0f), F(-104.0f), x);
-    p = exp_reduce32(x, &n, &r);
-    return scale32(p + F(1), n);
+    p = exp_reduce32(x, &raw);
+    return exp_join32(p, raw);
 }
 
 /* x = m 2^e with m in [2/3, 4/3) for normal x > 0. */

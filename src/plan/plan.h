@@ -179,6 +179,8 @@ struct plan_node {
                              sink or parked; -1: none does, as of other nodes
                              and of a CONTRACT in blocks */
     int area;             /* the number of its first area, if it has any */
+    bool narrow;          /* ELT on GPUs: a function whose operand is a bf16 and
+                             whose result is only ever rounded to one */
     int wide;             /* LOAD, STORE on GPUs: so many positions of LANE,
                              copies of an item, are one access: neighbours in
                              memory, or of a LOAD one element for all.  1: each
@@ -512,6 +514,9 @@ struct plan_kernel {
                               the axis of place CROWD */
     int vector;            /* GPUs: neighbouring positions of LANE that an item
                               takes: its copies */
+    bool keeps;            /* GPUs: each pass takes a row in one step, and what an
+                              item makes of it stays in registers for the passes
+                              that follow */
     int subgroup;          /* GPUs: items of a sub-group; 0: left open */
     int beside;            /* GPUs: so many groups share a unit at least, and its
                               registers; 0: left open */

@@ -171,6 +171,8 @@ static int item_copies(const plan_kernel *k, int lane, const device_desc *dev)
             return 1;
     if (!dev->access)
         return 1;
+    if (k->keeps)
+        return (int)(k->axis[lane].extent / k->items);
     n = flight_copies(k, lane, k->vector, 1, k->items, dev) / k->vector;
     steps = (all + n - 1) / n;
     return (int)((all + steps - 1) / steps) * k->vector;

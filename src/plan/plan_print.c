@@ -169,8 +169,8 @@ static void print_node(sd_buf *b, const plan_node *n)
     if (n->order.chunk)
         sd_buf_fmt(b, " in chains of %" PRId64 " a%d", n->order.chunk,
                    n->order.cut);
-    sd_buf_fmt(b, "%s%s%s @%d\n", n->exclusive ? " exclusive" : "",
-               n->meets ? " meeting" : "",
+    sd_buf_fmt(b, "%s%s%s%s @%d\n", n->exclusive ? " exclusive" : "",
+               n->meets ? " meeting" : "", n->narrow ? " narrow" : "",
                n->parked   ? " parked"
                : n->staged ? " staged"
                            : "",
@@ -310,6 +310,8 @@ static void print_mapping(sd_buf *b, const plan_kernel *k)
             sd_buf_fmt(b, " tile %" PRId64, x->tile);
         if (x->copies > 1)
             sd_buf_fmt(b, " copies %d", x->copies);
+        if (k->keeps && x->place == PLAN_LANE)
+            sd_buf_str(b, " kept");
         sd_buf_str(b, "\n");
     }
     print_areas(b, k);

@@ -44,7 +44,13 @@ enum {
     SHORT_ROW = 1024, /* bytes of a row of which many fit the cache */
     FEW_GROUPS = 8,
     LEAST_GROUP = 16,
-    LONG_ITEMS = 32 /* items of a longer one that is read in several stages */
+    LONG_ITEMS = 32, /* items of a longer one that is read in several stages */
+    LONGEST_ROW =
+        16 << 10, /* bytes; of a longer one: all items that it may have */
+    KEPT =
+        64, /* words of a row that an item keeps of 255, and if it could be */
+    KEPT_WIDE = 32, /* more items, which then need fewer loads */
+    KEPT_NODES = 4000
 };
 
 /* Is the mapping one that knows vectors?  Rows are: all sums over LANE keep 64
@@ -164,6 +170,40 @@ static int vector_of(const plan_kernel *k, int lane, const device_desc *dev)
     return v;
 }
 
+/* Values that an item reads for a position of LANE in this row alone. */
+static int read_of_row(const plan_kernel *k, int lane)
+{
+    uint64_t outer = (1ull << k->nouter) - 1;
+    int n = 0;
+
+    for (int i = 0; i < k->nnode; i++)
+        n += k->node[i]->kind == PN_LOAD && k->node[i]->varies >> lane & 1 &&
+             k->node[i]->varies & outer;
+    return n;
+}
+
+/* Stages after the first find a row in registers, if they hold what items have
+ * of it in one step.  So many neighbours are an item's then; 0: they do not. */
+static int kept_vector(const plan_kernel *k, int lane, int v,
+                       const device_desc *dev)
+{
+    int64_t extent = k->axis[lane].extent, n = read_of_row(k, lane), copies;
+    int stages = 0;
+
+    for (int i = 0; i < k->nstage; i++)
+        stages += k->stage[i].axes >> lane & 1;
+    if (dev->registers < 4 * 4 * KEPT || stages < 2 || extent % ROW_LANES ||
+        n == 0)
+        return 0;
+    for (; v > 0; v /= 2) {
+        copies = extent / ROW_LANES * v;
+        if (copies * n <= (v > 1 ? KEPT_WIDE : KEPT) &&
+            copies * made(k, lane) <= KEPT_NODES)
+            return v;
+    }
+    return 0;
+}
+
 /* Fewer items for a short row, more for one that several stages read: what all
  * groups of a unit have in hand shall stay in its cache.  And all of them where
  * rows are fewer than units, since each is then waited for. */
@@ -180,7 +220,7 @@ static int row_vector(const plan_kernel *k, int lane, int v,
         if (k->node[i]->kind == PN_LOAD && k->node[i]->varies >> lane & 1)
             row += k->axis[lane].extent *
                    (int64_t)sd_dtype_bytes(k->node[i]->dtype);
-    if (rows < dev->units)
+    if (rows < dev->units || (stages > 1 && row > LONGEST_ROW))
         return 1;
     return stages > 1 && row > SHORT_ROW ? SD_MIN(v, ROW_LANES / LONG_ITEMS)
                                          : v;
@@ -236,10 +276,17 @@ static int parked(const plan_kernel *k)
 static void stream_rows(plan_kernel *k, int lane, const device_desc *dev)
 {
     plan_axis *x;
-    int a, want;
+    int a, want, v = vector_of(k, lane, dev),
+                 kept = kept_vector(k, lane, v, dev);
 
-    k->vector = row_vector(k, lane, vector_of(k, lane, dev), dev);
+    k->keeps = kept > 0;
+    k->vector = kept ? kept : row_vector(k, lane, v, dev);
     k->group = k->items = ROW_LANES / k->vector;
+    if (kept) { /* rows that join in local memory wait for none but their own */
+        fill_group(k, lane, k->items > dev->subgroup ? k->items : dev->crowd,
+                   dev);
+        return;
+    }
     plan_park(k, lane, SIZE_MAX / 2, false);
     want = parked(k);
     a = fill_group(k, lane, dev->crowd, dev);
@@ -410,12 +457,39 @@ static void tile_plainly(plan_kernel *k, int lane, const device_desc *dev)
         plan_park(k, lane, dev->local_bytes, false);
 }
 
+/* ---- functions of bf16 ---- */
+
+static bool converts(const plan_node *n, sd_dtype from, sd_dtype to)
+{
+    return n->kind == PN_ELT && n->op == HLO_CONVERT && n->dtype == to &&
+           n->arg[0]->dtype == from;
+}
+
+/* Marks the functions whose operand is a bf16 and all of whose users round the
+ * result to one. */
+static void mark_narrow(plan_kernel *k)
+{
+    for (int i = 0; i < k->nnode; i++) {
+        plan_node *n = k->node[i];
+
+        n->narrow = n->kind == PN_ELT && n->narg == 1 && n->dtype == SD_F32 &&
+                    hlo_op_table[n->op].fn &&
+                    converts(n->arg[0], SD_BF16, SD_F32);
+    }
+    for (int i = 0; i < k->nnode; i++)
+        for (int j = 0; j < k->node[i]->narg; j++)
+            if (!converts(k->node[i], SD_F32, SD_BF16))
+                k->node[i]->arg[j]->narrow = false;
+}
+
 void plan_tile_gpu(plan_kernel *k, const device_desc *dev)
 {
     int lane = plan_lane_axis(k, dev);
 
     k->axis[lane].place = PLAN_LANE;
     k->masks_steps = device_has_quirk(dev, DEVICE_QUIRK_ONE_STEP);
+    if (dev->features & DEVICE_HAS_NARROW)
+        mark_narrow(k);
     if (plan_find_group_blocks(k, lane, dev))
         return;
     if (!turn(k, lane, dev) && !stream(k, lane, dev))

@@ -203,10 +203,25 @@ static sd_status check_wide(const plan_kernel *k, const plan_node *n)
     return NULL;
 }
 
+/* Rows that are kept: all passes take them in one step. */
+static sd_status check_kept(const plan_kernel *k)
+{
+    const plan_axis *x = &k->axis[plan_lane_of(k)];
+
+    for (int i = 0; i < k->npass; i++)
+        if (x->outer || k->pass[i].how != PLAN_LANES_VECTOR ||
+            k->pass[i].vectors * (int64_t)k->items != x->extent)
+            return plan_bad(k, NULL,
+                            "a row that is kept, and of several steps");
+    return NULL;
+}
+
 static sd_status check_gpu(const plan_kernel *k)
 {
     sd_status st = check_items(k);
 
+    if (!st && k->keeps)
+        st = check_kept(k);
     if (!st && k->blocks)
         st = check_blocks(k, k->blocks);
     for (int i = 0; i < k->nnode && !st; i++)

@@ -133,6 +133,7 @@ typedef struct {
     void (*settle)(emit *e);
     int run, pack; /* pack: sums of one acc, a vector; 1: it is a number */
     bool bf16; /* there is an instruction that rounds f32 to it */
+    bool dear_division; /* of f32: a dozen instructions and a branch */
     bool f32_maximum; /* there are instructions for llvm.maximum, minimum of f32 */
 } emit_abi;
 
@@ -282,6 +283,14 @@ LLVMValueRef emit_mask(emit *e, uint64_t axes, int copy); /* NULL: all */
 
 emit_value emit_node_value(emit *e, const plan_node *n, int copy);
 int emit_node_level(emit *e, const plan_node *n);
+
+/* ---- emit_quotient.c: divisions of several copies by the same number ---- */
+
+/* n, a value at `level`, is one that several copies have, and code that branches
+ * may be written here. */
+bool emit_divides_alike(emit *e, const plan_node *n, int level);
+/* Some copies of n are made and remembered, `copy` among them: that one. */
+emit_value emit_quotients(emit *e, const plan_node *n, int copy, int level);
 
 /* ---- emit_kernel.c, emit_stage.c ---- */
 
@@ -458,6 +467,9 @@ LLVMValueRef emit_wrap(emit *e, LLVMValueRef x, sd_dtype t);
 /* stem: "dl_exp_f32"; elem: the type of one element of the result. */
 LLVMValueRef emit_devlib(emit *e, const char *stem, LLVMTypeRef elem,
                          LLVMValueRef *arg, int narg);
+/* x[0] becomes the function n of it, a bf16, near enough for what is rounded to
+ * bf16; false: the device has no such function. */
+bool emit_devlib_narrow(emit *e, const plan_node *n, emit_value *x);
 /* Host: calls the machine code of a device function that works on memory. */
 LLVMValueRef emit_devlib_code(emit *e, const char *name, LLVMTypeRef result,
                               LLVMValueRef *arg, int narg);

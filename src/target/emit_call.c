@@ -222,6 +222,16 @@ LLVMValueRef emit_devlib(emit *e, const char *stem, LLVMTypeRef elem,
     return LLVMGetPoison(elem);
 }
 
+bool emit_devlib_narrow(emit *e, const plan_node *n, emit_value *x)
+{
+    const char *name = sd_arena_fmt(e->a, "dl_%s_bf16", hlo_op_table[n->op].fn);
+
+    if (!devlib_find(e->devlib, name))
+        return false;
+    x[0].re = emit_devlib(e, name, e->f32, &x[0].re, 1);
+    return true;
+}
+
 LLVMValueRef emit_devlib_code(emit *e, const char *name, LLVMTypeRef result,
                               LLVMValueRef *arg, int narg)
 {

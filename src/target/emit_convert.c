@@ -39,11 +39,17 @@ static LLVMValueRef upper_half_of(LLVMValueRef x)
     return LLVMGetOperand(shift, 0);
 }
 
-/* What is rounded in a register does not go through its 16 bits. */
+/* What is rounded in a register does not go through its 16 bits.  Where there
+ * are instructions for bf16, LLVM makes one of both conversions and what is
+ * between them, if the rounded result is the same. */
 static LLVMValueRef bf16_to_f32(emit *e, LLVMValueRef x)
 {
     LLVMValueRef r = upper_half_of(x);
 
+    if (e->abi && e->abi->bf16)
+        return LLVMBuildFPExt(
+            e->b, LLVMBuildBitCast(e->b, x, LLVMBFloatTypeInContext(e->cx), ""),
+            e->f32, "");
     if (r) {
         x = LLVMBuildAnd(e->b, r, emit_int_like(r, 0xffff0000), "");
     } else {

@@ -134,6 +134,57 @@ static void halve_by_shuffles(emit *e, const plan_node *n, emit_value **v,
             v[j][o] = emit_from_item(e, v[j][o], from);
 }
 
+/* Does body(x, y) have the bits of body(y, x), but for which NaN it is? */
+static bool has_no_sides(const plan_node *n)
+{
+    return n->nout == 1 && n->body->op >= 0 &&
+           hlo_op_table[n->body->op].props & HLO_P_COMM;
+}
+
+/* Items i and i ^ d have the same m lanes of two halves of a row.  Each goes on
+ * with half of them, of which it gets the other's, while it has several.  Gives
+ * how many it has then. */
+static int exchange(emit *e, const plan_node *n, emit_value **v, int m,
+                    LLVMValueRef at, int d)
+{
+    LLVMValueRef with = LLVMConstInt(e->i32, (unsigned)d, 0);
+    LLVMValueRef from = LLVMBuildXor(e->b, at, with, ""), upper;
+    int keep = SD_MAX(m / 2, 1);
+
+    upper = LLVMBuildICmp(e->b, LLVMIntNE, LLVMBuildAnd(e->b, at, with, ""),
+                          LLVMConstInt(e->i32, 0, 0), "");
+    for (int j = 0; j < keep; j++) {
+        emit_value x = v[j][0], y = x;
+
+        if (m > 1) {
+            x = emit_select_value(e, upper, v[keep + j][0], v[j][0]);
+            y = emit_select_value(e, upper, v[j][0], v[keep + j][0]);
+        }
+        y = emit_from_item(e, y, from);
+        v[j][0] = x;
+        emit_join_body(e, n, v[j], &y, NULL);
+    }
+    return keep;
+}
+
+/* The same where it does not matter which operand is which and all lanes have
+ * something: first lanes of different items, then those that are left of each
+ * item's `vector`, most of which lie in different items now.  All items have
+ * the result. */
+static void halve_by_exchange(emit *e, const plan_node *n, emit_value **v,
+                              LLVMValueRef at)
+{
+    int items = SD_MIN(e->k->items, e->abi->together), m = e->k->vector;
+    int d = items / 2;
+
+    for (; d >= 1; d /= 2)
+        m = exchange(e, n, v, m, at, d);
+    for (d = items / 2; d >= 1 && d > items / e->k->vector / 2; d /= 2)
+        for (int j = 0; j < m; j++)
+            exchange(e, n, v + j, 1, at, d);
+    emit_join_lanes(e, n, v, m, m);
+}
+
 /* Two items hand each other lanes in local memory, which leaves both halves of
  * a row with the same ones. */
 static LLVMValueRef join_far(emit *e, const plan_node *n, emit_value **v,
@@ -162,7 +213,7 @@ void emit_join_items(emit *e, const plan_node *n, int lanes, emit_value **v,
                      int64_t have)
 {
     LLVMValueRef own = emit_item_start(e), at;
-    bool far = !row_shuffles(e, lanes);
+    bool far = !row_shuffles(e, lanes), joined = false;
 
     if (far) {
         halve_in_area(e, n, lanes, v, have);
@@ -173,9 +224,15 @@ void emit_join_items(emit *e, const plan_node *n, int lanes, emit_value **v,
         at = LLVMBuildAnd(e->b, e->lid, emit_si(e, e->abi->together - 1), "");
         if (e->si != e->i32)
             at = LLVMBuildTrunc(e->b, at, e->i32, "");
-        halve_by_shuffles(e, n, v, own, at, have);
+        if (has_no_sides(n) && have >= lanes) {
+            halve_by_exchange(e, n, v, at);
+            joined = true;
+        } else {
+            halve_by_shuffles(e, n, v, own, at, have);
+        }
     }
-    emit_join_lanes(e, n, v, e->k->vector, e->k->vector);
+    if (!joined)
+        emit_join_lanes(e, n, v, e->k->vector, e->k->vector);
     if (far)
         emit_barrier(e); /* before the area is written again */
 }

@@ -20,12 +20,17 @@ void emit_back(emit *e, emit_mark m)
     emit_return_to(e, m.block);
 }
 
+/* What is made in the one step of a row that is kept stands before the steps of
+ * the passes that follow, too. */
 void emit_remember(emit *e, emit_slot *s, emit_value v, int level)
 {
+    bool kept = e->k->keeps && level > e->outer_depth &&
+                level == e->axis[e->lane].level;
+
     s->v = v;
     s->set = true;
     s->level = level;
-    *sd_push(e->a, &e->level[level].made) = s;
+    *sd_push(e->a, &e->level[kept ? e->outer_depth : level].made) = s;
 }
 
 LLVMBasicBlockRef emit_block(emit *e, const char *name)

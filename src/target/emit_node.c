@@ -60,6 +60,8 @@ static emit_value elementwise(emit *e, const plan_node *n, int copy)
         arg[i] = emit_node_value(e, x, emit_canon(e, copy, x->varies));
         t[i] = x->dtype;
     }
+    if (n->narrow && emit_devlib_narrow(e, n, arg))
+        return arg[0];
     return emit_elt(e, n->op, n->in, n->dtype, n->narg, arg, t);
 }
 
@@ -124,7 +126,9 @@ emit_value emit_node_value(emit *e, const plan_node *n, int copy)
                        : emit_block_sum(e, n, copy);
             break;
         case PN_ELT:
-            v = elementwise(e, n, copy);
+            v = emit_divides_alike(e, n, level)
+                    ? emit_quotients(e, n, copy, level)
+                    : elementwise(e, n, copy);
             break;
         case PN_PICK:
             v = pick(e, n, copy);

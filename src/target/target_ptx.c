@@ -373,6 +373,7 @@ static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
                              .run = 2,
                              .pack = 1,
                              .bf16 = true,
+                             .dear_division = true,
                              .f32_maximum = true};
 
 /* ---- the module ---- */

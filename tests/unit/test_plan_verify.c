@@ -58,6 +58,14 @@ static const char streamed[] =
     "parameter(1) c = bf16[16384,768] broadcast(b), dimensions={1} "
     "ROOT y = bf16[16384,768] maximum(x, c) }";
 
+/* A row that the items of a GPU keep in registers. */
+static const char kept[] =
+    "HloModule m\n" ADD
+    "ENTRY e { x = f32[1024,128] parameter(0) z = f32[] constant(0) "
+    "s = f32[1024] reduce(x, z), dimensions={1}, to_apply=add "
+    "t = f32[1024,128] broadcast(s), dimensions={0} "
+    "ROOT y = f32[1024,128] divide(x, t) }";
+
 /* Two runs of a row, sorted and merged. */
 static const char merged[] =
     "HloModule m\nless { a = f32[] parameter(0) b = f32[] parameter(1) "
@@ -79,7 +87,7 @@ static const char scattered[] = SCATTER("f32"), met[] = SCATTER("s32");
 
 static const char *device_of(const char *text)
 {
-    const char *const gpu[] = {streamed, blocked, merged, scattered, met};
+    const char *const gpu[] = {streamed, kept, blocked, merged, scattered, met};
     for (size_t i = 0; i < SD_COUNTOF(gpu); i++)
         if (text == gpu[i])
             return "cuda:sm_90";
@@ -208,6 +216,11 @@ static void an_area_of_nobody(plan *p)
 static void an_area_off_its_line(plan *p)
 {
     p->kernel[0]->area[0].offset = 32;
+}
+
+static void a_row_of_two_steps(plan *p)
+{
+    p->kernel[0]->pass[1].vectors /= 2;
 }
 
 static void an_area_that_dies_first(plan *p)
@@ -595,6 +608,7 @@ static void broken_plans_are_refused(void **state)
         {streamed, "items that are in no row, or in several",
          a_seat_for_nobody},
         {streamed, "vectors that LANE is no multiple of", vectors_of_7},
+        {kept, "a row that is kept, and of several steps", a_row_of_two_steps},
         {streamed, "an access of copies that are no neighbours",
          a_wide_constant},
         {streamed, "a staged value that is no square of a slot",

@@ -1,0 +1,177 @@
+/* Divisions of f32 by a number that is the same for several copies, as a
+ * softmax has them.  Where a division is a dozen instructions and a branch, its
+ * reciprocal is taken once and each quotient is four instructions, rounded as
+ * a division is.
+ *
+ * 1 / s is y + rest, with y rounded and rest what is missing, and q = x y + x
+ * rest, rounded once but for what rest lacks: less than an ulp of x / s away.
+ * x - s q is exact then, and q + (x - s q) y is rounded once from a value that
+ * is nearer to x / s than half of an ulp times 2^-24 and a little.  No quotient
+ * lies as near to where rounding changes: x / s differs from the middle m of
+ * two numbers by |x - s m| / s, and x - s m is no less than the product of the
+ * last places of s and m.  That holds with room for all s but those whose
+ * digits are nearly all ones, which are left out, and while nothing overflows
+ * or is below the normal numbers on the way: what is not within bounds is
+ * divided. */
+#include "emit.h"
+
+enum { BATCH = 16 }; /* divisions that are tried together */
+enum {
+    LEAST_BY = 0x30800000, /* bits of 2^-30 */
+    MOST_BY = 0x53800000, /* of 2^40: s is less */
+    ONES = 0x7ffff0, /* digits, the first without those */
+    LEAST = 0x21800000 /* of 2^-60: |x| is not less, or x is 0 */
+};
+
+typedef struct {
+    LLVMValueRef by, y, rest, bad;
+} inverse;
+
+static LLVMValueRef bits_of(emit *e, LLVMValueRef x)
+{
+    return LLVMBuildBitCast(e->b, x, e->i32, "");
+}
+
+static LLVMValueRef word(emit *e, unsigned v)
+{
+    return LLVMConstInt(e->i32, v, 0);
+}
+
+static LLVMValueRef fma_of(emit *e, LLVMValueRef x, LLVMValueRef y,
+                           LLVMValueRef z)
+{
+    LLVMValueRef arg[3] = {x, y, z};
+
+    return emit_intrinsic(e, "llvm.fma", e->f32, arg, 3);
+}
+
+/* Once for all that is divided by it. */
+static inverse inverse_of(emit *e, LLVMValueRef by)
+{
+    LLVMValueRef one = LLVMConstReal(e->f32, 1), i = bits_of(e, by), far, ones;
+    inverse v = {.by = by};
+
+    v.y = LLVMBuildFDiv(e->b, one, by, "");
+    v.rest = fma_of(e, LLVMBuildFNeg(e->b, by, ""), v.y, one);
+    v.rest = LLVMBuildFMul(e->b, v.rest, v.y, "");
+    far = LLVMBuildSub(e->b, i, word(e, LEAST_BY), "");
+    far = LLVMBuildICmp(e->b, LLVMIntUGE, far, word(e, MOST_BY - LEAST_BY), "");
+    ones = LLVMBuildAnd(e->b, i, word(e, 0x7fffff), "");
+    ones = LLVMBuildICmp(e->b, LLVMIntUGE, ones, word(e, ONES), "");
+    v.bad = LLVMBuildOr(e->b, far, ones, "");
+    return v;
+}
+
+static LLVMValueRef quotient(emit *e, const inverse *v, LLVMValueRef x)
+{
+    LLVMValueRef q = fma_of(e, x, v->y, LLVMBuildFMul(e->b, x, v->rest, ""));
+    LLVMValueRef left = fma_of(e, LLVMBuildFNeg(e->b, v->by, ""), q, x);
+
+    return fma_of(e, left, v->y, q);
+}
+
+/* Is one of x not within bounds?  Those of bits 2 |x| are counted from 1, with
+ * the sign last, so that +0 is above all and -0 below.  What overflows,
+ * infinity and NaN make q a NaN. */
+static LLVMValueRef any_bad(emit *e, const inverse *v, const LLVMValueRef *x,
+                            const LLVMValueRef *q, int n)
+{
+    LLVMValueRef zero = LLVMConstReal(e->f32, 0), sum = zero;
+    LLVMValueRef least = word(e, UINT32_MAX), bad = v->bad;
+
+    for (int i = 0; i < n; i++) {
+        LLVMValueRef b = bits_of(e, x[i]), arg[3] = {b, b, word(e, 1)};
+
+        arg[0] = emit_intrinsic(e, "llvm.fshl", e->i32, arg, 3);
+        arg[0] = LLVMBuildSub(e->b, arg[0], word(e, 1), "");
+        arg[1] = least;
+        least = emit_intrinsic(e, "llvm.umin", e->i32, arg, 2);
+        sum = fma_of(e, q[i], zero, sum);
+    }
+    bad = LLVMBuildOr(
+        e->b, bad,
+        LLVMBuildICmp(e->b, LLVMIntULT, least, word(e, 2 * LEAST - 1), ""), "");
+    return LLVMBuildOr(e->b, bad,
+                       LLVMBuildFCmp(e->b, LLVMRealUNO, sum, sum, ""), "");
+}
+
+/* q becomes what division gives where one of them may not be right. */
+static void divide_if(emit *e, LLVMValueRef bad, LLVMValueRef by,
+                      const LLVMValueRef *x, LLVMValueRef *q, int n)
+{
+    LLVMBasicBlockRef from[2] = {LLVMGetInsertBlock(e->b), NULL}, after;
+    LLVMValueRef slow[BATCH];
+
+    from[1] = emit_block(e, "divide");
+    after = emit_block(e, "divided");
+    LLVMBuildCondBr(e->b, bad, from[1], after);
+    LLVMPositionBuilderAtEnd(e->b, from[1]);
+    for (int i = 0; i < n; i++)
+        slow[i] = LLVMBuildFDiv(e->b, x[i], by, "");
+    LLVMBuildBr(e->b, after);
+    LLVMPositionBuilderAtEnd(e->b, after);
+    for (int i = 0; i < n; i++) {
+        LLVMValueRef phi = LLVMBuildPhi(e->b, e->f32, ""),
+                     in[2] = {q[i], slow[i]};
+
+        LLVMAddIncoming(phi, in, from, 2);
+        q[i] = phi;
+    }
+}
+
+/* ---- copies ---- */
+
+static emit_slot *slot_of(emit *e, const plan_node *n, int copy)
+{
+    return &e->value[n->id * e->ncopy + copy];
+}
+
+static bool is_wanted(emit *e, const plan_node *n, int copy)
+{
+    return emit_is_copy(e, copy, n->varies) && !slot_of(e, n, copy)->set;
+}
+
+bool emit_divides_alike(emit *e, const plan_node *n, int level)
+{
+    const plan_node *by = n->narg == 2 ? n->arg[1] : NULL;
+    int wanted = 0;
+
+    if (n->op != HLO_DIVIDE || n->dtype != SD_F32 || !e->gpu ||
+        !e->abi->dear_division || level != e->depth ||
+        e->standing != e->depth || emit_node_level(e, by) >= level)
+        return false;
+    for (int c = 0; c < e->ncopy; c++) {
+        if (!emit_is_copy(e, c, n->varies))
+            continue;
+        if (emit_canon(e, c, by->varies) != 0)
+            return false;
+        wanted++;
+    }
+    return wanted > 1;
+}
+
+emit_value emit_quotients(emit *e, const plan_node *n, int copy, int level)
+{
+    const plan_node *by = n->arg[1];
+    LLVMValueRef x[BATCH], q[BATCH], s = emit_node_value(e, by, 0).re;
+    int at[BATCH], m = 0;
+    emit_mark mark;
+    inverse v;
+
+    for (int c = copy; c < e->ncopy && m < BATCH; c++)
+        if (is_wanted(e, n, c)) {
+            int from = emit_canon(e, c, n->arg[0]->varies);
+
+            at[m] = c;
+            x[m++] = emit_node_value(e, n->arg[0], from).re;
+        }
+    mark = emit_at(e, emit_node_level(e, by));
+    v = inverse_of(e, s);
+    emit_back(e, mark);
+    for (int i = 0; i < m; i++)
+        q[i] = quotient(e, &v, x[i]);
+    divide_if(e, any_bad(e, &v, x, q, m), s, x, q, m);
+    for (int i = 1; i < m; i++)
+        emit_remember(e, slot_of(e, n, at[i]), (emit_value){q[i], NULL}, level);
+    return (emit_value){q[0], NULL};
+}

@@ -8,9 +8,10 @@
 #include "xpu_onednn.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-enum { MAX_CALLS = 1024, SMALL_FLOPS = 1 << 23 };
+enum { MAX_CALLS = 1024, SMALL_FLOPS = 1 << 23, HUGE_BYTES = 2 << 20 };
 
 /* ---- opening ---- */
 
@@ -334,12 +335,15 @@ static sd_status find_call(onednn *l, const libcall *call, onednn_call **out)
 
 sd_status onednn_work(onednn *l, size_t bytes)
 {
+    size_t page = bytes < HUGE_BYTES ? 64 : HUGE_BYTES;
     char *p;
 
     if (bytes <= l->work_bytes)
         return NULL;
-    if (!(p = aligned_alloc(64, (bytes + 63) & ~(size_t)63)))
+    if (!(p = aligned_alloc(page, (bytes + page - 1) & ~(page - 1))))
         return sd_no_memory(bytes);
+    if (page == HUGE_BYTES) /* turned tiles are written to 36 places at once */
+        madvise(p, bytes, MADV_HUGEPAGE);
     free(l->work);
     l->work = p;
     l->work_bytes = bytes;

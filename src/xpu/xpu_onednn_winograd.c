@@ -1,12 +1,12 @@
-/* 3 x 3 convolutions by Winograd's F(2 x 2, 3 x 3).
+/* 3 x 3 convolutions by Winograd's F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3).
  *
  * A tile of 2 x 2 results needs 4 x 4 inputs.  With three constant matrices it
  * is  A' (sum over channels of (G w G') * (B' x B)) A,  where * is element by
  * element: 16 multiplications a channel instead of 36.  So there are 16
  * products of matrices, tiles x channels by channels x features, and turns
- * before and after them, which are additions.  B' and A' hold 0, 1 and -1, G
- * halves too, and a sum over the channels is a ninth as long as the direct one:
- * results are nearer to the true ones than the library's own.
+ * before and after them.  A tile of 4 x 4 results takes 36 multiplications
+ * instead of 144, and its turns (xpu_winograd_turns.h) make errors larger, so
+ * it serves where a direct sum would have as large ones (step_of).
  *
  * Where an input is infinite or not a number, or a turn overflows, a whole tile
  * would be not a number, of which the direct convolution gives parts.  Each
@@ -24,13 +24,15 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "xpu_winograd.h"
+#include "xpu_winograd_turns.h"
 
 enum {
     MOST_TILES = 128, /* of a piece */
-    MOST_FEATURES = 64, /* of a group */
+    MOST_FEATURES = 64, /* of a group; of large tiles half, which have twice as
+                           many points */
     TURNED_BYTES = 4 << 20, /* of a block's turned tiles, a thread */
     EACH_TURN = 4, /* tiles that a thread turns at a time */
+    SHORT_CHAIN = 16, /* channels, where errors count */
     MANY_PIECES = 3, /* from here on the kernel is turned once */
     WHOLE_BYTES = 32 << 20 /* if it is no larger */
 };
@@ -38,13 +40,15 @@ enum {
 struct onednn_winograd {
     libcall_conv c;
     bool narrow; /* bf16 */
+    int step; /* results of a tile, of one dimension */
     int64_t high, wide; /* tiles of an image */
     int64_t tiles, block, piece; /* of all images; of a block; of a piece */
     int64_t group; /* features */
+    int64_t chain; /* channels that are added up at a time */
     int64_t deep, chunks; /* channels at a time, and how often */
     bool whole; /* the kernel is turned before, for all */
     int64_t panels; /* bytes of a turned piece of it */
-    /* floats from one of POINTS matrices to the next */
+    /* floats from one point's matrix to the next */
     int64_t x_apart, sums_apart;
     /* places in the workspace: the turned tiles, `ci` zeros, a copy of what is
      * added, and an area a thread */
@@ -60,26 +64,6 @@ bool onednn_winograd_fits(const libcall_conv *c)
 }
 
 /* ---- turns ---- */
-
-/* B' times a column whose elements are `step` apart. */
-static inline void turn_input(lanes *x, int step)
-{
-    lanes a = x[0], b = x[step], c = x[2 * step], d = x[3 * step];
-
-    x[0] = a - c;
-    x[step] = b + c;
-    x[2 * step] = c - b;
-    x[3 * step] = b - d;
-}
-
-/* A' times one: four become two. */
-static inline void turn_sums(lanes *m, int step)
-{
-    lanes a = m[0], b = m[step], c = m[2 * step], d = m[3 * step];
-
-    m[0] = a + b + c;
-    m[step] = b - c - d;
-}
 
 typedef struct {
     onednn *l;
@@ -99,8 +83,8 @@ typedef struct {
 
 static place place_of(const onednn_winograd *w, int64_t tile)
 {
-    return (place){tile / w->wide / w->high, tile / w->wide % w->high * STEP,
-                   tile % w->wide * STEP};
+    return (place){tile / w->wide / w->high, tile / w->wide % w->high * w->step,
+                   tile % w->wide * w->step};
 }
 
 static int64_t bytes_of(const onednn_winograd *w)
@@ -109,32 +93,34 @@ static int64_t bytes_of(const onednn_winograd *w)
 }
 
 /* Where channels of tiles lie that have been turned: matrices of some channels
- * each, POINTS for the first of them, then for the next. */
+ * each, one a point for the first of them, then for the next. */
 static float *turned_at(const run *r, int64_t channel, int64_t t)
 {
     const onednn_winograd *w = r->w;
     float *x = (float *)(r->l->work + w->x_at);
 
-    return x + channel / w->deep * POINTS * w->x_apart + t * MOST_CHANNELS +
-           channel % w->deep;
+    return x + channel / w->deep * winograd_points(w->step) * w->x_apart +
+           t * MOST_CHANNELS + channel % w->deep;
 }
 
-static inline void turn_channels(const run *r, const char *const *from,
-                                 int64_t t, bool narrow)
+static inline __attribute__((always_inline)) void
+turn_channels(const run *r, const char *const *from, int64_t t, bool narrow,
+              int step)
 {
     int64_t each = r->w->x_apart;
+    int side = winograd_side(step);
 
     for (int64_t k = 0; k < r->w->c.ci; k += LANES) {
         float *to = turned_at(r, k, t);
-        lanes x[POINTS];
+        lanes x[MOST_POINTS];
 
-        for (int p = 0; p < POINTS; p++)
+        for (int p = 0; p < side * side; p++)
             x[p] = get_of(from[p], k, narrow);
-        for (int j = 0; j < SIDE; j++)
-            turn_input(x + j, SIDE);
-        for (int i = 0; i < SIDE; i++)
-            turn_input(x + i * SIDE, 1);
-        for (int p = 0; p < POINTS; p++)
+        for (int j = 0; j < side; j++)
+            turn_input(x + j, side, step);
+        for (int i = 0; i < side; i++)
+            turn_input(x + i * side, 1, step);
+        for (int p = 0; p < side * side; p++)
             put(to + p * each, x[p]);
     }
 }
@@ -142,12 +128,13 @@ static inline void turn_channels(const run *r, const char *const *from,
 static void turn_tile(const run *r, int64_t t)
 {
     const libcall_conv *c = &r->w->c;
-    const char *from[POINTS];
+    const char *from[MOST_POINTS];
+    int step = r->w->step, side = winograd_side(step);
     place at = place_of(r->w, r->first + t);
 
-    for (int p = 0; p < POINTS; p++) {
-        int64_t y = at.y - c->low[0] + p / SIDE,
-                x = at.x - c->low[1] + p % SIDE;
+    for (int p = 0; p < side * side; p++) {
+        int64_t y = at.y - c->low[0] + p / side,
+                x = at.x - c->low[1] + p % side;
         bool in = y >= 0 && y < c->in[0] && x >= 0 && x < c->in[1];
 
         from[p] = in ? r->x + (at.image * c->in_step[0] + y * c->in_step[2] +
@@ -155,10 +142,14 @@ static void turn_tile(const run *r, int64_t t)
                                   bytes_of(r->w)
                      : r->l->work + r->w->zeros_at;
     }
-    if (r->w->narrow)
-        turn_channels(r, from, t, true);
+    if (step == SMALL && r->w->narrow)
+        turn_channels(r, from, t, true, SMALL);
+    else if (step == SMALL)
+        turn_channels(r, from, t, false, SMALL);
+    else if (r->w->narrow)
+        turn_channels(r, from, t, true, LARGE);
     else
-        turn_channels(r, from, t, false);
+        turn_channels(r, from, t, false, LARGE);
 }
 
 static void turn_tiles(const run *r, int64_t i)
@@ -206,34 +197,54 @@ static bool is_zero(lanes seen)
 }
 
 /* Whether every sum is finite.  from: of the tile's features from one on. */
-static bool turn_result(const run *r, int64_t tile, const float *from,
-                        int64_t feature, int64_t features)
+static inline __attribute__((always_inline)) bool
+turn_result(const run *r, int64_t tile, const float *from, int64_t feature,
+            int64_t features, int step)
 {
     const libcall_conv *c = &r->w->c;
     place at = place_of(r->w, tile);
     lanes none = {0}, seen = {0};
+    int side = winograd_side(step);
 
     for (int64_t k = 0; k < features; k += LANES) {
-        lanes m[POINTS];
+        lanes m[MOST_POINTS];
 
-        for (int p = 0; p < POINTS; p++)
+        for (int p = 0; p < side * side; p++)
             m[p] = get(from + p * r->w->sums_apart + k);
-        for (int j = 0; j < SIDE; j++)
-            turn_sums(m + j, SIDE);
-        for (int i = 0; i < STEP; i++)
-            turn_sums(m + i * SIDE, 1);
-        for (int i = 0; i < STEP; i++)
-            for (int j = 0; j < STEP; j++) {
+        for (int j = 0; j < side; j++)
+            turn_sums(m + j, side, step);
+        for (int i = 0; i < step; i++)
+            turn_sums(m + i * side, 1, step);
+        for (int i = 0; i < step; i++)
+            for (int j = 0; j < step; j++) {
                 int64_t to = at.image * c->out_step[0] +
                              (at.y + i) * c->out_step[2] +
                              (at.x + j) * c->out_step[3] + feature + k;
 
-                seen += m[i * SIDE + j] * none; /* 0, or not a number */
+                seen += m[i * side + j] * none; /* 0, or not a number */
                 if (at.y + i < c->out[0] && at.x + j < c->out[1])
-                    finish(r, m[i * SIDE + j], feature + k, to);
+                    finish(r, m[i * side + j], feature + k, to);
             }
     }
     return is_zero(seen);
+}
+
+static bool turn_results(const run *r, const winograd_piece *p, int64_t first)
+{
+    int64_t row = (p->features + PANEL - 1) / PANEL * PANEL;
+    bool fine = true;
+
+    for (int64_t t = 0; t < p->tiles && fine; t++) {
+        const float *from = p->sums + t * row;
+
+        if (p->step == SMALL)
+            fine =
+                turn_result(r, first + t, from, p->feature, p->features, SMALL);
+        else
+            fine =
+                turn_result(r, first + t, from, p->feature, p->features, LARGE);
+    }
+    return fine;
 }
 
 /* A group of features, of all or some tiles; own: a thread's room for the
@@ -244,7 +255,8 @@ static winograd_piece piece_of(const run *r, int64_t group, char *own)
     const libcall_conv *c = &w->c;
     bool turned = c->kernel_step[0] != 1;
 
-    return (winograd_piece){.kernel = r->kernel,
+    return (winograd_piece){.step = w->step,
+                            .kernel = r->kernel,
                             .narrow = w->narrow,
                             .turned = turned,
                             .row = c->kernel_step[!turned],
@@ -255,7 +267,8 @@ static winograd_piece piece_of(const run *r, int64_t group, char *own)
                                 SD_MIN(w->group, c->co - group * w->group),
                             .from_apart = w->x_apart,
                             .panels = (float *)own,
-                            .sums_apart = w->sums_apart};
+                            .sums_apart = w->sums_apart,
+                            .chain = w->chain};
 }
 
 /* The piece goes to chunk i of the channels. */
@@ -302,7 +315,6 @@ static void do_piece(void *ctx, int64_t i, int worker)
     int64_t pieces = (r->many + w->piece - 1) / w->piece;
     int64_t first = i % pieces * w->piece;
     winograd_piece p = piece_of(r, i / pieces, area);
-    int64_t row = (p.features + PANEL - 1) / PANEL * PANEL;
 
     p.tiles = SD_MIN(w->piece, r->many - first);
     p.sums = (float *)(area + w->sums_at);
@@ -313,12 +325,11 @@ static void do_piece(void *ctx, int64_t i, int worker)
         p.from = turned_at(r, p.channel, first);
         if (!w->whole)
             winograd_turn(&p);
-        winograd_multiply(&p);
+        for (int n = 0; n < winograd_points(w->step); n++)
+            winograd_multiply(&p, n);
     }
-    for (int64_t t = 0; t < p.tiles; t++)
-        if (!turn_result(r, r->first + first + t, p.sums + t * row, p.feature,
-                         p.features))
-            atomic_store(&r->odd, true);
+    if (!turn_results(r, &p, r->first + first))
+        atomic_store(&r->odd, true);
 }
 
 /* ---- directly ---- */
@@ -423,27 +434,59 @@ static int64_t whole_of(const onednn_winograd *w)
     return groups_of(w) * w->chunks * w->panels;
 }
 
+/* Cycles that a call takes about on a core of Zen 3: products, 16 a cycle, and
+ * turns of all points of 8 elements. */
+static int64_t cycles_of(const libcall_conv *c, int step)
+{
+    bool small = step == SMALL;
+    int64_t tiles =
+        c->batch * pieces_of(c->out[0], step) * pieces_of(c->out[1], step);
+    int64_t turn = small ? 24 : 100, kernel = small ? 300 : 450;
+
+    return tiles * winograd_points(step) * c->ci * c->co / 16 +
+           tiles * (c->ci + c->co) / LANES * turn +
+           c->ci * c->co / LANES * kernel;
+}
+
+/* With fewer channels errors of large tiles would be larger than a direct sum's
+ * in f32 (ADR 30); bf16 is rounded much more than that. */
+static int step_of(const libcall_conv *c)
+{
+    enum { LEAST_OF_LARGE = 128 };
+
+    if (c->in_type == SD_F32 && c->ci < LEAST_OF_LARGE)
+        return SMALL;
+    return cycles_of(c, LARGE) < cycles_of(c, SMALL) ? LARGE : SMALL;
+}
+
+/* Whether all threads have work nearly to the end of a block. */
+static bool is_shared(const onednn_winograd *w, int threads)
+{
+    int64_t parts = pieces_of(w->block, w->piece) * groups_of(w);
+
+    return parts * 10 >= pieces_of(parts, threads) * threads * 9;
+}
+
 /* What threads share out does not change a bit of a result; how the channels
  * are cut does, and follows from their number alone. */
 static void cut(onednn_winograd *w, int threads)
 {
-    int64_t most = (int64_t)TURNED_BYTES * threads /
-                   (int64_t)(POINTS * sizeof(float)) / w->c.ci;
+    int64_t most = (int64_t)TURNED_BYTES * threads / (int64_t)sizeof(float) /
+                   winograd_points(w->step) / w->c.ci;
 
-    w->high = (w->c.out[0] + STEP - 1) / STEP;
-    w->wide = (w->c.out[1] + STEP - 1) / STEP;
+    w->high = pieces_of(w->c.out[0], w->step);
+    w->wide = pieces_of(w->c.out[1], w->step);
     w->tiles = w->c.batch * w->high * w->wide;
     w->block = even(w->tiles, SD_MAX(most, MOST_TILES));
     w->piece = even(w->block, MOST_TILES);
-    w->group = MOST_FEATURES;
-    while (w->group > PANEL &&
-           pieces_of(w->block, w->piece) * pieces_of(w->c.co, w->group) <
-               2 * threads)
+    w->group = w->step == SMALL ? MOST_FEATURES : MOST_FEATURES / 2;
+    while (w->group > PANEL && !is_shared(w, threads))
         w->group /= 2;
     w->deep = (even(w->c.ci, MOST_CHANNELS) + LANES - 1) / LANES * LANES;
     w->chunks = pieces_of(w->c.ci, w->deep);
     w->panels =
-        (winograd_panels(w->deep, w->group) * (int64_t)sizeof(float) + 63) /
+        (winograd_panels(w->step, w->deep, w->group) * (int64_t)sizeof(float) +
+         63) /
         64 * 64;
     w->whole = pieces_of(w->tiles, w->piece) >= MANY_PIECES &&
                whole_of(w) <= WHOLE_BYTES;
@@ -453,11 +496,11 @@ static void cut(onednn_winograd *w, int threads)
 
 static void lay_out(onednn_winograd *w, int threads)
 {
-    int64_t each = sizeof(float);
+    int64_t each = sizeof(float), points = winograd_points(w->step);
 
     take(&w->area, w->panels);
-    w->sums_at = take(&w->area, POINTS * w->sums_apart * each);
-    w->x_at = take(&w->work, w->chunks * POINTS * w->x_apart * each);
+    w->sums_at = take(&w->area, points * w->sums_apart * each);
+    w->x_at = take(&w->work, w->chunks * points * w->x_apart * each);
     w->kernel_at = take(&w->work, w->whole ? whole_of(w) : 0);
     w->zeros_at = take(&w->work, w->c.ci * each);
     w->kept_at = take(&w->work, w->c.add ? result_of(w) : 0);
@@ -478,6 +521,8 @@ sd_status onednn_winograd_make(const onednn *l, const libcall_conv *c,
         return sd_no_memory(sizeof *w);
     w->c = *c;
     w->narrow = c->in_type == SD_BF16;
+    w->step = step_of(c);
+    w->chain = w->step == LARGE && !w->narrow ? SHORT_CHAIN : MOST_CHANNELS;
     cut(w, l->nthread);
     lay_out(w, l->nthread);
     *out = w;

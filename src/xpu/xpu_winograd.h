@@ -1,22 +1,24 @@
-/* Winograd's F(2 x 2, 3 x 3): what the turns of the input and the results
- * (xpu_onednn_winograd.c) and the products between them (xpu_winograd_product.c)
- * share.  Both are compiled for AVX2 and FMA, which every processor has that is
- * taken as `host`. */
+/* Winograd's F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3): what the turns of the input
+ * and the results (xpu_onednn_winograd.c) and the products between them
+ * (xpu_winograd_product.c) share.  Both are compiled for AVX2 and FMA, which
+ * every processor has that is taken as `host`. */
 #ifndef XPU_WINOGRAD_H
 #define XPU_WINOGRAD_H
 
 #include "base.h"
 
 #pragma GCC target("avx2,fma")
+#include <immintrin.h>
 
 enum {
-    KERNEL = 3,            /* positions of the kernel, of one dimension */
-    STEP = 2,              /* results of a tile */
-    SIDE = 4,              /* inputs of a tile */
-    POINTS = SIDE * SIDE,  /* products */
-    LANES = 8,             /* channels at a time */
-    PANEL = 16,            /* features of a product's inner loop */
-    MOST_CHANNELS = 64,    /* of a piece; elements of a row of turned tiles */
+    KERNEL = 3,         /* positions of the kernel, of one dimension */
+    SMALL = 2,          /* results of a tile, its step: of one dimension */
+    LARGE = 4,
+    MOST_SIDE = LARGE + KERNEL - 1,
+    MOST_POINTS = MOST_SIDE * MOST_SIDE,
+    LANES = 8,          /* channels at a time */
+    PANEL = 16,         /* features of a product's inner loop */
+    MOST_CHANNELS = 64, /* of a piece; elements of a row of turned tiles */
     LINE = 64 / sizeof(float)
 };
 
@@ -44,9 +46,22 @@ static inline lanes get_of(const void *p, int64_t i, bool narrow)
                    << 16);
 }
 
+/* Inputs of a tile of that step, of one dimension. */
+static inline int winograd_side(int step)
+{
+    return step + KERNEL - 1;
+}
+
+/* Products. */
+static inline int winograd_points(int step)
+{
+    return winograd_side(step) * winograd_side(step);
+}
+
 /* The kernel's turn and the products of some tiles by some features, over some
  * channels: one thread's. */
 typedef struct {
+    int step; /* SMALL or LARGE */
     const void *kernel;
     bool narrow; /* it is of bf16 */
     bool turned; /* its channels lie side by side, not its features */
@@ -54,16 +69,18 @@ typedef struct {
                           is turned) to the next, and between positions */
     int64_t channel, channels, feature, features; /* first and how many */
     int64_t tiles;
-    const float *from; /* POINTS matrices of tiles x MOST_CHANNELS */
+    const float *from; /* a matrix of tiles x MOST_CHANNELS for each point */
     int64_t from_apart;
     float *panels; /* of winograd_panels floats */
-    float *sums;   /* POINTS matrices of tiles x whole panels of features */
+    float *sums;   /* for each point one of tiles x whole panels of features */
     int64_t sums_apart;
+    int64_t chain; /* channels that are added up before that goes to a sum */
     bool first; /* the sums so far are nothing, whatever is there */
 } winograd_piece;
 
-int64_t winograd_panels(int64_t channels, int64_t features);
+int64_t winograd_panels(int step, int64_t channels, int64_t features);
 void winograd_turn(const winograd_piece *p); /* the kernel, into the panels */
-void winograd_multiply(const winograd_piece *p); /* by them, into the sums */
+/* By the panels of one of the points, into its sums. */
+void winograd_multiply(const winograd_piece *p, int point);
 
 #endif

@@ -263,6 +263,10 @@ void hlo_sharding_to_pb(sd_arena *a, const hlo_sharding *s, pb_sharding *out)
                                  s->manual ? HLO_PB_MANUAL : HLO_PB_REPLICATED};
         return;
     }
+    if (s->unreduced && s->partial != HLO_SUM_OF)
+        *sd_push(a, &out->metadata) = (pb_metadata){
+            .op_type = pb_str("sdy::reduction_op"),
+            .op_name = pb_str(s->partial == HLO_MAX_OF ? "MAX" : "MIN")};
     if (s->grid->at)
         for (int64_t i = 0; i < s->grid->n; i++)
             *sd_push(a, &out->devices) =

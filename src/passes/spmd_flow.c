@@ -118,10 +118,11 @@ static hlo_inst *whole_tuple(hlo_inst *in, const spmd_part *x)
 
     for (int i = 0; i < n; i++) {
         e[i] = hlo_make_gte(p, x->local, i);
-        if (x->each[i])
-            e[i] =
-                spmd_shortened(p, spmd_join(p, e[i], x->each[i], HLO_ALL_ATOMS),
-                               in->shape->elem[i]);
+        if (!x->each[i])
+            continue;
+        e[i] = spmd_total(p, e[i], x->each[i], HLO_ALL_ATOMS);
+        e[i] = spmd_shortened(p, spmd_join(p, e[i], x->each[i], HLO_ALL_ATOMS),
+                              in->shape->elem[i]);
     }
     return hlo_make_tuple(p, n, e);
 }

@@ -166,6 +166,8 @@ void spmd_guess(spmd_flow *f, const hlo_inst *in)
     case HLO_OPT_BARRIER:
         guess_barrier(f, in);
         break;
+    case HLO_TUPLE: /* its elements are asked for themselves */
+        break;
     case HLO_WHILE:
     case HLO_CONDITIONAL:
         spmd_guess_flow(f, in);

@@ -6,7 +6,8 @@
  * the parts that it gets, and how many bytes it moves.  An element that starts
  * whole takes what the body gives.  Where the body gives other parts than it
  * got, either those it got are kept, or what both have in common; the fewer
- * bytes a turn, the better. */
+ * bytes a turn, the better.  What only adds up sums (of gradients, a part of
+ * the batch a turn) is itself a sum that waits. */
 #include "spmd_flow.h"
 #include "spmd_rule.h"
 
@@ -192,6 +193,77 @@ static bool take_constants(spmd_flow *f, const hlo_inst *in,
     return any;
 }
 
+/* Does nothing of the loop but the add read element i? */
+static bool is_only_read_by(const hlo_inst *in, int i, const hlo_inst *add)
+{
+    for (int k = 0; k < in->ncomp; k++) {
+        const hlo_inst *p = in->comp[k]->param[0];
+
+        for (int u = 0; u < p->nuse; u++) {
+            const hlo_inst *g = p->user[u];
+
+            if (g->op != HLO_GET_TUPLE_ELEMENT)
+                return false;
+            if (g->u.tuple.index != i)
+                continue;
+            while (g->nuse == 1 && spmd_mark_of(g->user[0]) == SPMD_CONSTRAINT)
+                g = g->user[0];
+            if (g->nuse > 1 || (g->nuse && g->user[0] != add))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* What x is, but for constraints of it alone. */
+static const hlo_inst *constrained(const hlo_inst *x)
+{
+    while (x->nuse == 1 && spmd_mark_of(x) == SPMD_CONSTRAINT)
+        x = x->arg[0];
+    return x;
+}
+
+/* What a turn adds to element i, where that is all that is done with it: NULL:
+ * it is not. */
+static const hlo_inst *added(const hlo_inst *in, int i)
+{
+    const hlo_inst *root = in->comp[1]->root, *x;
+
+    if (root->op != HLO_TUPLE)
+        return NULL;
+    x = constrained(root->arg[i]);
+    for (int k = 0; k < 2 && x->op == HLO_ADD && x->nuse == 1; k++) {
+        const hlo_inst *g = constrained(x->arg[k]);
+
+        if (g->op == HLO_GET_TUPLE_ELEMENT && g->u.tuple.index == i &&
+            g->arg[0] == in->comp[1]->param[0] && is_only_read_by(in, i, x))
+            return x->arg[1 - k];
+    }
+    return NULL;
+}
+
+/* What every turn adds sums to that wait is carried as such a sum: they meet
+ * once, behind the loop.  After a guess of its body. */
+static bool gather_sums(spmd_flow *f, const hlo_inst *in,
+                        const hlo_sharding **s)
+{
+    bool any = false, before = f->guessing;
+
+    f->guessing = true;
+    for (int i = 0; i < nelement(in); i++) {
+        const hlo_inst *x = added(in, i);
+        const hlo_sharding *now = x && x->nuse == 1 ? spmd_now(f, x) : NULL;
+
+        if (!now || !now->unreduced || now->partial != HLO_SUM_OF ||
+            pass_dtype(x) == SD_PRED || cuts(f, now) != s[i])
+            continue;
+        s[i] = now;
+        any = true;
+    }
+    f->guessing = before;
+    return any;
+}
+
 typedef struct {
     shardings start;
     const hlo_sharding **s;
@@ -202,7 +274,7 @@ static const carried *decide(spmd_flow *f, const hlo_inst *in,
                              const hlo_sharding **s)
 {
     int n = nelement(in);
-    const hlo_sharding **less = list(f, n), **out;
+    const hlo_sharding **less = list(f, n), **sums = list(f, n), **out;
     carried *to = sd_arena_new(f->a, carried);
     double bytes, fewer;
 
@@ -217,6 +289,11 @@ static const carried *decide(spmd_flow *f, const hlo_inst *in,
     if (take_constants(f, in, s))
         bytes = turn(f, in, s, &out);
     memcpy(less, s, sizeof *s * (size_t)n);
+    memcpy(sums, s, sizeof *s * (size_t)n);
+    if (gather_sums(f, in, sums) && (fewer = turn(f, in, sums, &out)) < bytes) {
+        bytes = fewer;
+        s = sums;
+    }
     fewer = bytes;
     for (int k = 0; k < MOST_ROUNDS && shrink(f, n, less, out); k++)
         fewer = turn(f, in, less, &out);

@@ -44,7 +44,8 @@ static void ask(spmd_flow *f, const hlo_inst *x, const hlo_sharding *s)
 {
     want *w;
 
-    if (!sd_shape_is_array(x->shape) || !x->shape->rank)
+    if (!sd_shape_is_array(x->shape) || !x->shape->rank ||
+        (s && s->unreduced)) /* a sum that waits asks for nothing */
         return;
     w = want_of(f, x);
     if (s && !spmd_is_even(x->shape, s)) {

@@ -273,6 +273,20 @@ def scan_tp():
     return scanned(grid, P(None, None, "y"), P(None, "y"), P("x"))
 
 
+@step
+def accumulated():
+    """Gradients of four parts of a batch, one after the other."""
+    def f(w, xs):
+        def part(acc, x):
+            loss, g = jax.value_and_grad(
+                lambda w: jnp.mean(jnp.tanh(x @ w) ** 2))(w)
+            return (acc[0] + loss, acc[1] + g), None
+        acc, _ = lax.scan(part, (jnp.float32(0), jnp.zeros_like(w)), xs)
+        return acc[0], w - 0.1 * acc[1]
+    return jax.jit(f).lower(arg(line, P(), 32, 16),
+                            arg(line, P(None, "d"), 4, 64, 32))
+
+
 # ---- a small transformer by Adam ----
 
 L, D, H, K, F, V, B, T = 3, 32, 4, 8, 64, 40, 16, 8

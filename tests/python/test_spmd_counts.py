@@ -261,6 +261,14 @@ def test_tensor_parallel_scan(lowered):
             LAYERS * (2 * STATE // 4 + 2 * WEIGHT // 2) + LOSS))}
 
 
+def test_accumulated_gradients(lowered):
+    """Of four parts of a batch the losses meet in their turns, and the gradients
+    once, behind them."""
+    check(lowered, "accumulated")
+    assert moved(lowered, "accumulated", 4) == {
+        "all-reduce": (4 + 1, 4 * (4 * LOSS + 32 * 16))}
+
+
 # Three layers of a transformer of width 32 with 40 words and Adam: q, k, v, o
 # [32, 4, 8], up and down [32, 64], a norm's scale; 16 sequences of 8.
 DEPTH, NORM, EMBED = 3, 32, 40 * 32

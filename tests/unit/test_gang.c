@@ -112,7 +112,8 @@ static void test_programs(void **state)
 static const char split[] = HEAD(4) ADD
     "meet { x = s32[5] parameter(0) ROOT r = s32[5] all-reduce(x), "
     "" G "{}, to_apply=add }\n"
-    "other { x = s32[5] parameter(0) ROOT r = s32[5] all-reduce(x), "
+    "other { x = s32[5] parameter(0) y = s32[5] negate(x) "
+    "ROOT r = s32[5] all-reduce(y), "
     "" G "{}, to_apply=add }\n"
     "alone { x = s32[5] parameter(0) ROOT r = s32[5] negate(x) }\n"
     "ENTRY e { p = s32[5] parameter(0) i = u32[] partition-id() "

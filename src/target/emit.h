@@ -362,6 +362,20 @@ void emit_index_init(emit *e);
  * LANE, else for the first. */
 LLVMValueRef emit_expr(emit *e, const plan_expr *x, int copy, bool vec);
 LLVMValueRef emit_position(emit *e, int axis, int copy, bool vec);
+/* From the axis's first copy to `copy`. */
+int64_t emit_distance(const emit *e, int axis, int copy);
+/* Host: a place in memory as a sum of terms, each made at its level, and `plus`.
+ * emit_go: the element there of *p is element *at of another *p.  What does not
+ * change in the innermost loop has moved the pointer before it, so that an
+ * address in it is a pointer, a position and a number, as processors have it. */
+enum { EMIT_TERMS = EMIT_AXES + 8 }; /* axes, and where two of them begin */
+typedef struct { LLVMValueRef v; int level; } emit_term;
+typedef struct { emit_term at[EMIT_TERMS]; int n; int64_t plus; } emit_terms;
+void emit_add_term(emit_terms *s, LLVMValueRef v, int level);
+void emit_go(emit *e, const emit_terms *s, sd_dtype part, LLVMValueRef *p,
+             LLVMValueRef *at);
+void emit_address(emit *e, const plan_expr *x, int copy, sd_dtype part,
+                  LLVMValueRef *p, LLVMValueRef *at); /* of expression x */
 LLVMValueRef emit_guards(emit *e, const plan_guard *g, int n, int copy,
                          bool vec); /* i1 or a vector; NULL: hold always */
 typedef enum { EMIT_UNIFORM, EMIT_CONTIGUOUS, EMIT_REVERSED, EMIT_STRIDED,

@@ -24,6 +24,16 @@ static LLVMValueRef area(emit *e, size_t at)
     return LLVMBuildGEP2(e->b, e->i8, e->local, &off, 1, "");
 }
 
+/* The same before all loops, for emit_go. */
+static LLVMValueRef area_from_start(emit *e, size_t at)
+{
+    emit_mark mark = emit_at(e, 0);
+    LLVMValueRef p = area(e, at);
+
+    emit_back(e, mark);
+    return p;
+}
+
 static LLVMValueRef sub(emit *e, LLVMValueRef x, LLVMValueRef y)
 {
     return LLVMBuildNSWSub(e->b, x, y, "");
@@ -40,6 +50,32 @@ static LLVMValueRef local(emit *e, int axis, uint64_t in, LLVMValueRef from,
             at = emit_mad(e, at, e->k->axis[a].extent,
                           emit_position(e, a, copy, false));
     return at;
+}
+
+/* `by` times the same, as terms of a place. */
+static void add_local(emit *e, emit_terms *s, int axis, uint64_t in,
+                      LLVMValueRef from, int64_t by, int copy)
+{
+    LLVMValueRef v;
+    emit_mark mark;
+
+    for (int a = e->k->naxis - 1; a >= axis; a--) {
+        const emit_axis *x = &e->axis[a];
+
+        if (a != axis && !(in >> a & 1))
+            continue;
+        mark = emit_at(e, x->level);
+        v = LLVMBuildNSWMul(e->b, x->at, emit_si(e, by), "");
+        emit_back(e, mark);
+        emit_add_term(s, v, x->level);
+        s->plus += by * emit_distance(e, a, copy);
+        if (a != axis)
+            by *= e->k->axis[a].extent;
+    }
+    mark = emit_at(e, SD_MAX(e->axis[axis].level - 1, 0));
+    v = LLVMBuildNSWMul(e->b, from, emit_si(e, -by), "");
+    emit_add_term(s, v, e->standing);
+    emit_back(e, mark);
 }
 
 static LLVMValueRef local_m(emit *e, const block *t)
@@ -64,8 +100,8 @@ static bool by_words(const block *t)
     return t->b->engine != PLAN_ENGINE_FMA;
 }
 
-static void put(emit *e, const block *t, const plan_node *n, size_t area_at,
-                LLVMValueRef at)
+static void put_at(emit *e, const block *t, const plan_node *n, LLVMValueRef p,
+                   LLVMValueRef at)
 {
     emit_value v = emit_splat_value(e, emit_node_value(e, n, 0), e->w);
     sd_dtype type = n->dtype;
@@ -76,23 +112,43 @@ static void put(emit *e, const block *t, const plan_node *n, size_t area_at,
     }
     if (t->b->flip && n == t->b->x)
         v.re = LLVMBuildXor(e->b, v.re, emit_int_like(v.re, 0x80), "");
-    emit_mem_write(e, type, area(e, area_at), at, v);
+    emit_mem_write(e, type, p, at, v);
+}
+
+static void put(emit *e, const block *t, const plan_node *n, size_t area_at,
+                LLVMValueRef at)
+{
+    put_at(e, t, n, area(e, area_at), at);
+}
+
+static void put_x_words(emit *e, const block *t)
+{
+    const plan_blocks *b = t->b;
+    LLVMValueRef k = local_k(e, t), m = local_m(e, t);
+
+    if (b->node->over >> b->x_along & 1)
+        put(e, t, b->x, b->x_at, emit_mad(e, m, b->x_row, k));
+    else
+        put(e, t, b->x, b->stage_at, emit_mad(e, k, b->x_row, m));
 }
 
 static void put_x(emit *e, void *ctx)
 {
     const block *t = ctx;
     const plan_blocks *b = t->b;
-    LLVMValueRef k = local_k(e, t), m = local_m(e, t);
+    sd_dtype part = sd_dtype_part(b->x->dtype);
+    emit_terms s = {.n = 0};
+    LLVMValueRef p, at;
 
-    if (!by_words(t))
-        put(e, t, b->x, b->x_at,
-            emit_mad(e, m, b->x_m,
-                     LLVMBuildNSWMul(e->b, k, emit_si(e, b->x_k), "")));
-    else if (b->node->over >> b->x_along & 1)
-        put(e, t, b->x, b->x_at, emit_mad(e, m, b->x_row, k));
-    else
-        put(e, t, b->x, b->stage_at, emit_mad(e, k, b->x_row, m));
+    if (by_words(t)) {
+        put_x_words(e, t);
+        return;
+    }
+    add_local(e, &s, b->m, b->m_in, t->m0, b->x_m, 0);
+    add_local(e, &s, b->k, b->k_in, t->k0, b->x_k, 0);
+    p = area_from_start(e, b->x_at);
+    emit_go(e, &s, part, &p, &at);
+    put_at(e, t, b->x, p, at);
 }
 
 /* The place in y's panels of row k and column n. */
@@ -120,10 +176,12 @@ static void put_y(emit *e, void *ctx)
         put(e, t, b->y, b->stage_at, emit_mad(e, n, b->y_row, k));
 }
 
-/* Blocks of half the size change places, and so on down. */
+/* Blocks of half the size change places, and so on down.  Code generation would
+ * look for one shuffle that does what two after each other do, at each of them,
+ * and there is none. */
 void emit_turn(emit *e, LLVMValueRef *v, int w)
 {
-    for (int s = w / 2; s; s /= 2)
+    for (int s = w / 2; s; s /= 2) {
         for (int i = 0; i < w; i++) {
             int low[EMIT_MAX_LANES], high[EMIT_MAX_LANES];
             LLVMValueRef x = v[i];
@@ -137,6 +195,9 @@ void emit_turn(emit *e, LLVMValueRef *v, int w)
             v[i] = emit_shuffle(e, x, v[i + s], low, w);
             v[i + s] = emit_shuffle(e, x, v[i + s], high, w);
         }
+        for (int i = 0; s > 1 && i < w; i++)
+            v[i] = emit_hide_value(e, (emit_value){v[i], NULL}).re;
+    }
 }
 
 /* A square of y: its vectors lie along k, one a copy of n. */
@@ -348,8 +409,8 @@ static void weave_x(block *t)
 typedef struct {
     block *t;
     LLVMTypeRef part, vec;
-    LLVMValueRef *acc;      /* [row * vectors + vector], stack slots */
-    LLVMValueRef *start;    /* [vector], what they begin with; NULL: zero */
+    LLVMValueRef *acc; /* [row * vectors + vector], stack slots */
+    LLVMValueRef *start; /* [vector], what they begin with; NULL: zero */
     LLVMValueRef x, y, sum; /* where the tile's operands and sums begin */
 } registers;
 
@@ -608,8 +669,11 @@ void emit_blocks(emit *e, LLVMValueRef m0, LLVMValueRef m1, LLVMValueRef n0,
 emit_value emit_block_sum(emit *e, const plan_node *n, int copy)
 {
     const plan_blocks *b = e->k->blocks;
-    LLVMValueRef at = local(e, b->n, b->n_in, e->block_n, copy);
+    LLVMValueRef p = area_from_start(e, b->sum_at), at;
+    emit_terms s = {.n = 0};
 
-    at = emit_mad(e, local(e, b->m, b->m_in, e->block_m, copy), b->sum_m, at);
-    return emit_mem_read(e, n->dtype, area(e, b->sum_at), at, e->w);
+    add_local(e, &s, b->m, b->m_in, e->block_m, b->sum_m, copy);
+    add_local(e, &s, b->n, b->n_in, e->block_n, 1, copy);
+    emit_go(e, &s, sd_dtype_part(n->dtype), &p, &at);
+    return emit_mem_read(e, n->dtype, p, at, e->w);
 }

@@ -68,12 +68,19 @@ static bool varies_on_lane(const emit *e, const plan_expr *x)
     return e->w > 1 && e->lane >= 0 && (x->varies >> e->lane & 1);
 }
 
+int64_t emit_distance(const emit *e, int axis, int copy)
+{
+    const emit_axis *x = &e->axis[axis];
+    int digit = emit_digit(e, copy, axis);
+
+    return digit / x->near * x->step + digit % x->near;
+}
+
 LLVMValueRef emit_position(emit *e, int axis, int copy, bool vec)
 {
     const emit_axis *x = &e->axis[axis];
     LLVMValueRef v = x->at;
-    int digit = emit_digit(e, copy, axis);
-    int64_t d = digit / x->near * x->step + digit % x->near;
+    int64_t d = emit_distance(e, axis, copy);
 
     if (d)
         v = LLVMBuildNSWAdd(e->b, v, emit_si(e, d), "");
@@ -224,6 +231,87 @@ LLVMValueRef emit_expr(emit *e, const plan_expr *x, int copy, bool vec)
     emit_remember(e, s, (emit_value){v, NULL}, level);
     return v;
 }
+
+/* ---- places in memory ---- */
+
+void emit_add_term(emit_terms *s, LLVMValueRef v, int level)
+{
+    int i = s->n++;
+
+    assert(i < EMIT_TERMS);
+    for (; i > 0 && s->at[i - 1].level > level; i--)
+        s->at[i] = s->at[i - 1];
+    s->at[i] = (emit_term){v, level};
+}
+
+void emit_go(emit *e, const emit_terms *s, sd_dtype part, LLVMValueRef *p,
+             LLVMValueRef *at)
+{
+    int i = 0;
+
+    for (; i < s->n && s->at[i].level < e->standing; i++) {
+        emit_mark mark = emit_at(e, s->at[i].level);
+
+        *p = emit_element(e, part, *p, s->at[i].v);
+        emit_back(e, mark);
+    }
+    *at = emit_si(e, 0);
+    for (; i < s->n; i++)
+        *at = LLVMBuildNSWAdd(e->b, *at, s->at[i].v, "");
+    if (s->plus)
+        *p = emit_element(e, part, *p, emit_si(e, s->plus));
+}
+
+/* What a sum of too many terms has left is one term. */
+static void add_terms(emit *e, emit_terms *s, const plan_expr *x, int copy)
+{
+    while (x) {
+        const plan_expr *t = x, *rest = NULL;
+
+        if (x->kind == PX_ADD && s->n + 1 < EMIT_TERMS) {
+            rest = x->b->kind == PX_ADD ? x->b : x->a;
+            t = rest == x->a ? x->b : x->a;
+        }
+        if (t->kind == PX_CONST) {
+            s->plus += t->c;
+        } else {
+            LLVMValueRef v = emit_expr(e, t, copy, false);
+
+            emit_add_term(s, v, slot_of(e, t, copy, false)->level);
+        }
+        x = rest;
+    }
+}
+
+/* The copy from which `copy` is a known distance away, which is added to
+ * *plus. */
+static int first_copy(emit *e, const plan_expr *x, int copy, int64_t *plus)
+{
+    int first = copy;
+    int64_t stride;
+
+    for (int a = 0; a < e->k->naxis; a++) {
+        int digit = emit_digit(e, copy, a);
+
+        if (!digit || !plan_expr_stride(x, a, &stride))
+            continue;
+        *plus += stride * emit_distance(e, a, copy);
+        first -= digit * e->axis[a].stride;
+    }
+    return first;
+}
+
+void emit_address(emit *e, const plan_expr *x, int copy, sd_dtype part,
+                  LLVMValueRef *p, LLVMValueRef *at)
+{
+    emit_terms s = {.n = 0};
+    int first = first_copy(e, x, copy, &s.plus);
+
+    add_terms(e, &s, x, first);
+    emit_go(e, &s, part, p, at);
+}
+
+/* ---- guards ---- */
 
 uint64_t emit_guards_vary(const plan_guard *g, int n)
 {

@@ -16,17 +16,30 @@ static LLVMValueRef any_lane(emit *e, LLVMValueRef mask)
                           1);
 }
 
+/* Where c does not hold, to element number `start` of the slot. */
+static void go_where(emit *e, const plan_node *n, emit_span *a, LLVMValueRef c,
+                     int64_t start)
+{
+    if (e->gpu || sd_is_complex(n->dtype)) {
+        a->at = emit_select(e, c, a->at, emit_int_like(a->at, start));
+        return;
+    }
+    a->p = emit_select(
+        e, c, emit_element(e, a->part, a->p, a->at),
+        emit_element(e, a->part, e->slot[n->slot], emit_si(e, start)));
+    a->at = emit_si(e, 0);
+}
+
 /* What is guarded may lie far outside, as the part of a roll that wraps around
  * does in all rows but one: u[i + 1 - n].  A vector none of whose lanes is
  * allowed would change nothing there, but a processor takes 100 ns and more to
  * find that out of a page that does not exist; such vectors go to the start. */
-static void stay_inside(emit *e, emit_span *a)
+static void stay_inside(emit *e, const plan_node *n, emit_span *a)
 {
     int64_t start = a->access == EMIT_REVERSED ? a->w - 1 : 0;
 
     if (a->access == EMIT_CONTIGUOUS || a->access == EMIT_REVERSED)
-        a->at = emit_select(e, any_lane(e, a->mask), a->at,
-                            emit_int_like(a->at, start));
+        go_where(e, n, a, any_lane(e, a->mask), start);
 }
 
 /* Where a load of blocks goes: what its step adds moves the slot's beginning,
@@ -84,12 +97,16 @@ static bool is_read_by_steps(const emit *e, const plan_node *n,
            !sd_is_complex(n->dtype);
 }
 
+/* May the slot's pointer move before a loop?  Pairs are counted from it. */
+static bool is_placed(const emit *e, const plan_node *n, const emit_span *a)
+{
+    return !e->gpu && a->access != EMIT_GATHERED && !sd_is_complex(n->dtype);
+}
+
 /* Where an access goes and under which mask. */
 static void locate(emit *e, const plan_node *n, int copy, uint64_t varies,
                    emit_span *a)
 {
-    bool vec;
-
     a->t = n->dtype;
     a->part = sd_dtype_part(n->dtype);
     a->p = e->slot[n->slot];
@@ -101,11 +118,12 @@ static void locate(emit *e, const plan_node *n, int copy, uint64_t varies,
                        emit_mask(e, varies, copy));
     if (is_read_by_steps(e, n, a))
         a->access = EMIT_STRIDED;
-    vec = a->access == EMIT_GATHERED;
-    if (!go_where_known(e, n, a))
-        a->at = emit_expr(e, n->off, copy, vec);
+    if (is_placed(e, n, a))
+        emit_address(e, n->off, copy, a->part, &a->p, &a->at);
+    else if (!go_where_known(e, n, a))
+        a->at = emit_expr(e, n->off, copy, a->access == EMIT_GATHERED);
     if (!e->gpu && n->nguard && a->mask)
-        stay_inside(e, a);
+        stay_inside(e, n, a);
     if (a->access != EMIT_UNIFORM && a->mask)
         a->mask = emit_splat(e, a->mask, a->w);
 }
@@ -147,8 +165,7 @@ emit_value emit_load(emit *e, const plan_node *n, int copy)
     locate(e, n, copy, n->varies, &a);
     if (a.access == EMIT_UNIFORM) {
         if (a.mask)
-            a.at = emit_select(e, any_lane(e, a.mask), a.at,
-                               emit_int_like(a.at, 0));
+            go_where(e, n, &a, any_lane(e, a.mask), 0);
         v = emit_mem_read(e, a.t, a.p, a.at, 1);
     } else {
         prefetch(e, n, &a);
@@ -198,7 +215,7 @@ emit_value emit_wide_load(emit *e, const plan_node *n, int copy, int level)
 
     locate(e, n, in_run(e, n, copy, 0), n->varies, &a);
     if (a.mask)
-        a.at = emit_select(e, a.mask, a.at, emit_int_like(a.at, 0));
+        go_where(e, n, &a, a.mask, 0);
     if (together) {
         all = emit_vector_read(e, a.part, emit_element(e, a.part, a.p, a.at),
                                NULL, n->wide);

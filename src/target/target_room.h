@@ -53,6 +53,10 @@ double target_guess_ns(const plan_kernel *k);
  * their steps in the plan and its program: target_loop.c. */
 void target_loops(plan *p);
 
+/* x86-64 with AVX2, after LLVM's passes: instructions that code generation would
+ * only find after asking for long.  target_choose.c. */
+void target_choose(LLVMModuleRef m, LLVMContextRef cx);
+
 extern const target_ops target_x86, target_spirv, target_ptx;
 
 #endif

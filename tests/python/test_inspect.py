@@ -362,6 +362,46 @@ ENTRY f { p = f32[64]{0} parameter(0)  ROOT r = f32[64]{0} negate(p) }
     assert os.listdir(tmp_path) == ["program.hlo"]      # no dumps
 
 
+def test_rounding_is_said_in_the_processors_words(tmp_path):
+    """Of what LLVM would ask about for long: shifts, the halves that are stored,
+    NaNs, and numbers, which are read once.  A number whose bits matter to who
+    uses it stays: 24 bits without a sign are a float by one instruction."""
+    compiled(tmp_path, """HloModule m
+ENTRY f { p = bf16[4096]{0} parameter(0)  q = f32[4096]{0} parameter(1)
+  r = u32[4096]{0} parameter(2)
+  x = bf16[4096]{0} add(p, p)  y = bf16[4096]{0} multiply(x, p)
+  z = bf16[4096]{0} convert(q)  w = bf16[4096]{0} add(y, z)
+  e = u32[] constant(8)  eight = u32[4096]{0} broadcast(e), dimensions={}
+  s = u32[4096]{0} shift-right-logical(r, eight)
+  g = f32[4096]{0} convert(s)
+  ROOT t = (bf16[4096]{0}, f32[4096]{0}) tuple(w, g) }
+""", f"--out={tmp_path}/d")
+    [ir] = glob.glob(f"{tmp_path}/d/*ir-with-opt.ll")
+    text = open(ir).read()
+    for name in ("avx2.pslli.d", "avx2.psrli.d", "sse41.packusdw",
+                 "avx.cmp.ps.256", "avx.blendv.ps.256"):
+        assert f"@llvm.x86.{name}(" in text
+    assert not re.search(r"add <8 x i32> .*splat", text)
+    assert "select <8 x i1>" not in text
+    assert re.search(r"lshr <8 x i32> %\S+, splat \(i32 8\)", text)
+    [code] = glob.glob(f"{tmp_path}/d/*.s")
+    assert "vcvtdq2ps" in open(code).read()
+
+
+def test_counters_are_not_looked_into(tmp_path):
+    """An address in a loop is a pointer, a position and a number."""
+    compiled(tmp_path, """HloModule m
+ENTRY f { p = f32[3000,4096]{1,0} parameter(0)
+  s = f32[3000,4096]{1,0} slice(p), slice={[0:3000], [0:4096]}
+  ROOT r = f32[3000,4096]{1,0} add(p, s) }
+""", f"--out={tmp_path}/d")
+    [ir] = glob.glob(f"{tmp_path}/d/*ir-with-opt.ll")
+    assert re.search(r"call i64 @llvm.expect.i64\(i64 (%\w+), i64 \1\)",
+                     open(ir).read())
+    [code] = glob.glob(f"{tmp_path}/d/*.s")
+    assert re.search(r"vmovups\t32\(%\w+,%\w+,4\)", open(code).read())
+
+
 TURNS = """HloModule m
 add { a = f32[] parameter(0)  b = f32[] parameter(1)
       ROOT r = f32[] add(a, b) }

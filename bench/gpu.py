@@ -63,7 +63,9 @@ def entries(n):
             yield f"layer norm {name} {width}", norm, lambda w=width, t=t: [rows(w, t), made((w,), f32)]
         yield f"transpose {name}", lambda x: x.T + 0, lambda t=t: [made((side, n // side), t)]
         yield f"row sum {name} 4096", lambda x: x.sum(-1), lambda t=t: [rows(4096, t)]
-        yield f"column sum {name} 1024", lambda x: x.sum(0), lambda t=t: [rows(1024, t)]
+        for width in (1024, 8192):
+            yield f"column sum {name} {width}", lambda x: x.sum(0), lambda w=width, t=t: [rows(w, t)]
+        yield f"middle sum {name} 1024", lambda x: x.sum(1), lambda t=t: [rows(1024, t).reshape(64, -1, 1024)]
     yield "all sum f32", lambda x: x.sum(), lambda: [made((n,), f32)]
     yield "argmax f32 4096", lambda x: x.argmax(-1), lambda: [rows(4096, f32)]
     yield ("gather rows f32 768", lambda x, i: x[i],

@@ -221,6 +221,8 @@ typedef enum {
                           of an array take turns as its accumulator. */
     PLAN_LANES_CHUNK,  /* The loop is over LANE, and a vector or a group has more
                           elements than the sum has lanes: it adds pieces. */
+    PLAN_LANES_ITEMS,  /* Each lane is a row of a GPU's group (`strided`), which
+                          join them in local memory. */
     PLAN_LANES_ROWS    /* By rows: as COPIES, with a loop over LANE innermost
                           and the accumulators in areas. */
 } plan_lanes;
@@ -517,6 +519,8 @@ struct plan_kernel {
     bool keeps;            /* GPUs: each pass takes a row in one step, and what an
                               item makes of it stays in registers for the passes
                               that follow */
+    bool strided;          /* GPUs: the rows of a group are the strided lanes of its
+                              sums over an inner axis: no axis is their crowd */
     int subgroup;          /* GPUs: items of a sub-group; 0: left open */
     int beside;            /* GPUs: so many groups share a unit at least, and its
                               registers; 0: left open */

@@ -112,7 +112,7 @@ static void park_loads(plan_kernel *k, int lane, size_t limit)
 static bool joins(const plan_kernel *k, const plan_node *n, int lane)
 {
     return k->group > 1 && n->kind == PN_REDUCE && lane >= 0 &&
-           (n->over >> lane & 1);
+           (n->over >> lane & 1 || k->strided);
 }
 
 static size_t join_bytes(const plan_kernel *k, const plan_node *n, int out)

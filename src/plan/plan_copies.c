@@ -230,7 +230,10 @@ static void choose_copies(plan_kernel *k, int lane, const device_desc *dev)
     while (host && l->copies > 1 && made_again(k) > PLAN_MOST_COPIES)
         l->copies /= 2;
     for (int a = k->nouter; a < k->naxis; a++)
-        if (a != lane && has_strided(k, a) && (k->rows || !wide))
+        if (k->strided && has_strided(k, a))
+            k->axis[a].copies =
+                flight_copies(k, a, 1, l->copies, k->group / k->items, dev);
+        else if (a != lane && has_strided(k, a) && (k->rows || !wide))
             k->axis[a].copies = host || !dev->access
                                     ? 8
                                     : flight_copies(k, a, 8, l->copies, 1, dev);
@@ -400,6 +403,8 @@ static void choose_lanes(const passes *c, plan_pass *p)
         p->how = PLAN_LANES_CHUNK;
     } else if (p->lanes <= 1) {
         p->how = PLAN_LANES_ONE;
+    } else if (k->strided) {
+        p->how = PLAN_LANES_ITEMS;
     } else {
         p->how = p->lanes == 8 && body <= MOST_COPIED_ROWS &&
                          k->axis[__builtin_ctzll(axes)].copies > 1

@@ -318,6 +318,43 @@ static int crowd_of(const plan_kernel *k, int lane, const device_desc *dev)
     return n;
 }
 
+/* ---- columns of which there are few ---- */
+
+enum {
+    STRIDED = 8, /* lanes of a sum over another axis than LANE */
+    STRIDED_ROWS = 64, /* of a sum that is worth joining */
+    FULL_UNIT = 1024 /* items with which a unit is busy anyhow */
+};
+
+/* Is everything that is done for a column one or several sums over the same
+ * axis, of so many lanes, so that a group's rows may have a lane each? */
+static bool is_strided(const plan_kernel *k, int lane, const device_desc *dev)
+{
+    double all = plan_points(k, (1ull << k->nouter) - 1) / k->vector;
+    uint64_t axis = 1ull << k->nouter;
+    int sums = 0;
+
+    if (dev->kind != DEVICE_CUDA || !k->axis[lane].outer ||
+        k->naxis != k->nouter + 1 || all / dev->units >= FULL_UNIT ||
+        k->axis[k->nouter].extent < STRIDED_ROWS)
+        return false;
+    for (int i = 0; i < k->nouter; i++)
+        if (k->axis[i].place == PLAN_UNROLL)
+            return false;
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+        bool sum = n->kind == PN_REDUCE;
+
+        sums += sum;
+        if (sum && (n->over != axis || n->order.lanes != STRIDED))
+            return false;
+        if (plan_is_sink(n) && !sum &&
+            (n->kind != PN_STORE || k->stage[n->stage].axes))
+            return false;
+    }
+    return sums > 0;
+}
+
 /* An outer LANE: an axis of few groups is cut into equal ones. */
 static void stream_points(plan_kernel *k, int lane, const device_desc *dev)
 {
@@ -325,6 +362,12 @@ static void stream_points(plan_kernel *k, int lane, const device_desc *dev)
     int most, least = plan_least_group(dev);
 
     k->vector = vector_of(k, lane, dev);
+    k->strided = is_strided(k, lane, dev);
+    if (k->strided) {
+        k->items = least;
+        k->group = least * STRIDED;
+        return;
+    }
     most = crowd_of(k, lane, dev);
     n = k->axis[lane].extent / k->vector;
     groups = (n + most - 1) / most;

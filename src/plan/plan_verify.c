@@ -92,8 +92,10 @@ static int copies_in(const plan_kernel *k, const plan_pass *p, int a)
         return x->outer ? x->copies : 1;
     if (x->place == PLAN_LANE)
         return p->vectors;
-    return p->how == PLAN_LANES_COPIES || p->how == PLAN_LANES_ROWS ? x->copies
-                                                                    : 1;
+    return p->how == PLAN_LANES_COPIES || p->how == PLAN_LANES_ITEMS ||
+                   p->how == PLAN_LANES_ROWS
+               ? x->copies
+               : 1;
 }
 
 static sd_status check_pass(const plan_kernel *k, const plan_pass *p)
@@ -119,6 +121,8 @@ static sd_status check_pass(const plan_kernel *k, const plan_pass *p)
     return NULL;
 }
 
+enum { STRIDED = 8 }; /* lanes of a sum that is not along rows */
+
 /* Items of a group are those of LANE times those of the axis of place CROWD, of
  * which there is none in groups that LANE fills. */
 static sd_status check_items(const plan_kernel *k)
@@ -133,7 +137,10 @@ static sd_status check_items(const plan_kernel *k)
                     (int64_t)k->group * k->axis[i].copies)
                 return plan_bad(k, NULL, "a crowd that is not a group's");
         }
-    if (crowd > 1 || (!crowd && !k->blocks && k->items != k->group))
+    if (k->strided && (crowd || k->items * STRIDED != k->group))
+        return plan_bad(k, NULL, "a group whose rows are no strided lanes");
+    if (crowd > 1 ||
+        (!crowd && !k->blocks && !k->strided && k->items != k->group))
         return plan_bad(k, NULL, "items that are in no row, or in several");
     if (k->vector < 1 || k->axis[lane].extent % k->vector ||
         k->axis[lane].copies % k->vector)

@@ -528,6 +528,10 @@ void emit_join_lanes(emit *e, const plan_node *n, emit_value **v, int lanes,
 /* The same where lanes lie in work items, `vector` of them in each. */
 void emit_join_items(emit *e, const plan_node *n, int lanes, emit_value **v,
                      int64_t have);
+/* The same where a row of the group has a lane, x of neighbour number `at` of the
+ * item's: all rows have the result. */
+void emit_join_rows(emit *e, const plan_node *n, emit_value *x, int at,
+                    int64_t have);
 /* Host: the same where lanes lie in vectors of `width`: whole vectors first, then
  * halves of one. */
 void emit_join_vectors(emit *e, const plan_node *n, int lanes, int width,

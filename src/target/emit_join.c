@@ -237,6 +237,27 @@ void emit_join_items(emit *e, const plan_node *n, int lanes, emit_value **v,
         emit_barrier(e); /* before the area is written again */
 }
 
+void emit_join_rows(emit *e, const plan_node *n, emit_value *x, int at,
+                    int64_t have)
+{
+    int lanes = e->k->group / e->k->items, w = e->k->vector;
+    emit_value **v = sd_arena_array(e->a, emit_value *, lanes);
+    LLVMValueRef own = emit_times(e, e->lid, w), row, from;
+
+    emit_to_area(e, n, emit_plus(e, own, at), x);
+    emit_barrier(e);
+    for (int i = 0; i < lanes; i++) {
+        v[i] = emit_values(e, n->nout);
+        row = emit_si(e, (int64_t)i * e->k->items);
+        from = emit_times(e, emit_add(e, e->item, row), w);
+        if (i < have)
+            emit_of_area(e, n, emit_plus(e, from, at), v[i]);
+    }
+    emit_barrier(e); /* before the area is written again */
+    emit_join_lanes(e, n, v, lanes, have);
+    memcpy(x, v[0], (size_t)n->nout * sizeof *x);
+}
+
 /* ---- vectors ---- */
 
 /* Vectors of less than 128 bits cost code generation as much again, since it

@@ -551,13 +551,19 @@ static int lane_stride(const emit *e, const emit_reduction *r)
 static void join(emit *e, emit_reduction *r, int c, emit_value *out)
 {
     int64_t have = elements(e, r->n);
-    int stride = lane_stride(e, r);
+    int stride = r->how == PLAN_LANES_ITEMS ? 0 : lane_stride(e, r);
     int parts =
         (r->how == PLAN_LANES_VECTOR && !e->gpu) || r->how == PLAN_LANES_ROTATE
             ? r->lanes / r->width
             : r->lanes;
     emit_value **v;
 
+    if (r->how == PLAN_LANES_ITEMS) {
+        for (int o = 0; o < r->n->nout; o++)
+            out[o] = load_acc(e, r, o, c);
+        emit_join_rows(e, r->n, out, emit_digit(e, c, e->lane), have);
+        return;
+    }
     if (r->how == PLAN_LANES_ONE || (r->how == PLAN_LANES_CHUNK && !e->gpu))
         parts = 1;
     if (r->how == PLAN_LANES_VECTOR && e->gpu)

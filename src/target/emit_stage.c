@@ -255,6 +255,40 @@ static void item_steps(pass *p, int i, int n, int64_t from, int64_t to)
     close_axis(e, a);
 }
 
+/* A row of a group takes every so many-th position, from its own number on: n
+ * of them in a step, which it adds in order. */
+static void strided_steps(pass *p, int i, int n, int64_t from, int64_t to)
+{
+    emit *e = p->e;
+    int a = p->axis[i];
+    int64_t each = e->k->group / e->k->items;
+    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
+    LLVMValueRef start = emit_plus(e, e->row, from);
+    emit_loop l;
+
+    e->axis[a].n = n;
+    e->axis[a].step = each;
+    emit_loop_open(e, &l, start, emit_si(e, to), n * each);
+    open_at(e, a, pre, l.at);
+    e->axis[a].first = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, e->row, "");
+    loops(p, i + 1);
+    emit_loop_close(e, &l);
+    close_axis(e, a);
+}
+
+static void run_strided(pass *p, int i)
+{
+    const plan_kernel *k = p->e->k;
+    const plan_axis *x = &k->axis[p->axis[i]];
+    int64_t step = (int64_t)x->copies * (k->group / k->items);
+    int64_t full = x->extent / step * step;
+
+    if (full)
+        strided_steps(p, i, x->copies, 0, full);
+    if (full < x->extent)
+        strided_steps(p, i, 1, full, x->extent);
+}
+
 /* Reductions that join after each chunk hold barriers, so there all items go
  * round together, under a mask. */
 static void run_together(pass *p, int i)
@@ -325,6 +359,8 @@ static void loops(pass *p, int i)
         run_chains(p, i, chain_of(p, p->axis[i]));
     } else if (p->plan->how == PLAN_LANES_MAJOR) {
         run_major(p, i);
+    } else if (p->plan->how == PLAN_LANES_ITEMS) {
+        run_strided(p, i);
     } else if (p->plan->how == PLAN_LANES_COPIES ||
                p->plan->how == PLAN_LANES_ROWS) {
         run_copies(p, i, x->copies, 1);

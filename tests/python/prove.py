@@ -31,6 +31,7 @@ def steps(device, sanitizer):
     gpu = [PY, os.path.join(TOP, "bench/gpu.py"), "--rounds", "1", "--only"]
     yield "selftest", 60, ON, [os.path.join(BUILD, "tools/sundog"), "selftest", device]
     yield "sorts", 60, ON, [PY, of("run_sorts.py")]
+    yield "narrow", 60, ON, [PY, of("run_narrow.py")]
     yield "products", 60, ON, [PY, of("run_exact_products.py")]
     yield "products_mma", 60, NARROW, [PY, of("run_exact_products.py")]
     yield "speed_products", 60, ON, gpu + ["product"]

@@ -66,6 +66,12 @@ static const char kept[] =
     "t = f32[1024,128] broadcast(s), dimensions={0} "
     "ROOT y = f32[1024,128] divide(x, t) }";
 
+/* Columns whose strided lanes are rows of a GPU's group. */
+static const char columns[] =
+    "HloModule m\n" ADD
+    "ENTRY e { x = f32[4096,512] parameter(0) z = f32[] constant(0) "
+    "ROOT s = f32[512] reduce(x, z), dimensions={0}, to_apply=add }";
+
 /* Two runs of a row, sorted and merged. */
 static const char merged[] =
     "HloModule m\nless { a = f32[] parameter(0) b = f32[] parameter(1) "
@@ -87,7 +93,8 @@ static const char scattered[] = SCATTER("f32"), met[] = SCATTER("s32");
 
 static const char *device_of(const char *text)
 {
-    const char *const gpu[] = {streamed, kept, blocked, merged, scattered, met};
+    const char *const gpu[] = {streamed, kept,      columns, blocked,
+                               merged,   scattered, met};
     for (size_t i = 0; i < SD_COUNTOF(gpu); i++)
         if (text == gpu[i])
             return "cuda:sm_90";
@@ -216,6 +223,11 @@ static void an_area_of_nobody(plan *p)
 static void an_area_off_its_line(plan *p)
 {
     p->kernel[0]->area[0].offset = 32;
+}
+
+static void a_group_of_16_rows(plan *p)
+{
+    p->kernel[0]->group *= 2;
 }
 
 static void a_row_of_two_steps(plan *p)
@@ -608,6 +620,8 @@ static void broken_plans_are_refused(void **state)
         {streamed, "items that are in no row, or in several",
          a_seat_for_nobody},
         {streamed, "vectors that LANE is no multiple of", vectors_of_7},
+        {columns, "a group whose rows are no strided lanes",
+         a_group_of_16_rows},
         {kept, "a row that is kept, and of several steps", a_row_of_two_steps},
         {streamed, "an access of copies that are no neighbours",
          a_wide_constant},

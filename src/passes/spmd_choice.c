@@ -111,18 +111,38 @@ static void take_want(const spmd_flow *f, const hlo_inst *in,
     }
 }
 
+/* Of how many operands in is linear; 0: of none. */
+static int linear_in(const hlo_inst *in)
+{
+    const sd_dtype t = pass_dtype(in);
+
+    switch (in->op) {
+    case HLO_ADD:
+    case HLO_SUBTRACT:
+    case HLO_DYNAMIC_UPDATE_SLICE:
+        return 2;
+    case HLO_NEGATE:
+    case HLO_TRANSPOSE:
+    case HLO_RESHAPE:
+        return 1;
+    case HLO_BROADCAST: /* by dimensions of one element */
+        return sd_shape_count(in->shape) == sd_shape_count(in->arg[0]->shape);
+    case HLO_CONVERT: /* nothing is rounded */
+        return pass_is_narrow(pass_dtype(in->arg[0])) && sd_is_float(t) &&
+               !pass_is_narrow(t);
+    default:
+        return 0;
+    }
+}
+
 /* The sum of sums is the sum of parts' sums, and what only moves them waits,
  * too: what nobody else uses meets once, behind all of it. */
 static uint32_t sums_of(const spmd_flow *f, const hlo_inst *in, uint32_t used)
 {
-    bool adds = in->op == HLO_ADD || in->op == HLO_SUBTRACT;
     const hlo_sharding *s = NULL;
     uint32_t sums = 0;
 
-    if (!adds && in->op != HLO_NEGATE && in->op != HLO_TRANSPOSE &&
-        in->op != HLO_RESHAPE)
-        return 0;
-    for (int k = 0; k < in->narg; k++) {
+    for (int k = 0; k < linear_in(in); k++) {
         s = spmd_now(f, in->arg[k]);
         if (!s || s->partial != HLO_SUM_OF || in->arg[k]->nuse > 1 ||
             pass_dtype(in) == SD_PRED || (k && s->unreduced != sums))
@@ -365,7 +385,7 @@ const hlo_sharding *spmd_operand_by(const spmd_flow *f, const hlo_inst *in,
         spmd_factors_sharding(f, c, r->arg[k], in->arg[k]->shape->rank);
     hlo_atoms along = spmd_partial_along(r, c);
 
-    if (c->sums)
+    if (c->sums && k < linear_in(in))
         return hlo_sharding_unreduced(f->m, s, c->sums, HLO_SUM_OF);
     if (in->op == HLO_SCATTER && k == 0 && along.n && r->combine == HLO_ADD)
         return hlo_sharding_unreduced(f->m, s, hlo_atoms_mask(&along),

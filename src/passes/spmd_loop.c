@@ -193,7 +193,7 @@ static bool take_constants(spmd_flow *f, const hlo_inst *in,
     return any;
 }
 
-/* Does nothing of the loop but the add read element i? */
+/* Does nothing of the loop but `add` read element i? */
 static bool is_only_read_by(const hlo_inst *in, int i, const hlo_inst *add)
 {
     for (int k = 0; k < in->ncomp; k++) {
@@ -223,8 +223,8 @@ static const hlo_inst *constrained(const hlo_inst *x)
     return x;
 }
 
-/* What a turn adds to element i, where that is all that is done with it: NULL:
- * it is not. */
+/* What a turn adds to element i, or puts into it, where that is all that is
+ * done with it: NULL: it is not. */
 static const hlo_inst *added(const hlo_inst *in, int i)
 {
     const hlo_inst *root = in->comp[1]->root, *x;
@@ -232,7 +232,9 @@ static const hlo_inst *added(const hlo_inst *in, int i)
     if (root->op != HLO_TUPLE)
         return NULL;
     x = constrained(root->arg[i]);
-    for (int k = 0; k < 2 && x->op == HLO_ADD && x->nuse == 1; k++) {
+    if ((x->op != HLO_ADD && x->op != HLO_DYNAMIC_UPDATE_SLICE) || x->nuse > 1)
+        return NULL;
+    for (int k = 0; k < (x->op == HLO_ADD ? 2 : 1); k++) {
         const hlo_inst *g = constrained(x->arg[k]);
 
         if (g->op == HLO_GET_TUPLE_ELEMENT && g->u.tuple.index == i &&

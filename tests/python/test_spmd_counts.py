@@ -235,10 +235,10 @@ LAYERS, WEIGHT, STATE = 6, 32 * 64, 64 * 32
 
 
 def test_data_parallel_scan(lowered):
-    """A layer's two gradients meet once in its turn, and the loss once."""
+    """All layers' gradients and the loss meet once, behind the scans."""
     check(lowered, "scan_dp")
     assert moved(lowered, "scan_dp", LAYERS) == {
-        "all-reduce": (LAYERS + 1, 4 * (LAYERS * 2 * WEIGHT + LOSS))}
+        "all-reduce": (1, 4 * (LAYERS * 2 * WEIGHT + LOSS))}
 
 
 def test_fully_sharded_scan(lowered):
@@ -253,11 +253,11 @@ def test_fully_sharded_scan(lowered):
 
 def test_tensor_parallel_scan(lowered):
     """Of each layer the state of a quarter of the batch is summed over the two
-    that have half of the layer each, forward and backward, and the gradients of
-    a half over the four that have other data; nothing else moves."""
+    that have half of the layer each, forward and backward; the gradients of all
+    halves and the loss once over the four that have other data."""
     check(lowered, "scan_tp")
     assert moved(lowered, "scan_tp", LAYERS) == {
-        "all-reduce": (3 * LAYERS + 1, 4 * (
+        "all-reduce": (2 * LAYERS + 1, 4 * (
             LAYERS * (2 * STATE // 4 + 2 * WEIGHT // 2) + LOSS))}
 
 
@@ -316,13 +316,13 @@ def test_gpt3_over_256_devices(tmp_path):
     """96 layers of width 12,288, scanned and made again backward, on 32 x 8
     devices, on paper alone: each has the sequences of 8 of 256 and an eighth of
     every layer.  Forward the states of a layer are summed twice over eight, made
-    again once and backward twice; its six gradients, the embedding's and the
-    loss over the 32 that have other sequences."""
+    again once and backward twice; six gradients of all layers, the embedding's
+    and the loss over the 32 that have other sequences."""
     lower("spmd_gpt3.py", tmp_path / "gpt3.mlir")
     layers, width, words = 96, 12288, 50304
     state = 256 // 32 * 2048 * width
     assert moved(tmp_path, "gpt3", layers) == {"all-reduce": (
-        layers * (5 + 6) + 2,
+        layers * 5 + 6 + 2,
         4 * (layers * (5 * state + 12 * width ** 2 // 8) + words * width
              + LOSS))}
     text = subprocess.run([TOOL, "spmd", tmp_path / "gpt3.mlir"],

@@ -24,11 +24,13 @@ bool spmd_picks(const hlo_inst *in, int d)
     }
 }
 
-/* A slice has to fit into a part. */
+/* A slice has to fit into a part, and a type that is summed needs a zero. */
 bool spmd_can_pick(const hlo_inst *in, int d, int64_t n)
 {
     int64_t part = spmd_each(in->arg[0]->shape->dim[d], n);
 
+    if (pass_dtype(in->arg[0]) == SD_F8E8M0FNU)
+        return false;
     if (!sd_shape_count(in->arg[0]->shape) || !sd_shape_count(in->shape))
         return false;
     if (in->op == HLO_DYNAMIC_SLICE)

@@ -28,18 +28,15 @@ wheel: setup                     # for every Linux of glibc 2.28 or newer, and t
 	@tests/wheel/wheel.sh
 
 debug: setup-test
-	@[ -f $(C)/build.ninja ] || meson setup $(C) --buildtype=debugoptimized \
-	    -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
+	@tools/sanitized.sh check
 	@ln -sf $(C)/compile_commands.json compile_commands.json
-	@ninja -C $(C) --quiet
 
 check: debug                     # debug build: ASan, UBSan, verifiers on
 	@meson test -C $(C) --print-errorlogs
 
 tsan: setup-test
-	@[ -f build/tsan/build.ninja ] || meson setup build/tsan \
-	    --buildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false >/dev/null
-	@meson test -C build/tsan --print-errorlogs --suite threads --suite soak
+	@tools/sanitized.sh tsan
+	@meson test -C build/tsan --no-rebuild --print-errorlogs --suite threads --suite soak
 
 DEVICE ?= host
 ONLY ?= .*

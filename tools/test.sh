@@ -8,10 +8,7 @@ start=$(date +%s)
 say() { echo "== $1 ($(($(date +%s) - start)) s)"; }
 
 say "C tests under ASan and UBSan"
-[ -f build/check/build.ninja ] || meson setup build/check \
-    --buildtype=debugoptimized -Db_sanitize=address,undefined \
-    -Db_lundef=false >/dev/null
-log=$(ninja -C build/check) || { echo "$log"; exit 1; }
+tools/sanitized.sh check
 rm -f build/errors
 SUNDOG_ERRORS_SEEN=$PWD/build/errors meson test -C build/check --no-rebuild \
     --print-errorlogs
@@ -19,14 +16,12 @@ say "messages that no C test produced, and docs/errors.md"
 .venv/bin/python tools/gen_errors.py missing build/errors
 .venv/bin/python tools/gen_errors.py check
 say "thread tests under TSan"
-[ -f build/tsan/build.ninja ] || meson setup build/tsan \
-    --buildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false >/dev/null
-log=$(ninja -C build/tsan tests/unit/test_threads tests/unit/test_xpu tests/unit/test_xpu_interrupt \
+tools/sanitized.sh tsan tests/unit/test_threads tests/unit/test_xpu tests/unit/test_xpu_interrupt \
     tests/unit/xpu_kernels.o tests/unit/xpu_kernels.spv tests/unit/xpu_kernels.ptx \
     tests/faults/libfakecl.so tests/faults/test_fake_cl tests/faults/test_queues \
     tests/faults/libfakecuda.so \
     tests/unit/test_plugin tests/unit/test_gang tests/unit/test_processes \
-    tests/unit/test_process_words tests/faults/test_foreign libsundog.so) || { echo "$log"; exit 1; }
+    tests/unit/test_process_words tests/faults/test_foreign libsundog.so
 meson test -C build/tsan --no-rebuild --print-errorlogs --suite threads
 say "tests on an OpenCL device, and the soak, in the release build"
 log=$(ninja -C build/release) || { echo "$log"; exit 1; }

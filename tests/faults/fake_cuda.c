@@ -34,6 +34,7 @@
 #include <unistd.h>
 
 #define MOST_DEV 8
+#define ALIGN    256 /* of what is allocated */
 
 API long fake_cuda_calls(void);
 API long fake_cuda_live(void);
@@ -63,6 +64,7 @@ typedef struct block block;
 struct block {
     block *next;
     char *at;
+    void *whole; /* at begins in it, at a multiple of ALIGN */
     size_t bytes;
     int device; /* -1: pinned */
 };
@@ -347,14 +349,15 @@ cu_result cuCtxEnablePeerAccess(cu_context peer, unsigned flags)
 static cu_result add_block(size_t bytes, int device, void **out)
 {
     block *b = malloc(sizeof *b);
-    char *p = aligned_alloc(256, (bytes + 255) & ~(size_t)255);
+    /* zeros, for which large areas are not written: a loop that no kernel ends
+     * does not begin */
+    void *p = calloc(1, bytes + ALIGN - 1);
 
     if (!b || !p) {
         free(b);
         free(p);
         return CU_OUT_OF_MEMORY;
     }
-    memset(p, 0, bytes); /* a loop that no kernel ends does not begin */
     pthread_mutex_lock(&fake_lock);
     if (device >= 0 && held[device] + bytes > fake_is.memory) {
         pthread_mutex_unlock(&fake_lock);
@@ -364,11 +367,12 @@ static cu_result add_block(size_t bytes, int device, void **out)
     }
     if (device >= 0)
         held[device] += bytes;
-    *b = (block){blocks, p, bytes, device};
+    *b = (block){blocks, (char *)(((uintptr_t)p + ALIGN - 1) / ALIGN * ALIGN),
+                 p, bytes, device};
     blocks = b;
     pthread_mutex_unlock(&fake_lock);
     nlive++;
-    *out = p;
+    *out = b->at;
     return CU_OK;
 }
 
@@ -388,7 +392,7 @@ static cu_result take_block(const void *p)
     pthread_mutex_unlock(&fake_lock);
     if (!b)
         abort(); /* freed twice, or never ours */
-    free(b->at);
+    free(b->whole);
     return fake_drop(b);
 }
 

@@ -9,7 +9,7 @@ typedef struct {
     sd_arena *a;
 } sorting;
 
-/* ---- sort: insertion, which is stable ---- */
+/* ---- by a comparison ---- */
 
 static bool is_less(const plan_sort *s, char *const *x, int64_t i, int64_t j)
 {
@@ -39,24 +39,25 @@ static void read_line(sorting *r, const plan_sort *s, int o, int64_t base,
                    r->slot[s->in[o]] + (size_t)(base + i * inner) * b, b);
 }
 
-/* The order of elements from .. to of a row, in at. */
+/* The order of elements from .. to of a row, in at: halves are merged, of equal
+ * elements that of the first half first.  `other` is as long as at. */
 static void sort_span(const plan_sort *s, char *const *line, int64_t from,
-                      int64_t to, int64_t *at)
+                      int64_t to, int64_t *at, int64_t *other)
 {
-    for (int64_t i = from; i < to; i++) {
-        int64_t lo = from, hi = i;
+    int64_t mid = from + (to - from) / 2, i = from, j = mid;
 
-        while (lo < hi) {
-            int64_t mid = (lo + hi) / 2;
-
-            if (is_less(s, line, i, at[mid]))
-                hi = mid;
-            else
-                lo = mid + 1;
-        }
-        memmove(at + lo + 1, at + lo, (size_t)(i - lo) * sizeof *at);
-        at[lo] = i;
+    if (to - from < 2) {
+        at[from] = from;
+        return;
     }
+    sort_span(s, line, from, mid, at, other);
+    sort_span(s, line, mid, to, at, other);
+    for (int64_t k = from; k < to; k++) {
+        bool first = j == to || (i < mid && !is_less(s, line, at[j], at[i]));
+
+        other[k] = first ? at[i++] : at[j++];
+    }
+    memcpy(at + from, other + from, (size_t)(to - from) * sizeof *at);
 }
 
 /* Runs of so many elements come in order, and go in pairs. */
@@ -98,7 +99,7 @@ static void sort_line(sorting *r, const plan_sort *s, char *const *line,
     for (int64_t i = 0; i < spans; i++) {
         int64_t from = i * span, end = SD_MIN(from + span, s->n);
 
-        sort_span(s, line, from, end, at);
+        sort_span(s, line, from, end, at, at + s->n + 1);
         end = SD_MIN(end, tiles ? from + kept : s->keep);
         for (int64_t j = from; j < end; j++, to += inner)
             put_sorted(r, s, line, at[j], to);
@@ -109,7 +110,7 @@ static void sort_rows(sorting *r)
 {
     const plan_sort *s = r->k->sort;
     char *line[8];
-    int64_t *at = sd_arena_array(r->a, int64_t, s->n + 1);
+    int64_t *at = sd_arena_array(r->a, int64_t, 2 * s->n + 2);
     int64_t inner = s->step == PLAN_SORT_MERGE ? 1 : s->inner;
 
     for (int o = 0; o < s->nop; o++)

@@ -645,5 +645,7 @@ int main(int argc, char **argv)
     };
 
     folder = argc > 1 ? argv[1] : "tests/plan";
+    if (argc > 2)
+        cmocka_set_test_filter(argv[2]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,18 @@
+#!/bin/sh
+# tools/sanitized.sh check|tsan [TARGET...]: a build whose tests run under ASan
+# and UBSan, or under TSan.  Its device library is the release build's, which
+# is there already; lines of code are kept for stack traces, variables are not
+# (meson configure build/check -Dc_args=-g brings them back).
+set -eu
+cd "$(dirname "$0")/.."
+b=build/$1
+case $1 in
+check) by=address,undefined ;;
+tsan) by=thread ;;
+*) echo "usage: tools/sanitized.sh check|tsan [TARGET...]" >&2; exit 2 ;;
+esac
+shift
+[ -f "$b/build.ninja" ] || meson setup "$b" --buildtype=debugoptimized \
+    --optimization=1 -Dc_args=-g1 -Db_sanitize=$by -Db_lundef=false \
+    -Ddevlib="$PWD/build/release" >/dev/null
+log=$(ninja -C "$b" "$@") || { echo "$log"; exit 1; }

@@ -13,6 +13,6 @@ tsan) by=thread ;;
 esac
 shift
 [ -f "$b/build.ninja" ] || meson setup "$b" --buildtype=debugoptimized \
-    --optimization=1 -Dc_args=-g1 -Db_sanitize=$by -Db_lundef=false \
+    -Dc_args=-g1 -Db_sanitize=$by -Db_lundef=false \
     -Ddevlib="$PWD/build/release" >/dev/null
 log=$(ninja -C "$b" "$@") || { echo "$log"; exit 1; }

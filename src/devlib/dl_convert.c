@@ -34,8 +34,8 @@ DL_INLINE u32v narrow(f32v x, int e, int m, int bias, format k)
     u32v a = bits32(x) & U(0x7fffffff), sign = sign32(x) >> U(31 - e - m);
     u32v inf = U(((1u << e) - 1) << m), all = U((1u << (e + m)) - 1);
     u32v low, r;
-    f32v grid =
-        pow2_32(U(1 - bias - m + 23)); /* its ulp: the smallest number */
+    /* of which an ulp is the smallest number */
+    f32v grid = pow2_32(U(1 - bias - m + 23));
 
     r = a + U((1u << (22 - m)) - 1) + ((a >> U(23 - m)) & U(1));
     r = (r >> U(23 - m)) - U((uint32_t)(127 - bias) << m);

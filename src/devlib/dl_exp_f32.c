@@ -52,10 +52,10 @@ f32v DL(tanh_f32)(f32v x)
     return flip32(SEL(a < F(0.625f), p, big), sign32(x));
 }
 
-/* Small: x + x p(x^2).  Large: 1 - exp(-q(x)). */
+/* Small: x + x p(x^2).  Large: by its tail. */
 f32v DL(erf_f32)(f32v x)
 {
-    f32v a = abs32(x), z = a * a, p, c, q;
+    f32v a = abs32(x), z = a * a, p, q;
 
     p = F(0x1.4a161cp-14f);
     p = H32(z, p, -0x1.a4d5cep-11f);
@@ -65,15 +65,6 @@ f32v DL(erf_f32)(f32v x)
     p = H32(z, p, -0x1.81274p-2f);
     p = H32(z, p, 0x1.06eba8p-3f);
     p = FMAF(a, p, a);
-    c = SEL(a > F(4.0f), F(4.0f), a);
-    q = F(0x1.57279p-16f);
-    q = H32(c, q, -0x1.bfd97ap-12f);
-    q = H32(c, q, 0x1.0f09c8p-8f);
-    q = H32(c, q, -0x1.9a0bfcp-6f);
-    q = H32(c, q, 0x1.baf022p-4f);
-    q = H32(c, q, 0x1.4456ap-1f);
-    q = H32(c, q, 0x1.2123d8p+0f);
-    q = H32(c, q, -0x1.53cb8ep-13f);
-    q = F(1) - exp_small32(-q);
+    q = F(1) - exp_small32(-erf_tail32(a));
     return flip32(SEL(a < F(0.875f), p, q), sign32(x));
 }

@@ -36,7 +36,8 @@ DL_INLINE f32v exp_small32(f32v x)
 
 /* (p + 1) 2^k in two steps, of which the first is rounded as p + 1 is: k is the
  * sum of its halves, the one rounded down and the other up.  What lies above k
- * in raw leaves with the bits above an exponent. */
+ * in raw leaves with the bits above an exponent.  AVX-512 scales by one
+ * instruction, which takes k as a number and so without what lies above it. */
 DL_INLINE f32v exp_join32(f32v p, u32v raw)
 {
 #if SD_LANES == 16
@@ -87,6 +88,20 @@ DL_INLINE f32v log_join32(f32v f, f32v k)
     h = k * F(0x1.62e4p-1f); /* exact */
     s = h + f;
     return s + (((h - s) + f) + p);
+}
+
+/* q with 1 - exp(-q) = erf(a), for a of 1/2 and more; beyond 4 erf is 1. */
+DL_INLINE f32v erf_tail32(f32v a)
+{
+    f32v c = SEL(a > F(4.0f), F(4.0f), a), q = F(0x1.57279p-16f);
+
+    q = H32(c, q, -0x1.bfd97ap-12f);
+    q = H32(c, q, 0x1.0f09c8p-8f);
+    q = H32(c, q, -0x1.9a0bfcp-6f);
+    q = H32(c, q, 0x1.baf022p-4f);
+    q = H32(c, q, 0x1.4456ap-1f);
+    q = H32(c, q, 0x1.2123d8p+0f);
+    return H32(c, q, -0x1.53cb8ep-13f);
 }
 
 #endif

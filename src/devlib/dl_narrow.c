@@ -3,6 +3,8 @@
  * function's result is rounded to, for each of the 65,536.  That is a fact of a
  * chip's instructions (tests/python/run_narrow.py tries all), for which the
  * device has DEVICE_HAS_NARROW. */
+#include "dl_f32.h"
+
 float dl_exp_bf16(float x);
 float dl_logistic_bf16(float x);
 float dl_tanh_bf16(float x);
@@ -47,23 +49,15 @@ float dl_tanh_bf16(float x)
     return y;
 }
 
-/* As dl_erf_f32, with less of the one polynomial, below 1/2. */
+/* As dl_erf_f32, with fewer coefficients below 1/2. */
 float dl_erf_bf16(float x)
 {
-    float a = __builtin_fabsf(x), z = x * x, p, c, q;
+    float a = __builtin_fabsf(x), z = x * x, p, q;
 
     p = __builtin_fmaf(z, -0x1.bp-6f, 0x1.ce2f2p-4f);
     p = __builtin_fmaf(z, p, -0x1.812746p-2f);
     p = __builtin_fmaf(z, p, 0x1.06eba8p-3f);
     p = __builtin_fmaf(a, p, a);
-    c = a > 4.0f ? 4.0f : a;
-    q = __builtin_fmaf(c, 0x1.57279p-16f, -0x1.bfd97ap-12f);
-    q = __builtin_fmaf(c, q, 0x1.0f09c8p-8f);
-    q = __builtin_fmaf(c, q, -0x1.9a0bfcp-6f);
-    q = __builtin_fmaf(c, q, 0x1.baf022p-4f);
-    q = __builtin_fmaf(c, q, 0x1.4456ap-1f);
-    q = __builtin_fmaf(c, q, 0x1.2123d8p+0f);
-    q = __builtin_fmaf(c, q, -0x1.53cb8ep-13f);
-    q = 1 - exp2_near(q * -0x1.715476p+0f);
+    q = 1 - exp2_near(erf_tail32(a) * -0x1.715476p+0f);
     return __builtin_copysignf(a < 0.5f ? p : q, x);
 }

@@ -44,12 +44,18 @@ enum {
     SHORT_ROW = 1024, /* bytes of a row of which many fit the cache */
     FEW_GROUPS = 8,
     LEAST_GROUP = 16,
-    LONG_ITEMS = 32, /* items of a longer one that is read in several stages */
-    LONGEST_ROW =
-        16 << 10, /* bytes; of a longer one: all items that it may have */
-    KEPT =
-        64, /* words of a row that an item keeps of 255, and if it could be */
-    KEPT_WIDE = 32, /* more items, which then need fewer loads */
+    /* Items of a longer row that several stages read; of one of more bytes
+     * than LONGEST_ROW, all that it may have. */
+    LONG_ITEMS = 32,
+    LONGEST_ROW = 16 << 10,
+    /* Words of a row that an item keeps in registers from stage to stage:
+     * where its loads are wide only half as many, so that a row has twice as
+     * many items instead.  KEPT is a quarter of the 255 registers that an item
+     * has on NVIDIA's chips; the rest is for what is made of them. */
+    KEPT = 64,
+    KEPT_WIDE = 32,
+    /* Nodes of an item that keeps a row: they stand there for every position,
+     * so this bounds the code and the time that compiling it takes. */
     KEPT_NODES = 4000
 };
 
@@ -192,8 +198,8 @@ static int kept_vector(const plan_kernel *k, int lane, int v,
 
     for (int i = 0; i < k->nstage; i++)
         stages += k->stage[i].axes >> lane & 1;
-    if (dev->registers < 4 * 4 * KEPT || stages < 2 || extent % ROW_LANES ||
-        n == 0)
+    if (dev->registers < 4 * 4 * KEPT || /* four times KEPT words of 4 bytes */
+        stages < 2 || extent % ROW_LANES || n == 0)
         return 0;
     for (; v > 0; v /= 2) {
         copies = extent / ROW_LANES * v;

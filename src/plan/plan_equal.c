@@ -42,7 +42,7 @@ static bool same_node(const plan_node *x, const plan_node *y)
         x->order.cut != y->order.cut || x->parked != y->parked ||
         x->exclusive != y->exclusive || x->meets != y->meets ||
         x->pass != y->pass || x->wide != y->wide || x->staged != y->staged ||
-        x->area != y->area ||
+        x->area != y->area || x->narrow != y->narrow ||
         memcmp(x->value, y->value, sizeof x->value) != 0 ||
         plan_node_attributes(x) != plan_node_attributes(y))
         return false;
@@ -169,6 +169,7 @@ static bool same_mapping(const plan_kernel *x, const plan_kernel *y)
         x->lanes != y->lanes || x->group != y->group || x->items != y->items ||
         x->vector != y->vector || x->subgroup != y->subgroup ||
         x->large != y->large || x->rows != y->rows || x->ranges != y->ranges ||
+        x->keeps != y->keeps || x->strided != y->strided ||
         x->local_bytes != y->local_bytes || x->tiles != y->tiles ||
         x->masks_steps != y->masks_steps || !same_blocks(x->blocks, y->blocks))
         return false;

@@ -371,6 +371,11 @@ static void kernels_are_equal_only_in_every_field(void **state)
     DIFFERS(k.subgroup, 16);
     DIFFERS(k.items, 16);
     DIFFERS(k.vector, 4);
+    DIFFERS(k.keeps, true);
+    DIFFERS(k.strided, true);
+    DIFFERS(k.large, true);
+    DIFFERS(k.masks_steps, true);
+    DIFFERS(node[1].narrow, true);
     DIFFERS(node[0].wide, 4);
     DIFFERS(node[0].staged, true);
     DIFFERS(node[0].meets, true);

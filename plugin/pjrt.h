@@ -44,6 +44,8 @@ sd_status pjrt_short_struct(const char *name, size_t has, size_t needs);
 sd_status pjrt_status(PJRT_Error *e); /* takes e */
 /* Of a code and a message that a caller gives; never success. */
 sd_status pjrt_foreign(PJRT_Error_Code code, const char *message, size_t len);
+PJRT_Error *pjrt_make_error(PJRT_Error_Code code, const char *message,
+                            size_t len); /* a PJRT_CallbackError */
 static inline PJRT_Event *pjrt_event(xpu_event *e)
 {
     return (PJRT_Event *)e;

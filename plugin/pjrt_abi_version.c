@@ -110,6 +110,20 @@ static sd_status read_proto(const char *at, size_t len, abi *out)
     return NULL;
 }
 
+/* The caller's to free. */
+static PJRT_Error *from_proto(const char *at, size_t len, abi **out)
+{
+    abi is;
+    sd_status st = read_proto(at, len, &is);
+
+    if (st)
+        return pjrt_return(st);
+    if (!(*out = PJRT_NEW(abi)))
+        return pjrt_no_memory();
+    **out = is;
+    return NULL;
+}
+
 /* ---- the runtime's ---- */
 
 PJRT_Error *
@@ -161,17 +175,13 @@ pjrt_runtime_abi_version_platform_id(PJRT_RuntimeAbiVersion_PlatformId_Args *a)
 PJRT_Error *
 pjrt_runtime_abi_version_from_proto(PJRT_RuntimeAbiVersion_FromProto_Args *a)
 {
-    PJRT_RuntimeAbiVersion v, *out;
-    sd_status st =
-        read_proto(a->serialized_proto, a->serialized_proto_size, &v.is);
+    abi *is;
+    PJRT_Error *e =
+        from_proto(a->serialized_proto, a->serialized_proto_size, &is);
 
-    if (st)
-        return pjrt_return(st);
-    if (!(out = PJRT_NEW(PJRT_RuntimeAbiVersion)))
-        return pjrt_no_memory();
-    *out = v;
-    a->abi_version = out;
-    return NULL;
+    if (!e)
+        a->abi_version = (PJRT_RuntimeAbiVersion *)is;
+    return e;
 }
 
 /* ---- a program's ---- */
@@ -212,15 +222,11 @@ PJRT_Error *pjrt_executable_abi_version_platform_id(
 PJRT_Error *pjrt_executable_abi_version_from_proto(
     PJRT_ExecutableAbiVersion_FromProto_Args *a)
 {
-    PJRT_ExecutableAbiVersion v, *out;
-    sd_status st =
-        read_proto(a->serialized_proto, a->serialized_proto_size, &v.is);
+    abi *is;
+    PJRT_Error *e =
+        from_proto(a->serialized_proto, a->serialized_proto_size, &is);
 
-    if (st)
-        return pjrt_return(st);
-    if (!(out = PJRT_NEW(PJRT_ExecutableAbiVersion)))
-        return pjrt_no_memory();
-    *out = v;
-    a->abi_version = out;
-    return NULL;
+    if (!e)
+        a->abi_version = (PJRT_ExecutableAbiVersion *)is;
+    return e;
 }

@@ -26,12 +26,6 @@ struct pjrt_callbacks {
 
 /* ---- send ---- */
 
-static PJRT_Error *make_error(PJRT_Error_Code code, const char *message,
-                              size_t size)
-{
-    return pjrt_return(pjrt_foreign(code, message, size));
-}
-
 static void free_chunk(void *data, void *arg)
 {
     (void)arg;
@@ -41,7 +35,7 @@ static void free_chunk(void *data, void *arg)
 static sd_status send(void *ctx, void *data, size_t bytes)
 {
     const PJRT_SendCallbackInfo *info = ctx;
-    PJRT_CallbackError make = make_error;
+    PJRT_CallbackError make = pjrt_make_error;
     PJRT_Chunk chunk = {.size = bytes, .deleter = free_chunk};
 
     chunk.data = malloc(SD_MAX(bytes, (size_t)1));

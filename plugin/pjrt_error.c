@@ -91,6 +91,12 @@ sd_status pjrt_foreign(PJRT_Error_Code code, const char *message, size_t len)
                     message ? message : "");
 }
 
+PJRT_Error *pjrt_make_error(PJRT_Error_Code code, const char *message,
+                            size_t len)
+{
+    return pjrt_return(pjrt_foreign(code, message, len));
+}
+
 void pjrt_error_destroy(PJRT_Error_Destroy_Args *a)
 {
     error_destroy(a->error);

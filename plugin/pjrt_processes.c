@@ -20,16 +20,10 @@ bool pjrt_processes_option(PJRT_Client *c, const char *name, size_t len,
 
 /* ---- the store ---- */
 
-static PJRT_Error *make_error(PJRT_Error_Code code, const char *message,
-                              size_t size)
-{
-    return pjrt_return(pjrt_foreign(code, message, size));
-}
-
 static sd_status get(void *ctx, const char *key, int timeout_ms, sd_buf *out)
 {
     const PJRT_Client_Create_Args *a = ctx;
-    PJRT_CallbackError make = make_error;
+    PJRT_CallbackError make = pjrt_make_error;
     PJRT_KeyValueGetCallback_Args g = {
         .struct_size = PJRT_KeyValueGetCallback_Args_STRUCT_SIZE,
         .key = key,
@@ -50,7 +44,7 @@ static sd_status get(void *ctx, const char *key, int timeout_ms, sd_buf *out)
 static sd_status put(void *ctx, const char *key, sd_bytes value)
 {
     const PJRT_Client_Create_Args *a = ctx;
-    PJRT_CallbackError make = make_error;
+    PJRT_CallbackError make = pjrt_make_error;
     PJRT_KeyValuePutCallback_Args p = {
         .struct_size = PJRT_KeyValuePutCallback_Args_STRUCT_SIZE,
         .key = key,

@@ -235,8 +235,8 @@ static sd_status run(void *ctx)
 {
     job *j = ctx;
     const compile_request *rq = j->rq;
-    sd_arena *a =
-        sd_arena_create(); /* all but the result lives and dies here */
+    /* all but the result lives and dies here */
+    sd_arena *a = sd_arena_create();
     uint64_t start = sd_now_ns();
     plan *p = NULL;
     sd_status st = compile(a, rq, j->sv, &p);

@@ -46,7 +46,7 @@ static void show_sharding(const char *what, int i, const hlo_sharding *s)
 static void show_shardings(const hlo_module *m)
 {
     const sd_shape *root = m->entry->root->shape;
-    int n = root->dtype == SD_TUPLE ? root->nelem : 1;
+    int n = sd_shape_nresult(root);
 
     if (!m->param_sharding)
         return;
@@ -285,7 +285,7 @@ static sd_status compare_result(trial *t, int i)
 static sd_status compare(trial *t)
 {
     const sd_shape *root = t->cut->entry->root->shape;
-    int n = root->dtype == SD_TUPLE ? root->nelem : 1;
+    int n = sd_shape_nresult(root);
     sd_status st = NULL;
 
     for (int i = 0; !st && i < n; i++)

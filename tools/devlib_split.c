@@ -130,29 +130,37 @@ static int has_pointer(LLVMValueRef fn)
     return 0;
 }
 
+/* The compiler's strings name its processor, and a kernel has its own; all: the
+ * other attributes, too. */
+static void drop_attributes(LLVMValueRef fn, int all)
+{
+    const LLVMAttributeIndex at = LLVMAttributeFunctionIndex;
+    unsigned n = LLVMGetAttributeCountAtIndex(fn, at), len;
+    LLVMAttributeRef old[64];
+
+    if (n > 64)
+        die("too many attributes", LLVMGetValueName(fn));
+    LLVMGetAttributesAtIndex(fn, at, old);
+    for (unsigned i = 0; i < n; i++)
+        if (LLVMIsStringAttribute(old[i])) {
+            const char *k = LLVMGetStringAttributeKind(old[i], &len);
+
+            LLVMRemoveStringAttributeAtIndex(fn, at, k, len);
+        } else if (all) {
+            LLVMRemoveEnumAttributeAtIndex(fn, at,
+                                           LLVMGetEnumAttributeKind(old[i]));
+        }
+}
+
 static void set_attributes(LLVMValueRef fn)
 {
     static const char *const keep[] = {"alwaysinline", "nounwind", "willreturn",
                                        "nofree", "nosync"};
     LLVMContextRef cx = LLVMGetModuleContext(LLVMGetGlobalParent(fn));
     const LLVMAttributeIndex at = LLVMAttributeFunctionIndex;
-    unsigned n = LLVMGetAttributeCountAtIndex(fn, at), kind;
-    LLVMAttributeRef old[64];
+    unsigned kind;
 
-    if (n > 64)
-        die("too many attributes", LLVMGetValueName(fn));
-    LLVMGetAttributesAtIndex(fn, at, old);
-    for (unsigned i = 0; i < n; i++) {
-        if (LLVMIsStringAttribute(old[i])) {
-            unsigned len;
-            const char *k = LLVMGetStringAttributeKind(old[i], &len);
-
-            LLVMRemoveStringAttributeAtIndex(fn, at, k, len);
-        } else {
-            kind = LLVMGetEnumAttributeKind(old[i]);
-            LLVMRemoveEnumAttributeAtIndex(fn, at, kind);
-        }
-    }
+    drop_attributes(fn, 1);
     for (size_t i = 0; i < sizeof keep / sizeof *keep; i++) {
         kind = LLVMGetEnumAttributeKindForName(keep[i], strlen(keep[i]));
         LLVMAddAttributeAtIndex(fn, at, LLVMCreateEnumAttribute(cx, kind, 0));
@@ -225,19 +233,43 @@ static blob *new_blob(target *t, const char *name)
     return &t->blob[t->n++];
 }
 
-static void add_blob(target *t, LLVMModuleRef whole, const char *name,
-                     FILE *bin)
+static LLVMModuleRef copy_for(const target *t, LLVMModuleRef all,
+                              const char *name)
 {
-    LLVMModuleRef m = LLVMCloneModule(whole);
-    LLVMMemoryBufferRef mem;
-    LLVMValueRef fn;
-    char *message = NULL;
-    blob *b = new_blob(t, name);
+    LLVMModuleRef m = LLVMCloneModule(all);
 
     LLVMSetTarget(m, t->triple);
     LLVMSetDataLayout(m, t->layout);
     LLVMSetSourceFileName(m, name, strlen(name));
     LLVMSetModuleIdentifier(m, name, strlen(name));
+    return m;
+}
+
+static void put_bitcode(blob *b, LLVMModuleRef m, FILE *bin)
+{
+    LLVMMemoryBufferRef mem = LLVMWriteBitcodeToMemoryBuffer(m);
+
+    b->bytes = LLVMGetBufferSize(mem);
+    b->at = append(bin, LLVMGetBufferStart(mem), b->bytes);
+    LLVMDisposeMemoryBuffer(mem);
+}
+
+static void put_code(const target *t, blob *b, LLVMModuleRef m,
+                     const char *name, FILE *bin)
+{
+    uint8_t *code = devlib_code(t->tm, m, name, &b->code_bytes);
+
+    b->code_at = append(bin, code, b->code_bytes);
+    free(code);
+}
+
+static void add_blob(target *t, LLVMModuleRef all, const char *name, FILE *bin)
+{
+    LLVMModuleRef m = copy_for(t, all, name);
+    LLVMValueRef fn;
+    char *message = NULL;
+    blob *b = new_blob(t, name);
+
     keep_only(m, name);
     fn = LLVMGetNamedFunction(m, name);
     LLVMSetFunctionCallConv(fn, LLVMCCallConv);
@@ -247,35 +279,10 @@ static void add_blob(target *t, LLVMModuleRef whole, const char *name,
     if (LLVMVerifyModule(m, LLVMReturnStatusAction, &message))
         die(message, name);
     LLVMDisposeMessage(message);
-    mem = LLVMWriteBitcodeToMemoryBuffer(m);
-    b->bytes = LLVMGetBufferSize(mem);
-    b->at = append(bin, LLVMGetBufferStart(mem), b->bytes);
-    LLVMDisposeMemoryBuffer(mem);
-    if (*t->cpu) {
-        uint8_t *code = devlib_code(t->tm, m, name, &b->code_bytes);
-
-        b->code_at = append(bin, code, b->code_bytes);
-        free(code);
-    }
+    put_bitcode(b, m, bin);
+    if (*t->cpu)
+        put_code(t, b, m, name, bin);
     LLVMDisposeModule(m);
-}
-
-/* The compiler's attributes name its processor; a kernel has its own. */
-static void drop_strings(LLVMValueRef fn)
-{
-    const LLVMAttributeIndex at = LLVMAttributeFunctionIndex;
-    unsigned n = LLVMGetAttributeCountAtIndex(fn, at), len;
-    LLVMAttributeRef old[64];
-
-    if (n > 64)
-        die("too many attributes", LLVMGetValueName(fn));
-    LLVMGetAttributesAtIndex(fn, at, old);
-    for (unsigned i = 0; i < n; i++)
-        if (LLVMIsStringAttribute(old[i])) {
-            const char *k = LLVMGetStringAttributeKind(old[i], &len);
-
-            LLVMRemoveStringAttributeAtIndex(fn, at, k, len);
-        }
 }
 
 /* One function and the others that it calls, which nobody else sees. */
@@ -287,7 +294,7 @@ static void keep_reachable(target *t, LLVMModuleRef m, const char *name)
     for (LLVMValueRef fn = LLVMGetFirstFunction(m); fn;
          fn = LLVMGetNextFunction(fn)) {
         if (!*t->cpu)
-            drop_strings(fn);
+            drop_attributes(fn, 0);
         if (!LLVMIsDeclaration(fn) && strcmp(LLVMGetValueName(fn), name))
             LLVMSetLinkage(fn, LLVMInternalLinkage);
     }
@@ -301,26 +308,14 @@ static void keep_reachable(target *t, LLVMModuleRef m, const char *name)
 
 static void add_whole(target *t, LLVMModuleRef all, const char *name, FILE *bin)
 {
-    LLVMModuleRef m = LLVMCloneModule(all);
-    LLVMMemoryBufferRef mem;
+    LLVMModuleRef m = copy_for(t, all, name);
     blob *b = new_blob(t, name);
-    uint8_t *code;
 
-    LLVMSetTarget(m, t->triple);
-    LLVMSetDataLayout(m, t->layout);
-    LLVMSetSourceFileName(m, name, strlen(name));
-    LLVMSetModuleIdentifier(m, name, strlen(name));
     keep_reachable(t, m, name);
-    if (*t->cpu) {
-        code = devlib_code(t->tm, m, name, &b->code_bytes);
-        b->code_at = append(bin, code, b->code_bytes);
-        free(code);
-    } else {
-        mem = LLVMWriteBitcodeToMemoryBuffer(m);
-        b->bytes = LLVMGetBufferSize(mem);
-        b->at = append(bin, LLVMGetBufferStart(mem), b->bytes);
-        LLVMDisposeMemoryBuffer(mem);
-    }
+    if (*t->cpu)
+        put_code(t, b, m, name, bin);
+    else
+        put_bitcode(b, m, bin);
     LLVMDisposeModule(m);
 }
 

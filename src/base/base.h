@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 #define SD_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define SD_COUNTOF(a) (sizeof(a) / sizeof((a)[0]))
@@ -246,6 +247,23 @@ static inline bool sd_shape_is_array(const sd_shape *s)
 {
     return s->dtype != SD_TUPLE && s->dtype != SD_TOKEN;
 }
+/* The results of an operation of that shape: a tuple's elements, or the one. */
+static inline int sd_shape_nresult(const sd_shape *s)
+{
+    return s->dtype == SD_TUPLE ? s->nelem : 1;
+}
+static inline const sd_shape *sd_shape_result(const sd_shape *s, int i)
+{
+    return s->dtype == SD_TUPLE ? s->elem[i] : s;
+}
+/* The shape of results like those of `like`. */
+static inline const sd_shape *sd_shape_of_results(sd_arena *a,
+                                                  const sd_shape *like,
+                                                  const sd_shape *const *elem)
+{
+    return like->dtype == SD_TUPLE ? sd_shape_tuple(a, like->nelem, elem)
+                                   : elem[0];
+}
 void sd_shape_print(sd_buf *b, const sd_shape *s, bool with_layout);
 
 /* One scalar of any type to and from bits and doubles, by the type's own
@@ -300,6 +318,13 @@ int sd_cpu_count_at(const char *root); /* with the file system there: tests */
  * error number; 0: it runs. */
 int sd_thread_start(pthread_t *out, const char *name, void *(*fn)(void *),
                     void *arg);
+
+/* Words that threads sleep on: sleeps while it is `seen`, until somebody wakes
+ * it, or for so long (NULL: for ever); it may wake without a reason.  Wakes so
+ * many sleepers at most. */
+void sd_word_sleep(_Atomic uint32_t *word, uint32_t seen,
+                   const struct timespec *most);
+void sd_word_wake(_Atomic uint32_t *word, int sleepers);
 
 /* A pool runs fn(ctx, i) for i in [0, n) on its workers and the caller, and
  * returns when all are done.  Who runs which i is open; for scratch a thread fn

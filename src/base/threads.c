@@ -63,14 +63,15 @@ struct sd_pool {
     worker worker[]; /* [0] is the caller's and has no thread */
 };
 
-static void futex_wait(_Atomic uint32_t *word, uint32_t seen)
+void sd_word_sleep(_Atomic uint32_t *word, uint32_t seen,
+                   const struct timespec *most)
 {
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, most, NULL, 0);
 }
 
-static void futex_wake(_Atomic uint32_t *word)
+void sd_word_wake(_Atomic uint32_t *word, int sleepers)
 {
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, sleepers, NULL, NULL, 0);
 }
 
 static void relax(void)
@@ -130,7 +131,7 @@ static void wake(worker *w)
     here = sched_getcpu();
     if (here >= 0 && here < CPU_SETSIZE && here == atomic_load(&w->cpu))
         bar_from(w, here);
-    futex_wake(&w->go);
+    sd_word_wake(&w->go, 1);
 }
 
 static void wake_children(sd_pool *p, int w)
@@ -175,7 +176,7 @@ static void help(sd_pool *p, int w)
     if (w < p->need)
         run_items(p, w);
     if (atomic_fetch_sub(&p->inside, 1) == 1 && atomic_load(&p->caller_asleep))
-        futex_wake(&p->inside);
+        sd_word_wake(&p->inside, 1);
 }
 
 static void *worker_main(void *arg)
@@ -191,7 +192,7 @@ static void *worker_main(void *arg)
             atomic_store(&w->cpu, sched_getcpu());
             atomic_store(&w->asleep, 1);
             while (atomic_load(&w->go) == seen)
-                futex_wait(&w->go, seen);
+                sd_word_sleep(&w->go, seen, NULL);
             atomic_store(&w->asleep, 0);
             lift_bar(w);
         }
@@ -220,7 +221,7 @@ static void close_run(sd_pool *p)
             continue;
         atomic_store(&p->caller_asleep, 1);
         while ((left = atomic_load(&p->inside)))
-            futex_wait(&p->inside, left);
+            sd_word_sleep(&p->inside, left, NULL);
         atomic_store(&p->caller_asleep, 0);
     }
 }

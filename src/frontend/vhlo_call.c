@@ -477,7 +477,7 @@ void op_async_done(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     const sd_shape *s = arg[0]->shape;
     int n = op->nresult;
 
-    if (n != (s->dtype == SD_TUPLE ? s->nelem : 1)) {
+    if (n != sd_shape_nresult(s)) {
         vhlo_fail(im, op, SD_INVALID, "%d results of a future of others", n);
         return;
     }

@@ -293,6 +293,8 @@ void hlo_replace_use(hlo_inst *user, hlo_inst *from, hlo_inst *to);
 /* Must be unused and not the root.  Later parameters move up when a parameter
  * goes; hlo_has_effect is true of parameters, so dead code keeps them. */
 void hlo_remove(hlo_inst *in);
+/* Removes what nobody uses and has no effect; was there any? */
+bool hlo_comp_sweep(hlo_comp *c);
 void hlo_set_root(hlo_comp *c, hlo_inst *root);
 void hlo_rename(hlo_inst *in, const char *base);
 /* The framework's name and source line, for messages; from may be NULL. */
@@ -328,6 +330,15 @@ void hlo_comp_sort(hlo_comp *c);       /* operands first again, stable */
 static inline const hlo_op_info *hlo_info(const hlo_inst *in)
 {
     return &hlo_op_table[in->op];
+}
+/* The results of one that may be a tuple. */
+static inline int hlo_nresult(const hlo_inst *in)
+{
+    return sd_shape_nresult(in->shape);
+}
+static inline const sd_shape *hlo_result_shape(const hlo_inst *in, int i)
+{
+    return sd_shape_result(in->shape, i);
 }
 bool hlo_is_elementwise(const hlo_inst *in); /* unary .. convert, same dims */
 /* Turns of a while: exact where its HLO tells, else -1. */

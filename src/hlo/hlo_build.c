@@ -396,6 +396,18 @@ void hlo_remove(hlo_inst *in)
     unlink_inst(in);
 }
 
+bool hlo_comp_sweep(hlo_comp *c)
+{
+    bool any = false;
+
+    hlo_for_each_inst_backward(in, c) /* users come before what they use */
+        if (in->nuse == 0 && in != c->root && !hlo_has_effect(in)) {
+            hlo_remove(in);
+            any = true;
+        }
+    return any;
+}
+
 /* ---- clones ---- */
 
 static hlo_inst *clone_without_comps(hlo_comp *c, hlo_inst *before,

@@ -139,7 +139,7 @@ static double steps_of(const hlo_inst *in, const hlo_value *arg)
     case HLO_C_WINDOW: /* operand 1 of select-and-scatter: an element each */
         n = in->op == HLO_SELECT_AND_SCATTER ? count_of(&arg[1]) : 0;
         if (in->op == HLO_REDUCE_WINDOW) {
-            s = in->shape->dtype == SD_TUPLE ? in->shape->elem[0] : in->shape;
+            s = hlo_result_shape(in, 0);
             n = (double)sd_shape_count(s);
         }
         for (int i = 0; i < in->u.window.n; i++)
@@ -277,7 +277,7 @@ static sd_status run_region(hlo_ev *e, hlo_region *r, const void *const *arg,
             return sd_note(st, "%s", x->name);
     }
     hlo_value *root = &r->val[f->root];
-    int n = root->shape->dtype == SD_TUPLE ? root->shape->nelem : 1;
+    int n = sd_shape_nresult(root->shape);
 
     for (int i = 0; i < n; i++) {
         const hlo_value *v = hlo_result_at(root, i);

@@ -20,7 +20,7 @@ sd_status hlo_misfit(const hlo_inst *in)
 static sd_status eval_same(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
                            hlo_value *out)
 {
-    int n = out->shape->dtype == SD_TUPLE ? out->shape->nelem : 1;
+    int n = sd_shape_nresult(out->shape);
 
     (void)e;
     if (in->narg != n)

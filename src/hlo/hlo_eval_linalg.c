@@ -177,7 +177,7 @@ static void eval_matrix(const hlo_linalg *c, int64_t at, const hlo_value *arg,
                         int narg, hlo_value *out)
 {
     sd_arena *a = sd_arena_create();
-    int nout = out->shape->dtype == SD_TUPLE ? out->shape->nelem : 1;
+    int nout = sd_shape_nresult(out->shape);
     hlo_la l = {.c = c, .a = a};
     int64_t n;
     bool finite = true;

@@ -270,7 +270,7 @@ hlo_comp_list hlo_callees_first(sd_arena *a, const hlo_module *m)
 sd_status hlo_check_entry(const hlo_module *m, hlo_dims donors)
 {
     const sd_shape *root = m->entry->root->shape;
-    int nout = root->dtype == SD_TUPLE ? root->nelem : 1;
+    int nout = sd_shape_nresult(root);
 
     for (int i = 0; i < m->nalias; i++)
         if (m->alias[i].param < 0 || m->alias[i].param >= m->entry->nparam ||

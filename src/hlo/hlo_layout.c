@@ -61,7 +61,7 @@ static void apply_to_result(hlo_comp *c, int i, hlo_dims order)
 void hlo_layouts_apply(hlo_module *m)
 {
     hlo_comp *c = m->entry;
-    int n = c->root->shape->dtype == SD_TUPLE ? c->root->shape->nelem : 1;
+    int n = hlo_nresult(c->root);
 
     if (m->laid_out)
         return;

@@ -262,7 +262,7 @@ void hlo_take_head(hlo_lexer *x, hlo_module *m, hlo_head *h)
 static sd_status set_memories(hlo_module *m, const hlo_head *h)
 {
     const sd_shape *root = m->entry->root->shape;
-    int nout = root->dtype == SD_TUPLE ? root->nelem : 1;
+    int nout = sd_shape_nresult(root);
     hlo_dims p = h->param_space, o = h->output_space;
     bool ok = true;
 

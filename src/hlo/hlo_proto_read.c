@@ -322,9 +322,7 @@ static sd_status read_memories(reader *r, const pb_program_shape *p)
 {
     hlo_module *m = r->m;
     const pb_shape *out = p ? p->result : NULL;
-    int nout = m->entry->root->shape->dtype == SD_TUPLE
-                   ? m->entry->root->shape->nelem
-                   : 1;
+    int nout = hlo_nresult(m->entry->root);
     bool ok = true;
 
     if (!p)

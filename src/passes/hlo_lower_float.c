@@ -150,22 +150,17 @@ static hlo_inst *lower_combiner(hlo_inst *in)
     hlo_module *m = in->parent->module;
     hlo_inst **arg = sd_arena_array(m->arena, hlo_inst *, in->narg), *y;
     const sd_shape *s = in->shape;
+    int n = sd_shape_nresult(s);
+    const sd_shape **e = sd_arena_array(m->arena, const sd_shape *, n + 1);
     hlo_comp *body = wide_comp(m, in->comp[0]);
 
     for (int i = 0; i < in->narg; i++)
         arg[i] = widened(p, in->arg[i]);
     y = hlo_inst_clone(in->parent, in, in, arg);
     hlo_set_comps(y, 1, &body);
-    if (s->dtype == SD_TUPLE) {
-        const sd_shape **e =
-            sd_arena_array(m->arena, const sd_shape *, s->nelem);
-
-        for (int i = 0; i < s->nelem; i++)
-            e[i] = wide_shape(m, s->elem[i]);
-        y->shape = sd_shape_tuple(m->arena, s->nelem, e);
-    } else {
-        y->shape = wide_shape(m, s);
-    }
+    for (int i = 0; i < n; i++)
+        e[i] = wide_shape(m, sd_shape_result(s, i));
+    y->shape = sd_shape_of_results(m->arena, s, e);
     return narrowed(p, y, s);
 }
 

@@ -110,17 +110,6 @@ static hlo_inst *call_product(hlo_inst *in, const device_desc *dev)
 
 /* ---- calls ---- */
 
-static const sd_shape *result_at(const hlo_inst *in, int i)
-{
-    return in->shape->dtype == SD_TUPLE ? in->shape->elem[i] : in->shape;
-}
-
-static hlo_inst *gather_results(hlo_at p, const hlo_inst *in, int n,
-                                hlo_inst **x)
-{
-    return in->shape->dtype == SD_TUPLE ? hlo_make_tuple(p, n, x) : x[0];
-}
-
 /* 1 where a matrix's row is its column. */
 static hlo_inst *units(hlo_at p, const sd_shape *s)
 {
@@ -142,7 +131,7 @@ static hlo_inst *count_from(hlo_at p, const sd_shape *s, int64_t first)
 static hlo_inst *empty_result(hlo_at p, const hlo_inst *in, const hlo_linalg *c,
                               int i)
 {
-    const sd_shape *s = result_at(in, i);
+    const sd_shape *s = hlo_result_shape(in, i);
     hlo_inst *x;
 
     if (sd_shape_count(s) == 0)
@@ -185,7 +174,7 @@ static hlo_inst *lower_empty(hlo_inst *in, const hlo_linalg *c, int n)
 
     for (int i = 0; i < n; i++)
         x[i] = empty_result(p, in, c, i);
-    return gather_results(p, in, n, x);
+    return pass_results(p, in->shape, x);
 }
 
 static hlo_inst *widen_call(hlo_inst *in, const hlo_linalg *c, int n)
@@ -198,17 +187,16 @@ static hlo_inst *widen_call(hlo_inst *in, const hlo_linalg *c, int n)
                                                    : in->arg[i];
     call = hlo_make_linalg(p, c->id, c->attr, in->narg, arg);
     for (int i = 0; i < n; i++)
-        x[i] = pass_convert(
-            p, result_at(in, i)->dtype,
-            call->shape->dtype == SD_TUPLE ? hlo_make_gte(p, call, i) : call);
-    return gather_results(p, in, n, x);
+        x[i] = pass_convert(p, hlo_result_shape(in, i)->dtype,
+                            pass_result(p, call, i));
+    return pass_results(p, in->shape, x);
 }
 
 static hlo_inst *lower_call(hlo_inst *in, const device_desc *dev)
 {
     const char *target = in->u.custom->target;
     hlo_linalg c;
-    int n = in->shape->dtype == SD_TUPLE ? in->shape->nelem : 1;
+    int n = hlo_nresult(in);
 
     if (strcmp(target, "Qr") == 0)
         return call_qr(in, dev);

@@ -107,17 +107,12 @@ static hlo_inst *reshaped_results(reduce *r, int rank, const int64_t *dim)
     return as_result(r, r->x);
 }
 
-static const sd_shape *result_shape(const hlo_inst *in)
-{
-    return in->shape->dtype == SD_TUPLE ? in->shape->elem[0] : in->shape;
-}
-
 /* ---- special cases ---- */
 
 /* Nothing is summed: body(init, x), element by element. */
 static hlo_inst *combine_once(reduce *r)
 {
-    const sd_shape *s = result_shape(r->in);
+    const sd_shape *s = hlo_result_shape(r->in, 0);
     hlo_inst **arg =
         sd_arena_array(r->p.c->module->arena, hlo_inst *, 2 * r->n);
 
@@ -132,7 +127,7 @@ static hlo_inst *combine_once(reduce *r)
 
 static hlo_inst *only_init(reduce *r)
 {
-    const sd_shape *s = result_shape(r->in);
+    const sd_shape *s = hlo_result_shape(r->in, 0);
 
     for (int i = 0; i < r->n; i++)
         r->x[i] = pass_spread(r->p, r->init[i], s);
@@ -181,7 +176,7 @@ static hlo_inst *fold_transpose(hlo_inst *in)
     int64_t dim[SD_MAX_RANK];
 
     for (int i = 0; i < n; i++)
-        dim[perm[i]] = result_shape(in)->dim[i];
+        dim[perm[i]] = hlo_result_shape(in, 0)->dim[i];
     for (int i = 0; i < r.n; i++)
         s[i] =
             sd_shape_make(r.p.c->module->arena, pass_dtype(r.init[i]), n, dim);
@@ -287,7 +282,8 @@ static hlo_inst *lower_reduce(hlo_inst *in)
 
         reduce_over(&r, next_dim(&r), start ? &start : r.init);
     }
-    return reshaped_results(&r, result_shape(in)->rank, result_shape(in)->dim);
+    return reshaped_results(&r, hlo_result_shape(in, 0)->rank,
+                            hlo_result_shape(in, 0)->dim);
 }
 
 bool hlo_lower_reduce(hlo_module *m, const device_desc *dev)

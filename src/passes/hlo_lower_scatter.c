@@ -13,9 +13,7 @@ static hlo_comp *own_function(hlo_comp *c, int k, int n)
     hlo_inst *tuple = f->root;
 
     hlo_set_root(f, tuple->arg[k]);
-    hlo_for_each_inst_backward(in, f)
-        if (in->nuse == 0 && in != f->root && in->op != HLO_PARAMETER)
-            hlo_remove(in);
+    hlo_comp_sweep(f);
     for (int i = 2 * n - 1; i >= 0; i--) {
         hlo_inst *p = f->param[i];
 

@@ -2,18 +2,6 @@
  * parameters, which are their computation's signature; what has an effect. */
 #include "passes_priv.h"
 
-static bool drop_insts(hlo_comp *c)
-{
-    bool changed = false;
-
-    hlo_for_each_inst_backward(in, c) /* users come before what they use */
-        if (in->nuse == 0 && in != c->root && !hlo_has_effect(in)) {
-            hlo_remove(in);
-            changed = true;
-        }
-    return changed;
-}
-
 bool hlo_opt_dce(hlo_module *m, const device_desc *dev)
 {
     bool changed = false;
@@ -26,7 +14,7 @@ bool hlo_opt_dce(hlo_module *m, const device_desc *dev)
             hlo_comp_remove(c);
             changed = true;
         } else {
-            changed |= drop_insts(c);
+            changed |= hlo_comp_sweep(c);
         }
     }
     return changed;

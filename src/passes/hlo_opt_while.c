@@ -194,14 +194,6 @@ static void drop_elements(loop *l, const int *to, int n)
     renumber(l->in, to);
 }
 
-/* Dead chains in the body end in elements that are about to go. */
-static void sweep_body(hlo_comp *c)
-{
-    hlo_for_each_inst_backward(in, c)
-        if (in->nuse == 0 && in != c->root && !hlo_has_effect(in))
-            hlo_remove(in);
-}
-
 static bool drop_dead(sd_arena *a, loop *l)
 {
     bool *live = sd_arena_array(a, bool, l->n ? l->n : 1);
@@ -224,11 +216,11 @@ static bool drop_dead(sd_arena *a, loop *l)
 
             hlo_set_arg(root, i, hlo_make_gte(p, l->bp, i));
         }
-    sweep_body(l->body);
-    sweep_body(l->cond);
+    hlo_comp_sweep(l->body); /* chains that end in elements that go */
+    hlo_comp_sweep(l->cond);
     drop_elements(l, to, n);
-    sweep_body(l->body);
-    sweep_body(l->cond);
+    hlo_comp_sweep(l->body);
+    hlo_comp_sweep(l->cond);
     return true;
 }
 

@@ -18,6 +18,15 @@ static inline sd_dtype pass_dtype(const hlo_inst *in)
 {
     return in->shape->dtype;
 }
+/* Result i of x, and a value of the shape s that has these results. */
+static inline hlo_inst *pass_result(hlo_at p, hlo_inst *x, int i)
+{
+    return x->shape->dtype == SD_TUPLE ? hlo_make_gte(p, x, i) : x;
+}
+static inline hlo_inst *pass_results(hlo_at p, const sd_shape *s, hlo_inst **x)
+{
+    return s->dtype == SD_TUPLE ? hlo_make_tuple(p, s->nelem, x) : x[0];
+}
 /* Floats that are computed in f32. */
 static inline bool pass_is_narrow(sd_dtype t)
 {

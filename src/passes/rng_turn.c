@@ -48,11 +48,11 @@ static const sd_shape *count_shape(sd_arena *a)
 
 static const sd_shape *longer_shape(sd_arena *a, const sd_shape *s)
 {
-    int n = s->dtype == SD_TUPLE ? s->nelem : 1;
+    int n = sd_shape_nresult(s);
     const sd_shape **elem = sd_arena_array(a, const sd_shape *, n + 1);
 
     for (int i = 0; i < n; i++)
-        elem[i] = s->dtype == SD_TUPLE ? s->elem[i] : s;
+        elem[i] = sd_shape_result(s, i);
     elem[n] = count_shape(a);
     return sd_shape_tuple(a, n + 1, elem);
 }
@@ -60,12 +60,11 @@ static const sd_shape *longer_shape(sd_arena *a, const sd_shape *s)
 /* x, or its elements, and the count */
 static hlo_inst *longer(hlo_at p, hlo_inst *x, hlo_inst *count)
 {
-    bool is_tuple = x->shape->dtype == SD_TUPLE;
-    int n = is_tuple ? x->shape->nelem : 1;
+    int n = hlo_nresult(x);
     hlo_inst **all = sd_arena_array(p.c->module->arena, hlo_inst *, n + 1);
 
     for (int i = 0; i < n; i++)
-        all[i] = is_tuple ? hlo_make_gte(p, x, i) : x;
+        all[i] = pass_result(p, x, i);
     all[n] = count;
     return hlo_make_tuple(p, n + 1, all);
 }

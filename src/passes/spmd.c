@@ -426,8 +426,7 @@ static sd_status cut_results(cutter *t)
 {
     hlo_module *m = t->m;
     hlo_inst *root = m->entry->root, **x, *to;
-    bool tuple = root->shape->dtype == SD_TUPLE;
-    int n = tuple ? root->shape->nelem : 1;
+    int n = hlo_nresult(root);
     hlo_at end = {m->entry, NULL, NULL};
     sd_status st;
 
@@ -438,11 +437,12 @@ static sd_status cut_results(cutter *t)
         if ((st = cut_result(t, i, &x[i])))
             return st;
     }
-    to = tuple ? hlo_make_tuple(end, n, x) : x[0];
+    to = pass_results(end, root->shape, x);
     hlo_set_root(m->entry, to);
     hlo_for_each_inst_backward(in, m->entry) /* the marks, and the old tuple */
         if (in->nuse == 0 && in != to &&
-            ((in == root && tuple) || spmd_mark_of(in) == SPMD_RESULT))
+            ((in == root && in->shape->dtype == SD_TUPLE) ||
+             spmd_mark_of(in) == SPMD_RESULT))
             hlo_remove(in);
     return NULL;
 }
@@ -453,13 +453,13 @@ static sd_status cut_results(cutter *t)
 static void keep_aliases(hlo_module *m)
 {
     const hlo_inst *root = m->entry->root;
-    int n = 0, nout = spmd_nresult(root);
+    int n = 0, nout = hlo_nresult(root);
     bool *taken = sd_arena_array(m->arena, bool, nout + 1);
 
     for (int i = 0; i < m->nalias; i++) {
         hlo_alias x = m->alias[i];
 
-        if (sd_shape_bytes(spmd_result(root, (int)x.output_index)) ==
+        if (sd_shape_bytes(hlo_result_shape(root, (int)x.output_index)) ==
             sd_shape_bytes(m->entry->param[x.param]->shape)) {
             m->alias[n++] = x;
             taken[x.output_index] = true;
@@ -471,7 +471,7 @@ static void keep_aliases(hlo_module *m)
         int o = 0;
 
         while (o < nout &&
-               (taken[o] || sd_shape_bytes(spmd_result(root, o)) != bytes))
+               (taken[o] || sd_shape_bytes(hlo_result_shape(root, o)) != bytes))
             o++;
         if (m->donor[i] && o < nout)
             taken[o] = true;

@@ -7,16 +7,6 @@
 #include "hlo_sharding.h"
 #include "passes_priv.h"
 
-/* The results of one that may be a tuple. */
-static inline int spmd_nresult(const hlo_inst *in)
-{
-    return in->shape->dtype == SD_TUPLE ? in->shape->nelem : 1;
-}
-static inline const sd_shape *spmd_result(const hlo_inst *in, int i)
-{
-    return in->shape->dtype == SD_TUPLE ? in->shape->elem[i] : in->shape;
-}
-
 /* ---- parts that are not equal (spmd_uneven.c) ---- */
 
 /* Elements of a part of n, the last ones having fewer or none; do at least half

@@ -123,18 +123,17 @@ static hlo_inst *on_parts(const spmd_flow *f, hlo_inst *in, const spmd_rule *r,
                           hlo_inst **arg)
 {
     hlo_at p = pass_at(in);
-    int rank = in->narg ? in->arg[0]->shape->rank : 0;
-    uint32_t across = spmd_across(r, c, rank), picked = spmd_picked(r, c, rank);
-    int run = spmd_running(r, c, rank);
+    spmd_special how =
+        spmd_special_of(r, c, in->narg ? in->arg[0]->shape->rank : 0);
     const hlo_sharding *s = in->narg ? spmd_operand_by(f, in, r, c, 0) : NULL;
 
-    if (run >= 0)
-        return spmd_run(in, p, arg, s, run);
-    if (picked)
-        return spmd_pick(in, p, local, arg, s, picked);
-    if (across)
-        arg[0] = spmd_intervals(in, p, arg, s, across);
-    return spmd_on_parts(in, local, arg, across);
+    if (how.running >= 0)
+        return spmd_run(in, p, arg, s, how.running);
+    if (how.picked)
+        return spmd_pick(in, p, local, arg, s, how.picked);
+    if (how.across)
+        arg[0] = spmd_intervals(in, p, arg, s, how.across);
+    return spmd_on_parts(in, local, arg, how.across);
 }
 
 static const hlo_sharding *sliced_by_itself(const spmd_flow *f,
@@ -160,7 +159,7 @@ static const hlo_sharding *by_itself(const spmd_flow *f, const hlo_inst *in,
         return sliced_by_itself(f, in);
     if (!c->moved)
         return NULL;
-    return sd_shape_same_dims(in->arg[0]->shape, spmd_result(in, 0))
+    return sd_shape_same_dims(in->arg[0]->shape, hlo_result_shape(in, 0))
                ? spmd_now(f, in->arg[0])
                : spmd_cuts(f->m, s, s->rank, ~c->moved);
 }
@@ -181,7 +180,7 @@ static bool apply_rule(spmd_flow *f, hlo_inst *in)
 {
     hlo_at p = pass_at(in);
     const hlo_sharding **s =
-        sd_arena_array(f->a, const hlo_sharding *, spmd_nresult(in) + 1);
+        sd_arena_array(f->a, const hlo_sharding *, hlo_nresult(in) + 1);
     const sd_shape *local;
     const hlo_sharding *to, *w;
     hlo_inst *arg[SPMD_MOST_ARGS], *x;
@@ -192,7 +191,7 @@ static bool apply_rule(spmd_flow *f, hlo_inst *in)
     if (!spmd_rule_of(in, &r) || !spmd_choose(f, in, &r, &c) ||
         !(local = spmd_results_of(f, in, &r, &c, s)))
         return false;
-    if (spmd_is_placed(in) && spmd_across(&r, &c, in->shape->rank)) {
+    if (spmd_is_placed(in) && spmd_special_of(&r, &c, in->shape->rank).across) {
         spmd_put(f, in);
         return true;
     }

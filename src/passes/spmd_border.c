@@ -9,7 +9,7 @@ static sd_status read_list(const hlo_inst *in, bool into,
 {
     return spmd_read_list(
         in, into ? "xla.sdy.in_shardings" : "xla.sdy.out_shardings",
-        spmd_nresult(in), out, has);
+        hlo_nresult(in), out, has);
 }
 
 static sd_status misfit(const hlo_inst *in, int i)
@@ -96,7 +96,7 @@ static sd_status enter(spmd_flow *f, hlo_inst *in, const hlo_sharding *s, int i,
 
     if (st)
         return st;
-    if (!sd_shape_equal(local, spmd_result(in, i)))
+    if (!sd_shape_equal(local, hlo_result_shape(in, i)))
         return misfit(in, i);
     *out = x;
     if (!sd_shape_is_array(x->shape))
@@ -113,7 +113,7 @@ static sd_status enter(spmd_flow *f, hlo_inst *in, const hlo_sharding *s, int i,
 static sd_status leave(spmd_flow *f, hlo_inst *in, const hlo_sharding *s, int i,
                        uint32_t mask, hlo_inst **out)
 {
-    const sd_shape *whole = spmd_result(in, i), *local;
+    const sd_shape *whole = hlo_result_shape(in, i), *local;
     const hlo_sharding *rest, *to = NULL;
     hlo_inst *x = in->arg[i];
     sd_status st =
@@ -149,10 +149,10 @@ static sd_status border(spmd_flow *f, hlo_inst *in, bool into)
     sd_status st;
     bool has;
 
-    if (n != spmd_nresult(in))
+    if (n != hlo_nresult(in))
         return spmd_named(sd_error(SD_INVALID,
                                    "%d operands and %d results of a border", n,
-                                   spmd_nresult(in)),
+                                   hlo_nresult(in)),
                           in);
     if ((st = read_list(in, into, s, &has)))
         return st;
@@ -163,9 +163,7 @@ static sd_status border(spmd_flow *f, hlo_inst *in, bool into)
             (st = (into ? enter : leave)(f, in, s[i], i, mask, &x[i])))
             return st;
     }
-    pass_replace(in, in->shape->dtype == SD_TUPLE
-                         ? hlo_make_tuple(pass_at(in), n, x)
-                         : x[0]);
+    pass_replace(in, pass_results(pass_at(in), in->shape, x));
     return NULL;
 }
 
@@ -220,7 +218,7 @@ const hlo_sharding *spmd_guess_border(const hlo_inst *in, int i,
                                       const hlo_sharding *now)
 {
     hlo_module *m = in->parent->module;
-    int n = spmd_nresult(in);
+    int n = hlo_nresult(in);
     bool into = spmd_mark_of(in) == SPMD_INTO, has = false;
     const hlo_sharding *to = NULL;
     const hlo_sharding **s =
@@ -231,7 +229,7 @@ const hlo_sharding *spmd_guess_border(const hlo_inst *in, int i,
 
     if (n != in->narg)
         return NULL;
-    whole = into ? in->arg[i]->shape : spmd_result(in, i);
+    whole = into ? in->arg[i]->shape : hlo_result_shape(in, i);
     st = read_list(in, into, s, &has);
     if (!st && has && !(st = manual_atoms(in, s[i], &mask)) &&
         sd_shape_is_array(whole))
@@ -252,7 +250,7 @@ bool spmd_border_asks(const hlo_inst *in, int k, const hlo_sharding **out)
     *out = NULL;
     if (spmd_mark_of(in) != SPMD_INTO)
         return true;
-    if (spmd_nresult(in) != in->narg)
+    if (hlo_nresult(in) != in->narg)
         return false;
     st = read_list(in, true, s, &has);
     if (!st && has && !(st = manual_atoms(in, s[k], &mask)) &&

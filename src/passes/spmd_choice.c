@@ -297,41 +297,21 @@ const hlo_sharding *spmd_factors_sharding(const spmd_flow *f,
     return s;
 }
 
-uint32_t spmd_across(const spmd_rule *r, const spmd_choice *c, int rank)
+spmd_special spmd_special_of(const spmd_rule *r, const spmd_choice *c, int rank)
 {
-    uint32_t dims = 0;
+    spmd_special s = {.running = -1};
 
     for (int d = 0; d < rank; d++) {
-        int f = r->arg[0][d];
+        const spmd_factor *f = &r->factor[SD_MAX(r->arg[0][d], 0)];
 
-        if (f >= 0 && r->factor[f].across && c->cut[f].n)
-            dims |= UINT32_C(1) << d;
+        if (r->arg[0][d] < 0 || !c->cut[r->arg[0][d]].n)
+            continue;
+        s.across |= (uint32_t)f->across << d;
+        s.picked |= (uint32_t)f->picked << d;
+        if (f->running && s.running < 0)
+            s.running = d;
     }
-    return dims;
-}
-
-uint32_t spmd_picked(const spmd_rule *r, const spmd_choice *c, int rank)
-{
-    uint32_t dims = 0;
-
-    for (int d = 0; d < rank; d++) {
-        int f = r->arg[0][d];
-
-        if (f >= 0 && r->factor[f].picked && c->cut[f].n)
-            dims |= UINT32_C(1) << d;
-    }
-    return dims;
-}
-
-int spmd_running(const spmd_rule *r, const spmd_choice *c, int rank)
-{
-    for (int d = 0; d < rank; d++) {
-        int f = r->arg[0][d];
-
-        if (f >= 0 && r->factor[f].running && c->cut[f].n)
-            return d;
-    }
-    return -1;
+    return s;
 }
 
 hlo_atoms spmd_partial_along(const spmd_rule *r, const spmd_choice *c)
@@ -397,15 +377,14 @@ const sd_shape *spmd_results_of(const spmd_flow *f, const hlo_inst *in,
                                 const spmd_rule *r, const spmd_choice *c,
                                 const hlo_sharding **s)
 {
-    int n = spmd_nresult(in);
+    int n = hlo_nresult(in);
     const sd_shape **local = sd_arena_array(f->a, const sd_shape *, n + 1);
 
     for (int i = 0; i < n; i++) {
-        const sd_shape *whole = spmd_result(in, i);
+        const sd_shape *whole = hlo_result_shape(in, i);
 
         s[i] = spmd_factors_sharding(f, c, r->result, whole->rank);
         local[i] = spmd_part_shape(f->m, whole, s[i]);
     }
-    return in->shape->dtype == SD_TUPLE ? sd_shape_tuple(f->m->arena, n, local)
-                                        : local[0];
+    return sd_shape_of_results(f->m->arena, in->shape, local);
 }

@@ -21,11 +21,14 @@ bool spmd_choose(const spmd_flow *f, const hlo_inst *in, const spmd_rule *r,
 const hlo_sharding *spmd_factors_sharding(const spmd_flow *f,
                                           const spmd_choice *c,
                                           const int8_t *factor, int rank);
-/* Dimensions of operand 0 that are cut and gone across. */
-uint32_t spmd_across(const spmd_rule *r, const spmd_choice *c, int rank);
-/* Those that are picked from; the one that runs, or -1. */
-uint32_t spmd_picked(const spmd_rule *r, const spmd_choice *c, int rank);
-int spmd_running(const spmd_rule *r, const spmd_choice *c, int rank);
+/* Dimensions of operand 0 that are cut: masks of those that are gone across, and
+ * picked from; the one that runs, or -1. */
+typedef struct {
+    uint32_t across, picked;
+    int running;
+} spmd_special;
+spmd_special spmd_special_of(const spmd_rule *r, const spmd_choice *c,
+                             int rank);
 /* The atoms along which the parts of a result are still to be made one. */
 hlo_atoms spmd_partial_along(const spmd_rule *r, const spmd_choice *c);
 /* A result by s, where that can wait until somebody wants it; else s. */

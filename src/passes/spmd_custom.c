@@ -33,8 +33,11 @@ static int take_factor(hlo_lexer *x)
         return -1;
     k = *x->at++ - 'i';
     if (k == 'z' - 'i' && x->at < x->end && *x->at == '_') {
+        int64_t more;
+
         x->at++;
-        k += hlo_take_int(x);
+        more = hlo_take_int(x);
+        k = more < 0 || more >= MOST_FACTORS ? -1 : k + more;
     }
     if (k >= 0 && k < MOST_FACTORS)
         return (int)k;
@@ -157,12 +160,12 @@ static sd_status rule_of(const hlo_inst *in, rule *r)
     const char *text =
         hlo_attribute(a, in->frontend_attrs, "xla.sdy.sharding_rule");
 
-    *r = (rule){.nvalue = in->narg + spmd_nresult(in), .is_said = text};
+    *r = (rule){.nvalue = in->narg + hlo_nresult(in), .is_said = text};
     r->shape = sd_arena_array(a, const sd_shape *, r->nvalue + 1);
     r->dim = sd_arena_array(a, factors *, r->nvalue + 1);
     for (int v = 0; v < r->nvalue; v++) {
-        r->shape[v] =
-            v < in->narg ? in->arg[v]->shape : spmd_result(in, v - in->narg);
+        r->shape[v] = v < in->narg ? in->arg[v]->shape
+                                   : hlo_result_shape(in, v - in->narg);
         r->dim[v] = sd_arena_array(a, factors, r->shape[v]->rank + 1);
     }
     return text ? read_rule(in, r, text) : NULL;
@@ -349,26 +352,25 @@ static sd_status put_results(spmd_flow *f, hlo_inst *in, hlo_inst *call,
                              const hlo_sharding **s)
 {
     hlo_module *m = in->parent->module;
-    int n = spmd_nresult(in);
+    int n = hlo_nresult(in);
     hlo_inst **x = sd_arena_array(m->arena, hlo_inst *, n + 1);
     hlo_at p = pass_at(in);
     const sd_shape *local;
     sd_status st;
 
-    if (call->shape->dtype != in->shape->dtype || spmd_nresult(call) != n)
+    if (call->shape->dtype != in->shape->dtype || hlo_nresult(call) != n)
         return misfit("result", n);
     for (int i = 0; i < n; i++) {
-        const sd_shape *whole = spmd_result(in, i);
+        const sd_shape *whole = hlo_result_shape(in, i);
 
         if ((st = spmd_local_shape(m, whole, s[i], HLO_ALL_ATOMS, &local)))
             return st;
-        if (!sd_shape_equal(local, spmd_result(call, i)))
+        if (!sd_shape_equal(local, hlo_result_shape(call, i)))
             return misfit("result", i);
-        x[i] = in->shape->dtype == SD_TUPLE ? hlo_make_gte(p, call, i) : call;
+        x[i] = pass_result(p, call, i);
         x[i] = stand_in(f, in, whole, x[i], s[i]);
     }
-    pass_replace(in,
-                 in->shape->dtype == SD_TUPLE ? hlo_make_tuple(p, n, x) : x[0]);
+    pass_replace(in, pass_results(p, in->shape, x));
     return NULL;
 }
 

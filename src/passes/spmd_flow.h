@@ -112,6 +112,8 @@ void spmd_settle(spmd_flow *f);
 /* What the module's partitioner knows becomes what that says (spmd_custom.c). */
 bool spmd_is_custom(const hlo_inst *in);
 sd_status spmd_custom(spmd_flow *f, hlo_inst *in);
+/* Into how many parts s cuts. */
+int64_t spmd_nparts(const hlo_sharding *s);
 /* Marks of values that are cut alike (spmd_group.c). */
 bool spmd_is_group(const hlo_inst *in);
 void spmd_group(spmd_flow *f, hlo_inst *in);

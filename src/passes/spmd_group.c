@@ -17,7 +17,7 @@ bool spmd_is_group(const hlo_inst *in)
     return group_of(in) != NULL && in->narg == 1;
 }
 
-static int64_t parts_of(const hlo_sharding *s)
+int64_t spmd_nparts(const hlo_sharding *s)
 {
     int64_t n = 1;
 
@@ -28,7 +28,7 @@ static int64_t parts_of(const hlo_sharding *s)
 
 static const hlo_sharding *finer(const hlo_sharding *s, const hlo_sharding *t)
 {
-    return !s || (t && parts_of(t) > parts_of(s)) ? t : s;
+    return !s || (t && spmd_nparts(t) > spmd_nparts(s)) ? t : s;
 }
 
 /* What the group is cut by as far as is known; NULL: nothing. */

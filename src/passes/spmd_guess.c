@@ -72,7 +72,7 @@ bool spmd_was_anew(const spmd_flow *f, const hlo_inst *in)
 spmd_need spmd_needs(spmd_flow *f, const hlo_inst *in, const hlo_sharding **arg)
 {
     const hlo_sharding **s =
-        sd_arena_array(f->a, const hlo_sharding *, spmd_nresult(in) + 1);
+        sd_arena_array(f->a, const hlo_sharding *, hlo_nresult(in) + 1);
     spmd_rule r;
     spmd_choice c;
 
@@ -101,7 +101,7 @@ static void guess_result(spmd_flow *f, const hlo_inst *in,
 static void guess_rule(spmd_flow *f, const hlo_inst *in)
 {
     const hlo_sharding **s =
-        sd_arena_array(f->a, const hlo_sharding *, spmd_nresult(in) + 1);
+        sd_arena_array(f->a, const hlo_sharding *, hlo_nresult(in) + 1);
     spmd_rule r;
     spmd_choice c;
     bool ok = spmd_rule_of(in, &r) && spmd_choose(f, in, &r, &c) &&
@@ -127,7 +127,7 @@ static void guess_rule(spmd_flow *f, const hlo_inst *in)
 
 static bool guess_mark(spmd_flow *f, const hlo_inst *in)
 {
-    int n = spmd_nresult(in);
+    int n = hlo_nresult(in);
     const hlo_sharding **s = sd_arena_array(f->a, const hlo_sharding *, n + 1);
     const hlo_sharding *now = NULL;
 

@@ -15,16 +15,6 @@ enum { MOST_ROUNDS = 8, MOST_DEPTH = 3 };
 
 typedef const hlo_sharding *const *shardings;
 
-static int nelement(const hlo_inst *x)
-{
-    return x->shape->dtype == SD_TUPLE ? x->shape->nelem : 1;
-}
-
-static const sd_shape *element_shape(const hlo_inst *x, int i)
-{
-    return x->shape->dtype == SD_TUPLE ? x->shape->elem[i] : x->shape;
-}
-
 /* How dimensions are cut and no more; NULL: not at all. */
 static const hlo_sharding *cuts(spmd_flow *f, const hlo_sharding *s)
 {
@@ -40,7 +30,7 @@ static const hlo_sharding **list(spmd_flow *f, int n)
 
 static const hlo_sharding **what_is_had(spmd_flow *f, const hlo_inst *x)
 {
-    int n = nelement(x);
+    int n = hlo_nresult(x);
     const hlo_sharding **s = list(f, n);
 
     for (int i = 0; i < n; i++)
@@ -63,7 +53,7 @@ static const hlo_sharding **guess_comp(spmd_flow *f, const hlo_comp *c,
                                        shardings s)
 {
     const hlo_inst *p = c->param[0];
-    int n = nelement(c->root);
+    int n = hlo_nresult(c->root);
     const hlo_sharding **out = list(f, n);
     bool before = f->guessing;
 
@@ -90,8 +80,8 @@ static double turn(spmd_flow *f, const hlo_inst *in, shardings s,
     f->cost = 0;
     guess_comp(f, in->comp[0], s);
     *out = guess_comp(f, in->comp[1], s);
-    for (int i = 0; i < nelement(in); i++)
-        f->cost += spmd_move_bytes(element_shape(in, i), (*out)[i], s[i]);
+    for (int i = 0; i < hlo_nresult(in); i++)
+        f->cost += spmd_move_bytes(hlo_result_shape(in, i), (*out)[i], s[i]);
     bytes = f->cost;
     f->cost = before;
     return bytes;
@@ -252,7 +242,7 @@ static bool gather_sums(spmd_flow *f, const hlo_inst *in,
     bool any = false, before = f->guessing;
 
     f->guessing = true;
-    for (int i = 0; i < nelement(in); i++) {
+    for (int i = 0; i < hlo_nresult(in); i++) {
         const hlo_inst *x = added(in, i);
         const hlo_sharding *now = x && x->nuse == 1 ? spmd_now(f, x) : NULL;
 
@@ -275,7 +265,7 @@ typedef struct {
 static const carried *decide(spmd_flow *f, const hlo_inst *in,
                              const hlo_sharding **s)
 {
-    int n = nelement(in);
+    int n = hlo_nresult(in);
     const hlo_sharding **less = list(f, n), **sums = list(f, n), **out;
     carried *to = sd_arena_new(f->a, carried);
     double bytes, fewer;
@@ -312,20 +302,11 @@ static const carried *carry(spmd_flow *f, const hlo_inst *in)
     const carried *was = sd_map_get(f->carried, sd_key(in));
 
     if (!was || !f->guessing ||
-        memcmp(was->start, s, sizeof *s * (size_t)nelement(in))) {
+        memcmp(was->start, s, sizeof *s * (size_t)hlo_nresult(in))) {
         was = decide(f, in, s);
         sd_map_set(f->carried, sd_key(in), (void *)was);
     }
     return was;
-}
-
-static int64_t nparts(const hlo_sharding *s)
-{
-    int64_t n = 1;
-
-    for (int d = 0; d < s->rank; d++)
-        n *= hlo_atoms_size(s->grid, &s->dim[d].cut);
-    return n;
 }
 
 /* What moves the fewest bytes of those that a branch gives; of several the one
@@ -333,7 +314,7 @@ static int64_t nparts(const hlo_sharding *s)
 static const hlo_sharding *best_of(spmd_flow *f, const hlo_inst *in, int i,
                                    const hlo_sharding ***out)
 {
-    const sd_shape *whole = element_shape(in, i);
+    const sd_shape *whole = hlo_result_shape(in, i);
     const hlo_sharding *best = NULL;
     double fewest = 0;
 
@@ -344,7 +325,7 @@ static const hlo_sharding *best_of(spmd_flow *f, const hlo_inst *in, int i,
         for (int j = 0; s && j < in->ncomp; j++)
             bytes += spmd_move_bytes(whole, out[j][i], s);
         if (s && (!best || bytes < fewest ||
-                  (bytes <= fewest && nparts(s) > nparts(best)))) {
+                  (bytes <= fewest && spmd_nparts(s) > spmd_nparts(best)))) {
             best = s;
             fewest = bytes;
         }
@@ -354,7 +335,7 @@ static const hlo_sharding *best_of(spmd_flow *f, const hlo_inst *in, int i,
 
 static const hlo_sharding **branches(spmd_flow *f, const hlo_inst *in)
 {
-    int n = nelement(in);
+    int n = hlo_nresult(in);
     const hlo_sharding **s = list(f, n);
     const hlo_sharding ***out =
         sd_arena_array(f->a, const hlo_sharding **, in->ncomp + 1);
@@ -388,29 +369,28 @@ void spmd_guess_flow(spmd_flow *f, const hlo_inst *in)
 
 static const sd_shape *local_shape(spmd_flow *f, const hlo_inst *x, shardings s)
 {
-    int n = nelement(x);
+    int n = hlo_nresult(x);
     const sd_shape **e = sd_arena_array(f->a, const sd_shape *, n + 1);
 
     for (int i = 0; i < n; i++) {
-        e[i] = element_shape(x, i);
+        e[i] = hlo_result_shape(x, i);
         if (s[i])
             e[i] = spmd_part_shape(f->m, e[i], s[i]);
     }
-    return x->shape->dtype == SD_TUPLE ? sd_shape_tuple(f->m->arena, n, e)
-                                       : e[0];
+    return sd_shape_of_results(f->m->arena, x->shape, e);
 }
 
 /* x by s, a tuple again if it is one. */
 static hlo_inst *parts_of(spmd_flow *f, hlo_at p, hlo_inst *x, shardings s)
 {
-    int n = nelement(x);
+    int n = hlo_nresult(x);
     hlo_inst **e = sd_arena_array(f->a, hlo_inst *, n + 1);
 
     for (int i = 0; i < n; i++) {
         e[i] = spmd_element(f, p, x, i);
         e[i] = s[i] ? spmd_as(f, p, e[i], s[i]) : spmd_whole(f, e[i]);
     }
-    return x->shape->dtype == SD_TUPLE ? hlo_make_tuple(p, n, e) : e[0];
+    return pass_results(p, x->shape, e);
 }
 
 /* c's parameter becomes what is had by s; a copy stands for the whole. */
@@ -518,7 +498,7 @@ static sd_status loop(spmd_flow *f, hlo_inst *in)
     hlo_inst *x;
     sd_status st;
 
-    if (!any_of(nelement(in), s) && !any_of(nelement(in), came)) {
+    if (!any_of(hlo_nresult(in), s) && !any_of(hlo_nresult(in), came)) {
         spmd_want(f, in->comp[1], s);
         return cut_all(f, in);
     }
@@ -544,11 +524,11 @@ static sd_status conditional(spmd_flow *f, hlo_inst *in)
 {
     const hlo_sharding **s = branches(f, in);
     hlo_inst **arg = sd_arena_array(f->a, hlo_inst *, in->narg + 1);
-    bool any = any_of(nelement(in), s);
+    bool any = any_of(hlo_nresult(in), s);
     sd_status st;
 
     for (int k = 1; k < in->narg; k++)
-        any |= any_of(nelement(in->arg[k]), what_is_had(f, in->arg[k]));
+        any |= any_of(hlo_nresult(in->arg[k]), what_is_had(f, in->arg[k]));
     if (!any) {
         for (int k = 0; k < in->ncomp; k++)
             spmd_want(f, in->comp[k], s);
@@ -560,7 +540,7 @@ static sd_status conditional(spmd_flow *f, hlo_inst *in)
         const hlo_sharding **had = what_is_had(f, in->arg[k]);
 
         arg[k] = parts_of(f, pass_at(in), in->arg[k], had);
-        if (any_of(nelement(in->arg[k]), had))
+        if (any_of(hlo_nresult(in->arg[k]), had))
             open_param(f, in->comp[k - 1], had);
         spmd_want(f, in->comp[k - 1], s);
     }

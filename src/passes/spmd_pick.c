@@ -78,10 +78,10 @@ static hlo_inst *nothing(hlo_at p, sd_dtype t)
 
 /* ---- slices ---- */
 
-typedef struct { /* of the part: a window of it that holds all that is meant */
-    hlo_inst *start[SD_MAX_RANK];
-    hlo_inst
-        *off[SD_MAX_RANK]; /* and how much further on that begins; NULL: 0 */
+/* Of a part: a window of it that holds all that is meant, and how much further
+ * on that begins; NULL: 0. */
+typedef struct {
+    hlo_inst *start[SD_MAX_RANK], *off[SD_MAX_RANK];
 } window;
 
 static window window_of(const hlo_inst *in, hlo_at p, hlo_inst *const *at,

@@ -37,7 +37,7 @@ static void pass(spmd_rule *r, int f, int arg, int dim)
 
 static int of_result(spmd_rule *r, const hlo_inst *in, int dim)
 {
-    int f = new_factor(r, spmd_result(in, 0)->dim[dim], false);
+    int f = new_factor(r, hlo_result_shape(in, 0)->dim[dim], false);
 
     r->result[dim] = (int8_t)f;
     return f;
@@ -274,7 +274,7 @@ static bool stays(const hlo_inst *in, int d)
 
 static bool same_dims(const hlo_inst *in, spmd_rule *r)
 {
-    int rank = spmd_result(in, 0)->rank;
+    int rank = hlo_result_shape(in, 0)->rank;
 
     if (in->op != HLO_SORT && !sd_shape_is_array(in->shape))
         return false;
@@ -401,8 +401,8 @@ static bool batch(const hlo_inst *in, int n, spmd_rule *r)
     for (int k = 0; k < in->narg; k++)
         if (!begins_with(in->arg[k]->shape, in->arg[0]->shape, n))
             return false;
-    for (int i = 0; i < spmd_nresult(in); i++)
-        if (!begins_with(spmd_result(in, i), in->arg[0]->shape, n))
+    for (int i = 0; i < hlo_nresult(in); i++)
+        if (!begins_with(hlo_result_shape(in, i), in->arg[0]->shape, n))
             return false;
     for (int d = 0; d < n; d++) {
         int f = of_result(r, in, d);
@@ -459,11 +459,11 @@ bool spmd_rule_of(const hlo_inst *in, spmd_rule *r)
                   in->op == HLO_REDUCE || in->op == HLO_CUSTOM_CALL;
 
     *r = (spmd_rule){0};
-    if (in->narg > SPMD_MOST_ARGS || !spmd_nresult(in) ||
+    if (in->narg > SPMD_MOST_ARGS || !hlo_nresult(in) ||
         (!tuples && !sd_shape_is_array(in->shape)))
         return false;
-    for (int i = 0; i < spmd_nresult(in); i++)
-        if (!sd_shape_is_array(spmd_result(in, i)))
+    for (int i = 0; i < hlo_nresult(in); i++)
+        if (!sd_shape_is_array(hlo_result_shape(in, i)))
             return false;
     memset(r->arg, NONE, sizeof r->arg);
     memset(r->result, NONE, sizeof r->result);

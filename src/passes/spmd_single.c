@@ -34,10 +34,10 @@ static bool is_plain(const hlo_inst *in)
     for (int i = 0; i < in->narg; i++)
         if (!sd_shape_is_array(in->arg[i]->shape))
             return false;
-    for (int i = 0; in->shape->dtype == SD_TUPLE && i < in->shape->nelem; i++)
-        if (!sd_shape_is_array(in->shape->elem[i]))
+    for (int i = 0; i < hlo_nresult(in); i++)
+        if (!sd_shape_is_array(hlo_result_shape(in, i)))
             return false;
-    return in->shape->dtype != SD_TOKEN;
+    return true;
 }
 
 sd_status spmd_single(hlo_inst *in, int64_t who)
@@ -46,6 +46,7 @@ sd_status spmd_single(hlo_inst *in, int64_t who)
     hlo_at p = pass_at(in);
     hlo_inst *args, *three[3], *out, **x;
     hlo_comp *c[2];
+    int n = hlo_nresult(in);
 
     if (who >= hlo_participants(m))
         return sd_error(SD_INVALID,
@@ -64,15 +65,11 @@ sd_status spmd_single(hlo_inst *in, int64_t who)
     out = hlo_inst_create(p.c, in, HLO_CONDITIONAL, in->shape, 3, three);
     hlo_take_source(out, in);
     hlo_set_comps(out, 2, c);
-    if (in->shape->dtype == SD_TUPLE) {
-        x = sd_arena_array(m->arena, hlo_inst *, in->shape->nelem + 1);
-        for (int i = 0; i < in->shape->nelem; i++)
-            x[i] = spmd_from(p, hlo_make_gte(p, out, i), who);
-        if (in->shape->nelem)
-            out = hlo_make_tuple(p, in->shape->nelem, x);
-    } else {
-        out = spmd_from(p, out, who);
-    }
+    x = sd_arena_array(m->arena, hlo_inst *, n + 1);
+    for (int i = 0; i < n; i++)
+        x[i] = spmd_from(p, pass_result(p, out, i), who);
+    if (n)
+        out = pass_results(p, in->shape, x);
     hlo_replace(in, out);
     hlo_remove(in);
     return NULL;

@@ -73,7 +73,7 @@ static void ask_element(spmd_flow *f, const hlo_inst *x, int i,
 
 static void ask_elements(spmd_flow *f, const hlo_inst *x, shardings s)
 {
-    int n = x->shape->dtype == SD_TUPLE ? x->shape->nelem : 1;
+    int n = hlo_nresult(x);
 
     for (int i = 0; i < n; i++)
         ask_element(f, x, i, s[i]);
@@ -122,7 +122,7 @@ static void ask_of(spmd_flow *f, const hlo_inst *in)
     case HLO_CONDITIONAL:
         break;
     case HLO_WHILE:
-        for (int i = 0; i < spmd_nresult(in); i++)
+        for (int i = 0; i < hlo_nresult(in); i++)
             ask_element(f, in->arg[0], i, spmd_now_at(f, in, i));
         break;
     case HLO_GET_TUPLE_ELEMENT:

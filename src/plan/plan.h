@@ -578,7 +578,6 @@ bool plan_is_rounding(const plan_node *n);
 bool plan_any_order(const plan_node *n);
 /* Nor does what body makes of numbers of that type. */
 bool plan_body_any_order(const plan_body *body, sd_dtype t);
-bool plan_slices_overlap(thunk_slice x, thunk_slice y);
 /* The scatter of a kernel that is one, or NULL. */
 const plan_node *plan_scatter_of(const plan_kernel *k);
 /* The axis of place LANE, or -1: none, in a kernel that sorts or calls. */

@@ -195,8 +195,6 @@ sd_status plan_alias(hlo_module *m)
     alias_comp(m->entry);
     hlo_set_root(m->entry, copy_leaves(m->entry, NULL, m->entry->root));
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst_backward(in, c)
-            if (in->nuse == 0 && in != c->root && !hlo_has_effect(in))
-                hlo_remove(in); /* the tuples that were rebuilt */
+        hlo_comp_sweep(c); /* the tuples that were rebuilt */
     return NULL;
 }

@@ -15,8 +15,8 @@ enum {
     TILE = 256,         /* positions of M and of N in a tile, at most */
     LEAST_TILE = 48,    /* nor are tiles made smaller than this for threads */
     MOST_ODD = 13,      /* vectors of N, of which one in vain is much */
-    TILE_WORK =
-        1 << 19, /* multiplications that are worth a tile of their own */
+    /* multiplications that are worth a tile of their own */
+    TILE_WORK = 1 << 19,
     AHEAD = 16 /* rows of an operand: one is a kilobyte in a page of its own,
                 * too short for what the processor foresees */
 };

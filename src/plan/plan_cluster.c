@@ -8,25 +8,16 @@ cluster *cluster_of(cluster *c)
     return c;
 }
 
-static const sd_shape *value_shape(const hlo_inst *in)
-{
-    return in->shape->dtype == SD_TUPLE ? in->shape->elem[0] : in->shape;
-}
-
 /* ---- views ---- */
 
 static bool same_view(const cluster_view *x, const cluster_view *y)
 {
-    if (x->rank != y->rank || x->g.n != y->g.n)
+    if (x->rank != y->rank)
         return false;
     for (int i = 0; i < x->rank; i++)
         if (x->index[i] != y->index[i])
             return false;
-    for (int i = 0; i < x->g.n; i++)
-        if (x->g.g[i].e != y->g.g[i].e || x->g.g[i].lo != y->g.g[i].lo ||
-            x->g.g[i].hi != y->g.g[i].hi)
-            return false;
-    return true;
+    return plan_guards_same(x->g, y->g);
 }
 
 static void add_view(clusters *cs, cluster_member *m,
@@ -69,7 +60,7 @@ static void views_from(clusters *cs, const plan_space *s, cluster_member *user,
 {
     hlo_inst *u = user->in;
     const plan_expr *axis[SD_MAX_RANK];
-    int rank = value_shape(in)->rank;
+    int rank = hlo_result_shape(in, 0)->rank;
 
     user_axes(cs, s, u, axis);
     cs->viewer.axis = axis;
@@ -97,7 +88,7 @@ static void views_from(clusters *cs, const plan_space *s, cluster_member *user,
 bool cluster_root_index(clusters *cs, const plan_space *s, const hlo_inst *in,
                         cluster_view *out)
 {
-    const sd_shape *t = value_shape(in);
+    const sd_shape *t = hlo_result_shape(in, 0);
 
     if (in->op == HLO_DYNAMIC_UPDATE_SLICE)
         t = in->arg[1]->shape; /* it runs over its update */

@@ -474,9 +474,7 @@ static void fuse_comp(hlo_comp *c, bool apart)
         if (!cs.all.at[i]->into)
             cluster_replace(&cs, cs.all.at[i]);
     hlo_comp_sort(c);
-    hlo_for_each_inst_backward(in, c)
-        if (in->nuse == 0 && in != c->root && !hlo_has_effect(in))
-            hlo_remove(in);
+    hlo_comp_sweep(c);
     hlo_for_each_inst(in, c)
         in->tag = NULL;
     sd_arena_destroy(a);

@@ -482,11 +482,8 @@ sd_status plan_library(hlo_module *m, const device_desc *dev,
         hlo_for_each_inst(in, c)
             call_for(in, dev);
     hlo_for_each_comp(c, m) {
-        hlo_comp_sort(
-            c); /* a compare may stand before the relu that it reads */
-        hlo_for_each_inst_backward(in, c)
-            if (in->nuse == 0 && in != c->root && !hlo_has_effect(in))
-                hlo_remove(in);
+        hlo_comp_sort(c); /* a relu's compare may stand before the relu */
+        hlo_comp_sweep(c);
     }
     return NULL;
 }

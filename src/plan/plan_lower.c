@@ -287,21 +287,12 @@ typedef struct memo {
 
 static bool same_memo(const memo *m, const memo *o)
 {
-    if (m->in != o->in || m->out != o->out || m->g.n != o->g.n)
+    if (m->in != o->in || m->out != o->out)
         return false;
     for (int i = 0; i < m->rank; i++)
         if (m->index[i] != o->index[i])
             return false;
-    for (int i = 0; i < m->g.n; i++)
-        if (m->g.g[i].e != o->g.g[i].e || m->g.g[i].lo != o->g.g[i].lo ||
-            m->g.g[i].hi != o->g.g[i].hi)
-            return false;
-    return true;
-}
-
-static const sd_shape *result_shape(const hlo_inst *in, int out)
-{
-    return in->shape->dtype == SD_TUPLE ? in->shape->elem[out] : in->shape;
+    return plan_guards_same(m->g, o->g);
 }
 
 plan_node *plan_value(plan_lowering *lw, const hlo_inst *in, int out,
@@ -314,7 +305,7 @@ plan_node *plan_value(plan_lowering *lw, const hlo_inst *in, int out,
     m->in = in;
     m->out = out;
     m->g = g;
-    m->rank = result_shape(in, out)->rank;
+    m->rank = hlo_result_shape(in, out)->rank;
     bytes = (size_t)m->rank * sizeof *index;
     m->index = bytes ? sd_arena_copy(lw->a, index, bytes) : NULL;
     h = sd_hash(m->index, bytes, sd_key(in) + (uint64_t)out);
@@ -329,7 +320,7 @@ plan_node *plan_value(plan_lowering *lw, const hlo_inst *in, int out,
                      "%s: a kernel of more than %d operations; split the "
                      "operation, which may have too many operands",
                      lw->fusion->name, PLAN_MOST_NODES),
-            result_shape(in, out)->dtype);
+            hlo_result_shape(in, out)->dtype);
     m->n = lower_value(lw, in, out, m->index, g);
     m->next = sd_map_get(lw->memo, h);
     sd_map_set(lw->memo, h, m);
@@ -354,14 +345,13 @@ static void add_slots(plan_lowering *lw, const hlo_comp *c)
 {
     plan_kernel *k = lw->k;
     const sd_shape *s = c->root->shape;
-    int nout = s->dtype == SD_TUPLE ? s->nelem : 1;
+    int nout = sd_shape_nresult(s);
 
     k->nslot = c->nparam + nout;
     k->slot = sd_arena_array(lw->a, plan_slot, k->nslot);
     for (int i = 0; i < k->nslot; i++) {
-        const sd_shape *t = i < c->nparam          ? c->param[i]->shape
-                            : s->dtype == SD_TUPLE ? s->elem[i - c->nparam]
-                                                   : s;
+        const sd_shape *t = i < c->nparam ? c->param[i]->shape
+                                          : sd_shape_result(s, i - c->nparam);
 
         k->slot[i] = (plan_slot){.dtype = t->dtype,
                                  .count = sd_shape_count(t),
@@ -410,7 +400,7 @@ static void lower_outputs(plan_lowering *lw, const hlo_comp *c)
         const plan_expr *index[SD_MAX_RANK];
         int out;
         const hlo_inst *in = root_at(c->root, i, &out);
-        const sd_shape *s = result_shape(in, out);
+        const sd_shape *s = hlo_result_shape(in, out);
         plan_node n = {.kind = PN_STORE,
                        .in = in,
                        .dtype = s->dtype,

@@ -11,8 +11,7 @@ static void inner_axes(plan_lowering *lw, const hlo_inst *in, index_in index,
 {
     int64_t extent[SD_MAX_RANK];
     int n = plan_inner_extents(in, extent);
-    const sd_shape *s =
-        in->shape->dtype == SD_TUPLE ? in->shape->elem[0] : in->shape;
+    const sd_shape *s = hlo_result_shape(in, 0);
     bool row = in->op == HLO_REDUCE && n == 1 && lw->space.full &&
                extent[0] == lw->space.row &&
                plan_px_linear(lw->px, s->rank, s->dim, index) ==

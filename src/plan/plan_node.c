@@ -12,14 +12,13 @@ typedef struct entry {
     struct entry *next;
 } entry;
 
-static bool same_guards(const plan_node *x, const plan_node *y)
+bool plan_guards_same(plan_guards x, plan_guards y)
 {
-    if (x->nguard != y->nguard)
+    if (x.n != y.n)
         return false;
-    for (int i = 0; i < x->nguard; i++)
-        if (x->guard[i].e != y->guard[i].e ||
-            x->guard[i].lo != y->guard[i].lo ||
-            x->guard[i].hi != y->guard[i].hi)
+    for (int i = 0; i < x.n; i++)
+        if (x.g[i].e != y.g[i].e || x.g[i].lo != y.g[i].lo ||
+            x.g[i].hi != y.g[i].hi)
             return false;
     return true;
 }
@@ -44,7 +43,8 @@ static bool same(const plan_node *x, const plan_node *y)
         x->over != y->over || x->out != y->out || x->nout != y->nout ||
         memcmp(x->value, y->value, sizeof x->value) != 0 ||
         plan_node_attributes(x) != plan_node_attributes(y) ||
-        !same_guards(x, y))
+        !plan_guards_same((plan_guards){x->guard, x->nguard},
+                          (plan_guards){y->guard, y->nguard}))
         return false;
     for (int i = 0; i < x->narg; i++)
         if (x->arg[i] != y->arg[i])

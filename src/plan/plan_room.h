@@ -114,6 +114,7 @@ typedef struct {
     int n;
 } plan_guards;
 
+bool plan_guards_same(plan_guards x, plan_guards y);
 static inline int plan_last_axis(uint64_t axes) /* of a set that has one */
 {
     return 63 - __builtin_clzll(axes);

@@ -15,7 +15,7 @@ void plan_space_of(const hlo_inst *root, const hlo_inst *red, plan_space *out)
     const sd_shape *s = red ? red->shape : root->shape;
 
     *out = (plan_space){.pre = 1, .row = 1, .post = 1};
-    out->outer = s->dtype == SD_TUPLE ? s->elem[0] : s;
+    out->outer = sd_shape_result(s, 0);
     if (!red)
         return;
     out->full = red->arg[0]->shape;

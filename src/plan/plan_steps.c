@@ -24,17 +24,11 @@ static thunk_slice slice_of(const hlo_inst *in, int leaf)
 
 /* ---- kernels ---- */
 
-bool plan_slices_overlap(thunk_slice x, thunk_slice y)
-{
-    return x.buffer == y.buffer && x.offset < y.offset + y.bytes &&
-           y.offset < x.offset + x.bytes;
-}
-
 static void mark_aliases(plan_kernel *k, const thunk_slice *arg)
 {
     for (int i = 0; i < k->nslot; i++)
         for (int j = 0; j < i; j++)
-            if (plan_slices_overlap(arg[i], arg[j]) &&
+            if (thunk_slices_overlap(arg[i], arg[j]) &&
                 (k->slot[i].access | k->slot[j].access) & PLAN_WRITE)
                 k->slot[i].noalias = k->slot[j].noalias = false;
 }

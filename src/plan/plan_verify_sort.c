@@ -201,7 +201,7 @@ static sd_status check_memory(const plan *p, const thunk *t)
         for (int j = 0; j < i; j++)
             if ((k->slot[i].noalias || k->slot[j].noalias) &&
                 (k->slot[i].access | k->slot[j].access) & PLAN_WRITE &&
-                plan_slices_overlap(*x, t->arg[j]))
+                thunk_slices_overlap(*x, t->arg[j]))
                 return plan_bad(k, NULL,
                                 "slots that overlap and say they do not");
     }

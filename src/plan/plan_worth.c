@@ -28,8 +28,8 @@ enum {
     MOST_GUARDS = 64, /* conditions on one value: a pad has two a dimension */
     MOST_EXTRA = 8, /* cheap work done again, ops a kernel */
     MOST_COPIES = 4, /* kernels that compute the same value */
-    MOST_AT_ONCE =
-        16, /* views of what moves data, operands of concatenate / 2 */
+    /* views of what moves data, and half of a concatenate's operands */
+    MOST_AT_ONCE = 16,
     SMALL = 16384, /* computing this much again costs less than a launch */
     SMALL_HEAVY = 2048,
     SMALL_HOLES = 64
@@ -39,7 +39,7 @@ int64_t cluster_count_of(const hlo_inst *in)
 {
     const sd_shape *s = in->shape;
 
-    return sd_shape_count(s->dtype == SD_TUPLE ? s->elem[0] : s);
+    return sd_shape_count(sd_shape_result(s, 0));
 }
 
 bool cluster_is_view_op(const hlo_inst *in)

@@ -135,7 +135,7 @@ static LLVMValueRef address(looper *l, const thunk_slice *s)
     const plan_loop *loop = l->k->loop;
 
     for (int i = 0; i < loop->cell.n; i++)
-        if (plan_slices_overlap(loop->cell.at[i].slice, *s))
+        if (thunk_slices_overlap(loop->cell.at[i].slice, *s))
             return behind(l->e, l->cell[i], s->offset - l->base[i]);
     return LLVMConstNull(l->e->ptr); /* of no bytes */
 }

@@ -137,6 +137,23 @@ static void module_init(module *mod, const device_desc *dev)
     LLVMContextSetDiagnosticHandler(mod->cx, on_diagnostic, mod);
 }
 
+void target_each(LLVMModuleRef m, LLVMContextRef cx, const device_desc *dev,
+                 target_each_fn *f)
+{
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(cx);
+
+    for (LLVMValueRef fn = LLVMGetFirstFunction(m); fn;
+         fn = LLVMGetNextFunction(fn))
+        for (LLVMBasicBlockRef bb = LLVMGetFirstBasicBlock(fn); bb;
+             bb = LLVMGetNextBasicBlock(bb))
+            for (LLVMValueRef in = LLVMGetFirstInstruction(bb), next; in;
+                 in = next) {
+                next = LLVMGetNextInstruction(in);
+                f(m, b, in, dev);
+            }
+    LLVMDisposeBuilder(b);
+}
+
 LLVMTargetMachineRef target_machine(const char *triple,
                                     LLVMTargetMachineOptionsRef o)
 {

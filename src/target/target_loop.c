@@ -78,7 +78,7 @@ static void add_cell(sd_arena *a, plan_loop *l, thunk_slice s, bool written)
             plan_cell o = l->cell.at[i];
             uint64_t end;
 
-            if (!plan_slices_overlap(o.slice, c.slice))
+            if (!thunk_slices_overlap(o.slice, c.slice))
                 continue;
             end = SD_MAX(o.slice.offset + o.slice.bytes,
                          c.slice.offset + c.slice.bytes);

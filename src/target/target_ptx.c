@@ -446,25 +446,20 @@ static void limit_amount(LLVMModuleRef m, LLVMBuilderRef b, LLVMValueRef shift)
 
 /* What the device library says in steps and is one instruction here, and what
  * code generation gets wrong. */
+static void repair_one(LLVMModuleRef m, LLVMBuilderRef b, LLVMValueRef in,
+                       const device_desc *dev)
+{
+    (void)dev;
+    if (LLVMIsASelectInst(in))
+        take_limit(m, b, in);
+    else if (LLVMGetInstructionOpcode(in) == LLVMShl ||
+             LLVMGetInstructionOpcode(in) == LLVMLShr)
+        limit_amount(m, b, in);
+}
+
 static void repair(LLVMModuleRef m, LLVMContextRef cx, const device_desc *dev)
 {
-    LLVMBuilderRef b = LLVMCreateBuilderInContext(cx);
-    LLVMValueRef next;
-
-    (void)dev;
-    for (LLVMValueRef f = LLVMGetFirstFunction(m); f;
-         f = LLVMGetNextFunction(f))
-        for (LLVMBasicBlockRef bb = LLVMGetFirstBasicBlock(f); bb;
-             bb = LLVMGetNextBasicBlock(bb))
-            for (LLVMValueRef in = LLVMGetFirstInstruction(bb); in; in = next) {
-                next = LLVMGetNextInstruction(in);
-                if (LLVMIsASelectInst(in))
-                    take_limit(m, b, in);
-                else if (LLVMGetInstructionOpcode(in) == LLVMShl ||
-                         LLVMGetInstructionOpcode(in) == LLVMLShr)
-                    limit_amount(m, b, in);
-            }
-    LLVMDisposeBuilder(b);
+    target_each(m, cx, dev, repair_one);
 }
 
 /* Drivers read it up to a NUL, and link nothing to it. */

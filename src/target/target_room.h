@@ -42,6 +42,12 @@ typedef struct {
     sd_status (*check)(const char *data, size_t bytes); /* of a binary */
 } target_ops;
 
+/* Calls f with each instruction, which it may erase, and a builder. */
+typedef void target_each_fn(LLVMModuleRef m, LLVMBuilderRef b, LLVMValueRef in,
+                            const device_desc *dev);
+void target_each(LLVMModuleRef m, LLVMContextRef cx, const device_desc *dev,
+                 target_each_fn *f);
+
 /* A machine with these options, which it takes; NULL: LLVM has none. */
 LLVMTargetMachineRef target_machine(const char *triple,
                                     LLVMTargetMachineOptionsRef o);

@@ -253,25 +253,21 @@ static void hide_ones(LLVMBuilderRef b, LLVMModuleRef m, LLVMValueRef in)
     LLVMSetOperand(in, at, ones(b, t, m));
 }
 
+static void repair_one(LLVMModuleRef m, LLVMBuilderRef b, LLVMValueRef in,
+                       const device_desc *dev)
+{
+    LLVMOpcode op = LLVMGetInstructionOpcode(in);
+
+    if (LLVMIsAZExtInst(in))
+        mask_first(b, in);
+    else if ((op == LLVMXor || op == LLVMSub) &&
+             device_has_quirk(dev, DEVICE_QUIRK_ONES_IN_MASK))
+        hide_ones(b, m, in);
+}
+
 static void repair(LLVMModuleRef m, LLVMContextRef cx, const device_desc *dev)
 {
-    bool hide = device_has_quirk(dev, DEVICE_QUIRK_ONES_IN_MASK);
-    LLVMBuilderRef b = LLVMCreateBuilderInContext(cx);
-    LLVMValueRef next;
-
-    for (LLVMValueRef f = LLVMGetFirstFunction(m); f;
-         f = LLVMGetNextFunction(f))
-        for (LLVMBasicBlockRef bb = LLVMGetFirstBasicBlock(f); bb;
-             bb = LLVMGetNextBasicBlock(bb))
-            for (LLVMValueRef in = LLVMGetFirstInstruction(bb); in; in = next) {
-                next = LLVMGetNextInstruction(in);
-                if (LLVMIsAZExtInst(in))
-                    mask_first(b, in);
-                else if (hide && (LLVMGetInstructionOpcode(in) == LLVMXor ||
-                                  LLVMGetInstructionOpcode(in) == LLVMSub))
-                    hide_ones(b, m, in);
-            }
-    LLVMDisposeBuilder(b);
+    target_each(m, cx, dev, repair_one);
 }
 
 static const char *passes(target_clean what)

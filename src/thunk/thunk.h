@@ -25,6 +25,11 @@ typedef struct {
 } thunk_buffer;
 
 typedef struct { int buffer; uint64_t offset, bytes; } thunk_slice;
+static inline bool thunk_slices_overlap(thunk_slice x, thunk_slice y)
+{
+    return x.buffer == y.buffer && x.offset < y.offset + y.bytes &&
+           y.offset < x.offset + x.bytes;
+}
 
 typedef enum {
 #define THUNK(id, name) THUNK_##id,

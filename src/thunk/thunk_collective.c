@@ -114,12 +114,6 @@ static bool sizes_of(const thunk_collective *c, int64_t bytes[2])
     return true;
 }
 
-static bool overlap(thunk_slice x, thunk_slice y)
-{
-    return x.buffer == y.buffer && x.offset < y.offset + y.bytes &&
-           y.offset < x.offset + x.bytes;
-}
-
 sd_status thunk_check_collective(const thunk_program *p, const thunk *t)
 {
     thunk_collective c;
@@ -140,7 +134,7 @@ sd_status thunk_check_collective(const thunk_program *p, const thunk *t)
                             i, t->arg[i].bytes, thunk_collective_name[c.kind],
                             c.outer, c.block, c.size);
     /* others read the operand while the result is written */
-    if (overlap(t->arg[0], t->arg[1]))
+    if (thunk_slices_overlap(t->arg[0], t->arg[1]))
         return sd_error(SD_INVALID, "its operand and its result overlap");
     return NULL;
 }

@@ -490,22 +490,13 @@ static sd_status try_library(xpu_cl_driver *d, const char *path,
     return NULL;
 }
 
-/* lib/pythonX/site-packages/sundog/libsundog.so: three up is lib. */
+/* In the lib of the Python environment that we are installed in. */
 static bool beside_us(char *out, size_t size)
 {
-    Dl_info us;
-    char *slash;
     size_t used;
 
-    if (!dladdr((void *)(uintptr_t)xpu_cl_find, &us) || !us.dli_fname)
+    if (!xpu_above_us(out, size, 4))
         return false;
-    if (snprintf(out, size, "%s", us.dli_fname) >= (int)size)
-        return false;
-    for (int i = 0; i < 4; i++) {
-        if (!(slash = strrchr(out, '/')))
-            return false;
-        *slash = 0;
-    }
     used = strlen(out);
     return snprintf(out + used, size - used, "/libintelocl.so") <
            (int)(size - used);

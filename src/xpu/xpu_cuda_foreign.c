@@ -18,8 +18,8 @@ sd_status xpu_cuda_lend(xpu_device *d, void **stream)
 
 sd_status xpu_cuda_reclaim(xpu_device *d)
 {
-    sd_status st =
-        xpu_cuda_keep_pace(d->impl, 1); /* who knows what it put in */
+    /* who knows what it put in */
+    sd_status st = xpu_cuda_keep_pace(d->impl, 1);
 
     xpu_cuda_leave(d->impl);
     return st;

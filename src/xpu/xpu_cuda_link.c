@@ -14,23 +14,6 @@ enum { FROM_PTX = 2 };
 
 /* ---- the library ---- */
 
-/* The folder above the package that this file is in: of Python's packages. */
-static bool packages(char *out, size_t size)
-{
-    Dl_info us;
-    char *slash;
-
-    if (!dladdr((void *)(uintptr_t)xpu_cuda_link, &us) || !us.dli_fname ||
-        snprintf(out, size, "%s", us.dli_fname) >= (int)size)
-        return false;
-    for (int i = 0; i < 2; i++) {
-        if (!(slash = strrchr(out, '/')))
-            return false;
-        *slash = 0;
-    }
-    return true;
-}
-
 /* Where the loader finds it, among Python's packages, in the toolkit. */
 static void *open_version(int version)
 {
@@ -40,7 +23,7 @@ static void *open_version(int version)
     snprintf(name, sizeof name, "libnvJitLink.so.%d", version);
     if ((lib = dlopen(name, RTLD_NOW | RTLD_LOCAL)))
         return lib;
-    if (packages(root, sizeof root)) {
+    if (xpu_above_us(root, sizeof root, 2)) {
         snprintf(path, sizeof path, "%s/nvidia/cu%d/lib/%s", root, version,
                  name);
         if ((lib = dlopen(path, RTLD_NOW | RTLD_LOCAL)))

@@ -483,6 +483,10 @@ sd_status xpu_run_custom(const xpu_run *r, const thunk *t);
 void xpu_ffi_stop(xpu_client *c);
 void xpu_ffi_finish(xpu_client *c);
 
+/* Our own file without its last n parts: of .../lib/python3/site-packages/
+ * sundog/libsundog.so two are site-packages, four the environment's lib. */
+bool xpu_above_us(char *out, size_t size, int n); /* xpu_engine_find.c */
+
 /* ---- ELF objects: xpu_elf.c ---- */
 
 typedef struct xpu_code xpu_code;

@@ -7,9 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Our own file without its last n parts: of .../lib/python3/site-packages/
- * sundog/libsundog.so two are site-packages, four the environment's lib. */
-static bool above_us(char *out, size_t size, int n)
+bool xpu_above_us(char *out, size_t size, int n)
 {
     Dl_info us;
 
@@ -46,7 +44,7 @@ void *xpu_engine_find(const xpu_engine_row *row)
     char place[4096], path[8192];
     void *h = package ? NULL : dlopen(row->file, RTLD_NOW | RTLD_LOCAL);
 
-    if (!h && above_us(place, sizeof place, package ? 2 : 4)) {
+    if (!h && xpu_above_us(place, sizeof place, package ? 2 : 4)) {
         snprintf(path, sizeof path, "%s/%s", place, row->file);
         h = open_pattern(path);
     }

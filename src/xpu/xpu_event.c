@@ -7,11 +7,8 @@
  * host.  The mark is the driver's, and goes when the event is ready. */
 #include "xpu_device.h"
 
-#include <linux/futex.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 enum { PENDING, AWAITED, READY };
 
@@ -86,7 +83,7 @@ static void call_then(then *t, const sd_error *st)
 static void rise(_Atomic uint32_t *word)
 {
     if (atomic_exchange(word, READY) == AWAITED)
-        syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+        sd_word_wake(word, INT32_MAX);
 }
 
 static void sleep_on(_Atomic uint32_t *word)
@@ -97,7 +94,7 @@ static void sleep_on(_Atomic uint32_t *word)
         if (seen == PENDING &&
             !atomic_compare_exchange_strong(word, &seen, AWAITED))
             continue;
-        syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, AWAITED, NULL, NULL, 0);
+        sd_word_sleep(word, AWAITED, NULL);
     }
 }
 

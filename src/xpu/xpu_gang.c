@@ -9,11 +9,7 @@
  * time, so there are never more meets than members. */
 #include "xpu_gang.h"
 
-#include <linux/futex.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #define SPIN_NS 2000u /* where each member has a core: less than to sleep */
 #define LOOK_NS 50000000L /* a member that waits looks for an interrupt */
@@ -101,11 +97,6 @@ xpu_far_run *xpu_gang_far(const xpu_gang *g)
 
 /* ---- words ---- */
 
-static void wake(_Atomic uint32_t *word)
-{
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
-
 static void spin(const _Atomic uint32_t *word, uint32_t old)
 {
     uint64_t end = sd_now_ns() + SPIN_NS;
@@ -126,7 +117,7 @@ static void await(const xpu_run *r, uint32_t old, const _Atomic bool *cancel)
     while (atomic_load(word) == old) {
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
             return;
-        syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, old, &look, NULL, 0);
+        sd_word_sleep(word, old, &look);
     }
 }
 
@@ -138,7 +129,7 @@ static void let_go(xpu_gang *g, const meet *m, int me)
         if (g->member[i].at == m && i != me) {
             g->member[i].waits = false;
             atomic_fetch_add(&g->member[i].word, GO);
-            wake(&g->member[i].word);
+            sd_word_wake(&g->member[i].word, 1);
         }
 }
 
@@ -151,7 +142,7 @@ static void fail(xpu_gang *g, sd_status st)
     g->failed = st;
     for (int i = 0; i < g->n; i++) {
         atomic_fetch_or(&g->member[i].word, FAILED);
-        wake(&g->member[i].word);
+        sd_word_wake(&g->member[i].word, 1);
     }
 }
 

@@ -13,7 +13,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -47,8 +46,7 @@ static struct {
 void xpu_interrupt_ring(void)
 {
     atomic_fetch_add(&state.bell, 1);
-    syscall(SYS_futex, &state.bell, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL,
-            0);
+    sd_word_wake(&state.bell, INT32_MAX);
 }
 
 static void count_one(uint64_t now)
@@ -196,8 +194,7 @@ void xpu_interrupt_sleep(uint32_t bell, bool shortly)
 
     if (due > now)
         left.tv_nsec = (long)SD_MIN(due - now, LOOK_NS);
-    syscall(SYS_futex, &state.bell, FUTEX_WAIT_PRIVATE, bell,
-            shortly || due > now ? &left : NULL, NULL, 0);
+    sd_word_sleep(&state.bell, bell, shortly || due > now ? &left : NULL);
 }
 
 sd_status xpu_interrupted(const char *what)

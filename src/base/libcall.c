@@ -91,6 +91,17 @@ static bool in_bounds(const field *f, int64_t v)
     return v >= f->least && v <= f->most;
 }
 
+int64_t libcall_field(const libcall *c, const char *name, size_t len)
+{
+    for (size_t i = 0; i < fields[c->op].n; i++) {
+        const field *f = &fields[c->op].at[i];
+
+        if (strlen(f->name) == len && !memcmp(f->name, name, len))
+            return get(f->kind, (const char *)c + f->at);
+    }
+    return 0;
+}
+
 int libcall_words(const libcall *c, int64_t *out)
 {
     int n = 0;

@@ -56,6 +56,9 @@ typedef struct {
 extern const libcall_info libcall_table[LIBCALL_COUNT];
 const char *libcall_library(const libcall *c); /* "oneDNN" */
 
+/* The value of the field of that name, a REAL's bits; 0: it has none. */
+int64_t libcall_field(const libcall *c, const char *name, size_t len);
+
 /* The flat form: every field in order, REAL as its bits.  Two calls are equal
  * if their op and words are. */
 enum { LIBCALL_WORDS = 64 };

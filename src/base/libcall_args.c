@@ -83,152 +83,77 @@ static void conv_args(const libcall_conv *c, libcall_args *a)
     put(a, SD_U8, 0, 1, 1); /* the scratch of the call's form: empty */
 }
 
-static void eigh_args(const libcall_eigh *c, libcall_args *a)
+/* ---- linear algebra: by the words of its row ---- */
+
+static int64_t named(const libcall *c, const char *name)
 {
-    put(a, c->type, c->batch, c->n, c->n);
-    operands_end(a);
-    put(a, c->type, c->batch, c->n, c->n);
-    put(a, sd_dtype_part(c->type), c->batch, c->n, 1);
+    return libcall_field(c, name, strlen(name));
 }
 
-static void svd_args(const libcall_svd *c, libcall_args *a)
+static int64_t extent_of(const libcall *c, char letter)
 {
-    int64_t k = SD_MIN(c->m, c->n);
+    int64_t m = named(c, "m"), n = named(c, "n"), k = SD_MIN(m, n);
 
-    put(a, c->type, c->batch, c->m, c->n);
-    operands_end(a);
-    put(a, sd_dtype_part(c->type), c->batch, k, 1);
-    if (!c->vectors)
-        return;
-    put(a, c->type, c->batch, c->m, c->full ? c->m : k);
-    put(a, c->type, c->batch, c->full ? c->n : k, c->n);
+    switch (letter) {
+    case 'k':
+        return k;
+    case 'h':
+        return n - 1;
+    case 'f':
+        return named(c, "full") ? m : k;
+    case 'g':
+        return named(c, "full") ? n : k;
+    case 's':
+        return named(c, named(c, "left") ? "p" : "q");
+    default:
+        return libcall_field(c, &letter, 1);
+    }
 }
 
-static void eig_args(const libcall_eig *c, libcall_args *a)
+static sd_dtype type_of(const libcall *c, char letter)
 {
-    sd_dtype part = sd_dtype_part(c->type), t = sd_dtype_complex(part);
+    sd_dtype type = (sd_dtype)named(c, "type"), part = sd_dtype_part(type);
 
-    put(a, c->type, c->batch, c->n, c->n);
-    operands_end(a);
-    put(a, t, c->batch, c->n, 1);
-    if (c->left)
-        put(a, t, c->batch, c->n, c->n);
-    if (c->right)
-        put(a, t, c->batch, c->n, c->n);
+    return letter == 'R'   ? part
+           : letter == 'C' ? sd_dtype_complex(part)
+           : letter == 'I' ? SD_S32
+                           : type;
 }
 
-static void schur_args(const libcall_schur *c, libcall_args *a)
+static void put_words(const libcall *c, libcall_args *a, const char *words)
 {
-    put(a, c->type, c->batch, c->n, c->n);
-    operands_end(a);
-    put(a, c->type, c->batch, c->n, c->n);
-    if (c->vectors)
-        put(a, c->type, c->batch, c->n, c->n);
-}
+    for (const char *at = words, *end; *at; at = end + strspn(end, " ")) {
+        size_t flag = strcspn(at, "? ");
 
-static void hessenberg_args(const libcall_hessenberg *c, libcall_args *a)
-{
-    put(a, c->type, c->batch, c->n, c->n);
-    operands_end(a);
-    put(a, c->type, c->batch, c->n, c->n);
-    put(a, c->type, c->batch, c->n - 1, 1);
-}
-
-static void tridiagonal_args(const libcall_tridiagonal *c, libcall_args *a)
-{
-    sd_dtype part = sd_dtype_part(c->type);
-
-    put(a, c->type, c->batch, c->n, c->n);
-    operands_end(a);
-    put(a, c->type, c->batch, c->n, c->n);
-    put(a, part, c->batch, c->n, 1);
-    put(a, part, c->batch, c->n - 1, 1);
-    put(a, c->type, c->batch, c->n - 1, 1);
-}
-
-static void geqp3_args(const libcall_geqp3 *c, libcall_args *a)
-{
-    put(a, c->type, c->batch, c->m, c->n);
-    put(a, SD_S32, c->batch, c->n, 1);
-    operands_end(a);
-    put(a, c->type, c->batch, c->m, c->n);
-    put(a, SD_S32, c->batch, c->n, 1);
-    put(a, c->type, c->batch, SD_MIN(c->m, c->n), 1);
-}
-
-static void lu_args(const libcall_lu *c, libcall_args *a)
-{
-    put(a, c->type, c->batch, c->m, c->n);
-    operands_end(a);
-    put(a, c->type, c->batch, c->m, c->n);
-    put(a, SD_S32, c->batch, SD_MIN(c->m, c->n), 1);
-    put(a, SD_S32, c->batch, c->m, 1);
-}
-
-static void qr_args(const libcall_qr *c, libcall_args *a)
-{
-    put(a, c->type, c->batch, c->m, c->n);
-    operands_end(a);
-    put(a, c->type, c->batch, c->m, c->n);
-    put(a, c->type, c->batch, SD_MIN(c->m, c->n), 1);
-}
-
-static void reflections_args(const libcall_reflections *c, libcall_args *a)
-{
-    put(a, c->type, c->batch, c->m, c->n);
-    put(a, c->type, c->batch, c->t, 1);
-    operands_end(a);
-    put(a, c->type, c->batch, c->m, c->n);
-}
-
-static void reflect_args(const libcall_reflect *c, libcall_args *a)
-{
-    put(a, c->type, c->batch, c->m, c->n);
-    put(a, c->type, c->batch, c->t, 1);
-    put(a, c->type, c->batch, c->p, c->q);
-    operands_end(a);
-    put(a, c->type, c->batch, c->p, c->q);
-}
-
-static void cholesky_args(const libcall_cholesky *c, libcall_args *a)
-{
-    put(a, c->type, c->batch, c->n, c->n);
-    operands_end(a);
-    put(a, c->type, c->batch, c->n, c->n);
-}
-
-static void solve_args(const libcall_solve *c, libcall_args *a)
-{
-    int64_t n = c->left ? c->p : c->q;
-
-    put(a, c->type, c->batch, n, n);
-    put(a, c->type, c->batch, c->p, c->q);
-    operands_end(a);
-    put(a, c->type, c->batch, c->p, c->q);
-}
-
-static void tridiagonal_solve_args(const libcall_tridiagonal_solve *c,
-                                   libcall_args *a)
-{
-    for (int i = 0; i < 3; i++)
-        put(a, c->type, c->batch, c->n, 1);
-    put(a, c->type, c->batch, c->n, c->p);
-    operands_end(a);
-    put(a, c->type, c->batch, c->n, c->p);
+        end = at + strcspn(at, " ");
+        if (at[flag] == '?' && !libcall_field(c, at, flag))
+            continue;
+        if (at[flag] == '?')
+            at += flag + 1;
+        put(a, type_of(c, at[0]), named(c, "batch"), extent_of(c, at[1]),
+            end - at > 2 ? extent_of(c, at[2]) : 1);
+    }
 }
 
 libcall_args libcall_args_of(const libcall *c)
 {
+    static const char *const words[LIBCALL_COUNT][2] = {
+#define MATRICES(id, operands, results) [LIBCALL_##id] = {operands, results},
+#include "libcall.def"
+    };
     libcall_args a = {0};
 
     switch (c->op) {
-#define LIBCALL(id, name, lib, target) \
-    case LIBCALL_##id: \
-        name##_args(&c->name, &a); \
+    case LIBCALL_MATMUL:
+        matmul_args(&c->matmul, &a);
         break;
-#include "libcall.def"
-    case LIBCALL_COUNT:
+    case LIBCALL_CONV:
+        conv_args(&c->conv, &a);
         break;
+    default:
+        put_words(c, &a, words[c->op][0]);
+        operands_end(&a);
+        put_words(c, &a, words[c->op][1]);
     }
     return a;
 }
@@ -287,45 +212,28 @@ double libcall_flops(const libcall *c)
         return matmul_flops(&c->matmul);
     case LIBCALL_CONV:
         return conv_flops(&c->conv);
-    case LIBCALL_EIGH:
-        return cubic(c->eigh.batch, 9, c->eigh.n, c->eigh.n, c->eigh.n);
-    case LIBCALL_SVD:
-        return cubic(c->svd.batch, c->svd.vectors ? 20 : 4, c->svd.m, c->svd.n,
-                     SD_MIN(c->svd.m, c->svd.n));
-    case LIBCALL_EIG:
-        return cubic(c->eig.batch, 25, c->eig.n, c->eig.n, c->eig.n);
-    case LIBCALL_SCHUR:
-        return cubic(c->schur.batch, 25, c->schur.n, c->schur.n, c->schur.n);
-    case LIBCALL_HESSENBERG:
-        return cubic(c->hessenberg.batch, 10.0 / 3, c->hessenberg.n,
-                     c->hessenberg.n, c->hessenberg.n);
-    case LIBCALL_TRIDIAGONAL:
-        return cubic(c->tridiagonal.batch, 4.0 / 3, c->tridiagonal.n,
-                     c->tridiagonal.n, c->tridiagonal.n);
-    case LIBCALL_GEQP3:
-        return cubic(c->geqp3.batch, 2, c->geqp3.m, c->geqp3.n,
-                     SD_MIN(c->geqp3.m, c->geqp3.n));
-    case LIBCALL_LU:
-        return cubic(c->lu.batch, 1, c->lu.m, c->lu.n,
-                     SD_MIN(c->lu.m, c->lu.n));
-    case LIBCALL_QR:
-        return cubic(c->qr.batch, 2, c->qr.m, c->qr.n,
-                     SD_MIN(c->qr.m, c->qr.n));
-    case LIBCALL_REFLECTIONS:
-        return cubic(c->reflections.batch, 2, c->reflections.m,
-                     c->reflections.n, c->reflections.t);
-    case LIBCALL_REFLECT:
-        return cubic(c->reflect.batch, 4, c->reflect.p, c->reflect.q,
-                     c->reflect.t);
-    case LIBCALL_CHOLESKY:
-        return cubic(c->cholesky.batch, 1.0 / 3, c->cholesky.n, c->cholesky.n,
-                     c->cholesky.n);
-    case LIBCALL_SOLVE:
-        return cubic(c->solve.batch, 1, c->solve.p, c->solve.q,
-                     c->solve.left ? c->solve.p : c->solve.q);
-    case LIBCALL_TRIDIAGONAL_SOLVE:
-        return cubic(c->tridiagonal_solve.batch, 8, c->tridiagonal_solve.n,
-                     c->tridiagonal_solve.p, 1);
+#define CUBIC(id, name, factor, x, y, z) \
+    case LIBCALL_##id: { \
+        const libcall_##name *o = &c->name; \
+        return cubic(o->batch, factor, x, y, z); \
+    }
+        /* clang-format off */
+        CUBIC(EIGH, eigh, 9, o->n, o->n, o->n)
+        CUBIC(SVD, svd, o->vectors ? 20 : 4, o->m, o->n, SD_MIN(o->m, o->n))
+        CUBIC(EIG, eig, 25, o->n, o->n, o->n)
+        CUBIC(SCHUR, schur, 25, o->n, o->n, o->n)
+        CUBIC(HESSENBERG, hessenberg, 10.0 / 3, o->n, o->n, o->n)
+        CUBIC(TRIDIAGONAL, tridiagonal, 4.0 / 3, o->n, o->n, o->n)
+        CUBIC(GEQP3, geqp3, 2, o->m, o->n, SD_MIN(o->m, o->n))
+        CUBIC(LU, lu, 1, o->m, o->n, SD_MIN(o->m, o->n))
+        CUBIC(QR, qr, 2, o->m, o->n, SD_MIN(o->m, o->n))
+        CUBIC(REFLECTIONS, reflections, 2, o->m, o->n, o->t)
+        CUBIC(REFLECT, reflect, 4, o->p, o->q, o->t)
+        CUBIC(CHOLESKY, cholesky, 1.0 / 3, o->n, o->n, o->n)
+        CUBIC(SOLVE, solve, 1, o->p, o->q, o->left ? o->p : o->q)
+        CUBIC(TRIDIAGONAL_SOLVE, tridiagonal_solve, 8, o->n, o->p, 1)
+        /* clang-format on */
+#undef CUBIC
     case LIBCALL_COUNT:
         break;
     }

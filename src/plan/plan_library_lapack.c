@@ -8,71 +8,38 @@
  * other. */
 enum { LEAST_SIDE = 24 };
 
-/* Op COUNT: LAPACK does not do it. */
+/* Op COUNT: LAPACK does not do it, as sparse systems, or not in that way. */
 static libcall call_of(const hlo_linalg *c)
 {
+    const int64_t *attr = c->attr;
+
+    if (c->id == HLO_LA_TRIDIAGONAL_SOLVE && attr[0]) /* perturb */
+        return (libcall){.op = LIBCALL_COUNT}; /* LAPACK ends at a zero pivot */
     switch (c->id) {
-    case HLO_LA_EIGH:
-        return (libcall){
-            .op = LIBCALL_EIGH,
-            .eigh = {c->type, c->batch, .n = c->n, .lower = c->attr[0]}};
-    case HLO_LA_SVD:
-        return (libcall){.op = LIBCALL_SVD,
-                         .svd = {c->type, c->batch, .m = c->m, .n = c->n,
-                                 .full = c->attr[0], .vectors = c->attr[1]}};
-    case HLO_LA_EIG:
-        return (libcall){.op = LIBCALL_EIG,
-                         .eig = {c->type, c->batch, .n = c->n,
-                                 .left = c->attr[0], .right = c->attr[1]}};
-    case HLO_LA_SCHUR:
-        return (libcall){
-            .op = LIBCALL_SCHUR,
-            .schur = {c->type, c->batch, .n = c->n, .vectors = c->attr[0]}};
-    case HLO_LA_HESSENBERG:
-        return (libcall){.op = LIBCALL_HESSENBERG,
-                         .hessenberg = {c->type, c->batch, .n = c->n}};
-    case HLO_LA_TRIDIAGONAL:
-        return (libcall){
-            .op = LIBCALL_TRIDIAGONAL,
-            .tridiagonal = {c->type, c->batch, .n = c->n, .lower = c->attr[0]}};
-    case HLO_LA_TRIDIAGONAL_SOLVE:
-        if (c->attr[0]) /* LAPACK gives up at a zero pivot, a call with perturb
-                           not */
-            break;
-        return (libcall){
-            .op = LIBCALL_TRIDIAGONAL_SOLVE,
-            .tridiagonal_solve = {c->type, c->batch, .n = c->n, .p = c->p}};
-    case HLO_LA_GEQP3:
-        return (libcall){.op = LIBCALL_GEQP3,
-                         .geqp3 = {c->type, c->batch, .m = c->m, .n = c->n}};
-    case HLO_LA_LU:
-        return (libcall){.op = LIBCALL_LU,
-                         .lu = {c->type, c->batch, .m = c->m, .n = c->n}};
-    case HLO_LA_QR:
-        return (libcall){.op = LIBCALL_QR,
-                         .qr = {c->type, c->batch, .m = c->m, .n = c->n}};
-    case HLO_LA_HOUSEHOLDER_PRODUCT:
-        return (libcall){.op = LIBCALL_REFLECTIONS,
-                         .reflections = {c->type, c->batch, .m = c->m,
-                                         .n = c->n, .t = c->t}};
-    case HLO_LA_ORMQR:
-        return (libcall){.op = LIBCALL_REFLECT,
-                         .reflect = {c->type, c->batch, .m = c->m, .n = c->n,
-                                     .t = c->t, .p = c->p, .q = c->q,
-                                     .left = c->attr[0],
-                                     .adjoint = c->attr[1]}};
-    case HLO_LA_CHOLESKY:
-        return (libcall){
-            .op = LIBCALL_CHOLESKY,
-            .cholesky = {c->type, c->batch, .n = c->n, .lower = c->attr[0]}};
-    case HLO_LA_TRIANGULAR_SOLVE:
-        return (libcall){
-            .op = LIBCALL_SOLVE,
-            .solve = {c->type, c->batch, .p = c->p, .q = c->q,
-                      .left = c->attr[0], .lower = c->attr[1],
-                      .unit = c->attr[2],
-                      .transpose = c->attr[3] - HLO_TRANSPOSE_NONE}};
-    case HLO_LA_SPSOLVE: /* sparse systems are ours alone */
+#define CALL(id, to, name, ...) \
+    case HLO_LA_##id: \
+        return (libcall){.op = LIBCALL_##to, \
+                         .name = {c->type, c->batch, __VA_ARGS__}};
+        /* clang-format off */
+        CALL(EIGH, EIGH, eigh, .n = c->n, .lower = attr[0])
+        CALL(SVD, SVD, svd, .m = c->m, .n = c->n, .full = attr[0], .vectors = attr[1])
+        CALL(EIG, EIG, eig, .n = c->n, .left = attr[0], .right = attr[1])
+        CALL(SCHUR, SCHUR, schur, .n = c->n, .vectors = attr[0])
+        CALL(HESSENBERG, HESSENBERG, hessenberg, .n = c->n)
+        CALL(TRIDIAGONAL, TRIDIAGONAL, tridiagonal, .n = c->n, .lower = attr[0])
+        CALL(TRIDIAGONAL_SOLVE, TRIDIAGONAL_SOLVE, tridiagonal_solve, .n = c->n, .p = c->p)
+        CALL(GEQP3, GEQP3, geqp3, .m = c->m, .n = c->n)
+        CALL(LU, LU, lu, .m = c->m, .n = c->n)
+        CALL(QR, QR, qr, .m = c->m, .n = c->n)
+        CALL(HOUSEHOLDER_PRODUCT, REFLECTIONS, reflections, .m = c->m, .n = c->n, .t = c->t)
+        CALL(ORMQR, REFLECT, reflect, .m = c->m, .n = c->n, .t = c->t, .p = c->p, .q = c->q,
+             .left = attr[0], .adjoint = attr[1])
+        CALL(CHOLESKY, CHOLESKY, cholesky, .n = c->n, .lower = attr[0])
+        CALL(TRIANGULAR_SOLVE, SOLVE, solve, .p = c->p, .q = c->q, .left = attr[0], .lower = attr[1],
+             .unit = attr[2], .transpose = attr[3] - HLO_TRANSPOSE_NONE)
+        /* clang-format on */
+#undef CALL
+    case HLO_LA_SPSOLVE:
     case HLO_LA_COUNT:
         break;
     }

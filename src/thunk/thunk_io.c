@@ -10,184 +10,350 @@
 #define NO_STRING UINT32_MAX
 #define MAX_DEPTH 64
 
-/* ---- out ---- */
+/* Goes over a program, whose fields are named once for both ways.  A program
+ * that is saved is not written to: threads share it. */
+typedef struct {
+    sd_buf *out; /* NULL: it is read from c */
+    sd_cursor c;
+    sd_arena *arena;
+    bool oom; /* sticky, as the cursor's error is */
+    sd_status refused; /* the first library call that is none */
+} walk;
 
-static void put_i64(sd_buf *b, int64_t v)
+/* ---- memory ---- */
+
+static void *get_memory(walk *w, size_t n, size_t size)
 {
-    sd_buf_u64(b, (uint64_t)v);
+    void *p = NULL;
+    size_t bytes;
+
+    if (!w->oom && sd_mul_size(n, size, &bytes))
+        p = sd_arena_try(w->arena, bytes);
+    if (!p) {
+        w->oom = true;
+        w->c.at = w->c.end; /* nothing more is read */
+    }
+    return p;
 }
 
-static void put_int(sd_buf *b, int v)
+/* A count of entries that take each bytes at least. */
+static int get_count(walk *w, size_t each)
 {
-    sd_buf_u32(b, (uint32_t)v);
+    uint32_t n = sd_read_u32(&w->c);
+
+    if (n > INT32_MAX || n > sd_cursor_left(&w->c) / each) {
+        sd_cursor_fail(&w->c, "a count that the bytes left can hold");
+        return 0;
+    }
+    return (int)n;
 }
 
-static void put_f64(sd_buf *b, double v)
-{
-    uint64_t u;
+/* ---- fields ---- */
 
-    memcpy(&u, &v, 8);
-    sd_buf_u64(b, u);
-}
+#define NUMBER(w, field) number(w, &(field), sizeof(field))
+#define ARRAY(w, field, count, each) \
+    array(w, &(field), sizeof *(field), &(count), each)
 
-static void put_str(sd_buf *b, const char *s)
+/* A bool, or an integer or double of 4 or 8 bytes. */
+static void number(walk *w, void *v, size_t size)
 {
-    if (!s) {
-        sd_buf_u32(b, NO_STRING);
+    uint64_t u = 0;
+
+    if (!w->out) {
+        u = size == 1   ? sd_read_u8(&w->c) != 0
+            : size == 4 ? sd_read_u32(&w->c)
+                        : sd_read_u64(&w->c);
+        memcpy(v, &u, size);
         return;
     }
-    sd_buf_u32(b, (uint32_t)strlen(s));
-    sd_buf_str(b, s);
+    memcpy(&u, v, size);
+    if (size == 1)
+        sd_buf_u8(w->out, (uint8_t)u);
+    else if (size == 4)
+        sd_buf_u32(w->out, (uint32_t)u);
+    else
+        sd_buf_u64(w->out, u);
 }
 
-static void put_blob(sd_buf *b, const void *p, size_t n)
+/* field: the address of a pointer to `count` entries, which are made when they
+ * are read: none when memory is gone. */
+static void array(walk *w, void *field, size_t size, int *count, size_t each)
 {
-    sd_buf_u64(b, n);
-    sd_buf_add(b, p, n);
+    int n = w->out ? *count : get_count(w, each);
+    void *p;
+
+    if (w->out) {
+        NUMBER(w, n);
+        return;
+    }
+    p = n ? get_memory(w, (size_t)n, size) : NULL;
+    *count = p ? n : 0;
+    memcpy(field, &p, sizeof p);
 }
 
-static void put_device(sd_buf *b, const device_desc *d)
+static void numbers(walk *w, const int64_t **at, int *count)
 {
-    put_int(b, (int)d->kind);
-    put_str(b, d->name);
-    put_str(b, d->driver);
-    put_int(b, d->lanes);
-    put_int(b, d->units);
-    put_int(b, d->group);
-    put_int(b, d->subgroup);
-    put_int(b, d->crowd);
-    put_int(b, d->access);
-    put_int(b, d->registers);
-    sd_buf_u64(b, d->local_bytes);
-    sd_buf_u64(b, d->local_most);
-    sd_buf_u64(b, d->cache_bytes);
-    sd_buf_u64(b, d->features);
-    sd_buf_u64(b, d->libs);
+    ARRAY(w, *at, *count, 8);
+    for (int i = 0; i < *count; i++)
+        number(w, (void *)(uintptr_t)&(*at)[i], sizeof **at);
 }
 
-static void put_types(sd_buf *b, const thunk_type *t, int n)
+static void string(walk *w, const char **s)
 {
-    put_int(b, n);
-    for (int i = 0; i < n; i++) {
-        put_str(b, sd_dtype_name(t[i].dtype));
-        put_int(b, t[i].rank);
-        for (int k = 0; k < t[i].rank; k++)
-            put_i64(b, t[i].dim[k]);
-        sd_buf_u64(b, t[i].bytes);
-        put_str(b, t[i].memory);
+    uint32_t n = w->out && *s ? (uint32_t)strlen(*s) : NO_STRING;
+    sd_bytes b;
+    char *to;
+
+    NUMBER(w, n);
+    if (w->out && *s)
+        sd_buf_str(w->out, *s);
+    if (w->out)
+        return;
+    *s = NULL;
+    if (n == NO_STRING)
+        return;
+    b = sd_read_bytes(&w->c, n);
+    if (!(to = get_memory(w, b.len + 1, 1)))
+        return;
+    memcpy(to, b.at, b.len);
+    *s = to;
+}
+
+static void name(walk *w, const char **s)
+{
+    string(w, s);
+    if (!w->out && !*s)
+        sd_cursor_fail(&w->c, "a name");
+}
+
+static void text(walk *w, char *at, size_t room)
+{
+    const char *s = at;
+    size_t n;
+
+    name(w, &s);
+    if (w->out)
+        return;
+    n = s ? strlen(s) : 0;
+    if (n >= room)
+        sd_cursor_fail(&w->c, "a shorter name");
+    else if (n)
+        memcpy(at, s, n);
+}
+
+/* field: the address of a pointer to bytes.  Sixty-four aligned, as
+ * thunk_add_constant and thunk_add_binary do. */
+static void blob(walk *w, void *field, size_t *bytes)
+{
+    sd_bytes b;
+    uint8_t *p;
+
+    NUMBER(w, *bytes);
+    if (w->out) {
+        memcpy(&p, field, sizeof p);
+        sd_buf_add(w->out, p, *bytes);
+        return;
+    }
+    b = sd_read_bytes(&w->c, *bytes);
+    *bytes = 0;
+    if (!(p = get_memory(w, b.len + 64, 1)))
+        return;
+    p += -(uintptr_t)p & 63;
+    memcpy(p, b.at, b.len);
+    *bytes = b.len;
+    memcpy(field, &p, sizeof p);
+}
+
+/* ---- parts of a program ---- */
+
+static void device(walk *w, device_desc *d)
+{
+    NUMBER(w, d->kind);
+    text(w, d->name, sizeof d->name);
+    text(w, d->driver, sizeof d->driver);
+    NUMBER(w, d->lanes);
+    NUMBER(w, d->units);
+    NUMBER(w, d->group);
+    NUMBER(w, d->subgroup);
+    NUMBER(w, d->crowd);
+    NUMBER(w, d->access);
+    NUMBER(w, d->registers);
+    NUMBER(w, d->local_bytes);
+    NUMBER(w, d->local_most);
+    NUMBER(w, d->cache_bytes);
+    NUMBER(w, d->features);
+    NUMBER(w, d->libs);
+}
+
+static void types(walk *w, thunk_type **list, int *count)
+{
+    ARRAY(w, *list, *count, 20);
+    for (int i = 0; i < *count; i++) {
+        thunk_type *t = &(*list)[i];
+        const char *dtype = w->out ? sd_dtype_name(t->dtype) : NULL;
+
+        name(w, &dtype);
+        if (!w->out && dtype &&
+            !sd_dtype_of_name(dtype, strlen(dtype), &t->dtype))
+            sd_cursor_fail(&w->c, "an element type");
+        numbers(w, &t->dim, &t->rank);
+        NUMBER(w, t->bytes);
+        string(w, &t->memory);
     }
 }
 
 /* A library call's words stand where other kinds have their numbers. */
-static void put_numbers(sd_buf *b, const thunk *t)
+static void attributes(walk *w, thunk *t)
 {
     int64_t word[LIBCALL_WORDS];
     const int64_t *at = t->call ? word : t->attr;
+    int op = t->call ? (int)t->call->op : 0;
     int n = t->call ? libcall_words(t->call, word) : t->nattr;
+    libcall *c;
 
-    put_int(b, t->call ? (int)t->call->op : 0);
-    put_int(b, n);
-    for (int i = 0; i < n; i++)
-        put_i64(b, at[i]);
-}
-
-static void put_seq(sd_buf *b, const thunk_seq *s)
-{
-    put_int(b, s->n);
-    for (int i = 0; i < s->n; i++) {
-        const thunk *t = &s->at[i];
-
-        put_int(b, (int)t->kind);
-        put_str(b, t->name);
-        put_str(b, t->op_name);
-        put_int(b, t->narg);
-        for (int k = 0; k < t->narg; k++) {
-            put_int(b, t->arg[k].buffer);
-            sd_buf_u64(b, t->arg[k].offset);
-            sd_buf_u64(b, t->arg[k].bytes);
-        }
-        put_int(b, t->kernel);
-        put_numbers(b, t);
-        put_i64(b, t->trip);
-        put_str(b, t->target);
-        put_str(b, t->config);
-        put_f64(b, t->flops);
-        put_f64(b, t->bytes);
-        put_int(b, t->nseq);
-        for (int k = 0; k < t->nseq; k++)
-            put_seq(b, &t->seq[k]);
+    NUMBER(w, op);
+    numbers(w, &at, &n);
+    if (w->out)
+        return;
+    if (t->kind != THUNK_LIBCALL || w->c.bad || w->refused ||
+        !(c = get_memory(w, 1, sizeof *c))) {
+        t->attr = at;
+        t->nattr = n;
+        return;
     }
+    w->refused = libcall_of_words(op, at, n, c);
+    t->call = c;
 }
 
-static void put_body(sd_buf *b, const thunk_program *p)
+static void steps(walk *w, thunk_seq *s, int depth);
+
+static void step(walk *w, thunk *t, int depth)
 {
-    put_str(b, p->name);
-    put_device(b, &p->device);
-    put_types(b, p->param, p->nparam);
-    put_types(b, p->output, p->noutput);
-    for (int i = 0; i < p->nparam; i++)
-        sd_buf_u8(b, p->donatable && p->donatable[i]);
-    put_int(b, p->nreplica);
-    put_int(b, p->npartition);
-    put_int(b, p->nbuffer);
+    NUMBER(w, t->kind);
+    string(w, &t->name);
+    string(w, &t->op_name);
+    ARRAY(w, t->arg, t->narg, 20);
+    for (int k = 0; k < t->narg; k++) {
+        NUMBER(w, t->arg[k].buffer);
+        NUMBER(w, t->arg[k].offset);
+        NUMBER(w, t->arg[k].bytes);
+    }
+    NUMBER(w, t->kernel);
+    attributes(w, t);
+    NUMBER(w, t->trip);
+    string(w, &t->target);
+    string(w, &t->config);
+    NUMBER(w, t->flops);
+    NUMBER(w, t->bytes);
+    ARRAY(w, t->seq, t->nseq, 4);
+    for (int k = 0; k < t->nseq; k++)
+        steps(w, &t->seq[k], depth + 1);
+}
+
+static void steps(walk *w, thunk_seq *s, int depth)
+{
+    if (!w->out && depth > MAX_DEPTH) {
+        sd_cursor_fail(&w->c, "sequences nested less deeply");
+        return;
+    }
+    ARRAY(w, s->at, s->n, 68);
+    for (int i = 0; i < s->n; i++)
+        step(w, &s->at[i], depth);
+}
+
+static void buffers(walk *w, thunk_program *p)
+{
+    ARRAY(w, p->buffer, p->nbuffer, 29);
     for (int i = 0; i < p->nbuffer; i++) {
-        const thunk_buffer *u = &p->buffer[i];
+        thunk_buffer *u = &p->buffer[i];
 
-        put_int(b, (int)u->kind);
-        put_int(b, u->index);
-        sd_buf_u64(b, u->bytes);
-        put_int(b, u->alias);
-        sd_buf_u8(b, u->alias_must);
-        sd_buf_u64(b, u->at);
+        NUMBER(w, u->kind);
+        NUMBER(w, u->index);
+        NUMBER(w, u->bytes);
+        NUMBER(w, u->alias);
+        NUMBER(w, u->alias_must);
+        NUMBER(w, u->at);
     }
-    put_blob(b, p->constants, p->constant_bytes);
-    sd_buf_u64(b, p->temp_bytes);
-    put_int(b, p->nkernel);
-    for (int i = 0; i < p->nkernel; i++) {
-        const thunk_kernel *k = &p->kernel[i];
-
-        put_str(b, k->symbol);
-        put_int(b, k->binary);
-        put_int(b, k->nslot);
-        put_i64(b, k->tiles);
-        put_int(b, k->group);
-        sd_buf_u64(b, k->local_bytes);
-        put_f64(b, k->flops);
-        put_f64(b, k->bytes);
-        sd_buf_u8(b, k->loop);
-    }
-    put_int(b, p->nbinary);
-    for (int i = 0; i < p->nbinary; i++) {
-        put_int(b, (int)p->binary[i].kind);
-        put_blob(b, p->binary[i].data, p->binary[i].bytes);
-    }
-    put_int(b, p->nsection);
-    for (int i = 0; i < p->nsection; i++) {
-        put_str(b, p->section[i].name);
-        put_blob(b, p->section[i].data, p->section[i].bytes);
-    }
-    put_seq(b, &p->seq);
-    sd_buf_u64(b, p->fingerprint);
 }
+
+static void kernels(walk *w, thunk_program *p)
+{
+    ARRAY(w, p->kernel, p->nkernel, 49);
+    for (int i = 0; i < p->nkernel; i++) {
+        thunk_kernel *k = &p->kernel[i];
+
+        name(w, &k->symbol);
+        NUMBER(w, k->binary);
+        NUMBER(w, k->nslot);
+        NUMBER(w, k->tiles);
+        NUMBER(w, k->group);
+        NUMBER(w, k->local_bytes);
+        NUMBER(w, k->flops);
+        NUMBER(w, k->bytes);
+        NUMBER(w, k->loop);
+    }
+    ARRAY(w, p->binary, p->nbinary, 12);
+    for (int i = 0; i < p->nbinary; i++) {
+        NUMBER(w, p->binary[i].kind);
+        blob(w, &p->binary[i].data, &p->binary[i].bytes);
+    }
+}
+
+/* One a parameter; a program that was built without has none. */
+static void donatable(walk *w, thunk_program *p)
+{
+    if (!w->out)
+        p->donatable = get_memory(w, (size_t)p->nparam, sizeof *p->donatable);
+    for (int i = 0; i < p->nparam; i++)
+        if (p->donatable)
+            NUMBER(w, p->donatable[i]);
+        else if (w->out)
+            sd_buf_u8(w->out, false);
+}
+
+static void body(walk *w, thunk_program *p)
+{
+    name(w, &p->name);
+    device(w, &p->device);
+    types(w, &p->param, &p->nparam);
+    types(w, &p->output, &p->noutput);
+    donatable(w, p);
+    NUMBER(w, p->nreplica);
+    NUMBER(w, p->npartition);
+    buffers(w, p);
+    blob(w, &p->constants, &p->constant_bytes);
+    NUMBER(w, p->temp_bytes);
+    kernels(w, p);
+    ARRAY(w, p->section, p->nsection, 12);
+    for (int i = 0; i < p->nsection; i++) {
+        name(w, &p->section[i].name);
+        blob(w, &p->section[i].data, &p->section[i].bytes);
+    }
+    steps(w, &p->seq, 0);
+    NUMBER(w, p->fingerprint);
+}
+
+/* ---- out ---- */
 
 sd_status thunk_save(const thunk_program *p, sd_buf *out)
 {
-    sd_buf body = {0}, b = {0};
+    sd_buf all = {0}, b = {0};
+    walk w = {.out = &all};
 
-    put_body(&body, p);
+    body(&w, (thunk_program *)(uintptr_t)p);
     sd_buf_add(&b, MAGIC, sizeof MAGIC);
     sd_buf_u32(&b, VERSION);
-    sd_buf_u64(&b, body.len);
-    sd_buf_u64(&b, sd_hash(body.at, body.len, VERSION));
-    sd_buf_add(&b, body.at, body.len);
-    if (body.oom || b.oom) {
-        size_t bytes = body.len;
+    sd_buf_u64(&b, all.len);
+    sd_buf_u64(&b, sd_hash(all.at, all.len, VERSION));
+    sd_buf_add(&b, all.at, all.len);
+    if (all.oom || b.oom) {
+        size_t bytes = all.len;
 
-        sd_buf_finish(&body);
+        sd_buf_finish(&all);
         sd_buf_finish(&b);
         return sd_no_memory(bytes);
     }
-    sd_buf_finish(&body);
+    sd_buf_finish(&all);
     sd_buf_finish(out);
     *out = b;
     return NULL;
@@ -195,279 +361,10 @@ sd_status thunk_save(const thunk_program *p, sd_buf *out)
 
 /* ---- in ---- */
 
-typedef struct {
-    sd_cursor c;
-    sd_arena *arena;
-    bool oom; /* sticky, as the cursor's error is */
-    sd_status refused; /* the first library call that is none */
-} loader;
-
-static void *get_memory(loader *l, size_t n, size_t size)
-{
-    void *p = NULL;
-    size_t bytes;
-
-    if (!l->oom && sd_mul_size(n, size, &bytes))
-        p = sd_arena_try(l->arena, bytes);
-    if (!p) {
-        l->oom = true;
-        l->c.at = l->c.end; /* nothing more is read */
-    }
-    return p;
-}
-
-/* A count of entries that take each bytes at least. */
-static int get_count(loader *l, size_t each)
-{
-    uint32_t n = sd_read_u32(&l->c);
-
-    if (n > INT32_MAX || n > sd_cursor_left(&l->c) / each) {
-        sd_cursor_fail(&l->c, "a count that the bytes left can hold");
-        return 0;
-    }
-    return (int)n;
-}
-
-/* An array for n entries, n what is then in *count: 0 when memory is gone. */
-static void *get_array(loader *l, size_t each, size_t size, int *count)
-{
-    int n = get_count(l, each);
-    void *p = n ? get_memory(l, (size_t)n, size) : NULL;
-
-    *count = p ? n : 0;
-    return p;
-}
-
-static int get_int(loader *l)
-{
-    return (int)(int32_t)sd_read_u32(&l->c);
-}
-
-static int64_t get_i64(loader *l)
-{
-    return (int64_t)sd_read_u64(&l->c);
-}
-
-static double get_f64(loader *l)
-{
-    uint64_t u = sd_read_u64(&l->c);
-    double v;
-
-    memcpy(&v, &u, 8);
-    return v;
-}
-
-static char *get_str(loader *l)
-{
-    uint32_t n = sd_read_u32(&l->c);
-    sd_bytes b;
-    char *s;
-
-    if (n == NO_STRING)
-        return NULL;
-    b = sd_read_bytes(&l->c, n);
-    if (!(s = get_memory(l, b.len + 1, 1)))
-        return NULL;
-    memcpy(s, b.at, b.len);
-    return s;
-}
-
-static char *get_name(loader *l)
-{
-    char *s = get_str(l);
-
-    if (!s)
-        sd_cursor_fail(&l->c, "a name");
-    return s;
-}
-
-/* Sixty-four aligned, as thunk_add_constant and thunk_add_binary do. */
-static uint8_t *get_blob(loader *l, size_t *bytes)
-{
-    sd_bytes b = sd_read_bytes(&l->c, sd_read_u64(&l->c));
-    uint8_t *p = get_memory(l, b.len + 64, 1);
-
-    *bytes = 0;
-    if (!p)
-        return NULL;
-    p += -(uintptr_t)p & 63;
-    memcpy(p, b.at, b.len);
-    *bytes = b.len;
-    return p;
-}
-
-static void get_text(loader *l, char *to, size_t room)
-{
-    const char *s = get_name(l);
-    size_t n = s ? strlen(s) : 0;
-
-    if (n >= room)
-        sd_cursor_fail(&l->c, "a shorter name");
-    else if (n)
-        memcpy(to, s, n);
-}
-
-static void get_device(loader *l, device_desc *d)
-{
-    d->kind = (device_kind)get_int(l);
-    get_text(l, d->name, sizeof d->name);
-    get_text(l, d->driver, sizeof d->driver);
-    d->lanes = get_int(l);
-    d->units = get_int(l);
-    d->group = get_int(l);
-    d->subgroup = get_int(l);
-    d->crowd = get_int(l);
-    d->access = get_int(l);
-    d->registers = get_int(l);
-    d->local_bytes = (size_t)sd_read_u64(&l->c);
-    d->local_most = (size_t)sd_read_u64(&l->c);
-    d->cache_bytes = (size_t)sd_read_u64(&l->c);
-    d->features = sd_read_u64(&l->c);
-    d->libs = sd_read_u64(&l->c);
-}
-
-static thunk_type *get_types(loader *l, int *count)
-{
-    thunk_type *t = get_array(l, 20, sizeof *t, count);
-
-    for (int i = 0; i < *count; i++) {
-        const char *name = get_name(l);
-        int64_t *dim;
-
-        if (name && !sd_dtype_of_name(name, strlen(name), &t[i].dtype))
-            sd_cursor_fail(&l->c, "an element type");
-        dim = get_array(l, 8, sizeof *dim, &t[i].rank);
-        for (int k = 0; k < t[i].rank; k++)
-            dim[k] = get_i64(l);
-        t[i].dim = dim;
-        t[i].bytes = sd_read_u64(&l->c);
-        t[i].memory = get_str(l);
-    }
-    return t;
-}
-
-static void get_numbers(loader *l, thunk *t)
-{
-    int op = get_int(l);
-    int64_t *at = get_array(l, 8, sizeof *at, &t->nattr);
-    libcall *c;
-
-    for (int k = 0; k < t->nattr; k++)
-        at[k] = get_i64(l);
-    t->attr = at;
-    if (t->kind != THUNK_LIBCALL || l->c.bad || l->refused ||
-        !(c = get_memory(l, 1, sizeof *c)))
-        return;
-    l->refused = libcall_of_words(op, at, t->nattr, c);
-    t->call = c;
-    t->attr = NULL;
-    t->nattr = 0;
-}
-
-static void get_seq(loader *l, thunk_seq *s, int depth);
-
-static void get_step(loader *l, thunk *t, int depth)
-{
-    t->kind = (thunk_kind)get_int(l);
-    t->name = get_str(l);
-    t->op_name = get_str(l);
-    t->arg = get_array(l, 20, sizeof *t->arg, &t->narg);
-    for (int k = 0; k < t->narg; k++) {
-        t->arg[k].buffer = get_int(l);
-        t->arg[k].offset = sd_read_u64(&l->c);
-        t->arg[k].bytes = sd_read_u64(&l->c);
-    }
-    t->kernel = get_int(l);
-    get_numbers(l, t);
-    t->trip = get_i64(l);
-    t->target = get_str(l);
-    t->config = get_str(l);
-    t->flops = get_f64(l);
-    t->bytes = get_f64(l);
-    t->seq = get_array(l, 4, sizeof *t->seq, &t->nseq);
-    for (int k = 0; k < t->nseq; k++)
-        get_seq(l, &t->seq[k], depth + 1);
-}
-
-static void get_seq(loader *l, thunk_seq *s, int depth)
-{
-    if (depth > MAX_DEPTH) {
-        sd_cursor_fail(&l->c, "sequences nested less deeply");
-        return;
-    }
-    s->at = get_array(l, 68, sizeof *s->at, &s->n);
-    for (int i = 0; i < s->n; i++)
-        get_step(l, &s->at[i], depth);
-}
-
-static void get_buffers(loader *l, thunk_program *p)
-{
-    p->buffer = get_array(l, 29, sizeof *p->buffer, &p->nbuffer);
-    for (int i = 0; i < p->nbuffer; i++) {
-        thunk_buffer *u = &p->buffer[i];
-
-        u->kind = (thunk_buffer_kind)get_int(l);
-        u->index = get_int(l);
-        u->bytes = sd_read_u64(&l->c);
-        u->alias = get_int(l);
-        u->alias_must = sd_read_u8(&l->c) != 0;
-        u->at = sd_read_u64(&l->c);
-    }
-}
-
-static void get_kernels(loader *l, thunk_program *p)
-{
-    p->kernel = get_array(l, 49, sizeof *p->kernel, &p->nkernel);
-    for (int i = 0; i < p->nkernel; i++) {
-        thunk_kernel *k = &p->kernel[i];
-
-        k->symbol = get_name(l);
-        k->binary = get_int(l);
-        k->nslot = get_int(l);
-        k->tiles = get_i64(l);
-        k->group = get_int(l);
-        k->local_bytes = sd_read_u64(&l->c);
-        k->flops = get_f64(l);
-        k->bytes = get_f64(l);
-        k->loop = sd_read_u8(&l->c);
-    }
-    p->binary = get_array(l, 12, sizeof *p->binary, &p->nbinary);
-    for (int i = 0; i < p->nbinary; i++) {
-        p->binary[i].kind = (thunk_bin_kind)get_int(l);
-        p->binary[i].data = get_blob(l, &p->binary[i].bytes);
-    }
-}
-
-static void get_body(loader *l, thunk_program *p)
-{
-    p->name = get_name(l);
-    get_device(l, &p->device);
-    p->param = get_types(l, &p->nparam);
-    p->output = get_types(l, &p->noutput);
-    p->donatable = get_memory(l, (size_t)p->nparam, sizeof *p->donatable);
-    for (int i = 0; p->donatable && i < p->nparam; i++)
-        p->donatable[i] = sd_read_u8(&l->c) != 0;
-    p->nreplica = get_int(l);
-    p->npartition = get_int(l);
-    get_buffers(l, p);
-    p->constants = get_blob(l, &p->constant_bytes);
-    p->temp_bytes = sd_read_u64(&l->c);
-    get_kernels(l, p);
-    p->section = get_array(l, 12, sizeof *p->section, &p->nsection);
-    for (int i = 0; i < p->nsection; i++) {
-        p->section[i].name = get_name(l);
-        p->section[i].data = get_blob(l, &p->section[i].bytes);
-    }
-    get_seq(l, &p->seq, 0);
-    p->fingerprint = sd_read_u64(&l->c);
-    if (sd_cursor_left(&l->c))
-        sd_cursor_fail(&l->c, "the end");
-}
-
 static sd_status open_body(sd_bytes b, sd_cursor *out)
 {
     sd_cursor c = sd_cursor_of(b);
-    sd_bytes magic = sd_read_bytes(&c, sizeof MAGIC), body;
+    sd_bytes magic = sd_read_bytes(&c, sizeof MAGIC), all;
     uint32_t version = sd_read_u32(&c);
     uint64_t bytes = sd_read_u64(&c), sum = sd_read_u64(&c);
 
@@ -484,38 +381,40 @@ static sd_status open_body(sd_bytes b, sd_cursor *out)
                         "saved program of %" PRIu64 " bytes has %zu: it was "
                         "cut, or is still being written",
                         bytes, sd_cursor_left(&c));
-    body = sd_read_bytes(&c, bytes);
-    if (sd_hash(body.at, body.len, VERSION) != sum)
+    all = sd_read_bytes(&c, bytes);
+    if (sd_hash(all.at, all.len, VERSION) != sum)
         return sd_error(SD_DATA_LOSS,
                         "saved program of %" PRIu64 " bytes is "
                         "damaged: checksum",
                         bytes);
-    *out = sd_cursor_of(body);
+    *out = sd_cursor_of(all);
     return NULL;
 }
 
 sd_status thunk_load(sd_bytes b, thunk_program **out)
 {
-    loader l = {0};
+    walk w = {0};
     thunk_program *p;
-    sd_status st = open_body(b, &l.c);
+    sd_status st = open_body(b, &w.c);
 
     if (st)
         return st;
-    l.arena = sd_arena_create_try();
-    p = l.arena ? sd_arena_try(l.arena, sizeof *p) : NULL;
+    w.arena = sd_arena_create_try();
+    p = w.arena ? sd_arena_try(w.arena, sizeof *p) : NULL;
     if (!p) {
-        sd_arena_destroy(l.arena);
+        sd_arena_destroy(w.arena);
         return sd_no_memory(sizeof *p);
     }
-    p->arena = l.arena;
+    p->arena = w.arena;
     p->refs = 1;
-    get_body(&l, p);
-    st = l.oom ? sd_no_memory(b.len) : sd_cursor_status(&l.c, "saved program");
+    body(&w, p);
+    if (sd_cursor_left(&w.c))
+        sd_cursor_fail(&w.c, "the end");
+    st = w.oom ? sd_no_memory(b.len) : sd_cursor_status(&w.c, "saved program");
     if (st)
-        sd_status_free(l.refused);
+        sd_status_free(w.refused);
     else
-        st = l.refused;
+        st = w.refused;
     if (!st)
         st = thunk_verify(p);
     if (st) {

@@ -10,84 +10,32 @@ typedef struct {
     hlo_inst *re, *im;
 } cplx;
 
-static hlo_inst *un(hlo_at p, hlo_op op, hlo_inst *x)
+/* Formulas of real arrays, which stand at `p`. */
+#define fn(op, x)      hlo_make_unary(p, HLO_##op, x)
+#define bin(op, x, y)  hlo_make_binary(p, HLO_##op, x, y)
+#define add(x, y)      bin(ADD, x, y)
+#define sub(x, y)      bin(SUBTRACT, x, y)
+#define mul(x, y)      bin(MULTIPLY, x, y)
+#define quo(x, y)      bin(DIVIDE, x, y)
+#define both(x, y)     bin(AND, x, y)
+#define either(x, y)   bin(OR, x, y)
+#define neg(x)         fn(NEGATE, x)
+#define mag(x)         fn(ABS, x)
+#define pick(is, x, y) hlo_make_select(p, is, x, y)
+#define fill(like, v)  hlo_make_fill(p, (like)->shape, v)
+#define scaled(x, v)   with_number(p, HLO_MULTIPLY, x, v)
+#define plus(x, v)     with_number(p, HLO_ADD, x, v)
+#define is(dir, x, v)  compared(p, HLO_##dir, x, v)
+#define is_inf(x)      is(EQ, mag(x), INFINITY)
+
+static hlo_inst *with_number(hlo_at p, hlo_op op, hlo_inst *x, double v)
 {
-    return hlo_make_unary(p, op, x);
+    return hlo_make_binary(p, op, x, fill(x, v));
 }
 
-static hlo_inst *bin(hlo_at p, hlo_op op, hlo_inst *x, hlo_inst *y)
+static hlo_inst *compared(hlo_at p, hlo_cmp_dir d, hlo_inst *x, double v)
 {
-    return hlo_make_binary(p, op, x, y);
-}
-
-static hlo_inst *add(hlo_at p, hlo_inst *x, hlo_inst *y)
-{
-    return bin(p, HLO_ADD, x, y);
-}
-
-static hlo_inst *sub(hlo_at p, hlo_inst *x, hlo_inst *y)
-{
-    return bin(p, HLO_SUBTRACT, x, y);
-}
-
-static hlo_inst *mul(hlo_at p, hlo_inst *x, hlo_inst *y)
-{
-    return bin(p, HLO_MULTIPLY, x, y);
-}
-
-static hlo_inst *quot(hlo_at p, hlo_inst *x, hlo_inst *y)
-{
-    return bin(p, HLO_DIVIDE, x, y);
-}
-
-static hlo_inst *neg(hlo_at p, hlo_inst *x)
-{
-    return un(p, HLO_NEGATE, x);
-}
-
-static hlo_inst *mag(hlo_at p, hlo_inst *x)
-{
-    return un(p, HLO_ABS, x);
-}
-
-static hlo_inst *fill(hlo_at p, const hlo_inst *like, double v)
-{
-    return hlo_make_fill(p, like->shape, v);
-}
-
-static hlo_inst *scaled(hlo_at p, hlo_inst *x, double v)
-{
-    return mul(p, x, fill(p, x, v));
-}
-
-static hlo_inst *plus(hlo_at p, hlo_inst *x, double v)
-{
-    return add(p, x, fill(p, x, v));
-}
-
-static hlo_inst *is(hlo_at p, hlo_cmp_dir d, hlo_inst *x, double v)
-{
-    return hlo_make_compare(p, d, x, fill(p, x, v));
-}
-
-static hlo_inst *is_inf(hlo_at p, hlo_inst *x)
-{
-    return is(p, HLO_EQ, mag(p, x), INFINITY);
-}
-
-static hlo_inst *pick(hlo_at p, hlo_inst *c, hlo_inst *x, hlo_inst *y)
-{
-    return hlo_make_select(p, c, x, y);
-}
-
-static hlo_inst *either(hlo_at p, hlo_inst *x, hlo_inst *y)
-{
-    return bin(p, HLO_OR, x, y);
-}
-
-static hlo_inst *both(hlo_at p, hlo_inst *x, hlo_inst *y)
-{
-    return bin(p, HLO_AND, x, y);
+    return hlo_make_compare(p, d, x, fill(x, v));
 }
 
 /* Magnitude of x under the sign of y, zeros' too. */
@@ -98,19 +46,19 @@ static hlo_inst *copysign_of(hlo_at p, hlo_inst *x, hlo_inst *y)
     hlo_inst *a = hlo_make_bitcast_convert(p, t, x);
     hlo_inst *b = hlo_make_bitcast_convert(p, t, y);
 
-    a = bin(p, HLO_AND, a, pass_fill_s64(p, a->shape, t, ~sign));
-    b = bin(p, HLO_AND, b, pass_fill_s64(p, b->shape, t, sign));
-    return hlo_make_bitcast_convert(p, pass_dtype(x), bin(p, HLO_OR, a, b));
+    a = bin(AND, a, pass_fill_s64(p, a->shape, t, ~sign));
+    b = bin(AND, b, pass_fill_s64(p, b->shape, t, sign));
+    return hlo_make_bitcast_convert(p, pass_dtype(x), bin(OR, a, b));
 }
 
 static cplx parts(hlo_at p, hlo_inst *z)
 {
-    return (cplx){un(p, HLO_REAL, z), un(p, HLO_IMAG, z)};
+    return (cplx){fn(REAL, z), fn(IMAG, z)};
 }
 
 static hlo_inst *join(hlo_at p, cplx z)
 {
-    return bin(p, HLO_COMPLEX, z.re, z.im);
+    return bin(COMPLEX, z.re, z.im);
 }
 
 /* ---- magnitude, logarithm ---- */
@@ -118,51 +66,46 @@ static hlo_inst *join(hlo_at p, cplx z)
 /* max * sqrt(1 + (min / max)^2); zero and infinity by their own */
 static hlo_inst *hypot_of(hlo_at p, cplx z)
 {
-    hlo_inst *a = mag(p, z.re), *b = mag(p, z.im);
-    hlo_inst *hi = bin(p, HLO_MAXIMUM, a, b), *lo = bin(p, HLO_MINIMUM, a, b);
-    hlo_inst *r = quot(p, lo, hi), *h;
+    hlo_inst *a = mag(z.re), *b = mag(z.im);
+    hlo_inst *hi = bin(MAXIMUM, a, b), *lo = bin(MINIMUM, a, b);
+    hlo_inst *r = quo(lo, hi), *h;
 
-    h = mul(p, hi, un(p, HLO_SQRT, plus(p, mul(p, r, r), 1)));
-    h = pick(p, is(p, HLO_EQ, hi, 0), hi, h);
-    return pick(
-        p, either(p, is(p, HLO_EQ, a, INFINITY), is(p, HLO_EQ, b, INFINITY)),
-        fill(p, hi, INFINITY), h);
+    h = mul(hi, fn(SQRT, plus(mul(r, r), 1)));
+    h = pick(is(EQ, hi, 0), hi, h);
+    return pick(either(is(EQ, a, INFINITY), is(EQ, b, INFINITY)),
+                fill(hi, INFINITY), h);
 }
 
 /* log|z| = log(max) + log1p((min / max)^2) / 2 */
 static hlo_inst *log_hypot(hlo_at p, cplx z)
 {
-    hlo_inst *a = mag(p, z.re), *b = mag(p, z.im);
-    hlo_inst *hi = bin(p, HLO_MAXIMUM, a, b), *lo = bin(p, HLO_MINIMUM, a, b);
-    hlo_inst *r = quot(p, lo, hi), *l;
+    hlo_inst *a = mag(z.re), *b = mag(z.im);
+    hlo_inst *hi = bin(MAXIMUM, a, b), *lo = bin(MINIMUM, a, b);
+    hlo_inst *r = quo(lo, hi), *l;
 
-    l = scaled(p, un(p, HLO_LOG1P, mul(p, r, r)), 0.5);
-    l = pick(p, either(p, is(p, HLO_EQ, hi, 0), is(p, HLO_EQ, lo, 0)),
-             fill(p, l, 0), l);
-    l = add(p, un(p, HLO_LOG, hi), l);
-    return pick(
-        p, either(p, is(p, HLO_EQ, a, INFINITY), is(p, HLO_EQ, b, INFINITY)),
-        fill(p, l, INFINITY), l);
+    l = scaled(fn(LOG1P, mul(r, r)), 0.5);
+    l = pick(either(is(EQ, hi, 0), is(EQ, lo, 0)), fill(l, 0), l);
+    l = add(fn(LOG, hi), l);
+    return pick(either(is(EQ, a, INFINITY), is(EQ, b, INFINITY)),
+                fill(l, INFINITY), l);
 }
 
 static cplx log_of(hlo_at p, cplx z)
 {
-    return (cplx){log_hypot(p, z), bin(p, HLO_ATAN2, z.im, z.re)};
+    return (cplx){log_hypot(p, z), bin(ATAN2, z.im, z.re)};
 }
 
 /* Near 0, |1 + z|^2 - 1 = a (2 + a) + b^2 loses nothing. */
 static cplx log1p_of(hlo_at p, cplx z)
 {
-    hlo_inst *one_a = plus(p, z.re, 1);
+    hlo_inst *one_a = plus(z.re, 1);
     hlo_inst *near_zero =
-        un(p, HLO_LOG1P,
-           add(p, mul(p, z.re, plus(p, z.re, 2)), mul(p, z.im, z.im)));
-    hlo_inst *small = both(p, is(p, HLO_LT, mag(p, z.re), 0.5),
-                           is(p, HLO_LT, mag(p, z.im), 0.5));
-    hlo_inst *re = pick(p, small, scaled(p, near_zero, 0.5),
-                        log_hypot(p, (cplx){one_a, z.im}));
+        fn(LOG1P, add(mul(z.re, plus(z.re, 2)), mul(z.im, z.im)));
+    hlo_inst *small = both(is(LT, mag(z.re), 0.5), is(LT, mag(z.im), 0.5));
+    hlo_inst *re =
+        pick(small, scaled(near_zero, 0.5), log_hypot(p, (cplx){one_a, z.im}));
 
-    return (cplx){re, bin(p, HLO_ATAN2, z.im, one_a)};
+    return (cplx){re, bin(ATAN2, z.im, one_a)};
 }
 
 /* ---- exponentials ---- */
@@ -170,40 +113,38 @@ static cplx log1p_of(hlo_at p, cplx z)
 /* e^a * f, where f is 0 only if b is: 0 times infinity must stay 0 */
 static hlo_inst *times_exp(hlo_at p, hlo_inst *e, hlo_inst *f, hlo_inst *b)
 {
-    return pick(p, is(p, HLO_EQ, b, 0), b, mul(p, e, f));
+    return pick(is(EQ, b, 0), b, mul(e, f));
 }
 
 /* Where `far` is infinite and an angle, which has no sine or cosine, is not
  * finite: Annex G keeps the size. */
 static hlo_inst *has_no_angle(hlo_at p, hlo_inst *far, hlo_inst *angle)
 {
-    return both(p, is_inf(p, far), un(p, HLO_NOT, un(p, HLO_IS_FINITE, angle)));
+    return both(is_inf(far), fn(NOT, fn(IS_FINITE, angle)));
 }
 
 /* An infinite a without an angle keeps its size, and e^-inf has no imaginary
  * part. */
 static cplx exp_of(hlo_at p, cplx z)
 {
-    hlo_inst *e = un(p, HLO_EXP, z.re);
+    hlo_inst *e = fn(EXP, z.re);
     hlo_inst *none = has_no_angle(p, z.re, z.im);
-    hlo_inst *low = both(p, none, is(p, HLO_LT, z.re, 0));
-    hlo_inst *im = times_exp(p, e, un(p, HLO_SIN, z.im), z.im);
+    hlo_inst *low = both(none, is(LT, z.re, 0));
+    hlo_inst *im = times_exp(p, e, fn(SIN, z.im), z.im);
 
-    return (cplx){pick(p, none, e, mul(p, e, un(p, HLO_COS, z.im))),
-                  pick(p, low, fill(p, e, 0), im)};
+    return (cplx){pick(none, e, mul(e, fn(COS, z.im))),
+                  pick(low, fill(e, 0), im)};
 }
 
 /* e^a cos b - 1 = expm1(a) cos b - 2 sin(b/2)^2.  C does not say what an
  * infinite a without an angle gives; NumPy and XLA say NaN. */
 static cplx expm1_of(hlo_at p, cplx z)
 {
-    hlo_inst *s = un(p, HLO_SIN, scaled(p, z.im, 0.5));
-    hlo_inst *e = un(p, HLO_EXPM1, z.re);
-    hlo_inst *re =
-        sub(p, mul(p, e, un(p, HLO_COS, z.im)), scaled(p, mul(p, s, s), 2));
+    hlo_inst *s = fn(SIN, scaled(z.im, 0.5));
+    hlo_inst *e = fn(EXPM1, z.re);
+    hlo_inst *re = sub(mul(e, fn(COS, z.im)), scaled(mul(s, s), 2));
 
-    return (cplx){
-        re, times_exp(p, un(p, HLO_EXP, z.re), un(p, HLO_SIN, z.im), z.im)};
+    return (cplx){re, times_exp(p, fn(EXP, z.re), fn(SIN, z.im), z.im)};
 }
 
 /* sinh and cosh with one more bit of range: e^(|x| - ln 2) */
@@ -211,14 +152,14 @@ static void hyperbolic(hlo_at p, hlo_inst *x, hlo_inst **sinh_x,
                        hlo_inst **cosh_x)
 {
     const double ln2 = 0.693147180559945309417;
-    hlo_inst *a = mag(p, x), *m = un(p, HLO_EXPM1, a), *s, *up, *down;
+    hlo_inst *a = mag(x), *m = fn(EXPM1, a), *s, *up, *down;
 
-    up = un(p, HLO_EXP, plus(p, a, -ln2));
-    down = un(p, HLO_EXP, plus(p, neg(p, a), -ln2));
-    *cosh_x = add(p, up, down);
+    up = fn(EXP, plus(a, -ln2));
+    down = fn(EXP, plus(neg(a), -ln2));
+    *cosh_x = add(up, down);
     /* below 1, (m + m / (m + 1)) / 2 keeps the digits */
-    s = scaled(p, add(p, m, quot(p, m, plus(p, m, 1))), 0.5);
-    s = pick(p, is(p, HLO_LT, a, 1), s, sub(p, up, down));
+    s = scaled(add(m, quo(m, plus(m, 1))), 0.5);
+    s = pick(is(LT, a, 1), s, sub(up, down));
     *sinh_x = copysign_of(p, s, x);
 }
 
@@ -227,9 +168,9 @@ static cplx sin_of(hlo_at p, cplx z)
     hlo_inst *sh, *ch;
 
     hyperbolic(p, z.im, &sh, &ch);
-    return (cplx){times_exp(p, ch, un(p, HLO_SIN, z.re), z.re),
-                  pick(p, has_no_angle(p, z.im, z.re), sh,
-                       times_exp(p, sh, un(p, HLO_COS, z.re), z.im))};
+    return (cplx){times_exp(p, ch, fn(SIN, z.re), z.re),
+                  pick(has_no_angle(p, z.im, z.re), sh,
+                       times_exp(p, sh, fn(COS, z.re), z.im))};
 }
 
 static cplx cos_of(hlo_at p, cplx z)
@@ -237,13 +178,11 @@ static cplx cos_of(hlo_at p, cplx z)
     hlo_inst *sh, *ch, *zero;
 
     hyperbolic(p, z.im, &sh, &ch);
-    zero = either(p, is(p, HLO_EQ, z.re, 0), is(p, HLO_EQ, z.im, 0));
-    sh = neg(p, mul(p, sh, un(p, HLO_SIN, z.re)));
+    zero = either(is(EQ, z.re, 0), is(EQ, z.im, 0));
+    sh = neg(mul(sh, fn(SIN, z.re)));
     return (cplx){
-        pick(p, has_no_angle(p, z.im, z.re), ch,
-             mul(p, ch, un(p, HLO_COS, z.re))),
-        pick(p, zero,
-             neg(p, mul(p, z.re, copysign_of(p, fill(p, z.im, 0), z.im))), sh)};
+        pick(has_no_angle(p, z.im, z.re), ch, mul(ch, fn(COS, z.re))),
+        pick(zero, neg(mul(z.re, copysign_of(p, fill(z.im, 0), z.im))), sh)};
 }
 
 /* Kahan: t = tan b, s = sinh a, c = 1 + t^2:
@@ -251,90 +190,88 @@ static cplx cos_of(hlo_at p, cplx z)
 static cplx tanh_of(hlo_at p, cplx z)
 {
     double far = pass_dtype(z.re) == SD_F64 ? 20 : 10;
-    hlo_inst *t = un(p, HLO_TAN, z.im), *s, *ch, *c, *d, *is_far, *re, *im;
+    hlo_inst *t = fn(TAN, z.im), *s, *ch, *c, *d, *is_far, *re, *im;
 
     hyperbolic(p, z.re, &s, &ch);
-    c = plus(p, mul(p, t, t), 1);
-    d = plus(p, mul(p, c, mul(p, s, s)), 1);
-    re = quot(p, mul(p, c, mul(p, s, ch)), d);
-    im = quot(p, t, d);
+    c = plus(mul(t, t), 1);
+    d = plus(mul(c, mul(s, s)), 1);
+    re = quo(mul(c, mul(s, ch)), d);
+    im = quo(t, d);
     /* far out: 1 and 4 sin b cos b e^(-2|a|); at infinity 1 and 0 for any b */
-    is_far = is(p, HLO_GT, mag(p, z.re), far);
-    ch = scaled(p, mul(p, un(p, HLO_SIN, z.im), un(p, HLO_COS, z.im)), 4);
-    d = mul(p, ch, un(p, HLO_EXP, scaled(p, mag(p, z.re), -2)));
-    d = pick(p, is_inf(p, z.re), copysign_of(p, fill(p, ch, 0), ch), d);
-    s = copysign_of(p, plus(p, scaled(p, d, 0), 1), z.re); /* or NaN */
-    return (cplx){pick(p, is_far, s, re), pick(p, is(p, HLO_EQ, z.im, 0), z.im,
-                                               pick(p, is_far, d, im))};
+    is_far = is(GT, mag(z.re), far);
+    ch = scaled(mul(fn(SIN, z.im), fn(COS, z.im)), 4);
+    d = mul(ch, fn(EXP, scaled(mag(z.re), -2)));
+    d = pick(is_inf(z.re), copysign_of(p, fill(ch, 0), ch), d);
+    s = copysign_of(p, plus(scaled(d, 0), 1), z.re); /* or NaN */
+    return (cplx){pick(is_far, s, re),
+                  pick(is(EQ, z.im, 0), z.im, pick(is_far, d, im))};
 }
 
 static cplx tan_of(hlo_at p, cplx z) /* -i tanh(iz) */
 {
-    cplx w = tanh_of(p, (cplx){neg(p, z.im), z.re});
+    cplx w = tanh_of(p, (cplx){neg(z.im), z.re});
 
-    return (cplx){w.im, neg(p, w.re)};
+    return (cplx){w.im, neg(w.re)};
 }
 
 /* ---- quotients ---- */
 
 static hlo_inst *is_finite(hlo_at p, cplx z)
 {
-    return both(p, un(p, HLO_IS_FINITE, z.re), un(p, HLO_IS_FINITE, z.im));
+    return both(fn(IS_FINITE, z.re), fn(IS_FINITE, z.im));
 }
 
 /* 1 or 0 with x's sign: infinities made comparable */
 static hlo_inst *boxed(hlo_at p, hlo_inst *x)
 {
-    return copysign_of(p, hlo_make_convert(p, pass_dtype(x), is_inf(p, x)), x);
+    return copysign_of(p, hlo_make_convert(p, pass_dtype(x), is_inf(x)), x);
 }
 
 /* Smith's quotient, by the larger part of the divisor. */
 static cplx smith(hlo_at p, cplx x, cplx y)
 {
-    hlo_inst *wide = hlo_make_compare(p, HLO_GE, mag(p, y.re), mag(p, y.im));
-    hlo_inst *hi = pick(p, wide, y.re, y.im), *lo = pick(p, wide, y.im, y.re);
-    hlo_inst *r = quot(p, lo, hi), *d = add(p, hi, mul(p, lo, r));
-    hlo_inst *re = pick(p, wide, add(p, x.re, mul(p, x.im, r)),
-                        add(p, mul(p, x.re, r), x.im));
-    hlo_inst *im = pick(p, wide, sub(p, x.im, mul(p, x.re, r)),
-                        sub(p, mul(p, x.im, r), x.re));
+    hlo_inst *wide = hlo_make_compare(p, HLO_GE, mag(y.re), mag(y.im));
+    hlo_inst *hi = pick(wide, y.re, y.im), *lo = pick(wide, y.im, y.re);
+    hlo_inst *r = quo(lo, hi), *d = add(hi, mul(lo, r));
+    hlo_inst *re = pick(wide, add(x.re, mul(x.im, r)), add(mul(x.re, r), x.im));
+    hlo_inst *im = pick(wide, sub(x.im, mul(x.re, r)), sub(mul(x.im, r), x.re));
 
-    return (cplx){quot(p, re, d), quot(p, im, d)};
+    return (cplx){quo(re, d), quo(im, d)};
 }
 
 static cplx divide(hlo_at p, cplx x, cplx y)
 {
     cplx q = smith(p, x, y), r;
-    hlo_inst *zero = both(p, is(p, HLO_EQ, y.re, 0), is(p, HLO_EQ, y.im, 0));
-    hlo_inst *inf = copysign_of(p, fill(p, y.re, INFINITY), y.re);
-    hlo_inst *x_inf = either(p, is_inf(p, x.re), is_inf(p, x.im));
-    hlo_inst *y_inf = either(p, is_inf(p, y.re), is_inf(p, y.im));
+    hlo_inst *zero = both(is(EQ, y.re, 0), is(EQ, y.im, 0));
+    hlo_inst *inf = copysign_of(p, fill(y.re, INFINITY), y.re);
+    hlo_inst *x_inf = either(is_inf(x.re), is_inf(x.im));
+    hlo_inst *y_inf = either(is_inf(y.re), is_inf(y.im));
     cplx b;
 
     /* infinite over finite, finite over infinite: Annex G */
-    x_inf = both(p, x_inf, is_finite(p, y));
-    y_inf = both(p, y_inf, is_finite(p, x));
+    x_inf = both(x_inf, is_finite(p, y));
+    y_inf = both(y_inf, is_finite(p, x));
     b = (cplx){boxed(p, x.re), boxed(p, x.im)};
-    r.re = add(p, mul(p, b.re, y.re), mul(p, b.im, y.im));
-    r.im = sub(p, mul(p, b.im, y.re), mul(p, b.re, y.im));
-    q.re = pick(p, x_inf, scaled(p, r.re, INFINITY), q.re);
-    q.im = pick(p, x_inf, scaled(p, r.im, INFINITY), q.im);
+    r.re = add(mul(b.re, y.re), mul(b.im, y.im));
+    r.im = sub(mul(b.im, y.re), mul(b.re, y.im));
+    q.re = pick(x_inf, scaled(r.re, INFINITY), q.re);
+    q.im = pick(x_inf, scaled(r.im, INFINITY), q.im);
     b = (cplx){boxed(p, y.re), boxed(p, y.im)};
-    r.re = add(p, mul(p, x.re, b.re), mul(p, x.im, b.im));
-    r.im = sub(p, mul(p, x.im, b.re), mul(p, x.re, b.im));
-    q.re = pick(p, y_inf, scaled(p, r.re, 0), q.re);
-    q.im = pick(p, y_inf, scaled(p, r.im, 0), q.im);
-    q.re = pick(p, zero, mul(p, inf, x.re), q.re);
-    q.im = pick(p, zero, mul(p, inf, x.im), q.im);
+    r.re = add(mul(x.re, b.re), mul(x.im, b.im));
+    r.im = sub(mul(x.im, b.re), mul(x.re, b.im));
+    q.re = pick(y_inf, scaled(r.re, 0), q.re);
+    q.im = pick(y_inf, scaled(r.im, 0), q.im);
+    q.re = pick(zero, mul(inf, x.re), q.re);
+    q.im = pick(zero, mul(inf, x.im), q.im);
     return q;
 }
 
 static cplx logistic_of(hlo_at p, cplx z)
 {
-    cplx e = exp_of(p, (cplx){neg(p, z.re), neg(p, z.im)});
-    cplx one = {fill(p, z.re, 1), fill(p, z.re, 0)};
+    cplx e = exp_of(p, (cplx){neg(z.re), neg(z.im)});
+    cplx one = {fill(z.re, 1), fill(z.re, 0)};
 
-    e.re = plus(p, e.re, 1);
+    e.re = plus(e.re, 1);
     return divide(p, one, e);
 }
 
@@ -346,46 +283,45 @@ static cplx sqrt_of(hlo_at p, cplx z)
 {
     bool f64 = pass_dtype(z.re) == SD_F64;
     double tiny = f64 ? 0x1p-1000 : 0x1p-100, up = f64 ? 0x1p108 : 0x1p54;
-    hlo_inst *hi = bin(p, HLO_MAXIMUM, mag(p, z.re), mag(p, z.im));
-    hlo_inst *low = is(p, HLO_LT, hi, tiny);
-    hlo_inst *k = pick(p, low, fill(p, hi, up), fill(p, hi, 0.25));
-    hlo_inst *back = pick(p, low, fill(p, hi, 1 / sqrt(up)), fill(p, hi, 2));
-    cplx s = {mul(p, z.re, k), mul(p, z.im, k)};
+    hlo_inst *hi = bin(MAXIMUM, mag(z.re), mag(z.im));
+    hlo_inst *low = is(LT, hi, tiny);
+    hlo_inst *k = pick(low, fill(hi, up), fill(hi, 0.25));
+    hlo_inst *back = pick(low, fill(hi, 1 / sqrt(up)), fill(hi, 2));
+    cplx s = {mul(z.re, k), mul(z.im, k)};
     hlo_inst *t, *other, *right, *re, *im;
 
-    t = add(p, mag(p, s.re), hypot_of(p, s));
-    t = un(p, HLO_SQRT, scaled(p, t, 0.5));
-    other = quot(p, mag(p, s.im), scaled(p, t, 2));
-    t = mul(p, t, back);
-    other = mul(p, other, back);
-    right = is(p, HLO_GE, z.re, 0);
-    re = pick(p, right, t, other);
-    im = copysign_of(p, pick(p, right, other, t), z.im);
+    t = add(mag(s.re), hypot_of(p, s));
+    t = fn(SQRT, scaled(t, 0.5));
+    other = quo(mag(s.im), scaled(t, 2));
+    t = mul(t, back);
+    other = mul(other, back);
+    right = is(GE, z.re, 0);
+    re = pick(right, t, other);
+    im = copysign_of(p, pick(right, other, t), z.im);
     /* 0, and an infinite imaginary or real part */
-    other = is(p, HLO_EQ, hi, 0);
-    re = pick(p, other, fill(p, re, 0), re);
-    im = pick(p, other, z.im, im);
-    other = both(p, is(p, HLO_EQ, z.re, -INFINITY), un(p, HLO_IS_FINITE, z.im));
-    re = pick(p, other, fill(p, re, 0), re);
-    im = pick(p, other, copysign_of(p, fill(p, im, INFINITY), z.im), im);
-    other = both(p, is(p, HLO_EQ, z.re, INFINITY), un(p, HLO_IS_FINITE, z.im));
-    im = pick(p, other, copysign_of(p, fill(p, im, 0), z.im), im);
-    other = is_inf(p, z.im);
-    return (cplx){pick(p, other, fill(p, re, INFINITY), re),
-                  pick(p, other, z.im, im)};
+    other = is(EQ, hi, 0);
+    re = pick(other, fill(re, 0), re);
+    im = pick(other, z.im, im);
+    other = both(is(EQ, z.re, -INFINITY), fn(IS_FINITE, z.im));
+    re = pick(other, fill(re, 0), re);
+    im = pick(other, copysign_of(p, fill(im, INFINITY), z.im), im);
+    other = both(is(EQ, z.re, INFINITY), fn(IS_FINITE, z.im));
+    im = pick(other, copysign_of(p, fill(im, 0), z.im), im);
+    other = is_inf(z.im);
+    return (cplx){pick(other, fill(re, INFINITY), re), pick(other, z.im, im)};
 }
 
 static cplx rsqrt_of(hlo_at p, cplx z) /* conj(sqrt z) / |z| */
 {
     cplx s = sqrt_of(p, z);
     hlo_inst *h = hypot_of(p, z);
-    hlo_inst *zero = is(p, HLO_EQ, h, 0), *inf = is(p, HLO_EQ, h, INFINITY);
-    hlo_inst *re = quot(p, s.re, h), *im = neg(p, quot(p, s.im, h));
+    hlo_inst *zero = is(EQ, h, 0), *inf = is(EQ, h, INFINITY);
+    hlo_inst *re = quo(s.re, h), *im = neg(quo(s.im, h));
 
-    re = pick(p, inf, fill(p, re, 0), re);
-    im = pick(p, inf, copysign_of(p, fill(p, im, 0), neg(p, z.im)), im);
-    return (cplx){pick(p, zero, fill(p, re, INFINITY), re),
-                  pick(p, zero, fill(p, im, 0), im)};
+    re = pick(inf, fill(re, 0), re);
+    im = pick(inf, copysign_of(p, fill(im, 0), neg(z.im)), im);
+    return (cplx){pick(zero, fill(re, INFINITY), re),
+                  pick(zero, fill(im, 0), im)};
 }
 
 /* By magnitude and angle, which is at most a third of a half turn: the real
@@ -394,63 +330,62 @@ static cplx cbrt_of(hlo_at p, cplx z)
 {
     bool f64 = pass_dtype(z.re) == SD_F64;
     double tiny = f64 ? 0x1p-900 : 0x1p-90, up = f64 ? 0x1p108 : 0x1p54;
-    hlo_inst *hi = bin(p, HLO_MAXIMUM, mag(p, z.re), mag(p, z.im));
-    hlo_inst *low = is(p, HLO_LT, hi, tiny);
-    hlo_inst *k = pick(p, low, fill(p, hi, up), fill(p, hi, 0.125));
-    hlo_inst *back = pick(p, low, fill(p, hi, 1 / cbrt(up)), fill(p, hi, 2));
-    hlo_inst *angle = bin(p, HLO_ATAN2, z.im, z.re);
-    hlo_inst *third = quot(p, angle, fill(p, angle, 3)), *r, *zero;
+    hlo_inst *hi = bin(MAXIMUM, mag(z.re), mag(z.im));
+    hlo_inst *low = is(LT, hi, tiny);
+    hlo_inst *k = pick(low, fill(hi, up), fill(hi, 0.125));
+    hlo_inst *back = pick(low, fill(hi, 1 / cbrt(up)), fill(hi, 2));
+    hlo_inst *angle = bin(ATAN2, z.im, z.re);
+    hlo_inst *third = quo(angle, fill(angle, 3)), *r, *zero;
 
-    r = hypot_of(p, (cplx){mul(p, z.re, k), mul(p, z.im, k)});
-    r = mul(p, un(p, HLO_CBRT, r), back);
-    zero = is(p, HLO_EQ, hi, 0);
-    return (cplx){
-        pick(p, zero, z.re, mul(p, r, un(p, HLO_COS, third))),
-        pick(p, zero, z.im, times_exp(p, r, un(p, HLO_SIN, third), angle))};
+    r = hypot_of(p, (cplx){mul(z.re, k), mul(z.im, k)});
+    r = mul(fn(CBRT, r), back);
+    zero = is(EQ, hi, 0);
+    return (cplx){pick(zero, z.re, mul(r, fn(COS, third))),
+                  pick(zero, z.im, times_exp(p, r, fn(SIN, third), angle))};
 }
 
 static cplx sign_of(hlo_at p, cplx z)
 {
-    hlo_inst *h = hypot_of(p, z), *zero = is(p, HLO_EQ, h, 0);
+    hlo_inst *h = hypot_of(p, z), *zero = is(EQ, h, 0);
 
-    return (cplx){pick(p, zero, z.re, quot(p, z.re, h)),
-                  pick(p, zero, z.im, quot(p, z.im, h))};
+    return (cplx){pick(zero, z.re, quo(z.re, h)),
+                  pick(zero, z.im, quo(z.im, h))};
 }
 
 /* x^y = e^(y log x); 0^0 is 1, 0^y is 0 where y's real part is positive */
 static cplx pow_of(hlo_at p, cplx x, cplx y)
 {
     cplx l = log_of(p, x), e;
-    hlo_inst *zero = both(p, is(p, HLO_EQ, x.re, 0), is(p, HLO_EQ, x.im, 0));
-    hlo_inst *none = both(p, is(p, HLO_EQ, y.re, 0), is(p, HLO_EQ, y.im, 0));
-    hlo_inst *to_zero = both(p, zero, is(p, HLO_GT, y.re, 0));
+    hlo_inst *zero = both(is(EQ, x.re, 0), is(EQ, x.im, 0));
+    hlo_inst *none = both(is(EQ, y.re, 0), is(EQ, y.im, 0));
+    hlo_inst *to_zero = both(zero, is(GT, y.re, 0));
 
-    e.re = sub(p, mul(p, l.re, y.re), mul(p, l.im, y.im));
-    e.im = add(p, mul(p, l.re, y.im), mul(p, l.im, y.re));
+    e.re = sub(mul(l.re, y.re), mul(l.im, y.im));
+    e.im = add(mul(l.re, y.im), mul(l.im, y.re));
     e = exp_of(p, e);
-    e.re = pick(p, to_zero, fill(p, e.re, 0), e.re);
-    e.im = pick(p, to_zero, fill(p, e.im, 0), e.im);
-    return (cplx){pick(p, none, fill(p, e.re, 1), e.re),
-                  pick(p, none, fill(p, e.im, 0), e.im)};
+    e.re = pick(to_zero, fill(e.re, 0), e.re);
+    e.im = pick(to_zero, fill(e.im, 0), e.im);
+    return (cplx){pick(none, fill(e.re, 1), e.re),
+                  pick(none, fill(e.im, 0), e.im)};
 }
 
 /* atan2(y, x) = -i log((x + i y) / sqrt(x^2 + y^2)) */
 static cplx atan2_of(hlo_at p, cplx y, cplx x)
 {
-    cplx n = {sub(p, x.re, y.im), add(p, x.im, y.re)}, d;
+    cplx n = {sub(x.re, y.im), add(x.im, y.re)}, d;
 
-    d.re = add(p, sub(p, mul(p, x.re, x.re), mul(p, x.im, x.im)),
-               sub(p, mul(p, y.re, y.re), mul(p, y.im, y.im)));
-    d.im = scaled(p, add(p, mul(p, x.re, x.im), mul(p, y.re, y.im)), 2);
+    d.re = add(sub(mul(x.re, x.re), mul(x.im, x.im)),
+               sub(mul(y.re, y.re), mul(y.im, y.im)));
+    d.im = scaled(add(mul(x.re, x.im), mul(y.re, y.im)), 2);
     n = log_of(p, divide(p, n, sqrt_of(p, d)));
-    return (cplx){n.im, neg(p, n.re)};
+    return (cplx){n.im, neg(n.re)};
 }
 
 /* ---- order ---- */
 
 static hlo_inst *is_nan(hlo_at p, cplx z)
 {
-    return either(p, hlo_make_compare(p, HLO_NE, z.re, z.re),
+    return either(hlo_make_compare(p, HLO_NE, z.re, z.re),
                   hlo_make_compare(p, HLO_NE, z.im, z.im));
 }
 
@@ -460,12 +395,12 @@ static hlo_inst *first_of(hlo_at p, hlo_cmp_dir dir, hlo_inst *x, hlo_inst *y)
 {
     cplx a = parts(p, x), b = parts(p, y);
     hlo_inst *tie = hlo_make_compare(p, HLO_EQ, a.re, b.re);
-    hlo_inst *swap = pick(p, tie, hlo_make_compare(p, dir, b.im, a.im),
+    hlo_inst *swap = pick(tie, hlo_make_compare(p, dir, b.im, a.im),
                           hlo_make_compare(p, dir, b.re, a.re));
 
-    swap = either(p, swap, is_nan(p, b));
-    swap = both(p, swap, un(p, HLO_NOT, is_nan(p, a)));
-    return pick(p, swap, y, x);
+    swap = either(swap, is_nan(p, b));
+    swap = both(swap, fn(NOT, is_nan(p, a)));
+    return pick(swap, y, x);
 }
 
 static hlo_inst *clamp_of(hlo_at p, hlo_inst *in)
@@ -488,12 +423,12 @@ static hlo_inst *lower_convert(hlo_at p, hlo_inst *in)
 
     if (!sd_is_complex(pass_dtype(x))) {
         z.re = pass_convert(p, part, x);
-        z.im = fill(p, z.re, 0);
+        z.im = fill(z.re, 0);
         return join(p, z);
     }
     z = parts(p, x);
     if (to == SD_PRED) /* what is not zero is true, whichever part it is */
-        return bin(p, HLO_OR, is(p, HLO_NE, z.re, 0), is(p, HLO_NE, z.im, 0));
+        return bin(OR, is(NE, z.re, 0), is(NE, z.im, 0));
     if (!sd_is_complex(to))
         return pass_convert(p, to, z.re);
     z.re = hlo_make_convert(p, part, z.re);
@@ -507,7 +442,7 @@ static hlo_inst *lower_iota(hlo_at p, hlo_inst *in)
                                       sd_dtype_part(pass_dtype(in)));
     cplx z = {hlo_make_iota(p, s, in->dims.at[0]), NULL};
 
-    z.im = fill(p, z.re, 0);
+    z.im = fill(z.re, 0);
     return join(p, z);
 }
 

@@ -106,17 +106,12 @@ static hlo_inst *split_complex(hlo_at p, hlo_inst *x)
 /* [d, 2] of parts: [d]. */
 static hlo_inst *join_complex(hlo_at p, hlo_inst *x)
 {
-    int64_t start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK];
     int last = x->shape->rank - 1;
     hlo_inst *part[2];
 
-    for (int k = 0; k < 2; k++) {
-        memcpy(limit, x->shape->dim, sizeof *limit * (size_t)(last + 1));
-        start[last] = k;
-        limit[last] = k + 1;
-        part[k] = hlo_make_slice(p, x, start, limit, NULL);
-        part[k] = hlo_make_reshape(p, part[k], last, x->shape->dim);
-    }
+    for (int k = 0; k < 2; k++)
+        part[k] = hlo_make_reshape(p, pass_cut(p, x, last, k, k + 1), last,
+                                   x->shape->dim);
     return hlo_make_binary(p, HLO_COMPLEX, part[0], part[1]);
 }
 

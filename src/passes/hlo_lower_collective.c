@@ -121,18 +121,13 @@ static hlo_inst *chain(hlo_at p, const team *t, hlo_comp *body, hlo_inst *x,
                        int64_t dim)
 {
     const sd_shape *s = x->shape;
-    int64_t start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK];
     int64_t each = s->dim[dim] / t->n;
     bool wide = is_rounded_once(body, s->dtype);
     hlo_inst *sum = NULL;
 
-    memcpy(limit, s->dim, sizeof *limit * (size_t)s->rank);
     for (int64_t i = 0; i < t->n; i++) {
-        hlo_inst *part;
+        hlo_inst *part = pass_cut(p, x, dim, i * each, (i + 1) * each);
 
-        start[dim] = i * each;
-        limit[dim] = (i + 1) * each;
-        part = hlo_make_slice(p, x, start, limit, NULL);
         if (wide)
             part = pass_widened(p, part);
         sum = sum ? combine(p, body, sum, part) : part;

@@ -231,17 +231,6 @@ static hlo_inst *transform_dim(const fft *f, hlo_inst *x, int dim,
 
 /* ---- real lines ---- */
 
-static hlo_inst *cut_last(const fft *f, hlo_inst *x, int64_t from, int64_t to)
-{
-    int64_t start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK];
-    int last = x->shape->rank - 1;
-
-    memcpy(limit, x->shape->dim, sizeof *limit * (size_t)x->shape->rank);
-    start[last] = from;
-    limit[last] = to;
-    return hlo_make_slice(f->p, x, start, limit, NULL);
-}
-
 /* The half that a real line's transform leaves out: bin n - k is the conjugate
  * of bin k. */
 static hlo_inst *with_mirror(const fft *f, hlo_inst *x, int64_t n)
@@ -249,7 +238,7 @@ static hlo_inst *with_mirror(const fft *f, hlo_inst *x, int64_t n)
     int64_t last = x->shape->rank - 1;
     hlo_inst *part[2] = {x};
 
-    part[1] = cut_last(f, x, 1, (n + 1) / 2);
+    part[1] = pass_cut(f->p, x, x->shape->rank - 1, 1, (n + 1) / 2);
     part[1] = hlo_make_reverse(f->p, matrix_conj(f->p, part[1]), &last, 1);
     return hlo_make_concatenate(f->p, 2, part, last);
 }
@@ -351,7 +340,7 @@ static hlo_inst *real_lines(const fft *f, const hlo_inst *in, hlo_inst *x,
             f->p, HLO_REAL,
             transform_dim(f, with_mirror(f, x, n), last, count));
     x = bin(f, HLO_COMPLEX, x, hlo_make_fill(f->p, x->shape, 0));
-    return cut_last(f, transform_dim(f, x, last, count), 0, n / 2 + 1);
+    return pass_cut(f->p, transform_dim(f, x, last, count), last, 0, n / 2 + 1);
 }
 
 static hlo_inst *lower_fft(hlo_inst *in)

@@ -27,7 +27,7 @@ static hlo_inst *lower_topk(hlo_inst *in)
     hlo_inst *x = in->arg[0];
     const sd_shape *s = x->shape;
     sd_dtype index = in->shape->elem[1]->dtype;
-    int64_t last = s->rank - 1, start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK];
+    int64_t last = s->rank - 1;
     hlo_inst *at = hlo_make_iota(p, sd_shape_with(m->arena, s, index), last);
     hlo_inst *arg[] = {x, at}, *out[2];
     const sd_shape *e[] = {x->shape, at->shape};
@@ -39,11 +39,8 @@ static hlo_inst *lower_topk(hlo_inst *in)
     sort->u.sort.stable = true;
     sort->op_name = in->op_name;
     hlo_set_comps(sort, 1, &less);
-    memcpy(limit, s->dim, sizeof *limit * (size_t)s->rank);
-    limit[last] = in->dims.at[0];
     for (int i = 0; i < 2; i++)
-        out[i] =
-            hlo_make_slice(p, hlo_make_gte(p, sort, i), start, limit, NULL);
+        out[i] = pass_cut(p, hlo_make_gte(p, sort, i), last, 0, in->dims.at[0]);
     return hlo_make_tuple(p, 2, out);
 }
 

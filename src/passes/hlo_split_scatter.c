@@ -64,14 +64,7 @@ static bool plan_split(hlo_inst *in, split *s)
 /* Windows [from, to) of x, [batch, count, ..] or [count, ..]. */
 static hlo_inst *windows(const split *s, hlo_inst *x, int64_t from, int64_t to)
 {
-    int64_t start[SD_MAX_RANK] = {0}, end[SD_MAX_RANK];
-    int at = s->in->u.gather->operand_batch.n;
-
-    for (int i = 0; i < x->shape->rank; i++)
-        end[i] = x->shape->dim[i];
-    start[at] = from;
-    end[at] = to;
-    return to - from < s->count ? hlo_make_slice(s->p, x, start, end, NULL) : x;
+    return pass_cut(s->p, x, s->in->u.gather->operand_batch.n, from, to);
 }
 
 /* What divides into pieces, as [batch * npiece, piece, ..]. */

@@ -66,6 +66,9 @@ hlo_inst *pass_widened(hlo_at p, hlo_inst *x);
 hlo_inst *pass_reshape(hlo_at p, hlo_inst *x, int rank, const int64_t *dim);
 /* A custom-call that is its operand, as far as values go. */
 bool pass_is_identity_target(const char *target);
+/* Positions [from, to) of dimension dim of x; x where that is all. */
+hlo_inst *pass_cut(hlo_at p, hlo_inst *x, int64_t dim, int64_t from,
+                   int64_t to);
 /* n positions of dimension dim of x, from `at` on; and such a part put there. */
 hlo_inst *pass_slice_at(hlo_at p, hlo_inst *x, int dim, hlo_inst *at,
                         int64_t n);

@@ -180,20 +180,6 @@ bool spmd_reaches(const hlo_inst *in, int d, int64_t n)
 
 /* ---- pieces ---- */
 
-static hlo_inst *sliced(hlo_at p, hlo_inst *x, int d, int64_t from, int64_t to)
-{
-    int64_t start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK], stride[SD_MAX_RANK];
-
-    if (from == 0 && to == x->shape->dim[d])
-        return x;
-    for (int i = 0; i < x->shape->rank; i++) {
-        limit[i] = i == d ? to : x->shape->dim[i];
-        stride[i] = 1;
-    }
-    start[d] = from;
-    return hlo_make_slice(p, x, start, limit, stride);
-}
-
 static hlo_inst *padded(hlo_at p, hlo_inst *x, hlo_inst *fill, int d,
                         int64_t low, int64_t high, int64_t interior)
 {
@@ -214,7 +200,7 @@ static hlo_inst *piece(hlo_at p, hlo_inst *x, int d, const span *w,
 {
     bool *who = sd_arena_array(p.c->module->arena, bool, w->n);
 
-    x = sliced(p, x, d, from, to);
+    x = pass_cut(p, x, d, from, to);
     for (int64_t i = 0; i < w->n; i++) {
         int64_t a, b;
 
@@ -284,8 +270,8 @@ static hlo_inst *interval(hlo_at p, hlo_inst *x, int d, span *w,
     x = padded(p, x, fill, d, low, high, 0);
     place = spmd_index(p, s->grid, &s->dim[d].cut);
     if (!step)
-        return filled(p, sliced(p, x, d, off + low, off + low + w->size), d, w,
-                      place);
+        return filled(p, pass_cut(p, x, d, off + low, off + low + w->size), d,
+                      w, place);
     for (int i = 0; i < x->shape->rank; i++) {
         size[i] = i == d ? w->size : x->shape->dim[i];
         start[i] = hlo_make_scalar_s64(p, SD_S32, i == d ? off + low : 0);

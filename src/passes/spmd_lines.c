@@ -62,8 +62,7 @@ hlo_inst *spmd_run(hlo_inst *in, hlo_at p, hlo_inst *const *arg,
 {
     hlo_module *m = in->parent->module;
     sd_dtype t = pass_dtype(in), wide = t;
-    int64_t dim, start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK];
-    int64_t to[SD_MAX_RANK];
+    int64_t dim, end, to[SD_MAX_RANK];
     hlo_inst *x = arg[0], *init = arg[1], *last;
     hlo_comp *body;
     bool reverse = false;
@@ -80,14 +79,11 @@ hlo_inst *spmd_run(hlo_inst *in, hlo_at p, hlo_inst *const *arg,
     if (reverse && in->shape->dim[d] % hlo_atoms_size(s->grid, &s->dim[d].cut))
         x = spmd_inside(p, x, s, d, in->shape->dim[d], init);
     x = window_over(p, in, d, reverse, x, init, body);
-    for (int i = 0; i < x->shape->rank; i++) {
-        limit[i] = x->shape->dim[i];
+    for (int i = 0; i < x->shape->rank; i++)
         if (i != d)
             to[n++] = i;
-    }
-    start[d] = reverse ? 0 : limit[d] - 1;
-    limit[d] = start[d] + 1;
-    last = hlo_make_slice(p, x, start, limit, NULL);
+    end = reverse ? 1 : x->shape->dim[d];
+    last = pass_cut(p, x, d, end - 1, end);
     last = of_others(p, last, s, d, reverse, init, body);
     x = hlo_make_binary(p, op, hlo_make_broadcast(p, last, x->shape, to, n), x);
     return pass_convert(p, t, x);

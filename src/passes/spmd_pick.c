@@ -228,20 +228,15 @@ static hlo_inst *inside_whole(const hlo_inst *in, hlo_at p, hlo_inst *at)
 
 static hlo_inst *component(hlo_at p, const hlo_gather *g, hlo_inst *at, int i)
 {
-    int64_t start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK], dim[SD_MAX_RANK];
+    int64_t dim[SD_MAX_RANK];
     int v = (int)g->index_vector_dim, rank = at->shape->rank, n = 0;
 
     if (v == rank)
         return at;
-    for (int d = 0; d < rank; d++) {
-        limit[d] = at->shape->dim[d];
+    for (int d = 0; d < rank; d++)
         if (d != v)
-            dim[n++] = limit[d];
-    }
-    start[v] = i;
-    limit[v] = i + 1;
-    return hlo_make_reshape(p, hlo_make_slice(p, at, start, limit, NULL),
-                            rank - 1, dim);
+            dim[n++] = at->shape->dim[d];
+    return hlo_make_reshape(p, pass_cut(p, at, v, i, i + 1), rank - 1, dim);
 }
 
 /* Which of the places are in this participant's part, as an array like the

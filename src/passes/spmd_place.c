@@ -251,17 +251,11 @@ int spmd_few_of(const hlo_inst *in, const hlo_sharding *s)
 static hlo_inst *sent(hlo_at p, hlo_inst *x, const hlo_sharding *s, int d,
                       int64_t place, int64_t from, int64_t to)
 {
-    int64_t start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK], stride[SD_MAX_RANK];
     int64_t each = x->shape->dim[d];
 
-    for (int i = 0; i < x->shape->rank; i++) {
-        limit[i] = x->shape->dim[i];
-        stride[i] = 1;
-    }
-    start[d] = SD_MAX(from - place * each, 0);
-    limit[d] = SD_MIN(to - place * each, each);
-    return spmd_of_place(p, hlo_make_slice(p, x, start, limit, stride), s->grid,
-                         &s->dim[d].cut, place);
+    x = pass_cut(p, x, d, SD_MAX(from - place * each, 0),
+                 SD_MIN(to - place * each, each));
+    return spmd_of_place(p, x, s->grid, &s->dim[d].cut, place);
 }
 
 /* in as a slice of its elements in dimension d, which all have. */
@@ -270,7 +264,7 @@ hlo_inst *spmd_send_few(spmd_flow *f, hlo_inst *in, int d)
     hlo_at p = pass_at(in);
     const spmd_part *had = spmd_part_of(f, in->arg[0]);
     int rank = in->shape->rank;
-    int64_t start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK], stride[SD_MAX_RANK];
+    int64_t start[SD_MAX_RANK], limit[SD_MAX_RANK];
     int64_t first = in->u.slice.start[d], end = in->u.slice.limit[d];
     int64_t each = had->local->shape->dim[d];
     hlo_inst *piece[2], *x, *few, *to;
@@ -280,13 +274,7 @@ hlo_inst *spmd_send_few(spmd_flow *f, hlo_inst *in, int d)
     for (int64_t k = first / each; k <= (end - 1) / each; k++)
         piece[n++] = sent(p, had->local, had->s, d, k, first, end);
     x = n > 1 ? hlo_make_concatenate(p, n, piece, d) : piece[0];
-    for (int i = 0; i < rank; i++) {
-        limit[i] = in->arg[0]->shape->dim[i];
-        stride[i] = 1;
-    }
-    start[d] = first;
-    limit[d] = end;
-    few = hlo_make_slice(p, in->arg[0], start, limit, stride);
+    few = pass_cut(p, in->arg[0], d, first, end);
     rest = hlo_sharding_with(f->m, had->s, d, (hlo_atoms){0});
     if (hlo_sharding_used(rest))
         spmd_set_part(f, few, x, rest);

@@ -2,6 +2,10 @@
  * data movement, and what has a handful of attributes. */
 #include "vhlo_import.h"
 
+#include <assert.h>
+
+#include "hlo_attr.h"
+
 static hlo_op op_of(vhlo_import *im, const mlir_op *op)
 {
     return im->r->name.at[op->name].row->op;
@@ -429,7 +433,57 @@ void op_set_dimension_size(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     op->result[0].inst = arg[0];
 }
 
-/* ---- random numbers, FFT, factorizations, norms ---- */
+/* ---- attributes that have HLO's names ---- */
+
+static void set_attribute(vhlo_import *im, mlir_op *op, const hlo_attr_row *r,
+                          void *field)
+{
+    int n = 0;
+
+    switch (r->kind) {
+    case HLO_A_DIMS:
+        *(hlo_dims *)field = vhlo_ints(im, op, r->key, SD_MAX_RANK);
+        break;
+    case HLO_A_INT:
+        *(int64_t *)field = vhlo_int(im, op, r->key);
+        break;
+    case HLO_A_FLAG:
+        *(bool *)field = vhlo_int(im, op, r->key) != 0;
+        break;
+    case HLO_A_REAL:
+        *(double *)field = vhlo_float(im, op, r->key);
+        break;
+    case HLO_A_CHOICE: /* by the same numbers */
+        while (r->names[n])
+            n++;
+        *(int *)field = vhlo_choice(im, op, r->key, (int)r->least, n - 1);
+        break;
+    default:
+        assert(false);
+    }
+}
+
+void vhlo_set_attributes(vhlo_import *im, mlir_op *op, hlo_inst *in)
+{
+    const vhlo_row *row = im->r->name.at[op->name].row;
+    vhlo_prop p;
+
+    hlo_attr_begin(im->a, in);
+    hlo_for_each_attr(r, in->op)
+        if (r->key && vhlo_prop_index(row, r->key, strlen(r->key), &p) >= 0)
+            set_attribute(im, op, r, hlo_attr_field(r, in));
+}
+
+void op_attributes(vhlo_import *im, mlir_op *op, hlo_inst **arg)
+{
+    hlo_inst *in = emit(im, op, arg);
+
+    if (in)
+        vhlo_set_attributes(im, op, in);
+    vhlo_bind(im, op, in);
+}
+
+/* ---- random numbers, precision ---- */
 
 void op_rng(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
@@ -456,60 +510,6 @@ void op_rng_bits(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     vhlo_bind(im, op, in);
 }
 
-void op_fft(vhlo_import *im, mlir_op *op, hlo_inst **arg)
-{
-    hlo_dims len = vhlo_ints(im, op, "fft_length", SD_MAX_RANK);
-    int type = vhlo_choice(im, op, "fft_type", HLO_FFT_FFT, HLO_FFT_IRFFT);
-    hlo_inst *in = emit(im, op, arg);
-
-    if (!in)
-        return;
-    in->u.fft.type = (hlo_fft_type)type;
-    in->u.fft.length = len;
-    vhlo_bind(im, op, in);
-}
-
-void op_cholesky(vhlo_import *im, mlir_op *op, hlo_inst **arg)
-{
-    bool lower = vhlo_int(im, op, "lower") != 0;
-    hlo_inst *in = emit(im, op, arg);
-
-    if (in) {
-        in->u.linalg.left = true;
-        in->u.linalg.lower = lower;
-        in->u.linalg.trans = HLO_TRANSPOSE_NONE;
-    }
-    vhlo_bind(im, op, in);
-}
-
-void op_triangular_solve(vhlo_import *im, mlir_op *op, hlo_inst **arg)
-{
-    int trans = vhlo_choice(im, op, "transpose_a", HLO_TRANSPOSE_NONE,
-                            HLO_TRANSPOSE_ADJOINT);
-    hlo_inst *in = emit(im, op, arg);
-
-    if (!in)
-        return;
-    in->u.linalg.left = vhlo_int(im, op, "left_side") != 0;
-    in->u.linalg.lower = vhlo_int(im, op, "lower") != 0;
-    in->u.linalg.unit = vhlo_int(im, op, "unit_diagonal") != 0;
-    in->u.linalg.trans = (hlo_transpose_kind)trans;
-    vhlo_bind(im, op, in);
-}
-
-void op_batch_norm(vhlo_import *im, mlir_op *op, hlo_inst **arg)
-{
-    double epsilon = vhlo_float(im, op, "epsilon");
-    int64_t feature = vhlo_int(im, op, "feature_index");
-    hlo_inst *in = emit(im, op, arg);
-
-    if (in) {
-        in->u.norm.epsilon = epsilon;
-        in->u.norm.feature = feature;
-    }
-    vhlo_bind(im, op, in);
-}
-
 void op_reduce_precision(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
     int64_t e = vhlo_int(im, op, "exponent_bits");
@@ -529,16 +529,6 @@ void op_reduce_precision(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 }
 
 /* ---- tuples ---- */
-
-void op_get_tuple_element(vhlo_import *im, mlir_op *op, hlo_inst **arg)
-{
-    int64_t i = vhlo_int(im, op, "index");
-    hlo_inst *in = emit(im, op, arg);
-
-    if (in)
-        in->u.tuple.index = i;
-    vhlo_bind(im, op, in);
-}
 
 void op_barrier(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {

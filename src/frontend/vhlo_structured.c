@@ -142,46 +142,29 @@ void op_select_and_scatter(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 
 void op_gather(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
-    hlo_gather *g = sd_arena_new(im->a, hlo_gather);
     const sd_shape *s = vhlo_shape(im, op);
     hlo_inst *in;
 
-    g->offset_dims = vhlo_ints(im, op, "offset_dims", SD_MAX_RANK);
-    g->collapsed = vhlo_ints(im, op, "collapsed_slice_dims", SD_MAX_RANK);
-    g->operand_batch = vhlo_ints(im, op, "operand_batching_dims", SD_MAX_RANK);
-    g->indices_batch =
-        vhlo_ints(im, op, "start_indices_batching_dims", SD_MAX_RANK);
-    g->index_map = vhlo_ints(im, op, "start_index_map", SD_MAX_RANK);
-    g->index_vector_dim = vhlo_int(im, op, "index_vector_dim");
-    g->slice_sizes = op->noperand == 3
-                         ? vhlo_const_ints(im, op, 2, SD_MAX_RANK)
-                         : vhlo_ints(im, op, "slice_sizes", SD_MAX_RANK);
-    g->sorted = vhlo_int(im, op, "indices_are_sorted") != 0;
     if (!s || im->r->st)
         return;
     in = vhlo_emit(im, HLO_GATHER, s, 2, arg);
-    in->u.gather = g;
+    vhlo_set_attributes(im, op, in);
+    if (op->noperand == 3) { /* dynamic_gather */
+        hlo_gather g = *in->u.gather;
+
+        g.slice_sizes = vhlo_const_ints(im, op, 2, SD_MAX_RANK);
+        in->u.gather = sd_arena_copy(im->a, &g, sizeof g);
+    }
     vhlo_bind(im, op, in);
 }
 
 void op_scatter(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
-    hlo_gather *g = sd_arena_new(im->a, hlo_gather);
     const sd_shape *s = vhlo_shape(im, op);
     hlo_comp *body = vhlo_reducer(im, op, 0, "update");
     int n = (op->noperand - 1) / 2;
     hlo_inst *in;
 
-    g->offset_dims = vhlo_ints(im, op, "update_window_dims", SD_MAX_RANK);
-    g->collapsed = vhlo_ints(im, op, "inserted_window_dims", SD_MAX_RANK);
-    g->operand_batch = vhlo_ints(im, op, "input_batching_dims", SD_MAX_RANK);
-    g->indices_batch =
-        vhlo_ints(im, op, "scatter_indices_batching_dims", SD_MAX_RANK);
-    g->index_map =
-        vhlo_ints(im, op, "scatter_dims_to_operand_dims", SD_MAX_RANK);
-    g->index_vector_dim = vhlo_int(im, op, "index_vector_dim");
-    g->sorted = vhlo_int(im, op, "indices_are_sorted") != 0;
-    g->unique = vhlo_int(im, op, "unique_indices") != 0;
     if (!s || im->r->st)
         return;
     for (int i = 0; i < n; i++) {
@@ -189,7 +172,7 @@ void op_scatter(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         arg[n + 1 + i] = widen(im, body, i, arg[n + 1 + i]);
     }
     in = vhlo_emit(im, HLO_SCATTER, s, op->noperand, arg);
-    in->u.gather = g;
+    vhlo_set_attributes(im, op, in);
     hlo_set_comps(in, 1, &body);
     vhlo_bind(im, op, in);
 }

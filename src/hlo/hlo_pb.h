@@ -4,7 +4,7 @@
 #ifndef HLO_PB_H
 #define HLO_PB_H
 
-#include "hlo_priv.h"
+#include "hlo.h"
 
 typedef struct { int64_t *at; int n, cap; } pb_ints;
 typedef struct { sd_bytes *at; int n, cap; } pb_strs;

@@ -566,13 +566,13 @@ static const struct {
     uint8_t n, at[8];
     const char *want;
 } options[] = {
-    {2, {0x00, 0x00}, "the message: expected a field number at offset 1"},
-    {2, {0x0b, 0x00}, "the message: expected a wire type of 0, 1, 2 or 5"},
-    {3, {0x1a, 1, 0x0b}, "ExecutableBuildOptionsProto: expected a wire type"},
-    {5, {0x1a, 3, 0x1a, 1, 0x0b}, "DebugOptions: expected a wire type"},
-    {3, {0x3a, 1, 0x0b}, "an option: expected a wire type"},
-    {5, {0x3a, 3, 0x12, 1, 0x0b}, "an option's value: expected a wire type"},
-    {6, {0x1a, 4, 0x92, 1, 1, 0x80}, "a list of truths: expected a varint"},
+    {2, {0x00, 0x00}, "compile_options: expected a field's tag at offset 1"},
+    {2, {0x0b, 0x00}, "compile_options: expected a field of a known wire type"},
+    {3, {0x1a, 1, 0x0b}, "a field of a known wire type at offset 3"},
+    {5, {0x1a, 3, 0x1a, 1, 0x0b}, "a field of a known wire type at offset 5"},
+    {3, {0x3a, 1, 0x7b}, "a field of a known wire type at offset 3"},
+    {3, {0x3a, 1, 0x08}, "a field of its wire type at offset 3"},
+    {6, {0x1a, 4, 0x92, 1, 1, 0x80}, "compile_options: expected a varint"},
     {7,
      {0x1a, 5, 0x20, 0x80, 0x80, 0x80, 1},
      "num_replicas is 2097152, which should be 0 to 1048576"},

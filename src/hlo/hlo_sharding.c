@@ -247,7 +247,7 @@ static void put_iota(sd_arena *a, const hlo_grid *g, const hlo_atoms *order,
             *sd_push(a, &out->iota_perm) = block[order->at[k]];
 }
 
-void hlo_sharding_to_pb(sd_arena *a, const hlo_sharding *s, pb_sharding *out)
+static void to_pb(sd_arena *a, const hlo_sharding *s, pb_sharding *out)
 {
     hlo_atoms order;
 
@@ -285,7 +285,7 @@ void hlo_sharding_tiles(sd_buf *b, const hlo_sharding *s)
     sd_arena *a = sd_arena_create();
     pb_sharding p;
 
-    hlo_sharding_to_pb(a, s, &p);
+    to_pb(a, s, &p);
     hlo_sharding_print(b, &p);
     sd_arena_destroy(a);
 }
@@ -297,9 +297,9 @@ void hlo_shardings_proto(sd_buf *b, const hlo_sharding *const *s, int n,
     pb_sharding p = {.type = HLO_PB_TUPLE};
 
     if (!tuple)
-        hlo_sharding_to_pb(a, s[0], &p);
+        to_pb(a, s[0], &p);
     for (int i = 0; tuple && i < n; i++)
-        hlo_sharding_to_pb(a, s[i], sd_push(a, &p.elem));
+        to_pb(a, s[i], sd_push(a, &p.elem));
     pb_write(b, &pb_sharding_table, &p);
     sd_arena_destroy(a);
 }

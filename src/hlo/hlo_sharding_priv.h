@@ -51,6 +51,5 @@ int64_t hlo_grid_offset(const hlo_grid *g, const hlo_atoms *a, int64_t i);
 /* One to be filled, then kept, which gives the one that is equal. */
 hlo_sharding *hlo_sharding_draft(hlo_module *m, int rank);
 const hlo_sharding *hlo_sharding_keep(hlo_module *m, hlo_sharding *s);
-void hlo_sharding_to_pb(sd_arena *a, const hlo_sharding *s, pb_sharding *out);
 
 #endif

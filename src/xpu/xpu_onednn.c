@@ -34,7 +34,7 @@ static sd_status open_engine(const xpu_engine_row *row, sd_pool *pool,
     return NULL;
 }
 
-void onednn_drop(onednn *l, onednn_call *c)
+static void drop_call(onednn *l, onednn_call *c)
 {
     for (int i = 0; i < ONEDNN_OPERANDS; i++) {
         if (c->op[i].user)
@@ -57,7 +57,7 @@ void onednn_drop(onednn *l, onednn_call *c)
 static void drop_calls(onednn *l)
 {
     for (int i = 0; i < l->n; i++)
-        onednn_drop(l, &l->at[i]);
+        drop_call(l, &l->at[i]);
     l->n = 0;
 }
 
@@ -299,7 +299,7 @@ static sd_status make_call(onednn *l, onednn_call *c, const libcall *call,
     else
         st = onednn_conv(l, c);
     if (st)
-        onednn_drop(l, c);
+        drop_call(l, c);
     return st;
 }
 

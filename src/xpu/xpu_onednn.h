@@ -247,7 +247,6 @@ sd_status onednn_refused(int e, const char *what); /* their status */
 sd_status onednn_build(onednn *l, onednn_call *c, onednn_recipe *r,
                        const char *what);
 void onednn_recipe_finish(onednn *l, onednn_recipe *r);
-void onednn_drop(onednn *l, onednn_call *c); /* what it holds */
 sd_status onednn_work(onednn *l, size_t bytes); /* at least so much of it */
 sd_status onednn_matmul(onednn *l, onednn_call *c);
 sd_status onednn_conv(onednn *l, onednn_call *c);

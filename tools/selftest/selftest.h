@@ -85,8 +85,6 @@ typedef struct {
 } selftest_program;
 /* The device's results against the evaluator's. */
 sd_status selftest_compare(selftest *s, const selftest_program *p);
-/* The same of a text that says its errors (tests/random/random.h). */
-sd_status selftest_compare_text(selftest *s, const char *text, size_t len);
 sd_status selftest_compile(selftest *s, const char *text, size_t len,
                            bool apart, thunk_program **out);
 /* Compiled and loaded. */

@@ -188,7 +188,7 @@ static bool is_beyond(void *ctx, int out, const hlo_value *got,
     return random_differs(l->device, out, got, want, error, why);
 }
 
-sd_status selftest_compare_text(selftest *s, const char *text, size_t len)
+static sd_status compare_text(selftest *s, const char *text, size_t len)
 {
     sd_arena *a = sd_arena_create();
     limits l = {xpu_device_desc(s->device)->name, random_errors(a, text, len)};
@@ -217,7 +217,7 @@ void selftest_programs(selftest *s, const char *text)
 
         name += strlen("HloModule ");
         if (selftest_begin(s, "%.*s", (int)strcspn(name, " ,\n"), name))
-            selftest_end(s, selftest_compare_text(s, text, len));
+            selftest_end(s, compare_text(s, text, len));
         text += len;
     }
 }
@@ -232,7 +232,7 @@ void selftest_random(selftest *s, const char *text)
             sd_buf hlo = {0};
 
             random_module(a, seed, &hlo);
-            selftest_end(s, selftest_compare_text(s, hlo.at, hlo.len));
+            selftest_end(s, compare_text(s, hlo.at, hlo.len));
             sd_buf_finish(&hlo);
             sd_arena_destroy(a);
         }

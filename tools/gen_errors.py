@@ -121,8 +121,8 @@ class Function:
                            line + self.body.count("\n", 0, end))
 
     def printed(self):
-        """The buffer that fmt is printed into."""
-        m = re.search(r"sd_buf_vfmt\(&(\w+), fmt", self.body)
+        """The variable that is fmt, printed."""
+        m = re.search(r"(\w+) = sd_arena_vfmt\(", self.body)
         return m and m.group(1)
 
 
@@ -220,8 +220,7 @@ class Makers:
             for p in set(f.params) & set(rest) & set(TEXT):
                 yield p, template(fmt, rest, lambda a: a == p)
             if f.printed():
-                around = template(fmt, rest, lambda a: a.startswith(
-                    f.printed() + ".at"))
+                around = template(fmt, rest, lambda a: a == f.printed())
                 if HOLE in around:
                     yield "fmt", around
 

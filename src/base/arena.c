@@ -287,16 +287,14 @@ char *sd_arena_str(sd_arena *a, const char *s, size_t len)
     return q;
 }
 
-char *sd_arena_fmt(sd_arena *a, const char *fmt, ...)
+char *sd_arena_vfmt(sd_arena *a, const char *fmt, va_list ap)
 {
-    va_list ap, again;
     char small[256], *q;
+    va_list again;
     int n;
 
-    va_start(ap, fmt);
     va_copy(again, ap);
     n = vsnprintf(small, sizeof small, fmt, ap);
-    va_end(ap);
     if (n < 0)
         n = 0, small[0] = 0;
     q = sd_arena_alloc(a, (size_t)n + 1);
@@ -305,6 +303,28 @@ char *sd_arena_fmt(sd_arena *a, const char *fmt, ...)
     else
         vsnprintf(q, (size_t)n + 1, fmt, again);
     va_end(again);
+    return q;
+}
+
+char *sd_arena_fmt(sd_arena *a, const char *fmt, ...)
+{
+    va_list ap;
+    char *q;
+
+    va_start(ap, fmt);
+    q = sd_arena_vfmt(a, fmt, ap);
+    va_end(ap);
+    return q;
+}
+
+char *sd_buf_take(sd_arena *a, sd_buf *b)
+{
+    char *q;
+
+    if (b->oom)
+        sd_oom(b->cap);
+    q = sd_arena_str(a, b->at, b->len);
+    sd_buf_finish(b);
     return q;
 }
 

@@ -99,6 +99,7 @@ size_t sd_mul_or_die(size_t a, size_t b); /* sd_oom on overflow */
 void *sd_arena_copy(sd_arena *a, const void *p, size_t bytes);
 char *sd_arena_str(sd_arena *a, const char *s, size_t len); /* adds the NUL */
 char *sd_arena_fmt(sd_arena *a, const char *fmt, ...) SD_PRINTF(2, 3);
+char *sd_arena_vfmt(sd_arena *a, const char *fmt, va_list ap);
 
 /* Checked products and sums of int64 (dimensions) and size_t (bytes):
  * false on overflow or a negative operand, *out then untouched. */
@@ -164,6 +165,7 @@ void sd_buf_u32(sd_buf *b, uint32_t v);
 void sd_buf_u64(sd_buf *b, uint64_t v);
 void sd_buf_leb(sd_buf *b, uint64_t v);
 void sd_buf_finish(sd_buf *b); /* frees; zeroes */
+char *sd_buf_take(sd_arena *a, sd_buf *b); /* finishes; with a NUL, in the arena */
 
 sd_status sd_file_read(const char *path, sd_buf *out);
 sd_status sd_file_write(const char *path, const void *p, size_t n);

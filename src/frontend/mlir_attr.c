@@ -325,7 +325,7 @@ static void read_bounds(mlir_reader *r, sd_cursor *c, mlir_attr *at)
 {
     uint64_t n = mlir_varint(c);
     sd_buf b = {0};
-    char *text;
+    size_t len;
 
     sd_buf_str(&b, "#stablehlo.bounds<");
     for (uint64_t i = 0; i < n && !c->bad; i++) {
@@ -338,10 +338,9 @@ static void read_bounds(mlir_reader *r, sd_cursor *c, mlir_attr *at)
             sd_buf_fmt(&b, "%" PRId64, v);
     }
     sd_buf_str(&b, ">");
-    text = sd_arena_str(r->a, b.at ? b.at : "", b.len);
+    len = b.len;
     at->kind = MLIR_A_OPAQUE;
-    at->str = mlir_new_str(r, text, strlen(text));
-    sd_buf_finish(&b);
+    at->str = mlir_new_str(r, sd_buf_take(r->a, &b), len);
 }
 
 static void read_vhlo(mlir_reader *r, sd_cursor *c, mlir_attr *at)

@@ -27,16 +27,15 @@ bool mlir_is_bytecode(sd_bytes file)
 
 void mlir_fail(mlir_reader *r, sd_code code, const char *fmt, ...)
 {
-    sd_buf b = {0};
+    const char *what;
     va_list ap;
 
     if (r->st)
         return;
     va_start(ap, fmt);
-    sd_buf_vfmt(&b, fmt, ap);
+    what = sd_arena_vfmt(r->a, fmt, ap);
     va_end(ap);
-    r->st = sd_error(code, "%.*s", (int)b.len, b.at ? b.at : "");
-    sd_buf_finish(&b);
+    r->st = sd_error(code, "%s", what);
 }
 
 void mlir_check(mlir_reader *r, const sd_cursor *c, const char *what)

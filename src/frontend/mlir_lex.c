@@ -4,8 +4,8 @@
 /* Line and column are counted when there is something to say. */
 void tx_fail_at(mlir_parser *t, const char *where, const char *fmt, ...)
 {
-    sd_buf b = {0};
     int line = 1, column = 1;
+    const char *what;
     va_list ap;
 
     for (const char *p = t->begin; p < where; p++) {
@@ -13,11 +13,9 @@ void tx_fail_at(mlir_parser *t, const char *where, const char *fmt, ...)
         line += *p == '\n';
     }
     va_start(ap, fmt);
-    sd_buf_vfmt(&b, fmt, ap);
+    what = sd_arena_vfmt(t->r->a, fmt, ap);
     va_end(ap);
-    mlir_fail(t->r, SD_INVALID, "%d:%d: %.*s", line, column, (int)b.len,
-              b.at ? b.at : "");
-    sd_buf_finish(&b);
+    mlir_fail(t->r, SD_INVALID, "%d:%d: %s", line, column, what);
     t->p = t->end;
     t->tok = (mlir_token){.kind = TK_END, .at = t->end};
 }

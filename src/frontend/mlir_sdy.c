@@ -248,11 +248,10 @@ static void put_sdy(maker *m, uint64_t code)
 
 static void finish(maker *m, mlir_attr *at, mlir_attr_kind kind)
 {
-    char *text = sd_arena_str(m->r->a, m->b.at ? m->b.at : "", m->b.len);
+    size_t len = m->b.len;
 
     at->kind = kind;
-    at->str = mlir_new_str(m->r, text, m->b.len);
-    sd_buf_finish(&m->b);
+    at->str = mlir_new_str(m->r, sd_buf_take(m->r->a, &m->b), len);
 }
 
 void mlir_read_sdy(mlir_reader *r, sd_cursor *c, mlir_attr *at)

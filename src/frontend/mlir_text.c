@@ -212,12 +212,10 @@ static void check_operands(mlir_parser *t, mlir_draft *d, const uint32_t *type,
         if (!mlir_type_same(t->r, type[i], d->operand.at[i]->type)) {
             mlir_type_print(t->r, d->operand.at[i]->type, &have);
             mlir_type_print(t->r, type[i], &want);
-            tx_fail_at(t, d->where, "operand %d is a %.*s, not a %.*s", i,
-                       (int)have.len, have.at ? have.at : "", (int)want.len,
-                       want.at ? want.at : "");
+            tx_fail_at(t, d->where, "operand %d is a %s, not a %s", i,
+                       sd_buf_take(t->r->a, &have),
+                       sd_buf_take(t->r->a, &want));
         }
-    sd_buf_finish(&have);
-    sd_buf_finish(&want);
 }
 
 static void take_function(mlir_parser *t, mlir_draft *d, const mlir_type *f)

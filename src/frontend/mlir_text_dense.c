@@ -342,9 +342,8 @@ uint32_t tx_dense_array(mlir_parser *t)
             at.bits++;
         } while (tx_accept(t, ','));
     tx_expect(t, '>');
-    at.blob =
-        (sd_bytes){sd_arena_copy(t->r->a, b.at ? b.at : "", b.len), b.len};
-    sd_buf_finish(&b);
+    at.blob.len = b.len;
+    at.blob.at = (const uint8_t *)sd_buf_take(t->r->a, &b);
     return tx_new_attr(t, at);
 }
 

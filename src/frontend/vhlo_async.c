@@ -324,8 +324,8 @@ static void start(vhlo_import *im, mlir_op *op, hlo_inst **arg, const kind *k,
     if (!sd_shape_equal(op->result[0].inst->shape, s))
         vhlo_fail(im, op, SD_INVALID,
                   "%s-start: the result is declared as %s, and is %s", k->name,
-                  vhlo_shape_text(im, s),
-                  vhlo_shape_text(im, op->result[0].inst->shape));
+                  hlo_shape_str(im->m, s),
+                  hlo_shape_str(im->m, op->result[0].inst->shape));
 }
 
 void vhlo_async(vhlo_import *im, mlir_op *op, hlo_inst **arg,
@@ -345,8 +345,8 @@ void vhlo_async(vhlo_import *im, mlir_op *op, hlo_inst **arg,
     }
     if (!sd_shape_equal(arg[0]->shape, s)) {
         vhlo_fail(im, op, SD_INVALID, "%s: the result is %s of a start of %s",
-                  target, vhlo_shape_text(im, s),
-                  vhlo_shape_text(im, arg[0]->shape));
+                  target, hlo_shape_str(im->m, s),
+                  hlo_shape_str(im->m, arg[0]->shape));
         return;
     }
     op->result[0].inst = arg[0];

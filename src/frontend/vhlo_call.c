@@ -16,9 +16,8 @@ static void read_config(vhlo_import *im, mlir_op *op, hlo_custom *u)
         at = vhlo_attr(im, op, "backend_config");
     if (at->kind == MLIR_A_DICT) {
         mlir_attr_print(im->r, at, &b);
-        u->config = sd_arena_str(im->a, b.at ? b.at : "", b.len);
         u->config_len = b.len;
-        sd_buf_finish(&b);
+        u->config = sd_buf_take(im->a, &b);
         u->api_version = HLO_TYPED_FFI;
     } else if (at->kind == MLIR_A_STRING) {
         u->config = mlir_cstr(im->r, at->str);

@@ -4,17 +4,6 @@
 
 #include <math.h>
 
-const char *vhlo_shape_text(vhlo_import *im, const sd_shape *s)
-{
-    sd_buf b = {0};
-    const char *text;
-
-    sd_shape_print(&b, s, false);
-    text = sd_arena_str(im->r->a, b.at ? b.at : "", b.len);
-    sd_buf_finish(&b);
-    return text;
-}
-
 void chlo_bind(vhlo_import *im, mlir_op *op, hlo_inst *in)
 {
     const sd_shape *s = vhlo_shape(im, op);
@@ -25,7 +14,7 @@ void chlo_bind(vhlo_import *im, mlir_op *op, hlo_inst *in)
         vhlo_bind(im, op, in);
     else
         vhlo_fail(im, op, SD_INVALID, "gives %s, and its type says %s",
-                  vhlo_shape_text(im, in->shape), vhlo_shape_text(im, s));
+                  hlo_shape_str(im->m, in->shape), hlo_shape_str(im->m, s));
 }
 
 bool chlo_spread(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -173,7 +162,8 @@ void op_mulhi(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         !sd_shape_equal(x->shape, y->shape)) {
         vhlo_fail(im, op, SD_INVALID,
                   "of %s and %s, which should be integers of one shape",
-                  vhlo_shape_text(im, x->shape), vhlo_shape_text(im, y->shape));
+                  hlo_shape_str(im->m, x->shape),
+                  hlo_shape_str(im->m, y->shape));
         return;
     }
     if (bits == 64) {

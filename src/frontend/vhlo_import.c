@@ -12,15 +12,12 @@ const char *vhlo_op_name(mlir_reader *r, const mlir_op *op)
 {
     const mlir_op_name *n = &r->name.at[op->name];
     sd_buf b = {0};
-    const char *s;
 
     if (n->row)
         vhlo_text_name(n->row, false, &b);
     else
         sd_buf_add(&b, n->name.at, n->name.len);
-    s = sd_arena_str(r->a, b.at ? b.at : "", b.len);
-    sd_buf_finish(&b);
-    return s;
+    return sd_buf_take(r->a, &b);
 }
 
 const char *vhlo_place(mlir_reader *r, const mlir_op *op)
@@ -45,17 +42,16 @@ const char *vhlo_place(mlir_reader *r, const mlir_op *op)
 void vhlo_fail(vhlo_import *im, const mlir_op *op, sd_code code,
                const char *fmt, ...)
 {
-    sd_buf b = {0};
+    const char *what;
     va_list ap;
 
     if (im->r->st)
         return;
     va_start(ap, fmt);
-    sd_buf_vfmt(&b, fmt, ap);
+    what = sd_arena_vfmt(im->r->a, fmt, ap);
     va_end(ap);
-    mlir_fail(im->r, code, "%s%s: %.*s", vhlo_op_name(im->r, op),
-              vhlo_place(im->r, op), (int)b.len, b.at ? b.at : "");
-    sd_buf_finish(&b);
+    mlir_fail(im->r, code, "%s%s: %s", vhlo_op_name(im->r, op),
+              vhlo_place(im->r, op), what);
     im->told = true;
 }
 
@@ -235,7 +231,6 @@ const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *dict)
     const mlir_attr *sharding = mlir_dict_get(im->r, dict, "sdy.sharding");
     const mlir_attr *rule = mlir_dict_get(im->r, dict, "sdy.sharding_rule");
     sd_buf b = {0};
-    const char *text = NULL;
 
     for (int i = 0; d->kind == MLIR_A_DICT && i + 1 < d->nlist; i += 2) {
         const char *k = mlir_text(im->r, mlir_attr_at(im->r, d->list[i]));
@@ -248,12 +243,10 @@ const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *dict)
         vhlo_put_frontend_attr(im, &b, "xla.sdy.sharding", sharding);
     if (rule->kind == MLIR_A_OPAQUE)
         vhlo_put_frontend_attr(im, &b, "xla.sdy.sharding_rule", rule);
-    if (b.len && !b.oom) {
-        sd_buf_str(&b, "}");
-        text = sd_arena_str(im->a, b.at, b.len);
-    }
-    sd_buf_finish(&b);
-    return text;
+    if (!b.len)
+        return NULL;
+    sd_buf_str(&b, "}");
+    return sd_buf_take(im->a, &b);
 }
 
 void vhlo_bind(vhlo_import *im, mlir_op *op, hlo_inst *in)

@@ -72,7 +72,6 @@ hlo_inst *vhlo_fill(vhlo_import *im, hlo_inst *scalar, const sd_shape *to);
 /* The declared shape of the results, a tuple of them when not one.  NULL
  * after an error. */
 const sd_shape *vhlo_shape(vhlo_import *im, const mlir_op *op);
-const char *vhlo_shape_text(vhlo_import *im, const sd_shape *s);
 /* {a="b"} of an operation's, argument's or module's dictionary d: its frontend
  * attributes, and Shardy's sharding as one of them.  NULL: none. */
 const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *d);

@@ -36,10 +36,9 @@ static void keep_meshes(vhlo_import *im, mlir_block *b)
         text.str = mlir_new_str(r, all.at, all.len);
         vhlo_put_frontend_attr(im, &attr, "xla.sdy.meshes", &text);
         sd_buf_str(&attr, "}");
-        im->m->frontend_attrs = sd_arena_str(im->a, attr.at, attr.len);
+        im->m->frontend_attrs = sd_buf_take(im->a, &attr);
     }
     sd_buf_finish(&all);
-    sd_buf_finish(&attr);
     if (!r->st && hlo_participants(im->m) > 1)
         r->st = hlo_meshes_read(im->m);
 }

@@ -390,6 +390,7 @@ sd_status hlo_verify(const hlo_module *m);
 sd_status hlo_verify_inst(hlo_module *m, const hlo_inst *in);
 /* "add of f32[3], f32[4] (jit(f)/add, model.py:12)": for messages. */
 const char *hlo_describe(hlo_module *m, const hlo_inst *in);
+const char *hlo_shape_str(hlo_module *m, const sd_shape *s);
 void hlo_print(sd_buf *b, const hlo_module *m);     /* XLA's grammar */
 void hlo_print_inst(sd_buf *b, const hlo_inst *in);
 void hlo_print_quoted(sd_buf *b, const char *s, size_t len); /* C escapes */

@@ -53,18 +53,14 @@ static void print_shape(sd_buf *b, const sd_shape *s)
 const char *hlo_shape_str(hlo_module *m, const sd_shape *s)
 {
     sd_buf b = {0};
-    const char *text;
 
     print_shape(&b, s);
-    text = sd_arena_str(m->arena, b.at ? b.at : "", b.len);
-    sd_buf_finish(&b);
-    return text;
+    return sd_buf_take(m->arena, &b);
 }
 
 const char *hlo_describe(hlo_module *m, const hlo_inst *in)
 {
     sd_buf b = {0};
-    const char *text;
 
     sd_buf_str(&b, hlo_info(in)->name);
     for (int i = 0; i < in->narg && i < 8; i++) {
@@ -84,24 +80,18 @@ const char *hlo_describe(hlo_module *m, const hlo_inst *in)
             sd_buf_fmt(&b, "%s:%d", in->source_file, in->source_line);
         sd_buf_str(&b, ")");
     }
-    text = sd_arena_str(m->arena, b.at ? b.at : "", b.len);
-    sd_buf_finish(&b);
-    return text;
+    return sd_buf_take(m->arena, &b);
 }
 
 sd_status hlo_bad(hlo_module *m, const hlo_inst *in, const char *fmt, ...)
 {
-    sd_buf b = {0};
+    const char *what;
     va_list ap;
-    sd_status st;
 
     va_start(ap, fmt);
-    sd_buf_vfmt(&b, fmt, ap);
+    what = sd_arena_vfmt(m->arena, fmt, ap);
     va_end(ap);
-    st = sd_error(SD_INVALID, "%s: %.*s", hlo_describe(m, in), (int)b.len,
-                  b.at ? b.at : "");
-    sd_buf_finish(&b);
-    return st;
+    return sd_error(SD_INVALID, "%s: %s", hlo_describe(m, in), what);
 }
 
 /* ---- checks that many rules use ---- */

@@ -13,7 +13,6 @@ typedef sd_status (*hlo_infer_fn)(hlo_module *m, const hlo_inst *in,
 /* "add of f32[3], f32[4] (...): what is wrong" */
 sd_status hlo_bad(hlo_module *m, const hlo_inst *in, const char *fmt, ...)
     SD_PRINTF(3, 4);
-const char *hlo_shape_str(hlo_module *m, const sd_shape *s);
 
 sd_status hlo_want_args(hlo_module *m, const hlo_inst *in, int n);
 sd_status hlo_want_array(hlo_module *m, const hlo_inst *in, int arg);

@@ -321,9 +321,8 @@ hlo_inst *hlo_make_linalg(hlo_at p, hlo_linalg_id id, const int64_t *attr,
         sd_buf_fmt(&b, "%s%.*s = %" PRId64 " : i64", i ? ", " : "", len, word,
                    attr[i]);
     sd_buf_str(&b, "}");
-    u->config = sd_arena_str(m->arena, b.at, b.len);
     u->config_len = b.len;
-    sd_buf_finish(&b);
+    u->config = sd_buf_take(m->arena, &b);
     in = hlo_inst_create(p.c, p.before, HLO_CUSTOM_CALL, arg[0]->shape, narg,
                          arg);
     in->u.custom = u;

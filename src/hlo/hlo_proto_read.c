@@ -50,16 +50,11 @@ static const char *take_kept(reader *r, pb_attributes *at, const char *key)
 static const char *attributes_text(reader *r, const pb_attributes *at)
 {
     sd_buf b = {0};
-    const char *text = NULL;
 
     if (!at || !at->map.n)
         return NULL;
     hlo_attributes_print(&b, at);
-    if (b.oom)
-        sd_oom(b.cap);
-    text = sd_arena_str(r->arena, b.at, b.len);
-    sd_buf_finish(&b);
-    return text;
+    return sd_buf_take(r->arena, &b);
 }
 
 static void read_notes(reader *r, const pb_inst *p, hlo_inst *in)
@@ -71,10 +66,7 @@ static void read_notes(reader *r, const pb_inst *p, hlo_inst *in)
     in->frontend_attrs = attrs ? attrs : attributes_text(r, p->frontend_attrs);
     if (p->sharding) {
         hlo_sharding_print(&b, p->sharding);
-        if (b.oom)
-            sd_oom(b.cap);
-        in->sharding = sd_arena_str(r->arena, b.at, b.len);
-        sd_buf_finish(&b);
+        in->sharding = sd_buf_take(r->arena, &b);
     }
     if (!p->metadata)
         return;

@@ -41,13 +41,6 @@ static const int_row ints[] = {
     {16, 12, 17, SD_S16, SD_U16},  {32, 13, 18, SD_S32, SD_U32},
     {64, 14, 19, SD_S64, SD_U64}};
 
-/* What builtin has and a program of ours never. */
-static const struct {
-    uint8_t code;
-    const char *what;
-} builtin_other[] = {{10, "memref"}, {11, "memref"}, {16, "memref"},
-                     {17, "memref"}, {19, "vector"}, {20, "vector"}};
-
 void mlir_set_elem(mlir_type *t, sd_dtype d)
 {
     sd_kind k = sd_dtype_kind(d);
@@ -63,6 +56,13 @@ static void set_other(mlir_type *t, const char *what, const char *text)
     t->kind = MLIR_T_OTHER;
     t->what = what;
     t->text = text;
+}
+
+/* text: how it is written; finished. */
+static void set_written(mlir_reader *r, mlir_type *t, const char *what,
+                        sd_buf *text)
+{
+    set_other(t, what, sd_buf_take(r->a, text));
 }
 
 static void set_float(mlir_type *t, const float_row *f)
@@ -194,9 +194,7 @@ static void read_complex(mlir_reader *r, sd_cursor *c, mlir_type *t)
     sd_buf_str(&b, "complex<");
     mlir_type_print(r, elem, &b);
     sd_buf_str(&b, ">");
-    set_other(t, "complex type of a part other than f32 or f64",
-              sd_arena_str(r->a, b.at ? b.at : "", b.len));
-    sd_buf_finish(&b);
+    set_written(r, t, "complex type of a part other than f32 or f64", &b);
 }
 
 static void read_builtin_int(mlir_reader *r, sd_cursor *c, mlir_type *t)
@@ -247,13 +245,6 @@ static void quant_step(sd_buf *b, double scale, int64_t zero)
         sd_buf_fmt(b, ":%" PRId64, zero);
 }
 
-static void quant_finish(mlir_reader *r, mlir_type *t, sd_buf *b)
-{
-    sd_buf_str(b, ">");
-    set_other(t, "quantized type", sd_arena_str(r->a, b->at, b->len));
-    sd_buf_finish(b);
-}
-
 static void read_quant(mlir_reader *r, sd_cursor *c, mlir_type *t)
 {
     bool is_signed = mlir_varint(c) & 1;
@@ -269,7 +260,8 @@ static void read_quant(mlir_reader *r, sd_cursor *c, mlir_type *t)
     quant_head(r, &b, is_signed, mlir_type_at(r, t->elem), expressed, -1,
                range);
     quant_step(&b, scale, zero);
-    quant_finish(r, t, &b);
+    sd_buf_str(&b, ">");
+    set_written(r, t, "quantized type", &b);
 }
 
 static void read_quant_axis(mlir_reader *r, sd_cursor *c, mlir_type *t)
@@ -297,26 +289,31 @@ static void read_quant_axis(mlir_reader *r, sd_cursor *c, mlir_type *t)
         sd_buf_str(&b, i ? "," : "");
         quant_step(&b, scale.at[i], mlir_svarint(c));
     }
-    sd_buf_str(&b, "}");
-    quant_finish(r, t, &b);
+    sd_buf_str(&b, "}>");
+    set_written(r, t, "quantized type", &b);
 }
 
-/* A tensor by another name: memref for buffers; "*x" without dimensions. */
-static void read_shaped(mlir_reader *r, sd_cursor *c, mlir_type *t,
-                        const char *what, const char *name, bool ranked)
+static void read_unranked(mlir_reader *r, sd_cursor *c, mlir_type *t)
 {
     sd_buf b = {0};
 
-    if (ranked)
-        read_tensor(r, c, t);
-    else
-        t->elem = (uint32_t)mlir_varint(c);
-    sd_buf_fmt(&b, "%s<%s", name, ranked ? "" : "*x");
+    t->elem = (uint32_t)mlir_varint(c);
+    sd_buf_str(&b, "tensor<*x");
+    mlir_type_print(r, t->elem, &b);
+    sd_buf_str(&b, ">");
+    set_written(r, t, "unranked tensor", &b);
+}
+
+static void read_buffer(mlir_reader *r, sd_cursor *c, mlir_type *t)
+{
+    sd_buf b = {0};
+
+    read_tensor(r, c, t);
+    sd_buf_str(&b, "memref<");
     mlir_dims_print(t, &b);
     mlir_type_print(r, t->elem, &b);
     sd_buf_str(&b, ">");
-    set_other(t, what, sd_arena_str(r->a, b.at ? b.at : "", b.len));
-    sd_buf_finish(&b);
+    set_written(r, t, "buffer type", &b);
 }
 
 static void read_future(mlir_reader *r, sd_cursor *c, mlir_type *t)
@@ -330,9 +327,62 @@ static void read_future(mlir_reader *r, sd_cursor *c, mlir_type *t)
         mlir_type_print(r, t->list[i], &b);
     }
     sd_buf_str(&b, ">");
-    set_other(t, "future type", sd_arena_str(r->a, b.at ? b.at : "", b.len));
-    sd_buf_finish(&b);
+    set_written(r, t, "future type", &b);
 }
+
+static void read_encoded(mlir_reader *r, sd_cursor *c, mlir_type *t)
+{
+    t->encoding = (uint32_t)mlir_varint(c) + 1; /* and the tensor */
+    read_tensor(r, c, t);
+}
+
+static void read_tuple(mlir_reader *r, sd_cursor *c, mlir_type *t)
+{
+    t->kind = MLIR_T_TUPLE;
+    t->list = read_list(r, c, &t->nlist);
+}
+
+static void read_index(mlir_reader *r, sd_cursor *c, mlir_type *t)
+{
+    (void)r, (void)c;
+    set_index(t);
+}
+
+static void read_none(mlir_reader *r, sd_cursor *c, mlir_type *t)
+{
+    (void)r, (void)c;
+    t->kind = MLIR_T_NONE;
+}
+
+static void read_token(mlir_reader *r, sd_cursor *c, mlir_type *t)
+{
+    (void)r, (void)c;
+    t->kind = MLIR_T_TOKEN;
+}
+
+static void read_witness(mlir_reader *r, sd_cursor *c, mlir_type *t)
+{
+    (void)r, (void)c;
+    set_other(t, "witness type", "!shape.witness");
+}
+
+/* Other types by their codes in either dialect, -1: none.  Without a reader:
+ * what no program of ours has. */
+static const struct {
+    int8_t vhlo, builtin;
+    void (*read)(mlir_reader *r, sd_cursor *c, mlir_type *t);
+    const char *what;
+} others[] = {{-1, 0, read_builtin_int, NULL}, {9, 1, read_index, NULL},
+              {8, 2, read_function, NULL},     {1, 9, read_complex, NULL},
+              {-1, 10, NULL, "memref"},        {-1, 11, NULL, "memref"},
+              {33, 12, read_none, NULL},       {20, 13, read_tensor, NULL},
+              {21, 14, read_encoded, NULL},    {23, 15, read_tuple, NULL},
+              {-1, 16, NULL, "memref"},        {-1, 17, NULL, "memref"},
+              {25, 18, read_unranked, NULL},   {-1, 19, NULL, "vector"},
+              {-1, 20, NULL, "vector"},        {22, -1, read_token, NULL},
+              {24, -1, read_quant, NULL},      {26, -1, read_witness, NULL},
+              {30, -1, read_quant_axis, NULL}, {41, -1, read_buffer, NULL},
+              {42, -1, read_future, NULL}};
 
 static bool find_float(mlir_type *t, bool vhlo, uint64_t code)
 {
@@ -361,110 +411,30 @@ static bool find_vhlo_int(mlir_type *t, uint64_t code)
     return false;
 }
 
-static void read_builtin_rest(sd_cursor *c, mlir_type *t, uint64_t code)
+static void read_coded(mlir_reader *r, sd_cursor *c, mlir_type *t, bool vhlo)
 {
-    set_other(t, "builtin type of an unknown code", NULL);
-    for (size_t i = 0; i < SD_COUNTOF(builtin_other); i++)
-        if (builtin_other[i].code == code)
-            t->what = builtin_other[i].what;
-    c->at = c->end;
-}
-
-static void read_builtin(mlir_reader *r, sd_cursor *c, mlir_type *t)
-{
+    const char *what = "builtin type of an unknown code";
     uint64_t code = mlir_varint(c);
 
-    if (find_float(t, false, code))
+    if (find_float(t, vhlo, code) || (vhlo && find_vhlo_int(t, code)))
         return;
-    switch (code) {
-    case 0:
-        read_builtin_int(r, c, t);
-        break;
-    case 1:
-        set_index(t);
-        break;
-    case 2:
-        read_function(r, c, t);
-        break;
-    case 9:
-        read_complex(r, c, t);
-        break;
-    case 12:
-        t->kind = MLIR_T_NONE;
-        break;
-    case 14:
-        t->encoding = (uint32_t)mlir_varint(c) + 1; /* and the tensor */
-        read_tensor(r, c, t);
-        break;
-    case 13:
-        read_tensor(r, c, t);
-        break;
-    case 15:
-        t->kind = MLIR_T_TUPLE;
-        t->list = read_list(r, c, &t->nlist);
-        break;
-    case 18:
-        read_shaped(r, c, t, "unranked tensor", "tensor", false);
-        break;
-    default:
-        read_builtin_rest(c, t, code);
+    for (size_t i = 0; i < SD_COUNTOF(others); i++) {
+        int k = vhlo ? others[i].vhlo : others[i].builtin;
+
+        if (k < 0 || (uint64_t)k != code)
+            continue;
+        if (others[i].read) {
+            others[i].read(r, c, t);
+            return;
+        }
+        what = others[i].what;
     }
-}
-
-static void read_vhlo(mlir_reader *r, sd_cursor *c, mlir_type *t)
-{
-    uint64_t code = mlir_varint(c);
-
-    if (find_float(t, true, code) || find_vhlo_int(t, code))
-        return;
-    switch (code) {
-    case 1:
-        read_complex(r, c, t);
-        break;
-    case 8:
-        read_function(r, c, t);
-        break;
-    case 9:
-        set_index(t);
-        break;
-    case 21:
-        t->encoding = (uint32_t)mlir_varint(c) + 1; /* and the tensor */
-        read_tensor(r, c, t);
-        break;
-    case 20:
-        read_tensor(r, c, t);
-        break;
-    case 22:
-        t->kind = MLIR_T_TOKEN;
-        break;
-    case 23:
-        t->kind = MLIR_T_TUPLE;
-        t->list = read_list(r, c, &t->nlist);
-        break;
-    case 24:
-        read_quant(r, c, t);
-        break;
-    case 25:
-        read_shaped(r, c, t, "unranked tensor", "tensor", false);
-        break;
-    case 26:
-        set_other(t, "witness type", "!shape.witness");
-        break;
-    case 30:
-        read_quant_axis(r, c, t);
-        break;
-    case 33:
-        t->kind = MLIR_T_NONE;
-        break;
-    case 41:
-        read_shaped(r, c, t, "buffer type", "memref", true);
-        break;
-    case 42:
-        read_future(r, c, t);
-        break;
-    default:
+    if (vhlo) {
         mlir_not_known(r, "vhlo type", code);
+        return;
     }
+    set_other(t, what, NULL);
+    c->at = c->end;
 }
 
 /* Shardy's operations have stablehlo's token, between casts from and to
@@ -496,10 +466,8 @@ const mlir_type *mlir_type_at(mlir_reader *r, uint64_t index)
     t = sd_arena_new(r->a, mlir_type);
     c = mlir_cursor(r, e->data);
     r->depth++;
-    if (e->coded && e->dialect == MLIR_D_VHLO)
-        read_vhlo(r, &c, t);
-    else if (e->coded && e->dialect == MLIR_D_BUILTIN)
-        read_builtin(r, &c, t);
+    if (e->coded && (e->dialect == MLIR_D_VHLO || e->dialect == MLIR_D_BUILTIN))
+        read_coded(r, &c, t, e->dialect == MLIR_D_VHLO);
     else if (e->coded && e->dialect == MLIR_D_STABLEHLO && is_token(c))
         t->kind = MLIR_T_TOKEN, c.at = c.end;
     else

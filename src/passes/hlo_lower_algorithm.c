@@ -57,11 +57,10 @@ static hlo_inst *widen(hlo_inst *in)
     return pass_convert(p, t, x);
 }
 
-bool hlo_lower_algorithm(hlo_module *m, const device_desc *dev)
+bool hlo_lower_algorithm(hlo_module *m)
 {
     bool changed = pass_rewrite(m, HLO_DOT, lower_algorithm);
 
-    (void)dev;
     changed |= pass_rewrite(m, HLO_DOT, widen);
     return pass_rewrite(m, HLO_CONVOLUTION, widen) || changed;
 }

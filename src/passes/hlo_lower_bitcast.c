@@ -158,17 +158,11 @@ bool pass_is_plain_bitcast(const hlo_inst *in)
 }
 
 /* Two dimensions more than the result has are needed on the way. */
-static hlo_inst *rewrite_bitcast(hlo_inst *in)
+hlo_inst *hlo_lower_bitcast(hlo_inst *in)
 {
     int rank = SD_MAX(in->shape->rank, in->arg[0]->shape->rank);
 
     return pass_is_plain_bitcast(in) || rank + 2 > SD_MAX_RANK
                ? NULL
                : lower_bitcast(in);
-}
-
-bool hlo_lower_bitcast(hlo_module *m, const device_desc *dev)
-{
-    (void)dev;
-    return pass_rewrite(m, HLO_BITCAST_CONVERT, rewrite_bitcast);
 }

@@ -63,11 +63,10 @@ static void mark_functions(hlo_module *m)
                     in->comp[i]->mark = 1;
 }
 
-bool hlo_lower_branch(hlo_module *m, const device_desc *dev)
+bool hlo_lower_branch(hlo_module *m)
 {
     bool changed = false;
 
-    (void)dev;
     mark_functions(m);
     hlo_for_each_comp(c, m)
         for (hlo_inst *in = c->mark ? c->first : NULL, *next; in; in = next) {

@@ -136,7 +136,7 @@ static hlo_inst *factor(hlo_at p, hlo_inst *a)
     return nan_if_last(p, matrix_cut(p, u, n, n));
 }
 
-static hlo_inst *lower_cholesky(hlo_inst *in)
+hlo_inst *hlo_lower_cholesky(hlo_inst *in)
 {
     hlo_at p = pass_at(in);
     hlo_inst *a;
@@ -150,10 +150,4 @@ static hlo_inst *lower_cholesky(hlo_inst *in)
     if (in->u.linalg.lower)
         a = matrix_adjoint(p, a);
     return matrix_result(p, a, in->shape);
-}
-
-bool hlo_lower_cholesky(hlo_module *m, const device_desc *dev)
-{
-    (void)dev;
-    return pass_rewrite(m, HLO_CHOLESKY, lower_cholesky);
 }

@@ -392,8 +392,7 @@ static hlo_inst *lower(hlo_inst *in)
     return pass_is_move(in) ? NULL : lower_moves(in);
 }
 
-bool hlo_lower_collective(hlo_module *m, const device_desc *dev)
+bool hlo_lower_collective(hlo_module *m)
 {
-    (void)dev;
     return hlo_participants(m) > 1 && pass_rewrite(m, HLO_OP_COUNT, lower);
 }

@@ -5,7 +5,7 @@
 
 enum { MOST_OPERANDS = 256 };
 
-static hlo_inst *in_groups(hlo_inst *in)
+hlo_inst *hlo_lower_concatenate(hlo_inst *in)
 {
     hlo_at p = pass_at(in);
     hlo_inst **x;
@@ -23,10 +23,4 @@ static hlo_inst *in_groups(hlo_inst *in)
         n = k;
     }
     return hlo_make_concatenate(p, n, x, in->dims.at[0]);
-}
-
-bool hlo_lower_concatenate(hlo_module *m, const device_desc *dev)
-{
-    (void)dev;
-    return pass_rewrite(m, HLO_CONCATENATE, in_groups);
 }

@@ -19,7 +19,7 @@ static hlo_inst *lower_preds(hlo_inst *in)
     return hlo_make_convert(p, pass_dtype(in), sum);
 }
 
-static hlo_inst *lower_conv(hlo_inst *in)
+hlo_inst *hlo_lower_conv(hlo_inst *in)
 {
     for (int i = 0; i < 2; i++)
         if (sd_shape_count(in->arg[i]->shape) == 0)
@@ -29,10 +29,4 @@ static hlo_inst *lower_conv(hlo_inst *in)
                    pass_dtype(in) == SD_PRED
                ? lower_preds(in)
                : NULL;
-}
-
-bool hlo_lower_conv(hlo_module *m, const device_desc *dev)
-{
-    (void)dev;
-    return pass_rewrite(m, HLO_CONVOLUTION, lower_conv);
 }

@@ -264,11 +264,10 @@ static hlo_inst *lower_custom(hlo_inst *in)
     }
 }
 
-bool hlo_lower_custom(hlo_module *m, const device_desc *dev)
+bool hlo_lower_custom(hlo_module *m)
 {
     bool changed = false;
 
-    (void)dev;
     hlo_for_each_comp(c, m)
         hlo_for_each_inst(in, c) {
             hlo_inst *to;

@@ -150,10 +150,9 @@ static void lower_distribution(hlo_inst *in, hlo_inst *turn, void *ctx)
     *key += KEYS;
 }
 
-bool hlo_lower_distribution(hlo_module *m, const device_desc *dev)
+bool hlo_lower_distribution(hlo_module *m)
 {
     int64_t key = 0;
 
-    (void)dev;
     return pass_for_each_draw(m, lower_distribution, &key);
 }

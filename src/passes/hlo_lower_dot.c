@@ -424,10 +424,9 @@ static hlo_inst *lower_dot(hlo_inst *in)
     return is_canonical(&d, nbatch) ? NULL : merged_dot(&d, nbatch);
 }
 
-bool hlo_lower_dot(hlo_module *m, const device_desc *dev)
+bool hlo_lower_dot(hlo_module *m)
 {
     bool changed = pass_rewrite(m, HLO_TRANSPOSE, swapped);
 
-    (void)dev;
     return pass_rewrite(m, HLO_DOT, lower_dot) || changed;
 }

@@ -343,7 +343,7 @@ static hlo_inst *real_lines(const fft *f, const hlo_inst *in, hlo_inst *x,
     return pass_cut(f->p, transform_dim(f, x, last, count), last, 0, n / 2 + 1);
 }
 
-static hlo_inst *lower_fft(hlo_inst *in)
+hlo_inst *hlo_lower_fft(hlo_inst *in)
 {
     hlo_fft_type type = in->u.fft.type;
     fft f = {pass_at(in), sd_dtype_complex(sd_dtype_part(pass_dtype(in))), type,
@@ -364,10 +364,4 @@ static hlo_inst *lower_fft(hlo_inst *in)
         x = transform_dim(&f, x, d,
                           type == HLO_FFT_IFFT && d == rank - n ? count : 1);
     return type == HLO_FFT_IRFFT ? real_lines(&f, in, x, count) : x;
-}
-
-bool hlo_lower_fft(hlo_module *m, const device_desc *dev)
-{
-    (void)dev;
-    return pass_rewrite(m, HLO_FFT, lower_fft);
 }

@@ -310,11 +310,10 @@ static hlo_inst *cancel(hlo_inst *in)
     return x;
 }
 
-bool hlo_lower_float(hlo_module *m, const device_desc *dev)
+bool hlo_lower_float(hlo_module *m)
 {
     bool changed;
 
-    (void)dev;
     hlo_for_each_comp(c, m) {
         c->tag = NULL;
         hlo_for_each_inst(in, c)

@@ -315,11 +315,10 @@ static hlo_inst *lower_scatter(hlo_inst *in)
     return to ? to : canonical_scatter(&s);
 }
 
-bool hlo_lower_index(hlo_module *m, const device_desc *dev)
+bool hlo_lower_index(hlo_module *m)
 {
     bool changed = false;
 
-    (void)dev;
     hlo_for_each_comp(c, m)
         hlo_for_each_inst(in, c) {
             hlo_inst *to = NULL;

@@ -73,14 +73,13 @@ static void renumber(const flattening *f)
     m->nalias = nalias;
 }
 
-bool hlo_lower_params(hlo_module *m, const device_desc *dev)
+bool hlo_lower_params(hlo_module *m)
 {
     hlo_comp *c = m->entry;
     flattening f = {.m = m};
     int n = c->nparam;
     bool any = false;
 
-    (void)dev;
     for (int i = 0; i < n; i++)
         any |= c->param[i]->shape->dtype == SD_TUPLE;
     if (!any)

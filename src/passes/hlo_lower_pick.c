@@ -65,11 +65,10 @@ static void settle_nans(hlo_comp *c, const picker *p)
     hlo_set_arg(p->pick_i, 0, hlo_make_binary(at, HLO_OR, p->less, x));
 }
 
-bool hlo_lower_pick(hlo_module *m, const device_desc *dev)
+bool hlo_lower_pick(hlo_module *m)
 {
     bool changed = false;
 
-    (void)dev;
     if (!m->made[HLO_REDUCE])
         return false;
     hlo_for_each_comp(c, m) {

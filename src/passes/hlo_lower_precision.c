@@ -70,8 +70,6 @@ static bool layout_of(sd_dtype t, bits *b)
     }
 }
 
-static hlo_inst *lower_precision(hlo_inst *in);
-
 /* f8e5m2 and its kind are taken for f16, so that 5 bits of exponent cut none;
  * other f8 and f4 for f32, by hlo_lower_float. */
 static hlo_inst *lower_as_half(hlo_inst *in)
@@ -81,12 +79,12 @@ static hlo_inst *lower_as_half(hlo_inst *in)
     hlo_inst *half = hlo_inst_clone(in->parent, in, in, &x);
 
     half->shape = x->shape;
-    x = lower_precision(half);
+    x = hlo_lower_precision(half);
     hlo_remove(half);
     return hlo_make_convert(p, pass_dtype(in), x);
 }
 
-static hlo_inst *lower_precision(hlo_inst *in)
+hlo_inst *hlo_lower_precision(hlo_inst *in)
 {
     int e = in->u.precision.exponent, m = in->u.precision.mantissa;
     hlo_inst *x = in->arg[0], *y;
@@ -106,10 +104,4 @@ static hlo_inst *lower_precision(hlo_inst *in)
     y = hlo_make_bitcast_convert(b.p, pass_dtype(in), y);
     return hlo_make_select(
         b.p, hlo_make_compare(b.p, HLO_NE, in->arg[0], in->arg[0]), x, y);
-}
-
-bool hlo_lower_precision(hlo_module *m, const device_desc *dev)
-{
-    (void)dev;
-    return pass_rewrite(m, HLO_REDUCE_PRECISION, lower_precision);
 }

@@ -362,7 +362,7 @@ static hlo_inst *lower_product(hlo_inst *in)
     return matrix_result(p, x, s);
 }
 
-static hlo_inst *rewrite_qr(hlo_inst *in)
+hlo_inst *hlo_lower_qr(hlo_inst *in)
 {
     const char *target = in->u.custom->target;
 
@@ -371,10 +371,4 @@ static hlo_inst *rewrite_qr(hlo_inst *in)
     if (strcmp(target, "ProductOfElementaryHouseholderReflectors") == 0)
         return lower_product(in);
     return NULL;
-}
-
-bool hlo_lower_qr(hlo_module *m, const device_desc *dev)
-{
-    (void)dev;
-    return pass_rewrite(m, HLO_CUSTOM_CALL, rewrite_qr);
 }

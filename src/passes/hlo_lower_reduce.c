@@ -286,11 +286,10 @@ static hlo_inst *lower_reduce(hlo_inst *in)
                             hlo_result_shape(in, 0)->dim);
 }
 
-bool hlo_lower_reduce(hlo_module *m, const device_desc *dev)
+bool hlo_lower_reduce(hlo_module *m)
 {
     bool changed = false;
 
-    (void)dev;
     hlo_for_each_comp(c, m)
         hlo_for_each_inst(in, c) {
             hlo_inst *to, *x = in;

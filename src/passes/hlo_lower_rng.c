@@ -246,7 +246,7 @@ static hlo_inst *next_state(const gen *g, bool is_philox, int64_t used)
     return hlo_make_concatenate(g->p, (int)n, w, 0);
 }
 
-static hlo_inst *lower_rng(hlo_inst *in)
+hlo_inst *hlo_lower_rng(hlo_inst *in)
 {
     gen g = {pass_at(in), in->parent->module->arena, NULL, NULL, in->arg[0]};
     const sd_shape *st = in->arg[0]->shape, *out = in->shape->elem[1], *to;
@@ -264,10 +264,4 @@ static hlo_inst *lower_rng(hlo_inst *in)
     part[0] = next_state(&g, is_philox, used);
     part[1] = pass_convert(g.p, out->dtype, x);
     return hlo_make_tuple(g.p, 2, part);
-}
-
-bool hlo_lower_rng(hlo_module *m, const device_desc *dev)
-{
-    (void)dev;
-    return pass_rewrite(m, HLO_RNG_BIT_GENERATOR, lower_rng);
 }

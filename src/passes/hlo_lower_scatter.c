@@ -139,7 +139,7 @@ static hlo_inst *loop(hlo_inst *in, int n)
     return hlo_make_tuple(p, n, l.x);
 }
 
-static hlo_inst *rewrite_scatter(hlo_inst *in)
+hlo_inst *hlo_lower_scatter(hlo_inst *in)
 {
     int n = hlo_ninput(in);
     hlo_inst *to;
@@ -150,10 +150,4 @@ static hlo_inst *rewrite_scatter(hlo_inst *in)
         return hlo_make_tuple(pass_at(in), n, in->arg);
     to = split(in, n);
     return to ? to : loop(in, n);
-}
-
-bool hlo_lower_scatter(hlo_module *m, const device_desc *dev)
-{
-    (void)dev;
-    return pass_rewrite(m, HLO_SCATTER, rewrite_scatter);
 }

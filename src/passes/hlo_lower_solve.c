@@ -92,7 +92,7 @@ hlo_inst *matrix_solve_lower(hlo_at p, hlo_inst *a, hlo_inst *b, bool unit)
     return matrix_cut(p, x, n, cols);
 }
 
-static hlo_inst *lower_solve(hlo_inst *in)
+hlo_inst *hlo_lower_solve(hlo_inst *in)
 {
     static const int64_t turned[] = {1, 2};
     hlo_at p = pass_at(in);
@@ -122,10 +122,4 @@ static hlo_inst *lower_solve(hlo_inst *in)
     if (!left)
         x = matrix_transpose(p, x);
     return matrix_result(p, x, in->shape);
-}
-
-bool hlo_lower_solve(hlo_module *m, const device_desc *dev)
-{
-    (void)dev;
-    return pass_rewrite(m, HLO_TRIANGULAR_SOLVE, lower_solve);
 }

@@ -88,7 +88,7 @@ static bool can_round(sd_dtype from, sd_dtype to)
     return is_float && sd_is_int(to) && sd_dtype_table[to].bits >= 8;
 }
 
-static hlo_inst *lower_stochastic(hlo_inst *in)
+hlo_inst *hlo_lower_stochastic(hlo_inst *in)
 {
     rounding r = {.p = pass_at(in), .to = pass_dtype(in), .wide = SD_F32};
     hlo_inst *x = in->arg[0], *bits = in->arg[1], *near, *low, *high, *way, *y;
@@ -114,10 +114,4 @@ static hlo_inst *lower_stochastic(hlo_inst *in)
     y = hlo_make_compare(r.p, HLO_LT, hlo_make_convert(r.p, SD_U64, bits), way);
     y = hlo_make_select(r.p, y, high, low);
     return hlo_make_select(r.p, has_next(&r, low, high), y, near);
-}
-
-bool hlo_lower_stochastic(hlo_module *m, const device_desc *dev)
-{
-    (void)dev;
-    return pass_rewrite(m, HLO_STOCHASTIC_CONVERT, lower_stochastic);
 }

@@ -44,15 +44,9 @@ static hlo_inst *lower_topk(hlo_inst *in)
     return hlo_make_tuple(p, 2, out);
 }
 
-static hlo_inst *rewrite_topk(hlo_inst *in)
+hlo_inst *hlo_lower_topk(hlo_inst *in)
 {
     return in->shape->dtype == SD_TUPLE && in->arg[0]->shape->rank
                ? lower_topk(in)
                : NULL;
-}
-
-bool hlo_lower_topk(hlo_module *m, const device_desc *dev)
-{
-    (void)dev;
-    return pass_rewrite(m, HLO_TOPK, rewrite_topk);
 }

@@ -340,11 +340,10 @@ static hlo_inst *lower_select_and_scatter(hlo_inst *in)
     return scatter_form(in, at);
 }
 
-bool hlo_lower_window(hlo_module *m, const device_desc *dev)
+bool hlo_lower_window(hlo_module *m)
 {
     bool changed = pass_rewrite(m, HLO_REDUCE_WINDOW, lower_reduce_window);
 
-    (void)dev;
     return pass_rewrite(m, HLO_SELECT_AND_SCATTER, lower_select_and_scatter) ||
            changed;
 }

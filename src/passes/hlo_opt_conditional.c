@@ -18,20 +18,10 @@ differ:
     return v < 0 || v >= in->ncomp ? in->ncomp - 1 : (int)v;
 }
 
-bool hlo_opt_conditional(hlo_module *m, const device_desc *dev)
+hlo_inst *hlo_opt_conditional(hlo_inst *in)
 {
-    bool changed = false;
+    int i = known_branch(in);
 
-    (void)dev;
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c) {
-            int i = in->op == HLO_CONDITIONAL ? known_branch(in) : -1;
-
-            if (i < 0)
-                continue;
-            pass_replace(
-                in, pass_splice(pass_at(in), in->comp[i], &in->arg[1 + i]));
-            changed = true;
-        }
-    return changed;
+    return i < 0 ? NULL
+                 : pass_splice(pass_at(in), in->comp[i], &in->arg[1 + i]);
 }

@@ -79,12 +79,11 @@ static bool merge_in_comp(sd_arena *a, hlo_comp *c)
     return changed;
 }
 
-bool hlo_opt_cse(hlo_module *m, const device_desc *dev)
+bool hlo_opt_cse(hlo_module *m)
 {
     sd_arena *a = sd_arena_create();
     bool changed = false;
 
-    (void)dev;
     hlo_for_each_comp(c, m)
         changed |= merge_in_comp(a, c);
     sd_arena_destroy(a);

@@ -2,11 +2,10 @@
  * parameters, which are their computation's signature; what has an effect. */
 #include "passes_priv.h"
 
-bool hlo_opt_dce(hlo_module *m, const device_desc *dev)
+bool hlo_opt_dce(hlo_module *m)
 {
     bool changed = false;
 
-    (void)dev;
     /* callers come after what they call */
     for (hlo_comp *c = m->last, *prev; c; c = prev) {
         prev = c->prev;

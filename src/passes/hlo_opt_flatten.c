@@ -21,11 +21,10 @@ static bool own_comps(hlo_inst *in)
     return own != NULL;
 }
 
-bool hlo_opt_flatten(hlo_module *m, const device_desc *dev)
+bool hlo_opt_flatten(hlo_module *m)
 {
     bool changed = false;
 
-    (void)dev;
     /* clones come to the end of the list and are visited too */
     for (hlo_comp *c = m->first; c; c = c->next)
         hlo_for_each_inst(in, c)

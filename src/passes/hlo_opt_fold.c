@@ -114,12 +114,11 @@ static bool fold(sd_arena *a, hlo_inst *in)
     return true;
 }
 
-bool hlo_opt_fold(hlo_module *m, const device_desc *dev)
+bool hlo_opt_fold(hlo_module *m)
 {
     sd_arena *a = sd_arena_create();
     bool changed = false;
 
-    (void)dev;
     hlo_for_each_comp(c, m)
         hlo_for_each_inst(in, c)
             if ((in->nuse || in == c->root) && can_fold(in))

@@ -284,12 +284,11 @@ static bool hoist(sd_arena *a, loop *l)
     return true;
 }
 
-bool hlo_opt_hoist(hlo_module *m, const device_desc *dev)
+bool hlo_opt_hoist(hlo_module *m)
 {
     sd_arena *a = sd_arena_create();
     bool changed = false;
 
-    (void)dev;
     hlo_for_each_comp(c, m)
         hlo_for_each_inst(in, c) {
             loop l;

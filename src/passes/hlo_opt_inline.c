@@ -26,11 +26,10 @@ static bool inline_calls(hlo_comp *c)
     return changed;
 }
 
-bool hlo_opt_inline(hlo_module *m, const device_desc *dev)
+bool hlo_opt_inline(hlo_module *m)
 {
     bool changed = false;
 
-    (void)dev;
     hlo_for_each_comp(c, m)
         c->mark = c == m->entry;
     hlo_for_each_comp(c, m)

@@ -582,7 +582,7 @@ static const rule *const rules[HLO_OP_COUNT] = {
     [HLO_SCATTER] = RULES(simplify_scatter),
 };
 
-static hlo_inst *simplify(hlo_inst *in)
+hlo_inst *hlo_opt_simplify(hlo_inst *in)
 {
     const rule *r = rules[in->op];
     hlo_inst *to;
@@ -594,10 +594,4 @@ static hlo_inst *simplify(hlo_inst *in)
     for (; !to && r && *r; r++)
         to = (*r)(in);
     return to;
-}
-
-bool hlo_opt_simplify(hlo_module *m, const device_desc *dev)
-{
-    (void)dev;
-    return pass_rewrite(m, HLO_OP_COUNT, simplify);
 }

@@ -292,13 +292,12 @@ static bool slice_comp(sd_arena *a, hlo_comp *c, bool inside, work_list *work)
     return changed;
 }
 
-bool hlo_opt_slices(hlo_module *m, const device_desc *dev)
+bool hlo_opt_slices(hlo_module *m)
 {
     sd_arena *a = sd_arena_create();
     work_list work = {0};
     bool changed = false;
 
-    (void)dev;
     if (!m->made[HLO_DOT]) {
         sd_arena_destroy(a);
         return false;

@@ -19,7 +19,7 @@ static hlo_inst *whole_again(const hlo_inst *in)
     return x;
 }
 
-static hlo_inst *rewrite_tuple(hlo_inst *in)
+hlo_inst *hlo_opt_tuple(hlo_inst *in)
 {
     if (in->op == HLO_GET_TUPLE_ELEMENT && in->arg[0]->op == HLO_TUPLE)
         return in->arg[0]->arg[in->u.tuple.index];
@@ -27,10 +27,4 @@ static hlo_inst *rewrite_tuple(hlo_inst *in)
     if (in->op == HLO_TUPLE && in != in->parent->root)
         return whole_again(in);
     return NULL;
-}
-
-bool hlo_opt_tuple(hlo_module *m, const device_desc *dev)
-{
-    (void)dev;
-    return pass_rewrite(m, HLO_OP_COUNT, rewrite_tuple);
 }

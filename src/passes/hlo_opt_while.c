@@ -241,12 +241,11 @@ static hlo_inst *unrolled(const loop *l)
                  : l->in->arg[0];
 }
 
-bool hlo_opt_while(hlo_module *m, const device_desc *dev)
+bool hlo_opt_while(hlo_module *m)
 {
     sd_arena *a = sd_arena_create();
     bool changed = false;
 
-    (void)dev;
     hlo_for_each_comp(c, m)
         hlo_for_each_inst(in, c) {
             hlo_inst *to;

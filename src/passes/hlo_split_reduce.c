@@ -170,11 +170,10 @@ static hlo_inst *split_in_two(const split *s)
     return reduce_again(s, arg, s->d);
 }
 
-bool hlo_split_reduce(hlo_module *m, const device_desc *dev)
+bool hlo_split_reduce(hlo_module *m)
 {
     bool changed = false;
 
-    (void)dev;
     hlo_for_each_comp(c, m)
         hlo_for_each_inst(in, c) {
             hlo_inst *x = in;

@@ -136,7 +136,7 @@ static hlo_inst *reduce_pieces(const split *s, hlo_inst *x)
 }
 
 /* The few windows that no piece has come last. */
-static hlo_inst *split_one_scatter(hlo_inst *in)
+hlo_inst *hlo_split_scatter(hlo_inst *in)
 {
     split s;
     hlo_inst *y, *arg[3];
@@ -151,10 +151,4 @@ static hlo_inst *split_one_scatter(hlo_inst *in)
     for (int i = 1; i < 3; i++)
         arg[i] = windows(&s, in->arg[i], s.npiece * s.piece, s.count);
     return hlo_inst_clone(in->parent, in, in, arg);
-}
-
-bool hlo_split_scatter(hlo_module *m, const device_desc *dev)
-{
-    (void)dev;
-    return pass_rewrite(m, HLO_SCATTER, split_one_scatter);
 }

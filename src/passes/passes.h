@@ -1,6 +1,5 @@
 /* passes: HLO -> HLO.  Each pass is one function in one file, named in
- * passes.def; pipeline.c says in what order they run.  A pass cannot fail and
- * says whether it changed anything. */
+ * passes.def; pipeline.c says in what order they run.  A pass cannot fail. */
 #ifndef PASSES_H
 #define PASSES_H
 
@@ -8,10 +7,10 @@
 #include "device_desc.h"
 #include "hlo.h"
 
-typedef bool (*hlo_pass_fn)(hlo_module *m, const device_desc *dev);
 typedef struct {
     const char *name;
-    hlo_pass_fn run;
+    /* Was anything changed? */
+    bool (*run)(hlo_module *m, const device_desc *dev);
     const char *help;
     bool needed; /* plan counts on it: SUNDOG_DISABLE_PASSES leaves it in */
 } hlo_pass;

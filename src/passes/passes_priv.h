@@ -4,10 +4,11 @@
 
 #include "passes.h"
 
-#define PASS(id, name, needed, help)                                           \
+#define RULE(id, op, name, needed, help) hlo_inst *hlo_##id(hlo_inst *in);
+#define PASS(id, name, needed, help) bool hlo_##id(hlo_module *m);
+#define DEVICE_PASS(id, name, needed, help) \
     bool hlo_##id(hlo_module *m, const device_desc *dev);
 #include "passes.def"
-#undef PASS
 
 /* New instructions go in front of `in` and carry its source. */
 static inline hlo_at pass_at(hlo_inst *in)

@@ -28,17 +28,29 @@
 
 #include <limits.h>
 
-const hlo_pass hlo_pass_table[] = {
-#define PASS(id, name, needed, help) {name, hlo_##id, help, needed},
+/* run_<id> of each: all are called alike. */
+#define RUN_OF(id, it) \
+    static bool run_##id(hlo_module *m, const device_desc *dev) \
+    { \
+        (void)dev; \
+        return it; \
+    }
+#define RULE(id, op, name, needed, help) \
+    RUN_OF(id, pass_rewrite(m, HLO_##op, hlo_##id))
+#define PASS(id, name, needed, help)        RUN_OF(id, hlo_##id(m))
+#define DEVICE_PASS(id, name, needed, help) RUN_OF(id, hlo_##id(m, dev))
 #include "passes.def"
-#undef PASS
+#undef RUN_OF
+
+const hlo_pass hlo_pass_table[] = {
+#define PASS(id, name, needed, help) {name, run_##id, help, needed},
+#include "passes.def"
 };
 const int hlo_pass_count = (int)SD_COUNTOF(hlo_pass_table);
 
 enum {
 #define PASS(id, name, needed, help) P_##id,
 #include "passes.def"
-#undef PASS
     P_COUNT
 };
 

@@ -573,8 +573,8 @@ static sd_status cut(hlo_module *m, sd_arena *a)
         return st;
     spmd_settle(t.flow);
     drop_marks(m);
-    hlo_opt_dce(m, NULL); /* slices whose source was taken in their place */
-    hlo_opt_cse(m, NULL); /* two who want the same of others ask once */
+    hlo_opt_dce(m); /* slices whose source was taken in their place */
+    hlo_opt_cse(m); /* two who want the same of others ask once */
     spmd_combine(m);
     keep_aliases(m);
     m->open_param = m->open_output = (hlo_dims){0};
@@ -584,9 +584,9 @@ static sd_status cut(hlo_module *m, sd_arena *a)
 /* Calls hide from each other what their values are cut by. */
 static void inline_calls(hlo_module *m)
 {
-    hlo_opt_inline(m, NULL);
-    hlo_opt_tuple(m, NULL);
-    hlo_opt_dce(m, NULL);
+    hlo_opt_inline(m);
+    pass_rewrite(m, HLO_OP_COUNT, hlo_opt_tuple);
+    hlo_opt_dce(m);
 }
 
 sd_status hlo_spmd(hlo_module *m, hlo_pass_hook hook, void *ctx)

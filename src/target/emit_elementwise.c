@@ -37,29 +37,27 @@ static LLVMValueRef wrapped(elt *p, LLVMValueRef v)
 
 /* ---- arithmetic ---- */
 
-static LLVMValueRef do_add(elt *p, LLVMValueRef *x)
-{
-    if (p->t == SD_PRED)
-        return LLVMBuildOr(p->b, x[0], x[1], "");
-    if (is_float(p))
-        return LLVMBuildFAdd(p->b, x[0], x[1], "");
-    return wrapped(p, LLVMBuildAdd(p->b, x[0], x[1], ""));
-}
+/* What is one instruction: of floats, of integers, of truths. */
+static const struct {
+    LLVMOpcode f, i, pred;
+} plain[HLO_OP_COUNT] = {
+    [HLO_ADD] = {LLVMFAdd, LLVMAdd, LLVMOr},
+    [HLO_SUBTRACT] = {LLVMFSub, LLVMSub, LLVMSub},
+    [HLO_MULTIPLY] = {LLVMFMul, LLVMMul, LLVMAnd},
+    [HLO_DIVIDE] = {.f = LLVMFDiv},
+    [HLO_AND] = {.i = LLVMAnd, .pred = LLVMAnd},
+    [HLO_OR] = {.i = LLVMOr, .pred = LLVMOr},
+    [HLO_XOR] = {.i = LLVMXor, .pred = LLVMXor},
+};
 
-static LLVMValueRef do_sub(elt *p, LLVMValueRef *x)
+static LLVMValueRef do_plain(elt *p, LLVMValueRef *x)
 {
-    if (is_float(p))
-        return LLVMBuildFSub(p->b, x[0], x[1], "");
-    return wrapped(p, LLVMBuildSub(p->b, x[0], x[1], ""));
-}
+    LLVMOpcode op = is_float(p)       ? plain[p->op].f
+                    : p->t == SD_PRED ? plain[p->op].pred
+                                      : plain[p->op].i;
+    LLVMValueRef v = LLVMBuildBinOp(p->b, op, x[0], x[1], "");
 
-static LLVMValueRef do_mul(elt *p, LLVMValueRef *x)
-{
-    if (p->t == SD_PRED)
-        return LLVMBuildAnd(p->b, x[0], x[1], "");
-    if (is_float(p))
-        return LLVMBuildFMul(p->b, x[0], x[1], "");
-    return wrapped(p, LLVMBuildMul(p->b, x[0], x[1], ""));
+    return plain[p->op].f ? wrapped(p, v) : v; /* bits stay within the width */
 }
 
 /* x / 0 is all ones and x % 0 is x; the least by -1 is itself, rest 0. */
@@ -70,6 +68,7 @@ static LLVMValueRef int_divide(elt *p, LLVMValueRef *x, bool rest)
         LLVMBuildICmp(p->b, LLVMIntEQ, x[1], emit_int_like(x[1], 0), "");
     LLVMValueRef one = emit_int_like(x[1], 1), bad = zero, by, q;
     bool s = sd_is_signed(p->t);
+    LLVMOpcode op = s ? LLVMSDiv : LLVMUDiv;
 
     if (s) {
         int64_t least = (int64_t)(UINT64_MAX << (bits_of(p) - 1));
@@ -82,20 +81,15 @@ static LLVMValueRef int_divide(elt *p, LLVMValueRef *x, bool rest)
     }
     by = emit_select(e, bad, one, x[1]);
     if (rest)
-        q = s ? LLVMBuildSRem(p->b, x[0], by, "")
-              : LLVMBuildURem(p->b, x[0], by, "");
-    else
-        q = s ? LLVMBuildSDiv(p->b, x[0], by, "")
-              : LLVMBuildUDiv(p->b, x[0], by, "");
+        op = s ? LLVMSRem : LLVMURem;
+    q = LLVMBuildBinOp(p->b, op, x[0], by, "");
     q = emit_select(e, zero, rest ? x[0] : emit_int_like(q, -1), q);
     return wrapped(p, q);
 }
 
 static LLVMValueRef do_div(elt *p, LLVMValueRef *x)
 {
-    if (is_float(p))
-        return LLVMBuildFDiv(p->b, x[0], x[1], "");
-    return int_divide(p, x, false);
+    return is_float(p) ? do_plain(p, x) : int_divide(p, x, false);
 }
 
 /* By the device function that the op's row names. */
@@ -118,6 +112,14 @@ static LLVMValueRef do_rem(elt *p, LLVMValueRef *x)
     if (is_float(p))
         return from_devlib(p, x);
     return int_divide(p, x, true);
+}
+
+/* r, or a NaN where x or y is one. */
+static LLVMValueRef or_nan(emit *e, LLVMValueRef x, LLVMValueRef y,
+                           LLVMValueRef r)
+{
+    return LLVMBuildSelect(e->b, LLVMBuildFCmp(e->b, LLVMRealUNO, x, y, ""),
+                           LLVMBuildFAdd(e->b, x, y, ""), r, "");
 }
 
 static LLVMValueRef call_range(emit *e, bool max, LLVMValueRef x,
@@ -170,8 +172,7 @@ static LLVMValueRef range_max_min(emit *e, bool max, LLVMValueRef x,
                          w);
     else
         r = call_range(e, max, x, y);
-    return LLVMBuildSelect(e->b, LLVMBuildFCmp(e->b, LLVMRealUNO, x, y, ""),
-                           LLVMBuildFAdd(e->b, x, y, ""), r, "");
+    return or_nan(e, x, y, r);
 }
 
 /* Of one element LLVM branches by the sign, which of few numbers is any.  Of
@@ -182,7 +183,7 @@ static LLVMValueRef max_min_of_one(emit *e, bool max, LLVMValueRef x,
 {
     LLVMRealPredicate p = max ? LLVMRealOGT : LLVMRealOLT;
     LLVMTypeRef it = emit_int_type_like(e, x, t);
-    LLVMValueRef r[2], nan;
+    LLVMValueRef r[2];
 
     for (int i = 0; i < 2; i++) {
         LLVMValueRef u = i ? y : x, v = i ? x : y;
@@ -193,9 +194,7 @@ static LLVMValueRef max_min_of_one(emit *e, bool max, LLVMValueRef x,
     }
     r[0] = max ? LLVMBuildAnd(e->b, r[0], r[1], "")
                : LLVMBuildOr(e->b, r[0], r[1], "");
-    nan = LLVMBuildFCmp(e->b, LLVMRealUNO, x, y, "");
-    return LLVMBuildSelect(e->b, nan, LLVMBuildFAdd(e->b, x, y, ""),
-                           LLVMBuildBitCast(e->b, r[0], LLVMTypeOf(x), ""), "");
+    return or_nan(e, x, y, LLVMBuildBitCast(e->b, r[0], LLVMTypeOf(x), ""));
 }
 
 static LLVMValueRef max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
@@ -230,8 +229,7 @@ static LLVMValueRef max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
             : LLVMBuildOr(e->b, a[0], a[1], "");
     same = LLVMBuildFCmp(e->b, LLVMRealOEQ, x, y, "");
     r = LLVMBuildSelect(e->b, same, LLVMBuildBitCast(e->b, z, ft, ""), r, "");
-    return LLVMBuildSelect(e->b, LLVMBuildFCmp(e->b, LLVMRealUNO, x, y, ""),
-                           LLVMBuildFAdd(e->b, x, y, ""), r, "");
+    return or_nan(e, x, y, r);
 }
 
 static LLVMValueRef do_max(elt *p, LLVMValueRef *x)
@@ -265,21 +263,6 @@ static LLVMValueRef do_power(elt *p, LLVMValueRef *x)
 }
 
 /* ---- bits ---- */
-
-static LLVMValueRef do_and(elt *p, LLVMValueRef *x)
-{
-    return LLVMBuildAnd(p->b, x[0], x[1], "");
-}
-
-static LLVMValueRef do_or(elt *p, LLVMValueRef *x)
-{
-    return LLVMBuildOr(p->b, x[0], x[1], "");
-}
-
-static LLVMValueRef do_xor(elt *p, LLVMValueRef *x)
-{
-    return LLVMBuildXor(p->b, x[0], x[1], "");
-}
 
 static LLVMValueRef do_not(elt *p, LLVMValueRef *x)
 {
@@ -432,17 +415,17 @@ static const elt_fn table[HLO_OP_COUNT] = {[HLO_ABS] = do_abs,
                                            [HLO_POPCNT] = do_popcnt,
                                            [HLO_CLZ] = do_clz,
                                            [HLO_SQRT] = do_sqrt,
-                                           [HLO_ADD] = do_add,
-                                           [HLO_SUBTRACT] = do_sub,
-                                           [HLO_MULTIPLY] = do_mul,
+                                           [HLO_ADD] = do_plain,
+                                           [HLO_SUBTRACT] = do_plain,
+                                           [HLO_MULTIPLY] = do_plain,
                                            [HLO_DIVIDE] = do_div,
                                            [HLO_REMAINDER] = do_rem,
                                            [HLO_MAXIMUM] = do_max,
                                            [HLO_MINIMUM] = do_min,
                                            [HLO_POWER] = do_power,
-                                           [HLO_AND] = do_and,
-                                           [HLO_OR] = do_or,
-                                           [HLO_XOR] = do_xor,
+                                           [HLO_AND] = do_plain,
+                                           [HLO_OR] = do_plain,
+                                           [HLO_XOR] = do_plain,
                                            [HLO_SHL] = do_shl,
                                            [HLO_SHR_ARITH] = do_shr_arith,
                                            [HLO_SHR_LOGIC] = do_shr_logic,
@@ -457,12 +440,9 @@ static emit_value complex_op(elt *p, const emit_value *x)
 
     switch (p->op) {
     case HLO_ADD:
-        v.re = LLVMBuildFAdd(b, x[0].re, x[1].re, "");
-        v.im = LLVMBuildFAdd(b, x[0].im, x[1].im, "");
-        return v;
     case HLO_SUBTRACT:
-        v.re = LLVMBuildFSub(b, x[0].re, x[1].re, "");
-        v.im = LLVMBuildFSub(b, x[0].im, x[1].im, "");
+        v.re = LLVMBuildBinOp(b, plain[p->op].f, x[0].re, x[1].re, "");
+        v.im = LLVMBuildBinOp(b, plain[p->op].f, x[0].im, x[1].im, "");
         return v;
     case HLO_MULTIPLY:
         v.re = LLVMBuildFSub(b, LLVMBuildFMul(b, x[0].re, x[1].re, ""),

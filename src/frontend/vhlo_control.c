@@ -13,9 +13,12 @@ typedef struct {
     hlo_inst *outer;
     int slot;
 } capture;
+/* A region's, and what was being made when its computation was begun. */
 typedef struct {
     capture *at;
     int n, cap, nslot;
+    hlo_comp *outer;
+    mlir_where where;
 } captures;
 
 /* ---- captures ---- */
@@ -99,47 +102,75 @@ static void enter(vhlo_import *im, const captures *cs, hlo_inst *param,
                                 : vhlo_gte(im, param, base + cs->at[i].slot);
 }
 
-static void leave(const captures *cs)
+static hlo_comp *begin(vhlo_import *im, captures *cs, const char *name)
 {
+    cs->outer = im->c;
+    cs->where = im->where;
+    return im->c = hlo_comp_create(im->m, name);
+}
+
+/* The computation; NULL after an error. */
+static hlo_comp *end(vhlo_import *im, const captures *cs, hlo_inst *root)
+{
+    hlo_comp *c = im->c;
+
+    if (!im->r->st)
+        hlo_set_root(c, root);
     for (int i = 0; i < cs->n; i++)
         cs->at[i].v->inst = cs->at[i].outer;
+    im->where = cs->where;
+    im->c = cs->outer;
+    return im->r->st ? NULL : c;
+}
+
+/* The same with n results. */
+static hlo_comp *end_of(vhlo_import *im, const captures *cs, int n,
+                        hlo_inst **out)
+{
+    im->where = cs->where;
+    return end(im, cs, im->r->st ? NULL : vhlo_one_or_tuple(im, n, out));
+}
+
+/* The block's arguments are parameters. */
+static void make_params(vhlo_import *im, mlir_block *b)
+{
+    for (int i = 0; i < b->narg && !im->r->st; i++) {
+        const sd_shape *s = mlir_shape(im->r, b->arg[i].type);
+
+        if (s)
+            b->arg[i].inst =
+                hlo_make_param(im->c, s, sd_arena_fmt(im->a, "x%d", i));
+    }
 }
 
 /* ---- while ---- */
 
 /* One of the loop's two computations of the state's tuple. */
-static hlo_comp *loop_part(vhlo_import *im, mlir_op *op, int k,
-                           const captures *cs, const sd_shape *state)
+static hlo_comp *loop_part(vhlo_import *im, mlir_op *op, int k, captures *cs,
+                           const sd_shape *state)
 {
-    hlo_comp *saved = im->c, *c;
-    mlir_where where = im->where;
     int n = op->noperand;
     mlir_block *b = vhlo_entry(im, op, k, n);
     hlo_inst *param, **out, **all;
 
     if (!b)
         return NULL;
-    c = im->c = hlo_comp_create(im->m, k ? "body" : "condition");
-    param = hlo_make_param(c, state, "state");
+    param =
+        hlo_make_param(begin(im, cs, k ? "body" : "condition"), state, "state");
     for (int i = 0; i < n; i++)
         b->arg[i].inst = vhlo_gte(im, param, i);
     enter(im, cs, param, n);
     out = vhlo_block(im, op, k, k ? n : 1);
-    im->where = where;
-    if (!im->r->st && k) {
-        all = sd_arena_array(im->r->a, hlo_inst *, n + cs->nslot + 1);
-        if (n)
-            memcpy(all, out, sizeof *all * (size_t)n);
-        for (int i = 0; i < cs->n; i++)
-            if (cs->at[i].slot >= 0)
-                all[n + cs->at[i].slot] = cs->at[i].v->inst;
-        hlo_set_root(c, vhlo_tuple(im, n + cs->nslot, all));
-    } else if (!im->r->st) {
-        hlo_set_root(c, out[0]);
-    }
-    leave(cs);
-    im->c = saved;
-    return im->r->st ? NULL : c;
+    if (!k || im->r->st)
+        return end(im, cs, out ? out[0] : NULL);
+    all = sd_arena_array(im->r->a, hlo_inst *, n + cs->nslot + 1);
+    if (n)
+        memcpy(all, out, sizeof *all * (size_t)n);
+    for (int i = 0; i < cs->n; i++)
+        if (cs->at[i].slot >= 0)
+            all[n + cs->at[i].slot] = cs->at[i].v->inst;
+    im->where = cs->where;
+    return end(im, cs, vhlo_tuple(im, n + cs->nslot, all));
 }
 
 void op_while(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -173,26 +204,17 @@ void op_while(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 
 static hlo_comp *branch(vhlo_import *im, mlir_op *op, int k, hlo_inst **arg)
 {
-    hlo_comp *saved = im->c, *c;
-    mlir_where where = im->where;
+    hlo_inst *param, **lifted;
     captures cs;
-    hlo_inst *param, **out, **lifted;
 
     if (!vhlo_entry(im, op, k, 0) || !find_captures(im, op, k, 1, &cs))
         return NULL;
     lifted = sd_arena_array(im->r->a, hlo_inst *, cs.nslot + 1);
     put_slots(&cs, lifted);
     *arg = vhlo_tuple(im, cs.nslot, lifted);
-    c = im->c = hlo_comp_create(im->m, "branch");
-    param = hlo_make_param(c, (*arg)->shape, "captured");
+    param = hlo_make_param(begin(im, &cs, "branch"), (*arg)->shape, "captured");
     enter(im, &cs, param, 0);
-    out = vhlo_block(im, op, k, op->nresult);
-    im->where = where;
-    if (!im->r->st)
-        hlo_set_root(c, vhlo_one_or_tuple(im, op->nresult, out));
-    leave(&cs);
-    im->c = saved;
-    return im->r->st ? NULL : c;
+    return end_of(im, &cs, op->nresult, vhlo_block(im, op, k, op->nresult));
 }
 
 /* case has an index, if a predicate; HLO's conditional takes either. */
@@ -254,8 +276,6 @@ static void enter_reducer(vhlo_import *im, mlir_op *op, const captures *cs)
 
 hlo_comp *vhlo_reducer(vhlo_import *im, mlir_op *op, int k, const char *name)
 {
-    hlo_comp *saved = im->c, *c;
-    mlir_where where = im->where;
     mlir_block *b;
     captures cs;
     hlo_inst **out;
@@ -263,22 +283,11 @@ hlo_comp *vhlo_reducer(vhlo_import *im, mlir_op *op, int k, const char *name)
     if (im->r->st || !(b = vhlo_entry(im, op, k, -1)) ||
         !find_captures(im, op, k, 1, &cs))
         return NULL;
-    c = im->c = hlo_comp_create(im->m, name);
-    for (int i = 0; i < b->narg && !im->r->st; i++) {
-        mlir_value *v = &b->arg[i];
-        const sd_shape *s = mlir_shape(im->r, v->type);
-
-        if (s)
-            v->inst = hlo_make_param(c, s, sd_arena_fmt(im->a, "x%d", i));
-    }
+    begin(im, &cs, name);
+    make_params(im, b);
     enter_reducer(im, op, &cs);
     out = im->r->st ? NULL : vhlo_block(im, op, k, -1);
-    if (!im->r->st)
-        hlo_set_root(c, vhlo_one_or_tuple(im, b->last->noperand, out));
-    leave(&cs);
-    im->where = where;
-    im->c = saved;
-    return im->r->st ? NULL : c;
+    return end_of(im, &cs, out ? b->last->noperand : 0, out);
 }
 
 /* ---- a region that is called ---- */
@@ -286,12 +295,10 @@ hlo_comp *vhlo_reducer(vhlo_import *im, mlir_op *op, int k, const char *name)
 hlo_comp *vhlo_body(vhlo_import *im, mlir_op *op, int k, const char *name,
                     hlo_inst *const *arg, hlo_inst ***all, int *nall)
 {
-    hlo_comp *saved = im->c, *c;
-    mlir_where where = im->where;
     int n = op->noperand;
     mlir_block *b = vhlo_entry(im, op, k, n);
     captures cs;
-    hlo_inst **out;
+    hlo_comp *c;
 
     if (!b || !find_captures(im, op, k, 1, &cs))
         return NULL;
@@ -300,26 +307,15 @@ hlo_comp *vhlo_body(vhlo_import *im, mlir_op *op, int k, const char *name,
     if (n)
         memcpy(*all, arg, sizeof **all * (size_t)n);
     put_slots(&cs, *all + n);
-    c = im->c = hlo_comp_create(im->m, name);
-    for (int i = 0; i < n && !im->r->st; i++) {
-        const sd_shape *s = mlir_shape(im->r, b->arg[i].type);
-
-        if (s)
-            b->arg[i].inst =
-                hlo_make_param(c, s, sd_arena_fmt(im->a, "x%d", i));
-    }
+    c = begin(im, &cs, name);
+    make_params(im, b);
     for (int i = 0; i < cs.n && !im->r->st; i++)
         cs.at[i].v->inst =
             cs.at[i].slot < 0
                 ? clone_small(im, cs.at[i].outer)
                 : hlo_make_param(c, cs.at[i].outer->shape, "captured");
-    out = im->r->st ? NULL : vhlo_block(im, op, k, op->nresult);
-    im->where = where;
-    if (!im->r->st)
-        hlo_set_root(c, vhlo_one_or_tuple(im, op->nresult, out));
-    leave(&cs);
-    im->c = saved;
-    return im->r->st ? NULL : c;
+    return end_of(im, &cs, op->nresult,
+                  im->r->st ? NULL : vhlo_block(im, op, k, op->nresult));
 }
 
 /* ---- calls ---- */

@@ -547,6 +547,10 @@ struct plan_kernel {
     double flops, bytes;
     sd_arena *arena;       /* that all of it is in */
 };
+/* None may be added meanwhile: the array moves. */
+#define plan_for_each_node(n, k) \
+    for (plan_node **n##_at = (k)->node, *n; \
+         n##_at < (k)->node + (k)->nnode && ((n) = *n##_at); n##_at++)
 
 typedef struct {
     sd_arena *arena;

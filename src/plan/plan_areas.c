@@ -90,8 +90,8 @@ static void park_loads(plan_kernel *k, int lane, size_t limit)
     uint64_t *need = sd_arena_array(k->arena, uint64_t, k->nnode);
     size_t used = 0;
 
-    for (int i = 0; i < k->nnode; i++)
-        if (k->node[i]->parked)
+    plan_for_each_node(x, k)
+        if (x->parked)
             return;
     find_needs(k, 1ull << lane, need);
     for (int i = 0; i < k->nnode; i++) {
@@ -127,9 +127,9 @@ void plan_park(plan_kernel *k, int lane, size_t limit, bool host)
 
     for (int i = 0; i < k->nstage; i++)
         inner |= k->stage[i].axes;
-    for (int i = 0; i < k->nnode; i++)
-        for (int o = 0; joins(k, k->node[i], lane) && o < k->node[i]->nout; o++)
-            taken += join_bytes(k, k->node[i], o);
+    plan_for_each_node(n, k)
+        for (int o = 0; joins(k, n, lane) && o < n->nout; o++)
+            taken += join_bytes(k, n, o);
     /* a parked value has one element a position of LANE: none where there are
      * other inner axes */
     if (inner == 1ull << lane && limit > taken)

@@ -46,9 +46,9 @@ static void cut_chain(const plan_kernel *k, plan_node *n)
 
 void plan_cut_chains(plan_kernel *k)
 {
-    for (int i = 0; i < k->nnode; i++)
-        if (k->node[i]->kind == PN_CONTRACT)
-            cut_chain(k, k->node[i]);
+    plan_for_each_node(n, k)
+        if (n->kind == PN_CONTRACT)
+            cut_chain(k, n);
 }
 
 /* ---- engines ---- */
@@ -121,9 +121,7 @@ const plan_node *plan_only_contract(const plan_kernel *k)
 {
     const plan_node *c = NULL;
 
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
-
+    plan_for_each_node(n, k) {
         if (n->kind == PN_SCAN || n->kind == PN_SCATTER ||
             n->kind == PN_REDUCE || (n->kind == PN_CONTRACT && c))
             return NULL;

@@ -28,9 +28,7 @@ static bool every_expr_joins(const plan_kernel *k, int a, int b)
 {
     int64_t eb = k->axis[b].extent;
 
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
-
+    plan_for_each_node(n, k) {
         if (is_read_before(k, n, eb))
             continue;
         if (n->off && !plan_px_joins(n->off, a, b, eb))
@@ -55,9 +53,9 @@ static bool can_join(const plan_kernel *k, int a, int b)
     for (int i = 0; i < k->nstage; i++)
         if (!together(k->stage[i].axes, a, b))
             return false;
-    for (int i = 0; i < k->nnode; i++)
-        if (!together(k->node[i]->over, a, b) ||
-            (k->node[i]->order.lanes > 1 && k->node[i]->over >> a & 1))
+    plan_for_each_node(n, k)
+        if (!together(n->over, a, b) ||
+            (n->order.lanes > 1 && n->over >> a & 1))
             return false;
     return every_expr_joins(k, a, b);
 }
@@ -120,8 +118,8 @@ static void rebuild(collapser *c, plan_axis *axis, int n, int nouter)
 {
     plan_kernel *k = c->k;
 
-    for (int i = 0; i < k->nnode; i++)
-        rebuild_node(c, k->node[i]);
+    plan_for_each_node(x, k)
+        rebuild_node(c, x);
     for (int i = 0; i < k->nstage; i++)
         k->stage[i].axes = map_axes(c, k->stage[i].axes);
     k->axis = axis;
@@ -152,9 +150,9 @@ static int64_t find_group(const plan_kernel *k, int *axis)
     uint64_t over = 0;
     int64_t c = 0;
 
-    for (int i = 0; i < k->nnode; i++)
-        if (k->node[i]->kind == PN_CONTRACT)
-            over |= k->node[i]->over;
+    plan_for_each_node(n, k)
+        if (n->kind == PN_CONTRACT)
+            over |= n->over;
     for (int i = 0; i < k->nnode && !c; i++)
         if (k->node[i]->kind == PN_LOAD && (k->node[i]->varies & over))
             c = divisor_in(k, k->node[i]->off, axis);
@@ -219,9 +217,9 @@ void plan_split_places(plan_kernel *k, plan_node *n, int which, int64_t ranges)
 
 const plan_node *plan_scatter_of(const plan_kernel *k)
 {
-    for (int i = 0; i < k->nnode; i++)
-        if (k->node[i]->kind == PN_SCATTER)
-            return k->node[i];
+    plan_for_each_node(n, k)
+        if (n->kind == PN_SCATTER)
+            return n;
     return NULL;
 }
 

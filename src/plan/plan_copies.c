@@ -61,9 +61,7 @@ static int column_copies(const plan_kernel *k)
     uint64_t nest = plan_nest_axes(k);
     int body = 0;
 
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
-
+    plan_for_each_node(n, k) {
         if (n->kind == PN_SCAN || n->kind == PN_SCATTER)
             return 1;
         if (plan_is_sum(n)) /* a product's two, as multiply and add */
@@ -138,9 +136,7 @@ static int flight_copies(const plan_kernel *k, int axis, int least, int each,
     double items = (double)k->tiles * k->group / dev->units, bytes = 1;
     int nodes = 1, n = least;
 
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *x = k->node[i];
-
+    plan_for_each_node(x, k) {
         if (!(x->varies >> axis & 1))
             continue;
         nodes += x->kind == PN_ELT && (hlo_op_table[x->op].props & HLO_P_HEAVY)
@@ -165,9 +161,8 @@ static int item_copies(const plan_kernel *k, int lane, const device_desc *dev)
     int64_t each = (int64_t)k->items * k->vector, steps, n;
     int64_t all = SD_MAX(k->axis[lane].extent / each, 1);
 
-    for (int i = 0; i < k->nnode; i++)
-        if (k->node[i]->kind == PN_REDUCE && k->node[i]->over >> lane & 1 &&
-            k->node[i]->order.lanes != 64)
+    plan_for_each_node(x, k)
+        if (x->kind == PN_REDUCE && x->over >> lane & 1 && x->order.lanes != 64)
             return 1;
     if (!dev->access)
         return 1;
@@ -181,9 +176,9 @@ static int item_copies(const plan_kernel *k, int lane, const device_desc *dev)
 /* Is there a sum over this axis alone that keeps 8 strided lanes? */
 static bool has_strided(const plan_kernel *k, int axis)
 {
-    for (int i = 0; i < k->nnode; i++)
-        if (k->node[i]->kind == PN_REDUCE && k->node[i]->order.lanes == 8 &&
-            k->node[i]->over == 1ull << axis)
+    plan_for_each_node(n, k)
+        if (n->kind == PN_REDUCE && n->order.lanes == 8 &&
+            n->over == 1ull << axis)
             return true;
     return false;
 }
@@ -194,11 +189,11 @@ static int64_t made_again(const plan_kernel *k)
 {
     int64_t more = 0;
 
-    for (int i = 0; i < k->nnode; i++) {
+    plan_for_each_node(x, k) {
         int64_t n = 1;
 
         for (int j = 0; j < k->nnest; j++)
-            if (k->node[i]->varies >> k->nest[j] & 1)
+            if (x->varies >> k->nest[j] & 1)
                 n *= k->axis[k->nest[j]].copies;
         more += n - 1;
     }
@@ -264,8 +259,7 @@ static void find_indices(plan_kernel *k)
     sd_arena *scratch = sd_arena_create();
     sd_map *seen = sd_map_create(scratch);
 
-    for (int i = 0; i < k->nnode; i++) {
-        plan_node *n = k->node[i];
+    plan_for_each_node(n, k) {
         search s = {.a = k->arena, .seen = seen, .n = n};
 
         find_nodes(&s, n->off);
@@ -423,8 +417,7 @@ static bool take_sinks(passes *c, int at)
     plan_pass *p = &c->pass.at[at];
     bool all = true;
 
-    for (int i = 0; i < c->k->nnode; i++) {
-        plan_node *n = c->k->node[i];
+    plan_for_each_node(n, c->k) {
         int lanes = plan_is_sum(n) ? lanes_of(c, n) : p->lanes;
 
         if (!plan_is_sink(n) || n->stage != p->stage || n->pass >= 0)
@@ -463,9 +456,9 @@ static void add_rows(passes *c)
 
     *sd_push(k->arena, &c->pass) = (plan_pass){
         .how = PLAN_LANES_ROWS, .lanes = 8, .vectors = 1, .ahead = 8};
-    for (int i = 0; i < k->nnode; i++)
-        if (k->node[i]->kind == PN_REDUCE)
-            k->node[i]->pass = 0;
+    plan_for_each_node(n, k)
+        if (n->kind == PN_REDUCE)
+            n->pass = 0;
     mark_needs(c, 0);
 }
 
@@ -473,15 +466,15 @@ static void choose_passes(plan_kernel *k, int lane, bool host)
 {
     passes c = {.k = k, .nest = plan_nest_axes(k), .lane = lane, .host = host};
 
-    for (int i = 0; i < k->nnode; i++)
-        k->node[i]->pass = -1;
+    plan_for_each_node(x, k)
+        x->pass = -1;
     for (int i = 0; i < k->nstage; i++)
         if (k->rows && i == 0)
             add_rows(&c);
         else if (!k->blocks || i != k->blocks->node->stage)
             add_passes(&c, i);
-    for (int i = 0; i < k->nnode; i++)
-        k->node[i]->parked = k->node[i]->parked && k->node[i]->pass >= 0;
+    plan_for_each_node(x, k)
+        x->parked = x->parked && x->pass >= 0;
     k->pass = c.pass.at;
     k->npass = c.pass.n;
 }

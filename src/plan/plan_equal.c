@@ -222,8 +222,7 @@ uint64_t plan_kernel_hash(const plan_kernel *k)
 
         h = sd_hash(slot, sizeof slot, h);
     }
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
+    plan_for_each_node(n, k) {
         uint64_t key[6] = {n->kind,
                            (uint64_t)n->op,
                            n->dtype,

@@ -401,8 +401,8 @@ void plan_print_kernel(sd_buf *b, const plan_kernel *k)
         print_call(b, k->call);
     if (k->runs)
         print_runs(b, k->runs);
-    for (int i = 0; i < k->nnode; i++)
-        print_node(b, k->node[i]);
+    plan_for_each_node(x, k)
+        print_node(b, x);
 }
 
 void plan_print(sd_buf *b, const plan *p)

@@ -91,18 +91,16 @@ static bool can_overwrite(const plan_kernel *k, int in, int out, bool *needs)
     for (int i = k->nouter; i < k->naxis; i++)
         if (k->axis[i].place == PLAN_LANE)
             lane = 1ull << i;
-    for (int i = 0; i < k->nnode; i++)
-        if (k->node[i]->slot == out && plan_is_write(k->node[i])) {
-            if (store || k->node[i]->kind == PN_SCATTER || k->node[i]->nguard)
+    plan_for_each_node(x, k)
+        if (x->slot == out && plan_is_write(x)) {
+            if (store || x->kind == PN_SCATTER || x->nguard)
                 return false;
-            store = k->node[i];
+            store = x;
         }
     if (!store)
         return false;
     memset(needs, 0, (size_t)k->nnode * sizeof *needs);
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
-
+    plan_for_each_node(n, k) {
         if (n->kind == PN_LOAD && n->slot == in) {
             if (n->off != store->off || (n->varies & lane) != lane)
                 return false;

@@ -111,9 +111,9 @@ static void make_stages(plan_lowering *lw)
             level[i] = l; /* the stage's number is set below */
             k->node[i]->stage = s;
         }
-    for (int i = 0; i < k->nnode; i++)
-        if (!plan_is_sink(k->node[i]))
-            k->node[i]->stage = level_of(k->node[i]);
+    plan_for_each_node(x, k)
+        if (!plan_is_sink(x))
+            x->stage = level_of(x);
     k->stage = stage.at;
     k->nstage = stage.n;
 }
@@ -157,9 +157,7 @@ static void count(plan_lowering *lw)
         return;
     }
     k->flops = 0;
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
-
+    plan_for_each_node(n, k) {
         k->flops += node_cost(n) * plan_points(k, n->varies | n->over);
         if (n->kind == PN_LOAD || plan_is_write(n))
             moved[n->slot] = SD_MIN(moved[n->slot] + plan_points(k, n->varies),

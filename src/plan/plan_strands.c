@@ -63,9 +63,7 @@ static int strands_of(const plan_kernel *k, int axis)
     int64_t extent = k->axis[axis].extent;
     int all = 1;
 
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
-
+    plan_for_each_node(n, k) {
         if (chooses(n))
             all = SD_MAX(all, asked_for(n->arg[0]->off, axis, extent));
         for (int g = 0; g < n->nguard; g++)

@@ -134,9 +134,7 @@ static sd_status check_runs(const plan_kernel *k, const plan_node *n)
  * any order where that is the same, and where a step of memory does it. */
 sd_status plan_verify_scatter(const plan_kernel *k, const device_desc *dev)
 {
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
-
+    plan_for_each_node(n, k) {
         if (n->meets &&
             (n->kind != PN_SCATTER || n->over || dev->kind == DEVICE_HOST ||
              sd_dtype_bytes(n->dtype) != 4 ||

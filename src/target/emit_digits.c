@@ -209,9 +209,9 @@ static LLVMValueRef digit_of(digits *d, LLVMValueRef i)
     LLVMTypeRef type = d->p->code_bits <= 32 ? e->i32 : e->i64;
     LLVMValueRef c;
 
-    for (int n = 0; n < keys->nnode; n++)
-        if (keys->node[n]->kind == PN_PARAM)
-            arg[keys->node[n]->out] = operand(d, keys->node[n]->out / 2, i);
+    plan_for_each_node(x, keys)
+        if (x->kind == PN_PARAM)
+            arg[x->out] = operand(d, x->out / 2, i);
     c = emit_sort_code(e, d->p, arg, type, 1);
     c = LLVMBuildLShr(e->b, c,
                       LLVMBuildIntCast2(e->b, d->shift, type, false, ""), "");

@@ -49,9 +49,7 @@ void emit_index_init(emit *e)
                                   k->sort->n * k->sort->rows);
     for (int i = 0; i < k->naxis; i++)
         narrow = narrow && is_narrow(0, k->axis[i].extent);
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
-
+    plan_for_each_node(n, k) {
         if (n->off)
             narrow = note_expr(e, n->off) && narrow;
         for (int g = 0; g < n->nguard; g++) {

@@ -109,10 +109,9 @@ static LLVMValueRef codes(keyed *k, LLVMValueRef i, int w)
     const plan_body *keys = k->s->keys;
     emit_value *arg = emit_values(e, keys->nparam);
 
-    for (int n = 0; n < keys->nnode; n++)
-        if (keys->node[n]->kind == PN_PARAM)
-            arg[keys->node[n]->out] =
-                read_operand(k, keys->node[n]->out / 2, i, w);
+    plan_for_each_node(x, keys)
+        if (x->kind == PN_PARAM)
+            arg[x->out] = read_operand(k, x->out / 2, i, w);
     return emit_sort_code(e, k->s, arg, k->code, w);
 }
 

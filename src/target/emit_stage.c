@@ -398,8 +398,8 @@ static void run_pass(emit *e, int number)
 {
     pass p = begin_pass(e, number);
 
-    for (int i = 0; i < e->k->nnode; i++)
-        begin_sum(&p, e->k->node[i], p.plan->how);
+    plan_for_each_node(n, e->k)
+        begin_sum(&p, n, p.plan->how);
     loops(&p, 0);
     for (int i = 0; i < p.nreduction; i++)
         emit_reduce_end(e, p.reduction[i]);
@@ -414,13 +414,10 @@ void emit_rows(emit *e, LLVMValueRef from, LLVMValueRef to)
     p.from = e->row_from = from;
     p.to = to;
     e->outer_depth = e->depth;
-    for (int i = 0; i < e->k->nnode; i++) {
-        const plan_node *n = e->k->node[i];
-
+    plan_for_each_node(n, e->k)
         if (n->kind == PN_REDUCE)
             begin_sum(&p, n,
                       plan_any_order(n) ? PLAN_LANES_ONE : PLAN_LANES_COPIES);
-    }
     emit_lane_loops(e, from, to, 1, row_start, &p);
     look_ahead(&p, 0);
     loops(&p, 0);

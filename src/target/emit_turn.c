@@ -46,9 +46,7 @@ emit_value emit_staged(emit *e, const plan_node *n, int copy)
 
 static void fill(emit *e, int lane, int crowd)
 {
-    for (int i = 0; i < e->k->nnode; i++) {
-        const plan_node *n = e->k->node[i];
-
+    plan_for_each_node(n, e->k) {
         if (!n->staged)
             continue;
         for (int c = 0; c < e->ncopy; c++)

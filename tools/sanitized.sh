@@ -5,14 +5,14 @@
 # (meson configure build/check -Dc_args=-g brings them back).
 set -eu
 cd "$(dirname "$0")/.."
-b=build/$1
-case $1 in
-check) by=address,undefined ;;
-tsan) by=thread ;;
+b=build/${1-}
+case ${1-} in
+check) by=address,undefined optimize=2 ;;
+tsan) by=thread optimize=1 ;; # compiled in two thirds of the time
 *) echo "usage: tools/sanitized.sh check|tsan [TARGET...]" >&2; exit 2 ;;
 esac
 shift
-[ -f "$b/build.ninja" ] || meson setup "$b" --buildtype=debugoptimized \
+[ -f "$b/build.ninja" ] || meson setup "$b" -Doptimization=$optimize -Ddebug=true \
     -Dc_args=-g1 -Db_sanitize=$by -Db_lundef=false \
     -Ddevlib="$PWD/build/release" >/dev/null
 log=$(ninja -C "$b" "$@") || { echo "$log"; exit 1; }

@@ -5,18 +5,12 @@ import signal
 import subprocess
 import sys
 
-import jaxlib.version
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-# JAX's CPU where it only says what is right: it compiles in half the time, and
-# what it compiles is slow.  Ours does not read these.
-CHEAP_CPU = ("--xla_backend_optimization_level=0 "
-             "--xla_llvm_disable_expensive_passes=true")
-# Half of what is left are emitters that later jaxlibs cannot do without.
-if jaxlib.version.__version_info__ < (0, 11):
-    CHEAP_CPU += " --xla_cpu_use_fusion_emitters=false"
+import environment  # noqa: E402
+
 # Who is started in the background by a shell inherits that SIGINT is ignored,
 # and would hand that on to the processes whose interrupts are tested.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -27,11 +21,7 @@ def python():
     def run(code, *args, env=None, check=True, timeout=900):
         """Runs code (a script's path when it ends in .py) with JAX on `xpu`
         and CPU; returns its standard output, or the whole result."""
-        full = {k: v for k, v in os.environ.items()
-                if not k.startswith(("JAX_", "XLA_", "SUNDOG_", "PJRT_"))}
-        full.update(JAX_PLATFORMS="xpu,cpu", PYTHONPATH=HERE)
-        full.update(env or {})
-        full = {k: v for k, v in full.items() if v is not None}
+        full = environment.bare(**{"JAX_PLATFORMS": "xpu,cpu", **(env or {})})
         cmd = [sys.executable] + ([os.path.join(HERE, code)]
                                   if code.endswith(".py") else ["-c", code])
         r = subprocess.run(cmd + list(args), env=full, text=True,

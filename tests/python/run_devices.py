@@ -7,10 +7,12 @@ import sys
 import traceback
 from functools import partial
 
+from environment import cpu_devices
+
 N = int(os.environ["SUNDOG_CL_SPLIT"]
         if os.environ.get("SUNDOG_DEVICE") == "cl" else
         os.environ.setdefault("SUNDOG_HOST_DEVICES", "8"))
-os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={N}"
+os.environ["XLA_FLAGS"] = cpu_devices(N)
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402

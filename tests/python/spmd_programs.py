@@ -10,13 +10,14 @@ import pickle
 import sys
 from functools import partial
 
+from environment import cpu_devices
+
 ON_XPU = sys.argv[1:3] == ["run", "xpu"]
 if ON_XPU:
     os.environ.update(SUNDOG_HOST_DEVICES="8", JAX_PLATFORMS="xpu,cpu")
 else:
     os.environ.update(
-        XLA_FLAGS="--xla_force_host_platform_device_count=8",
-        JAX_PLATFORMS="cpu")
+        XLA_FLAGS=cpu_devices(8), JAX_PLATFORMS="cpu")
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,8 +1,6 @@
 """The networks that `make bench-models` times are right at small sizes."""
 import pytest
 
-from conftest import CHEAP_CPU
-
 
 @pytest.fixture(scope="module")
 def models(python, tmp_path_factory):
@@ -10,7 +8,7 @@ def models(python, tmp_path_factory):
 
     def run(device, *names):
         return python("run_models.py", folder, *names,
-                      env={"SUNDOG_DEVICE": device, "XLA_FLAGS": CHEAP_CPU})
+                      env={"SUNDOG_DEVICE": device})
     return run
 
 

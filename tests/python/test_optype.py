@@ -3,13 +3,15 @@ import os
 import subprocess
 import sys
 
+import environment
+
 OPTYPE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..",
                       "optype", "optype.py")
 
 
 def test_every_op_on_every_type():
-    env = {k: v for k, v in os.environ.items()
-           if not k.startswith(("JAX_", "XLA_", "SUNDOG_DEVICE", "PJRT_"))}
-    r = subprocess.run([sys.executable, OPTYPE, "--thin"], env=env, text=True,
+    # JAX's CPU rounds to some 8-bit types wrongly when it is cheap.
+    r = subprocess.run([sys.executable, OPTYPE, "--thin"],
+                       env=environment.bare(XLA_FLAGS=None), text=True,
                        capture_output=True, timeout=900)
     assert r.returncode == 0, r.stdout[-6000:] + r.stderr[-2000:]

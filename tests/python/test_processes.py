@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+import environment
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -16,9 +18,7 @@ def free_port():
 
 
 def start(me, n, port, ends, settings):
-    env = {k: v for k, v in os.environ.items()
-           if not k.startswith(("JAX_", "XLA_", "SUNDOG_", "PJRT_"))}
-    env.update(JAX_PLATFORMS="xpu,cpu", PYTHONPATH=HERE, **settings)
+    env = environment.bare(JAX_PLATFORMS="xpu,cpu", **settings)
     return subprocess.Popen(
         [sys.executable, os.path.join(HERE, "run_processes.py"), str(me),
          str(n), str(port), ends],

@@ -12,6 +12,8 @@ import sys
 import numpy as np
 import pytest
 
+import environment
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 TOOL = os.path.join(TOP, "build/release/tools/sundog")
@@ -66,11 +68,9 @@ def distant(got, want, allowed=None):
 
 
 def programs(*args):
-    env = {k: v for k, v in os.environ.items()
-           if not k.startswith(("JAX_", "XLA_", "SUNDOG_"))}
     r = subprocess.run([sys.executable, os.path.join(HERE, "spmd_programs.py"),
-                        *map(str, args)], env=env, capture_output=True,
-                       text=True, timeout=900)
+                        *map(str, args)], env=environment.bare(),
+                       capture_output=True, text=True, timeout=900)
     assert r.returncode == 0, r.stderr[-3000:]
 
 

@@ -10,6 +10,8 @@ from math import prod
 
 import pytest
 
+import environment
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 TOOL = os.path.join(TOP, "build/release/tools/sundog")
@@ -20,10 +22,9 @@ BYTES = {"f32": 4, "s32": 4, "u32": 4, "pred": 1, "bf16": 2, "f64": 8,
 
 
 def lower(script, path):
-    env = {k: v for k, v in os.environ.items()
-           if not k.startswith(("JAX_", "XLA_", "SUNDOG_"))}
     r = subprocess.run([sys.executable, os.path.join(HERE, script), path],
-                       env=env, capture_output=True, text=True, timeout=300)
+                       env=environment.bare(), capture_output=True, text=True,
+                       timeout=300)
     assert r.returncode == 0, r.stderr[-3000:]
     return path
 

@@ -1,0 +1,27 @@
+"""The environment of the processes that the tests start."""
+import os
+
+import jaxlib.version
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# JAX's CPU only says what is right: it compiles in half the time so, and what
+# it compiles is slow.  Ours does not read these.
+CHEAP_CPU = ("--xla_backend_optimization_level=0 "
+             "--xla_llvm_disable_expensive_passes=true")
+# Half of what is left are emitters that later jaxlibs cannot do without.
+if jaxlib.version.__version_info__ < (0, 11):
+    CHEAP_CPU += " --xla_cpu_use_fusion_emitters=false"
+
+
+def cpu_devices(n):
+    """XLA_FLAGS that give JAX's CPU n devices."""
+    return f"--xla_force_host_platform_device_count={n} {CHEAP_CPU}"
+
+
+def bare(**settings):
+    """This process's environment without what a user has set for JAX and for
+    us, JAX's CPU cheap, and with the settings; one that is None is left out."""
+    env = {k: v for k, v in os.environ.items()
+           if not k.startswith(("JAX_", "XLA_", "SUNDOG_", "PJRT_"))}
+    env.update({"PYTHONPATH": HERE, "XLA_FLAGS": CHEAP_CPU, **settings})
+    return {k: v for k, v in env.items() if v is not None}

@@ -117,13 +117,14 @@ def main():
     rows = results("models-host.json")
     if not rows:
         sys.exit("pages: no bench/results/models-host.json: make bench-models")
-    rewrite("models.md", "models", models(rows))
     draw(rows, os.path.join(ROOT, "docs", "models.png"))
-    rewrite("models.md", "without AVX-512",
-            models(results("models-host-avx2.json")))
-    sd = [r for r in rows if r["name"].startswith("sd ")]
-    if sd:
-        rewrite("stable-diffusion.md", "true shapes", true_shapes(sd))
+    less = results("models-host-avx2.json")
+    for of, name in ((rows, "{}"), (less, "{} without AVX-512")):
+        rewrite("models.md", name.format("models"), models(of))
+        sd = [r for r in of if r["name"].startswith("sd ")]
+        if sd:
+            rewrite("stable-diffusion.md", name.format("true shapes"),
+                    true_shapes(sd))
     if results("demo-sd.json"):
         rewrite("stable-diffusion.md", "demo", demo(results("demo-sd.json")))
 

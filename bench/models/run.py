@@ -182,7 +182,8 @@ def where():
     git = lambda *words: subprocess.run(["git", "-C", HERE, *words], text=True,
                                         capture_output=True).stdout.strip()
     import jax
-    return dict(machine=cpu, cores=os.cpu_count(), jax=jax.__version__,
+    return dict(machine=cpu, cores=len(os.sched_getaffinity(0)),
+                jax=jax.__version__,
                 date=datetime.date.today().isoformat(),
                 load=os.getloadavg()[0], commit=git("rev-parse", "--short",
                                                     "HEAD"))

@@ -51,5 +51,5 @@ def train(batch=2, source=64, target=32):
     def loss(params, a, b):
         return cross_entropy(logits(Scope(params), a, b[:, :-1]), b[:, 1:])
     a, b = ints(0, V, batch, source), ints(1, V, batch, target + 1)
-    return Program(adam_step(loss, 1e-4), (), adam(weights(logits, a, b)),
+    return Program(adam_step(loss, 1e-5), (), adam(weights(logits, a, b)),
                    (a, b), trains=True)

@@ -20,14 +20,12 @@ ALIGN = 64
 
 
 def host_copy(x):
-    """On JAX's CPU, which exports every type; in NumPy where there is none.
-    Whoever gets it may write: no view of x's memory, nor of the values of it
-    that JAX keeps."""
+    """On JAX's CPU, which exports every type; in NumPy where there is none."""
     try:
         cpu = jax.local_devices(backend="cpu")[0]
     except RuntimeError:
         return np.array(x)
-    return jax.device_put(x, cpu, may_alias=False)
+    return jax.device_put(x, cpu)
 
 
 def is_ours(x):

@@ -409,6 +409,13 @@ enum { PLAN_SQUARE = 16, PLAN_LINE = 128, PLAN_LINES = 8, PLAN_LINE_PART = 16 };
  *   k / depth * y_panel + n / items * items * depth +
  *   k % depth / word * y_k + n % items * y_n + k % word
  *
+ * There the first step, which is read before the loop over the others, begins
+ * with `lead` positions that K does not have and that are 0: then all others are
+ * full, and nothing in the loop asks whether K has a position.  An operand that
+ * is one load is *plain* where a step moves its place by the same number for all
+ * items: places are found before the loop, and so is, as bits, at which
+ * positions along K (a window's) its guards fail; then slot `zeros` is read.
+ *
  * A wide engine wants lines of 128 bytes.  Where an operand lies along k, or its
  * elements are bytes, line m has the step's positions of k, x_k is 1.  Else x_m
  * is 1, and a line has the 64 neighbours of m at one k: (m, k) is in line
@@ -443,10 +450,14 @@ typedef struct {
     size_t stage_at;
     int64_t y_n, x_panel;                /* GPUs, from here on; in elements */
     int step, x_wide, y_wide;            /* positions of k, elements */
+    int lead;                            /* zeros of the first step */
+    bool x_plain, y_plain;               /* read as they lie */
+    int zeros;                           /* the slot for it; 0: it needs none */
     int along_m, along_n, near;
     int64_t mt, nt, round;               /* positions of M and N in a tile */
     size_t buffer;                       /* bytes from one pair to the next */
 } plan_blocks;
+enum { PLAN_ZEROS = 16 }; /* bytes of that slot: an access of any device */
 /* Panels of GPUs: elements of a word, 4 bytes. */
 static inline int plan_word(const plan_blocks *b)
 {
@@ -462,6 +473,10 @@ static inline int plan_woven_rows(const plan_blocks *b, int along)
     return (e->panels || bytes) && !(b->node->over >> along & 1) ? plan_word(b)
                                                                  : 1;
 }
+/* Positions along K at which guard g of a plain operand may fail or not. */
+int64_t plan_guard_places(const plan_kernel *k, const plan_guard *g);
+/* Do positions of K follow each other in memory at one distance? */
+bool plan_lies_in_row(const plan_kernel *k, const plan_expr *off);
 /* On a GPU: the axis along which `wide` of n goes, if n is read while operands
  * are copied; -1: it is not. */
 int plan_copied_along(const plan_kernel *k, const plan_node *n);

@@ -18,7 +18,7 @@ enum {
     ACCESS = 16, /* bytes of a row's alignment, and of its padding */
     EDGE = 64, /* a tile of m x n costs m * n + EDGE * (m + n) */
     ROUND_BYTES = 32 << 10,
-    READ = 32, /* and where a sub-group has p x q of it, READ * (p + q) each */
+    TURN = 45, /* instructions of a step but for copies and products */
     MATRIX_MOST = 64, /* rows and columns of a sub-group's squares, at most */
     WIDE_LEAST = 64, /* columns of a tile */
     MOST_MADE = 400 /* nodes of an item of what uses the sums */
@@ -160,7 +160,8 @@ static bool lay_out(plan_kernel *k, plan_blocks *b, const device_desc *dev)
         b->y_at + plan_whole_lines((size_t)lay_out_side(
                       b, b->y_along, b->nt, &b->y_n, &b->y_k, &b->y_panel));
     b->sum_at = 0;
-    b->sum_m = padded(b->nt, sum);
+    /* squares put neighbours of a row there, for which banks need no padding */
+    b->sum_m = plan_engine_table[b->engine].panels ? b->nt : padded(b->nt, sum);
     run = (int64_t)b->along_m * b->near;
     room = SD_MAX(2 * b->buffer, (size_t)ROUND_BYTES);
     room = SD_MIN(room, most);
@@ -176,21 +177,22 @@ typedef struct {
     int m, n, least_m, least_n;
 } tile_limits;
 
-/* Items, or sub-groups, along M and N, about as many along each. */
-static tile_limits share_out(plan_blocks *b, const device_desc *dev)
+/* Groups of `items`: their items, or sub-groups, along M and N, about as many
+ * along each. */
+static tile_limits share_out(plan_blocks *b, int items, const device_desc *dev)
 {
     int bytes = (int)sd_dtype_bytes(b->node->dtype), most;
 
     b->along_m = b->along_n = 1;
     if (is_wide(b)) {
-        b->along_m = dev->crowd / plan_engine_table[b->engine].items;
+        b->along_m = items / plan_engine_table[b->engine].items;
         most = plan_engine_table[b->engine].n;
         if (plan_woven_rows(b, b->x_along) * plan_woven_rows(b, b->y_along) > 1)
             most /= 2; /* words are woven in registers */
         return (tile_limits){PLAN_SQUARE, most, PLAN_SQUARE, WIDE_LEAST};
     }
     if (has_matrices(b)) {
-        int all = dev->crowd / plan_engine_table[b->engine].items;
+        int all = items / plan_engine_table[b->engine].items;
 
         while (2 * b->along_m * b->along_n <= all)
             *(b->along_m < b->along_n ? &b->along_m : &b->along_n) *= 2;
@@ -201,7 +203,7 @@ static tile_limits share_out(plan_blocks *b, const device_desc *dev)
                 : MATRIX_MOST;
         return (tile_limits){MATRIX_MOST, most, PLAN_SQUARE, PLAN_SQUARE};
     }
-    while (4 * b->along_m * b->along_n <= dev->crowd) {
+    while (4 * b->along_m * b->along_n <= items) {
         b->along_m *= 2;
         b->along_n *= 2;
     }
@@ -227,8 +229,55 @@ static bool holds_squares(const plan_kernel *k, const plan_blocks *b, int m,
     return 2 * sums <= registers_of(k, dev) * k->subgroup;
 }
 
-/* Positions of k in a pair of areas.  What is copied in panels takes 3 of 16
- * registers at most; where panels divide the last axis of K, steps do. */
+/* Neighbours that are read at once of an operand, if nothing cuts them; what is
+ * computed has reads of its own. */
+static int read_at_once(const plan_kernel *k, const plan_node *n, int along,
+                        const device_desc *dev)
+{
+    int v = (int)(dev->access / (int64_t)sd_dtype_bytes(n->dtype));
+
+    while (v > 1 && n->kind == PN_LOAD &&
+           (plan_wide_run(k, n, along, v, dev->access) < v ||
+            k->axis[along].extent % v))
+        v /= 2;
+    return v;
+}
+
+static bool is_guarded(const plan_node *n)
+{
+    return n->kind == PN_LOAD && n->nguard;
+}
+
+/* Bytes of registers of an item that has `all` elements of an operand on their
+ * way in a step: of each vector there is the address, of 8 bytes, the place in
+ * the area, what guards made of it, and its address again while it is chosen,
+ * which a chip without numbers of 64 bits does in parts. */
+static double registers_for(const plan_kernel *k, const plan_node *n, int along,
+                            double all, const device_desc *dev)
+{
+    double more = !is_guarded(n)                   ? 12
+                  : dev->features & DEVICE_HAS_F64 ? 20
+                                                   : 28;
+
+    return all * ((double)sd_dtype_bytes(n->dtype) +
+                  more / read_at_once(k, n, along, dev));
+}
+
+/* Do vectors on their way in steps of so many positions leave registers for the
+ * sums, and for what multiplies? */
+static bool holds_step(const plan_kernel *k, const plan_blocks *b, int step,
+                       const device_desc *dev)
+{
+    double each = (double)step / k->group;
+
+    return 16 * (registers_for(k, b->x, b->x_along, (double)b->mt * each, dev) +
+                 registers_for(k, b->y, b->y_along, (double)b->nt * each,
+                               dev)) <=
+           5.5 * (double)registers_of(k, dev);
+}
+
+/* Positions of k in a pair of areas.  Where panels divide the last axis of K,
+ * steps do. */
 static int step_of(const plan_kernel *k, const plan_blocks *b,
                    const device_desc *dev)
 {
@@ -242,11 +291,20 @@ static int step_of(const plan_kernel *k, const plan_blocks *b,
         return (int)(MATRIX_STEP / bytes);
     last = k->axis[plan_last_axis(b->node->over)].extent;
     for (step = PANEL_STEPS * e->depth; step > e->depth; step /= 2)
-        if (16 * (b->mt + b->nt) * step * bytes <=
-                3 * registers_of(k, dev) * k->group &&
-            b->kt > step / 2 && (last % step == 0 || last % e->depth))
+        if (holds_step(k, b, step, dev) && b->kt > step / 2 &&
+            (last % step == 0 || last % e->depth))
             break;
     return step;
+}
+
+/* Every item copies something of both operands, and the items of a group have
+ * rows of the sums between them, whatever of a vector's length they copy and
+ * use. */
+static bool is_shared(const plan_kernel *k, const plan_blocks *b)
+{
+    return b->mt * b->step >= k->group * plan_woven_rows(b, b->x_along) &&
+           b->nt * b->step >= k->group * plan_woven_rows(b, b->y_along) &&
+           b->nt <= k->group;
 }
 
 /* Tiles of m rows and n columns an item; false: that is no tile, or local
@@ -276,31 +334,74 @@ static bool set_tile(plan_kernel *k, plan_blocks *b, int m, int n,
             return false;
         b->step /= 2;
     }
+    if (panels && (!is_shared(k, b) || !holds_step(k, b, b->step, dev)))
+        return false;
+    b->lead = panels ? (int)(plan_round_up(b->kt, b->step) - b->kt) : 0;
     return true;
 }
 
-/* What a tile costs, in whole turns of all units. */
+/* Instructions of an item that copies `all` elements: a read, a write, their
+ * addresses, and what waits for them; a test and two selects; two for a word
+ * that is woven. */
+static double copying(const plan_kernel *k, const plan_blocks *b,
+                      const plan_node *n, int along, double all,
+                      const device_desc *dev)
+{
+    double each = is_guarded(n) ? 10 : 6;
+    double woven = plan_woven_rows(b, along) > 1
+                       ? 2.0 / plan_word(b) * plan_woven_rows(b, along) / 2
+                       : 0;
+
+    return all * (each / read_at_once(k, n, along, dev) + woven);
+}
+
+/* Instructions of a sub-group for a panel of its tile. */
+static double panel_cost(const plan_kernel *k, const plan_blocks *b,
+                         const device_desc *dev)
+{
+    const plan_engine_info *e = &plan_engine_table[b->engine];
+    double each = (double)e->depth / k->group;
+    /* four registers are one message, which has an address */
+    int messages = (b->rows + b->vectors) / e->m * PLAN_SQUARE / e->items;
+
+    return (double)b->rows * b->vectors / (e->m * e->n) + 2 * messages +
+           copying(k, b, b->x, b->x_along, (double)b->mt * each, dev) +
+           copying(k, b, b->y, b->y_along, (double)b->nt * each, dev) +
+           (double)TURN * e->depth / b->step;
+}
+
+/* Where there are tiles for few units, those of which less than two thirds are
+ * used cost more than smaller ones. */
+static double in_vain(int64_t tile, int64_t used)
+{
+    return SD_MAX((double)tile / (1.5 * (double)used), 1);
+}
+
+/* What a tile costs, in whole turns of all units; of panels a sub-group takes a
+ * unit. */
 static double cost_of(const plan_kernel *k, const plan_blocks *b,
                       const device_desc *dev)
 {
     double tiles = plan_points(k, b->rest) *
                    (double)tiles_of(k, b->m, b->m_in, b->mt) *
                    (double)tiles_of(k, b->n, b->n_in, b->nt);
-    int64_t cost = b->mt * b->nt + EDGE * (b->mt + b->nt);
 
     if (plan_engine_table[b->engine].panels)
-        cost +=
-            (int64_t)READ * b->along_m * b->along_n * (b->rows + b->vectors);
-    return (double)cost * SD_MAX(tiles / dev->units, 1);
+        return panel_cost(k, b, dev) *
+               in_vain(b->mt, plan_extent(k, plan_block_rows(b))) *
+               in_vain(b->nt, plan_extent(k, plan_block_columns(b))) *
+               SD_MAX(tiles * b->along_m * b->along_n / dev->units, 1);
+    return (double)(b->mt * b->nt + EDGE * (b->mt + b->nt)) *
+           SD_MAX(tiles / dev->units, 1);
 }
 
-/* The tile of least cost; sub-groups whose operands lie in panels may also
- * stand in fewer columns. */
-static bool choose_tile(plan_kernel *k, plan_blocks *b, const device_desc *dev)
+/* The tile of least cost of groups of so many items, if it costs less than
+ * *least; sub-groups whose operands lie in panels may also stand in fewer
+ * columns. */
+static void try_group(plan_kernel *k, plan_blocks *b, int items,
+                      const device_desc *dev, plan_blocks *best, double *least)
 {
-    tile_limits of = share_out(b, dev);
-    plan_blocks best = {0};
-    double least = 1e300;
+    tile_limits of = share_out(b, items, dev);
 
     if (has_matrices(b))
         k->subgroup = plan_engine_table[b->engine].items;
@@ -308,16 +409,30 @@ static bool choose_tile(plan_kernel *k, plan_blocks *b, const device_desc *dev)
     do {
         for (int m = of.m; m >= of.least_m; m /= 2)
             for (int n = of.n; n >= of.least_n; n /= 2)
-                if (set_tile(k, b, m, n, dev) && cost_of(k, b, dev) < least) {
-                    least = cost_of(k, b, dev);
-                    best = *b;
+                if (set_tile(k, b, m, n, dev) && cost_of(k, b, dev) < *least) {
+                    *least = cost_of(k, b, dev);
+                    *best = *b;
                 }
         b->along_m *= 2;
         b->along_n /= 2;
     } while (plan_engine_table[b->engine].panels && b->along_n);
+}
+
+/* The tile of least cost.  Large kernels leave a unit half its threads, which
+ * one group of twice a crowd's items may have. */
+static bool choose_tile(plan_kernel *k, plan_blocks *b, const device_desc *dev)
+{
+    bool panels = plan_engine_table[b->engine].panels;
+    plan_blocks best = {0};
+    double least = 1e300;
+
+    for (int i = panels ? 2 * dev->crowd : dev->crowd;
+         i >= (panels ? dev->crowd / 2 : dev->crowd); i /= 2)
+        try_group(k, b, i, dev, &best, &least);
     if (!best.rows)
         return false;
     *b = best;
+    k->group = b->along_m * b->along_n * (has_matrices(b) ? k->subgroup : 1);
     return set_tile(k, b, best.rows, best.vectors, dev);
 }
 
@@ -522,5 +637,6 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
     k->items = (int)(b->nt / k->vector);
     k->blocks = b;
     choose_accesses(k, b, lane, copied, dev);
+    plan_find_plain(k, b);
     return true;
 }

@@ -212,7 +212,8 @@ static void walk_fusion(plan_mem *pm, hlo_inst *in, must_list *must)
 
     p->kernel = sd_map_get(pm->kernels, sd_key(in));
     fresh(pm, in, p, pm->time);
-    if (p->kernel && p->kernel->nslot > in->narg + p->n) {
+    if (p->kernel && p->kernel->nslot > in->narg + p->n &&
+        !(p->kernel->blocks && p->kernel->blocks->zeros)) {
         const plan_slot *s = &p->kernel->slot[in->narg + p->n];
 
         p->work = storage_new(pm, (uint64_t)s->count);

@@ -143,7 +143,9 @@ static bool same_blocks(const plan_blocks *x, const plan_blocks *y)
            x->k == y->k && x->kt == y->kt && x->x_along == y->x_along &&
            x->y_along == y->y_along && x->ahead == y->ahead &&
            x->rows == y->rows && x->vectors == y->vectors &&
-           x->near == y->near && x->step == y->step && x->x_wide == y->x_wide &&
+           x->near == y->near && x->step == y->step && x->lead == y->lead &&
+           x->x_plain == y->x_plain && x->y_plain == y->y_plain &&
+           x->zeros == y->zeros && x->x_wide == y->x_wide &&
            x->y_wide == y->y_wide && x->along_m == y->along_m &&
            x->along_n == y->along_n && x->mt == y->mt && x->nt == y->nt &&
            x->round == y->round && x->buffer == y->buffer;

@@ -206,8 +206,14 @@ static void print_group_blocks(sd_buf *b, const plan_kernel *k)
     if (e->m)
         sd_buf_fmt(b, "by %s %d x %d x %d, ", sd_dtype_name(e->part), e->m,
                    e->n, e->depth);
-    sd_buf_fmt(b, "x along a%d by %d, y along a%d by %d, round %" PRId64 "\n",
-               p->x_along, p->x_wide, p->y_along, p->y_wide, p->round);
+    if (p->lead)
+        sd_buf_fmt(b, "after %d zeros, ", p->lead);
+    sd_buf_fmt(b, "x%s along a%d by %d, y%s along a%d by %d, ",
+               p->x_plain ? " plain" : "", p->x_along, p->x_wide,
+               p->y_plain ? " plain" : "", p->y_along, p->y_wide);
+    if (p->zeros)
+        sd_buf_fmt(b, "zeros s%d, ", p->zeros);
+    sd_buf_fmt(b, "round %" PRId64 "\n", p->round);
 }
 
 /* M x N x K of a tile, and of them what is in registers. */

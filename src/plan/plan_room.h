@@ -208,6 +208,11 @@ void plan_collapse(plan_kernel *k);
 bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev);
 /* plan_blocks_gpu.c: the same on a GPU, with its group. */
 bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev);
+/* Operands in panels that are read as they lie, and the slot of zeros that they
+ * need; is n, copied so, one? */
+void plan_find_plain(plan_kernel *k, plan_blocks *b);
+bool plan_is_plain(const plan_kernel *k, const plan_node *n, int along,
+                   int wide);
 /* What both ask (plan_blocks.c): the one sum of the kernel, where it is a
  * CONTRACT in a stage of its own, or NULL; types of such a sum; which operand
  * is which, and which axes, of which a tile has `most` positions; whether

@@ -10,6 +10,8 @@ typedef struct {
     sd_names *symbols;
     sd_vec(plan_kernel *) kernel;
     int ids; /* the buffer of the participant's numbers, or -1 */
+    thunk_slice
+        zeros; /* of all kernels that have a slot of them; no bytes yet */
 } stepper;
 
 static const char *keep(const thunk_program *pr, const char *s)
@@ -110,6 +112,24 @@ static thunk step(const stepper *s, thunk_kind kind, const hlo_inst *in,
     return t;
 }
 
+/* A constant of so many bytes. */
+static thunk_slice constant_slice(stepper *s, const void *v, size_t bytes)
+{
+    thunk_buffer b = {.kind = THUNK_B_CONST, .alias = -1, .bytes = bytes};
+
+    b.at = thunk_add_constant(s->pr, v, bytes);
+    return (thunk_slice){thunk_add_buffer(s->pr, b), 0, bytes};
+}
+
+static thunk_slice zeros_slice(stepper *s)
+{
+    static const uint8_t zeros[PLAN_ZEROS];
+
+    if (!s->zeros.bytes)
+        s->zeros = constant_slice(s, zeros, sizeof zeros);
+    return s->zeros;
+}
+
 /* Slot i of a fusion's kernel. */
 static thunk_slice slot_of(const hlo_inst *in, int i)
 {
@@ -134,17 +154,11 @@ static thunk kernel_step(stepper *s, const hlo_inst *in)
     thunk t = step(s, THUNK_KERNEL, in, k->nslot);
 
     for (int i = 0; i < t.narg; i++)
-        t.arg[i] = slot_of(in, i);
+        t.arg[i] = k->blocks && k->blocks->zeros && i == k->blocks->zeros
+                       ? zeros_slice(s)
+                       : slot_of(in, i);
     take_kernel(s, &t, k);
     return t;
-}
-
-static thunk_slice number_slice(stepper *s, int64_t v)
-{
-    thunk_buffer b = {.kind = THUNK_B_CONST, .alias = -1, .bytes = sizeof v};
-
-    b.at = thunk_add_constant(s->pr, &v, sizeof v);
-    return (thunk_slice){thunk_add_buffer(s->pr, b), 0, sizeof v};
 }
 
 static thunk part_step(stepper *s, const hlo_inst *in, const plan_part *part)
@@ -155,7 +169,7 @@ static thunk part_step(stepper *s, const hlo_inst *in, const plan_part *part)
         const plan_part_arg *a = &part->arg[i];
 
         if (a->slot < 0) {
-            t.arg[i] = number_slice(s, a->number);
+            t.arg[i] = constant_slice(s, &a->number, sizeof a->number);
             continue;
         }
         t.arg[i] = slot_of(in, a->slot);

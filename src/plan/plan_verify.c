@@ -148,6 +148,12 @@ static sd_status check_items(const plan_kernel *k)
     return NULL;
 }
 
+/* Is a part of some vector along K one of the zeros that lead? */
+static bool cuts_lead(const plan_blocks *b, int along, int wide)
+{
+    return b->node->over >> along & 1 && b->lead % wide;
+}
+
 /* A group's blocks: items have a tile between them, copies are whole, and both
  * pairs of areas and a round of sums lie in local memory. */
 static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
@@ -171,6 +177,16 @@ static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
         b->nt * b->step / b->y_wide %
             (k->group * plan_woven_rows(b, b->y_along)))
         return plan_bad(k, b->node, "copies that not all items have");
+    if (b->lead < 0 || b->lead >= b->step ||
+        cuts_lead(b, b->x_along, b->x_wide) ||
+        cuts_lead(b, b->y_along, b->y_wide) ||
+        (e->panels && (b->kt + b->lead) % b->step))
+        return plan_bad(k, b->node, "zeros before no full steps");
+    if ((b->x_plain && !plan_is_plain(k, b->x, b->x_along, b->x_wide)) ||
+        (b->y_plain && !plan_is_plain(k, b->y, b->y_along, b->y_wide)) ||
+        ((b->x_plain && b->x->nguard) || (b->y_plain && b->y->nguard)) !=
+            (b->zeros > 0))
+        return plan_bad(k, b->node, "a plain operand that is not read so");
     if (e->m && (k->subgroup != e->items ||
                  k->group != b->along_m * b->along_n * e->items))
         return plan_bad(k, b->node, "sub-groups that its engine does not take");

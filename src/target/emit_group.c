@@ -72,11 +72,19 @@ static LLVMValueRef limit_axis(emit *e, int axis, LLVMValueRef valid)
     return valid;
 }
 
-/* The open positions of a step's row or column number `flat`. */
+/* The open positions of a step's row or column number `flat`.  What lies beyond
+ * the end is never used, so the last ones are read instead, which nobody needs
+ * to ask for in a step. */
 static void open_side(emit *e, const emit_operand *o, LLVMValueRef flat)
 {
+    const plan_axis *of = &e->k->axis[o->axis];
+    emit_axis *x = &e->axis[o->axis];
+    int64_t last = of->extent - (o->along == o->axis ? o->wide : 1);
+
     open_axes(e, o->axis, o->in, o->from, flat, o->along, o->wide);
-    limit_axis(e, o->axis, NULL);
+    if (of->extent % of->tile ||
+        of->tile * plan_extent(e->k, o->in) < o->extent)
+        x->at = emit_select(e, below(e, x->at, last), x->at, emit_si(e, last));
 }
 
 /* The last axis of K, if a step of panels never ends behind its end; -1. */
@@ -93,7 +101,8 @@ static int even_axis(const emit_tile *g)
 
 /* Position k of step `step` of chain number `chain`; whether it has that many,
  * or NULL: all have.  Where steps are even, where one begins is the same for
- * all items and all that they copy. */
+ * all items and all that they copy.  Of those with zeros that lead only the
+ * first, which is read before the loop, lacks something. */
 static LLVMValueRef open_depth(emit_tile *g, const emit_operand *o,
                                LLVMValueRef chain, LLVMValueRef step,
                                LLVMValueRef k)
@@ -111,8 +120,15 @@ static LLVMValueRef open_depth(emit_tile *g, const emit_operand *o,
             open_axis(e, a, emit_rest(e, before, e->k->axis[a].extent), 1);
             before = emit_over(e, before, e->k->axis[a].extent);
         }
-    if (b->kt % b->step)
+    if (b->lead) {
+        flat = emit_add(e, flat, emit_si(e, -b->lead));
+        if (LLVMIsConstant(step)) {
+            valid = LLVMBuildICmp(e->b, LLVMIntSGE, flat, emit_si(e, 0), "");
+            flat = emit_select(e, valid, flat, emit_si(e, 0));
+        }
+    } else if (b->kt % b->step) {
         valid = below(e, flat, b->kt);
+    }
     open_axes(e, b->k, b->k_in, from, even < 0 ? flat : start, o->along,
               o->wide);
     if (even >= 0)
@@ -211,11 +227,28 @@ static bool mark_loads(const emit_tile *g, const emit_operand *o,
     return good;
 }
 
+void emit_open_vector(emit_tile *g, const emit_operand *o, int i)
+{
+    emit *e = g->e;
+    uint64_t over = g->b->node->over;
+    int last = 63 - __builtin_clzll(over);
+
+    open_side(e, o, o->m[i]);
+    for (int a = 0; a < e->k->naxis; a++)
+        if (over >> a & 1)
+            open_axis(e, a, a == last ? o->k[i] : emit_si(e, 0),
+                      a == o->along ? o->wide : 1);
+}
+
+void emit_close_vector(emit_tile *g, const emit_operand *o)
+{
+    close_axes(g->e, g->b->node->over | o->in | (uint64_t)1 << o->axis);
+}
+
 /* Where vector i is read in step 0, which is left open for it. */
 static void note_start(emit_tile *g, emit_operand *o, int i, const bool *of)
 {
     emit *e = g->e;
-    int last = 63 - __builtin_clzll(g->b->node->over);
     int nnode = e->k->nnode;
     emit_known *to = &o->from_start[i];
     LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
@@ -225,17 +258,13 @@ static void note_start(emit_tile *g, emit_operand *o, int i, const bool *of)
     to->by = sd_arena_array(e->a, LLVMValueRef, nnode + 1);
     emit_loop_open(e, &once, emit_si(e, 0), emit_si(e, 1), 1);
     emit_level_open(e, pre);
-    open_side(e, o, o->m[i]);
-    for (int a = 0; a < e->k->naxis; a++)
-        if (g->b->node->over >> a & 1)
-            open_axis(e, a, a == last ? o->k[i] : emit_si(e, 0),
-                      a == o->along ? o->wide : 1);
+    emit_open_vector(g, o, i);
     for (int n = 0; n < nnode; n++)
         if (of[n])
             to->at[n] = emit_expr(e, e->k->node[n]->off, 0, false);
     emit_loop_close(e, &once);
     emit_level_close(e);
-    close_axes(e, g->b->node->over | o->in | (uint64_t)1 << o->axis);
+    emit_close_vector(g, o);
 }
 
 /* What steps change of the places that an operand is read at is the same for
@@ -247,7 +276,9 @@ static void find_starts(emit_tile *g, emit_operand *o)
     bool *of = sd_arena_array(e->a, bool, e->k->nnode + 1);
     int lane = e->lane;
 
-    if (!steps_alike(g) || !mark_loads(g, o, o->node, of))
+    if (o->plain)
+        emit_find_plain(g, o);
+    if (o->plain || !steps_alike(g) || !mark_loads(g, o, o->node, of))
         return;
     o->from_start = sd_arena_array(e->a, emit_known, o->n);
     e->lane = o->along;
@@ -262,6 +293,8 @@ static void find_steps(emit_tile *g, emit_operand *o, LLVMValueRef at)
     emit *e = g->e;
     uint64_t over = g->b->node->over;
     LLVMValueRef flat = emit_times(e, at, g->b->step), by[EMIT_AXES];
+
+    flat = emit_add(e, flat, emit_si(e, -g->b->lead));
 
     for (int a = e->k->naxis - 1; a >= 0; a--)
         if (over >> a & 1) {
@@ -293,6 +326,10 @@ void emit_tile_read(emit_tile *g, emit_operand *o, LLVMValueRef at)
     int lane = e->lane;
     uint64_t axes = g->b->node->over | o->in | (uint64_t)1 << o->axis;
 
+    if (o->plain) {
+        emit_plain_read(g, o, at);
+        return;
+    }
     if (o->from_start)
         find_steps(g, o, at);
     e->lane = o->along;
@@ -367,71 +404,19 @@ static void write_operand(emit_tile *g, emit_operand *o, LLVMValueRef turn)
     }
 }
 
-/* ---- products ---- */
-
-enum { UNROLL = 4 };
+/* ---- chains ---- */
 
 static emit_value get(emit *e, LLVMTypeRef t, LLVMValueRef p)
 {
     return (emit_value){LLVMBuildLoad2(e->b, t, p, ""), NULL};
 }
 
-/* The item's rows or columns at position k of the step, from their area. */
-static void load_side(emit_tile *g, const emit_operand *o, LLVMValueRef turn,
-                      LLVMValueRef k, LLVMValueRef item, int items, int n,
-                      LLVMValueRef *out)
-{
-    emit *e = g->e;
-    int near = g->b->near;
-    size_t bytes = sd_dtype_bytes(g->b->part);
-
-    for (int i = 0; i < n; i += near) {
-        LLVMValueRef at = emit_add(e, emit_times(e, item, near),
-                                   emit_si(e, (int64_t)i * items));
-        LLVMValueRef p =
-            emit_tile_area(g, o->at, turn, g->type,
-                           emit_add(e, at, emit_times(e, k, o->deep)));
-        LLVMValueRef v = LLVMBuildLoad2(e->b, emit_widen(g->type, near), p, "");
-
-        LLVMSetAlignment(v, (unsigned)(bytes * (size_t)near));
-        for (int c = 0; c < near; c++)
-            out[i + c] = emit_extract(e, v, c, 1);
-    }
-}
-
-static void multiply_items(emit_tile *g, LLVMValueRef turn)
-{
-    emit *e = g->e;
-    const plan_blocks *b = g->b;
-    LLVMValueRef x[PLAN_AXIS_COPIES], y[PLAN_AXIS_COPIES];
-    emit_loop k;
-
-    emit_loop_open(e, &k, emit_si(e, 0), emit_si(e, b->step), UNROLL);
-    for (int u = 0; u < UNROLL; u++) {
-        LLVMValueRef at = emit_add(e, k.at, emit_si(e, u));
-
-        load_side(g, &g->x, turn, at, g->im, b->along_m, b->rows, x);
-        load_side(g, &g->y, turn, at, g->in, b->along_n, b->vectors, y);
-        for (int i = 0; i < b->rows * b->vectors; i++) {
-            emit_value v = emit_multiply_add(
-                e, b->node->dtype, (emit_value){x[i / b->vectors], NULL},
-                (emit_value){y[i % b->vectors], NULL},
-                get(e, g->type, g->acc[i]));
-
-            LLVMBuildStore(e->b, v.re, g->acc[i]);
-        }
-    }
-    emit_loop_close(e, &k);
-}
-
-/* ---- chains ---- */
-
 static void multiply(emit_tile *g, LLVMValueRef turn)
 {
     if (g->matrix)
         emit_multiply_squares(g, turn);
     else
-        multiply_items(g, turn);
+        emit_multiply_items(g, turn);
 }
 
 /* The chain's end. */
@@ -494,6 +479,10 @@ static void run_step(emit_tile *g, LLVMValueRef c, LLVMValueRef s)
     turn = LLVMBuildAnd(e->b, at, emit_si(e, 1), "");
     if (!g->x.panel)
         write_step(g, turn);
+    if (g->x.panel && !last) { /* nothing comes after the first step */
+        multiply(g, turn);
+        return;
+    }
     next =
         LLVMBuildSelect(e->b, below(e, at, last),
                         emit_add(e, at, emit_si(e, 1)), emit_si(e, last), "");
@@ -661,15 +650,16 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
 {
     const plan_blocks *b = e->k->blocks;
     int64_t outside = 1, extent = e->k->axis[b->k].extent;
-    emit_tile g = {.e = e,
-                   .b = b,
-                   .x = {b->x, b->m, b->m_in, m0, b->mt, b->x_along, b->x_wide,
-                         b->x_m, b->x_k, b->x_panel, b->x_at, .per = 1},
-                   .y = {b->y, b->n, b->n_in, n0, b->nt, b->y_along, b->y_wide,
-                         b->y_n, b->y_k, b->y_panel, b->y_at, .per = 1},
-                   .type = emit_type(e, b->node->dtype),
-                   .matrix = plan_engine_table[b->engine].m > 0,
-                   .wide = plan_engine_table[b->engine].several > 0};
+    emit_tile g = {
+        .e = e,
+        .b = b,
+        .x = {b->x, b->m, b->m_in, m0, b->mt, b->x_along, b->x_wide, b->x_m,
+              b->x_k, b->x_panel, b->x_at, .per = 1, .plain = b->x_plain},
+        .y = {b->y, b->n, b->n_in, n0, b->nt, b->y_along, b->y_wide, b->y_n,
+              b->y_k, b->y_panel, b->y_at, .per = 1, .plain = b->y_plain},
+        .type = emit_type(e, b->node->dtype),
+        .matrix = plan_engine_table[b->engine].m > 0,
+        .wide = plan_engine_table[b->engine].several > 0};
     LLVMValueRef item = e->lid;
 
     for (int a = 0; a < b->k; a++)

@@ -1,5 +1,5 @@
-/* What products in blocks of groups share: emit_group.c, emit_panel.c,
- * emit_square.c, emit_wide.c. */
+/* What products in blocks of groups share: emit_group.c, emit_items.c,
+ * emit_panel.c, emit_plain.c, emit_square.c, emit_wide.c. */
 #ifndef EMIT_GROUP_H
 #define EMIT_GROUP_H
 
@@ -22,6 +22,11 @@ typedef struct { /* one operand, and what an item copies of it */
     LLVMValueRef *place; /* wide engines: bytes from the area to it */
     LLVMValueRef *to; /* of panels: bytes from a pair of areas to its place */
     emit_known *from_start; /* of each: where its loads go in step 0; NULL */
+    bool plain; /* as the plan says: */
+    LLVMValueRef *begin; /* of each vector: the element that it begins with where
+                         K does */
+    LLVMValueRef *not; /* of each element: a bit for each position of the window
+                          where its guards fail; NULL: it has none */
 } emit_operand;
 
 typedef struct {
@@ -55,6 +60,16 @@ LLVMValueRef emit_tile_area(emit_tile *g, size_t at, LLVMValueRef turn,
 /* Stores v, of so many bytes. */
 void emit_tile_put(LLVMValueRef p, LLVMValueRef v, emit *e, size_t bytes);
 
+/* Opens the position of vector i of o where all axes of K begin, but for what it
+ * has of the step; closes it. */
+void emit_open_vector(emit_tile *g, const emit_operand *o, int i);
+void emit_close_vector(emit_tile *g, const emit_operand *o);
+
+/* ---- emit_plain.c: operands in panels that are read as they lie ---- */
+
+void emit_find_plain(emit_tile *g, emit_operand *o); /* before the loop */
+void emit_plain_read(emit_tile *g, emit_operand *o, LLVMValueRef at);
+
 /* ---- emit_panel.c: operands of engines that read by blocks ---- */
 
 enum { EMIT_WORDS = 16 }; /* of a vector: positions of bytes */
@@ -66,6 +81,10 @@ void emit_place_panels(emit_tile *g, emit_operand *o); /* finds o->to */
 /* What was read of o, to the panels of `turn`, in words where there are whole
  * ones. */
 void emit_write_panels(emit_tile *g, emit_operand *o, LLVMValueRef turn);
+
+/* ---- emit_items.c: products by items ---- */
+
+void emit_multiply_items(emit_tile *g, LLVMValueRef turn);
 
 /* ---- emit_square.c: products by matrix instructions ---- */
 

@@ -311,6 +311,48 @@ static void test_products(void **state)
     assert_int_equal(bad, 0);
 }
 
+/* ---- windows ---- */
+
+/* Of features that whole panels have: guards are bits found before the loop,
+ * and what is outside of an image is read from a slot of zeros. */
+static void test_windows(void **state)
+{
+    static const struct {
+        const char *of, *sum, *x, *y, *bias, *result, *window, *labels;
+        int64_t terms;
+        int last; /* dimension of the result that counts features */
+    } form[] = {
+        {"bf16", "f32", "2,9,13,32", "3,3,32,40", "40", "2,9,13,40",
+         "size=3x3 pad=1_1x1_1", "b01f_01io->b01f", 288, 3},
+        {"f16", "f32", "2,15,14,16", "3,2,16,24", "24", "2,7,7,24",
+         "size=3x2 stride=2x2 pad=2_1x0_1 rhs_dilate=2x2", "b01f_01io->b01f",
+         96, 3},
+        {"s8", "s32", "1,32,10,19", "2,3,32,48", "48", "1,48,10,19",
+         "size=2x3 pad=0_1x1_1", "bf01_01io->bf01", 192, 1},
+    };
+    int bad = 0;
+
+    for (size_t i = 0; i < SD_COUNTOF(form); i++) {
+        sd_arena *a = sd_arena_create();
+        program p = {.terms = form[i].terms, .name = form[i].window};
+
+        p.text = sd_arena_fmt(
+            a,
+            "HloModule m\nENTRY e {\n x = %s[%s] parameter(0)\n"
+            " y = %s[%s] parameter(1)\n b = %s[%s] parameter(2)\n"
+            " d = %s[%s] convolution(x, y), window={%s}, dim_labels=%s\n"
+            " w = %s[%s] broadcast(b), dimensions={%d}\n"
+            " ROOT r = %s[%s] add(d, w)\n}\n",
+            form[i].of, form[i].x, form[i].of, form[i].y, form[i].sum,
+            form[i].bias, form[i].sum, form[i].result, form[i].window,
+            form[i].labels, form[i].sum, form[i].result, form[i].last,
+            form[i].sum, form[i].result);
+        bad += one_program(a, *state, &p) != 1;
+        sd_arena_destroy(a);
+    }
+    assert_int_equal(bad, 0);
+}
+
 /* ---- drawn programs ---- */
 
 static int draw(uint64_t *seed, int least, int most)
@@ -442,6 +484,7 @@ int main(int argc, char **argv)
     sd_status st;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_products, &w),
+        cmocka_unit_test_prestate(test_windows, &w),
         cmocka_unit_test_prestate(test_drawn, &w)};
 
     if (argc < 4)

@@ -1,0 +1,220 @@
+/* Operands in panels that are read as they lie, as the plan has it: where each
+ * vector begins, and at which positions of a window its guards fail, is found
+ * before the loop over steps (ADR 25). */
+#include "emit_group.h"
+
+static int last_of(uint64_t axes)
+{
+    return 63 - __builtin_clzll(axes);
+}
+
+/* ---- before the loop ---- */
+
+/* A bit for each position along K at which guard n fails, from bit `first` on,
+ * of the copy of vector i that is open. */
+static LLVMValueRef failing(emit_tile *g, const plan_guard *n, int first,
+                            int copy)
+{
+    emit *e = g->e;
+    uint64_t axes = n->e->varies & g->b->node->over;
+    LLVMValueRef start = emit_expr(e, n->e, copy, false), all = emit_si(e, 0);
+
+    for (int64_t p = 0; p < plan_guard_places(g->e->k, n); p++) {
+        int64_t left = p, by = -n->lo, s;
+        LLVMValueRef fails;
+
+        for (int a = e->k->naxis - 1; a >= 0; a--)
+            if (axes >> a & 1 && plan_expr_stride(n->e, a, &s)) {
+                by += left % e->k->axis[a].extent * s;
+                left /= e->k->axis[a].extent;
+            }
+        fails =
+            LLVMBuildICmp(e->b, LLVMIntUGE, emit_add(e, start, emit_si(e, by)),
+                          emit_si(e, SD_MAX(n->hi - n->lo, 0)), "");
+        all = LLVMBuildOr(e->b, all,
+                          emit_select(e, fails,
+                                      emit_si(e, (int64_t)1 << (first + p)),
+                                      emit_si(e, 0)),
+                          "");
+    }
+    return all;
+}
+
+/* Where each access of vector i goes at position 0 of K, and where it may not.
+ */
+static void note_vector(emit_tile *g, emit_operand *o, int i)
+{
+    emit *e = g->e;
+    const plan_node *n = o->node;
+    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
+    emit_loop once;
+
+    emit_loop_open(e, &once, emit_si(e, 0), emit_si(e, 1), 1);
+    emit_level_open(e, pre);
+    emit_open_vector(g, o, i);
+    o->begin[i] = emit_expr(e, n->off, 0, false);
+    for (int c = 0; c < o->wide && o->not; c += n->wide) {
+        int copy = emit_canon(e, c * e->axis[o->along].stride, n->varies);
+        LLVMValueRef *to = &o->not[i * o->wide + c];
+        int first = 0;
+
+        *to = emit_si(e, 0);
+        for (int j = 0; j < n->nguard; j++) {
+            *to = LLVMBuildOr(e->b, *to, failing(g, &n->guard[j], first, copy),
+                              "");
+            first += (int)plan_guard_places(g->e->k, &n->guard[j]);
+        }
+    }
+    emit_loop_close(e, &once);
+    emit_level_close(e);
+    emit_close_vector(g, o);
+}
+
+void emit_find_plain(emit_tile *g, emit_operand *o)
+{
+    emit *e = g->e;
+    int lane = e->lane;
+
+    o->begin = sd_arena_array(e->a, LLVMValueRef, o->n);
+    if (o->node->nguard)
+        o->not = sd_arena_array(e->a, LLVMValueRef, o->n * o->wide);
+    e->lane = o->along;
+    for (int i = 0; i < o->n; i++)
+        note_vector(g, o, i);
+    e->lane = lane;
+}
+
+/* ---- in the loop ---- */
+
+/* The bits of the guards' positions among those of K's axes. */
+static LLVMValueRef bits_of(emit_tile *g, const plan_node *n,
+                            const LLVMValueRef *place)
+{
+    emit *e = g->e;
+    LLVMValueRef bits = emit_si(e, 0);
+    int first = 0;
+
+    for (int i = 0; i < n->nguard; i++) {
+        uint64_t axes = n->guard[i].e->varies & g->b->node->over;
+        LLVMValueRef p = emit_si(e, 0);
+
+        for (int a = 0; a < e->k->naxis; a++)
+            if (axes >> a & 1)
+                p = emit_add(e, emit_times(e, p, e->k->axis[a].extent),
+                             place[a]);
+        p = LLVMBuildShl(e->b, emit_si(e, (int64_t)1 << first), p, "");
+        bits = LLVMBuildOr(e->b, bits, p, "");
+        first += (int)plan_guard_places(e->k, &n->guard[i]);
+    }
+    return bits;
+}
+
+/* What step `at` adds to the places that are read, and the bits of its
+ * positions; of the first one the zeros that lead are not taken off. */
+static LLVMValueRef find_step(emit_tile *g, emit_operand *o, LLVMValueRef at,
+                              LLVMValueRef *bits)
+{
+    emit *e = g->e;
+    const plan_node *n = o->node;
+    uint64_t over = g->b->node->over;
+    int64_t lead = LLVMIsConstant(at) ? 0 : g->b->lead, s;
+    LLVMValueRef flat = emit_times(e, at, g->b->step), by = emit_si(e, 0);
+    LLVMValueRef place[EMIT_AXES], left;
+
+    left = flat = emit_add(e, flat, emit_si(e, -lead));
+    for (int a = e->k->naxis - 1; a >= 0; a--)
+        if (over >> a & 1) {
+            place[a] =
+                a == g->b->k ? left : emit_rest(e, left, e->k->axis[a].extent);
+            left = emit_over(e, left, e->k->axis[a].extent);
+            if (plan_expr_stride(n->off, a, &s))
+                by = emit_mad(e, place[a], s, by);
+        }
+    if (plan_lies_in_row(e->k, n->off) &&
+        plan_expr_stride(n->off, last_of(over), &s))
+        by = emit_times(e, flat, s);
+    *bits = bits_of(g, n, place);
+    /* as one number, which a test takes at once */
+    if (o->not && e->abi->uniform)
+        *bits = e->abi->uniform(e, *bits);
+    return by;
+}
+
+/* Do the guards of access c of vector i fail at these positions? */
+static LLVMValueRef fails(emit_tile *g, const emit_operand *o, int i, int c,
+                          LLVMValueRef bits)
+{
+    emit *e = g->e;
+    LLVMValueRef hit = LLVMBuildAnd(
+        e->b, o->not[i * o->wide + c / o->node->wide * o->node->wide], bits,
+        "");
+
+    return LLVMBuildICmp(e->b, LLVMIntNE, hit, emit_si(e, 0), "");
+}
+
+/* Of the first step: what lies before K goes to its position 0.  Returns what
+ * vector i adds to its place, and where it has something. */
+static LLVMValueRef skip_lead(emit_tile *g, const emit_operand *o, int i,
+                              LLVMValueRef *has)
+{
+    emit *e = g->e;
+    int64_t s;
+
+    plan_expr_stride(o->node->off, last_of(g->b->node->over), &s);
+    *has = LLVMBuildICmp(e->b, LLVMIntSGE, o->k[i], emit_si(e, g->b->lead), "");
+    return emit_select(e, *has, emit_si(e, -g->b->lead * s),
+                       emit_times(e, o->k[i], -s));
+}
+
+static LLVMValueRef read_vector(emit_tile *g, const emit_operand *o, int i,
+                                LLVMValueRef by, LLVMValueRef bits,
+                                LLVMValueRef moved)
+{
+    emit *e = g->e;
+    const plan_node *n = o->node;
+    LLVMTypeRef part = emit_mem_type(e, n->dtype);
+    LLVMValueRef all = LLVMGetPoison(emit_widen(part, o->wide));
+    LLVMValueRef slot = e->slot[n->slot], from = o->begin[i];
+    int64_t s;
+
+    plan_expr_stride(n->off, o->along, &s);
+    if (moved)
+        from = emit_add(e, from, moved);
+    for (int c = 0; c < o->wide; c += n->wide) {
+        LLVMValueRef p, v;
+        LLVMValueRef more = emit_add(e, by, emit_si(e, c * s));
+
+        p = emit_element(e, n->dtype, slot, more);
+        p = emit_element(e, n->dtype, p, from);
+        if (o->not)
+            p = emit_select(e, fails(g, o, i, c, bits), e->slot[g->b->zeros],
+                            p);
+        v = LLVMBuildLoad2(e->b, emit_widen(part, n->wide), p, "");
+        LLVMSetAlignment(v, (unsigned)n->wide *
+                                (unsigned)sd_dtype_bytes(n->dtype));
+        if (n->wide == o->wide)
+            return v;
+        for (int j = 0; j < n->wide; j++)
+            all = LLVMBuildInsertElement(
+                e->b, all, emit_extract(e, v, j, 1),
+                LLVMConstInt(e->i32, (unsigned)(c + j), 0), "");
+    }
+    return all;
+}
+
+void emit_plain_read(emit_tile *g, emit_operand *o, LLVMValueRef at)
+{
+    emit *e = g->e;
+    bool first = LLVMIsConstant(at) && g->b->lead;
+    LLVMValueRef bits, by = find_step(g, o, at, &bits);
+
+    for (int i = 0; i < o->n; i++) {
+        LLVMValueRef has = NULL,
+                     moved = first ? skip_lead(g, o, i, &has) : NULL;
+        LLVMValueRef v = read_vector(g, o, i, by, bits, moved);
+
+        if (has)
+            v = emit_select(e, has, v, LLVMConstNull(LLVMTypeOf(v)));
+        LLVMBuildStore(e->b, v, o->v[i]);
+    }
+}

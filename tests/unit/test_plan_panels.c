@@ -1,0 +1,103 @@
+/* plan: what Intel's matrix engine takes, operands in panels: which steps are
+ * full, and what is read as it lies. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "plan_broken.h"
+
+static const char product[] =
+    "HloModule m\nENTRY e { x = bf16[500,700] parameter(0) y = bf16[700,300] "
+    "parameter(1) ROOT r = bf16[500,300] dot(x, y), lhs_contracting_dims={1}, "
+    "rhs_contracting_dims={0} }";
+
+static const char scaled[] =
+    "HloModule m\nENTRY e { x = bf16[64,64] parameter(0) y = bf16[64,64] "
+    "parameter(1) z = bf16[64,64] add(x, x) ROOT r = bf16[64,64] dot(z, y), "
+    "lhs_contracting_dims={1}, rhs_contracting_dims={0} }";
+
+#define CONVOLUTION(features, padding) \
+    "HloModule m\nENTRY e { x = bf16[4,28,28," features "] parameter(0) " \
+    "y = bf16[3,3," features ",64] parameter(1) ROOT r = " \
+    "bf16[4,28,28,64] convolution(x, y), window={size=3x3 pad=" padding "}, " \
+    "dim_labels=b01f_01io->b01f }"
+
+static const char window[] = CONVOLUTION("64", "1_1x1_1");
+static const char uneven[] = CONVOLUTION("20", "1_1x1_1");
+
+static plan_blocks *blocks_of(const plan *p)
+{
+    for (int i = 0; i < p->nkernel; i++)
+        if (p->kernel[i]->blocks)
+            return (plan_blocks *)(uintptr_t)p->kernel[i]->blocks;
+    fail_msg("no blocks");
+    return NULL;
+}
+
+/* Zeros stand before K, so that all steps but the first are full, and places
+ * are found before the loop where they are one load's. */
+static void steps_are_full(void **state)
+{
+    static const struct {
+        const char *text;
+        bool x, y, zeros;
+    } want[] = {{product, true, true, false},
+                {scaled, false, true, false},
+                {window, true, true, true},
+                {uneven, false, true, false}};
+    static const char *const device[] = {"cl:pvc", "cl:dg2-g10"};
+
+    (void)state;
+    for (size_t d = 0; d < SD_COUNTOF(device); d++)
+        for (size_t i = 0; i < SD_COUNTOF(want); i++) {
+            sd_arena *a = sd_arena_create();
+            plan *p = plan_on(a, want[i].text, device[d]);
+            const plan_blocks *b = blocks_of(p);
+
+            assert_true(plan_engine_table[b->engine].panels);
+            assert_int_equal((b->kt + b->lead) % b->step, 0);
+            assert_int_equal(b->x_plain, want[i].x);
+            assert_int_equal(b->y_plain, want[i].y);
+            assert_int_equal(b->zeros > 0, want[i].zeros);
+            plan_destroy(p);
+            sd_arena_destroy(a);
+        }
+}
+
+/* ---- broken ---- */
+
+static void one_zero_more(plan *p)
+{
+    blocks_of(p)->lead++;
+}
+
+static void a_sum_as_it_lies(plan *p)
+{
+    blocks_of(p)->x_plain = true;
+}
+
+static void no_zeros(plan *p)
+{
+    blocks_of(p)->zeros = 0;
+}
+
+static void broken_ones_are_refused(void **state)
+{
+    (void)state;
+    want_broken(product, "cl:pvc", one_zero_more, "zeros before no full steps");
+    want_broken(scaled, "cl:pvc", a_sum_as_it_lies,
+                "a plain operand that is not read so");
+    want_broken(window, "cl:pvc", no_zeros,
+                "a plain operand that is not read so");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_are_full),
+        cmocka_unit_test(broken_ones_are_refused)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

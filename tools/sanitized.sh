@@ -12,7 +12,7 @@ tsan) by=thread optimize=1 ;; # compiled in two thirds of the time
 *) echo "usage: tools/sanitized.sh check|tsan [TARGET...]" >&2; exit 2 ;;
 esac
 shift
-[ -f "$b/build.ninja" ] || meson setup "$b" -Doptimization=$optimize -Ddebug=true \
-    -Dc_args=-g1 -Db_sanitize=$by -Db_lundef=false \
+[ -f "$b/build.ninja" ] || meson setup "$b" --buildtype=debugoptimized \
+    -Doptimization=$optimize -Db_ndebug=false -Dc_args=-g1 -Db_sanitize=$by -Db_lundef=false \
     -Ddevlib="$PWD/build/release" >/dev/null
 log=$(ninja -C "$b" "$@") || { echo "$log"; exit 1; }

@@ -490,29 +490,10 @@ static sd_status try_library(xpu_cl_driver *d, const char *path,
     return NULL;
 }
 
-/* In the lib of the Python environment that we are installed in. */
-static bool beside_us(char *out, size_t size)
-{
-    size_t used;
-
-    if (!xpu_above_us(out, size, 4))
-        return false;
-    used = strlen(out);
-    return snprintf(out + used, size - used, "/libintelocl.so") <
-           (int)(size - used);
-}
-
-static bool in_environment(char *out, size_t size)
-{
-    const char *env = getenv("VIRTUAL_ENV");
-
-    return env && *env &&
-           snprintf(out, size, "%s/lib/libintelocl.so", env) < (int)size;
-}
-
 sd_status xpu_cl_find(xpu_cl_driver *d, const sd_options *opt, bool cpu_too)
 {
     const char *given = sd_opt_str(opt, SD_OPT_CL_LIBRARY);
+    const char *intel = "libintelocl.so";
     char path[4096];
     sd_status first, st;
 
@@ -522,12 +503,9 @@ sd_status xpu_cl_find(xpu_cl_driver *d, const sd_options *opt, bool cpu_too)
     if (!(first = try_library(d, "libOpenCL.so.1", opt, cpu_too)) || !cpu_too ||
         first->code != SD_NOT_FOUND)
         return first;
-    st = try_library(d, "libintelocl.so", opt, true);
-    if (st && beside_us(path, sizeof path)) {
-        sd_status_free(st);
-        st = try_library(d, path, opt, true);
-    }
-    if (st && in_environment(path, sizeof path)) {
+    st = try_library(d, intel, opt, true);
+    for (int i = 0; st && xpu_python_file(false, intel, i, path, sizeof path);
+         i++) {
         sd_status_free(st);
         st = try_library(d, path, opt, true);
     }

@@ -17,21 +17,18 @@ enum { FROM_PTX = 2 };
 /* Where the loader finds it, among Python's packages, in the toolkit. */
 static void *open_version(int version)
 {
-    char name[64], root[2048], path[4096];
+    char name[64], path[4096];
     void *lib;
 
     snprintf(name, sizeof name, "libnvJitLink.so.%d", version);
     if ((lib = dlopen(name, RTLD_NOW | RTLD_LOCAL)))
         return lib;
-    if (xpu_above_us(root, sizeof root, 2)) {
-        snprintf(path, sizeof path, "%s/nvidia/cu%d/lib/%s", root, version,
-                 name);
-        if ((lib = dlopen(path, RTLD_NOW | RTLD_LOCAL)))
-            return lib;
-        snprintf(path, sizeof path, "%s/nvidia/nvjitlink/lib/%s", root, name);
-        if ((lib = dlopen(path, RTLD_NOW | RTLD_LOCAL)))
-            return lib;
-    }
+    snprintf(path, sizeof path, "nvidia/cu%d/lib/%s", version, name);
+    if ((lib = xpu_python_open(true, path)))
+        return lib;
+    snprintf(path, sizeof path, "nvidia/nvjitlink/lib/%s", name);
+    if ((lib = xpu_python_open(true, path)))
+        return lib;
     snprintf(path, sizeof path, "/usr/local/cuda/lib64/%s", name);
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }

@@ -483,9 +483,16 @@ sd_status xpu_run_custom(const xpu_run *r, const thunk *t);
 void xpu_ffi_stop(xpu_client *c);
 void xpu_ffi_finish(xpu_client *c);
 
-/* Our own file without its last n parts: of .../lib/python3/site-packages/
- * sundog/libsundog.so two are site-packages, four the environment's lib. */
-bool xpu_above_us(char *out, size_t size, int n); /* xpu_engine_find.c */
+/* ---- libraries of Python's environments: xpu_python.c ---- */
+
+/* The nth file of that pattern, from 0: in the environment that we lie in,
+ * those that loaded libraries such as jaxlib's lie in, the active one
+ * (VIRTUAL_ENV).  beside: beside their packages ("scipy.libs/lib*.so"),
+ * otherwise in their lib. */
+bool xpu_python_file(bool beside, const char *pattern, int n, char *out,
+                     size_t size);
+/* The first of them that opens; NULL: none. */
+void *xpu_python_open(bool beside, const char *pattern);
 
 /* ---- ELF objects: xpu_elf.c ---- */
 

@@ -35,8 +35,8 @@ struct xpu_engine_row {
     const char *threads; /* LAPACK: function that sets their number; or NULL */
 };
 
-/* The row's file: by its name as the loader finds it, in the `lib` of the
- * Python environment that we are installed in, of the one that is active. */
+/* The row's file: by its name as the loader finds it, or in a Python
+ * environment. */
 void *xpu_engine_find(const xpu_engine_row *row);
 
 /* What OpenMP's runtime is to find in the environment when an engine loads it;

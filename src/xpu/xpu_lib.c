@@ -1,7 +1,9 @@
 /* Library calls go to the engine of their library: the first of the table
  * that is there. */
+#include "xpu_device.h"
 #include "xpu_engine.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -32,6 +34,14 @@ struct xpu_lib {
     engine engine[LIBRARIES];
     char version[LIBRARIES * (XPU_ENGINE_SAID + 2)];
 };
+
+void *xpu_engine_find(const xpu_engine_row *row)
+{
+    bool package = strchr(row->file, '*') != NULL;
+    void *h = package ? NULL : dlopen(row->file, RTLD_NOW | RTLD_LOCAL);
+
+    return h ? h : xpu_python_open(package, row->file);
+}
 
 static sd_status open_row(xpu_lib *l, const xpu_engine_row *row, sd_pool *pool)
 {

@@ -2,6 +2,7 @@
 costs and opens; what a missing library does."""
 import ctypes
 import os
+import shutil
 import subprocess
 import sys
 
@@ -41,6 +42,19 @@ def test_by_variable_without_our_package(python, tmp_path):
 def test_by_both(python):
     out = python(FIND, env={"PJRT_NAMES_AND_LIBRARY_PATHS": VARIABLE})
     assert out.strip() == WANT
+
+
+def test_libraries_of_wheels_are_found_from_elsewhere(python, tmp_path):
+    """Where jaxlib lies, SciPy does: two copies of OpenBLAS in a process spin
+    against each other."""
+    for name in ("libsundog.so", "libsundog-compiler.so"):
+        shutil.copy(os.path.join(os.path.dirname(sundog.library()), name),
+                    tmp_path)
+    out = python("import jax.numpy as jnp; jnp.linalg.qr(jnp.ones((64, 64)));"
+                 "print(open('/proc/self/maps').read())",
+                 env={"SUNDOG_LIBRARY": str(tmp_path / "libsundog.so"),
+                      "SUNDOG_DEVICE": "host", "VIRTUAL_ENV": "/nowhere"})
+    assert "/scipy.libs/libscipy_openblas-" in out
 
 
 def test_missing_library_leaves_jax_alone(python):

@@ -164,12 +164,17 @@ PJRT_Error *pjrt_buffer_memory(PJRT_Buffer_Memory_Args *a)
     return NULL;
 }
 
-/* Yes makes frameworks read the memory in place and hold it meanwhile, which
- * stops donation; and the guard that watches for transfers to the host looks
- * away.  So only memory that is the host's by name. */
+/* A framework that hears yes reads the memory in place: its view pins the
+ * buffer, so that a donation copies as long as there is one.  One that hears no
+ * asks for a copy, which waits for memory that comes later and brings the error
+ * of a buffer that has none. */
 PJRT_Error *pjrt_buffer_is_on_cpu(PJRT_Buffer_IsOnCpu_Args *a)
 {
-    a->is_on_cpu = a->buffer->memory->kind != XPU_MEM_DEVICE;
+    const PJRT_Buffer *b = a->buffer;
+    bool is_hosts = b->memory->kind != XPU_MEM_DEVICE ||
+                    xpu_device_desc(b->memory->device->x)->kind == DEVICE_HOST;
+
+    a->is_on_cpu = is_hosts && xpu_buffer_is_placed(b->x);
     return NULL;
 }
 

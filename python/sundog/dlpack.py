@@ -20,12 +20,14 @@ ALIGN = 64
 
 
 def host_copy(x):
-    """On JAX's CPU, which exports every type; in NumPy where there is none."""
+    """On JAX's CPU, which exports every type; in NumPy where there is none.
+    Whoever gets it may write: no view of x's memory, nor of the values of it
+    that JAX keeps."""
     try:
         cpu = jax.local_devices(backend="cpu")[0]
     except RuntimeError:
         return np.array(x)
-    return jax.device_put(x, cpu)
+    return jax.device_put(x, cpu, may_alias=False)
 
 
 def is_ours(x):

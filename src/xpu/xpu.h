@@ -99,6 +99,7 @@ const int64_t *xpu_buffer_dims(const xpu_buffer *b);
 void xpu_buffer_set_dims(xpu_buffer *b, const int64_t *dim);
 size_t xpu_buffer_bytes(const xpu_buffer *b);
 void *xpu_buffer_pointer(const xpu_buffer *b); /* device pointer; may be NULL */
+bool xpu_buffer_is_placed(const xpu_buffer *b); /* that pointer is known */
 xpu_event *xpu_buffer_ready(const xpu_buffer *b); /* borrowed */
 void xpu_buffer_delete(xpu_buffer *b);  /* state now, memory later */
 bool xpu_buffer_is_deleted(const xpu_buffer *b); /* one load */

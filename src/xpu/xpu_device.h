@@ -398,6 +398,7 @@ struct xpu_buffer {
     void *ptr;
     size_t bytes;
     bool later;            /* ready by work that may be queued after uses */
+    bool hollow;           /* made without memory: it is there when ready, if */
     xpu_event *ready;      /* owned reference */
     void (*on_delete)(void *pointer, void *ctx);
     void *ctx;

@@ -31,8 +31,16 @@ sd_status xpu_buffer_hollow(xpu_device *d, xpu_memory mem, sd_dtype t, int rank,
     if (!(b = xpu_buffer_make(d, mem, t, rank, dim, bytes, ready)))
         return sd_no_memory(sizeof *b);
     b->later = true;
+    b->hollow = true;
     *out = b;
     return NULL;
+}
+
+/* What is ready has been written before; an error has no memory. */
+bool xpu_buffer_is_placed(const xpu_buffer *b)
+{
+    return !b->hollow ||
+           (xpu_event_is_ready(b->ready) && (b->ptr || !b->bytes));
 }
 
 /* ---- another buffer's memory ---- */
@@ -158,6 +166,7 @@ sd_status xpu_buffer_share(xpu_buffer *b, sd_dtype t, int rank,
         return sd_no_memory(sizeof *s);
     }
     s->later = b->later;
+    s->hollow = b->hollow;
     adopt(s, b);
     *out = s;
     return NULL;
@@ -198,6 +207,7 @@ static sd_status move(xpu_buffer *b, sd_dtype t, int rank, const int64_t *dim,
         if (xpu_buffer_take(b)) {
             s->ptr = b->ptr;
             s->cls = b->cls;
+            s->hollow = b->hollow;
             *out = s;
             return NULL;
         }

@@ -405,6 +405,12 @@ bool is_deleted(PJRT_Buffer *b)
     return a.is_deleted;
 }
 
+bool is_read_in_place(PJRT_Buffer *b)
+{
+    DO(a, Buffer_IsOnCpu, .buffer = b);
+    return a.is_on_cpu;
+}
+
 PJRT_Buffer_MemoryLayout tiled(const int64_t *minor_to_major, size_t rank)
 {
     return (PJRT_Buffer_MemoryLayout){

@@ -88,6 +88,7 @@ PJRT_Event *ready_event(PJRT_Buffer *b);
 void destroy(PJRT_Buffer *b);
 void delete(PJRT_Buffer *b);
 bool is_deleted(PJRT_Buffer *b);
+bool is_read_in_place(PJRT_Buffer *b);
 PJRT_Buffer_MemoryLayout tiled(const int64_t *minor_to_major, size_t rank);
 
 /* ---- programs ---- */

@@ -305,8 +305,7 @@ static void buffers_describe_themselves(void **state)
     assert_ptr_equal(v.device, device);
     DO(m, Buffer_Memory, .buffer = b);
     assert_ptr_equal(m.memory, memory);
-    DO(c, Buffer_IsOnCpu, .buffer = b);
-    assert_false(c.is_on_cpu);
+    assert_true(is_read_in_place(b));
     DO(p, Buffer_UnsafePointer, .buffer = b);
     DO(o, Buffer_OpaqueDeviceMemoryDataPointer, .buffer = b);
     assert_true(p.buffer_pointer && p.buffer_pointer % 64 == 0);
@@ -421,8 +420,8 @@ static void copies_cross_memories_and_devices(void **state)
         DO(a, Buffer_CopyToMemory, .buffer = b, .dst_memory = to);
         DO(m, Buffer_Memory, .buffer = a.dst_buffer);
         assert_ptr_equal(m.memory, to);
-        DO(c, Buffer_IsOnCpu, .buffer = a.dst_buffer);
-        assert_int_equal(c.is_on_cpu, i % 3 != 0);
+        await(ready_event(a.dst_buffer));
+        assert_true(is_read_in_place(a.dst_buffer));
         holds_f32(a.dst_buffer, x, 4);
         for (size_t k = 0; k < all.num_addressable_memories; k++) {
             DO(next, Buffer_CopyToMemory, .buffer = a.dst_buffer,

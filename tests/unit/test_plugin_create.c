@@ -116,6 +116,7 @@ static void error_buffers_poison_what_reads_them(void **state)
         .client = client, .shape_dims = four, .shape_num_dims = 1,
         .shape_element_type = PJRT_Buffer_Type_F32, .memory = memory);
     await_error(ready_event(a.buffer), PJRT_Error_Code_DATA_LOSS, "spilt");
+    assert_false(is_read_in_place(a.buffer));
     DO(d, Buffer_Dimensions, .buffer = a.buffer);
     assert_memory_equal(d.dims, four, sizeof four);
     DO(g, Buffer_ToHostBuffer, .src = a.buffer, .dst = y, .dst_size = sizeof y);
@@ -128,6 +129,8 @@ static void error_buffers_poison_what_reads_them(void **state)
     await_error(done, PJRT_Error_Code_DATA_LOSS, "spilt");
     for (int i = 0; i < 2; i++) {
         await_error(ready_event(out[i]), PJRT_Error_Code_DATA_LOSS, "spilt");
+        assert_true(
+            is_read_in_place(out[i])); /* it has memory, and no values */
         destroy(out[i]);
         destroy(in[i]);
     }
@@ -155,6 +158,7 @@ static void an_alias_becomes_what_fulfils_it(void **state)
 
     (void)state;
     assert_false(is_ready(e));
+    assert_false(is_read_in_place(a));
     BAD(FAILED_PRECONDITION, "an alias that nothing fulfilled yet",
         Buffer_UnsafePointer, .buffer = a);
     BAD(FAILED_PRECONDITION, "no memory", Buffer_OpaqueDeviceMemoryDataPointer,
@@ -162,6 +166,7 @@ static void an_alias_becomes_what_fulfils_it(void **state)
     DO(f, Client_FulfillAliasBuffer, .client = client, .buffer = b,
        .fulfill_alias_buffer_cb = promise);
     await(e);
+    assert_true(is_read_in_place(a));
     DO(p, Buffer_UnsafePointer, .buffer = a);
     DO(q, Buffer_UnsafePointer, .buffer = b);
     assert_true(p.buffer_pointer == q.buffer_pointer);

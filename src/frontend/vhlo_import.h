@@ -155,11 +155,10 @@ void vhlo_async(vhlo_import *im, mlir_op *op, hlo_inst **arg,
 
 typedef void vhlo_fn_t(vhlo_import *im, mlir_op *op, hlo_inst **arg);
 vhlo_fn_t op_simple, op_scalars, op_compare, op_constant, op_dim, op_dims,
-    op_broadcast, op_broadcast_in_dim, op_slice, op_pad, op_rng, op_rng_bits,
+    op_broadcast, op_broadcast_in_dim, op_by_dim, op_rng, op_rng_bits,
     op_attributes, op_reduce_precision, op_barrier, op_get_dimension_size,
     op_set_dimension_size;                        /* vhlo_ops.c */
-vhlo_fn_t op_dynamic_iota, op_dynamic_reshape, op_dynamic_pad,
-    op_dynamic_slice;                             /* vhlo_ops.c */
+vhlo_fn_t op_dynamic_iota, op_dynamic_reshape;    /* vhlo_ops.c */
 vhlo_fn_t op_gather, op_scatter, op_reduce, op_reduce_window,
     op_select_and_scatter, op_sort, op_map, op_dot,
     op_convolution;                               /* vhlo_structured.c */

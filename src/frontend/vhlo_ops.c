@@ -290,83 +290,43 @@ void op_broadcast_in_dim(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         vhlo_bind(im, op, vhlo_broadcast_to(im, op, arg[0], bd, to));
 }
 
-/* ---- slices and padding ---- */
-
-static void slice(vhlo_import *im, mlir_op *op, hlo_inst *x, hlo_dims start,
-                  hlo_dims limit, hlo_dims stride)
+/* slice, pad: three numbers for each dimension.  They are attributes or, in the
+ * dynamic forms, the last three operands, which must be constants. */
+void op_by_dim(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
+    static const char *const of_slice[] = {"start_indices", "limit_indices",
+                                           "strides"};
+    static const char *const of_pad[] = {
+        "edge_padding_low", "edge_padding_high", "interior_padding"};
+    bool is_pad = op_of(im, op) == HLO_PAD;
+    int n = arg[0]->shape->rank, narg = is_pad ? 2 : 1;
     const sd_shape *s = vhlo_shape(im, op);
-    int n = x->shape->rank;
+    hlo_dims d[3];
     hlo_inst *in;
 
+    for (int i = 0; i < 3; i++)
+        d[i] = op->noperand > narg
+                   ? vhlo_const_ints(im, op, narg + i, SD_MAX_RANK)
+                   : vhlo_ints(im, op, (is_pad ? of_pad : of_slice)[i],
+                               SD_MAX_RANK);
     if (!s || im->r->st)
         return;
-    if (start.n != n || limit.n != n || stride.n != n) {
+    if (d[0].n != n || d[1].n != n || d[2].n != n) {
         vhlo_fail(im, op, SD_INVALID,
-                  "%d starts, %d limits and %d strides for an operand of rank "
-                  "%d",
-                  start.n, limit.n, stride.n, n);
+                  is_pad ? "%d low, %d high and %d interior paddings for an "
+                           "operand of rank %d"
+                         : "%d starts, %d limits and %d strides for an operand "
+                           "of rank %d",
+                  d[0].n, d[1].n, d[2].n, n);
         return;
     }
-    in = vhlo_emit(im, HLO_SLICE, s, 1, &x);
-    in->u.slice.start = (int64_t *)start.at;
-    in->u.slice.limit = (int64_t *)limit.at;
-    in->u.slice.stride = (int64_t *)stride.at;
+    in = vhlo_emit(im, op_of(im, op), s, narg, arg);
+    for (int i = 0; i < 3; i++)
+        in->u.by_dim[i] = (int64_t *)d[i].at;
     vhlo_bind(im, op, in);
-}
-
-void op_slice(vhlo_import *im, mlir_op *op, hlo_inst **arg)
-{
-    slice(im, op, arg[0], vhlo_ints(im, op, "start_indices", SD_MAX_RANK),
-          vhlo_ints(im, op, "limit_indices", SD_MAX_RANK),
-          vhlo_ints(im, op, "strides", SD_MAX_RANK));
-}
-
-static void pad(vhlo_import *im, mlir_op *op, hlo_inst **arg, hlo_dims low,
-                hlo_dims high, hlo_dims interior)
-{
-    const sd_shape *s = vhlo_shape(im, op);
-    int n = arg[0]->shape->rank;
-    hlo_inst *in;
-
-    if (!s || im->r->st)
-        return;
-    if (low.n != n || high.n != n || interior.n != n) {
-        vhlo_fail(im, op, SD_INVALID,
-                  "%d low, %d high and %d interior paddings for an operand of "
-                  "rank %d",
-                  low.n, high.n, interior.n, n);
-        return;
-    }
-    in = vhlo_emit(im, HLO_PAD, s, 2, arg);
-    in->u.pad.low = (int64_t *)low.at;
-    in->u.pad.high = (int64_t *)high.at;
-    in->u.pad.interior = (int64_t *)interior.at;
-    vhlo_bind(im, op, in);
-}
-
-void op_pad(vhlo_import *im, mlir_op *op, hlo_inst **arg)
-{
-    pad(im, op, arg, vhlo_ints(im, op, "edge_padding_low", SD_MAX_RANK),
-        vhlo_ints(im, op, "edge_padding_high", SD_MAX_RANK),
-        vhlo_ints(im, op, "interior_padding", SD_MAX_RANK));
 }
 
 /* ---- dynamic forms with constant operands ---- */
-
-void op_dynamic_pad(vhlo_import *im, mlir_op *op, hlo_inst **arg)
-{
-    pad(im, op, arg, vhlo_const_ints(im, op, 2, SD_MAX_RANK),
-        vhlo_const_ints(im, op, 3, SD_MAX_RANK),
-        vhlo_const_ints(im, op, 4, SD_MAX_RANK));
-}
-
-void op_dynamic_slice(vhlo_import *im, mlir_op *op, hlo_inst **arg)
-{
-    slice(im, op, arg[0], vhlo_const_ints(im, op, 1, SD_MAX_RANK),
-          vhlo_const_ints(im, op, 2, SD_MAX_RANK),
-          vhlo_const_ints(im, op, 3, SD_MAX_RANK));
-}
 
 void op_dynamic_reshape(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {

@@ -155,6 +155,7 @@ struct hlo_inst {
     union {
         struct { int64_t *start, *limit, *stride; } slice;
         struct { int64_t *low, *high, *interior; } pad;
+        int64_t *by_dim[3]; /* slice, pad: the three above, by number */
         struct { hlo_window_dim *dim; int n; } window; /* reduce-window, s&s */
         struct { int64_t dim; bool exclusive, reverse; } scan;
         const hlo_dot *dot;

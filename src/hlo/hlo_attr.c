@@ -169,6 +169,12 @@ void hlo_attr_begin(sd_arena *a, hlo_inst *in)
         in->u.linalg.trans = HLO_TRANSPOSE_NONE;
 }
 
+void hlo_attr_by_dim(sd_arena *a, hlo_inst *in, int rank)
+{
+    for (int i = 0; i < 3; i++)
+        in->u.by_dim[i] = sd_arena_array(a, int64_t, rank + 1);
+}
+
 const char *const *hlo_comp_keys(hlo_op op, int *n)
 {
     static const char *const loop[] = {"condition", "body"};
@@ -226,18 +232,11 @@ static bool same_labels(const hlo_conv *x, const hlo_conv *y)
            same_dims(x->out_spatial, y->out_spatial);
 }
 
-static bool same_slice(const hlo_inst *x, const hlo_inst *y, int rank)
+static bool same_by_dim(const hlo_inst *x, const hlo_inst *y, int rank)
 {
-    return same_i64(x->u.slice.start, y->u.slice.start, rank) &&
-           same_i64(x->u.slice.limit, y->u.slice.limit, rank) &&
-           same_i64(x->u.slice.stride, y->u.slice.stride, rank);
-}
-
-static bool same_pad(const hlo_inst *x, const hlo_inst *y, int rank)
-{
-    return same_i64(x->u.pad.low, y->u.pad.low, rank) &&
-           same_i64(x->u.pad.high, y->u.pad.high, rank) &&
-           same_i64(x->u.pad.interior, y->u.pad.interior, rank);
+    return same_i64(x->u.by_dim[0], y->u.by_dim[0], rank) &&
+           same_i64(x->u.by_dim[1], y->u.by_dim[1], rank) &&
+           same_i64(x->u.by_dim[2], y->u.by_dim[2], rank);
 }
 
 static bool same_literal(const hlo_inst *x, const hlo_inst *y)
@@ -305,9 +304,8 @@ static bool same_attr(const hlo_attr_row *r, const hlo_inst *x,
     case HLO_A_DIM:
         return same_dims(*(const hlo_dims *)p, *(const hlo_dims *)q);
     case HLO_A_SLICE:
-        return same_slice(x, y, rank);
     case HLO_A_PAD:
-        return same_pad(x, y, rank);
+        return same_by_dim(x, y, rank);
     case HLO_A_WINDOW:
         return same_windows(x, y);
     case HLO_A_LABELS:
@@ -379,9 +377,8 @@ uint64_t hlo_hash_attributes(const hlo_inst *in, uint64_t h)
         return sd_hash(in->u.literal.data, SD_MIN(in->u.literal.bytes, 256),
                        h + in->u.literal.bytes);
     case HLO_A_SLICE:
-        return bytes ? sd_hash(in->u.slice.start, bytes, h) : h;
     case HLO_A_PAD:
-        return bytes ? sd_hash(in->u.pad.low, bytes, h) : h;
+        return bytes ? sd_hash(in->u.by_dim[0], bytes, h) : h;
     case HLO_A_COLLECTIVE:
         return in->u.coll
                    ? sd_hash(in->u.coll->groups, group_bytes(in->u.coll), h)

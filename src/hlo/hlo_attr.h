@@ -61,6 +61,7 @@ void *hlo_attr_field(const hlo_attr_row *r, const hlo_inst *in);
 /* Before any field is set: makes the block that the op's rows are in, and sets
  * what no row says. */
 void hlo_attr_begin(sd_arena *a, hlo_inst *in);
+void hlo_attr_by_dim(sd_arena *a, hlo_inst *in, int rank); /* makes u.by_dim */
 /* The text keys of an op's computations, as many as it has (one or two): of
  * those with HLO_P_REGION, but for a conditional's, which has a list. */
 const char *const *hlo_comp_keys(hlo_op op, int *n);

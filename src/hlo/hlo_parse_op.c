@@ -170,20 +170,13 @@ void hlo_read_labels(hlo_attr_reader *r, const hlo_attr_row *row)
 
 /* ---- slices and pads ---- */
 
-static int64_t *numbers(hlo_attr_reader *r, int n)
-{
-    return sd_arena_array(r->x->arena, int64_t, n + 1);
-}
-
 void hlo_read_slice(hlo_attr_reader *r, const hlo_attr_row *row)
 {
     int n = arg_rank(r), i = 0;
     hlo_inst *in = r->in;
     hlo_lexer v;
 
-    in->u.slice.start = numbers(r, n);
-    in->u.slice.limit = numbers(r, n);
-    in->u.slice.stride = numbers(r, n);
+    hlo_attr_by_dim(r->x->arena, in, n);
     if (!hlo_open_attr(r, row->key, &v)) {
         hlo_attr_want(r, "slice={...}");
         return;
@@ -209,9 +202,7 @@ void hlo_read_pad(hlo_attr_reader *r, const hlo_attr_row *row)
     hlo_inst *in = r->in;
     hlo_lexer v;
 
-    in->u.pad.low = numbers(r, n);
-    in->u.pad.high = numbers(r, n);
-    in->u.pad.interior = numbers(r, n);
+    hlo_attr_by_dim(r->x->arena, in, n);
     if (!n) { /* "padding=" of a scalar pads nothing */
         if (hlo_open_attr(r, row->key, &v))
             v.at = v.end;

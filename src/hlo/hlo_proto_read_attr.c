@@ -140,9 +140,7 @@ static sd_status read_slice(ctx *c, const hlo_attr_row *r, const void *from)
     (void)from;
     if (in->narg < 1 || n != in->arg[0]->shape->rank)
         return sd_error(SD_INVALID, "%d slice dimensions for its operand", n);
-    in->u.slice.start = sd_arena_array(c->a, int64_t, n + 1);
-    in->u.slice.limit = sd_arena_array(c->a, int64_t, n + 1);
-    in->u.slice.stride = sd_arena_array(c->a, int64_t, n + 1);
+    hlo_attr_by_dim(c->a, in, n);
     for (int i = 0; i < n; i++) {
         in->u.slice.start[i] = c->p->slice.at[i].start;
         in->u.slice.limit[i] = c->p->slice.at[i].limit;
@@ -160,9 +158,7 @@ static sd_status read_pad(ctx *c, const hlo_attr_row *r, const void *from)
     (void)from;
     if (in->narg < 1 || n != in->arg[0]->shape->rank)
         return sd_error(SD_INVALID, "%d padded dimensions for its operand", n);
-    in->u.pad.low = sd_arena_array(c->a, int64_t, n + 1);
-    in->u.pad.high = sd_arena_array(c->a, int64_t, n + 1);
-    in->u.pad.interior = sd_arena_array(c->a, int64_t, n + 1);
+    hlo_attr_by_dim(c->a, in, n);
     for (int i = 0; i < n; i++) {
         in->u.pad.low[i] = c->p->pad->dim.at[i].low;
         in->u.pad.high[i] = c->p->pad->dim.at[i].high;

@@ -146,7 +146,7 @@ static int moved_dim(const hlo_inst *in, int k, int dim)
         if (k == 1)
             return SLICE_WHOLE;
         return in->u.pad.low[dim] || in->u.pad.high[dim] ||
-                       (in->u.pad.interior && in->u.pad.interior[dim])
+                       in->u.pad.interior[dim]
                    ? SLICE_NOT
                    : dim;
     case HLO_COPY:

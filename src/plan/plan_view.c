@@ -43,7 +43,7 @@ static void view_pad(plan_viewer *v, const hlo_inst *in, index_in index,
 
     for (int d = 0; d < s->rank; d++) {
         int64_t low = in->u.pad.low[d];
-        int64_t step = in->u.pad.interior ? in->u.pad.interior[d] + 1 : 1;
+        int64_t step = in->u.pad.interior[d] + 1;
         const plan_expr *e =
             plan_px_add(v->px, index[d], plan_px_const(v->px, -low));
 
@@ -86,9 +86,9 @@ static void view_shape(plan_viewer *v, const hlo_inst *in, index_in index,
         return;
     case HLO_SLICE:
         for (int d = 0; d < s->rank; d++)
-            o->index[d] = plan_px_mad(
-                px, plan_px_const(px, in->u.slice.start[d]),
-                in->u.slice.stride ? in->u.slice.stride[d] : 1, index[d]);
+            o->index[d] =
+                plan_px_mad(px, plan_px_const(px, in->u.slice.start[d]),
+                            in->u.slice.stride[d], index[d]);
         return;
     default: /* REVERSE */
         for (int d = 0; d < s->rank; d++)

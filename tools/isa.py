@@ -29,7 +29,6 @@ import intel_isa  # noqa: E402
 CHIPS = {"pvc": "Data Center GPU Max (`cl:pvc`)", "dg2-g10": "Arc A770 (`cl:dg2-g10`)"}
 ROW = ("program status kernel simd grf scratch slm barriers instructions loop dpas block wide narrow local_block "
        "local_wide local_narrow flops bytes")
-LARGE = "-ze-opt-large-register-file"  # what the driver is asked for such a module
 Row = collections.namedtuple("Row", ROW)
 NONE = ["-", *[0] * (len(Row._fields) - 3)]
 
@@ -149,8 +148,7 @@ def build(name, chip, mlir):
         work, any_ = work_of(tmp), False
         for path in glob.glob(os.path.join(glob.escape(tmp), "*.spv")):
             try:
-                options = LARGE if path.endswith(".large.spv") else ""
-                for k, lines in intel_isa.kernels(intel_isa.compiled(path, chip, options), chip):
+                for k, lines in intel_isa.kernels(intel_isa.compiled(path, chip), chip):
                     loop, any_ = intel_isa.inner_loop(lines), True
                     yield Row(name, "builds", k.name, k.simd, k.grf, k.scratch, k.slm, k.barriers, k.instructions, k.loop, k.loop_dpas,
                               *widths(loop, "ugm"), *widths(loop, "slm"), *work.get(k.name, (0, 0)))

@@ -2,7 +2,7 @@
 PY = .venv/bin/python
 C = build/check
 
-.PHONY: demo demo-sd bench-models bench-demo-sd models-pages test build wheel setup setup-test debug check conform ptx isa jax-tests conform-ops conform-text numerics errors errors-page bench bless fmt lint \
+.PHONY: demo demo-sd bench-models bench-demo-sd models-pages test build wheel setup setup-test debug check conform ptx isa engines jax-tests conform-ops conform-text numerics errors errors-page bench bless fmt lint \
 	tsan soak fuzz spmd-fuzz fuzz-cover nightly hooks clean
 
 setup:
@@ -82,6 +82,11 @@ ptx: setup-test                  # what CUDA GPUs get, taken by ptxas; no GPU ne
 isa: setup-test                  # what Intel's GPUs get, by Intel's compiler; no GPU needed
 	@$(PY) tools/isa.py --only '$(ONLY)' --every $(EVERY) --shard $(SHARD) $(if $(X64),--x64) \
 	    $(if $(filter conform,$(SET)),--set conform,$(if $(filter-out .*,$(ONLY)),,--page --again))
+
+engines: N = 1000
+engines: setup-test              # N random products by Intel's matrix engine, emulated; SHARD=i/n
+	@ninja -C build/release --quiet tests/unit/test_engines tests/unit/dpas.spv
+	@$(PY) tests/random/engines.py --count $(N) --shard $(SHARD)
 
 numerics: setup-test             # docs/numerics.md's table is measured anew
 	@ninja -C build/release --quiet tests/unit/test_hlo_scalar

@@ -133,8 +133,8 @@ static reorder *make_reorder(const PJRT_Buffer *b, const int64_t *to, void *dst)
     return NULL;
 }
 
-static sd_status to_host_reordered(const PJRT_Buffer *b, const int64_t *to,
-                                   void *dst, xpu_event **out)
+sd_status pjrt_to_host_reordered(const PJRT_Buffer *b, const int64_t *to,
+                                 void *dst, xpu_event **out)
 {
     size_t bytes = xpu_buffer_bytes(b->x);
     reorder *r = make_reorder(b, to, dst);
@@ -193,7 +193,7 @@ PJRT_Error *pjrt_buffer_to_host_buffer(PJRT_Buffer_ToHostBuffer_Args *a)
                      "has %zu bytes",
                      a->dst_size, bytes));
     if (to)
-        st = to_host_reordered(a->src, to, a->dst, &done);
+        st = pjrt_to_host_reordered(a->src, to, a->dst, &done);
     else
         st = xpu_buffer_to_host(a->src->x, 0, a->dst, bytes, &done);
     if (!st)

@@ -27,8 +27,19 @@ HEADERS = ('pjrt_c_api.h', 'pjrt_c_api_layouts_extension.h',
            'pjrt_c_api_custom_partitioner_extension.h',
            'pjrt_c_api_raw_buffer_extension.h', 'pjrt_c_api_device_event.h',
            'pjrt_c_api_abi_version_extension.h',
+           'pjrt_c_api_cross_host_transfers_extension.h',
            'pjrt_c_api_profiler_extension.h', 'profiler_c_api.h')
 OURS = ('PJRT_Error', 'PJRT_Memory', 'PJRT_RawBuffer')  # laid out by us
+
+# Numbers that the interface has names of C++ for.
+NAMES = {'xla::GlobalDeviceId': 'int32_t', 'xla::CrossHostTransferKey': 'int64_t'}
+# Marked as outputs, and arrays of the caller's that outputs are written to.
+ROOM = {('PJRT_Transfers_PJRT_Client_CrossHostSendBuffers_Args', 'send_events'),
+        ('PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers_Args', 'buffers'),
+        ('PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers_Args',
+         'buffers')}
+# Functions of extensions that answer by a callback alone.
+VOID = {'PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice'}
 
 ERRORS = {'PJRT': 'PJRT_Error*', 'PLUGIN': 'PLUGIN_Profiler_Error*'}
 
@@ -74,7 +85,12 @@ class Table:
             elif r[0] == 'struct':
                 self.struct[r[1]] = (r[4], r[2], r[3], [])
             elif r[0] == 'field':
+                for name, ours in NAMES.items():
+                    r[3] = r[3].replace(name, ours)
+                if (r[1], r[2]) in ROOM:
+                    r[6] = '-'
                 self.struct[r[1]][3].append(r[2:])
+        self.name_slots()
         self.extension_rows = re.findall(r'^(\w+)\((\w+), *"(.*)"\)',
                                          open(extensions).read(), re.M)
         offered = [n for kind, n, _ in self.extension_rows
@@ -85,6 +101,15 @@ class Table:
             sys.exit('%s: no row for %s' % (extensions, ', '.join(lost)))
         self.ext = [e for e in self.ext if e[0] in offered]
 
+    def name_slots(self):
+        """Slots whose type is called otherwise than their function."""
+        for name, (_, _, _, fields) in self.struct.items():
+            for f in fields:
+                if (name.endswith('_Extension') and
+                        f[0] + '_Args' in self.struct and
+                        f[1].rstrip('*') + '_Args' not in self.struct):
+                    f[1] = f[0] + '*'
+
     def extension_slots(self, struct):
         """(field, function) of an extension's functions."""
         return [(f[0], f[1].rstrip('*')) for f in self.struct[struct][3]
@@ -93,7 +118,8 @@ class Table:
     def functions(self):
         """(name, what it returns, its struct) of all that we implement."""
         api = [(n, r, a.rstrip('*')) for n, r, a in self.api]
-        return api + [(f, 'PJRT_Error*', f + '_Args') for e in self.ext
+        return api + [(f, 'void' if f in VOID else 'PJRT_Error*', f + '_Args')
+                      for e in self.ext
                       for _, f in self.extension_slots(e[2])]
 
     def least(self, struct, minor=None):
@@ -204,7 +230,7 @@ def header(t):
         if t.wanted(head):
             out.append('typedef %s;' % declare(sig, name))
     out.append('')
-    returns = {name: ret for name, ret, _ in t.api}
+    returns = {name: ret for name, ret, _ in t.functions()}
     used = set(re.findall(r'\b(?:PJRT|PLUGIN)_\w+', text))
     for name in sorted(functions & used):
         out.append('typedef %s %s(%s_Args *args);' %
@@ -264,7 +290,8 @@ def table(t):
     for name, ret, args in t.functions():
         fn = snake(name)
         if ret == 'void':
-            fill.append('    .%s = %s,' % (name, fn))
+            if name in stub:
+                fill.append('    .%s = %s,' % (name, fn))
             continue
         if name in stub:
             out += ['__attribute__((weak)) PJRT_Error *%s(%s *a)' % (fn, args),
@@ -278,7 +305,8 @@ def table(t):
         out += ['static const %s %s = {' % (struct, var),
                 '    .base = {.struct_size = %s_STRUCT_SIZE,' % struct,
                 '             .type = %s, .next = %s},' % (kind, last)]
-        out += ['    .%s = check_%s,' % (field, snake(f))
+        out += ['    .%s = %s%s,' % (field, '' if f in VOID else 'check_',
+                                     snake(f))
                 for field, f in t.extension_slots(struct)]
         out += ['    .%s = (%s)(uintptr_t)&%s,' %
                 (f[0], f[1], snake(f[1].rstrip('*')))

@@ -158,6 +158,18 @@ sd_status xpu_buffer_bitcast(xpu_buffer *b, sd_dtype t, int rank,
 sd_status xpu_buffer_donate(xpu_buffer *b, xpu_event *dependency,
                             xpu_buffer **out);
 
+/* ---- to and from other processes: xpu_move.c ---- */
+
+/* Array number `key`, which is the same in both processes, goes to that device
+ * of that process.  What is against it is the event's, and told to
+ * who receives. */
+sd_status xpu_buffer_send(xpu_buffer *b, int process, int device, int64_t key,
+                          xpu_event **sent);
+/* And comes from that process to d, which is `device` there. */
+sd_status xpu_buffer_receive(xpu_device *d, xpu_memory mem, sd_dtype t,
+                             int rank, const int64_t *dim, int process,
+                             int device, int64_t key, xpu_buffer **out);
+
 /* ---- programs ---- */
 
 sd_status xpu_program_load(xpu_device *d, thunk_program *p, xpu_program **out);

@@ -37,6 +37,7 @@ struct xpu_far {
     xpu_far_run *runs;
     xpu_far_message *inbox, **last;
     sd_status *lost; /* [n] owned: why a process is gone */
+    xpu_moves *moves;
 };
 
 /* ---- messages ---- */
@@ -89,6 +90,10 @@ static bool is_late(const xpu_far *f, const xpu_far_head *h)
 
 void xpu_far_deliver(xpu_far *f, xpu_far_message *m)
 {
+    if (m->head.kind == XPU_FAR_ARRAY || m->head.kind == XPU_FAR_NO_ARRAY) {
+        xpu_moves_deliver(f->moves, m);
+        return;
+    }
     pthread_mutex_lock(&f->lock);
     if (!is_late(f, &m->head)) {
         *f->last = m;
@@ -100,6 +105,16 @@ void xpu_far_deliver(xpu_far *f, xpu_far_message *m)
     xpu_far_message_free(m);
 }
 
+sd_status xpu_far_lost(xpu_far *f, int who)
+{
+    sd_status st;
+
+    pthread_mutex_lock(&f->lock);
+    st = sd_status_copy(f->lost[who]);
+    pthread_mutex_unlock(&f->lock);
+    return st;
+}
+
 void xpu_far_lose(xpu_far *f, int who, sd_status st)
 {
     pthread_mutex_lock(&f->lock);
@@ -109,6 +124,9 @@ void xpu_far_lose(xpu_far *f, int who, sd_status st)
         f->lost[who] = st;
     pthread_cond_broadcast(&f->news);
     pthread_mutex_unlock(&f->lock);
+    st = xpu_far_lost(f, who);
+    xpu_moves_lose(f->moves, who, st);
+    sd_status_free(st);
 }
 
 /* ---- this process ---- */
@@ -118,7 +136,10 @@ sd_status xpu_far_create(int me, int n, xpu_far **out)
     xpu_far *f = calloc(1, sizeof *f);
     pthread_condattr_t attr;
 
-    if (!f || !(f->lost = calloc((size_t)n, sizeof *f->lost))) {
+    if (!f || !(f->lost = calloc((size_t)n, sizeof *f->lost)) ||
+        !(f->moves = xpu_moves_create())) {
+        if (f)
+            free(f->lost);
         free(f);
         return sd_no_memory(sizeof *f);
     }
@@ -135,7 +156,13 @@ sd_status xpu_far_create(int me, int n, xpu_far **out)
     return NULL;
 }
 
-static void release(xpu_far *f)
+xpu_far *xpu_far_retain(xpu_far *f)
+{
+    atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
+    return f;
+}
+
+void xpu_far_release(xpu_far *f)
 {
     if (atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) != 1)
         return;
@@ -146,20 +173,30 @@ static void release(xpu_far *f)
     for (int i = 0; i < f->n; i++)
         sd_status_free(f->lost[i]);
     xpu_far_message_free(f->inbox);
+    xpu_moves_free(f->moves);
     pthread_cond_destroy(&f->news);
     pthread_mutex_destroy(&f->lock);
     free(f->lost);
     free(f);
 }
 
+/* Arrays that never came are errors: nobody reads the wire any more. */
 void xpu_far_destroy(xpu_far *f)
 {
+    sd_status gone;
+
     if (!f)
         return;
+    gone = sd_error(SD_CANCELLED, "the client was destroyed before the array "
+                                  "came");
+    xpu_moves_stop(f->moves);
     if (f->wire)
         f->ops->close(f->wire);
     f->wire = NULL;
-    release(f);
+    for (int i = 0; i < f->n; i++)
+        xpu_moves_lose(f->moves, i, gone);
+    sd_status_free(gone);
+    xpu_far_release(f);
 }
 
 sd_status xpu_far_open(xpu_far *f, const xpu_wire_ops *ops, const char *address,
@@ -177,6 +214,23 @@ sd_status xpu_far_join(xpu_far *f, const sd_bytes *offer, int seconds)
 int xpu_far_me(const xpu_far *f)
 {
     return f->me;
+}
+
+int xpu_far_size(const xpu_far *f)
+{
+    return f->n;
+}
+
+xpu_moves *xpu_far_moves(const xpu_far *f)
+{
+    return f->moves;
+}
+
+sd_status xpu_far_send(xpu_far *f, int to, const xpu_far_head *h,
+                       const struct iovec *part, int npart,
+                       const _Atomic bool *cancel)
+{
+    return f->ops->send(f->wire, to, h, part, npart, cancel);
 }
 
 /* ---- runs ---- */
@@ -217,7 +271,7 @@ sd_status xpu_far_begin(xpu_far *f, const xpu_places *p,
         r->number = at->nrun++;
         r->next = f->runs;
         f->runs = r;
-        atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
+        xpu_far_retain(f);
     }
     pthread_mutex_unlock(&f->lock);
     if (!at) {
@@ -262,7 +316,7 @@ void xpu_far_end(xpu_far_run *r)
     left = take_all(r->far, r);
     pthread_mutex_unlock(&r->far->lock);
     xpu_far_message_free(left);
-    release(r->far);
+    xpu_far_release(r->far);
     free(r->process);
     free(r);
 }

@@ -18,13 +18,18 @@ typedef struct xpu_wire xpu_wire;
 
 enum { XPU_FAR_MAGIC = 0x31474453, XPU_FAR_TEXT = 1024 };
 #define XPU_FAR_MOST (UINT64_C(1) << 39) /* bytes; what says more is no message */
-typedef enum { XPU_FAR_DATA = 1, XPU_FAR_FAILED = 2 } xpu_far_kind;
+typedef enum {
+    XPU_FAR_DATA = 1,
+    XPU_FAR_FAILED,
+    XPU_FAR_ARRAY, /* of no run: xpu_move.c */
+    XPU_FAR_NO_ARRAY
+} xpu_far_kind;
 typedef struct {
     uint32_t magic, kind;
-    uint64_t places, run; /* which run it is of */
-    uint64_t program;     /* what the sender runs there */
-    int64_t group;
-    uint32_t step; /* DATA: the collective; FAILED: the error's code */
+    uint64_t places, run; /* which run it is of; ARRAY: which move */
+    uint64_t program;     /* what the sender runs there; ARRAY: its kind */
+    int64_t group;        /* ARRAY: the device that it goes to */
+    uint32_t step; /* DATA: the collective; FAILED, NO_ARRAY: the error's code */
     uint32_t none;
     uint64_t bytes; /* that follow: blocks; the error's words */
 } xpu_far_head;
@@ -72,6 +77,26 @@ sd_status xpu_far_open(xpu_far *f, const xpu_wire_ops *ops,
                        const char *address, sd_buf *offer);
 sd_status xpu_far_join(xpu_far *f, const sd_bytes *offer, int seconds);
 int xpu_far_me(const xpu_far *f);
+int xpu_far_size(const xpu_far *f); /* processes of the job */
+xpu_far *xpu_far_retain(xpu_far *f);
+void xpu_far_release(xpu_far *f);
+/* Why that process is gone (a copy); NULL: it is there. */
+sd_status xpu_far_lost(xpu_far *f, int who);
+/* As the wire's send. */
+sd_status xpu_far_send(xpu_far *f, int to, const xpu_far_head *h,
+                       const struct iovec *part, int npart,
+                       const _Atomic bool *cancel);
+
+/* ---- arrays that go to other processes: xpu_move.c ---- */
+
+typedef struct xpu_moves xpu_moves;
+xpu_moves *xpu_moves_create(void); /* NULL: no memory */
+void xpu_moves_stop(xpu_moves *v); /* nothing is sent from now on */
+void xpu_moves_free(xpu_moves *v); /* takes NULL */
+xpu_moves *xpu_far_moves(const xpu_far *f);
+void xpu_moves_deliver(xpu_moves *v, xpu_far_message *m); /* takes m */
+/* Whatever is awaited from there never comes. */
+void xpu_moves_lose(xpu_moves *v, int who, const sd_error *why);
 
 /* ---- a run that others take part in ---- */
 
@@ -84,7 +109,7 @@ void xpu_far_end(xpu_far_run *r); /* takes NULL */
 void xpu_far_fail(xpu_far_run *r, const sd_error *st);
 bool xpu_far_is_here(const xpu_far_run *r, int64_t participant);
 int xpu_far_process(const xpu_far_run *r, int64_t participant);
-int xpu_far_count(const xpu_far_run *r); /* processes of the job */
+int xpu_far_count(const xpu_far_run *r); /* as xpu_far_size */
 
 typedef struct { /* with one other process, in one collective */
     int process;

@@ -251,10 +251,11 @@ static bool is_head(const xpu_far_head *h)
 {
     if (h->magic != XPU_FAR_MAGIC)
         return false;
-    if (h->kind == XPU_FAR_FAILED)
+    if (h->kind == XPU_FAR_FAILED || h->kind == XPU_FAR_NO_ARRAY)
         return h->bytes <= XPU_FAR_TEXT && h->step >= SD_CANCELLED &&
                h->step <= SD_DATA_LOSS;
-    return h->kind == XPU_FAR_DATA && h->bytes <= XPU_FAR_MOST;
+    return (h->kind == XPU_FAR_DATA || h->kind == XPU_FAR_ARRAY) &&
+           h->bytes <= XPU_FAR_MOST;
 }
 
 /* All that there is of a head, or of what follows one, was read. */

@@ -405,8 +405,187 @@ static void check_world(PJRT_Client *c, int me)
         another_process_has_it(c, all.devices[2]);
 }
 
+/* ---- arrays between them ---- */
+
+#define MOVE(v, name, ...) \
+    PJRT_Transfers_PJRT_Client_##name##_Args v = { \
+        .struct_size = PJRT_Transfers_PJRT_Client_##name##_Args_STRUCT_SIZE, \
+        __VA_ARGS__}
+
+static PJRT_Device *device_of(PJRT_Client *c, int id)
+{
+    DO(d, Client_LookupDevice, .client = c, .id = id);
+    return d.device;
+}
+
+static PJRT_Buffer *pair_on(PJRT_Client *c, int id, float first)
+{
+    static const int64_t dim = 2;
+    float data[2] = {first, first + 1};
+
+    DO(b, Client_BufferFromHostBuffer, .client = c, .device = device_of(c, id),
+       .data = data, .type = PJRT_Buffer_Type_F32, .dims = &dim, .num_dims = 1);
+    await(b.done_with_host_buffer);
+    return b.buffer;
+}
+
+static PJRT_Error *send_pair(PJRT_Client *c, PJRT_Buffer *b, int32_t to,
+                             int64_t key, PJRT_Event **sent)
+{
+    const PJRT_CrossHostTransfers_Extension *x =
+        plugin_extension(PJRT_Extension_Type_CrossHostTransfers);
+    MOVE(a, CrossHostSendBuffers, .client = c, .num_buffers = b != NULL,
+         .buffers = &b, .dst_global_device_ids = &to, .transfer_keys = &key,
+         .send_events = sent);
+
+    return x->PJRT_Transfers_PJRT_Client_CrossHostSendBuffers(&a);
+}
+
+/* n floats, or none at all where n < 0. */
+static PJRT_Error *receive_floats(PJRT_Client *c, int here, int32_t from,
+                                  int64_t n, int64_t key, PJRT_Buffer **out)
+{
+    const PJRT_CrossHostTransfers_Extension *x =
+        plugin_extension(PJRT_Extension_Type_CrossHostTransfers);
+    PJRT_Buffer_Type type = PJRT_Buffer_Type_F32;
+    PJRT_Buffer_MemoryLayout *layout = NULL;
+    const int64_t *dims = &n;
+    size_t rank = 1;
+    MOVE(a, CrossHostReceiveBuffers, .client = c, .num_shapes = n >= 0,
+         .shape_num_dims = &rank, .num_dims = &dims, .element_types = &type,
+         .layouts = &layout, .device = device_of(c, here),
+         .src_global_device_ids = &from, .transfer_keys = &key, .buffers = out);
+
+    return x->PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers(&a);
+}
+
+/* What another process would send lies row-major. */
+static void columns_do_not_come(PJRT_Client *c)
+{
+    const PJRT_CrossHostTransfers_Extension *x =
+        plugin_extension(PJRT_Extension_Type_CrossHostTransfers);
+    static const int64_t dim[] = {2, 3}, order[] = {0, 1}, *dims = dim;
+    PJRT_Buffer_MemoryLayout columns = tiled(order, 2), *layout = &columns;
+    PJRT_Buffer_Type type = PJRT_Buffer_Type_F32;
+    size_t rank = 2;
+    int32_t from = 1;
+    int64_t key = 14;
+    PJRT_Buffer *got;
+    MOVE(a, CrossHostReceiveBuffers, .client = c, .num_shapes = 1,
+         .shape_num_dims = &rank, .num_dims = &dims, .element_types = &type,
+         .layouts = &layout, .device = device_of(c, 2),
+         .src_global_device_ids = &from, .transfer_keys = &key,
+         .buffers = &got);
+
+    wrong(x->PJRT_Transfers_PJRT_Client_CrossHostReceiveBuffers(&a),
+          PJRT_Error_Code_INVALID_ARGUMENT, "lies row-major");
+}
+
+static void pair_is(PJRT_Buffer *b, float first)
+{
+    float data[2] = {0};
+
+    DO(h, Buffer_ToHostBuffer, .src = b, .dst = data, .dst_size = sizeof data);
+    await(h.event);
+    assert_true(data[0] == first && data[1] == first + 1);
+    destroy(b);
+}
+
+static void fails_to_come(PJRT_Buffer *b, PJRT_Error_Code code,
+                          const char *says)
+{
+    DO(r, Buffer_ReadyEvent, .buffer = b);
+    await_error(r.event, code, says);
+    destroy(b);
+}
+
+/* Whoever calls first, by number, and such as do not fit. */
+static void arrays_go_over(PJRT_Client *zero, PJRT_Client *one)
+{
+    PJRT_Buffer *got[3], *had = pair_on(zero, 1, 5);
+    PJRT_Event *sent[3];
+
+    ok(receive_floats(one, 3, 1, 2, 7, &got[0]), "before it is sent");
+    ok(send_pair(zero, had, 2, 8, &sent[0]), "before it is asked for");
+    ok(send_pair(zero, had, 3, 7, &sent[1]), "another");
+    await(sent[0]);
+    await(sent[1]);
+    ok(receive_floats(one, 2, 1, 2, 8, &got[1]), "after it was sent");
+    pair_is(got[0], 5);
+    pair_is(got[1], 5);
+    ok(send_pair(zero, had, 2, 9, &sent[0]), "too short");
+    await(sent[0]);
+    ok(receive_floats(one, 2, 1, 3, 9, &got[0]), "too long");
+    fails_to_come(got[0], PJRT_Error_Code_FAILED_PRECONDITION,
+                  "process 0 of 2 sends an array of 8 bytes to device 2, as "
+                  "move 9; here device 2 waits for 12 bytes");
+    DO(gone, Buffer_Delete, .buffer = had);
+    ok(send_pair(zero, had, 2, 10, &sent[0]), "deleted");
+    await_error(sent[0], PJRT_Error_Code_INVALID_ARGUMENT, "a deleted array");
+    ok(receive_floats(one, 2, 1, 2, 10, &got[0]), "deleted");
+    fails_to_come(got[0], PJRT_Error_Code_INVALID_ARGUMENT,
+                  "process 0 of 2: sending a deleted array");
+    ok(send_pair(zero, NULL, 0, 0, sent), "nothing");
+    ok(receive_floats(one, 2, 1, -1, 0, got), "nothing");
+    wrong(send_pair(zero, had, 0, 11, sent), PJRT_Error_Code_INVALID_ARGUMENT,
+          "array 0: device 0 is this process's own");
+    wrong(send_pair(zero, had, 4, 11, sent), PJRT_Error_Code_INVALID_ARGUMENT,
+          "array 0: there is no device 4");
+    wrong(receive_floats(one, 0, 1, 2, 11, got),
+          PJRT_Error_Code_INVALID_ARGUMENT, "xpu(id=0) is process 0's");
+    destroy(had);
+}
+
+static int ndestroyed, ndone;
+
+static void destroy_descriptor(char **at, size_t *size)
+{
+    (void)at;
+    (void)size;
+    ndestroyed++;
+}
+
+static void not_sent(PJRT_Error *e, bool enqueued, void *arg)
+{
+    DO(code, Error_GetCode, .error = e);
+    assert_int_equal(code.code, PJRT_Error_Code_UNIMPLEMENTED);
+    assert_false(enqueued);
+    assert_ptr_equal(arg, &ndone);
+    ndone++;
+}
+
+/* The older way is refused, and leaves nothing behind. */
+static void descriptors_are_refused(PJRT_Client *c)
+{
+    const PJRT_CrossHostTransfers_Extension *x =
+        plugin_extension(PJRT_Extension_Type_CrossHostTransfers);
+    PJRT_Buffer *b = pair_on(c, 0, 1);
+    DO(written, Event_Create);
+    MOVE(m, MakeCrossHostReceiveBuffers, .client = c,
+         .device = device_of(c, 0));
+    PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice_Args a = {
+        .struct_size = sizeof a,
+        .buffer = b,
+        .event = written.event,
+        .on_done = {.user_arg = &ndone, .on_done = not_sent},
+        .descriptor_destructor = destroy_descriptor};
+
+    wrong(x->PJRT_Transfers_PJRT_Client_MakeCrossHostReceiveBuffers(&m),
+          PJRT_Error_Code_UNIMPLEMENTED, "MakeCrossHostReceiveBuffers");
+    ndestroyed = ndone = 0;
+    DO(set, Event_Set, .event = written.event);
+    x->PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice(&a);
+    assert_int_equal(ndestroyed, 1);
+    a.event = NULL;
+    x->PJRT_Transfers_PJRT_Buffer_CopyToRemoteDevice(&a);
+    assert_int_equal(ndestroyed, 2);
+    assert_int_equal(ndone, 2);
+    destroy(b);
+}
+
 static void processes_find_each_other(void **state)
 {
+    PJRT_Buffer *got[2];
     pthread_t t[2];
     node n[2];
 
@@ -424,8 +603,17 @@ static void processes_find_each_other(void **state)
         ok(n[i].e, "a node");
         check_world(n[i].a.client, i);
     }
+    arrays_go_over(n[0].a.client, n[1].a.client);
+    columns_do_not_come(n[1].a.client);
+    descriptors_are_refused(n[0].a.client);
+    ok(receive_floats(n[0].a.client, 0, 2, 2, 12, &got[0]), "of who ends");
+    ok(receive_floats(n[1].a.client, 2, 0, 2, 13, &got[1]), "of who ended");
     for (int i = 0; i < 2; i++) {
         DO(d, Client_Destroy, .client = n[i].a.client);
+        fails_to_come(
+            got[i], i ? PJRT_Error_Code_UNAVAILABLE : PJRT_Error_Code_CANCELLED,
+            i ? "process 0 of 2 is gone"
+              : "the client was destroyed before the array came");
         free(store.value[i]);
         store.value[i] = NULL;
     }

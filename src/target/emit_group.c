@@ -10,9 +10,7 @@
  * One barrier a step is enough: areas are written again two steps later, when
  * all have passed the barrier that follows their last reading of them.
  *
- * Where operands lie in panels the loop is turned: it ends with the writing of
- * the next step and the barrier.  What was read then lives in one turn alone;
- * Intel's compiler copies every register that a loop hands on. */
+ * Operands in panels have a loop of their own (emit_panel.c). */
 #include "emit_group.h"
 
 static LLVMValueRef below(emit *e, LLVMValueRef x, int64_t end)
@@ -122,7 +120,7 @@ static LLVMValueRef open_depth(emit_tile *g, const emit_operand *o,
         }
     if (b->lead) {
         flat = emit_add(e, flat, emit_si(e, -b->lead));
-        if (LLVMIsConstant(step)) {
+        if (LLVMIsNull(step)) {
             valid = LLVMBuildICmp(e->b, LLVMIntSGE, flat, emit_si(e, 0), "");
             flat = emit_select(e, valid, flat, emit_si(e, 0));
         }
@@ -144,38 +142,6 @@ static LLVMValueRef open_depth(emit_tile *g, const emit_operand *o,
 bool emit_is_deep(const emit_tile *g, const emit_operand *o)
 {
     return g->b->node->over >> o->along & 1;
-}
-
-/* Items that are neighbours copy neighbours. */
-static void share_out(emit_tile *g, emit_operand *o)
-{
-    emit *e = g->e;
-    int64_t step = g->b->step, all = o->extent * step / o->wide;
-    int64_t row = (emit_is_deep(g, o) ? step : o->extent) / o->wide;
-    LLVMTypeRef t = emit_widen(emit_mem_type(e, o->node->dtype), o->wide);
-
-    o->per = plan_woven_rows(g->b, o->along);
-    o->n = (int)((all + e->k->group - 1) / e->k->group);
-    o->m = sd_arena_array(e->a, LLVMValueRef, o->n);
-    o->k = sd_arena_array(e->a, LLVMValueRef, o->n);
-    o->v = sd_arena_array(e->a, LLVMValueRef, o->n);
-    for (int i = 0; i < o->n; i++) {
-        LLVMValueRef at = emit_add(
-            e, e->lid, emit_si(e, (int64_t)(i / o->per) * e->k->group));
-        LLVMValueRef first = emit_times(e, emit_rest(e, at, row), o->wide),
-                     second = emit_over(e, at, row);
-
-        if (g->wide && o->per > 1)
-            emit_wide_share(g, o, at, &first, &second);
-        second = emit_mad(e, second, o->per, emit_si(e, i % o->per));
-        o->k[i] = emit_is_deep(g, o) ? first : second;
-        o->m[i] = emit_is_deep(g, o) ? second : first;
-        o->v[i] = emit_alloca(e, t);
-    }
-    if (g->wide)
-        emit_wide_places(g, o);
-    if (o->panel)
-        emit_place_panels(g, o);
 }
 
 static LLVMValueRef computed(emit *e, const emit_operand *o)
@@ -381,10 +347,6 @@ static void write_operand(emit_tile *g, emit_operand *o, LLVMValueRef turn)
     LLVMTypeRef t = emit_mem_type(e, o->node->dtype);
     int64_t apart = emit_is_deep(g, o) ? o->deep : o->side;
 
-    if (o->panel) {
-        emit_write_panels(g, o, turn);
-        return;
-    }
     for (int i = 0; i < o->n; i++) {
         LLVMValueRef index =
             emit_mad(e, o->m[i], o->side, emit_times(e, o->k[i], o->deep));
@@ -414,7 +376,7 @@ static emit_value get(emit *e, LLVMTypeRef t, LLVMValueRef p)
 static void multiply(emit_tile *g, LLVMValueRef turn)
 {
     if (g->matrix)
-        emit_multiply_squares(g, turn);
+        emit_multiply_squares(g, turn, 0, g->b->step);
     else
         emit_multiply_items(g, turn);
 }
@@ -469,7 +431,7 @@ static void write_step(emit_tile *g, LLVMValueRef turn)
     emit_barrier(g->e);
 }
 
-/* Step `s` of chain `c`. */
+/* Step `s` of chain `c`, of which the operands do not lie in panels. */
 static void run_step(emit_tile *g, LLVMValueRef c, LLVMValueRef s)
 {
     emit *e = g->e;
@@ -477,50 +439,28 @@ static void run_step(emit_tile *g, LLVMValueRef c, LLVMValueRef s)
     int64_t last = g->chains * g->steps - 1;
 
     turn = LLVMBuildAnd(e->b, at, emit_si(e, 1), "");
-    if (!g->x.panel)
-        write_step(g, turn);
-    if (g->x.panel && !last) { /* nothing comes after the first step */
-        multiply(g, turn);
-        return;
-    }
+    write_step(g, turn);
     next =
         LLVMBuildSelect(e->b, below(e, at, last),
                         emit_add(e, at, emit_si(e, 1)), emit_si(e, last), "");
     emit_tile_read(g, &g->x, next);
     emit_tile_read(g, &g->y, next);
     multiply(g, turn);
-    if (g->x.panel)
-        write_step(g, LLVMBuildXor(e->b, turn, emit_si(e, 1), ""));
-}
-
-/* Steps of a chain.  With the number in view Intel's compiler unrolls the loop,
- * keeps the addresses of all its steps in registers, and runs out of them. */
-static LLVMValueRef turns(emit_tile *g)
-{
-    emit *e = g->e;
-    LLVMValueRef n = emit_si(e, g->steps);
-
-    return e->abi->zero && g->x.panel ? emit_add(e, n, e->abi->zero(e)) : n;
 }
 
 static void run_chains(emit_tile *g)
 {
     emit *e = g->e;
     LLVMBasicBlockRef pre;
-    LLVMValueRef to;
     emit_loop c, s;
 
     emit_tile_read(g, &g->x, emit_si(e, 0));
     emit_tile_read(g, &g->y, emit_si(e, 0));
-    if (g->x.panel)
-        write_step(g, emit_si(e, 0));
     pre = LLVMGetInsertBlock(e->b);
     emit_loop_open(e, &c, emit_si(e, 0), emit_si(e, g->chains), 1);
     emit_level_open(e, pre);
     pre = LLVMGetInsertBlock(e->b);
-    to = turns(g);
     emit_loop_open(e, &s, emit_si(e, 0), emit_si(e, g->steps), 1);
-    s.to = to; /* opened with the number, which is known not to be 0 */
     emit_level_open(e, pre);
     run_step(g, c.at, s.at);
     emit_loop_close(e, &s);
@@ -675,13 +615,15 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
     g.in = emit_rest(e, item, b->along_n);
     if (g.matrix)
         emit_own_squares(&g);
-    share_out(&g, &g.x);
-    share_out(&g, &g.y);
+    emit_share_out(&g, &g.x);
+    emit_share_out(&g, &g.y);
     find_starts(&g, &g.x);
     find_starts(&g, &g.y);
     start(&g);
     if (g.wide)
         emit_wide_run(&g);
+    else if (g.x.panel)
+        emit_run_panels(&g);
     else
         run_chains(&g);
     use_sums(&g);

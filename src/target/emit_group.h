@@ -1,5 +1,5 @@
 /* What products in blocks of groups share: emit_group.c, emit_items.c,
- * emit_panel.c, emit_plain.c, emit_square.c, emit_wide.c. */
+ * emit_panel.c, emit_plain.c, emit_share.c, emit_square.c, emit_wide.c. */
 #ifndef EMIT_GROUP_H
 #define EMIT_GROUP_H
 
@@ -19,12 +19,16 @@ typedef struct { /* one operand, and what an item copies of it */
     int per; /* so many in a row are positions of k of one word each */
     LLVMValueRef *m, *k, *v; /* of each: its place in the tile and the step; a
                                 stack slot */
+    int64_t *after; /* positions from vector 0's m and k to each one's, two a
+                       vector; NULL: they are not the same for all items */
     LLVMValueRef *place; /* wide engines: bytes from the area to it */
     LLVMValueRef *to; /* of panels: bytes from a pair of areas to its place */
     emit_known *from_start; /* of each: where its loads go in step 0; NULL */
     bool plain; /* as the plan says: */
     LLVMValueRef *begin; /* of each vector: the element that it begins with where
                          K does */
+    int64_t *beyond; /* of each: elements from vector 0's begin; NULL: items
+                        differ */
     LLVMValueRef *not; /* of each element: a bit for each position of the window
                           where its guards fail; NULL: it has none */
 } emit_operand;
@@ -65,6 +69,11 @@ void emit_tile_put(LLVMValueRef p, LLVMValueRef v, emit *e, size_t bytes);
 void emit_open_vector(emit_tile *g, const emit_operand *o, int i);
 void emit_close_vector(emit_tile *g, const emit_operand *o);
 
+/* ---- emit_share.c: what an item copies ---- */
+
+/* Finds o's vectors, and where they go. */
+void emit_share_out(emit_tile *g, emit_operand *o);
+
 /* ---- emit_plain.c: operands in panels that are read as they lie ---- */
 
 void emit_find_plain(emit_tile *g, emit_operand *o); /* before the loop */
@@ -81,6 +90,8 @@ void emit_place_panels(emit_tile *g, emit_operand *o); /* finds o->to */
 /* What was read of o, to the panels of `turn`, in words where there are whole
  * ones. */
 void emit_write_panels(emit_tile *g, emit_operand *o, LLVMValueRef turn);
+/* All steps, for the sums of g->acc. */
+void emit_run_panels(emit_tile *g);
 
 /* ---- emit_items.c: products by items ---- */
 
@@ -90,7 +101,8 @@ void emit_multiply_items(emit_tile *g, LLVMValueRef turn);
 
 /* Bytes from an area to what the item reads of the sub-group's first square. */
 void emit_own_squares(emit_tile *g);
-void emit_multiply_squares(emit_tile *g, LLVMValueRef turn);
+/* Positions [from, to) of a step. */
+void emit_multiply_squares(emit_tile *g, LLVMValueRef turn, int from, int to);
 /* The squares in row `row`, into the area that begins with row `from`. */
 void emit_put_squares(emit_tile *g, int row, int64_t from);
 

@@ -1,6 +1,8 @@
 /* Operands of engines that read local memory by blocks, in panels: K in pieces
  * of what one instruction takes, of y in words as the engine wants them
- * (ADR 25). */
+ * (ADR 25).  The loop over steps is turned: it ends with the writing of the
+ * next step and the barrier.  What was read then lives in one turn alone;
+ * Intel's compiler copies every register that a loop hands on. */
 #include "emit_group.h"
 
 /* n in each element of what has v's type: i32, or a vector of it. */
@@ -116,15 +118,30 @@ static void put_parts(emit_tile *g, const emit_operand *o, LLVMValueRef p,
     }
 }
 
+/* Whether vector i lies behind vector 0 by so many elements for all items. */
+static bool panel_after(const emit_tile *g, const emit_operand *o, int i,
+                        int64_t *elements)
+{
+    const plan_engine_info *of = &plan_engine_table[g->b->engine];
+    int64_t m = o->after ? o->after[2 * i] : 0,
+            k = o->after ? o->after[2 * i + 1] : 0;
+
+    *elements = k / of->depth * o->panel + m * of->depth;
+    return i && o->after && k % of->depth == 0 &&
+           (o == &g->x || m % of->items == 0);
+}
+
 void emit_place_panels(emit_tile *g, emit_operand *o)
 {
     emit *e = g->e;
-    int64_t bytes = (int64_t)sd_dtype_bytes(o->node->dtype);
+    int64_t bytes = (int64_t)sd_dtype_bytes(o->node->dtype), beyond;
 
     o->to = sd_arena_array(e->a, LLVMValueRef, o->n);
     for (int i = 0; i < o->n; i++)
-        o->to[i] =
-            emit_mad(e, panel_at(g, o, i), bytes, emit_si(e, (int64_t)o->at));
+        o->to[i] = panel_after(g, o, i, &beyond)
+                       ? emit_add(e, o->to[0], emit_si(e, beyond * bytes))
+                       : emit_mad(e, panel_at(g, o, i), bytes,
+                                  emit_si(e, (int64_t)o->at));
 }
 
 void emit_write_panels(emit_tile *g, emit_operand *o, LLVMValueRef turn)
@@ -159,4 +176,78 @@ void emit_write_panels(emit_tile *g, emit_operand *o, LLVMValueRef turn)
             put_words(g, p, word, o->wide, o->side);
         }
     }
+}
+
+/* ---- the loop over steps ---- */
+
+/* Reads step `next`, multiplies what is in the areas of `turn`, and writes the
+ * other ones: y in the second half, so that registers hold one operand. */
+static void run_panels(emit_tile *g, LLVMValueRef next, int turn)
+{
+    LLVMValueRef now = emit_si(g->e, turn), other = emit_si(g->e, 1 - turn);
+    int depth = plan_engine_table[g->b->engine].depth, step = g->b->step;
+    int half = step / depth / 2 * depth;
+
+    emit_tile_read(g, &g->x, next);
+    if (half)
+        emit_multiply_squares(g, now, 0, half);
+    if (half)
+        emit_write_panels(g, &g->x, other);
+    emit_tile_read(g, &g->y, next);
+    emit_multiply_squares(g, now, half, step);
+    if (!half)
+        emit_write_panels(g, &g->x, other);
+    emit_write_panels(g, &g->y, other);
+    emit_barrier(g->e);
+}
+
+/* The last pair of an even number of steps reads its last one again. */
+static LLVMValueRef after_pair(emit_tile *g, LLVMValueRef pair)
+{
+    emit *e = g->e;
+    LLVMValueRef next = emit_mad(e, pair, 2, emit_si(e, 2));
+    int64_t last = g->steps - 1;
+
+    return last % 2 == 0 ? next
+                         : emit_select(e,
+                                       LLVMBuildICmp(e->b, LLVMIntSLT, next,
+                                                     emit_si(e, last), ""),
+                                       next, emit_si(e, last));
+}
+
+/* Two steps a turn of the loop, so that which areas they have is no question in
+ * it.  With the number of turns in view Intel's compiler unrolls the loop,
+ * keeps the addresses of all its steps in registers, and runs out of them. */
+static void run_pairs(emit_tile *g, int64_t pairs)
+{
+    emit *e = g->e;
+    LLVMValueRef n = emit_si(e, pairs);
+    LLVMBasicBlockRef pre;
+    emit_loop s;
+
+    if (e->abi->zero)
+        n = emit_add(e, n, e->abi->zero(e));
+    pre = LLVMGetInsertBlock(e->b);
+    emit_loop_open(e, &s, emit_si(e, 0), emit_si(e, pairs), 1);
+    s.to = n; /* opened with the number, which is known not to be 0 */
+    emit_level_open(e, pre);
+    run_panels(g, emit_mad(e, s.at, 2, emit_si(e, 1)), 0);
+    run_panels(g, after_pair(g, s.at), 1);
+    emit_loop_close(e, &s);
+    emit_level_close(e);
+}
+
+void emit_run_panels(emit_tile *g)
+{
+    emit *e = g->e;
+
+    emit_tile_read(g, &g->x, emit_si(e, 0));
+    emit_tile_read(g, &g->y, emit_si(e, 0));
+    emit_write_panels(g, &g->x, emit_si(e, 0));
+    emit_write_panels(g, &g->y, emit_si(e, 0));
+    emit_barrier(e);
+    if (g->steps > 1)
+        run_pairs(g, g->steps / 2);
+    if (g->steps % 2)
+        emit_multiply_squares(g, emit_si(e, 0), 0, g->b->step);
 }

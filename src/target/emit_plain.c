@@ -70,6 +70,23 @@ static void note_vector(emit_tile *g, emit_operand *o, int i)
     emit_close_vector(g, o);
 }
 
+/* Where positions of the tile are one axis's and none is beyond its end, what
+ * is between the vectors is a number: then one address serves them all. */
+static void find_beyond(emit_tile *g, emit_operand *o)
+{
+    emit *e = g->e;
+    const plan_axis *of = &e->k->axis[o->axis];
+    int64_t m, k;
+
+    if (!o->after || o->in || of->extent % of->tile || of->tile < o->extent ||
+        !plan_expr_stride(o->node->off, o->axis, &m) ||
+        !plan_expr_stride(o->node->off, last_of(g->b->node->over), &k))
+        return;
+    o->beyond = sd_arena_array(e->a, int64_t, o->n);
+    for (int i = 0; i < o->n; i++)
+        o->beyond[i] = o->after[2 * i] * m + o->after[2 * i + 1] * k;
+}
+
 void emit_find_plain(emit_tile *g, emit_operand *o)
 {
     emit *e = g->e;
@@ -78,6 +95,7 @@ void emit_find_plain(emit_tile *g, emit_operand *o)
     o->begin = sd_arena_array(e->a, LLVMValueRef, o->n);
     if (o->node->nguard)
         o->not = sd_arena_array(e->a, LLVMValueRef, o->n * o->wide);
+    find_beyond(g, o);
     e->lane = o->along;
     for (int i = 0; i < o->n; i++)
         note_vector(g, o, i);
@@ -117,7 +135,7 @@ static LLVMValueRef find_step(emit_tile *g, emit_operand *o, LLVMValueRef at,
     emit *e = g->e;
     const plan_node *n = o->node;
     uint64_t over = g->b->node->over;
-    int64_t lead = LLVMIsConstant(at) ? 0 : g->b->lead, s;
+    int64_t lead = LLVMIsNull(at) ? 0 : g->b->lead, s;
     LLVMValueRef flat = emit_times(e, at, g->b->step), by = emit_si(e, 0);
     LLVMValueRef place[EMIT_AXES], left;
 
@@ -175,17 +193,24 @@ static LLVMValueRef read_vector(emit_tile *g, const emit_operand *o, int i,
     LLVMTypeRef part = emit_mem_type(e, n->dtype);
     LLVMValueRef all = LLVMGetPoison(emit_widen(part, o->wide));
     LLVMValueRef slot = e->slot[n->slot], from = o->begin[i];
+    bool follows = o->beyond && !moved;
     int64_t s;
+
+    if (follows)
+        from = o->begin[0];
 
     plan_expr_stride(n->off, o->along, &s);
     if (moved)
         from = emit_add(e, from, moved);
     for (int c = 0; c < o->wide; c += n->wide) {
         LLVMValueRef p, v;
-        LLVMValueRef more = emit_add(e, by, emit_si(e, c * s));
+        LLVMValueRef more = emit_si(e, c * s);
 
-        p = emit_element(e, n->dtype, slot, more);
+        p = emit_element(e, n->dtype, slot,
+                         follows ? by : emit_add(e, by, more));
         p = emit_element(e, n->dtype, p, from);
+        if (follows)
+            p = emit_element(e, n->dtype, p, emit_si(e, c * s + o->beyond[i]));
         if (o->not)
             p = emit_select(e, fails(g, o, i, c, bits), e->slot[g->b->zeros],
                             p);
@@ -205,7 +230,7 @@ static LLVMValueRef read_vector(emit_tile *g, const emit_operand *o, int i,
 void emit_plain_read(emit_tile *g, emit_operand *o, LLVMValueRef at)
 {
     emit *e = g->e;
-    bool first = LLVMIsConstant(at) && g->b->lead;
+    bool first = LLVMIsNull(at) && g->b->lead;
     LLVMValueRef bits, by = find_step(g, o, at, &bits);
 
     for (int i = 0; i < o->n; i++) {

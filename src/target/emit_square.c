@@ -95,15 +95,17 @@ static LLVMValueRef begin_area(emit_tile *g, const emit_operand *o,
     return e->abi->uniform ? e->abi->uniform(e, emit_add(e, at, own)) : NULL;
 }
 
-void emit_multiply_squares(emit_tile *g, LLVMValueRef turn)
+void emit_multiply_squares(emit_tile *g, LLVMValueRef turn, int from, int to)
 {
     const plan_blocks *b = g->b;
     int depth = plan_engine_table[b->engine].depth;
     LLVMValueRef x[PLAN_AXIS_COPIES / PLAN_SQUARE][EMIT_PIECES], y[EMIT_PIECES];
 
-    g->x_now = begin_area(g, &g->x, turn, g->x_own);
-    g->y_now = begin_area(g, &g->y, turn, g->y_own);
-    for (int k = 0; k < b->step; k += depth) {
+    if (!from) {
+        g->x_now = begin_area(g, &g->x, turn, g->x_own);
+        g->y_now = begin_area(g, &g->y, turn, g->y_own);
+    }
+    for (int k = from; k < to; k += depth) {
         if (g->x.panel && b->rows > b->vectors) {
             multiply_tall(g, turn, k);
             continue;

@@ -1,0 +1,70 @@
+/* What an item of a group copies of an operand in a step (ADR 25): its vectors,
+ * and their places in the tile and in the step. */
+#include "emit_group.h"
+
+/* Vector number `at` of an operand, of which `row` are neighbours along what it
+ * lies along: its position there, and across. */
+static void place_vector(emit_tile *g, const emit_operand *o, int64_t row,
+                         int i, LLVMValueRef at)
+{
+    emit *e = g->e;
+    LLVMValueRef first = emit_times(e, emit_rest(e, at, row), o->wide),
+                 second = emit_over(e, at, row);
+
+    if (g->wide && o->per > 1)
+        emit_wide_share(g, o, at, &first, &second);
+    second = emit_mad(e, second, o->per, emit_si(e, i % o->per));
+    o->k[i] = emit_is_deep(g, o) ? first : second;
+    o->m[i] = emit_is_deep(g, o) ? second : first;
+}
+
+/* Where a group's items take whole rows of vectors, or part of one, what lies
+ * between an item's vectors is the same for all. */
+static void place_after(emit_tile *g, emit_operand *o, int64_t row)
+{
+    emit *e = g->e;
+    int64_t group = e->k->group;
+
+    if (!o->panel || (group % row && row % group))
+        return;
+    o->after = sd_arena_array(e->a, int64_t, 2 * o->n);
+    for (int i = 0; i < o->n; i++) {
+        int64_t at = i / o->per * group;
+        int64_t first = at % row * o->wide,
+                second = at / row * o->per + i % o->per;
+        bool deep = emit_is_deep(g, o);
+
+        o->after[2 * i] = deep ? second : first;
+        o->after[2 * i + 1] = deep ? first : second;
+        if (!i)
+            continue;
+        o->m[i] = emit_add(e, o->m[0], emit_si(e, o->after[2 * i]));
+        o->k[i] = emit_add(e, o->k[0], emit_si(e, o->after[2 * i + 1]));
+    }
+}
+
+/* Items that are neighbours copy neighbours. */
+void emit_share_out(emit_tile *g, emit_operand *o)
+{
+    emit *e = g->e;
+    int64_t step = g->b->step, all = o->extent * step / o->wide;
+    int64_t row = (emit_is_deep(g, o) ? step : o->extent) / o->wide;
+    LLVMTypeRef t = emit_widen(emit_mem_type(e, o->node->dtype), o->wide);
+
+    o->per = plan_woven_rows(g->b, o->along);
+    o->n = (int)((all + e->k->group - 1) / e->k->group);
+    o->m = sd_arena_array(e->a, LLVMValueRef, o->n);
+    o->k = sd_arena_array(e->a, LLVMValueRef, o->n);
+    o->v = sd_arena_array(e->a, LLVMValueRef, o->n);
+    for (int i = 0; i < o->n; i++) {
+        place_vector(g, o, row, i,
+                     emit_add(e, e->lid,
+                              emit_si(e, (int64_t)(i / o->per) * e->k->group)));
+        o->v[i] = emit_alloca(e, t);
+    }
+    place_after(g, o, row);
+    if (g->wide)
+        emit_wide_places(g, o);
+    if (o->panel)
+        emit_place_panels(g, o);
+}

@@ -37,8 +37,7 @@ def rows(chip):
 def run(chip, first):
     """Writes one row; False: the test said none, which is an error."""
     env = {**os.environ, "VIRTUAL_ENV": os.environ.get("VIRTUAL_ENV", os.path.join(TOP, ".venv"))}
-    done = subprocess.run([os.path.join(UNIT, "test_engines"), shutil.which("spirv-link"), os.path.join(UNIT, "dpas.spv"),
-                           "cl:" + chip, str(first), str(EACH)], capture_output=True, text=True, env=env)
+    done = subprocess.run([os.path.join(UNIT, "test_engines"), os.path.join(UNIT, "dpas.spv"), "cl:" + chip, str(first), str(EACH)], capture_output=True, text=True, env=env)
     said = SAID.search(done.stdout + done.stderr)
     if done.returncode:
         print(done.stdout + done.stderr, flush=True)

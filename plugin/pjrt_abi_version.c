@@ -138,13 +138,6 @@ pjrt_client_runtime_abi_version(PJRT_Client_RuntimeAbiVersion_Args *a)
     return NULL;
 }
 
-PJRT_Error *
-pjrt_runtime_abi_version_destroy(PJRT_RuntimeAbiVersion_Destroy_Args *a)
-{
-    free(a->abi_version);
-    return NULL;
-}
-
 PJRT_Error *pjrt_runtime_abi_version_is_compatible_with_runtime(
     PJRT_RuntimeAbiVersion_IsCompatibleWithRuntime_Args *a)
 {
@@ -195,13 +188,6 @@ pjrt_executable_get_abi_version(PJRT_Executable_GetAbiVersion_Args *a)
     return pjrt_return(sd_error(SD_UNIMPLEMENTED,
                                 "PJRT_Executable_GetAbiVersion: a saved "
                                 "program is compared when it is loaded"));
-}
-
-PJRT_Error *
-pjrt_executable_abi_version_destroy(PJRT_ExecutableAbiVersion_Destroy_Args *a)
-{
-    free(a->abi_version);
-    return NULL;
 }
 
 PJRT_Error *

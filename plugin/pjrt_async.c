@@ -319,11 +319,3 @@ PJRT_Error *pjrt_async_host_to_device_transfer_manager_buffer_size(
     a->buffer_size = xpu_buffer_bytes(s->x);
     return NULL;
 }
-
-/* Notes for a profiler of the framework's: nothing here looks at them. */
-PJRT_Error *pjrt_async_host_to_device_transfer_manager_add_metadata(
-    PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args *a)
-{
-    (void)a;
-    return NULL;
-}

@@ -82,55 +82,6 @@ sd_status pjrt_place(PJRT_Device *d, PJRT_Memory *m, PJRT_Memory **out)
     return m ? NULL : pjrt_device_is_here(d);
 }
 
-PJRT_Error *pjrt_buffer_destroy(PJRT_Buffer_Destroy_Args *a)
-{
-    pjrt_buffer_free(a->buffer);
-    return NULL;
-}
-
-PJRT_Error *pjrt_buffer_delete(PJRT_Buffer_Delete_Args *a)
-{
-    xpu_buffer_delete(a->buffer->x);
-    return NULL;
-}
-
-PJRT_Error *pjrt_buffer_is_deleted(PJRT_Buffer_IsDeleted_Args *a)
-{
-    a->is_deleted = xpu_buffer_is_deleted(a->buffer->x);
-    return NULL;
-}
-
-PJRT_Error *pjrt_buffer_element_type(PJRT_Buffer_ElementType_Args *a)
-{
-    a->type =
-        (PJRT_Buffer_Type)sd_dtype_table[xpu_buffer_dtype(a->buffer->x)].pjrt;
-    return NULL;
-}
-
-PJRT_Error *pjrt_buffer_dimensions(PJRT_Buffer_Dimensions_Args *a)
-{
-    a->dims = xpu_buffer_dims(a->buffer->x);
-    a->num_dims = (size_t)xpu_buffer_rank(a->buffer->x);
-    return NULL;
-}
-
-PJRT_Error *
-pjrt_buffer_unpadded_dimensions(PJRT_Buffer_UnpaddedDimensions_Args *a)
-{
-    a->unpadded_dims = xpu_buffer_dims(a->buffer->x);
-    a->num_dims = (size_t)xpu_buffer_rank(a->buffer->x);
-    return NULL;
-}
-
-/* Sizes are known when a program is compiled: none is dynamic. */
-PJRT_Error *pjrt_buffer_dynamic_dimension_indices(
-    PJRT_Buffer_DynamicDimensionIndices_Args *a)
-{
-    a->dynamic_dim_indices = NULL;
-    a->num_dynamic_dims = 0;
-    return NULL;
-}
-
 PJRT_Error *pjrt_buffer_get_memory_layout(PJRT_Buffer_GetMemoryLayout_Args *a)
 {
     int rank = xpu_buffer_rank(a->buffer->x);
@@ -142,25 +93,6 @@ PJRT_Error *pjrt_buffer_get_memory_layout(PJRT_Buffer_GetMemoryLayout_Args *a)
         .tiled = {.struct_size = PJRT_Buffer_MemoryLayout_Tiled_STRUCT_SIZE,
                   .minor_to_major = order ? order : pjrt_row_major(rank),
                   .minor_to_major_size = (size_t)rank}};
-    return NULL;
-}
-
-PJRT_Error *
-pjrt_buffer_on_device_size_in_bytes(PJRT_Buffer_OnDeviceSizeInBytes_Args *a)
-{
-    a->on_device_size_in_bytes = xpu_buffer_bytes(a->buffer->x);
-    return NULL;
-}
-
-PJRT_Error *pjrt_buffer_device(PJRT_Buffer_Device_Args *a)
-{
-    a->device = a->buffer->memory->device;
-    return NULL;
-}
-
-PJRT_Error *pjrt_buffer_memory(PJRT_Buffer_Memory_Args *a)
-{
-    a->memory = a->buffer->memory;
     return NULL;
 }
 

@@ -193,48 +193,6 @@ PJRT_Error *pjrt_client_destroy(PJRT_Client_Destroy_Args *a)
 
 /* ---- questions ---- */
 
-PJRT_Error *pjrt_client_platform_name(PJRT_Client_PlatformName_Args *a)
-{
-    a->platform_name = PJRT_PLATFORM;
-    a->platform_name_size = strlen(PJRT_PLATFORM);
-    return NULL;
-}
-
-PJRT_Error *pjrt_client_process_index(PJRT_Client_ProcessIndex_Args *a)
-{
-    a->process_index = (int)a->client->process;
-    return NULL;
-}
-
-PJRT_Error *pjrt_client_platform_version(PJRT_Client_PlatformVersion_Args *a)
-{
-    a->platform_version = a->client->topology->version;
-    a->platform_version_size = strlen(a->platform_version);
-    return NULL;
-}
-
-PJRT_Error *
-pjrt_client_topology_description(PJRT_Client_TopologyDescription_Args *a)
-{
-    a->topology = a->client->topology;
-    return NULL;
-}
-
-PJRT_Error *pjrt_client_devices(PJRT_Client_Devices_Args *a)
-{
-    a->devices = a->client->devices;
-    a->num_devices = (size_t)a->client->n;
-    return NULL;
-}
-
-PJRT_Error *
-pjrt_client_addressable_devices(PJRT_Client_AddressableDevices_Args *a)
-{
-    a->addressable_devices = a->client->devices + a->client->first;
-    a->num_addressable_devices = (size_t)a->client->nhere;
-    return NULL;
-}
-
 PJRT_Device *pjrt_client_find(const PJRT_Client *c, int64_t id)
 {
     return id >= 0 && id < c->n ? c->devices[id] : NULL;
@@ -264,14 +222,6 @@ PJRT_Error *pjrt_client_lookup_addressable_device(
 
     return found(i >= 0 && i < c->nhere ? c->devices[c->first + i] : NULL, i,
                  &a->addressable_device);
-}
-
-PJRT_Error *
-pjrt_client_addressable_memories(PJRT_Client_AddressableMemories_Args *a)
-{
-    a->addressable_memories = a->client->memories;
-    a->num_addressable_memories = (size_t)a->client->nhere * XPU_MEM_COUNT;
-    return NULL;
 }
 
 /* More places than devices are numbered round them: a nominal answer. */
@@ -351,14 +301,6 @@ PJRT_Error *pjrt_client_dma_unmap(PJRT_Client_DmaUnmap_Args *a)
         return pjrt_return(
             sd_error(SD_NOT_FOUND, "the memory at %p is not mapped", a->data));
     free(m);
-    return NULL;
-}
-
-/* News of other processes; an error here would end the caller's. */
-PJRT_Error *pjrt_client_update_global_process_info(
-    PJRT_Client_UpdateGlobalProcessInfo_Args *a)
-{
-    (void)a;
     return NULL;
 }
 

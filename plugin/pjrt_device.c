@@ -1,62 +1,6 @@
 /* Devices and what describes them. */
 #include "pjrt.h"
 
-PJRT_Error *pjrt_device_description_id(PJRT_DeviceDescription_Id_Args *a)
-{
-    a->id = a->device_description->id;
-    return NULL;
-}
-
-PJRT_Error *pjrt_device_description_process_index(
-    PJRT_DeviceDescription_ProcessIndex_Args *a)
-{
-    a->process_index = a->device_description->process;
-    return NULL;
-}
-
-PJRT_Error *
-pjrt_device_description_attributes(PJRT_DeviceDescription_Attributes_Args *a)
-{
-    a->attributes = a->device_description->attr;
-    a->num_attributes = PJRT_NATTR;
-    return NULL;
-}
-
-PJRT_Error *pjrt_device_description_kind(PJRT_DeviceDescription_Kind_Args *a)
-{
-    a->device_kind = a->device_description->desc.name;
-    a->device_kind_size = strlen(a->device_kind);
-    return NULL;
-}
-
-PJRT_Error *
-pjrt_device_description_debug_string(PJRT_DeviceDescription_DebugString_Args *a)
-{
-    a->debug_string = a->device_description->debug;
-    a->debug_string_size = strlen(a->debug_string);
-    return NULL;
-}
-
-PJRT_Error *
-pjrt_device_description_to_string(PJRT_DeviceDescription_ToString_Args *a)
-{
-    a->to_string = a->device_description->name;
-    a->to_string_size = strlen(a->to_string);
-    return NULL;
-}
-
-PJRT_Error *pjrt_device_get_description(PJRT_Device_GetDescription_Args *a)
-{
-    a->device_description = a->device->desc;
-    return NULL;
-}
-
-PJRT_Error *pjrt_device_is_addressable(PJRT_Device_IsAddressable_Args *a)
-{
-    a->is_addressable = a->device->x != NULL;
-    return NULL;
-}
-
 sd_status pjrt_device_is_here(const PJRT_Device *d)
 {
     if (d->x)
@@ -64,22 +8,6 @@ sd_status pjrt_device_is_here(const PJRT_Device *d)
     return sd_error(SD_INVALID,
                     "%s is process %d's, and this is process %" PRId64,
                     d->desc->name, d->desc->process, d->client->process);
-}
-
-PJRT_Error *pjrt_device_local_hardware_id(PJRT_Device_LocalHardwareId_Args *a)
-{
-    const PJRT_Device *d = a->device;
-
-    a->local_hardware_id = d->x ? d->desc->id - d->client->first : -1;
-    return NULL;
-}
-
-PJRT_Error *
-pjrt_device_addressable_memories(PJRT_Device_AddressableMemories_Args *a)
-{
-    a->memories = a->device->list;
-    a->num_memories = a->device->x ? XPU_MEM_COUNT : 0;
-    return NULL;
 }
 
 PJRT_Error *pjrt_device_default_memory(PJRT_Device_DefaultMemory_Args *a)
@@ -180,12 +108,5 @@ PJRT_Error *pjrt_device_create_async_tracking_event(
         return pjrt_no_memory();
     e->device = a->device;
     a->event = e;
-    return NULL;
-}
-
-PJRT_Error *
-pjrt_async_tracking_event_destroy(PJRT_AsyncTrackingEvent_Destroy_Args *a)
-{
-    free(a->event);
     return NULL;
 }

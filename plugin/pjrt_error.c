@@ -112,10 +112,3 @@ PJRT_Error *pjrt_error_get_code(PJRT_Error_GetCode_Args *a)
     a->code = error_code(a->error);
     return NULL;
 }
-
-/* An error returned from here would be asked for its payloads in turn. */
-PJRT_Error *pjrt_error_for_each_payload(PJRT_Error_ForEachPayload_Args *a)
-{
-    (void)a;
-    return NULL;
-}

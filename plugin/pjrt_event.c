@@ -20,12 +20,6 @@ PJRT_Error *pjrt_event_destroy(PJRT_Event_Destroy_Args *a)
     return NULL;
 }
 
-PJRT_Error *pjrt_event_is_ready(PJRT_Event_IsReady_Args *a)
-{
-    a->is_ready = xpu_event_is_ready(pjrt_xpu_event(a->event));
-    return NULL;
-}
-
 PJRT_Error *pjrt_event_error(PJRT_Event_Error_Args *a)
 {
     return pjrt_return(xpu_event_error(pjrt_xpu_event(a->event)));

@@ -280,72 +280,10 @@ sd_status pjrt_executable_restore(sd_bytes b, PJRT_Executable **out)
 
 /* ---- answers ---- */
 
-PJRT_Error *pjrt_executable_destroy(PJRT_Executable_Destroy_Args *a)
-{
-    pjrt_executable_release(a->executable);
-    return NULL;
-}
-
 PJRT_Error *pjrt_loaded_executable_get_executable(
     PJRT_LoadedExecutable_GetExecutable_Args *a)
 {
     a->executable = retain(a->loaded_executable->exe);
-    return NULL;
-}
-
-PJRT_Error *pjrt_executable_name(PJRT_Executable_Name_Args *a)
-{
-    a->executable_name = a->executable->p->name;
-    a->executable_name_size = strlen(a->executable_name);
-    return NULL;
-}
-
-PJRT_Error *pjrt_executable_num_replicas(PJRT_Executable_NumReplicas_Args *a)
-{
-    a->num_replicas = (size_t)a->executable->p->nreplica;
-    return NULL;
-}
-
-PJRT_Error *
-pjrt_executable_num_partitions(PJRT_Executable_NumPartitions_Args *a)
-{
-    a->num_partitions = (size_t)a->executable->p->npartition;
-    return NULL;
-}
-
-PJRT_Error *pjrt_executable_num_outputs(PJRT_Executable_NumOutputs_Args *a)
-{
-    a->num_outputs = (size_t)a->executable->p->noutput;
-    return NULL;
-}
-
-PJRT_Error *pjrt_executable_size_of_generated_code_in_bytes(
-    PJRT_Executable_SizeOfGeneratedCodeInBytes_Args *a)
-{
-    a->size_in_bytes = a->executable->code_bytes;
-    return NULL;
-}
-
-PJRT_Error *pjrt_executable_fingerprint(PJRT_Executable_Fingerprint_Args *a)
-{
-    a->executable_fingerprint = a->executable->fingerprint;
-    a->executable_fingerprint_size = strlen(a->executable->fingerprint);
-    return NULL;
-}
-
-PJRT_Error *
-pjrt_executable_get_cost_analysis(PJRT_Executable_GetCostAnalysis_Args *a)
-{
-    a->properties = a->executable->cost;
-    a->num_properties = (size_t)a->executable->ncost;
-    return NULL;
-}
-
-PJRT_Error *
-pjrt_executable_output_element_types(PJRT_Executable_OutputElementTypes_Args *a)
-{
-    a->output_types = a->executable->types;
-    a->num_output_types = (size_t)a->executable->p->noutput;
     return NULL;
 }
 

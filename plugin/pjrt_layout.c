@@ -132,13 +132,6 @@ static PJRT_Error *new_layout(int rank, const int64_t *order,
     return NULL;
 }
 
-PJRT_Error *
-pjrt_layouts_memory_layout_destroy(PJRT_Layouts_MemoryLayout_Destroy_Args *a)
-{
-    free(a->layout);
-    return NULL;
-}
-
 static void keep_text(PJRT_Layouts_SerializedLayout *s)
 {
     (void)s; /* it is the layout's */

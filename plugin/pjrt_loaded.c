@@ -186,36 +186,6 @@ pjrt_loaded_executable_destroy(PJRT_LoadedExecutable_Destroy_Args *a)
     return NULL;
 }
 
-/* The memory goes with the handle: runs in flight keep what they need. */
-PJRT_Error *pjrt_loaded_executable_delete(PJRT_LoadedExecutable_Delete_Args *a)
-{
-    atomic_store(&a->executable->deleted, true);
-    return NULL;
-}
-
-PJRT_Error *
-pjrt_loaded_executable_is_deleted(PJRT_LoadedExecutable_IsDeleted_Args *a)
-{
-    a->is_deleted = atomic_load(&a->executable->deleted);
-    return NULL;
-}
-
-PJRT_Error *pjrt_loaded_executable_addressable_devices(
-    PJRT_LoadedExecutable_AddressableDevices_Args *a)
-{
-    a->addressable_devices = a->executable->devices;
-    a->num_addressable_devices = (size_t)a->executable->n;
-    return NULL;
-}
-
-PJRT_Error *pjrt_loaded_executable_addressable_device_logical_ids(
-    PJRT_LoadedExecutable_AddressableDeviceLogicalIds_Args *a)
-{
-    a->addressable_device_logical_ids = a->executable->logical;
-    a->num_addressable_device_logical_ids = (size_t)a->executable->n;
-    return NULL;
-}
-
 static void keep_assignment(PJRT_DeviceAssignmentSerialized *s)
 {
     (void)s; /* the bytes are the executable's */
@@ -230,13 +200,5 @@ PJRT_Error *pjrt_loaded_executable_get_device_assignment(
     a->serialized_bytes_size = b->len;
     a->serialized_device_assignment = NULL;
     a->serialized_device_assignment_deleter = keep_assignment;
-    return NULL;
-}
-
-PJRT_Error *
-pjrt_loaded_executable_fingerprint(PJRT_LoadedExecutable_Fingerprint_Args *a)
-{
-    a->executable_fingerprint = a->executable->exe->fingerprint;
-    a->executable_fingerprint_size = strlen(a->executable_fingerprint);
     return NULL;
 }

@@ -68,47 +68,6 @@ void pjrt_memory_finish(PJRT_Memory *m)
     }
 }
 
-PJRT_Error *pjrt_memory_id(PJRT_Memory_Id_Args *a)
-{
-    a->id = a->memory->id;
-    return NULL;
-}
-
-PJRT_Error *pjrt_memory_kind(PJRT_Memory_Kind_Args *a)
-{
-    a->kind = xpu_memory_name[a->memory->kind];
-    a->kind_size = strlen(a->kind);
-    return NULL;
-}
-
-PJRT_Error *pjrt_memory_kind_id(PJRT_Memory_Kind_Id_Args *a)
-{
-    a->kind_id = pjrt_memory_kind_number(a->memory->kind);
-    return NULL;
-}
-
-PJRT_Error *pjrt_memory_debug_string(PJRT_Memory_DebugString_Args *a)
-{
-    a->debug_string = a->memory->debug;
-    a->debug_string_size = strlen(a->memory->debug);
-    return NULL;
-}
-
-PJRT_Error *pjrt_memory_to_string(PJRT_Memory_ToString_Args *a)
-{
-    a->to_string = a->memory->debug;
-    a->to_string_size = strlen(a->memory->debug);
-    return NULL;
-}
-
-PJRT_Error *
-pjrt_memory_addressable_by_devices(PJRT_Memory_AddressableByDevices_Args *a)
-{
-    a->devices = &a->memory->device->self;
-    a->num_devices = 1;
-    return NULL;
-}
-
 /* ---- the extension: memories of a device that need not be there ---- */
 
 struct PJRT_MemoryDescription {

@@ -39,14 +39,6 @@ pjrt_register_custom_partitioner(PJRT_Register_Custom_Partitioner_Args *a)
     return NULL;
 }
 
-/* Such calls are right when they are computed whole, which they are. */
-PJRT_Error *
-pjrt_register_batch_partitionable(PJRT_Register_Batch_Partitionable_Args *a)
-{
-    (void)a;
-    return NULL;
-}
-
 static JAX_CustomCallPartitioner_Callbacks *find(const char *name)
 {
     const partitioner *p;

@@ -130,45 +130,6 @@ pjrt_topology_description_create(PJRT_TopologyDescription_Create_Args *a)
     return pjrt_return(pjrt_topology_make(count, list, &a->topology));
 }
 
-PJRT_Error *
-pjrt_topology_description_destroy(PJRT_TopologyDescription_Destroy_Args *a)
-{
-    pjrt_topology_free(a->topology);
-    return NULL;
-}
-
-PJRT_Error *pjrt_topology_description_platform_version(
-    PJRT_TopologyDescription_PlatformVersion_Args *a)
-{
-    a->platform_version = a->topology->version;
-    a->platform_version_size = strlen(a->topology->version);
-    return NULL;
-}
-
-PJRT_Error *pjrt_topology_description_platform_name(
-    PJRT_TopologyDescription_PlatformName_Args *a)
-{
-    a->platform_name = PJRT_PLATFORM;
-    a->platform_name_size = strlen(PJRT_PLATFORM);
-    return NULL;
-}
-
-PJRT_Error *pjrt_topology_description_get_device_descriptions(
-    PJRT_TopologyDescription_GetDeviceDescriptions_Args *a)
-{
-    a->descriptions = a->topology->list;
-    a->num_descriptions = (size_t)a->topology->n;
-    return NULL;
-}
-
-PJRT_Error *pjrt_topology_description_attributes(
-    PJRT_TopologyDescription_Attributes_Args *a)
-{
-    a->attributes = a->topology->attr;
-    a->num_attributes = SD_COUNTOF(a->topology->attr);
-    return NULL;
-}
-
 static uint64_t fingerprint(const PJRT_TopologyDescription *t)
 {
     uint64_t h = sd_hash(t->version, strlen(t->version), (uint64_t)t->n);

@@ -266,6 +266,7 @@ def slots(t):
            '#ifndef PJRT_SLOTS_H', '#define PJRT_SLOTS_H', '',
            '#include "pjrt_abi.h"', '']
     for name, ret, args in t.functions():
+        out.append('#define OURS_%s %s' % (name, snake(name)))
         out.append('%s %s(%s *a);' % (ret, snake(name), args))
     out += ['', '#endif']
     return out
@@ -350,7 +351,7 @@ def calls(t):
 
 def sources():
     for name in sorted(os.listdir(os.path.join(ROOT, 'plugin'))):
-        if name.endswith('.c'):
+        if name.endswith('.c') or name == 'pjrt_answers.def':
             path = 'plugin/' + name
             yield path, open(os.path.join(ROOT, path)).read()
 
@@ -361,15 +362,17 @@ def found():
     where, refused = {}, []
     define = re.compile(r'(/\*(?:(?!\*/).)*\*/\n)?^(?:PJRT_Error \*|void )\n?'
                         r'(pjrt_\w+)\(\s*PJRT_\w+ \*a\)\n\{', re.M | re.S)
+    answer = re.compile(r'(/\*(?:(?!\*/).)*\*/\n)?^ANSWER\((\w+),',
+                        re.M | re.S)
     refuse = re.compile(r'sd_error\(\s*SD_UNIMPLEMENTED,\s*'
                         r'((?:"(?:[^"\\]|\\.)*"\s*|PRI\w+\s*|PJRT_PLATFORM\s*)'
                         r'+)')
     for path, text in sources():
-        for m in define.finditer(text):
+        for m in [*define.finditer(text), *answer.finditer(text)]:
             note = re.sub(r'\s*\n \* *', ' ', (m.group(1) or '').strip())
             if note.startswith('/* ----'):
                 note = ''
-            where[m.group(2)] = (path, note[3:-3])
+            where[snake(m.group(2))] = (path, note[3:-3])
         for m in refuse.finditer(text):
             words = re.findall(r'"((?:[^"\\]|\\.)*)"|(PRI\w+|PJRT_PLATFORM)',
                                m.group(1))

@@ -1,6 +1,7 @@
 /* The reference evaluator: one instruction after the other, each on dense
- * row-major arrays.  Slow and obviously right.  Here: computations, control
- * flow, tokens and what stands for other machines. */
+ * row-major arrays.  Slow and obviously right.  Here: values, functions of
+ * elements, tuples, tokens and what stands for other machines; computations and
+ * control flow are hlo_eval_run.c's. */
 #include "hlo_eval.h"
 
 enum { /* steps that come on top of an instruction's own, about */
@@ -60,7 +61,7 @@ bool hlo_step(int rank, const int64_t *dim, int64_t *ix)
     return false;
 }
 
-/* ---- computations ---- */
+/* ---- computations with operands as numbers ---- */
 
 hlo_frame *hlo_open_frame(hlo_ev *e, const hlo_comp *c)
 {
@@ -190,39 +191,6 @@ sd_status hlo_afford_turn(hlo_ev *e)
     return spend(e, PER_LOOP);
 }
 
-/* ---- running a computation ---- */
-
-static sd_status run_comp(hlo_ev *e, const hlo_comp *c, const hlo_value *arg,
-                          hlo_value *out)
-{
-    hlo_frame *f = hlo_open_frame(e, c);
-    hlo_value *val = sd_arena_array(e->arena, hlo_value, f->n + 1);
-    hlo_value *in = sd_arena_array(e->arena, hlo_value, f->most + 1);
-    sd_status st;
-
-    e->bytes += (double)(f->n + f->most) * sizeof(hlo_value);
-    for (int i = 0; i < f->n; i++) {
-        const hlo_inst *x = f->inst[i];
-
-        if (x->op == HLO_PARAMETER) {
-            val[i] = arg[x->u.param.index];
-            continue;
-        }
-        for (int k = 0; k < x->narg; k++)
-            in[k] = val[f->arg[i][k]];
-        if ((st = hlo_afford(e, x, in)))
-            return sd_note(st, "%s", x->name);
-        if (hlo_passes_on(x))
-            val[i].shape = x->shape;
-        else
-            val[i] = hlo_value_make(e->arena, x->shape);
-        if ((st = hlo_eval_one(e, x, in, &val[i])))
-            return sd_note(st, "%s", x->name);
-    }
-    *out = val[f->root];
-    return NULL;
-}
-
 /* ---- regions ---- */
 
 struct hlo_region {
@@ -309,81 +277,7 @@ sd_status hlo_region_run(hlo_ev *e, hlo_region *r, const void *const *arg,
     return st;
 }
 
-/* ---- control ---- */
-
-/* One step in an arena of its own: cond and body may read the state, and
- * what they make goes, but for the copy of the result. */
-static sd_status run_step(hlo_ev *e, const hlo_comp *c, const hlo_value *state,
-                          sd_arena *to, hlo_value *out)
-{
-    sd_arena *back = e->arena;
-    double bytes = e->bytes;
-    hlo_value v;
-    sd_status st;
-
-    e->arena = sd_arena_create();
-    st = run_comp(e, c, state, &v);
-    if (!st)
-        *out = hlo_value_copy(to, &v);
-    sd_arena_destroy(e->arena);
-    e->arena = back;
-    e->bytes = bytes;
-    return st;
-}
-
-static sd_status eval_while(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                            hlo_value *out)
-{
-    sd_arena *now = sd_arena_create(), *next;
-    hlo_value state = *arg, go, after;
-    sd_status st = NULL;
-
-    for (;;) {
-        next = sd_arena_create();
-        if ((st = run_step(e, in->comp[0], &state, next, &go)) ||
-            !*(char *)go.data)
-            break;
-        if ((st = hlo_afford_turn(e)) ||
-            (st = run_step(e, in->comp[1], &state, next, &after)))
-            break;
-        state = after;
-        sd_arena_destroy(now);
-        now = next;
-    }
-    if (!st)
-        *out = hlo_value_copy(e->arena, &state);
-    sd_arena_destroy(now);
-    sd_arena_destroy(next);
-    return st;
-}
-
-int64_t hlo_branch_taken(const hlo_inst *in, const hlo_value *arg)
-{
-    sd_dtype t = arg[0].shape->dtype;
-    int64_t i = sd_scalar_to_s64(t, arg[0].data);
-
-    if (t == SD_PRED)
-        i = !i; /* the branch for true stands first */
-    return i < 0 || i >= in->ncomp ? in->ncomp - 1 : i;
-}
-
-static sd_status eval_conditional(hlo_ev *e, const hlo_inst *in,
-                                  const hlo_value *arg, hlo_value *out)
-{
-    int64_t i = hlo_branch_taken(in, arg);
-
-    return run_comp(e, in->comp[i], &arg[1 + i], out);
-}
-
-static sd_status eval_control(hlo_ev *e, const hlo_inst *in,
-                              const hlo_value *arg, hlo_value *out)
-{
-    if (in->op == HLO_WHILE)
-        return eval_while(e, in, arg, out);
-    if (in->op == HLO_CONDITIONAL)
-        return eval_conditional(e, in, arg, out);
-    return run_comp(e, in->comp[0], arg, out); /* call, fusion */
-}
+/* ---- tuples ---- */
 
 static sd_status eval_tuple(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
                             hlo_value *out)
@@ -476,7 +370,7 @@ static sd_status eval_tokens(hlo_ev *e, const hlo_inst *in,
 
 /* ---- dispatch ---- */
 
-static const hlo_eval_fn eval_class[HLO_CLASS_COUNT] = {
+static hlo_eval_fn *const eval_class[HLO_CLASS_COUNT] = {
     [HLO_C_UNARY] = hlo_eval_unary_or_binary,
     [HLO_C_BINARY] = hlo_eval_unary_or_binary,
     [HLO_C_TERNARY] = hlo_eval_ternary,
@@ -499,7 +393,7 @@ static const hlo_eval_fn eval_class[HLO_CLASS_COUNT] = {
     [HLO_C_LINALG] = hlo_eval_linalg,
     [HLO_C_NORM] = hlo_eval_norm,
     [HLO_C_TUPLE] = eval_tuple,
-    [HLO_C_CONTROL] = eval_control,
+    [HLO_C_CONTROL] = hlo_eval_control,
     [HLO_C_CUSTOM] = hlo_eval_custom,
     [HLO_C_TOKENS] = eval_tokens,
     [HLO_C_DYNAMIC] = eval_dynamic,
@@ -510,25 +404,6 @@ sd_status hlo_eval_one(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
                        hlo_value *out)
 {
     return eval_class[hlo_info(in)->cls](e, in, arg, out);
-}
-
-sd_status hlo_eval(sd_arena *a, const hlo_comp *c, const hlo_value *arg,
-                   int narg, hlo_value *out)
-{
-    sd_arena *scratch = sd_arena_create();
-    hlo_ev e = {.arena = scratch, .keep = scratch};
-    sd_status st;
-    hlo_value v;
-
-    e.frames = sd_map_create(scratch);
-    st = narg == c->nparam
-             ? run_comp(&e, c, arg, &v)
-             : sd_error(SD_INVALID, "%s takes %d arguments, not %d", c->name,
-                        c->nparam, narg);
-    if (!st)
-        *out = hlo_value_copy(a, &v);
-    sd_arena_destroy(scratch);
-    return st;
 }
 
 sd_status hlo_eval_inst(sd_arena *a, const hlo_inst *in, const hlo_value *arg,

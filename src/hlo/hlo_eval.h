@@ -15,10 +15,10 @@ typedef struct {
 
 /* arg: the operands' values.  out: made for in->shape, zeroed, except where
  * the op only passes values on. */
-typedef sd_status (*hlo_eval_fn)(hlo_ev *e, const hlo_inst *in,
-                                 const hlo_value *arg, hlo_value *out);
+typedef sd_status hlo_eval_fn(hlo_ev *e, const hlo_inst *in,
+                              const hlo_value *arg, hlo_value *out);
 
-/* ---- running computations: hlo_eval.c ---- */
+/* ---- running computations: hlo_eval.c, hlo_eval_run.c ---- */
 
 typedef struct { /* a computation with operands as numbers */
     const hlo_comp *c;
@@ -35,9 +35,8 @@ sd_status hlo_eval_one(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
 sd_status hlo_afford(hlo_ev *e, const hlo_inst *in, const hlo_value *arg);
 sd_status hlo_afford_turn(hlo_ev *e);
 hlo_value hlo_value_copy(sd_arena *a, const hlo_value *v);
-int64_t hlo_branch_taken(const hlo_inst *in, const hlo_value *arg);
 
-/* ---- several participants: hlo_eval_gang.c, hlo_eval_join.c ---- */
+/* ---- several participants: hlo_eval_join.c ---- */
 
 typedef struct { /* what stands at one instruction: of n participants */
     int64_t n;
@@ -77,59 +76,22 @@ static inline hlo_value *hlo_result_at(hlo_value *out, int k)
 sd_status hlo_sort_lines(hlo_ev *e, const hlo_comp *less, int n,
                          const hlo_value *x, int64_t d, hlo_value *out);
 
-sd_status hlo_eval_unary_or_binary(hlo_ev *, const hlo_inst *,
-                                   const hlo_value *, hlo_value *);
-sd_status hlo_eval_ternary(hlo_ev *, const hlo_inst *, const hlo_value *,
-                           hlo_value *);
-sd_status hlo_eval_compare(hlo_ev *, const hlo_inst *, const hlo_value *,
-                           hlo_value *);
-sd_status hlo_eval_convert(hlo_ev *, const hlo_inst *, const hlo_value *,
-                           hlo_value *);
-sd_status hlo_eval_bitcast_convert(hlo_ev *, const hlo_inst *,
-                                   const hlo_value *, hlo_value *);
-sd_status hlo_eval_leaf(hlo_ev *, const hlo_inst *, const hlo_value *,
-                        hlo_value *);
-sd_status hlo_eval_shape(hlo_ev *, const hlo_inst *, const hlo_value *,
-                         hlo_value *);
-sd_status hlo_eval_indexed(hlo_ev *, const hlo_inst *, const hlo_value *,
-                           hlo_value *);
-sd_status hlo_eval_scatter(hlo_ev *, const hlo_inst *, const hlo_value *,
-                           hlo_value *);
-sd_status hlo_eval_reduce(hlo_ev *, const hlo_inst *, const hlo_value *,
-                          hlo_value *);
-sd_status hlo_eval_window(hlo_ev *, const hlo_inst *, const hlo_value *,
-                          hlo_value *);
-sd_status hlo_eval_scan(hlo_ev *, const hlo_inst *, const hlo_value *,
-                        hlo_value *);
-sd_status hlo_eval_map(hlo_ev *, const hlo_inst *, const hlo_value *,
-                       hlo_value *);
-sd_status hlo_eval_sort(hlo_ev *, const hlo_inst *, const hlo_value *,
-                        hlo_value *);
-sd_status hlo_eval_dot(hlo_ev *, const hlo_inst *, const hlo_value *,
-                       hlo_value *);
-sd_status hlo_eval_conv(hlo_ev *, const hlo_inst *, const hlo_value *,
-                        hlo_value *);
-sd_status hlo_eval_rng(hlo_ev *, const hlo_inst *, const hlo_value *,
-                       hlo_value *);
-sd_status hlo_eval_fft(hlo_ev *, const hlo_inst *, const hlo_value *,
-                       hlo_value *);
-sd_status hlo_eval_fft_lines(hlo_ev *, const hlo_inst *, const hlo_value *,
-                             hlo_value *);
-sd_status hlo_eval_linalg(hlo_ev *, const hlo_inst *, const hlo_value *,
-                          hlo_value *);
-sd_status hlo_eval_norm(hlo_ev *, const hlo_inst *, const hlo_value *,
-                        hlo_value *);
-sd_status hlo_eval_custom(hlo_ev *, const hlo_inst *, const hlo_value *,
-                          hlo_value *);
-/* A custom-call whose operands, results or configuration are not its target's */
+hlo_eval_fn hlo_eval_unary_or_binary, hlo_eval_ternary, hlo_eval_compare,
+    hlo_eval_convert, hlo_eval_bitcast_convert; /* hlo_eval_element.c */
+hlo_eval_fn hlo_eval_leaf, hlo_eval_shape, hlo_eval_indexed,
+    hlo_eval_scatter;                           /* hlo_eval_shape.c */
+hlo_eval_fn hlo_eval_reduce, hlo_eval_window, hlo_eval_scan, hlo_eval_map,
+    hlo_eval_sort;                              /* hlo_eval_region.c */
+hlo_eval_fn hlo_eval_dot, hlo_eval_conv, hlo_eval_fft, hlo_eval_norm,
+    hlo_eval_fft_lines;                         /* hlo_eval_math.c */
+hlo_eval_fn hlo_eval_rng;                       /* hlo_eval_rng.c */
+hlo_eval_fn hlo_eval_control;                   /* hlo_eval_run.c */
+hlo_eval_fn hlo_eval_custom;                    /* hlo_eval_custom.c */
+/* The operations; the calls of hlo_linalg.def; XLA's custom-calls:
+ * Householder's vectors and factors, and their product.  hlo_eval_linalg.c */
+hlo_eval_fn hlo_eval_linalg, hlo_eval_linalg_call, hlo_eval_qr,
+    hlo_eval_householder;
+/* A custom-call of operands, results or a configuration that do not fit. */
 sd_status hlo_misfit(const hlo_inst *in);
-/* The custom-calls of hlo_linalg.def. */
-sd_status hlo_eval_linalg_call(hlo_ev *, const hlo_inst *, const hlo_value *,
-                               hlo_value *);
-/* Custom-calls: Householder's vectors and factors, and their product. */
-sd_status hlo_eval_qr(hlo_ev *, const hlo_inst *, const hlo_value *,
-                      hlo_value *);
-sd_status hlo_eval_householder(hlo_ev *, const hlo_inst *, const hlo_value *,
-                               hlo_value *);
 
 #endif

@@ -124,7 +124,7 @@ static sd_status eval_tan(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
 
 static const struct {
     const char *name;
-    hlo_eval_fn fn;
+    hlo_eval_fn *fn;
 } targets[] = {
     {"ApproxTopK", eval_approx_topk},
     {"LayoutConstraint", eval_same},

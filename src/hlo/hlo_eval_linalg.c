@@ -3,116 +3,6 @@
 
 #include <math.h>
 
-/* ---- factorizations ---- */
-
-static void eval_cholesky(hlo_ev *e, const hlo_inst *in, const hlo_value *x,
-                          hlo_value *out)
-{
-    const sd_shape *s = x->shape;
-    int64_t n = s->dim[s->rank - 1], count = sd_shape_count(s);
-    hlo_wide *a = sd_arena_array(e->arena, hlo_wide, n * n + 1);
-    bool lower = in->u.linalg.lower;
-
-    for (int64_t at = 0; at < count; at += n * n) {
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t j = 0; j <= i; j++) {
-                /* an upper factor is the lower one of the conjugate */
-                int64_t k = lower ? i * n + j : j * n + i;
-                hlo_wide v = hlo_wide_load(s->dtype, hlo_at_elem(x, at + k));
-
-                a[i * n + j] = lower ? v : conjl(v);
-            }
-        if (!hlo_la_cholesky(a, n))
-            for (int64_t k = 0; k < n * n; k++)
-                a[k] = NAN;
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t j = 0; j < n; j++) {
-                hlo_wide v = lower ? a[i * n + j] : conjl(a[j * n + i]);
-
-                hlo_wide_store(s->dtype, v, hlo_at_elem(out, at + i * n + j));
-            }
-    }
-}
-
-typedef struct { /* op(a) of one triangular matrix */
-    const hlo_inst *in;
-    const hlo_value *a;
-    int64_t at, n;
-} triangle;
-
-static bool is_lower(const triangle *t)
-{
-    /* transposed, the lower triangle is the upper one */
-    return t->in->u.linalg.lower ==
-           (t->in->u.linalg.trans == HLO_TRANSPOSE_NONE);
-}
-
-static hlo_wide triangle_at(const triangle *t, int64_t i, int64_t j)
-{
-    hlo_transpose_kind k = t->in->u.linalg.trans;
-    int64_t p = k == HLO_TRANSPOSE_NONE ? i * t->n + j : j * t->n + i;
-    hlo_wide v;
-
-    if (i == j && t->in->u.linalg.unit)
-        return 1;
-    v = hlo_wide_load(t->a->shape->dtype, hlo_at_elem(t->a, t->at + p));
-    return k == HLO_TRANSPOSE_ADJOINT ? conjl(v) : v;
-}
-
-/* Solves for one vector x, in place: op(a) x = b, or x op(a) = b, which is
- * the same with rows for columns. */
-static void solve_one(const triangle *t, bool left, hlo_wide *x)
-{
-    bool down = is_lower(t) == left;
-
-    for (int64_t k = 0; k < t->n; k++) {
-        int64_t i = down ? k : t->n - 1 - k;
-
-        for (int64_t q = 0; q < k; q++) {
-            int64_t j = down ? q : t->n - 1 - q;
-
-            x[i] -= (left ? triangle_at(t, i, j) : triangle_at(t, j, i)) * x[j];
-        }
-        x[i] /= triangle_at(t, i, i);
-    }
-}
-
-static void eval_solve(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                       hlo_value *out)
-{
-    const sd_shape *b = arg[1].shape;
-    int64_t rows = b->dim[b->rank - 2], cols = b->dim[b->rank - 1];
-    bool left = in->u.linalg.left;
-    int64_t n = left ? rows : cols, count = sd_shape_count(b);
-    hlo_wide *x = sd_arena_array(e->arena, hlo_wide, n + 1);
-    triangle t = {in, &arg[0], 0, n};
-
-    for (int64_t at = 0; at < count; at += rows * cols, t.at += n * n)
-        for (int64_t v = 0; v < (left ? cols : rows); v++) {
-            for (int64_t i = 0; i < n; i++)
-                x[i] = hlo_wide_load(
-                    b->dtype, hlo_at_elem(&arg[1], at + (left ? i * cols + v
-                                                              : v * cols + i)));
-            solve_one(&t, left, x);
-            for (int64_t i = 0; i < n; i++)
-                hlo_wide_store(b->dtype, x[i],
-                               hlo_at_elem(out, at + (left ? i * cols + v
-                                                           : v * cols + i)));
-        }
-}
-
-sd_status hlo_eval_linalg(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                          hlo_value *out)
-{
-    if (sd_shape_count(out->shape) == 0)
-        return NULL;
-    if (in->op == HLO_CHOLESKY)
-        eval_cholesky(e, in, arg, out);
-    else
-        eval_solve(e, in, arg, out);
-    return NULL;
-}
-
 /* ---- calls ---- */
 
 static void (*const call_table[HLO_LA_COUNT])(hlo_la *) = {
@@ -220,7 +110,7 @@ sd_status hlo_eval_linalg_call(hlo_ev *e, const hlo_inst *in,
                                    : hlo_misfit(in);
 }
 
-/* ---- XLA's own names ---- */
+/* ---- what is a call by another name ---- */
 
 static void extents(hlo_linalg *c, const sd_shape *s)
 {
@@ -230,6 +120,47 @@ static void extents(hlo_linalg *c, const sd_shape *s)
     c->batch = 1;
     for (int i = 0; i < s->rank - 2; i++)
         c->batch *= s->dim[i];
+}
+
+/* The operation has NaN everywhere where there is no factor, the call in its
+ * triangle. */
+static void spread_nan(const hlo_linalg *c, hlo_value *out)
+{
+    int64_t n = c->n * c->n;
+
+    for (int64_t i = 0; i < c->batch; i++)
+        if (isnan(creall(hlo_wide_load(c->type, hlo_at_elem(out, i * n)))))
+            for (int64_t k = 1; k < n; k++)
+                memcpy(hlo_at_elem(out, i * n + k), hlo_at_elem(out, i * n),
+                       sd_dtype_bytes(c->type));
+}
+
+/* cholesky, triangular-solve */
+sd_status hlo_eval_linalg(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                          hlo_value *out)
+{
+    bool lower = in->u.linalg.lower;
+    hlo_linalg c = {.id = HLO_LA_CHOLESKY, .attr = {lower}};
+    const sd_shape *s = out->shape;
+    sd_status st;
+
+    (void)e;
+    if (sd_shape_count(s) == 0)
+        return NULL;
+    extents(&c, arg[0].shape);
+    if (in->op == HLO_CHOLESKY) {
+        st = eval_read(&c, 1, arg, out);
+        spread_nan(&c, out);
+        return st;
+    }
+    c.id = HLO_LA_TRIANGULAR_SOLVE;
+    c.attr[0] = in->u.linalg.left;
+    c.attr[1] = lower;
+    c.attr[2] = in->u.linalg.unit;
+    c.attr[3] = (int64_t)in->u.linalg.trans;
+    c.p = s->dim[s->rank - 2];
+    c.q = s->dim[s->rank - 1];
+    return eval_read(&c, 2, arg, out);
 }
 
 /* custom-call "Qr": matrices to (R above, the vectors below; their factors) */

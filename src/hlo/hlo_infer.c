@@ -2,7 +2,7 @@
  * and the elementwise classes themselves. */
 #include "hlo_infer.h"
 
-static const hlo_infer_fn infer_class[HLO_CLASS_COUNT] = {
+static hlo_infer_fn *const infer_class[HLO_CLASS_COUNT] = {
     [HLO_C_UNARY] = hlo_infer_elementwise,
     [HLO_C_BINARY] = hlo_infer_elementwise,
     [HLO_C_TERNARY] = hlo_infer_elementwise,

@@ -7,8 +7,8 @@
 
 #include "hlo_priv.h"
 
-typedef sd_status (*hlo_infer_fn)(hlo_module *m, const hlo_inst *in,
-                                  const sd_shape **out);
+typedef sd_status hlo_infer_fn(hlo_module *m, const hlo_inst *in,
+                               const sd_shape **out);
 
 /* "add of f32[3], f32[4] (...): what is wrong" */
 sd_status hlo_bad(hlo_module *m, const hlo_inst *in, const char *fmt, ...)
@@ -50,32 +50,16 @@ sd_status hlo_want_volume(hlo_module *m, const hlo_inst *in, const char *what,
 sd_status hlo_check_index_map(hlo_module *m, const hlo_inst *in,
                               const sd_shape *x, const sd_shape *ix);
 
-sd_status hlo_infer_elementwise(hlo_module *, const hlo_inst *,
-                                const sd_shape **);
-sd_status hlo_infer_bitcast(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_leaf(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_shape(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_indexed(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_scatter(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_reduce(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_window(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_scan(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_map(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_sort(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_dot(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_conv(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_rng(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_fft(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_linalg(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_norm(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_tuple(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_control(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_linalg_call(hlo_module *, const hlo_inst *,
-                                const sd_shape **);
-sd_status hlo_infer_custom(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_tokens(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_dynamic(hlo_module *, const hlo_inst *, const sd_shape **);
-sd_status hlo_infer_collective(hlo_module *, const hlo_inst *,
-                               const sd_shape **);
+hlo_infer_fn hlo_infer_elementwise, hlo_infer_bitcast; /* hlo_infer.c */
+hlo_infer_fn hlo_infer_leaf, hlo_infer_shape,
+    hlo_infer_indexed;                                 /* hlo_infer_shape.c */
+hlo_infer_fn hlo_infer_scatter, hlo_infer_reduce, hlo_infer_window,
+    hlo_infer_scan, hlo_infer_map, hlo_infer_sort;     /* hlo_infer_region.c */
+hlo_infer_fn hlo_infer_dot, hlo_infer_conv, hlo_infer_rng, hlo_infer_fft,
+    hlo_infer_linalg, hlo_infer_norm;                  /* hlo_infer_math.c */
+hlo_infer_fn hlo_infer_tuple, hlo_infer_control, hlo_infer_custom,
+    hlo_infer_tokens, hlo_infer_dynamic,
+    hlo_infer_collective;                              /* hlo_infer_control.c */
+hlo_infer_fn hlo_infer_linalg_call;                    /* hlo_linalg.c */
 
 #endif

@@ -114,8 +114,7 @@ const int64_t *vhlo_ints_of(vhlo_import *im, mlir_op *op, const char *name,
 /* The integers of operand k, which must be a constant. */
 hlo_dims vhlo_const_ints(vhlo_import *im, mlir_op *op, int k, int max);
 
-/* What VHLO has under the names of HLO's text, by the rows of hlo_attr.c.
- * vhlo_ops.c */
+/* What VHLO has of the rows of in's op in hlo_attr.c.  vhlo_ops.c */
 void vhlo_set_attributes(vhlo_import *im, mlir_op *op, hlo_inst *in);
 /* precision_config, of two operands.  vhlo_structured.c */
 void vhlo_precision(vhlo_import *im, mlir_op *op, hlo_prec *prec);
@@ -154,9 +153,9 @@ void vhlo_async(vhlo_import *im, mlir_op *op, hlo_inst **arg,
                 const char *target, const sd_shape *s);
 
 typedef void vhlo_fn_t(vhlo_import *im, mlir_op *op, hlo_inst **arg);
-vhlo_fn_t op_simple, op_scalars, op_compare, op_constant, op_dim, op_dims,
-    op_broadcast, op_broadcast_in_dim, op_by_dim, op_rng, op_rng_bits,
-    op_attributes, op_reduce_precision, op_barrier, op_get_dimension_size,
+vhlo_fn_t op_simple, op_scalars, op_compare, op_constant,
+    op_broadcast, op_broadcast_in_dim, op_by_dim, op_rng, op_attributes,
+    op_reduce_precision, op_barrier, op_get_dimension_size,
     op_set_dimension_size;                        /* vhlo_ops.c */
 vhlo_fn_t op_dynamic_iota, op_dynamic_reshape;    /* vhlo_ops.c */
 vhlo_fn_t op_gather, op_scatter, op_reduce, op_reduce_window,

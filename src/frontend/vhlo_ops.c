@@ -126,35 +126,6 @@ void op_constant(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 
 /* ---- dimensions ---- */
 
-static const char *first_prop(vhlo_import *im, mlir_op *op)
-{
-    const char *s = im->r->name.at[op->name].row->props;
-
-    return sd_arena_str(im->r->a, s, strcspn(s, " :?"));
-}
-
-/* iota, concatenate: one dimension */
-void op_dim(vhlo_import *im, mlir_op *op, hlo_inst **arg)
-{
-    int64_t d = vhlo_int(im, op, first_prop(im, op));
-    hlo_inst *in = emit(im, op, arg);
-
-    if (in && !im->r->st)
-        in->dims = hlo_dims_copy(im->a, &d, 1);
-    vhlo_bind(im, op, in);
-}
-
-/* transpose, reverse, dynamic-slice: a list */
-void op_dims(vhlo_import *im, mlir_op *op, hlo_inst **arg)
-{
-    hlo_dims d = vhlo_ints(im, op, first_prop(im, op), SD_MAX_RANK);
-    hlo_inst *in = emit(im, op, arg);
-
-    if (in)
-        in->dims = d;
-    vhlo_bind(im, op, in);
-}
-
 /* New dimensions in front. */
 void op_broadcast(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
@@ -393,30 +364,42 @@ void op_set_dimension_size(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     op->result[0].inst = arg[0];
 }
 
-/* ---- attributes that have HLO's names ---- */
+/* ---- attributes that HLO has, too ---- */
+
+static hlo_dims one_dim(vhlo_import *im, mlir_op *op, const char *name)
+{
+    int64_t d = vhlo_int(im, op, name);
+
+    return hlo_dims_copy(im->a, &d, 1);
+}
 
 static void set_attribute(vhlo_import *im, mlir_op *op, const hlo_attr_row *r,
-                          void *field)
+                          const char *name, void *field)
 {
     int n = 0;
 
     switch (r->kind) {
+    case HLO_A_DIM:
+        *(hlo_dims *)field = one_dim(im, op, name);
+        break;
     case HLO_A_DIMS:
-        *(hlo_dims *)field = vhlo_ints(im, op, r->key, SD_MAX_RANK);
+        *(hlo_dims *)field = r->flags & HLO_A_ONE
+                                 ? one_dim(im, op, name)
+                                 : vhlo_ints(im, op, name, SD_MAX_RANK);
         break;
     case HLO_A_INT:
-        *(int64_t *)field = vhlo_int(im, op, r->key);
+        *(int64_t *)field = vhlo_int(im, op, name);
         break;
     case HLO_A_FLAG:
-        *(bool *)field = vhlo_int(im, op, r->key) != 0;
+        *(bool *)field = vhlo_int(im, op, name) != 0;
         break;
     case HLO_A_REAL:
-        *(double *)field = vhlo_float(im, op, r->key);
+        *(double *)field = vhlo_float(im, op, name);
         break;
     case HLO_A_CHOICE: /* by the same numbers */
         while (r->names[n])
             n++;
-        *(int *)field = vhlo_choice(im, op, r->key, (int)r->least, n - 1);
+        *(int *)field = vhlo_choice(im, op, name, (int)r->least, n - 1);
         break;
     default:
         assert(false);
@@ -429,9 +412,12 @@ void vhlo_set_attributes(vhlo_import *im, mlir_op *op, hlo_inst *in)
     vhlo_prop p;
 
     hlo_attr_begin(im->a, in);
-    hlo_for_each_attr(r, in->op)
-        if (r->key && vhlo_prop_index(row, r->key, strlen(r->key), &p) >= 0)
-            set_attribute(im, op, r, hlo_attr_field(r, in));
+    hlo_for_each_attr(r, in->op) {
+        const char *name = r->stablehlo ? r->stablehlo : r->key;
+
+        if (name && vhlo_prop_index(row, name, strlen(name), &p) >= 0)
+            set_attribute(im, op, r, name, hlo_attr_field(r, in));
+    }
 }
 
 void op_attributes(vhlo_import *im, mlir_op *op, hlo_inst **arg)
@@ -455,18 +441,6 @@ void op_rng(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     in = vhlo_emit(im, HLO_RNG, s, 2, arg);
     in->u.rng.distribution = (hlo_rng_distribution)vhlo_choice(
         im, op, "rng_distribution", HLO_RNG_UNIFORM, HLO_RNG_NORMAL);
-    vhlo_bind(im, op, in);
-}
-
-void op_rng_bits(vhlo_import *im, mlir_op *op, hlo_inst **arg)
-{
-    int algo =
-        vhlo_choice(im, op, "rng_algorithm", HLO_RNG_DEFAULT, HLO_RNG_PHILOX);
-    hlo_inst *in = emit(im, op, arg);
-
-    if (!in)
-        return;
-    in->u.rng.algo = (hlo_rng_algo)algo;
     vhlo_bind(im, op, in);
 }
 

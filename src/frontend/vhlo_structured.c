@@ -243,51 +243,30 @@ static const char *algorithm(vhlo_import *im, mlir_op *op)
 
 void op_dot(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
-    hlo_dot *d = sd_arena_new(im->a, hlo_dot);
     const sd_shape *s = vhlo_shape(im, op);
     int64_t last = arg[0]->shape->rank - 1, first = 0;
     hlo_inst *in;
+    hlo_dot *d;
 
+    if (!s || im->r->st)
+        return;
+    in = vhlo_emit(im, HLO_DOT, s, 2, arg);
+    vhlo_set_attributes(im, op, in);
+    d = (hlo_dot *)(uintptr_t)in->u.dot;
     vhlo_precision(im, op, d->prec);
     if (strcmp(im->r->name.at[op->name].row->name, "dot_v1") == 0) {
         d->lhs_contract = hlo_dims_copy(im->a, &last, 1);
         d->rhs_contract = hlo_dims_copy(im->a, &first, 1);
     } else {
-        d->lhs_batch =
-            vhlo_ints(im, op, "lhs_batching_dimensions", SD_MAX_RANK);
-        d->rhs_batch =
-            vhlo_ints(im, op, "rhs_batching_dimensions", SD_MAX_RANK);
-        d->lhs_contract =
-            vhlo_ints(im, op, "lhs_contracting_dimensions", SD_MAX_RANK);
-        d->rhs_contract =
-            vhlo_ints(im, op, "rhs_contracting_dimensions", SD_MAX_RANK);
         d->algorithm = algorithm(im, op);
     }
-    if (!s || im->r->st)
-        return;
-    in = vhlo_emit(im, HLO_DOT, s, 2, arg);
-    in->u.dot = d;
     vhlo_bind(im, op, in);
 }
 
 /* ---- convolution ---- */
 
-static void conv_numbers(vhlo_import *im, mlir_op *op, hlo_conv *v)
+static void check_spatial(vhlo_import *im, mlir_op *op, const hlo_conv *v)
 {
-    v->in_batch = vhlo_int(im, op, "input_batch_dimension");
-    v->in_feature = vhlo_int(im, op, "input_feature_dimension");
-    v->in_spatial = vhlo_ints(im, op, "input_spatial_dimensions", SD_MAX_RANK);
-    v->k_in = vhlo_int(im, op, "kernel_input_feature_dimension");
-    v->k_out = vhlo_int(im, op, "kernel_output_feature_dimension");
-    v->k_spatial = vhlo_ints(im, op, "kernel_spatial_dimensions", SD_MAX_RANK);
-    v->out_batch = vhlo_int(im, op, "output_batch_dimension");
-    v->out_feature = vhlo_int(im, op, "output_feature_dimension");
-    v->out_spatial =
-        vhlo_ints(im, op, "output_spatial_dimensions", SD_MAX_RANK);
-    v->feature_groups = vhlo_int(im, op, "feature_group_count");
-    v->batch_groups = vhlo_int(im, op, "batch_group_count");
-    v->nspatial = v->k_spatial.n;
-    vhlo_precision(im, op, v->prec);
     if (v->in_spatial.n != v->nspatial || v->out_spatial.n != v->nspatial)
         vhlo_fail(im, op, SD_INVALID,
                   "input, kernel and output have %d, %d and %d spatial "
@@ -330,16 +309,19 @@ static void conv_window(vhlo_import *im, mlir_op *op, hlo_conv *v,
 
 void op_convolution(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
-    hlo_conv *v = sd_arena_new(im->a, hlo_conv);
     const sd_shape *s = vhlo_shape(im, op);
     hlo_inst *in;
+    hlo_conv *v;
 
-    conv_numbers(im, op, v);
-    if (!im->r->st)
-        conv_window(im, op, v, arg[1]->shape);
     if (!s || im->r->st)
         return;
     in = vhlo_emit(im, HLO_CONVOLUTION, s, 2, arg);
-    in->u.conv = v;
+    vhlo_set_attributes(im, op, in);
+    v = (hlo_conv *)(uintptr_t)in->u.conv;
+    v->nspatial = v->k_spatial.n;
+    vhlo_precision(im, op, v->prec);
+    check_spatial(im, op, v);
+    if (!im->r->st)
+        conv_window(im, op, v, arg[1]->shape);
     vhlo_bind(im, op, in);
 }

@@ -64,7 +64,7 @@ typedef enum { HLO_CMP_FLOAT, HLO_CMP_TOTAL, HLO_CMP_SIGNED, HLO_CMP_UNSIGNED }
 
 typedef struct { /* one dimension of a window, pooling or convolution */
     int64_t size, stride, pad_low, pad_high, base_dilation, window_dilation;
-    bool reversal;
+    int64_t reversal; /* 0 or 1 */
 } hlo_window_dim;
 
 typedef enum { HLO_PREC_DEFAULT, HLO_PREC_HIGH, HLO_PREC_HIGHEST } hlo_prec;

@@ -25,8 +25,9 @@ static const hlo_attr_message of_cholesky = MESSAGE(cholesky, NULL);
 #define PB(field)     .pb = offsetof(pb_inst, field)
 #define PB_OF(m, field) \
     .msg = &of_##m, .pb = offsetof(typeof(*((pb_inst *)NULL)->m), field)
-#define QUIET .flags = HLO_A_QUIET
-#define NAMED .flags = HLO_A_NAMED
+#define QUIET    .flags = HLO_A_QUIET
+#define NAMED    .flags = HLO_A_NAMED
+#define AS(name) .stablehlo = name
 
 /* clang-format off */
 /* An op's rows. */
@@ -52,9 +53,11 @@ static const hlo_attr_row *const table[HLO_OP_COUNT] = {
     [HLO_IOTA] = ROWS(
         {"iota_dimension", HLO_A_DIM, IN(dims), PB(dims)}),
     [HLO_BROADCAST] = ROWS(DIMENSIONS),
-    [HLO_TRANSPOSE] = ROWS(DIMENSIONS),
+    [HLO_TRANSPOSE] = ROWS(
+        {"dimensions", HLO_A_DIMS, IN(dims), PB(dims), AS("permutation")}),
     [HLO_REVERSE] = ROWS(DIMENSIONS),
-    [HLO_CONCATENATE] = ROWS(DIMENSIONS),
+    [HLO_CONCATENATE] = ROWS(
+        {"dimensions", HLO_A_DIMS, IN(dims), PB(dims), .flags = HLO_A_ONE, AS("dimension")}),
     [HLO_REDUCE] = ROWS(DIMENSIONS),
     [HLO_MAP] = ROWS(DIMENSIONS),
     [HLO_GET_DIMENSION_SIZE] = ROWS(DIMENSIONS),
@@ -62,7 +65,7 @@ static const hlo_attr_row *const table[HLO_OP_COUNT] = {
     [HLO_SLICE] = ROWS(OWN(SLICE, "slice")),
     [HLO_PAD] = ROWS(OWN(PAD, "padding")),
     [HLO_DYNAMIC_SLICE] = ROWS(
-        {"dynamic_slice_sizes", HLO_A_DIMS, IN(dims), PB(slice_sizes)}),
+        {"dynamic_slice_sizes", HLO_A_DIMS, IN(dims), PB(slice_sizes), AS("slice_sizes")}),
     [HLO_GATHER] = ROWS(
         {"offset_dims", HLO_A_DIMS, GATHER(offset_dims), PB_OF(gather, offset_dims)},
         {"collapsed_slice_dims", HLO_A_DIMS, GATHER(collapsed), PB_OF(gather, collapsed)},
@@ -90,15 +93,24 @@ static const hlo_attr_row *const table[HLO_OP_COUNT] = {
         {"is_stable", HLO_A_FLAG, IN(u.sort.stable), PB(is_stable)}),
     [HLO_TOPK] = ROWS({"k", HLO_A_TOPK, IN(dims)}),
     [HLO_DOT] = ROWS(
-        {"lhs_batch_dims", HLO_A_DIMS, DOT(lhs_batch), PB_OF(dot, lhs_batch), QUIET},
-        {"lhs_contracting_dims", HLO_A_DIMS, DOT(lhs_contract), PB_OF(dot, lhs_contract)},
-        {"rhs_batch_dims", HLO_A_DIMS, DOT(rhs_batch), PB_OF(dot, rhs_batch), QUIET},
-        {"rhs_contracting_dims", HLO_A_DIMS, DOT(rhs_contract), PB_OF(dot, rhs_contract)},
+        {"lhs_batch_dims", HLO_A_DIMS, DOT(lhs_batch), PB_OF(dot, lhs_batch), QUIET, AS("lhs_batching_dimensions")},
+        {"lhs_contracting_dims", HLO_A_DIMS, DOT(lhs_contract), PB_OF(dot, lhs_contract), AS("lhs_contracting_dimensions")},
+        {"rhs_batch_dims", HLO_A_DIMS, DOT(rhs_batch), PB_OF(dot, rhs_batch), QUIET, AS("rhs_batching_dimensions")},
+        {"rhs_contracting_dims", HLO_A_DIMS, DOT(rhs_contract), PB_OF(dot, rhs_contract), AS("rhs_contracting_dimensions")},
         {"operand_precision", HLO_A_PRECISION, DOT(prec)},
         {"algorithm", HLO_A_ALGORITHM, DOT(algorithm)}),
     [HLO_CONVOLUTION] = ROWS(
         {"window", HLO_A_WINDOW, CONV(win)},
-        {"dim_labels", HLO_A_LABELS, CONV(in_batch), PB_OF(conv, k_in)},
+        {NULL, HLO_A_INT, CONV(k_in), PB_OF(conv, k_in), AS("kernel_input_feature_dimension")}, /* in text all are labels */
+        {NULL, HLO_A_INT, CONV(k_out), PB_OF(conv, k_out), AS("kernel_output_feature_dimension")},
+        {NULL, HLO_A_DIMS, CONV(k_spatial), PB_OF(conv, k_spatial), AS("kernel_spatial_dimensions")},
+        {NULL, HLO_A_INT, CONV(in_batch), PB_OF(conv, in_batch), AS("input_batch_dimension")},
+        {NULL, HLO_A_INT, CONV(in_feature), PB_OF(conv, in_feature), AS("input_feature_dimension")},
+        {NULL, HLO_A_DIMS, CONV(in_spatial), PB_OF(conv, in_spatial), AS("input_spatial_dimensions")},
+        {NULL, HLO_A_INT, CONV(out_batch), PB_OF(conv, out_batch), AS("output_batch_dimension")},
+        {NULL, HLO_A_INT, CONV(out_feature), PB_OF(conv, out_feature), AS("output_feature_dimension")},
+        {NULL, HLO_A_DIMS, CONV(out_spatial), PB_OF(conv, out_spatial), AS("output_spatial_dimensions")},
+        {"dim_labels", HLO_A_LABELS, CONV(nspatial)},
         {"feature_group_count", HLO_A_INT, CONV(feature_groups), PB(feature_groups), QUIET, .unset = 1},
         {"batch_group_count", HLO_A_INT, CONV(batch_groups), PB(batch_groups), QUIET, .unset = 1},
         {"operand_precision", HLO_A_PRECISION, CONV(prec)}),
@@ -106,7 +118,8 @@ static const hlo_attr_row *const table[HLO_OP_COUNT] = {
         {"distribution", HLO_A_CHOICE, IN(u.rng.distribution), PB(distribution), .names = hlo_dist_name,
          .what = "distribution"}),
     [HLO_RNG_BIT_GENERATOR] = ROWS(
-        {"algorithm", HLO_A_CHOICE, IN(u.rng.algo), PB(rng_algorithm), .names = hlo_rng_name, .what = "algorithm"}),
+        {"algorithm", HLO_A_CHOICE, IN(u.rng.algo), PB(rng_algorithm), .names = hlo_rng_name, .what = "algorithm",
+         AS("rng_algorithm")}),
     [HLO_FFT] = ROWS(
         {"fft_type", HLO_A_CHOICE, IN(u.fft.type), PB(fft_type), .names = hlo_fft_name, .what = "FFT type"},
         {"fft_length", HLO_A_DIMS, IN(u.fft.length), PB(fft_length)}),
@@ -133,6 +146,15 @@ static const hlo_attr_row *const table[HLO_OP_COUNT] = {
     [HLO_CUSTOM_CALL] = ROWS(OWN(CUSTOM, "custom_call_target")),
 };
 /* clang-format on */
+
+#define PART(field) offsetof(hlo_window_dim, field)
+const hlo_window_part hlo_window_parts[HLO_WINDOW_PARTS] = {
+    {"size", PART(size), false, INT64_MIN}, /* is always said */
+    {"stride", PART(stride), false, 1},
+    {"pad", PART(pad_low), true, 0},
+    {"lhs_dilate", PART(base_dilation), false, 1},
+    {"rhs_dilate", PART(window_dilation), false, 1},
+    {"rhs_reversal", PART(reversal), false, 0}};
 
 static const hlo_attr_row none = {.kind = HLO_A_END};
 static const hlo_attr_row collective[] = {OWN(COLLECTIVE, "replica_groups"),
@@ -201,16 +223,10 @@ static bool same_dims(hlo_dims x, hlo_dims y)
     return x.n == y.n && same_i64(x.at, y.at, x.n);
 }
 
+/* All of it is numbers, without room between them. */
 static bool same_window(const hlo_window_dim *x, const hlo_window_dim *y, int n)
 {
-    for (int i = 0; i < n; i++)
-        if (x[i].size != y[i].size || x[i].stride != y[i].stride ||
-            x[i].pad_low != y[i].pad_low || x[i].pad_high != y[i].pad_high ||
-            x[i].base_dilation != y[i].base_dilation ||
-            x[i].window_dilation != y[i].window_dilation ||
-            x[i].reversal != y[i].reversal)
-            return false;
-    return true;
+    return n == 0 || memcmp(x, y, sizeof *x * (size_t)n) == 0;
 }
 
 static bool same_windows(const hlo_inst *x, const hlo_inst *y)
@@ -220,16 +236,6 @@ static bool same_windows(const hlo_inst *x, const hlo_inst *y)
                same_window(x->u.conv->win, y->u.conv->win, x->u.conv->nspatial);
     return x->u.window.n == y->u.window.n &&
            same_window(x->u.window.dim, y->u.window.dim, x->u.window.n);
-}
-
-static bool same_labels(const hlo_conv *x, const hlo_conv *y)
-{
-    return x->in_batch == y->in_batch && x->in_feature == y->in_feature &&
-           x->out_batch == y->out_batch && x->out_feature == y->out_feature &&
-           x->k_in == y->k_in && x->k_out == y->k_out &&
-           same_dims(x->in_spatial, y->in_spatial) &&
-           same_dims(x->k_spatial, y->k_spatial) &&
-           same_dims(x->out_spatial, y->out_spatial);
 }
 
 static bool same_by_dim(const hlo_inst *x, const hlo_inst *y, int rank)
@@ -264,6 +270,7 @@ static size_t plain_bytes(hlo_attr_kind k)
     case HLO_A_BITS:
     case HLO_A_CHOICE:
     case HLO_A_COMPARE:
+    case HLO_A_LABELS: /* how many dimensions are spatial */
         return sizeof(int);
     case HLO_A_FLAG:
         return sizeof(bool);
@@ -308,8 +315,6 @@ static bool same_attr(const hlo_attr_row *r, const hlo_inst *x,
         return same_by_dim(x, y, rank);
     case HLO_A_WINDOW:
         return same_windows(x, y);
-    case HLO_A_LABELS:
-        return same_labels(x->u.conv, y->u.conv);
     case HLO_A_ALGORITHM:
         return same_text(x->u.dot->algorithm, y->u.dot->algorithm);
     case HLO_A_SCAN:

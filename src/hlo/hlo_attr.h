@@ -36,7 +36,8 @@ typedef struct { /* a message in an instruction's message */
 } hlo_attr_message;
 
 enum { HLO_A_QUIET = 1, /* left out of text when unset or empty */
-       HLO_A_NAMED = 2  /* CHOICE: protobuf has the name, not the number */ };
+       HLO_A_NAMED = 2, /* CHOICE: protobuf has the name, not the number */
+       HLO_A_ONE = 4    /* DIMS: StableHLO has a number, the only entry */ };
 
 typedef struct {
     const char *key; /* in text */
@@ -50,12 +51,24 @@ typedef struct {
     const char *const *names; /* CHOICE */
     const char *what;        /* CHOICE: in messages about protobuf */
     const char *want;        /* CHOICE: what is said below `least` */
+    const char *stablehlo;   /* its name there, where that is another */
 } hlo_attr_row;
 
 /* Of an op, up to HLO_A_END; never NULL. */
 const hlo_attr_row *hlo_attr_rows(hlo_op op);
 #define hlo_for_each_attr(r, op) \
     for (const hlo_attr_row *r = hlo_attr_rows(op); r->kind != HLO_A_END; r++)
+/* The parts of a window in the order of its text, and what they are when
+ * nothing is said; a padding is a pair of numbers. */
+typedef struct { const char *key; size_t at; bool pair; int64_t unset; }
+    hlo_window_part;
+enum { HLO_WINDOW_PARTS = 6 };
+extern const hlo_window_part hlo_window_parts[HLO_WINDOW_PARTS];
+static inline int64_t *hlo_window_number(const hlo_window_dim *w,
+                                         const hlo_window_part *p)
+{
+    return (int64_t *)((uintptr_t)w + p->at);
+}
 /* Where the row's field is. */
 void *hlo_attr_field(const hlo_attr_row *r, const hlo_inst *in);
 /* Before any field is set: makes the block that the op's rows are in, and sets

@@ -13,36 +13,28 @@ static int arg_rank(hlo_attr_reader *r)
 
 /* ---- windows ---- */
 
-/* 3x3, or 1_1x0_2: n numbers, or pairs of them, into one field each. */
-static int take_by_x(hlo_lexer *v, int n, hlo_window_dim *w, const char *key)
+/* 3x3, or 1_1x0_2: n numbers, or pairs of them; of how many dimensions. */
+static int take_by_x(hlo_lexer *v, int n, hlo_window_dim *w, hlo_word key)
 {
+    const hlo_window_part *p = hlo_window_parts;
     int k = 0;
 
+    while (p < hlo_window_parts + HLO_WINDOW_PARTS && !hlo_word_is(key, p->key))
+        p++;
+    if (p == hlo_window_parts + HLO_WINDOW_PARTS) {
+        hlo_fail(v, "a part of a window");
+        return 0;
+    }
     do {
-        int64_t a = hlo_take_int(v);
+        int64_t *to = hlo_window_number(&w[SD_MIN(k, n - 1)], p);
 
-        if (k == n) {
-            hlo_fail(v, "as many entries as the window has dimensions");
-            break;
-        }
-        if (!strcmp(key, "size")) {
-            w[k].size = a;
-        } else if (!strcmp(key, "stride")) {
-            w[k].stride = a;
-        } else if (!strcmp(key, "lhs_dilate")) {
-            w[k].base_dilation = a;
-        } else if (!strcmp(key, "rhs_dilate")) {
-            w[k].window_dilation = a;
-        } else if (!strcmp(key, "rhs_reversal")) {
-            w[k].reversal = a != 0;
-        } else if (!strcmp(key, "pad")) {
-            w[k].pad_low = a;
+        to[0] = hlo_take_int(v);
+        if (p->pair) {
             hlo_expect(v, "_");
-            w[k].pad_high = hlo_take_int(v);
-        } else {
-            hlo_fail(v, "a part of a window");
+            to[1] = hlo_take_int(v);
         }
-        k++;
+        if (k++ == n)
+            hlo_fail(v, "as many entries as the window has dimensions");
     } while (hlo_accept(v, "x") && !v->bad);
     return k;
 }
@@ -61,15 +53,16 @@ static hlo_window_dim *take_window(hlo_attr_reader *r, const char *as, int *n)
     hlo_expect(&v, "{");
     while (!v.bad && !hlo_accept(&v, "}")) {
         hlo_word key = hlo_take_name(&v);
-        const char *name = sd_arena_str(v.arena, key.at, key.len);
 
         hlo_expect(&v, "=");
-        got = take_by_x(&v, *n ? *n : SD_MAX_RANK, w, name);
+        got = take_by_x(&v, *n ? *n : SD_MAX_RANK, w, key);
         if (*n && got != *n)
             hlo_fail(&v, "as many entries as the window has dimensions");
         *n = got;
     }
     hlo_close_attr(r, &v);
+    for (int i = 0; i < *n; i++)
+        w[i].reversal = w[i].reversal != 0;
     return *n ? sd_arena_copy(r->x->arena, w, sizeof *w * (size_t)*n) : NULL;
 }
 

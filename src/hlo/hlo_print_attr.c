@@ -30,60 +30,33 @@ static void print_dims(sd_buf *b, const char *key, const int64_t *at, int n)
 
 /* ---- windows and convolutions ---- */
 
-typedef enum { W_SIZE, W_STRIDE, W_PAD, W_BASE, W_WINDOW, W_REVERSE } part;
-
-static bool is_default(const hlo_window_dim *w, part p)
-{
-    switch (p) {
-    case W_SIZE:
-        return false;
-    case W_STRIDE:
-        return w->stride == 1;
-    case W_PAD:
-        return w->pad_low == 0 && w->pad_high == 0;
-    case W_BASE:
-        return w->base_dilation == 1;
-    case W_WINDOW:
-        return w->window_dilation == 1;
-    case W_REVERSE:
-        return !w->reversal;
-    }
-    return true;
-}
-
-static void print_window_part(sd_buf *b, const hlo_window_dim *w, int n, part p,
-                              const char *key)
+static void print_window_part(sd_buf *b, const hlo_window_dim *w, int n,
+                              const hlo_window_part *p)
 {
     bool any = false;
 
-    for (int i = 0; i < n; i++)
-        any |= !is_default(&w[i], p);
+    for (int i = 0; i < n; i++) {
+        const int64_t *v = hlo_window_number(&w[i], p);
+
+        any |= v[0] != p->unset || (p->pair && v[1] != p->unset);
+    }
     if (!any)
         return;
-    sd_buf_fmt(b, p == W_SIZE ? "%s=" : " %s=", key);
+    sd_buf_fmt(b, p == hlo_window_parts ? "%s=" : " %s=", p->key);
     for (int i = 0; i < n; i++) {
-        int64_t v = p == W_SIZE     ? w[i].size
-                    : p == W_STRIDE ? w[i].stride
-                    : p == W_PAD    ? w[i].pad_low
-                    : p == W_BASE   ? w[i].base_dilation
-                    : p == W_WINDOW ? w[i].window_dilation
-                                    : w[i].reversal;
+        const int64_t *v = hlo_window_number(&w[i], p);
 
-        sd_buf_fmt(b, i ? "x%" PRId64 : "%" PRId64, v);
-        if (p == W_PAD)
-            sd_buf_fmt(b, "_%" PRId64, w[i].pad_high);
+        sd_buf_fmt(b, i ? "x%" PRId64 : "%" PRId64, v[0]);
+        if (p->pair)
+            sd_buf_fmt(b, "_%" PRId64, v[1]);
     }
 }
 
 static void print_window_dims(sd_buf *b, const hlo_window_dim *w, int n)
 {
     sd_buf_str(b, ", window={");
-    print_window_part(b, w, n, W_SIZE, "size");
-    print_window_part(b, w, n, W_STRIDE, "stride");
-    print_window_part(b, w, n, W_PAD, "pad");
-    print_window_part(b, w, n, W_BASE, "lhs_dilate");
-    print_window_part(b, w, n, W_WINDOW, "rhs_dilate");
-    print_window_part(b, w, n, W_REVERSE, "rhs_reversal");
+    for (int i = 0; i < HLO_WINDOW_PARTS; i++)
+        print_window_part(b, w, n, &hlo_window_parts[i]);
     sd_buf_str(b, "}");
 }
 

@@ -230,23 +230,14 @@ static sd_status read_algorithm(ctx *c, const hlo_attr_row *r, const void *from)
     return st;
 }
 
+/* The numbers have rows of their own, before this. */
 static sd_status read_labels(ctx *c, const hlo_attr_row *r, const void *from)
 {
-    const pb_conv *p = c->p->conv;
     hlo_conv *d = conv_of(c);
     int nwin = d->nspatial; /* by the window */
 
     (void)r;
     (void)from;
-    d->k_in = p->k_in;
-    d->k_out = p->k_out;
-    d->k_spatial = dims(c, p->k_spatial);
-    d->in_batch = p->in_batch;
-    d->in_feature = p->in_feature;
-    d->in_spatial = dims(c, p->in_spatial);
-    d->out_batch = p->out_batch;
-    d->out_feature = p->out_feature;
-    d->out_spatial = dims(c, p->out_spatial);
     d->nspatial = d->in_spatial.n;
     if (nwin != d->nspatial)
         return sd_error(SD_INVALID,

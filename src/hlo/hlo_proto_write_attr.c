@@ -128,24 +128,6 @@ static void write_algorithm(sd_arena *a, const hlo_attr_row *r,
             (int)(hlo_algorithm_of(name) - hlo_algorithm_table);
 }
 
-static void write_labels(sd_arena *a, const hlo_attr_row *r, const hlo_inst *in,
-                         pb_inst *p)
-{
-    const hlo_conv *c = in->u.conv;
-
-    (void)r;
-    p->conv = sd_arena_new(a, pb_conv);
-    *p->conv = (pb_conv){.k_in = c->k_in,
-                         .k_out = c->k_out,
-                         .k_spatial = pb_of_dims(c->k_spatial),
-                         .in_batch = c->in_batch,
-                         .in_feature = c->in_feature,
-                         .in_spatial = pb_of_dims(c->in_spatial),
-                         .out_batch = c->out_batch,
-                         .out_feature = c->out_feature,
-                         .out_spatial = pb_of_dims(c->out_spatial)};
-}
-
 static void write_slice(sd_arena *a, const hlo_attr_row *r, const hlo_inst *in,
                         pb_inst *p)
 {
@@ -265,7 +247,6 @@ static void (*const write_kind[HLO_A_KIND_COUNT])(sd_arena *a,
     [HLO_A_SLICE] = write_slice,
     [HLO_A_PAD] = write_pad,
     [HLO_A_WINDOW] = write_window,
-    [HLO_A_LABELS] = write_labels,
     [HLO_A_PRECISION] = write_precision,
     [HLO_A_ALGORITHM] = write_algorithm,
     [HLO_A_TOPK] = write_topk,

@@ -1,6 +1,6 @@
 /* bitcast-convert of complex numbers and of pred, as ones of other types: a
  * complex number is its parts side by side, and a pred one bit of a number. */
-#include "passes_priv.h"
+#include "terms.h"
 
 static int bits_of(sd_dtype t)
 {
@@ -30,12 +30,12 @@ static hlo_inst *join_preds(hlo_at p, hlo_inst *x, sd_dtype to)
 {
     sd_dtype t = unsigned_of(bits_of(to));
     int64_t last = x->shape->rank - 1;
-    hlo_inst *y = hlo_make_convert(p, t, x);
+    hlo_inst *y = to_type(t, x);
 
-    y = hlo_make_binary(p, HLO_SHL, y, bit_numbers(p, x->shape, t));
+    y = bin(SHL, y, bit_numbers(p, x->shape, t));
     y = hlo_make_reduce(p, y, hlo_make_scalar_s64(p, t, 0), &last, 1,
                         hlo_scalar_comp(p.c->module, HLO_OR, t));
-    return hlo_make_bitcast_convert(p, to, y);
+    return as_bits(to, y);
 }
 
 /* d of k bits: [d, k] of pred. */
@@ -52,11 +52,11 @@ static hlo_inst *split_to_preds(hlo_at p, hlo_inst *x)
     }
     dim[rank] = bits;
     s = sd_shape_make(p.c->module->arena, t, rank + 1, dim);
-    x = hlo_make_bitcast_convert(p, t, x);
+    x = as_bits(t, x);
     x = hlo_make_broadcast(p, x, s, at, rank);
-    x = hlo_make_binary(p, HLO_SHR_LOGIC, x, bit_numbers(p, s, t));
-    x = hlo_make_binary(p, HLO_AND, x, pass_fill_s64(p, s, t, 1));
-    return hlo_make_convert(p, SD_PRED, x);
+    x = bin(SHR_LOGIC, x, bit_numbers(p, s, t));
+    x = both(x, pass_fill_s64(p, s, t, 1));
+    return to_type(SD_PRED, x);
 }
 
 /* The bits of reals as another type's, with the dimensions that this gives;
@@ -68,14 +68,14 @@ static hlo_inst *real_bits(hlo_at p, hlo_inst *x, sd_dtype to, bool whole)
     if (from == to)
         return x;
     if (from == SD_PRED && whole)
-        return hlo_make_bitcast_convert(p, to, hlo_make_convert(p, SD_U8, x));
+        return as_bits(to, to_type(SD_U8, x));
     if (to == SD_PRED && whole)
-        return hlo_make_convert(p, to, hlo_make_bitcast_convert(p, SD_U8, x));
+        return to_type(to, as_bits(SD_U8, x));
     if (from == SD_PRED)
         return join_preds(p, x, to);
     if (to == SD_PRED)
         return split_to_preds(p, x);
-    return hlo_make_bitcast_convert(p, to, x);
+    return as_bits(to, x);
 }
 
 /* ---- complex ---- */
@@ -96,8 +96,8 @@ static hlo_inst *with_last(hlo_at p, hlo_inst *x, int64_t n)
 static hlo_inst *split_complex(hlo_at p, hlo_inst *x)
 {
     hlo_inst *part[] = {
-        with_last(p, hlo_make_unary(p, HLO_REAL, x), 1),
-        with_last(p, hlo_make_unary(p, HLO_IMAG, x), 1),
+        with_last(p, fn(REAL, x), 1),
+        with_last(p, fn(IMAG, x), 1),
     };
 
     return hlo_make_concatenate(p, 2, part, x->shape->rank);
@@ -112,7 +112,7 @@ static hlo_inst *join_complex(hlo_at p, hlo_inst *x)
     for (int k = 0; k < 2; k++)
         part[k] = hlo_make_reshape(p, pass_cut(p, x, last, k, k + 1), last,
                                    x->shape->dim);
-    return hlo_make_binary(p, HLO_COMPLEX, part[0], part[1]);
+    return bin(COMPLEX, part[0], part[1]);
 }
 
 /* From reals whose last dimension holds all of a complex number, unless one

@@ -2,7 +2,7 @@
  * the larger part (no overflow on the way); square roots, tangents and
  * quotients after Kahan, "Branch cuts for complex elementary functions", 1987,
  * and C's Annex G for what is infinite. */
-#include "passes_priv.h"
+#include "terms.h"
 
 #include <math.h>
 
@@ -10,32 +10,13 @@ typedef struct {
     hlo_inst *re, *im;
 } cplx;
 
-/* Formulas of real arrays, which stand at `p`. */
-#define fn(op, x)      hlo_make_unary(p, HLO_##op, x)
-#define bin(op, x, y)  hlo_make_binary(p, HLO_##op, x, y)
-#define add(x, y)      bin(ADD, x, y)
-#define sub(x, y)      bin(SUBTRACT, x, y)
-#define mul(x, y)      bin(MULTIPLY, x, y)
-#define quo(x, y)      bin(DIVIDE, x, y)
-#define both(x, y)     bin(AND, x, y)
-#define either(x, y)   bin(OR, x, y)
-#define neg(x)         fn(NEGATE, x)
-#define mag(x)         fn(ABS, x)
-#define pick(is, x, y) hlo_make_select(p, is, x, y)
-#define fill(like, v)  hlo_make_fill(p, (like)->shape, v)
-#define scaled(x, v)   with_number(p, HLO_MULTIPLY, x, v)
-#define plus(x, v)     with_number(p, HLO_ADD, x, v)
-#define is(dir, x, v)  compared(p, HLO_##dir, x, v)
-#define is_inf(x)      is(EQ, mag(x), INFINITY)
+#define scaled(x, v) with_number(p, HLO_MULTIPLY, x, v)
+#define plus(x, v)   with_number(p, HLO_ADD, x, v)
+#define is_inf(x)    is_num(EQ, mag(x), INFINITY)
 
 static hlo_inst *with_number(hlo_at p, hlo_op op, hlo_inst *x, double v)
 {
     return hlo_make_binary(p, op, x, fill(x, v));
-}
-
-static hlo_inst *compared(hlo_at p, hlo_cmp_dir d, hlo_inst *x, double v)
-{
-    return hlo_make_compare(p, d, x, fill(x, v));
 }
 
 /* Magnitude of x under the sign of y, zeros' too. */
@@ -43,12 +24,12 @@ static hlo_inst *copysign_of(hlo_at p, hlo_inst *x, hlo_inst *y)
 {
     sd_dtype t = pass_dtype(x) == SD_F64 ? SD_U64 : SD_U32;
     int64_t sign = t == SD_U64 ? INT64_MIN : INT64_C(1) << 31;
-    hlo_inst *a = hlo_make_bitcast_convert(p, t, x);
-    hlo_inst *b = hlo_make_bitcast_convert(p, t, y);
+    hlo_inst *a = as_bits(t, x);
+    hlo_inst *b = as_bits(t, y);
 
     a = bin(AND, a, pass_fill_s64(p, a->shape, t, ~sign));
     b = bin(AND, b, pass_fill_s64(p, b->shape, t, sign));
-    return hlo_make_bitcast_convert(p, pass_dtype(x), bin(OR, a, b));
+    return as_bits(pass_dtype(x), bin(OR, a, b));
 }
 
 static cplx parts(hlo_at p, hlo_inst *z)
@@ -71,8 +52,8 @@ static hlo_inst *hypot_of(hlo_at p, cplx z)
     hlo_inst *r = quo(lo, hi), *h;
 
     h = mul(hi, fn(SQRT, plus(mul(r, r), 1)));
-    h = pick(is(EQ, hi, 0), hi, h);
-    return pick(either(is(EQ, a, INFINITY), is(EQ, b, INFINITY)),
+    h = pick(is_num(EQ, hi, 0), hi, h);
+    return pick(either(is_num(EQ, a, INFINITY), is_num(EQ, b, INFINITY)),
                 fill(hi, INFINITY), h);
 }
 
@@ -84,9 +65,9 @@ static hlo_inst *log_hypot(hlo_at p, cplx z)
     hlo_inst *r = quo(lo, hi), *l;
 
     l = scaled(fn(LOG1P, mul(r, r)), 0.5);
-    l = pick(either(is(EQ, hi, 0), is(EQ, lo, 0)), fill(l, 0), l);
+    l = pick(either(is_num(EQ, hi, 0), is_num(EQ, lo, 0)), fill(l, 0), l);
     l = add(fn(LOG, hi), l);
-    return pick(either(is(EQ, a, INFINITY), is(EQ, b, INFINITY)),
+    return pick(either(is_num(EQ, a, INFINITY), is_num(EQ, b, INFINITY)),
                 fill(l, INFINITY), l);
 }
 
@@ -101,7 +82,8 @@ static cplx log1p_of(hlo_at p, cplx z)
     hlo_inst *one_a = plus(z.re, 1);
     hlo_inst *near_zero =
         fn(LOG1P, add(mul(z.re, plus(z.re, 2)), mul(z.im, z.im)));
-    hlo_inst *small = both(is(LT, mag(z.re), 0.5), is(LT, mag(z.im), 0.5));
+    hlo_inst *small =
+        both(is_num(LT, mag(z.re), 0.5), is_num(LT, mag(z.im), 0.5));
     hlo_inst *re =
         pick(small, scaled(near_zero, 0.5), log_hypot(p, (cplx){one_a, z.im}));
 
@@ -113,7 +95,7 @@ static cplx log1p_of(hlo_at p, cplx z)
 /* e^a * f, where f is 0 only if b is: 0 times infinity must stay 0 */
 static hlo_inst *times_exp(hlo_at p, hlo_inst *e, hlo_inst *f, hlo_inst *b)
 {
-    return pick(is(EQ, b, 0), b, mul(e, f));
+    return pick(is_num(EQ, b, 0), b, mul(e, f));
 }
 
 /* Where `far` is infinite and an angle, which has no sine or cosine, is not
@@ -129,7 +111,7 @@ static cplx exp_of(hlo_at p, cplx z)
 {
     hlo_inst *e = fn(EXP, z.re);
     hlo_inst *none = has_no_angle(p, z.re, z.im);
-    hlo_inst *low = both(none, is(LT, z.re, 0));
+    hlo_inst *low = both(none, is_num(LT, z.re, 0));
     hlo_inst *im = times_exp(p, e, fn(SIN, z.im), z.im);
 
     return (cplx){pick(none, e, mul(e, fn(COS, z.im))),
@@ -159,7 +141,7 @@ static void hyperbolic(hlo_at p, hlo_inst *x, hlo_inst **sinh_x,
     *cosh_x = add(up, down);
     /* below 1, (m + m / (m + 1)) / 2 keeps the digits */
     s = scaled(add(m, quo(m, plus(m, 1))), 0.5);
-    s = pick(is(LT, a, 1), s, sub(up, down));
+    s = pick(is_num(LT, a, 1), s, sub(up, down));
     *sinh_x = copysign_of(p, s, x);
 }
 
@@ -178,7 +160,7 @@ static cplx cos_of(hlo_at p, cplx z)
     hlo_inst *sh, *ch, *zero;
 
     hyperbolic(p, z.im, &sh, &ch);
-    zero = either(is(EQ, z.re, 0), is(EQ, z.im, 0));
+    zero = either(is_num(EQ, z.re, 0), is_num(EQ, z.im, 0));
     sh = neg(mul(sh, fn(SIN, z.re)));
     return (cplx){
         pick(has_no_angle(p, z.im, z.re), ch, mul(ch, fn(COS, z.re))),
@@ -198,13 +180,13 @@ static cplx tanh_of(hlo_at p, cplx z)
     re = quo(mul(c, mul(s, ch)), d);
     im = quo(t, d);
     /* far out: 1 and 4 sin b cos b e^(-2|a|); at infinity 1 and 0 for any b */
-    is_far = is(GT, mag(z.re), far);
+    is_far = is_num(GT, mag(z.re), far);
     ch = scaled(mul(fn(SIN, z.im), fn(COS, z.im)), 4);
     d = mul(ch, fn(EXP, scaled(mag(z.re), -2)));
     d = pick(is_inf(z.re), copysign_of(p, fill(ch, 0), ch), d);
     s = copysign_of(p, plus(scaled(d, 0), 1), z.re); /* or NaN */
     return (cplx){pick(is_far, s, re),
-                  pick(is(EQ, z.im, 0), z.im, pick(is_far, d, im))};
+                  pick(is_num(EQ, z.im, 0), z.im, pick(is_far, d, im))};
 }
 
 static cplx tan_of(hlo_at p, cplx z) /* -i tanh(iz) */
@@ -230,7 +212,7 @@ static hlo_inst *boxed(hlo_at p, hlo_inst *x)
 /* Smith's quotient, by the larger part of the divisor. */
 static cplx smith(hlo_at p, cplx x, cplx y)
 {
-    hlo_inst *wide = hlo_make_compare(p, HLO_GE, mag(y.re), mag(y.im));
+    hlo_inst *wide = is(GE, mag(y.re), mag(y.im));
     hlo_inst *hi = pick(wide, y.re, y.im), *lo = pick(wide, y.im, y.re);
     hlo_inst *r = quo(lo, hi), *d = add(hi, mul(lo, r));
     hlo_inst *re = pick(wide, add(x.re, mul(x.im, r)), add(mul(x.re, r), x.im));
@@ -242,7 +224,7 @@ static cplx smith(hlo_at p, cplx x, cplx y)
 static cplx divide(hlo_at p, cplx x, cplx y)
 {
     cplx q = smith(p, x, y), r;
-    hlo_inst *zero = both(is(EQ, y.re, 0), is(EQ, y.im, 0));
+    hlo_inst *zero = both(is_num(EQ, y.re, 0), is_num(EQ, y.im, 0));
     hlo_inst *inf = copysign_of(p, fill(y.re, INFINITY), y.re);
     hlo_inst *x_inf = either(is_inf(x.re), is_inf(x.im));
     hlo_inst *y_inf = either(is_inf(y.re), is_inf(y.im));
@@ -284,7 +266,7 @@ static cplx sqrt_of(hlo_at p, cplx z)
     bool f64 = pass_dtype(z.re) == SD_F64;
     double tiny = f64 ? 0x1p-1000 : 0x1p-100, up = f64 ? 0x1p108 : 0x1p54;
     hlo_inst *hi = bin(MAXIMUM, mag(z.re), mag(z.im));
-    hlo_inst *low = is(LT, hi, tiny);
+    hlo_inst *low = is_num(LT, hi, tiny);
     hlo_inst *k = pick(low, fill(hi, up), fill(hi, 0.25));
     hlo_inst *back = pick(low, fill(hi, 1 / sqrt(up)), fill(hi, 2));
     cplx s = {mul(z.re, k), mul(z.im, k)};
@@ -295,17 +277,17 @@ static cplx sqrt_of(hlo_at p, cplx z)
     other = quo(mag(s.im), scaled(t, 2));
     t = mul(t, back);
     other = mul(other, back);
-    right = is(GE, z.re, 0);
+    right = is_num(GE, z.re, 0);
     re = pick(right, t, other);
     im = copysign_of(p, pick(right, other, t), z.im);
     /* 0, and an infinite imaginary or real part */
-    other = is(EQ, hi, 0);
+    other = is_num(EQ, hi, 0);
     re = pick(other, fill(re, 0), re);
     im = pick(other, z.im, im);
-    other = both(is(EQ, z.re, -INFINITY), fn(IS_FINITE, z.im));
+    other = both(is_num(EQ, z.re, -INFINITY), fn(IS_FINITE, z.im));
     re = pick(other, fill(re, 0), re);
     im = pick(other, copysign_of(p, fill(im, INFINITY), z.im), im);
-    other = both(is(EQ, z.re, INFINITY), fn(IS_FINITE, z.im));
+    other = both(is_num(EQ, z.re, INFINITY), fn(IS_FINITE, z.im));
     im = pick(other, copysign_of(p, fill(im, 0), z.im), im);
     other = is_inf(z.im);
     return (cplx){pick(other, fill(re, INFINITY), re), pick(other, z.im, im)};
@@ -315,7 +297,7 @@ static cplx rsqrt_of(hlo_at p, cplx z) /* conj(sqrt z) / |z| */
 {
     cplx s = sqrt_of(p, z);
     hlo_inst *h = hypot_of(p, z);
-    hlo_inst *zero = is(EQ, h, 0), *inf = is(EQ, h, INFINITY);
+    hlo_inst *zero = is_num(EQ, h, 0), *inf = is_num(EQ, h, INFINITY);
     hlo_inst *re = quo(s.re, h), *im = neg(quo(s.im, h));
 
     re = pick(inf, fill(re, 0), re);
@@ -331,7 +313,7 @@ static cplx cbrt_of(hlo_at p, cplx z)
     bool f64 = pass_dtype(z.re) == SD_F64;
     double tiny = f64 ? 0x1p-900 : 0x1p-90, up = f64 ? 0x1p108 : 0x1p54;
     hlo_inst *hi = bin(MAXIMUM, mag(z.re), mag(z.im));
-    hlo_inst *low = is(LT, hi, tiny);
+    hlo_inst *low = is_num(LT, hi, tiny);
     hlo_inst *k = pick(low, fill(hi, up), fill(hi, 0.125));
     hlo_inst *back = pick(low, fill(hi, 1 / cbrt(up)), fill(hi, 2));
     hlo_inst *angle = bin(ATAN2, z.im, z.re);
@@ -339,14 +321,14 @@ static cplx cbrt_of(hlo_at p, cplx z)
 
     r = hypot_of(p, (cplx){mul(z.re, k), mul(z.im, k)});
     r = mul(fn(CBRT, r), back);
-    zero = is(EQ, hi, 0);
+    zero = is_num(EQ, hi, 0);
     return (cplx){pick(zero, z.re, mul(r, fn(COS, third))),
                   pick(zero, z.im, times_exp(p, r, fn(SIN, third), angle))};
 }
 
 static cplx sign_of(hlo_at p, cplx z)
 {
-    hlo_inst *h = hypot_of(p, z), *zero = is(EQ, h, 0);
+    hlo_inst *h = hypot_of(p, z), *zero = is_num(EQ, h, 0);
 
     return (cplx){pick(zero, z.re, quo(z.re, h)),
                   pick(zero, z.im, quo(z.im, h))};
@@ -356,9 +338,9 @@ static cplx sign_of(hlo_at p, cplx z)
 static cplx pow_of(hlo_at p, cplx x, cplx y)
 {
     cplx l = log_of(p, x), e;
-    hlo_inst *zero = both(is(EQ, x.re, 0), is(EQ, x.im, 0));
-    hlo_inst *none = both(is(EQ, y.re, 0), is(EQ, y.im, 0));
-    hlo_inst *to_zero = both(zero, is(GT, y.re, 0));
+    hlo_inst *zero = both(is_num(EQ, x.re, 0), is_num(EQ, x.im, 0));
+    hlo_inst *none = both(is_num(EQ, y.re, 0), is_num(EQ, y.im, 0));
+    hlo_inst *to_zero = both(zero, is_num(GT, y.re, 0));
 
     e.re = sub(mul(l.re, y.re), mul(l.im, y.im));
     e.im = add(mul(l.re, y.im), mul(l.im, y.re));
@@ -385,8 +367,7 @@ static cplx atan2_of(hlo_at p, cplx y, cplx x)
 
 static hlo_inst *is_nan(hlo_at p, cplx z)
 {
-    return either(hlo_make_compare(p, HLO_NE, z.re, z.re),
-                  hlo_make_compare(p, HLO_NE, z.im, z.im));
+    return either(is(NE, z.re, z.re), is(NE, z.im, z.im));
 }
 
 /* By real part, then imaginary; dir: HLO_LT, the lesser of the two.  The first
@@ -394,7 +375,7 @@ static hlo_inst *is_nan(hlo_at p, cplx z)
 static hlo_inst *first_of(hlo_at p, hlo_cmp_dir dir, hlo_inst *x, hlo_inst *y)
 {
     cplx a = parts(p, x), b = parts(p, y);
-    hlo_inst *tie = hlo_make_compare(p, HLO_EQ, a.re, b.re);
+    hlo_inst *tie = is(EQ, a.re, b.re);
     hlo_inst *swap = pick(tie, hlo_make_compare(p, dir, b.im, a.im),
                           hlo_make_compare(p, dir, b.re, a.re));
 
@@ -428,7 +409,7 @@ static hlo_inst *lower_convert(hlo_at p, hlo_inst *in)
     }
     z = parts(p, x);
     if (to == SD_PRED) /* what is not zero is true, whichever part it is */
-        return bin(OR, is(NE, z.re, 0), is(NE, z.im, 0));
+        return bin(OR, is_num(NE, z.re, 0), is_num(NE, z.im, 0));
     if (!sd_is_complex(to))
         return pass_convert(p, to, z.re);
     z.re = hlo_make_convert(p, part, z.re);

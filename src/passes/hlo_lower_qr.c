@@ -10,25 +10,21 @@
  * which holds for tau = 0 too.  Joffrain et al., "Accumulating Householder
  * transformations, revisited", 2006. */
 #include "matrix.h"
+#include "terms.h"
 
 #include <math.h>
 
 enum { PANEL = 32 };
 
-static hlo_inst *bin(hlo_at p, hlo_op op, hlo_inst *x, hlo_inst *y)
-{
-    return hlo_make_binary(p, op, x, y);
-}
-
 /* x * v with v spread over x */
 static hlo_inst *scaled(hlo_at p, hlo_inst *x, hlo_inst *v)
 {
-    return bin(p, HLO_MULTIPLY, x, matrix_spread(p, v, x->shape));
+    return mul(x, matrix_spread(p, v, x->shape));
 }
 
 static hlo_inst *zeros_like(hlo_at p, const hlo_inst *x)
 {
-    return hlo_make_fill(p, x->shape, 0);
+    return fill(x, 0);
 }
 
 /* The rows of each matrix under op, [n, 1, cols], where ndim is 1; where it is
@@ -69,26 +65,25 @@ static void make_reflector(hlo_at p, hlo_inst *alpha, hlo_inst *square,
     hlo_inst *re = alpha, *all = square, *none, *beta, *zero, *one;
 
     zero = zeros_like(p, square);
-    none = hlo_make_compare(p, HLO_EQ, square, zero);
+    none = is(EQ, square, zero);
     if (is_complex) {
-        hlo_inst *im = hlo_make_unary(p, HLO_IMAG, alpha);
+        hlo_inst *im = fn(IMAG, alpha);
 
-        re = hlo_make_unary(p, HLO_REAL, alpha);
-        all = bin(p, HLO_ADD, all, bin(p, HLO_MULTIPLY, im, im));
-        none = bin(p, HLO_AND, none, hlo_make_compare(p, HLO_EQ, im, zero));
+        re = fn(REAL, alpha);
+        all = add(all, mul(im, im));
+        none = both(none, is(EQ, im, zero));
     }
-    all = bin(p, HLO_ADD, all, bin(p, HLO_MULTIPLY, re, re));
-    beta = hlo_make_unary(p, HLO_SQRT, all);
-    beta = hlo_make_select(p, hlo_make_compare(p, HLO_LT, re, zero), beta,
-                           hlo_make_unary(p, HLO_NEGATE, beta));
+    all = add(all, mul(re, re));
+    beta = fn(SQRT, all);
+    beta = pick(is(LT, re, zero), beta, neg(beta));
     if (is_complex)
-        beta = bin(p, HLO_COMPLEX, beta, zero);
-    one = hlo_make_fill(p, alpha->shape, 1);
+        beta = bin(COMPLEX, beta, zero);
+    one = fill(alpha, 1);
     zero = zeros_like(p, alpha);
-    r->tau = bin(p, HLO_DIVIDE, bin(p, HLO_SUBTRACT, beta, alpha), beta);
-    r->tau = hlo_make_select(p, none, zero, r->tau);
-    r->over = hlo_make_select(p, none, one, bin(p, HLO_SUBTRACT, alpha, beta));
-    r->beta = hlo_make_select(p, none, alpha, beta);
+    r->tau = quo(sub(beta, alpha), beta);
+    r->tau = pick(none, zero, r->tau);
+    r->over = pick(none, one, sub(alpha, beta));
+    r->beta = pick(none, alpha, beta);
 }
 
 /* Column t of the panel a, whose diagonal stands in row j.  One sum over rows
@@ -104,32 +99,28 @@ static hlo_inst *reflect_column(hlo_at p, hlo_inst *a, hlo_inst *t, hlo_inst *j,
     hlo_inst *below = matrix_where(p, x->shape, 1, HLO_GT, j);
     reflector r;
 
-    x = hlo_make_select(p, below, x, zeros_like(p, x));
+    x = pick(below, x, zeros_like(p, x));
     w = scaled(p, a, matrix_conj(p, x));
     w = reduced(p, w, HLO_ADD, 1);
     square = matrix_part(p, w, NULL, t, 1, 1);
     if (sd_is_complex(s->dtype))
-        square = hlo_make_unary(p, HLO_REAL, square);
+        square = fn(REAL, square);
     make_reflector(p, matrix_part(p, a, j, t, 1, 1), square, &r);
     *tau = r.tau;
-    w = bin(p, HLO_DIVIDE, w,
-            matrix_spread(p, matrix_conj(p, r.over), w->shape));
-    w = scaled(p, bin(p, HLO_ADD, diagonal, w), matrix_conj(p, r.tau));
+    w = quo(w, matrix_spread(p, matrix_conj(p, r.over), w->shape));
+    w = scaled(p, add(diagonal, w), matrix_conj(p, r.tau));
     /* columns up to t stay as they are */
-    w = hlo_make_select(p, matrix_where(p, w->shape, 2, HLO_GT, t), w,
-                        zeros_like(p, w));
-    v = bin(p, HLO_DIVIDE, x, matrix_spread(p, r.over, x->shape));
-    y = hlo_make_select(p, matrix_where(p, x->shape, 1, HLO_EQ, j),
-                        hlo_make_fill(p, x->shape, 1), v);
-    y = bin(p, HLO_MULTIPLY, matrix_spread(p, y, s), matrix_spread(p, w, s));
-    y = bin(p, HLO_SUBTRACT, a, y);
+    w = pick(matrix_where(p, w->shape, 2, HLO_GT, t), w, zeros_like(p, w));
+    v = quo(x, matrix_spread(p, r.over, x->shape));
+    y = pick(matrix_where(p, x->shape, 1, HLO_EQ, j), fill(x, 1), v);
+    y = mul(matrix_spread(p, y, s), matrix_spread(p, w, s));
+    y = sub(a, y);
     /* beta on the diagonal, v below */
     x = matrix_part(p, a, NULL, t, rows, 1);
-    v = hlo_make_select(p, below, v, x);
-    v = hlo_make_select(p, matrix_where(p, x->shape, 1, HLO_EQ, j),
-                        matrix_spread(p, r.beta, x->shape), v);
-    return hlo_make_select(p, matrix_where(p, s, 2, HLO_EQ, t),
-                           matrix_spread(p, v, s), y);
+    v = pick(below, v, x);
+    v = pick(matrix_where(p, x->shape, 1, HLO_EQ, j),
+             matrix_spread(p, r.beta, x->shape), v);
+    return pick(matrix_where(p, s, 2, HLO_EQ, t), matrix_spread(p, v, s), y);
 }
 
 /* ---- panels ---- */
@@ -142,10 +133,9 @@ static hlo_inst *vectors(hlo_at p, hlo_inst *packed, hlo_inst *from)
     hlo_inst *row = hlo_make_iota(p, at, 1), *col = hlo_make_iota(p, at, 2);
     hlo_inst *v;
 
-    col = bin(p, HLO_ADD, col, pass_spread(p, from, at));
-    v = hlo_make_select(p, hlo_make_compare(p, HLO_EQ, row, col),
-                        hlo_make_fill(p, s, 1), zeros_like(p, packed));
-    return hlo_make_select(p, hlo_make_compare(p, HLO_GT, row, col), packed, v);
+    col = add(col, pass_spread(p, from, at));
+    v = pick(is(EQ, row, col), hlo_make_fill(p, s, 1), zeros_like(p, packed));
+    return pick(is(GT, row, col), packed, v);
 }
 
 /* Reduces the columns of a panel; *tau, [n, 1, columns], their factors. */
@@ -157,7 +147,7 @@ static hlo_inst *reduce_panel(hlo_at p, hlo_inst *a, hlo_inst *from,
     matrix_loop l;
 
     matrix_loop_open(&l, p, "reflect_column", 3, init);
-    j = bin(l.at, HLO_ADD, l.i, l.x[2]);
+    j = hlo_make_binary(l.at, HLO_ADD, l.i, l.x[2]);
     l.x[0] = reflect_column(l.at, l.x[0], l.i, j, &one);
     l.x[1] = matrix_put(l.at, l.x[1], one, NULL, l.i);
     matrix_loop_close(&l, cols);
@@ -178,13 +168,13 @@ static hlo_inst *gram(hlo_at p, hlo_inst *v)
     hlo_inst *high, *low, *rest;
 
     if (sd_is_complex(pass_dtype(v)))
-        unit = bin(p, HLO_COMPLEX, unit, unit);
-    high = bin(p, HLO_SUBTRACT, bin(p, HLO_ADD, v, unit), unit);
-    low = bin(p, HLO_SUBTRACT, v, high);
-    rest = bin(p, HLO_ADD, matrix_product(p, matrix_adjoint(p, high), low),
+        unit = bin(COMPLEX, unit, unit);
+    high = sub(add(v, unit), unit);
+    low = sub(v, high);
+    rest = add(matrix_product(p, matrix_adjoint(p, high), low),
                matrix_product(p, matrix_adjoint(p, low), v));
     high = matrix_product(p, matrix_adjoint(p, high), high);
-    return bin(p, HLO_ADD, high, rest);
+    return add(high, rest);
 }
 
 /* (1 - V T V^H)^H a */
@@ -195,7 +185,7 @@ static hlo_inst *apply_panel(hlo_at p, hlo_inst *v, hlo_inst *tau, hlo_inst *a)
     /* T^H = (1 + (S D)^H)^-1 D^H; the solver reads below the diagonal only */
     y = scaled(p, matrix_inner(p, v, a), d);
     y = matrix_solve_lower(p, scaled(p, gram(p, v), d), y, true);
-    return bin(p, HLO_SUBTRACT, a, matrix_product(p, v, y));
+    return sub(a, matrix_product(p, v, y));
 }
 
 /* All columns, a whole number of panels of `size`; *tau as above. */
@@ -210,8 +200,8 @@ static hlo_inst *reduce_all(hlo_at p, hlo_inst *a, int64_t panels, int64_t size,
         return reduce_panel(p, a, hlo_make_scalar_s64(p, SD_S32, 0), tau);
     matrix_loop_open(&l, p, "reduce_panel", 2, init);
     end = hlo_make_scalar_s64(l.at, SD_S32, size);
-    from = bin(l.at, HLO_MULTIPLY, l.i, end);
-    end = bin(l.at, HLO_ADD, from, end);
+    from = hlo_make_binary(l.at, HLO_MULTIPLY, l.i, end);
+    end = hlo_make_binary(l.at, HLO_ADD, from, end);
     panel = matrix_part(l.at, l.x[0], NULL, from, a->shape->dim[1], size);
     panel = reduce_panel(l.at, panel, from, &part);
     y = apply_panel(l.at, vectors(l.at, panel, from), part, l.x[0]);
@@ -236,20 +226,18 @@ static hlo_inst *safe_scale(hlo_at p, hlo_inst *a)
     hlo_inst *most, *y;
 
     if (sd_is_complex(pass_dtype(a))) {
-        most = hlo_make_unary(p, HLO_ABS, hlo_make_unary(p, HLO_REAL, a));
-        y = hlo_make_unary(p, HLO_ABS, hlo_make_unary(p, HLO_IMAG, a));
-        most = bin(p, HLO_MAXIMUM, most, y);
+        most = mag(fn(REAL, a));
+        y = mag(fn(IMAG, a));
+        most = bin(MAXIMUM, most, y);
     } else {
-        most = hlo_make_unary(p, HLO_ABS, a);
+        most = mag(a);
     }
     most = reduced(p, most, HLO_MAXIMUM, 2);
     s = most->shape;
-    y = hlo_make_select(
-        p, hlo_make_compare(p, HLO_LT, most, hlo_make_fill(p, s, 1 / edge)),
-        hlo_make_fill(p, s, by), hlo_make_fill(p, s, 1));
-    y = hlo_make_select(
-        p, hlo_make_compare(p, HLO_GT, most, hlo_make_fill(p, s, edge)),
-        hlo_make_fill(p, s, 1 / by), y);
+    y = pick(is(LT, most, hlo_make_fill(p, s, 1 / edge)),
+             hlo_make_fill(p, s, by), hlo_make_fill(p, s, 1));
+    y = pick(is(GT, most, hlo_make_fill(p, s, edge)),
+             hlo_make_fill(p, s, 1 / by), y);
     return y;
 }
 
@@ -257,7 +245,7 @@ static hlo_inst *safe_scale(hlo_at p, hlo_inst *a)
 static hlo_inst *scaled_by_real(hlo_at p, hlo_inst *x, hlo_inst *v)
 {
     if (sd_is_complex(pass_dtype(x)))
-        v = bin(p, HLO_COMPLEX, v, zeros_like(p, v));
+        v = bin(COMPLEX, v, zeros_like(p, v));
     return scaled(p, x, v);
 }
 
@@ -307,9 +295,9 @@ static hlo_inst *lower_qr(hlo_inst *in)
     x = matrix_pad(p, scaled_by_real(p, a, scale), SD_MAX(m, panels * size),
                    SD_MAX(n, panels * size));
     x = matrix_cut(p, reduce_all(p, x, panels, size, &tau), m, n);
-    scale = bin(p, HLO_DIVIDE, hlo_make_fill(p, scale->shape, 1), scale);
-    x = hlo_make_select(p, matrix_where_column(p, x->shape, HLO_LE, 0),
-                        scaled_by_real(p, x, scale), x);
+    scale = quo(fill(scale, 1), scale);
+    x = pick(matrix_where_column(p, x->shape, HLO_LE, 0),
+             scaled_by_real(p, x, scale), x);
     out[0] = matrix_result(p, x, s);
     out[1] = matrix_result(p, matrix_cut(p, tau, 1, nv), to);
     return hlo_make_tuple(p, 2, out);
@@ -346,8 +334,7 @@ static hlo_inst *lower_product(hlo_inst *in)
     if (sd_shape_count(s) == 0)
         return in->arg[0];
     x = matrix_stack(p, pass_widened(p, in->arg[0]));
-    one = hlo_make_convert(p, pass_dtype(x),
-                           matrix_where_column(p, x->shape, HLO_EQ, 0));
+    one = to_type(pass_dtype(x), matrix_where_column(p, x->shape, HLO_EQ, 0));
     if (k == 0)
         return matrix_result(p, one, s);
     v = vectors(p, matrix_cut(p, x, m, k), hlo_make_scalar_s64(p, SD_S32, 0));
@@ -358,7 +345,7 @@ static hlo_inst *lower_product(hlo_inst *in)
     /* 1 - V T (V^H 1) */
     x = matrix_adjoint(p, matrix_cut(p, v, SD_MIN(m, n), k));
     x = apply_t(p, v, tau, matrix_pad(p, x, k, n));
-    x = bin(p, HLO_SUBTRACT, one, matrix_product(p, v, x));
+    x = sub(one, matrix_product(p, v, x));
     return matrix_result(p, x, s);
 }
 

@@ -12,7 +12,7 @@
  *     this very element, the scatter function takes it in; or a scatter by
  *     flat position.  Both in the order of the windows, so sums have one
  *     order. */
-#include "passes_priv.h"
+#include "terms.h"
 
 enum { MAX_POSITIONS = 128 };
 
@@ -105,12 +105,11 @@ static hlo_comp *flagged(hlo_inst *in, int n)
     }
     both = pass_splice(p, in->comp[0], arg);
     for (int i = 0; i < n; i++) {
-        hlo_inst *y =
-            hlo_make_select(p, flag[0], part(p, both, n, i), arg[n + i]);
+        hlo_inst *y = pick(flag[0], part(p, both, n, i), arg[n + i]);
 
-        out[i] = hlo_make_select(p, flag[1], y, arg[i]);
+        out[i] = pick(flag[1], y, arg[i]);
     }
-    out[n] = hlo_make_binary(p, HLO_OR, flag[0], flag[1]);
+    out[n] = either(flag[0], flag[1]);
     hlo_set_root(c, hlo_make_tuple(p, n + 1, out));
     return c;
 }
@@ -130,7 +129,7 @@ static hlo_inst *join_start(hlo_inst *in, int n, hlo_inst *y)
     }
     both = pass_vectorize(p, in->comp[0], arg, arg[0]->shape);
     for (int i = 0; i < n; i++)
-        out[i] = hlo_make_select(p, any, part(p, both, n, i), arg[i]);
+        out[i] = pick(any, part(p, both, n, i), arg[i]);
     return n > 1 ? hlo_make_tuple(p, n, out) : out[0];
 }
 
@@ -214,16 +213,16 @@ static hlo_comp *choose(hlo_module *m, hlo_comp *select, sd_dtype t,
     hlo_inst *y = hlo_make_param(c, s, "y"), *by = hlo_make_param(c, i, "by");
     hlo_at p = {c, NULL, NULL};
     hlo_inst *none = hlo_make_scalar_s64(p, index, 0);
-    hlo_inst *is_new = hlo_make_compare(p, HLO_GE, by, none);
-    hlo_inst *is_first = hlo_make_compare(p, HLO_LT, at, none);
+    hlo_inst *is_new = is(GE, by, none);
+    hlo_inst *is_first = is(LT, at, none);
     hlo_inst *arg[] = {x, y}, *out[2];
     hlo_inst *stay = pass_splice(p, select, arg);
-    hlo_inst *take = hlo_make_unary(p, HLO_NOT, stay);
+    hlo_inst *take = fn(NOT, stay);
 
-    take = hlo_make_binary(p, HLO_OR, is_first, take);
-    take = hlo_make_binary(p, HLO_AND, is_new, take);
-    out[0] = hlo_make_select(p, take, y, x);
-    out[1] = hlo_make_select(p, take, by, at);
+    take = either(is_first, take);
+    take = both(is_new, take);
+    out[0] = pick(take, y, x);
+    out[1] = pick(take, by, at);
     hlo_set_root(c, hlo_make_tuple(p, 2, out));
     return c;
 }
@@ -284,12 +283,11 @@ static hlo_inst *gather_form(hlo_inst *in, hlo_inst *flat, hlo_inst *at,
             k[i] = rest % in->u.window.dim[i].size;
             rest /= in->u.window.dim[i].size;
         }
-        hlo_inst *hit =
-            hlo_make_compare(p, HLO_EQ, place(in, at, none, k), flat);
+        hlo_inst *hit = is(EQ, place(in, at, none, k), flat);
         hlo_inst *arg[] = {acc, place(in, in->arg[1], zero, k)};
         hlo_inst *sum = pass_vectorize(p, in->comp[1], arg, in->shape);
 
-        acc = hlo_make_select(p, hit, sum, acc);
+        acc = pick(hit, sum, acc);
     }
     return acc;
 }

@@ -1,5 +1,6 @@
 /* Stacks of matrices, and loops that count; see matrix.h. */
 #include "matrix.h"
+#include "terms.h"
 
 /* ---- matrices ---- */
 
@@ -32,9 +33,8 @@ hlo_inst *matrix_conj(hlo_at p, hlo_inst *x)
 
     if (!sd_is_complex(pass_dtype(x)))
         return x;
-    im = hlo_make_unary(p, HLO_IMAG, x);
-    return hlo_make_binary(p, HLO_COMPLEX, hlo_make_unary(p, HLO_REAL, x),
-                           hlo_make_unary(p, HLO_NEGATE, im));
+    im = fn(IMAG, x);
+    return bin(COMPLEX, fn(REAL, x), neg(im));
 }
 
 hlo_inst *matrix_transpose(hlo_at p, hlo_inst *x)
@@ -94,7 +94,7 @@ hlo_inst *matrix_identity(hlo_at p, const hlo_inst *like, int64_t size)
 {
     const sd_shape *s = shape_like(p, like, size, size);
 
-    return hlo_make_convert(p, s->dtype, matrix_where_column(p, s, HLO_EQ, 0));
+    return to_type(s->dtype, matrix_where_column(p, s, HLO_EQ, 0));
 }
 
 hlo_inst *matrix_spread(hlo_at p, hlo_inst *x, const sd_shape *to)
@@ -131,8 +131,7 @@ hlo_inst *matrix_where_column(hlo_at p, const sd_shape *s, hlo_cmp_dir dir,
     hlo_inst *col = places(p, s, 2);
 
     if (by)
-        col = hlo_make_binary(p, HLO_ADD, col,
-                              pass_fill_s64(p, col->shape, SD_S32, by));
+        col = add(col, pass_fill_s64(p, col->shape, SD_S32, by));
     return hlo_make_compare(p, dir, places(p, s, 1), col);
 }
 
@@ -156,9 +155,8 @@ hlo_inst *matrix_pad_identity(hlo_at p, hlo_inst *x, int64_t size)
         return x;
     added =
         matrix_where(p, y->shape, 1, HLO_GE, hlo_make_scalar_s64(p, SD_S32, n));
-    added = hlo_make_binary(p, HLO_AND, added,
-                            matrix_where_column(p, y->shape, HLO_EQ, 0));
-    return hlo_make_select(p, added, hlo_make_fill(p, y->shape, 1), y);
+    added = both(added, matrix_where_column(p, y->shape, HLO_EQ, 0));
+    return pick(added, fill(y, 1), y);
 }
 
 hlo_inst *matrix_cut(hlo_at p, hlo_inst *x, int64_t rows, int64_t cols)
@@ -205,10 +203,10 @@ hlo_inst *matrix_eliminate(hlo_at p, hlo_inst *x, hlo_inst *i, hlo_inst *row,
     hlo_inst *y;
 
     row = matrix_spread(p, row, s);
-    y = hlo_make_binary(p, HLO_MULTIPLY, matrix_spread(p, col, s), row);
-    y = hlo_make_binary(p, HLO_SUBTRACT, x, y);
-    y = hlo_make_select(p, matrix_where(p, s, 1, HLO_GT, i), y, x);
-    return hlo_make_select(p, matrix_where(p, s, 1, HLO_EQ, i), row, y);
+    y = mul(matrix_spread(p, col, s), row);
+    y = sub(x, y);
+    y = pick(matrix_where(p, s, 1, HLO_GT, i), y, x);
+    return pick(matrix_where(p, s, 1, HLO_EQ, i), row, y);
 }
 
 /* ---- loops ---- */
@@ -238,8 +236,7 @@ static hlo_comp *condition(const matrix_loop *l, int64_t trips)
     hlo_inst *i = hlo_make_param(c, l->init->shape, "state");
 
     i = hlo_make_gte(p, i, 0);
-    hlo_set_root(c, hlo_make_compare(p, HLO_LT, i,
-                                     hlo_make_scalar_s64(p, SD_S32, trips)));
+    hlo_set_root(c, is(LT, i, hlo_make_scalar_s64(p, SD_S32, trips)));
     return c;
 }
 

@@ -173,6 +173,11 @@ hlo_inst *pass_fill_s64(hlo_at p, const sd_shape *s, sd_dtype t, int64_t v)
     return pass_spread(p, hlo_make_scalar_s64(p, t, v), s);
 }
 
+hlo_inst *pass_compare_num(hlo_at p, hlo_cmp_dir d, hlo_inst *x, double v)
+{
+    return hlo_make_compare(p, d, x, hlo_make_fill(p, x->shape, v));
+}
+
 hlo_inst *pass_convert(hlo_at p, sd_dtype t, hlo_inst *x)
 {
     return pass_dtype(x) == t ? x : hlo_make_convert(p, t, x);

@@ -59,6 +59,8 @@ bool pass_has_identity(hlo_op op, sd_dtype t);
 hlo_inst *pass_spread(hlo_at p, hlo_inst *x, const sd_shape *s);
 /* The same of the number v in the type t. */
 hlo_inst *pass_fill_s64(hlo_at p, const sd_shape *s, sd_dtype t, int64_t v);
+/* Comparison with the number v. */
+hlo_inst *pass_compare_num(hlo_at p, hlo_cmp_dir d, hlo_inst *x, double v);
 /* Convert that is left out when the type is the same. */
 hlo_inst *pass_convert(hlo_at p, sd_dtype t, hlo_inst *x);
 /* Narrow floats as f32, which they are computed in. */

@@ -4,6 +4,7 @@
  * by collective-permute, and the operation is done on the interval, without a
  * pad of its own. */
 #include "spmd_halo.h"
+#include "terms.h"
 
 #include <math.h>
 
@@ -223,18 +224,12 @@ static hlo_inst *filled(hlo_at p, hlo_inst *x, int d, const span *w,
     if (!w->fill ||
         (!rests && hlo_is_scalar_const(w->fill, &v) && v == 0 && !signbit(v)))
         return x;
-    at =
-        hlo_make_binary(p, HLO_ADD,
-                        hlo_make_binary(p, HLO_MULTIPLY, place,
-                                        hlo_make_scalar_s64(p, SD_S32, w->per)),
-                        hlo_make_scalar_s64(p, SD_S32, w->from));
-    at = hlo_make_binary(p, HLO_ADD, hlo_make_iota(p, ints, d),
-                         pass_spread(p, at, ints));
-    in = hlo_make_binary(
-        p, HLO_AND, hlo_make_compare(p, HLO_GE, at, hlo_make_fill(p, ints, 0)),
-        hlo_make_compare(p, HLO_LT, at,
-                         hlo_make_fill(p, ints, (double)w->all)));
-    return hlo_make_select(p, in, x, pass_spread(p, w->fill, x->shape));
+    at = add(mul(place, hlo_make_scalar_s64(p, SD_S32, w->per)),
+             hlo_make_scalar_s64(p, SD_S32, w->from));
+    at = add(hlo_make_iota(p, ints, d), pass_spread(p, at, ints));
+    in = both(is(GE, at, hlo_make_fill(p, ints, 0)),
+              is(LT, at, hlo_make_fill(p, ints, (double)w->all)));
+    return pick(in, x, pass_spread(p, w->fill, x->shape));
 }
 
 /* The interval that this participant reads of the array that x is the part of,
@@ -276,10 +271,7 @@ static hlo_inst *interval(hlo_at p, hlo_inst *x, int d, span *w,
         size[i] = i == d ? w->size : x->shape->dim[i];
         start[i] = hlo_make_scalar_s64(p, SD_S32, i == d ? off + low : 0);
     }
-    start[d] =
-        hlo_make_binary(p, HLO_ADD, start[d],
-                        hlo_make_binary(p, HLO_MULTIPLY, place,
-                                        hlo_make_scalar_s64(p, SD_S32, step)));
+    start[d] = add(start[d], mul(place, hlo_make_scalar_s64(p, SD_S32, step)));
     return filled(p, hlo_make_dynamic_slice(p, x, start, size), d, w, place);
 }
 

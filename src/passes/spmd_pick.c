@@ -4,6 +4,7 @@
  * nothing, where it lies elsewhere, and is still to be summed; what is written
  * elsewhere falls out of range, or is not chosen. */
 #include "spmd_pick.h"
+#include "terms.h"
 
 bool spmd_picks(const hlo_inst *in, int d)
 {
@@ -49,24 +50,21 @@ static hlo_inst *s32(hlo_at p, int64_t v)
 /* Indices of a byte or two cannot hold what they are compared with. */
 static hlo_inst *widened(hlo_at p, hlo_inst *x)
 {
-    return sd_dtype_bytes(pass_dtype(x)) < 4 ? hlo_make_convert(p, SD_S32, x)
-                                             : x;
+    return sd_dtype_bytes(pass_dtype(x)) < 4 ? to_type(SD_S32, x) : x;
 }
 
 static hlo_inst *clamped(hlo_at p, hlo_inst *x, int64_t low, int64_t high)
 {
     sd_dtype t = pass_dtype(x);
 
-    x = hlo_make_binary(p, HLO_MAXIMUM, x, pass_fill_s64(p, x->shape, t, low));
-    return hlo_make_binary(p, HLO_MINIMUM, x,
-                           pass_fill_s64(p, x->shape, t, high));
+    x = bin(MAXIMUM, x, pass_fill_s64(p, x->shape, t, low));
+    return bin(MINIMUM, x, pass_fill_s64(p, x->shape, t, high));
 }
 
 /* Where this participant's part begins, of parts of so many. */
 static hlo_inst *begin(hlo_at p, const hlo_sharding *s, int d, int64_t each)
 {
-    return hlo_make_binary(
-        p, HLO_MULTIPLY, spmd_index(p, s->grid, &s->dim[d].cut), s32(p, each));
+    return mul(spmd_index(p, s->grid, &s->dim[d].cut), s32(p, each));
 }
 
 static hlo_inst *nothing(hlo_at p, sd_dtype t)
@@ -98,10 +96,9 @@ static window window_of(const hlo_inst *in, hlo_at p, hlo_inst *const *at,
 
         x = pass_convert(p, SD_S32, x);
         if (picked) {
-            x = hlo_make_binary(p, HLO_SUBTRACT, x,
-                                begin(p, s, d, part->shape->dim[d]));
+            x = sub(x, begin(p, s, d, part->shape->dim[d]));
             w.start[d] = clamped(p, x, 0, part->shape->dim[d] - size[d]);
-            w.off[d] = hlo_make_binary(p, HLO_SUBTRACT, x, w.start[d]);
+            w.off[d] = sub(x, w.start[d]);
         } else {
             w.start[d] = x;
         }
@@ -122,7 +119,7 @@ static hlo_inst *moved(hlo_at p, hlo_inst *x, int d, hlo_inst *by,
         start[i] = zero;
     }
     pad[0][d] = pad[1][d] = n;
-    start[d] = hlo_make_binary(p, HLO_ADD, by, s32(p, n));
+    start[d] = add(by, s32(p, n));
     x = hlo_make_pad(p, x, fill, pad[0], pad[1], pad[2]);
     return hlo_make_dynamic_slice(p, x, start, size);
 }
@@ -156,19 +153,13 @@ static hlo_inst *update(const hlo_inst *in, hlo_at p, hlo_inst *const *arg,
 
         if (!w.off[d])
             continue;
-        at = hlo_make_binary(p, HLO_SUBTRACT, hlo_make_iota(p, ints, d),
-                             pass_spread(p, w.off[d], ints));
-        here = hlo_make_binary(
-            p, HLO_AND,
-            hlo_make_compare(p, HLO_GE, at, pass_fill_s64(p, ints, SD_S32, 0)),
-            hlo_make_compare(p, HLO_LT, at,
-                             pass_fill_s64(p, ints, SD_S32, size[d])));
-        is = is ? hlo_make_binary(p, HLO_AND, is, here) : here;
-        x = moved(p, x, d, hlo_make_unary(p, HLO_NEGATE, w.off[d]),
-                  hlo_make_scalar(p, pass_dtype(x), 0));
+        at = sub(hlo_make_iota(p, ints, d), pass_spread(p, w.off[d], ints));
+        here = both(is(GE, at, pass_fill_s64(p, ints, SD_S32, 0)),
+                    is(LT, at, pass_fill_s64(p, ints, SD_S32, size[d])));
+        is = is ? both(is, here) : here;
+        x = moved(p, x, d, neg(w.off[d]), hlo_make_scalar(p, pass_dtype(x), 0));
     }
-    return hlo_make_dynamic_update(p, arg[0], hlo_make_select(p, is, x, old),
-                                   w.start);
+    return hlo_make_dynamic_update(p, arg[0], pick(is, x, old), w.start);
 }
 
 /* ---- gathers and scatters ---- */
@@ -206,7 +197,7 @@ static hlo_inst *own_indices(hlo_at p, const hlo_gather *g, hlo_inst *at,
                    ? pass_convert(p, t, begin(p, s, d, part->shape->dim[d]))
                    : hlo_make_scalar_s64(p, t, 0);
     }
-    return hlo_make_binary(p, HLO_SUBTRACT, at, components(p, g, at, v));
+    return sub(at, components(p, g, at, v));
 }
 
 /* As a gather does it, of the whole. */
@@ -222,8 +213,8 @@ static hlo_inst *inside_whole(const hlo_inst *in, hlo_at p, hlo_inst *at)
         v[i] = hlo_make_scalar_s64(
             p, t, in->arg[0]->shape->dim[d] - g->slice_sizes.at[d]);
     }
-    at = hlo_make_binary(p, HLO_MAXIMUM, at, pass_fill_s64(p, at->shape, t, 0));
-    return hlo_make_binary(p, HLO_MINIMUM, at, components(p, g, at, v));
+    at = bin(MAXIMUM, at, pass_fill_s64(p, at->shape, t, 0));
+    return bin(MINIMUM, at, components(p, g, at, v));
 }
 
 static hlo_inst *component(hlo_at p, const hlo_gather *g, hlo_inst *at, int i)
@@ -256,14 +247,10 @@ static hlo_inst *are_here(hlo_at p, const hlo_gather *g, hlo_inst *at,
         if (!(dims >> d & 1))
             continue;
         x = component(p, g, at, i);
-        is = hlo_make_binary(
-            p, HLO_AND,
-            hlo_make_compare(p, HLO_GE, x,
-                             pass_fill_s64(p, x->shape, SD_S32, 0)),
-            hlo_make_compare(
-                p, HLO_LT, x,
-                pass_fill_s64(p, x->shape, SD_S32, part->shape->dim[d])));
-        here = here ? hlo_make_binary(p, HLO_AND, here, is) : is;
+        is = both(
+            is(GE, x, pass_fill_s64(p, x->shape, SD_S32, 0)),
+            is(LT, x, pass_fill_s64(p, x->shape, SD_S32, part->shape->dim[d])));
+        here = here ? both(here, is) : is;
     }
     for (int d = 0; d < result->rank; d++)
         if (!hlo_dims_hold(g->offset_dims, d))
@@ -295,8 +282,8 @@ static hlo_inst *gather(hlo_inst *in, hlo_at p, const sd_shape *local,
     if (!x)
         return NULL;
     unsorted(x);
-    return hlo_make_select(p, are_here(p, g, at, arg[0], local, dims), x,
-                           pass_spread(p, nothing(p, pass_dtype(x)), local));
+    return pick(are_here(p, g, at, arg[0], local, dims), x,
+                pass_spread(p, nothing(p, pass_dtype(x)), local));
 }
 
 static hlo_inst *scatter(hlo_inst *in, hlo_at p, const sd_shape *local,

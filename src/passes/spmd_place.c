@@ -5,6 +5,7 @@
 #include "spmd_flow.h"
 #include "spmd_halo.h"
 #include "spmd_rule.h"
+#include "terms.h"
 
 /* ---- updates ---- */
 
@@ -141,8 +142,8 @@ static hlo_inst *before(hlo_at p, const sd_shape *s, int d, int64_t end)
 {
     const sd_shape *ints = ints_like(p, s);
 
-    return hlo_make_compare(p, HLO_LT, hlo_make_iota(p, ints, d),
-                            pass_fill_s64(p, ints, SD_S32, end));
+    return is(LT, hlo_make_iota(p, ints, d),
+              pass_fill_s64(p, ints, SD_S32, end));
 }
 
 /* An operand that is cut in d itself stays; a slice is of what it is of, which
@@ -171,8 +172,7 @@ static hlo_inst *joined(const spmd_flow *f, hlo_inst *in)
         at -= in->arg[k]->shape->dim[d];
         x = source(f, in->arg[k], d, &from);
         x = placed(p, x, d, at - from, size);
-        all =
-            all ? hlo_make_select(p, before(p, in->shape, d, end), x, all) : x;
+        all = all ? pick(before(p, in->shape, d, end), x, all) : x;
     }
     return all;
 }
@@ -192,12 +192,10 @@ static hlo_inst *updated(hlo_inst *in)
             continue;
         x = placed(p, x, d, start[d], in->shape->dim[d]);
         now = before(p, in->shape, d, end);
-        now = hlo_make_binary(
-            p, HLO_AND, now,
-            hlo_make_unary(p, HLO_NOT, before(p, in->shape, d, start[d])));
-        inside = inside ? hlo_make_binary(p, HLO_AND, inside, now) : now;
+        now = both(now, fn(NOT, before(p, in->shape, d, start[d])));
+        inside = inside ? both(inside, now) : now;
     }
-    return hlo_make_select(p, inside, x, in->arg[0]);
+    return pick(inside, x, in->arg[0]);
 }
 
 bool spmd_is_placed(const hlo_inst *in)

@@ -3,6 +3,7 @@
  * all the rows and all the numbers, and reads for each row of the result the
  * one that was sent there, if any was. */
 #include "spmd.h"
+#include "terms.h"
 
 enum { OPERAND, OUTPUT, FROM, COUNT, TO, NARG = 6 };
 
@@ -28,8 +29,7 @@ static hlo_inst *said(hlo_at p, hlo_inst *x, const hlo_collective *c,
     hlo_inst *all = spmd_stack(p, pass_convert(p, SD_S32, x), c);
     int64_t first = 0, pieces = grid->dim[0] / c->group_size;
 
-    place = hlo_make_binary(p, HLO_MULTIPLY, place,
-                            hlo_make_scalar_s64(p, SD_S32, pieces));
+    place = mul(place, hlo_make_scalar_s64(p, SD_S32, pieces));
     all = hlo_make_reshape(p, pass_slice_at(p, all, 1, place, pieces), 1,
                            grid->dim);
     return hlo_make_broadcast(p, all, grid, &first, 1);
@@ -69,20 +69,13 @@ static hlo_inst *senders(hlo_at p, const hlo_inst *in, const hlo_collective *c)
     const sd_shape *grid = sd_shape_make(m->arena, SD_S32, 2, dim);
     hlo_inst *place = spmd_place(p, c), *row, *at, *ok;
 
-    row = hlo_make_binary(p, HLO_SUBTRACT, hlo_make_iota(p, grid, 1),
-                          said(p, in->arg[TO], c, place, grid));
-    ok = hlo_make_binary(
-        p, HLO_AND, hlo_make_compare(p, HLO_GE, row, hlo_make_fill(p, grid, 0)),
-        hlo_make_compare(p, HLO_LT, row,
-                         said(p, in->arg[COUNT], c, place, grid)));
-    at = hlo_make_binary(p, HLO_DIVIDE, hlo_make_iota(p, grid, 0),
-                         pass_fill_s64(p, grid, SD_S32, pieces));
-    at = hlo_make_binary(p, HLO_MULTIPLY, at,
-                         pass_fill_s64(p, grid, SD_S32, rows));
-    at =
-        hlo_make_binary(p, HLO_ADD, at, said(p, in->arg[FROM], c, place, grid));
-    at = hlo_make_select(p, ok, hlo_make_binary(p, HLO_ADD, at, row),
-                         hlo_make_fill(p, grid, -1));
+    row = sub(hlo_make_iota(p, grid, 1), said(p, in->arg[TO], c, place, grid));
+    ok = both(is(GE, row, hlo_make_fill(p, grid, 0)),
+              is(LT, row, said(p, in->arg[COUNT], c, place, grid)));
+    at = quo(hlo_make_iota(p, grid, 0), pass_fill_s64(p, grid, SD_S32, pieces));
+    at = mul(at, pass_fill_s64(p, grid, SD_S32, rows));
+    at = add(at, said(p, in->arg[FROM], c, place, grid));
+    at = pick(ok, add(at, row), hlo_make_fill(p, grid, -1));
     return hlo_make_reduce(p, at, hlo_make_scalar_s64(p, SD_S32, -1), &first, 1,
                            hlo_scalar_comp(m, HLO_MAXIMUM, SD_S32));
 }
@@ -107,12 +100,12 @@ sd_status spmd_ragged(hlo_inst *in)
     memcpy(dim, all->shape->dim + 1, sizeof *dim * (size_t)in->shape->rank);
     dim[0] *= c.group_size;
     all = hlo_make_reshape(p, all, in->shape->rank, dim);
-    sent = hlo_make_compare(p, HLO_GE, flat, hlo_make_fill(p, rows, 0));
+    sent = is(GE, flat, hlo_make_fill(p, rows, 0));
     sent = hlo_make_broadcast(
         p, sent, sd_shape_with(m->arena, in->shape, SD_PRED), &first, 1);
-    flat = hlo_make_binary(p, HLO_MAXIMUM, flat, hlo_make_fill(p, rows, 0));
+    flat = bin(MAXIMUM, flat, hlo_make_fill(p, rows, 0));
     all = take_rows(p, all, flat, in->shape);
-    hlo_replace(in, hlo_make_select(p, sent, all, in->arg[OUTPUT]));
+    hlo_replace(in, pick(sent, all, in->arg[OUTPUT]));
     hlo_remove(in);
     return NULL;
 }

@@ -4,6 +4,7 @@
  * nothing; whole arrays are joined and sliced.  Arguments, results and what
  * goes in and out of manual computations are never in such parts. */
 #include "spmd.h"
+#include "terms.h"
 
 static int64_t nparts(const hlo_sharding *s, int d)
 {
@@ -99,10 +100,8 @@ hlo_inst *spmd_inside(hlo_at p, hlo_inst *x, const hlo_sharding *s, int d,
                                          x->shape->rank, x->shape->dim);
     hlo_inst *at = spmd_index(p, s->grid, &s->dim[d].cut);
 
-    at = hlo_make_binary(p, HLO_MULTIPLY, at,
-                         hlo_make_scalar_s64(p, SD_S32, x->shape->dim[d]));
-    at = hlo_make_binary(p, HLO_ADD, hlo_make_iota(p, ints, d),
-                         pass_spread(p, at, ints));
-    at = hlo_make_compare(p, HLO_LT, at, hlo_make_fill(p, ints, (double)size));
-    return hlo_make_select(p, at, x, pass_spread(p, fill, x->shape));
+    at = mul(at, hlo_make_scalar_s64(p, SD_S32, x->shape->dim[d]));
+    at = add(hlo_make_iota(p, ints, d), pass_spread(p, at, ints));
+    at = is(LT, at, hlo_make_fill(p, ints, (double)size));
+    return pick(at, x, pass_spread(p, fill, x->shape));
 }

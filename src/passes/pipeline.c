@@ -106,7 +106,7 @@ static const group groups[] = {
     {1,
      {RUN(lower_conv), RUN(lower_dot), RUN(lower_bitcast), RUN(lower_complex),
       RUN(lower_precision), RUN(lower_index), RUN(lower_concatenate),
-      RUN(lower_scatter), RUN(lower_float)}},
+      RUN(lower_scatter), RUN(opt_sort), RUN(lower_float)}},
     /* Needs lower_float, which leaves the narrow floats' reduce-precision as
      * f32's.  Leaves no reduce-precision, and indices in one form again where
      * simplify made new ones. */

@@ -3,6 +3,7 @@
  *   // run: dce cse          the passes, in this order; "all": the pipeline
  *   // eval: 1e-6            optional: how far values may move; off: not run
  *   // slices: 256           optional: SUNDOG_SLICES
+ *   // device: cuda:sm_90    optional: of devices.def
  *   // refuses: infeed       instead: the pipeline says UNIMPLEMENTED and this
  *   HloModule ...
  *   // gives:                optional: only the values are compared
@@ -32,6 +33,7 @@ typedef struct {
     bool has_eval, eval_off;
     double eval;
     int64_t slices;
+    char device[32]; /* empty: a host */
 } test_case;
 
 static int ran, failed;
@@ -162,6 +164,8 @@ static bool run_passes(const test_case *t, hlo_module *m)
     sd_options opt = {0};
     char name[64];
 
+    if (*t->device && !device_desc_of_name(t->device, &dev))
+        fail(t, "no such device", t->device);
     opt.value[SD_OPT_CHECK] = "verify,roundtrip";
     if (t->refuses) {
         refuses(t, hlo_optimize(m, &dev, &opt, NULL, NULL));
@@ -258,6 +262,7 @@ static const char *read_case(const char *p, const char *begin, test_case *t)
     t->has_eval = t->eval_off = false;
     t->eval = 0;
     t->slices = 0;
+    *t->device = 0;
     t->line = 1;
     for (const char *q = begin; q < p; q++)
         t->line += *q == '\n';
@@ -272,6 +277,10 @@ static const char *read_case(const char *p, const char *begin, test_case *t)
     }
     if (starts(e, "// slices: ")) {
         t->slices = strtol(e + strlen("// slices: "), NULL, 10);
+        e = next_line(e);
+    }
+    if (starts(e, "// device: ")) {
+        sscanf(e, "// device: %31s", t->device);
         e = next_line(e);
     }
     if (starts(e, "// refuses: ")) {

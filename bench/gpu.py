@@ -97,11 +97,13 @@ def others(n):
                    lambda t=t, side=side: [jnp.ones((side, side), t)])
     yield ("products bf16 64 x 512 x 64", lambda x: jnp.einsum("bij,bkj->bik", x, x),
            lambda: [jnp.ones((64, 512, 64), jnp.bfloat16)])
-    for t in (jnp.float32, jnp.bfloat16):
-        yield (f"conv 3x3 {jnp.dtype(t).name} 56 x 64",
-               lambda x, k: jax.lax.conv_general_dilated(x, k, (1, 1), "SAME",
-                                                         dimension_numbers=("NHWC", "HWIO", "NHWC")),
-               lambda t=t: [jnp.ones((32, 56, 56, 64), t), jnp.ones((3, 3, 64, 64), t)])
+    # by default XLA multiplies f32 rounded to tf32, which ours are not
+    for t, precision in (jnp.float32, "highest"), (jnp.float32, None), (jnp.bfloat16, None):
+        for side, c in (56, 64), (14, 256):
+            yield (f"conv 3x3 {jnp.dtype(t).name} {side} x {c}{'' if precision or t != jnp.float32 else ', default'}",
+                   lambda x, k, precision=precision: jax.lax.conv_general_dilated(
+                       x, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), precision=precision),
+                   lambda t=t, side=side, c=c: [jnp.ones((32, side, side, c), t), jnp.ones((3, 3, c, c), t)])
     keys, ids = made_of(n, 1 << 30, 0), made_of(n, n // 16, 1)
     for rows in (1, 32, n // 256, n // 8192):
         yield f"sort {rows} x {n // rows}", lambda x: jnp.sort(x, -1), lambda r=rows: [jnp.asarray(keys).reshape(r, -1)]

@@ -574,8 +574,8 @@ static void find_whole_depth(const plan_kernel *k, plan_blocks *b)
     b->kt = plan_extent(k, b->node->over);
 }
 
-/* M and N, and what multiplies: panels take longer rows of an image whole, so
- * that a tile has several. */
+/* M and N, and what multiplies: matrix engines, whose tiles are larger, take
+ * longer rows of an image whole, so that a tile has several. */
 static bool choose_sides(const plan_kernel *k, int lane, const plan_node *c,
                          plan_blocks *b, const device_desc *dev)
 {
@@ -586,7 +586,7 @@ static bool choose_sides(const plan_kernel *k, int lane, const plan_node *c,
         if (!plan_find_sides(k, lane, most, b))
             return false;
         choose_engine(k, b, dev);
-        found = plan_engine_table[b->engine].panels || most == SIDE;
+        found = has_matrices(b) || most == SIDE;
     }
     return found;
 }

@@ -1,8 +1,8 @@
-/* Operands in panels that are read as they lie (ADR 25): one load, whose place
- * a step changes by the same number for all items.  Where its guards ask for
- * positions of K, they are a window's: which of them fail for a row is found
- * once, as bits, and what fails is read from a slot of zeros, so the loop over
- * steps computes no guard and no address but one addition. */
+/* Operands of matrix engines that are read as they lie (ADR 25): one load,
+ * whose place a step changes by the same number for all items.  Where its
+ * guards ask for positions of K, they are a window's: which of them fail for a
+ * row is found once, as bits, and what fails is read from a slot of zeros, so
+ * the loop over steps computes no guard and no address but one addition. */
 #include "plan_room.h"
 
 enum { BITS = 31 }; /* of a word without its sign */
@@ -82,6 +82,15 @@ static bool steps_alike(const plan_kernel *k, const plan_node *n)
            (plan_lies_in_row(k, n->off) && !(asked & b->node->over));
 }
 
+/* Where the last step is cut, each must ask for its end, but panels have zeros
+ * before the first one instead. */
+static bool has_full_steps(const plan_blocks *b)
+{
+    const plan_engine_info *e = &plan_engine_table[b->engine];
+
+    return e->panels || (e->m && b->kt % b->step == 0);
+}
+
 bool plan_is_plain(const plan_kernel *k, const plan_node *n, int along,
                    int wide)
 {
@@ -89,8 +98,8 @@ bool plan_is_plain(const plan_kernel *k, const plan_node *n, int along,
     uint64_t over = b->node->over;
     int last = plan_last_axis(over);
 
-    return plan_engine_table[b->engine].panels && n->kind == PN_LOAD &&
-           !n->nindex && n->off->varies >> along & 1 && n->wide <= wide &&
+    return has_full_steps(b) && n->kind == PN_LOAD && !n->nindex &&
+           n->off->varies >> along & 1 && n->wide <= wide &&
            (!(over >> along & 1) || along == last) && steps_alike(k, n) &&
            is_affine(k, n->off, over | 1ull << along) && fills_zeros(n) &&
            has_few_places(k, n);

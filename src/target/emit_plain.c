@@ -1,4 +1,4 @@
-/* Operands in panels that are read as they lie, as the plan has it: where each
+/* Operands that are read as they lie, as the plan has it: where each
  * vector begins, and at which positions of a window its guards fail, is found
  * before the loop over steps (ADR 25). */
 #include "emit_group.h"

@@ -25,7 +25,8 @@ static void place_after(emit_tile *g, emit_operand *o, int64_t row)
     emit *e = g->e;
     int64_t group = e->k->group;
 
-    if (!o->panel || (group % row && row % group))
+    if ((!o->panel && !o->plain) || (g->wide && o->per > 1) ||
+        (group % row && row % group))
         return;
     o->after = sd_arena_array(e->a, int64_t, 2 * o->n);
     for (int i = 0; i < o->n; i++) {

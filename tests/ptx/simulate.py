@@ -111,6 +111,12 @@ class Group:
 
     def load(self, name, ops, mask):
         each = TYPES[name[-1]]
+        array = self.address(ops[1]) >> 40
+        several = np.unique(array[mask])
+        if len(several) > 1:
+            for one in several:
+                self.load(name, ops, mask & (array == one))
+            return
         to = ops[0] if isinstance(ops[0], list) else [ops[0]]
         who, memory, at = self.access(name, ops[1], each * len(to), mask)
         for i, r in enumerate(to):

@@ -107,7 +107,8 @@ def judged(text, plan, args, want):
     count = int(re.search(r"tiles=(\d+)", plan).group(1))
     out = np.full(want.shape, 99).astype(want.dtype)
     whole = [a.copy() for a in args]
-    simulate.run(text, [*whole, out], sorted({0, count // 3, count - 1}), LOCAL)
+    zeros = [np.zeros(16, np.uint8)] if "zeros s" in plan else []
+    simulate.run(text, [*whole, out, *zeros], sorted({0, count // 3, count - 1}), LOCAL)
     assert all(np.array_equal(a, b) for a, b in zip(whole, args))
     wrote = out != np.array(99).astype(want.dtype)
     assert np.array_equal(out[wrote], want[wrote])

@@ -49,6 +49,8 @@ PJRT_Error *pjrt_event_on_ready(PJRT_Event_OnReady_Args *a)
     on_ready *r;
     sd_status st;
 
+    /* whoever wants to be told most often sleeps until he is */
+    xpu_event_look(e);
     if (xpu_event_is_ready(e)) {
         a->callback(pjrt_return(xpu_event_error(e)), a->user_arg);
         return NULL;

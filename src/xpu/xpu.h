@@ -81,6 +81,8 @@ sd_status xpu_event_error(const xpu_event *e); /* ready: a copy; else NULL */
  * thread that sets it; no lock of ours is held. */
 typedef void (*xpu_event_fn)(void *ctx, sd_status st);
 sd_status xpu_event_then(xpu_event *e, xpu_event_fn fn, void *ctx);
+/* Waits for a moment, where a device is thought to end soon what e is of. */
+void xpu_event_look(xpu_event *e);
 /* When `from` is ready, `to` is set alike. */
 sd_status xpu_event_chain(xpu_event *from, xpu_event *to);
 

@@ -364,6 +364,7 @@ static const xpu_device_ops cuda_ops = {
     .query = xpu_cuda_query,
     .forget = xpu_cuda_forget,
     .sync = xpu_cuda_sync,
+    .own_threads = true,
     .close = cuda_close,
 };
 
@@ -416,6 +417,7 @@ static xpu_cuda *make_impl(xpu_device *d, xpu_cuda_driver *driver)
     for (int q = 0; q < XPU_QUEUE_COUNT; q++) {
         snprintf(name, sizeof name, "xpu%d-mark%d", d->id, q);
         xpu_stream_init(&v->watch[q], name);
+        v->watch[q].look_ns = XPU_CUDA_LOOK_NS;
     }
     xpu_cuda_stage_init(&v->stage[0], false);
     xpu_cuda_stage_init(&v->stage[1], true);

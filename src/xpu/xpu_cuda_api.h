@@ -218,6 +218,8 @@ typedef struct {
 } xpu_cuda_driver;
 
 /* A way of pageable memory through pinned: xpu_cuda_stage.c. */
+/* What a kernel takes at the least; to sleep costs about as much. */
+#define XPU_CUDA_LOOK_NS 50000u
 #define XPU_CUDA_SLOTS 2
 #define XPU_CUDA_WORD  64u /* bytes */
 typedef struct xpu_cuda_job xpu_cuda_job;

@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What a kernel takes at the least; to sleep costs about as much. */
-#define SPIN_NS 50000u
-
 /* Ends what enter began. */
 static sd_status leave_with(xpu_cuda *v, cu_result err, const char *call)
 {
@@ -103,7 +100,7 @@ static sd_status await_event(xpu_cuda *v, cu_event event)
     if (st)
         return st;
     while ((err = a->EventQuery(event)) == CU_NOT_READY &&
-           sd_now_ns() - from < SPIN_NS)
+           sd_now_ns() - from < XPU_CUDA_LOOK_NS)
         __builtin_ia32_pause();
     if (err && err != CU_NOT_READY)
         return leave_with(v, err, "cuEventQuery");

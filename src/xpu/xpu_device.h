@@ -120,7 +120,8 @@ typedef struct {
      * COMPUTE by its owner, the rest, query and forget by any thread.
      * record: *out, a reference, is where q stands now.  fn(ctx, st) is called
      * once when it is reached, perhaps before record returns, on a thread of the
-     * driver's: it may hand over, and nothing else.  Never after an error.
+     * driver's: it may hand over, and nothing else, where these are not ours
+     * (own_threads).  Never after an error.
      * send: what the driver still holds back of q goes; left out: it does not.
      * wait: what is put into q from now on begins when m is reached, which may
      * be of another device with these ops.
@@ -140,6 +141,8 @@ typedef struct {
     /* The host reads and writes the device's memory as its own, and pinned host
      * memory is device memory.  Without it no copy or peek is left out. */
     bool shared_memory;
+    /* fn of record is called on threads of ours, which may end work. */
+    bool own_threads;
     /* A program's code is only for the driver that it was built for. */
     bool code_is_drivers;
 } xpu_device_ops;
@@ -162,6 +165,10 @@ typedef struct {
     pthread_cond_t work, idle;
     xpu_task *head, **tail;
     bool busy;                /* somebody runs: the thread, or a caller */
+    bool served;              /* by server, which is another thread */
+    pthread_t server;
+    uint64_t look_ns;         /* its thread looks for work so long, then sleeps */
+    _Atomic uint32_t pushed;  /* so often */
     bool started, stop;
     pthread_t thread;         /* started by the first push */
     pid_t process;            /* that has the thread: no fork takes it along */
@@ -181,8 +188,13 @@ void xpu_stream_disown(xpu_stream *s);
 void xpu_stream_run_first(xpu_stream *s, const xpu_task *t);
 /* An error: the task was not taken. */
 sd_status xpu_stream_push(xpu_stream *s, xpu_task *t);
+/* The same, but nobody is woken for it: serve follows. */
+sd_status xpu_stream_leave(xpu_stream *s, xpu_task *t);
+/* Runs here what is queued, unless somebody runs it already. */
+void xpu_stream_serve(xpu_stream *s);
 void xpu_stream_drain(xpu_stream *s); /* not from a task of s */
-bool xpu_stream_is_mine(xpu_stream *s); /* this is the stream's thread */
+/* This is the stream's thread, or the one that serves it. */
+bool xpu_stream_is_mine(xpu_stream *s);
 /* This process was forked after the thread was started: nobody serves. */
 bool xpu_stream_is_left_behind(xpu_stream *s);
 
@@ -239,6 +251,8 @@ void xpu_flight_launched(xpu_flight *f, sd_status st, xpu_event *done);
 /* Whether one more of COMPUTE, of so many ns (or < 0: nobody knows), leaves a
  * queue that ends soon; await: waits for it. */
 bool xpu_flight_fits(xpu_device *d, int64_t ns);
+/* Whether all that is in COMPUTE takes no longer than a sleep and a waking. */
+bool xpu_flight_ends_soon(xpu_device *d);
 void xpu_flight_await_fit(xpu_device *d, int64_t ns);
 void xpu_flight_drain(xpu_device *d); /* not by a thread that ends work */
 void xpu_flight_await_others(xpu_flight *f); /* of its queue; likewise */

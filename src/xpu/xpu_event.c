@@ -12,6 +12,10 @@
 
 enum { PENDING, AWAITED, READY };
 
+/* What is thought to end sooner than a thread sleeps and wakes is looked for
+ * that long: it may take twice what was thought. */
+#define LOOK_NS 40000u
+
 typedef struct then then;
 struct then {
     then *next;
@@ -119,12 +123,6 @@ bool xpu_event_is_ready(const xpu_event *e)
     return atomic_load_explicit(&e->word, memory_order_acquire) == READY;
 }
 
-const sd_error *xpu_event_await(xpu_event *e)
-{
-    sleep_on(&e->word);
-    return e->st;
-}
-
 /* ---- queued ---- */
 
 /* A mark's device may go when the event is ready: then either the setter finds
@@ -168,6 +166,27 @@ void xpu_event_await_queued(xpu_event *e)
 }
 
 /* ---- ready ---- */
+
+void xpu_event_look(xpu_event *e)
+{
+    xpu_mark *m = xpu_event_mark(e);
+    uint64_t from = sd_now_ns();
+    bool soon;
+
+    if (!m)
+        return;
+    soon = xpu_flight_ends_soon(m->dev);
+    xpu_mark_release(m);
+    while (soon && !xpu_event_is_ready(e) && sd_now_ns() - from < LOOK_NS)
+        __builtin_ia32_pause();
+}
+
+const sd_error *xpu_event_await(xpu_event *e)
+{
+    xpu_event_look(e);
+    sleep_on(&e->word);
+    return e->st;
+}
 
 sd_status xpu_event_wait(xpu_event *e)
 {

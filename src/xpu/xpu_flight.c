@@ -14,6 +14,8 @@
 /* What is in a queue cannot be taken back when an interrupt comes, and a queue
  * that lasts this long hides what launching costs. */
 #define MOST_NS 100000000
+/* To sleep and to be woken takes some ten microseconds. */
+#define SOON_NS 20000
 
 #define MOST_QUEUED 4096
 #define LOOK_EVERY  16
@@ -98,12 +100,14 @@ static void end(xpu_task *task)
     pthread_mutex_unlock(&all->lock);
 }
 
-/* It waits for one thing less; st (taken) is what that thing came to. */
-static void drop(xpu_flight *f, sd_status st)
+/* It waits for one thing less; st (taken) is what that thing came to.  here:
+ * this thread may end work. */
+static void drop(xpu_flight *f, sd_status st, bool here)
 {
     xpu_flights *all = &f->dev->flights;
     xpu_stream *done = &f->dev->done;
     xpu_flight **head = &all->head[f->queue], **tail;
+    bool any = false;
 
     pthread_mutex_lock(&all->lock);
     if (f->st)
@@ -116,24 +120,31 @@ static void drop(xpu_flight *f, sd_status st)
         if (tail == &f->next)
             all->tail[f->queue] = head;
         *head = f->next;
-        st = xpu_stream_push(done, &f->task);
+        st = here ? xpu_stream_leave(done, &f->task)
+                  : xpu_stream_push(done, &f->task);
         assert(!st); /* it was started, and stops when nothing is in flight */
         (void)st;
+        any = here;
     }
     pthread_mutex_unlock(&all->lock);
+    if (any)
+        xpu_stream_serve(done);
 }
 
-/* On a thread of the driver's. */
+/* To hand over to a sleeping thread takes as long as a small program: where
+ * this one is ours it ends the work itself. */
 static void reach(void *ctx, sd_status st)
 {
-    drop(ctx, st);
+    xpu_flight *f = ctx;
+
+    drop(f, st, f->dev->ops->own_threads);
 }
 
 /* Its error is its users' to tell. */
 static void come_ready(void *ctx, sd_status st)
 {
     sd_status_free(st);
-    drop(ctx, NULL);
+    drop(ctx, NULL, false);
 }
 
 /* ---- lending a thread ----
@@ -208,7 +219,7 @@ static sd_status follow(xpu_flight *f, xpu_event *ready, xpu_mark *m)
     f->waits++;
     pthread_mutex_unlock(&f->dev->flights.lock);
     if ((st = xpu_event_then(ready, come_ready, f)))
-        drop(f, NULL);
+        drop(f, NULL, false);
     return st;
 }
 
@@ -257,7 +268,7 @@ void xpu_flight_launched(xpu_flight *f, sd_status st, xpu_event *done)
     if ((bad = d->ops->record(d, f->queue, reach, f, &m))) {
         /* What was launched may still write. */
         sd_status_free(d->ops->sync(d, f->queue));
-        drop(f, NULL);
+        drop(f, NULL, false);
     } else {
         send_off(f);
         if (done)
@@ -267,7 +278,7 @@ void xpu_flight_launched(xpu_flight *f, sd_status st, xpu_event *done)
     }
     if (st)
         sd_status_free(bad);
-    drop(f, st ? st : bad);
+    drop(f, st ? st : bad, false);
 }
 
 /* ---- how many ---- */
@@ -285,6 +296,16 @@ bool xpu_flight_fits(xpu_device *d, int64_t ns)
     ok = fits(&d->flights, ns);
     pthread_mutex_unlock(&d->flights.lock);
     return ok;
+}
+
+bool xpu_flight_ends_soon(xpu_device *d)
+{
+    bool soon;
+
+    pthread_mutex_lock(&d->flights.lock);
+    soon = d->ops->own_threads && d->flights.ns <= SOON_NS;
+    pthread_mutex_unlock(&d->flights.lock);
+    return soon;
 }
 
 void xpu_flight_await_fit(xpu_device *d, int64_t ns)
@@ -351,9 +372,10 @@ sd_status xpu_work_take(xpu_device *d, size_t bytes, bool alone, xpu_work **out)
         if (!(w = malloc(sizeof *w)))
             return sd_no_memory(sizeof *w);
         *w = (xpu_work){.refs = 1, .bytes = bytes};
-        st = xpu_memory_try(d, XPU_MEM_DEVICE,
-                            (xpu_purpose){"temporaries of programs in a row", ""},
-                            bytes, &w->at, &w->cls);
+        st = xpu_memory_try(
+            d, XPU_MEM_DEVICE,
+            (xpu_purpose){"temporaries of programs in a row", ""}, bytes,
+            &w->at, &w->cls);
         if (st) {
             free(w);
             return st;

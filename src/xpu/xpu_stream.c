@@ -24,6 +24,33 @@ static xpu_task *take_first(xpu_stream *s)
     return t;
 }
 
+/* A thread that sleeps costs whoever pushes a system call, and the work the
+ * time until it is awake. */
+static void look(xpu_stream *s)
+{
+    uint32_t seen = atomic_load(&s->pushed);
+    uint64_t from = sd_now_ns();
+
+    pthread_mutex_unlock(&s->lock);
+    while (atomic_load_explicit(&s->pushed, memory_order_relaxed) == seen &&
+           sd_now_ns() - from < s->look_ns)
+        __builtin_ia32_pause();
+    pthread_mutex_lock(&s->lock);
+}
+
+static void await_work(xpu_stream *s)
+{
+    bool looked = !s->look_ns;
+
+    while (s->busy || (!s->head && !s->stop)) {
+        if (looked || s->busy)
+            pthread_cond_wait(&s->work, &s->lock);
+        else
+            look(s);
+        looked = true;
+    }
+}
+
 static void *serve(void *arg)
 {
     xpu_stream *s = arg;
@@ -31,8 +58,7 @@ static void *serve(void *arg)
 
     pthread_mutex_lock(&s->lock);
     for (;;) {
-        while (s->busy || (!s->head && !s->stop))
-            pthread_cond_wait(&s->work, &s->lock);
+        await_work(s);
         if (!s->head)
             break;
         t = take_first(s);
@@ -73,7 +99,8 @@ bool xpu_stream_is_mine(xpu_stream *s)
     bool mine;
 
     pthread_mutex_lock(&s->lock);
-    mine = s->started && pthread_equal(pthread_self(), s->thread);
+    mine = (s->started && pthread_equal(pthread_self(), s->thread)) ||
+           (s->served && pthread_equal(pthread_self(), s->server));
     pthread_mutex_unlock(&s->lock);
     return mine;
 }
@@ -119,7 +146,7 @@ bool xpu_stream_is_left_behind(xpu_stream *s)
     return left;
 }
 
-sd_status xpu_stream_push(xpu_stream *s, xpu_task *t)
+static sd_status push(xpu_stream *s, xpu_task *t, bool wake)
 {
     sd_status st;
 
@@ -128,11 +155,47 @@ sd_status xpu_stream_push(xpu_stream *s, xpu_task *t)
         t->next = NULL;
         *s->tail = t;
         s->tail = &t->next;
-        if (!s->busy)
+        atomic_fetch_add(&s->pushed, 1);
+        if (wake && !s->busy)
             pthread_cond_signal(&s->work);
     }
     pthread_mutex_unlock(&s->lock);
     return st;
+}
+
+sd_status xpu_stream_push(xpu_stream *s, xpu_task *t)
+{
+    return push(s, t, true);
+}
+
+sd_status xpu_stream_leave(xpu_stream *s, xpu_task *t)
+{
+    return push(s, t, false);
+}
+
+/* What is pushed meanwhile is run here, too, as it would be by the thread. */
+void xpu_stream_serve(xpu_stream *s)
+{
+    xpu_task *t;
+
+    pthread_mutex_lock(&s->lock);
+    if (s->busy) {
+        pthread_mutex_unlock(&s->lock);
+        return;
+    }
+    s->busy = s->served = true;
+    s->server = pthread_self();
+    while (s->head) {
+        t = take_first(s);
+        pthread_mutex_unlock(&s->lock);
+        t->run(t);
+        pthread_mutex_lock(&s->lock);
+    }
+    s->busy = s->served = false;
+    if (s->stop)
+        pthread_cond_signal(&s->work);
+    pthread_cond_broadcast(&s->idle);
+    pthread_mutex_unlock(&s->lock);
 }
 
 bool xpu_stream_try_own(xpu_stream *s)
@@ -187,6 +250,7 @@ void xpu_stream_stop(xpu_stream *s)
     pthread_mutex_lock(&s->lock);
     join = s->started && !s->stop;
     s->stop = true;
+    atomic_fetch_add(&s->pushed, 1);
     pthread_cond_broadcast(&s->work);
     pthread_mutex_unlock(&s->lock);
     if (join)

@@ -5,6 +5,8 @@
  * one list at file scope, empty unless somebody traces. */
 #include "pjrt.h"
 
+#include "pb.h"
+
 #include <stdio.h>
 #include <time.h>
 
@@ -88,110 +90,72 @@ void pjrt_profile_run(const char *name, int device, uint64_t from,
 
 /* ---- XSpace ---- */
 
-enum {
-    SPACE_PLANE = 1,
-    PLANE_ID = 1,
-    PLANE_NAME = 2,
-    PLANE_LINE = 3,
-    PLANE_NAMES = 4,
-    LINE_ID = 1,
-    LINE_NAME = 2,
-    LINE_NS = 3,
-    LINE_EVENT = 4,
-    EVENT_NAME = 1,
-    EVENT_PS = 2,
-    EVENT_LASTS_PS = 3,
-    KEY = 1,
-    VALUE = 2,
-    NAME_ID = 1,
-    NAME_TEXT = 2
-};
-
-static void put_int(sd_buf *b, int field, uint64_t v)
-{
-    sd_buf_leb(b, (uint64_t)field << 3);
-    sd_buf_leb(b, v);
-}
-
-static void put_bytes(sd_buf *b, int field, const void *at, size_t n)
-{
-    sd_buf_leb(b, (uint64_t)field << 3 | 2);
-    sd_buf_leb(b, n);
-    sd_buf_add(b, at, n);
-}
-
-/* Takes part. */
-static void put_part(sd_buf *b, int field, sd_buf *part)
-{
-    put_bytes(b, field, part->at, part->len);
-    b->oom |= part->oom;
-    sd_buf_finish(part);
-}
-
 /* Programs are numbered by the first span of their name, from 1. */
-static uint64_t number_of(const PLUGIN_Profiler *p, int i)
+static int64_t number_of(const PLUGIN_Profiler *p, int i)
 {
     int k = 0;
 
     while (strcmp(p->at[k].name, p->at[i].name))
         k++;
-    return (uint64_t)k + 1;
+    return k + 1;
 }
 
 static void put_line(sd_buf *b, const PLUGIN_Profiler *p, int device,
                      uint64_t base)
 {
-    sd_buf line = {0};
+    size_t at = pb_open(b, PB_TAG_trace_plane_line);
+    pb_trace_line line = {.id = device + 1, .ns = (int64_t)base};
     char name[32];
 
     snprintf(name, sizeof name, PJRT_PLATFORM "(id=%d)", device);
-    put_int(&line, LINE_ID, (uint64_t)device + 1);
-    put_bytes(&line, LINE_NAME, name, strlen(name));
-    put_int(&line, LINE_NS, base);
+    line.name = pb_str(name);
+    pb_write(b, &pb_trace_line_table, &line);
     for (int i = 0; i < p->n; i++) {
         const span *s = &p->at[i];
-        sd_buf event = {0};
+        pb_trace_event e = {.name = number_of(p, i),
+                            .ps = (int64_t)(s->from - base) * 1000};
+        size_t event;
 
         if (s->device != device)
             continue;
-        put_int(&event, EVENT_NAME, number_of(p, i));
-        put_int(&event, EVENT_PS, (s->from - base) * 1000);
-        put_int(&event, EVENT_LASTS_PS,
-                s->until > s->from ? (s->until - s->from) * 1000 : 0);
-        put_part(&line, LINE_EVENT, &event);
+        if (s->until > s->from)
+            e.lasts_ps = (int64_t)(s->until - s->from) * 1000;
+        event = pb_open(b, PB_TAG_trace_line_event);
+        pb_write(b, &pb_trace_event_table, &e);
+        pb_close(b, event);
     }
-    put_part(b, PLANE_LINE, &line);
+    pb_close(b, at);
 }
 
-static void put_name(sd_buf *b, const span *s, uint64_t number)
+static void put_name(sd_buf *b, const span *s, int64_t number)
 {
-    sd_buf entry = {0}, name = {0};
+    size_t at = pb_open(b, PB_TAG_trace_plane_names);
+    pb_trace_name name = {.id = number, .text = pb_str(s->name)};
+    pb_trace_named named = {.id = number, .name = &name};
 
-    put_int(&name, NAME_ID, number);
-    put_bytes(&name, NAME_TEXT, s->name, strlen(s->name));
-    put_int(&entry, KEY, number);
-    put_part(&entry, VALUE, &name);
-    put_part(b, PLANE_NAMES, &entry);
+    pb_write(b, &pb_trace_named_table, &named);
+    pb_close(b, at);
 }
 
 static void put_space(sd_buf *b, const PLUGIN_Profiler *p)
 {
-    static const char name[] = "/device:CUSTOM:" PJRT_PLATFORM;
-    uint64_t base = UINT64_MAX; /* spans are in the order of their ends */
-    sd_buf plane = {0};
+    size_t at = pb_open(b, PB_TAG_trace_plane);
+    pb_trace_plane plane = {.id = 1,
+                            .name = pb_str("/device:CUSTOM:" PJRT_PLATFORM)};
+    uint64_t base = UINT64_MAX;
     int most = -1;
 
-    put_int(&plane, PLANE_ID, 1);
-    put_bytes(&plane, PLANE_NAME, name, sizeof name - 1);
-    for (int i = 0; i < p->n; i++) {
+    pb_write(b, &pb_trace_plane_table, &plane);
+    for (int i = 0; i < p->n; i++) { /* in the order of their ends */
         most = SD_MAX(most, p->at[i].device);
-        base = SD_MIN(base, p->at[i].from);
-        if (number_of(p, i) == (uint64_t)i + 1)
-            put_name(&plane, &p->at[i], (uint64_t)i + 1);
+        /* a place of 0 would be left out, and stand for none */
+        base = SD_MIN(base, p->at[i].from - 1);
+        if (number_of(p, i) == i + 1)
+            put_name(b, &p->at[i], i + 1);
     }
     for (int d = 0; d <= most; d++)
-        put_line(&plane, p, d, base);
-    put_part(b, SPACE_PLANE, &plane);
+        put_line(b, p, d, base);
+    pb_close(b, at);
 }
 
 /* ---- the interface ---- */

@@ -2,6 +2,8 @@
  * own devices; one made by name serves compiling ahead of time. */
 #include "pjrt.h"
 
+#include "pb.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -158,46 +160,18 @@ PJRT_Error *pjrt_topology_description_get_memory_space_kind_ids(
 
 /* ---- shapes in a memory of a device that need not be there ---- */
 
-enum { /* field numbers of ShapeProto and LayoutProto */
-       SHAPE_TYPE = 2,
-       SHAPE_DIMENSIONS = 3,
-       SHAPE_LAYOUT = 5,
-       LAYOUT_ORDER = 1,
-       LAYOUT_MEMORY = 8,
-       HOST_MEMORY = 5 /* what XLA calls the host's */
-};
-
-static void write_list(sd_buf *b, int field, const int64_t *at, int n)
-{
-    sd_buf list = {0};
-
-    for (int i = 0; i < n; i++)
-        sd_buf_leb(&list, (uint64_t)at[i]);
-    sd_buf_u8(b, (uint8_t)(field << 3 | 2));
-    sd_buf_leb(b, list.len);
-    sd_buf_add(b, list.at, list.len);
-    b->oom |= list.oom;
-    sd_buf_finish(&list);
-}
+enum { HOST_MEMORY = 5 }; /* what XLA calls the host's */
 
 static void write_shape(sd_buf *b, const pjrt_array *t, bool on_host)
 {
-    sd_buf layout = {0};
+    const int64_t *order = t->order ? t->order : pjrt_row_major(t->rank);
+    pb_layout layout = {.minor_to_major = pb_borrowed(order, t->rank),
+                        .memory_space = on_host ? HOST_MEMORY : 0};
+    pb_shape s = {.element_type = sd_dtype_table[t->dtype].xla,
+                  .dims = pb_borrowed(t->dim, t->rank),
+                  .layout = &layout};
 
-    write_list(&layout, LAYOUT_ORDER,
-               t->order ? t->order : pjrt_row_major(t->rank), t->rank);
-    if (on_host) {
-        sd_buf_u8(&layout, LAYOUT_MEMORY << 3);
-        sd_buf_leb(&layout, HOST_MEMORY);
-    }
-    sd_buf_u8(b, SHAPE_TYPE << 3);
-    sd_buf_leb(b, sd_dtype_table[t->dtype].xla);
-    write_list(b, SHAPE_DIMENSIONS, t->dim, t->rank);
-    sd_buf_u8(b, SHAPE_LAYOUT << 3 | 2);
-    sd_buf_leb(b, layout.len);
-    sd_buf_add(b, layout.at, layout.len);
-    b->oom |= layout.oom;
-    sd_buf_finish(&layout);
+    pb_write(b, &pb_shape_table, &s);
 }
 
 static void free_shape(const char *at)

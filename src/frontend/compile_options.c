@@ -1,10 +1,10 @@
 /* CompileOptionsProto: the few fields that mean something to us
- * (hlo_proto.def).  DebugOptions arrives whole in every compile, so a field
+ * (pb.def).  DebugOptions arrives whole in every compile, so a field
  * there overrides the environment only when it is set to something;
  * env_option_overrides are what the user asked of this one compile and come
  * last, whatever their place in the message. */
 #include "frontend.h"
-#include "hlo_pb.h"
+#include "hlo_proto.h"
 
 #include <stdlib.h>
 

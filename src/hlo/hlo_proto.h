@@ -2,12 +2,22 @@
 #ifndef HLO_PROTO_H
 #define HLO_PROTO_H
 
-#include "hlo_pb.h"
 #include "hlo_text.h"
+#include "pb.h"
 
 /* Frontend attributes that carry what XLA's messages have no place for. */
 #define HLO_KEPT_SHARDING "sundog.sharding"
 #define HLO_KEPT_ATTRIBUTES "sundog.frontend_attributes"
+
+/* Numbers as a packed field holds them. */
+static inline hlo_dims pb_dims(pb_ints v)
+{
+    return (hlo_dims){v.at, v.n};
+}
+static inline pb_ints pb_of_dims(hlo_dims d) /* borrowed: only to be written */
+{
+    return pb_borrowed(d.at, d.n);
+}
 
 /* ---- types and literals (hlo_proto_type.c) ---- */
 

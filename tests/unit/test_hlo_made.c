@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "hlo_pb.h"
+#include "hlo_proto.h"
 #include "want_error.h"
 
 /* A module of f32[2] instructions, made by hand. */

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "hlo_pb.h"
+#include "hlo_proto.h"
 #include "hlo_written.h"
 #include "want_error.h"
 

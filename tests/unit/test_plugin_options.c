@@ -44,11 +44,12 @@ static void damaged_options_are_refused(void **state)
 
     (void)state;
     sd_buf_u8(&whole, 3 << 3 | 3);
-    compile_refuses(whole, "compile options: expected a field of protobuf");
+    compile_refuses(whole,
+                    "compile_options: expected a field of its wire type");
     sd_buf_add(&other, "\0\1", 2);
-    compile_refuses(other, "compile options: expected a field's number");
+    compile_refuses(other, "compile_options: expected a field's tag");
     compile_refuses(options_of("\x20", 1, false),
-                    "executable build options: expected a varint at offset 1");
+                    "compile_options: expected a varint at offset 3");
 }
 
 /* An assignment has its sizes and a row of device ids a partition. */
@@ -58,15 +59,15 @@ static void assignments_that_do_not_add_up_are_refused(void **state)
         const char *bytes, *says;
         size_t n;
     } c[] = {
-        {"\x08", "device assignment: expected a varint at offset 1", 1},
+        {"\x08", "compile_options: expected a varint at offset 5", 1},
         {"\x10\1", "device assignment of 0 replicas x 1 partitions", 2},
         {"\x08\1\x10\1\x1a\3\x0a\1\0\x1a\3\x0a\1\0",
-         "device assignment: more rows than 1 partitions", 14},
+         "device assignment: 2 rows for 1 partitions", 14},
         {"\x08\1\x10\1", "device assignment: 0 rows for 1 partitions", 4},
         {"\x08\1\x10\1\x1a\4\x0a\2\0\1",
          "device assignment: 2 devices for 1 replicas", 10},
         {"\x08\1\x10\1\x1a\3\x0a\1\x80",
-         "device assignment: expected device ids", 9},
+         "compile_options: expected a varint at offset 13", 9},
         {"\x08\1\x10\1\x1a\3\x0a\1\7",
          "compiling for device 7: there are 0 to 1", 9},
     };

@@ -1,10 +1,10 @@
-/* Protobuf without a library: messages are structs made from hlo_proto.def,
+/* Protobuf without a library: messages are structs made from pb.def,
  * read and written by tables of the same rows.  What is not given is zero, as
  * protobuf has it; strings and bytes are borrowed from what is read. */
-#ifndef HLO_PB_H
-#define HLO_PB_H
+#ifndef PB_H
+#define PB_H
 
-#include "hlo.h"
+#include "base.h"
 
 typedef struct { int64_t *at; int n, cap; } pb_ints;
 typedef struct { sd_bytes *at; int n, cap; } pb_strs;
@@ -13,7 +13,7 @@ typedef struct { uint8_t *at; size_t len, cap; } pb_pack; /* cap 0: borrowed */
 #define BEGIN(m) typedef struct pb_##m pb_##m;
 #define FIELD(m, f, tag, kind, of)
 #define END(m)
-#include "hlo_proto.def"
+#include "pb.def"
 #undef BEGIN
 #undef FIELD
 #undef END
@@ -30,7 +30,7 @@ typedef struct { uint8_t *at; size_t len, cap; } pb_pack; /* cap 0: borrowed */
 #define BEGIN(m) struct pb_##m {
 #define FIELD(m, f, tag, kind, of) PB_MEMBER_##kind(f, of)
 #define END(m) };
-#include "hlo_proto.def"
+#include "pb.def"
 #undef BEGIN
 #undef FIELD
 #undef END
@@ -39,7 +39,7 @@ enum { /* PB_TAG_comp_inst: the tag of that field */
 #define BEGIN(m)
 #define FIELD(m, f, tag, kind, of) PB_TAG_##m##_##f = tag,
 #define END(m)
-#include "hlo_proto.def"
+#include "pb.def"
 #undef BEGIN
 #undef FIELD
 #undef END
@@ -49,7 +49,7 @@ typedef struct pb_message pb_message;
 #define BEGIN(m) extern const pb_message pb_##m##_table;
 #define FIELD(m, f, tag, kind, of)
 #define END(m)
-#include "hlo_proto.def"
+#include "pb.def"
 #undef BEGIN
 #undef FIELD
 #undef END
@@ -63,14 +63,10 @@ void pb_write(sd_buf *b, const pb_message *t, const void *msg);
 size_t pb_open(sd_buf *b, int tag);
 void pb_close(sd_buf *b, size_t at);
 
-/* Numbers as a packed field holds them. */
-static inline hlo_dims pb_dims(pb_ints v)
+/* Numbers that are only to be written. */
+static inline pb_ints pb_borrowed(const int64_t *at, int n)
 {
-    return (hlo_dims){v.at, v.n};
-}
-static inline pb_ints pb_of_dims(hlo_dims d) /* borrowed: only to be written */
-{
-    return (pb_ints){(int64_t *)d.at, d.n, 0};
+    return (pb_ints){(int64_t *)(uintptr_t)at, n, 0};
 }
 static inline sd_bytes pb_str(const char *s) /* takes NULL */
 {

@@ -1,7 +1,7 @@
 /* The wire: tags, varints, lengths.  Tables say where a field goes; a message
  * nests at most 64 deep, and nothing is allocated that the bytes left could
  * not fill. */
-#include "hlo_pb.h"
+#include "pb.h"
 
 #include <limits.h>
 
@@ -40,7 +40,7 @@ struct pb_message {
     ; \
     const pb_message pb_##m##_table = {#m, sizeof(pb_##m), m##_fields, \
                                        (int)SD_COUNTOF(m##_fields)};
-#include "hlo_proto.def"
+#include "pb.def"
 #undef BEGIN
 #undef FIELD
 #undef END

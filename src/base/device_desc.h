@@ -40,9 +40,14 @@ typedef enum { DEVICE_HAS_F64 = 1, DEVICE_HAS_F16 = 2, DEVICE_HAS_AVX512 = 4,
                                          memory: of Hopper alone */,
                DEVICE_HAS_VOTES = 512, /* items of a sub-group tell each other a
                                           bit each, as a word */
-               DEVICE_HAS_NARROW = 1024 /* functions of bf16 by instructions that
-                                           approximate are right for each bf16:
-                                           tried on such a chip */
+               DEVICE_HAS_NARROW = 1024, /* functions of bf16 by instructions
+                                            that approximate are right for each
+                                            bf16: tried on such a chip */
+               DEVICE_HAS_BLOCK2D = 2048, /* messages of a sub-group of 16 read
+                                             blocks of a matrix, 2-D, */
+               DEVICE_HAS_VISA = 4096 /* which Intel's assembly in a kernel asks
+                                         for; without it functions of these
+                                         names are linked */
 } device_feature;
 typedef enum { DEVICE_LIB_ONEDNN = 1, DEVICE_LIB_LAPACK = 2,
                DEVICE_LIB_BYTES = 4 /* oneDNN's products of s8 are exact here */

@@ -430,6 +430,19 @@ enum { PLAN_SQUARE = 16, PLAN_LINE = 128, PLAN_LINES = 8, PLAN_LINE_PART = 16 };
  * LANE, rows of a group at once.  Where the engine is a matrix instruction, a
  * sub-group stands for an item in all this; x and y are those of the CONTRACT
  * before they became wide, and a chain is the whole sum. */
+/* A matrix in memory that messages read by blocks, 2-D, with zeros outside of
+ * it.  Its rows are positions of the operand's side (M of x, N of y), its
+ * columns those of the last axis of K, the other axes of K say where it begins;
+ * or across: rows are those of the last axis of K, columns the side's.  Flat: the
+ * side's axes are one after another, in one matrix; else rows are those of the
+ * last one, and the others say where the matrix begins, too. */
+typedef struct {
+    bool across, flat;
+    int guard;             /* of the LOAD, it fails above and below the matrix;
+                              others, which no row changes, for all of it; -1 */
+    int64_t pitch;         /* elements from one row to the next */
+    int64_t rows, columns; /* where no guard says less */
+} plan_reads;
 typedef struct {
     const plan_node *node;   /* the CONTRACT */
     const plan_node *x, *y;  /* its operands: y is the one that varies on LANE */
@@ -451,6 +464,9 @@ typedef struct {
     int64_t y_n, x_panel;                /* GPUs, from here on; in elements */
     int step, x_wide, y_wide;            /* positions of k, elements */
     int lead;                            /* zeros of the first step */
+    bool direct; /* operands go from memory to registers: no areas, and steps
+                    that end beyond the last axis of K find zeros there */
+    plan_reads x_reads, y_reads;
     bool x_plain, y_plain;               /* read as they lie */
     int zeros;                           /* the slot for it; 0: it needs none */
     int along_m, along_n, near;

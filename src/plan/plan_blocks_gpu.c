@@ -12,13 +12,18 @@ enum {
     LEAST_WORK = 1 << 15, /* multiplications */
     STEP_BYTES = 64,     /* of a row or column, in a pair of areas, */
     MATRIX_STEP = 128,   /* and of those that matrix instructions take; */
-    PANEL_STEPS = 8,     /* so many panels at most */
+    PANEL_STEPS = 8,     /* so many panels at most, */
+    DIRECT_STEPS = 2,    /* or always, without areas */
     LEAST_STEP = 16,
     SIDE = 64, /* positions of axes that a tile does not cut, at most */
     ACCESS = 16, /* bytes of a row's alignment, and of its padding */
     EDGE = 64, /* a tile of m x n costs m * n + EDGE * (m + n) */
     ROUND_BYTES = 32 << 10,
     TURN = 45, /* instructions of a step but for copies and products */
+    ROWS_READ = 2, /* instructions of a message for x, */
+    COLUMNS_READ = 9, /* or for y, which is told all anew */
+    SHARED = 1, /* what an item of a group waits for a row or column of the
+                   tile, which sub-groups read that stand side by side */
     MATRIX_MOST = 64, /* rows and columns of a sub-group's squares, at most */
     WIDE_LEAST = 64, /* columns of a tile */
     MOST_MADE = 400 /* nodes of an item of what uses the sums */
@@ -127,6 +132,8 @@ static int64_t lay_out_side(const plan_blocks *b, int along, int64_t n,
     const plan_engine_info *e = &plan_engine_table[b->engine];
 
     *panel = 0;
+    if (b->direct)
+        return 0;
     if (e->panels) {
         bool y = along == b->y_along && side == &b->y_n;
 
@@ -289,6 +296,8 @@ static int step_of(const plan_kernel *k, const plan_blocks *b,
         return (int)SD_MAX(STEP_BYTES / bytes, LEAST_STEP);
     if (!e->panels)
         return (int)(MATRIX_STEP / bytes);
+    if (b->direct)
+        return DIRECT_STEPS * e->depth;
     last = k->axis[plan_last_axis(b->node->over)].extent;
     for (step = PANEL_STEPS * e->depth; step > e->depth; step /= 2)
         if (holds_step(k, b, step, dev) && b->kt > step / 2 &&
@@ -302,8 +311,9 @@ static int step_of(const plan_kernel *k, const plan_blocks *b,
  * use. */
 static bool is_shared(const plan_kernel *k, const plan_blocks *b)
 {
-    return b->mt * b->step >= k->group * plan_woven_rows(b, b->x_along) &&
-           b->nt * b->step >= k->group * plan_woven_rows(b, b->y_along) &&
+    return (b->direct ||
+            (b->mt * b->step >= k->group * plan_woven_rows(b, b->x_along) &&
+             b->nt * b->step >= k->group * plan_woven_rows(b, b->y_along))) &&
            b->nt <= k->group;
 }
 
@@ -334,9 +344,11 @@ static bool set_tile(plan_kernel *k, plan_blocks *b, int m, int n,
             return false;
         b->step /= 2;
     }
-    if (panels && (!is_shared(k, b) || !holds_step(k, b, b->step, dev)))
+    if (panels &&
+        (!is_shared(k, b) || (!b->direct && !holds_step(k, b, b->step, dev))))
         return false;
-    b->lead = panels ? (int)(plan_round_up(b->kt, b->step) - b->kt) : 0;
+    b->lead =
+        panels && !b->direct ? (int)(plan_round_up(b->kt, b->step) - b->kt) : 0;
     return true;
 }
 
@@ -364,6 +376,11 @@ static double panel_cost(const plan_kernel *k, const plan_blocks *b,
     /* four registers are one message, which has an address */
     int messages = (b->rows + b->vectors) / e->m * PLAN_SQUARE / e->items;
 
+    if (b->direct)
+        return (double)b->rows * b->vectors / (e->m * e->n) +
+               (double)ROWS_READ * (b->rows / e->m) +
+               (double)COLUMNS_READ * (b->vectors / e->n) +
+               (double)SHARED * (double)(b->mt + b->nt) / k->group;
     return (double)b->rows * b->vectors / (e->m * e->n) + 2 * messages +
            copying(k, b, b->x, b->x_along, (double)b->mt * each, dev) +
            copying(k, b, b->y, b->y_along, (double)b->nt * each, dev) +
@@ -619,7 +636,9 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
     last_k = plan_last_axis(c->over);
     b->x_along = plan_lies_along(k, b->x, last_m, last_k) ? last_m : last_k;
     b->y_along = plan_lies_along(k, b->y, last_k, lane) ? last_k : lane;
-    if (!choose_tile(k, b, dev)) {
+    b->direct = dev->features & DEVICE_HAS_BLOCK2D && plan_find_reads(k, b);
+    if (!choose_tile(k, b, dev) &&
+        (!b->direct || (b->direct = false, !choose_tile(k, b, dev)))) {
         k->group = group;
         k->subgroup = dev->subgroup;
         k->large = false;
@@ -628,15 +647,21 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
     }
     cut_tiles(k, b);
     mark(b->x, of_x);
-    b->x_wide = copied_at_once(k, b, of_x, b->x_along, b->mt * b->step, dev);
     mark(b->y, copied);
-    b->y_wide = copied_at_once(k, b, copied, b->y_along, b->nt * b->step, dev);
+    b->x_wide = b->y_wide = 1;
+    if (!b->direct) {
+        b->x_wide =
+            copied_at_once(k, b, of_x, b->x_along, b->mt * b->step, dev);
+        b->y_wide =
+            copied_at_once(k, b, copied, b->y_along, b->nt * b->step, dev);
+    }
     for (int i = 0; i < k->nnode; i++)
         copied[i] = copied[i] || of_x[i];
     k->vector = vector_of(k, b, lane, copied, dev);
     k->items = (int)(b->nt / k->vector);
     k->blocks = b;
     choose_accesses(k, b, lane, copied, dev);
-    plan_find_plain(k, b);
+    if (!b->direct)
+        plan_find_plain(k, b);
     return true;
 }

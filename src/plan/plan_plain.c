@@ -19,7 +19,7 @@ static bool is_affine(const plan_kernel *k, const plan_expr *e, uint64_t axes)
 }
 
 /* What is read where a guard fails is 0, or nobody asks what it is. */
-static bool fills_zeros(const plan_node *n)
+bool plan_fills_zeros(const plan_node *n)
 {
     const plan_node *fill = n->narg ? n->arg[0] : NULL;
 
@@ -101,7 +101,7 @@ bool plan_is_plain(const plan_kernel *k, const plan_node *n, int along,
     return has_full_steps(b) && n->kind == PN_LOAD && !n->nindex &&
            n->off->varies >> along & 1 && n->wide <= wide &&
            (!(over >> along & 1) || along == last) && steps_alike(k, n) &&
-           is_affine(k, n->off, over | 1ull << along) && fills_zeros(n) &&
+           is_affine(k, n->off, over | 1ull << along) && plan_fills_zeros(n) &&
            has_few_places(k, n);
 }
 

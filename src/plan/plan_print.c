@@ -208,9 +208,13 @@ static void print_group_blocks(sd_buf *b, const plan_kernel *k)
                    e->n, e->depth);
     if (p->lead)
         sd_buf_fmt(b, "after %d zeros, ", p->lead);
-    sd_buf_fmt(b, "x%s along a%d by %d, y%s along a%d by %d, ",
-               p->x_plain ? " plain" : "", p->x_along, p->x_wide,
-               p->y_plain ? " plain" : "", p->y_along, p->y_wide);
+    if (p->direct)
+        sd_buf_fmt(b, "read by blocks%s, ",
+                   p->y_reads.across ? ", y across" : "");
+    else
+        sd_buf_fmt(b, "x%s along a%d by %d, y%s along a%d by %d, ",
+                   p->x_plain ? " plain" : "", p->x_along, p->x_wide,
+                   p->y_plain ? " plain" : "", p->y_along, p->y_wide);
     if (p->zeros)
         sd_buf_fmt(b, "zeros s%d, ", p->zeros);
     sd_buf_fmt(b, "round %" PRId64 "\n", p->round);

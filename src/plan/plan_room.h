@@ -211,6 +211,10 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev);
 /* Operands in panels that are read as they lie, and the slot of zeros that they
  * need; is n, copied so, one? */
 void plan_find_plain(plan_kernel *k, plan_blocks *b);
+/* What a LOAD gives where its guards fail is 0, or nobody asks. */
+bool plan_fills_zeros(const plan_node *n);
+/* Fills x_reads and y_reads; false: an operand is read otherwise. */
+bool plan_find_reads(const plan_kernel *k, plan_blocks *b);
 bool plan_is_plain(const plan_kernel *k, const plan_node *n, int along,
                    int wide);
 /* What both ask (plan_blocks.c): the one sum of the kernel, where it is a

@@ -154,6 +154,22 @@ static bool cuts_lead(const plan_blocks *b, int along, int wide)
     return b->node->over >> along & 1 && b->lead % wide;
 }
 
+static bool same_reads(const plan_reads *x, const plan_reads *y)
+{
+    return x->across == y->across && x->flat == y->flat &&
+           x->guard == y->guard && x->pitch == y->pitch && x->rows == y->rows &&
+           x->columns == y->columns;
+}
+
+static bool reads_by_blocks(const plan_kernel *k, const plan_blocks *b)
+{
+    plan_blocks again = *b;
+
+    return plan_find_reads(k, &again) &&
+           same_reads(&again.x_reads, &b->x_reads) &&
+           same_reads(&again.y_reads, &b->y_reads);
+}
+
 /* A group's blocks: items have a tile between them, copies are whole, and both
  * pairs of areas and a round of sums lie in local memory. */
 static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
@@ -172,21 +188,23 @@ static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
         b->nt % b->y_wide || k->axis[b->x_along].extent % b->x_wide ||
         k->axis[b->y_along].extent % b->y_wide)
         return plan_bad(k, b->node, "copies that are cut");
-    if (b->mt * b->step / b->x_wide %
-            (k->group * plan_woven_rows(b, b->x_along)) ||
-        b->nt * b->step / b->y_wide %
-            (k->group * plan_woven_rows(b, b->y_along)))
+    if (!b->direct && (b->mt * b->step / b->x_wide %
+                           (k->group * plan_woven_rows(b, b->x_along)) ||
+                       b->nt * b->step / b->y_wide %
+                           (k->group * plan_woven_rows(b, b->y_along))))
         return plan_bad(k, b->node, "copies that not all items have");
     if (b->lead < 0 || b->lead >= b->step ||
         cuts_lead(b, b->x_along, b->x_wide) ||
         cuts_lead(b, b->y_along, b->y_wide) ||
-        (e->panels && (b->kt + b->lead) % b->step))
+        (e->panels && !b->direct && (b->kt + b->lead) % b->step))
         return plan_bad(k, b->node, "zeros before no full steps");
     if ((b->x_plain && !plan_is_plain(k, b->x, b->x_along, b->x_wide)) ||
         (b->y_plain && !plan_is_plain(k, b->y, b->y_along, b->y_wide)) ||
         ((b->x_plain && b->x->nguard) || (b->y_plain && b->y->nguard)) !=
             (b->zeros > 0))
         return plan_bad(k, b->node, "a plain operand that is not read so");
+    if (b->direct && !reads_by_blocks(k, b))
+        return plan_bad(k, b->node, "an operand that blocks do not read");
     if (e->m && (k->subgroup != e->items ||
                  k->group != b->along_m * b->along_n * e->items))
         return plan_bad(k, b->node, "sub-groups that its engine does not take");

@@ -88,6 +88,16 @@ typedef struct {
     bool x_deep, y_deep;
     int columns, times;
 } emit_wide;
+/* Blocks of a matrix in memory that a sub-group reads for its engine: 32 bytes
+ * of each of 8 rows of x; a column an item of y, in words, where columns lie
+ * along K (turned), or rows do not: pairs or fours of them are woven. */
+typedef enum { EMIT_BLOCK_ROWS, EMIT_BLOCK_TURNED, EMIT_BLOCK_PAIRS,
+               EMIT_BLOCK_FOURS, EMIT_BLOCK_COUNT } emit_reads;
+/* Where such a matrix begins, an i64; bytes of a row, rows, bytes from row to row,
+ * each less 1; where the block begins: i32. */
+typedef struct {
+    LLVMValueRef base, width, height, pitch, column, row;
+} emit_matrix;
 typedef struct {
     unsigned kernel_cc;   /* calling convention of a kernel */
     unsigned function_cc; /* of a function that a kernel calls */
@@ -125,6 +135,13 @@ typedef struct {
                      const LLVMValueRef *y);
     void (*place)(emit *e, LLVMValueRef i, LLVMValueRef *m, LLVMValueRef *n);
     void (*beside)(const emit *e, int sum, int *m, int *n);
+    /* Such a block: of y by where it is, of x by all that the message is told, a
+     * word an item; how many bytes of a row its first column is a number of; the
+     * word for its shape. */
+    LLVMValueRef (*read_block)(emit *e, emit_reads what, const emit_matrix *m);
+    LLVMValueRef (*read_rows)(emit *e, LLVMValueRef told);
+    int (*block_unit)(emit_reads what);
+    unsigned (*block_shape)(emit_reads what);
     /* Wide engines: acc + x * y begins and goes on by itself, until `wait` has
      * the n sums; settle: after the next barrier wide engines see, too, what the
      * item wrote to local memory. */

@@ -114,9 +114,9 @@ LLVMValueRef emit_builtin(emit *e, const char *name, const char *attribute,
                           LLVMTypeRef result, LLVMValueRef *arg, int narg)
 {
     LLVMValueRef fn = LLVMGetNamedFunction(e->m, name), v;
-    LLVMTypeRef at[4], t;
+    LLVMTypeRef at[5], t;
 
-    assert(narg <= 4);
+    assert(narg <= 5);
     for (int i = 0; i < narg; i++)
         at[i] = LLVMTypeOf(arg[i]);
     t = LLVMFunctionType(result, at, (unsigned)narg, 0);

@@ -20,7 +20,7 @@ static LLVMValueRef below(emit *e, LLVMValueRef x, int64_t end)
 
 /* ---- positions ---- */
 
-static void open_axis(emit *e, int a, LLVMValueRef at, int copies)
+void emit_open_axis(emit *e, int a, LLVMValueRef at, int copies)
 {
     emit_axis *x = &e->axis[a];
 
@@ -50,10 +50,11 @@ static void open_axes(emit *e, int axis, uint64_t in, LLVMValueRef from,
 
         if (!(in >> a & 1))
             continue;
-        open_axis(e, a, emit_rest(e, flat, n), a == along ? copies : 1);
+        emit_open_axis(e, a, emit_rest(e, flat, n), a == along ? copies : 1);
         flat = emit_over(e, flat, n);
     }
-    open_axis(e, axis, emit_add(e, from, flat), axis == along ? copies : 1);
+    emit_open_axis(e, axis, emit_add(e, from, flat),
+                   axis == along ? copies : 1);
 }
 
 /* Nothing beyond the end of `axis` is read or written, nor where `valid` does
@@ -73,7 +74,7 @@ static LLVMValueRef limit_axis(emit *e, int axis, LLVMValueRef valid)
 /* The open positions of a step's row or column number `flat`.  What lies beyond
  * the end is never used, so the last ones are read instead, which nobody needs
  * to ask for in a step. */
-static void open_side(emit *e, const emit_operand *o, LLVMValueRef flat)
+void emit_open_side(emit *e, const emit_operand *o, LLVMValueRef flat)
 {
     const plan_axis *of = &e->k->axis[o->axis];
     emit_axis *x = &e->axis[o->axis];
@@ -115,7 +116,7 @@ static LLVMValueRef open_depth(emit_tile *g, const emit_operand *o,
 
     for (int a = b->k - 1; a >= 0; a--)
         if (b->node->over >> a & 1) {
-            open_axis(e, a, emit_rest(e, before, e->k->axis[a].extent), 1);
+            emit_open_axis(e, a, emit_rest(e, before, e->k->axis[a].extent), 1);
             before = emit_over(e, before, e->k->axis[a].extent);
         }
     if (b->lead) {
@@ -199,11 +200,11 @@ void emit_open_vector(emit_tile *g, const emit_operand *o, int i)
     uint64_t over = g->b->node->over;
     int last = 63 - __builtin_clzll(over);
 
-    open_side(e, o, o->m[i]);
+    emit_open_side(e, o, o->m[i]);
     for (int a = 0; a < e->k->naxis; a++)
         if (over >> a & 1)
-            open_axis(e, a, a == last ? o->k[i] : emit_si(e, 0),
-                      a == o->along ? o->wide : 1);
+            emit_open_axis(e, a, a == last ? o->k[i] : emit_si(e, 0),
+                           a == o->along ? o->wide : 1);
 }
 
 void emit_close_vector(emit_tile *g, const emit_operand *o)
@@ -308,7 +309,7 @@ void emit_tile_read(emit_tile *g, emit_operand *o, LLVMValueRef at)
         emit_level_open(e, pre);
         chain = emit_over(e, at, g->steps);
         step = g->chains == 1 ? at : emit_rest(e, at, g->steps);
-        open_side(e, o, o->m[i]);
+        emit_open_side(e, o, o->m[i]);
         valid = open_depth(g, o, chain, step, o->k[i]);
         e->known = o->from_start ? &o->from_start[i] : NULL;
         v = computed(e, o);
@@ -615,12 +616,16 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
     g.in = emit_rest(e, item, b->along_n);
     if (g.matrix)
         emit_own_squares(&g);
-    emit_share_out(&g, &g.x);
-    emit_share_out(&g, &g.y);
-    find_starts(&g, &g.x);
-    find_starts(&g, &g.y);
+    if (!b->direct) {
+        emit_share_out(&g, &g.x);
+        emit_share_out(&g, &g.y);
+        find_starts(&g, &g.x);
+        find_starts(&g, &g.y);
+    }
     start(&g);
-    if (g.wide)
+    if (b->direct)
+        emit_run_direct(&g);
+    else if (g.wide)
         emit_wide_run(&g);
     else if (g.x.panel)
         emit_run_panels(&g);

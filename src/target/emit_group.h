@@ -64,6 +64,10 @@ LLVMValueRef emit_tile_area(emit_tile *g, size_t at, LLVMValueRef turn,
 /* Stores v, of so many bytes. */
 void emit_tile_put(LLVMValueRef p, LLVMValueRef v, emit *e, size_t bytes);
 
+/* Opens axis a at a position and its `copies`; the operand's side at row or
+ * column number `flat` of the tile. */
+void emit_open_axis(emit *e, int a, LLVMValueRef at, int copies);
+void emit_open_side(emit *e, const emit_operand *o, LLVMValueRef flat);
 /* Opens the position of vector i of o where all axes of K begin, but for what it
  * has of the step; closes it. */
 void emit_open_vector(emit_tile *g, const emit_operand *o, int i);
@@ -103,8 +107,16 @@ void emit_multiply_items(emit_tile *g, LLVMValueRef turn);
 void emit_own_squares(emit_tile *g);
 /* Positions [from, to) of a step. */
 void emit_multiply_squares(emit_tile *g, LLVMValueRef turn, int from, int to);
+/* Of one of the sub-group's squares, of what was read of x and y for it. */
+void emit_multiply_square(emit_tile *g, int row, int column,
+                          const LLVMValueRef *x, const LLVMValueRef *y);
 /* The squares in row `row`, into the area that begins with row `from`. */
 void emit_put_squares(emit_tile *g, int row, int64_t from);
+
+/* ---- emit_direct.c: operands that go from memory to registers ---- */
+
+/* All of K, for the sums of g->acc. */
+void emit_run_direct(emit_tile *g);
 
 /* ---- emit_wide.c: products by engines that read local memory themselves ---- */
 

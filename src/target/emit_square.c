@@ -51,8 +51,8 @@ static void load_square(emit_tile *g, const emit_operand *o, LLVMValueRef turn,
     e->abi->square(e, &side, p, v);
 }
 
-static void multiply_square(emit_tile *g, int row, int column,
-                            const LLVMValueRef *x, const LLVMValueRef *y)
+void emit_multiply_square(emit_tile *g, int row, int column,
+                          const LLVMValueRef *x, const LLVMValueRef *y)
 {
     emit *e = g->e;
     LLVMValueRef *slot = &g->acc[place_of(g, row, column)], acc[PLAN_SQUARE];
@@ -79,7 +79,7 @@ static void multiply_tall(emit_tile *g, LLVMValueRef turn, int k)
         load_square(g, &g->x, turn, (int64_t)r * b->along_m * PLAN_SQUARE, k,
                     x);
         for (int c = 0; c < b->vectors / PLAN_SQUARE; c++)
-            multiply_square(g, r, c, x, y[c]);
+            emit_multiply_square(g, r, c, x, y[c]);
     }
 }
 
@@ -117,7 +117,7 @@ void emit_multiply_squares(emit_tile *g, LLVMValueRef turn, int from, int to)
             load_square(g, &g->y, turn, (int64_t)c * b->along_n * PLAN_SQUARE,
                         k, y);
             for (int r = 0; r < b->rows / PLAN_SQUARE; r++)
-                multiply_square(g, r, c, x[r], y);
+                emit_multiply_square(g, r, c, x[r], y);
         }
     }
 }

@@ -1,5 +1,6 @@
 /* SPIR-V in OpenCL's flavour, by LLVM's own target.  Without FP_CONTRACT
  * metadata every kernel is marked ContractionOff, which is what we want. */
+#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 
 #include "target_room.h"
@@ -18,6 +19,10 @@ static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
 
 static void start_spirv(void)
 {
+    static const char *const word[] = {
+        "sundog", "--spirv-ext=+SPV_INTEL_inline_assembly"};
+
+    LLVMParseCommandLineOptions(SD_COUNTOF(word), word, NULL);
     LLVMInitializeSPIRVTargetInfo();
     LLVMInitializeSPIRVTarget();
     LLVMInitializeSPIRVTargetMC();
@@ -123,6 +128,83 @@ static void square(emit *e, const emit_side *s, LLVMValueRef p, LLVMValueRef *v)
         v[i] = block_at(e, bytes_behind(e, p, i * each * PANEL_BYTES), bits);
 }
 
+/* ---- messages that read blocks of a matrix ---- */
+
+/* What one is told lies in a register of 64 bytes, a word an item.  The
+ * compiler's own functions for these messages write all eight words anew for
+ * each, which is dear for the many of x: these are asked for in its assembly,
+ * by a register of our own, where the device has that.  (What such assembly
+ * gives is 16 bytes an item in LLVM 22, which y's blocks are not.) */
+static const struct {
+    const char *name;
+    unsigned shape; /* columns, rows << 8, less one each */
+    int unit;
+} block_of[EMIT_BLOCK_COUNT] = {
+    [EMIT_BLOCK_ROWS] = {"sundog_block_rows", 0x070f, 2},
+    [EMIT_BLOCK_TURNED] =
+        {"__builtin_IB_subgroup_block_read_flat_transpose_u32_k8", 0x0f07, 4},
+    [EMIT_BLOCK_PAIRS] =
+        {"__builtin_IB_subgroup_block_read_flat_transform_u16_k16", 0x0f0f, 2},
+    [EMIT_BLOCK_FOURS] = {
+        "__builtin_IB_subgroup_block_read_flat_transform_u8_k32", 0x1f0f, 1}};
+
+static int block_unit(emit_reads what)
+{
+    return block_of[what].unit;
+}
+
+static unsigned block_shape(emit_reads what)
+{
+    return block_of[what].shape;
+}
+
+static LLVMValueRef read_block(emit *e, emit_reads what, const emit_matrix *m)
+{
+    LLVMValueRef at = LLVMGetPoison(LLVMVectorType(e->i32, 2));
+    LLVMValueRef arg[5] = {m->base, m->width, m->height, m->pitch};
+
+    at = LLVMBuildInsertElement(e->b, at, m->column, LLVMConstInt(e->i32, 0, 0),
+                                "");
+    arg[4] = LLVMBuildInsertElement(e->b, at, m->row,
+                                    LLVMConstInt(e->i32, 1, 0), "");
+    return emit_builtin(e, block_of[what].name, "convergent",
+                        LLVMVectorType(e->i32, ROWS), arg, 5);
+}
+
+static LLVMValueRef read_rows(emit *e, LLVMValueRef told)
+{
+    LLVMTypeRef part = LLVMIntTypeInContext(e->cx, 16);
+
+    return emit_builtin(e, block_of[EMIT_BLOCK_ROWS].name, "convergent",
+                        LLVMVectorType(part, ROWS), &told, 1);
+}
+
+/* The body of that function, if the module calls it: a message to the memory
+ * that all share (15), of one register and for four. */
+static void write_rows(LLVMModuleRef m, LLVMContextRef cx)
+{
+    static const char text[] = "raw_sends.15.1.0.4 (M1_NM, 1) 0x0:ud "
+                               "0x02400203:ud $1.0 %null.0 $0.0",
+                      constraints[] = "=rw,rw";
+    LLVMValueRef f = LLVMGetNamedFunction(m, block_of[EMIT_BLOCK_ROWS].name);
+    LLVMValueRef told, v;
+    LLVMTypeRef type;
+    LLVMBuilderRef b;
+
+    if (!f || !LLVMIsDeclaration(f))
+        return;
+    type = LLVMGlobalGetValueType(f);
+    told = LLVMGetParam(f, 0);
+    b = LLVMCreateBuilderInContext(cx);
+    LLVMSetLinkage(f, LLVMInternalLinkage);
+    LLVMPositionBuilderAtEnd(b, LLVMAppendBasicBlockInContext(cx, f, ""));
+    v = LLVMGetInlineAsm(type, text, sizeof text - 1, constraints,
+                         sizeof constraints - 1, true, false,
+                         LLVMInlineAsmDialectATT, false);
+    LLVMBuildRet(b, LLVMBuildCall2(b, type, v, &told, 1, ""));
+    LLVMDisposeBuilder(b);
+}
+
 /* Columns by columns, of each the upper rows and the lower ones. */
 static void multiply(emit *e, LLVMValueRef *acc, const LLVMValueRef *x,
                      const LLVMValueRef *y)
@@ -174,6 +256,10 @@ static const emit_abi abi = {.kernel_cc = LLVMSPIRKERNELCallConv,
                              .uniform = uniform,
                              .zero = zero,
                              .square = square,
+                             .read_block = read_block,
+                             .read_rows = read_rows,
+                             .block_unit = block_unit,
+                             .block_shape = block_shape,
                              .multiply = multiply,
                              .place = place,
                              .beside = beside,
@@ -268,6 +354,8 @@ static void repair_one(LLVMModuleRef m, LLVMBuilderRef b, LLVMValueRef in,
 static void repair(LLVMModuleRef m, LLVMContextRef cx, const device_desc *dev)
 {
     target_each(m, cx, dev, repair_one);
+    if (dev->features & DEVICE_HAS_VISA)
+        write_rows(m, cx);
 }
 
 static const char *passes(target_clean what)

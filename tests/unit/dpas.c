@@ -98,3 +98,78 @@ unsigned __attribute__((overloadable)) get_max_sub_group_size(void);
 
 BLOCK(__builtin_IB_simd_block_read_8_local_h, ushort8, unsigned short)
 BLOCK(__builtin_IB_simd_block_read_8_local, uint8, unsigned)
+
+/* Messages that read blocks of a matrix, 2-D.  What one is told for x lies in
+ * the first eight items.  What a GPU would not take gives ones, which is NaN or
+ * -1. */
+#define GLOBAL const __attribute__((address_space(1)))
+typedef int int2 __attribute__((ext_vector_type(2)));
+typedef struct {
+    unsigned long base;
+    int width, height, pitch, column, row; /* the first three less 1 */
+} message;
+
+static unsigned word_of(int told, unsigned item)
+{
+    return sub_group_broadcast((unsigned)told, item);
+}
+
+static message read_told(int told)
+{
+    return (message){(unsigned long)word_of(told, 1) << 32 | word_of(told, 0),
+                     (int)word_of(told, 2),
+                     (int)word_of(told, 3),
+                     (int)word_of(told, 4),
+                     (int)word_of(told, 5),
+                     (int)word_of(told, 6)};
+}
+
+/* `unit` bytes are what its columns are numbered by. */
+static int is_taken(const message *m, int unit)
+{
+    return m->base % 64 == 0 && m->width >= 63 && m->width % 4 == 3 &&
+           m->width < 1 << 24 && m->height >= 0 && m->height < 1 << 24 &&
+           m->pitch >= 63 && m->pitch % 8 == 7 && m->pitch < 1 << 24 &&
+           m->column * unit % 4 == 0;
+}
+
+#define PART(r, byte, number) \
+    ((r) >= 0 && (r) <= m.height && (byte) >= 0 && (byte) <= m.width \
+         ? *(GLOBAL number *)(m.base + (long)(r) * (m.pitch + 1) + (byte)) \
+         : (number)0)
+#define EACH(unit, element) \
+    int item = (int)get_sub_group_local_id(); \
+    for (int i = 0; i < 8 * (int)get_work_dim(); i++) \
+        v[i] = is_taken(&m, unit) ? element : -1; \
+    return v;
+
+short8 sundog_block_rows(int told)
+{
+    message m = read_told(told);
+    short8 v;
+
+    if (word_of(told, 7) != 0x070f)
+        m.base = 1;
+    EACH(2, PART(m.row + i, 2 * (m.column + item), short))
+}
+
+#define MESSAGE(name, unit, element) \
+    int8 __builtin_IB_subgroup_block_read_flat_##name( \
+        long base, int width, int height, int pitch, int2 at) \
+    { \
+        message m = {(unsigned long)base, width, height, pitch, at.x, at.y}; \
+        int8 v; \
+\
+        EACH(unit, element) \
+    }
+#define PAIR(i) \
+    ((unsigned)PART(m.row + 2 * i, 2 * (m.column + item), unsigned short) | \
+     (unsigned)PART(m.row + 2 * i + 1, 2 * (m.column + item), unsigned short) \
+         << 16)
+#define BYTE(r) ((unsigned)PART(m.row + r, m.column + item, unsigned char))
+
+MESSAGE(transpose_u32_k8, 4, PART(m.row + item, 4 * (m.column + i), int))
+MESSAGE(transform_u16_k16, 2, (int)PAIR(i))
+MESSAGE(transform_u8_k32, 1,
+        (int)(BYTE(4 * i) | BYTE(4 * i + 1) << 8 | BYTE(4 * i + 2) << 16 |
+              BYTE(4 * i + 3) << 24))

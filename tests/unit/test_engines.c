@@ -23,6 +23,7 @@
 
 static const char *engine, *like;
 static uint64_t first_drawn = 1;
+static int direct; /* kernels whose operands are read by 2-D blocks */
 static int drawn = 2;
 static __typeof__(clBuildProgram) *build_well;
 
@@ -168,7 +169,8 @@ static device_desc device_with(const world *w, bool large)
     dev.local_bytes = of.local_bytes;
     dev.local_most = of.local_most;
     dev.units = large ? 1 : 64;
-    dev.features |= of.features & (DEVICE_HAS_DPAS16 | DEVICE_HAS_DPAS8);
+    dev.features |= of.features &
+                    (DEVICE_HAS_DPAS16 | DEVICE_HAS_DPAS8 | DEVICE_HAS_BLOCK2D);
     return dev;
 }
 
@@ -187,8 +189,11 @@ static thunk_program *compile(sd_arena *a, const program *of, world *w,
     check(hlo_optimize(m, dev, &opt, NULL, NULL), text);
     check(plan_make(a, m, dev, &opt, &p), text);
     for (int i = 0; i < p->nkernel; i++)
-        found = found || (p->kernel[i]->blocks &&
-                          plan_engine_table[p->kernel[i]->blocks->engine].m);
+        if (p->kernel[i]->blocks &&
+            plan_engine_table[p->kernel[i]->blocks->engine].m) {
+            found = true;
+            direct += p->kernel[i]->blocks->direct;
+        }
     if (!found && of->any) {
         plan_destroy(p);
         return NULL;
@@ -301,10 +306,9 @@ static void test_products(void **state)
     static const char *const type[][2] = {
         {"bf16", "f32"}, {"f16", "f32"}, {"s8", "s32"}, {"u8", "s32"}};
     /* M, N, K; each side: does K come first in x, last in y */
-    static const int form[][5] = {{33, 47, 41, 0, 0},
-                                  {33, 47, 41, 1, 1},
-                                  {64, 96, 128, 1, 0},
-                                  {131, 150, 83, 0, 1}};
+    static const int form[][5] = {{33, 47, 41, 0, 0},  {33, 47, 41, 1, 1},
+                                  {64, 96, 128, 1, 0}, {131, 150, 83, 0, 1},
+                                  {70, 88, 104, 0, 0}, {41, 56, 72, 0, 1}};
     int bad = 0;
 
     for (size_t t = 0; t < SD_COUNTOF(type); t++)
@@ -312,7 +316,7 @@ static void test_products(void **state)
             product p = {type[t][0], type[t][1], form[f][0], form[f][1],
                          form[f][2], form[f][3], form[f][4]};
 
-            bad += one_product(*state, &p, t == 0 && f > 1);
+            bad += one_product(*state, &p, t == 0 && f > 1 && f < 4);
         }
     assert_int_equal(bad, 0);
 }
@@ -335,6 +339,12 @@ static void test_windows(void **state)
          96, 3},
         {"s8", "s32", "1,32,10,19", "2,3,32,48", "48", "1,48,10,19",
          "size=2x3 pad=0_1x1_1", "bf01_01io->bf01", 192, 1},
+        {"bf16", "f32", "2,9,16,32", "3,3,32,40", "40", "2,9,16,40",
+         "size=3x3 pad=1_1x1_1", "b01f_01io->b01f", 288, 3},
+        {"s8", "s32", "1,17,33,72", "3,2,72,80", "80", "1,9,16,80",
+         "size=3x2 stride=2x2 pad=1_1x0_0", "b01f_01io->b01f", 432, 3},
+        {"f16", "f32", "2,7,8,40", "3,3,40,32", "32", "2,9,16,32",
+         "size=3x3 pad=3_3x6_6 rhs_dilate=2x2", "b01f_01io->b01f", 360, 3},
     };
     int bad = 0;
 
@@ -357,6 +367,7 @@ static void test_windows(void **state)
         sd_arena_destroy(a);
     }
     assert_int_equal(bad, 0);
+    assert_int_equal(direct > 0, strstr(like, "pvc") != NULL);
 }
 
 /* ---- drawn programs ---- */
@@ -550,9 +561,9 @@ static void test_drawn(void **state)
         of[kind] += right == 1;
     }
     print_message("%d right (%d products, %d convolutions, %d of attention), "
-                  "%d wrong, %d without an engine\n",
+                  "%d wrong, %d without an engine; %d kernels read blocks\n",
                   count[2], of[PRODUCT], of[CONVOLUTION], of[ATTENTION],
-                  count[1], count[0]);
+                  count[1], count[0], direct);
     assert_int_equal(count[1], 0);
     assert_true(count[2] > drawn / 2);
 }

@@ -19,9 +19,9 @@ static const char scaled[] =
     "lhs_contracting_dims={1}, rhs_contracting_dims={0} }";
 
 #define CONVOLUTION(features, padding) \
-    "HloModule m\nENTRY e { x = bf16[4,28,28," features "] parameter(0) " \
+    "HloModule m\nENTRY e { x = bf16[4,24,24," features "] parameter(0) " \
     "y = bf16[3,3," features ",64] parameter(1) ROOT r = " \
-    "bf16[4,28,28,64] convolution(x, y), window={size=3x3 pad=" padding "}, " \
+    "bf16[4,24,24,64] convolution(x, y), window={size=3x3 pad=" padding "}, " \
     "dim_labels=b01f_01io->b01f }"
 
 static const char window[] = CONVOLUTION("64", "1_1x1_1");
@@ -36,17 +36,18 @@ static plan_blocks *blocks_of(const plan *p)
     return NULL;
 }
 
-/* Zeros stand before K, so that all steps but the first are full, and places
- * are found before the loop where they are one load's. */
+/* Operands are read by blocks; or zeros stand before K, so that all steps but
+ * the first are full, and places are found before the loop where they are one
+ * load's. */
 static void steps_are_full(void **state)
 {
     static const struct {
         const char *text;
-        bool x, y, zeros;
-    } want[] = {{product, true, true, false},
-                {scaled, false, true, false},
-                {window, true, true, true},
-                {uneven, false, true, false}};
+        bool x, y, zeros, direct; /* direct: where blocks are read */
+    } want[] = {{product, true, true, false, true},
+                {scaled, false, true, false, false},
+                {window, true, true, true, true},
+                {uneven, false, true, false, false}};
     static const char *const device[] = {"cl:pvc", "cl:dg2-g10"};
 
     (void)state;
@@ -57,10 +58,13 @@ static void steps_are_full(void **state)
             const plan_blocks *b = blocks_of(p);
 
             assert_true(plan_engine_table[b->engine].panels);
-            assert_int_equal((b->kt + b->lead) % b->step, 0);
-            assert_int_equal(b->x_plain, want[i].x);
-            assert_int_equal(b->y_plain, want[i].y);
-            assert_int_equal(b->zeros > 0, want[i].zeros);
+            assert_int_equal(b->direct, want[i].direct && !d);
+            if (!b->direct) {
+                assert_int_equal((b->kt + b->lead) % b->step, 0);
+                assert_int_equal(b->x_plain, want[i].x);
+                assert_int_equal(b->y_plain, want[i].y);
+                assert_int_equal(b->zeros > 0, want[i].zeros);
+            }
             plan_destroy(p);
             sd_arena_destroy(a);
         }
@@ -83,14 +87,22 @@ static void no_zeros(plan *p)
     blocks_of(p)->zeros = 0;
 }
 
+static void another_pitch(plan *p)
+{
+    blocks_of(p)->x_reads.pitch++;
+}
+
 static void broken_ones_are_refused(void **state)
 {
     (void)state;
-    want_broken(product, "cl:pvc", one_zero_more, "zeros before no full steps");
+    want_broken(product, "cl:dg2-g10", one_zero_more,
+                "zeros before no full steps");
     want_broken(scaled, "cl:pvc", a_sum_as_it_lies,
                 "a plain operand that is not read so");
-    want_broken(window, "cl:pvc", no_zeros,
+    want_broken(window, "cl:dg2-g10", no_zeros,
                 "a plain operand that is not read so");
+    want_broken(product, "cl:pvc", another_pitch,
+                "an operand that blocks do not read");
 }
 
 int main(void)

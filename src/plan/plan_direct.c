@@ -1,0 +1,164 @@
+/* Products whose operands go from memory to registers by messages that read
+ * blocks of a matrix, 2-D (ADR 25): Intel's, where there are such.  A message
+ * knows where a matrix begins, how many rows and columns it has and how far
+ * rows are apart, and what lies outside is 0.  So nothing is copied to local
+ * memory, edges need no guards, and the padding of an image is what lies above
+ * its first row and below its last. */
+#include "plan_room.h"
+
+enum {
+    PITCH_OF = 8,        /* rows are a multiple of so many bytes apart, */
+    LEAST_BYTES = 64,    /* and so many at least, as each is long at least; */
+    WORD = 4,            /* rows begin and end with whole words */
+    MOST = 1 << 24       /* rows of a matrix, bytes of a row */
+};
+
+/* Axes whose positions, the last axis fastest, are `stride` apart, each from
+ * the one before it. */
+static bool lies_flat(const plan_kernel *k, const plan_expr *off, uint64_t axes,
+                      int64_t stride)
+{
+    int64_t s;
+
+    for (int a = k->naxis - 1; a >= 0; a--) {
+        if (!(axes >> a & 1))
+            continue;
+        if (!plan_expr_stride(off, a, &s) || s != stride)
+            return false;
+        stride *= k->axis[a].extent;
+    }
+    return true;
+}
+
+static uint64_t asked(const plan_node *n)
+{
+    uint64_t axes = 0;
+
+    for (int i = 0; i < n->nguard; i++)
+        axes |= n->guard[i].e->varies;
+    return axes;
+}
+
+/* The one guard that asks for positions of axis `row`, by numbers that grow
+ * there: those that fail are rows before the first or behind the last. */
+static bool find_guard(const plan_node *n, int row, plan_reads *r)
+{
+    int64_t s;
+
+    r->guard = -1;
+    for (int i = 0; i < n->nguard; i++) {
+        if (!(n->guard[i].e->varies >> row & 1))
+            continue;
+        if (r->guard >= 0 || !plan_expr_stride(n->guard[i].e, row, &s) ||
+            s <= 0)
+            return false;
+        r->guard = i;
+    }
+    return true;
+}
+
+/* Rows are positions along the operand's side, a message has `each` of them;
+ * columns are those of the last axis of K. */
+static bool find_deep(const plan_kernel *k, const plan_blocks *b,
+                      const plan_node *n, uint64_t side, int each,
+                      plan_reads *r)
+{
+    int last = plan_last_axis(b->node->over), row = plan_last_axis(side);
+    int64_t one;
+
+    r->columns = k->axis[last].extent;
+    r->across = false;
+    if (!plan_expr_stride(n->off, last, &one) || one != 1 ||
+        !plan_expr_stride(n->off, row, &r->pitch) || r->pitch <= 0)
+        return false;
+    r->flat = !(asked(n) & side) && lies_flat(k, n->off, side, r->pitch);
+    r->rows = r->flat ? plan_extent(k, side) : k->axis[row].extent;
+    return r->flat ? find_guard(n, row, r)
+                   : k->axis[row].extent % each == 0 && find_guard(n, row, r);
+}
+
+/* Rows are positions of the last axis of K, columns those of y. */
+static bool find_across(const plan_kernel *k, const plan_blocks *b,
+                        const plan_node *n, uint64_t side, plan_reads *r)
+{
+    int last = plan_last_axis(b->node->over);
+
+    *r = (plan_reads){.across = true,
+                      .flat = true,
+                      .guard = -1,
+                      .rows = k->axis[last].extent,
+                      .columns = plan_extent(k, side)};
+    return plan_expr_stride(n->off, last, &r->pitch) && r->pitch > 0 &&
+           !n->nguard && lies_flat(k, n->off, side, 1);
+}
+
+/* What e is a multiple of where these axes are at position 0; 0: it is 0. */
+static int64_t multiple_of(const plan_expr *e, uint64_t zero)
+{
+    int64_t m;
+
+    switch (e->kind) {
+    case PX_CONST:
+        return e->c < 0 ? -e->c : e->c;
+    case PX_AXIS:
+        return !(zero >> e->axis & 1);
+    case PX_NODE:
+        return 1;
+    case PX_ADD:
+        return sd_gcd(multiple_of(e->a, zero), multiple_of(e->b, zero));
+    case PX_MUL:
+        return multiple_of(e->a, zero) * (e->c < 0 ? -e->c : e->c);
+    case PX_DIV:
+        m = multiple_of(e->a, zero);
+        return m % e->c ? 1 : m / e->c;
+    case PX_MOD:
+        return sd_gcd(multiple_of(e->a, zero), e->c) % e->c;
+    }
+    return 1;
+}
+
+/* Wherever a matrix begins that is a word's place: positions of its columns
+ * and, if it is the only one, of its rows are none of that. */
+static bool begins_with_words(const plan_node *n, uint64_t side, uint64_t over,
+                              bool flat, int64_t bytes)
+{
+    uint64_t zero = 1ull << plan_last_axis(over) |
+                    (flat ? side : 1ull << plan_last_axis(side));
+
+    return multiple_of(n->off, zero) * bytes % WORD == 0;
+}
+
+static bool fits_message(const plan_reads *r, int64_t bytes)
+{
+    int64_t wide = r->columns * bytes, pitch = r->pitch * bytes;
+
+    return wide >= LEAST_BYTES && wide % WORD == 0 && wide < MOST &&
+           pitch >= LEAST_BYTES && pitch % PITCH_OF == 0 && pitch < MOST &&
+           wide <= pitch && r->rows < MOST;
+}
+
+static bool find_reads(const plan_kernel *k, const plan_blocks *b,
+                       const plan_node *n, uint64_t side, int each, bool y,
+                       plan_reads *r)
+{
+    uint64_t over = b->node->over;
+    int64_t bytes = (int64_t)sd_dtype_bytes(b->part);
+
+    return n->kind == PN_LOAD && !n->nindex && plan_fills_zeros(n) &&
+           !(asked(n) >> plan_last_axis(over) & 1) && (!y || !n->nguard) &&
+           (find_deep(k, b, n, side, each, r) ||
+            (y && find_across(k, b, n, side, r))) &&
+           begins_with_words(n, side, over, r->flat, bytes) &&
+           fits_message(r, bytes);
+}
+
+bool plan_find_reads(const plan_kernel *k, plan_blocks *b)
+{
+    const plan_engine_info *e = &plan_engine_table[b->engine];
+
+    return e->panels &&
+           find_reads(k, b, b->x, plan_block_rows(b), e->m, false,
+                      &b->x_reads) &&
+           find_reads(k, b, b->y, plan_block_columns(b), e->n, true,
+                      &b->y_reads);
+}

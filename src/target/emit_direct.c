@@ -1,0 +1,389 @@
+/* Products of panels whose operands go from memory to registers, by messages of
+ * a sub-group that read blocks of a matrix, 2-D (ADR 25; plan_reads).  What one
+ * is told for x lies in one register, a word an item: where the matrix begins,
+ * in two words, bytes of a row, rows, bytes from row to row, each less one, the
+ * first column and row, and the block's shape.  A step adds to one word of it.
+ * What is read of y, of which there is less, is told by numbers.
+ *
+ *   for each position of K's axes but the last:
+ *       say where the matrices begin
+ *       for each step along the last one:
+ *           read each block, and move it on; multiply
+ */
+#include "emit_group.h"
+
+enum { LOW, HIGH, WIDTH, HEIGHT, PITCH, COLUMN, ROW, SHAPE, WORDS };
+enum {
+    BASE_OF = 64, /* bytes: where a message's matrix may begin */
+    MOST = 16, /* messages of one operand */
+    BEYOND = 1 << 24 /* a row that no matrix has */
+};
+
+/* What a message is told. */
+typedef struct {
+    LLVMValueRef base, width, rows; /* width: less 1 */
+    LLVMValueRef column, row;
+} told;
+
+/* One operand: its messages, and where each is in its work. */
+typedef struct {
+    emit_operand *o;
+    const plan_reads *r;
+    emit_reads block;
+    int each; /* rows, or columns, of a message */
+    int n, apart; /* messages; a square has so many */
+    int64_t along; /* sub-groups that stand along it */
+    told told[MOST];
+    LLVMValueRef at[MOST]; /* stack slots: what of it moves; of x all of it */
+} reading;
+
+typedef struct {
+    emit_tile *g;
+    reading x, y;
+    LLVMValueRef im, in; /* of the sub-group, as numbers of all its items */
+    LLVMValueRef word[WORDS]; /* all ones in the item that has this word */
+    int64_t windows, turns;
+} direct;
+
+/* ---- what a message is told ---- */
+
+static LLVMValueRef as_word(emit *e, LLVMValueRef v)
+{
+    return LLVMBuildIntCast2(e->b, v, e->i32, true, "");
+}
+
+static LLVMValueRef number(emit *e, int64_t n)
+{
+    return LLVMConstInt(e->i32, (uint32_t)n, 0);
+}
+
+static LLVMValueRef put(direct *d, LLVMValueRef all, int word, LLVMValueRef v)
+{
+    emit *e = d->g->e;
+
+    v = LLVMBuildAnd(e->b, as_word(e, v), d->word[word], "");
+    return all ? LLVMBuildOr(e->b, all, v, "") : v;
+}
+
+static void find_words(direct *d)
+{
+    emit *e = d->g->e;
+    LLVMValueRef mate = as_word(e, d->g->mate);
+
+    for (int i = 0; i < WORDS; i++)
+        d->word[i] = emit_select(
+            e, LLVMBuildICmp(e->b, LLVMIntEQ, mate, number(e, i), ""),
+            number(e, -1), number(e, 0));
+}
+
+/* x / by, rounded up, of what may be negative. */
+static LLVMValueRef over_up(emit *e, LLVMValueRef x, int64_t by)
+{
+    if (by == 1)
+        return x;
+    x = emit_add(e, x, emit_si(e, by - 1 + by * BEYOND));
+    return emit_add(e, emit_over(e, x, by), emit_si(e, -BEYOND));
+}
+
+/* How far message i is from the sub-group's first along the side. */
+static int64_t behind(const reading *w, int i)
+{
+    return i / w->apart * w->along * PLAN_SQUARE + i % w->apart * w->each;
+}
+
+/* Opens the side's axes at the first row of message i, where rows are one
+ * axis's at position 0 of that; where all are, at position 0 of all.  Returns
+ * the row, or the column. */
+static LLVMValueRef open_side(direct *d, const reading *w, int i)
+{
+    emit *e = d->g->e;
+    emit_operand *o = w->o;
+    uint64_t axes = o->in | (uint64_t)1 << o->axis;
+    int row = 63 - __builtin_clzll(axes);
+    LLVMValueRef at = emit_mad(e, w == &d->y ? d->in : d->im, PLAN_SQUARE,
+                               emit_si(e, behind(w, i)));
+
+    if (w->r->flat) {
+        for (int a = 0; a < e->k->naxis; a++)
+            if (axes >> a & 1)
+                emit_open_axis(e, a, emit_si(e, 0), 1);
+        return emit_mad(e, o->from, plan_extent(e->k, o->in), at);
+    }
+    emit_open_side(e, o, at);
+    at = e->axis[row].at;
+    emit_open_axis(e, row, emit_si(e, 0), 1);
+    return at;
+}
+
+/* Of a matrix: its first element, how many rows it has, whether it has any
+ * (NULL: it has). */
+typedef struct {
+    LLVMValueRef first, rows, any;
+} matrix;
+
+/* Takes off the rows at which a guard fails that grows along them. */
+static void cut_rows(direct *d, const reading *w, const plan_guard *g,
+                     matrix *m, LLVMValueRef *row)
+{
+    emit *e = d->g->e;
+    uint64_t axes = w->o->in | (uint64_t)1 << w->o->axis;
+    LLVMValueRef v = emit_expr(e, g->e, 0, false), from, to;
+    int64_t s;
+
+    plan_expr_stride(g->e, 63 - __builtin_clzll(axes), &s);
+    v = LLVMBuildNeg(e->b, v, "");
+    from = over_up(e, emit_add(e, v, emit_si(e, g->lo)), s);
+    to = over_up(e, emit_add(e, v, emit_si(e, g->hi)), s);
+    m->rows = LLVMBuildSub(e->b, to, from, "");
+    m->first = emit_mad(e, from, w->r->pitch, m->first);
+    m->any = emit_and(
+        e, m->any, LLVMBuildICmp(e->b, LLVMIntSGT, m->rows, emit_si(e, 0), ""));
+    *row = LLVMBuildSub(e->b, *row, from, "");
+}
+
+/* The rows at which no guard fails, the side and K being open. */
+static matrix find_matrix(direct *d, const reading *w, LLVMValueRef *row)
+{
+    emit *e = d->g->e;
+    const plan_node *n = w->o->node;
+    matrix m = {emit_expr(e, n->off, 0, false), emit_si(e, w->r->rows), NULL};
+
+    for (int i = 0; i < n->nguard; i++) {
+        const plan_guard *g = &n->guard[i];
+        LLVMValueRef v;
+
+        if (i == w->r->guard) {
+            cut_rows(d, w, g, &m, row);
+            continue;
+        }
+        v = emit_add(e, emit_expr(e, g->e, 0, false), emit_si(e, -g->lo));
+        v = LLVMBuildICmp(e->b, LLVMIntULT, v,
+                          emit_si(e, SD_MAX(g->hi - g->lo, 0)), "");
+        m.any = emit_and(e, m.any, v);
+    }
+    if (!m.any)
+        return m;
+    m.first = emit_select(e, m.any, m.first, emit_si(e, 0));
+    m.rows = emit_select(e, m.any, m.rows, emit_si(e, 1));
+    *row = emit_select(e, m.any, *row, emit_si(e, BEYOND));
+    return m;
+}
+
+/* A message's matrix begins at a multiple of BASE_OF bytes: what lies before
+ * its first element are columns that nobody asks for. */
+static told find_told(direct *d, const reading *w, int i)
+{
+    emit *e = d->g->e;
+    const plan_node *n = w->o->node;
+    int64_t bytes = (int64_t)sd_dtype_bytes(n->dtype);
+    int shift = __builtin_ctz((unsigned)e->abi->block_unit(w->block));
+    LLVMValueRef at = open_side(d, w, i), row = at, base, skip;
+    told t;
+    matrix m;
+
+    if (w->r->across)
+        row = emit_si(e, 0);
+    m = find_matrix(d, w, &row);
+    base = LLVMBuildIntCast2(e->b, m.first, e->i64, true, "");
+    base =
+        LLVMBuildMul(e->b, base, LLVMConstInt(e->i64, (unsigned)bytes, 0), "");
+    base = LLVMBuildAdd(
+        e->b, LLVMBuildPtrToInt(e->b, e->slot[n->slot], e->i64, ""), base, "");
+    skip = LLVMBuildAnd(e->b, base, LLVMConstInt(e->i64, BASE_OF - 1, 0), "");
+    t.base = LLVMBuildSub(e->b, base, skip, "");
+    skip = as_word(e, skip);
+    t.width =
+        LLVMBuildAdd(e->b, skip, number(e, w->r->columns * bytes - 1), "");
+    t.rows = as_word(e, m.rows);
+    t.row = as_word(e, row);
+    t.column = LLVMBuildLShr(e->b, skip, number(e, shift), "");
+    if (w->r->across)
+        t.column = LLVMBuildAdd(e->b, t.column, as_word(e, at), "");
+    emit_close_vector(d->g, w->o);
+    return t;
+}
+
+/* In one register. */
+static LLVMValueRef pack(direct *d, const reading *w, const told *t)
+{
+    emit *e = d->g->e;
+    int64_t pitch =
+        w->r->pitch * (int64_t)sd_dtype_bytes(w->o->node->dtype) - 1;
+    LLVMValueRef all = put(d, NULL, LOW, t->base);
+
+    all = put(d, all, HIGH,
+              LLVMBuildLShr(e->b, t->base, LLVMConstInt(e->i64, 32, 0), ""));
+    all = put(d, all, WIDTH, t->width);
+    all = put(d, all, HEIGHT, LLVMBuildSub(e->b, t->rows, number(e, 1), ""));
+    all = put(d, all, PITCH, number(e, pitch));
+    all = put(d, all, COLUMN, t->column);
+    all = put(d, all, ROW, t->row);
+    return put(d, all, SHAPE, number(e, e->abi->block_shape(w->block)));
+}
+
+/* ---- in the loops ---- */
+
+/* The axes of K at position `window` of all but the last, and 0 of that. */
+static void open_window(direct *d, LLVMValueRef window)
+{
+    emit *e = d->g->e;
+    uint64_t over = d->g->b->node->over;
+    int last = 63 - __builtin_clzll(over);
+
+    emit_open_axis(e, last, emit_si(e, 0), 1);
+    for (int a = last - 1; a >= 0; a--)
+        if (over >> a & 1) {
+            emit_open_axis(e, a, emit_rest(e, window, e->k->axis[a].extent), 1);
+            window = emit_over(e, window, e->k->axis[a].extent);
+        }
+}
+
+/* Message i, of which the side and K are opened in a level of their own. */
+static told open_and_find(direct *d, reading *w, int i, LLVMValueRef window)
+{
+    emit *e = d->g->e;
+    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
+    emit_loop once;
+    told t;
+
+    emit_loop_open(e, &once, emit_si(e, 0), emit_si(e, 1), 1);
+    emit_level_open(e, pre);
+    open_window(d, window);
+    t = find_told(d, w, i);
+    emit_loop_close(e, &once);
+    emit_level_close(e);
+    return t;
+}
+
+/* Of one matrix all messages are the first one, moved. */
+static void tell_all(direct *d, reading *w, LLVMValueRef window)
+{
+    emit *e = d->g->e;
+    bool y = w == &d->y;
+    LLVMValueRef first = NULL, all;
+
+    for (int i = 0; i < w->n; i++) {
+        told *t = &w->told[i];
+        LLVMValueRef by = number(e, behind(w, i)),
+                     *moved = w->r->across ? &t->column : &t->row;
+        bool same = i && w->r->flat;
+
+        *t = same ? w->told[0] : open_and_find(d, w, i, window);
+        if (same)
+            *moved = LLVMBuildAdd(e->b, *moved, by, "");
+        if (y)
+            all = w->r->across ? t->row : t->column;
+        else if (same)
+            all = LLVMBuildAdd(e->b, first, put(d, NULL, ROW, by), "");
+        else
+            all = pack(d, w, t);
+        first = first ? first : all;
+        LLVMBuildStore(e->b, all, w->at[i]);
+    }
+}
+
+/* Reads block i, and moves it on by what the engine takes of K. */
+static LLVMValueRef read_block(direct *d, reading *w, int i)
+{
+    emit *e = d->g->e;
+    int depth = plan_engine_table[d->g->b->engine].depth;
+    int64_t bytes = (int64_t)sd_dtype_bytes(w->o->node->dtype);
+    LLVMValueRef at = LLVMBuildLoad2(e->b, e->i32, w->at[i], "");
+    LLVMValueRef by = number(
+        e, w->r->across ? depth : depth * bytes / e->abi->block_unit(w->block));
+    const told *t = &w->told[i];
+
+    if (w == &d->x)
+        by = put(d, NULL, COLUMN, by);
+    LLVMBuildStore(e->b, LLVMBuildAdd(e->b, at, by, ""), w->at[i]);
+    if (w == &d->x)
+        return e->abi->read_rows(e, at);
+    return e->abi->read_block(
+        e, w->block,
+        &(emit_matrix){
+            t->base, t->width, LLVMBuildSub(e->b, t->rows, number(e, 1), ""),
+            number(e, w->r->pitch * bytes - 1), w->r->across ? t->column : at,
+            w->r->across ? at : t->row});
+}
+
+static void multiply_panel(direct *d)
+{
+    emit_tile *g = d->g;
+    LLVMValueRef x[MOST], y[MOST];
+
+    for (int i = 0; i < d->y.n; i++)
+        y[i] = read_block(d, &d->y, i);
+    for (int i = 0; i < d->x.n; i++)
+        x[i] = read_block(d, &d->x, i);
+    for (int c = 0; c < g->b->vectors / PLAN_SQUARE; c++)
+        for (int r = 0; r < g->b->rows / PLAN_SQUARE; r++)
+            emit_multiply_square(g, r, c, &x[r * d->x.apart],
+                                 &y[c * d->y.apart]);
+}
+
+/* A loop of n turns, which its compiler would unroll if it knew that. */
+static void open_loop(emit *e, emit_loop *l, int64_t n)
+{
+    LLVMValueRef to = emit_si(e, n);
+    LLVMBasicBlockRef pre;
+
+    if (e->abi->zero)
+        to = emit_add(e, to, e->abi->zero(e));
+    pre = LLVMGetInsertBlock(e->b);
+    emit_loop_open(e, l, emit_si(e, 0), emit_si(e, n), 1);
+    l->to = to;
+    emit_level_open(e, pre);
+}
+
+static void close_loop(emit *e, emit_loop *l)
+{
+    emit_loop_close(e, l);
+    emit_level_close(e);
+}
+
+static void find_reading(direct *d, reading *w, emit_operand *o,
+                         const plan_reads *r)
+{
+    emit *e = d->g->e;
+    const plan_blocks *b = d->g->b;
+    const plan_engine_info *of = &plan_engine_table[b->engine];
+    bool y = w == &d->y, bytes = sd_dtype_bytes(o->node->dtype) == 1;
+
+    w->o = o;
+    w->r = r;
+    w->each = y ? of->n : of->m;
+    w->along = y ? b->along_n : b->along_m;
+    w->block = !y           ? EMIT_BLOCK_ROWS
+               : !r->across ? EMIT_BLOCK_TURNED
+               : bytes      ? EMIT_BLOCK_FOURS
+                            : EMIT_BLOCK_PAIRS;
+    w->n = (y ? b->vectors : b->rows) / w->each;
+    w->apart = PLAN_SQUARE / w->each;
+    assert(w->n <= MOST);
+    for (int i = 0; i < w->n; i++)
+        w->at[i] = emit_alloca(e, e->i32);
+}
+
+void emit_run_direct(emit_tile *g)
+{
+    emit *e = g->e;
+    const plan_blocks *b = g->b;
+    int64_t last = e->k->axis[63 - __builtin_clzll(b->node->over)].extent;
+    direct d = {.g = g, .windows = b->kt / last};
+    emit_loop window, step;
+
+    d.turns = (last + b->step - 1) / b->step;
+    d.im = e->abi->uniform(e, g->im);
+    d.in = e->abi->uniform(e, g->in);
+    find_words(&d);
+    find_reading(&d, &d.x, &g->x, &b->x_reads);
+    find_reading(&d, &d.y, &g->y, &b->y_reads);
+    open_loop(e, &window, d.windows);
+    tell_all(&d, &d.x, window.at);
+    tell_all(&d, &d.y, window.at);
+    open_loop(e, &step, d.turns);
+    for (int k = 0; k < b->step; k += plan_engine_table[b->engine].depth)
+        multiply_panel(&d);
+    close_loop(e, &step);
+    close_loop(e, &window);
+}

@@ -416,7 +416,9 @@ enum { PLAN_SQUARE = 16, PLAN_LINE = 128, PLAN_LINES = 8, PLAN_LINE_PART = 16 };
  * items: places are found before the loop, and so is, as bits, at which
  * positions along K (a window's) its guards fail; then slot `zeros` is read.
  *
- * A wide engine wants lines of 128 bytes.  Where an operand lies along k, or its
+ * A wide engine has three pairs where local memory holds them, since it reads one
+ * of them while another is written and the next lies ready.  It wants lines of
+ * 128 bytes.  Where an operand lies along k, or its
  * elements are bytes, line m has the step's positions of k, x_k is 1.  Else x_m
  * is 1, and a line has the 64 neighbours of m at one k: (m, k) is in line
  * m / 64 * step + k.  y is laid out likewise.
@@ -471,7 +473,8 @@ typedef struct {
     int zeros;                           /* the slot for it; 0: it needs none */
     int along_m, along_n, near;
     int64_t mt, nt, round;               /* positions of M and N in a tile */
-    size_t buffer;                       /* bytes from one pair to the next */
+    size_t buffer;                       /* bytes from one pair to the next, */
+    int pairs;                           /* of so many */
 } plan_blocks;
 enum { PLAN_ZEROS = 16 }; /* bytes of that slot: an access of any device */
 /* Panels of GPUs: elements of a word, 4 bytes. */

@@ -24,6 +24,7 @@ enum {
     COLUMNS_READ = 9, /* or for y, which is told all anew */
     SHARED = 1, /* what an item of a group waits for a row or column of the
                    tile, which sub-groups read that stand side by side */
+    LARGE_FILE = 1024, /* bytes of registers of an item */
     MATRIX_MOST = 64, /* rows and columns of a sub-group's squares, at most */
     WIDE_LEAST = 64, /* columns of a tile */
     MOST_MADE = 400 /* nodes of an item of what uses the sums */
@@ -170,12 +171,14 @@ static bool lay_out(plan_kernel *k, plan_blocks *b, const device_desc *dev)
     /* squares put neighbours of a row there, for which banks need no padding */
     b->sum_m = plan_engine_table[b->engine].panels ? b->nt : padded(b->nt, sum);
     run = (int64_t)b->along_m * b->near;
-    room = SD_MAX(2 * b->buffer, (size_t)ROUND_BYTES);
+    b->pairs = is_wide(b) && 3 * b->buffer <= most ? 3 : 2;
+    room = SD_MAX((size_t)b->pairs * b->buffer, (size_t)ROUND_BYTES);
     room = SD_MIN(room, most);
     b->round = b->mt;
     while (b->round > run && (size_t)(b->round * b->sum_m * sum) > room)
         b->round /= 2;
-    k->local_bytes = SD_MAX(2 * b->buffer, (size_t)(b->round * b->sum_m * sum));
+    k->local_bytes = SD_MAX((size_t)b->pairs * b->buffer,
+                            (size_t)(b->round * b->sum_m * sum));
     return k->local_bytes <= most;
 }
 
@@ -591,8 +594,15 @@ static void find_whole_depth(const plan_kernel *k, plan_blocks *b)
     b->kt = plan_extent(k, b->node->over);
 }
 
-/* M and N, and what multiplies: matrix engines, whose tiles are larger, take
- * longer rows of an image whole, so that a tile has several. */
+/* Has an item registers for the places of what it copies?  Of those that
+ * multiply by themselves not all chips' have. */
+static bool keeps_places(const plan_blocks *b, const device_desc *dev)
+{
+    return has_matrices(b) || dev->registers >= LARGE_FILE;
+}
+
+/* M and N, and what multiplies: where places are found before the loop, longer
+ * rows of an image are taken whole, so that a tile has several. */
 static bool choose_sides(const plan_kernel *k, int lane, const plan_node *c,
                          plan_blocks *b, const device_desc *dev)
 {
@@ -603,7 +613,7 @@ static bool choose_sides(const plan_kernel *k, int lane, const plan_node *c,
         if (!plan_find_sides(k, lane, most, b))
             return false;
         choose_engine(k, b, dev);
-        found = has_matrices(b) || most == SIDE;
+        found = keeps_places(b, dev) || most == SIDE;
     }
     return found;
 }
@@ -661,7 +671,7 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
     k->items = (int)(b->nt / k->vector);
     k->blocks = b;
     choose_accesses(k, b, lane, copied, dev);
-    if (!b->direct)
+    if (!b->direct && keeps_places(b, dev))
         plan_find_plain(k, b);
     return true;
 }

@@ -148,7 +148,8 @@ static bool same_blocks(const plan_blocks *x, const plan_blocks *y)
            x->zeros == y->zeros && x->x_wide == y->x_wide &&
            x->y_wide == y->y_wide && x->along_m == y->along_m &&
            x->along_n == y->along_n && x->mt == y->mt && x->nt == y->nt &&
-           x->round == y->round && x->buffer == y->buffer;
+           x->round == y->round && x->buffer == y->buffer &&
+           x->pairs == y->pairs;
 }
 
 static bool same_pass(const plan_pass *x, const plan_pass *y)

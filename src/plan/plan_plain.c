@@ -1,4 +1,4 @@
-/* Operands of matrix engines that are read as they lie (ADR 25): one load,
+/* Operands of groups that are read as they lie (ADR 25): one load,
  * whose place a step changes by the same number for all items.  Where its
  * guards ask for positions of K, they are a window's: which of them fail for a
  * row is found once, as bits, and what fails is read from a slot of zeros, so
@@ -77,18 +77,21 @@ static bool steps_alike(const plan_kernel *k, const plan_node *n)
 
     for (int i = 0; i < n->nguard; i++)
         asked |= n->guard[i].e->varies;
-    return !b->k_in ||
+    return !(b->node->over & (b->node->over - 1)) ||
            k->axis[plan_last_axis(b->node->over)].extent % b->step == 0 ||
            (plan_lies_in_row(k, n->off) && !(asked & b->node->over));
 }
 
 /* Where the last step is cut, each must ask for its end, but panels have zeros
  * before the first one instead. */
-static bool has_full_steps(const plan_blocks *b)
+static bool has_full_steps(const plan_kernel *k)
 {
+    const plan_blocks *b = k->blocks;
     const plan_engine_info *e = &plan_engine_table[b->engine];
+    int64_t chunk = e->m ? 0 : b->node->order.chunk;
 
-    return e->panels || (e->m && b->kt % b->step == 0);
+    return e->panels || (b->kt % b->step == 0 &&
+                         (!chunk || k->axis[b->k].extent % chunk == 0));
 }
 
 bool plan_is_plain(const plan_kernel *k, const plan_node *n, int along,
@@ -98,7 +101,7 @@ bool plan_is_plain(const plan_kernel *k, const plan_node *n, int along,
     uint64_t over = b->node->over;
     int last = plan_last_axis(over);
 
-    return has_full_steps(b) && n->kind == PN_LOAD && !n->nindex &&
+    return has_full_steps(k) && n->kind == PN_LOAD && !n->nindex &&
            n->off->varies >> along & 1 && n->wide <= wide &&
            (!(over >> along & 1) || along == last) && steps_alike(k, n) &&
            is_affine(k, n->off, over | 1ull << along) && plan_fills_zeros(n) &&

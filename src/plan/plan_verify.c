@@ -208,7 +208,7 @@ static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
     if (e->m && (k->subgroup != e->items ||
                  k->group != b->along_m * b->along_n * e->items))
         return plan_bad(k, b->node, "sub-groups that its engine does not take");
-    if (2 * b->buffer > k->local_bytes ||
+    if (b->pairs < 2 || (size_t)b->pairs * b->buffer > k->local_bytes ||
         b->sum_at + (size_t)(b->round * b->sum_m) * each > k->local_bytes)
         return plan_bad(k, b->node, "areas that local memory does not hold");
     return NULL;

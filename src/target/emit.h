@@ -142,11 +142,15 @@ typedef struct {
     LLVMValueRef (*read_rows)(emit *e, LLVMValueRef told);
     int (*block_unit)(emit_reads what);
     unsigned (*block_shape)(emit_reads what);
-    /* Wide engines: acc + x * y begins and goes on by itself, until `wait` has
-     * the n sums; settle: after the next barrier wide engines see, too, what the
+    /* Wide engines: the item's n sums, of type t, are the engine's own from when
+     * they are opened, as 0, until they are taken.  sums + x * y begins and goes
+     * on by itself; wait: until no more than `left` (0 or 1) that were begun go
+     * on.  settle: after the next barrier wide engines see, too, what the
      * item wrote to local memory. */
-    void (*begin)(emit *e, const emit_wide *w, LLVMValueRef *acc);
-    void (*wait)(emit *e, LLVMValueRef *acc, int n);
+    void (*open_sums)(emit *e, LLVMTypeRef t, int n);
+    void (*take_sums)(emit *e, LLVMTypeRef t, LLVMValueRef *out, int n);
+    void (*begin)(emit *e, const emit_wide *w);
+    void (*wait)(emit *e, int left);
     void (*settle)(emit *e);
     int run, pack; /* pack: sums of one acc, a vector; 1: it is a number */
     bool bf16; /* there is an instruction that rounds f32 to it */

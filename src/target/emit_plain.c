@@ -136,14 +136,16 @@ static LLVMValueRef find_step(emit_tile *g, emit_operand *o, LLVMValueRef at,
     const plan_node *n = o->node;
     uint64_t over = g->b->node->over;
     int64_t lead = LLVMIsNull(at) ? 0 : g->b->lead, s;
+    int outermost = __builtin_ctzll(over);
     LLVMValueRef flat = emit_times(e, at, g->b->step), by = emit_si(e, 0);
     LLVMValueRef place[EMIT_AXES], left;
 
     left = flat = emit_add(e, flat, emit_si(e, -lead));
     for (int a = e->k->naxis - 1; a >= 0; a--)
         if (over >> a & 1) {
-            place[a] =
-                a == g->b->k ? left : emit_rest(e, left, e->k->axis[a].extent);
+            place[a] = a == outermost
+                           ? left
+                           : emit_rest(e, left, e->k->axis[a].extent);
             left = emit_over(e, left, e->k->axis[a].extent);
             if (plan_expr_stride(n->off, a, &s))
                 by = emit_mad(e, place[a], s, by);

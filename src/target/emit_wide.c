@@ -9,6 +9,10 @@
  *       read the next but one
  *       wait for the sums; barrier
  *
+ * With three pairs of areas the engine need not stop between two products,
+ * which wait in a row: what is written is for the next but one, in the areas of
+ * the product before, which all have waited for (run_ahead).
+ *
  * What is read has a whole product's time to arrive.  Operands lie as
  * plan_blocks says, in lines of 128 bytes, so that eight lines' parts of one
  * number lie in all banks. */
@@ -146,20 +150,8 @@ static void write_operand(emit_tile *g, const emit_operand *o,
 
 /* ---- products ---- */
 
-static void load_sums(emit_tile *g, LLVMValueRef *acc)
-{
-    for (int i = 0; i < g->nacc; i++)
-        acc[i] = LLVMBuildLoad2(g->e->b, g->slot, g->acc[i], "");
-}
-
-static void store_sums(emit_tile *g, LLVMValueRef *acc)
-{
-    for (int i = 0; i < g->nacc; i++)
-        LLVMBuildStore(g->e->b, acc[i], g->acc[i]);
-}
-
 /* The sub-groups that ask together have neighbouring rows of x. */
-static void begin(emit_tile *g, LLVMValueRef turn, LLVMValueRef *acc)
+static void begin(emit_tile *g, LLVMValueRef turn)
 {
     emit *e = g->e;
     const plan_engine_info *of = &plan_engine_table[g->b->engine];
@@ -172,7 +164,7 @@ static void begin(emit_tile *g, LLVMValueRef turn, LLVMValueRef *acc)
                    .columns = g->b->vectors,
                    .times = g->b->step / of->depth};
 
-    e->abi->begin(e, &w, acc);
+    e->abi->begin(e, &w);
 }
 
 static LLVMValueRef at_most(emit *e, LLVMValueRef x, int64_t most)
@@ -203,18 +195,30 @@ static void settle(emit_tile *g)
     emit_barrier(g->e);
 }
 
-static void run_step(emit_tile *g, LLVMValueRef at, LLVMValueRef *acc)
+static void run_step(emit_tile *g, LLVMValueRef at)
 {
     emit *e = g->e;
     LLVMValueRef turn = LLVMBuildAnd(e->b, at, emit_si(e, 1), "");
 
-    load_sums(g, acc);
-    begin(g, turn, acc);
+    begin(g, turn);
     write_step(g, LLVMBuildXor(e->b, turn, emit_si(e, 1), ""));
     read_step(g, at_most(e, emit_add(e, at, emit_si(e, 2)), g->steps - 1));
-    e->abi->wait(e, acc, g->nacc);
-    store_sums(g, acc);
+    e->abi->wait(e, 0);
     settle(g);
+}
+
+/* Products `at` and before it are under way; what is written for the next but
+ * one is seen by all behind the next step's barrier. */
+static void run_ahead(emit_tile *g, LLVMValueRef at)
+{
+    emit *e = g->e;
+    LLVMValueRef next = emit_add(e, at, emit_si(e, 2));
+
+    begin(g, emit_rest(e, at, 3));
+    e->abi->wait(e, 1);
+    settle(g);
+    write_step(g, emit_rest(e, next, 3));
+    read_step(g, at_most(e, emit_add(e, next, emit_si(e, 1)), g->steps - 1));
 }
 
 void emit_wide_run(emit_tile *g)
@@ -225,14 +229,25 @@ void emit_wide_run(emit_tile *g)
     emit_loop s;
 
     assert(g->chains == 1 && g->b->along_n == 1);
-    read_step(g, emit_si(e, 0));
-    write_step(g, emit_si(e, 0));
-    read_step(g, emit_si(e, SD_MIN(1, g->steps - 1)));
+    e->abi->open_sums(e, g->slot, g->nacc);
+    for (int i = 0; i < g->b->pairs - 1; i++) {
+        read_step(g, emit_si(e, SD_MIN(i, g->steps - 1)));
+        write_step(g, emit_si(e, i));
+    }
+    read_step(g, emit_si(e, SD_MIN(g->b->pairs - 1, g->steps - 1)));
     settle(g);
     pre = LLVMGetInsertBlock(e->b);
     emit_loop_open(e, &s, emit_si(e, 0), emit_si(e, g->steps), 1);
     emit_level_open(e, pre);
-    run_step(g, s.at, acc);
+    if (g->b->pairs > 2)
+        run_ahead(g, s.at);
+    else
+        run_step(g, s.at);
     emit_loop_close(e, &s);
     emit_level_close(e);
+    if (g->b->pairs > 2)
+        e->abi->wait(e, 0);
+    e->abi->take_sums(e, g->slot, acc, g->nacc);
+    for (int i = 0; i < g->nacc; i++)
+        LLVMBuildStore(e->b, acc[i], g->acc[i]);
 }

@@ -245,39 +245,75 @@ static void beside(const emit *e, int sum, int *m, int *n)
 
 /* ---- products by wgmma: 64 x n sums of four warps ---- */
 
-enum { MOST_SUMS = 128 }; /* of an item */
+/* An item's sums are registers of the text's own, sum0, sum1, ..: what LLVM
+ * knows it moves between a loop's turns, and ptxas lets no product follow
+ * another whose sums are moved. */
 
-/* A volatile instruction that takes and gives n sums of one type and takes two
- * descriptors, or none. */
-static void call_text(emit *e, const char *text, LLVMValueRef *acc, int n,
-                      const LLVMValueRef *from)
+/* A volatile instruction, which memory is not moved across. */
+static LLVMValueRef put_text(emit *e, const char *text, const char *how,
+                             LLVMTypeRef out, LLVMValueRef *arg, unsigned narg)
 {
-    LLVMTypeRef t = LLVMTypeOf(acc[0]), in[MOST_SUMS + 2], all;
-    LLVMValueRef arg[MOST_SUMS + 2], fn, v;
-    int narg = n + (from ? 2 : 0);
-    sd_buf how = {0};
+    LLVMTypeRef in[2], t;
+    LLVMValueRef v;
 
-    assert(n <= MOST_SUMS);
-    for (int i = 0; i < n; i++)
-        sd_buf_fmt(&how, "=%c,", t == e->f32 ? 'f' : 'r');
-    for (int i = 0; i < n; i++)
-        sd_buf_fmt(&how, "%d,", i);
-    sd_buf_fmt(&how, "%s~{memory}", from ? "l,l," : "");
-    for (int i = 0; i < narg; i++) {
-        arg[i] = i < n ? acc[i] : from[i - n];
+    for (unsigned i = 0; i < narg; i++)
         in[i] = LLVMTypeOf(arg[i]);
-    }
-    all = LLVMStructTypeInContext(e->cx, in, (unsigned)n, false);
-    all = LLVMFunctionType(all, in, (unsigned)narg, false);
-    fn = LLVMGetInlineAsm(all, text, strlen(text), how.at, how.len, true, false,
-                          LLVMInlineAsmDialectATT, false);
-    v = LLVMBuildCall2(e->b, all, fn, arg, (unsigned)narg, "");
+    t = LLVMFunctionType(out, in, narg, false);
+    v = LLVMBuildCall2(e->b, t,
+                       LLVMGetInlineAsm(t, text, strlen(text), how, strlen(how),
+                                        true, false, LLVMInlineAsmDialectATT,
+                                        false),
+                       arg, narg, "");
     LLVMAddCallSiteAttribute(
         v, LLVMAttributeFunctionIndex,
         LLVMCreateEnumAttribute(
             e->cx, LLVMGetEnumAttributeKindForName("convergent", 10), 0));
+    return v;
+}
+
+static void put_plain(emit *e, const char *text)
+{
+    put_text(e, text, "~{memory}", LLVMVoidTypeInContext(e->cx), NULL, 0);
+}
+
+static const char *kind_of(const emit *e, LLVMTypeRef t)
+{
+    return t == e->f32 ? "f32" : "s32";
+}
+
+static void open_sums(emit *e, LLVMTypeRef t, int n)
+{
+    const char *kind = kind_of(e, t);
+    sd_buf text = {0};
+
+    sd_buf_fmt(&text, ".reg .%s sum<%d>;", kind, n);
     for (int i = 0; i < n; i++)
-        acc[i] = LLVMBuildExtractValue(e->b, v, (unsigned)i, "");
+        sd_buf_fmt(&text, " mov.%s sum%d, %s;", kind, i,
+                   t == e->f32 ? "0f00000000" : "0");
+    sd_buf_u8(&text, 0);
+    put_plain(e, text.at);
+    sd_buf_finish(&text);
+}
+
+static void take_sums(emit *e, LLVMTypeRef t, LLVMValueRef *out, int n)
+{
+    LLVMTypeRef *all = sd_arena_array(e->a, LLVMTypeRef, n);
+    sd_buf text = {0}, how = {0};
+    LLVMValueRef v;
+
+    for (int i = 0; i < n; i++) {
+        all[i] = t;
+        sd_buf_fmt(&text, "mov.%s $%d, sum%d; ", kind_of(e, t), i, i);
+        sd_buf_fmt(&how, "=%c,", t == e->f32 ? 'f' : 'r');
+    }
+    sd_buf_u8(&text, 0);
+    sd_buf_fmt(&how, "~{memory}%c", 0);
+    v = put_text(e, text.at, how.at,
+                 LLVMStructTypeInContext(e->cx, all, (unsigned)n, false), NULL,
+                 0);
+    for (int i = 0; i < n; i++)
+        out[i] = LLVMBuildExtractValue(e->b, v, (unsigned)i, "");
+    sd_buf_finish(&text);
     sd_buf_finish(&how);
 }
 
@@ -298,7 +334,7 @@ static LLVMValueRef describe(emit *e, LLVMValueRef p, bool deep)
 }
 
 /* One after the other along K: 32 bytes of a line, or as many lines. */
-static void begin(emit *e, const emit_wide *w, LLVMValueRef *acc)
+static void begin(emit *e, const emit_wide *w)
 {
     static const char *const type[PLAN_ENGINE_COUNT] = {
         [PLAN_ENGINE_WGMMA_BF16] = "f32.bf16.bf16",
@@ -314,14 +350,12 @@ static void begin(emit *e, const emit_wide *w, LLVMValueRef *acc)
 
     sd_buf_fmt(&text,
                "{.reg .pred p; .reg .b64 x, y; setp.eq.b32 p, 0, 0; "
-               "mov.b64 x, $%d; mov.b64 y, $%d; "
-               "wgmma.fence.sync.aligned;",
-               2 * n, 2 * n + 1);
+               "mov.b64 x, $0; mov.b64 y, $1; wgmma.fence.sync.aligned;");
     for (int i = 0; i < w->times; i++) {
         sd_buf_fmt(&text, " wgmma.mma_async.sync.aligned.m64n%dk%d.%s {",
                    w->columns, depth, type[engine]);
         for (int s = 0; s < n; s++)
-            sd_buf_fmt(&text, "$%d%s", s, s + 1 < n ? ", " : "}, x, y, p");
+            sd_buf_fmt(&text, "sum%d%s", s, s + 1 < n ? ", " : "}, x, y, p");
         if (!bytes)
             sd_buf_fmt(&text, ", 1, 1, %d, %d", !w->x_deep, !w->y_deep);
         sd_buf_fmt(&text, "; add.s64 x, x, %d; add.s64 y, y, %d;",
@@ -329,27 +363,21 @@ static void begin(emit *e, const emit_wide *w, LLVMValueRef *acc)
                    w->y_deep ? 2 : depth * PLAN_LINE / 16);
     }
     sd_buf_fmt(&text, " wgmma.commit_group.sync.aligned;}%c", 0);
-    call_text(e, text.at, acc, n, from);
+    put_text(e, text.at, "l,l,~{memory}", LLVMVoidTypeInContext(e->cx), from,
+             2);
     sd_buf_finish(&text);
 }
 
-static void wait(emit *e, LLVMValueRef *acc, int n)
+static void wait(emit *e, int left)
 {
-    call_text(e, "wgmma.wait_group.sync.aligned 0;", acc, n, NULL);
+    put_plain(e, left ? "wgmma.wait_group.sync.aligned 1;"
+                      : "wgmma.wait_group.sync.aligned 0;");
 }
 
 /* wgmma reads by another way than ordinary accesses. */
 static void settle(emit *e)
 {
-    static const char fence[] = "fence.proxy.async.shared::cta;";
-    LLVMTypeRef t =
-        LLVMFunctionType(LLVMVoidTypeInContext(e->cx), NULL, 0, false);
-
-    LLVMBuildCall2(e->b, t,
-                   LLVMGetInlineAsm(t, fence, sizeof fence - 1, "~{memory}", 9,
-                                    true, false, LLVMInlineAsmDialectATT,
-                                    false),
-                   NULL, 0, "");
+    put_plain(e, "fence.proxy.async.shared::cta;");
 }
 
 static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
@@ -367,6 +395,8 @@ static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
                              .multiply = multiply,
                              .place = place,
                              .beside = beside,
+                             .open_sums = open_sums,
+                             .take_sums = take_sums,
                              .begin = begin,
                              .wait = wait,
                              .settle = settle,

@@ -62,7 +62,7 @@ class Group:
         self.written = np.full(len(self.local), -1, np.int64)
         self.fresh = np.zeros(len(self.local), bool)     # no fence yet
         self.epoch = 0
-        self.running = []
+        self.running, self.committed = [], 0
         item = np.arange(self.n, dtype=np.uint64)
         self.reg = {"%tid.x": item, "%ctaid.x": np.full(self.n, number, np.uint64)}
         self.at = np.zeros(self.n, np.int64)
@@ -181,7 +181,7 @@ class Group:
     def begin(self, name, ops, mask):
         assert mask.all() and "".join(ops[3:4]) == "p"
         first = self.product(name, ops)
-        self.running.append((name, ops, [self.get(o) for o in ops[1:3]], first))
+        self.running.append((self.committed, name, ops, [self.get(o) for o in ops[1:3]], first))
         l = np.arange(self.n)
         for i, r in enumerate(ops[0]):
             row = l % 128 // 32 * 16 + l % 32 // 4 + i // 2 % 2 * 8
@@ -193,13 +193,18 @@ class Group:
                 new = (old.view(np.int32).astype(np.int64) + v.astype(np.int64)).astype(np.int32)
             self.set(r, new.view(np.uint32), True)
 
-    def wait(self):
-        for name, ops, at, first in self.running:
+    def commit(self):
+        self.committed += 1
+
+    def wait(self, left):
+        """For all groups of products but the last ones."""
+        going = [x for x in self.running if x[0] >= self.committed - left]
+        for _, name, ops, at, first in self.running[:len(self.running) - len(going)]:
             self.set("wx", at[0], True)
             self.set("wy", at[1], True)
             if not np.array_equal(self.product(name, [ops[0], "wx", "wy", *ops[3:]]), first):
                 raise ValueError("what wgmma reads was written before it was waited for")
-        self.running = []
+        self.running = going
 
     # ---- instructions ----
 
@@ -229,7 +234,7 @@ class Group:
             self.fresh[:] = False
         elif key == "wgmma":
             {"mma_async": lambda: self.begin(name, ops, mask), "fence": lambda: None,
-             "commit_group": lambda: None, "wait_group": self.wait}[name[1]]()
+             "commit_group": self.commit, "wait_group": lambda: self.wait(int(ops[0]))}[name[1]]()
         elif isinstance(ops[0], list):
             assert key == "mov"
             bits = 8 * TYPES[name[1]] // len(ops[0])
@@ -273,7 +278,9 @@ class Group:
 
     @staticmethod
     def real(name, v):
-        a, b = (x.astype(np.uint32).view(np.float32) for x in v[:2])
+        a, b, *c = (x.astype(np.uint32).view(np.float32) for x in v)
+        if name[:2] == ["fma", "rn"]:  # of numbers whose products are exact
+            return (a * b + c[0]).view(np.uint32)
         f = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[name[0]]
         assert name[1] in ("rn", "NaN"), name
         return f(a, b).view(np.uint32)

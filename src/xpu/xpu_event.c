@@ -13,8 +13,8 @@
 enum { PENDING, AWAITED, READY };
 
 /* What is thought to end sooner than a thread sleeps and wakes is looked for
- * that long: it may take twice what was thought. */
-#define LOOK_NS 40000u
+ * that long: it may take longer than was thought. */
+#define LOOK_NS 80000u
 
 typedef struct then then;
 struct then {

@@ -14,8 +14,10 @@
 /* What is in a queue cannot be taken back when an interrupt comes, and a queue
  * that lasts this long hides what launching costs. */
 #define MOST_NS 100000000
-/* To sleep and to be woken takes some ten microseconds. */
-#define SOON_NS 20000
+/* To sleep and to be woken takes 10 to 40 microseconds, which a run that was told
+ * of by a sleeping thread seems to have taken, too: with a lower limit small
+ * programs that were slow once would stay so. */
+#define SOON_NS 60000
 
 #define MOST_QUEUED 4096
 #define LOOK_EVERY  16

@@ -76,13 +76,13 @@ def of_batch():
         lhs_contracting_dims={2}, rhs_contracting_dims={1}""", want
 
 
-def convolution():
-    x, y = random("bf16", 8, 28, 28, 24), random("bf16", 3, 3, 24, 192)
+def convolution(kind="bf16", n=8, side=28, c=24, f=192):
+    x, y = random(kind, n, side, side, c), random(kind, 3, 3, c, f)
     wide = np.pad(x.astype(np.float32), ((0, 0), (1, 1), (1, 1), (0, 0)))
-    want = sum(wide[:, i:i + 28, j:j + 28] @ y[i, j].astype(np.float32)
+    want = sum(wide[:, i:i + side, j:j + side] @ y[i, j].astype(np.float32)
                for i in range(3) for j in range(3))
-    return [x, y], """ROOT r = f32[8,28,28,192] convolution(p0, p1), window={size=3x3 pad=1_1x1_1},
-        dim_labels=b01f_01io->b01f""", want
+    return [x, y], f"""ROOT r = f32[{n},{side},{side},{f}] convolution(p0, p1),
+        window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_01io->b01f""", want
 
 
 PROGRAMS = {
@@ -119,12 +119,23 @@ def judged(text, plan, args, want):
 def test_products(name, tmp_path):
     args, body, want = PROGRAMS[name]()
     text, plan, path = compiled(tmp_path, entry(args, body))
-    assert ".target sm_90a" in text and "64 x 256 x" in plan
+    assert ".target sm_90a" in text and "64 x 256 x" in plan and "3 pairs" in plan
     done = subprocess.run([ptx.find_ptxas(), "-arch=sm_90a", "-v", "-o", os.devnull, path],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "serialized" not in done.stderr and " 0 bytes spill stores" in done.stderr
     assert judged(text, plan, args, want) > 128 * 64
+
+
+@pytest.mark.parametrize("name", ["rows", "plain", "chains"])
+def test_items(name, tmp_path):
+    """Operands that are read as they lie, of items that multiply f32 by themselves, too."""
+    args, body, want = {"rows": lambda: convolution("f32", 32, 56, 16, 64),
+                        "plain": lambda: convolution("bf16", 32, 56, 64, 64),
+                        "chains": lambda: product("f32", "f32", "nn", 512, 256, 1024)}[name]()
+    text, plan, _ = compiled(tmp_path, entry(args, body))
+    assert "x plain along" in plan and "y plain along" in plan
+    assert judged(text, plan, args, want) > 1024
 
 
 def test_what_is_left_out_is_found(tmp_path):

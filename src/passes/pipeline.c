@@ -379,7 +379,7 @@ static bool can_do(const hlo_inst *in, const device_desc *dev)
     case HLO_C_MAP:
         return false;
     case HLO_C_COLLECTIVE:
-        return dev->kind != DEVICE_CUDA && pass_is_move(in);
+        return pass_is_move(in);
     case HLO_C_CUSTOM:
         return hlo_device_call(in, &call) || !pass_foreign_why_not(in, dev);
     case HLO_C_TOKENS:

@@ -1,5 +1,7 @@
 /* A collective step: the members of a group meet, each copies what it wants
- * from the others' operands, and they part when all have. */
+ * from the others' operands, and they part when all have.  Where devices have
+ * queues that wait for each other's marks, members meet and part as soon as all
+ * that is put in, and the queues do the waiting. */
 #include "xpu_gang.h"
 
 #include <stdlib.h>
@@ -112,14 +114,22 @@ static sd_status read_columns(const moving *m)
     return st;
 }
 
-static sd_status read_pair(const moving *m)
+/* Of a permute, or -1. */
+static int64_t source_of(const moving *m)
 {
     const thunk_collective *c = &m->c;
 
     for (int64_t i = 0; i < c->ngroup; i++)
         if (c->member[2 * i + 1] == m->r->me)
-            return copy(m, 0, c->member[2 * i], 0, m->bytes);
-    return zero(m, 0, m->bytes);
+            return c->member[2 * i];
+    return -1;
+}
+
+static sd_status read_pair(const moving *m)
+{
+    int64_t from = source_of(m);
+
+    return from < 0 ? zero(m, 0, m->bytes) : copy(m, 0, from, 0, m->bytes);
 }
 
 static sd_status read_all(const moving *m)
@@ -134,7 +144,158 @@ static sd_status read_all(const moving *m)
     }
 }
 
+/* ---- in the order of queues ---- */
+
+/* Whether one participant reads another's operand, both of the group. */
+static bool reads(const moving *m, int64_t reader, int64_t from)
+{
+    const thunk_collective *c = &m->c;
+
+    if (reader == from)
+        return false;
+    if (c->kind == THUNK_COLL_BROADCAST)
+        return from == c->member[m->group * c->size];
+    if (c->kind != THUNK_COLL_PERMUTE)
+        return true;
+    for (int64_t i = 0; i < c->ngroup; i++)
+        if (c->member[2 * i] == from && c->member[2 * i + 1] == reader)
+            return true;
+    return false;
+}
+
+/* Behind the operands that it reads or, after part, behind those who have read
+ * its own. */
+static sd_status follow(const moving *m, bool has_read)
+{
+    bool pairs = m->c.kind == THUNK_COLL_PERMUTE;
+    int64_t n = pairs ? thunk_participants(m->r->program->thunks) : m->c.size;
+    sd_status st = NULL;
+
+    for (int64_t i = 0; i < n && !st; i++) {
+        int64_t who = pairs ? i : m->c.member[m->group * m->c.size + i];
+
+        if (takes_part(&m->c, m->group, i) &&
+            (has_read ? reads(m, who, m->r->me) : reads(m, m->r->me, who)))
+            st = xpu_gang_follow(m->r, who, has_read);
+    }
+    return st;
+}
+
+static xpu_column column(const moving *m, size_t at, int64_t member,
+                         size_t from)
+{
+    xpu_column c = {.to = m->to + at, .dev = m->r->dev};
+
+    if (member >= 0)
+        c.from = (uint8_t *)xpu_gang_peer(m->r->gang, member, &c.dev) + from;
+    return c;
+}
+
+static sd_status put_one(const moving *m, int64_t member)
+{
+    xpu_device *d = m->r->dev;
+    xpu_column c = column(m, 0, member, 0);
+
+    return d->ops->gather(
+        d, &(xpu_blocks){.rows = 1, .bytes = m->bytes, .column = &c, .n = 1});
+}
+
+/* Each begins with another member, so that not all read from one at a time. */
+static sd_status put_columns(const moving *m)
+{
+    enum { MOST = 16 };
+    const thunk_collective *c = &m->c;
+    bool all = c->kind == THUNK_COLL_ALL_TO_ALL;
+    size_t block = (size_t)c->block, row = (size_t)c->size * block;
+    xpu_device *d = m->r->dev;
+    xpu_column to[MOST];
+    xpu_blocks b = {.rows = c->outer,
+                    .bytes = block,
+                    .to_step = row,
+                    .from_step = all ? row : block,
+                    .column = to};
+    sd_status st = NULL;
+
+    for (int64_t i = 0; i < c->size && !st; i++) {
+        int64_t j = (m->at + i) % c->size;
+
+        to[b.n++] =
+            column(m, (size_t)j * block, c->member[m->group * c->size + j],
+                   all ? (size_t)m->at * block : 0);
+        if (b.n < MOST && i + 1 < c->size)
+            continue;
+        st = d->ops->gather(d, &b);
+        b.n = 0;
+    }
+    return st;
+}
+
+static sd_status put_all(const moving *m)
+{
+    switch (m->c.kind) {
+    case THUNK_COLL_PERMUTE:
+        return put_one(m, source_of(m));
+    case THUNK_COLL_BROADCAST:
+        return put_one(m, m->c.member[m->group * m->c.size]);
+    default:
+        return put_columns(m);
+    }
+}
+
+static sd_status record(const xpu_run *r, xpu_mark **out)
+{
+    const xpu_device_ops *ops = r->dev->ops;
+
+    return ops->record(r->dev, XPU_COMPUTE, NULL, NULL, out);
+}
+
+static sd_status run_queued(const moving *m, const thunk *t, int here,
+                            void *operand)
+{
+    const xpu_run *r = m->r;
+    xpu_mark *ready, *read = NULL;
+    sd_status st;
+
+    if ((st = record(r, &ready)) ||
+        (st = xpu_gang_meet(r, t, m->group, here, operand, ready, NULL)))
+        return st;
+    if (!(st = follow(m, false)) && !(st = put_all(m)))
+        st = record(r, &read);
+    if (!(st = xpu_gang_part(r, st, read)))
+        st = follow(m, true);
+    xpu_gang_go(r);
+    return st;
+}
+
 /* ---- the step ---- */
+
+static sd_status run_waiting(const moving *m, const thunk *t, int here,
+                             bool far, void *operand)
+{
+    const xpu_run *r = m->r;
+    bool leads = false;
+    sd_status st;
+
+    if ((st = r->dev->ops->sync(r->dev, XPU_COMPUTE)) ||
+        (st = xpu_gang_meet(r, t, m->group, here, operand, NULL,
+                            far ? &leads : NULL)) ||
+        (leads && (st = xpu_swap(r, t, m->group))))
+        return st;
+    st = xpu_gang_part(r, read_all(m), NULL);
+    xpu_gang_go(r);
+    return st;
+}
+
+static sd_status run_alone(const moving *m)
+{
+    xpu_device *d = m->r->dev;
+    sd_status st;
+
+    if (xpu_gang_is_queued(m->r->gang))
+        return put_one(m, -1);
+    st = d->ops->sync(d, XPU_COMPUTE);
+    return st ? st : zero(m, 0, m->bytes);
+}
 
 sd_status xpu_run_collective(const xpu_run *r, const thunk *t)
 {
@@ -144,19 +305,14 @@ sd_status xpu_run_collective(const xpu_run *r, const thunk *t)
                 .bytes = t->arg[1].bytes};
     void *operand = r->base[t->arg[0].buffer] + t->arg[0].offset;
     int64_t place = thunk_collective_find(&m.c, r->me);
-    bool leads = false, far;
-    sd_status st;
+    bool far;
     int here;
 
     if (place < 0)
-        return zero(&m, 0, m.bytes);
+        return run_alone(&m);
     m.group = m.c.kind == THUNK_COLL_PERMUTE ? 0 : place / m.c.size;
     m.at = place % m.c.size;
     here = count_members(&m, &far);
-    if ((st = r->dev->ops->sync(r->dev, XPU_COMPUTE)) ||
-        (st = xpu_gang_meet(r, t, m.group, here, operand,
-                            far ? &leads : NULL)) ||
-        (leads && (st = xpu_swap(r, t, m.group))))
-        return st;
-    return xpu_gang_part(r, read_all(&m));
+    return xpu_gang_is_queued(r->gang) ? run_queued(&m, t, here, operand)
+                                       : run_waiting(&m, t, here, far, operand);
 }

@@ -326,6 +326,7 @@ static void cuda_close(xpu_device *d)
         destroy_stream(v, v->memory);
         if (v->word)
             v->driver->api.MemFreeHost(v->word);
+        xpu_cuda_drop_reader(v);
         if (v->loops.module)
             v->driver->api.ModuleUnload(v->loops.module);
         if (v->loops.stop)
@@ -346,6 +347,7 @@ static const xpu_device_ops cuda_ops = {
     .copy_in = cuda_transfer,
     .copy_out = cuda_transfer,
     .copy_between = cuda_copy_between,
+    .gather = xpu_cuda_gather,
     .load = cuda_load,
     .unload = cuda_unload,
     .begin = cuda_begin,
@@ -438,6 +440,7 @@ static sd_status open_device(xpu_client *c, xpu_cuda_driver *driver, int i)
         return sd_no_memory(sizeof *v);
     if ((err = a->DeviceGet(&v->id, i)))
         return xpu_cuda_status(driver, NULL, err, "cuDeviceGet");
+    v->index = i;
     if ((st = xpu_cuda_describe(v, &d->desc, &d->limit)))
         return st;
     if ((err = a->PrimaryCtxRetain(&v->context, v->id))) {
@@ -452,26 +455,35 @@ static sd_status open_device(xpu_client *c, xpu_cuda_driver *driver, int i)
     return st;
 }
 
-/* Between devices that can, copies go straight; else the driver takes them
- * through the host's memory. */
+static bool open_way(const xpu_cuda *v, const xpu_cuda *peer)
+{
+    const xpu_cuda_api *a = &v->driver->api;
+    cu_access who = {{CU_AT_DEVICE, peer->id}, CU_READ_WRITE};
+    cu_result err;
+    int can = 0;
+
+    if (a->DeviceCanAccessPeer(&can, peer->id, v->id) || !can)
+        return false;
+    if (v->pool)
+        return !a->MemPoolSetAccess(v->pool, &who, 1);
+    if (a->CtxPushCurrent(peer->context))
+        return false;
+    err = a->CtxEnablePeerAccess(v->context, 0);
+    xpu_cuda_leave(peer);
+    return !err || err == CU_PEER_ALREADY;
+}
+
+/* Between devices that can, copies go straight, and kernels read; else the
+ * driver takes copies through the host's memory. */
 static void open_ways(xpu_client *c)
 {
     for (int i = 0; i < c->ndev; i++)
         for (int k = 0; k < c->ndev; k++) {
-            xpu_cuda *v = c->dev[i]->impl;
-            const xpu_cuda *peer = c->dev[k]->impl;
-            const xpu_cuda_api *a = &v->driver->api;
-            cu_access who = {{CU_AT_DEVICE, peer->id}, CU_READ_WRITE};
-            int can = 0;
+            const xpu_cuda *v = c->dev[i]->impl;
+            xpu_cuda *peer = c->dev[k]->impl;
 
-            if (i == k || a->DeviceCanAccessPeer(&can, peer->id, v->id) || !can)
-                continue;
-            if (v->pool)
-                a->MemPoolSetAccess(v->pool, &who, 1);
-            else if (!a->CtxPushCurrent(peer->context)) {
-                a->CtxEnablePeerAccess(v->context, 0);
-                xpu_cuda_leave(peer);
-            }
+            if (i != k && open_way(v, peer) && i < 64)
+                peer->reaches |= UINT64_C(1) << i;
         }
 }
 

@@ -245,11 +245,23 @@ typedef struct {
     cu_pointer stop;
 } xpu_cuda_loops;
 
+/* What reads other devices' memory, made by the first collective. */
+#define XPU_CUDA_UNITS 3
+typedef struct {
+    bool made;
+    cu_module module;
+    cu_function fn[XPU_CUDA_UNITS];
+    cu_stream aside;    /* copies beside COMPUTE, */
+    cu_event turn[2];   /* to there and back */
+} xpu_cuda_reader;
+
 /* A device: d->impl. */
 typedef struct {
     xpu_cuda_driver *driver; /* borrowed from the client */
     xpu_device *dev;         /* borrowed */
     cu_device id;
+    int index;               /* among the client's devices, */
+    uint64_t reaches;        /* and whose memory its kernels can read */
     int chip;                /* 90: of compute capability 9.0 */
     cu_context context;      /* the device's primary one, as other libraries' */
     cu_stream queue[XPU_QUEUE_COUNT];
@@ -263,6 +275,7 @@ typedef struct {
     xpu_cuda_event *events;  /* free ones */
     xpu_pace pace;
     xpu_cuda_loops loops;
+    xpu_cuda_reader reader;
     _Atomic int64_t nodes;   /* of all graphs */
     _Atomic cu_result fault; /* what turned the device off */
     const char *_Atomic culprit; /* the call that told */
@@ -324,6 +337,10 @@ sd_status xpu_cuda_kernel_make(xpu_device *d, const xpu_kernel_source *s,
 void xpu_cuda_kernel_drop(xpu_device *d, xpu_kernel *k);
 sd_status xpu_cuda_kernel_launch(xpu_device *d, xpu_kernel *k,
                                  void *const *ptr);
+
+/* Collectives: xpu_cuda_gather.c; a slot of xpu_device_ops, and its end. */
+sd_status xpu_cuda_gather(xpu_device *d, const xpu_blocks *b);
+void xpu_cuda_drop_reader(const xpu_cuda *v);
 
 /* Bytes of a group that need not be asked for in the launch. */
 #define XPU_CUDA_STATIC_SHARED (48u << 10)

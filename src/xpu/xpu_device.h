@@ -57,6 +57,21 @@ typedef struct {
 /* The mark was reached, or (an error, taken) what is before it failed. */
 typedef void (*xpu_mark_fn)(void *ctx, sd_status st);
 
+/* Blocks of a collective: in each of n columns `rows` blocks of so many bytes,
+ * the first at to and from, the others each a step behind.  from is in memory
+ * of `dev`, which may be another device; NULL: zeros. */
+typedef struct {
+    uint8_t *to;
+    const uint8_t *from;
+    xpu_device *dev;
+} xpu_column;
+typedef struct {
+    int64_t rows;
+    size_t bytes, to_step, from_step;
+    const xpu_column *column;
+    int n;
+} xpu_blocks;
+
 typedef struct {
     const char *name;
     /* Memory from the system, 64-aligned; any thread.  The cache above it asks
@@ -80,6 +95,9 @@ typedef struct {
     sd_status (*copy_between)(xpu_device *to_dev, void *to,
                               xpu_device *from_dev, const void *from,
                               size_t bytes);
+    /* Puts blocks into COMPUTE, from devices with these ops.  Left out: members
+     * of a gang wait for their queues before they read from each other. */
+    sd_status (*gather)(xpu_device *d, const xpu_blocks *b);
     /* Kernels of a verified program; any thread. */
     sd_status (*load)(xpu_device *d, const thunk_program *p, xpu_module **out);
     void (*unload)(xpu_device *d, xpu_module *m);
@@ -213,6 +231,9 @@ struct xpu_flight {
     void (*end)(xpu_flight *f, sd_status st);
     sd_status st;
     int waits;        /* for a mark and events, under the device's lock */
+    void (*arrive)(xpu_flight *f); /* NULL: it ends by itself */
+    xpu_task arrival;
+    bool arrived;     /* that was pushed */
     int64_t ns;       /* what it is thought to take */
     uint64_t since;   /* when it was put in */
     bool helped;      /* by who launches it: no other thread is lent */
@@ -241,6 +262,12 @@ void xpu_flights_finish(xpu_flights *f);
 /* Nothing was put into the queue yet.  After an error f is the caller's, as it
  * is until launched takes it. */
 sd_status xpu_flight_begin(xpu_flight *f, xpu_device *d, xpu_queue q);
+/* f ends together with others: when all is over that it waits for otherwise,
+ * arrive is called on the thread that ends work, in the order of the queue, and
+ * f goes on waiting until let_go, whose st (taken) is the others'.  Before
+ * anything is put in. */
+void xpu_flight_join(xpu_flight *f, void (*arrive)(xpu_flight *f));
+void xpu_flight_let_go(xpu_flight *f, sd_status st);
 /* What is put in from now on comes after that which sets `ready`, and f ends
  * after it.  An error is ready's own, or there is no way to wait.  Where the
  * work is in no queue yet the caller waits until it is. */

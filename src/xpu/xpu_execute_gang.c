@@ -92,7 +92,7 @@ static void finish(crew *c)
     for (int i = 0; i < c->n; i++)
         if (c->e[i])
             c->e[i]->refused =
-                xpu_gang_leave(c->gang, c->e[i]->me, c->e[i]->refused);
+                xpu_gang_leave(c->gang, c->e[i]->me, c->e[i]->refused, NULL);
     for (int i = 0; i < c->n; i++)
         if (c->e[i])
             xpu_execution_end(c->e[i], c->e[i]->refused);
@@ -167,6 +167,16 @@ static void undo(crew *c, const sd_error *st)
     push_all(c);
 }
 
+/* Whether members read from each other in the order of their queues. */
+static bool is_queued(int n, xpu_program *const *x)
+{
+    for (int i = 0; i < n; i++)
+        if (!x[i]->dev->ops->gather ||
+            !xpu_device_is_like(x[0]->dev, x[i]->dev))
+            return false;
+    return true;
+}
+
 /* It has its number among the runs of all processes before anything can fail
  * that does not fail in all of them; NULL: it is alone here. */
 static sd_status begin(const xpu_places *at, int n, xpu_program *const *x,
@@ -180,7 +190,8 @@ static sd_status begin(const xpu_places *at, int n, xpu_program *const *x,
     if (at)
         st = xpu_far_begin(client->far, at, x[0], &far);
     if (!st && !(c->gang = xpu_gang_create(thunk_participants(x[0]->thunks), n,
-                                           far, x[0]->thunks->name)))
+                                           far, !far && is_queued(n, x),
+                                           x[0]->thunks->name)))
         st = sd_no_memory(0);
     if (!st && far) {
         c->queued = true;

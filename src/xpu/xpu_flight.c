@@ -9,14 +9,15 @@
 #include "xpu_device.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 /* What is in a queue cannot be taken back when an interrupt comes, and a queue
  * that lasts this long hides what launching costs. */
 #define MOST_NS 100000000
-/* To sleep and to be woken takes 10 to 40 microseconds, which a run that was told
- * of by a sleeping thread seems to have taken, too: with a lower limit small
- * programs that were slow once would stay so. */
+/* To sleep and to be woken takes 10 to 40 microseconds, which a run that was
+ * told of by a sleeping thread seems to have taken, too: with a lower limit
+ * small programs that were slow once would stay so. */
 #define SOON_NS 60000
 
 #define MOST_QUEUED 4096
@@ -102,6 +103,25 @@ static void end(xpu_task *task)
     pthread_mutex_unlock(&all->lock);
 }
 
+static void call_arrive(xpu_task *task)
+{
+    xpu_flight *f =
+        (xpu_flight *)((char *)task - offsetof(xpu_flight, arrival));
+
+    f->arrive(f);
+}
+
+/* Under the lock. */
+static void hand_over(xpu_flight *f, xpu_task *task, bool here)
+{
+    xpu_stream *done = &f->dev->done;
+    sd_status st =
+        here ? xpu_stream_leave(done, task) : xpu_stream_push(done, task);
+
+    assert(!st); /* it was started, and stops when nothing is in flight */
+    (void)st;
+}
+
 /* It waits for one thing less; st (taken) is what that thing came to.  here:
  * this thread may end work. */
 static void drop(xpu_flight *f, sd_status st, bool here)
@@ -122,15 +142,22 @@ static void drop(xpu_flight *f, sd_status st, bool here)
         if (tail == &f->next)
             all->tail[f->queue] = head;
         *head = f->next;
-        st = here ? xpu_stream_leave(done, &f->task)
-                  : xpu_stream_push(done, &f->task);
-        assert(!st); /* it was started, and stops when nothing is in flight */
-        (void)st;
+        hand_over(f, &f->task, here);
+        any = here;
+    }
+    if (f && f->waits == 1 && f->arrive && !f->arrived) {
+        f->arrived = true;
+        hand_over(f, &f->arrival, here);
         any = here;
     }
     pthread_mutex_unlock(&all->lock);
     if (any)
         xpu_stream_serve(done);
+}
+
+void xpu_flight_let_go(xpu_flight *f, sd_status st)
+{
+    drop(f, st, false);
 }
 
 /* To hand over to a sleeping thread takes as long as a small program: where
@@ -199,6 +226,7 @@ sd_status xpu_flight_begin(xpu_flight *f, xpu_device *d, xpu_queue q)
     f->queue = q;
     f->st = NULL;
     f->waits = 1; /* for who begins, until all is launched */
+    f->arrive = NULL;
     f->since = sd_now_ns();
     pthread_mutex_lock(&d->flights.lock);
     d->flights.n[q]++;
@@ -206,6 +234,14 @@ sd_status xpu_flight_begin(xpu_flight *f, xpu_device *d, xpu_queue q)
     d->flights.ns += guess(f);
     pthread_mutex_unlock(&d->flights.lock);
     return NULL;
+}
+
+void xpu_flight_join(xpu_flight *f, void (*arrive)(xpu_flight *f))
+{
+    f->arrive = arrive;
+    f->arrival.run = call_arrive;
+    f->arrived = false;
+    f->waits++;
 }
 
 /* In another queue: the device waits for the mark, and f's end for the event.

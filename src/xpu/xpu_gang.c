@@ -11,9 +11,13 @@
 
 #include <stdlib.h>
 
-#define SPIN_NS 2000u /* where each member has a core: less than to sleep */
+/* Where each member has a core: less than to sleep; and while all put work into
+ * queues, which they do at about the same time. */
+#define SPIN_NS        2000u
+#define SPIN_QUEUED_NS 50000u
 #define LOOK_NS 50000000L /* a member that waits looks for an interrupt */
 enum { FAILED = 1, GO = 2 };
+enum { READY_MARK, READ_MARK, MARKS };
 
 typedef struct {
     const thunk *t; /* NULL: free */
@@ -30,29 +34,34 @@ typedef struct {
     bool gone; /* or has ended its run */
     xpu_device *dev; /* borrowed */
     void *operand;
+    xpu_flight *flight; /* that is to be let go, or NULL */
 } member;
 
 struct xpu_gang {
     _Atomic uint32_t refs;
-    int n;    /* participants, and so places for members, */
+    int n; /* participants, and so places for members, */
     int here; /* that are members: of this process */
     xpu_far_run *far;
     const char *name; /* borrowed from the program, which members hold */
-    bool spins;
+    bool queued;
+    uint64_t spin_ns;
     pthread_mutex_t lock;
     pthread_cond_t still; /* nreading is 0 */
-    int nreading, nwait, ngone;
+    int nreading, nwait, ngone, nlanded;
     sd_status failed; /* owned: the first thing that went wrong */
     meet *meet; /* n of them */
+    xpu_mark **mark; /* queued: two of each member, of each meet; references */
     member member[];
 };
 
-xpu_gang *xpu_gang_create(int n, int here, xpu_far_run *far, const char *name)
+xpu_gang *xpu_gang_create(int n, int here, xpu_far_run *far, bool queued,
+                          const char *name)
 {
-    size_t members = (size_t)n * sizeof(member);
-    xpu_gang *g = calloc(1, sizeof *g + members);
+    size_t count = (size_t)n, marks = queued ? count * count * MARKS : 0;
+    xpu_gang *g = calloc(1, sizeof *g + count * sizeof(member));
 
-    if (!g || !(g->meet = calloc((size_t)n, sizeof *g->meet))) {
+    if (!g || !(g->meet = calloc(1, count * sizeof *g->meet +
+                                        marks * sizeof *g->mark))) {
         free(g);
         return NULL;
     }
@@ -61,7 +70,10 @@ xpu_gang *xpu_gang_create(int n, int here, xpu_far_run *far, const char *name)
     g->here = here;
     g->far = far;
     g->name = name;
-    g->spins = here <= sd_cpu_count();
+    g->queued = queued;
+    g->mark = (xpu_mark **)(g->meet + n);
+    if (here <= sd_cpu_count())
+        g->spin_ns = queued ? SPIN_QUEUED_NS : SPIN_NS;
     pthread_mutex_init(&g->lock, NULL);
     pthread_cond_init(&g->still, NULL);
     return g;
@@ -90,6 +102,11 @@ int xpu_gang_size(const xpu_gang *g)
     return g->here;
 }
 
+bool xpu_gang_is_queued(const xpu_gang *g)
+{
+    return g->queued;
+}
+
 xpu_far_run *xpu_gang_far(const xpu_gang *g)
 {
     return g->far;
@@ -97,9 +114,9 @@ xpu_far_run *xpu_gang_far(const xpu_gang *g)
 
 /* ---- words ---- */
 
-static void spin(const _Atomic uint32_t *word, uint32_t old)
+static void spin(const _Atomic uint32_t *word, uint32_t old, uint64_t ns)
 {
-    uint64_t end = sd_now_ns() + SPIN_NS;
+    uint64_t end = sd_now_ns() + ns;
 
     while (atomic_load(word) == old && sd_now_ns() < end)
         __builtin_ia32_pause();
@@ -112,8 +129,8 @@ static void await(const xpu_run *r, uint32_t old, const _Atomic bool *cancel)
     _Atomic uint32_t *word = &r->gang->member[r->me].word;
     struct timespec look = {.tv_nsec = LOOK_NS};
 
-    if (r->gang->spins)
-        spin(word, old);
+    if (r->gang->spin_ns)
+        spin(word, old, r->gang->spin_ns);
     while (atomic_load(word) == old) {
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
             return;
@@ -193,6 +210,13 @@ static meet *find_meet(xpu_gang *g, const thunk *t, int64_t group)
     return empty;
 }
 
+/* A place for one of member i's marks of that meet. */
+static xpu_mark **mark_at(const xpu_gang *g, const meet *m, int64_t i,
+                          int which)
+{
+    return &g->mark[((m - g->meet) * g->n + i) * MARKS + which];
+}
+
 /* What is left of the meet: to be freed, without the lock. */
 static xpu_far_message *go_from(xpu_gang *g, int me)
 {
@@ -200,10 +224,16 @@ static xpu_far_message *go_from(xpu_gang *g, int me)
     xpu_far_message *in = NULL;
 
     g->member[me].at = NULL;
-    if (!--m->inside) {
-        in = m->in;
-        *m = (meet){0};
+    if (--m->inside)
+        return NULL;
+    for (int i = 0; i < g->n * MARKS && g->queued; i++) {
+        xpu_mark **at = mark_at(g, m, i / MARKS, i % MARKS);
+
+        xpu_mark_release(*at);
+        *at = NULL;
     }
+    in = m->in;
+    *m = (meet){0};
     return in;
 }
 
@@ -216,7 +246,7 @@ static sd_status failure(const xpu_gang *g)
 
 /* True: r is the last to come, and lets all go, or leads. */
 static bool come(const xpu_run *r, const thunk *t, int64_t group, int expected,
-                 void *operand, bool *leads)
+                 void *operand, xpu_mark *ready, bool *leads)
 {
     xpu_gang *g = r->gang;
     member *x = &g->member[r->me];
@@ -227,6 +257,8 @@ static bool come(const xpu_run *r, const thunk *t, int64_t group, int expected,
     x->at = m;
     x->dev = r->dev;
     x->operand = operand;
+    if (ready)
+        *mark_at(g, m, r->me, READY_MARK) = ready;
     m->inside++;
     if (++m->come == m->expected && leads) {
         *leads = true;
@@ -258,7 +290,8 @@ static sd_status give_up(xpu_gang *g, int me)
 }
 
 sd_status xpu_gang_meet(const xpu_run *r, const thunk *t, int64_t group,
-                        int expected, void *operand, bool *leads)
+                        int expected, void *operand, xpu_mark *ready,
+                        bool *leads)
 {
     xpu_gang *g = r->gang;
     member *x = &g->member[r->me];
@@ -269,8 +302,10 @@ sd_status xpu_gang_meet(const xpu_run *r, const thunk *t, int64_t group,
     pthread_mutex_lock(&g->lock);
     old = atomic_load(&x->word);
     st = failure(g);
-    on = st || come(r, t, group, expected, operand, leads);
+    on = st || come(r, t, group, expected, operand, ready, leads);
     pthread_mutex_unlock(&g->lock);
+    if (st)
+        xpu_mark_release(ready);
     if (on)
         return st;
     await(r, old, r->cancel);
@@ -336,11 +371,19 @@ void *xpu_gang_peer(const xpu_gang *g, int64_t i, xpu_device **dev)
     return g->member[i].operand;
 }
 
-sd_status xpu_gang_part(const xpu_run *r, sd_status st)
+sd_status xpu_gang_follow(const xpu_run *r, int64_t i, bool has_read)
+{
+    const xpu_gang *g = r->gang;
+    xpu_mark *m =
+        *mark_at(g, g->member[r->me].at, i, has_read ? READ_MARK : READY_MARK);
+
+    return r->dev->ops->wait(r->dev, XPU_COMPUTE, m);
+}
+
+sd_status xpu_gang_part(const xpu_run *r, sd_status st, xpu_mark *read)
 {
     xpu_gang *g = r->gang;
     member *x = &g->member[r->me];
-    xpu_far_message *in;
     uint32_t old;
     bool on;
 
@@ -348,6 +391,8 @@ sd_status xpu_gang_part(const xpu_run *r, sd_status st)
     stop_reading(g);
     if (st)
         fail(g, st);
+    if (read)
+        *mark_at(g, x->at, r->me, READ_MARK) = read;
     old = atomic_load(&x->word);
     on = ++x->at->read == x->at->expected;
     if (on)
@@ -358,16 +403,64 @@ sd_status xpu_gang_part(const xpu_run *r, sd_status st)
         await(r, old, NULL);
     pthread_mutex_lock(&g->lock);
     st = failure(g);
-    in = go_from(g, r->me);
     pthread_mutex_unlock(&g->lock);
-    xpu_far_message_free(in);
     return st;
 }
 
-sd_status xpu_gang_leave(xpu_gang *g, int me, sd_status st)
+void xpu_gang_go(const xpu_run *r)
 {
+    xpu_gang *g = r->gang;
+    xpu_far_message *in;
+
+    pthread_mutex_lock(&g->lock);
+    in = go_from(g, r->me);
+    pthread_mutex_unlock(&g->lock);
+    xpu_far_message_free(in);
+}
+
+/* ---- the end ---- */
+
+/* All have landed: who still waits in a queue ends.  The last of them may end
+ * the gang. */
+static void let_all_go(xpu_gang *g)
+{
+    xpu_gang_retain(g);
+    for (int i = 0; i < g->n; i++)
+        if (g->member[i].flight)
+            xpu_flight_let_go(g->member[i].flight, failure(g));
+    xpu_gang_release(g);
+}
+
+/* Under the lock. */
+static bool is_last_to_land(xpu_gang *g)
+{
+    return ++g->nlanded == g->here;
+}
+
+void xpu_gang_land(xpu_gang *g, int me, sd_status st)
+{
+    bool last;
+
+    pthread_mutex_lock(&g->lock);
+    if (st)
+        fail(g, sd_note(st, "participant %d of %d", me, g->n));
+    last = is_last_to_land(g);
+    st = failure(g);
+    pthread_mutex_unlock(&g->lock);
+    if (st && g->far)
+        xpu_far_fail(g->far, st);
+    sd_status_free(st);
+    if (last)
+        let_all_go(g);
+}
+
+sd_status xpu_gang_leave(xpu_gang *g, int me, sd_status st, xpu_flight *f)
+{
+    bool last;
+
     pthread_mutex_lock(&g->lock);
     g->member[me].gone = true;
+    g->member[me].flight = f;
     g->ngone++;
     if (st)
         fail(g, sd_note(st, "participant %d of %d", me, g->n));
@@ -376,8 +469,11 @@ sd_status xpu_gang_leave(xpu_gang *g, int me, sd_status st)
     while (g->failed && g->nreading)
         pthread_cond_wait(&g->still, &g->lock);
     st = failure(g);
+    last = !f && is_last_to_land(g);
     pthread_mutex_unlock(&g->lock);
     if (st && g->far)
         xpu_far_fail(g->far, st);
+    if (last)
+        let_all_go(g);
     return st;
 }

@@ -169,9 +169,10 @@ static sd_status no_work_space(const execution *e, sd_status st)
 
 /* ---- as a member ---- */
 
-static sd_status leave_gang(const execution *e, sd_status st)
+/* f: what it has in a queue, or NULL. */
+static sd_status leave_gang(const execution *e, sd_status st, xpu_flight *f)
 {
-    return e->gang ? xpu_gang_leave(e->gang, e->me, st) : st;
+    return e->gang ? xpu_gang_leave(e->gang, e->me, st, f) : st;
 }
 
 /* Poisoned, or interrupted, before it began: the others must not wait. */
@@ -182,7 +183,7 @@ static sd_status never_began(const execution *e, sd_status st)
     sd_status_free(st);
     if (!(st = xpu_event_error(e->done)))
         st = xpu_interrupted(e->program->thunks->name);
-    return leave_gang(e, st);
+    return leave_gang(e, st, NULL);
 }
 
 /* The time that the next run is thought to take: half of what the last one took
@@ -223,19 +224,41 @@ sd_status xpu_execution_compute(execution *e)
 
 /* ---- with marks: into the queue ---- */
 
-/* All that the run waited for is ready.  The error of an argument is told
- * before an error that may have come of it. */
-static void land(xpu_flight *f, sd_status st)
+static execution *of_flight(xpu_flight *f)
 {
-    execution *e = (execution *)((char *)f - offsetof(execution, flight));
+    return (execution *)((char *)f - offsetof(execution, flight));
+}
+
+/* The error of an argument is told before st (taken), which may have come of
+ * it. */
+static sd_status first_error(const execution *e, sd_status st)
+{
     sd_status bad = NULL;
 
     for (int i = 0; i < e->nused && !bad; i++)
         bad = xpu_event_error(e->arg[i]->ready);
-    if (bad) {
-        sd_status_free(st);
-        st = bad;
-    }
+    if (!bad)
+        return st;
+    sd_status_free(st);
+    return bad;
+}
+
+/* Others read its memory, and what they read came of its arguments and steps:
+ * so all members end when all of them have run, with one error. */
+static void arrive(xpu_flight *f)
+{
+    const execution *e = of_flight(f);
+
+    xpu_gang_land(e->gang, e->me, first_error(e, sd_status_copy(f->st)));
+}
+
+/* All that the run waited for is ready. */
+static void land(xpu_flight *f, sd_status st)
+{
+    execution *e = of_flight(f);
+
+    if (!e->gang) /* of a gang they were asked for when it arrived */
+        st = first_error(e, st);
     if (!st)
         learn(e->program, f->ns);
     xpu_work_release(f->dev, e->work);
@@ -248,7 +271,7 @@ static sd_status follow_arguments(execution *e)
 {
     sd_status st = NULL;
 
-    if (e->program->nlaunch < 0)
+    if (e->program->nlaunch < 0 || (e->gang && !xpu_gang_is_queued(e->gang)))
         return poison(e);
     for (int i = 0; i < e->nused && !st; i++)
         st = xpu_flight_after(&e->flight, e->arg[i]->ready);
@@ -283,13 +306,15 @@ static void launch(execution *e)
     e->flight.ns = atomic_load_explicit(&x->took_ns, memory_order_relaxed);
     e->flight.end = land;
     if ((st = xpu_flight_begin(&e->flight, x->dev, XPU_COMPUTE))) {
-        xpu_execution_end(e, leave_gang(e, st));
+        xpu_execution_end(e, leave_gang(e, st, NULL));
         return;
     }
+    if (e->gang)
+        xpu_flight_join(&e->flight, arrive);
     if (!(st = follow_arguments(e)) && !(st = take_work(e)))
         st = sd_note(walk(e, e->work ? e->work->at : NULL), "running %s",
                      x->thunks->name);
-    xpu_flight_launched(&e->flight, leave_gang(e, st), e->done);
+    xpu_flight_launched(&e->flight, leave_gang(e, st, &e->flight), e->done);
 }
 
 /* ---- its turn ---- */
@@ -322,6 +347,6 @@ void xpu_execution_run(execution *e)
     if (!xpu_live_begin(e))
         st = never_began(e, st);
     else
-        st = leave_gang(e, st ? st : xpu_execution_compute(e));
+        st = leave_gang(e, st ? st : xpu_execution_compute(e), NULL);
     xpu_execution_end(e, st);
 }

@@ -207,7 +207,8 @@ double xpu_run_cost(const thunk_program *p, const thunk_seq *seq)
 /* ---- how much it puts into the queue ---- */
 
 /* Counts stop here: who asks compares them with far smaller numbers. */
-#define MANY 1000000
+#define MANY                1000000
+#define COLLECTIVE_LAUNCHES 8 /* copies and waits, of a few members */
 
 static int thunk_launches(const xpu_device *d, const thunk *t)
 {
@@ -219,9 +220,9 @@ static int thunk_launches(const xpu_device *d, const thunk *t)
             return -1;
         n = xpu_run_launches(d, &t->seq[1]);
         return n < 0 ? -1 : (int)SD_MIN((double)t->trip * n, MANY);
-    case THUNK_COND: /* the host reads which */
-        return -1;
     case THUNK_COLLECTIVE:
+        return d->ops->gather ? COLLECTIVE_LAUNCHES : -1;
+    case THUNK_COND: /* the host reads which */
     case THUNK_SEND:
     case THUNK_RECV:
         return -1;

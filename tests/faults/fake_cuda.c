@@ -567,6 +567,49 @@ static void branch(void **slot, long first, long last, void *scratch)
     tell(slot[0], SD_MIN(which, most) == (uint32_t)how);
 }
 
+/* Memory of another device is read where there is a way. */
+static void check_way(const void *to, const void *from)
+{
+    const block *x, *y;
+
+    pthread_mutex_lock(&fake_lock);
+    x = block_of(to);
+    y = block_of(from);
+    if (!x || !y || (x->device != y->device && !fake_is.peers))
+        abort();
+    pthread_mutex_unlock(&fake_lock);
+}
+
+/* Units of a row, rows, steps of to and from, groups of a column and nothing;
+ * then four columns' to and four columns' from. */
+static void read_columns(void **slot, long groups, size_t unit)
+{
+    size_t bytes = (uintptr_t)slot[0] * unit;
+
+    for (long c = 0; c < groups / (long)(uintptr_t)slot[4]; c++) {
+        char *to = slot[6 + c], *from = slot[10 + c];
+
+        if (from)
+            check_way(to, from);
+        for (size_t i = 0; i < (uintptr_t)slot[1]; i++)
+            if (from)
+                memcpy(to + i * (uintptr_t)slot[2],
+                       from + i * (uintptr_t)slot[3], bytes);
+            else
+                memset(to + i * (uintptr_t)slot[2], 0, bytes);
+    }
+}
+
+#define READ(unit) \
+    static void read##unit(void **slot, long first, long last, void *scratch) \
+    { \
+        (void)scratch; \
+        read_columns(slot, last - first, unit); \
+    }
+READ(1)
+READ(4)
+READ(16)
+
 /* x[n], y[n], a, n by value: y = a * x. */
 static void scale(void **slot, long first, long last, void *scratch)
 {
@@ -585,8 +628,9 @@ cu_result cuModuleGetFunction(cu_function *out, cu_module m, const char *name)
     static const struct {
         const char *name;
         fake_kernel *fn;
-    } own[] = {
-        {"scale", scale}, {"sundog_turn", turn}, {"sundog_branch", branch}};
+    } own[] = {{"scale", scale},          {"sundog_turn", turn},
+               {"sundog_branch", branch}, {"sundog_read1", read1},
+               {"sundog_read4", read4},   {"sundog_read16", read16}};
     fake_kernel *fn =
         fake_find_kernel(name, fake_is.any_kernel ? fake_nothing : NULL);
     cu_result err = fake_trouble_in(NULL);

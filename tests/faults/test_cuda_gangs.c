@@ -1,0 +1,528 @@
+/* Gangs on several CUDA devices of a driver that fails: every kind of
+ * collective between kernels that write over what was read, in a loop too, on
+ * streams that lag behind each other; each call and each command fails in turn,
+ * the devices are lost at each call, and whatever happens all members end with
+ * one error or all with the right result.
+ *   test_cuda_gangs libfakecuda.so kernels.ptx libfakejitlink.so */
+#include "life.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { DEVICES = 4, N = 64, RUNS = 2, TURNS = 3, LARGE = 1 << 19 };
+
+static const char *library;
+static long (*ncalls)(void), (*nlive)(void), (*nruns)(void);
+
+/* ---- a program ---- */
+
+static const int64_t everybody[DEVICES] = {2, 0, 3, 1};
+static const int64_t pairs[] = {0, 1, 1, 2, 3, 0}; /* nobody sends to 3 */
+static const int64_t two_groups[] = {1, 3, 0, 2};
+
+static thunk collective(thunk_program *p, thunk_collective c, int from, int to,
+                        uint64_t bytes)
+{
+    uint64_t out =
+        c.kind == THUNK_COLL_GATHER ? bytes * (uint64_t)c.size : bytes;
+    thunk_slice s[2] = {{from, 0, bytes}, {to, 0, out}};
+    thunk t = {.kind = THUNK_COLLECTIVE,
+               .name = thunk_collective_name[c.kind],
+               .narg = 2,
+               .arg = sd_arena_copy(p->arena, s, sizeof s)};
+
+    thunk_set_collective(p, &t, &c);
+    return t;
+}
+
+static thunk_collective by_all(thunk_collective_kind kind, int64_t outer,
+                               int64_t block)
+{
+    return (thunk_collective){.kind = kind,
+                              .outer = outer,
+                              .block = block,
+                              .ngroup = 1,
+                              .size = DEVICES,
+                              .member = everybody};
+}
+
+static thunk add(thunk_program *p, int from, uint64_t at, int to, int num)
+{
+    thunk t = call(p, 0, from, to, num);
+
+    t.arg[0].offset = at;
+    t.arg[0].bytes = N * 4;
+    t.arg[1].bytes = N * 4;
+    return t;
+}
+
+/* x = 2 a; g = gathered rows of it; h = g turned round, in two rows; x = what
+ * comes of h by pairs; x = that of the second of two groups of two; then TURNS
+ * times g = all x, x += the second of these; out = x. */
+static thunk_program *work(const device_desc *d)
+{
+    thunk_program *p = program(d, 1, 1, N);
+    int num = number(p, N), x = temp(p, N * 4), y = temp(p, N * 4);
+    int g = temp(p, DEVICES * N * 4), h = temp(p, DEVICES * N * 4);
+    thunk t[10], turn[2];
+    thunk_seq *seq = sd_arena_array(p->arena, thunk_seq, 2);
+    thunk_slice copy[4] = {
+        {0, 0, N * 4}, {x, 0, N * 4}, {x, 0, N * 4}, {1, 0, N * 4}};
+
+    p->npartition = DEVICES;
+    kernel(p, "accumulate", N, 1);
+    t[0] = (thunk){.kind = THUNK_COPY,
+                   .name = "copy",
+                   .narg = 2,
+                   .arg = sd_arena_copy(p->arena, copy, 2 * sizeof *copy)};
+    t[1] = add(p, 0, 0, x, num);
+    t[2] = collective(p, by_all(THUNK_COLL_GATHER, 4, N), x, g, N * 4);
+    t[3] = collective(p, by_all(THUNK_COLL_ALL_TO_ALL, 2, N / 2 * 4), g, h,
+                      DEVICES * N * 4);
+    t[4] = collective(p,
+                      (thunk_collective){.kind = THUNK_COLL_PERMUTE,
+                                         .outer = 1,
+                                         .block = N * 4,
+                                         .ngroup = 3,
+                                         .size = 2,
+                                         .member = pairs},
+                      h, y, N * 4);
+    t[5] = add(p, y, 0, h, num);
+    t[6] = collective(p,
+                      (thunk_collective){.kind = THUNK_COLL_BROADCAST,
+                                         .outer = 1,
+                                         .block = N * 4,
+                                         .ngroup = 2,
+                                         .size = 2,
+                                         .member = two_groups},
+                      h, x, N * 4);
+    turn[0] = collective(p, by_all(THUNK_COLL_GATHER, 1, N * 4), x, g, N * 4);
+    turn[1] = add(p, g, N * 4, x, num);
+    seq[1] = (thunk_seq){sd_arena_copy(p->arena, turn, sizeof turn), 2};
+    t[7] = (thunk){.kind = THUNK_WHILE,
+                   .name = "while",
+                   .narg = 1,
+                   .arg = sd_arena_copy(p->arena, &(thunk_slice){x, 0, 1},
+                                        sizeof(thunk_slice)),
+                   .nseq = 2,
+                   .seq = seq,
+                   .trip = TURNS};
+    t[8] = (thunk){.kind = THUNK_COPY,
+                   .name = "copy",
+                   .narg = 2,
+                   .arg = sd_arena_copy(p->arena, copy + 2, 2 * sizeof *copy)};
+    steps(p, 9, t);
+    return p;
+}
+
+/* ---- what it makes ---- */
+
+static int place(const int64_t *member, int n, int me)
+{
+    int i = 0;
+
+    while (i < n && member[i] != me)
+        i++;
+    return i;
+}
+
+static void gather(float x[DEVICES][N], float g[DEVICES][DEVICES * N], int rows)
+{
+    int k = N / rows;
+
+    for (int p = 0; p < DEVICES; p++)
+        for (int o = 0; o < rows; o++)
+            for (int j = 0; j < DEVICES; j++)
+                memcpy(&g[p][(o * DEVICES + j) * k], &x[everybody[j]][o * k],
+                       (size_t)k * sizeof(float));
+}
+
+static void expected(float a[DEVICES][N], float x[DEVICES][N])
+{
+    static float g[DEVICES][DEVICES * N], h[DEVICES][DEVICES * N], y[N];
+
+    for (int p = 0; p < DEVICES; p++)
+        for (int i = 0; i < N; i++)
+            x[p][i] = 2 * a[p][i];
+    gather(x, g, 4);
+    for (int p = 0; p < DEVICES; p++)
+        for (int o = 0; o < 2; o++)
+            for (int j = 0; j < DEVICES; j++)
+                memcpy(&h[p][(o * DEVICES + j) * N / 2],
+                       &g[everybody[j]]
+                         [(o * DEVICES + place(everybody, DEVICES, p)) * N / 2],
+                       N / 2 * sizeof(float));
+    memcpy(g, h, sizeof g);
+    for (int p = 0; p < DEVICES; p++) {
+        memset(y, 0, sizeof y);
+        for (int i = 0; i < 3; i++)
+            if (pairs[2 * i + 1] == p)
+                memcpy(y, g[pairs[2 * i]], sizeof y);
+        for (int i = 0; i < N; i++)
+            h[p][i] += y[i];
+    }
+    for (int p = 0; p < DEVICES; p++)
+        memcpy(x[p], h[two_groups[place(two_groups, DEVICES, p) / 2 * 2]],
+               N * sizeof(float));
+    for (int k = 0; k < TURNS; k++) {
+        gather(x, g, 1);
+        for (int p = 0; p < DEVICES; p++)
+            for (int i = 0; i < N; i++)
+                x[p][i] += g[p][N + i];
+    }
+}
+
+/* ---- a life ---- */
+
+typedef struct {
+    int n;
+    int64_t count; /* of elements of an argument */
+    xpu_client *client;
+    xpu_program *x[DEVICES];
+    xpu_buffer *arg[DEVICES], *out[DEVICES], **outs[DEVICES];
+    xpu_event *done[DEVICES];
+    xpu_call call[DEVICES];
+} crew;
+
+static sd_status open_crew(crew *w, int n, int64_t count,
+                           thunk_program *(*make)(const device_desc *d))
+{
+    sd_options opt = life_options;
+    thunk_program *p;
+    sd_status st;
+
+    opt.value[SD_OPT_DEVICE] = device_name;
+    opt.value[SD_OPT_THREADS] = "1";
+    opt.value[SD_OPT_LIBRARIES] = "0";
+    *w = (crew){.n = n, .count = count};
+    if ((st = xpu_client_create(&opt, &w->client)))
+        return st;
+    p = make(xpu_device_desc(xpu_client_device(w->client, 0)));
+    for (int i = 0; i < n && !st; i++) {
+        st = xpu_program_load_as(xpu_client_device(w->client, i), p, i,
+                                 &w->x[i]);
+        w->outs[i] = &w->out[i];
+        w->call[i] = (xpu_call){.arg = &w->arg[i], .narg = 1};
+    }
+    thunk_program_release(p);
+    return st;
+}
+
+static sd_status give(crew *w, int i, const float *data)
+{
+    xpu_buffer_release(w->arg[i]);
+    w->arg[i] = NULL;
+    return xpu_buffer_from_host(xpu_client_device(w->client, i), XPU_MEM_DEVICE,
+                                SD_F32, 1, &w->count, data, NULL, true,
+                                &w->arg[i], NULL);
+}
+
+static void drop_results(crew *w)
+{
+    for (int i = 0; i < w->n; i++) {
+        xpu_buffer_release(w->out[i]);
+        xpu_event_release(w->done[i]);
+        w->out[i] = NULL;
+        w->done[i] = NULL;
+    }
+}
+
+static void close_crew(crew *w)
+{
+    drop_results(w);
+    for (int i = 0; i < w->n; i++) {
+        xpu_buffer_release(w->arg[i]);
+        xpu_program_release(w->x[i]);
+    }
+    if (w->client)
+        xpu_client_destroy(w->client);
+}
+
+static sd_status get(xpu_buffer *b, float *to)
+{
+    xpu_event *e;
+    sd_status st = xpu_buffer_to_host(b, 0, to, xpu_buffer_bytes(b), &e);
+
+    if (st)
+        return st;
+    st = xpu_event_wait(e);
+    xpu_event_release(e);
+    return st;
+}
+
+/* The error of all, which is one, or that of none. */
+static sd_status await(crew *w)
+{
+    sd_status first = xpu_event_wait(w->done[0]);
+
+    for (int i = 1; i < w->n; i++) {
+        sd_status st = xpu_event_wait(w->done[i]);
+
+        if (!first != !st)
+            fail_msg("participant %d: %s, 0: %s", i,
+                     st ? st->message : "no error",
+                     first ? first->message : "no error");
+        sd_status_free(st);
+    }
+    return first;
+}
+
+static sd_status run_once(crew *w, int run)
+{
+    static float a[DEVICES][N], want[DEVICES][N], got[N];
+    sd_status st;
+
+    for (int p = 0; p < w->n; p++)
+        for (int i = 0; i < N; i++)
+            a[p][i] = (float)(100 * p + 3 * i + run);
+    expected(a, want);
+    for (int p = 0; p < w->n; p++)
+        if ((st = give(w, p, a[p])))
+            return st;
+    drop_results(w);
+    if ((st = xpu_execute_gang(w->n, w->x, w->call, w->outs, w->done)) ||
+        (st = await(w)))
+        return st;
+    for (int p = 0; p < w->n; p++) {
+        if ((st = get(w->out[p], got)))
+            return st;
+        for (int i = 0; i < N; i++)
+            if (got[i] != want[p][i])
+                fail_msg("run %d, participant %d, [%d]: %g, not %g", run, p, i,
+                         (double)got[i], (double)want[p][i]);
+    }
+    return NULL;
+}
+
+static sd_status life_of_gangs(const char *words)
+{
+    char all[128];
+    crew w;
+    sd_status st;
+
+    snprintf(all, sizeof all, "devices=%d%s", DEVICES, words);
+    setenv("FAKE_CUDA", all, 1);
+    st = open_crew(&w, DEVICES, N, work);
+    for (int run = 0; run < RUNS && !st; run++)
+        st = run_once(&w, run);
+    close_crew(&w);
+    return st;
+}
+
+/* ---- tests ---- */
+
+static void test_right(void **state)
+{
+    static const char *const words[] = {"",          ",lag=300",
+                                        ",peers=0",  ",pools=0",
+                                        ",lag=2000", ",peers=0,lag=300"};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(words); i++) {
+        ok(life_of_gangs(words[i]));
+        assert_int_equal(nlive(), 0);
+    }
+}
+
+/* Each of them, or one of `step`, where another of these has tried the rest. */
+static void each(long (*count)(void), const char *fmt, const char *more,
+                 int step)
+{
+    long n = 1, nfailed = 0, ncall;
+    char words[64];
+
+    do {
+        sd_status st;
+
+        snprintf(words, sizeof words, ",%s=%ld%s", fmt, n, more);
+        st = life_of_gangs(words);
+        ncall = count();
+        if (st && !strstr(st->message, "CUDA_ERROR_") &&
+            !strstr(st->message, "out of memory on device"))
+            fail_msg("%s: %s", words, st->message);
+        if (nlive())
+            fail_msg("%s: %ld objects are left", words, nlive());
+        nfailed += st != NULL;
+        sd_status_free(st);
+    } while ((n += step) <= ncall + step);
+    printf("%s%s: %ld, %ld ended in an error\n", fmt, more, ncall, nfailed);
+    assert_true(nfailed > 20);
+}
+
+static void test_each_call_fails(void **state)
+{
+    (void)state;
+    each(ncalls, "fail", "", 1);
+    each(ncalls, "fail", ",peers=0,error=719", 5);
+}
+
+static void test_device_lost(void **state)
+{
+    (void)state;
+    each(ncalls, "lose", ",error=214", 5);
+}
+
+static void test_each_command_fails(void **state)
+{
+    (void)state;
+    each(nruns, "exec", "", 1);
+}
+
+/* What is large goes by copies beside each other. */
+static thunk_program *large_work(const device_desc *d)
+{
+    thunk_program *p = program(d, 1, 1, LARGE);
+    int g = temp(p, (uint64_t)DEVICES * LARGE * 4);
+    thunk t[2];
+
+    p->npartition = DEVICES;
+    t[0] =
+        collective(p, by_all(THUNK_COLL_GATHER, 1, LARGE * 4), 0, g, LARGE * 4);
+    t[1] = (thunk){.kind = THUNK_COPY, .name = "copy", .narg = 2};
+    t[1].arg =
+        sd_arena_copy(p->arena,
+                      (thunk_slice[]){{g, (uint64_t)3 * LARGE * 4, LARGE * 4},
+                                      {1, 0, LARGE * 4}},
+                      2 * sizeof(thunk_slice));
+    steps(p, 2, t);
+    return p;
+}
+
+static void test_large(void **state)
+{
+    float *data = malloc(2 * LARGE * sizeof *data);
+    crew w;
+
+    (void)state;
+    setenv("FAKE_CUDA", "devices=4", 1);
+    ok(open_crew(&w, DEVICES, LARGE, large_work));
+    for (int run = 0; run < 2; run++) {
+        for (int p = 0; p < DEVICES; p++) {
+            for (int i = 0; i < LARGE; i++)
+                data[i] = (float)(i % 1000 + p + run);
+            ok(give(&w, p, data));
+        }
+        ok(xpu_execute_gang(DEVICES, w.x, w.call, w.outs, w.done));
+        ok(await(&w));
+        for (int p = 0; p < DEVICES; p++) {
+            ok(get(w.out[p], data));
+            for (int i = 0; i < LARGE; i++)
+                assert_true(data[i] == (float)(i % 1000 + everybody[3] + run));
+        }
+        drop_results(&w);
+    }
+    close_crew(&w);
+    free(data);
+    assert_int_equal(nlive(), 0);
+}
+
+/* Ahead of their devices: what is put in needs nothing that has run. */
+static void test_ahead(void **state)
+{
+    enum { AHEAD = 8 };
+    void (*hold)(int) = (void (*)(int))(uintptr_t)dlsym(
+        dlopen(library, RTLD_NOW | RTLD_LOCAL), "fake_cuda_hold");
+    float data[N] = {1};
+    xpu_buffer *out[AHEAD][DEVICES];
+    xpu_event *done[AHEAD][DEVICES];
+    crew w;
+
+    (void)state;
+    setenv("FAKE_CUDA", "devices=4", 1);
+    ok(open_crew(&w, DEVICES, N, work));
+    for (int p = 0; p < DEVICES; p++)
+        ok(give(&w, p, data));
+    ok(xpu_execute_gang(DEVICES, w.x, w.call, w.outs, w.done));
+    ok(await(&w)); /* now how long it takes is known */
+    drop_results(&w);
+    hold(1);
+    for (int k = 0; k < AHEAD; k++) {
+        for (int p = 0; p < DEVICES; p++) {
+            w.outs[p] = &out[k][p];
+            w.call[p].arg = k ? &out[k - 1][p] : &w.arg[p];
+        }
+        ok(xpu_execute_gang(DEVICES, w.x, w.call, w.outs, done[k]));
+    }
+    for (int p = 0; p < DEVICES; p++)
+        assert_false(xpu_event_is_ready(done[0][p]));
+    hold(0);
+    for (int k = 0; k < AHEAD; k++)
+        for (int p = 0; p < DEVICES; p++) {
+            ok(xpu_event_wait(done[k][p]));
+            xpu_event_release(done[k][p]);
+            xpu_buffer_release(out[k][p]);
+        }
+    close_crew(&w);
+    assert_int_equal(nlive(), 0);
+}
+
+/* An argument in error is everybody's error, and the next run is well. */
+static void test_poisoned(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        xpu_event *ready = xpu_event_create();
+        int64_t dim = N;
+        xpu_buffer *was;
+        sd_status st;
+        crew w;
+
+        setenv("FAKE_CUDA", "devices=4", 1);
+        ok(open_crew(&w, DEVICES, N, work));
+        ok(run_once(&w, 0));
+        was = w.arg[2];
+        ok(xpu_buffer_promise(xpu_client_device(w.client, 2), XPU_MEM_DEVICE,
+                              SD_F32, 1, &dim, ready, &w.arg[2]));
+        drop_results(&w);
+        if (!late)
+            xpu_event_set(ready, sd_error(SD_DATA_LOSS, "it is lost"));
+        ok(xpu_execute_gang(DEVICES, w.x, w.call, w.outs, w.done));
+        if (late)
+            xpu_event_set(ready, sd_error(SD_DATA_LOSS, "it is lost"));
+        st = await(&w);
+        assert_non_null(st);
+        assert_int_equal(st->code, SD_DATA_LOSS);
+        assert_non_null(strstr(st->message, "participant 2 of 4: it is lost"));
+        sd_status_free(st);
+        xpu_buffer_release(w.arg[2]);
+        w.arg[2] = was;
+        ok(run_once(&w, 1));
+        close_crew(&w);
+        xpu_event_release(ready);
+        assert_int_equal(nlive(), 0);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_right),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_poisoned),
+        cmocka_unit_test(test_each_call_fails),
+        cmocka_unit_test(test_device_lost),
+        cmocka_unit_test(test_each_command_fails),
+    };
+    void *lib = argc == 4 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+    int bad;
+
+    if (!lib || !dlopen(argv[3], RTLD_NOW | RTLD_LOCAL)) {
+        fprintf(stderr, "test_cuda_gangs libfakecuda.so PTX linker\n");
+        return 2;
+    }
+    setenv("FAKE_LINK", "none", 1);
+    library = argv[1];
+    device_name = "cuda";
+    life_options.value[SD_OPT_CUDA_LIBRARY] = library;
+    ncalls = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cuda_calls");
+    nlive = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cuda_live");
+    nruns = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cuda_runs");
+    sd_log_init();
+    ok(sd_file_read(argv[2], &life_code));
+    object = life_code;
+    bad = cmocka_run_group_tests(tests, NULL, NULL);
+    sd_buf_finish(&life_code);
+    return bad;
+}

@@ -240,10 +240,10 @@ bool mlir_type_of_name(sd_bytes name, mlir_type *out);
 /* mlir_attr.c */
 const mlir_attr *mlir_attr_at(mlir_reader *r, uint64_t index); /* not NULL */
 
-/* mlir_sdy.c: Shardy's attributes, and VHLO's meshes, as text */
-void mlir_read_sdy(mlir_reader *r, sd_cursor *c, mlir_attr *at);
-void mlir_read_mesh(mlir_reader *r, sd_cursor *c, uint64_t code,
-                    mlir_attr *at);
+/* mlir_sdy.c: Shardy's attributes, VHLO's meshes and bounds, as text; false:
+ * the code is none of theirs */
+bool mlir_read_as_text(mlir_reader *r, mlir_dialect_id dialect, uint64_t code,
+                       sd_cursor *c, mlir_attr *at);
 
 /* mlir_value.c */
 extern const mlir_attr mlir_no_attr;

@@ -1,32 +1,6 @@
 /* Attributes of builtin and vhlo, decoded when asked for. */
 #include "mlir.h"
 
-static void read_list(mlir_reader *r, sd_cursor *c, mlir_attr *at, int each)
-{
-    uint64_t n = mlir_varint(c);
-    uint32_t *list;
-
-    if (n > sd_cursor_left(c)) {
-        sd_cursor_fail(c, "as many attributes as there are bytes");
-        return;
-    }
-    list = sd_arena_array(r->a, uint32_t, n *(uint64_t)each + 1);
-    for (uint64_t i = 0; i < n * (uint64_t)each; i++)
-        list[at->nlist++] = (uint32_t)mlir_varint(c);
-    at->list = list;
-}
-
-/* k attributes in a row */
-static void read_children(mlir_reader *r, sd_cursor *c, mlir_attr *at, int k)
-{
-    uint32_t *list = sd_arena_array(r->a, uint32_t, k);
-
-    for (int i = 0; i < k; i++)
-        list[i] = (uint32_t)mlir_varint(c);
-    at->list = list;
-    at->nlist = k;
-}
-
 /* An integer of w bits as the format keeps it, cut to its width. */
 static uint64_t read_bits(sd_cursor *c, int w)
 {
@@ -53,11 +27,8 @@ static void read_words(mlir_reader *r, sd_cursor *c, int w, mlir_attr *at)
     at->bits = (uint64_t)v[0];
 }
 
-static void read_number(mlir_reader *r, sd_cursor *c, mlir_attr *at,
-                        mlir_attr_kind kind)
+static void read_number(mlir_reader *r, sd_cursor *c, mlir_attr *at)
 {
-    at->kind = kind;
-    at->type = (uint32_t)mlir_varint(c);
     int w = mlir_type_at(r, at->type)->width;
 
     if (w <= 0)
@@ -68,23 +39,12 @@ static void read_number(mlir_reader *r, sd_cursor *c, mlir_attr *at,
         at->bits = read_bits(c, w);
 }
 
-static void read_blob(mlir_reader *r, sd_cursor *c, mlir_attr *at)
-{
-    (void)r;
-    at->kind = MLIR_A_DENSE;
-    at->type = (uint32_t)mlir_varint(c);
-    at->blob = sd_read_bytes(c, mlir_varint(c));
-}
-
 /* A resource of kind 0: alignment, size, padding, bytes. */
 static void read_resource(mlir_reader *r, sd_cursor *c, mlir_attr *at)
 {
-    uint64_t h;
+    uint64_t h = mlir_varint(c);
     sd_cursor x;
 
-    at->kind = MLIR_A_DENSE;
-    at->type = (uint32_t)mlir_varint(c);
-    h = mlir_varint(c);
     if (h >= r->nresource || r->resource[h].kind != 0) {
         sd_cursor_fail(c, "a resource of bytes");
         return;
@@ -99,14 +59,9 @@ static void read_resource(mlir_reader *r, sd_cursor *c, mlir_attr *at)
     mlir_check(r, &x, "a resource");
 }
 
-static void read_file_loc(mlir_reader *r, sd_cursor *c, mlir_attr *at,
-                          bool range)
+static void read_places(mlir_reader *r, sd_cursor *c, mlir_attr *at, uint64_t n)
 {
     int64_t *v = sd_arena_array(r->a, int64_t, 4);
-
-    read_children(r, c, at, 1);
-    at->kind = MLIR_A_LOC_FILE;
-    uint64_t n = range ? mlir_varint(c) : 2;
 
     if (n > 4) {
         sd_cursor_fail(c, "at most four numbers of a place");
@@ -118,153 +73,14 @@ static void read_file_loc(mlir_reader *r, sd_cursor *c, mlir_attr *at,
     at->nnum = (int)n;
 }
 
-/* The metadata goes behind the locations. */
-static void read_fused(mlir_reader *r, sd_cursor *c, mlir_attr *at, bool meta)
+static void read_place(mlir_reader *r, sd_cursor *c, mlir_attr *at)
 {
-    uint32_t *list;
-
-    at->kind = MLIR_A_LOC_FUSED;
-    read_list(r, c, at, 1);
-    at->code = meta;
-    if (!meta)
-        return;
-    list = sd_arena_array(r->a, uint32_t, at->nlist + 1);
-    if (at->nlist)
-        memcpy(list, at->list, sizeof *list * (size_t)at->nlist);
-    list[at->nlist++] = (uint32_t)mlir_varint(c);
-    at->list = list;
+    read_places(r, c, at, 2);
 }
 
-/* root, then what is nested in it */
-static void read_nested_symbol(mlir_reader *r, sd_cursor *c, mlir_attr *at)
+static void read_range(mlir_reader *r, sd_cursor *c, mlir_attr *at)
 {
-    uint32_t root = (uint32_t)mlir_varint(c), *list;
-
-    read_list(r, c, at, 1);
-    list = sd_arena_array(r->a, uint32_t, at->nlist + 1);
-    list[0] = root;
-    if (at->nlist)
-        memcpy(list + 1, at->list, sizeof *list * (size_t)at->nlist);
-    at->list = list;
-    at->nlist++;
-    at->kind = MLIR_A_SYMBOL;
-}
-
-/* One string for all, or one each: numbers of strings. */
-static void read_strings(mlir_reader *r, sd_cursor *c, mlir_attr *at)
-{
-    sd_vec(uint32_t) v = {0};
-
-    at->kind = MLIR_A_DENSE_STRINGS;
-    at->type = (uint32_t)mlir_varint(c);
-    at->bits = mlir_varint(c); /* 1: splat */
-    while (sd_cursor_left(c) && !c->bad)
-        *sd_push(r->a, &v) = (uint32_t)mlir_varint(c);
-    at->list = v.at;
-    at->nlist = v.n;
-}
-
-static void read_sparse(mlir_reader *r, sd_cursor *c, mlir_attr *at)
-{
-    at->kind = MLIR_A_SPARSE;
-    at->type = (uint32_t)mlir_varint(c);
-    read_children(r, c, at, 2);
-}
-
-/* builtin: what is a plain list of children, by code */
-static bool read_builtin_children(mlir_reader *r, sd_cursor *c, mlir_attr *at)
-{
-    switch (at->code) {
-    case 0:
-        at->kind = MLIR_A_ARRAY;
-        read_list(r, c, at, 1);
-        return true;
-    case 1:
-        at->kind = MLIR_A_DICT;
-        read_list(r, c, at, 2);
-        return true;
-    case 10:
-        at->kind = MLIR_A_LOC_CALL;
-        read_children(r, c, at, 2);
-        return true;
-    case 4:
-        at->kind = MLIR_A_SYMBOL;
-        read_children(r, c, at, 1);
-        return true;
-    case 5:
-        read_nested_symbol(r, c, at);
-        return true;
-    case 12:
-    case 13:
-        read_fused(r, c, at, at->code == 13);
-        return true;
-    case 19:
-        read_strings(r, c, at);
-        return true;
-    case 20:
-        read_sparse(r, c, at);
-        return true;
-    case 14:
-        at->kind = MLIR_A_LOC_NAME;
-        read_children(r, c, at, 2);
-        return true;
-    default:
-        return false;
-    }
-}
-
-static void read_builtin(mlir_reader *r, sd_cursor *c, mlir_attr *at)
-{
-    uint64_t code = mlir_varint(c);
-
-    at->code = (uint8_t)SD_MIN(code, 255);
-    if (read_builtin_children(r, c, at))
-        return;
-    switch (code) {
-    case 2:
-    case 3:
-        at->kind = MLIR_A_STRING;
-        at->str = (uint32_t)mlir_varint(c);
-        if (code == 3)
-            at->type = (uint32_t)mlir_varint(c) + 1;
-        break;
-    case 6:
-        at->kind = MLIR_A_TYPE;
-        at->type = (uint32_t)mlir_varint(c);
-        break;
-    case 7:
-        at->kind = MLIR_A_UNIT;
-        break;
-    case 8:
-        read_number(r, c, at, MLIR_A_INT);
-        break;
-    case 9:
-        read_number(r, c, at, MLIR_A_FLOAT);
-        break;
-    case 11:
-        read_file_loc(r, c, at, false);
-        break;
-    case 15:
-        at->kind = MLIR_A_LOC_UNKNOWN;
-        break;
-    case 16:
-        read_resource(r, c, at);
-        break;
-    case 17:
-        at->kind = MLIR_A_DENSE_ARRAY;
-        at->type = (uint32_t)mlir_varint(c);
-        at->bits = mlir_varint(c);
-        at->blob = sd_read_bytes(c, mlir_varint(c));
-        break;
-    case 18:
-        read_blob(r, c, at);
-        break;
-    case 22:
-        read_file_loc(r, c, at, true);
-        break;
-    default:
-        mlir_not_known(r, "builtin attribute", code);
-    }
+    read_places(r, c, at, mlir_varint(c));
 }
 
 /* result indices, operand, operand's indices -> operand, n, then both */
@@ -273,7 +89,6 @@ static void read_alias(mlir_reader *r, sd_cursor *c, mlir_attr *at)
     sd_vec(int64_t) v = {0};
     uint64_t n = mlir_varint(c);
 
-    at->kind = MLIR_A_ALIAS;
     *sd_push(r->a, &v) = 0;
     *sd_push(r->a, &v) = (int64_t)SD_MIN(n, SD_MAX_RANK);
     for (uint64_t i = 0; i < n && !c->bad; i++)
@@ -304,7 +119,6 @@ static void read_accuracy(mlir_reader *r, sd_cursor *c, mlir_attr *at)
 {
     uint32_t *list = sd_arena_array(r->a, uint32_t, 8);
 
-    at->kind = MLIR_A_STRUCT;
     at->code = MLIR_S_ACCURACY;
     for (int i = 0; i < 4; i++) {
         const char *name = mlir_structs[MLIR_S_ACCURACY].field[i];
@@ -320,108 +134,149 @@ static void read_accuracy(mlir_reader *r, sd_cursor *c, mlir_attr *at)
     at->nlist = 8;
 }
 
-/* #stablehlo.bounds<4, ?>: an encoding of dynamic dimensions */
-static void read_bounds(mlir_reader *r, sd_cursor *c, mlir_attr *at)
+/* How an attribute lies in the file: its code in either dialect (-1: it has
+ * none there), its parts by a letter each, and a reader of what letters do not
+ * say, which goes on behind them.
+ *   T its type   t its type + 1, or 0   S a string   V a number   B bytes
+ *   E a number, that of an enumeration, whose code is the attribute's
+ * and into its list
+ *   A an attribute   L attributes, counted   P pairs of them, counted
+ *   R numbers of strings or attributes, to the end
+ *   M an attribute that tells of those before it */
+typedef struct {
+    int8_t vhlo, builtin;
+    uint8_t kind;
+    const char *parts;
+    void (*read)(mlir_reader *r, sd_cursor *c, mlir_attr *at);
+} attr_row;
+static const attr_row rows[] = {
+    {1, 0, MLIR_A_ARRAY, "L", NULL},
+    {6, 1, MLIR_A_DICT, "P", NULL},
+    {14, 2, MLIR_A_STRING, "S", NULL},
+    {-1, 3, MLIR_A_STRING, "St", NULL},
+    {-1, 4, MLIR_A_SYMBOL, "A", NULL},
+    {-1, 5, MLIR_A_SYMBOL, "AL", NULL},
+    {17, 6, MLIR_A_TYPE, "T", NULL},
+    {-1, 7, MLIR_A_UNIT, "", NULL},
+    {9, 8, MLIR_A_INT, "T", read_number},
+    {8, 9, MLIR_A_FLOAT, "T", read_number},
+    {-1, 10, MLIR_A_LOC_CALL, "AA", NULL},
+    {-1, 11, MLIR_A_LOC_FILE, "A", read_place},
+    {-1, 12, MLIR_A_LOC_FUSED, "L", NULL},
+    {-1, 13, MLIR_A_LOC_FUSED, "LM", NULL},
+    {-1, 14, MLIR_A_LOC_NAME, "AA", NULL},
+    {-1, 15, MLIR_A_LOC_UNKNOWN, "", NULL},
+    {-1, 16, MLIR_A_DENSE, "T", read_resource},
+    {-1, 17, MLIR_A_DENSE_ARRAY, "TVB", NULL},
+    {15, 18, MLIR_A_DENSE, "TB", NULL},
+    {-1, 19, MLIR_A_DENSE_STRINGS, "TVR", NULL}, /* V: 1 string for all */
+    {-1, 20, MLIR_A_SPARSE, "TAA", NULL},
+    {-1, 22, MLIR_A_LOC_FILE, "A", read_range},
+    {MLIR_E_BOOL, -1, MLIR_A_ENUM, "E", NULL},
+    {MLIR_E_DIRECTION, -1, MLIR_A_ENUM, "E", NULL},
+    {MLIR_E_COMPARE, -1, MLIR_A_ENUM, "E", NULL},
+    {MLIR_E_API, -1, MLIR_A_ENUM, "E", NULL},
+    {MLIR_E_FFT, -1, MLIR_A_ENUM, "E", NULL},
+    {MLIR_E_PRECISION, -1, MLIR_A_ENUM, "E", NULL},
+    {MLIR_E_RNG_ALGORITHM, -1, MLIR_A_ENUM, "E", NULL},
+    {MLIR_E_RNG_DISTRIBUTION, -1, MLIR_A_ENUM, "E", NULL},
+    {MLIR_E_TRANSPOSE, -1, MLIR_A_ENUM, "E", NULL},
+    {MLIR_E_ACCURACY, -1, MLIR_A_ENUM, "E", NULL},
+    {10, -1, MLIR_A_ALIAS, "", read_alias},
+    {20, -1, MLIR_A_STRUCT, "", read_accuracy},
+};
+
+static const attr_row *find_row(mlir_dialect_id dialect, uint64_t code)
 {
-    uint64_t n = mlir_varint(c);
-    sd_buf b = {0};
-    size_t len;
+    for (size_t i = 0; i < SD_COUNTOF(rows); i++) {
+        int k = dialect == MLIR_D_VHLO      ? rows[i].vhlo
+                : dialect == MLIR_D_BUILTIN ? rows[i].builtin
+                                            : -1;
 
-    sd_buf_str(&b, "#stablehlo.bounds<");
-    for (uint64_t i = 0; i < n && !c->bad; i++) {
-        int64_t v = mlir_svarint(c);
-
-        sd_buf_str(&b, i ? ", " : "");
-        if (v == INT64_MIN)
-            sd_buf_str(&b, "?");
-        else
-            sd_buf_fmt(&b, "%" PRId64, v);
+        if (k >= 0 && (uint64_t)k == code)
+            return &rows[i];
     }
-    sd_buf_str(&b, ">");
-    len = b.len;
-    at->kind = MLIR_A_OPAQUE;
-    at->str = mlir_new_str(r, sd_buf_take(r->a, &b), len);
+    return NULL;
 }
 
-static void read_vhlo(mlir_reader *r, sd_cursor *c, mlir_attr *at)
-{
-    uint64_t code = mlir_varint(c);
+typedef sd_vec(uint32_t) numbers;
 
-    at->code = (uint8_t)SD_MIN(code, 255);
-    switch (code) {
-    case 1:
-        at->kind = MLIR_A_ARRAY;
-        read_list(r, c, at, 1);
-        break;
-    case 2: /* bool */
-    case 3:
-    case 4:
-    case 5:
-    case 7:
-    case 11:
-    case 12:
-    case 13:
-    case 16:
-    case 19: /* enums */
-        at->kind = MLIR_A_ENUM;
-        at->bits = mlir_varint(c);
-        break;
-    case 6:
-        at->kind = MLIR_A_DICT;
-        read_list(r, c, at, 2);
-        break;
-    case 8:
-        read_number(r, c, at, MLIR_A_FLOAT);
-        break;
-    case 9:
-        read_number(r, c, at, MLIR_A_INT);
-        break;
-    case 10:
-        read_alias(r, c, at);
-        break;
-    case 14:
-        at->kind = MLIR_A_STRING;
-        at->str = (uint32_t)mlir_varint(c);
-        break;
-    case 15:
-        read_blob(r, c, at);
-        break;
-    case 17:
-        at->kind = MLIR_A_TYPE;
+static void read_list(mlir_reader *r, sd_cursor *c, numbers *v, int each)
+{
+    uint64_t n = mlir_varint(c);
+
+    if (n > sd_cursor_left(c)) {
+        sd_cursor_fail(c, "as many attributes as there are bytes");
+        return;
+    }
+    for (uint64_t i = 0; i < n * (uint64_t)each; i++)
+        *sd_push(r->a, v) = (uint32_t)mlir_varint(c);
+}
+
+static void read_part(mlir_reader *r, sd_cursor *c, char part, mlir_attr *at,
+                      numbers *v)
+{
+    switch (part) {
+    case 'T':
         at->type = (uint32_t)mlir_varint(c);
         break;
-    case 18:
-        read_bounds(r, c, at);
+    case 't':
+        at->type = (uint32_t)mlir_varint(c) + 1;
         break;
-    case 20:
-        read_accuracy(r, c, at);
+    case 'S':
+        at->str = (uint32_t)mlir_varint(c);
         break;
-    case 21:
-    case 22:
-    case 23:
-    case 24:
-    case 25:
-        mlir_read_mesh(r, c, code, at);
+    case 'V':
+    case 'E':
+        at->bits = mlir_varint(c);
+        break;
+    case 'B':
+        at->blob = sd_read_bytes(c, mlir_varint(c));
+        break;
+    case 'M':
+        at->code = 1;
+        *sd_push(r->a, v) = (uint32_t)mlir_varint(c);
+        break;
+    case 'A':
+        *sd_push(r->a, v) = (uint32_t)mlir_varint(c);
+        break;
+    case 'R':
+        while (sd_cursor_left(c) && !c->bad)
+            *sd_push(r->a, v) = (uint32_t)mlir_varint(c);
         break;
     default:
-        mlir_not_known(r, "vhlo attribute", code);
+        read_list(r, c, v, part == 'P' ? 2 : 1);
     }
 }
 
 static void decode(mlir_reader *r, const mlir_entry *e, sd_cursor *c,
                    mlir_attr *at)
 {
-    if (!e->coded)
+    static const char *const thing[] = {[MLIR_D_BUILTIN] = "builtin attribute",
+                                        [MLIR_D_VHLO] = "vhlo attribute",
+                                        [MLIR_D_SDY] = "sdy attribute",
+                                        [MLIR_D_STABLEHLO] = NULL};
+    uint64_t code = e->coded ? mlir_varint(c) : 0;
+    const attr_row *row;
+    numbers v = {0};
+
+    if (!e->coded) {
         mlir_fail(r, SD_UNIMPLEMENTED, "an attribute that is kept as text");
-    else if (e->dialect == MLIR_D_VHLO)
-        read_vhlo(r, c, at);
-    else if (e->dialect == MLIR_D_BUILTIN)
-        read_builtin(r, c, at);
-    else if (e->dialect == MLIR_D_SDY)
-        mlir_read_sdy(r, c, at);
-    else
+    } else if (!thing[e->dialect]) {
         mlir_fail(r, SD_UNIMPLEMENTED,
                   "an attribute of a dialect that is not known");
+    } else if ((row = find_row(e->dialect, code))) {
+        at->kind = row->kind;
+        at->code = row->parts[0] == 'E' ? (uint8_t)code : 0;
+        for (const char *p = row->parts; *p; p++)
+            read_part(r, c, *p, at, &v);
+        at->list = v.at;
+        at->nlist = v.n;
+        if (row->read)
+            row->read(r, c, at);
+    } else if (!mlir_read_as_text(r, e->dialect, code, c, at)) {
+        mlir_not_known(r, thing[e->dialect], code);
+    }
 }
 
 const mlir_attr *mlir_attr_at(mlir_reader *r, uint64_t index)

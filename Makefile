@@ -83,9 +83,10 @@ isa: setup-test                  # what Intel's GPUs get, by Intel's compiler; n
 	@$(PY) tools/isa.py --only '$(ONLY)' --every $(EVERY) --shard $(SHARD) $(if $(X64),--x64) \
 	    $(if $(filter conform,$(SET)),--set conform,$(if $(filter-out .*,$(ONLY)),,--page --again))
 
+# JAX's products and convolutions, and N random programs; SHARD=i/n, and goes on where it was
 engines: N = 1000
-engines: setup-test              # N random products by Intel's matrix engine, emulated; SHARD=i/n
-	@ninja -C build/release --quiet tests/unit/test_engines tests/unit/dpas.spv
+engines: setup-test              # products by Intel's matrix engine, emulated: N of M are right
+	@ninja -C build/release --quiet tools/sundog tests/unit/test_engines tests/unit/dpas.spv
 	@$(PY) tests/random/engines.py --count $(N) --shard $(SHARD)
 
 numerics: setup-test             # docs/numerics.md's table is measured anew

@@ -2,9 +2,9 @@
  * that call the engine's functions are linked to dpas.c, which has the same
  * functions over broadcasts, and held against the evaluator: sums of bytes
  * exactly, sums of floats within what an order of additions may change.
- * Arguments: dpas.c as SPIR-V, the device described; then the first of the
- * random programs and how many, which run alone: without them a few do, after
- * written ones. */
+ * Arguments: dpas.c as SPIR-V, the device described; then what runs alone, the
+ * first of the random programs and how many, or programs in files: without
+ * these a few random ones do, after written ones. */
 #include "hlo.h"
 #include "passes.h"
 #include "plan.h"
@@ -25,6 +25,8 @@ static const char *engine, *like;
 static uint64_t first_drawn = 1;
 static int direct; /* kernels whose operands are read by 2-D blocks */
 static int drawn = 2;
+static char **file; /* programs that run alone */
+static int nfile;
 static __typeof__(clBuildProgram) *build_well;
 
 typedef struct {
@@ -52,9 +54,12 @@ typedef struct {
     uint64_t seed; /* of the arguments */
     double slack;  /* of the sum of sizes, which roundings on the way take */
     int unsigned_from; /* arguments from here on make the sum of sizes */
-    bool any;      /* it may have no engine */
+    bool any;      /* it may have no engine, and then does not run, */
+    bool plain;    /* or runs without */
     bool large; /* in the largest tiles, which take a CPU's compiler long */
 } program;
+
+enum { MOST_ARGS = 8 };
 
 /* What uses the sums reads a row of its own, too, if they are floats. */
 static const char *write_product(sd_arena *a, const product *p)
@@ -77,36 +82,53 @@ static const char *write_product(sd_arena *a, const product *p)
                         p->n);
 }
 
+/* A complex number is two. */
+static int64_t numbers(const hlo_value *v)
+{
+    return sd_shape_count(v->shape) << sd_is_complex(v->shape->dtype);
+}
+
+static uint8_t *place(const hlo_value *v, int64_t i)
+{
+    sd_dtype t = sd_dtype_part(v->shape->dtype);
+
+    return (uint8_t *)v->data + (size_t)i * sd_dtype_bytes(t);
+}
+
 static void fill(hlo_value *v, uint64_t seed)
 {
-    sd_dtype t = v->shape->dtype;
+    sd_dtype t = sd_dtype_part(v->shape->dtype);
 
-    for (int64_t i = 0; i < sd_shape_count(v->shape); i++) {
-        uint8_t *at = (uint8_t *)v->data + (size_t)i * sd_dtype_bytes(t);
-
+    for (int64_t i = 0; i < numbers(v); i++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
-        if (sd_dtype_kind(t) == SD_K_FLOAT)
-            sd_scalar_of_f64(t, (double)(seed >> 33) / 0x1p30 - 1, at);
+        if (sd_is_float(t))
+            sd_scalar_of_f64(t, (double)(seed >> 33) / 0x1p30 - 1, place(v, i));
         else
-            sd_scalar_of_s64(t, (int64_t)(seed >> 56), at);
+            sd_scalar_of_s64(t, (int64_t)(seed >> 56), place(v, i));
     }
 }
 
 static double at(const hlo_value *v, int64_t i)
 {
-    sd_dtype t = v->shape->dtype;
-
-    return sd_scalar_to_f64(t,
-                            (uint8_t *)v->data + (size_t)i * sd_dtype_bytes(t));
+    return sd_scalar_to_f64(sd_dtype_part(v->shape->dtype), place(v, i));
 }
 
+/* Of a complex number the sum of both sizes, which no part of a product of
+ * such sums is larger than. */
 static void take_signs(hlo_value *v)
 {
-    sd_dtype t = v->shape->dtype;
+    int parts = 1 + sd_is_complex(v->shape->dtype);
+    sd_dtype t = sd_dtype_part(v->shape->dtype);
 
-    for (int64_t i = 0; i < sd_shape_count(v->shape); i++)
-        sd_scalar_of_f64(t, fabs(at(v, i)),
-                         (uint8_t *)v->data + (size_t)i * sd_dtype_bytes(t));
+    for (int64_t i = 0; i < numbers(v); i += parts) {
+        double size = fabs(at(v, i));
+
+        if (parts == 2) {
+            size += fabs(at(v, i + 1));
+            sd_scalar_of_f64(t, 0, place(v, i + 1));
+        }
+        sd_scalar_of_f64(t, size, place(v, i));
+    }
 }
 
 /* ---- linking ---- */
@@ -174,31 +196,31 @@ static device_desc device_with(const world *w, bool large)
     return dev;
 }
 
-/* NULL: it has no engine, and need not. */
+/* NULL: it has no engine, and then need not run. */
 static thunk_program *compile(sd_arena *a, const program *of, world *w,
-                              const device_desc *dev)
+                              const device_desc *dev, bool *found)
 {
     const char *text = of->text;
     hlo_module *m = parse_text(a, text);
     thunk_program *t;
-    bool found = false;
     sd_options opt;
     plan *p;
 
+    *found = false;
     sd_options_from_env(&opt);
     check(hlo_optimize(m, dev, &opt, NULL, NULL), text);
     check(plan_make(a, m, dev, &opt, &p), text);
     for (int i = 0; i < p->nkernel; i++)
         if (p->kernel[i]->blocks &&
             plan_engine_table[p->kernel[i]->blocks->engine].m) {
-            found = true;
+            *found = true;
             direct += p->kernel[i]->blocks->direct;
         }
-    if (!found && of->any) {
+    if (!*found && of->any) {
         plan_destroy(p);
         return NULL;
     }
-    if (!found)
+    if (!*found && !of->plain)
         fail_msg("no engine in %s", text);
     check(
         target_build(p, &opt, w->shelf, xpu_client_pool(w->client), NULL, NULL),
@@ -210,17 +232,17 @@ static thunk_program *compile(sd_arena *a, const program *of, world *w,
 }
 
 static hlo_value run(sd_arena *a, world *w, thunk_program *t,
-                     const hlo_value *arg, const sd_shape *shape)
+                     const hlo_value *arg, int narg, const sd_shape *shape)
 {
     hlo_value got = hlo_value_make(a, shape);
-    xpu_call call = {.narg = 3};
-    xpu_buffer *in[3], *out;
+    xpu_call call = {.narg = narg};
+    xpu_buffer *in[MOST_ARGS], *out;
     xpu_program *x;
     xpu_event *done;
 
     call.arg = in;
     check(xpu_program_load(w->device, t, &x), "loading");
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < narg; i++)
         check(xpu_buffer_from_host(w->device, XPU_MEM_DEVICE,
                                    arg[i].shape->dtype, arg[i].shape->rank,
                                    arg[i].shape->dim, arg[i].data, NULL, true,
@@ -234,7 +256,7 @@ static hlo_value run(sd_arena *a, world *w, thunk_program *t,
     check(xpu_event_wait(done), "the result");
     xpu_event_release(done);
     xpu_buffer_release(out);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < narg; i++)
         xpu_buffer_release(in[i]);
     xpu_program_release(x);
     return got;
@@ -246,15 +268,17 @@ static hlo_value run(sd_arena *a, world *w, thunk_program *t,
 static int compare(const program *p, const hlo_value *got,
                    const hlo_value *want, const hlo_value *sizes)
 {
-    bool exact = sd_dtype_kind(want->shape->dtype) != SD_K_FLOAT;
+    bool exact = !sd_is_float(sd_dtype_part(want->shape->dtype));
+    int64_t whole = ~(int64_t)sd_is_complex(want->shape->dtype);
     int bad = 0;
 
-    for (int64_t i = 0; i < sd_shape_count(want->shape); i++) {
+    for (int64_t i = 0; i < numbers(want); i++) {
         double most = exact ? 0
                             : ((double)(p->terms + 1) * 0x1p-23 + p->slack) *
-                                  at(sizes, i);
+                                  at(sizes, i & whole);
 
-        if (fabs(at(got, i) - at(want, i)) <= most || bad++)
+        if (at(got, i) == at(want, i) || /* both may be infinite */
+            fabs(at(got, i) - at(want, i)) <= most || bad++)
             continue;
         print_message("%s %s: element %" PRId64 " is %.9g, not %.9g\n", like,
                       p->name, i, at(got, i), at(want, i));
@@ -262,27 +286,28 @@ static int compare(const program *p, const hlo_value *got,
     return bad;
 }
 
-/* 1: right, 0: wrong, -1: no engine. */
-static int one_program(sd_arena *a, world *w, const program *p)
+/* 1: right, 0: wrong, -1: not run; in *found whether it has an engine. */
+static int one_program(sd_arena *a, world *w, const program *p, bool *found)
 {
     const char *text = p->text;
     hlo_module *m = parse_text(a, text);
     device_desc dev = device_with(w, p->large);
-    hlo_value arg[3], got, want, sizes;
+    int narg = m->entry->nparam, bad;
+    hlo_value arg[MOST_ARGS], got, want, sizes;
     thunk_program *t;
-    int bad;
 
-    for (int i = 0; i < 3; i++) {
+    assert_in_range(narg, 0, MOST_ARGS);
+    for (int i = 0; i < narg; i++) {
         arg[i] = hlo_value_make(a, m->entry->param[i]->shape);
         fill(&arg[i], p->seed + (uint64_t)i + 3);
     }
-    if (!(t = compile(a, p, w, &dev)))
+    if (!(t = compile(a, p, w, &dev, found)))
         return -1;
-    check(hlo_eval(a, m->entry, arg, 3, &want), text);
-    got = run(a, w, t, arg, want.shape);
-    for (int i = p->unsigned_from; i < 3; i++)
+    check(hlo_eval(a, m->entry, arg, narg, &want), text);
+    got = run(a, w, t, arg, narg, want.shape);
+    for (int i = p->unsigned_from; i < narg; i++)
         take_signs(&arg[i]);
-    check(hlo_eval(a, m->entry, arg, 3, &sizes), text);
+    check(hlo_eval(a, m->entry, arg, narg, &sizes), text);
     bad = compare(p, &got, &want, &sizes);
     thunk_program_release(t);
     return bad == 0;
@@ -292,11 +317,12 @@ static int one_product(world *w, const product *p, bool large)
 {
     sd_arena *a = sd_arena_create();
     program of = {.text = write_product(a, p), .terms = p->k, .large = large};
+    bool found;
     int right;
 
     of.name = sd_arena_fmt(a, "%d x %d x %d of %s, turned %d %d", p->m, p->n,
                            p->k, p->of, p->x_turned, p->y_turned);
-    right = one_program(a, w, &of);
+    right = one_program(a, w, &of, &found);
     sd_arena_destroy(a);
     return right != 1;
 }
@@ -351,6 +377,7 @@ static void test_windows(void **state)
     for (size_t i = 0; i < SD_COUNTOF(form); i++) {
         sd_arena *a = sd_arena_create();
         program p = {.terms = form[i].terms, .name = form[i].window};
+        bool found;
 
         p.text = sd_arena_fmt(
             a,
@@ -363,7 +390,7 @@ static void test_windows(void **state)
             form[i].bias, form[i].sum, form[i].result, form[i].window,
             form[i].labels, form[i].sum, form[i].result, form[i].last,
             form[i].sum, form[i].result);
-        bad += one_program(a, *state, &p) != 1;
+        bad += one_program(a, *state, &p, &found) != 1;
         sd_arena_destroy(a);
     }
     assert_int_equal(bad, 0);
@@ -378,6 +405,14 @@ static int draw(uint64_t *seed, int least, int most)
 {
     *seed = *seed * 6364136223846793005u + 1442695040888963407u;
     return least + (int)(*seed >> 33) % (most - least + 1);
+}
+
+/* Half of all are multiples of 8, which messages that read matrices want. */
+static int draw_extent(uint64_t *s, int least, int most)
+{
+    int n = draw(s, least, most);
+
+    return draw(s, 0, 1) ? n : SD_MAX(n & -8, least);
 }
 
 /* What uses a result of that shape: a number each, of the last dimension. */
@@ -405,8 +440,8 @@ static const char *write_begin(sd_arena *a, const char *of, const char *sum,
 static const char *draw_product(sd_arena *a, uint64_t *s, const char *of,
                                 const char *sum, int64_t *terms)
 {
-    int b = draw(s, 1, 3), m = draw(s, 16, 140), n = draw(s, 16, 140),
-        k = draw(s, 16, 140);
+    int b = draw(s, 1, 3), m = draw(s, 16, 140), n = draw_extent(s, 16, 140),
+        k = draw_extent(s, 16, 140);
     int x = draw(s, 0, 1), y = draw(s, 0, 1), twice = draw(s, 0, 1);
     const char *result = sd_arena_fmt(a, "%d,%d,%d", b, m, n);
 
@@ -454,8 +489,8 @@ static const char *write_window(sd_arena *a, const window *v, const window *u)
 static const char *draw_convolution(sd_arena *a, uint64_t *s, const char *of,
                                     const char *sum, int64_t *terms)
 {
-    int b = draw(s, 1, 2), h = draw(s, 7, 20), w = draw(s, 7, 40),
-        c = draw(s, 3, 40), o = draw(s, 16, 48);
+    int b = draw(s, 1, 2), h = draw(s, 7, 20), w = draw_extent(s, 7, 40),
+        c = draw_extent(s, 3, 80), o = draw_extent(s, 16, 48);
     int first = draw(s, 0, 1), twice = draw(s, 0, 1), groups = draw(s, -2, 4);
     int g = groups < 2 ? 1 : groups;
     window v = draw_window(s, h), u = draw_window(s, w);
@@ -483,8 +518,8 @@ static const char *draw_convolution(sd_arena *a, uint64_t *s, const char *of,
 static const char *draw_attention(sd_arena *a, uint64_t *s, const char *of,
                                   int64_t *terms)
 {
-    int b = draw(s, 1, 3), t = draw(s, 16, 140), n = draw(s, 16, 140),
-        d = draw(s, 16, 80), causal = draw(s, 0, 1);
+    int b = draw(s, 1, 3), t = draw(s, 16, 140), n = draw_extent(s, 16, 140),
+        d = draw_extent(s, 16, 80), causal = draw(s, 0, 1);
     const char *all = sd_arena_fmt(a, "%d,%d,%d", b, t, n);
 
     *terms = n;
@@ -541,11 +576,12 @@ static int one_drawn(world *w, uint64_t seed, int *kind)
     uint64_t s = seed * 0x9e3779b97f4a7c15u;
     program p = {.seed = seed, .any = true};
     int right, of = draw(&s, 0, 6);
+    bool found;
 
     *kind = of < 3 ? PRODUCT : of < 6 ? CONVOLUTION : ATTENTION;
     p.text = draw_kind(a, *kind, &s, &p);
     p.name = sd_arena_fmt(a, "program %" PRIu64 ":\n%s", seed, p.text);
-    right = one_program(a, w, &p);
+    right = one_program(a, w, &p, &found);
     sd_arena_destroy(a);
     return right;
 }
@@ -566,6 +602,57 @@ static void test_drawn(void **state)
                   count[1], count[0], direct);
     assert_int_equal(count[1], 0);
     assert_true(count[2] > drawn / 2);
+}
+
+/* ---- programs in files ---- */
+
+/* Terms of the longest sum of a product. */
+static int64_t longest_sum(const hlo_module *m)
+{
+    int64_t most = 1;
+
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c) {
+            int64_t n = 1;
+
+            if (in->op == HLO_DOT)
+                for (int i = 0; i < in->u.dot->lhs_contract.n; i++)
+                    n *= in->arg[0]->shape->dim[in->u.dot->lhs_contract.at[i]];
+            else if (in->op == HLO_CONVOLUTION)
+                n = sd_shape_count(in->arg[1]->shape) /
+                    SD_MAX(in->arg[1]->shape->dim[in->u.conv->k_out], 1);
+            most = SD_MAX(most, n);
+        }
+    return most;
+}
+
+static double rounding_to(sd_dtype t)
+{
+    return t == SD_BF16 ? 0x1p-8 : t == SD_F16 ? 0x1p-11 : 0;
+}
+
+static void test_files(void **state)
+{
+    int wrong = 0;
+
+    for (int i = 0; i < nfile; i++) {
+        sd_arena *a = sd_arena_create();
+        sd_bytes text = read_file(a, file[i]);
+        program p = {.name = file[i], .plain = true};
+        const hlo_module *m;
+        bool found;
+
+        p.text = sd_arena_str(a, (const char *)text.at, text.len);
+        m = parse_text(a, p.text);
+        p.terms = longest_sum(m) << sd_is_complex(m->entry->root->shape->dtype);
+        p.slack = rounding_to(m->entry->root->shape->dtype);
+        if (one_program(a, *state, &p, &found) != 1 && ++wrong)
+            print_message("%s: wrong\n", file[i]);
+        else
+            print_message("%s: %s\n", file[i], found ? "engine" : "plain");
+        sd_arena_destroy(a);
+    }
+    assert_int_equal(wrong, 0);
 }
 
 /* ---- the driver ---- */
@@ -602,14 +689,20 @@ int main(int argc, char **argv)
         cmocka_unit_test_prestate(test_drawn, &w)};
     const struct CMUnitTest alone[] = {
         cmocka_unit_test_prestate(test_drawn, &w)};
+    const struct CMUnitTest files[] = {
+        cmocka_unit_test_prestate(test_files, &w)};
+    bool counts = argc == 5 && strspn(argv[3], "0123456789") == strlen(argv[3]);
 
-    if (argc != 3 && argc != 5) {
-        print_message("usage: test_engines dpas.spv DEVICE [FIRST COUNT]\n");
+    if (argc < 3) {
+        print_message(
+            "usage: test_engines dpas.spv DEVICE [FIRST COUNT | FILE...]\n");
         return 2;
     }
     engine = argv[1];
     like = argv[2];
-    if (argc == 5) {
+    file = argv + 3;
+    nfile = argc - 3;
+    if (counts) {
         first_drawn = strtoull(argv[3], NULL, 10);
         drawn = atoi(argv[4]);
     }
@@ -625,8 +718,9 @@ int main(int argc, char **argv)
     w.device = xpu_client_device(w.client, 0);
     hurry(&w);
     w.shelf = sd_shelf_create();
-    argc = argc == 5 ? cmocka_run_group_tests(alone, NULL, NULL)
-                     : cmocka_run_group_tests(tests, NULL, NULL);
+    argc = counts  ? cmocka_run_group_tests(alone, NULL, NULL)
+           : nfile ? cmocka_run_group_tests(files, NULL, NULL)
+                   : cmocka_run_group_tests(tests, NULL, NULL);
     sd_shelf_destroy(w.shelf);
     xpu_client_destroy(w.client);
     return argc;

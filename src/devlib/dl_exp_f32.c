@@ -6,6 +6,17 @@ f32v DL(exp_f32)(f32v x)
     return exp32(x);
 }
 
+/* Of x <= 0, or NaN, with the bits of exp_f32. */
+f32v DL(exp_down_f32)(f32v x)
+{
+    f32v p;
+    u32v raw;
+
+    x = SEL(x < F(-104.0f), F(-104.0f), x);
+    p = exp_reduce32(x, &raw);
+    return exp_join_down32(p, raw);
+}
+
 /* 2^n e^r - 1 = 2 (2^(n-1) (e^r - 1) + 2^(n-1) - 1/2) */
 f32v DL(expm1_f32)(f32v x)
 {

@@ -50,6 +50,19 @@ DL_INLINE f32v exp_join32(f32v p, u32v raw)
 #endif
 }
 
+/* The same for k from -150 to 0: 2^(k + 64) is a normal number, and what it is
+ * multiplied by is not rounded again until the end. */
+DL_INLINE f32v exp_join_down32(f32v p, u32v raw)
+{
+#if SD_LANES == 16
+    return exp_join32(p, raw);
+#else
+    f32v s = pow2_32(raw + U(64));
+
+    return FMAF(p, s, s) * F(0x1p-64f);
+#endif
+}
+
 DL_INLINE f32v exp32(f32v x)
 {
     f32v p;

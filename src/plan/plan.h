@@ -179,8 +179,9 @@ struct plan_node {
                              sink or parked; -1: none does, as of other nodes
                              and of a CONTRACT in blocks */
     int area;             /* the number of its first area, if it has any */
-    bool narrow;          /* ELT on GPUs: a function whose operand is a bf16 and
-                             whose result is only ever rounded to one */
+    bool rounded;         /* ELT on GPUs: an f32 that is only ever rounded to a
+                             bf16 */
+    bool narrow;          /* one of these: a function whose operand is a bf16 */
     int wide;             /* LOAD, STORE on GPUs: so many positions of LANE,
                              copies of an item, are one access: neighbours in
                              memory, or of a LOAD one element for all.  1: each

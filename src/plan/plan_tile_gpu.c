@@ -188,18 +188,24 @@ static int read_of_row(const plan_kernel *k, int lane)
     return n;
 }
 
+static int stages_along(const plan_kernel *k, int lane)
+{
+    int n = 0;
+
+    for (int i = 0; i < k->nstage; i++)
+        n += (k->stage[i].axes >> lane & 1) != 0;
+    return n;
+}
+
 /* Stages after the first find a row in registers, if they hold what items have
  * of it in one step.  So many neighbours are an item's then; 0: they do not. */
 static int kept_vector(const plan_kernel *k, int lane, int v,
                        const device_desc *dev)
 {
     int64_t extent = k->axis[lane].extent, n = read_of_row(k, lane), copies;
-    int stages = 0;
 
-    for (int i = 0; i < k->nstage; i++)
-        stages += k->stage[i].axes >> lane & 1;
     if (dev->registers < 4 * 4 * KEPT || /* four times KEPT words of 4 bytes */
-        stages < 2 || extent % ROW_LANES || n == 0)
+        stages_along(k, lane) < 2 || extent % ROW_LANES || n == 0)
         return 0;
     for (; v > 0; v /= 2) {
         copies = extent / ROW_LANES * v;
@@ -217,11 +223,9 @@ static int row_vector(const plan_kernel *k, int lane, int v,
                       const device_desc *dev)
 {
     double rows = plan_points(k, (1ull << k->nouter) - 1);
+    int stages = stages_along(k, lane);
     int64_t row = 0;
-    int stages = 0;
 
-    for (int i = 0; i < k->nstage; i++)
-        stages += k->stage[i].axes >> lane & 1;
     for (int i = 0; i < k->nnode; i++)
         if (k->node[i]->kind == PN_LOAD && k->node[i]->varies >> lane & 1)
             row += k->axis[lane].extent *
@@ -506,7 +510,7 @@ static void tile_plainly(plan_kernel *k, int lane, const device_desc *dev)
         plan_park(k, lane, dev->local_bytes, false);
 }
 
-/* ---- functions of bf16 ---- */
+/* ---- what is rounded to bf16 ---- */
 
 static bool converts(const plan_node *n, sd_dtype from, sd_dtype to)
 {
@@ -514,21 +518,27 @@ static bool converts(const plan_node *n, sd_dtype from, sd_dtype to)
            n->arg[0]->dtype == from;
 }
 
-/* Marks the functions whose operand is a bf16 and all of whose users round the
- * result to one. */
+/* Marks what all users round to bf16. */
+static void mark_rounded(plan_kernel *k)
+{
+    for (int i = 0; i < k->nnode; i++)
+        k->node[i]->rounded =
+            k->node[i]->kind == PN_ELT && k->node[i]->dtype == SD_F32;
+    for (int i = 0; i < k->nnode; i++)
+        for (int j = 0; j < k->node[i]->narg; j++)
+            if (!converts(k->node[i], SD_F32, SD_BF16))
+                k->node[i]->arg[j]->rounded = false;
+}
+
+/* Marks the functions of a bf16 among these. */
 static void mark_narrow(plan_kernel *k)
 {
     for (int i = 0; i < k->nnode; i++) {
         plan_node *n = k->node[i];
 
-        n->narrow = n->kind == PN_ELT && n->narg == 1 && n->dtype == SD_F32 &&
-                    hlo_op_table[n->op].fn &&
+        n->narrow = n->rounded && n->narg == 1 && hlo_op_table[n->op].fn &&
                     converts(n->arg[0], SD_BF16, SD_F32);
     }
-    for (int i = 0; i < k->nnode; i++)
-        for (int j = 0; j < k->node[i]->narg; j++)
-            if (!converts(k->node[i], SD_F32, SD_BF16))
-                k->node[i]->arg[j]->narrow = false;
 }
 
 void plan_tile_gpu(plan_kernel *k, const device_desc *dev)
@@ -537,6 +547,7 @@ void plan_tile_gpu(plan_kernel *k, const device_desc *dev)
 
     k->axis[lane].place = PLAN_LANE;
     k->masks_steps = device_has_quirk(dev, DEVICE_QUIRK_ONE_STEP);
+    mark_rounded(k);
     if (dev->features & DEVICE_HAS_NARROW)
         mark_narrow(k);
     if (plan_find_group_blocks(k, lane, dev))

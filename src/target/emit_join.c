@@ -141,6 +141,16 @@ static bool has_no_sides(const plan_node *n)
            hlo_op_table[n->body->op].props & HLO_P_COMM;
 }
 
+/* Has a join of any order the same bits? */
+static bool has_no_order(const plan_node *n)
+{
+    int op = n->body->op;
+
+    return has_no_sides(n) && (op == HLO_MAXIMUM || op == HLO_MINIMUM ||
+                               (sd_is_int(n->arg[0]->dtype) &&
+                                hlo_op_table[op].props & HLO_P_ASSOC));
+}
+
 /* Items i and i ^ d have the same m lanes of two halves of a row.  Each goes on
  * with half of them, of which it gets the other's, while it has several.  Gives
  * how many it has then. */
@@ -177,6 +187,12 @@ static void halve_by_exchange(emit *e, const plan_node *n, emit_value **v,
     int items = SD_MIN(e->k->items, e->abi->together), m = e->k->vector;
     int d = items / 2;
 
+    if (has_no_order(n)) { /* an item hands on one value, not several */
+        emit_join_lanes(e, n, v, m, m);
+        for (; d >= 1; d /= 2)
+            exchange(e, n, v, 1, at, d);
+        return;
+    }
     for (; d >= 1; d /= 2)
         m = exchange(e, n, v, m, at, d);
     for (d = items / 2; d >= 1 && d > items / e->k->vector / 2; d /= 2)

@@ -12,7 +12,12 @@
  * last places of s and m.  That holds with room for all s but those whose
  * digits are nearly all ones, which are left out, and while nothing overflows
  * or is below the normal numbers on the way: what is not within bounds is
- * divided. */
+ * divided.
+ *
+ * A quotient that is only ever rounded to bf16 (plan_node.rounded) is x y: less
+ * than two places of an f32 away from x / s rounded to one, also where it is
+ * subnormal, infinite or a NaN.  Both are rounded to the same bf16 but where
+ * the middle of two of these is within two places. */
 #include "emit.h"
 
 enum { BATCH = 16 }; /* divisions that are tried together */
@@ -20,7 +25,9 @@ enum {
     LEAST_BY = 0x30800000, /* bits of 2^-30 */
     MOST_BY = 0x53800000, /* of 2^40: s is less */
     ONES = 0x7ffff0, /* digits, the first without those */
-    LEAST = 0x21800000 /* of 2^-60: |x| is not less, or x is 0 */
+    LEAST = 0x21800000, /* of 2^-60: |x| is not less, or x is 0 */
+    MIDDLE = 0x8000, /* the lower half of an f32 between two bf16 */
+    NEAR = 2
 };
 
 typedef struct {
@@ -68,6 +75,27 @@ static LLVMValueRef quotient(emit *e, const inverse *v, LLVMValueRef x)
     LLVMValueRef left = fma_of(e, LLVMBuildFNeg(e->b, v->by, ""), q, x);
 
     return fma_of(e, left, v->y, q);
+}
+
+/* Is one of q so near to where its rounding to bf16 changes that x / s may be
+ * behind that?  Their lower halves are counted from the first such one. */
+static LLVMValueRef any_near(emit *e, const inverse *v, const LLVMValueRef *q,
+                             int n)
+{
+    LLVMValueRef least = word(e, UINT32_MAX), sixteen = word(e, 16);
+
+    for (int i = 0; i < n; i++) {
+        LLVMValueRef arg[2] = {bits_of(e, q[i]), least};
+
+        arg[0] = LLVMBuildShl(e->b, arg[0], sixteen, "");
+        arg[0] = LLVMBuildSub(e->b, arg[0],
+                              word(e, (unsigned)(MIDDLE - NEAR) << 16), "");
+        least = emit_intrinsic(e, "llvm.umin", e->i32, arg, 2);
+    }
+    return LLVMBuildOr(e->b, v->bad,
+                       LLVMBuildICmp(e->b, LLVMIntULT, least,
+                                     word(e, (2 * NEAR + 1) << 16), ""),
+                       "");
 }
 
 /* Is one of x not within bounds?  Those of bits 2 |x| are counted from 1, with
@@ -169,8 +197,10 @@ emit_value emit_quotients(emit *e, const plan_node *n, int copy, int level)
     v = inverse_of(e, s);
     emit_back(e, mark);
     for (int i = 0; i < m; i++)
-        q[i] = quotient(e, &v, x[i]);
-    divide_if(e, any_bad(e, &v, x, q, m), s, x, q, m);
+        q[i] = n->rounded ? LLVMBuildFMul(e->b, x[i], v.y, "")
+                          : quotient(e, &v, x[i]);
+    divide_if(e, n->rounded ? any_near(e, &v, q, m) : any_bad(e, &v, x, q, m),
+              s, x, q, m);
     for (int i = 1; i < m; i++)
         emit_remember(e, slot_of(e, n, at[i]), (emit_value){q[i], NULL}, level);
     return (emit_value){q[0], NULL};

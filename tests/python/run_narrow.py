@@ -20,12 +20,22 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
+
+
+def softmax_of_noise(x):
+    """Of f32 up to 16, rounded to x's type: 2^18 numbers in rows of 128 and of 1,024."""
+    noise = (jnp.arange(1 << 17, dtype=jnp.uint32) * jnp.uint32(2654435761) >> 8).astype(jnp.float32) / (1 << 20)
+    rows = [jax.nn.softmax(noise.reshape(-1, n)).astype(x.dtype) for n in (128, 1024)]
+    return jnp.concatenate([r.reshape(-1) for r in rows])
+
+
 FUNCTIONS = {
     "exp": jnp.exp, "exp2": jnp.exp2, "expm1": jnp.expm1, "log": jnp.log, "log1p": jnp.log1p,
     "logistic": jax.lax.logistic, "tanh": jnp.tanh, "erf": jax.lax.erf, "rsqrt": jax.lax.rsqrt, "cbrt": jnp.cbrt,
     "sin": jnp.sin, "cos": jnp.cos, "tan": jnp.tan, "gelu": jax.nn.gelu, "silu": jax.nn.silu,
     "gelu of erf": lambda x: jax.nn.gelu(x, approximate=False), "softplus": jax.nn.softplus,
     "square, times, plus": lambda x: x * x * x + x * 0.75 - 3, "quotients": lambda x: 3 / x + x / 7,
+    "softmax of noise": softmax_of_noise,
     "softmax": lambda x: jax.nn.softmax(jnp.where(jnp.isfinite(x), x, 0).reshape(-1, 128)),
 }
 TYPES = {"bf16": jnp.bfloat16, "f16": jnp.float16}

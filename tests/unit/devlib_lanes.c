@@ -44,6 +44,10 @@
         KEEP(dl_##f##_f64_x8(LOAD(f64v, x), LOAD(f64v, y)), r); \
     }
 #include "hlo_functions.def"
+void lanes_exp_down_f32(const float *x, float *r)
+{
+    KEEP(dl_exp_down_f32_x8(LOAD(f32v, x)), r);
+}
 #define NARROW_uint8_t  u8v
 #define NARROW_uint16_t u16v
 #define X(t, u) \

@@ -466,6 +466,38 @@ static void lanes_give_the_same_bits(void **state)
     assert_int_equal(bad, 0);
 }
 
+float dl_exp_down_f32(float x);
+void lanes_exp_down_f32(const float *, float *);
+
+/* Of one number of 1,013 of those below zero. */
+static void exp_below_zero_is_exp(void **state)
+{
+    bool lanes =
+        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    int bad = 0;
+
+    (void)state;
+    for (uint32_t i = 0x80000000; i < 0xff900000 && bad < 20; i += 8 * 1013) {
+        float x[8], r[8], one, want;
+
+        for (uint32_t j = 0; j < 8; j++) {
+            uint32_t bits = i + j * 1013;
+
+            memcpy(&x[j], &bits, sizeof bits);
+        }
+        if (lanes)
+            lanes_exp_down_f32(x, r);
+        for (int j = 0; j < 8; j++) {
+            want = dl_exp_f32(x[j]);
+            one = dl_exp_down_f32(x[j]);
+            CHECK("exp_down", one, want)
+            if (lanes)
+                CHECK("exp_down in lanes", r[j], want)
+        }
+    }
+    assert_int_equal(bad, 0);
+}
+
 static void every_function_is_found(void **state)
 {
     (void)state;
@@ -536,6 +568,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(errors_stay_below_their_limits),
         cmocka_unit_test(narrow_floats_agree_with_base),
         cmocka_unit_test(lanes_give_the_same_bits),
+        cmocka_unit_test(exp_below_zero_is_exp),
         cmocka_unit_test(every_function_is_found),
         cmocka_unit_test(nans_of_bf16_values_round_like_numbers),
     };

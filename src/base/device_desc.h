@@ -7,7 +7,7 @@
 #include "base.h"
 
 typedef enum {
-#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch) DEVICE_##id,
+#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet) DEVICE_##id,
 #include "device_kinds.def"
 #undef DEVICE_KIND
     DEVICE_KIND_COUNT
@@ -15,6 +15,7 @@ typedef enum {
 typedef struct {
     const char *name, *title;
     double flops, bytes, launch; /* a ns, a ns, ns: of device_guess_ns */
+    double meet; /* bytes that a member of a gang reads while all meet */
 } device_kind_info;
 extern const device_kind_info device_kind_table[DEVICE_KIND_COUNT];
 /* THE cost model: a guess of the nanoseconds that such work takes on one thread,
@@ -45,6 +46,8 @@ typedef enum { DEVICE_HAS_F64 = 1, DEVICE_HAS_F16 = 2, DEVICE_HAS_AVX512 = 4,
                                             bf16: tried on such a chip */
                DEVICE_HAS_BLOCK2D = 2048, /* messages of a sub-group of 16 read
                                              blocks of a matrix, 2-D, */
+               DEVICE_HAS_PEERS = 8192, /* kernels read the memory of all
+                                           devices of the process */
                DEVICE_HAS_VISA = 4096 /* which Intel's assembly in a kernel asks
                                          for; without it functions of these
                                          names are linked */

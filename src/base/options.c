@@ -8,9 +8,10 @@
 
 /* Of the kinds of devices those that can be opened. */
 static const char device_words[] = "auto"
-#define OPEN(f)                                                        ", " #f
-#define NONE                                                           ""
-#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch) open
+#define OPEN(f) ", " #f
+#define NONE    ""
+#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet) \
+    open
 #include "device_kinds.def"
 #undef DEVICE_KIND
 #undef NONE

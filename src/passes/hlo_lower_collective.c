@@ -15,9 +15,9 @@
 #include "hlo_sharding.h"
 #include "passes_priv.h"
 
-#define SHARES_BYTES (256 << 10) /* gathered, of one participant */
 #define SMALL_BYTES \
     (64 << 10)   /* of one array: a meeting is dearer than a copy */
+#define SHARE 16 /* bytes, whole ones: kernels read so many at once */
 
 /* ---- the number of the participant ---- */
 
@@ -47,6 +47,7 @@ typedef struct {
     const hlo_collective *coll; /* with groups of participants */
     int64_t n;                  /* places in a group */
     bool uneven;                /* some are empty */
+    double meet;                /* device_kinds.def */
 } team;
 
 /* Participants are replicas or partitions: both at once are nobody's here. */
@@ -55,12 +56,13 @@ static bool is_mixed(const hlo_module *m)
     return m->nreplica > 1 && m->npartition > 1;
 }
 
-static team team_of(hlo_inst *in)
+static team team_of(hlo_inst *in, const device_desc *dev)
 {
     hlo_collective c = hlo_explicit_groups(in->parent->module->arena, in);
     team t = {.coll = sd_arena_copy(in->parent->module->arena, &c, sizeof c)};
 
     t.n = t.coll->group_size;
+    t.meet = device_kind_table[dev->kind].meet;
     for (int64_t i = 0; i < t.coll->ngroup * t.n; i++)
         t.uneven |= t.coll->groups[i] < 0;
     return t;
@@ -175,7 +177,7 @@ static hlo_inst *gather_from_all(hlo_at p, const team *t, hlo_inst *x)
     int64_t n = hlo_participants(m);
     int64_t *member = sd_arena_array(m->arena, int64_t, n);
     hlo_collective all = *t->coll;
-    team everybody = {&all, n, false};
+    team everybody = {.coll = &all, .n = n};
 
     for (int64_t i = 0; i < n; i++)
         member[i] = i;
@@ -231,12 +233,23 @@ static hlo_inst *padded(hlo_at p, hlo_inst *x, int64_t to)
 static hlo_inst *reduce_in_shares(hlo_at p, const team *t, hlo_comp *body,
                                   hlo_inst *x)
 {
-    int64_t k = x->shape->dim[0], each = (k + t->n - 1) / t->n, zero = 0;
+    int64_t unit = SD_MAX(SHARE / (int64_t)sd_dtype_bytes(pass_dtype(x)), 1);
+    int64_t k = x->shape->dim[0], all = t->n * unit, zero = 0;
+    int64_t each = (k + all - 1) / all * unit;
     hlo_inst *y = padded(p, x, each * t->n);
 
     y = chain(p, t, body, move(p, HLO_ALL_TO_ALL, t, y, 0), 0);
     y = move(p, HLO_ALL_GATHER, t, y, 0);
     return each * t->n == k ? y : hlo_make_slice(p, y, &zero, &k, NULL);
+}
+
+/* Each member reads n - 1 parts of all others and makes the whole sum, or two
+ * times n - 1 shares of an nth and meets once more. */
+static bool pays_in_shares(const team *t, const sd_shape *s)
+{
+    double n = (double)t->n, bytes = (double)sd_shape_bytes(s);
+
+    return (n - 1) * bytes > 2 * (n - 1) / n * bytes + t->meet;
 }
 
 static hlo_inst *reduce_one(hlo_at p, const team *t, hlo_comp *body,
@@ -250,10 +263,10 @@ static hlo_inst *reduce_one(hlo_at p, const team *t, hlo_comp *body,
     x = pass_reshape(p, x, 1, &k);
     if (t->uneven)
         x = reduce_unequal(p, t, body, x);
-    else if ((int64_t)sd_shape_bytes(s) * t->n <= (int64_t)SHARES_BYTES)
-        x = chain(p, t, body, move(p, HLO_ALL_GATHER, t, x, 0), 0);
-    else
+    else if (pays_in_shares(t, s))
         x = reduce_in_shares(p, t, body, x);
+    else
+        x = chain(p, t, body, move(p, HLO_ALL_GATHER, t, x, 0), 0);
     return pass_reshape(p, x, s->rank, s->dim);
 }
 
@@ -334,9 +347,9 @@ static bool can_lower(const hlo_inst *in, const team *t)
            in->op == HLO_COLLECTIVE_BROADCAST;
 }
 
-static hlo_inst *lower_moves(hlo_inst *in)
+static hlo_inst *lower_moves(hlo_inst *in, const device_desc *dev)
 {
-    team t = team_of(in);
+    team t = team_of(in, dev);
     hlo_inst **part;
 
     if (!can_lower(in, &t))
@@ -379,7 +392,7 @@ bool pass_is_move(const hlo_inst *in)
     }
 }
 
-static hlo_inst *lower(hlo_inst *in)
+static hlo_inst *lower(hlo_inst *in, const device_desc *dev)
 {
     const hlo_module *m = in->parent->module;
 
@@ -389,10 +402,22 @@ static hlo_inst *lower(hlo_inst *in)
         return sd_shape_is_array(in->shape)
                    ? hlo_make_fill(pass_at(in), in->shape, 0)
                    : NULL;
-    return pass_is_move(in) ? NULL : lower_moves(in);
+    return pass_is_move(in) ? NULL : lower_moves(in, dev);
 }
 
-bool hlo_lower_collective(hlo_module *m)
+bool hlo_lower_collective(hlo_module *m, const device_desc *dev)
 {
-    return hlo_participants(m) > 1 && pass_rewrite(m, HLO_OP_COUNT, lower);
+    bool changed = false;
+
+    if (hlo_participants(m) < 2)
+        return false;
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c) {
+            hlo_inst *to = lower(in, dev);
+
+            if (to)
+                pass_replace(in, to);
+            changed |= to != NULL;
+        }
+    return changed;
 }

@@ -143,6 +143,7 @@ sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
     if (!(st = plan_library(m, dev, opt)))
         plan_split_phases(m);
     if (!st && !(st = plan_alias(m)) && !(st = plan_fuse(m, opt))) {
+        plan_peers(m, dev);
         p->program = thunk_program_create(m->name, dev);
         pm.kernels = sd_map_create(pm.a);
         st = make_program(&pm);

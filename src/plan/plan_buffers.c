@@ -293,6 +293,10 @@ static void walk_inst(plan_mem *pm, hlo_inst *in, must_list *must)
 {
     plan_home *p;
 
+    if (plan_is_peers(in)) { /* each member has its own part */
+        same_place(pm, in, 0);
+        return;
+    }
     switch (in->op) {
     case HLO_PARAMETER:
         return; /* placed by the caller */

@@ -23,7 +23,7 @@ static bool renames(const hlo_inst *in)
     case HLO_COPY:
         return true;
     default:
-        return false;
+        return plan_is_peers(in);
     }
 }
 

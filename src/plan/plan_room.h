@@ -277,6 +277,11 @@ int plan_sort_group(int64_t n, const device_desc *dev);
  */
 void plan_fuse_sort(hlo_inst *in);
 void plan_place_comp(hlo_comp *f, hlo_comp *c); /* callees before callers */
+/* Fusions that read what other members have in place (plan_peers.c): slices of
+ * an all-gather or an all-to-all are their first operands then, one of each
+ * member.  Is it such a slice, or what it is cut from?  Neither is memory. */
+void plan_peers(hlo_module *m, const device_desc *dev);
+bool plan_is_peers(const hlo_inst *in);
 /* The comparator of s as keys, if it is an order by numbers of 64 bits in all
  * (plan_sort_key.c). */
 void plan_find_sort_keys(sd_arena *a, plan_sort *s);

@@ -164,7 +164,8 @@ static bool may_touch(const sharing *sh, int t, const storage *x,
             continue;
         for (int k = 0; k < in->narg; k++)
             if (storage_of(home_of(in->arg[k])->at[0]) == x &&
-                !can_overwrite(p->kernel, k, in->narg + o, sh->needs))
+                (plan_is_peers(in->arg[k]) || /* others read it, too */
+                 !can_overwrite(p->kernel, k, in->narg + o, sh->needs)))
                 return false;
     }
     return true;

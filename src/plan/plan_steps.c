@@ -232,12 +232,18 @@ static sd_status cond_step(stepper *s, const hlo_inst *in, thunk *t)
 
 /* ---- participants ---- */
 
+static const thunk_collective_kind collective_kind[HLO_OP_COUNT] = {
+    [HLO_ALL_GATHER] = THUNK_COLL_GATHER,
+    [HLO_ALL_TO_ALL] = THUNK_COLL_ALL_TO_ALL,
+    [HLO_COLLECTIVE_PERMUTE] = THUNK_COLL_PERMUTE,
+    [HLO_COLLECTIVE_BROADCAST] = THUNK_COLL_BROADCAST,
+};
+
 /* Dimensions before dim count to outer; a block is what stands behind. */
-static thunk collective_step(stepper *s, const hlo_inst *in,
-                             thunk_collective_kind kind)
+static void set_collective(stepper *s, thunk *t, const hlo_inst *in)
 {
     const hlo_collective *h = in->u.coll;
-    thunk t = step(s, THUNK_COLLECTIVE, in, 2);
+    thunk_collective_kind kind = collective_kind[in->op];
     thunk_collective c = {.kind = kind,
                           .outer = 1,
                           .ngroup = h->ngroup,
@@ -247,13 +253,35 @@ static thunk collective_step(stepper *s, const hlo_inst *in,
     if (kind == THUNK_COLL_GATHER || kind == THUNK_COLL_ALL_TO_ALL)
         for (int64_t i = 0; i < (in->dims.n ? in->dims.at[0] : h->dim); i++)
             c.outer *= in->shape->dim[i];
-    t.arg[0] = slice_of(in->arg[0], 0);
-    t.arg[1] = slice_of(in, 0);
-    c.block = (int64_t)t.arg[0].bytes / c.outer;
+    t->arg[0] = slice_of(in->arg[0], 0);
+    c.block = (int64_t)t->arg[0].bytes / c.outer;
     if (kind == THUNK_COLL_ALL_TO_ALL)
         c.block /= c.size;
+    thunk_set_collective(s->pr, t, &c);
+}
+
+static thunk collective_step(stepper *s, const hlo_inst *in)
+{
+    thunk t = step(s, THUNK_COLLECTIVE, in, 2);
+
+    set_collective(s, &t, in);
+    t.arg[1] = slice_of(in, 0);
     t.bytes = 2.0 * (double)t.arg[1].bytes;
-    thunk_set_collective(s->pr, &t, &c);
+    return t;
+}
+
+/* A kernel whose first slots are the members' parts (plan_peers.c). */
+static thunk peers_step(stepper *s, const hlo_inst *in)
+{
+    const hlo_inst *all = in->arg[0]->arg[0];
+    thunk t = kernel_step(s, in);
+    int n = (int)all->u.coll->group_size, kernel = t.kernel;
+
+    t.kind = THUNK_COLLECTIVE;
+    t.narg -= n - 1; /* the operand, then the other slots */
+    memmove(t.arg + 1, t.arg + n, sizeof *t.arg * (size_t)(t.narg - 1));
+    set_collective(s, &t, all);
+    t.kernel = kernel;
     return t;
 }
 
@@ -326,13 +354,6 @@ static thunk foreign_step(stepper *s, const hlo_inst *in)
     return t;
 }
 
-static const thunk_collective_kind collective_kind[HLO_OP_COUNT] = {
-    [HLO_ALL_GATHER] = THUNK_COLL_GATHER,
-    [HLO_ALL_TO_ALL] = THUNK_COLL_ALL_TO_ALL,
-    [HLO_COLLECTIVE_PERMUTE] = THUNK_COLL_PERMUTE,
-    [HLO_COLLECTIVE_BROADCAST] = THUNK_COLL_BROADCAST,
-};
-
 static bool is_nothing(const hlo_inst *in)
 {
     const plan_home *p = home_of(in);
@@ -349,7 +370,8 @@ static sd_status make_step(stepper *s, const hlo_inst *in, thunk *t, bool *made)
     *made = true;
     switch (in->op) {
     case HLO_FUSION:
-        *t = kernel_step(s, in);
+        *t = in->narg && plan_is_peers(in->arg[0]) ? peers_step(s, in)
+                                                   : kernel_step(s, in);
         return NULL;
     case HLO_WHILE:
         return while_step(s, in, t);
@@ -374,8 +396,8 @@ static sd_status make_step(stepper *s, const hlo_inst *in, thunk *t, bool *made)
     case HLO_ALL_TO_ALL:
     case HLO_COLLECTIVE_PERMUTE:
     case HLO_COLLECTIVE_BROADCAST:
-        if ((*made = !is_nothing(in)))
-            *t = collective_step(s, in, collective_kind[in->op]);
+        if ((*made = !is_nothing(in) && !plan_is_peers(in)))
+            *t = collective_step(s, in);
         return NULL;
     case HLO_PARTITION_ID:
     case HLO_REPLICA_ID:
@@ -400,7 +422,7 @@ static sd_status make_step(stepper *s, const hlo_inst *in, thunk *t, bool *made)
         return NULL;
     default:
         *made = false;
-        if (is_nothing(in))
+        if (is_nothing(in) || plan_is_peers(in))
             return NULL;
         return sd_error(SD_UNIMPLEMENTED, "%s", hlo_describe(s->pm->m, in));
     }

@@ -47,11 +47,12 @@ struct thunk {
     const char *name;     /* the HLO instruction's */
     const char *op_name;  /* JAX's; may be NULL */
     thunk_slice *arg;     /* KERNEL: the slots in order; LIBCALL: operands then
-                             results; COPY, COLLECTIVE: from, to;
+                             results; COPY, COLLECTIVE: from, to; of one
+                             with a kernel: from, then slots;
                              WHILE: predicate;
                              COND: index (s32) or predicate (pred) */
     int narg;
-    int kernel;           /* KERNEL */
+    int kernel;           /* KERNEL, COLLECTIVE; -1: it has none */
     const libcall *call;  /* LIBCALL */
     const int64_t *attr;  /* SEND, RECV: the channel; CUSTOM: how many of arg are
                              operands, then of each arg its XLA element type,
@@ -77,7 +78,9 @@ struct thunk {
  *   BROADCAST   r = x[0]
  *   PERMUTE     groups are pairs: r of the second is x of the first
  * o counts to outer, j the members, an element is a block of bytes.  Zeros where
- * there is no member. */
+ * there is no member.
+ * With a kernel there is no r: its first slots are the blocks, one of each
+ * member, where they lie. */
 typedef enum { THUNK_COLL_GATHER, THUNK_COLL_ALL_TO_ALL, THUNK_COLL_PERMUTE,
                THUNK_COLL_BROADCAST, THUNK_COLL_COUNT } thunk_collective_kind;
 extern const char *const thunk_collective_name[THUNK_COLL_COUNT];
@@ -158,7 +161,7 @@ void thunk_print(sd_buf *b, const thunk_program *p); /* thunk_sequence.txt */
 /* Every index in range, every slice inside its buffer, every kernel has its
  * binary: run on each program that was loaded or built. */
 sd_status thunk_verify(const thunk_program *p);
-#define THUNK_VERSION 8u /* of the bytes */
+#define THUNK_VERSION 9u /* of the bytes */
 sd_status thunk_save(const thunk_program *p, sd_buf *out);
 sd_status thunk_load(sd_bytes b, thunk_program **out);
 

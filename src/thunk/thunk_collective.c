@@ -29,6 +29,7 @@ void thunk_set_collective(thunk_program *p, thunk *t, const thunk_collective *c)
         memcpy(at + FIRST_MEMBER, c->member, n * sizeof *at);
     t->attr = at;
     t->nattr = (int)(FIRST_MEMBER + n);
+    t->kernel = -1;
 }
 
 thunk_collective thunk_collective_of(const thunk *t)
@@ -114,18 +115,49 @@ static bool sizes_of(const thunk_collective *c, int64_t bytes[2])
     return true;
 }
 
+/* A slot for each member's block, which all participants have, then those that
+ * are the step's own. */
+static sd_status check_kernel(const thunk_program *p, const thunk *t,
+                              const thunk_collective *c)
+{
+    int64_t all = c->ngroup * c->size;
+
+    if (t->kernel >= p->nkernel || t->narg < 2)
+        return sd_error(SD_INVALID, "kernel %d of %d, %d slices", t->kernel,
+                        p->nkernel, t->narg);
+    if (t->narg - 1 + c->size != p->kernel[t->kernel].nslot)
+        return sd_error(SD_INVALID,
+                        "%d slices and %" PRId64 " members for %d slots",
+                        t->narg - 1, c->size, p->kernel[t->kernel].nslot);
+    for (int64_t i = 0; i < c->ngroup * c->size; i++)
+        all -= c->member[i] < 0;
+    if (all != thunk_participants(p) || c->outer != 1 ||
+        (c->kind != THUNK_COLL_GATHER && c->kind != THUNK_COLL_ALL_TO_ALL))
+        return sd_error(SD_INVALID,
+                        "what a kernel is to read in %s of %" PRId64
+                        " x %" PRId64 " bytes is of %" PRId64
+                        " participants of %d",
+                        thunk_collective_name[c->kind], c->outer, c->block, all,
+                        thunk_participants(p));
+    return NULL;
+}
+
 sd_status thunk_check_collective(const thunk_program *p, const thunk *t)
 {
     thunk_collective c;
     int64_t bytes[2];
+    int nslice = t->kernel < 0 ? 2 : 1;
     sd_status st = check_numbers(t);
 
     if (st)
         return st;
     c = thunk_collective_of(t);
-    if ((st = check_members(&c, thunk_participants(p))))
+    if ((st = check_members(&c, thunk_participants(p))) ||
+        (t->kernel >= 0 && (st = check_kernel(p, t, &c))))
         return st;
-    for (int i = 0; i < 2; i++)
+    if (t->narg < nslice || (t->kernel < 0 && t->narg != 2))
+        return sd_error(SD_INVALID, "%d slices, not 2", t->narg);
+    for (int i = 0; i < nslice; i++)
         if (!sizes_of(&c, bytes) || t->arg[i].bytes != (uint64_t)bytes[i])
             return sd_error(SD_INVALID,
                             "slice %d of %" PRIu64 " bytes is not that of an "
@@ -134,14 +166,14 @@ sd_status thunk_check_collective(const thunk_program *p, const thunk *t)
                             i, t->arg[i].bytes, thunk_collective_name[c.kind],
                             c.outer, c.block, c.size);
     /* others read the operand while the result is written */
-    if (thunk_slices_overlap(t->arg[0], t->arg[1]))
+    if (t->kernel < 0 && thunk_slices_overlap(t->arg[0], t->arg[1]))
         return sd_error(SD_INVALID, "its operand and its result overlap");
     return NULL;
 }
 
 /* ---- print ---- */
 
-void thunk_print_collective(sd_buf *b, const thunk *t)
+void thunk_print_collective(sd_buf *b, const thunk_program *p, const thunk *t)
 {
     thunk_collective c;
     sd_status st = check_numbers(t);
@@ -151,6 +183,8 @@ void thunk_print_collective(sd_buf *b, const thunk *t)
         return;
     }
     c = thunk_collective_of(t);
+    if (t->kernel >= 0 && t->kernel < p->nkernel)
+        sd_buf_fmt(b, " %s of", p->kernel[t->kernel].symbol);
     sd_buf_fmt(b, " %s outer=%" PRId64 " block=%" PRId64 " groups={",
                thunk_collective_name[c.kind], c.outer, c.block);
     for (int64_t g = 0; g < c.ngroup; g++) {

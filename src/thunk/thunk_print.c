@@ -75,7 +75,7 @@ static void print_detail(sd_buf *b, const thunk_program *p, const thunk *t)
             sd_buf_fmt(b, " trip=%" PRId64, t->trip);
         break;
     case THUNK_COLLECTIVE:
-        thunk_print_collective(b, t);
+        thunk_print_collective(b, p, t);
         return;
     default:
         if (t->target)

@@ -6,6 +6,6 @@
 
 /* Of a COLLECTIVE whose slices are inside their buffers. */
 sd_status thunk_check_collective(const thunk_program *p, const thunk *t);
-void thunk_print_collective(sd_buf *b, const thunk *t);
+void thunk_print_collective(sd_buf *b, const thunk_program *p, const thunk *t);
 
 #endif

@@ -189,11 +189,11 @@ static sd_status check_kernels(const thunk_program *p)
 static const struct {
     int8_t narg, nseq;
 } wanted[THUNK_KIND_COUNT] = {
-    [THUNK_KERNEL] = {-1, 0},    [THUNK_LIBCALL] = {-1, 0},
-    [THUNK_COPY] = {2, 0},       [THUNK_WHILE] = {1, 2},
-    [THUNK_COND] = {1, -1},      [THUNK_CUSTOM] = {-1, 0},
-    [THUNK_SEND] = {1, 0},       [THUNK_RECV] = {1, 0},
-    [THUNK_COLLECTIVE] = {2, 0},
+    [THUNK_KERNEL] = {-1, 0},     [THUNK_LIBCALL] = {-1, 0},
+    [THUNK_COPY] = {2, 0},        [THUNK_WHILE] = {1, 2},
+    [THUNK_COND] = {1, -1},       [THUNK_CUSTOM] = {-1, 0},
+    [THUNK_SEND] = {1, 0},        [THUNK_RECV] = {1, 0},
+    [THUNK_COLLECTIVE] = {-1, 0},
 };
 
 /* The types of a custom-call are those of its slices. */

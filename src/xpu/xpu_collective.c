@@ -4,7 +4,13 @@
  * that is put in, and the queues do the waiting. */
 #include "xpu_gang.h"
 
+#include <emmintrin.h>
 #include <stdlib.h>
+
+/* Bytes of a result that no cache has room for, of all members', and of its
+ * pieces: psum of 16 MiB over 8 members of 2 cores 22 ms, and 13 past caches.
+ */
+enum { LARGE = 4 << 20, PIECE = 4 << 10 };
 
 typedef struct {
     const xpu_run *r;
@@ -16,11 +22,22 @@ typedef struct {
 
 /* ---- who meets ---- */
 
-/* The pairs of a permute are one group: chains of them are common. */
-static bool takes_part(const thunk_collective *c, int64_t group, int64_t i)
+/* The pairs of a permute are one group: chains of them are common.  The i-th
+ * place of the group, or -1 where nobody is. */
+static int64_t member_at(const moving *m, int64_t i)
 {
-    return c->kind == THUNK_COLL_PERMUTE ? thunk_collective_find(c, i) >= 0
-                                         : c->member[group * c->size + i] >= 0;
+    const thunk_collective *c = &m->c;
+
+    if (c->kind != THUNK_COLL_PERMUTE)
+        return c->member[m->group * c->size + i];
+    return thunk_collective_find(c, i) >= 0 ? i : -1;
+}
+
+static int64_t count_places(const moving *m)
+{
+    return m->c.kind == THUNK_COLL_PERMUTE
+               ? thunk_participants(m->r->program->thunks)
+               : m->c.size;
 }
 
 static bool is_here(const moving *m, int64_t participant)
@@ -33,84 +50,145 @@ static bool is_here(const moving *m, int64_t participant)
 /* In this process; *far: there are others. */
 static int count_members(const moving *m, bool *far)
 {
-    bool pairs = m->c.kind == THUNK_COLL_PERMUTE;
-    int64_t n = pairs ? thunk_participants(m->r->program->thunks) : m->c.size;
     int sum = 0;
 
     *far = false;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t who = pairs ? i : m->c.member[m->group * m->c.size + i];
-        bool part = takes_part(&m->c, m->group, i);
+    for (int64_t i = 0; i < count_places(m); i++) {
+        int64_t who = member_at(m, i);
 
-        sum += part && is_here(m, who);
-        *far |= part && !is_here(m, who);
+        sum += who >= 0 && is_here(m, who);
+        *far |= who >= 0 && !is_here(m, who);
     }
     return sum;
 }
 
 /* ---- what is read ---- */
 
-static sd_status copy(const moving *m, size_t at, int64_t member, size_t from,
-                      size_t bytes)
+/* All that the member has; where there is none, zeros. */
+static xpu_column column(const moving *m, int64_t member)
 {
-    xpu_device *d = m->r->dev, *peer;
-    const uint8_t *p;
+    xpu_column c = {.to = m->to, .dev = m->r->dev};
 
-    if (!is_here(m, member))
-        return d->ops->copy_in(
-            d, m->to + at, xpu_swapped(m->r, &m->c, m->group, member) + from,
-            bytes);
-    p = xpu_gang_peer(m->r->gang, member, &peer);
-    if (!xpu_device_is_like(d, peer))
-        return xpu_copy_through_host(d, m->to + at, peer, p + from, bytes);
-    return d->ops->copy_between(d, m->to + at, peer, p + from, bytes);
-}
-
-static sd_status zero(const moving *m, size_t at, size_t bytes)
-{
-    xpu_device *d = m->r->dev;
-    void *none;
-    sd_status st;
-
-    if (d->ops->shared_memory) {
-        memset(m->to + at, 0, bytes);
-        return NULL;
-    }
-    if (!(none = calloc(1, bytes ? bytes : 1)))
-        return sd_no_memory(bytes);
-    st = d->ops->copy_in(d, m->to + at, none, bytes);
-    free(none);
-    return st;
+    if (member < 0)
+        return c;
+    c.far = !is_here(m, member);
+    if (c.far)
+        c.from = xpu_swapped(m->r, &m->c, m->group, member);
+    else
+        c.from = xpu_gang_peer(m->r->gang, member, &c.dev);
+    return c;
 }
 
 /* Block j of each row of the result, from the member at place j: the first of
  * its row in a gather, that of this participant in an all-to-all, which is all
  * that another process has sent. */
-static sd_status read_column(const moving *m, int64_t j)
+static xpu_column column_at(const moving *m, int64_t j)
 {
     const thunk_collective *c = &m->c;
-    int64_t member = c->member[m->group * c->size + j];
-    bool all =
-        c->kind == THUNK_COLL_ALL_TO_ALL && member >= 0 && is_here(m, member);
-    size_t block = (size_t)c->block;
+    xpu_column to = column(m, member_at(m, j));
+
+    to.to += j * c->block;
+    if (c->kind == THUNK_COLL_ALL_TO_ALL && to.from && !to.far)
+        to.from += m->at * c->block;
+    return to;
+}
+
+static sd_status zero(xpu_device *d, uint8_t *to, size_t bytes)
+{
+    void *none;
+    sd_status st;
+
+    if (d->ops->shared_memory) {
+        memset(to, 0, bytes);
+        return NULL;
+    }
+    if (!(none = calloc(1, bytes ? bytes : 1)))
+        return sd_no_memory(bytes);
+    st = d->ops->copy_in(d, to, none, bytes);
+    free(none);
+    return st;
+}
+
+/* Past the caches, where each line would be read before it is written. */
+static void stream(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    size_t head = SD_MIN(bytes, -(uintptr_t)to % sizeof(__m128i)), i;
+
+    memcpy(to, from, head);
+    for (i = head; i + 4 * sizeof(__m128i) <= bytes; i += 4 * sizeof(__m128i))
+        for (size_t k = 0; k < 4; k++)
+            _mm_stream_si128((__m128i *)(to + i) + k,
+                             _mm_loadu_si128((const __m128i *)(from + i) + k));
+    memcpy(to + i, from + i, bytes - i);
+    _mm_sfence();
+}
+
+static sd_status copy(const moving *m, const xpu_column *c, uint8_t *to,
+                      const uint8_t *from, size_t bytes)
+{
+    xpu_device *d = m->r->dev;
+
+    if (!c->from)
+        return zero(d, to, bytes);
+    if (c->far)
+        return d->ops->copy_in(d, to, from, bytes);
+    if (!xpu_device_is_like(d, c->dev))
+        return xpu_copy_through_host(d, to, c->dev, from, bytes);
+    if (m->bytes < LARGE || bytes < PIECE || !d->ops->shared_memory)
+        return d->ops->copy_between(d, to, c->dev, from, bytes);
+    stream(to, from, bytes);
+    return NULL;
+}
+
+/* In the order of queues, or done on return. */
+static sd_status bring(const moving *m, const xpu_blocks *b)
+{
+    xpu_device *d = m->r->dev;
     sd_status st = NULL;
 
-    for (int64_t o = 0; o < c->outer && !st; o++) {
-        size_t to = (size_t)(o * c->size + j) * block;
-        size_t from = (size_t)(all ? o * c->size + m->at : o) * block;
+    if (xpu_gang_is_queued(m->r->gang))
+        return d->ops->gather(d, b);
+    for (int i = 0; i < b->n; i++) {
+        const xpu_column *c = &b->column[i];
+        size_t step = c->far ? b->bytes : b->from_step;
 
-        st = member < 0 ? zero(m, to, block) : copy(m, to, member, from, block);
+        for (size_t o = 0; o < (size_t)b->rows && !st; o++)
+            st = copy(m, c, c->to + o * b->to_step,
+                      c->from ? c->from + o * step : NULL, b->bytes);
     }
     return st;
 }
 
-/* Each begins with another member, so that not all read from one at a time. */
-static sd_status read_columns(const moving *m)
+static sd_status bring_one(const moving *m, int64_t member)
 {
+    xpu_column c = column(m, member);
+
+    return bring(
+        m, &(xpu_blocks){.rows = 1, .bytes = m->bytes, .column = &c, .n = 1});
+}
+
+/* Each begins with another member, so that not all read from one at a time. */
+static sd_status bring_columns(const moving *m)
+{
+    enum { MOST = 16 };
+    const thunk_collective *c = &m->c;
+    bool all = c->kind == THUNK_COLL_ALL_TO_ALL;
+    size_t block = (size_t)c->block, row = (size_t)c->size * block;
+    xpu_column to[MOST];
+    xpu_blocks b = {.rows = c->outer,
+                    .bytes = block,
+                    .to_step = row,
+                    .from_step = all ? row : block,
+                    .column = to};
     sd_status st = NULL;
 
-    for (int64_t i = 0; i < m->c.size && !st; i++)
-        st = read_column(m, (m->at + i) % m->c.size);
+    for (int64_t i = 0; i < c->size && !st; i++) {
+        to[b.n++] = column_at(m, (m->at + i) % c->size);
+        if (b.n < MOST && i + 1 < c->size)
+            continue;
+        st = bring(m, &b);
+        b.n = 0;
+    }
     return st;
 }
 
@@ -125,22 +203,31 @@ static int64_t source_of(const moving *m)
     return -1;
 }
 
-static sd_status read_pair(const moving *m)
+/* The kernel reads each member's block where it is: in its memory or, of
+ * another process, in what that has sent. */
+static sd_status run_kernel(const moving *m, const thunk *t)
 {
-    int64_t from = source_of(m);
+    const xpu_run *r = m->r;
+    int64_t n = m->c.size;
 
-    return from < 0 ? zero(m, 0, m->bytes) : copy(m, 0, from, 0, m->bytes);
+    for (int64_t j = 0; j < n; j++)
+        r->slot[j] = column_at(m, j).from;
+    for (int i = 1; i < t->narg; i++)
+        r->slot[n - 1 + i] = r->base[t->arg[i].buffer] + t->arg[i].offset;
+    return r->dev->ops->launch(r->dev, r->program->module, t->kernel, r->slot);
 }
 
-static sd_status read_all(const moving *m)
+static sd_status read_all(const moving *m, const thunk *t)
 {
+    if (t->kernel >= 0)
+        return run_kernel(m, t);
     switch (m->c.kind) {
     case THUNK_COLL_PERMUTE:
-        return read_pair(m);
+        return bring_one(m, source_of(m));
     case THUNK_COLL_BROADCAST:
-        return copy(m, 0, m->c.member[m->group * m->c.size], 0, m->bytes);
+        return bring_one(m, member_at(m, 0));
     default:
-        return read_columns(m);
+        return bring_columns(m);
     }
 }
 
@@ -167,79 +254,16 @@ static bool reads(const moving *m, int64_t reader, int64_t from)
  * its own. */
 static sd_status follow(const moving *m, bool has_read)
 {
-    bool pairs = m->c.kind == THUNK_COLL_PERMUTE;
-    int64_t n = pairs ? thunk_participants(m->r->program->thunks) : m->c.size;
+    int64_t me = m->r->me;
     sd_status st = NULL;
 
-    for (int64_t i = 0; i < n && !st; i++) {
-        int64_t who = pairs ? i : m->c.member[m->group * m->c.size + i];
+    for (int64_t i = 0; i < count_places(m) && !st; i++) {
+        int64_t who = member_at(m, i);
 
-        if (takes_part(&m->c, m->group, i) &&
-            (has_read ? reads(m, who, m->r->me) : reads(m, m->r->me, who)))
+        if (who >= 0 && (has_read ? reads(m, who, me) : reads(m, me, who)))
             st = xpu_gang_follow(m->r, who, has_read);
     }
     return st;
-}
-
-static xpu_column column(const moving *m, size_t at, int64_t member,
-                         size_t from)
-{
-    xpu_column c = {.to = m->to + at, .dev = m->r->dev};
-
-    if (member >= 0)
-        c.from = (uint8_t *)xpu_gang_peer(m->r->gang, member, &c.dev) + from;
-    return c;
-}
-
-static sd_status put_one(const moving *m, int64_t member)
-{
-    xpu_device *d = m->r->dev;
-    xpu_column c = column(m, 0, member, 0);
-
-    return d->ops->gather(
-        d, &(xpu_blocks){.rows = 1, .bytes = m->bytes, .column = &c, .n = 1});
-}
-
-/* Each begins with another member, so that not all read from one at a time. */
-static sd_status put_columns(const moving *m)
-{
-    enum { MOST = 16 };
-    const thunk_collective *c = &m->c;
-    bool all = c->kind == THUNK_COLL_ALL_TO_ALL;
-    size_t block = (size_t)c->block, row = (size_t)c->size * block;
-    xpu_device *d = m->r->dev;
-    xpu_column to[MOST];
-    xpu_blocks b = {.rows = c->outer,
-                    .bytes = block,
-                    .to_step = row,
-                    .from_step = all ? row : block,
-                    .column = to};
-    sd_status st = NULL;
-
-    for (int64_t i = 0; i < c->size && !st; i++) {
-        int64_t j = (m->at + i) % c->size;
-
-        to[b.n++] =
-            column(m, (size_t)j * block, c->member[m->group * c->size + j],
-                   all ? (size_t)m->at * block : 0);
-        if (b.n < MOST && i + 1 < c->size)
-            continue;
-        st = d->ops->gather(d, &b);
-        b.n = 0;
-    }
-    return st;
-}
-
-static sd_status put_all(const moving *m)
-{
-    switch (m->c.kind) {
-    case THUNK_COLL_PERMUTE:
-        return put_one(m, source_of(m));
-    case THUNK_COLL_BROADCAST:
-        return put_one(m, m->c.member[m->group * m->c.size]);
-    default:
-        return put_columns(m);
-    }
 }
 
 static sd_status record(const xpu_run *r, xpu_mark **out)
@@ -259,7 +283,7 @@ static sd_status run_queued(const moving *m, const thunk *t, int here,
     if ((st = record(r, &ready)) ||
         (st = xpu_gang_meet(r, t, m->group, here, operand, ready, NULL)))
         return st;
-    if (!(st = follow(m, false)) && !(st = put_all(m)))
+    if (!(st = follow(m, false)) && !(st = read_all(m, t)))
         st = record(r, &read);
     if (!(st = xpu_gang_part(r, st, read)))
         st = follow(m, true);
@@ -281,7 +305,7 @@ static sd_status run_waiting(const moving *m, const thunk *t, int here,
                             far ? &leads : NULL)) ||
         (leads && (st = xpu_swap(r, t, m->group))))
         return st;
-    st = xpu_gang_part(r, read_all(m), NULL);
+    st = xpu_gang_part(r, read_all(m, t), NULL);
     xpu_gang_go(r);
     return st;
 }
@@ -289,12 +313,11 @@ static sd_status run_waiting(const moving *m, const thunk *t, int here,
 static sd_status run_alone(const moving *m)
 {
     xpu_device *d = m->r->dev;
-    sd_status st;
+    sd_status st = NULL;
 
-    if (xpu_gang_is_queued(m->r->gang))
-        return put_one(m, -1);
-    st = d->ops->sync(d, XPU_COMPUTE);
-    return st ? st : zero(m, 0, m->bytes);
+    if (!xpu_gang_is_queued(m->r->gang))
+        st = d->ops->sync(d, XPU_COMPUTE);
+    return st ? st : bring_one(m, -1);
 }
 
 sd_status xpu_run_collective(const xpu_run *r, const thunk *t)

@@ -90,8 +90,8 @@ static size_t message_bytes(const swapping *s, int from, int to)
     }
 }
 
-const uint8_t *xpu_swapped(const xpu_run *r, const thunk_collective *c,
-                           int64_t group, int64_t member)
+uint8_t *xpu_swapped(const xpu_run *r, const thunk_collective *c, int64_t group,
+                     int64_t member)
 {
     swapping s = {r, xpu_gang_far(r->gang), *c, group};
     int from = xpu_far_process(s.far, member);

@@ -477,14 +477,20 @@ static bool open_way(const xpu_cuda *v, const xpu_cuda *peer)
  * driver takes copies through the host's memory. */
 static void open_ways(xpu_client *c)
 {
+    int n = 0;
+
     for (int i = 0; i < c->ndev; i++)
         for (int k = 0; k < c->ndev; k++) {
             const xpu_cuda *v = c->dev[i]->impl;
             xpu_cuda *peer = c->dev[k]->impl;
 
-            if (i != k && open_way(v, peer) && i < 64)
+            if (i != k && open_way(v, peer) && i < 64) {
                 peer->reaches |= UINT64_C(1) << i;
+                n++;
+            }
         }
+    for (int i = 0; i < c->ndev && n && n == c->ndev * (c->ndev - 1); i++)
+        c->dev[i]->desc.features |= DEVICE_HAS_PEERS;
 }
 
 static void driver_close(void *driver)

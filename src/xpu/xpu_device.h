@@ -59,11 +59,12 @@ typedef void (*xpu_mark_fn)(void *ctx, sd_status st);
 
 /* Blocks of a collective: in each of n columns `rows` blocks of so many bytes,
  * the first at to and from, the others each a step behind.  from is in memory
- * of `dev`, which may be another device; NULL: zeros. */
+ * of `dev`, which may be another device, or (far) in what another process has
+ * sent; NULL: zeros. */
 typedef struct {
-    uint8_t *to;
-    const uint8_t *from;
+    uint8_t *to, *from;
     xpu_device *dev;
+    bool far;
 } xpu_column;
 typedef struct {
     int64_t rows;

@@ -356,9 +356,9 @@ sd_status xpu_gang_open(const xpu_run *r, sd_status st, xpu_far_message *in)
     return st;
 }
 
-const uint8_t *xpu_gang_sent(const xpu_run *r, int process)
+uint8_t *xpu_gang_sent(const xpu_run *r, int process)
 {
-    const xpu_far_message *in = r->gang->member[r->me].at->in;
+    xpu_far_message *in = r->gang->member[r->me].at->in;
 
     while (in->from != process)
         in = in->next;

@@ -46,12 +46,12 @@ void *xpu_gang_peer(const xpu_gang *g, int64_t i, xpu_device **dev);
  * there or, after part, after i has read.  Of a queued gang, until r goes. */
 sd_status xpu_gang_follow(const xpu_run *r, int64_t i, bool has_read);
 /* What that process has sent: for r between meet and part. */
-const uint8_t *xpu_gang_sent(const xpu_run *r, int process);
+uint8_t *xpu_gang_sent(const xpu_run *r, int process);
 /* xpu_collective_far.c: for who leads; opens the meet, as xpu_gang_open does. */
 sd_status xpu_swap(const xpu_run *r, const thunk *t, int64_t group);
 /* For r between meet and part: what `member`, of another process, has for it:
  * its operand, or in an all-to-all its blocks of it alone. */
-const uint8_t *xpu_swapped(const xpu_run *r, const thunk_collective *c,
+uint8_t *xpu_swapped(const xpu_run *r, const thunk_collective *c,
                            int64_t group, int64_t member);
 /* st (taken): reading failed.  Returns when all have read; read (taken): of a
  * queued gang, where r has, or NULL. */

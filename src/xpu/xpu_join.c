@@ -190,6 +190,14 @@ static sd_status list_devices(int n, const entry *e, xpu_place **world,
     return NULL;
 }
 
+/* What another process has lies in host memory, once it has come. */
+static void read_no_peers(xpu_client *c)
+{
+    for (int i = 0; i < c->ndev; i++)
+        if (!c->dev[i]->ops->shared_memory)
+            c->dev[i]->desc.features &= ~(uint64_t)DEVICE_HAS_PEERS;
+}
+
 static sd_status join(xpu_client *c, const sd_options *opt, int me, int n,
                       const xpu_store *s, entry *e)
 {
@@ -199,6 +207,7 @@ static sd_status join(xpu_client *c, const sd_options *opt, int me, int n,
 
     if ((st = xpu_far_create(me, n, &c->far)))
         return st;
+    read_no_peers(c);
     if (!(st = xpu_far_open(c->far, &xpu_wire_sockets,
                             sd_opt_str(opt, SD_OPT_ADDRESS), &offer)) &&
         !(st = say_all(c, &offer, &e[me].text)) &&

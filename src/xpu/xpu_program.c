@@ -15,6 +15,15 @@ static sd_status add_collective(xpu_program *x, const thunk *t)
     x->collective = more;
     x->collective[x->ncollective++] = t;
     x->meets = true;
+    if (t->kernel >= 0) {
+        if (!(x->dev->desc.features & DEVICE_HAS_PEERS))
+            return sd_error(SD_PRECONDITION,
+                            "%s: built for devices whose kernels read each "
+                            "other's memory, which these cannot: compile it "
+                            "here",
+                            x->thunks->name);
+        x->max_arg = SD_MAX(x->max_arg, x->thunks->kernel[t->kernel].nslot);
+    }
     x->meeting =
         sd_hash(t->attr, (size_t)t->nattr * sizeof *t->attr, x->meeting);
     return NULL;
@@ -136,9 +145,9 @@ static sd_status load_constants(xpu_program *x)
         bytes = at + sizeof id;
     if (!bytes)
         return NULL;
-    st =
-        xpu_memory_alloc(d, XPU_MEM_DEVICE, (xpu_purpose){"constants of ", p->name},
-                         bytes, &memory, &x->constants_cls);
+    st = xpu_memory_alloc(d, XPU_MEM_DEVICE,
+                          (xpu_purpose){"constants of ", p->name}, bytes,
+                          &memory, &x->constants_cls);
     if (st)
         return st;
     x->constants = memory;

@@ -41,9 +41,10 @@ fake_kernel *fake_find_kernel(const char *name, fake_kernel *otherwise)
     static const struct {
         const char *name;
         fake_kernel *fn;
-    } known[] = {{"square", square}, {"accumulate", accumulate},
-                 {"below", below},   {"step", step},
-                 {"slow", slow},     {"imports", imports}};
+    } known[] = {{"square", square},   {"accumulate", accumulate},
+                 {"add_two", add_two}, {"below", below},
+                 {"step", step},       {"slow", slow},
+                 {"imports", imports}};
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(known[i].name, name))

@@ -5,12 +5,20 @@
  * one error or all with the right result.
  *   test_cuda_gangs libfakecuda.so kernels.ptx libfakejitlink.so */
 #include "life.h"
+#include "shelf.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { DEVICES = 4, N = 64, RUNS = 2, TURNS = 3, LARGE = 1 << 19 };
+enum {
+    DEVICES = 4,
+    PROCESSES = 2,
+    N = 64,
+    RUNS = 2,
+    TURNS = 3,
+    LARGE = 1 << 19
+};
 
 static const char *library;
 static long (*ncalls)(void), (*nlive)(void), (*nruns)(void);
@@ -57,18 +65,50 @@ static thunk add(thunk_program *p, int from, uint64_t at, int to, int num)
     return t;
 }
 
+/* y = the sum of both x of a group: read where they lie, or brought to g. */
+static int sum_of_two(thunk_program *p, int x, int g, int y, int num, thunk *t)
+{
+    int two = kernel(p, "add_two", N, 1);
+    thunk_slice s[] = {
+        {g, 0, N * 4}, {g, N * 4, N * 4}, {y, 0, N * 4}, {num, 0, 4}};
+
+    t[0] = collective(p,
+                      (thunk_collective){.kind = THUNK_COLL_GATHER,
+                                         .outer = 1,
+                                         .block = N * 4,
+                                         .ngroup = 2,
+                                         .size = 2,
+                                         .member = two_groups},
+                      x, g, N * 4);
+    p->kernel[two].nslot = 4;
+    if (p->device.features & DEVICE_HAS_PEERS) {
+        s[1] = t[0].arg[0];
+        t[0].arg = sd_arena_copy(p->arena, s + 1, 3 * sizeof *s);
+        t[0].narg = 3;
+        t[0].kernel = two;
+        return 1;
+    }
+    t[1] = (thunk){.kind = THUNK_KERNEL,
+                   .name = "add_two",
+                   .narg = 4,
+                   .arg = sd_arena_copy(p->arena, s, sizeof s),
+                   .kernel = two};
+    return 2;
+}
+
 /* x = 2 a; g = gathered rows of it; h = g turned round, in two rows; x = what
  * comes of h by pairs; x = that of the second of two groups of two; then TURNS
- * times g = all x, x += the second of these; out = x. */
+ * times g = all x, x += the second of these; y = both x of a group; out = y. */
 static thunk_program *work(const device_desc *d)
 {
     thunk_program *p = program(d, 1, 1, N);
     int num = number(p, N), x = temp(p, N * 4), y = temp(p, N * 4);
     int g = temp(p, DEVICES * N * 4), h = temp(p, DEVICES * N * 4);
-    thunk t[10], turn[2];
+    thunk t[11], turn[2];
+    int n = 8;
     thunk_seq *seq = sd_arena_array(p->arena, thunk_seq, 2);
     thunk_slice copy[4] = {
-        {0, 0, N * 4}, {x, 0, N * 4}, {x, 0, N * 4}, {1, 0, N * 4}};
+        {0, 0, N * 4}, {x, 0, N * 4}, {y, 0, N * 4}, {1, 0, N * 4}};
 
     p->npartition = DEVICES;
     kernel(p, "accumulate", N, 1);
@@ -108,11 +148,13 @@ static thunk_program *work(const device_desc *d)
                    .nseq = 2,
                    .seq = seq,
                    .trip = TURNS};
-    t[8] = (thunk){.kind = THUNK_COPY,
-                   .name = "copy",
-                   .narg = 2,
-                   .arg = sd_arena_copy(p->arena, copy + 2, 2 * sizeof *copy)};
-    steps(p, 9, t);
+    n += sum_of_two(p, x, g, y, num, t + n);
+    t[n++] =
+        (thunk){.kind = THUNK_COPY,
+                .name = "copy",
+                .narg = 2,
+                .arg = sd_arena_copy(p->arena, copy + 2, 2 * sizeof *copy)};
+    steps(p, n, t);
     return p;
 }
 
@@ -171,37 +213,91 @@ static void expected(float a[DEVICES][N], float x[DEVICES][N])
             for (int i = 0; i < N; i++)
                 x[p][i] += g[p][N + i];
     }
+    memcpy(g, x, sizeof *x * DEVICES);
+    for (int p = 0; p < DEVICES; p++) {
+        const int64_t *both =
+            two_groups + place(two_groups, DEVICES, p) / 2 * 2;
+
+        for (int i = 0; i < N; i++)
+            x[p][i] =
+                ((float (*)[N])g)[both[0]][i] + ((float (*)[N])g)[both[1]][i];
+    }
 }
 
 /* ---- a life ---- */
 
 typedef struct {
-    int n;
+    int n, nprocess;
     int64_t count; /* of elements of an argument */
-    xpu_client *client;
+    xpu_client *client[PROCESSES]; /* one a process, each of as many devices */
+    shelf shelf;
     xpu_program *x[DEVICES];
     xpu_buffer *arg[DEVICES], *out[DEVICES], **outs[DEVICES];
     xpu_event *done[DEVICES];
     xpu_call call[DEVICES];
 } crew;
 
-static sd_status open_crew(crew *w, int n, int64_t count,
-                           thunk_program *(*make)(const device_desc *d))
+static xpu_device *device(const crew *w, int i)
+{
+    int each = w->n / w->nprocess;
+
+    return xpu_client_device(w->client[i / each], i % each);
+}
+
+typedef struct {
+    crew *w;
+    int me;
+    const sd_options *opt;
+    sd_status st;
+} joining;
+
+static void *join(void *arg)
+{
+    joining *j = arg;
+    xpu_store s = {shelf_get, shelf_put, &j->w->shelf};
+    xpu_place *world = NULL;
+    int n;
+
+    j->st = xpu_client_join(j->w->client[j->me], j->opt, j->me, PROCESSES, &s,
+                            &world, &n);
+    free(world);
+    return NULL;
+}
+
+static sd_status join_all(crew *w, const sd_options *opt)
+{
+    joining j[PROCESSES];
+    pthread_t t[PROCESSES];
+
+    for (int i = 0; i < PROCESSES; i++) {
+        j[i] = (joining){w, i, opt, NULL};
+        assert_int_equal(pthread_create(&t[i], NULL, join, &j[i]), 0);
+    }
+    for (int i = 0; i < PROCESSES; i++)
+        pthread_join(t[i], NULL);
+    sd_status_free(j[0].st ? j[1].st : NULL);
+    return j[0].st ? j[0].st : j[1].st;
+}
+
+static sd_status open_crew_in(crew *w, int nprocess, int n, int64_t count,
+                              thunk_program *(*make)(const device_desc *d))
 {
     sd_options opt = life_options;
     thunk_program *p;
-    sd_status st;
+    sd_status st = NULL;
 
     opt.value[SD_OPT_DEVICE] = device_name;
     opt.value[SD_OPT_THREADS] = "1";
     opt.value[SD_OPT_LIBRARIES] = "0";
-    *w = (crew){.n = n, .count = count};
-    if ((st = xpu_client_create(&opt, &w->client)))
+    *w = (crew){.n = n, .nprocess = nprocess, .count = count};
+    shelf_init(&w->shelf);
+    for (int i = 0; i < nprocess && !st; i++)
+        st = xpu_client_create(&opt, &w->client[i]);
+    if (st || (nprocess > 1 && (st = join_all(w, &opt))))
         return st;
-    p = make(xpu_device_desc(xpu_client_device(w->client, 0)));
+    p = make(xpu_device_desc(device(w, 0)));
     for (int i = 0; i < n && !st; i++) {
-        st = xpu_program_load_as(xpu_client_device(w->client, i), p, i,
-                                 &w->x[i]);
+        st = xpu_program_load_as(device(w, i), p, i, &w->x[i]);
         w->outs[i] = &w->out[i];
         w->call[i] = (xpu_call){.arg = &w->arg[i], .narg = 1};
     }
@@ -209,13 +305,18 @@ static sd_status open_crew(crew *w, int n, int64_t count,
     return st;
 }
 
+static sd_status open_crew(crew *w, int n, int64_t count,
+                           thunk_program *(*make)(const device_desc *d))
+{
+    return open_crew_in(w, 1, n, count, make);
+}
+
 static sd_status give(crew *w, int i, const float *data)
 {
     xpu_buffer_release(w->arg[i]);
     w->arg[i] = NULL;
-    return xpu_buffer_from_host(xpu_client_device(w->client, i), XPU_MEM_DEVICE,
-                                SD_F32, 1, &w->count, data, NULL, true,
-                                &w->arg[i], NULL);
+    return xpu_buffer_from_host(device(w, i), XPU_MEM_DEVICE, SD_F32, 1,
+                                &w->count, data, NULL, true, &w->arg[i], NULL);
 }
 
 static void drop_results(crew *w)
@@ -235,8 +336,10 @@ static void close_crew(crew *w)
         xpu_buffer_release(w->arg[i]);
         xpu_program_release(w->x[i]);
     }
-    if (w->client)
-        xpu_client_destroy(w->client);
+    for (int i = 0; i < w->nprocess; i++)
+        if (w->client[i])
+            xpu_client_destroy(w->client[i]);
+    shelf_finish(&w->shelf);
 }
 
 static sd_status get(xpu_buffer *b, float *to)
@@ -251,15 +354,40 @@ static sd_status get(xpu_buffer *b, float *to)
     return st;
 }
 
-/* The error of all, which is one, or that of none. */
+/* Each process begins its own part, whatever became of the others'. */
+static sd_status start(crew *w)
+{
+    static const int process[] = {0, 0, 1, 1};
+    const xpu_places at = {DEVICES, process, 1};
+    int each = w->n / w->nprocess;
+    sd_status first = NULL;
+
+    if (w->nprocess == 1)
+        return xpu_execute_gang(w->n, w->x, w->call, w->outs, w->done);
+    for (int i = 0; i < w->n; i += each) {
+        sd_status st = xpu_execute_among(&at, each, w->x + i, w->call + i,
+                                         w->outs + i, w->done + i);
+
+        sd_status_free(first ? st : NULL);
+        first = first ? first : st;
+    }
+    return first;
+}
+
+/* The error of all, which is one, or that of none; of a process, what has ended
+ * in another one may be well. */
 static sd_status await(crew *w)
 {
-    sd_status first = xpu_event_wait(w->done[0]);
+    sd_status first = w->done[0] ? xpu_event_wait(w->done[0]) : NULL;
 
     for (int i = 1; i < w->n; i++) {
-        sd_status st = xpu_event_wait(w->done[i]);
+        sd_status st = w->done[i] ? xpu_event_wait(w->done[i]) : NULL;
 
-        if (!first != !st)
+        if (w->nprocess > 1 && !first) {
+            first = st;
+            continue;
+        }
+        if (w->nprocess == 1 && !first != !st)
             fail_msg("participant %d: %s, 0: %s", i,
                      st ? st->message : "no error",
                      first ? first->message : "no error");
@@ -271,7 +399,7 @@ static sd_status await(crew *w)
 static sd_status run_once(crew *w, int run)
 {
     static float a[DEVICES][N], want[DEVICES][N], got[N];
-    sd_status st;
+    sd_status st, other;
 
     for (int p = 0; p < w->n; p++)
         for (int i = 0; i < N; i++)
@@ -281,8 +409,10 @@ static sd_status run_once(crew *w, int run)
         if ((st = give(w, p, a[p])))
             return st;
     drop_results(w);
-    if ((st = xpu_execute_gang(w->n, w->x, w->call, w->outs, w->done)) ||
-        (st = await(w)))
+    st = start(w);
+    other = await(w);
+    sd_status_free(st ? other : NULL);
+    if (st || (st = other))
         return st;
     for (int p = 0; p < w->n; p++) {
         if ((st = get(w->out[p], got)))
@@ -295,19 +425,30 @@ static sd_status run_once(crew *w, int run)
     return NULL;
 }
 
-static sd_status life_of_gangs(const char *words)
+static sd_status life_in(int nprocess, const char *words)
 {
     char all[128];
     crew w;
     sd_status st;
 
-    snprintf(all, sizeof all, "devices=%d%s", DEVICES, words);
+    snprintf(all, sizeof all, "devices=%d%s", DEVICES / nprocess, words);
     setenv("FAKE_CUDA", all, 1);
-    st = open_crew(&w, DEVICES, N, work);
+    st = open_crew_in(&w, nprocess, DEVICES, N, work);
     for (int run = 0; run < RUNS && !st; run++)
         st = run_once(&w, run);
     close_crew(&w);
     return st;
+}
+
+static sd_status life_of_gangs(const char *words)
+{
+    return life_in(1, words);
+}
+
+/* Two processes that have the same two cards. */
+static sd_status life_of_processes(const char *words)
+{
+    return life_in(PROCESSES, words);
 }
 
 /* ---- tests ---- */
@@ -322,12 +463,40 @@ static void test_right(void **state)
     for (size_t i = 0; i < SD_COUNTOF(words); i++) {
         ok(life_of_gangs(words[i]));
         assert_int_equal(nlive(), 0);
+        ok(life_of_processes(words[i]));
+        assert_int_equal(nlive(), 0);
     }
 }
 
+/* A program for devices with a way between them finds none. */
+static void test_no_way(void **state)
+{
+    sd_options opt = life_options;
+    xpu_client *c;
+    xpu_program *x;
+    thunk_program *p;
+    sd_status st;
+
+    (void)state;
+    opt.value[SD_OPT_DEVICE] = device_name;
+    setenv("FAKE_CUDA", "devices=4", 1);
+    ok(xpu_client_create(&opt, &c));
+    p = work(xpu_device_desc(xpu_client_device(c, 0)));
+    xpu_client_destroy(c);
+    setenv("FAKE_CUDA", "devices=4,peers=0", 1);
+    ok(xpu_client_create(&opt, &c));
+    st = xpu_program_load_as(xpu_client_device(c, 0), p, 0, &x);
+    assert_non_null(st);
+    assert_non_null(strstr(st->message, "read each other's memory"));
+    sd_status_free(st);
+    thunk_program_release(p);
+    xpu_client_destroy(c);
+    assert_int_equal(nlive(), 0);
+}
+
 /* Each of them, or one of `step`, where another of these has tried the rest. */
-static void each(long (*count)(void), const char *fmt, const char *more,
-                 int step)
+static void each(sd_status (*life)(const char *words), long (*count)(void),
+                 const char *fmt, const char *more, int step)
 {
     long n = 1, nfailed = 0, ncall;
     char words[64];
@@ -336,7 +505,7 @@ static void each(long (*count)(void), const char *fmt, const char *more,
         sd_status st;
 
         snprintf(words, sizeof words, ",%s=%ld%s", fmt, n, more);
-        st = life_of_gangs(words);
+        st = life(words);
         ncall = count();
         if (st && !strstr(st->message, "CUDA_ERROR_") &&
             !strstr(st->message, "out of memory on device"))
@@ -353,20 +522,22 @@ static void each(long (*count)(void), const char *fmt, const char *more,
 static void test_each_call_fails(void **state)
 {
     (void)state;
-    each(ncalls, "fail", "", 1);
-    each(ncalls, "fail", ",peers=0,error=719", 5);
+    each(life_of_gangs, ncalls, "fail", "", 1);
+    each(life_of_gangs, ncalls, "fail", ",peers=0,error=719", 5);
+    each(life_of_processes, ncalls, "fail", "", 9);
 }
 
 static void test_device_lost(void **state)
 {
     (void)state;
-    each(ncalls, "lose", ",error=214", 5);
+    each(life_of_gangs, ncalls, "lose", ",error=214", 5);
 }
 
 static void test_each_command_fails(void **state)
 {
     (void)state;
-    each(nruns, "exec", "", 1);
+    each(life_of_gangs, nruns, "exec", "", 1);
+    each(life_of_processes, nruns, "exec", "", 4);
 }
 
 /* What is large goes by copies beside each other. */
@@ -472,8 +643,8 @@ static void test_poisoned(void **state)
         ok(open_crew(&w, DEVICES, N, work));
         ok(run_once(&w, 0));
         was = w.arg[2];
-        ok(xpu_buffer_promise(xpu_client_device(w.client, 2), XPU_MEM_DEVICE,
-                              SD_F32, 1, &dim, ready, &w.arg[2]));
+        ok(xpu_buffer_promise(device(&w, 2), XPU_MEM_DEVICE, SD_F32, 1, &dim,
+                              ready, &w.arg[2]));
         drop_results(&w);
         if (!late)
             xpu_event_set(ready, sd_error(SD_DATA_LOSS, "it is lost"));
@@ -498,6 +669,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_right),
+        cmocka_unit_test(test_no_way),
         cmocka_unit_test(test_large),
         cmocka_unit_test(test_ahead),
         cmocka_unit_test(test_poisoned),

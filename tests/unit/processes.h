@@ -3,23 +3,10 @@
 #ifndef PROCESSES_H
 #define PROCESSES_H
 
-#include <pthread.h>
-
 #include "gang_programs.h"
+#include "shelf.h"
 
-enum { MOST = 4, DEVICES = 8, MOST_OUT = 2 };
-
-typedef struct {
-    pthread_mutex_t lock;
-    pthread_cond_t news;
-    sd_buf value[MOST];
-    bool there[MOST];
-} shelf;
-
-sd_status shelf_get(void *ctx, const char *key, int timeout_ms, sd_buf *out);
-sd_status shelf_put(void *ctx, const char *key, sd_bytes value);
-void shelf_init(shelf *s);
-void shelf_finish(shelf *s);
+enum { MOST = SHELVES, DEVICES = 8, MOST_OUT = 2 };
 
 typedef struct {
     shelf *shelf;

@@ -215,6 +215,34 @@ static void end_sum(summing *s)
 }
 
 /* An argument in error, ready or still to come, is everybody's error. */
+/* A kernel reads the operands where they lie: nothing is brought first, and no
+ * result is where others still read, though it might be. */
+static void test_in_place(void **state)
+{
+    static const char *const text[] = {
+        HEAD(4) ADD "ENTRY e { p = s32[4096] parameter(0) ROOT r = s32[4096] "
+                    "all-reduce(p), " G "{}, to_apply=add }",
+        HEAD(4) ADD "ENTRY e { p = s32[4096] parameter(0) ROOT r = s32[1024] "
+                    "reduce-scatter(p), " G
+                    "{}, dimensions={0}, to_apply=add }",
+        "HloModule m, num_partitions=4, input_output_alias={ {}: (0, {}, "
+        "may-alias) }\n" ADD
+        "ENTRY e { p = s32[4096] parameter(0) s = s32[4096] all-reduce(p), " G
+        "{}, to_apply=add ROOT r = s32[4096] subtract(s, p) }"};
+
+    for (size_t i = 0; i < SD_COUNTOF(text); i++) {
+        thunk_program *t = compile(*state, text[i]);
+
+        assert_int_equal(t->seq.n, 1);
+        assert_int_equal(t->seq.at[0].kind, THUNK_COLLECTIVE);
+        assert_true(t->seq.at[0].kernel >= 0);
+        assert_int_equal(t->temp_bytes, 0);
+        for (int k = 0; k < t->nbuffer; k++)
+            assert_int_equal(t->buffer[k].alias, -1);
+        thunk_program_release(t);
+    }
+}
+
 static void test_poisoned_argument(void **state)
 {
     for (int late = 0; late < 2; late++) {
@@ -441,6 +469,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_programs),
         cmocka_unit_test(test_divergence),
+        cmocka_unit_test(test_in_place),
         cmocka_unit_test(test_poisoned_argument),
         cmocka_unit_test(test_poisoned_member),
         cmocka_unit_test(test_refused),

@@ -185,6 +185,36 @@ static void participants_read_as_groups(void **state)
     thunk_program_release(p);
 }
 
+/* A kernel that reads what its only member has, and writes to b3. */
+static thunk_program *of_peers(thunk_collective_kind kind, int64_t outer,
+                               const int64_t *member)
+{
+    thunk_collective c = {kind, outer, 8, 4, 1, member};
+    thunk_program *p = several(THUNK_COLL_GATHER, 2, 2, pairs);
+    thunk *t = &p->seq.at[2];
+
+    thunk_set_collective(p, t, &c);
+    t->arg[0].bytes = 8 * (uint64_t)outer;
+    t->kernel = 0;
+    return p;
+}
+
+static const int64_t alone[] = {0, 1, 2, 3};
+
+static void a_kernel_reads_what_members_have(void **state)
+{
+    thunk_program *p = of_peers(THUNK_COLL_ALL_TO_ALL, 1, alone);
+    sd_buf b = printed(p);
+
+    (void)state;
+    assert_null(thunk_verify(p));
+    assert_non_null(strstr(
+        b.at, "002: collective together.5 add of all-to-all outer=1 "
+              "block=8 groups={{0},{1},{2},{3}} (b3[0 +8], b3[16 +16])"));
+    sd_buf_finish(&b);
+    thunk_program_release(p);
+}
+
 static void comes_back_whole(thunk_program *p)
 {
     thunk_program *q;
@@ -215,6 +245,7 @@ static void a_saved_program_comes_back_whole(void **state)
     (void)state;
     comes_back_whole(example());
     comes_back_whole(several(THUNK_COLL_GATHER, 2, 2, pairs));
+    comes_back_whole(of_peers(THUNK_COLL_GATHER, 1, alone));
 }
 
 /* The sum is set right again after each damage, so that the reader itself is
@@ -265,6 +296,7 @@ static void damaged_programs_are_refused_or_sound(void **state)
     (void)state;
     is_refused_or_sound(example());
     is_refused_or_sound(several(THUNK_COLL_GATHER, 2, 2, pairs));
+    is_refused_or_sound(of_peers(THUNK_COLL_GATHER, 1, alone));
 }
 
 static void refused(thunk_program *p, const char *why)
@@ -339,6 +371,32 @@ static void a_wrong_collective_is_named(void **state)
     refused(p, "buffer 4 of a participant's numbers has 4 bytes");
     (p = several(THUNK_COLL_GATHER, 2, 2, pairs))->nreplica = 1 << 20;
     refused(p, "1048576 replicas, 4 partitions");
+}
+
+static void a_wrong_kernel_of_members_is_named(void **state)
+{
+    static const int64_t few[] = {0, 1, 2, -1};
+    thunk_program *p;
+
+    (void)state;
+    (p = of_peers(THUNK_COLL_GATHER, 1, alone))->seq.at[2].kernel = 1;
+    refused(p, "kernel 1 of 1, 2 slices");
+    (p = of_peers(THUNK_COLL_GATHER, 1, alone))->kernel[0].nslot = 2;
+    p->seq.at[2].narg = 1;
+    refused(p, "kernel 0 of 1, 1 slices");
+    p = of_peers(THUNK_COLL_GATHER, 1, alone);
+    p->seq.at[2].narg = 3;
+    p->seq.at[2].arg = sd_arena_array(p->arena, thunk_slice, 3);
+    refused(p, "2 slices and 1 members for 2 slots");
+    refused(of_peers(THUNK_COLL_GATHER, 2, alone),
+            "what a kernel is to read in all-gather of 2 x 8 bytes is of 4 "
+            "participants of 4");
+    refused(of_peers(THUNK_COLL_BROADCAST, 1, alone),
+            "is to read in broadcast");
+    refused(of_peers(THUNK_COLL_GATHER, 1, few), "of 3 participants of 4");
+    p = of_peers(THUNK_COLL_GATHER, 1, alone);
+    p->seq.at[2].arg[0].bytes = 4;
+    refused(p, "slice 0 of 4 bytes is not that of an all-gather of 1 x 8");
 }
 
 static void two_outputs_in_one_parameter_are_refused(void **state)
@@ -579,7 +637,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_reads_as_a_list_of_steps),
         cmocka_unit_test(participants_read_as_groups),
+        cmocka_unit_test(a_kernel_reads_what_members_have),
         cmocka_unit_test(a_wrong_collective_is_named),
+        cmocka_unit_test(a_wrong_kernel_of_members_is_named),
         cmocka_unit_test(a_saved_program_comes_back_whole),
         cmocka_unit_test(damaged_programs_are_refused_or_sound),
         cmocka_unit_test(a_wrong_table_is_named),

@@ -21,8 +21,27 @@ size_type __attribute__((overloadable)) get_local_id(unsigned dim);
             body; \
         } \
     }
+#define KERNEL2(name, body) \
+    __attribute__((device_kernel)) void name(GLOBAL float *a, GLOBAL float *b, \
+                                             GLOBAL float *c, GLOBAL int *n) \
+    { \
+        long i = (long)get_group_id(0) * 64 + (long)get_local_id(0); \
+        if (i < n[0]) { \
+            body; \
+        } \
+    }
 #else
 #define GLOBAL
+#define KERNEL2(name, body) \
+    void name(void **slot, long first, long last, void *scratch) \
+    { \
+        float *a = slot[0], *b = slot[1], *c = slot[2]; \
+        int *n = slot[3]; \
+        (void)scratch; \
+        for (long i = first * 64; i < last * 64 && i < n[0]; i++) { \
+            body; \
+        } \
+    }
 #define KERNEL1(name, body) \
     void name(void **slot, long first, long last, void *scratch) \
     { \
@@ -39,6 +58,8 @@ size_type __attribute__((overloadable)) get_local_id(unsigned dim);
 KERNEL1(square, b[i] = a[i] * a[i] + 1)
 /* b += a */
 KERNEL1(accumulate, b[i] = b[i] + a[i])
+/* c = a + b */
+KERNEL2(add_two, c[i] = a[i] + b[i])
 /* b[0..3] as bytes: pred = counter < limit, for loops: a = {counter, limit} */
 KERNEL1(below, if (i < 1)((GLOBAL unsigned char *)b)[0] = a[0] < a[1])
 /* counter in b[0] grows by a[0] */

@@ -292,6 +292,43 @@ def convolutions(draw):
         f32(1, 20, 20, 20, 32), f32(3, 3, 3, 32, 32))
 
 
+def distances(x, y):
+    d = x[:, None] - y[None]
+    return d, (d * d).sum(-1)
+
+
+def pairs(draw):
+    """Of points with a few columns: forces, kernels, the nearest, energies."""
+    bar = 2
+
+    def forces(x, m):
+        d, r = distances(x, x)
+        w = m * lax.rsqrt(r + .01) / (r + .01)
+        return (d * w[..., None]).sum(1)
+
+    def kernel(x, y):
+        return jnp.exp(-distances(x, y)[1]).sum(1)
+
+    def energy(x):
+        i = 1 / (distances(x, x)[1] + jnp.eye(len(x), dtype=x.dtype)) ** 3
+        return (i * i - i).sum()
+
+    n = draw(300, 3000)
+    for n, c in ((2048, 3), (1000, 4), (n, 2), (n, 5)):
+        tilde = "~" * (n not in (2048, 1000))
+        row(f"{tilde}forces {n}x{c}", bar, forces, f32(n, c), f32(n))
+        row(f"{tilde}kernel {n}x{c}", bar, kernel, f32(n, c), f32(n // 2, c))
+        row(f"{tilde}nearest of 32, {20 * n}x{c}", bar, lambda x, y:
+            jnp.argmin(distances(x, y)[1], 1), f32(20 * n, c), f32(32, c))
+        row(f"{tilde}energy {n}x{c}", bar, energy, f32(n, c))
+        row(f"{tilde}energy, gradient {n}x{c}", bar, jax.grad(energy),
+            f32(n, c))
+    row("sum of an outer product's exp", 1, lambda x, y:
+        jnp.exp(x[:, None] * y).sum(), f32(1500), f32(1300))
+    row("sum of unit vectors", bar, lambda x:
+        (x / jnp.linalg.norm(x, axis=1, keepdims=True)).sum(0), f32(10**6, 3))
+
+
 def calls(fn, batch):
     clock = time.process_time if CPU_TIME else time.perf_counter
     start = clock()
@@ -338,7 +375,7 @@ def main():
     CPU_TIME = a.cpu_time
     rng = np.random.default_rng(a.seed)
     for family in (scatters, scans, transforms, matrices, orders, products,
-                   convolutions):
+                   convolutions, pairs):
         family(lambda lo, hi: int(np.exp(rng.uniform(np.log(lo), np.log(hi)))))
     under = []
     print(f"{'program':44}{'XLA ms':>10}{'ours':>10}{'ratio':>8}{'bar':>6}")

@@ -1,5 +1,6 @@
 /* Every reduce has one dimension: transposes before it are folded away,
- * dimensions of extent 1 dropped, reduced neighbours collapsed; reduced
+ * dimensions of extent 1 dropped, reduced neighbours collapsed unless the
+ * operand is computed from arrays that have only one of them; reduced
  * dimensions that are apart are peeled, fastest first but for short rows, all
  * but the last starting from the combiner's identity.  A combiner without one
  * gets its dimensions side by side by a transpose. */
@@ -211,26 +212,68 @@ static void bring_together(reduce *r)
     see_operands(r);
 }
 
-/* Drops ones and collapses reduced neighbours. */
-static void collapse(reduce *r)
+enum { MOST_ASKED = 100 /* instructions looked at for one reduce */ };
+
+/* Which dimension of a broadcast's or a reduce's operand is its dimension d?
+ * -1: none. */
+static int dim_of_operand(const hlo_inst *x, int d)
 {
-    int n = 0;
+    if (x->op == HLO_BROADCAST) {
+        for (int i = 0; i < x->dims.n; i++)
+            if (x->dims.at[i] == d)
+                return i;
+        return -1;
+    }
+    return x->op == HLO_REDUCE && d >= x->dims.at[0] ? d + 1 : d;
+}
+
+/* Is x, element by element, made of an array that has dimension i and not j, or
+ * j and not i?  Places in the two as one dimension would have to be divided for
+ * each element. */
+static bool is_made_across(const hlo_inst *x, int i, int j, int *asked)
+{
+    if (++*asked > MOST_ASKED)
+        return false;
+    if (x->op == HLO_IOTA)
+        return x->dims.at[0] == i || x->dims.at[0] == j;
+    if (!hlo_is_elementwise(x) && x->op != HLO_BROADCAST &&
+        (x->op != HLO_REDUCE || x->dims.n != 1 || x->narg != 2))
+        return false;
+    i = dim_of_operand(x, i);
+    j = dim_of_operand(x, j);
+    if (i < 0 || j < 0)
+        return i != j;
+    for (int k = 0; k < x->narg; k++)
+        if (x->arg[k]->shape->rank && is_made_across(x->arg[k], i, j, asked))
+            return true;
+    return false;
+}
+
+/* Drops ones and collapses reduced neighbours; says how many reduced dimensions
+ * are left. */
+static int collapse(reduce *r)
+{
+    int n = 0, left = 0, before = 0, asked = 0;
     bool inside = false;
 
     for (int i = 0; i < r->rank; i++) {
         if (r->dim[i] == 1)
             continue;
-        if (inside && r->over[i]) {
+        if (inside && r->over[i] &&
+            !(r->known && is_made_across(r->x[0], before, i, &asked))) {
             r->dim[n - 1] *= r->dim[i];
             continue;
         }
+        before = i;
         inside = r->over[i];
+        left += inside;
         r->over[n] = inside;
         r->dim[n++] = r->dim[i];
     }
     r->rank = n;
     for (int i = 0; i < r->n; i++)
         r->x[i] = pass_reshape(r->p, r->x[i], n, r->dim);
+    return left;
 }
 
 /* Elements of a short row, and least elements beside which rows are added. */
@@ -269,12 +312,9 @@ static hlo_inst *lower_reduce(hlo_inst *in)
         return combine_once(&r);
     if (in->dims.n <= 1 || count == 1)
         return NULL;
-    runs = count_runs(r.over, r.dim, r.rank);
-    if (runs > 1 && !r.known) {
+    if (!r.known && count_runs(r.over, r.dim, r.rank) > 1)
         bring_together(&r);
-        runs = 1;
-    }
-    collapse(&r);
+    runs = collapse(&r);
     while (runs-- > 0) {
         hlo_inst *start = r.known && runs
                               ? pass_identity(r.p, r.op, pass_dtype(r.x[0]))

@@ -114,8 +114,11 @@ static const group groups[] = {
      {RUN(lower_precision), RUN(opt_simplify), RUN(opt_fold), RUN(lower_index),
       RUN(opt_tuple), RUN(opt_cse), RUN(opt_dce)}},
     /* Needs scatters in one form.  Leaves one dimension a reduce: split_scatter
-     * makes reduces, and split_reduce takes those of one dimension. */
-    {1, {RUN(split_scatter), RUN(lower_reduce), RUN(split_reduce)}},
+     * makes reduces, and split_columns and split_reduce take those of one
+     * dimension. */
+    {1,
+     {RUN(split_scatter), RUN(lower_reduce), RUN(split_columns),
+      RUN(split_reduce)}},
     /* Needs nothing; keeps reduces as they are split. */
     {4,
      {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_cse),

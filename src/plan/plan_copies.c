@@ -380,10 +380,12 @@ static void choose_lanes(const passes *c, plan_pass *p)
     const plan_kernel *k = c->k;
     uint64_t axes = k->stage[p->stage].axes & ~c->nest;
     bool on_lane = axes >> c->lane & 1;
-    int body = weight(c, p), most = k->axis[c->lane].copies;
+    int body = weight(c, p), most = k->axis[c->lane].copies, rows = 1;
 
+    for (int i = 0; i < k->nnest; i++) /* that stand side by side */
+        rows *= k->nest[i] == c->lane ? 1 : k->axis[k->nest[i]].copies;
     if (on_lane && p->lanes == 64) {
-        bool rotate = c->host && body > most_copied(c, p);
+        bool rotate = c->host && body * rows > most_copied(c, p);
 
         p->how = rotate ? PLAN_LANES_ROTATE : PLAN_LANES_VECTOR;
         p->vectors = rotate ? 1 : most;

@@ -143,24 +143,57 @@ int64_t plan_round_up(int64_t n, int64_t to)
 
 /* ---- register tiles ---- */
 
-enum { REGISTER_ROWS = 4, MOST_UNROLLED_NODES = 40 };
+enum {
+    REGISTER_ROWS = 4,
+    MOST_UNROLLED_NODES = 40,
+    MOST_ROW_NODES = 64 /* of a loop along LANE */
+};
+
+/* Can copies of an outer axis share the loops of this kernel?  With LANE
+ * outside of them all sums are in order; along LANE there are 64 lanes of each,
+ * in one loop, so that nothing is kept for another. */
+static bool can_unroll(const plan_kernel *k, int lane)
+{
+    int loops = 0, lanes = k->axis[lane].outer ? 1 : 64;
+
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+
+        if (n->kind == PN_SCATTER || n->kind == PN_SCAN ||
+            (n->kind == PN_REDUCE && n->order.lanes != lanes) ||
+            (n->kind == PN_CONTRACT && lanes > 1))
+            return false;
+    }
+    for (int i = 0; i < k->nstage; i++)
+        loops += k->stage[i].axes != 0;
+    return lanes == 1 ? loops && k->nnode <= MOST_UNROLLED_NODES
+                      : loops == 1 && k->nnode <= MOST_ROW_NODES;
+}
+
+/* Along LANE what lies side by side is one instruction to read, once more or
+ * not; the columns of points are shuffles. */
+static bool is_worth_reuse(const plan_kernel *k, const plan_node *load,
+                           int lane)
+{
+    int64_t s;
+
+    return load->varies >> lane & 1 &&
+           (k->axis[lane].outer || !plan_expr_stride(load->off, lane, &s) ||
+            s != 1);
+}
 
 /* An outer axis on which some load of the inner loops does not vary that varies
  * on LANE, or -1.  A few positions of that axis at once read such a load once.
  * Contractions have one: the rows of x, while y is read. */
 static int reuse_axis(const plan_kernel *k, int lane)
 {
-    uint64_t inner = 0, l = 1ull << lane;
+    uint64_t inner = 0;
     int best = -1;
 
     for (int i = 0; i < k->nstage; i++)
         inner |= k->stage[i].axes;
-    if (!inner || k->nnode > MOST_UNROLLED_NODES || !k->axis[lane].outer)
+    if (!can_unroll(k, lane))
         return -1;
-    for (int i = 0; i < k->nnode; i++)
-        if (k->node[i]->kind == PN_SCATTER || k->node[i]->kind == PN_SCAN ||
-            (k->node[i]->kind == PN_REDUCE && k->node[i]->order.lanes > 1))
-            return -1;
     for (int a = 0; a < k->nouter; a++) {
         bool reused = false, varied = false;
 
@@ -169,10 +202,12 @@ static int reuse_axis(const plan_kernel *k, int lane)
         for (int i = 0; i < k->nnode; i++) {
             const plan_node *n = k->node[i];
 
-            if (n->kind != PN_LOAD || !(n->varies & inner))
+            if (n->kind != PN_LOAD)
                 continue;
-            reused |= (n->varies & l) && !(n->varies >> a & 1);
-            varied |= n->varies >> a & 1;
+            if (n->varies & inner)
+                reused |= is_worth_reuse(k, n, lane) && !(n->varies >> a & 1);
+            varied |= n->varies >> a & 1 &&
+                      (n->varies & inner || !k->axis[lane].outer);
         }
         if (reused && varied)
             best = a;

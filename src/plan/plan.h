@@ -445,6 +445,7 @@ typedef struct {
                               others, which no row changes, for all of it; -1 */
     int64_t pitch;         /* elements from one row to the next */
     int64_t rows, columns; /* where no guard says less */
+    int64_t slide;         /* of x: see plan_blocks.slides */
 } plan_reads;
 typedef struct {
     const plan_node *node;   /* the CONTRACT */
@@ -469,6 +470,9 @@ typedef struct {
     int lead;                            /* zeros of the first step */
     bool direct; /* operands go from memory to registers: no areas, and steps
                     that end beyond the last axis of K find zeros there */
+    bool slides; /* direct: from one position of K's last axis but one (kx) to
+                    the next x begins `slide` rows further in the same matrix,
+                    and y, whose matrix goes on along that axis, where it is */
     plan_reads x_reads, y_reads;
     bool x_plain, y_plain;               /* read as they lie */
     int zeros;                           /* the slot for it; 0: it needs none */

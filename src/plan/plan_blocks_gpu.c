@@ -13,7 +13,6 @@ enum {
     STEP_BYTES = 64,     /* of a row or column, in a pair of areas, */
     MATRIX_STEP = 128,   /* and of those that matrix instructions take; */
     PANEL_STEPS = 8,     /* so many panels at most, */
-    DIRECT_STEPS = 2,    /* or always, without areas */
     LEAST_STEP = 16,
     SIDE = 64, /* positions of axes that a tile does not cut, at most */
     ACCESS = 16, /* bytes of a row's alignment, and of its padding */
@@ -300,7 +299,7 @@ static int step_of(const plan_kernel *k, const plan_blocks *b,
     if (!e->panels)
         return (int)(MATRIX_STEP / bytes);
     if (b->direct)
-        return DIRECT_STEPS * e->depth;
+        return PLAN_DIRECT_STEPS * e->depth;
     last = k->axis[plan_last_axis(b->node->over)].extent;
     for (step = PANEL_STEPS * e->depth; step > e->depth; step /= 2)
         if (holds_step(k, b, step, dev) && b->kt > step / 2 &&

@@ -152,13 +152,66 @@ static bool find_reads(const plan_kernel *k, const plan_blocks *b,
            fits_message(r, bytes);
 }
 
+/* ---- the last axis but one of K ---- */
+
+/* How many rows further x begins at the next position of that axis, and no
+ * guard but that of the rows asks for it.  Where a guard cuts rows off, what is
+ * left begins where it did; where none does, there are so many rows more. */
+static bool find_slide(const plan_kernel *k, const plan_node *n, int row,
+                       int axis, plan_reads *r)
+{
+    int64_t step, all, one;
+
+    for (int i = 0; i < n->nguard; i++)
+        if (i != r->guard && n->guard[i].e->varies >> axis & 1)
+            return false;
+    if (!plan_expr_stride(n->off, axis, &step) || step % r->pitch)
+        return false;
+    r->slide = step / r->pitch;
+    if (r->guard < 0) {
+        r->rows += r->slide * (k->axis[axis].extent - 1);
+        return r->slide >= 0;
+    }
+    return plan_expr_stride(n->guard[r->guard].e, axis, &all) &&
+           plan_expr_stride(n->guard[r->guard].e, row, &one) &&
+           all == r->slide * one;
+}
+
+/* y goes on along that axis as it does along the last one.  All steps along
+ * that are full: what lies behind is not 0. */
+static bool find_slides(const plan_kernel *k, plan_blocks *b)
+{
+    uint64_t over = b->node->over;
+    int last = plan_last_axis(over), before;
+    int depth = plan_engine_table[b->engine].depth;
+    int64_t extent = k->axis[last].extent, one, step;
+    plan_reads x = b->x_reads, y = b->y_reads;
+
+    over &= ~(1ull << last);
+    if (!over || extent % (PLAN_DIRECT_STEPS * depth))
+        return false;
+    before = plan_last_axis(over);
+    if (!find_slide(k, b->x, plan_last_axis(plan_block_rows(b)), before, &x) ||
+        !plan_expr_stride(b->y->off, last, &one) ||
+        !plan_expr_stride(b->y->off, before, &step) || step != one * extent)
+        return false;
+    *(y.across ? &y.rows : &y.columns) *= k->axis[before].extent;
+    if (!fits_message(&x, (int64_t)sd_dtype_bytes(b->part)) ||
+        !fits_message(&y, (int64_t)sd_dtype_bytes(b->part)))
+        return false;
+    b->x_reads = x;
+    b->y_reads = y;
+    return true;
+}
+
 bool plan_find_reads(const plan_kernel *k, plan_blocks *b)
 {
     const plan_engine_info *e = &plan_engine_table[b->engine];
 
-    return e->panels &&
-           find_reads(k, b, b->x, plan_block_rows(b), e->m, false,
-                      &b->x_reads) &&
-           find_reads(k, b, b->y, plan_block_columns(b), e->n, true,
-                      &b->y_reads);
+    if (!e->panels ||
+        !find_reads(k, b, b->x, plan_block_rows(b), e->m, false, &b->x_reads) ||
+        !find_reads(k, b, b->y, plan_block_columns(b), e->n, true, &b->y_reads))
+        return false;
+    b->slides = find_slides(k, b);
+    return true;
 }

@@ -209,8 +209,9 @@ static void print_group_blocks(sd_buf *b, const plan_kernel *k)
     if (p->lead)
         sd_buf_fmt(b, "after %d zeros, ", p->lead);
     if (p->direct)
-        sd_buf_fmt(b, "read by blocks%s, ",
-                   p->y_reads.across ? ", y across" : "");
+        sd_buf_fmt(b, "read by blocks%s%s, ",
+                   p->y_reads.across ? ", y across" : "",
+                   p->slides ? ", sliding" : "");
     else
         sd_buf_fmt(b, "x%s along a%d by %d, y%s along a%d by %d, ",
                    p->x_plain ? " plain" : "", p->x_along, p->x_wide,

@@ -176,15 +176,21 @@ static int vector_of(const plan_kernel *k, int lane, const device_desc *dev)
     return v;
 }
 
-/* Values that an item reads for a position of LANE in this row alone. */
-static int read_of_row(const plan_kernel *k, int lane)
+/* Is n read for a position of LANE in this row alone? */
+static bool is_of_row(const plan_kernel *k, const plan_node *n, int lane)
 {
     uint64_t outer = (1ull << k->nouter) - 1;
+
+    return n->kind == PN_LOAD && n->varies >> lane & 1 && n->varies & outer;
+}
+
+/* Values that an item reads so. */
+static int read_of_row(const plan_kernel *k, int lane)
+{
     int n = 0;
 
     for (int i = 0; i < k->nnode; i++)
-        n += k->node[i]->kind == PN_LOAD && k->node[i]->varies >> lane & 1 &&
-             k->node[i]->varies & outer;
+        n += is_of_row(k, k->node[i], lane);
     return n;
 }
 
@@ -227,7 +233,7 @@ static int row_vector(const plan_kernel *k, int lane, int v,
     int64_t row = 0;
 
     for (int i = 0; i < k->nnode; i++)
-        if (k->node[i]->kind == PN_LOAD && k->node[i]->varies >> lane & 1)
+        if (is_of_row(k, k->node[i], lane))
             row += k->axis[lane].extent *
                    (int64_t)sd_dtype_bytes(k->node[i]->dtype);
     if (rows < dev->units || (stages > 1 && row > LONGEST_ROW))

@@ -158,14 +158,14 @@ static bool same_reads(const plan_reads *x, const plan_reads *y)
 {
     return x->across == y->across && x->flat == y->flat &&
            x->guard == y->guard && x->pitch == y->pitch && x->rows == y->rows &&
-           x->columns == y->columns;
+           x->columns == y->columns && x->slide == y->slide;
 }
 
 static bool reads_by_blocks(const plan_kernel *k, const plan_blocks *b)
 {
     plan_blocks again = *b;
 
-    return plan_find_reads(k, &again) &&
+    return plan_find_reads(k, &again) && again.slides == b->slides &&
            same_reads(&again.x_reads, &b->x_reads) &&
            same_reads(&again.y_reads, &b->y_reads);
 }

@@ -5,10 +5,12 @@
  * first column and row, and the block's shape.  A step adds to one word of it.
  * What is read of y, of which there is less, is told by numbers.
  *
- *   for each position of K's axes but the last:
+ *   for each position of K's axes but the last, or but the last two:
  *       say where the matrices begin
- *       for each step along the last one:
- *           read each block, and move it on; multiply
+ *       for each position of the last but one, if x slides along it:
+ *           for each step along the last one:
+ *               read each block, and move it on; multiply
+ *           move x on
  */
 #include "emit_group.h"
 
@@ -42,7 +44,7 @@ typedef struct {
     reading x, y;
     LLVMValueRef im, in; /* of the sub-group, as numbers of all its items */
     LLVMValueRef word[WORDS]; /* all ones in the item that has this word */
-    int64_t windows, turns;
+    int64_t turns; /* steps along the last axis of K */
 } direct;
 
 /* ---- what a message is told ---- */
@@ -223,16 +225,26 @@ static LLVMValueRef pack(direct *d, const reading *w, const told *t)
 
 /* ---- in the loops ---- */
 
-/* The axes of K at position `window` of all but the last, and 0 of that. */
+static int last_axis(uint64_t axes)
+{
+    return 63 - __builtin_clzll(axes);
+}
+
+/* The axes of K at position `window` of all but the inner ones, and 0 of those:
+ * the last, and the one before it where x slides. */
 static void open_window(direct *d, LLVMValueRef window)
 {
     emit *e = d->g->e;
-    uint64_t over = d->g->b->node->over;
-    int last = 63 - __builtin_clzll(over);
+    uint64_t rest = d->g->b->node->over;
 
-    emit_open_axis(e, last, emit_si(e, 0), 1);
-    for (int a = last - 1; a >= 0; a--)
-        if (over >> a & 1) {
+    for (int inner = 0; inner <= d->g->b->slides; inner++) {
+        int a = last_axis(rest);
+
+        emit_open_axis(e, a, emit_si(e, 0), 1);
+        rest &= ~(1ull << a);
+    }
+    for (int a = 63; a >= 0; a--)
+        if (rest >> a & 1) {
             emit_open_axis(e, a, emit_rest(e, window, e->k->axis[a].extent), 1);
             window = emit_over(e, window, e->k->axis[a].extent);
         }
@@ -341,6 +353,46 @@ static void close_loop(emit *e, emit_loop *l)
     emit_level_close(e);
 }
 
+/* All steps along the last axis of K. */
+static void multiply_all(direct *d)
+{
+    emit *e = d->g->e;
+    const plan_blocks *b = d->g->b;
+    emit_loop step;
+
+    if (d->turns > 1)
+        open_loop(e, &step, d->turns);
+    for (int k = 0; k < b->step; k += plan_engine_table[b->engine].depth)
+        multiply_panel(d);
+    if (d->turns > 1)
+        close_loop(e, &step);
+}
+
+/* From the columns where the steps have ended to the first ones, of rows that
+ * are further on, in one number; y goes on. */
+static LLVMValueRef find_slide(direct *d)
+{
+    emit *e = d->g->e;
+    const plan_blocks *b = d->g->b;
+    int64_t columns = d->turns * b->step * (int64_t)sd_dtype_bytes(b->part) /
+                      e->abi->block_unit(d->x.block);
+
+    return LLVMBuildOr(e->b, put(d, NULL, ROW, number(e, b->x_reads.slide)),
+                       put(d, NULL, COLUMN, number(e, -columns)), "");
+}
+
+static void slide(direct *d, LLVMValueRef by)
+{
+    emit *e = d->g->e;
+
+    for (int i = 0; i < d->x.n; i++)
+        LLVMBuildStore(
+            e->b,
+            LLVMBuildAdd(e->b, LLVMBuildLoad2(e->b, e->i32, d->x.at[i], ""), by,
+                         ""),
+            d->x.at[i]);
+}
+
 static void find_reading(direct *d, reading *w, emit_operand *o,
                          const plan_reads *r)
 {
@@ -368,22 +420,31 @@ void emit_run_direct(emit_tile *g)
 {
     emit *e = g->e;
     const plan_blocks *b = g->b;
-    int64_t last = e->k->axis[63 - __builtin_clzll(b->node->over)].extent;
-    direct d = {.g = g, .windows = b->kt / last};
-    emit_loop window, step;
+    uint64_t over = b->node->over;
+    int last = last_axis(over);
+    int64_t extent = e->k->axis[last].extent, slides = 1;
+    direct d = {.g = g};
+    emit_loop window, kx;
+    LLVMValueRef by;
 
-    d.turns = (last + b->step - 1) / b->step;
+    d.turns = (extent + b->step - 1) / b->step;
+    if (b->slides)
+        slides = e->k->axis[last_axis(over & ~(1ull << last))].extent;
     d.im = e->abi->uniform(e, g->im);
     d.in = e->abi->uniform(e, g->in);
     find_words(&d);
     find_reading(&d, &d.x, &g->x, &b->x_reads);
     find_reading(&d, &d.y, &g->y, &b->y_reads);
-    open_loop(e, &window, d.windows);
+    by = find_slide(&d);
+    open_loop(e, &window, b->kt / extent / slides);
     tell_all(&d, &d.x, window.at);
     tell_all(&d, &d.y, window.at);
-    open_loop(e, &step, d.turns);
-    for (int k = 0; k < b->step; k += plan_engine_table[b->engine].depth)
-        multiply_panel(&d);
-    close_loop(e, &step);
+    if (b->slides)
+        open_loop(e, &kx, slides);
+    multiply_all(&d);
+    if (b->slides) {
+        slide(&d, by);
+        close_loop(e, &kx);
+    }
     close_loop(e, &window);
 }

@@ -59,6 +59,7 @@ static void steps_are_full(void **state)
 
             assert_true(plan_engine_table[b->engine].panels);
             assert_int_equal(b->direct, want[i].direct && !d);
+            assert_int_equal(b->slides, b->direct && want[i].text == window);
             if (!b->direct) {
                 assert_int_equal((b->kt + b->lead) % b->step, 0);
                 assert_int_equal(b->x_plain, want[i].x);
@@ -92,6 +93,11 @@ static void another_pitch(plan *p)
     blocks_of(p)->x_reads.pitch++;
 }
 
+static void no_slides(plan *p)
+{
+    blocks_of(p)->slides = false;
+}
+
 static void broken_ones_are_refused(void **state)
 {
     (void)state;
@@ -102,6 +108,8 @@ static void broken_ones_are_refused(void **state)
     want_broken(window, "cl:dg2-g10", no_zeros,
                 "a plain operand that is not read so");
     want_broken(product, "cl:pvc", another_pitch,
+                "an operand that blocks do not read");
+    want_broken(window, "cl:pvc", no_slides,
                 "an operand that blocks do not read");
 }
 

@@ -28,6 +28,7 @@ enum {
     MOST_GUARDS = 64, /* conditions on one value: a pad has two a dimension */
     MOST_EXTRA = 8, /* cheap work done again, ops a kernel */
     MOST_COPIES = 4, /* kernels that compute the same value */
+    MOST_ANEW = 12, /* operations that each does for an element of it */
     /* views of what moves data, and half of a concatenate's operands */
     MOST_AT_ONCE = 16,
     SMALL = 16384, /* computing this much again costs less than a launch */
@@ -133,11 +134,28 @@ bool cluster_is_worth(const cluster *c, const cluster_member *m, int *extra)
     return true;
 }
 
+/* Elements that are read for all of x, if little is computed for each. */
+static int64_t reads_for(const hlo_inst *x, int *ops)
+{
+    int64_t n, read = 0;
+
+    while (x->op == HLO_BROADCAST || plan_is_alias(x))
+        x = x->arg[0]; /* what memory is read in the end */
+    n = cluster_count_of(x);
+    if (!hlo_is_elementwise(x) || !(hlo_info(x)->props & HLO_P_CHEAP) ||
+        ++*ops > MOST_ANEW)
+        return n;
+    for (int i = 0; i < x->narg; i++)
+        read += reads_for(x->arg[i], ops);
+    return SD_MIN(read, n);
+}
+
 /* Leaves and pure renamings cost nothing in any number of kernels; other cheap
  * values may be computed by a few. */
 bool cluster_may_repeat(const hlo_inst *in, int copies)
 {
     int64_t read = 0;
+    int ops = 0;
 
     if (copies == 1)
         return true;
@@ -154,10 +172,10 @@ bool cluster_may_repeat(const hlo_inst *in, int copies)
         const hlo_inst *x = in->arg[i];
 
         while (x->op == HLO_BROADCAST || plan_is_alias(x))
-            x = x->arg[0]; /* what memory is read in the end */
+            x = x->arg[0];
         if (plan_is_reducing(x) && x->op != HLO_REDUCE && x->nuse == 1)
             return false; /* better computed where that is */
-        read += cluster_count_of(x);
+        read += reads_for(x, &ops);
     }
     return copies <= MOST_COPIES && read <= cluster_count_of(in) * 3 / 2;
 }

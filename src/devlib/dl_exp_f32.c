@@ -12,7 +12,7 @@ f32v DL(exp_down_f32)(f32v x)
     f32v p;
     u32v raw;
 
-    x = SEL(x < F(-104.0f), F(-104.0f), x);
+    x = SEL(x < F(-104.5f), F(-104.5f), x);
     p = exp_reduce32(x, &raw);
     return exp_join_down32(p, raw);
 }

@@ -34,32 +34,34 @@ DL_INLINE f32v exp_small32(f32v x)
     return FMAF(p, s, s);
 }
 
-/* (p + 1) 2^k in two steps, of which the first is rounded as p + 1 is: k is the
- * sum of its halves, the one rounded down and the other up.  What lies above k
- * in raw leaves with the bits above an exponent.  AVX-512 scales by one
+/* (p + 1) 2^k for k from -151, in two steps, of which the first is rounded as
+ * p + 1 is.  It takes k less an eighth, and 5 more: down to -150 that is a
+ * normal number's exponent, and at -151, where e^x is 0, a zero's, since a
+ * product that underflows to 0 takes x86 tens of cycles.  What lies above k in
+ * raw leaves with the bits above an exponent.  AVX-512 scales by one
  * instruction, which takes k as a number and so without what lies above it. */
 DL_INLINE f32v exp_join32(f32v p, u32v raw)
 {
 #if SD_LANES == 16
     return scale32(p + F(1), raw - U(0x4b400000));
 #else
-    u32v half = raw >> U(1);
-    f32v s = pow2_32(half);
+    u32v eighth = raw >> U(3);
+    f32v s = pow2_32(raw - eighth + U(5));
 
-    return FMAF(p, s, s) * pow2_32(raw - half);
+    return FMAF(p, s, s) * pow2_32(eighth - U(5));
 #endif
 }
 
-/* The same for k from -150 to 0: 2^(k + 64) is a normal number, and what it is
- * multiplied by is not rounded again until the end. */
+/* The same for k from -151 to 0: 2^(k + 24) is a normal number, or at -151 a
+ * zero, and what it is multiplied by is not rounded again until the end. */
 DL_INLINE f32v exp_join_down32(f32v p, u32v raw)
 {
 #if SD_LANES == 16
     return exp_join32(p, raw);
 #else
-    f32v s = pow2_32(raw + U(64));
+    f32v s = pow2_32(raw + U(24));
 
-    return FMAF(p, s, s) * F(0x1p-64f);
+    return FMAF(p, s, s) * F(0x1p-24f);
 #endif
 }
 
@@ -69,7 +71,7 @@ DL_INLINE f32v exp32(f32v x)
     u32v raw;
 
     x = SEL(x > F(89.0f), F(89.0f), x);
-    x = SEL(x < F(-104.0f), F(-104.0f), x);
+    x = SEL(x < F(-104.5f), F(-104.5f), x);
     p = exp_reduce32(x, &raw);
     return exp_join32(p, raw);
 }

@@ -3,6 +3,7 @@
  * f32 functions are held against the C library's f64 ones, f64 functions
  * against MPFR; the worst error of a row must stay below its limit.  With the
  * argument "table" the errors are printed as docs/numerics.md holds them. */
+#include <fenv.h>
 #include <math.h>
 #include <mpfr.h>
 #include <setjmp.h>
@@ -498,6 +499,42 @@ static void exp_below_zero_is_exp(void **state)
     assert_int_equal(bad, 0);
 }
 
+static void expect_no_underflow(const char *what)
+{
+    if (fetestexcept(FE_UNDERFLOW))
+        fail_msg("%s: a product underflows, which takes tens of cycles", what);
+}
+
+/* What a softmax masks is 0 without a product that underflows; what lies
+ * between that and normal numbers is rounded once. */
+static void exp_of_what_is_masked_is_quick(void **state)
+{
+    static const double masked[] = {-104.5, -127, -176, -1e4, -1e30, -INFINITY};
+    float lanes[8], got[8];
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(masked); i++) {
+        for (int j = 0; j < 8; j++)
+            lanes[j] = (float)masked[i];
+        feclearexcept(FE_ALL_EXCEPT);
+        assert_true(dl_exp_f32(lanes[0]) == 0);
+        assert_true(dl_exp_down_f32(lanes[0]) == 0);
+        assert_true(dl_exp_f64(8 * masked[i]) == 0);
+        expect_no_underflow("exp");
+        if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+            continue;
+        lanes_exp_down_f32(lanes, got);
+        expect_no_underflow("exp in lanes");
+        assert_true(got[0] == 0);
+    }
+    for (int i = 0; i < 17500; i++) {
+        double x = -105 + i * 1e-3, y = -747 + i * 2e-3;
+
+        assert_true(fabs(dl_exp_f32((float)x) - exp((float)x)) <= 0x1p-149);
+        assert_true(fabs(dl_exp_f64(y) - exp(y)) <= 0x1p-1074);
+    }
+}
+
 static void every_function_is_found(void **state)
 {
     (void)state;
@@ -569,6 +606,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(narrow_floats_agree_with_base),
         cmocka_unit_test(lanes_give_the_same_bits),
         cmocka_unit_test(exp_below_zero_is_exp),
+        cmocka_unit_test(exp_of_what_is_masked_is_quick),
         cmocka_unit_test(every_function_is_found),
         cmocka_unit_test(nans_of_bf16_values_round_like_numbers),
     };

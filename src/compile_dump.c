@@ -71,12 +71,25 @@ static bool reserve(compile_dump *d, const char *dir, const char *name)
     return false;
 }
 
+static bool read_expression(regex_t *r, const char *setting, const char *re)
+{
+    char why[80];
+    int bad = regcomp(r, re, REG_EXTENDED | REG_NOSUB);
+
+    if (!bad)
+        return true;
+    regerror(bad, r, why, sizeof why);
+    sd_log(SD_LOG_WARN, "%s: %s is no extended regular expression: %s", setting,
+           re, why);
+    return false;
+}
+
 static bool matches(const char *re, const char *text)
 {
     regex_t r;
     bool yes;
 
-    if (!re || regcomp(&r, re, REG_EXTENDED | REG_NOSUB))
+    if (!read_expression(&r, "SUNDOG_DUMP_MODULES", re))
         return false;
     yes = !regexec(&r, text, 0, NULL, 0);
     regfree(&r);
@@ -98,9 +111,7 @@ void compile_dump_open(compile_dump *d, const sd_options *o, const char *name)
     d->on = true;
     if (!re)
         return;
-    d->has_pass_re = !regcomp(&d->pass_re, re, REG_EXTENDED | REG_NOSUB);
-    if (!d->has_pass_re)
-        sd_log(SD_LOG_WARN, "xla_dump_hlo_pass_re: bad expression %s", re);
+    d->has_pass_re = read_expression(&d->pass_re, "SUNDOG_DUMP_PASSES", re);
 }
 
 void compile_dump_close(compile_dump *d)

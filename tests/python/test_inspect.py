@@ -43,6 +43,15 @@ def test_dump_files(python, tmp_path, device, binary):
         subprocess.run(["spirv-val", base + ".jit_integer_pow.spv"], check=True)
 
 
+@pytest.mark.parametrize("setting",
+                         ["SUNDOG_DUMP_MODULES", "SUNDOG_DUMP_PASSES"])
+def test_what_is_no_expression_is_said(python, tmp_path, setting):
+    r = python(SQUARE, check=False,
+               env={"SUNDOG_DUMP_TO": str(tmp_path), setting: "("})
+    assert r.returncode == 0, r.stderr
+    assert f"{setting}: ( is no extended regular expression: " in r.stderr
+
+
 def opencl_env(tmp_path):
     """Debian's ICD loader, pointed at Intel's runtime in this environment."""
     lib = os.path.join(sys.prefix, "lib", "libintelocl.so")

@@ -54,7 +54,8 @@ def scatters(draw):
         tilde = "~" * (n not in (50000, 1 << 20))
         row(f"{tilde}segment_sum {n} into {k}", bar, sums(k), f32(n), below(k, n))
     for n, c, k in ((20000, 64, 500), (10**6, 4, 16), (100000, 7, 1000),
-                    (3000, 768, 50), (n // c, c, k)):
+                    (3000, 768, 50), (50000, 16, 3000), (200000, 24, 5000),
+                    (n // c, c, k)):
         row(f"segment_sum {n}x{c} into {k}", bar, sums(k), f32(n, c), below(k, n))
     row("segment_max 1M into 1000", bar,
         lambda d, s: jax.ops.segment_max(d, s, 1000), f32(1 << 20),

@@ -61,7 +61,9 @@ enum {
     MOST_COMPUTED = 12, /* operations of an update that each does; */
     HEAVY = 16, /* one such counts for */
     LEAST_RANGE = 8192, /* elements of updates for each range */
-    LEAST_WINDOW = 64 /* bytes: to leave out a smaller one is no gain */
+    LEAST_WINDOW = 256, /* bytes: that smaller ones are left out by turns costs
+                           more than they do */
+    LONG_WINDOW = 128 /* elements */
 };
 
 /* The axis along which the places of `scatter` lie closest.  The axis of a
@@ -147,10 +149,12 @@ static bool has_ranges(const plan_kernel *k, const plan_node *scatter,
 }
 
 /* A few for each thread, so that one that comes late leaves little to wait for,
- * if the updates are few. */
+ * if the updates are few or take long. */
 static int64_t count_ranges(int64_t updates, int64_t window, int units)
 {
-    int64_t each = window > 1 ? 2 : updates < MANY_UPDATES ? 4 : 1;
+    int64_t each = window >= LONG_WINDOW                   ? 2
+                   : window == 1 && updates < MANY_UPDATES ? 4
+                                                           : 1;
     int64_t most = updates * window / LEAST_RANGE;
 
     return SD_MIN(SD_MIN(units * each, MOST_RANGES), most);

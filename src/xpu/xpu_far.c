@@ -62,6 +62,27 @@ void xpu_far_message_free(xpu_far_message *m)
     }
 }
 
+sd_status xpu_far_hear(pthread_t *t, void *(*hear)(void *), xpu_wire *w)
+{
+    int error = sd_thread_start(t, "xpu-far", hear, w);
+
+    if (!error)
+        return NULL;
+    return sd_error(SD_EXHAUSTED, "a thread that hears the other processes: %s",
+                    strerror(error));
+}
+
+bool xpu_far_is_head(const xpu_far_head *h)
+{
+    if (h->magic != XPU_FAR_MAGIC)
+        return false;
+    if (h->kind == XPU_FAR_FAILED || h->kind == XPU_FAR_NO_ARRAY)
+        return h->bytes <= XPU_FAR_TEXT && h->step >= SD_CANCELLED &&
+               h->step <= SD_DATA_LOSS;
+    return (h->kind == XPU_FAR_DATA || h->kind == XPU_FAR_ARRAY) &&
+           h->bytes <= XPU_FAR_MOST;
+}
+
 static bool is_of(const xpu_far_run *r, const xpu_far_head *h)
 {
     return h->places == r->places && h->run == r->number;

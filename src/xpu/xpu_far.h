@@ -41,6 +41,9 @@ struct xpu_far_message {
     xpu_far_head head;
     uint8_t data[];
 };
+/* A wire's thread that hears the other processes. */
+sd_status xpu_far_hear(pthread_t *t, void *(*hear)(void *), xpu_wire *w);
+bool xpu_far_is_head(const xpu_far_head *h); /* it may be what it says */
 /* For a wire, which reads head.bytes into data; NULL: no memory. */
 xpu_far_message *xpu_far_message_make(int from, const xpu_far_head *h);
 void xpu_far_message_free(xpu_far_message *m); /* with those behind it */
@@ -49,7 +52,8 @@ void xpu_far_message_free(xpu_far_message *m); /* with those behind it */
 
 typedef struct {
     const char *name;
-    /* *offer gets what the others need to reach this process. */
+    /* *offer gets what the others need to reach this process.  NOT_FOUND: it
+     * needs a library that is not there. */
     sd_status (*open)(xpu_far *f, int me, int n, const char *address,
                       sd_buf *offer, xpu_wire **out);
     /* Reaches all within so long; offer[n], where its own is not read. */
@@ -63,6 +67,7 @@ typedef struct {
     void (*close)(xpu_wire *w); /* takes what open or join left */
 } xpu_wire_ops;
 extern const xpu_wire_ops xpu_wire_sockets; /* xpu_sockets.c */
+extern const xpu_wire_ops xpu_wire_mpi; /* xpu_mpi.c */
 
 /* By the wire: m (taken) has come; process `who` is gone, as st (taken) says. */
 void xpu_far_deliver(xpu_far *f, xpu_far_message *m);

@@ -198,6 +198,22 @@ static void read_no_peers(xpu_client *c)
             c->dev[i]->desc.features &= ~(uint64_t)DEVICE_HAS_PEERS;
 }
 
+static sd_status open_wire(xpu_client *c, const sd_options *opt, sd_buf *offer)
+{
+    const char *address = sd_opt_str(opt, SD_OPT_ADDRESS);
+    sd_status st;
+
+    if (!strcmp(sd_opt_str(opt, SD_OPT_WIRE), "mpi")) {
+        st = xpu_far_open(c->far, &xpu_wire_mpi, address, offer);
+        if (!st || st->code != SD_NOT_FOUND)
+            return st;
+        sd_log(SD_LOG_WARN, "SUNDOG_WIRE=mpi: %s: processes go by TCP",
+               st->message);
+        sd_status_free(st);
+    }
+    return xpu_far_open(c->far, &xpu_wire_sockets, address, offer);
+}
+
 static sd_status join(xpu_client *c, const sd_options *opt, int me, int n,
                       const xpu_store *s, entry *e)
 {
@@ -208,8 +224,7 @@ static sd_status join(xpu_client *c, const sd_options *opt, int me, int n,
     if ((st = xpu_far_create(me, n, &c->far)))
         return st;
     read_no_peers(c);
-    if (!(st = xpu_far_open(c->far, &xpu_wire_sockets,
-                            sd_opt_str(opt, SD_OPT_ADDRESS), &offer)) &&
+    if (!(st = open_wire(c, opt, &offer)) &&
         !(st = say_all(c, &offer, &e[me].text)) &&
         !(st = exchange(s, me, n, seconds, e)))
         st = call_all(c->far, n, seconds, e);

@@ -247,24 +247,13 @@ static void lose(xpu_wire *w, int who, const char *why)
     l->m = NULL;
 }
 
-static bool is_head(const xpu_far_head *h)
-{
-    if (h->magic != XPU_FAR_MAGIC)
-        return false;
-    if (h->kind == XPU_FAR_FAILED || h->kind == XPU_FAR_NO_ARRAY)
-        return h->bytes <= XPU_FAR_TEXT && h->step >= SD_CANCELLED &&
-               h->step <= SD_DATA_LOSS;
-    return (h->kind == XPU_FAR_DATA || h->kind == XPU_FAR_ARRAY) &&
-           h->bytes <= XPU_FAR_MOST;
-}
-
 /* All that there is of a head, or of what follows one, was read. */
 static const char *next_part(xpu_wire *w, int who)
 {
     line *l = &w->at[who];
 
     if (!l->m) {
-        if (!is_head(&l->head))
+        if (!xpu_far_is_head(&l->head))
             return "it sends what is no message";
         if (!(l->m = xpu_far_message_make(who, &l->head)))
             return "there is no memory for what it sends";
@@ -337,13 +326,9 @@ static sd_status wire_join(xpu_wire *w, const sd_bytes *offer, int seconds)
         return st;
     close(w->listener);
     w->listener = -1;
-    errno = sd_thread_start(&w->reader, "xpu-far", read_lines, w);
-    if (errno)
-        return sd_error(SD_EXHAUSTED,
-                        "a thread that hears the other processes: %s",
-                        strerror(errno));
-    w->reads = true;
-    return NULL;
+    st = xpu_far_hear(&w->reader, read_lines, w);
+    w->reads = !st;
+    return st;
 }
 
 /* ---- sending ---- */

@@ -1,5 +1,5 @@
-"""One process of several under jax.distributed: number, count, port, how it
-ends.  A case that goes well prints ok."""
+"""One process of several under jax.distributed: number (mpi: its rank), count,
+port, how it ends.  A case that goes well prints ok."""
 import os
 import sys
 import traceback
@@ -13,7 +13,8 @@ from jax.sharding import (Mesh, NamedSharding, PartitionSpec as P,
                           SingleDeviceSharding)
 
 sys.stdout.reconfigure(line_buffering=True)  # it may end by a signal
-ME, PROCESSES, PORT = map(int, sys.argv[1:4])
+ME, PROCESSES, PORT = map(int, (os.environ["PMI_RANK"] if sys.argv[1] == "mpi"
+                                else sys.argv[1], *sys.argv[2:4]))
 ENDS = sys.argv[4]
 LAST = ME == PROCESSES - 1
 jax.distributed.initialize(f"127.0.0.1:{PORT}", PROCESSES, ME)
@@ -267,6 +268,10 @@ def ends():
     who = f"process {PROCESSES - 1} of {PROCESSES}"
     fails(over(asks, P()), x, "too much" if LAST else who)
     total(x).block_until_ready()
+    if ENDS == "well":
+        jax.distributed.shutdown()
+        print("ok ends")
+        return
     if LAST and ENDS == "killed":
         os.kill(os.getpid(), 9)
     if LAST:

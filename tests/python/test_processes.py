@@ -1,5 +1,6 @@
 """Programs over several processes of one machine, under jax.distributed."""
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -41,3 +42,20 @@ def test_programs_over_processes(n, ends, settings):
     for i, p in enumerate(all_of_them[:-1]):
         assert p.returncode == 0 and "ok ends" in said[i], said[i][-4000:]
     assert "ok arrays that fail" in said[-1], said[-1][-4000:]
+
+
+MPIEXEC = shutil.which("mpiexec", path=os.pathsep.join(
+    [os.path.dirname(sys.executable), os.environ.get("PATH", "")]))
+
+
+@pytest.mark.skipif(not MPIEXEC, reason="no mpiexec (pip install impi-rt)")
+def test_programs_by_mpi():
+    env = environment.bare(JAX_PLATFORMS="xpu,cpu", SUNDOG_DEVICE="host",
+                           SUNDOG_HOST_DEVICES="2", SUNDOG_WIRE="mpi")
+    done = subprocess.run(
+        [MPIEXEC, "-n", "2", sys.executable,
+         os.path.join(HERE, "run_processes.py"), "mpi", "2", str(free_port()),
+         "well"], env=env, text=True, capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert done.stdout.count("ok ends") == 2, done.stdout[-4000:]
+    assert "SUNDOG_WIRE" not in done.stderr, done.stderr[-2000:]

@@ -359,13 +359,28 @@ static void test_answers(void **state)
              "process 1 of 2: alas!");
 }
 
+/* MPI that is asked for and not there leaves the processes to TCP. */
+static void test_no_mpi(void **state)
+{
+    job *j;
+    gang *g;
+
+    (void)state;
+    setenv("SUNDOG_WIRE", "mpi", 1);
+    j = job_begin(2);
+    g = gang_begin(j, &gang_programs[0], true);
+    gang_run_well(g);
+    gang_end(g);
+    job_end(j);
+    unsetenv("SUNDOG_WIRE");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_stranger),
-        cmocka_unit_test(test_no_thread),
-        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_words),     cmocka_unit_test(test_stranger),
+        cmocka_unit_test(test_no_thread), cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_no_mpi),
     };
 
     return cmocka_run_group_tests_name("process words", tests, NULL, NULL);

@@ -1,0 +1,408 @@
+/* The wire of a job that mpiexec has started: messages go by MPI, whose
+ * standard ABI (MPI 5) any library may have; Intel MPI and MPICH do.  It is
+ * looked for when a process joins.
+ *
+ * A message is its head, then its parts in pieces; MPI keeps in order what goes
+ * from one process to another, and a lock keeps two senders apart.  One thread
+ * hears all, so that whoever sends never waits for one who sends to it.  A
+ * piece of nothing says that its sender has ended; where a process ends in
+ * another way, mpiexec ends all. */
+#include "xpu_far.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* ---- MPI ---- */
+
+typedef void *handle;
+typedef struct {
+    int source, tag, error, internal[5];
+} mpi_status;
+
+#define WORLD         ((handle)0x101)
+#define RETURN_ERRORS ((handle)0x142)
+#define BYTE          ((handle)0x247)
+enum { ANY_SOURCE = -1, MULTIPLE = 4096, TAG = 1, TEXT = 512 };
+
+#define FUNCTIONS(X) \
+    X(Initialized, (int *)) \
+    X(Init_thread, (int *, char ***, int, int *)) \
+    X(Query_thread, (int *)) \
+    X(Finalize, (void)) \
+    X(Comm_rank, (handle, int *)) \
+    X(Comm_size, (handle, int *)) \
+    X(Comm_idup, (handle, handle *, handle *)) \
+    X(Comm_set_errhandler, (handle, handle)) \
+    X(Improbe, (int, int, handle, int *, handle *, mpi_status *)) \
+    X(Mrecv, (void *, int, handle, handle *, mpi_status *)) \
+    X(Get_count, (const mpi_status *, handle, int *)) \
+    X(Isend, (const void *, int, handle, int, int, handle, handle *)) \
+    X(Test, (handle *, int *, mpi_status *)) \
+    X(Error_string, (int, char *, int *))
+typedef struct {
+#define X(name, args) int(*name) args;
+    FUNCTIONS(X)
+#undef X
+} mpi;
+
+static bool find(mpi *m)
+{
+    void *lib = dlopen("libmpi_abi.so.1", RTLD_NOW | RTLD_GLOBAL);
+
+    if (!lib && !(lib = xpu_python_open(false, "libmpi_abi.so.1")))
+        return false;
+#define X(name, args) \
+    if (!(m->name = (int(*) args)(uintptr_t)dlsym(lib, "MPI_" #name))) \
+        return false;
+    FUNCTIONS(X)
+#undef X
+    return true;
+}
+
+static sd_status said(const mpi *m, int error, const char *call)
+{
+    char text[TEXT + 1] = "";
+    int n = 0;
+
+    if (!error)
+        return NULL;
+    if (m->Error_string(error, text, &n) || !n)
+        snprintf(text, sizeof text, "error %d", error);
+    return sd_error(SD_UNAVAILABLE, "MPI_%s: %s", call, text);
+}
+
+/* ---- a wire ---- */
+
+enum { MOST_PIECE = 1 << 30, SPIN_NS = 20000 };
+
+typedef struct { /* with one other process */
+    int rank;
+    pthread_mutex_t lock; /* of sending */
+    xpu_far_head head; /* of what comes */
+    xpu_far_message *m; /* NULL: a head is next */
+    size_t got;
+    bool lost;
+} line;
+
+struct xpu_wire {
+    xpu_far *far;
+    int me, n;
+    mpi mpi;
+    xpu_wire **leaver; /* is to leave MPI; NULL: who has begun it does */
+    bool hears;
+    handle comm;
+    pthread_t hearer;
+    _Atomic bool stop;
+    line at[];
+};
+
+static int send_piece(xpu_wire *w, int to, const void *at, size_t bytes)
+{
+    mpi_status status;
+    handle request;
+    int is = 0;
+    int error = w->mpi.Isend(at, (int)bytes, BYTE, w->at[to].rank, TAG, w->comm,
+                             &request);
+
+    while (!error && !is) {
+        error = w->mpi.Test(&request, &is, &status);
+        if (!is)
+            sched_yield();
+    }
+    return error;
+}
+
+static void leave(xpu_wire *w)
+{
+    for (int i = 0; i < w->n && w->hears; i++)
+        if (i != w->me && !w->at[i].lost)
+            send_piece(w, i, NULL, 0);
+    atomic_store(&w->stop, true);
+    if (w->hears)
+        pthread_join(w->hearer, NULL);
+    if (w->leaver)
+        w->mpi.Finalize();
+}
+
+static void exits(int status, void *leaver)
+{
+    xpu_wire *w = *(xpu_wire **)leaver;
+
+    (void)status;
+    if (w)
+        leave(w);
+}
+
+static sd_status leave_at_exit(xpu_wire *w)
+{
+    xpu_wire **leaver = malloc(sizeof(xpu_wire *)); /* stays */
+
+    if (!leaver || on_exit(exits, leaver)) {
+        free(leaver);
+        return sd_no_memory(sizeof *leaver);
+    }
+    *leaver = w;
+    w->leaver = leaver;
+    return NULL;
+}
+
+static sd_status begin(xpu_wire *w, int *rank)
+{
+    const mpi *m = &w->mpi;
+    int is = 0, level = 0, size = 0;
+    sd_status st;
+
+    if (!find(&w->mpi))
+        return sd_error(SD_NOT_FOUND,
+                        "no libmpi_abi.so.1 has MPI's standard ABI");
+    if ((st = said(m, m->Initialized(&is), "Initialized")) ||
+        (st = is ? said(m, m->Query_thread(&level), "Query_thread")
+                 : said(m, m->Init_thread(NULL, NULL, MULTIPLE, &level),
+                        "Init_thread")))
+        return st;
+    if (!is && (st = leave_at_exit(w)))
+        return st;
+    if ((st = said(m, m->Comm_rank(WORLD, rank), "Comm_rank")) ||
+        (st = said(m, m->Comm_size(WORLD, &size), "Comm_size")))
+        return st;
+    if (size != w->n || level < MULTIPLE)
+        return sd_error(SD_PRECONDITION,
+                        "MPI has %d processes, the job %d, and %s: "
+                        "SUNDOG_WIRE=sockets does without MPI",
+                        size, w->n,
+                        level < MULTIPLE ? "not all threads may call it"
+                                         : "all threads may call it");
+    return NULL;
+}
+
+static void wire_close(xpu_wire *w);
+
+static sd_status wire_open(xpu_far *f, int me, int n, const char *address,
+                           sd_buf *offer, xpu_wire **out)
+{
+    size_t bytes = sizeof(xpu_wire) + (size_t)n * sizeof(line);
+    xpu_wire *w = calloc(1, bytes);
+    sd_status st;
+    int rank;
+
+    (void)address; /* mpiexec knows where all are */
+    if (!w)
+        return sd_no_memory(bytes);
+    w->far = f;
+    w->me = me;
+    w->n = n;
+    for (int i = 0; i < n; i++)
+        pthread_mutex_init(&w->at[i].lock, NULL);
+    if ((st = begin(w, &rank))) {
+        wire_close(w);
+        return st;
+    }
+    sd_buf_fmt(offer, "mpi %d", rank);
+    *out = w;
+    return NULL;
+}
+
+/* ---- hearing ---- */
+
+static void lose(xpu_wire *w, int who, const char *why)
+{
+    line *l = &w->at[who];
+
+    if (!l->lost)
+        xpu_far_lose(w->far, who,
+                     sd_error(SD_UNAVAILABLE, "process %d of %d is gone: %s",
+                              who, w->n, why));
+    l->lost = true;
+    xpu_far_message_free(l->m);
+    l->m = NULL;
+}
+
+/* A piece of so many bytes has come. */
+static const char *take_piece(xpu_wire *w, int who, handle *piece, int bytes)
+{
+    line *l = &w->at[who];
+    uint8_t *to = l->m ? l->m->data + l->got : (uint8_t *)&l->head;
+    size_t room = l->m ? l->head.bytes - l->got : sizeof l->head;
+    mpi_status status;
+
+    if (!bytes)
+        return "it has ended";
+    if ((size_t)bytes > room || (!l->m && (size_t)bytes != room))
+        return "it sends what is no message";
+    if (w->mpi.Mrecv(to, bytes, BYTE, piece, &status))
+        return "what it sends cannot be received";
+    if (!l->m) {
+        if (!xpu_far_is_head(&l->head))
+            return "it sends what is no message";
+        if (!(l->m = xpu_far_message_make(who, &l->head)))
+            return "there is no memory for what it sends";
+        l->got = 0;
+    } else {
+        l->got += (size_t)bytes;
+    }
+    if (l->got == l->head.bytes) {
+        xpu_far_deliver(w->far, l->m);
+        l->m = NULL;
+    }
+    return NULL;
+}
+
+static bool hear_one(xpu_wire *w)
+{
+    mpi_status status = {0};
+    const char *why;
+    int is = 0, bytes = 0, who = 0;
+    handle piece;
+
+    if (w->mpi.Improbe(ANY_SOURCE, TAG, w->comm, &is, &piece, &status) || !is ||
+        w->mpi.Get_count(&status, BYTE, &bytes))
+        return false;
+    while (w->at[who].rank != status.source)
+        who++;
+    if (!w->at[who].lost && (why = take_piece(w, who, &piece, bytes)))
+        lose(w, who, why);
+    return true;
+}
+
+/* Nothing wakes who waits for MPI: it looks often for a moment, then less. */
+static void *hear_all(void *arg)
+{
+    xpu_wire *w = arg;
+    uint64_t last = sd_now_ns();
+
+    while (!atomic_load(&w->stop)) {
+        uint64_t idle;
+
+        if (hear_one(w)) {
+            last = sd_now_ns();
+            continue;
+        }
+        idle = sd_now_ns() - last;
+        if (idle > SPIN_NS)
+            nanosleep(&(struct timespec){.tv_nsec = idle < 1000000 ? 10000
+                                                    : idle < 50000000
+                                                        ? 100000
+                                                        : 1000000},
+                      NULL);
+    }
+    return NULL;
+}
+
+/* ---- joining ---- */
+
+static sd_status read_ranks(xpu_wire *w, const sd_bytes *offer)
+{
+    for (int i = 0; i < w->n; i++) {
+        char text[32] = "";
+        int rank = -1;
+
+        memcpy(text, offer[i].at, SD_MIN(offer[i].len, sizeof text - 1));
+        if (i == w->me)
+            w->mpi.Comm_rank(WORLD, &rank);
+        else if (sscanf(text, "mpi %d", &rank) != 1)
+            rank = -1;
+        for (int k = 0; k < i; k++)
+            rank = w->at[k].rank == rank ? -1 : rank;
+        if (rank < 0 || rank >= w->n)
+            return sd_error(SD_INVALID,
+                            "process %d of %d is to be reached at '%s', which "
+                            "is no rank of its own: SUNDOG_WIRE must be the "
+                            "same in all",
+                            i, w->n, text);
+        w->at[i].rank = rank;
+    }
+    return NULL;
+}
+
+/* Messages of our own, whatever else the job sends. */
+static sd_status make_comm(xpu_wire *w, int seconds)
+{
+    uint64_t end = sd_now_ns() + (uint64_t)seconds * 1000000000;
+    mpi_status status;
+    handle request;
+    int is = 0;
+    sd_status st =
+        said(&w->mpi, w->mpi.Comm_idup(WORLD, &w->comm, &request), "Comm_idup");
+
+    while (!st && !is && sd_now_ns() < end)
+        st = said(&w->mpi, w->mpi.Test(&request, &is, &status), "Test");
+    if (st || !is) {
+        w->comm = NULL;
+        return st ? st
+                  : sd_error(SD_DEADLINE,
+                             "not all of %d processes have joined MPI within "
+                             "%d s",
+                             w->n, seconds);
+    }
+    return said(&w->mpi, w->mpi.Comm_set_errhandler(w->comm, RETURN_ERRORS),
+                "Comm_set_errhandler");
+}
+
+static sd_status wire_join(xpu_wire *w, const sd_bytes *offer, int seconds)
+{
+    sd_status st = read_ranks(w, offer);
+
+    if (st || (st = make_comm(w, seconds)))
+        return st;
+    st = xpu_far_hear(&w->hearer, hear_all, w);
+    w->hears = !st;
+    return st;
+}
+
+/* ---- sending ---- */
+
+static int send_part(xpu_wire *w, int to, const uint8_t *at, size_t bytes)
+{
+    int error = 0;
+
+    for (size_t n; bytes && !error; at += n, bytes -= n) {
+        n = SD_MIN(bytes, (size_t)MOST_PIECE);
+        error = send_piece(w, to, at, n);
+    }
+    return error;
+}
+
+/* Whoever reads there always reads on: it ends, cancelled or not. */
+static sd_status wire_send(xpu_wire *w, int to, const xpu_far_head *h,
+                           const struct iovec *part, int npart,
+                           const _Atomic bool *cancel)
+{
+    xpu_far_head head = *h;
+    line *l = &w->at[to];
+    int error;
+
+    (void)cancel;
+    head.bytes = 0;
+    for (int i = 0; i < npart; i++)
+        head.bytes += part[i].iov_len;
+    pthread_mutex_lock(&l->lock);
+    error = send_piece(w, to, &head, sizeof head);
+    for (int i = 0; i < npart && !error; i++)
+        error = send_part(w, to, part[i].iov_base, part[i].iov_len);
+    pthread_mutex_unlock(&l->lock);
+    return sd_note(said(&w->mpi, error, "Isend"), "process %d of %d", to, w->n);
+}
+
+/* ---- closing ---- */
+
+static void wire_close(xpu_wire *w)
+{
+    leave(w);
+    if (w->leaver)
+        *w->leaver = NULL;
+    for (int i = 0; i < w->n; i++) {
+        xpu_far_message_free(w->at[i].m);
+        pthread_mutex_destroy(&w->at[i].lock);
+    }
+    free(w);
+}
+
+const xpu_wire_ops xpu_wire_mpi = {
+    .name = "mpi",
+    .open = wire_open,
+    .join = wire_join,
+    .send = wire_send,
+    .close = wire_close,
+};

@@ -332,6 +332,11 @@ static inline const hlo_op_info *hlo_info(const hlo_inst *in)
 {
     return &hlo_op_table[in->op];
 }
+/* Of a collective: the one that it joins, cuts or scatters along, or -1. */
+static inline int64_t hlo_collective_dim(const hlo_inst *in)
+{
+    return in->dims.n ? in->dims.at[0] : in->u.coll ? in->u.coll->dim : -1;
+}
 /* The results of one that may be a tuple. */
 static inline int hlo_nresult(const hlo_inst *in)
 {

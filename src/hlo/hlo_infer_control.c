@@ -262,7 +262,7 @@ static sd_status infer_regrouped(hlo_module *m, const hlo_inst *in, int arg,
 {
     const sd_shape *x = in->arg[arg]->shape;
     int64_t n = group_size(m, in->u.coll), dim[SD_MAX_RANK];
-    int64_t d = in->dims.n ? in->dims.at[0] : in->u.coll ? in->u.coll->dim : -1;
+    int64_t d = hlo_collective_dim(in);
 
     if (d < 0 || d >= x->rank)
         return hlo_bad(m, in, "no dimension %" PRId64, d);

@@ -216,7 +216,7 @@ static void print_collective(sd_buf *b, const hlo_attr_row *r,
         sd_buf_str(b, ", is_host_transfer=true");
     if (in->op == HLO_ALL_GATHER || in->op == HLO_REDUCE_SCATTER ||
         in->op == HLO_ALL_TO_ALL) {
-        int64_t d = in->dims.n ? in->dims.at[0] : c->dim;
+        int64_t d = hlo_collective_dim(in);
 
         print_dims(b, "dimensions", &d, 1);
     }

@@ -68,11 +68,6 @@ static team team_of(hlo_inst *in, const device_desc *dev)
     return t;
 }
 
-static int64_t dim_of(const hlo_inst *in)
-{
-    return in->dims.n ? in->dims.at[0] : in->u.coll ? in->u.coll->dim : 0;
-}
-
 /* ---- moves ---- */
 
 static hlo_inst *move(hlo_at p, hlo_op op, const team *t, hlo_inst *x,
@@ -286,9 +281,10 @@ static hlo_inst *lower_array(hlo_inst *in, const team *t, int i)
         if (t->n == 1 || !sd_shape_count(x->shape))
             return x;
         return chain(p, t, in->comp[0],
-                     move(p, HLO_ALL_TO_ALL, t, x, dim_of(in)), dim_of(in));
+                     move(p, HLO_ALL_TO_ALL, t, x, hlo_collective_dim(in)),
+                     hlo_collective_dim(in));
     default:
-        return move(p, in->op, t, x, dim_of(in));
+        return move(p, in->op, t, x, hlo_collective_dim(in));
     }
 }
 

@@ -26,11 +26,6 @@ bool plan_is_peers(const hlo_inst *in)
 
 /* ---- may it be so? ---- */
 
-static int64_t dim_of(const hlo_inst *in)
-{
-    return in->dims.n ? in->dims.at[0] : in->u.coll->dim;
-}
-
 /* All participants are members, and what each brings is one block. */
 static bool brings_blocks(const hlo_inst *in)
 {
@@ -42,7 +37,7 @@ static bool brings_blocks(const hlo_inst *in)
     for (int64_t i = 0; i < c->ngroup * c->group_size; i++)
         if (c->groups[i] < 0)
             return false;
-    for (int64_t i = 0; i < dim_of(in); i++)
+    for (int64_t i = 0; i < hlo_collective_dim(in); i++)
         if (in->shape->dim[i] != 1)
             return false;
     return in->op == HLO_ALL_GATHER ||
@@ -53,7 +48,8 @@ static bool brings_blocks(const hlo_inst *in)
 static int64_t member_of(const hlo_inst *all, const hlo_inst *slice)
 {
     const sd_shape *s = all->shape;
-    int64_t dim = dim_of(all), each = s->dim[dim] / all->u.coll->group_size;
+    int64_t dim = hlo_collective_dim(all),
+            each = s->dim[dim] / all->u.coll->group_size;
 
     for (int i = 0; i < s->rank; i++) {
         int64_t from = slice->u.slice.start[i], to = slice->u.slice.limit[i];
@@ -124,7 +120,8 @@ static int operand_of(const hlo_inst *in)
 static hlo_inst *part_of(hlo_at p, hlo_inst *all, int64_t i)
 {
     const sd_shape *s = all->shape;
-    int64_t dim = dim_of(all), each = s->dim[dim] / all->u.coll->group_size;
+    int64_t dim = hlo_collective_dim(all),
+            each = s->dim[dim] / all->u.coll->group_size;
     int64_t from[SD_MAX_RANK] = {0}, to[SD_MAX_RANK];
 
     memcpy(to, s->dim, sizeof *to * (size_t)s->rank);

@@ -251,7 +251,7 @@ static void set_collective(stepper *s, thunk *t, const hlo_inst *in)
                           .member = h->groups};
 
     if (kind == THUNK_COLL_GATHER || kind == THUNK_COLL_ALL_TO_ALL)
-        for (int64_t i = 0; i < (in->dims.n ? in->dims.at[0] : h->dim); i++)
+        for (int64_t i = 0; i < hlo_collective_dim(in); i++)
             c.outer *= in->shape->dim[i];
     t->arg[0] = slice_of(in->arg[0], 0);
     c.block = (int64_t)t->arg[0].bytes / c.outer;

@@ -289,6 +289,10 @@ def convolutions(draw):
                     images(at, size, n, c), weights(at, 3, c, c))
     row("conv 1-D", 1.0, convolution(("NWC", "WIO", "NWC")), f32(8, 1000, 64),
         f32(5, 64, 64))
+    row("conv 1-D causal, dilated", 1.0, lambda x, w:
+        lax.conv_general_dilated(x, w, (1,), [(6, 0)], rhs_dilation=(2,),
+                                 dimension_numbers=("NWC", "WIO", "NWC")),
+        f32(8, 1001, 64), f32(4, 64, 64))
     row("conv 3-D", 1.0, convolution(("NDHWC", "DHWIO", "NDHWC")),
         f32(1, 20, 20, 20, 32), f32(3, 3, 3, 32, 32))
 

@@ -440,6 +440,42 @@ static void thin_products_of_many_threads_are_ours(void **state)
     }
 }
 
+/* Without AVX-512 oneDNN takes a slow way where features lie side by side and
+ * more than three points of padding stand before or after a row. */
+static void padding_in_front_of_rows_is_ours(void **state)
+{
+    static const struct {
+        int low, high, features;
+        bool v3;
+    } row[] = {{6, 0, 64, false},
+               {2, 4, 64, false},
+               {3, 3, 64, true},
+               {6, 0, 3, true}};
+
+    (void)state;
+    for (size_t i = 0; i < 2 * SD_COUNTOF(row); i++) {
+        sd_arena *a = sd_arena_create();
+        size_t j = i / 2;
+        const char *text = sd_arena_fmt(
+            a,
+            "HloModule m\nENTRY e {\n"
+            "  x = f32[8,501,%d]{2,1,0} parameter(0)\n"
+            "  w = f32[4,%d,64]{2,1,0} parameter(1)\n"
+            "  ROOT y = f32[8,501,64]{2,1,0} convolution(x, w), window={size=4 "
+            "pad=%d_%d rhs_dilate=2}, dim_labels=b0f_0io->b0f\n}\n",
+            row[j].features, row[j].features, row[j].low, row[j].high);
+        device_desc dev;
+        plan *p;
+
+        assert_true(device_desc_of_name(i % 2 ? "host:v4" : "host:v3", &dev));
+        p = make_of_text(a, text, strlen(text), &dev);
+        assert_int_equal(first_call(&p->program->seq) != NULL,
+                         i % 2 || row[j].v3);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+    }
+}
+
 /* c + x y / 2 is one call with AVX-512; without it oneDNN would do that by its
  * reference code, so the sum is ours. */
 static void factors_and_sums_share_a_call_with_avx512(void **state)
@@ -637,6 +673,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(products_of_bytes_are_of_f32_without_vnni),
         cmocka_unit_test(products_go_where_they_are_fast),
         cmocka_unit_test(thin_products_of_many_threads_are_ours),
+        cmocka_unit_test(padding_in_front_of_rows_is_ours),
         cmocka_unit_test(factors_and_sums_share_a_call_with_avx512),
         cmocka_unit_test(engines_multiply_what_is_narrow),
         cmocka_unit_test(devices_share_their_fusions),

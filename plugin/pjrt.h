@@ -207,7 +207,7 @@ sd_status pjrt_shape(PJRT_Buffer_Type type, const int64_t *dim, size_t ndim,
 sd_status pjrt_place(PJRT_Device *d, PJRT_Memory *m, PJRT_Memory **out);
 /* To dense host memory in another order of dimensions than the buffer's. */
 sd_status pjrt_to_host_reordered(const PJRT_Buffer *b, const int64_t *to,
-                                 void *dst, xpu_event **done);
+                                 void *dst, xpu_event **out);
 sd_status pjrt_check_range(const xpu_buffer *x, int64_t offset, int64_t size);
 
 /* ---- executables: pjrt_options.c, pjrt_executable.c, pjrt_loaded.c,

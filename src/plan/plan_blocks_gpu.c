@@ -377,11 +377,11 @@ static double panel_cost(const plan_kernel *k, const plan_blocks *b,
     double each = (double)e->depth / k->group;
     /* four registers are one message, which has an address */
     int messages = (b->rows + b->vectors) / e->m * PLAN_SQUARE / e->items;
+    int reads =
+        ROWS_READ * (b->rows / e->m) + COLUMNS_READ * (b->vectors / e->n);
 
     if (b->direct)
-        return (double)b->rows * b->vectors / (e->m * e->n) +
-               (double)ROWS_READ * (b->rows / e->m) +
-               (double)COLUMNS_READ * (b->vectors / e->n) +
+        return (double)b->rows * b->vectors / (e->m * e->n) + reads +
                (double)SHARED * (double)(b->mt + b->nt) / k->group;
     return (double)b->rows * b->vectors / (e->m * e->n) + 2 * messages +
            copying(k, b, b->x, b->x_along, (double)b->mt * each, dev) +

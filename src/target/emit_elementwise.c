@@ -37,9 +37,10 @@ static LLVMValueRef wrapped(elt *p, LLVMValueRef v)
 
 /* ---- arithmetic ---- */
 
-/* What is one instruction: of floats, of integers, of truths. */
+/* What is one instruction, an LLVMOpcode (0: is not): of floats, of integers,
+ * of truths. */
 static const struct {
-    LLVMOpcode f, i, pred;
+    uint8_t f, i, pred;
 } plain[HLO_OP_COUNT] = {
     [HLO_ADD] = {LLVMFAdd, LLVMAdd, LLVMOr},
     [HLO_SUBTRACT] = {LLVMFSub, LLVMSub, LLVMSub},

@@ -93,7 +93,7 @@ static void array(walk *w, void *field, size_t size, int *count, size_t each)
 
 static void numbers(walk *w, const int64_t **at, int *count)
 {
-    ARRAY(w, *at, *count, 8);
+    array(w, at, sizeof **at, count, 8);
     for (int i = 0; i < *count; i++)
         number(w, (void *)(uintptr_t)&(*at)[i], sizeof **at);
 }
@@ -187,7 +187,7 @@ static void device(walk *w, device_desc *d)
 
 static void types(walk *w, thunk_type **list, int *count)
 {
-    ARRAY(w, *list, *count, 20);
+    array(w, list, sizeof **list, count, 20);
     for (int i = 0; i < *count; i++) {
         thunk_type *t = &(*list)[i];
         const char *dtype = w->out ? sd_dtype_name(t->dtype) : NULL;

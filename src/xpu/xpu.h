@@ -219,7 +219,7 @@ typedef struct {
 } xpu_places;
 /* The same of a program that has participants in other processes: x[i], n of
  * them, are those of this one in their order. */
-sd_status xpu_execute_among(const xpu_places *p, int n, xpu_program *const *x,
+sd_status xpu_execute_among(const xpu_places *at, int n, xpu_program *const *x,
                             const xpu_call *call, xpu_buffer **const *out,
                             xpu_event **done);
 /* A run of that number that waits for its turn or its arguments fails with st

@@ -182,8 +182,9 @@ sd_status xpu_buffer_alloc_with(xpu_device *d, xpu_memory mem, sd_dtype t,
     void *p;
     int cls;
 
-    if (st || (st = xpu_memory_alloc(d, mem, (xpu_purpose){"arrays put there", ""},
-                                     bytes, &p, &cls)))
+    if (st ||
+        (st = xpu_memory_alloc(d, mem, (xpu_purpose){"arrays put there", ""},
+                               bytes, &p, &cls)))
         return st;
     b = xpu_buffer_make(d, mem, t, rank, dim, bytes,
                         ready ? ready : d->client->ready);

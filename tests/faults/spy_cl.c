@@ -22,16 +22,28 @@
     X(GetPlatformInfo) \
     X(GetDeviceIDs) \
     X(GetDeviceInfo) \
-    X(CreateSubDevices) X(ReleaseDevice) X(CreateContext) X(ReleaseContext) \
-        X(Finish) X(Flush) X(EnqueueMarkerWithWaitList) \
-            X(EnqueueBarrierWithWaitList) X(SetEventCallback) X(GetEventInfo) \
-                X(WaitForEvents) X(BuildProgram) X(GetProgramBuildInfo) \
-                    X(ReleaseProgram) X(CreateKernel) X(ReleaseKernel) \
-                        X(SVMAlloc) X(SVMFree) X(EnqueueSVMMemcpy) \
-                            X(SetKernelArgSVMPointer) \
-                                X(CreateProgramWithSource) X(GetKernelInfo) \
-                                    X(SetKernelArg) X(CreateProgramWithIL) \
-                                        X(ReleaseEvent)
+    X(CreateSubDevices) \
+    X(ReleaseDevice) \
+    X(CreateContext) \
+    X(ReleaseContext) \
+    X(Finish) \
+    X(Flush) \
+    X(EnqueueMarkerWithWaitList) \
+    X(EnqueueBarrierWithWaitList) \
+    X(SetEventCallback) \
+    X(GetEventInfo) \
+    X(WaitForEvents) \
+    X(BuildProgram) \
+    X(GetProgramBuildInfo) \
+    X(ReleaseProgram) \
+    X(CreateKernel) \
+    X(ReleaseKernel) \
+    X(SVMAlloc) \
+    X(SVMFree) \
+    X(EnqueueSVMMemcpy) \
+    X(SetKernelArgSVMPointer) \
+    X(CreateProgramWithSource) \
+    X(GetKernelInfo) X(SetKernelArg) X(CreateProgramWithIL) X(ReleaseEvent)
 #define LOOKED_AT(X) \
     X(CreateCommandQueueWithProperties) \
     X(ReleaseCommandQueue) \

@@ -215,7 +215,8 @@ static void a_child_that_hangs_is_ended(void **state)
     assert_true(sd_now_ns() - start < UINT64_C(30000000000));
 }
 
-/* Atomic sums of floats need an extension of SPIR-V, which we do not ask for. */
+/* Atomic sums of floats need an extension of SPIR-V, which we do not ask for.
+ */
 static void what_spirv_cannot_say_is_the_child_s_error(void **state)
 {
     (void)state;

@@ -495,7 +495,7 @@ static void test_no_way(void **state)
 }
 
 /* Each of them, or one of `step`, where another of these has tried the rest. */
-static void each(sd_status (*life)(const char *words), long (*count)(void),
+static void each(sd_status (*live)(const char *words), long (*count)(void),
                  const char *fmt, const char *more, int step)
 {
     long n = 1, nfailed = 0, ncall;
@@ -505,7 +505,7 @@ static void each(sd_status (*life)(const char *words), long (*count)(void),
         sd_status st;
 
         snprintf(words, sizeof words, ",%s=%ld%s", fmt, n, more);
-        st = life(words);
+        st = live(words);
         ncall = count();
         if (st && !strstr(st->message, "CUDA_ERROR_") &&
             !strstr(st->message, "out of memory on device"))

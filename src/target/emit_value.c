@@ -229,7 +229,7 @@ LLVMValueRef emit_intrinsic(emit *e, const char *name, LLVMTypeRef over,
 
 LLVMValueRef emit_extract(emit *e, LLVMValueRef v, int first, int w)
 {
-    int lane[EMIT_MAX_LANES];
+    int lane[EMIT_WOVEN * EMIT_MAX_LANES];
 
     if (emit_width(v) == w)
         return v;

@@ -155,7 +155,7 @@ sd_status thunk_check_collective(const thunk_program *p, const thunk *t)
     if ((st = check_members(&c, thunk_participants(p))) ||
         (t->kernel >= 0 && (st = check_kernel(p, t, &c))))
         return st;
-    if (t->narg < nslice || (t->kernel < 0 && t->narg != 2))
+    if (t->kernel < 0 && t->narg != 2)
         return sd_error(SD_INVALID, "%d slices, not 2", t->narg);
     for (int i = 0; i < nslice; i++)
         if (!sizes_of(&c, bytes) || t->arg[i].bytes != (uint64_t)bytes[i])

@@ -356,6 +356,8 @@ static void a_wrong_collective_is_named(void **state)
             "among 2");
     (p = several(THUNK_COLL_GATHER, 2, 2, pairs))->npartition = 3;
     refused(p, "participant 3 of 3");
+    (p = several(THUNK_COLL_GATHER, 2, 2, pairs))->seq.at[2].narg = 1;
+    refused(p, "1 slices, not 2");
     p = several(THUNK_COLL_GATHER, 2, 2, pairs);
     p->seq.at[2].arg[1].offset = 4;
     refused(p, "its operand and its result overlap");

@@ -201,14 +201,16 @@ def staying(theirs):
         capsule = x.__dlpack__(stream=stream)
         why = why_not(capsule)
         if why and (int(where[0]) == CUDA or copy is False):
-            raise ValueError(f"the tensor cannot be an array on {here} in place: "
-                             f"{why}; make a dense copy of it first")
+            # begins as JAX's own refusal does, which programs look for
+            raise ValueError(f"Specified input which requires a copy: it cannot be an "
+                             f"array on {here} in place, since {why}; make a dense "
+                             f"copy of it first")
         if why:
             del capsule
             return theirs(x, device=device, copy=copy)
         if copy is False and at not in (None, here):
-            raise ValueError(f"a tensor on {here} is a copy on {at}: copy=False "
-                             f"cannot be met")
+            raise ValueError(f"Specified input on {here} which requires a copy on "
+                             f"{at}: copy=False cannot be met")
         y = view(capsule, where, stream, here)
         y = jax.numpy.array(y, copy=True) if copy else y
         return y if at in (None, here) else jax.device_put(y, at)

@@ -127,9 +127,12 @@ double *random_errors(sd_arena *a, const char *text, size_t len);
 /* ---- running programs: random_run.c ---- */
 
 typedef enum { RANDOM_AGREES, RANDOM_REFUSED, RANDOM_WRONG } random_verdict;
+/* A device that is only described, such as host:v4, compiles programs and runs
+ * none: what a machine without AVX-512 can try of it. */
 typedef struct {
     xpu_client *client;
-    xpu_device *device;
+    xpu_device *device; /* NULL: it is described alone */
+    device_desc described;
     sd_options options;
     const char *name;
 } random_world;

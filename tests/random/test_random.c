@@ -9,6 +9,8 @@
  *   test_random DEVICE show SEED          show-apart: of narrow floats
  *   test_random DEVICE cut-apart SEED|FILE
  *
+ * For a DEVICE that is only described (host:v4) programs are compiled, not run.
+ *
  * A stretch of programs runs in a child, under limits, so that a signal is one
  * program's failure; the next child goes on behind it. */
 #include "random.h"
@@ -142,6 +144,14 @@ static void child(const char *device, const question *q, int64_t end, tally *t)
     exit(0);
 }
 
+/* What programs do that are right. */
+static const char *right(const char *device)
+{
+    device_desc d;
+
+    return device_desc_of_name(device, &d) ? "compile" : "agree";
+}
+
 static int run_seeds(const char *device, const question *q, int64_t first,
                      int64_t n)
 {
@@ -171,8 +181,8 @@ static int run_seeds(const char *device, const question *q, int64_t first,
         }
     }
     printf("%s: %" PRId64 " programs from seed %" PRId64 ": %" PRId64
-           " agree, %" PRId64 " refused, %" PRId64 " wrong\n",
-           device, n, first, t->agree, t->refused, t->wrong);
+           " %s, %" PRId64 " refused, %" PRId64 " wrong\n",
+           device, n, first, t->agree, right(device), t->refused, t->wrong);
     for (int i = 0; i < REASONS && t->reason[i].count; i++)
         printf("  %4d refused: %s\n", t->reason[i].count, t->reason[i].text);
     return t->wrong != 0;
@@ -233,9 +243,9 @@ static int run_cases(const char *device, const char *folder)
         count(t, run_file(&w, path, &why), e->d_name, &why);
         sd_buf_finish(&why);
     }
-    printf("%s: cases: %" PRId64 " agree, %" PRId64 " refused, %" PRId64
+    printf("%s: cases: %" PRId64 " %s, %" PRId64 " refused, %" PRId64
            " wrong\n",
-           device, t->agree, t->refused, t->wrong);
+           device, t->agree, right(device), t->refused, t->wrong);
     if (d)
         closedir(d);
     random_world_close(&w);

@@ -46,11 +46,11 @@ typedef enum { DEVICE_HAS_F64 = 1, DEVICE_HAS_F16 = 2, DEVICE_HAS_AVX512 = 4,
                                             bf16: tried on such a chip */
                DEVICE_HAS_BLOCK2D = 2048, /* messages of a sub-group of 16 read
                                              blocks of a matrix, 2-D, */
-               DEVICE_HAS_PEERS = 8192, /* kernels read the memory of all
-                                           devices of the process */
-               DEVICE_HAS_VISA = 4096 /* which Intel's assembly in a kernel asks
-                                         for; without it functions of these
-                                         names are linked */
+               DEVICE_HAS_VISA = 4096, /* which Intel's assembly in a kernel asks
+                                          for; without it functions of these
+                                          names are linked */
+               DEVICE_HAS_PEERS = 8192 /* kernels read the memory of all devices
+                                          of the process */
 } device_feature;
 typedef enum { DEVICE_LIB_ONEDNN = 1, DEVICE_LIB_LAPACK = 2,
                DEVICE_LIB_BYTES = 4 /* oneDNN's products of s8 are exact here */

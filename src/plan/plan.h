@@ -179,6 +179,7 @@ struct plan_node {
                              sink or parked; -1: none does, as of other nodes
                              and of a CONTRACT in blocks */
     int area;             /* the number of its first area, if it has any */
+    bool down;            /* ELT: exp of an f32 that is 0 or less, or a NaN */
     bool rounded;         /* ELT on GPUs: an f32 that is only ever rounded to a
                              bf16 */
     bool narrow;          /* one of these: a function whose operand is a bf16 */

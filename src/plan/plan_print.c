@@ -169,8 +169,9 @@ static void print_node(sd_buf *b, const plan_node *n)
     if (n->order.chunk)
         sd_buf_fmt(b, " in chains of %" PRId64 " a%d", n->order.chunk,
                    n->order.cut);
-    sd_buf_fmt(b, "%s%s%s%s @%d\n", n->exclusive ? " exclusive" : "",
-               n->meets ? " meeting" : "", n->narrow ? " narrow" : "",
+    sd_buf_fmt(b, "%s%s%s%s%s%s @%d\n", n->exclusive ? " exclusive" : "",
+               n->meets ? " meeting" : "", n->down ? " down" : "",
+               n->rounded ? " rounded" : "", n->narrow ? " narrow" : "",
                n->parked   ? " parked"
                : n->staged ? " staged"
                            : "",

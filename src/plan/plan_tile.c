@@ -384,6 +384,49 @@ static void narrow_groups(plan_kernel *k, const device_desc *dev)
     k->large = sums >= have;
 }
 
+/* ---- functions that need less of some operands ---- */
+
+enum { MOST_ASKED = 100 /* nodes looked at for one exp */ };
+
+/* Is m the greatest of x and others, or a NaN? */
+static bool is_bound(const plan_node *m, const plan_node *x, int *asked)
+{
+    if (++*asked > MOST_ASKED)
+        return false;
+    if (m->kind == PN_ELT && m->op == HLO_MAXIMUM)
+        return is_bound(m->arg[0], x, asked) || is_bound(m->arg[1], x, asked);
+    return m == x || (m->kind == PN_REDUCE && m->nout == 1 &&
+                      m->body->op == HLO_MAXIMUM && m->arg[0] == x);
+}
+
+/* x less such a number, as a softmax has it: no more than 0, or a NaN.  So it
+ * is when both are converted, but to integers, of which none is a NaN. */
+static bool is_below_zero(const plan_node *n)
+{
+    const plan_node *x, *m;
+    int asked = 0;
+
+    if (n->kind != PN_ELT || n->op != HLO_SUBTRACT)
+        return false;
+    for (x = n->arg[0], m = n->arg[1];
+         x->kind == PN_ELT && m->kind == PN_ELT && x->op == HLO_CONVERT &&
+         m->op == HLO_CONVERT && x->arg[0]->dtype == m->arg[0]->dtype &&
+         sd_dtype_kind(x->dtype) == SD_K_FLOAT;
+         x = x->arg[0], m = m->arg[0])
+        ;
+    return is_bound(m, x, &asked);
+}
+
+static void mark_down(plan_kernel *k)
+{
+    for (int i = 0; i < k->nnode; i++) {
+        plan_node *n = k->node[i];
+
+        n->down = n->kind == PN_ELT && n->op == HLO_EXP && n->dtype == SD_F32 &&
+                  is_below_zero(n->arg[0]);
+    }
+}
+
 void plan_tile(plan_kernel *k, const device_desc *dev)
 {
     int lane;
@@ -409,6 +452,7 @@ void plan_tile(plan_kernel *k, const device_desc *dev)
     else
         plan_tile_gpu(k, dev);
     count_tiles(k);
+    mark_down(k);
     lane = plan_lane_of(k);
     plan_choose_copies(k, lane, dev);
     plan_lay_out(k, lane);

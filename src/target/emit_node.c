@@ -48,30 +48,6 @@ int emit_node_level(emit *e, const plan_node *n)
     return level;
 }
 
-/* Is m the greatest of x and others, or a NaN? */
-static bool is_bound(const plan_node *m, const plan_node *x)
-{
-    if (m->kind == PN_ELT && m->op == HLO_MAXIMUM)
-        return is_bound(m->arg[0], x) || is_bound(m->arg[1], x);
-    return m == x || (m->kind == PN_REDUCE && m->nout == 1 &&
-                      m->body->op == HLO_MAXIMUM && m->arg[0] == x);
-}
-
-/* x less such a number, as a softmax has it: no more than 0, or a NaN. */
-static bool is_below_zero(const plan_node *n)
-{
-    const plan_node *x, *m;
-
-    if (n->kind != PN_ELT || n->op != HLO_SUBTRACT)
-        return false;
-    for (x = n->arg[0], m = n->arg[1];
-         x->kind == PN_ELT && m->kind == PN_ELT && x->op == HLO_CONVERT &&
-         m->op == HLO_CONVERT && x->arg[0]->dtype == m->arg[0]->dtype;
-         x = x->arg[0], m = m->arg[0])
-        ;
-    return is_bound(m, x);
-}
-
 static emit_value elementwise(emit *e, const plan_node *n, int copy)
 {
     emit_value arg[8];
@@ -86,7 +62,7 @@ static emit_value elementwise(emit *e, const plan_node *n, int copy)
     }
     if (n->narrow && emit_devlib_narrow(e, n, arg))
         return arg[0];
-    if (n->op == HLO_EXP && n->dtype == SD_F32 && is_below_zero(n->arg[0]))
+    if (n->down)
         return (emit_value){
             emit_devlib(e, "dl_exp_down_f32", e->f32, &arg[0].re, 1), NULL};
     return emit_elt(e, n->op, n->in, n->dtype, n->narg, arg, t);

@@ -592,6 +592,7 @@ static void plans_read_as_before(void **state)
     } row[] = {{"mlp", 0, 3},
                {"softmax", 0, 3},
                {"softmax0", 0, 3},
+               {"exp_of_integers", 0, 1},
                {"layer_norm_grad", 0, 3},
                {"group_norm", 0, 1},
                {"movement", 0, 3},

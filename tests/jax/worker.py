@@ -3,17 +3,19 @@
 usage: worker.py REQUEST_FILE FOLDER FILE DESCRIPTOR   (run.py starts it)
 
 The request is JSON: `only` (the ids to run, null: all of `cut`), `dut` (what
-the tests shall think they run on, or null), `alone` (no plugin is loaded) and
-`most_mb`.  What is told goes to the descriptor, a JSON object a line:
-{"ids": [...]} once, then {"start": id} and {"id": ..., "status": ...} for each
-test, {"end": code} last.  A process that dies or hangs has said by then which
-test it was in.
+the tests shall think they run on, or null), `alone` (not even our plugin is
+loaded; another's never is: JAX's for CUDA takes 300 MB, which the first test of
+each process would be charged with) and `most_mb`.  What is told goes to the
+descriptor, a JSON object a line: {"ids": [...]} once, then {"start": id} and
+{"id": ..., "status": ...} for each test, {"end": code} last.  A process that
+dies or hangs has said by then which test it was in.
 """
 import json
 import os
 import sys
 
 import pytest
+import sundog.jax_plugin
 
 import peak
 import results as known
@@ -104,9 +106,9 @@ def main(request, folder, file, descriptor):
                          if request["dut"] else [])
     import jax._src.test_util as jtu
     jtu.request_cpu_devices = lambda n: None  # as many as on ours
-    if request["alone"]:
-        from jax._src import xla_bridge
-        xla_bridge.discover_pjrt_plugins = lambda: None
+    from jax._src import xla_bridge
+    xla_bridge.discover_pjrt_plugins = (
+        lambda: None if request["alone"] else sundog.jax_plugin.initialize())
     code = pytest.main(
         ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir",
          folder, "-c", os.path.join(folder, "pyproject.toml"),

@@ -90,7 +90,7 @@ struct xpu_wire {
     xpu_far *far;
     int me, n;
     mpi mpi;
-    xpu_wire **leaver; /* is to leave MPI; NULL: who has begun it does */
+    bool finalizes; /* else who has begun MPI does */
     bool hears;
     handle comm;
     pthread_t hearer;
@@ -122,30 +122,21 @@ static void leave(xpu_wire *w)
     atomic_store(&w->stop, true);
     if (w->hears)
         pthread_join(w->hearer, NULL);
-    if (w->leaver)
+    if (w->finalizes)
         w->mpi.Finalize();
+    w->hears = w->finalizes = false;
 }
 
-static void exits(int status, void *leaver)
-{
-    xpu_wire *w = *(xpu_wire **)leaver;
+/* Which wire has begun MPI, which a process does once, and is not closed yet.
+ */
+static xpu_wire *_Atomic begun;
 
-    (void)status;
+static void leave_at_exit(void)
+{
+    xpu_wire *w = atomic_exchange(&begun, NULL);
+
     if (w)
         leave(w);
-}
-
-static sd_status leave_at_exit(xpu_wire *w)
-{
-    xpu_wire **leaver = malloc(sizeof(xpu_wire *)); /* stays */
-
-    if (!leaver || on_exit(exits, leaver)) {
-        free(leaver);
-        return sd_no_memory(sizeof *leaver);
-    }
-    *leaver = w;
-    w->leaver = leaver;
-    return NULL;
 }
 
 static sd_status begin(xpu_wire *w, int *rank)
@@ -162,8 +153,12 @@ static sd_status begin(xpu_wire *w, int *rank)
                  : said(m, m->Init_thread(NULL, NULL, MULTIPLE, &level),
                         "Init_thread")))
         return st;
-    if (!is && (st = leave_at_exit(w)))
-        return st;
+    if (!is) {
+        w->finalizes = true;
+        begun = w;
+        if (atexit(leave_at_exit))
+            return sd_no_memory(0);
+    }
     if ((st = said(m, m->Comm_rank(WORLD, rank), "Comm_rank")) ||
         (st = said(m, m->Comm_size(WORLD, &size), "Comm_size")))
         return st;
@@ -249,16 +244,35 @@ static const char *take_piece(xpu_wire *w, int who, handle *piece, int bytes)
     return NULL;
 }
 
+/* Whoever cannot hear hears nobody: it must not wait for what comes. */
+static void lose_all(xpu_wire *w, int error, const char *call)
+{
+    sd_status st = said(&w->mpi, error, call);
+
+    for (int i = 0; i < w->n && st; i++)
+        if (i != w->me)
+            lose(w, i, st->message);
+    sd_status_free(st);
+}
+
 static bool hear_one(xpu_wire *w)
 {
     mpi_status status = {0};
     const char *why;
     int is = 0, bytes = 0, who = 0;
     handle piece;
+    int error = w->mpi.Improbe(ANY_SOURCE, TAG, w->comm, &is, &piece, &status);
 
-    if (w->mpi.Improbe(ANY_SOURCE, TAG, w->comm, &is, &piece, &status) || !is ||
-        w->mpi.Get_count(&status, BYTE, &bytes))
+    if (error) {
+        lose_all(w, error, "Improbe");
         return false;
+    }
+    if (!is)
+        return false;
+    if ((error = w->mpi.Get_count(&status, BYTE, &bytes))) {
+        lose_all(w, error, "Get_count");
+        return false;
+    }
     while (w->at[who].rank != status.source)
         who++;
     if (!w->at[who].lost && (why = take_piece(w, who, &piece, bytes)))
@@ -389,9 +403,10 @@ static sd_status wire_send(xpu_wire *w, int to, const xpu_far_head *h,
 
 static void wire_close(xpu_wire *w)
 {
+    xpu_wire *self = w;
+
+    atomic_compare_exchange_strong(&begun, &self, NULL);
     leave(w);
-    if (w->leaver)
-        *w->leaver = NULL;
     for (int i = 0; i < w->n; i++) {
         xpu_far_message_free(w->at[i].m);
         pthread_mutex_destroy(&w->at[i].lock);

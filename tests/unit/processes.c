@@ -42,7 +42,7 @@ void process_leave(process *p)
     p->world = NULL;
 }
 
-job *job_begin(int n)
+job *job_try(int n, const char *patience)
 {
     job *j = calloc(1, sizeof *j);
     pthread_t t[MOST];
@@ -51,7 +51,8 @@ job *job_begin(int n)
     j->n = n;
     shelf_init(&j->shelf);
     for (int i = 0; i < n; i++) {
-        j->at[i] = (process){.shelf = &j->shelf, .me = i, .n = n};
+        j->at[i] = (process){
+            .shelf = &j->shelf, .me = i, .n = n, .patience = patience};
         process_open(&j->at[i]);
     }
     for (int i = 0; i < n; i++)
@@ -59,6 +60,13 @@ job *job_begin(int n)
                          0);
     for (int i = 0; i < n; i++)
         pthread_join(t[i], NULL);
+    return j;
+}
+
+job *job_begin(int n)
+{
+    job *j = job_try(n, NULL);
+
     for (int i = 0; i < n; i++)
         want_success(j->at[i].st);
     return j;

@@ -28,6 +28,8 @@ typedef struct {
 void process_open(process *p);
 void *process_join(void *arg);
 void process_leave(process *p);
+/* Each has joined, or its `st`, which is the caller's, says why not. */
+job *job_try(int n, const char *patience);
 job *job_begin(int n);
 void job_end(job *j);
 

@@ -1,0 +1,21 @@
+/* An MPI for tests: the processes of a job are threads of one process.  Each is
+ * the next rank from when it asks whether MPI has begun. */
+#ifndef FAKE_MPI_H
+#define FAKE_MPI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define FAKE_MPI __attribute__((visibility("default")))
+
+/* A job of n; what the former one sent is gone, and nothing is wrong. */
+FAKE_MPI void fake_mpi_begin(int n);
+/* What is wrong from now on: the name of a call, which fails; "level", not all
+ * threads may call; "alone", the others never join; "rank", all have the same;
+ * "begun", another part of the program has begun MPI, and Query_thread fails;
+ * NULL, nothing.  silent: a call that fails has no words for it. */
+FAKE_MPI void fake_mpi_spoil(const char *what, bool silent);
+/* A message, as if one rank had sent it to the other. */
+FAKE_MPI void fake_mpi_put(int from, int to, const void *at, size_t n);
+
+#endif

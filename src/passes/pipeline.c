@@ -481,6 +481,27 @@ static sd_status refuse(hlo_module *m, const device_desc *dev)
     return st;
 }
 
+/* SUNDOG_DISABLE_PASSES: what has no effect is said. */
+static void warn_of_names(const char *off)
+{
+    while (off && *off) {
+        size_t n = strcspn(off, ",");
+        char name[64];
+        const hlo_pass *p;
+
+        snprintf(name, sizeof name, "%.*s", (int)SD_MIN(n, sizeof name), off);
+        p = hlo_pass_of_name(name);
+        if (n && (!p || p->needed))
+            sd_log(SD_LOG_WARN,
+                   p ? "SUNDOG_DISABLE_PASSES: %s stays: what comes later "
+                       "needs it"
+                     : "SUNDOG_DISABLE_PASSES: no pass is named %s; a dump "
+                       "with SUNDOG_DUMP_PASSES=. shows which run",
+                   name);
+        off += n + (off[n] == ',');
+    }
+}
+
 sd_status hlo_optimize(hlo_module *m, const device_desc *dev,
                        const sd_options *opt, hlo_pass_hook hook, void *ctx)
 {
@@ -496,6 +517,7 @@ sd_status hlo_optimize(hlo_module *m, const device_desc *dev,
 
     r.roundtrip = is_listed(how, "roundtrip");
     r.verify = r.verify || r.roundtrip || is_listed(how, "verify");
+    warn_of_names(r.off);
     m->excess_precision = opt && sd_opt_bool(opt, SD_OPT_EXCESS);
     m->slice_size = opt ? sd_opt_int(opt, SD_OPT_SLICES) : 0;
     if (hook)

@@ -192,7 +192,8 @@ CALL(Improbe, int source, int tag, handle comm, int *is, handle *piece,
         m->next = b->taken;
         b->taken = m;
         *piece = m;
-        *status = (mpi_status){.source = m->source, .internal = {(int)m->bytes}};
+        *status =
+            (mpi_status){.source = m->source, .internal = {(int)m->bytes}};
     }
     pthread_mutex_unlock(&lock);
     return 0;

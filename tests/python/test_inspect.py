@@ -52,6 +52,15 @@ def test_what_is_no_expression_is_said(python, tmp_path, setting):
     assert f"{setting}: ( is no extended regular expression: " in r.stderr
 
 
+@pytest.mark.parametrize("name, said", [
+    ("cse,slow", "no pass is named slow"),
+    ("lower-dot", "lower-dot stays: what comes later needs it"),
+])
+def test_a_pass_that_runs_all_the_same_is_said(python, name, said):
+    r = python(SQUARE, check=False, env={"SUNDOG_DISABLE_PASSES": name})
+    assert f"SUNDOG_DISABLE_PASSES: {said}" in r.stderr, r.stderr
+
+
 def opencl_env(tmp_path):
     """Debian's ICD loader, pointed at Intel's runtime in this environment."""
     lib = os.path.join(sys.prefix, "lib", "libintelocl.so")

@@ -101,6 +101,18 @@ static bool in_contraction(const cluster *c, const cluster_member *m)
     return c->inner && c->inner->op != HLO_REDUCE_WINDOW && varies_inside(c, m);
 }
 
+/* Kept where it is computed it is half the bytes for whoever multiplies, and
+ * a product whose operands are loads has the shorter loop. */
+static bool narrows_what_is_computed(const hlo_inst *in)
+{
+    const hlo_inst *x = in->arg[0];
+
+    while (plan_is_alias(x))
+        x = x->arg[0];
+    return sd_dtype_bytes(in->shape->dtype) < sd_dtype_bytes(x->shape->dtype) &&
+           info_of(x)->fusable && !cluster_is_view_op(x);
+}
+
 bool cluster_is_worth(const cluster *c, const cluster_member *m, int *extra)
 {
     double times = cluster_times(c, m), n = (double)cluster_count_of(m->in);
@@ -129,7 +141,7 @@ bool cluster_is_worth(const cluster *c, const cluster_member *m, int *extra)
     if (!(props & HLO_P_CHEAP) || is_complex_product(in))
         return times <= 2 * n;
     if (in_contraction(c, m))
-        return in->op == HLO_CONVERT;
+        return in->op == HLO_CONVERT && !narrows_what_is_computed(in);
     *extra = times > 2 * n;
     return true;
 }

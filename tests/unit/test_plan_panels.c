@@ -13,6 +13,12 @@ static const char product[] =
     "parameter(1) ROOT r = bf16[500,300] dot(x, y), lhs_contracting_dims={1}, "
     "rhs_contracting_dims={0} }";
 
+static const char narrowed[] =
+    "HloModule m\nENTRY e { x = f32[64,64] parameter(0) y = bf16[64,64] "
+    "parameter(1) z = bf16[64,64] convert(x) ROOT r = bf16[64,64] dot(z, y), "
+    "lhs_contracting_dims={1}, rhs_contracting_dims={0} }";
+
+/* What is computed and then narrowed is narrow in memory. */
 static const char scaled[] =
     "HloModule m\nENTRY e { x = bf16[64,64] parameter(0) y = bf16[64,64] "
     "parameter(1) z = bf16[64,64] add(x, x) ROOT r = bf16[64,64] dot(z, y), "
@@ -45,7 +51,8 @@ static void steps_are_full(void **state)
         const char *text;
         bool x, y, zeros, direct; /* direct: where blocks are read */
     } want[] = {{product, true, true, false, true},
-                {scaled, false, true, false, false},
+                {narrowed, false, true, false, false},
+                {scaled, true, true, false, true},
                 {window, true, true, true, true},
                 {uneven, false, true, false, false}};
     static const char *const device[] = {"cl:pvc", "cl:dg2-g10"};
@@ -78,7 +85,7 @@ static void one_zero_more(plan *p)
     blocks_of(p)->lead++;
 }
 
-static void a_sum_as_it_lies(plan *p)
+static void a_convert_as_it_lies(plan *p)
 {
     blocks_of(p)->x_plain = true;
 }
@@ -103,7 +110,7 @@ static void broken_ones_are_refused(void **state)
     (void)state;
     want_broken(product, "cl:dg2-g10", one_zero_more,
                 "zeros before no full steps");
-    want_broken(scaled, "cl:pvc", a_sum_as_it_lies,
+    want_broken(narrowed, "cl:pvc", a_convert_as_it_lies,
                 "a plain operand that is not read so");
     want_broken(window, "cl:dg2-g10", no_zeros,
                 "a plain operand that is not read so");

@@ -228,6 +228,13 @@ typedef enum {
     PLAN_LANES_ROWS    /* By rows: as COPIES, with a loop over LANE innermost
                           and the accumulators in areas. */
 } plan_lanes;
+/* Where the loop over `axis` ends: from where the guard fails on, the pass takes
+ * nothing that changes a sum.  Before that it holds, and so do these nodes. */
+typedef struct {
+    int axis;
+    plan_guard guard;
+    bool *holds;    /* [node] */
+} plan_end;
 typedef struct {
     int stage;
     int lanes;      /* strided lanes that it keeps of each sum; 0: no sums */
@@ -236,6 +243,7 @@ typedef struct {
     int ahead;      /* a load is also prefetched so many positions of the
                        innermost loop before it is needed; 0: it is not */
     bool *needs;    /* [node]: the pass computes it, or reads it from its area */
+    const plan_end *end; /* host; NULL: all positions count */
 } plan_pass;
 
 /* An area is a piece of local memory, or on the host of a thread's scratch. */

@@ -479,6 +479,8 @@ static void choose_passes(plan_kernel *k, int lane, bool host)
         x->parked = x->parked && x->pass >= 0;
     k->pass = c.pass.at;
     k->npass = c.pass.n;
+    for (int i = 0; host && i < k->npass; i++)
+        k->pass[i].end = plan_find_end(k, i, c.nest);
 }
 
 void plan_choose_copies(plan_kernel *k, int lane, const device_desc *dev)

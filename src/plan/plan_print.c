@@ -260,6 +260,11 @@ static void print_pass(sd_buf *b, const plan_pass *p)
         sd_buf_fmt(b, " x%d", p->vectors);
     if (p->ahead)
         sd_buf_fmt(b, " ahead %d", p->ahead);
+    if (p->end) {
+        sd_buf_str(b, " while ");
+        print_expr(b, p->end->guard.e);
+        sd_buf_fmt(b, " < %" PRId64, p->end->guard.hi);
+    }
 }
 
 static void print_stage(sd_buf *b, const plan_kernel *k, int stage)

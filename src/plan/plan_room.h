@@ -261,6 +261,8 @@ void plan_park(plan_kernel *k, int lane, size_t limit, bool host);
 int plan_row_lanes(const plan_node *n);
 /* Nest, copies and passes of a kernel whose axes have places. */
 void plan_choose_copies(plan_kernel *k, int lane, const device_desc *dev);
+/* plan_ends.c: where pass number `pass` ends early, or NULL. */
+const plan_end *plan_find_end(const plan_kernel *k, int pass, uint64_t nest);
 /* Areas of a kernel that has passes; of one that sorts or calls. */
 void plan_lay_out(plan_kernel *k, int lane);
 void plan_add_work(plan_kernel *k, size_t bytes);

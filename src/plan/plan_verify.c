@@ -107,6 +107,10 @@ static sd_status check_pass(const plan_kernel *k, const plan_pass *p)
         return plan_bad(k, NULL, "a pass of no stage, or out of turn");
     if (p->vectors < 1 || p->vectors > PLAN_AXIS_COPIES || !p->needs)
         return plan_bad(k, NULL, "a pass without vectors, or without nodes");
+    if (p->end &&
+        (p->end->axis < k->nouter || p->end->axis >= k->naxis ||
+         !(p->end->guard.e->varies >> p->end->axis & 1) || !p->end->holds))
+        return plan_bad(k, NULL, "a pass that ends on no axis of its own");
     for (int i = 0; i < k->nnode; i++) {
         uint64_t on = k->node[i]->varies | k->node[i]->over;
         int64_t n = 1;

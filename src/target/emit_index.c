@@ -326,7 +326,8 @@ static LLVMValueRef one_guard(emit *e, const plan_guard *g, int copy, bool vec)
     bool low = g->e->lo < g->lo, high = g->e->hi >= g->hi;
     LLVMValueRef x, d;
 
-    if (!low && !high)
+    if ((!low && !high) || (e->end && g->e == e->end->guard.e && !low &&
+                            g->hi == e->end->guard.hi))
         return NULL;
     x = emit_expr(e, g->e, copy, vec);
     if (low && high) { /* one comparison: x - lo below hi - lo, unsigned */

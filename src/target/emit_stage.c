@@ -116,14 +116,15 @@ static void close_axis(emit *e, int a)
 }
 
 /* Positions from .. to in steps. */
-static void run(pass *p, int i, int64_t from, int64_t to, int64_t step)
+static void run(pass *p, int i, LLVMValueRef from, LLVMValueRef to,
+                int64_t step)
 {
     emit *e = p->e;
     int a = p->axis[i];
     LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     emit_loop l;
 
-    emit_loop_open(e, &l, emit_si(e, from), emit_si(e, to), step);
+    emit_loop_open(e, &l, from, to, step);
     open_at(e, a, pre, l.at);
     loops(p, i + 1);
     emit_loop_close(e, &l);
@@ -141,7 +142,7 @@ static void run_copies(pass *p, int i, int n, int64_t each)
     x->step = each;
     if (full) {
         x->n = n;
-        run(p, i, 0, full, step);
+        run(p, i, emit_si(e, 0), emit_si(e, full), step);
     }
     if (!rest)
         return;
@@ -153,7 +154,56 @@ static void run_copies(pass *p, int i, int n, int64_t each)
             on[j] = emit_bool(e, j < rest % each);
         x->mask[x->n - 1] = LLVMConstVector(on, (unsigned)each);
     }
-    run(p, i, full, extent, step);
+    run(p, i, emit_si(e, full), emit_si(e, extent), step);
+}
+
+/* So many positions the pass takes where it ends early. */
+static LLVMValueRef count_to_end(const pass *p)
+{
+    emit *e = p->e;
+    const plan_guard *g = &p->plan->end->guard;
+    LLVMValueRef all = emit_si(e, e->k->axis[p->plan->end->axis].extent), n;
+    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b), here;
+
+    here = emit_block(e, "count");
+    LLVMBuildBr(e->b, here);
+    LLVMPositionBuilderAtEnd(e->b, here);
+    open_at(e, p->plan->end->axis, pre, emit_si(e, 0));
+    n = LLVMBuildNSWSub(e->b, emit_si(e, g->hi), emit_expr(e, g->e, 0, false),
+                        "");
+    close_axis(e, p->plan->end->axis);
+    n = emit_smaller(e, n, all);
+    return LLVMBuildSelect(e->b, emit_below(e, n, emit_si(e, 0)), emit_si(e, 0),
+                           n, "");
+}
+
+/* n copies a step, `each` positions a copy, a power of two in all; the last
+ * step, whose copies have a mask, may have fewer. */
+static void run_copies_to(pass *p, int i, int n, int64_t each, LLVMValueRef to)
+{
+    emit *e = p->e;
+    int a = p->axis[i];
+    emit_axis *x = &e->axis[a];
+    LLVMValueRef full = LLVMBuildAnd(e->b, to, emit_si(e, -n * each), "");
+    LLVMValueRef end;
+    LLVMBasicBlockRef pre;
+    emit_loop l;
+
+    x->step = each;
+    x->n = n;
+    run(p, i, emit_si(e, 0), full, n * each);
+    pre = LLVMGetInsertBlock(e->b);
+    emit_loop_open(e, &l, full, to, n * each);
+    open_at(e, a, pre, l.at);
+    x->n = n;
+    end = each > 1 && e->vi != e->si ? LLVMBuildTrunc(e->b, to, e->vi, "") : to;
+    for (int c = 0; c < n; c++)
+        x->mask[c] = LLVMBuildICmp(e->b, LLVMIntSLT,
+                                   emit_position(e, a, c * x->stride, each > 1),
+                                   emit_splat(e, end, (int)each), "");
+    loops(p, i + 1);
+    emit_loop_close(e, &l);
+    close_axis(e, a);
 }
 
 static int64_t chain_of(const pass *p, int axis)
@@ -203,7 +253,7 @@ static void look_ahead(pass *p, int i)
 }
 
 /* One strided lane after the other: bodies too large to be copied. */
-static void run_major(pass *p, int i)
+static void run_major(pass *p, int i, LLVMValueRef to)
 {
     emit *e = p->e;
     int a = p->axis[i];
@@ -217,7 +267,7 @@ static void run_major(pass *p, int i)
     for (int r = 0; r < p->nreduction; r++)
         emit_reduce_restart(e, p->reduction[r]);
     pre = LLVMGetInsertBlock(e->b);
-    emit_loop_open(e, &l, lane.at, emit_si(e, n), p->plan->lanes);
+    emit_loop_open(e, &l, lane.at, to, p->plan->lanes);
     open_at(e, a, pre, l.at);
     e->axis[a].first = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, lane.at, "");
     look_ahead(p, i);
@@ -337,6 +387,32 @@ static void innermost_loop(pass *p)
         innermost(p);
 }
 
+static void run_one(pass *p, int i, LLVMValueRef to)
+{
+    if (i == p->naxis - 1)
+        look_ahead(p, i);
+    run(p, i, emit_si(p->e, 0), to, 1);
+    p->e->ahead = 0;
+}
+
+/* The loop of a pass that ends early. */
+static void run_to_end(pass *p, int i)
+{
+    emit *e = p->e;
+    LLVMValueRef to = count_to_end(p);
+
+    e->end = p->plan->end;
+    if (p->axis[i] == e->lane)
+        run_copies_to(p, i, p->plan->vectors, e->w, to);
+    else if (p->plan->how == PLAN_LANES_MAJOR)
+        run_major(p, i, to);
+    else if (p->plan->how == PLAN_LANES_ONE)
+        run_one(p, i, to);
+    else
+        run_copies_to(p, i, e->k->axis[p->axis[i]].copies, 1, to);
+    e->end = NULL;
+}
+
 static void loops(pass *p, int i)
 {
     emit *e = p->e;
@@ -350,7 +426,9 @@ static void loops(pass *p, int i)
     if (x->extent == 0)
         return;
     e->axis[p->axis[i]].opening++;
-    if (p->axis[i] == e->lane) {
+    if (p->plan->end) {
+        run_to_end(p, i);
+    } else if (p->axis[i] == e->lane) {
         if (e->gpu)
             run_items(p, i);
         else
@@ -358,17 +436,14 @@ static void loops(pass *p, int i)
     } else if (chain_of(p, p->axis[i])) {
         run_chains(p, i, chain_of(p, p->axis[i]));
     } else if (p->plan->how == PLAN_LANES_MAJOR) {
-        run_major(p, i);
+        run_major(p, i, emit_si(e, x->extent));
     } else if (p->plan->how == PLAN_LANES_ITEMS) {
         run_strided(p, i);
     } else if (p->plan->how == PLAN_LANES_COPIES ||
                p->plan->how == PLAN_LANES_ROWS) {
         run_copies(p, i, x->copies, 1);
     } else {
-        if (i == p->naxis - 1)
-            look_ahead(p, i);
-        run(p, i, 0, x->extent, 1);
-        e->ahead = 0;
+        run_one(p, i, emit_si(e, x->extent));
     }
 }
 

@@ -14,6 +14,17 @@ static const char rows[] =
     "y = f32[20,300] multiply(x, x) "
     "ROOT s = f32[20] reduce(y, z), dimensions={1}, to_apply=add }";
 
+/* Rows of which only a part counts. */
+static const char parts[] =
+    "HloModule m\n" ADD
+    "ENTRY e { x = f32[20,300] parameter(0) z = f32[] constant(0) "
+    "i = s32[20,300] iota(), iota_dimension=1 c = s32[] constant(200) "
+    "d = s32[20,300] broadcast(c), dimensions={} "
+    "b = pred[20,300] compare(i, d), direction=LT "
+    "w = f32[20,300] broadcast(z), dimensions={} "
+    "y = f32[20,300] select(b, x, w) "
+    "ROOT s = f32[20] reduce(y, z), dimensions={1}, to_apply=add }";
+
 /* Two values of a row are parked. */
 static const char parked[] =
     "HloModule m\n" ADD
@@ -181,6 +192,15 @@ static void a_pass_of_stage_99(plan *p)
 static void no_vectors(plan *p)
 {
     p->kernel[0]->pass[0].vectors = 0;
+}
+
+static void ends_outside(plan *p)
+{
+    plan_end *end =
+        sd_arena_copy(p->arena, p->kernel[0]->pass[0].end, sizeof *end);
+
+    end->axis = 0;
+    p->kernel[0]->pass[0].end = end;
 }
 
 static void copies_of_copies(plan *p)
@@ -601,6 +621,7 @@ static void broken_plans_are_refused(void **state)
         {rows, "the loops are not those of the outer axes", no_loops},
         {rows, "a pass of no stage, or out of turn", a_pass_of_stage_99},
         {rows, "a pass without vectors, or without nodes", no_vectors},
+        {parts, "a pass that ends on no axis of its own", ends_outside},
         {rows, "a pass of too many copies", copies_of_copies},
         {rows, "no pass writes it, or one that does not", nobody_stores},
         {parked, "a pass writes it that is not of its stage",

@@ -483,6 +483,9 @@ typedef struct {
                     the next x begins `slide` rows further in the same matrix,
                     and y, whose matrix goes on along that axis, where it is */
     plan_reads x_reads, y_reads;
+    int m_whole; /* direct: the tile counts of M's last axis, where m_in has it, a
+                    multiple of so many positions, the rows of a message; what is
+                    beyond its end nobody has; 0: it is one */
     bool x_plain, y_plain;               /* read as they lie */
     int zeros;                           /* the slot for it; 0: it needs none */
     int along_m, along_n, near;
@@ -506,6 +509,10 @@ static inline int plan_woven_rows(const plan_blocks *b, int along)
     return (e->panels || bytes) && !(b->node->over >> along & 1) ? plan_word(b)
                                                                  : 1;
 }
+/* Positions of axis a, one of m_in or n_in, as a tile counts them; of all. */
+int64_t plan_tile_extent(const plan_kernel *k, const plan_blocks *b, int a);
+int64_t plan_tile_points(const plan_kernel *k, const plan_blocks *b,
+                         uint64_t in);
 /* Positions along K at which guard g of a plain operand may fail or not. */
 int64_t plan_guard_places(const plan_kernel *k, const plan_guard *g);
 /* Do positions of K follow each other in memory at one distance? */

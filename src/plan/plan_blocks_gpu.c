@@ -29,9 +29,30 @@ enum {
     MOST_MADE = 400 /* nodes of an item of what uses the sums */
 };
 
-static int64_t tiles_of(const plan_kernel *k, int axis, uint64_t in, int64_t t)
+int64_t plan_tile_extent(const plan_kernel *k, const plan_blocks *b, int a)
 {
-    int64_t each = t / plan_extent(k, in);
+    int64_t n = k->axis[a].extent;
+
+    return b->m_whole && a == plan_last_axis(b->m_in)
+               ? plan_round_up(n, b->m_whole)
+               : n;
+}
+
+int64_t plan_tile_points(const plan_kernel *k, const plan_blocks *b,
+                         uint64_t in)
+{
+    int64_t n = 1;
+
+    for (int a = 0; a < k->naxis; a++)
+        if (in >> a & 1)
+            n *= plan_tile_extent(k, b, a);
+    return n;
+}
+
+static int64_t tiles_of(const plan_kernel *k, const plan_blocks *b, int axis,
+                        uint64_t in, int64_t t)
+{
+    int64_t each = t / plan_tile_points(k, b, in);
 
     return (k->axis[axis].extent + each - 1) / each;
 }
@@ -337,8 +358,9 @@ static bool set_tile(plan_kernel *k, plan_blocks *b, int m, int n,
     k->large = panels;
     if (has_matrices(b) && !holds_squares(k, b, m, n, dev))
         return false;
-    if (b->mt < plan_extent(k, b->m_in) || b->nt < plan_extent(k, b->n_in) ||
-        b->mt > most * b->nt || b->nt > most * b->mt)
+    if (b->mt < plan_tile_points(k, b, b->m_in) ||
+        b->nt < plan_tile_points(k, b, b->n_in) || b->mt > most * b->nt ||
+        b->nt > most * b->mt)
         return false;
     b->step = step_of(k, b, dev);
     while (!lay_out(k, b, dev)) {
@@ -402,8 +424,8 @@ static double cost_of(const plan_kernel *k, const plan_blocks *b,
                       const device_desc *dev)
 {
     double tiles = plan_points(k, b->rest) *
-                   (double)tiles_of(k, b->m, b->m_in, b->mt) *
-                   (double)tiles_of(k, b->n, b->n_in, b->nt);
+                   (double)tiles_of(k, b, b->m, b->m_in, b->mt) *
+                   (double)tiles_of(k, b, b->n, b->n_in, b->nt);
 
     if (plan_engine_table[b->engine].panels)
         return panel_cost(k, b, dev) *
@@ -622,8 +644,8 @@ static void cut_tiles(plan_kernel *k, const plan_blocks *b)
     for (int a = 0; a < k->nouter; a++)
         if (b->rest >> a & 1)
             plan_cut_axis(&k->axis[a], 1);
-    plan_cut_axis(&k->axis[b->m], b->mt / plan_extent(k, b->m_in));
-    plan_cut_axis(&k->axis[b->n], b->nt / plan_extent(k, b->n_in));
+    plan_cut_axis(&k->axis[b->m], b->mt / plan_tile_points(k, b, b->m_in));
+    plan_cut_axis(&k->axis[b->n], b->nt / plan_tile_points(k, b, b->n_in));
 }
 
 bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
@@ -647,7 +669,7 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
     b->y_along = plan_lies_along(k, b->y, last_k, lane) ? last_k : lane;
     b->direct = dev->features & DEVICE_HAS_BLOCK2D && plan_find_reads(k, b);
     if (!choose_tile(k, b, dev) &&
-        (!b->direct || (b->direct = false, !choose_tile(k, b, dev)))) {
+        (!b->direct || (plan_give_up_reads(b), !choose_tile(k, b, dev)))) {
         k->group = group;
         k->subgroup = dev->subgroup;
         k->large = false;

@@ -58,13 +58,16 @@ static bool find_guard(const plan_node *n, int row, plan_reads *r)
 }
 
 /* Rows are positions along the operand's side, a message has `each` of them;
- * columns are those of the last axis of K. */
+ * columns are those of the last axis of K.  *whole: where rows of several
+ * messages share a tile each has whole ones, those of x also where its last one
+ * has rows beyond its end; of these there may be as many as a third of the
+ * others. */
 static bool find_deep(const plan_kernel *k, const plan_blocks *b,
                       const plan_node *n, uint64_t side, int each,
-                      plan_reads *r)
+                      plan_reads *r, int *whole)
 {
     int last = plan_last_axis(b->node->over), row = plan_last_axis(side);
-    int64_t one;
+    int64_t one, extent = k->axis[row].extent;
 
     r->columns = k->axis[last].extent;
     r->across = false;
@@ -72,9 +75,11 @@ static bool find_deep(const plan_kernel *k, const plan_blocks *b,
         !plan_expr_stride(n->off, row, &r->pitch) || r->pitch <= 0)
         return false;
     r->flat = !(asked(n) & side) && lies_flat(k, n->off, side, r->pitch);
-    r->rows = r->flat ? plan_extent(k, side) : k->axis[row].extent;
-    return r->flat ? find_guard(n, row, r)
-                   : k->axis[row].extent % each == 0 && find_guard(n, row, r);
+    r->rows = r->flat ? plan_extent(k, side) : extent;
+    *whole = !r->flat && b->m_in >> row & 1 && extent % each ? each : 0;
+    return find_guard(n, row, r) &&
+           (r->flat || !(b->n_in >> row & 1) || extent % each == 0) &&
+           (!*whole || 3 * plan_round_up(extent, each) <= 4 * extent);
 }
 
 /* Rows are positions of the last axis of K, columns those of y. */
@@ -139,14 +144,14 @@ static bool fits_message(const plan_reads *r, int64_t bytes)
 
 static bool find_reads(const plan_kernel *k, const plan_blocks *b,
                        const plan_node *n, uint64_t side, int each, bool y,
-                       plan_reads *r)
+                       plan_reads *r, int *whole)
 {
     uint64_t over = b->node->over;
     int64_t bytes = (int64_t)sd_dtype_bytes(b->part);
 
     return n->kind == PN_LOAD && !n->nindex && plan_fills_zeros(n) &&
            !(asked(n) >> plan_last_axis(over) & 1) && (!y || !n->nguard) &&
-           (find_deep(k, b, n, side, each, r) ||
+           (find_deep(k, b, n, side, each, r, whole) ||
             (y && find_across(k, b, n, side, r))) &&
            begins_with_words(n, side, over, r->flat, bytes) &&
            fits_message(r, bytes);
@@ -204,14 +209,25 @@ static bool find_slides(const plan_kernel *k, plan_blocks *b)
     return true;
 }
 
+void plan_give_up_reads(plan_blocks *b)
+{
+    b->direct = b->slides = false;
+    b->m_whole = 0;
+}
+
 bool plan_find_reads(const plan_kernel *k, plan_blocks *b)
 {
     const plan_engine_info *e = &plan_engine_table[b->engine];
+    int none;
 
     if (!e->panels ||
-        !find_reads(k, b, b->x, plan_block_rows(b), e->m, false, &b->x_reads) ||
-        !find_reads(k, b, b->y, plan_block_columns(b), e->n, true, &b->y_reads))
+        !find_reads(k, b, b->x, plan_block_rows(b), e->m, false, &b->x_reads,
+                    &b->m_whole) ||
+        !find_reads(k, b, b->y, plan_block_columns(b), e->n, true, &b->y_reads,
+                    &none)) {
+        plan_give_up_reads(b);
         return false;
+    }
     b->slides = find_slides(k, b);
     return true;
 }

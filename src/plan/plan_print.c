@@ -1,5 +1,5 @@
 /* Plans as text, for dumps and golden files. */
-#include "plan.h"
+#include "plan_room.h"
 
 static void print_expr(sd_buf *b, const plan_expr *e)
 {
@@ -213,7 +213,10 @@ static void print_group_blocks(sd_buf *b, const plan_kernel *k)
         sd_buf_fmt(b, "read by blocks%s%s, ",
                    p->y_reads.across ? ", y across" : "",
                    p->slides ? ", sliding" : "");
-    else
+    if (p->m_whole)
+        sd_buf_fmt(b, "a%d as %" PRId64 ", ", plan_last_axis(p->m_in),
+                   plan_tile_extent(k, p, plan_last_axis(p->m_in)));
+    if (!p->direct)
         sd_buf_fmt(b, "x%s along a%d by %d, y%s along a%d by %d, ",
                    p->x_plain ? " plain" : "", p->x_along, p->x_wide,
                    p->y_plain ? " plain" : "", p->y_along, p->y_wide);

@@ -213,9 +213,11 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev);
 void plan_find_plain(plan_kernel *k, plan_blocks *b);
 /* What a LOAD gives where its guards fail is 0, or nobody asks. */
 bool plan_fills_zeros(const plan_node *n);
-/* Fills x_reads, y_reads and slides; false: an operand is read otherwise. */
+/* Fills x_reads, y_reads, slides and m_whole; false: an operand is read
+ * otherwise. */
 enum { PLAN_DIRECT_STEPS = 2 }; /* instructions' depths that a step has */
 bool plan_find_reads(const plan_kernel *k, plan_blocks *b);
+void plan_give_up_reads(plan_blocks *b);
 bool plan_is_plain(const plan_kernel *k, const plan_node *n, int along,
                    int wide);
 /* What both ask (plan_blocks.c): the one sum of the kernel, where it is a

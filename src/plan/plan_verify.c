@@ -170,6 +170,7 @@ static bool reads_by_blocks(const plan_kernel *k, const plan_blocks *b)
     plan_blocks again = *b;
 
     return plan_find_reads(k, &again) && again.slides == b->slides &&
+           again.m_whole == b->m_whole &&
            same_reads(&again.x_reads, &b->x_reads) &&
            same_reads(&again.y_reads, &b->y_reads);
 }
@@ -182,8 +183,8 @@ static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
     int64_t run = (int64_t)b->along_m * b->near;
     const plan_engine_info *e = &plan_engine_table[b->engine];
 
-    if (k->axis[b->m].tile * (int64_t)plan_points(k, b->m_in) > b->mt ||
-        k->axis[b->n].tile * (int64_t)plan_points(k, b->n_in) > b->nt)
+    if (k->axis[b->m].tile * plan_tile_points(k, b, b->m_in) > b->mt ||
+        k->axis[b->n].tile * plan_tile_points(k, b, b->n_in) > b->nt)
         return plan_bad(k, b->node, "a tile that its items do not have");
     if (b->round % run || b->mt % b->round || b->nt % k->vector ||
         b->nt / k->vector != k->items || k->group % k->items)

@@ -41,12 +41,13 @@ static void close_axes(emit *e, uint64_t axes)
 }
 
 /* Position number `flat` of `axis` from `from` on and of those of `in`, the
- * last axis fastest; of axis `along` it is the first of `copies`. */
+ * last axis fastest, as the tile counts them; of axis `along` it is the first
+ * of `copies`. */
 static void open_axes(emit *e, int axis, uint64_t in, LLVMValueRef from,
                       LLVMValueRef flat, int along, int copies)
 {
     for (int a = e->k->naxis - 1; a > axis; a--) {
-        int64_t n = e->k->axis[a].extent;
+        int64_t n = plan_tile_extent(e->k, e->k->blocks, a);
 
         if (!(in >> a & 1))
             continue;
@@ -82,7 +83,7 @@ void emit_open_side(emit *e, const emit_operand *o, LLVMValueRef flat)
 
     open_axes(e, o->axis, o->in, o->from, flat, o->along, o->wide);
     if (of->extent % of->tile ||
-        of->tile * plan_extent(e->k, o->in) < o->extent)
+        of->tile * plan_tile_points(e->k, e->k->blocks, o->in) < o->extent)
         x->at = emit_select(e, below(e, x->at, last), x->at, emit_si(e, last));
 }
 
@@ -527,9 +528,21 @@ static void put_sums(emit_tile *g, LLVMValueRef at)
 /* Where a tile has fewer rows or columns than its items have. */
 static LLVMValueRef inside(emit *e, const emit_operand *o, LLVMValueRef flat)
 {
-    int64_t n = e->k->axis[o->axis].tile * plan_extent(e->k, o->in);
+    int64_t n =
+        e->k->axis[o->axis].tile * plan_tile_points(e->k, e->k->blocks, o->in);
 
     return n < o->extent ? below(e, flat, n) : NULL;
+}
+
+/* Nor are there positions that the tile counts beyond an inner axis's end. */
+static void limit_inner(emit *e, uint64_t in)
+{
+    for (int a = 0; a < e->k->naxis; a++) {
+        int64_t n = e->k->axis[a].extent;
+
+        if (in >> a & 1 && plan_tile_extent(e->k, e->k->blocks, a) > n)
+            limit_axis(e, a, below(e, e->axis[a].at, n));
+    }
 }
 
 static void use_row(emit_tile *g, LLVMValueRef round, LLVMValueRef row)
@@ -544,6 +557,7 @@ static void use_row(emit_tile *g, LLVMValueRef round, LLVMValueRef row)
     e->block_n = n;
     open_axes(e, x->axis, x->in, x->from, m, -1, 1);
     limit_axis(e, x->axis, inside(e, x, m));
+    limit_inner(e, x->in);
     open_axes(e, y->axis, y->in, y->from, n, e->lane, e->k->vector);
     limit_axis(e, y->axis, inside(e, y, n));
     e->outer_depth = e->depth;

@@ -24,14 +24,16 @@ static const char scaled[] =
     "parameter(1) z = bf16[64,64] add(x, x) ROOT r = bf16[64,64] dot(z, y), "
     "lhs_contracting_dims={1}, rhs_contracting_dims={0} }";
 
-#define CONVOLUTION(features, padding) \
-    "HloModule m\nENTRY e { x = bf16[4,24,24," features "] parameter(0) " \
-    "y = bf16[3,3," features ",64] parameter(1) ROOT r = " \
-    "bf16[4,24,24,64] convolution(x, y), window={size=3x3 pad=" padding "}, " \
-    "dim_labels=b01f_01io->b01f }"
+#define CONVOLUTION(columns, features) \
+    "HloModule m\nENTRY e { x = bf16[4,24," columns "," features \
+    "] parameter(0) y = bf16[3,3," features ",64] parameter(1) ROOT r = " \
+    "bf16[4,24," columns ",64] convolution(x, y), " \
+    "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f }"
 
-static const char window[] = CONVOLUTION("64", "1_1x1_1");
-static const char uneven[] = CONVOLUTION("20", "1_1x1_1");
+static const char window[] = CONVOLUTION("24", "64");
+static const char uneven[] = CONVOLUTION("24", "20");
+static const char short_rows[] = CONVOLUTION("14", "64");
+static const char shorter_rows[] = CONVOLUTION("9", "64");
 
 static plan_blocks *blocks_of(const plan *p)
 {
@@ -49,12 +51,15 @@ static void steps_are_full(void **state)
 {
     static const struct {
         const char *text;
-        bool x, y, zeros, direct; /* direct: where blocks are read */
-    } want[] = {{product, true, true, false, true},
-                {narrowed, false, true, false, false},
-                {scaled, true, true, false, true},
-                {window, true, true, true, true},
-                {uneven, false, true, false, false}};
+        bool x, y, zeros, direct; /* direct: where blocks are read, */
+        int whole;                /* rows of so many at a time */
+    } want[] = {{product, true, true, false, true, 0},
+                {narrowed, false, true, false, false, 0},
+                {scaled, true, true, false, true, 0},
+                {window, true, true, true, true, 0},
+                {short_rows, true, true, true, true, 8},
+                {shorter_rows, true, true, true, false, 0},
+                {uneven, false, true, false, false, 0}};
     static const char *const device[] = {"cl:pvc", "cl:dg2-g10"};
 
     (void)state;
@@ -66,7 +71,8 @@ static void steps_are_full(void **state)
 
             assert_true(plan_engine_table[b->engine].panels);
             assert_int_equal(b->direct, want[i].direct && !d);
-            assert_int_equal(b->slides, b->direct && want[i].text == window);
+            assert_int_equal(b->slides, b->direct && want[i].zeros);
+            assert_int_equal(b->m_whole, b->direct ? want[i].whole : 0);
             if (!b->direct) {
                 assert_int_equal((b->kt + b->lead) % b->step, 0);
                 assert_int_equal(b->x_plain, want[i].x);
@@ -100,6 +106,11 @@ static void another_pitch(plan *p)
     blocks_of(p)->x_reads.pitch++;
 }
 
+static void rows_as_they_are(plan *p)
+{
+    blocks_of(p)->m_whole = 0;
+}
+
 static void no_slides(plan *p)
 {
     blocks_of(p)->slides = false;
@@ -115,6 +126,8 @@ static void broken_ones_are_refused(void **state)
     want_broken(window, "cl:dg2-g10", no_zeros,
                 "a plain operand that is not read so");
     want_broken(product, "cl:pvc", another_pitch,
+                "an operand that blocks do not read");
+    want_broken(short_rows, "cl:pvc", rows_as_they_are,
                 "an operand that blocks do not read");
     want_broken(window, "cl:pvc", no_slides,
                 "an operand that blocks do not read");

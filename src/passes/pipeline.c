@@ -27,6 +27,7 @@
 #include "passes_priv.h"
 
 #include <limits.h>
+#include <stdio.h>
 
 /* run_<id> of each: all are called alike. */
 #define RUN_OF(id, it) \

@@ -95,11 +95,14 @@ def others(n):
             yield (f"product {jnp.dtype(t).name} {side}",
                    lambda x, wide=wide: jax.lax.dot(x, x, precision="highest", preferred_element_type=wide),
                    lambda t=t, side=side: [jnp.ones((side, side), t)])
+    for side in (1024, 2048, 4096):
+        yield (f"product float32 {side}, default", lambda x: jax.lax.dot(x, x),
+               lambda side=side: [jnp.ones((side, side), jnp.float32)])
     yield ("products bf16 64 x 512 x 64", lambda x: jnp.einsum("bij,bkj->bik", x, x),
            lambda: [jnp.ones((64, 512, 64), jnp.bfloat16)])
-    # by default XLA multiplies f32 rounded to tf32, which ours are not
+    # by default f32 is rounded to tf32
     for t, precision in (jnp.float32, "highest"), (jnp.float32, None), (jnp.bfloat16, None):
-        for side, c in (56, 64), (14, 256):
+        for side, c in (56, 64), (28, 128), (14, 256):
             yield (f"conv 3x3 {jnp.dtype(t).name} {side} x {c}{'' if precision or t != jnp.float32 else ', default'}",
                    lambda x, k, precision=precision: jax.lax.conv_general_dilated(
                        x, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), precision=precision),

@@ -49,8 +49,10 @@ typedef enum { DEVICE_HAS_F64 = 1, DEVICE_HAS_F16 = 2, DEVICE_HAS_AVX512 = 4,
                DEVICE_HAS_VISA = 4096, /* which Intel's assembly in a kernel asks
                                           for; without it functions of these
                                           names are linked */
-               DEVICE_HAS_PEERS = 8192 /* kernels read the memory of all devices
-                                          of the process */
+               DEVICE_HAS_PEERS = 8192, /* kernels read the memory of all devices
+                                           of the process */
+               DEVICE_HAS_TF32 = 16384 /* its matrix instructions take f32, of
+                                          which they read 10 bits of mantissa */
 } device_feature;
 typedef enum { DEVICE_LIB_ONEDNN = 1, DEVICE_LIB_LAPACK = 2,
                DEVICE_LIB_BYTES = 4 /* oneDNN's products of s8 are exact here */

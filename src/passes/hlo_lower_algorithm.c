@@ -30,6 +30,7 @@ static hlo_inst *product(hlo_inst *in, const hlo_algorithm *a)
     hlo_inst *x;
 
     d.algorithm = NULL;
+    d.prec[0] = d.prec[1] = a->tf32 ? HLO_PREC_DEFAULT : HLO_PREC_HIGHEST;
     x = hlo_make_dot(p, rounded(p, a, in->arg[0]), rounded(p, a, in->arg[1]), t,
                      &d);
     return pass_convert(p, pass_dtype(in), x);

@@ -112,19 +112,20 @@ static sd_status make_program(plan_mem *pm)
     return st;
 }
 
-/* No matrix instructions that nobody wants, whose sums have bits of their own.
- */
+/* No matrix instructions that nobody wants, whose sums have bits of their own,
+ * nor f32 with fewer digits. */
 static const device_desc *with_engines(sd_arena *a, const device_desc *dev,
                                        const sd_options *opt)
 {
-    bool all = sd_opt_bool(opt, SD_OPT_ENGINES),
-         wide = sd_opt_bool(opt, SD_OPT_WGMMA);
     device_desc *d = sd_arena_copy(a, dev, sizeof *dev);
 
     for (int i = 0; i < PLAN_ENGINE_COUNT; i++)
-        if (plan_engine_table[i].m &&
-            (!all || (!wide && plan_engine_table[i].several)))
+        if (plan_engine_table[i].m && !sd_opt_bool(opt, SD_OPT_ENGINES))
             d->features &= ~plan_engine_table[i].needs;
+    if (!sd_opt_bool(opt, SD_OPT_WGMMA))
+        d->features &= ~(uint64_t)DEVICE_HAS_WGMMA;
+    if (!sd_opt_bool(opt, SD_OPT_TF32))
+        d->features &= ~(uint64_t)DEVICE_HAS_TF32;
     return d;
 }
 

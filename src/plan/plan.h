@@ -500,14 +500,19 @@ static inline int plan_word(const plan_blocks *b)
     return 4 / (int)sd_dtype_bytes(b->part);
 }
 /* An item copies so many positions of k at a time of an operand that lies along
- * `along`: those of one word, where that is not k. */
+ * `along`: where that is not k, those of one word, or of one access of numbers
+ * of f32, whose lines lie along k too. */
 static inline int plan_woven_rows(const plan_blocks *b, int along)
 {
     const plan_engine_info *e = &plan_engine_table[b->engine];
-    bool bytes = e->several && sd_dtype_bytes(b->part) == 1;
+    size_t bytes = sd_dtype_bytes(b->part);
 
-    return (e->panels || bytes) && !(b->node->over >> along & 1) ? plan_word(b)
-                                                                 : 1;
+    if (b->node->over >> along & 1)
+        return 1;
+    return e->panels                       ? plan_word(b)
+           : e->m && bytes == 4            ? PLAN_LINE_PART / 4
+           : e->several && bytes == 1      ? plan_word(b)
+                                           : 1;
 }
 /* Positions of axis a, one of m_in or n_in, as a tile counts them; of all. */
 int64_t plan_tile_extent(const plan_kernel *k, const plan_blocks *b, int a);

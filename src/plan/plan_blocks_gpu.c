@@ -59,15 +59,27 @@ static int64_t tiles_of(const plan_kernel *k, const plan_blocks *b, int axis,
 
 /* ---- engines ---- */
 
-/* What became the CONTRACT's operand n by a convert, where that is of type t.
- */
+/* The CONTRACT's operand n, or what became it by a convert, where that is of
+ * type t. */
 static const plan_node *narrow(const plan_node *n, sd_dtype t)
 {
     const plan_node *x = n->narg == 1 ? n->arg[0] : NULL;
 
+    if (n->dtype == t)
+        return n;
     return x && n->kind == PN_ELT && n->op == HLO_CONVERT && x->dtype == t
                ? x
                : NULL;
+}
+
+/* JAX's and XLA's rule of GPUs: at every precision but the highest f32 may be
+ * multiplied with tf32's digits (ADR 33). */
+static bool may_round(const hlo_inst *in)
+{
+    const hlo_prec *prec =
+        in->op == HLO_DOT ? in->u.dot->prec : in->u.conv->prec;
+
+    return prec[0] < HLO_PREC_HIGHEST && prec[1] < HLO_PREC_HIGHEST;
 }
 
 /* The program's product is one of that type: of f32 stay what they are, also
@@ -76,7 +88,8 @@ static bool asks_for(const plan_node *c, sd_dtype t)
 {
     return sd_dtype_kind(t) != SD_K_FLOAT ||
            (c->in->arg[0]->shape->dtype == t &&
-            c->in->arg[1]->shape->dtype == t);
+            c->in->arg[1]->shape->dtype == t &&
+            (t != SD_F32 || may_round(c->in)));
 }
 
 /* A wide engine's tiles are large: of a product that has none for half of all
@@ -144,12 +157,13 @@ static int64_t padded(int64_t n, int64_t bytes)
 }
 
 /* An area has the axis innermost along which it is read at once: for fma M or
- * N.  Matrices may be turned as they are read, but those of bytes. */
+ * N.  Matrices of 16 bits may be turned as they are read, others lie along K.
+ */
 static int64_t lay_out_side(const plan_blocks *b, int along, int64_t n,
                             int64_t *side, int64_t *deep, int64_t *panel)
 {
     int64_t each = (int64_t)sd_dtype_bytes(b->part);
-    bool rows = has_matrices(b) && (b->node->over >> along & 1 || each == 1);
+    bool rows = has_matrices(b) && (b->node->over >> along & 1 || each != 2);
     const plan_engine_info *e = &plan_engine_table[b->engine];
 
     *panel = 0;
@@ -217,7 +231,8 @@ static tile_limits share_out(plan_blocks *b, int items, const device_desc *dev)
     if (is_wide(b)) {
         b->along_m = items / plan_engine_table[b->engine].items;
         most = plan_engine_table[b->engine].n;
-        if (plan_woven_rows(b, b->x_along) * plan_woven_rows(b, b->y_along) > 1)
+        if (sd_dtype_bytes(b->part) == 1 &&
+            plan_woven_rows(b, b->x_along) * plan_woven_rows(b, b->y_along) > 1)
             most /= 2; /* words are woven in registers */
         return (tile_limits){PLAN_SQUARE, most, PLAN_SQUARE, WIDE_LEAST};
     }

@@ -133,6 +133,7 @@ typedef struct {
                    LLVMValueRef *v);
     void (*multiply)(emit *e, LLVMValueRef *acc, const LLVMValueRef *x,
                      const LLVMValueRef *y);
+    LLVMValueRef (*trim)(emit *e, LLVMValueRef v); /* f32 as an engine takes it */
     void (*place)(emit *e, LLVMValueRef i, LLVMValueRef *m, LLVMValueRef *n);
     void (*beside)(const emit *e, int sum, int *m, int *n);
     /* Such a block: of y by where it is, of x by all that the message is told, a

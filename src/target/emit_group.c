@@ -336,9 +336,59 @@ LLVMValueRef emit_tile_area(emit_tile *g, size_t at, LLVMValueRef turn,
     return LLVMBuildGEP2(e->b, t, off, &index, 1, "");
 }
 
+LLVMValueRef emit_tile_vector(emit_tile *g, const emit_operand *o, int i)
+{
+    emit *e = g->e;
+    LLVMTypeRef t = emit_widen(emit_mem_type(e, o->node->dtype), o->wide);
+    LLVMValueRef v = LLVMBuildLoad2(e->b, t, o->v[i], "");
+
+    if (!g->matrix || g->b->part != SD_F32)
+        return v;
+    if (o->wide == 1)
+        return e->abi->trim(e, v);
+    for (int c = 0; c < o->wide; c++)
+        v = LLVMBuildInsertElement(e->b, v,
+                                   e->abi->trim(e, emit_extract(e, v, c, 1)),
+                                   LLVMConstInt(e->i32, (unsigned)c, 0), "");
+    return v;
+}
+
 void emit_tile_put(LLVMValueRef p, LLVMValueRef v, emit *e, size_t bytes)
 {
     LLVMSetAlignment(LLVMBuildStore(e->b, v, p), (unsigned)bytes);
+}
+
+LLVMValueRef emit_tile_turned(emit_tile *g, const emit_operand *o,
+                              const LLVMValueRef *v, int c)
+{
+    emit *e = g->e;
+    LLVMValueRef all = LLVMGetPoison(emit_widen(e->f32, o->per));
+
+    for (int i = 0; i < o->per; i++)
+        all = LLVMBuildInsertElement(e->b, all, emit_extract(e, v[i], c, 1),
+                                     LLVMConstInt(e->i32, (unsigned)i, 0), "");
+    return all;
+}
+
+/* Writes numbers of f32 that lie across K. */
+static void write_turned(emit_tile *g, emit_operand *o, LLVMValueRef turn)
+{
+    emit *e = g->e;
+    LLVMValueRef v[PLAN_LINE_PART / 4];
+
+    for (int i = 0; i < o->n; i += o->per) {
+        LLVMValueRef index =
+            emit_mad(e, o->m[i], o->side, emit_times(e, o->k[i], o->deep));
+        LLVMValueRef p = emit_tile_area(g, o->at, turn, e->f32, index), at;
+
+        for (int j = 0; j < o->per; j++)
+            v[j] = emit_tile_vector(g, o, i + j);
+        for (int c = 0; c < o->wide; c++) {
+            at = emit_si(e, c * o->side);
+            emit_tile_put(LLVMBuildGEP2(e->b, e->f32, p, &at, 1, ""),
+                          emit_tile_turned(g, o, v, c), e, PLAN_LINE_PART);
+        }
+    }
 }
 
 /* Writes it to the areas of `turn`. */
@@ -349,12 +399,16 @@ static void write_operand(emit_tile *g, emit_operand *o, LLVMValueRef turn)
     LLVMTypeRef t = emit_mem_type(e, o->node->dtype);
     int64_t apart = emit_is_deep(g, o) ? o->deep : o->side;
 
+    if (o->per > 1) {
+        write_turned(g, o, turn);
+        return;
+    }
+
     for (int i = 0; i < o->n; i++) {
         LLVMValueRef index =
             emit_mad(e, o->m[i], o->side, emit_times(e, o->k[i], o->deep));
         LLVMValueRef p = emit_tile_area(g, o->at, turn, t, index), at, one;
-        LLVMValueRef v =
-            LLVMBuildLoad2(e->b, emit_widen(t, o->wide), o->v[i], "");
+        LLVMValueRef v = emit_tile_vector(g, o, i);
 
         if (apart == 1) {
             emit_tile_put(p, v, e, bytes * (size_t)o->wide);

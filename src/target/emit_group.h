@@ -21,7 +21,8 @@ typedef struct { /* one operand, and what an item copies of it */
                                 stack slot */
     int64_t *after; /* positions from vector 0's m and k to each one's, two a
                        vector; NULL: they are not the same for all items */
-    LLVMValueRef *place; /* wide engines: bytes from the area to it */
+    LLVMValueRef *place; /* wide engines: bytes from the area to it, or to each
+                            of its elements' lines */
     LLVMValueRef *to; /* of panels: bytes from a pair of areas to its place */
     emit_known *from_start; /* of each: where its loads go in step 0; NULL */
     bool plain; /* as the plan says: */
@@ -61,6 +62,12 @@ bool emit_is_deep(const emit_tile *g, const emit_operand *o);
 /* Element `index` of the area at `at`, of the pair's number `turn`. */
 LLVMValueRef emit_tile_area(emit_tile *g, size_t at, LLVMValueRef turn,
                             LLVMTypeRef t, LLVMValueRef index);
+/* Of o->per vectors of f32, vector i the first, what they have at place c: what
+ * lies side by side along K. */
+LLVMValueRef emit_tile_turned(emit_tile *g, const emit_operand *o,
+                              const LLVMValueRef *v, int c);
+/* What was read as o's vector i, as the engine takes it. */
+LLVMValueRef emit_tile_vector(emit_tile *g, const emit_operand *o, int i);
 /* Stores v, of so many bytes. */
 void emit_tile_put(LLVMValueRef p, LLVMValueRef v, emit *e, size_t bytes);
 
@@ -120,10 +127,6 @@ void emit_run_direct(emit_tile *g);
 
 /* ---- emit_wide.c: products by engines that read local memory themselves ---- */
 
-/* The vector along o, and the word of K, that is the item's number `at`, where
- * o->per vectors are woven. */
-void emit_wide_share(emit_tile *g, const emit_operand *o, LLVMValueRef at,
-                     LLVMValueRef *first, LLVMValueRef *second);
 /* Where the vectors go that an item copies. */
 void emit_wide_places(emit_tile *g, emit_operand *o);
 /* All steps, for the sums of g->acc. */

@@ -2,6 +2,55 @@
  * and their places in the tile and in the step. */
 #include "emit_group.h"
 
+enum { SECTOR = 32 }; /* bytes of memory that are read at once */
+
+static bool is_woven(const emit_operand *o)
+{
+    return !o->panel && o->per > 1;
+}
+
+/* How neighbouring items share what is woven: so many vectors of a sector of
+ * memory, so many words of K, so many sectors; then what is left of K. */
+typedef struct {
+    int64_t near, few, far, words;
+} sharing;
+
+static sharing share_of(const emit_tile *g, const emit_operand *o)
+{
+    int64_t row = o->extent / o->wide, words = g->b->step / o->per;
+    int64_t bytes = (int64_t)sd_dtype_bytes(g->b->part);
+    int64_t near = SD_MIN(row, SD_MAX(SECTOR / (o->wide * bytes), 1));
+
+    if (bytes == 1)
+        return (sharing){near, words, 1, words};
+    return (sharing){near, SD_MIN(words, PLAN_LINES / 2),
+                     SD_MIN(row / near, PLAN_LINE / SECTOR), words};
+}
+
+/* Items that are neighbours read a sector of memory, and then the next word of
+ * K: words of one line lie in different banks, those of lines that are a vector
+ * apart in the same.  Where a word is a whole part of a line, eight items write
+ * at once: two vectors and four words lie in all banks, and a warp reads whole
+ * lines of memory. */
+static void share_woven(emit_tile *g, const emit_operand *o, LLVMValueRef at,
+                        LLVMValueRef *first, LLVMValueRef *second)
+{
+    emit *e = g->e;
+    sharing s = share_of(g, o);
+
+    assert(o->extent / o->wide % (s.near * s.far) == 0);
+    *first = emit_rest(e, at, s.near);
+    at = emit_over(e, at, s.near);
+    *second = emit_rest(e, at, s.few);
+    at = emit_over(e, at, s.few);
+    *first = emit_mad(e, emit_rest(e, at, s.far), s.near, *first);
+    at = emit_over(e, at, s.far);
+    *second = emit_mad(e, emit_rest(e, at, s.words / s.few), s.few, *second);
+    at = emit_over(e, at, s.words / s.few);
+    *first = emit_mad(e, at, s.near * s.far, *first);
+    *first = emit_times(e, *first, o->wide);
+}
+
 /* Vector number `at` of an operand, of which `row` are neighbours along what it
  * lies along: its position there, and across. */
 static void place_vector(emit_tile *g, const emit_operand *o, int64_t row,
@@ -11,11 +60,24 @@ static void place_vector(emit_tile *g, const emit_operand *o, int64_t row,
     LLVMValueRef first = emit_times(e, emit_rest(e, at, row), o->wide),
                  second = emit_over(e, at, row);
 
-    if (g->wide && o->per > 1)
-        emit_wide_share(g, o, at, &first, &second);
+    if (is_woven(o))
+        share_woven(g, o, at, &first, &second);
     second = emit_mad(e, second, o->per, emit_si(e, i % o->per));
     o->k[i] = emit_is_deep(g, o) ? first : second;
     o->m[i] = emit_is_deep(g, o) ? second : first;
+}
+
+/* Is what lies between an item's vectors the same for all items? */
+static bool is_alike(const emit_tile *g, const emit_operand *o, int64_t row)
+{
+    int64_t group = g->e->k->group;
+    sharing s;
+
+    if (!is_woven(o))
+        return (o->panel || o->plain) && (group % row == 0 || row % group == 0);
+    s = share_of(g, o);
+    return sd_dtype_bytes(g->b->part) == 4 &&
+           group % (s.near * s.far * s.words) == 0;
 }
 
 /* Where a group's items take whole rows of vectors, or part of one, what lies
@@ -25,14 +87,18 @@ static void place_after(emit_tile *g, emit_operand *o, int64_t row)
     emit *e = g->e;
     int64_t group = e->k->group;
 
-    if ((!o->panel && !o->plain) || (g->wide && o->per > 1) ||
-        (group % row && row % group))
+    if (!is_alike(g, o, row))
         return;
     o->after = sd_arena_array(e->a, int64_t, 2 * o->n);
     for (int i = 0; i < o->n; i++) {
         int64_t at = i / o->per * group;
         int64_t first = at % row * o->wide,
                 second = at / row * o->per + i % o->per;
+
+        if (is_woven(o)) {
+            first = at / (g->b->step / o->per) * o->wide;
+            second = i % o->per;
+        }
         bool deep = emit_is_deep(g, o);
 
         o->after[2 * i] = deep ? second : first;

@@ -18,8 +18,6 @@
  * number lie in all banks. */
 #include "emit_group.h"
 
-enum { SECTOR = 32 }; /* bytes of memory that are read at once */
-
 static int64_t bytes_of(const emit_tile *g)
 {
     return (int64_t)sd_dtype_bytes(g->b->part);
@@ -46,41 +44,36 @@ static LLVMValueRef place_of(emit_tile *g, const emit_operand *o,
                : emit_mad(e, emit_over(e, m, line), g->b->step * PLAN_LINE, at);
 }
 
-/* Items that are neighbours read a sector of memory, and then the next word of
- * K: words of one line lie in different banks, those of lines that are a vector
- * apart in the same. */
-void emit_wide_share(emit_tile *g, const emit_operand *o, LLVMValueRef at,
-                     LLVMValueRef *first, LLVMValueRef *second)
+/* Lines from vector 0 to vector i of an item; -1: they are no whole number. */
+static int64_t lines_to(const emit_tile *g, const emit_operand *o, int i)
 {
-    emit *e = g->e;
-    int64_t row = o->extent / o->wide, words = g->b->step / o->per;
-    int64_t near = SD_MIN(row, SD_MAX(SECTOR / o->wide, 1));
+    int64_t at = (int64_t)i * g->e->k->group;
+    int64_t row = (emit_is_deep(g, o) ? g->b->step : o->extent) / o->wide;
 
-    assert(row % near == 0);
-    *first = emit_mad(e, emit_over(e, at, near * words), near,
-                      emit_rest(e, at, near));
-    *first = emit_times(e, *first, o->wide);
-    *second = emit_rest(e, emit_over(e, at, near), words);
+    if (o->per > 1)
+        return o->after ? o->after[2 * i] : -1;
+    return at % row ? -1 : at / row;
 }
 
 /* Of vectors that are whole turns of lines apart only the distance differs. */
 void emit_wide_places(emit_tile *g, emit_operand *o)
 {
     emit *e = g->e;
-    int64_t row = (emit_is_deep(g, o) ? g->b->step : o->extent) / o->wide,
-            lines;
+    int parts = o->per > 1 ? o->wide : 1;
 
-    if (o->per > 1)
-        return; /* each line has its own */
-    o->place = sd_arena_array(e->a, LLVMValueRef, o->n);
-    for (int i = 0; i < o->n; i++) {
-        lines = (int64_t)i * e->k->group / row;
-        if (lines * row == (int64_t)i * e->k->group && lines % PLAN_LINES == 0)
+    if (o->per > 1 && bytes_of(g) == 1)
+        return; /* there are too many of them */
+    o->place = sd_arena_array(e->a, LLVMValueRef, o->n / o->per * parts);
+    for (int i = 0; i < o->n / o->per * parts; i++) {
+        int v = i / parts * o->per, c = i % parts;
+        int64_t lines = lines_to(g, o, v);
+
+        if (v && lines >= 0 && lines % PLAN_LINES == 0)
             o->place[i] =
-                emit_add(e, i ? o->place[0] : place_of(g, o, o->m[0], o->k[0]),
-                         emit_si(e, lines * PLAN_LINE));
+                emit_add(e, o->place[c], emit_si(e, lines * PLAN_LINE));
         else
-            o->place[i] = place_of(g, o, o->m[i], o->k[i]);
+            o->place[i] =
+                place_of(g, o, emit_add(e, o->m[v], emit_si(e, c)), o->k[v]);
     }
 }
 
@@ -130,19 +123,28 @@ static void write_lines(emit_tile *g, const emit_operand *o, LLVMValueRef turn,
             word[c], 4);
 }
 
+/* Numbers of f32 that do not: a part of as many lines. */
+static void write_parts(emit_tile *g, const emit_operand *o, LLVMValueRef turn,
+                        int i, const LLVMValueRef *v)
+{
+    for (int c = 0; c < o->wide; c++)
+        put(g, o, turn, o->place[i / o->per * o->wide + c],
+            emit_tile_turned(g, o, v, c), PLAN_LINE_PART);
+}
+
 static void write_operand(emit_tile *g, const emit_operand *o,
                           LLVMValueRef turn)
 {
-    emit *e = g->e;
-    LLVMTypeRef t = emit_widen(emit_mem_type(e, o->node->dtype), o->wide);
     LLVMValueRef v[4];
 
     assert(o->per <= (int)SD_COUNTOF(v) && o->wide <= EMIT_WORDS);
     for (int i = 0; i < o->n; i += o->per) {
         for (int c = 0; c < o->per; c++)
-            v[c] = LLVMBuildLoad2(e->b, t, o->v[i + c], "");
-        if (o->per > 1)
+            v[c] = emit_tile_vector(g, o, i + c);
+        if (o->per > 1 && bytes_of(g) == 1)
             write_lines(g, o, turn, i, v);
+        else if (o->per > 1)
+            write_parts(g, o, turn, i, v);
         else
             put(g, o, turn, o->place[i], v[0], (size_t)(bytes_of(g) * o->wide));
     }

@@ -217,6 +217,7 @@ static void multiply(emit *e, LLVMValueRef *acc, const LLVMValueRef *x,
     static const char *const name[PLAN_ENGINE_COUNT] = {
         [PLAN_ENGINE_MMA_BF16] = "llvm.nvvm.mma.m16n8k16.row.col.bf16",
         [PLAN_ENGINE_MMA_F16] = "llvm.nvvm.mma.m16n8k16.row.col.f32.f32",
+        [PLAN_ENGINE_MMA_TF32] = "llvm.nvvm.mma.m16n8k8.row.col.tf32",
         [PLAN_ENGINE_MMA_S8] = "llvm.nvvm.mma.m16n8k32.row.col.s8",
         [PLAN_ENGINE_MMA_U8] = "llvm.nvvm.mma.m16n8k32.row.col.u8"};
 
@@ -226,6 +227,15 @@ static void multiply(emit *e, LLVMValueRef *acc, const LLVMValueRef *x,
 
         call_several(e, name[e->k->blocks->engine], NULL, arg, 10, acc, 4);
     }
+}
+
+/* To tf32, ties away from 0: what an engine does to other digits nobody says.
+ */
+static LLVMValueRef trim(emit *e, LLVMValueRef v)
+{
+    LLVMValueRef t = emit_intrinsic2(e, "llvm.nvvm.f2tf32.rna", NULL, 0, &v, 1);
+
+    return LLVMBuildBitCast(e->b, t, e->f32, "");
 }
 
 /* Of a half an item has rows i / 4 and 8 more, of each columns i % 4 * 2 and
@@ -339,11 +349,12 @@ static void begin(emit *e, const emit_wide *w)
     static const char *const type[PLAN_ENGINE_COUNT] = {
         [PLAN_ENGINE_WGMMA_BF16] = "f32.bf16.bf16",
         [PLAN_ENGINE_WGMMA_F16] = "f32.f16.f16",
+        [PLAN_ENGINE_WGMMA_TF32] = "f32.tf32.tf32",
         [PLAN_ENGINE_WGMMA_S8] = "s32.s8.s8",
         [PLAN_ENGINE_WGMMA_U8] = "s32.u8.u8"};
     plan_engine engine = e->k->blocks->engine;
     int n = w->columns / 2, depth = plan_engine_table[engine].depth;
-    bool bytes = plan_engine_table[engine].sum != SD_F32;
+    sd_dtype part = plan_engine_table[engine].part;
     LLVMValueRef from[2] = {describe(e, w->x, w->x_deep),
                             describe(e, w->y, w->y_deep)};
     sd_buf text = {0};
@@ -356,8 +367,10 @@ static void begin(emit *e, const emit_wide *w)
                    w->columns, depth, type[engine]);
         for (int s = 0; s < n; s++)
             sd_buf_fmt(&text, "sum%d%s", s, s + 1 < n ? ", " : "}, x, y, p");
-        if (!bytes)
-            sd_buf_fmt(&text, ", 1, 1, %d, %d", !w->x_deep, !w->y_deep);
+        if (sd_is_float(part)) /* neither has its sign changed */
+            sd_buf_fmt(&text, ", 1, 1");
+        if (sd_dtype_bytes(part) == 2)
+            sd_buf_fmt(&text, ", %d, %d", !w->x_deep, !w->y_deep);
         sd_buf_fmt(&text, "; add.s64 x, x, %d; add.s64 y, y, %d;",
                    w->x_deep ? 2 : depth * PLAN_LINE / 16,
                    w->y_deep ? 2 : depth * PLAN_LINE / 16);
@@ -393,6 +406,7 @@ static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
                              .own = own,
                              .square = square,
                              .multiply = multiply,
+                             .trim = trim,
                              .place = place,
                              .beside = beside,
                              .open_sums = open_sums,

@@ -52,6 +52,7 @@ TOLERANCE = {
 def prepare(x64):
     import jax
     jax.config.update("jax_enable_x64", x64)
+    jax.config.update("jax_default_matmul_precision", "highest")  # on cuda f32 is tf32 below it
     from jax._src.internal_test_util import test_harnesses
     return test_harnesses.all_harnesses
 

@@ -7,7 +7,8 @@ instruction that is not is an error.  Beside the values it is tried that
 * no item reads or writes local memory that another wrote since the last barrier,
 * wgmma reads what was written before a fence of its proxy and a barrier, and
 * what it reads stays until it is waited for: it is done when it begins, and once
-  more when it ends.
+  more when it ends,
+* numbers of tf32 have been rounded to it.
 """
 import re
 
@@ -17,6 +18,7 @@ LOCAL = 1024            # where a group's memory begins
 MASK32 = np.uint64(0xffffffff)
 TYPES = {"b8": 1, "u8": 1, "b16": 2, "u16": 2, "b32": 4, "u32": 4, "s32": 4, "f32": 4,
          "b64": 8, "u64": 8, "s64": 8}
+WIDTH = {"s8": 1, "u8": 1, "bf16": 2, "f16": 2, "tf32": 4}  # of what is multiplied
 
 
 class Kernel:
@@ -29,7 +31,7 @@ class Kernel:
         self.code, self.label = [], {}
         text = re.sub(r"//[^\n]*", "", body[body.index("\n{") + 2:body.rindex("\n}")])
         inner = {}
-        for line in re.split(r"[;\n]", text.replace("{.reg", "\n.reg")):
+        for line in re.split(r"[;\n]", text.replace("{.reg", "\n.reg").replace("\n\t\t{", " {")):
             line = line.strip()
             if line == "}" or not line or re.match(r"\.(reg|shared|param|loc|pragma)\b", line):
                 continue
@@ -40,6 +42,27 @@ class Kernel:
             line = line[guard.end():] if guard else line
             name, _, rest = line.partition("\t") if "\t" in line else line.partition(" ")
             self.code.append((guard and guard.groups(), name.strip().split("."), operands(rest)))
+
+
+def numbers(bits, kind):
+    """Of such a type, from their bits in words."""
+    if kind == "tf32":
+        if (bits & 0x1fff).any():
+            raise ValueError("a number that is not rounded to tf32")
+        return bits.astype(np.uint32).view(np.float32).astype(np.float64)
+    if kind == "bf16":
+        return (bits << 16).astype(np.uint32).view(np.float32).astype(np.float64)
+    if kind == "f16":
+        return bits.astype(np.uint16).view(np.float16).astype(np.float64)
+    return bits.astype(np.uint8).view(np.int8 if kind == "s8" else np.uint8).astype(np.float64)
+
+
+def added(old, v, kind):
+    """The bits of a sum, f32 or s32, and of what it grows by."""
+    old = old.astype(np.uint32)
+    if kind == "f32":
+        return (old.view(np.float32).astype(np.float64) + v).astype(np.float32).view(np.uint32)
+    return (old.view(np.int32).astype(np.int64) + v.astype(np.int64)).astype(np.int32).view(np.uint32)
 
 
 def operands(text):
@@ -154,21 +177,15 @@ class Group:
         return at ^ (at >> 7 & 7) << 4
 
     def elements(self, at, kind):
-        each = 1 if kind in ("s8", "u8") else 2
         if (self.fresh[at] | (self.written[at] == self.epoch)).any():
             raise ValueError("wgmma reads what has no fence and barrier behind it")
-        v = sum(self.local[at + b].astype(np.uint32) << 8 * b for b in range(each))
-        if kind == "bf16":
-            return (v << 16).astype(np.uint32).view(np.float32).astype(np.float64)
-        if kind == "f16":
-            return v.astype(np.uint16).view(np.float16).astype(np.float64)
-        return v.astype(np.uint8).view(np.int8 if kind == "s8" else np.uint8).astype(np.float64)
+        return numbers(sum(self.local[at + b].astype(np.uint32) << 8 * b for b in range(WIDTH[kind])), kind)
 
     def product(self, name, ops):
         """What it adds to the sums of each four warps."""
         m, n, depth = map(int, re.match(r"m(\d+)n(\d+)k(\d+)", name[4]).groups())
         kind, turned = name[6], [int(x) for x in ops[6:8]] or [0, 0]
-        each = 1 if kind in ("s8", "u8") else 2
+        each = WIDTH[kind]
         out = []
         for first in range(0, self.n, 128):
             x, y = (set(self.get(o)[first:first + 128].tolist()) for o in ops[1:3])
@@ -186,12 +203,7 @@ class Group:
         for i, r in enumerate(ops[0]):
             row = l % 128 // 32 * 16 + l % 32 // 4 + i // 2 % 2 * 8
             v = first[l // 128, row, i // 4 * 8 + l % 4 * 2 + i % 2]
-            old = self.get(r).astype(np.uint32)
-            if name[5] == "f32":
-                new = (old.view(np.float32).astype(np.float64) + v).astype(np.float32)
-            else:
-                new = (old.view(np.int32).astype(np.int64) + v.astype(np.int64)).astype(np.int32)
-            self.set(r, new.view(np.uint32), True)
+            self.set(r, added(self.get(r), v, name[5]), True)
 
     def commit(self):
         self.committed += 1
@@ -205,6 +217,42 @@ class Group:
             if not np.array_equal(self.product(name, [ops[0], "wx", "wy", *ops[3:]]), first):
                 raise ValueError("what wgmma reads was written before it was waited for")
         self.running = going
+
+    # ---- mma.sync ----
+
+    def matrices(self, name, ops, mask):
+        """Word l % 4 of row l // 4 of each of four matrices; item l of a warp names row
+        l % 8 of matrix l // 8.  trans: of 16 bits, a column's two."""
+        assert mask.all() and name[2:6] == ["aligned", "m8n8", "x4", "trans" if "trans" in name else "shared"]
+        at, item = self.address(ops[1]), np.arange(self.n)
+        self.ordered(at[:, None] + np.arange(16), item, "ldmatrix")
+        for i, r in enumerate(ops[0]):
+            row = item // 32 * 32 + 8 * i
+            if "trans" in name:
+                part = [at[row + item % 4 * 2 + j] + item % 32 // 4 * 2 for j in (0, 1)]
+                byte = [p + b for p in part for b in (0, 1)]
+            else:
+                byte = [at[row + item % 32 // 4] + item % 4 * 4 + b for b in range(4)]
+            self.set(r, sum(self.local[p].astype(np.uint64) << np.uint64(8 * b) for b, p in enumerate(byte)), mask)
+
+    def square(self, name, ops, mask):
+        """d = a * b + c of 16 x 8 sums a warp."""
+        assert mask.all()
+        m, n, depth = map(int, re.match(r"m(\d+)n(\d+)k(\d+)", name[3]).groups())
+        kind = name[name.index("col") + 2]
+        per = 4 // WIDTH[kind]
+        x, y = np.zeros((self.n // 32, m, depth)), np.zeros((self.n // 32, n, depth))
+        item = np.arange(self.n)
+        for of, words, rows in (x, ops[1], 2), (y, ops[2], 1):
+            for i, r in enumerate(words):
+                for j in range(per):
+                    v = self.get(r) >> np.uint64(8 * WIDTH[kind] * j) & np.uint64((1 << 8 * WIDTH[kind]) - 1)
+                    of[item // 32, item % 32 // 4 + i % rows * 8, (item % 4 + i // rows * 4) * per + j] = numbers(
+                        v.astype(np.uint32), kind)
+        out = x @ y.transpose(0, 2, 1)
+        for i, r in enumerate(ops[0]):
+            v = out[item // 32, item % 32 // 4 + i // 2 * 8, item % 4 * 2 + i % 2]
+            self.set(r, added(self.get(ops[3][i]), v, name[name.index("col") + 1]), mask)
 
     # ---- instructions ----
 
@@ -235,6 +283,10 @@ class Group:
         elif key == "wgmma":
             {"mma_async": lambda: self.begin(name, ops, mask), "fence": lambda: None,
              "commit_group": self.commit, "wait_group": lambda: self.wait(int(ops[0]))}[name[1]]()
+        elif key == "ldmatrix":
+            self.matrices(name, ops, mask)
+        elif key == "mma":
+            self.square(name, ops, mask)
         elif isinstance(ops[0], list):
             assert key == "mov"
             bits = 8 * TYPES[name[1]] // len(ops[0])
@@ -250,7 +302,7 @@ class Group:
         cut = np.uint64((1 << bits) - 1) if bits < 64 else ~np.uint64(0)
         if key == "cvt":
             return self.converted(name, v)
-        if name[-1] == "f32" and key != "mov":
+        if name[-1] == "f32" and key not in ("mov", "selp"):
             return self.real(name, v)
         if key == "mov":
             return v[0] & cut if not isinstance(ops[1], list) else self.joined(bits, ops[1])
@@ -301,6 +353,8 @@ class Group:
             return v[0].astype(np.uint32).view(np.int32).astype(np.int64)
         if name[1] in ("u64", "u32", "u16"):
             return v[0] & np.uint64((1 << 8 * min(TYPES[name[1]], TYPES[name[2]])) - 1)
+        if name[1:] == ["rna", "tf32", "f32"]:  # of finite numbers
+            return v[0] + np.uint64(0x1000) & np.uint64(0xffffe000)
         assert name[1:] in (["rn", "bf16x2", "f32"], ["rn", "f16x2", "f32"]), name
         out = np.zeros(self.n, np.uint64)
         for x, at in zip(v, (16, 0)):

@@ -34,6 +34,7 @@ def steps(device, sanitizer):
     yield "narrow", 60, ON, [PY, of("run_narrow.py")]
     yield "products", 60, ON, [PY, of("run_exact_products.py")]
     yield "products_mma", 60, NARROW, [PY, of("run_exact_products.py")]
+    yield "products_f32", 60, {"NVIDIA_TF32_OVERRIDE": "0"}, [PY, of("run_exact_products.py"), "--only", "f32"]
     yield "speed_products", 60, ON, gpu + ["product"]
     yield "speed_products_mma", 60, NARROW, gpu + ["product"]
     yield "speed_calls", 90, ON, gpu + ["call"]

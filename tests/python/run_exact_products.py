@@ -1,5 +1,7 @@
 """Products whose sums are exact on a device, whatever order it adds them in: small
-integers of narrow types, turned or not, with tails, in batches, and as convolutions.
+integers, turned or not, with tails, in batches, and as convolutions; and f32 times the
+identity, which is the number rounded as the precision says: on cuda to tf32 below highest,
+unless NVIDIA_TF32_OVERRIDE or SUNDOG_ENGINES is 0.
 
 usage: run_exact_products.py [--only REGEX]     SUNDOG_DEVICE and SUNDOG_WGMMA say where and how
 
@@ -17,7 +19,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
 TYPES = {"bf16": (jnp.bfloat16, jnp.float32), "f16": (jnp.float16, jnp.float32),
-         "s8": (jnp.int8, jnp.int32), "u8": (jnp.uint8, jnp.int32)}
+         "s8": (jnp.int8, jnp.int32), "u8": (jnp.uint8, jnp.int32), "f32": (jnp.float32, jnp.float32)}
 SHAPES = [(2048, 2048, 512), (1160, 1000, 200), (1159, 1001, 77), (2304, 2048, 136), (1160, 1000, 24),
           (96, 80, 130), (4096, 64, 4096)]
 
@@ -59,7 +61,30 @@ def with_epilogue(kind):
         np.maximum(2 * want + b, 0)
 
 
-def programs():
+def rounded(x):
+    """To tf32, ties away from zero."""
+    return (x.view(np.uint32) + np.uint32(0x1000) & np.uint32(0xffffe000)).view(np.float32)
+
+
+def times_one(precision, which, tf32, m=2304, k=512):
+    """Numbers of all sizes, which are one operand or the other of a product or a convolution."""
+    random = np.random.RandomState(k)
+    x = np.ldexp(random.standard_normal((m, k)), random.randint(-40, 40, (m, k))).astype(np.float32)
+    x[0, :4] = 2049, 2051, -2049, 2049.5
+    one = np.eye(k, dtype=np.float32)
+    want = rounded(x) if tf32 else x
+    if which == "image":
+        shape, one = (9, 16, 16, k), np.pad(one[None, None], ((1, 1), (0, 0), (0, 0), (0, 0)))
+        return [x.reshape(shape), one], lambda a, b: jax.lax.conv_general_dilated(
+            a, b, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            precision=precision), want.reshape(shape)
+    args, dims = {"x": ([x, one], ((1,), (0,))), "x turned": ([x.T, one], ((0,), (0,))),
+                  "y": ([one, x.T], ((1,), (0,))), "y turned": ([one, x], ((1,), (1,)))}[which]
+    return args, lambda a, b: jax.lax.dot_general(a, b, (dims, ((), ())), precision=precision), \
+        want if which[0] == "x" else want.T
+
+
+def programs(has_tf32):
     for kind in TYPES:
         for shape in SHAPES:
             for turned in ("nn", "nt", "tn", "tt"):
@@ -68,14 +93,18 @@ def programs():
         yield f"{kind} batch", lambda k=kind: (k, batch(k))
         yield f"{kind} convolution", lambda k=kind: (k, convolution(k))
         yield f"{kind} epilogue", lambda k=kind: (k, with_epilogue(k))
+    for precision in None, "high", "highest":
+        for which in "x", "x turned", "y", "y turned", "image":
+            yield (f"f32 {precision} times one, {which}", lambda p=precision, w=which: (
+                "f32", times_one(p, w, has_tf32 and p != "highest")))
 
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--only", default=".*")
     only, right, n = ap.parse_args().only, 0, 0
-    device = jax.devices("xpu")[0]
-    for name, make in programs():
+    device, off = jax.devices("xpu")[0], [os.environ.get(n) for n in ("NVIDIA_TF32_OVERRIDE", "SUNDOG_ENGINES")]
+    for name, make in programs(os.environ.get("SUNDOG_DEVICE") == "cuda" and "0" not in off):
         if not re.search(only, name):
             continue
         kind, (args, f, want) = make()

@@ -1,5 +1,6 @@
-"""Products by wgmma (SUNDOG_WGMMA=1): what they become is taken by ptxas and run by
-tests/ptx/simulate.py.  Sums of small integers are exact, whatever their order."""
+"""Products by wgmma, and with SUNDOG_WGMMA=0 by mma.sync: what they become is taken by
+ptxas and run by tests/ptx/simulate.py.  Sums of small integers are exact, whatever their
+order, in tf32 too."""
 import glob
 import os
 import re
@@ -45,7 +46,7 @@ def entry(args, body):
     ).replace(", ", ",") + body + "\n}\n"
 
 
-def product(kind, out, turned, m=1160, n=1000, k=200):
+def product(kind, out, turned, m=1160, n=1000, k=200, more=""):
     """Of x [m, k], or turned [k, m], and y [k, n] or [n, k]."""
     x, y = random(kind, m, k), random(kind, k, n)
     want = x.astype(np.float64) @ y.astype(np.float64)
@@ -53,7 +54,7 @@ def product(kind, out, turned, m=1160, n=1000, k=200):
             np.ascontiguousarray(y.T if turned[1] == "t" else y)]
     body = (f"ROOT r = {out}[{m},{n}] dot(p0, p1), "
             f"lhs_contracting_dims={{{int(turned[0] == 'n')}}}, "
-            f"rhs_contracting_dims={{{int(turned[1] == 't')}}}")
+            f"rhs_contracting_dims={{{int(turned[1] == 't')}}}{more}")
     return args, body, want.astype(TYPES[out])
 
 
@@ -76,15 +77,16 @@ def of_batch():
         lhs_contracting_dims={2}, rhs_contracting_dims={1}""", want
 
 
-def convolution(kind="bf16", n=8, side=28, c=24, f=192):
+def convolution(kind="bf16", n=8, side=28, c=24, f=192, more=""):
     x, y = random(kind, n, side, side, c), random(kind, 3, 3, c, f)
     wide = np.pad(x.astype(np.float32), ((0, 0), (1, 1), (1, 1), (0, 0)))
     want = sum(wide[:, i:i + side, j:j + side] @ y[i, j].astype(np.float32)
                for i in range(3) for j in range(3))
     return [x, y], f"""ROOT r = f32[{n},{side},{side},{f}] convolution(p0, p1),
-        window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_01io->b01f""", want
+        window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_01io->b01f{more}""", want
 
 
+EXACT = ", operand_precision={highest,highest}"
 PROGRAMS = {
     "bf16 nn": lambda: product("bf16", "bf16", "nn"),
     "bf16 tt": lambda: product("bf16", "f32", "tt"),
@@ -99,6 +101,12 @@ PROGRAMS = {
     "odd": lambda: product("bf16", "f32", "nn", 1159, 1001, 77),
     "short": lambda: product("bf16", "f32", "nn", 1160, 1000, 24),
     "wide": lambda: product("bf16", "bf16", "nn", 2304, 2048, 136),
+    "f32 nn": lambda: product("f32", "f32", "nn"),
+    "f32 nt": lambda: product("f32", "f32", "nt", more=", operand_precision={high,default}"),
+    "f32 tn": lambda: product("f32", "f32", "tn", 2304, 2048, 64),
+    "f32 tt": lambda: product("f32", "f32", "tt"),
+    "f32 odd": lambda: product("f32", "f32", "nn", 1159, 1001, 77),
+    "f32 convolution": lambda: convolution("f32", c=32),
     "epilogue": with_epilogue, "batch": of_batch, "convolution": convolution}
 
 
@@ -127,12 +135,20 @@ def test_products(name, tmp_path):
     assert judged(text, plan, args, want) > 128 * 64
 
 
+@pytest.mark.parametrize("name", ["bf16 nn", "bf16 tt", "s8 nn", "f32 nn", "f32 tt", "f32 odd", "f32 convolution"])
+def test_products_of_one_warp(name, tmp_path):
+    args, body, want = PROGRAMS[name]()
+    text, plan, path = compiled(tmp_path, entry(args, body), wgmma="0")
+    assert "mma.sync" in text and "wgmma" not in text
+    assert judged(text, plan, args, want) > 32 * 32
+
+
 @pytest.mark.parametrize("name", ["rows", "plain", "chains"])
 def test_items(name, tmp_path):
     """Operands that are read as they lie, of items that multiply f32 by themselves, too."""
-    args, body, want = {"rows": lambda: convolution("f32", 32, 56, 16, 64),
+    args, body, want = {"rows": lambda: convolution("f32", 32, 56, 16, 64, EXACT),
                         "plain": lambda: convolution("bf16", 32, 56, 64, 64),
-                        "chains": lambda: product("f32", "f32", "nn", 512, 256, 1024)}[name]()
+                        "chains": lambda: product("f32", "f32", "nn", 512, 256, 1024, EXACT)}[name]()
     text, plan, _ = compiled(tmp_path, entry(args, body))
     assert "x plain along" in plan and "y plain along" in plan
     assert judged(text, plan, args, want) > 1024

@@ -98,6 +98,8 @@ void random_make_dot(random_gen *g)
     }
     if (!product_types(g, n, &t, &to, &need))
         return;
+    /* whole numbers have up to 24 bits, more than tf32 */
+    d->prec[0] = d->prec[1] = HLO_PREC_HIGHEST;
     shuffle_side(g, nb, nk, (int)random_below(g, 3), b, k, &l);
     shuffle_side(g, nb, nk, (int)random_below(g, 3), b, k, &r);
     set_dims(g, &d->lhs_batch, l.batch, nb);
@@ -180,6 +182,7 @@ void random_make_conv(random_gen *g)
         xd[c->in_spatial.at[i]] = extent;
         kd[c->k_spatial.at[i]] = c->win[i].size;
     }
+    c->prec[0] = c->prec[1] = HLO_PREC_HIGHEST;
     arg[0] = random_want(g, random_dims(g, t, rank, xd), need);
     arg[1] = random_want(g, random_dims(g, t, rank, kd), need);
     in = random_inst(g, HLO_CONVOLUTION, random_dims(g, to, 0, NULL), 2, arg);

@@ -172,7 +172,7 @@ static void count_steps(const thunk_seq *s, counts *c)
     }
 }
 
-static bool engines_off;
+static const char *set_off; /* a setting that is 0; NULL */
 
 static plan *make_of_text(sd_arena *a, const char *text, size_t len,
                           const device_desc *dev)
@@ -181,8 +181,8 @@ static plan *make_of_text(sd_arena *a, const char *text, size_t len,
     hlo_module *m = parse(a, text, len);
     plan *p;
 
-    if (engines_off)
-        assert_true(sd_options_set(a, &opt, "SUNDOG_ENGINES", 14, "0", 1));
+    if (set_off)
+        assert_true(sd_options_set(a, &opt, set_off, strlen(set_off), "0", 1));
     want_success(hlo_optimize(m, dev, &opt, NULL, NULL));
     want_success(plan_make(a, m, dev, &opt, &p));
     want_success(hlo_verify(m));
@@ -510,8 +510,8 @@ static void factors_and_sums_share_a_call_with_avx512(void **state)
     }
 }
 
-/* A GPU's matrix instructions multiply what is narrow, never f32, and nothing
- * where the setting says so. */
+/* A GPU's matrix instructions multiply what is narrow, f32 where it may be
+ * tf32, and nothing where the setting says so. */
 static void engines_multiply_what_is_narrow(void **state)
 {
     static const struct {
@@ -519,7 +519,7 @@ static void engines_multiply_what_is_narrow(void **state)
         plan_engine engine;
     } row[] = {{"matmul_bf16", "cuda:sm_90", PLAN_ENGINE_MMA_BF16},
                {"matmul_s8", "cuda:sm_90", PLAN_ENGINE_MMA_S8},
-               {"matmul", "cuda:sm_90", PLAN_ENGINE_FMA},
+               {"matmul", "cuda:sm_90", PLAN_ENGINE_MMA_TF32},
                {"matmul_bf16", "cl:pvc", PLAN_ENGINE_DPAS16_BF16},
                {"matmul_s8", "cl:pvc", PLAN_ENGINE_DPAS16_S8},
                {"matmul", "cl:pvc", PLAN_ENGINE_FMA},
@@ -536,20 +536,61 @@ static void engines_multiply_what_is_narrow(void **state)
         device_desc dev;
         plan *p;
 
-        engines_off = off;
+        set_off = off ? "SUNDOG_ENGINES" : NULL;
         assert_true(device_desc_of_name(row[i % SD_COUNTOF(row)].device, &dev));
         p = make(a, row[i % SD_COUNTOF(row)].name, &dev);
         for (int j = 0; j < p->nkernel; j++)
             b = p->kernel[j]->blocks ? p->kernel[j]->blocks : b;
         assert_non_null(b);
         assert_int_equal(b->engine, want);
-        assert_int_equal(
-            !!(p->program->device.features &
-               (DEVICE_HAS_MMA | DEVICE_HAS_DPAS16 | DEVICE_HAS_DPAS8)),
-            want != PLAN_ENGINE_FMA);
+        assert_int_equal(!!(p->program->device.features &
+                            (DEVICE_HAS_MMA | DEVICE_HAS_TF32 |
+                             DEVICE_HAS_DPAS16 | DEVICE_HAS_DPAS8)),
+                         want != PLAN_ENGINE_FMA);
         plan_destroy(p);
         sd_arena_destroy(a);
-        engines_off = false;
+        set_off = NULL;
+    }
+}
+
+/* Products of f32 on CUDA, by what the program says of them: tf32 as in XLA. */
+static void precision_is_the_programs(void **state)
+{
+    static const struct {
+        const char *said, *off;
+        plan_engine engine;
+    } row[] = {
+        {"", NULL, PLAN_ENGINE_MMA_TF32},
+        {"", "NVIDIA_TF32_OVERRIDE", PLAN_ENGINE_FMA},
+        {"operand_precision={high,default}", NULL, PLAN_ENGINE_MMA_TF32},
+        {"operand_precision={default,highest}", NULL, PLAN_ENGINE_FMA},
+        {"algorithm=dot_tf32_tf32_f32", NULL, PLAN_ENGINE_MMA_TF32},
+        {"operand_precision={highest,highest}, algorithm=dot_tf32_tf32_f32",
+         NULL, PLAN_ENGINE_MMA_TF32},
+        {"algorithm=dot_tf32_tf32_f32_x3", NULL, PLAN_ENGINE_FMA},
+        {"algorithm=dot_f32_f32_f32", NULL, PLAN_ENGINE_FMA},
+        {"algorithm=dot_bf16_bf16_f32", NULL, PLAN_ENGINE_MMA_BF16}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(row); i++) {
+        sd_arena *a = sd_arena_create();
+        const char *text = sd_arena_fmt(
+            a,
+            "HloModule m\nENTRY main {\n  x = f32[64,64] parameter(0)\n"
+            "  ROOT y = f32[64,64] dot(x, x), lhs_contracting_dims={1}, "
+            "rhs_contracting_dims={0}%s%s\n}\n",
+            *row[i].said ? ", " : "", row[i].said);
+        device_desc dev;
+        plan *p;
+
+        set_off = row[i].off;
+        assert_true(device_desc_of_name("cuda:sm_80", &dev));
+        p = make_of_text(a, text, strlen(text), &dev);
+        assert_int_equal(p->kernel[p->nkernel - 1]->blocks->engine,
+                         row[i].engine);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+        set_off = NULL;
     }
 }
 
@@ -679,6 +720,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(padding_in_front_of_rows_is_ours),
         cmocka_unit_test(factors_and_sums_share_a_call_with_avx512),
         cmocka_unit_test(engines_multiply_what_is_narrow),
+        cmocka_unit_test(precision_is_the_programs),
         cmocka_unit_test(devices_share_their_fusions),
         cmocka_unit_test(donated_loops_run_in_place),
         cmocka_unit_test(plans_read_as_before),

@@ -348,9 +348,9 @@ static void rounds_of_7(plan *p)
     blocks_of(p)->round = 7;
 }
 
-static void an_engine_of_sub_groups(plan *p)
+static void sub_groups_of_half_a_warp(plan *p)
 {
-    blocks_of(p)->engine = PLAN_ENGINE_MMA_BF16;
+    p->kernel[0]->subgroup /= 2;
 }
 
 static void copies_of_3(plan *p)
@@ -654,7 +654,7 @@ static void broken_plans_are_refused(void **state)
         {blocked, "a tile that its items do not have", a_tile_for_nobody},
         {blocked, "rounds of sums that are no whole rows", rounds_of_7},
         {blocked, "sub-groups that its engine does not take",
-         an_engine_of_sub_groups},
+         sub_groups_of_half_a_warp},
         {blocked, "copies that are cut", copies_of_3},
         {blocked, "copies that not all items have", copies_for_few},
         {blocked, "areas that local memory does not hold", areas_of_a_gigabyte},

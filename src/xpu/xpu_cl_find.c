@@ -9,6 +9,7 @@
 #include "xpu_cl_api.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -221,6 +222,11 @@ typedef struct {
     int root, tile;
 } mask_entry; /* tile -1: all of it */
 
+static int mask_number(const char *s, char **end)
+{
+    return (int)SD_MIN(strtol(s, end, 10), (long)INT_MAX);
+}
+
 /* "0,2.1": false on anything else. */
 static bool parse_mask(const char *s, mask_entry *e, int *n)
 {
@@ -230,9 +236,9 @@ static bool parse_mask(const char *s, mask_entry *e, int *n)
 
         if (*n == XPU_CL_MOST_DEVICES || !isdigit((unsigned char)*s))
             return false;
-        e[*n] = (mask_entry){(int)strtol(s, &end, 10), -1};
+        e[*n] = (mask_entry){mask_number(s, &end), -1};
         if (*end == '.' && isdigit((unsigned char)end[1]))
-            e[*n].tile = (int)strtol(end + 1, &end, 10);
+            e[*n].tile = mask_number(end + 1, &end);
         if (*end == ',')
             end++;
         else if (*end)

@@ -472,14 +472,17 @@ static sd_status receive(xpu_far_run *r, int step, int64_t group,
     return st;
 }
 
-/* What was said before it could not be sent to is the better reason. */
-static sd_status cannot_send(xpu_far_run *r, sd_status st)
+/* What was said before it could not be sent to, or why it is gone, is the
+ * better reason. */
+static sd_status cannot_send(xpu_far_run *r, int process, sd_status st)
 {
+    xpu_far *f = r->far;
     sd_status why;
 
-    pthread_mutex_lock(&r->far->lock);
-    why = objection(r);
-    pthread_mutex_unlock(&r->far->lock);
+    pthread_mutex_lock(&f->lock);
+    if (!(why = objection(r)) && f->lost[process])
+        why = sd_note(sd_status_copy(f->lost[process]), "%s", r->name);
+    pthread_mutex_unlock(&f->lock);
     if (!why)
         return sd_note(st, "%s", r->name);
     sd_status_free(st);
@@ -503,7 +506,7 @@ sd_status xpu_far_exchange(xpu_far_run *r, int step, int64_t group,
         st = f->ops->send(f->wire, peer[i].process, &h, peer[i].part,
                           peer[i].npart, cancel);
         if (st)
-            st = cannot_send(r, st);
+            st = cannot_send(r, peer[i].process, st);
     }
     if (!st && go_on(ctx))
         st = receive(r, step, group, peer, npeer, go_on, ctx);

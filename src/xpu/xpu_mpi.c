@@ -40,6 +40,7 @@ enum { ANY_SOURCE = -1, MULTIPLE = 4096, TAG = 1, TEXT = 512 };
     X(Get_count, (const mpi_status *, handle, int *)) \
     X(Isend, (const void *, int, handle, int, int, handle, handle *)) \
     X(Test, (handle *, int *, mpi_status *)) \
+    X(Request_free, (handle *)) \
     X(Error_string, (int, char *, int *))
 typedef struct {
 #define X(name, args) int(*name) args;
@@ -83,7 +84,7 @@ typedef struct { /* with one other process */
     xpu_far_head head; /* of what comes */
     xpu_far_message *m; /* NULL: a head is next */
     size_t got;
-    bool lost;
+    _Atomic bool lost;
 } line;
 
 struct xpu_wire {
@@ -98,27 +99,36 @@ struct xpu_wire {
     line at[];
 };
 
-static int send_piece(xpu_wire *w, int to, const void *at, size_t bytes)
+/* False: it is not known to have arrived, for *error or since the other process
+ * has ended meanwhile and takes nothing any more. */
+static bool send_piece(xpu_wire *w, int to, const void *at, size_t bytes,
+                       int *error)
 {
     mpi_status status;
     handle request;
     int is = 0;
-    int error = w->mpi.Isend(at, (int)bytes, BYTE, w->at[to].rank, TAG, w->comm,
-                             &request);
 
-    while (!error && !is) {
-        error = w->mpi.Test(&request, &is, &status);
+    *error = w->mpi.Isend(at, (int)bytes, BYTE, w->at[to].rank, TAG, w->comm,
+                          &request);
+    while (!*error && !is) {
+        *error = w->mpi.Test(&request, &is, &status);
+        if (!is && atomic_load(&w->at[to].lost)) {
+            w->mpi.Request_free(&request);
+            return false;
+        }
         if (!is)
             sched_yield();
     }
-    return error;
+    return !*error;
 }
 
 static void leave(xpu_wire *w)
 {
+    int error;
+
     for (int i = 0; i < w->n && w->hears; i++)
         if (i != w->me && !w->at[i].lost)
-            send_piece(w, i, NULL, 0);
+            send_piece(w, i, NULL, 0, &error);
     atomic_store(&w->stop, true);
     if (w->hears)
         pthread_join(w->hearer, NULL);
@@ -201,15 +211,22 @@ static sd_status wire_open(xpu_far *f, int me, int n, const char *address,
 
 /* ---- hearing ---- */
 
+static const char has_ended[] = "it has ended";
+
+/* A process that has not ended itself is told that this one has, or it would
+ * wait for what is not sent any more. */
 static void lose(xpu_wire *w, int who, const char *why)
 {
     line *l = &w->at[who];
+    int error;
 
-    if (!l->lost)
+    if (!atomic_exchange(&l->lost, true)) {
         xpu_far_lose(w->far, who,
                      sd_error(SD_UNAVAILABLE, "process %d of %d is gone: %s",
                               who, w->n, why));
-    l->lost = true;
+        if (why != has_ended)
+            send_piece(w, who, NULL, 0, &error);
+    }
     xpu_far_message_free(l->m);
     l->m = NULL;
 }
@@ -223,7 +240,7 @@ static const char *take_piece(xpu_wire *w, int who, handle *piece, int bytes)
     mpi_status status;
 
     if (!bytes)
-        return "it has ended";
+        return has_ended;
     if ((size_t)bytes > room || (!l->m && (size_t)bytes != room))
         return "it sends what is no message";
     if (w->mpi.Mrecv(to, bytes, BYTE, piece, &status))
@@ -367,36 +384,45 @@ static sd_status wire_join(xpu_wire *w, const sd_bytes *offer, int seconds)
 
 /* ---- sending ---- */
 
-static int send_part(xpu_wire *w, int to, const uint8_t *at, size_t bytes)
+static bool send_part(xpu_wire *w, int to, const uint8_t *at, size_t bytes,
+                      int *error)
 {
-    int error = 0;
+    bool sent = true;
 
-    for (size_t n; bytes && !error; at += n, bytes -= n) {
+    for (size_t n; bytes && sent; at += n, bytes -= n) {
         n = SD_MIN(bytes, (size_t)MOST_PIECE);
-        error = send_piece(w, to, at, n);
+        sent = send_piece(w, to, at, n, error);
     }
-    return error;
+    return sent;
 }
 
-/* Whoever reads there always reads on: it ends, cancelled or not. */
+/* Whoever reads there reads on until it says that it ends: so does this,
+ * cancelled or not. */
 static sd_status wire_send(xpu_wire *w, int to, const xpu_far_head *h,
                            const struct iovec *part, int npart,
                            const _Atomic bool *cancel)
 {
     xpu_far_head head = *h;
     line *l = &w->at[to];
-    int error;
+    int error = 0;
+    bool sent;
 
     (void)cancel;
     head.bytes = 0;
     for (int i = 0; i < npart; i++)
         head.bytes += part[i].iov_len;
     pthread_mutex_lock(&l->lock);
-    error = send_piece(w, to, &head, sizeof head);
-    for (int i = 0; i < npart && !error; i++)
-        error = send_part(w, to, part[i].iov_base, part[i].iov_len);
+    sent =
+        !atomic_load(&l->lost) && send_piece(w, to, &head, sizeof head, &error);
+    for (int i = 0; i < npart && sent; i++)
+        sent = send_part(w, to, part[i].iov_base, part[i].iov_len, &error);
     pthread_mutex_unlock(&l->lock);
-    return sd_note(said(&w->mpi, error, "Isend"), "process %d of %d", to, w->n);
+    if (error)
+        return sd_note(said(&w->mpi, error, "Isend"), "process %d of %d", to,
+                       w->n);
+    return sent
+               ? NULL
+               : sd_error(SD_UNAVAILABLE, "process %d of %d is gone", to, w->n);
 }
 
 /* ---- closing ---- */

@@ -34,7 +34,8 @@ static sd_status open_engine(const xpu_engine_row *row, sd_pool *pool,
     return NULL;
 }
 
-static void drop_call(onednn *l, onednn_call *c)
+/* The call is as if its own primitive had never been made. */
+static void drop_primitive(onednn *l, onednn_call *c)
 {
     for (int i = 0; i < ONEDNN_OPERANDS; i++) {
         if (c->op[i].user)
@@ -50,6 +51,13 @@ static void drop_call(onednn *l, onednn_call *c)
         l->memory_destroy(c->scratch);
     if (c->prim)
         l->primitive_destroy(c->prim);
+    *c = (onednn_call){
+        .call = c->call, .hash = c->hash, .winograd = c->winograd};
+}
+
+static void drop_call(onednn *l, onednn_call *c)
+{
+    drop_primitive(l, c);
     onednn_winograd_drop(c->winograd);
     memset(c, 0, sizeof *c);
 }
@@ -413,9 +421,11 @@ static void set_threads(const onednn *l, const libcall *c)
 
 static sd_status run_direct(onednn *l, onednn_call *c, void *const *ptr)
 {
-    sd_status st = c->prim ? NULL : onednn_conv(l, c);
+    sd_status st = NULL;
     int e;
 
+    if (!c->prim && (st = onednn_conv(l, c)))
+        drop_primitive(l, c);
     if (!st)
         st = onednn_work(l, c->work);
     if (!st && (e = execute(l, c, ptr)))

@@ -23,6 +23,7 @@ typedef struct {
     message *come, *taken; /* the former's last is the oldest */
 } box;
 
+static char stuck; /* a request that is never done */
 enum { MOST = 8, SERIAL = 0, MULTIPLE = 4096, OTHER = 15 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static box of[MOST];
@@ -159,16 +160,25 @@ CALL(Isend, const void *at, int n, handle type, int to, int tag, handle comm,
     *request = NULL;
     if (answer(__func__))
         return OTHER;
+    if (n && is_wrong("deaf")) {
+        *request = &stuck;
+        return 0;
+    }
     fake_mpi_put((int)((box *)comm - of), to, at, (size_t)n);
     return 0;
 }
 
 CALL(Test, handle *request, int *is, mpi_status *status)
 {
-    (void)request;
     (void)status;
-    *is = !is_wrong("alone");
+    *is = !is_wrong("alone") && *request != &stuck;
     return answer(__func__);
+}
+
+CALL(Request_free, handle *request)
+{
+    *request = NULL;
+    return 0;
 }
 
 CALL(Improbe, int source, int tag, handle comm, int *is, handle *piece,

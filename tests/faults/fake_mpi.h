@@ -11,7 +11,8 @@
 /* A job of n; what the former one sent is gone, and nothing is wrong. */
 FAKE_MPI void fake_mpi_begin(int n);
 /* What is wrong from now on: the name of a call, which fails; "level", not all
- * threads may call; "alone", the others never join; "rank", all have the same;
+ * threads may call; "alone", the others never join; "deaf", nobody takes what is
+ * sent, but for pieces of nothing; "rank", all have the same;
  * "begun", another part of the program has begun MPI, and Query_thread fails;
  * NULL, nothing.  silent: a call that fails has no words for it. */
 FAKE_MPI void fake_mpi_spoil(const char *what, bool silent);

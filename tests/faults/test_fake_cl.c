@@ -212,6 +212,10 @@ static void test_settings(void **state)
     ok(open_with("gpu=1,devices=2,tiles=2", library, NULL, "1.1", &client));
     assert_int_equal(xpu_client_count(client), 1);
     xpu_client_destroy(client);
+    /* a device that is not among those shown: the driver has masked them */
+    ok(open_with("gpu=1,devices=2", library, NULL, "4294967295", &client));
+    assert_int_equal(xpu_client_count(client), 2);
+    xpu_client_destroy(client);
     assert_int_equal(nlive(), 0);
 }
 

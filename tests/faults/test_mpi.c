@@ -120,7 +120,26 @@ static void test_lost(void **state)
     loses("Isend", true, "MPI_Isend: error 15");
     loses("Improbe", false, "is gone: MPI_Improbe: as the test says, 15");
     loses("Get_count", false, "is gone: MPI_Get_count: as the test says, 15");
-    loses("Mrecv", false, "is gone: what it sends cannot be received");
+    /* by its own hand, or since the other has said that it ends */
+    loses("Mrecv", false, "is gone: ");
+}
+
+/* A process that ends lets go of who still sends to it. */
+static void test_ended(void **state)
+{
+    job *j = begin(3);
+    gang *g = gang_begin(j, sum, false);
+
+    (void)state;
+    fake_mpi_spoil("deaf", false);
+    want_success(gang_start(g, 0));
+    process_leave(&j->at[1]);
+    process_leave(&j->at[2]);
+    gang_ends_badly(g, 0, SD_UNAVAILABLE, "of 3 is gone");
+    want_success(gang_start(g, 0));
+    gang_ends_badly(g, 0, SD_UNAVAILABLE, "of 3 is gone");
+    gang_end(g);
+    job_end(j);
 }
 
 /* ---- what is no message ---- */
@@ -153,9 +172,8 @@ static void test_strange_pieces(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_programs),
-        cmocka_unit_test(test_joining),
-        cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_programs),       cmocka_unit_test(test_joining),
+        cmocka_unit_test(test_lost),           cmocka_unit_test(test_ended),
         cmocka_unit_test(test_strange_pieces),
     };
 

@@ -84,6 +84,9 @@ sd_status plan_schedule(hlo_comp *c); /* the order of its instructions */
 sd_status plan_buffers(plan_mem *pm);
 sd_status plan_share(plan_mem *pm); /* after the walk, before the places */
 void plan_unite(plan_mem *pm, storage *x, storage *y);
+/* The operand that a library's product is added to, which is the last: the
+ * result may lie there, and then is not copied first.  -1: there is none. */
+int plan_addend_of(const hlo_inst *in);
 storage *plan_output_at(const plan_mem *pm, int64_t i);
 sd_status plan_steps(plan_mem *pm);
 /* Which element of the body's state x is, or -1 (plan_alias.c). */

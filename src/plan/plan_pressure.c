@@ -152,12 +152,15 @@ bool plan_pressure_eases(plan_pressure *p, const hlo_inst *in)
     return renames(in) || made_by(in) <= last_read(p, in);
 }
 
-/* Is there a value among in's operands as large as the result, dying here? */
+/* Is there a value among in's operands as large as the result, dying here?  Of
+ * a library's call it is the one that its product is added to. */
 static bool is_in_place(const hlo_inst *in, uint64_t bytes)
 {
-    if (in->op != HLO_FUSION)
+    int only = plan_addend_of(in);
+
+    if (in->op != HLO_FUSION && only < 0)
         return in->op == HLO_WHILE;
-    for (int k = 0; k < in->narg; k++) {
+    for (int k = SD_MAX(only, 0); k < in->narg; k++) {
         const plan_pressed *x = in->arg[k]->tag;
 
         if (x->leaf[0]->waits == 1 && x->leaf[0]->bytes == bytes)

@@ -126,9 +126,7 @@ typedef struct {
     bool *needs;     /* a mark for each node of the largest kernel */
 } sharing;
 
-/* The operand that a library's product is added to, which is the last: the
- * result may lie there, and then is not copied first.  -1: there is none. */
-static int addend_of(const hlo_inst *in)
+int plan_addend_of(const hlo_inst *in)
 {
     const libcall *c = in->op == HLO_CUSTOM_CALL ? in->u.custom->lib : NULL;
     bool adds = c && ((c->op == LIBCALL_MATMUL && c->matmul.add) ||
@@ -150,9 +148,9 @@ static bool may_touch(const sharing *sh, int t, const storage *x,
     if (in->op == HLO_COPY)
         return storage_of(home_of(in->arg[0])->at[0]) == x &&
                storage_of(p->at[0]) == y;
-    if (addend_of(in) >= 0) {
+    if (plan_addend_of(in) >= 0) {
         for (int k = 0; k < in->narg; k++)
-            if (k != addend_of(in) &&
+            if (k != plan_addend_of(in) &&
                 storage_of(home_of(in->arg[k])->at[0]) == x)
                 return false;
         return storage_of(p->at[0]) == y;
@@ -332,7 +330,7 @@ static void note_steps(const hlo_comp *c, hlo_inst **step)
             for (int i = 0; i < in->ncomp; i++)
                 note_steps(in->comp[i], step);
         else if (p && (in->op == HLO_FUSION || in->op == HLO_COPY ||
-                       addend_of(in) >= 0))
+                       plan_addend_of(in) >= 0))
             step[p->time] = in;
     }
 }

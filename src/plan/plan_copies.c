@@ -456,8 +456,11 @@ static void add_rows(passes *c)
 {
     plan_kernel *k = c->k;
 
-    *sd_push(k->arena, &c->pass) = (plan_pass){
-        .how = PLAN_LANES_ROWS, .lanes = 8, .vectors = 1, .ahead = 8};
+    *sd_push(k->arena, &c->pass) =
+        (plan_pass){.how = PLAN_LANES_ROWS,
+                    .lanes = 8,
+                    .vectors = 1,
+                    .ahead = plan_rows_compete(k) ? 0 : 8};
     plan_for_each_node(n, k)
         if (n->kind == PN_REDUCE)
             n->pass = 0;

@@ -6,7 +6,8 @@
  * and asks nothing before. */
 #include "plan_room.h"
 
-/* Does taking `init` once more, from which it starts, leave the sum n as it is? */
+/* Does taking `init` once more, from which it starts, leave the sum n as it is?
+ */
 static bool is_neutral(const plan_node *n, const plan_node *init)
 {
     sd_dtype t = init->dtype;
@@ -40,12 +41,11 @@ static bool asks_below(const plan_node *n, plan_guard *out)
     x = n->arg[0];
     y = n->arg[1];
     if (x->kind != PN_INDEX || y->kind != PN_CONST ||
-        (y->dtype != SD_S64 &&
-         (y->dtype != SD_S32 || x->off->lo < INT32_MIN ||
-          x->off->hi > INT32_MAX)))
+        (y->dtype != SD_S64 && (y->dtype != SD_S32 || x->off->lo < INT32_MIN ||
+                                x->off->hi > INT32_MAX)))
         return false;
-    *out = (plan_guard){x->off, x->off->lo,
-                        sd_scalar_to_s64(y->dtype, y->value)};
+    *out =
+        (plan_guard){x->off, x->off->lo, sd_scalar_to_s64(y->dtype, y->value)};
     return true;
 }
 
@@ -100,7 +100,7 @@ const plan_end *plan_find_end(const plan_kernel *k, int pass, uint64_t nest)
         return NULL;
     end->holds = sd_arena_array(k->arena, bool, k->nnode);
     plan_for_each_node(n, k)
-        end->holds[n->id] = asks_below(n, &g) && g.e == end->guard.e &&
-                            g.hi == end->guard.hi;
+        end->holds[n->id] =
+            asks_below(n, &g) && g.e == end->guard.e && g.hi == end->guard.hi;
     return end;
 }

@@ -520,8 +520,10 @@ const plan_expr *plan_px_linear(plan_px *p, int rank, const int64_t *dim,
 void plan_px_delinear(plan_px *p, const plan_expr *e, int rank,
                       const int64_t *dim, const plan_expr **index)
 {
-    int64_t stride = 1;
+    int64_t stride = 1, all = 1;
 
+    for (int i = 0; i < rank; i++)
+        all *= SD_MAX(dim[i], 1);
     for (int i = rank - 1; i >= 0; i--) {
         const plan_expr *q;
 
@@ -531,8 +533,11 @@ void plan_px_delinear(plan_px *p, const plan_expr *e, int rank,
         }
         q = plan_px_div(p, e, stride);
         stride *= dim[i];
-        /* the first dimension holds what is left */
-        index[i] = q->lo >= 0 && q->hi < dim[i] ? q : plan_px_mod(p, q, dim[i]);
+        /* The first dimension holds what is left: beyond it are only positions
+         * that a guard refuses. */
+        index[i] = stride == all || (q->lo >= 0 && q->hi < dim[i])
+                       ? q
+                       : plan_px_mod(p, q, dim[i]);
     }
 }
 

@@ -245,8 +245,9 @@ int plan_least_group(const device_desc *dev);
 /* The outer axis along which a large operand lies that is read (or written)
  * across the LANE axis, or -1. */
 int plan_crossing_axis(const plan_kernel *k, int lane);
-/* UNROLLs an axis along which the inner loops read the same, if there is one. */
-void plan_unroll_rows(plan_kernel *k, int lane);
+/* UNROLLs an axis along which the inner loops read the same, or rows that are
+ * better read several at once, if there is one. */
+void plan_unroll_rows(plan_kernel *k, int lane, const device_desc *dev);
 /* Of v neighbouring positions of an axis, so many are one access of n of at
  * most `most` bytes, on a GPU. */
 int plan_wide_run(const plan_kernel *k, const plan_node *n, int lane, int v,
@@ -259,6 +260,10 @@ size_t plan_whole_lines(size_t bytes);
 /* Parks what is dear to compute again, in at most `limit` bytes beside what
  * joins take. */
 void plan_park(plan_kernel *k, int lane, size_t limit, bool host);
+/* Rows a whole number of pages apart have the same few places in the first level
+ * of cache: what is fetched of those ahead puts out what the next step reads
+ * (sums over 2,048 x 2,048 f32 take 0.76 ms so and 0.55 without, on Zen 3). */
+bool plan_rows_compete(const plan_kernel *k);
 /* Lanes of a sum in a kernel by rows. */
 int plan_row_lanes(const plan_node *n);
 /* Nest, copies and passes of a kernel whose axes have places. */

@@ -486,7 +486,7 @@ static bool stream(plan_kernel *k, int lane, const device_desc *dev)
         if (i != lane)
             plan_cut_axis(&k->axis[i], 1);
     if (k->axis[lane].outer) {
-        plan_unroll_rows(k, lane);
+        plan_unroll_rows(k, lane, dev);
         stream_points(k, lane, dev);
         plan_cut_axis(&k->axis[lane], (int64_t)k->items * k->vector);
     } else {
@@ -511,7 +511,7 @@ static void tile_plainly(plan_kernel *k, int lane, const device_desc *dev)
         plan_cut_axis(&k->axis[i], i == lane    ? k->group * steps
                                    : i == cross ? BLOCK
                                                 : 1);
-    plan_unroll_rows(k, lane);
+    plan_unroll_rows(k, lane, dev);
     if (!k->axis[lane].outer)
         plan_park(k, lane, dev->local_bytes, false);
 }

@@ -232,7 +232,7 @@ static bool tile_batches(plan_kernel *k, const plan_node *scatter, int units)
 
 /* Summing rows as they lie in memory pays from LEAST_ROWS rows on, when a tile
  * has at least LEAST_LANE positions of the LANE axis. */
-enum { LEAST_ROWS = 32, LEAST_LANE = 256 };
+enum { LEAST_ROWS = 32, LEAST_LANE = 256, PAGE = 4096 };
 
 /* Can n be summed by rows: over the rows alone, 8 strided lanes, one result of
  * which each vector of LANE has its own? */
@@ -273,23 +273,43 @@ static bool has_rows(const plan_kernel *k, int lane)
     return reads;
 }
 
+bool plan_rows_compete(const plan_kernel *k)
+{
+    int rows = __builtin_ctzll(k->stage[0].axes);
+    int64_t s;
+
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+
+        if (n->kind == PN_LOAD && plan_expr_stride(n->off, rows, &s) && s &&
+            s * (int64_t)sd_dtype_bytes(n->dtype) % PAGE == 0)
+            return true;
+    }
+    return false;
+}
+
 /* A kernel by rows: a tile has so much of LANE that its accumulators stay in
  * the first level of cache while all rows pass.  What is too large for the
- * second level is then read once, in the order it has in memory. */
+ * second level is then read once, in the order it has in memory.  Rows that
+ * compete for that level are read as far as it goes, not a piece of each. */
 static bool tile_rows(plan_kernel *k, int lane, const device_desc *dev)
 {
     double all = plan_points(k, (1ull << k->nouter) - 1);
-    double ntile = dev->units * 4.0;
-    size_t each = 0;
+    double ntile = dev->units;
+    size_t each = 0, room = dev->local_bytes;
     int64_t tile, want;
 
     if (k->bytes < 4 * (double)dev->cache_bytes || !has_rows(k, lane))
         return false;
+    if (!plan_rows_compete(k)) {
+        room /= 2;
+        ntile *= 4;
+    }
     for (int i = 0; i < k->nnode; i++)
         if (k->node[i]->kind == PN_REDUCE)
             each += (size_t)plan_row_lanes(k->node[i]) *
                     sd_dtype_bytes(k->node[i]->dtype);
-    tile = (int64_t)(dev->local_bytes / 2 / each) & -64;
+    tile = (int64_t)(room / each) & -64;
     tile = SD_MIN(tile, SD_MAX((int64_t)(all / ntile) & -64, LEAST_LANE));
     tile = SD_MIN(tile, k->axis[lane].extent);
     if (tile < LEAST_LANE || all / (double)tile < dev->units)
@@ -321,7 +341,7 @@ void plan_tile_host(plan_kernel *k, const device_desc *dev)
         plan_cut_axis(&k->axis[0], 1);
     else
         tile_points(k, lane, dev);
-    plan_unroll_rows(k, lane);
+    plan_unroll_rows(k, lane, dev);
     if (!k->axis[lane].outer)
         plan_park(k, lane, dev->cache_bytes / 4, true);
 }

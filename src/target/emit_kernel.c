@@ -58,17 +58,34 @@ static bool divides(const plan_axis *x, int64_t by)
     return x->extent % by == 0 && (!x->grid || x->tile % by == 0);
 }
 
+/* May positions be computed twice?  Not where a result may lie in an operand,
+ * or is added to. */
+static bool can_repeat(const plan_kernel *k)
+{
+    for (int i = 0; i < k->nslot; i++)
+        if (!k->slot[i].noalias ||
+            k->slot[i].access == (PLAN_READ | PLAN_WRITE))
+            return false;
+    return true;
+}
+
+/* What is left of an axis for the last copies begins early, so that there are
+ * positions for all; or copies have masks. */
 static void outer_unroll(nest *t, int i)
 {
     emit *e = t->e;
     int a = e->k->nest[i];
     const plan_axis *x = &e->k->axis[a];
+    int n = e->axis[a].radix;
+    bool whole = divides(x, n), early = x->extent >= n && can_repeat(e->k);
     emit_loop l;
 
-    open_axis(e, a, &l, t->range[a], e->axis[a].radix);
-    e->axis[a].n = e->axis[a].radix;
+    open_axis(e, a, &l, t->range[a], n);
+    e->axis[a].n = n;
     e->axis[a].step = 1;
-    for (int c = 1; !divides(x, e->axis[a].radix) && c < e->axis[a].n; c++)
+    if (!whole && early)
+        e->axis[a].at = min_of(e, l.at, x->extent - n);
+    for (int c = 1; !whole && !early && c < n; c++)
         e->axis[a].mask[c] = LLVMBuildICmp(
             e->b, LLVMIntSLT, emit_position(e, a, c * e->axis[a].stride, false),
             t->range[a].hi, "");

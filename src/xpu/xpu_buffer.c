@@ -71,16 +71,17 @@ void xpu_buffer_delete(xpu_buffer *b)
 
 bool xpu_buffer_is_deleted(const xpu_buffer *b)
 {
-    return atomic_load_explicit(&b->hold, memory_order_acquire) & XPU_DELETED;
+    return atomic_load_explicit(&b->hold, memory_order_acquire) &
+           (XPU_DELETED | XPU_TAKEN);
 }
 
-/* Adds to the hold word unless the buffer is deleted. */
+/* Adds to the hold word unless the buffer is deleted or taken. */
 static bool hold_more(xpu_buffer *b, uint64_t what)
 {
     uint64_t old = atomic_load(&b->hold);
 
     do {
-        if (old & XPU_DELETED)
+        if (old & (XPU_DELETED | XPU_TAKEN))
             return false;
     } while (!atomic_compare_exchange_weak(&b->hold, &old, old + what));
     return true;
@@ -126,16 +127,18 @@ bool xpu_buffer_take(xpu_buffer *b)
     if (b->cls < 0)
         return false;
     do {
-        if ((old & XPU_DELETED) || old / XPU_PIN)
-            return false; /* the foreign uses are above the pins */
-    } while (!atomic_compare_exchange_weak(&b->hold, &old,
-                                           old | XPU_DELETED | XPU_TAKEN));
+        if (old / XPU_PIN) /* the foreign uses and the states are above */
+            return false;
+    } while (!atomic_compare_exchange_weak(&b->hold, &old, old | XPU_TAKEN));
     return true;
 }
 
 void xpu_buffer_untake(xpu_buffer *b)
 {
-    atomic_fetch_and(&b->hold, ~(XPU_DELETED | XPU_TAKEN));
+    uint64_t old = atomic_fetch_and(&b->hold, ~XPU_TAKEN);
+
+    if (is_unheld(old & ~XPU_TAKEN)) /* deleted meanwhile */
+        free_memory(b);
 }
 
 sd_status xpu_buffer_pin(xpu_buffer *b)

@@ -175,6 +175,39 @@ static void test_donation(void **state)
     xpu_client_destroy(c);
 }
 
+static int64_t bytes_in_use(xpu_device *d)
+{
+    xpu_memory_stats s;
+
+    xpu_device_stats(d, &s);
+    return (int64_t)s.in_use;
+}
+
+/* Deleted while a donation that then fails holds its memory. */
+static void test_donation_given_back(void **state)
+{
+    xpu_client *c = open_client("1", "1");
+    xpu_device *d = xpu_client_device(c, 0);
+    int64_t before = bytes_in_use(d);
+    xpu_buffer *a = buffer(d, 1000, 1, 0);
+
+    (void)state;
+    assert_true(xpu_buffer_take(a));
+    assert_false(xpu_buffer_take(a));
+    assert_false(xpu_buffer_use(a, false));
+    assert_true(xpu_buffer_is_deleted(a));
+    xpu_buffer_untake(a);
+    assert_false(xpu_buffer_is_deleted(a));
+    assert_true(xpu_buffer_take(a));
+    xpu_buffer_delete(a);
+    assert_true(bytes_in_use(d) > before);
+    xpu_buffer_untake(a);
+    assert_true(xpu_buffer_is_deleted(a));
+    assert_int_equal(bytes_in_use(d), before);
+    xpu_buffer_release(a);
+    xpu_client_destroy(c);
+}
+
 /* out = in; while (out[0] < limit) out[0] += step: known and unknown trips;
  * then a branch by a predicate, and a call. */
 static void test_control(void **state)
@@ -528,6 +561,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_square),
         cmocka_unit_test(test_async),
         cmocka_unit_test(test_donation),
+        cmocka_unit_test(test_donation_given_back),
         cmocka_unit_test(test_control),
         cmocka_unit_test(test_poison),
         cmocka_unit_test(test_strided_transfers),

@@ -173,6 +173,7 @@ PJRT_Error *pjrt_client_create(PJRT_Client_Create_Args *a)
     atomic_init(&c->refs, 1);
     pthread_mutex_init(&c->lock, NULL);
     if (!(c->arena = sd_arena_create_try())) {
+        pthread_mutex_destroy(&c->lock);
         free(c);
         return pjrt_no_memory();
     }

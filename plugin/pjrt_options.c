@@ -16,8 +16,8 @@ static sd_status take_ids(const pb_ints *ids, pjrt_compile_options *o,
                         "replicas",
                         ids->n, o->nreplica);
     for (int i = 0; i < ids->n; i++)
-        if (ids->at[i] >= 0 && ids->at[i] <= INT32_MAX)
-            o->device[partition * o->nreplica + i] = (int)ids->at[i];
+        o->device[partition * o->nreplica + i] =
+            ids->at[i] >= 0 && ids->at[i] <= INT32_MAX ? (int)ids->at[i] : -1;
     return NULL;
 }
 

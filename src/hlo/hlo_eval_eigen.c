@@ -133,7 +133,10 @@ void hlo_la_eigh(hlo_la *l)
             a[i * n + j] = i == j ? creall(l->in[0][i * n + i])
                            : in   ? l->in[0][i * n + j]
                                   : conjl(l->in[0][j * n + i]);
+            l->failed |= !isfinite(cabsl(a[i * n + j]));
         }
+    if (l->failed)
+        return;
     for (int k = 0; k < MOST_SWEEPS && sweep(a, v, n); k++)
         ;
     for (int64_t i = 0; i < n; i++)

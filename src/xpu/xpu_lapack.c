@@ -228,6 +228,18 @@ bool lapack_is_finite(const lapack_job *j, const void *p, int64_t n)
     return j->part == 4 ? is_finite_f32(p, n) : is_finite_f64(p, n);
 }
 
+bool lapack_half_is_finite(const lapack_job *j, const char *a, int64_t n,
+                           bool lower)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int64_t from = lower ? 0 : i, many = lower ? i + 1 : n - i;
+
+        if (!lapack_is_finite(j, a + (size_t)(i * n + from) * j->size, many))
+            return false;
+    }
+    return true;
+}
+
 void lapack_fill_nan(sd_dtype t, void *p, int64_t n)
 {
     bool wide = t == SD_F64 || t == SD_C128;

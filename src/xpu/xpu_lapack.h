@@ -82,7 +82,11 @@ sd_status lapack_work(const lapack_job *j, const void *asked, int64_t least,
 /* to[c, r] = from[r, c]; conjugated too. */
 void lapack_turn(const lapack_job *j, void *to, const void *from, int64_t rows,
                  int64_t cols, bool conjugate);
+/* Not every routine sees a NaN. */
 bool lapack_is_finite(const lapack_job *j, const void *p, int64_t n);
+/* Of a matrix of which one triangle and the diagonal are read. */
+bool lapack_half_is_finite(const lapack_job *j, const char *a, int64_t n,
+                           bool lower);
 void lapack_fill_nan(sd_dtype t, void *p, int64_t n);
 int64_t lapack_int(const lapack_job *j, const void *ints, int64_t i);
 void lapack_put_int(const lapack_job *j, void *ints, int64_t i, int64_t v);

@@ -1,6 +1,7 @@
 /* Eigenvalues and singular values, and the forms that they start from.  A
  * matrix that no routine can do (its iteration does not converge), or that has
- * a number that is not finite, gives NaN: so JAX has it. */
+ * a number that is not finite, gives NaN; of a symmetric one the triangle that
+ * is not read may have anything. */
 #include "xpu_lapack.h"
 
 /* LAPACK() takes pointers to const, through which the routine writes.
@@ -53,7 +54,7 @@ sd_status lapack_eigh(const lapack_job *j, const libcall_eigh *c,
 
         info = 1;
         memcpy(a, from, each);
-        if (lapack_is_finite(j, from, c->n * c->n))
+        if (lapack_half_is_finite(j, from, c->n, c->lower))
             syevd(j, c, a, w, work, &nwork, reals, &nreal, ints, &nint, &info);
         if (info < 0)
             return lapack_refused("syevd", info);

@@ -4,19 +4,6 @@
 /* LAPACK() takes pointers to const, through which the routine writes.
  * NOLINTBEGIN(readability-non-const-parameter) */
 
-/* Of the half that is read; not every potrf sees a NaN. */
-static bool half_is_finite(const lapack_job *j, const char *a, int64_t n,
-                           bool lower)
-{
-    for (int64_t i = 0; i < n; i++) {
-        int64_t from = lower ? 0 : i, many = lower ? i + 1 : n - i;
-
-        if (!lapack_is_finite(j, a + (size_t)(i * n + from) * j->size, many))
-            return false;
-    }
-    return true;
-}
-
 /* A row-major matrix is its transpose by columns: of A = L L^H the transpose
  * is U^H U with U the transpose of L, so rows and columns, lower and upper
  * change names and nothing moves. */
@@ -30,7 +17,7 @@ sd_status lapack_cholesky(const lapack_job *j, const libcall_cholesky *c,
         int64_t info = 0;
 
         memmove(a, p[0] + (size_t)b * each, each);
-        if (half_is_finite(j, a, c->n, c->lower))
+        if (lapack_half_is_finite(j, a, c->n, c->lower))
             LAPACK(j, POTRF, c->lower ? "U" : "L", &c->n, a, &c->n, &info);
         else
             info = 1;

@@ -28,48 +28,48 @@ typedef struct {
  * each other. */
 static request product(bool all, bool bias)
 {
-    return (request){"product",
-                     {.op = LIBCALL_MATMUL,
-                      .matmul = {.lhs = SD_F32,
-                                 .rhs = SD_F32,
-                                 .result = SD_F32,
-                                 .batch = 1,
-                                 .m = 4,
-                                 .n = 4,
-                                 .k = 4,
-                                 .bias = all && bias,
-                                 .add = all,
-                                 .activation = all ? LIBCALL_RELU : 0,
-                                 .alpha = all && !bias ? 0.5 : 1,
-                                 .beta = all ? 2 : 1}}};
+    return (request){.name = "product",
+                     .call = {.op = LIBCALL_MATMUL,
+                              .matmul = {.lhs = SD_F32,
+                                         .rhs = SD_F32,
+                                         .result = SD_F32,
+                                         .batch = 1,
+                                         .m = 4,
+                                         .n = 4,
+                                         .k = 4,
+                                         .bias = all && bias,
+                                         .add = all,
+                                         .activation = all ? LIBCALL_RELU : 0,
+                                         .alpha = all && !bias ? 0.5 : 1,
+                                         .beta = all ? 2 : 1}}};
 }
 
 static request convolution(libcall_direction direction, bool last)
 {
     bool all = direction == LIBCALL_FORWARD;
-    request r = {
-        "window",
-        {.op = LIBCALL_CONV,
-         .conv = {.direction = direction,
-                  .in_type = SD_F32,
-                  .kernel_type = SD_F32,
-                  .out_type = SD_F32,
-                  .nspatial = 2,
-                  .batch = 2,
-                  .groups = 1,
-                  .ci = 2,
-                  .co = 2,
-                  .in = {2, 2, 1},
-                  .kernel = {1, 1, 1},
-                  .out = {2, 2, 1},
-                  .stride = {1, 1, 1},
-                  .dilation = {1, 1, 1},
-                  .in_step = {8, last ? 1 : 4, 2, 1, 1},
-                  .kernel_step = {2, 1, 1, 1, 1},
-                  .out_step = {8, last ? 1 : 4, 2, 1, 1},
-                  .bias = all ? LIBCALL_BIAS_VECTOR : LIBCALL_BIAS_UNUSED,
-                  .add = all,
-                  .activation = all ? LIBCALL_RELU : 0}}};
+    request r = {.name = "window",
+                 .call = {.op = LIBCALL_CONV,
+                          .conv = {.direction = direction,
+                                   .in_type = SD_F32,
+                                   .kernel_type = SD_F32,
+                                   .out_type = SD_F32,
+                                   .nspatial = 2,
+                                   .batch = 2,
+                                   .groups = 1,
+                                   .ci = 2,
+                                   .co = 2,
+                                   .in = {2, 2, 1},
+                                   .kernel = {1, 1, 1},
+                                   .out = {2, 2, 1},
+                                   .stride = {1, 1, 1},
+                                   .dilation = {1, 1, 1},
+                                   .in_step = {8, last ? 1 : 4, 2, 1, 1},
+                                   .kernel_step = {2, 1, 1, 1, 1},
+                                   .out_step = {8, last ? 1 : 4, 2, 1, 1},
+                                   .bias = all ? LIBCALL_BIAS_VECTOR
+                                               : LIBCALL_BIAS_UNUSED,
+                                   .add = all,
+                                   .activation = all ? LIBCALL_RELU : 0}}};
 
     return r;
 }

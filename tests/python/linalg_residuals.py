@@ -13,6 +13,7 @@ Prints the worst of each operation; exit status 1 says that one is above 10, or
 that a NaN in the operand did not come back as one.
 """
 import argparse
+import itertools
 import re
 import sys
 
@@ -198,6 +199,19 @@ def nan_stays(jax, f, t, ours, bad):
                                                                 a)))
 
 
+def reads_half(jax, t, n, lower, ours):
+    """Of a symmetric matrix one triangle counts, whatever is in the other."""
+    a = np.random.default_rng(3).standard_normal((n, n)).astype(t)
+    other = np.triu(np.full((n, n), np.nan, t), 1)
+    a += other if lower else other.T
+    with jax.default_device(ours):
+        v, w = map(np.asarray, jax.lax.linalg.eigh(
+            a, lower=lower, symmetrize_input=False))
+    half = np.tril(a, -1) if lower else np.triu(a, 1)
+    full = half + half.conj().T + np.diag(np.diag(a).real)
+    return np.allclose((v * w) @ v.conj().T, full, atol=1e-4)
+
+
 STRICT = {"eigh": lambda lax, a: lax.eigh(a, symmetrize_input=False),
           "svd": lambda lax, a: lax.svd(a),
           "svd, values": lambda lax, a: [lax.svd(a, compute_uv=False)],
@@ -237,6 +251,10 @@ def main():
                         worst[op, name] = max(
                             worst.get((op, name), (-1.0,)),
                             (ratio, what, kind, shape))
+        for n, lower in itertools.product((5, 64), (False, True)):
+            if not reads_half(jax, t, n, lower, ours):
+                print(f"fail eigh of {name}: the other triangle is read")
+                failed = True
         for op, f in STRICT.items():
             for bad in (np.nan, np.inf):
                 if not nan_stays(jax, f, t, ours, bad):

@@ -394,6 +394,9 @@ bool hlo_call_fft(const hlo_inst *in, hlo_call *out); /* hlo_fft.c */
 sd_status hlo_infer(hlo_module *m, const hlo_inst *in, const sd_shape **out);
 sd_status hlo_verify(const hlo_module *m);
 sd_status hlo_verify_inst(hlo_module *m, const hlo_inst *in);
+/* What readers do with each instruction: it is verified, and the strides of a
+ * slice are at most its dimensions, so that passes may multiply them. */
+sd_status hlo_admit(hlo_module *m, hlo_inst *in);
 /* "add of f32[3], f32[4] (jit(f)/add, model.py:12)": for messages. */
 const char *hlo_describe(hlo_module *m, const hlo_inst *in);
 const char *hlo_shape_str(hlo_module *m, const sd_shape *s);

@@ -455,3 +455,23 @@ sd_status hlo_verify_inst(hlo_module *m, const hlo_inst *in)
                        hlo_shape_str(m, in->shape));
     return NULL;
 }
+
+/* A longer stride than its dimension takes one element, too. */
+static void shorten_strides(hlo_module *m, hlo_inst *in)
+{
+    const sd_shape *x = in->arg[0]->shape;
+    int64_t *by = sd_arena_array(m->arena, int64_t, x->rank + 1);
+
+    for (int i = 0; i < x->rank; i++)
+        by[i] = SD_MIN(in->u.slice.stride[i], SD_MAX(x->dim[i], 1));
+    in->u.slice.stride = by;
+}
+
+sd_status hlo_admit(hlo_module *m, hlo_inst *in)
+{
+    sd_status st = hlo_verify_inst(m, in);
+
+    if (!st && in->op == HLO_SLICE)
+        shorten_strides(m, in);
+    return st;
+}

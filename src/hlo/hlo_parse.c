@@ -158,7 +158,7 @@ static void check_inst(parser *p, hlo_inst *in, const char *at)
 
     if (p->x.bad)
         return;
-    if ((st = hlo_verify_inst(p->m, in))) {
+    if ((st = hlo_admit(p->m, in))) {
         p->x.at = at;
         hlo_refuse(&p->x, st);
     }

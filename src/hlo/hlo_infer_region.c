@@ -328,8 +328,7 @@ sd_status hlo_infer_sort(hlo_module *m, const hlo_inst *in,
         return st;
     const sd_shape *x = in->arg[0]->shape;
 
-    if (in->dims.n != 1 || in->dims.at[0] < 0 ||
-        (in->dims.at[0] >= x->rank && x->rank > 0) || in->dims.at[0] > x->rank)
+    if (in->dims.n != 1 || in->dims.at[0] < 0 || in->dims.at[0] >= x->rank)
         return hlo_bad(m, in, "sort needs one of its dimensions");
     t = sd_arena_array(m->arena, sd_dtype, 2 * in->narg);
     for (int i = 0; i < in->narg; i++)

@@ -281,6 +281,11 @@ static sd_status infer_regrouped(hlo_module *m, const hlo_inst *in, int arg,
                            "dimension %" PRId64 " is no multiple of "
                            "the group's %" PRId64,
                            d, n);
+        if (in->op == HLO_ALL_TO_ALL && in->u.coll &&
+            in->u.coll->split_count && in->u.coll->split_count != n)
+            return hlo_bad(m, in,
+                           "splits in %" PRId64 " among groups of %" PRId64,
+                           in->u.coll->split_count, n);
         if (in->op == HLO_REDUCE_SCATTER)
             dim[d] /= n;
     }
@@ -298,6 +303,11 @@ static sd_status want_groups(hlo_module *m, const hlo_inst *in)
     int step = in->op == HLO_COLLECTIVE_PERMUTE ? 2 : 1;
     sd_map *seen[2] = {NULL, NULL};
 
+    if (step == 2 && n && c->group_size != 2)
+        return hlo_bad(m, in,
+                       "needs pairs of a source and a target, not lists of "
+                       "%" PRId64,
+                       c->group_size);
     for (int64_t i = 0; i < n; i++) {
         int64_t v = c->groups[i];
         sd_map **at = &seen[i % step];
@@ -318,12 +328,16 @@ static sd_status want_groups(hlo_module *m, const hlo_inst *in)
     return NULL;
 }
 
-/* A region serves all operands; its types are checked against the first. */
+/* A region serves all operands, which are of one type. */
 static sd_status want_coll_region(hlo_module *m, const hlo_inst *in)
 {
     sd_dtype x = in->arg[0]->shape->dtype, t[2] = {x, x};
     sd_status st = hlo_want_comps(m, in, 1);
 
+    for (int i = 1; i < in->narg; i++)
+        if (in->arg[i]->shape->dtype != x)
+            return hlo_bad(m, in, "operand %d must be of %s", i,
+                           sd_dtype_name(x));
     return st ? st : hlo_want_region(m, in, 0, 2, t, 1, t);
 }
 

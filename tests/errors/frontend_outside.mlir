@@ -126,6 +126,14 @@ func.func @main(%a: tensor<2x2xf32>) -> tensor<1x4xf32> {
   return %0 : tensor<1x4xf32>
 }
 // -----
+// error: all-to-all of f32[4,2] (-:3): splits in 4 among groups of 2
+module attributes {mhlo.num_replicas = 2 : i32} {
+func.func @main(%a: tensor<4x2xf32>) -> tensor<1x8xf32> {
+  %0 = "stablehlo.all_to_all"(%a) <{split_dimension = 0 : i64, concat_dimension = 1 : i64, split_count = 4 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<4x2xf32>) -> tensor<1x8xf32>
+  return %0 : tensor<1x8xf32>
+}
+}
+// -----
 // code: UNIMPLEMENTED
 // error: stablehlo.collective_broadcast (-:2): has_dynamic_root: only roots known when compiling are done
 func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {

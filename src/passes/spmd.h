@@ -36,6 +36,14 @@ hlo_inst *spmd_inside(hlo_at p, hlo_inst *x, const hlo_sharding *s, int d,
 hlo_inst *spmd_number(hlo_at p); /* this participant's: an s32 scalar */
 /* Where this participant stands along the atoms: an s32 scalar. */
 hlo_inst *spmd_index(hlo_at p, const hlo_grid *g, const hlo_atoms *along);
+/* What places among so many elements are counted in: s32 where it holds the sum
+ * of two, which is most arrays.  Of an array: its longest dimension decides. */
+sd_dtype spmd_count(int64_t n);
+sd_dtype spmd_counts(const sd_shape *s);
+/* Where this participant's part begins, of parts of so many elements along the
+ * atoms: a scalar of type t. */
+hlo_inst *spmd_begin(hlo_at p, const hlo_grid *g, const hlo_atoms *along,
+                     int64_t each, sd_dtype t);
 /* This participant's part of x along each dimension's atoms that are in mask;
  * the whole of what parts like x are of; x summed (or the like) over the
  * participants that differ along these atoms. */

@@ -21,18 +21,15 @@ static hlo_inst *cut_iota(hlo_inst *in, const sd_shape *local,
 {
     hlo_at p = pass_at(in);
     int d = (int)in->dims.at[0];
+    sd_dtype t = spmd_counts(in->shape);
     const sd_shape *ints =
-        sd_shape_make(p.c->module->arena, SD_S32, local->rank, local->dim);
+        sd_shape_make(p.c->module->arena, t, local->rank, local->dim);
     hlo_inst *from;
 
     if (local->dim[d] == in->shape->dim[d])
         return hlo_make_iota(p, local, d);
-    if (in->shape->dim[d] > INT32_MAX)
-        return NULL;
     /* numbers of few bits are rounded once, as those of the whole are */
-    from =
-        hlo_make_binary(p, HLO_MULTIPLY, spmd_index(p, s->grid, &s->dim[d].cut),
-                        hlo_make_scalar_s64(p, SD_S32, local->dim[d]));
+    from = spmd_begin(p, s->grid, &s->dim[d].cut, local->dim[d], t);
     return pass_convert(
         p, local->dtype,
         hlo_make_binary(p, HLO_ADD, hlo_make_iota(p, ints, d),

@@ -215,8 +215,10 @@ static hlo_inst *filled(hlo_at p, hlo_inst *x, int d, const span *w,
                         hlo_inst *place)
 {
     hlo_module *m = p.c->module;
+    int64_t end = w->n * w->per + w->size; /* ... of what the last one reads */
+    sd_dtype t = spmd_count(SD_MAX(w->all, end) + SD_MAX(w->from, -w->from));
     const sd_shape *ints =
-        sd_shape_make(m->arena, SD_S32, x->shape->rank, x->shape->dim);
+        sd_shape_make(m->arena, t, x->shape->rank, x->shape->dim);
     bool rests = w->n * w->each != w->all; /* anything behind the end */
     hlo_inst *at, *in;
     double v;
@@ -224,8 +226,8 @@ static hlo_inst *filled(hlo_at p, hlo_inst *x, int d, const span *w,
     if (!w->fill ||
         (!rests && hlo_is_scalar_const(w->fill, &v) && v == 0 && !signbit(v)))
         return x;
-    at = add(mul(place, hlo_make_scalar_s64(p, SD_S32, w->per)),
-             hlo_make_scalar_s64(p, SD_S32, w->from));
+    at = mul(pass_convert(p, t, place), hlo_make_scalar_s64(p, t, w->per));
+    at = add(at, hlo_make_scalar_s64(p, t, w->from));
     at = add(hlo_make_iota(p, ints, d), pass_spread(p, at, ints));
     in = both(is(GE, at, hlo_make_fill(p, ints, 0)),
               is(LT, at, hlo_make_fill(p, ints, (double)w->all)));
@@ -237,7 +239,7 @@ static hlo_inst *filled(hlo_at p, hlo_inst *x, int d, const span *w,
 static hlo_inst *interval(hlo_at p, hlo_inst *x, int d, span *w,
                           const hlo_sharding *s)
 {
-    sd_dtype t = x->shape->dtype;
+    sd_dtype t = x->shape->dtype, count;
     hlo_inst *fill = w->fill ? w->fill : hlo_make_scalar(p, t, 0);
     hlo_inst *part[MOST_PIECES], *start[SD_MAX_RANK], *place;
     int64_t first = 0, last = 0, low = 0, high, off, end, size[SD_MAX_RANK];
@@ -267,11 +269,13 @@ static hlo_inst *interval(hlo_at p, hlo_inst *x, int d, span *w,
     if (!step)
         return filled(p, pass_cut(p, x, d, off + low, off + low + w->size), d,
                       w, place);
+    count = spmd_counts(x->shape);
     for (int i = 0; i < x->shape->rank; i++) {
         size[i] = i == d ? w->size : x->shape->dim[i];
-        start[i] = hlo_make_scalar_s64(p, SD_S32, i == d ? off + low : 0);
+        start[i] = hlo_make_scalar_s64(p, count, i == d ? off + low : 0);
     }
-    start[d] = add(start[d], mul(place, hlo_make_scalar_s64(p, SD_S32, step)));
+    start[d] = add(start[d], mul(pass_convert(p, count, place),
+                                 hlo_make_scalar_s64(p, count, step)));
     return filled(p, hlo_make_dynamic_slice(p, x, start, size), d, w, place);
 }
 

@@ -42,15 +42,12 @@ bool spmd_can_pick(const hlo_inst *in, int d, int64_t n)
 
 /* ---- numbers ---- */
 
-static hlo_inst *s32(hlo_at p, int64_t v)
+/* Indices of fewer bits than t, which counts places, cannot hold what they are
+ * compared with. */
+static hlo_inst *widened(hlo_at p, sd_dtype t, hlo_inst *x)
 {
-    return hlo_make_scalar_s64(p, SD_S32, v);
-}
-
-/* Indices of a byte or two cannot hold what they are compared with. */
-static hlo_inst *widened(hlo_at p, hlo_inst *x)
-{
-    return sd_dtype_bytes(pass_dtype(x)) < 4 ? to_type(SD_S32, x) : x;
+    return sd_dtype_bytes(pass_dtype(x)) < sd_dtype_bytes(t) ? to_type(t, x)
+                                                             : x;
 }
 
 static hlo_inst *clamped(hlo_at p, hlo_inst *x, int64_t low, int64_t high)
@@ -59,12 +56,6 @@ static hlo_inst *clamped(hlo_at p, hlo_inst *x, int64_t low, int64_t high)
 
     x = bin(MAXIMUM, x, pass_fill_s64(p, x->shape, t, low));
     return bin(MINIMUM, x, pass_fill_s64(p, x->shape, t, high));
-}
-
-/* Where this participant's part begins, of parts of so many. */
-static hlo_inst *begin(hlo_at p, const hlo_sharding *s, int d, int64_t each)
-{
-    return mul(spmd_index(p, s->grid, &s->dim[d].cut), s32(p, each));
 }
 
 static hlo_inst *nothing(hlo_at p, sd_dtype t)
@@ -87,16 +78,18 @@ static window window_of(const hlo_inst *in, hlo_at p, hlo_inst *const *at,
                         const hlo_sharding *s, uint32_t dims)
 {
     const sd_shape *whole = in->arg[0]->shape;
+    sd_dtype t = spmd_counts(whole);
     window w = {0};
 
     for (int d = 0; d < whole->rank; d++) {
         bool picked = dims >> d & 1;
         int64_t all = picked ? whole->dim[d] : part->shape->dim[d];
-        hlo_inst *x = clamped(p, widened(p, at[d]), 0, all - size[d]);
+        hlo_inst *x = clamped(p, widened(p, t, at[d]), 0, all - size[d]);
 
-        x = pass_convert(p, SD_S32, x);
+        x = pass_convert(p, t, x);
         if (picked) {
-            x = sub(x, begin(p, s, d, part->shape->dim[d]));
+            x = sub(x, spmd_begin(p, s->grid, &s->dim[d].cut,
+                                  part->shape->dim[d], t));
             w.start[d] = clamped(p, x, 0, part->shape->dim[d] - size[d]);
             w.off[d] = sub(x, w.start[d]);
         } else {
@@ -111,7 +104,8 @@ static hlo_inst *moved(hlo_at p, hlo_inst *x, int d, hlo_inst *by,
                        hlo_inst *fill)
 {
     int64_t pad[3][SD_MAX_RANK] = {0}, size[SD_MAX_RANK];
-    hlo_inst *start[SD_MAX_RANK], *zero = s32(p, 0);
+    sd_dtype t = pass_dtype(by);
+    hlo_inst *start[SD_MAX_RANK], *zero = hlo_make_scalar_s64(p, t, 0);
     int64_t n = x->shape->dim[d];
 
     for (int i = 0; i < x->shape->rank; i++) {
@@ -119,7 +113,7 @@ static hlo_inst *moved(hlo_at p, hlo_inst *x, int d, hlo_inst *by,
         start[i] = zero;
     }
     pad[0][d] = pad[1][d] = n;
-    start[d] = add(by, s32(p, n));
+    start[d] = add(by, hlo_make_scalar_s64(p, t, n));
     x = hlo_make_pad(p, x, fill, pad[0], pad[1], pad[2]);
     return hlo_make_dynamic_slice(p, x, start, size);
 }
@@ -144,8 +138,9 @@ static hlo_inst *update(const hlo_inst *in, hlo_at p, hlo_inst *const *arg,
     hlo_inst *x = arg[1], *is = NULL;
     const int64_t *size = x->shape->dim;
     window w = window_of(in, p, arg + 2, arg[0], size, s, dims);
+    sd_dtype t = spmd_counts(in->shape);
     const sd_shape *ints =
-        sd_shape_make(p.c->module->arena, SD_S32, x->shape->rank, size);
+        sd_shape_make(p.c->module->arena, t, x->shape->rank, size);
     hlo_inst *old = hlo_make_dynamic_slice(p, arg[0], w.start, size);
 
     for (int d = 0; d < ints->rank; d++) {
@@ -154,8 +149,8 @@ static hlo_inst *update(const hlo_inst *in, hlo_at p, hlo_inst *const *arg,
         if (!w.off[d])
             continue;
         at = sub(hlo_make_iota(p, ints, d), pass_spread(p, w.off[d], ints));
-        here = both(is(GE, at, pass_fill_s64(p, ints, SD_S32, 0)),
-                    is(LT, at, pass_fill_s64(p, ints, SD_S32, size[d])));
+        here = both(is(GE, at, pass_fill_s64(p, ints, t, 0)),
+                    is(LT, at, pass_fill_s64(p, ints, t, size[d])));
         is = is ? both(is, here) : here;
         x = moved(p, x, d, neg(w.off[d]), hlo_make_scalar(p, pass_dtype(x), 0));
     }
@@ -193,9 +188,9 @@ static hlo_inst *own_indices(hlo_at p, const hlo_gather *g, hlo_inst *at,
     for (int i = 0; i < g->index_map.n; i++) {
         int d = (int)g->index_map.at[i];
 
-        v[i] = dims >> d & 1
-                   ? pass_convert(p, t, begin(p, s, d, part->shape->dim[d]))
-                   : hlo_make_scalar_s64(p, t, 0);
+        v[i] = dims >> d & 1 ? spmd_begin(p, s->grid, &s->dim[d].cut,
+                                          part->shape->dim[d], t)
+                             : hlo_make_scalar_s64(p, t, 0);
     }
     return sub(at, components(p, g, at, v));
 }
@@ -242,14 +237,15 @@ static hlo_inst *are_here(hlo_at p, const hlo_gather *g, hlo_inst *at,
 
     for (int i = 0; i < g->index_map.n; i++) {
         int d = (int)g->index_map.at[i];
+        sd_dtype t = pass_dtype(at);
         hlo_inst *x, *is;
 
         if (!(dims >> d & 1))
             continue;
         x = component(p, g, at, i);
-        is = both(
-            is(GE, x, pass_fill_s64(p, x->shape, SD_S32, 0)),
-            is(LT, x, pass_fill_s64(p, x->shape, SD_S32, part->shape->dim[d])));
+        is =
+            both(is(GE, x, pass_fill_s64(p, x->shape, t, 0)),
+                 is(LT, x, pass_fill_s64(p, x->shape, t, part->shape->dim[d])));
         here = here ? both(here, is) : is;
     }
     for (int d = 0; d < result->rank; d++)
@@ -275,9 +271,10 @@ static hlo_inst *gather(hlo_inst *in, hlo_at p, const sd_shape *local,
                         uint32_t dims)
 {
     const hlo_gather *g = in->u.gather;
-    hlo_inst *at = inside_whole(in, p, widened(p, arg[1])), *x;
+    sd_dtype t = spmd_counts(in->arg[0]->shape);
+    hlo_inst *at = inside_whole(in, p, widened(p, t, arg[1])), *x;
 
-    at = own_indices(p, g, pass_convert(p, SD_S32, at), arg[0], s, dims);
+    at = own_indices(p, g, pass_convert(p, t, at), arg[0], s, dims);
     x = spmd_on_parts(in, local, (hlo_inst *[]){arg[0], at}, 0);
     if (!x)
         return NULL;
@@ -290,8 +287,9 @@ static hlo_inst *scatter(hlo_inst *in, hlo_at p, const sd_shape *local,
                          hlo_inst *const *arg, const hlo_sharding *s,
                          uint32_t dims)
 {
+    sd_dtype t = spmd_counts(in->shape);
     hlo_inst *at =
-        own_indices(p, in->u.gather, widened(p, arg[1]), arg[0], s, dims);
+        own_indices(p, in->u.gather, widened(p, t, arg[1]), arg[0], s, dims);
     hlo_inst *x =
         spmd_on_parts(in, local, (hlo_inst *[]){arg[0], at, arg[2]}, 0);
 

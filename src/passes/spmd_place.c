@@ -89,7 +89,7 @@ static hlo_inst *update_of(hlo_inst *in)
     for (int d = 0; d < rank; d++) {
         limit[d] = start[d] + w->shape->dim[d];
         stride[d] = 1;
-        at[d] = hlo_make_scalar_s64(p, SD_S32, start[d]);
+        at[d] = hlo_make_scalar_s64(p, spmd_counts(in->shape), start[d]);
     }
     if (op == HLO_ADD)
         w = hlo_make_binary(
@@ -121,7 +121,7 @@ const hlo_inst *spmd_piece(const hlo_inst *x, int d, int64_t *from)
 
 static const sd_shape *ints_like(hlo_at p, const sd_shape *s)
 {
-    return sd_shape_make(p.c->module->arena, SD_S32, s->rank, s->dim);
+    return sd_shape_make(p.c->module->arena, spmd_counts(s), s->rank, s->dim);
 }
 
 /* x from `low` on in dimension d, of so many elements. */
@@ -143,7 +143,7 @@ static hlo_inst *before(hlo_at p, const sd_shape *s, int d, int64_t end)
     const sd_shape *ints = ints_like(p, s);
 
     return is(LT, hlo_make_iota(p, ints, d),
-              pass_fill_s64(p, ints, SD_S32, end));
+              pass_fill_s64(p, ints, ints->dtype, end));
 }
 
 /* An operand that is cut in d itself stays; a slice is of what it is of, which

@@ -22,11 +22,11 @@ static bool fits(const hlo_inst *in, const hlo_collective *c)
 }
 
 /* What each member says of this participant, a number a piece, spread over
- * the rows of the result: s32[n * pieces, rows]. */
+ * the rows of the result: [n * pieces, rows]. */
 static hlo_inst *said(hlo_at p, hlo_inst *x, const hlo_collective *c,
                       hlo_inst *place, const sd_shape *grid)
 {
-    hlo_inst *all = spmd_stack(p, pass_convert(p, SD_S32, x), c);
+    hlo_inst *all = spmd_stack(p, pass_convert(p, grid->dtype, x), c);
     int64_t first = 0, pieces = grid->dim[0] / c->group_size;
 
     place = mul(place, hlo_make_scalar_s64(p, SD_S32, pieces));
@@ -66,18 +66,20 @@ static hlo_inst *senders(hlo_at p, const hlo_inst *in, const hlo_collective *c)
     int64_t dim[2] = {in->arg[FROM]->shape->dim[0], in->shape->dim[0]};
     int64_t first = 0, pieces = dim[0] / c->group_size;
     int64_t rows = in->arg[OPERAND]->shape->dim[0];
-    const sd_shape *grid = sd_shape_make(m->arena, SD_S32, 2, dim);
+    /* the rows of all; the result's, from where somebody says */
+    sd_dtype t = spmd_count(SD_MAX(rows * c->group_size, dim[1]));
+    const sd_shape *grid = sd_shape_make(m->arena, t, 2, dim);
     hlo_inst *place = spmd_place(p, c), *row, *at, *ok;
 
     row = sub(hlo_make_iota(p, grid, 1), said(p, in->arg[TO], c, place, grid));
     ok = both(is(GE, row, hlo_make_fill(p, grid, 0)),
               is(LT, row, said(p, in->arg[COUNT], c, place, grid)));
-    at = quo(hlo_make_iota(p, grid, 0), pass_fill_s64(p, grid, SD_S32, pieces));
-    at = mul(at, pass_fill_s64(p, grid, SD_S32, rows));
+    at = quo(hlo_make_iota(p, grid, 0), pass_fill_s64(p, grid, t, pieces));
+    at = mul(at, pass_fill_s64(p, grid, t, rows));
     at = add(at, said(p, in->arg[FROM], c, place, grid));
     at = pick(ok, add(at, row), hlo_make_fill(p, grid, -1));
-    return hlo_make_reduce(p, at, hlo_make_scalar_s64(p, SD_S32, -1), &first, 1,
-                           hlo_scalar_comp(m, HLO_MAXIMUM, SD_S32));
+    return hlo_make_reduce(p, at, hlo_make_scalar_s64(p, t, -1), &first, 1,
+                           hlo_scalar_comp(m, HLO_MAXIMUM, t));
 }
 
 sd_status spmd_ragged(hlo_inst *in)

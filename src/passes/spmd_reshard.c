@@ -33,9 +33,9 @@ hlo_inst *spmd_place(hlo_at p, const hlo_collective *c)
 
 static hlo_inst *scaled(hlo_at p, hlo_op op, hlo_inst *x, int64_t by)
 {
-    return by == 1
-               ? x
-               : hlo_make_binary(p, op, x, hlo_make_scalar_s64(p, SD_S32, by));
+    return by == 1 ? x
+                   : hlo_make_binary(p, op, x,
+                                     hlo_make_scalar_s64(p, pass_dtype(x), by));
 }
 
 hlo_inst *spmd_index(hlo_at p, const hlo_grid *g, const hlo_atoms *along)
@@ -60,6 +60,27 @@ hlo_inst *spmd_index(hlo_at p, const hlo_grid *g, const hlo_atoms *along)
                   : x;
     }
     return sum;
+}
+
+sd_dtype spmd_count(int64_t n)
+{
+    return n <= INT32_MAX / 2 ? SD_S32 : SD_S64;
+}
+
+sd_dtype spmd_counts(const sd_shape *s)
+{
+    int64_t most = 0;
+
+    for (int d = 0; d < s->rank; d++)
+        most = SD_MAX(most, s->dim[d]);
+    return spmd_count(most);
+}
+
+hlo_inst *spmd_begin(hlo_at p, const hlo_grid *g, const hlo_atoms *along,
+                     int64_t each, sd_dtype t)
+{
+    return scaled(p, HLO_MULTIPLY, pass_convert(p, t, spmd_index(p, g, along)),
+                  each);
 }
 
 sd_status spmd_local_shape(hlo_module *m, const sd_shape *whole,
@@ -94,6 +115,7 @@ hlo_inst *spmd_cut(hlo_at p, hlo_inst *x, const hlo_sharding *s, uint32_t mask)
     hlo_inst *start[SD_MAX_RANK], *zero = NULL;
     int64_t size[SD_MAX_RANK];
     bool any = false;
+    sd_dtype t;
 
     if (!sd_shape_is_array(x->shape))
         return x;
@@ -102,6 +124,7 @@ hlo_inst *spmd_cut(hlo_at p, hlo_inst *x, const hlo_sharding *s, uint32_t mask)
     if (!any)
         return x;
     x = spmd_lengthened(p, x, s, mask);
+    t = spmd_counts(x->shape);
     for (int i = 0; i < x->shape->rank; i++) {
         hlo_atoms a = {0};
 
@@ -109,10 +132,9 @@ hlo_inst *spmd_cut(hlo_at p, hlo_inst *x, const hlo_sharding *s, uint32_t mask)
             a = hlo_atoms_in(&s->dim[i].cut, mask);
         size[i] = x->shape->dim[i] / hlo_atoms_size(s->grid, &a);
         if (a.n)
-            start[i] =
-                scaled(p, HLO_MULTIPLY, spmd_index(p, s->grid, &a), size[i]);
+            start[i] = spmd_begin(p, s->grid, &a, size[i], t);
         else
-            start[i] = zero = zero ? zero : hlo_make_scalar_s64(p, SD_S32, 0);
+            start[i] = zero = zero ? zero : hlo_make_scalar_s64(p, t, 0);
     }
     return hlo_make_dynamic_slice(p, x, start, size);
 }
@@ -302,21 +324,23 @@ static hlo_atoms from(const hlo_atoms *x, int n)
 /* A part at its place among zeros, along what cuts s. */
 static hlo_inst *among_zeros(hlo_at p, hlo_inst *x, const hlo_sharding *s)
 {
-    hlo_inst *start[SD_MAX_RANK], *zero = hlo_make_scalar_s64(p, SD_S32, 0);
+    hlo_inst *start[SD_MAX_RANK], *zero;
     int64_t dim[SD_MAX_RANK];
     const sd_shape *to;
+    sd_dtype t;
 
     if (!hlo_sharding_used(s))
         return x;
+    for (int d = 0; d < s->rank; d++)
+        dim[d] = x->shape->dim[d] * hlo_atoms_size(s->grid, &s->dim[d].cut);
+    to = sd_shape_make(p.c->module->arena, pass_dtype(x), s->rank, dim);
+    t = spmd_counts(to);
+    zero = hlo_make_scalar_s64(p, t, 0);
     for (int d = 0; d < s->rank; d++) {
         const hlo_atoms *a = &s->dim[d].cut;
 
-        dim[d] = x->shape->dim[d] * hlo_atoms_size(s->grid, a);
-        start[d] = a->n ? scaled(p, HLO_MULTIPLY, spmd_index(p, s->grid, a),
-                                 x->shape->dim[d])
-                        : zero;
+        start[d] = a->n ? spmd_begin(p, s->grid, a, x->shape->dim[d], t) : zero;
     }
-    to = sd_shape_make(p.c->module->arena, pass_dtype(x), s->rank, dim);
     return hlo_make_dynamic_update(p, hlo_make_fill(p, to, 0), x, start);
 }
 

@@ -96,11 +96,13 @@ hlo_inst *spmd_shortened(hlo_at p, hlo_inst *x, const sd_shape *whole)
 hlo_inst *spmd_inside(hlo_at p, hlo_inst *x, const hlo_sharding *s, int d,
                       int64_t size, hlo_inst *fill)
 {
-    const sd_shape *ints = sd_shape_make(p.c->module->arena, SD_S32,
-                                         x->shape->rank, x->shape->dim);
-    hlo_inst *at = spmd_index(p, s->grid, &s->dim[d].cut);
+    const hlo_atoms *a = &s->dim[d].cut;
+    int64_t each = x->shape->dim[d];
+    sd_dtype t = spmd_count(each * hlo_atoms_size(s->grid, a));
+    const sd_shape *ints =
+        sd_shape_make(p.c->module->arena, t, x->shape->rank, x->shape->dim);
+    hlo_inst *at = spmd_begin(p, s->grid, a, each, t);
 
-    at = mul(at, hlo_make_scalar_s64(p, SD_S32, x->shape->dim[d]));
     at = add(hlo_make_iota(p, ints, d), pass_spread(p, at, ints));
     at = is(LT, at, hlo_make_fill(p, ints, (double)size));
     return pick(at, x, pass_spread(p, fill, x->shape));

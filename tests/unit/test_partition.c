@@ -231,6 +231,99 @@ static void the_finest_part_decides(void **state)
     end(m);
 }
 
+/* ---- dimensions beyond 2^31 ---- */
+
+#define LONG "3221225472" /* 3 * 2^30: the last part begins beyond 2^31 */
+#define CUT  "devices=[4]<=[4]"
+
+static const char *const long_programs[] = {
+    "a = u8[" LONG "] parameter(0), sharding={replicated}\n"
+    "ROOT r = u8[" LONG "] custom-call(a), "
+    "custom_call_target=\"Sharding\", sharding={" CUT "}\n",
+    /* of unequal parts */
+    "a = u8[" LONG "] parameter(0), sharding={" CUT "}\n"
+    "b = u8[3221225471] slice(a), slice={[1:" LONG "]}\n"
+    "c = u8[] constant(0)\n"
+    "ROOT r = u8[] reduce(b, c), dimensions={0}, to_apply=add\n",
+    "a = u8[" LONG "] parameter(0), sharding={" CUT "}\n"
+    "c = u8[] constant(1)\n"
+    "ROOT r = u8[" LONG "] pad(a, c), padding=2_-2\n",
+    "a = u8[" LONG "] parameter(0), sharding={" CUT "}\n"
+    "i = s32[] parameter(1), sharding={replicated}\n"
+    "ROOT r = u8[8] dynamic-slice(a, i), dynamic_slice_sizes={8}\n",
+    "a = u8[" LONG "] parameter(0), sharding={" CUT "}\n"
+    "i = u32[] parameter(1), sharding={replicated}\n"
+    "u = u8[8] parameter(2), sharding={replicated}\n"
+    "ROOT r = u8[" LONG "] dynamic-update-slice(a, u, i)\n",
+    "a = u8[" LONG "] parameter(0), sharding={" CUT "}\n"
+    "i = s64[] constant(2500000000)\n"
+    "u = u8[1000000000] parameter(1), sharding={replicated}\n"
+    "v = u8[700000000] slice(u), slice={[0:700000000]}\n"
+    "ROOT r = u8[" LONG "] dynamic-update-slice(a, v, i)\n",
+    "a = u8[" LONG "] parameter(0), sharding={" CUT "}\n"
+    "i = s64[5,1] parameter(1), sharding={replicated}\n"
+    "ROOT r = u8[5] gather(a, i), offset_dims={}, collapsed_slice_dims={0}, "
+    "start_index_map={0}, index_vector_dim=1, slice_sizes={1}\n",
+    "a = u8[" LONG "] parameter(0), sharding={" CUT "}\n"
+    "i = s32[5,1] parameter(1), sharding={replicated}\n"
+    "u = u8[5] parameter(2), sharding={replicated}\n"
+    "ROOT r = u8[" LONG "] scatter(a, i, u), update_window_dims={}, "
+    "inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, "
+    "index_vector_dim=1, to_apply=add\n",
+    "a = s64[" LONG "] iota(), iota_dimension=0\n"
+    "ROOT r = s64[" LONG "] custom-call(a), "
+    "custom_call_target=\"Sharding\", sharding={" CUT "}\n",
+};
+
+/* Does in count what s32 does not hold? */
+static bool counts_too_far(const hlo_inst *in)
+{
+    const hlo_inst *by = in->narg == 2 ? in->arg[1] : NULL;
+    double v;
+
+    if (!sd_shape_is_array(in->shape) || in->shape->dtype != SD_S32)
+        return false;
+    if (hlo_is_scalar_const(in, &v))
+        return v < 0;
+    if (in->op == HLO_MULTIPLY)
+        return !hlo_is_scalar_const(by, &v) || v * 3 > INT32_MAX;
+    return (in->op == HLO_IOTA || in->op == HLO_CONVERT) && in->shape->rank &&
+           in->shape->dim[0] > 1000;
+}
+
+static void long_dimensions_are_counted_in_64_bits(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(long_programs); i++) {
+        teller t = {.body = ""};
+        sd_buf b = {0};
+        hlo_module *m;
+        bool cut_at_all = false;
+
+        sd_buf_fmt(&b,
+                   "HloModule m, num_partitions=4\n"
+                   "add { x = u8[] parameter(0) y = u8[] parameter(1) "
+                   "ROOT z = u8[] add(x, y) }\nENTRY main {\n%s}\n",
+                   long_programs[i]);
+        sd_buf_u8(&b, 0);
+        want_success(cut(&t, (const char *)b.at, &m));
+        hlo_for_each_inst(in, m->entry) {
+            if (counts_too_far(in)) {
+                sd_buf text = {0};
+
+                hlo_print(&text, m);
+                printf("%s in\n%.*s", in->name, (int)text.len, text.at);
+                fail();
+            }
+            cut_at_all |= sd_shape_is_array(in->shape) && in->shape->rank &&
+                          in->shape->dim[0] == INT64_C(805306368);
+        }
+        assert_true(cut_at_all);
+        sd_buf_finish(&b);
+        end(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +332,7 @@ int main(void)
         cmocka_unit_test(dimensions_of_several_factors),
         cmocka_unit_test(rules_that_are_none),
         cmocka_unit_test(the_finest_part_decides),
+        cmocka_unit_test(long_dimensions_are_counted_in_64_bits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -159,7 +159,8 @@ static bool scalar_value(sd_dtype t, const void *p, double *v)
         int64_t i = sd_scalar_to_s64(t, p);
 
         /* beyond 2^53 a double would say another number */
-        if (i > (INT64_C(1) << 53) || i < -(INT64_C(1) << 53))
+        if (i > (INT64_C(1) << 53) || i < -(INT64_C(1) << 53) ||
+            (i < 0 && sd_dtype_kind(t) == SD_K_UINT))
             return false;
         x = (double)i;
         sd_scalar_of_s64(t, i, back);

@@ -282,6 +282,10 @@ static void edges_stay_right(void **state)
     hlo_inst *fill = hlo_make_fill((hlo_at){c, mul1, mul}, s, 2.5);
 
     assert_true(hlo_is_scalar_const(fill, &v) && v == 2.5);
+    hlo_inst *most = hlo_make_scalar_s64((hlo_at){c, fill, fill}, SD_U64, -1);
+
+    assert_false(hlo_is_scalar_const(most, &v)); /* 2^64 - 1 is no -1 */
+    hlo_remove(most);
     hlo_replace(mul, fill);
     assert_int_equal(mul->nuse, 0);
     assert_ptr_equal(mul1->arg[0], fill);

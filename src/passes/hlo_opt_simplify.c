@@ -82,9 +82,15 @@ static hlo_inst *add_zero(hlo_inst *in)
     return is_const(in->arg[1], is_exact(in) ? 0.0 : -0.0) ? in->arg[0] : NULL;
 }
 
+/* f8e8m0fnu has no sign: what is negated is NaN. */
+static bool has_sign(const hlo_inst *in)
+{
+    return pass_dtype(in) != SD_F8E8M0FNU;
+}
+
 static hlo_inst *add_negated(hlo_inst *in)
 {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2 && has_sign(in); i++)
         if (in->arg[i]->op == HLO_NEGATE)
             return hlo_make_binary(pass_at(in), HLO_SUBTRACT, in->arg[1 - i],
                                    in->arg[i]->arg[0]);
@@ -199,12 +205,6 @@ static hlo_inst *power_small(hlo_inst *in)
         return hlo_make_binary(p, HLO_DIVIDE, hlo_make_fill(p, in->shape, 1),
                                x);
     return NULL;
-}
-
-/* f8e8m0fnu has no sign: what is negated is NaN. */
-static bool has_sign(const hlo_inst *in)
-{
-    return pass_dtype(in) != SD_F8E8M0FNU;
 }
 
 static hlo_inst *undo_unary(hlo_inst *in) /* negate, not */

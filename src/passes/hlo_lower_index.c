@@ -310,8 +310,11 @@ static hlo_inst *lower_scatter(hlo_inst *in)
                  .g = in->u.gather,
                  .n = hlo_ninput(in),
                  .x = in->arg[0]->shape};
-    hlo_inst *to = as_update_slice(&s);
+    hlo_inst *to;
 
+    if (!sd_shape_count(s.x)) /* no place to scatter to */
+        return s.n == 1 ? in->arg[0] : hlo_make_tuple(s.p, s.n, in->arg);
+    to = as_update_slice(&s);
     return to ? to : canonical_scatter(&s);
 }
 

@@ -201,6 +201,10 @@ struct mlir_reader {
 bool mlir_is_bytecode(sd_bytes file);
 void mlir_read(mlir_reader *r, sd_bytes file);
 uint64_t mlir_varint(sd_cursor *c);
+/* A varint that names an attribute, a type or a string; c fails where it is one
+ * that no table has, so that no other is taken for it. */
+uint32_t mlir_index(sd_cursor *c);
+uint32_t mlir_as_index(sd_cursor *c, uint64_t v);
 int64_t mlir_svarint(sd_cursor *c);
 uint64_t mlir_varint_flag(sd_cursor *c, bool *flag); /* of the lowest bit */
 void mlir_fail(mlir_reader *r, sd_code code, const char *fmt, ...)

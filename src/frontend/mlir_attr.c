@@ -128,7 +128,7 @@ static void read_accuracy(mlir_reader *r, sd_cursor *c, mlir_attr *at)
             i < 2 ? new_number(r, MLIR_A_FLOAT, "f64", read_bits(c, 64))
             : i == 2
                 ? new_number(r, MLIR_A_INT, "i64", (uint64_t)mlir_svarint(c))
-                : (uint32_t)mlir_varint(c);
+                : mlir_index(c);
     }
     at->list = list;
     at->nlist = 8;
@@ -210,7 +210,7 @@ static void read_list(mlir_reader *r, sd_cursor *c, numbers *v, int each)
         return;
     }
     for (uint64_t i = 0; i < n * (uint64_t)each; i++)
-        *sd_push(r->a, v) = (uint32_t)mlir_varint(c);
+        *sd_push(r->a, v) = mlir_index(c);
 }
 
 static void read_part(mlir_reader *r, sd_cursor *c, char part, mlir_attr *at,
@@ -218,13 +218,13 @@ static void read_part(mlir_reader *r, sd_cursor *c, char part, mlir_attr *at,
 {
     switch (part) {
     case 'T':
-        at->type = (uint32_t)mlir_varint(c);
+        at->type = mlir_index(c);
         break;
     case 't':
-        at->type = (uint32_t)mlir_varint(c) + 1;
+        at->type = mlir_index(c) + 1;
         break;
     case 'S':
-        at->str = (uint32_t)mlir_varint(c);
+        at->str = mlir_index(c);
         break;
     case 'V':
     case 'E':
@@ -235,14 +235,14 @@ static void read_part(mlir_reader *r, sd_cursor *c, char part, mlir_attr *at,
         break;
     case 'M':
         at->code = 1;
-        *sd_push(r->a, v) = (uint32_t)mlir_varint(c);
+        *sd_push(r->a, v) = mlir_index(c);
         break;
     case 'A':
-        *sd_push(r->a, v) = (uint32_t)mlir_varint(c);
+        *sd_push(r->a, v) = mlir_index(c);
         break;
     case 'R':
         while (sd_cursor_left(c) && !c->bad)
-            *sd_push(r->a, v) = (uint32_t)mlir_varint(c);
+            *sd_push(r->a, v) = mlir_index(c);
         break;
     default:
         read_list(r, c, v, part == 'P' ? 2 : 1);

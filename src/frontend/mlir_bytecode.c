@@ -77,6 +77,20 @@ uint64_t mlir_varint(sd_cursor *c)
     return v >> (more + 1);
 }
 
+uint32_t mlir_as_index(sd_cursor *c, uint64_t v)
+{
+    if (v > INT32_MAX) {
+        sd_cursor_fail(c, "a number below 2^31 of an entry of a table");
+        return 0;
+    }
+    return (uint32_t)v;
+}
+
+uint32_t mlir_index(sd_cursor *c)
+{
+    return mlir_as_index(c, mlir_varint(c));
+}
+
 int64_t mlir_svarint(sd_cursor *c)
 {
     uint64_t u = mlir_varint(c);

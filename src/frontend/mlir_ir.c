@@ -66,7 +66,7 @@ static void read_results(mlir_reader *r, sd_cursor *c, scope *sc, int *next,
 
         if (!v)
             return;
-        v->type = (uint32_t)mlir_varint(c);
+        v->type = mlir_index(c);
         v->def = op;
         if (!i)
             op->result = v; /* the rest follows it in the region's array */
@@ -160,7 +160,7 @@ static void read_props(mlir_reader *r, mlir_op *op, uint64_t entry)
             if (p.optional)
                 v = v & 1 ? v >> 1 : MLIR_ABSENT;
         }
-        op->prop[n++] = (uint32_t)SD_MIN(v, (uint64_t)MLIR_ABSENT);
+        op->prop[n++] = v == MLIR_ABSENT ? MLIR_ABSENT : mlir_as_index(&c, v);
     }
     if (!c.bad && sd_cursor_left(&c))
         sd_cursor_fail(&c, "the end of the properties");
@@ -183,7 +183,7 @@ static mlir_op *read_op(mlir_reader *r, sd_cursor *c, scope *sc, int *next,
         return op;
     }
     op->name = (uint32_t)name;
-    op->loc = (uint32_t)mlir_varint(c);
+    op->loc = mlir_index(c);
     if (mask & OP_DICT)
         op->dict = (int64_t)(mlir_varint(c) & INT64_MAX);
     if (mask & OP_PROPS)
@@ -222,9 +222,10 @@ static void read_args(mlir_reader *r, sd_cursor *c, scope *sc, int *next,
 
         if (!v)
             return;
-        v->type = (uint32_t)(r->version >= 4 ? mlir_varint_flag(c, &has_loc)
+        v->type =
+            mlir_as_index(c, r->version >= 4 ? mlir_varint_flag(c, &has_loc)
                                              : mlir_varint(c));
-        b->arg_loc[i] = has_loc ? (uint32_t)mlir_varint(c) : MLIR_ABSENT;
+        b->arg_loc[i] = has_loc ? mlir_index(c) : MLIR_ABSENT;
         if (!i)
             b->arg = v;
         b->narg++;

@@ -45,7 +45,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static bool is_hex(char c)
+bool tx_is_hex(char c)
 {
     return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
@@ -84,8 +84,8 @@ static void scan_number(mlir_parser *t)
     const char *p = t->p;
 
     t->tok.kind = TK_INT;
-    if (p[0] == '0' && p + 2 < t->end && p[1] == 'x' && is_hex(p[2])) {
-        for (p += 2; p < t->end && is_hex(*p); p++)
+    if (p[0] == '0' && p + 2 < t->end && p[1] == 'x' && tx_is_hex(p[2])) {
+        for (p += 2; p < t->end && tx_is_hex(*p); p++)
             ;
         t->p = p;
         return;
@@ -268,7 +268,7 @@ void tx_leave(mlir_parser *t)
 
 /* ---- strings, numbers, brackets ---- */
 
-static int hex_value(char c)
+int tx_hex_value(char c)
 {
     return is_digit(c) ? c - '0' : (c | 0x20) - 'a' + 10;
 }
@@ -289,8 +289,8 @@ sd_bytes tx_string(mlir_parser *t)
     for (s++; s < end; s++) {
         if (*s != '\\') {
             out[n++] = (uint8_t)*s;
-        } else if (s + 2 < end + 1 && is_hex(s[1]) && is_hex(s[2])) {
-            out[n++] = (uint8_t)(hex_value(s[1]) * 16 + hex_value(s[2]));
+        } else if (s + 2 < end + 1 && tx_is_hex(s[1]) && tx_is_hex(s[2])) {
+            out[n++] = (uint8_t)(tx_hex_value(s[1]) * 16 + tx_hex_value(s[2]));
             s += 2;
         } else {
             s++;
@@ -341,13 +341,17 @@ int64_t tx_integer(mlir_parser *t)
         n -= 2;
     }
     for (size_t i = 0; i < n; i++) {
-        uint64_t d = (uint64_t)hex_value(p[i]);
+        uint64_t d = (uint64_t)tx_hex_value(p[i]);
 
         if (v > (UINT64_MAX - d) / base) {
             tx_fail_at(t, at, "an integer of more than 64 bits");
             return 0;
         }
         v = v * base + d;
+    }
+    if (minus && v > (uint64_t)INT64_MAX + 1) {
+        tx_fail_at(t, at, "an integer of more than 64 bits");
+        return 0;
     }
     tx_next(t);
     return (int64_t)(minus ? 0 - v : v);

@@ -81,6 +81,8 @@ sd_bytes tx_string(mlir_parser *t);
 uint32_t tx_symbol_name(mlir_parser *t, const char *what);
 bool tx_is_integer(const mlir_parser *t); /* -3, 0x1F */
 int64_t tx_integer(mlir_parser *t);
+bool tx_is_hex(char c);
+int tx_hex_value(char c);
 /* From the token, which opens a bracket, to where it closes; goes behind. */
 sd_bytes tx_balanced(mlir_parser *t);
 sd_bytes tx_from(const mlir_parser *t, const char *start); /* up to the token */

@@ -155,7 +155,7 @@ static void elements(mlir_parser *t, dense_list *d, int dim)
     tx_expect(t, '[');
     if (!tx_is(t, ']'))
         do {
-            if (n++ >= d->shape->dim[dim] || d->next >= d->n)
+            if (n++ >= d->shape->dim[dim])
                 tx_fail_at(t, start, "more than %" PRId64 " of dimension %d",
                            d->shape->dim[dim], dim);
             elements(t, d, dim + 1);
@@ -179,14 +179,12 @@ static sd_bytes hex_bytes(mlir_parser *t)
         return (sd_bytes){out, 0};
     }
     for (size_t i = 2; i < s.len; i++) {
-        int c = s.at[i] | 0x20, v;
-
-        if ((c < '0' || c > '9' || s.at[i] > '9') && (c < 'a' || c > 'f')) {
+        if (!tx_is_hex((char)s.at[i])) {
             tx_fail_at(t, where, "'%c' is no hex digit", s.at[i]);
             break;
         }
-        v = c <= '9' ? c - '0' : c - 'a' + 10;
-        out[i / 2 - 1] = (uint8_t)(out[i / 2 - 1] * 16 + v);
+        out[i / 2 - 1] =
+            (uint8_t)(out[i / 2 - 1] * 16 + tx_hex_value((char)s.at[i]));
     }
     return (sd_bytes){out, s.len / 2 - 1};
 }

@@ -142,7 +142,7 @@ static const uint32_t *read_list(mlir_reader *r, sd_cursor *c, int *n)
     }
     list = sd_arena_array(r->a, uint32_t, count + 1);
     for (uint64_t i = 0; i < count; i++)
-        list[(*n)++] = (uint32_t)mlir_varint(c);
+        list[(*n)++] = mlir_index(c);
     return list;
 }
 
@@ -177,12 +177,12 @@ static void read_tensor(mlir_reader *r, sd_cursor *c, mlir_type *t)
     t->kind = MLIR_T_TENSOR;
     t->rank = (int)rank;
     t->dim = dim;
-    t->elem = (uint32_t)mlir_varint(c);
+    t->elem = mlir_index(c);
 }
 
 static void read_complex(mlir_reader *r, sd_cursor *c, mlir_type *t)
 {
-    uint32_t elem = (uint32_t)mlir_varint(c);
+    uint32_t elem = mlir_index(c);
     const mlir_type *part = mlir_type_at(r, elem);
     sd_buf b = {0};
 
@@ -251,7 +251,7 @@ static void read_quant(mlir_reader *r, sd_cursor *c, mlir_type *t)
     uint64_t expressed;
     sd_buf b = {0};
 
-    t->elem = (uint32_t)mlir_varint(c);
+    t->elem = mlir_index(c);
     expressed = mlir_varint(c);
     double scale = read_f64(c);
     int64_t zero = mlir_svarint(c), range[2] = {mlir_svarint(c)};
@@ -271,7 +271,7 @@ static void read_quant_axis(mlir_reader *r, sd_cursor *c, mlir_type *t)
     sd_vec(double) scale = {0};
     sd_buf b = {0};
 
-    t->elem = (uint32_t)mlir_varint(c);
+    t->elem = mlir_index(c);
     expressed = mlir_varint(c);
     int64_t axis = (int64_t)(mlir_varint(c) & INT64_MAX);
     int64_t range[2] = {mlir_svarint(c)};
@@ -297,7 +297,7 @@ static void read_unranked(mlir_reader *r, sd_cursor *c, mlir_type *t)
 {
     sd_buf b = {0};
 
-    t->elem = (uint32_t)mlir_varint(c);
+    t->elem = mlir_index(c);
     sd_buf_str(&b, "tensor<*x");
     mlir_type_print(r, t->elem, &b);
     sd_buf_str(&b, ">");
@@ -332,7 +332,7 @@ static void read_future(mlir_reader *r, sd_cursor *c, mlir_type *t)
 
 static void read_encoded(mlir_reader *r, sd_cursor *c, mlir_type *t)
 {
-    t->encoding = (uint32_t)mlir_varint(c) + 1; /* and the tensor */
+    t->encoding = mlir_index(c) + 1; /* and the tensor */
     read_tensor(r, c, t);
 }
 

@@ -236,8 +236,12 @@ static const sd_shape *shape_or_const(vhlo_import *im, mlir_op *op, int k)
     if (!dynamic)
         return vhlo_shape(im, op);
     d = vhlo_const_ints(im, op, k, SD_MAX_RANK);
-    if (im->r->st || !mlir_dtype(im->r, t->elem, &e))
+    if (im->r->st)
         return NULL;
+    if (!mlir_dtype(im->r, t->elem, &e)) {
+        vhlo_fail(im, op, SD_INVALID, "a result without an element type");
+        return NULL;
+    }
     if (d.n != t->rank) {
         vhlo_fail(im, op, SD_INVALID,
                   "operand %d has %d sizes for a result of rank %d", k, d.n,

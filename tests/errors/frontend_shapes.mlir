@@ -61,3 +61,10 @@ func.func @main(%a: tensor<6xf32>) -> tensor<?x?xf32> {
 func.func @main(%a: tensor<2x?xf32>) -> tensor<2x?xf32> {
   return %a : tensor<2x?xf32>
 }
+// -----
+// error: stablehlo.dynamic_iota (-:3): a result without an element type
+func.func @main() -> tensor<?x!stablehlo.token> {
+  %s = stablehlo.constant dense<[3]> : tensor<1xi32>
+  %0 = "stablehlo.dynamic_iota"(%s) <{iota_dimension = 0 : i64}> : (tensor<1xi32>) -> tensor<?x!stablehlo.token>
+  return %0 : tensor<?x!stablehlo.token>
+}

@@ -14,6 +14,10 @@ func.func @main() {
 sdy.mesh @m = <["x"=2]
 func.func @main() { return }
 // -----
+// error: 1:33: an integer of more than 64 bits
+module attributes {mhlo.cross = -18446744073709551615 : i64} {
+}
+// -----
 // error: 2:29: an integer of more than 64 bits
 func.func @main(%a: tensor<2xf32>) {
   %0 = stablehlo.iota dim = 18446744073709551616 : tensor<2xf32>
@@ -249,6 +253,12 @@ module attributes {x = dense<1> : tensor<2xf128>} {
 // -----
 // error: expected "0x" and two digits a byte
 module attributes {x = dense<"0x123"> : tensor<2xi8>} {
+}
+// -----
+// error: is no hex digit
+func.func @main() -> tensor<1xi8> {
+  %0 = stablehlo.constant dense<"0x\10\19"> : tensor<1xi8>
+  return %0 : tensor<1xi8>
 }
 // -----
 // error: 'g' is no hex digit

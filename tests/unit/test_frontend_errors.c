@@ -272,6 +272,8 @@ static const odd entries[] = {
     {.attr = BYTES(BUILTIN, V(0), V(1), V(99)),
      .want = "attribute 99, where there are 8"},
     {.attr = BYTES(BUILTIN, V(6), V(99)), .want = "type 99, where there are 4"},
+    {.attr = BYTES(BUILTIN, V(6), 0x10, 0, 0, 0, 0x20), /* 2^32 */
+     .want = "an attribute: expected a number below 2^31 of an entry"},
     {.attr = BYTES(BUILTIN, V(7), V(0)),
      .want = "an attribute: expected the end of the attribute"},
     {.attr = BYTES(BUILTIN, V(6), V(MY_TYPE)),

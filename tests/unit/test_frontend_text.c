@@ -60,6 +60,9 @@ static const char *program(sd_buf *b, const char *args, const char *body,
 static const struct {
     const char *args, *pretty, *generic, *type;
 } pairs[] = {
+    {"%a: tensor<f32>",
+     "%r = stablehlo.constant dense<[[], []]> : tensor<2x0xf32>",
+     "%r = stablehlo.constant dense<> : tensor<2x0xf32>", "tensor<2x0xf32>"},
     {"%a: tensor<2x3xf32>", "%r = stablehlo.abs %a : tensor<2x3xf32>",
      "%r = \"stablehlo.abs\"(%a) : (tensor<2x3xf32>) -> tensor<2x3xf32>",
      "tensor<2x3xf32>"},

@@ -88,6 +88,11 @@ def standard():
         yield f"product {name} 500 x 300 x 700", dot, [of((500, 700), t), of((700, 300), t)]
         yield f"convolution 3 x 3 {name} 56 x 56 x 64", conv(), [of((32, 56, 56, 64), t), of((3, 3, 64, 64), t)]
     yield "convolution 3 x 3 bf16, stride 2", conv(2), [of((32, 56, 56, 128), bf16), of((3, 3, 128, 128), bf16)]
+    image, window = of((32, 28, 28, 128), bf16), of((3, 3, 128, 128), bf16)
+    yield "convolution 3 x 3 bf16 28 x 28 x 128", conv(), [image, window]
+    yield "its image's gradient", lambda x, k, g: jax.vjp(lambda x: conv()(x, k), x)[1](g), [image, window, image]
+    yield "its window's gradient", lambda x, k, g: jax.vjp(lambda k: conv()(x, k), k)[1](g), [image, window, image]
+    yield "product bf16 4096 x 1024 x 1024, x turned", lambda x, y: x.T @ y, [of((4096, 1024), bf16)] * 2
     yield "convolution 3 x 3 bf16 NCHW", conv(1, "NCHW"), [of((2, 320, 64, 64), bf16), of((3, 3, 320, 320), bf16)]
     yield "convolution 1 x 1 bf16", conv(), [of((32, 28, 28, 256), bf16), of((1, 1, 256, 512), bf16)]
     yield "dense layer bf16", dense, [of((4096, 768), bf16), of((768, 3072), bf16), of((3072,), bf16)]

@@ -313,12 +313,15 @@ static double registers_for(const plan_kernel *k, const plan_node *n, int along,
 static bool holds_step(const plan_kernel *k, const plan_blocks *b, int step,
                        const device_desc *dev)
 {
-    double each = (double)step / k->group;
+    double each = (double)step / k->group, y = (double)b->nt * each;
+    double all =
+        registers_for(k, b->x, b->x_along, (double)b->mt * each, dev) +
+        registers_for(k, b->y, b->y_along, y, dev);
 
-    return 16 * (registers_for(k, b->x, b->x_along, (double)b->mt * each, dev) +
-                 registers_for(k, b->y, b->y_along, (double)b->nt * each,
-                               dev)) <=
-           5.5 * (double)registers_of(k, dev);
+    /* along K each word of y has a place, in both pairs of areas */
+    if (b->node->over >> b->y_along & 1)
+        all += 2 * 4 * y / plan_word(b);
+    return 16 * all <= 5.5 * (double)registers_of(k, dev);
 }
 
 /* Positions of k in a pair of areas.  Where panels divide the last axis of K,

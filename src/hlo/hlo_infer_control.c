@@ -281,8 +281,8 @@ static sd_status infer_regrouped(hlo_module *m, const hlo_inst *in, int arg,
                            "dimension %" PRId64 " is no multiple of "
                            "the group's %" PRId64,
                            d, n);
-        if (in->op == HLO_ALL_TO_ALL && in->u.coll &&
-            in->u.coll->split_count && in->u.coll->split_count != n)
+        if (in->op == HLO_ALL_TO_ALL && in->u.coll && in->u.coll->split_count &&
+            in->u.coll->split_count != n)
             return hlo_bad(m, in,
                            "splits in %" PRId64 " among groups of %" PRId64,
                            in->u.coll->split_count, n);

@@ -135,7 +135,7 @@ static hlo_inst *slice(const hlo_inst *in, hlo_at p, const sd_shape *local,
 static hlo_inst *update(const hlo_inst *in, hlo_at p, hlo_inst *const *arg,
                         const hlo_sharding *s, uint32_t dims)
 {
-    hlo_inst *x = arg[1], *is = NULL;
+    hlo_inst *x = arg[1], *inside = NULL;
     const int64_t *size = x->shape->dim;
     window w = window_of(in, p, arg + 2, arg[0], size, s, dims);
     sd_dtype t = spmd_counts(in->shape);
@@ -151,10 +151,10 @@ static hlo_inst *update(const hlo_inst *in, hlo_at p, hlo_inst *const *arg,
         at = sub(hlo_make_iota(p, ints, d), pass_spread(p, w.off[d], ints));
         here = both(is(GE, at, pass_fill_s64(p, ints, t, 0)),
                     is(LT, at, pass_fill_s64(p, ints, t, size[d])));
-        is = is ? both(is, here) : here;
+        inside = inside ? both(inside, here) : here;
         x = moved(p, x, d, neg(w.off[d]), hlo_make_scalar(p, pass_dtype(x), 0));
     }
-    return hlo_make_dynamic_update(p, arg[0], pick(is, x, old), w.start);
+    return hlo_make_dynamic_update(p, arg[0], pick(inside, x, old), w.start);
 }
 
 /* ---- gathers and scatters ---- */

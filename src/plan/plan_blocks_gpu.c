@@ -314,9 +314,8 @@ static bool holds_step(const plan_kernel *k, const plan_blocks *b, int step,
                        const device_desc *dev)
 {
     double each = (double)step / k->group, y = (double)b->nt * each;
-    double all =
-        registers_for(k, b->x, b->x_along, (double)b->mt * each, dev) +
-        registers_for(k, b->y, b->y_along, y, dev);
+    double all = registers_for(k, b->x, b->x_along, (double)b->mt * each, dev) +
+                 registers_for(k, b->y, b->y_along, y, dev);
 
     /* along K each word of y has a place, in both pairs of areas */
     if (b->node->over >> b->y_along & 1)

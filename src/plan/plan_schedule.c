@@ -1,11 +1,12 @@
-/* The order of steps.  Operands first; among what is ready, the module's own
- * order, or, where that saves much memory, first what makes no more than it is
- * the last to read, such as an update of weights by a gradient, and late what
- * needs no memory: of two orders the better is taken.  But but copies for
- * updates in place as late as may be: then the old value has been read by all
- * who want it, and the copy needs no memory.  For the same reason what becomes
- * the next value of a loop's state, or of a parameter that is given away, waits
- * for the readers of the old one while others can go. */
+/* The order of steps.  Operands come first.  Of what is ready, either the
+ * module's own order decides, or, where that saves much memory, what goes first
+ * is what makes no more than it is the last to read, such as an update of
+ * weights by a gradient, and last what needs no memory: the better of the two
+ * orders is taken.  In both a copy for an update in place comes as late as may
+ * be: by then all who want the old value have read it, and the copy needs no
+ * memory.  For the same reason the next value of a loop's state, or of a
+ * parameter that is given away, waits for the readers of the old one while
+ * others can go. */
 #include "plan_mem.h"
 
 typedef struct heap heap;

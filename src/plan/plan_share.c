@@ -248,8 +248,8 @@ static void share_copies(const sharing *sh)
         }
 }
 
-/* What dies in a kernel leaves its memory to a result of the same size, if
- * every element is read where it is written. */
+/* A kernel that is the last to read a value may write a result of the same size
+ * over it, if it reads every element where it writes it. */
 static void share_dying(const sharing *sh, hlo_inst *in)
 {
     const plan_home *p = home_of(in);

@@ -177,8 +177,9 @@ static bool is_queued(int n, xpu_program *const *x)
     return true;
 }
 
-/* It has its number among the runs of all processes before anything can fail
- * that does not fail in all of them; NULL: it is alone here. */
+/* Numbers the run, where other processes take part in it.  All count alike, so
+ * this comes before whatever can fail in one process and not in another, as
+ * memory does. */
 static sd_status begin(const xpu_places *at, int n, xpu_program *const *x,
                        crew *c)
 {

@@ -373,7 +373,8 @@ static int count(const xpu_flights *all)
     return n;
 }
 
-/* In a forked child nothing ends. */
+/* A forked child does not wait: the threads that end flights are its parent's.
+ */
 void xpu_flight_drain(xpu_device *d)
 {
     bool left = xpu_stream_is_left_behind(&d->done);

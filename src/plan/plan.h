@@ -481,7 +481,9 @@ typedef struct {
                     that end beyond the last axis of K find zeros there */
     bool slides; /* direct: from one position of K's last axis but one (kx) to
                     the next x begins `slide` rows further in the same matrix,
-                    and y, whose matrix goes on along that axis, where it is */
+                    and y, whose matrix goes on along that axis, where it is.
+                    Or within the last axis: a row of x has the first of its
+                    positions, the next row those that follow */
     plan_reads x_reads, y_reads;
     int m_whole; /* direct: the tile counts of M's last axis, where m_in has it, a
                     multiple of so many positions, the rows of a message; what is
@@ -514,6 +516,8 @@ static inline int plan_woven_rows(const plan_blocks *b, int along)
            : e->several && bytes == 1      ? plan_word(b)
                                            : 1;
 }
+/* Does x, read by blocks, slide within K's last axis? */
+bool plan_slides_within(const plan_kernel *k, const plan_blocks *b);
 /* Positions of axis a, one of m_in or n_in, as a tile counts them; of all. */
 int64_t plan_tile_extent(const plan_kernel *k, const plan_blocks *b, int a);
 int64_t plan_tile_points(const plan_kernel *k, const plan_blocks *b,

@@ -68,6 +68,7 @@ static bool find_deep(const plan_kernel *k, const plan_blocks *b,
 {
     int last = plan_last_axis(b->node->over), row = plan_last_axis(side);
     int64_t one, extent = k->axis[row].extent;
+    bool x = side == plan_block_rows(b);
 
     r->columns = k->axis[last].extent;
     r->across = false;
@@ -76,6 +77,12 @@ static bool find_deep(const plan_kernel *k, const plan_blocks *b,
         return false;
     r->flat = !(asked(n) & side) && lies_flat(k, n->off, side, r->pitch);
     r->rows = r->flat ? plan_extent(k, side) : extent;
+    r->slide = 0;
+    if (x && r->columns > r->pitch) {
+        r->slide = 1;
+        r->rows += r->columns / r->pitch - 1;
+        r->columns = r->pitch;
+    }
     *whole = !r->flat && b->m_in >> row & 1 && extent % each ? each : 0;
     return find_guard(n, row, r) &&
            (r->flat || !(b->n_in >> row & 1) || extent % each == 0) &&
@@ -182,18 +189,24 @@ static bool find_slide(const plan_kernel *k, const plan_node *n, int row,
            all == r->slide * one;
 }
 
-/* y goes on along that axis as it does along the last one.  All steps along
- * that are full: what lies behind is not 0. */
+/* All steps along a row are full: what lies behind is not 0. */
+static bool has_full_rows(const plan_blocks *b)
+{
+    int depth = plan_engine_table[b->engine].depth;
+
+    return b->x_reads.columns % (PLAN_DIRECT_STEPS * depth) == 0;
+}
+
+/* y goes on along that axis as it does along the last one. */
 static bool find_slides(const plan_kernel *k, plan_blocks *b)
 {
     uint64_t over = b->node->over;
     int last = plan_last_axis(over), before;
-    int depth = plan_engine_table[b->engine].depth;
     int64_t extent = k->axis[last].extent, one, step;
     plan_reads x = b->x_reads, y = b->y_reads;
 
     over &= ~(1ull << last);
-    if (!over || extent % (PLAN_DIRECT_STEPS * depth))
+    if (!over || !has_full_rows(b))
         return false;
     before = plan_last_axis(over);
     if (!find_slide(k, b->x, plan_last_axis(plan_block_rows(b)), before, &x) ||
@@ -215,6 +228,20 @@ void plan_give_up_reads(plan_blocks *b)
     b->m_whole = 0;
 }
 
+bool plan_slides_within(const plan_kernel *k, const plan_blocks *b)
+{
+    return b->x_reads.columns < k->axis[plan_last_axis(b->node->over)].extent;
+}
+
+/* Whole rows make the last axis, and no guard cuts rows off. */
+static bool slides_evenly(const plan_kernel *k, const plan_blocks *b)
+{
+    int64_t extent = k->axis[plan_last_axis(b->node->over)].extent;
+
+    return has_full_rows(b) && extent % b->x_reads.columns == 0 &&
+           b->x_reads.guard < 0;
+}
+
 bool plan_find_reads(const plan_kernel *k, plan_blocks *b)
 {
     const plan_engine_info *e = &plan_engine_table[b->engine];
@@ -224,10 +251,11 @@ bool plan_find_reads(const plan_kernel *k, plan_blocks *b)
         !find_reads(k, b, b->x, plan_block_rows(b), e->m, false, &b->x_reads,
                     &b->m_whole) ||
         !find_reads(k, b, b->y, plan_block_columns(b), e->n, true, &b->y_reads,
-                    &none)) {
+                    &none) ||
+        (plan_slides_within(k, b) && !slides_evenly(k, b))) {
         plan_give_up_reads(b);
         return false;
     }
-    b->slides = find_slides(k, b);
+    b->slides = plan_slides_within(k, b) || find_slides(k, b);
     return true;
 }

@@ -7,7 +7,8 @@
  *
  *   for each position of K's axes but the last, or but the last two:
  *       say where the matrices begin
- *       for each position of the last but one, if x slides along it:
+ *       for each position of the last but one, if x slides along it, or for
+ *       each row of x that the last one has:
  *           for each step along the last one:
  *               read each block, and move it on; multiply
  *           move x on
@@ -230,6 +231,12 @@ static int last_axis(uint64_t axes)
     return 63 - __builtin_clzll(axes);
 }
 
+/* Does x slide along the last axis but one? */
+static bool slides_before(const emit_tile *g)
+{
+    return g->b->slides && !plan_slides_within(g->e->k, g->b);
+}
+
 /* The axes of K at position `window` of all but the inner ones, and 0 of those:
  * the last, and the one before it where x slides. */
 static void open_window(direct *d, LLVMValueRef window)
@@ -237,7 +244,7 @@ static void open_window(direct *d, LLVMValueRef window)
     emit *e = d->g->e;
     uint64_t rest = d->g->b->node->over;
 
-    for (int inner = 0; inner <= d->g->b->slides; inner++) {
+    for (int inner = 0; inner <= slides_before(d->g); inner++) {
         int a = last_axis(rest);
 
         emit_open_axis(e, a, emit_si(e, 0), 1);
@@ -422,21 +429,23 @@ void emit_run_direct(emit_tile *g)
     const plan_blocks *b = g->b;
     uint64_t over = b->node->over;
     int last = last_axis(over);
-    int64_t extent = e->k->axis[last].extent, slides = 1;
+    int64_t row = b->x_reads.columns, slides = 1;
     direct d = {.g = g};
     emit_loop window, kx;
     LLVMValueRef by;
 
-    d.turns = (extent + b->step - 1) / b->step;
-    if (b->slides)
+    d.turns = (row + b->step - 1) / b->step;
+    if (slides_before(g))
         slides = e->k->axis[last_axis(over & ~(1ull << last))].extent;
+    else if (b->slides)
+        slides = e->k->axis[last].extent / row;
     d.im = e->abi->uniform(e, g->im);
     d.in = e->abi->uniform(e, g->in);
     find_words(&d);
     find_reading(&d, &d.x, &g->x, &b->x_reads);
     find_reading(&d, &d.y, &g->y, &b->y_reads);
     by = find_slide(&d);
-    open_loop(e, &window, b->kt / extent / slides);
+    open_loop(e, &window, b->kt / row / slides);
     tell_all(&d, &d.x, window.at);
     tell_all(&d, &d.y, window.at);
     if (b->slides)

@@ -358,35 +358,66 @@ void emit_tile_put(LLVMValueRef p, LLVMValueRef v, emit *e, size_t bytes)
     LLVMSetAlignment(LLVMBuildStore(e->b, v, p), (unsigned)bytes);
 }
 
-LLVMValueRef emit_tile_turned(emit_tile *g, const emit_operand *o,
-                              const LLVMValueRef *v, int c)
+/* By how many elements item's vectors are turned round: eight neighbours write
+ * at once, whose lines must be eight different ones (modulo eight) to lie in all
+ * banks, but a vector's first lines are not. */
+static LLVMValueRef turned_by(emit_tile *g, const emit_operand *o, int i)
 {
     emit *e = g->e;
-    LLVMValueRef all = LLVMGetPoison(emit_widen(e->f32, o->per));
 
-    for (int i = 0; i < o->per; i++)
-        all = LLVMBuildInsertElement(e->b, all, emit_extract(e, v[i], c, 1),
-                                     LLVMConstInt(e->i32, (unsigned)i, 0), "");
-    return all;
+    return emit_rest(e, emit_over(e, o->m[i], PLAN_LINES), o->wide);
+}
+
+LLVMValueRef emit_tile_line(emit_tile *g, const emit_operand *o, int i, int c)
+{
+    emit *e = g->e;
+    LLVMValueRef at = emit_add(e, turned_by(g, o, i), emit_si(e, c));
+
+    return emit_add(e, o->m[i], emit_rest(e, at, o->wide));
+}
+
+void emit_tile_turned(emit_tile *g, const emit_operand *o, int i,
+                      LLVMValueRef *line)
+{
+    emit *e = g->e;
+    LLVMValueRef by = turned_by(g, o, i), old[EMIT_TURNED];
+
+    assert(o->wide <= EMIT_TURNED && !(o->wide & (o->wide - 1)));
+    for (int c = 0; c < o->wide; c++)
+        line[c] = LLVMGetPoison(emit_widen(e->f32, o->per));
+    for (int j = 0; j < o->per; j++) {
+        LLVMValueRef v = emit_tile_vector(g, o, i + j);
+
+        for (int c = 0; c < o->wide; c++)
+            line[c] = LLVMBuildInsertElement(
+                e->b, line[c], emit_extract(e, v, c, 1),
+                LLVMConstInt(e->i32, (unsigned)j, 0), "");
+    }
+    for (int s = 1; s < o->wide; s *= 2) {
+        LLVMValueRef bit = LLVMBuildAnd(e->b, by, emit_si(e, s), "");
+
+        bit = LLVMBuildICmp(e->b, LLVMIntNE, bit, emit_si(e, 0), "");
+        memcpy(old, line, sizeof old);
+        for (int c = 0; c < o->wide; c++)
+            line[c] = LLVMBuildSelect(e->b, bit, old[(c + s) % o->wide], old[c],
+                                      "");
+    }
 }
 
 /* Writes numbers of f32 that lie across K. */
 static void write_turned(emit_tile *g, emit_operand *o, LLVMValueRef turn)
 {
     emit *e = g->e;
-    LLVMValueRef v[PLAN_LINE_PART / 4];
+    LLVMValueRef line[EMIT_TURNED];
 
     for (int i = 0; i < o->n; i += o->per) {
-        LLVMValueRef index =
-            emit_mad(e, o->m[i], o->side, emit_times(e, o->k[i], o->deep));
-        LLVMValueRef p = emit_tile_area(g, o->at, turn, e->f32, index), at;
+        LLVMValueRef k = emit_times(e, o->k[i], o->deep), at;
 
-        for (int j = 0; j < o->per; j++)
-            v[j] = emit_tile_vector(g, o, i + j);
+        emit_tile_turned(g, o, i, line);
         for (int c = 0; c < o->wide; c++) {
-            at = emit_si(e, c * o->side);
-            emit_tile_put(LLVMBuildGEP2(e->b, e->f32, p, &at, 1, ""),
-                          emit_tile_turned(g, o, v, c), e, PLAN_LINE_PART);
+            at = emit_mad(e, emit_tile_line(g, o, i, c), o->side, k);
+            emit_tile_put(emit_tile_area(g, o->at, turn, e->f32, at), line[c],
+                          e, PLAN_LINE_PART);
         }
     }
 }

@@ -62,10 +62,12 @@ bool emit_is_deep(const emit_tile *g, const emit_operand *o);
 /* Element `index` of the area at `at`, of the pair's number `turn`. */
 LLVMValueRef emit_tile_area(emit_tile *g, size_t at, LLVMValueRef turn,
                             LLVMTypeRef t, LLVMValueRef index);
-/* Of o->per vectors of f32, vector i the first, what they have at place c: what
- * lies side by side along K. */
-LLVMValueRef emit_tile_turned(emit_tile *g, const emit_operand *o,
-                              const LLVMValueRef *v, int c);
+enum { EMIT_TURNED = PLAN_LINE_PART / 4 }; /* elements of a vector of f32 */
+/* Of o->per vectors of f32, vector i the first, what lies side by side along K:
+ * o->wide parts of lines, and which line part c belongs to. */
+void emit_tile_turned(emit_tile *g, const emit_operand *o, int i,
+                      LLVMValueRef *line);
+LLVMValueRef emit_tile_line(emit_tile *g, const emit_operand *o, int i, int c);
 /* What was read as o's vector i, as the engine takes it. */
 LLVMValueRef emit_tile_vector(emit_tile *g, const emit_operand *o, int i);
 /* Stores v, of so many bytes. */

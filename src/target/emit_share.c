@@ -9,46 +9,28 @@ static bool is_woven(const emit_operand *o)
     return !o->panel && o->per > 1;
 }
 
-/* How neighbouring items share what is woven: so many vectors of a sector of
- * memory, so many words of K, so many sectors; then what is left of K. */
-typedef struct {
-    int64_t near, few, far, words;
-} sharing;
-
-static sharing share_of(const emit_tile *g, const emit_operand *o)
+/* Vectors that neighbouring items have before they go on along K: of bytes a
+ * sector of memory, so that words of one line follow, which lie in different
+ * banks; of f32 a line, of which a quarter of a warp reads all at once. */
+static int64_t near_of(const emit_tile *g, const emit_operand *o)
 {
-    int64_t row = o->extent / o->wide, words = g->b->step / o->per;
     int64_t bytes = (int64_t)sd_dtype_bytes(g->b->part);
-    int64_t near = SD_MIN(row, SD_MAX(SECTOR / (o->wide * bytes), 1));
+    int64_t near = (bytes == 1 ? SECTOR : PLAN_LINE) / (o->wide * bytes);
 
-    if (bytes == 1)
-        return (sharing){near, words, 1, words};
-    return (sharing){near, SD_MIN(words, PLAN_LINES / 2),
-                     SD_MIN(row / near, PLAN_LINE / SECTOR), words};
+    return SD_MIN(o->extent / o->wide, SD_MAX(near, 1));
 }
 
-/* Items that are neighbours read a sector of memory, and then the next word of
- * K: words of one line lie in different banks, those of lines that are a vector
- * apart in the same.  Where a word is a whole part of a line, eight items write
- * at once: two vectors and four words lie in all banks, and a warp reads whole
- * lines of memory. */
 static void share_woven(emit_tile *g, const emit_operand *o, LLVMValueRef at,
                         LLVMValueRef *first, LLVMValueRef *second)
 {
     emit *e = g->e;
-    sharing s = share_of(g, o);
+    int64_t near = near_of(g, o), words = g->b->step / o->per;
 
-    assert(o->extent / o->wide % (s.near * s.far) == 0);
-    *first = emit_rest(e, at, s.near);
-    at = emit_over(e, at, s.near);
-    *second = emit_rest(e, at, s.few);
-    at = emit_over(e, at, s.few);
-    *first = emit_mad(e, emit_rest(e, at, s.far), s.near, *first);
-    at = emit_over(e, at, s.far);
-    *second = emit_mad(e, emit_rest(e, at, s.words / s.few), s.few, *second);
-    at = emit_over(e, at, s.words / s.few);
-    *first = emit_mad(e, at, s.near * s.far, *first);
+    assert(o->extent / o->wide % near == 0);
+    *first = emit_mad(e, emit_over(e, at, near * words), near,
+                      emit_rest(e, at, near));
     *first = emit_times(e, *first, o->wide);
+    *second = emit_rest(e, emit_over(e, at, near), words);
 }
 
 /* Vector number `at` of an operand, of which `row` are neighbours along what it
@@ -71,13 +53,11 @@ static void place_vector(emit_tile *g, const emit_operand *o, int64_t row,
 static bool is_alike(const emit_tile *g, const emit_operand *o, int64_t row)
 {
     int64_t group = g->e->k->group;
-    sharing s;
 
     if (!is_woven(o))
         return (o->panel || o->plain) && (group % row == 0 || row % group == 0);
-    s = share_of(g, o);
     return sd_dtype_bytes(g->b->part) == 4 &&
-           group % (s.near * s.far * s.words) == 0;
+           group % (near_of(g, o) * (g->b->step / o->per)) == 0;
 }
 
 /* Where a group's items take whole rows of vectors, or part of one, what lies

@@ -68,12 +68,13 @@ void emit_wide_places(emit_tile *g, emit_operand *o)
         int v = i / parts * o->per, c = i % parts;
         int64_t lines = lines_to(g, o, v);
 
-        if (v && lines >= 0 && lines % PLAN_LINES == 0)
+        if (v && lines >= 0 && lines % (PLAN_LINES * parts) == 0)
             o->place[i] =
                 emit_add(e, o->place[c], emit_si(e, lines * PLAN_LINE));
         else
-            o->place[i] =
-                place_of(g, o, emit_add(e, o->m[v], emit_si(e, c)), o->k[v]);
+            o->place[i] = place_of(
+                g, o, o->per > 1 ? emit_tile_line(g, o, v, c) : o->m[v],
+                o->k[v]);
     }
 }
 
@@ -125,11 +126,14 @@ static void write_lines(emit_tile *g, const emit_operand *o, LLVMValueRef turn,
 
 /* Numbers of f32 that do not: a part of as many lines. */
 static void write_parts(emit_tile *g, const emit_operand *o, LLVMValueRef turn,
-                        int i, const LLVMValueRef *v)
+                        int i)
 {
+    LLVMValueRef line[EMIT_TURNED];
+
+    emit_tile_turned(g, o, i, line);
     for (int c = 0; c < o->wide; c++)
-        put(g, o, turn, o->place[i / o->per * o->wide + c],
-            emit_tile_turned(g, o, v, c), PLAN_LINE_PART);
+        put(g, o, turn, o->place[i / o->per * o->wide + c], line[c],
+            PLAN_LINE_PART);
 }
 
 static void write_operand(emit_tile *g, const emit_operand *o,
@@ -139,12 +143,14 @@ static void write_operand(emit_tile *g, const emit_operand *o,
 
     assert(o->per <= (int)SD_COUNTOF(v) && o->wide <= EMIT_WORDS);
     for (int i = 0; i < o->n; i += o->per) {
+        if (o->per > 1 && bytes_of(g) == 4) {
+            write_parts(g, o, turn, i);
+            continue;
+        }
         for (int c = 0; c < o->per; c++)
             v[c] = emit_tile_vector(g, o, i + c);
-        if (o->per > 1 && bytes_of(g) == 1)
+        if (o->per > 1)
             write_lines(g, o, turn, i, v);
-        else if (o->per > 1)
-            write_parts(g, o, turn, i, v);
         else
             put(g, o, turn, o->place[i], v[0], (size_t)(bytes_of(g) * o->wide));
     }

@@ -535,11 +535,13 @@ int plan_copied_along(const plan_kernel *k, const plan_node *n);
  * a run of equal places begins, it takes the updates of the whole run in their
  * order, which are the positions that nodes see; elsewhere it takes none.
  * Slots `key` and `update` hold, for each batch, the places (all ones: such an
- * update is left out) and the numbers of the updates, s32. */
+ * update is left out) and the numbers of the updates, s32; or, where those are
+ * sorted themselves, these: then nodes see positions of the list. */
 typedef struct {
     int axis, batch;  /* batch: its axis; -1: there is one */
     int key, update;
     bool last;        /* only the last update of a run counts */
+    bool moved;       /* the updates are in the list */
 } plan_runs;
 
 /* GPUs: a kernel may be done by several, one after the other.  Their slots are

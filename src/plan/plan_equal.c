@@ -129,7 +129,8 @@ static bool same_runs(const plan_runs *x, const plan_runs *y)
     if (!x || !y)
         return x == y;
     return x->axis == y->axis && x->batch == y->batch && x->key == y->key &&
-           x->update == y->update && x->last == y->last;
+           x->update == y->update && x->last == y->last &&
+           x->moved == y->moved;
 }
 
 /* What follows from the nodes, as which axes are N's, is not compared. */

@@ -471,8 +471,8 @@ static void lower_woven(plan_lowering *lw)
     }
 }
 
-sd_status plan_lower_places(sd_arena *a, hlo_inst *fusion, sd_dtype type,
-                            plan_kernel **out)
+sd_status plan_lower_part(sd_arena *a, hlo_inst *fusion, plan_scatter_part part,
+                          sd_dtype type, plan_kernel **out)
 {
     const hlo_inst *root = fusion->comp[0]->root;
     plan_lowering lw;
@@ -480,7 +480,7 @@ sd_status plan_lower_places(sd_arena *a, hlo_inst *fusion, sd_dtype type,
     if (root->op == HLO_GET_TUPLE_ELEMENT)
         root = root->arg[0];
     begin(&lw, a, fusion, (plan_strands){.all = 1});
-    if (!(lw.st = plan_lower_scatter_places(&lw, root, type)))
+    if (!(lw.st = part(&lw, root, type)))
         plan_finish_kernel(&lw);
     *out = lw.k;
     return sd_note(lw.st, "planning %s", fusion->name);

@@ -153,20 +153,58 @@ sd_status plan_lower_scatter(plan_lowering *lw, const hlo_inst *in)
     return lw->st;
 }
 
-sd_status plan_lower_scatter_places(plan_lowering *lw, const hlo_inst *in,
-                                    sd_dtype type)
+/* A list of the updates, an element each, as the kernel's last slot. */
+static int add_list(plan_lowering *lw, const hlo_inst *in, sd_dtype type,
+                    plan_access access)
 {
-    const sd_shape *s = in->arg[0]->shape, *u = in->arg[2]->shape;
-    int row = in->u.gather->operand_batch.n, slot = lw->k->nslot;
-    const plan_expr *index[2], *at[SD_MAX_RANK];
-    plan_guard *g = sd_arena_array(lw->a, plan_guard, s->rank + 1);
-    plan_slot *slots = sd_arena_array(lw->a, plan_slot, slot + 1);
-    plan_node n = {.kind = PN_STORE, .dtype = type, .slot = slot, .narg = 1};
-    plan_node *place, *inside;
-    int ng = 0;
+    const sd_shape *u = in->arg[2]->shape;
+    int slot = lw->k->nslot;
+    plan_slot *all = sd_arena_array(lw->a, plan_slot, slot + 1);
+
+    memcpy(all, lw->k->slot, (size_t)slot * sizeof *all);
+    all[slot] = (plan_slot){
+        .dtype = type,
+        .count = u->dim[0] * (in->u.gather->operand_batch.n ? u->dim[1] : 1),
+        .access = (uint8_t)access,
+        .align = 16,
+        .noalias = true};
+    lw->k->slot = all;
+    lw->k->nslot++;
+    return slot;
+}
+
+/* Axes [batch, row] of the updates; the place in a list. */
+static const plan_expr *list_axes(plan_lowering *lw, const hlo_inst *in,
+                                  const plan_expr **index)
+{
+    const sd_shape *u = in->arg[2]->shape;
+    int row = in->u.gather->operand_batch.n;
 
     for (int d = 0; d <= row; d++)
         index[d] = plan_axis_add(lw, u->dim[d], PLAN_MAP, true);
+    return plan_px_linear(lw->px, row + 1, u->dim, index);
+}
+
+static void store_in_list(plan_lowering *lw, const hlo_inst *in, plan_node *n,
+                          const plan_expr *at)
+{
+    plan_node_new(lw, (plan_node){.kind = PN_STORE,
+                                  .dtype = n->dtype,
+                                  .slot = add_list(lw, in, n->dtype, PLAN_WRITE),
+                                  .off = at,
+                                  .narg = 1,
+                                  .arg = one(lw, n)});
+}
+
+static plan_node *place_of(plan_lowering *lw, const hlo_inst *in, sd_dtype type,
+                           const plan_expr *const *index)
+{
+    const sd_shape *s = in->arg[0]->shape, *u = in->arg[2]->shape;
+    const plan_expr *at[SD_MAX_RANK];
+    plan_guard *g = sd_arena_array(lw->a, plan_guard, s->rank + 1);
+    plan_node *place, *inside;
+    int row = in->u.gather->operand_batch.n, ng = 0;
+
     at[0] = plan_px_const(lw->px, 0);
     for (int d = row; d < s->rank; d++) {
         int64_t room = s->dim[d] - u->dim[d + 1] + 1;
@@ -181,16 +219,63 @@ sd_status plan_lower_scatter_places(plan_lowering *lw, const hlo_inst *in,
         place = plan_node_elt(
             lw, HLO_SELECT, type, NULL, 3,
             (plan_node *[]){inside, place, plan_node_const(lw, type, -1)});
-    memcpy(slots, lw->k->slot, (size_t)slot * sizeof *slots);
-    slots[slot] = (plan_slot){.dtype = type,
-                              .count = u->dim[0] * (row ? u->dim[1] : 1),
-                              .access = PLAN_WRITE,
-                              .align = 16,
-                              .noalias = true};
-    lw->k->slot = slots;
-    lw->k->nslot++;
-    n.arg = one(lw, place);
-    n.off = plan_px_linear(lw->px, row + 1, u->dim, index);
+    return place;
+}
+
+sd_status plan_lower_places(plan_lowering *lw, const hlo_inst *in,
+                            sd_dtype type)
+{
+    const plan_expr *index[2], *at = list_axes(lw, in, index);
+
+    store_in_list(lw, in, place_of(lw, in, type, index), at);
+    return lw->st;
+}
+
+sd_status plan_lower_updates(plan_lowering *lw, const hlo_inst *in,
+                             sd_dtype type)
+{
+    const plan_expr *index[SD_MAX_RANK + 1], *at = list_axes(lw, in, index);
+
+    for (int d = in->u.gather->operand_batch.n + 1;
+         d < in->arg[2]->shape->rank; d++)
+        index[d] = plan_px_const(lw->px, 0);
+    store_in_list(lw, in, place_of(lw, in, type, index), at);
+    store_in_list(lw, in,
+                  plan_value(lw, in->arg[2], 0, index, (plan_guards){0}), at);
+    return lw->st;
+}
+
+static plan_node *read_list(plan_lowering *lw, const hlo_inst *in, sd_dtype t,
+                            const plan_expr *at)
+{
+    return plan_node_new(lw,
+                         (plan_node){.kind = PN_LOAD,
+                                     .dtype = t,
+                                     .slot = add_list(lw, in, t, PLAN_READ),
+                                     .off = at});
+}
+
+sd_status plan_lower_listed(plan_lowering *lw, const hlo_inst *in,
+                            sd_dtype type)
+{
+    const sd_shape *s = in->arg[0]->shape;
+    const plan_expr *index[2], *at = list_axes(lw, in, index);
+    int batch = in->u.gather->operand_batch.n;
+    int64_t places = sd_shape_count(s) / (batch ? s->dim[0] : 1);
+    plan_node *key = read_list(lw, in, type, at);
+    plan_node n = {.kind = PN_SCATTER,
+                   .in = in,
+                   .dtype = s->dtype,
+                   .slot = out_slot(lw, 0),
+                   .narg = 1};
+
+    lw->k->cls = PLAN_SCATTERING;
+    lw->k->slot[n.slot].access = PLAN_READ | PLAN_WRITE;
+    n.arg = one(lw, read_list(lw, in, in->arg[2]->shape->dtype, at));
+    n.off = plan_px_node(lw->px, key, 0, places - 1);
+    if (batch)
+        n.off = plan_px_mad(lw->px, n.off, places, index[0]);
+    n.body = plan_body_of(lw->a, in->comp[0], &lw->st);
     plan_node_new(lw, n);
     return lw->st;
 }

@@ -381,7 +381,8 @@ static void print_sort(sd_buf *b, const plan_sort *s)
 
 static void print_runs(sd_buf *b, const plan_runs *r)
 {
-    sd_buf_fmt(b, "  runs a%d by s%d of s%d", r->axis, r->key, r->update);
+    sd_buf_fmt(b, "  runs a%d by s%d of %ss%d", r->axis, r->key,
+               r->moved ? "updates in " : "", r->update);
     if (r->batch >= 0)
         sd_buf_fmt(b, " of batch a%d", r->batch);
     sd_buf_fmt(b, "%s\n", r->last ? ", the last of each" : "");

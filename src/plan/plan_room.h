@@ -308,14 +308,21 @@ sd_status plan_verify_steps(const plan *p, const thunk_seq *seq);
 sd_status plan_lower_call(plan_lowering *lw, const hlo_inst *in);
 sd_status plan_lower_sort(plan_lowering *lw, const hlo_inst *in);
 sd_status plan_lower_scatter(plan_lowering *lw, const hlo_inst *in);
-/* The kernel of fusion's scatter that writes where updates go, by batch: the
- * place of a window's first element within its batch, or all ones where the
- * window is not inside; to a slot after the fusion's. */
-sd_status plan_lower_places(sd_arena *a, hlo_inst *fusion, sd_dtype type,
-                            plan_kernel **out);
-/* For plan_lower_places: the store. */
-sd_status plan_lower_scatter_places(plan_lowering *lw, const hlo_inst *in,
-                                    sd_dtype type);
+/* A kernel of a part of fusion's scatter, whose lists are slots after the
+ * fusion's. */
+typedef sd_status (*plan_scatter_part)(plan_lowering *lw, const hlo_inst *in,
+                                       sd_dtype type);
+sd_status plan_lower_part(sd_arena *a, hlo_inst *fusion, plan_scatter_part part,
+                          sd_dtype type, plan_kernel **out);
+/* Parts.  Where updates go, by batch: the place of a window's first element
+ * within its batch, or all ones where the window is not inside; the same, and
+ * the updates, of one element each; the scatter of such lists. */
+sd_status plan_lower_places(plan_lowering *lw, const hlo_inst *in,
+                            sd_dtype type);
+sd_status plan_lower_updates(plan_lowering *lw, const hlo_inst *in,
+                             sd_dtype type);
+sd_status plan_lower_listed(plan_lowering *lw, const hlo_inst *in,
+                            sd_dtype type);
 sd_status plan_lower_update(plan_lowering *lw, const hlo_inst *in);
 sd_status plan_lower_scan(plan_lowering *lw, const hlo_inst *in);
 

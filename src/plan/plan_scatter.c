@@ -9,7 +9,8 @@
  *     sums have the bits that one item would give them.
  *
  * The last is done by several kernels: one writes the places, some sort them
- * with the updates' numbers, and the scatter itself.
+ * with the updates' numbers, and the scatter itself.  Updates of one word are
+ * sorted themselves, so nobody has to look for them in memory.
  *
  * Where a processor runs the items (no `access` of several elements: Intel's
  * runtime for CPUs), one item takes 2 ns an update, which is quicker than to
@@ -24,8 +25,12 @@ typedef struct {
     plan_kernel *k, *whole;
     const device_desc *dev;
     int64_t batches, updates;
-    sd_dtype type;                     /* of a place */
-    size_t place, key, update, rest;   /* offsets in the work space */
+    sd_dtype type;        /* of a place */
+    bool moved;           /* the updates are sorted, not their numbers */
+    sd_dtype update_type; /* of what is sorted */
+    /* offsets in the work space: of the sort's slots (its operands are one or
+     * two), of the sorted places and updates */
+    size_t at[5], key, update;
 } sorted;
 
 static plan_node *scatter_of(const plan_kernel *k)
@@ -81,13 +86,15 @@ static plan_slot slot_of(sd_dtype t, int64_t n, plan_access access)
                        .noalias = true};
 }
 
-/* Slots: places; places in order, the numbers of their updates. */
+/* Slots: places, their updates if these are moved; places in order, the updates
+ * or their numbers. */
 static plan_kernel *sort_kernel(const sorted *s)
 {
     sd_arena *a = s->k->arena;
     plan_kernel *k = sd_arena_new(a, plan_kernel);
     plan_sort *t = sd_arena_new(a, plan_sort);
     int64_t n = s->batches * s->updates;
+    int nin = s->moved ? 2 : 1;
 
     *t = (plan_sort){.rows = s->batches,
                      .n = s->updates,
@@ -96,26 +103,28 @@ static plan_kernel *sort_kernel(const sorted *s)
                      .less = less_body(a, s->type),
                      .nop = 2,
                      .nout = 2,
-                     .first_out = 1,
+                     .first_out = nin,
                      .stable = true};
-    t->in = sd_arena_copy(a, (int[]){0, -1}, 2 * sizeof(int));
+    t->in = sd_arena_copy(a, (int[]){0, s->moved ? 1 : -1}, 2 * sizeof(int));
     t->out = sd_arena_copy(a, (int[]){0, 1}, 2 * sizeof(int));
-    t->type =
-        sd_arena_copy(a, (sd_dtype[]){s->type, SD_S32}, 2 * sizeof(sd_dtype));
+    t->type = sd_arena_copy(a, (sd_dtype[]){s->type, s->update_type},
+                            2 * sizeof(sd_dtype));
     /* of a place that is left out, these bits are ones, too: it comes last */
     plan_find_sort_keys(a, t);
     t->code_bits = 1;
-    while (s->k->slot[scatter_of(s->k)->slot].count >> t->code_bits)
+    while (s->whole->slot[scatter_of(s->whole)->slot].count >> t->code_bits)
         t->code_bits++;
     *k = (plan_kernel){.name = sd_arena_fmt(a, "%s_sort", s->k->name),
                        .cls = PLAN_SORTING,
                        .sort = t,
-                       .nslot = 3,
+                       .nslot = nin + 2,
                        .arena = a};
-    k->slot = sd_arena_array(a, plan_slot, 3);
+    k->slot = sd_arena_array(a, plan_slot, nin + 2);
     k->slot[0] = slot_of(s->type, n, PLAN_READ);
-    k->slot[1] = slot_of(s->type, n, PLAN_WRITE);
-    k->slot[2] = slot_of(SD_S32, n, PLAN_WRITE);
+    if (s->moved)
+        k->slot[1] = slot_of(s->update_type, n, PLAN_READ);
+    k->slot[nin] = slot_of(s->type, n, PLAN_WRITE);
+    k->slot[nin + 1] = slot_of(s->update_type, n, PLAN_WRITE);
     k->flops = (double)n;
     plan_tile(k, s->dev);
     return k;
@@ -150,9 +159,7 @@ static void add_part(const sorted *s, plan_kernel *k, plan_part_arg *arg)
 /* Slot i of the sort, or a piece of it. */
 static plan_part_arg of_sort(const sorted *s, plan_part_arg a)
 {
-    const size_t at[] = {s->place, s->key, s->update, s->rest};
-
-    return a.slot < 0 ? a : in_work(s, at[a.slot] + a.at, a.bytes);
+    return a.slot < 0 ? a : in_work(s, s->at[a.slot] + a.at, a.bytes);
 }
 
 static void add_sort(const sorted *s, plan_kernel *k)
@@ -177,40 +184,64 @@ static bool overwrites(const plan_body *b)
     return b && b->root[0]->kind == PN_PARAM && b->root[0]->out == 1;
 }
 
-static void take_runs(sorted *s)
+/* The updates where they lie, by their numbers. */
+static void take_numbers(sorted *s)
 {
     plan_kernel *k = s->k;
-    int n = k->nslot, row = k->nouter;
+    int n = k->nslot;
     int64_t all = s->batches * s->updates;
-    plan_node *node = scatter_of(k);
     plan_slot *slot = sd_arena_array(k->arena, plan_slot, n + 2);
-    plan_runs runs = {.axis = row,
-                      .batch = s->batches > 1 ? 0 : -1,
-                      .key = n,
-                      .update = n + 1,
-                      .last = overwrites(node->body)};
 
     memcpy(slot, k->slot, (size_t)n * sizeof *slot);
     slot[n] = slot_of(s->type, all, PLAN_READ);
     slot[n + 1] = slot_of(SD_S32, all, PLAN_READ);
     k->slot = slot;
     k->nslot = n + 2;
-    share_updates(k, node);
-    k->runs = sd_arena_copy(k->arena, &runs, sizeof runs);
-    plan_tile(k, s->dev);
+    share_updates(k, scatter_of(k));
 }
 
+static sd_status take_runs(sorted *s, hlo_inst *fusion)
+{
+    const char *name = s->k->name;
+    plan_runs runs = {.axis = s->k->nouter,
+                      .batch = s->batches > 1 ? 0 : -1,
+                      .key = s->whole->nslot - 1,
+                      .update = s->whole->nslot,
+                      .last = overwrites(scatter_of(s->k)->body),
+                      .moved = s->moved};
+    sd_status st = NULL;
+
+    if (s->moved) {
+        st = plan_lower_part(s->k->arena, fusion, plan_lower_listed, s->type,
+                             &s->k);
+        runs.axis = runs.batch + 1;
+    } else {
+        take_numbers(s);
+    }
+    if (st)
+        return st;
+    s->k->name = name;
+    s->k->runs = sd_arena_copy(s->k->arena, &runs, sizeof runs);
+    plan_tile(s->k, s->dev);
+    return NULL;
+}
+
+/* One list behind the other; the last of the sort's slots is its own work. */
 static void place_work(sorted *s, const plan_kernel *sort)
 {
-    size_t n = (size_t)(s->batches * s->updates);
-    size_t keys = plan_whole_lines(n * sd_dtype_bytes(s->type));
+    int lists = sort->sort->first_out + 2;
+    size_t at = 0;
 
-    s->key = s->place + keys;
-    s->update = s->key + keys;
-    s->rest = s->update + plan_whole_lines(n * sizeof(int32_t));
-    plan_add_work_slot(
-        s->whole,
-        (int64_t)(s->rest + (sort->nslot > 3 ? slot_bytes(sort, 3) : 0)));
+    for (int i = 0; i < lists; i++) {
+        s->at[i] = at;
+        at += plan_whole_lines(slot_bytes(sort, i));
+    }
+    s->key = s->at[lists - 2];
+    s->update = s->at[lists - 1];
+    s->at[lists] = at;
+    if (sort->nslot > lists)
+        at += slot_bytes(sort, lists);
+    plan_add_work_slot(s->whole, (int64_t)at);
 }
 
 static sd_status sort_updates(sorted *s, hlo_inst *fusion)
@@ -220,7 +251,9 @@ static sd_status sort_updates(sorted *s, hlo_inst *fusion)
     sd_status st;
     int n = s->k->nslot;
 
-    if ((st = plan_lower_places(s->k->arena, fusion, s->type, &places)))
+    if ((st = plan_lower_part(s->k->arena, fusion,
+                              s->moved ? plan_lower_updates : plan_lower_places,
+                              s->type, &places)))
         return st;
     places->name = sd_arena_fmt(s->k->arena, "%s_places", s->k->name);
     plan_tile(places, s->dev);
@@ -229,10 +262,12 @@ static sd_status sort_updates(sorted *s, hlo_inst *fusion)
     s->whole->part =
         sd_arena_array(s->k->arena, plan_part, SD_MAX(sort->npart, 1) + 2);
     arg = args_of(s, places);
-    arg[n] = in_work(s, s->place, slot_bytes(places, n));
+    for (int i = 0; i < sort->sort->first_out; i++)
+        arg[n + i] = in_work(s, s->at[i], slot_bytes(places, n + i));
     add_part(s, places, arg);
     add_sort(s, sort);
-    take_runs(s);
+    if ((st = take_runs(s, fusion)))
+        return st;
     arg = args_of(s, s->k);
     arg[n] = in_work(s, s->key, slot_bytes(s->k, n));
     arg[n + 1] = in_work(s, s->update, slot_bytes(s->k, n + 1));
@@ -271,6 +306,10 @@ sd_status plan_tile_scatter(plan_kernel *k, hlo_inst *fusion,
             s.whole = k;
             s.k = sd_arena_copy(k->arena, k, sizeof *k);
             s.type = k->slot[n->slot].count < UINT32_MAX ? SD_U32 : SD_S64;
+            s.moved = is_word(u->dtype) &&
+                      sd_shape_count(u) == s.batches * s.updates &&
+                      k->slot[n->slot].count <= INT32_MAX;
+            s.update_type = s.moved ? u->dtype : SD_S32;
             return sort_updates(&s, fusion);
         }
     }

@@ -119,7 +119,7 @@ static sd_status check_runs(const plan_kernel *k, const plan_node *n)
         return plan_bad(k, n, "runs along an axis that is not the updates'");
     all =
         k->axis[r->axis].extent * (r->batch < 0 ? 1 : k->axis[r->batch].extent);
-    if (!has_slot(k, r->update, SD_S32, all) ||
+    if (!has_slot(k, r->update, r->moved ? n->arg[0]->dtype : SD_S32, all) ||
         (!has_slot(k, r->key, SD_U32, all) &&
          !has_slot(k, r->key, SD_S64, all)))
         return plan_bad(k, n, "runs without a list of the updates");

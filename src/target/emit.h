@@ -416,6 +416,8 @@ emit_value emit_staged(emit *e, const plan_node *n, int copy);
 
 /* The loop over the updates of a run, at an open position of its axis. */
 void emit_run_open(emit *e, emit_loop *l);
+/* All that is done there, where the updates are in the list. */
+void emit_run_listed(emit *e);
 
 /* ---- emit_atomic.c ---- */
 

@@ -292,6 +292,10 @@ static void outer_run(nest *t, int i)
     emit *e = t->e;
     emit_loop l;
 
+    if (e->k->runs->moved) {
+        emit_run_listed(e);
+        return;
+    }
     emit_run_open(e, &l);
     t->in_run = true;
     outer(t, i);

@@ -81,6 +81,80 @@ static LLVMValueRef end_of_run(const finder *f, LLVMValueRef key,
     return emit_get(e, lo);
 }
 
+/* ---- updates that are in the list ---- */
+
+/* Those that are left out end no run. */
+static LLVMValueRef ends_run(const finder *f, LLVMValueRef key)
+{
+    emit *e = f->e;
+    LLVMValueRef next = emit_plus(e, f->at, 1), ends, in;
+
+    ends = LLVMBuildNot(e->b, emit_below(e, next, f->n), "");
+    next = LLVMBuildSelect(e->b, ends, f->at, next, "");
+    ends = LLVMBuildOr(e->b, ends,
+                       LLVMBuildNot(e->b, same_place(f, next, key), ""), "");
+    in = LLVMBuildICmp(e->b, LLVMIntNE, key, LLVMConstAllOnes(LLVMTypeOf(key)),
+                       "");
+    return LLVMBuildAnd(e->b, ends, in, "");
+}
+
+static LLVMValueRef updated(emit *e, const plan_node *n, LLVMValueRef old,
+                            LLVMValueRef by)
+{
+    emit_value arg[2] = {{old, NULL}, {by, NULL}}, root[1];
+
+    emit_body(e, n->body, arg, root);
+    return root[0].re;
+}
+
+/* All of the run that begins there, in a register. */
+static LLVMValueRef sum_run(const finder *f, const plan_node *n,
+                            LLVMValueRef key, LLVMValueRef old)
+{
+    emit *e = f->e;
+    LLVMValueRef at = emit_variable(e, f->at), sum = emit_variable(e, old);
+    LLVMValueRef last = emit_plus(e, f->n, -1), goes, look;
+    emit_while w = emit_while_begin(e);
+
+    look = emit_smaller(e, emit_get(e, at), last);
+    goes = LLVMBuildAnd(e->b, emit_below(e, emit_get(e, at), f->n),
+                        same_place(f, look, key), "");
+    emit_while_test(e, &w, goes);
+    look = emit_get(e, at);
+    old = LLVMBuildLoad2(e->b, LLVMTypeOf(old), sum, "");
+    LLVMBuildStore(e->b, updated(e, n, old, read_list(f, f->r->update, look)),
+                   sum);
+    LLVMBuildStore(e->b, emit_plus(e, look, 1), at);
+    emit_while_end(e, &w);
+    return LLVMBuildLoad2(e->b, LLVMTypeOf(old), sum, "");
+}
+
+void emit_run_listed(emit *e)
+{
+    const plan_runs *r = e->k->runs;
+    const plan_node *n = plan_scatter_of(e->k);
+    finder f = {e, r, emit_si(e, 0), e->axis[r->axis].at,
+                emit_si(e, e->k->axis[r->axis].extent)};
+    LLVMValueRef key, takes, place, v;
+    LLVMBasicBlockRef no;
+
+    if (r->batch >= 0)
+        f.base = LLVMBuildMul(e->b, e->axis[r->batch].at, f.n, "");
+    key = read_list(&f, r->key, f.at);
+    takes = r->last ? ends_run(&f, key) : begins_run(&f, key);
+    place = emit_expr(e, n->off, 0, false);
+    no = emit_when(e, emit_and(e, takes, e->item_valid));
+    if (r->last)
+        v = read_list(&f, r->update, f.at);
+    else
+        v = sum_run(&f, n, key,
+                    emit_mem_read(e, n->dtype, e->slot[n->slot], place, 1).re);
+    emit_mem_write(e, n->dtype, e->slot[n->slot], place, (emit_value){v, NULL});
+    emit_when_end(e, no);
+}
+
+/* ---- updates where they lie ---- */
+
 void emit_run_open(emit *e, emit_loop *l)
 {
     const plan_runs *r = e->k->runs;

@@ -485,7 +485,7 @@ static void take_run(run *r, int64_t i)
     while (end < n && listed(r, p->key, base + end) == key)
         end++;
     for (i = p->last ? end - 1 : i; i < end; i++) {
-        r->pos[p->axis] = listed(r, p->update, base + i);
+        r->pos[p->axis] = p->moved ? i : listed(r, p->update, base + i);
         outer(r, p->axis + 1);
     }
 }

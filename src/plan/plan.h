@@ -427,7 +427,8 @@ enum { PLAN_SQUARE = 16, PLAN_LINE = 128, PLAN_LINES = 8, PLAN_LINE_PART = 16 };
  * positions along K (a window's) its guards fail; then slot `zeros` is read.
  *
  * A wide engine has three pairs where local memory holds them, since it reads one
- * of them while another is written and the next lies ready.  It wants lines of
+ * of them while another is written and the next lies ready, and four where
+ * copies are made by themselves and two are under way.  It wants lines of
  * 128 bytes.  Where an operand lies along k, or its
  * elements are bytes, line m has the step's positions of k, x_k is 1.  Else x_m
  * is 1, and a line has the 64 neighbours of m at one k: (m, k) is in line
@@ -494,6 +495,8 @@ typedef struct {
     int64_t mt, nt, round;               /* positions of M and N in a tile */
     size_t buffer;                       /* bytes from one pair to the next, */
     int pairs;                           /* of so many */
+    bool by_itself; /* wide engines: what is copied goes from memory to areas by
+                       instructions that nobody waits for at once */
 } plan_blocks;
 enum { PLAN_ZEROS = 16 }; /* bytes of that slot: an access of any device */
 /* Panels of GPUs: elements of a word, 4 bytes. */

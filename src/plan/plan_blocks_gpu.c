@@ -665,6 +665,29 @@ static void cut_tiles(plan_kernel *k, const plan_blocks *b)
     plan_cut_axis(&k->axis[b->n], b->nt / plan_tile_points(k, b, b->n_in));
 }
 
+/* One access each, which no register has to see. */
+static bool is_copied_whole(const plan_blocks *b, const plan_node *n, int along,
+                            int wide)
+{
+    return plan_woven_rows(b, along) == 1 && n->wide == wide &&
+           wide * (int)sd_dtype_bytes(n->dtype) == PLAN_LINE_PART;
+}
+
+static void copy_by_itself(plan_kernel *k, plan_blocks *b,
+                           const device_desc *dev)
+{
+    enum { MOST_PAIRS = 4 };
+    size_t most = SD_MAX(dev->local_bytes, dev->local_most) / b->buffer;
+
+    if (!is_wide(b) || b->pairs < 3 || b->part == SD_F32 || !b->x_plain ||
+        !b->y_plain || !is_copied_whole(b, b->x, b->x_along, b->x_wide) ||
+        !is_copied_whole(b, b->y, b->y_along, b->y_wide))
+        return;
+    b->by_itself = true;
+    b->pairs = (int)SD_MIN(most, (size_t)MOST_PAIRS);
+    k->local_bytes = SD_MAX(k->local_bytes, (size_t)b->pairs * b->buffer);
+}
+
 bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
 {
     const plan_node *c = plan_only_contract(k);
@@ -711,5 +734,6 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
     choose_accesses(k, b, lane, copied, dev);
     if (!b->direct && keeps_places(b, dev))
         plan_find_plain(k, b);
+    copy_by_itself(k, b, dev);
     return true;
 }

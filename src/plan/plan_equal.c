@@ -129,8 +129,7 @@ static bool same_runs(const plan_runs *x, const plan_runs *y)
     if (!x || !y)
         return x == y;
     return x->axis == y->axis && x->batch == y->batch && x->key == y->key &&
-           x->update == y->update && x->last == y->last &&
-           x->moved == y->moved;
+           x->update == y->update && x->last == y->last && x->moved == y->moved;
 }
 
 /* What follows from the nodes, as which axes are N's, is not compared. */
@@ -146,11 +145,11 @@ static bool same_blocks(const plan_blocks *x, const plan_blocks *y)
            x->rows == y->rows && x->vectors == y->vectors &&
            x->near == y->near && x->step == y->step && x->lead == y->lead &&
            x->x_plain == y->x_plain && x->y_plain == y->y_plain &&
-           x->zeros == y->zeros && x->x_wide == y->x_wide &&
-           x->y_wide == y->y_wide && x->along_m == y->along_m &&
-           x->along_n == y->along_n && x->mt == y->mt && x->nt == y->nt &&
-           x->round == y->round && x->buffer == y->buffer &&
-           x->pairs == y->pairs;
+           x->zeros == y->zeros && x->by_itself == y->by_itself &&
+           x->x_wide == y->x_wide && x->y_wide == y->y_wide &&
+           x->along_m == y->along_m && x->along_n == y->along_n &&
+           x->mt == y->mt && x->nt == y->nt && x->round == y->round &&
+           x->buffer == y->buffer && x->pairs == y->pairs;
 }
 
 static bool same_pass(const plan_pass *x, const plan_pass *y)

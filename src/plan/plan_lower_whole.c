@@ -188,12 +188,13 @@ static const plan_expr *list_axes(plan_lowering *lw, const hlo_inst *in,
 static void store_in_list(plan_lowering *lw, const hlo_inst *in, plan_node *n,
                           const plan_expr *at)
 {
-    plan_node_new(lw, (plan_node){.kind = PN_STORE,
-                                  .dtype = n->dtype,
-                                  .slot = add_list(lw, in, n->dtype, PLAN_WRITE),
-                                  .off = at,
-                                  .narg = 1,
-                                  .arg = one(lw, n)});
+    plan_node_new(lw,
+                  (plan_node){.kind = PN_STORE,
+                              .dtype = n->dtype,
+                              .slot = add_list(lw, in, n->dtype, PLAN_WRITE),
+                              .off = at,
+                              .narg = 1,
+                              .arg = one(lw, n)});
 }
 
 static plan_node *place_of(plan_lowering *lw, const hlo_inst *in, sd_dtype type,
@@ -236,8 +237,8 @@ sd_status plan_lower_updates(plan_lowering *lw, const hlo_inst *in,
 {
     const plan_expr *index[SD_MAX_RANK + 1], *at = list_axes(lw, in, index);
 
-    for (int d = in->u.gather->operand_batch.n + 1;
-         d < in->arg[2]->shape->rank; d++)
+    for (int d = in->u.gather->operand_batch.n + 1; d < in->arg[2]->shape->rank;
+         d++)
         index[d] = plan_px_const(lw->px, 0);
     store_in_list(lw, in, place_of(lw, in, type, index), at);
     store_in_list(lw, in,
@@ -248,11 +249,10 @@ sd_status plan_lower_updates(plan_lowering *lw, const hlo_inst *in,
 static plan_node *read_list(plan_lowering *lw, const hlo_inst *in, sd_dtype t,
                             const plan_expr *at)
 {
-    return plan_node_new(lw,
-                         (plan_node){.kind = PN_LOAD,
-                                     .dtype = t,
-                                     .slot = add_list(lw, in, t, PLAN_READ),
-                                     .off = at});
+    return plan_node_new(lw, (plan_node){.kind = PN_LOAD,
+                                         .dtype = t,
+                                         .slot = add_list(lw, in, t, PLAN_READ),
+                                         .off = at});
 }
 
 sd_status plan_lower_listed(plan_lowering *lw, const hlo_inst *in,

@@ -223,7 +223,8 @@ static void print_group_blocks(sd_buf *b, const plan_kernel *k)
     if (p->zeros)
         sd_buf_fmt(b, "zeros s%d, ", p->zeros);
     if (p->pairs > 2)
-        sd_buf_fmt(b, "%d pairs, ", p->pairs);
+        sd_buf_fmt(b, "%d pairs%s, ", p->pairs,
+                   p->by_itself ? " by themselves" : "");
     sd_buf_fmt(b, "round %" PRId64 "\n", p->round);
 }
 

@@ -153,6 +153,12 @@ typedef struct {
     void (*begin)(emit *e, const emit_wide *w);
     void (*wait)(emit *e, int left);
     void (*settle)(emit *e);
+    /* PLAN_LINE_PART bytes go by themselves from memory to an area, or zeros
+     * where `not`, an i1 or NULL, holds; whoever waits leaves the last `left`
+     * turns of copies, each ended by a close. */
+    void (*copy)(emit *e, LLVMValueRef to, LLVMValueRef from, LLVMValueRef not);
+    void (*close_copies)(emit *e);
+    void (*await_copies)(emit *e, int left);
     int run, pack; /* pack: sums of one acc, a vector; 1: it is a number */
     bool bf16; /* there is an instruction that rounds f32 to it */
     bool dear_division; /* of f32: a dozen instructions and a branch */

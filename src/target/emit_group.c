@@ -359,8 +359,8 @@ void emit_tile_put(LLVMValueRef p, LLVMValueRef v, emit *e, size_t bytes)
 }
 
 /* By how many elements item's vectors are turned round: eight neighbours write
- * at once, whose lines must be eight different ones (modulo eight) to lie in all
- * banks, but a vector's first lines are not. */
+ * at once, whose lines must be eight different ones (modulo eight) to lie in
+ * all banks, but a vector's first lines are not. */
 static LLVMValueRef turned_by(emit_tile *g, const emit_operand *o, int i)
 {
     emit *e = g->e;
@@ -399,8 +399,8 @@ void emit_tile_turned(emit_tile *g, const emit_operand *o, int i,
         bit = LLVMBuildICmp(e->b, LLVMIntNE, bit, emit_si(e, 0), "");
         memcpy(old, line, sizeof old);
         for (int c = 0; c < o->wide; c++)
-            line[c] = LLVMBuildSelect(e->b, bit, old[(c + s) % o->wide], old[c],
-                                      "");
+            line[c] =
+                LLVMBuildSelect(e->b, bit, old[(c + s) % o->wide], old[c], "");
     }
 }
 

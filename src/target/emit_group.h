@@ -91,6 +91,9 @@ void emit_share_out(emit_tile *g, emit_operand *o);
 
 void emit_find_plain(emit_tile *g, emit_operand *o); /* before the loop */
 void emit_plain_read(emit_tile *g, emit_operand *o, LLVMValueRef at);
+/* Step `at` goes by itself to the areas of `turn`. */
+void emit_plain_copy(emit_tile *g, emit_operand *o, LLVMValueRef at,
+                     LLVMValueRef turn);
 
 /* ---- emit_panel.c: operands of engines that read by blocks ---- */
 

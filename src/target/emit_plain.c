@@ -186,6 +186,29 @@ static LLVMValueRef skip_lead(emit_tile *g, const emit_operand *o, int i,
                        emit_times(e, o->k[i], -s));
 }
 
+/* Where access c of vector i is, if no guard fails. */
+static LLVMValueRef access_at(emit_tile *g, const emit_operand *o, int i, int c,
+                              LLVMValueRef by, LLVMValueRef moved)
+{
+    emit *e = g->e;
+    const plan_node *n = o->node;
+    LLVMValueRef from = o->begin[i], p;
+    bool follows = o->beyond && !moved;
+    int64_t s;
+
+    if (follows)
+        from = o->begin[0];
+    plan_expr_stride(n->off, o->along, &s);
+    if (moved)
+        from = emit_add(e, from, moved);
+    p = emit_element(e, n->dtype, e->slot[n->slot],
+                     follows ? by : emit_add(e, by, emit_si(e, c * s)));
+    p = emit_element(e, n->dtype, p, from);
+    if (follows)
+        p = emit_element(e, n->dtype, p, emit_si(e, c * s + o->beyond[i]));
+    return p;
+}
+
 static LLVMValueRef read_vector(emit_tile *g, const emit_operand *o, int i,
                                 LLVMValueRef by, LLVMValueRef bits,
                                 LLVMValueRef moved)
@@ -194,25 +217,10 @@ static LLVMValueRef read_vector(emit_tile *g, const emit_operand *o, int i,
     const plan_node *n = o->node;
     LLVMTypeRef part = emit_mem_type(e, n->dtype);
     LLVMValueRef all = LLVMGetPoison(emit_widen(part, o->wide));
-    LLVMValueRef slot = e->slot[n->slot], from = o->begin[i];
-    bool follows = o->beyond && !moved;
-    int64_t s;
 
-    if (follows)
-        from = o->begin[0];
-
-    plan_expr_stride(n->off, o->along, &s);
-    if (moved)
-        from = emit_add(e, from, moved);
     for (int c = 0; c < o->wide; c += n->wide) {
-        LLVMValueRef p, v;
-        LLVMValueRef more = emit_si(e, c * s);
+        LLVMValueRef p = access_at(g, o, i, c, by, moved), v;
 
-        p = emit_element(e, n->dtype, slot,
-                         follows ? by : emit_add(e, by, more));
-        p = emit_element(e, n->dtype, p, from);
-        if (follows)
-            p = emit_element(e, n->dtype, p, emit_si(e, c * s + o->beyond[i]));
         if (o->not)
             p = emit_select(e, fails(g, o, i, c, bits), e->slot[g->b->zeros],
                             p);
@@ -244,4 +252,16 @@ void emit_plain_read(emit_tile *g, emit_operand *o, LLVMValueRef at)
             v = emit_select(e, has, v, LLVMConstNull(LLVMTypeOf(v)));
         LLVMBuildStore(e->b, v, o->v[i]);
     }
+}
+
+void emit_plain_copy(emit_tile *g, emit_operand *o, LLVMValueRef at,
+                     LLVMValueRef turn)
+{
+    LLVMValueRef bits, by = find_step(g, o, at, &bits);
+
+    for (int i = 0; i < o->n; i++)
+        g->e->abi->copy(g->e,
+                        emit_tile_area(g, o->at, turn, g->e->i8, o->place[i]),
+                        access_at(g, o, i, 0, by, NULL),
+                        o->not ? fails(g, o, i, 0, bits) : NULL);
 }

@@ -229,6 +229,50 @@ static void run_ahead(emit_tile *g, LLVMValueRef at)
     read_step(g, at_most(e, emit_add(e, next, emit_si(e, 1)), g->steps - 1));
 }
 
+static void copy_step(emit_tile *g, LLVMValueRef at)
+{
+    LLVMValueRef turn = emit_rest(g->e, at, g->b->pairs);
+
+    at = at_most(g->e, at, g->steps - 1);
+    emit_plain_copy(g, &g->x, at, turn);
+    emit_plain_copy(g, &g->y, at, turn);
+    g->e->abi->close_copies(g->e);
+}
+
+/* The same where copies are made by themselves: of `pairs` areas one is read by
+ * product `at`, the next has arrived when that begins, and where the product
+ * before was the last one's copy begins. */
+static void run_by_itself(emit_tile *g, LLVMValueRef at)
+{
+    emit *e = g->e;
+    int pairs = g->b->pairs;
+
+    begin(g, emit_rest(e, at, pairs));
+    e->abi->wait(e, 1);
+    e->abi->await_copies(e, pairs - 3);
+    settle(g);
+    copy_step(g, emit_add(e, at, emit_si(e, pairs - 1)));
+}
+
+static void fill(emit_tile *g)
+{
+    emit *e = g->e;
+
+    for (int i = 0; i < g->b->pairs - 1; i++) {
+        if (g->b->by_itself) {
+            copy_step(g, emit_si(e, i));
+            continue;
+        }
+        read_step(g, emit_si(e, SD_MIN(i, g->steps - 1)));
+        write_step(g, emit_si(e, i));
+    }
+    if (g->b->by_itself)
+        e->abi->await_copies(e, g->b->pairs - 2);
+    else
+        read_step(g, emit_si(e, SD_MIN(g->b->pairs - 1, g->steps - 1)));
+    settle(g);
+}
+
 void emit_wide_run(emit_tile *g)
 {
     emit *e = g->e;
@@ -238,16 +282,13 @@ void emit_wide_run(emit_tile *g)
 
     assert(g->chains == 1 && g->b->along_n == 1);
     e->abi->open_sums(e, g->slot, g->nacc);
-    for (int i = 0; i < g->b->pairs - 1; i++) {
-        read_step(g, emit_si(e, SD_MIN(i, g->steps - 1)));
-        write_step(g, emit_si(e, i));
-    }
-    read_step(g, emit_si(e, SD_MIN(g->b->pairs - 1, g->steps - 1)));
-    settle(g);
+    fill(g);
     pre = LLVMGetInsertBlock(e->b);
     emit_loop_open(e, &s, emit_si(e, 0), emit_si(e, g->steps), 1);
     emit_level_open(e, pre);
-    if (g->b->pairs > 2)
+    if (g->b->by_itself)
+        run_by_itself(g, s.at);
+    else if (g->b->pairs > 2)
         run_ahead(g, s.at);
     else
         run_step(g, s.at);
@@ -255,6 +296,8 @@ void emit_wide_run(emit_tile *g)
     emit_level_close(e);
     if (g->b->pairs > 2)
         e->abi->wait(e, 0);
+    if (g->b->by_itself)
+        e->abi->await_copies(e, 0); /* sums will lie there */
     e->abi->take_sums(e, g->slot, acc, g->nacc);
     for (int i = 0; i < g->nacc; i++)
         LLVMBuildStore(e->b, acc[i], g->acc[i]);

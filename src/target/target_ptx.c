@@ -387,6 +387,35 @@ static void wait(emit *e, int left)
                       : "wgmma.wait_group.sync.aligned 0;");
 }
 
+/* Zeros are not read: all items would ask the second level of cache for one
+ * line (three to five times the time of a convolution). */
+static void copy(emit *e, LLVMValueRef to, LLVMValueRef from, LLVMValueRef not)
+{
+    LLVMValueRef arg[3] = {to, from};
+
+    if (not)
+        arg[2] = LLVMBuildSelect(e->b, not, LLVMConstInt(e->i32, 0, 0),
+                                 LLVMConstInt(e->i32, PLAN_LINE_PART, 0), "");
+    emit_intrinsic2(e,
+                    not ? "llvm.nvvm.cp.async.cg.shared.global.16.s"
+                        : "llvm.nvvm.cp.async.cg.shared.global.16",
+                    NULL, 0, arg, not ? 3 : 2);
+}
+
+static void close_copies(emit *e)
+{
+    put_plain(e, "cp.async.commit_group;");
+}
+
+static void await_copies(emit *e, int left)
+{
+    static const char *const text[] = {"cp.async.wait_group 0;",
+                                       "cp.async.wait_group 1;",
+                                       "cp.async.wait_group 2;"};
+
+    put_plain(e, text[left]);
+}
+
 /* wgmma reads by another way than ordinary accesses. */
 static void settle(emit *e)
 {
@@ -414,6 +443,9 @@ static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
                              .begin = begin,
                              .wait = wait,
                              .settle = settle,
+                             .copy = copy,
+                             .close_copies = close_copies,
+                             .await_copies = await_copies,
                              .run = 2,
                              .pack = 1,
                              .bf16 = true,

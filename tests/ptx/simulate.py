@@ -8,7 +8,8 @@ instruction that is not is an error.  Beside the values it is tried that
 * wgmma reads what was written before a fence of its proxy and a barrier, and
 * what it reads stays until it is waited for: it is done when it begins, and once
   more when it ends,
-* numbers of tf32 have been rounded to it.
+* numbers of tf32 have been rounded to it; copies that go by themselves arrive when
+  they are waited for, and to what wgmma still reads not even then.
 """
 import re
 
@@ -86,6 +87,7 @@ class Group:
         self.fresh = np.zeros(len(self.local), bool)     # no fence yet
         self.epoch = 0
         self.running, self.committed = [], 0
+        self.open, self.copies = [], []                  # of a turn; turns
         item = np.arange(self.n, dtype=np.uint64)
         self.reg = {"%tid.x": item, "%ctaid.x": np.full(self.n, number, np.uint64)}
         self.at = np.zeros(self.n, np.int64)
@@ -160,6 +162,33 @@ class Group:
             self.writer[at] = who[:, None]
             self.written[at] = self.epoch
             self.fresh[at] = True
+
+    # ---- copies by themselves ----
+
+    def copy(self, ops, mask):
+        """Begins: what is read is read now, since nobody writes it; where it goes is
+        anything until it arrives.  A fourth operand that is 0: zeros."""
+        array, bytes_ = self.address(ops[1]) >> 40, int(ops[2])
+        reads = mask & (self.get(ops[3]) != 0) if len(ops) > 3 else mask
+        v = np.zeros((self.n, bytes_), np.uint8)
+        for one in np.unique(array[reads]):
+            who, memory, at = self.access(["ld", "global"], ops[1], bytes_, reads & (array == one))
+            v[who] = memory[at]
+        who = np.nonzero(mask)[0]
+        to = self.address(ops[0])[who]
+        assert not (to % bytes_).any()
+        to = to[:, None] + np.arange(bytes_)
+        self.open.append((who, to, v[who]))
+        self.ordered(to, who, "a copy")
+        self.local[to] ^= 0x55
+        self.writer[to], self.written[to] = who[:, None], self.epoch
+
+    def arrive(self, left):
+        while len(self.copies) > left:
+            for who, at, v in self.copies.pop(0):
+                self.ordered(at, who, "a copy")
+                self.local[at] = v
+                self.writer[at], self.written[at], self.fresh[at] = who[:, None], self.epoch, True
 
     # ---- wgmma ----
 
@@ -277,6 +306,16 @@ class Group:
         elif key == "bar":
             assert mask.all(), "a barrier that not all reach"
             self.epoch += 1
+        elif key == "cp" and name[2] == "commit_group":
+            assert mask.all()
+            self.copies.append(self.open)
+            self.open = []
+        elif key == "cp" and name[2] == "wait_group":
+            assert mask.all()
+            self.arrive(int(ops[0]))
+        elif key == "cp":
+            assert name[1:] == ["async", "cg", "shared", "global"], name
+            self.copy(ops, mask)
         elif key == "fence":
             assert name[1:3] == ["proxy", "async"] and mask.all()
             self.fresh[:] = False
@@ -369,7 +408,7 @@ class Group:
     def run(self):
         while (self.at < len(self.k.code)).any():
             self.step()
-        assert not self.running, "wgmma that nobody waits for"
+        assert not self.running and not self.copies, "products or copies that nobody waits for"
 
 
 def run(text, arrays, groups, local):

@@ -1,9 +1,9 @@
-/* Every reduce has one dimension: transposes before it are folded away,
- * dimensions of extent 1 dropped, reduced neighbours collapsed unless the
- * operand is computed from arrays that have only one of them; reduced
- * dimensions that are apart are peeled, fastest first but for short rows, all
- * but the last starting from the combiner's identity.  A combiner without one
- * gets its dimensions side by side by a transpose. */
+/* Every reduce has one dimension: transposes before it are folded away, stacks
+ * of few parts combined part by part, dimensions of extent 1 dropped, reduced
+ * neighbours collapsed unless the operand is computed from arrays that have
+ * only one of them; reduced dimensions that are apart are peeled, fastest first
+ * but for short rows, all but the last starting from the combiner's identity.
+ * A combiner without one gets its dimensions side by side by a transpose. */
 #include "passes_priv.h"
 
 typedef struct {
@@ -124,6 +124,43 @@ static hlo_inst *combine_once(reduce *r)
         arg[r->n + i] = pass_reshape(r->p, r->x[i], s->rank, s->dim);
     }
     return pass_vectorize(r->p, r->body, arg, s);
+}
+
+enum { MOST_PARTS = 16 };
+
+/* It is put together for this reduce alone, of parts of one row each, as
+ * jnp.stack([a, b, c]).sum(0) is. */
+static bool is_stack(const reduce *r)
+{
+    const hlo_inst *x = r->x[0];
+    int64_t d;
+
+    if (r->n != 1 || x->op != HLO_CONCATENATE || x->nuse != 1 ||
+        x->narg > MOST_PARTS || !pass_can_vectorize(r->body))
+        return false;
+    d = x->dims.at[0];
+    for (int i = 0; i < r->rank; i++)
+        if (r->over[i] != (i == d) && r->dim[i] != 1)
+            return false;
+    for (int i = 0; i < x->narg; i++)
+        if (x->arg[i]->shape->dim[d] != 1)
+            return false;
+    return true;
+}
+
+/* body(body(init, part 0), part 1), and so on: an element of a stack is one of
+ * one part, but would ask each whether it is in it. */
+static hlo_inst *combine_parts(reduce *r)
+{
+    const sd_shape *s = r->in->shape;
+    const hlo_inst *x = r->x[0];
+    hlo_inst *arg[2] = {pass_spread(r->p, r->init[0], s), NULL};
+
+    for (int i = 0; i < x->narg; i++) {
+        arg[1] = pass_reshape(r->p, x->arg[i], s->rank, s->dim);
+        arg[0] = pass_vectorize(r->p, r->body, arg, s);
+    }
+    return arg[0];
 }
 
 static hlo_inst *only_init(reduce *r)
@@ -310,6 +347,8 @@ static hlo_inst *lower_reduce(hlo_inst *in)
         return only_init(&r);
     if (count == 1 && pass_can_vectorize(r.body))
         return combine_once(&r);
+    if (is_stack(&r))
+        return combine_parts(&r);
     if (in->dims.n <= 1 || count == 1)
         return NULL;
     if (!r.known && count_runs(r.over, r.dim, r.rank) > 1)

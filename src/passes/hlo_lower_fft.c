@@ -8,6 +8,8 @@
 #include "fft_table.h"
 #include "matrix.h"
 
+enum { MOST_CHIRP = 1 << 27 }; /* numbers: a chirp is a constant */
+
 typedef struct {
     hlo_at p;
     sd_dtype type; /* complex */
@@ -74,6 +76,17 @@ static int64_t split(int64_t n)
         smooth = smooth || s;
     }
     return best;
+}
+
+/* How many columns a line is as a matrix; 0: it is none. */
+static int64_t columns_of(int64_t n)
+{
+    int64_t n1 = split(n);
+
+    /* turning has the place in the table that a chirp would have */
+    if (n1 && !hlo_fft_is_smooth(n1))
+        n1 = n / n1;
+    return n1 && hlo_fft_is_smooth(n1) ? n1 : 0;
 }
 
 /* Rather one call than two over a matrix?  Of many lines each stays in a cache,
@@ -197,7 +210,7 @@ static hlo_inst *transform(const fft *f, hlo_inst *x, int64_t count)
     int64_t b = x->shape->dim[0], n = x->shape->dim[1], c = x->shape->dim[2];
     hlo_fft_type type = f->inverse ? HLO_FFT_IFFT : HLO_FFT_FFT;
     bool direct = is_direct(type, n, c == 1 ? b : 1);
-    int64_t n1 = direct ? 0 : split(n);
+    int64_t n1 = direct ? 0 : columns_of(n);
     hlo_fft_lines l = {.type = type,
                        .n = n,
                        .outer = b,
@@ -206,10 +219,7 @@ static hlo_inst *transform(const fft *f, hlo_inst *x, int64_t count)
                        .each = 1,
                        .count = count};
 
-    /* turning has the place in the table that a chirp would have */
-    if (n1 && !hlo_fft_is_smooth(n1))
-        n1 = n / n1;
-    if (n1 && hlo_fft_is_smooth(n1))
+    if (n1)
         return as_matrix(f, x, n1, count);
     return direct || n <= HLO_FFT_MOST ? call(f, x, l, x->shape)
                                        : bluestein(f, x, count);
@@ -355,8 +365,13 @@ hlo_inst *hlo_lower_fft(hlo_inst *in)
 
     if (sd_shape_count(in->shape) == 0 || sd_shape_count(x->shape) == 0)
         return hlo_make_fill(f.p, in->shape, 0);
-    for (int i = 0; i < n && f.inverse; i++)
-        count *= in->u.fft.length.at[i];
+    for (int i = 0; i < n; i++) {
+        int64_t length = in->u.fft.length.at[i];
+
+        if (length > MOST_CHIRP && !columns_of(length))
+            return NULL; /* which is refused in the end */
+        count *= f.inverse ? length : 1;
+    }
     if (type == HLO_FFT_RFFT)
         x = real_lines(&f, in, x, 1);
     /* what is divided comes last: fewer roundings, and once */

@@ -1,6 +1,7 @@
 /* Who takes part in a collective.  Programs count members in four ways (XLA's
  * modes): replicas, partitions, replicas with all their partitions, or all
  * participants through; here each becomes lists of participants. */
+#include "hlo_priv.h"
 #include "hlo_sharding.h"
 
 typedef enum { OF_REPLICAS, OF_PARTITIONS, OF_BOTH, OF_ALL } mode;
@@ -15,6 +16,26 @@ static mode mode_of(hlo_op op, const hlo_collective *c)
                    op == HLO_COLLECTIVE_BROADCAST
                ? OF_PARTITIONS
                : OF_BOTH;
+}
+
+int64_t hlo_group_names(const hlo_module *m, hlo_op op, const hlo_collective *c)
+{
+    switch (mode_of(op, c)) {
+    case OF_REPLICAS:
+    case OF_BOTH:
+        return m->nreplica;
+    case OF_PARTITIONS:
+        return m->npartition;
+    default:
+        return hlo_participants(m);
+    }
+}
+
+int64_t hlo_group_size(const hlo_module *m, hlo_op op, const hlo_collective *c)
+{
+    int64_t n = c->ngroup ? c->group_size : hlo_group_names(m, op, c);
+
+    return mode_of(op, c) == OF_BOTH ? n * m->npartition : n;
 }
 
 typedef sd_vec(int64_t) numbers;
@@ -53,9 +74,7 @@ hlo_collective hlo_explicit_groups(sd_arena *a, const hlo_inst *in)
         c = *in->u.coll;
     how = mode_of(in->op, &c);
     if (!c.ngroup && in->op != HLO_COLLECTIVE_PERMUTE) {
-        int64_t n = how == OF_REPLICAS || how == OF_BOTH ? m->nreplica
-                    : how == OF_PARTITIONS               ? m->npartition
-                                                         : hlo_participants(m);
+        int64_t n = hlo_group_names(m, in->op, &c);
         int64_t *all = sd_arena_array(a, int64_t, n);
 
         for (int64_t i = 0; i < n; i++)

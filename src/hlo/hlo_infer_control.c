@@ -248,11 +248,11 @@ sd_status hlo_infer_dynamic(hlo_module *m, const hlo_inst *in,
 
 /* ---- collectives ---- */
 
-static int64_t group_size(hlo_module *m, const hlo_collective *c)
+static const hlo_collective *groups_of(const hlo_inst *in)
 {
-    if (c && c->ngroup > 0)
-        return c->group_size;
-    return hlo_participants(m);
+    static const hlo_collective none = {0};
+
+    return in->u.coll ? in->u.coll : &none;
 }
 
 /* all-gather, reduce-scatter, all-to-all: one dimension changes by the number
@@ -261,7 +261,8 @@ static sd_status infer_regrouped(hlo_module *m, const hlo_inst *in, int arg,
                                  const sd_shape **out)
 {
     const sd_shape *x = in->arg[arg]->shape;
-    int64_t n = group_size(m, in->u.coll), dim[SD_MAX_RANK];
+    const hlo_collective *c = groups_of(in);
+    int64_t n = hlo_group_size(m, in->op, c), dim[SD_MAX_RANK];
     int64_t d = hlo_collective_dim(in);
 
     if (d < 0 || d >= x->rank)
@@ -269,8 +270,8 @@ static sd_status infer_regrouped(hlo_module *m, const hlo_inst *in, int arg,
     memcpy(dim, x->dim, sizeof *dim * (size_t)x->rank);
     if (n < 1)
         return hlo_bad(m, in, "groups without members");
-    for (int64_t i = 0; in->u.coll && i < in->u.coll->ngroup * n; i++)
-        if (in->u.coll->groups[i] < 0)
+    for (int64_t i = 0; i < c->ngroup * c->group_size; i++)
+        if (c->groups[i] < 0)
             return hlo_bad(m, in, "needs groups of one size");
     if (in->op == HLO_ALL_GATHER) {
         if (!sd_mul_i64(dim[d], n, &dim[d]))
@@ -281,11 +282,10 @@ static sd_status infer_regrouped(hlo_module *m, const hlo_inst *in, int arg,
                            "dimension %" PRId64 " is no multiple of "
                            "the group's %" PRId64,
                            d, n);
-        if (in->op == HLO_ALL_TO_ALL && in->u.coll && in->u.coll->split_count &&
-            in->u.coll->split_count != n)
+        if (in->op == HLO_ALL_TO_ALL && c->split_count && c->split_count != n)
             return hlo_bad(m, in,
                            "splits in %" PRId64 " among groups of %" PRId64,
-                           in->u.coll->split_count, n);
+                           c->split_count, n);
         if (in->op == HLO_REDUCE_SCATTER)
             dim[d] /= n;
     }
@@ -297,9 +297,9 @@ static sd_status infer_regrouped(hlo_module *m, const hlo_inst *in, int arg,
  * and each target once. */
 static sd_status want_groups(hlo_module *m, const hlo_inst *in)
 {
-    const hlo_collective *c = in->u.coll;
-    int64_t n = c ? c->ngroup * c->group_size : 0;
-    int64_t most = hlo_participants(m);
+    const hlo_collective *c = groups_of(in);
+    int64_t n = c->ngroup * c->group_size;
+    int64_t most = hlo_group_names(m, in->op, c);
     int step = in->op == HLO_COLLECTIVE_PERMUTE ? 2 : 1;
     sd_map *seen[2] = {NULL, NULL};
 
@@ -317,7 +317,7 @@ static sd_status want_groups(hlo_module *m, const hlo_inst *in)
         if (v < 0 || v >= most)
             return hlo_bad(m, in,
                            "no participant %" PRId64 " among %" PRId64
-                           " (replicas times partitions)",
+                           " replicas, partitions or both, as it counts them",
                            v, most);
         if (!*at)
             *at = sd_map_create(m->arena);

@@ -16,6 +16,11 @@ void hlo_comp_put_param(hlo_comp *c, hlo_inst *in);
  * they are.  Gives how many.  hlo_form.c */
 int hlo_new_operands(hlo_comp *c, hlo_op op, const char *name, int n,
                      hlo_inst ***arg);
+/* How many replicas, partitions or both a collective's groups name members of,
+ * and how many members a group has. */
+int64_t hlo_group_names(const hlo_module *m, hlo_op op,
+                        const hlo_collective *c);
+int64_t hlo_group_size(const hlo_module *m, hlo_op op, const hlo_collective *c);
 /* Aliases and donors against the entry's parameters and results. */
 sd_status hlo_check_entry(const hlo_module *m, hlo_dims donors);
 

@@ -303,7 +303,7 @@ func.func @main(%a: tensor<4xf32>) -> tensor<8xf32> {
 }
 // -----
 // error: all-to-all-start: the result is declared as f32[8], and is f32[4]
-module @m attributes {mhlo.num_partitions = 4 : i32} {
+module @m attributes {mhlo.num_replicas = 4 : i32} {
 func.func @main(%a: tensor<4xf32>) -> tensor<8xf32> {
   %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-to-all-start", mhlo.frontend_attributes = {async_collective_config = "{\22replica_groups\22: [[0, 1], [2, 3]], \22split_dimension\22: 0, \22concat_dimension\22: 0, \22split_count\22: 2}"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>

@@ -44,9 +44,20 @@ static hlo_inst *lower_topk(hlo_inst *in)
     return hlo_make_tuple(p, 2, out);
 }
 
+/* No plan sorts to keep none. */
+static hlo_inst *nothing(hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    hlo_inst *out[2];
+
+    for (int i = 0; i < 2; i++)
+        out[i] = hlo_make_fill(p, in->shape->elem[i], 0);
+    return hlo_make_tuple(p, 2, out);
+}
+
 hlo_inst *hlo_lower_topk(hlo_inst *in)
 {
-    return in->shape->dtype == SD_TUPLE && in->arg[0]->shape->rank
-               ? lower_topk(in)
-               : NULL;
+    if (in->shape->dtype != SD_TUPLE || !in->arg[0]->shape->rank)
+        return NULL;
+    return sd_shape_count(in->shape->elem[0]) ? lower_topk(in) : nothing(in);
 }

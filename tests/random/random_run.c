@@ -159,7 +159,27 @@ static double error_of(const run *r, int out, const hlo_value *want)
                        : r->p->relative * random_largest(want);
 }
 
-/* Small enough to be evaluated and run, element by element? */
+/* How many elements in's window has, if it is one. */
+static double window_of(const hlo_inst *in)
+{
+    const hlo_window_dim *w = NULL;
+    double size = 1;
+    int n = 0;
+
+    if (hlo_info(in)->cls == HLO_C_WINDOW) {
+        w = in->u.window.dim;
+        n = in->u.window.n;
+    } else if (in->op == HLO_CONVOLUTION) {
+        w = in->u.conv->win;
+        n = in->u.conv->nspatial;
+    }
+    for (int i = 0; i < n; i++)
+        size *= (double)SD_MAX(w[i].size, 1);
+    return size;
+}
+
+/* One participant's, small enough to be evaluated and run, element by element?
+ */
 static bool is_small(const hlo_module *m)
 {
     enum { MOST_ELEMENTS = 1 << 20 };
@@ -168,9 +188,10 @@ static bool is_small(const hlo_module *m)
     hlo_for_each_comp(c, m)
         hlo_for_each_inst(in, c)
             sum += sd_shape_is_array(in->shape)
-                       ? (double)sd_shape_count(in->shape)
+                       ? (double)sd_shape_count(in->shape) * window_of(in)
                        : 0;
-    return m->entry->nparam <= MOST_ARGS && sum <= MOST_ELEMENTS;
+    return hlo_participants(m) == 1 && m->entry->nparam <= MOST_ARGS &&
+           sum <= MOST_ELEMENTS;
 }
 
 /* Is c a strict order of one pair of parameters? */

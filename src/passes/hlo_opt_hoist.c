@@ -100,6 +100,8 @@ static void copy_outside(const loop *l)
         for (int i = 0; i < x->narg; i++)
             arg[i] = x->arg[i]->tag;
         x->tag = hlo_inst_clone(l->in->parent, l->in, x, arg);
+        if (hlo_info(x)->cls == HLO_C_CONTROL)
+            pass_own_comps(x->tag);
     }
 }
 

@@ -276,3 +276,22 @@ bool pass_same_comp(const hlo_comp *x, const hlo_comp *y)
     }
     return !a && !b && x->root->mark == y->root->mark;
 }
+
+bool pass_own_comps(hlo_inst *in)
+{
+    hlo_module *m = in->parent->module;
+    hlo_comp **own = NULL;
+
+    for (int i = 0; i < in->ncomp; i++) {
+        if (in->comp[i]->ncaller <= 1)
+            continue;
+        if (!own) {
+            own = sd_arena_array(m->arena, hlo_comp *, in->ncomp);
+            memcpy(own, in->comp, sizeof *own * (size_t)in->ncomp);
+        }
+        own[i] = hlo_comp_clone(m, in->comp[i], in->comp[i]->name);
+    }
+    if (own)
+        hlo_set_comps(in, in->ncomp, own);
+    return own != NULL;
+}

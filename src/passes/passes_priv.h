@@ -63,6 +63,9 @@ hlo_inst *pass_fill_s64(hlo_at p, const sd_shape *s, sd_dtype t, int64_t v);
 hlo_inst *pass_compare_num(hlo_at p, hlo_cmp_dir d, hlo_inst *x, double v);
 /* Convert that is left out when the type is the same. */
 hlo_inst *pass_convert(hlo_at p, sd_dtype t, hlo_inst *x);
+/* A caller's computations become its own: those that others call, too, are
+ * copied.  False: they were. */
+bool pass_own_comps(hlo_inst *in);
 /* Narrow floats as f32, which they are computed in. */
 hlo_inst *pass_widened(hlo_at p, hlo_inst *x);
 /* Reshape that is left out when the dimensions are the same. */

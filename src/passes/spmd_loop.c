@@ -423,25 +423,6 @@ static void close_root(spmd_flow *f, hlo_comp *c, shardings s)
     drop_tuple(root);
 }
 
-/* A caller that is cut has computations of its own. */
-static void own_comps(spmd_flow *f, hlo_inst *in)
-{
-    hlo_comp **c = sd_arena_array(f->a, hlo_comp *, in->ncomp + 1);
-    bool any = false;
-
-    for (int k = 0; k < in->ncomp; k++) {
-        c[k] = in->comp[k];
-        for (int j = 0; j < k; j++)
-            any |= in->comp[j] == c[k];
-        any |= c[k]->ncaller > 1;
-    }
-    for (int k = 0; any && k < in->ncomp; k++)
-        if (c[k]->ncaller > 1)
-            c[k] = hlo_comp_clone(f->m, c[k], c[k]->name);
-    if (any)
-        hlo_set_comps(in, in->ncomp, c);
-}
-
 /* `to` does what in did, on parts: in stands for what it gives. */
 static void take_over(spmd_flow *f, hlo_inst *in, hlo_inst *to, shardings s)
 {
@@ -502,7 +483,7 @@ static sd_status loop(spmd_flow *f, hlo_inst *in)
         spmd_want(f, in->comp[1], s);
         return cut_all(f, in);
     }
-    own_comps(f, in);
+    pass_own_comps(in); /* they are cut as this caller is */
     cond = in->comp[0];
     body = in->comp[1];
     open_param(f, cond, s);
@@ -534,7 +515,7 @@ static sd_status conditional(spmd_flow *f, hlo_inst *in)
             spmd_want(f, in->comp[k], s);
         return cut_all(f, in);
     }
-    own_comps(f, in);
+    pass_own_comps(in); /* they are cut as this caller is */
     arg[0] = spmd_whole(f, in->arg[0]);
     for (int k = 1; k < in->narg; k++) {
         const hlo_sharding **had = what_is_had(f, in->arg[k]);

@@ -118,17 +118,24 @@ static void take_sets(hlo_lexer *x, rule *r)
 /* What the factors of each dimension are to make. */
 static bool fits(const rule *r)
 {
-    for (int v = 0; v < r->nvalue; v++)
+    for (int v = 0; v < r->nvalue; v++) {
+        uint64_t seen = 0; /* a factor is a part of one dimension */
+
         for (int d = 0; d < r->shape[v]->rank; d++) {
             int64_t n = 1;
 
-            for (int i = 0; i < r->dim[v][d].n; i++)
-                if (r->size[r->dim[v][d].at[i]] < 1 ||
-                    !sd_mul_i64(n, r->size[r->dim[v][d].at[i]], &n))
+            for (int i = 0; i < r->dim[v][d].n; i++) {
+                int f = r->dim[v][d].at[i];
+
+                if (seen >> f & 1 || r->size[f] < 1 ||
+                    !sd_mul_i64(n, r->size[f], &n))
                     return false;
+                seen |= UINT64_C(1) << f;
+            }
             if (r->dim[v][d].n && n != r->shape[v]->dim[d])
                 return false;
         }
+    }
     return true;
 }
 

@@ -91,9 +91,12 @@ static hlo_inst *total_of(hlo_inst *in, spmd_part *x)
 /* Does s cut all that now cuts, and more? */
 static bool refines(const hlo_sharding *s, const hlo_sharding *now)
 {
-    for (int d = 0; d < now->rank; d++)
-        if (memcmp(s->dim[d].cut.at, now->dim[d].cut.at, now->dim[d].cut.n))
+    for (int d = 0; d < now->rank; d++) {
+        const hlo_atoms *a = &s->dim[d].cut, *b = &now->dim[d].cut;
+
+        if (a->n < b->n || memcmp(a->at, b->at, b->n))
             return false;
+    }
     return true;
 }
 

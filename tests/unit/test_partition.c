@@ -180,6 +180,7 @@ static void rules_that_are_none(void **state)
         RULE("([i])->([i]) {i=8}"),
         RULE("([i, j], [j, k])->([i, k]) {i=8, j=4, k=7}"),
         RULE("([i, j], [j, k])->([i, k]) {i=8, j=4, k=6} often={k}"),
+        RULE("([i, j], [kk, l])->([i, l]) {i=8, j=4, k=2, l=6}"),
         RULE("([i, j], [j, k])->([i, z_90]) {i=8, j=4, k=6}"),
         RULE("([i, j], [j, k])->([i, z_9223372036854775807]) {i=8, j=4, k=6}"),
         RULE("([i, j], [j, k])->([i, k]) {i=8, j=4, 5=6}"),

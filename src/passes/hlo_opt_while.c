@@ -4,7 +4,9 @@
  *   constant   when the body returns it as it came and it starts as a scalar
  *              constant, or as a large array that is cheaply made from nothing
  *              (JAX takes masks out of scans): uses inside become that;
- *   returned   as it came: uses of the result become the start value.
+ *   returned   as it came: uses of the result become the start value;
+ *   the same   as one before it, when neither changes and both start as one
+ *              value, as what hoist takes out twice: it becomes that.
  * A loop that runs not at all is its start value, one that runs once its
  * body.  Needs: conditions and bodies of one tuple parameter. */
 #include "loop.h"
@@ -97,6 +99,41 @@ static bool settle_unchanged(loop *l)
             }
         }
     }
+    return changed;
+}
+
+static bool put_element(hlo_inst *param, int64_t i, int64_t from)
+{
+    bool changed = false;
+
+    for (int k = param->nuse - 1; k >= 0; k--) {
+        hlo_inst *u = param->user[k];
+        hlo_at p = {u->parent, u, u};
+
+        if (!loop_is_element(u, param, i) || u->nuse == 0)
+            continue;
+        hlo_replace(u, hlo_make_gte(p, param, from));
+        changed = true;
+    }
+    return changed;
+}
+
+static bool join_unchanged(loop *l)
+{
+    bool changed = false;
+
+    for (int i = 1; i < l->n; i++)
+        for (int k = 0; k < i; k++) {
+            hlo_inst **root = l->body->root->arg;
+
+            if (l->init->arg[k] != l->init->arg[i] ||
+                !loop_is_element(root[k], l->bp, k) ||
+                !loop_is_element(root[i], l->bp, i))
+                continue;
+            changed |= put_element(l->cp, i, k);
+            changed |= put_element(l->bp, i, k);
+            break;
+        }
     return changed;
 }
 
@@ -259,6 +296,7 @@ bool hlo_opt_while(hlo_module *m)
                 continue;
             }
             changed |= settle_unchanged(&l);
+            changed |= join_unchanged(&l);
             changed |= drop_dead(a, &l);
         }
     sd_arena_destroy(a);

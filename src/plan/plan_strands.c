@@ -44,8 +44,7 @@ static int asked_for(const plan_expr *e, int axis, int64_t extent)
 
     if (!(e->varies >> axis & 1))
         return 1;
-    if (extent <= FEW && plan_is_turn(extent) &&
-        plan_expr_stride(e, axis, &stride))
+    if (extent > 1 && extent <= FEW && plan_expr_stride(e, axis, &stride))
         return (int)extent;
     if (e->kind == PX_MOD)
         n = period(e, axis);

@@ -36,11 +36,13 @@ static double access_score(const plan_expr *off, int axis)
 }
 
 /* How good a LANE `axis` is: each load and store counts as often as it is made,
- * and an axis of 4 positions is a quarter as good for vectors of 16. */
+ * and an axis of 4 positions is a quarter as good for vectors of 16.  One
+ * position fills nothing. */
 static double axis_score(const plan_kernel *k, int axis, int width)
 {
     double score = 0;
-    double fill = (double)k->axis[axis].extent / width;
+    int64_t extent = k->axis[axis].extent;
+    double fill = extent == 1 ? 0 : (double)extent / width;
 
     for (int i = 0; i < k->nnode; i++) {
         const plan_node *n = k->node[i];

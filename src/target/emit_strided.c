@@ -69,14 +69,31 @@ LLVMValueRef emit_read_strided(emit *e, sd_dtype part, LLVMValueRef p,
     return all;
 }
 
+/* Three at once: the third has the place of a pair. */
+static LLVMValueRef weave_three(emit *e, LLVMValueRef const *x)
+{
+    int lane[4 * EMIT_MAX_LANES], w = emit_width(x[0]);
+    LLVMValueRef pair, third;
+
+    for (int i = 0; i < 2 * w; i++)
+        lane[i] = i;
+    pair = emit_shuffle(e, x[0], x[1], lane, 2 * w);
+    third = emit_shuffle(e, x[2], x[2], lane, 2 * w);
+    for (int i = 0; i < 3 * w; i++)
+        lane[i] = i % 3 * w + i / 3;
+    return emit_shuffle(e, pair, third, lane, 3 * w);
+}
+
 LLVMValueRef emit_weave(emit *e, LLVMValueRef const *x, int n)
 {
     LLVMValueRef half[2][EMIT_WOVEN];
     int lane[EMIT_WOVEN * EMIT_MAX_LANES], w = emit_width(x[0]) * n;
 
-    assert(n <= EMIT_WOVEN && (n & (n - 1)) == 0);
+    assert(n <= EMIT_WOVEN && (n == 3 || (n & (n - 1)) == 0));
     if (n == 1)
         return x[0];
+    if (n == 3)
+        return weave_three(e, x);
     for (int i = 0; i < n; i++)
         half[i % 2][i / 2] = x[i];
     for (int i = 0; i < w; i++)
@@ -107,7 +124,7 @@ static emit_woven *find_strands(emit *e, const plan_node *first)
     int64_t n;
 
     if (emit_classify(e, first->off, &n) != EMIT_STRIDED ||
-        n * parts > EMIT_WOVEN || (n & (n - 1)))
+        n * parts > EMIT_WOVEN || ((n & (n - 1)) && n * parts != 3))
         return NULL;
     for (int i = 0; i < k->nnode && w->n < n; i++) {
         if (!stands_at(e, k->node[i], first, w->n))

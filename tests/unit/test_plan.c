@@ -649,7 +649,8 @@ static void plans_read_as_before(void **state)
                {"large/column_bf16", 1, 2},
                {"scatter_ranges", 0, 1},
                {"scatter_ranges_rows", 0, 1},
-               {"sum_pieces", 0, 1}};
+               {"sum_pieces", 0, 1},
+               {"woven_three", 0, 1}};
     static const char *const device[] = {"host:v4", "cl:pvc", "cuda:sm_90",
                                          "host:v3"};
     static const char *const suffix[] = {"v4", "pvc", "sm_90", "own"};

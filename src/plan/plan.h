@@ -606,6 +606,9 @@ struct plan_kernel {
     plan_part *part;       /* GPUs: what it is done by instead, if npart > 0 */
     int npart;
     const plan_blocks *blocks; /* how its CONTRACT is done, or NULL: by itself */
+    int64_t inside, outside; /* host: from position `inside` of LANE to before
+                              `outside` each question about LANE alone has
+                              one answer (plan_asks); 0, 0: there is none */
     bool rows;             /* host, "by rows": stage 0 takes rows as they lie,
                               with LANE inside its loop: PLAN_LANES_ROWS */
     bool ranges;           /* host: axis 0 cuts the places of a scatter into
@@ -724,5 +727,12 @@ bool plan_expr_run(const plan_expr *e, int axis, int64_t n, int64_t *stride,
                    int64_t *multiple);
 /* Does the guard hold at all of n such neighbours, or at none? */
 bool plan_guard_is_even(const plan_guard *g, int axis, int64_t n);
+/* Is n the question whether an expression is below a number, or not?  Then *g
+ * holds where it is true. */
+bool plan_asks(const plan_node *n, plan_guard *g);
+/* The value of e at position `at` of an axis, where it depends on nothing else
+ * and changes by *step from one to the next. */
+bool plan_expr_alone(const plan_expr *e, int axis, int64_t at, int64_t *step,
+                     int64_t *value);
 
 #endif

@@ -494,4 +494,6 @@ void plan_choose_copies(plan_kernel *k, int lane, const device_desc *dev)
     choose_copies(k, lane, dev);
     find_indices(k);
     choose_passes(k, lane, host);
+    if (host)
+        plan_find_inside(k, lane);
 }

@@ -1,9 +1,14 @@
-/* Where passes end.  A long sum is cut into pieces of one length, of which the
+/* Where nothing is asked, or no longer.
+ *
+ * Where passes end.  A long sum is cut into pieces of one length, of which the
  * last is filled up with what changes no sum (hlo_split_reduce.c), so that all
  * have one loop; but then each position is asked whether it is there, and reads
  * are masked: a sum of 1,000,003 numbers took twice the time of 1,048,576.  The
  * loop of a pass all of whose sums are filled from one position on ends there,
- * and asks nothing before. */
+ * and asks nothing before.
+ *
+ * Where LANE is inside.  What is shifted, rolled, padded or put together along
+ * LANE asks at its edges which part it is, and has one answer between them. */
 #include "plan_room.h"
 
 /* Does taking `init` once more, from which it starts, leave the sum n as it is?
@@ -30,25 +35,6 @@ static bool is_neutral(const plan_node *n, const plan_node *init)
     }
 }
 
-/* Is n the question whether an expression is below a number? */
-static bool asks_below(const plan_node *n, plan_guard *out)
-{
-    const plan_node *x, *y;
-
-    if (n->kind != PN_ELT || n->op != HLO_COMPARE ||
-        n->in->u.compare.dir != HLO_LT)
-        return false;
-    x = n->arg[0];
-    y = n->arg[1];
-    if (x->kind != PN_INDEX || y->kind != PN_CONST ||
-        (y->dtype != SD_S64 && (y->dtype != SD_S32 || x->off->lo < INT32_MIN ||
-                                x->off->hi > INT32_MAX)))
-        return false;
-    *out =
-        (plan_guard){x->off, x->off->lo, sd_scalar_to_s64(y->dtype, y->value)};
-    return true;
-}
-
 /* The guard where which fails the sum n takes its initial value. */
 static bool filled_from(const plan_node *n, plan_guard *out)
 {
@@ -57,7 +43,7 @@ static bool filled_from(const plan_node *n, plan_guard *out)
     if (n->kind != PN_REDUCE || n->nout != 1 || !is_neutral(n, init))
         return false;
     if (x->kind == PN_ELT && x->op == HLO_SELECT && x->arg[2] == init)
-        return asks_below(x->arg[0], out);
+        return plan_asks(x->arg[0], out) && out->lo <= out->e->lo;
     if (x->kind != PN_LOAD || x->nguard != 1 || !x->narg || x->arg[0] != init)
         return false;
     *out = x->guard[0];
@@ -100,7 +86,76 @@ const plan_end *plan_find_end(const plan_kernel *k, int pass, uint64_t nest)
         return NULL;
     end->holds = sd_arena_array(k->arena, bool, k->nnode);
     plan_for_each_node(n, k)
-        end->holds[n->id] =
-            asks_below(n, &g) && g.e == end->guard.e && g.hi == end->guard.hi;
+        end->holds[n->id] = plan_asks(n, &g) && g.lo <= g.e->lo &&
+                            g.e == end->guard.e && g.hi == end->guard.hi;
     return end;
+}
+
+/* ---- the inside of LANE ---- */
+
+enum {
+    LEAST_INSIDE = 4, /* steps of LANE's copies */
+    MOST_AGAIN = 48, /* nodes: code of larger kernels is not made three times */
+    MOST_EDGES = 64
+};
+
+typedef struct {
+    int lane, n;
+    int64_t at[MOST_EDGES]; /* positions at which an answer changes */
+} edges;
+
+/* Where g begins to hold, or no longer does. */
+static bool add_edges(edges *x, const plan_guard *g)
+{
+    int64_t step, first, by;
+
+    if (!(g->e->varies >> x->lane & 1) ||
+        (g->lo <= g->e->lo && g->hi > g->e->hi))
+        return true;
+    if (x->n + 2 > MOST_EDGES)
+        return false;
+    if (!plan_expr_alone(g->e, x->lane, 0, &step, &first) ||
+        (step != 1 && step != -1))
+        return true; /* asked at every position */
+    by = step < 0 ? 1 : 0;
+    x->at[x->n++] = step * (g->lo - first) + by;
+    x->at[x->n++] = step * (g->hi - first) + by;
+    return true;
+}
+
+static bool find_edges(const plan_kernel *k, edges *x)
+{
+    plan_guard g;
+
+    plan_for_each_node(n, k) {
+        for (int i = 0; i < n->nguard; i++)
+            if (!add_edges(x, &n->guard[i]))
+                return false;
+        if (plan_asks(n, &g) && !add_edges(x, &g))
+            return false;
+    }
+    return x->n > 0;
+}
+
+void plan_find_inside(plan_kernel *k, int lane)
+{
+    const plan_axis *l = &k->axis[lane];
+    edges x = {.lane = lane};
+
+    if (!l->outer || k->lanes == 1 || k->cls == PLAN_SCATTERING || k->blocks ||
+        k->rows || k->nnode > MOST_AGAIN || !find_edges(k, &x))
+        return;
+    for (int i = -1; i < x.n; i++) {
+        int64_t from = i < 0 ? 0 : x.at[i], to = l->extent;
+
+        for (int j = 0; j < x.n; j++)
+            if (x.at[j] > from)
+                to = SD_MIN(to, x.at[j]);
+        if (from >= 0 && to - from > k->outside - k->inside) {
+            k->inside = from;
+            k->outside = to;
+        }
+    }
+    if (k->outside - k->inside < (int64_t)LEAST_INSIDE * l->copies * k->lanes)
+        k->inside = k->outside = 0;
 }

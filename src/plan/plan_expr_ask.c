@@ -143,3 +143,34 @@ bool plan_guard_is_even(const plan_guard *g, int axis, int64_t n)
            (s == 0 ||
             (s == 1 && m % n == 0 && g->lo % n == 0 && g->hi % n == 0));
 }
+
+bool plan_expr_alone(const plan_expr *e, int axis, int64_t at, int64_t *step,
+                     int64_t *value)
+{
+    if (e->varies != 1ull << axis || !plan_expr_stride(e, axis, step))
+        return false;
+    *value = (*step < 0 ? e->hi : e->lo) + *step * at;
+    return true;
+}
+
+bool plan_asks(const plan_node *n, plan_guard *g)
+{
+    const plan_node *x, *y;
+    int64_t limit;
+    int dir;
+
+    if (n->kind != PN_ELT || n->op != HLO_COMPARE)
+        return false;
+    x = n->arg[0];
+    y = n->arg[1];
+    dir = n->in->u.compare.dir;
+    if ((dir != HLO_LT && dir != HLO_GE) || x->kind != PN_INDEX ||
+        y->kind != PN_CONST ||
+        (y->dtype != SD_S64 && (y->dtype != SD_S32 || x->off->lo < INT32_MIN ||
+                                x->off->hi > INT32_MAX)))
+        return false;
+    limit = sd_scalar_to_s64(y->dtype, y->value);
+    *g = dir == HLO_LT ? (plan_guard){x->off, x->off->lo, limit}
+                       : (plan_guard){x->off, limit, x->off->hi + 1};
+    return true;
+}

@@ -120,7 +120,7 @@ static inline int plan_last_axis(uint64_t axes) /* of a set that has one */
     return 63 - __builtin_clzll(axes);
 }
 
-/* Strands of a kernel, and of an axis: powers of two. */
+/* Strands of a kernel, and of an axis: powers of two, or all 3 positions. */
 enum { PLAN_MOST_STRANDS = 8 };
 static inline bool plan_is_turn(int64_t n)
 {
@@ -270,6 +270,8 @@ int plan_row_lanes(const plan_node *n);
 void plan_choose_copies(plan_kernel *k, int lane, const device_desc *dev);
 /* plan_ends.c: where pass number `pass` ends early, or NULL. */
 const plan_end *plan_find_end(const plan_kernel *k, int pass, uint64_t nest);
+/* The positions of LANE between the edges; on the host. */
+void plan_find_inside(plan_kernel *k, int lane);
 /* Areas of a kernel that has passes; of one that sorts or calls. */
 void plan_lay_out(plan_kernel *k, int lane);
 void plan_add_work(plan_kernel *k, size_t bytes);

@@ -224,6 +224,7 @@ struct emit {
     emit_picked *picked; /* what is put aside of a scatter by ranges */
     int ahead_axis;     /* loads are also prefetched this many positions of */
     int64_t ahead;      /* it ahead; 0: they are not */
+    bool inside;        /* the loop over LANE is where the plan says so */
     const plan_end *end; /* the loop that is open ends there; NULL */
     const emit_known *known; /* while operands of blocks are read; NULL */
 };
@@ -407,6 +408,8 @@ void emit_address(emit *e, const plan_expr *x, int copy, sd_dtype part,
                   LLVMValueRef *p, LLVMValueRef *at); /* of expression x */
 LLVMValueRef emit_guards(emit *e, const plan_guard *g, int n, int copy,
                          bool vec); /* i1 or a vector; NULL: hold always */
+/* Inside of LANE: has g one answer there? */
+bool emit_knows(const emit *e, const plan_guard *g, bool *holds);
 typedef enum { EMIT_UNIFORM, EMIT_CONTIGUOUS, EMIT_REVERSED, EMIT_STRIDED,
                EMIT_GATHERED } emit_access;
 emit_access emit_classify(emit *e, const plan_expr *off, int64_t *stride);

@@ -320,15 +320,29 @@ uint64_t emit_guards_vary(const plan_guard *g, int n)
     return v;
 }
 
+bool emit_knows(const emit *e, const plan_guard *g, bool *holds)
+{
+    int64_t step, value;
+
+    if (!e->inside ||
+        !plan_expr_alone(g->e, e->lane, e->k->inside, &step, &value) ||
+        (step != 1 && step != -1))
+        return false;
+    *holds = g->lo <= value && value < g->hi;
+    return true;
+}
+
 /* lo <= x < hi, leaving out what the bounds of x already say. */
 static LLVMValueRef one_guard(emit *e, const plan_guard *g, int copy, bool vec)
 {
-    bool low = g->e->lo < g->lo, high = g->e->hi >= g->hi;
+    bool low = g->e->lo < g->lo, high = g->e->hi >= g->hi, holds;
     LLVMValueRef x, d;
 
     if ((!low && !high) || (e->end && g->e == e->end->guard.e && !low &&
                             g->hi == e->end->guard.hi))
         return NULL;
+    if (emit_knows(e, g, &holds))
+        return holds ? NULL : emit_bool(e, false);
     x = emit_expr(e, g->e, copy, vec);
     if (low && high) { /* one comparison: x - lo below hi - lo, unsigned */
         d = g->lo ? LLVMBuildSub(e->b, x, emit_int_like(x, g->lo), "") : x;

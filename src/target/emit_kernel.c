@@ -250,6 +250,42 @@ static LLVMBasicBlockRef begin_window(emit *e)
     return emit_when(e, emit_guards(e, n->guard, n->nguard, 0, false));
 }
 
+/* LANE from `from` on, at an edge: vectors under a mask. */
+static void edge_steps(emit *e, LLVMValueRef from, LLVMValueRef to, inside *in)
+{
+    lane_steps(e, (range){from, to}, 1, true, go_inside, in);
+}
+
+static LLVMValueRef max_of(emit *e, LLVMValueRef x, int64_t limit)
+{
+    LLVMValueRef y = emit_si(e, limit);
+
+    return LLVMBuildSelect(e->b, emit_below(e, x, y), y, x, "");
+}
+
+/* LANE in three: up to the inside, whole steps in it, and the rest. */
+static void lane_inside(nest *t, range r, inside *in)
+{
+    emit *e = t->e;
+    const plan_kernel *k = e->k;
+    int64_t step = (int64_t)k->axis[e->lane].copies * e->w;
+    LLVMValueRef from = emit_smaller(e, max_of(e, r.lo, k->inside), r.hi);
+    LLVMValueRef to = emit_smaller(e, r.hi, emit_si(e, k->outside)), n;
+
+    n = LLVMBuildSub(e->b, to, from, "");
+    n = LLVMBuildSelect(e->b, emit_below(e, n, emit_si(e, 0)), emit_si(e, 0), n,
+                        "");
+    n = LLVMBuildSub(e->b, n, LLVMBuildURem(e->b, n, emit_si(e, step), ""), "");
+    to = LLVMBuildAdd(e->b, from, n, "");
+    if (k->inside)
+        edge_steps(e, r.lo, from, in);
+    e->inside = true;
+    lane_steps(e, (range){from, to}, k->axis[e->lane].copies, false, go_inside,
+               in);
+    e->inside = false;
+    edge_steps(e, to, r.hi, in);
+}
+
 static void outer_lane(nest *t, int i)
 {
     emit *e = t->e;
@@ -265,7 +301,11 @@ static void outer_lane(nest *t, int i)
         emit_rows(e, r.lo, r.hi);
     no = begin_window(e);
     emit_pick_begin(e);
-    emit_lane_loops(e, r.lo, r.hi, e->k->axis[e->lane].copies, go_inside, &in);
+    if (e->k->outside)
+        lane_inside(t, r, &in);
+    else
+        emit_lane_loops(e, r.lo, r.hi, e->k->axis[e->lane].copies, go_inside,
+                        &in);
     emit_pick_end(e);
     emit_when_end(e, no);
 }

@@ -52,6 +52,8 @@ static emit_value elementwise(emit *e, const plan_node *n, int copy)
 {
     emit_value arg[8];
     sd_dtype t[8];
+    plan_guard g;
+    bool holds;
 
     assert(n->narg <= 8);
     for (int i = 0; i < n->narg; i++) {
@@ -62,6 +64,8 @@ static emit_value elementwise(emit *e, const plan_node *n, int copy)
     }
     if (e->end && e->end->holds[n->id])
         return (emit_value){emit_bool(e, true), NULL};
+    if (plan_asks(n, &g) && emit_knows(e, &g, &holds))
+        return (emit_value){emit_bool(e, holds), NULL};
     if (n->narrow && emit_devlib_narrow(e, n, arg))
         return arg[0];
     if (n->down)

@@ -58,7 +58,9 @@ static row row_of(const char *s, const char *end)
     row r = {.piece = {s}};
 
     for (const char *at = s; at < end; at++) {
-        if (*at != '<' || at[1] == '=' || r.n == MOST_NUMBERS)
+        bool digit = at[1] == '-' || (at[1] >= '0' && at[1] <= '9');
+
+        if (*at != '<' || !digit || r.n == MOST_NUMBERS)
             continue;
         r.len[r.n] = (int)(at - r.piece[r.n]);
         r.usual[r.n] = at + 1;

@@ -149,7 +149,8 @@ static hlo_inst *value_of(slice_loop *l, hlo_inst *in, int dim)
 static hlo_inst *cut_iota(slice_loop *l, const sd_shape *s, int dim, sd_dtype t)
 {
     hlo_at p = l->loop.at;
-    const sd_shape *places = sd_shape_with(arena_of(l), s, SD_S32);
+    const sd_shape *places =
+        sd_shape_with(arena_of(l), s, pass_dtype(l->start));
     hlo_inst *x = hlo_make_iota(p, places, dim);
 
     x = hlo_make_binary(p, HLO_ADD, x, pass_spread(p, l->start, places));
@@ -222,7 +223,8 @@ static hlo_inst *without_repeats(slice_loop *l, hlo_inst *x, int dim,
 
     if (!l->repeats)
         return x;
-    at = hlo_make_iota(p, sd_shape_with(arena_of(l), x->shape, SD_S32), dim);
+    at = hlo_make_iota(
+        p, sd_shape_with(arena_of(l), x->shape, pass_dtype(l->repeats)), dim);
     at = hlo_make_compare(p, HLO_GE, at, pass_spread(p, l->repeats, at->shape));
     return hlo_make_select(p, at, x, pass_spread(p, none, x->shape));
 }
@@ -305,16 +307,17 @@ static void find_start(slice_loop *l)
 {
     hlo_at p = l->loop.at;
     int64_t last = l->g->extent - l->rows;
-    hlo_inst *at = l->loop.i;
+    sd_dtype t = l->turns * l->rows > INT32_MAX ? SD_S64 : SD_S32;
+    hlo_inst *at = pass_convert(p, t, l->loop.i);
 
     if (l->rows > 1)
         at = hlo_make_binary(p, HLO_MULTIPLY, at,
-                             hlo_make_scalar_s64(p, SD_S32, l->rows));
+                             hlo_make_scalar_s64(p, t, l->rows));
     l->start = at;
     if (l->g->extent % l->rows == 0)
         return;
-    l->start = hlo_make_binary(p, HLO_MINIMUM, at,
-                               hlo_make_scalar_s64(p, SD_S32, last));
+    l->start =
+        hlo_make_binary(p, HLO_MINIMUM, at, hlo_make_scalar_s64(p, t, last));
     l->repeats = hlo_make_binary(p, HLO_SUBTRACT, at, l->start);
 }
 

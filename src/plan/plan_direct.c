@@ -156,7 +156,7 @@ static bool find_reads(const plan_kernel *k, const plan_blocks *b,
     uint64_t over = b->node->over;
     int64_t bytes = (int64_t)sd_dtype_bytes(b->part);
 
-    return n->kind == PN_LOAD && !n->nindex && plan_fills_zeros(n) &&
+    return n->kind == PN_LOAD && plan_fills_zeros(n) &&
            !(asked(n) >> plan_last_axis(over) & 1) && (!y || !n->nguard) &&
            (find_deep(k, b, n, side, each, r, whole) ||
             (y && find_across(k, b, n, side, r))) &&

@@ -101,7 +101,7 @@ bool plan_is_plain(const plan_kernel *k, const plan_node *n, int along,
     uint64_t over = b->node->over;
     int last = plan_last_axis(over);
 
-    return has_full_steps(k) && n->kind == PN_LOAD && !n->nindex &&
+    return has_full_steps(k) && n->kind == PN_LOAD &&
            n->off->varies >> along & 1 && n->wide <= wide &&
            (!(over >> along & 1) || along == last) && steps_alike(k, n) &&
            is_affine(k, n->off, over | 1ull << along) && plan_fills_zeros(n) &&

@@ -645,6 +645,7 @@ static void plans_read_as_before(void **state)
                {"conv", 3, 4},
                {"matmul_bf16", 1, 3},
                {"matmul_s8", 1, 3},
+               {"matmul_sliced", 2, 3},
                {"weights_bf16", 1, 2},
                {"large/column_bf16", 1, 2},
                {"scatter_ranges", 0, 1},

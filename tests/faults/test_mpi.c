@@ -19,25 +19,6 @@ static job *begin(int n)
 
 /* ---- what programs make ---- */
 
-static int one_program(job *j, const gang_program *p)
-{
-    gang *g = gang_begin(j, p, false);
-    int bad = 0;
-
-    gang_start_all(g);
-    for (int k = 0; k < j->n; k++)
-        for (int i = 0; i < g->of[k].n; i++) {
-            want_success(xpu_event_wait(g->of[k].done[i]));
-            for (int o = 0; o < g->t->noutput; o++)
-                bad += gang_count_wrong(p, g->of[k].out[i][o],
-                                        g->of[k].participant[i], o);
-        }
-    for (int k = 0; k < j->n; k++)
-        gang_drop(g, k);
-    gang_end(g);
-    return bad;
-}
-
 static void test_programs(void **state)
 {
     int bad = 0;
@@ -48,7 +29,7 @@ static void test_programs(void **state)
 
         for (int i = 0; i < gang_program_count; i++)
             if (strcmp(gang_programs[i].name, "nobody meets"))
-                bad += one_program(j, &gang_programs[i]);
+                bad += job_run(j, &gang_programs[i], false, 1);
         job_end(j);
     }
     assert_int_equal(bad, 0);

@@ -179,3 +179,24 @@ void gang_run_well(gang *g)
     gang_start_all(g);
     gang_ends_well(g);
 }
+
+int job_run(job *j, const gang_program *p, bool together, int times)
+{
+    gang *g = gang_begin(j, p, together);
+    int bad = 0;
+
+    while (times-- > 0) {
+        gang_start_all(g);
+        for (int k = 0; k < j->n; k++)
+            for (int i = 0; i < g->of[k].n; i++) {
+                want_success(xpu_event_wait(g->of[k].done[i]));
+                for (int o = 0; o < g->t->noutput; o++)
+                    bad += gang_count_wrong(p, g->of[k].out[i][o],
+                                            g->of[k].participant[i], o);
+            }
+        for (int k = 0; k < j->n; k++)
+            gang_drop(g, k);
+    }
+    gang_end(g);
+    return bad;
+}

@@ -61,5 +61,7 @@ void gang_drop(gang *g, int p);
 void gang_ends_well(gang *g);
 void gang_ends_badly(gang *g, int p, sd_code code, const char *text);
 void gang_run_well(gang *g);
+/* Runs it so many times; how many elements are not what is wanted. */
+int job_run(job *j, const gang_program *p, bool together, int times);
 
 #endif

@@ -11,28 +11,6 @@
 
 /* ---- what programs make ---- */
 
-static int one_program(job *j, const gang_program *p, bool together)
-{
-    gang *g = gang_begin(j, p, together);
-    int bad = 0;
-
-    for (int times = 0; times < 3; times++) {
-        gang_start_all(g);
-        for (int k = 0; k < j->n; k++)
-            for (int i = 0; i < g->of[k].n; i++)
-                want_success(xpu_event_wait(g->of[k].done[i]));
-        for (int k = 0; k < j->n; k++)
-            for (int i = 0; i < g->of[k].n; i++)
-                for (int o = 0; o < g->t->noutput; o++)
-                    bad += gang_count_wrong(p, g->of[k].out[i][o],
-                                            g->of[k].participant[i], o);
-        for (int k = 0; k < j->n; k++)
-            gang_drop(g, k);
-    }
-    gang_end(g);
-    return bad;
-}
-
 static void test_programs(void **state)
 {
     int bad = 0;
@@ -46,7 +24,7 @@ static void test_programs(void **state)
         for (size_t i = 0; i < (size_t)gang_program_count; i++)
             if (strcmp(gang_programs[i].name, "nobody meets"))
                 for (int together = 0; together < 2; together++)
-                    bad += one_program(j, &gang_programs[i], together);
+                    bad += job_run(j, &gang_programs[i], together, 3);
         job_end(j);
     }
     assert_int_equal(bad, 0);

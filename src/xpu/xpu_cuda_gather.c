@@ -225,6 +225,8 @@ static sd_status read_by_copies(xpu_cuda *v, const xpu_blocks *b)
     }
     if (!err)
         err = join(v, queue, aside, v->reader.turn[1], &call);
+    if (err) /* nothing waits for what is under way there, and memory goes */
+        v->driver->api.StreamSynchronize(aside);
     return xpu_cuda_status(v->driver, v, err, call);
 }
 

@@ -136,7 +136,8 @@ static bool is_stack(const reduce *r)
     int64_t d;
 
     if (r->n != 1 || x->op != HLO_CONCATENATE || x->nuse != 1 ||
-        x->narg > MOST_PARTS || !pass_can_vectorize(r->body))
+        x->narg > MOST_PARTS || !pass_can_vectorize(r->body) ||
+        sd_is_complex(pass_dtype(x))) /* 1 * x is not x where x is infinite */
         return false;
     d = x->dims.at[0];
     for (int i = 0; i < r->rank; i++)

@@ -15,7 +15,6 @@ import os
 import sys
 
 import pytest
-import sundog.jax_plugin
 
 import peak
 import results as known
@@ -96,6 +95,11 @@ class Teller:
             tell(broken=cause_of(report))
 
 
+def ours():
+    import sundog.jax_plugin
+    sundog.jax_plugin.initialize()
+
+
 def main(request, folder, file, descriptor):
     told.append(os.fdopen(int(descriptor), "w", buffering=1))
     with open(request) as f:
@@ -107,8 +111,7 @@ def main(request, folder, file, descriptor):
     import jax._src.test_util as jtu
     jtu.request_cpu_devices = lambda n: None  # as many as on ours
     from jax._src import xla_bridge
-    xla_bridge.discover_pjrt_plugins = (
-        lambda: None if request["alone"] else sundog.jax_plugin.initialize())
+    xla_bridge.discover_pjrt_plugins = (lambda: None) if request["alone"] else ours
     code = pytest.main(
         ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir",
          folder, "-c", os.path.join(folder, "pyproject.toml"),

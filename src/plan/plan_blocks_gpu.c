@@ -25,8 +25,7 @@ enum {
                    tile, which sub-groups read that stand side by side */
     LARGE_FILE = 1024, /* bytes of registers of an item */
     MATRIX_MOST = 64, /* rows and columns of a sub-group's squares, at most */
-    WIDE_LEAST = 64, /* columns of a tile */
-    MOST_MADE = 400 /* nodes of an item of what uses the sums */
+    WIDE_LEAST = 64 /* columns of a tile */
 };
 
 int64_t plan_tile_extent(const plan_kernel *k, const plan_blocks *b, int a)
@@ -129,16 +128,6 @@ static void choose_engine(const plan_kernel *k, plan_blocks *b,
     }
 }
 
-static bool has_matrices(const plan_blocks *b)
-{
-    return plan_engine_table[b->engine].m > 0;
-}
-
-static bool is_wide(const plan_blocks *b)
-{
-    return plan_engine_table[b->engine].several > 0;
-}
-
 /* ---- the tile of a group ---- */
 
 /* An item's rows and columns: two sets of accumulators take half of its
@@ -163,7 +152,8 @@ static int64_t lay_out_side(const plan_blocks *b, int along, int64_t n,
                             int64_t *side, int64_t *deep, int64_t *panel)
 {
     int64_t each = (int64_t)sd_dtype_bytes(b->part);
-    bool rows = has_matrices(b) && (b->node->over >> along & 1 || each != 2);
+    bool rows =
+        plan_has_matrices(b) && (b->node->over >> along & 1 || each != 2);
     const plan_engine_info *e = &plan_engine_table[b->engine];
 
     *panel = 0;
@@ -177,7 +167,7 @@ static int64_t lay_out_side(const plan_blocks *b, int along, int64_t n,
         *panel = n * e->depth;
         return b->step * n * each;
     }
-    if (is_wide(b)) {
+    if (plan_is_wide(b)) {
         *side = rows ? b->step : 1;
         *deep = rows ? 1 : PLAN_LINE / each;
         return n * PLAN_LINE;
@@ -191,8 +181,9 @@ static int64_t lay_out_side(const plan_blocks *b, int along, int64_t n,
 static bool lay_out(plan_kernel *k, plan_blocks *b, const device_desc *dev)
 {
     int64_t sum = (int64_t)sd_dtype_bytes(b->node->dtype), run;
-    size_t most = has_matrices(b) ? SD_MAX(dev->local_bytes, dev->local_most)
-                                  : dev->local_bytes;
+    size_t most = plan_has_matrices(b)
+                      ? SD_MAX(dev->local_bytes, dev->local_most)
+                      : dev->local_bytes;
     size_t room;
 
     b->x_at = 0;
@@ -205,7 +196,7 @@ static bool lay_out(plan_kernel *k, plan_blocks *b, const device_desc *dev)
     /* squares put neighbours of a row there, for which banks need no padding */
     b->sum_m = plan_engine_table[b->engine].panels ? b->nt : padded(b->nt, sum);
     run = (int64_t)b->along_m * b->near;
-    b->pairs = is_wide(b) && 3 * b->buffer <= most ? 3 : 2;
+    b->pairs = plan_is_wide(b) && 3 * b->buffer <= most ? 3 : 2;
     room = SD_MAX((size_t)b->pairs * b->buffer, (size_t)ROUND_BYTES);
     room = SD_MIN(room, most);
     b->round = b->mt;
@@ -228,7 +219,7 @@ static tile_limits share_out(plan_blocks *b, int items, const device_desc *dev)
     int bytes = (int)sd_dtype_bytes(b->node->dtype), most;
 
     b->along_m = b->along_n = 1;
-    if (is_wide(b)) {
+    if (plan_is_wide(b)) {
         b->along_m = items / plan_engine_table[b->engine].items;
         most = plan_engine_table[b->engine].n;
         if (sd_dtype_bytes(b->part) == 1 &&
@@ -236,7 +227,7 @@ static tile_limits share_out(plan_blocks *b, int items, const device_desc *dev)
             most /= 2; /* words are woven in registers */
         return (tile_limits){PLAN_SQUARE, most, PLAN_SQUARE, WIDE_LEAST};
     }
-    if (has_matrices(b)) {
+    if (plan_has_matrices(b)) {
         int all = items / plan_engine_table[b->engine].items;
 
         while (2 * b->along_m * b->along_n <= all)
@@ -370,10 +361,10 @@ static bool set_tile(plan_kernel *k, plan_blocks *b, int m, int n,
     b->vectors = n;
     b->mt = (int64_t)b->along_m * m;
     b->nt = (int64_t)b->along_n * n;
-    b->near =
-        has_matrices(b) ? PLAN_SQUARE : SD_MIN(SD_MIN(m, n), ACCESS / bytes);
+    b->near = plan_has_matrices(b) ? PLAN_SQUARE
+                                   : SD_MIN(SD_MIN(m, n), ACCESS / bytes);
     k->large = panels;
-    if (has_matrices(b) && !holds_squares(k, b, m, n, dev))
+    if (plan_has_matrices(b) && !holds_squares(k, b, m, n, dev))
         return false;
     if (b->mt < plan_tile_points(k, b, b->m_in) ||
         b->nt < plan_tile_points(k, b, b->n_in) || b->mt > most * b->nt ||
@@ -461,9 +452,10 @@ static void try_group(plan_kernel *k, plan_blocks *b, int items,
 {
     tile_limits of = share_out(b, items, dev);
 
-    if (has_matrices(b))
+    if (plan_has_matrices(b))
         k->subgroup = plan_engine_table[b->engine].items;
-    k->group = b->along_m * b->along_n * (has_matrices(b) ? k->subgroup : 1);
+    k->group =
+        b->along_m * b->along_n * (plan_has_matrices(b) ? k->subgroup : 1);
     do {
         for (int m = of.m; m >= of.least_m; m /= 2)
             for (int n = of.n; n >= of.least_n; n /= 2)
@@ -490,126 +482,9 @@ static bool choose_tile(plan_kernel *k, plan_blocks *b, const device_desc *dev)
     if (!best.rows)
         return false;
     *b = best;
-    k->group = b->along_m * b->along_n * (has_matrices(b) ? k->subgroup : 1);
+    k->group =
+        b->along_m * b->along_n * (plan_has_matrices(b) ? k->subgroup : 1);
     return set_tile(k, b, best.rows, best.vectors, dev);
-}
-
-/* ---- copies of the operands ---- */
-
-static void mark(const plan_node *n, bool *of);
-
-static void mark_named(const plan_expr *e, bool *of)
-{
-    if (!e)
-        return;
-    if (e->kind == PX_NODE)
-        mark(e->node, of);
-    mark_named(e->a, of);
-    mark_named(e->b, of);
-}
-
-/* Marks what n is made of. */
-static void mark(const plan_node *n, bool *of)
-{
-    if (of[n->id])
-        return;
-    of[n->id] = true;
-    for (int i = 0; i < n->narg; i++)
-        mark(n->arg[i], of);
-    mark_named(n->off, of);
-    for (int i = 0; i < n->nguard; i++)
-        mark_named(n->guard[i].e, of);
-}
-
-/* Vectors of v neighbours along an axis neither end within a tile nor within
- * what a step takes of a chain, nor within a block of a panel's columns. */
-static bool divides(const plan_kernel *k, const plan_blocks *b, int along,
-                    int64_t v)
-{
-    const plan_engine_info *e = &plan_engine_table[b->engine];
-    const plan_axis *x = &k->axis[along];
-    int64_t chunk = has_matrices(b) ? 0 : b->node->order.chunk;
-
-    if (e->panels && along == b->y_along && !(b->node->over >> along & 1) &&
-        v > e->items)
-        return false;
-    return x->extent % v == 0 && x->tile % v == 0 && b->step % v == 0 &&
-           (along != b->k || chunk % v == 0);
-}
-
-/* Neighbours that an item copies at once of one operand, of which a step has
- * `all` elements. */
-static int copied_at_once(const plan_kernel *k, const plan_blocks *b,
-                          const bool *of, int along, int64_t all,
-                          const device_desc *dev)
-{
-    int64_t least = dev->access;
-    int v;
-
-    for (int i = 0; i < k->nnode; i++)
-        if (of[i] && k->node[i]->kind == PN_LOAD &&
-            k->node[i]->varies >> along & 1)
-            least = SD_MIN(least, (int64_t)sd_dtype_bytes(k->node[i]->dtype));
-    for (v = (int)(dev->access / least); v > 1; v /= 2) {
-        bool any = false;
-
-        for (int i = 0; i < k->nnode; i++)
-            any = any ||
-                  (of[i] && k->node[i]->kind == PN_LOAD &&
-                   k->node[i]->varies >> along & 1 &&
-                   plan_wide_run(k, k->node[i], along, v, dev->access) > 1);
-        if (any && divides(k, b, along, v) &&
-            all / v >= k->group * plan_woven_rows(b, along))
-            break;
-    }
-    return v;
-}
-
-/* Positions of LANE that an item takes of what uses the sums. */
-static int vector_of(const plan_kernel *k, const plan_blocks *b, int lane,
-                     const bool *copied, const device_desc *dev)
-{
-    const plan_axis *x = &k->axis[lane];
-    int64_t used = 0;
-    int v = ACCESS;
-
-    for (int i = 0; i < k->nnode; i++)
-        used += !copied[i];
-    for (; v > 1; v /= 2) {
-        bool all = true;
-
-        for (int i = 0; i < k->nnode; i++)
-            if (k->node[i]->kind == PN_STORE)
-                all = all &&
-                      plan_wide_run(k, k->node[i], lane, v, dev->access) == v;
-        if (all && x->extent % v == 0 && x->tile % v == 0 && b->nt >= v &&
-            v * used <= MOST_MADE)
-            break;
-    }
-    return v;
-}
-
-/* What is read while operands are copied goes along their axes, all else along
- * LANE. */
-static void choose_accesses(plan_kernel *k, const plan_blocks *b, int lane,
-                            const bool *copied, const device_desc *dev)
-{
-    uint64_t sides = plan_block_rows(b) | plan_block_columns(b);
-
-    for (int i = 0; i < k->nnode; i++) {
-        plan_node *n = k->node[i];
-        int along = plan_copied_along(k, n);
-
-        if (!copied[i])
-            n->wide = plan_wide_run(k, n, lane, k->vector, dev->access);
-        else if (along >= 0 && n->varies & sides)
-            n->wide = plan_wide_run(k, n, along,
-                                    n->varies & plan_block_rows(b) ? b->x_wide
-                                                                   : b->y_wide,
-                                    dev->access);
-        else
-            n->wide = 1;
-    }
 }
 
 /* ---- blocks ---- */
@@ -636,7 +511,7 @@ static void find_whole_depth(const plan_kernel *k, plan_blocks *b)
  * multiply by themselves not all chips' have. */
 static bool keeps_places(const plan_blocks *b, const device_desc *dev)
 {
-    return has_matrices(b) || dev->registers >= LARGE_FILE;
+    return plan_has_matrices(b) || dev->registers >= LARGE_FILE;
 }
 
 /* M and N, and what multiplies: where places are found before the loop, longer
@@ -665,35 +540,10 @@ static void cut_tiles(plan_kernel *k, const plan_blocks *b)
     plan_cut_axis(&k->axis[b->n], b->nt / plan_tile_points(k, b, b->n_in));
 }
 
-/* One access each, which no register has to see. */
-static bool is_copied_whole(const plan_blocks *b, const plan_node *n, int along,
-                            int wide)
-{
-    return plan_woven_rows(b, along) == 1 && n->wide == wide &&
-           wide * (int)sd_dtype_bytes(n->dtype) == PLAN_LINE_PART;
-}
-
-static void copy_by_itself(plan_kernel *k, plan_blocks *b,
-                           const device_desc *dev)
-{
-    enum { MOST_PAIRS = 4 };
-    size_t most = SD_MAX(dev->local_bytes, dev->local_most) / b->buffer;
-
-    if (!is_wide(b) || b->pairs < 3 || b->part == SD_F32 || !b->x_plain ||
-        !b->y_plain || !is_copied_whole(b, b->x, b->x_along, b->x_wide) ||
-        !is_copied_whole(b, b->y, b->y_along, b->y_wide))
-        return;
-    b->by_itself = true;
-    b->pairs = (int)SD_MIN(most, (size_t)MOST_PAIRS);
-    k->local_bytes = SD_MAX(k->local_bytes, (size_t)b->pairs * b->buffer);
-}
-
 bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
 {
     const plan_node *c = plan_only_contract(k);
     plan_blocks *b = sd_arena_new(k->arena, plan_blocks);
-    bool *copied = sd_arena_array(k->arena, bool, k->nnode + 1);
-    bool *of_x = sd_arena_array(k->arena, bool, k->nnode + 1);
     int last_m, last_k, group = k->group;
 
     if (!dev->access || !c || !plan_has_blocks_of(c->dtype) ||
@@ -701,7 +551,7 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
         return false;
     if (!choose_sides(k, lane, c, b, dev) || !is_worth(k, b))
         return false;
-    if (has_matrices(b))
+    if (plan_has_matrices(b))
         find_whole_depth(k, b);
     last_m = plan_last_axis(plan_block_rows(b));
     last_k = plan_last_axis(c->over);
@@ -717,23 +567,9 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
         return false;
     }
     cut_tiles(k, b);
-    mark(b->x, of_x);
-    mark(b->y, copied);
-    b->x_wide = b->y_wide = 1;
-    if (!b->direct) {
-        b->x_wide =
-            copied_at_once(k, b, of_x, b->x_along, b->mt * b->step, dev);
-        b->y_wide =
-            copied_at_once(k, b, copied, b->y_along, b->nt * b->step, dev);
-    }
-    for (int i = 0; i < k->nnode; i++)
-        copied[i] = copied[i] || of_x[i];
-    k->vector = vector_of(k, b, lane, copied, dev);
-    k->items = (int)(b->nt / k->vector);
-    k->blocks = b;
-    choose_accesses(k, b, lane, copied, dev);
+    plan_choose_block_copies(k, b, lane, dev);
     if (!b->direct && keeps_places(b, dev))
         plan_find_plain(k, b);
-    copy_by_itself(k, b, dev);
+    plan_copy_by_itself(k, b, dev);
     return true;
 }

@@ -208,6 +208,20 @@ void plan_collapse(plan_kernel *k);
 bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev);
 /* plan_blocks_gpu.c: the same on a GPU, with its group. */
 bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev);
+static inline bool plan_has_matrices(const plan_blocks *b)
+{
+    return plan_engine_table[b->engine].m > 0;
+}
+static inline bool plan_is_wide(const plan_blocks *b)
+{
+    return plan_engine_table[b->engine].several > 0;
+}
+/* plan_blocks_copies.c: for these, of cut tiles, which become k's; and, once
+ * plain operands are found, whether copies need no registers. */
+void plan_choose_block_copies(plan_kernel *k, plan_blocks *b, int lane,
+                              const device_desc *dev);
+void plan_copy_by_itself(plan_kernel *k, plan_blocks *b,
+                         const device_desc *dev);
 /* Operands in panels that are read as they lie, and the slot of zeros that they
  * need; is n, copied so, one? */
 void plan_find_plain(plan_kernel *k, plan_blocks *b);

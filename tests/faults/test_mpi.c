@@ -80,18 +80,27 @@ static void test_joining(void **state)
 
 /* ---- who is lost ---- */
 
-/* What goes wrong once all have joined ends the runs of both. */
-static void loses(const char *wrong, bool silent, const char *text)
+/* What goes wrong once all have joined ends the runs of both: a call, or a
+ * piece that each has from the other (n < 0: there is none). */
+static void both_end(const char *wrong, bool silent, const void *piece, int n,
+                     const char *text)
 {
     job *j = begin(2);
     gang *g = gang_begin(j, sum, false);
 
     fake_mpi_spoil(wrong, silent);
+    for (int from = 0; from < 2 && n >= 0; from++)
+        fake_mpi_put(from, 1 - from, piece, (size_t)n);
     gang_start_all(g);
     for (int p = 0; p < 2; p++)
         gang_ends_badly(g, p, SD_UNAVAILABLE, text);
     gang_end(g);
     job_end(j);
+}
+
+static void loses(const char *wrong, bool silent, const char *text)
+{
+    both_end(wrong, silent, NULL, -1, text);
 }
 
 static void test_lost(void **state)
@@ -127,16 +136,7 @@ static void test_ended(void **state)
 
 static void sends(const void *at, size_t n, const char *text)
 {
-    job *j = begin(2);
-    gang *g = gang_begin(j, sum, false);
-
-    fake_mpi_put(0, 1, at, n);
-    fake_mpi_put(1, 0, at, n);
-    gang_start_all(g);
-    for (int p = 0; p < 2; p++)
-        gang_ends_badly(g, p, SD_UNAVAILABLE, text);
-    gang_end(g);
-    job_end(j);
+    both_end(NULL, false, at, (int)n, text);
 }
 
 static void test_strange_pieces(void **state)

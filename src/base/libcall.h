@@ -9,7 +9,7 @@
 
 typedef enum {
     LIBCALL_NO_ACTIVATION,
-#define ACTIVATION(id, mode, two, three) LIBCALL_##id = mode,
+#define ACTIVATION(id, mode) LIBCALL_##id = mode,
 #include "libcall.def"
     LIBCALL_ACTIVATION_COUNT
 } libcall_activation;

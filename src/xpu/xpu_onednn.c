@@ -112,7 +112,7 @@ int onednn_type(sd_dtype t)
     return theirs[t];
 }
 
-/* Product times alpha, plus bias, plus beta times add, then the activation. */
+/* Product times alpha, plus bias, plus beta times add. */
 static int make_attr(onednn *l, const onednn_recipe *r, void **out)
 {
     void *attr = NULL, *post = NULL;
@@ -125,9 +125,6 @@ static int make_attr(onednn *l, const onednn_recipe *r, void **out)
     if (r->alpha != 1 && (e = l->way->append_scale(l, post, (float)r->alpha)))
         goto done;
     if (r->add >= 0 && (e = l->way->append_sum(l, post, (float)r->beta)))
-        goto done;
-    if (r->activation &&
-        (e = l->way->append_activation(l, post, r->activation)))
         goto done;
     e = l->primitive_attr_set_post_ops(attr, post);
 done:
@@ -419,6 +416,57 @@ static void set_threads(const onednn *l, const libcall *c)
         l->set_threads(libcall_flops(c) < SMALL_FLOPS ? 1 : l->nthread);
 }
 
+/* ---- relu, where the library would make 0 of a NaN ---- */
+
+enum { RELU_PIECE = 64 << 10 }; /* bytes that a thread takes */
+
+typedef struct {
+    char *at;
+    size_t bytes;
+    sd_dtype type;
+} relu;
+
+/* As integers with a sign, the numbers below zero are the least, up to that of
+ * -infinity, and NaNs with a sign come behind it. */
+static void relu_of_words(int32_t *at, size_t n, int32_t infinity)
+{
+    for (size_t i = 0; i < n; i++)
+        at[i] = at[i] <= infinity ? 0 : at[i];
+}
+
+static void relu_of_halves(int16_t *at, size_t n, int16_t infinity)
+{
+    for (size_t i = 0; i < n; i++)
+        at[i] = at[i] <= infinity ? 0 : at[i];
+}
+
+static void relu_piece(void *ctx, int64_t i, int worker)
+{
+    const relu *r = ctx;
+    size_t from = (size_t)i * RELU_PIECE;
+    size_t n = SD_MIN(r->bytes - from, (size_t)RELU_PIECE);
+    char *at = r->at + from;
+
+    (void)worker;
+    if (r->type == SD_F32)
+        relu_of_words((int32_t *)at, n / 4, (int32_t)0xff800000);
+    else
+        relu_of_halves((int16_t *)at, n / 2,
+                       (int16_t)(r->type == SD_BF16 ? 0xff80 : 0xfc00));
+}
+
+static void end_with_activation(onednn *l, const onednn_call *c, void *result)
+{
+    const libcall *k = &c->call;
+    bool product = k->op == LIBCALL_MATMUL;
+    relu r = {result, c->result_bytes,
+              product ? k->matmul.result : k->conv.out_type};
+    int64_t pieces = (int64_t)((r.bytes + RELU_PIECE - 1) / RELU_PIECE);
+
+    if ((product ? k->matmul.activation : k->conv.activation) == LIBCALL_RELU)
+        sd_pool_run(l->pool, pieces, relu_piece, &r);
+}
+
 static sd_status run_direct(onednn *l, onednn_call *c, void *const *ptr)
 {
     sd_status st = NULL;
@@ -430,6 +478,8 @@ static sd_status run_direct(onednn *l, onednn_call *c, void *const *ptr)
         st = onednn_work(l, c->work);
     if (!st && (e = execute(l, c, ptr)))
         st = onednn_refused(e, "execution");
+    if (!st)
+        end_with_activation(l, c, ptr[c->op[c->nop - 1].slot]);
     return st;
 }
 

@@ -182,7 +182,6 @@ typedef struct {
     int64_t stride[3], dilate[3], low[3], high[3];
     int bias, add; /* slots, or -1 */
     int result;
-    libcall_activation activation;
     double alpha, beta;
 } onednn_recipe;
 
@@ -195,7 +194,6 @@ typedef struct {
                      int type);
     void (*md_destroy)(onednn *l, onednn_md *md); /* takes NULL */
     int (*append_scale)(onednn *l, void *post, float alpha);
-    int (*append_activation)(onednn *l, void *post, libcall_activation what);
     int (*append_sum)(onednn *l, void *post, float scale);
     /* md: what each role is described by; hint: a forward primitive_desc */
     int (*matmul)(onednn *l, void **pd, const onednn_md *const *md, void *attr);

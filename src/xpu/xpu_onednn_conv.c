@@ -53,7 +53,6 @@ sd_status onednn_conv(onednn *l, onednn_call *call)
                        .bias = c->bias == LIBCALL_BIAS_VECTOR ? 2 : -1,
                        .add = c->add ? 2 + bias : -1,
                        .result = 2 + bias + c->add,
-                       .activation = (libcall_activation)c->activation,
                        .alpha = 1,
                        .beta = 1};
     sd_status st;

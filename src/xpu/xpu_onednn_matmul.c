@@ -34,7 +34,6 @@ sd_status onednn_matmul(onednn *l, onednn_call *call)
     onednn_recipe r = {.bias = c->bias ? 2 : -1,
                        .add = c->add ? 2 + (c->bias != 0) : -1,
                        .result = 2 + (c->bias != 0) + c->add,
-                       .activation = (libcall_activation)c->activation,
                        .alpha = c->alpha,
                        .beta = c->beta};
     sd_status st = check(l, c);

@@ -60,16 +60,6 @@ static int append_scale_v2(onednn *l, void *post, float alpha)
     return l->v2.post_ops_append_eltwise(post, 1, LINEAR, alpha, 0);
 }
 
-static int append_activation_v2(onednn *l, void *post, libcall_activation what)
-{
-    static const int kind[LIBCALL_ACTIVATION_COUNT] = {
-#define ACTIVATION(id, mode, two, three) [LIBCALL_##id] = two,
-#include "libcall.def"
-    };
-
-    return l->v2.post_ops_append_eltwise(post, 1, kind[what], 0, 0);
-}
-
 static int append_sum_v2(onednn *l, void *post, float scale)
 {
     return l->v2.post_ops_append_sum(post, scale);
@@ -117,7 +107,6 @@ const onednn_way onednn_v2 = {
     .md_of_any = md_of_any_v2,
     .md_destroy = md_destroy_v2,
     .append_scale = append_scale_v2,
-    .append_activation = append_activation_v2,
     .append_sum = append_sum_v2,
     .matmul = matmul_v2,
     .forward = forward_v2,

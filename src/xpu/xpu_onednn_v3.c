@@ -38,16 +38,6 @@ static int append_scale_v3(onednn *l, void *post, float alpha)
     return l->v3.post_ops_append_eltwise(post, LINEAR, alpha, 0);
 }
 
-static int append_activation_v3(onednn *l, void *post, libcall_activation what)
-{
-    static const int kind[LIBCALL_ACTIVATION_COUNT] = {
-#define ACTIVATION(id, mode, two, three) [LIBCALL_##id] = three,
-#include "libcall.def"
-    };
-
-    return l->v3.post_ops_append_eltwise(post, kind[what], 0, 0);
-}
-
 static int append_sum_v3(onednn *l, void *post, float scale)
 {
     return l->v3.post_ops_append_sum(post, scale, 0, TYPE_OF_RESULT);
@@ -88,7 +78,6 @@ const onednn_way onednn_v3 = {
     .md_of_any = md_of_any_v3,
     .md_destroy = md_destroy_v3,
     .append_scale = append_scale_v3,
-    .append_activation = append_activation_v3,
     .append_sum = append_sum_v3,
     .matmul = matmul_v3,
     .forward = forward_v3,

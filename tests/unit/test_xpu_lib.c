@@ -123,7 +123,7 @@ static void one_matmul(xpu_lib *l, const libcall *call)
         v = a->alpha * v + (a->bias ? bias[j] : 0) +
             (a->add ? a->beta * add[q] : 0);
         if (a->activation == LIBCALL_RELU)
-            v = fmax(v, 0);
+            v = v < 0 ? 0 : v;
         worst = fmax(worst, fabs(v - r[q]));
     }
     assert_true(worst < 2e-5);
@@ -213,6 +213,30 @@ static void products_of_bf16(void **state)
                  sd_scalar_to_f64(SD_BF16, &y[p * N + q % N]);
         assert_true(fabs(sd_scalar_to_f64(SD_BF16, &r[q]) - v) <
                     fabs(v) / 128 + 1e-4);
+    }
+    xpu_lib_close(l);
+}
+
+/* Numbers times 1, so many that threads share them: a NaN stays, with either
+ * sign. */
+static void relu_keeps_a_nan(void **state)
+{
+    enum { EACH = 8, M = 3000 * EACH };
+    static const float given[EACH] = {-INFINITY, -1, -0.0f,    0,
+                                      1e-40f,    2,  INFINITY, NAN};
+    static float x[M], one = 1, r[M];
+    libcall c = matmul(SD_F32, SD_F32, 1, M, 1, 1);
+    xpu_lib *l = open_or_skip();
+
+    (void)state;
+    c.matmul.activation = LIBCALL_RELU;
+    for (int i = 0; i < M; i++)
+        x[i] = i % EACH == 7 && i & EACH ? -NAN : given[i % EACH];
+    run(l, &c, (void *[]){x, &one, r});
+    for (int i = 0; i < M; i++) {
+        float v = i % EACH < 3 ? 0 : given[i % EACH];
+
+        assert_true(isnan(v) ? isnan(r[i]) : r[i] == v);
     }
     xpu_lib_close(l);
 }
@@ -327,7 +351,7 @@ static void one_conv(xpu_lib *l, const libcall *call, bool last)
         if (a->add)
             v += sum[i];
         if (a->activation == LIBCALL_RELU)
-            v = fmax(v, 0);
+            v = v < 0 ? 0 : v;
         worst = fmax(worst, fabs(v - r[i]));
     }
     if (worst > 1e-4)
@@ -443,6 +467,7 @@ int main(void)
         cmocka_unit_test(products),
         cmocka_unit_test(products_of_bytes),
         cmocka_unit_test(products_of_bf16),
+        cmocka_unit_test(relu_keeps_a_nan),
         cmocka_unit_test(convolutions),
         cmocka_unit_test(what_it_does_not_do_is_an_error),
         cmocka_unit_test(a_forked_child_can_call),

@@ -299,7 +299,8 @@ def unreduced(devices):
         return jnp.einsum("ab,bc->ac", a, b, out_sharding=sums)
 
     def same(a):
-        return jax.shard_map(lambda a: a, mesh=m, in_specs=P("x"),
+        return jax.shard_map(lambda a: lax.pcast(a, "x", to="unreduced"),
+                             mesh=m, in_specs=P("x"),
                              out_specs=P(unreduced={"x"}))(a)
     with jax.set_mesh(m):
         x = put(whole(N, 6), m, P("x"))

@@ -50,7 +50,6 @@ typedef struct {
     LLVMTypeRef slot; /* of a stack slot: one sum, or a matrix's several */
     LLVMValueRef mate; /* the item's number in its sub-group */
     LLVMValueRef x_own, y_own; /* bytes to what it reads of a square */
-    LLVMValueRef x_now, y_now; /* and from local memory on, this step's; NULL */
 } emit_tile;
 
 /* ---- emit_group.c ---- */

@@ -202,17 +202,13 @@ static void run_panels(emit_tile *g, LLVMValueRef next, int turn)
 }
 
 /* The last pair of an even number of steps reads its last one again. */
-static LLVMValueRef after_pair(emit_tile *g, LLVMValueRef pair)
+static LLVMValueRef after_pair(emit_tile *g, LLVMValueRef first)
 {
     emit *e = g->e;
-    LLVMValueRef next = emit_mad(e, pair, 2, emit_si(e, 2));
+    LLVMValueRef next = emit_add(e, first, emit_si(e, 1));
     int64_t last = g->steps - 1;
 
-    return last % 2 == 0 ? next
-                         : emit_select(e,
-                                       LLVMBuildICmp(e->b, LLVMIntSLT, next,
-                                                     emit_si(e, last), ""),
-                                       next, emit_si(e, last));
+    return last % 2 == 0 ? next : emit_smaller(e, next, emit_si(e, last));
 }
 
 /* Two steps a turn of the loop, so that which areas they have is no question in
@@ -221,17 +217,17 @@ static LLVMValueRef after_pair(emit_tile *g, LLVMValueRef pair)
 static void run_pairs(emit_tile *g, int64_t pairs)
 {
     emit *e = g->e;
-    LLVMValueRef n = emit_si(e, pairs);
+    LLVMValueRef n = emit_si(e, 2 * pairs);
     LLVMBasicBlockRef pre;
     emit_loop s;
 
     if (e->abi->zero)
         n = emit_add(e, n, e->abi->zero(e));
     pre = LLVMGetInsertBlock(e->b);
-    emit_loop_open(e, &s, emit_si(e, 0), emit_si(e, pairs), 1);
+    emit_loop_open(e, &s, emit_si(e, 1), emit_si(e, 2 * pairs), 2);
     s.to = n; /* opened with the number, which is known not to be 0 */
     emit_level_open(e, pre);
-    run_panels(g, emit_mad(e, s.at, 2, emit_si(e, 1)), 0);
+    run_panels(g, s.at, 0);
     run_panels(g, after_pair(g, s.at), 1);
     emit_loop_close(e, &s);
     emit_level_close(e);

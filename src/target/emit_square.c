@@ -39,10 +39,8 @@ static void load_square(emit_tile *g, const emit_operand *o, LLVMValueRef turn,
     emit_side side = side_of(o, y);
     int depth = plan_engine_table[g->b->engine].depth;
     int64_t at = o->panel ? k / depth * o->panel : k * o->deep;
-    LLVMValueRef now = y ? g->y_now : g->x_now;
     LLVMValueRef p =
-        now ? LLVMBuildGEP2(e->b, e->i8, e->local, &now, 1, "")
-            : emit_tile_area(g, o->at, turn, e->i8, y ? g->y_own : g->x_own);
+        emit_tile_area(g, o->at, turn, e->i8, y ? g->y_own : g->x_own);
     int64_t side_of_one = o->panel ? depth : o->side;
     LLVMValueRef more = emit_si(e, (from * side_of_one + at) *
                                        (int64_t)sd_dtype_bytes(g->b->part));
@@ -83,28 +81,12 @@ static void multiply_tall(emit_tile *g, LLVMValueRef turn, int k)
     }
 }
 
-/* Where this step's areas begin: with an unrolled loop's steps in view, Intel's
- * compiler keeps each of their addresses in a register. */
-static LLVMValueRef begin_area(emit_tile *g, const emit_operand *o,
-                               LLVMValueRef turn, LLVMValueRef own)
-{
-    emit *e = g->e;
-    LLVMValueRef at =
-        emit_mad(e, turn, (int64_t)g->b->buffer, emit_si(e, (int64_t)o->at));
-
-    return e->abi->uniform ? e->abi->uniform(e, emit_add(e, at, own)) : NULL;
-}
-
 void emit_multiply_squares(emit_tile *g, LLVMValueRef turn, int from, int to)
 {
     const plan_blocks *b = g->b;
     int depth = plan_engine_table[b->engine].depth;
     LLVMValueRef x[PLAN_AXIS_COPIES / PLAN_SQUARE][EMIT_PIECES], y[EMIT_PIECES];
 
-    if (!from) {
-        g->x_now = begin_area(g, &g->x, turn, g->x_own);
-        g->y_now = begin_area(g, &g->y, turn, g->y_own);
-    }
     for (int k = from; k < to; k += depth) {
         if (g->x.panel && b->rows > b->vectors) {
             multiply_tall(g, turn, k);

@@ -34,6 +34,7 @@
 #include <unistd.h>
 
 #include "target_room.h"
+#include "target_visa.h"
 
 #define FLAG_NAME "SUNDOG_SPIRV_CHILD"
 enum { MOST_SECONDS = 300 }; /* then it hangs */
@@ -154,8 +155,13 @@ static _Noreturn void work(void)
             tm, m, kind == ASKS_TEXT ? LLVMAssemblyFile : LLVMObjectFile,
             &message, &out))
         give_up(message);
-    _exit(!say(STDIN_FILENO, SAYS_BYTES, LLVMGetBufferStart(out),
-               LLVMGetBufferSize(out)));
+    n = LLVMGetBufferSize(out);
+    if (!(p = malloc(n)))
+        _exit(1);
+    memcpy(p, LLVMGetBufferStart(out), n);
+    if (kind == ASKS_OBJECT)
+        target_widen_assembly(p, n);
+    _exit(!say(STDIN_FILENO, SAYS_BYTES, p, n));
 }
 
 /* This file's constructors: LLVM's, where LLVM is inside.  The linker calls

@@ -4,6 +4,7 @@
 #include <llvm-c/Target.h>
 
 #include "target_room.h"
+#include "target_visa.h"
 
 static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
 {
@@ -179,32 +180,6 @@ static LLVMValueRef read_rows(emit *e, LLVMValueRef told)
                         LLVMVectorType(part, ROWS), &told, 1);
 }
 
-/* The body of that function, if the module calls it: a message to the memory
- * that all share (15), of one register and for four. */
-static void write_rows(LLVMModuleRef m, LLVMContextRef cx)
-{
-    static const char text[] = "raw_sends.15.1.0.4 (M1_NM, 1) 0x0:ud "
-                               "0x02400203:ud $1.0 %null.0 $0.0",
-                      constraints[] = "=rw,rw";
-    LLVMValueRef f = LLVMGetNamedFunction(m, block_of[EMIT_BLOCK_ROWS].name);
-    LLVMValueRef told, v;
-    LLVMTypeRef type;
-    LLVMBuilderRef b;
-
-    if (!f || !LLVMIsDeclaration(f))
-        return;
-    type = LLVMGlobalGetValueType(f);
-    told = LLVMGetParam(f, 0);
-    b = LLVMCreateBuilderInContext(cx);
-    LLVMSetLinkage(f, LLVMInternalLinkage);
-    LLVMPositionBuilderAtEnd(b, LLVMAppendBasicBlockInContext(cx, f, ""));
-    v = LLVMGetInlineAsm(type, text, sizeof text - 1, constraints,
-                         sizeof constraints - 1, true, false,
-                         LLVMInlineAsmDialectATT, false);
-    LLVMBuildRet(b, LLVMBuildCall2(b, type, v, &told, 1, ""));
-    LLVMDisposeBuilder(b);
-}
-
 /* Columns by columns, of each the upper rows and the lower ones. */
 static void multiply(emit *e, LLVMValueRef *acc, const LLVMValueRef *x,
                      const LLVMValueRef *y)
@@ -355,7 +330,7 @@ static void repair(LLVMModuleRef m, LLVMContextRef cx, const device_desc *dev)
 {
     target_each(m, cx, dev, repair_one);
     if (dev->features & DEVICE_HAS_VISA)
-        write_rows(m, cx);
+        target_write_assembly(m, cx, dev);
 }
 
 static const char *passes(target_clean what)

@@ -202,9 +202,9 @@ sd_status xpu_cl_describe(const xpu_cl_driver *d, cl_device_id id,
     out->features &=
         has_extension(d, id, "cl_intel_subgroup_matrix_multiply_accumulate") &&
                 has_extension(d, id, "cl_intel_subgroup_local_block_io")
-            ? DEVICE_HAS_DPAS16 | DEVICE_HAS_DPAS8 |
+            ? DEVICE_HAS_DPAS16 | DEVICE_HAS_DPAS8 | DEVICE_HAS_VISA |
                   (has_extension(d, id, "cl_intel_subgroup_2d_block_io")
-                       ? DEVICE_HAS_BLOCK2D | DEVICE_HAS_VISA
+                       ? DEVICE_HAS_BLOCK2D
                        : 0)
             : 0;
     if (ask_number(d, id, CL_DEVICE_DOUBLE_FP_CONFIG))

@@ -1,0 +1,157 @@
+/* Messages to memory that kernels for Intel's GPUs ask for in the assembly of
+ * Intel's compiler (vISA), where its own functions cost more: what a message is
+ * told they write anew each time, and blocks of local memory they cut in two.
+ * A function's body is one piece of assembly, which is given its argument as
+ * $1 and gives $0.
+ *
+ * Where a block is read the first register that it comes to says where, so the
+ * message waits for nothing that the addition before it has not waited for, and
+ * addresses take no registers.  How far it is from a place that many blocks
+ * have in common is a number in the text: of these there are as many functions
+ * as distances. */
+#include "target_visa.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_BITS = 128, WIDTH = 8 /* numbers of an item */ };
+
+/* A message to the memory that all share (15), of one register and for four. */
+static const char rows_text[] = "raw_sends.15.1.0.4 (M1_NM, 1) 0x0:ud "
+                                "0x02400203:ud $1.0 %null.0 $0.0";
+
+/* Gives f a body.  LLVM takes from assembly nothing but 16 bytes an item: of 32
+ * the halves are one value twice, until target_widen_assembly says what it is.
+ */
+static void write_body(LLVMContextRef cx, LLVMValueRef f, const char *text)
+{
+    static const char constraints[] = "=rw,rw";
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(cx), part, type;
+    LLVMTypeRef all = LLVMGetReturnType(LLVMGlobalGetValueType(f));
+    LLVMTypeRef one = LLVMGetElementType(all);
+    unsigned n = LLVMGetVectorSize(all), each;
+    LLVMValueRef arg = LLVMGetParam(f, 0), v, mask[WIDTH];
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(cx);
+
+    each = n * LLVMGetIntTypeWidth(one) > MOST_BITS ? n / 2 : n;
+    part = LLVMVectorType(one, each);
+    type = LLVMFunctionType(part, &i32, 1, false);
+    LLVMSetLinkage(f, LLVMInternalLinkage);
+    LLVMPositionBuilderAtEnd(b, LLVMAppendBasicBlockInContext(cx, f, ""));
+    if (LLVMGetTypeKind(LLVMTypeOf(arg)) == LLVMPointerTypeKind)
+        arg = LLVMBuildPtrToInt(b, arg, i32, "");
+    v = LLVMGetInlineAsm(type, text, strlen(text), constraints,
+                         sizeof constraints - 1, true, false,
+                         LLVMInlineAsmDialectATT, false);
+    v = LLVMBuildCall2(b, type, v, &arg, 1, "");
+    for (unsigned i = 0; i < n; i++)
+        mask[i] = LLVMConstInt(i32, i, 0);
+    if (each < n)
+        v = LLVMBuildShuffleVector(b, v, v, LLVMConstVector(mask, n), "");
+    LLVMBuildRet(b, v);
+    LLVMDisposeBuilder(b);
+}
+
+/* p less the numbers that were added to it last. */
+static LLVMValueRef base_of(LLVMValueRef p, int64_t *bytes)
+{
+    *bytes = 0;
+    while (LLVMIsAGetElementPtrInst(p) && LLVMGetNumOperands(p) == 2 &&
+           LLVMGetTypeKind(LLVMGetGEPSourceElementType(p)) ==
+               LLVMIntegerTypeKind &&
+           LLVMGetIntTypeWidth(LLVMGetGEPSourceElementType(p)) == 8 &&
+           LLVMIsAConstantInt(LLVMGetOperand(p, 1))) {
+        *bytes += LLVMConstIntGetSExtValue(LLVMGetOperand(p, 1));
+        p = LLVMGetOperand(p, 0);
+    }
+    return p;
+}
+
+/* The function that reads such a block so many bytes further on. */
+static LLVMValueRef block_behind(LLVMModuleRef m, LLVMContextRef cx,
+                                 LLVMValueRef f, int64_t bytes,
+                                 const char *width)
+{
+    char name[64], text[256];
+    LLVMValueRef to;
+
+    snprintf(name, sizeof name, "sundog.block.%u.%" PRId64,
+             LLVMGetIntTypeWidth(LLVMGetElementType(
+                 LLVMGetReturnType(LLVMGlobalGetValueType(f)))),
+             bytes);
+    to = LLVMGetNamedFunction(m, name);
+    if (to)
+        return to;
+    to = LLVMAddFunction(m, name, LLVMGlobalGetValueType(f));
+    LLVMSetFunctionCallConv(to, LLVMGetFunctionCallConv(f));
+    snprintf(text, sizeof text,
+             "{\n.decl WHERE v_type=G type=d num_elts=8 align=GRF "
+             "alias=<$0,0>\n"
+             "add (M1_NM, 1) WHERE(0,0)<1> $1(0,0)<0;1,0> 0x%x:d\n"
+             "lsc_load.slm (M1_NM, 1) $0:d%sx64t flat[WHERE]:a32\n}\n",
+             (unsigned)bytes, width);
+    write_body(cx, to, text);
+    return to;
+}
+
+/* Instead of f, which is called with places in local memory. */
+static void write_blocks(LLVMModuleRef m, LLVMContextRef cx, const char *called,
+                         const char *width)
+{
+    LLVMValueRef f = LLVMGetNamedFunction(m, called);
+    LLVMBuilderRef b;
+    LLVMUseRef use;
+
+    if (!f || !LLVMIsDeclaration(f))
+        return;
+    b = LLVMCreateBuilderInContext(cx);
+    while ((use = LLVMGetFirstUse(f))) {
+        LLVMValueRef call = LLVMGetUser(use), p, to;
+        int64_t bytes;
+
+        p = base_of(LLVMGetOperand(call, 0), &bytes);
+        to = block_behind(m, cx, f, bytes, width);
+        LLVMPositionBuilderBefore(b, call);
+        to = LLVMBuildCall2(b, LLVMGlobalGetValueType(f), to, &p, 1, "");
+        LLVMSetInstructionCallConv(to, LLVMGetInstructionCallConv(call));
+        LLVMReplaceAllUsesWith(call, to);
+        LLVMInstructionEraseFromParent(call);
+    }
+    LLVMDeleteFunction(f);
+    LLVMDisposeBuilder(b);
+}
+
+void target_write_assembly(LLVMModuleRef m, LLVMContextRef cx,
+                           const device_desc *dev)
+{
+    LLVMValueRef rows = LLVMGetNamedFunction(m, "sundog_block_rows");
+
+    if (rows && LLVMIsDeclaration(rows))
+        write_body(cx, rows, rows_text);
+    write_blocks(m, cx, "__builtin_IB_simd_block_read_8_local",
+                 dev->features & DEVICE_HAS_DPAS16 ? "64" : "32");
+    write_blocks(m, cx, "__builtin_IB_simd_block_read_8_local_h", "32");
+}
+
+/* Assembly gives what the function does that it is the body of. */
+void target_widen_assembly(void *code, size_t bytes)
+{
+    enum { HEADER = 5, OP = 0xffff, FUNCTION = 54, ASM = 5610, CALL = 5611 };
+    uint32_t *word = code;
+    const uint32_t *f = NULL;
+    size_t n = bytes / sizeof *word;
+
+    for (size_t i = HEADER; i < n && word[i] >> 16; i += word[i] >> 16) {
+        if ((word[i] & OP) == FUNCTION)
+            f = &word[i];
+        if ((word[i] & OP) != CALL || !f)
+            continue;
+        for (size_t j = HEADER; j < i; j += word[j] >> 16)
+            if ((word[j] & OP) == ASM && word[j + 2] == word[i + 3]) {
+                word[j + 1] = f[1]; /* the type that it gives, */
+                word[j + 3] = f[4]; /* and its own */
+            }
+        word[i + 1] = f[1];
+    }
+}

@@ -7,10 +7,8 @@
 
 enum {
     MOST_PIECES = 64,
-    FEW_PIECES = 4,
-    LEAST_WORK = 4096,
-    WIDE = 16,            /* elements of a window */
-    SMALL_TABLE = 1 << 16 /* bytes */
+    LEAST_WORK = 4096, /* elements of a piece */
+    LEAST_EACH = 8     /* of them, for a place of a table */
 };
 
 typedef struct {
@@ -20,19 +18,15 @@ typedef struct {
     int64_t batch, count, npiece, piece; /* count: windows of a batch */
 } split;
 
-/* The tables are an eighth as large as the updates; of the first few as much
- * as a half.  Wide windows go to small tables only: into large ones a thread of
- * the host does better with a range of the places (plan_tile_host.c). */
+/* Tables are filled, and read again: of the first few, n of them, a place has n
+ * updates in each, of more it has 8. */
 static int64_t pieces_of(const split *s, int64_t updates, int64_t places)
 {
     int64_t each = updates / places, n = 1;
-    int64_t most = SD_MAX(each / 8, SD_MIN(each / 2, FEW_PIECES));
+    int64_t most = SD_MIN(updates / LEAST_WORK, s->count);
 
-    if (updates / s->count >= WIDE &&
-        places * (int64_t)sd_dtype_bytes(pass_dtype(s->in)) > SMALL_TABLE)
-        return 1;
-    most = SD_MIN(SD_MIN(most, updates / LEAST_WORK), s->count);
-    while (2 * n <= SD_MIN(most, MOST_PIECES / s->batch))
+    most = SD_MIN(most, MOST_PIECES / s->batch);
+    while (2 * n <= most && 2 * n * SD_MIN(2 * n, LEAST_EACH) <= each)
         n *= 2;
     return n;
 }

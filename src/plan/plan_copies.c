@@ -53,6 +53,12 @@ uint64_t plan_nest_axes(const plan_kernel *k)
 
 /* ---- copies of an axis ---- */
 
+enum {
+    BLOCK_COPIES = 2, /* vectors of a block's sums that are used at a time */
+    ROW_ELEMENTS = 64, /* elements of a row that a step takes */
+    WINDOW_COPIES = 4 /* vectors of a scatter's window */
+};
+
 /* Vectors side by side while inner axes run: whole lines and neighbouring ones
  * are read of each row (a column sum of 2048 x 4096 f32 takes 0.4 ms with 8,
  * 5 ms with one), as long as the code stays small. */
@@ -62,8 +68,10 @@ static int column_copies(const plan_kernel *k)
     int body = 0;
 
     plan_for_each_node(n, k) {
-        if (n->kind == PN_SCAN || n->kind == PN_SCATTER)
+        if (n->kind == PN_SCAN)
             return 1;
+        if (n->kind == PN_SCATTER)
+            return WINDOW_COPIES;
         if (plan_is_sum(n)) /* a product's two, as multiply and add */
             body += n->narg;
         else if (n->varies & ~nest)
@@ -89,12 +97,6 @@ static int chain_copies(const plan_kernel *k)
         return 1;
     return k->nnode > 80 ? 2 : k->nnode > 24 || k->lanes < 16 ? 4 : 8;
 }
-
-enum {
-    BLOCK_COPIES = 2, /* vectors of a block's sums that are used at a time */
-    ROW_ELEMENTS = 64, /* elements of a row that a step takes */
-    WINDOW_COPIES = 4 /* vectors of a scatter's window */
-};
 
 /* Vectors in a step of LANE, on the host. */
 static int lane_copies(const plan_kernel *k, int lane, const device_desc *dev)

@@ -57,13 +57,13 @@ enum {
     LEAST_TURNS = 64, /* fewer updates are not worth vectors of places, */
     LEAST_COMPUTED = 2, /* nor are places and values of fewer operations */
     MOST_RANGES = 16, /* of places: each looks at all updates, */
-    MANY_UPDATES = 1 << 18, /* which is work if there are so many; */
-    MOST_COMPUTED = 12, /* operations of an update that each does; */
+    MOST_COMPUTED = 12, /* of which each does so many operations; */
     HEAVY = 16, /* one such counts for */
     LEAST_RANGE = 8192, /* elements of updates for each range */
     LEAST_WINDOW = 256, /* bytes: that smaller ones are left out by turns costs
                            more than they do */
-    LONG_WINDOW = 128 /* elements */
+    LONG_WINDOW = 128, /* elements */
+    LEAST_FINDERS = 4 /* threads */
 };
 
 /* The axis along which the places of `scatter` lie closest.  The axis of a
@@ -148,16 +148,25 @@ static bool has_ranges(const plan_kernel *k, const plan_node *scatter,
     return true;
 }
 
-/* A few for each thread, so that one that comes late leaves little to wait for,
- * if the updates are few or take long. */
+/* Two for each thread, so that one that comes late leaves less to wait for, if
+ * windows are long. */
 static int64_t count_ranges(int64_t updates, int64_t window, int units)
 {
-    int64_t each = window >= LONG_WINDOW                   ? 2
-                   : window == 1 && updates < MANY_UPDATES ? 4
-                                                           : 1;
+    int64_t each = window >= LONG_WINDOW ? 2 : 1;
     int64_t most = updates * window / LEAST_RANGE;
 
     return SD_MIN(SD_MIN(units * each, MOST_RANGES), most);
+}
+
+/* Places of elements that one core's cache holds are written as fast as two or
+ * three threads find theirs. */
+static bool is_quick(const plan_kernel *k, const plan_node *scatter,
+                     int64_t window, const device_desc *dev)
+{
+    size_t places = (size_t)k->slot[scatter->slot].count;
+
+    return window == 1 && dev->units < LEAST_FINDERS &&
+           places * sd_dtype_bytes(scatter->dtype) <= dev->cache_bytes;
 }
 
 /* Threads share a scatter's places: each has its ranges, which no other writes
@@ -170,8 +179,8 @@ static void share_places(plan_kernel *k, plan_node *scatter,
     int lane = window_axis(k, scatter, &stride), which = -1;
 
     window = k->axis[lane].extent;
-    if (dev->units == 1 || !has_ranges(k, scatter, window) ||
-        (window == 1 && !(dev->features & DEVICE_HAS_AVX512)))
+    if (dev->units == 1 || is_quick(k, scatter, window, dev) ||
+        !has_ranges(k, scatter, window))
         return;
     for (int i = scatter->nguard - 1; i >= 0; i--)
         if (scatter->guard[i].lo == 0 &&

@@ -332,7 +332,17 @@ bool emit_knows(const emit *e, const plan_guard *g, bool *holds)
     return true;
 }
 
-/* lo <= x < hi, leaving out what the bounds of x already say. */
+/* Do the lower halves of x - lo tell whether it is below hi - lo? */
+static bool halves_tell(const plan_guard *g)
+{
+    int64_t wrap = INT64_C(1) << 32, most = g->hi - g->lo;
+
+    return most > 0 && most <= INT32_MAX && g->e->hi - g->lo < wrap &&
+           g->e->lo - g->lo >= most - wrap;
+}
+
+/* lo <= x < hi, leaving out what the bounds of x already say.  Of a vector the
+ * lower halves are compared, where they tell, which take half as many. */
 static LLVMValueRef one_guard(emit *e, const plan_guard *g, int copy, bool vec)
 {
     bool low = g->e->lo < g->lo, high = g->e->hi >= g->hi, holds;
@@ -345,6 +355,9 @@ static LLVMValueRef one_guard(emit *e, const plan_guard *g, int copy, bool vec)
         return holds ? NULL : emit_bool(e, false);
     x = emit_expr(e, g->e, copy, vec);
     if (low && high) { /* one comparison: x - lo below hi - lo, unsigned */
+        if (vec && emit_width(x) > 1 && halves_tell(g))
+            x = LLVMBuildTruncOrBitCast(e->b, x,
+                                        emit_widen(e->i32, emit_width(x)), "");
         d = g->lo ? LLVMBuildSub(e->b, x, emit_int_like(x, g->lo), "") : x;
         return LLVMBuildICmp(e->b, LLVMIntULT, d,
                              emit_int_like(x, SD_MAX(g->hi - g->lo, 0)), "");

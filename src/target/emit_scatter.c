@@ -114,7 +114,7 @@ static void apply(emit *e, const plan_node *n, const updates *u, LLVMValueRef i)
 
 /* ---- updates of a range of places ---- */
 
-enum { ROOM = 512 };
+enum { ROOM = 512, TABLE_LANES = 8 };
 
 /* Vectors of updates are put aside with a list of those that go to the range.
  * It is made by compressing their numbers, since a branch would be guessed
@@ -167,6 +167,47 @@ void emit_pick_end(emit *e)
     e->picked = NULL;
 }
 
+/* Numbers of the lanes that are on, for each of 256 sets of them: a byte each,
+ * packed. */
+static LLVMValueRef packed_table(emit *e)
+{
+    static const char name[] = "sundog_packed_lanes";
+    LLVMValueRef row[1 << TABLE_LANES], g = LLVMGetNamedGlobal(e->m, name);
+
+    if (g)
+        return g;
+    for (unsigned set = 0; set < 1 << TABLE_LANES; set++) {
+        uint64_t lanes = 0;
+
+        for (int i = TABLE_LANES - 1; i >= 0; i--)
+            if (set >> i & 1)
+                lanes = lanes << 8 | (unsigned)i;
+        row[set] = emit_i64(e, (int64_t)lanes);
+    }
+    g = LLVMAddGlobal(e->m, LLVMArrayType2(e->i64, 1 << TABLE_LANES), name);
+    LLVMSetInitializer(g, LLVMConstArray2(e->i64, row, 1 << TABLE_LANES));
+    LLVMSetGlobalConstant(g, true);
+    LLVMSetLinkage(g, LLVMPrivateLinkage);
+    return g;
+}
+
+/* A vector that begins with the numbers of the lanes that are on.  Processors
+ * have an instruction for whole vectors of 16; LLVM would make a store a lane
+ * of narrower ones. */
+static LLVMValueRef packed_lanes(emit *e, LLVMValueRef set, LLVMValueRef on)
+{
+    LLVMTypeRef type = emit_widen(e->i32, e->w);
+    LLVMValueRef x[3] = {emit_iota(e, e->i32, e->w), on, LLVMGetPoison(type)};
+
+    if (e->w > TABLE_LANES)
+        return emit_intrinsic(e, "llvm.experimental.vector.compress", type, x,
+                              3);
+    set = LLVMBuildZExt(e->b, set, e->i64, "");
+    x[0] = LLVMBuildGEP2(e->b, e->i64, packed_table(e), &set, 1, "");
+    x[0] = LLVMBuildLoad2(e->b, emit_widen(e->i8, e->w), x[0], "");
+    return LLVMBuildZExt(e->b, x[0], type, "");
+}
+
 /* The numbers of those that are on, to the list; how many they are. */
 static LLVMValueRef list_those(emit *e, LLVMValueRef seen, LLVMValueRef found,
                                LLVMValueRef on)
@@ -174,17 +215,12 @@ static LLVMValueRef list_those(emit *e, LLVMValueRef seen, LLVMValueRef found,
     const emit_picked *p = e->picked;
     LLVMTypeRef bits = LLVMIntTypeInContext(e->cx, (unsigned)e->w);
     LLVMValueRef at = LLVMBuildGEP2(e->b, e->i32, p->list, &found, 1, "");
-    LLVMValueRef n, arg[3];
+    LLVMValueRef set = LLVMBuildBitCast(e->b, on, bits, ""), n;
 
     n = emit_splat(e, LLVMBuildTrunc(e->b, seen, e->i32, ""), e->w);
-    arg[0] = LLVMBuildAdd(e->b, n, emit_iota(e, e->i32, e->w), "");
-    arg[1] = on;
-    arg[2] = LLVMGetPoison(LLVMTypeOf(n));
-    n = emit_intrinsic(e, "llvm.experimental.vector.compress", LLVMTypeOf(n),
-                       arg, 3);
+    n = LLVMBuildAdd(e->b, n, packed_lanes(e, set, on), "");
     LLVMSetAlignment(LLVMBuildStore(e->b, n, at), 4);
-    n = LLVMBuildBitCast(e->b, on, bits, "");
-    n = emit_intrinsic(e, "llvm.ctpop", bits, &n, 1);
+    n = emit_intrinsic(e, "llvm.ctpop", bits, &set, 1);
     return LLVMBuildZExt(e->b, n, e->i64, "");
 }
 

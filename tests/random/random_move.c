@@ -196,6 +196,25 @@ void random_make_dynamic_slice(random_gen *g)
     random_keep(g, in, *random_fact_of(arg[0]));
 }
 
+/* A slice of an array beside itself: what jnp.roll by an argument is. */
+void random_make_roll(random_gen *g)
+{
+    hlo_inst *x = some(g), *arg[1 + SD_MAX_RANK], *in;
+    const sd_shape *s = x->shape;
+    sd_dtype t = random_dtype(g, HLO_T_INT);
+
+    if (s->rank == 0 || sd_shape_count(s) > 1500)
+        return;
+    arg[0] = hlo_make_concatenate(random_at(g), 2, (hlo_inst *[]){x, x},
+                                  random_below(g, s->rank));
+    for (int i = 0; i < s->rank; i++)
+        arg[1 + i] = random_index(g, t, s->dim[i]);
+    in = random_inst(g, HLO_DYNAMIC_SLICE, NULL, 1 + s->rank, arg);
+    in->dims = hlo_dims_copy(g->a, s->dim, s->rank);
+    random_infer(g, in);
+    random_keep(g, in, *random_fact_of(x));
+}
+
 void random_make_dynamic_update(random_gen *g)
 {
     hlo_inst *arg[2 + SD_MAX_RANK] = {some(g)}, *in;

@@ -18,9 +18,8 @@ enum {
     ACCESS = 16, /* bytes of a row's alignment, and of its padding */
     EDGE = 64, /* a tile of m x n costs m * n + EDGE * (m + n) */
     ROUND_BYTES = 32 << 10,
-    TURN = 45, /* instructions of a step but for copies and products */
-    ROWS_READ = 2, /* instructions of a message for x, */
-    COLUMNS_READ = 9, /* or for y, which is told all anew */
+    TURN = 45, /* instructions of a step but for copies and products, */
+    READ = 2,  /* of a message that a sub-group reads, with its place */
     SHARED = 1, /* what an item of a group waits for a row or column of the
                    tile, which sub-groups read that stand side by side */
     LARGE_FILE = 1024, /* bytes of registers of an item */
@@ -405,16 +404,12 @@ static double panel_cost(const plan_kernel *k, const plan_blocks *b,
 {
     const plan_engine_info *e = &plan_engine_table[b->engine];
     double each = (double)e->depth / k->group;
-    /* four registers are one message, which has an address */
-    int messages = (b->rows + b->vectors) / e->m * PLAN_SQUARE / e->items;
-    int reads =
-        ROWS_READ * (b->rows / e->m) + COLUMNS_READ * (b->vectors / e->n);
+    int messages = b->rows / e->m + b->vectors / e->n;
+    double own = (double)b->rows * b->vectors / (e->m * e->n) + READ * messages;
 
     if (b->direct)
-        return (double)b->rows * b->vectors / (e->m * e->n) + reads +
-               (double)SHARED * (double)(b->mt + b->nt) / k->group;
-    return (double)b->rows * b->vectors / (e->m * e->n) + 2 * messages +
-           copying(k, b, b->x, b->x_along, (double)b->mt * each, dev) +
+        return own + (double)SHARED * (double)(b->mt + b->nt) / k->group;
+    return own + copying(k, b, b->x, b->x_along, (double)b->mt * each, dev) +
            copying(k, b, b->y, b->y_along, (double)b->nt * each, dev) +
            (double)TURN * e->depth / b->step;
 }

@@ -93,11 +93,6 @@ typedef struct {
  * along K (turned), or rows do not: pairs or fours of them are woven. */
 typedef enum { EMIT_BLOCK_ROWS, EMIT_BLOCK_TURNED, EMIT_BLOCK_PAIRS,
                EMIT_BLOCK_FOURS, EMIT_BLOCK_COUNT } emit_reads;
-/* Where such a matrix begins, an i64; bytes of a row, rows, bytes from row to row,
- * each less 1; where the block begins: i32. */
-typedef struct {
-    LLVMValueRef base, width, height, pitch, column, row;
-} emit_matrix;
 typedef struct {
     unsigned kernel_cc;   /* calling convention of a kernel */
     unsigned function_cc; /* of a function that a kernel calls */
@@ -136,11 +131,9 @@ typedef struct {
     LLVMValueRef (*trim)(emit *e, LLVMValueRef v); /* f32 as an engine takes it */
     void (*place)(emit *e, LLVMValueRef i, LLVMValueRef *m, LLVMValueRef *n);
     void (*beside)(const emit *e, int sum, int *m, int *n);
-    /* Such a block: of y by where it is, of x by all that the message is told, a
-     * word an item; how many bytes of a row its first column is a number of; the
-     * word for its shape. */
-    LLVMValueRef (*read_block)(emit *e, emit_reads what, const emit_matrix *m);
-    LLVMValueRef (*read_rows)(emit *e, LLVMValueRef told);
+    /* Such a block, by all that the message is told, a word an item; how many
+     * bytes of a row its first column is a number of; the word for its shape. */
+    LLVMValueRef (*read_block)(emit *e, emit_reads what, LLVMValueRef told);
     int (*block_unit)(emit_reads what);
     unsigned (*block_shape)(emit_reads what);
     /* Wide engines: the item's n sums, of type t, are the engine's own from when

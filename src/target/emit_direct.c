@@ -1,9 +1,8 @@
 /* Products of panels whose operands go from memory to registers, by messages of
  * a sub-group that read blocks of a matrix, 2-D (ADR 25; plan_reads).  What one
- * is told for x lies in one register, a word an item: where the matrix begins,
- * in two words, bytes of a row, rows, bytes from row to row, each less one, the
- * first column and row, and the block's shape.  A step adds to one word of it.
- * What is read of y, of which there is less, is told by numbers.
+ * is told lies in one register, a word an item: where the matrix begins, in two
+ * words, bytes of a row, rows, bytes from row to row, each less one, the first
+ * column and row, and the block's shape.  A step adds to one word of it.
  *
  *   for each position of K's axes but the last, or but the last two:
  *       say where the matrices begin
@@ -22,7 +21,7 @@ enum {
     BEYOND = 1 << 24 /* a row that no matrix has */
 };
 
-/* What a message is told. */
+/* What a message is told, but for what all of an operand are. */
 typedef struct {
     LLVMValueRef base, width, rows; /* width: less 1 */
     LLVMValueRef column, row;
@@ -36,8 +35,7 @@ typedef struct {
     int each; /* rows, or columns, of a message */
     int n, apart; /* messages; a square has so many */
     int64_t along; /* sub-groups that stand along it */
-    told told[MOST];
-    LLVMValueRef at[MOST]; /* stack slots: what of it moves; of x all of it */
+    LLVMValueRef at[MOST]; /* stack slots: what each is told */
 } reading;
 
 typedef struct {
@@ -258,10 +256,12 @@ static void open_window(direct *d, LLVMValueRef window)
 }
 
 /* Message i, of which the side and K are opened in a level of their own. */
-static told open_and_find(direct *d, reading *w, int i, LLVMValueRef window)
+static LLVMValueRef open_and_find(direct *d, reading *w, int i,
+                                  LLVMValueRef window)
 {
     emit *e = d->g->e;
     LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
+    LLVMValueRef all;
     emit_loop once;
     told t;
 
@@ -269,33 +269,25 @@ static told open_and_find(direct *d, reading *w, int i, LLVMValueRef window)
     emit_level_open(e, pre);
     open_window(d, window);
     t = find_told(d, w, i);
+    all = pack(d, w, &t);
     emit_loop_close(e, &once);
     emit_level_close(e);
-    return t;
+    return all;
 }
 
 /* Of one matrix all messages are the first one, moved. */
 static void tell_all(direct *d, reading *w, LLVMValueRef window)
 {
     emit *e = d->g->e;
-    bool y = w == &d->y;
+    int along = w->r->across ? COLUMN : ROW;
     LLVMValueRef first = NULL, all;
 
     for (int i = 0; i < w->n; i++) {
-        told *t = &w->told[i];
-        LLVMValueRef by = number(e, behind(w, i)),
-                     *moved = w->r->across ? &t->column : &t->row;
-        bool same = i && w->r->flat;
-
-        *t = same ? w->told[0] : open_and_find(d, w, i, window);
-        if (same)
-            *moved = LLVMBuildAdd(e->b, *moved, by, "");
-        if (y)
-            all = w->r->across ? t->row : t->column;
-        else if (same)
-            all = LLVMBuildAdd(e->b, first, put(d, NULL, ROW, by), "");
+        if (first && w->r->flat)
+            all = LLVMBuildAdd(
+                e->b, first, put(d, NULL, along, number(e, behind(w, i))), "");
         else
-            all = pack(d, w, t);
+            all = open_and_find(d, w, i, window);
         first = first ? first : all;
         LLVMBuildStore(e->b, all, w->at[i]);
     }
@@ -307,22 +299,15 @@ static LLVMValueRef read_block(direct *d, reading *w, int i)
     emit *e = d->g->e;
     int depth = plan_engine_table[d->g->b->engine].depth;
     int64_t bytes = (int64_t)sd_dtype_bytes(w->o->node->dtype);
-    LLVMValueRef at = LLVMBuildLoad2(e->b, e->i32, w->at[i], "");
-    LLVMValueRef by = number(
-        e, w->r->across ? depth : depth * bytes / e->abi->block_unit(w->block));
-    const told *t = &w->told[i];
+    LLVMValueRef at = LLVMBuildLoad2(e->b, e->i32, w->at[i], ""), by;
 
-    if (w == &d->x)
-        by = put(d, NULL, COLUMN, by);
+    if (w->r->across)
+        by = put(d, NULL, ROW, number(e, depth));
+    else
+        by = put(d, NULL, COLUMN,
+                 number(e, depth * bytes / e->abi->block_unit(w->block)));
     LLVMBuildStore(e->b, LLVMBuildAdd(e->b, at, by, ""), w->at[i]);
-    if (w == &d->x)
-        return e->abi->read_rows(e, at);
-    return e->abi->read_block(
-        e, w->block,
-        &(emit_matrix){
-            t->base, t->width, LLVMBuildSub(e->b, t->rows, number(e, 1), ""),
-            number(e, w->r->pitch * bytes - 1), w->r->across ? t->column : at,
-            w->r->across ? at : t->row});
+    return e->abi->read_block(e, w->block, at);
 }
 
 static void multiply_panel(direct *d)

@@ -16,7 +16,8 @@ typedef struct { /* one operand, and what an item copies of it */
     int64_t panel; /* from one panel of k to the next; 0: there is one */
     size_t at;
     int n; /* vectors that an item copies a step; */
-    int per; /* so many in a row are positions of k of one word each */
+    int per; /* so many in a row are positions of k of one word each, */
+    int each; /* and so many make words that are neighbours */
     LLVMValueRef *m, *k, *v; /* of each: its place in the tile and the step; a
                                 stack slot */
     int64_t *after; /* positions from vector 0's m and k to each one's, two a
@@ -96,7 +97,8 @@ void emit_plain_copy(emit_tile *g, emit_operand *o, LLVMValueRef at,
 
 /* ---- emit_panel.c: operands of engines that read by blocks ---- */
 
-enum { EMIT_WORDS = 16 }; /* of a vector: positions of bytes */
+enum { EMIT_WORDS = 16, /* of a vector: positions of bytes */
+       EMIT_SIDES = 4   /* words that are written at once */ };
 /* Word n of the result is what the o->per vectors have at place n, where these
  * have words. */
 void emit_weave_words(emit_tile *g, const emit_operand *o,

@@ -144,37 +144,70 @@ void emit_place_panels(emit_tile *g, emit_operand *o)
                                   emit_si(e, (int64_t)o->at));
 }
 
+/* The n words of each of so many lists, of which those with the same number are
+ * neighbours, and the next ones `apart` elements further. */
+static void put_sides(emit_tile *g, LLVMValueRef p,
+                      LLVMValueRef word[][EMIT_WORDS], int lists, int n,
+                      int64_t apart)
+{
+    emit *e = g->e;
+    LLVMValueRef side[EMIT_SIDES];
+
+    if (lists == 1) {
+        put_words(g, p, word[0], n, apart);
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        LLVMValueRef at = emit_si(e, i * apart * 4 / plan_word(g->b));
+
+        for (int w = 0; w < lists; w++)
+            side[w] = word[w][i];
+        put_words(g, LLVMBuildGEP2(e->b, e->i8, p, &at, 1, ""), side, lists,
+                  plan_word(g->b));
+    }
+}
+
+/* What the vectors from i on have, which lie along K, or are woven. */
+static void put_whole(emit_tile *g, const emit_operand *o, LLVMValueRef p,
+                      int i)
+{
+    emit *e = g->e;
+    LLVMTypeRef t = emit_widen(emit_mem_type(e, o->node->dtype), o->wide);
+    LLVMValueRef v[4], word[EMIT_SIDES][EMIT_WORDS];
+    int per = plan_word(g->b), n = o->wide / per;
+
+    for (int w = 0; w < o->each / o->per; w++) {
+        for (int c = 0; c < o->per; c++)
+            v[c] = LLVMBuildLoad2(e->b, t, o->v[i + w * o->per + c], "");
+        if (!emit_is_deep(g, o)) {
+            emit_weave_words(g, o, v, word[w]);
+            continue;
+        }
+        v[0] = LLVMBuildBitCast(e->b, v[0], emit_widen(e->i32, n), "");
+        for (int c = 0; c < n; c++)
+            word[w][c] = emit_extract(e, v[0], c, 1);
+    }
+    if (!emit_is_deep(g, o))
+        put_sides(g, p, word, o->each / o->per, o->wide, o->side);
+    else
+        put_sides(g, p, word, o->each, n, o == &g->x ? per : o->deep);
+}
+
 void emit_write_panels(emit_tile *g, emit_operand *o, LLVMValueRef turn)
 {
     emit *e = g->e;
     LLVMTypeRef t = emit_widen(emit_mem_type(e, o->node->dtype), o->wide);
-    LLVMValueRef v[4], word[EMIT_WORDS];
     int per = plan_word(g->b);
     bool whole = o->wide % per == 0 && (emit_is_deep(g, o) || o->per == per);
     LLVMValueRef pair = emit_tile_area(g, 0, turn, e->i8, emit_si(e, 0));
 
-    for (int i = 0; i < o->n; i += o->per) {
+    for (int i = 0; i < o->n; i += whole ? o->each : 1) {
         LLVMValueRef p = LLVMBuildGEP2(e->b, e->i8, pair, &o->to[i], 1, "");
 
-        for (int c = 0; c < o->per; c++)
-            v[c] = LLVMBuildLoad2(e->b, t, o->v[i + c], "");
-        if (!whole) {
-            put_parts(g, o, p, v[0]);
-            for (int c = 1; c < o->per; c++)
-                put_parts(
-                    g, o,
-                    LLVMBuildGEP2(e->b, e->i8, pair, &o->to[i + c], 1, ""),
-                    v[c]);
-        } else if (emit_is_deep(g, o)) {
-            v[0] = LLVMBuildBitCast(e->b, v[0],
-                                    emit_widen(e->i32, o->wide / per), "");
-            for (int c = 0; c < o->wide / per; c++)
-                word[c] = emit_extract(e, v[0], c, 1);
-            put_words(g, p, word, o->wide / per, o == &g->x ? per : o->deep);
-        } else {
-            emit_weave_words(g, o, v, word);
-            put_words(g, p, word, o->wide, o->side);
-        }
+        if (!whole)
+            put_parts(g, o, p, LLVMBuildLoad2(e->b, t, o->v[i], ""));
+        else
+            put_whole(g, o, p, i);
     }
 }
 

@@ -104,9 +104,60 @@ void emit_find_plain(emit_tile *g, emit_operand *o)
 
 /* ---- in the loop ---- */
 
+/* Which positions of K a step begins at: of each axis the number of its
+ * position in all of those outside of it. */
+typedef struct {
+    LLVMValueRef all[EMIT_AXES]; /* of the last one K's positions before it */
+} depth;
+
+/* The axis of K that is next outside of a; -1. */
+static int outside_of(const emit_tile *g, int a)
+{
+    uint64_t rest = g->b->node->over & (((uint64_t)1 << a) - 1);
+
+    return rest ? last_of(rest) : -1;
+}
+
+static depth find_depth(emit_tile *g, LLVMValueRef flat)
+{
+    emit *e = g->e;
+    depth d;
+
+    for (int a = last_of(g->b->node->over); a >= 0; a = outside_of(g, a)) {
+        d.all[a] = flat;
+        flat = emit_over(e, flat, e->k->axis[a].extent);
+    }
+    return d;
+}
+
+static LLVMValueRef place_on(emit_tile *g, const depth *d, int a)
+{
+    emit *e = g->e;
+    int out = outside_of(g, a);
+
+    return out < 0 ? d->all[a]
+                   : emit_mad(e, d->all[out], -e->k->axis[a].extent, d->all[a]);
+}
+
+/* What these positions add to an operand's places.  An axis adds its stride
+ * less what the one within it has added already: of neighbours nothing. */
+static LLVMValueRef find_by(emit_tile *g, const plan_node *n, const depth *d)
+{
+    emit *e = g->e;
+    LLVMValueRef by = emit_si(e, 0);
+    int64_t within = 0, s = 0;
+
+    for (int a = last_of(g->b->node->over); a >= 0; a = outside_of(g, a)) {
+        plan_expr_stride(n->off, a, &s);
+        if (s != within)
+            by = emit_mad(e, d->all[a], s - within, by);
+        within = s * e->k->axis[a].extent;
+    }
+    return by;
+}
+
 /* The bits of the guards' positions among those of K's axes. */
-static LLVMValueRef bits_of(emit_tile *g, const plan_node *n,
-                            const LLVMValueRef *place)
+static LLVMValueRef bits_of(emit_tile *g, const plan_node *n, const depth *d)
 {
     emit *e = g->e;
     LLVMValueRef bits = emit_si(e, 0);
@@ -119,7 +170,7 @@ static LLVMValueRef bits_of(emit_tile *g, const plan_node *n,
         for (int a = 0; a < e->k->naxis; a++)
             if (axes >> a & 1)
                 p = emit_add(e, emit_times(e, p, e->k->axis[a].extent),
-                             place[a]);
+                             place_on(g, d, a));
         p = LLVMBuildShl(e->b, emit_si(e, (int64_t)1 << first), p, "");
         bits = LLVMBuildOr(e->b, bits, p, "");
         first += (int)plan_guard_places(e->k, &n->guard[i]);
@@ -133,31 +184,15 @@ static LLVMValueRef find_step(emit_tile *g, emit_operand *o, LLVMValueRef at,
                               LLVMValueRef *bits)
 {
     emit *e = g->e;
-    const plan_node *n = o->node;
-    uint64_t over = g->b->node->over;
-    int64_t lead = LLVMIsNull(at) ? 0 : g->b->lead, s;
-    int outermost = __builtin_ctzll(over);
-    LLVMValueRef flat = emit_times(e, at, g->b->step), by = emit_si(e, 0);
-    LLVMValueRef place[EMIT_AXES], left;
+    int64_t lead = LLVMIsNull(at) ? 0 : g->b->lead;
+    depth d = find_depth(
+        g, emit_add(e, emit_times(e, at, g->b->step), emit_si(e, -lead)));
 
-    left = flat = emit_add(e, flat, emit_si(e, -lead));
-    for (int a = e->k->naxis - 1; a >= 0; a--)
-        if (over >> a & 1) {
-            place[a] = a == outermost
-                           ? left
-                           : emit_rest(e, left, e->k->axis[a].extent);
-            left = emit_over(e, left, e->k->axis[a].extent);
-            if (plan_expr_stride(n->off, a, &s))
-                by = emit_mad(e, place[a], s, by);
-        }
-    if (plan_lies_in_row(e->k, n->off) &&
-        plan_expr_stride(n->off, last_of(over), &s))
-        by = emit_times(e, flat, s);
-    *bits = bits_of(g, n, place);
+    *bits = bits_of(g, o->node, &d);
     /* as one number, which a test takes at once */
     if (o->not && e->abi->uniform)
         *bits = e->abi->uniform(e, *bits);
-    return by;
+    return find_by(g, o->node, &d);
 }
 
 /* Do the guards of access c of vector i fail at these positions? */
@@ -186,7 +221,20 @@ static LLVMValueRef skip_lead(emit_tile *g, const emit_operand *o, int i,
                        emit_times(e, o->k[i], -s));
 }
 
-/* Where access c of vector i is, if no guard fails. */
+/* No step, nor what a vector has, goes back from where the operand begins. */
+static bool only_grows(const emit_tile *g, const emit_operand *o)
+{
+    uint64_t axes = g->b->node->over | (uint64_t)1 << o->along;
+    int64_t s = 0;
+
+    for (int a = 0; a < g->e->k->naxis && s >= 0; a++)
+        if (axes >> a & 1)
+            plan_expr_stride(o->node->off, a, &s);
+    return s >= 0;
+}
+
+/* Where access c of vector i is, if no guard fails.  Guarded ones need a whole
+ * address, of which all that steps leave alone is found before them. */
 static LLVMValueRef access_at(emit_tile *g, const emit_operand *o, int i, int c,
                               LLVMValueRef by, LLVMValueRef moved)
 {
@@ -201,9 +249,12 @@ static LLVMValueRef access_at(emit_tile *g, const emit_operand *o, int i, int c,
     plan_expr_stride(n->off, o->along, &s);
     if (moved)
         from = emit_add(e, from, moved);
-    p = emit_element(e, n->dtype, e->slot[n->slot],
-                     follows ? by : emit_add(e, by, emit_si(e, c * s)));
-    p = emit_element(e, n->dtype, p, from);
+    if (!follows)
+        by = emit_add(e, by, emit_si(e, c * s));
+    if (o->not && only_grows(g, o))
+        by = LLVMBuildZExtOrBitCast(e->b, by, e->i64, "");
+    p = emit_element(e, n->dtype, e->slot[n->slot], o->not ? from : by);
+    p = emit_element(e, n->dtype, p, o->not ? by : from);
     if (follows)
         p = emit_element(e, n->dtype, p, emit_si(e, c * s + o->beyond[i]));
     return p;

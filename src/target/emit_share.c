@@ -44,7 +44,7 @@ static void place_vector(emit_tile *g, const emit_operand *o, int64_t row,
 
     if (is_woven(o))
         share_woven(g, o, at, &first, &second);
-    second = emit_mad(e, second, o->per, emit_si(e, i % o->per));
+    second = emit_mad(e, second, o->each, emit_si(e, i % o->each));
     o->k[i] = emit_is_deep(g, o) ? first : second;
     o->m[i] = emit_is_deep(g, o) ? second : first;
 }
@@ -71,9 +71,9 @@ static void place_after(emit_tile *g, emit_operand *o, int64_t row)
         return;
     o->after = sd_arena_array(e->a, int64_t, 2 * o->n);
     for (int i = 0; i < o->n; i++) {
-        int64_t at = i / o->per * group;
+        int64_t at = i / o->each * group;
         int64_t first = at % row * o->wide,
-                second = at / row * o->per + i % o->per;
+                second = at / row * o->each + i % o->each;
 
         if (is_woven(o)) {
             first = at / (g->b->step / o->per) * o->wide;
@@ -90,6 +90,17 @@ static void place_after(emit_tile *g, emit_operand *o, int64_t row)
     }
 }
 
+/* Words along K that an item weaves side by side: in panels of rows these are
+ * neighbours, so that one access of up to 16 bytes writes them. */
+static int words_of(const emit_tile *g, const emit_operand *o)
+{
+    int n = o == &g->x && o->panel && o->per > 1 ? EMIT_SIDES : 1;
+
+    while (n > 1 && (o->n % (n * o->per) || g->b->step % (n * o->per)))
+        n /= 2;
+    return n;
+}
+
 /* Items that are neighbours copy neighbours. */
 void emit_share_out(emit_tile *g, emit_operand *o)
 {
@@ -100,13 +111,15 @@ void emit_share_out(emit_tile *g, emit_operand *o)
 
     o->per = plan_woven_rows(g->b, o->along);
     o->n = (int)((all + e->k->group - 1) / e->k->group);
+    o->each = o->per * words_of(g, o);
     o->m = sd_arena_array(e->a, LLVMValueRef, o->n);
     o->k = sd_arena_array(e->a, LLVMValueRef, o->n);
     o->v = sd_arena_array(e->a, LLVMValueRef, o->n);
     for (int i = 0; i < o->n; i++) {
-        place_vector(g, o, row, i,
-                     emit_add(e, e->lid,
-                              emit_si(e, (int64_t)(i / o->per) * e->k->group)));
+        place_vector(
+            g, o, row, i,
+            emit_add(e, e->lid,
+                     emit_si(e, (int64_t)(i / o->each) * e->k->group)));
         o->v[i] = emit_alloca(e, t);
     }
     place_after(g, o, row);

@@ -131,52 +131,22 @@ static void square(emit *e, const emit_side *s, LLVMValueRef p, LLVMValueRef *v)
 
 /* ---- messages that read blocks of a matrix ---- */
 
-/* What one is told lies in a register of 64 bytes, a word an item.  The
- * compiler's own functions for these messages write all eight words anew for
- * each, which is dear for the many of x: these are asked for in its assembly,
- * by a register of our own, where the device has that.  (What such assembly
- * gives is 16 bytes an item in LLVM 22, which y's blocks are not.) */
-static const struct {
-    const char *name;
-    unsigned shape; /* columns, rows << 8, less one each */
-    int unit;
-} block_of[EMIT_BLOCK_COUNT] = {
-    [EMIT_BLOCK_ROWS] = {"sundog_block_rows", 0x070f, 2},
-    [EMIT_BLOCK_TURNED] =
-        {"__builtin_IB_subgroup_block_read_flat_transpose_u32_k8", 0x0f07, 4},
-    [EMIT_BLOCK_PAIRS] =
-        {"__builtin_IB_subgroup_block_read_flat_transform_u16_k16", 0x0f0f, 2},
-    [EMIT_BLOCK_FOURS] = {
-        "__builtin_IB_subgroup_block_read_flat_transform_u8_k32", 0x1f0f, 1}};
-
 static int block_unit(emit_reads what)
 {
-    return block_of[what].unit;
+    return target_block[what].unit;
 }
 
 static unsigned block_shape(emit_reads what)
 {
-    return block_of[what].shape;
+    return target_block[what].shape;
 }
 
-static LLVMValueRef read_block(emit *e, emit_reads what, const emit_matrix *m)
+static LLVMValueRef read_block(emit *e, emit_reads what, LLVMValueRef told)
 {
-    LLVMValueRef at = LLVMGetPoison(LLVMVectorType(e->i32, 2));
-    LLVMValueRef arg[5] = {m->base, m->width, m->height, m->pitch};
+    unsigned bits = what == EMIT_BLOCK_ROWS ? 16 : 32;
+    LLVMTypeRef part = LLVMIntTypeInContext(e->cx, bits);
 
-    at = LLVMBuildInsertElement(e->b, at, m->column, LLVMConstInt(e->i32, 0, 0),
-                                "");
-    arg[4] = LLVMBuildInsertElement(e->b, at, m->row,
-                                    LLVMConstInt(e->i32, 1, 0), "");
-    return emit_builtin(e, block_of[what].name, "convergent",
-                        LLVMVectorType(e->i32, ROWS), arg, 5);
-}
-
-static LLVMValueRef read_rows(emit *e, LLVMValueRef told)
-{
-    LLVMTypeRef part = LLVMIntTypeInContext(e->cx, 16);
-
-    return emit_builtin(e, block_of[EMIT_BLOCK_ROWS].name, "convergent",
+    return emit_builtin(e, target_block[what].name, "convergent",
                         LLVMVectorType(part, ROWS), &told, 1);
 }
 
@@ -232,7 +202,6 @@ static const emit_abi abi = {.kernel_cc = LLVMSPIRKERNELCallConv,
                              .zero = zero,
                              .square = square,
                              .read_block = read_block,
-                             .read_rows = read_rows,
                              .block_unit = block_unit,
                              .block_shape = block_shape,
                              .multiply = multiply,

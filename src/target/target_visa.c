@@ -17,9 +17,11 @@
 
 enum { MOST_BITS = 128, WIDTH = 8 /* numbers of an item */ };
 
-/* A message to the memory that all share (15), of one register and for four. */
-static const char rows_text[] = "raw_sends.15.1.0.4 (M1_NM, 1) 0x0:ud "
-                                "0x02400203:ud $1.0 %null.0 $0.0";
+const target_block_info target_block[EMIT_BLOCK_COUNT] = {
+    [EMIT_BLOCK_ROWS] = {"sundog_block_rows", 0x070f, 2, 4, 0x02400203},
+    [EMIT_BLOCK_TURNED] = {"sundog_block_turned", 0x0f07, 4, 8, 0x02808403},
+    [EMIT_BLOCK_PAIRS] = {"sundog_block_pairs", 0x0f0f, 2, 8, 0x02800283},
+    [EMIT_BLOCK_FOURS] = {"sundog_block_fours", 0x1f0f, 1, 8, 0x02800083}};
 
 /* Gives f a body.  LLVM takes from assembly nothing but 16 bytes an item: of 32
  * the halves are one value twice, until target_widen_assembly says what it is.
@@ -122,13 +124,27 @@ static void write_blocks(LLVMModuleRef m, LLVMContextRef cx, const char *called,
     LLVMDisposeBuilder(b);
 }
 
+/* A message to the memory that all share (15), of one register. */
+static void write_block(LLVMModuleRef m, LLVMContextRef cx,
+                        const target_block_info *of)
+{
+    LLVMValueRef f = LLVMGetNamedFunction(m, of->name);
+    char text[128];
+
+    if (!f || !LLVMIsDeclaration(f))
+        return;
+    snprintf(text, sizeof text,
+             "raw_sends.15.1.0.%d (M1_NM, 1) 0x0:ud 0x%08x:ud $1.0 %%null.0 "
+             "$0.0",
+             of->registers, of->message);
+    write_body(cx, f, text);
+}
+
 void target_write_assembly(LLVMModuleRef m, LLVMContextRef cx,
                            const device_desc *dev)
 {
-    LLVMValueRef rows = LLVMGetNamedFunction(m, "sundog_block_rows");
-
-    if (rows && LLVMIsDeclaration(rows))
-        write_body(cx, rows, rows_text);
+    for (int i = 0; i < EMIT_BLOCK_COUNT; i++)
+        write_block(m, cx, &target_block[i]);
     write_blocks(m, cx, "__builtin_IB_simd_block_read_8_local",
                  dev->features & DEVICE_HAS_DPAS16 ? "64" : "32");
     write_blocks(m, cx, "__builtin_IB_simd_block_read_8_local_h", "32");

@@ -4,8 +4,18 @@
 
 #include <llvm-c/Core.h>
 
-#include "base.h"
-#include "device_desc.h"
+#include "emit.h"
+
+/* Messages that read blocks of a matrix, 2-D (ADR 25).  What one is told lies in
+ * a register of 64 bytes, a word an item. */
+typedef struct {
+    const char *name; /* of the function, which is given that register */
+    unsigned shape;   /* columns, rows << 8, less one each */
+    int unit;         /* bytes of a row that columns are numbered by */
+    int registers;    /* of what it reads */
+    unsigned message;
+} target_block_info;
+extern const target_block_info target_block[EMIT_BLOCK_COUNT];
 
 /* Bodies of the functions of messages that the module calls, for a device that
  * takes assembly. */

@@ -99,11 +99,10 @@ unsigned __attribute__((overloadable)) get_max_sub_group_size(void);
 BLOCK(__builtin_IB_simd_block_read_8_local_h, ushort8, unsigned short)
 BLOCK(__builtin_IB_simd_block_read_8_local, uint8, unsigned)
 
-/* Messages that read blocks of a matrix, 2-D.  What one is told for x lies in
- * the first eight items.  What a GPU would not take gives ones, which is NaN or
+/* Messages that read blocks of a matrix, 2-D.  What one is told lies in the
+ * first eight items.  What a GPU would not take gives ones, which is NaN or
  * -1. */
 #define GLOBAL const __attribute__((address_space(1)))
-typedef int int2 __attribute__((ext_vector_type(2)));
 typedef struct {
     unsigned long base;
     int width, height, pitch, column, row; /* the first three less 1 */
@@ -143,23 +142,14 @@ static int is_taken(const message *m, int unit)
         v[i] = is_taken(&m, unit) ? element : -1; \
     return v;
 
-short8 sundog_block_rows(int told)
-{
-    message m = read_told(told);
-    short8 v;
-
-    if (word_of(told, 7) != 0x070f)
-        m.base = 1;
-    EACH(2, PART(m.row + i, 2 * (m.column + item), short))
-}
-
-#define MESSAGE(name, unit, element) \
-    int8 __builtin_IB_subgroup_block_read_flat_##name( \
-        long base, int width, int height, int pitch, int2 at) \
+#define MESSAGE(name, type, shape, unit, element) \
+    type sundog_block_##name(int told) \
     { \
-        message m = {(unsigned long)base, width, height, pitch, at.x, at.y}; \
-        int8 v; \
+        message m = read_told(told); \
+        type v; \
 \
+        if (word_of(told, 7) != shape) \
+            m.base = 1; \
         EACH(unit, element) \
     }
 #define PAIR(i) \
@@ -168,8 +158,9 @@ short8 sundog_block_rows(int told)
          << 16)
 #define BYTE(r) ((unsigned)PART(m.row + r, m.column + item, unsigned char))
 
-MESSAGE(transpose_u32_k8, 4, PART(m.row + item, 4 * (m.column + i), int))
-MESSAGE(transform_u16_k16, 2, (int)PAIR(i))
-MESSAGE(transform_u8_k32, 1,
+MESSAGE(rows, short8, 0x070f, 2, PART(m.row + i, 2 * (m.column + item), short))
+MESSAGE(turned, int8, 0x0f07, 4, PART(m.row + item, 4 * (m.column + i), int))
+MESSAGE(pairs, int8, 0x0f0f, 2, (int)PAIR(i))
+MESSAGE(fours, int8, 0x1f0f, 1,
         (int)(BYTE(4 * i) | BYTE(4 * i + 1) << 8 | BYTE(4 * i + 2) << 16 |
               BYTE(4 * i + 3) << 24))

@@ -95,7 +95,7 @@ const plan_end *plan_find_end(const plan_kernel *k, int pass, uint64_t nest)
 
 enum {
     LEAST_INSIDE = 4, /* steps of LANE's copies */
-    MOST_AGAIN = 48, /* nodes: code of larger kernels is not made three times */
+    MOST_AGAIN = 200, /* nodes: code of larger kernels is not made three times */
     MOST_EDGES = 64
 };
 

@@ -468,6 +468,8 @@ void plan_tile(plan_kernel *k, const device_desc *dev)
         plan_split_groups(k);
     if (!k->runs) /* names an axis */
         plan_collapse(k);
+    if (dev->kind == DEVICE_HOST)
+        plan_part_short(k, dev);
     plan_cut_chains(k);
     if (dev->kind == DEVICE_HOST)
         plan_tile_host(k, dev);

@@ -1,0 +1,143 @@
+/* Axes too short for LANE.  A vector along the three channels of an image, or
+ * along two coordinates, is mostly empty.  Where such an axis is the last of a
+ * kernel and cannot be joined with the one before (x - mean of each channel, an
+ * image reversed along its rows), each of its positions becomes nodes of its
+ * own, and LANE is the axis before: a strand reads and computes for one
+ * channel, and the stores of all are woven into whole vectors (emit_strided.c).
+ */
+#include "plan_room.h"
+
+enum {
+    MOST_SHORT = 4,   /* positions that become nodes */
+    LEAST_BESIDE = 16, /* of the axis that LANE is then */
+    MOST_NODES = 256,  /* of the kernel that comes out */
+    MOST_ASKED = 200   /* terms of an expression that is looked through */
+};
+
+typedef struct {
+    plan_kernel *k;
+    plan_px *px;
+    int axis, n; /* which, and its positions */
+    plan_node **of; /* [node * n + position]: what computes it there */
+    sd_vec(plan_node *) made;
+} shorter;
+
+/* Does e read a node that is another one at each position? */
+static bool reads_node(const plan_expr *e, int axis)
+{
+    if (!(e->varies >> axis & 1))
+        return false;
+    return e->kind == PX_NODE || e->size > MOST_ASKED ||
+           (e->a && reads_node(e->a, axis)) || (e->b && reads_node(e->b, axis));
+}
+
+/* Is n as easily computed at one position as at all? */
+static bool is_plain(const plan_node *n, int axis)
+{
+    if (n->kind != PN_LOAD && n->kind != PN_STORE && n->kind != PN_ELT &&
+        n->kind != PN_CONST && n->kind != PN_INDEX)
+        return false;
+    for (int i = 0; i < n->nguard; i++)
+        if (reads_node(n->guard[i].e, axis))
+            return false;
+    return !n->off || !reads_node(n->off, axis);
+}
+
+/* Do the stores at all positions fill what lies between two of the axis before?
+ */
+static bool is_filled(const plan_kernel *k, const plan_node *store, int axis)
+{
+    int64_t n = k->axis[axis].extent, step, before;
+    int parts = sd_is_complex(store->dtype) ? 2 : 1;
+
+    return plan_expr_stride(store->off, axis, &step) && step == 1 &&
+           plan_expr_stride(store->off, axis - 1, &before) && before == n &&
+           (n == 3 ? parts == 1 : plan_is_turn(n));
+}
+
+/* Do its positions fill a vector register? */
+static bool is_vector(const plan_kernel *k, const plan_node *n, int axis,
+                      const device_desc *dev)
+{
+    int64_t bytes = (int64_t)sd_dtype_bytes(sd_dtype_part(n->dtype));
+
+    return (n->kind == PN_LOAD || n->kind == PN_STORE) &&
+           k->axis[axis].extent * bytes >= 4 * (int64_t)dev->lanes;
+}
+
+static bool is_worth(const plan_kernel *k, const device_desc *dev)
+{
+    int axis = k->naxis - 1;
+
+    if (k->cls != PLAN_LOOP || k->naxis != k->nouter || k->naxis < 2 ||
+        k->nstage != 1 || k->axis[axis].extent < 2 ||
+        k->axis[axis].extent > MOST_SHORT ||
+        k->axis[axis - 1].extent < LEAST_BESIDE ||
+        k->axis[axis].extent * k->nnode > MOST_NODES)
+        return false;
+    plan_for_each_node(n, k)
+        if (!is_plain(n, axis) || is_vector(k, n, axis, dev) ||
+            (n->kind == PN_STORE && (n->nguard || !is_filled(k, n, axis))))
+            return false;
+    return true;
+}
+
+/* n's places and operands where the axis stands at `at`. */
+static void place(shorter *s, plan_node *n, int at)
+{
+    sd_arena *a = s->k->arena;
+    const plan_expr *with[64];
+
+    for (int i = 0; i < s->axis; i++)
+        with[i] = plan_px_axis(s->px, i, s->k->axis[i].extent);
+    with[s->axis] = plan_px_const(s->px, at);
+    n->varies &= ~(1ull << s->axis);
+    if (n->off)
+        n->off = plan_px_subst(s->px, n->off, with);
+    if (n->nguard)
+        n->guard = sd_arena_copy(a, n->guard, n->nguard * sizeof *n->guard);
+    for (int i = 0; i < n->nguard; i++)
+        n->guard[i].e = plan_px_subst(s->px, n->guard[i].e, with);
+    if (n->narg)
+        n->arg = sd_arena_copy(a, n->arg, n->narg * sizeof(plan_node *));
+    for (int i = 0; i < n->narg; i++)
+        n->arg[i] = s->of[n->arg[i]->id * s->n + at];
+}
+
+static void take_node(shorter *s, plan_node *n)
+{
+    bool varies = n->varies >> s->axis & 1;
+
+    for (int at = 0; at < s->n; at++) {
+        plan_node *x = n;
+
+        if (at > 0 && varies)
+            x = sd_arena_copy(s->k->arena, n, sizeof *n);
+        s->of[n->id * s->n + at] = x;
+        if (at == 0 || varies)
+            *sd_push(s->k->arena, &s->made) = x;
+    }
+}
+
+void plan_part_short(plan_kernel *k, const device_desc *dev)
+{
+    shorter s = {.k = k, .axis = k->naxis - 1};
+
+    if (!is_worth(k, dev))
+        return;
+    s.px = plan_px_create(k->arena);
+    s.n = (int)k->axis[s.axis].extent;
+    s.of = sd_arena_array(k->arena, plan_node *, k->nnode * s.n);
+    plan_for_each_node(n, k)
+        take_node(&s, n);
+    for (int i = 0, at = 0; i < s.made.n; i++) {
+        at = i && s.made.at[i]->id == s.made.at[i - 1]->id ? at + 1 : 0;
+        place(&s, s.made.at[i], at);
+    }
+    for (int i = 0; i < s.made.n; i++)
+        s.made.at[i]->id = i;
+    k->node = s.made.at;
+    k->nnode = s.made.n;
+    k->naxis = --k->nouter;
+    k->stage[0].axes &= ~(1ull << s.axis);
+}

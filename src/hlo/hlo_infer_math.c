@@ -268,8 +268,8 @@ sd_status hlo_infer_fft(hlo_module *m, const hlo_inst *in, const sd_shape **out)
 
         if (want < 0)
             return hlo_bad(m, in, "length %" PRId64 " is negative", want);
-        if (i == n - 1 && type == HLO_FFT_IRFFT)
-            want = want ? want / 2 + 1 : 0;
+        if (i == n - 1 && type == HLO_FFT_IRFFT && (want || dim[x->rank - 1]))
+            want = want / 2 + 1; /* a line of none may come of one or none */
         if (dim[x->rank - n + i] != want)
             return hlo_bad(m, in, "dimension %d must be %" PRId64,
                            x->rank - n + i, want);

@@ -124,7 +124,7 @@ static bool take_op(epilogue *e, hlo_inst *op, hlo_inst *wide, int64_t dim,
         return true;
     case HLO_MULTIPLY:
         if (!scaled || e->bias || e->add || e->activation ||
-            !hlo_is_scalar_const(x, &v))
+            !hlo_is_scalar_const(x, &v) || v == 0) /* keeps its signs */
             return false;
         e->alpha *= v;
         return true;

@@ -559,6 +559,13 @@ typedef struct {
     plan_part_arg *arg; /* one a slot of it */
 } plan_part;
 
+/* Positions of LANE, up to where the next stretch begins.  Known: each question
+ * about LANE alone (plan_asks) has one answer there. */
+typedef struct {
+    int64_t from;
+    bool known;
+} plan_stretch;
+
 /* LOOP, ROW and COLUMN differ in dumps only. */
 typedef enum { PLAN_LOOP, PLAN_ROW, PLAN_COLUMN, PLAN_SCATTERING, PLAN_SORTING,
                PLAN_CALLING } plan_kernel_class;
@@ -606,9 +613,8 @@ struct plan_kernel {
     plan_part *part;       /* GPUs: what it is done by instead, if npart > 0 */
     int npart;
     const plan_blocks *blocks; /* how its CONTRACT is done, or NULL: by itself */
-    int64_t inside, outside; /* host: from position `inside` of LANE to before
-                              `outside` each question about LANE alone has
-                              one answer (plan_asks); 0, 0: there is none */
+    const plan_stretch *stretch; /* host: where LANE is cut, the first at 0 */
+    int nstretch;          /* 0: nowhere */
     bool rows;             /* host, "by rows": stage 0 takes rows as they lie,
                               with LANE inside its loop: PLAN_LANES_ROWS */
     bool ranges;           /* host: axis 0 cuts the places of a scatter into

@@ -7,8 +7,9 @@
  * loop of a pass all of whose sums are filled from one position on ends there,
  * and asks nothing before.
  *
- * Where LANE is inside.  What is shifted, rolled, padded or put together along
- * LANE asks at its edges which part it is, and has one answer between them. */
+ * Where LANE is cut.  What is shifted, rolled, padded or put together along
+ * LANE asks which part a position is in, and has one answer from one edge to
+ * the next. */
 #include "plan_room.h"
 
 /* Does taking `init` once more, from which it starts, leave the sum n as it is?
@@ -91,17 +92,20 @@ const plan_end *plan_find_end(const plan_kernel *k, int pass, uint64_t nest)
     return end;
 }
 
-/* ---- the inside of LANE ---- */
+/* ---- stretches of LANE ---- */
 
 enum {
-    LEAST_INSIDE = 4, /* steps of LANE's copies */
-    MOST_AGAIN = 200, /* nodes: code of larger kernels is not made three times */
+    LEAST_KNOWN = 4, /* steps of LANE's copies, of the longest stretch */
+    MOST_STRETCHES = 8, /* if more, the longest alone is known */
+    MOST_AGAIN = 600, /* nodes of all stretches */
     MOST_EDGES = 64
 };
 
 typedef struct {
     int lane, n;
     int64_t at[MOST_EDGES]; /* positions at which an answer changes */
+    int64_t cut[MOST_EDGES + 2]; /* where stretches begin, and the end */
+    int ncut;
 } edges;
 
 /* Where g begins to hold, or no longer does. */
@@ -137,25 +141,57 @@ static bool find_edges(const plan_kernel *k, edges *x)
     return x->n > 0;
 }
 
-void plan_find_inside(plan_kernel *k, int lane)
+/* The edges inside of LANE, sorted, each once, behind 0 and before its end. */
+static void sort_edges(edges *x, int64_t extent)
+{
+    int n = 1;
+
+    for (int i = 0; i < x->n; i++)
+        for (int j = i; j > 0 && x->at[j] < x->at[j - 1]; j--) {
+            int64_t t = x->at[j];
+
+            x->at[j] = x->at[j - 1];
+            x->at[j - 1] = t;
+        }
+    for (int i = 0; i < x->n; i++)
+        if (x->at[i] > 0 && x->at[i] < extent &&
+            (n == 1 || x->cut[n - 1] < x->at[i]))
+            x->cut[n++] = x->at[i];
+    x->cut[n] = extent;
+    x->ncut = n;
+}
+
+void plan_find_stretches(plan_kernel *k, int lane)
 {
     const plan_axis *l = &k->axis[lane];
     edges x = {.lane = lane};
+    plan_stretch *s;
+    int longest = 0, n;
 
     if (!l->outer || k->lanes == 1 || k->cls == PLAN_SCATTERING || k->blocks ||
-        k->rows || k->nnode > MOST_AGAIN || !find_edges(k, &x))
+        k->rows || !find_edges(k, &x))
         return;
-    for (int i = -1; i < x.n; i++) {
-        int64_t from = i < 0 ? 0 : x.at[i], to = l->extent;
-
-        for (int j = 0; j < x.n; j++)
-            if (x.at[j] > from)
-                to = SD_MIN(to, x.at[j]);
-        if (from >= 0 && to - from > k->outside - k->inside) {
-            k->inside = from;
-            k->outside = to;
-        }
+    sort_edges(&x, l->extent);
+    for (int i = 0; i < x.ncut; i++)
+        if (x.cut[i + 1] - x.cut[i] > x.cut[longest + 1] - x.cut[longest])
+            longest = i;
+    if (x.cut[longest + 1] - x.cut[longest] <
+        (int64_t)LEAST_KNOWN * l->copies * k->lanes)
+        return;
+    s = sd_arena_array(k->arena, plan_stretch, x.ncut + 1);
+    if (x.ncut <= MOST_STRETCHES) {
+        for (n = 0; n < x.ncut; n++)
+            s[n] = (plan_stretch){x.cut[n], true};
+    } else {
+        n = 0;
+        if (longest > 0)
+            s[n++] = (plan_stretch){0, false};
+        s[n++] = (plan_stretch){x.cut[longest], true};
+        if (longest + 1 < x.ncut)
+            s[n++] = (plan_stretch){x.cut[longest + 1], false};
     }
-    if (k->outside - k->inside < (int64_t)LEAST_INSIDE * l->copies * k->lanes)
-        k->inside = k->outside = 0;
+    if (n * k->nnode > MOST_AGAIN)
+        return;
+    k->stretch = s;
+    k->nstretch = n;
 }

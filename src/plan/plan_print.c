@@ -314,8 +314,10 @@ static void print_nest(sd_buf *b, const plan_kernel *k)
 {
     for (int i = 0; i < k->nnest; i++)
         sd_buf_fmt(b, "%s a%d", i ? "" : "  loops", k->nest[i]);
-    if (k->outside)
-        sd_buf_fmt(b, " inside %" PRId64 " to %" PRId64, k->inside, k->outside);
+    for (int i = 0; i < k->nstretch; i++)
+        sd_buf_fmt(b, "%s%s %" PRId64, i ? ", " : " ",
+                   k->stretch[i].known ? "knows from" : "asks from",
+                   k->stretch[i].from);
     if (k->nnest)
         sd_buf_str(b, "\n");
 }

@@ -287,7 +287,7 @@ void plan_choose_copies(plan_kernel *k, int lane, const device_desc *dev);
 /* plan_ends.c: where pass number `pass` ends early, or NULL. */
 const plan_end *plan_find_end(const plan_kernel *k, int pass, uint64_t nest);
 /* The positions of LANE between the edges; on the host. */
-void plan_find_inside(plan_kernel *k, int lane);
+void plan_find_stretches(plan_kernel *k, int lane);
 /* Areas of a kernel that has passes; of one that sorts or calls. */
 void plan_lay_out(plan_kernel *k, int lane);
 void plan_add_work(plan_kernel *k, size_t bytes);

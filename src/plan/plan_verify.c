@@ -275,6 +275,19 @@ static sd_status check_gpu(const plan_kernel *k)
     return st;
 }
 
+static sd_status check_stretches(const plan_kernel *k)
+{
+    int64_t before = -1;
+
+    for (int i = 0; i < k->nstretch; i++) {
+        if (k->stretch[i].from <= before || (i == 0 && k->stretch[i].from) ||
+            k->stretch[i].from >= k->axis[plan_lane_of(k)].extent)
+            return plan_bad(k, NULL, "stretches that are no parts of LANE");
+        before = k->stretch[i].from;
+    }
+    return NULL;
+}
+
 /* A sink is written by a pass of its stage, a parked value by one before those
  * that read it.  A CONTRACT in blocks has none. */
 static sd_status check_writer(const plan_kernel *k, const plan_node *n)
@@ -438,9 +451,10 @@ static sd_status check_kernel(const plan_kernel *k, const device_desc *dev)
         (k->cls != PLAN_SCATTERING || dev->kind != DEVICE_HOST ||
          k->axis[0].tile != 1 || plan_scatter_of(k)->varies % 2 == 0))
         return plan_bad(k, NULL, "ranges of what is no scatter by them");
-    if (!whole && ((st = check_nest(k)) || (st = check_passes(k)) ||
-                   (st = plan_verify_scatter(k, dev)) ||
-                   (dev->kind != DEVICE_HOST && (st = check_gpu(k)))))
+    if (!whole &&
+        ((st = check_nest(k)) || (st = check_passes(k)) ||
+         (st = plan_verify_scatter(k, dev)) || (st = check_stretches(k)) ||
+         (dev->kind != DEVICE_HOST && (st = check_gpu(k)))))
         return st;
     return check_areas(k, dev);
 }

@@ -217,7 +217,7 @@ struct emit {
     emit_picked *picked; /* what is put aside of a scatter by ranges */
     int ahead_axis;     /* loads are also prefetched this many positions of */
     int64_t ahead;      /* it ahead; 0: they are not */
-    bool inside;        /* the loop over LANE is where the plan says so */
+    const plan_stretch *within; /* that the loop over LANE is in, or NULL */
     const plan_end *end; /* the loop that is open ends there; NULL */
     const emit_known *known; /* while operands of blocks are read; NULL */
 };

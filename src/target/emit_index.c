@@ -324,8 +324,8 @@ bool emit_knows(const emit *e, const plan_guard *g, bool *holds)
 {
     int64_t step, value;
 
-    if (!e->inside ||
-        !plan_expr_alone(g->e, e->lane, e->k->inside, &step, &value) ||
+    if (!e->within ||
+        !plan_expr_alone(g->e, e->lane, e->within->from, &step, &value) ||
         (step != 1 && step != -1))
         return false;
     *holds = g->lo <= value && value < g->hi;

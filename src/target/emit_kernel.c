@@ -252,40 +252,47 @@ static LLVMBasicBlockRef begin_window(emit *e)
     return emit_when(e, emit_guards(e, n->guard, n->nguard, 0, false));
 }
 
-/* LANE from `from` on, at an edge: vectors under a mask. */
-static void edge_steps(emit *e, LLVMValueRef from, LLVMValueRef to, inside *in)
+/* LANE from one position to another, both unknown here: whole steps if there
+ * may be any, and vectors under a mask. */
+static void stretch_steps(emit *e, range r, bool whole, inside *in)
 {
-    lane_steps(e, (range){from, to}, 1, true, go_inside, in);
+    int copies = e->k->axis[e->lane].copies;
+    int64_t step = (int64_t)copies * e->w;
+    LLVMValueRef n = LLVMBuildSub(e->b, r.hi, r.lo, ""), rest;
+
+    if (whole) {
+        n = LLVMBuildSub(e->b, n, LLVMBuildURem(e->b, n, emit_si(e, step), ""),
+                         "");
+        rest = LLVMBuildAdd(e->b, r.lo, n, "");
+        lane_steps(e, (range){r.lo, rest}, copies, false, go_inside, in);
+        r.lo = rest;
+    }
+    lane_steps(e, r, 1, true, go_inside, in);
 }
 
-static LLVMValueRef max_of(emit *e, LLVMValueRef x, int64_t limit)
+static LLVMValueRef larger(emit *e, LLVMValueRef x, LLVMValueRef y)
 {
-    LLVMValueRef y = emit_si(e, limit);
-
     return LLVMBuildSelect(e->b, emit_below(e, x, y), y, x, "");
 }
 
-/* LANE in three: up to the inside, whole steps in it, and the rest. */
-static void lane_inside(nest *t, range r, inside *in)
+/* A tile has parts of some stretches, and nothing of others. */
+static void lane_stretches(nest *t, range r, inside *in)
 {
     emit *e = t->e;
     const plan_kernel *k = e->k;
-    int64_t step = (int64_t)k->axis[e->lane].copies * e->w;
-    LLVMValueRef from = emit_smaller(e, max_of(e, r.lo, k->inside), r.hi);
-    LLVMValueRef to = emit_smaller(e, r.hi, emit_si(e, k->outside)), n;
+    const plan_axis *l = &k->axis[e->lane];
 
-    n = LLVMBuildSub(e->b, to, from, "");
-    n = LLVMBuildSelect(e->b, emit_below(e, n, emit_si(e, 0)), emit_si(e, 0), n,
-                        "");
-    n = LLVMBuildSub(e->b, n, LLVMBuildURem(e->b, n, emit_si(e, step), ""), "");
-    to = LLVMBuildAdd(e->b, from, n, "");
-    if (k->inside)
-        edge_steps(e, r.lo, from, in);
-    e->inside = true;
-    lane_steps(e, (range){from, to}, k->axis[e->lane].copies, false, go_inside,
-               in);
-    e->inside = false;
-    edge_steps(e, to, r.hi, in);
+    for (int i = 0; i < k->nstretch; i++) {
+        const plan_stretch *s = &k->stretch[i];
+        int64_t end = i + 1 < k->nstretch ? s[1].from : l->extent;
+        range of = {larger(e, r.lo, emit_si(e, s->from)),
+                    emit_smaller(e, r.hi, emit_si(e, end))};
+
+        of.hi = larger(e, of.lo, of.hi);
+        e->within = s->known ? s : NULL;
+        stretch_steps(e, of, s->known && end - s->from >= l->copies * e->w, in);
+    }
+    e->within = NULL;
 }
 
 static void outer_lane(nest *t, int i)
@@ -303,8 +310,8 @@ static void outer_lane(nest *t, int i)
         emit_rows(e, r.lo, r.hi);
     no = begin_window(e);
     emit_pick_begin(e);
-    if (e->k->outside)
-        lane_inside(t, r, &in);
+    if (e->k->nstretch)
+        lane_stretches(t, r, &in);
     else
         emit_lane_loops(e, r.lo, r.hi, e->k->axis[e->lane].copies, go_inside,
                         &in);

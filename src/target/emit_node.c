@@ -64,7 +64,7 @@ static emit_value elementwise(emit *e, const plan_node *n, int copy)
     }
     if (e->end && e->end->holds[n->id])
         return (emit_value){emit_bool(e, true), NULL};
-    if (e->inside && plan_asks(n, &g) && emit_knows(e, &g, &holds))
+    if (e->within && plan_asks(n, &g) && emit_knows(e, &g, &holds))
         return (emit_value){emit_bool(e, holds), NULL};
     if (n->narrow && emit_devlib_narrow(e, n, arg))
         return arg[0];

@@ -590,6 +590,14 @@ static void ranges_of_rows(plan *p)
     p->kernel[0]->ranges = true;
 }
 
+static void a_stretch_behind_the_row(plan *p)
+{
+    static const plan_stretch none = {1 << 20, true};
+
+    p->kernel[0]->stretch = &none;
+    p->kernel[0]->nstretch = 1;
+}
+
 static void a_slot_too_few(plan *p)
 {
     p->program->seq.at[0].narg--;
@@ -695,6 +703,7 @@ static void broken_plans_are_refused(void **state)
         {scattered, "runs of updates, and no scatter", runs_in_a_loop},
         {met, "meets, and takes whole runs", runs_that_meet},
         {rows, "ranges of what is no scatter by them", ranges_of_rows},
+        {rows, "stretches that are no parts of LANE", a_stretch_behind_the_row},
         {rows, "a step with other slots than its kernel", a_slot_too_few},
         {rows, "a slot beyond the memory that it gets", a_short_argument},
         {rows, "slots that overlap and say they do not",

@@ -234,14 +234,15 @@ static bool only_grows(const emit_tile *g, const emit_operand *o)
 }
 
 /* Where access c of vector i is, if no guard fails.  Guarded ones need a whole
- * address, of which all that steps leave alone is found before them. */
+ * address: on chips that add such numbers in parts all that steps leave alone
+ * of it is found before them; CUDA's multiply and add the rest at once. */
 static LLVMValueRef access_at(emit_tile *g, const emit_operand *o, int i, int c,
                               LLVMValueRef by, LLVMValueRef moved)
 {
     emit *e = g->e;
     const plan_node *n = o->node;
     LLVMValueRef from = o->begin[i], p;
-    bool follows = o->beyond && !moved;
+    bool follows = o->beyond && !moved, early = o->not && e->abi->uniform;
     int64_t s;
 
     if (follows)
@@ -251,10 +252,10 @@ static LLVMValueRef access_at(emit_tile *g, const emit_operand *o, int i, int c,
         from = emit_add(e, from, moved);
     if (!follows)
         by = emit_add(e, by, emit_si(e, c * s));
-    if (o->not && only_grows(g, o))
+    if (early && only_grows(g, o))
         by = LLVMBuildZExtOrBitCast(e->b, by, e->i64, "");
-    p = emit_element(e, n->dtype, e->slot[n->slot], o->not ? from : by);
-    p = emit_element(e, n->dtype, p, o->not ? by : from);
+    p = emit_element(e, n->dtype, e->slot[n->slot], early ? from : by);
+    p = emit_element(e, n->dtype, p, early ? by : from);
     if (follows)
         p = emit_element(e, n->dtype, p, emit_si(e, c * s + o->beyond[i]));
     return p;

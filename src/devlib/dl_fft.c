@@ -7,7 +7,7 @@
 #define CAT_(a, b)   a##b
 #define CAT(a, b)    CAT_(a, b)
 /* hlo_fft.c makes other lengths of these */
-enum { MOST_RADIX = 131, MOST_ACROSS = 16, MOST_WIDTH = 16 };
+enum { MOST_RADIX = 131, MOST_ACROSS = 16, MOST_WIDTH = 16, MOST_SHARED = 4 };
 
 /* Two vectors' elements in turns, their lower halves and their upper; those at
  * even places and at odd; one backwards. */

@@ -229,6 +229,10 @@ typedef struct {
     VEC a[2][MOST_RADIX / 2 + 1], b[2][MOST_RADIX / 2 + 1];
 } FN(odd);
 #define ODD FN(odd)
+#ifndef EACH_SHARED /* so that what is shared lies in registers */
+#define EACH_SHARED(m, n) \
+    _Pragma("clang loop unroll(full)") for (int m = 0; m < (n); m++)
+#endif
 
 /* x less its mean; returns what is then its first number. */
 DL_INLINE VEC FN(odd_mean)(ODD *o, int part, int r)
@@ -249,40 +253,68 @@ DL_INLINE VEC FN(odd_mean)(ODD *o, int part, int r)
     return first - m;
 }
 
-DL_INLINE void FN(odd_sums)(ODD *o, int parts, int r, const DL_GLOBAL REAL *w)
+/* n results from k on, which share what is read of t and d. */
+DL_INLINE void FN(odd_some)(ODD *o, int parts, int r,
+                            const DL_GLOBAL REAL *w, const VEC *first, int k,
+                            const int n)
 {
     const VEC none = (VEC)(REAL)0;
     const int h = r / 2;
-    VEC first[2] = {none, none};
+    VEC a[MOST_SHARED][2], b[MOST_SHARED][2];
+    int64_t e[MOST_SHARED]; /* where in w, 2 numbers a root */
+
+    EACH_SHARED(m, n) {
+        e[m] = 0;
+        for (int c = 0; c < parts; c++) {
+            a[m][c] = first[c];
+            b[m][c] = none;
+        }
+    }
+    /* by fours: short sums round less */
+    for (int i = 0; i < h; i += 4) {
+        VEC p[MOST_SHARED][2], q[MOST_SHARED][2];
+
+        EACH_SHARED(m, n) {
+            for (int c = 0; c < parts; c++)
+                p[m][c] = q[m][c] = none;
+        }
+        for (int j = i; j < i + 4 && j < h; j++)
+            EACH_SHARED(m, n) {
+                int64_t next = e[m] + 2 * (k + m), less = next - 2 * r;
+
+                e[m] = less < 0 ? next : less;
+                for (int c = 0; c < parts; c++) {
+                    p[m][c] = FMA((VEC)w[e[m]], o->t[c][j], p[m][c]);
+                    q[m][c] = FMA((VEC)w[e[m] + 1], o->d[c][j], q[m][c]);
+                }
+            }
+        EACH_SHARED(m, n) {
+            for (int c = 0; c < parts; c++) {
+                a[m][c] += p[m][c];
+                b[m][c] += q[m][c];
+            }
+        }
+    }
+    EACH_SHARED(m, n) {
+        for (int c = 0; c < parts; c++) {
+            o->a[c][k + m] = a[m][c];
+            o->b[c][k + m] = b[m][c];
+        }
+    }
+}
+
+DL_INLINE void FN(odd_sums)(ODD *o, int parts, int r, const DL_GLOBAL REAL *w)
+{
+    const int h = r / 2, each = MOST_SHARED / parts;
+    VEC first[2];
+    int k = 1;
 
     for (int c = 0; c < parts; c++)
         first[c] = FN(odd_mean)(o, c, r);
-    for (int k = 1; k <= h; k++) {
-        VEC a[2] = {first[0], first[1]}, b[2] = {none, none};
-        int e = 0;
-
-        /* by fours: short sums round less */
-        for (int i = 0; i < h; i += 4) {
-            VEC p[2] = {none, none}, q[2] = {none, none};
-
-            for (int j = i; j < i + 4 && j < h; j++) {
-                e += k;
-                e -= e >= r ? r : 0;
-                for (int c = 0; c < parts; c++) {
-                    p[c] = FMA((VEC)w[2 * e], o->t[c][j], p[c]);
-                    q[c] = FMA((VEC)w[2 * e + 1], o->d[c][j], q[c]);
-                }
-            }
-            for (int c = 0; c < parts; c++) {
-                a[c] += p[c];
-                b[c] += q[c];
-            }
-        }
-        for (int c = 0; c < parts; c++) {
-            o->a[c][k] = a[c];
-            o->b[c][k] = b[c];
-        }
-    }
+    for (; k + each <= h + 1; k += each)
+        FN(odd_some)(o, parts, r, w, first, k, each);
+    for (; k <= h; k++)
+        FN(odd_some)(o, parts, r, w, first, k, 1);
 }
 
 /* Any odd number of them; w: the r roots. */

@@ -1,8 +1,10 @@
 """Collectives and a data-parallel step over all devices of one process, beside XLA's.
 
 usage: collectives.py [--sizes 1024,1048576,1073741824] [--width 4096] [--rounds N] [--beside cuda]
+                      [--parts collectives,step] [--processes N]
 
-Ours is what SUNDOG_DEVICE names; JAX's own back end runs in a process of its own.
+Ours is what SUNDOG_DEVICE names; JAX's own back end runs in processes of its own; --beside '' leaves it out.
+Of several processes each has a card.
 Of an all-reduce and an all-to-all the size is what each device has, of an all-gather
 what each gets.  GB/s are NCCL's bus bandwidth: bytes that a device must send, over
 time, times two in an all-reduce.  A turn is one of 100 in a loop within a program.
@@ -11,6 +13,7 @@ The step is 8 layers of bfloat16: a batch for each device (weak), one shared out
 import argparse
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -110,6 +113,8 @@ def measure_step(width, rounds):
 
 def child(a):
     import jax
+    if a.processes > 1:
+        jax.distributed.initialize(f"127.0.0.1:{a.port}", a.processes, a.process)
     if a.rows == "collectives":
         got = measure_collectives([int(s) for s in a.sizes.split(",")], a.rounds)
     else:
@@ -123,10 +128,17 @@ def back_end(a, platform):
     env = {**os.environ, "JAX_PLATFORMS": platform, "NCCL_NVLS_ENABLE": "0",
            "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     rows = {}
-    for part in ("collectives", "step"):
-        r = subprocess.run([sys.executable, __file__, *sys.argv[1:], "--rows", part], env=env,
-                           stdout=subprocess.PIPE, text=True)
-        for line in r.stdout.splitlines():
+    for part in a.parts.split(","):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        command = [sys.executable, __file__, *sys.argv[1:], "--rows", part, "--port", str(port)]
+        all_of_them = [
+            subprocess.Popen([*command, "--process", str(i)], stdout=subprocess.PIPE, text=True,
+                             env=env if a.processes == 1 else {**env, "CUDA_VISIBLE_DEVICES": str(i)})
+            for i in range(a.processes)]
+        said = [p.communicate()[0] for p in all_of_them]
+        for line in said[0].splitlines():
             if line.startswith("["):
                 name, values = json.loads(line)
                 rows[name] = values
@@ -139,12 +151,16 @@ def main():
     p.add_argument("--width", type=int, default=4096)
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--beside", default="cuda")
-    p.add_argument("--rows")
+    p.add_argument("--parts", default="collectives,step")
+    p.add_argument("--processes", type=int, default=1)
+    p.add_argument("--rows")  # these three: of one process
+    p.add_argument("--process", type=int, default=0)
+    p.add_argument("--port")
     a = p.parse_args()
     if a.rows:
         child(a)
         return
-    ours, theirs = back_end(a, "xpu,cpu"), back_end(a, a.beside)
+    ours, theirs = back_end(a, "xpu,cpu"), back_end(a, a.beside) if a.beside else {}
     names = ours.pop("devices", []), theirs.pop("devices", [])
     print("ours on", *names[0], "beside", *names[1])
     print(f"{'':28} {'us':>10} {'waited':>10} {'GB/s':>8}   {'XLA us':>10} {'waited':>10} {'GB/s':>8}")

@@ -11,6 +11,7 @@
  * pieces: psum of 16 MiB over 8 members of 2 cores 22 ms, and 13 past caches.
  */
 enum { LARGE = 4 << 20, PIECE = 4 << 10 };
+enum { COLUMNS = 16 }; /* at a time */
 
 typedef struct {
     const xpu_run *r;
@@ -18,6 +19,7 @@ typedef struct {
     int64_t group, at; /* this participant's place */
     uint8_t *to;
     size_t bytes;
+    bool direct; /* all that is read lies on devices, and queues bring it */
 } moving;
 
 /* ---- who meets ---- */
@@ -73,7 +75,7 @@ static xpu_column column(const moving *m, int64_t member)
         return c;
     c.far = !is_here(m, member);
     if (c.far)
-        c.from = xpu_swapped(m->r, &m->c, m->group, member);
+        c.from = xpu_swapped(m->r, &m->c, m->group, member, &c.dev);
     else
         c.from = xpu_gang_peer(m->r->gang, member, &c.dev);
     return c;
@@ -130,7 +132,7 @@ static sd_status copy(const moving *m, const xpu_column *c, uint8_t *to,
 
     if (!c->from)
         return zero(d, to, bytes);
-    if (c->far)
+    if (!c->dev)
         return d->ops->copy_in(d, to, from, bytes);
     if (!xpu_device_is_like(d, c->dev))
         return xpu_copy_through_host(d, to, c->dev, from, bytes);
@@ -138,6 +140,23 @@ static sd_status copy(const moving *m, const xpu_column *c, uint8_t *to,
         return d->ops->copy_between(d, to, c->dev, from, bytes);
     stream(to, from, bytes);
     return NULL;
+}
+
+/* Of these those that another process has sent, row by row, or the others. */
+static sd_status gather_some(const moving *m, const xpu_blocks *b, bool far)
+{
+    xpu_device *d = m->r->dev;
+    xpu_column column[COLUMNS];
+    xpu_blocks some = *b;
+
+    some.column = column;
+    some.n = 0;
+    if (far)
+        some.from_step = b->bytes;
+    for (int i = 0; i < b->n; i++)
+        if (b->column[i].far == far)
+            column[some.n++] = b->column[i];
+    return some.n ? d->ops->gather(d, &some) : NULL;
 }
 
 /* In the order of queues, or done on return. */
@@ -148,6 +167,10 @@ static sd_status bring(const moving *m, const xpu_blocks *b)
 
     if (xpu_gang_is_queued(m->r->gang))
         return d->ops->gather(d, b);
+    if (m->direct) {
+        st = gather_some(m, b, false);
+        return st ? st : gather_some(m, b, true);
+    }
     for (int i = 0; i < b->n; i++) {
         const xpu_column *c = &b->column[i];
         size_t step = c->far ? b->bytes : b->from_step;
@@ -170,11 +193,10 @@ static sd_status bring_one(const moving *m, int64_t member)
 /* Each begins with another member, so that not all read from one at a time. */
 static sd_status bring_columns(const moving *m)
 {
-    enum { MOST = 16 };
     const thunk_collective *c = &m->c;
     bool all = c->kind == THUNK_COLL_ALL_TO_ALL;
     size_t block = (size_t)c->block, row = (size_t)c->size * block;
-    xpu_column to[MOST];
+    xpu_column to[COLUMNS];
     xpu_blocks b = {.rows = c->outer,
                     .bytes = block,
                     .to_step = row,
@@ -184,7 +206,7 @@ static sd_status bring_columns(const moving *m)
 
     for (int64_t i = 0; i < c->size && !st; i++) {
         to[b.n++] = column_at(m, (m->at + i) % c->size);
-        if (b.n < MOST && i + 1 < c->size)
+        if (b.n < COLUMNS && i + 1 < c->size)
             continue;
         st = bring(m, &b);
         b.n = 0;
@@ -305,7 +327,10 @@ static sd_status run_waiting(const moving *m, const thunk *t, int here,
                             far ? &leads : NULL)) ||
         (leads && (st = xpu_swap(r, t, m->group))))
         return st;
-    st = xpu_gang_part(r, read_all(m, t), NULL);
+    st = read_all(m, t);
+    if (!st && m->direct)
+        st = r->dev->ops->sync(r->dev, XPU_COMPUTE);
+    st = xpu_gang_part(r, st, NULL);
     xpu_gang_go(r);
     return st;
 }
@@ -336,6 +361,7 @@ sd_status xpu_run_collective(const xpu_run *r, const thunk *t)
     m.group = m.c.kind == THUNK_COLL_PERMUTE ? 0 : place / m.c.size;
     m.at = place % m.c.size;
     here = count_members(&m, &far);
+    m.direct = far && r->dev->ops->gather && xpu_swaps_direct(r, &m.c);
     return xpu_gang_is_queued(r->gang) ? run_queued(&m, t, here, operand)
                                        : run_waiting(&m, t, here, far, operand);
 }

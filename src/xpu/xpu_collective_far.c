@@ -6,7 +6,7 @@
  * A message is a row of pieces, each a member's operand: in an all-to-all, the
  * blocks of an operand that one receiver reads, sender by sender and within it
  * receiver by receiver; in a permute, pair by pair. */
-#include "xpu_gang.h"
+#include "xpu_swap.h"
 
 #include <stdlib.h>
 
@@ -14,12 +14,7 @@ enum {
     DIRECT = 1024
 }; /* bytes that are sent from where they lie, not copied */
 
-typedef struct {
-    const xpu_run *r;
-    const xpu_far_run *far;
-    thunk_collective c;
-    int64_t group;
-} swapping;
+typedef xpu_swapping swapping;
 
 typedef struct { /* what one process gets */
     xpu_far_peer *peer;
@@ -35,7 +30,7 @@ static bool is_pairs(const swapping *s)
     return s->c.kind == THUNK_COLL_PERMUTE;
 }
 
-static const int64_t *members(const swapping *s, int64_t *n)
+const int64_t *xpu_swap_members(const swapping *s, int64_t *n)
 {
     *n = is_pairs(s) ? 2 * s->c.ngroup : s->c.size;
     return s->c.member + s->group * s->c.size;
@@ -50,7 +45,7 @@ static bool is_in(const swapping *s, int64_t member, int process)
 static size_t count(const swapping *s, int process, int64_t end)
 {
     int64_t n;
-    const int64_t *m = members(s, &n);
+    const int64_t *m = xpu_swap_members(s, &n);
     size_t sum = 0;
 
     for (int64_t i = 0; i < n && (end < 0 || m[i] != end); i++)
@@ -69,33 +64,69 @@ static size_t count_pairs(const swapping *s, int from, int to, int64_t end)
     return sum;
 }
 
-static size_t piece_bytes(const swapping *s)
+size_t xpu_swap_piece_bytes(const swapping *s)
 {
     return (size_t)s->c.outer * (size_t)s->c.block;
 }
 
-static size_t message_bytes(const swapping *s, int from, int to)
+size_t xpu_swap_pieces(const swapping *s, int from, int to)
 {
-    size_t one = piece_bytes(s);
-
     switch (s->c.kind) {
     case THUNK_COLL_GATHER:
-        return one * count(s, from, -1);
+        return count(s, from, -1);
     case THUNK_COLL_ALL_TO_ALL:
-        return one * count(s, from, -1) * count(s, to, -1);
+        return count(s, from, -1) * count(s, to, -1);
     case THUNK_COLL_PERMUTE:
-        return one * count_pairs(s, from, to, -1);
+        return count_pairs(s, from, to, -1);
     default:
-        return is_in(s, s->c.member[s->group * s->c.size], from) ? one : 0;
+        return is_in(s, s->c.member[s->group * s->c.size], from);
     }
 }
 
+/* The k-th of the group that is in that process. */
+static int64_t member_of(const swapping *s, int process, size_t k)
+{
+    int64_t n;
+    const int64_t *m = xpu_swap_members(s, &n);
+
+    while (!is_in(s, *m, process) || k--)
+        m++;
+    return *m;
+}
+
+void xpu_swap_piece(const swapping *s, int from, int to, size_t k,
+                    int64_t *sender, int64_t *receiver)
+{
+    size_t there = count(s, to, -1);
+    const int64_t *m = s->c.member;
+
+    if (s->c.kind == THUNK_COLL_ALL_TO_ALL) {
+        *sender = member_of(s, from, k / there);
+        *receiver = member_of(s, to, k % there);
+    } else if (!is_pairs(s)) { /* all read it: it goes to one of them */
+        *sender = s->c.kind == THUNK_COLL_GATHER ? member_of(s, from, k)
+                                                 : m[s->group * s->c.size];
+        *receiver = member_of(s, to, k % there);
+    } else {
+        while (!is_in(s, m[0], from) || !is_in(s, m[1], to) || k--)
+            m += 2;
+        *sender = m[0];
+        *receiver = m[1];
+    }
+}
+
+static size_t message_bytes(const swapping *s, int from, int to)
+{
+    return xpu_swap_pieces(s, from, to) * xpu_swap_piece_bytes(s);
+}
+
 uint8_t *xpu_swapped(const xpu_run *r, const thunk_collective *c, int64_t group,
-                     int64_t member)
+                     int64_t member, xpu_device **dev)
 {
     swapping s = {r, xpu_gang_far(r->gang), *c, group};
     int from = xpu_far_process(s.far, member);
     int me = xpu_far_process(s.far, r->me);
+    const xpu_far_message *in = xpu_gang_sent(r, from);
     size_t piece = 0;
 
     if (c->kind == THUNK_COLL_GATHER)
@@ -105,7 +136,20 @@ uint8_t *xpu_swapped(const xpu_run *r, const thunk_collective *c, int64_t group,
             count(&s, from, member) * count(&s, me, -1) + count(&s, me, r->me);
     else if (is_pairs(&s))
         piece = count_pairs(&s, from, me, r->me);
-    return xpu_gang_sent(r, from) + piece * piece_bytes(&s);
+    if (in->piece) {
+        *dev = in->piece[piece].dev;
+        return in->piece[piece].at;
+    }
+    *dev = NULL;
+    return (uint8_t *)(uintptr_t)in->data + piece * xpu_swap_piece_bytes(&s);
+}
+
+bool xpu_swaps_direct(const xpu_run *r, const thunk_collective *c)
+{
+    const xpu_ccl *l = xpu_far_ccl(xpu_gang_far(r->gang));
+    swapping s = {.c = *c};
+
+    return l && xpu_swap_piece_bytes(&s) >= xpu_ccl_least(l);
 }
 
 /* ---- what is sent ---- */
@@ -165,7 +209,7 @@ static sd_status add_column(const swapping *s, parcel *p, int64_t member,
 static sd_status add_from(const swapping *s, parcel *p, int64_t i)
 {
     int64_t n;
-    const int64_t *m = members(s, &n);
+    const int64_t *m = xpu_swap_members(s, &n);
     sd_status st = NULL;
 
     switch (s->c.kind) {
@@ -185,14 +229,15 @@ static sd_status add_from(const swapping *s, parcel *p, int64_t i)
     default:
         break;
     }
-    return piece_bytes(s) ? add(s, p, m[i], 0, piece_bytes(s)) : NULL;
+    return xpu_swap_piece_bytes(s) ? add(s, p, m[i], 0, xpu_swap_piece_bytes(s))
+                                   : NULL;
 }
 
 static sd_status fill(const swapping *s, parcel *p)
 {
     int me = xpu_far_process(s->far, s->r->me);
     int64_t n;
-    const int64_t *m = members(s, &n);
+    const int64_t *m = xpu_swap_members(s, &n);
     sd_status st = NULL;
 
     p->bytes = message_bytes(s, me, p->peer->process);
@@ -249,25 +294,37 @@ static xpu_far_message *drop(parcel *p, int n)
     return in;
 }
 
+static sd_status swap_messages(const swapping *s, int step, parcel *p,
+                               xpu_far_peer *peer, int npeer,
+                               xpu_far_message **in)
+{
+    sd_status st = NULL;
+
+    for (int i = 0; i < npeer && !st; i++)
+        st = fill(s, &p[i]);
+    if (!st)
+        st = xpu_far_exchange(s->far, step, s->group, peer, npeer,
+                              xpu_gang_goes_on, s->r, s->r->cancel);
+    *in = drop(p, npeer);
+    return st;
+}
+
 sd_status xpu_swap(const xpu_run *r, const thunk *t, int64_t group)
 {
     swapping s = {r, xpu_gang_far(r->gang), thunk_collective_of(t), group};
     size_t n = (size_t)xpu_far_count(s.far);
     parcel *p = malloc(n * (sizeof *p + sizeof(xpu_far_peer)));
     xpu_far_peer *peer = (xpu_far_peer *)(p + n);
-    xpu_far_message *in;
-    sd_status st = NULL;
-    int npeer;
+    xpu_far_message *in = NULL;
+    int npeer, step = step_of(r, t);
+    sd_status st;
 
     if (!p)
         return xpu_gang_open(r, sd_no_memory(n * sizeof *p), NULL);
     npeer = find_peers(&s, p, peer);
-    for (int i = 0; i < npeer && !st; i++)
-        st = fill(&s, &p[i]);
-    if (!st)
-        st = xpu_far_exchange(xpu_gang_far(r->gang), step_of(r, t), group, peer,
-                              npeer, xpu_gang_goes_on, r, r->cancel);
-    in = drop(p, npeer);
+    st = xpu_swaps_direct(r, &s.c)
+             ? xpu_swap_direct(&s, step, peer, npeer, &in)
+             : swap_messages(&s, step, p, peer, npeer, &in);
     free(p);
     if (st) {
         xpu_far_message_free(in);

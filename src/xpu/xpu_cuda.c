@@ -63,6 +63,15 @@ static sd_status cuda_alloc(xpu_device *d, xpu_memory mem, size_t bytes,
                                    : xpu_cuda_status(v->driver, v, err, call);
 }
 
+static sd_status cuda_card(xpu_device *d, uint8_t out[XPU_CARD])
+{
+    xpu_cuda *v = d->impl;
+
+    return xpu_cuda_status(v->driver, v,
+                           v->driver->api.DeviceGetUuid(out, v->id),
+                           "cuDeviceGetUuid");
+}
+
 /* The handles say whose they are. */
 bool xpu_cuda_enter_to_free(xpu_cuda *v, bool *entered)
 {
@@ -354,6 +363,7 @@ static const xpu_device_ops cuda_ops = {
     .launch = cuda_launch,
     .replay = xpu_cuda_replay,
     .peek = cuda_peek,
+    .card = cuda_card,
     .lend = xpu_cuda_lend,
     .reclaim = xpu_cuda_reclaim,
     .follow = xpu_cuda_follow,

@@ -95,6 +95,7 @@ enum {
     X(DeviceGetName, cuDeviceGetName, (char *out, int size, cu_device d)) \
     X(DeviceGetAttribute, cuDeviceGetAttribute, \
       (int *out, int what, cu_device d)) \
+    X(DeviceGetUuid, cuDeviceGetUuid, (void *out, cu_device d)) \
     X(DeviceTotalMem, cuDeviceTotalMem_v2, (size_t *out, cu_device d)) \
     X(DeviceCanAccessPeer, cuDeviceCanAccessPeer, \
       (int *out, cu_device d, cu_device peer)) \

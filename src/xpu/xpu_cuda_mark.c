@@ -184,7 +184,8 @@ sd_status xpu_cuda_wait(xpu_device *d, xpu_queue q, xpu_mark *m)
         "cuStreamWaitEvent");
 }
 
-/* After a fault it never will be; when the driver does not say, it was not. */
+/* After a fault, which it may be the first to hear of, it never will be; when
+ * the driver does not say, it was not. */
 bool xpu_cuda_query(const xpu_mark *m)
 {
     xpu_cuda *v = m->dev->impl;
@@ -193,7 +194,7 @@ bool xpu_cuda_query(const xpu_mark *m)
 
     if (!st) {
         err = v->driver->api.EventQuery(of_mark(m)->event);
-        xpu_cuda_leave(v);
+        st = leave_with(v, err == CU_NOT_READY ? CU_OK : err, "cuEventQuery");
     }
     sd_status_free(st);
     return err == CU_OK || atomic_load(&v->fault);

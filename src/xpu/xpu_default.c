@@ -89,6 +89,13 @@ static sd_status reclaim_nothing(xpu_device *d)
     return NULL;
 }
 
+static sd_status card_of_nobody(xpu_device *d, uint8_t out[XPU_CARD])
+{
+    (void)d;
+    memset(out, 0, XPU_CARD);
+    return NULL;
+}
+
 static void close_nothing(xpu_device *d)
 {
     (void)d;
@@ -128,6 +135,7 @@ xpu_device_ops xpu_ops_filled(const xpu_device_ops *ops)
     FILL(peek, transfer_now);
     FILL(lend, lend_nothing);
     FILL(reclaim, reclaim_nothing);
+    FILL(card, card_of_nobody);
     FILL(begin, begin_nothing);
     FILL(replay, replay_nothing);
     FILL(send, nothing_waits);

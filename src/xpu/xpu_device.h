@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #define XPU_ALIGN 64u
+enum { XPU_CARD = 16 }; /* bytes that tell a card */
 
 typedef struct xpu_gang xpu_gang;
 typedef struct xpu_ffi xpu_ffi;
@@ -59,8 +60,8 @@ typedef void (*xpu_mark_fn)(void *ctx, sd_status st);
 
 /* Blocks of a collective: in each of n columns `rows` blocks of so many bytes,
  * the first at to and from, the others each a step behind.  from is in memory
- * of `dev`, which may be another device, or (far) in what another process has
- * sent; NULL: zeros. */
+ * of `dev`, which may be another device; NULL: zeros.  far: another process has
+ * sent it, row by row; in host memory where dev is NULL. */
 typedef struct {
     uint8_t *to, *from;
     xpu_device *dev;
@@ -121,6 +122,9 @@ typedef struct {
      * which lend tells (NULL). */
     sd_status (*lend)(xpu_device *d, void **stream);
     sd_status (*reclaim)(xpu_device *d);
+    /* Which card it is, alike in all processes and machines; any thread.  Left
+     * out: nobody else has it. */
+    sd_status (*card)(xpu_device *d, uint8_t out[XPU_CARD]);
     /* Streams of other libraries (a CUstream); any thread.  follow: what is put
      * into q from now on begins when all that is in theirs now has run.  lead:
      * what is put into theirs begins when m is reached.  Both or none; left

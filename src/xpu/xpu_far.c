@@ -38,6 +38,7 @@ struct xpu_far {
     xpu_far_message *inbox, **last;
     sd_status *lost; /* [n] owned: why a process is gone */
     xpu_moves *moves;
+    xpu_ccl *ccl; /* NULL: there is none */
 };
 
 /* ---- messages ---- */
@@ -48,9 +49,7 @@ xpu_far_message *xpu_far_message_make(int from, const xpu_far_head *h)
 
     if (!m)
         return NULL;
-    m->next = NULL;
-    m->from = from;
-    m->head = *h;
+    *m = (xpu_far_message){.from = from, .head = *h};
     return m;
 }
 
@@ -58,6 +57,10 @@ void xpu_far_message_free(xpu_far_message *m)
 {
     for (xpu_far_message *next; m; m = next) {
         next = m->next;
+        for (int i = 0; i < m->npiece; i++)
+            xpu_memory_free(m->piece[i].dev, XPU_MEM_DEVICE, m->piece[i].at,
+                            m->piece[i].cls);
+        free(m->piece);
         free(m);
     }
 }
@@ -214,6 +217,8 @@ void xpu_far_destroy(xpu_far *f)
     if (f->wire)
         f->ops->close(f->wire);
     f->wire = NULL;
+    xpu_ccl_close(f->ccl);
+    f->ccl = NULL;
     for (int i = 0; i < f->n; i++)
         xpu_moves_lose(f->moves, i, gone);
     sd_status_free(gone);
@@ -230,6 +235,11 @@ sd_status xpu_far_open(xpu_far *f, const xpu_wire_ops *ops, const char *address,
 sd_status xpu_far_join(xpu_far *f, const sd_bytes *offer, int seconds)
 {
     return f->ops->join(f->wire, offer, seconds);
+}
+
+void xpu_far_take_ccl(xpu_far *f, xpu_ccl *l)
+{
+    f->ccl = l;
 }
 
 int xpu_far_me(const xpu_far *f)
@@ -352,6 +362,16 @@ int xpu_far_count(const xpu_far_run *r)
     return r->far->n;
 }
 
+uint64_t xpu_far_places(const xpu_far_run *r)
+{
+    return r->places;
+}
+
+xpu_ccl *xpu_far_ccl(const xpu_far_run *r)
+{
+    return r->far->ccl;
+}
+
 bool xpu_far_is_here(const xpu_far_run *r, int64_t participant)
 {
     return r->process[participant] == r->far->me;
@@ -412,6 +432,20 @@ static sd_status objection(xpu_far_run *r)
                             r->name, m->from, r->far->n, r->number);
     }
     return NULL;
+}
+
+sd_status xpu_far_objection(xpu_far_run *r)
+{
+    xpu_far *f = r->far;
+    sd_status st;
+
+    pthread_mutex_lock(&f->lock);
+    st = objection(r);
+    for (int i = 0; i < r->n && !st; i++)
+        if (f->lost[r->process[i]])
+            st = sd_note(sd_status_copy(f->lost[r->process[i]]), "%s", r->name);
+    pthread_mutex_unlock(&f->lock);
+    return st;
 }
 
 static sd_status find(const xpu_far_run *r, int step, int64_t group,

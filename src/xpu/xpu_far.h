@@ -6,7 +6,7 @@
 #ifndef XPU_FAR_H
 #define XPU_FAR_H
 
-#include "xpu_device.h"
+#include "xpu_ccl.h"
 
 #include <sys/uio.h>
 
@@ -34,10 +34,17 @@ typedef struct {
     uint64_t bytes; /* that follow: blocks; the error's words */
 } xpu_far_head;
 
+typedef struct { /* of what has come to a device beside messages */
+    xpu_device *dev; /* borrowed */
+    void *at;
+    int cls; /* of its memory */
+} xpu_piece;
 typedef struct xpu_far_message xpu_far_message;
 struct xpu_far_message {
     xpu_far_message *next;
     int from;
+    xpu_piece *piece; /* its blocks, owned; NULL: they are data */
+    int npiece;
     xpu_far_head head;
     uint8_t data[];
 };
@@ -81,6 +88,8 @@ void xpu_far_destroy(xpu_far *f);
 sd_status xpu_far_open(xpu_far *f, const xpu_wire_ops *ops,
                        const char *address, sd_buf *offer);
 sd_status xpu_far_join(xpu_far *f, const sd_bytes *offer, int seconds);
+/* Large blocks go by that (taken) from now on. */
+void xpu_far_take_ccl(xpu_far *f, xpu_ccl *l);
 int xpu_far_me(const xpu_far *f);
 int xpu_far_size(const xpu_far *f); /* processes of the job */
 xpu_far *xpu_far_retain(xpu_far *f);
@@ -115,6 +124,10 @@ void xpu_far_fail(xpu_far_run *r, const sd_error *st);
 bool xpu_far_is_here(const xpu_far_run *r, int64_t participant);
 int xpu_far_process(const xpu_far_run *r, int64_t participant);
 int xpu_far_count(const xpu_far_run *r); /* as xpu_far_size */
+uint64_t xpu_far_places(const xpu_far_run *r);
+/* Why the run cannot go on: what another process says, or who is gone. */
+sd_status xpu_far_objection(xpu_far_run *r);
+xpu_ccl *xpu_far_ccl(const xpu_far_run *r); /* NULL: blocks go in messages */
 
 typedef struct { /* with one other process, in one collective */
     int process;

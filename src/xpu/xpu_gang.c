@@ -356,13 +356,13 @@ sd_status xpu_gang_open(const xpu_run *r, sd_status st, xpu_far_message *in)
     return st;
 }
 
-uint8_t *xpu_gang_sent(const xpu_run *r, int process)
+const xpu_far_message *xpu_gang_sent(const xpu_run *r, int process)
 {
-    xpu_far_message *in = r->gang->member[r->me].at->in;
+    const xpu_far_message *in = r->gang->member[r->me].at->in;
 
     while (in->from != process)
         in = in->next;
-    return in->data;
+    return in;
 }
 
 void *xpu_gang_peer(const xpu_gang *g, int64_t i, xpu_device **dev)

@@ -46,13 +46,16 @@ void *xpu_gang_peer(const xpu_gang *g, int64_t i, xpu_device **dev);
  * there or, after part, after i has read.  Of a queued gang, until r goes. */
 sd_status xpu_gang_follow(const xpu_run *r, int64_t i, bool has_read);
 /* What that process has sent: for r between meet and part. */
-uint8_t *xpu_gang_sent(const xpu_run *r, int process);
+const xpu_far_message *xpu_gang_sent(const xpu_run *r, int process);
 /* xpu_collective_far.c: for who leads; opens the meet, as xpu_gang_open does. */
 sd_status xpu_swap(const xpu_run *r, const thunk *t, int64_t group);
-/* For r between meet and part: what `member`, of another process, has for it:
- * its operand, or in an all-to-all its blocks of it alone. */
+/* For r between meet and part: where `member`, of another process, has what it
+ * reads: the operand, or in an all-to-all its blocks of it alone.  *dev: NULL
+ * where that is host memory. */
 uint8_t *xpu_swapped(const xpu_run *r, const thunk_collective *c,
-                           int64_t group, int64_t member);
+                     int64_t group, int64_t member, xpu_device **dev);
+/* Blocks of that size go from device to device, and the host sees none. */
+bool xpu_swaps_direct(const xpu_run *r, const thunk_collective *c);
 /* st (taken): reading failed.  Returns when all have read; read (taken): of a
  * queued gang, where r has, or NULL. */
 sd_status xpu_gang_part(const xpu_run *r, sd_status st, xpu_mark *read);

@@ -12,7 +12,7 @@ enum { MOST = 1 << 12 /* processes, and devices of one */ };
 
 typedef struct { /* of one process */
     sd_buf text; /* which the others point into: */
-    sd_bytes version, machine, offer;
+    sd_bytes version, machine, offer, ccl;
     xpu_place *device; /* malloc'ed */
     int n;
 } entry;
@@ -39,7 +39,8 @@ static sd_status say_device(sd_buf *b, const device_desc *d)
     return st;
 }
 
-static sd_status say_all(const xpu_client *c, const sd_buf *offer, sd_buf *b)
+static sd_status say_all(const xpu_client *c, const sd_buf *offer,
+                         const sd_buf *ccl, sd_buf *b)
 {
     struct utsname u;
     sd_status st = NULL;
@@ -49,10 +50,11 @@ static sd_status say_all(const xpu_client *c, const sd_buf *offer, sd_buf *b)
     say(b, SD_VERSION, strlen(SD_VERSION));
     say(b, u.nodename, strlen(u.nodename));
     say(b, offer->at, offer->len);
+    say(b, ccl->at, ccl->len);
     sd_buf_leb(b, (uint64_t)c->ndev);
     for (int i = 0; i < c->ndev && !st; i++)
         st = say_device(b, &c->dev[i]->desc);
-    if (!st && (b->oom || offer->oom))
+    if (!st && (b->oom || offer->oom || ccl->oom))
         st = sd_no_memory(b->len);
     return st;
 }
@@ -87,6 +89,7 @@ static sd_status hear_all(entry *e, int process)
     e->version = hear(&c);
     e->machine = hear(&c);
     e->offer = hear(&c);
+    e->ccl = hear(&c);
     n = sd_read_leb(&c);
     if ((st = sd_cursor_status(&c, "what it says of itself")))
         return st;
@@ -214,21 +217,85 @@ static sd_status open_wire(xpu_client *c, const sd_options *opt, sd_buf *offer)
     return xpu_far_open(c->far, &xpu_wire_sockets, address, offer);
 }
 
+/* ---- what moves blocks beside the wire ---- */
+
+static const char *library(const sd_options *opt)
+{
+    const char *wire = sd_opt_str(opt, SD_OPT_WIRE);
+
+    return strcmp(wire, "sockets") && strcmp(wire, "mpi") ? wire : NULL;
+}
+
+/* Blocks go in messages. */
+static void go_without(const char *name, sd_status why)
+{
+    sd_log(SD_LOG_WARN, "SUNDOG_WIRE=%s: %s: blocks go by TCP", name,
+           why->message);
+    sd_status_free(why);
+}
+
+/* Why it cannot be had is no reason not to join. */
+static xpu_ccl *open_library(const xpu_client *c, const sd_options *opt,
+                             sd_buf *offer)
+{
+    const char *name = library(opt);
+    xpu_ccl *l = NULL;
+    sd_status st;
+
+    if (!name || !(st = xpu_ccl_open(c, opt, offer, &l)))
+        return l;
+    go_without(name, st);
+    sd_buf_finish(offer);
+    return NULL;
+}
+
+/* l (taken) is what moves blocks from now on, where all can. */
+static sd_status agree(xpu_client *c, const sd_options *opt, int n,
+                       const entry *e, xpu_ccl *l)
+{
+    sd_bytes *offer;
+    sd_status st;
+
+    if (!l)
+        return NULL;
+    if (!(offer = malloc((size_t)n * sizeof *offer))) {
+        xpu_ccl_close(l);
+        return sd_no_memory((size_t)n * sizeof *offer);
+    }
+    for (int i = 0; i < n; i++)
+        offer[i] = e[i].ccl;
+    if (!(st = xpu_ccl_agree(offer, n))) {
+        xpu_far_take_ccl(c->far, l);
+    } else {
+        go_without(library(opt), st);
+        xpu_ccl_close(l);
+    }
+    free(offer);
+    return NULL;
+}
+
 static sd_status join(xpu_client *c, const sd_options *opt, int me, int n,
                       const xpu_store *s, entry *e)
 {
     int seconds = (int)sd_opt_int(opt, SD_OPT_PATIENCE);
-    sd_buf offer = {0};
+    sd_buf offer = {0}, ccl = {0};
+    xpu_ccl *l;
     sd_status st;
 
     if ((st = xpu_far_create(me, n, &c->far)))
         return st;
     read_no_peers(c);
+    l = open_library(c, opt, &ccl);
     if (!(st = open_wire(c, opt, &offer)) &&
-        !(st = say_all(c, &offer, &e[me].text)) &&
+        !(st = say_all(c, &offer, &ccl, &e[me].text)) &&
         !(st = exchange(s, me, n, seconds, e)))
         st = call_all(c->far, n, seconds, e);
+    if (!st)
+        st = agree(c, opt, n, e, l);
+    else
+        xpu_ccl_close(l);
     sd_buf_finish(&offer);
+    sd_buf_finish(&ccl);
     return st;
 }
 

@@ -17,6 +17,7 @@
  *   devices=N   1 when not given          chip=N     90 when not given
  *   memory=N    bytes of a device; 2^30 when not given
  *   pools=0     plain allocations only    peers=0    no way between devices
+ *   alone=1     no other process has these cards
  *   kernels=any every kernel name exists and computes nothing
  *   garbage     texts without sense, numbers of all ones
  *   lag=N       each command takes N microseconds more
@@ -126,6 +127,7 @@ static void read_words(void)
     fake_is.memory = (size_t)word("memory", 1l << 30);
     fake_is.pools = word("pools", 1);
     fake_is.peers = word("peers", 1);
+    fake_is.alone = word("alone", 0);
     fake_is.any_kernel = all && strstr(all, "kernels=any");
     fake_is.garbage = all && strstr(all, "garbage");
     ncall = fake_nrun = fake_nreplay = 0;
@@ -282,6 +284,14 @@ cu_result cuDeviceGetAttribute(int *out, int what, cu_device d)
     default:
         return CU_INVALID_VALUE;
     }
+    return fake_trouble();
+}
+
+cu_result cuDeviceGetUuid(void *out, cu_device d)
+{
+    static _Atomic int ncard; /* "alone": nobody else has it */
+
+    memset(out, 1 + (fake_is.alone ? ncard++ : d), 16);
     return fake_trouble();
 }
 

@@ -61,7 +61,7 @@ struct fake_words {
     long fail, lose, exec, lag;
     int error, fault, init, version, devices, chip;
     size_t memory;
-    bool pools, peers, any_kernel, garbage;
+    bool pools, peers, alone, any_kernel, garbage;
 };
 extern struct fake_words fake_is;
 

@@ -3,7 +3,11 @@
  * streams that lag behind each other; each call and each command fails in turn,
  * the devices are lost at each call, and whatever happens all members end with
  * one error or all with the right result.
- *   test_cuda_gangs libfakecuda.so kernels.ptx libfakejitlink.so */
+ * With a false NCCL, which then moves what is large between processes, that one
+ * fails instead.
+ *   test_cuda_gangs libfakecuda.so kernels.ptx libfakejitlink.so
+ * [libfakenccl.so] */
+#include "fake_nccl.h"
 #include "life.h"
 #include "shelf.h"
 
@@ -22,6 +26,12 @@ enum {
 
 static const char *library;
 static long (*ncalls)(void), (*nlive)(void), (*nruns)(void);
+static struct {
+    void (*begin)(void *driver, fake_nccl_words words);
+    long (*calls)(void), (*looks)(void), (*bytes)(void);
+} nccl;
+static void *driver;
+static bool one_by_tcp; /* the second process */
 
 /* ---- a program ---- */
 
@@ -266,11 +276,13 @@ static void *join(void *arg)
 
 static sd_status join_all(crew *w, const sd_options *opt)
 {
+    sd_options tcp = *opt;
     joining j[PROCESSES];
     pthread_t t[PROCESSES];
 
+    tcp.value[SD_OPT_WIRE] = "sockets";
     for (int i = 0; i < PROCESSES; i++) {
-        j[i] = (joining){w, i, opt, NULL};
+        j[i] = (joining){w, i, i && one_by_tcp ? &tcp : opt, NULL};
         assert_int_equal(pthread_create(&t[i], NULL, join, &j[i]), 0);
     }
     for (int i = 0; i < PROCESSES; i++)
@@ -451,6 +463,27 @@ static sd_status life_of_processes(const char *words)
     return life_in(PROCESSES, words);
 }
 
+/* Whose blocks go by NCCL. */
+static sd_status life_by_nccl(const char *words, fake_nccl_words nccl_words)
+{
+    sd_status st;
+
+    nccl.begin(driver, nccl_words);
+    life_options.value[SD_OPT_WIRE] = "nccl";
+    life_options.value[SD_OPT_WIRE_BYTES] = "1";
+    st = life_in(PROCESSES, words);
+    life_options.value[SD_OPT_WIRE] = "sockets";
+    return st;
+}
+
+static sd_status life_of_nccl(const char *words)
+{
+    char all[64];
+
+    snprintf(all, sizeof all, ",alone=1%s", words);
+    return life_by_nccl(all, (fake_nccl_words){.version = 22809});
+}
+
 /* ---- tests ---- */
 
 static void test_right(void **state)
@@ -508,7 +541,8 @@ static void each(sd_status (*live)(const char *words), long (*count)(void),
         st = live(words);
         ncall = count();
         if (st && !strstr(st->message, "CUDA_ERROR_") &&
-            !strstr(st->message, "out of memory on device"))
+            !strstr(st->message, "out of memory on device") &&
+            !strstr(st->message, "nccl"))
             fail_msg("%s: %s", words, st->message);
         if (nlive())
             fail_msg("%s: %ld objects are left", words, nlive());
@@ -516,7 +550,72 @@ static void each(sd_status (*live)(const char *words), long (*count)(void),
         sd_status_free(st);
     } while ((n += step) <= ncall + step);
     printf("%s%s: %ld, %ld ended in an error\n", fmt, more, ncall, nfailed);
+    assert_true(nfailed > 5);
+}
+
+static void goes_by_tcp(const char *words, int version)
+{
+    ok(life_by_nccl(words, (fake_nccl_words){.version = version}));
+    assert_int_equal(nccl.bytes(), 0);
+    assert_int_equal(nlive(), 0);
+}
+
+static void test_nccl(void **state)
+{
+    static const char *const words[] = {"", ",lag=300", ",peers=0", ",pools=0"};
+    sd_status st;
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(words); i++) {
+        ok(life_of_nccl(words[i]));
+        assert_true(nccl.bytes() > 0);
+        assert_int_equal(nlive(), 0);
+    }
+    goes_by_tcp(",alone=1", 21399);
+    goes_by_tcp("", 22809); /* both have these cards */
+    one_by_tcp = true;
+    goes_by_tcp(",alone=1", 22809);
+    one_by_tcp = false;
+    life_options.value[SD_OPT_PATIENCE] = "5";
+    st = life_by_nccl(",alone=1",
+                      (fake_nccl_words){.version = 22809, .turns = -1});
+    life_options.value[SD_OPT_PATIENCE] = "120";
+    assert_non_null(st);
+    assert_non_null(strstr(st->message, "within 5 s"));
+    sd_status_free(st);
+    assert_int_equal(nlive(), 0);
+}
+
+/* It is the error of all or, where another process had ended before, of none.
+ */
+static void fails_by_nccl(fake_nccl_words words, int *nfailed)
+{
+    sd_status st = life_by_nccl(",alone=1", words);
+
+    if (st && !strstr(st->message, "nccl"))
+        fail_msg("call %ld, look %ld: %s", words.fails, words.turns,
+                 st->message);
+    if (nlive())
+        fail_msg("call %ld, look %ld: %ld objects are left", words.fails,
+                 words.turns, nlive());
+    *nfailed += st != NULL;
+    sd_status_free(st);
+}
+
+static void test_each_nccl_call_fails(void **state)
+{
+    int nfailed = 0;
+
+    (void)state;
+    for (long n = 1; n <= nccl.calls() + 3; n += 3)
+        fails_by_nccl((fake_nccl_words){.version = 22809, .fails = n},
+                      &nfailed);
     assert_true(nfailed > 20);
+    nfailed = 0;
+    for (long n = 1; n <= nccl.looks() + 5; n += 5)
+        fails_by_nccl((fake_nccl_words){.version = 22809, .turns = n},
+                      &nfailed);
+    assert_true(nfailed > 5);
 }
 
 static void test_each_call_fails(void **state)
@@ -531,6 +630,13 @@ static void test_device_lost(void **state)
 {
     (void)state;
     each(life_of_gangs, ncalls, "lose", ",error=214", 5);
+}
+
+static void test_each_call_fails_beside_nccl(void **state)
+{
+    (void)state;
+    each(life_of_nccl, ncalls, "fail", "", 17);
+    each(life_of_nccl, nruns, "exec", "", 13);
 }
 
 static void test_each_command_fails(void **state)
@@ -665,6 +771,21 @@ static void test_poisoned(void **state)
     }
 }
 
+/* What looks for one by its name finds this one from now on. */
+static bool find_nccl(const char *file)
+{
+    void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+
+    if (!lib)
+        return false;
+    nccl.begin = (void (*)(void *, fake_nccl_words))(uintptr_t)dlsym(
+        lib, "fake_nccl_begin");
+    nccl.calls = (long (*)(void))(uintptr_t)dlsym(lib, "fake_nccl_calls");
+    nccl.looks = (long (*)(void))(uintptr_t)dlsym(lib, "fake_nccl_looks");
+    nccl.bytes = (long (*)(void))(uintptr_t)dlsym(lib, "fake_nccl_bytes");
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -677,13 +798,21 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_device_lost),
         cmocka_unit_test(test_each_command_fails),
     };
-    void *lib = argc == 4 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+    const struct CMUnitTest by_nccl[] = {
+        cmocka_unit_test(test_nccl),
+        cmocka_unit_test(test_each_nccl_call_fails),
+        cmocka_unit_test(test_each_call_fails_beside_nccl),
+    };
+    void *lib =
+        argc == 4 || argc == 5 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
     int bad;
 
-    if (!lib || !dlopen(argv[3], RTLD_NOW | RTLD_LOCAL)) {
-        fprintf(stderr, "test_cuda_gangs libfakecuda.so PTX linker\n");
+    if (!lib || !dlopen(argv[3], RTLD_NOW | RTLD_LOCAL) ||
+        (argc == 5 && !find_nccl(argv[4]))) {
+        fprintf(stderr, "test_cuda_gangs libfakecuda.so PTX linker [nccl]\n");
         return 2;
     }
+    driver = lib;
     setenv("FAKE_LINK", "none", 1);
     library = argv[1];
     device_name = "cuda";
@@ -694,7 +823,12 @@ int main(int argc, char **argv)
     sd_log_init();
     ok(sd_file_read(argv[2], &life_code));
     object = life_code;
-    bad = cmocka_run_group_tests(tests, NULL, NULL);
+    if (argc == 4) {
+        bad = cmocka_run_group_tests(tests, NULL, NULL);
+    } else {
+        bad = cmocka_run_group_tests(by_nccl, NULL, NULL);
+        nccl.begin(driver, (fake_nccl_words){0});
+    }
     sd_buf_finish(&life_code);
     return bad;
 }

@@ -107,10 +107,10 @@ static void test_words(void **state)
         hears_instead(words, host, other, SD_PRECONDITION,
                       "set SUNDOG_ADDRESS on each");
     }
-    /* the number of devices stands behind the offer, whose length is before it
-     */
+    /* the number of devices stands behind the offer, whose length is before it,
+     * and the length of a library's, which is none */
     at = memmem(many, words->len, "tcp ", 4);
-    at[at[-1]] = 0;
+    at[at[-1] + 1] = 0;
     hears(many, words->len, SD_INVALID, "0 devices: 1 to 4096 are possible");
     free(many);
     said_by_nobody(&p, NULL, 0, 2, SD_ALREADY_EXISTS,

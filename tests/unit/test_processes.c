@@ -30,6 +30,19 @@ static void test_programs(void **state)
     assert_int_equal(bad, 0);
 }
 
+/* NCCL is not for hosts: they go by TCP. */
+static void test_other_library(void **state)
+{
+    job *j;
+
+    (void)state;
+    setenv("SUNDOG_WIRE", "nccl", 1);
+    j = job_begin(2);
+    unsetenv("SUNDOG_WIRE");
+    assert_int_equal(job_run(j, &gang_programs[0], false, 1), 0);
+    job_end(j);
+}
+
 /* ---- what goes wrong in one ---- */
 
 static const gang_program *sum = &gang_programs[0];
@@ -182,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_other_library),
         cmocka_unit_test(test_poisoned_argument),
         cmocka_unit_test(test_refused_call),
         cmocka_unit_test(test_order),

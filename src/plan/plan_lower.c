@@ -168,6 +168,7 @@ static sd_dtype unsigned_of(sd_dtype t)
         return SD_U2;
     case 4:
         return SD_U4;
+    case 6: /* those of a byte's lower bits */
     case 8:
         return SD_U8;
     case 16:

@@ -344,6 +344,9 @@ void plan_tile_host(plan_kernel *k, const device_desc *dev)
         return;
     lane = scatter ? plan_lane_of(k) : plan_lane_axis(k, dev);
     k->axis[lane].place = PLAN_LANE;
+    while (k->cls == PLAN_LOOP && k->naxis == k->nouter &&
+           k->lanes > k->axis[lane].extent)
+        k->lanes /= 2; /* of seven numbers four and four */
     if (tile_rows(k, lane, dev) || plan_find_blocks(k, lane, dev))
         return;
     if (k->ranges)

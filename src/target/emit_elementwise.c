@@ -468,7 +468,7 @@ static emit_value bitcast_value(emit *e, emit_value x, sd_dtype from,
     emit_value v = {NULL, NULL};
     LLVMTypeRef t = emit_widen(emit_type(e, to), emit_width(x.re));
 
-    assert(sd_dtype_table[from].bits == sd_dtype_table[to].bits);
+    assert(sd_dtype_bytes(from) == sd_dtype_bytes(to));
     if (from == to)
         return x;
     v.re = LLVMBuildBitCast(e->b, x.re, t, "");

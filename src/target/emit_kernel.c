@@ -137,6 +137,46 @@ void emit_lane_loops(emit *e, LLVMValueRef from, LLVMValueRef to, int copies,
         lane_steps(e, rest, 1, !divides(x, e->w), body, ctx);
 }
 
+/* May the last vector of LANE begin early, where the one before wrote, instead
+ * of writing under a mask?  That takes some processors as long as five vectors,
+ * which in rows of ten numbers is most of the time. */
+static bool ends_early(const emit *e)
+{
+    const plan_kernel *k = e->k;
+
+    return k->cls == PLAN_LOOP && k->naxis == k->nouter && e->w > 1 &&
+           can_repeat(k);
+}
+
+/* Whole steps of so many copies, as far as they go; *lo moves on. */
+static void whole_steps(emit *e, LLVMValueRef *lo, LLVMValueRef hi, int copies,
+                        emit_lane_body body, void *ctx)
+{
+    LLVMValueRef step = emit_si(e, (int64_t)copies * e->w);
+    LLVMValueRef n = LLVMBuildSub(e->b, hi, *lo, ""), to;
+
+    n = LLVMBuildSub(e->b, n, LLVMBuildURem(e->b, n, step, ""), "");
+    to = LLVMBuildAdd(e->b, *lo, n, "");
+    lane_steps(e, (range){*lo, to}, copies, false, body, ctx);
+    *lo = to;
+}
+
+/* r, in an extent of LANE that is not shorter than a vector. */
+static void lane_to_end(emit *e, range r, int64_t extent, emit_lane_body body,
+                        void *ctx)
+{
+    int copies = e->k->axis[e->lane].copies;
+    LLVMValueRef lo = r.lo, last;
+
+    if (copies > 1 && extent >= (int64_t)copies * e->w)
+        whole_steps(e, &lo, r.hi, copies, body, ctx);
+    whole_steps(e, &lo, r.hi, 1, body, ctx);
+    last = LLVMBuildSelect(e->b, emit_below(e, lo, r.hi),
+                           LLVMBuildSub(e->b, r.hi, emit_si(e, e->w), ""), r.hi,
+                           "");
+    lane_steps(e, (range){last, r.hi}, 1, false, body, ctx);
+}
+
 static void not_valid_before(emit *e, LLVMValueRef at, LLVMValueRef first)
 {
     e->item_valid = emit_and(e, e->item_valid,
@@ -256,17 +296,8 @@ static LLVMBasicBlockRef begin_window(emit *e)
  * may be any, and vectors under a mask. */
 static void stretch_steps(emit *e, range r, bool whole, inside *in)
 {
-    int copies = e->k->axis[e->lane].copies;
-    int64_t step = (int64_t)copies * e->w;
-    LLVMValueRef n = LLVMBuildSub(e->b, r.hi, r.lo, ""), rest;
-
-    if (whole) {
-        n = LLVMBuildSub(e->b, n, LLVMBuildURem(e->b, n, emit_si(e, step), ""),
-                         "");
-        rest = LLVMBuildAdd(e->b, r.lo, n, "");
-        lane_steps(e, (range){r.lo, rest}, copies, false, go_inside, in);
-        r.lo = rest;
-    }
+    if (whole)
+        whole_steps(e, &r.lo, r.hi, e->k->axis[e->lane].copies, go_inside, in);
     lane_steps(e, r, 1, true, go_inside, in);
 }
 
@@ -290,7 +321,11 @@ static void lane_stretches(nest *t, range r, inside *in)
 
         of.hi = larger(e, of.lo, of.hi);
         e->within = s->known ? s : NULL;
-        stretch_steps(e, of, s->known && end - s->from >= l->copies * e->w, in);
+        if (s->known && !l->grid && end - s->from >= e->w && ends_early(e))
+            lane_to_end(e, of, end - s->from, go_inside, in);
+        else
+            stretch_steps(e, of, s->known && end - s->from >= l->copies * e->w,
+                          in);
     }
     e->within = NULL;
 }
@@ -301,6 +336,7 @@ static void outer_lane(nest *t, int i)
     range r = t->range[e->lane];
     inside in = {t, i + 1};
     LLVMBasicBlockRef no;
+    const plan_axis *l = &e->k->axis[e->lane];
 
     if (e->gpu) {
         outer_items(t, i, r);
@@ -312,6 +348,8 @@ static void outer_lane(nest *t, int i)
     emit_pick_begin(e);
     if (e->k->nstretch)
         lane_stretches(t, r, &in);
+    else if (ends_early(e) && l->extent >= e->w && !divides(l, e->w))
+        lane_to_end(e, r, l->extent, go_inside, &in);
     else
         emit_lane_loops(e, r.lo, r.hi, e->k->axis[e->lane].copies, go_inside,
                         &in);

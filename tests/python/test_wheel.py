@@ -66,3 +66,12 @@ def test_another_llvm_in_the_process(python, tmp_path, device):
         "print(jax.jit(lambda x: jnp.sin(x) * 0 + x)(jnp.arange(3.0)))",
         env={"SUNDOG_DEVICE": device})
     assert out.strip() == "[0. 1. 2.]"
+
+
+def test_the_bare_root_has_what_set_up_pins():
+    top = os.path.dirname(os.path.dirname(os.path.dirname(
+        os.path.abspath(__file__))))
+    pins = subprocess.run(
+        [os.path.join(top, "tests", "wheel", "bare_root.sh"), "--pins"],
+        check=True, text=True, capture_output=True).stdout.split()
+    assert [p.split("==")[0] for p in pins] == ["jax", "jaxlib", "numpy"]

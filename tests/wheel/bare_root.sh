@@ -2,6 +2,7 @@
 # Installs a wheel as a stranger would, in a root that has glibc, Python and
 # what Python and jaxlib themselves need, and runs Python there.
 #   tests/wheel/bare_root.sh WHEEL ARGUMENTS_OF_PYTHON...
+#   tests/wheel/bare_root.sh --pins     what it installs beside the wheel
 # The root is made of this Debian's packages and of PyPI's wheels, and stays in
 # build/bare.  No LLVM, no compiler, no shell is in it, and no network.
 set -eu
@@ -9,7 +10,9 @@ cd "$(dirname "$0")/../.."
 wheel=$1
 shift
 root=$PWD/build/bare
-pins=$(sed -n 's/^python_packages="\(.*\)"$/\1/p' tools/setup.sh)
+pins=$(sed -n '/^python_packages="/,/"$/p' tools/setup.sh |
+    grep -oE '\b(jax|jaxlib|numpy)==[0-9.]+' | tr '\n' ' ')
+[ "$wheel" != --pins ] || { echo "$pins"; exit; }
 of_debian="libc6 python3.11-minimal libpython3.11-minimal libpython3.11-stdlib
  zlib1g libexpat1 libffi8 libssl3 libbz2-1.0 liblzma5 libuuid1 libstdc++6
  libgcc-s1"

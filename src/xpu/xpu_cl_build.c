@@ -61,10 +61,20 @@ static void write_options(const job *j, thunk_bin_kind kind, char *out,
                  : "");
 }
 
+/* What asks for Intel's matrix engine has pieces of assembly, which an older or
+ * newer driver may not take. */
+static bool has_assembly(const thunk_binary *b)
+{
+    static const char name[] = "SPV_INTEL_inline_assembly";
+
+    return memmem(b->data, b->bytes, name, sizeof name - 1);
+}
+
 static sd_status build(const job *j, const thunk_binary *b, cl_program *out)
 {
     const xpu_cl_api *a = &j->driver->api;
     char options[96];
+    sd_status st;
     cl_program p;
     cl_int err;
 
@@ -75,9 +85,13 @@ static sd_status build(const job *j, const thunk_binary *b, cl_program *out)
         return xpu_cl_status(err, "reading a SPIR-V module");
     *out = p;
     write_options(j, b->kind, options, sizeof options);
-    if ((err = a->BuildProgram(p, 1, &j->id, options, NULL, NULL)))
-        return xpu_cl_build_failed(j->driver, j->id, p, err, "a SPIR-V module");
-    return NULL;
+    err = a->BuildProgram(p, 1, &j->id, options, NULL, NULL);
+    if (!err)
+        return NULL;
+    st = xpu_cl_build_failed(j->driver, j->id, p, err, "a SPIR-V module");
+    return has_assembly(b) ? sd_note(st, "code for the matrix engine, which "
+                                         "SUNDOG_ENGINES=0 leaves out")
+                           : st;
 }
 
 static sd_status build_all(void *ctx)

@@ -338,16 +338,19 @@ API cl_program clCreateProgramWithIL(cl_context c, const void *il, size_t n,
                                      cl_int *err)
 {
     static const uint32_t magic = 0x07230203;
+    cl_program p;
 
     (void)c;
     if (n < 20 || memcmp(il, &magic, 4)) {
         *err = CL_INVALID_VALUE;
         return NULL;
     }
-    return fake_cl_make(sizeof(struct _cl_program), err);
+    if ((p = fake_cl_make(sizeof *p, err)))
+        p->is_wrong = memmem(il, n, "oops", 4);
+    return p;
 }
 
-/* A text that has `oops` in it does not build. */
+/* What has `oops` in it does not build. */
 API cl_program clCreateProgramWithSource(cl_context c, cl_uint n,
                                          const char **text, const size_t *size,
                                          cl_int *err)

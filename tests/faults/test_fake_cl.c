@@ -272,6 +272,22 @@ static void test_garbage(void **state)
     assert_int_equal(nlive(), 0);
 }
 
+/* A module's first word, and what it asks for. */
+static void test_assembly_that_does_not_build(void **state)
+{
+    static char il[] =
+        "\x03\x02\x23\x07 oops, there is SPV_INTEL_inline_assembly";
+    sd_buf whole = life_code;
+
+    (void)state;
+    life_code = (sd_buf){.at = il, .len = sizeof il - 1};
+    expect(with("fail=%ld", 0, ""), SD_INTERNAL,
+           "loading by_hand on device 0 (cl:cpu): code for the matrix engine, "
+           "which SUNDOG_ENGINES=0 leaves out: OpenCL, building a SPIR-V "
+           "module: CL_BUILD_PROGRAM_FAILURE (-11): the fake did not want to");
+    life_code = whole;
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +300,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_settings),
         cmocka_unit_test(test_auto),
         cmocka_unit_test(test_garbage),
+        cmocka_unit_test(test_assembly_that_does_not_build),
     };
     void *lib = argc == 4 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
     int bad;

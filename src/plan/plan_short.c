@@ -55,6 +55,17 @@ static bool is_filled(const plan_kernel *k, const plan_node *store, int axis)
            (n == 3 ? parts == 1 : plan_is_turn(n));
 }
 
+/* Is n a row of four numbers that is picked by the axis before?  It is as soon
+ * read at once as each of its numbers is gathered. */
+static bool is_picked(const plan_kernel *k, const plan_node *n, int axis)
+{
+    int64_t step;
+
+    return n->kind == PN_LOAD && k->axis[axis].extent == MOST_SHORT &&
+           reads_node(n->off, axis - 1) &&
+           plan_expr_stride(n->off, axis, &step) && step == 1;
+}
+
 /* Do its positions fill a vector register? */
 static bool is_vector(const plan_kernel *k, const plan_node *n, int axis,
                       const device_desc *dev)
@@ -77,6 +88,7 @@ static bool is_worth(const plan_kernel *k, const device_desc *dev)
         return false;
     plan_for_each_node(n, k)
         if (!is_plain(n, axis) || is_vector(k, n, axis, dev) ||
+            is_picked(k, n, axis) ||
             (n->kind == PN_STORE && (n->nguard || !is_filled(k, n, axis))))
             return false;
     return true;

@@ -335,10 +335,13 @@ bool emit_knows(const emit *e, const plan_guard *g, bool *holds)
 /* Do the lower halves of x - lo tell whether it is below hi - lo? */
 static bool halves_tell(const plan_guard *g)
 {
-    int64_t wrap = INT64_C(1) << 32, most = g->hi - g->lo;
+    int64_t wrap = INT64_C(1) << 32, most, last, first;
 
-    return most > 0 && most <= INT32_MAX && g->e->hi - g->lo < wrap &&
-           g->e->lo - g->lo >= most - wrap;
+    /* bounds may be the least and the largest numbers that there are */
+    return !__builtin_sub_overflow(g->hi, g->lo, &most) &&
+           !__builtin_sub_overflow(g->e->hi, g->lo, &last) &&
+           !__builtin_sub_overflow(g->e->lo, g->lo, &first) && most > 0 &&
+           most <= INT32_MAX && last < wrap && first >= most - wrap;
 }
 
 /* lo <= x < hi, leaving out what the bounds of x already say.  Of a vector the

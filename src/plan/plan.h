@@ -736,6 +736,13 @@ bool plan_guard_is_even(const plan_guard *g, int axis, int64_t n);
 /* Is n the question whether an expression is below a number, or not?  Then *g
  * holds where it is true. */
 bool plan_asks(const plan_node *n, plan_guard *g);
+/* May positions be computed twice?  Not where a result may lie in an operand,
+ * or is added to. */
+bool plan_may_repeat(const plan_kernel *k);
+/* On the host: does the last vector of LANE begin early, where the one before
+ * wrote, and not under a mask?  Such a store takes some processors as long as
+ * five vectors, which in rows of ten numbers is most of the time. */
+bool plan_ends_early(const plan_kernel *k);
 /* The value of e at position `at` of an axis, where it depends on nothing else
  * and changes by *step from one to the next. */
 bool plan_expr_alone(const plan_expr *e, int axis, int64_t at, int64_t *step,

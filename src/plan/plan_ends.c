@@ -92,6 +92,23 @@ const plan_end *plan_find_end(const plan_kernel *k, int pass, uint64_t nest)
     return end;
 }
 
+/* ---- where positions are computed twice ---- */
+
+bool plan_may_repeat(const plan_kernel *k)
+{
+    for (int i = 0; i < k->nslot; i++)
+        if (!k->slot[i].noalias ||
+            k->slot[i].access == (PLAN_READ | PLAN_WRITE))
+            return false;
+    return true;
+}
+
+bool plan_ends_early(const plan_kernel *k)
+{
+    return k->cls == PLAN_LOOP && k->naxis == k->nouter && k->lanes > 1 &&
+           plan_may_repeat(k);
+}
+
 /* ---- stretches of LANE ---- */
 
 enum {

@@ -22,7 +22,8 @@ typedef struct {
     sd_vec(plan_node *) made;
 } shorter;
 
-/* Does e read a node that is another one at each position? */
+/* Does e read a node that is another one at each position?  Yes, too, where e
+ * is too long to be looked through. */
 static bool reads_node(const plan_expr *e, int axis)
 {
     if (!(e->varies >> axis & 1))

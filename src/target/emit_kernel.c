@@ -58,17 +58,6 @@ static bool divides(const plan_axis *x, int64_t by)
     return x->extent % by == 0 && (!x->grid || x->tile % by == 0);
 }
 
-/* May positions be computed twice?  Not where a result may lie in an operand,
- * or is added to. */
-static bool can_repeat(const plan_kernel *k)
-{
-    for (int i = 0; i < k->nslot; i++)
-        if (!k->slot[i].noalias ||
-            k->slot[i].access == (PLAN_READ | PLAN_WRITE))
-            return false;
-    return true;
-}
-
 /* On the host what is left of an axis for the last copies begins early, so that
  * there are positions for all; or copies have masks, which cost a GPU's item
  * fewer registers (convolutions of 9 x 9 kept 12 bytes in memory without). */
@@ -79,7 +68,7 @@ static void outer_unroll(nest *t, int i)
     const plan_axis *x = &e->k->axis[a];
     int n = e->axis[a].radix;
     bool whole = divides(x, n);
-    bool early = !e->gpu && x->extent >= n && can_repeat(e->k);
+    bool early = !e->gpu && x->extent >= n && plan_may_repeat(e->k);
     emit_loop l;
 
     open_axis(e, a, &l, t->range[a], n);
@@ -135,17 +124,6 @@ void emit_lane_loops(emit *e, LLVMValueRef from, LLVMValueRef to, int copies,
     }
     if (!divides(x, step))
         lane_steps(e, rest, 1, !divides(x, e->w), body, ctx);
-}
-
-/* May the last vector of LANE begin early, where the one before wrote, instead
- * of writing under a mask?  That takes some processors as long as five vectors,
- * which in rows of ten numbers is most of the time. */
-static bool ends_early(const emit *e)
-{
-    const plan_kernel *k = e->k;
-
-    return k->cls == PLAN_LOOP && k->naxis == k->nouter && e->w > 1 &&
-           can_repeat(k);
 }
 
 /* Whole steps of so many copies, as far as they go; *lo moves on. */
@@ -321,7 +299,7 @@ static void lane_stretches(nest *t, range r, inside *in)
 
         of.hi = larger(e, of.lo, of.hi);
         e->within = s->known ? s : NULL;
-        if (s->known && !l->grid && end - s->from >= e->w && ends_early(e))
+        if (s->known && !l->grid && end - s->from >= e->w && plan_ends_early(k))
             lane_to_end(e, of, end - s->from, go_inside, in);
         else
             stretch_steps(e, of, s->known && end - s->from >= l->copies * e->w,
@@ -348,7 +326,7 @@ static void outer_lane(nest *t, int i)
     emit_pick_begin(e);
     if (e->k->nstretch)
         lane_stretches(t, r, &in);
-    else if (ends_early(e) && l->extent >= e->w && !divides(l, e->w))
+    else if (plan_ends_early(e->k) && l->extent >= e->w && !divides(l, e->w))
         lane_to_end(e, r, l->extent, go_inside, &in);
     else
         emit_lane_loops(e, r.lo, r.hi, e->k->axis[e->lane].copies, go_inside,

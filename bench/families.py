@@ -334,6 +334,42 @@ def pairs(draw):
         (x / jnp.linalg.norm(x, axis=1, keepdims=True)).sum(0), f32(10**6, 3))
 
 
+def rows(draw):
+    """A few numbers side by side; rows that are put together, or shifted."""
+    bar = 1
+    n = draw(20000, 200000)
+    for n, c in ((200000, 2), (200000, 3), (200000, 4), (200000, 5),
+                 (200000, 7), (200000, 10), (n, 3), (n, 6)):
+        tilde = "~" * (n != 200000)
+        row(f"{tilde}{n}x{c} less its means", bar, lambda x, m: x - m,
+            f32(n, c), f32(c))
+        row(f"{tilde}{n}x{c} of 5000 picked", bar, lambda x, i: x[i] * 2,
+            f32(5000, c), below(5000, n))
+    images = f32(8, 224, 224, 3)
+    row("channels less their means", bar, lambda x, m, s: (x - m) / s, images,
+        f32(3), lambda r: r.random(3, np.float32) + 1)
+    row("images turned round", bar, lambda x: x[:, :, ::-1] * 2, images)
+    row("channels turned round", bar, lambda x: x[..., ::-1] * 2, images)
+    row("channels put last", bar, lambda x: x.transpose(0, 2, 3, 1) * 2,
+        f32(8, 3, 224, 224))
+    row("kron 40x40 30x30", bar, jnp.kron, f32(40, 40), f32(30, 30))
+    row("Haar step 512x1024", bar, lambda x: jnp.concatenate(
+        [(x[:, ::2] + x[:, 1::2]) * .7, (x[:, ::2] - x[:, 1::2]) * .7], 1),
+        f32(512, 1024))
+    row("eight pieces turned", bar, lambda x: jnp.concatenate(
+        [a[::-1] for a in jnp.split(x, 8, 1)], 1), f32(512, 1024))
+    row("stack of 8 rolls", bar, lambda x: jnp.stack(
+        [jnp.roll(x, i) for i in range(8)]), f32(50000))
+    row("life, 30 turns", bar, lambda b: lax.fori_loop(0, 30, life, b),
+        below(2, 256, 256, dtype=np.uint8))
+
+
+def life(_, b):
+    n = sum(jnp.roll(b, (i, j), (0, 1)) for i in (-1, 0, 1)
+            for j in (-1, 0, 1) if i or j)
+    return ((n == 3) | ((n == 2) & (b == 1))).astype(b.dtype)
+
+
 def calls(fn, batch):
     clock = time.process_time if CPU_TIME else time.perf_counter
     start = clock()
@@ -380,7 +416,7 @@ def main():
     CPU_TIME = a.cpu_time
     rng = np.random.default_rng(a.seed)
     for family in (scatters, scans, transforms, matrices, orders, products,
-                   convolutions, pairs):
+                   convolutions, pairs, rows):
         family(lambda lo, hi: int(np.exp(rng.uniform(np.log(lo), np.log(hi)))))
     under = []
     print(f"{'program':44}{'XLA ms':>10}{'ours':>10}{'ratio':>8}{'bar':>6}")

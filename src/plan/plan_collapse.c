@@ -70,6 +70,18 @@ static uint64_t map_axes(const collapser *c, uint64_t set)
     return out;
 }
 
+void plan_place_node(plan_kernel *k, plan_px *px, plan_node *n,
+                     const plan_expr *const *with)
+{
+    if (n->off)
+        n->off = plan_px_subst(px, n->off, with);
+    if (n->nguard)
+        n->guard =
+            sd_arena_copy(k->arena, n->guard, n->nguard * sizeof *n->guard);
+    for (int i = 0; i < n->nguard; i++)
+        n->guard[i].e = plan_px_subst(px, n->guard[i].e, with);
+}
+
 static void rebuild_node(collapser *c, plan_node *n)
 {
     n->over = map_axes(c, n->over);
@@ -79,20 +91,11 @@ static void rebuild_node(collapser *c, plan_node *n)
     n->varies &= ~n->over;
     if (n->kind == PN_SCAN)
         n->varies |= n->over;
-    if (n->off) {
-        n->off = plan_px_subst(c->px, n->off, c->as);
+    plan_place_node(c->k, c->px, n, c->as);
+    if (n->off)
         n->varies |= n->off->varies;
-    }
-    if (n->nguard) {
-        plan_guard *g =
-            sd_arena_copy(c->k->arena, n->guard, (size_t)n->nguard * sizeof *g);
-
-        for (int i = 0; i < n->nguard; i++) {
-            g[i].e = plan_px_subst(c->px, g[i].e, c->as);
-            n->varies |= g[i].e->varies;
-        }
-        n->guard = g;
-    }
+    for (int i = 0; i < n->nguard; i++)
+        n->varies |= n->guard[i].e->varies;
 }
 
 /* Old axes of one group in terms of the new one, last fastest. */

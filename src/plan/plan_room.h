@@ -203,6 +203,9 @@ void plan_split_groups(plan_kernel *k); /* an axis of a CONTRACT's groups */
 /* An axis of ranges of what a scatter's guard bounds: plan_kernel.ranges. */
 void plan_split_places(plan_kernel *k, plan_node *n, int which, int64_t ranges);
 void plan_collapse(plan_kernel *k);
+/* n's offset and guards, made again in px, with axis i being with[i]. */
+void plan_place_node(plan_kernel *k, plan_px *px, plan_node *n,
+                     const plan_expr *const *with);
 /* A last axis that is too short for LANE. */
 void plan_part_short(plan_kernel *k, const device_desc *dev);
 /* plan_blocks.c, for plan_tile: blocks and tiles of a kernel whose sum is a

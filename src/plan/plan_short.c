@@ -105,12 +105,7 @@ static void place(shorter *s, plan_node *n, int at)
         with[i] = plan_px_axis(s->px, i, s->k->axis[i].extent);
     with[s->axis] = plan_px_const(s->px, at);
     n->varies &= ~(1ull << s->axis);
-    if (n->off)
-        n->off = plan_px_subst(s->px, n->off, with);
-    if (n->nguard)
-        n->guard = sd_arena_copy(a, n->guard, n->nguard * sizeof *n->guard);
-    for (int i = 0; i < n->nguard; i++)
-        n->guard[i].e = plan_px_subst(s->px, n->guard[i].e, with);
+    plan_place_node(s->k, s->px, n, with);
     if (n->narg)
         n->arg = sd_arena_copy(a, n->arg, n->narg * sizeof(plan_node *));
     for (int i = 0; i < n->narg; i++)

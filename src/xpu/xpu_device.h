@@ -313,11 +313,16 @@ typedef struct {
     pthread_mutex_t lock;
     xpu_device *dev; /* borrowed */
     xpu_memory mem;
-    struct xpu_free_list { void **at; int n, cap; } list[XPU_CLASSES];
+    struct xpu_free_list {
+        void **at;
+        int n, cap;
+        int gone; /* given back to the system, and not asked for since */
+    } list[XPU_CLASSES];
     struct xpu_slab { struct xpu_slab *next; void *at; size_t bytes; } *slab;
     uint8_t *bump, *bump_end; /* rest of the newest slab */
     xpu_memory_stats stat;
     int64_t window_peak, last_peak; /* of in_use, by windows of frees */
+    int64_t missed; /* this window's fetches of what was given back, in part */
     int window;
     struct xpu_holder { char name[64]; int64_t bytes; } *holder; /* from 1 on */
     int nholder;

@@ -14,6 +14,7 @@
 #define SLAB_BYTES ((size_t)8 << 20)
 #define HUGE_BYTES ((size_t)2 << 20)
 #define WINDOW     4096 /* frees */
+#define MISSES     32   /* of a block, until there is room for it */
 
 enum { MOST_HOLDERS = 1 << 12, TOLD_HOLDERS = 5, HOLDER_SHIFT = 8 };
 _Static_assert(XPU_CLASSES < 1 << HOLDER_SHIFT, "a tag holds a class");
@@ -69,8 +70,10 @@ static void trim(xpu_cache *c, int64_t most)
     for (int i = XPU_CLASSES - 1; class_bytes(i) > SMALL_MOST; i--) {
         struct xpu_free_list *l = &c->list[i];
 
-        while (l->n && c->stat.held > most)
+        while (l->n && c->stat.held > most) {
             to_system(c, l->at[--l->n], block_bytes(i));
+            l->gone++;
+        }
     }
 }
 
@@ -174,16 +177,30 @@ static sd_status exhausted(const xpu_cache *c, size_t bytes, sd_status why)
 
 /* ---- blocks ---- */
 
+/* How much may be held where `more` bytes are about to be used: a quarter more
+ * than the peak of the last windows, since a free block is of no use for a
+ * request of another size, and up to half where what was given back is asked
+ * for again and again, as a loop over arrays of many sizes does. */
+static int64_t high_water(const xpu_cache *c, int64_t more)
+{
+    int64_t peak = SD_MAX(c->last_peak, c->window_peak);
+
+    peak = SD_MAX(peak, c->stat.in_use + more);
+    return peak + peak / 4 + SD_MIN(c->missed, peak / 4) + ((int64_t)64 << 20);
+}
+
 static sd_status from_system(xpu_cache *c, size_t bytes, void **out)
 {
-    const int64_t rest[] = {INT64_MAX, c->stat.limit - (int64_t)bytes, -1};
+    const int64_t more = (int64_t)bytes;
+    const int64_t rest[] = {high_water(c, more) - more, c->stat.limit - more,
+                            -1};
     sd_status st = NULL;
     void *p = NULL;
 
     /* what lies here unused goes back where it is in the way */
     for (size_t i = 0; i < SD_COUNTOF(rest) && !p; i++) {
         trim(c, rest[i]);
-        if (c->stat.held + (int64_t)bytes > c->stat.limit)
+        if (c->stat.held + more > c->stat.limit)
             continue;
         sd_status_free(st);
         if ((st = c->dev->ops->alloc(c->dev, c->mem, bytes, &p)))
@@ -191,7 +208,7 @@ static sd_status from_system(xpu_cache *c, size_t bytes, void **out)
     }
     if (!p)
         return exhausted(c, bytes, st);
-    c->stat.held += (int64_t)bytes;
+    c->stat.held += more;
     c->stat.held_peak = SD_MAX(c->stat.held_peak, c->stat.held);
     *out = p;
     return NULL;
@@ -242,6 +259,10 @@ static sd_status find_block(xpu_cache *c, size_t bytes, void **out, int *cls)
         return NULL;
     if (class_bytes(*cls) <= SMALL_MOST)
         return cut_small(c, class_bytes(*cls), out);
+    if (c->list[*cls].gone) {
+        c->list[*cls].gone--;
+        c->missed += (int64_t)(block_bytes(*cls) / MISSES);
+    }
     return from_system(c, block_bytes(*cls), out);
 }
 
@@ -288,20 +309,6 @@ static bool keep(struct xpu_free_list *l, void *p)
     return true;
 }
 
-/* How much may be held: half as much again as the peak of the last windows. */
-static int64_t high_water(xpu_cache *c)
-{
-    int64_t peak;
-
-    if (++c->window == WINDOW) {
-        c->window = 0;
-        c->last_peak = c->window_peak;
-        c->window_peak = c->stat.in_use;
-    }
-    peak = SD_MAX(c->last_peak, c->window_peak);
-    return peak + peak / 2 + ((int64_t)64 << 20);
-}
-
 static void give(xpu_cache *c, void *p, int tag)
 {
     int cls = tag & ((1 << HOLDER_SHIFT) - 1), holder = tag >> HOLDER_SHIFT;
@@ -313,8 +320,13 @@ static void give(xpu_cache *c, void *p, int tag)
     c->stat.in_use -= (int64_t)class_bytes(cls);
     if (!keep(&c->list[cls], p) && class_bytes(cls) > SMALL_MOST)
         to_system(c, p, block_bytes(cls));
-    most = high_water(c);
-    if (c->stat.held > most)
+    if (++c->window == WINDOW) {
+        c->window = 0;
+        c->last_peak = c->window_peak;
+        c->window_peak = c->stat.in_use;
+        c->missed /= 2;
+    }
+    if (c->stat.held > (most = high_water(c, 0)))
         trim(c, most);
     pthread_mutex_unlock(&c->lock);
 }

@@ -555,6 +555,37 @@ static void test_machine_without_memory(void **state)
     xpu_client_destroy(c);
 }
 
+/* Arrays of ever other sizes, one at a time: what is held beside the largest.
+ * Where the same sizes come again and again, more of them stay. */
+static void test_what_is_held(void **state)
+{
+    enum { SIZES = 12, MB = 1 << 20 };
+    xpu_client *c = open_client("1", "1");
+    xpu_device *d = xpu_client_device(c, 0);
+    int64_t most = (160 + 160 / 4 + 64) * (int64_t)MB;
+    xpu_memory_stats stats;
+
+    (void)state;
+    for (int round = 0; round < 40; round++) {
+        for (int i = SIZES; i-- > 0;) {
+            int64_t bytes = (int64_t)(80 >> (i / 4)) * MB;
+            xpu_buffer *b;
+
+            bytes += bytes / 4 * (4 - i % 4);
+            ok(xpu_buffer_alloc(d, XPU_MEM_DEVICE, SD_U8, 1, &bytes, &b));
+            xpu_buffer_release(b);
+        }
+        xpu_device_stats(d, &stats);
+        assert_int_equal(stats.in_use, 0);
+        assert_true(stats.held > 160 * (int64_t)MB);
+        if (!round)
+            assert_true(stats.held_peak <= most);
+    }
+    assert_true(stats.held_peak > most);
+    assert_true(stats.held_peak <= most + 160 / 4 * (int64_t)MB);
+    xpu_client_destroy(c);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest both[] = {
@@ -576,6 +607,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_imports),
         cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_machine_without_memory),
+        cmocka_unit_test(test_what_is_held),
         cmocka_unit_test(test_learns_what_is_short),
     };
     int bad;

@@ -16,9 +16,10 @@
 
 #define SD_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define SD_COUNTOF(a) (sizeof(a) / sizeof((a)[0]))
-/* Each operand is evaluated once: a call that stands in one, in a function
- * that walks a tree, would otherwise double the work at every level.  Names
- * are numbered, so that one may stand inside another. */
+/* The smaller and the larger of two numbers.  Each operand is evaluated once:
+ * SD_MAX(depth(left), depth(right)) in a function that walks a tree would
+ * otherwise double the work at every level.  __COUNTER__ gives each use
+ * variables of its own, so that SD_MIN(a, SD_MIN(b, c)) compiles. */
 #define SD_PICK(a, op, b, x, y) \
     __extension__({ __typeof__(1 ? (a) : (b)) x = (a), y = (b); \
                     x op y ? x : y; })
@@ -58,38 +59,42 @@ sd_status sd_error_make(const char *where, sd_code code, const char *fmt, ...)
 /* Prefixes the message with "note: "; returns st.  NULL stays NULL. */
 sd_status sd_note(sd_status st, const char *fmt, ...) SD_PRINTF(2, 3);
 sd_status sd_status_copy(const sd_error *st); /* NULL gives NULL */
-void sd_status_free(sd_status st);            /* takes NULL and the static */
-/* A static error, never allocates. */
+void sd_status_free(sd_status st); /* takes NULL and sd_no_memory's error */
+/* An error that is static, since there is no memory to make one in. */
 sd_status sd_no_memory(size_t bytes) __attribute__((returns_nonnull));
 
 /* ---- memory ---- */
 
-/* The compile rooms' host memory is gone: back to the thread's sd_catch_oom,
- * or, where there is none, the end of the process with a message. */
+/* For the compile rooms, when host memory is gone: jumps back to the thread's
+ * sd_catch_oom.  A thread without one ends the process with a message. */
 _Noreturn void sd_oom(size_t bytes);
-/* Runs fn(ctx) and gives its status.  On sd_oom in it, on this thread, the
- * arenas that it made are freed and the answer is EXHAUSTED; what else it
- * holds is lost, so that hand is kept short: no locks, no files.  most > 0
- * bounds the bytes of those arenas.  May be nested. */
+/* Runs fn(ctx) and returns its status.  If fn comes to sd_oom on this thread,
+ * the arenas that it made are freed and the status is EXHAUSTED.  Nothing else
+ * that fn holds is given back, so fn holds no lock and no open file.  most > 0
+ * bounds the bytes of those arenas.  Calls may be nested. */
 sd_status sd_catch_oom(size_t most, sd_status (*fn)(void *ctx), void *ctx);
 
-/* Work that its caller may want ended: asked(ctx) from any thread, now and
- * then.  Inside sd_catch, and in the catchers within it, arenas ask when they
- * grow and jump as sd_oom does, to CANCELLED; so does whoever asks by name. */
+/* How a caller ends work that is under way: asked(ctx) says whether to stop,
+ * and is called now and then, from any thread.  Inside sd_catch, arenas ask it
+ * when they grow; if it is true they jump as sd_oom does, and the status is
+ * CANCELLED.  Loops that allocate nothing call sd_stopped instead. */
 typedef struct { bool (*asked)(void *ctx); void *ctx; } sd_stop;
 sd_status sd_catch(const sd_stop *stop, size_t most,
                    sd_status (*fn)(void *ctx), void *ctx); /* stop: may be NULL */
-const sd_stop *sd_stop_current(void); /* for threads that help; may be NULL */
-sd_status sd_stopped(void); /* CANCELLED: what is under way is to end */
-int64_t sd_memory_size(void); /* the machine's, or the control group's */
-int64_t sd_memory_left(void); /* of it, with what caches would give back */
-int64_t sd_memory_left_at(const char *root); /* with the file system there: tests */
+const sd_stop *sd_stop_current(void); /* to hand to helping threads; or NULL */
+sd_status sd_stopped(void); /* CANCELLED when the work is to end, else NULL */
+/* Bytes of memory of the machine, or of the control group if that has less;
+ * and how many of them are free or held by caches that would give them back.
+ * left_at reads /proc and /sys below `root`: for tests. */
+int64_t sd_memory_size(void);
+int64_t sd_memory_left(void);
+int64_t sd_memory_left_at(const char *root);
 
 typedef struct sd_arena sd_arena;
 sd_arena *sd_arena_create(void);
 void sd_arena_destroy(sd_arena *a);                /* takes NULL */
 void *sd_arena_alloc(sd_arena *a, size_t bytes);   /* zeroed, 16-aligned */
-/* The same for runtime rooms: NULL when memory is gone. */
+/* The same for thunk, xpu and plugin: they return NULL when memory is gone. */
 sd_arena *sd_arena_create_try(void);
 void *sd_arena_try(sd_arena *a, size_t bytes);
 #define sd_arena_new(a, type) ((type *)sd_arena_alloc((a), sizeof(type)))
@@ -116,7 +121,7 @@ int64_t sd_gcd(int64_t a, int64_t b); /* of 0 and b: b */
                            sizeof *(v)->at), &(v)->at[(v)->n++])
 void *sd_vec_grow(sd_arena *a, void *at, int n, int *cap, size_t size);
 
-/* Pointer/integer keyed hash map in an arena; keys are 64-bit. */
+/* A hash map in an arena.  Keys are 64-bit numbers, or pointers by sd_key. */
 typedef struct sd_map sd_map;
 sd_map *sd_map_create(sd_arena *a);
 void sd_map_set(sd_map *m, uint64_t key, void *value);
@@ -124,7 +129,8 @@ void *sd_map_get(const sd_map *m, uint64_t key); /* NULL when absent */
 bool sd_map_has(const sd_map *m, uint64_t key);
 #define sd_key(p) ((uint64_t)(uintptr_t)(p))
 uint64_t sd_hash(const void *p, size_t n, uint64_t seed);
-/* A map by text, which is compared, and borrowed. */
+/* A hash map whose keys are texts.  Equal texts are one key; the map borrows
+ * them. */
 typedef struct sd_names sd_names;
 sd_names *sd_names_create(sd_arena *a);
 void sd_names_set(sd_names *m, const char *s, size_t n, void *value);
@@ -134,7 +140,9 @@ void *sd_names_get(const sd_names *m, const char *s, size_t n);
 
 typedef struct { const uint8_t *at; size_t len; } sd_bytes; /* borrowed */
 
-/* Sticky error: after the first short or malformed read every read gives 0. */
+/* Reads bytes from the front to the end.  Its error is sticky: after the first
+ * short or malformed read every read gives 0, so a parser runs straight and
+ * asks sd_cursor_status once. */
 typedef struct {
     const uint8_t *base, *at, *end;
     const char *bad; /* what was expected, NULL while all is well */
@@ -153,8 +161,9 @@ uint64_t sd_read_leb(sd_cursor *c); /* protobuf's base-128 varint */
 void sd_cursor_fail(sd_cursor *c, const char *expected);
 sd_status sd_cursor_status(const sd_cursor *c, const char *what);
 
-/* Text or bytes under construction, malloc'ed.  Growing failure is sticky
- * (oom set, writes become no-ops) so that runtime rooms can use it too. */
+/* Text or bytes under construction, malloc'ed.  When memory is gone `oom` is
+ * set and later writes do nothing, so that thunk, xpu and plugin, which cannot
+ * jump to sd_catch_oom, can use it too. */
 typedef struct { char *at; size_t len, cap; bool oom; } sd_buf;
 void sd_buf_add(sd_buf *b, const void *p, size_t n);
 void sd_buf_str(sd_buf *b, const char *s);
@@ -165,7 +174,8 @@ void sd_buf_u32(sd_buf *b, uint32_t v);
 void sd_buf_u64(sd_buf *b, uint64_t v);
 void sd_buf_leb(sd_buf *b, uint64_t v);
 void sd_buf_finish(sd_buf *b); /* frees; zeroes */
-char *sd_buf_take(sd_arena *a, sd_buf *b); /* finishes; with a NUL, in the arena */
+/* A copy in the arena, with a NUL behind it; b is finished. */
+char *sd_buf_take(sd_arena *a, sd_buf *b);
 
 sd_status sd_file_read(const char *path, sd_buf *out);
 sd_status sd_file_write(const char *path, const void *p, size_t n);
@@ -238,7 +248,7 @@ const sd_shape *sd_shape_make(sd_arena *a, sd_dtype t, int rank,
                               const int64_t *dim);
 const sd_shape *sd_shape_tuple(sd_arena *a, int n, const sd_shape *const *elem);
 const sd_shape *sd_shape_with(sd_arena *a, const sd_shape *s, sd_dtype t);
-bool sd_shape_equal(const sd_shape *x, const sd_shape *y); /* not the layout */
+bool sd_shape_equal(const sd_shape *x, const sd_shape *y); /* but for layout */
 bool sd_shape_same_dims(const sd_shape *x, const sd_shape *y);
 int64_t sd_shape_count(const sd_shape *s);  /* elements; 1 for rank 0 */
 size_t sd_shape_bytes(const sd_shape *s);   /* 0 for tuple and token */
@@ -249,7 +259,8 @@ static inline bool sd_shape_is_array(const sd_shape *s)
 {
     return s->dtype != SD_TUPLE && s->dtype != SD_TOKEN;
 }
-/* The results of an operation of that shape: a tuple's elements, or the one. */
+/* How many results an operation of this shape has, and the shape of result i:
+ * a tuple's elements are several results, every other shape is one. */
 static inline int sd_shape_nresult(const sd_shape *s)
 {
     return s->dtype == SD_TUPLE ? s->nelem : 1;
@@ -258,7 +269,8 @@ static inline const sd_shape *sd_shape_result(const sd_shape *s, int i)
 {
     return s->dtype == SD_TUPLE ? s->elem[i] : s;
 }
-/* The shape of results like those of `like`. */
+/* The other way: the shape of an operation with results of shapes elem[], a
+ * tuple if `like` is one. */
 static inline const sd_shape *sd_shape_of_results(sd_arena *a,
                                                   const sd_shape *like,
                                                   const sd_shape *const *elem)
@@ -268,8 +280,8 @@ static inline const sd_shape *sd_shape_of_results(sd_arena *a,
 }
 void sd_shape_print(sd_buf *b, const sd_shape *s, bool with_layout);
 
-/* One scalar of any type to and from bits and doubles, by the type's own
- * rounding (nearest even).  Used by readers, printers, folding, the oracle. */
+/* One scalar of any type to and from a double or an int64, rounded as the type
+ * is (to nearest even).  For readers, printers, folding and the evaluator. */
 double sd_scalar_to_f64(sd_dtype t, const void *p);
 void sd_scalar_of_f64(sd_dtype t, double v, void *p);
 int64_t sd_scalar_to_s64(sd_dtype t, const void *p); /* integers and pred */
@@ -287,7 +299,7 @@ typedef enum { SD_T_BOOL, SD_T_INT, SD_T_WORD, SD_T_STR } sd_option_type;
 typedef struct {
     const char *name;  /* SUNDOG_X: read from the environment */
     const char *alias; /* xla_x: read from compile options; may be NULL */
-    bool code;         /* does the code depend on it? */
+    bool code;         /* compiled code depends on it: it is in the cache key */
     sd_option_type type;
     int64_t least, most; /* SD_T_INT */
     const char *words;   /* SD_T_WORD: "one, another" */
@@ -297,11 +309,11 @@ extern const sd_option_info sd_option_table[SD_OPT_COUNT];
 
 typedef struct { const char *value[SD_OPT_COUNT]; } sd_options; /* NULL: unset */
 void sd_options_from_env(sd_options *o);
-/* A value that its row does not allow is an error; a variable SUNDOG_X
- * without a row is warned of. */
+/* An error if a value is not one that its row allows; a warning in the log for
+ * each environment variable SUNDOG_X that has no row. */
 sd_status sd_options_check(const sd_options *o);
-/* name: SUNDOG_X, or the alias with or without leading dashes; value copied
- * into a.  False when no row has that name. */
+/* Sets the option called `name`: SUNDOG_X, or its alias with or without leading
+ * dashes.  The value is copied into a.  False when no row has that name. */
 bool sd_options_set(sd_arena *a, sd_options *o, const char *name, size_t nlen,
                     const char *value, size_t vlen);
 const char *sd_opt_str(const sd_options *o, sd_option id); /* NULL: empty */
@@ -314,25 +326,26 @@ uint64_t sd_options_key(const sd_options *o); /* of those that change code */
 bool sd_cpu_has_vnni(void);
 int sd_cpu_level(void); /* x86-64-v4, -v3, or less than that: 4, 3, 2 */
 int sd_cpu_count(void); /* affinity and cgroup quota, at least 1 */
-int sd_cpu_count_at(const char *root); /* with the file system there: tests */
+int sd_cpu_count_at(const char *root); /* reads /proc and /sys there: tests */
 
-/* A thread that takes no signals: those belong to the framework's threads.  An
- * error number; 0: it runs. */
+/* Starts a thread with all signals blocked, since signals belong to the
+ * framework's threads.  Returns 0, or an error number. */
 int sd_thread_start(pthread_t *out, const char *name, void *(*fn)(void *),
                     void *arg);
 
-/* Words that threads sleep on: sleeps while it is `seen`, until somebody wakes
- * it, or for so long (NULL: for ever); it may wake without a reason.  Wakes so
- * many sleepers at most. */
+/* Futexes.  sleep returns when *word is no longer `seen`, when somebody wakes
+ * it, after `most` (NULL: never), or without a reason; so callers loop.  wake
+ * wakes at most `sleepers` threads that sleep on the word. */
 void sd_word_sleep(_Atomic uint32_t *word, uint32_t seen,
                    const struct timespec *most);
 void sd_word_wake(_Atomic uint32_t *word, int sleepers);
 
-/* A pool runs fn(ctx, i) for i in [0, n) on its workers and the caller, and
- * returns when all are done.  Who runs which i is open; for scratch a thread fn
- * also gets the worker number, below sd_pool_size.  While the pool is busy with
- * another run, or inside a run, the caller does all items alone as worker 0:
- * nobody waits for a pool. */
+/* A pool of threads.  sd_pool_run calls fn(ctx, i, worker) once for each i in
+ * [0, n), on the pool's threads and the caller's, and returns when all calls
+ * have returned.  Which thread takes which i is not fixed; `worker`, below
+ * sd_pool_size, is a number that no two calls at one time share, so it may
+ * index scratch memory.  Nobody waits for a pool: while it is busy, or if fn
+ * itself calls sd_pool_run, the caller does all items alone as worker 0. */
 typedef struct sd_pool sd_pool;
 typedef void (*sd_pool_fn)(void *ctx, int64_t i, int worker);
 sd_status sd_pool_create(int nthread, sd_pool **out);
@@ -340,11 +353,12 @@ void sd_pool_destroy(sd_pool *p);
 int sd_pool_size(const sd_pool *p);
 void sd_pool_run(sd_pool *p, int64_t n, sd_pool_fn fn, void *ctx);
 
-/* ---- what is dear to make, kept for its next user ---- */
+/* ---- shelves: things that are costly to make, kept for their next user ---- */
 
-/* For any thread.  Nobody stands on a shelf while somebody uses it: take gives
- * it away, NULL when none of that kind and variant is there; put destroys it
- * when there is no room, and takes a NULL shelf. */
+/* Any thread may call.  A thing is on the shelf only while nobody uses it: take
+ * removes one of that kind and variant (NULL: none is there), put brings it
+ * back.  If the shelf is full or NULL, put destroys the thing.  Example: an
+ * LLVM target machine, made by one compile and used again by the next. */
 typedef struct sd_shelf sd_shelf;
 sd_shelf *sd_shelf_create(void); /* NULL: no memory, which is no error */
 void sd_shelf_destroy(sd_shelf *s);

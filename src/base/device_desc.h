@@ -1,6 +1,7 @@
-/* What a device is, as facts: all that compiling knows of one.  Plain data,
- * copied freely; made by xpu from a driver, or by name from devices.def for a
- * device that is not there. */
+/* device_desc: the facts about a device, and all that compiling knows of it.
+ * Plain data, copied freely.  xpu fills one in from what a driver says;
+ * devices.def has described ones, which are compiled for by name without the
+ * device being there. */
 #ifndef SD_DEVICE_DESC_H
 #define SD_DEVICE_DESC_H
 
@@ -14,48 +15,62 @@ typedef enum {
 } device_kind;
 typedef struct {
     const char *name, *title;
-    double flops, bytes, launch; /* a ns, a ns, ns: of device_guess_ns */
-    double meet; /* bytes that a member of a gang reads while all meet */
+    double flops, bytes; /* of one thread, per nanosecond: device_guess_ns */
+    double launch;       /* nanoseconds that one launch takes */
+    double meet; /* bytes that a member of a gang could read in the time that
+                    its members take to meet */
 } device_kind_info;
 extern const device_kind_info device_kind_table[DEVICE_KIND_COUNT];
-/* THE cost model: a guess of the nanoseconds that such work takes on one thread,
- * too high rather than too low, to tell small from large only. */
+/* THE cost model: a guess of the nanoseconds that one thread takes for so many
+ * operations on so many bytes.  It is too high rather than too low, and good
+ * for telling small work from large, for nothing finer. */
 static inline double device_guess_ns(device_kind k, double flops, double bytes)
 {
     return flops / device_kind_table[k].flops +
            bytes / device_kind_table[k].bytes;
 }
-/* By that guess: work on the host of no more is one thread's. */
+/* Work on the host of no more than this many guessed nanoseconds is left to one
+ * thread: sharing it out would take longer. */
 #define DEVICE_ALONE_NS 20e3
 #define DEVICE_ANY ((1u << DEVICE_KIND_COUNT) - 1)
-/* Whose drivers compile kernels of others. */
+/* Kinds whose drivers compile kernels that a program brings as source. */
 #define DEVICE_COMPILES (1u << DEVICE_CL | 1u << DEVICE_CUDA)
-typedef enum { DEVICE_HAS_F64 = 1, DEVICE_HAS_F16 = 2, DEVICE_HAS_AVX512 = 4,
-               DEVICE_HAS_SUBGROUPS = 8,
-               DEVICE_HAS_VNNI = 16, /* of AVX-512 */
-               DEVICE_HAS_MMA = 32 /* warps multiply matrices: mma.sync of
-                                      bf16, f16 and bytes */,
-               DEVICE_HAS_DPAS16 = 64, /* Intel's engine, of the same, for 16 */
-               DEVICE_HAS_DPAS8 = 128 /* items, or for 8 */,
-               DEVICE_HAS_WGMMA = 256 /* four warps multiply what lies in local
-                                         memory: of Hopper alone */,
-               DEVICE_HAS_VOTES = 512, /* items of a sub-group tell each other a
-                                          bit each, as a word */
-               DEVICE_HAS_NARROW = 1024, /* functions of bf16 by instructions
-                                            that approximate are right for each
-                                            bf16: tried on such a chip */
-               DEVICE_HAS_BLOCK2D = 2048, /* messages of a sub-group of 16 read
-                                             blocks of a matrix, 2-D, */
-               DEVICE_HAS_VISA = 4096, /* which Intel's assembly in a kernel asks
-                                          for; without it functions of these
-                                          names are linked */
-               DEVICE_HAS_PEERS = 8192, /* kernels read the memory of all devices
-                                           of the process */
-               DEVICE_HAS_TF32 = 16384 /* its matrix instructions take f32, of
-                                          which they read 10 bits of mantissa */
+typedef enum {
+    DEVICE_HAS_F64 = 1,
+    DEVICE_HAS_F16 = 2,
+    DEVICE_HAS_AVX512 = 4,
+    DEVICE_HAS_SUBGROUPS = 8,
+    DEVICE_HAS_VNNI = 16, /* AVX-512's sums of products of bytes */
+    /* NVIDIA: mma.sync, with which a warp multiplies matrices of bf16, f16 and
+     * bytes. */
+    DEVICE_HAS_MMA = 32,
+    /* Intel: dpas, the same for sub-groups of 16 items or of 8. */
+    DEVICE_HAS_DPAS16 = 64,
+    DEVICE_HAS_DPAS8 = 128,
+    /* Hopper: wgmma, with which four warps multiply matrices that lie in local
+     * memory. */
+    DEVICE_HAS_WGMMA = 256,
+    /* Items of a sub-group vote: each gives a bit, each gets the word of
+     * all. */
+    DEVICE_HAS_VOTES = 512,
+    /* The chip's approximate instructions (tanh.approx, ...) give the correctly
+     * rounded bf16 for every bf16: tried on such a chip. */
+    DEVICE_HAS_NARROW = 1024,
+    /* Intel: messages by which a sub-group of 16 reads a 2-D block of a
+     * matrix. */
+    DEVICE_HAS_BLOCK2D = 2048,
+    /* Intel: dpas and these messages are written as Intel's assembly inside the
+     * kernel.  Without it the kernel calls functions that are linked to it. */
+    DEVICE_HAS_VISA = 4096,
+    /* Kernels read the memory of all devices of the process. */
+    DEVICE_HAS_PEERS = 8192,
+    /* Matrix instructions take f32, and read 10 bits of its mantissa. */
+    DEVICE_HAS_TF32 = 16384
 } device_feature;
-typedef enum { DEVICE_LIB_ONEDNN = 1, DEVICE_LIB_LAPACK = 2,
-               DEVICE_LIB_BYTES = 4 /* oneDNN's products of s8 are exact here */
+typedef enum {
+    DEVICE_LIB_ONEDNN = 1,
+    DEVICE_LIB_LAPACK = 2,
+    DEVICE_LIB_BYTES = 4 /* oneDNN's sums of products of s8 are exact here */
 } device_lib;
 
 typedef struct {
@@ -64,33 +79,37 @@ typedef struct {
     char driver[128];    /* driver and its version; empty: described only */
     int lanes;           /* f32 lanes of a vector (8, 16); GPUs: 1 */
     int units;           /* threads or compute units */
-    int group;           /* work items of a group we ask for; host: 1 */
-    int subgroup;        /* required sub-group size; 0: leave it open */
-    int crowd;           /* GPUs: items of a group that streams memory */
+    int group;           /* work items of a usual group; host: 1 */
+    int subgroup;        /* sub-group size that kernels ask for; 0: any */
+    int crowd;           /* GPUs: work items of a group of a kernel that only
+                            streams memory */
     int access;          /* GPUs: bytes that an item may read or write at once;
                             0: an element */
-    int registers;       /* GPUs: bytes of them that an item has; 0: unknown */
-    size_t local_bytes;  /* memory of a group (SLM); host: scratch in L1 */
-    size_t local_most;   /* GPUs: what a group may have that leaves its unit to
-                            no other; 0: no more than that */
+    int registers;       /* GPUs: bytes of registers of an item; 0: unknown */
+    size_t local_bytes;  /* local memory of a usual group; host: scratch that
+                            fits into L1 */
+    size_t local_most;   /* GPUs: local memory of a group that has its unit for
+                            itself; 0: local_bytes */
     size_t cache_bytes;  /* L2 of a unit */
     uint64_t features;   /* device_feature bits */
     uint64_t libs;       /* device_lib bits: calls that the plan may use */
 } device_desc;
 
-/* The described device of that name (rows of devices.def: host:v3, host:v4,
- * cl:pvc, cuda:sm_90 ..), false when there is none. */
+/* The described device of that name, a row of devices.def ("host:v4",
+ * "cuda:sm_90"); false when there is none. */
 bool device_desc_of_name(const char *name, device_desc *out);
-/* The described device that a driver calls so, NULL when there is none. */
+/* The name of the described device that a driver calls `product`; NULL when
+ * there is none. */
 const char *device_name_of_product(const char *product);
-/* Mistakes of drivers: quirks.def. */
+/* Mistakes of drivers, which the code for them goes around: quirks.def. */
 typedef enum {
 #define QUIRK(id, what) DEVICE_QUIRK_##id,
 #include "quirks.def"
     DEVICE_QUIRK_COUNT
 } device_quirk;
 bool device_has_quirk(const device_desc *d, device_quirk q);
-/* As a row DRIVER there says it. */
+/* Is it one of `devices` with a driver of version first to last?  The columns
+ * of a DRIVER row of quirks.def. */
 bool device_has_driver(const device_desc *d, const char *devices, int first,
                        int last);
 

@@ -1,7 +1,8 @@
-/* libcall: a call of a library as plain data: which operation, on what sizes.
- * The plan makes one, a thunk carries it, an engine of the running half does
- * it; neither half knows more of the other than this.  libcall.def has the
- * operations and their fields.  Copied freely; no pointers inside. */
+/* libcall: the call of a library's operation as plain data, e.g. "matmul, lhs
+ * f32 of 64 x 128, ...".  The plan makes it, a thunk carries it, and an engine
+ * of xpu does it: compiling never sees the library, running never sees HLO.
+ * libcall.def has the operations and their fields.  Copied freely; no pointers
+ * inside. */
 #ifndef SD_LIBCALL_H
 #define SD_LIBCALL_H
 
@@ -16,8 +17,8 @@ typedef enum {
 typedef enum {
     LIBCALL_BIAS_NONE,   /* no operand */
     LIBCALL_BIAS_VECTOR, /* an operand over the features, of the result's type */
-    LIBCALL_BIAS_UNUSED  /* f32[1] that nobody reads: the form of a convolution
-                            has an operand there */
+    LIBCALL_BIAS_UNUSED  /* an operand f32[1] that is not read: convolutions
+                            have a bias operand in any case */
 } libcall_bias;
 typedef enum { LIBCALL_FORWARD, LIBCALL_TO_DATA, LIBCALL_TO_WEIGHTS }
     libcall_direction;
@@ -59,18 +60,18 @@ const char *libcall_library(const libcall *c); /* "oneDNN" */
 /* The value of the field of that name, a REAL's bits; 0: it has none. */
 int64_t libcall_field(const libcall *c, const char *name, size_t len);
 
-/* The flat form: every field in order, REAL as its bits.  Two calls are equal
- * if their op and words are. */
+/* The flat form, in which a call is saved: every field in order, REAL as its
+ * bits.  Two calls are equal if their op and their words are. */
 enum { LIBCALL_WORDS = 64 };
 int libcall_words(const libcall *c, int64_t *out);
-/* Refuses another number of words, and values outside of their bounds. */
+/* Back from that; an error if n or a value is not what the rows allow. */
 sd_status libcall_of_words(int op, const int64_t *words, int n, libcall *out);
 bool libcall_equal(const libcall *x, const libcall *y);
 /* " {lhs=f32, rhs=f32, ...}": flags only when they are set. */
 void libcall_print(sd_buf *b, const libcall *c);
 
-/* What memory it takes: dense arrays, operands first.  Element counts are the
- * least that the call reads or writes. */
+/* The arrays that a call reads and writes: dense, operands first.  n is the
+ * number of elements that the array has at least. */
 typedef struct {
     sd_dtype type;
     int64_t n;
@@ -81,9 +82,9 @@ typedef struct {
     libcall_arg at[8];
 } libcall_args;
 libcall_args libcall_args_of(const libcall *c);
-/* A 3 x 3 convolution of f32 or bf16 that Winograd's products do sooner than the
- * direct way: in bf16 also where the library has none. */
+/* Is it a 3 x 3 convolution of f32 or bf16 that Winograd's algorithm does
+ * faster than the library's direct one? */
 bool libcall_conv_is_winograd(const libcall_conv *c);
-double libcall_flops(const libcall *c); /* about; for threads and profiles */
+double libcall_flops(const libcall *c); /* a guess: for threads and profiles */
 
 #endif

@@ -1,6 +1,7 @@
-/* Protobuf without a library: messages are structs made from pb.def,
- * read and written by tables of the same rows.  What is not given is zero, as
- * protobuf has it; strings and bytes are borrowed from what is read. */
+/* pb: protobuf without a library.  Each message of pb.def becomes a struct
+ * (pb_inst) and a table (pb_inst_table), by which pb_read and pb_write go.  A
+ * field that the bytes do not have is zero, as protobuf wants it; strings and
+ * bytes are borrowed from the bytes that are read. */
 #ifndef PB_H
 #define PB_H
 
@@ -58,12 +59,12 @@ typedef struct pb_message pb_message;
 sd_status pb_read(sd_arena *a, const pb_message *t, sd_bytes b, void *out);
 void pb_write(sd_buf *b, const pb_message *t, const void *msg);
 
-/* A field of message t that is bytes, written without copying it first:
- * everything between opening and closing is its content. */
+/* Writes a field of type bytes in place: all that is added to b between open
+ * and close is its content.  at: what open returned. */
 size_t pb_open(sd_buf *b, int tag);
 void pb_close(sd_buf *b, size_t at);
 
-/* Numbers that are only to be written. */
+/* A list that borrows `at`: good for writing, never for pushing. */
 static inline pb_ints pb_borrowed(const int64_t *at, int n)
 {
     return (pb_ints){(int64_t *)(uintptr_t)at, n, 0};
@@ -72,9 +73,9 @@ static inline sd_bytes pb_str(const char *s) /* takes NULL */
 {
     return (sd_bytes){(const uint8_t *)s, s ? strlen(s) : 0};
 }
-/* With the NUL added; NULL when empty. */
+/* A copy with a NUL behind it; NULL when s is empty. */
 char *pb_text(sd_arena *a, sd_bytes s);
-/* For messages: at most 64 characters, what is not ASCII as '?'. */
+/* A copy for messages: at most 64 characters, what is not ASCII as '?'. */
 const char *pb_shown(sd_arena *a, sd_bytes s);
 
 #endif

@@ -1,17 +1,16 @@
-/* What the files of the frontend share: an MLIR program as it lies in memory,
- * whether bytecode or text held it.  Operations are VHLO's, with VHLO's
- * attributes; what StableHLO calls otherwise (#stablehlo.dot<...>, array<i64>,
- * absent defaults) is put together and taken apart where text is written and
- * read, by the columns of vhlo.def.
+/* mlir: an MLIR program in memory, the same whether it came as bytecode or as
+ * text; what the files of the frontend share.  Operations are VHLO's, with
+ * VHLO's attributes.  StableHLO text writes some attributes in another way
+ * (#stablehlo.dot<...>, array<i64: ...>, defaults left out); the files that
+ * read and write text translate by the columns of vhlo.def.
  *
- * The reader keeps borrowed slices of the file; attributes and types are
- * decoded one entry at a time, when asked for, and remembered (text makes
- * them decoded): an entry holds the numbers of its children, never pointers,
- * so cycles do no harm until somebody walks them, and walkers count their
- * depth.
+ * The reader borrows slices of the file.  An attribute or a type of bytecode
+ * is decoded when it is first asked for, and remembered.  It holds the numbers
+ * of its children and no pointers, so a file whose entries form a cycle can be
+ * read; whoever walks down to children counts the depth.
  *
- * The first error sticks in reader.st; after it every question gets an empty
- * answer, so that callers may run straight and ask once. */
+ * The first error stays in reader.st.  After it every question gets an empty
+ * answer, so callers run straight and look at st once. */
 #ifndef MLIR_H
 #define MLIR_H
 
@@ -23,7 +22,7 @@ enum { MLIR_MAX_DEPTH = 96, /* regions in regions */
        MLIR_TUPLE_LEAVES = 1 << 16,
        MLIR_ATTR_TEXT = 1 << 23 }; /* bytes that an attribute's or type's text
                                       may have beyond what the file explains */
-#define MLIR_ABSENT UINT32_MAX /* instead of an attribute's or type's number */
+#define MLIR_ABSENT UINT32_MAX /* the number of an attribute or type: none */
 
 typedef enum { MLIR_D_OTHER, MLIR_D_BUILTIN, MLIR_D_VHLO, MLIR_D_SDY,
                MLIR_D_CHLO, MLIR_D_STABLEHLO } mlir_dialect_id;
@@ -121,8 +120,8 @@ typedef struct vhlo_row vhlo_row;
 struct mlir_value {
     uint32_t type;
     int region;            /* id of the region that defines it */
-    int stamp;             /* of the last search for captures; writing: its
-                              number */
+    int stamp;             /* number of the last search for captures that came
+                              here; while text is written: n of its name, %n */
     mlir_op *def;          /* NULL: a block argument */
     hlo_inst *inst;        /* in the computation being built now */
     bool is_lost;          /* what makes it is not supported */
@@ -138,7 +137,7 @@ struct mlir_block {
 struct mlir_region {
     mlir_block **block;
     int nblock;
-    int id, last;          /* ids of the regions inside are in (id, last] */
+    int id, last;          /* the regions inside have ids id + 1 to last */
 };
 
 struct mlir_op {
@@ -172,7 +171,8 @@ struct mlir_reader {
     sd_bytes file;
     uint64_t version;
     const char *producer;
-    bool is_text;          /* what it leaves out is left out when written */
+    bool is_text;          /* it came as text: attributes that the text left out
+                              are left out when text is written again */
     sd_bytes section[9];
     bool has[9];
     sd_vec(mlir_string) str; /* copies in `out` are made when asked for */
@@ -186,7 +186,8 @@ struct mlir_reader {
     size_t nresource;
     int depth, attr_depth; /* of types and attributes being decoded */
     int next_region;
-    uint64_t promised;     /* values announced and not yet defined */
+    uint64_t promised;     /* values that regions announce by number and that
+                              are not defined yet */
     size_t print_from;     /* where the attribute being printed begins */
     /* while writing: prints "#loc7" for a location that has a line of its
        own; false: none */
@@ -201,15 +202,15 @@ struct mlir_reader {
 bool mlir_is_bytecode(sd_bytes file);
 void mlir_read(mlir_reader *r, sd_bytes file);
 uint64_t mlir_varint(sd_cursor *c);
-/* A varint that names an attribute, a type or a string; c fails where it is one
- * that no table has, so that no other is taken for it. */
+/* A varint that is the number of an attribute, a type or a string.  c fails if
+ * it is 2^31 or more, which cut to 32 bits would name another entry. */
 uint32_t mlir_index(sd_cursor *c);
 uint32_t mlir_as_index(sd_cursor *c, uint64_t v);
 int64_t mlir_svarint(sd_cursor *c);
 uint64_t mlir_varint_flag(sd_cursor *c, bool *flag); /* of the lowest bit */
 void mlir_fail(mlir_reader *r, sd_code code, const char *fmt, ...)
     SD_PRINTF(3, 4);
-/* A code of newer versions; thing: "vhlo type" */
+/* The error of a code that only newer versions have; thing: "vhlo type". */
 void mlir_not_known(mlir_reader *r, const char *thing, uint64_t code);
 /* Takes the cursor's error over; what: "the string section". */
 void mlir_check(mlir_reader *r, const sd_cursor *c, const char *what);
@@ -314,8 +315,9 @@ void mlir_read_text(mlir_reader *r, sd_bytes file);
 /* ---- import: vhlo_import.c and its handlers ---- */
 
 typedef struct vhlo_import vhlo_import;
-/* Operands are checked: all there, of the row's count.  The handler makes
- * instructions and gives the results to vhlo_bind. */
+/* Imports one operation: makes instructions from the values of its operands,
+ * which are all there and as many as the row says, and gives the results to
+ * vhlo_bind. */
 typedef void (*vhlo_fn)(vhlo_import *im, mlir_op *op, hlo_inst **arg);
 
 struct vhlo_row {
@@ -348,8 +350,8 @@ int vhlo_nprop(const vhlo_row *row);
 int vhlo_prop_index(const vhlo_row *row, const char *name, size_t len,
                     vhlo_prop *p);
 
-/* Imports a function and all it needs as the entry; NULL: main.  The error
- * is the reader's. */
+/* Makes a module whose entry is that function (NULL: main), with all that it
+ * calls.  An error is left in r->st. */
 void vhlo_import_module(mlir_reader *r, const char *entry, hlo_module **out);
 
 #endif

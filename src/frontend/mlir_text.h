@@ -1,6 +1,6 @@
-/* What the files that read text share: tokens, and a parser that never looks
- * back further than its token.  Errors stick in the reader with line and
- * column; after one, every token is the end, so that loops stop. */
+/* What the files that read StableHLO text share: tokens, and a parser with one
+ * token of lookahead.  The first error stays in the reader, with line and
+ * column; after it every token is TK_END, so that loops stop. */
 #ifndef MLIR_TEXT_H
 #define MLIR_TEXT_H
 
@@ -25,7 +25,8 @@ typedef struct {
     int punct; /* PUNCT: the character, or one of the above */
 } mlir_token;
 
-/* A value's name in its scope; prev: of the same hash, further out. */
+/* A value's name in its scope.  prev: the binding of the same hash that it
+ * hides, in a scope further out. */
 typedef struct {
     uint64_t key;
     sd_bytes name;
@@ -83,11 +84,12 @@ bool tx_is_integer(const mlir_parser *t); /* -3, 0x1F */
 int64_t tx_integer(mlir_parser *t);
 bool tx_is_hex(char c);
 int tx_hex_value(char c);
-/* From the token, which opens a bracket, to where it closes; goes behind. */
+/* The text from the token, an opening bracket, to the bracket that closes it;
+ * the next token is the one behind that. */
 sd_bytes tx_balanced(mlir_parser *t);
 sd_bytes tx_from(const mlir_parser *t, const char *start); /* up to the token */
 uint64_t tx_key(sd_bytes s); /* a hash; find_value compares the names */
-/* The number that text has in a map of such, 0: none. */
+/* The number that such a map has for a text; 0: none. */
 static inline uint32_t tx_known(const sd_names *m, sd_bytes s)
 {
     return (uint32_t)sd_key(sd_names_get(m, (const char *)s.at, s.len));
@@ -165,7 +167,9 @@ void tx_add_op(mlir_block *b, mlir_op *op);
 mlir_op *tx_make_op(mlir_parser *t, const char *name, int noperand,
                     mlir_value *const *operand, int nresult,
                     const uint32_t *type, uint32_t loc);
-void tx_isolate(mlir_parser *t, int *saved); /* no outer values from here on */
+/* From here to tx_join, names of values outside are not known: the body of a
+ * function sees none. */
+void tx_isolate(mlir_parser *t, int *saved);
 void tx_join(mlir_parser *t, int saved);
 
 /* ---- mlir_pretty.c, mlir_pretty_func.c ---- */

@@ -1,5 +1,5 @@
-/* What the files of CHLO share: arithmetic on arrays of one shape, which is
- * how its functions are said in HLO. */
+/* What the files of CHLO share.  CHLO's functions (erf_inv, sinh, ...) become
+ * formulas in HLO: arithmetic on arrays that all have one shape. */
 #ifndef VHLO_CHLO_H
 #define VHLO_CHLO_H
 
@@ -19,9 +19,10 @@ hlo_inst *chlo_real_cosh(const chlo_fn *f, hlo_inst *x);
 hlo_inst *chlo_real_sinh(const chlo_fn *f, hlo_inst *x);
 hlo_inst *chlo_copysign(const chlo_fn *f, hlo_inst *x, hlo_inst *y);
 
-/* False after an error: the functions are those of floats. */
+/* True if x is of floats, which most of CHLO's functions want; else false,
+ * after an error. */
 bool chlo_is_float(vhlo_import *im, mlir_op *op, const hlo_inst *x);
-/* Floats as those that they are computed in. */
+/* x in the type in which the function computes: f16 and narrower become f32. */
 hlo_inst *chlo_worked(vhlo_import *im, hlo_inst *x);
 
 /* z: real and imaginary part, in and out.  vhlo_chlo_complex.c */
@@ -31,10 +32,11 @@ chlo_complex_fn chlo_acos, chlo_acosh, chlo_asin, chlo_asinh, chlo_atan,
 
 /* ---- vhlo_chlo.c ---- */
 
-/* As vhlo_bind, of a result whose shape has to be the declared one. */
+/* vhlo_bind, with an error if in's shape is not the declared one. */
 void chlo_bind(vhlo_import *im, mlir_op *op, hlo_inst *in);
-/* Operands as the result's dimensions have them, by broadcast_dimensions or
- * from the last; two that are equal stay.  False after an error. */
+/* Broadcasts both operands to the result's shape: by broadcast_dimensions or,
+ * where there are none, with the last dimensions together as NumPy does.  False
+ * after an error. */
 bool chlo_spread(vhlo_import *im, mlir_op *op, hlo_inst **arg);
 
 #endif

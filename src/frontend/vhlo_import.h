@@ -1,6 +1,7 @@
-/* What the files of the import share.  Operations are imported one by one
- * into the current computation; each value remembers the instruction it is
- * there.  Functions and regions become computations of their own. */
+/* vhlo_import: from an MLIR program to an HLO module.  Operations are imported
+ * one by one into the current computation, and each value remembers the
+ * instruction that it has become.  Functions and regions become computations of
+ * their own. */
 #ifndef VHLO_IMPORT_H
 #define VHLO_IMPORT_H
 
@@ -44,9 +45,10 @@ void vhlo_fail(vhlo_import *im, const mlir_op *op, sd_code code,
  * on it is passed over, and the list is the error in the end. */
 void vhlo_refuse(vhlo_import *im, const char *what);
 bool vhlo_is_supported(vhlo_import *im, const mlir_op *op);
-/* What of a type no HLO has: "tensor of quantized type"; NULL: nothing. */
+/* What there is in a type that HLO cannot say, "tensor of quantized type";
+ * NULL: nothing. */
 const char *vhlo_odd_type(vhlo_import *im, uint64_t type);
-/* The error of what depends on it. */
+/* The error of an operation that uses a value which was not imported. */
 void vhlo_fail_lost(vhlo_import *im);
 const char *vhlo_op_name(mlir_reader *r, const mlir_op *op);
 /* " (jit(f)/dot, model.py:12)" or empty */
@@ -78,11 +80,11 @@ const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *d);
 void vhlo_put_frontend_attr(vhlo_import *im, sd_buf *b, const char *key,
                             const mlir_attr *value);
 
-/* The block of region k, which takes narg values and has operations; NULL
- * after an error. */
+/* The first block of region k.  NULL, after an error, if it has not narg
+ * arguments or no operation; narg -1: any number of arguments. */
 mlir_block *vhlo_entry(vhlo_import *im, const mlir_op *op, int k, int narg);
-/* Imports its operations; gives the nout values that its last returns.  -1,
- * here and there: any number. */
+/* Imports the operations of that block and gives the nout values that the last
+ * one returns; nout -1: any number. */
 hlo_inst **vhlo_block(vhlo_import *im, mlir_op *op, int k, int nout);
 uint64_t vhlo_func_key(const char *s);
 vhlo_func *vhlo_find_func(vhlo_import *im, const char *name);
@@ -95,14 +97,15 @@ hlo_comp *vhlo_func_comp(vhlo_import *im, mlir_op *caller, const char *name);
 
 /* attributes of the operation */
 #define vhlo_attr(im, op, name) mlir_inherent((im)->r, (op), (name))
-/* It must be there, and be what the function's name says. */
+/* The attribute of that name, which must be there; the functions below want it
+ * to be an integer, a string and so on, as their names say. */
 const mlir_attr *vhlo_need(vhlo_import *im, const mlir_op *op,
                            const char *name);
 /* "NAME: an integer where WHAT should be" */
 void vhlo_want(vhlo_import *im, const mlir_op *op, const char *name,
                const mlir_attr *at, const char *what);
 int64_t vhlo_int(vhlo_import *im, mlir_op *op, const char *name);
-/* One of low to high, which an enum's number has to be. */
+/* The number of an enum's value, which must be from low to high. */
 int vhlo_choice(vhlo_import *im, mlir_op *op, const char *name, int low,
                 int high);
 double vhlo_float(vhlo_import *im, mlir_op *op, const char *name);
@@ -114,23 +117,27 @@ const int64_t *vhlo_ints_of(vhlo_import *im, mlir_op *op, const char *name,
 /* The integers of operand k, which must be a constant. */
 hlo_dims vhlo_const_ints(vhlo_import *im, mlir_op *op, int k, int max);
 
-/* What VHLO has of the rows of in's op in hlo_attr.c.  vhlo_ops.c */
+/* Sets in's attributes from the operation's, for all rows that hlo_attr.c has
+ * of in's op.  vhlo_ops.c */
 void vhlo_set_attributes(vhlo_import *im, mlir_op *op, hlo_inst *in);
 /* precision_config, of two operands.  vhlo_structured.c */
 void vhlo_precision(vhlo_import *im, mlir_op *op, hlo_prec *prec);
-/* x with its dimensions at those of `to` that bd lists.  vhlo_ops.c */
+/* x broadcast to the shape `to`, its dimension i becoming dimension bd.at[i].
+ * vhlo_ops.c */
 hlo_inst *vhlo_broadcast_to(vhlo_import *im, mlir_op *op, hlo_inst *x,
                             hlo_dims bd, const sd_shape *to);
 
-/* Marks what main gives as sharded the way that text says: Shardy's, or XLA's
- * by tiles; NULL: not said.  Gives the value to return.  vhlo_sharding.c */
+/* Wraps a result of main in a mark that says how it is sharded, by Shardy's
+ * text or XLA's by tiles (NULL: not given), and returns the value that main
+ * then returns.  vhlo_sharding.c */
 hlo_inst *vhlo_shard_result(vhlo_import *im, hlo_inst *in, const char *sdy,
                             const char *tiles);
 
 /* ---- vhlo_control.c ---- */
 
-/* Region k as a computation of the block's arguments, what it captures, and
- * that in `all`, behind the operands; NULL after an error. */
+/* Region k as a computation.  Its parameters are the block's arguments, then
+ * the values outside that the region uses; *all is arg with these values
+ * behind it: what a caller passes.  NULL after an error. */
 hlo_comp *vhlo_body(vhlo_import *im, mlir_op *op, int k, const char *name,
                     hlo_inst *const *arg, hlo_inst ***all, int *nall);
 
@@ -141,13 +148,14 @@ hlo_comp *vhlo_reducer(vhlo_import *im, mlir_op *op, int k, const char *name);
 
 /* The functions that a custom call names; n: how many. */
 hlo_comp **vhlo_called(vhlo_import *im, mlir_op *op, int *n);
-/* The operation's results are a collective of c, of shape s, that reduces by body
- * (NULL: none); an all-to-all joins along `join`. */
+/* Makes a collective with the attributes c and the shape s, and binds it to the
+ * operation's results.  body: what it reduces by, or NULL; join: the dimension
+ * that an all-to-all concatenates. */
 void vhlo_collective(vhlo_import *im, mlir_op *op, hlo_op to,
                      hlo_collective *c, int64_t join, const sd_shape *s,
                      hlo_comp *body, hlo_inst **arg);
-/* Is the custom call an asynchronous collective?  The operation as one, of a
- * result of shape s. */
+/* Is `target` a custom call that is an asynchronous collective?  vhlo_async
+ * imports it as that collective, of a result of shape s. */
 bool vhlo_is_async(const char *target);
 void vhlo_async(vhlo_import *im, mlir_op *op, hlo_inst **arg,
                 const char *target, const sd_shape *s);

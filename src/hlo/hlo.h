@@ -1,7 +1,8 @@
-/* hlo: the graph.  A module owns computations, a computation its instructions
- * in an order where operands come before users.  Everything lives in the
- * module's arena; structs are open, but edges are changed only through the
- * functions here, which keep use lists right.  One thread at a time.
+/* hlo: the graph.  A module owns computations; a computation owns instructions,
+ * in an order in which operands come before their users.  Everything lives in
+ * the module's arena.  Structs are open to read, but operands, computations and
+ * roots are changed only through the functions here, which keep the use lists
+ * right.  One thread at a time.
  *
  * As in XLA: several results are a tuple, taken apart by get-tuple-element;
  * while and its computations have one (tuple) parameter; a conditional's
@@ -69,9 +70,9 @@ typedef struct { /* one dimension of a window, pooling or convolution */
 
 typedef enum { HLO_PREC_DEFAULT, HLO_PREC_HIGH, HLO_PREC_HIGHEST } hlo_prec;
 
-/* How a dot is to be computed, by XLA's number; 0: as its types say.  operand,
- * sum: the types that operands are rounded to and products summed in, or
- * HLO_AS_IS. */
+/* How a dot is to be computed: a row by XLA's number, row 0 being "as its types
+ * say".  Operands are rounded to the type `operand`, products are summed in the
+ * type `sum`; either may be HLO_AS_IS, the type that is there. */
 enum { HLO_AS_IS = SD_DTYPE_COUNT, HLO_ALGORITHM_COUNT = 14 };
 typedef struct {
     const char *name;
@@ -144,7 +145,7 @@ struct hlo_inst {
     const sd_shape *shape;
     hlo_inst **arg;
     int narg;
-    hlo_inst **user;       /* each user once for each use */
+    hlo_inst **user;       /* add(x, x) stands twice among the users of x */
     int nuse, user_cap;
     hlo_comp **comp;       /* while: cond, body; reduce: to_apply; ... */
     int ncomp;
@@ -191,8 +192,8 @@ struct hlo_comp {
     hlo_inst *first, *last, *root;
     hlo_inst **param;
     int nparam;
-    hlo_inst *caller;      /* the only one; NULL: none, or several so far */
-    int ncaller;           /* how often it is called; hlo_set_comps counts */
+    hlo_inst *caller;      /* if it is the only one; else NULL */
+    int ncaller;           /* how often it is called, as hlo_set_comps counts */
     void *tag;
     int64_t mark;
 };
@@ -204,29 +205,35 @@ struct hlo_module {
     sd_arena *arena;       /* not owned */
     hlo_comp *first, *last, *entry;
     int next_id;
-    hlo_alias *alias;      /* donation paired by the framework */
+    hlo_alias *alias;      /* results that take the memory of a parameter which
+                              the framework named for them */
     int nalias;
-    bool *donor;           /* per entry parameter: may be reused at will */
+    bool *donor;           /* per entry parameter: any result may take its
+                              memory */
     int nreplica, npartition;
-    hlo_meshes *mesh;      /* what shardings name; NULL: not read */
-    /* Entry parameters, results: is the sharding of one that has none the
-     * cutter's to choose?  One number is for all; none: of results it is, of
-     * parameters it is not. */
+    hlo_meshes *mesh;      /* that shardings name; NULL: not read yet */
+    /* Per entry parameter and per result: 1 if hlo_spmd may choose the
+     * sharding where the program gives none, 0 if it then stays whole.  One
+     * number counts for all; no number is 0 for parameters and 1 for
+     * results. */
     hlo_dims open_param, open_output;
-    /* Of a module that is cut (all after the spmd passes, if it has several
-     * participants): entry shapes are one participant's, and these say of what
-     * arrays they are parts; an entry each, none NULL.  Else NULL. */
+    /* Set by hlo_spmd in a module of several participants, else NULL: entry
+     * shapes are then those of one participant's parts, and these shardings,
+     * one each and none NULL, say of which whole arrays. */
     const hlo_sharding **param_sharding, **output_sharding;
-    const hlo_module *shown; /* what is told of it, its collectives by their
-                              names; NULL: itself */
+    /* The module that PJRT and dumps show in place of this one, in which
+     * collectives are not lowered yet; NULL: this one. */
+    const hlo_module *shown;
     const hlo_partitioner *partitioner; /* borrowed; NULL: there is none */
     bool excess_precision; /* chains of bf16 may keep f32: the user said so */
-    int64_t slice_size;    /* for tests: cut all to that; 0: as it pays */
+    int64_t slice_size;    /* for tests: `slices` cuts all arrays of so many
+                              elements that it can; 0: where it pays */
     const char **output_name; /* per output; may be NULL */
     const char **param_memory, **output_memory; /* memory kinds; may be NULL */
-    hlo_dims *param_layout, *output_layout; /* as the caller has the bytes; may
-                              be NULL; no dimensions: row-major, as inside */
-    bool laid_out;         /* hlo_layouts_apply was there */
+    hlo_dims *param_layout, *output_layout; /* of the caller's bytes, where all
+                              arrays inside are row-major; NULL, or an entry
+                              without dimensions: row-major, too */
+    bool laid_out;         /* hlo_layouts_apply has run */
     const char *frontend_attrs; /* the module's own; may be NULL */
     sd_map *names;         /* how often a base name was given */
     bool made[HLO_OP_COUNT]; /* was there ever one of the op? */
@@ -291,8 +298,9 @@ void hlo_set_arg(hlo_inst *in, int i, hlo_inst *to);
 void hlo_set_comps(hlo_inst *in, int n, hlo_comp *const *c);
 void hlo_replace(hlo_inst *in, hlo_inst *with); /* all uses, and root; in stays */
 void hlo_replace_use(hlo_inst *user, hlo_inst *from, hlo_inst *to);
-/* Must be unused and not the root.  Later parameters move up when a parameter
- * goes; hlo_has_effect is true of parameters, so dead code keeps them. */
+/* in must be unused, and not the root.  When a parameter is removed, later ones
+ * take the next lower number; since callers depend on these, hlo_has_effect is
+ * true of parameters and dead code elimination keeps them. */
 void hlo_remove(hlo_inst *in);
 /* Removes what nobody uses and has no effect; was there any? */
 bool hlo_comp_sweep(hlo_comp *c);
@@ -309,9 +317,9 @@ hlo_dims hlo_dims_copy(sd_arena *a, const int64_t *at, int n);
 bool hlo_dims_hold(hlo_dims d, int64_t x);
 bool hlo_dims_rise(hlo_dims d); /* each is more than the one before it */
 bool hlo_is_row_major(hlo_dims order); /* of dimensions, minor to major */
-/* The entry comes to read and write bytes that lie as m->param_layout and
- * m->output_layout say; of several participants, after the program was cut.
- * (hlo_layout.c) */
+/* Adds transposes at the entry's parameters and results, so that it reads and
+ * writes bytes that lie as m->param_layout and m->output_layout say.  In a
+ * module of several participants, hlo_spmd comes first.  hlo_layout.c */
 void hlo_layouts_apply(hlo_module *m);
 int hlo_comp_count(const hlo_comp *c); /* instructions */
 void hlo_comp_sort(hlo_comp *c);       /* operands first again, stable */
@@ -332,12 +340,12 @@ static inline const hlo_op_info *hlo_info(const hlo_inst *in)
 {
     return &hlo_op_table[in->op];
 }
-/* Of a collective: the one that it joins, cuts or scatters along, or -1. */
+/* The dimension that a collective joins, cuts or scatters along, or -1. */
 static inline int64_t hlo_collective_dim(const hlo_inst *in)
 {
     return in->dims.n ? in->dims.at[0] : in->u.coll ? in->u.coll->dim : -1;
 }
-/* The results of one that may be a tuple. */
+/* How many results in has, and the shape of result i: see sd_shape_nresult. */
 static inline int hlo_nresult(const hlo_inst *in)
 {
     return sd_shape_nresult(in->shape);
@@ -349,40 +357,47 @@ static inline const sd_shape *hlo_result_shape(const hlo_inst *in, int i)
 bool hlo_is_elementwise(const hlo_inst *in); /* unary .. convert, same dims */
 /* Turns of a while: exact where its HLO tells, else -1. */
 int64_t hlo_turns(const hlo_inst *loop);
-bool hlo_has_effect(const hlo_inst *in);     /* itself or what it calls */
-bool hlo_is_scalar_const(const hlo_inst *in, double *v); /* also broadcast */
+bool hlo_has_effect(const hlo_inst *in);     /* or something that it calls */
+bool hlo_is_scalar_const(const hlo_inst *in, double *v); /* or its broadcast */
 bool hlo_is_splat(const hlo_inst *constant); /* all elements equal */
-/* Apart from operands and computations; false of ops that nobody merges. */
+/* Are x and y equal but for operands and computations?  False for ops that are
+ * never merged, as those that draw random numbers. */
 bool hlo_same_attributes(const hlo_inst *x, const hlo_inst *y);
 uint64_t hlo_hash_attributes(const hlo_inst *in, uint64_t h);
-/* reduce-window that is a running reduction along one dimension: dim, from
- * the end?, without the element itself? */
+/* Is it a reduce-window that is a running reduction, as cumsum?  Along which
+ * dimension, and from its end? */
 bool hlo_is_cumulative(const hlo_inst *in, int64_t *dim, bool *reverse);
 /* The number under a key of a custom call's configuration, a dictionary. */
 bool hlo_custom_int(const hlo_custom *c, const char *key, int64_t *v);
-int hlo_ninput(const hlo_inst *in); /* reduce, sort, scatter...: of the tuple */
+/* How many arrays a reduce, sort or scatter works on side by side: a reduce of
+ * two has four operands, two arrays and two initial values. */
+int hlo_ninput(const hlo_inst *in);
 
 /* ---- calls of the device library (hlo_call.c) ---- */
 
 enum { HLO_CALL_INTS = 26, HLO_CALL_LANES = 16 };
-typedef struct {   /* a custom-call that a device function computes */
+/* A custom-call that a device function computes, called once an item (a matrix
+ * of a batch, a line of a Fourier transform); items do not depend on each
+ * other. */
+typedef struct {
     const hlo_inst *in;
     const char *fn;   /* "dl_fft_f32": C of src/devlib */
-    int64_t items;    /* how often it is called; items are independent */
-    bool whole;       /* it gets the arrays and the item's number; else the
+    int64_t items;    /* how often fn is called */
+    bool whole;       /* fn gets whole arrays and the item's number; else the
                          item's part of each array, all parts being equal */
-    int nint;         /* numbers that it gets after its pointers */
+    int nint;         /* integers that fn gets after its pointers: at[] */
     int64_t at[HLO_CALL_INTS];
-    size_t work;      /* bytes of work space for a call; 0: none */
+    size_t work;      /* bytes of work space that a call gets; 0: none */
     double flops;     /* of all items */
-    const char *lanes; /* a function of up to HLO_CALL_LANES items side by side,
-                          whose number follows the work space; or NULL */
-    size_t lanes_work;
+    const char *lanes; /* a function that takes up to HLO_CALL_LANES items side
+                          by side, and their number behind the work space; or
+                          NULL */
+    size_t lanes_work; /* its work space */
     int64_t each;     /* items of a call: 1 until plan takes `lanes` */
-    bool in_place;    /* the result may be operand 0's memory: an item writes
-                         where it alone reads, when it has read all */
+    bool in_place;    /* the result may take operand 0's memory: an item writes
+                         only where no other reads, after it has read all */
 } hlo_call;
-/* False: in is no such call, or not one that the function takes. */
+/* False if in is no such call, or has types or sizes that no function takes. */
 bool hlo_device_call(const hlo_inst *in, hlo_call *out);
 #define HLO_CALL_FFT "sundog.fft"
 bool hlo_call_fft(const hlo_inst *in, hlo_call *out); /* hlo_fft.c */
@@ -394,8 +409,8 @@ bool hlo_call_fft(const hlo_inst *in, hlo_call *out); /* hlo_fft.c */
 sd_status hlo_infer(hlo_module *m, const hlo_inst *in, const sd_shape **out);
 sd_status hlo_verify(const hlo_module *m);
 sd_status hlo_verify_inst(hlo_module *m, const hlo_inst *in);
-/* What readers do with each instruction: it is verified, and the strides of a
- * slice are at most its dimensions, so that passes may multiply them. */
+/* Readers call this for each instruction: it verifies in, and cuts the strides
+ * of a slice to the dimensions, so that passes may multiply them. */
 sd_status hlo_admit(hlo_module *m, hlo_inst *in);
 /* "add of f32[3], f32[4] (jit(f)/add, model.py:12)": for messages. */
 const char *hlo_describe(hlo_module *m, const hlo_inst *in);
@@ -406,9 +421,10 @@ void hlo_print_quoted(sd_buf *b, const char *s, size_t len); /* C escapes */
 sd_status hlo_parse(sd_arena *a, const char *text, size_t len,
                     hlo_module **out);
 
-/* HLO protobuf: HloModuleProto, with_config: HloModuleProtoWithConfig.  The
- * bytes are nobody's friends; a mistake names its instruction.  Constants of
- * more than most elements are written without them, and not read back. */
+/* HLO protobuf: HloModuleProto or, with_config, HloModuleProtoWithConfig.  The
+ * bytes are not trusted; an error names the instruction.  Constants of more
+ * than `most` elements are written without their data, and such a module
+ * cannot be read back. */
 sd_status hlo_proto_read(sd_arena *a, sd_bytes b, bool with_config,
                          hlo_module **out);
 void hlo_shape_proto(sd_buf *b, const sd_shape *s); /* ShapeProto */
@@ -425,9 +441,9 @@ struct hlo_value {
 hlo_value hlo_value_make(sd_arena *a, const sd_shape *s); /* zeroed */
 sd_status hlo_eval(sd_arena *a, const hlo_comp *c, const hlo_value *arg,
                    int narg, hlo_value *out);
-/* Of all the module's participants at once: arg and out by participant, then
- * by parameter; collectives join them.  One that misses some of a group's
- * members, in a branch or a loop that they do not take, is an error. */
+/* Runs all participants of the module at once: arg[p][i] is parameter i of
+ * participant p, out[p] its result.  It is an error if some members of a group
+ * come to a collective and others, in another branch, do not. */
 sd_status hlo_eval_all(sd_arena *a, const hlo_comp *c,
                        const hlo_value *const *arg, int narg, hlo_value *out);
 /* One instruction with constant operands; for folding and tests. */

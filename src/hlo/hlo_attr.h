@@ -1,8 +1,8 @@
-/* THE attribute table: what an op has beside operands and computations, a row
- * an attribute.  Instructions are printed and read as text, written and read as
- * protobuf, compared and hashed by loops over the rows of their op; each of
- * these has one function a kind of attribute, and none an op.  A new attribute
- * of a known kind is a row in hlo_attr.c. */
+/* THE attribute table: what an op has beside operands and computations, one row
+ * for each attribute.  Printing, parsing, protobuf both ways, comparing and
+ * hashing are loops over the rows of an op, with one function for each kind of
+ * attribute and none for an op.  A new attribute of a known kind is a row in
+ * hlo_attr.c; docs/tables.md has a guide to the columns. */
 #ifndef HLO_ATTR_H
 #define HLO_ATTR_H
 
@@ -30,9 +30,9 @@ typedef enum {
 typedef enum { HLO_IN_INST, HLO_IN_DOT, HLO_IN_CONV, HLO_IN_GATHER }
     hlo_attr_block;
 
-typedef struct { /* a message in an instruction's message */
-    size_t at, bytes;
-    const char *name; /* XLA's, of one that must be there; else NULL */
+typedef struct { /* a message inside an instruction's message */
+    size_t at, bytes; /* of its pointer in pb_inst; of the message */
+    const char *name; /* XLA's name of a message that must be there; else NULL */
 } hlo_attr_message;
 
 enum { HLO_A_QUIET = 1, /* left out of text when unset or empty */
@@ -47,19 +47,21 @@ typedef struct {
     const hlo_attr_message *msg; /* the field's message; NULL: pb_inst */
     size_t pb;                   /* of the field in that */
     unsigned flags;
-    int64_t unset, least;    /* of a number that is not given; that may be */
-    const char *const *names; /* CHOICE */
-    const char *what;        /* CHOICE: in messages about protobuf */
-    const char *want;        /* CHOICE: what is said below `least` */
-    const char *stablehlo;   /* its name there, where that is another */
+    int64_t unset, least;    /* a number's value where none is given, and the
+                                least that may be given */
+    const char *const *names; /* CHOICE: of its values */
+    const char *what;        /* CHOICE: its name in messages about protobuf */
+    const char *want;        /* CHOICE: the message for a value below `least` */
+    const char *stablehlo;   /* its name in StableHLO; NULL: the same as key */
 } hlo_attr_row;
 
 /* Of an op, up to HLO_A_END; never NULL. */
 const hlo_attr_row *hlo_attr_rows(hlo_op op);
 #define hlo_for_each_attr(r, op) \
     for (const hlo_attr_row *r = hlo_attr_rows(op); r->kind != HLO_A_END; r++)
-/* The parts of a window in the order of its text, and what they are when
- * nothing is said; a padding is a pair of numbers. */
+/* The parts of a window ("size=3x3 pad=0_0x1_1 ...") in the order of its text,
+ * and their values where text does not give them.  pair: two numbers, as of a
+ * padding. */
 typedef struct { const char *key; size_t at; bool pair; int64_t unset; }
     hlo_window_part;
 enum { HLO_WINDOW_PARTS = 6 };
@@ -71,8 +73,8 @@ static inline int64_t *hlo_window_number(const hlo_window_dim *w,
 }
 /* Where the row's field is. */
 void *hlo_attr_field(const hlo_attr_row *r, const hlo_inst *in);
-/* Before any field is set: makes the block that the op's rows are in, and sets
- * what no row says. */
+/* To be called before any field is set: makes the block that the op's rows are
+ * in (hlo_dot, ...), and gives values to the fields that have no row. */
 void hlo_attr_begin(sd_arena *a, hlo_inst *in);
 void hlo_attr_by_dim(sd_arena *a, hlo_inst *in, int rank); /* makes u.by_dim */
 /* The text keys of an op's computations, as many as it has (one or two): of

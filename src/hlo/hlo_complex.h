@@ -1,9 +1,9 @@
-/* One complex element: what the op table's last column calls.  Parts are
- * quads: a product of two doubles is exact in one, and what cancels between
- * two terms leaves digits enough for a double.  From finite operands a part
- * is right to well below a double's last place as long as the terms that it
- * is a sum of are (docs/numerics.md); operands with infinities and NaNs give
- * what C's Annex G says. */
+/* Arithmetic on one complex element, which the last column of hlo_ops.def
+ * calls. Real and imaginary parts are quads (__float128): the product of two
+ * doubles is exact in a quad, and when two such products cancel enough digits
+ * are left for a double.  Finite operands give parts that are right to well
+ * below a double's last place (docs/numerics.md says where not); operands with
+ * infinities and NaNs give what Annex G of the C standard says. */
 #ifndef HLO_COMPLEX_H
 #define HLO_COMPLEX_H
 

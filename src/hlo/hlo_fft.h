@@ -1,14 +1,17 @@
-/* What "sundog.fft" means, and how its device function goes about it: for the
- * pass that makes the table, and the evaluator. */
+/* What the custom-call "sundog.fft" computes, and the plan by which its device
+ * function computes it.  Read by the pass that makes the function's table of
+ * roots, and by the evaluator. */
 #ifndef HLO_FFT_H
 #define HLO_FFT_H
 
 #include "hlo.h"
 
 enum {
-    HLO_FFT_MOST = 1 << 15,   /* numbers of a line at most */
-    HLO_FFT_SMOOTH = 1 << 16, /* of one that takes no chirp; or pairs */
-    HLO_FFT_DIRECT = 1 << 14 /* few longer ones had better be matrices */
+    HLO_FFT_MOST = 1 << 15,   /* numbers of a line at most, */
+    HLO_FFT_SMOOTH = 1 << 16, /* or of one whose length is smooth: without
+                                 prime factors that want a chirp */
+    HLO_FFT_DIRECT = 1 << 14 /* a few lines longer than this had better be
+                                done as columns of a matrix */
 };
 
 typedef struct { /* see hlo_fft.c */
@@ -19,7 +22,7 @@ typedef struct { /* see hlo_fft.c */
 
 typedef struct {
     int64_t length; /* numbers of a transform, half of an even real line's */
-    int64_t n;      /* and of the one that is computed */
+    int64_t n;      /* numbers of the transform that is computed for it */
     int64_t width;  /* lines in a block */
     int64_t across; /* columns of a long line; 0: none */
     int real;       /* radix of a real line's stage on reals; 0: none */
@@ -30,7 +33,7 @@ typedef struct {
     int64_t table;  /* parts in all */
 } hlo_fft_plan;
 
-bool hlo_fft_is_smooth(int64_t n); /* takes no chirp */
+bool hlo_fft_is_smooth(int64_t n); /* is done without a chirp */
 /* Is a line of n short enough for a call?  An even real one is half as many
  * pairs. */
 bool hlo_fft_is_short(hlo_fft_type type, int64_t n);

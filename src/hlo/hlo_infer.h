@@ -1,7 +1,7 @@
-/* What the files of inference share.  A rule takes the instruction with its
- * operands and attributes, checks them, and gives the shape; where a shape
- * cannot follow from them (iota, reshape, convert, ...) it is the declared
- * one, in->shape, that is checked. */
+/* What the files of inference share.  A rule takes an instruction, checks its
+ * operands and attributes, and gives the shape that follows from them.  Where
+ * none follows (iota, reshape, convert, ...), the rule checks the declared
+ * shape, in->shape, and gives that. */
 #ifndef HLO_INFER_H
 #define HLO_INFER_H
 

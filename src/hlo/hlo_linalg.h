@@ -1,5 +1,6 @@
-/* The custom-calls of linear algebra, "sundog.<name>": hlo_linalg.def has
- * them.  What verifies is read without a check. */
+/* The custom-calls of linear algebra, "sundog.<name>", one row of
+ * hlo_linalg.def each.  The verifier checks a call by its row, so reading
+ * checks nothing. */
 #ifndef HLO_LINALG_H
 #define HLO_LINALG_H
 
@@ -26,7 +27,7 @@ typedef struct { /* one call, read */
     sd_dtype type;
     int64_t attr[HLO_LA_ATTRS]; /* in the row's order */
     int64_t batch;              /* how many matrices */
-    int64_t m, n, p, q, t, z;   /* extents; what the row has not is 0 */
+    int64_t m, n, p, q, t, z;   /* extents; 0: the row has no such letter */
 } hlo_linalg;
 
 /* What device functions and LAPACK have; narrow floats are widened before. */

@@ -4,16 +4,17 @@
 
 #include "hlo.h"
 
-/* hlo_inst_create under a name: made unique, but not first taken by the op's
- * own name, so that text keeps its names. */
+/* hlo_inst_create with a name, as text gives it: "x.3" stays "x.3" unless it is
+ * taken. */
 hlo_inst *hlo_inst_create_named(hlo_comp *c, hlo_inst *before, hlo_op op,
                                 const char *name, const sd_shape *shape,
                                 int narg, hlo_inst *const *arg);
 /* Enters a parameter in its computation's list at its index. */
 void hlo_comp_put_param(hlo_comp *c, hlo_inst *in);
-/* The operands of a dynamic-slice or dynamic-update-slice of the old form, all
- * starts in one array, as those of the new, one scalar a dimension; others as
- * they are.  Gives how many.  hlo_form.c */
+/* Old HLO has all starts of a dynamic-slice or dynamic-update-slice in one
+ * array.  Makes *arg its operands in the new form, with one scalar for each
+ * dimension, and returns how many; other instructions keep theirs. 
+ * hlo_form.c */
 int hlo_new_operands(hlo_comp *c, hlo_op op, const char *name, int n,
                      hlo_inst ***arg);
 /* How many replicas, partitions or both a collective's groups name members of,

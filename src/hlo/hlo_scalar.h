@@ -1,5 +1,6 @@
-/* One element: the evaluator's own arithmetic, never the device library's.
- * Values are stored elements; inside they are wide, and rounded once. */
+/* Arithmetic on one element, as the evaluator does it: written apart from the
+ * device library's, so that one can judge the other.  Operands and results are
+ * stored elements; in between a value is wide, and is rounded once. */
 #ifndef HLO_SCALAR_H
 #define HLO_SCALAR_H
 

@@ -1,8 +1,9 @@
-/* Which part of an array each participant has.
+/* hlo_sharding: which part of an array each participant has.
  *
- * Participants stand on a grid (hlo_grid.h).  A dimension is cut by a list of
- * its atoms, major to minor.  All live in the module's arena; equal shardings
- * are one, so pointers compare. */
+ * Participants stand on a grid (hlo_grid.h).  Each dimension is cut by a list
+ * of the grid's atoms, major to minor: on a grid of 2 x 3, dimension 0 cut by
+ * atom 1 is in three parts, each on two participants.  Shardings live in the
+ * module's arena; equal ones are the same object, so pointers are compared. */
 #ifndef HLO_SHARDING_H
 #define HLO_SHARDING_H
 
@@ -18,7 +19,7 @@ typedef struct {
     const char *name;
     hlo_mesh_axis *axis;
     int naxis;
-    const int64_t *ids; /* of its participants, as many as places; or NULL */
+    const int64_t *ids; /* participant at each place; NULL: in order */
     int64_t single;     /* no axes and one participant: that one; else -1 */
     const hlo_grid *grid;
 } hlo_mesh;
@@ -29,10 +30,11 @@ typedef enum { HLO_SUM_OF, HLO_MAX_OF, HLO_MIN_OF } hlo_partial;
 
 struct hlo_sharding {
     const hlo_grid *grid;
-    const hlo_mesh *mesh; /* that its text names; NULL: of tiles */
-    int64_t single;       /* all of it is that participant's alone; else -1 */
+    const hlo_mesh *mesh; /* that its text names; NULL: it was given as tiles */
+    int64_t single;       /* the one participant that has the array; else -1 */
     uint32_t replicated, unreduced, manual; /* masks of atoms */
-    hlo_partial partial;  /* what unreduced parts are to be made into */
+    hlo_partial partial;  /* the array is the sum, largest or smallest of what
+                             participants that differ along unreduced have */
     int rank;
     hlo_dim_sharding dim[];
 };

@@ -15,8 +15,10 @@ struct hlo_meshes {
 
 enum { HLO_MOST_MESHES = 256, HLO_MOST_PLACES = 1 << 20 };
 
-/* Ends of axes, as products from the first on: 4x2 has 1, 4, 8.  Meshes share
- * a grid if all their ends together divide one another in turn. */
+/* Where axes end, as products of sizes from the first axis on: a mesh of 4 x 2
+ * has ends 1, 4 and 8.  Meshes share a grid if the ends of all of them, sorted,
+ * divide one another in turn: 4 x 2 and 2 x 4 (1 2 4 8) do, 2 x 3 and 3 x 2
+ * (1 2 3 6) do not. */
 typedef struct {
     int64_t at[HLO_MOST_ATOMS + 2];
     int n;
@@ -29,9 +31,11 @@ bool hlo_cut_at(hlo_cuts *c, int64_t v); /* false: it does not fit */
 void hlo_meshes_open(hlo_module *m);
 void hlo_mesh_add(hlo_module *m, sd_bytes name, const hlo_mesh *x);
 void hlo_meshes_place(hlo_module *m);
-/* A module without meshes has a grid of its participants all the same. */
+/* Sets m->mesh of a module that names no mesh: it has the grid of all
+ * participants and nothing else. */
 void hlo_meshes_need(hlo_module *m);
-/* One that stands in a sharding itself, or the module's that is the same. */
+/* Adds a mesh that stands inside a sharding; the module's own if it has one
+ * that is equal. */
 const hlo_mesh *hlo_mesh_join(hlo_module *m, const hlo_mesh *x);
 int64_t hlo_mesh_places(const hlo_mesh *x);
 
@@ -48,7 +52,8 @@ const hlo_grid *hlo_grid_of(hlo_module *m, int n, const int64_t *axis,
 bool hlo_is_order(sd_arena *a, const int64_t *at, int64_t n);
 /* The offset of index i along these atoms. */
 int64_t hlo_grid_offset(const hlo_grid *g, const hlo_atoms *a, int64_t i);
-/* One to be filled, then kept, which gives the one that is equal. */
+/* A new sharding to be filled in; keep then returns the module's that is equal,
+ * which may be an older one. */
 hlo_sharding *hlo_sharding_draft(hlo_module *m, int rank);
 const hlo_sharding *hlo_sharding_keep(hlo_module *m, hlo_sharding *s);
 

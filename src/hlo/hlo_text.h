@@ -95,25 +95,28 @@ bool hlo_is_custom_hint(hlo_word key);
 bool hlo_is_name_char(char ch);
 hlo_cmp_type hlo_usual_compare(sd_dtype t); /* what an unset type means */
 
-/* XLA has no op for our scan: outside it is a custom call of this target. */
+/* Our op scan is unknown to XLA.  In text and protobuf it goes as a custom-call
+ * of this target, its guise: hlo_masked gives the guise of a scan, kept in g,
+ * and every other instruction as it is; hlo_unmask makes a guise that was read
+ * a scan again. */
 #define HLO_SCAN_TARGET "sundog.scan"
 typedef struct {
     hlo_inst in;
     hlo_custom custom;
     char config[96];
 } hlo_guise;
-/* in itself, or what XLA reads in its place, kept in g. */
 const hlo_inst *hlo_masked(const hlo_inst *in, hlo_guise *g);
 bool hlo_is_guise(const hlo_custom *c);
 bool hlo_unmask(hlo_inst *in); /* false: its config is not ours */
 
-/* A custom call's layouts stand in its shapes outside, in u.custom inside. */
+/* XLA writes the layouts of a custom-call's operands and results in their
+ * shapes; we keep them in u.custom.  From one to the other: */
 bool hlo_custom_is_laid_out(const hlo_custom *c);
 sd_shape hlo_custom_operand(const hlo_inst *in, int i);
 const sd_shape *hlo_custom_result(sd_arena *a, const hlo_inst *in);
 void hlo_custom_take_layouts(sd_arena *a, hlo_inst *in, hlo_custom *c);
 
-/* Is it an op of XLA's that has no row of ours? */
+/* Is it an op that XLA has and hlo_ops.def does not? */
 bool hlo_op_not_done(const char *name, size_t len);
 
 /* Groups [n,size]<=[dims]T(perm), n x size numbers; an empty perm leaves the

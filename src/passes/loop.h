@@ -11,11 +11,12 @@ typedef struct {
     int n;             /* elements of the carry */
 } loop;
 
-/* False for loops of another form: the carry is no tuple, or its computations
- * have other callers. */
+/* False, and nothing is read, if in is no while, its carry is no tuple, or its
+ * computations have other callers. */
 bool loop_read(hlo_inst *in, loop *l);
-/* Does every use of a tuple take it apart? */
+/* Are all users of the tuple x get-tuple-elements? */
 bool loop_only_elements(const hlo_inst *x);
+/* Is x get-tuple-element i of `of`? */
 bool loop_is_element(const hlo_inst *x, const hlo_inst *of, int64_t i);
 
 #endif

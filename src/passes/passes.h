@@ -18,9 +18,9 @@ extern const hlo_pass hlo_pass_table[];
 extern const int hlo_pass_count;
 const hlo_pass *hlo_pass_of_name(const char *name);
 
-/* Called before the first and after each pass that changed something; for
- * dumps.  May be NULL.  Where the verifier refuses what a pass left, it is called
- * once more, under this name instead of a pass's. */
+/* For dumps: called before the first pass, and after each pass that changed
+ * something.  May be NULL.  If the verifier refuses what a pass left, the hook
+ * is called once more with this name instead of the pass's. */
 #define HLO_LEFT_WRONG "left-wrong"
 typedef void (*hlo_pass_hook)(void *ctx, const char *pass, const hlo_module *m);
 
@@ -29,9 +29,9 @@ typedef void (*hlo_pass_hook)(void *ctx, const char *pass, const hlo_module *m);
 sd_status hlo_optimize(hlo_module *m, const device_desc *dev,
                        const sd_options *opt, hlo_pass_hook hook, void *ctx);
 
-/* Cuts a module of several participants into what each runs: hlo_optimize
- * begins so, and what is cut already stays.  The hook is told after each
- * stage: spmd-import, spmd-local. */
+/* Cuts a module of several participants into the program that each of them
+ * runs. hlo_optimize begins with it, and it leaves a module alone that is cut
+ * already. The hook is called after each stage: spmd-import, spmd-local. */
 sd_status hlo_spmd(hlo_module *m, hlo_pass_hook hook, void *ctx);
 
 #endif

@@ -1,4 +1,5 @@
-/* Rules of hlo_opt_simplify that live in a second file. */
+/* The rules of hlo_opt_simplify for ops that move data, in simplify_shape.c:
+ * each gives what an instruction of that op may be replaced by, or NULL. */
 #ifndef SIMPLIFY_H
 #define SIMPLIFY_H
 

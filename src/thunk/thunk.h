@@ -1,8 +1,8 @@
-/* thunk: the program that compiling hands to running.  Launch order, kernels'
- * binaries, constants, the table of buffers, and opaque sections that PJRT is
- * asked about later.  Knows neither HLO nor LLVM nor a driver; can be printed,
- * verified, saved and loaded.  Immutable and shared by threads once built;
- * reference counted. */
+/* thunk: the program that compiling hands to running: the steps in launch
+ * order, kernels' binaries, constants, the table of buffers, and sections that
+ * nothing here reads and PJRT's callers ask for later.  It knows neither HLO
+ * nor LLVM nor a driver, and can be printed, verified, saved and loaded.  Once
+ * built it is immutable, shared by threads, and reference counted. */
 #ifndef THUNK_H
 #define THUNK_H
 
@@ -70,17 +70,17 @@ struct thunk {
     double flops, bytes;  /* estimate, for threading and profiles */
 };
 
-/* A COLLECTIVE fills its result with blocks of the operands of its group's
- * members (thunk_collective.c), all of which run the same step.  Result r of
- * participant number `me` of its group, operands x[] of the members:
+/* A COLLECTIVE fills its result r with blocks of the operands x[j] of the
+ * members j of its group (thunk_collective.c).  All members run the same step.
+ * For the member whose number in the group is `me`:
  *   GATHER      r[o][j] = x[j][o]
  *   ALL_TO_ALL  r[o][j] = x[j][o][me]
  *   BROADCAST   r = x[0]
  *   PERMUTE     groups are pairs: r of the second is x of the first
- * o counts to outer, j the members, an element is a block of bytes.  Zeros where
- * there is no member.
- * With a kernel there is no r: its first slots are the blocks, one of each
- * member, where they lie. */
+ * o runs from 0 to outer - 1, and an element is a block of bytes.  Where there
+ * is no member j, zeros are written. A COLLECTIVE with a kernel has no r: the
+ * kernel's first slots are the blocks, one of each member, in the memory where
+ * they lie. */
 typedef enum { THUNK_COLL_GATHER, THUNK_COLL_ALL_TO_ALL, THUNK_COLL_PERMUTE,
                THUNK_COLL_BROADCAST, THUNK_COLL_COUNT } thunk_collective_kind;
 extern const char *const thunk_collective_name[THUNK_COLL_COUNT];
@@ -105,8 +105,8 @@ typedef struct { /* one entry point */
     int group;            /* work items of a group; host: 1 */
     uint64_t local_bytes; /* host: scratch a worker needs */
     double flops, bytes;
-    bool loop;            /* host: runs as long as it likes, and looks at the
-                             mark whose address its scratch begins with */
+    bool loop;            /* host: it is a loop without a known end, which stops
+                             when the bool that its scratch points to is set */
 } thunk_kernel;
 
 typedef struct { sd_dtype dtype; int rank; const int64_t *dim;
@@ -142,8 +142,8 @@ struct thunk_program {
 thunk_program *thunk_program_create(const char *name, const device_desc *d);
 thunk_program *thunk_program_retain(thunk_program *p);
 void thunk_program_release(thunk_program *p); /* takes NULL */
-/* Builders, for programs from thunk_program_create alone (a loaded one has no
- * room to grow); strings and arrays are copied into the program. */
+/* Builders, which copy strings and arrays into the program.  They are for
+ * programs from thunk_program_create: one that was loaded cannot grow. */
 int thunk_add_buffer(thunk_program *p, thunk_buffer b);
 uint64_t thunk_add_constant(thunk_program *p, const void *data, size_t bytes);
 int thunk_add_binary(thunk_program *p, thunk_bin_kind k, const void *data,
@@ -153,13 +153,14 @@ void thunk_add_section(thunk_program *p, const char *name, const void *data,
 void thunk_set_collective(thunk_program *p, thunk *t,
                           const thunk_collective *c);
 thunk_collective thunk_collective_of(const thunk *t); /* of a COLLECTIVE */
-/* Its first place among the members, or -1. */
+/* The first place among c->member where that participant stands, or -1. */
 int64_t thunk_collective_find(const thunk_collective *c, int64_t participant);
 int thunk_participants(const thunk_program *p); /* replicas x partitions */
 const thunk_section *thunk_find_section(const thunk_program *p, const char *n);
 void thunk_print(sd_buf *b, const thunk_program *p); /* thunk_sequence.txt */
-/* Every index in range, every slice inside its buffer, every kernel has its
- * binary: run on each program that was loaded or built. */
+/* An error unless every index is in range, every slice inside its buffer, and
+ * every kernel's binary there.  Called for each program that is built or
+ * loaded. */
 sd_status thunk_verify(const thunk_program *p);
 #define THUNK_VERSION 9u /* of the bytes */
 sd_status thunk_save(const thunk_program *p, sd_buf *out);

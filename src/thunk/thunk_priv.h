@@ -4,7 +4,8 @@
 
 #include "thunk.h"
 
-/* Of a COLLECTIVE whose slices are inside their buffers. */
+/* thunk_verify of what is special to a COLLECTIVE, after its slices were found
+ * to be inside their buffers. */
 sd_status thunk_check_collective(const thunk_program *p, const thunk *t);
 void thunk_print_collective(sd_buf *b, const thunk_program *p, const thunk *t);
 

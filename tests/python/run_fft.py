@@ -74,7 +74,7 @@ def test_error_of_real_lines_is_no_larger(kind):
         there = both_errors(jnp.fft.rfft, scipy.fft.rfft(x.astype(np.longdouble), axis=-1), x)
         back = both_errors(lambda v, n=n: jnp.fft.irfft(v, n=n), scipy.fft.irfft(half.astype(np.clongdouble), n=n, axis=-1), half)
         for way, (ours, theirs) in (("there", there), ("back", back)):
-            # back by a chirp theirs is better than there (docs/status.md)
+            # back by a chirp theirs is better than there (docs/accuracy.md)
             most = 1.15 if way == "back" and largest_prime(n) > 131 else 1.1 if n < 32 else 1.08
             if ours > most * theirs + 1e-9 * np.finfo(x.dtype).eps:
                 wrong[n, way] = (ours, theirs)

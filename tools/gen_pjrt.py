@@ -386,13 +386,22 @@ def found():
 def docs(t):
     where, refused = found()
     out = ['# The PJRT surface', '',
-           'Made by `tools/gen_pjrt.py docs` from `abi/pjrt.tsv` and the '
-           'sources; a test compares. Every function of API 0.%s: done, or '
-           'refused with UNIMPLEMENTED and its name. Structs shorter than '
-           'every version has, and handles that are NULL where they must not '
-           'be, are INVALID_ARGUMENT and named.' %
-           dict(t.const)['PJRT_API_MINOR'], '',
-           '| function | since | state | file | |', '|---|---|---|---|---|']
+           'PJRT is the C interface by which JAX and other frameworks reach a '
+           'device. This page says which of its functions Sundog has, and '
+           'which extensions it offers. `tools/gen_pjrt.py docs` makes it '
+           'from `abi/pjrt.tsv` and the sources (`make bless`), and a test '
+           'compares.', '',
+           '* **since** is the version of the interface that brought the '
+           'function. Sundog has API 0.%s.' %
+           dict(t.const)['PJRT_API_MINOR'],
+           '* **done** means that the function is there; a few of them still '
+           'refuse some arguments (last table).',
+           '* **refused** means that it answers UNIMPLEMENTED with its name.',
+           '* A struct that is shorter than in every version, or a handle '
+           'that is NULL where it must not be, is INVALID_ARGUMENT and named.',
+           '', '## Functions', '',
+           '| function | since | state | file | remark |',
+           '|---|---|---|---|---|']
 
     def row(name, since):
         path, note = where.get(snake(name), ('', ''))
@@ -401,15 +410,17 @@ def docs(t):
             '`%s`' % path if path else '', note)
 
     out += [row(n, t.since[n]) for n, *_ in t.api]
-    out += ['', '## Extensions', '', '| extension | | why |', '|---|---|---|']
+    out += ['', '## Extensions', '', '| extension | state | why |', '|---|---|---|']
     out += ['| %s | %s | %s |' %
             (n, 'offered' if kind == 'EXTENSION' else 'not offered', why)
             for kind, n, why in t.extension_rows]
-    out += ['', '| function | of | state | file | |', '|---|---|---|---|---|']
+    out += ['', '### Functions of extensions', '',
+            '| function | of | state | file | remark |', '|---|---|---|---|---|']
     out += [row(f, e[0]) for e in t.ext for _, f in t.extension_slots(e[2])]
     out += ['', '## What calls that are done may still refuse', '',
-            'With UNIMPLEMENTED; the message names what was asked for. What '
-            'compiling and running refuse is theirs to say.', '',
+            'These answer UNIMPLEMENTED, and the message names what was asked '
+            'for. What compiling and running refuse is in `docs/errors.md`.',
+            '',
             '| message | file |', '|---|---|']
     out += ['| %s | `%s` |' % (said, path) for path, said in refused
             if said != '... is not implemented']

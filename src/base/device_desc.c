@@ -4,8 +4,9 @@
 #include <stdio.h>
 
 const device_kind_info device_kind_table[] = {
-#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet) \
-    [DEVICE_##id] = {name, title, flops, bytes, launch, meet},
+#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet, \
+                    beside) \
+    [DEVICE_##id] = {name, title, flops, bytes, launch, meet, beside},
 #include "device_kinds.def"
 #undef DEVICE_KIND
 };

@@ -8,7 +8,7 @@
 #include "base.h"
 
 typedef enum {
-#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet) DEVICE_##id,
+#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet, beside) DEVICE_##id,
 #include "device_kinds.def"
 #undef DEVICE_KIND
     DEVICE_KIND_COUNT
@@ -19,6 +19,7 @@ typedef struct {
     double launch;       /* nanoseconds that one launch takes */
     double meet; /* bytes that a member of a gang could read in the time that
                     its members take to meet */
+    bool beside; /* whether collectives run beside kernels */
 } device_kind_info;
 extern const device_kind_info device_kind_table[DEVICE_KIND_COUNT];
 /* THE cost model: a guess of the nanoseconds that one thread takes for so many

@@ -10,7 +10,8 @@
 static const char device_words[] = "auto"
 #define OPEN(f) ", " #f
 #define NONE    ""
-#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet) \
+#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet, \
+                    beside) \
     open
 #include "device_kinds.def"
 #undef DEVICE_KIND

@@ -89,6 +89,8 @@ void plan_unite(plan_mem *pm, storage *x, storage *y);
 int plan_addend_of(const hlo_inst *in);
 storage *plan_output_at(const plan_mem *pm, int64_t i);
 sd_status plan_steps(plan_mem *pm);
+/* What of seq can runs beside the rest (plan_beside.c). */
+void plan_beside(const thunk_program *pr, thunk_seq *seq);
 /* Which element of the body's state x is, or -1 (plan_alias.c). */
 int64_t plan_state_of(const hlo_comp *body, const hlo_inst *x);
 int plan_leaf_count(const sd_shape *s);

@@ -1,14 +1,17 @@
 /* What members bring to a collective is mostly wanted part by part: a sum is an
  * all-gather, or an all-to-all, and a kernel that adds what each of them had.
  * Where kernels can read the memory of other devices, such a kernel reads the
- * parts where they lie, and nothing is copied: a slice outside of all fusions
+ * parts where they lie, and nothing is copied, but for what is large and meets
+ * beside other kernels (plan_beside.c), which engines bring that these do not
+ * need: a slice outside of all fusions
  * is one member's part, its collective and it are no steps, and the fusion,
  * whose first operands they are, is the collective's step (plan_steps.c). */
 #include "plan_room.h"
 
 enum {
     MOST = 64, /* members: operands of one kernel */
-    ACCESS = 16 /* bytes: a part begins where a kernel may read so many */
+    ACCESS = 16, /* bytes: a part begins where a kernel may read so many */
+    LARGE = 1 << 20 /* bytes of a part: engines bring it */
 };
 
 static bool is_part(const hlo_inst *in)
@@ -99,8 +102,46 @@ static bool reads_once(const hlo_inst *all, const hlo_inst *f)
     return true;
 }
 
+static double step_bytes(const hlo_inst *in)
+{
+    double sum = 0;
+
+    if (in->op != HLO_FUSION && in->op != HLO_CUSTOM_CALL)
+        return 0;
+    for (int i = 0; i < in->narg; i++)
+        sum += (double)sd_shape_bytes(in->arg[i]->shape);
+    return sum + (double)sd_shape_bytes(in->shape);
+}
+
+static bool reads(const hlo_inst *in, const hlo_inst *value)
+{
+    for (int i = 0; i < in->narg; i++)
+        if (in->arg[i] == value)
+            return true;
+    return false;
+}
+
+/* f's sum is gathered, and much is computed before somebody wants it. */
+static bool meets_beside(const hlo_inst *all, const hlo_inst *f,
+                         const device_desc *dev)
+{
+    const hlo_inst *sum = f->nuse == 1 ? f->user[0] : NULL;
+    double bytes = (double)sd_shape_bytes(all->shape), work = 0;
+
+    if (!device_kind_table[dev->kind].beside || all->op != HLO_ALL_TO_ALL ||
+        bytes < (double)LARGE * (double)all->u.coll->group_size || !sum ||
+        sum->op != HLO_ALL_GATHER)
+        return false;
+    while (sum->nuse == 1 &&
+           (sum->user[0]->op == HLO_RESHAPE || sum->user[0]->op == HLO_BITCAST))
+        sum = sum->user[0];
+    for (const hlo_inst *in = f->next; in && !reads(in, sum); in = in->next)
+        work += step_bytes(in);
+    return work >= bytes;
+}
+
 /* Which operand of the one kernel that wants it: -1: it is to be brought. */
-static int operand_of(const hlo_inst *in)
+static int operand_of(const hlo_inst *in, const device_desc *dev)
 {
     const hlo_inst *f = in->nuse == 1 ? in->user[0] : NULL;
     int k = 0;
@@ -108,7 +149,8 @@ static int operand_of(const hlo_inst *in)
     if ((in->op != HLO_ALL_GATHER && in->op != HLO_ALL_TO_ALL) || !f ||
         f->op != HLO_FUSION || in == in->parent->root || !brings_blocks(in))
         return -1;
-    if (plan_is_peers(f->arg[0])) /* a step has one collective */
+    if (plan_is_peers(f->arg[0]) || /* a step has one collective */
+        meets_beside(in, f, dev))
         return -1;
     while (f->arg[k] != in)
         k++;
@@ -186,10 +228,10 @@ static void read_in_place(sd_arena *a, hlo_inst *f, int k)
     hlo_remove(f);
 }
 
-static void read_all(sd_arena *a, hlo_comp *c)
+static void read_all(sd_arena *a, hlo_comp *c, const device_desc *dev)
 {
     for (hlo_inst *in = c->first; in; in = in->next) {
-        int k = operand_of(in);
+        int k = operand_of(in, dev);
 
         if (k >= 0)
             read_in_place(a, in->user[0], k);
@@ -204,6 +246,6 @@ void plan_peers(hlo_module *m, const device_desc *dev)
         return;
     a = sd_arena_create();
     hlo_for_each_comp(c, m)
-        read_all(a, c);
+        read_all(a, c, dev);
     sd_arena_destroy(a);
 }

@@ -450,6 +450,7 @@ static sd_status make_seq(stepper *s, const hlo_comp *c, thunk_seq *out)
     }
     out->at = list.at;
     out->n = list.n;
+    plan_beside(s->pr, out);
     return NULL;
 }
 

@@ -94,7 +94,8 @@ static void log_times(const plan *p, const batch *b, int n)
 
 static const target_ops *const code_of[] = {
 #define CODE(t) &target_##t
-#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet) \
+#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet, \
+                    beside) \
     [DEVICE_##id] = code,
 #include "device_kinds.def"
 #undef DEVICE_KIND

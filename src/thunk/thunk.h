@@ -59,7 +59,8 @@ struct thunk {
                              rank and dimensions; COLLECTIVE: a
                              thunk_collective */
     int nattr;
-    thunk_seq *seq;       /* WHILE: cond, body; COND: branches */
+    thunk_seq *seq;       /* WHILE: cond, body; COND: branches; BESIDE: its
+                             steps, collectives and kernels */
     int nseq;
     int64_t trip;         /* WHILE: how often it turns, whatever its condition
                              says, or -1; KERNEL that is a loop: -1 when its
@@ -90,6 +91,11 @@ typedef struct {
     int64_t ngroup, size;  /* groups, and places in each */
     const int64_t *member; /* participants; -1 fills smaller groups */
 } thunk_collective;
+
+/* The steps of a BESIDE begin behind those that stand before it.  They run in
+ * their order, and in that of other BESIDEs, while the steps that follow it run:
+ * up to the next JOIN of the same sequence, which there must be.  A device that
+ * has no queue for that runs them where they stand. */
 
 typedef enum {
     THUNK_BIN_X86, THUNK_BIN_SPIRV, THUNK_BIN_PTX,

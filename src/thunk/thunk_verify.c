@@ -193,7 +193,8 @@ static const struct {
     [THUNK_COPY] = {2, 0},        [THUNK_WHILE] = {1, 2},
     [THUNK_COND] = {1, -1},       [THUNK_CUSTOM] = {-1, 0},
     [THUNK_SEND] = {1, 0},        [THUNK_RECV] = {1, 0},
-    [THUNK_COLLECTIVE] = {-1, 0},
+    [THUNK_COLLECTIVE] = {-1, 0}, [THUNK_BESIDE] = {0, 1},
+    [THUNK_JOIN] = {0, 0},
 };
 
 /* The types of a custom-call are those of its slices. */
@@ -281,6 +282,16 @@ static sd_status check_slices(const thunk_program *p, const thunk *t)
     return NULL;
 }
 
+static sd_status check_beside(const thunk_seq *seq)
+{
+    for (int i = 0; i < seq->n; i++)
+        if (seq->at[i].kind != THUNK_COLLECTIVE &&
+            seq->at[i].kind != THUNK_KERNEL)
+            return sd_error(SD_INVALID,
+                            "its step %d is no collective and no kernel", i);
+    return NULL;
+}
+
 static sd_status check_step(const thunk_program *p, const thunk *t)
 {
     sd_status st = check_slices(p, t);
@@ -333,6 +344,8 @@ static sd_status check_step(const thunk_program *p, const thunk *t)
         return check_custom(t);
     case THUNK_COLLECTIVE:
         return thunk_check_collective(p, t);
+    case THUNK_BESIDE:
+        return check_beside(&t->seq[0]);
     default:
         break;
     }
@@ -342,6 +355,7 @@ static sd_status check_step(const thunk_program *p, const thunk *t)
 static sd_status check_seq(const thunk_program *p, const thunk_seq *s,
                            int depth)
 {
+    const thunk *open = NULL;
     sd_status st;
 
     if (depth > MAX_DEPTH)
@@ -357,7 +371,12 @@ static sd_status check_seq(const thunk_program *p, const thunk_seq *s,
         for (int k = 0; k < t->nseq; k++)
             if ((st = check_seq(p, &t->seq[k], depth + 1)))
                 return st;
+        if (t->kind == THUNK_BESIDE || t->kind == THUNK_JOIN)
+            open = t->kind == THUNK_BESIDE ? t : NULL;
     }
+    if (open)
+        return sd_error(SD_INVALID, "nothing waits for what is beside in %s",
+                        open->name ? open->name : "?");
     return NULL;
 }
 

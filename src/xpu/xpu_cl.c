@@ -326,7 +326,7 @@ static void cl_close(xpu_device *d)
     if (!v)
         return;
     a = api_of(d);
-    for (int q = 0; q < XPU_QUEUE_COUNT; q++)
+    for (int q = 0; q < XPU_BESIDE; q++)
         if (v->queue[q])
             a->ReleaseCommandQueue(v->queue[q]);
     if (v->now)
@@ -419,7 +419,7 @@ static sd_status open_device(xpu_client *c, xpu_cl_driver *driver,
     if ((st = xpu_cl_describe(driver, id, &d->desc, &d->limit)))
         return st;
     lay_out_as(&d->desc, sd_opt_str(opt, SD_OPT_CL_AS));
-    for (int q = 0; q < XPU_QUEUE_COUNT && !st; q++)
+    for (int q = 0; q < XPU_BESIDE && !st; q++)
         st = make_queue(v, &v->queue[q]);
     return st ? st : make_queue(v, &v->now);
 }

@@ -100,7 +100,8 @@ static sd_status (*const open_kind[])(xpu_client *c, const sd_options *opt,
                                       bool chosen) = {
 #define OPEN(f) xpu_##f##_open
 #define NONE    NULL
-#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet) \
+#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet, \
+                    beside) \
     [DEVICE_##id] = open,
 #include "device_kinds.def"
 #undef DEVICE_KIND

@@ -292,7 +292,7 @@ static sd_status record(const xpu_run *r, xpu_mark **out)
 {
     const xpu_device_ops *ops = r->dev->ops;
 
-    return ops->record(r->dev, XPU_COMPUTE, NULL, NULL, out);
+    return ops->record(r->dev, r->dev->queue, NULL, NULL, out);
 }
 
 static sd_status run_queued(const moving *m, const thunk *t, int here,

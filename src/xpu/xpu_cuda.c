@@ -272,7 +272,7 @@ static sd_status launch(xpu_cuda *v, const thunk_kernel *k, cu_function fn,
 
     if ((err = v->driver->api.LaunchKernel(
              fn, (unsigned)k->tiles, 1, 1, (unsigned)k->group, 1, 1,
-             xpu_cuda_shared(k), v->queue[XPU_COMPUTE], NULL, extra)))
+             xpu_cuda_shared(k), v->queue[v->dev->queue], NULL, extra)))
         return xpu_cuda_status(v->driver, v, err, "cuLaunchKernel");
     return xpu_cuda_keep_pace(v, 1);
 }

@@ -164,7 +164,7 @@ static sd_status read_by_kernel(xpu_cuda *v, const xpu_blocks *b)
     return xpu_cuda_status(v->driver, v,
                            v->driver->api.LaunchKernel(
                                v->reader.fn[i], (unsigned)per * (unsigned)b->n,
-                               1, 1, GROUP, 1, 1, 0, v->queue[XPU_COMPUTE],
+                               1, 1, GROUP, 1, 1, 0, v->queue[v->dev->queue],
                                NULL, extra),
                            "cuLaunchKernel");
 }
@@ -212,7 +212,7 @@ static cu_result join(xpu_cuda *v, cu_stream to, cu_stream from, cu_event e,
 /* Other devices' memory aside, while the device copies its own. */
 static sd_status read_by_copies(xpu_cuda *v, const xpu_blocks *b)
 {
-    cu_stream queue = v->queue[XPU_COMPUTE], aside = v->reader.aside;
+    cu_stream queue = v->queue[v->dev->queue], aside = v->reader.aside;
     const char *call;
     cu_result err = join(v, aside, queue, v->reader.turn[0], &call);
 

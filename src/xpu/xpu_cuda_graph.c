@@ -161,8 +161,9 @@ static int find_pieces(const xpu_module *m, bool loops, const thunk_seq *seq,
                                           .branches = s.branches};
         count++;
     }
-    for (int i = 0; i < seq->n; i++)
-        for (int k = 0; k < seq->at[i].nseq; k++)
+    for (int i = 0; i < seq->n; i++) /* graphs are put into COMPUTE */
+        for (int k = 0; k < seq->at[i].nseq && seq->at[i].kind != THUNK_BESIDE;
+             k++)
             count += find_pieces(m, loops, &seq->at[i].seq[k],
                                  out ? out + count : NULL);
     return count;

@@ -45,6 +45,7 @@ typedef enum {
     XPU_IN,      /* copies from host memory, */
     XPU_OUT,     /* to it, */
     XPU_PEER,    /* and between devices or memories, put in by the target */
+    XPU_BESIDE,  /* collectives beside launches; of devices that gather */
     XPU_QUEUE_COUNT
 } xpu_queue;
 
@@ -97,7 +98,7 @@ typedef struct {
     sd_status (*copy_between)(xpu_device *to_dev, void *to,
                               xpu_device *from_dev, const void *from,
                               size_t bytes);
-    /* Puts blocks into COMPUTE, from devices with these ops.  Left out: members
+    /* Puts blocks into d->queue, from devices with these ops.  Left out: members
      * of a gang wait for their queues before they read from each other. */
     sd_status (*gather)(xpu_device *d, const xpu_blocks *b);
     /* Kernels of a verified program; any thread. */
@@ -106,7 +107,7 @@ typedef struct {
     /* Before the first launch of a run; left out: nothing to do. */
     sd_status (*begin)(xpu_device *d, xpu_module *m);
     sd_status (*launch)(xpu_device *d, xpu_module *m, int kernel,
-                        void **slot);
+                        void **slot); /* into d->queue */
     /* Puts in some of the steps that begin with `first` as one: *n of them; 0
      * or left out: they are taken one by one. */
     sd_status (*replay)(const xpu_run *r, const thunk *first, int *n);
@@ -356,7 +357,8 @@ struct xpu_device {
     xpu_stream lender;  /* its thread helps runs, and transfer's copies */
     xpu_flights flights;
     bool in_callback;   /* of the host, on the compute stream's thread */
-    int beside;         /* other members of the gang that runs */
+    int others;         /* members of the gang that runs */
+    xpu_queue queue;    /* COMPUTE, or BESIDE while its steps are put in */
     const _Atomic bool *cancel; /* of what runs: long launches look at it */
     xpu_cache cache[XPU_MEM_COUNT];
     int64_t limit;      /* bytes; set by open */

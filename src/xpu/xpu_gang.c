@@ -377,7 +377,7 @@ sd_status xpu_gang_follow(const xpu_run *r, int64_t i, bool has_read)
     xpu_mark *m =
         *mark_at(g, g->member[r->me].at, i, has_read ? READ_MARK : READY_MARK);
 
-    return r->dev->ops->wait(r->dev, XPU_COMPUTE, m);
+    return r->dev->ops->wait(r->dev, r->dev->queue, m);
 }
 
 sd_status xpu_gang_part(const xpu_run *r, sd_status st, xpu_mark *read)

@@ -201,7 +201,7 @@ static sd_status host_launch(xpu_device *d, xpu_module *m, int kernel,
     split s = {.fn = (kernel_fn)m->fn[kernel],
                .slot = slot,
                .tiles = k->tiles,
-               .parts = count_parts(k, h->nworker, d->beside),
+               .parts = count_parts(k, h->nworker, d->others),
                .loop = k->loop,
                .host = h,
                .cancel = d->cancel};

@@ -137,16 +137,16 @@ static sd_status walk(execution *e, void *temp)
                  .gang = e->gang,
                  .me = e->me};
     const _Atomic bool *outer = d->cancel; /* callbacks' runs nest */
-    int beside = d->beside;
+    int others = d->others;
     sd_status st;
 
     set_bases(e, temp);
-    d->beside = e->gang ? xpu_gang_size(e->gang) - 1 : 0;
+    d->others = e->gang ? xpu_gang_size(e->gang) - 1 : 0;
     d->cancel = &e->cancel;
     if (!(st = d->ops->begin(d, x->module)) && !(st = copy_aliases(e)))
         st = xpu_run_program(&r);
     d->cancel = outer;
-    d->beside = beside;
+    d->others = others;
     return st;
 }
 

@@ -1,5 +1,5 @@
 /* The thunk interpreter: one walk over the steps for every device. */
-#include "xpu_device.h"
+#include "xpu_gang.h"
 
 #include <math.h>
 
@@ -86,6 +86,58 @@ static sd_status run_cond(const xpu_run *r, const thunk *t)
     return run_seq(r, &t->seq[which]);
 }
 
+/* ---- beside others ---- */
+
+static bool has_beside(const xpu_run *r)
+{
+    return r->gang && xpu_gang_is_queued(r->gang);
+}
+
+/* What is put into the one queue from now on begins when all that is in the
+ * other one now has run. */
+static sd_status follow(xpu_device *d, xpu_queue q, xpu_queue other)
+{
+    xpu_mark *m;
+    sd_status st;
+
+    if ((st = d->ops->record(d, other, NULL, NULL, &m)))
+        return st;
+    st = d->ops->wait(d, q, m);
+    xpu_mark_release(m);
+    return st;
+}
+
+static sd_status run_beside(const xpu_run *r, const thunk *t)
+{
+    sd_status st;
+
+    if (!has_beside(r))
+        return run_seq(r, &t->seq[0]);
+    if ((st = follow(r->dev, XPU_BESIDE, XPU_COMPUTE)))
+        return st;
+    r->dev->queue = XPU_BESIDE;
+    st = run_seq(r, &t->seq[0]);
+    r->dev->queue = XPU_COMPUTE;
+    return st;
+}
+
+static sd_status join(const xpu_run *r)
+{
+    return has_beside(r) ? follow(r->dev, XPU_COMPUTE, XPU_BESIDE) : NULL;
+}
+
+/* A run that fails has not come to its join, and ends when COMPUTE has run. */
+static sd_status come_back(const xpu_run *r, sd_status st)
+{
+    sd_status bad = st ? join(r) : NULL;
+
+    if (bad) {
+        sd_status_free(bad);
+        sd_status_free(r->dev->ops->sync(r->dev, XPU_BESIDE));
+    }
+    return st;
+}
+
 static sd_status run_thunk(const xpu_run *r, const thunk *t)
 {
     const xpu_device_ops *ops = r->dev->ops;
@@ -111,6 +163,10 @@ static sd_status run_thunk(const xpu_run *r, const thunk *t)
         return xpu_run_recv(r, t);
     case THUNK_CUSTOM:
         return xpu_run_custom(r, t);
+    case THUNK_BESIDE:
+        return run_beside(r, t);
+    case THUNK_JOIN:
+        return join(r);
     case THUNK_KIND_COUNT: /* none, says thunk_verify */
         break;
     }
@@ -145,10 +201,10 @@ sd_status xpu_run_program(xpu_run *r)
     sd_status st;
 
     if (!r->program->ffi)
-        return run_seq(r, seq);
+        return come_back(r, run_seq(r, seq));
     r->id = atomic_fetch_add(&r->dev->client->nrun, 1) + 1;
     if (!(st = xpu_ffi_begin(r)))
-        st = run_seq(r, seq);
+        st = come_back(r, run_seq(r, seq));
     xpu_ffi_end(r);
     return st;
 }
@@ -178,6 +234,7 @@ static double thunk_cost(const thunk_program *p, const thunk *t)
             most = SD_MAX(most, cost);
         }
         return most;
+    case THUNK_BESIDE:
     case THUNK_COLLECTIVE: /* others may be behind */
     case THUNK_SEND: /* Python takes its time, and may wait for the caller */
     case THUNK_RECV:
@@ -222,6 +279,9 @@ static int thunk_launches(const xpu_device *d, const thunk *t)
         return n < 0 ? -1 : (int)SD_MIN((double)t->trip * n, MANY);
     case THUNK_COLLECTIVE:
         return d->ops->gather ? COLLECTIVE_LAUNCHES : -1;
+    case THUNK_BESIDE:
+        n = xpu_run_launches(d, &t->seq[0]);
+        return n < 0 ? -1 : n + 1;
     case THUNK_COND: /* the host reads which */
     case THUNK_SEND:
     case THUNK_RECV:

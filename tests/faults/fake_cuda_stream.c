@@ -82,7 +82,7 @@ static void serve(void *owner, fake_command *one)
     cu_stream s = owner;
     command *c = (command *)one;
 
-    while (c->kind == WAIT && c->event->done < c->seq && !s->context->fault)
+    while (c->kind == WAIT && c->event->done < c->seq)
         pthread_cond_wait(&fake_changed, &fake_lock);
     if (c->kind < GRAPH)
         work(s, c);

@@ -106,16 +106,29 @@ static int sum_of_two(thunk_program *p, int x, int g, int y, int num, thunk *t)
     return 2;
 }
 
+static thunk beside(thunk_program *p, const thunk *t, int n)
+{
+    thunk_seq seq = {sd_arena_copy(p->arena, t, (size_t)n * sizeof *t), n};
+
+    return (thunk){.kind = THUNK_BESIDE,
+                   .name = t->name,
+                   .nseq = 1,
+                   .seq = sd_arena_copy(p->arena, &seq, sizeof seq)};
+}
+
+static const thunk join_beside = {.kind = THUNK_JOIN, .name = "join"};
+
 /* x = 2 a; g = gathered rows of it; h = g turned round, in two rows; x = what
  * comes of h by pairs; x = that of the second of two groups of two; then TURNS
- * times g = all x, x += the second of these; y = both x of a group; out = y. */
+ * times g = all x, x += the second of these; y = both x of a group; out = y.
+ * Some of it is beside what is none of its business. */
 static thunk_program *work(const device_desc *d)
 {
     thunk_program *p = program(d, 1, 1, N);
     int num = number(p, N), x = temp(p, N * 4), y = temp(p, N * 4);
     int g = temp(p, DEVICES * N * 4), h = temp(p, DEVICES * N * 4);
-    thunk t[11], turn[2];
-    int n = 8;
+    thunk t[12], turn[3], aside[2];
+    int n = 9;
     thunk_seq *seq = sd_arena_array(p->arena, thunk_seq, 2);
     thunk_slice copy[4] = {
         {0, 0, N * 4}, {x, 0, N * 4}, {y, 0, N * 4}, {1, 0, N * 4}};
@@ -127,10 +140,13 @@ static thunk_program *work(const device_desc *d)
                    .narg = 2,
                    .arg = sd_arena_copy(p->arena, copy, 2 * sizeof *copy)};
     t[1] = add(p, 0, 0, x, num);
-    t[2] = collective(p, by_all(THUNK_COLL_GATHER, 4, N), x, g, N * 4);
-    t[3] = collective(p, by_all(THUNK_COLL_ALL_TO_ALL, 2, N / 2 * 4), g, h,
-                      DEVICES * N * 4);
-    t[4] = collective(p,
+    aside[0] = collective(p, by_all(THUNK_COLL_GATHER, 4, N), x, g, N * 4);
+    aside[1] = collective(p, by_all(THUNK_COLL_ALL_TO_ALL, 2, N / 2 * 4), g, h,
+                          DEVICES * N * 4);
+    t[2] = beside(p, aside, 2);
+    t[3] = add(p, 0, 0, y, num);
+    t[4] = join_beside;
+    t[5] = collective(p,
                       (thunk_collective){.kind = THUNK_COLL_PERMUTE,
                                          .outer = 1,
                                          .block = N * 4,
@@ -138,8 +154,8 @@ static thunk_program *work(const device_desc *d)
                                          .size = 2,
                                          .member = pairs},
                       h, y, N * 4);
-    t[5] = add(p, y, 0, h, num);
-    t[6] = collective(p,
+    t[6] = add(p, y, 0, h, num);
+    t[7] = collective(p,
                       (thunk_collective){.kind = THUNK_COLL_BROADCAST,
                                          .outer = 1,
                                          .block = N * 4,
@@ -147,10 +163,12 @@ static thunk_program *work(const device_desc *d)
                                          .size = 2,
                                          .member = two_groups},
                       h, x, N * 4);
-    turn[0] = collective(p, by_all(THUNK_COLL_GATHER, 1, N * 4), x, g, N * 4);
-    turn[1] = add(p, g, N * 4, x, num);
-    seq[1] = (thunk_seq){sd_arena_copy(p->arena, turn, sizeof turn), 2};
-    t[7] = (thunk){.kind = THUNK_WHILE,
+    aside[0] = collective(p, by_all(THUNK_COLL_GATHER, 1, N * 4), x, g, N * 4);
+    turn[0] = beside(p, aside, 1);
+    turn[1] = join_beside;
+    turn[2] = add(p, g, N * 4, x, num);
+    seq[1] = (thunk_seq){sd_arena_copy(p->arena, turn, sizeof turn), 3};
+    t[8] = (thunk){.kind = THUNK_WHILE,
                    .name = "while",
                    .narg = 1,
                    .arg = sd_arena_copy(p->arena, &(thunk_slice){x, 0, 1},
@@ -158,7 +176,8 @@ static thunk_program *work(const device_desc *d)
                    .nseq = 2,
                    .seq = seq,
                    .trip = TURNS};
-    n += sum_of_two(p, x, g, y, num, t + n);
+    t[n++] = beside(p, aside, sum_of_two(p, x, g, y, num, aside));
+    t[n++] = join_beside;
     t[n++] =
         (thunk){.kind = THUNK_COPY,
                 .name = "copy",

@@ -648,6 +648,7 @@ static void plans_read_as_before(void **state)
                {"matmul_sliced", 2, 3},
                {"weights_bf16", 1, 2},
                {"large/column_bf16", 1, 2},
+               {"large/beside", 2, 3},
                {"scatter_ranges", 0, 1},
                {"scatter_ranges_rows", 0, 1},
                {"sum_pieces", 0, 1},
@@ -682,6 +683,32 @@ static void plans_read_as_before(void **state)
             plan_destroy(p);
             sd_arena_destroy(a);
         }
+}
+
+/* Where kernels can read what other members have, engines bring what is large
+ * and meets beside other kernels all the same. */
+static void large_shares_are_brought_beside_kernels(void **state)
+{
+    static const thunk_kind want[] = {THUNK_KERNEL, THUNK_BESIDE, THUNK_KERNEL,
+                                      THUNK_JOIN, THUNK_KERNEL};
+    sd_arena *a = sd_arena_create();
+    const thunk_seq *s;
+    device_desc dev;
+    plan *p;
+
+    (void)state;
+    assert_true(device_desc_of_name("cuda:sm_90", &dev));
+    dev.features |= DEVICE_HAS_PEERS;
+    p = make(a, "large/beside", &dev);
+    s = &p->program->seq;
+    assert_int_equal(s->n, SD_COUNTOF(want));
+    for (int i = 0; i < s->n; i++)
+        assert_int_equal(s->at[i].kind, want[i]);
+    s = &s->at[1].seq[0];
+    assert_int_equal(s->n, 3);
+    assert_int_equal(s->at[0].kernel, -1);
+    plan_destroy(p);
+    sd_arena_destroy(a);
 }
 
 /* A loop that updates a row a step copies nothing and gives its memory back. */
@@ -724,6 +751,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(engines_multiply_what_is_narrow),
         cmocka_unit_test(precision_is_the_programs),
         cmocka_unit_test(devices_share_their_fusions),
+        cmocka_unit_test(large_shares_are_brought_beside_kernels),
         cmocka_unit_test(donated_loops_run_in_place),
         cmocka_unit_test(plans_read_as_before),
     };

@@ -215,6 +215,26 @@ static void a_kernel_reads_what_members_have(void **state)
     thunk_program_release(p);
 }
 
+/* The collective of several participants, beside its copy. */
+static thunk_program *beside(void)
+{
+    thunk_program *p = several(THUNK_COLL_GATHER, 2, 2, pairs);
+    thunk_seq *seq = sd_arena_new(p->arena, thunk_seq);
+    thunk *t = sd_arena_array(p->arena, thunk, 3), copy = p->seq.at[1];
+
+    *seq = (thunk_seq){sd_arena_copy(p->arena, &p->seq.at[2], sizeof *t), 1};
+    t[0] = (thunk){.kind = THUNK_BESIDE,
+                   .name = "together.5",
+                   .kernel = -1,
+                   .trip = -1,
+                   .nseq = 1,
+                   .seq = seq};
+    t[1] = copy;
+    t[2] = (thunk){.kind = THUNK_JOIN, .name = "end", .kernel = -1, .trip = -1};
+    p->seq = (thunk_seq){t, 3};
+    return p;
+}
+
 static void comes_back_whole(thunk_program *p)
 {
     thunk_program *q;
@@ -246,6 +266,7 @@ static void a_saved_program_comes_back_whole(void **state)
     comes_back_whole(example());
     comes_back_whole(several(THUNK_COLL_GATHER, 2, 2, pairs));
     comes_back_whole(of_peers(THUNK_COLL_GATHER, 1, alone));
+    comes_back_whole(beside());
 }
 
 /* The sum is set right again after each damage, so that the reader itself is
@@ -308,6 +329,19 @@ static void refused(thunk_program *p, const char *why)
         fail_msg("'%s' does not say '%s'", st->message, why);
     sd_status_free(st);
     thunk_program_release(p);
+}
+
+static void what_is_beside_is_joined(void **state)
+{
+    thunk_program *p = beside();
+
+    (void)state;
+    assert_null(thunk_verify(p));
+    p->seq.n = 2;
+    refused(p, "nothing waits for what is beside in together.5");
+    p = beside();
+    p->seq.at[0].seq[0].at[0] = p->seq.at[1];
+    refused(p, "its step 0 is no collective and no kernel");
 }
 
 static void a_wrong_table_is_named(void **state)
@@ -640,6 +674,7 @@ int main(void)
         cmocka_unit_test(a_program_reads_as_a_list_of_steps),
         cmocka_unit_test(participants_read_as_groups),
         cmocka_unit_test(a_kernel_reads_what_members_have),
+        cmocka_unit_test(what_is_beside_is_joined),
         cmocka_unit_test(a_wrong_collective_is_named),
         cmocka_unit_test(a_wrong_kernel_of_members_is_named),
         cmocka_unit_test(a_saved_program_comes_back_whole),

@@ -559,12 +559,19 @@ typedef struct {
     plan_part_arg *arg; /* one a slot of it */
 } plan_part;
 
-/* Positions of LANE, up to where the next stretch begins.  Known: each question
- * about LANE alone (plan_asks) has one answer there. */
+/* Where an axis of the nest is cut, and how those inside of it are in each part.
+ * A stretch is the positions up to where the next one begins.  Known: each
+ * question about the axis alone (plan_asks) has one answer there. */
+typedef struct plan_cut plan_cut;
 typedef struct {
     int64_t from;
     bool known;
+    const plan_cut *inside; /* NULL: no axis is cut */
 } plan_stretch;
+struct plan_cut {
+    int axis, n;
+    const plan_stretch *stretch; /* n of them, the first at 0 */
+};
 
 /* LOOP, ROW and COLUMN differ in dumps only. */
 typedef enum { PLAN_LOOP, PLAN_ROW, PLAN_COLUMN, PLAN_SCATTERING, PLAN_SORTING,
@@ -613,8 +620,7 @@ struct plan_kernel {
     plan_part *part;       /* GPUs: what it is done by instead, if npart > 0 */
     int npart;
     const plan_blocks *blocks; /* how its CONTRACT is done, or NULL: by itself */
-    const plan_stretch *stretch; /* host: where LANE is cut, the first at 0 */
-    int nstretch;          /* 0: nowhere */
+    const plan_cut *cut;   /* host: where axes are cut; NULL: nowhere */
     bool rows;             /* host, "by rows": stage 0 takes rows as they lie,
                               with LANE inside its loop: PLAN_LANES_ROWS */
     bool ranges;           /* host: axis 0 cuts the places of a scatter into
@@ -736,6 +742,21 @@ bool plan_guard_is_even(const plan_guard *g, int axis, int64_t n);
 /* Is n the question whether an expression is below a number, or not?  Then *g
  * holds where it is true. */
 bool plan_asks(const plan_node *n, plan_guard *g);
+/* A position of a stretch that is known, and those of the axes outside. */
+typedef struct plan_within {
+    const struct plan_within *outside;
+    int axis;
+    int64_t at;
+} plan_within;
+/* What is known in a stretch of a node: of a question its answer, of a LOAD
+ * whether its guards let it. */
+typedef enum { PLAN_OPEN, PLAN_NO, PLAN_YES } plan_answer;
+bool plan_knows(const plan_within *w, const plan_guard *g, bool *holds);
+/* Is argument number `arg` of n used, where these are the answers? */
+bool plan_takes(const plan_node *n, int arg, const plan_answer *answer);
+/* [node]: the answers, and which nodes are needed at all. */
+void plan_look(const plan_kernel *k, const plan_within *w, plan_answer *answer,
+               bool *wanted);
 /* May positions be computed twice?  Not where a result may lie in an operand,
  * or is added to. */
 bool plan_may_repeat(const plan_kernel *k);

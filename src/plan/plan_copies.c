@@ -497,5 +497,5 @@ void plan_choose_copies(plan_kernel *k, int lane, const device_desc *dev)
     find_indices(k);
     choose_passes(k, lane, host);
     if (host)
-        plan_find_stretches(k, lane);
+        plan_find_cuts(k, lane);
 }

@@ -1,15 +1,9 @@
-/* Where nothing is asked, or no longer.
- *
- * Where passes end.  A long sum is cut into pieces of one length, of which the
+/* Where passes end.  A long sum is cut into pieces of one length, of which the
  * last is filled up with what changes no sum (hlo_split_reduce.c), so that all
  * have one loop; but then each position is asked whether it is there, and reads
  * are masked: a sum of 1,000,003 numbers took twice the time of 1,048,576.  The
  * loop of a pass all of whose sums are filled from one position on ends there,
- * and asks nothing before.
- *
- * Where LANE is cut.  What is shifted, rolled, padded or put together along
- * LANE asks which part a position is in, and has one answer from one edge to
- * the next. */
+ * and asks nothing before. */
 #include "plan_room.h"
 
 /* Does taking `init` once more, from which it starts, leave the sum n as it is?
@@ -107,108 +101,4 @@ bool plan_ends_early(const plan_kernel *k)
 {
     return k->cls == PLAN_LOOP && k->naxis == k->nouter && k->lanes > 1 &&
            plan_may_repeat(k);
-}
-
-/* ---- stretches of LANE ---- */
-
-enum {
-    LEAST_KNOWN = 4, /* steps of LANE's copies, of the longest stretch */
-    MOST_STRETCHES = 8, /* if more, the longest alone is known */
-    MOST_AGAIN = 600, /* nodes of all stretches */
-    MOST_EDGES = 64
-};
-
-typedef struct {
-    int lane, n;
-    int64_t at[MOST_EDGES]; /* positions at which an answer changes */
-    int64_t cut[MOST_EDGES + 2]; /* where stretches begin, and the end */
-    int ncut;
-} edges;
-
-/* Where g begins to hold, or no longer does. */
-static bool add_edges(edges *x, const plan_guard *g)
-{
-    int64_t step, first, by;
-
-    if (!(g->e->varies >> x->lane & 1) ||
-        (g->lo <= g->e->lo && g->hi > g->e->hi))
-        return true;
-    if (x->n + 2 > MOST_EDGES)
-        return false;
-    if (!plan_expr_alone(g->e, x->lane, 0, &step, &first) ||
-        (step != 1 && step != -1))
-        return true; /* asked at every position */
-    by = step < 0 ? 1 : 0;
-    x->at[x->n++] = step * (g->lo - first) + by;
-    x->at[x->n++] = step * (g->hi - first) + by;
-    return true;
-}
-
-static bool find_edges(const plan_kernel *k, edges *x)
-{
-    plan_guard g;
-
-    plan_for_each_node(n, k) {
-        for (int i = 0; i < n->nguard; i++)
-            if (!add_edges(x, &n->guard[i]))
-                return false;
-        if (plan_asks(n, &g) && !add_edges(x, &g))
-            return false;
-    }
-    return x->n > 0;
-}
-
-/* The edges inside of LANE, sorted, each once, behind 0 and before its end. */
-static void sort_edges(edges *x, int64_t extent)
-{
-    int n = 1;
-
-    for (int i = 0; i < x->n; i++)
-        for (int j = i; j > 0 && x->at[j] < x->at[j - 1]; j--) {
-            int64_t t = x->at[j];
-
-            x->at[j] = x->at[j - 1];
-            x->at[j - 1] = t;
-        }
-    for (int i = 0; i < x->n; i++)
-        if (x->at[i] > 0 && x->at[i] < extent &&
-            (n == 1 || x->cut[n - 1] < x->at[i]))
-            x->cut[n++] = x->at[i];
-    x->cut[n] = extent;
-    x->ncut = n;
-}
-
-void plan_find_stretches(plan_kernel *k, int lane)
-{
-    const plan_axis *l = &k->axis[lane];
-    edges x = {.lane = lane};
-    plan_stretch *s;
-    int longest = 0, n;
-
-    if (!l->outer || k->lanes == 1 || k->cls == PLAN_SCATTERING || k->blocks ||
-        k->rows || !find_edges(k, &x))
-        return;
-    sort_edges(&x, l->extent);
-    for (int i = 0; i < x.ncut; i++)
-        if (x.cut[i + 1] - x.cut[i] > x.cut[longest + 1] - x.cut[longest])
-            longest = i;
-    if (x.cut[longest + 1] - x.cut[longest] <
-        (int64_t)LEAST_KNOWN * l->copies * k->lanes)
-        return;
-    s = sd_arena_array(k->arena, plan_stretch, x.ncut + 1);
-    if (x.ncut <= MOST_STRETCHES) {
-        for (n = 0; n < x.ncut; n++)
-            s[n] = (plan_stretch){x.cut[n], true};
-    } else {
-        n = 0;
-        if (longest > 0)
-            s[n++] = (plan_stretch){0, false};
-        s[n++] = (plan_stretch){x.cut[longest], true};
-        if (longest + 1 < x.ncut)
-            s[n++] = (plan_stretch){x.cut[longest + 1], false};
-    }
-    if (n * k->nnode > MOST_AGAIN)
-        return;
-    k->stretch = s;
-    k->nstretch = n;
 }

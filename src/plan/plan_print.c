@@ -309,15 +309,33 @@ static void print_areas(sd_buf *b, const plan_kernel *k)
     }
 }
 
+/* a0 knows from 0 (a1 knows from 0, knows from 7), knows from 1 */
+static void print_cut(sd_buf *b, const plan_cut *c)
+{
+    if (!c)
+        return;
+    sd_buf_fmt(b, "a%d", c->axis);
+    for (int i = 0; i < c->n; i++) {
+        const plan_stretch *s = &c->stretch[i];
+
+        sd_buf_fmt(b, "%s%s from %" PRId64, i ? ", " : " ",
+                   s->known ? "knows" : "asks", s->from);
+        if (s->inside)
+            sd_buf_str(b, " (");
+        print_cut(b, s->inside);
+        if (s->inside)
+            sd_buf_str(b, ")");
+    }
+}
+
 /* The loops outside of the stages. */
 static void print_nest(sd_buf *b, const plan_kernel *k)
 {
     for (int i = 0; i < k->nnest; i++)
         sd_buf_fmt(b, "%s a%d", i ? "" : "  loops", k->nest[i]);
-    for (int i = 0; i < k->nstretch; i++)
-        sd_buf_fmt(b, "%s%s %" PRId64, i ? ", " : " ",
-                   k->stretch[i].known ? "knows from" : "asks from",
-                   k->stretch[i].from);
+    if (k->cut)
+        sd_buf_str(b, ", ");
+    print_cut(b, k->cut);
     if (k->nnest)
         sd_buf_str(b, "\n");
 }

@@ -289,8 +289,8 @@ int plan_row_lanes(const plan_node *n);
 void plan_choose_copies(plan_kernel *k, int lane, const device_desc *dev);
 /* plan_ends.c: where pass number `pass` ends early, or NULL. */
 const plan_end *plan_find_end(const plan_kernel *k, int pass, uint64_t nest);
-/* Where LANE is cut, on the host: plan_kernel.stretch. */
-void plan_find_stretches(plan_kernel *k, int lane);
+/* Where axes are cut, on the host: plan_kernel.cut. */
+void plan_find_cuts(plan_kernel *k, int lane);
 /* Areas of a kernel that has passes; of one that sorts or calls. */
 void plan_lay_out(plan_kernel *k, int lane);
 void plan_add_work(plan_kernel *k, size_t bytes);

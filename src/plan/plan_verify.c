@@ -275,17 +275,30 @@ static sd_status check_gpu(const plan_kernel *k)
     return st;
 }
 
-static sd_status check_stretches(const plan_kernel *k)
+/* Stretches are parts of their axis, which is one of the nest from number
+ * `nest` on. */
+static sd_status check_cut(const plan_kernel *k, const plan_cut *c, int nest)
 {
     int64_t before = -1;
+    sd_status st = NULL;
 
-    for (int i = 0; i < k->nstretch; i++) {
-        if (k->stretch[i].from <= before || (i == 0 && k->stretch[i].from) ||
-            k->stretch[i].from >= k->axis[plan_lane_of(k)].extent)
-            return plan_bad(k, NULL, "stretches that are no parts of LANE");
-        before = k->stretch[i].from;
+    if (!c)
+        return NULL;
+    while (nest < k->nnest && k->nest[nest] != c->axis)
+        nest++;
+    if (nest == k->nnest)
+        return plan_bad(k, NULL, "a cut of no axis of the nest");
+    for (int i = 0; i < c->n && !st; i++) {
+        const plan_stretch *s = &c->stretch[i];
+
+        if (s->from <= before || (i == 0 && s->from) ||
+            s->from >= k->axis[c->axis].extent)
+            return plan_bad(k, NULL,
+                            "stretches that are no parts of their axis");
+        before = s->from;
+        st = check_cut(k, s->inside, nest + 1);
     }
-    return NULL;
+    return st;
 }
 
 /* A sink is written by a pass of its stage, a parked value by one before those
@@ -453,7 +466,7 @@ static sd_status check_kernel(const plan_kernel *k, const device_desc *dev)
         return plan_bad(k, NULL, "ranges of what is no scatter by them");
     if (!whole &&
         ((st = check_nest(k)) || (st = check_passes(k)) ||
-         (st = plan_verify_scatter(k, dev)) || (st = check_stretches(k)) ||
+         (st = plan_verify_scatter(k, dev)) || (st = check_cut(k, k->cut, 0)) ||
          (dev->kind != DEVICE_HOST && (st = check_gpu(k)))))
         return st;
     return check_areas(k, dev);

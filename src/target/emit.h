@@ -217,7 +217,9 @@ struct emit {
     emit_picked *picked; /* what is put aside of a scatter by ranges */
     int ahead_axis;     /* loads are also prefetched this many positions of */
     int64_t ahead;      /* it ahead; 0: they are not */
-    const plan_stretch *within; /* that the loop over LANE is in, or NULL */
+    const plan_within *within; /* the stretches that loops are in, or NULL */
+    plan_answer *answer; /* [node]: what is known there, */
+    bool *wanted;        /* and whether it is needed there */
     const plan_end *end; /* the loop that is open ends there; NULL */
     const emit_known *known; /* while operands of blocks are read; NULL */
 };
@@ -401,8 +403,6 @@ void emit_address(emit *e, const plan_expr *x, int copy, sd_dtype part,
                   LLVMValueRef *p, LLVMValueRef *at); /* of expression x */
 LLVMValueRef emit_guards(emit *e, const plan_guard *g, int n, int copy,
                          bool vec); /* i1 or a vector; NULL: hold always */
-/* Inside of LANE: has g one answer there? */
-bool emit_knows(const emit *e, const plan_guard *g, bool *holds);
 typedef enum { EMIT_UNIFORM, EMIT_CONTIGUOUS, EMIT_REVERSED, EMIT_STRIDED,
                EMIT_GATHERED } emit_access;
 emit_access emit_classify(emit *e, const plan_expr *off, int64_t *stride);

@@ -320,18 +320,6 @@ uint64_t emit_guards_vary(const plan_guard *g, int n)
     return v;
 }
 
-bool emit_knows(const emit *e, const plan_guard *g, bool *holds)
-{
-    int64_t step, value;
-
-    if (!e->within ||
-        !plan_expr_alone(g->e, e->lane, e->within->from, &step, &value) ||
-        (step != 1 && step != -1))
-        return false;
-    *holds = g->lo <= value && value < g->hi;
-    return true;
-}
-
 /* Do the lower halves of x - lo tell whether it is below hi - lo? */
 static bool halves_tell(const plan_guard *g)
 {
@@ -354,7 +342,7 @@ static LLVMValueRef one_guard(emit *e, const plan_guard *g, int copy, bool vec)
     if ((!low && !high) || (e->end && g->e == e->end->guard.e && !low &&
                             g->hi == e->end->guard.hi))
         return NULL;
-    if (emit_knows(e, g, &holds))
+    if (plan_knows(e->within, g, &holds))
         return holds ? NULL : emit_bool(e, false);
     x = emit_expr(e, g->e, copy, vec);
     if (low && high) { /* one comparison: x - lo below hi - lo, unsigned */

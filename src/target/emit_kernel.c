@@ -14,6 +14,7 @@ typedef struct {
     emit *e;
     range range[EMIT_AXES];
     bool in_run; /* of updates: plan_runs */
+    const plan_cut *cut; /* of the axes that are not open yet, or NULL */
 } nest;
 
 static void outer(nest *t, int i);
@@ -284,28 +285,59 @@ static LLVMValueRef larger(emit *e, LLVMValueRef x, LLVMValueRef y)
     return LLVMBuildSelect(e->b, emit_below(e, x, y), y, x, "");
 }
 
-/* A tile has parts of some stretches, and nothing of others. */
-static void lane_stretches(nest *t, range r, inside *in)
+typedef struct {
+    range r; /* what the tile has of it */
+    int64_t n; /* all positions */
+    bool known;
+} part;
+
+static void row_part(nest *t, int i, const part *p)
+{
+    int a = t->e->k->nest[i];
+    emit_loop l;
+
+    open_axis(t->e, a, &l, p->r, 1);
+    outer(t, i + 1);
+    emit_axis_close(t->e, a, &l);
+}
+
+static void lane_part(nest *t, int i, const part *p)
 {
     emit *e = t->e;
-    const plan_kernel *k = e->k;
-    const plan_axis *l = &k->axis[e->lane];
+    inside in = {t, i + 1};
+    const plan_axis *l = &e->k->axis[e->lane];
 
-    for (int i = 0; i < k->nstretch; i++) {
-        const plan_stretch *s = &k->stretch[i];
-        int64_t end = i + 1 < k->nstretch ? s[1].from : l->extent;
-        range of = {larger(e, r.lo, emit_si(e, s->from)),
-                    emit_smaller(e, r.hi, emit_si(e, end))};
+    if (p->known && !l->grid && p->n >= e->w && plan_ends_early(e->k))
+        lane_to_end(e, p->r, p->n, go_inside, &in);
+    else
+        stretch_steps(e, p->r, p->known && p->n >= l->copies * e->w, &in);
+}
 
-        of.hi = larger(e, of.lo, of.hi);
-        e->within = s->known ? s : NULL;
-        if (s->known && !l->grid && end - s->from >= e->w && plan_ends_early(k))
-            lane_to_end(e, of, end - s->from, go_inside, in);
-        else
-            stretch_steps(e, of, s->known && end - s->from >= l->copies * e->w,
-                          in);
+/* The loop over axis number i of the nest, which is cut.  A tile has parts of
+ * some stretches, and nothing of others. */
+static void each_stretch(nest *t, int i)
+{
+    emit *e = t->e;
+    const plan_within *outside = e->within;
+    const plan_cut *c = t->cut;
+    range r = t->range[c->axis];
+
+    for (int j = 0; j < c->n; j++) {
+        const plan_stretch *s = &c->stretch[j];
+        plan_within in = {outside, c->axis, s->from};
+        int64_t end = j + 1 < c->n ? s[1].from : e->k->axis[c->axis].extent;
+        part p = {.n = end - s->from, .known = s->known};
+
+        p.r.lo = larger(e, r.lo, emit_si(e, s->from));
+        p.r.hi = larger(e, p.r.lo, emit_smaller(e, r.hi, emit_si(e, end)));
+        e->within = s->known ? &in : outside;
+        plan_look(e->k, e->within, e->answer, e->wanted);
+        t->cut = s->inside;
+        (c->axis == e->lane ? lane_part : row_part)(t, i, &p);
     }
-    e->within = NULL;
+    t->cut = c;
+    e->within = outside;
+    plan_look(e->k, e->within, e->answer, e->wanted);
 }
 
 static void outer_lane(nest *t, int i)
@@ -324,8 +356,8 @@ static void outer_lane(nest *t, int i)
         emit_rows(e, r.lo, r.hi);
     no = begin_window(e);
     emit_pick_begin(e);
-    if (e->k->nstretch)
-        lane_stretches(t, r, &in);
+    if (t->cut)
+        each_stretch(t, i);
     else if (plan_ends_early(e->k) && l->extent >= e->w && !divides(l, e->w))
         lane_to_end(e, r, l->extent, go_inside, &in);
     else
@@ -400,6 +432,8 @@ static void outer(nest *t, int i)
         outer_unroll(t, i);
     } else if (e->k->axis[a].place == PLAN_CROWD) {
         outer_crowd(t, i);
+    } else if (t->cut && t->cut->axis == a) {
+        each_stretch(t, i);
     } else {
         open_axis(e, a, &l, t->range[a], 1);
         outer(t, i + 1);
@@ -568,6 +602,9 @@ static void emit_init(emit *e, const plan_kernel *k)
     e->value = sd_arena_array(e->a, emit_slot, (k->nnode + 1) * e->ncopy);
     e->several = sd_arena_array(e->a, emit_value *, k->nnode + 1);
     e->running = sd_arena_array(e->a, void *, k->nnode + 1);
+    e->answer = sd_arena_array(e->a, plan_answer, k->nnode + 1);
+    e->wanted = sd_arena_array(e->a, bool, k->nnode + 1);
+    plan_look(k, NULL, e->answer, e->wanted);
     e->slot = sd_arena_array(e->a, LLVMValueRef, k->nslot + 1);
     emit_find_woven(e);
     emit_index_init(e);
@@ -589,7 +626,7 @@ static void number_items(emit *e)
 
 sd_status emit_kernel(emit *e, const plan_kernel *k)
 {
-    nest t = {.e = e};
+    nest t = {.e = e, .cut = k->cut};
     sd_status st;
 
     if (k->loop)

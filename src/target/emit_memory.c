@@ -148,14 +148,15 @@ static void prefetch(emit *e, const plan_node *n, const emit_span *a)
 
 emit_value emit_load(emit *e, const plan_node *n, int copy)
 {
-    bool filled = n->narg > 0;
+    bool filled = plan_takes(n, 0, e->answer) && n->narg > 0;
     emit_value fill = {NULL, NULL}, v;
     emit_span a;
 
     if (filled)
         fill = emit_node_value(e, n->arg[0],
                                emit_canon(e, copy, n->arg[0]->varies));
-    if (e->k->slot[n->slot].count == 0) { /* an operand without elements */
+    if (e->k->slot[n->slot].count == 0 || /* there is nothing to read */
+        e->answer[n->id] == PLAN_NO) {
         if (filled)
             return fill;
         v.re = LLVMConstNull(emit_type(e, n->dtype));

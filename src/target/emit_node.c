@@ -41,19 +41,35 @@ int emit_node_level(emit *e, const plan_node *n)
             level = SD_MAX(level, e->axis[i].level);
     if (n->kind == PN_CONTRACT) /* of blocks: it lies in memory */
         return SD_MAX(level, e->outer_depth);
-    for (int i = 0; i < n->narg; i++)
-        level = SD_MAX(level, emit_node_level(e, n->arg[i]));
-    for (int i = 0; i < n->nindex; i++)
+    for (int i = 0; i < n->narg; i++) /* others are not there */
+        if (plan_takes(n, i, e->answer))
+            level = SD_MAX(level, emit_node_level(e, n->arg[i]));
+    for (int i = 0; i < n->nindex && e->answer[n->id] != PLAN_NO; i++)
         level = SD_MAX(level, emit_node_level(e, n->index[i]));
     return level;
+}
+
+/* What stands for n in the stretch that is open: its answer, or the one side of
+ * a SELECT.  False: nothing does. */
+static bool is_answered(emit *e, const plan_node *n, int copy, emit_value *v)
+{
+    if (e->answer[n->id] != PLAN_OPEN) {
+        *v = (emit_value){emit_bool(e, e->answer[n->id] == PLAN_YES), NULL};
+        return true;
+    }
+    for (int i = 1; n->op == HLO_SELECT && i < 3; i++)
+        if (!plan_takes(n, 3 - i, e->answer)) {
+            *v = emit_node_value(e, n->arg[i],
+                                 emit_canon(e, copy, n->arg[i]->varies));
+            return true;
+        }
+    return false;
 }
 
 static emit_value elementwise(emit *e, const plan_node *n, int copy)
 {
     emit_value arg[8];
     sd_dtype t[8];
-    plan_guard g;
-    bool holds;
 
     assert(n->narg <= 8);
     for (int i = 0; i < n->narg; i++) {
@@ -64,8 +80,6 @@ static emit_value elementwise(emit *e, const plan_node *n, int copy)
     }
     if (e->end && e->end->holds[n->id])
         return (emit_value){emit_bool(e, true), NULL};
-    if (e->within && plan_asks(n, &g) && emit_knows(e, &g, &holds))
-        return (emit_value){emit_bool(e, holds), NULL};
     if (n->narrow && emit_devlib_narrow(e, n, arg))
         return arg[0];
     if (n->down)
@@ -109,8 +123,9 @@ emit_value emit_node_value(emit *e, const plan_node *n, int copy)
         return s->v;
     if (!is_parked(e, n) && n->kind != PN_CONTRACT)
         for (int i = 0; i < n->narg; i++)
-            emit_node_value(e, n->arg[i],
-                            emit_canon(e, copy, n->arg[i]->varies));
+            if (plan_takes(n, i, e->answer))
+                emit_node_value(e, n->arg[i],
+                                emit_canon(e, copy, n->arg[i]->varies));
     level = emit_node_level(e, n);
     mark = emit_at(e, level);
     if (is_parked(e, n)) {
@@ -135,6 +150,8 @@ emit_value emit_node_value(emit *e, const plan_node *n, int copy)
                        : emit_block_sum(e, n, copy);
             break;
         case PN_ELT:
+            if (is_answered(e, n, copy, &v))
+                break;
             v = emit_divides_alike(e, n, level)
                     ? emit_quotients(e, n, copy, level)
                     : elementwise(e, n, copy);

@@ -55,7 +55,8 @@ static void innermost(pass *p)
         uint64_t varies = all_vary(n);
         bool parks = n->parked && n->pass == e->pass;
 
-        if (!p->plan->needs[i] || (plan_is_sink(n) && n->pass != e->pass))
+        if (!p->plan->needs[i] || !e->wanted[i] ||
+            (plan_is_sink(n) && n->pass != e->pass))
             continue;
         for (int c = 0; c < e->ncopy; c++) {
             if (!plan_is_sink(n) && emit_is_copy(e, c, n->varies)) {

@@ -592,10 +592,18 @@ static void ranges_of_rows(plan *p)
 
 static void a_stretch_behind_the_row(plan *p)
 {
-    static const plan_stretch none = {1 << 20, true};
+    static const plan_stretch none = {1 << 20, true, NULL};
+    static const plan_cut cut = {0, 1, &none};
 
-    p->kernel[0]->stretch = &none;
-    p->kernel[0]->nstretch = 1;
+    p->kernel[0]->cut = &cut;
+}
+
+static void a_cut_of_no_axis(plan *p)
+{
+    static const plan_stretch all = {0, true, NULL};
+    static const plan_cut cut = {60, 1, &all};
+
+    p->kernel[0]->cut = &cut;
 }
 
 static void a_slot_too_few(plan *p)
@@ -703,7 +711,9 @@ static void broken_plans_are_refused(void **state)
         {scattered, "runs of updates, and no scatter", runs_in_a_loop},
         {met, "meets, and takes whole runs", runs_that_meet},
         {rows, "ranges of what is no scatter by them", ranges_of_rows},
-        {rows, "stretches that are no parts of LANE", a_stretch_behind_the_row},
+        {rows, "stretches that are no parts of their axis",
+         a_stretch_behind_the_row},
+        {rows, "a cut of no axis of the nest", a_cut_of_no_axis},
         {rows, "a step with other slots than its kernel", a_slot_too_few},
         {rows, "a slot beyond the memory that it gets", a_short_argument},
         {rows, "slots that overlap and say they do not",

@@ -426,6 +426,14 @@ enum { PLAN_SQUARE = 16, PLAN_LINE = 128, PLAN_LINES = 8, PLAN_LINE_PART = 16 };
  * items: places are found before the loop, and so is, as bits, at which
  * positions along K (a window's) its guards fail; then slot `zeros` is read.
  *
+ * Where M's axes move along an image as a window's do, which are all of K's but
+ * the last, x lies in one area once for all of the *window*: its rows are the
+ * positions of the tile with what the window reaches beyond them, m is at a
+ * position of the window in row m + the sum of plan_window_shift, and steps go
+ * over the window before they go on along K's last axis.  Where M's axis goes
+ * `of` times as fast each phase of the window's has rows of its own, a plane.  A tile counts as many positions of M's inner axes as rows have,
+ * beyond an end, too.
+ *
  * A wide engine has three pairs where local memory holds them, since it reads one
  * of them while another is written and the next lies ready, and four where
  * copies are made by themselves and two are under way.  It wants lines of
@@ -489,6 +497,9 @@ typedef struct {
     int m_whole; /* direct: the tile counts of M's last axis, where m_in has it, a
                     multiple of so many positions, the rows of a message; what is
                     beyond its end nobody has; 0: it is one */
+    bool window; /* panels: x lies in one area, once for all of a window; y, from
+                    y_at on, has an area for each position of K's last axis but
+                    one, `buffer` bytes each */
     bool x_plain, y_plain;               /* read as they lie */
     int zeros;                           /* the slot for it; 0: it needs none */
     int along_m, along_n, near;
@@ -525,10 +536,21 @@ bool plan_slides_within(const plan_kernel *k, const plan_blocks *b);
 int64_t plan_tile_extent(const plan_kernel *k, const plan_blocks *b, int a);
 int64_t plan_tile_points(const plan_kernel *k, const plan_blocks *b,
                          uint64_t in);
+/* Of plan_blocks.window (plan_window.c).  Along which axis of M K's axis w moves
+ * x: `of` of its positions as far as `by` of that one's, one of which is 1; -1:
+ * along none. */
+typedef struct { int axis; int64_t by, of; } plan_pace;
+plan_pace plan_window_pace(const plan_kernel *k, const plan_blocks *b, int w);
+/* How far the window reaches beyond the end of M's axis a, whose positions in a
+ * tile are counted with that.  Rows of x's area of one phase of all axes of the
+ * window; from w's position 0 to another; in all. */
+int64_t plan_window_halo(const plan_kernel *k, const plan_blocks *b, int a);
+int64_t plan_window_plane(const plan_kernel *k, const plan_blocks *b);
+int64_t plan_window_shift(const plan_kernel *k, const plan_blocks *b, int w,
+                          int64_t at);
+int64_t plan_window_rows(const plan_kernel *k, const plan_blocks *b);
 /* Positions along K at which guard g of a plain operand may fail or not. */
 int64_t plan_guard_places(const plan_kernel *k, const plan_guard *g);
-/* Do positions of K follow each other in memory at one distance? */
-bool plan_lies_in_row(const plan_kernel *k, const plan_expr *off);
 /* On a GPU: the axis along which `wide` of n goes, if n is read while operands
  * are copied; -1: it is not. */
 int plan_copied_along(const plan_kernel *k, const plan_node *n);

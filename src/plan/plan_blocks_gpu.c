@@ -19,9 +19,12 @@ enum {
     EDGE = 64, /* a tile of m x n costs m * n + EDGE * (m + n) */
     ROUND_BYTES = 32 << 10,
     TURN = 45, /* instructions of a step but for copies and products, */
+    WINDOW_TURN = 20, /* and where steps are a window's */
     READ = 2,  /* of a message that a sub-group reads, with its place */
     SHARED = 1, /* what an item of a group waits for a row or column of the
                    tile, which sub-groups read that stand side by side */
+    ON_WAY = 88, /* 256ths of an item's registers for what it copies, */
+    WINDOW_ON_WAY = 56, /* and where all of a window is multiplied beside it */
     LARGE_FILE = 1024, /* bytes of registers of an item */
     MATRIX_MOST = 64, /* rows and columns of a sub-group's squares, at most */
     WIDE_LEAST = 64 /* columns of a tile */
@@ -31,6 +34,8 @@ int64_t plan_tile_extent(const plan_kernel *k, const plan_blocks *b, int a)
 {
     int64_t n = k->axis[a].extent;
 
+    if (b->window)
+        return n + plan_window_halo(k, b, a);
     return b->m_whole && a == plan_last_axis(b->m_in)
                ? plan_round_up(n, b->m_whole)
                : n;
@@ -183,26 +188,29 @@ static bool lay_out(plan_kernel *k, plan_blocks *b, const device_desc *dev)
     size_t most = plan_has_matrices(b)
                       ? SD_MAX(dev->local_bytes, dev->local_most)
                       : dev->local_bytes;
-    size_t room;
+    int64_t rows = b->window ? plan_window_rows(k, b) : b->mt;
+    size_t room, all;
 
     b->x_at = 0;
     b->y_at = plan_whole_lines((size_t)lay_out_side(
-        b, b->x_along, b->mt, &b->x_m, &b->x_k, &b->x_panel));
-    b->buffer =
-        b->y_at + plan_whole_lines((size_t)lay_out_side(
-                      b, b->y_along, b->nt, &b->y_n, &b->y_k, &b->y_panel));
+        b, b->x_along, rows, &b->x_m, &b->x_k, &b->x_panel));
+    b->buffer = plan_whole_lines((size_t)lay_out_side(
+        b, b->y_along, b->nt, &b->y_n, &b->y_k, &b->y_panel));
+    if (!b->window)
+        b->buffer += b->y_at;
     b->sum_at = 0;
     /* squares put neighbours of a row there, for which banks need no padding */
     b->sum_m = plan_engine_table[b->engine].panels ? b->nt : padded(b->nt, sum);
     run = (int64_t)b->along_m * b->near;
-    b->pairs = plan_is_wide(b) && 3 * b->buffer <= most ? 3 : 2;
-    room = SD_MAX((size_t)b->pairs * b->buffer, (size_t)ROUND_BYTES);
+    b->pairs =
+        plan_is_wide(b) && 3 * b->buffer <= most ? 3 : plan_areas_of_y(k, b);
+    all = plan_areas_bytes(b);
+    room = SD_MAX(all, (size_t)ROUND_BYTES);
     room = SD_MIN(room, most);
     b->round = b->mt;
     while (b->round > run && (size_t)(b->round * b->sum_m * sum) > room)
         b->round /= 2;
-    k->local_bytes = SD_MAX((size_t)b->pairs * b->buffer,
-                            (size_t)(b->round * b->sum_m * sum));
+    k->local_bytes = SD_MAX(all, (size_t)(b->round * b->sum_m * sum));
     return k->local_bytes <= most;
 }
 
@@ -304,13 +312,16 @@ static bool holds_step(const plan_kernel *k, const plan_blocks *b, int step,
                        const device_desc *dev)
 {
     double each = (double)step / k->group, y = (double)b->nt * each;
-    double all = registers_for(k, b->x, b->x_along, (double)b->mt * each, dev) +
-                 registers_for(k, b->y, b->y_along, y, dev);
+    double all = registers_for(k, b->y, b->y_along, y, dev);
 
-    /* along K each word of y has a place, in both pairs of areas */
+    all += b->window
+               ? plan_window_registers(k, b, step)
+               : registers_for(k, b->x, b->x_along, (double)b->mt * each, dev);
+    /* along K each word of y has a place in each area */
     if (b->node->over >> b->y_along & 1)
-        all += 2 * 4 * y / plan_word(b);
-    return 16 * all <= 5.5 * (double)registers_of(k, dev);
+        all += plan_areas_of_y(k, b) * 4 * y / plan_word(b);
+    return 256 * all <=
+           (b->window ? WINDOW_ON_WAY : ON_WAY) * (double)registers_of(k, dev);
 }
 
 /* Positions of k in a pair of areas.  Where panels divide the last axis of K,
@@ -342,7 +353,8 @@ static int step_of(const plan_kernel *k, const plan_blocks *b,
 static bool is_shared(const plan_kernel *k, const plan_blocks *b)
 {
     return (b->direct ||
-            (b->mt * b->step >= k->group * plan_woven_rows(b, b->x_along) &&
+            ((b->window ||
+              b->mt * b->step >= k->group * plan_woven_rows(b, b->x_along)) &&
              b->nt * b->step >= k->group * plan_woven_rows(b, b->y_along))) &&
            b->nt <= k->group;
 }
@@ -354,7 +366,7 @@ static bool set_tile(plan_kernel *k, plan_blocks *b, int m, int n,
 {
     int bytes = (int)sd_dtype_bytes(b->node->dtype);
     bool panels = plan_engine_table[b->engine].panels;
-    int most = panels ? 4 : 2; /* times as long as wide */
+    int most = b->window ? 8 : panels ? 4 : 2; /* times as long as wide */
 
     b->rows = m;
     b->vectors = n;
@@ -370,13 +382,13 @@ static bool set_tile(plan_kernel *k, plan_blocks *b, int m, int n,
         b->nt > most * b->mt)
         return false;
     b->step = step_of(k, b, dev);
-    while (!lay_out(k, b, dev)) {
+    while (!lay_out(k, b, dev) ||
+           (panels && !b->direct && !holds_step(k, b, b->step, dev))) {
         if (!panels || b->step == plan_engine_table[b->engine].depth)
             return false;
         b->step /= 2;
     }
-    if (panels &&
-        (!is_shared(k, b) || (!b->direct && !holds_step(k, b, b->step, dev))))
+    if (panels && !is_shared(k, b))
         return false;
     b->lead =
         panels && !b->direct ? (int)(plan_round_up(b->kt, b->step) - b->kt) : 0;
@@ -409,6 +421,15 @@ static double panel_cost(const plan_kernel *k, const plan_blocks *b,
 
     if (b->direct)
         return own + (double)SHARED * (double)(b->mt + b->nt) / k->group;
+    if (b->window) {
+        own += copying(k, b, b->x, b->x_along,
+                       (double)plan_window_rows(k, b) * each, dev) *
+               (double)k->axis[plan_last_axis(b->node->over)].extent /
+               (double)b->kt;
+        return own +
+               copying(k, b, b->y, b->y_along, (double)b->nt * each, dev) +
+               (double)WINDOW_TURN * e->depth / b->step;
+    }
     return own + copying(k, b, b->x, b->x_along, (double)b->mt * each, dev) +
            copying(k, b, b->y, b->y_along, (double)b->nt * each, dev) +
            (double)TURN * e->depth / b->step;
@@ -468,12 +489,16 @@ static void try_group(plan_kernel *k, plan_blocks *b, int items,
 static bool choose_tile(plan_kernel *k, plan_blocks *b, const device_desc *dev)
 {
     bool panels = plan_engine_table[b->engine].panels;
+    bool window = !b->direct && plan_find_window(k, b);
     plan_blocks best = {0};
     double least = 1e300;
 
-    for (int i = panels ? 2 * dev->crowd : dev->crowd;
-         i >= (panels ? dev->crowd / 2 : dev->crowd); i /= 2)
-        try_group(k, b, i, dev, &best, &least);
+    for (int w = window; w >= 0; w--) {
+        b->window = w;
+        for (int i = panels ? 2 * dev->crowd : dev->crowd;
+             i >= (panels ? dev->crowd / 2 : dev->crowd); i /= 2)
+            try_group(k, b, i, dev, &best, &least);
+    }
     if (!best.rows)
         return false;
     *b = best;

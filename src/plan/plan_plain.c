@@ -53,13 +53,12 @@ static bool has_few_places(const plan_kernel *k, const plan_node *n)
     return all <= BITS;
 }
 
-bool plan_lies_in_row(const plan_kernel *k, const plan_expr *off)
+bool plan_lies_in_row(const plan_kernel *k, const plan_expr *off, uint64_t axes)
 {
-    uint64_t over = k->blocks->node->over;
     int64_t s, next = 0;
 
     for (int a = k->naxis - 1; a >= 0; a--) {
-        if (!(over >> a & 1))
+        if (!(axes >> a & 1))
             continue;
         if (!plan_expr_stride(off, a, &s) || (next && s != next))
             return false;
@@ -79,7 +78,8 @@ static bool steps_alike(const plan_kernel *k, const plan_node *n)
         asked |= n->guard[i].e->varies;
     return !(b->node->over & (b->node->over - 1)) ||
            k->axis[plan_last_axis(b->node->over)].extent % b->step == 0 ||
-           (plan_lies_in_row(k, n->off) && !(asked & b->node->over));
+           (plan_lies_in_row(k, n->off, b->node->over) &&
+            !(asked & b->node->over));
 }
 
 /* Where the last step is cut, each must ask for its end, but panels have zeros
@@ -117,7 +117,7 @@ static void add_zeros(plan_kernel *k, plan_blocks *b)
 
 void plan_find_plain(plan_kernel *k, plan_blocks *b)
 {
-    b->x_plain = plan_is_plain(k, b->x, b->x_along, b->x_wide);
+    b->x_plain = b->window || plan_is_plain(k, b->x, b->x_along, b->x_wide);
     b->y_plain = plan_is_plain(k, b->y, b->y_along, b->y_wide);
     if ((b->x_plain && b->x->nguard) || (b->y_plain && b->y->nguard))
         add_zeros(k, b);

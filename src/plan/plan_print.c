@@ -222,7 +222,10 @@ static void print_group_blocks(sd_buf *b, const plan_kernel *k)
                    p->y_plain ? " plain" : "", p->y_along, p->y_wide);
     if (p->zeros)
         sd_buf_fmt(b, "zeros s%d, ", p->zeros);
-    if (p->pairs > 2)
+    if (p->window)
+        sd_buf_fmt(b, "x once a window, %" PRId64 " rows, ",
+                   plan_window_rows(k, p));
+    else if (p->pairs > 2)
         sd_buf_fmt(b, "%d pairs%s, ", p->pairs,
                    p->by_itself ? " by themselves" : "");
     sd_buf_fmt(b, "round %" PRId64 "\n", p->round);

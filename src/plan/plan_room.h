@@ -239,6 +239,21 @@ bool plan_find_reads(const plan_kernel *k, plan_blocks *b);
 void plan_give_up_reads(plan_blocks *b);
 bool plan_is_plain(const plan_kernel *k, const plan_node *n, int along,
                    int wide);
+/* Do positions of these axes, the last one fastest, follow each other at one
+ * distance? */
+bool plan_lies_in_row(const plan_kernel *k, const plan_expr *off,
+                      uint64_t axes);
+/* May x be copied once for all of a window (plan_blocks.window)? */
+bool plan_find_window(const plan_kernel *k, const plan_blocks *b);
+/* Bytes of an item's registers for x while it is on its way, in steps of so many
+ * positions; areas that y has. */
+double plan_window_registers(const plan_kernel *k, const plan_blocks *b,
+                             int step);
+int plan_areas_of_y(const plan_kernel *k, const plan_blocks *b);
+static inline size_t plan_areas_bytes(const plan_blocks *b)
+{
+    return (size_t)b->pairs * b->buffer + (b->window ? b->y_at : 0);
+}
 /* What both ask (plan_blocks.c): the one sum of the kernel, where it is a
  * CONTRACT in a stage of its own, or NULL; types of such a sum; which operand
  * is which, and which axes, of which a tile has `most` positions; whether

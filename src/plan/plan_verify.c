@@ -183,6 +183,8 @@ static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
     int64_t run = (int64_t)b->along_m * b->near;
     const plan_engine_info *e = &plan_engine_table[b->engine];
 
+    if (b->window && (!plan_find_window(k, b) || !b->x_plain || !b->y_plain))
+        return plan_bad(k, b->node, "a window that no rows of x are for");
     if (k->axis[b->m].tile * plan_tile_points(k, b, b->m_in) > b->mt ||
         k->axis[b->n].tile * plan_tile_points(k, b, b->n_in) > b->nt)
         return plan_bad(k, b->node, "a tile that its items do not have");
@@ -193,17 +195,19 @@ static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
         b->nt % b->y_wide || k->axis[b->x_along].extent % b->x_wide ||
         k->axis[b->y_along].extent % b->y_wide)
         return plan_bad(k, b->node, "copies that are cut");
-    if (!b->direct && (b->mt * b->step / b->x_wide %
-                           (k->group * plan_woven_rows(b, b->x_along)) ||
-                       b->nt * b->step / b->y_wide %
-                           (k->group * plan_woven_rows(b, b->y_along))))
+    if (!b->direct &&
+        ((b->window ? plan_window_rows(k, b) : b->mt) * b->step / b->x_wide %
+             (k->group * plan_woven_rows(b, b->x_along)) ||
+         b->nt * b->step / b->y_wide %
+             (k->group * plan_woven_rows(b, b->y_along))))
         return plan_bad(k, b->node, "copies that not all items have");
     if (b->lead < 0 || b->lead >= b->step ||
         cuts_lead(b, b->x_along, b->x_wide) ||
         cuts_lead(b, b->y_along, b->y_wide) ||
         (e->panels && !b->direct && (b->kt + b->lead) % b->step))
         return plan_bad(k, b->node, "zeros before no full steps");
-    if ((b->x_plain && !plan_is_plain(k, b->x, b->x_along, b->x_wide)) ||
+    if ((b->x_plain && !b->window &&
+         !plan_is_plain(k, b->x, b->x_along, b->x_wide)) ||
         (b->y_plain && !plan_is_plain(k, b->y, b->y_along, b->y_wide)) ||
         ((b->x_plain && b->x->nguard) || (b->y_plain && b->y->nguard)) !=
             (b->zeros > 0))
@@ -213,7 +217,7 @@ static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
     if (e->m && (k->subgroup != e->items ||
                  k->group != b->along_m * b->along_n * e->items))
         return plan_bad(k, b->node, "sub-groups that its engine does not take");
-    if (b->pairs < 2 || (size_t)b->pairs * b->buffer > k->local_bytes ||
+    if (b->pairs < 2 || plan_areas_bytes(b) > k->local_bytes ||
         b->sum_at + (size_t)(b->round * b->sum_m) * each > k->local_bytes)
         return plan_bad(k, b->node, "areas that local memory does not hold");
     return NULL;

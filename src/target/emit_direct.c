@@ -325,8 +325,7 @@ static void multiply_panel(direct *d)
                                  &y[c * d->y.apart]);
 }
 
-/* A loop of n turns, which its compiler would unroll if it knew that. */
-static void open_loop(emit *e, emit_loop *l, int64_t n)
+void emit_open_turns(emit *e, emit_loop *l, int64_t n)
 {
     LLVMValueRef to = emit_si(e, n);
     LLVMBasicBlockRef pre;
@@ -339,7 +338,7 @@ static void open_loop(emit *e, emit_loop *l, int64_t n)
     emit_level_open(e, pre);
 }
 
-static void close_loop(emit *e, emit_loop *l)
+void emit_close_turns(emit *e, emit_loop *l)
 {
     emit_loop_close(e, l);
     emit_level_close(e);
@@ -353,11 +352,11 @@ static void multiply_all(direct *d)
     emit_loop step;
 
     if (d->turns > 1)
-        open_loop(e, &step, d->turns);
+        emit_open_turns(e, &step, d->turns);
     for (int k = 0; k < b->step; k += plan_engine_table[b->engine].depth)
         multiply_panel(d);
     if (d->turns > 1)
-        close_loop(e, &step);
+        emit_close_turns(e, &step);
 }
 
 /* From the columns where the steps have ended to the first ones, of rows that
@@ -430,15 +429,15 @@ void emit_run_direct(emit_tile *g)
     find_reading(&d, &d.x, &g->x, &b->x_reads);
     find_reading(&d, &d.y, &g->y, &b->y_reads);
     by = find_slide(&d);
-    open_loop(e, &window, b->kt / row / slides);
+    emit_open_turns(e, &window, b->kt / row / slides);
     tell_all(&d, &d.x, window.at);
     tell_all(&d, &d.y, window.at);
     if (b->slides)
-        open_loop(e, &kx, slides);
+        emit_open_turns(e, &kx, slides);
     multiply_all(&d);
     if (b->slides) {
         slide(&d, by);
-        close_loop(e, &kx);
+        emit_close_turns(e, &kx);
     }
-    close_loop(e, &window);
+    emit_close_turns(e, &window);
 }

@@ -715,15 +715,19 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
     g.in = emit_rest(e, item, b->along_n);
     if (g.matrix)
         emit_own_squares(&g);
-    if (!b->direct) {
+    if (!b->direct && !b->window) {
         emit_share_out(&g, &g.x);
-        emit_share_out(&g, &g.y);
         find_starts(&g, &g.x);
+    }
+    if (!b->direct) {
+        emit_share_out(&g, &g.y);
         find_starts(&g, &g.y);
     }
     start(&g);
     if (b->direct)
         emit_run_direct(&g);
+    else if (b->window)
+        emit_run_window(&g);
     else if (g.wide)
         emit_wide_run(&g);
     else if (g.x.panel)

@@ -15,6 +15,8 @@ typedef struct { /* one operand, and what an item copies of it */
     int64_t side, deep; /* elements from one position to the next in the area */
     int64_t panel; /* from one panel of k to the next; 0: there is one */
     size_t at;
+    int64_t shift; /* bytes on from there to what is multiplied, of x: see
+                      emit_window.c */
     int n; /* vectors that an item copies a step; */
     int per; /* so many in a row are positions of k of one word each, */
     int each; /* and so many make words that are neighbours */
@@ -91,6 +93,10 @@ void emit_share_out(emit_tile *g, emit_operand *o);
 
 void emit_find_plain(emit_tile *g, emit_operand *o); /* before the loop */
 void emit_plain_read(emit_tile *g, emit_operand *o, LLVMValueRef at);
+/* The same of an operand without guards, whose step lies so many elements from
+ * the first; what a vector of o has that lies at p. */
+void emit_plain_read_at(emit_tile *g, emit_operand *o, LLVMValueRef by);
+LLVMValueRef emit_plain_vector(emit *e, const emit_operand *o, LLVMValueRef p);
 /* Step `at` goes by itself to the areas of `turn`. */
 void emit_plain_copy(emit_tile *g, emit_operand *o, LLVMValueRef at,
                      LLVMValueRef turn);
@@ -130,6 +136,14 @@ void emit_put_squares(emit_tile *g, int row, int64_t from);
 
 /* All of K, for the sums of g->acc. */
 void emit_run_direct(emit_tile *g);
+/* A loop of n turns, which Intel's compiler would unroll if it knew that. */
+void emit_open_turns(emit *e, emit_loop *l, int64_t n);
+void emit_close_turns(emit *e, emit_loop *l);
+
+/* ---- emit_window.c: x of all positions of a window at once ---- */
+
+/* All of K, for the sums of g->acc. */
+void emit_run_window(emit_tile *g);
 
 /* ---- emit_wide.c: products by engines that read local memory themselves ---- */
 

@@ -261,30 +261,55 @@ static LLVMValueRef access_at(emit_tile *g, const emit_operand *o, int i, int c,
     return p;
 }
 
+/* Reads from p on what one access gives of a vector, from its element c on, of
+ * which it has `all` so far. */
+static LLVMValueRef add_access(emit *e, const emit_operand *o, LLVMValueRef all,
+                               int c, LLVMValueRef p)
+{
+    const plan_node *n = o->node;
+    LLVMValueRef v = LLVMBuildLoad2(
+        e->b, emit_widen(emit_mem_type(e, n->dtype), n->wide), p, "");
+
+    LLVMSetAlignment(v, (unsigned)n->wide * (unsigned)sd_dtype_bytes(n->dtype));
+    if (n->wide == o->wide)
+        return v;
+    for (int j = 0; j < n->wide; j++)
+        all = LLVMBuildInsertElement(e->b, all, emit_extract(e, v, j, 1),
+                                     LLVMConstInt(e->i32, (unsigned)(c + j), 0),
+                                     "");
+    return all;
+}
+
+static LLVMValueRef no_elements(emit *e, const emit_operand *o)
+{
+    return LLVMGetPoison(emit_widen(emit_mem_type(e, o->node->dtype), o->wide));
+}
+
+LLVMValueRef emit_plain_vector(emit *e, const emit_operand *o, LLVMValueRef p)
+{
+    const plan_node *n = o->node;
+    LLVMValueRef all = no_elements(e, o);
+
+    for (int c = 0; c < o->wide; c += n->wide)
+        all = add_access(e, o, all, c,
+                         emit_element(e, n->dtype, p, emit_si(e, c)));
+    return all;
+}
+
 static LLVMValueRef read_vector(emit_tile *g, const emit_operand *o, int i,
                                 LLVMValueRef by, LLVMValueRef bits,
                                 LLVMValueRef moved)
 {
     emit *e = g->e;
-    const plan_node *n = o->node;
-    LLVMTypeRef part = emit_mem_type(e, n->dtype);
-    LLVMValueRef all = LLVMGetPoison(emit_widen(part, o->wide));
+    LLVMValueRef all = no_elements(e, o);
 
-    for (int c = 0; c < o->wide; c += n->wide) {
-        LLVMValueRef p = access_at(g, o, i, c, by, moved), v;
+    for (int c = 0; c < o->wide; c += o->node->wide) {
+        LLVMValueRef p = access_at(g, o, i, c, by, moved);
 
         if (o->not)
             p = emit_select(e, fails(g, o, i, c, bits), e->slot[g->b->zeros],
                             p);
-        v = LLVMBuildLoad2(e->b, emit_widen(part, n->wide), p, "");
-        LLVMSetAlignment(v, (unsigned)n->wide *
-                                (unsigned)sd_dtype_bytes(n->dtype));
-        if (n->wide == o->wide)
-            return v;
-        for (int j = 0; j < n->wide; j++)
-            all = LLVMBuildInsertElement(
-                e->b, all, emit_extract(e, v, j, 1),
-                LLVMConstInt(e->i32, (unsigned)(c + j), 0), "");
+        all = add_access(e, o, all, c, p);
     }
     return all;
 }
@@ -304,6 +329,12 @@ void emit_plain_read(emit_tile *g, emit_operand *o, LLVMValueRef at)
             v = emit_select(e, has, v, LLVMConstNull(LLVMTypeOf(v)));
         LLVMBuildStore(e->b, v, o->v[i]);
     }
+}
+
+void emit_plain_read_at(emit_tile *g, emit_operand *o, LLVMValueRef by)
+{
+    for (int i = 0; i < o->n; i++)
+        LLVMBuildStore(g->e->b, read_vector(g, o, i, by, NULL, NULL), o->v[i]);
 }
 
 void emit_plain_copy(emit_tile *g, emit_operand *o, LLVMValueRef at,

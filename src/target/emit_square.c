@@ -40,10 +40,12 @@ static void load_square(emit_tile *g, const emit_operand *o, LLVMValueRef turn,
     int depth = plan_engine_table[g->b->engine].depth;
     int64_t at = o->panel ? k / depth * o->panel : k * o->deep;
     LLVMValueRef p =
-        emit_tile_area(g, o->at, turn, e->i8, y ? g->y_own : g->x_own);
+        emit_tile_area(g, o->at, g->b->window && !y ? emit_si(e, 0) : turn,
+                       e->i8, y ? g->y_own : g->x_own);
     int64_t side_of_one = o->panel ? depth : o->side;
-    LLVMValueRef more = emit_si(e, (from * side_of_one + at) *
-                                       (int64_t)sd_dtype_bytes(g->b->part));
+    LLVMValueRef more =
+        emit_si(e, o->shift + (from * side_of_one + at) *
+                                  (int64_t)sd_dtype_bytes(g->b->part));
 
     p = LLVMBuildGEP2(e->b, e->i8, p, &more, 1, "");
     e->abi->square(e, &side, p, v);

@@ -56,14 +56,15 @@ static void steps_are_full(void **state)
         const char *text;
         bool x, y, zeros, direct; /* direct: where blocks are read, */
         int whole;                /* rows of so many at a time */
-    } want[] = {{product, true, true, false, true, 0},
-                {narrowed, false, true, false, false, 0},
-                {scaled, true, true, false, true, 0},
-                {window, true, true, true, true, 0},
-                {short_rows, true, true, true, true, 8},
-                {shorter_rows, true, true, true, false, 0},
-                {no_padding, true, true, false, true, 8},
-                {uneven, false, true, false, false, 0}};
+        bool window;              /* not direct: x is copied once for it */
+    } want[] = {{product, true, true, false, true, 0, false},
+                {narrowed, false, true, false, false, 0, false},
+                {scaled, true, true, false, true, 0, false},
+                {window, true, true, true, true, 0, true},
+                {short_rows, true, true, true, true, 8, true},
+                {shorter_rows, true, true, true, false, 0, true},
+                {no_padding, true, true, false, true, 8, true},
+                {uneven, false, true, false, false, 0, false}};
     static const char *const device[] = {"cl:pvc", "cl:dg2-g10"};
 
     (void)state;
@@ -79,6 +80,7 @@ static void steps_are_full(void **state)
                              b->direct && (want[i].zeros || want[i].whole));
             assert_int_equal(b->m_whole, b->direct ? want[i].whole : 0);
             if (!b->direct) {
+                assert_int_equal(b->window, want[i].window);
                 assert_int_equal((b->kt + b->lead) % b->step, 0);
                 assert_int_equal(b->x_plain, want[i].x);
                 assert_int_equal(b->y_plain, want[i].y);
@@ -106,6 +108,11 @@ static void no_zeros(plan *p)
     blocks_of(p)->zeros = 0;
 }
 
+static void a_product_of_windows(plan *p)
+{
+    blocks_of(p)->window = true;
+}
+
 static void another_pitch(plan *p)
 {
     blocks_of(p)->x_reads.pitch++;
@@ -130,6 +137,8 @@ static void broken_ones_are_refused(void **state)
                 "a plain operand that is not read so");
     want_broken(window, "cl:dg2-g10", no_zeros,
                 "a plain operand that is not read so");
+    want_broken(product, "cl:dg2-g10", a_product_of_windows,
+                "a window that no rows of x are for");
     want_broken(product, "cl:pvc", another_pitch,
                 "an operand that blocks do not read");
     want_broken(short_rows, "cl:pvc", rows_as_they_are,

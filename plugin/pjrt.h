@@ -1,16 +1,17 @@
-/* plugin: the PJRT C API on top of xpu.  GetPjrtApi is all that leaves the
- * shared object.  Every function here may be called from any thread.
+/* plugin: the PJRT C API on top of xpu.  GetPjrtApi is the only symbol that
+ * the shared object exports.  Every function here may be called from any
+ * thread.
  *
- * Theirs is PJRT_Buffer_Delete, ours pjrt_buffer_delete; the table that joins
- * them is generated (pjrt_table.c) and checks before each call that the
- * caller's struct holds the fields that every version has, and that handles
- * are there.  Newer fields are read and written only under PJRT_HAS.
+ * PJRT_Buffer_Delete is PJRT's, pjrt_buffer_delete is ours.  The table that
+ * joins them, pjrt_table.c, is generated.  Before each call it checks that the
+ * caller's struct has the fields that all versions have, and that its handles
+ * are not NULL.  Newer fields are read and written only under PJRT_HAS.
  *
- * Handles: PJRT_Error is an sd_error, PJRT_Event an xpu_event, both by cast;
- * the others are below.  Devices, memories and the topology belong to their
- * client.  Buffers, loaded executables and transfer managers hold it: when a
- * caller destroys the client first, it ends what runs, and its memory goes
- * with the last of them. */
+ * PJRT_Error is an sd_error and PJRT_Event an xpu_event, both by cast; the
+ * other handles are below.  Devices, memories and the topology belong to their
+ * client. Buffers, loaded executables and transfer managers hold a reference
+ * to it: when the caller destroys the client before them, all runs end, and
+ * the client's memory is freed with the last of them. */
 #ifndef PJRT_H
 #define PJRT_H
 
@@ -39,10 +40,11 @@ PJRT_Error *pjrt_no_memory(void);
 PJRT_Error *pjrt_unimplemented(const char *function);
 PJRT_Error *pjrt_short(const char *function, size_t has, size_t needs);
 PJRT_Error *pjrt_null(const char *function, const char *field);
-/* The same of a struct inside the arguments. */
+/* pjrt_short for a struct that the arguments point to. */
 sd_status pjrt_short_struct(const char *name, size_t has, size_t needs);
 sd_status pjrt_status(PJRT_Error *e); /* takes e */
-/* Of a code and a message that a caller gives; never success. */
+/* An error of a code and a message that the caller gives; a code of success
+ * becomes UNKNOWN. */
 sd_status pjrt_foreign(PJRT_Error_Code code, const char *message, size_t len);
 PJRT_Error *pjrt_make_error(PJRT_Error_Code code, const char *message,
                             size_t len); /* a PJRT_CallbackError */
@@ -54,8 +56,8 @@ static inline xpu_event *pjrt_xpu_event(PJRT_Event *e)
 {
     return (xpu_event *)e;
 }
-/* Bytes handed out with a holder to free them by; b is taken, in an error
- * too, and st (taken) says whether it holds anything. */
+/* Hands bytes out to a caller, who frees them through *holder.  Takes b and
+ * st; if st is an error it is returned, and b freed. */
 typedef struct { sd_buf bytes; } pjrt_bytes;
 PJRT_Error *pjrt_bytes_hand(sd_status st, sd_buf *b, const char **at,
                             size_t *len, pjrt_bytes **holder);
@@ -89,7 +91,7 @@ struct PJRT_TopologyDescription {
     PJRT_NamedValue attr[2];
 };
 
-/* n devices like desc[0..n); owned by the caller. */
+/* A topology of n devices, device i like *desc[i]; owned by the caller. */
 sd_status pjrt_topology_make(int n, const device_desc *const *desc,
                              PJRT_TopologyDescription **out);
 void pjrt_topology_free(PJRT_TopologyDescription *t); /* takes NULL */
@@ -101,7 +103,7 @@ struct PJRT_Memory {
     int id;
     PJRT_Device *device;
     char debug[64];
-    _Atomic(pjrt_user_data *) user; /* only grows */
+    _Atomic(pjrt_user_data *) user; /* a list to which entries are only added */
 };
 void pjrt_memory_init(PJRT_Memory *m, int id, xpu_memory kind, PJRT_Device *d);
 void pjrt_memory_finish(PJRT_Memory *m);
@@ -116,7 +118,7 @@ struct PJRT_Device {
     PJRT_DeviceDescription *desc;
     PJRT_Memory memory[XPU_MEM_COUNT];
     PJRT_Memory *list[XPU_MEM_COUNT];
-    PJRT_Device *self; /* a list of one: who reaches the memories */
+    PJRT_Device *self; /* the list, of one, of devices that reach its memories */
 };
 
 typedef struct pjrt_mapping pjrt_mapping;
@@ -126,16 +128,16 @@ struct PJRT_Client {
     sd_arena *arena; /* holds the options' strings */
     sd_options options;
     PJRT_TopologyDescription *topology;
-    int64_t process, nprocess; /* of how many */
-    int n;                     /* devices of all processes, */
-    int first, nhere;          /* and which of them are this one's */
+    int64_t process, nprocess; /* this process's number, of how many */
+    int n;                     /* devices of all processes */
+    int first, nhere;          /* this process's: at[first] and so on */
     PJRT_Device *at;
     PJRT_Device **devices;
     PJRT_Memory **memories; /* of those that are here */
     _Atomic(compile_fn) compile;
-    sd_shelf *shelf; /* what compiles share; may be NULL */
-    int64_t memory;  /* of the machine, as it was at the start */
-    pthread_mutex_t lock; /* of mapped */
+    sd_shelf *shelf; /* what one compile leaves for the next; may be NULL */
+    int64_t memory;  /* bytes of the machine, when the client was made */
+    pthread_mutex_t lock; /* guards `mapped` */
     pjrt_mapping *mapped;
 };
 PJRT_Client *pjrt_client_retain(PJRT_Client *c);
@@ -146,12 +148,12 @@ sd_status pjrt_compiler_open(compile_fn *out);
 
 /* ---- layouts: pjrt_layout.c ---- */
 
-/* The order of dimensions, from minor to major; NULL stands for row-major.
- * What is read is borrowed from l; `whose` names it in errors. */
+/* Orders of dimensions are from minor to major; NULL: row-major.  *order is
+ * borrowed from l; `whose` is its name in errors. */
 sd_status pjrt_layout_read(const PJRT_Buffer_MemoryLayout *l, size_t rank,
                            const char *whose, const int64_t **order);
 bool pjrt_layout_same(const int64_t *x, const int64_t *y, int rank);
-/* Something of each dimension, in the order in which they lie, slowest first. */
+/* to[0] = from[the slowest dimension], and so on to the fastest. */
 void pjrt_layout_permute(const int64_t *order, int rank, const int64_t *from,
                          int64_t *to);
 /* A dense array from one order into another; elements have `size` bytes. */
@@ -165,12 +167,12 @@ struct PJRT_Layouts_MemoryLayout {
 void pjrt_layout_write(PJRT_Layouts_MemoryLayout *l, int rank,
                        const int64_t *order);
 
-/* A device of another process is an error. */
+/* An error if it is a device of another process. */
 sd_status pjrt_device_is_here(const PJRT_Device *d);
 
 /* ---- other processes: pjrt_processes.c ---- */
 
-/* What the job's processes say of each other; false: not an option of that. */
+/* Reads an option about the job's processes; false: it is another option. */
 bool pjrt_processes_option(PJRT_Client *c, const char *name, size_t len,
                            const char *text);
 /* *world (malloc'ed): the devices of all. */
@@ -184,8 +186,9 @@ struct PJRT_Buffer {
     xpu_buffer *x; /* a reference */
     PJRT_Memory *memory;
     int64_t *order; /* how its dimensions lie; NULL: row-major */
-    bool was_shown; /* it is on pjrt_sundog.c's list, between these: */
-    PJRT_Buffer *shown, **shown_at; /* NULL: the last; not on it */
+    /* In pjrt_sundog.c's list of buffers whose pointer was asked for. */
+    bool was_shown;
+    PJRT_Buffer *shown, **shown_at; /* the next; what points to this one */
 };
 /* What a caller says of an array, read and checked. */
 typedef struct {
@@ -196,16 +199,16 @@ typedef struct {
 sd_status pjrt_array_read(PJRT_Buffer_Type type, const int64_t *dim,
                           size_t ndim, const PJRT_Buffer_MemoryLayout *layout,
                           pjrt_array *out);
-/* Without x, which the caller sets; order is copied. */
+/* A handle without x, which the caller sets; order is copied. */
 PJRT_Buffer *pjrt_buffer_handle(PJRT_Memory *m, int rank, const int64_t *order);
-/* Takes x, also when there is no memory for the handle (then NULL). */
+/* A handle of x, which is taken in any case; NULL: no memory for the handle. */
 PJRT_Buffer *pjrt_buffer_wrap(PJRT_Memory *m, xpu_buffer *x,
                               const int64_t *order);
 void pjrt_buffer_free(PJRT_Buffer *b); /* takes NULL */
 sd_status pjrt_shape(PJRT_Buffer_Type type, const int64_t *dim, size_t ndim,
                      sd_dtype *out);
 sd_status pjrt_place(PJRT_Device *d, PJRT_Memory *m, PJRT_Memory **out);
-/* To dense host memory in another order of dimensions than the buffer's. */
+/* Copies b to dense host memory whose dimensions lie in the order `to`. */
 sd_status pjrt_to_host_reordered(const PJRT_Buffer *b, const int64_t *to,
                                  void *dst, xpu_event **out);
 sd_status pjrt_check_range(const xpu_buffer *x, int64_t offset, int64_t size);
@@ -231,17 +234,18 @@ struct PJRT_Executable {
     int64_t code_bytes;
     PJRT_NamedValue *cost;
     int ncost;
-    PJRT_Buffer_Type *types; /* of the outputs, and so on */
-    int64_t *dims;
-    size_t *dim_sizes;
-    const char **kinds; /* of outputs, then of parameters */
+    PJRT_Buffer_Type *types; /* of each output, as its */
+    int64_t *dims;           /* dimensions, */
+    size_t *dim_sizes;       /* and how many it has */
+    /* Of each output, then of each parameter: */
+    const char **kinds; /* memory kind */
     size_t *kind_sizes;
-    PJRT_Layouts_MemoryLayout *layout, **layouts; /* in the same sequence */
-    const int64_t **order; /* likewise; NULL: all are row-major */
-    int64_t *orders;       /* their numbers */
-    const char **shardings; /* OpSharding of each, all empty: replicated */
+    PJRT_Layouts_MemoryLayout *layout, **layouts;
+    const int64_t **order; /* of its dimensions; NULL: all are row-major */
+    int64_t *orders;       /* the numbers that these point to */
+    const char **shardings; /* OpSharding; all empty: replicated */
     size_t *sharding_sizes;
-    bool is_cut;           /* they are its section's */
+    bool is_cut;           /* the program has a section with shardings */
 };
 sd_status pjrt_executable_make(thunk_program *p, sd_bytes options,
                                PJRT_Executable **out); /* takes p */
@@ -253,12 +257,13 @@ struct PJRT_LoadedExecutable {
     PJRT_Client *client;
     PJRT_Executable *exe; /* a reference */
     _Atomic bool deleted;
-    int n; /* devices of this process: */
+    int n; /* devices of this process that run it */
     PJRT_Device **devices;
     PJRT_LogicalDeviceIds *logical;
     int *participant;
-    xpu_places places; /* of all; its process is NULL where all are here */
-    /* By the device's id; a portable one is loaded where it first runs. */
+    xpu_places places; /* of all participants; process NULL: all are here */
+    /* By the device's id.  A portable executable is loaded on a device when it
+     * first runs there. */
     _Atomic(xpu_program *) *programs;
     sd_buf assignment; /* DeviceAssignmentProto; empty: portable */
     bool portable;
@@ -272,20 +277,21 @@ sd_status pjrt_loaded_program(PJRT_LoadedExecutable *l, PJRT_Device *d,
 /* ---- traces: pjrt_profiler.c ---- */
 
 extern const PLUGIN_Profiler_Api plugin_profiler_api;
-uint64_t pjrt_profile_now(void); /* 0: nobody traces */
-/* A run that began then and lasts until done. */
+uint64_t pjrt_profile_now(void); /* 0: no trace is being made */
+/* Adds a run to the trace, from that time until `done` is ready. */
 void pjrt_profile_run(const char *name, int device, uint64_t from,
                       xpu_event *done);
 
 /* ---- callbacks of a run: pjrt_callback.c ---- */
 
 typedef struct pjrt_callbacks pjrt_callbacks;
-/* Fills call's send, recv and user data; *out goes with pjrt_callbacks_free once the run
- * has ended.  NULL when the run has none. */
+/* Fills call's send, recv and user data; *out goes with pjrt_callbacks_free
+ * once the run has ended.  NULL when the run has none. */
 sd_status pjrt_callbacks_make(const PJRT_ExecuteOptions *o, int device,
                               xpu_call *call, pjrt_callbacks **out);
 void pjrt_callbacks_free(pjrt_callbacks *c);
-/* What handlers of custom-calls find there: pjrt_ffi.c; *out is malloc'ed. */
+/* The user data in an execute context, for handlers of custom-calls; *out is
+ * malloc'ed.  pjrt_ffi.c */
 sd_status pjrt_context_copy(PJRT_ExecuteContext *c, xpu_user_data **out,
                             int *n);
 

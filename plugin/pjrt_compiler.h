@@ -4,8 +4,8 @@
 
 #include "compile.h"
 
-/* path: of a libsundog-compiler.so; who asks is named where the two are not of
- * one build. */
+/* path: of a libsundog-compiler.so.  An error if it is of another build than
+ * the caller, whom the error calls `who`. */
 sd_status pjrt_compiler_open_at(const char *path, const char *who,
                                 compile_fn *out);
 

@@ -1,6 +1,6 @@
-/* An extension of our own, the last of the list, for what OpenXLA's have no room
- * for.  python/sundog (ffi.py, dlpack.py) has these layouts too; frameworks pass
- * extensions over that they do not know. */
+/* A PJRT extension of our own, for what OpenXLA's extensions cannot say.  It
+ * is the last of the list; frameworks skip extensions that they do not know.
+ * These layouts are also in python/sundog/ffi.py and dlpack.py. */
 #ifndef PJRT_SUNDOG_H
 #define PJRT_SUNDOG_H
 
@@ -17,14 +17,15 @@ typedef struct {
     void *stage[XPU_FFI_STAGES];
 } pjrt_sundog_handler;
 
-/* A DLManagedTensor of the buffer that showed this pointer last: its memory
- * stays until the tensor's deleter is called, by any thread.  FAILED_PRECONDITION:
- * DLPack has no word for its memory, its type or its layout. */
+/* Makes a DLManagedTensor of the buffer whose pointer that is (the one for
+ * which it was asked last).  Its memory stays until the tensor's deleter is
+ * called, by any thread.  FAILED_PRECONDITION: DLPack cannot say its memory,
+ * type or layout. */
 typedef struct {
     size_t struct_size;
     void *pointer; /* what PJRT_Buffer_UnsafePointer gave */
-    void *stream;  /* of the consumer; its work waits until the buffer is ready */
-    bool wait;     /* else it takes care itself */
+    void *stream;  /* the consumer's */
+    bool wait;     /* work in `stream` is to wait until the buffer is ready */
     void *tensor;  /* out */
 } pjrt_sundog_tensor;
 
@@ -35,7 +36,7 @@ typedef struct {
 } pjrt_sundog_extension;
 extern const pjrt_sundog_extension pjrt_sundog;
 
-/* pjrt_sundog.c: of a buffer whose pointer somebody asked for, and that goes. */
+/* pjrt_sundog.c: somebody asked for b's pointer; b is about to be freed. */
 void pjrt_sundog_show(PJRT_Buffer *b);
 void pjrt_sundog_hide(PJRT_Buffer *b);
 PJRT_Error *pjrt_sundog_register_handler(pjrt_sundog_handler *a); /* pjrt_ffi.c */

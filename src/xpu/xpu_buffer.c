@@ -1,5 +1,6 @@
 /* Buffers: the object and the life of its memory.  Delete changes the state
  * at once; the memory goes with the last use, pin or reference. */
+#include "xpu_buffer.h"
 #include "xpu_device.h"
 
 #include <stdlib.h>

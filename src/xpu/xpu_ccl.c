@@ -7,6 +7,7 @@
  * A rank is a device.  All ranks of a process are called by one thread, within
  * one group of calls, and what they move lies in the devices' COMPUTE. */
 #include "xpu_ccl.h"
+#include "xpu_python.h"
 
 #include <assert.h>
 #include <dlfcn.h>

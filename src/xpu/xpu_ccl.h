@@ -1,7 +1,8 @@
-/* Blocks from device to device of several processes, by a library that has
- * NCCL's functions: docs/adr/0034.  It only moves bytes; who sends what to whom
- * is xpu_collective_ccl.c.  Devices that move blocks among themselves are a
- * circle, which all of its processes make together and keep. */
+/* xpu_ccl: copies blocks between devices of several processes by a library
+ * with NCCL's functions (docs/adr/0034).  It only moves bytes:
+ * xpu_collective_ccl.c says who sends what to whom.  Devices that send each
+ * other blocks are a circle (NCCL: a communicator), which its processes make
+ * together and keep. */
 #ifndef XPU_CCL_H
 #define XPU_CCL_H
 
@@ -9,23 +10,25 @@
 
 typedef struct xpu_ccl xpu_ccl;
 
-/* SUNDOG_WIRE's, for all devices of the client.  *offer: what the other processes
- * need to know of it; what is in it after an error means nothing. */
+/* Opens the library that SUNDOG_WIRE names, for all devices of the client.
+ * *offer: what the other processes need to know of it. */
 sd_status xpu_ccl_open(const xpu_client *c, const sd_options *opt,
                        sd_buf *offer, xpu_ccl **out);
-/* NULL, or why not all of n processes can move blocks to each other so. */
+/* Can n processes with these offers use it among each other?  An error says why
+ * not. */
 sd_status xpu_ccl_agree(const sd_bytes *offer, int n);
 void xpu_ccl_close(xpu_ccl *l); /* takes NULL */
-size_t xpu_ccl_least(const xpu_ccl *l); /* bytes of a block that it is worth */
+size_t xpu_ccl_least(const xpu_ccl *l); /* smaller blocks go in messages */
 
 typedef struct {
     uint8_t at[128];
 } xpu_ccl_id;
 typedef struct { /* as one of its processes sees it */
-    uint64_t key;           /* which devices in which order, in all processes */
+    uint64_t key;           /* a number for these devices in this order, the
+                               same in all processes */
     int n;
     xpu_device *const *dev; /* [n]; NULL: another process's */
-    sd_status (*stop)(const void *ctx); /* why to go on no more, or NULL */
+    sd_status (*stop)(const void *ctx); /* an error when waiting is to end */
     const void *ctx;
 } xpu_circle;
 typedef struct { /* one block: to or from another process's device */
@@ -35,14 +38,14 @@ typedef struct { /* one block: to or from another process's device */
     size_t bytes;
 } xpu_hop;
 
-/* What was made of it last: the same number in all its processes; 0: nothing,
- * or it was broken off. */
+/* The number of the circle that was made last for that key, the same in all its
+ * processes; 0: none, or it was broken off. */
 uint64_t xpu_circle_made(xpu_ccl *l, uint64_t key);
-/* By one process, which tells the others. */
+/* A new id for a circle: one process asks for it and tells the others. */
 sd_status xpu_circle_name(const xpu_ccl *l, xpu_ccl_id *out);
-/* By one thread of each process at a time; the devices' queues are empty, and
- * whoever owns them waits.  Done on return.  An error breaks it off, and it is
- * to be made anew by all. */
+/* make and move are called by one thread of each process at a time, while the
+ * devices' queues are empty and their owners wait.  They are done on return.
+ * An error breaks the circle off, and all processes have to make it again. */
 sd_status xpu_circle_make(xpu_ccl *l, const xpu_circle *c, xpu_ccl_id id);
 sd_status xpu_circle_move(xpu_ccl *l, const xpu_circle *c, const xpu_hop *hop,
                           int nhop);

@@ -1,5 +1,5 @@
 /* OpenCL devices: SPIR-V modules, memory by pointer (USM, else coarse-grained
- * SVM), in-order queues: those of xpu_device.h, and one for copies that block,
+ * SVM), in-order queues: those of xpu_ops.h, and one for copies that block,
  * which wait behind nothing.  Queues are thread-safe by the standard.
  * Nothing is computed on the host: it reads predicates, and that is all. */
 #include "xpu_cl_api.h"

@@ -7,6 +7,7 @@
  * fit is passed over, and the last reason is what the caller hears.  Libraries
  * are never closed: their threads may outlive us. */
 #include "xpu_cl_api.h"
+#include "xpu_python.h"
 
 #include <ctype.h>
 #include <limits.h>

@@ -1,5 +1,6 @@
 /* The client: which devices there are, and what they share. */
 #include "xpu_far.h"
+#include "xpu_interrupt.h"
 
 #include <stdio.h>
 #include <stdlib.h>

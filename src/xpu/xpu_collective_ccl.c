@@ -8,6 +8,7 @@
  * What several members of a process read goes to one of them, another for each
  * sender. */
 #include "xpu_swap.h"
+#include "xpu_interrupt.h"
 
 #include <stdlib.h>
 

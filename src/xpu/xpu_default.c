@@ -1,4 +1,4 @@
-/* What the slots mean that a device leaves out of its table: xpu_device.h has
+/* What the slots mean that a device leaves out of its table: xpu_ops.h has
  * each meaning beside its slot.  They are filled in once, when the device is
  * added. */
 #include "xpu_device.h"

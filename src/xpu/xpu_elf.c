@@ -7,7 +7,7 @@
  * An object may import memcpy, memmove and memset, nothing else.  Objects come
  * from our compiler or from a file that claims so: everything is checked
  * before it is used, and what is odd ends in a status. */
-#include "xpu_device.h"
+#include "xpu_elf.h"
 
 #include <elf.h>
 #include <errno.h>

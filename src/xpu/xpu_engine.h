@@ -1,6 +1,6 @@
-/* xpu_engine: what runs library calls.  An engine is one library that was
- * found at run time; xpu_lib.c has the table of those that are looked for.
- * Inside xpu_lib only: xpu_lib.h is what others see. */
+/* xpu_engine: an engine is a library that was found at run time and does
+ * library calls.  xpu_lib.c has the table of those that are looked for.  For
+ * the files of xpu_lib only: others include xpu_lib.h. */
 #ifndef XPU_ENGINE_H
 #define XPU_ENGINE_H
 
@@ -10,14 +10,15 @@ typedef struct xpu_engine_row xpu_engine_row;
 
 /* The engines of one library, which share their code. */
 typedef struct {
-    /* `said` (SAID bytes) is what was found, "onednn 2.6.3", or why nothing:
-     * then *out stays NULL.  pool: xpu_lib_open's.  An error: host memory is gone. */
+    /* Opens the row's library.  `said` (XPU_ENGINE_SAID bytes) gets what was
+     * found, "onednn 2.6.3", or why nothing was, and then *out stays NULL.  An
+     * error: host memory is gone. */
     sd_status (*open)(const xpu_engine_row *row, sd_pool *pool, void **out,
                       char *said);
     void (*close)(void *engine);
-    /* Beside its row's, the device_lib bits of what it can here. */
+    /* device_lib bits of what else it can do on this machine. */
     uint64_t (*can)(const void *engine);
-    /* Results are written on return; any thread. */
+    /* Does a call: results are written on return; any thread. */
     sd_status (*run)(void *engine, const thunk *t, void *const *ptr);
 } xpu_engine_kind;
 extern const xpu_engine_kind xpu_onednn, xpu_lapack;
@@ -35,12 +36,12 @@ struct xpu_engine_row {
     const char *threads; /* LAPACK: function that sets their number; or NULL */
 };
 
-/* The row's file: by its name as the loader finds it, or in a Python
- * environment. */
+/* Opens the row's file, as the loader finds it or in a Python environment;
+ * NULL: there is none. */
 void *xpu_engine_find(const xpu_engine_row *row);
 
-/* What OpenMP's runtime is to find in the environment when an engine loads it;
- * `all` NULL: nothing was lent. */
+/* Variables that OpenMP's runtime is to find in the environment while an engine
+ * loads it.  `all` NULL: the environment was not changed. */
 typedef struct { char **all; size_t at; } xpu_engine_env;
 xpu_engine_env xpu_engine_env_lend(void);
 void xpu_engine_env_take_back(xpu_engine_env e);

@@ -5,6 +5,7 @@
  * Before it is ready an event may be queued: what sets it is in a device's
  * queue as far as `mark`, so that another queue can wait for it without the
  * host.  The mark is the driver's, and goes when the event is ready. */
+#include "xpu_buffer.h"
 #include "xpu_device.h"
 
 #include <sched.h>

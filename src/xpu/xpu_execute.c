@@ -3,6 +3,7 @@
  * for want of memory comes before anything is taken from the caller, so that a
  * failed call leaves its arguments as they were. */
 #include "xpu_execution.h"
+#include "xpu_interrupt.h"
 
 #include <math.h>
 #include <stdlib.h>

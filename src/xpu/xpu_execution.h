@@ -1,9 +1,10 @@
-/* One execution of a program: made by xpu_execute.c, run by xpu_launch.c,
- * listed while it waits or runs by xpu_live.c, so that somebody else can end
- * it. */
+/* xpu_execution: one execution of a program.  xpu_execute.c makes it and
+ * xpu_launch.c runs it; from before it is queued until it has ended xpu_live.c
+ * lists it, so that somebody else can end it. */
 #ifndef XPU_EXECUTION_H
 #define XPU_EXECUTION_H
 
+#include "xpu_buffer.h"
 #include "xpu_device.h"
 
 typedef struct xpu_execution xpu_execution;
@@ -22,22 +23,24 @@ struct xpu_execution {
     int *alias; /* per output: argument to copy in first, or -1 */
     uint8_t **base;
     void **slot;
-    _Atomic int waits; /* arguments that are still to come, and one */
+    _Atomic int waits; /* arguments that are not ready, and one more until all
+                          were counted */
     int launch;
-    uint32_t born; /* interrupts before it was listed */
-    _Atomic bool cancel; /* what runs is to end */
-    uint64_t tell_at; /* cancel: who waits is told then, not before, */
-    bool told; /* and was: done is set */
+    uint32_t born; /* how many interrupts came before it was listed */
+    _Atomic bool cancel; /* it is to end */
+    uint64_t tell_at; /* of a cancelled run: when `done` may be set */
+    bool told; /* `done` was set then */
     bool begun; /* it runs */
-    bool poisoned; /* done is set: nothing is to run */
-    bool parked; /* arguments are used as by another stream */
+    bool poisoned; /* it failed before it began, and `done` is set */
+    bool parked; /* it waits for arguments that may be queued behind it, which
+                    it uses as foreign uses */
     xpu_execution *next, **link; /* the device's list */
     bool listed; /* in it */
-    int64_t ahead; /* bytes of outputs that have memory of their own, */
-    bool counted; /* and they are among the device's */
+    int64_t ahead; /* bytes of outputs that have memory of their own */
+    bool counted; /* they are counted in the device's flights.ahead */
     xpu_gang *gang; /* a reference; NULL: it runs alone */
     int me; /* its number there */
-    sd_status refused; /* its stream did not take it */
+    sd_status refused; /* why its stream did not take it */
     int nused; /* arguments that are in use so far */
     int nout; /* outputs made so far */
     bool held; /* outputs are in use too */
@@ -45,32 +48,37 @@ struct xpu_execution {
 
 /* ---- xpu_execute.c ---- */
 
-/* Takes what the call brings and makes outputs; parked: it is to wait for
- * arguments that may be queued behind it.  After an error all is as it was. */
+/* Begins uses of the arguments and makes the outputs.  parked: see there.
+ * After an error all is as it was. */
 sd_status xpu_execution_make(xpu_program *x, const xpu_call *call, bool parked,
                              xpu_execution **out);
 void xpu_execution_undo(xpu_execution *e); /* made, but not to be run */
-/* What its caller gets: its outputs, and a reference. */
+/* Puts the outputs into out, for the caller, and gives a reference to
+ * `done`. */
 xpu_event *xpu_execution_give(const xpu_execution *e, xpu_buffer **out);
-/* Some argument's data may be queued behind the run. */
+/* Is there an argument whose data may be queued behind the run? */
 bool xpu_call_must_park(const xpu_call *call);
 void xpu_call_delete_donated(const xpu_program *x, const xpu_call *call);
-/* fn with ctx when each argument that is not ready yet is, or in error; each is
- * counted in *waits before, where one of the caller's own keeps e alive. */
+/* For each argument that is not ready: adds one to *waits, and calls fn(ctx,
+ * st) when it is ready or in error.  The caller has one of its own in *waits,
+ * which keeps e alive meanwhile. */
 void xpu_execution_await(const xpu_execution *e, _Atomic int *waits,
                          xpu_event_fn fn, void *ctx);
-/* Until no more is ahead on d than may be; not from a thread that serves it. */
+/* Waits until d has not too many runs, or too many bytes of outputs, in flight.
+ * Not on a thread that serves d. */
 void xpu_execute_not_too_far(xpu_device *d);
 
 /* ---- xpu_launch.c ---- */
 
-/* By the owner of the compute stream; e is listed, and gone afterwards. */
+/* Runs e, which is listed, and frees it.  By the owner of the compute
+ * stream. */
 void xpu_execution_run(xpu_execution *e);
-/* To the end, on a device without marks: a run that nobody waits for yet. */
+/* Runs e to its end, on a device without marks, before its caller was given an
+ * event to wait for. */
 sd_status xpu_execution_compute(xpu_execution *e);
-/* It ended with st (taken): all uses end, who waits is told, e goes. */
+/* e has ended with st (taken): ends its uses, sets its events, frees it. */
 void xpu_execution_end(xpu_execution *e, sd_status st);
-void xpu_execution_free(xpu_execution *e); /* its uses; no event */
+void xpu_execution_free(xpu_execution *e); /* ends its uses, sets no event */
 void xpu_execution_tell(xpu_event *done, xpu_event *ended, sd_status st);
 void xpu_execution_count(xpu_execution *e); /* as queued or in flight */
 void xpu_execution_uncount(xpu_execution *e);
@@ -81,8 +89,9 @@ void xpu_execution_uncount(xpu_execution *e);
  * it begins, and interrupted until it ends. */
 void xpu_live_add(xpu_execution *e);
 bool xpu_live_begin(xpu_execution *e); /* false: it is not to run */
-/* What it ended with: takes st.  An interrupted one waits until it may be told,
- * and it is that, also where the mark was seen too late or it never began. */
+/* The error that e's end is to be told with, made of st (taken), which it
+ * ended with.  A cancelled run is interrupted, even if it never began or had
+ * run to its end; this waits until tell_at. */
 sd_status xpu_live_end(const xpu_execution *e, sd_status st);
 void xpu_live_remove(xpu_execution *e);
 

@@ -1,8 +1,9 @@
-/* Other processes of the same job: docs/adr/0031.  Runs are numbered by each
- * process alike, for each set of places that programs run on; a message says
- * which run and which of its collectives it belongs to, so messages need no
- * order but that of two between the same processes in the same collective.
- * What moves them is a wire, a table of four functions. */
+/* xpu_far: other processes of the same job (docs/adr/0031).  For each list of
+ * devices, every process counts the runs on it in the same order, so that run
+ * 7 is the same run everywhere.  A message says which run it belongs to, and
+ * which of its collectives; so messages may overtake each other, but for those
+ * between the same two processes in one collective.  A wire, which is a table
+ * of four functions, moves them. */
 #ifndef XPU_FAR_H
 #define XPU_FAR_H
 
@@ -26,15 +27,16 @@ typedef enum {
 } xpu_far_kind;
 typedef struct {
     uint32_t magic, kind;
-    uint64_t places, run; /* which run it is of; ARRAY: which move */
-    uint64_t program;     /* what the sender runs there; ARRAY: its kind */
+    uint64_t places, run; /* the run that it belongs to; ARRAY: the key */
+    uint64_t program;     /* hash of the sender's program; ARRAY: of the array's
+                             type and dimensions */
     int64_t group;        /* ARRAY: the device that it goes to */
     uint32_t step; /* DATA: the collective; FAILED, NO_ARRAY: the error's code */
     uint32_t none;
-    uint64_t bytes; /* that follow: blocks; the error's words */
+    uint64_t bytes; /* that follow: blocks; the error's text */
 } xpu_far_head;
 
-typedef struct { /* of what has come to a device beside messages */
+typedef struct { /* blocks that came to a device by xpu_ccl, not in a message */
     xpu_device *dev; /* borrowed */
     void *at;
     int cls; /* of its memory */
@@ -48,7 +50,7 @@ struct xpu_far_message {
     xpu_far_head head;
     uint8_t data[];
 };
-/* A wire's thread that hears the other processes. */
+/* Starts a wire's thread that listens to the other processes. */
 sd_status xpu_far_hear(pthread_t *t, void *(*hear)(void *), xpu_wire *w);
 bool xpu_far_is_head(const xpu_far_head *h); /* it may be what it says */
 /* For a wire, which reads head.bytes into data; NULL: no memory. */
@@ -59,15 +61,17 @@ void xpu_far_message_free(xpu_far_message *m); /* with those behind it */
 
 typedef struct {
     const char *name;
-    /* *offer gets what the others need to reach this process.  NOT_FOUND: it
-     * needs a library that is not there. */
+    /* Gets ready to be reached; *offer gets what the others need to reach this
+     * process.  NOT_FOUND: a library is missing. */
     sd_status (*open)(xpu_far *f, int me, int n, const char *address,
                       sd_buf *offer, xpu_wire **out);
-    /* Reaches all within so long; offer[n], where its own is not read. */
+    /* Connects to all others, within so many seconds; offer[n] are the offers
+     * of all, of which its own is not read. */
     sd_status (*join)(xpu_wire *w, const sd_bytes *offer, int seconds);
-    /* Any thread.  Returns when what is sent may change.  Whoever reads there
-     * always reads on, so it ends; a mark at *cancel ends it, and the
-     * connection, where nobody does for a second. */
+    /* Any thread.  Returns when the caller may change the bytes.  The other
+     * process's thread always reads on, so this ends; if nothing is read for a
+     * second and *cancel is true, it ends with an error, and the connection
+     * with it. */
     sd_status (*send)(xpu_wire *w, int to, const xpu_far_head *h,
                       const struct iovec *part, int npart,
                       const _Atomic bool *cancel);
@@ -76,19 +80,21 @@ typedef struct {
 extern const xpu_wire_ops xpu_wire_sockets; /* xpu_sockets.c */
 extern const xpu_wire_ops xpu_wire_mpi; /* xpu_mpi.c */
 
-/* By the wire: m (taken) has come; process `who` is gone, as st (taken) says. */
+/* The wire calls deliver when the message m (taken) has come, and lose when
+ * process `who` is gone, with the reason st (taken). */
 void xpu_far_deliver(xpu_far *f, xpu_far_message *m);
 void xpu_far_lose(xpu_far *f, int who, sd_status st);
 
 /* ---- this process among n ---- */
 
 sd_status xpu_far_create(int me, int n, xpu_far **out);
-/* Takes NULL.  Runs that never came to run may still be ended. */
+/* Takes NULL.  xpu_far_end may still be called afterwards, for runs that never
+ * began. */
 void xpu_far_destroy(xpu_far *f);
 sd_status xpu_far_open(xpu_far *f, const xpu_wire_ops *ops,
                        const char *address, sd_buf *offer);
 sd_status xpu_far_join(xpu_far *f, const sd_bytes *offer, int seconds);
-/* Large blocks go by that (taken) from now on. */
+/* From now on large blocks go by l (taken). */
 void xpu_far_take_ccl(xpu_far *f, xpu_ccl *l);
 int xpu_far_me(const xpu_far *f);
 int xpu_far_size(const xpu_far *f); /* processes of the job */
@@ -109,23 +115,24 @@ void xpu_moves_stop(xpu_moves *v); /* nothing is sent from now on */
 void xpu_moves_free(xpu_moves *v); /* takes NULL */
 xpu_moves *xpu_far_moves(const xpu_far *f);
 void xpu_moves_deliver(xpu_moves *v, xpu_far_message *m); /* takes m */
-/* Whatever is awaited from there never comes. */
+/* Fails whatever is awaited from process `who`, which is gone. */
 void xpu_moves_lose(xpu_moves *v, int who, const sd_error *why);
 
 /* ---- a run that others take part in ---- */
 
-/* The next over these places.  Whoever begins one that then does not come to
- * run says so (fail), or the others wait. */
+/* The next run on these places.  Whoever begins a run and then does not run it
+ * must call fail, or the other processes wait for it. */
 sd_status xpu_far_begin(xpu_far *f, const xpu_places *p,
                         const xpu_program *program, xpu_far_run **out);
 void xpu_far_end(xpu_far_run *r); /* takes NULL */
-/* It has failed here: the others are told, once. */
+/* The run has failed here; the first call tells the others. */
 void xpu_far_fail(xpu_far_run *r, const sd_error *st);
 bool xpu_far_is_here(const xpu_far_run *r, int64_t participant);
 int xpu_far_process(const xpu_far_run *r, int64_t participant);
 int xpu_far_count(const xpu_far_run *r); /* as xpu_far_size */
 uint64_t xpu_far_places(const xpu_far_run *r);
-/* Why the run cannot go on: what another process says, or who is gone. */
+/* The reason why the run cannot go on, another process's error or that it is
+ * gone; NULL: it can. */
 sd_status xpu_far_objection(xpu_far_run *r);
 xpu_ccl *xpu_far_ccl(const xpu_far_run *r); /* NULL: blocks go in messages */
 
@@ -136,7 +143,8 @@ typedef struct { /* with one other process, in one collective */
     size_t want; /* bytes that come from it */
     xpu_far_message *in; /* and here they are: a reference */
 } xpu_far_peer;
-/* Sends and receives.  False, and nothing else, from `go_on` ends it. */
+/* Sends to all peers and receives from all.  It ends early, with an error, when
+ * go_on(ctx) is false. */
 sd_status xpu_far_exchange(xpu_far_run *r, int step, int64_t group,
                            xpu_far_peer *peer, int npeer,
                            bool (*go_on)(const void *ctx), const void *ctx,

@@ -1,7 +1,7 @@
-/* xpu_ffi: what the files of typed foreign calls share.  A handler is C of
- * somebody else's, reached by XLA's foreign function interface (abi/ffi.tsv);
- * a site is one custom-call of a loaded program.  A site is used by the owner
- * of its device's compute stream alone. */
+/* xpu_ffi: what the files of typed foreign calls share.  A handler is a
+ * function of somebody else's, called by XLA's foreign function interface
+ * (abi/ffi.tsv).  A site is one custom-call of a loaded program; only the
+ * owner of its device's compute stream uses it. */
 #ifndef XPU_FFI_H
 #define XPU_FFI_H
 
@@ -34,20 +34,22 @@ const xpu_ffi_handler *xpu_ffi_find(const char *name,
                                     device_kind kind); /* NULL: none */
 void xpu_ffi_names(sd_buf *b, device_kind kind); /* of all, for messages */
 bool xpu_ffi_has_type(int64_t type_id);
-/* How a value of that type is destroyed; NULL: not at all, or not known. */
+/* The function that destroys a state of that type; NULL: none, or an unknown
+ * type. */
 void (*xpu_ffi_deleter(int64_t type_id))(void *);
 XLA_FFI_Handler *xpu_ffi_builtin(const char *name); /* xpu_ffi_builtin.c */
 
 /* ---- kernels that come as source: xpu_ffi_kernel.c ---- */
 
-/* From the attributes of a call on such a device; lives in the arena. */
+/* Reads a kernel from the attributes of a call of "sundog_kernel" on such a
+ * device; it lives in the arena. */
 sd_status xpu_ffi_read_kernel(sd_arena *a, const XLA_FFI_Attrs *attrs,
                               const device_desc *dev, int npointer,
                               const char **name, xpu_kernel_source **out);
 
 /* ---- attributes: xpu_ffi_attr.c ---- */
 
-/* From what MLIR prints of a dictionary; lives in the arena. */
+/* Reads attributes from a dictionary as MLIR prints it, into the arena. */
 sd_status xpu_ffi_read_attrs(sd_arena *a, const char *text,
                              XLA_FFI_Attrs *out);
 
@@ -67,16 +69,16 @@ typedef struct {
     XLA_FFI_ArgType *arg_type;
     XLA_FFI_RetType *ret_type;
     XLA_FFI_Attrs attrs;
-    xpu_ffi_state state[XPU_FFI_STAGES]; /* that the stage left */
-    xpu_kernel *kernel; /* instead of all that: source that was compiled */
+    xpu_ffi_state state[XPU_FFI_STAGES]; /* by stage: what it left behind */
+    xpu_kernel *kernel; /* of a kernel that came as source; the rest is unused */
     const char *kernel_name;
     void **kernel_ptr; /* what it is launched with */
 } xpu_ffi_site;
 
-/* Of the device's, that a handler asked for. */
+/* Device memory that a handler asked for. */
 typedef struct xpu_ffi_memory xpu_ffi_memory;
 struct xpu_ffi_memory {
-    xpu_flight flight; /* first: of its end */
+    xpu_flight flight; /* at whose end it is freed; the first member */
     xpu_ffi_memory *next;
     void *at, *aligned;
     int cls;
@@ -107,7 +109,7 @@ sd_status xpu_ffi_schedule(xpu_client *c, XLA_FFI_Task *task, void *data);
 
 /* ---- results that come later, device memory: xpu_ffi_api.c ---- */
 
-void xpu_ffi_drop_memory(xpu_ffi *x); /* what no handler freed */
+void xpu_ffi_drop_memory(xpu_ffi *x); /* frees what no handler has freed */
 
 sd_status xpu_ffi_await(XLA_FFI_Future *f); /* takes f */
 

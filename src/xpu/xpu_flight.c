@@ -6,6 +6,7 @@
  * Work ends in the order of its queue, whatever order the driver's threads
  * tell in, so what was ready by a former one of the queue has been set by then.
  * docs/adr/0020 has the rules. */
+#include "xpu_buffer.h"
 #include "xpu_device.h"
 
 #include <assert.h>

@@ -8,6 +8,7 @@
  * turn of a loop ahead of members of other groups; but it is in one meet at a
  * time, so there are never more meets than members. */
 #include "xpu_gang.h"
+#include "xpu_interrupt.h"
 
 #include <stdlib.h>
 

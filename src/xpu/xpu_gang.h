@@ -1,23 +1,26 @@
-/* A run of one program on several devices, its members: participant i of the
- * program is member i.  Members meet at collectives; one that fails fails all.
+/* xpu_gang: a run of one program on several devices.  Participant i of the
+ * program is member i.  Members meet at collectives; if one fails, all do.
  *
- * A member's memory is read by others between meet and part, and only there.
- * Who leaves early, because the gang has failed, waits in leave until nobody
- * reads any more, so memory goes when the member's run ends, as that of others
- * does.
+ *   meet -> read what the others have -> part -> go ... meet ... -> leave
  *
- * Members of a queued gang meet while what they are to read is still to be
- * computed.  What they put into their queues between meet and part is ordered
- * by marks: behind those of the members that are read, and before what comes
- * after part there.  Their runs end together, when all have run. */
+ * Others read a member's memory only between its meet and its part.  A member
+ * that leaves early, since the gang has failed, waits in leave until nobody
+ * reads it any more; so its memory is freed when its run ends, as always.
+ *
+ * In a queued gang members meet before their operands are computed, and put
+ * copies into their queues instead of reading.  Marks order these copies:
+ * after the work that makes what they read, and before the work that the read
+ * member puts in after its part.  The members' runs end together, when all
+ * have run. */
 #ifndef XPU_GANG_H
 #define XPU_GANG_H
 
 #include "xpu_execution.h"
 #include "xpu_far.h"
 
-/* Of a program of n participants, `here` of them in this process; far (taken):
- * the others, NULL: there are none.  NULL: no memory, and far is not taken. */
+/* A gang of n participants, `here` of them in this process.  far (taken) is the
+ * run with the other processes; NULL: there are none.  Returns NULL when there
+ * is no memory, and far is then still the caller's. */
 xpu_gang *xpu_gang_create(int n, int here, xpu_far_run *far, bool queued,
                           const char *name);
 xpu_gang *xpu_gang_retain(xpu_gang *g);
@@ -26,45 +29,50 @@ int xpu_gang_size(const xpu_gang *g); /* members in this process */
 bool xpu_gang_is_queued(const xpu_gang *g);
 xpu_far_run *xpu_gang_far(const xpu_gang *g); /* borrowed; NULL: there is none */
 
-/* Member `me` has come to step t, of which `operand` may be read, with the
- * `expected` members of a group.  Returns when all have come: then r reads what
- * it needs (peer), parts from them and goes, or an error: the gang has failed,
- * or this run was interrupted.
- * ready (taken): of a queued gang, where operand is there; else NULL.
- * leads: NULL, or the group has members in other processes.  The last to come
- * here then leads, and the others wait on: it reads what other processes are to
- * have, gets what they have, and opens the meet with that. */
+/* Member r->me has come to step t.  Returns when all `expected` members of its
+ * group that are in this process have come: then r may read their operands
+ * (peer) until it parts.  An error: the gang has failed, or r was interrupted.
+ * ready (taken): in a queued gang, a mark after which `operand` is computed;
+ * else NULL. leads: not NULL if the group has members in other processes.  The
+ * last member to come then gets *leads true and returns first: it exchanges
+ * operands with the other processes, and calls open, upon which the others
+ * return. */
 sd_status xpu_gang_meet(const xpu_run *r, const thunk *t, int64_t group,
                         int expected, void *operand, xpu_mark *ready,
                         bool *leads);
-/* st and in are taken: getting it has failed, or what came.  An error: the gang
- * has failed, and r is out of the meet. */
+/* By the member that leads: opens the meet with what came from other
+ * processes, `in`, or with the error st; takes both.  An error: the gang has
+ * failed, and r is out of the meet. */
 sd_status xpu_gang_open(const xpu_run *r, sd_status st, xpu_far_message *in);
 bool xpu_gang_goes_on(const void *run); /* of an xpu_run that leads */
 void *xpu_gang_peer(const xpu_gang *g, int64_t i, xpu_device **dev);
-/* What r puts into its queue from now on comes after member i's operand is
- * there or, after part, after i has read.  Of a queued gang, until r goes. */
+/* In a queued gang, between meet and go: what r puts into its queue from now
+ * on comes after member i's operand was computed or, has_read, after i has
+ * read. */
 sd_status xpu_gang_follow(const xpu_run *r, int64_t i, bool has_read);
-/* What that process has sent: for r between meet and part. */
+/* The message that came from that process; between r's meet and its part. */
 const xpu_far_message *xpu_gang_sent(const xpu_run *r, int process);
-/* xpu_collective_far.c: for who leads; opens the meet, as xpu_gang_open does. */
+/* For the member that leads: exchanges operands with other processes, and opens
+ * the meet as xpu_gang_open does.  xpu_collective_far.c */
 sd_status xpu_swap(const xpu_run *r, const thunk *t, int64_t group);
-/* For r between meet and part: where `member`, of another process, has what it
- * reads: the operand, or in an all-to-all its blocks of it alone.  *dev: NULL
- * where that is host memory. */
+/* What came from `member`, which is in another process: its operand or, in an
+ * all-to-all, its blocks for r alone.  In the memory of *dev; NULL: of the
+ * host. Between r's meet and its part. */
 uint8_t *xpu_swapped(const xpu_run *r, const thunk_collective *c,
                      int64_t group, int64_t member, xpu_device **dev);
-/* Blocks of that size go from device to device, and the host sees none. */
+/* Are c's blocks so large that they go from device to device by xpu_ccl? */
 bool xpu_swaps_direct(const xpu_run *r, const thunk_collective *c);
-/* st (taken): reading failed.  Returns when all have read; read (taken): of a
- * queued gang, where r has, or NULL. */
+/* r has read, or has failed to with st (taken).  Returns when all have.  read
+ * (taken): in a queued gang, a mark after r's copies; else NULL. */
 sd_status xpu_gang_part(const xpu_run *r, sd_status st, xpu_mark *read);
 void xpu_gang_go(const xpu_run *r); /* after part */
-/* Member `me` has put in, or done, all that it will, with st (taken): what its
- * run ends with.  f: what it has in its queue, which waits to be let go when it
- * and all others have landed; NULL: nothing. */
+/* Member `me` has done or put into its queue all of its program, with the
+ * error st (taken).  f: its flight, which is let go when all members have
+ * landed; NULL: it has nothing in its queue.  Gives the error that its run
+ * ends with. */
 sd_status xpu_gang_leave(xpu_gang *g, int me, sd_status st, xpu_flight *f);
-/* What `me` left with has run, with st (taken). */
+/* The flight with which member `me` left has arrived, with the error st
+ * (taken). */
 void xpu_gang_land(xpu_gang *g, int me, sd_status st);
 
 #endif

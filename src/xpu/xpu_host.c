@@ -2,6 +2,7 @@
  * process's.  A kernel's tiles are split over the client's pool in
  * ranges when it is worth waking somebody. */
 #include "xpu_device.h"
+#include "xpu_elf.h"
 #include "xpu_lib.h"
 
 #include <stdio.h>

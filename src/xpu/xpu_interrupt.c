@@ -10,6 +10,7 @@
  * What a signal does is the process's, so what is known of it is too: the one
  * place besides the registry of handlers where state is at file scope. */
 #include "xpu_device.h"
+#include "xpu_interrupt.h"
 
 #include <dlfcn.h>
 #include <errno.h>

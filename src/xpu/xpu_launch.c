@@ -4,6 +4,7 @@
  * this one (xpu_flight.c).  Only a step that the host has in it, such as a
  * predicate that it reads, waits for what is in the queue. */
 #include "xpu_gang.h"
+#include "xpu_interrupt.h"
 
 #include <stddef.h>
 #include <stdlib.h>

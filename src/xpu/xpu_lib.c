@@ -2,6 +2,7 @@
  * that is there. */
 #include "xpu_device.h"
 #include "xpu_engine.h"
+#include "xpu_python.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

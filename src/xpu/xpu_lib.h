@@ -1,7 +1,7 @@
-/* xpu_lib: vendor libraries of the host device, opened at run time.  In: a
- * thunk of kind LIBCALL and the addresses of its slices; out: results written.
- * Inside xpu only.  One xpu_lib a device: its calls are serialised by a lock
- * of its own, and may come from any thread. */
+/* xpu_lib: vendor libraries of the host device, opened at run time.  It takes
+ * a thunk of kind LIBCALL and the addresses of its slices, and writes the
+ * results. For xpu only.  Each device has one xpu_lib.  Any thread may call; a
+ * lock lets one call run at a time. */
 #ifndef XPU_LIB_H
 #define XPU_LIB_H
 
@@ -11,9 +11,9 @@
 
 typedef struct xpu_lib xpu_lib;
 
-/* Looks for the libraries; a missing one is no error, xpu_lib_present tells.
- * Calls use as many threads as the pool has, whatever OMP_NUM_THREADS says:
- * the pool's or their own.  Borrowed; NULL: one. */
+/* Looks for the libraries.  A missing one is no error: xpu_lib_present says
+ * which are there.  Calls use as many threads as the pool (borrowed; NULL:
+ * one) has, its own or the library's, whatever OMP_NUM_THREADS says. */
 sd_status xpu_lib_open(sd_pool *pool, xpu_lib **out);
 void xpu_lib_close(xpu_lib *l); /* takes NULL */
 uint64_t xpu_lib_present(const xpu_lib *l); /* device_lib bits */

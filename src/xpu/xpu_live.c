@@ -1,6 +1,7 @@
 /* Executions that wait or run, by device, and the two who end them from
  * outside: a framework that poisons a launch, and an interrupt. */
 #include "xpu_execution.h"
+#include "xpu_interrupt.h"
 
 #include <errno.h>
 #include <time.h>

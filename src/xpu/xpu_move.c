@@ -6,6 +6,7 @@
  * One thread of ours sends, and puts what has come where it belongs: the thread
  * that reads the wire calls nobody, and nobody who makes an array ready waits
  * for a network. */
+#include "xpu_buffer.h"
 #include "xpu_far.h"
 
 #include <stdlib.h>

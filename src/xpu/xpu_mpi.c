@@ -8,6 +8,7 @@
  * piece of nothing says that its sender has ended; where a process ends in
  * another way, mpiexec ends all. */
 #include "xpu_far.h"
+#include "xpu_python.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

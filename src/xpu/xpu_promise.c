@@ -3,6 +3,7 @@
  * before that event is set is seen.  They are marked `later`: work that waits
  * for one is kept off the streams, because what it waits for may be queued
  * after it. */
+#include "xpu_buffer.h"
 #include "xpu_device.h"
 
 #include <stdlib.h>

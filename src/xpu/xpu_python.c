@@ -1,12 +1,13 @@
 /* Libraries that wheels bring lie in Python's environments, where no loader
  * looks. */
-#include "xpu_device.h"
+#include "xpu_python.h"
 
 #include <dlfcn.h>
 #include <glob.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct {
     bool beside; /* packages, or in the environment's lib */

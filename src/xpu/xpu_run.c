@@ -1,5 +1,6 @@
 /* The thunk interpreter: one walk over the steps for every device. */
 #include "xpu_gang.h"
+#include "xpu_interrupt.h"
 
 #include <math.h>
 

@@ -2,6 +2,7 @@
  * and ours for theirs.  A view is ready by a flight in the queue of what comes
  * from elsewhere, XPU_PEER, so that whoever uses it waits for it as for a copy.
  */
+#include "xpu_buffer.h"
 #include "xpu_device.h"
 
 #include <stdlib.h>

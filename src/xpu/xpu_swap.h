@@ -1,6 +1,6 @@
-/* What processes send each other in a collective: the pieces of
- * xpu_collective_far.c, which go in messages or, large ones, from device to
- * device (xpu_collective_ccl.c). */
+/* xpu_swap: what processes send each other in one collective.  It is sent in
+ * pieces, which xpu_collective_far.c numbers; small ones go in messages, large
+ * ones from device to device (xpu_collective_ccl.c). */
 #ifndef XPU_SWAP_H
 #define XPU_SWAP_H
 
@@ -13,14 +13,17 @@ typedef struct {
     int64_t group;
 } xpu_swapping;
 
-/* Members of the group; a pair's two stand beside each other; -1: nobody. */
+/* The members of the group, *n of them; -1: nobody.  Of a PERMUTE all pairs,
+ * one after the other. */
 const int64_t *xpu_swap_members(const xpu_swapping *s, int64_t *n);
 size_t xpu_swap_piece_bytes(const xpu_swapping *s);
 size_t xpu_swap_pieces(const xpu_swapping *s, int from, int to);
-/* Whose operand, or rows of it, piece k of those is, and whose device gets it. */
+/* Piece k of what process `from` sends to process `to`: whose operand it is of,
+ * and whose device gets it. */
 void xpu_swap_piece(const xpu_swapping *s, int from, int to, size_t k,
                     int64_t *sender, int64_t *receiver);
-/* All pieces to and from these processes; *in: what came. */
+/* Sends these processes their pieces from device to device and receives theirs:
+ * *in. */
 sd_status xpu_swap_direct(const xpu_swapping *s, int step, xpu_far_peer *peer,
                           int npeer, xpu_far_message **in);
 

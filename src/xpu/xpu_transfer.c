@@ -3,6 +3,7 @@
  * queues for copies, where it waits for the mark of what makes its source
  * ready; on a device without marks it goes to the transfer stream.  Either way
  * copies overlap runs, and are another stream to donation: XPU_FOREIGN. */
+#include "xpu_buffer.h"
 #include "xpu_device.h"
 
 #include <stdlib.h>

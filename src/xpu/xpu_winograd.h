@@ -1,7 +1,7 @@
-/* Winograd's F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3): what the turns of the input
- * and the results (xpu_onednn_winograd.c) and the products between them
- * (xpu_winograd_product.c) share.  Both are compiled for AVX2 and FMA, which
- * every processor has that is taken as `host`. */
+/* Winograd's F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3) for convolutions.  Shared by
+ * xpu_onednn_winograd.c, which transforms ("turns") inputs and results, and
+ * xpu_winograd_product.c, which multiplies between the two.  Both are compiled
+ * for AVX2 and FMA, which every processor has that `host` accepts. */
 #ifndef XPU_WINOGRAD_H
 #define XPU_WINOGRAD_H
 
@@ -58,8 +58,8 @@ static inline int winograd_points(int step)
     return winograd_side(step) * winograd_side(step);
 }
 
-/* The kernel's turn and the products of some tiles by some features, over some
- * channels: one thread's. */
+/* One thread's piece of the work: some tiles by some features, over some
+ * channels. */
 typedef struct {
     int step; /* SMALL or LARGE */
     const void *kernel;
@@ -74,8 +74,9 @@ typedef struct {
     float *panels; /* of winograd_panels floats */
     float *sums;   /* for each point one of tiles x whole panels of features */
     int64_t sums_apart;
-    int64_t chain; /* channels that are added up before that goes to a sum */
-    bool first; /* the sums so far are nothing, whatever is there */
+    int64_t chain; /* channels that are summed in registers before the sum is
+                      added to `sums` */
+    bool first; /* `sums` is not initialized: counts as zero */
 } winograd_piece;
 
 int64_t winograd_panels(int step, int64_t channels, int64_t features);

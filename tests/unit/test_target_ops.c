@@ -5,6 +5,7 @@
 #include "plan.h"
 #include "target.h"
 #include "xpu_device.h"
+#include "xpu_elf.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "test_xpu.h"
+#include "xpu_buffer.h"
 #include "xpu_by_hand.h"
 #include "xpu_device.h"
 

@@ -30,12 +30,12 @@ static hlo_inst *join_preds(hlo_at p, hlo_inst *x, sd_dtype to)
 {
     sd_dtype t = unsigned_of(bits_of(to));
     int64_t last = x->shape->rank - 1;
-    hlo_inst *y = to_type(t, x);
+    hlo_inst *y = t_convert(p, t, x);
 
-    y = bin(SHL, y, bit_numbers(p, x->shape, t));
+    y = t_binary(p, HLO_SHL, y, bit_numbers(p, x->shape, t));
     y = hlo_make_reduce(p, y, hlo_make_scalar_s64(p, t, 0), &last, 1,
                         hlo_scalar_comp(p.c->module, HLO_OR, t));
-    return as_bits(to, y);
+    return t_bitcast(p, to, y);
 }
 
 /* d of k bits: [d, k] of pred. */
@@ -52,11 +52,11 @@ static hlo_inst *split_to_preds(hlo_at p, hlo_inst *x)
     }
     dim[rank] = bits;
     s = sd_shape_make(p.c->module->arena, t, rank + 1, dim);
-    x = as_bits(t, x);
+    x = t_bitcast(p, t, x);
     x = hlo_make_broadcast(p, x, s, at, rank);
-    x = bin(SHR_LOGIC, x, bit_numbers(p, s, t));
-    x = both(x, pass_fill_s64(p, s, t, 1));
-    return to_type(SD_PRED, x);
+    x = t_binary(p, HLO_SHR_LOGIC, x, bit_numbers(p, s, t));
+    x = t_and(p, x, pass_fill_s64(p, s, t, 1));
+    return t_convert(p, SD_PRED, x);
 }
 
 /* The bits of reals as another type's, with the dimensions that this gives;
@@ -68,14 +68,14 @@ static hlo_inst *real_bits(hlo_at p, hlo_inst *x, sd_dtype to, bool whole)
     if (from == to)
         return x;
     if (from == SD_PRED && whole)
-        return as_bits(to, to_type(SD_U8, x));
+        return t_bitcast(p, to, t_convert(p, SD_U8, x));
     if (to == SD_PRED && whole)
-        return to_type(to, as_bits(SD_U8, x));
+        return t_convert(p, to, t_bitcast(p, SD_U8, x));
     if (from == SD_PRED)
         return join_preds(p, x, to);
     if (to == SD_PRED)
         return split_to_preds(p, x);
-    return as_bits(to, x);
+    return t_bitcast(p, to, x);
 }
 
 /* ---- complex ---- */
@@ -96,8 +96,8 @@ static hlo_inst *with_last(hlo_at p, hlo_inst *x, int64_t n)
 static hlo_inst *split_complex(hlo_at p, hlo_inst *x)
 {
     hlo_inst *part[] = {
-        with_last(p, fn(REAL, x), 1),
-        with_last(p, fn(IMAG, x), 1),
+        with_last(p, t_unary(p, HLO_REAL, x), 1),
+        with_last(p, t_unary(p, HLO_IMAG, x), 1),
     };
 
     return hlo_make_concatenate(p, 2, part, x->shape->rank);
@@ -112,7 +112,7 @@ static hlo_inst *join_complex(hlo_at p, hlo_inst *x)
     for (int k = 0; k < 2; k++)
         part[k] = hlo_make_reshape(p, pass_cut(p, x, last, k, k + 1), last,
                                    x->shape->dim);
-    return bin(COMPLEX, part[0], part[1]);
+    return t_binary(p, HLO_COMPLEX, part[0], part[1]);
 }
 
 /* From reals whose last dimension holds all of a complex number, unless one

@@ -14,7 +14,7 @@
 
 static hlo_inst *real_part(hlo_at p, hlo_inst *x)
 {
-    return sd_is_complex(pass_dtype(x)) ? fn(REAL, x) : x;
+    return sd_is_complex(pass_dtype(x)) ? t_unary(p, HLO_REAL, x) : x;
 }
 
 /* The real x as a value of type t. */
@@ -22,7 +22,7 @@ static hlo_inst *of_real(hlo_at p, sd_dtype t, hlo_inst *x)
 {
     if (!sd_is_complex(t))
         return x;
-    return bin(COMPLEX, x, fill(x, 0));
+    return t_binary(p, HLO_COMPLEX, x, t_fill(p, x, 0));
 }
 
 static hlo_inst *divide_by_real(hlo_at p, hlo_inst *x, hlo_inst *by)
@@ -30,10 +30,10 @@ static hlo_inst *divide_by_real(hlo_at p, hlo_inst *x, hlo_inst *by)
     hlo_inst *re, *im;
 
     if (!sd_is_complex(pass_dtype(x)))
-        return quo(x, by);
-    re = fn(REAL, x);
-    im = fn(IMAG, x);
-    return bin(COMPLEX, quo(re, by), quo(im, by));
+        return t_div(p, x, by);
+    re = t_unary(p, HLO_REAL, x);
+    im = t_unary(p, HLO_IMAG, x);
+    return t_binary(p, HLO_COMPLEX, t_div(p, re, by), t_div(p, im, by));
 }
 
 /* Row i of the factor from row i of what is left; a pivot that is not
@@ -43,11 +43,12 @@ static hlo_inst *factor_row(hlo_at p, hlo_inst *t, hlo_inst *i)
     hlo_inst *row = matrix_part(p, t, i, NULL, 1, t->shape->dim[2]);
     hlo_inst *pivot = real_part(p, matrix_part(p, t, i, i, 1, 1)), *root, *is;
 
-    is = is(GT, pivot, fill(pivot, 0));
-    root = pick(is, fn(SQRT, pivot), fill(pivot, NAN));
+    is = t_is(p, HLO_GT, pivot, t_fill(p, pivot, 0));
+    root = t_pick(p, is, t_unary(p, HLO_SQRT, pivot), t_fill(p, pivot, NAN));
     root = matrix_spread(p, root, row->shape);
-    return pick(matrix_where(p, row->shape, 2, HLO_EQ, i),
-                of_real(p, pass_dtype(t), root), divide_by_real(p, row, root));
+    return t_pick(p, matrix_where(p, row->shape, 2, HLO_EQ, i),
+                  of_real(p, pass_dtype(t), root),
+                  divide_by_real(p, row, root));
 }
 
 /* t is [n, size, size + more]; the triangle below the diagonal is not read and
@@ -70,7 +71,8 @@ static hlo_inst *eliminate(hlo_at p, hlo_inst *t)
 
 static hlo_inst *upper_part(hlo_at p, hlo_inst *x)
 {
-    return pick(matrix_where_column(p, x->shape, HLO_LE, 0), x, fill(x, 0));
+    return t_pick(p, matrix_where_column(p, x->shape, HLO_LE, 0), x,
+                  t_fill(p, x, 0));
 }
 
 /* The factor's rows from i on, of the rows r that remain there. */
@@ -85,15 +87,16 @@ static hlo_inst *factor_block(hlo_at p, hlo_inst *r, hlo_inst *i)
     d = upper_part(p, matrix_part(p, t, NULL, NULL, size, size));
     inverse = matrix_part(p, t, NULL, end, size, size);
     y = matrix_product(p, inverse, r);
-    end = add(i, end);
-    y = pick(matrix_where(p, y->shape, 2, HLO_GE, end), y, fill(y, 0));
+    end = t_add(p, i, end);
+    y = t_pick(p, matrix_where(p, y->shape, 2, HLO_GE, end), y,
+               t_fill(p, y, 0));
     return matrix_put(p, y, d, NULL, i);
 }
 
 static hlo_inst *factor_blocks(hlo_at p, hlo_inst *a)
 {
     int64_t n = a->shape->dim[1];
-    hlo_inst *init[] = {a, fill(a, 0)}, *row, *u, *r;
+    hlo_inst *init[] = {a, t_fill(p, a, 0)}, *row, *u, *r;
     matrix_loop l;
 
     matrix_loop_open(&l, p, "factor_block", 2, init);
@@ -114,8 +117,8 @@ static hlo_inst *nan_if_last(hlo_at p, hlo_inst *u)
     hlo_inst *last = hlo_make_scalar_s64(p, SD_S32, u->shape->dim[1] - 1);
 
     last = real_part(p, matrix_part(p, u, last, last, 1, 1));
-    last = is(NE, last, last);
-    return pick(matrix_spread(p, last, u->shape), fill(u, NAN), u);
+    last = t_is(p, HLO_NE, last, last);
+    return t_pick(p, matrix_spread(p, last, u->shape), t_fill(p, u, NAN), u);
 }
 
 static hlo_inst *factor(hlo_at p, hlo_inst *a)
@@ -136,7 +139,7 @@ hlo_inst *hlo_lower_cholesky(hlo_inst *in)
     hlo_inst *a;
 
     if (sd_shape_count(in->shape) == 0)
-        return fill(in, 0);
+        return t_fill(p, in, 0);
     a = matrix_stack(p, pass_widened(p, in->arg[0]));
     if (in->u.linalg.lower)
         a = matrix_adjoint(p, a);

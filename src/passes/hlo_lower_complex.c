@@ -12,11 +12,11 @@ typedef struct {
 
 #define scaled(x, v) with_number(p, HLO_MULTIPLY, x, v)
 #define plus(x, v)   with_number(p, HLO_ADD, x, v)
-#define is_inf(x)    is_num(EQ, mag(x), INFINITY)
+#define is_inf(x)    t_is_num(p, HLO_EQ, t_abs(p, x), INFINITY)
 
 static hlo_inst *with_number(hlo_at p, hlo_op op, hlo_inst *x, double v)
 {
-    return hlo_make_binary(p, op, x, fill(x, v));
+    return hlo_make_binary(p, op, x, t_fill(p, x, v));
 }
 
 /* Magnitude of x under the sign of y, zeros' too. */
@@ -24,22 +24,22 @@ static hlo_inst *copysign_of(hlo_at p, hlo_inst *x, hlo_inst *y)
 {
     sd_dtype t = pass_dtype(x) == SD_F64 ? SD_U64 : SD_U32;
     int64_t sign = t == SD_U64 ? INT64_MIN : INT64_C(1) << 31;
-    hlo_inst *a = as_bits(t, x);
-    hlo_inst *b = as_bits(t, y);
+    hlo_inst *a = t_bitcast(p, t, x);
+    hlo_inst *b = t_bitcast(p, t, y);
 
-    a = bin(AND, a, pass_fill_s64(p, a->shape, t, ~sign));
-    b = bin(AND, b, pass_fill_s64(p, b->shape, t, sign));
-    return as_bits(pass_dtype(x), bin(OR, a, b));
+    a = t_binary(p, HLO_AND, a, pass_fill_s64(p, a->shape, t, ~sign));
+    b = t_binary(p, HLO_AND, b, pass_fill_s64(p, b->shape, t, sign));
+    return t_bitcast(p, pass_dtype(x), t_binary(p, HLO_OR, a, b));
 }
 
 static cplx parts(hlo_at p, hlo_inst *z)
 {
-    return (cplx){fn(REAL, z), fn(IMAG, z)};
+    return (cplx){t_unary(p, HLO_REAL, z), t_unary(p, HLO_IMAG, z)};
 }
 
 static hlo_inst *join(hlo_at p, cplx z)
 {
-    return bin(COMPLEX, z.re, z.im);
+    return t_binary(p, HLO_COMPLEX, z.re, z.im);
 }
 
 /* ---- magnitude, logarithm ---- */
@@ -47,33 +47,41 @@ static hlo_inst *join(hlo_at p, cplx z)
 /* max * sqrt(1 + (min / max)^2); zero and infinity by their own */
 static hlo_inst *hypot_of(hlo_at p, cplx z)
 {
-    hlo_inst *a = mag(z.re), *b = mag(z.im);
-    hlo_inst *hi = bin(MAXIMUM, a, b), *lo = bin(MINIMUM, a, b);
-    hlo_inst *r = quo(lo, hi), *h;
+    hlo_inst *a = t_abs(p, z.re), *b = t_abs(p, z.im);
+    hlo_inst *hi = t_binary(p, HLO_MAXIMUM, a, b),
+             *lo = t_binary(p, HLO_MINIMUM, a, b);
+    hlo_inst *r = t_div(p, lo, hi), *h;
 
-    h = mul(hi, fn(SQRT, plus(mul(r, r), 1)));
-    h = pick(is_num(EQ, hi, 0), hi, h);
-    return pick(either(is_num(EQ, a, INFINITY), is_num(EQ, b, INFINITY)),
-                fill(hi, INFINITY), h);
+    h = t_mul(p, hi, t_unary(p, HLO_SQRT, plus(t_mul(p, r, r), 1)));
+    h = t_pick(p, t_is_num(p, HLO_EQ, hi, 0), hi, h);
+    return t_pick(p,
+                  t_or(p, t_is_num(p, HLO_EQ, a, INFINITY),
+                       t_is_num(p, HLO_EQ, b, INFINITY)),
+                  t_fill(p, hi, INFINITY), h);
 }
 
 /* log|z| = log(max) + log1p((min / max)^2) / 2 */
 static hlo_inst *log_hypot(hlo_at p, cplx z)
 {
-    hlo_inst *a = mag(z.re), *b = mag(z.im);
-    hlo_inst *hi = bin(MAXIMUM, a, b), *lo = bin(MINIMUM, a, b);
-    hlo_inst *r = quo(lo, hi), *l;
+    hlo_inst *a = t_abs(p, z.re), *b = t_abs(p, z.im);
+    hlo_inst *hi = t_binary(p, HLO_MAXIMUM, a, b),
+             *lo = t_binary(p, HLO_MINIMUM, a, b);
+    hlo_inst *r = t_div(p, lo, hi), *l;
 
-    l = scaled(fn(LOG1P, mul(r, r)), 0.5);
-    l = pick(either(is_num(EQ, hi, 0), is_num(EQ, lo, 0)), fill(l, 0), l);
-    l = add(fn(LOG, hi), l);
-    return pick(either(is_num(EQ, a, INFINITY), is_num(EQ, b, INFINITY)),
-                fill(l, INFINITY), l);
+    l = scaled(t_unary(p, HLO_LOG1P, t_mul(p, r, r)), 0.5);
+    l = t_pick(p,
+               t_or(p, t_is_num(p, HLO_EQ, hi, 0), t_is_num(p, HLO_EQ, lo, 0)),
+               t_fill(p, l, 0), l);
+    l = t_add(p, t_unary(p, HLO_LOG, hi), l);
+    return t_pick(p,
+                  t_or(p, t_is_num(p, HLO_EQ, a, INFINITY),
+                       t_is_num(p, HLO_EQ, b, INFINITY)),
+                  t_fill(p, l, INFINITY), l);
 }
 
 static cplx log_of(hlo_at p, cplx z)
 {
-    return (cplx){log_hypot(p, z), bin(ATAN2, z.im, z.re)};
+    return (cplx){log_hypot(p, z), t_binary(p, HLO_ATAN2, z.im, z.re)};
 }
 
 /* Near 0, |1 + z|^2 - 1 = a (2 + a) + b^2 loses nothing. */
@@ -81,13 +89,14 @@ static cplx log1p_of(hlo_at p, cplx z)
 {
     hlo_inst *one_a = plus(z.re, 1);
     hlo_inst *near_zero =
-        fn(LOG1P, add(mul(z.re, plus(z.re, 2)), mul(z.im, z.im)));
-    hlo_inst *small =
-        both(is_num(LT, mag(z.re), 0.5), is_num(LT, mag(z.im), 0.5));
-    hlo_inst *re =
-        pick(small, scaled(near_zero, 0.5), log_hypot(p, (cplx){one_a, z.im}));
+        t_unary(p, HLO_LOG1P,
+                t_add(p, t_mul(p, z.re, plus(z.re, 2)), t_mul(p, z.im, z.im)));
+    hlo_inst *small = t_and(p, t_is_num(p, HLO_LT, t_abs(p, z.re), 0.5),
+                            t_is_num(p, HLO_LT, t_abs(p, z.im), 0.5));
+    hlo_inst *re = t_pick(p, small, scaled(near_zero, 0.5),
+                          log_hypot(p, (cplx){one_a, z.im}));
 
-    return (cplx){re, bin(ATAN2, z.im, one_a)};
+    return (cplx){re, t_binary(p, HLO_ATAN2, z.im, one_a)};
 }
 
 /* ---- exponentials ---- */
@@ -95,38 +104,41 @@ static cplx log1p_of(hlo_at p, cplx z)
 /* e^a * f, where f is 0 only if b is: 0 times infinity must stay 0 */
 static hlo_inst *times_exp(hlo_at p, hlo_inst *e, hlo_inst *f, hlo_inst *b)
 {
-    return pick(is_num(EQ, b, 0), b, mul(e, f));
+    return t_pick(p, t_is_num(p, HLO_EQ, b, 0), b, t_mul(p, e, f));
 }
 
 /* Where `far` is infinite and an angle, which has no sine or cosine, is not
  * finite: Annex G keeps the size. */
 static hlo_inst *has_no_angle(hlo_at p, hlo_inst *far, hlo_inst *angle)
 {
-    return both(is_inf(far), fn(NOT, fn(IS_FINITE, angle)));
+    return t_and(p, is_inf(far),
+                 t_unary(p, HLO_NOT, t_unary(p, HLO_IS_FINITE, angle)));
 }
 
 /* An infinite a without an angle keeps its size, and e^-inf has no imaginary
  * part. */
 static cplx exp_of(hlo_at p, cplx z)
 {
-    hlo_inst *e = fn(EXP, z.re);
+    hlo_inst *e = t_unary(p, HLO_EXP, z.re);
     hlo_inst *none = has_no_angle(p, z.re, z.im);
-    hlo_inst *low = both(none, is_num(LT, z.re, 0));
-    hlo_inst *im = times_exp(p, e, fn(SIN, z.im), z.im);
+    hlo_inst *low = t_and(p, none, t_is_num(p, HLO_LT, z.re, 0));
+    hlo_inst *im = times_exp(p, e, t_unary(p, HLO_SIN, z.im), z.im);
 
-    return (cplx){pick(none, e, mul(e, fn(COS, z.im))),
-                  pick(low, fill(e, 0), im)};
+    return (cplx){t_pick(p, none, e, t_mul(p, e, t_unary(p, HLO_COS, z.im))),
+                  t_pick(p, low, t_fill(p, e, 0), im)};
 }
 
 /* e^a cos b - 1 = expm1(a) cos b - 2 sin(b/2)^2.  C does not say what an
  * infinite a without an angle gives; NumPy and XLA say NaN. */
 static cplx expm1_of(hlo_at p, cplx z)
 {
-    hlo_inst *s = fn(SIN, scaled(z.im, 0.5));
-    hlo_inst *e = fn(EXPM1, z.re);
-    hlo_inst *re = sub(mul(e, fn(COS, z.im)), scaled(mul(s, s), 2));
+    hlo_inst *s = t_unary(p, HLO_SIN, scaled(z.im, 0.5));
+    hlo_inst *e = t_unary(p, HLO_EXPM1, z.re);
+    hlo_inst *re = t_sub(p, t_mul(p, e, t_unary(p, HLO_COS, z.im)),
+                         scaled(t_mul(p, s, s), 2));
 
-    return (cplx){re, times_exp(p, fn(EXP, z.re), fn(SIN, z.im), z.im)};
+    return (cplx){re, times_exp(p, t_unary(p, HLO_EXP, z.re),
+                                t_unary(p, HLO_SIN, z.im), z.im)};
 }
 
 /* sinh and cosh with one more bit of range: e^(|x| - ln 2) */
@@ -134,14 +146,14 @@ static void hyperbolic(hlo_at p, hlo_inst *x, hlo_inst **sinh_x,
                        hlo_inst **cosh_x)
 {
     const double ln2 = 0.693147180559945309417;
-    hlo_inst *a = mag(x), *m = fn(EXPM1, a), *s, *up, *down;
+    hlo_inst *a = t_abs(p, x), *m = t_unary(p, HLO_EXPM1, a), *s, *up, *down;
 
-    up = fn(EXP, plus(a, -ln2));
-    down = fn(EXP, plus(neg(a), -ln2));
-    *cosh_x = add(up, down);
+    up = t_unary(p, HLO_EXP, plus(a, -ln2));
+    down = t_unary(p, HLO_EXP, plus(t_neg(p, a), -ln2));
+    *cosh_x = t_add(p, up, down);
     /* below 1, (m + m / (m + 1)) / 2 keeps the digits */
-    s = scaled(add(m, quo(m, plus(m, 1))), 0.5);
-    s = pick(is_num(LT, a, 1), s, sub(up, down));
+    s = scaled(t_add(p, m, t_div(p, m, plus(m, 1))), 0.5);
+    s = t_pick(p, t_is_num(p, HLO_LT, a, 1), s, t_sub(p, up, down));
     *sinh_x = copysign_of(p, s, x);
 }
 
@@ -150,9 +162,9 @@ static cplx sin_of(hlo_at p, cplx z)
     hlo_inst *sh, *ch;
 
     hyperbolic(p, z.im, &sh, &ch);
-    return (cplx){times_exp(p, ch, fn(SIN, z.re), z.re),
-                  pick(has_no_angle(p, z.im, z.re), sh,
-                       times_exp(p, sh, fn(COS, z.re), z.im))};
+    return (cplx){times_exp(p, ch, t_unary(p, HLO_SIN, z.re), z.re),
+                  t_pick(p, has_no_angle(p, z.im, z.re), sh,
+                         times_exp(p, sh, t_unary(p, HLO_COS, z.re), z.im))};
 }
 
 static cplx cos_of(hlo_at p, cplx z)
@@ -160,11 +172,15 @@ static cplx cos_of(hlo_at p, cplx z)
     hlo_inst *sh, *ch, *zero;
 
     hyperbolic(p, z.im, &sh, &ch);
-    zero = either(is_num(EQ, z.re, 0), is_num(EQ, z.im, 0));
-    sh = neg(mul(sh, fn(SIN, z.re)));
+    zero = t_or(p, t_is_num(p, HLO_EQ, z.re, 0), t_is_num(p, HLO_EQ, z.im, 0));
+    sh = t_neg(p, t_mul(p, sh, t_unary(p, HLO_SIN, z.re)));
     return (cplx){
-        pick(has_no_angle(p, z.im, z.re), ch, mul(ch, fn(COS, z.re))),
-        pick(zero, neg(mul(z.re, copysign_of(p, fill(z.im, 0), z.im))), sh)};
+        t_pick(p, has_no_angle(p, z.im, z.re), ch,
+               t_mul(p, ch, t_unary(p, HLO_COS, z.re))),
+        t_pick(
+            p, zero,
+            t_neg(p, t_mul(p, z.re, copysign_of(p, t_fill(p, z.im, 0), z.im))),
+            sh)};
 }
 
 /* Kahan: t = tan b, s = sinh a, c = 1 + t^2:
@@ -172,35 +188,38 @@ static cplx cos_of(hlo_at p, cplx z)
 static cplx tanh_of(hlo_at p, cplx z)
 {
     double far = pass_dtype(z.re) == SD_F64 ? 20 : 10;
-    hlo_inst *t = fn(TAN, z.im), *s, *ch, *c, *d, *is_far, *re, *im;
+    hlo_inst *t = t_unary(p, HLO_TAN, z.im), *s, *ch, *c, *d, *is_far, *re, *im;
 
     hyperbolic(p, z.re, &s, &ch);
-    c = plus(mul(t, t), 1);
-    d = plus(mul(c, mul(s, s)), 1);
-    re = quo(mul(c, mul(s, ch)), d);
-    im = quo(t, d);
+    c = plus(t_mul(p, t, t), 1);
+    d = plus(t_mul(p, c, t_mul(p, s, s)), 1);
+    re = t_div(p, t_mul(p, c, t_mul(p, s, ch)), d);
+    im = t_div(p, t, d);
     /* far out: 1 and 4 sin b cos b e^(-2|a|); at infinity 1 and 0 for any b */
-    is_far = is_num(GT, mag(z.re), far);
-    ch = scaled(mul(fn(SIN, z.im), fn(COS, z.im)), 4);
-    d = mul(ch, fn(EXP, scaled(mag(z.re), -2)));
-    d = pick(is_inf(z.re), copysign_of(p, fill(ch, 0), ch), d);
+    is_far = t_is_num(p, HLO_GT, t_abs(p, z.re), far);
+    ch = scaled(t_mul(p, t_unary(p, HLO_SIN, z.im), t_unary(p, HLO_COS, z.im)),
+                4);
+    d = t_mul(p, ch, t_unary(p, HLO_EXP, scaled(t_abs(p, z.re), -2)));
+    d = t_pick(p, is_inf(z.re), copysign_of(p, t_fill(p, ch, 0), ch), d);
     s = copysign_of(p, plus(scaled(d, 0), 1), z.re); /* or NaN */
-    return (cplx){pick(is_far, s, re),
-                  pick(is_num(EQ, z.im, 0), z.im, pick(is_far, d, im))};
+    return (cplx){t_pick(p, is_far, s, re),
+                  t_pick(p, t_is_num(p, HLO_EQ, z.im, 0), z.im,
+                         t_pick(p, is_far, d, im))};
 }
 
 static cplx tan_of(hlo_at p, cplx z) /* -i tanh(iz) */
 {
-    cplx w = tanh_of(p, (cplx){neg(z.im), z.re});
+    cplx w = tanh_of(p, (cplx){t_neg(p, z.im), z.re});
 
-    return (cplx){w.im, neg(w.re)};
+    return (cplx){w.im, t_neg(p, w.re)};
 }
 
 /* ---- quotients ---- */
 
 static hlo_inst *is_finite(hlo_at p, cplx z)
 {
-    return both(fn(IS_FINITE, z.re), fn(IS_FINITE, z.im));
+    return t_and(p, t_unary(p, HLO_IS_FINITE, z.re),
+                 t_unary(p, HLO_IS_FINITE, z.im));
 }
 
 /* 1 or 0 with x's sign: infinities made comparable */
@@ -212,46 +231,50 @@ static hlo_inst *boxed(hlo_at p, hlo_inst *x)
 /* Smith's quotient, by the larger part of the divisor. */
 static cplx smith(hlo_at p, cplx x, cplx y)
 {
-    hlo_inst *wide = is(GE, mag(y.re), mag(y.im));
-    hlo_inst *hi = pick(wide, y.re, y.im), *lo = pick(wide, y.im, y.re);
-    hlo_inst *r = quo(lo, hi), *d = add(hi, mul(lo, r));
-    hlo_inst *re = pick(wide, add(x.re, mul(x.im, r)), add(mul(x.re, r), x.im));
-    hlo_inst *im = pick(wide, sub(x.im, mul(x.re, r)), sub(mul(x.im, r), x.re));
+    hlo_inst *wide = t_is(p, HLO_GE, t_abs(p, y.re), t_abs(p, y.im));
+    hlo_inst *hi = t_pick(p, wide, y.re, y.im),
+             *lo = t_pick(p, wide, y.im, y.re);
+    hlo_inst *r = t_div(p, lo, hi), *d = t_add(p, hi, t_mul(p, lo, r));
+    hlo_inst *re = t_pick(p, wide, t_add(p, x.re, t_mul(p, x.im, r)),
+                          t_add(p, t_mul(p, x.re, r), x.im));
+    hlo_inst *im = t_pick(p, wide, t_sub(p, x.im, t_mul(p, x.re, r)),
+                          t_sub(p, t_mul(p, x.im, r), x.re));
 
-    return (cplx){quo(re, d), quo(im, d)};
+    return (cplx){t_div(p, re, d), t_div(p, im, d)};
 }
 
 static cplx divide(hlo_at p, cplx x, cplx y)
 {
     cplx q = smith(p, x, y), r;
-    hlo_inst *zero = both(is_num(EQ, y.re, 0), is_num(EQ, y.im, 0));
-    hlo_inst *inf = copysign_of(p, fill(y.re, INFINITY), y.re);
-    hlo_inst *x_inf = either(is_inf(x.re), is_inf(x.im));
-    hlo_inst *y_inf = either(is_inf(y.re), is_inf(y.im));
+    hlo_inst *zero =
+        t_and(p, t_is_num(p, HLO_EQ, y.re, 0), t_is_num(p, HLO_EQ, y.im, 0));
+    hlo_inst *inf = copysign_of(p, t_fill(p, y.re, INFINITY), y.re);
+    hlo_inst *x_inf = t_or(p, is_inf(x.re), is_inf(x.im));
+    hlo_inst *y_inf = t_or(p, is_inf(y.re), is_inf(y.im));
     cplx b;
 
     /* infinite over finite, finite over infinite: Annex G */
-    x_inf = both(x_inf, is_finite(p, y));
-    y_inf = both(y_inf, is_finite(p, x));
+    x_inf = t_and(p, x_inf, is_finite(p, y));
+    y_inf = t_and(p, y_inf, is_finite(p, x));
     b = (cplx){boxed(p, x.re), boxed(p, x.im)};
-    r.re = add(mul(b.re, y.re), mul(b.im, y.im));
-    r.im = sub(mul(b.im, y.re), mul(b.re, y.im));
-    q.re = pick(x_inf, scaled(r.re, INFINITY), q.re);
-    q.im = pick(x_inf, scaled(r.im, INFINITY), q.im);
+    r.re = t_add(p, t_mul(p, b.re, y.re), t_mul(p, b.im, y.im));
+    r.im = t_sub(p, t_mul(p, b.im, y.re), t_mul(p, b.re, y.im));
+    q.re = t_pick(p, x_inf, scaled(r.re, INFINITY), q.re);
+    q.im = t_pick(p, x_inf, scaled(r.im, INFINITY), q.im);
     b = (cplx){boxed(p, y.re), boxed(p, y.im)};
-    r.re = add(mul(x.re, b.re), mul(x.im, b.im));
-    r.im = sub(mul(x.im, b.re), mul(x.re, b.im));
-    q.re = pick(y_inf, scaled(r.re, 0), q.re);
-    q.im = pick(y_inf, scaled(r.im, 0), q.im);
-    q.re = pick(zero, mul(inf, x.re), q.re);
-    q.im = pick(zero, mul(inf, x.im), q.im);
+    r.re = t_add(p, t_mul(p, x.re, b.re), t_mul(p, x.im, b.im));
+    r.im = t_sub(p, t_mul(p, x.im, b.re), t_mul(p, x.re, b.im));
+    q.re = t_pick(p, y_inf, scaled(r.re, 0), q.re);
+    q.im = t_pick(p, y_inf, scaled(r.im, 0), q.im);
+    q.re = t_pick(p, zero, t_mul(p, inf, x.re), q.re);
+    q.im = t_pick(p, zero, t_mul(p, inf, x.im), q.im);
     return q;
 }
 
 static cplx logistic_of(hlo_at p, cplx z)
 {
-    cplx e = exp_of(p, (cplx){neg(z.re), neg(z.im)});
-    cplx one = {fill(z.re, 1), fill(z.re, 0)};
+    cplx e = exp_of(p, (cplx){t_neg(p, z.re), t_neg(p, z.im)});
+    cplx one = {t_fill(p, z.re, 1), t_fill(p, z.re, 0)};
 
     e.re = plus(e.re, 1);
     return divide(p, one, e);
@@ -265,45 +288,50 @@ static cplx sqrt_of(hlo_at p, cplx z)
 {
     bool f64 = pass_dtype(z.re) == SD_F64;
     double tiny = f64 ? 0x1p-1000 : 0x1p-100, up = f64 ? 0x1p108 : 0x1p54;
-    hlo_inst *hi = bin(MAXIMUM, mag(z.re), mag(z.im));
-    hlo_inst *low = is_num(LT, hi, tiny);
-    hlo_inst *k = pick(low, fill(hi, up), fill(hi, 0.25));
-    hlo_inst *back = pick(low, fill(hi, 1 / sqrt(up)), fill(hi, 2));
-    cplx s = {mul(z.re, k), mul(z.im, k)};
+    hlo_inst *hi = t_binary(p, HLO_MAXIMUM, t_abs(p, z.re), t_abs(p, z.im));
+    hlo_inst *low = t_is_num(p, HLO_LT, hi, tiny);
+    hlo_inst *k = t_pick(p, low, t_fill(p, hi, up), t_fill(p, hi, 0.25));
+    hlo_inst *back =
+        t_pick(p, low, t_fill(p, hi, 1 / sqrt(up)), t_fill(p, hi, 2));
+    cplx s = {t_mul(p, z.re, k), t_mul(p, z.im, k)};
     hlo_inst *t, *other, *right, *re, *im;
 
-    t = add(mag(s.re), hypot_of(p, s));
-    t = fn(SQRT, scaled(t, 0.5));
-    other = quo(mag(s.im), scaled(t, 2));
-    t = mul(t, back);
-    other = mul(other, back);
-    right = is_num(GE, z.re, 0);
-    re = pick(right, t, other);
-    im = copysign_of(p, pick(right, other, t), z.im);
+    t = t_add(p, t_abs(p, s.re), hypot_of(p, s));
+    t = t_unary(p, HLO_SQRT, scaled(t, 0.5));
+    other = t_div(p, t_abs(p, s.im), scaled(t, 2));
+    t = t_mul(p, t, back);
+    other = t_mul(p, other, back);
+    right = t_is_num(p, HLO_GE, z.re, 0);
+    re = t_pick(p, right, t, other);
+    im = copysign_of(p, t_pick(p, right, other, t), z.im);
     /* 0, and an infinite imaginary or real part */
-    other = is_num(EQ, hi, 0);
-    re = pick(other, fill(re, 0), re);
-    im = pick(other, z.im, im);
-    other = both(is_num(EQ, z.re, -INFINITY), fn(IS_FINITE, z.im));
-    re = pick(other, fill(re, 0), re);
-    im = pick(other, copysign_of(p, fill(im, INFINITY), z.im), im);
-    other = both(is_num(EQ, z.re, INFINITY), fn(IS_FINITE, z.im));
-    im = pick(other, copysign_of(p, fill(im, 0), z.im), im);
+    other = t_is_num(p, HLO_EQ, hi, 0);
+    re = t_pick(p, other, t_fill(p, re, 0), re);
+    im = t_pick(p, other, z.im, im);
+    other = t_and(p, t_is_num(p, HLO_EQ, z.re, -INFINITY),
+                  t_unary(p, HLO_IS_FINITE, z.im));
+    re = t_pick(p, other, t_fill(p, re, 0), re);
+    im = t_pick(p, other, copysign_of(p, t_fill(p, im, INFINITY), z.im), im);
+    other = t_and(p, t_is_num(p, HLO_EQ, z.re, INFINITY),
+                  t_unary(p, HLO_IS_FINITE, z.im));
+    im = t_pick(p, other, copysign_of(p, t_fill(p, im, 0), z.im), im);
     other = is_inf(z.im);
-    return (cplx){pick(other, fill(re, INFINITY), re), pick(other, z.im, im)};
+    return (cplx){t_pick(p, other, t_fill(p, re, INFINITY), re),
+                  t_pick(p, other, z.im, im)};
 }
 
 static cplx rsqrt_of(hlo_at p, cplx z) /* conj(sqrt z) / |z| */
 {
     cplx s = sqrt_of(p, z);
     hlo_inst *h = hypot_of(p, z);
-    hlo_inst *zero = is_num(EQ, h, 0), *inf = is_num(EQ, h, INFINITY);
-    hlo_inst *re = quo(s.re, h), *im = neg(quo(s.im, h));
+    hlo_inst *zero = t_is_num(p, HLO_EQ, h, 0),
+             *inf = t_is_num(p, HLO_EQ, h, INFINITY);
+    hlo_inst *re = t_div(p, s.re, h), *im = t_neg(p, t_div(p, s.im, h));
 
-    re = pick(inf, fill(re, 0), re);
-    im = pick(inf, copysign_of(p, fill(im, 0), neg(z.im)), im);
-    return (cplx){pick(zero, fill(re, INFINITY), re),
-                  pick(zero, fill(im, 0), im)};
+    re = t_pick(p, inf, t_fill(p, re, 0), re);
+    im = t_pick(p, inf, copysign_of(p, t_fill(p, im, 0), t_neg(p, z.im)), im);
+    return (cplx){t_pick(p, zero, t_fill(p, re, INFINITY), re),
+                  t_pick(p, zero, t_fill(p, im, 0), im)};
 }
 
 /* By magnitude and angle, which is at most a third of a half turn: the real
@@ -312,62 +340,67 @@ static cplx cbrt_of(hlo_at p, cplx z)
 {
     bool f64 = pass_dtype(z.re) == SD_F64;
     double tiny = f64 ? 0x1p-900 : 0x1p-90, up = f64 ? 0x1p108 : 0x1p54;
-    hlo_inst *hi = bin(MAXIMUM, mag(z.re), mag(z.im));
-    hlo_inst *low = is_num(LT, hi, tiny);
-    hlo_inst *k = pick(low, fill(hi, up), fill(hi, 0.125));
-    hlo_inst *back = pick(low, fill(hi, 1 / cbrt(up)), fill(hi, 2));
-    hlo_inst *angle = bin(ATAN2, z.im, z.re);
-    hlo_inst *third = quo(angle, fill(angle, 3)), *r, *zero;
+    hlo_inst *hi = t_binary(p, HLO_MAXIMUM, t_abs(p, z.re), t_abs(p, z.im));
+    hlo_inst *low = t_is_num(p, HLO_LT, hi, tiny);
+    hlo_inst *k = t_pick(p, low, t_fill(p, hi, up), t_fill(p, hi, 0.125));
+    hlo_inst *back =
+        t_pick(p, low, t_fill(p, hi, 1 / cbrt(up)), t_fill(p, hi, 2));
+    hlo_inst *angle = t_binary(p, HLO_ATAN2, z.im, z.re);
+    hlo_inst *third = t_div(p, angle, t_fill(p, angle, 3)), *r, *zero;
 
-    r = hypot_of(p, (cplx){mul(z.re, k), mul(z.im, k)});
-    r = mul(fn(CBRT, r), back);
-    zero = is_num(EQ, hi, 0);
-    return (cplx){pick(zero, z.re, mul(r, fn(COS, third))),
-                  pick(zero, z.im, times_exp(p, r, fn(SIN, third), angle))};
+    r = hypot_of(p, (cplx){t_mul(p, z.re, k), t_mul(p, z.im, k)});
+    r = t_mul(p, t_unary(p, HLO_CBRT, r), back);
+    zero = t_is_num(p, HLO_EQ, hi, 0);
+    return (cplx){
+        t_pick(p, zero, z.re, t_mul(p, r, t_unary(p, HLO_COS, third))),
+        t_pick(p, zero, z.im,
+               times_exp(p, r, t_unary(p, HLO_SIN, third), angle))};
 }
 
 static cplx sign_of(hlo_at p, cplx z)
 {
-    hlo_inst *h = hypot_of(p, z), *zero = is_num(EQ, h, 0);
+    hlo_inst *h = hypot_of(p, z), *zero = t_is_num(p, HLO_EQ, h, 0);
 
-    return (cplx){pick(zero, z.re, quo(z.re, h)),
-                  pick(zero, z.im, quo(z.im, h))};
+    return (cplx){t_pick(p, zero, z.re, t_div(p, z.re, h)),
+                  t_pick(p, zero, z.im, t_div(p, z.im, h))};
 }
 
 /* x^y = e^(y log x); 0^0 is 1, 0^y is 0 where y's real part is positive */
 static cplx pow_of(hlo_at p, cplx x, cplx y)
 {
     cplx l = log_of(p, x), e;
-    hlo_inst *zero = both(is_num(EQ, x.re, 0), is_num(EQ, x.im, 0));
-    hlo_inst *none = both(is_num(EQ, y.re, 0), is_num(EQ, y.im, 0));
-    hlo_inst *to_zero = both(zero, is_num(GT, y.re, 0));
+    hlo_inst *zero =
+        t_and(p, t_is_num(p, HLO_EQ, x.re, 0), t_is_num(p, HLO_EQ, x.im, 0));
+    hlo_inst *none =
+        t_and(p, t_is_num(p, HLO_EQ, y.re, 0), t_is_num(p, HLO_EQ, y.im, 0));
+    hlo_inst *to_zero = t_and(p, zero, t_is_num(p, HLO_GT, y.re, 0));
 
-    e.re = sub(mul(l.re, y.re), mul(l.im, y.im));
-    e.im = add(mul(l.re, y.im), mul(l.im, y.re));
+    e.re = t_sub(p, t_mul(p, l.re, y.re), t_mul(p, l.im, y.im));
+    e.im = t_add(p, t_mul(p, l.re, y.im), t_mul(p, l.im, y.re));
     e = exp_of(p, e);
-    e.re = pick(to_zero, fill(e.re, 0), e.re);
-    e.im = pick(to_zero, fill(e.im, 0), e.im);
-    return (cplx){pick(none, fill(e.re, 1), e.re),
-                  pick(none, fill(e.im, 0), e.im)};
+    e.re = t_pick(p, to_zero, t_fill(p, e.re, 0), e.re);
+    e.im = t_pick(p, to_zero, t_fill(p, e.im, 0), e.im);
+    return (cplx){t_pick(p, none, t_fill(p, e.re, 1), e.re),
+                  t_pick(p, none, t_fill(p, e.im, 0), e.im)};
 }
 
 /* atan2(y, x) = -i log((x + i y) / sqrt(x^2 + y^2)) */
 static cplx atan2_of(hlo_at p, cplx y, cplx x)
 {
-    cplx n = {sub(x.re, y.im), add(x.im, y.re)}, d;
+    cplx n = {t_sub(p, x.re, y.im), t_add(p, x.im, y.re)}, d;
 
-    d.re = add(sub(mul(x.re, x.re), mul(x.im, x.im)),
-               sub(mul(y.re, y.re), mul(y.im, y.im)));
-    d.im = scaled(add(mul(x.re, x.im), mul(y.re, y.im)), 2);
+    d.re = t_add(p, t_sub(p, t_mul(p, x.re, x.re), t_mul(p, x.im, x.im)),
+                 t_sub(p, t_mul(p, y.re, y.re), t_mul(p, y.im, y.im)));
+    d.im = scaled(t_add(p, t_mul(p, x.re, x.im), t_mul(p, y.re, y.im)), 2);
     n = log_of(p, divide(p, n, sqrt_of(p, d)));
-    return (cplx){n.im, neg(n.re)};
+    return (cplx){n.im, t_neg(p, n.re)};
 }
 
 /* ---- order ---- */
 
 static hlo_inst *is_nan(hlo_at p, cplx z)
 {
-    return either(is(NE, z.re, z.re), is(NE, z.im, z.im));
+    return t_or(p, t_is(p, HLO_NE, z.re, z.re), t_is(p, HLO_NE, z.im, z.im));
 }
 
 /* By real part, then imaginary; dir: HLO_LT, the lesser of the two.  The first
@@ -375,13 +408,13 @@ static hlo_inst *is_nan(hlo_at p, cplx z)
 static hlo_inst *first_of(hlo_at p, hlo_cmp_dir dir, hlo_inst *x, hlo_inst *y)
 {
     cplx a = parts(p, x), b = parts(p, y);
-    hlo_inst *tie = is(EQ, a.re, b.re);
-    hlo_inst *swap = pick(tie, hlo_make_compare(p, dir, b.im, a.im),
-                          hlo_make_compare(p, dir, b.re, a.re));
+    hlo_inst *tie = t_is(p, HLO_EQ, a.re, b.re);
+    hlo_inst *swap = t_pick(p, tie, hlo_make_compare(p, dir, b.im, a.im),
+                            hlo_make_compare(p, dir, b.re, a.re));
 
-    swap = either(swap, is_nan(p, b));
-    swap = both(swap, fn(NOT, is_nan(p, a)));
-    return pick(swap, y, x);
+    swap = t_or(p, swap, is_nan(p, b));
+    swap = t_and(p, swap, t_unary(p, HLO_NOT, is_nan(p, a)));
+    return t_pick(p, swap, y, x);
 }
 
 static hlo_inst *clamp_of(hlo_at p, hlo_inst *in)
@@ -404,12 +437,13 @@ static hlo_inst *lower_convert(hlo_at p, hlo_inst *in)
 
     if (!sd_is_complex(pass_dtype(x))) {
         z.re = pass_convert(p, part, x);
-        z.im = fill(z.re, 0);
+        z.im = t_fill(p, z.re, 0);
         return join(p, z);
     }
     z = parts(p, x);
     if (to == SD_PRED) /* what is not zero is true, whichever part it is */
-        return bin(OR, is_num(NE, z.re, 0), is_num(NE, z.im, 0));
+        return t_binary(p, HLO_OR, t_is_num(p, HLO_NE, z.re, 0),
+                        t_is_num(p, HLO_NE, z.im, 0));
     if (!sd_is_complex(to))
         return pass_convert(p, to, z.re);
     z.re = hlo_make_convert(p, part, z.re);
@@ -423,7 +457,7 @@ static hlo_inst *lower_iota(hlo_at p, hlo_inst *in)
                                       sd_dtype_part(pass_dtype(in)));
     cplx z = {hlo_make_iota(p, s, in->dims.at[0]), NULL};
 
-    z.im = fill(z.re, 0);
+    z.im = t_fill(p, z.re, 0);
     return join(p, z);
 }
 

@@ -19,12 +19,12 @@ enum { PANEL = 32 };
 /* x * v with v spread over x */
 static hlo_inst *scaled(hlo_at p, hlo_inst *x, hlo_inst *v)
 {
-    return mul(x, matrix_spread(p, v, x->shape));
+    return t_mul(p, x, matrix_spread(p, v, x->shape));
 }
 
 static hlo_inst *zeros_like(hlo_at p, const hlo_inst *x)
 {
-    return fill(x, 0);
+    return t_fill(p, x, 0);
 }
 
 /* The rows of each matrix under op, [n, 1, cols], where ndim is 1; where it is
@@ -65,25 +65,25 @@ static void make_reflector(hlo_at p, hlo_inst *alpha, hlo_inst *square,
     hlo_inst *re = alpha, *all = square, *none, *beta, *zero, *one;
 
     zero = zeros_like(p, square);
-    none = is(EQ, square, zero);
+    none = t_is(p, HLO_EQ, square, zero);
     if (is_complex) {
-        hlo_inst *im = fn(IMAG, alpha);
+        hlo_inst *im = t_unary(p, HLO_IMAG, alpha);
 
-        re = fn(REAL, alpha);
-        all = add(all, mul(im, im));
-        none = both(none, is(EQ, im, zero));
+        re = t_unary(p, HLO_REAL, alpha);
+        all = t_add(p, all, t_mul(p, im, im));
+        none = t_and(p, none, t_is(p, HLO_EQ, im, zero));
     }
-    all = add(all, mul(re, re));
-    beta = fn(SQRT, all);
-    beta = pick(is(LT, re, zero), beta, neg(beta));
+    all = t_add(p, all, t_mul(p, re, re));
+    beta = t_unary(p, HLO_SQRT, all);
+    beta = t_pick(p, t_is(p, HLO_LT, re, zero), beta, t_neg(p, beta));
     if (is_complex)
-        beta = bin(COMPLEX, beta, zero);
-    one = fill(alpha, 1);
+        beta = t_binary(p, HLO_COMPLEX, beta, zero);
+    one = t_fill(p, alpha, 1);
     zero = zeros_like(p, alpha);
-    r->tau = quo(sub(beta, alpha), beta);
-    r->tau = pick(none, zero, r->tau);
-    r->over = pick(none, one, sub(alpha, beta));
-    r->beta = pick(none, alpha, beta);
+    r->tau = t_div(p, t_sub(p, beta, alpha), beta);
+    r->tau = t_pick(p, none, zero, r->tau);
+    r->over = t_pick(p, none, one, t_sub(p, alpha, beta));
+    r->beta = t_pick(p, none, alpha, beta);
 }
 
 /* Column t of the panel a, whose diagonal stands in row j.  One sum over rows
@@ -99,28 +99,29 @@ static hlo_inst *reflect_column(hlo_at p, hlo_inst *a, hlo_inst *t, hlo_inst *j,
     hlo_inst *below = matrix_where(p, x->shape, 1, HLO_GT, j);
     reflector r;
 
-    x = pick(below, x, zeros_like(p, x));
+    x = t_pick(p, below, x, zeros_like(p, x));
     w = scaled(p, a, matrix_conj(p, x));
     w = reduced(p, w, HLO_ADD, 1);
     square = matrix_part(p, w, NULL, t, 1, 1);
     if (sd_is_complex(s->dtype))
-        square = fn(REAL, square);
+        square = t_unary(p, HLO_REAL, square);
     make_reflector(p, matrix_part(p, a, j, t, 1, 1), square, &r);
     *tau = r.tau;
-    w = quo(w, matrix_spread(p, matrix_conj(p, r.over), w->shape));
-    w = scaled(p, add(diagonal, w), matrix_conj(p, r.tau));
+    w = t_div(p, w, matrix_spread(p, matrix_conj(p, r.over), w->shape));
+    w = scaled(p, t_add(p, diagonal, w), matrix_conj(p, r.tau));
     /* columns up to t stay as they are */
-    w = pick(matrix_where(p, w->shape, 2, HLO_GT, t), w, zeros_like(p, w));
-    v = quo(x, matrix_spread(p, r.over, x->shape));
-    y = pick(matrix_where(p, x->shape, 1, HLO_EQ, j), fill(x, 1), v);
-    y = mul(matrix_spread(p, y, s), matrix_spread(p, w, s));
-    y = sub(a, y);
+    w = t_pick(p, matrix_where(p, w->shape, 2, HLO_GT, t), w, zeros_like(p, w));
+    v = t_div(p, x, matrix_spread(p, r.over, x->shape));
+    y = t_pick(p, matrix_where(p, x->shape, 1, HLO_EQ, j), t_fill(p, x, 1), v);
+    y = t_mul(p, matrix_spread(p, y, s), matrix_spread(p, w, s));
+    y = t_sub(p, a, y);
     /* beta on the diagonal, v below */
     x = matrix_part(p, a, NULL, t, rows, 1);
-    v = pick(below, v, x);
-    v = pick(matrix_where(p, x->shape, 1, HLO_EQ, j),
-             matrix_spread(p, r.beta, x->shape), v);
-    return pick(matrix_where(p, s, 2, HLO_EQ, t), matrix_spread(p, v, s), y);
+    v = t_pick(p, below, v, x);
+    v = t_pick(p, matrix_where(p, x->shape, 1, HLO_EQ, j),
+               matrix_spread(p, r.beta, x->shape), v);
+    return t_pick(p, matrix_where(p, s, 2, HLO_EQ, t), matrix_spread(p, v, s),
+                  y);
 }
 
 /* ---- panels ---- */
@@ -133,9 +134,10 @@ static hlo_inst *vectors(hlo_at p, hlo_inst *packed, hlo_inst *from)
     hlo_inst *row = hlo_make_iota(p, at, 1), *col = hlo_make_iota(p, at, 2);
     hlo_inst *v;
 
-    col = add(col, pass_spread(p, from, at));
-    v = pick(is(EQ, row, col), hlo_make_fill(p, s, 1), zeros_like(p, packed));
-    return pick(is(GT, row, col), packed, v);
+    col = t_add(p, col, pass_spread(p, from, at));
+    v = t_pick(p, t_is(p, HLO_EQ, row, col), hlo_make_fill(p, s, 1),
+               zeros_like(p, packed));
+    return t_pick(p, t_is(p, HLO_GT, row, col), packed, v);
 }
 
 /* Reduces the columns of a panel; *tau, [n, 1, columns], their factors. */
@@ -168,13 +170,13 @@ static hlo_inst *gram(hlo_at p, hlo_inst *v)
     hlo_inst *high, *low, *rest;
 
     if (sd_is_complex(pass_dtype(v)))
-        unit = bin(COMPLEX, unit, unit);
-    high = sub(add(v, unit), unit);
-    low = sub(v, high);
-    rest = add(matrix_product(p, matrix_adjoint(p, high), low),
-               matrix_product(p, matrix_adjoint(p, low), v));
+        unit = t_binary(p, HLO_COMPLEX, unit, unit);
+    high = t_sub(p, t_add(p, v, unit), unit);
+    low = t_sub(p, v, high);
+    rest = t_add(p, matrix_product(p, matrix_adjoint(p, high), low),
+                 matrix_product(p, matrix_adjoint(p, low), v));
     high = matrix_product(p, matrix_adjoint(p, high), high);
-    return add(high, rest);
+    return t_add(p, high, rest);
 }
 
 /* (1 - V T V^H)^H a */
@@ -185,7 +187,7 @@ static hlo_inst *apply_panel(hlo_at p, hlo_inst *v, hlo_inst *tau, hlo_inst *a)
     /* T^H = (1 + (S D)^H)^-1 D^H; the solver reads below the diagonal only */
     y = scaled(p, matrix_inner(p, v, a), d);
     y = matrix_solve_lower(p, scaled(p, gram(p, v), d), y, true);
-    return sub(a, matrix_product(p, v, y));
+    return t_sub(p, a, matrix_product(p, v, y));
 }
 
 /* All columns, a whole number of panels of `size`; *tau as above. */
@@ -226,18 +228,18 @@ static hlo_inst *safe_scale(hlo_at p, hlo_inst *a)
     hlo_inst *most, *y;
 
     if (sd_is_complex(pass_dtype(a))) {
-        most = mag(fn(REAL, a));
-        y = mag(fn(IMAG, a));
-        most = bin(MAXIMUM, most, y);
+        most = t_abs(p, t_unary(p, HLO_REAL, a));
+        y = t_abs(p, t_unary(p, HLO_IMAG, a));
+        most = t_binary(p, HLO_MAXIMUM, most, y);
     } else {
-        most = mag(a);
+        most = t_abs(p, a);
     }
     most = reduced(p, most, HLO_MAXIMUM, 2);
     s = most->shape;
-    y = pick(is(LT, most, hlo_make_fill(p, s, 1 / edge)),
-             hlo_make_fill(p, s, by), hlo_make_fill(p, s, 1));
-    y = pick(is(GT, most, hlo_make_fill(p, s, edge)),
-             hlo_make_fill(p, s, 1 / by), y);
+    y = t_pick(p, t_is(p, HLO_LT, most, hlo_make_fill(p, s, 1 / edge)),
+               hlo_make_fill(p, s, by), hlo_make_fill(p, s, 1));
+    y = t_pick(p, t_is(p, HLO_GT, most, hlo_make_fill(p, s, edge)),
+               hlo_make_fill(p, s, 1 / by), y);
     return y;
 }
 
@@ -245,7 +247,7 @@ static hlo_inst *safe_scale(hlo_at p, hlo_inst *a)
 static hlo_inst *scaled_by_real(hlo_at p, hlo_inst *x, hlo_inst *v)
 {
     if (sd_is_complex(pass_dtype(x)))
-        v = bin(COMPLEX, v, zeros_like(p, v));
+        v = t_binary(p, HLO_COMPLEX, v, zeros_like(p, v));
     return scaled(p, x, v);
 }
 
@@ -295,9 +297,9 @@ static hlo_inst *lower_qr(hlo_inst *in)
     x = matrix_pad(p, scaled_by_real(p, a, scale), SD_MAX(m, panels * size),
                    SD_MAX(n, panels * size));
     x = matrix_cut(p, reduce_all(p, x, panels, size, &tau), m, n);
-    scale = quo(fill(scale, 1), scale);
-    x = pick(matrix_where_column(p, x->shape, HLO_LE, 0),
-             scaled_by_real(p, x, scale), x);
+    scale = t_div(p, t_fill(p, scale, 1), scale);
+    x = t_pick(p, matrix_where_column(p, x->shape, HLO_LE, 0),
+               scaled_by_real(p, x, scale), x);
     out[0] = matrix_result(p, x, s);
     out[1] = matrix_result(p, matrix_cut(p, tau, 1, nv), to);
     return hlo_make_tuple(p, 2, out);
@@ -334,7 +336,8 @@ static hlo_inst *lower_product(hlo_inst *in)
     if (sd_shape_count(s) == 0)
         return in->arg[0];
     x = matrix_stack(p, pass_widened(p, in->arg[0]));
-    one = to_type(pass_dtype(x), matrix_where_column(p, x->shape, HLO_EQ, 0));
+    one = t_convert(p, pass_dtype(x),
+                    matrix_where_column(p, x->shape, HLO_EQ, 0));
     if (k == 0)
         return matrix_result(p, one, s);
     v = vectors(p, matrix_cut(p, x, m, k), hlo_make_scalar_s64(p, SD_S32, 0));
@@ -345,7 +348,7 @@ static hlo_inst *lower_product(hlo_inst *in)
     /* 1 - V T (V^H 1) */
     x = matrix_adjoint(p, matrix_cut(p, v, SD_MIN(m, n), k));
     x = apply_t(p, v, tau, matrix_pad(p, x, k, n));
-    x = sub(one, matrix_product(p, v, x));
+    x = t_sub(p, one, matrix_product(p, v, x));
     return matrix_result(p, x, s);
 }
 

@@ -105,11 +105,11 @@ static hlo_comp *flagged(hlo_inst *in, int n)
     }
     both = pass_splice(p, in->comp[0], arg);
     for (int i = 0; i < n; i++) {
-        hlo_inst *y = pick(flag[0], part(p, both, n, i), arg[n + i]);
+        hlo_inst *y = t_pick(p, flag[0], part(p, both, n, i), arg[n + i]);
 
-        out[i] = pick(flag[1], y, arg[i]);
+        out[i] = t_pick(p, flag[1], y, arg[i]);
     }
-    out[n] = either(flag[0], flag[1]);
+    out[n] = t_or(p, flag[0], flag[1]);
     hlo_set_root(c, hlo_make_tuple(p, n + 1, out));
     return c;
 }
@@ -129,7 +129,7 @@ static hlo_inst *join_start(hlo_inst *in, int n, hlo_inst *y)
     }
     both = pass_vectorize(p, in->comp[0], arg, arg[0]->shape);
     for (int i = 0; i < n; i++)
-        out[i] = pick(any, part(p, both, n, i), arg[i]);
+        out[i] = t_pick(p, any, part(p, both, n, i), arg[i]);
     return n > 1 ? hlo_make_tuple(p, n, out) : out[0];
 }
 
@@ -213,16 +213,16 @@ static hlo_comp *choose(hlo_module *m, hlo_comp *select, sd_dtype t,
     hlo_inst *y = hlo_make_param(c, s, "y"), *by = hlo_make_param(c, i, "by");
     hlo_at p = {c, NULL, NULL};
     hlo_inst *none = hlo_make_scalar_s64(p, index, 0);
-    hlo_inst *is_new = is(GE, by, none);
-    hlo_inst *is_first = is(LT, at, none);
+    hlo_inst *is_new = t_is(p, HLO_GE, by, none);
+    hlo_inst *is_first = t_is(p, HLO_LT, at, none);
     hlo_inst *arg[] = {x, y}, *out[2];
     hlo_inst *stay = pass_splice(p, select, arg);
-    hlo_inst *take = fn(NOT, stay);
+    hlo_inst *take = t_unary(p, HLO_NOT, stay);
 
-    take = either(is_first, take);
-    take = both(is_new, take);
-    out[0] = pick(take, y, x);
-    out[1] = pick(take, by, at);
+    take = t_or(p, is_first, take);
+    take = t_and(p, is_new, take);
+    out[0] = t_pick(p, take, y, x);
+    out[1] = t_pick(p, take, by, at);
     hlo_set_root(c, hlo_make_tuple(p, 2, out));
     return c;
 }
@@ -283,11 +283,11 @@ static hlo_inst *gather_form(hlo_inst *in, hlo_inst *flat, hlo_inst *at,
             k[i] = rest % in->u.window.dim[i].size;
             rest /= in->u.window.dim[i].size;
         }
-        hlo_inst *hit = is(EQ, place(in, at, none, k), flat);
+        hlo_inst *hit = t_is(p, HLO_EQ, place(in, at, none, k), flat);
         hlo_inst *arg[] = {acc, place(in, in->arg[1], zero, k)};
         hlo_inst *sum = pass_vectorize(p, in->comp[1], arg, in->shape);
 
-        acc = pick(hit, sum, acc);
+        acc = t_pick(p, hit, sum, acc);
     }
     return acc;
 }

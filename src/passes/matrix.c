@@ -33,8 +33,8 @@ hlo_inst *matrix_conj(hlo_at p, hlo_inst *x)
 
     if (!sd_is_complex(pass_dtype(x)))
         return x;
-    im = fn(IMAG, x);
-    return bin(COMPLEX, fn(REAL, x), neg(im));
+    im = t_unary(p, HLO_IMAG, x);
+    return t_binary(p, HLO_COMPLEX, t_unary(p, HLO_REAL, x), t_neg(p, im));
 }
 
 hlo_inst *matrix_transpose(hlo_at p, hlo_inst *x)
@@ -94,7 +94,7 @@ hlo_inst *matrix_identity(hlo_at p, const hlo_inst *like, int64_t size)
 {
     const sd_shape *s = shape_like(p, like, size, size);
 
-    return to_type(s->dtype, matrix_where_column(p, s, HLO_EQ, 0));
+    return t_convert(p, s->dtype, matrix_where_column(p, s, HLO_EQ, 0));
 }
 
 hlo_inst *matrix_spread(hlo_at p, hlo_inst *x, const sd_shape *to)
@@ -131,7 +131,7 @@ hlo_inst *matrix_where_column(hlo_at p, const sd_shape *s, hlo_cmp_dir dir,
     hlo_inst *col = places(p, s, 2);
 
     if (by)
-        col = add(col, pass_fill_s64(p, col->shape, SD_S32, by));
+        col = t_add(p, col, pass_fill_s64(p, col->shape, SD_S32, by));
     return hlo_make_compare(p, dir, places(p, s, 1), col);
 }
 
@@ -155,8 +155,8 @@ hlo_inst *matrix_pad_identity(hlo_at p, hlo_inst *x, int64_t size)
         return x;
     added =
         matrix_where(p, y->shape, 1, HLO_GE, hlo_make_scalar_s64(p, SD_S32, n));
-    added = both(added, matrix_where_column(p, y->shape, HLO_EQ, 0));
-    return pick(added, fill(y, 1), y);
+    added = t_and(p, added, matrix_where_column(p, y->shape, HLO_EQ, 0));
+    return t_pick(p, added, t_fill(p, y, 1), y);
 }
 
 hlo_inst *matrix_cut(hlo_at p, hlo_inst *x, int64_t rows, int64_t cols)
@@ -203,10 +203,10 @@ hlo_inst *matrix_eliminate(hlo_at p, hlo_inst *x, hlo_inst *i, hlo_inst *row,
     hlo_inst *y;
 
     row = matrix_spread(p, row, s);
-    y = mul(matrix_spread(p, col, s), row);
-    y = sub(x, y);
-    y = pick(matrix_where(p, s, 1, HLO_GT, i), y, x);
-    return pick(matrix_where(p, s, 1, HLO_EQ, i), row, y);
+    y = t_mul(p, matrix_spread(p, col, s), row);
+    y = t_sub(p, x, y);
+    y = t_pick(p, matrix_where(p, s, 1, HLO_GT, i), y, x);
+    return t_pick(p, matrix_where(p, s, 1, HLO_EQ, i), row, y);
 }
 
 /* ---- loops ---- */
@@ -236,7 +236,7 @@ static hlo_comp *condition(const matrix_loop *l, int64_t trips)
     hlo_inst *i = hlo_make_param(c, l->init->shape, "state");
 
     i = hlo_make_gte(p, i, 0);
-    hlo_set_root(c, is(LT, i, hlo_make_scalar_s64(p, SD_S32, trips)));
+    hlo_set_root(c, t_is(p, HLO_LT, i, hlo_make_scalar_s64(p, SD_S32, trips)));
     return c;
 }
 

@@ -226,12 +226,12 @@ static hlo_inst *filled(hlo_at p, hlo_inst *x, int d, const span *w,
     if (!w->fill ||
         (!rests && hlo_is_scalar_const(w->fill, &v) && v == 0 && !signbit(v)))
         return x;
-    at = mul(pass_convert(p, t, place), hlo_make_scalar_s64(p, t, w->per));
-    at = add(at, hlo_make_scalar_s64(p, t, w->from));
-    at = add(hlo_make_iota(p, ints, d), pass_spread(p, at, ints));
-    in = both(is(GE, at, hlo_make_fill(p, ints, 0)),
-              is(LT, at, hlo_make_fill(p, ints, (double)w->all)));
-    return pick(in, x, pass_spread(p, w->fill, x->shape));
+    at = t_mul(p, pass_convert(p, t, place), hlo_make_scalar_s64(p, t, w->per));
+    at = t_add(p, at, hlo_make_scalar_s64(p, t, w->from));
+    at = t_add(p, hlo_make_iota(p, ints, d), pass_spread(p, at, ints));
+    in = t_and(p, t_is(p, HLO_GE, at, hlo_make_fill(p, ints, 0)),
+               t_is(p, HLO_LT, at, hlo_make_fill(p, ints, (double)w->all)));
+    return t_pick(p, in, x, pass_spread(p, w->fill, x->shape));
 }
 
 /* The interval that this participant reads of the array that x is the part of,
@@ -274,8 +274,9 @@ static hlo_inst *interval(hlo_at p, hlo_inst *x, int d, span *w,
         size[i] = i == d ? w->size : x->shape->dim[i];
         start[i] = hlo_make_scalar_s64(p, count, i == d ? off + low : 0);
     }
-    start[d] = add(start[d], mul(pass_convert(p, count, place),
-                                 hlo_make_scalar_s64(p, count, step)));
+    start[d] = t_add(p, start[d],
+                     t_mul(p, pass_convert(p, count, place),
+                           hlo_make_scalar_s64(p, count, step)));
     return filled(p, hlo_make_dynamic_slice(p, x, start, size), d, w, place);
 }
 

@@ -46,16 +46,17 @@ bool spmd_can_pick(const hlo_inst *in, int d, int64_t n)
  * compared with. */
 static hlo_inst *widened(hlo_at p, sd_dtype t, hlo_inst *x)
 {
-    return sd_dtype_bytes(pass_dtype(x)) < sd_dtype_bytes(t) ? to_type(t, x)
-                                                             : x;
+    return sd_dtype_bytes(pass_dtype(x)) < sd_dtype_bytes(t)
+               ? t_convert(p, t, x)
+               : x;
 }
 
 static hlo_inst *clamped(hlo_at p, hlo_inst *x, int64_t low, int64_t high)
 {
     sd_dtype t = pass_dtype(x);
 
-    x = bin(MAXIMUM, x, pass_fill_s64(p, x->shape, t, low));
-    return bin(MINIMUM, x, pass_fill_s64(p, x->shape, t, high));
+    x = t_binary(p, HLO_MAXIMUM, x, pass_fill_s64(p, x->shape, t, low));
+    return t_binary(p, HLO_MINIMUM, x, pass_fill_s64(p, x->shape, t, high));
 }
 
 static hlo_inst *nothing(hlo_at p, sd_dtype t)
@@ -88,10 +89,11 @@ static window window_of(const hlo_inst *in, hlo_at p, hlo_inst *const *at,
 
         x = pass_convert(p, t, x);
         if (picked) {
-            x = sub(x, spmd_begin(p, s->grid, &s->dim[d].cut,
-                                  part->shape->dim[d], t));
+            x = t_sub(
+                p, x,
+                spmd_begin(p, s->grid, &s->dim[d].cut, part->shape->dim[d], t));
             w.start[d] = clamped(p, x, 0, part->shape->dim[d] - size[d]);
-            w.off[d] = sub(x, w.start[d]);
+            w.off[d] = t_sub(p, x, w.start[d]);
         } else {
             w.start[d] = x;
         }
@@ -113,7 +115,7 @@ static hlo_inst *moved(hlo_at p, hlo_inst *x, int d, hlo_inst *by,
         start[i] = zero;
     }
     pad[0][d] = pad[1][d] = n;
-    start[d] = add(by, hlo_make_scalar_s64(p, t, n));
+    start[d] = t_add(p, by, hlo_make_scalar_s64(p, t, n));
     x = hlo_make_pad(p, x, fill, pad[0], pad[1], pad[2]);
     return hlo_make_dynamic_slice(p, x, start, size);
 }
@@ -148,13 +150,16 @@ static hlo_inst *update(const hlo_inst *in, hlo_at p, hlo_inst *const *arg,
 
         if (!w.off[d])
             continue;
-        at = sub(hlo_make_iota(p, ints, d), pass_spread(p, w.off[d], ints));
-        here = both(is(GE, at, pass_fill_s64(p, ints, t, 0)),
-                    is(LT, at, pass_fill_s64(p, ints, t, size[d])));
-        inside = inside ? both(inside, here) : here;
-        x = moved(p, x, d, neg(w.off[d]), hlo_make_scalar(p, pass_dtype(x), 0));
+        at =
+            t_sub(p, hlo_make_iota(p, ints, d), pass_spread(p, w.off[d], ints));
+        here = t_and(p, t_is(p, HLO_GE, at, pass_fill_s64(p, ints, t, 0)),
+                     t_is(p, HLO_LT, at, pass_fill_s64(p, ints, t, size[d])));
+        inside = inside ? t_and(p, inside, here) : here;
+        x = moved(p, x, d, t_neg(p, w.off[d]),
+                  hlo_make_scalar(p, pass_dtype(x), 0));
     }
-    return hlo_make_dynamic_update(p, arg[0], pick(inside, x, old), w.start);
+    return hlo_make_dynamic_update(p, arg[0], t_pick(p, inside, x, old),
+                                   w.start);
 }
 
 /* ---- gathers and scatters ---- */
@@ -192,7 +197,7 @@ static hlo_inst *own_indices(hlo_at p, const hlo_gather *g, hlo_inst *at,
                                           part->shape->dim[d], t)
                              : hlo_make_scalar_s64(p, t, 0);
     }
-    return sub(at, components(p, g, at, v));
+    return t_sub(p, at, components(p, g, at, v));
 }
 
 /* As a gather does it, of the whole. */
@@ -208,8 +213,8 @@ static hlo_inst *inside_whole(const hlo_inst *in, hlo_at p, hlo_inst *at)
         v[i] = hlo_make_scalar_s64(
             p, t, in->arg[0]->shape->dim[d] - g->slice_sizes.at[d]);
     }
-    at = bin(MAXIMUM, at, pass_fill_s64(p, at->shape, t, 0));
-    return bin(MINIMUM, at, components(p, g, at, v));
+    at = t_binary(p, HLO_MAXIMUM, at, pass_fill_s64(p, at->shape, t, 0));
+    return t_binary(p, HLO_MINIMUM, at, components(p, g, at, v));
 }
 
 static hlo_inst *component(hlo_at p, const hlo_gather *g, hlo_inst *at, int i)
@@ -238,15 +243,16 @@ static hlo_inst *are_here(hlo_at p, const hlo_gather *g, hlo_inst *at,
     for (int i = 0; i < g->index_map.n; i++) {
         int d = (int)g->index_map.at[i];
         sd_dtype t = pass_dtype(at);
-        hlo_inst *x, *is;
+        hlo_inst *x, *inside;
 
         if (!(dims >> d & 1))
             continue;
         x = component(p, g, at, i);
-        is =
-            both(is(GE, x, pass_fill_s64(p, x->shape, t, 0)),
-                 is(LT, x, pass_fill_s64(p, x->shape, t, part->shape->dim[d])));
-        here = here ? both(here, is) : is;
+        inside =
+            t_and(p, t_is(p, HLO_GE, x, pass_fill_s64(p, x->shape, t, 0)),
+                  t_is(p, HLO_LT, x,
+                       pass_fill_s64(p, x->shape, t, part->shape->dim[d])));
+        here = here ? t_and(p, here, inside) : inside;
     }
     for (int d = 0; d < result->rank; d++)
         if (!hlo_dims_hold(g->offset_dims, d))
@@ -279,8 +285,8 @@ static hlo_inst *gather(hlo_inst *in, hlo_at p, const sd_shape *local,
     if (!x)
         return NULL;
     unsorted(x);
-    return pick(are_here(p, g, at, arg[0], local, dims), x,
-                pass_spread(p, nothing(p, pass_dtype(x)), local));
+    return t_pick(p, are_here(p, g, at, arg[0], local, dims), x,
+                  pass_spread(p, nothing(p, pass_dtype(x)), local));
 }
 
 static hlo_inst *scatter(hlo_inst *in, hlo_at p, const sd_shape *local,

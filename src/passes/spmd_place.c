@@ -142,8 +142,8 @@ static hlo_inst *before(hlo_at p, const sd_shape *s, int d, int64_t end)
 {
     const sd_shape *ints = ints_like(p, s);
 
-    return is(LT, hlo_make_iota(p, ints, d),
-              pass_fill_s64(p, ints, ints->dtype, end));
+    return t_is(p, HLO_LT, hlo_make_iota(p, ints, d),
+                pass_fill_s64(p, ints, ints->dtype, end));
 }
 
 /* An operand that is cut in d itself stays; a slice is of what it is of, which
@@ -172,7 +172,7 @@ static hlo_inst *joined(const spmd_flow *f, hlo_inst *in)
         at -= in->arg[k]->shape->dim[d];
         x = source(f, in->arg[k], d, &from);
         x = placed(p, x, d, at - from, size);
-        all = all ? pick(before(p, in->shape, d, end), x, all) : x;
+        all = all ? t_pick(p, before(p, in->shape, d, end), x, all) : x;
     }
     return all;
 }
@@ -192,10 +192,11 @@ static hlo_inst *updated(hlo_inst *in)
             continue;
         x = placed(p, x, d, start[d], in->shape->dim[d]);
         now = before(p, in->shape, d, end);
-        now = both(now, fn(NOT, before(p, in->shape, d, start[d])));
-        inside = inside ? both(inside, now) : now;
+        now = t_and(p, now,
+                    t_unary(p, HLO_NOT, before(p, in->shape, d, start[d])));
+        inside = inside ? t_and(p, inside, now) : now;
     }
-    return pick(inside, x, in->arg[0]);
+    return t_pick(p, inside, x, in->arg[0]);
 }
 
 bool spmd_is_placed(const hlo_inst *in)

@@ -29,7 +29,7 @@ static hlo_inst *said(hlo_at p, hlo_inst *x, const hlo_collective *c,
     hlo_inst *all = spmd_stack(p, pass_convert(p, grid->dtype, x), c);
     int64_t first = 0, pieces = grid->dim[0] / c->group_size;
 
-    place = mul(place, hlo_make_scalar_s64(p, SD_S32, pieces));
+    place = t_mul(p, place, hlo_make_scalar_s64(p, SD_S32, pieces));
     all = hlo_make_reshape(p, pass_slice_at(p, all, 1, place, pieces), 1,
                            grid->dim);
     return hlo_make_broadcast(p, all, grid, &first, 1);
@@ -71,13 +71,14 @@ static hlo_inst *senders(hlo_at p, const hlo_inst *in, const hlo_collective *c)
     const sd_shape *grid = sd_shape_make(m->arena, t, 2, dim);
     hlo_inst *place = spmd_place(p, c), *row, *at, *ok;
 
-    row = sub(hlo_make_iota(p, grid, 1), said(p, in->arg[TO], c, place, grid));
-    ok = both(is(GE, row, hlo_make_fill(p, grid, 0)),
-              is(LT, row, said(p, in->arg[COUNT], c, place, grid)));
-    at = quo(hlo_make_iota(p, grid, 0), pass_fill_s64(p, grid, t, pieces));
-    at = mul(at, pass_fill_s64(p, grid, t, rows));
-    at = add(at, said(p, in->arg[FROM], c, place, grid));
-    at = pick(ok, add(at, row), hlo_make_fill(p, grid, -1));
+    row = t_sub(p, hlo_make_iota(p, grid, 1),
+                said(p, in->arg[TO], c, place, grid));
+    ok = t_and(p, t_is(p, HLO_GE, row, hlo_make_fill(p, grid, 0)),
+               t_is(p, HLO_LT, row, said(p, in->arg[COUNT], c, place, grid)));
+    at = t_div(p, hlo_make_iota(p, grid, 0), pass_fill_s64(p, grid, t, pieces));
+    at = t_mul(p, at, pass_fill_s64(p, grid, t, rows));
+    at = t_add(p, at, said(p, in->arg[FROM], c, place, grid));
+    at = t_pick(p, ok, t_add(p, at, row), hlo_make_fill(p, grid, -1));
     return hlo_make_reduce(p, at, hlo_make_scalar_s64(p, t, -1), &first, 1,
                            hlo_scalar_comp(m, HLO_MAXIMUM, t));
 }
@@ -102,12 +103,12 @@ sd_status spmd_ragged(hlo_inst *in)
     memcpy(dim, all->shape->dim + 1, sizeof *dim * (size_t)in->shape->rank);
     dim[0] *= c.group_size;
     all = hlo_make_reshape(p, all, in->shape->rank, dim);
-    sent = is(GE, flat, hlo_make_fill(p, rows, 0));
+    sent = t_is(p, HLO_GE, flat, hlo_make_fill(p, rows, 0));
     sent = hlo_make_broadcast(
         p, sent, sd_shape_with(m->arena, in->shape, SD_PRED), &first, 1);
-    flat = bin(MAXIMUM, flat, hlo_make_fill(p, rows, 0));
+    flat = t_binary(p, HLO_MAXIMUM, flat, hlo_make_fill(p, rows, 0));
     all = take_rows(p, all, flat, in->shape);
-    hlo_replace(in, pick(sent, all, in->arg[OUTPUT]));
+    hlo_replace(in, t_pick(p, sent, all, in->arg[OUTPUT]));
     hlo_remove(in);
     return NULL;
 }

@@ -64,7 +64,7 @@ static int64_t turn_size(const hlo_comp *c)
 
 typedef struct {
     int axis;
-    double again;            /* multiplications that are made again */
+    double remade;            /* multiplications that are made again */
     size_t sums, whole;      /* of the loop that has the most */
     size_t saved, passed;    /* bytes that are not kept; that go in and out */
     int64_t row;             /* elements of the largest member, a position */
@@ -102,14 +102,14 @@ static void weigh_levels(slice_group *g, choice *c)
         c->sums = SD_MAX(c->sums, l.sums);
         c->whole = SD_MAX(c->whole, l.whole);
         for (int i = 0; i < g->member.n; i++)
-            if (g->member.at[i]->needed && g->member.at[i]->level < level)
-                c->again += work_of(g->member.at[i]->in);
+            if (g->member.at[i]->is_computed && g->member.at[i]->level < level)
+                c->remade += work_of(g->member.at[i]->in);
         for (int i = 0; i < l.out.n; i++)
             c->passed += slice_bytes(l.out.at[i]->in);
         for (int i = 0; i < l.value.n; i++) {
             hlo_inst *in = l.value.at[i]->in;
 
-            if (!l.value.at[i]->again && !sd_map_has(seen, sd_key(in))) {
+            if (!l.value.at[i]->is_remade && !sd_map_has(seen, sd_key(in))) {
                 sd_map_set(seen, sd_key(in), in);
                 c->passed += slice_bytes(in);
             }
@@ -165,8 +165,8 @@ static bool is_worth(const choice *c, const slice_group *g, bool inside)
 
 static bool is_better(const choice *x, const choice *y)
 {
-    if (x->again != y->again)
-        return x->again < y->again;
+    if (x->remade != y->remade)
+        return x->remade < y->remade;
     return x->sums < y->sums;
 }
 
@@ -196,8 +196,8 @@ static void write_loops(slice_group *g, const choice *c, sd_arena *a,
             *sd_push(a, work) = body;
     }
     for (int i = 0; i < g->member.n; i++)
-        if (g->member.at[i]->out)
-            hlo_replace(g->member.at[i]->in, g->member.at[i]->out);
+        if (g->member.at[i]->result)
+            hlo_replace(g->member.at[i]->in, g->member.at[i]->result);
     for (int i = g->member.n - 1; i >= 0; i--) {
         hlo_inst *in = g->member.at[i]->in;
 

@@ -244,15 +244,15 @@ static int length_again(const slice_group *g, const slice_node *x)
 {
     int longest = 0;
 
-    if (x->deep || !is_cheap(x->in) || !sd_shape_is_array(x->in->shape))
+    if (x->from_product || !is_cheap(x->in) || !sd_shape_is_array(x->in->shape))
         return 0;
     for (int k = 0; k < x->in->narg; k++) {
         const slice_node *y = slice_node_of(g, x->in->arg[k]);
 
-        if (!y->again && y->count * FEW > x->count &&
+        if (!y->remake_depth && y->count * FEW > x->count &&
             !slice_is_scalar_constant(y->in))
             return 0;
-        longest = SD_MAX(longest, y->again);
+        longest = SD_MAX(longest, y->remake_depth);
     }
     return longest < MOST_AGAIN ? longest + 1 : 0;
 }
@@ -272,10 +272,10 @@ void slice_group_open(slice_group *g, sd_arena *a, hlo_inst *seed)
         in->mark = n++;
         x->in = in;
         x->count = sd_shape_is_array(s) ? sd_shape_count(s) : 0;
-        x->deep = in->op == HLO_DOT && slice_is_large(g, x);
+        x->from_product = in->op == HLO_DOT && slice_is_large(g, x);
         for (int k = 0; k < in->narg; k++)
-            x->deep |= slice_node_of(g, in->arg[k])->deep;
-        x->again = (int8_t)length_again(g, x);
+            x->from_product |= slice_node_of(g, in->arg[k])->from_product;
+        x->remake_depth = (int8_t)length_again(g, x);
     }
 }
 
@@ -352,7 +352,7 @@ static void join_user(slice_group *g, hlo_inst *u, int k, int dim)
     const sd_shape *s = slice_shape(u);
     slice_node as = {.in = u};
 
-    if (!sd_shape_is_array(s) || slice_node_of(g, u)->again)
+    if (!sd_shape_is_array(s) || slice_node_of(g, u)->remake_depth)
         return;
     if (u->op == HLO_REDUCE || u->op == HLO_DOT || u->op == HLO_GATHER ||
         slice_is_large(g, slice_node_of(g, u)))
@@ -372,7 +372,7 @@ static void grow_from(slice_group *g, slice_node *x)
         slice_node *y = slice_node_of(g, x->in->arg[k]);
         int dim = slice_edge(x, k);
 
-        if (dim >= 0 && slice_is_large(g, y) && !y->again &&
+        if (dim >= 0 && slice_is_large(g, y) && !y->remake_depth &&
             slice_can_cut(y->in, dim))
             join(g, y->in, dim, SLICE_NOT);
     }
@@ -398,9 +398,9 @@ static void find_below(slice_group *g)
         for (int k = 0; k < in->narg && !below; k++) {
             const slice_node *y = slice_node_of(g, in->arg[k]);
 
-            below = y->member || y->below;
+            below = y->member || y->from_member;
         }
-        g->node[i].below = below;
+        g->node[i].from_member = below;
     }
 }
 
@@ -421,7 +421,7 @@ static bool follow(const slice_group *g, hlo_inst *in, int dim, chain *c)
 
     if (x->member)
         return x->dim == dim;
-    if (!x->below)
+    if (!x->from_member)
         return true;
     for (int i = 0; i < c->n; i++)
         if (c->at[i].node == x)
@@ -448,7 +448,7 @@ static void join_chains(slice_group *g)
         for (int k = 0; k < x->in->narg; k++) {
             chain c = {.n = 0};
 
-            if (slice_node_of(g, x->in->arg[k])->below &&
+            if (slice_node_of(g, x->in->arg[k])->from_member &&
                 follow(g, x->in->arg[k], slice_edge(x, k), &c))
                 for (int j = 0; j < c.n; j++)
                     join(g, c.at[j].node->in, c.at[j].dim, SLICE_NOT);
@@ -509,8 +509,9 @@ static void sort_members(slice_group *g)
 bool slice_group_grow(slice_group *g, int axis)
 {
     for (int i = 0; i < g->n; i++) {
-        g->node[i].member = g->node[i].wanted = g->node[i].needed = false;
-        g->node[i].copy = g->node[i].out = NULL;
+        g->node[i].member = g->node[i].leaves_loop = g->node[i].is_computed =
+            false;
+        g->node[i].in_turn = g->node[i].result = NULL;
     }
     g->member.n = 0;
     g->bad = false;

@@ -23,12 +23,12 @@ static void note_value(slice_loop *l, hlo_inst *in, int dim)
         return;
     v = sd_arena_new(l->g->a, slice_value);
     *v = (slice_value){.in = in, .dim = dim};
-    v->again = x->again && (dim < 0 || slice_can_cut(in, dim));
+    v->is_remade = x->remake_depth && (dim < 0 || slice_can_cut(in, dim));
     sd_map_set(l->seen, key, v);
-    for (int k = 0; k < in->narg && v->again; k++)
+    for (int k = 0; k < in->narg && v->is_remade; k++)
         note_value(l, in->arg[k],
                    dim < 0 ? dim : slice_operand_dim(in, k, dim));
-    if (!v->again && dim < 0)
+    if (!v->is_remade && dim < 0)
         l->whole += slice_bytes(in);
     *sd_push(l->g->a, &l->value) = v; /* after what it is made from */
 }
@@ -45,7 +45,7 @@ int64_t slice_depth(const hlo_inst *dot)
 
 static bool may_make_again(const slice_group *g, const slice_node *x)
 {
-    return slice_is_large(g, x) && x->dim >= 0 && !x->wanted &&
+    return slice_is_large(g, x) && x->dim >= 0 && !x->leaves_loop &&
            x->in->shape->dtype != SD_TUPLE &&
            (x->in->op != HLO_DOT || slice_depth(x->in) <= MOST_DEPTH);
 }
@@ -59,10 +59,10 @@ static void need_operand(slice_loop *l, const slice_node *x, int k)
     bool inside = y->member && y->dim >= 0 && y->dim == dim;
 
     if (inside && (y->level == l->level || may_make_again(l->g, y))) {
-        y->needed = true;
+        y->is_computed = true;
         return;
     }
-    y->wanted |= y->member;
+    y->leaves_loop |= y->member;
     note_value(l, in, dim);
 }
 
@@ -79,7 +79,7 @@ static bool is_used_outside(const slice_group *g, const slice_node *x)
 bool slice_leaves(const slice_group *g, const slice_node *x)
 {
     return sd_shape_is_array(x->in->shape) &&
-           (x->wanted || is_used_outside(g, x));
+           (x->leaves_loop || is_used_outside(g, x));
 }
 
 void slice_loop_read(slice_loop *l, slice_group *g, int level)
@@ -88,8 +88,8 @@ void slice_loop_read(slice_loop *l, slice_group *g, int level)
     for (int i = 0; i < g->member.n; i++) {
         slice_node *x = g->member.at[i];
 
-        x->needed = x->level == level && slice_leaves(g, x);
-        if (!x->needed)
+        x->is_computed = x->level == level && slice_leaves(g, x);
+        if (!x->is_computed)
             continue;
         *sd_push(g->a, &l->out) = x;
         if (x->dim == SLICE_SUM)
@@ -98,7 +98,7 @@ void slice_loop_read(slice_loop *l, slice_group *g, int level)
     for (int i = g->member.n - 1; i >= 0; i--) {
         slice_node *x = g->member.at[i];
 
-        for (int k = 0; k < x->in->narg && x->needed; k++)
+        for (int k = 0; k < x->in->narg && x->is_computed; k++)
             need_operand(l, x, k);
     }
 }
@@ -138,11 +138,11 @@ static hlo_inst *value_of(slice_loop *l, hlo_inst *in, int dim)
 
     if (slice_is_scalar_constant(in))
         return hlo_inst_clone(l->loop.at.c, NULL, in, NULL);
-    if (x->member && x->needed && x->dim == dim)
-        return x->copy;
+    if (x->member && x->is_computed && x->dim == dim)
+        return x->in_turn;
     v = sd_map_get(l->seen, key_of(in, dim));
-    assert(v && v->copy);
-    return v->copy;
+    assert(v && v->in_turn);
+    return v->in_turn;
 }
 
 /* Positions of the slice, of an iota along the axis. */
@@ -181,19 +181,19 @@ static void make_value(slice_loop *l, slice_value *v)
 {
     hlo_inst *arg[3] = {0}, *in = v->in;
 
-    if (!v->again) {
-        v->copy = l->loop.x[v->at];
+    if (!v->is_remade) {
+        v->in_turn = l->loop.x[v->at];
         if (v->dim >= 0)
-            v->copy =
-                pass_slice_at(l->loop.at, v->copy, v->dim, l->start, l->rows);
+            v->in_turn = pass_slice_at(l->loop.at, v->in_turn, v->dim, l->start,
+                                       l->rows);
         return;
     }
     for (int k = 0; k < in->narg; k++)
         arg[k] =
             value_of(l, in->arg[k],
                      v->dim < 0 ? v->dim : slice_operand_dim(in, k, v->dim));
-    v->copy = v->dim < 0 ? hlo_inst_clone(l->loop.at.c, NULL, in, arg)
-                         : cut_clone(l, in, v->dim, arg);
+    v->in_turn = v->dim < 0 ? hlo_inst_clone(l->loop.at.c, NULL, in, arg)
+                            : cut_clone(l, in, v->dim, arg);
 }
 
 /* ---- sums over the axis ---- */
@@ -259,10 +259,10 @@ static void make_member(slice_loop *l, slice_node *x)
 
     for (int k = 0; k < in->narg; k++)
         arg[k] = in->op == HLO_GET_TUPLE_ELEMENT
-                     ? slice_node_of(l->g, in->arg[k])->copy
+                     ? slice_node_of(l->g, in->arg[k])->in_turn
                      : value_of(l, in->arg[k], slice_edge(x, k));
-    x->copy = x->dim == SLICE_SUM ? part_of_sum(l, x, arg)
-                                  : cut_clone(l, in, x->dim, arg);
+    x->in_turn = x->dim == SLICE_SUM ? part_of_sum(l, x, arg)
+                                     : cut_clone(l, in, x->dim, arg);
 }
 
 /* Of what the loop starts with: inputs, and where results go. */
@@ -290,9 +290,9 @@ static void open_loop(slice_loop *l, hlo_at p)
 
     for (int i = 0; i < l->value.n; i++) {
         slice_value *v = l->value.at[i];
-        hlo_inst *made = slice_node_of(g, v->in)->out;
+        hlo_inst *made = slice_node_of(g, v->in)->result;
 
-        if (v->again)
+        if (v->is_remade)
             continue;
         v->at = n;
         init[n++] = made ? made : v->in;
@@ -328,8 +328,8 @@ static void write_results(slice_loop *l)
         hlo_inst **to = &l->loop.x[l->loop.n - l->out.n + i];
 
         *to = x->dim == SLICE_SUM
-                  ? hlo_make_binary(l->loop.at, sum_op(x->in), *to, x->copy)
-                  : pass_put_at(l->loop.at, *to, x->copy, x->dim, l->start);
+                  ? hlo_make_binary(l->loop.at, sum_op(x->in), *to, x->in_turn)
+                  : pass_put_at(l->loop.at, *to, x->in_turn, x->dim, l->start);
     }
 }
 
@@ -348,15 +348,15 @@ hlo_comp *slice_loop_write(slice_group *g, int level, int64_t rows)
     for (int i = 0; i < l.value.n; i++)
         make_value(&l, l.value.at[i]);
     for (int i = 0; i < g->member.n; i++)
-        if (g->member.at[i]->needed)
+        if (g->member.at[i]->is_computed)
             make_member(&l, g->member.at[i]);
     write_results(&l);
     matrix_loop_close(&l.loop, l.turns);
     for (int i = 0; i < l.out.n; i++) {
         slice_node *x = l.out.at[i];
 
-        x->out = pass_convert(p, pass_dtype(x->in),
-                              l.loop.x[l.loop.n - l.out.n + i]);
+        x->result = pass_convert(p, pass_dtype(x->in),
+                                 l.loop.x[l.loop.n - l.out.n + i]);
     }
     return l.loop.at.c;
 }

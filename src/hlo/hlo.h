@@ -180,8 +180,10 @@ struct hlo_inst {
     int source_line;
     const char *sharding;  /* text, kept; may be NULL */
     const char *frontend_attrs;
-    void *tag;             /* scratch of the pass that runs */
-    int64_t mark;          /* likewise */
+    /* Scratch of the pass that runs, which finds anything there.  A pass reads
+     * and writes it by accessors of its own, whose names say what it is. */
+    void *tag;
+    int64_t mark;
 };
 
 struct hlo_comp {
@@ -194,7 +196,7 @@ struct hlo_comp {
     int nparam;
     hlo_inst *caller;      /* if it is the only one; else NULL */
     int ncaller;           /* how often it is called, as hlo_set_comps counts */
-    void *tag;
+    void *tag;             /* scratch, as an instruction's */
     int64_t mark;
 };
 

@@ -12,8 +12,19 @@
  * xla_allow_excess_precision, which a user must ask for, it goes for bf16. */
 #include "passes_priv.h"
 
-/* Marks of instructions.  HOLDS + t: an f32 value that is one of t. */
-enum { ACCUMULATES = 1, HOLDS = 2 };
+/* What is known of an instruction.  HOLDS + t: an f32 value that is one of t.
+ */
+enum { UNKNOWN, ACCUMULATES, HOLDS };
+
+static int64_t note_of(const hlo_inst *in)
+{
+    return in->mark;
+}
+
+static void set_note(hlo_inst *in, int64_t note)
+{
+    in->mark = note;
+}
 
 static hlo_inst *convert(hlo_at p, sd_dtype t, hlo_inst *x)
 {
@@ -25,7 +36,7 @@ static hlo_inst *boundary(hlo_at p, sd_dtype t, hlo_inst *x)
 {
     hlo_inst *y = convert(p, t, x);
 
-    y->mark = ACCUMULATES;
+    set_note(y, ACCUMULATES);
     return y;
 }
 
@@ -99,6 +110,16 @@ static hlo_inst *lower_iota(hlo_inst *in)
 
 /* ---- what has a combiner ---- */
 
+static hlo_comp *known_wide(const hlo_comp *c)
+{
+    return c->tag;
+}
+
+static void set_wide(hlo_comp *c, hlo_comp *w)
+{
+    c->tag = w;
+}
+
 /* c with f32 for every narrow parameter and result. */
 static hlo_comp *wide_comp(hlo_module *m, hlo_comp *c)
 {
@@ -106,9 +127,9 @@ static hlo_comp *wide_comp(hlo_module *m, hlo_comp *c)
     hlo_inst **x, *root;
     hlo_at p;
 
-    if (c->tag) /* made for an earlier caller */
-        return c->tag;
-    c->tag = w = hlo_comp_create(m, c->name);
+    if ((w = known_wide(c))) /* made for an earlier caller */
+        return w;
+    set_wide(c, w = hlo_comp_create(m, c->name));
     p = (hlo_at){w, NULL, NULL};
     x = sd_arena_array(m->arena, hlo_inst *, c->nparam);
     for (int i = 0; i < c->nparam; i++)
@@ -237,37 +258,37 @@ static bool stays_in(hlo_op op, sd_dtype t)
     }
 }
 
-/* Notes of which narrow type an f32 value is a value. */
+/* Notes the narrow type that an f32 value is a value of. */
 static void note_type(hlo_inst *in)
 {
-    int64_t mark = 0;
+    int64_t note = UNKNOWN;
 
-    if (in->mark == ACCUMULATES || !sd_shape_is_array(in->shape) ||
+    if (note_of(in) == ACCUMULATES || !sd_shape_is_array(in->shape) ||
         pass_dtype(in) != SD_F32)
         return;
     if (in->op == HLO_CONVERT && pass_is_narrow(pass_dtype(in->arg[0]))) {
-        in->mark = HOLDS + (int64_t)pass_dtype(in->arg[0]);
+        set_note(in, HOLDS + (int64_t)pass_dtype(in->arg[0]));
         return;
     }
     for (int i = 0; i < in->narg; i++) {
-        int64_t of_arg = in->arg[i]->mark;
+        int64_t of_arg = note_of(in->arg[i]);
 
         if (pass_dtype(in->arg[i]) != SD_F32)
             continue;
-        if (of_arg < HOLDS || (mark && mark != of_arg))
+        if (of_arg < HOLDS || (note && note != of_arg))
             return;
-        mark = of_arg;
+        note = of_arg;
     }
-    if (mark && stays_in(in->op, (sd_dtype)(mark - HOLDS)))
-        in->mark = mark;
+    if (note && stays_in(in->op, (sd_dtype)(note - HOLDS)))
+        set_note(in, note);
 }
 
 static bool may_go(const hlo_inst *widen, const hlo_inst *narrow)
 {
     sd_dtype t = pass_dtype(narrow);
 
-    return narrow->mark == ACCUMULATES || widen->mark == ACCUMULATES ||
-           narrow->arg[0]->mark == HOLDS + (int64_t)t ||
+    return note_of(narrow) == ACCUMULATES || note_of(widen) == ACCUMULATES ||
+           note_of(narrow->arg[0]) == HOLDS + (int64_t)t ||
            (t == SD_BF16 && narrow->parent->module->excess_precision);
 }
 
@@ -290,11 +311,11 @@ static hlo_inst *before_pair(hlo_inst *in)
         return NULL;
     x = x->arg[0];
     while (n-- > 0) {
-        int64_t mark = x->mark;
+        int64_t note = note_of(x);
         hlo_inst *y = hlo_inst_clone(in->parent, in, move[n], &x);
 
         y->shape = wide_shape(in->parent->module, move[n]->shape);
-        y->mark = mark;
+        set_note(y, note);
         x = y;
     }
     return x;
@@ -315,9 +336,9 @@ bool hlo_lower_float(hlo_module *m)
     bool changed;
 
     hlo_for_each_comp(c, m) {
-        c->tag = NULL;
+        set_wide(c, NULL);
         hlo_for_each_inst(in, c)
-            in->mark = 0;
+            set_note(in, UNKNOWN);
     }
     /* bodies come first and are lowered before what calls them; the wide ones
      * made on the way come last and need it no more */

@@ -52,12 +52,27 @@ static bool can_carry(const loop *l)
 
 /* ---- what is the same in every turn ---- */
 
-enum { /* in mark, of the body's instructions */
-       SAME = 1,    /* in every turn */
-       INSIDE = 2,  /* needed in the body */
+enum {              /* what is known of an instruction of the body */
+       SAME = 1,    /* it has the same value in every turn */
+       INSIDE = 2,  /* it is needed in the body */
        TAKEN = 4,   /* an element of the carry takes its place */
-       OUTSIDE = 8, /* needed before the loop; tag: the copy there */
+       OUTSIDE = 8, /* it is needed before the loop, where `outside` is it */
 };
+
+static int64_t *flags(hlo_inst *x)
+{
+    return &x->mark;
+}
+
+static hlo_inst *outside(const hlo_inst *x)
+{
+    return x->tag;
+}
+
+static void set_outside(hlo_inst *x, hlo_inst *copy)
+{
+    x->tag = copy;
+}
 
 static bool is_invariant(const loop *l, const hlo_inst *x)
 {
@@ -72,7 +87,7 @@ static bool is_invariant(const loop *l, const hlo_inst *x)
         x->op == HLO_OPT_BARRIER || hlo_has_effect(x))
         return false;
     for (int i = 0; i < x->narg; i++)
-        if (!(x->arg[i]->mark & SAME))
+        if (!(*flags(x->arg[i]) & SAME))
             return false;
     return true;
 }
@@ -84,24 +99,24 @@ static void copy_outside(const loop *l)
 
     hlo_for_each_inst_backward(x, l->body)
         for (int i = 0; i < x->narg; i++)
-            if (x->mark & OUTSIDE && x->op != HLO_GET_TUPLE_ELEMENT)
-                x->arg[i]->mark |= OUTSIDE;
+            if (*flags(x) & OUTSIDE && x->op != HLO_GET_TUPLE_ELEMENT)
+                *flags(x->arg[i]) |= OUTSIDE;
     hlo_for_each_inst(x, l->body) {
         hlo_inst *few[SD_MAX_RANK + 1], **arg = few;
 
-        if (!(x->mark & OUTSIDE))
+        if (!(*flags(x) & OUTSIDE))
             continue;
         if (x->op == HLO_GET_TUPLE_ELEMENT) {
-            x->tag = l->init->arg[x->u.tuple.index];
+            set_outside(x, l->init->arg[x->u.tuple.index]);
             continue;
         }
         if (x->narg > (int)SD_COUNTOF(few))
             arg = sd_arena_array(a, hlo_inst *, x->narg);
         for (int i = 0; i < x->narg; i++)
-            arg[i] = x->arg[i]->tag;
-        x->tag = hlo_inst_clone(l->in->parent, l->in, x, arg);
+            arg[i] = outside(x->arg[i]);
+        set_outside(x, hlo_inst_clone(l->in->parent, l->in, x, arg));
         if (hlo_info(x)->cls == HLO_C_CONTROL)
-            pass_own_comps(x->tag);
+            pass_own_comps(outside(x));
     }
 }
 
@@ -166,12 +181,13 @@ static bool read_sliced(hlo_inst *dot, int64_t turns, sliced *s)
 {
     const hlo_dot *d = dot->u.dot;
 
-    if (dot->op != HLO_DOT || dot->mark & SAME)
+    if (dot->op != HLO_DOT || *flags(dot) & SAME)
         return false;
     for (int side = 0; side < 2; side++) {
         hlo_inst *slice = slice_under(dot->arg[side]);
 
-        if (!slice || !(slice->arg[0]->mark & dot->arg[1 - side]->mark & SAME))
+        if (!slice ||
+            !(*flags(slice->arg[0]) & *flags(dot->arg[1 - side]) & SAME))
             continue;
         *s = (sliced){dot, slice, side, d->lhs_batch.n};
         if (side)
@@ -197,8 +213,8 @@ static hlo_inst *whole_product(const loop *l, const sliced *s)
     hlo_dot *d = sd_arena_copy(a, s->dot->u.dot, sizeof *d);
     hlo_inst *arg[2];
 
-    arg[s->side] = s->slice->arg[0]->tag;
-    arg[1 - s->side] = s->dot->arg[1 - s->side]->tag;
+    arg[s->side] = outside(s->slice->arg[0]);
+    arg[1 - s->side] = outside(s->dot->arg[1 - s->side]);
     if (s->side) {
         d->rhs_batch = moved_up(a, d->rhs_batch);
         d->rhs_contract = moved_up(a, d->rhs_contract);
@@ -236,22 +252,22 @@ static void choose(sd_arena *a, const loop *l, taken_list *list)
     hlo_for_each_inst_backward(x, l->body) {
         taken t = {.in = x};
 
-        if (x != l->body->root && !(x->mark & INSIDE) && !hlo_has_effect(x))
+        if (x != l->body->root && !(*flags(x) & INSIDE) && !hlo_has_effect(x))
             continue;
-        if (x->mark & SAME && is_dear(x) &&
+        if (*flags(x) & SAME && is_dear(x) &&
             bytes + sd_shape_bytes(x->shape) <= MOST_BYTES) {
             bytes += sd_shape_bytes(x->shape);
-            x->mark |= TAKEN | OUTSIDE;
+            *flags(x) |= TAKEN | OUTSIDE;
         } else if (read_sliced(x, turns, &t.slices)) {
-            x->mark |= TAKEN;
-            t.slices.slice->arg[0]->mark |= OUTSIDE;
-            x->arg[1 - t.slices.side]->mark |= OUTSIDE;
-            t.slices.slice->arg[1]->mark |= INSIDE;
+            *flags(x) |= TAKEN;
+            *flags(t.slices.slice->arg[0]) |= OUTSIDE;
+            *flags(x->arg[1 - t.slices.side]) |= OUTSIDE;
+            *flags(t.slices.slice->arg[1]) |= INSIDE;
         }
-        if (x->mark & TAKEN)
+        if (*flags(x) & TAKEN)
             *sd_push(a, list) = t;
-        for (int i = 0; i < x->narg && !(x->mark & TAKEN); i++)
-            x->arg[i]->mark |= INSIDE;
+        for (int i = 0; i < x->narg && !(*flags(x) & TAKEN); i++)
+            *flags(x->arg[i]) |= INSIDE;
     }
 }
 
@@ -262,8 +278,8 @@ static bool hoist(sd_arena *a, loop *l)
     int n;
 
     hlo_for_each_inst(x, l->body) {
-        x->tag = NULL;
-        x->mark = is_invariant(l, x) ? SAME : 0;
+        set_outside(x, NULL);
+        *flags(x) = is_invariant(l, x) ? SAME : 0;
     }
     choose(a, l, &list);
     if (!(n = list.n))
@@ -274,7 +290,8 @@ static bool hoist(sd_arena *a, loop *l)
     for (int k = 0; k < n; k++) { /* in the order of the body */
         const taken *t = &list.at[n - 1 - k];
 
-        start[k] = t->slices.dot ? whole_product(l, &t->slices) : t->in->tag;
+        start[k] =
+            t->slices.dot ? whole_product(l, &t->slices) : outside(t->in);
     }
     carry(l, n, start, get);
     for (int k = 0; k < n; k++) {

@@ -146,7 +146,13 @@ static void mark_elements(const hlo_inst *x, bool *live)
             live[x->user[i]->u.tuple.index] = true;
 }
 
-/* What x is made from; mark says: seen in this search. */
+/* Was it seen in this search? */
+static int64_t *is_seen(hlo_inst *x)
+{
+    return &x->mark;
+}
+
+/* What x is made from. */
 static void mark_needs(sd_arena *a, hlo_inst *x, const hlo_inst *param,
                        bool *live, bool *more)
 {
@@ -156,9 +162,9 @@ static void mark_needs(sd_arena *a, hlo_inst *x, const hlo_inst *param,
     while (stack.n) {
         hlo_inst *y = stack.at[--stack.n];
 
-        if (y->mark)
+        if (*is_seen(y))
             continue;
-        y->mark = 1;
+        *is_seen(y) = true;
         if (y->op == HLO_GET_TUPLE_ELEMENT && y->arg[0] == param &&
             !live[y->u.tuple.index]) {
             live[y->u.tuple.index] = true;
@@ -177,7 +183,7 @@ static void find_live(sd_arena *a, const loop *l, bool *live)
     mark_elements(l->in, live);
     mark_elements(l->cp, live);
     hlo_for_each_inst(x, l->body)
-        x->mark = 0;
+        *is_seen(x) = false;
     hlo_for_each_inst(x, l->body)
         if (x->op != HLO_PARAMETER && hlo_has_effect(x))
             mark_needs(a, x, l->bp, live, &more);

@@ -29,6 +29,17 @@ bool pass_rewrite(hlo_module *m, hlo_op op, hlo_inst *(*rule)(hlo_inst *in))
     return changed;
 }
 
+/* What takes the place of an instruction of a computation that is copied. */
+static hlo_inst *copy_of(const hlo_inst *in)
+{
+    return in->tag;
+}
+
+static void set_copy(hlo_inst *in, hlo_inst *copy)
+{
+    in->tag = copy;
+}
+
 hlo_inst *pass_splice(hlo_at p, hlo_comp *c, hlo_inst *const *arg)
 {
     hlo_inst **x;
@@ -36,7 +47,7 @@ hlo_inst *pass_splice(hlo_at p, hlo_comp *c, hlo_inst *const *arg)
 
     hlo_for_each_inst(in, c) {
         if (in->op == HLO_PARAMETER)
-            in->tag = arg[in->u.param.index];
+            set_copy(in, arg[in->u.param.index]);
         cap = SD_MAX(cap, in->narg);
     }
     x = sd_arena_array(c->module->arena, hlo_inst *, cap ? cap : 1);
@@ -44,10 +55,10 @@ hlo_inst *pass_splice(hlo_at p, hlo_comp *c, hlo_inst *const *arg)
         if (in->op == HLO_PARAMETER)
             continue;
         for (int i = 0; i < in->narg; i++)
-            x[i] = in->arg[i]->tag;
-        in->tag = hlo_inst_clone(p.c, p.before, in, x);
+            x[i] = copy_of(in->arg[i]);
+        set_copy(in, hlo_inst_clone(p.c, p.before, in, x));
     }
-    return c->root->tag;
+    return copy_of(c->root);
 }
 
 bool pass_can_vectorize(const hlo_comp *c)
@@ -79,25 +90,27 @@ hlo_inst *pass_vectorize(hlo_at p, hlo_comp *c, hlo_inst *const *arg,
     x = sd_arena_array(a, hlo_inst *, cap);
     hlo_for_each_inst(in, c) {
         for (int i = 0; i < in->narg; i++)
-            x[i] = in->arg[i]->tag;
+            x[i] = copy_of(in->arg[i]);
         if (in->op == HLO_PARAMETER) {
-            in->tag = arg[in->u.param.index];
+            set_copy(in, arg[in->u.param.index]);
         } else if (in->op == HLO_CONSTANT) {
-            in->tag = pass_spread(
-                p, hlo_make_constant(p, in->shape, in->u.literal.data), like);
+            set_copy(in,
+                     pass_spread(
+                         p, hlo_make_constant(p, in->shape, in->u.literal.data),
+                         like));
         } else if (in->op == HLO_RESHAPE || in->op == HLO_BROADCAST) {
-            in->tag = x[0];
+            set_copy(in, x[0]);
         } else if (in->op == HLO_TUPLE) {
-            in->tag = hlo_make_tuple(p, in->narg, x);
+            set_copy(in, hlo_make_tuple(p, in->narg, x));
         } else {
             hlo_inst *y = hlo_inst_clone(p.c, p.before, in, x);
 
             y->shape =
                 sd_shape_make(a, in->shape->dtype, like->rank, like->dim);
-            in->tag = y;
+            set_copy(in, y);
         }
     }
-    return c->root->tag;
+    return copy_of(c->root);
 }
 
 bool pass_has_identity(hlo_op op, sd_dtype t)
@@ -254,8 +267,13 @@ bool pass_int_const(const hlo_inst *in, int64_t *v)
 
 /* ---- computations ---- */
 
-/* In step: equal computations have equal instructions in equal order; mark is
- * the place in it. */
+/* An instruction's place in its computation. */
+static int64_t *place(hlo_inst *in)
+{
+    return &in->mark;
+}
+
+/* In step: equal computations have equal instructions in equal order. */
 bool pass_same_comp(const hlo_comp *x, const hlo_comp *y)
 {
     hlo_inst *a = x->first, *b = y->first;
@@ -270,11 +288,11 @@ bool pass_same_comp(const hlo_comp *x, const hlo_comp *y)
             !sd_shape_equal(a->shape, b->shape) || !hlo_same_attributes(a, b))
             return false;
         for (int i = 0; i < a->narg; i++)
-            if (a->arg[i]->mark != b->arg[i]->mark)
+            if (*place(a->arg[i]) != *place(b->arg[i]))
                 return false;
-        a->mark = b->mark = n;
+        *place(a) = *place(b) = n;
     }
-    return !a && !b && x->root->mark == y->root->mark;
+    return !a && !b && *place(x->root) == *place(y->root);
 }
 
 bool pass_own_comps(hlo_inst *in)

@@ -34,20 +34,27 @@ static bool meet_alike(const hlo_inst *x, const hlo_inst *y)
            hlo_comp_is_binary(y->comp[0], &op[1]) && op[0] == op[1];
 }
 
+/* How many all-reduces are on the longest way from in to the end. */
+static int64_t *distance(hlo_inst *in)
+{
+    return &in->mark;
+}
+
 /* Every all-reduce of c, with its distance. */
 static sum_list find_sums(sd_arena *a, hlo_comp *c)
 {
     sum_list to = {0};
 
     hlo_for_each_inst(in, c)
-        in->mark = 0;
+        *distance(in) = 0;
     hlo_for_each_inst_backward(in, c)
         for (int i = 0; i < in->narg; i++)
-            in->arg[i]->mark =
-                SD_MAX(in->arg[i]->mark, in->mark + (in->op == HLO_ALL_REDUCE));
+            *distance(in->arg[i]) =
+                SD_MAX(*distance(in->arg[i]),
+                       *distance(in) + (in->op == HLO_ALL_REDUCE));
     hlo_for_each_inst(in, c)
         if (is_sum(in))
-            *sd_push(a, &to) = (sum){in, in->mark, false};
+            *sd_push(a, &to) = (sum){in, *distance(in), false};
     return to;
 }
 

@@ -1,20 +1,30 @@
-/* Which atoms cut what of an operation on parts: those that its operands lie
- * by, the largest first, then those that its users want. */
+/* Which atoms cut which factors of an operation on parts.
+ *
+ * A candidate is cut by the atoms that its operands lie by, the largest operand
+ * first; then by those that users want and operands have left open.  There are
+ * at most five candidates, and each after the first has to earn its place:
+ *
+ *   the largest operand first          if no other is better
+ *   a product's smaller operand first  if less is left to sum, and less moves
+ *   PICKS, SPREADS, or both            if the best so far would gather an
+ *                                      operand, and this moves no more */
 #include "spmd_choice.h"
 #include "spmd_halo.h"
 #include "spmd_pick.h"
 
 #include <math.h>
 
-/* Ways to do it: PICKS reads and writes a dimension that is cut in parts, at
- * places that are known when it runs; SPREADS moves what cuts a line to another
- * dimension of the operand. */
+/* What a candidate may do that others may not: PICKS reads and writes parts of
+ * a dimension at places that are known when the program runs; SPREADS moves the
+ * atoms of a dimension that has to be whole to another dimension of the
+ * operand. */
 enum { PICKS = 1, SPREADS = 2 };
 
 typedef struct {
-    int first; /* the operand that it is cut by; -1: the largest */
+    int first; /* the operand that it is cut by first; LARGEST: the largest */
     unsigned ways;
-} way;
+} candidate;
+enum { LARGEST = -1 };
 
 static bool may_cut(const hlo_inst *in, const spmd_factor *f, int d, int64_t n,
                     unsigned ways)
@@ -24,9 +34,10 @@ static bool may_cut(const hlo_inst *in, const spmd_factor *f, int d, int64_t n,
            (!f->again || f->size % n == 0);
 }
 
-/* Takes what operand k's part is cut by, where nothing stands against it. */
-static void take(const hlo_inst *in, const spmd_rule *r, int k,
-                 const hlo_sharding *s, unsigned ways, spmd_choice *c)
+/* Cuts factors by the atoms that operand k lies by, where nothing stands
+ * against it. */
+static void cut_as_operand(const hlo_inst *in, const spmd_rule *r, int k,
+                           const hlo_sharding *s, unsigned ways, spmd_choice *c)
 {
     if (!c->like)
         c->like = s;
@@ -65,9 +76,10 @@ static int room_for(const hlo_inst *in, const spmd_rule *r, int k,
     return -1;
 }
 
-/* What cuts operand k in dimensions that have to be whole cuts others. */
-static void spread(const hlo_inst *in, const spmd_rule *r, int k,
-                   const hlo_sharding *s, unsigned ways, spmd_choice *c)
+/* The atoms that cut operand k in dimensions that have to be whole cut others.
+ */
+static void cut_elsewhere(const hlo_inst *in, const spmd_rule *r, int k,
+                          const hlo_sharding *s, unsigned ways, spmd_choice *c)
 {
     if (c->like->grid != s->grid)
         return;
@@ -88,9 +100,9 @@ static void spread(const hlo_inst *in, const spmd_rule *r, int k,
     }
 }
 
-/* What operands leave open, as users want it. */
-static void take_want(const spmd_flow *f, const hlo_inst *in,
-                      const spmd_rule *r, spmd_choice *c)
+/* Cuts what operands leave open as users want it. */
+static void cut_as_wanted(const spmd_flow *f, const hlo_inst *in,
+                          const spmd_rule *r, spmd_choice *c)
 {
     const hlo_sharding *w = spmd_wanted(f, in);
 
@@ -135,8 +147,9 @@ static int linear_in(const hlo_inst *in)
     }
 }
 
-/* The sum of sums is the sum of parts' sums, and what only moves them waits,
- * too: what nobody else uses meets once, behind all of it. */
+/* The atoms along which the operands are still to be summed, if the result can
+ * be summed instead: sum(x) + sum(y) is sum(x + y), one all-reduce and not
+ * two. Operands that others use, too, would have to be summed anyway. */
 static uint32_t sums_of(const spmd_flow *f, const hlo_inst *in, uint32_t used)
 {
     const hlo_sharding *s = NULL;
@@ -152,8 +165,8 @@ static uint32_t sums_of(const spmd_flow *f, const hlo_inst *in, uint32_t used)
     return sums & used ? 0 : sums;
 }
 
-/* The largest operand first: it is the dearest to move; or `first`, if that is
- * one. */
+/* The operands that are had in parts: `first`, if that is one, then the largest
+ * first, which costs most to move. */
 static int by_size(const spmd_flow *f, const hlo_inst *in, int first, int *at)
 {
     uint64_t done = 0;
@@ -174,22 +187,24 @@ static int by_size(const spmd_flow *f, const hlo_inst *in, int first, int *at)
     }
 }
 
-static void choose(const spmd_flow *f, const hlo_inst *in, const spmd_rule *r,
-                   way w, spmd_choice *c)
+/* How a candidate cuts the operation; nothing is made yet. */
+static spmd_choice plan_of_cut(const spmd_flow *f, const hlo_inst *in,
+                               const spmd_rule *r, candidate how)
 {
-    int at[SPMD_MOST_ARGS], n = by_size(f, in, w.first, at);
+    int at[SPMD_MOST_ARGS], n = by_size(f, in, how.first, at);
+    spmd_choice c = {0};
 
-    *c = (spmd_choice){0};
     for (int i = 0; i < n; i++)
-        take(in, r, at[i], spmd_now(f, in->arg[at[i]]), w.ways, c);
-    for (int i = 0; i < n && (w.ways & SPREADS); i++)
-        spread(in, r, at[i], spmd_now(f, in->arg[at[i]]), w.ways, c);
-    c->sums = sums_of(f, in, c->used);
-    take_want(f, in, r, c);
+        cut_as_operand(in, r, at[i], spmd_now(f, in->arg[at[i]]), how.ways, &c);
+    for (int i = 0; i < n && (how.ways & SPREADS); i++)
+        cut_elsewhere(in, r, at[i], spmd_now(f, in->arg[at[i]]), how.ways, &c);
+    c.sums = sums_of(f, in, c.used);
+    cut_as_wanted(f, in, r, &c);
+    return c;
 }
 
 /* Do both operands of a product lie along some of the same atoms? */
-static bool compete(const spmd_flow *f, const hlo_inst *in)
+static bool operands_share_atoms(const spmd_flow *f, const hlo_inst *in)
 {
     const hlo_sharding *a, *b;
 
@@ -220,25 +235,7 @@ static double bytes_of(const spmd_flow *f, const hlo_inst *in,
            spmd_move_bytes(in->shape, spmd_waiting(f, r, c, s), to ? to : s);
 }
 
-/* A product that need not be summed afterwards is cut by the smaller operand,
- * if that moves less. */
-static void choose_operand(const spmd_flow *f, const hlo_inst *in,
-                           const spmd_rule *r, spmd_choice *c)
-{
-    choose(f, in, r, (way){-1, 0}, c);
-    if (compete(f, in)) {
-        bool second = sd_shape_bytes(in->arg[0]->shape) >=
-                      sd_shape_bytes(in->arg[1]->shape);
-        spmd_choice other;
-
-        choose(f, in, r, (way){second, 0}, &other);
-        if (spmd_partial_along(r, &other).n < spmd_partial_along(r, c).n &&
-            bytes_of(f, in, r, &other) < bytes_of(f, in, r, c))
-            *c = other;
-    }
-}
-
-/* Is operand k cut where it will be read whole? */
+/* Is some operand cut by atoms along which it will be read whole? */
 static bool is_gathered(const spmd_flow *f, const hlo_inst *in,
                         const spmd_choice *c)
 {
@@ -251,7 +248,8 @@ static bool is_gathered(const spmd_flow *f, const hlo_inst *in,
     return false;
 }
 
-/* What only lies elsewhere is not moved to be moved. */
+/* Operations that only move elements are not worth moving for: they do not
+ * spread. */
 static unsigned ways_of(const hlo_inst *in, const spmd_rule *r)
 {
     unsigned ways = in->op == HLO_RESHAPE || in->op == HLO_TRANSPOSE ||
@@ -265,22 +263,54 @@ static unsigned ways_of(const hlo_inst *in, const spmd_rule *r)
     return ways;
 }
 
-/* Where operands would be gathered, by another way that moves no more. */
+enum { MOST_CANDIDATES = 5 };
+
+/* The candidates, in the order in which they are tried; gives how many. */
+static int candidates_of(const spmd_flow *f, const hlo_inst *in,
+                         const spmd_rule *r, candidate *out)
+{
+    unsigned ways = ways_of(in, r);
+    int n = 0;
+
+    out[n++] = (candidate){LARGEST, 0};
+    if (operands_share_atoms(f, in))
+        out[n++] = (candidate){sd_shape_bytes(in->arg[0]->shape) >=
+                                   sd_shape_bytes(in->arg[1]->shape),
+                               0};
+    for (unsigned w = 1; w <= ways; w++)
+        if (!(w & ~ways))
+            out[n++] = (candidate){LARGEST, w};
+    return n;
+}
+
+/* Is x, made by `how`, better than the best so far?  See the head of the file.
+ */
+static bool is_better(const spmd_flow *f, const hlo_inst *in,
+                      const spmd_rule *r, candidate how, const spmd_choice *x,
+                      const spmd_choice *best)
+{
+    if (!how.ways)
+        return spmd_partial_along(r, x).n < spmd_partial_along(r, best).n &&
+               bytes_of(f, in, r, x) < bytes_of(f, in, r, best);
+    return x->used != best->used &&
+           bytes_of(f, in, r, x) <= bytes_of(f, in, r, best);
+}
+
 bool spmd_choose(const spmd_flow *f, const hlo_inst *in, const spmd_rule *r,
                  spmd_choice *c)
 {
-    unsigned ways = ways_of(in, r);
+    candidate list[MOST_CANDIDATES];
+    int n = candidates_of(f, in, r, list);
 
-    choose_operand(f, in, r, c);
-    for (unsigned w = 1; w <= ways && is_gathered(f, in, c); w++) {
-        spmd_choice other;
+    *c = plan_of_cut(f, in, r, list[0]);
+    for (int i = 1; i < n; i++) {
+        spmd_choice x;
 
-        if (w & ~ways)
-            continue;
-        choose(f, in, r, (way){-1, w}, &other);
-        if (other.used != c->used &&
-            bytes_of(f, in, r, &other) <= bytes_of(f, in, r, c))
-            *c = other;
+        if (list[i].ways && !is_gathered(f, in, c))
+            break;
+        x = plan_of_cut(f, in, r, list[i]);
+        if (is_better(f, in, r, list[i], &x, c))
+            *c = x;
     }
     return c->used || c->sums;
 }

@@ -386,7 +386,7 @@ static const hlo_sharding *open_sharding(const spmd_flow *f, const hlo_inst *in)
 {
     const spmd_part *x = spmd_part_of(f, in);
 
-    return !x ? NULL : x->by_itself ? x->by_itself : x->s;
+    return x && x->by_itself ? x->by_itself : spmd_part_sharding(f, in);
 }
 
 static sd_status cut_result(cutter *t, int i, hlo_inst **x)
@@ -547,17 +547,17 @@ static sd_status cut_comp(void *ctx, hlo_comp *c)
     return NULL;
 }
 
+static const spmd_owner owner = {
+    .cut = cut_comp, .is_mark = says, .guess_mark = guess_mark, .asks = asks};
+
 static sd_status cut(hlo_module *m, sd_arena *a)
 {
     cutter t = {m, spmd_flow_create(a, m), sd_map_create(a)};
     const bool *open;
     sd_status st;
 
+    t.flow->owner = &owner;
     t.flow->ctx = &t;
-    t.flow->cut = cut_comp;
-    t.flow->mark = guess_mark;
-    t.flow->is_mark = says;
-    t.flow->asks = asks;
     open = open_params(m);
     if ((st = cut_params(&t)))
         return st;

@@ -36,8 +36,10 @@ static bool pass_barrier(spmd_flow *f, hlo_inst *in)
             return false;
         to = hlo_inst_create(in->parent, in, in->op, had->local->shape, 1,
                              (hlo_inst *[]){had->local});
-        spmd_set_part(f, in, to, had->s);
-        spmd_part_of(f, in)->each = had->each;
+        if (had->is_tuple)
+            spmd_set_parts(f, in, to, had->each);
+        else
+            spmd_set_part(f, in, to, had->s);
         return true;
     }
     each = sd_arena_array(f->a, const hlo_sharding *, x->narg + 1);

@@ -60,7 +60,7 @@ const hlo_sharding *spmd_part_sharding(const spmd_flow *f, const hlo_inst *in)
 {
     const spmd_part *x = spmd_part_of(f, in);
 
-    return x ? x->s : NULL;
+    return x && !x->is_tuple ? x->s : NULL;
 }
 
 const hlo_sharding *spmd_cuts(hlo_module *m, const hlo_sharding *s, int rank,
@@ -160,7 +160,7 @@ hlo_inst *spmd_whole(spmd_flow *f, hlo_inst *in)
 
     if (!x)
         return in;
-    if (!x->whole && x->each)
+    if (!x->whole && x->is_tuple)
         x->whole = whole_tuple(in, x);
     if (is_moved(in, x))
         move_whole(f, in);
@@ -221,8 +221,10 @@ hlo_inst *spmd_as(spmd_flow *f, hlo_at p, hlo_inst *in, const hlo_sharding *s)
 void spmd_set_parts(spmd_flow *f, const hlo_inst *in, hlo_inst *local,
                     const hlo_sharding *const *each)
 {
-    spmd_set_part(f, in, local, NULL);
-    spmd_part_of(f, in)->each = each;
+    spmd_part *x = sd_arena_new(f->a, spmd_part);
+
+    *x = (spmd_part){.is_tuple = true, .local = local, .each = each};
+    sd_map_set(f->parts, sd_key(in), x);
 }
 
 hlo_inst *spmd_element(spmd_flow *f, hlo_at p, hlo_inst *x, int i)

@@ -1,71 +1,94 @@
-/* Values in parts; see spmd_flow.c. */
+/* spmd_flow: values in parts while a module is cut; see spmd_flow.c.  A value
+ * is `had` as this participant's part, by a sharding that says which part that
+ * is; a value without a spmd_part is whole on every participant. */
 #ifndef SPMD_FLOW_H
 #define SPMD_FLOW_H
 
 #include "spmd.h"
 
 typedef struct { /* how a value is had */
-    hlo_inst *local;
-    hlo_inst *total, *whole; /* once somebody wanted them */
-    hlo_inst *shares;        /* the total, shared out by share */
-    /* Of lines that were moved to be whole: by what its operand was had; or
-     * NULL. */
+    bool is_tuple;   /* which of the union's it is */
+    hlo_inst *local; /* this participant's part, or the tuple of its parts */
+    hlo_inst *whole; /* the whole value; NULL: nobody wanted it so far */
+    /* The sharding that the value would have if nobody had to move it: as its
+     * operand was had before lines of it were made whole.  NULL: as it is
+     * had. */
     const hlo_sharding *by_itself;
-    const hlo_sharding *s, *share;
-    const hlo_sharding *const *each; /* of a tuple's elements; s is NULL */
-    sd_map *as;                      /* sharding -> the part by it */
+    union {
+        struct {                       /* an array */
+            const hlo_sharding *s;     /* which part `local` is */
+            /* The part with nothing left to be summed (s->unreduced); NULL:
+             * nobody wanted it so far. */
+            hlo_inst *total;
+            /* The same in smaller parts, by `share`, one of each participant
+             * that would have had the total; both or none. */
+            hlo_inst *shares;
+            const hlo_sharding *share;
+            sd_map *as; /* other shardings -> the part by them; or NULL */
+        };
+        const hlo_sharding *const *each; /* a tuple: of each element; NULL in it:
+                                            the element is whole */
+    };
 } spmd_part;
+
+/* What the owner of a flow (spmd.c) knows of marks and computations. */
+typedef struct {
+    /* Cuts a computation whose parameters have been set. */
+    sd_status (*cut)(void *ctx, hlo_comp *c);
+    /* Is in a mark that says how its operand is cut? */
+    bool (*is_mark)(const hlo_inst *in);
+    /* The sharding (NULL: whole) that result i of such a mark will be had by,
+     * its operand being had by `now`; false: it cannot be told. */
+    bool (*guess_mark)(const hlo_inst *in, int i, const hlo_sharding *now,
+                       const hlo_sharding **s);
+    /* The sharding (NULL: whole) that such a mark wants its operand k in;
+     * false: it takes it as it is. */
+    bool (*asks)(const hlo_inst *in, int k, const hlo_sharding *now,
+                 const hlo_sharding **s);
+} spmd_owner;
 
 typedef struct {
     sd_arena *a;
     hlo_module *m;
-    sd_map *parts; /* instruction -> how it is had */
-    sd_map *anew;  /* instruction -> {sharding -> its part by it} */
-    /* Guesses: of an instruction of the computation that is looked at, what it
-     * would be had by, and what all of them would move. */
-    sd_map *guess;
+    sd_map *parts; /* instruction -> its spmd_part */
+    sd_map *anew;  /* instruction that is made anew (spmd_anew.c) -> a map from
+                      shardings to its part by them */
+    bool guessing; /* nothing is made; guess and cost are filled in instead */
+    sd_map *guess; /* instruction of the computation that is looked at -> the
+                      sharding that it would be had by (spmd_guess.c) */
+    double cost;   /* bytes that all guessed so far would move */
     sd_map *wants;   /* instruction -> what its users want (spmd_want.c) */
-    sd_map *carried; /* loop -> what it was guessed to carry */
-    bool guessing;
-    double cost;
-    int depth; /* of loops */
-    /* The owner's: cuts a computation whose parameters have been set; what the
-     * i-th result of a mark is had by, `now` being its operand, false: it is
-     * none. */
-    void *ctx;
-    sd_status (*cut)(void *ctx, hlo_comp *c);
-    bool (*mark)(const hlo_inst *in, int i, const hlo_sharding *now,
-                 const hlo_sharding **s);
-    /* Is in such a mark?  What its k-th operand is wanted in, false: as it is. */
-    bool (*is_mark)(const hlo_inst *in);
-    bool (*asks)(const hlo_inst *in, int k, const hlo_sharding *now,
-                 const hlo_sharding **s);
+    sd_map *carried; /* loop -> the shardings that it was guessed to carry */
+    int depth;       /* how many loops the guess is inside of */
+    const spmd_owner *owner;
+    void *ctx; /* the owner's */
 } spmd_flow;
 
 /* ---- marks (spmd.c) ---- */
 
 typedef enum {
     SPMD_NO_MARK,
-    SPMD_INTO, /* borders of manual computations */
+    SPMD_INTO, /* values enter and leave a manual computation */
     SPMD_OUT,
     SPMD_INTO_TILES, /* the same in programs without Shardy */
     SPMD_OUT_TILES,
-    SPMD_RESULT,     /* what a result is asked in */
-    SPMD_CONSTRAINT,
-    SPMD_SAME        /* says nothing of parts */
+    SPMD_RESULT,     /* a result of the program, in the sharding it is to have */
+    SPMD_CONSTRAINT, /* with_sharding_constraint */
+    SPMD_SAME        /* a mark that says nothing of parts */
 } spmd_mark;
 spmd_mark spmd_mark_of(const hlo_inst *in);
-/* The n shardings that a frontend attribute of in has; false: none. */
+/* Reads the n shardings in a frontend attribute of in; *has false: there is no
+ * such attribute. */
 sd_status spmd_read_list(const hlo_inst *in, const char *key, int n,
                          const hlo_sharding **out, bool *has);
-sd_status spmd_named(sd_status st, const hlo_inst *in); /* with in's words */
+sd_status spmd_named(sd_status st, const hlo_inst *in); /* adds in to the error */
 
 /* ---- borders (spmd_border.c) ---- */
 
 sd_status spmd_border(spmd_flow *f, hlo_inst *in);
-/* What the i-th value of an SPMD_INTO or _OUT will be had by, its operand being
- * had by `now`; NULL: whole.  What it wants its k-th operand in; false: as it
- * comes. */
+/* The sharding (NULL: whole) that value i of an SPMD_INTO or _OUT will be had
+ * by, its operand being had by `now`; and the one that it wants operand k in,
+ * false: it takes it as it is. */
 const hlo_sharding *spmd_guess_border(const hlo_inst *in, int i,
                                       const hlo_sharding *now);
 bool spmd_border_asks(const hlo_inst *in, int k, const hlo_sharding **out);
@@ -73,46 +96,50 @@ bool spmd_border_asks(const hlo_inst *in, int k, const hlo_sharding **out);
 /* ---- parts (spmd_flow.c) ---- */
 
 spmd_flow *spmd_flow_create(sd_arena *a, hlo_module *m);
-/* in, which stays until spmd_settle, can be had as the part local. */
+/* Notes that in can be had as the part `local` by s.  in itself stays until
+ * spmd_settle. */
 void spmd_set_part(spmd_flow *f, const hlo_inst *in, hlo_inst *local,
                    const hlo_sharding *s);
-/* The same of a tuple; each: by element, NULL: whole. */
+/* The same for a tuple; each: the sharding of each element, NULL: it is
+ * whole. */
 void spmd_set_parts(spmd_flow *f, const hlo_inst *in, hlo_inst *local,
                     const hlo_sharding *const *each);
-/* A part by s (NULL: the whole), to be had by what cuts more unless somebody
- * wants it as it is. */
+/* Notes that in can be had as `local` by s (NULL: whole), and is had by
+ * `finer`, which cuts it further. */
 void spmd_set_finer(spmd_flow *f, hlo_inst *in, hlo_inst *local,
                     const hlo_sharding *s, const hlo_sharding *finer);
 spmd_part *spmd_part_of(const spmd_flow *f, const hlo_inst *in); /* or NULL */
 bool spmd_is_part(const spmd_flow *f, const hlo_inst *in);
-/* Element i of x, or x, if that is no tuple. */
+/* Element i of x; x itself, if it is no tuple. */
 hlo_inst *spmd_element(spmd_flow *f, hlo_at p, hlo_inst *x, int i);
-/* NULL: it is whole. */
+/* The sharding that the array in is had by; NULL: it is whole, or a tuple. */
 const hlo_sharding *spmd_part_sharding(const spmd_flow *f, const hlo_inst *in);
-/* What s says of dimensions, along atoms in mask and no more. */
+/* s without what it says of atoms that are not in mask. */
 const hlo_sharding *spmd_cuts(hlo_module *m, const hlo_sharding *s, int rank,
                               uint32_t mask);
+/* The whole of in, and its part by s: made when they are first asked for. */
 hlo_inst *spmd_whole(spmd_flow *f, hlo_inst *in);
 hlo_inst *spmd_as(spmd_flow *f, hlo_at p, hlo_inst *in, const hlo_sharding *s);
-/* Does the operation on parts, if it has a rule and an operand in parts
- * (spmd_apply.c). */
+/* Does the operation on parts.  False, and nothing is done, if it has no rule
+ * or no operand in parts.  spmd_apply.c */
 bool spmd_apply(spmd_flow *f, hlo_inst *in);
-/* Operations that are pads and choices where they go across; false: in is none
- * of them (spmd_place.c). */
+/* Is in a concatenate or an update, which across parts is done with pads and
+ * selects?  spmd_put does it so.  spmd_place.c */
 bool spmd_is_placed(const hlo_inst *in);
 void spmd_put(spmd_flow *f, hlo_inst *in);
-/* Does in, of a part by s, want a few elements of a dimension that is cut, which
- * one or two participants have?  Which dimension, or -1.  What it becomes then: a
- * slice of what these have sent (spmd_place.c). */
+/* The dimension, cut by s, of which the slice in takes so few elements that one
+ * or two participants have them; -1: there is none.  spmd_send_few makes it a
+ * slice of what these participants send.  spmd_place.c */
 int spmd_few_of(const hlo_inst *in, const hlo_sharding *s);
 hlo_inst *spmd_send_few(spmd_flow *f, hlo_inst *in, int d);
 /* Loops and branches, with the computations that they call (spmd_loop.c). */
 sd_status spmd_cut_flow(spmd_flow *f, hlo_inst *in);
 void spmd_settle(spmd_flow *f);
-/* What the module's partitioner knows becomes what that says (spmd_custom.c). */
+/* Is in a custom-call that the module's partitioner knows?  spmd_custom
+ * replaces it by what the partitioner says.  spmd_custom.c */
 bool spmd_is_custom(const hlo_inst *in);
 sd_status spmd_custom(spmd_flow *f, hlo_inst *in);
-/* Into how many parts s cuts. */
+/* How many different parts there are by s. */
 int64_t spmd_nparts(const hlo_sharding *s);
 /* Marks of values that are cut alike (spmd_group.c). */
 bool spmd_is_group(const hlo_inst *in);
@@ -120,36 +147,42 @@ void spmd_group(spmd_flow *f, hlo_inst *in);
 
 /* ---- made anew (spmd_anew.c) ---- */
 
-/* Is in whole, and computed of numbers alone, an element at a time? */
+/* Is in whole, and computed element by element from constants and iotas, so
+ * that a participant can compute any part of it alone?  made_anew does that. */
 bool spmd_is_anew(const spmd_flow *f, const hlo_inst *in);
 hlo_inst *spmd_made_anew(spmd_flow *f, hlo_inst *in, const hlo_sharding *s);
-/* A broadcast by another sharding: its operand is less to move; or NULL. */
+/* The broadcast in by another sharding, made by moving its operand, which is
+ * smaller; NULL: it cannot. */
 hlo_inst *spmd_spread_again(spmd_flow *f, hlo_inst *in, const hlo_sharding *s);
 
 /* ---- guesses (spmd_guess.c) ---- */
 
-/* By what x is had, or guessed to be, and element i of it: NULL: whole. */
+/* The sharding that x, or element i of it, is had by or (f->guessing) guessed
+ * to be had by; NULL: it is whole. */
 const hlo_sharding *spmd_now(const spmd_flow *f, const hlo_inst *x);
 const hlo_sharding *spmd_now_at(const spmd_flow *f, const hlo_inst *x, int i);
+/* Notes a guess: in would be had by s or, a tuple, by each. */
 void spmd_see(spmd_flow *f, const hlo_inst *in, const hlo_sharding *s,
               const hlo_sharding *const *each);
-/* By what in would be had, of what has been seen of its operands. */
+/* Guesses how in would be had, from the guesses of its operands, and notes
+ * it. */
 void spmd_guess(spmd_flow *f, const hlo_inst *in);
 void spmd_guess_flow(spmd_flow *f, const hlo_inst *in);
-/* What is known of in already is seen; false: nothing is. */
+/* Notes as a guess how in is had already; false: it is whole. */
 bool spmd_see_part(spmd_flow *f, const hlo_inst *in);
-/* Has in been found to be, or guessed, of those that are made anew? */
+/* Is in, or is it guessed to be, one of those that are made anew? */
 bool spmd_was_anew(const spmd_flow *f, const hlo_inst *in);
 
 /* ---- wants (spmd_want.c) ---- */
 
-/* Of the computation's values, its results being wanted in these (NULL: they
- * are open). */
+/* Finds how users want the values of c, its results being wanted in result[]
+ * (NULL: nothing is asked of them). */
 void spmd_want(spmd_flow *f, const hlo_comp *c,
                const hlo_sharding *const *result);
-/* NULL: as it comes. */
+/* The sharding that in's users want; NULL: any. */
 const hlo_sharding *spmd_wanted(const spmd_flow *f, const hlo_inst *in);
-/* What in takes its operands by: whole, as they come, or by arg (NULL: whole). */
+/* How in takes its operands: whole, as they are, or operand k by arg[k] (NULL:
+ * whole). */
 typedef enum { SPMD_WHOLE, SPMD_ANY, SPMD_CUT } spmd_need;
 spmd_need spmd_needs(spmd_flow *f, const hlo_inst *in,
                      const hlo_sharding **arg);

@@ -45,7 +45,7 @@ const hlo_sharding *spmd_now_at(const spmd_flow *f, const hlo_inst *x, int i)
     } else {
         const spmd_part *had = spmd_part_of(f, x);
 
-        each = had ? had->each : NULL;
+        each = had && had->is_tuple ? had->each : NULL;
     }
     return each ? each[i] : NULL;
 }
@@ -55,7 +55,8 @@ bool spmd_see_part(spmd_flow *f, const hlo_inst *in)
     const spmd_part *x = spmd_part_of(f, in);
 
     if (x)
-        spmd_see(f, in, x->s, x->each);
+        spmd_see(f, in, x->is_tuple ? NULL : x->s,
+                 x->is_tuple ? x->each : NULL);
     return x != NULL;
 }
 
@@ -133,7 +134,7 @@ static bool guess_mark(spmd_flow *f, const hlo_inst *in)
 
     for (int i = 0; i < n; i++) {
         now = i < in->narg ? spmd_now(f, in->arg[i]) : NULL;
-        if (!f->mark(in, i, now, &s[i]))
+        if (!f->owner->guess_mark(in, i, now, &s[i]))
             return false;
     }
     if (in->shape->dtype == SD_TUPLE) {

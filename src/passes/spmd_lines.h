@@ -1,5 +1,5 @@
-/* Reductions and transforms along lines of a dimension that is cut; see
- * spmd_lines.c. */
+/* spmd_lines: running reductions, argmax and the like, and Fourier transforms
+ * along a dimension that is cut; see spmd_lines.c. */
 #ifndef SPMD_LINES_H
 #define SPMD_LINES_H
 
@@ -8,13 +8,14 @@
 /* in, a running reduction along dimension d, of the part arg[0] by s. */
 hlo_inst *spmd_run(hlo_inst *in, hlo_at p, hlo_inst *const *arg,
                    const hlo_sharding *s, int d);
-/* Is that a body of reductions of n arrays which are picked from? */
+/* Does c keep one of its two n-tuples of operands, as argmax does? */
 bool spmd_is_pick(const hlo_comp *c, int n);
-/* in, such a reduction, of the tuple x of what each participant along these
- * atoms has picked. */
+/* Such a reduction done again on x, the tuple of what each participant along
+ * these atoms has kept. */
 hlo_inst *spmd_pick_again(const hlo_inst *in, hlo_at p, hlo_inst *x,
                           const hlo_grid *g, const hlo_atoms *along);
-/* A Fourier transform of several dimensions as one of each, in front of it. */
+/* A Fourier transform of several dimensions as transforms of one each, in
+ * front of in. */
 hlo_inst *spmd_by_lines(hlo_inst *in);
 
 #endif

@@ -452,7 +452,7 @@ static sd_status cut_all(spmd_flow *f, const hlo_inst *in)
     sd_status st = NULL;
 
     for (int k = 0; k < in->ncomp && !st; k++)
-        st = f->cut(f->ctx, in->comp[k]);
+        st = f->owner->cut(f->ctx, in->comp[k]);
     return st;
 }
 

@@ -107,7 +107,7 @@ static void ask_mark(spmd_flow *f, const hlo_inst *in)
     const hlo_sharding *s;
 
     for (int k = 0; k < in->narg; k++)
-        if (f->asks(in, k, spmd_now(f, in->arg[k]), &s))
+        if (f->owner->asks(in, k, spmd_now(f, in->arg[k]), &s))
             ask(f, in->arg[k], s);
         else if (spmd_wanted(f, in) || is_whole_wanted(f, in))
             ask(f, in->arg[k], spmd_wanted(f, in)); /* it says nothing */
@@ -139,7 +139,7 @@ static void ask_of(spmd_flow *f, const hlo_inst *in)
             ask(f, in->arg[0], spmd_wanted(f, in));
         break;
     case HLO_CUSTOM_CALL:
-        if (f->is_mark(in))
+        if (f->owner->is_mark(in))
             ask_mark(f, in);
         else
             ask_operands(f, in);

@@ -23,9 +23,11 @@
  *   - a loop's and a branch's computations have one caller;
  *   - unused instructions and computations are gone, callees come first.
  *
- * Each group runs until nothing changes, but not more than `rounds` times. */
+ * Each group of passes runs until nothing changes, but not more than `rounds`
+ * times. */
 #include "passes_priv.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdio.h>
 
@@ -55,79 +57,92 @@ enum {
     P_COUNT
 };
 
+enum { /* bits of what holds of a module */
+#define FACT(id) FACT_##id,
+#include "passes.def"
+       FACT_COUNT
+};
+
 typedef struct {
     int rounds;
-    int8_t pass[16]; /* P_x + 1; 0 ends */
+    unsigned needs, leaves, ends; /* bits of FACT_x */
+    int8_t pass[16];              /* P_x + 1; 0: the end */
 } group;
 
-/* Each group says what its passes need of those before, and what holds once it
- * has run; that holds to the end, so every pass after it keeps it, and those
- * that are not needed (passes.def) may be left out anywhere.  All passes keep
- * what hlo_verify checks: use lists, operands before users, shapes by
- * inference. */
+/* What a group leaves true stays true until a group ends it: all passes in
+ * between keep it, and those that are not `needed` (passes.def) may be left out
+ * anywhere.  All passes keep what hlo_verify checks: use lists, operands before
+ * users, shapes by inference. */
+#define IS(id)  (1u << FACT_##id)
 #define RUN(id) (P_##id + 1)
 static const group groups[] = {
-    /* Needs a verified module, no more.  Leaves the entry's parameters arrays;
-     * no call, fusion, dimension size nor one-participant collective; functions
-     * of elements without branches; a caller a loop's or branch's computation.
-     */
-    {4,
-     {RUN(lower_params), RUN(lower_custom), RUN(opt_inline), RUN(lower_branch),
-      RUN(opt_tuple), RUN(opt_dce), RUN(opt_flatten)}},
-    /* Needs that functions of elements do not branch and that nothing is
-     * called. Leaves products as their types say, and none of the ops that are
-     * made of others: map, norms, random numbers, Fourier transforms,
-     * factorizations, topk, select-and-scatter.  lower_distribution makes
-     * rng-bit-generators, which lower_rng takes; what lower_linalg makes no
-     * calls of is left to lower_qr, lower_cholesky and lower_solve; lower_pick
-     * knows combiners as JAX writes them. */
-    {1,
-     {RUN(lower_collective), RUN(lower_algorithm), RUN(lower_map),
-      RUN(lower_norms), RUN(lower_distribution), RUN(lower_rng),
-      RUN(lower_stochastic), RUN(lower_fft), RUN(lower_linalg), RUN(lower_qr),
-      RUN(lower_cholesky), RUN(lower_solve), RUN(lower_topk), RUN(lower_window),
-      RUN(lower_pick)}},
-    /* Needs nothing, and leaves less to be done; makes none of what is gone. */
-    {8,
-     {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_while),
-      RUN(opt_conditional), RUN(opt_cse), RUN(opt_dce)}},
-    /* Needs loops without dead elements.  Each round takes what is the same in
-     * every turn one loop further out; before slices are made, which are
-     * loops of a few turns over what is read in each. */
-    {4,
-     {RUN(opt_hoist), RUN(opt_simplify), RUN(opt_tuple), RUN(opt_while),
-      RUN(opt_cse), RUN(opt_dce)}},
-    /* Needs dots as the program wrote them; leaves loops over slices. */
-    {1, {RUN(opt_slices)}},
-    /* Needs the second group: what it made is lowered here.  Leaves dots
-     * and convolutions in plan's form, of bitcasts and complex arithmetic the
-     * few ops named above, scatters and gathers in one form, arithmetic of
-     * narrow floats in f32.  lower_float comes last, so that what the others
-     * made of narrow floats is rounded, too. */
-    {1,
-     {RUN(lower_conv), RUN(lower_dot), RUN(lower_bitcast), RUN(lower_complex),
-      RUN(lower_precision), RUN(lower_index), RUN(lower_concatenate),
-      RUN(lower_scatter), RUN(opt_sort), RUN(lower_float)}},
-    /* Needs lower_float, which leaves the narrow floats' reduce-precision as
-     * f32's.  Leaves no reduce-precision, and indices in one form again where
-     * simplify made new ones. */
-    {4,
-     {RUN(lower_precision), RUN(opt_simplify), RUN(opt_fold), RUN(lower_index),
-      RUN(opt_tuple), RUN(opt_cse), RUN(opt_dce)}},
-    /* Needs scatters in one form.  Leaves one dimension a reduce: split_scatter
-     * makes reduces, and split_columns and split_reduce take those of one
-     * dimension. */
-    {1,
-     {RUN(split_scatter), RUN(lower_reduce), RUN(split_columns),
-      RUN(split_reduce)}},
-    /* Needs nothing; keeps reduces as they are split. */
-    {4,
-     {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_cse),
-      RUN(opt_linalg), RUN(opt_dce)}},
-    /* Leaves no barrier.  What one kept apart stays apart, so no cse may come
-     * after it. */
-    {1, {RUN(lower_barrier), RUN(opt_tuple), RUN(opt_dce)}},
+    {.rounds = 4,
+     .leaves = IS(FLAT),
+     .pass = {RUN(lower_params), RUN(lower_custom), RUN(opt_inline),
+              RUN(lower_branch), RUN(opt_tuple), RUN(opt_dce),
+              RUN(opt_flatten)}},
+    /* lower_distribution makes rng-bit-generators, which lower_rng takes;
+     * lower_qr, lower_cholesky and lower_solve take what lower_linalg makes no
+     * calls of; lower_pick knows combiners as JAX writes them. */
+    {.rounds = 1,
+     .needs = IS(FLAT),
+     .leaves = IS(BASIC_OPS),
+     .pass = {RUN(lower_collective), RUN(lower_algorithm), RUN(lower_map),
+              RUN(lower_norms), RUN(lower_distribution), RUN(lower_rng),
+              RUN(lower_stochastic), RUN(lower_fft), RUN(lower_linalg),
+              RUN(lower_qr), RUN(lower_cholesky), RUN(lower_solve),
+              RUN(lower_topk), RUN(lower_window), RUN(lower_pick)}},
+    /* Makes less of everything, for those that follow. */
+    {.rounds = 8,
+     .pass = {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_while),
+              RUN(opt_conditional), RUN(opt_cse), RUN(opt_dce)}},
+    /* Each round takes what is the same in every turn one loop further out.
+     * After opt_while, so that no dead element is hoisted; before opt_slices,
+     * whose loops have few turns and read the same in each. */
+    {.rounds = 4,
+     .needs = IS(FLAT),
+     .pass = {RUN(opt_hoist), RUN(opt_simplify), RUN(opt_tuple), RUN(opt_while),
+              RUN(opt_cse), RUN(opt_dce)}},
+    {.rounds = 1,
+     .needs = IS(FLAT) | IS(DOTS_AS_WRITTEN),
+     .pass = {RUN(opt_slices)}},
+    /* lower_float comes last, so that what the others make of narrow floats is
+     * rounded, too. */
+    {.rounds = 1,
+     .needs = IS(BASIC_OPS),
+     .leaves = IS(PLAN_FORM),
+     .ends = IS(DOTS_AS_WRITTEN),
+     .pass = {RUN(lower_conv), RUN(lower_dot), RUN(lower_bitcast),
+              RUN(lower_complex), RUN(lower_precision), RUN(lower_index),
+              RUN(lower_concatenate), RUN(lower_scatter), RUN(opt_sort),
+              RUN(lower_float)}},
+    /* lower_float has made the narrow floats' reduce-precision f32's;
+     * lower_index brings the indices that opt_simplify makes into plan's form
+     * again. */
+    {.rounds = 4,
+     .needs = IS(PLAN_FORM),
+     .leaves = IS(EXACT_OPS),
+     .pass = {RUN(lower_precision), RUN(opt_simplify), RUN(opt_fold),
+              RUN(lower_index), RUN(opt_tuple), RUN(opt_cse), RUN(opt_dce)}},
+    /* split_scatter makes reduces; split_columns and split_reduce take those of
+     * one dimension. */
+    {.rounds = 1,
+     .needs = IS(PLAN_FORM),
+     .leaves = IS(SINGLE_REDUCES),
+     .pass = {RUN(split_scatter), RUN(lower_reduce), RUN(split_columns),
+              RUN(split_reduce)}},
+    {.rounds = 4,
+     .pass = {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_cse),
+              RUN(opt_linalg), RUN(opt_dce)}},
+    {.rounds = 1,
+     .leaves = IS(NO_BARRIERS),
+     .pass = {RUN(lower_barrier), RUN(opt_tuple), RUN(opt_dce)}},
 };
+/* What plan counts on. */
+static const unsigned all_facts = IS(FLAT) | IS(BASIC_OPS) | IS(PLAN_FORM) |
+                                  IS(EXACT_OPS) | IS(SINGLE_REDUCES) |
+                                  IS(NO_BARRIERS);
+#undef IS
 #undef RUN
 
 const hlo_pass *hlo_pass_of_name(const char *name)
@@ -514,6 +529,7 @@ sd_status hlo_optimize(hlo_module *m, const device_desc *dev,
              false,
              hook,
              ctx};
+    unsigned facts = 1u << FACT_DOTS_AS_WRITTEN;
     sd_status st;
 
     r.roundtrip = is_listed(how, "roundtrip");
@@ -536,10 +552,14 @@ sd_status hlo_optimize(hlo_module *m, const device_desc *dev,
     if ((st = check(&r, "spmd")))
         return st;
     for (size_t i = 0; i < SD_COUNTOF(groups); i++) {
+        assert((groups[i].needs & ~facts) == 0);
         if ((st = run_group(&r, &groups[i])))
             return st;
+        facts = (facts & ~groups[i].ends) | groups[i].leaves;
         if (i == 0 && hlo_participants(m) > 1) /* collectives go next */
             m->shown = hlo_module_clone(m);
     }
+    assert(facts == all_facts);
+    (void)all_facts;
     return refuse(m, dev);
 }

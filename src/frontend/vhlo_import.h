@@ -22,6 +22,14 @@ struct vhlo_func {
     vhlo_func *chain; /* of equal hash */
 };
 
+/* What has been said of the error in r->st. */
+typedef enum {
+    VHLO_NOT_TOLD, /* there is none, or its message lacks the operation */
+    VHLO_TOLD,     /* its message names the operation */
+    VHLO_FOLLOWS   /* it follows from what is listed in `refused`, so that it is
+                      not listed itself */
+} vhlo_error_state;
+
 struct vhlo_import {
     mlir_reader *r;
     sd_arena *a;      /* the module's */
@@ -29,10 +37,9 @@ struct vhlo_import {
     hlo_comp *c;      /* the current computation */
     sd_map *func;     /* hash of the name -> vhlo_func */
     int depth, stamp;
-    bool told;        /* the error already names its operation */
-    sd_buf refused;   /* all that is not supported, and how many of it */
+    vhlo_error_state error;
+    sd_buf refused;   /* the list of what is not supported, of so many things */
     int nrefused;
-    bool follows;     /* the error follows from one that is in there */
     mlir_where where; /* of the operation being imported */
 };
 
@@ -95,7 +102,8 @@ void vhlo_result_layout(vhlo_import *im, vhlo_func *f, int i, int n,
                         const char *mode);
 hlo_comp *vhlo_func_comp(vhlo_import *im, mlir_op *caller, const char *name);
 
-/* attributes of the operation */
+/* ---- attributes of the operation: vhlo_attr.c ---- */
+
 #define vhlo_attr(im, op, name) mlir_inherent((im)->r, (op), (name))
 /* The attribute of that name, which must be there; the functions below want it
  * to be an integer, a string and so on, as their names say. */

@@ -1,6 +1,7 @@
-/* xpu_execution: one execution of a program.  xpu_execute.c makes it and
- * xpu_launch.c runs it; from before it is queued until it has ended xpu_live.c
- * lists it, so that somebody else can end it. */
+/* xpu_execution: one execution of a program.  xpu_execution.c makes it,
+ * xpu_execute.c says when it runs, and xpu_launch.c runs it; from before it is
+ * queued until it has ended xpu_live.c lists it, so that somebody else can end
+ * it. */
 #ifndef XPU_EXECUTION_H
 #define XPU_EXECUTION_H
 
@@ -46,7 +47,7 @@ struct xpu_execution {
     bool held; /* outputs are in use too */
 };
 
-/* ---- xpu_execute.c ---- */
+/* ---- xpu_execution.c ---- */
 
 /* Begins uses of the arguments and makes the outputs.  parked: see there.
  * After an error all is as it was. */
@@ -59,6 +60,9 @@ xpu_event *xpu_execution_give(const xpu_execution *e, xpu_buffer **out);
 /* Is there an argument whose data may be queued behind the run? */
 bool xpu_call_must_park(const xpu_call *call);
 void xpu_call_delete_donated(const xpu_program *x, const xpu_call *call);
+
+/* ---- xpu_execute.c ---- */
+
 /* For each argument that is not ready: adds one to *waits, and calls fn(ctx,
  * st) when it is ready or in error.  The caller has one of its own in *waits,
  * which keeps e alive meanwhile. */

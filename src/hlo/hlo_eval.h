@@ -5,8 +5,9 @@
 #include "hlo_scalar.h"
 
 typedef struct {
-    sd_arena *arena; /* values of the run; loops swap it */
-    sd_arena *keep;  /* frames: as long as the evaluation */
+    sd_arena *arena; /* of the values of the computation that runs, which has
+                        one of its own */
+    sd_arena *keep;  /* of frames, which last as long as the evaluation */
     sd_map *frames;  /* computation -> its frame */
     double bytes;    /* of the values that now exist */
     double steps;    /* so far, of innermost loops */
@@ -27,26 +28,28 @@ typedef struct { /* a computation with operands as numbers */
     const int **arg;
 } hlo_frame;
 hlo_frame *hlo_open_frame(hlo_ev *e, const hlo_comp *c);
-/* These hand on values that exist: nothing is made for them. */
+/* Does in only hand on a value that exists, as a get-tuple-element does? */
 bool hlo_passes_on(const hlo_inst *in);
 sd_status hlo_eval_one(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
                        hlo_value *out);
-/* Steps and bytes of an instruction, and a loop's turn, against the limits. */
+/* An error if an instruction, or one more turn of a loop, would take more steps
+ * or bytes than an evaluation may. */
 sd_status hlo_afford(hlo_ev *e, const hlo_inst *in, const hlo_value *arg);
 sd_status hlo_afford_turn(hlo_ev *e);
 hlo_value hlo_value_copy(sd_arena *a, const hlo_value *v);
 
 /* ---- several participants: hlo_eval_join.c ---- */
 
-typedef struct { /* what stands at one instruction: of n participants */
+typedef struct { /* n participants at one instruction; arrays are by participant */
     int64_t n;
-    const bool *here;     /* those that run it */
-    hlo_value *const *in; /* by participant: its operands' values */
-    hlo_value *out;       /* by participant; made where here */
+    const bool *here;     /* does it run the instruction? */
+    hlo_value *const *in; /* its operands' values */
+    hlo_value *out;       /* its result, made if it is here */
 } hlo_gang;
 sd_status hlo_eval_join(hlo_ev *e, const hlo_inst *in, const hlo_gang *g);
-/* Custom calls that are the business of all: the borders of a manual
- * computation, a ragged all-to-all.  False: in is none. */
+/* Is in a custom-call that needs the values of all participants: the border of
+ * a manual computation, or a ragged all-to-all?  hlo_eval_joint evaluates
+ * it. */
 bool hlo_is_joint(const hlo_inst *in);
 sd_status hlo_eval_joint(hlo_ev *e, const hlo_inst *in, const hlo_gang *g);
 
@@ -56,7 +59,7 @@ sd_status hlo_region_open(hlo_ev *e, const hlo_comp *c, hlo_region **out);
 /* arg: elements; result: where to put them, not among the arguments. */
 sd_status hlo_region_run(hlo_ev *e, hlo_region *r, const void *const *arg,
                          void *const *result);
-/* The one op that the region is, else false. */
+/* True if the region is one op on its two parameters, as a sum is: *op. */
 bool hlo_region_op(const hlo_region *r, hlo_op *op);
 
 static inline char *hlo_at_elem(const hlo_value *v, int64_t i)
@@ -71,8 +74,8 @@ static inline hlo_value *hlo_result_at(hlo_value *out, int k)
     return out->shape->dtype == SD_TUPLE ? &out->elem[k] : out;
 }
 
-/* Lines of n arrays along dimension d in the order that `less` says, cut to
- * what out has room for; NULL: largest first. */
+/* Sorts the lines of n arrays along dimension d by `less` (NULL: the largest
+ * first), and keeps of each line as many elements as out has room for. */
 sd_status hlo_sort_lines(hlo_ev *e, const hlo_comp *less, int n,
                          const hlo_value *x, int64_t d, hlo_value *out);
 
@@ -91,7 +94,8 @@ hlo_eval_fn hlo_eval_custom;                    /* hlo_eval_custom.c */
  * Householder's vectors and factors, and their product.  hlo_eval_linalg.c */
 hlo_eval_fn hlo_eval_linalg, hlo_eval_linalg_call, hlo_eval_qr,
     hlo_eval_householder;
-/* A custom-call of operands, results or a configuration that do not fit. */
+/* The error of a custom-call whose operands, results or configuration do not
+ * fit its target. */
 sd_status hlo_misfit(const hlo_inst *in);
 
 #endif

@@ -60,23 +60,24 @@ typedef struct {
     xpu_pace pace;
 } xpu_cl;
 
-/* One more launch was put into COMPUTE: waits for all of them when it is time
- * to. */
+/* To be called after each launch into COMPUTE: waits for all of them when the
+ * pace (xpu_flight.h) says so. */
 cl_int xpu_cl_keep_pace(xpu_cl *v);
 
 /* Opens a library and settles on its devices; d is zeroed before. */
 sd_status xpu_cl_find(xpu_cl_driver *d, const sd_options *opt, bool cpu_too);
 sd_status xpu_cl_describe(const xpu_cl_driver *d, cl_device_id id,
                           device_desc *out, int64_t *memory);
-/* built: per binary of p, kernel: per kernel, both NULL before; what was made
- * is the caller's, on an error too.  Any thread; from a driver that is open. */
+/* Builds p's binaries into built[] and finds its kernels, kernel[]; both are
+ * all NULL before.  The caller releases what was made, after an error, too.
+ * Any thread. */
 sd_status xpu_cl_build(xpu_cl_driver *d, cl_device_id id,
                        const thunk_program *p, cl_program *built,
                        cl_kernel *kernel);
-/* fn(ctx) on the thread that builds; its answer. */
+/* Runs fn(ctx) on the thread that builds programs, and returns its status. */
 sd_status xpu_cl_on_builder(xpu_cl_driver *d, sd_status (*fn)(void *ctx),
                             void *ctx);
-/* BuildProgram failed: the compiler's own words are the best part of it. */
+/* The error of a BuildProgram that failed, with the compiler's log in it. */
 sd_status xpu_cl_build_failed(const xpu_cl_driver *d, cl_device_id id,
                               cl_program p, cl_int err, const char *what);
 
@@ -88,7 +89,8 @@ sd_status xpu_cl_kernel_make(xpu_device *d, const xpu_kernel_source *s,
 void xpu_cl_kernel_drop(xpu_device *d, xpu_kernel *k);
 sd_status xpu_cl_kernel_launch(xpu_device *d, xpu_kernel *k, void *const *ptr);
 
-/* A driver's words, for messages: what is no printable ASCII becomes '?'. */
+/* Makes a driver's text fit for messages: what is no printable ASCII becomes
+ * '?'. */
 void xpu_cl_clean(char *s);
 const char *xpu_cl_error(cl_int err); /* "CL_OUT_OF_RESOURCES" */
 sd_status xpu_cl_status(cl_int err, const char *what); /* CL_SUCCESS: NULL */

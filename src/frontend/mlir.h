@@ -231,16 +231,18 @@ sd_bytes mlir_section(mlir_reader *r, sd_cursor *c, unsigned *id);
 
 /* mlir_type.c */
 const mlir_type *mlir_type_at(mlir_reader *r, uint64_t index); /* not NULL */
-/* NULL after an error: no array, tuple or token that we have. */
-const sd_shape *mlir_shape(mlir_reader *r, uint64_t type);
 bool mlir_dtype(mlir_reader *r, uint64_t type, sd_dtype *out);
-bool mlir_type_same(mlir_reader *r, uint64_t x, uint64_t y);
 void mlir_set_elem(mlir_type *t, sd_dtype d);
 /* thing: "a type"; limit: of its depth */
 void mlir_too_deep(mlir_reader *r, const char *thing, int limit);
 bool mlir_too_long(mlir_reader *r, size_t text); /* bytes of it so far */
 /* The builtin type of that spelling: i32, ui4, f8E4M3FN, index, none. */
 bool mlir_type_of_name(sd_bytes name, mlir_type *out);
+
+/* mlir_shape.c */
+/* NULL after an error: no array, tuple or token that we have. */
+const sd_shape *mlir_shape(mlir_reader *r, uint64_t type);
+bool mlir_type_same(mlir_reader *r, uint64_t x, uint64_t y);
 
 /* mlir_attr.c */
 const mlir_attr *mlir_attr_at(mlir_reader *r, uint64_t index); /* not NULL */

@@ -14,7 +14,8 @@ enum {
     MATRIX_STEP = 128,   /* and of those that matrix instructions take; */
     PANEL_STEPS = 8,     /* so many panels at most, */
     LEAST_STEP = 16,
-    SIDE = 64, /* positions of axes that a tile does not cut, at most */
+    SIDE = 64, /* positions of axes that a tile does not cut, at most, */
+    LONG_ROWS = 512, /* and twice those where a window asks for it */
     ACCESS = 16, /* bytes of a row's alignment, and of its padding */
     EDGE = 64, /* a tile of m x n costs m * n + EDGE * (m + n) */
     ROUND_BYTES = 32 << 10,
@@ -551,6 +552,36 @@ static bool choose_sides(const plan_kernel *k, int lane, const plan_node *c,
     return found;
 }
 
+/* K, along which axis each operand lies, and whether blocks read both. */
+static void find_ways(const plan_kernel *k, int lane, plan_blocks *b,
+                      const device_desc *dev)
+{
+    int last_m = plan_last_axis(plan_block_rows(b)),
+        last_k = plan_last_axis(b->node->over);
+
+    if (plan_has_matrices(b))
+        find_whole_depth(k, b);
+    b->x_along = plan_lies_along(k, b->x, last_m, last_k) ? last_m : last_k;
+    b->y_along = plan_lies_along(k, b->y, last_k, lane) ? last_k : lane;
+    b->direct = dev->features & DEVICE_HAS_BLOCK2D && plan_find_reads(k, b);
+}
+
+/* Rows of a large image are taken whole, too, where x is then copied once for
+ * all of a window. */
+static void take_long_rows(const plan_kernel *k, int lane, plan_blocks *b,
+                           const device_desc *dev)
+{
+    plan_blocks of = {.node = b->node};
+
+    if (!plan_engine_table[b->engine].panels || b->direct ||
+        plan_find_window(k, b) || !plan_find_sides(k, lane, LONG_ROWS, &of))
+        return;
+    choose_engine(k, &of, dev);
+    find_ways(k, lane, &of, dev);
+    if (!of.direct && plan_find_window(k, &of))
+        *b = of;
+}
+
 static void cut_tiles(plan_kernel *k, const plan_blocks *b)
 {
     for (int a = 0; a < k->nouter; a++)
@@ -564,20 +595,15 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
 {
     const plan_node *c = plan_only_contract(k);
     plan_blocks *b = sd_arena_new(k->arena, plan_blocks);
-    int last_m, last_k, group = k->group;
+    int group = k->group;
 
     if (!dev->access || !c || !plan_has_blocks_of(c->dtype) ||
         !k->axis[lane].outer)
         return false;
     if (!choose_sides(k, lane, c, b, dev) || !is_worth(k, b))
         return false;
-    if (plan_has_matrices(b))
-        find_whole_depth(k, b);
-    last_m = plan_last_axis(plan_block_rows(b));
-    last_k = plan_last_axis(c->over);
-    b->x_along = plan_lies_along(k, b->x, last_m, last_k) ? last_m : last_k;
-    b->y_along = plan_lies_along(k, b->y, last_k, lane) ? last_k : lane;
-    b->direct = dev->features & DEVICE_HAS_BLOCK2D && plan_find_reads(k, b);
+    find_ways(k, lane, b, dev);
+    take_long_rows(k, lane, b, dev);
     if (!choose_tile(k, b, dev) &&
         (!b->direct || (plan_give_up_reads(b), !choose_tile(k, b, dev)))) {
         k->group = group;

@@ -113,10 +113,23 @@ typedef struct {
     int ncut;
 } edges;
 
+/* The position at which an expression of that step, which is `first` at 0, comes
+ * to `limit` or passes it.  One that no number counts lies beyond both ends. */
+static void add_edge(edges *x, int64_t step, int64_t first, int64_t limit)
+{
+    int64_t at;
+
+    if (step > 0 ? __builtin_sub_overflow(limit, first, &at)
+                 : __builtin_sub_overflow(first, limit, &at) ||
+                       __builtin_add_overflow(at, 1, &at))
+        return;
+    x->at[x->n++] = at;
+}
+
 /* Where g begins to hold, or no longer does. */
 static bool add_edges(edges *x, const plan_guard *g)
 {
-    int64_t step, first, by;
+    int64_t step, first;
 
     if (!(g->e->varies >> x->axis & 1) ||
         (g->lo <= g->e->lo && g->hi > g->e->hi))
@@ -126,9 +139,8 @@ static bool add_edges(edges *x, const plan_guard *g)
     if (!plan_expr_alone(g->e, x->axis, 0, &step, &first) ||
         (step != 1 && step != -1))
         return true; /* asked at every position */
-    by = step < 0 ? 1 : 0;
-    x->at[x->n++] = step * (g->lo - first) + by;
-    x->at[x->n++] = step * (g->hi - first) + by;
+    add_edge(x, step, first, g->lo);
+    add_edge(x, step, first, g->hi);
     return true;
 }
 

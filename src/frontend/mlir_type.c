@@ -19,15 +19,15 @@ static const float_row floats[] = {
     {"tf32", 34, -1, SD_TUPLE, 19},
     {"f8E4M3FN", 6, 24, SD_F8E4M3FN, 8},
     {"f8E5M2", 7, 22, SD_F8E5M2, 8},
-    {"f8E4M3FNUZ", 27, -1, SD_F8E4M3FNUZ, 8},
-    {"f8E5M2FNUZ", 28, -1, SD_F8E5M2FNUZ, 8},
-    {"f8E4M3B11FNUZ", 29, -1, SD_F8E4M3B11FNUZ, 8},
-    {"f8E4M3", 35, -1, SD_F8E4M3, 8},
-    {"f8E3M4", 36, -1, SD_F8E3M4, 8},
-    {"f4E2M1FN", 37, -1, SD_F4E2M1FN, 4},
-    {"f6E2M3FN", 38, -1, SD_F6E2M3FN, 6},
-    {"f6E3M2FN", 39, -1, SD_F6E3M2FN, 6},
-    {"f8E8M0FNU", 40, -1, SD_F8E8M0FNU, 8}};
+    {"f8E4M3FNUZ", 27, 26, SD_F8E4M3FNUZ, 8},
+    {"f8E5M2FNUZ", 28, 25, SD_F8E5M2FNUZ, 8},
+    {"f8E4M3B11FNUZ", 29, 27, SD_F8E4M3B11FNUZ, 8},
+    {"f8E4M3", 35, 23, SD_F8E4M3, 8},
+    {"f8E3M4", 36, 28, SD_F8E3M4, 8},
+    {"f4E2M1FN", 37, 29, SD_F4E2M1FN, 4},
+    {"f6E2M3FN", 38, 30, SD_F6E2M3FN, 6},
+    {"f6E3M2FN", 39, 31, SD_F6E3M2FN, 6},
+    {"f8E8M0FNU", 40, 32, SD_F8E8M0FNU, 8}};
 
 /* Integers: signed in meaning, as builtin's signless ones are. */
 typedef struct {

@@ -289,6 +289,24 @@ def constrained(devices):
 
 
 @program
+def constrained_types(devices):
+    """What Shardy's operations read and give has types of MLIR's own dialect."""
+    m = line(devices)
+    names = ["bool", "int2", "uint4", "int8", "uint64", "float16", "bfloat16",
+             "float64", "complex64", "float8_e3m4", "float8_e4m3",
+             "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
+             "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+             "float4_e2m1fn"]
+
+    def f(a):
+        a = lax.with_sharding_constraint(a, NamedSharding(m, P(None, "x")))
+        return jnp.flip(a, 0)
+    x = whole(N, N) % 2 + 1
+    return [jax.jit(f)(put(x.astype(getattr(jnp, t)), m, P("x")))
+            .astype(jnp.float32) for t in names]
+
+
+@program
 def unreduced(devices):
     """What is left to be summed stays apart: each device's part is looked at."""
     types = (jax.sharding.AxisType.Explicit,)

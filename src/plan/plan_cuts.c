@@ -53,6 +53,13 @@ static plan_answer ask_guards(const plan_within *w, const plan_node *n)
     return n->nguard ? all : PLAN_OPEN;
 }
 
+/* The value of a condition, where it is known.  A LOAD's answer is no value: it
+ * says whether its guards let it. */
+static plan_answer value_of(const plan_node *n, const plan_answer *answer)
+{
+    return n->kind == PN_LOAD ? PLAN_OPEN : answer[n->id];
+}
+
 static plan_answer ask(const plan_within *w, const plan_node *n,
                        const plan_answer *answer)
 {
@@ -68,8 +75,8 @@ static plan_answer ask(const plan_within *w, const plan_node *n,
         return plan_knows(w, &g, &holds) ? answer_of(holds) : PLAN_OPEN;
     if (n->op != HLO_AND && n->op != HLO_OR)
         return PLAN_OPEN;
-    x = answer[n->arg[0]->id];
-    y = answer[n->arg[1]->id];
+    x = value_of(n->arg[0], answer);
+    y = value_of(n->arg[1], answer);
     if (x == answer_of(n->op == HLO_OR) || y == answer_of(n->op == HLO_OR))
         return answer_of(n->op == HLO_OR);
     return x == PLAN_OPEN || y == PLAN_OPEN ? PLAN_OPEN : x;
@@ -82,9 +89,9 @@ bool plan_takes(const plan_node *n, int arg, const plan_answer *answer)
     if (answer[n->id] != PLAN_OPEN)
         return false;
     if (n->kind != PN_ELT || n->op != HLO_SELECT ||
-        answer[n->arg[0]->id] == PLAN_OPEN)
+        value_of(n->arg[0], answer) == PLAN_OPEN)
         return true;
-    return arg == (answer[n->arg[0]->id] == PLAN_YES ? 1 : 2);
+    return arg == (value_of(n->arg[0], answer) == PLAN_YES ? 1 : 2);
 }
 
 void plan_look(const plan_kernel *k, const plan_within *w, plan_answer *answer,
@@ -113,8 +120,9 @@ typedef struct {
     int ncut;
 } edges;
 
-/* The position at which an expression of that step, which is `first` at 0, comes
- * to `limit` or passes it.  One that no number counts lies beyond both ends. */
+/* The position at which an expression of that step, which is `first` at 0,
+ * comes to `limit` or passes it.  One that no number counts lies beyond both
+ * ends. */
 static void add_edge(edges *x, int64_t step, int64_t first, int64_t limit)
 {
     int64_t at;

@@ -583,7 +583,8 @@ typedef struct {
 
 /* Where an axis of the nest is cut, and how those inside of it are in each part.
  * A stretch is the positions up to where the next one begins.  Known: each
- * question about the axis alone (plan_asks) has one answer there. */
+ * question (plan_asks) about the axis alone has one answer there, and one about
+ * others too holds there or is asked. */
 typedef struct plan_cut plan_cut;
 typedef struct {
     int64_t from;
@@ -764,11 +765,11 @@ bool plan_guard_is_even(const plan_guard *g, int axis, int64_t n);
 /* Is n the question whether an expression is below a number, or not?  Then *g
  * holds where it is true. */
 bool plan_asks(const plan_node *n, plan_guard *g);
-/* A position of a stretch that is known, and those of the axes outside. */
+/* A stretch that is known, and those of the axes outside. */
 typedef struct plan_within {
     const struct plan_within *outside;
     int axis;
-    int64_t at;
+    int64_t from, end, extent; /* of the axis's positions, which are `extent` */
 } plan_within;
 /* What is known in a stretch of a node: of a question its answer, of a LOAD
  * whether its guards let it. */
@@ -786,9 +787,5 @@ bool plan_may_repeat(const plan_kernel *k);
  * wrote, and not under a mask?  Such a store takes some processors as long as
  * five vectors, which in rows of ten numbers is most of the time. */
 bool plan_ends_early(const plan_kernel *k);
-/* The value of e at position `at` of an axis, where it depends on nothing else
- * and changes by *step from one to the next. */
-bool plan_expr_alone(const plan_expr *e, int axis, int64_t at, int64_t *step,
-                     int64_t *value);
 
 #endif

@@ -19,18 +19,29 @@ enum {
 
 /* ---- what is known in a stretch ---- */
 
+/* Do its bounds say nothing, since it may wrap around? */
+static bool may_wrap(const plan_expr *e)
+{
+    return e->lo == INT64_MIN || e->hi == INT64_MAX;
+}
+
 bool plan_knows(const plan_within *w, const plan_guard *g, bool *holds)
 {
-    int64_t step, value;
+    int64_t lo = g->e->lo, hi = g->e->hi, step;
+    bool cut = false;
 
+    if (may_wrap(g->e))
+        return false;
     for (; w; w = w->outside) {
-        if (!plan_expr_alone(g->e, w->axis, w->at, &step, &value) ||
+        if (!plan_expr_stride(g->e, w->axis, &step) ||
             (step != 1 && step != -1))
             continue;
-        *holds = g->lo <= value && value < g->hi;
-        return true;
+        lo += step > 0 ? w->from : w->extent - w->end;
+        hi -= step > 0 ? w->extent - w->end : w->from;
+        cut = true;
     }
-    return false;
+    *holds = g->lo <= lo && hi < g->hi;
+    return cut && (*holds || hi < g->lo || lo >= g->hi);
 }
 
 static plan_answer answer_of(bool holds)
@@ -120,49 +131,51 @@ typedef struct {
     int ncut;
 } edges;
 
-/* The position at which an expression of that step, which is `first` at 0,
- * comes to `limit` or passes it.  One that no number counts lies beyond both
- * ends. */
-static void add_edge(edges *x, int64_t step, int64_t first, int64_t limit)
+/* How many positions behind `first` limit is, as far as an axis goes. */
+static int64_t behind(int64_t first, int64_t limit, int64_t extent)
 {
-    int64_t at;
+    int64_t n;
 
-    if (step > 0 ? __builtin_sub_overflow(limit, first, &at)
-                 : __builtin_sub_overflow(first, limit, &at) ||
-                       __builtin_add_overflow(at, 1, &at))
-        return;
-    x->at[x->n++] = at;
+    if (__builtin_sub_overflow(limit, first, &n))
+        n = limit < first ? 0 : extent;
+    return SD_MIN(SD_MAX(n, 0), extent);
 }
 
-/* Where g begins to hold, or no longer does. */
-static bool add_edges(edges *x, const plan_guard *g)
+/* Where g begins to hold, or no longer does, wherever other axes stand: of a
+ * window's position, which is the sum of two, the inside. */
+static bool add_edges(edges *x, const plan_guard *g, int64_t extent)
 {
-    int64_t step, first;
+    int64_t step, from, end;
 
     if (!(g->e->varies >> x->axis & 1) ||
         (g->lo <= g->e->lo && g->hi > g->e->hi))
         return true;
     if (x->n + 2 > MOST_EDGES)
         return false;
-    if (!plan_expr_alone(g->e, x->axis, 0, &step, &first) ||
+    if (!plan_expr_stride(g->e, x->axis, &step) || may_wrap(g->e) ||
         (step != 1 && step != -1))
         return true; /* asked at every position */
-    add_edge(x, step, first, g->lo);
-    add_edge(x, step, first, g->hi);
+    from = behind(g->e->lo, g->lo, extent);
+    end = behind(g->e->hi - (extent - 1), g->hi, extent);
+    if (from >= end)
+        return true;
+    x->at[x->n++] = step > 0 ? from : extent - end;
+    x->at[x->n++] = step > 0 ? end : extent - from;
     return true;
 }
 
 static bool find_edges(const plan_kernel *k, const bool *wanted, edges *x)
 {
+    int64_t extent = k->axis[x->axis].extent;
     plan_guard g;
 
     plan_for_each_node(n, k) {
         if (!wanted[n->id])
             continue;
         for (int i = 0; i < n->nguard; i++)
-            if (!add_edges(x, &n->guard[i]))
+            if (!add_edges(x, &n->guard[i], extent))
                 return false;
-        if (plan_asks(n, &g) && !add_edges(x, &g))
+        if (plan_asks(n, &g) && !add_edges(x, &g, extent))
             return false;
     }
     return x->n > 0;
@@ -208,17 +221,20 @@ static bool is_long(const finder *f, int axis, int64_t n)
 
     return axis == f->lane ? n >= (int64_t)LEAST_KNOWN * x->copies * f->k->lanes
            : f->effort == CUT_ALL ? true
-                                  : n >= x->extent / 2;
+                                  : n >= x->extent / 4 * 3;
 }
 
-/* The part from x->cut[i] to before x->cut[i + n], at axis number `nest`. */
+/* What is asked is asked in all that is inside.  The part from x->cut[i] to
+ * before x->cut[i + n], at axis number `nest`. */
 static plan_stretch stretch(finder *f, const edges *x, int nest, int i,
                             bool known, const plan_within *w)
 {
-    plan_within in = {w, x->axis, x->cut[i]};
+    plan_within in = {w, x->axis, x->cut[i], x->cut[i + 1],
+                      f->k->axis[x->axis].extent};
 
-    return (plan_stretch){x->cut[i], known,
-                          cut_nest(f, nest + 1, known ? &in : w)};
+    return (plan_stretch){
+        x->cut[i], known,
+        cut_nest(f, known ? nest + 1 : f->k->nnest, known ? &in : w)};
 }
 
 static const plan_cut *cut_axis(finder *f, const edges *x, int nest,
@@ -270,10 +286,13 @@ static const plan_cut *cut_nest(finder *f, int i, const plan_within *w)
 
 void plan_find_cuts(plan_kernel *k, int lane)
 {
+    /* code of loops takes long to make: of those the inside alone knows */
+    int first = k->naxis > k->nouter ? CUT_INSIDES : CUT_ALL;
+
     if (!k->axis[lane].outer || k->lanes == 1 || k->cls == PLAN_SCATTERING ||
         k->blocks || k->rows)
         return;
-    for (int e = CUT_ALL; e >= CUT_LANE && !k->cut; e--) {
+    for (int e = first; e >= CUT_LANE && !k->cut; e--) {
         finder f = {.k = k, .lane = lane, .effort = (effort)e};
         const plan_cut *cut = cut_nest(&f, 0, NULL);
 

@@ -144,22 +144,6 @@ bool plan_guard_is_even(const plan_guard *g, int axis, int64_t n)
             (s == 1 && m % n == 0 && g->lo % n == 0 && g->hi % n == 0));
 }
 
-bool plan_expr_alone(const plan_expr *e, int axis, int64_t at, int64_t *step,
-                     int64_t *value)
-{
-    /* a node's value is known only when the program runs */
-    for (const plan_expr *rest = e; rest;) {
-        int64_t c;
-
-        if (plan_px_next_term(&rest, &c)->kind > PX_AXIS)
-            return false;
-    }
-    if (e->varies != 1ull << axis || !plan_expr_stride(e, axis, step))
-        return false;
-    *value = (*step < 0 ? e->hi : e->lo) + *step * at;
-    return true;
-}
-
 bool plan_asks(const plan_node *n, plan_guard *g)
 {
     const plan_node *x, *y;

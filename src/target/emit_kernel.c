@@ -15,6 +15,7 @@ typedef struct {
     range range[EMIT_AXES];
     bool in_run; /* of updates: plan_runs */
     const plan_cut *cut; /* of the axes that are not open yet, or NULL */
+    bool asks; /* the stretch that is open is none that is known */
 } nest;
 
 static void outer(nest *t, int i);
@@ -324,8 +325,9 @@ static void each_stretch(nest *t, int i)
 
     for (int j = 0; j < c->n; j++) {
         const plan_stretch *s = &c->stretch[j];
-        plan_within in = {outside, c->axis, s->from};
-        int64_t end = j + 1 < c->n ? s[1].from : e->k->axis[c->axis].extent;
+        int64_t extent = e->k->axis[c->axis].extent;
+        int64_t end = j + 1 < c->n ? s[1].from : extent;
+        plan_within in = {outside, c->axis, s->from, end, extent};
         part p = {.n = end - s->from, .known = s->known};
 
         p.r.lo = larger(e, r.lo, emit_si(e, s->from));
@@ -333,9 +335,11 @@ static void each_stretch(nest *t, int i)
         e->within = s->known ? &in : outside;
         plan_look(e->k, e->within, e->answer, e->wanted);
         t->cut = s->inside;
+        t->asks = !s->known; /* short: no vectors side by side */
         (c->axis == e->lane ? lane_part : row_part)(t, i, &p);
     }
     t->cut = c;
+    t->asks = false;
     e->within = outside;
     plan_look(e->k, e->within, e->answer, e->wanted);
 }
@@ -361,8 +365,7 @@ static void outer_lane(nest *t, int i)
     else if (plan_ends_early(e->k) && l->extent >= e->w && !divides(l, e->w))
         lane_to_end(e, r, l->extent, go_inside, &in);
     else
-        emit_lane_loops(e, r.lo, r.hi, e->k->axis[e->lane].copies, go_inside,
-                        &in);
+        emit_lane_loops(e, r.lo, r.hi, t->asks ? 1 : l->copies, go_inside, &in);
     emit_pick_end(e);
     emit_when_end(e, no);
 }

@@ -179,7 +179,7 @@ void random_make_iota(random_gen *g)
 
 void random_make_dynamic_slice(random_gen *g)
 {
-    hlo_inst *arg[9] = {some(g)}, *in;
+    hlo_inst *arg[1 + SD_MAX_RANK] = {some(g)}, *in;
     const sd_shape *s = arg[0]->shape;
     sd_dtype t = random_dtype(g, HLO_T_INT);
     int64_t size[SD_MAX_RANK];
@@ -213,6 +213,46 @@ void random_make_roll(random_gen *g)
     in->dims = hlo_dims_copy(g->a, s->dim, s->rank);
     random_infer(g, in);
     random_keep(g, in, *random_fact_of(x));
+}
+
+/* x with its ends exchanged along a dimension: what jnp.roll by a number is. */
+static hlo_inst *turned(random_gen *g, hlo_inst *x)
+{
+    const sd_shape *s = x->shape;
+    int64_t d = random_below(g, s->rank), cut = random_below(g, s->dim[d] + 1);
+    int64_t start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK], stride[SD_MAX_RANK];
+    hlo_inst *part[2];
+
+    for (int i = 0; i < s->rank; i++) {
+        limit[i] = s->dim[i];
+        stride[i] = 1;
+    }
+    start[d] = cut;
+    part[0] = hlo_make_slice(random_at(g), x, start, limit, stride);
+    start[d] = 0;
+    limit[d] = cut;
+    part[1] = hlo_make_slice(random_at(g), x, start, limit, stride);
+    return hlo_make_concatenate(random_at(g), 2, part, d);
+}
+
+/* Turned along one or two dimensions, or where a turned mask picks it. */
+void random_make_turn(random_gen *g)
+{
+    hlo_inst *x = some(g), *y;
+    const sd_shape *s = x->shape;
+
+    if (s->rank == 0)
+        return;
+    y = turned(g, x);
+    if (random_chance(g, 40))
+        y = turned(g, y);
+    if (random_chance(g, 50)) {
+        const sd_shape *bits = random_dims(g, SD_PRED, s->rank, s->dim);
+        hlo_inst *mask = turned(g, random_want(g, bits, anything));
+
+        y = hlo_make_select(random_at(g), mask, y, x);
+    }
+    random_keep(g, y, *random_fact_of(x));
 }
 
 void random_make_dynamic_update(random_gen *g)

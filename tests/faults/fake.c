@@ -69,7 +69,7 @@ static void *work(void *arg)
     pthread_mutex_lock(&fake_lock);
     for (;;) {
         while (!w->head && !w->stop)
-            pthread_cond_wait(&fake_changed, &fake_lock);
+            pthread_cond_wait(&w->fed, &fake_lock);
         if (!(c = w->head))
             break;
         if (!(w->head = c->next))
@@ -89,6 +89,7 @@ bool fake_start(fake_worker *w, void (*serve)(void *owner, fake_command *c),
     w->tail = &w->head;
     w->serve = serve;
     w->owner = owner;
+    pthread_cond_init(&w->fed, NULL);
     return !pthread_create(&w->thread, NULL, work, w);
 }
 
@@ -96,9 +97,10 @@ void fake_stop(fake_worker *w)
 {
     pthread_mutex_lock(&fake_lock);
     w->stop = true;
-    pthread_cond_broadcast(&fake_changed);
+    pthread_cond_signal(&w->fed);
     pthread_mutex_unlock(&fake_lock);
     pthread_join(w->thread, NULL);
+    pthread_cond_destroy(&w->fed);
 }
 
 void fake_append(fake_worker *w, fake_command *c)
@@ -106,7 +108,7 @@ void fake_append(fake_worker *w, fake_command *c)
     c->next = NULL;
     *w->tail = c;
     w->tail = &c->next;
-    pthread_cond_broadcast(&fake_changed);
+    pthread_cond_signal(&w->fed);
 }
 
 void fake_wait_idle(fake_worker *w)

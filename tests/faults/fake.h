@@ -32,6 +32,7 @@ typedef struct {
     /* Runs and frees the command.  The lock is held, but while it runs. */
     void (*serve)(void *owner, fake_command *c);
     void *owner;
+    pthread_cond_t fed; /* there is a command, or it is to stop */
 } fake_worker;
 
 /* Of workers, of events, and of what a driver's words say. */

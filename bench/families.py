@@ -360,8 +360,32 @@ def rows(draw):
         [a[::-1] for a in jnp.split(x, 8, 1)], 1), f32(512, 1024))
     row("stack of 8 rolls", bar, lambda x: jnp.stack(
         [jnp.roll(x, i) for i in range(8)]), f32(50000))
+    row("stack of 16 slices", bar, lambda x: jnp.stack(
+        [x[i:50000 + i] * (i + 1) for i in range(16)]), f32(50016))
+    row("rows put around 300x1000", bar, lambda x: jnp.pad(
+        x, ((3, 5), (0, 0)), mode="wrap"), f32(300, 1000))
     row("life, 30 turns", bar, lambda b: lax.fori_loop(0, 30, life, b),
         below(2, 256, 256, dtype=np.uint8))
+
+
+def windows(_):
+    """Few operations, and an inside that asks nothing."""
+    bar = 1
+
+    def over(f, start, *size):
+        return lambda x: lax.reduce_window(x, start, f, size,
+                                           (1,) * len(size), "SAME")
+
+    row("window and 3x3 of 512x512 bool", bar, lambda x: over(
+        lax.bitwise_and, np.bool_(True), 3, 3)(x > 0), f32(512, 512))
+    row("window add 3x3 of 4x56x56x64", bar, over(
+        lax.add, np.float32(0), 1, 3, 3, 1), f32(4, 56, 56, 64))
+    row("window max 3x3 of 4x16x56x56", bar, over(
+        lax.max, np.float32(-np.inf), 1, 1, 3, 3), f32(4, 16, 56, 56))
+    row("window add 3x3x3 of 30x31x70", bar, over(
+        lax.add, np.float32(0), 3, 3, 3), f32(30, 31, 70))
+    row("box of 9 over 50000", bar, lambda x: jnp.convolve(
+        x, jnp.ones(9) / 9, mode="same"), f32(50000))
 
 
 def life(_, b):
@@ -416,7 +440,7 @@ def main():
     CPU_TIME = a.cpu_time
     rng = np.random.default_rng(a.seed)
     for family in (scatters, scans, transforms, matrices, orders, products,
-                   convolutions, pairs, rows):
+                   convolutions, pairs, rows, windows):
         family(lambda lo, hi: int(np.exp(rng.uniform(np.log(lo), np.log(hi)))))
     under = []
     print(f"{'program':44}{'XLA ms':>10}{'ours':>10}{'ratio':>8}{'bar':>6}")

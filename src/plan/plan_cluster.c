@@ -428,7 +428,7 @@ double cluster_times(const cluster *c, const cluster_member *m)
 
         for (int d = 0; d < v->rank; d++)
             varies |= v->index[d]->varies;
-        all += varies ? share_of(c, v) * upto[63 - __builtin_clzll(varies)] : 1;
+        all += varies ? share_of(c, v) * upto[plan_last_axis(varies)] : 1;
     }
     return all;
 }

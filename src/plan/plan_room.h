@@ -115,10 +115,6 @@ typedef struct {
 } plan_guards;
 
 bool plan_guards_same(plan_guards x, plan_guards y);
-static inline int plan_last_axis(uint64_t axes) /* of a set that has one */
-{
-    return 63 - __builtin_clzll(axes);
-}
 
 /* Strands of a kernel, and of an axis: powers of two, or all 3 positions. */
 enum { PLAN_MOST_STRANDS = 8 };

@@ -100,7 +100,7 @@ static LLVMValueRef open_side(direct *d, const reading *w, int i)
     emit *e = d->g->e;
     emit_operand *o = w->o;
     uint64_t axes = o->in | (uint64_t)1 << o->axis;
-    int row = 63 - __builtin_clzll(axes);
+    int row = plan_last_axis(axes);
     LLVMValueRef at = emit_mad(e, w == &d->y ? d->in : d->im, PLAN_SQUARE,
                                emit_si(e, behind(w, i)));
 
@@ -131,7 +131,7 @@ static void cut_rows(direct *d, const reading *w, const plan_guard *g,
     LLVMValueRef v = emit_expr(e, g->e, 0, false), from, to;
     int64_t s;
 
-    plan_expr_stride(g->e, 63 - __builtin_clzll(axes), &s);
+    plan_expr_stride(g->e, plan_last_axis(axes), &s);
     v = LLVMBuildNeg(e->b, v, "");
     from = over_up(e, emit_add(e, v, emit_si(e, g->lo)), s);
     to = over_up(e, emit_add(e, v, emit_si(e, g->hi)), s);
@@ -224,11 +224,6 @@ static LLVMValueRef pack(direct *d, const reading *w, const told *t)
 
 /* ---- in the loops ---- */
 
-static int last_axis(uint64_t axes)
-{
-    return 63 - __builtin_clzll(axes);
-}
-
 /* Does x slide along the last axis but one? */
 static bool slides_before(const emit_tile *g)
 {
@@ -243,7 +238,7 @@ static void open_window(direct *d, LLVMValueRef window)
     uint64_t rest = d->g->b->node->over;
 
     for (int inner = 0; inner <= slides_before(d->g); inner++) {
-        int a = last_axis(rest);
+        int a = plan_last_axis(rest);
 
         emit_open_axis(e, a, emit_si(e, 0), 1);
         rest &= ~(1ull << a);
@@ -412,7 +407,7 @@ void emit_run_direct(emit_tile *g)
     emit *e = g->e;
     const plan_blocks *b = g->b;
     uint64_t over = b->node->over;
-    int last = last_axis(over);
+    int last = plan_last_axis(over);
     int64_t row = b->x_reads.columns, slides = 1;
     direct d = {.g = g};
     emit_loop window, kx;
@@ -420,7 +415,7 @@ void emit_run_direct(emit_tile *g)
 
     d.turns = (row + b->step - 1) / b->step;
     if (slides_before(g))
-        slides = e->k->axis[last_axis(over & ~(1ull << last))].extent;
+        slides = e->k->axis[plan_last_axis(over & ~(1ull << last))].extent;
     else if (b->slides)
         slides = e->k->axis[last].extent / row;
     d.im = e->abi->uniform(e, g->im);

@@ -91,7 +91,7 @@ void emit_open_side(emit *e, const emit_operand *o, LLVMValueRef flat)
 static int even_axis(const emit_tile *g)
 {
     const plan_blocks *b = g->b;
-    int last = 63 - __builtin_clzll((uint64_t)1 << b->k | b->k_in);
+    int last = plan_last_axis((uint64_t)1 << b->k | b->k_in);
 
     return plan_engine_table[b->engine].panels &&
                    g->e->k->axis[last].extent % b->step == 0
@@ -199,7 +199,7 @@ void emit_open_vector(emit_tile *g, const emit_operand *o, int i)
 {
     emit *e = g->e;
     uint64_t over = g->b->node->over;
-    int last = 63 - __builtin_clzll(over);
+    int last = plan_last_axis(over);
 
     emit_open_side(e, o, o->m[i]);
     for (int a = 0; a < e->k->naxis; a++)

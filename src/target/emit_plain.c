@@ -3,11 +3,6 @@
  * before the loop over steps (ADR 25). */
 #include "emit_group.h"
 
-static int last_of(uint64_t axes)
-{
-    return 63 - __builtin_clzll(axes);
-}
-
 /* ---- before the loop ---- */
 
 /* A bit for each position along K at which guard n fails, from bit `first` on,
@@ -80,7 +75,7 @@ static void find_beyond(emit_tile *g, emit_operand *o)
 
     if (!o->after || o->in || of->extent % of->tile || of->tile < o->extent ||
         !plan_expr_stride(o->node->off, o->axis, &m) ||
-        !plan_expr_stride(o->node->off, last_of(g->b->node->over), &k))
+        !plan_expr_stride(o->node->off, plan_last_axis(g->b->node->over), &k))
         return;
     o->beyond = sd_arena_array(e->a, int64_t, o->n);
     for (int i = 0; i < o->n; i++)
@@ -115,7 +110,7 @@ static int outside_of(const emit_tile *g, int a)
 {
     uint64_t rest = g->b->node->over & (((uint64_t)1 << a) - 1);
 
-    return rest ? last_of(rest) : -1;
+    return rest ? plan_last_axis(rest) : -1;
 }
 
 static depth find_depth(emit_tile *g, LLVMValueRef flat)
@@ -123,7 +118,8 @@ static depth find_depth(emit_tile *g, LLVMValueRef flat)
     emit *e = g->e;
     depth d;
 
-    for (int a = last_of(g->b->node->over); a >= 0; a = outside_of(g, a)) {
+    for (int a = plan_last_axis(g->b->node->over); a >= 0;
+         a = outside_of(g, a)) {
         d.all[a] = flat;
         flat = emit_over(e, flat, e->k->axis[a].extent);
     }
@@ -147,7 +143,8 @@ static LLVMValueRef find_by(emit_tile *g, const plan_node *n, const depth *d)
     LLVMValueRef by = emit_si(e, 0);
     int64_t within = 0, s = 0;
 
-    for (int a = last_of(g->b->node->over); a >= 0; a = outside_of(g, a)) {
+    for (int a = plan_last_axis(g->b->node->over); a >= 0;
+         a = outside_of(g, a)) {
         plan_expr_stride(n->off, a, &s);
         if (s != within)
             by = emit_mad(e, d->all[a], s - within, by);
@@ -215,7 +212,7 @@ static LLVMValueRef skip_lead(emit_tile *g, const emit_operand *o, int i,
     emit *e = g->e;
     int64_t s;
 
-    plan_expr_stride(o->node->off, last_of(g->b->node->over), &s);
+    plan_expr_stride(o->node->off, plan_last_axis(g->b->node->over), &s);
     *has = LLVMBuildICmp(e->b, LLVMIntSGE, o->k[i], emit_si(e, g->b->lead), "");
     return emit_select(e, *has, emit_si(e, -g->b->lead * s),
                        emit_times(e, o->k[i], -s));

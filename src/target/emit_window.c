@@ -23,19 +23,13 @@ typedef struct {
     int64_t planes; /* phases of the window's axes */
     int64_t turns;   /* positions of these */
     int64_t parts;   /* of the last axis */
-    int64_t rows,
-        apart; /* of x's area; from one of an item's vectors to the next
-                */
+    int64_t rows;    /* of x's area, */
+    int64_t apart;   /* from one of an item's vectors to the next */
     int n; /* vectors of x that an item copies, */
     LLVMValueRef *begin, *v; /* the element that each begins with, or one before
                                 all where a guard fails; a stack slot */
     LLVMValueRef to; /* bytes to where the first one goes */
 } window;
-
-static int last_of(uint64_t axes)
-{
-    return 63 - __builtin_clzll(axes);
-}
 
 /* ---- x ---- */
 
@@ -245,8 +239,9 @@ static LLVMValueRef find_y(window *w, LLVMValueRef part, LLVMValueRef turn)
     LLVMValueRef at =
         emit_times(e, part, w->g->b->step * stride_of(w, w->last));
 
-    return w->outer ? emit_mad(e, turn, stride_of(w, last_of(w->outer)), at)
-                    : at;
+    return w->outer
+               ? emit_mad(e, turn, stride_of(w, plan_last_axis(w->outer)), at)
+               : at;
 }
 
 /* ---- the loops ---- */
@@ -289,11 +284,11 @@ static void run_turn(window *w, LLVMValueRef part, LLVMValueRef turn)
 void emit_run_window(emit_tile *g)
 {
     emit *e = g->e;
-    window w = {.g = g, .last = last_of(g->b->node->over), .planes = 1};
+    window w = {.g = g, .last = plan_last_axis(g->b->node->over), .planes = 1};
     emit_loop part, turn;
 
     w.axes = g->b->node->over & ~(1ull << w.last);
-    w.inner = last_of(w.axes);
+    w.inner = plan_last_axis(w.axes);
     w.outer = w.axes & ~(1ull << w.inner);
     for (int a = 0; a < e->k->naxis; a++)
         if (w.axes >> a & 1)

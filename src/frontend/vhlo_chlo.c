@@ -1,6 +1,6 @@
 /* CHLO's operations, which only text brings: JAX prints them, and what sends
  * bytecode has them expanded.  Those that HLO has, or says in a few words. */
-#include "vhlo_chlo.h"
+#include "vhlo_chlo_terms.h"
 
 #include <math.h>
 
@@ -88,8 +88,8 @@ void op_is_inf(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     x = chlo_worked(im, arg[0]);
     f = (chlo_fn){im, x->shape};
     if (strcmp(name, "chlo.is_inf") == 0)
-        x = chlo_f1(&f, HLO_ABS, x);
-    chlo_bind(im, op, chlo_is(&f, HLO_EQ, x, chlo_num(&f, inf)));
+        x = fn1(&f, HLO_ABS, x);
+    chlo_bind(im, op, is(&f, HLO_EQ, x, num(&f, inf)));
 }
 
 /* ---- whole numbers ---- */

@@ -10,11 +10,6 @@ typedef struct {
     const sd_shape *s; /* of operands and results */
 } chlo_fn;
 
-hlo_inst *chlo_f1(const chlo_fn *f, hlo_op op, hlo_inst *x);
-hlo_inst *chlo_f2(const chlo_fn *f, hlo_op op, hlo_inst *x, hlo_inst *y);
-hlo_inst *chlo_num(const chlo_fn *f, double v);
-hlo_inst *chlo_is(const chlo_fn *f, hlo_cmp_dir dir, hlo_inst *x, hlo_inst *y);
-hlo_inst *chlo_pick(const chlo_fn *f, hlo_inst *p, hlo_inst *x, hlo_inst *y);
 hlo_inst *chlo_real_cosh(const chlo_fn *f, hlo_inst *x);
 hlo_inst *chlo_real_sinh(const chlo_fn *f, hlo_inst *x);
 hlo_inst *chlo_copysign(const chlo_fn *f, hlo_inst *x, hlo_inst *y);

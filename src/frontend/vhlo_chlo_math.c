@@ -10,33 +10,6 @@
 
 /* ---- building ---- */
 
-hlo_inst *chlo_f1(const chlo_fn *f, hlo_op op, hlo_inst *x)
-{
-    return vhlo_emit(f->im, op, f->s, 1, &x);
-}
-
-hlo_inst *chlo_f2(const chlo_fn *f, hlo_op op, hlo_inst *x, hlo_inst *y)
-{
-    hlo_inst *two[2] = {x, y};
-
-    return vhlo_emit(f->im, op, f->s, 2, two);
-}
-
-hlo_inst *chlo_num(const chlo_fn *f, double v)
-{
-    return hlo_make_fill((hlo_at){f->im->c, NULL, NULL}, f->s, v);
-}
-
-hlo_inst *chlo_is(const chlo_fn *f, hlo_cmp_dir dir, hlo_inst *x, hlo_inst *y)
-{
-    return hlo_make_compare((hlo_at){f->im->c, NULL, NULL}, dir, x, y);
-}
-
-hlo_inst *chlo_pick(const chlo_fn *f, hlo_inst *p, hlo_inst *x, hlo_inst *y)
-{
-    return hlo_make_select((hlo_at){f->im->c, NULL, NULL}, p, x, y);
-}
-
 static bool is_wide(const chlo_fn *f)
 {
     return f->s->dtype == SD_F64;
@@ -45,24 +18,24 @@ static bool is_wide(const chlo_fn *f)
 /* c: the highest power's first */
 static hlo_inst *poly(const chlo_fn *f, hlo_inst *x, const double *c, int n)
 {
-    hlo_inst *y = num(c[0]);
+    hlo_inst *y = num(f, c[0]);
 
     for (int i = 1; i < n; i++)
-        y = add(mul(y, x), num(c[i]));
+        y = add(f, mul(f, y, x), num(f, c[i]));
     return y;
 }
 
-#define POLY(x, c) poly(f, x, c, (int)SD_COUNTOF(c))
+#define POLY(f, x, c) poly(f, x, c, (int)SD_COUNTOF(c))
 
 static hlo_inst *size_of(const chlo_fn *f, hlo_inst *x)
 {
-    return fn(ABS, x);
+    return fn1(f, HLO_ABS, x);
 }
 
 /* |x| with the sign of y, zeros' and NaN's too. */
 hlo_inst *chlo_copysign(const chlo_fn *f, hlo_inst *x, hlo_inst *y)
 {
-    hlo_at p = {f->im->c, NULL, NULL};
+    hlo_at p = fn_at(f);
     sd_dtype t = is_wide(f) ? SD_U64 : SD_U32;
     const sd_shape *s = sd_shape_with(f->im->a, f->s, t);
     uint64_t sign = UINT64_C(1) << (is_wide(f) ? 63 : 31);
@@ -79,76 +52,80 @@ hlo_inst *chlo_copysign(const chlo_fn *f, hlo_inst *x, hlo_inst *y)
 
 static hlo_inst *root_of_product(const chlo_fn *f, hlo_inst *x, hlo_inst *y)
 {
-    return fn(SQRT, mul(x, y));
+    return fn1(f, HLO_SQRT, mul(f, x, y));
 }
 
 static hlo_inst *do_acos(const chlo_fn *f, hlo_inst *x)
 {
-    hlo_inst *one = num(1);
+    hlo_inst *one = num(f, 1);
 
-    return chlo_f2(f, HLO_ATAN2, root_of_product(f, sub(one, x), add(one, x)),
-                   x);
+    return fn2(f, HLO_ATAN2, root_of_product(f, sub(f, one, x), add(f, one, x)),
+               x);
 }
 
 static hlo_inst *do_asin(const chlo_fn *f, hlo_inst *x)
 {
-    hlo_inst *one = num(1);
-    hlo_inst *r = root_of_product(f, sub(one, x), add(one, x));
+    hlo_inst *one = num(f, 1);
+    hlo_inst *r = root_of_product(f, sub(f, one, x), add(f, one, x));
 
-    return mul(num(2), chlo_f2(f, HLO_ATAN2, x, add(one, r)));
+    return mul(f, num(f, 2), fn2(f, HLO_ATAN2, x, add(f, one, r)));
 }
 
 static hlo_inst *do_atan(const chlo_fn *f, hlo_inst *x)
 {
-    return chlo_f2(f, HLO_ATAN2, x, num(1));
+    return fn2(f, HLO_ATAN2, x, num(f, 1));
 }
 
 static hlo_inst *do_acosh(const chlo_fn *f, hlo_inst *x)
 {
-    hlo_inst *less = sub(x, num(1)), *more = add(x, num(1));
-    hlo_inst *large = num(is_wide(f) ? DBL_MAX / 2 : FLT_MAX / 2), *y;
+    hlo_inst *less = sub(f, x, num(f, 1)), *more = add(f, x, num(f, 1));
+    hlo_inst *large = num(f, is_wide(f) ? DBL_MAX / 2 : FLT_MAX / 2), *y;
 
-    y = add(fn(SQRT, more), fn(SQRT, less));
-    y = fn(LOG1P, mul(fn(SQRT, less), y));
-    return pick(is(GE, x, large), add(fn(LOG, x), num(log(2))), y);
+    y = add(f, fn1(f, HLO_SQRT, more), fn1(f, HLO_SQRT, less));
+    y = fn1(f, HLO_LOG1P, mul(f, fn1(f, HLO_SQRT, less), y));
+    return pick(f, is(f, HLO_GE, x, large),
+                add(f, fn1(f, HLO_LOG, x), num(f, log(2))), y);
 }
 
 static hlo_inst *do_asinh(const chlo_fn *f, hlo_inst *x)
 {
-    hlo_inst *a = size_of(f, x), *square = mul(a, a), *y;
-    hlo_inst *large = num(sqrt(is_wide(f) ? DBL_MAX : FLT_MAX));
+    hlo_inst *a = size_of(f, x), *square = mul(f, a, a), *y;
+    hlo_inst *large = num(f, sqrt(is_wide(f) ? DBL_MAX : FLT_MAX));
 
-    y = add(num(1), fn(SQRT, add(square, num(1))));
-    y = fn(LOG1P, add(a, quo(square, y)));
-    y = pick(is(GE, a, large), add(fn(LOG, a), num(log(2))), y);
+    y = add(f, num(f, 1), fn1(f, HLO_SQRT, add(f, square, num(f, 1))));
+    y = fn1(f, HLO_LOG1P, add(f, a, quo(f, square, y)));
+    y = pick(f, is(f, HLO_GE, a, large),
+             add(f, fn1(f, HLO_LOG, a), num(f, log(2))), y);
     return chlo_copysign(f, y, x);
 }
 
 static hlo_inst *do_atanh(const chlo_fn *f, hlo_inst *x)
 {
-    return mul(num(0.5), sub(fn(LOG1P, x), fn(LOG1P, fn(NEGATE, x))));
+    return mul(
+        f, num(f, 0.5),
+        sub(f, fn1(f, HLO_LOG1P, x), fn1(f, HLO_LOG1P, fn1(f, HLO_NEGATE, x))));
 }
 
 /* e^x / 2, which has room where e^x has none. */
 static hlo_inst *half_exp(const chlo_fn *f, hlo_inst *x)
 {
-    hlo_inst *root = fn(EXP, mul(num(0.5), x));
+    hlo_inst *root = fn1(f, HLO_EXP, mul(f, num(f, 0.5), x));
 
-    return mul(mul(num(0.5), root), root);
+    return mul(f, mul(f, num(f, 0.5), root), root);
 }
 
 hlo_inst *chlo_real_cosh(const chlo_fn *f, hlo_inst *x)
 {
-    return add(half_exp(f, x), half_exp(f, fn(NEGATE, x)));
+    return add(f, half_exp(f, x), half_exp(f, fn1(f, HLO_NEGATE, x)));
 }
 
 hlo_inst *chlo_real_sinh(const chlo_fn *f, hlo_inst *x)
 {
-    hlo_inst *one = num(1), *e = fn(EXPM1, x), *y;
+    hlo_inst *one = num(f, 1), *e = fn1(f, HLO_EXPM1, x), *y;
 
-    y = sub(half_exp(f, x), half_exp(f, fn(NEGATE, x)));
-    return pick(is(LT, size_of(f, x), one),
-                mul(num(0.5), add(e, quo(e, add(e, one)))), y);
+    y = sub(f, half_exp(f, x), half_exp(f, fn1(f, HLO_NEGATE, x)));
+    return pick(f, is(f, HLO_LT, size_of(f, x), one),
+                mul(f, num(f, 0.5), add(f, e, quo(f, e, add(f, e, one)))), y);
 }
 
 /* ---- error functions ---- */
@@ -182,14 +159,16 @@ static hlo_inst *do_erfc(const chlo_fn *f, hlo_inst *x)
                                1.70814450747565897222e1,
                                9.60896809063285878198e0,
                                3.36907645100081516050e0};
-    hlo_inst *a = size_of(f, x), *e = fn(EXP, fn(NEGATE, mul(x, x))), *y;
-    hlo_inst *zero = num(0), *one = num(1);
+    hlo_inst *a = size_of(f, x),
+             *e = fn1(f, HLO_EXP, fn1(f, HLO_NEGATE, mul(f, x, x))), *y;
+    hlo_inst *zero = num(f, 0), *one = num(f, 1);
 
-    y = pick(is(LT, a, num(8)), quo(POLY(a, p), POLY(a, q)),
-             quo(POLY(a, r), POLY(a, t)));
-    y = pick(is(EQ, e, zero), zero, mul(e, y));
-    y = pick(is(LT, x, zero), sub(num(2), y), y);
-    return pick(is(LT, a, one), sub(one, fn(ERF, x)), y);
+    y = pick(f, is(f, HLO_LT, a, num(f, 8)),
+             quo(f, POLY(f, a, p), POLY(f, a, q)),
+             quo(f, POLY(f, a, r), POLY(f, a, t)));
+    y = pick(f, is(f, HLO_EQ, e, zero), zero, mul(f, e, y));
+    y = pick(f, is(f, HLO_LT, x, zero), sub(f, num(f, 2), y), y);
+    return pick(f, is(f, HLO_LT, a, one), sub(f, one, fn1(f, HLO_ERF, x)), y);
 }
 
 static hlo_inst *erf_inv_f32(const chlo_fn *f, hlo_inst *w)
@@ -202,8 +181,9 @@ static hlo_inst *erf_inv_f32(const chlo_fn *f, hlo_inst *w)
                                  -0.00367342844,  0.00573950773,  -0.0076224613,
                                  0.00943887047,   1.00167406,     2.83297682};
 
-    return pick(is(LT, w, num(5)), POLY(sub(w, num(2.5)), near),
-                POLY(sub(fn(SQRT, w), num(3)), far));
+    return pick(f, is(f, HLO_LT, w, num(f, 5)),
+                POLY(f, sub(f, w, num(f, 2.5)), near),
+                POLY(f, sub(f, fn1(f, HLO_SQRT, w), num(f, 3)), far));
 }
 
 static hlo_inst *erf_inv_f64(const chlo_fn *f, hlo_inst *w)
@@ -242,20 +222,23 @@ static hlo_inst *erf_inv_f64(const chlo_fn *f, hlo_inst *w)
         7.5995277030017761139e-05,  -0.00021503011930044477347,
         -0.00013871931833623122026, 1.0103004648645343977,
         4.8499064014085844221};
-    hlo_inst *r = fn(SQRT, w), *y;
+    hlo_inst *r = fn1(f, HLO_SQRT, w), *y;
 
-    y = pick(is(LT, w, num(16)), POLY(sub(r, num(3.25)), middle),
-             POLY(sub(r, num(5)), far));
-    return pick(is(LT, w, num(6.25)), POLY(sub(w, num(3.125)), near), y);
+    y = pick(f, is(f, HLO_LT, w, num(f, 16)),
+             POLY(f, sub(f, r, num(f, 3.25)), middle),
+             POLY(f, sub(f, r, num(f, 5)), far));
+    return pick(f, is(f, HLO_LT, w, num(f, 6.25)),
+                POLY(f, sub(f, w, num(f, 3.125)), near), y);
 }
 
 static hlo_inst *do_erf_inv(const chlo_fn *f, hlo_inst *x)
 {
-    hlo_inst *w = fn(NEGATE, fn(LOG1P, fn(NEGATE, mul(x, x))));
+    hlo_inst *w =
+        fn1(f, HLO_NEGATE, fn1(f, HLO_LOG1P, fn1(f, HLO_NEGATE, mul(f, x, x))));
     hlo_inst *y = is_wide(f) ? erf_inv_f64(f, w) : erf_inv_f32(f, w);
-    hlo_inst *end = is(EQ, size_of(f, x), num(1));
+    hlo_inst *end = is(f, HLO_EQ, size_of(f, x), num(f, 1));
 
-    return pick(end, mul(x, num(INFINITY)), mul(x, y));
+    return pick(f, end, mul(f, x, num(f, INFINITY)), mul(f, x, y));
 }
 
 /* ---- the gamma function's ---- */
@@ -278,54 +261,60 @@ static halves to_right_half(const chlo_fn *f, hlo_inst *x)
 {
     halves h;
 
-    h.mirrored = is(LT, x, num(0.5));
-    h.z = pick(h.mirrored, fn(NEGATE, x), sub(x, num(1)));
-    h.t = add(h.z, num(7.5));
-    h.log_t = add(fn(LOG1P, quo(h.z, num(7.5))), num(log(7.5)));
+    h.mirrored = is(f, HLO_LT, x, num(f, 0.5));
+    h.z = pick(f, h.mirrored, fn1(f, HLO_NEGATE, x), sub(f, x, num(f, 1)));
+    h.t = add(f, h.z, num(f, 7.5));
+    h.log_t =
+        add(f, fn1(f, HLO_LOG1P, quo(f, h.z, num(f, 7.5))), num(f, log(7.5)));
     return h;
 }
 
 static hlo_inst *do_lgamma(const chlo_fn *f, hlo_inst *x)
 {
     halves h = to_right_half(f, x);
-    hlo_inst *sum = num(lanczos_base), *y, *part, *sine;
+    hlo_inst *sum = num(f, lanczos_base), *y, *part, *sine;
 
     for (int i = 0; i < TERMS; i++)
-        sum = add(sum, quo(num(lanczos[i]), add(h.z, num(i + 1))));
-    y = mul(sub(add(h.z, num(0.5)), quo(h.t, h.log_t)), h.log_t);
-    y = add(y, add(num(0.5 * log(2 * PI)), fn(LOG, sum)));
+        sum =
+            add(f, sum, quo(f, num(f, lanczos[i]), add(f, h.z, num(f, i + 1))));
+    y = mul(f, sub(f, add(f, h.z, num(f, 0.5)), quo(f, h.t, h.log_t)), h.log_t);
+    y = add(f, y, add(f, num(f, 0.5 * log(2 * PI)), fn1(f, HLO_LOG, sum)));
     /* pi / sin(pi x) = gamma(x) gamma(1 - x) */
     part = size_of(f, x);
-    part = sub(part, fn(FLOOR, part));
-    part = pick(is(GT, part, num(0.5)), sub(num(1), part), part);
-    sine = fn(LOG, fn(SIN, mul(num(PI), part)));
-    part = pick(is(NE, size_of(f, sine), num(INFINITY)),
-                sub(sub(num(log(PI)), sine), y), fn(NEGATE, sine));
-    y = pick(h.mirrored, part, y);
-    return pick(is(EQ, size_of(f, x), num(INFINITY)), num(INFINITY), y);
+    part = sub(f, part, fn1(f, HLO_FLOOR, part));
+    part = pick(f, is(f, HLO_GT, part, num(f, 0.5)), sub(f, num(f, 1), part),
+                part);
+    sine = fn1(f, HLO_LOG, fn1(f, HLO_SIN, mul(f, num(f, PI), part)));
+    part = pick(f, is(f, HLO_NE, size_of(f, sine), num(f, INFINITY)),
+                sub(f, sub(f, num(f, log(PI)), sine), y),
+                fn1(f, HLO_NEGATE, sine));
+    y = pick(f, h.mirrored, part, y);
+    return pick(f, is(f, HLO_EQ, size_of(f, x), num(f, INFINITY)),
+                num(f, INFINITY), y);
 }
 
 static hlo_inst *do_digamma(const chlo_fn *f, hlo_inst *x)
 {
     halves h = to_right_half(f, x);
-    hlo_inst *up = num(0), *down = num(lanczos_base), *y, *part, *pole;
+    hlo_inst *up = num(f, 0), *down = num(f, lanczos_base), *y, *part, *pole;
 
     for (int i = 0; i < TERMS; i++) {
-        hlo_inst *c = num(lanczos[i]), *z = add(h.z, num(i + 1));
+        hlo_inst *c = num(f, lanczos[i]), *z = add(f, h.z, num(f, i + 1));
 
-        up = sub(up, quo(c, mul(z, z)));
-        down = add(down, quo(c, z));
+        up = sub(f, up, quo(f, c, mul(f, z, z)));
+        down = add(f, down, quo(f, c, z));
     }
-    y = sub(add(h.log_t, quo(up, down)), quo(num(7), h.t));
-    part = add(x, size_of(f, fn(FLOOR, add(x, num(0.5)))));
-    part = mul(num(PI), part);
-    part = quo(mul(num(PI), fn(COS, part)), fn(SIN, part));
-    y = pick(h.mirrored, sub(y, part), y);
-    pole = chlo_f1(&(chlo_fn){f->im, h.mirrored->shape}, HLO_NOT,
-                   is(GT, x, num(0)));
-    pole = chlo_f2(&(chlo_fn){f->im, pole->shape}, HLO_AND, pole,
-                   is(EQ, x, fn(FLOOR, x)));
-    return pick(pole, num(NAN), y);
+    y = sub(f, add(f, h.log_t, quo(f, up, down)), quo(f, num(f, 7), h.t));
+    part = add(f, x, size_of(f, fn1(f, HLO_FLOOR, add(f, x, num(f, 0.5)))));
+    part = mul(f, num(f, PI), part);
+    part = quo(f, mul(f, num(f, PI), fn1(f, HLO_COS, part)),
+               fn1(f, HLO_SIN, part));
+    y = pick(f, h.mirrored, sub(f, y, part), y);
+    pole = fn1(&(chlo_fn){f->im, h.mirrored->shape}, HLO_NOT,
+               is(f, HLO_GT, x, num(f, 0)));
+    pole = fn2(&(chlo_fn){f->im, pole->shape}, HLO_AND, pole,
+               is(f, HLO_EQ, x, fn1(f, HLO_FLOOR, x)));
+    return pick(f, pole, num(f, NAN), y);
 }
 
 /* Hurwitz: Euler's and Maclaurin's sum with its first ten terms as they are. */
@@ -344,43 +333,47 @@ static hlo_inst *do_zeta(const chlo_fn *f, hlo_inst *x, hlo_inst *q)
                                -4.5979787224074726105e15,
                                1.8152105401943546773e17,
                                -7.1661652561756670113e18};
-    hlo_inst *power = NULL, *sum = num(0), *a = q, *one = num(1), *down, *rest;
-    hlo_inst *minus = fn(NEGATE, x), *none = num(NAN), *most = num(INFINITY);
-    hlo_inst *whole = is(EQ, q, fn(FLOOR, q)), *even, *odd_x;
+    hlo_inst *power = NULL, *sum = num(f, 0), *a = q, *one = num(f, 1), *down,
+             *rest;
+    hlo_inst *minus = fn1(f, HLO_NEGATE, x), *none = num(f, NAN),
+             *most = num(f, INFINITY);
+    hlo_inst *whole = is(f, HLO_EQ, q, fn1(f, HLO_FLOOR, q)), *even, *odd_x;
 
     for (int i = 0; i < 10; i++) {
-        a = i ? add(a, one) : q;
-        power = chlo_f2(f, HLO_POWER, a, minus);
-        sum = add(sum, power);
+        a = i ? add(f, a, one) : q;
+        power = fn2(f, HLO_POWER, a, minus);
+        sum = add(f, sum, power);
     }
-    sum = add(sum, mul(power, sub(quo(a, sub(x, one)), num(0.5))));
+    sum = add(f, sum,
+              mul(f, power, sub(f, quo(f, a, sub(f, x, one)), num(f, 0.5))));
     down = power;
     rest = one;
     for (int k = 0; k < (int)SD_COUNTOF(c); k++) {
-        rest = mul(rest, add(x, num(2 * k)));
-        down = quo(down, a);
-        sum = add(sum, quo(mul(rest, down), num(c[k])));
-        rest = mul(rest, add(x, num(2 * k + 1)));
-        down = quo(down, a);
+        rest = mul(f, rest, add(f, x, num(f, 2 * k)));
+        down = quo(f, down, a);
+        sum = add(f, sum, quo(f, mul(f, rest, down), num(f, c[k])));
+        rest = mul(f, rest, add(f, x, num(f, 2 * k + 1)));
+        down = quo(f, down, a);
     }
     /* where q is not positive: poles, and powers that are not real */
-    odd_x = is(NE, x, fn(FLOOR, x));
-    even = is(EQ, chlo_f2(f, HLO_REMAINDER, x, num(2)), num(0));
-    rest = pick(whole, pick(even, most, none), pick(odd_x, none, sum));
-    sum = pick(is(LE, q, num(0)), rest, sum);
-    sum = pick(is(EQ, x, one), most, sum);
-    return pick(is(LT, x, one), none, sum);
+    odd_x = is(f, HLO_NE, x, fn1(f, HLO_FLOOR, x));
+    even = is(f, HLO_EQ, fn2(f, HLO_REMAINDER, x, num(f, 2)), num(f, 0));
+    rest = pick(f, whole, pick(f, even, most, none), pick(f, odd_x, none, sum));
+    sum = pick(f, is(f, HLO_LE, q, num(f, 0)), rest, sum);
+    sum = pick(f, is(f, HLO_EQ, x, one), most, sum);
+    return pick(f, is(f, HLO_LT, x, one), none, sum);
 }
 
 static hlo_inst *do_polygamma(const chlo_fn *f, hlo_inst *n, hlo_inst *x)
 {
-    hlo_inst *more = add(n, num(1)), *y, *sign;
+    hlo_inst *more = add(f, n, num(f, 1)), *y, *sign;
 
-    y = mul(fn(EXP, do_lgamma(f, more)), do_zeta(f, more, x));
-    sign = sub(mul(num(2), chlo_f2(f, HLO_REMAINDER, n, num(2))), num(1));
-    y = pick(is(EQ, n, num(0)), do_digamma(f, x), mul(sign, y));
-    y = pick(is(EQ, n, fn(FLOOR, n)), y, num(NAN));
-    return pick(is(LT, n, num(0)), num(NAN), y);
+    y = mul(f, fn1(f, HLO_EXP, do_lgamma(f, more)), do_zeta(f, more, x));
+    sign = sub(f, mul(f, num(f, 2), fn2(f, HLO_REMAINDER, n, num(f, 2))),
+               num(f, 1));
+    y = pick(f, is(f, HLO_EQ, n, num(f, 0)), do_digamma(f, x), mul(f, sign, y));
+    y = pick(f, is(f, HLO_EQ, n, fn1(f, HLO_FLOOR, n)), y, num(f, NAN));
+    return pick(f, is(f, HLO_LT, n, num(f, 0)), num(f, NAN), y);
 }
 
 /* ---- Bessel's ---- */
@@ -388,14 +381,14 @@ static hlo_inst *do_polygamma(const chlo_fn *f, hlo_inst *n, hlo_inst *x)
 static hlo_inst *chebyshev(const chlo_fn *f, hlo_inst *x, const double *c,
                            int n)
 {
-    hlo_inst *b0 = num(c[0]), *b1 = num(0), *b2 = b1;
+    hlo_inst *b0 = num(f, c[0]), *b1 = num(f, 0), *b2 = b1;
 
     for (int i = 1; i < n; i++) {
         b2 = b1;
         b1 = b0;
-        b0 = add(sub(mul(x, b1), b2), num(c[i]));
+        b0 = add(f, sub(f, mul(f, x, b1), b2), num(f, c[i]));
     }
-    return mul(num(0.5), sub(b0, b2));
+    return mul(f, num(f, 0.5), sub(f, b0, b2));
 }
 
 /* Of f32 the terms that it can tell from nothing. */
@@ -434,11 +427,12 @@ static hlo_inst *do_bessel_i1e(const chlo_fn *f, hlo_inst *x)
     int skip_near = is_wide(f) ? 0 : 12, skip_far = is_wide(f) ? 0 : 18;
     hlo_inst *a = size_of(f, x), *y, *z;
 
-    y = chebyshev(f, sub(mul(num(0.5), a), num(2)), near + skip_near,
-                  (int)SD_COUNTOF(near) - skip_near);
-    z = chebyshev(f, sub(quo(num(32), a), num(2)), far + skip_far,
+    y = chebyshev(f, sub(f, mul(f, num(f, 0.5), a), num(f, 2)),
+                  near + skip_near, (int)SD_COUNTOF(near) - skip_near);
+    z = chebyshev(f, sub(f, quo(f, num(f, 32), a), num(f, 2)), far + skip_far,
                   (int)SD_COUNTOF(far) - skip_far);
-    y = pick(is(LE, a, num(8)), mul(a, y), quo(z, fn(SQRT, a)));
+    y = pick(f, is(f, HLO_LE, a, num(f, 8)), mul(f, a, y),
+             quo(f, z, fn1(f, HLO_SQRT, a)));
     return chlo_copysign(f, y, x);
 }
 
@@ -484,7 +478,7 @@ static hlo_inst *of_complex(vhlo_import *im, hlo_inst *x,
     const sd_shape *s =
         sd_shape_with(im->a, x->shape, sd_dtype_part(x->shape->dtype));
     chlo_fn f = {im, s};
-    hlo_inst *part[2] = {chlo_f1(&f, HLO_REAL, x), chlo_f1(&f, HLO_IMAG, x)};
+    hlo_inst *part[2] = {fn1(&f, HLO_REAL, x), fn1(&f, HLO_IMAG, x)};
 
     do_it(&f, part);
     return vhlo_emit(im, HLO_COMPLEX, x->shape, 2, part);

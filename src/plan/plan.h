@@ -353,9 +353,9 @@ void plan_look(const plan_kernel *k, const plan_within *w, plan_answer *answer,
 /* May positions be computed twice?  Not where a result may lie in an operand,
  * or is added to. */
 bool plan_may_repeat(const plan_kernel *k);
-/* On the host: does the last vector of LANE begin early, where the one before
+/* On the host: does the last vector of LANE write again what the one before
  * wrote, and not under a mask?  Such a store takes some processors as long as
  * five vectors, which in rows of ten numbers is most of the time. */
-bool plan_ends_early(const plan_kernel *k);
+bool plan_repeats_end(const plan_kernel *k);
 
 #endif

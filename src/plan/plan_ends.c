@@ -97,7 +97,7 @@ bool plan_may_repeat(const plan_kernel *k)
     return true;
 }
 
-bool plan_ends_early(const plan_kernel *k)
+bool plan_repeats_end(const plan_kernel *k)
 {
     return k->cls == PLAN_LOOP && k->naxis == k->nouter && k->lanes > 1 &&
            plan_may_repeat(k);

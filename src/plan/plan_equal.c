@@ -76,6 +76,8 @@ static bool same_axis(const plan_axis *x, const plan_axis *y)
            x->tile == y->tile && x->copies == y->copies;
 }
 
+/* Not noalias: one kernel stands for all that are equal, and has it where all
+ * have it. */
 static bool same_slot(const plan_slot *x, const plan_slot *y)
 {
     return x->dtype == y->dtype && x->count == y->count &&

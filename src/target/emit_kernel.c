@@ -142,8 +142,8 @@ static void whole_steps(emit *e, LLVMValueRef *lo, LLVMValueRef hi, int copies,
 }
 
 /* r, in an extent of LANE that is not shorter than a vector. */
-static void lane_to_end(emit *e, range r, int64_t extent, emit_lane_body body,
-                        void *ctx)
+static void lane_repeats_end(emit *e, range r, int64_t extent,
+                             emit_lane_body body, void *ctx)
 {
     int copies = e->k->axis[e->lane].copies;
     LLVMValueRef lo = r.lo, last;
@@ -308,8 +308,8 @@ static void lane_part(nest *t, int i, const part *p)
     inside in = {t, i + 1};
     const plan_axis *l = &e->k->axis[e->lane];
 
-    if (p->known && !l->grid && p->n >= e->w && plan_ends_early(e->k))
-        lane_to_end(e, p->r, p->n, go_inside, &in);
+    if (p->known && !l->grid && p->n >= e->w && plan_repeats_end(e->k))
+        lane_repeats_end(e, p->r, p->n, go_inside, &in);
     else
         stretch_steps(e, p->r, p->known && p->n >= l->copies * e->w, &in);
 }
@@ -362,8 +362,8 @@ static void outer_lane(nest *t, int i)
     emit_pick_begin(e);
     if (t->cut)
         each_stretch(t, i);
-    else if (plan_ends_early(e->k) && l->extent >= e->w && !divides(l, e->w))
-        lane_to_end(e, r, l->extent, go_inside, &in);
+    else if (plan_repeats_end(e->k) && l->extent >= e->w && !divides(l, e->w))
+        lane_repeats_end(e, r, l->extent, go_inside, &in);
     else
         emit_lane_loops(e, r.lo, r.hi, t->asks ? 1 : l->copies, go_inside, &in);
     emit_pick_end(e);

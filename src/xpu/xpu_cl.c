@@ -416,6 +416,7 @@ static sd_status open_device(xpu_client *c, xpu_cl_driver *driver,
     v->driver = driver;
     v->id = id;
     d->lends = driver->is_cpu;
+    d->own_memory = xpu_cl_has_own_memory(driver, id);
     if ((st = xpu_cl_describe(driver, id, &d->desc, &d->limit)))
         return st;
     lay_out_as(&d->desc, sd_opt_str(opt, SD_OPT_CL_AS));

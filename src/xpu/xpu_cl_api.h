@@ -68,6 +68,8 @@ cl_int xpu_cl_keep_pace(xpu_cl *v);
 sd_status xpu_cl_find(xpu_cl_driver *d, const sd_options *opt, bool cpu_too);
 sd_status xpu_cl_describe(const xpu_cl_driver *d, cl_device_id id,
                           device_desc *out, int64_t *memory);
+/* No CPU has, nor a GPU that shares the host's. */
+bool xpu_cl_has_own_memory(const xpu_cl_driver *d, cl_device_id id);
 /* Builds p's binaries into built[] and finds its kernels, kernel[]; both are
  * all NULL before.  The caller releases what was made, after an error, too.
  * Any thread. */

@@ -151,6 +151,11 @@ static bool is_gpu(const xpu_cl_driver *d, cl_device_id id)
     return ask_number(d, id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_GPU;
 }
 
+bool xpu_cl_has_own_memory(const xpu_cl_driver *d, cl_device_id id)
+{
+    return is_gpu(d, id) && !ask_number(d, id, CL_DEVICE_HOST_UNIFIED_MEMORY);
+}
+
 /* Intel's compiler names, where the product's name tells. */
 static const char *chip(const char *name, bool gpu)
 {

@@ -451,6 +451,7 @@ static sd_status open_device(xpu_client *c, xpu_cuda_driver *driver, int i)
     if ((err = a->DeviceGet(&v->id, i)))
         return xpu_cuda_status(driver, NULL, err, "cuDeviceGet");
     v->index = i;
+    d->own_memory = true;
     if ((st = xpu_cuda_describe(v, &d->desc, &d->limit)))
         return st;
     if ((err = a->PrimaryCtxRetain(&v->context, v->id))) {

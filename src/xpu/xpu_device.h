@@ -15,6 +15,7 @@ struct xpu_device {
     device_desc desc;
     void *impl;         /* the ops' own */
     bool lends;         /* its driver wants threads (ops->help); set by open */
+    bool own_memory;    /* none of the host's; set by open */
     xpu_stream compute; /* runs programs in order */
     xpu_stream transfer; /* copies that the device does not put into queues */
     xpu_stream done;    /* ends flights */

@@ -42,7 +42,7 @@ typedef xpu_execution execution;
 static bool is_too_far(const xpu_device *d)
 {
     const xpu_flights *f = &d->flights;
-    int64_t own = d->ops->shared_memory ? 0 : d->limit / OWN_AHEAD;
+    int64_t own = d->own_memory ? d->limit / OWN_AHEAD : 0;
 
     return f->nahead >= MOST_QUEUED || f->ahead > SD_MAX(MOST_AHEAD, own);
 }

@@ -12,7 +12,8 @@
  *   memory=N    bytes of device memory; 2^30 when not given
  *   platforms=N devices=N    how many there are; 1 when not given
  *   il=0        takes no SPIR-V            usm=0  shared virtual memory only
- *   gpu=1       calls itself one           tiles=N  which has N of them
+ *   gpu=1       calls itself one           unified=1  of the host's memory
+ *   tiles=N     it has N of them
  *   kernels=any every kernel name exists and computes nothing
  *   garbage     texts without end or sense, numbers of all ones
  *   exec=N      the command that runs as the Nth of all ends with `error`
@@ -96,6 +97,7 @@ static void read_words(void)
     fake_cl_is.il = word("il", 1);
     fake_cl_is.usm = word("usm", 1);
     fake_cl_is.gpu = word("gpu", 0);
+    fake_cl_is.unified = word("unified", 0);
     fake_cl_is.any_kernel = all && strstr(all, "kernels=any");
     fake_cl_is.garbage = all && strstr(all, "garbage");
     fake_cl_ncall = fake_cl_nrun = fake_cl_nfinish = 0;
@@ -256,6 +258,8 @@ API cl_int clGetDeviceInfo(cl_device_id d, cl_device_info what, size_t room,
         return number(32768, 8, room, to, size);
     case CL_DEVICE_GLOBAL_MEM_SIZE:
         return number(fake_cl_is.memory, 8, room, to, size);
+    case CL_DEVICE_HOST_UNIFIED_MEMORY:
+        return number(fake_cl_is.unified, 4, room, to, size);
     case CL_DEVICE_GLOBAL_MEM_CACHE_SIZE:
         return number(1 << 20, 8, room, to, size);
     case CL_DEVICE_SINGLE_FP_CONFIG:

@@ -19,7 +19,7 @@ struct fake_cl_words {
     long fail, lose, crash, platforms, devices, tiles, exec, lag;
     int error;
     size_t memory;
-    bool il, usm, gpu, any_kernel, garbage;
+    bool il, usm, gpu, unified, any_kernel, garbage;
 };
 extern struct fake_cl_words fake_cl_is;
 extern _Atomic long fake_cl_ncall, fake_cl_nlive, fake_cl_nrun, fake_cl_nfinish;

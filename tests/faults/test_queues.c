@@ -238,6 +238,74 @@ static void scratch_memory_is_shared(void **state)
     close_all(&f);
 }
 
+/* Lets go when the caller takes no more memory. */
+static void *let_go_at_rest(void *arg)
+{
+    int64_t was = -1, is;
+
+    while ((is = in_use(arg)) != was) {
+        was = is;
+        usleep(200000);
+    }
+    hold(0);
+    return NULL;
+}
+
+static xpu_program *with_large_output(xpu_device *d, int64_t n)
+{
+    thunk_program *p = program(xpu_device_desc(d), 1, 1, n);
+    thunk step = call(p, kernel(p, "square", 64, 1e9), 0, 1, number(p, 64));
+
+    steps(p, 1, &step);
+    return load(d, p);
+}
+
+/* Results to come take little of the host's memory, and more of a card's. */
+static void results_to_come_are_bounded(void **state)
+{
+    enum { RUNS = 24, BYTES = 16 << 20, BOUND = 128 << 20 };
+    static const struct {
+        const char *words;
+        bool own;
+    } row[] = {{"memory=17179869184", false},
+               {"memory=17179869184,gpu=1,unified=1", false},
+               {"memory=17179869184,gpu=1", true}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(row); i++) {
+        fixture f = open_with(row[i].words);
+        xpu_program *x = with_large_output(f.d, BYTES / 4);
+        xpu_buffer *a = buffer(f.d, BYTES / 4, 1, 1), *b;
+        int64_t before = in_use(&f);
+        xpu_memory_stats s;
+        pthread_t t;
+
+        ok(run1(x, a, &b, NULL)); /* now how long it takes is known */
+        xpu_buffer_release(b);
+        ok(xpu_device_sync(f.d));
+        hold(1);
+        if (!row[i].own)
+            pthread_create(&t, NULL, let_go_at_rest, &f);
+        for (int j = 0; j < RUNS; j++) {
+            ok(run1(x, a, &b, NULL));
+            xpu_buffer_release(b);
+        }
+        if (row[i].own)
+            hold(0);
+        else
+            pthread_join(t, NULL);
+        ok(xpu_device_sync(f.d));
+        xpu_device_stats(f.d, &s);
+        if (row[i].own)
+            assert_true(s.peak - before >= (int64_t)RUNS * BYTES);
+        else
+            assert_true(s.peak - before <= BOUND + 2 * BYTES);
+        xpu_buffer_release(a);
+        xpu_program_release(x);
+        close_all(&f);
+    }
+}
+
 static void *let_go(void *arg)
 {
     usleep(50000);
@@ -355,7 +423,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_client_ends_what_is_in_flight),
     };
     const struct CMUnitTest of_cl[] = {
-        cmocka_unit_test(errors_of_the_device_arrive)};
+        cmocka_unit_test(errors_of_the_device_arrive),
+        cmocka_unit_test(results_to_come_are_bounded)};
     const struct CMUnitTest of_cuda[] = {cmocka_unit_test(a_fault_ends_all)};
     void *lib = argc == 4 ? dlopen(argv[2], RTLD_NOW | RTLD_LOCAL) : NULL;
     int bad;

@@ -59,9 +59,9 @@ def standard():
     def dense(x, y, b):
         return jax.nn.relu(dot(x, y) + b)
 
-    def conv(stride=1, rows="NHWC"):
+    def conv(stride=1, rows="NHWC", groups=1):
         def run(x, k):
-            return jax.lax.conv_general_dilated(x, k, (stride, stride), "SAME", dimension_numbers=(rows, "HWIO", rows),
+            return jax.lax.conv_general_dilated(x, k, (stride, stride), "SAME", dimension_numbers=(rows, "HWIO", rows), feature_group_count=groups,
                                                 preferred_element_type=s32 if x.dtype == s8 else None)
         return run
 
@@ -88,6 +88,7 @@ def standard():
         yield f"product {name} 500 x 300 x 700", dot, [of((500, 700), t), of((700, 300), t)]
         yield f"convolution 3 x 3 {name} 56 x 56 x 64", conv(), [of((32, 56, 56, 64), t), of((3, 3, 64, 64), t)]
     yield "convolution 3 x 3 bf16, stride 2", conv(2), [of((32, 56, 56, 128), bf16), of((3, 3, 128, 128), bf16)]
+    yield "convolution 3 x 3 bf16 56 x 56, 4 groups of 32", conv(groups=4), [of((32, 56, 56, 128), bf16), of((3, 3, 32, 128), bf16)]
     image, window = of((32, 28, 28, 128), bf16), of((3, 3, 128, 128), bf16)
     yield "convolution 3 x 3 bf16 28 x 28 x 128", conv(), [image, window]
     yield "its image's gradient", lambda x, k, g: jax.vjp(lambda x: conv()(x, k), x)[1](g), [image, window, image]

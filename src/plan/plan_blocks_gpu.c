@@ -8,7 +8,6 @@
 #include "plan_room.h"
 
 enum {
-    LEAST_EXTENT = 16,   /* of M, N and K: below, most of a tile is in vain */
     LEAST_WORK = 1 << 15, /* multiplications */
     STEP_BYTES = 64,     /* of a row or column, in a pair of areas, */
     MATRIX_STEP = 128,   /* and of those that matrix instructions take; */
@@ -516,7 +515,8 @@ static bool is_worth(const plan_kernel *k, const plan_blocks *b)
             n = plan_extent(k, plan_block_columns(b)),
             depth = plan_extent(k, b->node->over);
 
-    return m >= LEAST_EXTENT && n >= LEAST_EXTENT && depth >= LEAST_EXTENT &&
+    return m >= PLAN_LEAST_BLOCK && n >= PLAN_LEAST_BLOCK &&
+           depth >= PLAN_LEAST_BLOCK &&
            (double)m * (double)n * (double)depth >= LEAST_WORK;
 }
 

@@ -162,14 +162,14 @@ static int64_t find_group(const plan_kernel *k, int *axis)
     return c;
 }
 
-void plan_split_groups(plan_kernel *k)
+void plan_split_groups(plan_kernel *k, int64_t least)
 {
     collapser c = {.k = k, .px = plan_px_create(k->arena)};
     plan_axis *axis = sd_arena_array(k->arena, plan_axis, k->naxis + 2);
     int a = 0;
     int64_t each = find_group(k, &a);
 
-    if (each < PLAN_LEAST_GROUP)
+    if (each < least)
         return;
     for (int i = 0; i < k->naxis; i++) {
         c.group[i] = i + (i > a);

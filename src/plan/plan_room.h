@@ -195,7 +195,10 @@ plan_node *plan_body_inline(plan_lowering *lw, const plan_body *b, int root,
 void plan_finish_kernel(plan_lowering *lw);
 /* plan_collapse.c, for plan_tile */
 enum { PLAN_LEAST_GROUP = 8 }; /* features: fewer fill no vector */
-void plan_split_groups(plan_kernel *k); /* an axis of a CONTRACT's groups */
+/* Of M, N and K on a GPU: below, most of a tile is in vain. */
+enum { PLAN_LEAST_BLOCK = 16 };
+/* An axis of a CONTRACT's groups, of so many features each at least. */
+void plan_split_groups(plan_kernel *k, int64_t least);
 /* An axis of ranges of what a scatter's guard bounds: plan_kernel.ranges. */
 void plan_split_places(plan_kernel *k, plan_node *n, int which, int64_t ranges);
 void plan_collapse(plan_kernel *k);

@@ -464,8 +464,8 @@ void plan_tile(plan_kernel *k, const device_desc *dev)
         tile_call(k, dev);
         return;
     }
-    if (dev->kind == DEVICE_HOST)
-        plan_split_groups(k);
+    plan_split_groups(k, dev->kind == DEVICE_HOST ? PLAN_LEAST_GROUP
+                                                  : PLAN_LEAST_BLOCK);
     if (!k->runs) /* names an axis */
         plan_collapse(k);
     if (dev->kind == DEVICE_HOST)

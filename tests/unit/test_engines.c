@@ -23,7 +23,8 @@
 
 static const char *engine, *like;
 static uint64_t first_drawn = 1;
-static int direct; /* kernels whose operands are read by 2-D blocks */
+static int direct; /* kernels whose operands are read by 2-D blocks, */
+static int once;   /* and whose image is copied once for all of a window */
 static int drawn = 2;
 static char **file; /* programs that run alone */
 static int nfile;
@@ -215,6 +216,7 @@ static thunk_program *compile(sd_arena *a, const program *of, world *w,
             plan_engine_table[p->kernel[i]->blocks->engine].m) {
             *found = true;
             direct += p->kernel[i]->blocks->direct;
+            once += p->kernel[i]->blocks->window;
         }
     if (!*found && of->any) {
         plan_destroy(p);
@@ -387,6 +389,9 @@ static void test_windows(void **state)
          "size=4x4 pad=1_1x1_1", "b01f_01io->b01f", 1024, 3},
         {"f16", "f32", "1,9,150,32", "3,3,32,40", "40", "1,5,75,40",
          "size=3x3 stride=2x2 pad=1_1x1_1", "b01f_01io->b01f", 288, 3},
+        {"bf16", "f32", "2,9,14,64", "3,3,32,48", "48", "2,9,14,48",
+         "size=3x3 pad=1_1x1_1", "b01f_01io->b01f, feature_group_count=2", 288,
+         3},
     };
     int bad = 0;
 
@@ -474,20 +479,29 @@ static const char *draw_product(sd_arena *a, uint64_t *s, const char *of,
 
 /* One dimension of a window, and how many places it has. */
 typedef struct {
-    int size, stride, low, high, apart, holes, places;
+    int size, stride, low, high, apart, holes, back;
+    int places;
 } window;
+
+static int places_of(const window *w, int extent)
+{
+    extent = (extent - 1) * w->holes + 1 + w->low + w->high;
+    return (extent - (w->size - 1) * w->apart - 1) / w->stride + 1;
+}
 
 static window draw_window(uint64_t *s, int extent)
 {
-    window w = {.size = draw(s, 1, 3), .stride = draw(s, 1, 2)};
+    window w = {.size = draw(s, 1, 4), .stride = draw(s, 1, 3)};
 
     w.low = draw(s, 0, 2);
     w.high = draw(s, 0, 2);
     w.apart = draw(s, 1, 2);
     w.holes = draw(s, 0, 3) ? 1 : 2;
-    extent = (extent - 1) * w.holes + 1;
-    w.places =
-        (extent + w.low + w.high - (w.size - 1) * w.apart - 1) / w.stride + 1;
+    w.back = !draw(s, 0, 3);
+    if (draw(s, 0, 1)) /* as most people's */
+        w.stride = w.apart = w.holes = 1;
+    while ((w.places = places_of(&w, extent)) < 1)
+        w.size--;
     return w;
 }
 
@@ -495,38 +509,108 @@ static const char *write_window(sd_arena *a, const window *v, const window *u)
 {
     return sd_arena_fmt(a,
                         "size=%dx%d stride=%dx%d pad=%d_%dx%d_%d "
-                        "lhs_dilate=%dx%d rhs_dilate=%dx%d",
+                        "lhs_dilate=%dx%d rhs_dilate=%dx%d rhs_reversal=%dx%d",
                         v->size, u->size, v->stride, u->stride, v->low, v->high,
-                        u->low, u->high, v->holes, u->holes, v->apart,
-                        u->apart);
+                        u->low, u->high, v->holes, u->holes, v->apart, u->apart,
+                        v->back, u->back);
 }
 
-/* Images with features first or last, in one group or several. */
-static const char *draw_convolution(sd_arena *a, uint64_t *s, const char *of,
-                                    const char *sum, int64_t *terms)
-{
-    int b = draw(s, 1, 2), h = draw(s, 7, 20), w = draw_extent(s, 7, 40),
-        c = draw_extent(s, 3, 80), o = draw_extent(s, 16, 48);
-    int first = draw(s, 0, 1), twice = draw(s, 0, 1), groups = draw(s, -2, 4);
-    int g = groups < 2 ? 1 : groups;
-    window v = draw_window(s, h), u = draw_window(s, w);
-    const char *x = first ? sd_arena_fmt(a, "%d,%d,%d,%d", b, g * c, h, w)
-                          : sd_arena_fmt(a, "%d,%d,%d,%d", b, h, w, g * c);
-    const char *y =
-        first ? sd_arena_fmt(a, "%d,%d,%d,%d", g * o, c, v.size, u.size)
-              : sd_arena_fmt(a, "%d,%d,%d,%d", v.size, u.size, c, g * o);
-    const char *result =
-        first ? sd_arena_fmt(a, "%d,%d,%d,%d", b, g * o, v.places, u.places)
-              : sd_arena_fmt(a, "%d,%d,%d,%d", b, v.places, u.places, g * o);
+/* Sizes are given in the order of these letters. */
+static const char x_letters[] = "bf01", y_letters[] = "oi01";
 
-    *terms = (int64_t)v.size * u.size * c;
+typedef struct {
+    const char *const *labels; /* of x, y and the result */
+    int x[4], y[4], r[4], groups;
+    window v, u;
+} convolution;
+
+static const char *write_dims(sd_arena *a, const char *labels,
+                              const char *letters, const int *size)
+{
+    const char *dims = "";
+
+    for (int i = 0; i < 4; i++)
+        dims = sd_arena_fmt(a, "%s%s%d", dims, i ? "," : "",
+                            size[strchr(letters, labels[i]) - letters]);
+    return dims;
+}
+
+static const char *write_convolution(sd_arena *a, const convolution *c,
+                                     const char *of, const char *sum,
+                                     bool twice, int64_t *terms)
+{
+    const char *x = c->labels[0], *y = c->labels[1], *r = c->labels[2];
+    const char *result = write_dims(a, r, x_letters, c->r);
+
+    *terms = (int64_t)c->y[1] * c->y[2] * c->y[3];
     return sd_arena_fmt(
         a,
-        "%s d = %s[%s] convolution(x, z), window={%s}, dim_labels=%s, "
+        "%s d = %s[%s] convolution(x, z), window={%s}, dim_labels=%s_%s->%s, "
         "feature_group_count=%d\n%s",
-        write_begin(a, of, sum, x, y, g * o, twice), sum, result,
-        write_window(a, &v, &u), first ? "bf01_oi01->bf01" : "b01f_01io->b01f",
-        g, write_end(a, sum, result, first ? 1 : 3));
+        write_begin(a, of, sum, write_dims(a, x, x_letters, c->x),
+                    write_dims(a, y, y_letters, c->y), c->r[1], twice),
+        sum, result, write_window(a, &c->v, &c->u), x, y, r, c->groups,
+        write_end(a, sum, result, (int)(strchr(r, 'f') - r)));
+}
+
+/* Images with features first, last or elsewhere, in one group or several; half
+ * of all have as many as the engine takes at once, or a few times that. */
+static convolution draw_forward(uint64_t *s)
+{
+    static const char *const labels[][3] = {{"b01f", "01io", "b01f"},
+                                            {"bf01", "oi01", "bf01"},
+                                            {"b01f", "o01i", "b01f"},
+                                            {"b01f", "01oi", "bf01"},
+                                            {"01bf", "01io", "01bf"}};
+    int deep = draw(s, 0, 1), b = draw(s, 1, 3), h = draw(s, 5, 20),
+        w = draw(s, 0, 4) ? draw_extent(s, 5, 40) : draw(s, 41, 150),
+        o = draw_extent(s, 16, 48),
+        i = deep ? 16 * draw(s, 1, 4) : draw_extent(s, 3, 80);
+    convolution c = {.labels = labels[SD_MAX(draw(s, -2, 4), 0)],
+                     .groups = SD_MAX(draw(s, -4, 4), 1)};
+
+    c.v = draw_window(s, h);
+    c.u = draw_window(s, w);
+    memcpy(c.x, (int[]){b, c.groups * i, h, w}, sizeof c.x);
+    memcpy(c.y, (int[]){c.groups * o, i, c.v.size, c.u.size}, sizeof c.y);
+    memcpy(c.r, (int[]){b, c.groups * o, c.v.places, c.u.places}, sizeof c.r);
+    return c;
+}
+
+/* The window that gives w's gradient: as large as the result, with holes of its
+ * strides. */
+static window window_back(const window *w, int extent)
+{
+    window of = {.size = w->places,
+                 .stride = w->apart,
+                 .low = w->low,
+                 .high = w->high,
+                 .apart = w->stride,
+                 .holes = 1};
+
+    of.places = places_of(&of, extent);
+    return of;
+}
+
+/* As JAX writes the gradient of a window: images are what is added up. */
+static convolution draw_gradient(uint64_t *s)
+{
+    static const char *const labels[][3] = {{"f01b", "i01o", "01bf"},
+                                            {"fb01", "io01", "bf01"}};
+    int b = draw(s, 1, 3), h = draw(s, 5, 12), w = draw_extent(s, 5, 20),
+        i = draw_extent(s, 16, 48), o = draw_extent(s, 16, 48);
+    convolution c = {.labels = labels[draw(s, 0, 1)], .groups = 1};
+    window v = draw_window(s, h), u = draw_window(s, w);
+
+    v.holes = u.holes = 1;
+    v.places = places_of(&v, h);
+    u.places = places_of(&u, w);
+    c.v = window_back(&v, h);
+    c.u = window_back(&u, w);
+    memcpy(c.x, (int[]){i, b, h, w}, sizeof c.x);
+    memcpy(c.y, (int[]){o, b, v.places, u.places}, sizeof c.y);
+    memcpy(c.r, (int[]){i, o, c.v.places, c.u.places}, sizeof c.r);
+    return c;
 }
 
 /* Weights are a softmax of products, of all keys or of those that are not
@@ -579,8 +663,12 @@ static const char *draw_kind(sd_arena *a, int kind, uint64_t *s, program *p)
 
     if (kind == PRODUCT)
         return draw_product(a, s, type[t][0], type[t][1], &p->terms);
-    if (kind == CONVOLUTION)
-        return draw_convolution(a, s, type[t][0], type[t][1], &p->terms);
+    if (kind == CONVOLUTION) {
+        convolution c = draw(s, 0, 4) ? draw_forward(s) : draw_gradient(s);
+
+        return write_convolution(a, &c, type[t][0], type[t][1], !draw(s, 0, 2),
+                                 &p->terms);
+    }
     p->slack = t ? 0x1p-10 : 0x1p-7;
     p->unsigned_from = 2;
     return draw_attention(a, s, type[t][0], &p->terms);
@@ -613,9 +701,10 @@ static void test_drawn(void **state)
         of[kind] += right == 1;
     }
     print_message("%d right (%d products, %d convolutions, %d of attention), "
-                  "%d wrong, %d without an engine; %d kernels read blocks\n",
+                  "%d wrong, %d without an engine; %d kernels read blocks, %d "
+                  "have an image whole\n",
                   count[2], of[PRODUCT], of[CONVOLUTION], of[ATTENTION],
-                  count[1], count[0], direct);
+                  count[1], count[0], direct, once);
     assert_int_equal(count[1], 0);
     assert_true(count[2] > drawn / 2);
 }

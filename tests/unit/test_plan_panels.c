@@ -38,6 +38,13 @@ static const char short_rows[] = CONVOLUTION("14", "64");
 static const char shorter_rows[] = CONVOLUTION("9", "64");
 static const char no_padding[] = PADDED("16", "64", "22,14", "0_0x0_0");
 
+/* Both operands have the groups, so rows are the image's alone. */
+static const char groups[] =
+    "HloModule m\nENTRY e { x = bf16[4,24,24,128] parameter(0) y = "
+    "bf16[3,3,32,128] parameter(1) ROOT r = bf16[4,24,24,128] convolution(x, "
+    "y), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, "
+    "feature_group_count=4 }";
+
 static plan_blocks *blocks_of(const plan *p)
 {
     for (int i = 0; i < p->nkernel; i++)
@@ -64,6 +71,7 @@ static void steps_are_full(void **state)
                 {short_rows, true, true, true, true, 8, true},
                 {shorter_rows, true, true, true, false, 0, true},
                 {no_padding, true, true, false, true, 8, true},
+                {groups, true, true, true, true, 0, true},
                 {uneven, false, true, false, false, 0, false}};
     static const char *const device[] = {"cl:pvc", "cl:dg2-g10"};
 

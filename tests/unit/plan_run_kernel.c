@@ -8,6 +8,13 @@
 
 typedef plan_run_value value;
 
+/* What the lanes of a reduction have so far. */
+typedef struct {
+    value lane[64][8];
+    bool set[64];
+    int64_t count;
+} partial;
+
 typedef struct {
     const plan_kernel *k;
     char **slot;
@@ -21,6 +28,9 @@ typedef struct {
     value *memo;
     uint64_t *stamp, now;
     value **running; /* scans */
+    partial **sum;   /* reductions */
+    bool *wide;      /* several elements at once, a stride apart */
+    int lane;
     sd_status st;
 } run;
 
@@ -143,12 +153,8 @@ static int lane_of(const plan_kernel *k)
  * the first of them as on LANE, which is as aligned as they are long. */
 static void check_wide(run *r, const plan_node *n, int64_t at)
 {
-    int64_t i = n->wide > 1 ? r->pos[plan_wide_axis(r->k, n)] % n->wide : 0, s,
-            m;
-
-    if (n->wide > 1 &&
-        plan_expr_run(n->off, plan_wide_axis(r->k, n), n->wide, &s, &m) && s &&
-        (at - i) % n->wide && !r->st)
+    if (r->wide[n->id] && !r->st &&
+        (at - r->pos[plan_wide_axis(r->k, n)] % n->wide) % n->wide)
         r->st = sd_error(SD_INTERNAL,
                          "%s: n%d takes %d elements, this one at %" PRId64,
                          r->k->name, n->id, n->wide, at);
@@ -247,13 +253,12 @@ static value compute(run *r, const plan_node *n)
 static value eval(run *r, const plan_node *n)
 {
     size_t bytes = sd_dtype_bytes(n->dtype);
-    int lane = lane_of(r->k);
     value v;
 
     if (r->stamp[n->id] == r->now)
         return r->memo[n->id];
     if (n->parked && r->stage > n->stage) {
-        int64_t p = r->pos[lane];
+        int64_t p = r->pos[r->lane];
 
         if (!r->park_set[n->id][p] && !r->st)
             r->st = sd_error(SD_INTERNAL, "%s: n%d was never parked",
@@ -263,8 +268,9 @@ static value eval(run *r, const plan_node *n)
     } else {
         v = compute(r, n);
         if (n->parked) {
-            memcpy(r->parked[n->id] + (size_t)r->pos[lane] * bytes, v.b, bytes);
-            r->park_set[n->id][r->pos[lane]] = true;
+            memcpy(r->parked[n->id] + (size_t)r->pos[r->lane] * bytes, v.b,
+                   bytes);
+            r->park_set[n->id][r->pos[r->lane]] = true;
         }
     }
     r->memo[n->id] = v;
@@ -274,14 +280,9 @@ static value eval(run *r, const plan_node *n)
 
 /* ---- stages ---- */
 
-typedef struct {
-    value lane[64][8];
-    bool set[64];
-    int64_t count;
-} partial;
-
-static void take(run *r, const plan_node *n, partial *p)
+static void take(run *r, const plan_node *n)
 {
+    partial *p = r->sum[n->id];
     int k = n->nout, lanes = n->order.lanes;
     int l = (int)(p->count++ % lanes);
     value arg[16], x[8];
@@ -345,8 +346,9 @@ static void multiply_add(run *r, const plan_node *n)
     }
 }
 
-static void finish(run *r, const plan_node *n, partial *p)
+static void finish(run *r, const plan_node *n)
 {
+    partial *p = r->sum[n->id];
     int k = n->nout;
     value arg[16];
 
@@ -398,7 +400,7 @@ static void sink(run *r, const plan_node *n)
     memcpy(to, v.b, bytes);
 }
 
-static void inner(run *r, int axis, uint64_t axes, partial **p)
+static void inner(run *r, int axis, uint64_t axes)
 {
     const plan_kernel *k = r->k;
 
@@ -410,7 +412,7 @@ static void inner(run *r, int axis, uint64_t axes, partial **p)
             if (n->stage != r->stage)
                 continue;
             if (n->kind == PN_REDUCE)
-                take(r, n, p[i]);
+                take(r, n);
             else if (n->kind == PN_CONTRACT)
                 multiply_add(r, n);
             else if (n->kind == PN_STORE || n->kind == PN_SCATTER)
@@ -419,46 +421,44 @@ static void inner(run *r, int axis, uint64_t axes, partial **p)
         return;
     }
     if (!(axes >> axis & 1)) {
-        inner(r, axis + 1, axes, p);
+        inner(r, axis + 1, axes);
         return;
     }
     for (int64_t i = 0; i < k->axis[axis].extent; i++) {
         r->pos[axis] = i;
-        inner(r, axis + 1, axes, p);
+        inner(r, axis + 1, axes);
     }
 }
 
 static void point(run *r)
 {
     const plan_kernel *k = r->k;
-    sd_arena *a = sd_arena_create();
-    partial **p = sd_arena_array(a, partial *, k->nnode + 1);
-    int lane = lane_of(k);
 
     for (int i = 0; i < k->nnode; i++)
         if (r->park_set[i])
-            memset(r->park_set[i], 0, (size_t)k->axis[lane].extent);
+            memset(r->park_set[i], 0, (size_t)k->axis[r->lane].extent);
     for (int s = 0; s < k->nstage; s++) {
         r->stage = s;
         for (int i = 0; i < k->nnode; i++) {
-            if (k->node[i]->kind == PN_REDUCE && k->node[i]->stage == s)
-                p[i] = sd_arena_new(a, partial);
+            if (k->node[i]->kind == PN_REDUCE && k->node[i]->stage == s) {
+                memset(r->sum[i]->set, 0, sizeof r->sum[i]->set);
+                r->sum[i]->count = 0;
+            }
             if (k->node[i]->kind == PN_CONTRACT && k->node[i]->stage == s)
                 memset(r->reduced[i], 0, 2 * sizeof(value));
             if (k->node[i]->kind == PN_SCAN)
                 memset(r->running[i], 0, 24 * sizeof(value));
         }
-        inner(r, k->nouter, k->stage[s].axes, p);
+        inner(r, k->nouter, k->stage[s].axes);
         for (int i = 0; i < k->nnode; i++)
             if (k->node[i]->kind == PN_REDUCE && k->node[i]->stage == s)
-                finish(r, k->node[i], p[i]);
+                finish(r, k->node[i]);
         for (int i = 0; i < k->nnode; i++)
             if (k->node[i]->kind == PN_CONTRACT && k->node[i]->stage == s) {
                 end_chain(r, k->node[i]);
                 r->reduced[i][0] = r->reduced[i][1];
             }
     }
-    sd_arena_destroy(a);
 }
 
 static void outer(run *r, int axis);
@@ -531,8 +531,7 @@ static void call_kernel(run *r)
 
 sd_status plan_run_kernel(const plan_kernel *k, char **slot, bool backward)
 {
-    run r = {.k = k, .slot = slot, .backward = backward};
-    int lane = lane_of(k);
+    run r = {.k = k, .slot = slot, .backward = backward, .lane = lane_of(k)};
 
     r.a = sd_arena_create();
     r.memo = sd_arena_array(r.a, value, k->nnode + 1);
@@ -541,13 +540,23 @@ sd_status plan_run_kernel(const plan_kernel *k, char **slot, bool backward)
     r.running = sd_arena_array(r.a, value *, k->nnode + 1);
     r.parked = sd_arena_array(r.a, uint8_t *, k->nnode + 1);
     r.park_set = sd_arena_array(r.a, bool *, k->nnode + 1);
+    r.sum = sd_arena_array(r.a, partial *, k->nnode + 1);
+    r.wide = sd_arena_array(r.a, bool, k->nnode + 1);
     for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+        int64_t s, m;
+
+        r.wide[i] =
+            n->wide > 1 &&
+            plan_expr_run(n->off, plan_wide_axis(k, n), n->wide, &s, &m) && s;
+        if (n->kind == PN_REDUCE)
+            r.sum[i] = sd_arena_new(r.a, partial);
         r.reduced[i] = sd_arena_array(r.a, value, 8);
         r.running[i] = sd_arena_array(r.a, value, 24);
-        if (k->node[i]->parked) {
+        if (n->parked) {
             r.parked[i] =
-                sd_arena_alloc(r.a, (size_t)k->axis[lane].extent * 16);
-            r.park_set[i] = sd_arena_array(r.a, bool, k->axis[lane].extent);
+                sd_arena_alloc(r.a, (size_t)k->axis[r.lane].extent * 16);
+            r.park_set[i] = sd_arena_array(r.a, bool, k->axis[r.lane].extent);
         }
     }
     r.now = 1;

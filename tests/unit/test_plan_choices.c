@@ -1,0 +1,291 @@
+/* Where products and convolutions go: which are a library's calls, and which
+ * instructions multiply those that are ours. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "plan_made.h"
+
+static const libcall *first_call(const thunk_seq *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i].kind == THUNK_LIBCALL)
+            return s->at[i].call;
+    return NULL;
+}
+
+/* Is the program of one product or convolution a call on that device? */
+static bool is_call(sd_arena *a, const char *text, const char *device,
+                    int units)
+{
+    device_desc dev;
+    bool call;
+    plan *p;
+
+    assert_true(device_desc_of_name(device, &dev));
+    if (units)
+        dev.units = units;
+    p = make_of_text(a, text, &dev);
+    call = first_call(&p->program->seq) != NULL;
+    plan_destroy(p);
+    return call;
+}
+
+/* oneDNN's sums of s8 products saturate where there is no VNNI; in f32 they are
+ * exact. */
+static void products_of_bytes_are_of_f32_without_vnni(void **state)
+{
+    (void)state;
+    for (int vnni = 0; vnni < 2; vnni++) {
+        sd_arena *a = sd_arena_create();
+        const libcall *call;
+        device_desc dev;
+        plan *p;
+
+        assert_true(device_desc_of_name("host:v4", &dev));
+        dev.libs |= vnni ? DEVICE_LIB_BYTES : 0;
+        p = make(a, "matmul_s8", &dev);
+        call = first_call(&p->program->seq);
+        assert_non_null(call);
+        assert_int_equal(call->matmul.lhs, vnni ? SD_S8 : SD_F32);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+    }
+}
+
+/* Without AVX-512 our blocks do what oneDNN reads down crowded lines, small
+ * matrices of a batch, and bytes; with it nothing of that. */
+static void products_go_where_they_are_fast(void **state)
+{
+    static const struct {
+        const char *type, *sum;
+        int batch, m, n, k, x, y; /* x and y: their contracted dimension */
+        bool v3, v4; /* is it a call there? */
+    } row[] = {{"f32", "f32", 1, 256, 1024, 1024, 2, 1, false, true},
+               {"f32", "f32", 1, 256, 1000, 1024, 2, 1, true, true},
+               {"f32", "f32", 1, 1024, 1024, 1024, 2, 1, true, true},
+               {"f32", "f32", 1, 256, 1024, 1024, 2, 2, true, true},
+               {"f32", "f32", 1, 1024, 256, 512, 1, 1, false, true},
+               {"f32", "f32", 1, 1000, 256, 512, 1, 2, true, true},
+               {"f32", "f32", 1, 4, 1024, 1024, 2, 1, true, true},
+               {"f32", "f32", 1000, 16, 16, 16, 2, 1, false, false},
+               {"f32", "f32", 1000, 28, 28, 28, 2, 1, false, true},
+               {"f32", "f32", 1000, 40, 40, 40, 2, 1, true, true},
+               {"s8", "s32", 1, 256, 256, 256, 2, 1, false, true}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(row); i++) {
+        sd_arena *a = sd_arena_create();
+        int m = row[i].m, n = row[i].n, k = row[i].k;
+        bool down = row[i].x == 1, flat = row[i].y == 1;
+        const char *text = sd_arena_fmt(
+            a,
+            "HloModule m\nENTRY e {\n"
+            "  x = %s[%d,%d,%d]{2,1,0} parameter(0)\n"
+            "  y = %s[%d,%d,%d]{2,1,0} parameter(1)\n"
+            "  ROOT d = %s[%d,%d,%d]{2,1,0} dot(x, y), lhs_batch_dims={0}, "
+            "rhs_batch_dims={0}, lhs_contracting_dims={%d}, "
+            "rhs_contracting_dims={%d}\n}\n",
+            row[i].type, row[i].batch, down ? k : m, down ? m : k, row[i].type,
+            row[i].batch, flat ? k : n, flat ? n : k, row[i].sum, row[i].batch,
+            m, n, row[i].x, row[i].y);
+
+        assert_int_equal(is_call(a, text, "host:v3", 0), row[i].v3);
+        assert_int_equal(is_call(a, text, "host:v4", 0), row[i].v4);
+        sd_arena_destroy(a);
+    }
+}
+
+/* A product of which 16 threads have little each is ours. */
+static void thin_products_of_many_threads_are_ours(void **state)
+{
+    static const struct {
+        int units, m, n, k;
+        bool call;
+    } row[] = {{2, 256, 768, 3072, true},    {16, 256, 768, 3072, false},
+               {16, 1024, 1024, 1024, true}, {16, 1024, 1000, 1024, false},
+               {16, 32, 4096, 1024, true},   {16, 200, 200, 3072, true}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(row); i++) {
+        sd_arena *a = sd_arena_create();
+        const char *text = sd_arena_fmt(
+            a,
+            "HloModule m\nENTRY e {\n  x = f32[%d,%d]{1,0} parameter(0)\n"
+            "  y = f32[%d,%d]{1,0} parameter(1)\n"
+            "  ROOT d = f32[%d,%d]{1,0} dot(x, y), lhs_contracting_dims={1}, "
+            "rhs_contracting_dims={0}\n}\n",
+            row[i].m, row[i].k, row[i].k, row[i].n, row[i].m, row[i].n);
+
+        assert_int_equal(is_call(a, text, "host:v4", row[i].units),
+                         row[i].call);
+        sd_arena_destroy(a);
+    }
+}
+
+/* Without AVX-512 oneDNN takes a slow way where features lie side by side and
+ * more than three points of padding stand before or after a row. */
+static void padding_in_front_of_rows_is_ours(void **state)
+{
+    static const struct {
+        int low, high, features;
+        bool v3;
+    } row[] = {{6, 0, 64, false},
+               {2, 4, 64, false},
+               {3, 3, 64, true},
+               {6, 0, 3, true}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(row); i++) {
+        sd_arena *a = sd_arena_create();
+        const char *text = sd_arena_fmt(
+            a,
+            "HloModule m\nENTRY e {\n"
+            "  x = f32[8,501,%d]{2,1,0} parameter(0)\n"
+            "  w = f32[4,%d,64]{2,1,0} parameter(1)\n"
+            "  ROOT y = f32[8,501,64]{2,1,0} convolution(x, w), window={size=4 "
+            "pad=%d_%d rhs_dilate=2}, dim_labels=b0f_0io->b0f\n}\n",
+            row[i].features, row[i].features, row[i].low, row[i].high);
+
+        assert_int_equal(is_call(a, text, "host:v3", 0), row[i].v3);
+        assert_true(is_call(a, text, "host:v4", 0));
+        sd_arena_destroy(a);
+    }
+}
+
+/* c + x y / 2 is one call with AVX-512; without it oneDNN would do that by its
+ * reference code, so the sum is ours. */
+static void factors_and_sums_share_a_call_with_avx512(void **state)
+{
+    static const char text[] =
+        "HloModule m\nENTRY e {\n"
+        "  x = f32[600,256]{1,0} parameter(0)\n"
+        "  y = f32[256,600]{1,0} parameter(1)\n"
+        "  c = f32[600,600]{1,0} parameter(2)\n"
+        "  d = f32[600,600]{1,0} dot(x, y), lhs_contracting_dims={1}, "
+        "rhs_contracting_dims={0}\n"
+        "  h = f32[] constant(0.5)\n"
+        "  b = f32[600,600]{1,0} broadcast(h), dimensions={}\n"
+        "  s = f32[600,600]{1,0} multiply(d, b)\n"
+        "  ROOT r = f32[600,600]{1,0} add(c, s)\n}\n";
+
+    (void)state;
+    for (int v4 = 0; v4 < 2; v4++) {
+        sd_arena *a = sd_arena_create();
+        const libcall *call;
+        device_desc dev;
+        plan *p;
+
+        assert_true(device_desc_of_name(v4 ? "host:v4" : "host:v3", &dev));
+        p = make_of_text(a, text, &dev);
+        call = first_call(&p->program->seq);
+        assert_non_null(call);
+        assert_true(call->matmul.alpha == 0.5);
+        assert_int_equal(call->matmul.add, v4);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+    }
+}
+
+/* A GPU's matrix instructions multiply what is narrow, f32 where it may be
+ * tf32, and nothing where the setting says so. */
+static void engines_multiply_what_is_narrow(void **state)
+{
+    static const struct {
+        const char *name, *device;
+        plan_engine engine;
+    } row[] = {{"matmul_bf16", "cuda:sm_90", PLAN_ENGINE_MMA_BF16},
+               {"matmul_s8", "cuda:sm_90", PLAN_ENGINE_MMA_S8},
+               {"matmul", "cuda:sm_90", PLAN_ENGINE_MMA_TF32},
+               {"matmul_bf16", "cl:pvc", PLAN_ENGINE_DPAS16_BF16},
+               {"matmul_s8", "cl:pvc", PLAN_ENGINE_DPAS16_S8},
+               {"matmul", "cl:pvc", PLAN_ENGINE_FMA},
+               {"matmul_bf16", "cl:dg2-g10", PLAN_ENGINE_DPAS8_BF16},
+               {"matmul_s8", "cl:dg2-g10", PLAN_ENGINE_DPAS8_S8}};
+
+    (void)state;
+    for (size_t i = 0; i < 2 * SD_COUNTOF(row); i++) {
+        sd_arena *a = sd_arena_create();
+        bool off = i >= SD_COUNTOF(row);
+        plan_engine want =
+            off ? PLAN_ENGINE_FMA : row[i % SD_COUNTOF(row)].engine;
+        const plan_blocks *b = NULL;
+        device_desc dev;
+        plan *p;
+
+        set_off = off ? "SUNDOG_ENGINES" : NULL;
+        assert_true(device_desc_of_name(row[i % SD_COUNTOF(row)].device, &dev));
+        p = make(a, row[i % SD_COUNTOF(row)].name, &dev);
+        for (int j = 0; j < p->nkernel; j++)
+            b = p->kernel[j]->blocks ? p->kernel[j]->blocks : b;
+        assert_non_null(b);
+        assert_int_equal(b->engine, want);
+        assert_int_equal(!!(p->program->device.features &
+                            (DEVICE_HAS_MMA | DEVICE_HAS_TF32 |
+                             DEVICE_HAS_DPAS16 | DEVICE_HAS_DPAS8)),
+                         want != PLAN_ENGINE_FMA);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+        set_off = NULL;
+    }
+}
+
+/* Products of f32 on CUDA, by what the program says of them: tf32 as in XLA. */
+static void precision_is_the_programs(void **state)
+{
+    static const struct {
+        const char *said, *off;
+        plan_engine engine;
+    } row[] = {
+        {"", NULL, PLAN_ENGINE_MMA_TF32},
+        {"", "NVIDIA_TF32_OVERRIDE", PLAN_ENGINE_FMA},
+        {"operand_precision={high,default}", NULL, PLAN_ENGINE_MMA_TF32},
+        {"operand_precision={default,highest}", NULL, PLAN_ENGINE_FMA},
+        {"algorithm=dot_tf32_tf32_f32", NULL, PLAN_ENGINE_MMA_TF32},
+        {"operand_precision={highest,highest}, algorithm=dot_tf32_tf32_f32",
+         NULL, PLAN_ENGINE_MMA_TF32},
+        {"algorithm=dot_tf32_tf32_f32_x3", NULL, PLAN_ENGINE_FMA},
+        {"algorithm=dot_f32_f32_f32", NULL, PLAN_ENGINE_FMA},
+        {"algorithm=dot_bf16_bf16_f32", NULL, PLAN_ENGINE_MMA_BF16}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(row); i++) {
+        sd_arena *a = sd_arena_create();
+        const char *text = sd_arena_fmt(
+            a,
+            "HloModule m\nENTRY main {\n  x = f32[64,64] parameter(0)\n"
+            "  ROOT y = f32[64,64] dot(x, x), lhs_contracting_dims={1}, "
+            "rhs_contracting_dims={0}%s%s\n}\n",
+            *row[i].said ? ", " : "", row[i].said);
+        device_desc dev;
+        plan *p;
+
+        set_off = row[i].off;
+        assert_true(device_desc_of_name("cuda:sm_80", &dev));
+        p = make_of_text(a, text, &dev);
+        assert_int_equal(p->kernel[p->nkernel - 1]->blocks->engine,
+                         row[i].engine);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+        set_off = NULL;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_of_bytes_are_of_f32_without_vnni),
+        cmocka_unit_test(products_go_where_they_are_fast),
+        cmocka_unit_test(thin_products_of_many_threads_are_ours),
+        cmocka_unit_test(padding_in_front_of_rows_is_ours),
+        cmocka_unit_test(factors_and_sums_share_a_call_with_avx512),
+        cmocka_unit_test(engines_multiply_what_is_narrow),
+        cmocka_unit_test(precision_is_the_programs),
+    };
+
+    if (argc > 1)
+        plan_folder = argv[1];
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

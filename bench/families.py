@@ -350,6 +350,19 @@ def rows(draw):
         f32(3), lambda r: r.random(3, np.float32) + 1)
     row("images turned round", bar, lambda x: x[:, :, ::-1] * 2, images)
     row("channels turned round", bar, lambda x: x[..., ::-1] * 2, images)
+    byte = lambda *shape: below(256, *shape, dtype=np.uint8)
+    for c in (2, 3, 4, 5):
+        row(f"{c} channels of bytes less their means", bar, lambda x, m, s:
+            (x.astype(jnp.float32) - m) / s, byte(8, 224, 224, c), f32(c),
+            lambda r, c=c: r.random(c, np.float32) + 1)
+        row(f"{c} channels, turned", bar, lambda x: x[:, :, ::-1] * 2,
+            f32(8, 224, 224, c))
+        row(f"{c} channels of bytes, turned", bar, lambda x: x[:, :, ::-1],
+            byte(8, 224, 224, c))
+        row(f"{c} channels in reverse", bar, lambda x: x[..., ::-1] * 2,
+            f32(8, 224, 224, c))
+        row(f"{c} channels of bytes in reverse", bar, lambda x: x[..., ::-1],
+            byte(8, 224, 224, c))
     row("channels put last", bar, lambda x: x.transpose(0, 2, 3, 1) * 2,
         f32(8, 3, 224, 224))
     row("kron 40x40 30x30", bar, jnp.kron, f32(40, 40), f32(30, 30))

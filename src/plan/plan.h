@@ -330,6 +330,14 @@ bool plan_expr_distance(const plan_expr *from, const plan_expr *to,
  * multiple of *multiple (0: it is 0).  False when it jumps in between. */
 bool plan_expr_run(const plan_expr *e, int axis, int64_t n, int64_t *stride,
                    int64_t *multiple);
+/* Of elements that neighbours along an axis read: from the first of these the
+ * vector of n, a power of two, begins at `first`, and each has its lane. */
+enum { PLAN_LANES = 16 };
+typedef struct { int64_t first, n; int lane[PLAN_LANES]; } plan_ordered;
+/* Do w neighbours, of which the first is a multiple of `multiple`, read one
+ * vector of at most w elements, each time in the same order? */
+bool plan_expr_ordered(const plan_expr *e, int axis, int64_t multiple, int w,
+                       plan_ordered *s);
 /* Does the guard hold at all of n such neighbours, or at none? */
 bool plan_guard_is_even(const plan_guard *g, int axis, int64_t n);
 /* Is n the question whether an expression is below a number, or not?  Then *g

@@ -1,5 +1,7 @@
 /* Questions about index expressions: how one changes along an axis, how far two
  * are apart, whether neighbours stay neighbours.  plan_expr.c makes them. */
+#include <assert.h>
+
 #include "plan_room.h"
 
 /* What axis is multiplied by where it stands by itself. */
@@ -133,6 +135,93 @@ bool plan_expr_run(const plan_expr *e, int axis, int64_t n, int64_t *stride,
         return plan_expr_run(e->a, axis, n, stride, multiple) &&
                cut_run(e, n, stride, multiple);
     }
+}
+
+/* ---- lanes of a vector ---- */
+
+enum { MOST_SIZE = 200 /* terms of what is looked through */ };
+
+/* The quotients or rests of a run that begins with a multiple of c. */
+static bool cut_steps(const plan_expr *e, int w, int64_t *step,
+                      int64_t *multiple)
+{
+    bool varies = false;
+
+    for (int i = 0; i < w; i++) {
+        varies = varies || step[i];
+        if (step[i] < 0)
+            return false;
+    }
+    if (varies && *multiple % e->c)
+        return false;
+    for (int i = 0; i < w; i++)
+        step[i] = e->kind == PX_DIV ? step[i] / e->c : step[i] % e->c;
+    if (e->kind == PX_MOD)
+        *multiple = sd_gcd(*multiple, e->c);
+    else
+        *multiple = *multiple % e->c ? 1 : *multiple / e->c;
+    return true;
+}
+
+/* multiple: of which the axis's position is one, then of which e is one. */
+static bool find_steps(const plan_expr *e, int axis, int w, int64_t *step,
+                       int64_t *multiple)
+{
+    int64_t from = *multiple, more[PLAN_LANES], m = from;
+
+    memset(step, 0, sizeof *step * (size_t)w);
+    switch (e->kind) {
+    case PX_CONST:
+        *multiple = e->c < 0 ? -e->c : e->c;
+        return true;
+    case PX_AXIS:
+        for (int i = 0; e->axis == axis && i < w; i++)
+            step[i] = i;
+        *multiple = e->axis == axis ? from : 1;
+        return true;
+    case PX_NODE:
+        *multiple = 1;
+        return !(e->varies >> axis & 1);
+    case PX_ADD:
+        if (!find_steps(e->a, axis, w, step, multiple) ||
+            !find_steps(e->b, axis, w, more, &m))
+            return false;
+        for (int i = 0; i < w; i++)
+            step[i] += more[i];
+        *multiple = sd_gcd(*multiple, m);
+        return true;
+    case PX_MUL:
+        if (!find_steps(e->a, axis, w, step, multiple))
+            return false;
+        for (int i = 0; i < w; i++)
+            step[i] *= e->c;
+        *multiple *= e->c < 0 ? -e->c : e->c;
+        return true;
+    default:
+        return find_steps(e->a, axis, w, step, multiple) &&
+               cut_steps(e, w, step, multiple);
+    }
+}
+
+bool plan_expr_ordered(const plan_expr *e, int axis, int64_t multiple, int w,
+                       plan_ordered *s)
+{
+    int64_t step[PLAN_LANES], most;
+
+    assert(w <= PLAN_LANES);
+    if (e->size > MOST_SIZE || !find_steps(e, axis, w, step, &multiple))
+        return false;
+    s->first = most = step[0];
+    for (int i = 1; i < w; i++) {
+        s->first = SD_MIN(s->first, step[i]);
+        most = SD_MAX(most, step[i]);
+    }
+    s->n = most - s->first + 1;
+    if (s->n > w || (s->n & (s->n - 1)))
+        return false;
+    for (int i = 0; i < w; i++)
+        s->lane[i] = (int)(step[i] - s->first);
+    return true;
 }
 
 bool plan_guard_is_even(const plan_guard *g, int axis, int64_t n)

@@ -1,10 +1,14 @@
 /* Axes too short for LANE.  A vector along the three channels of an image, or
  * along two coordinates, is mostly empty.  Where such an axis is the last of a
  * kernel and cannot be joined with the one before (x - mean of each channel, an
- * image reversed along its rows), each of its positions becomes nodes of its
- * own, and LANE is the axis before: a strand reads and computes for one
- * channel, and the stores of all are woven into whole vectors (emit_strided.c).
- */
+ * image reversed along its rows), there are two ways:
+ *
+ *   - Where a vector is a whole number of its rows, it is joined all the same,
+ *     if each vector of it reads one vector of memory in an order that is
+ *     always the same (plan_expr_ordered).
+ *   - Else each of its positions becomes nodes of its own, and LANE is the axis
+ *     before: a strand reads and computes for one channel, and the stores of
+ *     all are woven into whole vectors (emit_strided.c). */
 #include "plan_room.h"
 
 enum {
@@ -77,15 +81,90 @@ static bool is_vector(const plan_kernel *k, const plan_node *n, int axis,
            k->axis[axis].extent * bytes >= 4 * (int64_t)dev->lanes;
 }
 
-static bool is_worth(const plan_kernel *k, const device_desc *dev)
+static bool has_short(const plan_kernel *k)
 {
     int axis = k->naxis - 1;
 
-    if (k->cls != PLAN_LOOP || k->naxis != k->nouter || k->naxis < 2 ||
-        k->nstage != 1 || k->axis[axis].extent < 2 ||
-        k->axis[axis].extent > MOST_SHORT ||
-        k->axis[axis - 1].extent < LEAST_BESIDE ||
-        k->axis[axis].extent * k->nnode > MOST_NODES)
+    return k->cls == PLAN_LOOP && k->naxis == k->nouter && k->naxis > 1 &&
+           k->nstage == 1 && k->axis[axis].extent > 1 &&
+           k->axis[axis].extent <= MOST_SHORT &&
+           k->axis[axis - 1].extent >= LEAST_BESIDE;
+}
+
+/* ---- joined ---- */
+
+/* Places of n where the last two axes are one. */
+static void place_joined(plan_kernel *k, plan_px *px, plan_node *n)
+{
+    const plan_expr *with[64], *both;
+    int axis = k->naxis - 1;
+    int64_t row = k->axis[axis].extent;
+
+    for (int i = 0; i < axis - 1; i++)
+        with[i] = plan_px_axis(px, i, k->axis[i].extent);
+    both = plan_px_axis(px, axis - 1, k->axis[axis - 1].extent * row);
+    with[axis - 1] = plan_px_div(px, both, row);
+    with[axis] = plan_px_mod(px, both, row);
+    plan_place_node(k, px, n, with);
+}
+
+/* Does a vector of both axes read or write one of memory? */
+static bool is_joined(plan_kernel *k, plan_px *px, const plan_node *n,
+                      int lanes)
+{
+    int axis = k->naxis - 1;
+    uint64_t both = 1ull << axis | 1ull << (axis - 1);
+    plan_node x = *n;
+    plan_ordered s;
+    int64_t step;
+
+    for (int i = 0; i < n->nguard; i++)
+        if (n->guard[i].e->varies & both)
+            return false;
+    if (!n->off || !(n->off->varies & both))
+        return true;
+    if (reads_node(n->off, axis) || reads_node(n->off, axis - 1))
+        return false;
+    place_joined(k, px, &x);
+    if (n->kind == PN_STORE)
+        return plan_expr_stride(x.off, axis - 1, &step) && step == 1;
+    return n->kind == PN_LOAD && !sd_is_complex(n->dtype) &&
+           plan_expr_ordered(x.off, axis - 1, k->axis[axis].extent, lanes, &s);
+}
+
+static bool can_join(plan_kernel *k, plan_px *px, int lanes)
+{
+    if (lanes % k->axis[k->naxis - 1].extent)
+        return false;
+    plan_for_each_node(n, k)
+        if (!is_joined(k, px, n, lanes))
+            return false;
+    return true;
+}
+
+static void join(plan_kernel *k, plan_px *px)
+{
+    int axis = k->naxis - 1;
+    uint64_t last = 1ull << axis;
+
+    plan_for_each_node(n, k) {
+        place_joined(k, px, n);
+        if (n->varies & last)
+            n->varies = (n->varies & ~last) | last >> 1;
+    }
+    k->axis[axis - 1].extent *= k->axis[axis].extent;
+    k->axis[axis - 1].tile = k->axis[axis - 1].extent;
+    k->naxis = --k->nouter;
+    k->stage[0].axes &= ~last;
+}
+
+/* ---- a strand a position ---- */
+
+static bool has_strands(const plan_kernel *k, const device_desc *dev)
+{
+    int axis = k->naxis - 1;
+
+    if (k->axis[axis].extent * k->nnode > MOST_NODES)
         return false;
     plan_for_each_node(n, k)
         if (!is_plain(n, axis) || is_vector(k, n, axis, dev) ||
@@ -127,13 +206,10 @@ static void take_node(shorter *s, plan_node *n)
     }
 }
 
-void plan_part_short(plan_kernel *k, const device_desc *dev)
+static void part(plan_kernel *k, plan_px *px)
 {
-    shorter s = {.k = k, .axis = k->naxis - 1};
+    shorter s = {.k = k, .px = px, .axis = k->naxis - 1};
 
-    if (!is_worth(k, dev))
-        return;
-    s.px = plan_px_create(k->arena);
     s.n = (int)k->axis[s.axis].extent;
     s.of = sd_arena_array(k->arena, plan_node *, k->nnode * s.n);
     plan_for_each_node(n, k)
@@ -148,4 +224,17 @@ void plan_part_short(plan_kernel *k, const device_desc *dev)
     k->nnode = s.made.n;
     k->naxis = --k->nouter;
     k->stage[0].axes &= ~(1ull << s.axis);
+}
+
+void plan_part_short(plan_kernel *k, const device_desc *dev)
+{
+    plan_px *px;
+
+    if (!has_short(k))
+        return;
+    px = plan_px_create(k->arena);
+    if (can_join(k, px, dev->lanes))
+        join(k, px);
+    else if (has_strands(k, dev))
+        part(k, px);
 }

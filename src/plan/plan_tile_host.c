@@ -49,6 +49,20 @@ static void tile_points(plan_kernel *k, int lane, const device_desc *dev)
     cut_points(k, lane, SD_MAX(want, 1), 4 * (int64_t)dev->lanes);
 }
 
+/* Is all that a loop does about bytes?  Twice as many of them as of words are
+ * half a register yet. */
+static bool is_of_bytes(const plan_kernel *k)
+{
+    if (k->cls != PLAN_LOOP || k->naxis != k->nouter)
+        return false;
+    plan_for_each_node(n, k)
+        if ((n->kind != PN_LOAD && n->kind != PN_STORE && n->kind != PN_ELT &&
+             n->kind != PN_CONST) ||
+            n->nguard || sd_dtype_bytes(n->dtype) != 1 || sd_is_float(n->dtype))
+            return false;
+    return true;
+}
+
 /* ---- scatters on the host ---- */
 
 enum {
@@ -338,6 +352,8 @@ void plan_tile_host(plan_kernel *k, const device_desc *dev)
     int lane;
 
     k->lanes = dev->lanes;
+    if (k->lanes < PLAN_LANES && is_of_bytes(k))
+        k->lanes *= 2;
     if (scatter)
         share_places(k, k->node[scatter->id], dev);
     if (scatter && tile_batches(k, scatter, dev->units))

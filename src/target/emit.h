@@ -68,6 +68,15 @@ typedef struct {
     int n, last;
 } emit_woven;
 
+/* Loads that together read all between two steps of LANE, which are `step`
+ * elements apart: n of them, the first the lowest. */
+enum { EMIT_STRANDS = 4 };
+typedef struct {
+    const plan_node *at[EMIT_STRANDS];
+    int64_t step;
+    int n;
+} emit_strands;
+
 typedef struct emit_reduction emit_reduction;
 typedef struct emit_picked emit_picked;
 typedef struct emit emit;
@@ -203,6 +212,7 @@ struct emit {
     void **running;     /* [node]: accumulators of a SCAN */
     int pass;           /* that is being emitted: its number */
     const emit_woven **woven; /* [node]: of a STORE, or NULL */
+    const emit_strands **strands; /* [node]: of a LOAD, or NULL */
     LLVMValueRef local; /* what areas lie in: the group's local memory, or on
                            the host the thread's scratch */
     bool calls_devlib;
@@ -404,6 +414,7 @@ void emit_address(emit *e, const plan_expr *x, int copy, sd_dtype part,
 LLVMValueRef emit_guards(emit *e, const plan_guard *g, int n, int copy,
                          bool vec); /* i1 or a vector; NULL: hold always */
 typedef enum { EMIT_UNIFORM, EMIT_CONTIGUOUS, EMIT_REVERSED, EMIT_STRIDED,
+               EMIT_ORDERED, /* of one vector, in another order */
                EMIT_GATHERED } emit_access;
 emit_access emit_classify(emit *e, const plan_expr *off, int64_t *stride);
 uint64_t emit_guards_vary(const plan_guard *g, int n);
@@ -446,6 +457,10 @@ LLVMValueRef emit_read_steps(emit *e, sd_dtype part, LLVMValueRef p,
 /* x0[0] x1[0] .. x0[1] x1[1] ..; n is a power of two. */
 LLVMValueRef emit_weave(emit *e, LLVMValueRef const *x, int n);
 void emit_find_woven(emit *e);
+/* n's vector, and those beside it, which are remembered; false: n is read by
+ * itself. */
+bool emit_strands_load(emit *e, const plan_node *n, int copy, int level,
+                       emit_value *out);
 
 /* ---- emit_vector.c: memory to and from registers ---- */
 
@@ -456,6 +471,7 @@ typedef struct { /* a vector of memory at an offset */
     LLVMValueRef at;    /* scalar offset; GATHERED: vector */
     LLVMValueRef mask;  /* NULL: all */
     int64_t stride;     /* STRIDED, CONTIGUOUS */
+    plan_ordered order; /* ORDERED */
     int w;
 } emit_span;
 /* What is read where the mask fails is unspecified. */

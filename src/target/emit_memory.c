@@ -97,6 +97,20 @@ static bool is_read_by_steps(const emit *e, const plan_node *n,
            !sd_is_complex(n->dtype);
 }
 
+/* Vectors of a loop that is not cut begin at multiples of what both its extent
+ * and its tiles are multiples of. */
+static bool is_ordered(const emit *e, const plan_node *n, emit_span *a)
+{
+    const plan_axis *x = &e->k->axis[e->lane];
+    int64_t m = sd_gcd(x->extent, e->w);
+
+    return a->access == EMIT_GATHERED && n->kind == PN_LOAD && !e->gpu &&
+           !a->mask && !sd_is_complex(n->dtype) && e->k->cls == PLAN_LOOP &&
+           e->k->naxis == e->k->nouter && !e->k->cut &&
+           plan_expr_ordered(n->off, e->lane, x->grid ? sd_gcd(x->tile, m) : m,
+                             e->w, &a->order);
+}
+
 /* May the slot's pointer move before a loop?  Pairs are counted from it. */
 static bool is_placed(const emit *e, const plan_node *n, const emit_span *a)
 {
@@ -116,7 +130,9 @@ static void locate(emit *e, const plan_node *n, int copy, uint64_t varies,
     a->w = e->w;
     a->mask = emit_and(e, emit_guards(e, n->guard, n->nguard, copy, true),
                        emit_mask(e, varies, copy));
-    if (is_read_by_steps(e, n, a))
+    if (is_ordered(e, n, a))
+        a->access = EMIT_ORDERED;
+    else if (is_read_by_steps(e, n, a))
         a->access = EMIT_STRIDED;
     if (is_placed(e, n, a))
         emit_address(e, n->off, copy, a->part, &a->p, &a->at);

@@ -133,6 +133,8 @@ emit_value emit_node_value(emit *e, const plan_node *n, int copy)
     } else {
         switch (n->kind) {
         case PN_LOAD:
+            if (emit_strands_load(e, n, copy, level, &v))
+                break;
             if (n->staged && !e->stages_loads)
                 v = emit_staged(e, n, copy);
             else

@@ -69,6 +69,32 @@ LLVMValueRef emit_read_strided(emit *e, sd_dtype part, LLVMValueRef p,
     return all;
 }
 
+/* v[i] has number i of each n elements from p on, the last first if they are
+ * turned: each vector of memory in turn adds what it has of it. */
+static void unweave(emit *e, sd_dtype part, LLVMValueRef p, int n, bool turned,
+                    LLVMValueRef *v)
+{
+    LLVMValueRef in[EMIT_STRANDS], at;
+    int lane[EMIT_MAX_LANES], w = e->w;
+
+    for (int j = 0; j < n; j++) {
+        at = emit_si(e, j * w);
+        at = LLVMBuildGEP2(e->b, emit_mem_type(e, part), p, &at, 1, "");
+        in[j] = emit_vector_read(e, part, at, NULL, w);
+    }
+    for (int k = 0; k < n; k++) {
+        v[k] = in[0];
+        for (int j = 0; j < n; j++) {
+            for (int i = 0; i < w; i++) {
+                int from = (turned ? w - 1 - i : i) * n + k;
+
+                lane[i] = from / w == j ? from % w + w : j ? i : from % w;
+            }
+            v[k] = emit_shuffle(e, v[k], in[j], lane, w);
+        }
+    }
+}
+
 /* Three at once: the third has the place of a pair. */
 static LLVMValueRef weave_three(emit *e, LLVMValueRef const *x)
 {
@@ -136,11 +162,76 @@ static emit_woven *find_strands(emit *e, const plan_node *first)
     return w->n == n ? w : NULL;
 }
 
+/* ---- loads that are neighbours ---- */
+
+static bool is_strand(const emit *e, const plan_node *n)
+{
+    return n->kind == PN_LOAD && !n->nguard && !n->staged && n->wide <= 1 &&
+           !sd_is_complex(n->dtype) &&
+           e->k->slot[n->slot].access == PLAN_READ && !e->strands[n->id];
+}
+
+/* The load from the same slot that is so far from the first. */
+static const plan_node *strand_at(const emit *e, const plan_node *first,
+                                  int64_t distance)
+{
+    int64_t d;
+
+    plan_for_each_node(n, e->k)
+        if (is_strand(e, n) && n->slot == first->slot &&
+            n->stage == first->stage &&
+            plan_expr_distance(first->off, n->off, &d) && d == distance)
+            return n;
+    return NULL;
+}
+
+/* Those that with the first of them read all up to its place one step of LANE
+ * before or after. */
+static emit_strands *find_loads(emit *e, const plan_node *first)
+{
+    emit_strands *s = sd_arena_new(e->a, emit_strands);
+    int64_t n;
+
+    emit_classify(e, first->off, &s->step);
+    n = s->step < 0 ? -s->step : s->step;
+    if (n < 2 || n > EMIT_STRANDS)
+        return NULL;
+    while (s->n < n && (s->at[s->n] = strand_at(e, first, s->n)))
+        s->n++;
+    return s->n == n ? s : NULL;
+}
+
+bool emit_strands_load(emit *e, const plan_node *n, int copy, int level,
+                       emit_value *out)
+{
+    const emit_strands *s = e->strands[n->id];
+    LLVMValueRef v[EMIT_STRANDS], p = e->slot[n->slot], at;
+
+    if (!s || emit_mask(e, n->varies, copy))
+        return false;
+    emit_address(e, s->at[0]->off, copy, n->dtype, &p, &at);
+    if (s->step < 0)
+        at = emit_plus(e, at, s->step * (e->w - 1));
+    unweave(e, n->dtype, emit_element(e, n->dtype, p, at), s->n, s->step < 0,
+            v);
+    for (int i = 0; i < s->n; i++) {
+        emit_value x = {emit_of_memory(e, n->dtype, v[i]), NULL};
+
+        if (s->at[i] == n)
+            *out = x;
+        else
+            emit_remember(e, &e->value[s->at[i]->id * e->ncopy + copy], x,
+                          level);
+    }
+    return true;
+}
+
 void emit_find_woven(emit *e)
 {
     const plan_kernel *k = e->k;
 
     e->woven = sd_arena_array(e->a, const emit_woven *, k->nnode + 1);
+    e->strands = sd_arena_array(e->a, const emit_strands *, k->nnode + 1);
     if (e->gpu || e->w == 1 || e->lane < 0 || k->naxis != k->nouter)
         return;
     for (int i = 0; i < k->nnode; i++) {
@@ -150,5 +241,11 @@ void emit_find_woven(emit *e)
             w = find_strands(e, k->node[i]);
         for (int j = 0; w && j < w->n; j++)
             e->woven[w->at[j]->id] = w;
+    }
+    plan_for_each_node(n, k) {
+        const emit_strands *s = is_strand(e, n) ? find_loads(e, n) : NULL;
+
+        for (int j = 0; s && j < s->n; j++)
+            e->strands[s->at[j]->id] = s;
     }
 }

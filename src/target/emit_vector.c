@@ -401,6 +401,16 @@ static emit_value strided_at(emit *e, const emit_span *a)
     return v;
 }
 
+static LLVMValueRef ordered_at(emit *e, const emit_span *a)
+{
+    LLVMValueRef p = emit_element(e, a->part, a->p, a->at);
+
+    p = emit_element(e, a->part, p, emit_si(e, a->order.first));
+    p = emit_vector_read(e, a->part, p, NULL, (int)a->order.n);
+    return a->order.n == 1 ? emit_splat(e, p, a->w)
+                           : emit_shuffle(e, p, p, a->order.lane, a->w);
+}
+
 emit_value emit_span_read(emit *e, const emit_span *a)
 {
     LLVMValueRef p, v;
@@ -421,6 +431,8 @@ emit_value emit_span_read(emit *e, const emit_span *a)
     }
     if (sd_is_complex(a->t))
         return emit_mem_read(e, a->t, a->p, a->at, a->w);
+    if (a->access == EMIT_ORDERED)
+        return (emit_value){emit_of_memory(e, a->part, ordered_at(e, a)), NULL};
     p = emit_element(e, a->part, a->p, a->at);
     if (a->access == EMIT_REVERSED) {
         LLVMValueRef back = emit_si(e, 1 - a->w);

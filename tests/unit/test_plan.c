@@ -349,6 +349,7 @@ static void plans_read_as_before(void **state)
                {"sum_pieces", 0, 1},
                {"woven_three", 0, 1},
                {"channels", 0, 1},
+               {"channels_four", 0, 1},
                {"stretches", 0, 1},
                {"cut_rows", 0, 1},
                {"cut_window", 0, 1}};

@@ -73,9 +73,29 @@ static bool place_needs(const plan_expr *e, const bool *needs)
     return place_needs(e->a, needs) || place_needs(e->b, needs);
 }
 
+/* Is nothing computed of what a LOAD read after the store, or has it been read
+ * for the store by then?  needs: room for a mark a node. */
+static bool is_read_before(const plan_kernel *k, const plan_node *load,
+                           const plan_node *store, bool *needs)
+{
+    memset(needs, 0, (size_t)k->nnode * sizeof *needs);
+    plan_for_each_node(n, k) {
+        needs[n->id] = n == load || place_needs(n->off, needs);
+        for (int j = 0; j < n->nguard; j++)
+            needs[n->id] |= place_needs(n->guard[j].e, needs);
+        for (int j = 0; j < n->narg; j++) /* a REDUCE has been done before */
+            needs[n->id] |= !plan_is_sum(n->arg[j]) && needs[n->arg[j]->id];
+        if (needs[n->id] && n != store && plan_is_sink(n) &&
+            (n->stage > store->stage ||
+             (n->stage == store->stage && n->id > store->id &&
+              !needs[store->id])))
+            return false;
+    }
+    return true;
+}
+
 /* May out's memory be in's in this kernel?  Every element is read, if at all,
- * in the same place of the loops that writes it, and not after.  needs: room
- * for a mark a node. */
+ * in the same place of the loops that writes it, and not after. */
 static bool can_overwrite(const plan_kernel *k, int in, int out, bool *needs)
 {
     const plan_node *store = NULL;
@@ -99,24 +119,11 @@ static bool can_overwrite(const plan_kernel *k, int in, int out, bool *needs)
         }
     if (!store)
         return false;
-    memset(needs, 0, (size_t)k->nnode * sizeof *needs);
-    plan_for_each_node(n, k) {
-        if (n->kind == PN_LOAD && n->slot == in) {
-            if (n->off != store->off || (n->varies & lane) != lane)
-                return false;
-            needs[n->id] = true;
-        }
-        needs[n->id] |= place_needs(n->off, needs);
-        for (int j = 0; j < n->nguard; j++)
-            needs[n->id] |= place_needs(n->guard[j].e, needs);
-        for (int j = 0; j < n->narg; j++) /* a REDUCE has been done before */
-            needs[n->id] |= !plan_is_sum(n->arg[j]) && needs[n->arg[j]->id];
-        if (needs[n->id] && n != store && plan_is_sink(n) &&
-            (n->stage > store->stage ||
-             (n->stage == store->stage && n->id > store->id &&
-              !needs[store->id]))) /* else it has been read by then */
+    plan_for_each_node(n, k)
+        if (n->kind == PN_LOAD && n->slot == in &&
+            (n->off != store->off || (n->varies & lane) != lane ||
+             !is_read_before(k, n, store, needs)))
             return false;
-    }
     return true;
 }
 

@@ -106,6 +106,7 @@ static thunk step(const stepper *s, thunk_kind kind, const hlo_inst *in,
                .name = keep(s->pr, in->name),
                .op_name = keep(s->pr, in->op_name),
                .narg = narg,
+               .kernel = -1,
                .trip = -1};
 
     t.arg = sd_arena_array(s->pr->arena, thunk_slice, narg + 1);

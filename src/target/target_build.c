@@ -507,7 +507,7 @@ static void note_turns(const thunk_seq *s, double now, double *turns)
 
         if (t->kind == THUNK_WHILE)
             inner = t->trip < 0 ? INFINITY : now * (double)SD_MAX(t->trip, 1);
-        if (t->kind == THUNK_KERNEL)
+        if (t->kernel >= 0)
             turns[t->kernel] = SD_MAX(turns[t->kernel], now);
         for (int j = 0; j < t->nseq; j++)
             note_turns(&t->seq[j], inner, turns);

@@ -211,7 +211,7 @@ static void renumber(thunk_seq *seq, int *to)
     for (int i = 0; i < seq->n; i++) {
         thunk *t = &seq->at[i];
 
-        if (t->kind == THUNK_KERNEL)
+        if (t->kernel >= 0)
             t->kernel = to[t->kernel];
         for (int j = 0; j < t->nseq; j++)
             renumber(&t->seq[j], to);
@@ -223,7 +223,7 @@ static void mark(const thunk_seq *seq, int *to)
     for (int i = 0; i < seq->n; i++) {
         const thunk *t = &seq->at[i];
 
-        if (t->kind == THUNK_KERNEL)
+        if (t->kernel >= 0)
             to[t->kernel] = 1;
         for (int j = 0; j < t->nseq; j++)
             mark(&t->seq[j], to);

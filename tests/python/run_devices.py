@@ -181,6 +181,27 @@ def in_a_scan(devices):
 
 
 @program
+def beside_a_loop(devices):
+    """The loop is one kernel, and its steps' kernels go; the sum's stays."""
+    def f(a):
+        x = lax.psum(a, "x")
+        ys = lax.scan(lambda c, y: (c * 0.5 + y, c), x[0], x)[1]
+        return ys + lax.psum(ys * a, "x")
+    return mapped(line(devices), f, whole(4 * N, 5), out=P())
+
+
+@program
+def scanned_into_parts(devices):
+    """A position of the results a device: each turn is one device's."""
+    m = line(devices)
+
+    def f(x):
+        return lax.scan(lambda c, y: (c + y, c), jnp.zeros(3), x)[1]
+    return jax.jit(f, out_shardings=NamedSharding(m, P("x")))(
+        put(whole(N, 3), m, P()))
+
+
+@program
 def in_a_branch(devices):
     def f(a):
         some = lax.psum(a.sum(), "x") > 10

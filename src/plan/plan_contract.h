@@ -214,15 +214,18 @@ bool plan_slides_within(const plan_kernel *k, const plan_blocks *b);
 int64_t plan_tile_extent(const plan_kernel *k, const plan_blocks *b, int a);
 int64_t plan_tile_points(const plan_kernel *k, const plan_blocks *b,
                          uint64_t in);
-/* Of plan_blocks.window (plan_window.c).  Along which axis of M K's axis w moves
- * x: `of` of its positions as far as `by` of that one's, one of which is 1; -1:
+/* Of plan_blocks.window (plan_window.c).  Its axes: K's but the last. */
+uint64_t plan_window_axes(const plan_blocks *b);
+/* Along which axis of M K's axis w moves x: `of` of its positions as far as `by` of that one's, one of which is 1; -1:
  * along none. */
 typedef struct { int axis; int64_t by, of; } plan_pace;
 plan_pace plan_window_pace(const plan_kernel *k, const plan_blocks *b, int w);
 /* How far the window reaches beyond the end of M's axis a, whose positions in a
- * tile are counted with that.  Rows of x's area of one phase of all axes of the
- * window; from w's position 0 to another; in all. */
+ * tile are counted with that. */
 int64_t plan_window_halo(const plan_kernel *k, const plan_blocks *b, int a);
+/* Phases of the window's axes from w on.  Rows of x's area of one phase of all
+ * of them; from w's position 0 to another; in all. */
+int64_t plan_window_planes(const plan_kernel *k, const plan_blocks *b, int w);
 int64_t plan_window_plane(const plan_kernel *k, const plan_blocks *b);
 int64_t plan_window_shift(const plan_kernel *k, const plan_blocks *b, int w,
                           int64_t at);

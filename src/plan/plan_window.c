@@ -15,8 +15,7 @@ enum {
     MOST_STEPS = 8, /* positions of the window's last axis */
 };
 
-/* The axes of K but its last. */
-static uint64_t window_axes(const plan_blocks *b)
+uint64_t plan_window_axes(const plan_blocks *b)
 {
     return b->node->over & ~(1ull << plan_last_axis(b->node->over));
 }
@@ -63,7 +62,7 @@ int64_t plan_window_halo(const plan_kernel *k, const plan_blocks *b, int a)
     int64_t n = 0;
 
     for (int w = 0; w < k->naxis; w++)
-        if (window_axes(b) >> w & 1) {
+        if (plan_window_axes(b) >> w & 1) {
             plan_pace p = plan_window_pace(k, b, w);
 
             if (p.axis == a)
@@ -85,7 +84,7 @@ int64_t plan_window_plane(const plan_kernel *k, const plan_blocks *b)
     int64_t n = b->mt;
 
     for (int w = 0; w < k->naxis; w++)
-        if (window_axes(b) >> w & 1) {
+        if (plan_window_axes(b) >> w & 1) {
             plan_pace p = plan_window_pace(k, b, w);
 
             n += (k->axis[w].extent - 1) / p.of * pitch_of(k, b, &p);
@@ -93,32 +92,37 @@ int64_t plan_window_plane(const plan_kernel *k, const plan_blocks *b)
     return n;
 }
 
+int64_t plan_window_planes(const plan_kernel *k, const plan_blocks *b, int w)
+{
+    int64_t n = 1;
+
+    for (; w < k->naxis; w++)
+        if (plan_window_axes(b) >> w & 1)
+            n *= plan_window_pace(k, b, w).of;
+    return n;
+}
+
 int64_t plan_window_shift(const plan_kernel *k, const plan_blocks *b, int w,
                           int64_t at)
 {
     plan_pace p = plan_window_pace(k, b, w);
-    int64_t plane = plan_window_plane(k, b);
+    int64_t phase = plan_window_planes(k, b, w + 1) * plan_window_plane(k, b);
 
-    for (int v = w + 1; v < k->naxis; v++)
-        if (window_axes(b) >> v & 1)
-            plane *= plan_window_pace(k, b, v).of;
-    return at % p.of * plane + at / p.of * pitch_of(k, b, &p);
+    return at % p.of * phase + at / p.of * pitch_of(k, b, &p);
 }
 
 int64_t plan_window_rows(const plan_kernel *k, const plan_blocks *b)
 {
-    int64_t n = plan_window_plane(k, b),
+    int64_t n = plan_window_planes(k, b, 0) * plan_window_plane(k, b),
             each = b->step * (int64_t)sd_dtype_bytes(b->part);
 
-    for (int w = 0; w < k->naxis; w++)
-        if (window_axes(b) >> w & 1)
-            n *= plan_window_pace(k, b, w).of;
     return plan_round_up(n, SD_MAX(k->group * ACCESS / each, 1));
 }
 
 int plan_areas_of_y(const plan_kernel *k, const plan_blocks *b)
 {
-    return b->window ? (int)k->axis[plan_last_axis(window_axes(b))].extent : 2;
+    return b->window ? (int)k->axis[plan_last_axis(plan_window_axes(b))].extent
+                     : 2;
 }
 
 /* What its vectors have, and where each begins.  A step that has all of K's
@@ -151,7 +155,8 @@ static bool takes_axis(const plan_kernel *k, const plan_blocks *b, int w,
 bool plan_find_window(const plan_kernel *k, const plan_blocks *b)
 {
     const plan_engine_info *e = &plan_engine_table[b->engine];
-    uint64_t axes = window_axes(b), side = b->m_in | 1ull << b->m, taken = 0;
+    uint64_t axes = plan_window_axes(b), side = b->m_in | 1ull << b->m,
+             taken = 0;
     int last = plan_last_axis(b->node->over), inner;
     int64_t s;
 

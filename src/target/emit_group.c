@@ -13,11 +13,6 @@
  * Operands in panels have a loop of their own (emit_panel.c). */
 #include "emit_group.h"
 
-static LLVMValueRef below(emit *e, LLVMValueRef x, int64_t end)
-{
-    return LLVMBuildICmp(e->b, LLVMIntSLT, x, emit_si(e, end), "");
-}
-
 /* ---- positions ---- */
 
 void emit_open_axis(emit *e, int a, LLVMValueRef at, int copies)
@@ -30,7 +25,7 @@ void emit_open_axis(emit *e, int a, LLVMValueRef at, int copies)
     x->step = copies;
 }
 
-static void close_axes(emit *e, uint64_t axes)
+void emit_close_axes(emit *e, uint64_t axes)
 {
     for (int a = 0; a < e->k->naxis; a++)
         if (axes >> a & 1) {
@@ -40,11 +35,8 @@ static void close_axes(emit *e, uint64_t axes)
         }
 }
 
-/* Position number `flat` of `axis` from `from` on and of those of `in`, the
- * last axis fastest, as the tile counts them; of axis `along` it is the first
- * of `copies`. */
-static void open_axes(emit *e, int axis, uint64_t in, LLVMValueRef from,
-                      LLVMValueRef flat, int along, int copies)
+void emit_open_axes(emit *e, int axis, uint64_t in, LLVMValueRef from,
+                    LLVMValueRef flat, int along, int copies)
 {
     for (int a = e->k->naxis - 1; a > axis; a--) {
         int64_t n = plan_tile_extent(e->k, e->k->blocks, a);
@@ -58,15 +50,14 @@ static void open_axes(emit *e, int axis, uint64_t in, LLVMValueRef from,
                    axis == along ? copies : 1);
 }
 
-/* Nothing beyond the end of `axis` is read or written, nor where `valid` does
- * not hold. */
-static LLVMValueRef limit_axis(emit *e, int axis, LLVMValueRef valid)
+LLVMValueRef emit_limit_axis(emit *e, int axis, LLVMValueRef valid)
 {
     emit_axis *x = &e->axis[axis];
     const plan_axis *of = &e->k->axis[axis];
 
     if (of->outer && of->extent % of->tile)
-        valid = emit_and(e, valid, below(e, x->at, of->extent));
+        valid =
+            emit_and(e, valid, emit_below(e, x->at, emit_si(e, of->extent)));
     for (int c = 0; c < x->n; c++)
         x->mask[c] = valid;
     return valid;
@@ -81,10 +72,11 @@ void emit_open_side(emit *e, const emit_operand *o, LLVMValueRef flat)
     emit_axis *x = &e->axis[o->axis];
     int64_t last = of->extent - (o->along == o->axis ? o->wide : 1);
 
-    open_axes(e, o->axis, o->in, o->from, flat, o->along, o->wide);
+    emit_open_axes(e, o->axis, o->in, o->from, flat, o->along, o->wide);
     if (of->extent % of->tile ||
         of->tile * plan_tile_points(e->k, e->k->blocks, o->in) < o->extent)
-        x->at = emit_select(e, below(e, x->at, last), x->at, emit_si(e, last));
+        x->at = emit_select(e, emit_below(e, x->at, emit_si(e, last)), x->at,
+                            emit_si(e, last));
 }
 
 /* The last axis of K, if a step of panels never ends behind its end; -1. */
@@ -127,16 +119,17 @@ static LLVMValueRef open_depth(emit_tile *g, const emit_operand *o,
             flat = emit_select(e, valid, flat, emit_si(e, 0));
         }
     } else if (b->kt % b->step) {
-        valid = below(e, flat, b->kt);
+        valid = emit_below(e, flat, emit_si(e, b->kt));
     }
-    open_axes(e, b->k, b->k_in, from, even < 0 ? flat : start, o->along,
-              o->wide);
+    emit_open_axes(e, b->k, b->k_in, from, even < 0 ? flat : start, o->along,
+                   o->wide);
     if (even >= 0)
         e->axis[even].at = emit_add(e, e->axis[even].at, k);
     if (e->k->axis[b->k].extent % g->chunk)
         valid = emit_and(e, valid,
-                         below(e, e->axis[b->k].at, e->k->axis[b->k].extent));
-    return limit_axis(e, b->k, valid);
+                         emit_below(e, e->axis[b->k].at,
+                                    emit_si(e, e->k->axis[b->k].extent)));
+    return emit_limit_axis(e, b->k, valid);
 }
 
 /* ---- copies of the operands ---- */
@@ -210,7 +203,7 @@ void emit_open_vector(emit_tile *g, const emit_operand *o, int i)
 
 void emit_close_vector(emit_tile *g, const emit_operand *o)
 {
-    close_axes(g->e, g->b->node->over | o->in | (uint64_t)1 << o->axis);
+    emit_close_axes(g->e, g->b->node->over | o->in | (uint64_t)1 << o->axis);
 }
 
 /* Where vector i is read in step 0, which is left open for it. */
@@ -320,7 +313,7 @@ void emit_tile_read(emit_tile *g, emit_operand *o, LLVMValueRef at)
         LLVMBuildStore(e->b, v, o->v[i]);
         emit_loop_close(e, &once);
         emit_level_close(e);
-        close_axes(e, axes);
+        emit_close_axes(e, axes);
     }
     e->lane = lane;
 }
@@ -455,9 +448,9 @@ static void write_operand(emit_tile *g, emit_operand *o, LLVMValueRef turn)
 
 /* ---- chains ---- */
 
-static emit_value get(emit *e, LLVMTypeRef t, LLVMValueRef p)
+static emit_value get(emit_tile *g, LLVMValueRef p)
 {
-    return (emit_value){LLVMBuildLoad2(e->b, t, p, ""), NULL};
+    return (emit_value){LLVMBuildLoad2(g->e->b, g->type, p, ""), NULL};
 }
 
 static void multiply(emit_tile *g, LLVMValueRef turn)
@@ -477,8 +470,7 @@ static void add_chain(emit_tile *g)
     if (g->chains == 1)
         return;
     for (int i = 0; i < g->nacc; i++) {
-        emit_value v[2] = {get(e, g->type, g->sum[i]),
-                           get(e, g->type, g->acc[i])};
+        emit_value v[2] = {get(g, g->sum[i]), get(g, g->acc[i])};
 
         LLVMBuildStore(e->b, emit_elt(e, HLO_ADD, NULL, t[0], 2, v, t).re,
                        g->sum[i]);
@@ -528,7 +520,7 @@ static void run_step(emit_tile *g, LLVMValueRef c, LLVMValueRef s)
     turn = LLVMBuildAnd(e->b, at, emit_si(e, 1), "");
     write_step(g, turn);
     next =
-        LLVMBuildSelect(e->b, below(e, at, last),
+        LLVMBuildSelect(e->b, emit_below(e, at, emit_si(e, last)),
                         emit_add(e, at, emit_si(e, 1)), emit_si(e, last), "");
     emit_tile_read(g, &g->x, next);
     emit_tile_read(g, &g->y, next);
@@ -555,133 +547,6 @@ static void run_chains(emit_tile *g)
     add_chain(g);
     emit_loop_close(e, &c);
     emit_level_close(e);
-}
-
-/* ---- what uses the sums ---- */
-
-static void put_run(emit_tile *g, int row, int64_t from)
-{
-    emit *e = g->e;
-    const plan_blocks *b = g->b;
-    int near = b->near;
-
-    for (int r = row; r < row + near; r++)
-        for (int c = 0; c < b->vectors; c++) {
-            LLVMValueRef m = emit_add(
-                e, emit_times(e, g->im, near),
-                emit_si(e, (int64_t)row * b->along_m - from + r % near));
-            LLVMValueRef n = emit_add(
-                e, emit_times(e, g->in, near),
-                emit_si(e, (int64_t)(c / near * near) * b->along_n + c % near));
-            LLVMValueRef p =
-                emit_tile_area(g, b->sum_at, emit_si(e, 0), g->type,
-                               emit_mad(e, m, b->sum_m, n));
-
-            emit_tile_put(p, get(e, g->type, g->sum[r * b->vectors + c]).re, e,
-                          sd_dtype_bytes(b->node->dtype));
-        }
-}
-
-static void put_rows(emit_tile *g, int row, int64_t from)
-{
-    if (g->matrix)
-        emit_put_squares(g, row, from);
-    else
-        put_run(g, row, from);
-}
-
-/* Rows [at, + b->round) of the sums, to their area. */
-static void put_sums(emit_tile *g, LLVMValueRef at)
-{
-    emit *e = g->e;
-    const plan_blocks *b = g->b;
-
-    for (int64_t from = 0; from < b->mt; from += b->round) {
-        LLVMValueRef now = NULL;
-        LLVMBasicBlockRef no;
-
-        if (b->round < b->mt)
-            now = LLVMBuildICmp(e->b, LLVMIntEQ, at, emit_si(e, from), "");
-        no = emit_when(e, now);
-        for (int row = 0; row < b->rows; row += b->near)
-            if (row * b->along_m >= from && row * b->along_m < from + b->round)
-                put_rows(g, row, from);
-        emit_when_end(e, no);
-    }
-}
-
-/* Where a tile has fewer rows or columns than its items have. */
-static LLVMValueRef inside(emit *e, const emit_operand *o, LLVMValueRef flat)
-{
-    int64_t n =
-        e->k->axis[o->axis].tile * plan_tile_points(e->k, e->k->blocks, o->in);
-
-    return n < o->extent ? below(e, flat, n) : NULL;
-}
-
-/* Nor are there positions that the tile counts beyond an inner axis's end. */
-static void limit_inner(emit *e, uint64_t in)
-{
-    for (int a = 0; a < e->k->naxis; a++) {
-        int64_t n = e->k->axis[a].extent;
-
-        if (in >> a & 1 && plan_tile_extent(e->k, e->k->blocks, a) > n)
-            limit_axis(e, a, below(e, e->axis[a].at, n));
-    }
-}
-
-static void use_row(emit_tile *g, LLVMValueRef round, LLVMValueRef row)
-{
-    emit *e = g->e;
-    emit_operand *x = &g->x, *y = &g->y;
-    LLVMValueRef m = emit_add(e, round, row), n = emit_item_start(e);
-    uint64_t axes =
-        x->in | y->in | (uint64_t)1 << x->axis | (uint64_t)1 << y->axis;
-
-    e->block_m = row;
-    e->block_n = n;
-    open_axes(e, x->axis, x->in, x->from, m, -1, 1);
-    limit_axis(e, x->axis, inside(e, x, m));
-    limit_inner(e, x->in);
-    open_axes(e, y->axis, y->in, y->from, n, e->lane, e->k->vector);
-    limit_axis(e, y->axis, inside(e, y, n));
-    e->outer_depth = e->depth;
-    emit_stages(e);
-    close_axes(e, axes);
-}
-
-static void use_sums(emit_tile *g)
-{
-    emit *e = g->e;
-    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
-    emit_loop round, row;
-
-    emit_loop_open(e, &round, emit_si(e, 0), emit_si(e, g->b->mt), g->b->round);
-    emit_level_open(e, pre);
-    emit_barrier(e);
-    put_sums(g, round.at);
-    emit_barrier(e);
-    pre = LLVMGetInsertBlock(e->b);
-    emit_loop_open(e, &row, e->row, emit_si(e, g->b->round),
-                   e->k->group / e->k->items);
-    emit_level_open(e, pre);
-    use_row(g, round.at, row.at);
-    emit_loop_close(e, &row);
-    emit_level_close(e);
-    emit_loop_close(e, &round);
-    emit_level_close(e);
-}
-
-emit_value emit_group_sum(emit *e, const plan_node *n, int copy)
-{
-    const plan_blocks *b = e->k->blocks;
-    LLVMValueRef at =
-        emit_add(e, e->block_n, emit_si(e, emit_digit(e, copy, e->lane)));
-    LLVMValueRef area = emit_si(e, (int64_t)b->sum_at);
-
-    area = LLVMBuildGEP2(e->b, e->i8, e->local, &area, 1, "");
-    return emit_mem_read(e, n->dtype, area,
-                         emit_mad(e, e->block_m, b->sum_m, at), 1);
 }
 
 /* ---- a tile ---- */
@@ -734,5 +599,5 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
         emit_run_panels(&g);
     else
         run_chains(&g);
-    use_sums(&g);
+    emit_use_sums(&g);
 }

@@ -1,5 +1,6 @@
 /* What products in blocks of groups share: emit_group.c, emit_items.c,
- * emit_panel.c, emit_plain.c, emit_share.c, emit_square.c, emit_wide.c. */
+ * emit_panel.c, emit_plain.c, emit_share.c, emit_square.c, emit_sums.c,
+ * emit_window.c, emit_wide.c. */
 #ifndef EMIT_GROUP_H
 #define EMIT_GROUP_H
 
@@ -75,9 +76,18 @@ LLVMValueRef emit_tile_vector(emit_tile *g, const emit_operand *o, int i);
 /* Stores v, of so many bytes. */
 void emit_tile_put(LLVMValueRef p, LLVMValueRef v, emit *e, size_t bytes);
 
-/* Opens axis a at a position and its `copies`; the operand's side at row or
- * column number `flat` of the tile. */
+/* Opens axis a at a position and its `copies`. */
 void emit_open_axis(emit *e, int a, LLVMValueRef at, int copies);
+/* Opens position number `flat` of `axis` from `from` on and of those of `in`,
+ * the last axis fastest, as the tile counts them; of axis `along` it is the
+ * first of `copies`.  Closes these. */
+void emit_open_axes(emit *e, int axis, uint64_t in, LLVMValueRef from,
+                    LLVMValueRef flat, int along, int copies);
+void emit_close_axes(emit *e, uint64_t axes);
+/* Nothing beyond the end of `axis` is read or written, nor where `valid` does
+ * not hold, which is returned with that. */
+LLVMValueRef emit_limit_axis(emit *e, int axis, LLVMValueRef valid);
+/* Opens the operand's side at row or column number `flat` of the tile. */
 void emit_open_side(emit *e, const emit_operand *o, LLVMValueRef flat);
 /* Opens the position of vector i of o where all axes of K begin, but for what it
  * has of the step; closes it. */
@@ -115,6 +125,11 @@ void emit_place_panels(emit_tile *g, emit_operand *o); /* finds o->to */
 void emit_write_panels(emit_tile *g, emit_operand *o, LLVMValueRef turn);
 /* All steps, for the sums of g->acc. */
 void emit_run_panels(emit_tile *g);
+
+/* ---- emit_sums.c ---- */
+
+/* All that follows the sums. */
+void emit_use_sums(emit_tile *g);
 
 /* ---- emit_items.c: products by items ---- */
 

@@ -19,8 +19,7 @@
 typedef struct {
     emit_tile *g;
     int last, inner; /* axes of K: the last one, and the one before it */
-    uint64_t axes, outer; /* all but the last; but these two */
-    int64_t planes; /* phases of the window's axes */
+    uint64_t axes, outer; /* the window's; of these but the last */
     int64_t turns;   /* positions of these */
     int64_t parts;   /* of the last axis */
     int64_t rows;    /* of x's area, */
@@ -64,11 +63,12 @@ static void open_row(window *w, LLVMValueRef row, LLVMValueRef k)
     emit *e = w->g->e;
     const plan_blocks *b = w->g->b;
     const emit_operand *o = &w->g->x;
-    int64_t plane = plan_window_plane(e->k, b);
+    int64_t plane = plan_window_plane(e->k, b),
+            planes = plan_window_planes(e->k, b, 0);
     LLVMValueRef phase[EMIT_AXES], left = emit_si(e, 0);
 
-    if (w->planes > 1) {
-        row = emit_smaller(e, row, emit_si(e, w->planes * plane - 1));
+    if (planes > 1) {
+        row = emit_smaller(e, row, emit_si(e, planes * plane - 1));
         left = emit_over(e, row, plane);
         row = emit_rest(e, row, plane);
     }
@@ -284,15 +284,12 @@ static void run_turn(window *w, LLVMValueRef part, LLVMValueRef turn)
 void emit_run_window(emit_tile *g)
 {
     emit *e = g->e;
-    window w = {.g = g, .last = plan_last_axis(g->b->node->over), .planes = 1};
+    window w = {.g = g, .last = plan_last_axis(g->b->node->over)};
     emit_loop part, turn;
 
-    w.axes = g->b->node->over & ~(1ull << w.last);
+    w.axes = plan_window_axes(g->b);
     w.inner = plan_last_axis(w.axes);
     w.outer = w.axes & ~(1ull << w.inner);
-    for (int a = 0; a < e->k->naxis; a++)
-        if (w.axes >> a & 1)
-            w.planes *= plan_window_pace(e->k, g->b, a).of;
     w.turns = plan_extent(e->k, w.outer);
     w.parts = e->k->axis[w.last].extent / g->b->step;
     share_rows(&w);

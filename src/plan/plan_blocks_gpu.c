@@ -16,15 +16,7 @@ enum {
     SIDE = 64, /* positions of axes that a tile does not cut, at most, */
     LONG_ROWS = 512, /* and twice those where a window asks for it */
     ACCESS = 16, /* bytes of a row's alignment, and of its padding */
-    EDGE = 64, /* a tile of m x n costs m * n + EDGE * (m + n) */
     ROUND_BYTES = 32 << 10,
-    TURN = 45, /* instructions of a step but for copies and products, */
-    WINDOW_TURN = 20, /* and where steps are a window's */
-    READ = 2,  /* of a message that a sub-group reads, with its place */
-    SHARED = 1, /* what an item of a group waits for a row or column of the
-                   tile, which sub-groups read that stand side by side */
-    ON_WAY = 88, /* 256ths of an item's registers for what it copies, */
-    WINDOW_ON_WAY = 56, /* and where all of a window is multiplied beside it */
     LARGE_FILE = 1024, /* bytes of registers of an item */
     MATRIX_MOST = 64, /* rows and columns of a sub-group's squares, at most */
     WIDE_LEAST = 64 /* columns of a tile */
@@ -50,14 +42,6 @@ int64_t plan_tile_points(const plan_kernel *k, const plan_blocks *b,
         if (in >> a & 1)
             n *= plan_tile_extent(k, b, a);
     return n;
-}
-
-static int64_t tiles_of(const plan_kernel *k, const plan_blocks *b, int axis,
-                        uint64_t in, int64_t t)
-{
-    int64_t each = t / plan_tile_points(k, b, in);
-
-    return (k->axis[axis].extent + each - 1) / each;
 }
 
 /* ---- engines ---- */
@@ -254,76 +238,6 @@ static tile_limits share_out(plan_blocks *b, int items, const device_desc *dev)
     return (tile_limits){most, most, 2, 2};
 }
 
-/* Bytes of registers that an item of kernel k has; devices say it of their own
- * sub-groups. */
-static int64_t registers_of(const plan_kernel *k, const device_desc *dev)
-{
-    int64_t all = (int64_t)dev->registers * SD_MAX(dev->subgroup, 1);
-
-    return all / SD_MAX(k->subgroup, 1) * (k->large ? 2 : 1);
-}
-
-/* The sums of m x n positions take half of a sub-group's registers at most. */
-static bool holds_squares(const plan_kernel *k, const plan_blocks *b, int m,
-                          int n, const device_desc *dev)
-{
-    int64_t sums = (int64_t)m * n * (int64_t)sd_dtype_bytes(b->node->dtype);
-
-    return 2 * sums <= registers_of(k, dev) * k->subgroup;
-}
-
-/* Neighbours that are read at once of an operand, if nothing cuts them; what is
- * computed has reads of its own. */
-static int read_at_once(const plan_kernel *k, const plan_node *n, int along,
-                        const device_desc *dev)
-{
-    int v = (int)(dev->access / (int64_t)sd_dtype_bytes(n->dtype));
-
-    while (v > 1 && n->kind == PN_LOAD &&
-           (plan_wide_run(k, n, along, v, dev->access) < v ||
-            k->axis[along].extent % v))
-        v /= 2;
-    return v;
-}
-
-static bool is_guarded(const plan_node *n)
-{
-    return n->kind == PN_LOAD && n->nguard;
-}
-
-/* Bytes of registers of an item that has `all` elements of an operand on their
- * way in a step: of each vector there is the address, of 8 bytes, the place in
- * the area, what guards made of it, and its address again while it is chosen,
- * which a chip without numbers of 64 bits does in parts. */
-static double registers_for(const plan_kernel *k, const plan_node *n, int along,
-                            double all, const device_desc *dev)
-{
-    double more = !is_guarded(n)                   ? 12
-                  : dev->features & DEVICE_HAS_F64 ? 20
-                                                   : 28;
-
-    return all * ((double)sd_dtype_bytes(n->dtype) +
-                  more / read_at_once(k, n, along, dev));
-}
-
-/* Do vectors on their way in steps of so many positions leave registers for the
- * sums, and for what multiplies? */
-static bool holds_step(const plan_kernel *k, const plan_blocks *b, int step,
-                       const device_desc *dev)
-{
-    double each = (double)step / k->group, y = (double)b->nt * each;
-    double all = registers_for(k, b->y, b->y_along, y, dev);
-
-    all += b->window
-               ? plan_window_registers(k, b, step)
-               : registers_for(k, b->x, b->x_along, (double)b->mt * each, dev);
-    /* along K each word of y has a place in each area */
-    if (b->node->over >> b->y_along & 1)
-        all += plan_areas_of_y(k, b) * 4 * y / plan_word(b);
-    return 256 * all <=
-           (b->window ? WINDOW_ON_WAY : ON_WAY) * (double)registers_of(k, dev);
-}
-
 /* Positions of k in a pair of areas.  Where panels divide the last axis of K,
  * steps do. */
 static int step_of(const plan_kernel *k, const plan_blocks *b,
@@ -341,7 +255,7 @@ static int step_of(const plan_kernel *k, const plan_blocks *b,
         return PLAN_DIRECT_STEPS * e->depth;
     last = k->axis[plan_last_axis(b->node->over)].extent;
     for (step = PANEL_STEPS * e->depth; step > e->depth; step /= 2)
-        if (holds_step(k, b, step, dev) && b->kt > step / 2 &&
+        if (plan_holds_step(k, b, step, dev) && b->kt > step / 2 &&
             (last % step == 0 || last % e->depth))
             break;
     return step;
@@ -375,7 +289,7 @@ static bool set_tile(plan_kernel *k, plan_blocks *b, int m, int n,
     b->near = plan_has_matrices(b) ? PLAN_SQUARE
                                    : SD_MIN(SD_MIN(m, n), ACCESS / bytes);
     k->large = panels;
-    if (plan_has_matrices(b) && !holds_squares(k, b, m, n, dev))
+    if (plan_has_matrices(b) && !plan_holds_squares(k, b, m, n, dev))
         return false;
     if (b->mt < plan_tile_points(k, b, b->m_in) ||
         b->nt < plan_tile_points(k, b, b->n_in) || b->mt > most * b->nt ||
@@ -383,7 +297,7 @@ static bool set_tile(plan_kernel *k, plan_blocks *b, int m, int n,
         return false;
     b->step = step_of(k, b, dev);
     while (!lay_out(k, b, dev) ||
-           (panels && !b->direct && !holds_step(k, b, b->step, dev))) {
+           (panels && !b->direct && !plan_holds_step(k, b, b->step, dev))) {
         if (!panels || b->step == plan_engine_table[b->engine].depth)
             return false;
         b->step /= 2;
@@ -395,69 +309,10 @@ static bool set_tile(plan_kernel *k, plan_blocks *b, int m, int n,
     return true;
 }
 
-/* Instructions of an item that copies `all` elements: a read, a write, their
- * addresses, and what waits for them; a test and two selects; two for a word
- * that is woven. */
-static double copying(const plan_kernel *k, const plan_blocks *b,
-                      const plan_node *n, int along, double all,
-                      const device_desc *dev)
+static void set_group(plan_kernel *k, const plan_blocks *b)
 {
-    double each = is_guarded(n) ? 10 : 6;
-    double woven = plan_woven_rows(b, along) > 1
-                       ? 2.0 / plan_word(b) * plan_woven_rows(b, along) / 2
-                       : 0;
-
-    return all * (each / read_at_once(k, n, along, dev) + woven);
-}
-
-/* Instructions of a sub-group for a panel of its tile. */
-static double panel_cost(const plan_kernel *k, const plan_blocks *b,
-                         const device_desc *dev)
-{
-    const plan_engine_info *e = &plan_engine_table[b->engine];
-    double each = (double)e->depth / k->group;
-    int messages = b->rows / e->m + b->vectors / e->n;
-    double own = (double)b->rows * b->vectors / (e->m * e->n) + READ * messages;
-
-    if (b->direct)
-        return own + (double)SHARED * (double)(b->mt + b->nt) / k->group;
-    if (b->window) {
-        own += copying(k, b, b->x, b->x_along,
-                       (double)plan_window_rows(k, b) * each, dev) *
-               (double)k->axis[plan_last_axis(b->node->over)].extent /
-               (double)b->kt;
-        return own +
-               copying(k, b, b->y, b->y_along, (double)b->nt * each, dev) +
-               (double)WINDOW_TURN * e->depth / b->step;
-    }
-    return own + copying(k, b, b->x, b->x_along, (double)b->mt * each, dev) +
-           copying(k, b, b->y, b->y_along, (double)b->nt * each, dev) +
-           (double)TURN * e->depth / b->step;
-}
-
-/* Where there are tiles for few units, those of which less than two thirds are
- * used cost more than smaller ones. */
-static double in_vain(int64_t tile, int64_t used)
-{
-    return SD_MAX((double)tile / (1.5 * (double)used), 1);
-}
-
-/* What a tile costs, in whole turns of all units; of panels a sub-group takes a
- * unit. */
-static double cost_of(const plan_kernel *k, const plan_blocks *b,
-                      const device_desc *dev)
-{
-    double tiles = plan_points(k, b->rest) *
-                   (double)tiles_of(k, b, b->m, b->m_in, b->mt) *
-                   (double)tiles_of(k, b, b->n, b->n_in, b->nt);
-
-    if (plan_engine_table[b->engine].panels)
-        return panel_cost(k, b, dev) *
-               in_vain(b->mt, plan_extent(k, plan_block_rows(b))) *
-               in_vain(b->nt, plan_extent(k, plan_block_columns(b))) *
-               SD_MAX(tiles * b->along_m * b->along_n / dev->units, 1);
-    return (double)(b->mt * b->nt + EDGE * (b->mt + b->nt)) *
-           SD_MAX(tiles / dev->units, 1);
+    k->group =
+        b->along_m * b->along_n * (plan_has_matrices(b) ? k->subgroup : 1);
 }
 
 /* The tile of least cost of groups of so many items, if it costs less than
@@ -470,13 +325,13 @@ static void try_group(plan_kernel *k, plan_blocks *b, int items,
 
     if (plan_has_matrices(b))
         k->subgroup = plan_engine_table[b->engine].items;
-    k->group =
-        b->along_m * b->along_n * (plan_has_matrices(b) ? k->subgroup : 1);
+    set_group(k, b);
     do {
         for (int m = of.m; m >= of.least_m; m /= 2)
             for (int n = of.n; n >= of.least_n; n /= 2)
-                if (set_tile(k, b, m, n, dev) && cost_of(k, b, dev) < *least) {
-                    *least = cost_of(k, b, dev);
+                if (set_tile(k, b, m, n, dev) &&
+                    plan_tile_cost(k, b, dev) < *least) {
+                    *least = plan_tile_cost(k, b, dev);
                     *best = *b;
                 }
         b->along_m *= 2;
@@ -490,20 +345,20 @@ static bool choose_tile(plan_kernel *k, plan_blocks *b, const device_desc *dev)
 {
     bool panels = plan_engine_table[b->engine].panels;
     bool window = !b->direct && plan_find_window(k, b);
+    int largest = panels ? 2 * dev->crowd : dev->crowd,
+        smallest = panels ? dev->crowd / 2 : dev->crowd;
     plan_blocks best = {0};
     double least = 1e300;
 
     for (int w = window; w >= 0; w--) {
         b->window = w;
-        for (int i = panels ? 2 * dev->crowd : dev->crowd;
-             i >= (panels ? dev->crowd / 2 : dev->crowd); i /= 2)
+        for (int i = largest; i >= smallest; i /= 2)
             try_group(k, b, i, dev, &best, &least);
     }
     if (!best.rows)
         return false;
     *b = best;
-    k->group =
-        b->along_m * b->along_n * (plan_has_matrices(b) ? k->subgroup : 1);
+    set_group(k, b);
     return set_tile(k, b, best.rows, best.vectors, dev);
 }
 
@@ -591,11 +446,22 @@ static void cut_tiles(plan_kernel *k, const plan_blocks *b)
     plan_cut_axis(&k->axis[b->n], b->nt / plan_tile_points(k, b, b->n_in));
 }
 
+/* Where no tile is read by blocks one may be copied. */
+static bool find_tile(plan_kernel *k, plan_blocks *b, const device_desc *dev)
+{
+    if (choose_tile(k, b, dev))
+        return true;
+    if (!b->direct)
+        return false;
+    plan_give_up_reads(b);
+    return choose_tile(k, b, dev);
+}
+
 bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
 {
     const plan_node *c = plan_only_contract(k);
     plan_blocks *b = sd_arena_new(k->arena, plan_blocks);
-    int group = k->group;
+    const plan_kernel was = *k;
 
     if (!dev->access || !c || !plan_has_blocks_of(c->dtype) ||
         !k->axis[lane].outer)
@@ -604,12 +470,8 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
         return false;
     find_ways(k, lane, b, dev);
     take_long_rows(k, lane, b, dev);
-    if (!choose_tile(k, b, dev) &&
-        (!b->direct || (plan_give_up_reads(b), !choose_tile(k, b, dev)))) {
-        k->group = group;
-        k->subgroup = dev->subgroup;
-        k->large = false;
-        k->local_bytes = 0;
+    if (!find_tile(k, b, dev)) {
+        *k = was;
         return false;
     }
     cut_tiles(k, b);

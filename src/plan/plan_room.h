@@ -253,6 +253,17 @@ static inline size_t plan_areas_bytes(const plan_blocks *b)
 {
     return (size_t)b->pairs * b->buffer + (b->window ? b->y_at : 0);
 }
+/* Of a GPU's tile (plan_blocks_cost.c).  Do the sums of m x n positions take half
+ * of a sub-group's registers at most?  Do vectors on their way in steps of so
+ * many positions leave registers for the sums, and for what multiplies?  What
+ * all tiles cost, in whole turns of all units; of panels a sub-group takes a
+ * unit. */
+bool plan_holds_squares(const plan_kernel *k, const plan_blocks *b, int m,
+                        int n, const device_desc *dev);
+bool plan_holds_step(const plan_kernel *k, const plan_blocks *b, int step,
+                     const device_desc *dev);
+double plan_tile_cost(const plan_kernel *k, const plan_blocks *b,
+                      const device_desc *dev);
 /* What both ask (plan_blocks.c): the one sum of the kernel, where it is a
  * CONTRACT in a stage of its own, or NULL; types of such a sum; which operand
  * is which, and which axes, of which a tile has `most` positions; whether

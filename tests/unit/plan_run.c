@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+enum { PAST = 64, FILL = 0xCD }; /* what stands behind each buffer */
+
 typedef struct {
     const plan *p;
     char **buffer;
@@ -32,15 +34,37 @@ static sd_status run_while(const machine *m, const thunk *t, const char *pred)
     return st;
 }
 
+/* Who reads and writes elements holds each against its slot. */
+static sd_status hold_slots(const machine *m, const thunk *t)
+{
+    const plan_kernel *k = m->p->kernel[t->kernel];
+
+    for (int i = 0; i < t->narg; i++) {
+        thunk_slice s = t->arg[i];
+        size_t bytes =
+            (size_t)k->slot[i].count * sd_dtype_bytes(k->slot[i].dtype);
+
+        if (bytes > s.bytes ||
+            s.offset + s.bytes > m->p->program->buffer[s.buffer].bytes)
+            return sd_error(SD_INTERNAL,
+                            "%s: slot %d has %zu bytes, its slice %" PRIu64,
+                            k->name, i, bytes, s.bytes);
+    }
+    return NULL;
+}
+
 static sd_status run_step(const machine *m, const thunk *t)
 {
     char *ptr[80];
     int32_t which;
+    sd_status st;
 
     for (int i = 0; i < t->narg; i++)
         ptr[i] = address(m, t->arg[i]);
     switch (t->kind) {
     case THUNK_KERNEL:
+        if ((st = hold_slots(m, t)))
+            return st;
         return plan_run_kernel(m->p->kernel[t->kernel], ptr, m->backward);
     case THUNK_COPY:
         memmove(ptr[1], ptr[0], t->arg[0].bytes);
@@ -80,8 +104,8 @@ sd_status plan_run(const plan *p, void *const *arg, void *const *out,
         const thunk_buffer *b = &pr->buffer[i];
         size_t bytes = (size_t)b->bytes;
 
-        m.buffer[i] = malloc(bytes + 64);
-        memset(m.buffer[i], 0xCD, bytes + 64);
+        m.buffer[i] = malloc(bytes + PAST);
+        memset(m.buffer[i], FILL, bytes + PAST);
         if (bytes == 0)
             continue;
         if (b->kind == THUNK_B_PARAM)
@@ -95,6 +119,10 @@ sd_status plan_run(const plan *p, void *const *arg, void *const *out,
     for (int i = 0; i < pr->nbuffer; i++) {
         const thunk_buffer *b = &pr->buffer[i];
 
+        for (int j = 0; !st && j < PAST; j++)
+            if ((uint8_t)m.buffer[i][b->bytes + (uint64_t)j] != FILL)
+                st = sd_error(SD_INTERNAL, "buffer %d was written past its end",
+                              i);
         if (b->kind == THUNK_B_OUTPUT && b->bytes)
             memcpy(out[b->index], m.buffer[i], (size_t)b->bytes);
         if (b->kind == THUNK_B_PARAM && !st && b->bytes &&

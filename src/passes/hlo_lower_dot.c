@@ -5,10 +5,10 @@
  * dimension is left, a transpose brings them together.  So there is at most
  * one m, one n and one k, in any order, and batch dimensions.  Without k it is
  * a product; without m or n, or for k up to 8, it is memory-bound: multiply and
- * reduce. */
-#include "passes_priv.h"
+ * reduce.  A large product of complex numbers is one of real numbers. */
+#include "terms.h"
 
-enum { TINY_K = 8 };
+enum { TINY_K = 8, LARGE_PARTS = 64 };
 enum { BATCH, CONTRACT, FREE };
 
 typedef struct { /* a dimension of one operand, extent not 1 */
@@ -374,17 +374,74 @@ static hlo_dims dims_of(const dot *d, int s, int kind, int n)
     return hlo_dims_copy(d->in->parent->module->arena, at, n);
 }
 
+static hlo_inst *make_dot(const dot *d, int nbatch, sd_dtype t, hlo_dot u)
+{
+    u.lhs_batch = dims_of(d, 0, BATCH, nbatch);
+    u.rhs_batch = dims_of(d, 1, BATCH, nbatch);
+    u.lhs_contract = dims_of(d, 0, CONTRACT, 1);
+    u.rhs_contract = dims_of(d, 1, CONTRACT, 1);
+    return hlo_make_dot(pass_at(d->in), d->s[0].x, d->s[1].x, t, &u);
+}
+
 static hlo_inst *merged_dot(const dot *d, int nbatch)
+{
+    hlo_inst *x = make_dot(d, nbatch, pass_dtype(d->in), *d->in->u.dot);
+
+    return pass_reshape(pass_at(d->in), x, d->in->shape->rank,
+                        d->in->shape->dim);
+}
+
+/* Both parts of side s, one behind the other where the side is free. */
+static void part_side(dot *d, int s)
+{
+    hlo_at p = pass_at(d->in);
+    hlo_inst *part[] = {t_unary(p, HLO_REAL, d->s[s].x),
+                        t_unary(p, HLO_IMAG, d->s[s].x)};
+
+    d->s[s].x = hlo_make_concatenate(p, 2, part, find(&d->s[s], FREE, 0));
+}
+
+/* A quarter of x: halves of its last two dimensions. */
+static hlo_inst *quarter(hlo_at p, hlo_inst *x, int row, int column)
+{
+    int rank = x->shape->rank;
+    int64_t m = x->shape->dim[rank - 2] / 2, n = x->shape->dim[rank - 1] / 2;
+
+    x = pass_cut(p, x, rank - 2, row * m, (row + 1) * m);
+    return pass_cut(p, x, rank - 1, column * n, (column + 1) * n);
+}
+
+/* Are m, n and k long enough for what is copied into parts and joined? */
+static bool pays_in_parts(const dot *d)
+{
+    int64_t least = d->s[0].at[find(&d->s[0], CONTRACT, 0)].extent;
+
+    for (int s = 0; s < 2; s++) {
+        int64_t free = d->s[s].at[find(&d->s[s], FREE, 0)].extent;
+
+        if (!sd_is_complex(pass_dtype(d->s[s].x)))
+            return false;
+        least = free < least ? free : least;
+    }
+    return least >= LARGE_PARTS;
+}
+
+/* Complex numbers have no blocks and no library: their four products of parts
+ * are one of real matrices, twice as long and as wide.  Its numbers are not
+ * rounded as a device may do with f32 by default. */
+static hlo_inst *product_of_parts(dot *d, int nbatch)
 {
     hlo_at p = pass_at(d->in);
     hlo_dot u = *d->in->u.dot;
     hlo_inst *x;
 
-    u.lhs_batch = dims_of(d, 0, BATCH, nbatch);
-    u.rhs_batch = dims_of(d, 1, BATCH, nbatch);
-    u.lhs_contract = dims_of(d, 0, CONTRACT, 1);
-    u.rhs_contract = dims_of(d, 1, CONTRACT, 1);
-    x = hlo_make_dot(p, d->s[0].x, d->s[1].x, pass_dtype(d->in), &u);
+    u.prec[0] = u.prec[1] = HLO_PREC_HIGHEST;
+    part_side(d, 0);
+    part_side(d, 1);
+    x = make_dot(d, nbatch, sd_dtype_part(pass_dtype(d->in)), u);
+    x = t_binary(p, HLO_COMPLEX,
+                 t_sub(p, quarter(p, x, 0, 0), quarter(p, x, 1, 1)),
+                 t_add(p, quarter(p, x, 0, 1), quarter(p, x, 1, 0)));
     return pass_reshape(p, x, d->in->shape->rank, d->in->shape->dim);
 }
 
@@ -421,6 +478,8 @@ static hlo_inst *lower_dot(hlo_inst *in)
     if (k < 0 || d.s[0].at[k].extent <= TINY_K || find(&d.s[0], FREE, 0) < 0 ||
         find(&d.s[1], FREE, 0) < 0)
         return multiply_reduce(&d, nbatch);
+    if (pays_in_parts(&d))
+        return product_of_parts(&d, nbatch);
     return is_canonical(&d, nbatch) ? NULL : merged_dot(&d, nbatch);
 }
 

@@ -346,6 +346,18 @@ static bool tile_rows(plan_kernel *k, int lane, const device_desc *dev)
     return true;
 }
 
+/* Vectors of no more than a row: of seven numbers four and four.  A heavy
+ * function takes as long for four as for eight, so its rows take one vector. */
+static void narrow_lanes(plan_kernel *k, int64_t row)
+{
+    bool heavy = false;
+
+    plan_for_each_node(n, k)
+        heavy |= n->kind == PN_ELT && hlo_op_table[n->op].props & HLO_P_HEAVY;
+    while (k->lanes > row && !(heavy && k->lanes / 2 < row))
+        k->lanes /= 2;
+}
+
 void plan_tile_host(plan_kernel *k, const device_desc *dev)
 {
     const plan_node *scatter = plan_scatter_of(k);
@@ -360,9 +372,8 @@ void plan_tile_host(plan_kernel *k, const device_desc *dev)
         return;
     lane = scatter ? plan_lane_of(k) : plan_lane_axis(k, dev);
     k->axis[lane].place = PLAN_LANE;
-    while (k->cls == PLAN_LOOP && k->naxis == k->nouter &&
-           k->lanes > k->axis[lane].extent)
-        k->lanes /= 2; /* of seven numbers four and four */
+    if (k->cls == PLAN_LOOP && k->naxis == k->nouter)
+        narrow_lanes(k, k->axis[lane].extent);
     if (tile_rows(k, lane, dev) || plan_find_blocks(k, lane, dev))
         return;
     if (k->ranges)

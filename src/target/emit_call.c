@@ -200,6 +200,22 @@ static LLVMValueRef piecewise(emit *e, const char *stem, LLVMTypeRef elem,
     return v;
 }
 
+/* Fewer than 8 lanes take those of 8, the others their numbers once more: as
+ * many calls as there are lanes would each take as long as one of 8. */
+static LLVMValueRef padded(emit *e, const char *stem, LLVMTypeRef elem,
+                           LLVMValueRef *arg, int narg, int w)
+{
+    LLVMValueRef x[8], lane[8];
+
+    for (int i = 0; i < 8; i++)
+        lane[i] = LLVMConstInt(e->i32, (unsigned)(i % w), 0);
+    for (int j = 0; j < narg; j++)
+        x[j] = LLVMBuildShuffleVector(e->b, arg[j],
+                                      LLVMGetPoison(LLVMTypeOf(arg[j])),
+                                      LLVMConstVector(lane, 8), "");
+    return emit_extract(e, emit_devlib(e, stem, elem, x, narg), 0, w);
+}
+
 LLVMValueRef emit_devlib(emit *e, const char *stem, LLVMTypeRef elem,
                          LLVMValueRef *arg, int narg)
 {
@@ -215,6 +231,8 @@ LLVMValueRef emit_devlib(emit *e, const char *stem, LLVMTypeRef elem,
         return call_one(e, fn, result, arg, narg);
     if (w > 8)
         return piecewise(e, stem, elem, arg, narg, w, 8);
+    if (w > 1 && devlib_find(e->devlib, sd_arena_fmt(e->a, "%s_x8", stem)))
+        return padded(e, stem, elem, arg, narg, w);
     if (w > 1)
         return piecewise(e, stem, elem, arg, narg, w, 1);
     emit_fail(e, sd_error(SD_INTERNAL, "no device function %s for %s", stem,

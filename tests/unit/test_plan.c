@@ -350,6 +350,7 @@ static void plans_read_as_before(void **state)
                {"woven_three", 0, 1},
                {"channels", 0, 1},
                {"channels_four", 0, 1},
+               {"short_rows", 0, 1},
                {"stretches", 0, 1},
                {"cut_rows", 0, 1},
                {"cut_window", 0, 1}};

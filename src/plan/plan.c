@@ -97,7 +97,7 @@ static sd_status make_program(plan_mem *pm)
 
     collect(pm->a, pm->m->entry, &comps);
     for (int i = 0; i < comps.n; i++) {
-        if ((st = plan_schedule(comps.at[i])) ||
+        if ((st = plan_schedule(comps.at[i], pm->p->dev)) ||
             (st = lower_all(pm, comps.at[i])))
             return st;
     }

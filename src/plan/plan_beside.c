@@ -6,8 +6,45 @@
  *
  * This is done to the steps, whose slices say what touches what, read or
  * written: before a step that touches what is beside all that is beside is
- * waited for.  So memory may be shared as if steps ran one after the other. */
+ * waited for, but for the last that was begun if it touches nothing of that.
+ * So memory may be shared as if steps ran one after the other. The
+ * schedule and the places of values help: sums are begun early and read late,
+ * and what one is made in is nobody else's until the next is made. */
 #include "plan_mem.h"
+
+/* ---- sums in shares ---- */
+
+bool plan_is_in_place(const hlo_inst *f)
+{
+    hlo_op root = f->comp[0]->root->op;
+
+    return root == HLO_SCATTER || root == HLO_DYNAMIC_UPDATE_SLICE;
+}
+
+/* It gathers what a kernel makes of the shares that an all-to-all brings. */
+static bool is_sum(const hlo_inst *in)
+{
+    const hlo_inst *f = in->op == HLO_ALL_GATHER ? in->arg[0] : NULL;
+
+    if (!f || f->op != HLO_FUSION || f->nuse != 1 || plan_is_in_place(f))
+        return false;
+    for (int k = 0; k < f->narg; k++)
+        if (f->arg[k]->op == HLO_ALL_TO_ALL && f->arg[k]->nuse == 1)
+            return true;
+    return false;
+}
+
+const hlo_inst *plan_sum_of(const hlo_inst *in, const device_desc *dev)
+{
+    if (!device_kind_table[dev->kind].beside)
+        return NULL;
+    for (int i = 0; i < 2 && in->nuse == 1; i++)
+        if (in->op == (i ? HLO_FUSION : HLO_ALL_TO_ALL))
+            in = in->user[0];
+    return is_sum(in) ? in : NULL;
+}
+
+/* ---- the steps ---- */
 
 typedef sd_vec(thunk_slice) slices;
 
@@ -15,7 +52,8 @@ typedef struct {
     const thunk_program *pr;
     const thunk_seq *all;
     double meet;     /* device_kinds.def */
-    slices beside;   /* what may still be read or written there */
+    slices beside;   /* what may still be read or written there, */
+    int last;        /* from here on by the last that was begun */
     sd_vec(thunk) out;
 } weaver;
 
@@ -66,37 +104,65 @@ static int chain_at(weaver *w, int i, slices *to)
     return k - i;
 }
 
-static double bytes_of(const thunk *t)
+/* How long it runs, as bytes that it might move in that time: products are as
+ * long by what they compute. */
+static double work_of(const thunk *t)
 {
-    double sum = t->bytes;
+    enum { FLOPS_A_BYTE = 200 }; /* of an H100: 800 TF/s, 4 TB/s */
+    double sum = SD_MAX(t->bytes, t->flops / FLOPS_A_BYTE);
 
     for (int i = 0; i < t->nseq; i++)
         for (int k = 0; k < t->seq[i].n; k++)
-            sum += bytes_of(&t->seq[i].at[k]) *
-                   (double)SD_MAX(t->trip, INT64_C(1));
+            sum +=
+                work_of(&t->seq[i].at[k]) * (double)SD_MAX(t->trip, INT64_C(1));
     return sum;
 }
 
-/* Whether the steps after a chain run for long before one touches it. */
-static bool is_worth_it(const weaver *w, int i, int n, const slices *s)
+/* Whether the steps after a chain run for long before one touches it.  Other
+ * chains may: they come after it. */
+static bool is_worth_it(weaver *w, int i, int n, const slices *s)
 {
     const thunk *t = w->all->at;
     double needs = w->meet, work = 0;
 
     for (int k = i; k < i + n; k++)
         needs += t[k].bytes;
-    for (int k = i + n; k < w->all->n && !touches(&t[k], s); k++)
-        if (t[k].kind != THUNK_COLLECTIVE)
-            work += bytes_of(&t[k]);
+    for (int k = i + n, more; k < w->all->n; k += SD_MAX(more, 1)) {
+        slices its = {0};
+
+        if ((more = chain_at(w, k, &its)))
+            continue;
+        if (touches(&t[k], s))
+            break;
+        work += work_of(&t[k]);
+    }
     return work >= needs;
 }
 
-static void join(weaver *w, const char *name)
+static void join(weaver *w, const char *name, bool all)
 {
+    int n = w->beside.n - w->last;
+
     if (w->beside.n)
-        *sd_push(w->pr->arena, &w->out) =
-            (thunk){.kind = THUNK_JOIN, .name = name, .kernel = -1, .trip = -1};
-    w->beside.n = 0;
+        *sd_push(w->pr->arena, &w->out) = (thunk){.kind = THUNK_JOIN,
+                                                  .name = name,
+                                                  .kernel = -1,
+                                                  .trip = all ? -1 : 1};
+    memmove(w->beside.at, w->beside.at + w->last,
+            (size_t)n * sizeof *w->beside.at);
+    w->beside.n = all ? 0 : n;
+    w->last = 0;
+}
+
+/* Before t, if it touches what is beside. */
+static void join_for(weaver *w, const thunk *t)
+{
+    slices last = w->beside;
+
+    last.at += w->last;
+    last.n -= w->last;
+    if (touches(t, &w->beside))
+        join(w, t->name, touches(t, &last));
 }
 
 static void put_beside(weaver *w, int i, int n, const slices *s)
@@ -110,6 +176,7 @@ static void put_beside(weaver *w, int i, int n, const slices *s)
     t.seq = sd_arena_new(w->pr->arena, thunk_seq);
     *t.seq = (thunk_seq){&w->all->at[i], n};
     *sd_push(w->pr->arena, &w->out) = t;
+    w->last = w->beside.n;
     for (int k = 0; k < s->n; k++)
         *sd_push(w->pr->arena, &w->beside) = s->at[k];
 }
@@ -132,10 +199,9 @@ void plan_beside(const thunk_program *pr, thunk_seq *seq)
             continue;
         }
         n = 1;
-        if (touches(t, &w.beside))
-            join(&w, t->name);
+        join_for(&w, t);
         *sd_push(pr->arena, &w.out) = *t;
     }
-    join(&w, "end");
+    join(&w, "end", true);
     *seq = (thunk_seq){w.out.at, w.out.n};
 }

@@ -347,10 +347,37 @@ static void walk_inst(plan_mem *pm, hlo_inst *in, must_list *must)
         *sd_push(pm->a, &pm->copies) = in;
 }
 
+/* Until now what that sum was made in was nobody else's: others would wait for
+ * it.  Its operand is, too, if nobody else reads it. */
+static void keep_sum(const plan_mem *pm, const hlo_inst *sum)
+{
+    const hlo_inst *f = sum->arg[0];
+
+    extend_all(home_of(f), pm->time - 1);
+    for (int k = 0; k < f->narg; k++) {
+        const hlo_inst *x = f->arg[k];
+
+        if (plan_sum_of(x, pm->p->dev) != sum)
+            continue;
+        extend_all(home_of(x), pm->time - 1);
+        for (x = x->arg[0]; x->nuse == 1 && x->op == HLO_RESHAPE;)
+            x = x->arg[0];
+        if (x->nuse == 1 && x->op == HLO_FUSION && !plan_is_in_place(x))
+            extend_all(home_of(x), pm->time - 1);
+    }
+}
+
 static void walk(plan_mem *pm, hlo_comp *c, must_list *must)
 {
+    const hlo_inst *last = NULL;
+
     hlo_for_each_inst(in, c) {
         pm->time++;
+        if (in->op == HLO_ALL_TO_ALL && plan_sum_of(in, pm->p->dev)) {
+            if (last)
+                keep_sum(pm, last);
+            last = plan_sum_of(in, pm->p->dev);
+        }
         walk_inst(pm, in, must);
     }
 }

@@ -79,7 +79,8 @@ bool plan_pressure_eases(plan_pressure *p, const hlo_inst *in);
 bool plan_pressure_needs_none(const hlo_inst *in);
 void plan_pressure_step(plan_pressure *p, hlo_inst *in); /* it is the next */
 
-sd_status plan_schedule(hlo_comp *c); /* the order of its instructions */
+/* The order of its instructions. */
+sd_status plan_schedule(hlo_comp *c, const device_desc *dev);
 /* Gives each value its storage and each storage its slice. */
 sd_status plan_buffers(plan_mem *pm);
 sd_status plan_share(plan_mem *pm); /* after the walk, before the places */
@@ -89,7 +90,12 @@ void plan_unite(plan_mem *pm, storage *x, storage *y);
 int plan_addend_of(const hlo_inst *in);
 storage *plan_output_at(const plan_mem *pm, int64_t i);
 sd_status plan_steps(plan_mem *pm);
-/* What of seq can runs beside the rest (plan_beside.c). */
+/* Of one of the three steps of a sum in shares, which may run beside kernels:
+ * the last, which gathers it; else NULL.  Two of them, all-to-all and kernel,
+ * have no reader but the next (plan_beside.c). */
+const hlo_inst *plan_sum_of(const hlo_inst *in, const device_desc *dev);
+bool plan_is_in_place(const hlo_inst *fusion); /* updates an operand */
+/* What of seq can runs beside the rest. */
 void plan_beside(const thunk_program *pr, thunk_seq *seq);
 /* Which element of the body's state x is, or -1 (plan_alias.c). */
 int64_t plan_state_of(const hlo_comp *body, const hlo_inst *x);

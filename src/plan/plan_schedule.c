@@ -6,7 +6,10 @@
  * be: by then all who want the old value have read it, and the copy needs no
  * memory.  For the same reason the next value of a loop's state, or of a
  * parameter that is given away, waits for the readers of the old one while
- * others can go. */
+ * others can go.  Where collectives run beside kernels (plan_beside.c) a sum in
+ * shares is begun as soon as may be, and who reads it waits while others can
+ * go: an update of weights right behind its gradient would save the gradient's
+ * memory and stand still until all members have sent theirs. */
 #include "plan_mem.h"
 
 typedef struct heap heap;
@@ -14,6 +17,7 @@ typedef struct {
     plan_pressed pressed; /* first: the instruction's tag */
     int waits;            /* operands that are not placed yet */
     int order, rank;
+    int sum; /* of what reads sums: the order of the last */
     heap *in; /* which it is in, or NULL */
     int at;   /* its place there */
     int late_waits; /* of `waits`, late ones */
@@ -25,12 +29,31 @@ typedef struct {
     sd_vec(hlo_inst *) waiting; /* for them */
 } ready_info;
 
-enum { RANK_NORMAL, RANK_UPDATE, RANK_LAST };
+enum { RANK_SUM, RANK_NORMAL, RANK_READS_SUM, RANK_UPDATE, RANK_LAST };
 
-static int rank_of(const hlo_inst *in)
+/* The last of the sums that it reads, as its order, or 0. */
+static int last_sum(const hlo_inst *in, const device_desc *dev)
 {
+    int last = 0;
+
+    for (int k = 0; k < in->narg; k++) {
+        const hlo_inst *x = in->arg[k];
+
+        while (x->op == HLO_RESHAPE || x->op == HLO_BITCAST)
+            x = x->arg[0];
+        if (plan_sum_of(x, dev) == x)
+            last = SD_MAX(last, ((const ready_info *)x->tag)->order);
+    }
+    return last;
+}
+
+static int rank_of(const hlo_inst *in, const device_desc *dev)
+{
+    if (plan_sum_of(in, dev))
+        return RANK_SUM;
     if (in->op != HLO_COPY)
-        return RANK_NORMAL;
+        return ((const ready_info *)in->tag)->sum ? RANK_READS_SUM
+                                                  : RANK_NORMAL;
     for (int i = 0; i < in->nuse; i++)
         if (in->user[i]->op == HLO_TUPLE && in->user[i] == in->parent->root)
             return RANK_LAST;
@@ -52,6 +75,8 @@ static bool before(const heap *h, const hlo_inst *x, const hlo_inst *y)
         return h->price(x) < h->price(y);
     if (a->rank != b->rank)
         return a->rank < b->rank;
+    if (a->sum != b->sum)
+        return a->sum < b->sum;
     return a->eases != b->eases ? a->eases : a->order < b->order;
 }
 
@@ -279,7 +304,7 @@ static void make_ready(order *o, hlo_inst *in)
     push(&o->ready, in);
 }
 
-static void start(sd_arena *a, hlo_comp *c)
+static void start(sd_arena *a, hlo_comp *c, const device_desc *dev)
 {
     int n = 0;
 
@@ -288,14 +313,18 @@ static void start(sd_arena *a, hlo_comp *c)
 
         f->waits = in->narg;
         f->order = n++;
-        f->rank = rank_of(in);
         in->tag = f;
+    }
+    hlo_for_each_inst(in, c) { /* apart: the module may have a cycle */
+        ready_info *f = in->tag;
+
+        f->sum = last_sum(in, dev);
+        f->rank = rank_of(in, dev);
         if (f->rank == RANK_UPDATE)
             *sd_push(a, &f->old) = in->arg[0];
-    }
-    hlo_for_each_inst(in, c) /* apart: the module may have a cycle */
         for (int k = 0; k < in->narg; k++)
             ((ready_info *)in->arg[k]->tag)->readers += is_first_of(in, k, 1);
+    }
     if (c == c->module->entry)
         pair_entry(a, c);
     else if (c->nparam == 1)
@@ -359,7 +388,8 @@ static void tell_user(order *o, const hlo_inst *in, hlo_inst *user)
         want(o, user);
 }
 
-static void make_order(sd_arena *a, hlo_comp *c, int n, order *o)
+static void make_order(sd_arena *a, hlo_comp *c, int n, const device_desc *dev,
+                       order *o)
 {
     o->a = a;
     o->list = sd_arena_array(a, hlo_inst *, n + 1);
@@ -368,7 +398,7 @@ static void make_order(sd_arena *a, hlo_comp *c, int n, order *o)
     o->aside.price = price;
     o->pressure.eased = eased;
     o->pressure.ctx = o;
-    start(a, c);
+    start(a, c, dev);
     plan_pressure_begin(&o->pressure, a, c);
     if (o->thrifty)
         find_late(c);
@@ -401,16 +431,16 @@ static bool saves_much(const order *o, const order *than)
            than->pressure.most;
 }
 
-sd_status plan_schedule(hlo_comp *c)
+sd_status plan_schedule(hlo_comp *c, const device_desc *dev)
 {
     sd_status st = NULL;
     sd_arena *a = sd_arena_create();
     int n = hlo_comp_count(c);
     order own = {0}, thrifty = {.thrifty = true}, *o = &own;
 
-    make_order(a, c, n, &own);
+    make_order(a, c, n, dev, &own);
     if (saves_much(&thrifty, &own)) { /* which takes nothing yet */
-        make_order(a, c, n, &thrifty);
+        make_order(a, c, n, dev, &thrifty);
         o = saves_much(&thrifty, &own) ? &thrifty : &own;
     }
     if (o->n != n)

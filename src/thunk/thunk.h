@@ -64,7 +64,8 @@ struct thunk {
     int nseq;
     int64_t trip;         /* WHILE: how often it turns, whatever its condition
                              says, or -1; KERNEL that is a loop: -1 when its
-                             flops and bytes say nothing */
+                             flops and bytes say nothing; JOIN: 1: the last
+                             BESIDE before it may go on */
     const char *target;   /* CUSTOM: name; config: its attributes, as MLIR
                              prints a dictionary */
     const char *config;
@@ -94,8 +95,9 @@ typedef struct {
 
 /* The steps of a BESIDE begin behind those that stand before it.  They run in
  * their order, and in that of other BESIDEs, while the steps that follow it run:
- * up to the next JOIN of the same sequence, which there must be.  A device that
- * has no queue for that runs them where they stand. */
+ * up to the next JOIN of the same sequence, which there must be, or to the next
+ * but one, if it lets the last BESIDE go on.  A device that has no queue for
+ * that runs them where they stand. */
 
 typedef enum {
     THUNK_BIN_X86, THUNK_BIN_SPIRV, THUNK_BIN_PTX,
@@ -168,7 +170,7 @@ void thunk_print(sd_buf *b, const thunk_program *p); /* thunk_sequence.txt */
  * every kernel's binary there.  Called for each program that is built or
  * loaded. */
 sd_status thunk_verify(const thunk_program *p);
-#define THUNK_VERSION 9u /* of the bytes */
+#define THUNK_VERSION 10u /* of the bytes */
 sd_status thunk_save(const thunk_program *p, sd_buf *out);
 sd_status thunk_load(sd_bytes b, thunk_program **out);
 

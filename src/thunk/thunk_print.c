@@ -74,6 +74,10 @@ static void print_detail(sd_buf *b, const thunk_program *p, const thunk *t)
         if (t->trip >= 0)
             sd_buf_fmt(b, " trip=%" PRId64, t->trip);
         break;
+    case THUNK_JOIN:
+        if (t->trip == 1)
+            sd_buf_str(b, " all but the last");
+        break;
     case THUNK_COLLECTIVE:
         thunk_print_collective(b, p, t);
         return;

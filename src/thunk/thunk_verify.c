@@ -371,8 +371,10 @@ static sd_status check_seq(const thunk_program *p, const thunk_seq *s,
         for (int k = 0; k < t->nseq; k++)
             if ((st = check_seq(p, &t->seq[k], depth + 1)))
                 return st;
-        if (t->kind == THUNK_BESIDE || t->kind == THUNK_JOIN)
-            open = t->kind == THUNK_BESIDE ? t : NULL;
+        if (t->kind == THUNK_BESIDE)
+            open = t;
+        if (t->kind == THUNK_JOIN && t->trip != 1)
+            open = NULL;
     }
     if (open)
         return sd_error(SD_INVALID, "nothing waits for what is beside in %s",

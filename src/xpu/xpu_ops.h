@@ -47,11 +47,11 @@ typedef enum {
 /* A place in a queue.  It is reached when all work that was put in before it
  * has run.  References are counted; the last one gives the driver its event
  * back. */
-typedef struct {
+struct xpu_mark {
     _Atomic uint32_t refs;
     xpu_device *dev; /* borrowed: whoever has a mark has work in flight there */
     xpu_queue queue;
-} xpu_mark;
+};
 /* The mark was reached, or (an error, taken) what is before it failed. */
 typedef void (*xpu_mark_fn)(void *ctx, sd_status st);
 

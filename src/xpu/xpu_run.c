@@ -114,7 +114,10 @@ static sd_status run_beside(const xpu_run *r, const thunk *t)
 
     if (!has_beside(r))
         return run_seq(r, &t->seq[0]);
-    if ((st = follow(r->dev, XPU_BESIDE, XPU_COMPUTE)))
+    xpu_mark_release(*r->beside);
+    *r->beside = NULL;
+    if ((st = r->dev->ops->record(r->dev, XPU_BESIDE, NULL, NULL, r->beside)) ||
+        (st = follow(r->dev, XPU_BESIDE, XPU_COMPUTE)))
         return st;
     r->dev->queue = XPU_BESIDE;
     st = run_seq(r, &t->seq[0]);
@@ -122,15 +125,22 @@ static sd_status run_beside(const xpu_run *r, const thunk *t)
     return st;
 }
 
-static sd_status join(const xpu_run *r)
+static sd_status join_all(const xpu_run *r)
 {
     return has_beside(r) ? follow(r->dev, XPU_COMPUTE, XPU_BESIDE) : NULL;
+}
+
+static sd_status join(const xpu_run *r, const thunk *t)
+{
+    if (t->trip != 1 || !*r->beside)
+        return join_all(r);
+    return r->dev->ops->wait(r->dev, XPU_COMPUTE, *r->beside);
 }
 
 /* A run that fails has not come to its join, and ends when COMPUTE has run. */
 static sd_status come_back(const xpu_run *r, sd_status st)
 {
-    sd_status bad = st ? join(r) : NULL;
+    sd_status bad = st ? join_all(r) : NULL;
 
     if (bad) {
         sd_status_free(bad);
@@ -167,7 +177,7 @@ static sd_status run_thunk(const xpu_run *r, const thunk *t)
     case THUNK_BESIDE:
         return run_beside(r, t);
     case THUNK_JOIN:
-        return join(r);
+        return join(r, t);
     case THUNK_KIND_COUNT: /* none, says thunk_verify */
         break;
     }
@@ -199,14 +209,19 @@ static sd_status run_seq(const xpu_run *r, const thunk_seq *seq)
 sd_status xpu_run_program(xpu_run *r)
 {
     const thunk_seq *seq = &r->program->thunks->seq;
-    sd_status st;
+    xpu_mark *beside = NULL;
+    sd_status st = NULL;
 
-    if (!r->program->ffi)
-        return come_back(r, run_seq(r, seq));
-    r->id = atomic_fetch_add(&r->dev->client->nrun, 1) + 1;
-    if (!(st = xpu_ffi_begin(r)))
+    r->beside = &beside;
+    if (r->program->ffi) {
+        r->id = atomic_fetch_add(&r->dev->client->nrun, 1) + 1;
+        st = xpu_ffi_begin(r);
+    }
+    if (!st)
         st = come_back(r, run_seq(r, seq));
-    xpu_ffi_end(r);
+    xpu_mark_release(beside);
+    if (r->program->ffi)
+        xpu_ffi_end(r);
     return st;
 }
 

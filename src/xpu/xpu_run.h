@@ -11,6 +11,7 @@ typedef struct xpu_ffi xpu_ffi;
 typedef struct xpu_ffi_tasks xpu_ffi_tasks;
 typedef struct xpu_module xpu_module; /* the device's own: loaded kernels */
 typedef struct xpu_run xpu_run;
+typedef struct xpu_mark xpu_mark;
 
 struct xpu_program {
     _Atomic uint32_t refs;
@@ -50,6 +51,7 @@ struct xpu_run {
     xpu_gang *gang; /* borrowed; NULL: it runs alone */
     int me;         /* its number there */
     const _Atomic bool *cancel; /* true: the run is to end */
+    xpu_mark **beside; /* in the queue BESIDE: before what it was given last */
 };
 sd_status xpu_run_program(xpu_run *r);
 double xpu_run_cost(const thunk_program *p, const thunk_seq *seq);

@@ -149,10 +149,11 @@ static void cycles_are_refused(void **state)
         a, "HloModule m\nENTRY e { p = f32[4] parameter(0) x = f32[4] add(p, "
            "p) y = f32[4] add(x, p) ROOT z = f32[4] negate(y) }");
     hlo_inst *y = m->entry->root->arg[0];
+    device_desc dev = {0};
 
     (void)state;
     hlo_set_arg(y->arg[0], 1, y);
-    want_refusal(plan_schedule(m->entry), SD_INTERNAL,
+    want_refusal(plan_schedule(m->entry, &dev), SD_INTERNAL,
                  "e: 3 of 4 instructions are in a cycle");
     sd_arena_destroy(a);
 }

@@ -94,6 +94,7 @@ static inline bool plan_is_alias(const hlo_inst *in)
 /* Is the work of computing it there in proportion?  *extra: cheap work that
  * is done more often than there are elements. */
 bool cluster_is_worth(const cluster *c, const cluster_member *m, int *extra);
+bool cluster_hides_product(const cluster_member *m);
 bool cluster_may_repeat(const hlo_inst *in, int copies);
 /* Is there room for another member, and for this one with its views? */
 bool cluster_shares_reads(const hlo_inst *in);

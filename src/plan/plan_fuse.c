@@ -112,7 +112,7 @@ static bool can_take_inner(clusters *cs, cluster *c, hlo_inst *in,
     if (c->inner || c->red || c->update)
         return false;
     cluster_views(cs, c, &c->space, in, m);
-    return needed_once(cs, &c->space, m);
+    return needed_once(cs, &c->space, m) && !cluster_hides_product(m);
 }
 
 /* Reads what the cluster's update writes in place, at other places. */

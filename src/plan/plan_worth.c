@@ -146,6 +146,16 @@ bool cluster_is_worth(const cluster *c, const cluster_member *m, int *extra)
     return true;
 }
 
+/* A product that is a part of what the kernel makes, as of a pad's result: no
+ * blocks are made of it there. */
+bool cluster_hides_product(const cluster_member *m)
+{
+    const hlo_inst *in = m->in;
+
+    return (in->op == HLO_DOT || in->op == HLO_CONVOLUTION) && m->view.n &&
+           m->view.at[0].g.n && cluster_count_of(in) > SMALL;
+}
+
 /* Elements that are read for all of x, if little is computed for each. */
 static int64_t reads_for(const hlo_inst *x, int *ops)
 {

@@ -339,6 +339,7 @@ static void plans_read_as_before(void **state)
                {"product", 0, 4},
                {"conv", 3, 4},
                {"matmul_bf16", 1, 3},
+               {"matmul_padded", 2, 3},
                {"matmul_s8", 1, 3},
                {"matmul_sliced", 2, 3},
                {"weights_bf16", 1, 2},

@@ -77,7 +77,7 @@ static xpu_column column(const moving *m, int64_t member)
     if (c.far)
         c.from = xpu_swapped(m->r, &m->c, m->group, member, &c.dev);
     else
-        c.from = xpu_gang_peer(m->r->gang, member, &c.dev);
+        c.from = xpu_gang_peer(m->r, member, &c.dev);
     return c;
 }
 
@@ -313,6 +313,58 @@ static sd_status run_queued(const moving *m, const thunk *t, int here,
     return st;
 }
 
+/* ---- on devices ---- */
+
+/* What is read lies ready when those who are read have come, and may go when
+ * its readers have. */
+static sd_status meet(const moving *m, bool has_read)
+{
+    enum { MOST = 64 }; /* devices that kernels reach */
+    const xpu_run *r = m->r;
+    xpu_device *dev[MOST];
+    bool tell[MOST], await[MOST];
+    xpu_meeting at = {.number = xpu_gang_number(r) + has_read,
+                      .stop = xpu_gang_stop(r->gang),
+                      .dev = dev,
+                      .tell = tell,
+                      .await = await};
+
+    for (int64_t i = 0; i < count_places(m); i++) {
+        int64_t who = member_at(m, i);
+        bool ours, theirs;
+
+        if (who < 0)
+            continue;
+        ours = reads(m, r->me, who);
+        theirs = reads(m, who, r->me);
+        xpu_gang_peer(r, who, &dev[at.n]);
+        tell[at.n] = has_read ? ours : theirs;
+        await[at.n] = has_read ? theirs : ours;
+        at.n += ours || theirs;
+    }
+    return at.n ? r->dev->ops->meet(r->dev, &at) : NULL;
+}
+
+/* Beside kernels that fill the device one more would wait for room. */
+static bool meets_on_device(const xpu_run *r)
+{
+    return xpu_gang_stop(r->gang) && r->dev->queue == XPU_COMPUTE;
+}
+
+/* The host waits until all have come, so that nobody waits on a device for one
+ * who never will, and not again. */
+static sd_status run_meeting(const moving *m, const thunk *t, int here,
+                             void *operand)
+{
+    sd_status st;
+
+    if ((st = xpu_gang_meet(m->r, t, m->group, here, operand, NULL, NULL)))
+        return st;
+    if (!(st = meet(m, false)) && !(st = read_all(m, t)))
+        st = meet(m, true);
+    return xpu_gang_pass(m->r, st);
+}
+
 /* ---- the step ---- */
 
 static sd_status run_waiting(const moving *m, const thunk *t, int here,
@@ -362,6 +414,8 @@ sd_status xpu_run_collective(const xpu_run *r, const thunk *t)
     m.at = place % m.c.size;
     here = count_members(&m, &far);
     m.direct = far && r->dev->ops->gather && xpu_swaps_direct(r, &m.c);
+    if (meets_on_device(r))
+        return run_meeting(&m, t, here, operand);
     return xpu_gang_is_queued(r->gang) ? run_queued(&m, t, here, operand)
                                        : run_waiting(&m, t, here, far, operand);
 }

@@ -79,7 +79,7 @@ static void find_circle(trip *t)
     for (int i = 0; i < n; i++) {
         t->dev[i] = NULL;
         if (xpu_far_is_here(s->far, t->who[i]))
-            xpu_gang_peer(s->r->gang, t->who[i], &t->dev[i]);
+            xpu_gang_peer(s->r, t->who[i], &t->dev[i]);
     }
     t->circle = (xpu_circle){
         .key =
@@ -173,7 +173,7 @@ static sd_status take(const trip *t, int64_t member, xpu_piece *out)
 {
     static const xpu_purpose use = {"blocks of other processes", ""};
 
-    xpu_gang_peer(t->s->r->gang, member, &out->dev);
+    xpu_gang_peer(t->s->r, member, &out->dev);
     return xpu_memory_try(out->dev, XPU_MEM_DEVICE, use,
                           xpu_swap_piece_bytes(t->s), &out->at, &out->cls);
 }
@@ -215,7 +215,7 @@ static sd_status send(trip *t, int64_t sender, int64_t receiver)
     const xpu_swapping *s = t->s;
     xpu_hop *h = &t->hop[t->nhop];
     xpu_device *d;
-    uint8_t *from = xpu_gang_peer(s->r->gang, sender, &d);
+    uint8_t *from = xpu_gang_peer(s->r, sender, &d);
     sd_status st = NULL;
 
     if (s->c.kind == THUNK_COLL_ALL_TO_ALL)

@@ -176,7 +176,7 @@ static sd_status add(const swapping *s, parcel *p, int64_t member, size_t from,
     struct iovec *last =
         p->peer->npart ? p->peer->part + p->peer->npart - 1 : NULL;
     xpu_device *d;
-    uint8_t *operand = xpu_gang_peer(s->r->gang, member, &d), *to;
+    uint8_t *operand = xpu_gang_peer(s->r, member, &d), *to;
     sd_status st;
 
     operand += from;

@@ -329,6 +329,7 @@ static void cuda_close(xpu_device *d)
         xpu_cuda_stage_finish(v, &v->stage[i], ours);
     xpu_cuda_free_events(v, ours);
     if (ours) {
+        xpu_cuda_close_meeting(v);
         for (int q = 0; q < XPU_QUEUE_COUNT; q++)
             destroy_stream(v, v->queue[q]);
         destroy_stream(v, v->now);
@@ -357,6 +358,7 @@ static const xpu_device_ops cuda_ops = {
     .copy_out = cuda_transfer,
     .copy_between = cuda_copy_between,
     .gather = xpu_cuda_gather,
+    .meet = xpu_cuda_meet,
     .load = cuda_load,
     .unload = cuda_unload,
     .begin = cuda_begin,
@@ -486,9 +488,10 @@ static bool open_way(const xpu_cuda *v, const xpu_cuda *peer)
 
 /* Between devices that can, copies go straight, and kernels read; else the
  * driver takes copies through the host's memory. */
-static void open_ways(xpu_client *c)
+static sd_status open_ways(xpu_client *c)
 {
     int n = 0;
+    sd_status st = NULL;
 
     for (int i = 0; i < c->ndev; i++)
         for (int k = 0; k < c->ndev; k++) {
@@ -500,8 +503,15 @@ static void open_ways(xpu_client *c)
                 n++;
             }
         }
-    for (int i = 0; i < c->ndev && n && n == c->ndev * (c->ndev - 1); i++)
+    if (!n || n < c->ndev * (c->ndev - 1))
+        return NULL;
+    for (int i = 0; i < c->ndev && !st; i++) {
         c->dev[i]->desc.features |= DEVICE_HAS_PEERS;
+        st = xpu_cuda_open_meeting(c->dev[i]->impl);
+    }
+    for (int i = 0; i < c->ndev && !st; i++)
+        c->dev[i]->meets = true;
+    return st;
 }
 
 static void driver_close(void *driver)
@@ -529,7 +539,5 @@ sd_status xpu_cuda_open(xpu_client *c, const sd_options *opt, bool chosen)
     c->driver_close = driver_close;
     for (int i = 0; i < d->ndev && !st; i++)
         st = open_device(c, d, i);
-    if (!st)
-        open_ways(c);
-    return st;
+    return st ? st : open_ways(c);
 }

@@ -256,6 +256,13 @@ typedef struct {
     cu_event turn[2];   /* to there and back */
 } xpu_cuda_reader;
 
+/* Where members wait for each other: xpu_cuda_meet.c. */
+typedef struct {
+    uint64_t *word; /* on the device; NULL: others do not reach it */
+    cu_module module; /* made by the first collective */
+    cu_function fn;
+} xpu_cuda_meeting;
+
 /* A device: d->impl. */
 typedef struct {
     xpu_cuda_driver *driver; /* borrowed from the client */
@@ -277,6 +284,7 @@ typedef struct {
     xpu_pace pace;
     xpu_cuda_loops loops;
     xpu_cuda_reader reader;
+    xpu_cuda_meeting meeting;
     _Atomic int64_t nodes;   /* of all graphs */
     _Atomic cu_result fault; /* what turned the device off */
     const char *_Atomic culprit; /* the call that told */
@@ -341,6 +349,10 @@ sd_status xpu_cuda_kernel_launch(xpu_device *d, xpu_kernel *k,
 
 /* Collectives: xpu_cuda_gather.c; a slot of xpu_device_ops, and its end. */
 sd_status xpu_cuda_gather(xpu_device *d, const xpu_blocks *b);
+/* Likewise: xpu_cuda_meet.c.  Open: when all devices reach each other. */
+sd_status xpu_cuda_meet(xpu_device *d, const xpu_meeting *m);
+sd_status xpu_cuda_open_meeting(xpu_cuda *v);
+void xpu_cuda_close_meeting(const xpu_cuda *v);
 void xpu_cuda_drop_reader(const xpu_cuda *v);
 
 /* Bytes of a group that need not be asked for in the launch. */

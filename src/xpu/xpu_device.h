@@ -14,6 +14,8 @@ struct xpu_device {
     int id;
     device_desc desc;
     void *impl;         /* the ops' own */
+    bool meets;         /* members wait for each other on it (ops->meet); set
+                           by open */
     bool lends;         /* its driver wants threads (ops->help); set by open */
     bool own_memory;    /* none of the host's; set by open */
     xpu_stream compute; /* runs programs in order */
@@ -52,6 +54,7 @@ struct xpu_client {
     void (*driver_close)(void *driver);
     xpu_ffi_tasks *tasks; /* of handlers; made by the first that has one */
     _Atomic int64_t nrun; /* runs with handlers so far */
+    _Atomic uint64_t nmeet; /* the last number of a meeting */
     bool interrupts;      /* an interrupt ends runs */
     _Atomic bool watched; /* the thread `watcher` was asked for */
     _Atomic bool watch_stop;

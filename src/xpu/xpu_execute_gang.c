@@ -178,6 +178,25 @@ static bool is_queued(int n, xpu_program *const *x)
     return true;
 }
 
+/* Their kernels reach each other's memory: they wait on the devices. */
+static sd_status let_meet(int n, xpu_program *const *x, xpu_gang *g)
+{
+    xpu_purpose use = {"a word of", x[0]->thunks->name};
+    xpu_device *d = x[0]->dev;
+    void *stop;
+    sd_status st;
+    int cls;
+
+    for (int i = 0; i < n; i++)
+        if (!x[i]->dev->meets)
+            return NULL;
+    st = xpu_memory_try(d, XPU_MEM_PINNED_HOST, use, sizeof(uint32_t), &stop,
+                        &cls);
+    if (!st && stop)
+        xpu_gang_let_meet(g, d, stop, cls);
+    return st;
+}
+
 /* Numbers the run, where other processes take part in it.  All count alike, so
  * this comes before whatever can fail in one process and not in another, as
  * memory does. */
@@ -211,7 +230,8 @@ static sd_status begin(const xpu_places *at, int n, xpu_program *const *x,
 static sd_status make_members(crew *c, xpu_program *const *x,
                               const xpu_call *call, bool parked)
 {
-    sd_status st = NULL;
+    sd_status st =
+        xpu_gang_is_queued(c->gang) ? let_meet(c->n, x, c->gang) : NULL;
 
     for (int i = 0; i < c->n && !st; i++)
         st = xpu_stream_start(&x[i]->dev->compute);

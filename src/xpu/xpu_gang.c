@@ -28,8 +28,17 @@ typedef struct {
     int64_t group;
     int expected, come, read;
     int inside; /* members that have not gone yet */
+    uint64_t number; /* on devices */
     xpu_far_message *in; /* of other processes */
 } meet;
+
+/* A member's, of a meet.  Its operand: it may be at the next meet when the
+ * others of this one begin to read. */
+typedef struct {
+    xpu_mark *mark[MARKS]; /* references */
+    void *operand;
+    xpu_device *dev;
+} seat;
 
 typedef struct {
     _Atomic uint32_t word;
@@ -49,24 +58,27 @@ struct xpu_gang {
     xpu_far_run *far;
     const char *name; /* borrowed from the program, which members hold */
     bool queued;
+    xpu_device *dev; /* that has pinned: */
+    _Atomic uint32_t *stop; /* NULL: marks order what is read */
+    int stop_cls;
     uint64_t spin_ns;
     pthread_mutex_t lock;
     pthread_cond_t still; /* nreading is 0 */
     int nreading, nwait, ngone, nlanded;
     sd_status failed; /* owned: the first thing that went wrong */
     meet *meet; /* n of them */
-    xpu_mark **mark; /* queued: two of each member, of each meet; references */
+    seat *seat; /* queued: of each member, of each meet */
     member member[];
 };
 
 xpu_gang *xpu_gang_create(int n, int here, xpu_far_run *far, bool queued,
                           const char *name)
 {
-    size_t count = (size_t)n, marks = queued ? count * count * MARKS : 0;
+    size_t count = (size_t)n, seats = queued ? count * count : 0;
     xpu_gang *g = calloc(1, sizeof *g + count * sizeof(member));
 
     if (!g || !(g->meet = calloc(1, count * sizeof *g->meet +
-                                        marks * sizeof *g->mark))) {
+                                        seats * sizeof *g->seat))) {
         free(g);
         return NULL;
     }
@@ -76,7 +88,7 @@ xpu_gang *xpu_gang_create(int n, int here, xpu_far_run *far, bool queued,
     g->far = far;
     g->name = name;
     g->queued = queued;
-    g->mark = (xpu_mark **)(g->meet + n);
+    g->seat = (seat *)(g->meet + n);
     if (here <= sd_cpu_count())
         g->spin_ns = queued ? SPIN_QUEUED_NS : SPIN_NS;
     pthread_mutex_init(&g->lock, NULL);
@@ -90,6 +102,14 @@ xpu_gang *xpu_gang_retain(xpu_gang *g)
     return g;
 }
 
+static void free_stop(xpu_gang *g)
+{
+    if (g->stop)
+        xpu_memory_free(g->dev, XPU_MEM_PINNED_HOST, (void *)g->stop,
+                        g->stop_cls);
+    g->stop = NULL;
+}
+
 void xpu_gang_release(xpu_gang *g)
 {
     if (!g || atomic_fetch_sub_explicit(&g->refs, 1, memory_order_acq_rel) != 1)
@@ -98,8 +118,22 @@ void xpu_gang_release(xpu_gang *g)
     pthread_mutex_destroy(&g->lock);
     sd_status_free(g->failed);
     xpu_far_end(g->far);
+    free_stop(g); /* of a gang that never ran */
     free(g->meet);
     free(g);
+}
+
+void xpu_gang_let_meet(xpu_gang *g, xpu_device *dev, void *stop, int cls)
+{
+    g->dev = dev;
+    g->stop = stop;
+    g->stop_cls = cls;
+    atomic_init(g->stop, 0);
+}
+
+uint32_t *xpu_gang_stop(const xpu_gang *g)
+{
+    return (uint32_t *)g->stop;
 }
 
 int xpu_gang_size(const xpu_gang *g)
@@ -171,6 +205,8 @@ static void fail(xpu_gang *g, sd_status st)
         return;
     }
     g->failed = st;
+    if (g->stop)
+        atomic_store(g->stop, 1);
     for (int i = 0; i < g->n; i++) {
         atomic_fetch_or(&g->member[i].word, FAILED);
         wake(&g->member[i]);
@@ -224,11 +260,9 @@ static meet *find_meet(xpu_gang *g, const thunk *t, int64_t group)
     return empty;
 }
 
-/* A place for one of member i's marks of that meet. */
-static xpu_mark **mark_at(const xpu_gang *g, const meet *m, int64_t i,
-                          int which)
+static seat *seat_at(const xpu_gang *g, const meet *m, int64_t i)
 {
-    return &g->mark[((m - g->meet) * g->n + i) * MARKS + which];
+    return &g->seat[(m - g->meet) * g->n + i];
 }
 
 /* What is left of the meet: to be freed, without the lock. */
@@ -240,11 +274,12 @@ static xpu_far_message *go_from(xpu_gang *g, int me)
     g->member[me].at = NULL;
     if (--m->inside)
         return NULL;
-    for (int i = 0; i < g->n * MARKS && g->queued; i++) {
-        xpu_mark **at = mark_at(g, m, i / MARKS, i % MARKS);
+    for (int i = 0; i < g->n && g->queued; i++) {
+        seat *s = seat_at(g, m, i);
 
-        xpu_mark_release(*at);
-        *at = NULL;
+        for (int k = 0; k < MARKS; k++)
+            xpu_mark_release(s->mark[k]);
+        *s = (seat){0};
     }
     in = m->in;
     *m = (meet){0};
@@ -269,10 +304,12 @@ static bool come(const xpu_run *r, const thunk *t, int64_t group, int expected,
     if (!m->t)
         *m = (meet){.t = t, .group = group, .expected = expected};
     x->at = m;
-    x->dev = r->dev;
-    x->operand = operand;
-    if (ready)
-        *mark_at(g, m, r->me, READY_MARK) = ready;
+    if (g->queued) {
+        *seat_at(g, m, r->me) = (seat){{ready}, operand, r->dev};
+    } else {
+        x->dev = r->dev;
+        x->operand = operand;
+    }
     m->inside++;
     if (++m->come == m->expected && leads) {
         *leads = true;
@@ -282,6 +319,7 @@ static bool come(const xpu_run *r, const thunk *t, int64_t group, int expected,
     if (m->come == m->expected) {
         g->nwait -= expected - 1;
         g->nreading += expected;
+        m->number = atomic_fetch_add(&r->dev->client->nmeet, 2) + 1;
         let_go(g, m, r->me);
         return true;
     }
@@ -379,17 +417,30 @@ const xpu_far_message *xpu_gang_sent(const xpu_run *r, int process)
     return in;
 }
 
-void *xpu_gang_peer(const xpu_gang *g, int64_t i, xpu_device **dev)
+void *xpu_gang_peer(const xpu_run *r, int64_t i, xpu_device **dev)
 {
-    *dev = g->member[i].dev;
-    return g->member[i].operand;
+    const xpu_gang *g = r->gang;
+    const seat *s;
+
+    if (!g->queued) {
+        *dev = g->member[i].dev;
+        return g->member[i].operand;
+    }
+    s = seat_at(g, g->member[r->me].at, i);
+    *dev = s->dev;
+    return s->operand;
+}
+
+uint64_t xpu_gang_number(const xpu_run *r)
+{
+    return r->gang->member[r->me].at->number;
 }
 
 sd_status xpu_gang_follow(const xpu_run *r, int64_t i, bool has_read)
 {
     const xpu_gang *g = r->gang;
-    xpu_mark *m =
-        *mark_at(g, g->member[r->me].at, i, has_read ? READ_MARK : READY_MARK);
+    xpu_mark *m = seat_at(g, g->member[r->me].at, i)
+                      ->mark[has_read ? READ_MARK : READY_MARK];
 
     return r->dev->ops->wait(r->dev, r->dev->queue, m);
 }
@@ -406,7 +457,7 @@ sd_status xpu_gang_part(const xpu_run *r, sd_status st, xpu_mark *read)
     if (st)
         fail(g, st);
     if (read)
-        *mark_at(g, x->at, r->me, READ_MARK) = read;
+        seat_at(g, x->at, r->me)->mark[READ_MARK] = read;
     old = atomic_load(&x->word);
     on = ++x->at->read == x->at->expected;
     if (on)
@@ -432,6 +483,20 @@ void xpu_gang_go(const xpu_run *r)
     xpu_far_message_free(in);
 }
 
+sd_status xpu_gang_pass(const xpu_run *r, sd_status st)
+{
+    xpu_gang *g = r->gang;
+
+    pthread_mutex_lock(&g->lock);
+    stop_reading(g);
+    if (st)
+        fail(g, st);
+    go_from(g, r->me);
+    st = failure(g);
+    pthread_mutex_unlock(&g->lock);
+    return st;
+}
+
 /* ---- the end ---- */
 
 /* All have landed: who still waits in a queue ends.  The last of them may end
@@ -439,6 +504,7 @@ void xpu_gang_go(const xpu_run *r)
 static void let_all_go(xpu_gang *g)
 {
     xpu_gang_retain(g);
+    free_stop(g); /* while its device is there for sure */
     for (int i = 0; i < g->n; i++)
         if (g->member[i].flight)
             xpu_flight_let_go(g->member[i].flight, failure(g));

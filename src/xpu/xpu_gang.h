@@ -23,6 +23,12 @@
  * is no memory, and far is then still the caller's. */
 xpu_gang *xpu_gang_create(int n, int here, xpu_far_run *far, bool queued,
                           const char *name);
+/* Of a queued gang: memory (taken) of the host's, pinned by dev, that becomes 1
+ * when the gang fails.  Its members then wait for each other on their devices
+ * and have no marks. */
+void xpu_gang_let_meet(xpu_gang *g, xpu_device *dev, void *stop, int cls);
+/* NULL: they do not. */
+uint32_t *xpu_gang_stop(const xpu_gang *g);
 xpu_gang *xpu_gang_retain(xpu_gang *g);
 void xpu_gang_release(xpu_gang *g); /* takes NULL */
 int xpu_gang_size(const xpu_gang *g); /* members in this process */
@@ -45,7 +51,8 @@ sd_status xpu_gang_meet(const xpu_run *r, const thunk *t, int64_t group,
  * failed, and r is out of the meet. */
 sd_status xpu_gang_open(const xpu_run *r, sd_status st, xpu_far_message *in);
 bool xpu_gang_goes_on(const void *run); /* of an xpu_run that leads */
-void *xpu_gang_peer(const xpu_gang *g, int64_t i, xpu_device **dev);
+/* Between r's meet and its part. */
+void *xpu_gang_peer(const xpu_run *r, int64_t i, xpu_device **dev);
 /* In a queued gang, between meet and go: what r puts into its queue from now
  * on comes after member i's operand was computed or, has_read, after i has
  * read. */
@@ -66,6 +73,11 @@ bool xpu_swaps_direct(const xpu_run *r, const thunk_collective *c);
  * (taken): in a queued gang, a mark after r's copies; else NULL. */
 sd_status xpu_gang_part(const xpu_run *r, sd_status st, xpu_mark *read);
 void xpu_gang_go(const xpu_run *r); /* after part */
+/* Of members that wait for each other on their devices: in place of part and
+ * go, which wait here.  Takes st. */
+sd_status xpu_gang_pass(const xpu_run *r, sd_status st);
+uint64_t xpu_gang_number(const xpu_run *r); /* of the meeting; the next, too, is
+                                               its own */
 /* Member `me` has done or put into its queue all of its program, with the
  * error st (taken).  f: its flight, which is let go when all members have
  * landed; NULL: it has nothing in its queue.  Gives the error that its run

@@ -69,6 +69,16 @@ typedef struct {
     int n;
 } xpu_blocks;
 
+/* A meeting of a gang's members on their devices.  Its number is larger than
+ * that of any meeting before it of two of these devices. */
+typedef struct {
+    uint64_t number;
+    uint32_t *stop; /* pinned memory; not 0: nobody waits any more */
+    xpu_device *const *dev; /* n of them, */
+    const bool *tell, *await; /* which of these are told, and waited for */
+    int n;
+} xpu_meeting;
+
 typedef struct {
     const char *name;
     /* Memory from the system, 64-aligned; any thread.  xpu_memory.c, which
@@ -98,6 +108,9 @@ typedef struct {
      * Left out: members of a gang wait for their queues before they read from
      * each other. */
     sd_status (*gather)(xpu_device *d, const xpu_blocks *b);
+    /* Of devices that d->meets says: in COMPUTE, tells the others that it has
+     * come here, and waits until they have. */
+    sd_status (*meet)(xpu_device *d, const xpu_meeting *m);
     /* Loads the kernels of a verified program; any thread. */
     sd_status (*load)(xpu_device *d, const thunk_program *p, xpu_module **out);
     void (*unload)(xpu_device *d, xpu_module *m);

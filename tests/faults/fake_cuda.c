@@ -620,6 +620,23 @@ READ(1)
 READ(4)
 READ(16)
 
+/* The number and the host's word; then 64 words to write the number into, and
+ * 64 to look at. */
+static void meet(void **slot, long first, long last, void *scratch)
+{
+    uint64_t number = (uintptr_t)slot[0];
+    const _Atomic uint32_t *stop = slot[1];
+
+    (void)first, (void)last, (void)scratch;
+    for (int i = 2; i < 66; i++)
+        if (slot[i])
+            atomic_store((_Atomic uint64_t *)slot[i], number);
+    for (int i = 66; i < 130; i++)
+        while (slot[i] && atomic_load((_Atomic uint64_t *)slot[i]) < number &&
+               !atomic_load(stop))
+            usleep(10);
+}
+
 /* x[n], y[n], a, n by value: y = a * x. */
 static void scale(void **slot, long first, long last, void *scratch)
 {
@@ -640,7 +657,8 @@ cu_result cuModuleGetFunction(cu_function *out, cu_module m, const char *name)
         fake_kernel *fn;
     } own[] = {{"scale", scale},          {"sundog_turn", turn},
                {"sundog_branch", branch}, {"sundog_read1", read1},
-               {"sundog_read4", read4},   {"sundog_read16", read16}};
+               {"sundog_read4", read4},   {"sundog_read16", read16},
+               {"sundog_meet", meet}};
     fake_kernel *fn =
         fake_find_kernel(name, fake_is.any_kernel ? fake_nothing : NULL);
     cu_result err = fake_trouble_in(NULL);

@@ -345,12 +345,6 @@ static sd_status meet(const moving *m, bool has_read)
     return at.n ? r->dev->ops->meet(r->dev, &at) : NULL;
 }
 
-/* Beside kernels that fill the device one more would wait for room. */
-static bool meets_on_device(const xpu_run *r)
-{
-    return xpu_gang_stop(r->gang) && r->dev->queue == XPU_COMPUTE;
-}
-
 /* The host waits until all have come, so that nobody waits on a device for one
  * who never will, and not again. */
 static sd_status run_meeting(const moving *m, const thunk *t, int here,
@@ -414,7 +408,7 @@ sd_status xpu_run_collective(const xpu_run *r, const thunk *t)
     m.at = place % m.c.size;
     here = count_members(&m, &far);
     m.direct = far && r->dev->ops->gather && xpu_swaps_direct(r, &m.c);
-    if (meets_on_device(r))
+    if (xpu_gang_stop(r->gang))
         return run_meeting(&m, t, here, operand);
     return xpu_gang_is_queued(r->gang) ? run_queued(&m, t, here, operand)
                                        : run_waiting(&m, t, here, far, operand);

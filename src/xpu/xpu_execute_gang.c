@@ -178,7 +178,11 @@ static bool is_queued(int n, xpu_program *const *x)
     return true;
 }
 
-/* Their kernels reach each other's memory: they wait on the devices. */
+/* Where kernels reach each other's memory members wait on the devices; but not
+ * where some collectives are beside kernels, which fill the device, so that one
+ * more would wait for room.  A program has one way of waiting: a queue that
+ * waited for marks of kernels that wait would keep a lost device's run from
+ * telling that it has ended. */
 static sd_status let_meet(int n, xpu_program *const *x, xpu_gang *g)
 {
     xpu_purpose use = {"a word of", x[0]->thunks->name};
@@ -188,7 +192,7 @@ static sd_status let_meet(int n, xpu_program *const *x, xpu_gang *g)
     int cls;
 
     for (int i = 0; i < n; i++)
-        if (!x[i]->dev->meets)
+        if (!x[i]->dev->meets || x[i]->beside)
             return NULL;
     st = xpu_memory_try(d, XPU_MEM_PINNED_HOST, use, sizeof(uint32_t), &stop,
                         &cls);

@@ -39,6 +39,7 @@ static sd_status check_seq(xpu_program *x, const thunk_seq *seq)
         const thunk *t = &seq->at[i];
 
         x->max_arg = SD_MAX(x->max_arg, t->narg);
+        x->beside |= t->kind == THUNK_BESIDE;
         if (t->kind == THUNK_COLLECTIVE && (st = add_collective(x, t)))
             return st;
         if (t->kind == THUNK_LIBCALL &&

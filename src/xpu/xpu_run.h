@@ -27,7 +27,8 @@ struct xpu_program {
     xpu_ffi *ffi;          /* its custom-calls; NULL: none */
     int participant;
     uint8_t *ids;          /* on the device, behind the constants */
-    bool meets;            /* it has collectives: it runs in a gang */
+    bool meets;            /* it has collectives: it runs in a gang, */
+    bool beside;           /* some beside other steps */
     const thunk **collective; /* its collectives; messages say which one they
                                  belong to by the number in this list */
     int ncollective;

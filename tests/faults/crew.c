@@ -164,6 +164,36 @@ thunk_program *work(const device_desc *d)
     return p;
 }
 
+/* Nothing beside anything: members wait for each other on their devices. */
+static thunk_seq in_a_row(thunk_program *p, const thunk_seq *s)
+{
+    sd_vec(thunk) all = {0};
+
+    for (int i = 0; i < s->n; i++) {
+        thunk t = s->at[i];
+
+        if (t.kind == THUNK_JOIN)
+            continue;
+        if (t.kind == THUNK_BESIDE) {
+            for (int k = 0; k < t.seq->n; k++)
+                *sd_push(p->arena, &all) = t.seq->at[k];
+            continue;
+        }
+        for (int k = 0; k < t.nseq; k++)
+            t.seq[k] = in_a_row(p, &t.seq[k]);
+        *sd_push(p->arena, &all) = t;
+    }
+    return (thunk_seq){all.at, all.n};
+}
+
+static thunk_program *work_in_a_row(const device_desc *d)
+{
+    thunk_program *p = work(d);
+
+    p->seq = in_a_row(p, &p->seq);
+    return p;
+}
+
 /* ---- what it makes ---- */
 
 static int place(const int64_t *member, int n, int me)
@@ -422,7 +452,8 @@ sd_status run_once(crew *w, int run)
     return NULL;
 }
 
-sd_status life_in(int nprocess, const char *words)
+static sd_status life_of(thunk_program *(*make)(const device_desc *d),
+                         int nprocess, const char *words)
 {
     char all[128];
     crew w;
@@ -430,11 +461,21 @@ sd_status life_in(int nprocess, const char *words)
 
     snprintf(all, sizeof all, "devices=%d%s", DEVICES / nprocess, words);
     setenv("FAKE_CUDA", all, 1);
-    st = open_crew_in(&w, nprocess, DEVICES, N, work);
+    st = open_crew_in(&w, nprocess, DEVICES, N, make);
     for (int run = 0; run < RUNS && !st; run++)
         st = run_once(&w, run);
     close_crew(&w);
     return st;
+}
+
+sd_status life_in(int nprocess, const char *words)
+{
+    return life_of(work, nprocess, words);
+}
+
+sd_status life_in_a_row(const char *words)
+{
+    return life_of(work_in_a_row, 1, words);
 }
 
 sd_status life_of_gangs(const char *words)

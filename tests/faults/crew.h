@@ -52,6 +52,7 @@ sd_status run_once(crew *w, int run); /* of `work`; fails where it is wrong */
  * share the devices.  words: for the driver, ",fail=3". */
 sd_status life_in(int nprocess, const char *words);
 sd_status life_of_gangs(const char *words);     /* in one process */
+sd_status life_in_a_row(const char *words);     /* nothing beside anything */
 sd_status life_of_processes(const char *words); /* in two, on the same cards */
 
 /* Lives in which call 1, 1 + step, ... of those that are counted fails, as

@@ -381,7 +381,8 @@ static void errors_of_the_device_arrive(void **state)
 /* A fault: everything that was on its way is in error, and says why. */
 static void a_fault_ends_all(void **state)
 {
-    fixture f = open_with("exec=4,error=716"); /* constants, f.a, then b */
+    fixture f =
+        open_with("exec=6,error=716"); /* meetings of two, constants, f.a: b */
     xpu_buffer *b[2];
     xpu_event *copied;
     float got[N];

@@ -378,11 +378,11 @@ static void errors_of_the_device_arrive(void **state)
     close_all(&f);
 }
 
-/* A fault: everything that was on its way is in error, and says why. */
+/* A fault: everything that was on its way is in error, and says why.  Commands
+ * before it: two devices' words for meetings, constants, f.a; then b's. */
 static void a_fault_ends_all(void **state)
 {
-    fixture f =
-        open_with("exec=6,error=716"); /* meetings of two, constants, f.a: b */
+    fixture f = open_with("exec=6,error=716");
     xpu_buffer *b[2];
     xpu_event *copied;
     float got[N];

@@ -19,7 +19,8 @@ typedef struct {
     double launch;       /* nanoseconds that one launch takes */
     double meet; /* bytes that a member of a gang could read in the time that
                     its members take to meet */
-    bool beside; /* whether collectives run beside kernels */
+    double beside; /* 0: collectives do not run beside kernels; else operations
+                      that a product does in the time of a byte */
 } device_kind_info;
 extern const device_kind_info device_kind_table[DEVICE_KIND_COUNT];
 /* THE cost model: a guess of the nanoseconds that one thread takes for so many

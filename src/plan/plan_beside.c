@@ -51,7 +51,7 @@ typedef sd_vec(thunk_slice) slices;
 typedef struct {
     const thunk_program *pr;
     const thunk_seq *all;
-    double meet;     /* device_kinds.def */
+    const device_kind_info *kind;
     slices beside;   /* what may still be read or written there, */
     int last;        /* from here on by the last that was begun */
     sd_vec(thunk) out;
@@ -106,15 +106,14 @@ static int chain_at(weaver *w, int i, slices *to)
 
 /* How long it runs, as bytes that it might move in that time: products are as
  * long by what they compute. */
-static double work_of(const thunk *t)
+static double work_of(const weaver *w, const thunk *t)
 {
-    enum { FLOPS_A_BYTE = 200 }; /* of an H100: 800 TF/s, 4 TB/s */
-    double sum = SD_MAX(t->bytes, t->flops / FLOPS_A_BYTE);
+    double sum = SD_MAX(t->bytes, t->flops / w->kind->beside);
 
     for (int i = 0; i < t->nseq; i++)
         for (int k = 0; k < t->seq[i].n; k++)
-            sum +=
-                work_of(&t->seq[i].at[k]) * (double)SD_MAX(t->trip, INT64_C(1));
+            sum += work_of(w, &t->seq[i].at[k]) *
+                   (double)SD_MAX(t->trip, INT64_C(1));
     return sum;
 }
 
@@ -123,7 +122,7 @@ static double work_of(const thunk *t)
 static bool is_worth_it(weaver *w, int i, int n, const slices *s)
 {
     const thunk *t = w->all->at;
-    double needs = w->meet, work = 0;
+    double needs = w->kind->meet, work = 0;
 
     for (int k = i; k < i + n; k++)
         needs += t[k].bytes;
@@ -134,7 +133,7 @@ static bool is_worth_it(weaver *w, int i, int n, const slices *s)
             continue;
         if (touches(&t[k], s))
             break;
-        work += work_of(&t[k]);
+        work += work_of(w, &t[k]);
     }
     return work >= needs;
 }
@@ -184,10 +183,9 @@ static void put_beside(weaver *w, int i, int n, const slices *s)
 void plan_beside(const thunk_program *pr, thunk_seq *seq)
 {
     weaver w = {
-        .pr = pr, .all = seq, .meet = device_kind_table[pr->device.kind].meet};
+        .pr = pr, .all = seq, .kind = &device_kind_table[pr->device.kind]};
 
-    if (!device_kind_table[pr->device.kind].beside ||
-        thunk_participants(pr) < 2)
+    if (!w.kind->beside || thunk_participants(pr) < 2)
         return;
     for (int i = 0, n; i < seq->n; i += SD_MAX(n, 1)) {
         const thunk *t = &seq->at[i];

@@ -319,10 +319,9 @@ static sd_status run_queued(const moving *m, const thunk *t, int here,
  * its readers have. */
 static sd_status meet(const moving *m, bool has_read)
 {
-    enum { MOST = 64 }; /* devices that kernels reach */
     const xpu_run *r = m->r;
-    xpu_device *dev[MOST];
-    bool tell[MOST], await[MOST];
+    xpu_device *dev[XPU_MOST_PEERS];
+    bool tell[XPU_MOST_PEERS], await[XPU_MOST_PEERS];
     xpu_meeting at = {.number = xpu_gang_number(r) + has_read,
                       .stop = xpu_gang_stop(r->gang),
                       .dev = dev,

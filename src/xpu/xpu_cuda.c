@@ -498,7 +498,7 @@ static sd_status open_ways(xpu_client *c)
             const xpu_cuda *v = c->dev[i]->impl;
             xpu_cuda *peer = c->dev[k]->impl;
 
-            if (i != k && open_way(v, peer) && i < 64) {
+            if (i != k && open_way(v, peer) && i < XPU_MOST_PEERS) {
                 peer->reaches |= UINT64_C(1) << i;
                 n++;
             }

@@ -176,7 +176,7 @@ static bool can_read(const xpu_cuda *v, const xpu_column *c)
     const xpu_cuda *peer = c->dev->impl;
 
     return !c->from || peer == v ||
-           (peer->index < 64 && v->reaches >> peer->index & 1);
+           (peer->index < XPU_MOST_PEERS && v->reaches >> peer->index & 1);
 }
 
 static bool is_copy(const xpu_cuda *v, const xpu_blocks *b, const xpu_column *c)

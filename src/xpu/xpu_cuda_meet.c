@@ -5,8 +5,6 @@
  * others have come as far, or a word of the host's says that they will not. */
 #include "xpu_cuda_api.h"
 
-enum { MOST = 64 /* devices: an item for each */ };
-
 /* Parameters: the number, where the host's word is, and of each item the word
  * that it writes and the one that it looks at, or 0. */
 static const char kernel[] =
@@ -34,7 +32,7 @@ static const char kernel[] =
 /* Of a device that others reach, before any run. */
 sd_status xpu_cuda_open_meeting(xpu_cuda *v)
 {
-    static const uint64_t none[MOST];
+    static const uint64_t none[XPU_MOST_PEERS];
     xpu_device *d = v->dev;
     sd_status st;
     void *words;
@@ -66,7 +64,7 @@ void xpu_cuda_close_meeting(const xpu_cuda *v)
 {
     if (v->meeting.word)
         v->dev->ops->free(v->dev, XPU_MEM_DEVICE, v->meeting.word,
-                          MOST * sizeof(uint64_t));
+                          XPU_MOST_PEERS * sizeof(uint64_t));
     if (v->meeting.module)
         v->driver->api.ModuleUnload(v->meeting.module);
 }
@@ -75,7 +73,8 @@ void xpu_cuda_close_meeting(const xpu_cuda *v)
 
 static sd_status meet(xpu_cuda *v, const xpu_meeting *m)
 {
-    void *slot[2 + 2 * MOST] = {(void *)(uintptr_t)m->number, m->stop};
+    void *slot[2 + 2 * XPU_MOST_PEERS] = {(void *)(uintptr_t)m->number,
+                                          m->stop};
     size_t bytes = sizeof slot;
     void *extra[] = {CU_PARAM_BUFFER, slot, CU_PARAM_BYTES, &bytes,
                      CU_PARAM_END};
@@ -86,12 +85,13 @@ static sd_status meet(xpu_cuda *v, const xpu_meeting *m)
         if (m->tell[i])
             slot[2 + peer->index] = peer->meeting.word + v->index;
         if (m->await[i])
-            slot[2 + MOST + peer->index] = v->meeting.word + peer->index;
+            slot[2 + XPU_MOST_PEERS + peer->index] =
+                v->meeting.word + peer->index;
     }
     return xpu_cuda_status(
         v->driver, v,
-        v->driver->api.LaunchKernel(v->meeting.fn, 1, 1, 1, MOST, 1, 1, 0,
-                                    v->queue[XPU_COMPUTE], NULL, extra),
+        v->driver->api.LaunchKernel(v->meeting.fn, 1, 1, 1, XPU_MOST_PEERS, 1,
+                                    1, 0, v->queue[XPU_COMPUTE], NULL, extra),
         "cuLaunchKernel");
 }
 

@@ -10,8 +10,9 @@
  * In a queued gang members meet before their operands are computed, and put
  * copies into their queues instead of reading.  Marks order these copies:
  * after the work that makes what they read, and before the work that the read
- * member puts in after its part.  The members' runs end together, when all
- * have run. */
+ * member puts in after its part.  Where devices can, members have no marks: they
+ * meet once on the host, and then wait for each other on their devices
+ * (docs/adr/0035).  The members' runs end together, when all have run. */
 #ifndef XPU_GANG_H
 #define XPU_GANG_H
 

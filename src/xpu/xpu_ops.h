@@ -69,6 +69,9 @@ typedef struct {
     int n;
 } xpu_blocks;
 
+/* Devices of a client whose kernels may read each other's memory, at most. */
+enum { XPU_MOST_PEERS = 64 };
+
 /* A meeting of a gang's members on their devices.  Its number is larger than
  * that of any meeting before it of two of these devices. */
 typedef struct {

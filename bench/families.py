@@ -105,6 +105,13 @@ def scans(draw):
 
     def affine(x, y):
         return x[0] * y[0], x[1] * y[0] + y[1]
+    for shape in ((100000, 7), (50000, 33)):
+        row(f"associative_scan add {shape}", bar, lambda a:
+            lax.associative_scan(jnp.add, a, axis=1), f32(*shape))
+    row("associative_scan maximum (50000, 9)", bar, lambda a:
+        lax.associative_scan(jnp.maximum, a, axis=1), f32(50000, 9))
+    row("associative_scan 2x2 products of 5000", bar, lambda a:
+        lax.associative_scan(jnp.matmul, a), f32(5000, 2, 2))
     for shape in ((1 << 20,), (1024, 512)):
         row(f"associative_scan affine {shape}", bar, lambda a, b:
             lax.associative_scan(affine, (a, b)), f32(*shape), f32(*shape))
@@ -215,6 +222,8 @@ def products(draw):
             if n < 1024 or dtype not in ("s32", "c64"):
                 row(f"dot {dtype} {n}", 1.0, product(dtype), typed(dtype, n, n),
                     typed(dtype, n, n))
+    row("dot c64 100x333 by its adjoint", 1.0, lambda a: a @ a.conj().T,
+        typed("c64", 100, 333))
     for dtype in ("f32", "bf16", "s8"):
         m, k, n = draw(30, 900), draw(30, 900), draw(30, 900)
         row(f"dot {dtype} ~{m}x{k}x{n}", 1.0, product(dtype),
@@ -345,6 +354,15 @@ def rows(draw):
             f32(n, c), f32(c))
         row(f"{tilde}{n}x{c} of 5000 picked", bar, lambda x, i: x[i] * 2,
             f32(5000, c), below(5000, n))
+    for n, f in ((5, jnp.tanh), (6, jnp.exp), (7, jnp.sin)):
+        row(f"{f.__name__} of products 20000x{n}", bar, lambda x, y, f=f:
+            f(x[:, None] * y), f32(20000), f32(n))
+    row("vander 20001x6", bar, lambda x: jnp.vander(x, 6), f32(20001))
+    row("tanh 500x1000", bar, lambda x: jnp.tanh(x), f32(500, 1000))
+    row("softcap 500x1000", bar, lambda x: 30 * jnp.tanh(x / 30),
+        f32(500, 1000))
+    row("tanh 8192x64 times a vector", bar, lambda x, w: jnp.tanh(x) @ w,
+        f32(8192, 64), f32(64))
     images = f32(8, 224, 224, 3)
     row("channels less their means", bar, lambda x, m, s: (x - m) / s, images,
         f32(3), lambda r: r.random(3, np.float32) + 1)

@@ -361,6 +361,8 @@ def rows(draw):
     row("tanh 500x1000", bar, lambda x: jnp.tanh(x), f32(500, 1000))
     row("softcap 500x1000", bar, lambda x: 30 * jnp.tanh(x / 30),
         f32(500, 1000))
+    for f in (jax.nn.gelu, lax.erf):
+        row(f"{f.__name__} 500x1000", bar, lambda x, f=f: f(x), f32(500, 1000))
     row("tanh 8192x64 times a vector", bar, lambda x, w: jnp.tanh(x) @ w,
         f32(8192, 64), f32(64))
     images = f32(8, 224, 224, 3)

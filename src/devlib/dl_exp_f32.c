@@ -46,20 +46,31 @@ f32v DL(logistic_f32)(f32v x)
     return SEL(x < F(0), e, F(1)) / (F(1) + e);
 }
 
+/* Small: x + x p(x^2).  Large: 1 - 2 / (e^2x + 1), whose quotient is so small
+ * that e^2x may do with one product of log(2), and is added to 1 as it is
+ * joined.  What a vector takes is how long it waits for each step, so powers of
+ * r come from r^2. */
 f32v DL(tanh_f32)(f32v x)
 {
-    f32v a = abs32(x), z = a * a, p, e, big;
+    f32v a = abs32(x), z = a * a, c, k, p, q, r, rr, s, t, big;
 
-    p = F(0x1.1ac99p-9f);
-    p = H32(z, p, -0x1.0c8824p-7f);
-    p = H32(z, p, 0x1.63ace8p-6f);
-    p = H32(z, p, -0x1.b9f21ep-5f);
-    p = H32(z, p, 0x1.11107cp-3f);
-    p = H32(z, p, -0x1.555554p-2f);
+    p = F(-0x1.750e4ap-8f);
+    p = H32(z, p, 0x1.51f904p-6f);
+    p = H32(z, p, -0x1.b835a8p-5f);
+    p = H32(z, p, 0x1.1106f6p-3f);
+    p = H32(z, p, -0x1.555532p-2f);
     p = FMAF(a * z, p, a);
-    e = SEL(a > F(10.0f), F(10.0f), a);
-    e = exp_small32(e + e);
-    big = F(1) - F(2) / (e + F(1));
+    c = SEL(a > F(10.0f), F(10.0f), a);
+    t = FMAF(c, F(0x1.715476p+1f), F(ROUND32));
+    k = t - F(ROUND32);
+    r = FMAF(k, F(-0x1.62e43p-2f), c);
+    rr = r * r; /* e^2r - 1 = 2r + r^2 q(r) for |r| <= log(2)/4 */
+    q = H32(r, F(0x1.123efep-2f), 0x1.55552ap-1f);
+    q = FMAF(rr, F(0x1.6cee46p-4f), q);
+    q = FMAF(rr, q, H32(r, F(0x1.55548ap+0f), 2.0f));
+    q = FMAF(rr, q, r + r);
+    s = pow2_32(bits32(t) - U(1));
+    big = F(1) - F(1) / FMAF(q, s, s + F(0.5f));
     return flip32(SEL(a < F(0.625f), p, big), sign32(x));
 }
 

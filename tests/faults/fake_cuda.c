@@ -22,12 +22,13 @@
  *   garbage     texts without sense, numbers of all ones
  *   lag=N       each command takes N microseconds more
  * Each stream has a thread, so that what is put in runs later, beside others.
- * Streams and events are in fake_cuda_stream.c, graphs in fake_cuda_graph.c;
- * with FAKE_OLD it is a driver that has none. fake_cuda_calls and
- * fake_cuda_live say how many calls there were and how many objects are alive,
- * fake_cuda_graphs how many of these are graphs to launch; fake_cuda_runs how
- * many commands have run, fake_cuda_replays how many graphs; fake_cuda_hold(1)
- * keeps kernels from running until fake_cuda_hold(0). */
+ * Kernels are in fake_cuda_kernel.c, streams and events in
+ * fake_cuda_stream.c, graphs in fake_cuda_graph.c; with FAKE_OLD it is a driver
+ * that has none. fake_cuda_calls and fake_cuda_live say how many calls there
+ * were and how many objects are alive, fake_cuda_graphs how many of these are
+ * graphs to launch; fake_cuda_runs how many commands have run,
+ * fake_cuda_replays how many graphs; fake_cuda_hold(1) keeps kernels from
+ * running until fake_cuda_hold(0). */
 #include "fake_cuda.h"
 
 #include <stdio.h>
@@ -54,10 +55,6 @@ static _Thread_local cu_context stack[8];
 static _Thread_local int depth;
 _Thread_local bool fake_in_host_function;
 
-struct cu_module_st {
-    int nothing;
-};
-static struct cu_function_st *functions;
 struct cu_pool_st {
     int device;
 };
@@ -428,6 +425,19 @@ bool fake_is_inside(const void *p, size_t n, bool *pageable)
     return ok;
 }
 
+bool fake_is_reached(const void *to, const void *from)
+{
+    const block *x, *y;
+    bool way;
+
+    pthread_mutex_lock(&fake_lock);
+    x = block_of(to);
+    y = block_of(from);
+    way = x && y && (x->device == y->device || fake_is.peers);
+    pthread_mutex_unlock(&fake_lock);
+    return way;
+}
+
 static cu_result alloc_device(cu_pointer *out, size_t bytes, int device)
 {
     cu_result err = fake_trouble_in(NULL);
@@ -516,208 +526,4 @@ cu_result cuPointerGetAttributes(unsigned n, int *what, void **out,
     pthread_mutex_unlock(&fake_lock);
     *type = !b ? 0 : b->device < 0 ? 1 : 2;
     return CU_OK;
-}
-
-/* ---- kernels ---- */
-
-cu_result cuModuleLoadDataEx(cu_module *out, const void *image, unsigned n,
-                             int *option, void **value)
-{
-    cu_result err = fake_trouble_in(NULL);
-    cu_module m;
-
-    if (!err && !strstr(image, ".version")) {
-        for (unsigned i = 0; i < n; i++)
-            if (option[i] == CU_JIT_ERROR_LOG)
-                strcpy(value[i], "the fake did not want to");
-        err = 218; /* CUDA_ERROR_INVALID_PTX */
-    }
-    if (err)
-        return err;
-    if (!(m = fake_make(sizeof *m)))
-        return CU_OUT_OF_MEMORY;
-    *out = m;
-    return CU_OK;
-}
-
-cu_result cuModuleUnload(cu_module m)
-{
-    pthread_mutex_lock(&fake_lock);
-    for (struct cu_function_st **at = &functions, *f; (f = *at);)
-        if (f->module == m) {
-            *at = f->next;
-            free(f);
-        } else {
-            at = &f->next;
-        }
-    pthread_mutex_unlock(&fake_lock);
-    return fake_drop(m);
-}
-
-/* What the runtime's own kernels do, in graphs. */
-static void tell(void *condition, unsigned value)
-{
-    *(_Atomic unsigned *)condition = value;
-}
-
-static void turn(void **slot, long first, long last, void *scratch)
-{
-    (void)first, (void)last, (void)scratch;
-    tell(slot[0],
-         *(uint8_t *)slot[1] && !atomic_load((_Atomic uint32_t *)slot[2]));
-}
-
-static void branch(void **slot, long first, long last, void *scratch)
-{
-    uint64_t how = (uintptr_t)slot[2];
-    uint32_t most = (uint32_t)(how >> 32) & 0x7fffffff, which;
-
-    (void)first, (void)last, (void)scratch;
-    which = how >> 63 ? !*(uint8_t *)slot[1] : *(uint32_t *)slot[1];
-    tell(slot[0], SD_MIN(which, most) == (uint32_t)how);
-}
-
-/* Memory of another device is read where there is a way. */
-static void check_way(const void *to, const void *from)
-{
-    const block *x, *y;
-
-    pthread_mutex_lock(&fake_lock);
-    x = block_of(to);
-    y = block_of(from);
-    if (!x || !y || (x->device != y->device && !fake_is.peers))
-        abort();
-    pthread_mutex_unlock(&fake_lock);
-}
-
-/* Units of a row, rows, steps of to and from, groups of a column and nothing;
- * then four columns' to and four columns' from. */
-static void read_columns(void **slot, long groups, size_t unit)
-{
-    size_t bytes = (uintptr_t)slot[0] * unit;
-
-    for (long c = 0; c < groups / (long)(uintptr_t)slot[4]; c++) {
-        char *to = slot[6 + c], *from = slot[10 + c];
-
-        if (from)
-            check_way(to, from);
-        for (size_t i = 0; i < (uintptr_t)slot[1]; i++)
-            if (from)
-                memcpy(to + i * (uintptr_t)slot[2],
-                       from + i * (uintptr_t)slot[3], bytes);
-            else
-                memset(to + i * (uintptr_t)slot[2], 0, bytes);
-    }
-}
-
-#define READ(unit) \
-    static void read##unit(void **slot, long first, long last, void *scratch) \
-    { \
-        (void)scratch; \
-        read_columns(slot, last - first, unit); \
-    }
-READ(1)
-READ(4)
-READ(16)
-
-/* The number and the host's word; then 64 words to write the number into, and
- * 64 to look at. */
-static void meet(void **slot, long first, long last, void *scratch)
-{
-    uint64_t number = (uintptr_t)slot[0];
-    const _Atomic uint32_t *stop = slot[1];
-
-    (void)first, (void)last, (void)scratch;
-    for (int i = 2; i < 66; i++)
-        if (slot[i])
-            atomic_store((_Atomic uint64_t *)slot[i], number);
-    for (int i = 66; i < 130; i++)
-        while (slot[i] && atomic_load((_Atomic uint64_t *)slot[i]) < number &&
-               !atomic_load(stop))
-            usleep(10);
-}
-
-/* x[n], y[n], a, n by value: y = a * x. */
-static void scale(void **slot, long first, long last, void *scratch)
-{
-    float *x = slot[0], *y = slot[1], a;
-    int n;
-
-    (void)first, (void)last, (void)scratch;
-    memcpy(&a, &slot[2], sizeof a);
-    memcpy(&n, (char *)&slot[2] + sizeof a, sizeof n);
-    for (int i = 0; i < n; i++)
-        y[i] = a * x[i];
-}
-
-cu_result cuModuleGetFunction(cu_function *out, cu_module m, const char *name)
-{
-    static const struct {
-        const char *name;
-        fake_kernel *fn;
-    } own[] = {{"scale", scale},          {"sundog_turn", turn},
-               {"sundog_branch", branch}, {"sundog_read1", read1},
-               {"sundog_read4", read4},   {"sundog_read16", read16},
-               {"sundog_meet", meet}};
-    fake_kernel *fn =
-        fake_find_kernel(name, fake_is.any_kernel ? fake_nothing : NULL);
-    cu_result err = fake_trouble_in(NULL);
-    cu_function f;
-
-    for (size_t i = 0; i < SD_COUNTOF(own); i++)
-        if (!strcmp(own[i].name, name))
-            fn = own[i].fn;
-    if (err || !fn)
-        return err ? err : 500; /* CUDA_ERROR_NOT_FOUND */
-    if (!(f = malloc(sizeof *f)))
-        return CU_OUT_OF_MEMORY;
-    pthread_mutex_lock(&fake_lock);
-    *f = (struct cu_function_st){functions, m, fn};
-    functions = f;
-    pthread_mutex_unlock(&fake_lock);
-    *out = f;
-    return CU_OK;
-}
-
-cu_result cuFuncGetParamInfo(cu_function f, size_t i, size_t *offset,
-                             size_t *size)
-{
-    static const size_t at[] = {0, 8, 16, 20, 24};
-    size_t n = f->fn == scale ? 4 : 3;
-
-    if (i >= n)
-        return CU_INVALID_VALUE;
-    *offset = f->fn == scale ? at[i] : 8 * i;
-    *size = f->fn == scale ? at[i + 1] - at[i] : 8;
-    return CU_OK;
-}
-
-cu_result cuFuncSetAttribute(cu_function f, int what, int value)
-{
-    (void)f, (void)what, (void)value;
-    return fake_trouble_in(NULL);
-}
-
-cu_result fake_read_args(command *c, void **params, void **extra)
-{
-    size_t bytes;
-
-    if (params || extra[0] != CU_PARAM_BUFFER || extra[2] != CU_PARAM_BYTES)
-        return CU_INVALID_VALUE;
-    bytes = *(const size_t *)extra[3];
-    memcpy(c->is.arg, extra[1], SD_MIN(bytes, sizeof c->is.arg));
-    return CU_OK;
-}
-
-cu_result cuLaunchKernel(cu_function f, unsigned gx, unsigned gy, unsigned gz,
-                         unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                         cu_stream s, void **params, void **extra)
-{
-    command c = {.is = {.fn = f->fn, .tiles = gx}, .kind = LAUNCH};
-
-    (void)shared;
-    if (gy != 1 || gz != 1 || by != 1 || bz != 1 || !bx || bx > 1024 ||
-        fake_read_args(&c, params, extra))
-        return CU_INVALID_VALUE;
-    return fake_put(s, &c);
 }

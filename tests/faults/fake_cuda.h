@@ -1,5 +1,6 @@
 /* What the files of the fake libcuda share: fake_cuda.c, which says what it
- * does, the streams of fake_cuda_stream.c and the graphs of fake_cuda_graph.c. */
+ * does, the kernels of fake_cuda_kernel.c, the streams of fake_cuda_stream.c and
+ * the graphs of fake_cuda_graph.c. */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
 
@@ -81,6 +82,8 @@ cu_result fake_drop(void *p);
 
 /* All n bytes from p on are in one allocation, or none knows them. */
 bool fake_is_inside(const void *p, size_t n, bool *pageable);
+/* There is a way to `from` from the device that has `to`. */
+bool fake_is_reached(const void *to, const void *from);
 cu_result fake_read_args(command *c, void **params, void **extra);
 /* Takes what the command owns, also when it fails. */
 cu_result fake_put(cu_stream s, const command *what);

@@ -1,0 +1,273 @@
+/* Random programs for a matrix engine.  What a seed draws stays: a program that
+ * was wrong is asked for again by its seed. */
+#include "engine_programs.h"
+
+#include <string.h>
+
+static int draw(uint64_t *seed, int least, int most)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return least + (int)(*seed >> 33) % (most - least + 1);
+}
+
+/* Half of all are multiples of 8, which messages that read matrices want. */
+static int draw_extent(uint64_t *s, int least, int most)
+{
+    int n = draw(s, least, most);
+
+    return draw(s, 0, 1) ? n : SD_MAX(n & -8, least);
+}
+
+/* What uses a result of that shape: a number each, of the last dimension. */
+static const char *write_end(sd_arena *a, const char *sum, const char *dims,
+                             int last)
+{
+    return sd_arena_fmt(a,
+                        " w = %s[%s] broadcast(b), dimensions={%d}\n"
+                        " ROOT r = %s[%s] add(d, w)\n}\n",
+                        sum, dims, last, sum, dims);
+}
+
+static const char *write_begin(sd_arena *a, const char *of, const char *sum,
+                               const char *x, const char *y, int n, int twice)
+{
+    return sd_arena_fmt(a,
+                        "HloModule m\nENTRY e {\n x = %s[%s] parameter(0)\n"
+                        " y = %s[%s] parameter(1)\n b = %s[%d] parameter(2)\n"
+                        " z = %s[%s] %s\n",
+                        of, x, of, y, sum, n, of, y,
+                        twice ? "add(y, y)" : "copy(y)");
+}
+
+/* Matrices of up to 3 batches, either way up. */
+static const char *draw_product(sd_arena *a, uint64_t *s, const char *of,
+                                const char *sum, int64_t *terms)
+{
+    int b = draw(s, 1, 3), m = draw(s, 16, 140), n = draw_extent(s, 16, 140),
+        k = draw_extent(s, 16, 140);
+    int x = draw(s, 0, 1), y = draw(s, 0, 1), twice = draw(s, 0, 1);
+    const char *result = sd_arena_fmt(a, "%d,%d,%d", b, m, n);
+
+    *terms = k;
+    return sd_arena_fmt(
+        a,
+        "%s d = %s[%s] dot(x, z), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+        "lhs_contracting_dims={%d}, rhs_contracting_dims={%d}\n%s",
+        write_begin(
+            a, of, sum, sd_arena_fmt(a, "%d,%d,%d", b, x ? k : m, x ? m : k),
+            sd_arena_fmt(a, "%d,%d,%d", b, y ? n : k, y ? k : n), n, twice),
+        sum, result, x ? 1 : 2, y ? 2 : 1, write_end(a, sum, result, 2));
+}
+
+/* One dimension of a window, and how many places it has. */
+typedef struct {
+    int size, stride, low, high, apart, holes, back;
+    int places;
+} window;
+
+static int places_of(const window *w, int extent)
+{
+    extent = (extent - 1) * w->holes + 1 + w->low + w->high;
+    return (extent - (w->size - 1) * w->apart - 1) / w->stride + 1;
+}
+
+static window draw_window(uint64_t *s, int extent)
+{
+    window w = {.size = draw(s, 1, 4), .stride = draw(s, 1, 3)};
+
+    w.low = draw(s, 0, 2);
+    w.high = draw(s, 0, 2);
+    w.apart = draw(s, 1, 2);
+    w.holes = draw(s, 0, 3) ? 1 : 2;
+    w.back = !draw(s, 0, 3);
+    if (draw(s, 0, 1)) /* as most people's */
+        w.stride = w.apart = w.holes = 1;
+    while ((w.places = places_of(&w, extent)) < 1)
+        w.size--;
+    return w;
+}
+
+static const char *write_window(sd_arena *a, const window *v, const window *u)
+{
+    return sd_arena_fmt(a,
+                        "size=%dx%d stride=%dx%d pad=%d_%dx%d_%d "
+                        "lhs_dilate=%dx%d rhs_dilate=%dx%d rhs_reversal=%dx%d",
+                        v->size, u->size, v->stride, u->stride, v->low, v->high,
+                        u->low, u->high, v->holes, u->holes, v->apart, u->apart,
+                        v->back, u->back);
+}
+
+/* Sizes are given in the order of these letters. */
+static const char x_letters[] = "bf01", y_letters[] = "oi01";
+
+typedef struct {
+    const char *const *labels; /* of x, y and the result */
+    int x[4], y[4], r[4], groups;
+    window v, u;
+} convolution;
+
+static const char *write_dims(sd_arena *a, const char *labels,
+                              const char *letters, const int *size)
+{
+    const char *dims = "";
+
+    for (int i = 0; i < 4; i++)
+        dims = sd_arena_fmt(a, "%s%s%d", dims, i ? "," : "",
+                            size[strchr(letters, labels[i]) - letters]);
+    return dims;
+}
+
+static const char *write_convolution(sd_arena *a, const convolution *c,
+                                     const char *of, const char *sum,
+                                     bool twice, int64_t *terms)
+{
+    const char *x = c->labels[0], *y = c->labels[1], *r = c->labels[2];
+    const char *result = write_dims(a, r, x_letters, c->r);
+
+    *terms = (int64_t)c->y[1] * c->y[2] * c->y[3];
+    return sd_arena_fmt(
+        a,
+        "%s d = %s[%s] convolution(x, z), window={%s}, dim_labels=%s_%s->%s, "
+        "feature_group_count=%d\n%s",
+        write_begin(a, of, sum, write_dims(a, x, x_letters, c->x),
+                    write_dims(a, y, y_letters, c->y), c->r[1], twice),
+        sum, result, write_window(a, &c->v, &c->u), x, y, r, c->groups,
+        write_end(a, sum, result, (int)(strchr(r, 'f') - r)));
+}
+
+/* Images with features first, last or elsewhere, in one group or several; half
+ * of all have as many as the engine takes at once, or a few times that. */
+static convolution draw_forward(uint64_t *s)
+{
+    static const char *const labels[][3] = {{"b01f", "01io", "b01f"},
+                                            {"bf01", "oi01", "bf01"},
+                                            {"b01f", "o01i", "b01f"},
+                                            {"b01f", "01oi", "bf01"},
+                                            {"01bf", "01io", "01bf"}};
+    int deep = draw(s, 0, 1), b = draw(s, 1, 3), h = draw(s, 5, 20),
+        w = draw(s, 0, 4) ? draw_extent(s, 5, 40) : draw(s, 41, 150),
+        o = draw_extent(s, 16, 48),
+        i = deep ? 16 * draw(s, 1, 4) : draw_extent(s, 3, 80);
+    convolution c = {.labels = labels[SD_MAX(draw(s, -2, 4), 0)],
+                     .groups = SD_MAX(draw(s, -4, 4), 1)};
+
+    c.v = draw_window(s, h);
+    c.u = draw_window(s, w);
+    memcpy(c.x, (int[]){b, c.groups * i, h, w}, sizeof c.x);
+    memcpy(c.y, (int[]){c.groups * o, i, c.v.size, c.u.size}, sizeof c.y);
+    memcpy(c.r, (int[]){b, c.groups * o, c.v.places, c.u.places}, sizeof c.r);
+    return c;
+}
+
+/* The window that gives w's gradient: as large as the result, with holes of its
+ * strides. */
+static window window_back(const window *w, int extent)
+{
+    window of = {.size = w->places,
+                 .stride = w->apart,
+                 .low = w->low,
+                 .high = w->high,
+                 .apart = w->stride,
+                 .holes = 1};
+
+    of.places = places_of(&of, extent);
+    return of;
+}
+
+/* As JAX writes the gradient of a window: images are what is added up. */
+static convolution draw_gradient(uint64_t *s)
+{
+    static const char *const labels[][3] = {{"f01b", "i01o", "01bf"},
+                                            {"fb01", "io01", "bf01"}};
+    int b = draw(s, 1, 3), h = draw(s, 5, 12), w = draw_extent(s, 5, 20),
+        i = draw_extent(s, 16, 48), o = draw_extent(s, 16, 48);
+    convolution c = {.labels = labels[draw(s, 0, 1)], .groups = 1};
+    window v = draw_window(s, h), u = draw_window(s, w);
+
+    v.holes = u.holes = 1;
+    v.places = places_of(&v, h);
+    u.places = places_of(&u, w);
+    c.v = window_back(&v, h);
+    c.u = window_back(&u, w);
+    memcpy(c.x, (int[]){i, b, h, w}, sizeof c.x);
+    memcpy(c.y, (int[]){o, b, v.places, u.places}, sizeof c.y);
+    memcpy(c.r, (int[]){i, o, c.v.places, c.u.places}, sizeof c.r);
+    return c;
+}
+
+/* Weights are a softmax of products, of all keys or of those that are not
+ * behind the query; rounded to the operands' type they are multiplied again. */
+static const char *draw_attention(sd_arena *a, uint64_t *s, const char *of,
+                                  int64_t *terms)
+{
+    int b = draw(s, 1, 3), t = draw(s, 16, 140), n = draw_extent(s, 16, 140),
+        d = draw_extent(s, 16, 80), causal = draw(s, 0, 1);
+    const char *all = sd_arena_fmt(a, "%d,%d,%d", b, t, n);
+
+    *terms = n;
+    return sd_arena_fmt(
+        a,
+        "HloModule m\n"
+        "most { a = f32[] parameter(0) b = f32[] parameter(1)"
+        " ROOT r = f32[] maximum(a, b) }\n"
+        "sum { a = f32[] parameter(0) b = f32[] parameter(1)"
+        " ROOT r = f32[] add(a, b) }\n"
+        "ENTRY e {\n x = %s[%d,%d,%d] parameter(0)\n"
+        " y = %s[%d,%d,%d] parameter(1)\n b = %s[%d,%d,%d] parameter(2)\n"
+        " d = f32[%s] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+        "lhs_contracting_dims={2}, rhs_contracting_dims={2}\n"
+        " q = s32[%s] iota(), iota_dimension=1\n"
+        " k = s32[%s] iota(), iota_dimension=2\n"
+        " seen = pred[%s] compare(%s, k), direction=GE\n"
+        " none = f32[] constant(-1e30)\n"
+        " nones = f32[%s] broadcast(none), dimensions={}\n"
+        " w = f32[%s] select(seen, d, nones)\n"
+        " l = f32[] constant(-inf)\n zero = f32[] constant(0)\n"
+        " m = f32[%d,%d] reduce(w, l), dimensions={2}, to_apply=most\n"
+        " ms = f32[%s] broadcast(m), dimensions={0,1}\n"
+        " f = f32[%s] subtract(w, ms)\n g = f32[%s] exponential(f)\n"
+        " h = f32[%d,%d] reduce(g, zero), dimensions={2}, to_apply=sum\n"
+        " hs = f32[%s] broadcast(h), dimensions={0,1}\n"
+        " i = f32[%s] divide(g, hs)\n p = %s[%s] convert(i)\n"
+        " ROOT r = f32[%d,%d,%d] dot(p, b), lhs_batch_dims={0}, "
+        "rhs_batch_dims={0}, lhs_contracting_dims={2}, "
+        "rhs_contracting_dims={1}\n}\n",
+        of, b, t, d, of, b, n, d, of, b, n, d, all, all, all, all,
+        causal ? "q" : "k", all, all, b, t, all, all, all, b, t, all, all, of,
+        all, b, t, d);
+}
+
+static const char *draw_kind(sd_arena *a, uint64_t *s, engine_program *p)
+{
+    static const char *const type[][2] = {
+        {"bf16", "f32"}, {"f16", "f32"}, {"s8", "s32"}, {"u8", "s32"}};
+    int t = draw(s, 0, p->kind == ENGINE_ATTENTION ? 1 : 3);
+
+    if (p->kind == ENGINE_PRODUCT)
+        return draw_product(a, s, type[t][0], type[t][1], &p->terms);
+    if (p->kind == ENGINE_CONVOLUTION) {
+        convolution c = draw(s, 0, 4) ? draw_forward(s) : draw_gradient(s);
+
+        return write_convolution(a, &c, type[t][0], type[t][1], !draw(s, 0, 2),
+                                 &p->terms);
+    }
+    p->slack = t ? 0x1p-10 : 0x1p-7;
+    p->unsigned_from = 2;
+    return draw_attention(a, s, type[t][0], &p->terms);
+}
+
+/* Three of seven are products, three convolutions. */
+engine_program engine_program_drawn(sd_arena *a, uint64_t seed)
+{
+    uint64_t s = seed * 0x9e3779b97f4a7c15u;
+    int of = draw(&s, 0, 6);
+    engine_program p = {.seed = seed,
+                        .any = true,
+                        .kind = of < 3   ? ENGINE_PRODUCT
+                                : of < 6 ? ENGINE_CONVOLUTION
+                                         : ENGINE_ATTENTION};
+
+    p.text = draw_kind(a, &s, &p);
+    p.name = sd_arena_fmt(a, "program %" PRIu64 ":\n%s", seed, p.text);
+    return p;
+}

@@ -1,0 +1,28 @@
+/* Programs for a matrix engine: products, convolutions and attention, with what
+ * is known of their rounding; drawn from a seed, they are HLO text. */
+#ifndef ENGINE_PROGRAMS_H
+#define ENGINE_PROGRAMS_H
+
+#include "base.h"
+
+typedef enum {
+    ENGINE_PRODUCT,
+    ENGINE_CONVOLUTION,
+    ENGINE_ATTENTION
+} engine_kind;
+
+typedef struct {
+    const char *text, *name;
+    engine_kind kind;
+    int64_t terms; /* of one sum */
+    uint64_t seed; /* of the arguments */
+    double slack;  /* of the sum of sizes, which roundings on the way take */
+    int unsigned_from; /* arguments from here on make the sum of sizes */
+    bool any;      /* it may have no engine, and then does not run, */
+    bool plain;    /* or runs without */
+    bool large; /* in the largest tiles, which take a CPU's compiler long */
+} engine_program;
+
+engine_program engine_program_drawn(sd_arena *a, uint64_t seed);
+
+#endif

@@ -77,20 +77,20 @@ static void *work(void *arg)
         w->busy = true;
         w->serve(w->owner, c);
         w->busy = false;
-        pthread_cond_broadcast(&fake_changed);
+        if (!w->head)
+            pthread_cond_broadcast(&fake_changed);
     }
     pthread_mutex_unlock(&fake_lock);
     return NULL;
 }
 
-bool fake_start(fake_worker *w, void (*serve)(void *owner, fake_command *c),
+void fake_start(fake_worker *w, void (*serve)(void *owner, fake_command *c),
                 void *owner)
 {
     w->tail = &w->head;
     w->serve = serve;
     w->owner = owner;
     pthread_cond_init(&w->fed, NULL);
-    return !pthread_create(&w->thread, NULL, work, w);
 }
 
 void fake_stop(fake_worker *w)
@@ -99,12 +99,16 @@ void fake_stop(fake_worker *w)
     w->stop = true;
     pthread_cond_signal(&w->fed);
     pthread_mutex_unlock(&fake_lock);
-    pthread_join(w->thread, NULL);
+    if (w->runs)
+        pthread_join(w->thread, NULL);
     pthread_cond_destroy(&w->fed);
 }
 
 void fake_append(fake_worker *w, fake_command *c)
 {
+    if (!w->runs && pthread_create(&w->thread, NULL, work, w))
+        abort();
+    w->runs = true;
     c->next = NULL;
     *w->tail = c;
     w->tail = &c->next;

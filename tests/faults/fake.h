@@ -28,7 +28,7 @@ struct fake_command {
 typedef struct {
     pthread_t thread;
     fake_command *head, **tail;
-    bool busy, stop;
+    bool runs, busy, stop; /* runs: from its first command on */
     /* Runs and frees the command.  The lock is held, but while it runs. */
     void (*serve)(void *owner, fake_command *c);
     void *owner;
@@ -50,8 +50,7 @@ fake_kernel *fake_find_kernel(const char *name, fake_kernel *otherwise);
 void fake_nothing(void **slot, long first, long last, void *scratch);
 void fake_run_kernel(const fake_command *c);
 
-/* False: there is no thread to be had. */
-bool fake_start(fake_worker *w, void (*serve)(void *owner, fake_command *c),
+void fake_start(fake_worker *w, void (*serve)(void *owner, fake_command *c),
                 void *owner);
 /* When all that it has has run. */
 void fake_stop(fake_worker *w);

@@ -51,8 +51,10 @@ static void work(cu_stream s, const command *c)
         pthread_cond_wait(&fake_changed, &fake_lock);
     if (s->context->fault)
         return;
-    if (++fake_nrun == fake_is.exec)
+    if (++fake_nrun == fake_is.exec) {
         s->context->fault = fake_is.fault;
+        pthread_cond_broadcast(&fake_changed);
+    }
     fault = s->context->fault;
     pthread_mutex_unlock(&fake_lock);
     if (fake_is.lag)
@@ -89,8 +91,10 @@ static void serve(void *owner, fake_command *one)
     if (c->kind == GRAPH)
         work_graph(s, c->graph);
     fake_nreplay += c->kind == GRAPH;
-    if (c->kind == RECORD)
+    if (c->kind == RECORD) {
         c->event->done = SD_MAX(c->event->done, c->seq);
+        pthread_cond_broadcast(&fake_changed);
+    }
     drop_event(c->event);
     fake_drop_graph(c->graph);
     free(c->own);
@@ -107,10 +111,7 @@ cu_result cuStreamCreate(cu_stream *out, unsigned flags)
     if (!(s = fake_make(sizeof *s)))
         return CU_OUT_OF_MEMORY;
     s->context = fake_context();
-    if (!fake_start(&s->worker, serve, s)) {
-        fake_drop(s);
-        return CU_OUT_OF_MEMORY;
-    }
+    fake_start(&s->worker, serve, s);
     *out = s;
     return CU_OK;
 }

@@ -45,6 +45,12 @@ def one(make):
     return lambda r: make(r)[0]
 
 
+def ranks(i, j, n):
+    share = 1 / jnp.maximum(jnp.zeros(n).at[i].add(1.), 1)
+    return lax.fori_loop(0, 20, lambda _, r: .15 / n + .85 * jax.ops.segment_sum(
+        (r * share)[i], j, n), jnp.full(n, 1 / n))
+
+
 def scatters(draw):
     bar = 1.5
     n, k, c = draw(10**5, 2 * 10**6), draw(3, 5000), draw(3, 200)
@@ -81,6 +87,12 @@ def scatters(draw):
         f32(1 << 20), below(100, 1 << 20))
     row("scatter_add batch 64x20000 into 100", bar, jax.vmap(sums(100)),
         f32(64, 20000), below(100, 64, 20000))
+    for e, n in ((20000, 2000), (200000, 5000), (10**6, 10**5)):
+        row(f"sparse product {e} into {n}", 1, lambda a, i, j, x, n=n:
+            jax.ops.segment_sum(a * x[j], i, n), f32(e), below(n, e),
+            below(n, e), f32(n))
+        row(f"PageRank {e} edges {n} nodes", 1, lambda i, j, n=n: ranks(
+            i, j, n), below(n, e), below(n, e))
     row("embedding grad 8192x128 into 30000", bar, sums(30000), f32(8192, 128),
         below(30000, 8192))
 

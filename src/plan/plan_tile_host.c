@@ -69,7 +69,8 @@ enum {
     BATCHES = 4, /* tables that are filled in turns; 2 if they are not small: */
     SMALL_TABLE = 64, /* places */
     LEAST_TURNS = 64, /* fewer updates are not worth vectors of places, */
-    LEAST_COMPUTED = 2, /* nor are places and values of fewer operations */
+    LEAST_COMPUTED = 2, /* nor are places and values of fewer operations; */
+    GATHERED = 12, /* elements are gathered one by one, and put together */
     MOST_RANGES = 16, /* of places: each looks at all updates, */
     MOST_COMPUTED = 12, /* of which each does so many operations; */
     HEAVY = 16, /* one such counts for */
@@ -99,6 +100,20 @@ static int window_axis(const plan_kernel *k, const plan_node *scatter,
     return best;
 }
 
+/* By how many operations vectors along axis are better for n than one after the
+ * other. */
+static int gain_by_vectors(const plan_node *n, int axis)
+{
+    int64_t s;
+
+    if (n->kind == PN_ELT && n->varies >> axis & 1)
+        return hlo_op_table[n->op].props & HLO_P_HEAVY ? HEAVY : 1;
+    return n->kind == PN_LOAD && n->off->varies >> axis & 1 &&
+                   !plan_expr_stride(n->off, axis, &s)
+               ? -GATHERED
+               : 0;
+}
+
 /* The axis of the updates where a window is one element and much is computed
  * for it, or where those of a range are picked: vectors of places and values
  * are computed side by side, and then applied in order.  -1: there is nothing
@@ -116,8 +131,7 @@ static int turns_axis(const plan_kernel *k, const plan_node *scatter)
             k->slot[k->node[i]->slot].access & PLAN_WRITE)
             return -1;
     for (int i = 0; i < k->nnode; i++)
-        computed +=
-            k->node[i]->kind == PN_ELT && k->node[i]->varies >> axis & 1;
+        computed += gain_by_vectors(k->node[i], axis);
     return computed >= LEAST_COMPUTED || k->ranges ? axis : -1;
 }
 

@@ -346,6 +346,7 @@ static void plans_read_as_before(void **state)
                {"large/column_bf16", 1, 2},
                {"large/beside", 2, 3},
                {"large/gradients", 2, 3},
+               {"scatter_gathered", 0, 1},
                {"scatter_ranges", 0, 1},
                {"scatter_ranges_rows", 0, 1},
                {"sum_pieces", 0, 1},

@@ -59,9 +59,9 @@ def standard():
     def dense(x, y, b):
         return jax.nn.relu(dot(x, y) + b)
 
-    def conv(stride=1, rows="NHWC", groups=1):
+    def conv(stride=1, rows="NHWC", groups=1, window="HWIO"):
         def run(x, k):
-            return jax.lax.conv_general_dilated(x, k, (stride, stride), "SAME", dimension_numbers=(rows, "HWIO", rows), feature_group_count=groups,
+            return jax.lax.conv_general_dilated(x, k, (stride, stride), "SAME", dimension_numbers=(rows, window, rows), feature_group_count=groups,
                                                 preferred_element_type=s32 if x.dtype == s8 else None)
         return run
 
@@ -95,6 +95,9 @@ def standard():
     yield "its window's gradient", lambda x, k, g: jax.vjp(lambda k: conv()(x, k), k)[1](g), [image, window, image]
     yield "product bf16 4096 x 1024 x 1024, x turned", lambda x, y: x.T @ y, [of((4096, 1024), bf16)] * 2
     yield "convolution 3 x 3 bf16 NCHW", conv(1, "NCHW"), [of((2, 320, 64, 64), bf16), of((3, 3, 320, 320), bf16)]
+    image, window, nchw = of((32, 128, 28, 28), bf16), of((128, 128, 3, 3), bf16), conv(1, "NCHW", 1, "OIHW")
+    yield "convolution 3 x 3 bf16 28 x 28 x 128 NCHW, OIHW", nchw, [image, window]
+    yield "its image's gradient, NCHW", lambda x, k, g: jax.vjp(lambda x: nchw(x, k), x)[1](g), [image, window, image]
     yield "convolution 1 x 1 bf16", conv(), [of((32, 28, 28, 256), bf16), of((1, 1, 256, 512), bf16)]
     yield "dense layer bf16", dense, [of((4096, 768), bf16), of((768, 3072), bf16), of((3072,), bf16)]
     yield "64 products bf16 512 x 64", lambda x, y: jnp.einsum("bij,bkj->bik", x, y), [of((64, 512, 64), bf16)] * 2

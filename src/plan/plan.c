@@ -141,8 +141,10 @@ sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
     p->dev = with_engines(a, dev, opt);
     pm.a = sd_arena_create();
     note_trips(&pm);
-    if (!(st = plan_library(m, dev, opt)))
+    if (!(st = plan_library(m, dev, opt))) {
         plan_split_phases(m);
+        plan_copy_operands(m, p->dev, false);
+    }
     if (!st && !(st = plan_alias(m)) && !(st = plan_fuse(m, opt))) {
         plan_peers(m, dev);
         p->program = thunk_program_create(m->name, dev);

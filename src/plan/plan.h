@@ -272,6 +272,9 @@ typedef struct {
 sd_status plan_library(hlo_module *m, const device_desc *dev,
                        const sd_options *opt);
 void plan_split_phases(hlo_module *m); /* the same for every device */
+/* Of products for a matrix engine that reads them badly as they lie; all: whether
+ * it pays or not. */
+void plan_copy_operands(hlo_module *m, const device_desc *dev, bool all);
 sd_status plan_alias(hlo_module *m);
 sd_status plan_fuse(hlo_module *m, /* the same for every device */
                     const sd_options *opt);

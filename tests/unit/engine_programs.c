@@ -268,6 +268,8 @@ engine_program engine_program_drawn(sd_arena *a, uint64_t seed)
                                          : ENGINE_ATTENTION};
 
     p.text = draw_kind(a, &s, &p);
-    p.name = sd_arena_fmt(a, "program %" PRIu64 ":\n%s", seed, p.text);
+    p.copied = draw(&s, 0, 1);
+    p.name = sd_arena_fmt(a, "program %" PRIu64 "%s:\n%s", seed,
+                          p.copied ? ", operands copied" : "", p.text);
     return p;
 }

@@ -21,6 +21,7 @@ typedef struct {
     bool any;      /* it may have no engine, and then does not run, */
     bool plain;    /* or runs without */
     bool large; /* in the largest tiles, which take a CPU's compiler long */
+    bool copied; /* operands are copied that do not lie as the engine likes */
 } engine_program;
 
 engine_program engine_program_drawn(sd_arena *a, uint64_t seed);

@@ -200,6 +200,10 @@ static thunk_program *compile(sd_arena *a, const engine_program *of, world *w,
     *found = false;
     sd_options_from_env(&opt);
     check(hlo_optimize(m, dev, &opt, NULL, NULL), text);
+    if (of->copied) {
+        plan_split_phases(m);
+        plan_copy_operands(m, dev, true);
+    }
     check(plan_make(a, m, dev, &opt, &p), text);
     for (int i = 0; i < p->nkernel; i++)
         if (p->kernel[i]->blocks &&
@@ -351,45 +355,57 @@ static void test_windows(void **state)
         const char *of, *sum, *x, *y, *bias, *result, *window, *labels;
         int64_t terms;
         int last; /* dimension of the result that counts features */
+        bool copied;
     } form[] = {
         {"bf16", "f32", "2,9,13,32", "3,3,32,40", "40", "2,9,13,40",
-         "size=3x3 pad=1_1x1_1", "b01f_01io->b01f", 288, 3},
+         "size=3x3 pad=1_1x1_1", "b01f_01io->b01f", 288, 3, false},
         {"f16", "f32", "2,15,14,16", "3,2,16,24", "24", "2,7,7,24",
          "size=3x2 stride=2x2 pad=2_1x0_1 rhs_dilate=2x2", "b01f_01io->b01f",
-         96, 3},
+         96, 3, false},
         {"s8", "s32", "1,32,10,19", "2,3,32,48", "48", "1,48,10,19",
-         "size=2x3 pad=0_1x1_1", "bf01_01io->bf01", 192, 1},
+         "size=2x3 pad=0_1x1_1", "bf01_01io->bf01", 192, 1, false},
         {"bf16", "f32", "2,9,16,32", "3,3,32,40", "40", "2,9,16,40",
-         "size=3x3 pad=1_1x1_1", "b01f_01io->b01f", 288, 3},
+         "size=3x3 pad=1_1x1_1", "b01f_01io->b01f", 288, 3, false},
         {"s8", "s32", "1,17,33,72", "3,2,72,80", "80", "1,9,16,80",
-         "size=3x2 stride=2x2 pad=1_1x0_0", "b01f_01io->b01f", 432, 3},
+         "size=3x2 stride=2x2 pad=1_1x0_0", "b01f_01io->b01f", 432, 3, false},
         {"f16", "f32", "2,7,8,40", "3,3,40,32", "32", "2,9,16,32",
-         "size=3x3 pad=3_3x6_6 rhs_dilate=2x2", "b01f_01io->b01f", 360, 3},
+         "size=3x3 pad=3_3x6_6 rhs_dilate=2x2", "b01f_01io->b01f", 360, 3,
+         false},
         {"f16", "f32", "2,7,8,64", "3,3,64,32", "32", "2,9,16,32",
-         "size=3x3 pad=3_3x6_6 rhs_dilate=2x2", "b01f_01io->b01f", 576, 3},
+         "size=3x3 pad=3_3x6_6 rhs_dilate=2x2", "b01f_01io->b01f", 576, 3,
+         false},
         {"s8", "s32", "2,9,18,64", "3,3,64,48", "48", "2,7,16,48", "size=3x3",
-         "b01f_01io->b01f", 576, 3},
+         "b01f_01io->b01f", 576, 3, false},
         {"bf16", "f32", "2,9,17,64", "32,3,2,64", "32", "2,8,16,32",
-         "size=3x2 pad=1_0x0_0", "b01f_o01i->b01f", 384, 3},
+         "size=3x2 pad=1_0x0_0", "b01f_o01i->b01f", 384, 3, false},
         {"bf16", "f32", "2,9,14,64", "3,3,64,48", "48", "2,9,14,48",
-         "size=3x3 pad=1_1x1_1", "b01f_01io->b01f", 576, 3},
+         "size=3x3 pad=1_1x1_1", "b01f_01io->b01f", 576, 3, false},
         {"f16", "f32", "2,13,27,32", "3,3,32,48", "48", "2,7,14,48",
-         "size=3x3 stride=2x2 pad=1_1x1_1", "b01f_01io->b01f", 288, 3},
+         "size=3x3 stride=2x2 pad=1_1x1_1", "b01f_01io->b01f", 288, 3, false},
         {"bf16", "f32", "2,17,29,32", "3,3,32,48", "48", "2,8,14,48",
-         "size=3x3 stride=2x2", "b01f_01io->b01f", 288, 3},
+         "size=3x3 stride=2x2", "b01f_01io->b01f", 288, 3, false},
         {"s8", "s32", "2,14,14,64", "4,4,64,64", "64", "2,13,13,64",
-         "size=4x4 pad=1_1x1_1", "b01f_01io->b01f", 1024, 3},
+         "size=4x4 pad=1_1x1_1", "b01f_01io->b01f", 1024, 3, false},
         {"f16", "f32", "1,9,150,32", "3,3,32,40", "40", "1,5,75,40",
-         "size=3x3 stride=2x2 pad=1_1x1_1", "b01f_01io->b01f", 288, 3},
+         "size=3x3 stride=2x2 pad=1_1x1_1", "b01f_01io->b01f", 288, 3, false},
         {"bf16", "f32", "2,9,14,64", "3,3,32,48", "48", "2,9,14,48",
          "size=3x3 pad=1_1x1_1", "b01f_01io->b01f, feature_group_count=2", 288,
-         3},
+         3, false},
+        {"bf16", "f32", "2,64,9,14", "48,64,3,3", "48", "2,48,9,14",
+         "size=3x3 pad=1_1x1_1", "bf01_oi01->bf01", 576, 1, true},
+        {"s8", "s32", "2,64,9,14", "64,32,3,3", "64", "2,64,5,7",
+         "size=3x3 stride=2x2 pad=1_1x1_1",
+         "bf01_oi01->bf01, feature_group_count=2", 288, 1, true},
+        {"f16", "f32", "9,32,7,5", "32,48,3,3", "48", "9,48,7,5",
+         "size=3x3 pad=1_1x1_1", "bf01_io01->bf01", 288, 1, true},
     };
     int bad = 0;
 
     for (size_t i = 0; i < SD_COUNTOF(form); i++) {
         sd_arena *a = sd_arena_create();
-        engine_program p = {.terms = form[i].terms, .name = form[i].window};
+        engine_program p = {.terms = form[i].terms,
+                            .name = form[i].window,
+                            .copied = form[i].copied};
         bool found;
 
         p.text = sd_arena_fmt(

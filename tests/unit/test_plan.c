@@ -344,6 +344,7 @@ static void plans_read_as_before(void **state)
                {"matmul_sliced", 2, 3},
                {"weights_bf16", 1, 2},
                {"large/column_bf16", 1, 2},
+               {"large/conv_nchw", 1, 2},
                {"large/beside", 2, 3},
                {"large/gradients", 2, 3},
                {"scatter_gathered", 0, 1},

@@ -117,16 +117,17 @@ def scans(draw):
 
     def affine(x, y):
         return x[0] * y[0], x[1] * y[0] + y[1]
-    for shape in ((100000, 7), (50000, 33)):
+    for shape in ((100000, 7), (50000, 33), (20000, 64)):
         row(f"associative_scan add {shape}", bar, lambda a:
             lax.associative_scan(jnp.add, a, axis=1), f32(*shape))
     row("associative_scan maximum (50000, 9)", bar, lambda a:
         lax.associative_scan(jnp.maximum, a, axis=1), f32(50000, 9))
     row("associative_scan 2x2 products of 5000", bar, lambda a:
         lax.associative_scan(jnp.matmul, a), f32(5000, 2, 2))
-    for shape in ((1 << 20,), (1024, 512)):
-        row(f"associative_scan affine {shape}", bar, lambda a, b:
-            lax.associative_scan(affine, (a, b)), f32(*shape), f32(*shape))
+    for shape, axis in (((1 << 20,), 0), ((1024, 512), 0), ((20000, 8), 1)):
+        row(f"associative_scan affine {shape}", bar, lambda a, b, axis=axis:
+            lax.associative_scan(affine, (a, b), axis=axis), f32(*shape),
+            f32(*shape))
 
 
 def transforms(draw):

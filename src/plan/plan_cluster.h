@@ -39,6 +39,7 @@ typedef struct {           /* what is known of an instruction; its tag */
     cluster *home;         /* writes it to memory */
     sd_vec(cluster *) in;  /* compute it */
     bool fusable, outside; /* outside: its value must be in memory */
+    bool placed;           /* by cluster_take_rows, for good */
     int order;             /* place in the computation */
     int epoch;
 } cluster_info;
@@ -78,6 +79,9 @@ double cluster_points(const cluster *c); /* iterations of its loops */
 double cluster_times(const cluster *c, const cluster_member *m);
 void cluster_build(clusters *cs, cluster *c);   /* makes the fusion, */
 void cluster_replace(clusters *cs, cluster *c); /* and gives it the uses */
+
+/* Clusters of what scans short rows (plan_rows.c). */
+void cluster_take_rows(clusters *cs);
 
 /* The node that stands for the value of operand k of in at index. */
 plan_node *cluster_place_node(clusters *cs, uint64_t hash, const hlo_inst *in,

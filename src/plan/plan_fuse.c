@@ -455,7 +455,11 @@ static void fuse_comp(hlo_comp *c, bool apart)
         if (in->op == HLO_SORT && !is_empty(in))
             plan_fuse_sort(in);
     prepare(&cs, c);
+    if (!apart)
+        cluster_take_rows(&cs);
     hlo_for_each_inst_backward(in, c) {
+        if (info_of(in)->placed)
+            continue;
         if (info_of(in)->fusable && in->op == HLO_GET_TUPLE_ELEMENT)
             place_element(&cs, in);
         else if (info_of(in)->fusable && in->shape->dtype == SD_TUPLE)

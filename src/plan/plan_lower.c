@@ -460,11 +460,17 @@ static void lower_fused(plan_lowering *lw)
         plan_finish_kernel(lw);
 }
 
-/* Once whole; and if it turns out to be woven of several, as these. */
+/* By positions of a row; or once whole, and if it turns out to be woven of
+ * several, as these. */
 static void lower_woven(plan_lowering *lw)
 {
     plan_strands s;
 
+    if (plan_row_strands(lw->fusion->comp[0], &s)) {
+        begin(lw, lw->a, lw->fusion, s);
+        lower_fused(lw);
+        return;
+    }
     lower_fused(lw);
     if (!lw->st && plan_find_strands(lw->k, &s)) {
         begin(lw, lw->a, lw->fusion, s);

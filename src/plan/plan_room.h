@@ -152,6 +152,11 @@ typedef struct plan_lowering {
 /* Of a kernel that chooses by the remainder of an outer position, as where
  * lists are interleaved: strands in which nothing is left to choose. */
 bool plan_find_strands(const plan_kernel *k, plan_strands *out);
+/* Of a fusion that computes whole rows (plan_rows.c) each position of its last
+ * axis is a strand. */
+bool plan_row_strands(const hlo_comp *c, plan_strands *out);
+/* How many numbers such a row has; 1: c is no such fusion. */
+int64_t plan_whole_rows(const hlo_comp *c);
 /* An index under the whole axes, for strand number `which`; and guards that its
  * position exists. */
 plan_guards plan_strand(plan_lowering *lw, int which, int rank,

@@ -90,6 +90,22 @@ bool plan_find_strands(const plan_kernel *k, plan_strands *out)
     return out->all > 1;
 }
 
+bool plan_row_strands(const hlo_comp *c, plan_strands *out)
+{
+    const hlo_inst *root = c->root->op == HLO_TUPLE ? c->root->arg[0] : c->root;
+    int n = 0;
+
+    *out = (plan_strands){.all = (int)plan_whole_rows(c)};
+    for (int d = 0; d < root->shape->rank && out->all > 1; d++)
+        if (root->shape->dim[d] != 1) {
+            out->n[n] = 1;
+            out->extent[n++] = root->shape->dim[d];
+        }
+    if (n)
+        out->n[n - 1] = out->all;
+    return n > 0;
+}
+
 plan_guards plan_strand(plan_lowering *lw, int which, int rank,
                         const plan_expr *const *index, const plan_expr **out)
 {

@@ -323,6 +323,21 @@ add("cumulative", cumulative, two,
     shapes((1,), (7,), (130,), (5, 33), (33, 5)), tol=30)
 
 
+# 16b: associative scans along short rows, which are one kernel, and long ones
+def scanned(x, y):
+    def affine(a, b):
+        return a[0] * b[0], a[1] * b[0] + b[1]
+    axis = x.ndim - 1
+    return (lax.associative_scan(jnp.add, x, axis=axis),
+            lax.associative_scan(affine, (x, y), axis=axis, reverse=True),
+            lax.associative_scan(jnp.maximum, x * 2, axis=axis))
+
+
+add("scanned", scanned, two,
+    shapes((64, 3), (65, 7), (4, 25, 33), (70, 64), (7, 100, 1), (66, 100)),
+    tol=30)
+
+
 # 17: max-pool and its gradient
 def max_pool(x, dy):
     f = lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1),

@@ -87,6 +87,9 @@ def standard():
         yield f"product {name} 4096, y turned", dot_turned, [of((4096, 4096), t)] * 2
         yield f"product {name} 500 x 300 x 700", dot, [of((500, 700), t), of((700, 300), t)]
         yield f"convolution 3 x 3 {name} 56 x 56 x 64", conv(), [of((32, 56, 56, 64), t), of((3, 3, 64, 64), t)]
+    for t, name in ((bf16, "bf16"), (s8, "s8")):
+        yield f"product {name} 4095", dot, [of((4095, 4095), t)] * 2
+    yield "convolution 7 x 7 bf16, stride 2, of 3 features", conv(2), [of((32, 224, 224, 3), bf16), of((7, 7, 3, 64), bf16)]
     yield "convolution 3 x 3 bf16, stride 2", conv(2), [of((32, 56, 56, 128), bf16), of((3, 3, 128, 128), bf16)]
     yield "convolution 3 x 3 bf16 56 x 56, 4 groups of 32", conv(groups=4), [of((32, 56, 56, 128), bf16), of((3, 3, 32, 128), bf16)]
     image, window = of((32, 28, 28, 128), bf16), of((3, 3, 128, 128), bf16)

@@ -454,10 +454,38 @@ static const plan_expr *remainder_of(plan_px *p, const plan_expr *e, int64_t k)
             .kind = PX_MOD, .c = k, .a = e, .hi = k - 1, .varies = e->varies});
 }
 
+/* The same with all coefficients of r below k, if r then is in [0, k): of rows
+ * that are read as longer ones, which begin further on each time. */
+static bool split_wholly(plan_px *p, const plan_expr *e, int64_t k,
+                         const plan_expr **q, const plan_expr **r)
+{
+    const plan_expr *rest = e, *t;
+    sum *sum_q = sum_open(p), *sum_r = sum_open(p);
+    int64_t c;
+
+    while (rest) {
+        t = plan_px_next_term(&rest, &c);
+        if (t->kind == PX_CONST) {
+            sum_q->k0 = floor_div(c, k);
+            sum_r->k0 = c - floor_div(c, k) * k;
+            continue;
+        }
+        if (floor_div(c, k))
+            add_atom(sum_q, t, floor_div(c, k));
+        if (c % k)
+            add_atom(sum_r, t, c - floor_div(c, k) * k);
+    }
+    *r = sum_close(sum_r); /* the last one opened first */
+    *q = sum_close(sum_q);
+    return (*r)->lo >= 0 && (*r)->hi < k;
+}
+
 static const plan_expr *make_div(plan_px *p, const plan_expr *a, int64_t k)
 {
     const plan_expr *q, *r;
 
+    if (split_wholly(p, a, k, &q, &r))
+        return q;
     split(p, a, k, &q, &r);
     if (r->lo < 0) /* the parts could be negative where the whole is not */
         return quotient(p, a, k);
@@ -468,6 +496,8 @@ static const plan_expr *make_mod(plan_px *p, const plan_expr *a, int64_t k)
 {
     const plan_expr *q, *r;
 
+    if (split_wholly(p, a, k, &q, &r))
+        return r;
     split(p, a, k, &q, &r);
     return remainder_of(p, r->lo < 0 ? a : r, k);
 }

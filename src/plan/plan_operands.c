@@ -14,11 +14,18 @@
 #include "plan_room.h"
 
 enum {
-    /* An engine does about 250 operations in the time of a byte, and a loop of
-     * operands as it likes them is done in a third of the time or less. */
-    WORK_OF_BYTE = 80,
+    /* Operations that are worth a byte of a copy.  An engine does about 250 in
+     * the time of a byte; one whose operands come element by element takes
+     * seven times as long and more, and twice as long where only rows begin at
+     * odd places. */
+    WORK_OF_WOVEN = 40,
+    WORK_OF_ODD = 250,
     LAUNCH_WORK = 1 << 21, /* operations of a unit in the time of a launch */
-    FEW_ROWS = 8 /* of an instruction */
+    FEW_ROWS = 8, /* of an instruction */
+    ROW_BYTES = 64, /* of K in a step: rows as an engine reads them best, */
+    BLOCK_BYTES = 8, /* and what they are a multiple of: for messages that
+                        read blocks */
+    PANEL_BYTES = 32 /* an instruction's */
 };
 
 /* ---- is it worth it? ---- */
@@ -53,12 +60,13 @@ static double work_of(const hlo_inst *in)
     return work;
 }
 
-static bool pays(const hlo_inst *in, const device_desc *dev, double bytes)
+static bool pays(const hlo_inst *in, const device_desc *dev, double bytes,
+                 int work_of_byte)
 {
     double work = work_of(in);
 
     return work >= (double)LAUNCH_WORK * dev->units &&
-           work >= WORK_OF_BYTE * bytes;
+           work >= work_of_byte * bytes;
 }
 
 /* ---- copies ---- */
@@ -209,6 +217,23 @@ static const sd_shape *turn_sum(hlo_at p, hlo_conv *c, const sd_shape *s,
     return sd_shape_make(p.c->module->arena, s->dtype, s->rank, dim);
 }
 
+/* The convolution c of these in the place of `in`. */
+static void replace(hlo_inst *in, hlo_conv *c, hlo_inst *const *arg,
+                    const order *o)
+{
+    hlo_at p = {in->parent, in, in};
+    hlo_inst *sum = hlo_inst_clone(in->parent, in, in, arg);
+    int64_t back[SD_MAX_RANK];
+
+    sum->u.conv = c;
+    if (o->turns_sum)
+        sum->shape = turn_sum(p, c, in->shape, o->sum);
+    for (int i = 0; i < in->shape->rank; i++)
+        back[o->sum[i]] = i;
+    hlo_replace(in, o->turns_sum ? turned(p, sum, back) : sum);
+    hlo_remove(in);
+}
+
 /* One position that is not moved: a product, which has its own ways. */
 static bool is_product(const hlo_conv *c)
 {
@@ -243,37 +268,291 @@ static void put_features_last(hlo_inst *in, const order *o)
 {
     hlo_at p = {in->parent, in, in};
     hlo_conv *c = sd_arena_copy(p.c->module->arena, in->u.conv, sizeof *c);
-    hlo_inst *arg[2] = {in->arg[0], in->arg[1]}, *sum;
-    int64_t back[SD_MAX_RANK];
+    hlo_inst *arg[2] = {in->arg[0], in->arg[1]};
 
     if (o->copies_x)
         turn_x(p, c, &arg[0], o->x);
     if (o->turns_y)
         turn_y(p, c, &arg[1], o);
-    sum = hlo_inst_clone(in->parent, in, in, arg);
-    sum->u.conv = c;
-    if (o->turns_sum)
-        sum->shape = turn_sum(p, c, in->shape, o->sum);
-    for (int i = 0; i < in->shape->rank; i++)
-        back[o->sum[i]] = i;
-    hlo_replace(in, o->turns_sum ? turned(p, sum, back) : sum);
-    hlo_remove(in);
+    replace(in, c, arg, o);
+}
+
+/* ---- few features ---- */
+
+/* Zeros behind dimension d of x, up to n positions. */
+static hlo_inst *padded(hlo_at p, hlo_inst *x, int d, int64_t n)
+{
+    int64_t low[SD_MAX_RANK] = {0}, high[SD_MAX_RANK] = {0};
+
+    high[d] = n - x->shape->dim[d];
+    return high[d] ? hlo_make_pad(p, x, hlo_make_scalar(p, x->shape->dtype, 0),
+                                  low, high, NULL)
+                   : x;
+}
+
+/* n elements as whole rows. */
+static int64_t whole_rows(int64_t n, sd_dtype t)
+{
+    return plan_round_up(n, ROW_BYTES / (int64_t)sd_dtype_bytes(t));
+}
+
+/* Rows of an image with features last, in which positions and their features
+ * are one dimension, and the zeros that the window wants around it, and `more`
+ * behind each row. */
+static hlo_inst *framed(hlo_at p, const hlo_conv *c, hlo_inst *x,
+                        const int64_t *perm, int64_t more)
+{
+    int64_t low[SD_MAX_RANK] = {0}, high[SD_MAX_RANK] = {0}, dim[SD_MAX_RANK],
+            features;
+    int last = c->nspatial;
+
+    x = turned(p, x, perm);
+    memcpy(dim, x->shape->dim, (size_t)x->shape->rank * sizeof *dim);
+    features = dim[last + 1];
+    dim[last] *= features;
+    for (int i = 0; i < last; i++) {
+        low[1 + i] = c->win[i].pad_low * (1 + i == last ? features : 1);
+        high[1 + i] = c->win[i].pad_high * (1 + i == last ? features : 1);
+    }
+    high[last] += more;
+    return hlo_make_pad(p, hlo_make_reshape(p, x, last + 1, dim),
+                        hlo_make_scalar(p, x->shape->dtype, 0), low, high,
+                        NULL);
+}
+
+/* Positions [0, n) of the last dimension of x. */
+static hlo_inst *first_of(hlo_at p, hlo_inst *x, int64_t n)
+{
+    int64_t start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK], step[SD_MAX_RANK];
+
+    for (int i = 0; i < x->shape->rank; i++) {
+        limit[i] = x->shape->dim[i];
+        step[i] = 1;
+    }
+    limit[x->shape->rank - 1] = n;
+    return hlo_make_slice(p, x, start, limit, step);
+}
+
+/* Of each last row of x n pieces of k elements, each `apart` from the one
+ * before it, as a view: of the row over and over again pieces that are a row
+ * and `apart` apart, and of these the beginnings. */
+static hlo_inst *pieces(hlo_at p, hlo_inst *x, int64_t n, int64_t apart,
+                        int64_t k)
+{
+    int last = x->shape->rank - 1;
+    int64_t dim[SD_MAX_RANK], from[SD_MAX_RANK], row = x->shape->dim[last];
+    const sd_shape *s;
+
+    for (int i = 0; i < last; i++) {
+        dim[i] = x->shape->dim[i];
+        from[i] = i;
+    }
+    from[last] = last + 1;
+    dim[last] = (n * (row + apart) + row - 1) / row;
+    dim[last + 1] = row;
+    s = sd_shape_make(p.c->module->arena, x->shape->dtype, last + 2, dim);
+    x = hlo_make_broadcast(p, x, s, from, last + 1);
+    dim[last] *= row;
+    x = first_of(p, hlo_make_reshape(p, x, last + 1, dim), n * (row + apart));
+    dim[last] = n;
+    dim[last + 1] = row + apart;
+    return first_of(p, hlo_make_reshape(p, x, last + 2, dim), k);
+}
+
+/* The image as features of rows of the window. */
+static hlo_inst *image_in_rows(hlo_at p, const hlo_conv *c, hlo_inst *x,
+                               const int64_t *perm, int64_t places)
+{
+    const hlo_window_dim *w = &c->win[c->nspatial - 1];
+    int64_t features = x->shape->dim[c->in_feature], k = w->size * features,
+            all = whole_rows(k, x->shape->dtype);
+
+    x = framed(p, c, x, perm, all - k); /* a piece ends within its row */
+    x = pieces(p, x, places, w->stride * features, k);
+    return copy_of(p, padded(p, x, c->nspatial + 1, all));
+}
+
+/* The same of the window: one position, of so many more features. */
+static hlo_inst *window_in_rows(hlo_at p, const hlo_conv *c, hlo_inst *y,
+                                const int64_t *perm)
+{
+    int64_t last = c->nspatial - 1, dim[SD_MAX_RANK];
+
+    if (c->win[last].reversal)
+        y = hlo_make_reverse(p, y, &c->k_spatial.at[last], 1);
+    y = turned(p, y, perm);
+    memcpy(dim, y->shape->dim, (size_t)y->shape->rank * sizeof *dim);
+    dim[last + 1] *= dim[last];
+    dim[last] = 1;
+    y = hlo_make_reshape(p, y, y->shape->rank, dim);
+    return copy_of(p, padded(p, y, (int)last + 1,
+                             whole_rows(dim[last + 1], y->shape->dtype)));
+}
+
+/* Few features, which no row of the engine's is full of: those of a row of the
+ * window are one after another, each place has its own. */
+static bool has_few_features(const hlo_inst *in, const device_desc *dev)
+{
+    const hlo_conv *c = in->u.conv;
+    const hlo_window_dim *w = &c->win[c->nspatial - 1];
+    int64_t row = in->arg[1]->shape->dim[c->k_in] *
+                  (int64_t)sd_dtype_bytes(in->arg[0]->shape->dtype);
+
+    for (int i = 0; i < c->nspatial; i++)
+        if (c->win[i].base_dilation > 1)
+            return false;
+    return row < ROW_BYTES &&
+           (row % PANEL_BYTES || dev->features & DEVICE_HAS_BLOCK2D) &&
+           w->size > 1 && w->window_dilation == 1 && c->feature_groups == 1;
+}
+
+static double bytes_in_rows(const hlo_inst *in, const order *o)
+{
+    const hlo_conv *c = in->u.conv;
+    const sd_shape *x = in->arg[0]->shape, *y = in->arg[1]->shape;
+    int last = c->nspatial - 1;
+    int64_t of = y->dim[c->k_in] * c->win[last].size;
+    double all = (double)sd_shape_bytes(x);
+
+    return (o->turns_sum ? copied(in) : 0) + all +
+           all /
+               (double)SD_MAX(
+                   x->dim[c->in_feature] * x->dim[c->in_spatial.at[last]], 1) *
+               (double)(whole_rows(of, x->dtype) *
+                        in->shape->dim[c->out_spatial.at[last]]);
+}
+
+static void put_in_rows(hlo_inst *in, order *o)
+{
+    hlo_at p = {in->parent, in, in};
+    sd_arena *a = p.c->module->arena;
+    const hlo_conv *was = in->u.conv;
+    hlo_conv *c = sd_arena_copy(a, was, sizeof *c);
+    int64_t places = in->shape->dim[was->out_spatial.at[was->nspatial - 1]];
+    hlo_inst *arg[2];
+
+    set_order(o->x, was->in_batch, was->in_spatial, was->in_feature, false);
+    arg[0] = image_in_rows(p, was, in->arg[0], o->x, places);
+    arg[1] = window_in_rows(p, was, in->arg[1], o->y);
+    c->in_batch = place_in(o->x, was->in_batch);
+    c->in_feature = place_in(o->x, was->in_feature);
+    c->in_spatial = places_in(a, o->x, was->in_spatial);
+    c->k_in = place_in(o->y, was->k_in);
+    c->k_out = place_in(o->y, was->k_out);
+    c->k_spatial = places_in(a, o->y, was->k_spatial);
+    c->win = sd_arena_copy(a, c->win, (size_t)c->nspatial * sizeof *c->win);
+    for (int i = 0; i < c->nspatial; i++)
+        c->win[i].pad_low = c->win[i].pad_high = 0;
+    c->win[c->nspatial - 1] = (hlo_window_dim){
+        .size = 1, .stride = 1, .base_dilation = 1, .window_dilation = 1};
+    replace(in, c, arg, o);
 }
 
 static void copy_image(hlo_inst *in, const device_desc *dev, bool all)
 {
-    order o = find_order(in);
+    order o;
 
-    if (!is_product(in->u.conv) && in->u.conv->batch_groups == 1 &&
-        !has_long_window(in) && (o.copies_x || o.turns_y || o.turns_sum) &&
-        (all || pays(in, dev, bytes_of(in, &o))))
+    if (is_product(in->u.conv) || in->u.conv->batch_groups > 1 ||
+        has_long_window(in))
+        return;
+    o = find_order(in);
+    if (has_few_features(in, dev)) {
+        if (all || pays(in, dev, bytes_in_rows(in, &o), WORK_OF_WOVEN))
+            put_in_rows(in, &o);
+    } else if ((o.copies_x || o.turns_y || o.turns_sum) &&
+               (all || pays(in, dev, bytes_of(in, &o), WORK_OF_WOVEN))) {
         put_features_last(in, &o);
+    }
+}
+
+/* ---- rows that begin at odd places ---- */
+
+/* An operand of a dot, which has one dimension of its own and one that is
+ * summed. */
+typedef struct {
+    hlo_inst *x;
+    hlo_dims batch;
+    int64_t own, deep;
+    bool odd; /* its rows are no multiple of what an access is */
+    bool copied;
+} side;
+
+static side side_of(hlo_inst *x, hlo_dims batch, hlo_dims deep,
+                    const device_desc *dev)
+{
+    const sd_shape *s = x->shape;
+    int64_t row = s->dim[s->rank - 1] * (int64_t)sd_dtype_bytes(s->dtype);
+    side of = {.x = x, .batch = batch, .deep = deep.at[0]};
+
+    for (int d = 0; d < s->rank; d++)
+        if (d != of.deep && !hlo_dims_hold(batch, d))
+            of.own = d;
+    of.odd = row % (dev->features & DEVICE_HAS_BLOCK2D ? BLOCK_BYTES
+                                                       : dev->access) !=
+             0;
+    of.copied = of.odd;
+    return of;
+}
+
+static bool lies_deep(const side *s)
+{
+    return s->deep == s->x->shape->rank - 1;
+}
+
+/* A copy with k terms, the last ones zeros, which lie side by side unless its
+ * rows are its own dimension and not odd. */
+static void even(hlo_at p, side *s, int64_t k)
+{
+    int64_t perm[SD_MAX_RANK], at[SD_MAX_RANK];
+    int n = s->batch.n;
+    bool across = !lies_deep(s) && !s->odd;
+
+    for (int i = 0; i < n; i++) {
+        perm[i] = s->batch.at[i];
+        at[i] = i;
+    }
+    perm[n + across] = s->own;
+    perm[n + !across] = s->deep;
+    s->x = copy_of(p, padded(p, turned(p, s->x, perm), n + !across, k));
+    s->batch = hlo_dims_copy(p.c->module->arena, at, n);
+    s->deep = n + !across;
+}
+
+static void copy_rows(hlo_inst *in, const device_desc *dev, bool all)
+{
+    hlo_at p = {in->parent, in, in};
+    hlo_dot d = *in->u.dot;
+    side s[2] = {side_of(in->arg[0], d.lhs_batch, d.lhs_contract, dev),
+                 side_of(in->arg[1], d.rhs_batch, d.rhs_contract, dev)};
+    int64_t k = s[0].x->shape->dim[s[0].deep];
+    double bytes = 0;
+
+    if ((s[0].odd && lies_deep(&s[0])) || (s[1].odd && lies_deep(&s[1]))) {
+        k = whole_rows(k, s[0].x->shape->dtype);
+        s[0].copied = s[1].copied = true;
+    }
+    for (int i = 0; i < 2; i++)
+        bytes += s[i].copied ? copied(s[i].x) : 0;
+    if (bytes == 0 || !(all || pays(in, dev, bytes, WORK_OF_ODD)))
+        return;
+    for (int i = 0; i < 2; i++)
+        if (s[i].copied)
+            even(p, &s[i], k);
+    d.lhs_batch = s[0].batch;
+    d.rhs_batch = s[1].batch;
+    d.lhs_contract = hlo_dims_copy(p.c->module->arena, &s[0].deep, 1);
+    d.rhs_contract = hlo_dims_copy(p.c->module->arena, &s[1].deep, 1);
+    hlo_replace(in, hlo_make_dot(p, s[0].x, s[1].x, in->shape->dtype, &d));
+    hlo_remove(in);
 }
 
 void plan_copy_operands(hlo_module *m, const device_desc *dev, bool all)
 {
     hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c)
+        hlo_for_each_inst(in, c) {
             if (in->op == HLO_CONVOLUTION && has_engine(in, dev))
                 copy_image(in, dev, all);
+            else if (in->op == HLO_DOT && has_engine(in, dev))
+                copy_rows(in, dev, all);
+        }
 }

@@ -416,8 +416,7 @@ static bool crosses(const plan_node *n, int lane, int cross)
 {
     int64_t s;
 
-    return n->kind == PN_LOAD && n->narg == 0 && n->nguard == 0 &&
-           !names_node(n->off) &&
+    return n->kind == PN_LOAD && plan_fills_zeros(n) && !names_node(n->off) &&
            (!plan_expr_stride(n->off, lane, &s) || (s & ~1 && s != -1)) &&
            plan_expr_stride(n->off, cross, &s) && s == 1;
 }

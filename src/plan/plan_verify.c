@@ -234,10 +234,10 @@ static sd_status check_wide(const plan_kernel *k, const plan_node *n)
     if (plan_copied_along(k, n) >= 0)
         most = n->varies & plan_block_rows(k->blocks) ? k->blocks->x_wide
                                                       : k->blocks->y_wide;
-    if (n->staged &&
-        (n->kind != PN_LOAD || lane == plan_lane_of(k) || n->nguard ||
-         n->narg || k->axis[lane].tile != k->axis[plan_lane_of(k)].tile ||
-         k->area[n->area].owner != n->id))
+    if (n->staged && (n->kind != PN_LOAD || lane == plan_lane_of(k) ||
+                      !plan_fills_zeros(n) ||
+                      k->axis[lane].tile != k->axis[plan_lane_of(k)].tile ||
+                      k->area[n->area].owner != n->id))
         return plan_bad(k, n, "a staged value that is no square of a slot");
     if (n->wide <= 1)
         return NULL;

@@ -310,11 +310,13 @@ static int one_program(sd_arena *a, world *w, const engine_program *p,
     return bad == 0;
 }
 
-static int one_product(world *w, const product *p, bool large)
+static int one_product(world *w, const product *p, bool large, bool copied)
 {
     sd_arena *a = sd_arena_create();
-    engine_program of = {
-        .text = write_product(a, p), .terms = p->k, .large = large};
+    engine_program of = {.text = write_product(a, p),
+                         .terms = p->k,
+                         .large = large,
+                         .copied = copied};
     bool found;
     int right;
 
@@ -340,7 +342,8 @@ static void test_products(void **state)
             product p = {type[t][0], type[t][1], form[f][0], form[f][1],
                          form[f][2], form[f][3], form[f][4]};
 
-            bad += one_product(*state, &p, t == 0 && f > 1 && f < 4);
+            bad += one_product(*state, &p, t == 0 && f > 1 && f < 4,
+                               t % 2 == f % 2);
         }
     assert_int_equal(bad, 0);
 }
@@ -398,6 +401,11 @@ static void test_windows(void **state)
          "bf01_oi01->bf01, feature_group_count=2", 288, 1, true},
         {"f16", "f32", "9,32,7,5", "32,48,3,3", "48", "9,48,7,5",
          "size=3x3 pad=1_1x1_1", "bf01_io01->bf01", 288, 1, true},
+        {"bf16", "f32", "1,20,19,3", "7,7,3,32", "32", "1,10,10,32",
+         "size=7x7 stride=2x2 pad=3_3x3_3", "b01f_01io->b01f", 147, 3, true},
+        {"s8", "s32", "2,3,12,33", "40,3,3,4", "40", "2,40,12,32",
+         "size=3x4 pad=2_2x2_3 rhs_dilate=2x2 rhs_reversal=1x1",
+         "bf01_oi01->bf01", 36, 1, true},
     };
     int bad = 0;
 

@@ -251,6 +251,13 @@ def products(draw):
         row(f"dot f32 batch of {n}", 3.0 if n <= 16 else 1.0,
             product("f32", "bmk,bkn->bmn"), f32(200000 // n**2, n, n),
             f32(200000 // n**2, n, n))
+    for m, k, n in ((2, 2, 2), (3, 3, 3), (3, 3, 1), (6, 2, 3), (5, 5, 1)):
+        row(f"dot f32 5000 of {m}x{k}x{n}", 1.0, product("f32", "bmk,bkn->bmn"),
+            f32(5000, m, k), f32(5000, k, n))
+    row("50000 points turned", 1.0, product("f32", "ij,bj->bi"), f32(3, 3),
+        f32(50000, 3))
+    row("5000 quadratic forms", 1.0, lambda a, x: jnp.einsum(
+        "bi,bij,bj->b", x, a, x), f32(5000, 3, 3), f32(5000, 3))
 
 
 NHWC, NCHW = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")

@@ -385,7 +385,9 @@ static void begin_space(plan_lowering *lw, const hlo_comp *c)
     int out;
     const hlo_inst *root = root_at(c->root, 0, &out);
 
-    plan_space_of(root, first_reduce(c), &lw->space);
+    /* in strands a sum has no loop */
+    plan_space_of(root, lw->strands.all > 1 ? NULL : first_reduce(c),
+                  &lw->space);
     for (int i = 0; i < lw->space.outer->rank; i++)
         if (lw->space.outer->dim[i] != 1)
             add_outer_axis(lw, lw->space.outer->dim[i]);
@@ -466,7 +468,8 @@ static void lower_woven(plan_lowering *lw)
 {
     plan_strands s;
 
-    if (plan_row_strands(lw->fusion->comp[0], &s)) {
+    if (plan_row_strands(lw->fusion->comp[0], &s) ||
+        plan_small_strands(lw->fusion->comp[0], &s)) {
         begin(lw, lw->a, lw->fusion, s);
         lower_fused(lw);
         return;

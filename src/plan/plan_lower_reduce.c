@@ -99,6 +99,31 @@ static plan_node *same_reduce(plan_lowering *lw, const hlo_inst *in, int nout,
     return NULL;
 }
 
+/* Kernels in strands have no loop inside (plan_small.c). */
+static bool is_loop_in_strands(const plan_lowering *lw, const hlo_inst *in)
+{
+    return lw->strands.all > 1 && in->op == HLO_REDUCE && in->dims.n == 1 &&
+           in->arg[0]->shape->dim[in->dims.at[0]] > 1;
+}
+
+/* In the order in which a loop adds: from the first term on, the start last. */
+static plan_node *lower_terms(plan_lowering *lw, const hlo_inst *in,
+                              index_in index, plan_guards g, plan_body *body)
+{
+    int64_t n = in->arg[0]->shape->dim[in->dims.at[0]];
+    plan_node *start = plan_value(lw, in->arg[1], 0, NULL, g), *param[2];
+
+    for (int64_t i = 0; i < n; i++) {
+        const plan_expr *at = plan_px_const(lw->px, i);
+        plan_node *x = view(lw, in, 0, index, &at, g, start);
+
+        param[1] = x;
+        param[0] = i ? plan_body_inline(lw, body, 0, param) : x;
+    }
+    param[1] = start;
+    return plan_body_inline(lw, body, 0, param);
+}
+
 static plan_node *lower_reduce(plan_lowering *lw, const hlo_inst *in, int out,
                                index_in index, plan_guards g)
 {
@@ -110,6 +135,8 @@ static plan_node *lower_reduce(plan_lowering *lw, const hlo_inst *in, int out,
 
     if (!body)
         return plan_node_const(lw, in->arg[out]->shape->dtype, 0);
+    if (is_loop_in_strands(lw, in))
+        return lower_terms(lw, in, index, g, body);
     inner_axes(lw, in, index, axis, &over);
     for (int i = 0; i < nout; i++)
         arg[nout + i] = plan_value(lw, in->arg[nout + i], 0, NULL, g);

@@ -155,6 +155,8 @@ bool plan_find_strands(const plan_kernel *k, plan_strands *out);
 /* Of a fusion that computes whole rows (plan_rows.c) each position of its last
  * axis is a strand. */
 bool plan_row_strands(const hlo_comp *c, plan_strands *out);
+/* So are the numbers of a fusion that makes small sums (plan_small.c). */
+bool plan_small_strands(const hlo_comp *c, plan_strands *out);
 /* How many numbers such a row has; 1: c is no such fusion. */
 int64_t plan_whole_rows(const hlo_comp *c);
 /* An index under the whole axes, for strand number `which`; and guards that its

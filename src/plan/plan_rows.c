@@ -64,8 +64,8 @@ static bool keeps_rows(const hlo_inst *in, const sd_shape *rows)
     case HLO_REVERSE:
         return in->dims.n == 1 && in->dims.at[0] == last;
     default:
-        return is_free(in) || (hlo_is_elementwise(in) &&
-                               !(hlo_info(in)->props & HLO_P_HEAVY));
+        return is_free(in) ||
+               (hlo_is_elementwise(in) && !(hlo_info(in)->props & HLO_P_HEAVY));
     }
 }
 

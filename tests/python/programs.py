@@ -338,6 +338,17 @@ add("scanned", scanned, two,
     tol=30)
 
 
+# 16c: thousands of small products and sums, which are no loops
+def small_products(x, y):
+    z = jnp.einsum("...ij,...kj->...ik", x, y)
+    return x @ y, z.sum(-2), z.max(-1), (x @ y[0]).swapaxes(-1, -2) * 2
+
+
+add("small_products", small_products, two,
+    shapes((64, 2, 2), (65, 3, 3), (4, 25, 4, 4), (70, 5, 5), (100, 7, 7)),
+    tol=30)
+
+
 # 17: max-pool and its gradient
 def max_pool(x, dy):
     f = lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1),

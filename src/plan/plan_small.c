@@ -1,0 +1,100 @@
+/* Small sums side by side.  A product of matrices of two or three rows, of
+ * which there are thousands, has no axis that fills a vector.  Where what a
+ * kernel makes for one position of its first axes are few numbers, and each is
+ * a sum of few terms, every number is a strand (plan_strands.c), every term a
+ * node, and LANE is the axis before: there is no loop left inside. */
+#include "plan_room.h"
+
+enum {
+    MOST_PLACES = 25, /* numbers for one position, */
+    MOST_TERMS = 7,   /* terms of each, */
+    MOST_WORK = 256,  /* and operations for all of them */
+    MOST_LANES = 7,   /* of the last axis: more fill a vector, */
+    LEAST_BESIDE = 64 /* and of the axes before */
+};
+
+/* What lies side by side is summed as it is read, without strands. */
+static bool is_read_along(const hlo_inst *in)
+{
+    return in->dims.at[0] == in->arg[0]->shape->rank - 1 &&
+           !hlo_is_elementwise(in->arg[0]);
+}
+
+static bool is_small_sum(const hlo_inst *in, const hlo_inst *root)
+{
+    const hlo_inst *op = in->comp[0]->root;
+    sd_dtype t = in->shape->dtype;
+    const sd_shape *s = in->arg[0]->shape;
+
+    return in->narg == 2 && in->dims.n == 1 && !sd_is_complex(t) &&
+           sd_dtype_bytes(t) >= 4 &&
+           sd_shape_same_dims(in->shape, root->shape) &&
+           s->dim[in->dims.at[0]] <= MOST_TERMS && !is_read_along(in) &&
+           (op->op == HLO_ADD || op->op == HLO_MULTIPLY ||
+            op->op == HLO_MAXIMUM || op->op == HLO_MINIMUM) &&
+           op->arg[0]->op == HLO_PARAMETER && op->arg[1]->op == HLO_PARAMETER &&
+           op->arg[0] != op->arg[1];
+}
+
+static bool is_simple(const hlo_inst *in, const hlo_inst *root)
+{
+    switch (in->op) {
+    case HLO_REDUCE:
+        return is_small_sum(in, root);
+    case HLO_PARAMETER:
+    case HLO_CONSTANT:
+    case HLO_BROADCAST:
+    case HLO_SLICE:
+    case HLO_TRANSPOSE:
+    case HLO_RESHAPE:
+    case HLO_BITCAST:
+        return true;
+    default:
+        return hlo_is_elementwise(in) &&
+               !(hlo_info(in)->props & HLO_P_HEAVY);
+    }
+}
+
+/* The last axes of s that are few places together; *n: how many places. */
+static int first_of_places(const sd_shape *s, int64_t *n)
+{
+    int d = s->rank;
+
+    for (*n = 1; d > 0 && *n * s->dim[d - 1] <= MOST_PLACES; d--)
+        *n *= s->dim[d - 1];
+    return d;
+}
+
+bool plan_small_strands(const hlo_comp *c, plan_strands *out)
+{
+    const hlo_inst *root = c->root;
+    int64_t n, beside;
+    double work = 0;
+    bool sums = false;
+    int first, axis = 0;
+
+    *out = (plan_strands){.all = 1};
+    if (!sd_shape_is_array(root->shape))
+        return false;
+    first = first_of_places(root->shape, &n);
+    beside = sd_shape_count(root->shape) / n;
+    if (n == 1 || beside < LEAST_BESIDE ||
+        root->shape->dim[root->shape->rank - 1] > MOST_LANES)
+        return false;
+    hlo_for_each_inst(in, c) {
+        if (!is_simple(in, root))
+            return false;
+        sums |= in->op == HLO_REDUCE;
+        if (hlo_is_elementwise(in))
+            work += (double)sd_shape_count(in->shape) / (double)beside;
+    }
+    if (!sums || work > MOST_WORK)
+        return false;
+    for (int d = 0; d < root->shape->rank; d++)
+        if (root->shape->dim[d] != 1) {
+            out->extent[axis] = root->shape->dim[d];
+            out->n[axis++] = d < first ? 1 : (int)root->shape->dim[d];
+        }
+    out->all = (int)n;
+    return true;
+}

@@ -347,6 +347,7 @@ static void plans_read_as_before(void **state)
                {"large/column_bf16", 1, 2},
                {"large/conv_nchw", 1, 2},
                {"large/conv_few", 1, 2},
+               {"large/conv_window", 1, 2},
                {"large/product_odd", 1, 2},
                {"large/beside", 2, 3},
                {"large/gradients", 2, 3},

@@ -8,14 +8,11 @@
  *     always the same (plan_expr_ordered).
  *   - Else each of its positions becomes nodes of its own, and LANE is the axis
  *     before: a strand reads and computes for one channel, and the stores of
- *     all are woven into whole vectors (emit_strided.c).  So are positions that
- *     ask which they are where elements are written one by one anyway, as the
- *     last steps of an associative scan along short rows: none asks then. */
+ *     all are woven into whole vectors (emit_strided.c). */
 #include "plan_room.h"
 
 enum {
-    MOST_WOVEN = 4,   /* positions that become nodes, */
-    MOST_SHORT = 6,   /* and of those that ask which they are */
+    MOST_SHORT = 4,    /* positions that become nodes */
     LEAST_BESIDE = 16, /* of the axis that LANE is then */
     MOST_NODES = 256,  /* of the kernel that comes out */
     MOST_ASKED = 200   /* terms of an expression that is looked through */
@@ -58,27 +55,9 @@ static bool is_filled(const plan_kernel *k, const plan_node *store, int axis)
     int64_t n = k->axis[axis].extent, step, before;
     int parts = sd_is_complex(store->dtype) ? 2 : 1;
 
-    return n <= MOST_WOVEN && plan_expr_stride(store->off, axis, &step) &&
-           step == 1 && plan_expr_stride(store->off, axis - 1, &before) &&
-           before == n && (n == 3 ? parts == 1 : plan_is_turn(n));
-}
-
-/* Are elements written one by one, whichever of both axes LANE is? */
-static bool is_scattered(const plan_node *store, int axis)
-{
-    int64_t step, before;
-
-    return plan_expr_stride(store->off, axis, &step) && step > 1 &&
-           plan_expr_stride(store->off, axis - 1, &before) && before > 1;
-}
-
-static bool asks_position(const plan_kernel *k, int axis)
-{
-    plan_for_each_node(n, k)
-        for (int i = 0; i < n->nguard; i++)
-            if (n->guard[i].e->varies >> axis & 1)
-                return true;
-    return false;
+    return plan_expr_stride(store->off, axis, &step) && step == 1 &&
+           plan_expr_stride(store->off, axis - 1, &before) && before == n &&
+           (n == 3 ? parts == 1 : plan_is_turn(n));
 }
 
 /* Is n a row of four numbers that is picked by the axis before?  It is as soon
@@ -87,7 +66,7 @@ static bool is_picked(const plan_kernel *k, const plan_node *n, int axis)
 {
     int64_t step;
 
-    return n->kind == PN_LOAD && k->axis[axis].extent == MOST_WOVEN &&
+    return n->kind == PN_LOAD && k->axis[axis].extent == MOST_SHORT &&
            reads_node(n->off, axis - 1) &&
            plan_expr_stride(n->off, axis, &step) && step == 1;
 }
@@ -184,15 +163,13 @@ static void join(plan_kernel *k, plan_px *px)
 static bool has_strands(const plan_kernel *k, const device_desc *dev)
 {
     int axis = k->naxis - 1;
-    bool asks = asks_position(k, axis);
 
     if (k->axis[axis].extent * k->nnode > MOST_NODES)
         return false;
     plan_for_each_node(n, k)
         if (!is_plain(n, axis) || is_vector(k, n, axis, dev) ||
             is_picked(k, n, axis) ||
-            (n->kind == PN_STORE && !(asks && is_scattered(n, axis)) &&
-             (n->nguard || !is_filled(k, n, axis))))
+            (n->kind == PN_STORE && (n->nguard || !is_filled(k, n, axis))))
             return false;
     return true;
 }

@@ -421,6 +421,36 @@ def rows(draw):
         below(2, 256, 256, dtype=np.uint8))
 
 
+def network(w1, w2, x, y):
+    """Twenty steps of Adam for a layer of tanh."""
+    def loss(p):
+        return jnp.mean((jnp.tanh(x @ p[0]) @ p[1] - y) ** 2)
+
+    def step(_, state):
+        new = [adam(*s, g) for s, g in zip(state, jax.grad(loss)(
+            [s[0] for s in state]))]
+        return new
+    zero = jnp.zeros_like
+    return lax.fori_loop(0, 20, step, [(w, zero(w), zero(w)) for w in (w1, w2)])
+
+
+def adam(p, m, v, g):
+    m, v = .9 * m + .1 * g, .999 * v + .001 * g * g
+    return p - 1e-3 * m / (jnp.sqrt(v) + 1e-8), m, v
+
+
+def training(_):
+    bar = 1
+    for n in (1000, 10**5, 10**6, 10**7):
+        row(f"Adam {n}", bar, lambda p, m, v, g: adam(p, m, v * v, g),
+            *[f32(n)] * 4)
+    row("Adam, 12 of 64x64", bar, lambda p, m, v, g: [
+        adam(*x) for x in zip(p, m, v * v, g)], *[f32(12, 64, 64)] * 4)
+    for n in (100, 1000, 5000):
+        row(f"network of 10x64, {n} at once", bar, network, f32(10, 64),
+            f32(64), f32(n, 10), f32(n))
+
+
 def windows(_):
     """Few operations, and an inside that asks nothing."""
     bar = 1
@@ -493,7 +523,7 @@ def main():
     CPU_TIME = a.cpu_time
     rng = np.random.default_rng(a.seed)
     for family in (scatters, scans, transforms, matrices, orders, products,
-                   convolutions, pairs, rows, windows):
+                   convolutions, pairs, rows, training, windows):
         family(lambda lo, hi: int(np.exp(rng.uniform(np.log(lo), np.log(hi)))))
     under = []
     print(f"{'program':44}{'XLA ms':>10}{'ours':>10}{'ratio':>8}{'bar':>6}")

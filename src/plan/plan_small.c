@@ -2,13 +2,17 @@
  * which there are thousands, has no axis that fills a vector.  Where what a
  * kernel makes for one position of its first axes are few numbers, and each is
  * a sum of few terms, every number is a strand (plan_strands.c), every term a
- * node, and LANE is the axis before: there is no loop left inside. */
+ * node, and LANE is the axis before: there is no loop left inside.
+ *
+ * So are a few powers of one number (columns of a Vandermonde matrix, features
+ * of a polynomial): all take the one logarithm of it, and no lane is idle. */
 #include "plan_room.h"
 
 enum {
     MOST_PLACES = 25, /* numbers for one position, */
     MOST_TERMS = 7,   /* terms of each, */
-    MOST_WORK = 256,  /* and operations for all of them */
+    MOST_WORK = 256,  /* and operations for all of them; */
+    MOST_POWERS = 8,  /* each is some hundred instructions */
     MOST_LANES = 7,   /* of the last axis: more fill a vector, */
     LEAST_BESIDE = 64 /* and of the axes before */
 };
@@ -36,11 +40,24 @@ static bool is_small_sum(const hlo_inst *in, const hlo_inst *root)
            op->arg[0] != op->arg[1];
 }
 
+static bool is_power_of_one(const hlo_inst *in, const hlo_inst *root)
+{
+    const hlo_inst *x = in->arg[0];
+
+    if (sd_is_complex(in->shape->dtype) || x->op != HLO_BROADCAST ||
+        !sd_shape_same_dims(in->shape, root->shape))
+        return false;
+    return !x->dims.n || x->dims.at[x->dims.n - 1] < x->shape->rank - 1;
+}
+
 static bool is_simple(const hlo_inst *in, const hlo_inst *root)
 {
     switch (in->op) {
     case HLO_REDUCE:
         return is_small_sum(in, root);
+    case HLO_POWER:
+        return is_power_of_one(in, root);
+    case HLO_IOTA:
     case HLO_PARAMETER:
     case HLO_CONSTANT:
     case HLO_BROADCAST:
@@ -50,8 +67,7 @@ static bool is_simple(const hlo_inst *in, const hlo_inst *root)
     case HLO_BITCAST:
         return true;
     default:
-        return hlo_is_elementwise(in) &&
-               !(hlo_info(in)->props & HLO_P_HEAVY);
+        return hlo_is_elementwise(in) && !(hlo_info(in)->props & HLO_P_HEAVY);
     }
 }
 
@@ -65,35 +81,43 @@ static int first_of_places(const sd_shape *s, int64_t *n)
     return d;
 }
 
+/* Is all that c does simple, not too much for its n numbers, and what strands
+ * are for? */
+static bool is_for_strands(const hlo_comp *c, int64_t n)
+{
+    const sd_shape *s = c->root->shape;
+    double work = 0, beside = (double)sd_shape_count(s) / (double)n;
+    bool sums = false, powers = false;
+
+    hlo_for_each_inst(in, c) {
+        if (!is_simple(in, c->root))
+            return false;
+        sums |= in->op == HLO_REDUCE;
+        powers |= in->op == HLO_POWER;
+        if (hlo_is_elementwise(in))
+            work += (double)sd_shape_count(in->shape) / beside;
+    }
+    if (powers)
+        return n <= MOST_POWERS;
+    return sums && work <= MOST_WORK && s->dim[s->rank - 1] <= MOST_LANES;
+}
+
 bool plan_small_strands(const hlo_comp *c, plan_strands *out)
 {
-    const hlo_inst *root = c->root;
-    int64_t n, beside;
-    double work = 0;
-    bool sums = false;
+    const sd_shape *s = c->root->shape;
+    int64_t n;
     int first, axis = 0;
 
     *out = (plan_strands){.all = 1};
-    if (!sd_shape_is_array(root->shape))
+    if (!sd_shape_is_array(s))
         return false;
-    first = first_of_places(root->shape, &n);
-    beside = sd_shape_count(root->shape) / n;
-    if (n == 1 || beside < LEAST_BESIDE ||
-        root->shape->dim[root->shape->rank - 1] > MOST_LANES)
+    first = first_of_places(s, &n);
+    if (n < 2 || sd_shape_count(s) / n < LEAST_BESIDE || !is_for_strands(c, n))
         return false;
-    hlo_for_each_inst(in, c) {
-        if (!is_simple(in, root))
-            return false;
-        sums |= in->op == HLO_REDUCE;
-        if (hlo_is_elementwise(in))
-            work += (double)sd_shape_count(in->shape) / (double)beside;
-    }
-    if (!sums || work > MOST_WORK)
-        return false;
-    for (int d = 0; d < root->shape->rank; d++)
-        if (root->shape->dim[d] != 1) {
-            out->extent[axis] = root->shape->dim[d];
-            out->n[axis++] = d < first ? 1 : (int)root->shape->dim[d];
+    for (int d = 0; d < s->rank; d++)
+        if (s->dim[d] != 1) {
+            out->extent[axis] = s->dim[d];
+            out->n[axis++] = d < first ? 1 : (int)s->dim[d];
         }
     out->all = (int)n;
     return true;

@@ -351,6 +351,7 @@ static void plans_read_as_before(void **state)
                {"large/product_odd", 1, 2},
                {"large/beside", 2, 3},
                {"large/gradients", 2, 3},
+               {"powers", 0, 1},
                {"scan_rows", 0, 1},
                {"scatter_gathered", 0, 1},
                {"scatter_ranges", 0, 1},

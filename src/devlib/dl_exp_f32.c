@@ -77,16 +77,18 @@ f32v DL(tanh_f32)(f32v x)
 /* Small: x + x p(x^2).  Large: by its tail. */
 f32v DL(erf_f32)(f32v x)
 {
-    f32v a = abs32(x), z = a * a, p, q;
+    f32v a = abs32(x), z = a * a, p, e, s;
+    u32v raw;
 
-    p = F(0x1.4a161cp-14f);
-    p = H32(z, p, -0x1.a4d5cep-11f);
-    p = H32(z, p, 0x1.5431eap-8f);
-    p = H32(z, p, -0x1.b7ff96p-6f);
-    p = H32(z, p, 0x1.ce2d5cp-4f);
-    p = H32(z, p, -0x1.81274p-2f);
+    p = F(-0x1.5508c6p-11f);
+    p = H32(z, p, 0x1.4d0494p-8f);
+    p = H32(z, p, -0x1.b76976p-6f);
+    p = H32(z, p, 0x1.ce28p-4f);
+    p = H32(z, p, -0x1.81273p-2f);
     p = H32(z, p, 0x1.06eba8p-3f);
     p = FMAF(a, p, a);
-    q = F(1) - exp_small32(-erf_tail32(a));
-    return flip32(SEL(a < F(0.875f), p, q), sign32(x));
+    e = exp_damped32(erf_tail32(a), &raw);
+    s = pow2_32(raw);
+    e = FMAF(-e, s, F(1) - s);
+    return flip32(SEL(a < F(0.8125f), p, e), sign32(x));
 }

@@ -22,18 +22,6 @@ DL_INLINE f32v exp_reduce32(f32v x, u32v *raw)
     return FMAF(r * r, q, r);
 }
 
-/* |x| < 87: neither overflow nor subnormals.  A power of two times (p + 1) is
- * rounded as p + 1 is. */
-DL_INLINE f32v exp_small32(f32v x)
-{
-    f32v p, s;
-    u32v raw;
-
-    p = exp_reduce32(x, &raw);
-    s = pow2_32(raw);
-    return FMAF(p, s, s);
-}
-
 /* (p + 1) 2^k for k from -151, in two steps, of which the first is rounded as
  * p + 1 is.  It takes k less an eighth, and 5 more: down to -150 that is a
  * normal number's exponent, and at -151, where e^x is 0, a zero's, since a
@@ -105,18 +93,29 @@ DL_INLINE f32v log_join32(f32v f, f32v k)
     return s + (((h - s) + f) + p);
 }
 
-/* q with 1 - exp(-q) = erf(a), for a of 1/2 and more; beyond 4 erf is 1. */
+/* e^r - 1 as above, of what damps its errors: one product of log(2) does.
+ * Powers of r come from r^2, since a vector takes as long as it waits. */
+DL_INLINE f32v exp_damped32(f32v x, u32v *raw)
+{
+    f32v t = FMAF(x, F(0x1.715476p+0f), F(ROUND32)), r, rr, q;
+
+    *raw = bits32(t);
+    r = FMAF(t - F(ROUND32), F(-0x1.62e43p-1f), x);
+    rr = r * r;
+    q = H32(r, F(0x1.123f4ep-7f), 0x1.55584cp-5f);
+    q = FMAF(rr, F(0x1.6ad718p-10f), q);
+    q = FMAF(rr, q, H32(r, F(0x1.55548ap-3f), 0x1.fffffcp-2f));
+    return FMAF(rr, q, r);
+}
+
+/* q with 1 - exp(q) = erf(a), for a of 0.8125 and more; beyond 4 erf is 1. */
 DL_INLINE f32v erf_tail32(f32v a)
 {
-    f32v c = SEL(a > F(4.0f), F(4.0f), a), q = F(0x1.57279p-16f);
+    f32v c = SEL(a > F(4.0f), F(4.0f), a), cc = c * c, q;
 
-    q = H32(c, q, -0x1.bfd97ap-12f);
-    q = H32(c, q, 0x1.0f09c8p-8f);
-    q = H32(c, q, -0x1.9a0bfcp-6f);
-    q = H32(c, q, 0x1.baf022p-4f);
-    q = H32(c, q, 0x1.4456ap-1f);
-    q = H32(c, q, 0x1.2123d8p+0f);
-    return H32(c, q, -0x1.53cb8ep-13f);
+    q = FMAF(cc, F(0x1.b31eb8p-13f), H32(c, F(-0x1.9d5982p-9f), 0x1.732e5ap-6f));
+    q = FMAF(cc, q, H32(c, F(-0x1.ad3ccep-4f), -0x1.45bfd6p-1f));
+    return FMAF(cc, q, H32(c, F(-0x1.20d34p+0f), -0x1.1b5416p-14f));
 }
 
 #endif

@@ -49,6 +49,20 @@ float dl_tanh_bf16(float x)
     return y;
 }
 
+/* q with 1 - exp(-q) = erf(a), for a of 1/2 and more; beyond 4 erf is 1. */
+static inline float erf_tail(float a)
+{
+    float c = a > 4.0f ? 4.0f : a, q = 0x1.57279p-16f;
+
+    q = H32(c, q, -0x1.bfd97ap-12f);
+    q = H32(c, q, 0x1.0f09c8p-8f);
+    q = H32(c, q, -0x1.9a0bfcp-6f);
+    q = H32(c, q, 0x1.baf022p-4f);
+    q = H32(c, q, 0x1.4456ap-1f);
+    q = H32(c, q, 0x1.2123d8p+0f);
+    return H32(c, q, -0x1.53cb8ep-13f);
+}
+
 /* As dl_erf_f32, with fewer coefficients below 1/2. */
 float dl_erf_bf16(float x)
 {
@@ -58,6 +72,6 @@ float dl_erf_bf16(float x)
     p = __builtin_fmaf(z, p, -0x1.812746p-2f);
     p = __builtin_fmaf(z, p, 0x1.06eba8p-3f);
     p = __builtin_fmaf(a, p, a);
-    q = 1 - exp2_near(erf_tail32(a) * -0x1.715476p+0f);
+    q = 1 - exp2_near(erf_tail(a) * -0x1.715476p+0f);
     return __builtin_copysignf(a < 0.5f ? p : q, x);
 }

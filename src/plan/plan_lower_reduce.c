@@ -12,10 +12,10 @@ static void inner_axes(plan_lowering *lw, const hlo_inst *in, index_in index,
     int64_t extent[SD_MAX_RANK];
     int n = plan_inner_extents(in, extent);
     const sd_shape *s = hlo_result_shape(in, 0);
+    const plan_expr *at = plan_px_linear(lw->px, s->rank, s->dim, index);
     bool row = in->op == HLO_REDUCE && n == 1 && lw->space.full &&
-               extent[0] == lw->space.row &&
-               plan_px_linear(lw->px, s->rank, s->dim, index) ==
-                   plan_space_outer(lw->px, &lw->space);
+               extent[0] == lw->space.row && at->hi < sd_shape_count(s) &&
+               at == plan_space_outer(lw->px, &lw->space);
 
     *over = 0;
     for (int i = 0; i < n; i++) {
@@ -23,6 +23,20 @@ static void inner_axes(plan_lowering *lw, const hlo_inst *in, index_in index,
             row ? lw->row : plan_axis_add(lw, extent[i], PLAN_REDUCE, false);
         *over |= axis[i]->varies;
     }
+}
+
+/* A reduction over the row runs over all of it for each of its positions: what
+ * is asked of the position says nothing about what is reduced.  There is one
+ * for each row, so no read needs such a guard. */
+static plan_guards guards_around(plan_lowering *lw, plan_guards g,
+                                 uint64_t over)
+{
+    plan_guards r = {.g = sd_arena_array(lw->a, plan_guard, g.n)};
+
+    for (int i = 0; i < g.n; i++)
+        if (!(g.g[i].e->varies & over))
+            r.g[r.n++] = g.g[i];
+    return r;
 }
 
 static plan_node *view(plan_lowering *lw, const hlo_inst *in, int k,
@@ -138,6 +152,7 @@ static plan_node *lower_reduce(plan_lowering *lw, const hlo_inst *in, int out,
     if (is_loop_in_strands(lw, in))
         return lower_terms(lw, in, index, g, body);
     inner_axes(lw, in, index, axis, &over);
+    g = guards_around(lw, g, over);
     for (int i = 0; i < nout; i++)
         arg[nout + i] = plan_value(lw, in->arg[nout + i], 0, NULL, g);
     for (int i = 0; i < nout; i++)

@@ -5,6 +5,8 @@
 
 /* ---- which values are parked ---- */
 
+enum { MOST_STAGES = 64 }; /* bits of a need */
+
 /* need[n]: a bit for each stage whose loops compute n.  A sink has its own
  * stage, any other node those of all nodes that use it. */
 static void find_needs(const plan_kernel *k, uint64_t lane, uint64_t *need)
@@ -22,6 +24,11 @@ static void find_needs(const plan_kernel *k, uint64_t lane, uint64_t *need)
             if (n->arg[j]->varies & lane)
                 need[n->arg[j]->id] |= need[i];
     }
+}
+
+static bool is_needed_once(uint64_t need)
+{
+    return (need & (need - 1)) == 0;
 }
 
 size_t plan_whole_lines(size_t bytes)
@@ -65,14 +72,12 @@ static void park_dear(plan_kernel *k, int lane, size_t limit, bool host)
     uint64_t *need = sd_arena_array(k->arena, uint64_t, k->nnode);
     size_t used = 0;
 
-    if (k->nstage > 60)
-        return;
     find_needs(k, 1ull << lane, need);
     for (int i = k->nnode - 1; i >= 0; i--) {
         plan_node *n = k->node[i];
 
         if (n->kind != PN_ELT || !(n->varies >> lane & 1) ||
-            !is_dear(n, host) || (need[i] & (need[i] - 1)) == 0 ||
+            !is_dear(n, host) || is_needed_once(need[i]) ||
             used + park_bytes(k, n) > limit)
             continue;
         n->parked = true;
@@ -99,7 +104,7 @@ static void park_loads(plan_kernel *k, int lane, size_t limit)
         size_t bytes = park_bytes(k, n);
 
         if (n->kind != PN_LOAD || !(n->varies >> lane & 1) ||
-            (need[i] & (need[i] - 1)) == 0 || used + bytes > limit ||
+            is_needed_once(need[i]) || used + bytes > limit ||
             k->slot[n->slot].access & PLAN_WRITE ||
             k->axis[lane].extent * (int64_t)sd_dtype_bytes(n->dtype) < LONG_ROW)
             continue;
@@ -132,10 +137,10 @@ void plan_park(plan_kernel *k, int lane, size_t limit, bool host)
             taken += join_bytes(k, n, o);
     /* a parked value has one element a position of LANE: none where there are
      * other inner axes */
-    if (inner == 1ull << lane && limit > taken)
-        park_dear(k, lane, limit - taken, host);
-    if (inner == 1ull << lane && limit > taken && k->vector > 1 &&
-        k->nstage <= 60)
+    if (inner != 1ull << lane || limit <= taken || k->nstage > MOST_STAGES)
+        return;
+    park_dear(k, lane, limit - taken, host);
+    if (k->vector > 1)
         park_loads(k, lane, limit - taken);
 }
 

@@ -1,6 +1,7 @@
 """Families of operations, ours against JAX's CPU, in one process.
 
-usage: families.py [--only REGEX] [--pairs N] [--seed S] [--cpu-time] [--same]
+usage: families.py [--only REGEX] [--shard I/N] [--pairs N] [--seed S] [--cpu-time]
+       [--same]
 
 A row is a program.  Each pair times some milliseconds of calls on one platform,
 then on the other; the figure is the ratio of the two medians, XLA's time over
@@ -512,6 +513,8 @@ def measure(fn, make, pairs, platforms):
 def main():
     ap = argparse.ArgumentParser(description=__doc__)
     ap.add_argument("--only", default=".*")
+    ap.add_argument("--shard", default="1/1", metavar="I/N",
+                    help="one row in N from row I on")
     ap.add_argument("--pairs", type=int, default=11)
     ap.add_argument("--seed", type=int, default=0)
     ap.add_argument("--cpu-time", action="store_true",
@@ -525,9 +528,10 @@ def main():
     for family in (scatters, scans, transforms, matrices, orders, products,
                    convolutions, pairs, rows, training, windows):
         family(lambda lo, hi: int(np.exp(rng.uniform(np.log(lo), np.log(hi)))))
+    at, every = map(int, a.shard.split("/"))
     under = []
     print(f"{'program':44}{'XLA ms':>10}{'ours':>10}{'ratio':>8}{'bar':>6}")
-    for name, bar, fn, make in ROWS:
+    for name, bar, fn, make in ROWS[at - 1::every]:
         if not re.search(a.only, name):
             continue
         cpu, xpu, off = measure(fn, make, a.pairs,

@@ -323,6 +323,21 @@ add("cumulative", cumulative, two,
     shapes((1,), (7,), (130,), (5, 33), (33, 5)), tol=30)
 
 
+# 16a: along long lines, which are scanned in pieces
+def cumulative_long(x):
+    n = x.ndim - 1
+    y = abs(x)  # of both signs, sums near 0 have few digits
+    return (lax.cumsum(y, axis=0), lax.cumsum(y, axis=n, reverse=True),
+            lax.cummax(x, axis=0, reverse=True), lax.cummin(x * 2, axis=n),
+            lax.cumprod(1 + x / 4096, axis=0),
+            jnp.cumsum(x > 0, axis=0, dtype=jnp.int8))
+
+
+add("cumulative_long", cumulative_long,
+    lambda rng, shape: (normal(rng, shape),),
+    {str(s): (s,) for s in ((4096,), (70001,), (5, 4099), (9000, 3))}, tol=30)
+
+
 # 16b: associative scans along short rows, which are one kernel, and long ones
 def scanned(x, y):
     def affine(a, b):

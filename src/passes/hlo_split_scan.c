@@ -1,0 +1,120 @@
+/* A scan along a long line has one thing to do at a time: it becomes a scan of
+ * each piece, a scan of what the pieces come to, and an operation that takes in
+ * what came before a piece:
+ *
+ *     x:       1 2 3 | 4 5  6 | 7  8  9
+ *     pieces:  1 3 6 | 4 9 15 | 7 15 24      come to:  6 15 24
+ *     before:    0   |   6    |   21
+ *     result:  1 3 6 | 10 15 21 | 28 36 45
+ *
+ * Decided from the shape alone, so the order of a sum is the same on every
+ * device.  The end of the line is padded to a whole piece, which changes
+ * nothing before it. */
+#include "terms.h"
+
+enum {
+    LONG = 512, /* elements of a line */
+    FEW = 64,    /* lines; of more each device has enough to do at once */
+    PIECE = 64
+};
+
+static bool is_long(const hlo_inst *in, hlo_op *op)
+{
+    const sd_shape *s = in->arg[0]->shape;
+    int64_t n = s->dim[in->u.scan.dim];
+
+    return in->narg == 2 && !in->u.scan.exclusive && n >= LONG &&
+           sd_shape_count(s) < FEW * n && s->rank < SD_MAX_RANK &&
+           hlo_comp_is_binary(in->comp[0], op) &&
+           pass_has_identity(*op, pass_dtype(in->arg[0]));
+}
+
+/* x moved by one along d in the direction of the scan, beginning with `first`. */
+static hlo_inst *moved(hlo_at p, hlo_inst *x, hlo_inst *first, int d,
+                       bool reverse)
+{
+    int64_t low[SD_MAX_RANK] = {0}, high[SD_MAX_RANK] = {0};
+
+    low[d] = reverse ? -1 : 1;
+    high[d] = -low[d];
+    return hlo_make_pad(p, x, first, low, high, NULL);
+}
+
+static hlo_inst *in_pieces(hlo_at p, hlo_inst *x, hlo_inst *fill, int d,
+                           int64_t n, bool reverse)
+{
+    int64_t low[SD_MAX_RANK] = {0}, high[SD_MAX_RANK] = {0};
+    int64_t dim[SD_MAX_RANK];
+    int rank = x->shape->rank + 1;
+
+    (reverse ? low : high)[d] = n * PIECE - x->shape->dim[d];
+    if (low[d] || high[d])
+        x = hlo_make_pad(p, x, fill, low, high, NULL);
+    for (int i = 0; i < rank; i++)
+        dim[i] = i == d       ? n
+                 : i == d + 1 ? PIECE
+                              : x->shape->dim[i - (i > d)];
+    return hlo_make_reshape(p, x, rank, dim);
+}
+
+static hlo_inst *whole_again(hlo_at p, hlo_inst *y, const sd_shape *s, int d,
+                             bool reverse)
+{
+    int64_t dim[SD_MAX_RANK], n = y->shape->dim[d] * PIECE;
+
+    memcpy(dim, s->dim, sizeof *dim * (size_t)s->rank);
+    dim[d] = n;
+    y = hlo_make_reshape(p, y, s->rank, dim);
+    return n == s->dim[d]
+               ? y
+               : pass_cut(p, y, d, reverse ? n - s->dim[d] : 0, reverse ? n : s->dim[d]);
+}
+
+/* The scan of x along dimension d. */
+static hlo_inst *scan_like(hlo_inst *in, hlo_inst *x, hlo_inst *init, int d)
+{
+    hlo_inst *arg[] = {x, init};
+    hlo_inst *y = hlo_inst_clone(in->parent, in, in, arg);
+
+    y->shape = x->shape;
+    y->u.scan.dim = d;
+    return y;
+}
+
+/* What the pieces come to may be a long line itself. */
+static hlo_inst *scan_in_two(hlo_inst *in)
+{
+    hlo_inst *y = hlo_split_scan(in);
+
+    if (y)
+        hlo_remove(in);
+    return y ? y : in;
+}
+
+hlo_inst *hlo_split_scan(hlo_inst *in)
+{
+    bool reverse = in->u.scan.reverse;
+    int d = (int)in->u.scan.dim, last = reverse ? 0 : PIECE - 1;
+    hlo_at p = pass_at(in);
+    hlo_inst *none, *pieces, *sums, *before;
+    int64_t dim[SD_MAX_RANK], to[SD_MAX_RANK];
+    const sd_shape *s = in->shape;
+    hlo_op op;
+
+    if (!is_long(in, &op))
+        return NULL;
+    memcpy(dim, s->dim, sizeof *dim * (size_t)s->rank);
+    dim[d] = (s->dim[d] + PIECE - 1) / PIECE;
+    for (int i = 0; i < s->rank; i++)
+        to[i] = i + (i > d);
+    none = pass_identity(p, op, pass_dtype(in));
+    pieces = scan_like(in, in_pieces(p, in->arg[0], none, d, dim[d], reverse),
+                       none, d + 1);
+    sums = hlo_make_reshape(p, pass_cut(p, pieces, d + 1, last, last + 1),
+                            s->rank, dim);
+    before = moved(p, scan_in_two(scan_like(in, sums, in->arg[1], d)),
+                   in->arg[1], d, reverse);
+    before = hlo_make_broadcast(p, before, pieces->shape, to, s->rank);
+    return whole_again(p, hlo_make_binary(p, op, before, pieces), s, d,
+                       reverse);
+}

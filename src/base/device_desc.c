@@ -60,6 +60,19 @@ bool device_desc_of_name(const char *name, device_desc *out)
     return false;
 }
 
+device_desc device_as_wanted(const device_desc *dev, const sd_options *opt)
+{
+    device_desc d = *dev;
+
+    if (!sd_opt_bool(opt, SD_OPT_ENGINES))
+        d.features &= ~(uint64_t)DEVICE_HAS_ENGINES;
+    if (!sd_opt_bool(opt, SD_OPT_WGMMA))
+        d.features &= ~(uint64_t)DEVICE_HAS_WGMMA;
+    if (!sd_opt_bool(opt, SD_OPT_TF32))
+        d.features &= ~(uint64_t)DEVICE_HAS_TF32;
+    return d;
+}
+
 const char *device_name_of_product(const char *product)
 {
     for (size_t i = 0; i < SD_COUNTOF(table); i++)

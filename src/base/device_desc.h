@@ -67,7 +67,10 @@ typedef enum {
     /* Kernels read the memory of all devices of the process. */
     DEVICE_HAS_PEERS = 8192,
     /* Matrix instructions take f32, and read 10 bits of its mantissa. */
-    DEVICE_HAS_TF32 = 16384
+    DEVICE_HAS_TF32 = 16384,
+    /* All matrix instructions. */
+    DEVICE_HAS_ENGINES = DEVICE_HAS_MMA | DEVICE_HAS_DPAS16 |
+                         DEVICE_HAS_DPAS8 | DEVICE_HAS_WGMMA | DEVICE_HAS_TF32
 } device_feature;
 typedef enum {
     DEVICE_LIB_ONEDNN = 1,
@@ -100,6 +103,9 @@ typedef struct {
 /* The described device of that name, a row of devices.def ("host:v4",
  * "cuda:sm_90"); false when there is none. */
 bool device_desc_of_name(const char *name, device_desc *out);
+/* dev without the matrix instructions that nobody wants, whose sums have bits of
+ * their own. */
+device_desc device_as_wanted(const device_desc *dev, const sd_options *opt);
 /* The name of the described device that a driver calls `product`; NULL when
  * there is none. */
 const char *device_name_of_product(const char *product);

@@ -68,7 +68,14 @@ typedef struct { /* one dimension of a window, pooling or convolution */
     int64_t reversal; /* 0 or 1 */
 } hlo_window_dim;
 
-typedef enum { HLO_PREC_DEFAULT, HLO_PREC_HIGH, HLO_PREC_HIGHEST } hlo_prec;
+/* The last one is no program's: the operand has tf32's digits already
+ * (hlo_opt_operands.c). */
+typedef enum {
+    HLO_PREC_DEFAULT,
+    HLO_PREC_HIGH,
+    HLO_PREC_HIGHEST,
+    HLO_PREC_TF32
+} hlo_prec;
 
 /* How a dot is to be computed: a row by XLA's number, row 0 being "as its types
  * say".  Operands are rounded to the type `operand`, products are summed in the

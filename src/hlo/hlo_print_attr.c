@@ -14,7 +14,8 @@ const char *const hlo_transpose_name[] = {"TRANSPOSE_INVALID", "NO_TRANSPOSE",
                                           "TRANSPOSE", "ADJOINT", NULL};
 const char *const hlo_fusion_name[] = {"kLoop", "kInput", "kOutput", "kCustom",
                                        NULL};
-const char *const hlo_prec_name[] = {"default", "high", "highest", NULL};
+const char *const hlo_prec_name[] = {"default", "high", "highest", "tf32",
+                                     NULL};
 const char *const hlo_api_name[] = {
     "API_VERSION_UNSPECIFIED",      "API_VERSION_ORIGINAL",
     "API_VERSION_STATUS_RETURNING", "API_VERSION_STATUS_RETURNING_UNIFIED",

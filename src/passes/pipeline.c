@@ -115,7 +115,7 @@ static const group groups[] = {
      .pass = {RUN(lower_conv), RUN(lower_dot), RUN(lower_bitcast),
               RUN(lower_complex), RUN(lower_precision), RUN(lower_index),
               RUN(lower_concatenate), RUN(lower_scatter), RUN(opt_sort),
-              RUN(lower_float)}},
+              RUN(opt_operands), RUN(lower_float)}},
     /* lower_float has made the narrow floats' reduce-precision f32's;
      * lower_index brings the indices that opt_simplify makes into plan's form
      * again. */
@@ -522,8 +522,9 @@ sd_status hlo_optimize(hlo_module *m, const device_desc *dev,
                        const sd_options *opt, hlo_pass_hook hook, void *ctx)
 {
     const char *how = opt ? sd_opt_str(opt, SD_OPT_CHECK) : NULL;
+    const device_desc wanted = device_as_wanted(dev, opt);
     run r = {m,
-             dev,
+             &wanted,
              opt ? sd_opt_str(opt, SD_OPT_PASSES_OFF) : NULL,
              debug_build(),
              false,

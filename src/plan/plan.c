@@ -112,33 +112,17 @@ static sd_status make_program(plan_mem *pm)
     return st;
 }
 
-/* No matrix instructions that nobody wants, whose sums have bits of their own,
- * nor f32 with fewer digits. */
-static const device_desc *with_engines(sd_arena *a, const device_desc *dev,
-                                       const sd_options *opt)
-{
-    device_desc *d = sd_arena_copy(a, dev, sizeof *dev);
-
-    for (int i = 0; i < PLAN_ENGINE_COUNT; i++)
-        if (plan_engine_table[i].m && !sd_opt_bool(opt, SD_OPT_ENGINES))
-            d->features &= ~plan_engine_table[i].needs;
-    if (!sd_opt_bool(opt, SD_OPT_WGMMA))
-        d->features &= ~(uint64_t)DEVICE_HAS_WGMMA;
-    if (!sd_opt_bool(opt, SD_OPT_TF32))
-        d->features &= ~(uint64_t)DEVICE_HAS_TF32;
-    return d;
-}
-
 sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
                     const sd_options *opt, plan **out)
 {
     plan *p = sd_arena_new(a, plan);
+    const device_desc wanted = device_as_wanted(dev, opt);
     plan_mem pm = {.m = m, .p = p};
     sd_status st;
 
     p->arena = a;
     p->m = m;
-    p->dev = with_engines(a, dev, opt);
+    p->dev = sd_arena_copy(a, &wanted, sizeof wanted);
     pm.a = sd_arena_create();
     note_trips(&pm);
     if (!(st = plan_library(m, dev, opt))) {

@@ -159,8 +159,9 @@ void plan_copy_by_itself(plan_kernel *k, plan_blocks *b, const device_desc *dev)
     enum { MOST_PAIRS = 4 };
     size_t most;
 
-    if (!plan_is_wide(b) || b->pairs < 3 || b->part == SD_F32 || !b->x_plain ||
-        !b->y_plain || !is_copied_whole(b, b->x, b->x_along, b->x_wide) ||
+    if (!plan_is_wide(b) || b->pairs < 3 ||
+        (b->part == SD_F32 && !b->y_trimmed) || !b->x_plain || !b->y_plain ||
+        !is_copied_whole(b, b->x, b->x_along, b->x_wide) ||
         !is_copied_whole(b, b->y, b->y_along, b->y_wide))
         return;
     most = SD_MAX(dev->local_bytes, dev->local_most) / b->buffer;

@@ -66,7 +66,17 @@ static bool may_round(const hlo_inst *in)
     const hlo_prec *prec =
         in->op == HLO_DOT ? in->u.dot->prec : in->u.conv->prec;
 
-    return prec[0] < HLO_PREC_HIGHEST && prec[1] < HLO_PREC_HIGHEST;
+    return prec[0] != HLO_PREC_HIGHEST && prec[1] != HLO_PREC_HIGHEST;
+}
+
+/* Has the CONTRACT's operand n tf32's digits before it is copied? */
+static bool is_trimmed(const plan_node *c, const plan_node *n)
+{
+    const hlo_inst *in = c->in;
+    const hlo_prec *prec =
+        in->op == HLO_DOT ? in->u.dot->prec : in->u.conv->prec;
+
+    return prec[n != c->arg[0]] == HLO_PREC_TF32;
 }
 
 /* The program's product is one of that type: of f32 stay what they are, also
@@ -110,6 +120,8 @@ static void choose_engine(const plan_kernel *k, plan_blocks *b,
             continue;
         b->engine = (plan_engine)i;
         b->part = e->part;
+        b->x_trimmed = is_trimmed(c, b->x);
+        b->y_trimmed = is_trimmed(c, b->y);
         b->x = x;
         b->y = y;
         return;

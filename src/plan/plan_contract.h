@@ -162,6 +162,7 @@ typedef struct {
     int step, x_wide, y_wide; /* positions of k; neighbours at a time */
     int lead;                /* zeros of the first step */
     bool x_plain, y_plain;   /* read as they lie */
+    bool x_trimmed, y_trimmed; /* of f32: to tf32's digits, by who made them */
     int zeros;               /* the slot for it; 0: it needs none */
     size_t buffer;           /* bytes from one pair of areas to the next, */
     int pairs;               /* of so many */
@@ -207,6 +208,12 @@ static inline int plan_woven_rows(const plan_blocks *b, int along)
            : e->m && bytes == 4            ? PLAN_LINE_PART / 4
            : e->several && bytes == 1      ? plan_word(b)
                                            : 1;
+}
+/* Of a wide engine: does it take x from registers, into which items read it from
+ * the lines and where they round it?  Of y it takes nothing so. */
+static inline bool plan_holds_x(const plan_blocks *b)
+{
+    return b->by_itself && b->part == SD_F32 && !b->x_trimmed;
 }
 /* Does x, read by blocks, slide within K's last axis? */
 bool plan_slides_within(const plan_kernel *k, const plan_blocks *b);

@@ -113,6 +113,14 @@ static bool narrows_what_is_computed(const hlo_inst *in)
            info_of(x)->fusable && !cluster_is_view_op(x);
 }
 
+/* Bytes that matrix instructions are to read as they lie
+ * (hlo_opt_operands.c): of other products dot has the order in itself. */
+static bool turns_for_product(const hlo_inst *in)
+{
+    return in->op == HLO_TRANSPOSE && sd_dtype_bytes(in->shape->dtype) == 1 &&
+           in->nuse == 1 && in->user[0]->op == HLO_DOT;
+}
+
 bool cluster_is_worth(const cluster *c, const cluster_member *m, int *extra)
 {
     double times = cluster_times(c, m), n = (double)cluster_count_of(m->in);
@@ -125,6 +133,8 @@ bool cluster_is_worth(const cluster *c, const cluster_member *m, int *extra)
     if (in->op == HLO_GATHER && times > 2 * n && in_contraction(c, m) &&
         c->inner->op != HLO_REDUCE)
         return false;
+    if (turns_for_product(in))
+        return times <= 2 * n || !in_contraction(c, m);
     if (cluster_is_view_op(in))
         return m->view.n <= MOST_AT_ONCE &&
                (in->op != HLO_CONCATENATE || in->narg <= MOST_AT_ONCE / 2);

@@ -96,6 +96,7 @@ typedef struct {
     LLVMValueRef x, y;
     bool x_deep, y_deep;
     int columns, times;
+    LLVMValueRef *held; /* x, of each time EMIT_PIECES words; NULL: it lies there */
 } emit_wide;
 /* Blocks of a matrix in memory that a sub-group reads for its engine: 32 bytes
  * of each of 8 rows of x; a column an item of y, in words, where columns lie

@@ -335,7 +335,7 @@ LLVMValueRef emit_tile_vector(emit_tile *g, const emit_operand *o, int i)
     LLVMTypeRef t = emit_widen(emit_mem_type(e, o->node->dtype), o->wide);
     LLVMValueRef v = LLVMBuildLoad2(e->b, t, o->v[i], "");
 
-    if (!g->matrix || g->b->part != SD_F32)
+    if (!g->matrix || g->b->part != SD_F32 || o->trimmed)
         return v;
     if (o->wide == 1)
         return e->abi->trim(e, v);
@@ -555,16 +555,17 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
 {
     const plan_blocks *b = e->k->blocks;
     int64_t outside = 1, extent = e->k->axis[b->k].extent;
-    emit_tile g = {
-        .e = e,
-        .b = b,
-        .x = {b->x, b->m, b->m_in, m0, b->mt, b->x_along, b->x_wide, b->x_m,
-              b->x_k, b->x_panel, b->x_at, .per = 1, .plain = b->x_plain},
-        .y = {b->y, b->n, b->n_in, n0, b->nt, b->y_along, b->y_wide, b->y_n,
-              b->y_k, b->y_panel, b->y_at, .per = 1, .plain = b->y_plain},
-        .type = emit_type(e, b->node->dtype),
-        .matrix = plan_engine_table[b->engine].m > 0,
-        .wide = plan_engine_table[b->engine].several > 0};
+    emit_tile g = {.e = e,
+                   .b = b,
+                   .x = {b->x, b->m, b->m_in, m0, b->mt, b->x_along, b->x_wide,
+                         b->x_m, b->x_k, b->x_panel, b->x_at, .per = 1,
+                         .trimmed = b->x_trimmed, .plain = b->x_plain},
+                   .y = {b->y, b->n, b->n_in, n0, b->nt, b->y_along, b->y_wide,
+                         b->y_n, b->y_k, b->y_panel, b->y_at, .per = 1,
+                         .trimmed = b->y_trimmed, .plain = b->y_plain},
+                   .type = emit_type(e, b->node->dtype),
+                   .matrix = plan_engine_table[b->engine].m > 0,
+                   .wide = plan_engine_table[b->engine].several > 0};
     LLVMValueRef item = e->lid;
 
     for (int a = 0; a < b->k; a++)

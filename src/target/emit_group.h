@@ -29,7 +29,7 @@ typedef struct { /* one operand, and what an item copies of it */
                             of its elements' lines */
     LLVMValueRef *to; /* of panels: bytes from a pair of areas to its place */
     emit_known *from_start; /* of each: where its loads go in step 0; NULL */
-    bool plain; /* as the plan says: */
+    bool trimmed, plain; /* as the plan says; plain: */
     LLVMValueRef *begin; /* of each vector: the element that it begins with where
                          K does */
     int64_t *beyond; /* of each: elements from vector 0's begin; NULL: items

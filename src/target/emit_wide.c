@@ -13,6 +13,10 @@
  * which wait in a row: what is written is for the next but one, in the areas of
  * the product before, which all have waited for (run_ahead).
  *
+ * x of f32 that is still to be rounded an item reads from its lines to
+ * registers, from which the engine takes it (plan_holds_x).  While a product
+ * does so nobody may write them, so a turn has two steps, each with its own.
+ *
  * What is read has a whole product's time to arrive.  Operands lie as
  * plan_blocks says, in lines of 128 bytes, so that eight lines' parts of one
  * number lie in all banks. */
@@ -158,6 +162,28 @@ static void write_operand(emit_tile *g, const emit_operand *o,
 
 /* ---- products ---- */
 
+/* x of a step, of the sub-group's rows, as the engine takes it from registers:
+ * what an item reads of a square is what it has of a product. */
+static void hold_x(emit_tile *g, LLVMValueRef turn, emit_wide *w)
+{
+    emit *e = g->e;
+    emit_side rows = {.side = PLAN_LINE};
+
+    w->held = sd_arena_array(e->a, LLVMValueRef, w->times * EMIT_PIECES);
+    for (int i = 0; i < w->times; i++) {
+        LLVMValueRef *v = w->held + (ptrdiff_t)i * EMIT_PIECES;
+        LLVMValueRef at = LLVMBuildXor(
+            e->b, g->x_own, emit_si(e, (int64_t)i * PLAN_LINE / w->times), "");
+
+        e->abi->square(e, &rows, emit_tile_area(g, g->x.at, turn, e->i8, at),
+                       v);
+        for (int k = 0; k < EMIT_PIECES; k++)
+            v[k] = LLVMBuildBitCast(
+                e->b, e->abi->trim(e, LLVMBuildBitCast(e->b, v[k], e->f32, "")),
+                e->i32, "");
+    }
+}
+
 /* The sub-groups that ask together have neighbouring rows of x. */
 static void begin(emit_tile *g, LLVMValueRef turn)
 {
@@ -172,6 +198,8 @@ static void begin(emit_tile *g, LLVMValueRef turn)
                    .columns = g->b->vectors,
                    .times = g->b->step / of->depth};
 
+    if (plan_holds_x(g->b))
+        hold_x(g, turn, &w);
     e->abi->begin(e, &w);
 }
 
@@ -273,27 +301,49 @@ static void fill(emit_tile *g)
     settle(g);
 }
 
+/* Where the item's squares of x begin: item i names row i % 16, and of that the
+ * first or the second part of a line that a product takes. */
+static void find_own_rows(emit_tile *g)
+{
+    emit *e = g->e;
+    LLVMValueRef row = emit_add(e, emit_times(e, g->im, PLAN_SQUARE),
+                                emit_rest(e, g->mate, PLAN_SQUARE)),
+                 part = emit_over(e, g->mate, PLAN_SQUARE);
+
+    g->x_own = place_of(g, &g->x, row,
+                        emit_times(e, part, PLAN_LINE_PART / bytes_of(g)));
+}
+
 void emit_wide_run(emit_tile *g)
 {
     emit *e = g->e;
     LLVMValueRef *acc = sd_arena_array(e->a, LLVMValueRef, g->nacc);
+    int held = plan_holds_x(g->b) ? 2 : 1;
+    int64_t last = g->steps / held * held;
     LLVMBasicBlockRef pre;
     emit_loop s;
 
     assert(g->chains == 1 && g->b->along_n == 1);
+    if (held > 1)
+        find_own_rows(g);
     e->abi->open_sums(e, g->slot, g->nacc);
     fill(g);
     pre = LLVMGetInsertBlock(e->b);
-    emit_loop_open(e, &s, emit_si(e, 0), emit_si(e, g->steps), 1);
+    emit_loop_open(e, &s, emit_si(e, 0), emit_si(e, last), held);
     emit_level_open(e, pre);
     if (g->b->by_itself)
-        run_by_itself(g, s.at);
+        for (int i = 0; i < held; i++)
+            run_by_itself(g, emit_add(e, s.at, emit_si(e, i)));
     else if (g->b->pairs > 2)
         run_ahead(g, s.at);
     else
         run_step(g, s.at);
     emit_loop_close(e, &s);
     emit_level_close(e);
+    if (last < g->steps) {
+        e->abi->wait(e, 0); /* ptxas sees only in a loop what goes on */
+        run_by_itself(g, emit_si(e, last));
+    }
     if (g->b->pairs > 2)
         e->abi->wait(e, 0);
     if (g->b->by_itself)

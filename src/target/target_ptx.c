@@ -259,13 +259,16 @@ static void beside(const emit *e, int sum, int *m, int *n)
  * knows it moves between a loop's turns, and ptxas lets no product follow
  * another whose sums are moved. */
 
+enum { MOST_ARGS = 17 };
+
 /* A volatile instruction, which memory is not moved across. */
 static LLVMValueRef put_text(emit *e, const char *text, const char *how,
                              LLVMTypeRef out, LLVMValueRef *arg, unsigned narg)
 {
-    LLVMTypeRef in[2], t;
+    LLVMTypeRef in[MOST_ARGS], t;
     LLVMValueRef v;
 
+    assert(narg <= MOST_ARGS);
     for (unsigned i = 0; i < narg; i++)
         in[i] = LLVMTypeOf(arg[i]);
     t = LLVMFunctionType(out, in, narg, false);
@@ -343,6 +346,17 @@ static LLVMValueRef describe(emit *e, LLVMValueRef p, bool deep)
     return LLVMBuildOr(e->b, at, LLVMConstInt(e->i64, rest, 0), "");
 }
 
+/* x of product i: what describes it, or the item's words $0, $1, .. */
+static void put_x(sd_buf *text, const emit_wide *w, int i)
+{
+    int at = i * EMIT_PIECES;
+
+    if (w->held)
+        sd_buf_fmt(text, "{$%d, $%d, $%d, $%d}", at, at + 1, at + 2, at + 3);
+    else
+        sd_buf_fmt(text, "x");
+}
+
 /* One after the other along K: 32 bytes of a line, or as many lines. */
 static void begin(emit *e, const emit_wide *w)
 {
@@ -355,30 +369,45 @@ static void begin(emit *e, const emit_wide *w)
     plan_engine engine = e->k->blocks->engine;
     int n = w->columns / 2, depth = plan_engine_table[engine].depth;
     sd_dtype part = plan_engine_table[engine].part;
-    LLVMValueRef from[2] = {describe(e, w->x, w->x_deep),
-                            describe(e, w->y, w->y_deep)};
-    sd_buf text = {0};
+    int nx = w->held ? EMIT_PIECES * w->times : 1;
+    LLVMValueRef from[MOST_ARGS];
+    sd_buf text = {0}, how = {0};
 
+    for (int i = 0; i < nx; i++) {
+        from[i] = w->held ? w->held[i] : describe(e, w->x, w->x_deep);
+        sd_buf_fmt(&how, w->held ? "r," : "l,");
+    }
+    from[nx] = describe(e, w->y, w->y_deep);
+    sd_buf_fmt(&how, "l,~{memory}%c", 0);
     sd_buf_fmt(&text,
                "{.reg .pred p; .reg .b64 x, y; setp.eq.b32 p, 0, 0; "
-               "mov.b64 x, $0; mov.b64 y, $1; wgmma.fence.sync.aligned;");
+               "mov.b64 y, $%d; ",
+               nx);
+    if (!w->held)
+        sd_buf_fmt(&text, "mov.b64 x, $0; ");
+    sd_buf_fmt(&text, "wgmma.fence.sync.aligned;");
     for (int i = 0; i < w->times; i++) {
         sd_buf_fmt(&text, " wgmma.mma_async.sync.aligned.m64n%dk%d.%s {",
                    w->columns, depth, type[engine]);
         for (int s = 0; s < n; s++)
-            sd_buf_fmt(&text, "sum%d%s", s, s + 1 < n ? ", " : "}, x, y, p");
+            sd_buf_fmt(&text, "sum%d%s", s, s + 1 < n ? ", " : "}, ");
+        put_x(&text, w, i);
+        sd_buf_fmt(&text, ", y, p");
         if (sd_is_float(part)) /* neither has its sign changed */
             sd_buf_fmt(&text, ", 1, 1");
         if (sd_dtype_bytes(part) == 2)
             sd_buf_fmt(&text, ", %d, %d", !w->x_deep, !w->y_deep);
-        sd_buf_fmt(&text, "; add.s64 x, x, %d; add.s64 y, y, %d;",
-                   w->x_deep ? 2 : depth * PLAN_LINE / 16,
+        if (!w->held)
+            sd_buf_fmt(&text, "; add.s64 x, x, %d",
+                       w->x_deep ? 2 : depth * PLAN_LINE / 16);
+        sd_buf_fmt(&text, "; add.s64 y, y, %d;",
                    w->y_deep ? 2 : depth * PLAN_LINE / 16);
     }
     sd_buf_fmt(&text, " wgmma.commit_group.sync.aligned;}%c", 0);
-    put_text(e, text.at, "l,l,~{memory}", LLVMVoidTypeInContext(e->cx), from,
-             2);
+    put_text(e, text.at, how.at, LLVMVoidTypeInContext(e->cx), from,
+             (unsigned)nx + 1);
     sd_buf_finish(&text);
+    sd_buf_finish(&how);
 }
 
 static void wait(emit *e, int left)

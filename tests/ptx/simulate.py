@@ -217,17 +217,28 @@ class Group:
         each = WIDTH[kind]
         out = []
         for first in range(0, self.n, 128):
-            x, y = (set(self.get(o)[first:first + 128].tolist()) for o in ops[1:3])
-            assert len(x) == len(y) == 1, "items of one product name several"
-            x = self.elements(self.tile(x.pop(), m, depth, each, not turned[0]), kind)
+            y = set(self.get(ops[2])[first:first + 128].tolist())
+            x = set() if isinstance(ops[1], list) else set(self.get(ops[1])[first:first + 128].tolist())
+            assert len(y) == 1 and len(x) < 2, "items of one product name several"
+            x = (self.elements(self.tile(x.pop(), m, depth, each, not turned[0]), kind) if x else
+                 self.held(ops[1], first, kind))
             y = self.elements(self.tile(y.pop(), n, depth, each, not turned[1]), kind)
             out.append(x @ y.T)
         return np.stack(out)
 
+    def held(self, words, first, kind):
+        """64 rows of x, of words of 4 bytes in the registers of four warps' items."""
+        x, item = np.zeros((64, 8)), np.arange(128)
+        for i, r in enumerate(words):
+            v = self.get(r)[first:first + 128].astype(np.uint32)
+            x[item // 32 * 16 + item % 32 // 4 + i % 2 * 8, item % 4 + i // 2 * 4] = numbers(v, kind)
+        return x
+
     def begin(self, name, ops, mask):
         assert mask.all() and "".join(ops[3:4]) == "p"
         first = self.product(name, ops)
-        self.running.append((self.committed, name, ops, [self.get(o) for o in ops[1:3]], first))
+        at = [o if isinstance(o, list) else self.get(o) for o in ops[1:3]]
+        self.running.append((self.committed, name, ops, at, first))
         l = np.arange(self.n)
         for i, r in enumerate(ops[0]):
             row = l % 128 // 32 * 16 + l % 32 // 4 + i // 2 % 2 * 8
@@ -241,9 +252,11 @@ class Group:
         """For all groups of products but the last ones."""
         going = [x for x in self.running if x[0] >= self.committed - left]
         for _, name, ops, at, first in self.running[:len(self.running) - len(going)]:
-            self.set("wx", at[0], True)
+            x = at[0] if isinstance(at[0], list) else "wx"
+            if x == "wx":
+                self.set("wx", at[0], True)
             self.set("wy", at[1], True)
-            if not np.array_equal(self.product(name, [ops[0], "wx", "wy", *ops[3:]]), first):
+            if not np.array_equal(self.product(name, [ops[0], x, "wy", *ops[3:]]), first):
                 raise ValueError("what wgmma reads was written before it was waited for")
         self.running = going
 

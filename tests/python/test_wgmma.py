@@ -27,7 +27,8 @@ def compiled(tmp, hlo, wgmma="1"):
     source = tmp / "program.hlo"
     source.write_text(hlo)
     subprocess.run([TOOL, "compile", "--target=cuda:sm_90", f"--out={tmp}", source], check=True,
-                   capture_output=True, env={**os.environ, "SUNDOG_WGMMA": wgmma})
+                   capture_output=True,
+                   env={**os.environ, "SUNDOG_WGMMA": wgmma, "SUNDOG_DISABLE_PASSES": "operands"})
     [path] = glob.glob(f"{tmp}/*.ptx")
     plan = open(glob.glob(f"{tmp}/*plan.txt")[0]).read()
     return open(path).read(), plan, path
@@ -77,16 +78,19 @@ def of_batch():
         lhs_contracting_dims={2}, rhs_contracting_dims={1}""", want
 
 
-def convolution(kind="bf16", n=8, side=28, c=24, f=192, more=""):
+def convolution(kind="bf16", n=8, side=28, c=24, f=192, more="", weights="01io"):
     x, y = random(kind, n, side, side, c), random(kind, 3, 3, c, f)
     wide = np.pad(x.astype(np.float32), ((0, 0), (1, 1), (1, 1), (0, 0)))
     want = sum(wide[:, i:i + side, j:j + side] @ y[i, j].astype(np.float32)
                for i in range(3) for j in range(3))
+    y = y if weights == "01io" else np.ascontiguousarray(y.transpose(3, 0, 1, 2))
     return [x, y], f"""ROOT r = f32[{n},{side},{side},{f}] convolution(p0, p1),
-        window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_01io->b01f{more}""", want
+        window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_{weights}->b01f{more}""", want
 
 
-BY_THEMSELVES = ("plain nn", "plain tt", "plain s8", "plain convolution")  # copies
+BY_THEMSELVES = ("plain nn", "plain tt", "plain s8", "plain convolution", "trimmed", "held", "held odd",
+                 "held convolution")  # copies
+TRIMMED, HELD = ", operand_precision={tf32,tf32}", ", operand_precision={default,tf32}"
 EXACT = ", operand_precision={highest,highest}"
 PROGRAMS = {
     "bf16 nn": lambda: product("bf16", "bf16", "nn"),
@@ -112,6 +116,10 @@ PROGRAMS = {
     "plain tt": lambda: product("f16", "f32", "tt", 1280, 1024, 448),
     "plain s8": lambda: product("s8", "s32", "nt", 2304, 2048, 256),
     "plain convolution": lambda: convolution("bf16", 32, 56, 64, 64),
+    "trimmed": lambda: product("f32", "f32", "nt", 1160, 1000, 256, TRIMMED),
+    "held": lambda: product("f32", "f32", "nt", 2304, 2048, 192, HELD),
+    "held odd": lambda: product("f32", "f32", "nt", 1159, 1001, 160, HELD),
+    "held convolution": lambda: convolution("f32", 32, 56, 64, 64, HELD, "o01i"),
     "epilogue": with_epilogue, "batch": of_batch, "convolution": convolution}
 
 

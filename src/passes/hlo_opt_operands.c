@@ -1,0 +1,234 @@
+/* Operands of large products and convolutions, on GPUs whose matrix
+ * instructions read them from local memory (wgmma): those of bytes and of f32
+ * as tf32 must lie along the summed dimension there, and f32 must have been
+ * rounded.  Doing that while they are copied takes registers, and the copies
+ * then bound the product.  So an operand that is read often enough is written
+ * anew first, with that dimension last, and rounded, and copies go by
+ * themselves (docs/adr/0025, 0033).  The operand of a result's rows need only
+ * lie so: the instructions also take it from registers, where it is rounded. */
+#include "passes_priv.h"
+
+#include <math.h>
+
+enum {
+    LINE = 128, /* bytes along the sum that a step reads of an operand */
+    LEAST_USE = 256, /* products of an element, for each of its bytes: fewer
+                        are done as fast as it is written and read again */
+    LEAST_TILES = 128 * 128, /* sums of a product that has tiles for a unit */
+    MOST_PLACES = 31 /* of a window, as plan_plain.c has them */
+};
+
+/* One operand: which dimension is summed last, and the order that puts it
+ * last. */
+typedef struct {
+    hlo_inst *x;
+    int64_t perm[SD_MAX_RANK];
+    bool turns, rounds;
+} side;
+
+static double count(const sd_shape *s)
+{
+    return (double)sd_shape_count(s);
+}
+
+static bool takes(const device_desc *dev, sd_dtype t, const hlo_prec *prec)
+{
+    return t == SD_S8 || t == SD_U8 ||
+           (t == SD_F32 && dev->features & DEVICE_HAS_TF32 &&
+            prec[0] != HLO_PREC_HIGHEST && prec[1] != HLO_PREC_HIGHEST);
+}
+
+/* x has its dimension `last` last, and the others in order. */
+static void find_side(side *s, hlo_inst *x, int64_t last, hlo_prec prec,
+                      bool rows)
+{
+    int n = 0;
+
+    s->x = x;
+    for (int d = 0; d < x->shape->rank; d++)
+        if (d != last)
+            s->perm[n++] = d;
+    s->perm[n] = last;
+    s->turns = last != n;
+    s->rounds = x->shape->dtype == SD_F32 && prec != HLO_PREC_TF32 &&
+                (s->turns || !rows);
+}
+
+/* Is each of them either right or used so often that it may be made so, and
+ * is there one that is to be made? */
+static bool is_worth(const device_desc *dev, const hlo_inst *in, const side *s,
+                     const hlo_prec *prec, int64_t depth, double products)
+{
+    sd_dtype t = s[0].x->shape->dtype;
+    size_t bytes = sd_dtype_bytes(t);
+    bool any = false;
+
+    if (!takes(dev, t, prec) || s[1].x->shape->dtype != t ||
+        depth * (int64_t)bytes % LINE ||
+        count(in->shape) < (double)LEAST_TILES * dev->units / 2)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        bool made = s[i].turns || s[i].rounds;
+
+        any |= made;
+        if (made && products < count(s[i].x->shape) * (double)bytes * LEAST_USE)
+            return false;
+    }
+    return any;
+}
+
+static hlo_inst *bits(hlo_at p, hlo_op op, hlo_inst *x, uint32_t v)
+{
+    return hlo_make_binary(p, op, x,
+                           pass_fill_s64(p, x->shape, SD_U32, (int64_t)v));
+}
+
+/* To tf32, ties away from 0, as cvt.rna does it. */
+static hlo_inst *rounded(hlo_at p, hlo_inst *x)
+{
+    enum { DROPPED = 13 };
+    hlo_inst *y = hlo_make_bitcast_convert(p, SD_U32, x);
+
+    y = bits(p, HLO_ADD, y, 1u << (DROPPED - 1));
+    y = bits(p, HLO_AND, y, ~0u << DROPPED);
+    return hlo_make_select(p, hlo_make_compare(p, HLO_NE, x, x),
+                           hlo_make_fill(p, x->shape, NAN),
+                           hlo_make_bitcast_convert(p, SD_F32, y));
+}
+
+static hlo_inst *make(hlo_at p, const side *s)
+{
+    hlo_inst *x = s->x;
+
+    if (s->turns)
+        x = hlo_make_transpose(p, x, s->perm);
+    return s->rounds ? rounded(p, x) : x;
+}
+
+/* ---- products ---- */
+
+static hlo_inst *make_dot(hlo_inst *in, const device_desc *dev)
+{
+    sd_arena *a = in->parent->module->arena;
+    hlo_at p = pass_at(in);
+    hlo_dot d = *in->u.dot;
+    hlo_dims *dims[2][2] = {{&d.lhs_batch, &d.lhs_contract},
+                            {&d.rhs_batch, &d.rhs_contract}};
+    hlo_inst *x[2];
+    side s[2];
+    int64_t depth;
+
+    if (d.lhs_contract.n != 1)
+        return NULL;
+    for (int i = 0; i < 2; i++)
+        find_side(&s[i], in->arg[i], dims[i][1]->at[0], d.prec[i], i == 0);
+    depth = in->arg[0]->shape->dim[d.lhs_contract.at[0]];
+    if (!is_worth(dev, in, s, d.prec, depth, count(in->shape) * (double)depth))
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        int rank = in->arg[i]->shape->rank;
+        hlo_dims *batch = dims[i][0];
+        int64_t at[SD_MAX_RANK], last = rank - 1;
+
+        x[i] = make(p, &s[i]);
+        for (int k = 0; k < batch->n; k++)
+            for (int to = 0; to < rank; to++)
+                if (s[i].perm[to] == batch->at[k])
+                    at[k] = to;
+        *batch = hlo_dims_copy(a, at, batch->n);
+        *dims[i][1] = hlo_dims_copy(a, &last, 1);
+        if (s[i].rounds)
+            d.prec[i] = HLO_PREC_TF32;
+    }
+    return hlo_make_dot(p, x[0], x[1], pass_dtype(in), &d);
+}
+
+/* ---- convolutions ---- */
+
+/* Where dimension d went. */
+static int64_t moved(const side *s, int64_t d)
+{
+    int64_t to = 0;
+
+    while (s->perm[to] != d)
+        to++;
+    return to;
+}
+
+static hlo_dims moved_all(sd_arena *a, const side *s, hlo_dims d)
+{
+    int64_t at[SD_MAX_RANK];
+
+    for (int i = 0; i < d.n; i++)
+        at[i] = moved(s, d.at[i]);
+    return hlo_dims_copy(a, at, d.n);
+}
+
+static bool has_small_window(const hlo_conv *c)
+{
+    int64_t places = 0;
+
+    for (int i = 0; i < c->nspatial; i++) {
+        places += c->win[i].size;
+        if (c->win[i].base_dilation != 1)
+            return false;
+    }
+    return places <= MOST_PLACES && c->feature_groups == 1 &&
+           c->batch_groups == 1;
+}
+
+static hlo_inst *make_conv(hlo_inst *in, const device_desc *dev)
+{
+    sd_arena *a = in->parent->module->arena;
+    hlo_at p = pass_at(in);
+    hlo_conv c = *in->u.conv;
+    hlo_inst *x[2], *out;
+    const sd_shape *k = in->arg[1]->shape;
+    bool features_last = c.out_feature == in->shape->rank - 1;
+    side s[2];
+    double depth;
+
+    if (!has_small_window(&c))
+        return NULL;
+    find_side(&s[0], in->arg[0], c.in_feature, c.prec[0], features_last);
+    find_side(&s[1], in->arg[1], c.k_in, c.prec[1], !features_last);
+    depth = count(k) / (double)k->dim[c.k_out];
+    if (!is_worth(dev, in, s, c.prec, k->dim[c.k_in], count(in->shape) * depth))
+        return NULL;
+    for (int i = 0; i < 2; i++) {
+        x[i] = make(p, &s[i]);
+        if (s[i].rounds)
+            c.prec[i] = HLO_PREC_TF32;
+    }
+    c.in_batch = moved(&s[0], c.in_batch);
+    c.in_feature = moved(&s[0], c.in_feature);
+    c.in_spatial = moved_all(a, &s[0], c.in_spatial);
+    c.k_in = moved(&s[1], c.k_in);
+    c.k_out = moved(&s[1], c.k_out);
+    c.k_spatial = moved_all(a, &s[1], c.k_spatial);
+    out = hlo_inst_clone(in->parent, in, in, x);
+    out->u.conv = sd_arena_copy(a, &c, sizeof c);
+    return out;
+}
+
+static bool make_all(hlo_module *m, const device_desc *dev)
+{
+    bool changed = false;
+
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c) {
+            hlo_inst *with = in->op == HLO_DOT           ? make_dot(in, dev)
+                             : in->op == HLO_CONVOLUTION ? make_conv(in, dev)
+                                                         : NULL;
+
+            if (with)
+                pass_replace(in, with);
+            changed |= with != NULL;
+        }
+    return changed;
+}
+
+bool hlo_opt_operands(hlo_module *m, const device_desc *dev)
+{
+    return dev->features & DEVICE_HAS_WGMMA && make_all(m, dev);
+}

@@ -277,14 +277,13 @@ static const char *read_line(xpu_wire *w, int who)
         uint8_t *to = l->m ? l->m->data : (uint8_t *)&l->head;
         size_t all = l->m ? l->head.bytes : sizeof l->head;
         ssize_t n = recv(l->fd, to + l->got, all - l->got, 0);
+        bool ended = !n || (n < 0 && errno == ECONNRESET); /* words unread */
 
-        if (n < 0 && errno != EAGAIN && errno != EINTR)
-            return strerror(errno);
-        if (n < 0)
-            return NULL;
-        if (!n)
+        if (ended)
             return l->got || l->m ? "it ended within a message"
                                   : "it has ended";
+        if (n < 0)
+            return errno == EAGAIN || errno == EINTR ? NULL : strerror(errno);
         l->got += (size_t)n;
         if (l->got == all)
             why = next_part(w, who);

@@ -17,11 +17,12 @@ struct cu_context_st {
     int refs;
     cu_result fault;
 };
+typedef struct fake_record fake_record;
 typedef struct {
     fake_command is;
     enum { LAUNCH, COPY, HOST, GRAPH, RECORD, WAIT } kind;
-    cu_event event;
-    long seq;
+    cu_event event; /* to put it; then: */
+    fake_record *record;
     void *own; /* to free with it */
     cu_host_fn host;
     void *ctx;

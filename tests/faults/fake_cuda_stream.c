@@ -5,15 +5,21 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-struct cu_event_st {
-    int refs; /* its owner's, and of commands */
-    long want, done;
+/* Who waits does so for what the event was when he asked: it may be recorded
+ * again, in a stream that is further on. */
+struct fake_record {
+    int refs; /* the event's, and of commands */
+    bool done;
 };
+struct cu_event_st {
+    fake_record *last; /* NULL: it was never recorded */
+};
+
 /* The lock is held. */
-static void drop_event(cu_event e)
+static void drop_record(fake_record *r)
 {
-    if (e && !--e->refs)
-        fake_drop(e);
+    if (r && !--r->refs)
+        free(r);
 }
 
 /* A word goes over whole, as on a card: a kernel may look at it meanwhile. */
@@ -84,7 +90,7 @@ static void serve(void *owner, fake_command *one)
     cu_stream s = owner;
     command *c = (command *)one;
 
-    while (c->kind == WAIT && c->event->done < c->seq)
+    while (c->kind == WAIT && c->record && !c->record->done)
         pthread_cond_wait(&fake_changed, &fake_lock);
     if (c->kind < GRAPH)
         work(s, c);
@@ -92,10 +98,10 @@ static void serve(void *owner, fake_command *one)
         work_graph(s, c->graph);
     fake_nreplay += c->kind == GRAPH;
     if (c->kind == RECORD) {
-        c->event->done = SD_MAX(c->event->done, c->seq);
+        c->record->done = true;
         pthread_cond_broadcast(&fake_changed);
     }
-    drop_event(c->event);
+    drop_record(c->record);
     fake_drop_graph(c->graph);
     free(c->own);
     free(c);
@@ -141,7 +147,23 @@ cu_result cuStreamSynchronize(cu_stream s)
     return err ? err : bad;
 }
 
-/* The lock is not held; an event's reference goes with the command. */
+/* The lock is held.  False: there is no memory. */
+static bool take_record(command *c)
+{
+    cu_event e = c->event;
+
+    if (c->kind == RECORD) {
+        drop_record(e->last);
+        if (!(e->last = calloc(1, sizeof *e->last)))
+            return false;
+        e->last->refs = 1;
+    }
+    if ((c->record = e->last))
+        c->record->refs++;
+    return true;
+}
+
+/* The lock is not held. */
 cu_result fake_put(cu_stream s, const command *what)
 {
     cu_result err = fake_trouble_in(s->context);
@@ -154,13 +176,14 @@ cu_result fake_put(cu_stream s, const command *what)
     }
     *c = *what;
     pthread_mutex_lock(&fake_lock);
-    if (c->event) {
-        c->event->refs++;
-        c->seq = c->kind == RECORD ? ++c->event->want : c->event->want;
+    if (!c->event || take_record(c)) {
+        fake_append(&s->worker, &c->is);
+    } else {
+        free(c);
+        err = CU_OUT_OF_MEMORY;
     }
-    fake_append(&s->worker, &c->is);
     pthread_mutex_unlock(&fake_lock);
-    return CU_OK;
+    return err;
 }
 
 cu_result cuStreamWaitEvent(cu_stream s, cu_event e, unsigned flags)
@@ -209,7 +232,6 @@ cu_result cuEventCreate(cu_event *out, unsigned flags)
         return err ? err : CU_INVALID_VALUE;
     if (!(e = fake_make(sizeof *e)))
         return CU_OUT_OF_MEMORY;
-    e->refs = 1;
     *out = e;
     return CU_OK;
 }
@@ -217,9 +239,9 @@ cu_result cuEventCreate(cu_event *out, unsigned flags)
 cu_result cuEventDestroy_v2(cu_event e)
 {
     pthread_mutex_lock(&fake_lock);
-    drop_event(e);
+    drop_record(e->last);
     pthread_mutex_unlock(&fake_lock);
-    return CU_OK;
+    return fake_drop(e);
 }
 
 cu_result cuEventRecord(cu_event e, cu_stream s)
@@ -234,7 +256,7 @@ cu_result cuEventQuery(cu_event e)
     if (err)
         return err;
     pthread_mutex_lock(&fake_lock);
-    err = e->done < e->want ? CU_NOT_READY : CU_OK;
+    err = e->last && !e->last->done ? CU_NOT_READY : CU_OK;
     pthread_mutex_unlock(&fake_lock);
     return err;
 }
@@ -242,12 +264,16 @@ cu_result cuEventQuery(cu_event e)
 cu_result cuEventSynchronize(cu_event e)
 {
     cu_result err = fake_trouble_in(NULL);
+    fake_record *r;
 
     if (err)
         return err;
     pthread_mutex_lock(&fake_lock);
-    while (e->done < e->want && !fake_context()->fault)
+    if ((r = e->last))
+        r->refs++;
+    while (r && !r->done && !fake_context()->fault)
         pthread_cond_wait(&fake_changed, &fake_lock);
+    drop_record(r);
     err = fake_context()->fault;
     pthread_mutex_unlock(&fake_lock);
     return err;

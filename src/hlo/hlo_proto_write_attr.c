@@ -106,13 +106,21 @@ static void write_window(sd_arena *a, const hlo_attr_row *r, const hlo_inst *in,
         p->window = window_to_pb(a, in->u.window.dim, in->u.window.n);
 }
 
+/* XLA has another one by the number of ours; of digits that are gone already
+ * nobody loses any. */
+static hlo_prec known_precision(hlo_prec p)
+{
+    return p == HLO_PREC_TF32 ? HLO_PREC_DEFAULT : p;
+}
+
 static void write_precision(sd_arena *a, const hlo_attr_row *r,
                             const hlo_inst *in, pb_inst *p)
 {
     const hlo_prec *prec = hlo_attr_field(r, in);
 
     p->precision = sd_arena_new(a, pb_precision);
-    p->precision->operand = ints(a, (int64_t[]){prec[0], prec[1]}, 2);
+    p->precision->operand = ints(
+        a, (int64_t[]){known_precision(prec[0]), known_precision(prec[1])}, 2);
 }
 
 /* Its number stands beside the precision. */

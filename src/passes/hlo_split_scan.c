@@ -29,7 +29,8 @@ static bool is_long(const hlo_inst *in, hlo_op *op)
            pass_has_identity(*op, pass_dtype(in->arg[0]));
 }
 
-/* x moved by one along d in the direction of the scan, beginning with `first`. */
+/* x moved by one along d in the direction of the scan, beginning with `first`.
+ */
 static hlo_inst *moved(hlo_at p, hlo_inst *x, hlo_inst *first, int d,
                        bool reverse)
 {
@@ -51,9 +52,7 @@ static hlo_inst *in_pieces(hlo_at p, hlo_inst *x, hlo_inst *fill, int d,
     if (low[d] || high[d])
         x = hlo_make_pad(p, x, fill, low, high, NULL);
     for (int i = 0; i < rank; i++)
-        dim[i] = i == d       ? n
-                 : i == d + 1 ? PIECE
-                              : x->shape->dim[i - (i > d)];
+        dim[i] = i == d ? n : i == d + 1 ? PIECE : x->shape->dim[i - (i > d)];
     return hlo_make_reshape(p, x, rank, dim);
 }
 
@@ -65,9 +64,9 @@ static hlo_inst *whole_again(hlo_at p, hlo_inst *y, const sd_shape *s, int d,
     memcpy(dim, s->dim, sizeof *dim * (size_t)s->rank);
     dim[d] = n;
     y = hlo_make_reshape(p, y, s->rank, dim);
-    return n == s->dim[d]
-               ? y
-               : pass_cut(p, y, d, reverse ? n - s->dim[d] : 0, reverse ? n : s->dim[d]);
+    return n == s->dim[d] ? y
+                          : pass_cut(p, y, d, reverse ? n - s->dim[d] : 0,
+                                     reverse ? n : s->dim[d]);
 }
 
 /* The scan of x along dimension d. */

@@ -186,13 +186,15 @@ CALL(Improbe, int source, int tag, handle comm, int *is, handle *piece,
 {
     box *b = comm;
     message **at = &b->come;
+    int err;
 
     (void)source;
     (void)tag;
-    if (answer(__func__))
-        return OTHER;
     pthread_mutex_lock(&lock);
-    *is = *at != NULL;
+    /* asked here, or what one tells who fails would reach one who does not yet
+     */
+    err = answer(__func__);
+    *is = !err && *at;
     while (*is && (*at)->next)
         at = &(*at)->next;
     if (*is) {
@@ -206,7 +208,7 @@ CALL(Improbe, int source, int tag, handle comm, int *is, handle *piece,
             (mpi_status){.source = m->source, .internal = {(int)m->bytes}};
     }
     pthread_mutex_unlock(&lock);
-    return 0;
+    return err;
 }
 
 CALL(Get_count, const mpi_status *status, handle type, int *n)

@@ -14,17 +14,17 @@
 
 enum {
     LONG = 512, /* elements of a line */
-    FEW = 64,    /* lines; of more each device has enough to do at once */
+    FEW = 64,   /* lines; of more each device has enough to do at once */
     PIECE = 64
 };
 
 static bool is_long(const hlo_inst *in, hlo_op *op)
 {
     const sd_shape *s = in->arg[0]->shape;
-    int64_t n = s->dim[in->u.scan.dim];
+    int64_t n = s->dim[in->u.scan.dim], lines = n ? sd_shape_count(s) / n : 0;
 
-    return in->narg == 2 && !in->u.scan.exclusive && n >= LONG &&
-           sd_shape_count(s) < FEW * n && s->rank < SD_MAX_RANK &&
+    return in->narg == 2 && !in->u.scan.exclusive && n >= LONG && lines > 0 &&
+           lines < FEW && s->rank < SD_MAX_RANK &&
            hlo_comp_is_binary(in->comp[0], op) &&
            pass_has_identity(*op, pass_dtype(in->arg[0]));
 }

@@ -54,6 +54,25 @@ static void find_side(side *s, hlo_inst *x, int64_t last, hlo_prec prec,
                 (s->turns || !rows);
 }
 
+/* Where dimension d went. */
+static int64_t moved(const side *s, int64_t d)
+{
+    int64_t to = 0;
+
+    while (s->perm[to] != d)
+        to++;
+    return to;
+}
+
+static hlo_dims moved_all(sd_arena *a, const side *s, hlo_dims d)
+{
+    int64_t at[SD_MAX_RANK];
+
+    for (int i = 0; i < d.n; i++)
+        at[i] = moved(s, d.at[i]);
+    return hlo_dims_copy(a, at, d.n);
+}
+
 /* Is each of them either right or used so often that it may be made so, and
  * is there one that is to be made? */
 static bool is_worth(const device_desc *dev, const hlo_inst *in, const side *s,
@@ -64,8 +83,8 @@ static bool is_worth(const device_desc *dev, const hlo_inst *in, const side *s,
     bool any = false;
 
     if (!takes(dev, t, prec) || s[1].x->shape->dtype != t ||
-        depth * (int64_t)bytes % LINE ||
-        count(in->shape) < (double)LEAST_TILES * dev->units / 2)
+        count(in->shape) < (double)LEAST_TILES * dev->units / 2 ||
+        depth * (int64_t)bytes % LINE)
         return false;
     for (int i = 0; i < 2; i++) {
         bool made = s[i].turns || s[i].rounds;
@@ -126,17 +145,9 @@ static hlo_inst *make_dot(hlo_inst *in, const device_desc *dev)
     if (!is_worth(dev, in, s, d.prec, depth, count(in->shape) * (double)depth))
         return NULL;
     for (int i = 0; i < 2; i++) {
-        int rank = in->arg[i]->shape->rank;
-        hlo_dims *batch = dims[i][0];
-        int64_t at[SD_MAX_RANK], last = rank - 1;
-
         x[i] = make(p, &s[i]);
-        for (int k = 0; k < batch->n; k++)
-            for (int to = 0; to < rank; to++)
-                if (s[i].perm[to] == batch->at[k])
-                    at[k] = to;
-        *batch = hlo_dims_copy(a, at, batch->n);
-        *dims[i][1] = hlo_dims_copy(a, &last, 1);
+        for (int k = 0; k < 2; k++)
+            *dims[i][k] = moved_all(a, &s[i], *dims[i][k]);
         if (s[i].rounds)
             d.prec[i] = HLO_PREC_TF32;
     }
@@ -144,25 +155,6 @@ static hlo_inst *make_dot(hlo_inst *in, const device_desc *dev)
 }
 
 /* ---- convolutions ---- */
-
-/* Where dimension d went. */
-static int64_t moved(const side *s, int64_t d)
-{
-    int64_t to = 0;
-
-    while (s->perm[to] != d)
-        to++;
-    return to;
-}
-
-static hlo_dims moved_all(sd_arena *a, const side *s, hlo_dims d)
-{
-    int64_t at[SD_MAX_RANK];
-
-    for (int i = 0; i < d.n; i++)
-        at[i] = moved(s, d.at[i]);
-    return hlo_dims_copy(a, at, d.n);
-}
 
 static bool has_small_window(const hlo_conv *c)
 {

@@ -112,6 +112,7 @@ def scans(draw):
                 f32(*shape))
         row(f"associative_scan add {at}", bar, lambda a, axis=axis:
             lax.associative_scan(jnp.add, a, axis=axis), f32(*shape))
+    row("cumsum 4000", bar, lambda a: jnp.cumsum(a), f32(4000))
     row("cumsum int 1M", bar, lambda a: jnp.cumsum(a), below(9, 1 << 20))
     row("cumsum reverse 1M", bar, lambda a: lax.cumsum(a, reverse=True),
         f32(1 << 20))

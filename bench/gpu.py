@@ -95,9 +95,17 @@ def others(n):
             yield (f"product {jnp.dtype(t).name} {side}",
                    lambda x, wide=wide: jax.lax.dot(x, x, precision="highest", preferred_element_type=wide),
                    lambda t=t, side=side: [jnp.ones((side, side), t)])
-    for side in (1024, 2048, 4096):
+    for side in (1024, 2048, 4096, 8192):
         yield (f"product float32 {side}, default", lambda x: jax.lax.dot(x, x),
                lambda side=side: [jnp.ones((side, side), jnp.float32)])
+    yield "product int8 8192", lambda x: jax.lax.dot(x, x, preferred_element_type=jnp.int32), lambda: [
+        jnp.ones((8192, 8192), jnp.int8)]
+    for t, wide in (jnp.float32, None), (jnp.int8, jnp.int32):
+        yield (f"product {jnp.dtype(t).name} 4096, x turned", lambda x, y, wide=wide: jax.lax.dot(
+            x.T, y, preferred_element_type=wide), lambda t=t: [jnp.ones((4096, 4096), t)] * 2)
+    for rows, deep, columns in (512, 4096, 4096), (16384, 512, 4096):
+        yield (f"product float32 {rows} x {deep} x {columns}, default", jax.lax.dot,
+               lambda m=rows, k=deep, n=columns: [jnp.ones((m, k)), jnp.ones((k, n))])
     yield ("products bf16 64 x 512 x 64", lambda x: jnp.einsum("bij,bkj->bik", x, x),
            lambda: [jnp.ones((64, 512, 64), jnp.bfloat16)])
     # by default f32 is rounded to tf32
@@ -107,6 +115,16 @@ def others(n):
                    lambda x, k, precision=precision: jax.lax.conv_general_dilated(
                        x, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), precision=precision),
                    lambda t=t, side=side, c=c: [jnp.ones((32, side, side, c), t), jnp.ones((3, 3, c, c), t)])
+    for name, side, c, o, dims in (("conv 3x3 float32 112 x 32 to 64, default", 112, 32, 64, "NHWC"),
+                                   ("conv 3x3 float32 28 x 128 NCHW, default", 28, 128, 128, "NCHW")):
+        yield (name, lambda x, k, dims=dims: jax.lax.conv_general_dilated(
+            x, k, (1, 1), "SAME", dimension_numbers=(dims, "HWIO", dims)),
+               lambda side=side, c=c, o=o, dims=dims: [
+                   jnp.ones((32, side, side, c) if dims == "NHWC" else (32, c, side, side)),
+                   jnp.ones((3, 3, c, o))])
+    for shape in ((n // 2,), (1 << 20,), (100003,), (20, 100001), (8192, 1024)):
+        yield (f"running sums {' x '.join(map(str, shape))}", lambda x: jnp.cumsum(x, -1),
+               lambda shape=shape: [jax.random.normal(jax.random.key(0), shape)])
     keys, ids = made_of(n, 1 << 30, 0), made_of(n, n // 16, 1)
     for rows in (1, 32, n // 256, n // 8192):
         yield f"sort {rows} x {n // rows}", lambda x: jnp.sort(x, -1), lambda r=rows: [jnp.asarray(keys).reshape(r, -1)]

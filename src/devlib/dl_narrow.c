@@ -63,7 +63,7 @@ static inline float erf_tail(float a)
     return H32(c, q, -0x1.53cb8ep-13f);
 }
 
-/* As dl_erf_f32, with fewer coefficients below 1/2. */
+/* Small: x + x p(x^2).  Large: by its tail. */
 float dl_erf_bf16(float x)
 {
     float a = __builtin_fabsf(x), z = x * x, p, q;

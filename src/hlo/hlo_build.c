@@ -496,6 +496,24 @@ hlo_dims hlo_dims_copy(sd_arena *a, const int64_t *at, int n)
     return d;
 }
 
+int64_t hlo_dim_turned(const int64_t *perm, int64_t d)
+{
+    int64_t to = 0;
+
+    while (perm[to] != d)
+        to++;
+    return to;
+}
+
+hlo_dims hlo_dims_turned(sd_arena *a, const int64_t *perm, hlo_dims d)
+{
+    int64_t to[SD_MAX_RANK];
+
+    for (int i = 0; i < d.n; i++)
+        to[i] = hlo_dim_turned(perm, d.at[i]);
+    return hlo_dims_copy(a, to, d.n);
+}
+
 bool hlo_is_row_major(hlo_dims order)
 {
     for (int i = 0; i < order.n; i++)

@@ -54,25 +54,6 @@ static void find_side(side *s, hlo_inst *x, int64_t last, hlo_prec prec,
                 (s->turns || !rows);
 }
 
-/* Where dimension d went. */
-static int64_t moved(const side *s, int64_t d)
-{
-    int64_t to = 0;
-
-    while (s->perm[to] != d)
-        to++;
-    return to;
-}
-
-static hlo_dims moved_all(sd_arena *a, const side *s, hlo_dims d)
-{
-    int64_t at[SD_MAX_RANK];
-
-    for (int i = 0; i < d.n; i++)
-        at[i] = moved(s, d.at[i]);
-    return hlo_dims_copy(a, at, d.n);
-}
-
 /* Is each of them either right or used so often that it may be made so, and
  * is there one that is to be made? */
 static bool is_worth(const device_desc *dev, const hlo_inst *in, const side *s,
@@ -147,7 +128,7 @@ static hlo_inst *make_dot(hlo_inst *in, const device_desc *dev)
     for (int i = 0; i < 2; i++) {
         x[i] = make(p, &s[i]);
         for (int k = 0; k < 2; k++)
-            *dims[i][k] = moved_all(a, &s[i], *dims[i][k]);
+            *dims[i][k] = hlo_dims_turned(a, s[i].perm, *dims[i][k]);
         if (s[i].rounds)
             d.prec[i] = HLO_PREC_TF32;
     }
@@ -192,12 +173,12 @@ static hlo_inst *make_conv(hlo_inst *in, const device_desc *dev)
         if (s[i].rounds)
             c.prec[i] = HLO_PREC_TF32;
     }
-    c.in_batch = moved(&s[0], c.in_batch);
-    c.in_feature = moved(&s[0], c.in_feature);
-    c.in_spatial = moved_all(a, &s[0], c.in_spatial);
-    c.k_in = moved(&s[1], c.k_in);
-    c.k_out = moved(&s[1], c.k_out);
-    c.k_spatial = moved_all(a, &s[1], c.k_spatial);
+    c.in_batch = hlo_dim_turned(s[0].perm, c.in_batch);
+    c.in_feature = hlo_dim_turned(s[0].perm, c.in_feature);
+    c.in_spatial = hlo_dims_turned(a, s[0].perm, c.in_spatial);
+    c.k_in = hlo_dim_turned(s[1].perm, c.k_in);
+    c.k_out = hlo_dim_turned(s[1].perm, c.k_out);
+    c.k_spatial = hlo_dims_turned(a, s[1].perm, c.k_spatial);
     out = hlo_inst_clone(in->parent, in, in, x);
     out->u.conv = sd_arena_copy(a, &c, sizeof c);
     return out;

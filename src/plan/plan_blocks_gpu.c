@@ -59,12 +59,16 @@ static const plan_node *narrow(const plan_node *n, sd_dtype t)
                : NULL;
 }
 
+static const hlo_prec *precision_of(const hlo_inst *in)
+{
+    return in->op == HLO_DOT ? in->u.dot->prec : in->u.conv->prec;
+}
+
 /* JAX's and XLA's rule of GPUs: at every precision but the highest f32 may be
  * multiplied with tf32's digits (ADR 33). */
 static bool may_round(const hlo_inst *in)
 {
-    const hlo_prec *prec =
-        in->op == HLO_DOT ? in->u.dot->prec : in->u.conv->prec;
+    const hlo_prec *prec = precision_of(in);
 
     return prec[0] != HLO_PREC_HIGHEST && prec[1] != HLO_PREC_HIGHEST;
 }
@@ -72,11 +76,7 @@ static bool may_round(const hlo_inst *in)
 /* Has the CONTRACT's operand n tf32's digits before it is copied? */
 static bool is_trimmed(const plan_node *c, const plan_node *n)
 {
-    const hlo_inst *in = c->in;
-    const hlo_prec *prec =
-        in->op == HLO_DOT ? in->u.dot->prec : in->u.conv->prec;
-
-    return prec[n != c->arg[0]] == HLO_PREC_TF32;
+    return precision_of(c->in)[n != c->arg[0]] == HLO_PREC_TF32;
 }
 
 /* The program's product is one of that type: of f32 stay what they are, also

@@ -47,39 +47,20 @@ static order find_order(const hlo_inst *in)
     return o;
 }
 
-/* Numbers of dimensions as they are behind `perm`. */
-static int64_t place_in(const int64_t *perm, int64_t d)
-{
-    int64_t i = 0;
-
-    while (perm[i] != d)
-        i++;
-    return i;
-}
-
-static hlo_dims places_in(sd_arena *a, const int64_t *perm, hlo_dims d)
-{
-    int64_t to[SD_MAX_RANK];
-
-    for (int i = 0; i < d.n; i++)
-        to[i] = place_in(perm, d.at[i]);
-    return hlo_dims_copy(a, to, d.n);
-}
-
 static void turn_x(hlo_at p, hlo_conv *c, hlo_inst **x, const int64_t *perm)
 {
     *x = plan_turned_copy(p, *x, perm);
-    c->in_batch = place_in(perm, c->in_batch);
-    c->in_feature = place_in(perm, c->in_feature);
-    c->in_spatial = places_in(p.c->module->arena, perm, c->in_spatial);
+    c->in_batch = hlo_dim_turned(perm, c->in_batch);
+    c->in_feature = hlo_dim_turned(perm, c->in_feature);
+    c->in_spatial = hlo_dims_turned(p.c->module->arena, perm, c->in_spatial);
 }
 
 static void turn_y(hlo_at p, hlo_conv *c, hlo_inst **y, const order *o)
 {
     *y = o->copies_y ? plan_turned_copy(p, *y, o->y) : plan_turned(p, *y, o->y);
-    c->k_in = place_in(o->y, c->k_in);
-    c->k_out = place_in(o->y, c->k_out);
-    c->k_spatial = places_in(p.c->module->arena, o->y, c->k_spatial);
+    c->k_in = hlo_dim_turned(o->y, c->k_in);
+    c->k_out = hlo_dim_turned(o->y, c->k_out);
+    c->k_spatial = hlo_dims_turned(p.c->module->arena, o->y, c->k_spatial);
 }
 
 static const sd_shape *turn_sum(hlo_at p, hlo_conv *c, const sd_shape *s,
@@ -89,9 +70,9 @@ static const sd_shape *turn_sum(hlo_at p, hlo_conv *c, const sd_shape *s,
 
     for (int i = 0; i < s->rank; i++)
         dim[i] = s->dim[perm[i]];
-    c->out_batch = place_in(perm, c->out_batch);
-    c->out_feature = place_in(perm, c->out_feature);
-    c->out_spatial = places_in(p.c->module->arena, perm, c->out_spatial);
+    c->out_batch = hlo_dim_turned(perm, c->out_batch);
+    c->out_feature = hlo_dim_turned(perm, c->out_feature);
+    c->out_spatial = hlo_dims_turned(p.c->module->arena, perm, c->out_spatial);
     return sd_shape_make(p.c->module->arena, s->dtype, s->rank, dim);
 }
 
@@ -297,12 +278,12 @@ static void put_in_rows(hlo_inst *in, order *o)
                     false);
     arg[0] = image_in_rows(p, was, in->arg[0], o->x, places);
     arg[1] = window_in_rows(p, was, in->arg[1], o->y);
-    c->in_batch = place_in(o->x, was->in_batch);
-    c->in_feature = place_in(o->x, was->in_feature);
-    c->in_spatial = places_in(a, o->x, was->in_spatial);
-    c->k_in = place_in(o->y, was->k_in);
-    c->k_out = place_in(o->y, was->k_out);
-    c->k_spatial = places_in(a, o->y, was->k_spatial);
+    c->in_batch = hlo_dim_turned(o->x, was->in_batch);
+    c->in_feature = hlo_dim_turned(o->x, was->in_feature);
+    c->in_spatial = hlo_dims_turned(a, o->x, was->in_spatial);
+    c->k_in = hlo_dim_turned(o->y, was->k_in);
+    c->k_out = hlo_dim_turned(o->y, was->k_out);
+    c->k_spatial = hlo_dims_turned(a, o->y, was->k_spatial);
     c->win = sd_arena_copy(a, c->win, (size_t)c->nspatial * sizeof *c->win);
     for (int i = 0; i < c->nspatial; i++)
         c->win[i].pad_low = c->win[i].pad_high = 0;

@@ -159,6 +159,8 @@ bool plan_row_strands(const hlo_comp *c, plan_strands *out);
 bool plan_small_strands(const hlo_comp *c, plan_strands *out);
 /* How many numbers such a row has; 1: c is no such fusion. */
 int64_t plan_whole_rows(const hlo_comp *c);
+/* A fusion's root, or the first of several. */
+const hlo_inst *plan_first_root(const hlo_comp *c);
 /* An index under the whole axes, for strand number `which`; and guards that its
  * position exists. */
 plan_guards plan_strand(plan_lowering *lw, int which, int rank,

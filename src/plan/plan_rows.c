@@ -265,14 +265,14 @@ void cluster_take_rows(clusters *cs)
 
 /* ---- of a fusion ---- */
 
-static const hlo_inst *first_root(const hlo_comp *c)
+const hlo_inst *plan_first_root(const hlo_comp *c)
 {
     return c->root->op == HLO_TUPLE ? c->root->arg[0] : c->root;
 }
 
 int64_t plan_whole_rows(const hlo_comp *c)
 {
-    const hlo_inst *root = first_root(c);
+    const hlo_inst *root = plan_first_root(c);
     int64_t work = 0;
     bool level = false;
 

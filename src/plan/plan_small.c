@@ -26,7 +26,7 @@ static bool is_read_along(const hlo_inst *in)
 
 static bool is_small_sum(const hlo_inst *in, const hlo_inst *root)
 {
-    const hlo_inst *op = in->comp[0]->root;
+    hlo_op op;
     sd_dtype t = in->shape->dtype;
     const sd_shape *s = in->arg[0]->shape;
 
@@ -34,10 +34,9 @@ static bool is_small_sum(const hlo_inst *in, const hlo_inst *root)
            sd_dtype_bytes(t) >= 4 &&
            sd_shape_same_dims(in->shape, root->shape) &&
            s->dim[in->dims.at[0]] <= MOST_TERMS && !is_read_along(in) &&
-           (op->op == HLO_ADD || op->op == HLO_MULTIPLY ||
-            op->op == HLO_MAXIMUM || op->op == HLO_MINIMUM) &&
-           op->arg[0]->op == HLO_PARAMETER && op->arg[1]->op == HLO_PARAMETER &&
-           op->arg[0] != op->arg[1];
+           hlo_comp_is_binary(in->comp[0], &op) &&
+           (op == HLO_ADD || op == HLO_MULTIPLY || op == HLO_MAXIMUM ||
+            op == HLO_MINIMUM);
 }
 
 static bool is_power_of_one(const hlo_inst *in, const hlo_inst *root)

@@ -92,7 +92,7 @@ bool plan_find_strands(const plan_kernel *k, plan_strands *out)
 
 bool plan_row_strands(const hlo_comp *c, plan_strands *out)
 {
-    const hlo_inst *root = c->root->op == HLO_TUPLE ? c->root->arg[0] : c->root;
+    const hlo_inst *root = plan_first_root(c);
     int n = 0;
 
     *out = (plan_strands){.all = (int)plan_whole_rows(c)};

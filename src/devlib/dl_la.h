@@ -75,7 +75,19 @@ typedef S_INT R_INT;
 #endif
 #endif
 #define NOT(m) ((m) == 0)
+/* Of lanes it is a value of its own: where one of the two is what a place in
+ * memory holds and the result goes there, LLVM would make one masked store of
+ * it, for which a Zen 3 takes 20 cycles. */
+#if DL_LANES > 1
+#define SEL(m, a, b) \
+    ({ \
+        __typeof__((m) ? (a) : (b)) sel = (m) ? (a) : (b); \
+        __asm__("" : "+v"(sel)); \
+        sel; \
+    })
+#else
 #define SEL(m, a, b) ((m) ? (a) : (b))
+#endif
 
 #if DL_IS_COMPLEX
 typedef C T;
@@ -289,6 +301,14 @@ enum { WIDE = 32, HALF = 8 };
             what(wide); \
         for (; at + (half) <= (n); at += (half)) \
             what(half); \
+        if ((half) > 4 && at + 4 <= (n)) { \
+            what(4); \
+            at += 4; \
+        } \
+        if ((half) > 2 && at + 2 <= (n)) { \
+            what(2); \
+            at += 2; \
+        } \
         for (; at < (n); at++) \
             what(1); \
     } while (0)

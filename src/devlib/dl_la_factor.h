@@ -185,14 +185,26 @@ DL_INLINE void solve_row(CONST_TP t, TP x, int64_t n, int64_t down,
     }
 }
 
-/* trans: 1 none, 2 transpose, 3 adjoint.  work: n x n, op(a) in rows. */
-DL_MANY void DL_LA(triangular_solve)(CONST_TP a, CONST_TP b, TP x, TP work,
-                                     int64_t n, int64_t p, int64_t q,
-                                     int64_t left, int64_t lower, int64_t unit,
-                                     int64_t trans)
+/* x, p x q, in place; t: op(a) in rows. */
+DL_INLINE void solve_in_place(CONST_TP t, TP x, int64_t n, int64_t p, int64_t q,
+                              int64_t left, int64_t down, int64_t unit)
 {
-    int64_t down = (lower != 0) == (trans == 1);
+    if (!left) {
+        for (int64_t r = 0; r < p; r++) /* a lower one is solved upwards */
+            solve_row(t, x + r * q, n, !down, unit);
+    } else if (q == 1) {
+        solve_column(t, x, n, down, unit);
+    } else {
+        solve_rows(t, x, n, q, down, unit);
+    }
+}
 
+#if DL_LANES == 1
+/* trans: 1 none, 2 transpose, 3 adjoint.  work: n x n, op(a) in rows. */
+void DL_LA(triangular_solve)(CONST_TP a, CONST_TP b, TP x, TP work, int64_t n,
+                             int64_t p, int64_t q, int64_t left, int64_t lower,
+                             int64_t unit, int64_t trans)
+{
     if (trans == 1)
         copy_row(n * n, a, work);
     else
@@ -200,15 +212,9 @@ DL_MANY void DL_LA(triangular_solve)(CONST_TP a, CONST_TP b, TP x, TP work,
     for (int64_t i = 0; trans == 3 && i < n * n; i++)
         work[i] = conj_of(work[i]);
     copy_row(p * q, b, x);
-    if (!left) {
-        for (int64_t r = 0; r < p; r++) /* a lower one is solved upwards */
-            solve_row(work, x + r * q, n, !down, unit);
-    } else if (q == 1) {
-        solve_column(work, x, n, down, unit);
-    } else {
-        solve_rows(work, x, n, q, down, unit);
-    }
+    solve_in_place(work, x, n, p, q, left, (lower != 0) == (trans == 1), unit);
 }
+#endif
 
 /* ---- elimination ---- */
 

@@ -236,15 +236,17 @@ void DL_LA(triangular_solve_lanes)(const S *a, const S *b, S *to, R *work,
                                    int64_t q, int64_t left, int64_t lower,
                                    int64_t unit, int64_t trans)
 {
-    R *t = work, *x = t + n * n, *y = x + p * q, *more = y + p * q;
+    R *t = work, *x = t + n * n;
 
     EACH_GROUP(f, m, count)
     {
         gather(m, n * n, a + f * n * n, t);
         gather(m, p * q, b + f * p * q, x);
-        DL_LA(triangular_solve)(t, x, y, more, n, p, q, left, lower, unit,
-                                trans);
-        spread(m, p * q, y, to + f * p * q);
+        if (trans != 1)
+            turn_square(n, n, t);
+        solve_in_place(t, x, n, p, q, left, (lower != 0) == (trans == 1),
+                       unit);
+        spread(m, p * q, x, to + f * p * q);
     }
 }
 

@@ -215,7 +215,7 @@ static void fill_triangular_solve(filling *f, const hlo_linalg *c)
         c->attr[2], c->attr[3]);
     f->work = (double)c->n * (double)c->n;
     f->flops = (double)c->n * (double)c->p * (double)c->q;
-    f->lanes = 2 * f->work + 2 * (double)c->p * (double)c->q;
+    f->lanes = f->work + (double)c->p * (double)c->q;
 }
 
 static void fill_spsolve(filling *f, const hlo_linalg *c)

@@ -274,13 +274,15 @@ sd_status pjrt_load(PJRT_Client *c, PJRT_Executable *e, sd_bytes options,
 sd_status pjrt_loaded_program(PJRT_LoadedExecutable *l, PJRT_Device *d,
                               int participant, xpu_program **out); /* borrowed */
 
-/* ---- traces: pjrt_profiler.c ---- */
+/* ---- traces: pjrt_trace.c, and what asks for them: pjrt_profiler.c ---- */
 
 extern const PLUGIN_Profiler_Api plugin_profiler_api;
-uint64_t pjrt_profile_now(void); /* 0: no trace is being made */
-/* Adds a run to the trace, from that time until `done` is ready. */
-void pjrt_profile_run(const char *name, int device, uint64_t from,
-                      xpu_event *done);
+uint64_t pjrt_trace_now(void); /* 0: no trace is being made */
+/* Adds a run to the traces, from that time until `done` is ready. */
+void pjrt_trace_run(thunk_program *p, int device, uint64_t from,
+                    xpu_event *done);
+/* What adds a run's steps; without a function where no trace wants them. */
+xpu_listener pjrt_trace_listener(void);
 
 /* ---- callbacks of a run: pjrt_callback.c ---- */
 

@@ -111,8 +111,10 @@ static sd_status prepare(const run *r, member *m, PJRT_Buffer *const *list)
 {
     sd_status st;
 
-    m->call = (xpu_call){
-        .narg = (int)r->narg, .keep = r->keep, .launch = r->options->launch_id};
+    m->call = (xpu_call){.narg = (int)r->narg,
+                         .keep = r->keep,
+                         .launch = r->options->launch_id,
+                         .listener = pjrt_trace_listener()};
     m->call.arg = m->arg;
     for (size_t i = 0; i < r->narg; i++) {
         m->arg[i] = list[i]->x;
@@ -135,7 +137,7 @@ static sd_status hand_over(const run *r, member *m, uint64_t from,
         free_when_done(m->callbacks, m->done);
     m->callbacks = NULL;
     if (from)
-        pjrt_profile_run(r->p->name, m->device->desc->id, from, m->done);
+        pjrt_trace_run(r->p, m->device->desc->id, from, m->done);
     if ((st = wrap_outputs(r, m, out))) {
         xpu_event_release(m->done);
         return st;
@@ -150,7 +152,7 @@ static sd_status hand_over(const run *r, member *m, uint64_t from,
 static sd_status run_on(const run *r, member *m, PJRT_Buffer *const *list,
                         PJRT_Buffer **out, PJRT_Event **event)
 {
-    uint64_t from = pjrt_profile_now();
+    uint64_t from = pjrt_trace_now();
     sd_status st = prepare(r, m, list);
 
     if (st)
@@ -353,7 +355,7 @@ static void let_go(const run *r, member *m)
 static sd_status execute_gang(run *r,
                               const PJRT_LoadedExecutable_Execute_Args *a)
 {
-    uint64_t from = pjrt_profile_now();
+    uint64_t from = pjrt_trace_now();
     void *heap = NULL;
     sd_status st;
     gang g;

@@ -114,35 +114,161 @@ static sd_status take_result(const tool_args *t, int i, const thunk_type *type,
     return st;
 }
 
-static sd_status execute(const tool_args *t, xpu_device *d, thunk_program *tp)
-{
-    xpu_buffer **arg = calloc((size_t)tp->nparam + 1, sizeof *arg);
-    xpu_buffer **out = calloc((size_t)tp->noutput + 1, sizeof *out);
-    xpu_call call = {.arg = arg, .narg = tp->nparam};
-    xpu_program *xp = NULL;
-    xpu_event *done = NULL;
-    uint64_t state = t->seed;
-    sd_status st = arg && out ? NULL : sd_no_memory(sizeof *arg);
+/* ---- --time: how long its steps take ---- */
 
-    for (int i = 0; !st && i < tp->nparam; i++)
-        st = make_argument(t, d, i, &tp->param[i], &state, &arg[i]);
-    if (!st && !(st = xpu_program_load(d, tp, &xp)) &&
-        !(st = xpu_execute(xp, &call, out, &done)))
-        st = xpu_event_wait(done);
+typedef struct {
+    const thunk *step;
+    uint64_t ns;
+    int64_t calls;
+} timed;
+typedef struct {
+    timed *at;
+    int n, cap;
+    bool oom;
+} times;
+
+static void add_time(void *ctx, const xpu_step *s)
+{
+    times *t = ctx;
+    int i = 0;
+
+    if (s->step->nseq) /* its own steps are told, too */
+        return;
+    while (i < t->n && t->at[i].step != s->step)
+        i++;
+    if (i == t->cap) {
+        int cap = 2 * t->cap + 64;
+        timed *at = realloc(t->at, (size_t)cap * sizeof *at);
+
+        if (!at) {
+            t->oom = true;
+            return;
+        }
+        t->at = at;
+        t->cap = cap;
+    }
+    if (i == t->n)
+        t->at[t->n++] = (timed){.step = s->step};
+    t->at[i].ns += s->until - s->from;
+    t->at[i].calls++;
+}
+
+static int longest_first(const void *a, const void *b)
+{
+    const timed *x = a, *y = b;
+
+    return (x->ns < y->ns) - (x->ns > y->ns);
+}
+
+static void print_times(times *t, int runs)
+{
+    double all = 0;
+
+    qsort(t->at, (size_t)t->n, sizeof *t->at, longest_first);
+    for (int i = 0; i < t->n; i++)
+        all += (double)t->at[i].ns;
+    printf("%.3f ms a run in %d steps (%d runs)\n"
+           "      ms     %%  calls    GB/s  GFLOP/s\n",
+           all / runs / 1e6, t->n, runs);
+    for (int i = 0; i < t->n; i++) {
+        const timed *x = &t->at[i];
+        const thunk *k = x->step;
+        double each = (double)SD_MAX(x->ns, 1) / (double)x->calls;
+
+        printf("%8.3f %5.1f %6.6g %7.1f %8.1f  %s %s\n",
+               (double)x->ns / runs / 1e6, 100 * (double)x->ns / SD_MAX(all, 1),
+               (double)x->calls / runs, k->bytes / each, k->flops / each,
+               k->name ? k->name : thunk_kind_name[k->kind],
+               k->op_name ? k->op_name : "");
+    }
+}
+
+static sd_status run_once(xpu_program *x, const xpu_call *call,
+                          xpu_buffer **out)
+{
+    xpu_event *done;
+    sd_status st = xpu_execute(x, call, out, &done);
+
+    if (st)
+        return st;
+    st = xpu_event_wait(done);
+    xpu_event_release(done);
+    return st;
+}
+
+static void release_all(xpu_buffer **b, int n)
+{
+    for (int i = 0; b && i < n; i++) {
+        if (b[i])
+            xpu_buffer_release(b[i]);
+        b[i] = NULL;
+    }
+}
+
+/* After a first run that is not told: for a second, and once at least. */
+static sd_status time_runs(xpu_program *x, xpu_call call, xpu_buffer **out,
+                           int nout)
+{
+    enum { MOST = 100, ENOUGH = 1000000000 };
+    times t = {0};
+    sd_status st = run_once(x, &call, out);
+    uint64_t from = sd_now_ns();
+    int runs = 0;
+
+    call.listener = (xpu_listener){add_time, &t};
+    while (!st && runs < MOST && (!runs || sd_now_ns() - from < ENOUGH)) {
+        release_all(out, nout);
+        st = run_once(x, &call, out);
+        runs++;
+    }
+    if (!st && t.oom)
+        st = sd_no_memory(0);
+    if (!st)
+        print_times(&t, runs);
+    free(t.at);
+    return st;
+}
+
+/* ---- a run ---- */
+
+static sd_status run_loaded(const tool_args *t, xpu_program *x,
+                            const xpu_call *call, xpu_buffer **out,
+                            const thunk_program *tp)
+{
+    sd_status st = t->time ? time_runs(x, *call, out, tp->noutput)
+                           : run_once(x, call, out);
+
+    if (t->time && !t->out)
+        return st;
     for (int i = 0; !st && i < tp->noutput; i++)
         st = take_result(t, i, &tp->output[i], out[i]);
-    for (int i = 0; arg && i < tp->nparam; i++)
-        if (arg[i])
-            xpu_buffer_release(arg[i]);
-    for (int i = 0; out && i < tp->noutput; i++)
-        if (out[i])
-            xpu_buffer_release(out[i]);
-    if (done)
-        xpu_event_release(done);
+    return st;
+}
+
+static sd_status execute(const tool_args *t, xpu_device *d, thunk_program *tp)
+{
+    size_t n = (size_t)tp->nparam + 1;
+    xpu_buffer **arg = calloc(n, sizeof *arg);
+    xpu_buffer **out = calloc((size_t)tp->noutput + 1, sizeof *out);
+    bool *keep = malloc(n * sizeof *keep); /* for the next run */
+    xpu_call call = {.arg = arg, .narg = tp->nparam, .keep = keep};
+    xpu_program *xp = NULL;
+    uint64_t state = t->seed;
+    sd_status st = arg && out && keep ? NULL : sd_no_memory(sizeof *arg);
+
+    for (int i = 0; !st && i < tp->nparam; i++) {
+        keep[i] = t->time;
+        st = make_argument(t, d, i, &tp->param[i], &state, &arg[i]);
+    }
+    if (!st && !(st = xpu_program_load(d, tp, &xp)))
+        st = run_loaded(t, xp, &call, out, tp);
+    release_all(arg, tp->nparam);
+    release_all(out, tp->noutput);
     if (xp)
         xpu_program_release(xp);
     free(arg);
     free(out);
+    free(keep);
     return st;
 }
 

@@ -43,8 +43,9 @@ static const command commands[] = {
      "compile for a device that need not be there; write the dump files;\n"
      "      --time: where the time goes instead, on one thread",
      tool_compile, 1, 1},
-    {"run", "[--seed=N] [--out=PREFIX] FILE [ARG.npy ...]",
-     "compile for this machine and run; arguments left out are random",
+    {"run", "[--seed=N] [--out=PREFIX] [--time] FILE [ARG.npy ...]",
+     "compile for this machine and run; arguments left out are random;\n"
+     "      --time: how long its steps take, instead of the results",
      tool_run, 1, INT_MAX},
     {"spmd",
      "[--stage=NAME] [--devices=N] [--check] [--random=N] [--seed=N] [FILE]",

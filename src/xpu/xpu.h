@@ -201,6 +201,19 @@ typedef struct { /* a send or receive of the host, by channel */
 
 typedef struct { int64_t type_id; void *data; } xpu_user_data; /* borrowed */
 
+/* A step of a program that has run on a device, from when until when
+ * (sd_now_ns).  The steps of a loop are told turn by turn, then the loop. */
+typedef struct {
+    int device;
+    thunk_program *program; /* borrowed */
+    const thunk *step;
+    uint64_t from, until;
+} xpu_step;
+typedef struct {
+    void (*fn)(void *ctx, const xpu_step *s); /* NULL: nobody listens */
+    void *ctx;
+} xpu_listener;
+
 typedef struct {
     xpu_buffer *const *arg;
     int narg;
@@ -210,6 +223,9 @@ typedef struct {
     int launch;             /* number for xpu_device_poison; 0: none */
     const xpu_user_data *user; /* for handlers of custom-calls; likewise */
     int nuser;
+    /* It hears of each step, on threads that run programs.  So that it is told
+     * what the step took, the device is waited for behind each. */
+    xpu_listener listener;
 } xpu_call;
 /* Runs x.  out[noutput] are new buffers, *done is set when all has run.
  * Donated arguments are deleted on return.  If the event of an argument is an

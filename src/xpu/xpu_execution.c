@@ -41,6 +41,7 @@ static sd_status take_callbacks(execution *e, const xpu_call *call)
     e->nrecv = call->nrecv;
     e->user = call->user;
     e->nuser = call->nuser;
+    e->listener = call->listener;
     if (!call->nsend && !call->nrecv && !call->nuser)
         return NULL;
     return (e->ended = xpu_event_create()) ? NULL : sd_no_memory(0);

@@ -19,6 +19,7 @@ struct xpu_execution {
     const xpu_callback *send, *recv; /* borrowed: stay until it has ended */
     const xpu_user_data *user; /* likewise */
     int nsend, nrecv, nuser;
+    xpu_listener listener;
     xpu_buffer **arg; /* uses */
     xpu_buffer **out; /* uses */
     int *alias; /* per output: argument to copy in first, or -1 */

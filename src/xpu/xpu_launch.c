@@ -134,6 +134,7 @@ static sd_status walk(execution *e, void *temp)
                  .nrecv = e->nrecv,
                  .user = e->user,
                  .nuser = e->nuser,
+                 .listener = e->listener,
                  .cancel = &e->cancel,
                  .gang = e->gang,
                  .me = e->me};

@@ -184,8 +184,26 @@ static sd_status run_thunk(const xpu_run *r, const thunk *t)
     return NULL;
 }
 
+/* The listener hears of a step when the device has done it. */
+static sd_status run_told(const xpu_run *r, const thunk *t)
+{
+    xpu_device *d = r->dev;
+    xpu_step s = {.device = d->id,
+                  .program = r->program->thunks,
+                  .step = t,
+                  .from = sd_now_ns()};
+    sd_status st = run_thunk(r, t);
+
+    if (st || (st = d->ops->sync(d, d->queue)))
+        return st;
+    s.until = sd_now_ns();
+    r->listener.fn(r->listener.ctx, &s);
+    return NULL;
+}
+
 static sd_status run_seq(const xpu_run *r, const thunk_seq *seq)
 {
+    bool told = r->listener.fn != NULL;
     sd_status st;
     int n;
 
@@ -194,12 +212,13 @@ static sd_status run_seq(const xpu_run *r, const thunk_seq *seq)
 
         if (atomic_load_explicit(r->cancel, memory_order_relaxed))
             return xpu_interrupted(r->program->thunks->name);
-        if ((st = r->dev->ops->replay(r, t, &n)))
+        n = 0; /* a step that is told is taken by itself */
+        if (!told && (st = r->dev->ops->replay(r, t, &n)))
             return st;
         if (n)
             continue;
         n = 1;
-        if ((st = run_thunk(r, t)))
+        if ((st = told ? run_told(r, t) : run_thunk(r, t)))
             return sd_note(st, "%s%s%s", t->name ? t->name : "?",
                            t->op_name ? " " : "", t->op_name ? t->op_name : "");
     }
@@ -217,6 +236,8 @@ sd_status xpu_run_program(xpu_run *r)
         r->id = atomic_fetch_add(&r->dev->client->nrun, 1) + 1;
         st = xpu_ffi_begin(r);
     }
+    if (!st && r->listener.fn) /* what is ahead of it is not its first step's */
+        st = r->dev->ops->sync(r->dev, XPU_COMPUTE);
     if (!st)
         st = come_back(r, run_seq(r, seq));
     xpu_mark_release(beside);

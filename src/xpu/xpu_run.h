@@ -48,6 +48,7 @@ struct xpu_run {
     int nsend, nrecv;
     const xpu_user_data *user;
     int nuser;
+    xpu_listener listener;
     int64_t id; /* for handlers: different for each run of the client */
     xpu_gang *gang; /* borrowed; NULL: it runs alone */
     int me;         /* its number there */

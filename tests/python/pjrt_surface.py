@@ -272,11 +272,16 @@ def traces():
         path, = glob.glob(folder + "/**/*.xplane.pb", recursive=True)
         planes = {p.name: p for p in
                   jax.profiler.ProfileData.from_file(path).planes}
-        line, = planes["/device:CUSTOM:xpu"].lines
-        assert line.name == "xpu(id=0)"
-        names = [e.name for e in line.events]
+        runs, steps = planes["/device:CUSTOM:xpu"].lines
+        assert runs.name == "xpu(id=0)" and steps.name == "xpu(id=0) steps"
+        names = [e.name for e in runs.events]
         assert names.count("jit__lambda") >= 3, names
-        assert all(e.duration_ns > 0 for e in line.events)
+        inside = [e for e in steps.events if any(
+            r.name == "jit__lambda" and r.start_ns <= e.start_ns
+            and e.end_ns <= r.end_ns for r in runs.events)]
+        assert len(inside) >= 3, (len(inside), names)
+        for line in runs, steps:
+            assert all(e.duration_ns > 0 for e in line.events)
 
 
 CHECKS = (donation, memory_kinds, devices, dlpack, narrow_types,

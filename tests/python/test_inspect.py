@@ -385,6 +385,39 @@ ENTRY f { p = f32[64]{0} parameter(0)  ROOT r = f32[64]{0} negate(p) }
     assert os.listdir(tmp_path) == ["program.hlo"]      # no dumps
 
 
+def test_run_says_what_its_steps_take(tmp_path):
+    """A loop's steps are counted turn by turn, and it itself not."""
+    path = tmp_path / "program.hlo"
+    path.write_text("""HloModule m
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
+body { x = f32[300,400]{1,0} parameter(0)  z = f32[] constant(0)
+  s = f32[400]{0} reduce(x, z), dimensions={0}, to_apply=add
+  t = f32[300,400]{1,0} broadcast(s), dimensions={1}
+  ROOT r = f32[300,400]{1,0} tanh(t), metadata={op_name="jit(f)/tanh"} }
+turn { t = (s32[], f32[300,400]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(t), index=0  x = f32[300,400]{1,0} get-tuple-element(t), index=1
+  one = s32[] constant(1)  j = s32[] add(i, one)  y = f32[300,400]{1,0} call(x), to_apply=body
+  ROOT r = (s32[], f32[300,400]{1,0}) tuple(j, y) }
+more { t = (s32[], f32[300,400]{1,0}) parameter(0)  i = s32[] get-tuple-element(t), index=0
+  n = s32[] constant(7)  ROOT r = pred[] compare(i, n), direction=LT }
+ENTRY f { x = f32[300,400]{1,0} parameter(0)  zero = s32[] constant(0)
+  t = (s32[], f32[300,400]{1,0}) tuple(zero, x)
+  w = (s32[], f32[300,400]{1,0}) while(t), condition=more, body=turn
+  ROOT r = f32[300,400]{1,0} get-tuple-element(w), index=1 }
+""")
+    for device in "host", "cl":
+        told = subprocess.run([TOOL, "run", "--time", path], text=True, check=True,
+                              capture_output=True,
+                              env={**os.environ, "SUNDOG_DEVICE": device,
+                                   "VIRTUAL_ENV": sys.prefix}).stdout
+        assert re.match(r"[\d.]+ ms a run in \d+ steps \(\d+ runs\)\n", told)
+        steps = [line.split() for line in told.splitlines()[2:]]
+        assert any(s[2] == "7" and s[-1] == "jit(f)/tanh" for s in steps), told
+        assert not any(s[5] == "while" for s in steps), told
+        assert abs(sum(float(s[1]) for s in steps) - 100) < 1
+    assert not re.search("f32.300,400. ", told)         # no results
+
+
 def test_rounding_is_said_in_the_processors_words(tmp_path):
     """Of what LLVM would ask about for long: shifts, the halves that are stored,
     NaNs, and numbers, which are read once.  A number whose bits matter to who

@@ -3,6 +3,7 @@
 #include "plugin_test.h"
 
 #include <sched.h>
+#include <stdlib.h>
 
 #define PROFILER(v, name, ...) \
     PLUGIN_Profiler_##name##_Args v = { \
@@ -79,13 +80,15 @@ static void runs_are_in_the_trace(void **state)
     run_once();
     data.buffer = NULL;
     assert_null(a->collect_data(&data));
-    /* One name, one line; an event a run: {1 id 1, 2 offset, 3 duration}. */
-    assert_int_equal(count(data.buffer, data.buffer_size_in_bytes, "jit_copy"),
-                     1);
+    /* Each run loads its program anew, which has one step. */
     assert_int_equal(count(data.buffer, data.buffer_size_in_bytes, "xpu(id=0)"),
-                     1);
-    assert_int_equal(
-        count(data.buffer, data.buffer_size_in_bytes, "\x08\x01\x10"), 3);
+                     2);
+    for (int id = 1; id <= 6; id++) { /* {1 id, 2 offset, 3 duration} */
+        char event[] = {8, (char)id, 16, 0};
+
+        assert_int_equal(count(data.buffer, data.buffer_size_in_bytes, event),
+                         1);
+    }
     PROFILER(used, Consume, .profiler = c.profiler);
     assert_null(a->consume(&used));
     PROFILER(text, Serialize, .profiler = c.profiler,
@@ -124,5 +127,28 @@ static void a_profiler_that_records_gives_nothing(void **state)
     run_once();
 }
 
-TESTS(profiler, T(runs_are_in_the_trace),
+static void steps_can_be_left_out(void **state)
+{
+    const PLUGIN_Profiler_Api *a = profiler();
+    PROFILER(c, Create, .options = "");
+
+    (void)state;
+    setenv("SUNDOG_TRACE_STEPS", "0", 1);
+    assert_null(a->create(&c));
+    unsetenv("SUNDOG_TRACE_STEPS");
+    PROFILER(on, Start, .profiler = c.profiler);
+    PROFILER(off, Stop, .profiler = c.profiler);
+    PROFILER(data, CollectData, .profiler = c.profiler);
+    assert_null(a->start(&on));
+    run_once();
+    assert_null(a->stop(&off));
+    assert_null(a->collect_data(&data));
+    assert_int_equal(count(data.buffer, data.buffer_size_in_bytes, "jit_copy"),
+                     1);
+    assert_int_equal(count(data.buffer, data.buffer_size_in_bytes, "steps"), 0);
+    PROFILER(end, Destroy, .profiler = c.profiler);
+    assert_null(a->destroy(&end));
+}
+
+TESTS(profiler, T(runs_are_in_the_trace), T(steps_can_be_left_out),
       T(a_profiler_that_records_gives_nothing))

@@ -210,7 +210,51 @@ static void test_donation_given_back(void **state)
 }
 
 /* out = in; while (out[0] < limit) out[0] += step: known and unknown trips;
- * then a branch by a predicate, and a call. */
+ * then a branch by a predicate. */
+static xpu_program *controlled(xpu_device *d, int64_t trip)
+{
+    thunk_program *p = program(xpu_device_desc(d), 1, 1, 2);
+    int num = number(p, 2), one, k_below = kernel(p, "below", 2, 1);
+    int k_step = kernel(p, "step", 2, 1), pred;
+    float unit[2] = {1, 0};
+    thunk_seq *seq = sd_arena_array(p->arena, thunk_seq, 4);
+    thunk t[3] = {0}, inner[4];
+    thunk_slice copy[2], *at;
+
+    one = constant(p, unit, sizeof unit);
+    pred = temp(p, 64);
+    inner[0] = call(p, k_below, 1, pred, num);
+    inner[1] = inner[2] = call(p, k_step, one, 1, num);
+    inner[3] = call(p, kernel(p, "square", 2, 1), 1, 1, num);
+    copy[0] = (thunk_slice){0, 0, 8};
+    copy[1] = (thunk_slice){1, 0, 8};
+    t[0] = (thunk){.kind = THUNK_COPY,
+                   .name = "copy",
+                   .narg = 2,
+                   .arg = sd_arena_copy(p->arena, copy, sizeof copy)};
+    at = sd_arena_new(p->arena, thunk_slice);
+    *at = (thunk_slice){pred, 0, 1};
+    for (int i = 0; i < 4; i++)
+        seq[i] =
+            (thunk_seq){sd_arena_copy(p->arena, &inner[i], sizeof inner[i]), 1};
+    t[1] = (thunk){.kind = THUNK_WHILE,
+                   .name = "while",
+                   .narg = 1,
+                   .arg = at,
+                   .seq = seq,
+                   .nseq = 2,
+                   .trip = trip};
+    t[2] = (thunk){.kind = THUNK_COND,
+                   .name = "conditional",
+                   .narg = 1,
+                   .arg = at,
+                   .seq = seq + 2,
+                   .nseq = 2,
+                   .trip = -1};
+    steps(p, 3, t);
+    return load(d, p);
+}
+
 static void test_control(void **state)
 {
     xpu_client *c = open_client("1", "1");
@@ -218,52 +262,10 @@ static void test_control(void **state)
 
     (void)state;
     for (int known = 0; known < 2; known++) {
-        thunk_program *p = program(xpu_device_desc(d), 1, 1, 2);
-        int num = number(p, 2), one, k_below = kernel(p, "below", 2, 1);
-        int k_step = kernel(p, "step", 2, 1), pred;
-        float unit[2] = {1, 0};
-        thunk_seq *seq = sd_arena_array(p->arena, thunk_seq, 5);
-        thunk t[3] = {0}, cond, body, yes, no;
-        thunk_slice copy[2], *at;
-        xpu_program *x;
-        xpu_buffer *a, *b;
+        xpu_program *x = controlled(d, known ? 40 : -1);
+        xpu_buffer *a = buffer(d, 2, 1, 40), *b; /* {1, 41} */
         float *v;
 
-        one = constant(p, unit, sizeof unit);
-        pred = temp(p, 64);
-        cond = call(p, k_below, 1, pred, num);
-        body = call(p, k_step, one, 1, num);
-        yes = call(p, k_step, one, 1, num);
-        no = call(p, kernel(p, "square", 2, 1), 1, 1, num);
-        copy[0] = (thunk_slice){0, 0, 8};
-        copy[1] = (thunk_slice){1, 0, 8};
-        t[0] = (thunk){.kind = THUNK_COPY,
-                       .name = "copy",
-                       .narg = 2,
-                       .arg = sd_arena_copy(p->arena, copy, sizeof copy)};
-        at = sd_arena_new(p->arena, thunk_slice);
-        *at = (thunk_slice){pred, 0, 1};
-        seq[0] = (thunk_seq){&cond, 1};
-        seq[1] = (thunk_seq){&body, 1};
-        seq[2] = (thunk_seq){&yes, 1};
-        seq[3] = (thunk_seq){&no, 1};
-        t[1] = (thunk){.kind = THUNK_WHILE,
-                       .name = "while",
-                       .narg = 1,
-                       .arg = at,
-                       .seq = seq,
-                       .nseq = 2,
-                       .trip = known ? 40 : -1};
-        t[2] = (thunk){.kind = THUNK_COND,
-                       .name = "conditional",
-                       .narg = 1,
-                       .arg = at,
-                       .seq = seq + 2,
-                       .nseq = 2,
-                       .trip = -1};
-        steps(p, 3, t);
-        x = load(d, p);
-        a = buffer(d, 2, 1, 40); /* {1, 41} */
         ok(run1(x, a, &b, NULL));
         v = fetch(b);
         /* Unknown trips leave pred false: squared; known ones never ask, and
@@ -277,6 +279,51 @@ static void test_control(void **state)
         xpu_buffer_release(b);
         xpu_program_release(x);
     }
+    xpu_client_destroy(c);
+}
+
+typedef struct {
+    sd_buf names;
+    uint64_t last;
+    int device;
+} heard;
+
+static void hear(void *ctx, const xpu_step *s)
+{
+    heard *h = ctx;
+
+    assert_int_equal(s->device, 0);
+    assert_true(s->from <= s->until && h->last <= s->until);
+    h->last = s->until;
+    sd_buf_fmt(&h->names, "%s ", s->step->name);
+}
+
+/* Each step when it has run, those of a loop turn by turn before the loop. */
+static void test_listener(void **state)
+{
+    xpu_client *c = open_client("1", "1");
+    xpu_device *d = xpu_client_device(c, 0);
+    xpu_program *x = controlled(d, -1);
+    xpu_buffer *a = buffer(d, 2, 1, 2), *b; /* {1, 3} */
+    heard h = {0};
+    xpu_call call = {.arg = &a, .narg = 1, .listener = {hear, &h}};
+    xpu_event *done;
+    float *v;
+
+    (void)state;
+    ok(xpu_execute(x, &call, &b, &done));
+    ok(xpu_event_wait(done));
+    sd_buf_u8(&h.names, 0);
+    assert_string_equal(h.names.at, "copy below step below step below while "
+                                    "square conditional ");
+    v = fetch(b);
+    assert_true(v[0] == 3 * 3 + 1);
+    free(v);
+    sd_buf_finish(&h.names);
+    xpu_event_release(done);
+    xpu_buffer_release(a);
+    xpu_buffer_release(b);
+    xpu_program_release(x);
     xpu_client_destroy(c);
 }
 
@@ -595,6 +642,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_donation),
         cmocka_unit_test(test_donation_given_back),
         cmocka_unit_test(test_control),
+        cmocka_unit_test(test_listener),
         cmocka_unit_test(test_poison),
         cmocka_unit_test(test_strided_transfers),
         cmocka_unit_test(test_empty_transfers),

@@ -156,43 +156,6 @@ static run unmasked_run(const emit *e, LLVMValueRef mask)
     return r.n == 1 || e->keeps_memory ? r : (run){0};
 }
 
-/* Is lane i of a mask false whatever the program does, as behind the end of a
- * short row? */
-static bool is_never(LLVMValueRef mask, int i)
-{
-    LLVMValueRef lane;
-    int w;
-
-    if (LLVMIsConstant(mask)) {
-        lane = LLVMGetAggregateElement(mask, (unsigned)i);
-        return lane && LLVMIsNull(lane);
-    }
-    if (!LLVMIsAInstruction(mask))
-        return false;
-    if (LLVMGetInstructionOpcode(mask) == LLVMAnd)
-        return is_never(LLVMGetOperand(mask, 0), i) ||
-               is_never(LLVMGetOperand(mask, 1), i);
-    if (LLVMGetInstructionOpcode(mask) != LLVMShuffleVector ||
-        (i = LLVMGetMaskValue(mask, (unsigned)i)) < 0)
-        return false;
-    w = emit_width(LLVMGetOperand(mask, 0));
-    return is_never(LLVMGetOperand(mask, i >= w), i % w);
-}
-
-/* From the first to the last lane that a mask may allow. */
-static run possible_run(LLVMValueRef mask)
-{
-    run r = {.n = 0};
-
-    for (int i = 0; i < emit_width(mask); i++) {
-        if (is_never(mask, i))
-            continue;
-        r.first = r.n ? r.first : i;
-        r.n = i + 1 - r.first;
-    }
-    return r;
-}
-
 /* x in the lanes of r, zero in the others. */
 static LLVMValueRef put_run(emit *e, LLVMValueRef zero, LLVMValueRef x, run r)
 {
@@ -206,37 +169,19 @@ static LLVMValueRef put_run(emit *e, LLVMValueRef zero, LLVMValueRef x, run r)
     return emit_shuffle(e, x, LLVMConstNull(LLVMTypeOf(x)), lane, w);
 }
 
-/* A masked load is of the few lanes that may be allowed.  LLVM 22 reads a
- * register whole of which no lane is, as its mask is of no consequence, and on
- * AVX2 eight numbers of 64 bits are two: a row of two would be read up to 32
- * bytes behind the end of its memory. */
 LLVMValueRef emit_vector_read(emit *e, sd_dtype part, LLVMValueRef p,
                               LLVMValueRef mask, int w)
 {
-    LLVMTypeRef t = emit_mem_type(e, part);
-    LLVMValueRef zero = LLVMConstNull(emit_widen(t, w)), v;
-    run r, may;
-    int n = 2;
+    LLVMValueRef zero = LLVMConstNull(emit_widen(emit_mem_type(e, part), w)), v;
+    run r;
 
     if (!mask)
         return plain_load(e, part, p, w);
     r = unmasked_run(e, mask);
-    may = possible_run(mask);
-    if (r.n) {
-        v = plain_load(e, part, emit_element(e, part, p, emit_i64(e, r.first)),
-                       r.n);
-        return put_run(e, zero, v, r);
-    }
-    if (!may.n)
-        return zero;
-    while (n < may.n)
-        n *= 2;
-    if (n >= w)
+    if (!r.n)
         return masked_load(e, part, p, mask, zero);
-    r = (run){SD_MIN(may.first, w - n), n};
-    v = masked_load(e, part, emit_element(e, part, p, emit_i64(e, r.first)),
-                    emit_extract(e, mask, r.first, n),
-                    LLVMConstNull(emit_widen(t, n)));
+    v = plain_load(e, part, emit_element(e, part, p, emit_i64(e, r.first)),
+                   r.n);
     return put_run(e, zero, v, r);
 }
 

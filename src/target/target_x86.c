@@ -125,8 +125,10 @@ static void hide_counters(LLVMModuleRef m, LLVMContextRef cx)
 
 static void repair(LLVMModuleRef m, LLVMContextRef cx, const device_desc *dev)
 {
-    if (dev->lanes == 8)
+    if (dev->lanes == 8) {
         target_choose(m, cx);
+        target_cut_masks(m, cx);
+    }
     hide_counters(m, cx);
 }
 

@@ -1,0 +1,158 @@
+/* Masked reads of AVX2, before code generation.
+ *
+ * LLVM 22 reads without a mask what it cuts off a masked read whose mask it
+ * finds to be false there: of eight numbers of 64 bits the upper four, where a
+ * row has no more than four.  That gives numbers that nobody asked for, and
+ * reads behind the end of memory.  Which lanes a mask never allows often shows
+ * only after loops have been unrolled.  So each read becomes those of its
+ * halves, down to the ones that a register holds and that have no half in
+ * vain; what is never allowed is what the read passes on. */
+#include "target_room.h"
+
+enum {
+    REGISTER = 256, /* bits */
+    LEAST = 2,      /* lanes: of one LLVM makes no masked instruction */
+    MOST_DEPTH = 8  /* of operations that make a mask */
+};
+
+typedef struct {
+    LLVMBuilderRef b;
+    LLVMTypeRef i32, part; /* of a lane */
+    LLVMValueRef call, from, mask, pass;
+    int lanes, bits;
+} reading;
+
+/* Is lane i of a mask false whatever the program does, as behind the end of a
+ * short row? */
+static bool is_never(LLVMValueRef mask, int i, int depth)
+{
+    LLVMValueRef lane;
+    int w;
+
+    if (LLVMIsConstant(mask)) {
+        lane = LLVMGetAggregateElement(mask, (unsigned)i);
+        return lane && LLVMIsNull(lane);
+    }
+    if (!LLVMIsAInstruction(mask) || depth == MOST_DEPTH)
+        return false;
+    depth++;
+    switch (LLVMGetInstructionOpcode(mask)) {
+    case LLVMAnd:
+        return is_never(LLVMGetOperand(mask, 0), i, depth) ||
+               is_never(LLVMGetOperand(mask, 1), i, depth);
+    case LLVMOr:
+        return is_never(LLVMGetOperand(mask, 0), i, depth) &&
+               is_never(LLVMGetOperand(mask, 1), i, depth);
+    case LLVMSelect:
+        return is_never(LLVMGetOperand(mask, 1), i, depth) &&
+               is_never(LLVMGetOperand(mask, 2), i, depth);
+    case LLVMShuffleVector:
+        if ((i = LLVMGetMaskValue(mask, (unsigned)i)) < 0)
+            return false;
+        w = (int)LLVMGetVectorSize(LLVMTypeOf(LLVMGetOperand(mask, 0)));
+        return is_never(LLVMGetOperand(mask, i >= w), i % w, depth);
+    default:
+        return false;
+    }
+}
+
+static bool are_never(const reading *r, int first, int n)
+{
+    for (int i = first; i < first + n; i++)
+        if (!is_never(r->mask, i, 0))
+            return false;
+    return true;
+}
+
+/* Is a half too much for a register, or in vain? */
+static bool wants_halves(const reading *r, int first, int n)
+{
+    int half = n / 2;
+
+    return half >= LEAST && n % 2 == 0 &&
+           (n * r->bits > REGISTER || are_never(r, first, half) ||
+            are_never(r, first + half, half));
+}
+
+/* n lanes of v, and of `more` behind it, from the first on. */
+static LLVMValueRef lanes_of(const reading *r, LLVMValueRef v,
+                             LLVMValueRef more, int first, int n)
+{
+    LLVMValueRef lane[64];
+
+    for (int i = 0; i < n; i++)
+        lane[i] = LLVMConstInt(r->i32, (unsigned)(first + i), 0);
+    return LLVMBuildShuffleVector(r->b, v,
+                                  more ? more : LLVMGetPoison(LLVMTypeOf(v)),
+                                  LLVMConstVector(lane, (unsigned)n), "");
+}
+
+static LLVMValueRef read_lanes(const reading *r, int first, int n)
+{
+    LLVMValueRef at = LLVMConstInt(r->i32, (unsigned)first, 0), arg[3], v, low;
+    LLVMTypeRef over[2] = {LLVMVectorType(r->part, (unsigned)n),
+                           LLVMTypeOf(r->from)};
+    unsigned id = LLVMGetIntrinsicID(LLVMGetCalledValue(r->call));
+    LLVMModuleRef m = LLVMGetGlobalParent(LLVMGetCalledValue(r->call));
+
+    if (are_never(r, first, n))
+        return lanes_of(r, r->pass, NULL, first, n);
+    if (wants_halves(r, first, n)) {
+        low = read_lanes(r, first, n / 2);
+        v = read_lanes(r, first + n / 2, n / 2);
+        return lanes_of(r, low, v, 0, n);
+    }
+    arg[0] = LLVMBuildGEP2(r->b, r->part, r->from, &at, 1, "");
+    arg[1] = lanes_of(r, r->mask, NULL, first, n);
+    arg[2] = lanes_of(r, r->pass, NULL, first, n);
+    v = LLVMGetIntrinsicDeclaration(m, id, over, 2);
+    v = LLVMBuildCall2(r->b, LLVMGlobalGetValueType(v), v, arg, 3, "");
+    LLVMSetInstrParamAlignment(v, 1, (unsigned)r->bits / 8);
+    return v;
+}
+
+static void cut(reading *r, LLVMValueRef call)
+{
+    LLVMTypeRef t = LLVMTypeOf(call);
+
+    r->call = call;
+    r->from = LLVMGetOperand(call, 0);
+    r->mask = LLVMGetOperand(call, 1);
+    r->pass = LLVMGetOperand(call, 2);
+    r->part = LLVMGetElementType(t);
+    r->lanes = (int)LLVMGetVectorSize(t);
+    r->bits = LLVMGetTypeKind(r->part) == LLVMIntegerTypeKind
+                  ? (int)LLVMGetIntTypeWidth(r->part)
+              : LLVMGetTypeKind(r->part) == LLVMDoubleTypeKind ? 64
+                                                               : 32;
+    if (LLVMIsConstant(r->mask) || !wants_halves(r, 0, r->lanes))
+        return;
+    LLVMPositionBuilderBefore(r->b, call);
+    LLVMReplaceAllUsesWith(call, read_lanes(r, 0, r->lanes));
+    LLVMInstructionEraseFromParent(call);
+}
+
+/* The next use is asked for first: a read that is cut goes. */
+static void cut_all(reading *r, LLVMValueRef f)
+{
+    LLVMUseRef next;
+
+    for (LLVMUseRef u = LLVMGetFirstUse(f); u; u = next) {
+        next = LLVMGetNextUse(u);
+        cut(r, LLVMGetUser(u));
+    }
+}
+
+void target_cut_masks(LLVMModuleRef m, LLVMContextRef cx)
+{
+    static const char name[] = "llvm.masked.load";
+    unsigned id = LLVMLookupIntrinsicID(name, sizeof name - 1);
+    reading r = {.b = LLVMCreateBuilderInContext(cx),
+                 .i32 = LLVMInt32TypeInContext(cx)};
+
+    for (LLVMValueRef f = LLVMGetFirstFunction(m); f;
+         f = LLVMGetNextFunction(f))
+        if (LLVMGetIntrinsicID(f) == id)
+            cut_all(&r, f);
+    LLVMDisposeBuilder(r.b);
+}

@@ -130,7 +130,10 @@ static const char *const fact_name[FACT_COUNT] = {
     "hlo_op", "hlo_module", "tf_op", "flops", "bytes_accessed"};
 
 /* Events are named by their step, or as a run by their program. */
-typedef struct { const void *of; int first; } named;
+typedef struct {
+    const void *of;
+    int first;
+} named;
 
 static const void *named_by(const xpu_step *s)
 {
@@ -231,7 +234,7 @@ typedef struct {
     const named *name;
     int nname;
     uint64_t first; /* the trace's, as all times here */
-    int64_t ns;     /* when that was, by the wall clock */
+    int64_t ns; /* when that was, by the wall clock */
 } writer;
 
 static void put_event(sd_buf *b, const writer *w, const xpu_step *s)

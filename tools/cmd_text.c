@@ -98,11 +98,25 @@ static sd_status named_passes(hlo_module *m, const device_desc *dev,
 
         snprintf(name, sizeof name, "%.*s", (int)n, list);
         if (!(p = hlo_pass_of_name(name)))
-            return sd_error(SD_NOT_FOUND, "no pass is called %s", name);
+            return sd_error(SD_NOT_FOUND,
+                            "no pass is called %s; sundog passes has them",
+                            name);
         p->run(m, dev);
         list += n + (list[n] == ',');
     }
     return hlo_verify(m);
+}
+
+sd_status tool_passes(const tool_args *t)
+{
+    (void)t;
+    for (int i = 0; i < hlo_pass_count; i++) {
+        const hlo_pass *p = &hlo_pass_table[i];
+
+        printf("%-21s %s%s\n", p->name, p->help,
+               p->needed ? " (cannot be left out)" : "");
+    }
+    return NULL;
 }
 
 sd_status tool_opt(const tool_args *t)

@@ -31,6 +31,9 @@ static sd_status tool_options(const tool_args *t)
 static const command commands[] = {
     {"opt", "[--passes=a,b] [--target=NAME] [--plan] FILE",
      "optimise and print HLO; --plan: the plan instead", tool_opt, 1, 1},
+    {"passes", "",
+     "the passes: names for opt --passes and SUNDOG_DISABLE_PASSES",
+     tool_passes, 0, 0},
     {"dump", "[--to=FORMAT] FILE",
      "print the program as hlo_text, or as hlo or hlo_with_config (protobuf)",
      tool_dump, 1, 1},

@@ -29,6 +29,7 @@ typedef struct {
 } tool_args;
 
 sd_status tool_opt(const tool_args *t);
+sd_status tool_passes(const tool_args *t);
 sd_status tool_dump(const tool_args *t);
 sd_status tool_mlir(const tool_args *t);
 sd_status tool_compile(const tool_args *t);

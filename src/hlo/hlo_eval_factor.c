@@ -367,7 +367,8 @@ void hlo_la_spsolve(hlo_la *l)
 
 /* ---- triangles ---- */
 
-bool hlo_la_cholesky(hlo_wide *a, int64_t n)
+/* The lower factor of its lower triangle; false: not positive. */
+static bool cholesky(hlo_wide *a, int64_t n)
 {
     for (int64_t j = 0; j < n; j++) {
         long double d = creall(a[j * n + j]);
@@ -405,7 +406,7 @@ void hlo_la_call_cholesky(hlo_la *l)
             x[j * n + i] = conjl(v);
         }
     a = hermitian(l, lower);
-    good = hlo_la_cholesky(a, n);
+    good = cholesky(a, n);
     for (int64_t i = 0; i < n; i++)
         good &= isfinite(creall(a[i * n + i]));
     for (int64_t i = 0; i < n; i++)

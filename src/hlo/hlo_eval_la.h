@@ -26,9 +26,6 @@ void hlo_la_apply_left(const hlo_wide *v, int64_t step, hlo_wide tau,
 void hlo_la_apply_right(const hlo_wide *v, int64_t step, hlo_wide tau,
                         hlo_wide *to, int64_t rows, int64_t cols, int64_t ld);
 
-/* The lower factor of the matrix's lower triangle; false: not positive. */
-bool hlo_la_cholesky(hlo_wide *a, int64_t n);
-
 void hlo_la_lu(hlo_la *);
 void hlo_la_qr(hlo_la *);
 void hlo_la_geqp3(hlo_la *);

@@ -2,13 +2,15 @@
  * and the elementwise classes themselves. */
 #include "hlo_infer.h"
 
+static hlo_infer_fn infer_elementwise, infer_bitcast;
+
 static hlo_infer_fn *const infer_class[HLO_CLASS_COUNT] = {
-    [HLO_C_UNARY] = hlo_infer_elementwise,
-    [HLO_C_BINARY] = hlo_infer_elementwise,
-    [HLO_C_TERNARY] = hlo_infer_elementwise,
-    [HLO_C_COMPARE] = hlo_infer_elementwise,
-    [HLO_C_CONVERT] = hlo_infer_elementwise,
-    [HLO_C_BITCAST] = hlo_infer_bitcast,
+    [HLO_C_UNARY] = infer_elementwise,
+    [HLO_C_BINARY] = infer_elementwise,
+    [HLO_C_TERNARY] = infer_elementwise,
+    [HLO_C_COMPARE] = infer_elementwise,
+    [HLO_C_CONVERT] = infer_elementwise,
+    [HLO_C_BITCAST] = infer_bitcast,
     [HLO_C_LEAF] = hlo_infer_leaf,
     [HLO_C_SHAPE] = hlo_infer_shape,
     [HLO_C_INDEXED] = hlo_infer_indexed,
@@ -361,8 +363,8 @@ static sd_status result_type(hlo_module *m, const hlo_inst *in, sd_dtype *t)
     }
 }
 
-sd_status hlo_infer_elementwise(hlo_module *m, const hlo_inst *in,
-                                const sd_shape **out)
+static sd_status infer_elementwise(hlo_module *m, const hlo_inst *in,
+                                   const sd_shape **out)
 {
     static const int narg[] = {[HLO_C_UNARY] = 1,
                                [HLO_C_BINARY] = 2,
@@ -395,8 +397,8 @@ sd_status hlo_infer_elementwise(hlo_module *m, const hlo_inst *in,
 
 /* Logical widths; pred counts as a byte against a type of a byte, which is
  * how frameworks look at a mask. */
-sd_status hlo_infer_bitcast(hlo_module *m, const hlo_inst *in,
-                            const sd_shape **out)
+static sd_status infer_bitcast(hlo_module *m, const hlo_inst *in,
+                               const sd_shape **out)
 {
     int64_t dim[SD_MAX_RANK + 1];
     sd_status st;

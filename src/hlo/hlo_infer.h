@@ -50,7 +50,6 @@ sd_status hlo_want_volume(hlo_module *m, const hlo_inst *in, const char *what,
 sd_status hlo_check_index_map(hlo_module *m, const hlo_inst *in,
                               const sd_shape *x, const sd_shape *ix);
 
-hlo_infer_fn hlo_infer_elementwise, hlo_infer_bitcast; /* hlo_infer.c */
 hlo_infer_fn hlo_infer_leaf, hlo_infer_shape,
     hlo_infer_indexed;                                 /* hlo_infer_shape.c */
 hlo_infer_fn hlo_infer_scatter, hlo_infer_reduce, hlo_infer_window,

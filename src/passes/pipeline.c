@@ -511,8 +511,9 @@ static void warn_of_names(const char *off)
             sd_log(SD_LOG_WARN,
                    p ? "SUNDOG_DISABLE_PASSES: %s stays: what comes later "
                        "needs it"
-                     : "SUNDOG_DISABLE_PASSES: no pass is named %s; a dump "
-                       "with SUNDOG_DUMP_PASSES=. shows which run",
+                     : "SUNDOG_DISABLE_PASSES: no pass is named %s; `sundog "
+                       "passes` has them, and a dump with "
+                       "SUNDOG_DUMP_PASSES=. shows which run",
                    name);
         off += n + (off[n] == ',');
     }

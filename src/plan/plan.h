@@ -302,7 +302,6 @@ sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
 void plan_destroy(plan *p); /* the program, when nobody took it; takes NULL */
 
 void plan_print(sd_buf *b, const plan *p);
-void plan_print_kernel(sd_buf *b, const plan_kernel *k);
 sd_status plan_verify(const plan *p);
 
 /* Nodes that run over all of some axes and have a value after their stage. */

@@ -423,7 +423,7 @@ static void print_call(sd_buf *b, const hlo_call *c)
     sd_buf_fmt(b, ") work %zu\n", c->work);
 }
 
-void plan_print_kernel(sd_buf *b, const plan_kernel *k)
+static void print_kernel(sd_buf *b, const plan_kernel *k)
 {
     static const char *const cls[] = {
         [PLAN_LOOP] = "loop",     [PLAN_ROW] = "row",
@@ -458,6 +458,6 @@ void plan_print(sd_buf *b, const plan *p)
 {
     sd_buf_fmt(b, "plan %s for %s\n", p->m->name, p->dev->name);
     for (int i = 0; i < p->nkernel; i++)
-        plan_print_kernel(b, p->kernel[i]);
+        print_kernel(b, p->kernel[i]);
     thunk_print(b, p->program);
 }

@@ -340,6 +340,17 @@ def test_a_command_that_there_is_not_is_named():
     assert done.stderr.startswith("sundog: there is no command 'devises'\nusage")
 
 
+def test_passes_are_listed_and_known(tmp_path):
+    told = subprocess.run([TOOL, "passes"], capture_output=True, text=True, check=True).stdout
+    names = [line.split()[0] for line in told.splitlines()]
+    assert {"cse", "fold", "simplify", "tuple"} < set(names) and len(set(names)) == len(names)
+    assert re.search(r"^dce  .*\(cannot be left out\)$", told, re.M)
+    (tmp_path / "m.hlo").write_text(NOT_OF_MAX)
+    subprocess.run([TOOL, "opt", "--passes=" + ",".join(names), tmp_path / "m.hlo"], capture_output=True, check=True)
+    done = subprocess.run([TOOL, "opt", "--passes=slow", tmp_path / "m.hlo"], capture_output=True, text=True)
+    assert "no pass is called slow; sundog passes has them" in done.stderr
+
+
 NOT_OF_MAX = """HloModule m
 ENTRY e {
   x = s32[1000] parameter(0)

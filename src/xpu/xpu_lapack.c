@@ -121,7 +121,7 @@ static void close_engine(void *engine)
 
 /* ---- what operations use ---- */
 
-static lapack_job job_of(lapack *l, int worker, sd_dtype type)
+static lapack_job job_of(lapack *l, int worker, bool alone, sd_dtype type)
 {
     bool complex = type == SD_C64 || type == SD_C128;
     bool wide = type == SD_F64 || type == SD_C128;
@@ -131,6 +131,7 @@ static lapack_job job_of(lapack *l, int worker, sd_dtype type)
                         .type = type,
                         .letter = 2 * complex + wide,
                         .complex = complex,
+                        .alone = alone,
                         .size = sd_dtype_bytes(type),
                         .part = wide ? 8 : 4};
 }
@@ -167,12 +168,13 @@ sd_status lapack_work(const lapack_job *j, const void *asked, int64_t least,
 }
 
 #define TURN(name, type, change) \
-    static void name(type *to, const type *from, int64_t rows, int64_t cols) \
+    static void name(type *to, const type *from, int64_t rows, int64_t cols, \
+                     int64_t first, int64_t last) \
     { \
-        for (int64_t r0 = 0; r0 < rows; r0 += BLOCK) \
+        for (int64_t r0 = first; r0 < last; r0 += BLOCK) \
             for (int64_t c0 = 0; c0 < cols; c0 += BLOCK) \
                 for (int64_t c = c0; c < SD_MIN(c0 + BLOCK, cols); c++) \
-                    for (int64_t r = r0; r < SD_MIN(r0 + BLOCK, rows); r++) { \
+                    for (int64_t r = r0; r < SD_MIN(r0 + BLOCK, last); r++) { \
                         type v = from[r * cols + c]; \
                         to[c * rows + r] = change; \
                     } \
@@ -190,17 +192,20 @@ TURN(turn_c128, c128, v)
 TURN(turn_conj_c64, c64, ((c64){v.re, -v.im}))
 TURN(turn_conj_c128, c128, ((c128){v.re, -v.im}))
 
-void lapack_turn(const lapack_job *j, void *to, const void *from, int64_t rows,
-                 int64_t cols, bool conjugate)
+void lapack_turn_rows(const lapack_job *j, void *to, const void *from,
+                      int64_t rows, int64_t cols, bool conjugate, int64_t first,
+                      int64_t last)
 {
     if (j->type == SD_F32)
-        turn_f32(to, from, rows, cols);
+        turn_f32(to, from, rows, cols, first, last);
     else if (j->type == SD_F64)
-        turn_f64(to, from, rows, cols);
+        turn_f64(to, from, rows, cols, first, last);
     else if (j->type == SD_C64)
-        (conjugate ? turn_conj_c64 : turn_c64)(to, from, rows, cols);
+        (conjugate ? turn_conj_c64 : turn_c64)(to, from, rows, cols, first,
+                                               last);
     else
-        (conjugate ? turn_conj_c128 : turn_c128)(to, from, rows, cols);
+        (conjugate ? turn_conj_c128 : turn_c128)(to, from, rows, cols, first,
+                                                 last);
 }
 
 /* x - x is 0 for what is finite and NaN for what is not.  In as many sums as
@@ -318,11 +323,11 @@ static int64_t *batch_of(libcall *c)
     }
 }
 
-static sd_status operate(lapack *l, int worker, const libcall *c,
+static sd_status operate(lapack *l, int worker, bool alone, const libcall *c,
                          char *const *p)
 {
     sd_dtype type = type_of(c);
-    lapack_job j = job_of(l, worker, type);
+    lapack_job j = job_of(l, worker, alone, type);
 
     if (type != SD_F32 && type != SD_F64 && type != SD_C64 && type != SD_C128)
         return sd_error(SD_UNIMPLEMENTED, "LAPACK's %s of %s",
@@ -365,7 +370,7 @@ static void run_part(void *ctx, int64_t i, int worker)
                                (int64_t)sd_dtype_bytes(d->args.at[k].type);
     *batch_of(&c) = many;
     if (!room->st)
-        room->st = operate(d->l, worker, &c, p);
+        room->st = operate(d->l, worker, false, &c, p);
 }
 
 static sd_status run_parts(lapack *l, const libcall *c, char *const *ptr,
@@ -390,9 +395,15 @@ static sd_status run_parts(lapack *l, const libcall *c, char *const *ptr,
     return st;
 }
 
+/* Is it cut in blocks for our threads where one matrix is large? */
+static bool has_blocks(const libcall *c)
+{
+    return c->op == LIBCALL_LU || c->op == LIBCALL_SOLVE;
+}
+
 /* Many matrices are shared among our threads, each done by one; few by the
- * library's.  How many threads that has is for the whole process, and others
- * may use it: it is as before when we are done. */
+ * library's, or in blocks by ours.  How many threads that has is for the whole
+ * process, and others may use it: it is as before when we are done. */
 static sd_status run_lapack(void *engine, const thunk *t, void *const *ptr)
 {
     lapack *l = engine;
@@ -403,12 +414,14 @@ static sd_status run_lapack(void *engine, const thunk *t, void *const *ptr)
     sd_status st;
 
     pthread_mutex_lock(&l->lock);
-    now = many || libcall_flops(t->call) < SMALL_FLOPS ? 1 : l->nthread;
+    now = many || has_blocks(&c) || libcall_flops(&c) < SMALL_FLOPS
+              ? 1
+              : l->nthread;
     before = l->get_threads ? l->get_threads() : 0;
     if (l->set_threads && before != now)
         l->set_threads(now);
     st = many ? run_parts(l, t->call, (char *const *)ptr, *batch)
-              : operate(l, 0, t->call, (char *const *)ptr);
+              : operate(l, 0, true, t->call, (char *const *)ptr);
     if (l->set_threads && before && before != now)
         l->set_threads(before);
     pthread_mutex_unlock(&l->lock);

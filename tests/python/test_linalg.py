@@ -193,6 +193,64 @@ def test_a_matrix_has_the_same_bits_alone_and_among_many(python):
     assert out.count("ok ") == 70
 
 
+LARGE = """
+import jax, numpy as np
+from jax import lax
+jax.config.update('jax_enable_x64', True)
+device = jax.devices('xpu')[0]
+rng = np.random.default_rng(1)
+
+def random(dtype, m, n):
+    x = rng.standard_normal((2, m, n)).astype(dtype)
+    return x[0] + 1j * x[1] if np.dtype(dtype).kind == 'c' else x[0]
+
+def lu(a):
+    lu, pivots, order = jax.device_get(jax.jit(lax.linalg.lu, device=device)(a))
+    k = min(a.shape)
+    low, up = np.tril(lu[:, :k], -1) + np.eye(a.shape[0], k), np.triu(lu[:k])
+    assert sorted(order) == list(range(len(a)))
+    moved = np.arange(len(a))
+    for i, p in enumerate(pivots):
+        moved[[i, p]] = moved[[p, i]]
+    assert (moved == order).all()
+    return a[order], low @ up
+
+def near(name, got, want):
+    eps = np.finfo(want.dtype).eps
+    assert np.abs(got - want).max() < 300 * eps * np.abs(want).max(), name
+    print('ok', name)
+
+for dtype in ('float32', 'float64', 'complex64', 'complex128'):
+    for m, n in ((300, 700), (700, 300), (513, 513), (64 * 6, 64 * 6)):
+        near(('lu', dtype, m, n), *lu(random(dtype, m, n))[::-1])
+    for form in range(16):
+        left, lower, trans, unit = (bool(form >> i & 1) for i in range(4))
+        a = (random(dtype, 290, 290) / 290 + 2 * np.eye(290)).astype(dtype)
+        b = random(dtype, *((290, 411) if left else (411, 290)))
+        x = jax.device_get(jax.jit(lambda a, b: lax.linalg.triangular_solve(
+            a, b, left_side=left, lower=lower, transpose_a=trans,
+            unit_diagonal=unit), device=device)(a, b))
+        t = np.tril(a) if lower else np.triu(a)
+        if unit:
+            np.fill_diagonal(t, 1)
+        t = t.T if trans else t
+        near(('solve', dtype, form), t @ x if left else x @ t, b)
+
+a = random('float32', 400, 400)
+a[:, 100], a[:, 250] = 0, a[:, 3]
+near('singular', *lu(a)[::-1])
+a[200, 37] = np.nan
+assert np.isnan(jax.device_get(jax.jit(lax.linalg.lu)(a)[0])[-1, -1])
+print('ok NaN')
+"""
+
+
+def test_large_matrices_in_blocks(python):
+    """By LAPACK's routines on two of our threads and more, where it is."""
+    out = python(LARGE, env={"SUNDOG_DEVICE": "host"})
+    assert out.count("ok ") == 4 * (4 + 16) + 2
+
+
 # Every call that the wheel lets jax.export save, as the first version sent it:
 # what is saved runs with every later one, so lines are only added here.
 KEPT = """

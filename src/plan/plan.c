@@ -50,9 +50,11 @@ static sd_status lower_all(plan_mem *pm, hlo_comp *c)
             continue;
         if ((st = plan_lower(pm->p->arena, in, &k)))
             return st;
-        if (pm->p->dev->kind == DEVICE_HOST || !plan_scatter_of(k))
+        if (!plan_scatter_of(k))
             plan_tile(k, pm->p->dev);
-        else if ((st = plan_tile_scatter(k, in, pm->p->dev)))
+        else if ((st = pm->p->dev->kind == DEVICE_HOST
+                           ? plan_tile_filled(&k, &in, pm->p->dev)
+                           : plan_tile_scatter(k, in, pm->p->dev)))
             return st;
         sd_map_set(pm->kernels, sd_key(in), k);
     }

@@ -291,6 +291,9 @@ bool plan_any_order(const plan_node *n);
 bool plan_body_any_order(const plan_body *body, sd_dtype t);
 /* The scatter of a kernel that is one, or NULL. */
 const plan_node *plan_scatter_of(const plan_kernel *k);
+/* How many places of a scatter a position of an outer axis has for itself, one
+ * after the other: 0 where they lie apart. */
+int64_t plan_own_places(const plan_kernel *k, int axis);
 /* The axis of place LANE, or -1: none, in a kernel that sorts or calls. */
 int plan_lane_of(const plan_kernel *k);
 /* The axis along which the copies are that a LOAD or STORE takes at once. */

@@ -146,7 +146,11 @@ sd_status plan_lower_scatter(plan_lowering *lw, const hlo_inst *in)
         if (start->lo < 0 || start->hi >= room)
             n.guard[n.nguard++] = (plan_guard){start, 0, room};
     }
-    n.arg = one(lw, plan_value(lw, in->arg[2], 0, index, (plan_guards){0}));
+    n.arg = sd_arena_array(lw->a, plan_node *, 2);
+    n.arg[0] = plan_value(lw, in->arg[2], 0, index, (plan_guards){0});
+    if (in->arg[0]->op == HLO_BROADCAST) /* plan_fill.c */
+        n.arg[n.narg++] =
+            plan_value(lw, in->arg[0]->arg[0], 0, NULL, (plan_guards){0});
     n.off = plan_px_linear(lw->px, s->rank, s->dim, at);
     n.body = plan_body_of(lw->a, in->comp[0], &lw->st);
     plan_node_new(lw, n);

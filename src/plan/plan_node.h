@@ -71,7 +71,8 @@ typedef enum {
     PN_STORE,   /* arg[0] to slot at off where all guards hold */
     PN_SCATTER, /* slot[off] = body(slot[off], arg[0]) where guards hold; its
                    kernel runs the `over` axes in order on one lane; over
-                   nothing: see `meets` and plan_runs */
+                   nothing: see `meets` and plan_runs.  On the host a tile may
+                   set its places to arg[1] first (plan_own_places) */
 } plan_node_kind;
 
 typedef struct { /* a scalar function: reducer, comparator, combiner */

@@ -333,6 +333,12 @@ void plan_add_work_slot(plan_kernel *k, int64_t bytes);
 /* plan_scatter.c: as plan_tile, of a GPU's kernel that is a scatter. */
 sd_status plan_tile_scatter(plan_kernel *k, hlo_inst *fusion,
                             const device_desc *dev);
+/* plan_fill.c: can each tile of a scatter set its places, and no others? */
+bool plan_tiles_own_places(const plan_kernel *k);
+/* As plan_tile, of a host's kernel that is a scatter; it may get
+ * another fusion and kernel, which need no array to begin with. */
+sd_status plan_tile_filled(plan_kernel **k, hlo_inst **fusion,
+                           const device_desc *dev);
 /* plan_parts.c, for plan_tile: false where its rows are short. */
 bool plan_sort_in_parts(plan_kernel *k, const device_desc *dev);
 /* Items of a group that sorts n elements. */

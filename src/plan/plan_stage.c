@@ -162,6 +162,8 @@ static void count(plan_lowering *lw)
         if (n->kind == PN_LOAD || plan_is_write(n))
             moved[n->slot] = SD_MIN(moved[n->slot] + plan_points(k, n->varies),
                                     (double)k->slot[n->slot].count);
+        if (n->kind == PN_SCATTER && n->narg > 1)
+            moved[n->slot] = (double)k->slot[n->slot].count;
     }
     for (int i = 0; i < k->nslot; i++)
         k->bytes += moved[i] * (double)sd_dtype_bytes(k->slot[i].dtype);

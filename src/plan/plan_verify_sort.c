@@ -135,6 +135,10 @@ static sd_status check_runs(const plan_kernel *k, const plan_node *n)
 sd_status plan_verify_scatter(const plan_kernel *k, const device_desc *dev)
 {
     plan_for_each_node(n, k) {
+        if (n->kind == PN_SCATTER && n->narg > 1 &&
+            (dev->kind != DEVICE_HOST || n->arg[1]->kind != PN_CONST ||
+             !plan_tiles_own_places(k)))
+            return plan_bad(k, n, "begins with what no tile can write alone");
         if (n->meets &&
             (n->kind != PN_SCATTER || n->over || dev->kind == DEVICE_HOST ||
              sd_dtype_bytes(n->dtype) != 4 ||

@@ -443,6 +443,8 @@ void emit_atomic(emit *e, const plan_node *n, LLVMValueRef p, emit_value v);
 /* The updates of n are LANE's. */
 bool emit_takes_turns(const emit *e, const plan_node *n);
 void emit_scatter_in_turns(emit *e, const plan_node *n, int copy);
+/* Places from .. are set to what n begins with. */
+void emit_fill(emit *e, const plan_node *n, LLVMValueRef from, LLVMValueRef to);
 /* Around the loop over updates, for kernels by ranges. */
 void emit_pick_begin(emit *e);
 void emit_pick_end(emit *e);

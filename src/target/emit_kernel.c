@@ -478,6 +478,25 @@ static void decode_tile(nest *n, LLVMValueRef t)
     }
 }
 
+/* A tile of a scatter begins with its places; `which` axis is cut, or none. */
+static void fill_places(const nest *t, int which)
+{
+    emit *e = t->e;
+    const plan_node *n = e->gpu ? NULL : plan_scatter_of(e->k);
+    range r = {emit_si(e, 0), emit_si(e, 1)};
+    int64_t count, own;
+
+    if (!n || n->narg == 1)
+        return;
+    own = count = e->k->slot[n->slot].count;
+    if (which >= 0) {
+        own = plan_own_places(e->k, which);
+        r = t->range[which];
+    }
+    emit_fill(e, n, emit_times(e, r.lo, own),
+              min_of(e, emit_times(e, r.hi, own), count));
+}
+
 static void tiles(nest *t, LLVMValueRef first, LLVMValueRef last)
 {
     emit *e = t->e;
@@ -497,6 +516,7 @@ static void tiles(nest *t, LLVMValueRef first, LLVMValueRef last)
     if (cut <= 1 && !e->k->blocks && !(e->k->rows && which == e->lane)) {
         if (cut)
             t->range[which] = tile_range(e, &e->k->axis[which], first, last);
+        fill_places(t, which);
         outer(t, 0);
         return;
     }

@@ -112,6 +112,31 @@ static void apply(emit *e, const plan_node *n, const updates *u, LLVMValueRef i)
     emit_when_end(e, no);
 }
 
+/* ---- what places hold at first ---- */
+
+static void fill_in_steps(emit *e, const plan_node *n, LLVMValueRef from,
+                          LLVMValueRef to, int step)
+{
+    emit_value v = emit_node_value(e, n->arg[1], 0);
+    emit_loop l;
+
+    emit_loop_open(e, &l, from, to, step);
+    emit_mem_write(e, n->dtype, e->slot[n->slot], l.at,
+                   emit_splat_value(e, v, step));
+    emit_loop_close(e, &l);
+}
+
+void emit_fill(emit *e, const plan_node *n, LLVMValueRef from, LLVMValueRef to)
+{
+    LLVMValueRef count = LLVMBuildSub(e->b, to, from, ""), whole;
+
+    whole =
+        LLVMBuildAnd(e->b, count, emit_int_like(count, -EMIT_MAX_LANES), "");
+    whole = emit_add(e, from, whole);
+    fill_in_steps(e, n, from, whole, EMIT_MAX_LANES);
+    fill_in_steps(e, n, whole, to, 1);
+}
+
 /* ---- updates of a range of places ---- */
 
 enum { ROOM = 512, TABLE_LANES = 8 };

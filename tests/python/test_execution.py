@@ -87,6 +87,62 @@ def test_reductions_and_scatter_have_the_same_bits_everywhere(python):
     assert one == two == cl
 
 
+SCATTERS = """
+import hashlib, jax, jax.numpy as jnp, numpy as np
+rng = np.random.RandomState(7)
+h = hashlib.sha256()
+def check(fn, *args):
+    x, y = (np.asarray(jax.jit(fn)(*jax.device_put(args, jax.devices(p)[0])))
+            for p in ('xpu', 'cpu'))
+    np.testing.assert_array_equal(x, y)
+    h.update(x.tobytes())
+def small(dtype, *shape):
+    return rng.randint(-1 if jnp.issubdtype(dtype, jnp.signedinteger)
+                       or jnp.issubdtype(dtype, jnp.inexact) else 0, 2, shape).astype(dtype)
+def ids(n, places, dtype=np.int32):
+    return rng.randint(-3, places + 3, n).astype(dtype)
+def into(shape, start, op, dtype, **kw):
+    def fn(i, u):
+        x = jnp.full(shape, start, dtype)
+        return getattr(x.at[i], op)(u.astype(dtype), mode='drop', **kw)
+    return fn
+for dtype in (np.float32, np.float64, jnp.bfloat16, np.float16, np.int8, np.uint16,
+              np.int64, np.complex64, np.complex128):
+    for n, c, places in ((30001, (), 70001), (30001, (), 40), (601, (129,), 333)):
+        i = ids(n, places) if c or places > 99 else np.arange(n) % (40 * 300) // 7
+        check(into((places, *c), 0, 'add', dtype), i, small(dtype, n, *c))
+for op, start in (('min', np.inf), ('max', -np.inf), ('mul', -0.), ('mul', 1), ('set', 3)):
+    for n, c, places in ((30001, (), 70001), (30001, (), 40), (601, (129,), 333)):
+        u = small(np.float32, n, *c)
+        check(into((places, *c), start, op, np.float32), np.sort(ids(n, places)),
+              u if op != 'set' else np.ones_like(u))
+for dtype, places in (np.int8, 100), (np.uint8, 200), (np.uint32, 70001), (np.int64, 70001):
+    check(into(places, 0, 'add', np.float32), ids(30001, places).astype(dtype),
+          small(np.float32, 30001))
+check(into((300, 301), 0, 'add', np.float32), (ids(30001, 300), ids(30001, 301)),
+      small(np.float32, 30001))
+check(lambda i, u: jnp.full((3, 100001), 2, np.float32).at[:, i].add(u, mode='drop'),
+      ids(30001, 100001), small(np.float32, 3, 30001))
+check(into(100001, 0, 'add', np.float32, unique_indices=True),
+      rng.permutation(100001)[:30000], small(np.float32, 30000))
+check(into(100001, 0, 'add', np.float32), np.full(30001, 77777), small(np.float32, 30001))
+check(into(100001, 5, 'add', np.float32), np.zeros(0, np.int32), small(np.float32, 0))
+for n, c, places in ((30001, (), 7001), (20000, (), 9), (501, (77,), 100)):
+    check(jax.vmap(into((places, *c), 0, 'add', np.float32)),
+          np.stack([ids(n, places) for _ in range(5)]), small(np.float32, 5, n, *c))
+for n, places in ((1 << 18, 24999), (1 << 18, 100)):  # bits alone: sums are rounded
+    x = jax.jit(into(places, 0, 'add', np.float32))(ids(n, places), rng.randn(n))
+    h.update(np.asarray(x).tobytes())
+print(h.hexdigest())
+"""
+
+
+def test_scatters_begin_with_their_number_for_any_number_of_threads(python):
+    bits = {python(SCATTERS, env={"SUNDOG_THREADS": n, "JAX_ENABLE_X64": "1"})
+            for n in ("1", "2", "16")}
+    assert len(bits) == 1
+
+
 THREADS = """
 import threading, resource, jax, jax.numpy as jnp, numpy as np
 def rss():

@@ -529,6 +529,16 @@ static void call_kernel(run *r)
     }
 }
 
+/* What the places of a scatter hold at first. */
+static void fill_places(run *r)
+{
+    const plan_node *n = plan_scatter_of(r->k);
+    size_t bytes = n ? sd_dtype_bytes(n->dtype) : 0;
+
+    for (int64_t i = 0; n && n->narg > 1 && i < r->k->slot[n->slot].count; i++)
+        memcpy(r->slot[n->slot] + (size_t)i * bytes, n->arg[1]->value, bytes);
+}
+
 sd_status plan_run_kernel(const plan_kernel *k, char **slot, bool backward)
 {
     run r = {.k = k, .slot = slot, .backward = backward, .lane = lane_of(k)};
@@ -560,6 +570,7 @@ sd_status plan_run_kernel(const plan_kernel *k, char **slot, bool backward)
         }
     }
     r.now = 1;
+    fill_places(&r);
     if (k->sort)
         plan_run_sort(k, slot, r.a);
     else if (k->call)

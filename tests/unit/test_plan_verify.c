@@ -102,6 +102,15 @@ static const char merged[] =
 /* Updates that items take by runs, and such that meet. */
 static const char scattered[] = SCATTER("f32"), met[] = SCATTER("s32");
 
+/* A scatter that writes zeros first. */
+static const char filled[] =
+    "HloModule m\n" ADD
+    "ENTRY e { z = f32[] constant(0) x = f32[9000] broadcast(z), dimensions={} "
+    "i = s32[700,1] parameter(0) u = f32[700] parameter(1) "
+    "ROOT r = f32[9000] scatter(x, i, u), update_window_dims={}, "
+    "inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, "
+    "index_vector_dim=1, to_apply=add }";
+
 static const char *device_of(const char *text)
 {
     const char *const gpu[] = {streamed, kept,      columns, blocked,
@@ -585,6 +594,11 @@ static void sums_that_meet(plan *p)
     scatter_of(p)->meets = true;
 }
 
+static void begins_with_an_update(plan *p)
+{
+    scatter_of(p)->arg[1] = scatter_of(p)->arg[0];
+}
+
 static void ranges_of_rows(plan *p)
 {
     p->kernel[0]->ranges = true;
@@ -710,6 +724,8 @@ static void broken_plans_are_refused(void **state)
         {scattered, "meets where the order of updates shows", sums_that_meet},
         {scattered, "runs of updates, and no scatter", runs_in_a_loop},
         {met, "meets, and takes whole runs", runs_that_meet},
+        {filled, "begins with what no tile can write alone",
+         begins_with_an_update},
         {rows, "ranges of what is no scatter by them", ranges_of_rows},
         {rows, "stretches that are no parts of their axis",
          a_stretch_behind_the_row},

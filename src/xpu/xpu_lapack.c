@@ -3,6 +3,7 @@
 #include "xpu_lapack.h"
 
 #include <dlfcn.h>
+#include <emmintrin.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,7 +122,7 @@ static void close_engine(void *engine)
 
 /* ---- what operations use ---- */
 
-static lapack_job job_of(lapack *l, int worker, bool alone, sd_dtype type)
+static lapack_job job_of(lapack *l, int worker, sd_dtype type)
 {
     bool complex = type == SD_C64 || type == SD_C128;
     bool wide = type == SD_F64 || type == SD_C128;
@@ -131,7 +132,6 @@ static lapack_job job_of(lapack *l, int worker, bool alone, sd_dtype type)
                         .type = type,
                         .letter = 2 * complex + wide,
                         .complex = complex,
-                        .alone = alone,
                         .size = sd_dtype_bytes(type),
                         .part = wide ? 8 : 4};
 }
@@ -167,17 +167,27 @@ sd_status lapack_work(const lapack_job *j, const void *asked, int64_t least,
     return lapack_area(j, LAPACK_WORK, (size_t)*n, j->size, out);
 }
 
-#define TURN(name, type, change) \
-    static void name(type *to, const type *from, int64_t rows, int64_t cols, \
-                     int64_t first, int64_t last) \
+/* 4 x 4 numbers, from rows `apart` numbers apart, to rows of a block. */
+static void piece_f32(float *to, const float *from, int64_t apart)
+{
+    __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + apart);
+    __m128 c = _mm_loadu_ps(from + 2 * apart);
+    __m128 d = _mm_loadu_ps(from + 3 * apart);
+
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    _mm_storeu_ps(to, a);
+    _mm_storeu_ps(to + BLOCK, b);
+    _mm_storeu_ps(to + 2 * BLOCK, c);
+    _mm_storeu_ps(to + 3 * BLOCK, d);
+}
+#define PIECE(name, type, change) \
+    static void name(type *to, const type *from, int64_t apart) \
     { \
-        for (int64_t r0 = first; r0 < last; r0 += BLOCK) \
-            for (int64_t c0 = 0; c0 < cols; c0 += BLOCK) \
-                for (int64_t c = c0; c < SD_MIN(c0 + BLOCK, cols); c++) \
-                    for (int64_t r = r0; r < SD_MIN(r0 + BLOCK, last); r++) { \
-                        type v = from[r * cols + c]; \
-                        to[c * rows + r] = change; \
-                    } \
+        for (int c = 0; c < 4; c++) \
+            for (int r = 0; r < 4; r++) { \
+                type v = from[r * apart + c]; \
+                to[c * BLOCK + r] = change; \
+            } \
     }
 typedef struct {
     float re, im;
@@ -185,27 +195,65 @@ typedef struct {
 typedef struct {
     double re, im;
 } c128;
-TURN(turn_f32, float, v)
-TURN(turn_f64, double, v)
-TURN(turn_c64, c64, v)
-TURN(turn_c128, c128, v)
-TURN(turn_conj_c64, c64, ((c64){v.re, -v.im}))
-TURN(turn_conj_c128, c128, ((c128){v.re, -v.im}))
+PIECE(piece_f64, double, v)
+PIECE(piece_c64, c64, v)
+PIECE(piece_c128, c128, v)
+PIECE(piece_conj_c64, c64, ((c64){v.re, -v.im}))
+PIECE(piece_conj_c128, c128, ((c128){v.re, -v.im}))
 
-void lapack_turn_rows(const lapack_job *j, void *to, const void *from,
-                      int64_t rows, int64_t cols, bool conjugate, int64_t first,
-                      int64_t last)
+/* By way of a block of its own: rows whose distance is a large power of two
+ * push each other out of the cache, so each is read and written in one go; the
+ * next block is asked for before.  A piece at the edge is copied to where it is
+ * whole. */
+#define TURN(name, type, piece) \
+    static void name(type *to, const type *from, int64_t rows, int64_t cols) \
+    { \
+        type block[BLOCK * BLOCK], edge[16]; \
+\
+        for (int64_t r0 = 0; r0 < rows; r0 += BLOCK) \
+            for (int64_t c0 = 0; c0 < cols; c0 += BLOCK) { \
+                int64_t nr = SD_MIN(BLOCK, rows - r0); \
+                int64_t nc = SD_MIN(BLOCK, cols - c0); \
+                int64_t next = SD_MIN(c0 + BLOCK, cols - 1); \
+\
+                for (int64_t i = 0; i < nr; i++) \
+                    __builtin_prefetch(from + (r0 + i) * cols + next); \
+                for (int64_t i = next; i < SD_MIN(next + BLOCK, cols); i++) \
+                    __builtin_prefetch(to + i * rows + r0, 1); \
+                for (int64_t r = 0; r < nr; r += 4) \
+                    for (int64_t c = 0; c < nc; c += 4) { \
+                        const type *at = from + (r0 + r) * cols + c0 + c; \
+                        bool whole = r + 4 <= nr && c + 4 <= nc; \
+\
+                        for (int64_t i = 0; !whole && i < 16; i++) \
+                            edge[i] = at[SD_MIN(i / 4, nr - r - 1) * cols + \
+                                         SD_MIN(i % 4, nc - c - 1)]; \
+                        piece(block + c * BLOCK + r, whole ? at : edge, \
+                              whole ? cols : 4); \
+                    } \
+                for (int64_t c = 0; c < nc; c++) \
+                    memcpy(to + (c0 + c) * rows + r0, block + c * BLOCK, \
+                           (size_t)nr * sizeof *to); \
+            } \
+    }
+TURN(turn_f32, float, piece_f32)
+TURN(turn_f64, double, piece_f64)
+TURN(turn_c64, c64, piece_c64)
+TURN(turn_c128, c128, piece_c128)
+TURN(turn_conj_c64, c64, piece_conj_c64)
+TURN(turn_conj_c128, c128, piece_conj_c128)
+
+void lapack_turn(const lapack_job *j, void *to, const void *from, int64_t rows,
+                 int64_t cols, bool conjugate)
 {
     if (j->type == SD_F32)
-        turn_f32(to, from, rows, cols, first, last);
+        turn_f32(to, from, rows, cols);
     else if (j->type == SD_F64)
-        turn_f64(to, from, rows, cols, first, last);
+        turn_f64(to, from, rows, cols);
     else if (j->type == SD_C64)
-        (conjugate ? turn_conj_c64 : turn_c64)(to, from, rows, cols, first,
-                                               last);
+        (conjugate ? turn_conj_c64 : turn_c64)(to, from, rows, cols);
     else
-        (conjugate ? turn_conj_c128 : turn_c128)(to, from, rows, cols, first,
-                                                 last);
+        (conjugate ? turn_conj_c128 : turn_c128)(to, from, rows, cols);
 }
 
 /* x - x is 0 for what is finite and NaN for what is not.  In as many sums as
@@ -323,11 +371,11 @@ static int64_t *batch_of(libcall *c)
     }
 }
 
-static sd_status operate(lapack *l, int worker, bool alone, const libcall *c,
+static sd_status operate(lapack *l, int worker, const libcall *c,
                          char *const *p)
 {
     sd_dtype type = type_of(c);
-    lapack_job j = job_of(l, worker, alone, type);
+    lapack_job j = job_of(l, worker, type);
 
     if (type != SD_F32 && type != SD_F64 && type != SD_C64 && type != SD_C128)
         return sd_error(SD_UNIMPLEMENTED, "LAPACK's %s of %s",
@@ -370,7 +418,7 @@ static void run_part(void *ctx, int64_t i, int worker)
                                (int64_t)sd_dtype_bytes(d->args.at[k].type);
     *batch_of(&c) = many;
     if (!room->st)
-        room->st = operate(d->l, worker, false, &c, p);
+        room->st = operate(d->l, worker, &c, p);
 }
 
 static sd_status run_parts(lapack *l, const libcall *c, char *const *ptr,
@@ -395,15 +443,9 @@ static sd_status run_parts(lapack *l, const libcall *c, char *const *ptr,
     return st;
 }
 
-/* Is it cut in blocks for our threads where one matrix is large? */
-static bool has_blocks(const libcall *c)
-{
-    return c->op == LIBCALL_LU || c->op == LIBCALL_SOLVE;
-}
-
 /* Many matrices are shared among our threads, each done by one; few by the
- * library's, or in blocks by ours.  How many threads that has is for the whole
- * process, and others may use it: it is as before when we are done. */
+ * library's.  How many threads that has is for the whole process, and others
+ * may use it: it is as before when we are done. */
 static sd_status run_lapack(void *engine, const thunk *t, void *const *ptr)
 {
     lapack *l = engine;
@@ -414,14 +456,12 @@ static sd_status run_lapack(void *engine, const thunk *t, void *const *ptr)
     sd_status st;
 
     pthread_mutex_lock(&l->lock);
-    now = many || has_blocks(&c) || libcall_flops(&c) < SMALL_FLOPS
-              ? 1
-              : l->nthread;
+    now = many || libcall_flops(t->call) < SMALL_FLOPS ? 1 : l->nthread;
     before = l->get_threads ? l->get_threads() : 0;
     if (l->set_threads && before != now)
         l->set_threads(now);
     st = many ? run_parts(l, t->call, (char *const *)ptr, *batch)
-              : operate(l, 0, true, t->call, (char *const *)ptr);
+              : operate(l, 0, t->call, (char *const *)ptr);
     if (l->set_threads && before && before != now)
         l->set_threads(before);
     pthread_mutex_unlock(&l->lock);

@@ -18,9 +18,7 @@
 #define LAPACK_ROUTINES(X) \
     X(POTRF, "potrf", "potrf") \
     X(TRSM, "trsm", "trsm") \
-    X(GEMM, "gemm", "gemm") \
     X(GETRF, "getrf", "getrf") \
-    X(LASWP, "laswp", "laswp") \
     X(GEQRF, "geqrf", "geqrf") \
     X(ORGQR, "orgqr", "ungqr") \
     X(ORMQR, "ormqr", "unmqr") \
@@ -72,7 +70,6 @@ typedef struct {
     sd_dtype type;
     int letter;        /* of s, d, c, z */
     bool complex;
-    bool alone;        /* all our threads may work for it */
     size_t size, part; /* bytes of an element and of its real part */
 } lapack_job;
 
@@ -85,21 +82,6 @@ sd_status lapack_work(const lapack_job *j, const void *asked, int64_t least,
 /* to[c, r] = from[r, c]; conjugated too. */
 void lapack_turn(const lapack_job *j, void *to, const void *from, int64_t rows,
                  int64_t cols, bool conjugate);
-/* The same of rows [first, last). */
-void lapack_turn_rows(const lapack_job *j, void *to, const void *from,
-                      int64_t rows, int64_t cols, bool conjugate, int64_t first,
-                      int64_t last);
-/* Is one operation of so much work for all our threads? */
-bool lapack_is_large(const lapack_job *j, int64_t m, int64_t n, int64_t k);
-/* getrf by all our threads. */
-void lapack_eliminate(const lapack_job *j, int64_t m, int64_t n, char *a,
-                      char *pivots);
-/* x = the solution, which has x for right side; of one matrix, and of `count`
- * of its right sides. */
-void lapack_solve_one(const lapack_job *j, const libcall_solve *c,
-                      const char *a, char *x);
-void lapack_solve_part(const lapack_job *j, const libcall_solve *c,
-                       const char *a, char *x, int64_t count);
 /* Not every routine sees a NaN. */
 bool lapack_is_finite(const lapack_job *j, const void *p, int64_t n);
 /* Of a matrix of which one triangle and the diagonal are read. */

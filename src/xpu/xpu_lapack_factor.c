@@ -36,23 +36,12 @@ sd_status lapack_cholesky(const lapack_job *j, const libcall_cholesky *c,
 }
 
 /* A X = B is X^T A^T = B^T: from the other side. */
-void lapack_solve_part(const lapack_job *j, const libcall_solve *c,
-                       const char *a, char *x, int64_t count)
+sd_status lapack_solve(const lapack_job *j, const libcall_solve *c,
+                       char *const *p)
 {
     static const char *const how[] = {"N", "T", "C"};
     const double one_f64[2] = {1, 0};
     const float one_f32[2] = {1, 0};
-    int64_t n = c->left ? c->p : c->q;
-
-    LAPACK(j, TRSM, c->left ? "R" : "L", c->lower ? "U" : "L",
-           how[c->transpose], c->unit ? "U" : "N", c->left ? &count : &n,
-           c->left ? &n : &count,
-           j->part == 4 ? (const void *)one_f32 : one_f64, a, &n, x, &c->q);
-}
-
-sd_status lapack_solve(const lapack_job *j, const libcall_solve *c,
-                       char *const *p)
-{
     int64_t n = c->left ? c->p : c->q;
     size_t a_each = (size_t)n * (size_t)n * j->size;
     size_t b_each = (size_t)c->p * (size_t)c->q * j->size;
@@ -61,7 +50,10 @@ sd_status lapack_solve(const lapack_job *j, const libcall_solve *c,
         char *x = p[2] + (size_t)b * b_each;
 
         memmove(x, p[1] + (size_t)b * b_each, b_each);
-        lapack_solve_one(j, c, p[0] + (size_t)b * a_each, x);
+        LAPACK(j, TRSM, c->left ? "R" : "L", c->lower ? "U" : "L",
+               how[c->transpose], c->unit ? "U" : "N", &c->q, &c->p,
+               j->part == 4 ? (const void *)one_f32 : one_f64,
+               p[0] + (size_t)b * a_each, &n, x, &c->q);
     }
     return NULL;
 }
@@ -97,10 +89,7 @@ sd_status lapack_lu(const lapack_job *j, const libcall_lu *c, char *const *p)
         int64_t info = 0;
 
         lapack_turn(j, a, p[0] + (size_t)b * each, c->m, c->n, false);
-        if (lapack_is_large(j, c->m, c->n, k))
-            lapack_eliminate(j, c->m, c->n, a, ints);
-        else
-            LAPACK(j, GETRF, &c->m, &c->n, a, &c->m, ints, &info);
+        LAPACK(j, GETRF, &c->m, &c->n, a, &c->m, ints, &info);
         info = lapack_info(info);
         if (info < 0)
             return lapack_refused("getrf", info);

@@ -245,8 +245,8 @@ print('ok NaN')
 """
 
 
-def test_large_matrices_in_blocks(python):
-    """By LAPACK's routines on two of our threads and more, where it is."""
+def test_large_matrices(python):
+    """By LAPACK on all threads, where it is."""
     out = python(LARGE, env={"SUNDOG_DEVICE": "host"})
     assert out.count("ok ") == 4 * (4 + 16) + 2
 

@@ -250,14 +250,14 @@ static void one_solve(sd_dtype t, int64_t n, int form)
     finish(&r);
 }
 
-static void one_lu(sd_dtype t, int64_t batch, int64_t m, int64_t n)
+static void one_lu(sd_dtype t, int64_t m, int64_t n)
 {
     int64_t k = SD_MIN(m, n);
     request r = request_of((libcall){
-        .op = LIBCALL_LU, .lu = {.type = t, .batch = batch, .m = m, .n = n}});
+        .op = LIBCALL_LU, .lu = {.type = t, .batch = BATCH, .m = m, .n = n}});
 
     run(&r);
-    for (int64_t b = 0; b < batch; b++) {
+    for (int64_t b = 0; b < BATCH; b++) {
         const int32_t *order = (const int32_t *)r.p[3] + b * m;
         matrix a[5] = {slice(&r, 0, b, m * n), slice(&r, 1, b, m * n)};
 
@@ -574,23 +574,12 @@ static void factors_give_the_matrix_again(void **state)
             for (int form = 0; form < 24; form++)
                 one_solve(t, n, form);
             for (int64_t m = 1; m < 60; m += 13) {
-                one_lu(t, BATCH, m, n);
+                one_lu(t, m, n);
                 one_qr(t, m, n);
                 one_geqp3(t, m, n);
             }
             one_tridiagonal_solve(t, n);
         }
-}
-
-static void a_large_matrix_is_cut_in_blocks(void **state)
-{
-    (void)state;
-    need_lapack();
-    for (size_t i = 0; i < SD_COUNTOF(types); i++) {
-        one_lu(types[i], 1, 260, 260);
-        one_lu(types[i], 1, 1300, 120);
-        one_lu(types[i], 1, 120, 1300);
-    }
 }
 
 static void values_and_vectors_fit_the_matrix(void **state)
@@ -675,7 +664,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(factors_give_the_matrix_again),
-        cmocka_unit_test(a_large_matrix_is_cut_in_blocks),
         cmocka_unit_test(values_and_vectors_fit_the_matrix),
         cmocka_unit_test(what_is_not_finite_gives_nan),
         cmocka_unit_test(integers_have_no_factors),

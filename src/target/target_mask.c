@@ -4,9 +4,10 @@
  * finds to be false there: of eight numbers of 64 bits the upper four, where a
  * row has no more than four.  That gives numbers that nobody asked for, and
  * reads behind the end of memory.  Which lanes a mask never allows often shows
- * only after loops have been unrolled.  So each read becomes those of its
- * halves, down to the ones that a register holds and that have no half in
- * vain; what is never allowed is what the read passes on. */
+ * only after loops have been unrolled.  So a read of which a half, or a
+ * register of several, is in vain becomes those of its halves; what is never
+ * allowed is what the read passes on.  Others stay whole, as their mask costs
+ * more in two pieces. */
 #include "target_room.h"
 
 enum {
@@ -64,14 +65,15 @@ static bool are_never(const reading *r, int first, int n)
     return true;
 }
 
-/* Is a half too much for a register, or in vain? */
+/* Is a half in vain, or one of the registers that it takes? */
 static bool wants_halves(const reading *r, int first, int n)
 {
-    int half = n / 2;
+    int half = n / 2, next = first + half;
 
     return half >= LEAST && n % 2 == 0 &&
-           (n * r->bits > REGISTER || are_never(r, first, half) ||
-            are_never(r, first + half, half));
+           (are_never(r, first, half) || are_never(r, next, half) ||
+            (half * r->bits > REGISTER &&
+             (wants_halves(r, first, half) || wants_halves(r, next, half))));
 }
 
 /* n lanes of v, and of `more` behind it, from the first on. */

@@ -63,8 +63,8 @@ void target_loops(plan *p);
  * only find after asking for long.  target_choose.c. */
 void target_choose(LLVMModuleRef m, LLVMContextRef cx);
 
-/* The same: masked reads of what a register holds, of the lanes that may be
- * allowed.  target_mask.c. */
+/* The same: masked reads without the registers and halves of which no lane is
+ * ever allowed.  target_mask.c. */
 void target_cut_masks(LLVMModuleRef m, LLVMContextRef cx);
 
 extern const target_ops target_x86, target_spirv, target_ptx;

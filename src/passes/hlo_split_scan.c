@@ -7,10 +7,12 @@
  *     before:    0   |   6    |   21
  *     result:  1 3 6 | 10 15 21 | 28 36 45
  *
- * Decided from the shape alone, so the order of a sum is the same on every
+ * Decided from the program alone, so the order of a sum is the same on every
  * device.  The end of the line is padded to a whole piece, which changes
  * nothing before it. */
 #include "terms.h"
+
+#include <math.h>
 
 enum {
     LONG = 512, /* elements of a line */
@@ -18,16 +20,69 @@ enum {
     PIECE = 64
 };
 
-static bool is_long(const hlo_inst *in, hlo_op *op)
+static bool is_long(const hlo_inst *in)
 {
     const sd_shape *s = in->arg[0]->shape;
     int64_t n = s->dim[in->u.scan.dim], lines = n ? sd_shape_count(s) / n : 0;
 
     return in->narg == 2 && !in->u.scan.exclusive && n >= LONG && lines > 0 &&
-           lines < FEW && s->rank < SD_MAX_RANK &&
-           hlo_comp_is_binary(in->comp[0], op) &&
-           pass_has_identity(*op, pass_dtype(in->arg[0]));
+           lines < FEW && s->rank < SD_MAX_RANK;
 }
+
+/* ---- functions that are no single operation ---- */
+
+/* What the scan's function makes of two numbers. */
+static double combined(sd_arena *a, const hlo_inst *in, double x, double y)
+{
+    const sd_shape *s = in->arg[1]->shape;
+    hlo_value arg[2] = {hlo_value_make(a, s), hlo_value_make(a, s)}, out;
+    sd_status st;
+
+    sd_scalar_of_f64(s->dtype, x, arg[0].data);
+    sd_scalar_of_f64(s->dtype, y, arg[1].data);
+    if ((st = hlo_eval(a, in->comp[0], arg, 2, &out))) {
+        sd_status_free(st);
+        return NAN;
+    }
+    return sd_scalar_to_f64(s->dtype, out.data);
+}
+
+static bool is_near(double x, double y)
+{
+    return fabs(x - y) <= 0.02 * (1 + fabs(x));
+}
+
+/* StableHLO has the order of a reduction open: the function is associative, and
+ * the initial value its identity, may be taken in any number of times.  Where
+ * some numbers show that it is not so, the line's order is kept. */
+static bool is_monoid(const hlo_inst *in)
+{
+    static const double some[] = {-40, -1.5, 0.625, 71};
+    enum { N = SD_COUNTOF(some) };
+    const hlo_inst *init = in->arg[1];
+    double start;
+    sd_arena *a;
+    bool is = true;
+
+    if (init->op != HLO_CONSTANT || !sd_is_float(init->shape->dtype) ||
+        !pass_can_vectorize(in->comp[0]))
+        return false;
+    a = sd_arena_create();
+    start = sd_scalar_to_f64(init->shape->dtype, init->u.literal.data);
+    for (int i = 0; i < N && is; i++)
+        is = combined(a, in, start, some[i]) == some[i] &&
+             combined(a, in, some[i], start) == some[i];
+    for (int i = 0; i < N * N * N && is; i++) {
+        double x = some[i / N / N], y = some[i / N % N], z = some[i % N];
+
+        is = is_near(combined(a, in, combined(a, in, x, y), z),
+                     combined(a, in, x, combined(a, in, y, z)));
+    }
+    sd_arena_destroy(a);
+    return is;
+}
+
+/* ---- pieces ---- */
 
 /* x moved by one along d in the direction of the scan, beginning with `first`.
  */
@@ -95,25 +150,28 @@ hlo_inst *hlo_split_scan(hlo_inst *in)
     bool reverse = in->u.scan.reverse;
     int d = (int)in->u.scan.dim, last = reverse ? 0 : PIECE - 1;
     hlo_at p = pass_at(in);
-    hlo_inst *none, *pieces, *sums, *before;
+    hlo_inst *none, *pieces, *sums, *before, *arg[2];
     int64_t dim[SD_MAX_RANK], to[SD_MAX_RANK];
     const sd_shape *s = in->shape;
     hlo_op op;
+    bool known = hlo_comp_is_binary(in->comp[0], &op) &&
+                 pass_has_identity(op, pass_dtype(in->arg[0]));
 
-    if (!is_long(in, &op))
+    if (!is_long(in) || (!known && !is_monoid(in)))
         return NULL;
     memcpy(dim, s->dim, sizeof *dim * (size_t)s->rank);
     dim[d] = (s->dim[d] + PIECE - 1) / PIECE;
     for (int i = 0; i < s->rank; i++)
         to[i] = i + (i > d);
-    none = pass_identity(p, op, pass_dtype(in));
+    none = known ? pass_identity(p, op, pass_dtype(in)) : in->arg[1];
     pieces = scan_like(in, in_pieces(p, in->arg[0], none, d, dim[d], reverse),
                        none, d + 1);
     sums = hlo_make_reshape(p, pass_cut(p, pieces, d + 1, last, last + 1),
                             s->rank, dim);
     before = moved(p, scan_in_two(scan_like(in, sums, in->arg[1], d)),
                    in->arg[1], d, reverse);
-    before = hlo_make_broadcast(p, before, pieces->shape, to, s->rank);
-    return whole_again(p, hlo_make_binary(p, op, before, pieces), s, d,
-                       reverse);
+    arg[0] = hlo_make_broadcast(p, before, pieces->shape, to, s->rank);
+    arg[1] = pieces;
+    return whole_again(p, pass_vectorize(p, in->comp[0], arg, pieces->shape), s,
+                       d, reverse);
 }

@@ -56,10 +56,23 @@ static double axis_score(const plan_kernel *k, int axis, int width)
     return score * SD_MIN(fill, 1.0);
 }
 
+/* Does a scan compute exp or its kin for each element, and of a vector of lines
+ * at once, if there are so many? */
+static bool is_heavy(const plan_kernel *k, const plan_node *scan, int width)
+{
+    for (int i = 0; i < scan->body->nnode; i++) {
+        const plan_node *n = scan->body->node[i];
+
+        if (n->kind == PN_ELT && hlo_op_table[n->op].props & HLO_P_HEAVY)
+            return plan_points(k, (1ull << k->nouter) - 1) >= width;
+    }
+    return false;
+}
+
 /* The axis of a SCAN along which its elements lie side by side, or -1.  As LANE
  * its elements are read in vectors and added one by one, which costs less than
- * to read a line of memory for each lane.  Only the host does so: work items
- * cannot take turns. */
+ * to read a line of memory for each lane, but not less than a function for each
+ * element.  Only the host does so: work items cannot take turns. */
 static int running_axis(const plan_kernel *k, const device_desc *dev)
 {
     int64_t s;
@@ -70,6 +83,8 @@ static int running_axis(const plan_kernel *k, const device_desc *dev)
 
         if (n->kind != PN_SCAN)
             continue;
+        if (is_heavy(k, n, dev->lanes))
+            return -1;
         for (int j = 0; j < k->nnode; j++)
             if (k->node[j]->kind == PN_STORE &&
                 (!plan_expr_stride(k->node[j]->off, axis, &s) ||

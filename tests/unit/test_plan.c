@@ -352,6 +352,7 @@ static void plans_read_as_before(void **state)
                {"large/beside", 2, 3},
                {"large/gradients", 2, 3},
                {"powers", 0, 1},
+               {"scan_heavy", 0, 1},
                {"scan_rows", 0, 1},
                {"scatter_gathered", 0, 1},
                {"scatter_ranges", 0, 1},

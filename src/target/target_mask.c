@@ -6,8 +6,8 @@
  * reads behind the end of memory.  Which lanes a mask never allows often shows
  * only after loops have been unrolled.  So a read of which a half, or a
  * register of several, is in vain becomes those of its halves; what is never
- * allowed is what the read passes on.  Others stay whole, as their mask costs
- * more in two pieces. */
+ * allowed is what the read passes on.  Others LLVM cuts by itself,
+ * and rightly. */
 #include "target_room.h"
 
 enum {

@@ -405,6 +405,7 @@ typedef struct {
                           by side, and their number behind the work space; or
                           NULL */
     size_t lanes_work; /* its work space */
+    bool small; /* many small matrices, for which LAPACK is not quicker */
     int64_t each;     /* items of a call: 1 until plan takes `lanes` */
     bool in_place;    /* the result may take operand 0's memory: an item writes
                          only where no other reads, after it has read all */

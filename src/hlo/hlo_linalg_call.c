@@ -69,6 +69,7 @@ enum { MOST_LANES_SIDE = 64, LEAST_LANES_BATCH = 4, VECTOR_BYTES = 64 };
 typedef struct { /* work: in numbers of the call's type; lanes: in vectors */
     hlo_call *to;
     double work, flops, lanes;
+    bool alone; /* one after the other is quicker for all that */
     function fn;
 } filling;
 
@@ -216,6 +217,8 @@ static void fill_triangular_solve(filling *f, const hlo_linalg *c)
     f->work = (double)c->n * (double)c->n;
     f->flops = (double)c->n * (double)c->p * (double)c->q;
     f->lanes = f->work + (double)c->p * (double)c->q;
+    /* rows of whole tiles, of matrices of which 8 do not fit in a cache */
+    f->alone = c->attr[0] && c->q > 32 && c->q % 32 == 0;
 }
 
 static void fill_spsolve(filling *f, const hlo_linalg *c)
@@ -251,6 +254,9 @@ static void fill_lanes(const filling *f, const hlo_linalg *c)
 
     if (!f->lanes || (c->type != SD_F32 && c->type != SD_F64) ||
         side > MOST_LANES_SIDE || c->batch < LEAST_LANES_BATCH)
+        return;
+    f->to->small = true;
+    if (f->alone)
         return;
     f->to->lanes = lanes_name[f->fn][type_number(c->type)];
     f->to->lanes_work = (size_t)f->lanes * VECTOR_BYTES;

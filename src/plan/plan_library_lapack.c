@@ -55,7 +55,7 @@ static bool is_worth_it(const hlo_inst *in, const hlo_linalg *c)
     int64_t m = SD_MAX(SD_MAX(c->m, c->n), SD_MAX(c->p, c->q));
     hlo_call ours;
 
-    if (hlo_device_call(in, &ours) && ours.lanes)
+    if (hlo_device_call(in, &ours) && ours.small)
         return false;
     return m >= LEAST_SIDE || c->id == HLO_LA_SCHUR;
 }

@@ -122,8 +122,9 @@ def others(n):
                lambda side=side, c=c, o=o, dims=dims: [
                    jnp.ones((32, side, side, c) if dims == "NHWC" else (32, c, side, side)),
                    jnp.ones((3, 3, c, o))])
-    for shape in ((n // 2,), (1 << 20,), (100003,), (20, 100001), (8192, 1024)):
-        yield (f"running sums {' x '.join(map(str, shape))}", lambda x: jnp.cumsum(x, -1),
+    for axis, shape in ((0, (n // 2,)), (0, (1 << 20,)), (0, (100003,)), (1, (20, 100001)), (1, (64, 50257)),
+                        (1, (8192, 1024)), (0, (8192, 64))):
+        yield (f"running sums {' x '.join(map(str, shape))} along {axis}", lambda x, axis=axis: jnp.cumsum(x, axis),
                lambda shape=shape: [jax.random.normal(jax.random.key(0), shape)])
     keys, ids = made_of(n, 1 << 30, 0), made_of(n, n // 16, 1)
     for rows in (1, 32, n // 256, n // 8192):

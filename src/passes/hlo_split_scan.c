@@ -17,16 +17,37 @@
 enum {
     LONG = 512, /* elements of a line */
     FEW = 64,   /* lines; of more each device has enough to do at once */
-    PIECE = 64
+    LONGER = 16, /* or lines so many times as long as there are of them */
+    PIECE = 64 /* elements, of few lines */
 };
+
+static int64_t lines_of(const hlo_inst *in)
+{
+    const sd_shape *s = in->arg[0]->shape;
+    int64_t n = s->dim[in->u.scan.dim];
+
+    return n ? sd_shape_count(s) / n : 0;
+}
+
+/* Of many lines a piece has as many elements as there are pieces, so that what
+ * they come to are no long lines again. */
+static int64_t piece_of(const hlo_inst *in)
+{
+    int64_t piece = PIECE;
+
+    while (lines_of(in) >= FEW &&
+           piece * piece < in->shape->dim[in->u.scan.dim])
+        piece *= 2;
+    return piece;
+}
 
 static bool is_long(const hlo_inst *in)
 {
     const sd_shape *s = in->arg[0]->shape;
-    int64_t n = s->dim[in->u.scan.dim], lines = n ? sd_shape_count(s) / n : 0;
+    int64_t n = s->dim[in->u.scan.dim], lines = lines_of(in);
 
     return in->narg == 2 && !in->u.scan.exclusive && n >= LONG && lines > 0 &&
-           lines < FEW && s->rank < SD_MAX_RANK;
+           (lines < FEW || lines < n / LONGER) && s->rank < SD_MAX_RANK;
 }
 
 /* ---- functions that are no single operation ---- */
@@ -97,24 +118,24 @@ static hlo_inst *moved(hlo_at p, hlo_inst *x, hlo_inst *first, int d,
 }
 
 static hlo_inst *in_pieces(hlo_at p, hlo_inst *x, hlo_inst *fill, int d,
-                           int64_t n, bool reverse)
+                           int64_t n, int64_t piece, bool reverse)
 {
     int64_t low[SD_MAX_RANK] = {0}, high[SD_MAX_RANK] = {0};
     int64_t dim[SD_MAX_RANK];
     int rank = x->shape->rank + 1;
 
-    (reverse ? low : high)[d] = n * PIECE - x->shape->dim[d];
+    (reverse ? low : high)[d] = n * piece - x->shape->dim[d];
     if (low[d] || high[d])
         x = hlo_make_pad(p, x, fill, low, high, NULL);
     for (int i = 0; i < rank; i++)
-        dim[i] = i == d ? n : i == d + 1 ? PIECE : x->shape->dim[i - (i > d)];
+        dim[i] = i == d ? n : i == d + 1 ? piece : x->shape->dim[i - (i > d)];
     return hlo_make_reshape(p, x, rank, dim);
 }
 
 static hlo_inst *whole_again(hlo_at p, hlo_inst *y, const sd_shape *s, int d,
                              bool reverse)
 {
-    int64_t dim[SD_MAX_RANK], n = y->shape->dim[d] * PIECE;
+    int64_t dim[SD_MAX_RANK], n = y->shape->dim[d] * y->shape->dim[d + 1];
 
     memcpy(dim, s->dim, sizeof *dim * (size_t)s->rank);
     dim[d] = n;
@@ -148,7 +169,8 @@ static hlo_inst *scan_in_two(hlo_inst *in)
 hlo_inst *hlo_split_scan(hlo_inst *in)
 {
     bool reverse = in->u.scan.reverse;
-    int d = (int)in->u.scan.dim, last = reverse ? 0 : PIECE - 1;
+    int d = (int)in->u.scan.dim;
+    int64_t piece = piece_of(in), last = reverse ? 0 : piece - 1;
     hlo_at p = pass_at(in);
     hlo_inst *none, *pieces, *sums, *before, *arg[2];
     int64_t dim[SD_MAX_RANK], to[SD_MAX_RANK];
@@ -160,12 +182,12 @@ hlo_inst *hlo_split_scan(hlo_inst *in)
     if (!is_long(in) || (!known && !is_monoid(in)))
         return NULL;
     memcpy(dim, s->dim, sizeof *dim * (size_t)s->rank);
-    dim[d] = (s->dim[d] + PIECE - 1) / PIECE;
+    dim[d] = (s->dim[d] + piece - 1) / piece;
     for (int i = 0; i < s->rank; i++)
         to[i] = i + (i > d);
     none = known ? pass_identity(p, op, pass_dtype(in)) : in->arg[1];
-    pieces = scan_like(in, in_pieces(p, in->arg[0], none, d, dim[d], reverse),
-                       none, d + 1);
+    pieces = in_pieces(p, in->arg[0], none, d, dim[d], piece, reverse);
+    pieces = scan_like(in, pieces, none, d + 1);
     sums = hlo_make_reshape(p, pass_cut(p, pieces, d + 1, last, last + 1),
                             s->rank, dim);
     before = moved(p, scan_in_two(scan_like(in, sums, in->arg[1], d)),

@@ -296,6 +296,9 @@ const plan_node *plan_scatter_of(const plan_kernel *k);
 int64_t plan_own_places(const plan_kernel *k, int axis);
 /* The axis of place LANE, or -1: none, in a kernel that sorts or calls. */
 int plan_lane_of(const plan_kernel *k);
+/* The axis that a kernel's scans run over, if that is its only loop and nothing
+ * else is summed there; or -1. */
+int plan_running_axis(const plan_kernel *k);
 /* The axis along which the copies are that a LOAD or STORE takes at once. */
 int plan_wide_axis(const plan_kernel *k, const plan_node *n);
 /* The axes of the nest, as a mask. */

@@ -21,7 +21,8 @@ typedef struct {
 struct cluster {
     int id;
     cluster *into;    /* merged into that one */
-    bool alone;       /* takes no more: sort, scan, scatter */
+    bool alone;       /* takes no more: a call, a scan of several results */
+    bool scan;        /* its one result is a scan's */
     hlo_inst *update; /* dynamic-update-slice that it does in place */
     hlo_inst *red;    /* a REDUCE over one dimension, or NULL */
     hlo_inst *inner;  /* the one member with loops of its own, or NULL */

@@ -202,6 +202,19 @@ static int64_t made_again(const plan_kernel *k)
     return more;
 }
 
+/* Running sums wait for memory once for so many elements, which an item adds in
+ * order; those side by side are as wide an access as they divide into. */
+static void take_several(plan_kernel *k, int axis, const device_desc *dev)
+{
+    plan_axis *x = &k->axis[axis];
+    int64_t most;
+
+    x->copies = flight_copies(k, axis, 1, 1, 1, dev);
+    most = SD_MIN(x->copies, x->extent & -x->extent);
+    plan_for_each_node(n, k)
+        n->wide = plan_wide_run(k, n, axis, (int)most, dev->access);
+}
+
 /* An inner axis has a copy for each strided lane of a sum over it.  Where a
  * step of the host takes four vectors of LANE or more it has none, because 8
  * times as many accumulators would not fit the registers: such lanes go one
@@ -226,6 +239,8 @@ static void choose_copies(plan_kernel *k, int lane, const device_desc *dev)
     wide = host && l->outer && l->copies >= 4;
     while (host && l->copies > 1 && made_again(k) > PLAN_MOST_COPIES)
         l->copies /= 2;
+    if (dev->access && plan_running_axis(k) >= 0)
+        take_several(k, plan_running_axis(k), dev);
     for (int a = k->nouter; a < k->naxis; a++)
         if (k->strided && has_strided(k, a))
             k->axis[a].copies =
@@ -399,6 +414,8 @@ static void choose_lanes(const passes *c, plan_pass *p)
                              : most;
     } else if (on_lane) {
         p->how = PLAN_LANES_CHUNK;
+    } else if (!c->host && plan_running_axis(k) >= 0 && axes) {
+        p->how = PLAN_LANES_COPIES;
     } else if (p->lanes <= 1) {
         p->how = PLAN_LANES_ONE;
     } else if (k->strided) {

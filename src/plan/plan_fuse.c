@@ -25,7 +25,7 @@ static bool is_fusable(const hlo_inst *in)
 }
 
 /* Kernels of one instruction, into which nothing is fused but what an update
- * in place writes. */
+ * in place writes and what a scan sums. */
 static bool is_alone(const hlo_inst *in)
 {
     hlo_call call;
@@ -38,6 +38,22 @@ static bool is_update(const hlo_inst *in)
 {
     return in->op == HLO_DYNAMIC_UPDATE_SLICE ||
            (in->op == HLO_SCATTER && in->narg == 3);
+}
+
+static bool is_scan(const hlo_inst *in)
+{
+    return in->op == HLO_SCAN && sd_shape_is_array(in->shape);
+}
+
+/* A scan computes what it sums, and reads it where it lies: not across memory,
+ * nor at places that depend on data.  Of functions it takes those along rows:
+ * down columns there is one vector at a time, which waits for them. */
+static bool may_be_scanned(const hlo_inst *scan, const hlo_inst *in)
+{
+    return !plan_is_reducing(in) && in->op != HLO_GET_TUPLE_ELEMENT &&
+           in->op != HLO_TRANSPOSE && in->op != HLO_GATHER &&
+           (scan->u.scan.dim == scan->shape->rank - 1 ||
+            !(hlo_info(in)->props & HLO_P_HEAVY));
 }
 
 /* Dimensions without elements: nothing is computed, nothing fused. */
@@ -142,7 +158,8 @@ static bool can_take(clusters *cs, cluster *c, hlo_inst *in, cluster_member *m,
 {
     const hlo_inst *red;
 
-    if (c->alone || is_empty(in) || reads_updated(c, in))
+    if (c->alone || is_empty(in) || reads_updated(c, in) ||
+        (c->scan && !may_be_scanned(c->root.at[0], in)))
         return false;
     *extra = 0;
     if (!cluster_has_room(cs, c, in))
@@ -201,7 +218,8 @@ static bool align_spaces(clusters *cs, cluster *x, cluster *y)
 
 static bool try_merge(clusters *cs, cluster *x, cluster *y)
 {
-    if (x->alone || y->alone || x->update || y->update || x->inner || y->inner)
+    if (x->alone || y->alone || x->update || y->update || x->inner ||
+        y->inner || x->scan || y->scan)
         return false;
     if (!cluster_may_merge(x, y))
         return false;
@@ -258,7 +276,8 @@ static bool attach(clusters *cs, hlo_inst *in, cluster_list *users)
         int extra;
         bool was_red = c->red != NULL;
 
-        if (c->alone || c->update || c->inner || !cluster_has_root(c) ||
+        if (c->alone || c->update || c->inner || c->scan ||
+            !cluster_has_root(c) ||
             plan_is_reducing(in) != (in->op == HLO_REDUCE && in->dims.n == 1))
             continue;
         if (!was_red && in->op == HLO_REDUCE)
@@ -430,6 +449,14 @@ static const plan_expr *place_of_data(plan_viewer *viewer, const hlo_inst *in,
                         0, hi);
 }
 
+static void create_whole(clusters *cs, hlo_inst *in)
+{
+    cluster *c = cluster_create(cs, in);
+
+    c->scan = is_scan(in);
+    c->alone = !c->scan && !is_update(in);
+}
+
 static void prepare(clusters *cs, hlo_comp *c)
 {
     int order = 0;
@@ -467,7 +494,7 @@ static void fuse_comp(hlo_comp *c, bool apart)
         else if (info_of(in)->fusable)
             place(&cs, in);
         else if (is_alone(in) && !is_empty(in))
-            cluster_create(&cs, in)->alone = !is_update(in);
+            create_whole(&cs, in);
         else if (!apart)
             merge_users(&cs, in);
     }

@@ -344,10 +344,26 @@ int plan_copied_along(const plan_kernel *k, const plan_node *n)
     return n->varies & m ? b->x_along : b->y_along;
 }
 
+int plan_running_axis(const plan_kernel *k)
+{
+    bool runs = false;
+
+    for (int i = 0; i < k->nnode; i++) {
+        const plan_node *n = k->node[i];
+
+        if (plan_is_sum(n) || n->kind == PN_SCATTER)
+            return -1;
+        runs = runs || n->kind == PN_SCAN;
+    }
+    return runs && k->naxis == k->nouter + 1 ? k->nouter : -1;
+}
+
 int plan_wide_axis(const plan_kernel *k, const plan_node *n)
 {
     int along = plan_copied_along(k, n);
 
+    if (along < 0)
+        along = plan_running_axis(k);
     if (along >= 0)
         return along;
     for (int i = 0; n->staged && i < k->naxis; i++)

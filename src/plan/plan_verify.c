@@ -231,6 +231,8 @@ static sd_status check_wide(const plan_kernel *k, const plan_node *n)
     int64_t bytes = n->wide * (int64_t)sd_dtype_bytes(n->dtype), s, m;
     int lane = plan_wide_axis(k, n), most = k->vector;
 
+    if (plan_running_axis(k) >= 0)
+        most = k->axis[lane].copies;
     if (plan_copied_along(k, n) >= 0)
         most = n->varies & plan_block_rows(k->blocks) ? k->blocks->x_wide
                                                       : k->blocks->y_wide;

@@ -205,12 +205,17 @@ static LLVMValueRef writer_mask(emit *e, const plan_node *n, LLVMValueRef mask)
 
 /* ---- several copies of an item in one access ---- */
 
-/* Copy number i of the run of copies that `copy` is in. */
+/* The number of `copy` in the run of copies that it is in. */
+static int number_in_run(const emit *e, const plan_node *n, int copy)
+{
+    return emit_digit(e, copy, plan_wide_axis(e->k, n)) % n->wide;
+}
+
+/* Copy number i of that run. */
 static int in_run(const emit *e, const plan_node *n, int copy, int i)
 {
-    int digit = emit_digit(e, copy, e->lane);
-
-    return copy + (i - digit % n->wide) * e->axis[e->lane].stride;
+    return copy + (i - number_in_run(e, n, copy)) *
+                      e->axis[plan_wide_axis(e->k, n)].stride;
 }
 
 /* Copies are neighbours in memory, not one element for all. */
@@ -218,7 +223,8 @@ static bool are_neighbours(const emit *e, const plan_node *n)
 {
     int64_t s, m;
 
-    return plan_expr_run(n->off, e->lane, n->wide, &s, &m) && s == 1;
+    return plan_expr_run(n->off, plan_wide_axis(e->k, n), n->wide, &s, &m) &&
+           s == 1;
 }
 
 emit_value emit_wide_load(emit *e, const plan_node *n, int copy, int level)
@@ -260,7 +266,7 @@ emit_value emit_wide_load(emit *e, const plan_node *n, int copy, int level)
         if (c != copy)
             emit_remember(e, &e->value[n->id * e->ncopy + c], v[i], level);
     }
-    return v[emit_digit(e, copy, e->lane) % n->wide];
+    return v[number_in_run(e, n, copy)];
 }
 
 /* The last copy of a run writes all. */
@@ -271,7 +277,7 @@ static void wide_store(emit *e, const plan_node *n, int copy)
     LLVMBasicBlockRef no;
     emit_span a;
 
-    if (emit_digit(e, copy, e->lane) % n->wide != n->wide - 1)
+    if (number_in_run(e, n, copy) != n->wide - 1)
         return;
     locate(e, n, in_run(e, n, copy, 0),
            n->varies | n->off->varies | arg->varies, &a);

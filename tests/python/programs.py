@@ -335,7 +335,7 @@ def cumulative_long(x):
 
 add("cumulative_long", cumulative_long,
     lambda rng, shape: (normal(rng, shape),),
-    {str(s): (s,) for s in ((4096,), (70001,), (5, 4099), (9000, 3))}, tol=30)
+    {str(s): (s,) for s in ((4096,), (70001,), (5, 4099), (9000, 3), (65, 1101), (300, 96))}, tol=30)
 
 
 # 16b: associative scans along short rows, which are one kernel, and long ones

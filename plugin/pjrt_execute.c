@@ -15,7 +15,7 @@ typedef struct {
     PJRT_LoadedExecutable *exe;
     const PJRT_ExecuteOptions *options;
     size_t narg;
-    const thunk_program *p;
+    thunk_program *p;
     bool *keep; /* NULL: none */
 } run;
 
@@ -187,7 +187,7 @@ static sd_status check_call(const PJRT_LoadedExecutable_Execute_Args *a,
                             PJRT_Device **one)
 {
     const PJRT_LoadedExecutable *l = a->executable;
-    const thunk_program *p = l->exe->p;
+    thunk_program *p = l->exe->p;
     sd_status st;
 
     if (atomic_load_explicit(&l->deleted, memory_order_relaxed))

@@ -575,8 +575,10 @@ static void cut_by_registers(batches *all, const plan *p, bool quick)
     }
 }
 
-/* together: as one module, with care unless all are quick. */
-static batches make_batches(const plan *p, const target_ops *ops, bool together)
+/* quick: some may be.  together: as one module, with care unless all are
+ * quick. */
+static batches make_batches(const plan *p, const target_ops *ops, bool quick,
+                            bool together)
 {
     int n = p->nkernel, nquick = 0, ncareful = 0;
     batches all = {sd_arena_array(p->arena, int, n + 1),
@@ -588,7 +590,7 @@ static batches make_batches(const plan *p, const target_ops *ops, bool together)
         turns[i] = 1;
     note_turns(&p->program->seq, 1, turns);
     for (int i = 0; i < n; i++)
-        if (is_quick(ops, p->kernel[i], turns[i]))
+        if (quick && is_quick(ops, p->kernel[i], turns[i]))
             all.kernel[nquick++] = i;
         else
             careful[ncareful++] = i;
@@ -618,7 +620,8 @@ sd_status target_build(plan *p, const sd_options *opt, sd_shelf *shelf,
                        sd_pool *pool, target_hook hook, void *ctx)
 {
     const target_ops *ops = loops_first(p, opt);
-    batches all = make_batches(p, ops, hook || ops->one_module);
+    bool quick = !opt || sd_opt_bool(opt, SD_OPT_QUICK);
+    batches all = make_batches(p, ops, quick, hook || ops->one_module);
     taking t = {p, all.b, all.n, hook, ctx};
     batch *b = all.b;
     int n = all.n;
@@ -650,7 +653,8 @@ sd_status target_build(plan *p, const sd_options *opt, sd_shelf *shelf,
 
 sd_status target_check(const plan *p)
 {
-    batches all = make_batches(p, code_of[p->program->device.kind], false);
+    batches all =
+        make_batches(p, code_of[p->program->device.kind], true, false);
     sd_status st = NULL;
 
     for (int i = 0; i < all.n && !st; i++) {

@@ -13,6 +13,7 @@
 enum {
     REGISTER = 256, /* bits */
     LEAST = 2,      /* lanes: of one LLVM makes no masked instruction */
+    MOST_LANES = 64, /* of a read; ours have sixteen */
     MOST_DEPTH = 8  /* of operations that make a mask */
 };
 
@@ -80,7 +81,7 @@ static bool wants_halves(const reading *r, int first, int n)
 static LLVMValueRef lanes_of(const reading *r, LLVMValueRef v,
                              LLVMValueRef more, int first, int n)
 {
-    LLVMValueRef lane[64];
+    LLVMValueRef lane[MOST_LANES];
 
     for (int i = 0; i < n; i++)
         lane[i] = LLVMConstInt(r->i32, (unsigned)(first + i), 0);
@@ -113,6 +114,21 @@ static LLVMValueRef read_lanes(const reading *r, int first, int n)
     return v;
 }
 
+static int bits_of(LLVMTypeRef t)
+{
+    switch (LLVMGetTypeKind(t)) {
+    case LLVMIntegerTypeKind:
+        return (int)LLVMGetIntTypeWidth(t);
+    case LLVMHalfTypeKind:
+    case LLVMBFloatTypeKind:
+        return 16;
+    case LLVMDoubleTypeKind:
+        return 64;
+    default:
+        return 32;
+    }
+}
+
 static void cut(reading *r, LLVMValueRef call)
 {
     LLVMTypeRef t = LLVMTypeOf(call);
@@ -123,11 +139,9 @@ static void cut(reading *r, LLVMValueRef call)
     r->pass = LLVMGetOperand(call, 2);
     r->part = LLVMGetElementType(t);
     r->lanes = (int)LLVMGetVectorSize(t);
-    r->bits = LLVMGetTypeKind(r->part) == LLVMIntegerTypeKind
-                  ? (int)LLVMGetIntTypeWidth(r->part)
-              : LLVMGetTypeKind(r->part) == LLVMDoubleTypeKind ? 64
-                                                               : 32;
-    if (LLVMIsConstant(r->mask) || !wants_halves(r, 0, r->lanes))
+    r->bits = bits_of(r->part);
+    if (LLVMIsConstant(r->mask) || r->lanes > MOST_LANES ||
+        !wants_halves(r, 0, r->lanes))
         return;
     LLVMPositionBuilderBefore(r->b, call);
     LLVMReplaceAllUsesWith(call, read_lanes(r, 0, r->lanes));

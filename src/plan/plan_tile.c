@@ -73,7 +73,7 @@ static bool is_heavy(const plan_kernel *k, const plan_node *scan, int width)
  * its elements are read in vectors and added one by one, which costs less than
  * to read a line of memory for each lane, but not less than a function for each
  * element.  Only the host does so: work items cannot take turns. */
-static int running_axis(const plan_kernel *k, const device_desc *dev)
+static int lane_of_scan(const plan_kernel *k, const device_desc *dev)
 {
     int64_t s;
 
@@ -107,7 +107,7 @@ int plan_lane_axis(const plan_kernel *k, const device_desc *dev)
     double most = -1;
 
     if (best < 0)
-        best = running_axis(k, dev);
+        best = lane_of_scan(k, dev);
     if (best >= 0)
         return best;
     for (int i = k->nouter - 1; i >= 0; i--) {

@@ -6,15 +6,15 @@
  * reads behind the end of memory.  Which lanes a mask never allows often shows
  * only after loops have been unrolled.  So a read of which a half, or a
  * register of several, is in vain becomes those of its halves; what is never
- * allowed is what the read passes on.  Others LLVM cuts by itself,
- * and rightly. */
+ * allowed is what the read passes on.  Others LLVM cuts by itself, and
+ * rightly. */
 #include "target_room.h"
 
 enum {
-    REGISTER = 256, /* bits */
-    LEAST = 2,      /* lanes: of one LLVM makes no masked instruction */
+    REGISTER = 256,  /* bits */
+    LEAST = 2,       /* lanes: of one LLVM makes no masked instruction */
     MOST_LANES = 64, /* of a read; ours have sixteen */
-    MOST_DEPTH = 8  /* of operations that make a mask */
+    MOST_DEPTH = 8   /* of operations that make a mask */
 };
 
 typedef struct {

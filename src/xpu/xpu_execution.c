@@ -41,7 +41,6 @@ static sd_status take_callbacks(execution *e, const xpu_call *call)
     e->nrecv = call->nrecv;
     e->user = call->user;
     e->nuser = call->nuser;
-    e->listener = call->listener;
     if (!call->nsend && !call->nrecv && !call->nuser)
         return NULL;
     return (e->ended = xpu_event_create()) ? NULL : sd_no_memory(0);
@@ -293,6 +292,7 @@ sd_status xpu_execution_make(xpu_program *x, const xpu_call *call, bool parked,
     e->held = true;
     e->task.run = run_queued;
     e->launch = call->launch;
+    e->listener = call->listener;
     *out = e;
     return NULL;
 }

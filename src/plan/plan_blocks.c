@@ -64,14 +64,18 @@ const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT] = {
 #undef ENGINE
 };
 
+static bool is_integer(sd_dtype t)
+{
+    return sd_dtype_kind(t) == SD_K_SINT || sd_dtype_kind(t) == SD_K_UINT;
+}
+
 /* What becomes the CONTRACT's operand n, where that is a wider integer. */
 static const plan_node *narrow_integer(const plan_node *n)
 {
     const plan_node *x = n->narg == 1 ? n->arg[0] : NULL;
-    sd_kind kind = x ? sd_dtype_kind(x->dtype) : SD_K_FLOAT;
 
     return x && n->kind == PN_ELT && n->op == HLO_CONVERT &&
-                   (kind == SD_K_SINT || kind == SD_K_UINT) &&
+                   is_integer(n->dtype) && is_integer(x->dtype) &&
                    sd_dtype_table[x->dtype].bits >= 8
                ? x
                : NULL;

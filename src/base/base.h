@@ -324,6 +324,7 @@ uint64_t sd_options_key(const sd_options *o); /* of those that change code */
 /* ---- threads ---- */
 
 bool sd_cpu_has_vnni(void);
+bool sd_cpu_has_amx(void); /* and the system lets this process use it */
 int sd_cpu_level(void); /* x86-64-v4, -v3, or less than that: 4, 3, 2 */
 int sd_cpu_count(void); /* affinity and cgroup quota, at least 1 */
 int sd_cpu_count_at(const char *root); /* reads /proc and /sys there: tests */

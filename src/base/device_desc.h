@@ -68,9 +68,13 @@ typedef enum {
     DEVICE_HAS_PEERS = 8192,
     /* Matrix instructions take f32, and read 10 bits of its mantissa. */
     DEVICE_HAS_TF32 = 16384,
+    /* Intel's Xeons: tiles of 16 x 16 sums, of products of bf16 and of bytes, in
+     * registers of their own. */
+    DEVICE_HAS_AMX = 32768,
     /* All matrix instructions. */
     DEVICE_HAS_ENGINES = DEVICE_HAS_MMA | DEVICE_HAS_DPAS16 |
-                         DEVICE_HAS_DPAS8 | DEVICE_HAS_WGMMA | DEVICE_HAS_TF32
+                         DEVICE_HAS_DPAS8 | DEVICE_HAS_WGMMA |
+                         DEVICE_HAS_TF32 | DEVICE_HAS_AMX
 } device_feature;
 typedef enum {
     DEVICE_LIB_ONEDNN = 1,

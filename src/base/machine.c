@@ -2,6 +2,7 @@
 #include "base.h"
 
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 int sd_cpu_level(void)
@@ -16,6 +17,20 @@ bool sd_cpu_has_vnni(void)
 {
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx512vnni");
+}
+
+/* Linux saves 8 KB of tiles for a thread that uses them only once the process
+ * has asked for it: for all its threads, those that are there and those to come.
+ * It refuses where one of them has a signal stack that is too short for them. */
+bool sd_cpu_has_amx(void)
+{
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("amx-tile") &&
+           __builtin_cpu_supports("amx-int8") &&
+           __builtin_cpu_supports("amx-bf16") &&
+           syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
 
 /* The file's first number, or the one that follows `word` at the beginning of a

@@ -54,12 +54,33 @@ void plan_cut_chains(plan_kernel *k)
 /* ---- engines ---- */
 
 const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT] = {
-#define ENGINE(id, needs, depth, bits) \
-    [PLAN_ENGINE_##id] = {needs, depth, bits, 0, 0, 0, 0, 0, false, 0},
-#define MATRIX(id, needs, part, sum, m, n, k, items, panels) \
-    [PLAN_ENGINE_##id] = {needs, k, 0, part, sum, m, n, items, panels, 0},
-#define WIDE(id, needs, part, sum, m, n, k, items, several) \
-    [PLAN_ENGINE_##id] = {needs, k, 0, part, sum, m, n, items, false, several},
+#define ENGINE(id, needs_, depth_, bits_) \
+    [PLAN_ENGINE_##id] = {.needs = needs_, .depth = depth_, .bits = bits_},
+#define TILES(id, needs_, part_, sum_, k) \
+    [PLAN_ENGINE_##id] = {.needs = needs_, \
+                          .depth = k, \
+                          .bits = 8 * (4 / (k)), \
+                          .part = part_, \
+                          .sum = sum_, \
+                          .tiles = true},
+#define MATRIX(id, needs_, part_, sum_, m_, n_, k, items_, panels_) \
+    [PLAN_ENGINE_##id] = {.needs = needs_, \
+                          .depth = k, \
+                          .part = part_, \
+                          .sum = sum_, \
+                          .m = m_, \
+                          .n = n_, \
+                          .items = items_, \
+                          .panels = panels_},
+#define WIDE(id, needs_, part_, sum_, m_, n_, k, items_, several_) \
+    [PLAN_ENGINE_##id] = {.needs = needs_, \
+                          .depth = k, \
+                          .part = part_, \
+                          .sum = sum_, \
+                          .m = m_, \
+                          .n = n_, \
+                          .items = items_, \
+                          .several = several_},
 #include "engines.def"
 #undef ENGINE
 };
@@ -91,25 +112,51 @@ static bool fits_engine(const plan_node *n, const plan_engine_info *engine)
             (bits == 8 || sd_dtype_kind(n->dtype) == SD_K_SINT));
 }
 
-static void choose_engine(plan_blocks *b, const device_desc *dev)
+/* The CONTRACT's operand n as engine e takes it, or NULL. */
+static const plan_node *taken_by(const plan_engine_info *e, const plan_node *n)
 {
-    const plan_node *x = narrow_integer(b->x), *y = narrow_integer(b->y);
-    int i = 0;
+    const plan_node *x;
 
-    b->part = b->node->dtype;
+    if (e->tiles && sd_dtype_kind(e->part) == SD_K_FLOAT)
+        return plan_narrow(n, e->part);
+    x = narrow_integer(n);
+    return x && fits_engine(x, e) ? x : NULL;
+}
+
+/* Of an engine with tiles: as many rows as two tiles of sums have, or one, and
+ * few in vain, as its time is that of a tile's rows. */
+static int rows_of_tiles(int64_t m)
+{
+    const int64_t most = 2 * PLAN_SQUARE, n = (m + most - 1) / most;
+    int64_t rows = (m + n - 1) / n;
+
+    return (int)(rows > PLAN_SQUARE ? plan_round_up(rows, 2) : rows);
+}
+
+static void choose_engine(const plan_kernel *k, plan_blocks *b,
+                          const device_desc *dev)
+{
+    const plan_node *c = b->node;
+
+    b->part = c->dtype;
     b->engine = PLAN_ENGINE_FMA;
-    if (!x || !y || sd_dtype_table[b->node->dtype].bits != 32)
+    for (int i = 0; i < PLAN_ENGINE_FMA; i++) {
+        const plan_engine_info *e = &plan_engine_table[i];
+        const plan_node *x = taken_by(e, b->x), *y = taken_by(e, b->y);
+
+        if (e->needs & ~dev->features || !x || !y ||
+            sd_dtype_table[c->dtype].bits != 32 ||
+            (e->tiles && !plan_asks_for(c, e->part)))
+            continue;
+        b->engine = (plan_engine)i;
+        b->x = x;
+        b->y = y;
+        b->part = e->tiles ? e->part : e->bits == 8 ? SD_S8 : SD_S16;
+        b->flip = !e->tiles && b->part == SD_S8 && x->dtype == y->dtype;
+        if (e->tiles)
+            b->rows = rows_of_tiles(plan_extent(k, plan_block_rows(b)));
         return;
-    while (plan_engine_table[i].needs & ~dev->features ||
-           !fits_engine(x, &plan_engine_table[i]) ||
-           !fits_engine(y, &plan_engine_table[i]))
-        if (++i == PLAN_ENGINE_FMA)
-            return;
-    b->engine = (plan_engine)i;
-    b->x = x;
-    b->y = y;
-    b->part = plan_engine_table[i].bits == 8 ? SD_S8 : SD_S16;
-    b->flip = b->part == SD_S8 && x->dtype == y->dtype;
+    }
 }
 
 /* ---- blocks ---- */
@@ -308,17 +355,25 @@ static void cut_tiles(plan_kernel *k, const plan_blocks *b, int units)
             plan_cut_axis(&k->axis[a], 1);
 }
 
+int64_t plan_chain_words(const plan_blocks *b, int64_t depth)
+{
+    const plan_engine_info *e = &plan_engine_table[b->engine];
+
+    return plan_round_up((depth + e->depth - 1) / e->depth,
+                         e->tiles ? PLAN_SQUARE : 1);
+}
+
 /* Rows of both operands as they are copied, before they are woven; the one
  * along k has its words' place to itself.  Returns the bytes of the stage. */
 static size_t lay_out_stage(const plan_kernel *k, plan_blocks *b, int64_t mt,
                             int64_t nt)
 {
     int64_t w = k->lanes, depth = plan_engine_table[b->engine].depth;
-    int64_t words = (b->kt + depth - 1) / depth,
+    int64_t words = plan_chain_words(b, b->kt),
             along = plan_round_up(words, w) + w;
     int64_t x = 0, y;
 
-    b->x_row = b->x_m * depth;
+    b->x_row = along * depth;
     b->y_row = along * depth;
     y = nt * b->y_row;
     if (!(b->node->over >> b->x_along & 1)) {
@@ -339,8 +394,8 @@ static size_t lay_out_stage(const plan_kernel *k, plan_blocks *b, int64_t mt,
  */
 static void lay_out(plan_kernel *k, plan_blocks *b)
 {
-    int64_t depth = plan_engine_table[b->engine].depth;
-    int64_t kt = (b->kt + depth - 1) / depth;
+    int64_t kt = plan_chain_words(b, b->kt);
+    bool tiles = plan_engine_table[b->engine].tiles;
     bool rows = b->n_in && b->engine == PLAN_ENGINE_FMA;
     size_t each = sd_dtype_bytes(b->node->dtype);
     int64_t w = k->lanes, wide = b->vectors * w;
@@ -349,21 +404,21 @@ static void lay_out(plan_kernel *k, plan_blocks *b)
     int64_t nt = plan_round_up(k->axis[b->n].tile * plan_extent(k, b->n_in),
                                wide),
             x, y;
-    bool by_rows = b->node->over >> b->x_along & 1;
+    bool by_rows = tiles || b->node->over >> b->x_along & 1;
 
     b->x_m = by_rows ? plan_round_up(kt, w) + w : 1;
     b->x_k = by_rows ? 1 : plan_round_up(mt, w) + w;
     b->y_k = rows ? nt + w : wide;
     b->y_panel = rows ? wide : kt * wide + w;
     b->sum_m = nt + w;
-    x = by_rows ? mt * b->x_m : kt * b->x_k;
+    x = by_rows ? plan_round_up(mt, tiles ? w : 1) * b->x_m : kt * b->x_k;
     b->x_at = 0;
     b->y_at = plan_whole_lines((size_t)x * each);
     y = rows ? kt * b->y_k : nt / wide * b->y_panel;
     b->sum_at = b->y_at + plan_whole_lines((size_t)(y + w * b->y_k) * each);
     b->stage_at = b->sum_at + plan_whole_lines((size_t)(mt * b->sum_m) * each);
     k->local_bytes = b->stage_at;
-    if (depth > 1)
+    if (b->engine != PLAN_ENGINE_FMA)
         k->local_bytes += lay_out_stage(k, b, mt, nt);
 }
 
@@ -408,7 +463,7 @@ bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev)
     last_k = plan_last_axis(c->over);
     b->x_along = plan_lies_along(k, b->x, last_m, last_k) ? last_m : last_k;
     b->y_along = plan_lies_along(k, b->y, last_k, lane) ? last_k : lane;
-    choose_engine(b, dev);
+    choose_engine(k, b, dev);
     b->ahead = dev->lanes == 8 ? AHEAD : 0; /* elsewhere not measured */
     cut_tiles(k, b, dev->units);
     lay_out(k, b);

@@ -48,7 +48,7 @@ int64_t plan_tile_points(const plan_kernel *k, const plan_blocks *b,
 
 /* The CONTRACT's operand n, or what became it by a convert, where that is of
  * type t. */
-static const plan_node *narrow(const plan_node *n, sd_dtype t)
+const plan_node *plan_narrow(const plan_node *n, sd_dtype t)
 {
     const plan_node *x = n->narg == 1 ? n->arg[0] : NULL;
 
@@ -81,7 +81,7 @@ static bool is_trimmed(const plan_node *c, const plan_node *n)
 
 /* The program's product is one of that type: of f32 stay what they are, also
  * where what they are made of would fit. */
-static bool asks_for(const plan_node *c, sd_dtype t)
+bool plan_asks_for(const plan_node *c, sd_dtype t)
 {
     return sd_dtype_kind(t) != SD_K_FLOAT ||
            (c->in->arg[0]->shape->dtype == t &&
@@ -112,10 +112,10 @@ static void choose_engine(const plan_kernel *k, plan_blocks *b,
     b->part = c->dtype;
     for (int i = 0; i < PLAN_ENGINE_COUNT; i++) {
         const plan_engine_info *e = &plan_engine_table[i];
-        const plan_node *x = narrow(b->x, e->part), *y = narrow(b->y, e->part);
+        const plan_node *x = plan_narrow(b->x, e->part), *y = plan_narrow(b->y, e->part);
 
         if (!e->m || e->needs & ~dev->features || e->sum != c->dtype || !x ||
-            !y || !asks_for(c, e->part) ||
+            !y || !plan_asks_for(c, e->part) ||
             (e->several && !has_wide_tiles(k, b, dev)))
             continue;
         b->engine = (plan_engine)i;

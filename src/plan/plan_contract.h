@@ -23,6 +23,7 @@ typedef struct {
     int m, n;       /* of how many rows and columns.  0: it is none */
     int items;      /* of the sub-group that it takes */
     bool panels;    /* x and y lie in panels of `depth` positions of k */
+    bool tiles;     /* hosts: a register has PLAN_SQUARE x PLAN_SQUARE sums */
     int several;    /* sub-groups of a wide one, which reads x and y itself; 0 */
 } plan_engine_info;
 extern const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT];
@@ -221,6 +222,13 @@ bool plan_slides_within(const plan_kernel *k, const plan_blocks *b);
 int64_t plan_tile_extent(const plan_kernel *k, const plan_blocks *b, int a);
 int64_t plan_tile_points(const plan_kernel *k, const plan_blocks *b,
                          uint64_t in);
+/* Words that an engine of hosts takes of a chain of so many positions. */
+int64_t plan_chain_words(const plan_blocks *b, int64_t depth);
+/* Rows of one tile of sums of an engine with tiles. */
+static inline int plan_tile_of_sums(const plan_blocks *b)
+{
+    return b->rows > PLAN_SQUARE ? b->rows / 2 : b->rows;
+}
 /* Of plan_blocks.window (plan_window.c).  Its axes: K's but the last. */
 uint64_t plan_window_axes(const plan_blocks *b);
 /* Along which axis of M K's axis w moves x: `of` of its positions as far as `by` of that one's, one of which is 1; -1:

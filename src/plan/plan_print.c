@@ -246,6 +246,9 @@ static void print_blocks(sd_buf *b, const plan_kernel *k)
                p->kt, p->rows, p->vectors, p->x_along, p->y_along);
     if (p->ahead)
         sd_buf_fmt(b, ", %d ahead", p->ahead);
+    if (plan_engine_table[p->engine].tiles)
+        sd_buf_fmt(b, ", sums in tiles of %d x %d", plan_tile_of_sums(p),
+                   PLAN_SQUARE);
     sd_buf_str(b, "\n");
 }
 

@@ -390,6 +390,17 @@ LLVMValueRef emit_engine_add(emit *e, LLVMValueRef acc, LLVMValueRef x,
                              LLVMValueRef y);
 void emit_engine_weave(emit *e, const emit_words *w); /* from [k][n] */
 void emit_engine_turn(emit *e, const emit_words *w);  /* from [n][k] */
+/* From [k][m]: word k of row m at m * row + k. */
+void emit_engine_weave_rows(emit *e, const emit_words *w, int64_t row);
+
+/* ---- emit_tiles.c: an engine whose registers are tiles of sums ---- */
+
+typedef struct {
+    LLVMValueRef x, y, sum; /* where the areas begin */
+    LLVMValueRef rows, columns, words; /* of all that is multiplied */
+    LLVMValueRef first; /* i1: sum has nothing yet */
+} emit_tiles;
+void emit_engine_tiles(emit *e, const emit_tiles *t);
 
 /* ---- emit_index.c ---- */
 

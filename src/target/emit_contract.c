@@ -100,6 +100,11 @@ static bool by_words(const block *t)
     return t->b->engine != PLAN_ENGINE_FMA;
 }
 
+static bool has_tiles(const block *t)
+{
+    return plan_engine_table[t->b->engine].tiles;
+}
+
 static void put_at(emit *e, const block *t, const plan_node *n, LLVMValueRef p,
                    LLVMValueRef at)
 {
@@ -344,26 +349,40 @@ static void copy_y(block *t)
 
 /* ---- words of an engine ---- */
 
-/* What fills the last word of y is 0. */
-static void pad_words(block *t)
+/* Are the words of each chain full? */
+static bool has_whole_words(const block *t)
+{
+    const plan_blocks *b = t->b;
+    int64_t all = t->e->k->axis[b->k].extent, chunk = b->node->order.chunk;
+    int64_t each = plan_extent(t->e->k, b->k_in);
+    int64_t unit = plan_chain_words(b, 1) * plan_engine_table[b->engine].depth;
+
+    chunk = chunk ? chunk : all;
+    return chunk * each % unit == 0 && all % chunk * each % unit == 0;
+}
+
+/* What fills the last words of `n` rows or columns is 0.  They lie along k, or
+ * their neighbours side by side. */
+static void pad_words(block *t, LLVMValueRef to, LLVMValueRef count, bool along,
+                      int64_t row)
 {
     const plan_blocks *b = t->b;
     emit *e = t->e;
-    bool along_n = b->y_along == t->lane;
-    int depth = plan_engine_table[b->engine].depth;
     emit_value zero = {LLVMConstNull(emit_widen(emit_type(e, b->part), e->w)),
                        NULL};
-    emit_loop n;
+    LLVMValueRef end = LLVMBuildNSWMul(
+        e->b, t->words, emit_si(e, plan_engine_table[b->engine].depth), "");
+    emit_loop n, k;
 
-    emit_loop_open(e, &n, emit_si(e, 0), t->columns, along_n ? e->w : 1);
-    for (int i = 0; i < (along_n ? depth - 1 : 1); i++) {
-        LLVMValueRef k = LLVMBuildNSWAdd(e->b, t->depth, emit_si(e, i), "");
-
-        emit_mem_write(e, b->part, area(e, b->stage_at),
-                       along_n ? emit_mad(e, k, b->y_row, n.at)
-                               : emit_mad(e, n.at, b->y_row, k),
-                       zero);
-    }
+    if (has_whole_words(t))
+        return;
+    emit_loop_open(e, &n, emit_si(e, 0), count, along ? 1 : e->w);
+    emit_loop_open(e, &k, t->depth, end, along ? e->w : 1);
+    emit_mem_write(e, b->part, to,
+                   along ? emit_mad(e, n.at, row, k.at)
+                         : emit_mad(e, k.at, row, n.at),
+                   zero);
+    emit_loop_close(e, &k);
     emit_loop_close(e, &n);
 }
 
@@ -380,7 +399,7 @@ static void weave_y(block *t)
                     .panel = b->y_panel,
                     .k = b->y_k};
 
-    pad_words(t);
+    pad_words(t, w.from, t->columns, b->y_along != t->lane, b->y_row);
     if (b->y_along == t->lane)
         emit_engine_weave(e, &w);
     else
@@ -399,8 +418,15 @@ static void weave_x(block *t)
                     .wide = e->w,
                     .panel = e->w,
                     .k = b->x_k};
+    bool along = b->node->over >> b->x_along & 1;
 
-    if (!(b->node->over >> b->x_along & 1))
+    if (has_tiles(t)) /* y's zeros make none of what is no number */
+        pad_words(t, along ? w.to : w.from, t->rows, along, b->x_row);
+    if (along)
+        return;
+    if (has_tiles(t))
+        emit_engine_weave_rows(e, &w, b->x_m);
+    else
         emit_engine_weave(e, &w);
 }
 
@@ -585,6 +611,20 @@ static void multiply(block *t)
     emit_loop_close(e, &n);
 }
 
+static void multiply_tiles(block *t)
+{
+    emit *e = t->e;
+    const plan_blocks *b = t->b;
+
+    emit_engine_tiles(e, &(emit_tiles){.x = area(e, b->x_at),
+                                       .y = area(e, b->y_at),
+                                       .sum = area(e, b->sum_at),
+                                       .rows = t->rows,
+                                       .columns = t->columns,
+                                       .words = t->words,
+                                       .first = t->first});
+}
+
 /* ---- a tile ---- */
 
 /* The loop over chains on axis k, and what is done for one. */
@@ -593,7 +633,8 @@ static void run_chains(block *t)
     emit *e = t->e;
     const plan_blocks *b = t->b;
     int64_t all = e->k->axis[b->k].extent, chunk = b->node->order.chunk;
-    int depth = plan_engine_table[b->engine].depth;
+    int64_t depth = plan_engine_table[b->engine].depth;
+    int64_t unit = plan_chain_words(b, 1);
     LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     LLVMValueRef end = emit_si(e, all), is_first;
     emit_loop l;
@@ -612,15 +653,19 @@ static void run_chains(block *t)
     t->depth = LLVMBuildNSWMul(e->b, sub(e, t->k1, t->k0),
                                emit_si(e, plan_extent(e->k, b->k_in)), "");
     t->words = LLVMBuildUDiv(
-        e->b, LLVMBuildNSWAdd(e->b, t->depth, emit_si(e, depth - 1), ""),
-        emit_si(e, depth), "");
+        e->b, LLVMBuildNSWAdd(e->b, t->depth, emit_si(e, unit * depth - 1), ""),
+        emit_si(e, unit * depth), "");
+    t->words = LLVMBuildNSWMul(e->b, t->words, emit_si(e, unit), "");
     copy_y(t);
     if (by_words(t))
         weave_y(t);
     copy_x(t);
     if (by_words(t))
         weave_x(t);
-    multiply(t);
+    if (has_tiles(t))
+        multiply_tiles(t);
+    else
+        multiply(t);
     emit_loop_close(e, &l);
     emit_level_close(e);
 }

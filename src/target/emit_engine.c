@@ -70,26 +70,52 @@ static void put_words(emit *e, const emit_words *w, LLVMValueRef k,
                    (emit_value){v, NULL});
 }
 
-void emit_engine_weave(emit *e, const emit_words *w)
+/* Words k of a vector of columns, from rows of parts. */
+static LLVMValueRef woven(emit *e, const emit_words *w, LLVMValueRef k,
+                          LLVMValueRef n)
 {
     const plan_blocks *b = e->k->blocks;
     int depth = plan_engine_table[b->engine].depth;
     LLVMValueRef row[4], at;
-    emit_loop k, n;
 
     assert(depth <= (int)SD_COUNTOF(row));
+    for (int i = 0; i < depth; i++) {
+        at = emit_mad(e, k, depth, emit_si(e, i));
+        row[i] =
+            emit_mem_read(e, b->part, w->from, emit_mad(e, at, w->row, n), e->w)
+                .re;
+    }
+    return as_type(e, emit_weave(e, row, depth), emit_widen(e->i32, e->w));
+}
+
+void emit_engine_weave(emit *e, const emit_words *w)
+{
+    emit_loop k, n;
+
     emit_loop_open(e, &k, emit_si(e, 0), w->words, 1);
     emit_loop_open(e, &n, emit_si(e, 0), w->columns, e->w);
-    for (int i = 0; i < depth; i++) {
-        at = emit_mad(e, k.at, depth, emit_si(e, i));
-        row[i] = emit_mem_read(e, b->part, w->from,
-                               emit_mad(e, at, w->row, n.at), e->w)
-                     .re;
-    }
-    put_words(e, w, k.at, n.at,
-              as_type(e, emit_weave(e, row, depth), emit_widen(e->i32, e->w)));
+    put_words(e, w, k.at, n.at, woven(e, w, k.at, n.at));
     emit_loop_close(e, &n);
     emit_loop_close(e, &k);
+}
+
+void emit_engine_weave_rows(emit *e, const emit_words *w, int64_t row)
+{
+    LLVMValueRef v[EMIT_MAX_LANES];
+    emit_loop k, m;
+
+    emit_loop_open(e, &m, emit_si(e, 0), w->columns, e->w);
+    emit_loop_open(e, &k, emit_si(e, 0), w->words, e->w);
+    for (int i = 0; i < e->w; i++)
+        v[i] = woven(e, w, emit_add(e, k.at, emit_si(e, i)), m.at);
+    emit_turn(e, v, e->w);
+    for (int i = 0; i < e->w; i++)
+        emit_mem_write(
+            e, SD_S32, w->to,
+            emit_mad(e, emit_add(e, m.at, emit_si(e, i)), row, k.at),
+            (emit_value){v[i], NULL});
+    emit_loop_close(e, &k);
+    emit_loop_close(e, &m);
 }
 
 void emit_engine_turn(emit *e, const emit_words *w)

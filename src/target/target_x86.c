@@ -9,21 +9,24 @@ static int variant(const device_desc *dev)
 {
     bool v4 = dev->lanes == 16;
 
-    return v4 + (v4 && dev->features & DEVICE_HAS_VNNI);
+    return v4 + 2 * (v4 && dev->features & DEVICE_HAS_VNNI) +
+           4 * (v4 && dev->features & DEVICE_HAS_AMX);
 }
 
 /* Quick code keeps values of a block in registers only within the block: as
  * fast where loops are short (measured on rows of 96), in half the time. */
 static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
 {
+#define V4   "-prefer-256-bit"
+#define VNNI ",+avx512vnni"
+#define AMX  ",+amx-tile,+amx-int8,+amx-bf16"
+    static const char *const features[] = {
+        "", V4, [3] = V4 VNNI, [5] = V4 AMX, [7] = V4 VNNI AMX};
     bool v4 = dev->lanes == 16;
     LLVMTargetMachineOptionsRef o = LLVMCreateTargetMachineOptions();
 
     LLVMTargetMachineOptionsSetCPU(o, v4 ? "x86-64-v4" : "x86-64-v3");
-    LLVMTargetMachineOptionsSetFeatures(o, !v4 ? ""
-                                           : dev->features & DEVICE_HAS_VNNI
-                                               ? "-prefer-256-bit,+avx512vnni"
-                                               : "-prefer-256-bit");
+    LLVMTargetMachineOptionsSetFeatures(o, features[variant(dev)]);
     LLVMTargetMachineOptionsSetCodeGenOptLevel(
         o, quick ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault);
     LLVMTargetMachineOptionsSetRelocMode(o, LLVMRelocPIC);

@@ -1,9 +1,10 @@
 """Products and convolutions without libraries: run_products.py, whose digests
-of bits are the same everywhere.  With oneDNN: run_winograd.py."""
+of bits are the same everywhere, without engines, which add in orders of their
+own.  With oneDNN: run_winograd.py."""
 
 
 def digests(python, *parts, **env):
-    out = python("run_products.py", *parts, env={"SUNDOG_DEVICE": "host", "SUNDOG_LIBRARIES": "0", **env})
+    out = python("run_products.py", *parts, env={"SUNDOG_DEVICE": "host", "SUNDOG_LIBRARIES": "0", "SUNDOG_ENGINES": "0", **env})
     return dict(line.rsplit(" ", 1) for line in out.splitlines())
 
 
@@ -11,6 +12,10 @@ def test_bits_on_the_host(python):
     want = digests(python)
     assert len(want) > 100
     assert digests(python, SUNDOG_CPU_LEVEL="v3", SUNDOG_THREADS="1") == want
+
+
+def test_products_by_engines(python):
+    assert len(digests(python, SUNDOG_ENGINES="1")) > 100
 
 
 # Intel's runtime compiles each of them slowly

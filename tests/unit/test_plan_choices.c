@@ -232,6 +232,65 @@ static void engines_multiply_what_is_narrow(void **state)
     }
 }
 
+/* A processor's tiles multiply bf16 and bytes of any sign, other products are as
+ * without; the program asks for them then alone. */
+static void hosts_with_tiles_use_them(void **state)
+{
+    static const struct {
+        const char *type, *sum;
+        int m, k, n;
+        plan_engine engine;
+        int rows, vectors;
+    } row[] = {{"bf16", "bf16", 64, 64, 64, PLAN_ENGINE_AMX_BF16, 32, 2},
+               {"bf16", "f32", 48, 100, 48, PLAN_ENGINE_AMX_BF16, 24, 1},
+               {"bf16", "f32", 9, 100, 80, PLAN_ENGINE_AMX_BF16, 9, 1},
+               {"s8", "s32", 64, 64, 64, PLAN_ENGINE_AMX_BYTES, 32, 2},
+               {"u8", "s32", 64, 64, 64, PLAN_ENGINE_AMX_BYTES, 32, 2},
+               {"s16", "s32", 64, 64, 64, PLAN_ENGINE_VPMADDWD, 0, 0},
+               {"f32", "f32", 64, 64, 64, PLAN_ENGINE_FMA, 0, 0},
+               {"f16", "f32", 64, 64, 64, PLAN_ENGINE_FMA, 0, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < 2 * SD_COUNTOF(row); i++) {
+        sd_arena *a = sd_arena_create();
+        bool off = i >= SD_COUNTOF(row), tiles;
+        size_t r = i % SD_COUNTOF(row);
+        int m = row[r].m, k = row[r].k, n = row[r].n;
+        const char *text = sd_arena_fmt(
+            a,
+            "HloModule m\nENTRY e {\n"
+            "  x = %s[%d,%d]{1,0} parameter(0)\n"
+            "  y = %s[%d,%d]{1,0} parameter(1)\n"
+            "  ROOT d = %s[%d,%d]{1,0} dot(x, y), lhs_contracting_dims={1}, "
+            "rhs_contracting_dims={0}\n}\n",
+            row[r].type, m, k, row[r].type, k, n, row[r].sum, m, n);
+        const plan_blocks *b;
+        device_desc dev;
+        plan *p;
+
+        set_off = off ? "SUNDOG_ENGINES" : NULL;
+        assert_true(device_desc_of_name("host:v4", &dev));
+        dev.features |= DEVICE_HAS_AMX;
+        dev.libs = 0;
+        p = make_of_text(a, text, &dev);
+        b = p->kernel[p->nkernel - 1]->blocks;
+        assert_non_null(b);
+        tiles = !off && plan_engine_table[row[r].engine].tiles;
+        assert_int_equal(plan_engine_table[b->engine].tiles, tiles);
+        if (!off)
+            assert_int_equal(b->engine, row[r].engine);
+        if (tiles) {
+            assert_int_equal(b->rows, row[r].rows);
+            assert_int_equal(b->vectors, row[r].vectors);
+        }
+        assert_int_equal(!!(p->program->device.features & DEVICE_HAS_AMX),
+                         tiles);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+        set_off = NULL;
+    }
+}
+
 /* Products of f32 on CUDA, by what the program says of them: tf32 as in XLA. */
 static void precision_is_the_programs(void **state)
 {
@@ -282,6 +341,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(padding_in_front_of_rows_is_ours),
         cmocka_unit_test(factors_and_sums_share_a_call_with_avx512),
         cmocka_unit_test(engines_multiply_what_is_narrow),
+        cmocka_unit_test(hosts_with_tiles_use_them),
         cmocka_unit_test(precision_is_the_programs),
     };
 

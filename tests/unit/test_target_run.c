@@ -497,6 +497,77 @@ static void test_products_of_integers_wrap(void **state)
     assert_int_equal(bad, 0);
 }
 
+/* Sums of products of small whole numbers of bf16 are exact in f32 in any order,
+ * so an engine has no excuse: rows, columns and positions that fill its tiles,
+ * and such as do not, of operands that lie either way. */
+static const integers whole_products[] = {
+    {SD_BF16, SD_BF16, {64, 64, 64}, false, false},
+    {SD_BF16, SD_BF16, {70, 33, 702}, true, true},
+    {SD_BF16, SD_BF16, {37, 45, 301}, false, true},
+    {SD_BF16, SD_BF16, {290, 300, 22}, true, false},
+    {SD_BF16, SD_BF16, {9, 16, 600}, false, false},
+    {SD_BF16, SD_BF16, {600, 20, 33}, true, false},
+    {SD_BF16, SD_BF16, {17, 515, 65}, false, true},
+};
+
+static bool whole_numbers_are_exact(const integers *p, world *w)
+{
+    sd_arena *a = sd_arena_create();
+    const int64_t *d = p->dim, x_dim[2] = {d[M], d[K]}, y_dim[2] = {d[K], d[N]};
+    const char *text = sd_arena_fmt(
+        a,
+        "HloModule m\nENTRY e { a = bf16[%d,%d] parameter(0) b = bf16[%d,%d] "
+        "parameter(1) ROOT r = f32[%d,%d] dot(a, b), "
+        "lhs_contracting_dims={%d}, rhs_contracting_dims={%d} }",
+        (int)x_dim[p->x_turned], (int)x_dim[!p->x_turned],
+        (int)y_dim[p->y_turned], (int)y_dim[!p->y_turned], (int)d[M], (int)d[N],
+        !p->x_turned, p->y_turned);
+    program prog = {sd_arena_fmt(a, "bf16 of %d, %d and %d", (int)d[M],
+                                 (int)d[N], (int)d[K]),
+                    0, text};
+    hlo_module *m = parse(a, &prog);
+    hlo_value arg[2], want = hlo_value_make(a, m->entry->root->shape);
+    uint64_t seed = 11;
+    thunk_program *t;
+    sd_options opt;
+    int bad = 1;
+
+    sd_options_from_env(&opt);
+    for (int i = 0; i < 2; i++) {
+        arg[i] = hlo_value_make(a, m->entry->param[i]->shape);
+        for (int64_t j = 0; j < sd_shape_count(arg[i].shape); j++)
+            sd_scalar_of_f64(SD_BF16, (double)(next_random(&seed) % 31) - 15,
+                             (uint8_t *)arg[i].data + 2 * j);
+    }
+    for (int64_t i = 0; i < d[M]; i++)
+        for (int64_t j = 0; j < d[N]; j++) {
+            double sum = 0;
+
+            for (int64_t k = 0; k < d[K]; k++)
+                sum +=
+                    part_at(&arg[0], p->x_turned ? k * d[M] + i
+                                                 : i * d[K] + k) *
+                    part_at(&arg[1], p->y_turned ? j * d[K] + k
+                                                 : k * d[N] + j);
+            ((float *)want.data)[i * d[N] + j] = (float)sum;
+        }
+    t = compile(a, &prog, w, &opt, false);
+    if (t)
+        bad = run(a, &prog, w, t, arg, 2, &want, 1);
+    thunk_program_release(t);
+    sd_arena_destroy(a);
+    return bad == 0;
+}
+
+static void test_products_of_whole_numbers_are_exact(void **state)
+{
+    int bad = 0;
+
+    for (size_t i = 0; i < SD_COUNTOF(whole_products); i++)
+        bad += !whole_numbers_are_exact(&whole_products[i], *state);
+    assert_int_equal(bad, 0);
+}
+
 static void test_products_are_chains(void **state)
 {
     int bad = 0;
@@ -596,6 +667,57 @@ static void test_used_machines_make_the_same_code(void **state)
     sd_arena_destroy(a);
 }
 
+/* A processor's tiles are configured before they multiply and released at the
+ * end, also in code for a processor that is not this one. */
+static void test_tiles_are_configured(void **state)
+{
+    static const char *const types[][2] = {{"bf16", "tdpbf16ps"},
+                                           {"s8", "tdpbssd"},
+                                           {"u8", "tdpbuud"}};
+    device_desc dev;
+
+    (void)state;
+    assert_true(device_desc_of_name("host:v4", &dev));
+    dev.features |= DEVICE_HAS_AMX;
+    dev.libs = 0;
+    for (size_t i = 0; i < 2 * SD_COUNTOF(types); i++) {
+        sd_arena *a = sd_arena_create();
+        const char *type = types[i / 2][0];
+        const program p = {
+            "tiles", 0,
+            sd_arena_fmt(a,
+                         "HloModule m\nENTRY e { a = %s[64,96] parameter(0) "
+                         "b = %s[96,64] parameter(1) ROOT r = %s[64,64] "
+                         "dot(a, b), lhs_contracting_dims={1}, "
+                         "rhs_contracting_dims={0} }",
+                         type, type, *type == 'b' ? "f32" : "s32")};
+        hlo_module *m = parse(a, &p);
+        sd_options opt;
+        texts t = {0};
+        const char *at;
+        plan *pl;
+
+        sd_options_from_env(&opt);
+        opt.value[SD_OPT_ENGINES] = "1";
+        check(hlo_optimize(m, &dev, &opt, NULL, NULL), "passes");
+        check(plan_make(a, m, &dev, &opt, &pl), "plan");
+        pl->kernel[0]->flops = i % 2 ? 1e9 : 0; /* with care, and quickly */
+        check(target_build(pl, &opt, NULL, NULL, keep, &t), "target");
+        sd_buf_u8(&t.code, 0);
+        assert_non_null(at = strstr((char *)t.code.at, "ldtilecfg"));
+        for (int n = 0; n < 4; n++)
+            assert_non_null(at = strstr(at + 1, types[i / 2][1]));
+        assert_null(strstr(at + 1, types[i / 2][1]));
+        assert_non_null(strstr((char *)t.code.at, "tilerelease"));
+        sd_buf_finish(&t.before);
+        sd_buf_finish(&t.after);
+        sd_buf_finish(&t.code);
+        sd_buf_finish(&t.binary);
+        plan_destroy(pl);
+        sd_arena_destroy(a);
+    }
+}
+
 /* What runs for long is compiled with care, and apart from what does not. */
 static void test_long_kernels_have_their_own_batch(void **state)
 {
@@ -644,7 +766,9 @@ int main(int argc, char **argv)
         cmocka_unit_test_prestate(test_programs_with_care, &w),
         cmocka_unit_test_prestate(test_products_are_chains, &w),
         cmocka_unit_test_prestate(test_products_of_integers_wrap, &w),
+        cmocka_unit_test_prestate(test_products_of_whole_numbers_are_exact, &w),
         cmocka_unit_test_prestate(test_used_machines_make_the_same_code, &w),
+        cmocka_unit_test_prestate(test_tiles_are_configured, &w),
         cmocka_unit_test_prestate(test_long_kernels_have_their_own_batch, &w),
         cmocka_unit_test_prestate(test_dumped_ir_compiles, &w)};
 

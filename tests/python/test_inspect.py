@@ -499,6 +499,17 @@ def test_kernels_of_few_turns_are_compiled_quickly(tmp_path):
     assert careful[0] < careful[1]
 
 
+def test_products_in_blocks_are_compiled_with_care(tmp_path):
+    """Quick code keeps their sums in memory.  One of few multiplications runs
+    for less than care takes."""
+    careful = [int(re.search(r"(\d+) careful kernels", compiled(tmp_path, f"""
+HloModule m
+ENTRY e {{ x = s32[{n},{n}] parameter(0)
+  ROOT d = s32[{n},{n}] dot(x, x), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}} }}
+""", "--time").stderr).group(1)) for n in (24, 64)]
+    assert careful == [0, 1]
+
+
 @pytest.mark.parametrize("text,read", [
     ("""p = f32[64,40]{1,0} parameter(0)  z = f32[] constant(0)
   ROOT r = f32[64]{0} reduce(p, z), dimensions={1}, to_apply=add""", None),

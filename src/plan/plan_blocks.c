@@ -12,7 +12,6 @@
 enum {
     LEAST_EXTENT = 6,   /* of M and K: below, copies cost what they save */
     LEAST_WORK = 4096,  /* multiplications */
-    TILE = 256,         /* positions of M and of N in a tile, at most */
     LEAST_TILE = 48,    /* nor are tiles made smaller than this for threads */
     MOST_ODD = 13,      /* vectors of N, of which one in vain is much */
     /* multiplications that are worth a tile of their own */
@@ -330,8 +329,8 @@ static void cut_tiles(plan_kernel *k, const plan_blocks *b, int units)
     plan_axis *m = &k->axis[b->m], *n = &k->axis[b->n];
     int64_t wide = b->vectors * k->lanes, depth = plan_extent(k, b->node->over);
     int64_t each_m = plan_extent(k, b->m_in), each_n = plan_extent(k, b->n_in);
-    int64_t mt = SD_MIN(m->extent, SD_MAX(TILE / each_m, 1));
-    int64_t nt = SD_MIN(n->extent, SD_MAX(TILE / each_n, 1));
+    int64_t mt = SD_MIN(m->extent, SD_MAX(PLAN_BLOCK_SIDE / each_m, 1));
+    int64_t nt = SD_MIN(n->extent, SD_MAX(PLAN_BLOCK_SIDE / each_n, 1));
 
     for (;;) {
         int64_t rows = mt * each_m, columns = nt * each_n;
@@ -448,7 +447,7 @@ bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev)
     if (!c || !plan_has_blocks_of(c->dtype) || !k->axis[lane].outer)
         return false;
     b->node = c;
-    if (!plan_find_sides(k, lane, TILE, b))
+    if (!plan_find_sides(k, lane, PLAN_BLOCK_SIDE, b))
         return false;
     m = plan_extent(k, plan_block_rows(b));
     n = plan_extent(k, plan_block_columns(b));

@@ -5,21 +5,6 @@
 
 #include <math.h>
 
-enum {
-    LEAST_WORK = 32768,
-    LEAST_MATRIX = 4096,
-    OWN_MATRIX = 24 * 24 * 24,   /* of a batch, in vectors of 16 */
-    OWN_MATRIX_8 = 32 * 32 * 32, /* in vectors of 8 */
-    OWN_COLUMNS = 3,
-    CROWDED = 2048,         /* bytes from line to line, or a multiple */
-    CROWDED_WORK = 1 << 20, /* below, calls and tiles cost more than lines */
-    SHORT_SIDES = 260,      /* half of what two equal sides have */
-    MANY_UNITS = 8,
-    LEAST_SIDE = 48,
-    LEAST_SHARE = 2 * LEAST_SIDE * LEAST_SIDE, /* of the result, a thread */
-    MUCH_SHARE = 1 << 26 /* multiplications of a thread */
-};
-
 /* ---- what follows ---- */
 
 static hlo_inst *only_user(const hlo_inst *in)
@@ -304,17 +289,6 @@ static bool type_fits(const device_desc *dev, const hlo_inst *in)
            dev->libs & DEVICE_LIB_BYTES;
 }
 
-static int64_t extent_of_free(const sd_shape *s, hlo_dims batch, hlo_dims con)
-{
-    int64_t n = sd_shape_count(s);
-
-    for (int i = 0; i < batch.n; i++)
-        n /= s->dim[batch.at[i]];
-    for (int i = 0; i < con.n; i++)
-        n /= s->dim[con.at[i]];
-    return n;
-}
-
 /* Batch dimensions first, then the free and the contracted one: as it lies, or
  * with the last two exchanged (*flipped), or transposed to it. */
 static hlo_inst *operand_of(hlo_inst *in, int k, bool *flipped)
@@ -348,57 +322,6 @@ static hlo_inst *operand_of(hlo_inst *in, int k, bool *flipped)
     return hlo_make_transpose((hlo_at){in->parent, in, in}, x, perm);
 }
 
-/* The library's loop over a batch of small matrices costs more than kernels of
- * our own, which also share it over threads, where their vectors are long. */
-static int64_t least_matrix(const device_desc *dev, const hlo_inst *in,
-                            int64_t n)
-{
-    if (n < OWN_COLUMNS || in->shape->dtype != SD_F32)
-        return LEAST_MATRIX;
-    return dev->features & DEVICE_HAS_AVX512 ? OWN_MATRIX : OWN_MATRIX_8;
-}
-
-/* Has operand k two dimensions beside those of the batch, and does its
- * contracted one lie before the other, so that the sum runs down its lines? */
-static bool is_read_down(const hlo_inst *in, int k)
-{
-    const hlo_dot *d = in->u.dot;
-    int nbatch = k ? d->rhs_batch.n : d->lhs_batch.n;
-    int64_t con = k ? d->rhs_contract.at[0] : d->lhs_contract.at[0];
-
-    return in->arg[k]->shape->rank == nbatch + 2 && con == nbatch;
-}
-
-/* Lines that lie half pages apart, or a multiple, have few places in the first
- * level of cache.  Without AVX-512 oneDNN reads the operands of products with a
- * short side where they lie, down such lines at half its speed; our blocks copy
- * them first, as it does itself where both sides are long.  Measured with
- * oneDNN 2.7 on two cores with AVX2 (docs/libraries.md). */
-static bool is_crowded(const device_desc *dev, const hlo_inst *in, int64_t m,
-                       int64_t n, int64_t work)
-{
-    int64_t words = CROWDED / (int64_t)sizeof(float);
-
-    return !(dev->features & DEVICE_HAS_AVX512) && in->shape->dtype == SD_F32 &&
-           1.0 / (double)m + 1.0 / (double)n >= 1.0 / SHORT_SIDES &&
-           m >= PLAN_LEAST_GROUP && n >= PLAN_LEAST_GROUP &&
-           work >= CROWDED_WORK &&
-           ((is_read_down(in, 1) && n % words == 0) ||
-            (is_read_down(in, 0) && m % words == 0));
-}
-
-/* Where many threads have little of a product each, the library's meet for as
- * long as they multiply, and others of ours follow; our blocks of a result that
- * all threads have tiles of need one such meeting (docs/libraries.md). */
-static bool is_spread_thin(const device_desc *dev, const hlo_inst *in,
-                           int64_t m, int64_t n, int64_t batch, int64_t work)
-{
-    return in->shape->dtype == SD_F32 && dev->units >= MANY_UNITS &&
-           m >= LEAST_SIDE && n >= LEAST_SIDE &&
-           m * n * batch >= (int64_t)dev->units * LEAST_SHARE &&
-           work / dev->units < MUCH_SHARE;
-}
-
 /* Without AVX-512 oneDNN 2.7 does a product that is scaled and then added to by
  * its reference code, a thousand times slower. */
 static plan_scales scales_of(const device_desc *dev, const hlo_inst *in)
@@ -409,32 +332,35 @@ static plan_scales scales_of(const device_desc *dev, const hlo_inst *in)
                                              : PLAN_SCALES_ALONE;
 }
 
+/* Does an elementwise operation follow that does not go into the call? */
+static bool is_followed(const epilogue *e)
+{
+    for (int i = 0; i < e->last->nuse; i++)
+        if (hlo_is_elementwise(e->last->user[i]))
+            return true;
+    return false;
+}
+
 bool plan_library_matmul(hlo_inst *in, const device_desc *dev)
 {
     const hlo_dot *d = in->u.dot;
-    int64_t k, m, n, batch, work;
     hlo_inst *arg[2];
+    plan_product p;
     bool flip[2];
     epilogue e;
 
     if (!type_fits(dev, in) || d->lhs_contract.n != 1 ||
         in->arg[0]->shape->rank > d->lhs_batch.n + 2 ||
-        in->arg[1]->shape->rank > d->rhs_batch.n + 2)
-        return false;
-    k = in->arg[0]->shape->dim[d->lhs_contract.at[0]];
-    m = extent_of_free(in->arg[0]->shape, d->lhs_batch, d->lhs_contract);
-    n = extent_of_free(in->arg[1]->shape, d->rhs_batch, d->rhs_contract);
-    batch = sd_shape_count(in->shape) / SD_MAX(m * n, 1);
-    if (!sd_mul_i64(m, n, &work) || !sd_mul_i64(work, k, &work) ||
-        work < least_matrix(dev, in, n) || !sd_mul_i64(work, batch, &work) ||
-        work < LEAST_WORK || is_crowded(dev, in, m, n, work) ||
-        is_spread_thin(dev, in, m, n, batch, work))
+        in->arg[1]->shape->rank > d->rhs_batch.n + 2 ||
+        !plan_product_of(in, &p))
         return false;
     /* a vector as the right side has no dimension that a bias runs over */
     if (in->arg[1]->shape->rank == d->rhs_batch.n + 2)
         e = plan_find_epilogue(in, in->shape->rank - 1, scales_of(dev, in));
     else
         e = (epilogue){.last = in, .alpha = 1, .beta = 1};
+    if (plan_is_ours(&p, dev, is_followed(&e)))
+        return false;
     for (int i = 0; i < 2; i++)
         arg[i] = operand_of(in, i, &flip[i]);
     plan_make_call(in,
@@ -442,10 +368,10 @@ bool plan_library_matmul(hlo_inst *in, const device_desc *dev)
                               .matmul = {.lhs = arg[0]->shape->dtype,
                                          .rhs = arg[1]->shape->dtype,
                                          .result = in->shape->dtype,
-                                         .batch = batch,
-                                         .m = m,
-                                         .n = n,
-                                         .k = k,
+                                         .batch = p.batch,
+                                         .m = p.m,
+                                         .n = p.n,
+                                         .k = p.k,
                                          .lhs_transposed = flip[0],
                                          .rhs_transposed = flip[1],
                                          .bias = e.bias ? LIBCALL_BIAS_VECTOR

@@ -18,6 +18,18 @@ typedef enum { /* factors that go into the call, too */
     PLAN_SCALES_ADDED
 } plan_scales;
 
+typedef struct { /* batch matrices of m x k by k x n */
+    int64_t m, n, k, batch;
+    int64_t matrix, work; /* multiplications: of a matrix, of all */
+    bool of_f32, of_bytes; /* its result; its operands, before they were */
+    bool read_down[2]; /* lhs, rhs: sums run down its lines */
+} plan_product;
+
+/* False where its multiplications are too many to count. */
+bool plan_product_of(const hlo_inst *dot, plan_product *p);
+/* Do our blocks take less time?  followed: by an elementwise operation that
+ * does not go into the library's call. */
+bool plan_is_ours(const plan_product *p, const device_desc *dev, bool followed);
 /* dim: the feature dimension of the product. */
 epilogue plan_find_epilogue(hlo_inst *product, int64_t dim, plan_scales scaled);
 /* Puts the call in place of e->last: arg, then what e has. */

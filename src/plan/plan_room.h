@@ -204,6 +204,8 @@ plan_node *plan_body_inline(plan_lowering *lw, const plan_body *b, int root,
 void plan_finish_kernel(plan_lowering *lw);
 /* plan_collapse.c, for plan_tile */
 enum { PLAN_LEAST_GROUP = 8 }; /* features: fewer fill no vector */
+/* Rows and columns of a tile of a product on the host, at most. */
+enum { PLAN_BLOCK_SIDE = 256 };
 /* Of M, N and K on a GPU: below, most of a tile is in vain. */
 enum { PLAN_LEAST_BLOCK = 16 };
 /* An axis of a CONTRACT's groups, of so many features each at least. */

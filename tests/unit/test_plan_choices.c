@@ -55,8 +55,9 @@ static void products_of_bytes_are_of_f32_without_vnni(void **state)
     }
 }
 
-/* Without AVX-512 our blocks do what oneDNN reads down crowded lines, small
- * matrices of a batch, and bytes; with it nothing of that. */
+/* Our blocks do what oneDNN reads down crowded lines, which are others with and
+ * without AVX-512, small matrices of a batch, what is little for two threads
+ * with AVX-512, and bytes without. */
 static void products_go_where_they_are_fast(void **state)
 {
     static const struct {
@@ -69,7 +70,11 @@ static void products_go_where_they_are_fast(void **state)
                {"f32", "f32", 1, 256, 1024, 1024, 2, 2, true, true},
                {"f32", "f32", 1, 1024, 256, 512, 1, 1, false, true},
                {"f32", "f32", 1, 1000, 256, 512, 1, 2, true, true},
-               {"f32", "f32", 1, 4, 1024, 1024, 2, 1, true, true},
+               {"f32", "f32", 1, 4, 1024, 1024, 2, 1, true, false},
+               {"f32", "f32", 1, 2, 1024, 3000, 2, 1, true, true},
+               {"f32", "f32", 1, 1024, 3072, 1024, 2, 1, true, false},
+               {"f32", "f32", 1, 1024, 3072, 1024, 2, 2, true, true},
+               {"f32", "f32", 1, 1024, 3000, 1024, 2, 1, true, true},
                {"f32", "f32", 1000, 16, 16, 16, 2, 1, false, false},
                {"f32", "f32", 1000, 28, 28, 28, 2, 1, false, true},
                {"f32", "f32", 1000, 40, 40, 40, 2, 1, true, true},
@@ -98,31 +103,44 @@ static void products_go_where_they_are_fast(void **state)
     }
 }
 
-/* A product of which 16 threads have little each is ours. */
-static void thin_products_of_many_threads_are_ours(void **state)
+/* A product of which threads have little each is ours: more for many threads
+ * than for two, and more where tanh follows, which the call does not take. */
+static void products_with_little_for_threads_are_ours(void **state)
 {
     static const struct {
         int units, m, n, k;
-        bool call;
-    } row[] = {{2, 256, 768, 3072, true},    {16, 256, 768, 3072, false},
-               {16, 1024, 1024, 1024, true}, {16, 1024, 1000, 1024, false},
-               {16, 32, 4096, 1024, true},   {16, 200, 200, 3072, true}};
+        bool call, call_then_tanh;
+    } row[] = {{2, 256, 768, 3000, true, true},
+               {16, 256, 768, 3000, false, false},
+               {16, 1024, 1024, 1024, true, true},
+               {16, 1024, 1000, 1024, false, false},
+               {16, 32, 4096, 1024, true, true},
+               {16, 200, 200, 3072, true, true},
+               {2, 128, 256, 256, false, false},
+               {2, 128, 128, 128, true, false},
+               {2, 64, 128, 128, true, true},
+               {2, 1024, 64, 64, true, false},
+               {2, 1024, 20, 256, true, true},
+               {2, 256, 512, 512, true, true}};
 
     (void)state;
-    for (size_t i = 0; i < SD_COUNTOF(row); i++) {
-        sd_arena *a = sd_arena_create();
-        const char *text = sd_arena_fmt(
-            a,
-            "HloModule m\nENTRY e {\n  x = f32[%d,%d]{1,0} parameter(0)\n"
-            "  y = f32[%d,%d]{1,0} parameter(1)\n"
-            "  ROOT d = f32[%d,%d]{1,0} dot(x, y), lhs_contracting_dims={1}, "
-            "rhs_contracting_dims={0}\n}\n",
-            row[i].m, row[i].k, row[i].k, row[i].n, row[i].m, row[i].n);
+    for (size_t i = 0; i < SD_COUNTOF(row); i++)
+        for (int more = 0; more < 2; more++) {
+            sd_arena *a = sd_arena_create();
+            int m = row[i].m, n = row[i].n, k = row[i].k;
+            const char *text = sd_arena_fmt(
+                a,
+                "HloModule m\nENTRY e {\n  x = f32[%d,%d]{1,0} parameter(0)\n"
+                "  y = f32[%d,%d]{1,0} parameter(1)\n"
+                "  d = f32[%d,%d]{1,0} dot(x, y), lhs_contracting_dims={1}, "
+                "rhs_contracting_dims={0}\n"
+                "  ROOT r = f32[%d,%d]{1,0} %s(d)\n}\n",
+                m, k, k, n, m, n, m, n, more ? "tanh" : "copy");
 
-        assert_int_equal(is_call(a, text, "host:v4", row[i].units),
-                         row[i].call);
-        sd_arena_destroy(a);
-    }
+            assert_int_equal(is_call(a, text, "host:v4", row[i].units),
+                             more ? row[i].call_then_tanh : row[i].call);
+            sd_arena_destroy(a);
+        }
 }
 
 /* Without AVX-512 oneDNN takes a slow way where features lie side by side and
@@ -337,7 +355,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_bytes_are_of_f32_without_vnni),
         cmocka_unit_test(products_go_where_they_are_fast),
-        cmocka_unit_test(thin_products_of_many_threads_are_ours),
+        cmocka_unit_test(products_with_little_for_threads_are_ours),
         cmocka_unit_test(padding_in_front_of_rows_is_ours),
         cmocka_unit_test(factors_and_sums_share_a_call_with_avx512),
         cmocka_unit_test(engines_multiply_what_is_narrow),

@@ -16,10 +16,19 @@
 
 enum { MAX_POSITIONS = 128 };
 
+/* A window goes forward, a scan in reverse comes from the other end. */
+static hlo_comp *function_of(hlo_inst *in, bool reverse)
+{
+    hlo_comp *c = in->comp[0];
+
+    return reverse && !pass_commutes(c) ? pass_swapped(c) : c;
+}
+
 static hlo_inst *lower_cumulative(hlo_inst *in)
 {
     int64_t dim;
     bool reverse;
+    hlo_comp *c;
     hlo_inst *x;
 
     if (!hlo_is_cumulative(in, &dim, &reverse))
@@ -28,7 +37,8 @@ static hlo_inst *lower_cumulative(hlo_inst *in)
     hlo_take_source(x, in);
     x->u.scan.dim = dim;
     x->u.scan.reverse = reverse;
-    hlo_set_comps(x, 1, in->comp);
+    c = function_of(in, reverse);
+    hlo_set_comps(x, 1, &c);
     return x;
 }
 

@@ -56,6 +56,11 @@ hlo_inst *pass_splice(hlo_at p, hlo_comp *c, hlo_inst *const *arg);
 bool pass_can_vectorize(const hlo_comp *c);
 hlo_inst *pass_vectorize(hlo_at p, hlo_comp *c, hlo_inst *const *arg,
                          const sd_shape *like);
+/* May the operands of a reduction's function change places?  Some numbers are
+ * tried; true where they show nothing else.  hlo_lower_ordered.c */
+bool pass_commutes(const hlo_comp *c);
+/* A function of (x, y) that is c of (y, x). */
+hlo_comp *pass_swapped(hlo_comp *c);
 /* The scalar e with op(e, x) = x for all x of type t, e.g. 0 for add; NULL when
  * there is none. */
 hlo_inst *pass_identity(hlo_at p, hlo_op op, sd_dtype t);

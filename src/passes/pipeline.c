@@ -83,7 +83,8 @@ static const group groups[] = {
               RUN(opt_flatten)}},
     /* lower_distribution makes rng-bit-generators, which lower_rng takes;
      * lower_qr, lower_cholesky and lower_solve take what lower_linalg makes no
-     * calls of; lower_pick knows combiners as JAX writes them. */
+     * calls of; lower_pick knows combiners as JAX writes them, and what it
+     * makes of them commutes, which lower_ordered asks. */
     {.rounds = 1,
      .needs = IS(FLAT),
      .leaves = IS(BASIC_OPS),
@@ -91,7 +92,8 @@ static const group groups[] = {
               RUN(lower_norms), RUN(lower_distribution), RUN(lower_rng),
               RUN(lower_stochastic), RUN(lower_fft), RUN(lower_linalg),
               RUN(lower_qr), RUN(lower_cholesky), RUN(lower_solve),
-              RUN(lower_topk), RUN(lower_window), RUN(lower_pick)}},
+              RUN(lower_topk), RUN(lower_window), RUN(lower_pick),
+              RUN(lower_ordered)}},
     /* Makes less of everything, for those that follow. */
     {.rounds = 8,
      .pass = {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_while),

@@ -136,6 +136,16 @@ static bool combines(const hlo_comp *body, const hlo_inst *init, sd_dtype t,
     }
 }
 
+/* Are the elements of each part of dimension d one after the other in the order
+ * of the reduction? */
+static bool is_outermost(const hlo_inst *in, int d)
+{
+    for (int i = 0; i < in->dims.n; i++)
+        if (in->dims.at[i] < d && in->arg[0]->shape->dim[in->dims.at[i]] > 1)
+            return false;
+    return true;
+}
+
 static bool reduce(const hlo_inst *in, spmd_rule *r)
 {
     const sd_shape *x = in->arg[0]->shape;
@@ -152,7 +162,8 @@ static bool reduce(const hlo_inst *in, spmd_rule *r)
                 pass(r, f, i, d);
         } else if (sums) {
             pass(r, loosely(r, new_factor(r, x->dim[d], true)), 0, d);
-        } else if (picks) {
+        } else if (picks &&
+                   (is_outermost(in, d) || pass_commutes(in->comp[0]))) {
             int f = new_factor(r, x->dim[d], true);
 
             r->factor[f].again = true;

@@ -274,6 +274,71 @@ void random_make_window(random_gen *g)
     random_keep(g, in, f);
 }
 
+/* "The last that is not 0": it has an identity, and its operands do not
+ * commute. */
+static hlo_comp *last_body(random_gen *g, sd_dtype t)
+{
+    hlo_comp *c = hlo_comp_create(g->m, "last");
+    hlo_at at = {.c = c};
+    const sd_shape *s = random_dims(g, t, 0, NULL);
+    hlo_inst *x = hlo_make_param(c, s, "x"), *y = hlo_make_param(c, s, "y");
+    hlo_inst *is =
+        hlo_make_compare(at, HLO_NE, y, hlo_make_scalar_s64(at, t, 0));
+
+    hlo_set_root(c, hlo_make_select(at, is, y, x));
+    return c;
+}
+
+/* A running window along one dimension, or any window. */
+static hlo_window_dim *line_window(random_gen *g, const sd_shape *s, int64_t *n)
+{
+    int d = (int)random_below(g, SD_MAX(s->rank, 1));
+    hlo_window_dim *w = some_window(g, s, false, n);
+
+    if (!s->rank || !s->dim[d] || random_chance(g, 40))
+        return w;
+    for (int i = 0; i < s->rank; i++)
+        w[i] = (hlo_window_dim){1, 1, 0, 0, 1, 1, false};
+    *n = w[d].size = s->dim[d];
+    *(random_chance(g, 50) ? &w[d].pad_high : &w[d].pad_low) = w[d].size - 1;
+    return w;
+}
+
+static hlo_inst *last_of_window(random_gen *g, hlo_inst *const *arg)
+{
+    hlo_inst *in = random_inst(g, HLO_REDUCE_WINDOW, NULL, 2, arg);
+    hlo_comp *c = last_body(g, arg[0]->shape->dtype);
+    int64_t n;
+
+    in->u.window.dim = line_window(g, arg[0]->shape, &n);
+    in->u.window.n = arg[0]->shape->rank;
+    hlo_set_comps(in, 1, &c);
+    random_infer(g, in);
+    if (!too_much(in->shape, n))
+        return in;
+    hlo_remove(in);
+    return NULL;
+}
+
+void random_make_ordered(random_gen *g)
+{
+    sd_dtype t = random_dtype(g, HLO_T_LOGIC);
+    hlo_inst *arg[2], *y;
+    int64_t dims[SD_MAX_RANK], n;
+    int k;
+
+    arg[0] = random_want(g, random_shape(g, t), anything);
+    arg[1] = hlo_make_scalar_s64(random_at(g), t, 0);
+    k = some_dims(g, arg[0]->shape, dims, &n);
+    if (random_chance(g, 50))
+        y = hlo_make_reduce(random_at(g), arg[0], arg[1], dims, k,
+                            last_body(g, t));
+    else
+        y = last_of_window(g, arg);
+    if (y)
+        random_keep(g, y, *random_fact_of(arg[0]));
+}
+
 void random_make_select_scatter(random_gen *g)
 {
     sd_dtype t = random_dtype(g, HLO_T_ANY & ~HLO_T_CPLX);

@@ -1,0 +1,194 @@
+/* Reductions by a function whose operands may not change places, such as a
+ * product of matrices or "the last that is not 0".  StableHLO and JAX ask of
+ * the function that it is associative, not that it commutes, and plan's lanes
+ * hold every 64th element of a row.  Neighbours are joined, then those of what
+ * they come to, until one is left:
+ *
+ *     x:  1 2 3 4 5       1 2 | 3 4 | 5 init
+ *                         12    34    5         12 34 | 5 init
+ *                                               1234    5
+ *
+ * The end is filled up with the initial value, which is the function's
+ * identity. */
+#include "passes_priv.h"
+
+#include <math.h>
+
+/* ---- do the operands of a function commute? ---- */
+
+static const double some_signed[] = {0, 1.5, -2};
+static const double some_unsigned[] = {0, 1, 2};
+enum { SOME = SD_COUNTOF(some_signed), SAMPLES = SOME * SOME };
+
+/* Number `which` of the tuples that are tried, part i.  The first two parts
+ * take each pair of numbers: values that are equal beside indices that are not.
+ */
+static double sample(sd_dtype t, int which, int i)
+{
+    int at = (i % 2 ? which / SOME : which % SOME) + i / 2;
+    bool below_zero = sd_is_float(t) || sd_is_complex(t) || sd_is_signed(t);
+
+    return (below_zero ? some_signed : some_unsigned)[at % SOME];
+}
+
+static bool is_near(double x, double y)
+{
+    return x == y || (isnan(x) && isnan(y)) ||
+           fabs(x - y) <= 0.02 * (1 + fabs(x));
+}
+
+/* What c makes of the tuples x and y, of n parts. */
+static hlo_value combined(sd_arena *a, const hlo_comp *c, int n, int x, int y)
+{
+    hlo_value *arg = sd_arena_array(a, hlo_value, 2 * n), out = {0};
+    sd_status st;
+
+    for (int i = 0; i < 2 * n; i++) {
+        const sd_shape *s = c->param[i]->shape;
+
+        arg[i] = hlo_value_make(a, s);
+        sd_scalar_of_f64(s->dtype, sample(s->dtype, i < n ? x : y, i % n),
+                         arg[i].data);
+    }
+    if ((st = hlo_eval(a, c, arg, 2 * n, &out))) {
+        sd_status_free(st);
+        out.shape = NULL;
+    }
+    return out;
+}
+
+static bool same_value(const hlo_value *x, const hlo_value *y)
+{
+    if (!x->shape || !y->shape)
+        return true; /* it cannot be evaluated: nothing is known */
+    for (int i = 0; i < x->shape->nelem; i++)
+        if (!same_value(&x->elem[i], &y->elem[i]))
+            return false;
+    return !x->data || is_near(sd_scalar_to_f64(x->shape->dtype, x->data),
+                               sd_scalar_to_f64(y->shape->dtype, y->data));
+}
+
+bool pass_commutes(const hlo_comp *c)
+{
+    int n = c->nparam / 2;
+    bool does = true;
+    sd_arena *a;
+    hlo_op op;
+
+    if (hlo_comp_is_binary(c, &op) && (hlo_op_table[op].props & HLO_P_COMM))
+        return true;
+    a = sd_arena_create();
+    for (int i = 0; i < SAMPLES * SAMPLES && does; i++) {
+        int x = i / SAMPLES, y = i % SAMPLES;
+        hlo_value xy, yx;
+
+        if (x >= y)
+            continue;
+        xy = combined(a, c, n, x, y);
+        yx = combined(a, c, n, y, x);
+        does = same_value(&xy, &yx);
+    }
+    sd_arena_destroy(a);
+    return does;
+}
+
+hlo_comp *pass_swapped(hlo_comp *c)
+{
+    hlo_comp *to = hlo_comp_create(c->module, c->name);
+    int n = c->nparam / 2;
+    hlo_inst **arg = sd_arena_array(c->module->arena, hlo_inst *, 2 * n);
+
+    for (int i = 0; i < 2 * n; i++) {
+        int from = (i + n) % (2 * n);
+
+        arg[from] = hlo_make_param(to, c->param[from]->shape, "x");
+    }
+    hlo_set_root(to, pass_splice((hlo_at){to, NULL, NULL}, c, arg));
+    return to;
+}
+
+/* ---- the reduction ---- */
+
+typedef struct {
+    hlo_inst *in;
+    hlo_at p;
+    hlo_inst **x; /* n arrays, whose dimension 0 is reduced */
+    int n;
+} ordered;
+
+/* The dimensions that are reduced become the first, which is `count` long. */
+static void bring_to_front(ordered *o, int64_t count)
+{
+    const hlo_inst *in = o->in;
+    const sd_shape *s = in->arg[0]->shape, *kept = hlo_result_shape(in, 0);
+    int64_t perm[SD_MAX_RANK], dim[SD_MAX_RANK + 1];
+    int n = 0;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (int d = 0; d < s->rank; d++)
+            if (hlo_dims_hold(in->dims, d) == (pass == 0))
+                perm[n++] = d;
+    dim[0] = count;
+    for (int d = 0; d < kept->rank; d++)
+        dim[d + 1] = kept->dim[d];
+    for (int i = 0; i < o->n; i++) {
+        o->x[i] = hlo_make_transpose(o->p, in->arg[i], perm);
+        o->x[i] = pass_reshape(o->p, o->x[i], kept->rank + 1, dim);
+    }
+}
+
+/* Every second element of x from `first` on. */
+static hlo_inst *every_second(hlo_at p, hlo_inst *x, int64_t first)
+{
+    int64_t start[SD_MAX_RANK] = {first}, stride[SD_MAX_RANK];
+
+    for (int d = 0; d < x->shape->rank; d++)
+        stride[d] = d ? 1 : 2;
+    return hlo_make_slice(p, x, start, x->shape->dim, stride);
+}
+
+static void join_neighbours(ordered *o)
+{
+    int64_t none[SD_MAX_RANK] = {0}, one[SD_MAX_RANK] = {1};
+    hlo_inst **arg =
+        sd_arena_array(o->p.c->module->arena, hlo_inst *, 2 * o->n);
+    hlo_inst *y;
+
+    for (int i = 0; i < o->n; i++) {
+        hlo_inst *x = o->x[i];
+
+        if (x->shape->dim[0] % 2)
+            x = hlo_make_pad(o->p, x, o->in->arg[o->n + i], none, one, NULL);
+        arg[i] = every_second(o->p, x, 0);
+        arg[o->n + i] = every_second(o->p, x, 1);
+    }
+    y = pass_vectorize(o->p, o->in->comp[0], arg, arg[0]->shape);
+    for (int i = 0; i < o->n; i++)
+        o->x[i] = pass_result(o->p, y, i);
+}
+
+hlo_inst *hlo_lower_ordered(hlo_inst *in)
+{
+    const sd_shape *s = in->arg[0]->shape, *kept = hlo_result_shape(in, 0);
+    ordered o = {.in = in, .p = pass_at(in), .n = in->narg / 2};
+    sd_arena *a = in->parent->module->arena;
+    int64_t count = 1;
+    hlo_inst **arg;
+
+    for (int i = 0; i < in->dims.n; i++)
+        count *= s->dim[in->dims.at[i]];
+    if (count <= 1 || kept->rank + 1 > SD_MAX_RANK ||
+        !pass_can_vectorize(in->comp[0]) || pass_commutes(in->comp[0]))
+        return NULL;
+    o.x = sd_arena_array(a, hlo_inst *, o.n);
+    bring_to_front(&o, count);
+    while (o.x[0]->shape->dim[0] > 1)
+        join_neighbours(&o);
+    arg = sd_arena_array(a, hlo_inst *, 2 * o.n);
+    for (int i = 0; i < o.n; i++) {
+        o.x[i] = pass_reshape(o.p, o.x[i], kept->rank, kept->dim);
+        arg[i] = pass_spread(o.p, in->arg[o.n + i], o.x[i]->shape);
+        arg[o.n + i] = o.x[i];
+    }
+    return pass_vectorize(o.p, in->comp[0], arg, kept);
+}

@@ -25,6 +25,9 @@ typedef struct { /* batch matrices of m x k by k x n */
     bool read_down[2]; /* lhs, rhs: sums run down its lines */
 } plan_product;
 
+/* Are they integers that became floats, as plan_library_bytes.c makes bytes f32
+ * for the library alone? */
+bool plan_is_of_bytes(const hlo_inst *operand);
 /* False where its multiplications are too many to count. */
 bool plan_product_of(const hlo_inst *dot, plan_product *p);
 /* Do our blocks take less time?  followed: by an elementwise operation that

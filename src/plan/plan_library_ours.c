@@ -44,8 +44,7 @@ static bool is_read_down(const hlo_inst *in, int k)
     return in->arg[k]->shape->rank == nbatch + 2 && con == nbatch;
 }
 
-/* Was it of bytes, as plan_library_bytes.c makes them f32 for the library? */
-static bool is_of_bytes(const hlo_inst *x)
+bool plan_is_of_bytes(const hlo_inst *x)
 {
     return x->op == HLO_CONVERT && !sd_is_float(x->arg[0]->shape->dtype);
 }
@@ -55,7 +54,7 @@ bool plan_product_of(const hlo_inst *in, plan_product *p)
     const hlo_dot *d = in->u.dot;
 
     *p = (plan_product){.of_f32 = in->shape->dtype == SD_F32,
-                        .of_bytes = is_of_bytes(in->arg[0])};
+                        .of_bytes = plan_is_of_bytes(in->arg[0])};
     p->k = in->arg[0]->shape->dim[d->lhs_contract.at[0]];
     p->m = extent_of_free(in->arg[0]->shape, d->lhs_batch, d->lhs_contract);
     p->n = extent_of_free(in->arg[1]->shape, d->rhs_batch, d->rhs_contract);

@@ -173,6 +173,33 @@ static void padding_in_front_of_rows_is_ours(void **state)
     }
 }
 
+/* Weights that the library would put in order for few points. */
+static void windows_of_one_point_and_few_rows_are_ours(void **state)
+{
+    static const struct {
+        int images, side;
+        bool v4;
+    } row[] = {{8, 7, false}, {8, 28, true}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(row); i++) {
+        sd_arena *a = sd_arena_create();
+        int b = row[i].images, n = row[i].side;
+        const char *text = sd_arena_fmt(
+            a,
+            "HloModule m\nENTRY e {\n"
+            "  x = f32[%d,%d,%d,64]{3,2,1,0} parameter(0)\n"
+            "  w = f32[1,1,64,96]{3,2,1,0} parameter(1)\n"
+            "  ROOT y = f32[%d,%d,%d,96]{3,2,1,0} convolution(x, w), "
+            "window={size=1x1}, dim_labels=b01f_01io->b01f\n}\n",
+            b, n, n, b, n, n);
+
+        assert_true(is_call(a, text, "host:v3", 0));
+        assert_int_equal(is_call(a, text, "host:v4", 0), row[i].v4);
+        sd_arena_destroy(a);
+    }
+}
+
 /* c + x y / 2 is one call with AVX-512; without it oneDNN would do that by its
  * reference code, so the sum is ours. */
 static void factors_and_sums_share_a_call_with_avx512(void **state)
@@ -250,8 +277,8 @@ static void engines_multiply_what_is_narrow(void **state)
     }
 }
 
-/* A processor's tiles multiply bf16 and bytes of any sign, other products are as
- * without; the program asks for them then alone. */
+/* A processor's tiles multiply bf16 and bytes of any sign, other products are
+ * as without; the program asks for them then alone. */
 static void hosts_with_tiles_use_them(void **state)
 {
     static const struct {
@@ -357,6 +384,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(products_go_where_they_are_fast),
         cmocka_unit_test(products_with_little_for_threads_are_ours),
         cmocka_unit_test(padding_in_front_of_rows_is_ours),
+        cmocka_unit_test(windows_of_one_point_and_few_rows_are_ours),
         cmocka_unit_test(factors_and_sums_share_a_call_with_avx512),
         cmocka_unit_test(engines_multiply_what_is_narrow),
         cmocka_unit_test(hosts_with_tiles_use_them),

@@ -16,6 +16,12 @@ enum {
     MOST_ODD = 13,      /* vectors of N, of which one in vain is much */
     /* multiplications that are worth a tile of their own */
     TILE_WORK = 1 << 19,
+    TILES_WORK = 1 << 21, /* of an engine with tiles, */
+    LARGE_TILE = 512, /* which multiplies so fast that copies of 512 rows and
+                       * columns are better where the second level of cache */
+    LARGE_CACHE = 2 << 20, /* holds them and their sums; */
+    CHAIN_WORDS = 128, /* of K in its chains, and beside smaller tiles */
+    LONG_CHAIN_WORDS = 256,
     AHEAD = 16 /* rows of an operand: one is a kilobyte in a page of its own,
                 * too short for what the processor foresees */
 };
@@ -132,6 +138,18 @@ static int rows_of_tiles(int64_t m)
     return (int)(rows > PLAN_SQUARE ? plan_round_up(rows, 2) : rows);
 }
 
+/* Words of y are put together as they are read, where they lie in rows of which
+ * a word has some, and vectors begin where those of panels do. */
+static bool weaves_at_once(const plan_kernel *k, const plan_blocks *b)
+{
+    int depth = plan_engine_table[b->engine].depth;
+    int last = plan_last_axis(b->k_in | 1ull << b->k);
+
+    return b->y_along == b->n && !b->n_in &&
+           k->axis[last].extent % depth == 0 &&
+           (last != b->k || b->chunk % depth == 0);
+}
+
 static void choose_engine(const plan_kernel *k, plan_blocks *b,
                           const device_desc *dev)
 {
@@ -239,8 +257,8 @@ static void find_depth(const plan_kernel *k, plan_blocks *b)
 
     b->k = c->order.chunk ? c->order.cut : __builtin_ctzll(c->over);
     b->k_in = c->over >> b->k >> 1 << 1 << b->k;
-    b->kt = (c->order.chunk ? c->order.chunk : k->axis[b->k].extent) *
-            plan_extent(k, b->k_in);
+    b->chunk = c->order.chunk ? c->order.chunk : k->axis[b->k].extent;
+    b->kt = b->chunk * plan_extent(k, b->k_in);
 }
 
 /* Loads that n is made of, and how many of them lie along axis. */
@@ -324,13 +342,19 @@ static void cut_evenly(plan_axis *x, int64_t most, int64_t each, int64_t unit)
 }
 
 /* Tiles: large ones copy less, but all threads should have some. */
-static void cut_tiles(plan_kernel *k, const plan_blocks *b, int units)
+static void cut_tiles(plan_kernel *k, const plan_blocks *b,
+                      const device_desc *dev)
 {
+    bool tiles = plan_engine_table[b->engine].tiles;
+    int64_t most =
+        tiles && dev->cache_bytes >= LARGE_CACHE ? LARGE_TILE : PLAN_BLOCK_SIDE;
+    int64_t least = tiles ? TILES_WORK : TILE_WORK;
+
     plan_axis *m = &k->axis[b->m], *n = &k->axis[b->n];
     int64_t wide = b->vectors * k->lanes, depth = plan_extent(k, b->node->over);
     int64_t each_m = plan_extent(k, b->m_in), each_n = plan_extent(k, b->n_in);
-    int64_t mt = SD_MIN(m->extent, SD_MAX(PLAN_BLOCK_SIDE / each_m, 1));
-    int64_t nt = SD_MIN(n->extent, SD_MAX(PLAN_BLOCK_SIDE / each_n, 1));
+    int64_t mt = SD_MIN(m->extent, SD_MAX(most / each_m, 1));
+    int64_t nt = SD_MIN(n->extent, SD_MAX(most / each_n, 1));
 
     for (;;) {
         int64_t rows = mt * each_m, columns = nt * each_n;
@@ -339,8 +363,8 @@ static void cut_tiles(plan_kernel *k, const plan_blocks *b, int units)
         bool by_rows = mt > 1 && rows >= 2 * LEAST_TILE;
         bool by_columns = nt > 1 && columns >= 2 * SD_MAX(wide, LEAST_TILE);
 
-        if (all >= 2 * (int64_t)units ||
-            rows * columns * depth < 2 * TILE_WORK || (!by_rows && !by_columns))
+        if (all >= 2 * (int64_t)dev->units ||
+            rows * columns * depth < 2 * least || (!by_rows && !by_columns))
             break;
         if (by_rows && (rows >= columns || !by_columns))
             mt = (mt + 1) / 2;
@@ -352,6 +376,23 @@ static void cut_tiles(plan_kernel *k, const plan_blocks *b, int units)
     for (int a = 0; a < k->nouter; a++)
         if (b->rest >> a & 1)
             plan_cut_axis(&k->axis[a], 1);
+}
+
+/* An engine with tiles has its sums in few of them, so they go to memory and
+ * come back at each chain: seldom, where the tile leaves room for long ones. */
+static void lengthen_chain(const plan_kernel *k, plan_blocks *b)
+{
+    int64_t each = plan_extent(k, b->k_in), all = k->axis[b->k].extent;
+    int64_t m = k->axis[b->m].tile * plan_extent(k, b->m_in);
+    int64_t n = k->axis[b->n].tile * plan_extent(k, b->n_in);
+    int64_t words = m * n > 2 * PLAN_BLOCK_SIDE * PLAN_BLOCK_SIDE
+                        ? CHAIN_WORDS
+                        : LONG_CHAIN_WORDS;
+    int64_t most = words * plan_engine_table[b->engine].depth;
+
+    if (b->chunk < all)
+        b->chunk = SD_MIN(SD_MAX(most / each, b->chunk), all);
+    b->kt = b->chunk * each;
 }
 
 int64_t plan_chain_words(const plan_blocks *b, int64_t depth)
@@ -374,12 +415,12 @@ static size_t lay_out_stage(const plan_kernel *k, plan_blocks *b, int64_t mt,
 
     b->x_row = along * depth;
     b->y_row = along * depth;
-    y = nt * b->y_row;
+    y = b->weaves ? 0 : nt * b->y_row;
     if (!(b->node->over >> b->x_along & 1)) {
         b->x_row = plan_round_up(mt, w) + w;
         x = words * depth * b->x_row;
     }
-    if (!(b->node->over >> b->y_along & 1)) {
+    if (!b->weaves && !(b->node->over >> b->y_along & 1)) {
         b->y_row = nt + w;
         y = (words + 1) * depth * b->y_row; /* zeros after the last of k */
     }
@@ -464,7 +505,11 @@ bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev)
     b->y_along = plan_lies_along(k, b->y, last_k, lane) ? last_k : lane;
     choose_engine(k, b, dev);
     b->ahead = dev->lanes == 8 ? AHEAD : 0; /* elsewhere not measured */
-    cut_tiles(k, b, dev->units);
+    cut_tiles(k, b, dev);
+    if (plan_engine_table[b->engine].tiles) {
+        lengthen_chain(k, b);
+        b->weaves = weaves_at_once(k, b);
+    }
     lay_out(k, b);
     k->blocks = b;
     return true;

@@ -136,7 +136,7 @@ typedef struct {
     int m, n, k;             /* axes: of x alone, of y alone, the sum's */
     uint64_t m_in, n_in, k_in; /* more axes of each */
     uint64_t rest;           /* other outer axes: their loops are outside */
-    int64_t kt;              /* positions of k and k_in in a chain */
+    int64_t chunk, kt;       /* positions of k in a chain; of k and k_in */
     plan_engine engine;
     sd_dtype part;           /* of which a word has several */
     int rows, vectors;       /* of sums that stay in registers */
@@ -150,6 +150,7 @@ typedef struct {
     int ahead;               /* rows of an operand that are prefetched while it
                                 is copied */
     bool flip;               /* x ^ 0x80: as vpdpbusd wants it */
+    bool weaves;             /* y's words are made as it is read: no stage */
     int64_t x_row, y_row;    /* of the stage, in parts */
     size_t stage_at;
 

@@ -78,11 +78,6 @@ static void add_local(emit *e, emit_terms *s, int axis, uint64_t in,
     emit_back(e, mark);
 }
 
-static LLVMValueRef local_m(emit *e, const block *t)
-{
-    return local(e, t->b->m, t->b->m_in, t->m0, 0);
-}
-
 static LLVMValueRef local_n(emit *e, const block *t)
 {
     return local(e, t->b->n, t->b->n_in, t->n0, 0);
@@ -120,40 +115,35 @@ static void put_at(emit *e, const block *t, const plan_node *n, LLVMValueRef p,
     emit_mem_write(e, type, p, at, v);
 }
 
-static void put(emit *e, const block *t, const plan_node *n, size_t area_at,
-                LLVMValueRef at)
-{
-    put_at(e, t, n, area(e, area_at), at);
-}
-
-static void put_x_words(emit *e, const block *t)
+/* An element of an operand, `by` from one position of its side to the next and
+ * k_by from one of K. */
+static void put_side(emit *e, const block *t, const plan_node *n,
+                     size_t area_at, int64_t by, int64_t k_by)
 {
     const plan_blocks *b = t->b;
-    LLVMValueRef k = local_k(e, t), m = local_m(e, t);
+    bool x = n == b->x;
+    emit_terms s = {.n = 0};
+    LLVMValueRef p, at;
 
-    if (b->node->over >> b->x_along & 1)
-        put(e, t, b->x, b->x_at, emit_mad(e, m, b->x_row, k));
-    else
-        put(e, t, b->x, b->stage_at, emit_mad(e, k, b->x_row, m));
+    add_local(e, &s, x ? b->m : b->n, x ? b->m_in : b->n_in, x ? t->m0 : t->n0,
+              by, 0);
+    add_local(e, &s, b->k, b->k_in, t->k0, k_by, 0);
+    p = area_from_start(e, area_at);
+    emit_go(e, &s, by_words(t) ? b->part : sd_dtype_part(n->dtype), &p, &at);
+    put_at(e, t, n, p, at);
 }
 
 static void put_x(emit *e, void *ctx)
 {
     const block *t = ctx;
     const plan_blocks *b = t->b;
-    sd_dtype part = sd_dtype_part(b->x->dtype);
-    emit_terms s = {.n = 0};
-    LLVMValueRef p, at;
 
-    if (by_words(t)) {
-        put_x_words(e, t);
-        return;
-    }
-    add_local(e, &s, b->m, b->m_in, t->m0, b->x_m, 0);
-    add_local(e, &s, b->k, b->k_in, t->k0, b->x_k, 0);
-    p = area_from_start(e, b->x_at);
-    emit_go(e, &s, part, &p, &at);
-    put_at(e, t, b->x, p, at);
+    if (!by_words(t))
+        put_side(e, t, b->x, b->x_at, b->x_m, b->x_k);
+    else if (b->node->over >> b->x_along & 1)
+        put_side(e, t, b->x, b->x_at, b->x_row, 1);
+    else
+        put_side(e, t, b->x, b->stage_at, 1, b->x_row);
 }
 
 /* The place in y's panels of row k and column n. */
@@ -171,14 +161,14 @@ static void put_y(emit *e, void *ctx)
 {
     const block *t = ctx;
     const plan_blocks *b = t->b;
-    LLVMValueRef k = local_k(e, t), n = local_n(e, t);
 
     if (!by_words(t))
-        put(e, t, b->y, b->y_at, place_y(e, b, k, n));
+        put_at(e, t, b->y, area(e, b->y_at),
+               place_y(e, b, local_k(e, t), local_n(e, t)));
     else if (b->y_along == t->lane)
-        put(e, t, b->y, b->stage_at, emit_mad(e, k, b->y_row, n));
+        put_side(e, t, b->y, b->stage_at, 1, b->y_row);
     else
-        put(e, t, b->y, b->stage_at, emit_mad(e, n, b->y_row, k));
+        put_side(e, t, b->y, b->stage_at, b->y_row, 1);
 }
 
 /* Blocks of half the size change places, and so on down.  Code generation would
@@ -332,11 +322,58 @@ static void turn_along(block *t, const int *axis, int n)
     emit_axis_close(e, *axis, &l);
 }
 
+/* Words of y, from as many rows, which are copies of K's last axis. */
+static void put_y_woven(emit *e, void *ctx)
+{
+    const block *t = ctx;
+    const plan_blocks *b = t->b;
+    int depth = plan_engine_table[b->engine].depth;
+    int stride = e->axis[plan_last_axis(chain_of(t))].stride;
+    LLVMValueRef row[EMIT_WORD], v;
+
+    for (int c = 0; c < depth; c++) {
+        int copy = emit_canon(e, c * stride, b->y->varies);
+
+        row[c] = emit_splat(e, emit_node_value(e, b->y, copy).re, e->w);
+    }
+    v = LLVMBuildBitCast(e->b, emit_weave(e, row, depth),
+                         emit_widen(e->i32, e->w), "");
+    emit_mem_write(
+        e, SD_S32, area(e, b->y_at),
+        place_y(e, b, emit_over(e, local_k(e, t), depth), local_n(e, t)),
+        (emit_value){v, NULL});
+}
+
+/* Inside loops over the last n axes of a chain. */
+static void weave_along(block *t, const int *axis, int n)
+{
+    emit *e = t->e;
+    emit_axis *x = &e->axis[*axis];
+    int depth = plan_engine_table[t->b->engine].depth, column[EMIT_AXES];
+    emit_loop l;
+
+    emit_axis_open(e, *axis, &l, start_of(t, *axis), end_of(t, *axis),
+                   n > 1 ? 1 : depth);
+    if (n > 1) {
+        weave_along(t, axis + 1, n - 1);
+    } else {
+        x->n = depth;
+        x->step = 1;
+        for (int c = 1; c < depth; c++)
+            x->mask[c] = NULL;
+        run_along(t, column, add_axes(t, column, 0, columns_of(t)),
+                  put_y_woven);
+    }
+    emit_axis_close(e, *axis, &l);
+}
+
 static void copy_y(block *t)
 {
     int axis[EMIT_AXES], n = 0;
 
-    if (t->b->y_along == t->lane) {
+    if (t->b->weaves) {
+        weave_along(t, axis, add_axes(t, axis, 0, chain_of(t)));
+    } else if (t->b->y_along == t->lane) {
         n = add_axes(t, axis, 0, chain_of(t));
         run_along(t, axis, add_axes(t, axis, n, columns_of(t)), put_y);
     } else if (by_words(t)) {
@@ -353,12 +390,11 @@ static void copy_y(block *t)
 static bool has_whole_words(const block *t)
 {
     const plan_blocks *b = t->b;
-    int64_t all = t->e->k->axis[b->k].extent, chunk = b->node->order.chunk;
+    int64_t all = t->e->k->axis[b->k].extent;
     int64_t each = plan_extent(t->e->k, b->k_in);
     int64_t unit = plan_chain_words(b, 1) * plan_engine_table[b->engine].depth;
 
-    chunk = chunk ? chunk : all;
-    return chunk * each % unit == 0 && all % chunk * each % unit == 0;
+    return b->kt % unit == 0 && all % b->chunk * each % unit == 0;
 }
 
 /* What fills the last words of `n` rows or columns is 0.  They lie along k, or
@@ -386,6 +422,25 @@ static void pad_words(block *t, LLVMValueRef to, LLVMValueRef count, bool along,
     emit_loop_close(e, &n);
 }
 
+/* The same of words that were put together at once. */
+static void pad_woven(block *t)
+{
+    emit *e = t->e;
+    emit_value zero = {LLVMConstNull(emit_widen(e->i32, e->w)), NULL};
+    emit_loop n, k;
+
+    if (has_whole_words(t))
+        return;
+    emit_loop_open(e, &n, emit_si(e, 0), t->columns, e->w);
+    emit_loop_open(
+        e, &k, emit_over(e, t->depth, plan_engine_table[t->b->engine].depth),
+        t->words, 1);
+    emit_mem_write(e, SD_S32, area(e, t->b->y_at), place_y(e, t->b, k.at, n.at),
+                   zero);
+    emit_loop_close(e, &k);
+    emit_loop_close(e, &n);
+}
+
 static void weave_y(block *t)
 {
     const plan_blocks *b = t->b;
@@ -399,6 +454,10 @@ static void weave_y(block *t)
                     .panel = b->y_panel,
                     .k = b->y_k};
 
+    if (b->weaves) {
+        pad_woven(t);
+        return;
+    }
     pad_words(t, w.from, t->columns, b->y_along != t->lane, b->y_row);
     if (b->y_along == t->lane)
         emit_engine_weave(e, &w);
@@ -632,14 +691,13 @@ static void run_chains(block *t)
 {
     emit *e = t->e;
     const plan_blocks *b = t->b;
-    int64_t all = e->k->axis[b->k].extent, chunk = b->node->order.chunk;
+    int64_t all = e->k->axis[b->k].extent, chunk = b->chunk;
     int64_t depth = plan_engine_table[b->engine].depth;
     int64_t unit = plan_chain_words(b, 1);
     LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     LLVMValueRef end = emit_si(e, all), is_first;
     emit_loop l;
 
-    chunk = chunk ? chunk : all;
     emit_loop_open(e, &l, emit_si(e, 0), end, chunk);
     emit_level_open(e, pre);
     t->k0 = l.at;

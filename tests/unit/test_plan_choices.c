@@ -289,7 +289,11 @@ static void hosts_with_tiles_use_them(void **state)
     } row[] = {{"bf16", "bf16", 64, 64, 64, PLAN_ENGINE_AMX_BF16, 32, 2},
                {"bf16", "f32", 48, 100, 48, PLAN_ENGINE_AMX_BF16, 24, 1},
                {"bf16", "f32", 9, 100, 80, PLAN_ENGINE_AMX_BF16, 9, 1},
+               {"bf16", "f32", 64, 2000, 64, PLAN_ENGINE_AMX_BF16, 32, 2},
+               {"bf16", "f32", 64, 2001, 64, PLAN_ENGINE_AMX_BF16, 32, 2},
+               {"bf16", "f32", 999, 2000, 999, PLAN_ENGINE_AMX_BF16, 32, 2},
                {"s8", "s32", 64, 64, 64, PLAN_ENGINE_AMX_BYTES, 32, 2},
+               {"s8", "s32", 64, 2002, 64, PLAN_ENGINE_AMX_BYTES, 32, 2},
                {"u8", "s32", 64, 64, 64, PLAN_ENGINE_AMX_BYTES, 32, 2},
                {"s16", "s32", 64, 64, 64, PLAN_ENGINE_VPMADDWD, 0, 0},
                {"f32", "f32", 64, 64, 64, PLAN_ENGINE_FMA, 0, 0},
@@ -316,6 +320,7 @@ static void hosts_with_tiles_use_them(void **state)
         set_off = off ? "SUNDOG_ENGINES" : NULL;
         assert_true(device_desc_of_name("host:v4", &dev));
         dev.features |= DEVICE_HAS_AMX;
+        dev.cache_bytes = 2 << 20;
         dev.libs = 0;
         p = make_of_text(a, text, &dev);
         b = p->kernel[p->nkernel - 1]->blocks;
@@ -325,6 +330,11 @@ static void hosts_with_tiles_use_them(void **state)
         if (!off)
             assert_int_equal(b->engine, row[r].engine);
         if (tiles) {
+            int depth = plan_engine_table[b->engine].depth;
+            int64_t words = m > 512 ? 128 : 256; /* a large tile's, others' */
+
+            assert_int_equal(b->weaves, k % depth == 0);
+            assert_int_equal(b->kt, k > 320 ? words * depth : k);
             assert_int_equal(b->rows, row[r].rows);
             assert_int_equal(b->vectors, row[r].vectors);
         }

@@ -497,9 +497,9 @@ static void test_products_of_integers_wrap(void **state)
     assert_int_equal(bad, 0);
 }
 
-/* Sums of products of small whole numbers of bf16 are exact in f32 in any order,
- * so an engine has no excuse: rows, columns and positions that fill its tiles,
- * and such as do not, of operands that lie either way. */
+/* Sums of products of small whole numbers of bf16 are exact in f32 in any
+ * order, so an engine has no excuse: rows, columns and positions that fill its
+ * tiles, and such as do not, of operands that lie either way. */
 static const integers whole_products[] = {
     {SD_BF16, SD_BF16, {64, 64, 64}, false, false},
     {SD_BF16, SD_BF16, {70, 33, 702}, true, true},
@@ -545,10 +545,9 @@ static bool whole_numbers_are_exact(const integers *p, world *w)
 
             for (int64_t k = 0; k < d[K]; k++)
                 sum +=
-                    part_at(&arg[0], p->x_turned ? k * d[M] + i
-                                                 : i * d[K] + k) *
-                    part_at(&arg[1], p->y_turned ? j * d[K] + k
-                                                 : k * d[N] + j);
+                    part_at(&arg[0],
+                            p->x_turned ? k * d[M] + i : i * d[K] + k) *
+                    part_at(&arg[1], p->y_turned ? j * d[K] + k : k * d[N] + j);
             ((float *)want.data)[i * d[N] + j] = (float)sum;
         }
     t = compile(a, &prog, w, &opt, false);
@@ -671,9 +670,8 @@ static void test_used_machines_make_the_same_code(void **state)
  * end, also in code for a processor that is not this one. */
 static void test_tiles_are_configured(void **state)
 {
-    static const char *const types[][2] = {{"bf16", "tdpbf16ps"},
-                                           {"s8", "tdpbssd"},
-                                           {"u8", "tdpbuud"}};
+    static const char *const types[][2] = {
+        {"bf16", "tdpbf16ps"}, {"s8", "tdpbssd"}, {"u8", "tdpbuud"}};
     device_desc dev;
 
     (void)state;

@@ -580,6 +580,8 @@ static const rule *const rules[HLO_OP_COUNT] = {
     [HLO_DYNAMIC_SLICE] = RULES(simplify_dynamic_slice),
     [HLO_DYNAMIC_UPDATE_SLICE] = RULES(simplify_dynamic_update_slice),
     [HLO_SCATTER] = RULES(simplify_scatter),
+    [HLO_DOT] = RULES(simplify_dot),
+    [HLO_CONVOLUTION] = RULES(simplify_convolution),
 };
 
 hlo_inst *hlo_opt_simplify(hlo_inst *in)

@@ -1,0 +1,81 @@
+/* Simplification of products and convolutions: a free dimension along which an
+ * operand is repeated repeats the result, which is computed once.  The gradient
+ * of a sum has such operands, as dot(ones[256,128], w[512,128]) of the weights
+ * before: 256 equal rows. */
+#include "simplify.h"
+
+/* Of operand `side`, which is a broadcast, the dimensions that are new there
+ * become 1 where to[d] says which dimension of the result they are (-1: none);
+ * NULL where there are none. */
+static hlo_inst *repeat_result(hlo_inst *in, int side, const int64_t *to)
+{
+    hlo_inst *x = in->arg[side], *arg[2] = {in->arg[0], in->arg[1]}, *once;
+    sd_arena *a = in->parent->module->arena;
+    int64_t of[SD_MAX_RANK], result[SD_MAX_RANK], at[SD_MAX_RANK];
+    int rank = in->shape->rank, n = 0;
+    bool some = false, equal[SD_MAX_RANK] = {false};
+
+    if (x->op != HLO_BROADCAST)
+        return NULL;
+    memcpy(result, in->shape->dim, (size_t)rank * sizeof *result);
+    for (int d = 0; d < x->shape->rank; d++) {
+        of[d] = x->shape->dim[d];
+        if (to[d] < 0 || of[d] == 1 || hlo_dims_hold(x->dims, d))
+            continue;
+        of[d] = result[to[d]] = 1;
+        some = equal[to[d]] = true;
+    }
+    if (!some)
+        return NULL;
+    arg[side] =
+        hlo_make_broadcast(pass_at(in), x->arg[0],
+                           sd_shape_make(a, pass_dtype(x), x->shape->rank, of),
+                           x->dims.at, x->dims.n);
+    once = hlo_inst_clone(in->parent, in, in, arg);
+    once->shape = sd_shape_make(a, pass_dtype(in), rank, result);
+    for (int d = 0; d < rank; d++)
+        if (!equal[d]) {
+            result[n] = result[d];
+            at[n++] = d;
+        }
+    return hlo_make_broadcast(pass_at(in),
+                              pass_reshape(pass_at(in), once, n, result),
+                              in->shape, at, n);
+}
+
+hlo_inst *simplify_dot(hlo_inst *in)
+{
+    const hlo_dot *d = in->u.dot;
+    int64_t next = d->lhs_batch.n; /* dimension of the result */
+    hlo_inst *r = NULL;
+
+    for (int s = 0; s < 2 && !r; s++) {
+        hlo_dims batch = s ? d->rhs_batch : d->lhs_batch;
+        hlo_dims contract = s ? d->rhs_contract : d->lhs_contract;
+        int64_t to[SD_MAX_RANK];
+
+        for (int i = 0; i < in->arg[s]->shape->rank; i++)
+            to[i] = hlo_dims_hold(batch, i) || hlo_dims_hold(contract, i)
+                        ? -1
+                        : next++;
+        r = repeat_result(in, s, to);
+    }
+    return r;
+}
+
+/* Images, and features where there are no groups. */
+hlo_inst *simplify_convolution(hlo_inst *in)
+{
+    const hlo_conv *c = in->u.conv;
+    int64_t image[SD_MAX_RANK], feature[SD_MAX_RANK];
+    hlo_inst *r;
+
+    if (c->batch_groups > 1 || c->feature_groups > 1)
+        return NULL;
+    for (int i = 0; i < in->shape->rank; i++)
+        image[i] = feature[i] = -1;
+    image[c->in_batch] = c->out_batch;
+    feature[c->k_out] = c->out_feature;
+    r = repeat_result(in, 0, image);
+    return r ? r : repeat_result(in, 1, feature);
+}

@@ -25,8 +25,8 @@ typedef struct { /* batch matrices of m x k by k x n */
     bool read_down[2]; /* lhs, rhs: sums run down its lines */
 } plan_product;
 
-/* Are they integers that became floats, as plan_library_bytes.c makes bytes f32
- * for the library alone? */
+/* Is it bytes that became floats, as plan_library_bytes.c makes them for the
+ * library alone? */
 bool plan_is_of_bytes(const hlo_inst *operand);
 /* False where its multiplications are too many to count. */
 bool plan_product_of(const hlo_inst *dot, plan_product *p);

@@ -46,7 +46,9 @@ static bool is_read_down(const hlo_inst *in, int k)
 
 bool plan_is_of_bytes(const hlo_inst *x)
 {
-    return x->op == HLO_CONVERT && !sd_is_float(x->arg[0]->shape->dtype);
+    sd_dtype t = x->op == HLO_CONVERT ? x->arg[0]->shape->dtype : SD_F32;
+
+    return sd_is_int(t) && sd_dtype_table[t].bits == 8;
 }
 
 bool plan_product_of(const hlo_inst *in, plan_product *p)

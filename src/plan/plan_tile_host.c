@@ -394,7 +394,7 @@ static double cost_across(const plan_kernel *k, uint64_t over, int lane,
             n->varies >> lane & 1 &&
             !(plan_expr_stride(n->off, lane, &s) && (s == 0 || s == 1)))
             cost += plan_points(k, n->varies) *
-                    (n->varies & over ? COPIED_ACROSS * tiles : ACROSS);
+                    (n->varies & over ? COPIED_ACROSS * (double)tiles : ACROSS);
     }
     return cost;
 }

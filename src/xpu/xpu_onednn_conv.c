@@ -64,6 +64,10 @@ sd_status onednn_conv(onednn *l, onednn_call *call)
                         sd_dtype_name(c->in_type),
                         sd_dtype_name(c->kernel_type),
                         sd_dtype_name(c->out_type));
+    if (c->in_type == SD_S8 && !l->sums_bytes)
+        return sd_error(SD_UNIMPLEMENTED,
+                        "oneDNN convolution of s8: without AVX-512 VNNI its "
+                        "sums saturate");
     e = describe(l, c, &r);
     st = e ? onednn_refused(e, "convolution")
            : onednn_build(l, call, &r, "convolution");

@@ -203,24 +203,36 @@ static void each_call_fails(void **state)
     assert_true(total > 500);
 }
 
+static void is_refused(xpu_lib *l, const request *r, const char *says)
+{
+    sd_status st = run(l, r);
+
+    assert_non_null(st);
+    assert_string_equal(st->message, says);
+    assert_int_equal(st->code, SD_UNIMPLEMENTED);
+    sd_status_free(st);
+}
+
 static void bytes_want_vnni(void **state)
 {
     request r = product(false, false);
-    sd_status st;
+    request w = convolution(LIBCALL_FORWARD, true);
     xpu_lib *l;
 
     (void)state;
     r.call.matmul.lhs = r.call.matmul.rhs = SD_S8;
     r.call.matmul.result = SD_S32;
+    w.call.conv.in_type = w.call.conv.kernel_type = SD_S8;
+    w.call.conv.out_type = SD_S32;
     fail_call(0, 0);
     assert_null(xpu_lib_open(NULL, &l));
     assert_false(xpu_lib_present(l) & DEVICE_LIB_BYTES);
-    st = run(l, &r);
-    assert_non_null(st);
-    assert_string_equal(st->message, "product: oneDNN matmul of s8: without "
-                                     "AVX-512 VNNI its sums saturate");
-    assert_int_equal(st->code, SD_UNIMPLEMENTED);
-    sd_status_free(st);
+    is_refused(l, &r,
+               "product: oneDNN matmul of s8: without AVX-512 VNNI its sums "
+               "saturate");
+    is_refused(l, &w,
+               "window: oneDNN convolution of s8: without AVX-512 VNNI its "
+               "sums saturate");
     xpu_lib_close(l);
 }
 

@@ -317,6 +317,47 @@ static void conv_loops(const libcall_conv *a, const float *x, const float *k,
                             }
 }
 
+/* Exact, by the loops in double: 3 x 3 of 20 channels, and in two groups. */
+static void convolutions_of_bytes(void **state)
+{
+    static const size form[] = {{2, 1, 20, 24, 9, 3, 1, 1, 1, 1},
+                                {1, 2, 20, 24, 11, 3, 2, 1, 0, 1}};
+    enum { MOST = 1 << 13 };
+    static int8_t x[MOST], w[MOST];
+    static float wide_x[MOST], wide_w[MOST], none[MOST];
+    static double dx[MOST], dw[MOST], sum[MOST];
+    static int32_t r[MOST];
+    xpu_lib *l = open_or_skip();
+    uint64_t s = 9;
+
+    (void)state;
+    for (int i = 0; i < MOST; i++) {
+        wide_x[i] = x[i] = i % 9 ? (int8_t)(next(&s) * 128) : -128;
+        wide_w[i] = w[i] = i % 7 ? (int8_t)(next(&s) * 128) : -128;
+    }
+    for (int i = 0; i < 4; i++) {
+        libcall c = convolution(&form[i % 2], i < 2, LIBCALL_FORWARD);
+        float one = 0;
+
+        c.conv.in_type = c.conv.kernel_type = SD_S8;
+        c.conv.out_type = SD_S32;
+        if (!(xpu_lib_present(l) & DEVICE_LIB_BYTES)) {
+            refused(l, &c, (void *[]){x, w, &one, r},
+                    "t: oneDNN convolution of s8: without AVX-512 VNNI its "
+                    "sums saturate");
+            continue;
+        }
+        memset(sum, 0, sizeof sum);
+        conv_loops(&c.conv, wide_x, wide_w, none, dx, dw, sum);
+        run(l, &c, (void *[]){x, w, &one, r});
+        for (int64_t q = 0; q < c.conv.batch * c.conv.co * c.conv.out[0] *
+                                    c.conv.out[1];
+             q++)
+            assert_true(r[q] == sum[q]);
+    }
+    xpu_lib_close(l);
+}
+
 static void one_conv(xpu_lib *l, const libcall *call, bool last)
 {
     const libcall_conv *a = &call->conv;
@@ -466,6 +507,7 @@ int main(void)
         cmocka_unit_test(the_environment_is_as_it_was),
         cmocka_unit_test(products),
         cmocka_unit_test(products_of_bytes),
+        cmocka_unit_test(convolutions_of_bytes),
         cmocka_unit_test(products_of_bf16),
         cmocka_unit_test(relu_keeps_a_nan),
         cmocka_unit_test(convolutions),

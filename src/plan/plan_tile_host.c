@@ -372,6 +372,14 @@ static void narrow_lanes(plan_kernel *k, int64_t row)
         k->lanes /= 2;
 }
 
+/* Sums along other axes take vectors that a row fills half of at least: two of
+ * them for a row would read all that is the same for both twice. */
+static void narrow_sums(plan_kernel *k, int64_t row)
+{
+    while (k->lanes / 2 >= row && k->lanes > 1)
+        k->lanes /= 2;
+}
+
 /* ---- products of matrices ---- */
 
 /* What an element costs that does not lie along LANE, in half nanoseconds (with
@@ -442,6 +450,8 @@ void plan_tile_host(plan_kernel *k, const device_desc *dev)
         narrow_lanes(k, k->axis[lane].extent);
     if (tile_rows(k, lane, dev) || plan_find_blocks(k, lane, dev))
         return;
+    if (!scatter && k->axis[lane].outer && k->naxis > k->nouter)
+        narrow_sums(k, k->axis[lane].extent);
     if (k->ranges)
         plan_cut_axis(&k->axis[0], 1);
     else

@@ -354,6 +354,7 @@ static void plans_read_as_before(void **state)
                {"large/gradients", 2, 3},
                {"powers", 0, 1},
                {"scan_heavy", 0, 1},
+               {"batch_of_eight", 0, 1},
                {"scan_rows", 0, 1},
                {"scatter_gathered", 0, 1},
                {"scatter_ranges", 0, 1},

@@ -350,9 +350,8 @@ static void convolutions_of_bytes(void **state)
         memset(sum, 0, sizeof sum);
         conv_loops(&c.conv, wide_x, wide_w, none, dx, dw, sum);
         run(l, &c, (void *[]){x, w, &one, r});
-        for (int64_t q = 0; q < c.conv.batch * c.conv.co * c.conv.out[0] *
-                                    c.conv.out[1];
-             q++)
+        for (int64_t q = 0;
+             q < c.conv.batch * c.conv.co * c.conv.out[0] * c.conv.out[1]; q++)
             assert_true(r[q] == sum[q]);
     }
     xpu_lib_close(l);

@@ -76,11 +76,12 @@ static sd_status load_all(xpu_cuda *v, const thunk_program *p,
                           cu_module *module)
 {
     size_t n = (size_t)p->nbinary;
-    char **text = calloc(n ? 2 * n : 1, sizeof *text), **cubin = text + n;
+    char **text = calloc(n ? 2 * n : 1, sizeof *text), **cubin;
     sd_status st;
 
     if (!text)
         return sd_no_memory(2 * n * sizeof *text);
+    cubin = text + n;
     if (!(st = copy_texts(p, text)))
         xpu_cuda_link(v, p, text, cubin);
     for (size_t i = 0; i < n && !st; i++)

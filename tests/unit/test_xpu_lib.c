@@ -473,8 +473,6 @@ static void a_forked_child_can_call(void **state)
     xpu_lib_close(l);
 }
 
-extern char **environ;
-
 /* First of all tests: here the library brings OpenMP in, and an environment of
  * its own for the time of that. */
 static void the_environment_is_as_it_was(void **state)

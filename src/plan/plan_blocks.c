@@ -16,6 +16,7 @@ enum {
     MOST_ODD = 13,      /* vectors of N, of which one in vain is much */
     /* multiplications that are worth a tile of their own */
     TILE_WORK = 1 << 19,
+    LEAST_TILED = 6 << 10, /* words times rows times columns */
     TILES_WORK = 1 << 21, /* of an engine with tiles, */
     LARGE_TILE = 512, /* which multiplies so fast that copies of 512 rows and
                        * columns are better where the second level of cache */
@@ -150,6 +151,19 @@ static bool weaves_at_once(const plan_kernel *k, const plan_blocks *b)
            (last != b->k || b->chunk % depth == 0);
 }
 
+/* Tiles want K to fill half of their rows, and more work than it takes to
+ * configure them. */
+static bool fills_tiles(const plan_kernel *k, const plan_blocks *b,
+                        const plan_engine_info *e)
+{
+    int64_t words = plan_extent(k, b->node->over) / e->depth;
+
+    return words >= PLAN_SQUARE / 2 &&
+           words * plan_extent(k, plan_block_rows(b)) *
+                   plan_extent(k, plan_block_columns(b)) >=
+               LEAST_TILED;
+}
+
 static void choose_engine(const plan_kernel *k, plan_blocks *b,
                           const device_desc *dev)
 {
@@ -163,7 +177,7 @@ static void choose_engine(const plan_kernel *k, plan_blocks *b,
 
         if (e->needs & ~dev->features || !x || !y ||
             sd_dtype_table[c->dtype].bits != 32 ||
-            (e->tiles && !plan_asks_for(c, e->part)))
+            (e->tiles && (!plan_asks_for(c, e->part) || !fills_tiles(k, b, e))))
             continue;
         b->engine = (plan_engine)i;
         b->x = x;

@@ -338,6 +338,9 @@ static void hosts_with_tiles_use_them(void **state)
                {"s8", "s32", 64, 64, 64, PLAN_ENGINE_AMX_BYTES, 32, 2},
                {"s8", "s32", 64, 2002, 64, PLAN_ENGINE_AMX_BYTES, 32, 2},
                {"u8", "s32", 64, 64, 64, PLAN_ENGINE_AMX_BYTES, 32, 2},
+               {"bf16", "f32", 16, 16, 16, PLAN_ENGINE_FMA, 0, 0},
+               {"bf16", "f32", 24, 24, 24, PLAN_ENGINE_AMX_BF16, 24, 2},
+               {"bf16", "f32", 64, 12, 64, PLAN_ENGINE_FMA, 0, 0},
                {"s16", "s32", 64, 64, 64, PLAN_ENGINE_VPMADDWD, 0, 0},
                {"f32", "f32", 64, 64, 64, PLAN_ENGINE_FMA, 0, 0},
                {"f16", "f32", 64, 64, 64, PLAN_ENGINE_FMA, 0, 0}};

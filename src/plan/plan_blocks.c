@@ -151,6 +151,27 @@ static bool weaves_at_once(const plan_kernel *k, const plan_blocks *b)
            (last != b->k || b->chunk % depth == 0);
 }
 
+/* Elements of narrow x that are copied at once: as many as are 64 bytes, where
+ * it is one load along K, whose guards are the same for all of them, and
+ * nothing is left over. */
+static int copied_at_once(const plan_kernel *k, const plan_blocks *b)
+{
+    enum { BYTES = 64 };
+    const plan_axis *x = &k->axis[b->x_along];
+    int wide = BYTES / (int)sd_dtype_bytes(b->x->dtype);
+    int64_t stride, chunk = b->x_along == b->k ? b->chunk : 0;
+
+    if (!(b->node->over >> b->x_along & 1) || b->x->kind != PN_LOAD ||
+        !plan_expr_stride(b->x->off, b->x_along, &stride) || stride != 1)
+        return k->lanes;
+    for (int i = 0; i < b->x->nguard; i++)
+        if (b->x->guard[i].e->varies >> b->x_along & 1)
+            return k->lanes;
+    while (wide > k->lanes && (x->extent % wide || chunk % wide))
+        wide /= 2;
+    return wide;
+}
+
 /* Tiles want K to fill half of their rows, and more work than it takes to
  * configure them. */
 static bool fills_tiles(const plan_kernel *k, const plan_blocks *b,
@@ -523,6 +544,7 @@ bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev)
     if (plan_engine_table[b->engine].tiles) {
         lengthen_chain(k, b);
         b->weaves = weaves_at_once(k, b);
+        b->x_wide = copied_at_once(k, b);
     }
     lay_out(k, b);
     k->blocks = b;

@@ -140,7 +140,8 @@ typedef struct {
     plan_engine engine;
     sd_dtype part;           /* of which a word has several */
     int rows, vectors;       /* of sums that stay in registers */
-    int x_along, y_along;    /* the axes along which vectors are read */
+    int x_along, y_along;    /* the axes along which vectors are read: on hosts
+                                of x as many elements as x_wide, or as lanes */
 
     /* areas: elements from one to the next, and bytes where they begin */
     int64_t x_m, x_k, y_panel, y_k, sum_m;

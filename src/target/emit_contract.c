@@ -290,10 +290,13 @@ static void copy_x(block *t)
 {
     bool along_m = rows_of(t) >> t->b->x_along & 1;
     int axis[EMIT_AXES];
-    int n = add_axes(t, axis, 0, along_m ? chain_of(t) : rows_of(t));
+    int n = add_axes(t, axis, 0, along_m ? chain_of(t) : rows_of(t)),
+        w = t->e->w;
 
     n = add_axes(t, axis, n, along_m ? rows_of(t) : chain_of(t));
+    t->e->w = SD_MAX(w, t->b->x_wide);
     run_along(t, axis, n, put_x);
+    t->e->w = w;
 }
 
 /* Squares of y, inside loops over the last n axes of N, of which the last is

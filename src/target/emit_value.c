@@ -81,12 +81,12 @@ LLVMValueRef emit_shuffle(emit *e, LLVMValueRef x, LLVMValueRef y,
 
 LLVMValueRef emit_splat(emit *e, LLVMValueRef v, int w)
 {
-    static const int zero[EMIT_MAX_LANES];
+    static const int zero[EMIT_WIDEST];
 
     if (w == 1 || emit_width(v) > 1)
         return v;
     if (LLVMIsConstant(v)) {
-        LLVMValueRef at[EMIT_MAX_LANES];
+        LLVMValueRef at[EMIT_WIDEST];
 
         for (int i = 0; i < w; i++)
             at[i] = v;
@@ -156,7 +156,7 @@ LLVMValueRef emit_bool(emit *e, bool v)
 
 static LLVMValueRef splat_const(LLVMTypeRef t, LLVMValueRef c)
 {
-    LLVMValueRef at[2 * EMIT_MAX_LANES];
+    LLVMValueRef at[EMIT_WIDEST];
     unsigned n;
 
     if (LLVMGetTypeKind(t) != LLVMVectorTypeKind)
@@ -192,7 +192,7 @@ LLVMValueRef emit_fp_like(LLVMValueRef like, double v)
 
 LLVMValueRef emit_iota(emit *e, LLVMTypeRef elem, int w)
 {
-    LLVMValueRef at[EMIT_MAX_LANES];
+    LLVMValueRef at[EMIT_WIDEST];
 
     (void)e;
     for (int i = 0; i < w; i++)

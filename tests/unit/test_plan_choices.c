@@ -379,6 +379,11 @@ static void hosts_with_tiles_use_them(void **state)
             int depth = plan_engine_table[b->engine].depth;
             int64_t words = m > 512 ? 128 : 256; /* a large tile's, others' */
 
+            int wide = 16 * depth; /* of x: 64 bytes, or what K is full of */
+
+            while (wide > 16 && k % wide)
+                wide /= 2;
+            assert_int_equal(b->x_wide, wide);
             assert_int_equal(b->weaves, k % depth == 0);
             assert_int_equal(b->kt, k > 320 ? words * depth : k);
             assert_int_equal(b->rows, row[r].rows);

@@ -394,14 +394,16 @@ void emit_engine_turn(emit *e, const emit_words *w);  /* from [n][k] */
 /* From [k][m]: word k of row m at m * row + k. */
 void emit_engine_weave_rows(emit *e, const emit_words *w, int64_t row);
 
-/* ---- emit_tiles.c: an engine whose registers are tiles of sums ---- */
+/* ---- emit_registers.c, emit_tiles.c: blocks are multiplied ---- */
 
-typedef struct {
+typedef struct { /* a chain of a tile, as plan_contract.h lays it out */
     LLVMValueRef x, y, sum; /* where the areas begin */
     LLVMValueRef rows, columns, words; /* of all that is multiplied */
     LLVMValueRef first; /* i1: sum has nothing yet */
-} emit_tiles;
-void emit_engine_tiles(emit *e, const emit_tiles *t);
+} emit_chain;
+/* Sums are in vectors, or in an engine's own registers, tiles of sums. */
+void emit_chain_by_registers(emit *e, const emit_chain *t);
+void emit_chain_by_tiles(emit *e, const emit_chain *t);
 
 /* ---- emit_index.c ---- */
 

@@ -1,5 +1,6 @@
 /* A CONTRACT in blocks, as plan_blocks says: copies of both operands in the
- * order of the innermost loop, and register tiles.  Host only.
+ * order of the innermost loop, and the multiplication of these, which is in
+ * emit_registers.c and emit_tiles.c.  Host only.
  *
  * What an operand is made of is computed while it is copied; what uses the sum
  * runs afterwards over the tile, like any stage, and reads it from its area. */
@@ -492,202 +493,25 @@ static void weave_x(block *t)
         emit_engine_weave(e, &w);
 }
 
-/* ---- register tiles ---- */
+/* ---- a tile ---- */
 
-typedef struct {
-    block *t;
-    LLVMTypeRef part, vec;
-    LLVMValueRef *acc; /* [row * vectors + vector], stack slots */
-    LLVMValueRef *start; /* [vector], what they begin with; NULL: zero */
-    LLVMValueRef x, y, sum; /* where the tile's operands and sums begin */
-} registers;
-
-static LLVMValueRef at_element(registers *r, LLVMValueRef p, int64_t i)
-{
-    LLVMValueRef off = emit_i64(r->t->e, i);
-
-    return LLVMBuildGEP2(r->t->e->b, r->part, p, &off, 1, "");
-}
-
-static LLVMValueRef sum_place(registers *r, int i)
-{
-    const plan_blocks *b = r->t->b;
-
-    return at_element(r, r->sum,
-                      i / b->vectors * b->sum_m + i % b->vectors * r->t->e->w);
-}
-
-static LLVMValueRef load(registers *r, LLVMTypeRef t, LLVMValueRef p)
-{
-    LLVMValueRef v = LLVMBuildLoad2(r->t->e->b, t, p, "");
-
-    LLVMSetAlignment(v, (unsigned)sd_dtype_bytes(r->t->b->node->dtype));
-    return v;
-}
-
-static void put_sum(registers *r, int i, LLVMValueRef v)
-{
-    LLVMValueRef s = LLVMBuildStore(r->t->e->b, v, sum_place(r, i));
-
-    LLVMSetAlignment(s, (unsigned)sd_dtype_bytes(r->t->b->node->dtype));
-}
-
-/* One position of k, `at` rows of y and elements of x from the block's start.
- */
-static void step(registers *r, LLVMValueRef at)
-{
-    const plan_blocks *b = r->t->b;
-    emit *e = r->t->e;
-    LLVMValueRef y = LLVMBuildNSWMul(e->b, at, emit_si(e, b->y_k), "");
-    LLVMValueRef x = LLVMBuildNSWMul(e->b, at, emit_si(e, b->x_k), "");
-    LLVMValueRef row[8];
-
-    y = LLVMBuildGEP2(e->b, r->part, r->y, &y, 1, "");
-    x = LLVMBuildGEP2(e->b, r->part, r->x, &x, 1, "");
-    for (int v = 0; v < b->vectors; v++)
-        row[v] = load(r, r->vec, at_element(r, y, v * e->w));
-    for (int m = 0; m < b->rows; m++) {
-        emit_value one = {
-            emit_splat(e, load(r, r->part, at_element(r, x, m * b->x_m)), e->w),
-            NULL};
-
-        for (int v = 0; v < b->vectors; v++) {
-            LLVMValueRef to = r->acc[m * b->vectors + v];
-            emit_value acc = {LLVMBuildLoad2(e->b, r->vec, to, ""), NULL};
-
-            if (by_words(r->t))
-                acc.re = emit_engine_add(e, acc.re, one.re, row[v]);
-            else
-                acc = emit_multiply_add(e, b->node->dtype, one,
-                                        (emit_value){row[v], NULL}, acc);
-            LLVMBuildStore(e->b, acc.re, to);
-        }
-    }
-}
-
-/* The chain is added to those of the blocks before. */
-static void finish(registers *r)
-{
-    const plan_blocks *b = r->t->b;
-    emit *e = r->t->e;
-    sd_dtype t[2] = {b->node->dtype, b->node->dtype};
-    LLVMBasicBlockRef first, later, done;
-    int n = b->rows * b->vectors;
-
-    first = emit_block(e, "first");
-    later = emit_block(e, "later");
-    done = emit_block(e, "added");
-    LLVMBuildCondBr(e->b, r->t->first, first, later);
-    LLVMPositionBuilderAtEnd(e->b, first);
-    for (int i = 0; i < n; i++)
-        put_sum(r, i, LLVMBuildLoad2(e->b, r->vec, r->acc[i], ""));
-    LLVMBuildBr(e->b, done);
-    LLVMPositionBuilderAtEnd(e->b, later);
-    for (int i = 0; i < n; i++) {
-        emit_value v[2] = {{load(r, r->vec, sum_place(r, i)), NULL},
-                           {LLVMBuildLoad2(e->b, r->vec, r->acc[i], ""), NULL}};
-
-        put_sum(r, i, emit_elt(e, HLO_ADD, NULL, t[0], 2, v, t).re);
-    }
-    LLVMBuildBr(e->b, done);
-    LLVMPositionBuilderAtEnd(e->b, done);
-}
-
-/* x ^ 0x80 is x + 128 without a sign, or x - 128 with one: what is too much is
- * the product of 0x80 and y, by the same instruction. */
-static void start_flipped(registers *r)
-{
-    const plan_blocks *b = r->t->b;
-    emit *e = r->t->e;
-    LLVMValueRef x = emit_splat(e, LLVMConstInt(e->i32, 0x80808080, 0), e->w);
-    LLVMValueRef y, sum;
-    emit_loop k;
-
-    for (int v = 0; v < b->vectors; v++)
-        LLVMBuildStore(e->b, LLVMConstNull(r->vec), r->start[v]);
-    emit_loop_open(e, &k, emit_si(e, 0), r->t->words, 1);
-    y = LLVMBuildNSWMul(e->b, k.at, emit_si(e, b->y_k), "");
-    y = LLVMBuildGEP2(e->b, r->part, r->y, &y, 1, "");
-    for (int v = 0; v < b->vectors; v++) {
-        sum = LLVMBuildLoad2(e->b, r->vec, r->start[v], "");
-        sum = emit_engine_add(e, sum, x,
-                              load(r, r->vec, at_element(r, y, v * e->w)));
-        LLVMBuildStore(e->b, sum, r->start[v]);
-    }
-    emit_loop_close(e, &k);
-    for (int v = 0; v < b->vectors; v++) {
-        sum = LLVMBuildLoad2(e->b, r->vec, r->start[v], "");
-        LLVMBuildStore(e->b, LLVMBuildNeg(e->b, sum, ""), r->start[v]);
-    }
-}
-
-static void start(registers *r)
-{
-    const plan_blocks *b = r->t->b;
-    emit *e = r->t->e;
-
-    for (int i = 0; i < b->rows * b->vectors; i++)
-        LLVMBuildStore(
-            e->b,
-            b->flip ? LLVMBuildLoad2(e->b, r->vec, r->start[i % b->vectors], "")
-                    : LLVMConstNull(r->vec),
-            r->acc[i]);
-}
-
-/* A panel of y stays in the first level of cache while all rows of x pass. */
 static void multiply(block *t)
 {
     emit *e = t->e;
     const plan_blocks *b = t->b;
-    int64_t wide = b->vectors * e->w;
-    sd_dtype type = b->node->dtype;
-    registers r = {.t = t,
-                   .part = emit_type(e, type),
-                   .vec = emit_widen(emit_type(e, type), e->w)};
-    LLVMValueRef off;
-    emit_loop n, m, k;
+    emit_chain c = {.x = area(e, b->x_at),
+                    .y = area(e, b->y_at),
+                    .sum = area(e, b->sum_at),
+                    .rows = t->rows,
+                    .columns = t->columns,
+                    .words = t->words,
+                    .first = t->first};
 
-    r.start = sd_arena_array(e->a, LLVMValueRef, b->vectors);
-    for (int i = 0; i < b->vectors; i++)
-        r.start[i] = emit_alloca(e, r.vec);
-    r.acc = sd_arena_array(e->a, LLVMValueRef, b->rows * b->vectors);
-    for (int i = 0; i < b->rows * b->vectors; i++)
-        r.acc[i] = emit_alloca(e, r.vec);
-    emit_loop_open(e, &n, emit_si(e, 0), t->columns, wide);
-    off = LLVMBuildUDiv(e->b, n.at, emit_si(e, wide), "");
-    off = LLVMBuildNSWMul(e->b, off, emit_si(e, b->y_panel), "");
-    r.y = LLVMBuildGEP2(e->b, r.part, area(e, b->y_at), &off, 1, "");
-    if (b->flip)
-        start_flipped(&r);
-    emit_loop_open(e, &m, emit_si(e, 0), t->rows, b->rows);
-    off = LLVMBuildNSWMul(e->b, m.at, emit_si(e, b->x_m), "");
-    r.x = LLVMBuildGEP2(e->b, r.part, area(e, b->x_at), &off, 1, "");
-    off = emit_mad(e, m.at, b->sum_m, n.at);
-    r.sum = LLVMBuildGEP2(e->b, r.part, area(e, b->sum_at), &off, 1, "");
-    start(&r);
-    emit_loop_open(e, &k, emit_si(e, 0), t->words, 1);
-    step(&r, k.at);
-    emit_loop_close(e, &k);
-    finish(&r);
-    emit_loop_close(e, &m);
-    emit_loop_close(e, &n);
+    if (has_tiles(t))
+        emit_chain_by_tiles(e, &c);
+    else
+        emit_chain_by_registers(e, &c);
 }
-
-static void multiply_tiles(block *t)
-{
-    emit *e = t->e;
-    const plan_blocks *b = t->b;
-
-    emit_engine_tiles(e, &(emit_tiles){.x = area(e, b->x_at),
-                                       .y = area(e, b->y_at),
-                                       .sum = area(e, b->sum_at),
-                                       .rows = t->rows,
-                                       .columns = t->columns,
-                                       .words = t->words,
-                                       .first = t->first});
-}
-
-/* ---- a tile ---- */
 
 /* The loop over chains on axis k, and what is done for one. */
 static void run_chains(block *t)
@@ -723,10 +547,7 @@ static void run_chains(block *t)
     copy_x(t);
     if (by_words(t))
         weave_x(t);
-    if (has_tiles(t))
-        multiply_tiles(t);
-    else
-        multiply(t);
+    multiply(t);
     emit_loop_close(e, &l);
     emit_level_close(e);
 }

@@ -137,7 +137,7 @@ static void step(emit *e, LLVMValueRef x, LLVMValueRef y)
 }
 
 static void block(emit *e, LLVMValueRef x, LLVMValueRef y, LLVMValueRef sum,
-                  const emit_tiles *t)
+                  const emit_chain *t)
 {
     const plan_blocks *b = e->k->blocks;
     emit_loop k;
@@ -151,7 +151,7 @@ static void block(emit *e, LLVMValueRef x, LLVMValueRef y, LLVMValueRef sum,
 }
 
 /* Tiles are given back at once: a thread that has none is switched as any. */
-void emit_engine_tiles(emit *e, const emit_tiles *t)
+void emit_chain_by_tiles(emit *e, const emit_chain *t)
 {
     const plan_blocks *b = e->k->blocks;
     int64_t wide = b->vectors * PLAN_SQUARE;

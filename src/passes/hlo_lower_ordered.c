@@ -112,55 +112,79 @@ hlo_comp *pass_swapped(hlo_comp *c)
 typedef struct {
     hlo_inst *in;
     hlo_at p;
-    hlo_inst **x; /* n arrays, whose dimension 0 is reduced */
-    int n;
+    hlo_inst **x; /* n arrays, whose dimension d is reduced */
+    int n, d;
 } ordered;
 
-/* The dimensions that are reduced become the first, which is `count` long. */
-static void bring_to_front(ordered *o, int64_t count)
+/* Dimensions that are reduced and are no neighbours come first. */
+static bool are_neighbours(const hlo_inst *in)
 {
-    const hlo_inst *in = o->in;
-    const sd_shape *s = in->arg[0]->shape, *kept = hlo_result_shape(in, 0);
-    int64_t perm[SD_MAX_RANK], dim[SD_MAX_RANK + 1];
+    int first = SD_MAX_RANK, last = 0;
+
+    for (int i = 0; i < in->dims.n; i++) {
+        first = SD_MIN(first, (int)in->dims.at[i]);
+        last = SD_MAX(last, (int)in->dims.at[i]);
+    }
+    return last - first + 1 == in->dims.n;
+}
+
+static hlo_inst *brought_to_front(const ordered *o, hlo_inst *x)
+{
+    int64_t perm[SD_MAX_RANK];
     int n = 0;
 
     for (int pass = 0; pass < 2; pass++)
-        for (int d = 0; d < s->rank; d++)
-            if (hlo_dims_hold(in->dims, d) == (pass == 0))
+        for (int d = 0; d < x->shape->rank; d++)
+            if (hlo_dims_hold(o->in->dims, d) == (pass == 0))
                 perm[n++] = d;
-    dim[0] = count;
-    for (int d = 0; d < kept->rank; d++)
-        dim[d + 1] = kept->dim[d];
+    return hlo_make_transpose(o->p, x, perm);
+}
+
+/* The dimensions that are reduced become one, which is `count` long. */
+static void make_one_dimension(ordered *o, int64_t count)
+{
+    const sd_shape *kept = hlo_result_shape(o->in, 0);
+    bool stay = are_neighbours(o->in);
+    int64_t dim[SD_MAX_RANK];
+
+    while (stay && !hlo_dims_hold(o->in->dims, o->d))
+        o->d++;
+    for (int i = 0; i <= kept->rank; i++)
+        dim[i] = i == o->d ? count : kept->dim[i - (i > o->d)];
     for (int i = 0; i < o->n; i++) {
-        o->x[i] = hlo_make_transpose(o->p, in->arg[i], perm);
-        o->x[i] = pass_reshape(o->p, o->x[i], kept->rank + 1, dim);
+        hlo_inst *x = o->in->arg[i];
+
+        x = stay ? x : brought_to_front(o, x);
+        o->x[i] = pass_reshape(o->p, x, kept->rank + 1, dim);
     }
 }
 
-/* Every second element of x from `first` on. */
-static hlo_inst *every_second(hlo_at p, hlo_inst *x, int64_t first)
+/* Every second element of x along d, from `first` on. */
+static hlo_inst *every_second(hlo_at p, hlo_inst *x, int d, int64_t first)
 {
-    int64_t start[SD_MAX_RANK] = {first}, stride[SD_MAX_RANK];
+    int64_t start[SD_MAX_RANK] = {0}, stride[SD_MAX_RANK];
 
-    for (int d = 0; d < x->shape->rank; d++)
-        stride[d] = d ? 1 : 2;
+    for (int i = 0; i < x->shape->rank; i++)
+        stride[i] = i == d ? 2 : 1;
+    start[d] = first;
     return hlo_make_slice(p, x, start, x->shape->dim, stride);
 }
 
 static void join_neighbours(ordered *o)
 {
-    int64_t none[SD_MAX_RANK] = {0}, one[SD_MAX_RANK] = {1};
+    int64_t none[SD_MAX_RANK] = {0}, one[SD_MAX_RANK] = {0};
     hlo_inst **arg =
         sd_arena_array(o->p.c->module->arena, hlo_inst *, 2 * o->n);
     hlo_inst *y;
 
+    one[o->d] = 1;
     for (int i = 0; i < o->n; i++) {
         hlo_inst *x = o->x[i];
 
-        if (x->shape->dim[0] % 2)
+        if (x->shape->dim[o->d] % 2)
             x = hlo_make_pad(o->p, x, o->in->arg[o->n + i], none, one, NULL);
-        arg[i] = every_second(o->p, x, 0);
-        arg[o->n + i] = every_second(o->p, x, 1);
+        arg[i] = every_second(o->p, x, o->d, 0);
+        arg[o->n + i] = every_second(o->p, x, o->d, 1);
     }
     y = pass_vectorize(o->p, o->in->comp[0], arg, arg[0]->shape);
     for (int i = 0; i < o->n; i++)
@@ -181,8 +205,8 @@ hlo_inst *hlo_lower_ordered(hlo_inst *in)
         !pass_can_vectorize(in->comp[0]) || pass_commutes(in->comp[0]))
         return NULL;
     o.x = sd_arena_array(a, hlo_inst *, o.n);
-    bring_to_front(&o, count);
-    while (o.x[0]->shape->dim[0] > 1)
+    make_one_dimension(&o, count);
+    while (o.x[0]->shape->dim[o.d] > 1)
         join_neighbours(&o);
     arg = sd_arena_array(a, hlo_inst *, 2 * o.n);
     for (int i = 0; i < o.n; i++) {

@@ -98,6 +98,17 @@ static int chain_copies(const plan_kernel *k)
     return k->nnode > 80 ? 2 : k->nnode > 24 || k->lanes < 16 ? 4 : 8;
 }
 
+/* Is there a scan along LANE of several lines at once?  Each element of a
+ * vector is a step of its own, and the lines keep a core busy. */
+static bool scans_lines(const plan_kernel *k, int lane)
+{
+    bool lines = false;
+
+    for (int a = 0; a < k->nouter; a++)
+        lines |= k->axis[a].place == PLAN_UNROLL;
+    return lines && plan_scan_along(k, lane);
+}
+
 /* Vectors in a step of LANE, on the host. */
 static int lane_copies(const plan_kernel *k, int lane, const device_desc *dev)
 {
@@ -110,7 +121,9 @@ static int lane_copies(const plan_kernel *k, int lane, const device_desc *dev)
     if (k->blocks)
         return BLOCK_COPIES;
     if (!x->outer) /* a scatter applies a vector at a time */
-        return k->cls == PLAN_SCATTERING ? 1 : ROW_ELEMENTS / k->lanes;
+        return k->cls == PLAN_SCATTERING || scans_lines(k, lane)
+                   ? 1
+                   : ROW_ELEMENTS / k->lanes;
     if (k->lanes < dev->lanes) /* a scatter's narrow window as a whole */
         return (int)SD_MIN((x->extent + k->lanes - 1) / k->lanes,
                            WINDOW_COPIES);

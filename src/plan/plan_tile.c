@@ -251,6 +251,31 @@ static int stream_axis(const plan_kernel *k, int lane, const device_desc *dev)
                : -1;
 }
 
+const plan_node *plan_scan_along(const plan_kernel *k, int lane)
+{
+    plan_for_each_node(n, k)
+        if (n->kind == PN_SCAN && n->over == 1ull << lane)
+            return n;
+    return NULL;
+}
+
+/* The last outer axis beside a scan of floats along LANE, or -1: each number of
+ * a running sum waits for the one before it, but not for those of other lines.
+ * Integers wait no longer than their elements take to come and go. */
+static int axis_beside_scan(const plan_kernel *k, int lane,
+                            const device_desc *dev)
+{
+    const plan_node *scan = plan_scan_along(k, lane);
+    int a = k->nouter - 1;
+
+    return dev->kind == DEVICE_HOST && scan &&
+                   sd_dtype_kind(scan->dtype) == SD_K_FLOAT && a >= 0 &&
+                   k->axis[a].extent >= REGISTER_ROWS &&
+                   k->nnode <= MOST_UNROLLED_NODES
+               ? a
+               : -1;
+}
+
 /* Rows share what they read of the inner loops, and a sum need not wait for
  * itself while others are added to.  Where there are 32 registers all rows are
  * taken at once if there are no more than eight: of a product of 8 x 8 each sum
@@ -262,6 +287,8 @@ void plan_unroll_rows(plan_kernel *k, int lane, const device_desc *dev)
 
     if (a < 0)
         a = stream_axis(k, lane, dev);
+    if (a < 0)
+        a = axis_beside_scan(k, lane, dev);
     if (a < 0)
         return;
     all = dev->lanes == PLAN_LANES && k->axis[a].extent <= WHOLE_ROWS;

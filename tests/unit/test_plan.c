@@ -337,7 +337,7 @@ static void plans_read_as_before(void **state)
                {"fft", 0, 3},
                {"woven", 0, 3},
                {"streamed", 1, 3},
-               {"running", 1, 3},
+               {"running", 0, 3},
                {"product", 0, 4},
                {"conv", 3, 4},
                {"matmul_bf16", 1, 3},

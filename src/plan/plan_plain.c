@@ -82,16 +82,17 @@ static bool steps_alike(const plan_kernel *k, const plan_node *n)
             !(asked & b->node->over));
 }
 
-/* Where the last step is cut, each must ask for its end, but panels have zeros
- * before the first one instead. */
+/* Where the last step of a chain is cut, each must ask for its end, but panels
+ * have zeros before the first one instead. */
 static bool has_full_steps(const plan_kernel *k)
 {
     const plan_blocks *b = k->blocks;
     const plan_engine_info *e = &plan_engine_table[b->engine];
     int64_t chunk = e->m ? 0 : b->node->order.chunk;
+    int64_t left = chunk ? k->axis[b->k].extent % chunk : 0;
 
     return e->panels || (b->kt % b->step == 0 &&
-                         (!chunk || k->axis[b->k].extent % chunk == 0));
+                         left * plan_extent(k, b->k_in) % b->step == 0);
 }
 
 bool plan_is_plain(const plan_kernel *k, const plan_node *n, int along,

@@ -277,6 +277,52 @@ static void find_steps(emit_tile *g, emit_operand *o, LLVMValueRef at)
     }
 }
 
+/* ---- steps of chains ---- */
+
+/* Along axis k the last chain may have fewer positions than the others: it has
+ * as many steps as they take. */
+
+/* The chain that has step number `at` of all, and which of its steps that is.
+ */
+static LLVMValueRef find_chain(const emit_tile *g, LLVMValueRef at,
+                               LLVMValueRef *step)
+{
+    emit *e = g->e;
+    LLVMValueRef in = at, before = emit_si(e, 0);
+
+    if (g->last != g->steps) {
+        in = emit_rest(e, at, g->row);
+        before = emit_times(e, emit_over(e, at, g->row), g->each);
+    }
+    *step = g->chains == 1 ? in : emit_rest(e, in, g->steps);
+    return emit_add(e, before, emit_over(e, in, g->steps));
+}
+
+/* The number of chain c's step s among all. */
+static LLVMValueRef step_number(const emit_tile *g, LLVMValueRef c,
+                                LLVMValueRef s)
+{
+    emit *e = g->e;
+    LLVMValueRef before = emit_times(e, emit_over(e, c, g->each), g->row);
+
+    if (g->last == g->steps)
+        return emit_mad(e, c, g->steps, s);
+    return emit_add(e, before,
+                    emit_mad(e, emit_rest(e, c, g->each), g->steps, s));
+}
+
+static LLVMValueRef steps_of(const emit_tile *g, LLVMValueRef c)
+{
+    emit *e = g->e;
+    LLVMValueRef is_last;
+
+    if (g->last == g->steps)
+        return emit_si(e, g->steps);
+    is_last = LLVMBuildICmp(e->b, LLVMIntEQ, emit_rest(e, c, g->each),
+                            emit_si(e, g->each - 1), "");
+    return emit_select(e, is_last, emit_si(e, g->last), emit_si(e, g->steps));
+}
+
 /* ---- reading and writing ---- */
 
 /* Reads what the item has of step number `at`, and keeps it in registers.  What
@@ -301,8 +347,7 @@ void emit_tile_read(emit_tile *g, emit_operand *o, LLVMValueRef at)
 
         emit_loop_open(e, &once, emit_si(e, 0), emit_si(e, 1), 1);
         emit_level_open(e, pre);
-        chain = emit_over(e, at, g->steps);
-        step = g->chains == 1 ? at : emit_rest(e, at, g->steps);
+        chain = find_chain(g, at, &step);
         emit_open_side(e, o, o->m[i]);
         valid = open_depth(g, o, chain, step, o->k[i]);
         e->known = o->from_start ? &o->from_start[i] : NULL;
@@ -514,8 +559,8 @@ static void write_step(emit_tile *g, LLVMValueRef turn)
 static void run_step(emit_tile *g, LLVMValueRef c, LLVMValueRef s)
 {
     emit *e = g->e;
-    LLVMValueRef at = emit_add(e, emit_times(e, c, g->steps), s), next, turn;
-    int64_t last = g->chains * g->steps - 1;
+    LLVMValueRef at = step_number(g, c, s), next, turn;
+    int64_t last = g->chains / g->each * g->row - 1;
 
     turn = LLVMBuildAnd(e->b, at, emit_si(e, 1), "");
     write_step(g, turn);
@@ -539,7 +584,7 @@ static void run_chains(emit_tile *g)
     emit_loop_open(e, &c, emit_si(e, 0), emit_si(e, g->chains), 1);
     emit_level_open(e, pre);
     pre = LLVMGetInsertBlock(e->b);
-    emit_loop_open(e, &s, emit_si(e, 0), emit_si(e, g->steps), 1);
+    emit_loop_open(e, &s, emit_si(e, 0), steps_of(g, c.at), 1);
     emit_level_open(e, pre);
     run_step(g, c.at, s.at);
     emit_loop_close(e, &s);
@@ -574,7 +619,11 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
     g.chunk = b->node->order.chunk && !g.matrix ? b->node->order.chunk : extent;
     g.each = (extent + g.chunk - 1) / g.chunk;
     g.chains = outside * g.each;
-    g.steps = (b->kt + b->step - 1) / b->step;
+    g.steps = g.last = (b->kt + b->step - 1) / b->step;
+    if (extent % g.chunk)
+        g.last = (extent % g.chunk * plan_extent(e->k, b->k_in) + b->step - 1) /
+                 b->step;
+    g.row = (g.each - 1) * g.steps + g.last;
     if (g.matrix)
         item = emit_over(e, item, e->k->subgroup);
     g.im = emit_over(e, item, b->along_n);

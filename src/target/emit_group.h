@@ -43,7 +43,8 @@ typedef struct {
     const plan_blocks *b;
     emit_operand x, y;
     int64_t chunk, each; /* positions of axis k in a chain; chains along k */
-    int64_t chains, steps; /* in all; of a chain */
+    int64_t chains, steps; /* in all; of a chain, */
+    int64_t last, row; /* of the last one along axis k; of all of these */
     LLVMTypeRef type; /* of the sums */
     LLVMValueRef im, in; /* the item's numbers along M and N */
     LLVMValueRef *acc, *sum; /* [row * vectors + column], or as place_of says:
